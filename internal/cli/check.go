@@ -20,6 +20,7 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/quantity"
 	"fairway/internal/server/feed"
+	"fairway/internal/wfformat"
 	"fairway/internal/yamlfile"
 )
 
@@ -69,7 +70,7 @@ jobs that the files of this machine would make: at the names of their outputs.`,
 			if err != nil {
 				return err
 			}
-			workflow, err := readWorkflow(file, values, flow.TraceOptions{})
+			workflow, err := readWorkflow(file, values, flow.Scales{})
 			if err != nil {
 				return err
 			}
@@ -77,7 +78,7 @@ jobs that the files of this machine would make: at the names of their outputs.`,
 			if err != nil {
 				return err
 			}
-			if err := refusedJobs(workflow, values, file, found); err != nil {
+			if err := refusedJobs(workflow, file, found); err != nil {
 				return err
 			}
 			return c.answer(checked, func() { c.printChecked(checked) })
@@ -90,13 +91,13 @@ jobs that the files of this machine would make: at the names of their outputs.`,
 
 // readWorkflow reads a workflow file, with its parameters where any are given,
 // or a trace.
-func readWorkflow(file string, values map[string]string, scales flow.TraceOptions) (*flow.Workflow, error) {
+func readWorkflow(file string, values map[string]string, scales flow.Scales) (*flow.Workflow, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
 		return nil, fail(exitBadFile, "", "cannot read the workflow: %w", err)
 	}
 	if isTrace(data) {
-		workflow, err := flow.ParseTrace(file, data, scales)
+		workflow, err := wfformat.Parse(file, data, scales)
 		if err != nil {
 			return nil, &failure{code: exitBadFile, err: err}
 		}
@@ -160,11 +161,11 @@ func inspect(workflow *flow.Workflow, file, folder string, lines bool) (checkedO
 // refusedJobs returns an error if the files that were found would make jobs that cannot
 // be, as far as that is known before any runs: their outputs have names that are taken,
 // or too long.
-func refusedJobs(workflow *flow.Workflow, values map[string]string, file string, found []surveyed) error {
+func refusedJobs(workflow *flow.Workflow, file string, found []surveyed) error {
 	if slices.ContainsFunc(workflow.Parameters, func(p flow.Parameter) bool { return p.Required }) {
 		return nil
 	}
-	f, err := flow.New(workflow, values)
+	f, err := flow.New(workflow)
 	if err != nil {
 		return &failure{code: exitBadFile, err: err}
 	}
@@ -253,7 +254,7 @@ func (s *surveyed) match(glob, pattern string) {
 			s.misfit(feed.Unfit(path), "put a file there, or write a pattern that leaves it out")
 		}
 	}
-	if !matched && !comesLater(s.input) && len(s.input.Sizes) == 0 && !s.input.MayBeEmpty {
+	if !matched && !comesLater(s.input) && !s.input.MayBeEmpty {
 		says, instead, _ := strings.Cut(feed.NothingMatches(s.folder, glob, displayPath(inFolder(s.folder, pattern))).Error(), "; ")
 		s.add(cmp.Or(instead, "name files that are there, or watch the folder if they come later"), "%s", says)
 	}

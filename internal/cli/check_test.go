@@ -18,7 +18,7 @@ steps:
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := flow.New(w, nil)
+	f, err := flow.New(w)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -92,6 +92,6 @@ func (c *console) workflowMeant(arguments []string) *flow.Workflow {
 	if err != nil {
 		return nil
 	}
-	workflow, _ := readWorkflow(file, nil, flow.TraceOptions{})
+	workflow, _ := readWorkflow(file, nil, flow.Scales{})
 	return workflow
 }

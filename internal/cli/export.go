@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/internal/flow"
+	"fairway/internal/wfformat"
 	"fairway/internal/wire"
 )
 
@@ -33,7 +33,7 @@ came from an earlier run, because nothing was executed for them.`,
 					return err
 				}
 				var text bytes.Buffer
-				if err := flow.Export(&text, run, format); err != nil {
+				if err := wfformat.Export(&text, run, format); err != nil {
 					return &failure{code: exitUsage, err: err}
 				}
 				return c.write(out, &text)
@@ -57,12 +57,12 @@ func (c *console) write(path string, text *bytes.Buffer) error {
 const exportPage = 1000
 
 // recorded gathers what was executed and committed.
-func recorded(ctx context.Context, client wire.WorkflowClient) (flow.Run, error) {
+func recorded(ctx context.Context, client wire.WorkflowClient) (wfformat.Run, error) {
 	machine, err := thisMachine()
 	if err != nil {
-		return flow.Run{}, err
+		return wfformat.Run{}, err
 	}
-	run := flow.Run{Created: time.Now(), Version: programVersion()}
+	run := wfformat.Run{Created: time.Now(), Version: programVersion()}
 	report, err := progressNow(ctx, client)
 	if err != nil {
 		return run, err
@@ -95,14 +95,14 @@ func progressNow(ctx context.Context, client wire.WorkflowClient) (*wire.Progres
 	return stream.Msg(), nil
 }
 
-func addTask(run *flow.Run, job *wire.JobDetail) {
+func addTask(run *wfformat.Run, job *wire.JobDetail) {
 	attempt := committed(job)
 	usage := attempt.GetResult().GetUsage()
 	if !set(usage.GetStart()) || !set(usage.GetEnd()) {
 		return
 	}
 	program, arguments := programOf(job.Payload)
-	task := flow.RunTask{
+	task := wfformat.RunTask{
 		Name: job.Summary.Name, Step: job.Summary.Step, Program: program, Arguments: arguments,
 		Reads: runFiles(job.Reads), Writes: runFiles(job.Writes),
 		Start: usage.Start.AsTime(), End: usage.End.AsTime(), CPU: usage.Cpu.AsDuration(), Memory: usage.MaxRssBytes,
@@ -145,11 +145,11 @@ func programOf(payload *wire.Payload) (program string, arguments []string) {
 	return words[0], append(words[1:], "-c", strings.TrimSpace(payload.GetShell()))
 }
 
-func runFiles(files []*wire.FileDetail) []flow.RunFile {
-	var list []flow.RunFile
+func runFiles(files []*wire.FileDetail) []wfformat.RunFile {
+	var list []wfformat.RunFile
 	for _, file := range files {
 		if file.Available {
-			list = append(list, flow.RunFile{LFN: file.Lfn, Version: file.Version, Size: file.Size})
+			list = append(list, wfformat.RunFile{LFN: file.Lfn, Version: file.Version, Size: file.Size})
 		}
 	}
 	return list

@@ -7,12 +7,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/internal/flow"
+	"fairway/internal/wfformat"
 )
 
 // machinesOf lists the nodes that ran tasks, in the order of their first one.
 // What a node has is known only of this one.
-func machinesOf(tasks []flow.RunTask, this flow.RunMachine) (nodes []flow.RunMachine) {
+func machinesOf(tasks []wfformat.RunTask, this wfformat.RunMachine) (nodes []wfformat.RunMachine) {
 	seen := map[string]bool{"": true}
 	for _, task := range tasks {
 		if seen[task.Machine] {
@@ -22,20 +22,20 @@ func machinesOf(tasks []flow.RunTask, this flow.RunMachine) (nodes []flow.RunMac
 		if task.Machine == this.Name {
 			nodes = append(nodes, this)
 		} else {
-			nodes = append(nodes, flow.RunMachine{Name: task.Machine})
+			nodes = append(nodes, wfformat.RunMachine{Name: task.Machine})
 		}
 	}
 	return nodes
 }
 
 // thisMachine is the node that the command runs on.
-func thisMachine() (flow.RunMachine, error) {
+func thisMachine() (wfformat.RunMachine, error) {
 	name, err := os.Hostname()
 	if err != nil {
-		return flow.RunMachine{}, err
+		return wfformat.RunMachine{}, err
 	}
 	memory, err := memoryOfMachine()
-	return flow.RunMachine{Name: name, Cores: runtime.NumCPU(), Memory: memory}, err
+	return wfformat.RunMachine{Name: name, Cores: runtime.NumCPU(), Memory: memory}, err
 }
 
 func memoryOfMachine() (int64, error) {

@@ -161,11 +161,11 @@ func signalCode(signal os.Signal) int {
 }
 
 func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Config, error) {
-	workflow, err := readWorkflow(o.file, o.parameters, flow.TraceOptions{TimeScale: o.timeScale, SizeScale: o.sizeScale})
+	workflow, err := readWorkflow(o.file, o.parameters, flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale})
 	if err != nil {
 		return server.Config{}, err
 	}
-	if _, err := workflow.With(o.parameters); err != nil {
+	if workflow, err = workflow.With(o.parameters); err != nil { // also if none was given, and one has to be
 		return server.Config{}, &failure{code: exitBadFile, err: err}
 	}
 	if o.until != "" {
@@ -190,7 +190,6 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	}
 	config := server.Config{
 		Workflow:    workflow,
-		Parameters:  o.parameters,
 		Folder:      o.folder,
 		KeepGoing:   o.keepGoing,
 		KeepResults: o.keepResults,

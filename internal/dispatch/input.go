@@ -352,7 +352,7 @@ const (
 
 // Output is one file, or one pattern of files, that a job promises to write.
 type Output struct {
-	LFN     string // a name, or a pattern with '*' if Pattern
+	LFN     string // a name, or a pattern of package logical if Pattern
 	Pattern bool   // which files match is known only when the job has ended
 	Storage Storage
 	// Temporary has the stored copy removed when no job reads it any more, or will: not

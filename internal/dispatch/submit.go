@@ -5,9 +5,9 @@ import (
 	"iter"
 	"math"
 	"slices"
-	"strings"
 
 	"fairway/internal/fifo"
+	"fairway/internal/logical"
 )
 
 // maxJobs bounds the jobs that one Core takes until it is loaded again; the indexes hold
@@ -188,7 +188,7 @@ func (j *Job) check() error {
 		if w.LFN == "" {
 			return refuse("dispatch: job %s writes a file without a name", j.Name)
 		}
-		if w.Pattern && !strings.Contains(w.LFN, "*") {
+		if w.Pattern && logical.Star(w.LFN) < 0 {
 			return refuse("dispatch: job %s: pattern %s has no *", j.Name, w.LFN)
 		}
 	}

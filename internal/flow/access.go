@@ -55,7 +55,8 @@ func (p *parser) accessWord(n *yaml.Node, what, or string) (a dispatch.Access, o
 }
 
 // access reads one word for all that a step reads, or a word for each variable of a file.
-func (p *parser) access(s *step, n *yaml.Node, what string) {
+func (p *parser) access(s *step, n *yaml.Node, at field) {
+	what := at.what
 	if n = yamlfile.Follow(n); n.Kind != yaml.MappingNode {
 		a, ok := p.accessWord(n, what, ", or a mapping with a word for each variable of a file")
 		if !ok {
@@ -96,10 +97,10 @@ func (p *parser) access(s *step, n *yaml.Node, what string) {
 }
 
 // inputAccess reads how commands get the files of an input.
-func (p *parser) inputAccess(in *DeclaredInput, n *yaml.Node, what string) {
-	in.Access, _ = p.accessWord(n, what, "")
+func (p *parser) inputAccess(in *DeclaredInput, n *yaml.Node, at field) {
+	in.Access, _ = p.accessWord(n, at.what, "")
 	if in.Access == dispatch.AccessStream && slices.ContainsFunc(in.names, func(m *pattern) bool { return logical.IsFolder(m.text) }) {
-		p.Fail(n, "remove it: a folder is linked", "%s: the input has folders, and only files can be streamed", what)
+		p.Fail(n, "remove it: a folder is linked", "%s: the input has folders, and only files can be streamed", at.what)
 	}
 }
 

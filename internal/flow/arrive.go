@@ -84,13 +84,13 @@ func (f *Flow) newArrivals(state *inputState, files []InputFile) ([]InputFile, e
 func (f *Flow) arrive(now time.Time, state *inputState, existing InputFile) {
 	f.wave++
 	state.arrived[existing.LFN] = existing.Identity
-	made := &file{lfn: existing.LFN, wave: f.wave, there: true, size: existing.Size, unsized: existing.Unsized, since: now, access: state.in.Access}
+	made := &file{lfn: existing.LFN, wave: f.wave, first: f.wave, there: true, size: existing.Size, unsized: existing.Unsized, since: now, access: state.in.Access}
 	if why := f.inTheWay(existing.LFN); why != "" {
 		f.refuse(nil, "input %s: %s", state.in.Name, why)
 		return
 	}
 	f.know(made, "the input "+state.in.Name)
-	f.place(existing.LFN)
+	f.occupy(existing.LFN)
 	f.makeAvailable(existing.LFN)
 	if m, values, _ := state.in.values(existing); m != nil {
 		made.values = values
@@ -111,7 +111,7 @@ func (f *Flow) closed(in Closed) (act func(), err error) {
 		f.wave++
 		state.closed, state.ended = true, f.wave
 		f.emptyInput(state)
-		f.startTrace()
+		f.startRecorded()
 		f.touchAll()
 	}, nil
 }
@@ -124,10 +124,13 @@ func (f *Flow) know(made *file, maker string) {
 	pending := n.pending
 	n.pending = nil
 	for _, d := range pending {
-		d.wave = max(d.wave, made.wave)
-		if d.unknown--; d.unknown == 0 {
-			f.create(d)
+		if d.aside {
+			d.pendingJob.aside--
+		} else {
+			d.wave = max(d.wave, made.wave)
+			d.unknown--
 		}
+		f.place(d.pendingJob)
 	}
 }
 

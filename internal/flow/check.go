@@ -25,6 +25,7 @@ func (p *parser) check(w *Workflow) {
 	if len(p.Problems) > 0 || !p.sortSteps(w) {
 		return
 	}
+	setAside(w)
 	r.connect(w)
 	pin(w)
 }

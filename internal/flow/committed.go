@@ -77,12 +77,12 @@ func (f *Flow) chosenFile(j *job, m *maker, out dispatch.CommittedFile, e dispat
 	if second != nil {
 		values = j.values.of(m.pattern.names)
 	}
-	made := &file{lfn: lfn, values: values, wave: j.wave, there: true, size: out.Size, records: out.Records, since: e.At}
+	made := &file{lfn: lfn, values: values, wave: j.wave, first: j.first, there: true, size: out.Size, records: out.Records, since: e.At}
 	if j.state.step.temporary && m.read {
 		f.awaitReaders(m, made)
 	}
 	f.know(made, "job "+j.name)
-	f.place(lfn)
+	f.occupy(lfn)
 	f.makeAvailable(lfn)
 	if second == nil {
 		f.deliver(m, made)

@@ -1,6 +1,5 @@
 // Package flow turns workflow files into jobs: steps are rules that create a
-// job as soon as the names of its files are known. It also reads and writes
-// recorded runs (WfFormat).
+// job as soon as the names of its files are known.
 //
 // The package is passive: no goroutine, no clock, no I/O, no random source.
 // The caller steps one [Input] at a time and carries out the [Effects]; files
@@ -11,8 +10,8 @@
 //
 // A key of the file becomes a property of the jobs:
 //
-//  1. Parse reads the file, with the types of parse_node.go. The keys of a step are
-//     read by parser.step (parse_step.go) into a step (workflow.go).
+//  1. Parse reads the file, with the types of parse_node.go. keys.go declares each key
+//     with what reads it: those of a step into a step (workflow.go).
 //  2. parser.check (check.go) refuses what can be known to be wrong. routes.connect
 //     (route.go) tells each maker of files which steps take them.
 //  3. Flow.describe (job.go) copies what the keys of the step say into the dispatch.Job:
@@ -35,12 +34,13 @@
 //
 // Each file of an input that arrives, and each input that closes, begins a
 // wave. A job belongs to the latest wave among the files that it was created
-// from and reads; jobs without data belong to wave 0, and merges at the end of
-// the data to the wave in which the last of their inputs closed. Jobs are
-// ordered by wave, then by step (a step comes after those whose files it
-// takes, and otherwise as listed), then by name, numbers in it counting as
-// numbers. So all that follows from one input file comes before what follows
-// from the next.
+// from and reads, those left out that are set aside (setAside); jobs without
+// data belong to wave 0, and merges at the end of the data to the wave in which
+// the last of their inputs closed. Jobs are ordered by wave, then by step (a
+// step comes after those whose files it takes, and otherwise as listed), then
+// by the earliest wave from which they follow, then by name, numbers in it
+// counting as numbers. So all that follows from one input file comes before
+// what follows from the next.
 //
 // A job is submitted as soon as its names are known and the writers of what it
 // reads are submitted. Only jobs that use a rewritten file also wait for their
@@ -55,13 +55,14 @@
 //   - the set of jobs, and all that each consists of, does not depend on the
 //     order in which commits arrive, nor on where the run was loaded again;
 //   - any two jobs of which one writes a file that the other uses are
-//     submitted in the canonical order;
-//   - all jobs that one Step submits are in the canonical order, and so are
-//     all jobs of a workflow whose names are known before (no outputs chosen
+//     submitted in the canonical order, writers of files that are set aside before
+//     all their readers;
+//   - all jobs that one Step submits are in that order, and so are all jobs
+//     of a workflow whose names are known before (no outputs chosen
 //     by content, no records to count, no merges by size).
 //
 // Merges by number and size take files in the canonical order of their names:
-// by wave, then by name. A merge that is limited by age takes what exists when
+// by wave, by the earliest wave, then by name. A merge that is limited by age takes what exists when
 // its oldest file is old enough; what it took is recorded, since nothing else
 // determines it.
 //

@@ -167,6 +167,19 @@ func latest(in []*file) int {
 	return wave
 }
 
+// earliest is the wave of the first file from which a job follows, none if it follows from no
+// file.
+func earliest(in []*file, none int) int {
+	if len(in) == 0 {
+		return none
+	}
+	first := in[0].first
+	for _, f := range in {
+		first = min(first, f.first)
+	}
+	return first
+}
+
 // label names a job by its step and the values that tell it apart. Where
 // wildcards do, it has the name of the file.
 func (st *stepState) label(values binding, in ...*file) string {

@@ -53,7 +53,7 @@ type Flow struct {
 	// What this Step still has to do, empty between two Steps: steps whose watermark may rise,
 	// jobs to submit, steps that may have become final.
 	dirty      rows.Ordered[rank]
-	ready      []*job
+	ready      rows.Ordered[readyJob]
 	candidates []*stepState
 	effects    Effects
 	replaying  bool // by Load, which wants neither records nor jobs
@@ -66,10 +66,9 @@ type Flow struct {
 	refused []Held // what keeps the run from being finished
 }
 
-// New starts a run. parameters replace defaults of the workflow.
-func New(w *Workflow, parameters map[string]string) (*Flow, error) {
-	w, err := w.With(parameters)
-	if err != nil {
+// New starts a run of a workflow, of which all parameters have a value.
+func New(w *Workflow) (*Flow, error) {
+	if err := w.unbound(); err != nil {
 		return nil, err
 	}
 	f := &Flow{
@@ -87,7 +86,8 @@ func New(w *Workflow, parameters map[string]string) (*Flow, error) {
 }
 
 func newStepState(s *step) *stepState {
-	st := &stepState{step: s, watermark: -1, needed: s.needed(), begun: s.replayed, took: make([]int, len(s.sources()))}
+	st := &stepState{step: s, watermark: -1, begun: s.replayed, took: make([]int, len(s.sources()))}
+	st.needed, st.aside = s.makersBefore()
 	if len(s.merge) > 0 {
 		st.merging = &merging{groups: map[string]*group{}}
 	} else if len(s.each) > 0 {

@@ -38,7 +38,7 @@ func TestHabitsAreNoKeys(t *testing.T) {
 	for _, c := range []struct {
 		habits map[string]string
 		keys   []string
-	}{{workflowHabits, workflowKeys}, {inputHabits, inputKeys}, {stepHabits, stepKeys}, {retryHabits, retryKeys}, {needsHabits, needsKeys}} {
+	}{{workflowHabits, keyNames(workflowKeys)}, {inputHabits, keyNames(inputKeys)}, {stepHabits, keyNames(stepKeys)}, {retryHabits, keyNames(retryKeys)}, {needsHabits, keyNames(needsKeys)}} {
 		for habit := range c.habits {
 			if slices.Contains(c.keys, habit) {
 				t.Errorf("%q is a key", habit)

@@ -22,7 +22,24 @@ func (f *Flow) hold(d *pendingJob) {
 			f.need(d, e, lfn)
 		}
 	}
-	if d.unknown == 0 {
+	f.place(d)
+}
+
+// place creates a job whose names are all known. If its place is, nothing that comes after it is
+// decided before.
+func (f *Flow) place(d *pendingJob) {
+	switch {
+	case d.unknown > 0:
+	case d.aside > 0:
+		if !d.placed {
+			d.placed = true
+			d.state.placed.add(d.wave)
+		}
+	default:
+		if d.placed {
+			d.state.placed.remove(d.wave)
+			f.touch(d.state)
+		}
 		f.create(d)
 	}
 }
@@ -43,12 +60,18 @@ func (f *Flow) need(d *pendingJob, e entry, lfn string) {
 		return
 	}
 	n := f.name(lfn)
-	if n.file != nil {
-		d.wave = max(d.wave, n.file.wave)
+	switch {
+	case n.file != nil:
+		if !e.aside {
+			d.wave = max(d.wave, n.file.wave)
+		}
 		return
+	case e.aside:
+		d.aside++
+	default:
+		d.unknown++
 	}
-	n.pending = append(n.pending, d)
-	d.unknown++
+	n.pending = append(n.pending, pendingName{d, e.aside})
 }
 
 // create makes a pending job one that is known: its names become known to later steps,
@@ -56,7 +79,7 @@ func (f *Flow) need(d *pendingJob, e entry, lfn string) {
 func (f *Flow) create(d *pendingJob) {
 	st := d.state
 	j := &job{
-		key:   key{wave: d.wave, step: st.step.order, name: d.label},
+		key:   key{wave: d.wave, step: st.step.order, first: earliest(d.in, d.wave), name: d.label},
 		state: st, values: d.values, count: d.count,
 	}
 	if len(d.in) > 0 {
@@ -99,7 +122,11 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 	j.new.Job.Writes, j.outputs = make([]dispatch.Output, 0, outputs), make([]*file, 0, len(s.writes))
 	for i, e := range s.writes {
 		lfn, open := e.pattern.expand(d.values)
-		c.writes = append(c.writes, lfn)
+		seen := lfn // by the command
+		if open {
+			seen = logical.Unescape(lfn)
+		}
+		c.writes = append(c.writes, seen)
 		if e.log {
 			c.log = lfn
 		}
@@ -112,7 +139,7 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 			j.outputs = append(j.outputs, nil)
 			continue
 		}
-		j.outputs = append(j.outputs, &file{lfn: lfn, values: d.values.of(e.pattern.names), wave: j.wave})
+		j.outputs = append(j.outputs, &file{lfn: lfn, values: d.values.of(e.pattern.names), wave: j.wave, first: j.first})
 	}
 	for _, e := range s.rewrites {
 		lfn, _ := e.pattern.expand(d.values)
@@ -120,8 +147,8 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 		read := f.readsShared(s, e)
 		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{LFN: lfn, Storage: s.storage, Temporary: s.temporary && read, Publish: s.publishes(read)})
 	}
-	j.new.Job.Reads = unique(append(slices.Clone(c.in), d.reads...))
-	j.new.From = len(unique(slices.Clone(c.in)))
+	j.new.Job.Reads = logical.Unique(append(slices.Clone(c.in), d.reads...))
+	j.new.From = len(logical.Unique(slices.Clone(c.in)))
 	f.fillAccess(j, c)
 	j.source = c
 }
@@ -165,27 +192,6 @@ func (s *step) publishes(read bool) bool {
 func (f *Flow) readsShared(s *step, e entry) bool {
 	return slices.ContainsFunc(f.shared, func(u use) bool {
 		return !u.writes && u.step != s && u.entry.pattern.overlaps(e.pattern)
-	})
-}
-
-// few is up to how many names a search through all of them is faster than a map.
-const few = 16
-
-func unique(names []string) []string {
-	if len(names) <= few {
-		kept := names[:0]
-		for _, name := range names {
-			if !slices.Contains(kept, name) {
-				kept = append(kept, name)
-			}
-		}
-		return kept
-	}
-	seen := make(map[string]bool, len(names))
-	return slices.DeleteFunc(names, func(name string) bool {
-		again := seen[name]
-		seen[name] = true
-		return again
 	})
 }
 
@@ -248,7 +254,7 @@ func (f *Flow) enlist(j *job) {
 			f.patterns[o.LFN] = "job " + j.name
 		} else if n := f.name(o.LFN); !n.written {
 			n.written = true
-			f.place(o.LFN)
+			f.occupy(o.LFN)
 		}
 	}
 	if j.chosen || j.count {
@@ -293,17 +299,14 @@ func (f *Flow) trySubmit(j *job) {
 		return
 	}
 	j.submitted = true
-	f.ready = append(f.ready, j)
-	j.state.held--
-	f.candidates = append(f.candidates, j.state)
-	f.usedBy(j)
-	for _, made := range j.outputs {
-		if made != nil {
-			f.makeAvailable(made.lfn)
-		}
-	}
-	f.passed(j)
+	f.ready.Push(readyJob{j})
 }
+
+// readyJob is a job in the heap of those that nothing keeps.
+type readyJob struct{ *job }
+
+// Before is the canonical order.
+func (j readyJob) Before(other readyJob) bool { return j.key.compare(other.key) < 0 }
 
 // makeAvailable tells readers that the writer of a file was submitted.
 func (f *Flow) makeAvailable(lfn string) {
@@ -317,14 +320,24 @@ func (f *Flow) makeAvailable(lfn string) {
 	}
 }
 
-// submit lets the ready jobs out in canonical order. A writer comes before
-// its readers there: its wave is no later than theirs, and its step earlier.
+// submit lets the ready jobs out, and those that they make ready: in canonical order, but none
+// before the writers of what it reads.
 func (f *Flow) submit() {
-	slices.SortFunc(f.ready, func(a, b *job) int { return a.key.compare(b.key) })
-	for _, j := range f.ready {
-		j.complete()
-		f.effects.Submit = append(f.effects.Submit, j.new)
+	for len(f.ready) > 0 {
+		j := f.ready.Pop().job
+		j.state.held--
+		f.candidates = append(f.candidates, j.state)
+		f.usedBy(j)
+		if !f.replaying {
+			j.complete()
+			f.effects.Submit = append(f.effects.Submit, j.new)
+		}
+		for _, made := range j.outputs {
+			if made != nil {
+				f.makeAvailable(made.lfn)
+			}
+		}
+		f.passed(j)
 		j.new = NewJob{}
 	}
-	f.ready = f.ready[:0]
 }

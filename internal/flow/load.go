@@ -18,8 +18,8 @@ var ErrOtherWorkflow = errors.New("the stored run is of another workflow, or of 
 // Load restores a Flow from its records, in any order. Records of other
 // tables are passed over; without records of its own Load does what New does.
 // The jobs that it created before are not submitted again.
-func Load(w *Workflow, parameters map[string]string, records []dispatch.Record) (*Flow, error) {
-	f, err := New(w, parameters)
+func Load(w *Workflow, records []dispatch.Record) (*Flow, error) {
+	f, err := New(w)
 	if err != nil {
 		return nil, err
 	}
@@ -33,17 +33,19 @@ func Load(w *Workflow, parameters map[string]string, records []dispatch.Record) 
 	f.replaying = true
 	f.start()
 	f.raiseWatermarks()
+	f.submit()
 	for i, e := range log {
 		if err := f.replay(e); err != nil {
 			return nil, fmt.Errorf("replay the stored run: %w", err)
 		}
 		f.entries = uint64(i) + 1
 		f.raiseWatermarks()
+		f.submit()
 		f.finish() // a step that was final stays so, whatever is refused later
-		f.ready, f.effects = f.ready[:0], Effects{}
+		f.effects = Effects{}
 	}
 	f.finish()
-	f.ready, f.effects, f.replaying = f.ready[:0], Effects{}, false
+	f.effects, f.replaying = Effects{}, false
 	return f, nil
 }
 

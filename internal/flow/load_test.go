@@ -12,14 +12,18 @@ import (
 func TestLoadRefusesAnotherWorkflow(t *testing.T) {
 	x := newWorld(t, digestable, nil)
 	x.arrive("raw", "raw/1")
-	if _, err := Load(x.w, map[string]string{"used": "9"}, x.records); !errors.Is(err, ErrOtherWorkflow) {
+	other, err := x.w.With(map[string]string{"used": "9"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(other, x.records); !errors.Is(err, ErrOtherWorkflow) {
 		t.Errorf("other parameters: %v", err)
 	}
-	if f, err := Load(x.w, nil, []dispatch.Record{{Table: "job", Key: "1", Body: []byte("{")}}); err != nil || f == nil {
+	if f, err := Load(x.w, []dispatch.Record{{Table: "job", Key: "1", Body: []byte("{")}}); err != nil || f == nil {
 		t.Errorf("records of others: %v", err)
 	}
 	broken := append(slices.Clone(x.records), dispatch.Record{Table: TableLog, Key: "f", Body: []byte("{")})
-	if _, err := Load(x.w, nil, broken); err == nil {
+	if _, err := Load(x.w, broken); err == nil {
 		t.Error("a broken record passed")
 	}
 }

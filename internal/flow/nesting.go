@@ -94,8 +94,8 @@ func nested(outer, inner string) string {
 	return fmt.Sprintf("%s is a file, and %s one in a folder of that name: give one of them another name", outer, inner)
 }
 
-// place remembers the folders of a file.
-func (f *Flow) place(lfn string) {
+// occupy remembers the folders of a file.
+func (f *Flow) occupy(lfn string) {
 	for folder := range foldersOf(lfn) {
 		if _, ok := f.folders[folder]; ok {
 			break

@@ -17,7 +17,7 @@ const sayEmpty = "if that may be, say `may_be_empty: true` there"
 
 // emptyInput looks at an input that gets no more files.
 func (f *Flow) emptyInput(state *inputState) {
-	if in := state.in; len(state.arrived) == 0 && !in.MayBeEmpty && len(in.Sizes) == 0 {
+	if in := state.in; len(state.arrived) == 0 && !in.MayBeEmpty {
 		f.refuse(nil, "the input %s ended without a file (%s): look at the names; %s", in.Name, in.from(), sayEmpty)
 	}
 }

@@ -28,6 +28,7 @@ type sharedUse struct {
 	queue  *queue
 	reads  bool
 	writes bool
+	begins bool // it makes the first version, before all others
 }
 
 // enqueue gives a job its places in the queues of the rewritten files that it
@@ -43,12 +44,16 @@ func (f *Flow) enqueue(j *job) {
 		if at < 0 {
 			at = len(j.shared)
 			j.shared = append(j.shared, sharedUse{queue: q})
-			place, _ := slices.BinarySearchFunc(q.waiting, j, func(a, b *job) int { return a.key.compare(b.key) })
+			place := 0
+			if !u.begins() {
+				place, _ = slices.BinarySearchFunc(q.waiting, j, func(a, b *job) int { return a.key.compare(b.key) })
+			}
 			q.waiting = slices.Insert(q.waiting, place, j)
 			j.gates++
 		}
 		j.shared[at].reads = j.shared[at].reads || !u.writes
 		j.shared[at].writes = j.shared[at].writes || u.writes
+		j.shared[at].begins = j.shared[at].begins || u.begins()
 	}
 }
 
@@ -96,6 +101,9 @@ func (f *Flow) advance(q *queue) {
 
 func (f *Flow) mayPass(q *queue, j *job) bool {
 	u := j.useOf(q)
+	if u.begins {
+		return true
+	}
 	if q.writing || u.writes && q.inflight > 0 {
 		return false
 	}

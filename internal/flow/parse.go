@@ -3,6 +3,7 @@ package flow
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -13,69 +14,62 @@ import (
 	"fairway/internal/yamlfile"
 )
 
-// The keys of a workflow file, by the place where they may stand. The JSON
-// Schema lists the same.
-var (
-	workflowKeys = []string{"workflow", "about", "parameters", "shell", "storage", "sandbox", "inputs", "steps"}
-	inputKeys    = []string{"files", "watch", "url_list", "catalog", "match", "as", "close", "access", "may_be_empty"}
-	catalogKeys  = []string{"file", "protocol", "site", "volume"}
-	stepKeys     = []string{
-		"each", "split", "times", "merge", "files", "size", "max_latency", "by", "reads", "writes", "rewrites",
-		"needs", "tools", "retry", "priority", "site", "wait_for_data", "access", "log", "storage", "publish", "may_be_empty", "sandbox", "shell", "command", "script",
-	}
-	splitKeys = []string{"records", "of", "count"}
-	needsKeys = []string{"cpus", "memory", "disk", "time"} // and whatever a site names
-	retryKeys = []string{"attempts", "backoff", "exit_codes", "memory_factor"}
-)
-
 // maxFileSize bounds a workflow file; a larger one is refused.
 const maxFileSize = 16 << 20
 
 // Parse reads a workflow file with the defaults of its parameters. file is
 // its name for messages. The error is [yamlfile.Problems].
 func Parse(file string, data []byte) (*Workflow, error) {
-	return parse(file, data, nil, nil)
+	return (&Workflow{File: file, data: data}).read(nil, nil)
 }
 
-// With gives the workflow with other values for some parameters. All that
-// have no default must be given.
+// With gives the workflow with other values for some parameters, which it is bound to. All that
+// have no default must be given. The file is not read again.
 func (w *Workflow) With(parameters map[string]string) (*Workflow, error) {
-	if w.fixed != nil {
+	if w.recorded != nil {
 		if len(parameters) > 0 {
 			return nil, errors.New("a trace has no parameters")
 		}
 		return w, nil
 	}
 	var names []string
-	var wrong error
 	for _, p := range w.Parameters {
 		names = append(names, p.Name)
-		if _, ok := parameters[p.Name]; p.Required && !ok {
-			wrong = errors.Join(wrong, fmt.Errorf("%s: the parameter %q has no default; give it with --set %s=VALUE", w.File, p.Name, p.Name))
-		}
 	}
+	var wrong error
 	for _, name := range sortedKeys(parameters) {
 		if !slices.Contains(names, name) {
 			wrong = errors.Join(wrong, fmt.Errorf("%s: there is no parameter %q; %s", w.File, name, yamlfile.DidYouMean(name, names)))
 		}
 	}
-	if wrong != nil {
+	bound := w
+	if wrong == nil && !maps.Equal(parameters, w.set) {
+		var err error
+		if bound, err = w.read(parameters, w.part); err != nil {
+			return nil, err
+		}
+	}
+	if wrong = errors.Join(wrong, bound.unbound()); wrong != nil {
 		return nil, wrong
 	}
-	return parse(w.File, w.data, parameters, w.part)
+	return bound, nil
 }
 
-func parse(file string, data []byte, set map[string]string, only *part) (*Workflow, error) {
+// read makes a workflow of the text of w with these values, and with no other part.
+func (w *Workflow) read(set map[string]string, only *part) (*Workflow, error) {
 	p := &parser{
 		Reader: yamlfile.Reader{
-			File: file, Kind: "workflow", Limit: maxFileSize, Oversize: "generate data as files, not as text of the workflow",
+			File: w.File, Kind: "workflow", Limit: maxFileSize, Oversize: "generate data as files, not as text of the workflow",
 			Begin: "start with `workflow: NAME` and `steps:`",
 		},
-		data: data, values: map[string]string{},
+		data: w.data, values: map[string]string{},
 	}
-	w := &Workflow{File: file, data: data, values: p.values, set: set, part: only}
-	if root := p.root(data); root != nil {
-		p.workflow(w, root, set)
+	w = &Workflow{File: w.File, data: w.data, root: w.root, values: p.values, set: set, part: only}
+	if w.root == nil {
+		w.root = p.root(w.data)
+	}
+	if w.root != nil {
+		p.workflow(w, w.root)
 	}
 	if only != nil {
 		only.restrict(w)
@@ -86,7 +80,7 @@ func parse(file string, data []byte, set map[string]string, only *part) (*Workfl
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	w.digest = workflowDigest(data, p.values, only)
+	w.digest = workflowDigest(w.data, p.values, only)
 	return w, nil
 }
 
@@ -121,48 +115,42 @@ func (p *parser) root(data []byte) *yaml.Node {
 
 var wordName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]*$`)
 
-func (p *parser) workflow(w *Workflow, root *yaml.Node, set map[string]string) {
-	top := p.Known(root, "the workflow", workflowKeys, workflowHabits)
-	if n := top["parameters"]; n != nil {
-		p.parameters(w, n, set)
-	}
-	if n := top["workflow"]; n != nil {
-		w.Name, _ = p.text(n, "workflow")
-		if !wordName.MatchString(w.Name) {
-			p.Fail(n, "use letters, digits, '_', '-' and '.'", "%q is no name for a workflow", w.Name)
+func (p *parser) workflow(w *Workflow, root *yaml.Node) {
+	keys := known(p, root, "the workflow", workflowKeys, workflowHabits)
+	for _, k := range workflowKeys {
+		if n := keys[k.name]; n != nil {
+			k.read(p, w, n, field{keys, "the workflow", k.name})
 		}
-	} else {
+	}
+	if keys["workflow"] == nil {
 		p.Fail(root, "add the line `workflow: NAME`", "the workflow has no name")
 	}
-	if n := top["about"]; n != nil {
-		w.About, _ = p.text(n, "about")
-	}
-	if n := top["shell"]; n != nil {
-		p.shell = p.interpreter(n, "shell")
-	}
-	if n := top["sandbox"]; n != nil {
-		p.strict = scalar(p, n, "sandbox", parseSandbox)
-	}
-	if n := top["storage"]; n != nil {
-		p.temporary = scalar(p, n, "storage", func(text string) (bool, error) {
-			if text != "element" && text != "temporary" {
-				return false, fmt.Errorf("%q is no storage for all steps; write element or temporary, or storage: cache in a step", text)
-			}
-			return text == "temporary", nil
-		})
-	}
-	if n := top["inputs"]; n != nil {
-		p.inputs(w, n)
-	}
-	if n := top["steps"]; n != nil {
-		p.steps(w, n)
-		p.scriptInputs(w)
-	} else {
+	if keys["steps"] == nil {
 		p.Fail(root, "add `steps:` with at least one step", "the workflow has no steps")
 	}
 }
 
-func (p *parser) parameters(w *Workflow, n *yaml.Node, set map[string]string) {
+func (p *parser) workflowName(w *Workflow, n *yaml.Node, at field) {
+	w.Name, _ = p.text(n, at.what)
+	if !wordName.MatchString(w.Name) {
+		p.Fail(n, "use letters, digits, '_', '-' and '.'", "%q is no name for a workflow", w.Name)
+	}
+}
+
+func (p *parser) workflowShell(_ *Workflow, n *yaml.Node, at field) {
+	p.shell = p.interpreter(n, at.what)
+}
+
+func (p *parser) workflowStorage(_ *Workflow, n *yaml.Node, at field) {
+	p.temporary = scalar(p, n, at.what, func(text string) (bool, error) {
+		if text != "element" && text != "temporary" {
+			return false, fmt.Errorf("%q is no storage for all steps; write element or temporary, or storage: cache in a step", text)
+		}
+		return text == "temporary", nil
+	})
+}
+
+func (p *parser) parameters(w *Workflow, n *yaml.Node, _ field) {
 	for _, f := range p.Mapping(n, "parameters") {
 		name := f.Key.Value
 		p.variable(f.Key.Line, f.Key.Column, name, "parameter")
@@ -174,7 +162,7 @@ func (p *parser) parameters(w *Workflow, n *yaml.Node, set map[string]string) {
 		if value.Kind != yaml.ScalarNode {
 			p.Fail(value, "write a text or a number, or null if it must be given", "the parameter %q must be one value, not %s", name, yamlfile.KindName(value))
 		}
-		if given, ok := set[name]; ok {
+		if given, ok := w.set[name]; ok {
 			parameter.Value, parameter.Required = given, false
 		}
 		if hasHidden(parameter.Value) {

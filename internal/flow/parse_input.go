@@ -14,7 +14,7 @@ import (
 	"fairway/internal/yamlfile"
 )
 
-func (p *parser) inputs(w *Workflow, n *yaml.Node) {
+func (p *parser) inputs(w *Workflow, n *yaml.Node, _ field) {
 	for _, f := range p.Mapping(n, "inputs") {
 		if !wordName.MatchString(f.Key.Value) {
 			p.Fail(f.Key, "use letters, digits, '_', '-' and '.'", "%q is no name for an input", f.Key.Value)
@@ -27,7 +27,7 @@ func (p *parser) inputs(w *Workflow, n *yaml.Node) {
 
 func (p *parser) input(in *DeclaredInput, f yamlfile.Field) {
 	what := fmt.Sprintf("the input %q", in.Name)
-	keys := p.Known(f.Value, what, inputKeys, inputHabits)
+	keys := known(p, f.Value, what, inputKeys, inputHabits)
 	given := 0
 	for _, key := range []string{"files", "watch", "url_list"} {
 		if keys[key] != nil {
@@ -43,41 +43,29 @@ func (p *parser) input(in *DeclaredInput, f yamlfile.Field) {
 		in.URLList, _ = p.text(n, what+": url_list")
 	}
 	p.inputPatterns(in, keys, what)
-	p.closeRule(in, keys["close"], what)
-	if n := keys["access"]; n != nil {
-		p.inputAccess(in, n, what+": access")
-	}
-	if n := keys["may_be_empty"]; n != nil {
-		in.MayBeEmpty = scalar(p, n, what+": may_be_empty", parseFlag)
-	}
-	if n := keys["catalog"]; n != nil {
-		p.catalog(in, yamlfile.Follow(n), what+": catalog")
-	}
+	in.Close.Manual = in.Watch || in.URLList != ""
+	take(p, in, keys, what, inputKeys)
 }
 
 // defaultProtocol is the one that catalogues use for files that a program opens
 // by their paths.
 const defaultProtocol = "direct"
 
-func (p *parser) catalog(in *DeclaredInput, n *yaml.Node, what string) {
+func (p *parser) catalog(in *DeclaredInput, n *yaml.Node, at field) {
+	n = yamlfile.Follow(n)
 	if in.URLList == "" {
-		p.Fail(n, "list the logical names in a file, and name that under url_list", "%s is for url_list only", what)
+		p.Fail(n, "list the logical names in a file, and name that under url_list", "%s is for url_list only", at.what)
 		return
 	}
-	ref := &CatalogRef{Protocol: defaultProtocol}
-	in.Catalog = ref
+	in.Catalog = &CatalogRef{Protocol: defaultProtocol}
 	if n.Kind == yaml.ScalarNode {
-		ref.File, _ = p.text(n, what)
+		in.Catalog.File, _ = p.text(n, at.what)
 		return
 	}
-	keys := p.Known(n, what, catalogKeys, nil)
-	for key, field := range map[string]*string{"file": &ref.File, "protocol": &ref.Protocol, "site": &ref.Site, "volume": &ref.Volume} {
-		if keys[key] != nil {
-			*field, _ = p.text(keys[key], what+": "+key)
-		}
-	}
+	keys := known(p, n, at.what, catalogKeys, nil)
+	take(p, in.Catalog, keys, at.what, catalogKeys)
 	if keys["file"] == nil {
-		p.Fail(n, "write `catalog: {file: storage.json, protocol: direct}`", "%s has no file", what)
+		p.Fail(n, "write `catalog: {file: storage.json, protocol: direct}`", "%s has no file", at.what)
 	}
 }
 
@@ -187,16 +175,12 @@ func (p *parser) bindsAll(n *yaml.Node, lfn, files *pattern, what string) {
 	}
 }
 
-func (p *parser) closeRule(in *DeclaredInput, n *yaml.Node, what string) {
-	if n == nil {
-		in.Close.Manual = in.Watch || in.URLList != ""
-		return
-	}
+func (p *parser) closeRule(in *DeclaredInput, n *yaml.Node, at field) {
 	if !in.Watch && in.URLList == "" {
-		p.Fail(n, "remove it, or use watch instead of files", "%s: close is for inputs that stay open", what)
+		p.Fail(n, "remove it, or use watch instead of files", "%s: close is for inputs that stay open", at.of)
 		return
 	}
-	in.Close = scalar(p, n, what+": close", parseCloseRule)
+	in.Close = scalar(p, n, at.what, parseCloseRule)
 }
 
 func parseCloseRule(text string) (CloseRule, error) {

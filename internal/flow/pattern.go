@@ -136,23 +136,32 @@ func (b binding) String() string {
 	return s.String()
 }
 
-// expand puts values in place of placeholders; what b does not bind becomes
-// '*', and open says so.
+// expand puts values in place of placeholders. If b leaves any open, the name is a pattern of
+// package logical with '*' for each of those, and else it is a name, which is never a pattern.
 func (p *pattern) expand(b binding) (name string, open bool) {
 	var s strings.Builder
+	open = slices.ContainsFunc(p.tokens, func(t token) bool { return !t.isBound(b) })
 	for _, t := range p.tokens {
-		value, ok := b[t.name]
+		text := t.literal
 		switch {
-		case t.name == "":
-			s.WriteString(t.literal)
-		case ok && t.isPlaceholder():
-			s.WriteString(value)
-		default:
+		case !t.isBound(b):
 			s.WriteByte('*')
-			open = true
+			continue
+		case t.name != "":
+			text = b[t.name]
 		}
+		if open {
+			text = logical.Escape(text)
+		}
+		s.WriteString(text)
 	}
 	return s.String(), open
+}
+
+// isBound reports whether a token stands for one text.
+func (t token) isBound(b binding) bool {
+	_, ok := b[t.name]
+	return t.name == "" || ok && t.isPlaceholder()
 }
 
 var globEscapes = strings.NewReplacer(`[`, `\[`, `\`, `\\`, `*`, `\*`, `?`, `\?`)

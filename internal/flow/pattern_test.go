@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	"fairway/internal/logical"
 )
 
 func mustPattern(t interface {
@@ -61,6 +63,32 @@ func TestMatch(t *testing.T) {
 	}
 }
 
+// Values are text in what is made of them, whatever characters they have: a name has them as they
+// are, and a pattern stands for the names with these very values alone.
+func TestValuesAreNoPatterns(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		value := rapid.StringMatching(`[ab*?\\[\]{}$ '"-]{1,6}`)
+		values := binding{"s": value.Draw(t, "s"), "t": value.Draw(t, "t")}
+		p := mustPattern(t, rapid.SampledFrom([]string{"{s}", "up/{s}/{t}", "{s}.{t}/{s}"}).Draw(t, "pattern"))
+		plain := strings.NewReplacer("{s}", values["s"], "{t}", values["t"]).Replace(p.text)
+		if name, open := p.expand(values); name != plain || open {
+			t.Fatalf("%s with %v is %q, open %v", p.text, values, name, open)
+		}
+		chosen := mustPattern(t, p.text+"/{free}/f")
+		of, open := chosen.expand(values)
+		if !open || logical.Unescape(of) != plain+"/*/f" {
+			t.Fatalf("%s with %v is %q, open %v", chosen.text, values, of, open)
+		}
+		if free := value.Draw(t, "free"); !logical.Matches(of, plain+"/"+free+"/f") {
+			t.Fatalf("%q does not match with %q", of, free)
+		}
+		other := binding{"s": value.Draw(t, "other s"), "t": value.Draw(t, "other t")}
+		if name, _ := p.expand(other); name != plain && logical.Matches(of, name+"/x/f") {
+			t.Fatalf("%q matches %q", of, name+"/x/f")
+		}
+	})
+}
+
 // What a pattern binds expands to the name again.
 func TestMatchAndExpandAgree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -70,7 +98,7 @@ func TestMatchAndExpandAgree(t *testing.T) {
 		if values == nil {
 			return
 		}
-		if back, open := p.expand(values); back != name && !open || open && !mustPattern(t, back).fits(name) {
+		if back, open := p.expand(values); back != name && !open || open && !logical.Matches(back, name) {
 			t.Fatalf("%s binds %v in %q and gives %q", p.text, values, name, back)
 		}
 		if second != nil && maps.Equal(values, second) {

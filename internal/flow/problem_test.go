@@ -185,13 +185,16 @@ func TestParametersAreChecked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := New(w, nil); err == nil || !strings.Contains(err.Error(), "--set n=VALUE") {
+	if _, err := New(w); err == nil || !strings.Contains(err.Error(), "--set n=VALUE") {
 		t.Errorf("without value: %v", err)
 	}
-	if _, err := New(w, map[string]string{"n": "1", "mm": "3"}); err == nil || !strings.Contains(err.Error(), `did you mean "m"`) {
+	if _, err := w.With(map[string]string{"n": "1", "mm": "3"}); err == nil || !strings.Contains(err.Error(), `did you mean "m"`) {
 		t.Errorf("unknown: %v", err)
 	}
-	f, err := New(w, map[string]string{"n": "7"})
+	if w, err = w.With(map[string]string{"n": "7"}); err != nil {
+		t.Fatal(err)
+	}
+	f, err := New(w)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -239,9 +242,12 @@ func FuzzParse(f *testing.F) {
 		for _, p := range w.Parameters {
 			set[p.Name] = "1"
 		}
-		flow, err := New(w, set)
-		if err != nil {
+		if w, err = w.With(set); err != nil {
 			return // another value for a parameter may be wrong
+		}
+		flow, err := New(w)
+		if err != nil {
+			t.Fatal(err)
 		}
 		if _, err := flow.Step(time.Time{}, Tick{}); err != nil {
 			t.Fatal(err)

@@ -44,10 +44,18 @@ func generate(r *rand.Rand, ages bool) *generator {
 		g.input(i)
 	}
 	g.text.WriteString("  calib: {files: \"c*\"}\nsteps:\n")
+	late := r.IntN(2) == 0
 	for i := range 2 + r.IntN(6) {
 		g.step(i)
 	}
-	g.arrivals = append([]Input{arrival("calib", "c0"), arrival("calib", "c1"), Closed{"calib"}}, g.arrivals...)
+	for _, in := range []Input{Closed{"calib"}, arrival("calib", "c1"), arrival("calib", "c0")} {
+		at := 0
+		if late {
+			at = r.IntN(len(g.arrivals) + 1)
+		}
+		g.arrivals = slices.Insert(g.arrivals, at, in)
+	}
+	fixClosings(g.arrivals)
 	return g
 }
 

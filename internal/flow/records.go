@@ -17,7 +17,7 @@ const (
 )
 
 // logFormat changes when an older log would lead to other jobs.
-const logFormat = 2
+const logFormat = 3
 
 // maxFilesPerRecord bounds one record of arrivals.
 const maxFilesPerRecord = 256

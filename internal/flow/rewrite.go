@@ -14,6 +14,36 @@ type use struct {
 	writes bool
 }
 
+// begins reports whether the entry is that of the plain step which makes the first version.
+func (u use) begins() bool {
+	return u.writes && slices.ContainsFunc(u.step.writes, func(e entry) bool { return e.pattern == u.entry.pattern })
+}
+
+// setAside finds the files from which jobs do not take their place in the canonical order, since
+// they tell no job of a step from another: a file that all of them read under one name, and the
+// first version of a rewritten file. So it makes no difference when such a file comes. It does
+// where jobs that use rewritten files come before its own: they could then stand behind a job in
+// the order of one file that stands behind them in that of another, and wait for each other.
+func setAside(w *Workflow) {
+	depends := make([]bool, len(w.steps)) // by order: on the order of rewritten files
+	for i, s := range w.steps {
+		depends[i] = slices.ContainsFunc(s.sharedUses(), func(u use) bool { return !u.begins() })
+		for _, before := range s.before() {
+			depends[i] = depends[i] || depends[before.order-1]
+		}
+	}
+	for _, s := range w.steps {
+		for _, entries := range [][]entry{s.reads, s.rewrites} {
+			for i := range entries {
+				e := &entries[i]
+				e.aside = (e.shared || len(e.pattern.names) == 0) && !slices.ContainsFunc(e.made, func(m *maker) bool {
+					return m.step != nil && depends[m.step.order-1]
+				})
+			}
+		}
+	}
+}
+
 // checkRewrites finds the uses of rewritten files, and those whose order the
 // steps leave open.
 func (p *parser) checkRewrites(w *Workflow, r *routes) {
@@ -128,7 +158,7 @@ func (p *parser) sortSteps(w *Workflow) bool {
 			needs[i] = append(needs[i], before.listed)
 		}
 	}
-	sorted := topological(needs)
+	sorted := rows.Topological(needs)
 	if len(sorted) < len(w.steps) {
 		p.cycle(w, needs, sorted)
 		return false
@@ -140,33 +170,6 @@ func (p *parser) sortSteps(w *Workflow) bool {
 	}
 	w.steps = steps
 	return true
-}
-
-// topological orders numbers so that each comes after those that it needs, and the
-// lowest that can comes first. Those on a cycle, and behind one, are left out.
-func topological(needs [][]int) []int {
-	waiting, after := make([]int, len(needs)), make([][]int, len(needs))
-	var ready rows.Ordered[rank]
-	for i, before := range needs {
-		waiting[i] = len(before)
-		for _, b := range before {
-			after[b] = append(after[b], i)
-		}
-		if len(before) == 0 {
-			ready.Push(rank(i))
-		}
-	}
-	var sorted []int
-	for len(ready) > 0 {
-		i := int(ready.Pop())
-		sorted = append(sorted, i)
-		for _, j := range after[i] {
-			if waiting[j]--; waiting[j] == 0 {
-				ready.Push(rank(j))
-			}
-		}
-	}
-	return sorted
 }
 
 // cycle names one cycle among the steps that wait for each other.

@@ -15,7 +15,6 @@ import (
 type world struct {
 	t         testing.TB
 	w         *Workflow
-	set       map[string]string
 	flow      *Flow
 	now       time.Time
 	records   []dispatch.Record
@@ -46,14 +45,17 @@ func newWorld(t testing.TB, text string, set map[string]string) *world {
 
 func newWorldOf(t testing.TB, w *Workflow, set map[string]string) *world {
 	t.Helper()
+	w, err := w.With(set)
+	if err != nil {
+		t.Fatalf("new: %v", err)
+	}
 	x := &world{
-		t: t, w: w, set: set, now: time.Unix(1_700_000_000, 0).UTC(),
+		t: t, w: w, now: time.Unix(1_700_000_000, 0).UTC(),
 		exists: map[string]bool{}, jobs: map[string]NewJob{}, uses: map[string][]string{}, known: map[string]bool{},
 		produce: func(NewJob, string) []string { return nil },
 		size:    func(lfn string) int64 { return int64(len(lfn)) },
 	}
-	var err error
-	if x.flow, err = New(w, set); err != nil {
+	if x.flow, err = New(w); err != nil {
 		t.Fatalf("new: %v", err)
 	}
 	return x
@@ -174,7 +176,7 @@ func first(int) int { return 0 }
 
 func (x *world) reload() {
 	x.t.Helper()
-	f, err := Load(x.w, x.set, x.records)
+	f, err := Load(x.w, x.records)
 	if err != nil {
 		x.t.Fatalf("load: %v", err)
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -92,40 +91,6 @@ func TestSchemaRefusesWhatTheParserRefuses(t *testing.T) {
 		}
 		if validate(t, s, []byte(text)) == nil {
 			t.Errorf("the schema takes %s", text)
-		}
-	}
-}
-
-// The schema has the keys of the parser, everywhere.
-func TestSchemaHasTheKeysOfTheParser(t *testing.T) {
-	type object struct {
-		Properties map[string]json.RawMessage `json:"properties"`
-		Defs       map[string]json.RawMessage `json:"$defs"`
-	}
-	parse := func(data []byte) object {
-		var o object
-		if err := json.Unmarshal(data, &o); err != nil {
-			t.Fatal(err)
-		}
-		return o
-	}
-	root := parse(schema.Workflow)
-	step := parse(root.Defs["step"])
-	for _, c := range []struct {
-		place string
-		got   object
-		want  []string
-	}{
-		{"workflow", root, workflowKeys},
-		{"input", parse(root.Defs["input"]), inputKeys},
-		{"step", step, stepKeys},
-		{"split", parse(root.Defs["split"]), splitKeys},
-		{"needs", parse(step.Properties["needs"]), needsKeys},
-		{"retry", parse(step.Properties["retry"]), retryKeys},
-	} {
-		want := slices.Sorted(slices.Values(c.want))
-		if got := sortedKeys(c.got.Properties); !slices.Equal(got, want) {
-			t.Errorf("%s: the schema has %v, the parser %v", c.place, got, want)
 		}
 	}
 }

@@ -18,6 +18,7 @@ type file struct {
 	lfn    string
 	values binding
 	wave   int
+	first  int // wave of the first file from which it follows
 
 	// It exists from when it arrived or its job was committed; the rest is known from
 	// then on. Until then takers wait to be told.
@@ -33,10 +34,14 @@ type file struct {
 // taker is told once that a file exists.
 type taker interface{ exists(f *Flow, file *file) }
 
-// before is the sequence order of files: by wave, then by name.
+// before is the sequence order of files: by the last file from which they follow, by the first,
+// then by name.
 func (f *file) before(other *file) bool {
-	if f.wave != other.wave {
+	switch {
+	case f.wave != other.wave:
 		return f.wave < other.wave
+	case f.first != other.first:
+		return f.first < other.first
 	}
 	return natural(f.lfn, other.lfn) < 0
 }
@@ -50,12 +55,12 @@ type name struct {
 	maker     string // job or input, for messages
 	available bool   // it arrived, or its writer was submitted
 	written   bool   // by some job that is known
-	pending   []*pendingJob
+	pending   []pendingName
 	readers   []*job
 }
 
 // pendingJob is a job that some of its names keep from being known: create makes the job
-// when unknown falls to 0. Until then it stands in pending of those names.
+// when unknown and aside fall to 0. Until then it stands in pending of those names.
 type pendingJob struct {
 	state   *stepState
 	values  binding
@@ -63,14 +68,23 @@ type pendingJob struct {
 	wave    int
 	in      []*file
 	reads   []string // resolved, in the order of the step
-	unknown int      // names among the needed ones that are not known
+	unknown int      // names among the needed ones that are not known, if the place follows from them
+	aside   int      // and others
+	placed  bool     // its place is known before the job is, and counted in placed of its step
 	count   bool     // it counts the records of in[0] for a split
 }
 
-// key orders jobs canonically.
+// pendingName is a job that waits for a name.
+type pendingName struct {
+	*pendingJob
+	aside bool // its place does not follow from it
+}
+
+// key orders jobs canonically: by the last file from which they follow, by step, by the first
+// of these files, by name.
 type key struct {
-	wave, step, rank int
-	name             string
+	wave, step, first int
+	name              string
 }
 
 func (k key) compare(other key) int {
@@ -79,8 +93,8 @@ func (k key) compare(other key) int {
 		return k.wave - other.wave
 	case k.step != other.step:
 		return k.step - other.step
-	case k.rank != other.rank:
-		return k.rank - other.rank
+	case k.first != other.first:
+		return k.first - other.first
 	}
 	return natural(k.name, other.name)
 }
@@ -107,7 +121,8 @@ type job struct {
 // stepState is a step with the jobs that it has made. It lives as long as the Flow.
 type stepState struct {
 	step       *step
-	needed     []*maker     // of the files that it takes and reads
+	needed     []*maker     // of the files that decide on its jobs
+	aside      []*maker     // of others that they read
 	dependents []*stepState // steps whose watermarks may rise after its own
 
 	// How much is known: all jobs of waves up to watermark, which never falls. When it is
@@ -122,8 +137,9 @@ type stepState struct {
 	merging  *merging
 	open     openWaves
 	counting openWaves
-	begun    bool  // a plain step has made its pending jobs,
-	made     int64 // and so many of them are jobs
+	placed   openWaves // of jobs that wait only for names which are set aside
+	begun    bool      // a plain step has made its pending jobs,
+	made     int64     // and so many of them are jobs
 
 	// What it made, to find that it made nothing of something: looked says that this
 	// was done, which it is once.

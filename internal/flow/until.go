@@ -19,7 +19,7 @@ type part struct {
 // that this one needs. The target is the name of the step, or that of a file that
 // it writes. A target that no step makes is an error.
 func (w *Workflow) Until(target string) (*Workflow, error) {
-	if w.fixed != nil {
+	if w.recorded != nil {
 		return nil, errors.New("a trace is replayed as a whole: it cannot be run until a step or file")
 	}
 	goal := w.stepMaking(target)
@@ -28,7 +28,7 @@ func (w *Workflow) Until(target string) (*Workflow, error) {
 	}
 	p := &part{target: target, steps: map[string]bool{}, inputs: map[string]bool{}}
 	p.need(w, goal)
-	return parse(w.File, w.data, w.set, p)
+	return w.read(w.set, p)
 }
 
 func (w *Workflow) stepMaking(target string) *step {

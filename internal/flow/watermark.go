@@ -1,5 +1,7 @@
 package flow
 
+import "slices"
+
 // touch has the watermark of a step looked at again before this Step ends.
 func (f *Flow) touch(st *stepState) {
 	if !st.dirty {
@@ -41,6 +43,9 @@ func (f *Flow) raiseWatermark(st *stepState) {
 	case st.step.plain():
 		known = f.plainWatermark(st, known)
 	}
+	if f.mayComeAside(st) {
+		known = min(known, st.placed.closed())
+	}
 	if known <= st.watermark {
 		f.lookForNothing(st) // its jobs may have chosen names since
 		return
@@ -57,6 +62,12 @@ func (f *Flow) raiseWatermark(st *stepState) {
 		wait.queue.waitsFor = nil
 		f.advance(wait.queue)
 	}
+}
+
+// mayComeAside reports whether files that are set aside may still become known, and with them
+// jobs whose place is known before.
+func (f *Flow) mayComeAside(st *stepState) bool {
+	return slices.ContainsFunc(st.aside, func(m *maker) bool { return f.makerWatermark(m) != forever })
 }
 
 // plainWatermark creates the jobs of a plain step that come after all jobs of

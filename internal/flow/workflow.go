@@ -1,8 +1,12 @@
 package flow
 
 import (
+	"errors"
+	"fmt"
 	"slices"
 	"time"
+
+	"go.yaml.in/yaml/v3"
 
 	"fairway/internal/dispatch"
 )
@@ -16,14 +20,15 @@ type Workflow struct {
 	Parameters []Parameter
 	Inputs     []*DeclaredInput
 
-	data   []byte        // of the file
-	scales *TraceOptions // of a trace
-	values map[string]string
-	set    map[string]string // those that were given
-	part   *part             // nil: the whole file
-	steps  []*step
-	fixed  []NewJob // of a trace
-	digest string
+	data     []byte     // of the file
+	scales   *Scales    // of a recorded run
+	root     *yaml.Node // of the text; nil of a recorded run
+	values   map[string]string
+	set      map[string]string // those that were given: what it is bound to
+	part     *part             // nil: the whole file
+	steps    []*step
+	recorded []NewJob // nil: it is no recorded run
+	digest   string
 }
 
 // Parameter is a value that whoever runs the workflow may set.
@@ -47,13 +52,26 @@ func (w *Workflow) Strict() bool {
 	return slices.ContainsFunc(w.steps, func(s *step) bool { return s.strict })
 }
 
+// Set are the values that parameters were given in place of their defaults.
+func (w *Workflow) Set() map[string]string { return w.set }
+
+// unbound says which parameters have no value, or nil.
+func (w *Workflow) unbound() (wrong error) {
+	for _, p := range w.Parameters {
+		if p.Required {
+			wrong = errors.Join(wrong, fmt.Errorf("%s: the parameter %q has no default; give it with --set %s=VALUE", w.File, p.Name, p.Name))
+		}
+	}
+	return wrong
+}
+
 // Digest identifies the workflow with its parameters. State that was written
 // under another digest cannot be loaded.
 func (w *Workflow) Digest() string { return w.digest }
 
 // Source gives what the workflow was parsed from: the text of a workflow file,
-// or that of a trace with its scales.
-func (w *Workflow) Source() (text []byte, trace *TraceOptions) { return w.data, w.scales }
+// or that of a recorded run with its scales.
+func (w *Workflow) Source() (text []byte, recorded *Scales) { return w.data, w.scales }
 
 // DeclaredInput is a declaration of data that exists before the workflow, or comes
 // from outside while it runs. Flow does not look for files: the caller
@@ -122,6 +140,7 @@ type entry struct {
 	script  bool     // it is what the jobs of the step execute
 	fresh   bool     // has placeholders that are known only when the job has ended
 	shared  bool     // some step rewrites it
+	aside   bool     // jobs do not take their place in the order from it: see setAside
 	made    []*maker // who makes files that fit, rewriters left out
 }
 
@@ -151,12 +170,12 @@ type step struct {
 	wait        time.Duration
 	storage     dispatch.Storage
 	temporary   bool
+	strict      bool // its jobs see only their own
 	publish     *bool
 	interpreter string
 	command     string
 	script      string // LFN of the file that is the command
 	mayBeEmpty  bool   // it may make nothing of what it takes
-	strict      bool   // its jobs see only their own
 	access      accessRule
 
 	replayed bool // a kind of task of a trace: its jobs are fixed
@@ -212,16 +231,26 @@ func (s *step) outputs() []entry {
 	return append(s.writes[:len(s.writes):len(s.writes)], s.rewrites...)
 }
 
-// needed are the makers that decide which jobs the step has and when.
+// needed are the makers of all files that jobs of the step get.
 func (s *step) needed() []*maker {
-	var all []*maker
+	placing, aside := s.makersBefore()
+	return append(placing, aside...)
+}
+
+// makersBefore are the makers that decide which jobs the step has and where in the order, and
+// those of files that are set aside.
+func (s *step) makersBefore() (placing, aside []*maker) {
 	for _, makers := range s.feeds {
-		all = append(all, makers...)
+		placing = append(placing, makers...)
 	}
 	for _, e := range append(s.reads[:len(s.reads):len(s.reads)], s.rewrites...) {
-		all = append(all, e.made...)
+		if e.aside {
+			aside = append(aside, e.made...)
+		} else {
+			placing = append(placing, e.made...)
+		}
 	}
-	return all
+	return placing, aside
 }
 
 // before are the steps that s comes after, each once.

@@ -6,6 +6,7 @@ package logical
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -66,18 +67,91 @@ func LongPart(name string) string {
 	return ""
 }
 
-// Matches reports whether a name, or a PFN, matches a pattern, in which '*' stands
-// for any characters but '/'.
+// few is up to how many names a search through all of them is faster than a map.
+const few = 16
+
+// Unique leaves each name where it first stands in a list, which it changes.
+func Unique(names []string) []string {
+	if len(names) <= few {
+		kept := names[:0]
+		for _, name := range names {
+			if !slices.Contains(kept, name) {
+				kept = append(kept, name)
+			}
+		}
+		return kept
+	}
+	seen := make(map[string]bool, len(names))
+	return slices.DeleteFunc(names, func(name string) bool {
+		again := seen[name]
+		seen[name] = true
+		return again
+	})
+}
+
+// A pattern stands for names: '*' in it for any characters but '/', a backslash for the
+// character behind it, everything else for itself. What takes a text as a pattern has been
+// told that it is one: names may have all of these characters.
+
+var escapes = strings.NewReplacer(`*`, `\*`, `\`, `\\`)
+
+// Escape is the pattern that stands for one name alone.
+func Escape(name string) string { return escapes.Replace(name) }
+
+// Unescape is a pattern as a shell is given it: each character of a value is itself there, also
+// a '*'.
+func Unescape(pattern string) string {
+	if strings.IndexByte(pattern, '\\') < 0 {
+		return pattern
+	}
+	var name strings.Builder
+	for i := 0; i < len(pattern); i++ {
+		if pattern[i] == '\\' && i+1 < len(pattern) {
+			i++
+		}
+		name.WriteByte(pattern[i])
+	}
+	return name.String()
+}
+
+// Star is where the first '*' of a pattern stands that is none of a name, -1 without one.
+func Star(pattern string) int {
+	for i := 0; i < len(pattern); i++ {
+		switch pattern[i] {
+		case '\\':
+			i++
+		case '*':
+			return i
+		}
+	}
+	return -1
+}
+
+// Above is the folder in which all that a pattern stands for is found, "" for the folder in
+// which the names themselves are.
+func Above(pattern string) string {
+	fixed := pattern
+	if star := Star(pattern); star >= 0 {
+		fixed = pattern[:star]
+	}
+	return Unescape(fixed[:max(0, strings.LastIndexByte(fixed, '/'))])
+}
+
+// Matches reports whether a pattern stands for a name, or a PFN.
 func Matches(pattern, name string) bool {
 	star, mark := -1, 0 // the last '*', and where what it stands for ends
 	p, n := 0, 0
 	for n < len(name) {
+		at := p // of the character that p stands for
+		if p+1 < len(pattern) && pattern[p] == '\\' {
+			at++
+		}
 		switch {
-		case p < len(pattern) && pattern[p] == '*':
+		case at == p && p < len(pattern) && pattern[p] == '*':
 			star, mark = p, n
 			p++
-		case p < len(pattern) && pattern[p] == name[n]:
-			p++
+		case at < len(pattern) && pattern[at] == name[n]:
+			p = at + 1
 			n++
 		case star >= 0 && name[mark] != '/':
 			mark++

@@ -36,12 +36,29 @@ func TestMatches(t *testing.T) {
 		"*.*.gz":   "a.b.gz ..gz !a.gz !a/b.c.gz",
 		"plain":    "plain !plain2",
 		"p/*x*x*y": "p/xxy p/axbxcy !p/xy !p/x/xy",
+		`\*/*.t`:   "*/a.t !x/a.t",
+		`*\**`:     "* a*b !ab",
+		`a\\*`:     `a\ a\b !ab !a*`,
+		`a\`:       `a\ !a`,
 	} {
 		for name := range strings.FieldsSeq(names) {
 			bare, not := strings.CutPrefix(name, "!")
 			if Matches(pattern, bare) == not {
 				t.Errorf("%s, %s: %v", pattern, bare, !not)
 			}
+		}
+	}
+}
+
+func TestEscape(t *testing.T) {
+	for _, name := range []string{"", "a", "*", `\`, `\*`, `a\`, `p*q/[x]\*`, "{y}/?"} {
+		if p := Escape(name); !Matches(p, name) || Unescape(p) != name || Star(p) >= 0 || name != "" && Matches(p, name+"x") {
+			t.Errorf("%q: %q", name, p)
+		}
+	}
+	for pattern, folder := range map[string]string{"a/*": "a", "*": "", "a/b*/c": "a", `p\*q/*/f`: "p*q", `p\*q\\/x*/f`: `p*q\`, "a/b": "a"} {
+		if got := Above(pattern); got != folder {
+			t.Errorf("above %s: %q", pattern, got)
 		}
 	}
 }

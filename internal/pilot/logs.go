@@ -100,7 +100,7 @@ const liveBytes = 1 << 20
 // sendGrown sends what the streams of an attempt have grown by. That it does not arrive is
 // of no account: the whole follows.
 func (p *pilot) sendGrown(ctx context.Context, a *attempt) {
-	ctx, cancel := context.WithCancel(served.WithTicket(ctx, served.LogPattern(a.GetAttempt()), a.GetLogTicket()))
+	ctx, cancel := context.WithCancel(served.WithPatternTicket(ctx, served.LogPattern(a.GetAttempt()), a.GetLogTicket()))
 	defer cancel()
 	p.mu.Lock()
 	ended := a.logs.ended
@@ -172,7 +172,7 @@ func (p *pilot) sendLogs(a *attempt) {
 		if _, err := os.Lstat(path); err != nil {
 			continue
 		}
-		ctx := served.WithTicket(p.jobs, served.LogPattern(a.GetAttempt()), a.GetLogTicket())
+		ctx := served.WithPatternTicket(p.jobs, served.LogPattern(a.GetAttempt()), a.GetLogTicket())
 		if err := p.stage.Storage.Put(ctx, path, served.LogScheme+":"+name); err != nil {
 			a.Note(fmt.Sprintf("what it printed did not reach the server: %v", err))
 			continue

@@ -16,9 +16,8 @@ const format = 2
 
 // Beginning is what the cores of a server are made from.
 type Beginning struct {
-	Workflow   *flow.Workflow
-	Parameters map[string]string
-	Dispatch   dispatch.Config
+	Workflow *flow.Workflow
+	Dispatch dispatch.Config
 }
 
 // line is one line of a recording; doc.go says which fields go together.
@@ -36,12 +35,12 @@ type line struct {
 }
 
 type beginLine struct {
-	Format     int                `json:"format"`
-	File       string             `json:"file"`
-	Text       content            `json:"text"`            // of the workflow file or the trace
-	Trace      *flow.TraceOptions `json:"trace,omitempty"` // of a trace
-	Parameters map[string]string  `json:"parameters,omitempty"`
-	Config     dispatch.Config    `json:"config"`
+	Format     int               `json:"format"`
+	File       string            `json:"file"`
+	Text       content           `json:"text"`            // of the workflow file or the trace
+	Trace      *flow.Scales      `json:"trace,omitempty"` // of a trace
+	Parameters map[string]string `json:"parameters,omitempty"`
+	Config     dispatch.Config   `json:"config"`
 }
 
 // record is a dispatch.Record; without a body it deletes.

@@ -40,7 +40,7 @@ func perform(t *testing.T, path string, limit int64) *Writer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps, err := flow.New(w, nil)
+	steps, err := flow.New(w)
 	if err != nil {
 		t.Fatal(err)
 	}

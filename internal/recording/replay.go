@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/wfformat"
 )
 
 // Replayed is what a replay went through.
@@ -96,9 +97,12 @@ func (r *replay) beginServer(b *beginLine) error {
 	r.begin, r.durable, r.dispatch, r.flow = b, nil, nil, nil
 	var err error
 	if b.Trace != nil {
-		r.workflow, err = flow.ParseTrace(b.File, b.Text, *b.Trace)
+		r.workflow, err = wfformat.Parse(b.File, b.Text, *b.Trace)
 	} else {
 		r.workflow, err = flow.Parse(b.File, b.Text)
+		if err == nil {
+			r.workflow, err = r.workflow.With(b.Parameters)
+		}
 	}
 	return err
 }
@@ -111,7 +115,7 @@ func (r *replay) load(l *line) error {
 	if err != nil {
 		return err
 	}
-	if r.flow, err = flow.Load(r.workflow, r.begin.Parameters, durable); err != nil {
+	if r.flow, err = flow.Load(r.workflow, durable); err != nil {
 		return err
 	}
 	r.dispatch = core

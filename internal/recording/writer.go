@@ -45,7 +45,7 @@ func Append(path string, limit int64, b Beginning) (*Writer, error) {
 	}
 	w.left = limit - size
 	text, scales := b.Workflow.Source()
-	w.line(&line{Begin: &beginLine{format, b.Workflow.File, text, scales, b.Parameters, b.Dispatch}})
+	w.line(&line{Begin: &beginLine{format, b.Workflow.File, text, scales, b.Workflow.Set(), b.Dispatch}})
 	if w.Flush(); w.err != nil {
 		return nil, errors.Join(w.err, file.Close())
 	}

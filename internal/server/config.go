@@ -18,8 +18,7 @@ import (
 // Config says what to run and how. Folder and Workflow must be given.
 type Config struct {
 	// Workflow is what to run, with the values of its parameters.
-	Workflow   *flow.Workflow
-	Parameters map[string]string
+	Workflow *flow.Workflow
 	// Folder is where the workflow lives: its .fairway/ and results/, and what
 	// the patterns of its inputs are relative to. It is made if need be.
 	Folder string

@@ -128,7 +128,7 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *feed.Finder
 		}
 		memory.apply(fresh)
 	}
-	loaded, err := state.Load(ctx, memory, o.runID(), config.Workflow, config.Parameters, config.Dispatch, false)
+	loaded, err := state.Load(ctx, memory, o.runID(), config.Workflow, config.Dispatch, false)
 	if err != nil {
 		return nil, err
 	}

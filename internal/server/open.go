@@ -57,7 +57,7 @@ type opened struct {
 // they are now.
 func openRecords(ctx context.Context, config *Config, s store.Store, find *feed.Finder) (*opened, error) {
 	o := &opened{now: map[string][]flow.InputFile{}, elsewhere: map[string][]flow.InputFile{}, listed: map[string]*feed.Listed{}, gone: map[string][]string{}}
-	fresh, err := flow.New(config.Workflow, config.Parameters)
+	fresh, err := flow.New(config.Workflow)
 	if err != nil {
 		return nil, err
 	}
@@ -299,7 +299,7 @@ func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) err
 	id := o.runID()
 	if o.decision == runNew || o.decision == runChanged {
 		gone := len(o.gone) > 0 || o.run != nil && o.run.State != state.Succeeded && o.run.InputsGone
-		o.run = &state.Run{ID: id, Form: state.Form, Started: time.Now(), Parameters: config.Parameters, InputsGone: gone}
+		o.run = &state.Run{ID: id, Form: state.Form, Started: time.Now(), Parameters: config.Workflow.Set(), InputsGone: gone}
 		o.inputs = nil
 	}
 	o.run.Workflow, o.run.File, o.run.Source, o.run.Digest = workflow.Name, workflow.File, sourceOf(config), workflow.Digest()

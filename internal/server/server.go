@@ -178,7 +178,7 @@ func (s *Server) record() error {
 	}
 	var err error
 	s.tape, err = recording.Append(s.config.Recording, recording.DefaultLimit, recording.Beginning{
-		Workflow: s.config.Workflow, Parameters: s.config.Parameters, Dispatch: s.config.Dispatch,
+		Workflow: s.config.Workflow, Dispatch: s.config.Dispatch,
 	})
 	return err
 }
@@ -333,5 +333,5 @@ func (s *Server) Report(ctx context.Context) (*wire.ProgressReport, error) {
 const heapSpare = 16 << 20
 
 func (s *Server) load(ctx context.Context) (*state.Loaded, error) {
-	return state.Load(ctx, s.opened.store, s.opened.run.ID, s.config.Workflow, s.config.Parameters, s.config.Dispatch, s.tape != nil)
+	return state.Load(ctx, s.opened.store, s.opened.run.ID, s.config.Workflow, s.config.Dispatch, s.tape != nil)
 }

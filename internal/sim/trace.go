@@ -7,6 +7,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/sim/experiment"
+	"fairway/internal/wfformat"
 )
 
 // traceWorkflow reads a WfFormat trace. All of its jobs are known at once.
@@ -15,11 +16,11 @@ func traceWorkflow(s experiment.WorkflowSpec) (*workflow, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read the trace: %w", err)
 	}
-	parsed, err := flow.ParseTrace(s.Trace, data, flow.TraceOptions{TimeScale: s.Scale, SizeScale: s.SizeScale})
+	parsed, err := wfformat.Parse(s.Trace, data, flow.Scales{TimeScale: s.Scale, SizeScale: s.SizeScale})
 	if err != nil {
 		return nil, fmt.Errorf("read the trace: %w", err)
 	}
-	f, err := flow.New(parsed, nil)
+	f, err := flow.New(parsed)
 	if err != nil {
 		return nil, fmt.Errorf("read the trace: %w", err)
 	}
@@ -29,12 +30,12 @@ func traceWorkflow(s experiment.WorkflowSpec) (*workflow, error) {
 		w.exists(file.LFN, file.Size)
 		files = append(files, flow.InputFile{ExistingFile: dispatch.ExistingFile{LFN: file.LFN, PFN: file.LFN, Size: file.Size, Identity: file.LFN}})
 	}
-	effects, err := f.Step(epoch, flow.Arrived{Input: flow.TraceInput, Files: files})
+	effects, err := f.Step(epoch, flow.Arrived{Input: flow.RecordedInput, Files: files})
 	if err != nil {
 		return nil, fmt.Errorf("begin the trace: %w", err)
 	}
 	w.replay(effects.Submit)
-	if effects, err = f.Step(epoch, flow.Closed{Input: flow.TraceInput}); err != nil {
+	if effects, err = f.Step(epoch, flow.Closed{Input: flow.RecordedInput}); err != nil {
 		return nil, fmt.Errorf("begin the trace: %w", err)
 	}
 	w.replay(effects.Submit)

@@ -31,7 +31,7 @@ func fileWorkflow(s experiment.WorkflowSpec) (*workflow, error) {
 		return nil, err
 	}
 	w := newWorkflow()
-	f, err := flow.New(parsed, s.Parameters)
+	f, err := flow.New(parsed)
 	if err != nil {
 		return nil, fmt.Errorf("read the workflow: %w", err)
 	}

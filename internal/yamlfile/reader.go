@@ -53,8 +53,9 @@ func (r *Reader) Root(data []byte) *yaml.Node {
 		r.FailAt(1, 1, r.Oversize, "the file has %d bytes, the limit is %d", len(data), r.Limit)
 		return nil
 	}
-	var document yaml.Node
-	if err := yaml.Unmarshal(data, &document); err != nil {
+	documents := yaml.NewDecoder(bytes.NewReader(data))
+	var document, second yaml.Node
+	if err := documents.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
 		line, what := 1, strings.TrimPrefix(err.Error(), "yaml: ")
 		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
 			line, _ = strconv.Atoi(m[1])
@@ -66,8 +67,8 @@ func (r *Reader) Root(data []byte) *yaml.Node {
 		r.FailAt(line, 1, "indent with spaces, and quote texts that start with a special character", "this is no YAML: %s", what)
 		return nil
 	}
-	if line, more := secondDocument(data); more {
-		r.FailAt(line, 1, fmt.Sprintf("put each %s into a file of its own, or remove the line ---", r.Kind), "a second YAML document begins here, and a %s is one", r.Kind)
+	if err := documents.Decode(&second); !errors.Is(err, io.EOF) { // what follows a line of ---
+		r.FailAt(max(second.Line, 1), 1, fmt.Sprintf("put each %s into a file of its own, or remove the line ---", r.Kind), "a second YAML document begins here, and a %s is one", r.Kind)
 		return nil
 	}
 	if len(document.Content) == 0 {
@@ -75,20 +76,6 @@ func (r *Reader) Root(data []byte) *yaml.Node {
 		return nil
 	}
 	return document.Content[0]
-}
-
-// secondDocument finds what follows a line of --- that ends the first document.
-func secondDocument(data []byte) (line int, found bool) {
-	documents := yaml.NewDecoder(bytes.NewReader(data))
-	var first, second yaml.Node
-	if documents.Decode(&first) != nil {
-		return 0, false
-	}
-	err := documents.Decode(&second)
-	if errors.Is(err, io.EOF) {
-		return 0, false
-	}
-	return max(second.Line, 1), true
 }
 
 // Field is one key of a mapping with its value.

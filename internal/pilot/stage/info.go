@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/beneath"
 	"fairway/internal/catalog"
+	"fairway/internal/logical"
 )
 
 // The environment of a command names files that tell it more.
@@ -158,6 +159,9 @@ func (in *Inputs) inform() error {
 	}
 	for _, o := range in.attempt.GetOutputs() {
 		if path, err := in.attempt.PathOf(o.GetLfn()); err == nil {
+			if o.GetPattern() {
+				path = logical.Unescape(path)
+			}
 			outputs = append(outputs, path)
 		}
 	}

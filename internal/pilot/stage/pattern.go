@@ -13,14 +13,13 @@ import (
 	"fairway/internal/wire"
 )
 
-// literalFolder cuts a pattern before the first component with a '*', and
-// leaves a name of a file in the folder that is left.
-func literalFolder(pattern string) string {
-	star := strings.IndexByte(pattern, '*')
-	if star < 0 {
-		return pattern
+// folderOf is the folder of the sandbox into which an output is promised, "." for the sandbox.
+func (a *Execution) folderOf(o *wire.OutputFile) (string, error) {
+	path, err := a.PathOf(o.GetLfn())
+	if err != nil || !o.GetPattern() {
+		return filepath.Dir(path), err
 	}
-	return pattern[:strings.LastIndexByte(pattern[:star], '/')+1] + "file"
+	return filepath.Clean(logical.Above(path)), nil
 }
 
 // findMatches finds the regular files, or the folders, that match a pattern and are
@@ -30,7 +29,7 @@ func findMatches(a *Execution, o *wire.OutputFile, taken map[string]bool) (found
 	if err != nil || a.Slot.bare {
 		return nil, err
 	}
-	root, folders := filepath.Dir(literalFolder(pattern)), logical.IsFolder(o.GetLfn())
+	root, folders := filepath.Clean(logical.Above(pattern)), logical.IsFolder(o.GetLfn())
 	left := &leftOut{attempt: a, pattern: o.GetLfn()}
 	err = walk(a.Slot.dir, root, strings.Count(pattern, "/"), func(path string, info fs.FileInfo) error {
 		if info.IsDir() && !folders || taken[path] || !logical.Matches(pattern, path) {

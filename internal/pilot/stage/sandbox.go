@@ -196,17 +196,13 @@ func (s *Slot) removeElements(folders map[string][]string) error {
 func foldersFor(next *Execution) map[string][]string {
 	folders := map[string][]string{}
 	for _, o := range next.GetOutputs() {
-		path, err := next.PathOf(o.GetLfn())
-		if err != nil {
+		folder, err := next.folderOf(o)
+		if err != nil || folder == "." {
 			continue
 		}
-		switch parts := strings.Split(literalFolder(path), "/"); len(parts) {
-		case 1:
-		case 2:
-			folders[parts[0]] = append(folders[parts[0]], "")
-		default:
-			folders[parts[0]] = append(folders[parts[0]], parts[1])
-		}
+		top, rest, _ := strings.Cut(folder, "/")
+		below, _, _ := strings.Cut(rest, "/")
+		folders[top] = append(folders[top], below)
 	}
 	return folders
 }

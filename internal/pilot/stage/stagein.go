@@ -471,11 +471,14 @@ func (in *Inputs) Release() {
 // makeOutputFolders makes the folders into which outputs are promised.
 func (in *Inputs) makeOutputFolders() error {
 	for _, o := range in.attempt.GetOutputs() {
-		path, err := in.attempt.PathOf(o.GetLfn())
+		folder, err := in.attempt.folderOf(o)
 		if err != nil {
 			return fmt.Errorf("output %s: %w", o.GetLfn(), err)
 		}
-		if err := MakeParents(in.attempt.Slot.Folder, literalFolder(path)); err != nil {
+		if folder == "." {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Join(in.attempt.Slot.Folder, folder), 0o755); err != nil {
 			return err
 		}
 	}

@@ -148,9 +148,9 @@ func (ar *Area) store(a *Execution, w written) (*wire.WrittenFile, error) {
 	}
 	prefix := cmp.Or(a.GetStorage(), ar.Prefix)
 	out.Pfn = storage.OutputPFN(prefix, w.lfn, out.Version, a.GetAttempt())
-	promised := storage.OutputPFN(prefix, w.promise.GetLfn(), out.Version, a.GetAttempt())
+	promised := served.OutputPattern(prefix, w.promise.GetLfn(), w.promise.GetPattern(), out.Version, a.GetAttempt())
 	ctx := storage.WithOwnName(a.Ctx) // since the attempt is in it
-	return out, ar.Storage.Put(served.WithTicket(ctx, promised, w.promise.GetTicket()), path, out.Pfn)
+	return out, ar.Storage.Put(served.WithPatternTicket(ctx, promised, w.promise.GetTicket()), path, out.Pfn)
 }
 
 // cacheOutput puts an output into the cache, if there is room.

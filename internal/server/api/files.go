@@ -74,11 +74,15 @@ func (a *Service) filesNamed(ctx context.Context, r *wire.ListFilesRequest) (nam
 	return matching(ctx, r.GetPattern(), names, func(lfn string) string { return lfn })
 }
 
-// matching are those of a list whose names fit a pattern, or are written as it; all if it is
-// empty. It makes them of the list.
+// matching are those of a list that have a name or, if none has, whose names fit it as a
+// pattern; all if it is empty. It makes them of the list.
 func matching[T any](ctx context.Context, pattern string, list []T, name func(T) string) ([]T, error) {
 	if pattern == "" {
 		return list, nil
+	}
+	isNamed := func(one T) bool { return name(one) == pattern }
+	if slices.ContainsFunc(list, isNamed) {
+		return slices.DeleteFunc(list, func(one T) bool { return !isNamed(one) }), rpcError(ctx.Err())
 	}
 	fits, err := flow.Matching(pattern)
 	if err != nil {
@@ -89,10 +93,8 @@ func matching[T any](ctx context.Context, pattern string, list []T, name func(T)
 		if ctx.Err() != nil || hard != nil {
 			return true
 		}
-		fit := name(one) == pattern
-		if !fit {
-			fit, hard = fits(name(one))
-		}
+		var fit bool
+		fit, hard = fits(name(one))
 		return !fit
 	})
 	if hard != nil {

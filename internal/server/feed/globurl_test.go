@@ -82,7 +82,7 @@ func inputOf(t *testing.T, files, as string) *flow.DeclaredInput {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := flow.New(w, nil)
+	f, err := flow.New(w)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"time"
 
@@ -158,10 +157,11 @@ func (w watchedStates) of(path string) sched.FileState {
 	return state
 }
 
-// noteFolder returns after which time the folder has to be looked at anew
+// noteFolder returns after which time the folders of a pattern have to be looked at anew
 // although nothing was noticed.
-func (w watchedStates) noteFolder(folder string) time.Duration {
-	if strings.ContainsAny(folder, `*?[\`) || !sched.TellsOfChanges(folder) {
+func (w watchedStates) noteFolder(glob string) time.Duration {
+	folder, plain := literal(glob)
+	if !plain || !sched.TellsOfChanges(folder) {
 		return WatchInterval
 	}
 	if state := w.of(folder); state.Info != nil && time.Since(state.Info.ModTime()) < sched.FileClockStep {

@@ -34,7 +34,7 @@ type Loaded struct {
 
 // Load makes the cores of a run from records, both at the same time. Keep has it return
 // the records, which take much memory.
-func Load(ctx context.Context, source Source, run dispatch.RunID, workflow *flow.Workflow, parameters map[string]string, config dispatch.Config, keep bool) (*Loaded, error) {
+func Load(ctx context.Context, source Source, run dispatch.RunID, workflow *flow.Workflow, config dispatch.Config, keep bool) (*Loaded, error) {
 	own, err := LoadTables(ctx, source, []string{flow.TableRun, flow.TableLog})
 	if err != nil {
 		return nil, err
@@ -53,7 +53,7 @@ func Load(ctx context.Context, source Source, run dispatch.RunID, workflow *flow
 	})
 	group.Go(func() (err error) {
 		of := slices.DeleteFunc(slices.Clone(own), func(r dispatch.Record) bool { return r.Run != run })
-		if l.Flow, err = flow.Load(workflow, parameters, of); err != nil {
+		if l.Flow, err = flow.Load(workflow, of); err != nil {
 			return fmt.Errorf("loading the workflow: %w", err)
 		}
 		l.Tally, err = loadTally(ctx, source, l.Flow.Workflow().Name, l.Flow.Workflow().Steps())

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/internal/logical"
 	"fairway/internal/storage"
 )
 
@@ -62,9 +63,14 @@ type ticket struct {
 	bytes   []byte
 }
 
-// WithTicket is a context of transfers that a ticket allows: of a PFN, or of the
-// PFNs that match a pattern.
-func WithTicket(ctx context.Context, pattern string, bytes []byte) context.Context {
+// WithTicket is a context of transfers of one PFN that a ticket allows.
+func WithTicket(ctx context.Context, pfn string, bytes []byte) context.Context {
+	return WithPatternTicket(ctx, logical.Escape(pfn), bytes)
+}
+
+// WithPatternTicket is a context of transfers that a ticket allows of the PFNs that match a
+// pattern of package logical.
+func WithPatternTicket(ctx context.Context, pattern string, bytes []byte) context.Context {
 	return context.WithValue(ctx, ticketOf{}, ticket{pattern, bytes})
 }
 
@@ -74,7 +80,7 @@ func (e *Element) ask(ctx context.Context, r *http.Request, pfn string, wanted .
 	query := url.Values{pfnKey: {pfn}}
 	if t, ok := ctx.Value(ticketOf{}).(ticket); ok {
 		r.Header.Set(ticketHeader, base64.StdEncoding.EncodeToString(t.bytes))
-		if t.pattern != pfn {
+		if t.pattern != logical.Escape(pfn) {
 			query.Set(patternKey, t.pattern)
 		}
 	}

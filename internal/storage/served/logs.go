@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/logical"
 	"fairway/internal/storage"
 )
 
@@ -23,7 +24,17 @@ import (
 // "log:ATTEMPT.out".
 const LogScheme = "log"
 
-// LogPattern is that of the PFNs of what one attempt prints.
+// OutputPattern is the pattern of package logical of the PFNs that an attempt may give an
+// output, of which the name may be a pattern itself.
+func OutputPattern(prefix, lfn string, isPattern bool, version uint32, attempt uint64) string {
+	prefix = logical.Escape(prefix)
+	if !isPattern {
+		lfn = logical.Escape(lfn)
+	}
+	return storage.OutputPFN(prefix, lfn, version, attempt)
+}
+
+// LogPattern is the pattern of the PFNs of what one attempt prints.
 func LogPattern(attempt uint64) string { return fmt.Sprintf("%s:%d.*", LogScheme, attempt) }
 
 // LiveEnding ends the name of a file with what has come of a stream of an attempt that runs.

@@ -90,12 +90,12 @@ func readRequest(r *http.Request) (*request, error) {
 	}
 	q.pfn, q.pattern = query.Get(pfnKey), query.Get(patternKey)
 	if q.pattern == "" {
-		q.pattern = q.pfn
+		q.pattern = logical.Escape(q.pfn)
 	}
 	switch {
-	case q.pfn == "" || len(q.pfn) > MaxName || len(q.pattern) > MaxName || strings.Contains(q.pfn, "\x00"):
+	case q.pfn == "" || len(q.pfn) > MaxName || len(query.Get(patternKey)) > MaxName || strings.Contains(q.pfn, "\x00"):
 		return nil, fmt.Errorf("a PFN of 1 to %d bytes without NUL is wanted", MaxName)
-	case q.pattern != q.pfn && !logical.Matches(q.pattern, q.pfn):
+	case !logical.Matches(q.pattern, q.pfn):
 		return nil, fmt.Errorf("%s does not match %s", strconv.Quote(q.pfn), strconv.Quote(q.pattern))
 	}
 	if q.ticket, err = base64.StdEncoding.DecodeString(r.Header.Get(ticketHeader)); err != nil {

@@ -584,11 +584,12 @@ func TestOnlyWhatWasGranted(t *testing.T) {
 		"that of another launch":      {"state:mine", n.key.Ticket("launch2", Read, "state:mine"), "state:mine"},
 		"that of another server":      {"state:mine", other.Ticket("launch", Read, "state:mine"), "state:mine"},
 		"one for writing":             {"state:mine", n.key.Ticket("launch", Write, "state:mine"), "state:mine"},
-		"a path that leads elsewhere": {"state:*", n.key.Ticket("launch", Read, "state:*"), "state:../outside"},
+		"a path that leads elsewhere": {"state:*", n.key.PatternTicket("launch", Read, "state:*"), "state:../outside"},
 		"an absolute path":            {"state:mine", read, outside},
-		"a pattern, as a file":        {"state:*", n.key.Ticket("launch", Read, "state:*"), "folder:mine"},
+		"a name with a star":          {"state:*", n.key.Ticket("launch", Read, "state:*"), "state:other"},
+		"a pattern, as a file":        {"state:*", n.key.PatternTicket("launch", Read, "state:*"), "folder:mine"},
 	} {
-		ctx := WithTicket(t.Context(), one.pattern, one.ticket)
+		ctx := WithPatternTicket(t.Context(), one.pattern, one.ticket)
 		if body, err := e.Open(ctx, one.pfn); err == nil {
 			t.Errorf("%s: it was read", what)
 			body.Close()
@@ -598,7 +599,7 @@ func TestOnlyWhatWasGranted(t *testing.T) {
 		}
 	}
 	pattern := "state:parts/*.v1.a7"
-	ctx := WithTicket(t.Context(), pattern, n.key.Ticket("launch", Write, pattern))
+	ctx := WithPatternTicket(t.Context(), pattern, n.key.PatternTicket("launch", Write, pattern))
 	if err := e.Put(ctx, path, "state:parts/a.v1.a7"); err != nil {
 		t.Error(err)
 	}

@@ -4,6 +4,8 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
+
+	"fairway/internal/logical"
 )
 
 // Right is what somebody may do with a file.
@@ -17,8 +19,8 @@ const (
 
 // Authority decides who may do what. Any goroutine may ask it.
 type Authority interface {
-	// Allows reports whether this ticket gives a launch a right to a PFN, or to all
-	// PFNs that match a pattern.
+	// Allows reports whether this ticket gives a launch a right to all PFNs that match
+	// a pattern of package logical.
 	Allows(launch string, right Right, pattern string, ticket []byte) bool
 }
 
@@ -34,8 +36,13 @@ type Key [sha256.Size]byte
 // ticketSize is enough that nobody guesses one.
 const ticketSize = 16
 
-// Ticket is a ticket.
-func (k *Key) Ticket(launch string, right Right, pattern string) []byte {
+// Ticket is a ticket for one PFN, whatever characters it has.
+func (k *Key) Ticket(launch string, right Right, pfn string) []byte {
+	return k.PatternTicket(launch, right, logical.Escape(pfn))
+}
+
+// PatternTicket is a ticket for all PFNs that match a pattern of package logical.
+func (k *Key) PatternTicket(launch string, right Right, pattern string) []byte {
 	h := hmac.New(sha256.New, k[:])
 	for _, part := range []string{launch, string(right), pattern} {
 		var length [8]byte
@@ -48,5 +55,5 @@ func (k *Key) Ticket(launch string, right Right, pattern string) []byte {
 
 // Allows is part of Authority. It takes the same time whatever the ticket is.
 func (k *Key) Allows(launch string, right Right, pattern string, ticket []byte) bool {
-	return hmac.Equal(k.Ticket(launch, right, pattern), ticket)
+	return hmac.Equal(k.PatternTicket(launch, right, pattern), ticket)
 }

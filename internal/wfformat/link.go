@@ -1,10 +1,14 @@
-package flow
+package wfformat
 
 import (
 	"fmt"
 	"math"
 	"slices"
 	"strings"
+
+	"fairway/internal/dispatch/rows"
+	"fairway/internal/flow"
+	"fairway/internal/logical"
 )
 
 // link finds the tasks' order and the files between them.
@@ -94,9 +98,9 @@ func (t *trace) sorted(tasks []*traceTask) ([]*traceTask, error) {
 			}
 		}
 	}
-	order := topological(all)
+	order := rows.Topological(all)
 	if len(order) < len(tasks) {
-		order = topological(parents)
+		order = rows.Topological(parents)
 	}
 	for i, task := range tasks {
 		if len(order) < len(tasks) && !slices.Contains(order, i) {
@@ -117,7 +121,7 @@ func (t *trace) linkFiles() {
 	t.names = &lfns{taken: map[string]bool{}, folders: map[string]bool{}}
 	for _, f := range t.record.Workflow.Specification.Files {
 		if f.Size >= 0 {
-			t.sizes[f.ID] = int64(math.Round(min(f.Size*t.options.SizeScale, 1<<60)))
+			t.sizes[f.ID] = int64(math.Round(min(f.Size*t.scales.SizeScale, 1<<60)))
 		}
 	}
 	current := map[string]string{}
@@ -127,15 +131,15 @@ func (t *trace) linkFiles() {
 			if !ok {
 				lfn = t.names.of(id)
 				current[id] = lfn
-				t.outside = append(t.outside, SizedFile{lfn, t.sizes[id]})
+				t.outside = append(t.outside, flow.SizedFile{LFN: lfn, Size: t.sizes[id]})
 			}
 			task.reads = append(task.reads, lfn)
 		}
-		for _, id := range unique(slices.Clone(task.specification.Outputs)) {
+		for _, id := range logical.Unique(slices.Clone(task.specification.Outputs)) {
 			current[id] = t.names.of(id)
-			task.writes = append(task.writes, SizedFile{current[id], t.sizes[id]})
+			task.writes = append(task.writes, flow.SizedFile{LFN: current[id], Size: t.sizes[id]})
 		}
-		task.reads = unique(task.reads)
+		task.reads = logical.Unique(task.reads)
 	}
 }
 
@@ -147,12 +151,12 @@ func (t *trace) linkControl() {
 			reads[lfn] = true
 		}
 		for _, parent := range task.parents {
-			if slices.ContainsFunc(parent.writes, func(w SizedFile) bool { return reads[w.LFN] }) {
+			if slices.ContainsFunc(parent.writes, func(w flow.SizedFile) bool { return reads[w.LFN] }) {
 				continue
 			}
 			if parent.control == "" {
 				parent.control = t.names.of(controlFolder + strings.ReplaceAll(parent.specification.ID, "/", "_"))
-				parent.writes = append(parent.writes, SizedFile{LFN: parent.control})
+				parent.writes = append(parent.writes, flow.SizedFile{LFN: parent.control})
 			}
 			reads[parent.control] = true
 			task.reads = append(task.reads, parent.control)

@@ -1,4 +1,4 @@
-package flow
+package wfformat
 
 import (
 	"bytes"
@@ -10,50 +10,82 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
 	"fairway/internal/logical"
-	"fairway/test/seed"
 	"fairway/test/traces"
 )
 
-func readTrace(t testing.TB, file string, o TraceOptions) *Workflow {
+func readTrace(t testing.TB, file string, o flow.Scales) *flow.Workflow {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := ParseTrace(filepath.Base(file), data, o)
+	w, err := Parse(filepath.Base(file), data, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return w
 }
 
-// runTrace feeds the outside files of a trace and commits its jobs in a
-// random order.
-func runTrace(t *testing.T, w *Workflow) *world {
+// replay is what a flow makes of a recorded run.
+type replay struct {
+	flow      *flow.Flow
+	submitted []string
+	jobs      map[string]flow.NewJob
+	finished  bool
+	notes     []string
+}
+
+func (r *replay) step(t *testing.T, in flow.Input) {
 	t.Helper()
-	x := newWorldOf(t, w, nil)
-	var lfns []string
+	effects, err := r.flow.Step(time.Unix(1_700_000_000, 0), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, j := range effects.Submit {
+		r.submitted = append(r.submitted, j.Job.Name)
+		r.jobs[j.Job.Name] = j
+	}
+	r.finished, r.notes = effects.Finished, append(r.notes, effects.Notes...)
+}
+
+// run feeds the outside files of a recorded run: then all of its jobs are submitted.
+func run(t *testing.T, w *flow.Workflow) *replay {
+	t.Helper()
+	f, err := flow.New(w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &replay{flow: f, jobs: map[string]flow.NewJob{}}
+	var files []flow.InputFile
 	for _, s := range w.Inputs[0].Sizes {
-		lfns = append(lfns, s.LFN)
+		files = append(files, flow.InputFile{ExistingFile: dispatch.ExistingFile{LFN: s.LFN, PFN: s.LFN, Size: s.Size, Identity: "1"}})
 	}
-	x.arrive(TraceInput, lfns...)
-	if len(x.submitted) != 0 {
-		t.Errorf("submitted %d jobs before all outside files were there", len(x.submitted))
+	r.step(t, flow.Arrived{Input: flow.RecordedInput, Files: files})
+	if len(r.submitted) != 0 {
+		t.Errorf("submitted %d jobs before all outside files were there", len(r.submitted))
 	}
-	x.close(TraceInput)
-	x.commitAll(seed.Source(t).IntN)
-	if !x.finished {
-		t.Error("not finished")
+	r.step(t, flow.Closed{Input: flow.RecordedInput})
+	if !r.finished || len(r.notes) > 0 {
+		t.Errorf("finished %v, notes %q", r.finished, r.notes)
 	}
-	return x
+	return r
+}
+
+func (r *replay) wantSubmitted(t *testing.T, names ...string) {
+	t.Helper()
+	if !slices.Equal(r.submitted, names) {
+		t.Errorf("submitted %q, want %q", r.submitted, names)
+	}
 }
 
 func TestRealTraces(t *testing.T) {
 	for _, file := range traces.Files(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			w := readTrace(t, file, TraceOptions{TimeScale: 0.001, SizeScale: 0.5})
-			x := runTrace(t, w)
+			w := readTrace(t, file, flow.Scales{TimeScale: 0.001, SizeScale: 0.5})
+			x := run(t, w)
 			data, _ := os.ReadFile(file)
 			record, err := decodeTrace(data)
 			if err != nil {
@@ -83,10 +115,23 @@ func TestRealTraces(t *testing.T) {
 	}
 }
 
-func dependsOn(child, parent NewJob) bool {
+func dependsOn(child, parent flow.NewJob) bool {
 	return slices.ContainsFunc(child.Job.Reads, func(lfn string) bool {
-		return slices.ContainsFunc(parent.Command.Replay.Writes, func(w SizedFile) bool { return w.LFN == lfn })
+		return slices.ContainsFunc(parent.Command.Replay.Writes, func(w flow.SizedFile) bool { return w.LFN == lfn })
 	})
+}
+
+// A run of a workflow without inputs can be exported, and so replayed: nothing has to come from
+// outside.
+func TestTraceWithoutFilesFromOutside(t *testing.T) {
+	text := `{"name": "alone", "schemaVersion": "1.5", "workflow": {
+		"specification": {"tasks": [{"name": "a", "id": "a", "parents": [], "children": [], "inputFiles": [], "outputFiles": ["o"]}], "files": [{"id": "o", "sizeInBytes": 3}]},
+		"execution": {"makespanInSeconds": 1, "executedAt": "2026-01-01T00:00:00Z", "tasks": [{"id": "a", "runtimeInSeconds": 1}]}}}`
+	w, err := Parse("alone.json", []byte(text), flow.Scales{TimeScale: 1, SizeScale: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, w).wantSubmitted(t, "a")
 }
 
 const smallTrace = `{"name": "small", "schemaVersion": "1.5", "workflow": {
@@ -100,12 +145,12 @@ const smallTrace = `{"name": "small", "schemaVersion": "1.5", "workflow": {
  "execution": {"makespanInSeconds": 3, "executedAt": "x", "tasks": [{"id": "mid", "runtimeInSeconds": 1.5, "command": {"program": "prog"}}]}}}`
 
 func TestTraceWithoutFilesBetween(t *testing.T) {
-	w, err := ParseTrace("small.json", []byte(smallTrace), TraceOptions{TimeScale: 2, SizeScale: 0})
+	w, err := Parse("small.json", []byte(smallTrace), flow.Scales{TimeScale: 2, SizeScale: 0})
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := runTrace(t, w)
-	x.wantSubmitted("a/b", "mid", "end")
+	x := run(t, w)
+	x.wantSubmitted(t, "a/b", "mid", "end")
 	if got := x.jobs["mid"].Job.Reads; !slices.Equal(got, []string{"it", "_after/a_b"}) {
 		t.Errorf("mid reads %v", got)
 	}
@@ -118,9 +163,11 @@ func TestTraceWithoutFilesBetween(t *testing.T) {
 	if got := w.Steps(); !slices.Equal(got, []string{"begin", "mid", "end"}) {
 		t.Errorf("steps %v", got)
 	}
-	for lfn := range x.exists {
-		if why := logical.WhyNot(lfn); why != "" {
-			t.Errorf("name %q %s", lfn, why)
+	for _, j := range x.jobs {
+		for _, o := range j.Job.Writes {
+			if why := logical.WhyNot(o.LFN); why != "" {
+				t.Errorf("name %q %s", o.LFN, why)
+			}
 		}
 	}
 }
@@ -133,18 +180,18 @@ func TestTraceProblems(t *testing.T) {
 		{strings.Replace(smallTrace, `"parents": ["mid"]`, `"parents": ["mit"]`, 1), `"end" has the parent "mit", which does not exist`},
 		{strings.Replace(smallTrace, `"children": []`, `"children": ["mid"]`, 1), "ancestors"},
 	} {
-		if _, err := ParseTrace("t.json", []byte(c.text), TraceOptions{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Parse("t.json", []byte(c.text), flow.Scales{}); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}
-	if _, err := ParseTrace("t.json", []byte(smallTrace), TraceOptions{TimeScale: -1}); err == nil {
+	if _, err := Parse("t.json", []byte(smallTrace), flow.Scales{TimeScale: -1}); err == nil {
 		t.Error("a negative scale passed")
 	}
 }
 
 func TestExportIsReread(t *testing.T) {
 	start := time.Date(2026, 3, 1, 12, 0, 0, 999_999_999, time.FixedZone("x", 3600))
-	run := Run{
+	done := Run{
 		Name: "r", Version: "0.1", Created: start, Start: start, End: start.Add(time.Minute),
 		Machines: []RunMachine{{Name: "node", Cores: 2, Memory: 5}},
 		Tasks: []RunTask{
@@ -155,15 +202,15 @@ func TestExportIsReread(t *testing.T) {
 	}
 	for _, version := range []string{"1.5", "1.6"} {
 		var b bytes.Buffer
-		if err := Export(&b, run, version); err != nil {
+		if err := Export(&b, done, version); err != nil {
 			t.Fatal(err)
 		}
-		w, err := ParseTrace("r.json", b.Bytes(), TraceOptions{TimeScale: 1, SizeScale: 1})
+		w, err := Parse("r.json", b.Bytes(), flow.Scales{TimeScale: 1, SizeScale: 1})
 		if err != nil {
 			t.Fatalf("%v\n%s", err, b.String())
 		}
-		x := runTrace(t, w)
-		x.wantSubmitted("a", "b", "c")
+		x := run(t, w)
+		x.wantSubmitted(t, "a", "b", "c")
 		if !dependsOn(x.jobs["c"], x.jobs["a"]) || !dependsOn(x.jobs["c"], x.jobs["b"]) || !dependsOn(x.jobs["b"], x.jobs["a"]) {
 			t.Error("dependencies were lost")
 		}
@@ -175,7 +222,7 @@ func TestExportIsReread(t *testing.T) {
 			t.Error("not the version asked for")
 		}
 	}
-	if err := Export(&bytes.Buffer{}, run, "1.4"); err == nil {
+	if err := Export(&bytes.Buffer{}, done, "1.4"); err == nil {
 		t.Error("version 1.4 passed")
 	}
 }
@@ -208,10 +255,10 @@ func checkOrder(t *testing.T, data []byte) {
 	}
 }
 
-func FuzzParseTrace(f *testing.F) {
+func FuzzParse(f *testing.F) {
 	f.Add([]byte(smallTrace))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		w, err := ParseTrace("t.json", data, TraceOptions{TimeScale: 1, SizeScale: 1})
+		w, err := Parse("t.json", data, flow.Scales{TimeScale: 1, SizeScale: 1})
 		if err != nil {
 			return
 		}
@@ -219,7 +266,9 @@ func FuzzParseTrace(f *testing.F) {
 		for _, s := range w.Inputs[0].Sizes {
 			seen[s.LFN] = true
 		}
-		for _, j := range w.fixed {
+		x := run(t, w)
+		for _, name := range x.submitted {
+			j := x.jobs[name]
 			for _, r := range j.Job.Reads {
 				if !seen[r] {
 					t.Fatalf("%s reads %q before it is made", j.Job.Name, r)

@@ -1,0 +1,183 @@
+package flow
+
+import (
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"fairway/internal/quantity"
+)
+
+// fileKey is a key of a workflow file. It is declared once: what reads the file, the advice for an
+// unknown key, the JSON Schema and the tables of docs/workflows.md come from it. The last two are
+// made by `go test ./internal/flow -update`.
+type fileKey[T any] struct {
+	name  string
+	help  string                                        // one line for a person, in Markdown
+	value string                                        // what it may be: a definition of the schema, or a schema itself
+	read  func(p *parser, of T, n *yaml.Node, at field) // nil: it is read together with others
+}
+
+// field says where a key stands that is read.
+type field struct {
+	keys map[string]*yaml.Node // of the same mapping
+	of   string                // what has the keys, for messages
+	what string                // the key of it
+}
+
+// known gives the keys of a mapping, and reports those that are none.
+func known[T any](p *parser, n *yaml.Node, what string, keys []fileKey[T], habits map[string]string) map[string]*yaml.Node {
+	return p.Known(n, what, keyNames(keys), habits)
+}
+
+func keyNames[T any](keys []fileKey[T]) []string {
+	all := make([]string, len(keys))
+	for i, k := range keys {
+		all[i] = k.name
+	}
+	return all
+}
+
+// take reads the keys that a mapping has, in the order of their table: so each knows what those
+// before it have said.
+func take[T any](p *parser, of T, found map[string]*yaml.Node, what string, keys []fileKey[T]) {
+	for _, k := range keys {
+		if n := found[k.name]; n != nil && k.read != nil {
+			k.read(p, of, n, field{found, what, what + ": " + k.name})
+		}
+	}
+}
+
+// textOf reads a text.
+func textOf[T any](of func(T) *string) func(*parser, T, *yaml.Node, field) {
+	return func(p *parser, t T, n *yaml.Node, at field) { *of(t), _ = p.text(n, at.what) }
+}
+
+// scalarOf reads a text with parse, whose error says what to write instead.
+func scalarOf[T, V any](parse func(string) (V, error), of func(T) *V) func(*parser, T, *yaml.Node, field) {
+	return func(p *parser, t T, n *yaml.Node, at field) { *of(t) = scalar(p, n, at.what, parse) }
+}
+
+// limitOf is scalarOf for a limit of a merge, where 0 would mean none.
+func limitOf[V ~int64](parse func(string) (V, error), of func(*step) *V) func(*parser, *step, *yaml.Node, field) {
+	return func(p *parser, s *step, n *yaml.Node, at field) {
+		p.ofMerge(n, at)
+		*of(s) = max(1, scalar(p, n, at.what, parse))
+	}
+}
+
+// entriesOf reads names.
+func entriesOf(of func(*step) *[]entry) func(*parser, *step, *yaml.Node, field) {
+	return func(p *parser, s *step, n *yaml.Node, at field) { *of(s) = p.entries(n, at.what) }
+}
+
+const (
+	flagValue    = `{ "anyOf": [{ "type": "boolean" }, { "type": "string", "pattern": "\\$\\{" }] }`
+	textOnly     = `{ "type": "string" }`
+	shellHelp    = "what runs commands: `bash` (default), `sh`, or the words of a program such as `python3`"
+	sandboxHelp  = "`strict`: each job sees [its own files only](pilot.md#what-a-job-may-see); `open` (default): what the user of the pilot sees"
+	sandboxValue = `{ "type": "string", "pattern": "^(strict|open)$|\\$\\{" }`
+	accessHelp   = "how commands get what they read: `link` (default), `copy` to be written to, or `stream` by a URL"
+)
+
+var workflowKeys = []fileKey[*Workflow]{
+	{"parameters", "values that `--set` may replace, by name; `null`: it must give one", `{
+      "type": ["object", "null"],
+      "propertyNames": { "$ref": "#/$defs/variable" },
+      "additionalProperties": { "type": ["string", "number", "boolean", "null"] }
+    }`, (*parser).parameters},
+	{"workflow", "name of the workflow", "word", (*parser).workflowName},
+	{"about", "one line that says what it is for", textOnly, textOf(func(w *Workflow) *string { return &w.About })},
+	{"shell", shellHelp + "; of all steps that have none", "shell", (*parser).workflowShell},
+	{"storage", "`temporary`: outputs go when they were read; `element` (default): they stay; of all steps that do not say otherwise", `{ "type": "string", "pattern": "^(element|temporary)$|\\$\\{" }`, (*parser).workflowStorage},
+	{"sandbox", sandboxHelp + "; of all steps that do not say otherwise", sandboxValue, func(p *parser, _ *Workflow, n *yaml.Node, at field) {
+		p.strict = scalar(p, n, at.what, parseSandbox)
+	}},
+	{"inputs", "data that exists before, or comes from outside while the workflow runs, by name", `{
+      "type": ["object", "null"],
+      "propertyNames": { "$ref": "#/$defs/word" },
+      "additionalProperties": { "$ref": "#/$defs/input" }
+    }`, (*parser).inputs},
+	{"steps", "rules that create jobs, by name", `{
+      "type": "object",
+      "minProperties": 1,
+      "propertyNames": { "$ref": "#/$defs/word" },
+      "additionalProperties": { "$ref": "#/$defs/step" }
+    }`, (*parser).steps},
+}
+
+// The first five say where the files are, and are read together.
+var inputKeys = []fileKey[*DeclaredInput]{
+	{"files", "path patterns of files that exist", "texts", nil},
+	{"watch", "path patterns of files that may come until the input is closed", "texts", nil},
+	{"url_list", "a file with one URL a line, which may grow until the input is closed", textOnly, nil},
+	{"match", "with `url_list`: patterns of the last part of the URLs", "texts", nil},
+	{"as", "the logical name of each file; default: the last part of its path", "text", nil},
+	{"close", "when an open input gets no more files: `manual` (default), `after 30s idle`, or `file NAME`", `{ "type": "string", "pattern": "^(after .+ idle|manual|file .+)$" }`, (*parser).closeRule},
+	{"access", accessHelp + "; unless their step says", "access", (*parser).inputAccess},
+	{"may_be_empty", "whether the input may have no files", flagValue, scalarOf(parseFlag, func(in *DeclaredInput) *bool { return &in.MayBeEmpty })},
+	{"catalog", "with `url_list`: a site's file catalogue, which says where the lines are that are no URLs", "catalog", (*parser).catalog},
+}
+
+var catalogKeys = []fileKey[*CatalogRef]{
+	{"file", "`storage.xml` or `storage.json`, relative to the workflow's folder", textOnly, textOf(func(c *CatalogRef) *string { return &c.File })},
+	{"protocol", "whose rules are taken; default: `direct`", textOnly, textOf(func(c *CatalogRef) *string { return &c.Protocol })},
+	{"site", "in a `storage.json`; default: the first", textOnly, textOf(func(c *CatalogRef) *string { return &c.Site })},
+	{"volume", "in a `storage.json`; default: the first", textOnly, textOf(func(c *CatalogRef) *string { return &c.Volume })},
+}
+
+// The last three say what the jobs execute, and are read together.
+var stepKeys = []fileKey[*step]{
+	{"each", "pattern, or list of patterns: [one job for each file](#one-job-for-each-file), or combination of files", "names", (*parser).each},
+	{"merge", "pattern, or list of patterns: [many files to one job](#merging)", "texts", (*parser).merge},
+	{"files", "merge so many files", "whole", (*parser).mergeFiles},
+	{"size", "merge files until they have this size together", "size", limitOf(quantity.Size, func(s *step) *int64 { return &s.limits.size })},
+	{"max_latency", "merge what there is when a file has waited so long", "duration", limitOf(quantity.Duration, func(s *step) *time.Duration { return &s.limits.latency })},
+	{"by", "one sequence of merges for each value of these placeholders", "texts", (*parser).by},
+	{"split", "with `each`: [many jobs from one file](#splitting)", "split", (*parser).split},
+	{"times", "without `each` and `merge`: [the number of jobs](#plain-steps)", "whole", (*parser).times},
+	{"reads", "further files that each job reads", "names", entriesOf(func(s *step) *[]entry { return &s.reads })},
+	{"writes", "files that each job makes; it [chooses](#outputs-chosen-by-content) what placeholders stand for that nothing binds", "names", entriesOf(func(s *step) *[]entry { return &s.writes })},
+	{"log", "a file of messages that each job may write; it is [kept when the job fails](#commands)", "text", (*parser).log},
+	{"rewrites", "files that each job [replaces](#rewriting)", "names", entriesOf(func(s *step) *[]entry { return &s.rewrites })},
+	{"needs", "[what a job needs](#where-and-how-jobs-run): `cpus`, `memory`, `disk`, `time`, and any resource that a site names", "needs", (*parser).needs},
+	{"tools", "programs that must be installed", "texts", (*parser).tools},
+	{"retry", "[how often and when](#where-and-how-jobs-run) a failed job is tried again", "retry", (*parser).retry},
+	{"priority", "among ready jobs, a higher one goes first; default: 0", "whole", (*parser).priority},
+	{"site", "preferred site", textOnly, textOf(func(s *step) *string { return &s.site })},
+	{"wait_for_data", "how long a job may wait for a pilot that holds more of its input; `0s`: never", "duration", (*parser).waitForData},
+	{"access", "[how the command gets what it reads](#reading-files-where-they-are): one word, or a word for each variable of a file", `{
+          "anyOf": [
+            { "$ref": "#/$defs/access" },
+            { "type": "object", "minProperties": 1, "propertyNames": { "$ref": "#/$defs/variable" }, "additionalProperties": { "$ref": "#/$defs/access" } }
+          ]
+        }`, (*parser).access},
+	{"storage", "where outputs stay: `element`, `temporary` ([until they were read](#temporary-files)) or `cache`", `{ "type": "string", "pattern": "^(element|temporary|cache)$|\\$\\{" }`, (*parser).storage},
+	{"publish", "whether outputs are results; default: those that no step reads", flagValue, (*parser).publish},
+	{"may_be_empty", "[whether the step may produce nothing](#inputs-and-steps-without-a-result)", flagValue, scalarOf(parseFlag, func(s *step) *bool { return &s.mayBeEmpty })},
+	{"sandbox", sandboxHelp, sandboxValue, scalarOf(parseSandbox, func(s *step) *bool { return &s.strict })},
+	{"command", "[what each job executes](#commands)", "text", nil},
+	{"script", "a file with the text of the command, in place of `command`", textOnly, nil},
+	{"shell", shellHelp, "shell", nil},
+}
+
+var splitKeys = []fileKey[*step]{
+	{"records", "records of one job", "whole", (*parser).splitRecords},
+	{"of", "what a record is: `lines`, `fastq` or `bytes=N`", `{ "type": "string", "pattern": "^(lines|fastq|bytes=.+)$|\\$\\{" }`, (*parser).splitUnit},
+	{"count", "a command that prints the number of records", textOnly, (*parser).splitCount},
+}
+
+// Resources that a site names have other keys.
+var needsKeys = []fileKey[*step]{
+	{"cpus", "processors, also fractions such as 0.5", "text", scalarOf(quantity.MilliCPUs, func(s *step) *int64 { return &s.needs.MilliCPUs })},
+	{"memory", "also a limit", "size", scalarOf(quantity.Size, func(s *step) *int64 { return &s.needs.Memory })},
+	{"disk", "space for what a job writes", "size", scalarOf(quantity.Size, func(s *step) *int64 { return &s.needs.Disk })},
+	{"time", "wall clock of the command, also a limit", "duration", scalarOf(quantity.Duration, func(s *step) *time.Duration { return &s.needs.Time })},
+}
+
+var retryKeys = []fileKey[*step]{
+	{"attempts", "attempts in all", "whole", (*parser).attempts},
+	{"backoff", "before the second attempt; doubles each time", "duration", scalarOf(quantity.Duration, func(s *step) *time.Duration { return &s.retry.Backoff })},
+	{"memory_factor", "memory grows by this after an attempt that ran out of it", "text", scalarOf(parseFactor, func(s *step) *float64 { return &s.retry.MemoryFactor })},
+	{"exit_codes", "retry only these; default: any", "texts", (*parser).exitCodes},
+}
