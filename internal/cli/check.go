@@ -191,7 +191,7 @@ func refusedJobs(workflow *flow.Workflow, values map[string]string, file string,
 	return nil
 }
 
-func comesLater(input *flow.DeclaredInput) bool { return input.Watch || input.URLList != "" }
+func comesLater(input *flow.DeclaredInput) bool { return feed.IsOpen(input) }
 
 // surveyed is what an input has on this machine now. No file is read.
 type surveyed struct {

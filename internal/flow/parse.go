@@ -16,7 +16,7 @@ import (
 // The keys of a workflow file, by the place where they may stand. The JSON
 // Schema lists the same.
 var (
-	workflowKeys = []string{"workflow", "about", "parameters", "shell", "storage", "inputs", "steps"}
+	workflowKeys = []string{"workflow", "about", "parameters", "shell", "storage", "open", "inputs", "steps"}
 	inputKeys    = []string{"files", "watch", "url_list", "catalog", "match", "as", "close", "access", "may_be_empty"}
 	catalogKeys  = []string{"file", "protocol", "site", "volume"}
 	stepKeys     = []string{
@@ -86,6 +86,9 @@ func parse(file string, data []byte, set map[string]string, only *part) (*Workfl
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
+	if w.Open() { // what was submitted is of the workflow whatever else its file says
+		data, p.values = []byte("open\x00"+w.Name), nil
+	}
 	w.digest = workflowDigest(data, p.values, only)
 	return w, nil
 }
@@ -151,12 +154,25 @@ func (p *parser) workflow(w *Workflow, root *yaml.Node, set map[string]string) {
 	if n := top["inputs"]; n != nil {
 		p.inputs(w, n)
 	}
-	if n := top["steps"]; n != nil {
-		p.steps(w, n)
+	switch open, steps := top["open"], top["steps"]; {
+	case open != nil && scalar(p, open, "open", parseFlag):
+		p.open(w, top)
+	case steps != nil:
+		p.steps(w, steps)
 		p.scriptInputs(w)
-	} else {
-		p.Fail(root, "add `steps:` with at least one step", "the workflow has no steps")
+	default:
+		p.Fail(root, "add `steps:` with at least one step, or `open: true` for jobs that programs submit", "the workflow has no steps")
 	}
+}
+
+// open declares the input by which jobs come that programs submit.
+func (p *parser) open(w *Workflow, top map[string]*yaml.Node) {
+	for _, key := range []string{"inputs", "steps"} {
+		if n := top[key]; n != nil {
+			p.Fail(n, "leave it out, or leave out `open: true`", "an open workflow has no %s: whoever submits a job says what it reads and does", key)
+		}
+	}
+	w.Inputs = []*DeclaredInput{{Name: SubmittedJobs, Submitted: true, MayBeEmpty: true, Close: CloseRule{Manual: true}}}
 }
 
 func (p *parser) parameters(w *Workflow, n *yaml.Node, set map[string]string) {
