@@ -192,7 +192,7 @@ func refusedJobs(workflow *flow.Workflow, file string, found []surveyed) error {
 	return nil
 }
 
-func comesLater(input *flow.DeclaredInput) bool { return input.Watch || input.URLList != "" }
+func comesLater(input *flow.DeclaredInput) bool { return feed.IsOpen(input) }
 
 // surveyed is what an input has on this machine now. No file is read.
 type surveyed struct {

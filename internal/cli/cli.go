@@ -120,7 +120,7 @@ depends on timing.`),
 			root.AddCommand(command)
 		}
 	}
-	grouped("run", c.runCommand(), c.checkCommand(), c.siteCommand(), c.stopCommand(), c.cleanCommand())
+	grouped("run", c.runCommand(), c.execCommand(), c.mapCommand(), c.openCommand(), c.checkCommand(), c.siteCommand(), c.stopCommand(), c.cleanCommand())
 	grouped("look", c.jobsCommand(), c.showCommand(), c.explainCommand(), c.logsCommand(), c.exportCommand())
 	grouped("look", c.filesCommand(), c.getCommand(), c.cacheCommand())
 	grouped("look", c.simCommand(), c.catalogCommand())

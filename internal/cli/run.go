@@ -19,6 +19,7 @@ import (
 // runOptions are the flags of run.
 type runOptions struct {
 	file, folder string
+	text         []byte // of a workflow that no file has; nil: that of file
 	set          []string
 	parameters   map[string]string
 	dryRun       bool
@@ -49,7 +50,7 @@ type runOptions struct {
 }
 
 func (c *console) runCommand() *cobra.Command {
-	o := &runOptions{server: serverHere, cache: string(pilot.CacheHost), placement: "by-gain", watchInputs: string(pilot.WatchAuto)}
+	o := newRunOptions()
 	command := &cobra.Command{
 		Use:   "run [FILE]",
 		Short: "Run a workflow, or go on with it",
@@ -76,12 +77,7 @@ to end it at once.`,
 		Args:              maybeFile,
 		ValidArgsFunction: workflowFiles,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			for name, instead := range map[string]string{"storage": "leave --storage out to store in .fairway/", "results": "leave --results out to publish in results/"} {
-				if flag := command.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-					return fail(exitUsage, instead, "--%s names no place", name)
-				}
-			}
-			if err := o.check(); err != nil {
+			if err := o.check(command); err != nil {
 				return err
 			}
 			var err error
@@ -97,30 +93,46 @@ to end it at once.`,
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure, go on with the jobs that do not depend on it")
 	flags.StringArrayVar(&o.force, "force", nil, "run a step or a job again, with all that depends on it (may be repeated)")
 	flags.StringVar(&o.until, "until", "", "run only up to this step, or up to the step that writes this file")
+	flags.BoolVar(&o.keepResults, "keep-results", false, "keep results of earlier runs that this run does not make")
+	flags.BoolVar(&o.follow, "follow", false, "if another process runs the workflow already, watch that run")
+	flags.Float64Var(&o.timeScale, "time-scale", 1, "multiply the run times of a trace by this")
+	flags.Float64Var(&o.sizeScale, "size-scale", 1, "multiply the file sizes of a trace by this")
+	oneOf(command, &o.server, "server", "where the server runs: in this process (here), or as a job of the first --site, for login nodes that end long processes (site)", serverHere, serverSite)
+	flags.BoolVar(&o.detach, "detach", false, detachHelp)
+	c.serverFlags(command, o)
+	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
+	return command
+}
+
+// serverFlags are those of a command that may become the server of a run: where jobs run, and
+// where their files go.
+func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
+	flags := command.Flags()
 	flags.StringVar(&o.results, "results", "", "put the results into this `place` and not into results/: a folder, or a URL (s3://bucket/folder, davs://, root://)")
 	flags.StringVar(&o.storage, "storage", "", "store what jobs write at this `place` and not in .fairway/: a folder, or a URL (root://, s3://bucket/folder, davs://)")
-	flags.BoolVar(&o.keepResults, "keep-results", false, "keep results of earlier runs that this run does not make")
 	flags.BoolVar(&o.keepSandbox, "keep-sandbox", false, "keep the working folders of attempts that fail; the notes of the job say where")
-	flags.BoolVar(&o.follow, "follow", false, "if another process runs the workflow already, watch that run")
-	flags.BoolVar(&o.detach, "detach", false, "run in the background, and go on when the terminal is closed")
 	flags.IntVar(&o.pilots, "pilots", 0, "number of local pilots; 0: one for each processor, or fewer if a step needs more than such a pilot has")
 	flags.StringArrayVar(&o.has, "has", nil, "what else this machine has that a step can ask for under needs:, such as gpu=1 (may be repeated)")
 	oneOf(command, &o.cache, "cache", "who shares cached files, where the site does not say: host (all pilots of a machine), pilot (nobody), none (there is no cache)", "host", "pilot", "none")
 	oneOf(command, &o.placement, "placement", "which of several equal jobs a pilot gets: the one with most input bytes in its cache, kept for a better pilot if that saves time (by-gain), or if that pilot is idle (by-bytes); or the one with most input files (by-files)", "by-gain", "by-bytes", "by-files")
 	oneOf(command, &o.watchInputs, "watch-inputs", "report files that jobs open without declaring them: auto (in the first attempt of each step, if the system allows it), all, none", "auto", "all", "none")
 	flags.StringVar(&o.cacheSize, "cache-space", "", "most space for the cache of one pilot, such as 500MB (default 10GiB, and half of the free disk for all of them)")
-	flags.Float64Var(&o.timeScale, "time-scale", 1, "multiply the run times of a trace by this")
-	flags.Float64Var(&o.sizeScale, "size-scale", 1, "multiply the file sizes of a trace by this")
 	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site` (see fairway site list), on this machine (local), or on the nodes of the job in which this runs (allocation) (may be repeated)")
 	flags.StringVar(&o.listen, "listen", "", listenHelp)
-	oneOf(command, &o.server, "server", "where the server runs: in this process (here), or as a job of the first --site, for login nodes that end long processes (site)", serverHere, serverSite)
 	flags.StringVar(&o.record, "record", "", "append all that the scheduler is told and decides to this file, for sim replay")
-	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 	_ = command.RegisterFlagCompletionFunc("site", c.completeSites)
-	return command
 }
 
-func (o *runOptions) check() error {
+func newRunOptions() *runOptions {
+	return &runOptions{server: serverHere, cache: string(pilot.CacheHost), placement: "by-gain", watchInputs: string(pilot.WatchAuto), timeScale: 1, sizeScale: 1}
+}
+
+func (o *runOptions) check(command *cobra.Command) error {
+	for name, instead := range map[string]string{"storage": "leave --storage out to store in .fairway/", "results": "leave --results out to publish in results/"} {
+		if flag := command.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
+			return fail(exitUsage, instead, "--%s names no place", name)
+		}
+	}
 	var err error
 	if o.parameters, err = parameters(o.set); err != nil {
 		return err
@@ -248,5 +260,7 @@ func (c *console) printAdvice(ctx context.Context, folder string, report *wire.P
 		fmt.Fprintln(c.err, "  run it again to go on")
 	}
 }
+
+const detachHelp = "run in the background, and go on when the terminal is closed"
 
 const listenHelp = "address at which the server waits for pilots of sites: HOST:PORT (default all interfaces, any free port)"

@@ -24,24 +24,51 @@ import (
 // serve runs the workflow in this process, and watches it through the socket
 // as any other process would.
 func (c *console) serve(ctx context.Context, o *runOptions) error {
+	report, first, err := c.serveRun(ctx, o, nil)
+	if err != nil || report == nil {
+		return err
+	}
+	err = c.conclude(ctx, o.folder, report)
+	if first != nil && !report.Succeeded {
+		return quietly(signalCode(first))
+	}
+	return err
+}
+
+// serveRun is serve without what is printed at the end. It returns how the run ended, nil if it
+// goes on elsewhere, and the signal that asked for its end, if any. begun is called, beside
+// the server, when it can be asked; an error of it ends the run.
+func (c *console) serveRun(ctx context.Context, o *runOptions, begun func(context.Context) error) (*wire.ProgressReport, os.Signal, error) {
 	config, err := c.serverConfig(ctx, o)
 	if err != nil {
-		return err
+		return nil, nil, err
 	}
 	s, err := openServer(ctx, config)
 	if held, ok := errors.AsType[*term.HeldError](err); ok {
-		return fail(exitRunning, "watch it with --follow, or end it with `fairway stop`", "%w", held)
+		return nil, nil, fail(exitRunning, "watch it with --follow, or end it with `fairway stop`", "%w", held)
 	}
 	if running, ok := errors.AsType[*folder.RunningError](err); ok {
-		return alreadyRunning(running.Folder)
+		return nil, nil, alreadyRunning(running.Folder)
 	}
 	if err != nil {
-		return opened(err)
+		return nil, nil, opened(err)
 	}
 	if isDetached() {
 		if err := leaveTerminal(o.folder); err != nil {
-			return fmt.Errorf("going on in the background: %w", err)
+			return nil, nil, fmt.Errorf("going on in the background: %w", err)
 		}
+	}
+	refused := make(chan error, 1)
+	if begun == nil {
+		refused <- nil
+	} else {
+		go func() {
+			err := begun(ctx)
+			if err != nil {
+				s.Stop(false)
+			}
+			refused <- err
+		}()
 	}
 	sched.Default().React() // beside jobs that compute
 	watched := c.watchInBackground(ctx, o.folder)
@@ -49,26 +76,24 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 	outcome, err := s.Run(ctx)
 	first := interrupted()
 	seen := <-watched
-	switch {
+	switch begunErr := <-refused; {
 	case errors.Is(err, term.ErrFollowed):
-		return err
+		return nil, first, err
 	case err != nil:
-		return stateLost(err)
+		return nil, first, stateLost(err)
 	case outcome.HandedOver:
 		c.announce("fairway: this server ends; the run goes on in the next job of the server, or with `fairway run` where there is none")
-		return nil
+		return nil, first, nil
+	case begunErr != nil && first == nil:
+		return nil, nil, begunErr
 	}
 	report, err := s.Report(ctx)
 	if err != nil {
-		return fmt.Errorf("asking how the run ended: %w", err)
+		return nil, first, fmt.Errorf("asking how the run ended: %w", err)
 	}
 	told := told{len(seen.GetProblems()), len(seen.GetNotes())}
 	c.tellRest(&told, report)
-	err = c.conclude(ctx, o.folder, report)
-	if first != nil && !outcome.Succeeded {
-		return quietly(signalCode(first))
-	}
-	return err
+	return report, first, nil
 }
 
 // stateLost tells what can be done when the state could not be kept.
@@ -160,8 +185,15 @@ func signalCode(signal os.Signal) int {
 	return exitInterrupted
 }
 
+func (o *runOptions) workflow() (*flow.Workflow, error) {
+	if o.text != nil {
+		return flow.Parse(o.file, o.text)
+	}
+	return readWorkflow(o.file, o.parameters, flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale})
+}
+
 func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Config, error) {
-	workflow, err := readWorkflow(o.file, o.parameters, flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale})
+	workflow, err := o.workflow()
 	if err != nil {
 		return server.Config{}, err
 	}

@@ -108,6 +108,7 @@ type FileView struct {
 type JobDetail struct {
 	JobView
 	Payload []byte
+	Digest  string    // as it was submitted
 	Needs   Resources // memory grown by retries
 	Site    string
 	Reads   []FileView
@@ -123,7 +124,7 @@ func (c *Core) Detail(id JobID) (JobDetail, bool) {
 		return JobDetail{}, false
 	}
 	d := JobDetail{
-		JobView: c.view(j), Payload: j.payload, Needs: j.class.needs, Site: j.class.key.site,
+		JobView: c.view(j), Payload: j.payload, Digest: j.digest, Needs: j.class.needs, Site: j.class.key.site,
 		Writes: make([]FileView, len(j.outputs)),
 	}
 	if j.key != (identity{}) {

@@ -107,7 +107,9 @@ func (f *Flow) closed(in Closed) (act func(), err error) {
 		if state.closed {
 			return
 		}
-		f.persist(logEntry{Kind: logClosed, Name: in.Input})
+		if !state.in.Submitted { // whoever loads an open workflow opens it again
+			f.persist(logEntry{Kind: logClosed, Name: in.Input})
+		}
 		f.wave++
 		state.closed, state.ended = true, f.wave
 		f.emptyInput(state)

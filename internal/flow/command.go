@@ -60,8 +60,8 @@ func (c *commandSource) environment(text string) map[string]string {
 			env[name] = value
 		}
 	}
-	c.list(env, "in", c.in)
-	c.list(env, "out", slices.DeleteFunc(slices.Clone(c.writes), func(lfn string) bool { return c.log != "" && lfn == c.log }))
+	listed(env, "in", c.in)
+	listed(env, "out", slices.DeleteFunc(slices.Clone(c.writes), func(lfn string) bool { return c.log != "" && lfn == c.log }))
 	for i, name := range c.step.eachNames {
 		if name != "" {
 			env[name] = logical.Path(c.in[i])
@@ -113,7 +113,8 @@ func (c *commandSource) inputVariables() []InputVariable {
 	return all
 }
 
-func (c *commandSource) list(env map[string]string, name string, files []string) {
+// listed sets a variable to the paths of files, if that is not too long.
+func listed(env map[string]string, name string, files []string) {
 	paths := make([]string, len(files))
 	for i, lfn := range files {
 		paths[i] = logical.Path(lfn)

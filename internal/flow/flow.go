@@ -121,6 +121,9 @@ func (f *Flow) Closed(input string) bool {
 	return state != nil && state.closed
 }
 
+// Accepts reports whether jobs may still be submitted: the workflow is open, and was not closed.
+func (f *Flow) Accepts() bool { return f.w.Open() && !f.Closed(SubmittedJobs) }
+
 // Step takes one input. An error means that the input was refused and changed
 // nothing.
 func (f *Flow) Step(now time.Time, in Input) (Effects, error) {
@@ -198,8 +201,8 @@ func (f *Flow) finish() {
 		}
 	}
 	f.candidates = f.candidates[:0]
-	f.effects.Finished = f.final == len(f.steps) && len(f.refused) == 0
-	if !f.stuck && !f.effects.Finished && !slices.ContainsFunc(f.steps, func(st *stepState) bool { return st.watermark != forever }) {
+	f.effects.Finished = f.final == len(f.steps) && len(f.refused) == 0 && !f.Accepts()
+	if !f.stuck && !f.effects.Finished && !f.Accepts() && !slices.ContainsFunc(f.steps, func(st *stepState) bool { return st.watermark != forever }) {
 		f.stuck = true
 		told := len(f.refused)
 		for _, held := range f.Held(told + maxStuckNotes)[told:] {

@@ -98,6 +98,7 @@ var workflowKeys = []fileKey[*Workflow]{
       "propertyNames": { "$ref": "#/$defs/word" },
       "additionalProperties": { "$ref": "#/$defs/input" }
     }`, (*parser).inputs},
+	{"open", "`true`: programs [submit the jobs](api.md), until the run is closed; then there are no inputs and steps", flagValue, (*parser).open},
 	{"steps", "rules that create jobs, by name", `{
       "type": "object",
       "minProperties": 1,

@@ -80,7 +80,11 @@ func (w *Workflow) read(set map[string]string, only *part) (*Workflow, error) {
 	if err := p.Err(); err != nil {
 		return nil, err
 	}
-	w.digest = workflowDigest(w.data, p.values, only)
+	if w.Open() { // what was submitted belongs to it whatever else its file says
+		w.digest = workflowDigest([]byte("open\x00"+w.Name), nil, only)
+	} else {
+		w.digest = workflowDigest(w.data, p.values, only)
+	}
 	return w, nil
 }
 
@@ -125,9 +129,22 @@ func (p *parser) workflow(w *Workflow, root *yaml.Node) {
 	if keys["workflow"] == nil {
 		p.Fail(root, "add the line `workflow: NAME`", "the workflow has no name")
 	}
-	if keys["steps"] == nil {
-		p.Fail(root, "add `steps:` with at least one step", "the workflow has no steps")
+	if keys["steps"] == nil && !w.Open() {
+		p.Fail(root, "add `steps:` with at least one step, or `open: true` for jobs that programs submit", "the workflow has no steps")
 	}
+}
+
+// open declares the input by which jobs come that programs submit.
+func (p *parser) open(w *Workflow, n *yaml.Node, at field) {
+	if !scalar(p, n, at.what, parseFlag) {
+		return
+	}
+	for _, key := range []string{"inputs", "steps"} {
+		if n := at.keys[key]; n != nil {
+			p.Fail(n, "leave it out, or leave out `open: true`", "an open workflow has no %s: whoever submits a job says what it reads and does", key)
+		}
+	}
+	w.Inputs = []*DeclaredInput{{Name: SubmittedJobs, Submitted: true, MayBeEmpty: true, Close: CloseRule{Manual: true}}}
 }
 
 func (p *parser) workflowName(w *Workflow, n *yaml.Node, at field) {

@@ -52,6 +52,15 @@ func (w *Workflow) Strict() bool {
 	return slices.ContainsFunc(w.steps, func(s *step) bool { return s.strict })
 }
 
+// SubmittedJobs is the name of the input of an open workflow, and the step of a job that does
+// not name one.
+const SubmittedJobs = "jobs"
+
+// Open reports whether the jobs of the workflow are submitted by programs.
+func (w *Workflow) Open() bool {
+	return len(w.Inputs) == 1 && w.Inputs[0].Submitted
+}
+
 // Set are the values that parameters were given in place of their defaults.
 func (w *Workflow) Set() map[string]string { return w.set }
 
@@ -86,6 +95,10 @@ type DeclaredInput struct {
 	// they match. Both are empty for URLList and Sizes.
 	Patterns []string
 	Globs    []string
+
+	// Submitted marks the input of an open workflow: programs submit jobs, and whoever closes
+	// it says that no more will come. It has no files.
+	Submitted bool
 
 	Watch   bool   // new files that match may come until the input is closed
 	URLList string // a file with one URL a line, which may grow until the input is closed

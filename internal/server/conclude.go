@@ -45,7 +45,11 @@ func (s *Server) outcome(failure error) Outcome {
 		return Outcome{Problems: e.AllProblems(), Notes: e.AllNotes()}
 	}
 	totals := s.loop.Dispatch.Totals()
-	done := totals.ByState[dispatch.Done] == totals.Jobs && s.loop.Tally.Finished
+	good := totals.ByState[dispatch.Done]
+	if s.config.Workflow.Open() { // failures of before were told to those who submitted the jobs
+		good += totals.ByState[dispatch.Failed] + totals.ByState[dispatch.Blocked] + totals.ByState[dispatch.Cancelled]
+	}
+	done := good == totals.Jobs && s.loop.Tally.Finished
 	for _, refused := range s.loop.Flow.Refused() {
 		e.Problem(refused)
 	}
@@ -53,7 +57,7 @@ func (s *Server) outcome(failure error) Outcome {
 		e.Problem(s.unfinished(&totals))
 	}
 	return Outcome{
-		Succeeded: done && !e.Failed(),
+		Succeeded: done && !e.Failed() && (!s.config.Workflow.Open() || len(e.Problems()) == 0),
 		Stopped:   e.Requested() && !done,
 		Problems:  e.AllProblems(),
 		Notes:     e.AllNotes(),
@@ -136,7 +140,8 @@ func (s *Server) tidy(succeeded bool) {
 	defer s.endPublishing()
 	needed := publish.StoredOf(&s.loop.Cores)
 	keep := UnusedResultLimit
-	succeeded = succeeded && s.config.Workflow.Target() == "" // the rest is needed later
+	// The rest is needed later: by a run up to another target, by jobs that are submitted again.
+	succeeded = succeeded && s.config.Workflow.Target() == "" && !s.config.Workflow.Open()
 	if succeeded {
 		keep = 0
 	}

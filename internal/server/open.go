@@ -157,6 +157,9 @@ func (o *opened) decide(ctx context.Context, find *feed.Finder) {
 	case o.run == nil:
 		o.decision = runNew
 		return
+	case workflow.Open() && o.run.Form == state.Form && o.run.Digest == workflow.Digest():
+		o.decision = runOn // for ever, since its jobs are known from nowhere else
+		return
 	case o.run.Form != state.Form:
 		o.reasons = append(o.reasons, "an earlier version of Fairway ran it, which could take a file for another one")
 	case o.run.Target != workflow.Target():
@@ -281,7 +284,7 @@ func (o *opened) runID() dispatch.RunID {
 
 // setRun begins a run, or has it go on.
 func (c *Config) setRun(run dispatch.RunID) dispatch.Input {
-	return dispatch.SetRun{Run: dispatch.Run{ID: run, Name: c.Workflow.Name, KeepGoing: c.KeepGoing}}
+	return dispatch.SetRun{Run: dispatch.Run{ID: run, Name: c.Workflow.Name, KeepGoing: c.KeepGoing || c.Workflow.Open()}}
 }
 
 // begin makes the decision durable: a new or changed run starts with the run

@@ -55,7 +55,7 @@ func callForAnotherRun(t *testing.T, root string, live bool) {
 			switch field := request.Elem().FieldByName(of); {
 			case field.IsValid() && field.Kind() == reflect.String:
 				field.SetString("1")
-			case field.IsValid():
+			case field.IsValid() && field.Type().Elem().Kind() == reflect.String:
 				field.Set(reflect.ValueOf([]string{"1"}))
 			}
 		}

@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/batch"
+	"fairway/internal/dispatch"
 	"fairway/internal/recording"
 	"fairway/internal/server/api"
 	"fairway/internal/server/feed"
@@ -212,6 +213,12 @@ func (s *Server) CloseInput(ctx context.Context, name string) error {
 	return s.feeds.CloseInput(ctx, name)
 }
 
+// FindFile describes a file that a submitted job reads.
+func (s *Server) FindFile(ctx context.Context, lfn, file string) (dispatch.ExistingFile, error) {
+	found, err := s.find.Named(ctx, lfn, file)
+	return found.ExistingFile, err
+}
+
 // handler serves pilots and people at the socket of the state folder.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
@@ -277,7 +284,7 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 		return Outcome{}, fmt.Errorf("beginning the run: %w", err)
 	}
 	s.before = *s.opened.run
-	s.retries = s.opened.decision == runOn
+	s.retries = s.opened.decision == runOn && !s.config.Workflow.Open()
 	s.files.InputsGone = s.opened.run.InputsGone
 	s.find.Run = s.opened.run.ID
 	defer context.AfterFunc(ctx, func() { s.Stop(false) })()

@@ -53,6 +53,8 @@ const (
 	WorkflowCancelProcedure = "/fairway.v1.Workflow/Cancel"
 	// WorkflowRetryProcedure is the fully-qualified name of the Workflow's Retry RPC.
 	WorkflowRetryProcedure = "/fairway.v1.Workflow/Retry"
+	// WorkflowSubmitProcedure is the fully-qualified name of the Workflow's Submit RPC.
+	WorkflowSubmitProcedure = "/fairway.v1.Workflow/Submit"
 	// WorkflowCloseInputProcedure is the fully-qualified name of the Workflow's CloseInput RPC.
 	WorkflowCloseInputProcedure = "/fairway.v1.Workflow/CloseInput"
 	// WorkflowStopProcedure is the fully-qualified name of the Workflow's Stop RPC.
@@ -78,7 +80,14 @@ type WorkflowClient interface {
 	Logs(context.Context, *LogsRequest) (*connect.ServerStreamForClient[LogChunk], error)
 	Cancel(context.Context, *CancelRequest) (*ChangedJobs, error)
 	Retry(context.Context, *RetryRequest) (*ChangedJobs, error)
-	// CloseInput tells the workflow that a watched input gets no more files.
+	// Submit adds jobs to an open run, all or none, in order. When it answers, they survive any
+	// crash. A job that is known already, by its name, counts as added if it is the same; so a
+	// call whose answer was lost can be repeated. Errors: failed_precondition where the run is
+	// not open; invalid_argument where a job cannot be, with its name and what to do instead;
+	// already_exists where another job has the name; resource_exhausted beyond 10,000 jobs a call.
+	Submit(context.Context, *SubmitRequest) (*SubmitResponse, error)
+	// CloseInput tells a run that an input gets no more files or, of an open run, that no more
+	// jobs are submitted: it ends when its jobs have.
 	CloseInput(context.Context, *CloseInputRequest) (*CloseInputResponse, error)
 	// Stop ends the run: with drain after the running attempts, else at once.
 	Stop(context.Context, *StopRequest) (*StopResponse, error)
@@ -149,6 +158,12 @@ func NewWorkflowClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(workflowMethods.ByName("Retry")),
 			connect.WithClientOptions(opts...),
 		),
+		submit: connect.NewClient[SubmitRequest, SubmitResponse](
+			httpClient,
+			baseURL+WorkflowSubmitProcedure,
+			connect.WithSchema(workflowMethods.ByName("Submit")),
+			connect.WithClientOptions(opts...),
+		),
 		closeInput: connect.NewClient[CloseInputRequest, CloseInputResponse](
 			httpClient,
 			baseURL+WorkflowCloseInputProcedure,
@@ -175,6 +190,7 @@ type workflowClient struct {
 	logs       *connect.Client[LogsRequest, LogChunk]
 	cancel     *connect.Client[CancelRequest, ChangedJobs]
 	retry      *connect.Client[RetryRequest, ChangedJobs]
+	submit     *connect.Client[SubmitRequest, SubmitResponse]
 	closeInput *connect.Client[CloseInputRequest, CloseInputResponse]
 	stop       *connect.Client[StopRequest, StopResponse]
 }
@@ -252,6 +268,15 @@ func (c *workflowClient) Retry(ctx context.Context, req *RetryRequest) (*Changed
 	return nil, err
 }
 
+// Submit calls fairway.v1.Workflow.Submit.
+func (c *workflowClient) Submit(ctx context.Context, req *SubmitRequest) (*SubmitResponse, error) {
+	response, err := c.submit.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // CloseInput calls fairway.v1.Workflow.CloseInput.
 func (c *workflowClient) CloseInput(ctx context.Context, req *CloseInputRequest) (*CloseInputResponse, error) {
 	response, err := c.closeInput.CallUnary(ctx, connect.NewRequest(req))
@@ -289,7 +314,14 @@ type WorkflowHandler interface {
 	Logs(context.Context, *LogsRequest, *connect.ServerStream[LogChunk]) error
 	Cancel(context.Context, *CancelRequest) (*ChangedJobs, error)
 	Retry(context.Context, *RetryRequest) (*ChangedJobs, error)
-	// CloseInput tells the workflow that a watched input gets no more files.
+	// Submit adds jobs to an open run, all or none, in order. When it answers, they survive any
+	// crash. A job that is known already, by its name, counts as added if it is the same; so a
+	// call whose answer was lost can be repeated. Errors: failed_precondition where the run is
+	// not open; invalid_argument where a job cannot be, with its name and what to do instead;
+	// already_exists where another job has the name; resource_exhausted beyond 10,000 jobs a call.
+	Submit(context.Context, *SubmitRequest) (*SubmitResponse, error)
+	// CloseInput tells a run that an input gets no more files or, of an open run, that no more
+	// jobs are submitted: it ends when its jobs have.
 	CloseInput(context.Context, *CloseInputRequest) (*CloseInputResponse, error)
 	// Stop ends the run: with drain after the running attempts, else at once.
 	Stop(context.Context, *StopRequest) (*StopResponse, error)
@@ -356,6 +388,12 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(workflowMethods.ByName("Retry")),
 		connect.WithHandlerOptions(opts...),
 	)
+	workflowSubmitHandler := connect.NewUnaryHandlerSimple(
+		WorkflowSubmitProcedure,
+		svc.Submit,
+		connect.WithSchema(workflowMethods.ByName("Submit")),
+		connect.WithHandlerOptions(opts...),
+	)
 	workflowCloseInputHandler := connect.NewUnaryHandlerSimple(
 		WorkflowCloseInputProcedure,
 		svc.CloseInput,
@@ -388,6 +426,8 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 			workflowCancelHandler.ServeHTTP(w, r)
 		case WorkflowRetryProcedure:
 			workflowRetryHandler.ServeHTTP(w, r)
+		case WorkflowSubmitProcedure:
+			workflowSubmitHandler.ServeHTTP(w, r)
 		case WorkflowCloseInputProcedure:
 			workflowCloseInputHandler.ServeHTTP(w, r)
 		case WorkflowStopProcedure:
@@ -435,6 +475,10 @@ func (UnimplementedWorkflowHandler) Cancel(context.Context, *CancelRequest) (*Ch
 
 func (UnimplementedWorkflowHandler) Retry(context.Context, *RetryRequest) (*ChangedJobs, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.Retry is not implemented"))
+}
+
+func (UnimplementedWorkflowHandler) Submit(context.Context, *SubmitRequest) (*SubmitResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.Submit is not implemented"))
 }
 
 func (UnimplementedWorkflowHandler) CloseInput(context.Context, *CloseInputRequest) (*CloseInputResponse, error) {

@@ -12,6 +12,7 @@ package wire
 import (
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
+	durationpb "google.golang.org/protobuf/types/known/durationpb"
 	timestamppb "google.golang.org/protobuf/types/known/timestamppb"
 	reflect "reflect"
 	sync "sync"
@@ -2638,9 +2639,492 @@ func (x *ChangedJobs) GetJobs() []*JobSummary {
 	return nil
 }
 
+type SubmitRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
+	Jobs          []*SubmittedJob        `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"` // at most 10,000
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubmitRequest) Reset() {
+	*x = SubmitRequest{}
+	mi := &file_api_proto_msgTypes[29]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmitRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmitRequest) ProtoMessage() {}
+
+func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[29]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
+func (*SubmitRequest) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{29}
+}
+
+func (x *SubmitRequest) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *SubmitRequest) GetJobs() []*SubmittedJob {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+// SubmittedJob is a job that a program adds to a run.
+type SubmittedJob struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Unique in the run, and the key by which a repeated submission is known. Empty: one is made
+	// of all that decides its outputs.
+	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Step string `protobuf:"bytes,2,opt,name=step,proto3" json:"step,omitempty"` // what people see it under; empty: jobs
+	// What it executes. The variables in and out are set if they are not given: the paths of
+	// what it reads and writes.
+	Payload       *Payload           `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
+	Reads         []*SubmittedInput  `protobuf:"bytes,4,rep,name=reads,proto3" json:"reads,omitempty"`
+	Writes        []*SubmittedOutput `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
+	Needs         *Resources         `protobuf:"bytes,6,opt,name=needs,proto3" json:"needs,omitempty"`
+	Tools         []string           `protobuf:"bytes,7,rep,name=tools,proto3" json:"tools,omitempty"`        // programs that the pilot must have
+	Site          string             `protobuf:"bytes,8,opt,name=site,proto3" json:"site,omitempty"`          // where it runs, if a pilot comes free there in time; empty: anywhere
+	Priority      int32              `protobuf:"varint,9,opt,name=priority,proto3" json:"priority,omitempty"` // higher first
+	Retry         *RetryPolicy       `protobuf:"bytes,10,opt,name=retry,proto3" json:"retry,omitempty"`       // none: the default
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubmittedJob) Reset() {
+	*x = SubmittedJob{}
+	mi := &file_api_proto_msgTypes[30]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmittedJob) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmittedJob) ProtoMessage() {}
+
+func (x *SubmittedJob) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[30]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmittedJob.ProtoReflect.Descriptor instead.
+func (*SubmittedJob) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{30}
+}
+
+func (x *SubmittedJob) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SubmittedJob) GetStep() string {
+	if x != nil {
+		return x.Step
+	}
+	return ""
+}
+
+func (x *SubmittedJob) GetPayload() *Payload {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *SubmittedJob) GetReads() []*SubmittedInput {
+	if x != nil {
+		return x.Reads
+	}
+	return nil
+}
+
+func (x *SubmittedJob) GetWrites() []*SubmittedOutput {
+	if x != nil {
+		return x.Writes
+	}
+	return nil
+}
+
+func (x *SubmittedJob) GetNeeds() *Resources {
+	if x != nil {
+		return x.Needs
+	}
+	return nil
+}
+
+func (x *SubmittedJob) GetTools() []string {
+	if x != nil {
+		return x.Tools
+	}
+	return nil
+}
+
+func (x *SubmittedJob) GetSite() string {
+	if x != nil {
+		return x.Site
+	}
+	return ""
+}
+
+func (x *SubmittedJob) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *SubmittedJob) GetRetry() *RetryPolicy {
+	if x != nil {
+		return x.Retry
+	}
+	return nil
+}
+
+type SubmittedInput struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Lfn   string                 `protobuf:"bytes,1,opt,name=lfn,proto3" json:"lfn,omitempty"` // the name under which the command finds it
+	// Where it is: a path on the machine of the server, relative to the folder of the run, or a
+	// URL. Empty: a job before writes it, or it was named before.
+	File          string `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`
+	Access        Access `protobuf:"varint,3,opt,name=access,proto3,enum=fairway.v1.Access" json:"access,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubmittedInput) Reset() {
+	*x = SubmittedInput{}
+	mi := &file_api_proto_msgTypes[31]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmittedInput) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmittedInput) ProtoMessage() {}
+
+func (x *SubmittedInput) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[31]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmittedInput.ProtoReflect.Descriptor instead.
+func (*SubmittedInput) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{31}
+}
+
+func (x *SubmittedInput) GetLfn() string {
+	if x != nil {
+		return x.Lfn
+	}
+	return ""
+}
+
+func (x *SubmittedInput) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *SubmittedInput) GetAccess() Access {
+	if x != nil {
+		return x.Access
+	}
+	return Access_ACCESS_LINK
+}
+
+type SubmittedOutput struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Lfn           string                 `protobuf:"bytes,1,opt,name=lfn,proto3" json:"lfn,omitempty"`                               // a name; one that ends in '/' is a folder
+	Pattern       bool                   `protobuf:"varint,2,opt,name=pattern,proto3" json:"pattern,omitempty"`                      // lfn has '*': the job chooses the names
+	CacheOnly     bool                   `protobuf:"varint,3,opt,name=cache_only,json=cacheOnly,proto3" json:"cache_only,omitempty"` // it is not stored, and made again if all caches lose it
+	Unpublished   bool                   `protobuf:"varint,4,opt,name=unpublished,proto3" json:"unpublished,omitempty"`              // it is not put into the results
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubmittedOutput) Reset() {
+	*x = SubmittedOutput{}
+	mi := &file_api_proto_msgTypes[32]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmittedOutput) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmittedOutput) ProtoMessage() {}
+
+func (x *SubmittedOutput) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[32]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmittedOutput.ProtoReflect.Descriptor instead.
+func (*SubmittedOutput) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{32}
+}
+
+func (x *SubmittedOutput) GetLfn() string {
+	if x != nil {
+		return x.Lfn
+	}
+	return ""
+}
+
+func (x *SubmittedOutput) GetPattern() bool {
+	if x != nil {
+		return x.Pattern
+	}
+	return false
+}
+
+func (x *SubmittedOutput) GetCacheOnly() bool {
+	if x != nil {
+		return x.CacheOnly
+	}
+	return false
+}
+
+func (x *SubmittedOutput) GetUnpublished() bool {
+	if x != nil {
+		return x.Unpublished
+	}
+	return false
+}
+
+type RetryPolicy struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Attempts      int32                  `protobuf:"varint,1,opt,name=attempts,proto3" json:"attempts,omitempty"`                              // in all; 0: the default
+	Backoff       *durationpb.Duration   `protobuf:"bytes,2,opt,name=backoff,proto3" json:"backoff,omitempty"`                                 // before the second attempt, doubled each time; 0: the default
+	ExitCodes     []int32                `protobuf:"varint,3,rep,packed,name=exit_codes,json=exitCodes,proto3" json:"exit_codes,omitempty"`    // that are tried again; none: any
+	MemoryFactor  float64                `protobuf:"fixed64,4,opt,name=memory_factor,json=memoryFactor,proto3" json:"memory_factor,omitempty"` // by which memory grows after it ran out of it; 0: the default
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RetryPolicy) Reset() {
+	*x = RetryPolicy{}
+	mi := &file_api_proto_msgTypes[33]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RetryPolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RetryPolicy) ProtoMessage() {}
+
+func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[33]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RetryPolicy.ProtoReflect.Descriptor instead.
+func (*RetryPolicy) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{33}
+}
+
+func (x *RetryPolicy) GetAttempts() int32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *RetryPolicy) GetBackoff() *durationpb.Duration {
+	if x != nil {
+		return x.Backoff
+	}
+	return nil
+}
+
+func (x *RetryPolicy) GetExitCodes() []int32 {
+	if x != nil {
+		return x.ExitCodes
+	}
+	return nil
+}
+
+func (x *RetryPolicy) GetMemoryFactor() float64 {
+	if x != nil {
+		return x.MemoryFactor
+	}
+	return 0
+}
+
+type SubmitResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Jobs          []*SubmittedRef        `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"` // in the order of the request
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubmitResponse) Reset() {
+	*x = SubmitResponse{}
+	mi := &file_api_proto_msgTypes[34]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmitResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmitResponse) ProtoMessage() {}
+
+func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[34]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmitResponse.ProtoReflect.Descriptor instead.
+func (*SubmitResponse) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{34}
+}
+
+func (x *SubmitResponse) GetJobs() []*SubmittedRef {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+type SubmittedRef struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // its number in the run
+	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	State         string                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"`  // as in JobSummary
+	Known         bool                   `protobuf:"varint,4,opt,name=known,proto3" json:"known,omitempty"` // it had been submitted before
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubmittedRef) Reset() {
+	*x = SubmittedRef{}
+	mi := &file_api_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmittedRef) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmittedRef) ProtoMessage() {}
+
+func (x *SubmittedRef) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmittedRef.ProtoReflect.Descriptor instead.
+func (*SubmittedRef) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *SubmittedRef) GetId() uint32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *SubmittedRef) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *SubmittedRef) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *SubmittedRef) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
 type CloseInputRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Input         string                 `protobuf:"bytes,1,opt,name=input,proto3" json:"input,omitempty"` // empty: all
+	Input         string                 `protobuf:"bytes,1,opt,name=input,proto3" json:"input,omitempty"` // empty: all that is open
 	Run           uint32                 `protobuf:"varint,2,opt,name=run,proto3" json:"run,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2648,7 +3132,7 @@ type CloseInputRequest struct {
 
 func (x *CloseInputRequest) Reset() {
 	*x = CloseInputRequest{}
-	mi := &file_api_proto_msgTypes[29]
+	mi := &file_api_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2660,7 +3144,7 @@ func (x *CloseInputRequest) String() string {
 func (*CloseInputRequest) ProtoMessage() {}
 
 func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[29]
+	mi := &file_api_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2673,7 +3157,7 @@ func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputRequest.ProtoReflect.Descriptor instead.
 func (*CloseInputRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{29}
+	return file_api_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *CloseInputRequest) GetInput() string {
@@ -2698,7 +3182,7 @@ type CloseInputResponse struct {
 
 func (x *CloseInputResponse) Reset() {
 	*x = CloseInputResponse{}
-	mi := &file_api_proto_msgTypes[30]
+	mi := &file_api_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2710,7 +3194,7 @@ func (x *CloseInputResponse) String() string {
 func (*CloseInputResponse) ProtoMessage() {}
 
 func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[30]
+	mi := &file_api_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2723,7 +3207,7 @@ func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputResponse.ProtoReflect.Descriptor instead.
 func (*CloseInputResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{30}
+	return file_api_proto_rawDescGZIP(), []int{37}
 }
 
 type StopRequest struct {
@@ -2736,7 +3220,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_api_proto_msgTypes[31]
+	mi := &file_api_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2748,7 +3232,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[31]
+	mi := &file_api_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2761,7 +3245,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{31}
+	return file_api_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *StopRequest) GetDrain() bool {
@@ -2786,7 +3270,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_api_proto_msgTypes[32]
+	mi := &file_api_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2798,7 +3282,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[32]
+	mi := &file_api_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2811,7 +3295,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{32}
+	return file_api_proto_rawDescGZIP(), []int{39}
 }
 
 var File_api_proto protoreflect.FileDescriptor
@@ -2819,7 +3303,7 @@ var File_api_proto protoreflect.FileDescriptor
 const file_api_proto_rawDesc = "" +
 	"\n" +
 	"\tapi.proto\x12\n" +
-	"fairway.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\vpilot.proto\";\n" +
+	"fairway.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\vpilot.proto\";\n" +
 	"\x0fProgressRequest\x12\x16\n" +
 	"\x06follow\x18\x01 \x01(\bR\x06follow\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\rR\x03run\"\xb7\x02\n" +
@@ -3068,7 +3552,45 @@ const file_api_proto_rawDesc = "" +
 	"\x04jobs\x18\x01 \x03(\tR\x04jobs\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\rR\x03run\"9\n" +
 	"\vChangedJobs\x12*\n" +
-	"\x04jobs\x18\x01 \x03(\v2\x16.fairway.v1.JobSummaryR\x04jobs\";\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x16.fairway.v1.JobSummaryR\x04jobs\"O\n" +
+	"\rSubmitRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\rR\x03run\x12,\n" +
+	"\x04jobs\x18\x02 \x03(\v2\x18.fairway.v1.SubmittedJobR\x04jobs\"\xee\x02\n" +
+	"\fSubmittedJob\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04step\x18\x02 \x01(\tR\x04step\x12-\n" +
+	"\apayload\x18\x03 \x01(\v2\x13.fairway.v1.PayloadR\apayload\x120\n" +
+	"\x05reads\x18\x04 \x03(\v2\x1a.fairway.v1.SubmittedInputR\x05reads\x123\n" +
+	"\x06writes\x18\x05 \x03(\v2\x1b.fairway.v1.SubmittedOutputR\x06writes\x12+\n" +
+	"\x05needs\x18\x06 \x01(\v2\x15.fairway.v1.ResourcesR\x05needs\x12\x14\n" +
+	"\x05tools\x18\a \x03(\tR\x05tools\x12\x12\n" +
+	"\x04site\x18\b \x01(\tR\x04site\x12\x1a\n" +
+	"\bpriority\x18\t \x01(\x05R\bpriority\x12-\n" +
+	"\x05retry\x18\n" +
+	" \x01(\v2\x17.fairway.v1.RetryPolicyR\x05retry\"b\n" +
+	"\x0eSubmittedInput\x12\x10\n" +
+	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x12\n" +
+	"\x04file\x18\x02 \x01(\tR\x04file\x12*\n" +
+	"\x06access\x18\x03 \x01(\x0e2\x12.fairway.v1.AccessR\x06access\"~\n" +
+	"\x0fSubmittedOutput\x12\x10\n" +
+	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
+	"\apattern\x18\x02 \x01(\bR\apattern\x12\x1d\n" +
+	"\n" +
+	"cache_only\x18\x03 \x01(\bR\tcacheOnly\x12 \n" +
+	"\vunpublished\x18\x04 \x01(\bR\vunpublished\"\xa2\x01\n" +
+	"\vRetryPolicy\x12\x1a\n" +
+	"\battempts\x18\x01 \x01(\x05R\battempts\x123\n" +
+	"\abackoff\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\abackoff\x12\x1d\n" +
+	"\n" +
+	"exit_codes\x18\x03 \x03(\x05R\texitCodes\x12#\n" +
+	"\rmemory_factor\x18\x04 \x01(\x01R\fmemoryFactor\">\n" +
+	"\x0eSubmitResponse\x12,\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x18.fairway.v1.SubmittedRefR\x04jobs\"^\n" +
+	"\fSubmittedRef\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12\x14\n" +
+	"\x05known\x18\x04 \x01(\bR\x05known\";\n" +
 	"\x11CloseInputRequest\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\tR\x05input\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\rR\x03run\"\x14\n" +
@@ -3076,7 +3598,7 @@ const file_api_proto_rawDesc = "" +
 	"\vStopRequest\x12\x14\n" +
 	"\x05drain\x18\x01 \x01(\bR\x05drain\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\rR\x03run\"\x0e\n" +
-	"\fStopResponse2\xec\x05\n" +
+	"\fStopResponse2\xad\x06\n" +
 	"\bWorkflow\x12E\n" +
 	"\bProgress\x12\x1b.fairway.v1.ProgressRequest\x1a\x1a.fairway.v1.ProgressReport0\x01\x12E\n" +
 	"\bListJobs\x12\x1b.fairway.v1.ListJobsRequest\x1a\x1c.fairway.v1.ListJobsResponse\x12<\n" +
@@ -3087,7 +3609,8 @@ const file_api_proto_rawDesc = "" +
 	"ListCaches\x12\x1d.fairway.v1.ListCachesRequest\x1a\x1e.fairway.v1.ListCachesResponse\x127\n" +
 	"\x04Logs\x12\x17.fairway.v1.LogsRequest\x1a\x14.fairway.v1.LogChunk0\x01\x12<\n" +
 	"\x06Cancel\x12\x19.fairway.v1.CancelRequest\x1a\x17.fairway.v1.ChangedJobs\x12:\n" +
-	"\x05Retry\x12\x18.fairway.v1.RetryRequest\x1a\x17.fairway.v1.ChangedJobs\x12K\n" +
+	"\x05Retry\x12\x18.fairway.v1.RetryRequest\x1a\x17.fairway.v1.ChangedJobs\x12?\n" +
+	"\x06Submit\x12\x19.fairway.v1.SubmitRequest\x1a\x1a.fairway.v1.SubmitResponse\x12K\n" +
 	"\n" +
 	"CloseInput\x12\x1d.fairway.v1.CloseInputRequest\x1a\x1e.fairway.v1.CloseInputResponse\x129\n" +
 	"\x04Stop\x12\x17.fairway.v1.StopRequest\x1a\x18.fairway.v1.StopResponseB\x17Z\x15fairway/internal/wireb\x06proto3"
@@ -3104,7 +3627,7 @@ func file_api_proto_rawDescGZIP() []byte {
 	return file_api_proto_rawDescData
 }
 
-var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_api_proto_goTypes = []any{
 	(*ProgressRequest)(nil),       // 0: fairway.v1.ProgressRequest
 	(*StepProgress)(nil),          // 1: fairway.v1.StepProgress
@@ -3135,31 +3658,40 @@ var file_api_proto_goTypes = []any{
 	(*CancelRequest)(nil),         // 26: fairway.v1.CancelRequest
 	(*RetryRequest)(nil),          // 27: fairway.v1.RetryRequest
 	(*ChangedJobs)(nil),           // 28: fairway.v1.ChangedJobs
-	(*CloseInputRequest)(nil),     // 29: fairway.v1.CloseInputRequest
-	(*CloseInputResponse)(nil),    // 30: fairway.v1.CloseInputResponse
-	(*StopRequest)(nil),           // 31: fairway.v1.StopRequest
-	(*StopResponse)(nil),          // 32: fairway.v1.StopResponse
-	nil,                           // 33: fairway.v1.ListJobsResponse.ByStateEntry
-	(*timestamppb.Timestamp)(nil), // 34: google.protobuf.Timestamp
-	(*Result)(nil),                // 35: fairway.v1.Result
-	(*Payload)(nil),               // 36: fairway.v1.Payload
-	(*Resources)(nil),             // 37: fairway.v1.Resources
+	(*SubmitRequest)(nil),         // 29: fairway.v1.SubmitRequest
+	(*SubmittedJob)(nil),          // 30: fairway.v1.SubmittedJob
+	(*SubmittedInput)(nil),        // 31: fairway.v1.SubmittedInput
+	(*SubmittedOutput)(nil),       // 32: fairway.v1.SubmittedOutput
+	(*RetryPolicy)(nil),           // 33: fairway.v1.RetryPolicy
+	(*SubmitResponse)(nil),        // 34: fairway.v1.SubmitResponse
+	(*SubmittedRef)(nil),          // 35: fairway.v1.SubmittedRef
+	(*CloseInputRequest)(nil),     // 36: fairway.v1.CloseInputRequest
+	(*CloseInputResponse)(nil),    // 37: fairway.v1.CloseInputResponse
+	(*StopRequest)(nil),           // 38: fairway.v1.StopRequest
+	(*StopResponse)(nil),          // 39: fairway.v1.StopResponse
+	nil,                           // 40: fairway.v1.ListJobsResponse.ByStateEntry
+	(*timestamppb.Timestamp)(nil), // 41: google.protobuf.Timestamp
+	(*Result)(nil),                // 42: fairway.v1.Result
+	(*Payload)(nil),               // 43: fairway.v1.Payload
+	(*Resources)(nil),             // 44: fairway.v1.Resources
+	(Access)(0),                   // 45: fairway.v1.Access
+	(*durationpb.Duration)(nil),   // 46: google.protobuf.Duration
 }
 var file_api_proto_depIdxs = []int32{
 	1,  // 0: fairway.v1.ProgressReport.steps:type_name -> fairway.v1.StepProgress
 	2,  // 1: fairway.v1.ProgressReport.summary:type_name -> fairway.v1.Summary
-	34, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
-	34, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
-	34, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
+	41, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
+	41, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
+	41, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
 	4,  // 5: fairway.v1.ListJobsResponse.jobs:type_name -> fairway.v1.JobSummary
-	33, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
-	34, // 7: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
-	35, // 8: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
-	36, // 9: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
+	40, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
+	41, // 7: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
+	42, // 8: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
+	43, // 9: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
 	8,  // 10: fairway.v1.Provenance.attempt:type_name -> fairway.v1.AttemptDetail
 	4,  // 11: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
-	36, // 12: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
-	37, // 13: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
+	43, // 12: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
+	44, // 13: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
 	10, // 14: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
 	10, // 15: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
 	8,  // 16: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
@@ -3173,33 +3705,44 @@ var file_api_proto_depIdxs = []int32{
 	23, // 24: fairway.v1.ListCachesResponse.files:type_name -> fairway.v1.CachedCopy
 	19, // 25: fairway.v1.CachedCopy.next_use:type_name -> fairway.v1.JobRef
 	4,  // 26: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
-	0,  // 27: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
-	5,  // 28: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
-	7,  // 29: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
-	12, // 30: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
-	15, // 31: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
-	20, // 32: fairway.v1.Workflow.ListCaches:input_type -> fairway.v1.ListCachesRequest
-	24, // 33: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
-	26, // 34: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
-	27, // 35: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
-	29, // 36: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
-	31, // 37: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
-	3,  // 38: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
-	6,  // 39: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
-	11, // 40: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
-	13, // 41: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
-	16, // 42: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
-	21, // 43: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
-	25, // 44: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
-	28, // 45: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
-	28, // 46: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
-	30, // 47: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
-	32, // 48: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
-	38, // [38:49] is the sub-list for method output_type
-	27, // [27:38] is the sub-list for method input_type
-	27, // [27:27] is the sub-list for extension type_name
-	27, // [27:27] is the sub-list for extension extendee
-	0,  // [0:27] is the sub-list for field type_name
+	30, // 27: fairway.v1.SubmitRequest.jobs:type_name -> fairway.v1.SubmittedJob
+	43, // 28: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
+	31, // 29: fairway.v1.SubmittedJob.reads:type_name -> fairway.v1.SubmittedInput
+	32, // 30: fairway.v1.SubmittedJob.writes:type_name -> fairway.v1.SubmittedOutput
+	44, // 31: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
+	33, // 32: fairway.v1.SubmittedJob.retry:type_name -> fairway.v1.RetryPolicy
+	45, // 33: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
+	46, // 34: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
+	35, // 35: fairway.v1.SubmitResponse.jobs:type_name -> fairway.v1.SubmittedRef
+	0,  // 36: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
+	5,  // 37: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
+	7,  // 38: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
+	12, // 39: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
+	15, // 40: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
+	20, // 41: fairway.v1.Workflow.ListCaches:input_type -> fairway.v1.ListCachesRequest
+	24, // 42: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
+	26, // 43: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
+	27, // 44: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
+	29, // 45: fairway.v1.Workflow.Submit:input_type -> fairway.v1.SubmitRequest
+	36, // 46: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
+	38, // 47: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
+	3,  // 48: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
+	6,  // 49: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
+	11, // 50: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
+	13, // 51: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
+	16, // 52: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
+	21, // 53: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
+	25, // 54: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
+	28, // 55: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
+	28, // 56: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
+	34, // 57: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
+	37, // 58: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
+	39, // 59: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
+	48, // [48:60] is the sub-list for method output_type
+	36, // [36:48] is the sub-list for method input_type
+	36, // [36:36] is the sub-list for extension type_name
+	36, // [36:36] is the sub-list for extension extendee
+	0,  // [0:36] is the sub-list for field type_name
 }
 
 func init() { file_api_proto_init() }
@@ -3214,7 +3757,7 @@ func file_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_proto_rawDesc), len(file_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   34,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

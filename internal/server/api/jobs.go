@@ -45,6 +45,9 @@ func (a *Service) ListJobs(ctx context.Context, r *wire.ListJobsRequest) (*wire.
 // was mistyped.
 func (a *Service) knowsSteps(names []string) error {
 	steps := a.run.Steps()
+	if len(steps) == 0 {
+		return nil // of an open run, whose jobs say what their steps are
+	}
 	for _, name := range names {
 		if !slices.Contains(steps, name) {
 			return connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no step %q; the steps are %s", name, strings.Join(steps, ", ")))

@@ -64,6 +64,9 @@ func NewService(run Run, control Control, l folder.Layout, s *sched.Scheduler) *
 type Control interface {
 	// CloseInput closes an open input, or all of them.
 	CloseInput(ctx context.Context, name string) error
+	// FindFile describes a file that a submitted job reads as lfn: at a path on this machine,
+	// relative to the folder of the run, or at a URL.
+	FindFile(ctx context.Context, lfn, file string) (dispatch.ExistingFile, error)
 	// Stop ends the run: with drain after the attempts that run, else at once.
 	Stop(drain bool)
 	// PilotsWaiting says why pilots are not there yet, one sentence each for a person.
@@ -240,8 +243,8 @@ func jobsNamed(c *state.Cores, names []string) ([]dispatch.JobID, error) {
 	return jobs, nil
 }
 
-// CloseInput tells the workflow that an open input, or each of them, gets no
-// more files.
+// CloseInput tells the run that an open input, or each of them, gets no more files, or that no
+// more jobs are submitted.
 func (a *Service) CloseInput(ctx context.Context, r *wire.CloseInputRequest) (*wire.CloseInputResponse, error) {
 	if err := a.ofRun(r); err != nil {
 		return nil, err

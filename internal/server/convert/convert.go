@@ -3,6 +3,7 @@ package convert
 import (
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -406,4 +407,61 @@ func replayOf(r *flow.Replay) *wire.Replay {
 		writes[w.LFN] = w.Size
 	}
 	return &wire.Replay{Compute: durationToWire(r.Compute), WritesBytes: writes, Program: r.Program}
+}
+
+// SubmittedFromWire makes the job that a program submits, and its command, of the message.
+func SubmittedFromWire(m *wire.SubmittedJob) (dispatch.Job, flow.Command) {
+	job := dispatch.Job{
+		Name: m.GetName(), Step: m.GetStep(), Tools: m.GetTools(), Site: m.GetSite(), Priority: int(m.GetPriority()),
+		Needs: resourcesFromWire(m.GetNeeds()), Retry: retryFromWire(m.GetRetry()),
+		Reads:  Each(m.GetReads(), func(r *wire.SubmittedInput) string { return r.GetLfn() }),
+		Access: Each(m.GetReads(), func(r *wire.SubmittedInput) dispatch.Access { return dispatch.Access(r.GetAccess()) }),
+		Writes: Each(m.GetWrites(), func(w *wire.SubmittedOutput) dispatch.Output {
+			o := dispatch.Output{LFN: w.GetLfn(), Pattern: w.GetPattern(), Publish: !w.GetUnpublished()}
+			if w.GetCacheOnly() {
+				o.Storage = dispatch.StorageCache
+			}
+			return o
+		}),
+	}
+	p := m.GetPayload()
+	return job, flow.Command{
+		Shell: p.GetShell(), Interpreter: p.GetInterpreter(), Argv: p.GetArgv(), Log: p.GetLog(), Environment: maps.Clone(p.GetEnvironment()),
+		Names: Each(p.GetNames(), func(n *wire.FileName) flow.SandboxName { return flow.SandboxName{LFN: n.GetLfn(), Path: n.GetPath()} }),
+		InputVariables: Each(p.GetInputVariables(), func(v *wire.InputVariable) flow.InputVariable {
+			return flow.InputVariable{Name: v.GetName(), LFNs: v.GetLfns()}
+		}),
+	}
+}
+
+// SubmittedToWire makes the message of a job that reads the files at these paths or URLs, by
+// LFN. SubmittedFromWire gives the job and its command back.
+func SubmittedToWire(j *flow.NewJob, paths map[string]string) *wire.SubmittedJob {
+	m := &wire.SubmittedJob{
+		Name: j.Job.Name, Step: j.Job.Step, Payload: payloadOf(&j.Command), Needs: ResourcesToWire(j.Job.Needs), Tools: j.Job.Tools,
+		Site: j.Job.Site, Priority: int32(j.Job.Priority),
+		Retry: &wire.RetryPolicy{
+			Attempts: int32(j.Job.Retry.Attempts), Backoff: durationToWire(j.Job.Retry.Backoff), MemoryFactor: j.Job.Retry.MemoryFactor,
+			ExitCodes: Each(j.Job.Retry.ExitCodes, func(code int) int32 { return int32(code) }),
+		},
+	}
+	for i, lfn := range j.Job.Reads {
+		in := &wire.SubmittedInput{Lfn: lfn, File: paths[lfn]}
+		if j.Job.Access != nil {
+			in.Access = wire.Access(j.Job.Access[i])
+		}
+		m.Reads = append(m.Reads, in)
+	}
+	for i := range j.Job.Writes {
+		w := &j.Job.Writes[i]
+		m.Writes = append(m.Writes, &wire.SubmittedOutput{Lfn: w.LFN, Pattern: w.Pattern, CacheOnly: w.Storage == dispatch.StorageCache, Unpublished: !w.Publish})
+	}
+	return m
+}
+
+func retryFromWire(r *wire.RetryPolicy) dispatch.Retry {
+	return dispatch.Retry{
+		Attempts: int(r.GetAttempts()), Backoff: r.GetBackoff().AsDuration(), MemoryFactor: r.GetMemoryFactor(),
+		ExitCodes: Each(r.GetExitCodes(), func(code int32) int { return int(code) }),
+	}
 }

@@ -138,7 +138,7 @@ func (f *Feeder) Run(ctx context.Context, first map[string][]flow.InputFile, ear
 		}
 	}
 	for _, in := range f.inputs {
-		if IsOpen(in) && !f.isClosed(in.Name) {
+		if IsOpen(in) && !in.Submitted && !f.isClosed(in.Name) {
 			group.Go(func() {
 				if err := f.watch(f.watching(ctx, in.Name), in); err != nil {
 					f.feedFailed(ctx, err)
@@ -176,7 +176,7 @@ func (f *Feeder) feedFirst(ctx context.Context, in *flow.DeclaredInput) error {
 		return f.feed(ctx, in.Name, f.first[in.Name], true)
 	}
 	switch {
-	case f.isClosed(in.Name):
+	case f.isClosed(in.Name), in.Submitted:
 		return nil
 	case in.Close.File == "" && in.Close.Idle == 0 && !in.Close.Manual:
 		return f.feedAll(ctx, in)
@@ -253,6 +253,19 @@ func (f *Feeder) feed(ctx context.Context, input string, files []flow.InputFile,
 	return f.inbox.Wake(ctx) // the loop may have waited for the end of the inputs only
 }
 
+// Named describes a file that a submitted job reads: at a path, relative to the folder of the
+// run, or at a URL.
+func (f *Finder) Named(ctx context.Context, lfn, file string) (flow.InputFile, error) {
+	if !hasScheme(file) {
+		file = f.pfn(file)
+	}
+	found, err := f.stated(ctx, lfn, file)
+	if err == nil {
+		err = f.recordable([]flow.InputFile{found})
+	}
+	return found, err
+}
+
 // Records are those of files that are fed to an input.
 func (f *Finder) Records(input string, files []flow.InputFile) ([]dispatch.Record, error) {
 	records := make([]dispatch.Record, len(files))
@@ -305,4 +318,4 @@ func (f *Feeder) closeOne(ctx context.Context, in *flow.DeclaredInput) error {
 }
 
 // IsOpen reports whether an input may get files while the run goes on.
-func IsOpen(in *flow.DeclaredInput) bool { return in.Watch || in.URLList != "" }
+func IsOpen(in *flow.DeclaredInput) bool { return in.Watch || in.URLList != "" || in.Submitted }

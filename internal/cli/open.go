@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/flow"
+)
+
+// openName is the workflow of an open run that has no other name.
+const openName = flow.SubmittedJobs
+
+func (c *console) openCommand() *cobra.Command {
+	o, name := newRunOptions(), openName
+	command := &cobra.Command{
+		Use:   "open",
+		Short: "Open a run to which programs submit jobs",
+		Long: `Open a run of this folder that has no workflow file: programs submit its jobs one
+by one, by Submit of the API (docs/api.md), and ` + "`fairway exec` and `fairway map`" + ` do
+so too. What was acknowledged survives any crash: open the run again, and it goes
+on. The run stays open until ` + "`fairway close`" + `; then it ends when its jobs have.`,
+		Example: "  fairway open\n  fairway open --site cluster --detach\n  fairway -C /data/queue open --pilots 4",
+		Args:    noArgument,
+		RunE: func(command *cobra.Command, _ []string) error {
+			if err := c.prepareOpen(command, o, name); err != nil {
+				return err
+			}
+			return c.run(command.Context(), o)
+		},
+	}
+	command.Flags().StringVar(&name, "name", openName, "name of the run, for people")
+	command.Flags().BoolVar(&o.detach, "detach", false, detachHelp)
+	c.serverFlags(command, o)
+	return command
+}
+
+// prepareOpen checks the flags, and makes the options those of an open run in --dir or here.
+func (c *console) prepareOpen(command *cobra.Command, o *runOptions, name string) error {
+	if err := o.check(command); err != nil {
+		return err
+	}
+	o.file, o.text = "fairway open", []byte("workflow: "+name+"\nopen: true\n")
+	if _, err := o.workflow(); err != nil {
+		return fail(exitUsage, "use letters, digits, '_', '-' and '.'", "--name %q is no name for a run", name)
+	}
+	folder := c.dir
+	if folder == "" {
+		folder = "."
+	}
+	if err := os.MkdirAll(folder, 0o777); err != nil {
+		return err
+	}
+	var err error
+	if o.folder, err = filepath.Abs(folder); err != nil {
+		return fmt.Errorf("the folder of the run: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,397 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+	"github.com/spf13/cobra"
+	"go.yaml.in/yaml/v3"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/quantity"
+	"fairway/internal/server/api"
+	"fairway/internal/server/convert"
+	"fairway/internal/server/feed"
+	"fairway/internal/storage"
+	"fairway/internal/storage/elements"
+	"fairway/internal/wire"
+	"fairway/sched"
+)
+
+// commandLine is what exec and map are told: one step without a workflow file.
+type commandLine struct {
+	step     string // exec or map
+	each     []string
+	reads    []string
+	writes   []string
+	needs    []string
+	attempts int
+	print    bool
+	words    []string // of the command
+}
+
+func (c *console) execCommand() *cobra.Command {
+	l := &commandLine{step: "exec"}
+	return c.submitting(l, &cobra.Command{
+		Use:   "exec [flags] -- COMMAND [ARGUMENT...]",
+		Short: "Run one command as a job",
+		Long: `Run one command as a job of the open run of this folder, and print what it printed.
+If no run is open here, exec opens one and closes it again. The command runs in a
+folder of its own, and finds the files there that --reads names. What it writes
+under the names of --writes is put into results/. The same command with the same
+files is not run again, and a killed one goes on with the same call.`,
+		Example: `  fairway exec -- hostname
+  fairway exec --reads a.txt --writes b.txt -- 'sort "$in" > "$out"'
+  fairway exec --site cluster --needs cpus=8 --needs memory=16GB -- ./simulate`,
+	})
+}
+
+func (c *console) mapCommand() *cobra.Command {
+	l := &commandLine{step: "map"}
+	command := c.submitting(l, &cobra.Command{
+		Use:   "map --each PATTERN --writes PATTERN [flags] -- COMMAND [ARGUMENT...]",
+		Short: "Run a command for each file, as jobs",
+		Long: `Run a command for each file that a pattern matches, as jobs of the open run of this
+folder. If no run is open here, map opens one and closes it again. {x} in the
+pattern stands for a part of the name, and has the same value in --writes. The
+command finds its input in $in, its output in $out, and the value in $x; a word
+{in}, {out} or {x} of a command with several words is replaced. What is done is
+not done again: after a crash, or with more files, give the same call.
+--print shows the workflow that a call stands for.`,
+		Example: `  fairway map --each 'data/{x}.gz' --writes 'out/{x}.txt' -- 'zcat "$in" | sort > "$out"'
+  fairway map --each 'in/{x}.png' --writes 'small/{x}.jpg' -- convert {in} -resize 50% {out}
+  fairway map --each 'data/{x}.gz' --writes 'out/{x}.txt' --print -- 'zcat "$in" > "$out"'`,
+	})
+	command.Flags().StringArrayVar(&l.each, "each", nil, "pattern of the files, such as 'data/{x}.gz' (may be repeated)")
+	_ = command.MarkFlagRequired("each")
+	return command
+}
+
+// submitting gives a command what exec and map have in common.
+func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Command {
+	o := newRunOptions()
+	command.Args = takes(1, anyNumber, "COMMAND")
+	command.RunE = func(command *cobra.Command, words []string) error {
+		l.words = words
+		text, err := l.workflow()
+		if err != nil {
+			return err
+		}
+		if l.print {
+			fmt.Fprintf(c.out, "%s", text)
+			return nil
+		}
+		if err := c.prepareOpen(command, o, openName); err != nil {
+			return err
+		}
+		return c.submit(command.Context(), o, l, text)
+	}
+	flags := command.Flags()
+	flags.StringArrayVar(&l.reads, "reads", nil, "a `file` that the command reads besides (may be repeated)")
+	flags.StringArrayVar(&l.writes, "writes", nil, "a `file` that the command writes (may be repeated)")
+	flags.StringArrayVar(&l.needs, "needs", nil, "what it needs: cpus=2, memory=4GB, disk, time, or what a site names (may be repeated)")
+	flags.IntVar(&l.attempts, "attempts", 1, "how often a job is tried in all")
+	flags.BoolVar(&l.print, "print", false, "print the workflow file that this stands for, and run nothing")
+	c.serverFlags(command, o)
+	return command
+}
+
+// asWord is a word of a command that stands for a variable.
+var asWord = regexp.MustCompile(`^\{([A-Za-z_][A-Za-z0-9_]*)\}$`)
+
+// command is the text for the shell: the one word that was given, or several, quoted.
+func (l *commandLine) command() string {
+	if len(l.words) == 1 {
+		return l.words[0]
+	}
+	words := make([]string, len(l.words))
+	for i, word := range l.words {
+		if m := asWord.FindStringSubmatch(word); m != nil {
+			words[i] = `"$` + m[1] + `"`
+		} else if plainWord.MatchString(word) {
+			words[i] = word
+		} else {
+			words[i] = "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// inputOf is how a file, or a pattern of files, is declared.
+type inputOf struct {
+	Files string `yaml:"files"`
+	As    string `yaml:"as"`
+}
+
+type stepOf struct {
+	Each    []string       `yaml:"each,omitempty,flow"`
+	Reads   []string       `yaml:"reads,omitempty,flow"`
+	Writes  []string       `yaml:"writes,omitempty,flow"`
+	Needs   map[string]any `yaml:"needs,omitempty,flow"`
+	Retry   map[string]int `yaml:"retry,omitempty,flow"`
+	Command string         `yaml:"command"`
+}
+
+// nowhere is what a job writes for flow, which knows jobs by what they write, where --writes
+// names nothing. A job of an open run is known by its name, and is submitted without it.
+const nowhere = "nothing/"
+
+// placeholders are those of the patterns of the files.
+func (l *commandLine) placeholders() string {
+	return strings.Join(slices.Compact(placeholder.FindAllString(strings.Join(l.each, " "), -1)), "/")
+}
+
+var placeholder = regexp.MustCompile(`\{[A-Za-z_][A-Za-z0-9_]*\}`)
+
+// workflow is the text of the workflow file that the call stands for.
+func (l *commandLine) workflow() ([]byte, error) {
+	var file struct {
+		Workflow string             `yaml:"workflow"`
+		Inputs   map[string]inputOf `yaml:"inputs,omitempty"`
+		Steps    map[string]stepOf  `yaml:"steps"`
+	}
+	file.Workflow, file.Inputs = l.step, map[string]inputOf{}
+	step := stepOf{Writes: l.writes, Command: l.command()}
+	if len(step.Writes) == 0 {
+		if l.print {
+			return nil, fail(exitUsage, "name a file with --writes", "a step of a workflow file must write something")
+		}
+		step.Writes = []string{nowhere + l.placeholders() + "x"}
+	}
+	declare := func(kind string, patterns []string) (names []string) {
+		for i, pattern := range patterns {
+			as := pattern
+			if !filepath.IsLocal(pattern) || flow.IsURL(pattern) {
+				as = pattern[strings.LastIndexByte(strings.TrimSuffix(pattern, "/"), '/')+1:]
+			}
+			file.Inputs[fmt.Sprintf("%s%d", kind, i+1)] = inputOf{pattern, as}
+			names = append(names, as)
+		}
+		return names
+	}
+	step.Each, step.Reads = declare("each", l.each), declare("reads", l.reads)
+	if l.attempts > 0 {
+		step.Retry = map[string]int{"attempts": l.attempts}
+	}
+	for _, need := range l.needs {
+		name, amount, ok := strings.Cut(need, "=")
+		if !ok || name == "" || amount == "" {
+			return nil, fail(exitUsage, "write --needs cpus=2", "--needs %s names no amount", need)
+		}
+		if step.Needs == nil {
+			step.Needs = map[string]any{}
+		}
+		var value any = amount
+		if n, err := quantity.Whole(amount); err == nil {
+			value = n
+		}
+		step.Needs[name] = value
+	}
+	file.Steps = map[string]stepOf{l.step: step}
+	return yaml.Marshal(file)
+}
+
+// jobs are those that the call stands for, with the files that are there now.
+func (l *commandLine) jobs(ctx context.Context, folder string, text []byte) ([]*wire.SubmittedJob, error) {
+	workflow, err := flow.Parse("the workflow of --print", text)
+	if err != nil {
+		return nil, &failure{code: exitUsage, err: err}
+	}
+	f, err := flow.New(workflow)
+	if err != nil {
+		return nil, err
+	}
+	find := feed.NewFinder(folder, elements.New(storage.Places{Folder: folder}, sched.Default().Sleep))
+	paths, made := map[string]string{}, []flow.NewJob{}
+	identities := map[string]string{}
+	step := func(in flow.Input) error {
+		effects, err := f.Step(time.Now(), in)
+		made = append(made, effects.Submit...)
+		return err
+	}
+	if err := step(flow.Tick{}); err != nil {
+		return nil, err
+	}
+	for _, in := range f.Inputs() {
+		files, _, err := find.Find(ctx, in, nil)
+		if err != nil {
+			return nil, &failure{code: exitBadFile, err: err}
+		}
+		for _, file := range files {
+			paths[file.LFN], identities[file.LFN] = file.Path, file.Identity
+		}
+		if err := step(flow.Arrived{Input: in.Name, Files: files}); err != nil {
+			return nil, &failure{code: exitBadFile, err: err}
+		}
+		if err := step(flow.Closed{Input: in.Name}); err != nil {
+			return nil, err
+		}
+	}
+	if refused := f.Refused(); len(refused) > 0 {
+		return nil, fail(exitBadFile, "", "%s", strings.Join(refused, "; "))
+	}
+	jobs := make([]*wire.SubmittedJob, len(made))
+	for i := range made {
+		job := &made[i].Job
+		if len(l.writes) == 0 {
+			job.Writes = nil
+			delete(made[i].Command.Environment, "out")
+		}
+		marks := make([]string, len(job.Reads))
+		for k, lfn := range job.Reads {
+			marks[k] = identities[lfn]
+		}
+		// The jobs of a further call have other names, if they do something else.
+		job.Name = flow.NameOf(job, job.Name, marks)
+		jobs[i] = convert.SubmittedToWire(&made[i], paths)
+	}
+	return jobs, nil
+}
+
+// submit adds the jobs to the open run of the folder, and waits for them. It is the server if
+// there is none.
+func (c *console) submit(ctx context.Context, o *runOptions, l *commandLine, text []byte) error {
+	jobs, err := l.jobs(ctx, o.folder, text)
+	if err != nil {
+		return err
+	}
+	var refs []*wire.SubmittedRef
+	add := func(ctx context.Context, client wire.WorkflowClient) error {
+		for part := range slices.Chunk(jobs, api.MaxSubmitted) {
+			answer, err := client.Submit(ctx, &wire.SubmitRequest{Jobs: part})
+			if err != nil {
+				return explained(err)
+			}
+			refs = append(refs, answer.GetJobs()...)
+		}
+		return nil
+	}
+	connection, err := reachRunning(ctx, o.folder)
+	if err != nil {
+		return withInstead(o.folder, err)
+	}
+	if connection != nil {
+		defer connection.Close()
+		if err := refuseStopped(o.folder, connection); err != nil {
+			return err
+		}
+		if err := add(ctx, connection); err != nil {
+			return withInstead(o.folder, err)
+		}
+		if err := awaitJobs(ctx, connection, refs); err != nil {
+			return err
+		}
+		return c.concludeJobs(ctx, o.folder, l, refs)
+	}
+	report, first, err := c.serveRun(ctx, o, func(ctx context.Context) error {
+		connection := runningIn(ctx, o.folder)
+		if connection == nil {
+			return nil // the run has ended already, as by a signal
+		}
+		defer connection.Close()
+		if err := add(ctx, connection); err != nil {
+			return err
+		}
+		_, err := connection.CloseInput(ctx, &wire.CloseInputRequest{})
+		return explained(err)
+	})
+	switch {
+	case err != nil:
+		return err
+	case first != nil && !report.GetSucceeded():
+		return quietly(signalCode(first))
+	}
+	return c.concludeJobs(ctx, o.folder, l, refs)
+}
+
+// awaitJobs waits until jobs of a run have come to their ends.
+func awaitJobs(ctx context.Context, client wire.WorkflowClient, refs []*wire.SubmittedRef) error {
+	stream, err := client.Progress(ctx, &wire.ProgressRequest{Follow: true})
+	if err != nil {
+		return explained(err)
+	}
+	defer stream.Close()
+	for done := 0; stream.Receive(); {
+		for ; done < len(refs); done++ {
+			job, err := client.ShowJob(ctx, &wire.ShowJobRequest{Job: refs[done].GetName()})
+			if err != nil {
+				return explained(err)
+			}
+			if !ended(job.GetSummary()) {
+				break
+			}
+		}
+		if done == len(refs) {
+			return nil
+		}
+	}
+	return explained(stream.Err())
+}
+
+// ended reports whether a job runs no more, unless a person has it tried again.
+func ended(job *wire.JobSummary) bool {
+	return slices.Contains([]string{
+		dispatch.Done.String(), dispatch.Failed.String(), dispatch.Blocked.String(), dispatch.Cancelled.String(),
+	}, job.GetState())
+}
+
+// concludeJobs prints how the jobs of a call ended: what they printed, where they write nothing,
+// else how many are done; and which are not.
+func (c *console) concludeJobs(ctx context.Context, folder string, l *commandLine, refs []*wire.SubmittedRef) error {
+	return askIn(ctx, folder, func(ctx context.Context, client wire.WorkflowClient) error {
+		var left []*wire.JobSummary
+		for _, ref := range refs {
+			job, err := client.ShowJob(ctx, &wire.ShowJobRequest{Job: ref.GetName()})
+			if err != nil {
+				return err
+			}
+			if job.GetSummary().GetState() != dispatch.Done.String() {
+				left = append(left, job.GetSummary())
+			}
+		}
+		if len(l.writes) == 0 && !c.json {
+			for _, ref := range refs {
+				if err := c.printLogs(ctx, client, &wire.LogsRequest{Job: ref.GetName()}); err != nil && connect.CodeOf(err) != connect.CodeNotFound {
+					return err
+				}
+			}
+		} else {
+			known := 0
+			for _, ref := range refs {
+				if ref.GetKnown() {
+					known++
+				}
+			}
+			_ = c.answer(struct {
+				Jobs  int `json:"jobs"`
+				Known int `json:"known"`
+				Left  int `json:"left"`
+			}{len(refs), known, len(left)}, func() {
+				fmt.Fprintf(c.out, "%s: %d of %s done, %d of them known before\n", l.step, len(refs)-len(left), quantity.Count(int64(len(refs)), "job"), known)
+			})
+		}
+		c.concluded = true
+		for _, job := range left[:min(len(left), maxLeftShown)] {
+			fmt.Fprintf(c.err, "fairway: job %s is %s: %s\n", oneLine(job.GetName()), job.GetState(), oneLine(job.GetReason()))
+		}
+		if more := len(left) - maxLeftShown; more > 0 {
+			fmt.Fprintf(c.err, "fairway: and %d more; `fairway jobs --state failed` lists them\n", more)
+		}
+		if len(left) > 0 {
+			return quietly(exitFailed)
+		}
+		return nil
+	})
+}
+
+// maxLeftShown bounds the jobs of which map says why they are not done.
+const maxLeftShown = 5

@@ -1,0 +1,103 @@
+package flow
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/zeebo/blake3"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/logical"
+)
+
+// Submitted makes a job of an open workflow of what a program asks for. It gives the command
+// the variables in and out, as a step has them, unless the program gives its own, and the job
+// its digest. The error says why no job can be like that.
+func Submitted(job dispatch.Job, command Command) (NewJob, error) {
+	if job.Step == "" {
+		job.Step = SubmittedJobs
+	}
+	if !wordName.MatchString(job.Step) {
+		return NewJob{}, fmt.Errorf("%q is no name for a step: use letters, digits, '_', '-' and '.'", job.Step)
+	}
+	if (command.Shell == "") == (len(command.Argv) == 0) {
+		return NewJob{}, errors.New("it must say what to execute, once: give shell or argv")
+	}
+	if log := command.Log; log != "" && !slices.ContainsFunc(job.Writes, func(w dispatch.Output) bool { return w.LFN == log }) {
+		return NewJob{}, fmt.Errorf("its log %q is none of its outputs: name it under writes too", log)
+	}
+	if err := checkNames(&job); err != nil {
+		return NewJob{}, err
+	}
+	for name := range command.Environment {
+		if !placeholderName.MatchString(name) || name != "in" && name != "out" && isReserved(name) {
+			return NewJob{}, fmt.Errorf("%q cannot be a variable of its command: it is no name of one, or would hide one that commands have anyhow", name)
+		}
+	}
+	files := commandFiles(&job, &command)
+	for name, value := range files {
+		if _, given := command.Environment[name]; !given {
+			if command.Environment == nil {
+				command.Environment = map[string]string{}
+			}
+			command.Environment[name] = value
+		}
+	}
+	made := NewJob{Job: job, Command: command}
+	made.Job.Digest = digest(made)
+	return made, nil
+}
+
+// NameOf makes the name of a submitted job of a label for people and of all that decides its
+// outputs. So the same job has the same name, and another one if an input changes. marks tell
+// what each of its inputs holds, in the order of Reads.
+func NameOf(job *dispatch.Job, label string, marks []string) string {
+	sum := blake3.Sum256(digested{}.text(job.Digest).list(marks))
+	return label + "." + hex.EncodeToString(sum[:8])
+}
+
+// checkNames refuses names of files that the sandbox or the storage could not have.
+func checkNames(job *dispatch.Job) error {
+	if strings.ContainsAny(job.Name, "\x00\n\r") || len(job.Name) > maxJobName {
+		return fmt.Errorf("its name has a line break, or more than %d bytes", maxJobName)
+	}
+	names := slices.Clone(job.Reads)
+	for _, w := range job.Writes {
+		names = append(names, w.LFN)
+	}
+	for _, lfn := range names {
+		if why := logical.WhyNot(lfn); why != "" {
+			return fmt.Errorf("the name %q of a file %s", lfn, why)
+		}
+		if part := logical.LongPart(lfn); part != "" {
+			return fmt.Errorf("a part of the name %q of a file has %d bytes, the limit is %d", lfn, len(part), logical.MaxPart)
+		}
+	}
+	for _, w := range job.Writes {
+		if w.Pattern != strings.Contains(w.LFN, "*") {
+			return fmt.Errorf("the output %q must say that it is a pattern if it has '*', and only then", w.LFN)
+		}
+	}
+	return nil
+}
+
+// maxJobName bounds the name of a submitted job, in bytes.
+const maxJobName = 1024
+
+// commandFiles are the variables in and out of a command that reads and writes these files,
+// as far as they fit.
+func commandFiles(job *dispatch.Job, command *Command) map[string]string {
+	outputs := make([]string, 0, len(job.Writes))
+	for _, w := range job.Writes {
+		if w.LFN != command.Log {
+			outputs = append(outputs, w.LFN)
+		}
+	}
+	env := map[string]string{}
+	listed(env, "in", job.Reads)
+	listed(env, "out", outputs)
+	return env
+}

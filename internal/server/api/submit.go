@@ -1,0 +1,183 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"connectrpc.com/connect"
+	"golang.org/x/sync/errgroup"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/server/convert"
+	"fairway/internal/server/loop"
+	"fairway/internal/server/state"
+	"fairway/internal/wire"
+)
+
+// MaxSubmitted bounds the jobs that one call submits.
+const MaxSubmitted = 10_000
+
+// filesAtATime is how many files that jobs read are looked at side by side.
+const filesAtATime = 8
+
+// submission is one call of Submit. It is made beside the loop, as far as that needs no cores.
+type submission struct {
+	jobs  []flow.NewJob
+	reads [][]dispatch.ExistingFile // of each job, in the order of its Reads; without a PFN: a job writes it
+
+	// What prepare finds out in the loop.
+	known []bool // by job: it had been submitted before
+}
+
+// Submit adds jobs to an open run, all or none, and answers when they are durable.
+func (a *Service) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.SubmitResponse, error) {
+	if err := a.ofRun(r); err != nil {
+		return nil, err
+	}
+	if a.control == nil {
+		return nil, errNotRunning
+	}
+	if n := len(r.GetJobs()); n > MaxSubmitted {
+		return nil, connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("one call submits at most %d jobs, and not %d: make several calls", MaxSubmitted, n))
+	}
+	s, err := a.newSubmission(ctx, r.GetJobs())
+	if err != nil {
+		return nil, err
+	}
+	answer := new(wire.SubmitResponse)
+	err = a.run.Change(ctx, &loop.Request{Prepare: s.prepare, Ask: func(c *state.Cores) { s.describe(c, answer) }})
+	return answer, rpcError(err)
+}
+
+func (a *Service) newSubmission(ctx context.Context, jobs []*wire.SubmittedJob) (*submission, error) {
+	s := &submission{
+		jobs: make([]flow.NewJob, len(jobs)), reads: make([][]dispatch.ExistingFile, len(jobs)), known: make([]bool, len(jobs)),
+	}
+	for i, asked := range jobs {
+		var err error
+		if s.jobs[i], err = flow.Submitted(convert.SubmittedFromWire(asked)); err != nil {
+			return nil, notAJob(i, asked.GetName(), err)
+		}
+	}
+	var group errgroup.Group
+	group.SetLimit(filesAtATime)
+	for i, asked := range jobs {
+		s.reads[i] = make([]dispatch.ExistingFile, len(asked.GetReads()))
+		for k, in := range asked.GetReads() {
+			s.reads[i][k].LFN = in.GetLfn()
+			if in.GetFile() == "" {
+				continue
+			}
+			group.Go(func() error {
+				file, err := a.control.FindFile(ctx, in.GetLfn(), in.GetFile())
+				if err != nil {
+					return notAJob(i, asked.GetName(), fmt.Errorf("it reads %s: %w", in.GetFile(), err))
+				}
+				s.reads[i][k] = file
+				return nil
+			})
+		}
+	}
+	return s, group.Wait()
+}
+
+// notAJob refuses what cannot be a job.
+func notAJob(i int, name string, err error) error {
+	if name == "" {
+		name = fmt.Sprintf("number %d of this call", i+1)
+	}
+	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("job %s cannot be submitted: %w", name, err))
+}
+
+var errClosed = connect.NewError(connect.CodeFailedPrecondition, errors.New("the run takes no jobs: it was closed, or its workflow makes them; `fairway open` opens one"))
+
+// prepare finds out which of the jobs are new, and what is to be done for the others: what has
+// failed is tried again.
+func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
+	if !c.Flow.Accepts() {
+		return errClosed
+	}
+	writers := map[string]string{} // by LFN: the last job that writes it, of this call or before
+	added := map[string]string{}   // digests of the jobs that are new, by name
+	var files []dispatch.ExistingFile
+	var fresh []flow.NewJob
+	var again []dispatch.JobID
+	for i := range s.jobs {
+		job := &s.jobs[i].Job
+		marks := make([]string, len(job.Reads))
+		for k, file := range s.reads[i] {
+			if marks[k] = file.Identity; file.PFN == "" {
+				marks[k] = lastWriter(c, writers, file.LFN)
+			}
+		}
+		if job.Name == "" {
+			job.Name = flow.NameOf(job, job.Step, marks)
+		}
+		for k := range job.Writes {
+			writers[job.Writes[k].LFN] = job.Name
+		}
+		digest, twice := added[job.Name]
+		id, known := c.Dispatch.JobNamed(c.Run, job.Name)
+		if !known && !twice {
+			added[job.Name] = job.Digest
+			for _, file := range s.reads[i] {
+				if file.PFN != "" {
+					files = append(files, file)
+				}
+			}
+			fresh = append(fresh, s.jobs[i])
+			continue
+		}
+		s.known[i] = true
+		detail, _ := c.Dispatch.Detail(id)
+		if known {
+			digest = detail.Digest
+		}
+		if digest != job.Digest {
+			return connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("another job is called %s: it executes something else, or has other files; give this one a name of its own", job.Name))
+		}
+		if detail.State == dispatch.Failed || detail.State == dispatch.Cancelled {
+			again = append(again, id)
+		}
+	}
+	jobs, err := convert.JobsWithPayload(fresh)
+	if err != nil {
+		return err
+	}
+	if len(files) > 0 {
+		r.Dispatch = append(r.Dispatch, dispatch.AddFiles{Run: c.Run, Files: files})
+	}
+	if len(jobs) > 0 {
+		r.Dispatch = append(r.Dispatch, dispatch.Submit{Run: c.Run, Jobs: jobs})
+	}
+	if len(again) > 0 {
+		r.Dispatch = append(r.Dispatch, dispatch.RetryJobs{Jobs: again})
+	}
+	return nil
+}
+
+// lastWriter is the name of the job that writes the newest version of a file.
+func lastWriter(c *state.Cores, ofCall map[string]string, lfn string) string {
+	if name, ok := ofCall[lfn]; ok {
+		return name
+	}
+	if h, ok := c.Dispatch.History(c.Run, lfn); ok {
+		last := &h.Versions[len(h.Versions)-1]
+		return last.MadeBy.Name + last.Mark
+	}
+	return ""
+}
+
+// describe tells how the jobs stand.
+func (s *submission) describe(c *state.Cores, answer *wire.SubmitResponse) {
+	for i := range s.jobs {
+		id, ok := c.Dispatch.JobNamed(c.Run, s.jobs[i].Job.Name)
+		if !ok {
+			return // the call was refused
+		}
+		job, _ := c.Dispatch.Job(id)
+		answer.Jobs = append(answer.Jobs, &wire.SubmittedRef{Id: id.Number(), Name: job.Name, State: job.State.String(), Known: s.known[i]})
+	}
+}
