@@ -117,12 +117,12 @@ func (s *space) makeRoom(size int64) bool {
 	return true
 }
 
-// evict takes a file away from all that link it; the last of them tells so.
+// evict takes a file away from all that link it.
 func (s *space) evict(f dispatch.FileRef) {
 	e := s.files[f]
 	s.forget(f, e)
-	for i, p := range e.links {
-		p.cacheGone(f, i == len(e.links)-1)
+	for _, p := range e.links {
+		p.cacheGone(f)
 	}
 }
 
