@@ -108,7 +108,7 @@ func (p *pilot) carryOut(reply *dispatch.Reply) {
 	news = p.end(slices.DeleteFunc(slices.Clone(a.GiveBack), p.computes)) || news
 	news = p.accept(a.Run) || news
 	if p.space != nil && len(a.Evict) > 0 {
-		p.space.shelf.Follow(a.Evict, a.Stale)
+		p.space.order.Follow(a.Evict, a.Stale)
 	}
 	p.prefetch(a.Prefetch)
 	p.leaving = p.leaving || a.Leave || a.LeaveNow

@@ -136,7 +136,7 @@ func (p *pilot) hello() *dispatch.PilotInfo {
 func (p *pilot) resync() {
 	p.known = false
 	if p.space != nil {
-		p.space.shelf.Follow(nil, 0)
+		p.space.order.Follow(nil, 0)
 	}
 	p.sync()
 }
