@@ -122,7 +122,7 @@ func checkHello(h *wire.PilotInfo) error {
 	if size := proto.Size(h) - len(h.GetError()); size > MaxHello {
 		return malformed("a pilot says of itself %d bytes, more than %d (MaxHello)", size, MaxHello)
 	}
-	for what, text := range map[string]string{"host": h.GetHost(), "machine": h.GetMachine(), "site": h.GetSite(), "launch": h.GetLaunch(), "storage element": h.GetSe(), "cache": h.GetCacheDir(), "certificate": h.GetSharePin()} {
+	for what, text := range map[string]string{"host": h.GetHost(), "machine": h.GetMachine(), "site": h.GetSite(), "launch": h.GetLaunch(), "cache": h.GetCacheDir(), "certificate": h.GetSharePin()} {
 		if len(text) > MaxName || !legible.IsLine(text) {
 			return malformed("the name of its %s is no name of at most %d bytes without control characters", what, MaxName)
 		}

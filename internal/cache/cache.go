@@ -90,10 +90,9 @@ func (i Item) is(wanted Item) bool {
 // Change is an addition to a cache or a removal.
 type Change struct {
 	Ref
-	Size     int64
-	Hash     Hash
-	Gone     bool
-	LastLink bool // with Gone: no other pilot of the host holds the file
+	Size int64
+	Hash Hash
+	Gone bool
 }
 
 // Config describes a cache.
@@ -311,7 +310,7 @@ func (c *Cache) drop(e *entry) (last bool) {
 	last = !c.heldByPeer(fileName(e.Item))
 	unlock()
 	_ = dropAfter.Hit()
-	c.forget(e, last)
+	c.forget(e)
 	return last
 }
 
@@ -323,14 +322,14 @@ func (c *Cache) evicted(e *entry, last bool) {
 	}
 }
 
-func (c *Cache) forget(e *entry, last bool) {
+func (c *Cache) forget(e *entry) {
 	delete(c.entries, e.Ref)
 	c.used -= e.Size
 	c.cfg.Policy.Gone(e.Ref)
 	for _, p := range c.peers {
 		p.known[fileName(e.Item)] = true // so that it is not taken back from there as a new one
 	}
-	c.notify(Change{Ref: e.Ref, Size: e.Size, Gone: true, LastLink: last})
+	c.notify(Change{Ref: e.Ref, Size: e.Size, Gone: true})
 }
 
 // notify tells of a change that has been made: the pilot, and the peers, who wait

@@ -129,7 +129,7 @@ func TestEvictsTheLeastRecentlyUsed(t *testing.T) {
 	if has(c, "b") || !has(c, "a") || !has(c, "d") {
 		t.Fatal(c.Contents())
 	}
-	if last := l.all[len(l.all)-2]; last.LFN != "b" || !last.Gone || !last.LastLink {
+	if last := l.all[len(l.all)-2]; last.LFN != "b" || !last.Gone {
 		t.Fatal(l.all)
 	}
 	c.Drop(Ref{LFN: "a", Version: 1}) // which makes no room for another

@@ -25,7 +25,7 @@ func (c *Cache) makeRoom(size int64) (linked []string, err error) {
 		_ = os.Remove(c.path(e))
 		held := c.heldByPeer(fileName(e.Item))
 		_ = dropAfter.Hit()
-		c.forget(e, !held)
+		c.forget(e)
 		c.evicted(e, !held)
 		if held {
 			linked = append(linked, fileName(e.Item))

@@ -15,7 +15,7 @@ import (
 	"fairway/internal/wire"
 )
 
-var stateNames = []string{"waiting", "ready", "assigned", "running", "committing", "done", "failed", "blocked", "cancelled"}
+var stateNames = []string{"waiting", "ready", "assigned", "running", "done", "failed", "blocked", "cancelled"}
 
 // jobsListed is how many jobs are listed when it is not said: more than a person
 // reads, and quick however many there are.
@@ -119,7 +119,7 @@ func (c *console) printRest(request *wire.ListJobsRequest, answer *wire.ListJobs
 func progressOf(byState map[string]int64) *wire.StepProgress {
 	return &wire.StepProgress{
 		Waiting: byState["waiting"], Ready: byState["ready"],
-		Queued: byState["assigned"], Running: byState["running"] + byState["committing"],
+		Queued: byState["assigned"], Running: byState["running"],
 		Done: byState["done"], Failed: byState["failed"], Blocked: byState["blocked"], Cancelled: byState["cancelled"],
 	}
 }
@@ -151,7 +151,7 @@ func stateColour(state string) string {
 		return red
 	case "blocked", "cancelled":
 		return yellow
-	case "running", "committing":
+	case "running":
 		return blue
 	default:
 		return ""
@@ -162,7 +162,7 @@ func stateColour(state string) string {
 // it started the attempt by the same clock.
 func ranText(job *wire.JobSummary, now *timestamppb.Timestamp) string {
 	end := job.Ended
-	if !set(end) && (job.State == "running" || job.State == "committing") {
+	if !set(end) && job.State == "running" {
 		end = now
 	}
 	if !set(job.Started) || !set(end) {

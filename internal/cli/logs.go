@@ -155,11 +155,10 @@ func (c *console) printLogsOfStep(ctx context.Context, client wire.WorkflowClien
 }
 
 type logsObject struct {
-	Job       string `json:"job"`
-	Attempt   uint64 `json:"attempt"` // as asked, 0 for the last
-	Stdout    string `json:"stdout"`
-	Stderr    string `json:"stderr"`
-	Truncated bool   `json:"truncated"`
+	Job     string `json:"job"`
+	Attempt uint64 `json:"attempt"` // as asked, 0 for the last
+	Stdout  string `json:"stdout"`
+	Stderr  string `json:"stderr"`
 }
 
 func (c *console) printLogs(ctx context.Context, client wire.WorkflowClient, request *wire.LogsRequest) error {
@@ -168,14 +167,13 @@ func (c *console) printLogs(ctx context.Context, client wire.WorkflowClient, req
 		return err
 	}
 	defer stream.Close()
-	out, failed, truncated := c.out, c.err, false
+	out, failed := c.out, c.err
 	var stdout, stderr bytes.Buffer
 	if c.json {
 		out, failed = &stdout, &stderr
 	}
 	for stream.Receive() {
 		chunk := stream.Msg()
-		truncated = truncated || chunk.Truncated
 		to := out
 		if chunk.StandardError {
 			to = failed
@@ -187,10 +185,6 @@ func (c *console) printLogs(ctx context.Context, client wire.WorkflowClient, req
 	if err := stream.Err(); err != nil {
 		return err
 	}
-	object := logsObject{Job: request.Job, Attempt: request.Attempt, Stdout: stdout.String(), Stderr: stderr.String(), Truncated: truncated}
-	return c.answer(object, func() {
-		if truncated {
-			fmt.Fprintln(c.err, "fairway: the attempt printed more than is kept; the rest was dropped")
-		}
-	})
+	object := logsObject{Job: request.Job, Attempt: request.Attempt, Stdout: stdout.String(), Stderr: stderr.String()}
+	return c.answer(object, func() {})
 }

@@ -46,7 +46,7 @@ type Answer struct {
 	Prefetch   []InputFile // for jobs that are queued there, repeated until they are in the cache
 	Evict      []FileRef   // files in the order in which they may go, before all others; empty: as before
 	Stale      int         // so many at the front of Evict nobody may read: they go first whatever the policy
-	Peers      []Peer      // other pilots of the host
+	Peers      []string    // caches of the other pilots of the host (section IV-D), by CacheDir
 	NextSync   time.Duration
 	Lease      time.Duration // after NextSync, for which both sides wait for each other
 	Leave      bool          // end when nothing runs any more
@@ -98,13 +98,6 @@ type Source struct {
 type OutputFile struct {
 	Output
 	Version Version
-}
-
-// Peer is another live pilot of the same host (section IV-D).
-type Peer struct {
-	Pilot     PilotID
-	CacheDir  string
-	CacheSize int64
 }
 
 // Start asks for pilots at a site; the caller steps a PilotSubmitted for each

@@ -237,16 +237,15 @@ func (fl *fleet) peersChanged(p *pilot) {
 	}
 }
 
-// peers are the other pilots of the host that share their caches (section
-// IV-D).
-func (p *pilot) peers() []Peer {
+// peers are the folders of the other caches of the host that are shared.
+func (p *pilot) peers() []string {
 	if p.host.shares == 0 {
 		return nil
 	}
-	var list []Peer
+	var list []string
 	for _, o := range p.host.pilots {
 		if o != p && o.info.CacheDir != "" {
-			list = append(list, Peer{Pilot: o.id, CacheDir: o.info.CacheDir, CacheSize: o.info.CacheSize})
+			list = append(list, o.info.CacheDir)
 		}
 	}
 	return list

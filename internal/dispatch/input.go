@@ -81,7 +81,7 @@ type Sync struct {
 	Started    []AttemptRef // full: all that run
 	Ended      []Result     // until acknowledged
 	CacheAdded []CachedFile // full without Cache: all of the cache
-	CacheGone  []CacheGone
+	CacheGone  []FileRef
 	Cache      *Copies   // full: what the cache holds, with the changes of this Sync
 	CacheTold  uint64    // the Answer.TellCache since which all of the cache was told, with this Sync; 0: none
 	Draining   bool      // takes no more jobs
@@ -106,7 +106,6 @@ type PilotInfo struct {
 	Machine   string // tells hosts of one name from each other; empty: the name does
 	Site      string
 	Launch    string // the name under which the batch system started it
-	SE        string // the storage element that it reaches
 	Tools     []string
 	Has       Resources // all it has, not what is free
 	Expires   time.Time // zero: unlimited
@@ -134,12 +133,6 @@ type CachedFile struct {
 	File FileRef
 	Size int64
 	Hash string // as the pilot has found it when it brought the file in; empty: it does not say
-}
-
-// CacheGone says that a copy left a pilot's cache.
-type CacheGone struct {
-	File     FileRef
-	LastLink bool // no other pilot of the host holds it (section IV-D)
 }
 
 // Outcome is how an attempt ended.

@@ -201,3 +201,40 @@ func (p *pilot) queuedReads() (reads map[*version]uint64, turns uint64) {
 	}
 	return reads, turns
 }
+
+// NextRead is when a file of a cache is read next, for [NextUseOrder].
+type NextRead struct {
+	File FileRef
+	Size int64
+	Read bool   // some job will read it
+	Rank uint64 // of the first job that does, in the expected order
+	Last bool   // and its cache could get it from no other
+}
+
+// NextUseOrder puts the files of one cache in the order in which they may go
+// when the future is known: first those that nobody will read, the largest
+// first; then the one whose next reader stands farthest behind in the
+// expected order. Last copies come behind all others. Files of equal standing go
+// in the order of their names, so that the result does not depend on the order
+// of the argument, which is sorted in place.
+func NextUseOrder(files []NextRead) {
+	slices.SortFunc(files, func(a, b NextRead) int {
+		switch {
+		case a.Last != b.Last:
+			if a.Last {
+				return 1
+			}
+			return -1
+		case a.Read != b.Read:
+			if a.Read {
+				return 1
+			}
+			return -1
+		case a.Read && a.Rank != b.Rank:
+			return cmp.Compare(b.Rank, a.Rank)
+		case a.Size != b.Size:
+			return cmp.Compare(b.Size, a.Size)
+		}
+		return a.File.compare(b.File)
+	})
+}

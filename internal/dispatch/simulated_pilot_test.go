@@ -108,7 +108,7 @@ func (p *simPilot) call() {
 		if _, ok := p.cache[c.file]; ok {
 			sync.CacheAdded = append(sync.CacheAdded, CachedFile{File: c.file})
 		} else {
-			sync.CacheGone = append(sync.CacheGone, CacheGone{File: c.file})
+			sync.CacheGone = append(sync.CacheGone, c.file)
 		}
 	}
 	s, seq := p.s, p.seq

@@ -345,7 +345,7 @@ func TestTheFirstHashOfAFileCounts(t *testing.T) {
 		t.Error("people are told of", s.other)
 	}
 	offered("r2", "origin")
-	s.sync("liar", "", "", func(m *Sync) { m.CacheGone = []CacheGone{{File: FileRef{LFN: "f", Tag: 1 << 63}}} })
+	s.sync("liar", "", "", func(m *Sync) { m.CacheGone = []FileRef{{LFN: "f", Tag: 1 << 63}} })
 	s.has("liar", "07")
 	offered("r3", "origin", "liar")
 }
@@ -545,7 +545,7 @@ func TestSourcesAtRandom(t *testing.T) {
 				case 1:
 					s.has(id, []string{"", "07", "08"}[rng.IntN(3)])
 				case 2:
-					s.sync(id, "", "", func(m *Sync) { m.CacheGone = []CacheGone{{File: FileRef{LFN: "f", Tag: 1 << 63}}} })
+					s.sync(id, "", "", func(m *Sync) { m.CacheGone = []FileRef{{LFN: "f", Tag: 1 << 63}} })
 				case 3:
 					s.sync(id, "", "", func(m *Sync) { m.Unserved = []PilotID{live[rng.IntN(len(live))], "nobody"} })
 				case 4:

@@ -179,13 +179,13 @@ func (c *Core) started(p *pilot, ref AttemptRef) {
 
 // cacheChanges takes what came into the pilot's cache and what left it.
 func (c *Core) cacheChanges(p *pilot, s *Sync) {
-	for _, g := range s.CacheGone {
-		p.other.take(g.File)
-		if v := c.files.copied(p, g.File); v != nil && c.files.copyAt(p, v) == g.File {
+	for _, f := range s.CacheGone {
+		p.other.take(f)
+		if v := c.files.copied(p, f); v != nil && c.files.copyAt(p, v) == f {
 			c.dropCopy(p, v)
 		}
 		if p.telling != nil {
-			delete(p.telling.said, g.File)
+			delete(p.telling.said, f)
 		}
 	}
 	for _, a := range s.CacheAdded {

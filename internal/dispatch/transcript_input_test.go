@@ -239,7 +239,7 @@ func (s *script) sync(d *datadriven.TestData) (Input, error) {
 			info.CacheSize = n
 		case "uncached":
 			for _, f := range a.Vals {
-				in.CacheGone = append(in.CacheGone, CacheGone{File: s.copyOf(f, "")})
+				in.CacheGone = append(in.CacheGone, s.copyOf(f, ""))
 			}
 		case "draining":
 			in.Draining = true

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"path"
 	"strings"
 )
 
@@ -78,7 +79,7 @@ func (s *script) showReply(b *strings.Builder, r Reply) {
 		fmt.Fprintf(b, " tell-cache=%s", attemptName(AttemptID(a.TellCache)))
 	}
 	for _, p := range a.Peers {
-		fmt.Fprintf(b, " peer=%s", p.Pilot)
+		fmt.Fprintf(b, " peer=%s", path.Base(p))
 	}
 	b.WriteByte('\n')
 	for _, x := range a.Run {

@@ -82,7 +82,6 @@ type Command struct {
 	Replay      *Replay  // done as a trace says
 	Log         string   // LFN of the output that is kept when the job fails; may be empty
 	Environment map[string]string
-	Names       []SandboxName
 	Strict      bool // it sees only its own (sandbox: strict)
 
 	// InputVariables are those of Environment that name inputs of which any may be
@@ -95,10 +94,6 @@ type InputVariable struct {
 	Name string
 	LFNs []string
 }
-
-// SandboxName is the path under which a command sees a file, where that is
-// not its LFN.
-type SandboxName struct{ LFN, Path string }
 
 // Replay stands for a task of a trace.
 type Replay struct {

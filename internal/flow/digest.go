@@ -26,9 +26,6 @@ func digest(j NewJob) string {
 		d = d.text(w.LFN)
 	}
 	d = d.number(len(j.Job.Writes))
-	for _, n := range j.Command.Names {
-		d = d.text(n.LFN).text(n.Path)
-	}
 	if j.Command.Replay != nil {
 		d = d.replay(*j.Command.Replay)
 	}

@@ -113,7 +113,7 @@ func (c *caching) carry(m *wire.SyncRequest) {
 
 func (c *fileChange) announce(m *wire.SyncRequest, ref cache.Ref) {
 	if c.Gone {
-		m.CacheGone = append(m.CacheGone, &wire.CacheGone{File: stage.RefToWire(ref), LastLink: c.LastLink})
+		m.CacheGone = append(m.CacheGone, &wire.CacheGone{File: stage.RefToWire(ref)})
 		return
 	}
 	m.CacheAdded = append(m.CacheAdded, &wire.CachedFile{File: stage.RefToWire(ref), Size: c.Size, Blake3: stage.HashToWire(c.Hash)})

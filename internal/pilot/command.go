@@ -62,15 +62,6 @@ const exitNotFound = 127
 func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) {
 	_ = commandBefore.Hit()
 	r := &running{attempt: a, Watched: process.Watched{Since: time.Now(), Limit: a.GetNeeds().GetTime().AsDuration(), Memory: a.GetNeeds().GetMemoryBytes(), Exceeds: a.stop}}
-	stdin, err := a.In.StandardInput()
-	if err != nil {
-		return nil, err
-	}
-	if stdin == nil {
-		stdin = p.base.null
-	} else {
-		defer stdin.Close()
-	}
 	variables, err := p.variables(a, r)
 	if err != nil {
 		return nil, err
@@ -78,7 +69,7 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 	attr := &syscall.ProcAttr{
 		Dir:   a.Slot.Folder,
 		Env:   variables,
-		Files: []uintptr{stdin.Fd(), a.Slot.Out.Pipe.Fd(), a.Slot.Err.Pipe.Fd()},
+		Files: []uintptr{p.base.null.Fd(), a.Slot.Out.Pipe.Fd(), a.Slot.Err.Pipe.Fd()},
 	}
 	if r.Memory > 0 {
 		r.Box = p.boxes.Open(a.GetAttempt(), r.Memory)

@@ -26,7 +26,7 @@ import (
 func (p *pilot) describe() *wire.PilotInfo {
 	c := &p.cfg
 	return &wire.PilotInfo{
-		Host: c.Host, Machine: disk.Machine(), Site: c.Site, Launch: c.Launch, Se: c.Storage,
+		Host: c.Host, Machine: disk.Machine(), Site: c.Site, Launch: c.Launch,
 		Has: c.resourcesToWire(), Lease: durationpb.New(c.Lease),
 	}
 }

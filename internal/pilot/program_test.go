@@ -80,7 +80,7 @@ func TestInterpreters(t *testing.T) {
 		"bash by default":  {shell("echo ${BASH_VERSION:+bash}"), "bash\n"},
 		"bash":             {shell("a=(x y); echo ${a[1]}", interpreter("bash")), "y\n"},
 		"sh":               {shell("echo \"${BASH_VERSION:-none} $-\"; readlink /proc/$$/exe | grep -c dash || :", interpreter("sh")), ""},
-		"another program":  {shell("{ print $1 + 1 }", interpreter("awk -f"), stdin(t, "41")), "42\n"},
+		"another program":  {shell(`BEGIN { getline < "n"; print $1 + 1 }`, interpreter("awk -f"), reads("n", 1, 2, writeFile(t, "41"))), "42\n"},
 		"first line":       {shell("#!/usr/bin/awk -f\nBEGIN { print 6 * 7 }"), "42\n"},
 		"over shell":       {shell("#!/usr/bin/env -S awk -f\nBEGIN { print 6 * 7 }", interpreter("sh")), "42\n"},
 		"long":             {shell(long + "echo ${BASH_VERSION:+bash}"), "bash\n"},
@@ -115,14 +115,6 @@ func TestInterpreters(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			expect(t, q.run("p1", c.assignment), wire.Outcome_OUTCOME_EXITED, c.message)
 		})
-	}
-}
-
-// stdin gives an attempt something to read from standard input.
-func stdin(t *testing.T, text string) func(*wire.Assignment) {
-	return func(a *wire.Assignment) {
-		reads("stdin", 1, int64(len(text)), writeFile(t, text))(a)
-		a.Payload.Stdin = []string{"stdin"}
 	}
 }
 

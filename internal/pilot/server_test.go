@@ -84,7 +84,6 @@ type pilotSeen struct {
 	started map[uint64]bool
 	cached  map[string]bool
 	counts  *wire.CacheCounts // as told last
-	lost    []*wire.CacheGone
 	peers   []*wire.Peer
 	evict   []*wire.FileRef
 	pre     []*wire.InputFile
@@ -230,7 +229,6 @@ func (q *taskQueue) report(id string, m *wire.SyncRequest) {
 	}
 	for _, c := range m.GetCacheGone() {
 		delete(p.cached, fmt.Sprintf("%s@%d", c.GetFile().GetLfn(), c.GetFile().GetVersion()))
-		p.lost = append(p.lost, c)
 	}
 	p.run = slices.DeleteFunc(p.run, func(a *wire.Assignment) bool {
 		return p.started[a.GetAttempt()] || q.results[a.GetAttempt()] != nil

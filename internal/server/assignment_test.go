@@ -30,7 +30,7 @@ func TestAssignmentsFitIntoMessages(t *testing.T) {
 				File: &wire.FileRef{Lfn: lfn, Version: 1 << 31, Tag: 1 << 63}, Size: 1 << 50, Adler32: 1 << 31, Blake3: bytesOf(32), Ticket: bytesOf(64), Source: from,
 				Pfn: "https://storage.example.org/" + strings.Repeat("d", 200) + "/" + lfn + ".v4294967295.a18446744073709551615",
 			})
-			a.Outputs = append(a.Outputs, &wire.OutputFile{Lfn: lfn, Version: 1 << 31, Pattern: true, CacheOnly: true, Publish: true, Ticket: bytesOf(64)})
+			a.Outputs = append(a.Outputs, &wire.OutputFile{Lfn: lfn, Version: 1 << 31, Pattern: true, CacheOnly: true, Ticket: bytesOf(64)})
 		}
 		n := dispatch.MaxAssignment / (2*length + 1000 + length + 200) // files at the limit
 		if size := proto.Size(a) / files * n; size > dispatch.MaxAssignment || dispatch.MaxAssignment > access.MaxAnswer-32<<20 {

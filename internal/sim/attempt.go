@@ -86,7 +86,7 @@ func (a *attempt) locate(in dispatch.InputFile) input {
 	if holder.slot.host != p.slot.host && !p.space.onHost(e, p.slot.host) {
 		return input{size: in.Size, remote: true}
 	}
-	p.space.shelf.Use(in.File)
+	p.space.order.Use(in.File)
 	p.space.link(p, in.File, e)
 	return input{size: in.Size, local: true}
 }

@@ -2,7 +2,7 @@
 // surrounded by modelled pilots, batch systems, networks and storage elements
 // (paper 3, section V). The policies that it measures are those of the
 // product. One of them is there twice: a modelled cache gives up files by
-// dispatch.Shelf, which has the other policies too, and a node's by cache.LRU
+// eviction.Order, which has the other policies too, and a node's by cache.LRU
 // with SetHints. TestModelEvictsWhatANodeEvicts compares their choices.
 //
 // Guarantees:

@@ -6,10 +6,11 @@ import (
 
 	"fairway/internal/cache"
 	"fairway/internal/dispatch"
+	"fairway/internal/eviction"
 	"fairway/test/seed"
 )
 
-// The model's caches choose their victims with dispatch.Shelf, a node's with cache.LRU.
+// The model's caches choose their victims with eviction.Order, a node's with cache.LRU.
 // What the simulator measures of the default policy holds for nodes because both choose
 // the same: with the hints of the TaskQueue and without, whatever is in use.
 func TestModelEvictsWhatANodeEvicts(t *testing.T) {
@@ -48,17 +49,17 @@ func TestModelEvictsWhatANodeEvicts(t *testing.T) {
 
 // comparedCaches are the books of one cache, kept by both.
 type comparedCaches struct {
-	shelf *dispatch.Shelf
+	order *eviction.Order[dispatch.FileRef]
 	lru   *cache.LRU
 	sizes map[dispatch.FileRef]int64 // of what is there
 }
 
 func newComparedCaches(t *testing.T) *comparedCaches {
-	shelf, err := dispatch.NewShelf(dispatch.NextUse)
+	order, err := eviction.New[dispatch.FileRef](eviction.NextUse)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &comparedCaches{shelf: shelf, lru: cache.NewLRU(), sizes: map[dispatch.FileRef]int64{}}
+	return &comparedCaches{order: order, lru: cache.NewLRU(), sizes: map[dispatch.FileRef]int64{}}
 }
 
 func nodeRef(f dispatch.FileRef) cache.Ref {
@@ -67,20 +68,20 @@ func nodeRef(f dispatch.FileRef) cache.Ref {
 
 func (c *comparedCaches) store(f dispatch.FileRef, size int64) {
 	c.sizes[f] = size
-	c.shelf.Store(f, size, float64(size))
+	c.order.Store(f, size, float64(size))
 	c.lru.Used(nodeRef(f))
 }
 
 func (c *comparedCaches) use(f dispatch.FileRef) {
 	if _, ok := c.sizes[f]; ok {
-		c.shelf.Use(f)
+		c.order.Use(f)
 		c.lru.Used(nodeRef(f))
 	}
 }
 
 func (c *comparedCaches) drop(f dispatch.FileRef) {
 	delete(c.sizes, f)
-	c.shelf.Drop(f)
+	c.order.Drop(f)
 	c.lru.Gone(nodeRef(f))
 }
 
@@ -102,7 +103,7 @@ func (c *comparedCaches) hint(next map[dispatch.FileRef]uint64, limit int) {
 		}
 		order, hints = append(order, f.File), append(hints, nodeRef(f.File))
 	}
-	c.shelf.Follow(order, stale)
+	c.order.Follow(order, stale)
 	c.lru.SetHints(hints)
 }
 
@@ -110,7 +111,7 @@ func (c *comparedCaches) hint(next map[dispatch.FileRef]uint64, limit int) {
 func (c *comparedCaches) victims(inUse dispatch.FileRef) (model, node []cache.Ref) {
 	gone := map[dispatch.FileRef]bool{inUse: true}
 	for {
-		f, ok := c.shelf.Victim(func(f dispatch.FileRef) bool { return !gone[f] })
+		f, ok := c.order.First(func(f dispatch.FileRef) bool { return !gone[f] })
 		if !ok {
 			break
 		}

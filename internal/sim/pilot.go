@@ -48,13 +48,13 @@ func (p *pilot) cacheAdded(f dispatch.FileRef, size int64) {
 	p.changes = append(p.changes, cacheChange{file: f, size: size})
 }
 
-func (p *pilot) cacheGone(f dispatch.FileRef, last bool) {
+func (p *pilot) cacheGone(f dispatch.FileRef) {
 	if i := slices.Index(p.linked, f); i >= 0 {
 		p.linked = slices.Delete(p.linked, i, i+1)
 	}
 	// In one message, what came counts after what went.
 	p.changes = slices.DeleteFunc(p.changes, func(c cacheChange) bool { return !c.gone && c.file == f })
-	p.changes = append(p.changes, cacheChange{file: f, gone: true, last: last})
+	p.changes = append(p.changes, cacheChange{file: f, gone: true})
 	p.reportSoon()
 }
 
@@ -108,7 +108,7 @@ func (p *pilot) carryOut(reply *dispatch.Reply) {
 	news = p.end(slices.DeleteFunc(slices.Clone(a.GiveBack), p.computes)) || news
 	news = p.accept(a.Run) || news
 	if p.space != nil && len(a.Evict) > 0 {
-		p.space.shelf.Follow(a.Evict, a.Stale)
+		p.space.order.Follow(a.Evict, a.Stale)
 	}
 	p.prefetch(a.Prefetch)
 	p.leaving = p.leaving || a.Leave || a.LeaveNow

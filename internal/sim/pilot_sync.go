@@ -13,7 +13,6 @@ type cacheChange struct {
 	file dispatch.FileRef
 	size int64
 	gone bool
-	last bool   // gone with its last link
 	sent uint64 // the sync that told it first; 0: none yet
 }
 
@@ -73,7 +72,7 @@ func (p *pilot) changed(m *dispatch.Sync) {
 			c.sent = p.seq
 		}
 		if c.gone {
-			m.CacheGone = append(m.CacheGone, dispatch.CacheGone{File: c.file, LastLink: c.last})
+			m.CacheGone = append(m.CacheGone, c.file)
 		} else {
 			m.CacheAdded = append(m.CacheAdded, dispatch.CachedFile{File: c.file, Size: c.size})
 		}
@@ -117,7 +116,7 @@ func (p *pilot) whole(m *dispatch.Sync) {
 
 func (p *pilot) hello() *dispatch.PilotInfo {
 	h := &dispatch.PilotInfo{
-		Host: p.slot.host, Site: p.site.Name, Launch: p.slot.launch, SE: p.site.element.name,
+		Host: p.slot.host, Site: p.site.Name, Launch: p.slot.launch,
 		Has: dispatch.Resources{MilliCPUs: 1000},
 	}
 	if p.space != nil {
@@ -137,7 +136,7 @@ func (p *pilot) hello() *dispatch.PilotInfo {
 func (p *pilot) resync() {
 	p.known = false
 	if p.space != nil {
-		p.space.shelf.Follow(nil, 0)
+		p.space.order.Follow(nil, 0)
 	}
 	p.sync()
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/eviction"
 	"fairway/internal/sim/experiment"
 )
 
@@ -55,7 +56,7 @@ func TestOutputsInCachesAreMadeAgain(t *testing.T) {
 
 func TestCacheOverItsLimitIsNoticed(t *testing.T) {
 	r := promises(t, dispatch.StorageElement)
-	s := newSpace(experiment.CacheSpec{Size: 10, Policy: string(dispatch.LRU)})
+	s := newSpace(experiment.CacheSpec{Size: 10, Policy: string(eviction.LRU)})
 	s.members = []*pilot{{}}
 	s.files[dispatch.FileRef{LFN: "a"}] = &stored{size: 9}
 	s.used = 9
@@ -72,7 +73,7 @@ func TestCacheOverItsLimitIsNoticed(t *testing.T) {
 	if r.broken != nil {
 		t.Error(r.broken)
 	}
-	s.shelf.Store(dispatch.FileRef{LFN: "a"}, 9, 1)
+	s.order.Store(dispatch.FileRef{LFN: "a"}, 9, 1)
 	r.checkShrunk(s)
 	breach(t, r, "keeps a, which nothing reads")
 	r.broken = nil

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/eviction"
 	"fairway/internal/sim/experiment"
 )
 
@@ -13,7 +14,7 @@ import (
 // link.
 type space struct {
 	spec    experiment.CacheSpec
-	shelf   *dispatch.Shelf
+	order   *eviction.Order[dispatch.FileRef]
 	files   map[dispatch.FileRef]*stored
 	members []*pilot
 	used    int64
@@ -31,11 +32,11 @@ type stored struct {
 }
 
 func newSpace(spec experiment.CacheSpec) *space {
-	shelf, err := dispatch.NewShelf(dispatch.EvictionPolicy(spec.Policy))
+	order, err := eviction.New[dispatch.FileRef](eviction.Policy(spec.Policy))
 	if err != nil {
 		panic(err) // Experiment.check knows the policies
 	}
-	return &space{spec: spec, shelf: shelf, files: map[dispatch.FileRef]*stored{}, fetched: map[dispatch.FileRef][]func(){}}
+	return &space{spec: spec, order: order, files: map[dispatch.FileRef]*stored{}, fetched: map[dispatch.FileRef][]func(){}}
 }
 
 // limit is CacheSize of section IV-C for each pilot. That of IV-D keeps Spare free
@@ -66,7 +67,7 @@ func (s *space) insert(p *pilot, f dispatch.FileRef, size int64, cost float64) b
 	}
 	s.files[f] = &stored{size: size, links: []*pilot{p}}
 	s.used += size
-	s.shelf.Store(f, size, cost)
+	s.order.Store(f, size, cost)
 	p.cacheAdded(f, size)
 	if len(s.members) > 1 {
 		p.run.after(s.spec.Look, func() { s.linkAll(f) })
@@ -103,7 +104,7 @@ func (s *space) makeRoom(size int64) bool {
 	var going []dispatch.FileRef
 	chosen := map[dispatch.FileRef]bool{}
 	for free < size {
-		f, ok := s.shelf.Victim(func(f dispatch.FileRef) bool { return s.files[f].inUse == 0 && !chosen[f] })
+		f, ok := s.order.First(func(f dispatch.FileRef) bool { return s.files[f].inUse == 0 && !chosen[f] })
 		if !ok {
 			return false
 		}
@@ -117,18 +118,18 @@ func (s *space) makeRoom(size int64) bool {
 	return true
 }
 
-// evict takes a file away from all that link it; the last of them tells so.
+// evict takes a file away from all that link it.
 func (s *space) evict(f dispatch.FileRef) {
 	e := s.files[f]
 	s.forget(f, e)
-	for i, p := range e.links {
-		p.cacheGone(f, i == len(e.links)-1)
+	for _, p := range e.links {
+		p.cacheGone(f)
 	}
 }
 
 func (s *space) forget(f dispatch.FileRef, e *stored) {
 	s.used -= e.size
-	s.shelf.Drop(f)
+	s.order.Drop(f)
 	delete(s.files, f)
 }
 
@@ -164,7 +165,7 @@ func (s *space) leave(p *pilot) {
 		}
 	}
 	for s.used > s.limit() {
-		f, ok := s.shelf.Victim(s.idle)
+		f, ok := s.order.First(s.idle)
 		if !ok {
 			return
 		}

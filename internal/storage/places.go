@@ -117,13 +117,7 @@ func OutputPFN(prefix, lfn string, version uint32, attempt uint64) string {
 }
 
 // IsEscaped reports whether names in a PFN are written as URLs have them.
-func IsEscaped(pfn string) bool {
-	switch Scheme(pfn) {
-	case "http", "https", "dav", "davs":
-		return true
-	}
-	return false
-}
+func IsEscaped(pfn string) bool { return ProtocolOf(pfn) == HTTP }
 
 // inFolder is the element of FolderScheme.
 type inFolder struct{ places Places }

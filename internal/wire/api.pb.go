@@ -85,7 +85,7 @@ type StepProgress struct {
 	TotalFinal    bool                   `protobuf:"varint,3,opt,name=total_final,json=totalFinal,proto3" json:"total_final,omitempty"` // no more will be created
 	Waiting       int64                  `protobuf:"varint,4,opt,name=waiting,proto3" json:"waiting,omitempty"`
 	Ready         int64                  `protobuf:"varint,5,opt,name=ready,proto3" json:"ready,omitempty"`
-	Running       int64                  `protobuf:"varint,6,opt,name=running,proto3" json:"running,omitempty"` // running or committing
+	Running       int64                  `protobuf:"varint,6,opt,name=running,proto3" json:"running,omitempty"`
 	Done          int64                  `protobuf:"varint,7,opt,name=done,proto3" json:"done,omitempty"`
 	Reused        int64                  `protobuf:"varint,8,opt,name=reused,proto3" json:"reused,omitempty"` // of done: committed from an earlier run
 	Failed        int64                  `protobuf:"varint,9,opt,name=failed,proto3" json:"failed,omitempty"`
@@ -577,7 +577,7 @@ type JobSummary struct {
 	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // its number in the run
 	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
 	Step          string                 `protobuf:"bytes,3,opt,name=step,proto3" json:"step,omitempty"`
-	State         string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"` // waiting, ready, assigned, running, committing, done, failed, blocked, cancelled
+	State         string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"` // waiting, ready, assigned, running, done, failed, blocked, cancelled
 	Attempts      int32                  `protobuf:"varint,5,opt,name=attempts,proto3" json:"attempts,omitempty"`
 	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
 	Pilot         string                 `protobuf:"bytes,7,opt,name=pilot,proto3" json:"pilot,omitempty"`
@@ -2435,7 +2435,6 @@ type LogChunk struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	StandardError bool                   `protobuf:"varint,1,opt,name=standard_error,json=standardError,proto3" json:"standard_error,omitempty"`
 	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
-	Truncated     bool                   `protobuf:"varint,3,opt,name=truncated,proto3" json:"truncated,omitempty"` // the bound on kept output was reached
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2482,13 +2481,6 @@ func (x *LogChunk) GetData() []byte {
 		return x.Data
 	}
 	return nil
-}
-
-func (x *LogChunk) GetTruncated() bool {
-	if x != nil {
-		return x.Truncated
-	}
-	return false
 }
 
 type CancelRequest struct {
@@ -3540,11 +3532,10 @@ const file_api_proto_rawDesc = "" +
 	"\x06follow\x18\x03 \x01(\bR\x06follow\x12\x1d\n" +
 	"\n" +
 	"tail_bytes\x18\x04 \x01(\x03R\ttailBytes\x12\x10\n" +
-	"\x03run\x18\x05 \x01(\rR\x03run\"c\n" +
+	"\x03run\x18\x05 \x01(\rR\x03run\"K\n" +
 	"\bLogChunk\x12%\n" +
 	"\x0estandard_error\x18\x01 \x01(\bR\rstandardError\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\x12\x1c\n" +
-	"\ttruncated\x18\x03 \x01(\bR\ttruncated\"5\n" +
+	"\x04data\x18\x02 \x01(\fR\x04dataJ\x04\b\x03\x10\x04\"5\n" +
 	"\rCancelRequest\x12\x12\n" +
 	"\x04jobs\x18\x01 \x03(\tR\x04jobs\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\rR\x03run\"4\n" +

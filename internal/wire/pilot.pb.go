@@ -298,7 +298,6 @@ type PilotInfo struct {
 	Host          string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
 	Site          string                 `protobuf:"bytes,2,opt,name=site,proto3" json:"site,omitempty"`
 	Launch        string                 `protobuf:"bytes,3,opt,name=launch,proto3" json:"launch,omitempty"`
-	Se            string                 `protobuf:"bytes,4,opt,name=se,proto3" json:"se,omitempty"`
 	Tools         []string               `protobuf:"bytes,5,rep,name=tools,proto3" json:"tools,omitempty"`
 	Has           *Resources             `protobuf:"bytes,6,opt,name=has,proto3" json:"has,omitempty"`
 	CacheDir      string                 `protobuf:"bytes,8,opt,name=cache_dir,json=cacheDir,proto3" json:"cache_dir,omitempty"`
@@ -360,13 +359,6 @@ func (x *PilotInfo) GetSite() string {
 func (x *PilotInfo) GetLaunch() string {
 	if x != nil {
 		return x.Launch
-	}
-	return ""
-}
-
-func (x *PilotInfo) GetSe() string {
-	if x != nil {
-		return x.Se
 	}
 	return ""
 }
@@ -642,7 +634,6 @@ func (x *ShareKey) GetKey() []byte {
 type CacheGone struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	File          *FileRef               `protobuf:"bytes,1,opt,name=file,proto3" json:"file,omitempty"`
-	LastLink      bool                   `protobuf:"varint,2,opt,name=last_link,json=lastLink,proto3" json:"last_link,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -682,13 +673,6 @@ func (x *CacheGone) GetFile() *FileRef {
 		return x.File
 	}
 	return nil
-}
-
-func (x *CacheGone) GetLastLink() bool {
-	if x != nil {
-		return x.LastLink
-	}
-	return false
 }
 
 type WrittenFile struct {
@@ -1571,7 +1555,6 @@ type OutputFile struct {
 	Lfn           string                 `protobuf:"bytes,1,opt,name=lfn,proto3" json:"lfn,omitempty"`
 	Pattern       bool                   `protobuf:"varint,2,opt,name=pattern,proto3" json:"pattern,omitempty"`
 	CacheOnly     bool                   `protobuf:"varint,3,opt,name=cache_only,json=cacheOnly,proto3" json:"cache_only,omitempty"`
-	Publish       bool                   `protobuf:"varint,4,opt,name=publish,proto3" json:"publish,omitempty"`
 	Version       uint32                 `protobuf:"varint,5,opt,name=version,proto3" json:"version,omitempty"`
 	Ticket        []byte                 `protobuf:"bytes,6,opt,name=ticket,proto3" json:"ticket,omitempty"` // to write it, or what matches the pattern, through the server
 	unknownFields protoimpl.UnknownFields
@@ -1625,13 +1608,6 @@ func (x *OutputFile) GetPattern() bool {
 func (x *OutputFile) GetCacheOnly() bool {
 	if x != nil {
 		return x.CacheOnly
-	}
-	return false
-}
-
-func (x *OutputFile) GetPublish() bool {
-	if x != nil {
-		return x.Publish
 	}
 	return false
 }
@@ -1806,8 +1782,6 @@ type Payload struct {
 	Argv           []string               `protobuf:"bytes,2,rep,name=argv,proto3" json:"argv,omitempty"`   // or executed directly, without a shell
 	Environment    map[string]string      `protobuf:"bytes,3,rep,name=environment,proto3" json:"environment,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	Replay         *Replay                `protobuf:"bytes,4,opt,name=replay,proto3" json:"replay,omitempty"`                                        // or computed as a recorded trace says
-	Stdin          []string               `protobuf:"bytes,5,rep,name=stdin,proto3" json:"stdin,omitempty"`                                          // at most one: the LFN of an input that becomes standard input
-	Names          []*FileName            `protobuf:"bytes,6,rep,name=names,proto3" json:"names,omitempty"`                                          // names in the sandbox that differ from the LFN
 	Interpreter    string                 `protobuf:"bytes,7,opt,name=interpreter,proto3" json:"interpreter,omitempty"`                              // words of a program; bash and sh run strictly; empty: bash, or sh where there is none
 	Log            string                 `protobuf:"bytes,9,opt,name=log,proto3" json:"log,omitempty"`                                              // the LFN of an output that is kept when the attempt fails
 	Script         string                 `protobuf:"bytes,8,opt,name=script,proto3" json:"script,omitempty"`                                        // the LFN of an input with the text; shell then stands before it
@@ -1871,20 +1845,6 @@ func (x *Payload) GetEnvironment() map[string]string {
 func (x *Payload) GetReplay() *Replay {
 	if x != nil {
 		return x.Replay
-	}
-	return nil
-}
-
-func (x *Payload) GetStdin() []string {
-	if x != nil {
-		return x.Stdin
-	}
-	return nil
-}
-
-func (x *Payload) GetNames() []*FileName {
-	if x != nil {
-		return x.Names
 	}
 	return nil
 }
@@ -1978,59 +1938,6 @@ func (x *InputVariable) GetLfns() []string {
 	return nil
 }
 
-// FileName gives the path in the sandbox under which a job sees a file.
-type FileName struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Lfn           string                 `protobuf:"bytes,1,opt,name=lfn,proto3" json:"lfn,omitempty"`
-	Path          string                 `protobuf:"bytes,2,opt,name=path,proto3" json:"path,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *FileName) Reset() {
-	*x = FileName{}
-	mi := &file_pilot_proto_msgTypes[19]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *FileName) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*FileName) ProtoMessage() {}
-
-func (x *FileName) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[19]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use FileName.ProtoReflect.Descriptor instead.
-func (*FileName) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{19}
-}
-
-func (x *FileName) GetLfn() string {
-	if x != nil {
-		return x.Lfn
-	}
-	return ""
-}
-
-func (x *FileName) GetPath() string {
-	if x != nil {
-		return x.Path
-	}
-	return ""
-}
-
 // Replay stands for a task of a trace: it computes for a time and writes
 // files of given sizes (WfFormat).
 type Replay struct {
@@ -2044,7 +1951,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_pilot_proto_msgTypes[20]
+	mi := &file_pilot_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2056,7 +1963,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[20]
+	mi := &file_pilot_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2069,7 +1976,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{20}
+	return file_pilot_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Replay) GetCompute() *durationpb.Duration {
@@ -2093,18 +2000,17 @@ func (x *Replay) GetProgram() string {
 	return ""
 }
 
+// Peer is another pilot of the host.
 type Peer struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Pilot         string                 `protobuf:"bytes,1,opt,name=pilot,proto3" json:"pilot,omitempty"`
 	CacheDir      string                 `protobuf:"bytes,2,opt,name=cache_dir,json=cacheDir,proto3" json:"cache_dir,omitempty"`
-	CacheSize     int64                  `protobuf:"varint,3,opt,name=cache_size,json=cacheSize,proto3" json:"cache_size,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_pilot_proto_msgTypes[21]
+	mi := &file_pilot_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2116,7 +2022,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[21]
+	mi := &file_pilot_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2129,14 +2035,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{21}
-}
-
-func (x *Peer) GetPilot() string {
-	if x != nil {
-		return x.Pilot
-	}
-	return ""
+	return file_pilot_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Peer) GetCacheDir() string {
@@ -2144,13 +2043,6 @@ func (x *Peer) GetCacheDir() string {
 		return x.CacheDir
 	}
 	return ""
-}
-
-func (x *Peer) GetCacheSize() int64 {
-	if x != nil {
-		return x.CacheSize
-	}
-	return 0
 }
 
 // CacheCounts count what a pilot has done to its cache since it started. None falls.
@@ -2166,7 +2058,7 @@ type CacheCounts struct {
 
 func (x *CacheCounts) Reset() {
 	*x = CacheCounts{}
-	mi := &file_pilot_proto_msgTypes[22]
+	mi := &file_pilot_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2178,7 +2070,7 @@ func (x *CacheCounts) String() string {
 func (*CacheCounts) ProtoMessage() {}
 
 func (x *CacheCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[22]
+	mi := &file_pilot_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2191,7 +2083,7 @@ func (x *CacheCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheCounts.ProtoReflect.Descriptor instead.
 func (*CacheCounts) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{22}
+	return file_pilot_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *CacheCounts) GetEvictedFiles() int64 {
@@ -2233,7 +2125,7 @@ type CacheDigest struct {
 
 func (x *CacheDigest) Reset() {
 	*x = CacheDigest{}
-	mi := &file_pilot_proto_msgTypes[23]
+	mi := &file_pilot_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2245,7 +2137,7 @@ func (x *CacheDigest) String() string {
 func (*CacheDigest) ProtoMessage() {}
 
 func (x *CacheDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[23]
+	mi := &file_pilot_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2258,7 +2150,7 @@ func (x *CacheDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheDigest.ProtoReflect.Descriptor instead.
 func (*CacheDigest) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{23}
+	return file_pilot_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CacheDigest) GetFiles() uint64 {
@@ -2300,7 +2192,7 @@ type SyncAnswer struct {
 
 func (x *SyncAnswer) Reset() {
 	*x = SyncAnswer{}
-	mi := &file_pilot_proto_msgTypes[24]
+	mi := &file_pilot_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2312,7 +2204,7 @@ func (x *SyncAnswer) String() string {
 func (*SyncAnswer) ProtoMessage() {}
 
 func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[24]
+	mi := &file_pilot_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2325,7 +2217,7 @@ func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncAnswer.ProtoReflect.Descriptor instead.
 func (*SyncAnswer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{24}
+	return file_pilot_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *SyncAnswer) GetNumber() uint64 {
@@ -2467,12 +2359,11 @@ const file_pilot_proto_rawDesc = "" +
 	"\tcountable\x18\x05 \x03(\v2$.fairway.v1.Resources.CountableEntryR\tcountable\x1a<\n" +
 	"\x0eCountableEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xb8\x03\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xae\x03\n" +
 	"\tPilotInfo\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x12\n" +
 	"\x04site\x18\x02 \x01(\tR\x04site\x12\x16\n" +
-	"\x06launch\x18\x03 \x01(\tR\x06launch\x12\x0e\n" +
-	"\x02se\x18\x04 \x01(\tR\x02se\x12\x14\n" +
+	"\x06launch\x18\x03 \x01(\tR\x06launch\x12\x14\n" +
 	"\x05tools\x18\x05 \x03(\tR\x05tools\x12'\n" +
 	"\x03has\x18\x06 \x01(\v2\x15.fairway.v1.ResourcesR\x03has\x12\x1b\n" +
 	"\tcache_dir\x18\b \x01(\tR\bcacheDir\x12\x1d\n" +
@@ -2484,7 +2375,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\amachine\x18\f \x01(\tR\amachine\x12/\n" +
 	"\x05lease\x18\r \x01(\v2\x19.google.protobuf.DurationR\x05lease\x12#\n" +
 	"\rshare_address\x18\x0e \x01(\tR\fshareAddress\x12\x1b\n" +
-	"\tshare_pin\x18\x0f \x01(\tR\bsharePinJ\x04\b\a\x10\b\"g\n" +
+	"\tshare_pin\x18\x0f \x01(\tR\bsharePinJ\x04\b\x04\x10\x05J\x04\b\a\x10\b\"g\n" +
 	"\n" +
 	"CachedFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
@@ -2499,10 +2390,9 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06ticket\x18\a \x01(\fR\x06ticketJ\x04\b\x04\x10\x05\"2\n" +
 	"\bShareKey\x12\x14\n" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x10\n" +
-	"\x03key\x18\x02 \x01(\fR\x03key\"Q\n" +
+	"\x03key\x18\x02 \x01(\fR\x03key\":\n" +
 	"\tCacheGone\x12'\n" +
-	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x1b\n" +
-	"\tlast_link\x18\x02 \x01(\bR\blastLink\"\xab\x01\n" +
+	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04fileJ\x04\b\x02\x10\x03\"\xab\x01\n" +
 	"\vWrittenFile\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x12\x10\n" +
@@ -2593,16 +2483,15 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06source\x18\x06 \x01(\v2\x12.fairway.v1.SourceR\x06source\x12*\n" +
 	"\x06access\x18\a \x01(\x0e2\x12.fairway.v1.AccessR\x06access\x12\x16\n" +
 	"\x06blake3\x18\b \x01(\fR\x06blake3\x12\x1c\n" +
-	"\tcommitted\x18\t \x01(\bR\tcommitted\"\xa3\x01\n" +
+	"\tcommitted\x18\t \x01(\bR\tcommitted\"\x8f\x01\n" +
 	"\n" +
 	"OutputFile\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
 	"\apattern\x18\x02 \x01(\bR\apattern\x12\x1d\n" +
 	"\n" +
 	"cache_only\x18\x03 \x01(\bR\tcacheOnly\x12\x18\n" +
-	"\apublish\x18\x04 \x01(\bR\apublish\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\rR\aversion\x12\x16\n" +
-	"\x06ticket\x18\x06 \x01(\fR\x06ticket\"\xac\x03\n" +
+	"\x06ticket\x18\x06 \x01(\fR\x06ticketJ\x04\b\x04\x10\x05\"\xac\x03\n" +
 	"\n" +
 	"Assignment\x12\x10\n" +
 	"\x03run\x18\r \x01(\rR\x03run\x12\x10\n" +
@@ -2620,14 +2509,12 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06ticket\x18\v \x01(\fR\x06ticket\x12\x1d\n" +
 	"\n" +
 	"log_ticket\x18\f \x01(\fR\tlogTicket\x12\x18\n" +
-	"\astorage\x18\x0e \x01(\tR\astorage\"\xd1\x03\n" +
+	"\astorage\x18\x0e \x01(\tR\astorage\"\x9b\x03\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +
 	"\venvironment\x18\x03 \x03(\v2$.fairway.v1.Payload.EnvironmentEntryR\venvironment\x12*\n" +
-	"\x06replay\x18\x04 \x01(\v2\x12.fairway.v1.ReplayR\x06replay\x12\x14\n" +
-	"\x05stdin\x18\x05 \x03(\tR\x05stdin\x12*\n" +
-	"\x05names\x18\x06 \x03(\v2\x14.fairway.v1.FileNameR\x05names\x12 \n" +
+	"\x06replay\x18\x04 \x01(\v2\x12.fairway.v1.ReplayR\x06replay\x12 \n" +
 	"\vinterpreter\x18\a \x01(\tR\vinterpreter\x12\x10\n" +
 	"\x03log\x18\t \x01(\tR\x03log\x12\x16\n" +
 	"\x06script\x18\b \x01(\tR\x06script\x12\x16\n" +
@@ -2636,25 +2523,19 @@ const file_pilot_proto_rawDesc = "" +
 	" \x03(\v2\x19.fairway.v1.InputVariableR\x0einputVariables\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"7\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"7\n" +
 	"\rInputVariable\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
-	"\x04lfns\x18\x02 \x03(\tR\x04lfns\"0\n" +
-	"\bFileName\x12\x10\n" +
-	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x12\n" +
-	"\x04path\x18\x02 \x01(\tR\x04path\"\xdf\x01\n" +
+	"\x04lfns\x18\x02 \x03(\tR\x04lfns\"\xdf\x01\n" +
 	"\x06Replay\x123\n" +
 	"\acompute\x18\x01 \x01(\v2\x19.google.protobuf.DurationR\acompute\x12F\n" +
 	"\fwrites_bytes\x18\x02 \x03(\v2#.fairway.v1.Replay.WritesBytesEntryR\vwritesBytes\x12\x18\n" +
 	"\aprogram\x18\x03 \x01(\tR\aprogram\x1a>\n" +
 	"\x10WritesBytesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"X\n" +
-	"\x04Peer\x12\x14\n" +
-	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x1b\n" +
-	"\tcache_dir\x18\x02 \x01(\tR\bcacheDir\x12\x1d\n" +
-	"\n" +
-	"cache_size\x18\x03 \x01(\x03R\tcacheSize\"\xad\x01\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"/\n" +
+	"\x04Peer\x12\x1b\n" +
+	"\tcache_dir\x18\x02 \x01(\tR\bcacheDirJ\x04\b\x01\x10\x02J\x04\b\x03\x10\x04\"\xad\x01\n" +
 	"\vCacheCounts\x12#\n" +
 	"\revicted_files\x18\x01 \x01(\x03R\fevictedFiles\x12#\n" +
 	"\revicted_bytes\x18\x02 \x01(\x03R\fevictedBytes\x12)\n" +
@@ -2722,7 +2603,7 @@ func file_pilot_proto_rawDescGZIP() []byte {
 }
 
 var file_pilot_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_pilot_proto_goTypes = []any{
 	(Outcome)(0),                  // 0: fairway.v1.Outcome
 	(Access)(0),                   // 1: fairway.v1.Access
@@ -2745,33 +2626,32 @@ var file_pilot_proto_goTypes = []any{
 	(*Assignment)(nil),            // 18: fairway.v1.Assignment
 	(*Payload)(nil),               // 19: fairway.v1.Payload
 	(*InputVariable)(nil),         // 20: fairway.v1.InputVariable
-	(*FileName)(nil),              // 21: fairway.v1.FileName
-	(*Replay)(nil),                // 22: fairway.v1.Replay
-	(*Peer)(nil),                  // 23: fairway.v1.Peer
-	(*CacheCounts)(nil),           // 24: fairway.v1.CacheCounts
-	(*CacheDigest)(nil),           // 25: fairway.v1.CacheDigest
-	(*SyncAnswer)(nil),            // 26: fairway.v1.SyncAnswer
-	nil,                           // 27: fairway.v1.Resources.CountableEntry
-	nil,                           // 28: fairway.v1.Payload.EnvironmentEntry
-	nil,                           // 29: fairway.v1.Replay.WritesBytesEntry
-	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	(*Replay)(nil),                // 21: fairway.v1.Replay
+	(*Peer)(nil),                  // 22: fairway.v1.Peer
+	(*CacheCounts)(nil),           // 23: fairway.v1.CacheCounts
+	(*CacheDigest)(nil),           // 24: fairway.v1.CacheDigest
+	(*SyncAnswer)(nil),            // 25: fairway.v1.SyncAnswer
+	nil,                           // 26: fairway.v1.Resources.CountableEntry
+	nil,                           // 27: fairway.v1.Payload.EnvironmentEntry
+	nil,                           // 28: fairway.v1.Replay.WritesBytesEntry
+	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
 }
 var file_pilot_proto_depIdxs = []int32{
-	30, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
-	27, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
+	29, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
+	26, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
 	3,  // 2: fairway.v1.PilotInfo.has:type_name -> fairway.v1.Resources
-	30, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
-	30, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
+	29, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
+	29, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
 	2,  // 5: fairway.v1.CachedFile.file:type_name -> fairway.v1.FileRef
 	6,  // 6: fairway.v1.Source.origin:type_name -> fairway.v1.Source
 	2,  // 7: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
-	31, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
-	31, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
-	31, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
-	31, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
-	30, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
-	30, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
+	30, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
+	30, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
+	30, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
+	30, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
+	29, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
+	29, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
 	0,  // 14: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
 	9,  // 15: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
 	10, // 16: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
@@ -2784,8 +2664,8 @@ var file_pilot_proto_depIdxs = []int32{
 	5,  // 23: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
 	8,  // 24: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
 	12, // 25: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
-	25, // 26: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
-	24, // 27: fairway.v1.SyncRequest.counts:type_name -> fairway.v1.CacheCounts
+	24, // 26: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
+	23, // 27: fairway.v1.SyncRequest.counts:type_name -> fairway.v1.CacheCounts
 	2,  // 28: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
 	6,  // 29: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
 	1,  // 30: fairway.v1.InputFile.access:type_name -> fairway.v1.Access
@@ -2793,26 +2673,25 @@ var file_pilot_proto_depIdxs = []int32{
 	3,  // 32: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
 	16, // 33: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
 	17, // 34: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
-	28, // 35: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	22, // 36: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	21, // 37: fairway.v1.Payload.names:type_name -> fairway.v1.FileName
-	20, // 38: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
-	30, // 39: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	29, // 40: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	18, // 41: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	16, // 42: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	2,  // 43: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	23, // 44: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	30, // 45: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	30, // 46: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
-	7,  // 47: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
-	15, // 48: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	26, // 49: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	49, // [49:50] is the sub-list for method output_type
-	48, // [48:49] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	27, // 35: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	21, // 36: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	20, // 37: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
+	29, // 38: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	28, // 39: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	18, // 40: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	16, // 41: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	2,  // 42: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	22, // 43: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	29, // 44: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	29, // 45: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	7,  // 46: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
+	15, // 47: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	25, // 48: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	48, // [48:49] is the sub-list for method output_type
+	47, // [47:48] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }
@@ -2826,7 +2705,7 @@ func file_pilot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pilot_proto_rawDesc), len(file_pilot_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   28,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

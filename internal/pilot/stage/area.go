@@ -78,11 +78,6 @@ func (a *Execution) Note(line string) { a.Result.Notes = append(a.Result.Notes, 
 // PathOf returns where in the sandbox a job sees a file, relative to it.
 func (a *Execution) PathOf(lfn string) (string, error) {
 	path := strings.TrimLeft(lfn, "/")
-	for _, n := range a.GetPayload().GetNames() {
-		if n.GetLfn() == lfn {
-			path = n.GetPath()
-		}
-	}
 	if !filepath.IsLocal(path) || path == "." {
 		return "", fmt.Errorf("%q is not usable as a name in the sandbox", path)
 	}

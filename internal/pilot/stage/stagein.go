@@ -494,19 +494,6 @@ func MakeParents(folder, path string) error {
 	return os.MkdirAll(filepath.Join(folder, parent), 0o755)
 }
 
-// StandardInput is an input that the payload names, nil if it names none.
-func (in *Inputs) StandardInput() (*os.File, error) {
-	names := in.attempt.GetPayload().GetStdin()
-	if len(names) == 0 {
-		return nil, nil
-	}
-	path, err := in.attempt.PathOf(names[0])
-	if err != nil {
-		return nil, err
-	}
-	return os.Open(filepath.Join(in.attempt.Slot.Folder, path))
-}
-
 // TakeCached holds the inputs in the cache, and reports whether all are there.
 func (in *Inputs) TakeCached() bool {
 	for _, f := range in.attempt.GetInputs() {

@@ -68,7 +68,6 @@ func helloFromWire(h *wire.PilotInfo, at time.Time) *dispatch.PilotInfo {
 		Lease:     h.GetLease().AsDuration(),
 		Site:      h.GetSite(),
 		Launch:    h.GetLaunch(),
-		SE:        h.GetSe(),
 		Tools:     h.GetTools(),
 		Has:       resourcesFromWire(h.GetHas()),
 		Expires:   expiry(h.GetRemaining(), at),
@@ -110,9 +109,7 @@ func cachedFromWire(f *wire.CachedFile) dispatch.CachedFile {
 	return dispatch.CachedFile{File: fileFromWire(f.GetFile()), Size: f.GetSize(), Hash: hex.EncodeToString(f.GetBlake3())}
 }
 
-func goneFromWire(g *wire.CacheGone) dispatch.CacheGone {
-	return dispatch.CacheGone{File: fileFromWire(g.GetFile()), LastLink: g.GetLastLink()}
-}
+func goneFromWire(g *wire.CacheGone) dispatch.FileRef { return fileFromWire(g.GetFile()) }
 
 func resourcesFromWire(r *wire.Resources) dispatch.Resources {
 	return dispatch.Resources{
@@ -285,14 +282,11 @@ func outputToWire(f dispatch.OutputFile) *wire.OutputFile {
 		Lfn:       f.LFN,
 		Pattern:   f.Pattern,
 		CacheOnly: f.Storage == dispatch.StorageCache,
-		Publish:   f.Publish,
 		Version:   uint32(f.Version),
 	}
 }
 
-func peerToWire(p dispatch.Peer) *wire.Peer {
-	return &wire.Peer{Pilot: string(p.Pilot), CacheDir: p.CacheDir, CacheSize: p.CacheSize}
-}
+func peerToWire(folder string) *wire.Peer { return &wire.Peer{CacheDir: folder} }
 
 // ResourcesToWire makes the message of what a job needs or a pilot has.
 func ResourcesToWire(r dispatch.Resources) *wire.Resources {
@@ -392,9 +386,6 @@ func payloadOf(c *flow.Command) *wire.Payload {
 		InputVariables: Each(c.InputVariables, func(v flow.InputVariable) *wire.InputVariable {
 			return &wire.InputVariable{Name: v.Name, Lfns: v.LFNs}
 		}),
-		Names: Each(c.Names, func(n flow.SandboxName) *wire.FileName {
-			return &wire.FileName{Lfn: n.LFN, Path: n.Path}
-		}),
 	}
 }
 
@@ -427,7 +418,6 @@ func SubmittedFromWire(m *wire.SubmittedJob) (dispatch.Job, flow.Command) {
 	p := m.GetPayload()
 	return job, flow.Command{
 		Shell: p.GetShell(), Interpreter: p.GetInterpreter(), Argv: p.GetArgv(), Log: p.GetLog(), Environment: maps.Clone(p.GetEnvironment()),
-		Names: Each(p.GetNames(), func(n *wire.FileName) flow.SandboxName { return flow.SandboxName{LFN: n.GetLfn(), Path: n.GetPath()} }),
 		InputVariables: Each(p.GetInputVariables(), func(v *wire.InputVariable) flow.InputVariable {
 			return flow.InputVariable{Name: v.GetName(), LFNs: v.GetLfns()}
 		}),

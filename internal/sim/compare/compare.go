@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/eviction"
 	"fairway/internal/sim"
 	"fairway/internal/sim/experiment"
 )
@@ -136,11 +136,11 @@ func evictionPlan(work experiment.WorkflowSpec) (*experiment.Plan, error) {
 	base.Timeline = false // of 48 points
 	p.Axes, p.Points = []string{"cache_percent", "eviction"}, nil
 	for _, percent := range cachePercents {
-		for _, policy := range dispatch.EvictionPolicies {
+		for _, policy := range eviction.Policies {
 			exp := base
 			exp.Cache.Policy = string(policy)
 			exp.Cache.Size = experiment.Size(extent.Bytes * int64(percent) / 100 / int64(exp.Sites[0].Slots))
-			exp.Accesses = percent == 100 && policy == dispatch.LRU
+			exp.Accesses = percent == 100 && policy == eviction.LRU
 			p.Points = append(p.Points, experiment.Point{Levels: []string{strconv.Itoa(percent), string(policy)}, Experiment: exp})
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/eviction"
 	"fairway/internal/sim"
 	"fairway/internal/sim/experiment"
 	"fairway/test/seed"
@@ -48,11 +49,11 @@ func TestNextUseOnRecordedSequences(t *testing.T) {
 			data := dataOf(sequence)
 			for _, percent := range []int64{5, 10, 20, 35, 50, 70, 85, 100} {
 				limit := data * percent / 100
-				lru, err := Replay(dispatch.LRU, limit, sequence)
+				lru, err := Replay(eviction.LRU, limit, sequence)
 				if err != nil {
 					t.Fatal(err)
 				}
-				next, err := Replay(dispatch.NextUse, limit, sequence)
+				next, err := Replay(eviction.NextUse, limit, sequence)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -83,8 +84,8 @@ func TestNextUseInScheduledRuns(t *testing.T) {
 		}
 		all := i == 0 || os.Getenv("FAIRWAY_SOAK") != ""
 		p.Points = slices.DeleteFunc(p.Points, func(x experiment.Point) bool {
-			size, policy := x.Levels[0], dispatch.EvictionPolicy(x.Levels[1])
-			return !all && size != "5" && size != "20" && size != "70" || policy != dispatch.LRU && policy != dispatch.NextUse
+			size, policy := x.Levels[0], eviction.Policy(x.Levels[1])
+			return !all && size != "5" && size != "20" && size != "70" || policy != eviction.LRU && policy != eviction.NextUse
 		})
 		res, err := sim.Sweep(context.Background(), p, nil)
 		if err != nil {
@@ -118,7 +119,7 @@ func TestNoPolicyReadsLessThanTheBound(t *testing.T) {
 		sequence := sequences(t)
 		limit := rapid.Int64Range(0, 100).Draw(t, "limit")
 		bound := lowerBound(limit, sequence)
-		for _, policy := range dispatch.EvictionPolicies {
+		for _, policy := range eviction.Policies {
 			r, err := Replay(policy, limit, sequence)
 			if err != nil {
 				t.Fatal(err)
@@ -139,11 +140,11 @@ func TestNextUseIsBestForEqualSizes(t *testing.T) {
 			sequence[i].Size = 1
 		}
 		limit := rapid.Int64Range(1, 7).Draw(t, "limit")
-		best, err := Replay(dispatch.NextUse, limit, sequence)
+		best, err := Replay(eviction.NextUse, limit, sequence)
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, policy := range []dispatch.EvictionPolicy{dispatch.FIFO, dispatch.LRU, dispatch.LFU, dispatch.LRUK, dispatch.LCBK} {
+		for _, policy := range []eviction.Policy{eviction.FIFO, eviction.LRU, eviction.LFU, eviction.LRUK, eviction.LCBK} {
 			if r, _ := Replay(policy, limit, sequence); r.Missed < best.Missed {
 				t.Fatalf("%s read %d, next use %d", policy, r.Missed, best.Missed)
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/eviction"
 	"fairway/internal/sim"
 )
 
@@ -16,14 +17,14 @@ type Replayed struct {
 
 // Replay sends a sequence through one cache. A file that is read and not
 // there comes from storage into the cache; one larger than the cache is read
-// past it. Under [dispatch.NextUse] the order is that of the product, made
+// past it. Under [eviction.NextUse] the order is that of the product, made
 // from the rest of the sequence.
-func Replay(policy dispatch.EvictionPolicy, limit int64, sequence []sim.Access) (Replayed, error) {
-	shelf, err := dispatch.NewShelf(policy)
+func Replay(policy eviction.Policy, limit int64, sequence []sim.Access) (Replayed, error) {
+	order, err := eviction.New[dispatch.FileRef](policy)
 	if err != nil {
 		return Replayed{}, err
 	}
-	c := replayCache{shelf: shelf, limit: limit, files: map[dispatch.FileRef]int64{}, follow: policy == dispatch.NextUse}
+	c := replayCache{order: order, limit: limit, files: map[dispatch.FileRef]int64{}, follow: policy == eviction.NextUse}
 	c.future = nextReads(sequence)
 	for i, a := range sequence {
 		c.access(i, a)
@@ -33,7 +34,7 @@ func Replay(policy dispatch.EvictionPolicy, limit int64, sequence []sim.Access) 
 
 type replayCache struct {
 	Replayed
-	shelf  *dispatch.Shelf
+	order  *eviction.Order[dispatch.FileRef]
 	limit  int64
 	used   int64
 	files  map[dispatch.FileRef]int64
@@ -58,7 +59,7 @@ func (c *replayCache) access(i int, a sim.Access) {
 		c.ReadBytes += a.Size
 	}
 	if _, ok := c.files[a.File]; ok {
-		c.shelf.Use(a.File)
+		c.order.Use(a.File)
 		if !a.Write {
 			c.Hits++
 		}
@@ -70,7 +71,7 @@ func (c *replayCache) access(i int, a sim.Access) {
 	if a.Size <= c.limit && c.makeRoom(a) {
 		c.files[a.File] = a.Size
 		c.used += a.Size
-		c.shelf.Store(a.File, a.Size, float64(a.Size))
+		c.order.Store(a.File, a.Size, float64(a.Size))
 	}
 }
 
@@ -86,7 +87,7 @@ func (c *replayCache) makeRoom(a sim.Access) bool {
 	going := map[dispatch.FileRef]bool{}
 	free := c.limit - c.used
 	for free < a.Size {
-		f, ok := c.shelf.Victim(func(f dispatch.FileRef) bool { return !going[f] })
+		f, ok := c.order.First(func(f dispatch.FileRef) bool { return !going[f] })
 		if !ok {
 			return false
 		}
@@ -96,12 +97,12 @@ func (c *replayCache) makeRoom(a sim.Access) bool {
 	for f := range going {
 		c.used -= c.files[f]
 		delete(c.files, f)
-		c.shelf.Drop(f)
+		c.order.Drop(f)
 	}
 	return true
 }
 
-// plan gives the shelf the order of next uses.
+// plan makes the order of next uses known.
 func (c *replayCache) plan() {
 	held := make([]dispatch.NextRead, 0, len(c.files))
 	for f, size := range c.files {
@@ -116,7 +117,7 @@ func (c *replayCache) plan() {
 	for i, f := range held {
 		order[i] = f.File
 	}
-	c.shelf.Follow(order, 0)
+	c.order.Follow(order, 0)
 }
 
 // lowerBound returns a number of bytes that no cache of this size, knowing

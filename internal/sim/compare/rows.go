@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/eviction"
 	"fairway/internal/sim"
 )
 
@@ -44,7 +45,7 @@ func rowOf(r *sim.Row, kind, work, policy string) Row {
 // replays of the sequence that one of them recorded.
 func evictionRows(res *sim.Results, work string) []Row {
 	var rows, sums, replays []Row
-	policies := len(dispatch.EvictionPolicies)
+	policies := len(eviction.Policies)
 	for i := range res.Rows {
 		r := &res.Rows[i]
 		c := rowOf(r, KindScheduled, work, r.Levels[1])
@@ -96,7 +97,7 @@ func replayed(work string, accesses []sim.Access) []Row {
 			return c
 		}
 		var read int64
-		for _, policy := range dispatch.EvictionPolicies {
+		for _, policy := range eviction.Policies {
 			r, err := Replay(policy, limit, accesses)
 			if err != nil {
 				panic(err) // the policies are those that there are

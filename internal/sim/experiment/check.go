@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"slices"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/eviction"
 	"fairway/internal/yamlfile"
 )
 
@@ -18,7 +18,7 @@ func (r *reader) check(e *Experiment) {
 	}
 	oneOf(r, "submission", e.Submission, Running, Monitor, Direct)
 	oneOf(r, "cache.share", e.Cache.Share, NoCache, PilotCache, HostCache, GlobalCache)
-	oneOf(r, "cache.policy", dispatch.EvictionPolicy(e.Cache.Policy), dispatch.EvictionPolicies...)
+	oneOf(r, "cache.policy", eviction.Policy(e.Cache.Policy), eviction.Policies...)
 	if e.TaskQueue.Placement != "" {
 		oneOf(r, "taskqueue.placement", e.TaskQueue.Placement, "by-bytes", "by-files", "by-gain")
 	}

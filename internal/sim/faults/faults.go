@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/eviction"
 	"fairway/internal/sim"
 	"fairway/internal/sim/experiment"
 )
@@ -110,7 +110,7 @@ const faultyFile experiment.Size = 100e6
 func faultyCache(r *rand.Rand) experiment.CacheSpec {
 	return experiment.CacheSpec{
 		Share: pick(r, experiment.NoCache, experiment.PilotCache, experiment.HostCache, experiment.GlobalCache), Size: experiment.Size(50e6 * float64(r.IntN(20))),
-		Spare: experiment.Size(pick(r, 0, 100e6)), Policy: string(pick(r, dispatch.EvictionPolicies...)),
+		Spare: experiment.Size(pick(r, 0, 100e6)), Policy: string(pick(r, eviction.Policies...)),
 		Look: pick(r, 0, 30*time.Second), Inputs: r.IntN(2) == 0,
 	}
 }

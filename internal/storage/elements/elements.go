@@ -5,7 +5,6 @@ package elements
 
 import (
 	"fmt"
-	"slices"
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/s3"
@@ -13,25 +12,25 @@ import (
 	"fairway/internal/storage/xrootd"
 )
 
-// ofNetworks are the elements without decoration, by their schemes.
-func ofNetworks() map[storage.Element][]string {
-	return map[storage.Element][]string{
-		web.New(web.CredentialsOfUser()): {"http", "https", "dav", "davs"},
-		s3.New(s3.ConfigOfUser):          {"s3"},
-		new(xrootd.Element):              {"root", "roots", "xroot", "xroots"},
+// ofNetworks are the elements without decoration.
+func ofNetworks() map[storage.Protocol]storage.Element {
+	return map[storage.Protocol]storage.Element{
+		storage.HTTP:   web.New(web.CredentialsOfUser()),
+		storage.S3:     s3.New(s3.ConfigOfUser),
+		storage.XRootD: new(xrootd.Element),
 	}
 }
 
-// New returns an element for all schemes: those of local files; http, https, dav
-// and davs; s3; root, roots, xroot and xroots. Those of a network are tried again
-// as [storage.Retry] says, with pauses through sleep, and make at most
-// [storage.DefaultTransfers] transfers at once with a server. Credentials are
-// those of the user, and looked up when they are needed.
+// New returns an element for all schemes: those of local files, and those of networks
+// ([storage.Protocol]). The latter are tried again as [storage.Retry] says, with pauses
+// through sleep, and make at most [storage.DefaultTransfers] transfers at once with a
+// server. Credentials are those of the user, and looked up when they are needed.
 func New(places storage.Places, sleep storage.Sleep) storage.Schemes {
 	all := storage.Local(places)
-	for element, schemes := range ofNetworks() {
-		limited := storage.Limit(storage.Retry(element, storage.DefaultTries, storage.DefaultBackoff, sleep), storage.DefaultTransfers, sleep)
-		for _, scheme := range schemes {
+	for protocol, element := range ofNetworks() {
+		retried := storage.Retry(element, storage.DefaultTries, storage.DefaultBackoff, sleep)
+		limited := storage.Limit(retried, storage.DefaultTransfers, sleep)
+		for _, scheme := range storage.SchemesOf(protocol) {
 			all[scheme] = limited
 		}
 	}
@@ -45,10 +44,8 @@ func Shelf(pfn string) (storage.Element, error) {
 	if scheme == "file" {
 		return storage.File{}, nil
 	}
-	for element, schemes := range ofNetworks() {
-		if slices.Contains(schemes, scheme) {
-			return element, nil
-		}
+	if element := ofNetworks()[storage.ProtocolOf(pfn)]; element != nil {
+		return element, nil
 	}
 	return nil, fmt.Errorf("%s: %w %q", storage.Shown(pfn), storage.ErrScheme, scheme)
 }

@@ -3,12 +3,14 @@ package elements
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -233,5 +235,29 @@ func TestAnOverloadedServerIsAskedAgainAtOtherTimes(t *testing.T) {
 	}
 	if most := int64(files / storage.DefaultTries); failed > most {
 		t.Errorf("%d of %d transfers failed, and the answers were enough for %d", failed, files, most)
+	}
+}
+
+// Whoever is asked for a scheme of a network knows it: the element, what changes names there,
+// and what makes URLs for programs.
+func TestAllSchemesAreKnownEverywhere(t *testing.T) {
+	all := New(storage.Places{}, nil)
+	for _, protocol := range []storage.Protocol{storage.HTTP, storage.S3, storage.XRootD} {
+		schemes := storage.SchemesOf(protocol)
+		if len(schemes) == 0 {
+			t.Errorf("protocol %d has no scheme", protocol)
+		}
+		for _, scheme := range schemes {
+			pfn := scheme + "://h/b/f"
+			if all[scheme] == nil || storage.ProtocolOf(strings.ToUpper(scheme)+"://h") != protocol {
+				t.Errorf("no element knows %s", scheme)
+			}
+			if _, err := Shelf(pfn); err != nil {
+				t.Error(err)
+			}
+			if _, err := NewURLs().Of(t.Context(), pfn, time.Minute); errors.Is(err, storage.ErrScheme) {
+				t.Error(err)
+			}
+		}
 	}
 }

@@ -26,12 +26,12 @@ func NewURLs() *URLs { return &URLs{s3.New(s3.ConfigOfUser)} }
 // another process must not have it. The URL has no white space, unless the name of a file
 // of XRootD has.
 func (u *URLs) Of(ctx context.Context, pfn string, lasts time.Duration) (string, error) {
-	switch storage.Scheme(pfn) {
-	case "http", "https", "dav", "davs":
+	switch storage.ProtocolOf(pfn) {
+	case storage.HTTP:
 		return web.URL(pfn)
-	case "root", "roots", "xroot", "xroots":
+	case storage.XRootD:
 		return xrootd.URL(pfn)
-	case "s3":
+	case storage.S3:
 		return u.objects.URL(ctx, pfn, lasts)
 	}
 	return "", fmt.Errorf("%s: %w %q", storage.Shown(pfn), storage.ErrScheme, storage.Scheme(pfn))
