@@ -178,6 +178,7 @@ func calls(ctx context.Context, c wire.WorkflowClient) map[string]func() error {
 		"ListCaches": func() error { _, err := c.ListCaches(ctx, &wire.ListCachesRequest{}); return err },
 		"Cancel":     func() error { _, err := c.Cancel(ctx, &wire.CancelRequest{}); return err },
 		"Retry":      func() error { _, err := c.Retry(ctx, &wire.RetryRequest{}); return err },
+		"Submit":     func() error { _, err := c.Submit(ctx, &wire.SubmitRequest{}); return err },
 		"CloseInput": func() error { _, err := c.CloseInput(ctx, &wire.CloseInputRequest{}); return err },
 		"Stop":       func() error { _, err := c.Stop(ctx, &wire.StopRequest{}); return err },
 		"Logs": func() error {
