@@ -118,9 +118,16 @@ func (s *server) existing() []dispatch.ExistingFile {
 	return files
 }
 
-// receive takes a message of a pilot, if the server is there.
+// receive takes a message of a pilot, if the server is there. One that waits for a server
+// that stands still is lost if that dies.
 func (s *server) receive(p *pilot, m dispatch.Input) {
-	if s.core == nil || s.waitsForThaw(func() { s.receive(p, m) }) {
+	core := s.core
+	again := func() {
+		if s.core == core {
+			s.receive(p, m)
+		}
+	}
+	if core == nil || s.waitsForThaw(again) {
 		return
 	}
 	if p.unwanted {

@@ -36,8 +36,10 @@ func TestUnderFaults(t *testing.T) {
 //     found the server dead, so that a launch ended before it was submitted.
 //   - 84001365, 84002519: an output was removed as a stray while the message that named it
 //     waited for a server that stood still.
+//   - 297698009: that message was read by the next server an hour later, after the one that
+//     stood still had died, by when the output was removed as a stray.
 func TestSeedsThatFailed(t *testing.T) {
-	for _, seed := range []uint64{3786, 8024, 16331, 82005377, 83004405, 84001365, 84002519} {
+	for _, seed := range []uint64{3786, 8024, 16331, 82005377, 83004405, 84001365, 84002519, 297698009} {
 		if _, err := checkSeed(seed); err != nil {
 			t.Error(err)
 		}
