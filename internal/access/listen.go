@@ -1,12 +1,14 @@
 package access
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"strconv"
+	"time"
 )
 
 // DefaultListen is every interface, at a port that is free.
@@ -35,12 +37,12 @@ func Listen(address string, before int, a *Authority) (listener net.Listener, ad
 	if port == "" || port == "0" {
 		err = errors.New("no port is known")
 		if before > 0 {
-			plain, err = net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(before)))
+			plain, err = listening.Listen(context.Background(), "tcp", net.JoinHostPort(host, strconv.Itoa(before)))
 		}
 		port = "0"
 	}
 	if plain == nil {
-		plain, err = net.Listen("tcp", net.JoinHostPort(host, port))
+		plain, err = listening.Listen(context.Background(), "tcp", net.JoinHostPort(host, port))
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("--listen %s: %w", address, err)
@@ -51,6 +53,19 @@ func Listen(address string, before int, a *Authority) (listener net.Listener, ad
 	}
 	return Guard(plain, settings, MaxStrangers), addresses, nil
 }
+
+// listening has the kernel notice a line that was cut while nothing is sent on it, as while a Sync
+// is held: after ProbeIdle and ProbeCount questions that get no answer.
+var listening = net.ListenConfig{KeepAliveConfig: net.KeepAliveConfig{
+	Enable: true, Idle: ProbeIdle, Interval: ProbeInterval, Count: ProbeCount,
+}}
+
+// When a silent connection of a pilot counts as broken: 11 s after the line was cut.
+const (
+	ProbeIdle     = 5 * time.Second
+	ProbeInterval = 2 * time.Second
+	ProbeCount    = 3
+)
 
 // Guard has a listener speak TLS, for a server of [NewServer], and let in at most so many
 // strangers at a time.

@@ -39,9 +39,17 @@ type Config struct {
 	// first pilot that it fits takes it, or drains for it.
 	MaxPassOver time.Duration
 
-	// Ahead is how many times its own resources a pilot may be given in jobs
-	// beyond what is free: 2. Negative: none.
+	// AheadTime bounds what a pilot holds beyond what is free: 1 s. A job waits at a
+	// pilot only if it is expected to start there before that has passed; one that has not
+	// started after twice as long is taken back.
+	AheadTime time.Duration
+	// Ahead is how many times its own resources a pilot may be given in jobs beyond what
+	// is free, of those that AheadTime allows: 2. Negative: none.
 	Ahead int
+	// Silence is how long a pilot may keep to itself what it is to say, be it its next
+	// Sync or that it has given a job back: 5 s. After that what it has not started is
+	// given to others, and it gets nothing until it is heard.
+	Silence time.Duration
 	// Hold is how long a Sync waits for news: 25 s. It is also NextSync.
 	Hold time.Duration
 	// PilotLease is how long after NextSync a silent pilot is held to be alive that
@@ -69,7 +77,9 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxRegenerations, 5)
 	setDefault(&c.WaitForData, 10*time.Second)
 	setDefault(&c.MaxPassOver, 10*time.Minute)
+	setDefault(&c.AheadTime, time.Second)
 	setDefault(&c.Ahead, 2)
+	setDefault(&c.Silence, 5*time.Second)
 	setDefault(&c.Hold, 25*time.Second)
 	setDefault(&c.PilotLease, time.Minute)
 	setDefault(&c.MaxPilotLease, 24*time.Hour)

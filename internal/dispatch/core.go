@@ -97,6 +97,8 @@ func (c *Core) apply(in Input) error {
 		return c.submit(in)
 	case Sync:
 		return c.sync(&in)
+	case HangUp:
+		c.hangUp(in)
 	case Cancel:
 		return c.cancel(in.Jobs)
 	case RetryJobs:

@@ -56,16 +56,17 @@ type Answer struct {
 
 // Assignment is an attempt that a pilot is to run.
 type Assignment struct {
-	Job     JobID
-	Attempt AttemptID
-	Name    string
-	Step    string
-	Try     int // 1 for the first attempt of the job
-	Payload []byte
-	Needs   Resources // memory grown by retries
-	Inputs  []InputFile
-	Outputs []OutputFile
-	Private bool // it is to read copies of its own: somebody wrote to what it shared
+	Job      JobID
+	Attempt  AttemptID
+	Name     string
+	Step     string
+	Try      int // 1 for the first attempt of the job
+	Payload  []byte
+	Priority int       // it takes its turn before those of lower priority, and after others that came before it
+	Needs    Resources // memory grown by retries
+	Inputs   []InputFile
+	Outputs  []OutputFile
+	Private  bool // it is to read copies of its own: somebody wrote to what it shared
 }
 
 // InputFile is the version of an input that belongs to the job's place, with
@@ -128,6 +129,8 @@ const (
 	FileLost        // the stored file of an output of the job is not there, or was changed; Reason says which and why
 	CopyDiffers     // the pilot holds other bytes of a file than another has told of before; Reason names the file
 	RunOver         // the Run has ended; Name is its name, and Reason says why it did not come to its end by itself
+	PilotSilent     // its Sync has not come in time; what it has not started is given to others
+	PilotHeard      // it was silent, and is not any more
 )
 
 var eventNames = [...]string{
@@ -135,7 +138,7 @@ var eventNames = [...]string{
 	JobRetried: "retried", JobFailed: "failed", JobBlocked: "blocked", JobUnblocked: "unblocked",
 	JobCancelled: "cancelled", PilotRegistered: "pilot registered", PilotGone: "pilot gone",
 	JobRegenerating: "regenerating", JobRegenerated: "regenerated", FileLost: "file lost",
-	CopyDiffers: "copy differs", RunOver: "run over",
+	CopyDiffers: "copy differs", RunOver: "run over", PilotSilent: "pilot silent", PilotHeard: "pilot heard",
 }
 
 // String returns the kind in words.
@@ -152,9 +155,9 @@ type Event struct {
 	Name   string
 	Step   string
 	Pilot  PilotID
-	Launch string // of the pilot, with PilotRegistered and PilotGone; empty if no batch system started it
-	Site   string // the same, with PilotRegistered
-	Host   string // of the pilot, with PilotRegistered
+	Launch string // of the pilot, where the event is about one; empty if no batch system started it
+	Site   string // the same, but with PilotGone
+	Host   string // of the pilot, as Site
 	Result *Result
 	Files  []CommittedFile
 	Reused bool   // committed from an earlier run, nothing was executed

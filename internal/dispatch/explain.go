@@ -3,6 +3,7 @@ package dispatch
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"fairway/internal/fifo"
 )
@@ -136,6 +137,9 @@ func (r *request) explain(e *Explanation) {
 // explainAttempt says where an attempt is, and why it has not started there.
 func (c *Core) explainAttempt(a *attempt, e *Explanation) {
 	where := fmt.Sprintf("pilot %s (host %s)", a.pilot.id, a.pilot.info.Host)
+	if p := a.pilot; p.silent != 0 {
+		e.say("its %s has been silent for %v", where, time.Duration(c.now-p.silent).Round(time.Second))
+	}
 	switch {
 	case a.ended:
 		e.say("attempt %d is being ended by %s", a.try, where)
@@ -151,8 +155,7 @@ func (c *Core) explainAttempt(a *attempt, e *Explanation) {
 // before names the first job that the pilot was given before this one, and
 // counts the others.
 func (a *attempt) before() string {
-	before := slices.Clone(a.pilot.attempts[:slices.Index(a.pilot.attempts, a)])
-	before = slices.DeleteFunc(before, func(b *attempt) bool { return b.ended })
+	before := slices.DeleteFunc(slices.Clone(a.pilot.attempts), func(b *attempt) bool { return b.ended || !b.precedes(a) })
 	if len(before) == 0 {
 		return "what is being ended there"
 	}

@@ -112,6 +112,7 @@ type pilot struct {
 	attempts []*attempt // in the order of their assignment
 	ending   []ending   // unknown attempts that it named, until it has been told to end them
 	used     usage
+	checkAt  instant  // when those that wait there are to be looked at; 0: never
 	reserved *job     // nothing else is assigned until this fits
 	taking   *attempt // of another pilot, asked back for this one
 
@@ -129,6 +130,12 @@ type pilot struct {
 	sending  []*arrival
 	cutFrom  []string // hosts that got nothing from it, at most maxCut
 
+	// What it has got done.
+	delivered  int     // attempts that it has ended
+	worksSince instant // it has had some since then, or since it ended the last
+	spacing    average // seconds from one that a slot of it has ended to the next
+	withholds  bool    // it did not give back what it was asked for
+
 	// What placement knows of it.
 	askedInVain uint64  // value of placement.offers when it last asked in vain, plus 1
 	parked      int     // index in fleet.parked plus 1
@@ -137,6 +144,7 @@ type pilot struct {
 	awaited     int     // jobs that are kept for it
 	polls       bool    // its last Sync was not to be held
 	due         instant // of its next Sync, while none is held
+	silent      instant // when that was, if it did not come in time; else 0
 
 	// Its lease, and its end.
 	silentAfter instant // from then on it counts as lost
@@ -190,6 +198,7 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 		fl.unplace(p)
 		p.host.busy -= len(p.attempts)
 	}
+	info.Has = fl.believed(&info)
 	p.info, p.expires = info, toInstant(info.Expires)
 	if p.expires != 0 {
 		p.life = max(p.life, time.Duration(p.expires-fl.now))
@@ -209,6 +218,27 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 	fl.slots += p.slots()
 	p.askedInVain = 0
 	fl.peersChanged(p)
+}
+
+// MaxPilotCPUs bounds the processors of a pilot whose site does not say how many it has.
+const MaxPilotCPUs = 4096
+
+// believed is what a pilot has, as far as its site says that it may.
+func (fl *fleet) believed(info *PilotInfo) Resources {
+	has := info.Has
+	has.MilliCPUs = min(has.MilliCPUs, MaxPilotCPUs*minSlot)
+	s := fl.monitor.byName[info.Site]
+	if s == nil {
+		return has
+	}
+	for _, amount := range []struct{ said, most *int64 }{
+		{&has.MilliCPUs, &s.Most.MilliCPUs}, {&has.Memory, &s.Most.Memory}, {&has.Disk, &s.Most.Disk},
+	} {
+		if *amount.most > 0 {
+			*amount.said = min(*amount.said, *amount.most)
+		}
+	}
+	return has
 }
 
 func (fl *fleet) unplace(p *pilot) {
@@ -281,6 +311,11 @@ func (fl *fleet) armPilot(p *pilot) {
 	if p.held != 0 {
 		at = min(at, p.heldAt.after(fl.config.Hold))
 	}
+	for _, other := range []instant{fl.silentAt(p), p.checkAt} {
+		if other != 0 {
+			at = min(at, other)
+		}
+	}
 	if p.armed == 0 || at < p.armed {
 		p.armed = at
 		fl.timers.add(timer{at: at, kind: pilotTimer, pilot: p})
@@ -292,7 +327,11 @@ func (fl *fleet) lease(p *pilot) time.Duration {
 	if p.info.Lease == 0 {
 		return fl.config.PilotLease
 	}
-	return min(p.info.Lease, fl.config.MaxPilotLease)
+	most := fl.config.MaxPilotLease
+	if s := fl.monitor.byName[p.info.Site]; s != nil && s.Lease > 0 {
+		most = min(most, s.Lease)
+	}
+	return min(p.info.Lease, most)
 }
 
 // nextAnswer numbers an answer: above all before, of any incarnation.

@@ -17,11 +17,12 @@ type attempt struct {
 
 	// What its pilot knows of it. It is said again in each answer until the pilot
 	// has acknowledged one with that number.
-	number    uint64 // of the answer that carried it first, 0 if none did
-	endNumber uint64 // of the answer that ended it first, or asked for it back
-	ended     bool   // the pilot is told to end it
-	taker     *pilot // the pilot is asked to give it back for this one, unless its command has begun
-	recall    bool   // only because another pilot could run it now
+	number    uint64  // of the answer that carried it first, 0 if none did
+	endNumber uint64  // of the answer that ended it first, or asked for it back
+	ended     bool    // the pilot is told to end it
+	asked     instant // when the pilot was asked to give it back, unless its command has begun; 0: it was not
+	taker     *pilot  // for whom, if that is said
+	recall    bool    // only because another pilot could run it now
 
 	// While it may be asked back for a pilot that has its input: an input that its pilot lacked
 	// at the start, and the index in fleet.staging of that; else nil.
@@ -29,12 +30,17 @@ type attempt struct {
 	listed int32
 
 	// What the pilot said of it.
-	try     int
-	since   instant // when it was known to run
-	started bool
-	adopted bool // the pilot reported it in its whole state
-	ahead   bool // beyond what was free
+	try      int
+	priority int32   // by which it takes its turn at the pilot
+	given    instant // when it was assigned
+	since    instant // when it was known to run
+	started  bool
+	adopted  bool // the pilot reported it in its whole state
+	ahead    bool // beyond what was free
 }
+
+// leaves reports whether the attempt is to end before it has run.
+func (a *attempt) leaves() bool { return a.ended || a.asked != 0 && !a.started }
 
 // known reports whether the pilot itself has reported the attempt.
 func (a *attempt) known() bool { return a.started || a.adopted }
@@ -160,6 +166,10 @@ func (fl *fleet) nextAttempt() AttemptID {
 }
 
 func (fl *fleet) addAttempt(a *attempt) {
+	if len(a.pilot.attempts) == 0 {
+		a.pilot.worksSince = fl.now
+	}
+	a.given = fl.now
 	a.next, a.job.attempt = a.job.attempt, a
 	fl.attempts[a.id] = a
 	a.pilot.attempts = append(a.pilot.attempts, a)
@@ -197,6 +207,19 @@ func (fl *fleet) removeAttempt(a *attempt) {
 	fl.recount(p)
 }
 
+// ends reports whether the pilot is to be told to end an attempt that it is not known to have.
+func (p *pilot) ends(id AttemptID) bool {
+	return slices.ContainsFunc(p.ending, func(e ending) bool { return e.attempt == id })
+}
+
+// endUnknown has the pilot end an attempt that it is not known to have.
+func (fl *fleet) endUnknown(p *pilot, id AttemptID) {
+	if !p.ends(id) {
+		p.ending = append(p.ending, ending{attempt: id})
+	}
+	fl.mustAnswer(p)
+}
+
 // endAttempts has all attempts of the job ended.
 func (fl *fleet) endAttempts(j *job) {
 	for a := j.attempt; a != nil; {
@@ -231,16 +254,28 @@ func (a *attempt) waitsItsTurn() bool {
 	p := a.pilot
 	p.used = usage{}
 	for _, x := range p.attempts {
-		if x == a {
-			return !p.hasRoom(a.needs, 1)
+		if x.precedes(a) {
+			p.add(x.needs, 1)
 		}
-		p.add(x.needs, 1)
 	}
-	return false
+	return !p.hasRoom(a.needs, 1)
+}
+
+// precedes reports whether the attempt has its turn before another one of its pilot.
+func (a *attempt) precedes(b *attempt) bool {
+	switch {
+	case a.started != b.started:
+		return a.started
+	case a.priority != b.priority && !a.started:
+		return a.priority > b.priority
+	}
+	return a.id < b.id
 }
 
 // willing reports whether the pilot itself is prepared to take jobs.
-func (p *pilot) willing() bool { return p.synced && !p.drains && !p.left && p.info.Error == "" }
+func (p *pilot) willing() bool {
+	return p.synced && !p.drains && !p.left && p.silent == 0 && p.info.Error == ""
+}
 
 // takes reports whether the pilot may be given jobs at all.
 func (fl *fleet) takes(p *pilot) bool { return p.willing() && fl.stop == running && fl.grace.over }

@@ -90,6 +90,13 @@ type Sync struct {
 	Unserved   []PilotID // sources that could not be reached, refused, broke off or sent something else
 }
 
+// HangUp says that the connection broke on which a Sync of a pilot was held: an answer to
+// it would not arrive.
+type HangUp struct {
+	Pilot PilotID
+	Seq   uint64 // of that Sync
+}
+
 // Copies is the digest of what a cache holds, which both sides make by LFN, version and tag.
 type Copies = logical.Copies
 
@@ -230,7 +237,9 @@ type Site struct {
 	MinIdlePilots int
 	Pilot         Resources // what one pilot of this site has
 	Tools         []string
-	CacheWith     []string // sites whose pilots exchange cached files with those here, if they name this one too
+	Most          Resources     // that one pilot may say that it has; an amount of 0: as it says, at most MaxPilotCPUs
+	Lease         time.Duration // the longest that one may ask for; 0: Config.MaxPilotLease
+	CacheWith     []string      // sites whose pilots exchange cached files with those here, if they name this one too
 
 	// What Config.Sites weighs.
 	Storage   string        // how the PFNs begin that are in its own storage element; empty: none do
@@ -280,6 +289,7 @@ func (StopRun) isInput()        {}
 func (RetireRun) isInput()      {}
 func (Submit) isInput()         {}
 func (Sync) isInput()           {}
+func (HangUp) isInput()         {}
 func (Cancel) isInput()         {}
 func (RetryJobs) isInput()      {}
 func (SetSite) isInput()        {}

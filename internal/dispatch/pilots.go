@@ -48,28 +48,6 @@ func (c *Core) farewell(p *pilot) {
 	c.dropPilot(p, "has left")
 }
 
-// pilotTimerFired answers a Sync that was held long enough, and gives up a pilot
-// that was silent for too long.
-func (c *Core) pilotTimerFired(p *pilot) {
-	if p.left || p.armed > c.now {
-		return
-	}
-	p.armed = 0
-	switch {
-	case p.held != 0 && p.heldAt.after(c.config.Hold) <= c.now:
-		c.fleet.mustAnswer(p) // answering arms the timer
-	case p.held == 0 && p.silentAfter <= c.now:
-		// Its lease is over. One that stands still cannot end by itself, and keeps the
-		// locks of its host and its place in the batch system.
-		if l := p.launch; l != nil && l.pilot == p && len(l.others) == 0 && p.info.Launch != "" {
-			c.effects.Stop = append(c.effects.Stop, p.info.Launch)
-		}
-		c.dropPilot(p, fmt.Sprintf("has not called for %v", c.fleet.lease(p)))
-	default:
-		c.fleet.armPilot(p)
-	}
-}
-
 func (c *Core) pilotEnded(in PilotEnded) {
 	l := c.fleet.monitor.launches[in.Launch]
 	if l == nil {
@@ -101,6 +79,10 @@ func (c *Core) beginStop(drain bool) {
 		c.fleet.stop = stopped
 	}
 	for _, p := range c.fleet.inOrder() {
+		if p.silent != 0 {
+			c.giveUp(p, "is silent, and the run ends")
+			continue
+		}
 		p.toldToLeave = false
 		c.placement.takeBackQueued(p, nil)
 		c.fleet.mustAnswer(p)

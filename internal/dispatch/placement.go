@@ -24,6 +24,8 @@ type placement struct {
 	kept     kept
 	reserved map[*job]*pilot // pilots that drain for a job
 	ahead    []*attempt      // assigned beyond what was free, and some that were
+	backlog  backlog         // of the pilot that asks
+	waits    bool            // it may be given jobs beyond what is free
 	roomFor  []int8          // by class, in one recall: 1 a parked pilot has room, -1 none has, 0 not looked up
 	offers   uint64          // counts what lets pilots ask again that asked in vain, mostly jobs that became ready
 
@@ -101,14 +103,21 @@ func (pl *placement) pull(p *pilot) {
 	if p.reserved != nil {
 		return
 	}
-	pl.tally.level = nil
-	pl.kept.some = false
+	pl.tally.level, pl.backlog.pilot = nil, nil
+	pl.kept.some, pl.waits = false, true
 	for {
 		j := pl.choose(p)
 		if j == nil {
 			break
 		}
-		pl.assign(j, p)
+		if !p.hasRoom(j.class, 1) && !pl.mayWait(p, j) {
+			pl.waits = false // nor one that comes after it
+			continue
+		}
+		a := pl.assign(j, p)
+		if pl.backlog.pilot != nil {
+			pl.enterBacklog(a)
+		}
 	}
 	if !pl.kept.some {
 		p.askedInVain = pl.offers + 1
@@ -187,8 +196,11 @@ func (pl *placement) choose(p *pilot) *job {
 // there are some.
 func (pl *placement) open(p *pilot, l *level) bool {
 	some := false
+	// Jobs wait at a pilot only while there are more of them than all pilots have slots,
+	// so that none runs dry meanwhile, or if they go before others there.
+	waits := pl.waits && (pl.jobs.ready > pl.fleet.slots || p.outranks(l.priority))
 	for _, g := range l.groups {
-		g.open = pl.admits(p, g.class, true)
+		g.open = pl.admits(p, g.class, waits)
 		some = some || g.open != never
 	}
 	return some
@@ -201,9 +213,7 @@ func (pl *placement) admits(p *pilot, cl *class, ahead bool) admission {
 		return never
 	}
 	if !p.hasRoom(cl, 1) {
-		// Jobs are queued at a pilot only while there are more of them than all
-		// pilots have slots, so that none runs dry meanwhile.
-		if !ahead || pl.jobs.ready <= pl.fleet.slots || !p.hasRoom(cl, int64(1+pl.config.Ahead)) {
+		if !ahead || !p.hasRoom(cl, int64(1+pl.config.Ahead)) {
 			return never
 		}
 	}
@@ -231,19 +241,21 @@ func (pl *placement) firstByRank(l *level, p *pilot) *job {
 }
 
 // assign makes an attempt of the job on the pilot.
-func (pl *placement) assign(j *job, p *pilot) {
+func (pl *placement) assign(j *job, p *pilot) *attempt {
 	pl.unready(j)
 	p.hints.incoming += p.lacking(j)
 	a := &attempt{
 		id: pl.fleet.nextAttempt(), job: j, pilot: p, needs: j.class,
-		try: j.tries() + 1, ahead: !p.hasRoom(j.class, 1),
+		try: j.tries() + 1, priority: j.effective, ahead: !p.hasRoom(j.class, 1),
 	}
 	pl.fleet.addAttempt(a)
+	pl.fleet.checkLater(p, pl.now.after(overdueAfter*pl.config.AheadTime))
 	if a.ahead {
 		pl.ahead = append(pl.ahead, a)
 	}
 	pl.jobs.setState(j, Assigned)
 	pl.fleet.mustAnswer(p)
+	return a
 }
 
 // release lets a pilot take other jobs again.

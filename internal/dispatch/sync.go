@@ -27,6 +27,7 @@ func (c *Core) sync(s *Sync) error {
 	case p.held != 0 && p.held != s.Seq:
 		c.reply(p, Answer{Superseded: true})
 	}
+	c.heard(p)
 	p.seq, p.held, p.heldAt = s.Seq, s.Seq, c.now
 	p.silentAfter = c.now.after(c.config.Hold + c.fleet.lease(p))
 	c.fleet.armPilot(p)
@@ -48,9 +49,11 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 	if len(p.arriving) > 0 { // which end with their attempts
 		c.takeHashes(p, s.CacheAdded)
 	}
+	before := len(p.attempts)
 	for i := range s.Ended {
 		c.resultArrived(p.id, p, &s.Ended[i])
 	}
+	c.fleet.delivers(p, before-len(p.attempts))
 	changes := len(s.CacheAdded) + len(s.CacheGone)
 	if len(s.Ended) > 0 || !s.Hold || p.answerDue || c.fleet.mustLeave(p) && !p.toldToLeave || changes >= maxUnconfirmed {
 		c.fleet.mustAnswer(p)
@@ -76,11 +79,10 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 	p.ending = slices.DeleteFunc(p.ending, func(e ending) bool { return e.number != 0 && s.LastAnswer >= e.number })
 	p.acked = max(p.acked, s.LastAnswer)
 	for _, a := range slices.Backward(p.attempts) {
-		// The pilot has heard that it is to be ended, and reports neither that it runs nor
-		// how it ended: it never had it.
-		if a.ended && !a.started && a.endNumber != 0 && s.LastAnswer >= a.endNumber {
-			c.fleet.removeAttempt(a)
-			c.placement.requeue(a.job)
+		// The pilot has heard that it is to be ended or given back, and reports neither that
+		// it runs nor how it ended: it never had it, or keeps it to itself.
+		if a.leaves() && !a.started && a.endNumber != 0 && s.LastAnswer >= a.endNumber {
+			c.forfeit(a)
 		}
 	}
 	if s.Leaving {
@@ -88,7 +90,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 		return
 	}
 	unheard := func(a *attempt) bool {
-		return a.number > p.acked && !a.known() || (a.ended || a.taker != nil) && a.endNumber > p.acked
+		return a.number > p.acked && !a.known() || (a.ended || a.asked != 0) && a.endNumber > p.acked
 	}
 	if len(p.ending) > 0 || slices.ContainsFunc(p.attempts, unheard) {
 		c.fleet.mustAnswer(p)
@@ -109,11 +111,11 @@ func (c *Core) takeWhole(p *pilot, s *Sync) {
 	said := make(map[AttemptID]bool, len(s.Queued)+len(s.Started))
 	for _, ref := range s.Queued {
 		said[ref.Attempt] = true
-		c.adopt(p, ref)
+		c.adopt(p, ref, false)
 	}
 	for _, ref := range s.Started {
 		said[ref.Attempt] = true
-		c.adopt(p, ref)
+		c.adopt(p, ref, true)
 		c.started(p, ref)
 	}
 	for _, a := range slices.Clone(p.attempts) {
@@ -141,30 +143,39 @@ func (c *Core) takeWhole(p *pilot, s *Sync) {
 // adopt takes over an attempt that an earlier incarnation, or this one before
 // it thought the pilot lost, had assigned. One whose job has an end already
 // is ended, and so is one of an earlier submission.
-func (c *Core) adopt(p *pilot, ref AttemptRef) {
+func (c *Core) adopt(p *pilot, ref AttemptRef, started bool) {
 	if a := c.fleet.attempts[ref.Attempt]; a != nil && a.pilot == p {
 		a.adopted = true
 		return
 	}
 	j := c.jobs.find(ref.Job)
-	if j == nil || c.foreign(ref.Attempt) || !j.live() || c.fleet.attempts[ref.Attempt] != nil || j.dealtWith(ref.Attempt) {
-		p.ending = append(p.ending, ending{attempt: ref.Attempt})
-		c.fleet.mustAnswer(p)
+	another := j != nil && j.attempt != nil // it has been given out again
+	if j == nil || c.foreign(ref.Attempt) || !j.live() || c.fleet.attempts[ref.Attempt] != nil || j.dealtWith(ref.Attempt) || another && !started {
+		c.fleet.endUnknown(p, ref.Attempt)
 		return
 	}
+	p.ending = slices.DeleteFunc(p.ending, func(e ending) bool { return e.attempt == ref.Attempt })
 	c.placement.unready(j)
 	c.files.unawait(j)
 	if j.state < Assigned {
 		c.jobs.setState(j, Assigned)
 	}
-	a := &attempt{id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, adopted: true}
+	a := &attempt{id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, priority: j.effective, adopted: true}
 	c.fleet.addAttempt(a)
+	for other := a.next; other != nil; other = other.next {
+		if started && !other.started && !other.leaves() {
+			c.placement.askBack(other) // this one has begun
+		}
+	}
 	if j.step.run.state >= RunStopping {
 		c.fleet.endAttempt(a)
 	}
 }
 
 func (c *Core) started(p *pilot, ref AttemptRef) {
+	if c.fleet.attempts[ref.Attempt] == nil && p.ends(ref.Attempt) {
+		c.adopt(p, ref, true) // it was forfeited while the pilot began it
+	}
 	a := c.fleet.attempts[ref.Attempt]
 	if a == nil || a.pilot != p || a.started {
 		return
@@ -280,7 +291,7 @@ func (c *Core) answer(p *pilot) Answer {
 			a.End = append(a.End, x.id)
 			continue
 		}
-		if x.taker != nil && (x.endNumber == 0 || x.endNumber > p.acked) {
+		if x.asked != 0 && (x.endNumber == 0 || x.endNumber > p.acked) {
 			if x.endNumber == 0 {
 				x.endNumber = n
 			}
@@ -330,7 +341,7 @@ func (c *Core) answer(p *pilot) Answer {
 func (c *Core) describeTo(a *Assignment, x *attempt) {
 	j := x.job
 	*a = Assignment{
-		Job: j.id, Attempt: x.id, Name: j.name, Step: j.step.Step, Try: x.try, Payload: j.payload,
+		Job: j.id, Attempt: x.id, Name: j.name, Step: j.step.Step, Try: x.try, Priority: int(x.priority), Payload: j.payload,
 		Needs: x.needs.needs, Inputs: c.inputSlab.Take(len(j.requests))[:0],
 		Outputs: c.outputSlab.Take(len(j.outputs)), Private: j.fate != nil && j.fate.Private,
 	}

@@ -44,7 +44,7 @@ type attempt struct {
 	stagedAhead time.Duration // of its stage-in, before that
 }
 
-// assign takes an attempt into the local queue, unless it is known, or has ended and
+// assign takes an attempt into the local queue, in the order in which they take their turns, unless it is known, or has ended and
 // that is not acknowledged yet.
 func (p *pilot) assign(w *wire.Assignment) {
 	id := w.GetAttempt()
@@ -57,7 +57,12 @@ func (p *pilot) assign(w *wire.Assignment) {
 	a := &attempt{Execution: stage.Execution{Assignment: w}, needs: needsOf(w, &p.has), queued: true}
 	a.Ctx, a.end = context.WithCancelCause(p.jobs)
 	p.known[id] = a
-	p.queue = append(p.queue, a)
+	// Before those of lower priority; one that is being prepared keeps its sandbox.
+	at := len(p.queue)
+	for at > 0 && p.queue[at-1].GetPriority() < w.GetPriority() {
+		at--
+	}
+	p.queue = slices.Insert(p.queue, at, a)
 	_ = attemptAccepted.Hit()
 }
 

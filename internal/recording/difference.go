@@ -36,6 +36,8 @@ func describe(in any) string {
 	switch in := in.(type) {
 	case dispatch.Sync:
 		return fmt.Sprintf("Sync %d of pilot %s", in.Seq, in.Pilot)
+	case dispatch.HangUp:
+		return fmt.Sprintf("HangUp of Sync %d of pilot %s", in.Seq, in.Pilot)
 	case dispatch.PilotSubmitted:
 		return "PilotSubmitted " + in.Launch
 	case dispatch.PilotEnded:

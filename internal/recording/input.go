@@ -20,6 +20,7 @@ var (
 		dispatch.AddFiles{},
 		dispatch.Submit{},
 		dispatch.Sync{},
+		dispatch.HangUp{},
 		dispatch.Cancel{},
 		dispatch.RetryJobs{},
 		dispatch.SetSite{},

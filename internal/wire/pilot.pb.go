@@ -1641,6 +1641,7 @@ type Assignment struct {
 	Private       bool                   `protobuf:"varint,10,opt,name=private,proto3" json:"private,omitempty"`                     // it reads copies of its own: somebody wrote to what it shared
 	Ticket        []byte                 `protobuf:"bytes,11,opt,name=ticket,proto3" json:"ticket,omitempty"`                        // proves that the attempt was given to who has it
 	LogTicket     []byte                 `protobuf:"bytes,12,opt,name=log_ticket,json=logTicket,proto3" json:"log_ticket,omitempty"` // to write what it prints through the server
+	Priority      int32                  `protobuf:"varint,15,opt,name=priority,proto3" json:"priority,omitempty"`                   // it takes its turn before those of lower priority, and after others that came before it
 	Storage       string                 `protobuf:"bytes,14,opt,name=storage,proto3" json:"storage,omitempty"`                      // how the PFNs of its outputs begin; empty: as the pilot was told at its start
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1765,6 +1766,13 @@ func (x *Assignment) GetLogTicket() []byte {
 		return x.LogTicket
 	}
 	return nil
+}
+
+func (x *Assignment) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
 }
 
 func (x *Assignment) GetStorage() string {
@@ -2491,7 +2499,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"cache_only\x18\x03 \x01(\bR\tcacheOnly\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\rR\aversion\x12\x16\n" +
-	"\x06ticket\x18\x06 \x01(\fR\x06ticketJ\x04\b\x04\x10\x05\"\xac\x03\n" +
+	"\x06ticket\x18\x06 \x01(\fR\x06ticketJ\x04\b\x04\x10\x05\"\xc8\x03\n" +
 	"\n" +
 	"Assignment\x12\x10\n" +
 	"\x03run\x18\r \x01(\rR\x03run\x12\x10\n" +
@@ -2508,7 +2516,8 @@ const file_pilot_proto_rawDesc = "" +
 	" \x01(\bR\aprivate\x12\x16\n" +
 	"\x06ticket\x18\v \x01(\fR\x06ticket\x12\x1d\n" +
 	"\n" +
-	"log_ticket\x18\f \x01(\fR\tlogTicket\x12\x18\n" +
+	"log_ticket\x18\f \x01(\fR\tlogTicket\x12\x1a\n" +
+	"\bpriority\x18\x0f \x01(\x05R\bpriority\x12\x18\n" +
 	"\astorage\x18\x0e \x01(\tR\astorage\"\x9b\x03\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +

@@ -21,7 +21,7 @@ var recorded = map[string]map[string]batch.Status{
 		"farm-a.2": {State: batch.Queued, Reason: "QOSMaxJobsPerUserLimit", Jobs: 1},
 		"farm-a.3": {State: batch.Gone, Reason: "TIMEOUT"},
 		"farm-a.4": {State: batch.Ending, Reason: "COMPLETING", Jobs: 1},
-		"farm-a.5": {State: batch.Running, Reason: "NODE_FAIL", Jobs: 1},
+		"farm-a.5": {State: batch.Gone, Reason: "NODE_FAIL"},
 	},
 	"gridengine": {
 		"farm-a.1": {State: batch.Running, Reason: "r", Jobs: 1},

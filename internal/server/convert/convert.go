@@ -245,17 +245,18 @@ func assignmentToWire(a *dispatch.Assignment) (*wire.Assignment, error) {
 		return nil, fmt.Errorf("payload of job %s: %w", a.Name, err)
 	}
 	return &wire.Assignment{
-		Run:     uint32(a.Job.Run()),
-		Job:     a.Job.Number(),
-		Attempt: uint64(a.Attempt),
-		Name:    a.Name,
-		Step:    a.Step,
-		Try:     int32(a.Try),
-		Payload: payload,
-		Needs:   ResourcesToWire(a.Needs),
-		Inputs:  Each(a.Inputs, inputToWire),
-		Outputs: Each(a.Outputs, outputToWire),
-		Private: a.Private,
+		Run:      uint32(a.Job.Run()),
+		Job:      a.Job.Number(),
+		Attempt:  uint64(a.Attempt),
+		Name:     a.Name,
+		Step:     a.Step,
+		Try:      int32(a.Try),
+		Payload:  payload,
+		Needs:    ResourcesToWire(a.Needs),
+		Inputs:   Each(a.Inputs, inputToWire),
+		Outputs:  Each(a.Outputs, outputToWire),
+		Private:  a.Private,
+		Priority: int32(a.Priority),
 	}, nil
 }
 

@@ -1,0 +1,85 @@
+package dispatch
+
+import "slices"
+
+// A pilot forfeits an attempt that it has not started, as far as it has told, when it does
+// not give it back in time, or falls silent. The job is given to another pilot at once. The
+// pilot is told to end the attempt when it is heard again; that it may have started it
+// meanwhile does no harm: the first success of a job is committed, whichever attempt it is
+// of, and what others have stored is removed.
+
+// overdueAfter is after how many times Config.AheadTime an attempt is late that has not
+// started.
+const overdueAfter = 2
+
+// isLate reports whether the attempt should have started by now.
+func (a *attempt) isLate(now instant, c *Config) bool {
+	return !a.started && now >= a.given.after(overdueAfter*c.AheadTime)
+}
+
+// returnedBy is until when the pilot is to have told that it has given back what it was
+// asked for. One that asks now and then only hears of it when it asks next.
+func (a *attempt) returnedBy(c *Config) instant { return max(a.asked, a.pilot.due).after(c.Silence) }
+
+// checkLater has the attempts that wait at the pilot looked at.
+func (fl *fleet) checkLater(p *pilot, at instant) {
+	if p.checkAt == 0 || at < p.checkAt {
+		p.checkAt = at
+		fl.armPilot(p)
+	}
+}
+
+// checkQueue looks at the attempts that wait at a pilot: late ones are asked back where
+// they wait for others, and may go to any pilot that is idle; those that the pilot was
+// asked for and has not given back are forfeited.
+func (c *Core) checkQueue(p *pilot) {
+	p.checkAt = 0
+	var next instant
+	later := func(at instant) {
+		if next == 0 || at < next {
+			next = at
+		}
+	}
+	for _, a := range slices.Clone(p.attempts) {
+		switch {
+		case a.started || a.ended:
+		case a.asked != 0 && a.returnedBy(&c.config) <= c.now:
+			p.withholds = true
+			c.forfeit(a)
+		case a.asked != 0:
+			later(a.returnedBy(&c.config))
+		case !a.isLate(c.now, &c.config):
+			later(a.given.after(overdueAfter * c.config.AheadTime))
+		case a.ahead:
+			c.placement.askBack(a)
+		default:
+			a.ahead = true
+			c.placement.ahead = append(c.placement.ahead, a)
+		}
+	}
+	if next != 0 {
+		c.fleet.checkLater(p, next)
+	}
+}
+
+// forfeit gives a job out again whose attempt a pilot has not started, as far as it has told.
+func (c *Core) forfeit(a *attempt) {
+	p := a.pilot
+	c.fleet.removeAttempt(a)
+	c.fleet.endUnknown(p, a.id)
+	c.placement.requeue(a.job)
+}
+
+// forfeitAll gives out all jobs again that wait at a pilot.
+func (c *Core) forfeitAll(p *pilot) {
+	for _, a := range slices.Clone(p.attempts) {
+		switch {
+		case a.started:
+		case a.number == 0 && !a.known(): // it has not heard of it
+			c.fleet.removeAttempt(a)
+			c.placement.requeue(a.job)
+		default:
+			c.forfeit(a)
+		}
+	}
+}

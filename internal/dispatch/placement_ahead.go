@@ -1,0 +1,89 @@
+package dispatch
+
+import "time"
+
+// What a pilot is given beyond what is free is bound to it before it can begin. Tiny jobs
+// need that, or the pilot would stand still while reports and assignments are on their way;
+// others are bound too early by it. So a job waits at a pilot only if it is expected to
+// start there within Config.AheadTime, as far as is known how long jobs take that come
+// before it: those that run, and those of no lower priority that wait. Nobody knows how
+// long a job takes of whose step none has ended.
+//
+// A pilot is believed as far as it delivers: no more jobs wait there than it has ended
+// before, and none is expected to end sooner than the TaskQueue has seen the pilot end others.
+
+// backlog is what comes before a job of one priority at one pilot.
+type backlog struct {
+	pilot    *pilot // nil: it is to be found out
+	priority int32
+	cpus     int64   // thousandths of processors that are free within Config.AheadTime
+	work     float64 // of these, in seconds of a thousandth, until they are
+	waiting  int     // attempts that wait for them beyond what was free
+}
+
+// mayWait reports whether a job that does not fit now may wait at the pilot.
+func (pl *placement) mayWait(p *pilot, j *job) bool {
+	b := &pl.backlog
+	if b.pilot != p || b.priority != j.effective {
+		*b = backlog{pilot: p, priority: j.effective, cpus: p.totalCPUs()}
+		for _, a := range p.attempts {
+			pl.enterBacklog(a)
+		}
+	}
+	return b.waiting < p.delivered && !p.withholds && b.cpus >= p.cpusOf(j.class) &&
+		b.work <= pl.config.AheadTime.Seconds()*float64(b.cpus)
+}
+
+// enterBacklog counts an attempt of the pilot that the backlog is of.
+func (pl *placement) enterBacklog(a *attempt) {
+	b := &pl.backlog
+	if a.leaves() || !a.started && a.priority < b.priority {
+		return
+	}
+	cpus := b.pilot.cpusOf(a.needs)
+	if left, ok := pl.left(a); ok && left <= pl.config.AheadTime {
+		b.work += left.Seconds() * float64(cpus)
+	} else {
+		b.cpus -= cpus
+	}
+	if a.ahead && !a.started {
+		b.waiting++
+	}
+}
+
+// left is how much longer an attempt is expected to take, from its start if it has not
+// started. It is not known of one that should have ended long ago.
+func (pl *placement) left(a *attempt) (time.Duration, bool) {
+	run := pl.fleet.pace.runOf(a.job)
+	if run == 0 {
+		return 0, false
+	}
+	run = max(run, seconds(a.pilot.spacing.mean()))
+	if !a.started {
+		return run, true
+	}
+	left := run - time.Duration(pl.now-a.since)
+	return max(0, left), left >= -pl.config.AheadTime
+}
+
+// outranks reports whether a job of the priority would start at the pilot before one that
+// waits there.
+func (p *pilot) outranks(priority int32) bool {
+	for _, a := range p.attempts {
+		if a.ahead && !a.started && !a.leaves() && a.priority < priority {
+			return true
+		}
+	}
+	return false
+}
+
+// delivers takes note that the pilot has ended so many attempts since it ended some
+// before, or had nothing to do.
+func (fl *fleet) delivers(p *pilot, ended int) {
+	if ended == 0 {
+		return
+	}
+	p.delivered += ended
+	p.spacing.add(time.Duration(fl.now-p.worksSince).Seconds()*float64(p.slots()), float64(ended))
+	p.worksSince = fl.now
+}

@@ -1,0 +1,106 @@
+package dispatch
+
+import "slices"
+
+// A pilot is asked to give an attempt back that waits there, and tells that it has in
+// milliseconds. If it does not, the attempt is forfeited (forfeit.go); so no pilot can
+// refuse. One whose command has begun stays where it is.
+
+// recall takes queued attempts back from pilots that are busy, for parked
+// pilots that could start them at once. It is a rare event: jobs are queued at
+// pilots only while there are more ready ones than slots.
+//
+// It reports whether jobs were freed at once, because their pilot has not
+// heard of them yet.
+func (pl *placement) recall() bool {
+	if len(pl.ahead) == 0 || len(pl.fleet.parked) == 0 {
+		return false
+	}
+	freed := false
+	free := -pl.fleet.recalls
+	for _, p := range pl.fleet.parked {
+		free += max(0, p.slots()-len(p.attempts))
+	}
+	pl.ahead = slices.DeleteFunc(pl.ahead, func(a *attempt) bool {
+		return a.started || a.ended || pl.fleet.attempts[a.id] != a
+	})
+	clear(pl.roomFor)
+	for i := len(pl.ahead) - 1; i >= 0 && free > 0; i-- {
+		a := pl.ahead[i]
+		if a.leaves() || !pl.someHasRoom(a.job.class) || !a.isLate(pl.now, &pl.config) && !a.waitsItsTurn() || !pl.couldStartElsewhere(a) {
+			continue
+		}
+		free--
+		if pl.askBack(a) {
+			freed = true
+			continue
+		}
+		a.recall = true
+		pl.fleet.recalls++
+	}
+	return freed
+}
+
+// askBack has the pilot give an attempt back, or forgets one that the pilot has not heard
+// of. It reports whether it forgot it.
+func (pl *placement) askBack(a *attempt) bool {
+	if a.number == 0 && !a.known() {
+		return pl.fleet.endAttempt(a) && pl.requeued(a.job)
+	}
+	if a.asked == 0 {
+		a.asked, a.endNumber = pl.now, 0
+		pl.fleet.checkLater(a.pilot, a.returnedBy(&pl.config))
+	}
+	pl.fleet.mustAnswer(a.pilot)
+	return false
+}
+
+func (pl *placement) requeued(j *job) bool {
+	pl.requeue(j)
+	return true
+}
+
+// someHasRoom reports whether a parked pilot has room for the class. That is looked
+// up once in a recall: it does not change while attempts are taken back from others,
+// and thousands of one class may be queued while every parked pilot lacks what it needs.
+func (pl *placement) someHasRoom(cl *class) bool {
+	for len(pl.roomFor) <= cl.index {
+		pl.roomFor = append(pl.roomFor, 0)
+	}
+	if pl.roomFor[cl.index] == 0 {
+		pl.roomFor[cl.index] = -1
+		if slices.ContainsFunc(pl.recallPlaces(), func(p *pilot) bool { return pl.admits(p, cl, false) != never }) {
+			pl.roomFor[cl.index] = 1
+		}
+	}
+	return pl.roomFor[cl.index] > 0
+}
+
+// recallPlaces are the parked pilots that a recall looks at.
+func (pl *placement) recallPlaces() []*pilot {
+	return pl.fleet.parked[:min(len(pl.fleet.parked), maxPlaces)]
+}
+
+// takeBackQueued takes back the attempts for which the pilot has no room yet, of one run
+// or, with nil, of all: at an orderly end they are not started any more.
+func (pl *placement) takeBackQueued(p *pilot, r *run) {
+	for i := len(p.attempts) - 1; i >= 0; i-- {
+		a := p.attempts[i]
+		if (r == nil || a.job.step.run == r) && !a.started && !a.ended && a.waitsItsTurn() && pl.fleet.endAttempt(a) {
+			pl.requeue(a.job)
+		}
+	}
+}
+
+// couldStartElsewhere reports whether a parked pilot would be given the job. From
+// one from which it would be kept, it would only come back here.
+func (pl *placement) couldStartElsewhere(a *attempt) bool {
+	return slices.ContainsFunc(pl.recallPlaces(), func(p *pilot) bool {
+		if p == a.pilot || !pl.mayStart(p, a.job) {
+			return false
+		}
+		holder, _ := pl.worthWaitingFor(a.job, p)
+		better, _ := pl.betterSite(a.job, p)
+		return holder == nil && better == nil
+	})
+}

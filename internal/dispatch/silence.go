@@ -1,0 +1,96 @@
+package dispatch
+
+import "fmt"
+
+// A pilot is silent when no Sync of it is held, and the next one has not come for
+// Config.Silence after it was due. It may have died, or stand still, or its line may be
+// cut. Until it is heard again it gets no jobs, and what it has not started others get.
+// What it has started stays with it while its lease lasts: it may go on without the
+// TaskQueue.
+
+// silentAt is when the pilot falls silent, unless it is heard before; 0: a Sync is held.
+func (fl *fleet) silentAt(p *pilot) instant {
+	if p.held != 0 || p.silent != 0 {
+		return 0
+	}
+	return p.due.after(fl.config.Silence)
+}
+
+// fallsSilent is for a pilot whose Sync has not come. At the end of the TaskQueue nobody
+// waits for it any more.
+func (c *Core) fallsSilent(p *pilot) {
+	p.silent = p.due
+	c.event(Event{Kind: PilotSilent, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site, Host: p.info.Host})
+	if c.fleet.stop != running {
+		c.giveUp(p, "is silent, and the run ends")
+		return
+	}
+	if p.reserved != nil {
+		c.placement.release(p)
+	}
+	c.forfeitAll(p)
+	c.placement.noLongerAwaited(p)
+	c.fleet.recount(p)
+}
+
+// heard is for a pilot of which a Sync has come.
+func (c *Core) heard(p *pilot) {
+	if p.silent == 0 {
+		return
+	}
+	p.silent = 0
+	p.askedInVain = 0
+	c.event(Event{Kind: PilotHeard, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site, Host: p.info.Host})
+}
+
+// hangUp is for a Sync whose connection broke: the pilot is to call again at once.
+func (c *Core) hangUp(in HangUp) {
+	p := c.fleet.pilots[in.Pilot]
+	if p == nil || p.held == 0 || p.held != in.Seq {
+		return
+	}
+	p.held, p.due = 0, c.now
+	p.silentAfter = c.now.after(c.config.Hold + c.fleet.lease(p))
+	c.fleet.recount(p)
+	c.fleet.armPilot(p)
+}
+
+// giveUp forgets a pilot that is not heard any more. One that stands still cannot end by
+// itself, and keeps the locks of its host and its place in the batch system.
+func (c *Core) giveUp(p *pilot, reason string) {
+	if l := p.launch; l != nil && l.pilot == p && len(l.others) == 0 && p.info.Launch != "" {
+		c.effects.Stop = append(c.effects.Stop, p.info.Launch)
+	}
+	c.dropPilot(p, reason)
+}
+
+// pilotTimerFired answers a Sync that was held long enough, looks at what waits at the
+// pilot, and notices that it is silent, and then that it is so for too long. If the timer
+// is late the TaskQueue itself stood still, and the pilot may have called meanwhile.
+func (c *Core) pilotTimerFired(p *pilot) {
+	if p.left || p.armed > c.now {
+		return
+	}
+	late := p.held == 0 && p.silent == 0 && c.now >= p.armed.after(c.config.Silence/2)
+	p.armed = 0
+	if p.held != 0 && p.heldAt.after(c.config.Hold) <= c.now {
+		c.fleet.mustAnswer(p) // answering arms the timer
+		return
+	}
+	if p.held == 0 && p.silentAfter <= c.now {
+		c.giveUp(p, fmt.Sprintf("has not called for %v", c.fleet.lease(p)))
+		return
+	}
+	if late {
+		p.due = max(p.due, c.now)
+	}
+	if at := c.fleet.silentAt(p); at != 0 && at <= c.now {
+		c.fallsSilent(p)
+	}
+	if p.checkAt != 0 && p.checkAt <= c.now {
+		c.checkQueue(p)
+	}
+	if !p.left {
+		c.fleet.armPilot(p)
+	}
+}
