@@ -1,0 +1,233 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+)
+
+// binding is a Core with pilots of one processor that do as they are told.
+type binding struct {
+	t     *testing.T
+	core  *Core
+	now   time.Time
+	seq   map[PilotID]uint64
+	last  map[PilotID]uint64
+	held  map[PilotID]uint64 // Seq of the Sync that is held
+	has   map[PilotID][]Assignment
+	asked map[AttemptID]bool // to be given back, or ended
+}
+
+func newBinding(t *testing.T) *binding {
+	core, _ := New(Config{Ahead: 32})
+	b := &binding{
+		t: t, core: core, now: time.Unix(1e9, 0),
+		seq: map[PilotID]uint64{}, last: map[PilotID]uint64{}, held: map[PilotID]uint64{},
+		has: map[PilotID][]Assignment{}, asked: map[AttemptID]bool{},
+	}
+	b.step(SetRun{Run{ID: 1, Name: "w", KeepGoing: true}})
+	return b
+}
+
+func (b *binding) step(in Input) Effects {
+	b.t.Helper()
+	e, err := b.core.Step(b.now, in)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	for _, r := range e.Replies {
+		b.last[r.Pilot] = max(b.last[r.Pilot], r.Answer.Number)
+		delete(b.held, r.Pilot)
+		for _, a := range r.Answer.Run {
+			if !slices.ContainsFunc(b.has[r.Pilot], func(x Assignment) bool { return x.Attempt == a.Attempt }) {
+				b.has[r.Pilot] = append(b.has[r.Pilot], a)
+			}
+		}
+		for _, id := range slices.Concat(r.Answer.GiveBack, r.Answer.End) {
+			b.asked[id] = true
+		}
+	}
+	return e
+}
+
+func (b *binding) after(d time.Duration) {
+	b.now = b.now.Add(d)
+	b.step(Tick{})
+}
+
+// sync has a pilot call; change says what it has to tell besides.
+func (b *binding) sync(pilot PilotID, change func(*Sync)) {
+	b.t.Helper()
+	b.seq[pilot]++
+	s := Sync{Pilot: pilot, Seq: b.seq[pilot], LastAnswer: b.last[pilot], Hold: true}
+	if b.last[pilot] == 0 {
+		s.Full, s.Hello = true, &PilotInfo{Host: string(pilot), Site: "far", Has: Resources{MilliCPUs: 1000}}
+	}
+	if change != nil {
+		change(&s)
+	}
+	b.held[pilot] = s.Seq
+	b.step(s)
+}
+
+// jobs submits jobs of a step.
+func (b *binding) jobs(step string, priority, n int) {
+	b.t.Helper()
+	sub := Submit{Run: 1}
+	for i := range n {
+		sub.Jobs = append(sub.Jobs, Job{Name: fmt.Sprintf("%s%d", step, i), Step: step, Priority: priority})
+	}
+	b.step(sub)
+}
+
+// begins has the pilot start what it was given first.
+func (b *binding) begins(pilot PilotID) Assignment {
+	b.t.Helper()
+	if len(b.has[pilot]) == 0 {
+		b.t.Fatalf("%s was given nothing", pilot)
+	}
+	a := b.has[pilot][0]
+	b.sync(pilot, func(s *Sync) { s.Started = []AttemptRef{{a.Job, a.Attempt}} })
+	return a
+}
+
+// runs has the pilot run what it was given first, for so long, and tell of its end.
+func (b *binding) runs(pilot PilotID, took time.Duration) {
+	b.t.Helper()
+	a := b.begins(pilot)
+	b.after(took)
+	b.has[pilot] = b.has[pilot][1:]
+	b.sync(pilot, func(s *Sync) {
+		began := b.now.Add(-took)
+		usage := Usage{StageInStart: began, Start: began, End: b.now, StageOutEnd: b.now}
+		s.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Usage: usage}}
+	})
+}
+
+func (b *binding) names(pilot PilotID) (names []string) {
+	for _, a := range b.has[pilot] {
+		names = append(names, a.Name)
+	}
+	return names
+}
+
+// Jobs wait at a pilot for seconds, not by number: long ones and those of which nothing is known
+// wait in the TaskQueue.
+func TestJobsWaitAtAPilotForSeconds(t *testing.T) {
+	for _, c := range []struct {
+		took        time.Duration
+		least, most int
+	}{{10 * time.Minute, 1, 1}, {3 * time.Second, 1, 2}, {time.Millisecond, 10, 40}} {
+		b := newBinding(t)
+		b.jobs("s", 0, 300)
+		b.sync("p", nil)
+		b.sync("p", nil)
+		if got := len(b.has["p"]); got != 1 {
+			t.Errorf("%v: of a step that nobody knows it was given %d", c.took, got)
+		}
+		for range 40 {
+			b.runs("p", c.took)
+		}
+		if got := len(b.has["p"]); got < c.least || got > c.most {
+			t.Errorf("%v: %d jobs are at the pilot, want %d to %d", c.took, got, c.least, c.most)
+		}
+	}
+}
+
+// A job of a higher priority is given past those that wait, and says that it takes its turn first.
+func TestHigherPriorityIsGivenPastTheOthers(t *testing.T) {
+	b := newBinding(t)
+	b.jobs("s", 0, 300)
+	b.sync("p", nil)
+	for range 40 {
+		b.runs("p", 20*time.Millisecond)
+	}
+	b.jobs("urgent", 9, 1)
+	b.runs("p", 20*time.Millisecond)
+	i := slices.IndexFunc(b.has["p"], func(a Assignment) bool { return a.Name == "urgent0" })
+	if i < 0 || b.has["p"][i].Priority != 9 || len(b.has["p"]) < 10 {
+		t.Errorf("it has %v", b.names("p"))
+	}
+}
+
+// What waits at a pilot goes to an idle one: at once if the first gives it back, after Silence if
+// it does not, and after Silence too if its line is cut. What it runs stays.
+func TestWhatWaitsIsTakenBack(t *testing.T) {
+	for name, c := range map[string]struct {
+		obeys bool
+		cut   bool
+		after time.Duration
+	}{"obeys": {true, false, 0}, "refuses": {false, false, 5 * time.Second}, "silent": {false, true, 5 * time.Second}} {
+		t.Run(name, func(t *testing.T) {
+			b := newBinding(t)
+			b.jobs("s", 0, 60)
+			b.sync("p", nil)
+			for range 40 {
+				b.runs("p", 10*time.Millisecond)
+			}
+			running := b.begins("p")
+			waiting := b.names("p")[1:]
+			if len(waiting) < 5 {
+				t.Fatalf("only %v wait", waiting)
+			}
+			if c.cut {
+				b.step(HangUp{"p", b.held["p"]})
+			}
+			rounds := 30 // less than the lease
+			if c.obeys {
+				rounds = 90
+			}
+			for range rounds { // an idle pilot that runs all that it gets
+				b.sync("idle", nil)
+				b.sync("idle", nil)
+				if c.obeys {
+					b.sync("p", func(s *Sync) {
+						for _, a := range b.has["p"] {
+							if b.asked[a.Attempt] {
+								s.Ended = append(s.Ended, Result{Job: a.Job, Attempt: a.Attempt, Outcome: Ended})
+							}
+						}
+					})
+				}
+				for len(b.has["idle"]) > 0 {
+					b.runs("idle", 10*time.Millisecond)
+				}
+				if c.after > 0 {
+					b.after(time.Second)
+					if !c.cut {
+						b.sync("p", nil)
+					}
+				}
+			}
+			for id := range b.core.Jobs(1, 0) {
+				if id.Name == running.Name {
+					if id.State != Running {
+						t.Errorf("%s, which runs, is %v", id.Name, id.State)
+					}
+				} else if id.State != Done {
+					t.Errorf("%s is %v", id.Name, id.State)
+				}
+			}
+		})
+	}
+}
+
+// A pilot is believed as far as its site says.
+func TestAPilotHasWhatItsSiteSays(t *testing.T) {
+	b := newBinding(t)
+	b.step(SetSite{Site{Name: "far", MaxPilots: 1, Most: Resources{MilliCPUs: 2000}, Lease: 2 * time.Minute}})
+	b.jobs("s", 0, 100)
+	b.sync("liar", func(s *Sync) {
+		s.Hello.Has.MilliCPUs, s.Hello.Lease = 1000<<50, 9*365*24*time.Hour
+	})
+	b.sync("liar", nil)
+	if got := len(b.has["liar"]); got != 2 {
+		t.Errorf("it was given %d jobs", got)
+	}
+	b.step(HangUp{"liar", b.held["liar"]})
+	b.after(2*time.Minute + 30*time.Second)
+	if n := len(b.core.Pilots()); n != 0 {
+		t.Errorf("%d pilots are there after the lease of the site", n)
+	}
+}
