@@ -3,26 +3,36 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
+	"fairway/internal/dispatch"
+	"fairway/internal/quantity"
 	"fairway/internal/wire"
 )
 
 func (c *console) explainCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "explain JOB",
+		Use:   "explain JOB|STEP",
 		Short: "Say why a job is not running",
 		Long: `Say why a job is not running:
   - which file it waits for, and which job comes before it;
   - or what no pilot has left: a resource, a program, or time;
-  - or which failure blocks it.`,
-		Example:           "  fairway explain merge/1",
+  - or which failure blocks it.
+For a step, explain says how many of its jobs are in which state, and explains
+the first job of each state.`,
+		Example:           "  fairway explain merge/1\n  fairway explain align",
 		Args:              oneJob,
 		ValidArgsFunction: c.completeJob,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				answer, err := client.Explain(ctx, &wire.ExplainRequest{Job: arguments[0]})
+				if connect.CodeOf(err) == connect.CodeNotFound {
+					return c.explainStep(ctx, client, arguments[0], err)
+				}
 				if err != nil {
 					return err
 				}
@@ -30,6 +40,64 @@ func (c *console) explainCommand() *cobra.Command {
 			})
 		},
 	}
+}
+
+// explainStep explains the first job of each state that jobs of a step are in, but for those that
+// are done where others are not. unknown is what to say if the name is no step's either.
+func (c *console) explainStep(ctx context.Context, client wire.WorkflowClient, step string, unknown error) error {
+	list, err := client.ListJobs(ctx, &wire.ListJobsRequest{Steps: []string{step}, Limit: 1})
+	if connect.CodeOf(err) == connect.CodeNotFound {
+		return unknown
+	}
+	if err != nil {
+		return err
+	}
+	if list.GetTotal() == 0 {
+		return fail(exitNotFound, "jobs are made when the names of their files are known", "the step %s has no jobs yet", step)
+	}
+	states := slices.Sorted(maps.Keys(list.GetByState()))
+	states = slices.DeleteFunc(states, func(state string) bool {
+		return list.ByState[state] == 0 || state == dispatch.Done.String() && list.ByState[state] < list.GetTotal()
+	})
+	var answers []*wire.ExplainResponse
+	for _, state := range states {
+		first, err := client.ListJobs(ctx, &wire.ListJobsRequest{Steps: []string{step}, States: []string{state}, Limit: 1})
+		if err != nil {
+			return err
+		}
+		for _, job := range first.GetJobs() {
+			answer, err := client.Explain(ctx, &wire.ExplainRequest{Job: job.GetName()})
+			if err != nil {
+				return err
+			}
+			answers = append(answers, answer)
+		}
+	}
+	first := make([]any, len(answers))
+	for i, answer := range answers {
+		first[i] = plain(answer.ProtoReflect())
+	}
+	return c.answer(struct {
+		Step    string           `json:"step"`
+		ByState map[string]int64 `json:"by_state"`
+		First   []any            `json:"first"` // explained, of each state
+	}{step, list.GetByState(), first}, func() {
+		fmt.Fprintf(c.out, "%s: %s\n", oneLine(step), jobsByState(list))
+		for _, answer := range answers {
+			c.printExplanation(answer)
+		}
+	})
+}
+
+// jobsByState counts the jobs of a list in words.
+func jobsByState(list *wire.ListJobsResponse) string {
+	text := quantity.Count(list.GetTotal(), "job")
+	for _, state := range slices.Sorted(maps.Keys(list.GetByState())) {
+		if n := list.ByState[state]; n > 0 {
+			text += fmt.Sprintf(", %d %s", n, state)
+		}
+	}
+	return text
 }
 
 func (c *console) printExplanation(answer *wire.ExplainResponse) {
