@@ -70,10 +70,10 @@ func hop(g Group, n, rounds int) error {
 		return err
 	}
 	if r, err := m.Resource(background, own.Name()); r != Resource(own) || err != nil {
-		return fmt.Errorf("its own location is %v: %v", r, err)
+		return fmt.Errorf("its own location is %v: %w", r, err)
 	}
 	if _, err := m.Resource(background, "nobody's"); !errors.Is(err, ErrUnknown) {
-		return fmt.Errorf("nobody's location: %v", err)
+		return fmt.Errorf("nobody's location: %w", err)
 	}
 	var here, there Pair
 	if err := Insert(background, here.Writing(own).At(g.Process), there.Reading(next).At(g.Process)); err != nil {
