@@ -1,12 +1,8 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"time"
 
@@ -15,13 +11,14 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/bootstrap"
 	"fairway/internal/pilot"
+	"fairway/internal/server/probe"
 	"fairway/sched"
 )
 
 // pilotCommand is what a batch system starts on a worker node. It is of no use
 // to a person, so help does not list it.
 func (c *console) pilotCommand() *cobra.Command {
-	connect, brought, probe := "", "", false
+	connect, brought, probing := "", "", false
 	command := &cobra.Command{
 		Use:    "pilot",
 		Short:  "Run a pilot (started by the batch system, configured by " + pilot.ConfigVariable + " or a connection file)",
@@ -42,7 +39,7 @@ func (c *console) pilotCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			if probe {
+			if probing {
 				return probeNode(command.Context(), config)
 			}
 			if err := pilot.Run(command.Context(), config); err != nil {
@@ -53,7 +50,7 @@ func (c *console) pilotCommand() *cobra.Command {
 	}
 	command.Flags().StringVar(&connect, "connect", "", "reach the server as this connection file says, which the server wrote for the launch; -: standard input")
 	command.Flags().StringVar(&brought, "brought", "", "the folder into which a script has brought this program; it is removed")
-	command.Flags().BoolVar(&probe, "probe", false, "tell the server what the node has, and end")
+	command.Flags().BoolVar(&probing, "probe", false, "tell the server what the node has, and end")
 	return command
 }
 
@@ -103,24 +100,7 @@ func probeNode(ctx context.Context, config pilot.Config) error {
 	if config.Line == nil {
 		return fail(exitUsage, "`fairway site test` starts it", "--probe needs --connect")
 	}
-	found, err := json.Marshal(pilot.Probe(ctx, config))
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeout(ctx, probeTime)
-	defer cancel()
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, access.BaseURL+foundPath, bytes.NewReader(found))
-	if err != nil {
-		return err
-	}
-	answer, err := config.Line.Client(1).Do(request)
-	if err != nil {
-		return fmt.Errorf("this node does not reach the server, so its pilots cannot work: %w", err)
-	}
-	if answer.StatusCode != http.StatusNoContent {
-		err = fmt.Errorf("the server does not take the answer: %s", answer.Status)
-	}
-	return errors.Join(err, answer.Body.Close())
+	return probe.Tell(ctx, config)
 }
 
 // pilotConfig is that of a connection file or, where none is named, of the

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/quantity"
 	"fairway/internal/server/api"
 	"fairway/internal/server/publish"
+	"fairway/internal/server/serverjob"
 	"fairway/internal/wire"
 )
 
@@ -203,7 +204,7 @@ func (c *console) run(ctx context.Context, o *runOptions) error {
 		}
 		return c.follow(ctx, o.folder, connection)
 	}
-	if o.server == serverSite && !isServerJob() {
+	if o.server == serverSite && !serverjob.Running() {
 		return c.runAsJob(ctx, o)
 	}
 	if o.detach && !isDetached() {

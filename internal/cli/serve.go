@@ -15,6 +15,7 @@ import (
 	"fairway/internal/pilot/report"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/serverjob"
 	"fairway/internal/server/term"
 	"fairway/internal/store"
 	"fairway/internal/wire"
@@ -43,7 +44,7 @@ func (c *console) serveRun(ctx context.Context, o *runOptions, begun func(contex
 	if err != nil {
 		return nil, nil, err
 	}
-	s, err := openServer(ctx, config)
+	s, err := serverjob.Open(ctx, config)
 	if held, ok := errors.AsType[*term.HeldError](err); ok {
 		return nil, nil, fail(exitRunning, "watch it with --follow, or end it with `fairway stop`", "%w", held)
 	}
@@ -234,7 +235,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		Dispatch:    dispatch.Config{Placement: dispatch.Placements[o.placement]},
 		Log:         slog.Default(),
 	}
-	if isServerJob() {
+	if serverjob.Running() {
 		if config.Job, err = jobOf(ctx, o); err != nil {
 			return server.Config{}, err
 		}

@@ -233,10 +233,14 @@ func (c *console) siteRemoveCommand() *cobra.Command {
 }
 
 func (c *console) siteTemplateCommand() *cobra.Command {
+	long := "Print the template of a batch system. To run on another system, copy it under\n`command:` of a site and change it. There are templates of:\n"
+	for _, name := range command.Names() {
+		long += fmt.Sprintf("\n  %-12s%s", name, command.About(name))
+	}
 	return &cobra.Command{
 		Use:       "template SYSTEM",
 		Short:     "Print how a batch system is called",
-		Long:      "Print the template of a batch system. To run on another system, copy it under\n`command:` of a site and change it. There are templates of " + strings.Join(command.Names(), ", ") + ".",
+		Long:      long,
 		Example:   "  fairway site template pbs",
 		Args:      takes(1, 1, "SYSTEM"),
 		ValidArgs: command.Names(),

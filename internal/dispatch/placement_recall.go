@@ -27,7 +27,8 @@ func (pl *placement) recall() bool {
 	clear(pl.roomFor)
 	for i := len(pl.ahead) - 1; i >= 0 && free > 0; i-- {
 		a := pl.ahead[i]
-		if a.leaves() || !pl.someHasRoom(a.job.class) || !a.isLate(pl.now, &pl.config) && !a.waitsItsTurn() || !pl.couldStartElsewhere(a) {
+		waits := a.isLate(pl.now, &pl.config) || a.waitsItsTurn()
+		if a.leaves() || !pl.someHasRoom(a.job.class) || !waits || !pl.couldStartElsewhere(a) {
 			continue
 		}
 		free--

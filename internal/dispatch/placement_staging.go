@@ -119,7 +119,8 @@ func (p *pilot) inReach(yield func(*version) bool) {
 // another one still reads the input.
 func (pl *placement) couldTake(p *pilot, a *attempt) bool {
 	j := a.job
-	return !a.ended && a.asked == 0 && a.next == nil && j.attempt == a && a.pilot != p && a.since <= pl.now.after(-minGain) && !j.step.run.halted() &&
+	return !a.ended && a.asked == 0 && a.next == nil && j.attempt == a && a.pilot != p &&
+		a.since <= pl.now.after(-minGain) && !j.step.run.halted() &&
 		pl.couldBegin(p, j) && (!pl.fleet.choosesSites() || pl.scoreWith(j, p) <= pl.scoreWith(j, a.pilot))
 }
 

@@ -73,6 +73,9 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 		c.commitResult(by, p, j, r)
 	case Ended:
 		c.files.discard(j, r)
+		if p != nil && a != nil && a.asked != 0 {
+			p.withholds = false // it has given back what it was asked for
+		}
 		c.placement.requeue(j)
 		if a != nil && a.taker != nil {
 			c.placement.givenBack = append(c.placement.givenBack, a)

@@ -150,7 +150,8 @@ func (c *Core) adopt(p *pilot, ref AttemptRef, started bool) {
 	}
 	j := c.jobs.find(ref.Job)
 	another := j != nil && j.attempt != nil // it has been given out again
-	if j == nil || c.foreign(ref.Attempt) || !j.live() || c.fleet.attempts[ref.Attempt] != nil || j.dealtWith(ref.Attempt) || another && !started {
+	if j == nil || c.foreign(ref.Attempt) || !j.live() || c.fleet.attempts[ref.Attempt] != nil ||
+		j.dealtWith(ref.Attempt) || another && !started {
 		c.fleet.endUnknown(p, ref.Attempt)
 		return
 	}
@@ -160,7 +161,9 @@ func (c *Core) adopt(p *pilot, ref AttemptRef, started bool) {
 	if j.state < Assigned {
 		c.jobs.setState(j, Assigned)
 	}
-	a := &attempt{id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, priority: j.effective, adopted: true}
+	a := &attempt{
+		id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, priority: j.effective, adopted: true,
+	}
 	c.fleet.addAttempt(a)
 	for other := a.next; other != nil; other = other.next {
 		if started && !other.started && !other.leaves() {

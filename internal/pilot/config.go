@@ -1,6 +1,7 @@
 package pilot
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -206,30 +207,64 @@ func DecodeConfig(encoded string) (Config, error) {
 	return c, nil
 }
 
+// check says what a Config may not say.
 func (c *Config) check() error {
+	err := cmp.Or(
+		c.checkNames(),
+		oneOf("watch_inputs", c.WatchInputs, WatchAuto, WatchAll, WatchNone),
+		c.Cache.check(c.Line != nil),
+		c.checkFolders(),
+	)
+	if err != nil {
+		return fmt.Errorf("pilot configuration: %w", err)
+	}
+	return nil
+}
+
+func (c *Config) checkNames() error {
 	switch {
 	case c.Server == "" && c.Line == nil:
-		return errors.New("pilot configuration: server is missing")
+		return errors.New("server is missing")
 	case c.Launch == "" && c.Pilot == "":
-		return errors.New("pilot configuration: launch is missing")
+		return errors.New("launch is missing")
 	case strings.ContainsAny(c.Pilot, "/\x00") || strings.HasPrefix(c.Pilot, "."):
-		return fmt.Errorf("pilot configuration: the pilot's ID %q is not usable as a file name", c.Pilot)
-	case c.Cache.Mode != "" && !slices.Contains([]CacheMode{CacheGlobal, CacheHost, CachePilot, CacheNone}, c.Cache.Mode):
-		return fmt.Errorf("pilot configuration: cache mode %q is not global, host, pilot or none", c.Cache.Mode)
-	case c.Cache.Mode == CacheGlobal && c.Line == nil:
-		return errors.New("pilot configuration: cache mode global is for pilots that reach the server over a network; write host")
-	case c.WatchInputs != "" && c.WatchInputs != WatchAuto && c.WatchInputs != WatchAll && c.WatchInputs != WatchNone:
-		return fmt.Errorf("pilot configuration: watch_inputs %q is not auto, all or none", c.WatchInputs)
-	case c.Cache.Mode != "" && c.Cache.Mode != CacheNone && c.Cache.Dir == "":
-		return fmt.Errorf("pilot configuration: cache mode %s needs cache.dir", c.Cache.Mode)
+		return fmt.Errorf("the pilot's ID %q is not usable as a file name", c.Pilot)
 	}
+	return nil
+}
+
+// check is for a pilot that reaches the server over a network, or does not.
+func (c *CacheConfig) check(network bool) error {
+	switch err := oneOf("cache.mode", c.Mode, CacheGlobal, CacheHost, CachePilot, CacheNone); {
+	case err != nil:
+		return err
+	case c.Mode == CacheGlobal && !network:
+		return errors.New("cache mode global is for pilots that reach the server over a network; write host")
+	case c.Mode != "" && c.Mode != CacheNone && c.Dir == "":
+		return fmt.Errorf("cache mode %s needs cache.dir", c.Mode)
+	}
+	return nil
+}
+
+func (c *Config) checkFolders() error {
 	if c.Scratch != "" && (!filepath.IsAbs(c.Scratch) || !strings.HasPrefix(filepath.Base(c.Scratch), ScratchPrefix)) {
-		return fmt.Errorf("pilot configuration: scratch must be an absolute path whose last element begins with %s, not %q", ScratchPrefix, c.Scratch)
+		return fmt.Errorf("scratch must be an absolute path whose last element begins with %s, not %q", ScratchPrefix, c.Scratch)
 	}
-	for name, folder := range map[string]string{"sandbox_dir": c.SandboxDir, "log_dir": c.LogDir, "spool_dir": c.SpoolDir} {
-		if !filepath.IsAbs(folder) && (folder != "" || name != "spool_dir") {
-			return fmt.Errorf("pilot configuration: %s must be an absolute path, not %q", name, folder)
-		}
+	return cmp.Or(absolute("sandbox_dir", c.SandboxDir), absolute("log_dir", c.LogDir), absolute("spool_dir", cmp.Or(c.SpoolDir, c.SandboxDir)))
+}
+
+func absolute(key, folder string) error {
+	if !filepath.IsAbs(folder) {
+		return fmt.Errorf("%s must be an absolute path, not %q", key, folder)
+	}
+	return nil
+}
+
+// oneOf refuses a value that is none of those which a key may have. Without one it has its
+// default.
+func oneOf[T ~string](key string, value T, known ...T) error {
+	if value != "" && !slices.Contains(known, value) {
+		return fmt.Errorf("%s %q is none of %q", key, value, known)
 	}
 	return nil
 }

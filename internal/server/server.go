@@ -100,11 +100,35 @@ func Open(ctx context.Context, config Config) (*Server, error) {
 	return s, nil
 }
 
+// open takes one thing after the other: the state, what it holds, the places of files, and the
+// ways to people and pilots. assemble connects them.
 func (s *Server) open(ctx context.Context) error {
 	dir, err := filepath.Abs(s.config.Folder)
 	if err != nil {
 		return err
 	}
+	if err := s.takeState(ctx, dir); err != nil {
+		return err
+	}
+	defer s.beatWhileOpening()()
+	if err := s.openRun(ctx, dir); err != nil {
+		return err
+	}
+	if err := s.openPlaces(ctx); err != nil {
+		return err
+	}
+	if err := s.record(); err != nil {
+		return err
+	}
+	if err := s.openWays(); err != nil {
+		return err
+	}
+	s.assemble()
+	return nil
+}
+
+// takeState makes this server the one of the state.
+func (s *Server) takeState(ctx context.Context, dir string) error {
 	before, err := s.awaitTerm(ctx, dir)
 	if err != nil {
 		return err
@@ -112,10 +136,11 @@ func (s *Server) open(ctx context.Context) error {
 	if s.lock, s.folders, err = folder.Claim(dir); err != nil {
 		return err
 	}
-	if err := s.takeTerm(before); err != nil {
-		return err
-	}
-	defer s.beatWhileOpening()()
+	return s.takeTerm(before)
+}
+
+// openRun opens the store, and decides how the run begins.
+func (s *Server) openRun(ctx context.Context, dir string) (err error) {
 	if s.authority, err = access.OpenAuthority(filepath.Join(s.folders.State, folder.AuthorityName), s.folders.ID); err != nil {
 		return err
 	}
@@ -132,8 +157,13 @@ func (s *Server) open(ctx context.Context) error {
 	if s.opened, err = openRecords(ctx, &s.config, records, s.find); err != nil {
 		return errors.Join(err, records.Close())
 	}
+	return nil
+}
+
+// openPlaces makes sure that what jobs write can be stored and published where it is to be.
+func (s *Server) openPlaces(ctx context.Context) error {
 	s.inbox = loop.NewInbox()
-	s.files = publish.New(records, s.folders, s.element, s.inbox, s.tellPerson, s.sched, s.log)
+	s.files = publish.New(s.opened.store, s.folders, s.element, s.inbox, s.tellPerson, s.sched, s.log)
 	if s.opened.decision != runDone {
 		if err := publish.CheckWritable(s.config.Storage); err != nil {
 			return fmt.Errorf("--storage: %w", err)
@@ -150,9 +180,11 @@ func (s *Server) open(ctx context.Context) error {
 			return fmt.Errorf("--results: %w", err)
 		}
 	}
-	if err := s.record(); err != nil {
-		return err
-	}
+	return nil
+}
+
+// openWays opens the socket and the port, and the batch systems whose pilots call there.
+func (s *Server) openWays() (err error) {
 	var address string
 	if s.listener, address, err = listen.Unix(s.folders.State); err != nil {
 		return err
@@ -165,11 +197,7 @@ func (s *Server) open(ctx context.Context) error {
 		}
 		s.pilots.AddSite(s.config.Site, system, 0)
 	}
-	if err := s.openFar(); err != nil {
-		return err
-	}
-	s.assemble()
-	return nil
+	return s.openFar()
 }
 
 // record opens the recording, where one is wanted.

@@ -1,6 +1,9 @@
 package sim
 
-// Fault is a kind of thing that goes wrong in a run.
+// Fault is a kind of thing that goes wrong in a run. A new one has four places: its keys in
+// FaultSpec, BatchSpec or StorageSpec of package experiment (and in docs/sim.md); its name here;
+// where it happens, a line that counts it in run.faced; and how often it does, in Experiment of
+// package faults.
 type Fault int
 
 // What FaultSpec, BatchSpec and StorageSpec make go wrong.
@@ -32,11 +35,29 @@ const (
 )
 
 var faultNames = [faultKinds]string{
-	"messages lost", "messages repeated", "pilots died", "server died", "server died within a step", "records not written",
-	"pilots forgotten by batch systems", "batch systems answered late", "reads failed", "writes failed", "storage was full",
-	"stored files lost", "stored files cut", "stored files changed", "cached files changed",
-	"lines cut", "hosts frozen", "pilots frozen", "server frozen",
-	"submissions refused", "batch systems silent", "running pilots forgotten", "pilots started twice",
+	MessageLost:       "messages lost",
+	MessageRepeated:   "messages repeated",
+	PilotDied:         "pilots died",
+	ServerDied:        "server died",
+	ServerDiedInStep:  "server died within a step",
+	WriteFailed:       "records not written",
+	PilotForgotten:    "pilots forgotten by batch systems",
+	AnsweredLate:      "batch systems answered late",
+	ReadFailed:        "reads failed",
+	StoreFailed:       "writes failed",
+	StorageFull:       "storage was full",
+	StoredLost:        "stored files lost",
+	StoredCut:         "stored files cut",
+	StoredChanged:     "stored files changed",
+	CachedChanged:     "cached files changed",
+	LineCut:           "lines cut",
+	HostFrozen:        "hosts frozen",
+	PilotFrozen:       "pilots frozen",
+	ServerFrozen:      "server frozen",
+	SubmissionRefused: "submissions refused",
+	StatusLost:        "batch systems silent",
+	RunningForgotten:  "running pilots forgotten",
+	StartedTwice:      "pilots started twice",
 }
 
 // String is the name of the kind for a person.

@@ -24,7 +24,7 @@ type Key struct {
 
 // Keys are those that a site may have, but command, which has keys of its own.
 var Keys = []Key{
-	{"system", "batch system: slurm, gridengine, arc, htcondor, pbs, lsf, kubernetes, ssh, allocation or command", false, (*reader).system},
+	{"system", "batch system: " + strings.Join(systems(), ", "), false, (*reader).system},
 	{"hosts", "hosts of the system ssh, as you name them to ssh: node1, me@node2", true, (*reader).hosts},
 	{"max_pilots", "most pilots at a time (default 1; with ssh and allocation one for each host)", false, count(1, func(s *Site) *int { return &s.MaxPilots })},
 	{"min_pilots", "pilots that are kept, with or without work (default 0)", false, count(0, func(s *Site) *int { return &s.MinPilots })},

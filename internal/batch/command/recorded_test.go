@@ -264,3 +264,12 @@ func FuzzAnswer(f *testing.F) {
 		}
 	})
 }
+
+// The help lists templates by what each says of itself.
+func TestTemplatesSayWhatTheyCall(t *testing.T) {
+	for _, name := range Names() {
+		if about := About(name); !strings.Contains(about, ", tested ") || strings.HasSuffix(about, ".") {
+			t.Errorf("the template %s begins with %q: say what it calls, and on what it was tested", name, about)
+		}
+	}
+}

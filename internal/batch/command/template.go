@@ -86,6 +86,14 @@ func Text(name string) string {
 	return string(data)
 }
 
+// About says for a person what a template that comes with the program calls: the first
+// sentence of its text.
+func About(name string) string {
+	line, _, _ := strings.Cut(strings.TrimPrefix(Text(name), "# "), "\n")
+	sentence, _, _ := strings.Cut(line, ". ")
+	return strings.TrimSuffix(sentence, ".")
+}
+
 const maxTemplate = 64 << 10
 
 var templateKeys = []string{"header", "input", "submit", "status", "empty", "answer", "job", "states", "cancel", "uploads", "private"}

@@ -1,17 +1,18 @@
-package cli
+package serverjob
 
 import (
 	"context"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
 
-	"fairway/internal/batch"
 	"fairway/internal/disk"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/term"
+	"fairway/internal/site"
 )
 
 // A controller that was restarted may take a job for one that runs, though it has ended: who
@@ -44,25 +45,27 @@ func TestAServerThatFellSilentIsNotWaitedFor(t *testing.T) {
 	if _, err := term.Take(l.State, holder, term.Holder{}); err != nil {
 		t.Fatal(err)
 	}
-	s, err := findSite(dir, "deaf")
+	s, err := site.Find(dir, "deaf")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var said strings.Builder
-	w := &serverWatch{
-		console: &console{out: &said, err: &said}, site: s, layout: l, launch: launch,
-		ended: make(chan batch.End, 1), silentTime: time.Nanosecond,
-	}
-	if err := w.open(); err != nil {
+	w, err := open(s, l)
+	if err != nil {
 		t.Fatal(err)
 	}
-	defer w.close()
+	defer w.Close()
+	w.launch, w.silentTime = launch, time.Nanosecond
 	if _, err := w.roster.Adopt(context.Background(), []string{launch}); err != nil {
 		t.Fatal(err)
 	}
-	err = w.run(t.Context(), false)
-	if err == nil || !strings.Contains(err.Error(), "the job of the server at deaf has said nothing for") {
-		t.Errorf("got %v\n%s", err, said.String())
+	for w.Waiting() != "the server is a job of deaf" {
+		runtime.Gosched() // the batch system is asked each millisecond
+	}
+	if w.FellSilent() {
+		t.Error("a server is taken for dead that was looked at once")
+	}
+	if !w.FellSilent() {
+		t.Error("a server that says nothing is waited for")
 	}
 	if _, err := os.Stat(filepath.Join(dir, "cancelled.7")); err == nil {
 		t.Error("a job was cancelled that may be suspended")
