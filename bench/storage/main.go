@@ -45,8 +45,8 @@ type row struct {
 	Peak      float64 `json:"peak_mib"`  // resident memory of this program, at most
 }
 
-// place is a folder of an element, with the programs that people use there.
-type place struct {
+// testedFolder is a folder of an element, with the programs that people use there.
+type testedFolder struct {
 	name, pfn string
 	peers     []peer
 }
@@ -144,7 +144,7 @@ func measureAll(h *measure.Host, size int64, count, rounds int, only string) (ro
 	}
 	for _, start := range []struct {
 		name string
-		at   func(*measure.Host) (place, error)
+		at   func(*measure.Host) (testedFolder, error)
 	}{{"file", fileAt}, {"webdav", webAt}, {"xrootd", rootAt}, {"s3", s3At}} {
 		if only != "" && only != start.name {
 			continue
@@ -154,7 +154,7 @@ func measureAll(h *measure.Host, size int64, count, rounds int, only string) (ro
 			return nil, err
 		}
 		p.name = start.name
-		m := &measuring{Host: h, place: p, rounds: rounds}
+		m := &measuring{Host: h, testedFolder: p, rounds: rounds}
 		for _, operation := range []struct {
 			name string
 			run  func() ([]row, error)
@@ -193,7 +193,7 @@ func write(path string, size int64) error {
 // measuring runs the operations at one place.
 type measuring struct {
 	*measure.Host
-	place
+	testedFolder
 	rounds int
 	used   int // names that were used
 	last   string

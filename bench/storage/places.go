@@ -13,7 +13,7 @@ import (
 
 // fileAt is a folder of another file system than that of the files, where there is
 // one: on the same, files are linked.
-func fileAt(h *measure.Host) (place, error) {
+func fileAt(h *measure.Host) (testedFolder, error) {
 	base := h.TempDir()
 	if elsewhere, err := os.MkdirTemp("/dev/shm", "fairway-bench"); err == nil {
 		h.Cleanup(func() { _ = os.RemoveAll(elsewhere) })
@@ -32,10 +32,10 @@ func fileAt(h *measure.Host) (place, error) {
 	durable.name = "cp and sync"
 	durable.write = script(`mkdir -p "$(dirname "$2")" && cp "$1" "$2" && sync "$2" "$(dirname "$2")"`)
 	durable.writeAll = script(`mkdir -p "$2" && cp -r "$1/." "$2" && sync "$2"/* "$2"`)
-	return place{pfn: base, peers: []peer{plain, durable}}, nil
+	return testedFolder{pfn: base, peers: []peer{plain, durable}}, nil
 }
 
-func webAt(h *measure.Host) (place, error) {
+func webAt(h *measure.Host) (testedFolder, error) {
 	address := storagetest.WebDAV(h)
 	url := func(pfn string) string { return strings.Replace(pfn, "dav://", "http://", 1) }
 	many := func(option string) func(from, to string, names []string) []string {
@@ -75,13 +75,13 @@ func webAt(h *measure.Host) (place, error) {
 		}
 	}
 	rclone := peer{name: "rclone", program: "rclone", read: copied("copyto"), write: copied("copyto"), readAll: copied("copy"), writeAll: copied("copy")}
-	return place{pfn: "dav://" + address, peers: []peer{curl, rclone}}, nil
+	return testedFolder{pfn: "dav://" + address, peers: []peer{curl, rclone}}, nil
 }
 
 // folderURL is the URL of the folder of a file.
 func folderURL(url string) string { return url[:strings.LastIndexByte(url, '/')+1] }
 
-func rootAt(h *measure.Host) (place, error) {
+func rootAt(h *measure.Host) (testedFolder, error) {
 	address, _, _ := storagetest.XRootD(h)
 	one := func(from, to string, _ []string) []string {
 		return []string{"xrdcp", "--nopbar", "--silent", "--path", from, to}
@@ -94,25 +94,25 @@ func rootAt(h *measure.Host) (place, error) {
 		return []string{"xrdcp", "--nopbar", "--silent", "--parallel", "4", "-r", from, to}
 	}
 	xrdcp := peer{name: "xrdcp", program: "xrdcp", read: one, write: one, readAll: readAll, writeAll: writeAll}
-	return place{pfn: "root://" + address + "//store", peers: []peer{xrdcp}}, nil
+	return testedFolder{pfn: "root://" + address + "//store", peers: []peer{xrdcp}}, nil
 }
 
-func s3At(h *measure.Host) (place, error) {
+func s3At(h *measure.Host) (testedFolder, error) {
 	address, buckets := storagetest.S3(h)
 	if err := os.Mkdir(filepath.Join(buckets, "bucket"), 0o777); err != nil {
-		return place{}, err
+		return testedFolder{}, err
 	}
 	for name, value := range map[string]string{
 		"AWS_ENDPOINT_URL_S3": "http://" + address, "S3_ENDPOINT_URL": "http://" + address, "AWS_REGION": "us-east-1",
 		"AWS_ACCESS_KEY_ID": storagetest.AccessKey, "AWS_SECRET_ACCESS_KEY": storagetest.SecretKey,
 	} {
 		if err := os.Setenv(name, value); err != nil {
-			return place{}, err
+			return testedFolder{}, err
 		}
 	}
 	s5cmd := filepath.Join(os.Getenv("FAIRWAY_BIN"), "s5cmd")
 	one := func(from, to string, _ []string) []string { return []string{s5cmd, "cp", from, to} }
-	return place{pfn: "s3://bucket", peers: []peer{{
+	return testedFolder{pfn: "s3://bucket", peers: []peer{{
 		name: "s5cmd", program: s5cmd, read: one, write: one,
 		writeAll: func(from, to string, _ []string) []string { return []string{s5cmd, "cp", from + "/", to + "/"} },
 		readAll:  func(from, to string, _ []string) []string { return []string{s5cmd, "cp", from + "/*", to + "/"} },

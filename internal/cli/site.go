@@ -183,7 +183,7 @@ func (c *console) siteShowCommand() *cobra.Command {
 
 func (c *console) showSite(s *site.Site, folder string) error {
 	pilots := filepath.Join(folder, stateFolder, "pilots", "ID")
-	text, err := s.Example(site.Place{
+	text, err := s.Example(site.Launcher{
 		State: "ID", Folder: pilots,
 		Start: func(name string) (bootstrap.Start, error) { return startOf(s, exampleWay(pilots, name)) },
 	})

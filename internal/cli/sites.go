@@ -105,7 +105,7 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 		Poll: s.Poll,
 		System: func(l folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
 			settings := farPilot(s, tools, l, o)
-			return s.Open(site.Place{
+			return s.Open(site.Launcher{
 				State: l.ID, Folder: l.Pilots,
 				Start: func(name string) (bootstrap.Start, error) {
 					settings := *settings

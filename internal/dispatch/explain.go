@@ -138,7 +138,8 @@ func (r *request) explain(e *Explanation) {
 func (c *Core) explainAttempt(a *attempt, e *Explanation) {
 	where := fmt.Sprintf("pilot %s (host %s)", a.pilot.id, a.pilot.info.Host)
 	if p := a.pilot; p.silent != 0 {
-		e.say("its %s has been silent for %v", where, time.Duration(c.now-p.silent).Round(time.Second))
+		e.say("its %s has been silent for %v; what it has begun is given out again in %v", where,
+			time.Duration(c.now-p.silent).Round(time.Second), c.until(p.silentAfter))
 	}
 	switch {
 	case a.ended:

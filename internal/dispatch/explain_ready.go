@@ -43,12 +43,13 @@ func (c *Core) explainPreference(j *job, e *Explanation) {
 // to a ready job.
 type survey struct {
 	class    *class
-	free     int      // pilots that could run it at once
-	busy     int      // that could when what they run has ended
-	drained  []*job   // for whom pilots that could run it drain
-	ending   int      // that take no more jobs
-	broken   []string // why others take none
-	avoided  int      // on the host where it failed
+	free     int       // pilots that could run it at once
+	busy     int       // that could when what they run has ended
+	drained  []*job    // for whom pilots that could run it drain
+	silent   []PilotID // that are not heard
+	ending   int       // that take no more jobs
+	broken   []string  // why others take none
+	avoided  int       // on the host where it failed
 	short    shortage
 	occupied shortage // what is not free of those that are busy
 	sites    []*site  // that could start a pilot for it
@@ -75,6 +76,8 @@ func (s *survey) count(c *Core, p *pilot, j *job) {
 	switch {
 	case p.info.Error != "":
 		s.broken = append(s.broken, p.info.Error)
+	case p.silent != 0:
+		s.silent = append(s.silent, p.id)
 	case !p.willing() || p.expires != 0 && p.expires <= c.now:
 		s.ending++
 	case len(l) > 0:
@@ -151,6 +154,9 @@ func (s *survey) explainPilots(e *Explanation) {
 	}
 	for _, why := range s.broken[:min(len(s.broken), maxExplained)] {
 		e.say("a pilot cannot work: %s", why)
+	}
+	for _, id := range s.silent[:min(len(s.silent), maxExplained)] {
+		e.say("pilot %s is silent, and gets nothing until it is heard", id)
 	}
 	if s.ending > 0 {
 		e.say("pilots that are about to end and take no more jobs: %d", s.ending)

@@ -220,6 +220,24 @@ func (fl *fleet) endUnknown(p *pilot, id AttemptID) {
 	fl.mustAnswer(p)
 }
 
+// mayHaveStarted reports whether a pilot can have begun an attempt of the class beside others:
+// it runs what it has room for, and stores the outputs of no more attempts than it has slots.
+// One that says more keeps the rest waiting.
+func (p *pilot) mayHaveStarted(cl *class) bool {
+	cpus, storing := p.cpusOf(cl), 0
+	for _, x := range p.attempts {
+		if !x.started {
+			continue
+		}
+		if n := p.cpusOf(x.needs); cpus+n <= p.totalCPUs() {
+			cpus += n
+		} else {
+			storing++
+		}
+	}
+	return storing <= p.slots()
+}
+
 // endAttempts has all attempts of the job ended.
 func (fl *fleet) endAttempts(j *job) {
 	for a := j.attempt; a != nil; {

@@ -150,6 +150,7 @@ func (c *Core) adopt(p *pilot, ref AttemptRef, started bool) {
 	}
 	j := c.jobs.find(ref.Job)
 	another := j != nil && j.attempt != nil // it has been given out again
+	started = started && j != nil && p.mayHaveStarted(j.class)
 	if j == nil || c.foreign(ref.Attempt) || !j.live() || c.fleet.attempts[ref.Attempt] != nil ||
 		j.dealtWith(ref.Attempt) || another && !started {
 		c.fleet.endUnknown(p, ref.Attempt)
@@ -180,10 +181,14 @@ func (c *Core) started(p *pilot, ref AttemptRef) {
 		c.adopt(p, ref, true) // it was forfeited while the pilot began it
 	}
 	a := c.fleet.attempts[ref.Attempt]
-	if a == nil || a.pilot != p || a.started {
+	if a == nil || a.pilot != p || a.started || !p.mayHaveStarted(a.needs) {
 		return
 	}
 	a.started, a.since = true, c.now
+	if a.recall {
+		a.recall = false
+		c.fleet.recalls--
+	}
 	c.fleet.stagesIn(a)
 	if a.job.state == Assigned {
 		c.jobs.setState(a.job, Running)

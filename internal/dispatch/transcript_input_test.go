@@ -24,6 +24,9 @@ func (s *script) input(d *datadriven.TestData) (Input, error) {
 		return s.submission(lines(d.Input))
 	case "sync":
 		return s.sync(d)
+	case "hang-up": // PILOT SEQ
+		seq, err := strconv.ParseUint(words[1], 10, 64)
+		return HangUp{PilotID(words[0]), seq}, err
 	case "cancel", "retry":
 		var ids []JobID
 		for _, name := range words {
@@ -367,6 +370,10 @@ func (s *script) site(d *datadriven.TestData) Input {
 			site.Pilot.MilliCPUs = int64(n) * 1000
 		case "mem":
 			site.Pilot.Memory = int64(n)
+		case "most-cpus":
+			site.Most.MilliCPUs = int64(n) * 1000
+		case "lease":
+			site.Lease, _ = time.ParseDuration(a.Vals[0])
 		case "storage":
 			site.Storage = a.Vals[0]
 		case "price":

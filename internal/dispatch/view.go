@@ -249,13 +249,16 @@ type PilotView struct {
 	Assigned int // besides those that run
 	Cached   int // files
 	Parked   bool
+	Silent   time.Time // when it was to be heard, and was not; zero: it is heard
 }
 
 // Pilots returns the registered pilots, by name.
 func (c *Core) Pilots() []PilotView {
 	var list []PilotView
 	for _, p := range c.fleet.inOrder() {
-		v := PilotView{Pilot: p.id, Info: p.info, Cached: len(p.versions), Parked: p.held != 0}
+		v := PilotView{
+			Pilot: p.id, Info: p.info, Cached: len(p.versions), Parked: p.held != 0, Silent: p.silent.time(),
+		}
 		for _, a := range p.attempts {
 			if a.started {
 				v.Running++

@@ -1,4 +1,4 @@
-// Package fault holds named fault points: places at which a test ends, stops
+// Package fault holds named fault points, at which a test ends, stops
 // or fails the process, to show that nothing acknowledged is lost there.
 //
 // A point is a package-level variable, so that [Names] knows all points of a
@@ -37,15 +37,15 @@ import (
 // ErrInjected is wrapped by the errors that armed points return.
 var ErrInjected = errors.New("injected fault")
 
-// Place is a named fault point.
-type Place struct {
+// Point is a named fault point.
+type Point struct {
 	name  string
 	armed atomic.Pointer[arming]
 }
 
 var (
-	mu     sync.Mutex // guards places
-	places = map[string]*Place{}
+	mu     sync.Mutex // guards points
+	points = map[string]*Point{}
 
 	fromEnvironment = sync.OnceValue(func() []arming {
 		armings, err := parse(os.Getenv("FAIRWAY_FAULT"))
@@ -59,14 +59,14 @@ var (
 
 // New registers a fault point. Names are the package, what is done, and where
 // in it, with dots between. It panics when the name is taken.
-func New(name string) *Place {
+func New(name string) *Point {
 	mu.Lock()
 	defer mu.Unlock()
-	if places[name] != nil {
+	if points[name] != nil {
 		panic("fault: there are two points " + name)
 	}
-	p := &Place{name: name}
-	places[name] = p
+	p := &Point{name: name}
+	points[name] = p
 	armings := fromEnvironment()
 	for i := range armings {
 		if armings[i].name == name {
@@ -80,8 +80,8 @@ func New(name string) *Place {
 func Names() []string {
 	mu.Lock()
 	defer mu.Unlock()
-	names := make([]string, 0, len(places))
-	for name := range places {
+	names := make([]string, 0, len(points))
+	for name := range points {
 		names = append(names, name)
 	}
 	slices.Sort(names)
@@ -90,7 +90,7 @@ func Names() []string {
 
 // Hit is called at the place. It returns nil unless the point was armed to
 // return an error. A place without an error path may ignore what it returns.
-func (p *Place) Hit() error {
+func (p *Point) Hit() error {
 	a := p.armed.Load()
 	if a == nil {
 		return nil
@@ -107,9 +107,9 @@ func Arm(spec string) (disarm func(), err error) {
 	}
 	mu.Lock()
 	defer mu.Unlock()
-	var touched []*Place
+	var touched []*Point
 	for i := range armings {
-		p := places[armings[i].name]
+		p := points[armings[i].name]
 		if p == nil {
 			return nil, fmt.Errorf("there is no fault point %q", armings[i].name)
 		}

@@ -117,7 +117,7 @@ func (s *step) taken() []entry {
 }
 
 // checkAccess finds a command that cannot know where its inputs are, which are streamed.
-func (p *parser) checkAccess(c commandPlace) {
+func (p *parser) checkAccess(c writtenCommand) {
 	s := c.step
 	if c.key != "command" || s.access.all == nil || *s.access.all != dispatch.AccessStream {
 		return

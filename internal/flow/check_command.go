@@ -11,8 +11,8 @@ import (
 	"fairway/internal/yamlfile"
 )
 
-// commandPlace is where a command stands in the file.
-type commandPlace struct {
+// writtenCommand is a command as it stands in the file.
+type writtenCommand struct {
 	step *step
 	n    *yaml.Node
 	key  string // command or count
@@ -29,7 +29,7 @@ func (p *parser) checkCommands(w *Workflow) {
 	}
 }
 
-func (p *parser) checkCommand(c commandPlace, w *Workflow) {
+func (p *parser) checkCommand(c writtenCommand, w *Workflow) {
 	text := shelltext.Read(c.n.Value)
 	known := c.variables(w)
 	for _, m := range text.Expected() {
@@ -52,7 +52,7 @@ func (p *parser) checkCommand(c commandPlace, w *Workflow) {
 }
 
 // variables are the names of those that the command has.
-func (c commandPlace) variables(w *Workflow) []string {
+func (c writtenCommand) variables(w *Workflow) []string {
 	known := []string{"in"}
 	for _, e := range c.step.reads {
 		known = append(known, e.name)
@@ -125,7 +125,7 @@ func meantByBraces(m shelltext.Mention, known []string) string {
 
 // place finds where in the file a part of a command stands: as often as its
 // text comes before it in the command, so often it comes before it in the file.
-func (p *parser) place(c commandPlace, m shelltext.Mention) (line, column int) {
+func (p *parser) place(c writtenCommand, m shelltext.Mention) (line, column int) {
 	before := strings.Count(c.n.Value[:m.Offset], m.Text)
 	rest := string(p.data)
 	for range c.n.Line - 1 {

@@ -64,7 +64,7 @@ func (p *parser) commandText(s *step, n *yaml.Node, what, key string) string {
 	if strings.ContainsRune(n.Value, 0) {
 		p.Fail(n, "remove it", "%s: the %s has a zero byte", what, key)
 	}
-	p.commands = append(p.commands, commandPlace{s, n, key})
+	p.commands = append(p.commands, writtenCommand{s, n, key})
 	return n.Value
 }
 
@@ -91,11 +91,11 @@ func (p *parser) script(s *step, n *yaml.Node, what string) {
 	file, _ := newPattern(text) // its name is right, so it is too
 	s.script = name.text
 	s.reads = append(s.reads, entry{pattern: name, script: true})
-	p.scripts = append(p.scripts, scriptPlace{yamlfile.Follow(n).Line, file, name})
+	p.scripts = append(p.scripts, namedScript{yamlfile.Follow(n).Line, file, name})
 }
 
-// scriptPlace is a place where a step names its script.
-type scriptPlace struct {
+// namedScript is a script as a step names it.
+type namedScript struct {
 	line      int
 	file, lfn *pattern
 }

@@ -19,8 +19,8 @@ type parser struct {
 	shell     string            // of the workflow
 	strict    bool              // sandboxes are, where their step does not say otherwise
 	temporary bool              // outputs are, where their step does not say otherwise
-	commands  []commandPlace
-	scripts   []scriptPlace
+	commands  []writtenCommand
+	scripts   []namedScript
 }
 
 var parameterUse = regexp.MustCompile(`\$\{([^}]*)\}`)

@@ -21,15 +21,15 @@ type reading struct {
 	values   binding
 	ends     []int   // of the tokens in name
 	other    binding // a reading is to differ from it
-	tried    map[place]bool
+	tried    map[tokenStart]bool
 	work     int    // done so far, at most maxWork
 	repeated []bool // by token: its placeholder stands before too
 	later    [][]string
 }
 
-// place is a token and where it would begin. What follows depends on nothing
+// tokenStart is a token and where it would begin. What follows depends on nothing
 // else but the values of placeholders that come again.
-type place struct {
+type tokenStart struct {
 	token, at int
 	differs   bool
 	values    string
@@ -213,14 +213,14 @@ func (r *reading) matchFrom(i, at int, differs bool) bool {
 		return false
 	}
 	if r.tried == nil {
-		r.tried = map[place]bool{}
+		r.tried = map[tokenStart]bool{}
 	}
 	r.tried[here] = true
 	return r.matchFree(i, at, t, differs)
 }
 
-func (r *reading) place(i, at int, differs bool) place {
-	here := place{token: i, at: at, differs: differs}
+func (r *reading) place(i, at int, differs bool) tokenStart {
+	here := tokenStart{token: i, at: at, differs: differs}
 	for _, name := range r.later[i] {
 		here.values += r.values[name] + "/"
 	}

@@ -70,7 +70,7 @@ func (p *pilot) makeReady(a *attempt, s *stage.Slot) {
 		}
 	}
 	a.Slot = s
-	if err := a.In.Run(); err != nil {
+	if err := a.In.StageIn(); err != nil {
 		a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
 	}
 }

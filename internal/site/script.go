@@ -11,8 +11,8 @@ import (
 	"fairway/internal/bootstrap"
 )
 
-// Place is where a site works for a state.
-type Place struct {
+// Launcher is who has jobs of a site started, for one state.
+type Launcher struct {
 	State  string // the identity of the state that the pilots work for
 	Folder string // for scripts
 	// Server says that the jobs are servers and not pilots: they have names of another
@@ -39,7 +39,7 @@ type System interface {
 }
 
 // Open returns the batch system of a site.
-func (s *Site) Open(p Place) (System, error) {
+func (s *Site) Open(p Launcher) (System, error) {
 	switch s.System {
 	case SSH:
 		return ssh.New(s.hostsAt(p))
@@ -51,7 +51,7 @@ func (s *Site) Open(p Place) (System, error) {
 
 // Example is what would be submitted, with names in capitals for what each state and
 // launch has of its own. It makes nothing.
-func (s *Site) Example(p Place) (string, error) {
+func (s *Site) Example(p Launcher) (string, error) {
 	switch s.System {
 	case SSH:
 		return ssh.Example(s.hostsAt(p))
@@ -61,15 +61,15 @@ func (s *Site) Example(p Place) (string, error) {
 	return command.Example(s.commandsAt(p))
 }
 
-func (s *Site) hostsAt(p Place) ssh.Config {
+func (s *Site) hostsAt(p Launcher) ssh.Config {
 	return ssh.Config{Hosts: s.Hosts, Options: s.Request.Options, State: p.State, Folder: p.Folder, Script: s.scriptAt(p)}
 }
 
-func (s *Site) nodesAt(p Place) allocation.Config {
+func (s *Site) nodesAt(p Launcher) allocation.Config {
 	return allocation.Config{State: p.State, Folder: p.Folder, Script: s.scriptAt(p)}
 }
 
-func (s *Site) commandsAt(p Place) command.Config {
+func (s *Site) commandsAt(p Launcher) command.Config {
 	c := command.Config{
 		Template: s.Template, Request: s.Request, State: p.State, Folder: p.Folder, Script: s.scriptAt(p),
 		Secret: s.Shares == SharesNothing,
@@ -104,7 +104,7 @@ func (s *Site) TakesServers() error {
 func (s *Site) carries() bool { return s.System == SSH || s.Template == nil || s.Template.Carries() }
 
 // scriptAt makes the script of a launch.
-func (s *Site) scriptAt(p Place) func(launch string) (string, error) {
+func (s *Site) scriptAt(p Launcher) func(launch string) (string, error) {
 	return func(launch string) (string, error) {
 		start, err := p.Start(launch)
 		return s.script(start), err

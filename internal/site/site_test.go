@@ -209,7 +209,7 @@ func TestScript(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	system, err := sites[0].Open(Place{
+	system, err := sites[0].Open(Launcher{
 		State: "0123456789abcdef", Folder: t.TempDir(),
 		Start: func(launch string) (bootstrap.Start, error) {
 			return bootstrap.InPlace("/it's/fairway", "/a b/"+launch+".log", "pilot", "--connect", "/a b/"+launch+".connect"), nil
@@ -256,7 +256,7 @@ func TestASecretScriptStaysNowhere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			system, err := sites[0].Open(Place{State: "0123456789abcdef", Folder: folder, Start: func(string) (bootstrap.Start, error) {
+			system, err := sites[0].Open(Launcher{State: "0123456789abcdef", Folder: folder, Start: func(string) (bootstrap.Start, error) {
 				return bootstrap.Start{Before: "begin\n", After: "SECRET\n"}, nil
 			}})
 			if err != nil {

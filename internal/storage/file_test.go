@@ -11,8 +11,8 @@ import (
 )
 
 func TestFileConforms(t *testing.T) {
-	storagetest.Run(t, func(t *testing.T) storagetest.Place {
-		return storagetest.Place{Element: storage.File{}, PFN: "file:" + t.TempDir()}
+	storagetest.Run(t, func(t *testing.T) storagetest.Folder {
+		return storagetest.Folder{Element: storage.File{}, PFN: "file:" + t.TempDir()}
 	})
 }
 

@@ -25,24 +25,24 @@ func (d Direction) step() (rows, columns int) {
 	return [...]int{0, 1, 0, -1}[d], [...]int{1, 0, -1, 0}[d]
 }
 
-// place is where a strip lies: its row of blocks and its column of strips.
-type place struct{ row, column int }
+// cell is where a strip lies: its row of blocks and its column of strips.
+type cell struct{ row, column int }
 
 // from returns the place from which a frontier comes here in a direction.
-func (at place) from(d Direction) place {
+func (at cell) from(d Direction) cell {
 	rows, columns := d.step()
-	return place{at.row - rows, at.column - columns}
+	return cell{at.row - rows, at.column - columns}
 }
 
 // to returns the place where a frontier goes in a direction.
-func (at place) to(d Direction) place {
+func (at cell) to(d Direction) cell {
 	rows, columns := d.step()
-	return place{at.row + rows, at.column + columns}
+	return cell{at.row + rows, at.column + columns}
 }
 
 // frontier is what goes from a strip in a direction.
 type frontier struct {
-	source place
+	source cell
 	way    Direction
 }
 

@@ -35,23 +35,23 @@ type Program struct {
 
 	tasks     []task
 	factors   *factors
-	data      map[place]*orwl.Location    // of the strips
+	data      map[cell]*orwl.Location    // of the strips
 	frontiers map[frontier]*orwl.Location // to other processes
 	computing atomic.Int64
 	binding   *binding
 }
 
-func (p *Program) exists(at place) bool {
+func (p *Program) exists(at cell) bool {
 	return at.row >= 0 && at.row < p.Rows && at.column >= 0 && at.column < p.across()
 }
 
-func (p *Program) own(at place) bool { return at.row >= p.First && at.row < p.Last }
+func (p *Program) own(at cell) bool { return at.row >= p.First && at.row < p.Last }
 
-func (p *Program) places() []place {
-	var all []place
+func (p *Program) places() []cell {
+	var all []cell
 	for row := p.First; row < p.Last; row++ {
 		for column := range p.across() {
-			all = append(all, place{row, column})
+			all = append(all, cell{row, column})
 		}
 	}
 	return all
@@ -63,8 +63,8 @@ func (p *Program) Build(options ...orwl.Option) error {
 	if err := p.check(); err != nil {
 		return err
 	}
-	p.factors = newFactors(p.strip(place{p.First, 0}).top, p.strip(place{p.Last - 1, 0}).rows.end, p.N)
-	p.data = make(map[place]*orwl.Location)
+	p.factors = newFactors(p.strip(cell{p.First, 0}).top, p.strip(cell{p.Last - 1, 0}).rows.end, p.N)
+	p.data = make(map[cell]*orwl.Location)
 	p.frontiers = make(map[frontier]*orwl.Location)
 	for _, at := range p.places() {
 		if err := errors.Join(p.buildStrip(at), p.buildFrontiers(at, options)); err != nil {
@@ -74,7 +74,7 @@ func (p *Program) Build(options ...orwl.Option) error {
 	return nil
 }
 
-func (p *Program) buildStrip(at place) error {
+func (p *Program) buildStrip(at cell) error {
 	s, requests := p.strip(at), 1
 	for d := range directions {
 		if p.exists(at.to(d)) {
@@ -90,7 +90,7 @@ func (p *Program) buildStrip(at place) error {
 	return nil
 }
 
-func (p *Program) buildFrontiers(at place, options []orwl.Option) error {
+func (p *Program) buildFrontiers(at cell, options []orwl.Option) error {
 	for d := range directions {
 		if to := at.to(d); !p.exists(to) || p.own(to) {
 			continue

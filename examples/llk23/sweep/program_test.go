@@ -119,7 +119,7 @@ func TestBlocksHaveTheSameWork(t *testing.T) {
 	var work [2]int
 	for row := range work {
 		for sweep := range c.Sweeps {
-			from, to := c.strip(place{row, 0}).rows.at(sweep)
+			from, to := c.strip(cell{row, 0}).rows.at(sweep)
 			work[row] += to - from
 		}
 	}

@@ -32,7 +32,7 @@ func Boundary(n int, matrix []float64) {
 // locks and waiting are measured against.
 func Blocked(n, iterations, sweeps int) (matrix []float64, compute func()) {
 	c := NewCut(n, 1, 1, sweeps)
-	s, f := c.strip(place{}), newFactors(0, n, n)
+	s, f := c.strip(cell{}), newFactors(0, n, n)
 	data := make([]float64, s.size())
 	s.fill(data)
 	return data, func() {

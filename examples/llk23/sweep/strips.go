@@ -107,7 +107,7 @@ type strip struct {
 }
 
 // strip returns the strip at a place. Its data is kept elsewhere, in a location.
-func (c Cut) strip(at place) *strip {
+func (c Cut) strip(at cell) *strip {
 	s := &strip{cut: c, rows: c.span(at.row, c.Rows), cols: c.span(at.column, c.across())}
 	s.top, s.left = max(0, s.rows.start-c.Sweeps-1), max(0, s.cols.start-c.Sweeps-1)
 	s.height, s.wide = s.rows.end+1-s.top, s.cols.end+1-s.left

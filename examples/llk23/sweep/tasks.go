@@ -90,7 +90,7 @@ func (t task) cancel() error {
 // lowest of all steps that are to be done is never kept waiting.
 const stepsOfStrip = 1 + 2*int(directions)
 
-func (p *Program) mainRank(at place) int { return (at.row*p.across() + at.column) * stepsOfStrip }
+func (p *Program) mainRank(at cell) int { return (at.row*p.across() + at.column) * stepsOfStrip }
 
 func (p *Program) exportRank(f frontier) int {
 	after := f.source
@@ -106,7 +106,7 @@ func (p *Program) importRank(f frontier) int { return p.exportRank(f) + 1 }
 func (p *Program) mainTask(ctx context.Context, row, column int) (task, error) {
 	var t task
 	for k := range p.Strips {
-		s, err := p.computation(ctx, place{row, column*p.Strips + k})
+		s, err := p.computation(ctx, cell{row, column*p.Strips + k})
 		if err != nil {
 			return nil, err
 		}
@@ -115,10 +115,10 @@ func (p *Program) mainTask(ctx context.Context, row, column int) (task, error) {
 	return t, nil
 }
 
-func mainName(at place) string { return fmt.Sprintf("main %d,%d", at.row, at.column) }
+func mainName(at cell) string { return fmt.Sprintf("main %d,%d", at.row, at.column) }
 
 // computation is a step of a main task.
-func (p *Program) computation(ctx context.Context, at place) (step, error) {
+func (p *Program) computation(ctx context.Context, at cell) (step, error) {
 	s, own := p.strip(at), new(orwl.Pair)
 	own.SetName(mainName(at))
 	err := orwl.Insert(ctx, own.Writing(p.data[at]).At(p.mainRank(at)))
@@ -149,7 +149,7 @@ func (p *Program) letFrontiersGo() {
 
 // frontierTask carries frontiers of a strip to its neighbours, or to where their
 // processes find them.
-func (p *Program) frontierTask(ctx context.Context, at place, ways ...Direction) (task, error) {
+func (p *Program) frontierTask(ctx context.Context, at cell, ways ...Direction) (task, error) {
 	var t task
 	for _, d := range ways {
 		if !p.exists(at.to(d)) {
@@ -170,7 +170,7 @@ func (p *Program) frontierTask(ctx context.Context, at place, ways ...Direction)
 
 // addImports adds a task for each frontier that comes to a strip from another
 // process.
-func (p *Program) addImports(ctx context.Context, at place) error {
+func (p *Program) addImports(ctx context.Context, at cell) error {
 	for d := range directions {
 		f := frontier{at.from(d), d}
 		if !p.exists(f.source) || p.own(f.source) {

@@ -1,23 +1,23 @@
 package rows
 
-// place is a number in the heap of what may come next.
-type place int
+// index is one of the numbers that may come next, in their heap.
+type index int
 
 // Before is the order of numbers.
-func (p place) Before(other place) bool { return p < other }
+func (p index) Before(other index) bool { return p < other }
 
 // Topological orders numbers so that each comes after those that it needs, and the
 // lowest that can comes first. Those on a cycle, and behind one, are left out.
 func Topological(needs [][]int) []int {
 	waiting, after := make([]int, len(needs)), make([][]int, len(needs))
-	var ready Ordered[place]
+	var ready Ordered[index]
 	for i, before := range needs {
 		waiting[i] = len(before)
 		for _, b := range before {
 			after[b] = append(after[b], i)
 		}
 		if len(before) == 0 {
-			ready.Push(place(i))
+			ready.Push(index(i))
 		}
 	}
 	var sorted []int
@@ -26,7 +26,7 @@ func Topological(needs [][]int) []int {
 		sorted = append(sorted, i)
 		for _, j := range after[i] {
 			if waiting[j]--; waiting[j] == 0 {
-				ready.Push(place(j))
+				ready.Push(index(j))
 			}
 		}
 	}

@@ -5,7 +5,7 @@
 //
 //   - An attempt begins with the inputs that the TaskQueue has chosen, or not at all: what a
 //     job has made has the size and checksum that were recorded, and a file from outside is as
-//     the run took it up ([Inputs.Run]).
+//     the run took it up ([Inputs.StageIn]).
 //   - An attempt that wrote to an input fails, and the file is not given to others
 //     ([Inputs.CheckUnchanged]).
 //   - An attempt may do with its sandbox what it likes. What is looked for and removed

@@ -62,8 +62,8 @@ func newInput(f *wire.InputFile) *input {
 	return i
 }
 
-// Run makes the sandbox as the command is to find it. The attempt has its slot.
-func (in *Inputs) Run() error {
+// StageIn makes the sandbox as the command is to find it. The attempt has its slot.
+func (in *Inputs) StageIn() error {
 	a := in.attempt
 	a.Slot.bare = false
 	if in.files == nil {

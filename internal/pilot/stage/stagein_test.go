@@ -45,7 +45,7 @@ func TestAnAttemptEndsBetweenItsInputs(t *testing.T) {
 		writeText(t, filepath.Join(stored, lfn), lfn)
 		a.Inputs = append(a.Inputs, &wire.InputFile{File: &wire.FileRef{Lfn: lfn, Version: 1}, Pfn: "file:" + filepath.Join(stored, lfn)})
 	}
-	if err := NewInputs(ar, a).Run(); !errors.Is(err, context.Canceled) {
+	if err := NewInputs(ar, a).StageIn(); !errors.Is(err, context.Canceled) {
 		t.Error("the attempt goes on:", err)
 	}
 	if element.reads != 1 {

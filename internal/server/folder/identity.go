@@ -29,24 +29,24 @@ const identityName = "identity"
 type identity struct {
 	ID     string `json:"id"`
 	Former string `json:"former,omitempty"` // while a copy is being made one of its own
-	place
+	folderID
 }
 
-// place tells a folder from all others, wherever it is moved on its file system.
-type place struct {
+// folderID tells a folder from all others, wherever it is moved on its file system.
+type folderID struct {
 	Device uint64 `json:"device"`
 	Inode  uint64 `json:"inode"`
 }
 
-func identify(folder string) (place, error) {
+func identify(folder string) (folderID, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(folder, &st); err != nil {
-		return place{}, &fs.PathError{Op: "stat", Path: folder, Err: err}
+		return folderID{}, &fs.PathError{Op: "stat", Path: folder, Err: err}
 	}
-	return place{Device: st.Dev, Inode: st.Ino}, nil
+	return folderID{Device: st.Dev, Inode: st.Ino}, nil
 }
 
-func (i *identity) isOf(folder place) bool { return i.place == folder && i.Former == "" }
+func (i *identity) isOf(folder folderID) bool { return i.folderID == folder && i.Former == "" }
 
 var errDamagedIdentity = errors.New("is damaged: `fairway clean` removes the state, and leaves results/")
 
@@ -246,10 +246,10 @@ func claimState(workflow string) (Layout, error) {
 	}
 	switch {
 	case i == nil:
-		i = &identity{ID: newIdentity(), place: there}
+		i = &identity{ID: newIdentity(), folderID: there}
 		err = i.write(state)
-	case i.Former == "" && i.place != there:
-		i = &identity{ID: newIdentity(), Former: i.ID, place: there}
+	case i.Former == "" && i.folderID != there:
+		i = &identity{ID: newIdentity(), Former: i.ID, folderID: there}
 		err = i.write(state)
 	}
 	if err == nil && i.Former != "" {

@@ -30,7 +30,7 @@ func checkFileSystem(state string, system fileSystem) error {
 	if err != nil {
 		return err
 	}
-	if i, err := readIdentity(state); err != nil || i != nil && i.place == there {
+	if i, err := readIdentity(state); err != nil || i != nil && i.folderID == there {
 		return nil // what is damaged is told when it is read
 	}
 	if err := system.try(state); err != nil {

@@ -95,7 +95,7 @@ func (p *Probe) openSystem() (err error) {
 		Workflow: p.config.Folder, Lease: connectTime,
 	}
 	p.settings.InScratch(filepath.Join(s.Scratch, pilot.ScratchPrefix+"test-"+own))
-	p.system, err = s.Open(site.Place{
+	p.system, err = s.Open(site.Launcher{
 		State: own, Folder: p.dir,
 		Start: func(name string) (bootstrap.Start, error) {
 			at, err := p.connections.To(name, s.Name, p.settings)

@@ -84,7 +84,7 @@ func system(s *site.Site, l folder.Layout) (site.System, error) {
 		return nil, err
 	}
 	servers := filepath.Join(l.State, folder.ServersName)
-	return s.Open(site.Place{
+	return s.Open(site.Launcher{
 		State: l.ID, Folder: servers, Server: true,
 		Start: func(launch string) (bootstrap.Start, error) {
 			start := bootstrap.InPlace(bootstrap.Path(programs, program.Hash), logOf(l, launch), os.Args[1:]...)

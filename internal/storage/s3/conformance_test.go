@@ -36,12 +36,12 @@ func element(address string) storage.Element {
 	return storage.Retry(New(fixed(address)), storage.DefaultTries, storage.DefaultBackoff, atOnce)
 }
 
-func place(t *testing.T, address, buckets string) storagetest.Place {
+func place(t *testing.T, address, buckets string) storagetest.Folder {
 	t.Helper()
 	if err := os.MkdirAll(buckets+"/bucket", 0o777); err != nil {
 		t.Fatal(err)
 	}
-	return storagetest.Place{Element: element(address), PFN: fmt.Sprintf("s3://bucket/%d", places.Add(1))}
+	return storagetest.Folder{Element: element(address), PFN: fmt.Sprintf("s3://bucket/%d", places.Add(1))}
 }
 
 func TestS3UnderFaults(t *testing.T) {
@@ -50,7 +50,7 @@ func TestS3UnderFaults(t *testing.T) {
 		direct := place(t, address, buckets)
 		through := direct
 		through.Element = element(proxy.Address)
-		return storagetest.Faulty{Place: through, Direct: direct, Checked: true, GoesOn: true}
+		return storagetest.Faulty{Folder: through, Direct: direct, Checked: true, GoesOn: true}
 	}, address)
 }
 
@@ -130,11 +130,11 @@ func TestS3Conforms(t *testing.T) {
 	if err := os.Mkdir(buckets+"/bucket", 0o777); err != nil {
 		t.Fatal(err)
 	}
-	storagetest.Run(t, func(t *testing.T) storagetest.Place {
+	storagetest.Run(t, func(t *testing.T) storagetest.Folder {
 		// A server may refuse a conditional put by closing the connection while the
 		// body is sent; the next try hears why.
 		element := storage.Retry(New(fixed(address)), storage.DefaultTries, storage.DefaultBackoff, sched.Default().Sleep)
-		return storagetest.Place{Element: element, PFN: fmt.Sprintf("s3://bucket/%d", places.Add(1))}
+		return storagetest.Folder{Element: element, PFN: fmt.Sprintf("s3://bucket/%d", places.Add(1))}
 	})
 }
 

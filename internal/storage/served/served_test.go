@@ -229,8 +229,8 @@ func get(t *testing.T, e storage.Element, pfn string) (string, error) {
 func TestConforms(t *testing.T) {
 	n := newNode(t, nil).listen(t)
 	var places atomic.Int64
-	storagetest.Run(t, func(t *testing.T) storagetest.Place {
-		return storagetest.Place{
+	storagetest.Run(t, func(t *testing.T) storagetest.Folder {
+		return storagetest.Folder{
 			Element: n.pilot(t, "launch", nil), Server: n.element,
 			PFN: fmt.Sprintf("state:%d", places.Add(1)),
 		}

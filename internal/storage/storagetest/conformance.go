@@ -20,8 +20,8 @@ import (
 	"fairway/internal/storage"
 )
 
-// Place is a folder of a storage element that is empty and may be written to.
-type Place struct {
+// Folder is a folder of a storage element that is empty and may be written to.
+type Folder struct {
 	Element storage.Element
 	PFN     string // of the folder, without a slash at its end
 	// Replaces says that the server's rename replaces what came since it was looked
@@ -35,7 +35,7 @@ type Place struct {
 }
 
 // server is what lists and removes files.
-func (p Place) server() storage.Element {
+func (p Folder) server() storage.Element {
 	if p.Server != nil {
 		return p.Server
 	}
@@ -43,7 +43,7 @@ func (p Place) server() storage.Element {
 }
 
 // file is the PFN of a file.
-func (p Place) file(name string) string {
+func (p Folder) file(name string) string {
 	if p.Escaped {
 		name = (&url.URL{Path: name}).EscapedPath()
 	}
@@ -52,8 +52,8 @@ func (p Place) file(name string) string {
 
 // Run checks the guarantees of [storage.Element] on places that open makes, one
 // for each test.
-func Run(t *testing.T, open func(t *testing.T) Place) {
-	for name, test := range map[string]func(*testing.T, Place){
+func Run(t *testing.T, open func(t *testing.T) Folder) {
+	for name, test := range map[string]func(*testing.T, Folder){
 		"what is put comes back":                 comesBack,
 		"nothing is overwritten":                 notOverwritten,
 		"put again succeeds":                     putAgain,
@@ -92,14 +92,14 @@ func Contents(size int) string {
 	return string(b)
 }
 
-func put(t *testing.T, p Place, name, contents string) {
+func put(t *testing.T, p Folder, name, contents string) {
 	t.Helper()
 	if err := p.Element.Put(t.Context(), Local(t, contents), p.file(name)); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func check(t *testing.T, p Place, name, contents string) {
+func check(t *testing.T, p Folder, name, contents string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "got")
 	size, err := p.Element.Get(t.Context(), p.file(name), path)
@@ -109,7 +109,7 @@ func check(t *testing.T, p Place, name, contents string) {
 	}
 }
 
-func names(t *testing.T, p Place, folder string) []string {
+func names(t *testing.T, p Folder, folder string) []string {
 	t.Helper()
 	entries, err := p.server().List(t.Context(), folder)
 	if err != nil {
@@ -126,7 +126,7 @@ func names(t *testing.T, p Place, folder string) []string {
 	return names
 }
 
-func comesBack(t *testing.T, p Place) {
+func comesBack(t *testing.T, p Folder) {
 	for name, size := range map[string]int{"empty": 0, "small": 3, "deep/er/large": 20 << 20} {
 		contents := Contents(size)
 		put(t, p, name, contents)
@@ -147,7 +147,7 @@ func comesBack(t *testing.T, p Place) {
 	}
 }
 
-func notOverwritten(t *testing.T, p Place) {
+func notOverwritten(t *testing.T, p Folder) {
 	put(t, p, "x", "same")
 	for _, other := range []string{"also", "longer", ""} {
 		if err := p.Element.Put(t.Context(), Local(t, other), p.file("x")); !errors.Is(err, fs.ErrExist) {
@@ -157,14 +157,14 @@ func notOverwritten(t *testing.T, p Place) {
 	check(t, p, "x", "same")
 }
 
-func putAgain(t *testing.T, p Place) {
+func putAgain(t *testing.T, p Folder) {
 	for range 2 {
 		put(t, p, "x", "same")
 	}
 	check(t, p, "x", "same")
 }
 
-func missing(t *testing.T, p Place) {
+func missing(t *testing.T, p Folder) {
 	put(t, p, "there", "x")
 	for _, name := range []string{"gone", "no/such/folder/gone"} {
 		_, stat := p.Element.Stat(t.Context(), p.file(name))
@@ -189,7 +189,7 @@ func missing(t *testing.T, p Place) {
 	}
 }
 
-func listed(t *testing.T, p Place) {
+func listed(t *testing.T, p Folder) {
 	for _, name := range []string{"a.fq", "b.fq", "run1/a.fq", "run2/deep/a.fq"} {
 		put(t, p, name, name)
 	}
@@ -200,7 +200,7 @@ func listed(t *testing.T, p Place) {
 	}
 }
 
-func oneWins(t *testing.T, p Place) {
+func oneWins(t *testing.T, p Folder) {
 	contents := []string{Contents(1 << 20), Contents(1<<20 + 1), Contents(1<<20 + 2), Contents(1<<20 + 3)}
 	errs := make([]error, len(contents))
 	var group sync.WaitGroup
@@ -229,7 +229,7 @@ func oneWins(t *testing.T, p Place) {
 	}
 }
 
-func nothingLeft(t *testing.T, p Place) {
+func nothingLeft(t *testing.T, p Folder) {
 	put(t, p, "x", "same")
 	_ = p.Element.Put(t.Context(), Local(t, "other"), p.file("x"))
 	if got := names(t, p, p.PFN); !slices.Equal(got, []string{"x"}) {
@@ -237,7 +237,7 @@ func nothingLeft(t *testing.T, p Place) {
 	}
 }
 
-func gotOnce(t *testing.T, p Place) {
+func gotOnce(t *testing.T, p Folder) {
 	put(t, p, "x", "contents")
 	path := Local(t, "mine")
 	if _, err := p.Element.Get(t.Context(), p.file("x"), path); !errors.Is(err, fs.ErrExist) {
@@ -249,7 +249,7 @@ func gotOnce(t *testing.T, p Place) {
 }
 
 // neverAPart looks for a file all the time while it is put.
-func neverAPart(t *testing.T, p Place) {
+func neverAPart(t *testing.T, p Folder) {
 	contents := Contents(24 << 20)
 	path, ended := Local(t, contents), make(chan error, 1)
 	go func() { ended <- p.Element.Put(t.Context(), path, p.file("deep/x")) }()
@@ -271,7 +271,7 @@ func neverAPart(t *testing.T, p Place) {
 }
 
 // Characters with a meaning in URLs, shells, patterns, or the arguments of programs.
-func oddOrRefused(t *testing.T, p Place) {
+func oddOrRefused(t *testing.T, p Folder) {
 	for i, name := range []string{"a b", "100%", "%41", "ü-é", "a#b", "it's", `"q"`, "[x]", "{y}", "*", "a?b=c", `back\slash`, "--help", " ", "a:b", "$(id)", "new\nline"} {
 		folder := fmt.Sprintf("%d/", i)
 		if err := p.Element.Put(t.Context(), Local(t, name), p.file(folder+name)); err != nil {
@@ -294,7 +294,7 @@ func oddOrRefused(t *testing.T, p Place) {
 	}
 }
 
-func longNames(t *testing.T, p Place) {
+func longNames(t *testing.T, p Folder) {
 	for what, name := range map[string]string{
 		"one element":   strings.Repeat("x", 4000),
 		"many elements": strings.Repeat(strings.Repeat("y", 199)+"/", 20) + "z",
@@ -317,7 +317,7 @@ func longNames(t *testing.T, p Place) {
 }
 
 // A blank stands for what must be escaped in some place. URLs say it as %20.
-func oddNames(t *testing.T, p Place) {
+func oddNames(t *testing.T, p Folder) {
 	for _, name := range []string{"a,b;c=d", "-x", "a&b'c", "+~!@$"} {
 		put(t, p, name, name)
 		check(t, p, name, name)
@@ -327,7 +327,7 @@ func oddNames(t *testing.T, p Place) {
 	}
 }
 
-func cancelled(t *testing.T, p Place) {
+func cancelled(t *testing.T, p Folder) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	put(t, p, "there", Contents(1<<20))
@@ -345,4 +345,4 @@ func cancelled(t *testing.T, p Place) {
 
 // local reports whether files are linked, which takes no time that could be
 // cancelled.
-func local(p Place) bool { return p.Server == nil && storage.IsLocal(p.PFN) }
+func local(p Folder) bool { return p.Server == nil && storage.IsLocal(p.PFN) }

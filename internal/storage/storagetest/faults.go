@@ -168,8 +168,8 @@ func (c *changing) Write(p []byte) (int, error) { return c.write(p) }
 
 // Faulty is a place that is reached through something that makes it fail.
 type Faulty struct {
-	Place        // through the proxy
-	Direct Place // past it
+	Folder        // through the proxy
+	Direct Folder // past it
 	// Checked says that the server tells or compares checksums, so that a byte that
 	// is changed on the way is noticed.
 	Checked bool
@@ -242,7 +242,7 @@ func RunFaults(t *testing.T, size int, open func(t *testing.T, proxy *Proxy) Fau
 				t.Errorf("it was not got in the end: %v", err)
 			}
 			proxy.Do(one.times, one.fault)
-			if read, err := readAll(t.Context(), p.Place, "there"); err == nil && read != right {
+			if read, err := readAll(t.Context(), p.Folder, "there"); err == nil && read != right {
 				t.Errorf("%d bytes were read of %d, the beginning is right: %v", len(read), len(right), strings.HasPrefix(right, read))
 			}
 			proxy.Do(one.times, one.fault)
@@ -264,7 +264,7 @@ func RunFaults(t *testing.T, size int, open func(t *testing.T, proxy *Proxy) Fau
 	}
 }
 
-func readAll(ctx context.Context, p Place, name string) (string, error) {
+func readAll(ctx context.Context, p Folder, name string) (string, error) {
 	body, err := p.Element.Open(ctx, p.file(name))
 	if err != nil {
 		return "", err
@@ -291,7 +291,7 @@ func whole(t *testing.T, what string, read func() (string, error), right string,
 
 // Full checks on a place of 2 MiB that a file with no room is refused, is not there,
 // and does not hold up a smaller one.
-func Full(t *testing.T, p Place) {
+func Full(t *testing.T, p Folder) {
 	err := p.Element.Put(t.Context(), Local(t, Contents(8<<20)), p.file("large"))
 	if err == nil {
 		t.Error("8 MiB went into 2")

@@ -28,8 +28,8 @@ var places atomic.Int64
 
 func TestWebDAVConforms(t *testing.T) {
 	address := storagetest.WebDAV(t)
-	storagetest.Run(t, func(t *testing.T) storagetest.Place {
-		return storagetest.Place{Element: New(Credentials{}), Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
+	storagetest.Run(t, func(t *testing.T) storagetest.Folder {
+		return storagetest.Folder{Element: New(Credentials{}), Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
 	})
 }
 
@@ -37,10 +37,10 @@ func TestWebDAVConforms(t *testing.T) {
 // requests for a small file.
 func TestKnownWebDAVConforms(t *testing.T) {
 	address := storagetest.WebDAV(t)
-	storagetest.Run(t, func(t *testing.T) storagetest.Place {
+	storagetest.Run(t, func(t *testing.T) storagetest.Folder {
 		e := New(Credentials{})
 		e.see(server(address), func(h *host) { h.stored, h.neverReplaces = seenEnough+1, true })
-		return storagetest.Place{Element: e, Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
+		return storagetest.Folder{Element: e, Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
 	})
 }
 
@@ -278,10 +278,10 @@ func TestRcloneConforms(t *testing.T) {
 		t.Skip("another server with WebDAV: make test-storage runs it")
 	}
 	address := storagetest.Rclone(t)
-	storagetest.Run(t, func(t *testing.T) storagetest.Place {
+	storagetest.Run(t, func(t *testing.T) storagetest.Folder {
 		// It answers 423 to who moves a file while others do.
 		e := storage.Retry(New(Credentials{}), storage.DefaultTries, storage.DefaultBackoff, sched.Default().Sleep)
-		return storagetest.Place{Element: e, Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
+		return storagetest.Folder{Element: e, Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
 	})
 }
 
@@ -326,9 +326,9 @@ func TestXRootDOverHTTPConforms(t *testing.T) {
 	if os.Getenv(storagetest.Required) == "" {
 		t.Skip("the server of Debian 12 may end under it: make test-storage runs it")
 	}
-	storagetest.Run(t, func(t *testing.T) storagetest.Place {
+	storagetest.Run(t, func(t *testing.T) storagetest.Folder {
 		_, address, _ := storagetest.XRootD(t) // one that ended takes no other test along
-		return storagetest.Place{Element: New(Credentials{}), NoTimes: true, Replaces: true, Escaped: true, PFN: fmt.Sprintf("http://%s/store/%d", address, places.Add(1))}
+		return storagetest.Folder{Element: New(Credentials{}), NoTimes: true, Replaces: true, Escaped: true, PFN: fmt.Sprintf("http://%s/store/%d", address, places.Add(1))}
 	})
 }
 
@@ -341,9 +341,9 @@ func faulty(address, root string, checked bool) func(*testing.T, *storagetest.Pr
 		t.Cleanup(web.Close)
 		folder := fmt.Sprintf("%s/%d", root, places.Add(1))
 		e := storage.Retry(web, storage.DefaultTries, storage.DefaultBackoff, atOnce)
-		direct := storagetest.Place{Element: e, PFN: "dav://" + address + folder}
-		through := storagetest.Place{Element: e, PFN: "dav://" + proxy.Address + folder}
-		return storagetest.Faulty{Place: through, Direct: direct, Checked: checked, GoesOn: !checked}
+		direct := storagetest.Folder{Element: e, PFN: "dav://" + address + folder}
+		through := storagetest.Folder{Element: e, PFN: "dav://" + proxy.Address + folder}
+		return storagetest.Faulty{Folder: through, Direct: direct, Checked: checked, GoesOn: !checked}
 	}
 }
 
@@ -381,5 +381,5 @@ func TestXRootDOverHTTPUnderFaults(t *testing.T) {
 }
 
 func TestFullWebDAV(t *testing.T) {
-	storagetest.Full(t, storagetest.Place{Element: New(Credentials{}), PFN: "dav://" + storagetest.FullWebDAV(t) + "/x"})
+	storagetest.Full(t, storagetest.Folder{Element: New(Credentials{}), PFN: "dav://" + storagetest.FullWebDAV(t) + "/x"})
 }

@@ -12,8 +12,8 @@ var places atomic.Int64
 
 func TestXRootDConforms(t *testing.T) {
 	address, _, _ := storagetest.XRootD(t)
-	storagetest.Run(t, func(t *testing.T) storagetest.Place {
-		return storagetest.Place{Element: new(Element), Replaces: true, PFN: fmt.Sprintf("root://%s//store/%d", address, places.Add(1))}
+	storagetest.Run(t, func(t *testing.T) storagetest.Folder {
+		return storagetest.Folder{Element: new(Element), Replaces: true, PFN: fmt.Sprintf("root://%s//store/%d", address, places.Add(1))}
 	})
 }
 
@@ -21,8 +21,8 @@ func TestXRootDConforms(t *testing.T) {
 func TestClosedXRootDConforms(t *testing.T) {
 	address := storagetest.ClosedXRootD(t)
 	e := new(Element)
-	storagetest.Run(t, func(t *testing.T) storagetest.Place {
-		return storagetest.Place{Element: e, Replaces: true, PFN: fmt.Sprintf("root://%s//store/%d", address, places.Add(1))}
+	storagetest.Run(t, func(t *testing.T) storagetest.Folder {
+		return storagetest.Folder{Element: e, Replaces: true, PFN: fmt.Sprintf("root://%s//store/%d", address, places.Add(1))}
 	})
 	if e.protocol.open[address] {
 		t.Error("the server was taken for one that is open to anybody")
@@ -31,5 +31,5 @@ func TestClosedXRootDConforms(t *testing.T) {
 
 func TestFullXRootD(t *testing.T) {
 	address, _, _ := storagetest.FullXRootD(t)
-	storagetest.Full(t, storagetest.Place{Element: new(Element), PFN: "root://" + address + "//store/x"})
+	storagetest.Full(t, storagetest.Folder{Element: new(Element), PFN: "root://" + address + "//store/x"})
 }
