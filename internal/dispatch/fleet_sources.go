@@ -109,6 +109,22 @@ func (fl *fleet) sourceFor(p *pilot, v *version, a *attempt) *Source {
 	return fl.describeSource(x)
 }
 
+// sourceAhead is sourceFor a version that is fetched before its job has its turn. Without an
+// attempt the pilot may never need it, so nobody counts on it to arrive.
+func (fl *fleet) sourceAhead(p *pilot, v *version, a *attempt) *Source {
+	if a != nil {
+		return fl.sourceFor(p, v, a)
+	}
+	if p.info.Address == "" || fl.files.hashes[v] == "" {
+		return nil
+	}
+	from, depth := fl.bestSource(p, v)
+	if from == nil {
+		return nil
+	}
+	return fl.describeSource(&arrival{to: p, from: from, version: v, depth: depth + 1})
+}
+
 // bestSource is the pilot from which another is to get a version: one at its own site
 // before others, then one with few readers, then one to which it does not come
 // through many. Nil: there is none, or nobody could tell whether what comes is right.

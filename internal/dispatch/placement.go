@@ -23,6 +23,7 @@ type placement struct {
 
 	kept     kept
 	reserved map[*job]*pilot // pilots that drain for a job
+	expected map[*job]*pilot // which pilot fetches inputs of ready jobs; pilot.next names the same
 	ahead    []*attempt      // assigned beyond what was free, and some that were
 	backlog  backlog         // of the pilot that asks
 	waits    bool            // it may be given jobs beyond what is free
