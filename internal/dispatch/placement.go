@@ -243,12 +243,13 @@ func (pl *placement) firstByRank(l *level, p *pilot) *job {
 
 // assign makes an attempt of the job on the pilot.
 func (pl *placement) assign(j *job, p *pilot) *attempt {
-	pl.unready(j)
-	p.hints.incoming += p.lacking(j)
 	a := &attempt{
 		id: pl.fleet.nextAttempt(), job: j, pilot: p, needs: j.class,
 		try: j.tries() + 1, priority: j.effective, ahead: !p.hasRoom(j.class, 1),
 	}
+	pl.fleet.comeFor(p, j, a)
+	pl.unready(j)
+	p.hints.incoming += p.lacking(j)
 	pl.fleet.addAttempt(a)
 	pl.fleet.checkLater(p, pl.now.after(overdueAfter*pl.config.AheadTime))
 	if a.ahead {

@@ -172,7 +172,11 @@ func (x *prefetching) add(pl *placement, j *job, a *attempt, fetch bool) {
 		}
 		if fetch && r.read.pfn != "" && !x.pilot.reaches(r.read) {
 			in := pl.files.inputFor(x.pilot, r.read)
-			in.Source = pl.fleet.sourceAhead(x.pilot, r.read, a)
+			if a != nil {
+				in.Source = pl.fleet.sourceFor(x.pilot, r.read, a)
+			} else {
+				in.Source = pl.fleet.sourceAhead(x.pilot, r.read, j)
+			}
 			x.files = append(x.files, in)
 		}
 	}

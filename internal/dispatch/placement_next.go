@@ -53,6 +53,7 @@ func (j *job) lacksStored(p *pilot) bool {
 func (pl *placement) expectNothing(p *pilot) {
 	for _, j := range p.next {
 		delete(pl.expected, j)
+		pl.fleet.comeFor(p, j, nil)
 	}
 	p.next = p.next[:0]
 }
@@ -61,6 +62,7 @@ func (pl *placement) expectNothing(p *pilot) {
 func (pl *placement) expectNoMore(j *job) {
 	if p := pl.expected[j]; p != nil {
 		delete(pl.expected, j)
+		pl.fleet.comeFor(p, j, nil)
 		p.next = slices.DeleteFunc(p.next, func(o *job) bool { return o == j })
 	}
 }
