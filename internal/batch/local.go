@@ -166,20 +166,21 @@ func (l *Local) lastWords(launch string) string {
 	return text[strings.LastIndexByte(text, '\n')+1:]
 }
 
-// Withdraw is part of System: EndSignal, and SIGKILL after the grace.
+// Withdraw is part of System: EndSignal, and SIGKILL after the grace. A pilot that was stopped goes
+// on, so that it heeds the signal.
 func (l *Local) Withdraw(_ context.Context, launches ...string) (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, launch := range launches {
 		if p := l.running[launch]; p != nil {
-			err = errors.Join(err, send(p, l.cfg.EndSignal))
+			err = errors.Join(err, send(p, l.cfg.EndSignal), send(p, syscall.SIGCONT))
 			time.AfterFunc(l.grace, func() { l.kill(launch, p) })
 		}
 	}
 	return err
 }
 
-// kill ends a pilot that is still there: one that stands still does not heed other signals.
+// kill ends a pilot that is still there: one that is frozen does not heed other signals.
 func (l *Local) kill(launch string, p *os.Process) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -25,6 +25,10 @@ func TestMain(m *testing.M) {
 		fmt.Println("one line")
 		fmt.Fprintln(os.Stderr, "no tools here")
 		os.Exit(1)
+	case "deaf":
+		signal.Ignore(syscall.SIGTERM)
+		fmt.Println("ready", os.Getpid())
+		select {}
 	case "wait":
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
@@ -126,22 +130,26 @@ func TestWithdraw(t *testing.T) {
 	}
 }
 
-// One that stands still heeds no signal but the last.
+// One that was stopped goes on, and heeds the signal; one that heeds none is killed.
 func TestWithdrawnPilotThatStandsStill(t *testing.T) {
-	l := local(t, "wait")
-	l.grace = time.Millisecond
-	launch := submit(t, l, 1)[0]
-	if err := syscall.Kill(ready(t, l, launch), syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Withdraw(t.Context(), launch); err != nil {
-		t.Fatal(err)
-	}
-	if e := <-l.Ended(); e.Launch != launch || !strings.Contains(e.Reason, "killed") {
-		t.Error(e)
-	}
-	if err := l.Close(); err != nil {
-		t.Error(err)
+	for what, reason := range map[string]string{"wait": "ended", "deaf": "killed"} {
+		l := local(t, what)
+		if what == "deaf" {
+			l.grace = time.Millisecond
+		}
+		launch := submit(t, l, 1)[0]
+		if err := syscall.Kill(ready(t, l, launch), syscall.SIGSTOP); err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Withdraw(t.Context(), launch); err != nil {
+			t.Fatal(err)
+		}
+		if e := <-l.Ended(); e.Launch != launch || !strings.Contains(e.Reason, reason) {
+			t.Error(what, e)
+		}
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -59,6 +59,7 @@ func newCore(config Config) *Core {
 	c.placement = placement{
 		transition: s, files: &c.files, jobs: &c.jobs, fleet: &c.fleet, rule: ruleOf(config.Placement),
 		kept: kept{jobs: make(map[uint32]keptFor)}, reserved: make(map[*job]*pilot),
+		expected: make(map[*job]*pilot),
 	}
 	return c
 }

@@ -114,6 +114,7 @@ type pilot struct {
 	used     usage
 	checkAt  instant  // when those that wait there are to be looked at; 0: never
 	reserved *job     // nothing else is assigned until this fits
+	next     []*job   // ready jobs whose inputs it fetches
 	taking   *attempt // of another pilot, asked back for this one
 
 	// Its cache: cached and versions have the same versions, and hot lists some of

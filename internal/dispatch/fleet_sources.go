@@ -38,7 +38,8 @@ type sources struct {
 type arrival struct {
 	to, from *pilot // from is nil where it comes from storage
 	version  *version
-	attempt  *attempt   // for which it comes, first
+	attempt  *attempt   // for which it comes, first; nil: for next
+	next     *job       // that its pilot is expected to get
 	depth    int        // how many pilots it passes before
 	told     []toldHash // by others, while this was the origin and no hash was known
 }
@@ -107,6 +108,28 @@ func (fl *fleet) sourceFor(p *pilot, v *version, a *attempt) *Source {
 	s.arriving[v] = append(s.arriving[v], x)
 	p.arriving = append(p.arriving, x)
 	return fl.describeSource(x)
+}
+
+// sourceAhead is sourceFor a version that the pilot fetches for a ready job that it is expected
+// to get.
+func (fl *fleet) sourceAhead(p *pilot, v *version, j *job) *Source {
+	s := fl.sourceFor(p, v, nil)
+	if x := p.arrivalOf(v); x != nil && x.attempt == nil && x.next == nil {
+		x.next = j
+	}
+	return s
+}
+
+// comeFor has the arrivals for a ready job of the pilot be for an attempt of it; with nil they
+// end, since it is not expected to get the job any more.
+func (fl *fleet) comeFor(p *pilot, j *job, a *attempt) {
+	for i := len(p.arriving) - 1; i >= 0; i-- {
+		if x := p.arriving[i]; x.next == j {
+			if x.next, x.attempt = nil, a; a == nil {
+				fl.endArrival(x)
+			}
+		}
+	}
 }
 
 // bestSource is the pilot from which another is to get a version: one at its own site

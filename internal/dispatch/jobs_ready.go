@@ -18,6 +18,7 @@ type group struct {
 	class    *class
 	priority int32
 	ready    int
+	staging  int // of these, how many read files that are staged in
 	slot     int // index in level.groups while ready > 0
 	ranks    rows.Heap
 	ages     rows.Queue[aged] // in the order in which they became ready
@@ -66,11 +67,24 @@ func (js *jobs) index(j *job) {
 			js.addReader(v, g, j.row)
 		}
 	}
+	if j.stages() {
+		g.staging++
+	}
 	if !j.freshly {
 		j.freshly = true
 		js.work.fresh = append(js.work.fresh, j)
 	}
 	js.armSiteWait(g)
+}
+
+// stages reports whether the job reads files that are staged in.
+func (j *job) stages() bool {
+	for i := range j.requests {
+		if j.requests[i].staged() {
+			return true
+		}
+	}
+	return false
 }
 
 func (js *jobs) addReader(v *version, g *group, row uint32) {
@@ -103,6 +117,9 @@ func (js *jobs) unindex(j *job) bool {
 	js.readyBit.Remove(j.row)
 	js.ready--
 	g.ready--
+	if j.stages() {
+		g.staging--
+	}
 	js.changed = true
 	if g.ready == 0 { // with it go the entries left behind, which is all there is
 		i, _ := js.levelOf(g)

@@ -21,6 +21,7 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	c.fleet.peersChanged(p)
 	c.fleet.recount(p)
 	c.placement.noLongerAwaited(p)
+	c.placement.expectNothing(p)
 	if p.reserved != nil {
 		delete(c.placement.reserved, p.reserved)
 		p.reserved = nil

@@ -23,6 +23,7 @@ type placement struct {
 
 	kept     kept
 	reserved map[*job]*pilot // pilots that drain for a job
+	expected map[*job]*pilot // which pilot fetches inputs of ready jobs; pilot.next names the same
 	ahead    []*attempt      // assigned beyond what was free, and some that were
 	backlog  backlog         // of the pilot that asks
 	waits    bool            // it may be given jobs beyond what is free
@@ -242,12 +243,13 @@ func (pl *placement) firstByRank(l *level, p *pilot) *job {
 
 // assign makes an attempt of the job on the pilot.
 func (pl *placement) assign(j *job, p *pilot) *attempt {
-	pl.unready(j)
-	p.hints.incoming += p.lacking(j)
 	a := &attempt{
 		id: pl.fleet.nextAttempt(), job: j, pilot: p, needs: j.class,
 		try: j.tries() + 1, priority: j.effective, ahead: !p.hasRoom(j.class, 1),
 	}
+	pl.fleet.comeFor(p, j, a)
+	pl.unready(j)
+	p.hints.incoming += p.lacking(j)
 	pl.fleet.addAttempt(a)
 	pl.fleet.checkLater(p, pl.now.after(overdueAfter*pl.config.AheadTime))
 	if a.ahead {

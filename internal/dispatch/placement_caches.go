@@ -131,34 +131,55 @@ func (pl *placement) stale(p *pilot) []FileRef {
 }
 
 // mayPrefetch reports whether inputs of an attempt may come to its pilot before its turn.
-func (a *attempt) mayPrefetch() bool { return a.ahead && !a.started && !a.ended }
+func (a *attempt) mayPrefetch() bool { return a.ahead && !a.started && !a.leaves() }
 
-// prefetch are the inputs of jobs that are queued at the pilot beyond what is
-// free, as far as it would have to read them from storage and its own cache has
-// room for them beside those of the jobs before.
+// prefetch are the inputs of jobs that wait at the pilot, and then of those that it is expected
+// to get next, as far as it would have to read them from storage and its own cache has room for
+// them beside those of the jobs before.
 func (pl *placement) prefetch(p *pilot) []InputFile {
-	if p.info.CacheSize == 0 || !slices.ContainsFunc(p.attempts, (*attempt).mayPrefetch) {
+	pl.expectNext(p)
+	if len(p.next) == 0 && (p.info.CacheSize == 0 || !slices.ContainsFunc(p.attempts, (*attempt).mayPrefetch)) {
 		return nil // most often; a job may read any number of files
 	}
-	var files []InputFile
-	room := p.info.CacheSize
+	x := prefetching{pilot: p, room: p.info.CacheSize}
 	for _, a := range p.attempts {
-		for i := range a.job.requests {
-			v := a.job.requests[i].read
-			if v == nil || a.job.requests[i].streams() {
-				continue
+		x.add(pl, a.job, a, a.mayPrefetch())
+	}
+	for _, j := range p.next {
+		x.add(pl, j, nil, true)
+	}
+	return x.files
+}
+
+// prefetching gathers what a pilot is to fetch ahead.
+type prefetching struct {
+	pilot *pilot
+	room  int64 // that is left in its cache; below 0: no more is fetched
+	files []InputFile
+}
+
+// add counts the inputs of a job, and has those fetched that are to be. The attempt is nil
+// of a job that is not assigned.
+func (x *prefetching) add(pl *placement, j *job, a *attempt, fetch bool) {
+	for i := range j.requests {
+		r := &j.requests[i]
+		if !r.staged() {
+			continue
+		}
+		if x.room -= r.read.size; x.room < 0 || len(x.files) == maxPrefetch {
+			x.room = -1
+			return
+		}
+		if fetch && r.read.pfn != "" && !x.pilot.reaches(r.read) {
+			in := pl.files.inputFor(x.pilot, r.read)
+			if a != nil {
+				in.Source = pl.fleet.sourceFor(x.pilot, r.read, a)
+			} else {
+				in.Source = pl.fleet.sourceAhead(x.pilot, r.read, j)
 			}
-			if room -= v.size; room < 0 || len(files) == maxPrefetch {
-				return files
-			}
-			if a.mayPrefetch() && v.pfn != "" && !p.reaches(v) {
-				in := pl.files.inputFor(p, v)
-				in.Source = pl.fleet.sourceFor(p, v, a)
-				files = append(files, in)
-			}
+			x.files = append(x.files, in)
 		}
 	}
-	return files
 }
 
 // cacheLimit is what the files of the pilot and of those that share with it

@@ -66,6 +66,7 @@ func (pl *placement) unready(j *job) {
 func (pl *placement) letGo(jobs ...*job) {
 	for _, j := range jobs {
 		pl.unkeep(j)
+		pl.expectNoMore(j)
 		if p := pl.reserved[j]; p != nil {
 			pl.release(p)
 		}
@@ -117,8 +118,8 @@ func (pl *placement) placeKept() {
 }
 
 // firstNotKept returns the job of the group of the lowest rank that is not kept
-// from the pilot, and whose outputs do not belong elsewhere if there is such a job among
-// the first.
+// from the pilot, and of which neither the outputs belong elsewhere nor another pilot fetches
+// inputs, if there is such a job among the first.
 func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 	var skipped []uint32
 	var first *job // that is not kept
@@ -126,11 +127,15 @@ func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 	j := pl.jobs.first(g)
 	for ; j != nil && len(skipped) < maxSkipped && aside < maxAside; j = pl.jobs.first(g) {
 		if !pl.keepForOther(j, p) {
-			if at := pl.together(j); at == nil || p.shares(at) {
+			left := pl.isLeftToAnother(j, p)
+			if at := pl.together(j); !left && (at == nil || p.shares(at)) {
 				first = nil
 				break
 			}
-			if aside++; first == nil {
+			if !left {
+				aside++
+			}
+			if first == nil {
 				first = j
 			}
 		}

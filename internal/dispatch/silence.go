@@ -29,6 +29,7 @@ func (c *Core) fallsSilent(p *pilot) {
 		c.placement.release(p)
 	}
 	c.forfeitAll(p)
+	c.placement.expectNothing(p)
 	c.placement.noLongerAwaited(p)
 	c.fleet.recount(p)
 }

@@ -273,6 +273,7 @@ func (c *Core) answerAll() {
 		}
 		c.reply(p, c.answer(p))
 		p.held, p.answerDue = 0, p.more
+		c.fleet.armPilot(p) // it is to call again
 		c.fleet.recount(p)
 	}
 	c.work.answers = c.work.answers[:0]
@@ -341,7 +342,6 @@ func (c *Core) answer(p *pilot) Answer {
 		p.due = c.now.after(a.NextSync)
 	}
 	p.silentAfter = c.now.after(a.NextSync + a.Lease)
-	c.fleet.armPilot(p)
 	return a
 }
 

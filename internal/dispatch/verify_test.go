@@ -79,7 +79,13 @@ func (c *Core) verifyPilots() error {
 			return fmt.Errorf("%d jobs are kept for site %s, counted %d", s.outlook.awaited, s.Name, bySite[s])
 		}
 	}
+	expected := 0
 	for _, p := range c.fleet.inOrder() {
+		for _, j := range p.next {
+			if expected++; c.placement.expected[j] != p || j.group == nil {
+				return fmt.Errorf("pilot %s is expected to get job %s, which is %v", p.id, j.name, j.state)
+			}
+		}
 		sum := pilot{info: p.info}
 		if a := p.taking; a != nil && (c.fleet.attempts[a.id] != a || a.taker != p) {
 			return fmt.Errorf("pilot %s is to take attempt %s, which has ended or goes to another", p.id, attemptName(a.id))
@@ -129,6 +135,9 @@ func (c *Core) verifyPilots() error {
 		if (p.parked > 0) != slices.Contains(c.fleet.parked, p) {
 			return fmt.Errorf("pilot %s: spare is %d", p.id, p.parked)
 		}
+	}
+	if expected != len(c.placement.expected) {
+		return fmt.Errorf("%d jobs are expected at pilots, counted %d", expected, len(c.placement.expected))
 	}
 	for v, list := range c.fleet.staging {
 		if staged -= len(list); len(list) == 0 {

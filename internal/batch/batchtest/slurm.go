@@ -59,8 +59,9 @@ func kill(cmd *exec.Cmd) {
 }
 
 // Slurm starts Slurm with four nodes on this machine, and has the environment of the
-// test name it. It skips where Slurm is not installed.
-func Slurm(t Host) *Cluster {
+// test name it. Further lines of its configuration may be given. It skips where Slurm is not
+// installed.
+func Slurm(t Host, further ...string) *Cluster {
 	if err := installed("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel"); err != nil {
 		absent(t, "slurm", err)
 	}
@@ -77,7 +78,7 @@ func Slurm(t Host) *Cluster {
 	port := freePorts(t, SlurmNodes+1)
 	settings := filepath.Join(d, "slurm.conf")
 	write(t, settings, strings.NewReplacer("$D", d, "$CTLD", fmt.Sprint(port),
-		"$SLURMD", fmt.Sprintf("%d-%d", port+1, port+SlurmNodes)).Replace(slurmSettings))
+		"$SLURMD", fmt.Sprintf("%d-%d", port+1, port+SlurmNodes)).Replace(slurmSettings)+strings.Join(further, "\n"))
 	t.Setenv("SLURM_CONF", settings)
 	for _, inherited := range []string{"SLURM_JOB_ID", "SLURM_CPUS_ON_NODE"} {
 		t.Setenv(inherited, "")
