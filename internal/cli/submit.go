@@ -348,14 +348,19 @@ func ended(job *wire.JobSummary) bool {
 // else how many are done; and which are not.
 func (c *console) concludeJobs(ctx context.Context, folder string, l *commandLine, refs []*wire.SubmittedRef) error {
 	return askIn(ctx, folder, func(ctx context.Context, client wire.WorkflowClient) error {
-		var left []*wire.JobSummary
+		known, ours := 0, make(map[uint32]bool, len(refs))
 		for _, ref := range refs {
-			job, err := client.ShowJob(ctx, &wire.ShowJobRequest{Job: ref.GetName()})
+			if ours[ref.GetId()] = true; ref.GetKnown() {
+				known++
+			}
+		}
+		var left []*wire.JobSummary
+		for job, err := range allJobs(ctx, client, &wire.ListJobsRequest{Steps: []string{l.step}, States: notDone}) {
 			if err != nil {
 				return err
 			}
-			if job.GetSummary().GetState() != dispatch.Done.String() {
-				left = append(left, job.GetSummary())
+			if ours[job.GetId()] {
+				left = append(left, job)
 			}
 		}
 		if len(l.writes) == 0 && !c.json {
@@ -365,12 +370,6 @@ func (c *console) concludeJobs(ctx context.Context, folder string, l *commandLin
 				}
 			}
 		} else {
-			known := 0
-			for _, ref := range refs {
-				if ref.GetKnown() {
-					known++
-				}
-			}
 			_ = c.answer(struct {
 				Jobs  int `json:"jobs"`
 				Known int `json:"known"`
@@ -391,6 +390,12 @@ func (c *console) concludeJobs(ctx context.Context, folder string, l *commandLin
 		}
 		return nil
 	})
+}
+
+// notDone are the states of jobs that have no result.
+var notDone = []string{
+	dispatch.Waiting.String(), dispatch.Ready.String(), dispatch.Assigned.String(), dispatch.Running.String(),
+	dispatch.Failed.String(), dispatch.Blocked.String(), dispatch.Cancelled.String(),
 }
 
 // maxLeftShown bounds the jobs of which map says why they are not done.

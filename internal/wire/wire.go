@@ -8,4 +8,4 @@ package wire
 // Protocol is the version of the pilot protocol. A server tells pilots of another
 // version to leave; others are started in their place. It grows with every change
 // that a pilot or a server of before would misunderstand.
-const Protocol = 4
+const Protocol = 5
