@@ -231,3 +231,50 @@ func TestAPilotHasWhatItsSiteSays(t *testing.T) {
 		t.Errorf("%d pilots are there after the lease of the site", n)
 	}
 }
+
+// A job that becomes ready with the result of another does not go before one of higher priority
+// that waits already, at the pilot that tells of the result.
+func TestTheJobThatFollowsGoesAfterHigherPriority(t *testing.T) {
+	b := newBinding(t)
+	b.step(Submit{Run: 1, Jobs: []Job{
+		{Name: "first", Step: "s", Writes: []Output{{LFN: "x"}}},
+		{Name: "next", Step: "s", Reads: []string{"x"}},
+	}})
+	b.sync("p", nil)
+	b.jobs("urgent", 9, 1)
+	a := b.begins("p")
+	b.has["p"] = nil
+	b.sync("p", func(s *Sync) {
+		s.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{{LFN: "x", PFN: "se:x"}}}}
+	})
+	if got := b.names("p"); len(got) != 1 || got[0] != "urgent0" {
+		t.Errorf("it was given %v", got)
+	}
+}
+
+// A job that failed on a host avoids it only while another could run it: when that goes, the
+// pilot that is idle gets it at once.
+func TestAHostIsNotAvoidedWhenItIsTheOnlyOne(t *testing.T) {
+	b := newBinding(t)
+	b.jobs("s", 0, 1)
+	b.sync("p", nil)
+	b.sync("other", nil)
+	b.sync("other", nil)
+	b.jobs("long", 9, 1)
+	a := b.begins("p")
+	long := b.begins("other")
+	b.has["p"] = nil
+	b.sync("p", func(s *Sync) {
+		s.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outcome: OutOfDisk, Message: "no room"}}
+	})
+	b.after(time.Minute)
+	if got := b.names("p"); len(got) != 0 {
+		t.Fatalf("it was given %v where it had failed", got)
+	}
+	b.sync("p", nil)
+	b.sync("other", func(s *Sync) { s.Ended, s.Leaving = []Result{{Job: long.Job, Attempt: long.Attempt}}, true })
+	b.after(0)
+	if got := b.names("p"); len(got) != 1 {
+		t.Errorf("it was given %v", got)
+	}
+}

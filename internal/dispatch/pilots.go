@@ -17,6 +17,7 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 		p.held = 0
 	}
 	c.fleet.unplace(p)
+	c.placement.offerAvoiding()
 	c.fleet.arrivalsEnd(p)
 	c.fleet.peersChanged(p)
 	c.fleet.recount(p)

@@ -38,8 +38,8 @@ type placement struct {
 	tally tally
 
 	// Nothing is in use of these between transitions; they are here for their memory.
-	served, rivals []*pilot
-	candidates     []NextRead
+	served     []*pilot
+	candidates []NextRead
 }
 
 // admission is whether a pilot may be given jobs of a class.

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"time"
@@ -106,7 +107,10 @@ func (pl *placement) placeKept() {
 		return
 	}
 	pl.kept.due = false
-	for _, id := range slices.Sorted(maps.Keys(pl.kept.jobs)) {
+	byPriority := func(a, b uint32) int {
+		return cmp.Or(cmp.Compare(pl.jobs.table.At(b).effective, pl.jobs.table.At(a).effective), cmp.Compare(a, b))
+	}
+	for _, id := range slices.SortedFunc(maps.Keys(pl.kept.jobs), byPriority) {
 		j := pl.jobs.table.At(id)
 		pl.kept.some = false
 		if p := pl.bestParked(j, nil, true); p != nil {

@@ -83,7 +83,6 @@ func (pl *placement) placeFresh(askers []*pilot) {
 		}
 		return int(int64(a.id) - int64(b.id))
 	})
-	rivals := pl.unparked(askers)
 	for _, j := range fresh {
 		if len(pl.fleet.parked) == 0 {
 			return
@@ -91,27 +90,17 @@ func (pl *placement) placeFresh(askers []*pilot) {
 		if j.group == nil {
 			continue
 		}
-		if p := pl.bestParked(j, rivals, len(askers) == 0); p != nil {
+		if p := pl.bestParked(j, askers, len(askers) == 0); p != nil {
 			pl.assign(j, p)
 		}
 	}
 }
 
-// unparked returns those of the askers that are not parked with room left.
-func (pl *placement) unparked(askers []*pilot) []*pilot {
-	pl.rivals = pl.rivals[:0]
-	for _, p := range askers {
-		if p.parked == 0 {
-			pl.rivals = append(pl.rivals, p)
-		}
-	}
-	return pl.rivals
-}
-
 // bestParked returns the parked pilot that holds most of the job's input, and
 // more than each of the rivals that could start it; nil if the job is kept for
 // another. A rival that could only queue it does not count: recall would take
-// it back for the parked pilot, for ever. Where there are many parked pilots
+// it back for the parked pilot, for ever. One that asks is a rival even if it is parked: it
+// chooses among all ready jobs. Where there are many parked pilots
 // all of them are looked at only if that is asked for, and none of the first fits.
 func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 	best, most := (*pilot)(nil), rating{score: math.Inf(1)}
@@ -133,7 +122,7 @@ func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 		}
 	}
 	consider := func(p *pilot) {
-		if p.parked == 0 || !pl.mayStart(p, j) {
+		if p.parked == 0 || p.listedAsker || !pl.mayStart(p, j) {
 			return
 		}
 		if s := pl.rate(p, j, together()); s.above(most) || s == most && best != nil && p.parked < best.parked {
@@ -171,6 +160,23 @@ func (pl *placement) searchParked(j *job, consider func(*pilot), best **pilot) {
 	somewhere := slices.ContainsFunc(pl.fleet.shapes, func(s *shape) bool { return s.fits(j.class) })
 	for i := maxPlaces; somewhere && i < len(pl.fleet.parked) && *best == nil; i++ {
 		consider(pl.fleet.parked[i])
+	}
+}
+
+// offerAvoiding has ready jobs that avoid a host offered to its pilots again, when a pilot has
+// gone: it may have been the last that fits them elsewhere.
+func (pl *placement) offerAvoiding() {
+	for _, l := range pl.jobs.levels {
+		for _, g := range l.groups {
+			if name := g.class.key.avoid; name != "" && !pl.fleet.fitsElsewhere(g.class, name) {
+				pl.offers++
+				for _, p := range pl.fleet.parked {
+					if p.info.node() == name {
+						pl.fleet.wantsJobs(p)
+					}
+				}
+			}
+		}
 	}
 }
 

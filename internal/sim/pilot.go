@@ -147,13 +147,20 @@ func (p *pilot) accept(assigned []dispatch.Assignment) bool {
 	return p.startNext()
 }
 
-// startNext starts the first attempt of the queue, unless another one computes.
+// startNext starts the attempt of the queue that has the highest priority, of these the first,
+// unless another one computes.
 func (p *pilot) startNext() bool {
 	if len(p.queue) == 0 || slices.ContainsFunc(p.running, func(a *attempt) bool { return !a.yielded }) {
 		return false
 	}
-	a := p.queue[0]
-	p.queue = slices.Delete(p.queue, 0, 1)
+	first := 0
+	for i := range p.queue {
+		if p.queue[i].Priority > p.queue[first].Priority {
+			first = i
+		}
+	}
+	a := p.queue[first]
+	p.queue = slices.Delete(p.queue, first, first+1)
 	p.execute(a)
 	return true
 }

@@ -28,7 +28,7 @@ type server struct {
 	inbox    []dispatch.Input
 	takingIn bool
 
-	checked bool // that no job waits for what will not come, after each step
+	checked bool // after each step, that no job waits for what will not come, or at a pilot in vain
 }
 
 func newServer(r *run) *server {
@@ -176,6 +176,9 @@ func (s *server) step(in dispatch.Input) {
 	}
 	if s.checked {
 		if err := s.core.CheckLiveness(); err != nil {
+			s.run.fail("after %T: %v", in, err)
+		}
+		if err := s.core.CheckBinding(); err != nil {
 			s.run.fail("after %T: %v", in, err)
 		}
 	}

@@ -186,6 +186,9 @@ func layers(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
 		lfn := fmt.Sprintf("l%d/%d", layer, i)
 		here = append(here, lfn)
 		w.add(step, lfn, s.Run.Draw(r), reads, extant{lfn, int64(s.FileSize)})
+		if s.Priorities > 1 {
+			w.jobs[len(w.jobs)-1].job.Priority = r.IntN(s.Priorities)
+		}
 	}
 	return w
 }

@@ -14,21 +14,23 @@ import (
 
 // WorkflowSpec says where the jobs come from: Pattern, Trace or File.
 type WorkflowSpec struct {
-	Pattern   string   `yaml:"pattern"`    // W1, W2-shared, W2-pairs, W3, Tier0, layers
-	Trace     string   `yaml:"trace"`      // a WfFormat file, beside the experiment file
-	File      string   `yaml:"file"`       // a workflow file of Fairway, beside the experiment file
-	FileSize  Size     `yaml:"file_size"`  // of each file of a pattern; of inputs of a workflow file
-	Run       Gauss    `yaml:"run"`        // of each job of a pattern or workflow file, without access to storage
-	Accesses  int      `yaml:"accesses"`   // a job reads each input in so many accesses, spread over its run
-	Jobs      int      `yaml:"jobs"`       // of layers: in all; of W1, W2 and W3: of the step with the most, an even number, 0 means 80
-	Layers    int      `yaml:"layers"`     // of layers: jobs of one layer read files of the one before
-	Fan       int      `yaml:"fan"`        // of layers: files that each job reads
-	Raw       bool     `yaml:"raw"`        // of layers: each job of the first reads a file that exists before the run
-	Home      []string `yaml:"home"`       // storage elements that share what exists before the run, each an equal part of the files, in their order; default: the first
-	Cached    Chance   `yaml:"cached"`     // of an output that is read to stay in caches only
-	Scale     float64  `yaml:"scale"`      // of a trace: factor of run times; 0 means 1
-	SizeScale float64  `yaml:"size_scale"` // of a trace: factor of file sizes; 0 means 1
-	States    float64  `yaml:"states"`     // jobs say that they need so many times their run time; 0: they say nothing
+	Pattern  string `yaml:"pattern"`   // W1, W2-shared, W2-pairs, W3, Tier0, layers
+	Trace    string `yaml:"trace"`     // a WfFormat file, beside the experiment file
+	File     string `yaml:"file"`      // a workflow file of Fairway, beside the experiment file
+	FileSize Size   `yaml:"file_size"` // of each file of a pattern; of inputs of a workflow file
+	Run      Gauss  `yaml:"run"`       // of each job of a pattern or workflow file, without access to storage
+	Accesses int    `yaml:"accesses"`  // a job reads each input in so many accesses, spread over its run
+	Jobs     int    `yaml:"jobs"`      // of layers: in all; of W1, W2 and W3: of the step with the most, an even number, 0 means 80
+	Layers   int    `yaml:"layers"`    // of layers: jobs of one layer read files of the one before
+	Fan      int    `yaml:"fan"`       // of layers: files that each job reads
+	// Priorities is, of layers, how many priorities there are: each job has one of them.
+	Priorities int      `yaml:"priorities"`
+	Raw        bool     `yaml:"raw"`        // of layers: each job of the first reads a file that exists before the run
+	Home       []string `yaml:"home"`       // storage elements that share what exists before the run, each an equal part of the files, in their order; default: the first
+	Cached     Chance   `yaml:"cached"`     // of an output that is read to stay in caches only
+	Scale      float64  `yaml:"scale"`      // of a trace: factor of run times; 0 means 1
+	SizeScale  float64  `yaml:"size_scale"` // of a trace: factor of file sizes; 0 means 1
+	States     float64  `yaml:"states"`     // jobs say that they need so many times their run time; 0: they say nothing
 
 	RoundTo time.Duration `yaml:"round_to"` // what jobs say that they need is rounded up to a multiple of it; 0 means 10 min
 	Tier0   Tier0Spec     `yaml:"tier0"`    // of the pattern Tier0: how its steps share jobs and bytes

@@ -62,6 +62,7 @@ func Experiment(seed uint64) experiment.Experiment {
 		}
 	}
 	faultyHosts(sim.Stream(seed, "hosts"), &e)
+	e.Workflow.Priorities = pick(sim.Stream(seed, "priorities"), 0, 2, 5)
 	e.Defaults()
 	return e
 }

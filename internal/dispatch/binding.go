@@ -1,0 +1,112 @@
+package dispatch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// CheckBinding returns an error that names a job that is bound to a pilot when it should not be.
+// There is none, unless the Core has a fault; simulations ask after each step. It looks at all
+// attempts.
+//
+//   - Nothing waits at a silent pilot, and silence is noticed when it begins.
+//   - What a pilot was asked for is given back in time, or forfeited.
+//   - No pilot is idle beside a ready job that it could begin and that is kept for no other.
+//   - No attempt waits at a pilot for long beside an idle one that could begin it.
+//   - No job was just given to a pilot before one of a higher priority that needs the same, was
+//     ready before, and is kept for no other pilot. One that was passed over for
+//     Config.MaxPassOver may be.
+func (c *Core) CheckBinding() error {
+	for _, p := range c.fleet.pilots {
+		if at := c.fleet.silentAt(p); at != 0 && at < c.now {
+			return fmt.Errorf("pilot %s is silent, and that is not noticed", p.id)
+		}
+		if j := c.passedOver(p); j != nil {
+			return fmt.Errorf("pilot %s is idle, and could begin job %s, which is ready", p.id, j.name)
+		}
+		for _, a := range p.attempts {
+			if err := c.checkAttempt(a); err != nil {
+				return fmt.Errorf("job %s is bound to pilot %s: %w", a.job.name, p.id, err)
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Core) checkAttempt(a *attempt) error {
+	if a.given == c.now && !a.adopted {
+		if j := c.outranked(a); j != nil {
+			return fmt.Errorf("job %s of priority %d is ready, and this one has priority %d", j.name, j.effective, a.priority)
+		}
+	}
+	late := c.now.after(-2 * overdueAfter * c.config.AheadTime)
+	switch {
+	case a.started || a.ended:
+	case a.pilot.silent != 0:
+		return errors.New("it has not begun, and the pilot is silent")
+	case a.asked != 0 && a.returnedBy(&c.config) < c.now:
+		return errors.New("the pilot was asked for it, and has not given it back")
+	case a.asked == 0 && a.ahead && a.waitsItsTurn() && a.given < late && c.placement.couldStartElsewhere(a):
+		return errors.New("it waits there for long, and another pilot is idle")
+	}
+	return nil
+}
+
+// passedOver returns a ready job that a parked pilot could begin.
+func (c *Core) passedOver(p *pilot) *job {
+	if p.parked == 0 || p.reserved != nil || c.fleet.stop != running {
+		return nil
+	}
+	pl := &c.placement
+	for _, l := range c.jobs.levels {
+		for _, g := range l.groups {
+			j := c.jobs.oldest(g)
+			if j == nil || !pl.mayStart(p, j) || pl.kept.jobs[j.row].until > c.now {
+				continue
+			}
+			if holder, _ := pl.worthWaitingFor(j, p); holder != nil {
+				continue
+			}
+			if better, _ := pl.betterSite(j, p); better == nil {
+				return j
+			}
+		}
+	}
+	return nil
+}
+
+// outranked returns a ready job that should have been given to the pilot in place of the attempt.
+func (c *Core) outranked(a *attempt) *job {
+	pl := &c.placement
+	if a.job.readySince <= c.now.after(-c.config.MaxPassOver) {
+		return nil
+	}
+	for _, l := range c.jobs.levels {
+		if l.priority <= a.priority {
+			continue
+		}
+		for _, g := range l.groups {
+			j := c.jobs.oldest(g)
+			if j == nil || g.class != a.needs || j.readySince == c.now || pl.kept.jobs[j.row].until > c.now {
+				continue
+			}
+			holder, _ := pl.worthWaitingFor(j, a.pilot)
+			better, _ := pl.betterSite(j, a.pilot)
+			if holder == nil && better == nil && !c.wasKept(j, a) {
+				return j
+			}
+		}
+	}
+	return nil
+}
+
+// wasKept reports whether the job may have been kept, until now, for a pilot that was just given
+// another job.
+func (c *Core) wasKept(j *job, instead *attempt) bool {
+	return slices.ContainsFunc(j.requests, func(r request) bool {
+		return r.read != nil && slices.ContainsFunc(r.read.holders, func(p *pilot) bool {
+			return slices.ContainsFunc(p.attempts, func(a *attempt) bool { return a != instead && a.given == c.now })
+		})
+	})
+}
