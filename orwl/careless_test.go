@@ -148,7 +148,8 @@ func TestRequestsOfNothingAreRefused(t *testing.T) {
 		}
 	}
 	for _, err := range []error{
-		Insert(background, Posting{}), Insert(background, (*Handle)(nil).Reading(l)), Insert(background, (*Pair)(nil).Reading(l)),
+		Insert(background, Posting{}), Insert(background, (*Handle)(nil).Reading(l)),
+		Insert(background, (*Pair)(nil).Reading(l)),
 		NewGate(1).Insert(background, "task", Posting{}),
 	} {
 		if !errors.Is(err, ErrNothing) {

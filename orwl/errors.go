@@ -46,7 +46,9 @@ var (
 )
 
 // wireErrors are the errors that a caller decides on, by their codes in frames.
-var wireErrors = []error{nil, ErrFull, ErrPoisoned, ErrStale, ErrUnknown, ErrTooLarge, ErrAbsentTask, ErrTooManyMirrors, ErrBusy}
+var wireErrors = []error{
+	nil, ErrFull, ErrPoisoned, ErrStale, ErrUnknown, ErrTooLarge, ErrAbsentTask, ErrTooManyMirrors, ErrBusy,
+}
 
 func codeOf(err error) uint8 {
 	for i, e := range wireErrors[1:] {

@@ -19,7 +19,8 @@ func TestFencing(t *testing.T) {
 	var h Handle
 	must(t, h.WriteRequest(m))
 	must(t, h.Acquire(background))
-	stale := transport.Frame{Kind: transport.Release, OK: true, ID: h.remote.id, Generation: h.generation - 1, Size: 8, Extents: []memory.Extent{{Offset: 0, Length: 8}}}
+	stale := transport.Frame{Kind: transport.Release, OK: true, ID: h.remote.id, Generation: h.generation - 1, Size: 8,
+		Extents: []memory.Extent{{Offset: 0, Length: 8}}}
 	p.link.SendData(stale, bytes.Repeat([]byte{7}, 8), nil)
 	must(t, h.Release())
 	stale.Generation = h.generation
@@ -71,7 +72,8 @@ func TestSilentHolderLosesLease(t *testing.T) {
 	go s.Serve(listener)
 	t.Cleanup(s.Close)
 	silent := hostileDial(t, listener.Addr())
-	silent.send(t, &transport.Frame{Kind: transport.Open, ID: 1, Text: "l"}, &transport.Frame{Kind: transport.Request, ID: 2, Mirror: 1, Mode: Write})
+	silent.send(t, &transport.Frame{Kind: transport.Open, ID: 1, Text: "l"},
+		&transport.Frame{Kind: transport.Request, ID: 2, Mirror: 1, Mode: Write})
 	waitFor(t, func() bool { return l.Waiting() == 1 })
 	write(t, l, func(b []byte) { b[0] = 1 }) // comes to its turn when the lease is over
 }

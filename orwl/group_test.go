@@ -31,7 +31,9 @@ func freeAddresses(t *testing.T, network string, n int) (list []string) {
 func TestGroupOnARing(t *testing.T) {
 	const n, rounds = 3, 20
 	cert, pool := certificate(t)
-	secure := &tls.Config{Certificates: []tls.Certificate{cert}, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert}
+	secure := &tls.Config{
+		Certificates: []tls.Certificate{cert}, RootCAs: pool, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+	}
 	for name, g := range map[string]Group{
 		"unix": {Addresses: freeAddresses(t, "unix", n)},
 		"tcp":  {Addresses: freeAddresses(t, "tcp", n)},

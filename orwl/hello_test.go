@@ -63,7 +63,9 @@ func TestLongHelloIsRefused(t *testing.T) {
 	conn, err := net.Dial("tcp", listener.Addr().String())
 	must(t, err)
 	defer conn.Close()
-	hello := transport.AppendFrame(nil, &transport.Frame{Kind: transport.Greeting, Version: transport.Version, Text: "somebody", Size: 1})
+	hello := transport.AppendFrame(nil, &transport.Frame{
+		Kind: transport.Greeting, Version: transport.Version, Text: "somebody", Size: 1,
+	})
 	binary.LittleEndian.PutUint32(hello, 4<<10+1)
 	_, err = conn.Write(hello[:16])
 	must(t, err)

@@ -40,7 +40,9 @@ func hostileOver(t testing.TB, conn net.Conn, serves bool) *hostile {
 	t.Helper()
 	t.Cleanup(func() { conn.Close() })
 	h := &hostile{conn, transport.Reader{Limit: MaxHeader, In: bufio.NewReader(conn)}}
-	h.send(t, &transport.Frame{Kind: transport.Greeting, Version: transport.Version, Text: "hostile", Size: int64(time.Minute), OK: serves})
+	h.send(t, &transport.Frame{
+		Kind: transport.Greeting, Version: transport.Version, Text: "hostile", Size: int64(time.Minute), OK: serves,
+	})
 	h.next(t)
 	return h
 }

@@ -131,10 +131,13 @@ func New(name string, size int, options ...Option) (*Location, error) {
 		o(l)
 	}
 	if l.latch != nil && l.latch.starts() && l.latch.missing > l.limit {
-		return nil, fmt.Errorf("making location %s: it would never start: StartWith waits for %d requests, MaxRequests allows %d", name, l.latch.missing, l.limit)
+		return nil, fmt.Errorf("making location %s: it would never start: StartWith waits for %d requests, MaxRequests "+
+			"allows %d", name, l.latch.missing, l.limit)
 	}
 	if len(name) > MaxName {
-		return nil, fmt.Errorf("making location %.32q…: the name has %d bytes, and at most %d are allowed: give a shorter one", name, len(name), MaxName)
+		return nil,
+			fmt.Errorf("making location %.32q…: the name has %d bytes, and at most %d are allowed: give a shorter one", name,
+				len(name), MaxName)
 	}
 	if err := l.makeMemory(size); err != nil {
 		return nil, fmt.Errorf("making location %s: %w", name, err)

@@ -252,7 +252,8 @@ func (r *replica) opens(f *transport.Frame, name string, strict bool) (err error
 // update takes what comes with a grant. While tasks here hold the lock, which they do then
 // for reading, nothing may come that changes what they see.
 func (r *replica) update(f *transport.Frame, limit int64, held int) error {
-	if !r.opened || held > 0 && (f.Version != r.version || f.OK || len(f.Extents) > 0 || f.Size != int64(r.memory.Size())) {
+	if !r.opened || held > 0 && (f.Version != r.version || f.OK || len(f.Extents) > 0 ||
+		f.Size != int64(r.memory.Size())) {
 		return fmt.Errorf("%w: a grant where there can be none", transport.ErrMalformed)
 	}
 	if f.Size > limit {

@@ -142,7 +142,8 @@ func (p *Peer) Mirror(ctx context.Context, name string) (*Mirror, error) {
 		return nil, err
 	}
 	if !p.serves() {
-		return nil, fmt.Errorf("opening location %s: process %s serves none by this connection (Dialer.Serve): %w", name, p.other, ErrUnknown)
+		return nil, fmt.Errorf("opening location %s: process %s serves none by this connection (Dialer.Serve): %w", name,
+			p.other, ErrUnknown)
 	}
 	m := &Mirror{peer: p, name: name}
 	err := p.ask(ctx, func(id uint64) transport.Frame {
@@ -381,7 +382,9 @@ func (p *Peer) reserve(ctx context.Context, postings []Posting) (reservation, er
 			}
 			m := q.resource.(*Mirror)
 			m.awaitLocked(q.handle, q.mode)
-			f.Requests = append(f.Requests, transport.Posting{ID: q.handle.remote.id, Mirror: m.id, Mode: q.mode, Rank: int64(q.Rank), Task: q.handle.Name})
+			f.Requests = append(f.Requests, transport.Posting{
+				ID: q.handle.remote.id, Mirror: m.id, Mode: q.mode, Rank: int64(q.Rank), Task: q.handle.Name,
+			})
 		}
 		return f
 	})

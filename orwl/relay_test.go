@@ -73,7 +73,9 @@ func TestSilenceAtAnyByte(t *testing.T) {
 		direct := listen(t, "tcp")
 		go s.Serve(direct)
 		t.Cleanup(s.Close)
-		r := &relay{Listener: listen(t, "tcp"), server: direct.Addr().String(), budget: 200 + rng.Int64N(4*64*memory.BlockSize)}
+		r := &relay{
+			Listener: listen(t, "tcp"), server: direct.Addr().String(), budget: 200 + rng.Int64N(4*64*memory.BlockSize),
+		}
 		go r.run(t)
 		p, err := (&Dialer{Lease: 300 * time.Millisecond, Once: true}).Dial(background, "tcp", r.Addr().String())
 		must(t, err)

@@ -31,7 +31,9 @@ func insertBoth(ctx context.Context, r []Resource) error {
 func TestInsertByTwoConnections(t *testing.T) {
 	by := routes(t)
 	var ends []chan error
-	for _, r := range [][]Resource{{by[1][0], by[2][1]}, {by[1][1], by[2][0]}, {by[0][1], by[1][0]}, {by[1][1], by[0][0]}, by[2][:]} {
+	for _, r := range [][]Resource{
+		{by[1][0], by[2][1]}, {by[1][1], by[2][0]}, {by[0][1], by[1][0]}, {by[1][1], by[0][0]}, by[2][:],
+	} {
 		end := make(chan error, 1)
 		ends = append(ends, end)
 		go func() {

@@ -115,7 +115,8 @@ func (s *Server) serve(listener net.Listener) error {
 // passes reports whether accepting may succeed later: the process or the system has no
 // descriptors or memory left now.
 func passes(err error) bool {
-	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM}, func(e error) bool { return errors.Is(err, e) })
+	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.ENOBUFS, syscall.ENOMEM},
+		func(e error) bool { return errors.Is(err, e) })
 }
 
 // admit serves a connection, unless there are too many.
@@ -351,7 +352,8 @@ func (d *Dialer) connectPatiently(ctx context.Context, network, address string) 
 // absent reports whether an error says that nobody answers, and not who answers.
 func absent(err error) bool {
 	var system *os.SyscallError
-	return errors.As(err, &system) && !errors.Is(err, fs.ErrPermission) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrDeadlineExceeded)
+	return errors.As(err, &system) && !errors.Is(err, fs.ErrPermission) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrDeadlineExceeded)
 }
 
 func (d *Dialer) connect(ctx context.Context, network, address string) (*transport.Link, error) {
@@ -384,7 +386,8 @@ func (d *Dialer) explain(err error) error {
 	case d.TLS != nil:
 		return fmt.Errorf("%w: the server hung up; it may have no more room (Server.MaxConnections), or speak no TLS", err)
 	}
-	return fmt.Errorf("%w: the server hung up; it may have no more room (Server.MaxConnections), or expect TLS (Dialer.TLS)", err)
+	return fmt.Errorf("%w: the server hung up; it may have no more room (Server.MaxConnections), or expect TLS "+
+		"(Dialer.TLS)", err)
 }
 
 // configFor says whose certificate is expected at an address.

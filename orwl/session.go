@@ -95,7 +95,8 @@ func newSession(l *transport.Link, s *Server) *session {
 	ctx, cancel := context.WithCancel(context.Background())
 	n := &session{
 		link: l, server: s, ctx: ctx, cancel: cancel,
-		subscribed: make(map[uint64]*subscription), mirrorOf: make(map[*Location]uint64), proxies: make(map[uint64]*proxy), reservations: make(map[uint64]*foreignReservation),
+		subscribed: make(map[uint64]*subscription), mirrorOf: make(map[*Location]uint64), proxies: make(map[uint64]*proxy),
+		reservations: make(map[uint64]*foreignReservation),
 	}
 	n.dataSent.L = &n.mu
 	return n
@@ -138,7 +139,9 @@ func (s *session) open(f *transport.Frame) {
 		s.link.Send(transport.Frame{Kind: transport.Opened, ID: f.ID, Code: codeOf(err), Text: l.refuse(err).Error()})
 		return
 	}
-	opened := transport.Frame{Kind: transport.Opened, ID: f.ID, Mirror: l.id, OK: sub.mapped, Size: sizeLimit(s.server.MaxSize)}
+	opened := transport.Frame{
+		Kind: transport.Opened, ID: f.ID, Mirror: l.id, OK: sub.mapped, Size: sizeLimit(s.server.MaxSize),
+	}
 	if sub.inPlace {
 		opened.Mode = Write
 	}
@@ -464,7 +467,9 @@ func (l *Location) lackedBy(sub *subscription) (data []byte, version uint64, fil
 // overwrite lets h, which holds the lock for a writer of another process, make the version
 // that its release completes: of a size, with pieces of new data one after the other. It
 // returns the number of that version.
-func (l *Location) overwrite(h *Handle, size int, pieces []memory.Extent, data []byte, inPlace bool) (version uint64, err error) {
+func (l *Location) overwrite(
+	h *Handle, size int, pieces []memory.Extent, data []byte, inPlace bool,
+) (version uint64, err error) {
 	if err := l.memory.Resize(size); err != nil {
 		return 0, fmt.Errorf("resizing location %s: %w", l.name, err)
 	}

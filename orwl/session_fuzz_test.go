@@ -26,7 +26,9 @@ func (s *script) next() byte {
 
 // frame makes one that an end may send after its hello, with the numbers that a session
 // looks at. A generation is what the frame before told for the request, or one that is wrong.
-func (s *script) frame(kinds byte, first transport.Kind, names []string, generations map[uint64]uint64) *transport.Frame {
+func (s *script) frame(
+	kinds byte, first transport.Kind, names []string, generations map[uint64]uint64,
+) *transport.Frame {
 	kind := first + transport.Kind(s.next()%kinds)
 	bits, ids, size := s.next(), s.next(), s.next()
 	f := &transport.Frame{
@@ -61,7 +63,8 @@ func FuzzSession(f *testing.F) {
 	f.Fuzz(func(t *testing.T, b []byte) {
 		s := new(Server)
 		defer s.Close()
-		locations := []*Location{newLocation(t, "a", 8), newLocation(t, "b", 3*memory.BlockSize), newLocation(t, "starts", 8, StartWith(2)), newLocation(t, "shared", memory.BlockSize, sharedWhereThereIs()...)}
+		locations := []*Location{newLocation(t, "a", 8), newLocation(t, "b", 3*memory.BlockSize),
+			newLocation(t, "starts", 8, StartWith(2)), newLocation(t, "shared", memory.BlockSize, sharedWhereThereIs()...)}
 		s.Add(locations...)
 		h := hostilePeer(t, s, "unix")
 		h.plays(script(b), locations)
@@ -188,7 +191,9 @@ func (h *Handle) insertAt(r Resource, m Mode) error { return r.insert(h, m) }
 // FuzzHello has somebody connect and send any bytes. The server goes on, and keeps no
 // connection of it.
 func FuzzHello(f *testing.F) {
-	hello := transport.AppendFrame(nil, &transport.Frame{Kind: transport.Greeting, Version: transport.Version, Text: "somebody", Size: 1})
+	hello := transport.AppendFrame(nil, &transport.Frame{
+		Kind: transport.Greeting, Version: transport.Version, Text: "somebody", Size: 1,
+	})
 	f.Add(hello)
 	f.Add(append(hello, transport.AppendFrame(nil, &transport.Frame{Kind: transport.Open, ID: 1, Text: "l"})...))
 	f.Add(hello[:9])

@@ -105,7 +105,8 @@ func (f *Fault) Error() string {
 	if f.Released == "" {
 		return fmt.Sprintf("location %s was written through handle %s, which holds it for reading", f.Location, f.Handle)
 	}
-	return fmt.Sprintf("location %s was touched through handle %s, which had mapped it to %v and released it at %s", f.Location, f.Handle, f.Mode, f.Released)
+	return fmt.Sprintf("location %s was touched through handle %s, which had mapped it to %v and released it at %s",
+		f.Location, f.Handle, f.Mode, f.Released)
 }
 
 // PanicOnFault lets a forbidden access panic in the calling goroutine, where it would end

@@ -37,7 +37,9 @@ func TestTLS(t *testing.T) {
 	s := new(Server)
 	s.Add(l)
 	listener := listen(t, "tcp")
-	go s.ServeTLS(listener, &tls.Config{Certificates: []tls.Certificate{cert}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert})
+	go s.ServeTLS(listener, &tls.Config{
+		Certificates: []tls.Certificate{cert}, ClientCAs: pool, ClientAuth: tls.RequireAndVerifyClientCert,
+	})
 	t.Cleanup(s.Close)
 	address := listener.Addr().String()
 	d := Dialer{TLS: &tls.Config{RootCAs: pool, Certificates: []tls.Certificate{cert}}}
@@ -77,7 +79,8 @@ func TestDialWithAndWithoutTLSSaysSo(t *testing.T) {
 	go s.Serve(plain)
 	t.Cleanup(s.Close)
 	d := Dialer{Patience: time.Hour}
-	if _, err := d.Dial(background, "tcp", encrypted.Addr().String()); err == nil || !strings.Contains(err.Error(), "Dialer.TLS") {
+	if _, err := d.Dial(background, "tcp", encrypted.Addr().String()); err == nil ||
+		!strings.Contains(err.Error(), "Dialer.TLS") {
 		t.Errorf("without TLS: %v", err)
 	}
 	d = Dialer{TLS: &tls.Config{RootCAs: pool}}

@@ -252,7 +252,9 @@ func chromeTrace(spans []traceSpan, dropped int) chromeFile {
 		if !ok {
 			id = len(rows[pid]) + 1
 			rows[pid][name] = id
-			f.Events = append(f.Events, chromeEvent{Name: "thread_name", Phase: "M", PID: pid, TID: id, Args: map[string]string{"name": name}})
+			f.Events = append(f.Events, chromeEvent{
+				Name: "thread_name", Phase: "M", PID: pid, TID: id, Args: map[string]string{"name": name},
+			})
 		}
 		return id
 	}
@@ -263,7 +265,9 @@ func chromeTrace(spans []traceSpan, dropped int) chromeFile {
 		}
 	}
 	for _, s := range spans {
-		e := chromeEvent{Phase: "X", Start: micros(s.start.Sub(epoch)), Dur: micros(s.length), PID: taskRows, TID: row(taskRows, s.task)}
+		e := chromeEvent{
+			Phase: "X", Start: micros(s.start.Sub(epoch)), Dur: micros(s.length), PID: taskRows, TID: row(taskRows, s.task),
+		}
 		if s.waits {
 			e.Name, e.Args = "waits for "+s.location, map[string]string{"mode": s.mode.String(), "released by": s.by}
 			f.Events = append(f.Events, e)

@@ -57,7 +57,9 @@ func TestAnswersNobodyReadsAreBounded(t *testing.T) {
 	go func() {
 		name := strings.Repeat("n", MaxText)
 		for id := range uint64(asked) {
-			if _, err := h.conn.Write(transport.AppendFrame(nil, &transport.Frame{Kind: transport.Open, ID: id + 1, Text: name})); err != nil {
+			if _, err := h.conn.Write(
+				transport.AppendFrame(nil, &transport.Frame{Kind: transport.Open, ID: id + 1, Text: name}),
+			); err != nil {
 				written <- err
 				return
 			}
@@ -89,7 +91,8 @@ func TestGrantsNobodyReadsHoldNoCopies(t *testing.T) {
 	h := hostilePeer(t, s, "tcp")
 	link := onlySession(t, s).link
 	for i := range uint64(many) {
-		h.send(t, &transport.Frame{Kind: transport.Open, ID: i + 1, Text: fmt.Sprint(i)}, &transport.Frame{Kind: transport.Request, ID: many + i + 1, Mirror: i + 1})
+		h.send(t, &transport.Frame{Kind: transport.Open, ID: i + 1, Text: fmt.Sprint(i)},
+			&transport.Frame{Kind: transport.Request, ID: many + i + 1, Mirror: i + 1})
 	}
 	waitFor(t, func() bool { return link.Unread() > transport.MaxCopied/2 })
 	for i := range uint64(many) {
@@ -120,7 +123,9 @@ func TestMirrorsAreBounded(t *testing.T) {
 	}
 	mirror(t, p, "1")
 	h := hostilePeer(t, s, "tcp")
-	h.send(t, &transport.Frame{Kind: transport.Open, ID: 1, Text: "0"}, &transport.Frame{Kind: transport.Open, ID: 1, Text: "1"})
+	h.send(t, &transport.Frame{Kind: transport.Open, ID: 1, Text: "0"}, &transport.Frame{
+		Kind: transport.Open, ID: 1, Text: "1",
+	})
 	if f := h.expect(t, 1, transport.Opened); f.Code != 0 {
 		t.Fatal(refusal(&f))
 	}
@@ -144,12 +149,14 @@ func TestReleaseBeforeTheDataWasRead(t *testing.T) {
 			conn, err := tls.Dial("tcp", listener.Addr().String(), &tls.Config{InsecureSkipVerify: true})
 			must(t, err)
 			h := hostileOver(t, conn, false)
-			h.send(t, &transport.Frame{Kind: transport.Open, ID: 1, Text: "l"}, &transport.Frame{Kind: transport.Request, ID: 2, Mirror: 1, Mode: Write})
+			h.send(t, &transport.Frame{Kind: transport.Open, ID: 1, Text: "l"},
+				&transport.Frame{Kind: transport.Request, ID: 2, Mirror: 1, Mode: Write})
 			var f transport.Frame
 			for f.Kind != transport.Granted {
 				must(t, h.in.Next(&f))
 			}
-			h.send(t, &transport.Frame{Kind: transport.Release, ID: 2, Generation: f.Generation, OK: true, Size: 8, Extents: []memory.Extent{{Offset: 0, Length: 8}}})
+			h.send(t, &transport.Frame{Kind: transport.Release, ID: 2, Generation: f.Generation, OK: true, Size: 8,
+				Extents: []memory.Extent{{Offset: 0, Length: 8}}})
 			must(t, h.drop(&f))
 			waitFor(t, func() bool { return l.Waiting() == 0 })
 			if n := len(read(t, l)); n != 8 {
@@ -208,7 +215,9 @@ func TestCancelBeforeTheReservationIsSettled(t *testing.T) {
 	latched, err := localOwner{}.reserve(background, []Posting{spanning.Writing(l)})
 	must(t, err)
 	h.send(t, &transport.Frame{Kind: transport.Open, ID: 1, Text: "l"},
-		&transport.Frame{Kind: transport.Reserve, ID: 2, OK: true, Requests: []transport.Posting{{ID: 3, Mirror: 1, Mode: Write}}},
+		&transport.Frame{
+			Kind: transport.Reserve, ID: 2, OK: true, Requests: []transport.Posting{{ID: 3, Mirror: 1, Mode: Write}},
+		},
 		&transport.Frame{Kind: transport.Cancel, ID: 3}, &transport.Frame{Kind: transport.Sync, ID: 4})
 	h.expect(t, 4, transport.Answered)
 	latched.settle(true)

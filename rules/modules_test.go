@@ -47,7 +47,8 @@ func TestRequirements(t *testing.T) {
 	}
 	for _, r := range required {
 		if imported[r.Path] == r.Indirect {
-			t.Errorf("go.mod: %s: imported here: %v, marked as indirect: %v: run go mod tidy", r.Path, imported[r.Path], r.Indirect)
+			t.Errorf("go.mod: %s: imported here: %v, marked as indirect: %v: run go mod tidy", r.Path,
+				imported[r.Path], r.Indirect)
 		}
 	}
 }

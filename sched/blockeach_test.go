@@ -22,15 +22,16 @@ func TestBlockEachLosesNothingWhenTheWaitEnds(t *testing.T) {
 				defer s.Close()
 				var inside atomic.Bool
 				taken := make(chan struct{})
-				h := Register(s, Kind[*atomic.Bool, int]{Name: "each", BlockEach: func(ctx context.Context, used *atomic.Bool) (int, error) {
-					inside.Store(true)
-					defer inside.Store(false)
-					close(taken)
-					<-ctx.Done()
-					<-time.After(time.Millisecond)
-					used.Store(true)
-					return 42, nil
-				}})
+				h := Register(s,
+					Kind[*atomic.Bool, int]{Name: "each", BlockEach: func(ctx context.Context, used *atomic.Bool) (int, error) {
+						inside.Store(true)
+						defer inside.Store(false)
+						close(taken)
+						<-ctx.Done()
+						<-time.After(time.Millisecond)
+						used.Store(true)
+						return 42, nil
+					}})
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				go func() { <-taken; end(s, cancel) }()

@@ -34,7 +34,8 @@ func cgroupLimit() int {
 		if own, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
 			return cgroup2Limit(cgroupRoot, own)
 		}
-		if fields := strings.SplitN(strings.TrimSpace(line), ":", 3); len(fields) == 3 && slices.Contains(strings.Split(fields[1], ","), "cpu") {
+		if fields := strings.SplitN(strings.TrimSpace(line), ":", 3); len(fields) == 3 &&
+			slices.Contains(strings.Split(fields[1], ","), "cpu") {
 			return cgroup1Limit(path.Join(cgroupRoot, "cpu"), fields[2])
 		}
 	}
@@ -58,7 +59,8 @@ func cgroup2Limit(root, own string) int {
 func cgroup1Limit(root, own string) int {
 	limit := 0
 	for ; ; own = path.Dir(own) {
-		limit = tighter(limit, readString(path.Join(root, own, "cpu.cfs_quota_us")), readString(path.Join(root, own, "cpu.cfs_period_us")))
+		limit = tighter(limit, readString(path.Join(root, own, "cpu.cfs_quota_us")),
+			readString(path.Join(root, own, "cpu.cfs_period_us")))
 		if own == "/" || own == "." {
 			return limit
 		}

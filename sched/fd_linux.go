@@ -197,7 +197,8 @@ func (p *pollSet) poll([]*Request[FD, Events]) {
 // ready takes events that are there.
 func (p *pollSet) ready(events *[epollBatch]unix.EpollEvent) []unix.EpollEvent {
 	p.calls.Add(1)
-	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epfd), uintptr(unsafe.Pointer(&events[0])), epollBatch, 0, 0, 0)
+	n, _, err := unix.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(p.epfd), uintptr(unsafe.Pointer(&events[0])),
+		epollBatch, 0, 0, 0)
 	if err != 0 {
 		return nil
 	}
@@ -255,7 +256,9 @@ func (p *pollSet) handle(events []unix.EpollEvent, byBlock bool) {
 
 // answered takes the requests that got satisfies off their file, and arms the
 // file again for the others.
-func (p *pollSet) answered(ev *unix.EpollEvent, got Events, to []*Request[FD, Events]) (answered []*Request[FD, Events], refused refusal) {
+func (p *pollSet) answered(
+	ev *unix.EpollEvent, got Events, to []*Request[FD, Events],
+) (answered []*Request[FD, Events], refused refusal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	f := p.files[ev.Fd]

@@ -63,7 +63,8 @@ func (n *inotify) watch(folder string) bool {
 	if err != nil {
 		if err == unix.ENOSPC {
 			n.limitReached.Do(func() {
-				n.log.Warn("sched: limit of inotify watches reached; further files are polled for", "limit", "fs.inotify.max_user_watches")
+				n.log.Warn("sched: limit of inotify watches reached; further files are polled for", "limit",
+					"fs.inotify.max_user_watches")
 			})
 		}
 		return false

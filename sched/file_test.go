@@ -206,7 +206,8 @@ func (n *hookedNotices) wait(_ time.Duration, changed func(folder, name string))
 // a notice.
 func TestFileIsNotLookedAtBeforeItsFolderIsWatched(t *testing.T) {
 	s := newTest(t, Config{})
-	other, first, second := filepath.Join(t.TempDir(), "f"), filepath.Join(t.TempDir(), "f"), filepath.Join(t.TempDir(), "f")
+	other, first, second := filepath.Join(t.TempDir(), "f"), filepath.Join(t.TempDir(), "f"),
+		filepath.Join(t.TempDir(), "f")
 	n := &hookedNotices{noNotices: newNoNotices(), watched: make(map[string]bool)}
 	set := newFileSet(n, time.Hour, time.Hour)
 	h := Register(s, Kind[FileQuery, FileState]{Name: "by hand"})

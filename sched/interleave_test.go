@@ -19,22 +19,23 @@ func TestNoEventIsLost(t *testing.T) {
 		for _, concurrent := range []bool{false, true} {
 			for _, tell := range []bool{false, true} {
 				for _, computing := range []bool{false, true} {
-					t.Run(fmt.Sprintf("strategy %d concurrent %v tell %v computing %v", strategy, concurrent, tell, computing), func(t *testing.T) {
-						random := seeded(t)
-						s := newTest(t, Config{Slots: 2, Spare: 2})
-						d := newDevice(t, random)
-						d.tell = tell
-						h := Register(s, d.kind(strategy, concurrent))
-						stop := func() {}
-						if computing {
-							stop = compute(s, 3)
-						}
-						interleave(t, s, d, h)
-						stop()
-						if len(d.group) != 0 || members(s, "device") != 0 {
-							t.Errorf("%d requests left in the group", len(d.group))
-						}
-					})
+					t.Run(fmt.Sprintf("strategy %d concurrent %v tell %v computing %v", strategy, concurrent, tell, computing),
+						func(t *testing.T) {
+							random := seeded(t)
+							s := newTest(t, Config{Slots: 2, Spare: 2})
+							d := newDevice(t, random)
+							d.tell = tell
+							h := Register(s, d.kind(strategy, concurrent))
+							stop := func() {}
+							if computing {
+								stop = compute(s, 3)
+							}
+							interleave(t, s, d, h)
+							stop()
+							if len(d.group) != 0 || members(s, "device") != 0 {
+								t.Errorf("%d requests left in the group", len(d.group))
+							}
+						})
 				}
 			}
 		}

@@ -33,7 +33,9 @@ func TestPanicEndsWaitsOfItsKindOnly(t *testing.T) {
 					t.Fatalf("got %v", err)
 				}
 			}
-			other := Register(s, Kind[int, int]{Name: "whole", Poll: func(waiting []*Request[int, int]) { waiting[0].Done(1, nil) }})
+			other := Register(s, Kind[int, int]{
+				Name: "whole", Poll: func(waiting []*Request[int, int]) { waiting[0].Done(1, nil) },
+			})
 			if v, err := other.Wait(patient(t), 1); v != 1 || err != nil {
 				t.Fatalf("other kind: %v, %v", v, err)
 			}
@@ -142,20 +144,21 @@ func TestKindsOfHigherPriorityArePolledFirst(t *testing.T) {
 	go1 := make(chan struct{})
 	for _, p := range []int{1, 3, 2} {
 		first := true
-		h := Register(s, Kind[int, int]{Name: "ordered", Priority: p, Interval: time.Millisecond, Poll: func(waiting []*Request[int, int]) {
-			if first { // the poll of the request's own goroutine
-				first = false
-				return
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			select {
-			case <-go1:
-				order = append(order, p)
-				waiting[0].Done(p, nil)
-			default:
-			}
-		}})
+		h := Register(s,
+			Kind[int, int]{Name: "ordered", Priority: p, Interval: time.Millisecond, Poll: func(waiting []*Request[int, int]) {
+				if first { // the poll of the request's own goroutine
+					first = false
+					return
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				select {
+				case <-go1:
+					order = append(order, p)
+					waiting[0].Done(p, nil)
+				default:
+				}
+			}})
 		wg.Go(func() { _, _ = h.Wait(patient(t), p) })
 	}
 	until(t, s, "all wait", func() bool { return members(s, "ordered") == 3 })

@@ -119,7 +119,8 @@ func TestBatchPolicyIsKept(t *testing.T) {
 			if err := p.slice(0, slice); err != nil {
 				t.Error(err)
 			}
-			if attr, err := unix.SchedGetAttr(0, 0); err != nil || attr.Policy != unix.SCHED_BATCH || time.Duration(attr.Runtime) != slice {
+			if attr, err := unix.SchedGetAttr(0, 0); err != nil || attr.Policy != unix.SCHED_BATCH ||
+				time.Duration(attr.Runtime) != slice {
 				t.Errorf("%+v, %v", attr, err)
 			}
 		}

@@ -74,9 +74,10 @@ const allOfIt = time.Hour
 //
 //	M/S * (4 Quantum + 4 L) + L
 //
-// of the time that the system gives to the process, where M counts new tasks too. They don't go before T for ever: as those that can
-// run go on, the floor rises, and new ones begin above it. Mostly nobody is as far
-// from the floor as that, and T waits for a turn of each of the others.
+// of the time that the system gives to the process, where M counts new tasks too. They don't
+// go before T for ever: as those that can run go on, the floor rises, and new ones begin above
+// it. Mostly nobody is as far from the floor as that, and T waits for a turn of each of the
+// others.
 type slots struct {
 	// A task that can run is in running or in the queue of its level, and one that waits for an
 	// event or has ended in neither. Unless all slots are taken, nobody queues. Tasks, and who

@@ -315,7 +315,9 @@ func TestNoTaskWaitsLongerThanTheBound(t *testing.T) {
 	for range runs {
 		runSeed := random.Uint64()
 		m := newMachine(t, rand.New(rand.NewPCG(runSeed, 2)), 1+random.IntN(4), 1+random.IntN(3))
-		times := []time.Duration{20 * time.Microsecond, 200 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 40 * time.Millisecond}
+		times := []time.Duration{
+			20 * time.Microsecond, 200 * time.Microsecond, time.Millisecond, 10 * time.Millisecond, 40 * time.Millisecond,
+		}
 		some := func() time.Duration { return times[m.random.IntN(len(times))] }
 		for range 1 + m.random.IntN(40) {
 			gap := m.about(times[m.random.IntN(2)])
@@ -376,7 +378,9 @@ func TestTaskThatUsesLittleGoesAtOnce(t *testing.T) {
 		for range n {
 			m.add(0, &model{burst: always(time.Hour), gap: always(50 * time.Microsecond)})
 		}
-		echo := m.add(0, &model{burst: m.about(20 * time.Microsecond), pause: m.about(5 * time.Millisecond), gap: always(time.Hour)})
+		echo := m.add(0, &model{
+			burst: m.about(20 * time.Microsecond), pause: m.about(5 * time.Millisecond), gap: always(time.Hour),
+		})
 		m.run(time.Second)
 		echo.longest = 0
 		m.run(5 * time.Second)
@@ -394,7 +398,9 @@ func TestReactionDoesNotDependOnCheckpoints(t *testing.T) {
 			m := newMachine(t, seed.Source(t), 2, 1)
 			var woken []*model
 			for range waking {
-				woken = append(woken, m.add(0, &model{burst: m.about(20 * time.Microsecond), pause: m.about(5 * time.Millisecond), gap: always(time.Hour)}))
+				woken = append(woken, m.add(0, &model{
+					burst: m.about(20 * time.Microsecond), pause: m.about(5 * time.Millisecond), gap: always(time.Hour),
+				}))
 			}
 			for range n {
 				m.add(time.Millisecond, &model{burst: always(time.Hour), gap: always(time.Hour)})
@@ -409,7 +415,8 @@ func TestReactionDoesNotDependOnCheckpoints(t *testing.T) {
 			m.run(5 * time.Second)
 			for _, mo := range woken {
 				if mo.longest > time.Duration(waking-1)*40*time.Microsecond || mo.rounds < 500 {
-					t.Errorf("beside %d tasks, one of %d woken ones waited up to %v and did %d rounds", n, waking, mo.longest, mo.rounds)
+					t.Errorf("beside %d tasks, one of %d woken ones waited up to %v and did %d rounds", n, waking,
+						mo.longest, mo.rounds)
 				}
 			}
 		}

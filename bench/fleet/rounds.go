@@ -67,7 +67,8 @@ func raiseFiles(fleets []int) error {
 		limit.Cur, limit.Max = max(limit.Cur, needed), max(limit.Max, needed)
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("%d open files, which the largest fleet needs: %w; `ulimit -n` shows the limit, and root may raise it", limit.Cur, err)
+		return fmt.Errorf("%d open files, which the largest fleet needs: %w; `ulimit -n` shows the limit, and root may "+
+			"raise it", limit.Cur, err)
 	}
 	return nil
 }
@@ -130,7 +131,8 @@ func launchServer(scratch string, pilots, jobs, busy int) (f *fleet, err error) 
 
 // serve starts the server, or another one after it.
 func (f *fleet) serve() (err error) {
-	f.server, err = measure.Start(measure.Self("-serve", f.config.folder, "-launches", strconv.Itoa(f.config.pilots), "-jobs", strconv.Itoa(f.config.jobs)))
+	f.server, err = measure.Start(measure.Self("-serve", f.config.folder, "-launches", strconv.Itoa(f.config.pilots),
+		"-jobs", strconv.Itoa(f.config.jobs)))
 	return err
 }
 

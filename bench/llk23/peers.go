@@ -92,6 +92,7 @@ func peer(folder string, c config) (*exec.Cmd, error) {
 	if _, err := exec.LookPath("mpirun"); err != nil {
 		return nil, fmt.Errorf("%s is %w (apt install %s)", mpi, errAbsent, packages[mpi])
 	}
-	launch := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "-n", strconv.Itoa(c.Rows * c.Columns), path}
+	launch := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
+		"-n", strconv.Itoa(c.Rows * c.Columns), path}
 	return exec.Command("mpirun", append(launch, args...)...), nil
 }

@@ -90,7 +90,8 @@ func (t *table) round(deadline time.Time) error {
 		if err != nil {
 			return fmt.Errorf("%v: %w", c, err)
 		}
-		fmt.Fprintf(os.Stderr, "llk23: round %d, %v: %.2f ns per element, others took %.0f %%\n", t.done+1, c, a.ns, 100*a.others)
+		fmt.Fprintf(os.Stderr, "llk23: round %d, %v: %.2f ns per element, others took %.0f %%\n", t.done+1, c, a.ns,
+			100*a.others)
 		t.runs[c] = append(t.runs[c], a)
 		present = append(present, c)
 	}

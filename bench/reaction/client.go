@@ -175,6 +175,8 @@ func pause(d time.Duration) {
 // preferClient gives the client's thread a short time slice where the kernel
 // knows that, so that it sends at the moments it means to.
 func preferClient() {
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Runtime: uint64(100 * time.Microsecond)}
+	attr := unix.SchedAttr{
+		Size: unix.SizeofSchedAttr, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Runtime: uint64(100 * time.Microsecond),
+	}
 	_ = unix.SchedSetAttr(0, &attr, 0)
 }

@@ -34,7 +34,8 @@ type row struct {
 }
 
 func (r row) String() string {
-	return fmt.Sprintf("%8d jobs: served after %.2f s (%.2f s of processors), at most %.0f MiB", r.Jobs, r.Load, r.CPU, r.Peak)
+	return fmt.Sprintf("%8d jobs: served after %.2f s (%.2f s of processors), at most %.0f MiB", r.Jobs, r.Load,
+		r.CPU, r.Peak)
 }
 
 func main() {

@@ -113,7 +113,8 @@ func (t *taskvine) run(ctx context.Context, c *cluster, way string, mb int) (s s
 		return s, err
 	}
 	for _, h := range c.hosts {
-		worker := h.Command(ctx, t.worker, "--cores="+cores, "--workspace="+filepath.Join(h.Folder, "vine"), c.server.Address, port)
+		worker := h.Command(ctx, t.worker, "--cores="+cores, "--workspace="+filepath.Join(h.Folder, "vine"),
+			c.server.Address, port)
 		worker.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := worker.Start(); err != nil {
 			return s, err

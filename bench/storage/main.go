@@ -77,7 +77,8 @@ func main() {
 		h.Fatal(err)
 	}
 	measure.ExitOn(measure.Print(rows, *asJSON, func(r row) string {
-		return fmt.Sprintf("%-8s %-12s %7.2f s  %-12s %7.2f s  ratio %5.2f  cpu %5.2f  %4.0f MiB", r.Element, r.Operation, r.Seconds, r.Peer, r.PeerTime, r.Ratio, r.CPURatio, r.Peak)
+		return fmt.Sprintf("%-8s %-12s %7.2f s  %-12s %7.2f s  ratio %5.2f  cpu %5.2f  %4.0f MiB", r.Element, r.Operation,
+			r.Seconds, r.Peer, r.PeerTime, r.Ratio, r.CPURatio, r.Peak)
 	}))
 }
 
@@ -368,7 +369,9 @@ func run(c *exec.Cmd, done func(), err error) (cost, error) {
 	if err != nil {
 		return cost{}, fmt.Errorf("%s: %w: %.500s", c.Path, err, out)
 	}
-	spent := cost{seconds: time.Since(began).Seconds(), processor: (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()}
+	spent := cost{
+		seconds: time.Since(began).Seconds(), processor: (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds(),
+	}
 	if kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(string(out)), " kB"), 64); err == nil {
 		spent.peak = kib / 1024 // not that of wait4, which counts what this process had before it was replaced
 	}

@@ -67,7 +67,8 @@ func summary(c config, runs []run) row {
 
 // measureOne runs one process and sends messages until it is done.
 func measureOne(c config, p plan, random *rand.Rand) (r run, err error) {
-	server, err := measure.Start(measure.Self("-serve", c.name, "-waiters", strconv.Itoa(c.waiters), "-units", strconv.Itoa(c.units)))
+	server, err := measure.Start(measure.Self("-serve", c.name, "-waiters", strconv.Itoa(c.waiters), "-units",
+		strconv.Itoa(c.units)))
 	if err != nil {
 		return r, err
 	}

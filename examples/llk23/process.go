@@ -20,7 +20,8 @@ type part struct {
 }
 
 func (o *part) flags() {
-	flag.StringVar(&o.addresses, "addresses", "", "where the processes listen, separated by commas: host:port, or a path for shared memory on one host")
+	flag.StringVar(&o.addresses, "addresses", "", "where the processes listen, separated by commas: host:port, or a "+
+		"path for shared memory on one host")
 	flag.IntVar(&o.group.Process, "process", 0, "which of them this is, from 0")
 	flag.StringVar(&o.cert, "cert", "", "certificate of this process (PEM), needed between hosts")
 	flag.StringVar(&o.key, "key", "", "its key")

@@ -103,7 +103,8 @@ func jobsByState(list *wire.ListJobsResponse) string {
 func (c *console) printExplanation(answer *wire.ExplainResponse) {
 	s := styleOf(c.out)
 	summary := answer.Summary
-	fmt.Fprintf(c.out, "%s (job %d) %s %s\n", s.paint(bold, oneLine(summary.Name)), summary.Id, verbOf(summary.State), s.paint(stateColour(summary.State), summary.State))
+	fmt.Fprintf(c.out, "%s (job %d) %s %s\n", s.paint(bold, oneLine(summary.Name)), summary.Id, verbOf(summary.State),
+		s.paint(stateColour(summary.State), summary.State))
 	for _, line := range answer.Lines {
 		fmt.Fprintf(c.out, "  %s\n", uncoloured(line))
 	}

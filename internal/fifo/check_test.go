@@ -99,7 +99,8 @@ func (c Cycle[T]) holds(locations [][]Entry[T]) bool {
 func standsBefore[T comparable](entries []Entry[T], u, v Step[T]) bool {
 	for i, a := range entries {
 		for _, b := range entries[i+1:] {
-			if a.Task == u.Task && max(a.First, a.Last) == u.Phase && b.Task == v.Task && b.First == v.Phase && (a.Mode == Write || b.Mode == Write) {
+			if a.Task == u.Task && max(a.First, a.Last) == u.Phase && b.Task == v.Task && b.First == v.Phase &&
+				(a.Mode == Write || b.Mode == Write) {
 				return true
 			}
 		}
@@ -130,7 +131,9 @@ func TestCheckAgainstBruteForce(t *testing.T) {
 		locations := make([][]Entry[int], 1+rng.IntN(4))
 		for l := range locations {
 			for range rng.IntN(5) {
-				locations[l] = append(locations[l], Entry[int]{rng.IntN(tasks), Mode(rng.IntN(2)), rng.IntN(phases), rng.IntN(phases)})
+				locations[l] = append(locations[l], Entry[int]{
+					rng.IntN(tasks), Mode(rng.IntN(2)), rng.IntN(phases), rng.IntN(phases),
+				})
 			}
 		}
 		if checkAgainstRun(t, locations) {

@@ -139,7 +139,8 @@ func FuzzQueue(f *testing.F) {
 
 func TestCancelledWriteMergesReaders(t *testing.T) {
 	var q Queue[string]
-	r1, w, r2, r3 := Request[string]{Owner: "r1"}, Request[string]{}, Request[string]{Owner: "r2"}, Request[string]{Owner: "r3"}
+	r1, w, r2, r3 := Request[string]{Owner: "r1"}, Request[string]{}, Request[string]{Owner: "r2"},
+		Request[string]{Owner: "r3"}
 	q.Insert(&r1, Read)
 	q.Insert(&w, Write)
 	q.Insert(&r2, Read)

@@ -46,7 +46,9 @@ func Probe(ctx context.Context, cfg Config) Found {
 	defer func() { own.release(true, slog.Default()) }()
 	host, _ := os.Hostname()
 	p := &pilot{
-		cfg: cfg, hello: &wire.PilotInfo{}, stage: &stage.Area{Places: storage.Places{State: cfg.Element, Folder: cfg.Workflow}},
+		cfg: cfg, hello: &wire.PilotInfo{}, stage: &stage.Area{
+			Places: storage.Places{State: cfg.Element, Folder: cfg.Workflow},
+		},
 		sched: sched.Default(), log: slog.Default(),
 	}
 	if err == nil {

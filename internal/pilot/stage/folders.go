@@ -83,7 +83,9 @@ func (t *folderTree) changed() bool {
 }
 
 // appear makes the folder stand at a path too, where link makes one file appear.
-func (t *folderTree) appear(ctx context.Context, target string, link func(ctx context.Context, from, to string) error) error {
+func (t *folderTree) appear(
+	ctx context.Context, target string, link func(ctx context.Context, from, to string) error,
+) error {
 	if err := os.Mkdir(target, 0o755); err != nil {
 		return err
 	}

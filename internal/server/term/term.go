@@ -33,7 +33,8 @@ type HeldError struct{ Holder Holder }
 
 func (e *HeldError) Error() string {
 	if e.Holder.Launch != "" {
-		return fmt.Sprintf("the workflow is being run by the batch job %s of the site %s, on %s", e.Holder.Launch, e.Holder.Site, e.Holder.Host)
+		return fmt.Sprintf("the workflow is being run by the batch job %s of the site %s, on %s", e.Holder.Launch,
+			e.Holder.Site, e.Holder.Host)
 	}
 	return "the workflow is being run on " + e.Holder.Host
 }

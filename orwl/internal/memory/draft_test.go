@@ -48,7 +48,9 @@ func TestDraftFindsWhatChanged(t *testing.T) {
 			version++
 			for _, e := range d.Changes(m.Bytes, version) {
 				copy(m.Bytes[e.Offset:e.Offset+e.Length], d.Bytes[e.Offset:])
-				written = slices.DeleteFunc(written, func(w Extent) bool { return w.Offset >= e.Offset && w.Offset < e.Offset+e.Length })
+				written = slices.DeleteFunc(written, func(w Extent) bool {
+					return w.Offset >= e.Offset && w.Offset < e.Offset+e.Length
+				})
 			}
 			if len(written) > 0 || !bytes.Equal(d.Bytes, m.Bytes) {
 				t.Fatalf("%d bytes: changes at %v are missing", size, written)

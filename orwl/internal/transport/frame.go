@@ -249,7 +249,9 @@ func decodeFrame(b []byte, extents []memory.Extent) (Frame, error) {
 	f.Text = d.text()
 	f.Extents = d.extents(f.Size, extents)
 	for range d.count(5) {
-		f.Requests = append(f.Requests, Posting{ID: d.uvarint(), Mirror: d.uvarint(), Mode: d.mode(), Rank: d.varint(), Task: d.text()})
+		f.Requests = append(f.Requests, Posting{
+			ID: d.uvarint(), Mirror: d.uvarint(), Mode: d.mode(), Rank: d.varint(), Task: d.text(),
+		})
 	}
 	if d.bad || len(d.b) > 0 || f.Kind == 0 || f.Kind > lastKind || f.Size < 0 {
 		return Frame{}, fmt.Errorf("%w of kind %d", ErrMalformed, f.Kind)

@@ -13,7 +13,9 @@ import (
 func TestFrameRoundTrip(t *testing.T) {
 	want := Frame{
 		Kind: Reserve, OK: true, Mode: fifo.Write, Code: 2, ID: 1 << 40, Next: 7, Mirror: 3, Generation: 9, Version: 11,
-		Rank: -5, Size: 9000, Text: "a location", Extents: []memory.Extent{{Offset: 0, Length: 10}, {Offset: 4096, Length: 4096}},
+		Rank: -5, Size: 9000, Text: "a location", Extents: []memory.Extent{
+			{Offset: 0, Length: 10}, {Offset: 4096, Length: 4096},
+		},
 		Requests: []Posting{{1, 2, fifo.Write, -1, "a task"}, {3, 4, fifo.Read, 1 << 30, ""}},
 	}
 	for _, size := range []int{16, 4096} { // a header that fits, and one that does not

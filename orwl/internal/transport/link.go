@@ -247,7 +247,9 @@ func (l *Link) SendData(f Frame, data []byte, sent func()) (copied bool) {
 
 // SendDescriptor sends a frame without data and a descriptor, which it closes then.
 func (l *Link) SendDescriptor(f Frame, fd int) {
-	l.out.send(message{parts: net.Buffers{AppendFrame(nil, &f)}, fd: fd, weight: descriptorWeight, sent: func() { closeDescriptor(fd) }})
+	l.out.send(message{
+		parts: net.Buffers{AppendFrame(nil, &f)}, fd: fd, weight: descriptorWeight, sent: func() { closeDescriptor(fd) },
+	})
 }
 
 // SendsDescriptors reports whether descriptors can go over the connection.
