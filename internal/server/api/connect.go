@@ -78,7 +78,8 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 func passing(err error) bool {
 	var network *net.OpError
 	var unreachable *UnreachableError
-	return errors.As(err, &unreachable) || errors.As(err, &network) || errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrUnready)
+	return errors.As(err, &unreachable) || errors.As(err, &network) || errors.Is(err, store.ErrLocked) ||
+		errors.Is(err, store.ErrUnready)
 }
 
 func connectOnce(ctx context.Context, workflow string, s *sched.Scheduler) (*Connection, error) {
