@@ -13,7 +13,7 @@ import (
 // exactly and the server, the simulator and the tests run the same code.
 var passive = []string{
 	"internal/dispatch", "internal/dispatch/rows", "internal/eviction", "internal/flow", "internal/wfformat",
-	"internal/fifo", "internal/logical", "internal/quantity", "internal/shelltext", "internal/yamlfile",
+	"lib/fifo", "internal/logical", "internal/quantity", "internal/shelltext", "internal/yamlfile",
 }
 
 func isPassive(folder string) bool {
@@ -50,7 +50,7 @@ func TestPassivePackages(t *testing.T) {
 // import itself.
 func TestPassivePackagesDependOnNoOther(t *testing.T) {
 	for _, folder := range passive {
-		command := exec.Command("go", "list", "-deps", "./"+folder)
+		command := exec.Command("go", "list", "-deps", "fairway/"+folder)
 		command.Dir = root
 		out, err := command.Output()
 		if err != nil {

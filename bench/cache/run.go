@@ -21,7 +21,7 @@ import (
 	"fairway/internal/sim/experiment"
 	"fairway/internal/storage/storagetest"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/netns"
 )
 

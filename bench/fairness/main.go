@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"fairway/bench/measure"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 const (

@@ -13,6 +13,7 @@ import (
 
 	"fairway/bench/measure"
 	"fairway/internal/server/folder"
+	"fairway/lib/subprocess"
 )
 
 const (
@@ -76,8 +77,8 @@ func raiseFiles(fleets []int) error {
 // fleet is a server with its pilots.
 type fleet struct {
 	config serverConfig
-	server *measure.Child
-	crowds []*measure.Child
+	server *subprocess.Child
+	crowds []*subprocess.Child
 	// connect is how long it took until all pilots were answered.
 	connect time.Duration
 }
@@ -108,7 +109,7 @@ func launchServer(scratch string, pilots, jobs, busy int) (f *fleet, err error) 
 		return nil, fmt.Errorf("%d connection files of %d launches", len(files), pilots)
 	}
 	for range (pilots + perProcess - 1) / perProcess {
-		c, err := measure.Start(measure.Self("-pilots"))
+		c, err := subprocess.Start(subprocess.Self("-pilots"))
 		if err != nil {
 			return nil, err
 		}
@@ -131,7 +132,7 @@ func launchServer(scratch string, pilots, jobs, busy int) (f *fleet, err error) 
 
 // serve starts the server, or another one after it.
 func (f *fleet) serve() (err error) {
-	f.server, err = measure.Start(measure.Self("-serve", f.config.folder, "-launches", strconv.Itoa(f.config.pilots),
+	f.server, err = subprocess.Start(subprocess.Self("-serve", f.config.folder, "-launches", strconv.Itoa(f.config.pilots),
 		"-jobs", strconv.Itoa(f.config.jobs)))
 	return err
 }

@@ -14,6 +14,7 @@ import (
 
 	"fairway/bench/measure"
 	"fairway/examples/llk23/sweep"
+	"fairway/lib/subprocess"
 )
 
 // experiment is one of section 4.2, as a table with a line for each x and a
@@ -73,7 +74,7 @@ func median(c config) (answer, error) {
 	if err != nil {
 		return answer{}, err
 	}
-	r, err := measure.Start(cmd)
+	r, err := subprocess.Start(cmd)
 	if err != nil {
 		return answer{}, err
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"fairway/bench/measure"
+	"fairway/lib/subprocess"
 )
 
 //go:embed peers
@@ -28,7 +28,7 @@ type answer struct {
 }
 
 // ask has a program run the kernel.
-func ask(program *measure.Child) (answer, error) {
+func ask(program *subprocess.Child) (answer, error) {
 	line, err := program.Ask("run")
 	if err != nil {
 		return answer{}, err

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/bench/measure"
+	"fairway/lib/subprocess"
 )
 
 // table is the measurements of one size of matrix.
@@ -121,7 +122,7 @@ func (t *table) once(c config) (answer, error) {
 	}
 	defer confineThread(c.Cores)()
 	others := watch(c.Cores)
-	r, err := measure.Start(cmd)
+	r, err := subprocess.Start(cmd)
 	if err != nil {
 		return answer{}, err
 	}

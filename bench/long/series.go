@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"fairway/bench/measure"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // series are the runs of one kind, in seconds.

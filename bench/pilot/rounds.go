@@ -16,7 +16,7 @@ import (
 	"fairway/bench/measure"
 	"fairway/internal/pilot"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 const (

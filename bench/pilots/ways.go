@@ -13,7 +13,7 @@ import (
 
 	"fairway/bench/measure"
 	"fairway/internal/batch/batchtest"
-	"fairway/sched"
+	"fairway/lib/sched"
 	testprogram "fairway/test/program"
 )
 

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/bench/measure"
+	"fairway/lib/subprocess"
 )
 
 // run is what one server process showed.
@@ -20,10 +20,10 @@ type run struct {
 }
 
 // server is a running server process.
-type server struct{ *measure.Child }
+type server struct{ *subprocess.Child }
 
 func startServer(c serverConfig) (server, error) {
-	child, err := measure.Start(measure.Self("-serve", c.mode, "-computing", strconv.Itoa(c.computing),
+	child, err := subprocess.Start(subprocess.Self("-serve", c.mode, "-computing", strconv.Itoa(c.computing),
 		"-checkpoints="+strconv.FormatBool(c.checkpoints), "-priorities", strconv.Itoa(c.priorities)))
 	return server{child}, err
 }

@@ -31,6 +31,7 @@ import (
 	"syscall"
 
 	"fairway/bench/measure"
+	"fairway/lib/subprocess"
 	testprogram "fairway/test/program"
 )
 
@@ -103,7 +104,7 @@ func main() {
 			host.Fatal(err)
 		}
 	}
-	if out, err := exec.Command("cp", measure.Self().Path, p.relay).CombinedOutput(); err != nil { // where hosts see it
+	if out, err := exec.Command("cp", subprocess.Self().Path, p.relay).CombinedOutput(); err != nil { // where hosts see it
 		host.Fatalf("%v: %s", err, out)
 	}
 	for _, text := range strings.Split(*hosts, ",") {

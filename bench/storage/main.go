@@ -30,7 +30,8 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/storage/storagetest"
-	"fairway/sched"
+	"fairway/lib/sched"
+	"fairway/lib/subprocess"
 )
 
 // row is one line of the result.
@@ -265,11 +266,11 @@ func pairs(from, to string, names []string) (all []string) {
 // self is this program, to move files: pairs of from and to.
 func (m *measuring) self(way string, files ...string) (*exec.Cmd, func(), error) {
 	if len(files) <= 2 {
-		return measure.Self(append([]string{"-move", way}, files...)...), func() {}, nil
+		return subprocess.Self(append([]string{"-move", way}, files...)...), func() {}, nil
 	}
 	list := filepath.Join(m.TempDir(), "list")
 	err := os.WriteFile(list, []byte(strings.Join(files, "\n")), 0o666)
-	return measure.Self("-move", way, list), func() { _ = os.RemoveAll(filepath.Dir(list)) }, err
+	return subprocess.Self("-move", way, list), func() { _ = os.RemoveAll(filepath.Dir(list)) }, err
 }
 
 func command(words []string) (*exec.Cmd, func(), error) {

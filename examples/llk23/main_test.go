@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"fairway/examples/llk23/sweep"
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 func program() *sweep.Program {

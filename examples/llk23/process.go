@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"fairway/examples/llk23/sweep"
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 // part says which of several processes this is, and how they reach each other.

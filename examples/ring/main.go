@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 func main() {

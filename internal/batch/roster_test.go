@@ -14,8 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"fairway/sched"
-	"fairway/test/seed"
+	"fairway/lib/sched"
+	"fairway/lib/seed"
 )
 
 // queue is a batch system in memory that refuses, forgets and repeats as a test

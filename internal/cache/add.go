@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/disk"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // fetch is a file that is being brought in; others that want it wait.

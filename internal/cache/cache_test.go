@@ -19,12 +19,12 @@ import (
 
 	"fairway/internal/disk"
 	"fairway/internal/fault"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("fairway/sched.(*pool).work"),
-		goleak.IgnoreAnyFunction("fairway/sched.(*source).drive"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("fairway/lib/sched.(*pool).work"),
+		goleak.IgnoreAnyFunction("fairway/lib/sched.(*source).drive"))
 }
 
 // log notes the changes that a cache tells.

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Open makes a cache whose folder is Dir/Name. What stands in the folder is

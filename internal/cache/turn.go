@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // turnsName is the file in Dir by which the pilots of a host bring each file in

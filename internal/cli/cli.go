@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Main runs the program with the arguments of the process and returns its

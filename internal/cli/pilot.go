@@ -12,7 +12,7 @@ import (
 	"fairway/internal/bootstrap"
 	"fairway/internal/pilot"
 	"fairway/internal/server/probe"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // pilotCommand is what a batch system starts on a worker node. It is of no use

@@ -14,7 +14,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/term"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // ask talks to the server that runs the workflow of this folder or, when none

@@ -19,7 +19,7 @@ import (
 	"fairway/internal/server/term"
 	"fairway/internal/store"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // serve runs the workflow in this process, and watches it through the socket

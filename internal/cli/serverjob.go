@@ -18,7 +18,7 @@ import (
 	"fairway/internal/server/term"
 	"fairway/internal/site"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Where the server runs, as --server says it.

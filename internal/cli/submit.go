@@ -22,7 +22,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // commandLine is what exec and map are told: one step without a workflow file.

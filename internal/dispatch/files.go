@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"fairway/internal/dispatch/rows"
-	"fairway/internal/fifo"
+	"fairway/lib/fifo"
 )
 
 // files are all locations with their versions: who reads and writes which

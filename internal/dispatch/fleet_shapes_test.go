@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // Each node of a cluster has another free disk, and most have other free memory.

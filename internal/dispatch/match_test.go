@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // best looks at every ready job.

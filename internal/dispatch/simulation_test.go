@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // TestSimulation runs random workflows on random pilots with lost, repeated

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // sharers are pilots that serve their caches, each on a host of its own, and jobs that

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"fairway/internal/fifo"
 	"fairway/internal/logical"
+	"fairway/lib/fifo"
 )
 
 // maxJobs bounds the jobs that one Core takes until it is loaded again; the indexes hold

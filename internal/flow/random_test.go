@@ -13,7 +13,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/logical"
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // rounds is how many random workflows one test tries.

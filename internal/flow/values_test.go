@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // arriveAt lets files come by the paths under which an input finds them.

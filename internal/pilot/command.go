@@ -16,7 +16,7 @@ import (
 	"fairway/internal/pilot/report"
 	"fairway/internal/quantity"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 var (

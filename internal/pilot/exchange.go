@@ -13,7 +13,7 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/fault"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 var (

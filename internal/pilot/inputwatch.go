@@ -11,7 +11,7 @@ import (
 
 	"fairway/internal/pilot/process"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // WatchMode says of which attempts a pilot watches what files they open, to

@@ -10,7 +10,7 @@ import (
 	"fairway/internal/pilot/stage"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Found is what a node has for a pilot.

@@ -15,7 +15,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/served"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 

@@ -19,7 +19,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // ErrLease says that the TaskQueue was away for longer than Config.Lease.

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/beneath"
 	"fairway/internal/disk"
 	"fairway/internal/pilot/report"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // ScratchPrefix begins the names of folders that may be Config.Scratch.

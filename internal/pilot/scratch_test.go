@@ -13,7 +13,7 @@ import (
 
 	"fairway/internal/pilot/report"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 

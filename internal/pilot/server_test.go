@@ -24,7 +24,7 @@ import (
 	"fairway/internal/pilot/process"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 

@@ -8,7 +8,7 @@ import (
 
 	"fairway/internal/pilot/process"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // stands waits until a process has been stopped.

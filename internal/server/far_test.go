@@ -21,7 +21,7 @@ import (
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"fairway/internal/pilot"
+	"fairway/lib/seed"
 	"fairway/test/files"
-	"fairway/test/seed"
 )
 
 // greedy are jobs that each read all that others have made, twice, and look meanwhile

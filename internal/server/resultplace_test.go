@@ -18,7 +18,7 @@ import (
 	"fairway/internal/storage/elements"
 	"fairway/internal/storage/storagetest"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 

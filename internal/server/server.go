@@ -29,7 +29,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Server runs one workflow in one folder, once. Open sets its fields, and Run the

@@ -17,8 +17,8 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/wire"
+	"fairway/lib/seed"
 	"fairway/test/files"
-	"fairway/test/seed"
 )
 
 // apartPilots are pilots that share nothing with their server nor with each other, as

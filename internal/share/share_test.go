@@ -20,7 +20,7 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/cache"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // pilot is one that serves its cache, with the key of epoch 7.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"fairway/internal/sim/experiment"
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 func mustParse(t testing.TB, text string) *experiment.Plan {

@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"fairway/lib/seed"
 	"fairway/test/program"
-	"fairway/test/seed"
 )
 
 // clocks are those of the processes of a campaign, by the names of these. Any goroutine may

@@ -18,12 +18,12 @@ import (
 	"time"
 
 	"fairway/internal/pilot"
-	"fairway/sched"
+	"fairway/lib/sched"
+	"fairway/lib/seed"
 	"fairway/test/files"
 	"fairway/test/netns"
 	"fairway/test/program"
 	"fairway/test/published"
-	"fairway/test/seed"
 )
 
 // fairway is the path of the binary under test.

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/netns"
 )
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/netns"
 )
 

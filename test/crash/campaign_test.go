@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 	"fairway/test/program"
 )

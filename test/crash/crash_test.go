@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"fairway/lib/seed"
 	"fairway/test/program"
 	"fairway/test/published"
-	"fairway/test/seed"
 )
 
 // fairway is the path of the binary under test.

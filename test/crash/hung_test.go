@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 

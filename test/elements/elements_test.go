@@ -25,7 +25,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/storage/storagetest"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 	"fairway/test/program"
 )

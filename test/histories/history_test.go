@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"fairway/lib/seed"
 	"fairway/test/files"
 	"fairway/test/program"
-	"fairway/test/seed"
 )
 
 // longest is the latest random moment of a disturbance, about as long as a run

@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
+	"fairway/lib/seed"
 	"fairway/test/program"
-	"fairway/test/seed"
 )
 
 // fairway is the path of the binary under test.

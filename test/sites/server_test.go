@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"fairway/internal/batch/batchtest"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 

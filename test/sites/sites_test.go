@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"fairway/internal/batch/batchtest"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 	"fairway/test/program"
 )

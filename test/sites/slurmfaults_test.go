@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"fairway/internal/batch/batchtest"
-	"fairway/sched"
-	"fairway/test/seed"
+	"fairway/lib/sched"
+	"fairway/lib/seed"
 )
 
 // longWork goes on for long enough that every kind of fault meets it.

@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"fairway/internal/batch/batchtest"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // patient has jobs that tell which process they are when they begin, and take a while.

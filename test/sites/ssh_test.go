@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"fairway/internal/batch/batchtest"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // sshSite describes hosts that a test has started.

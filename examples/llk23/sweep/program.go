@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 // Resources finds the frontier locations that other processes own, by name.

@@ -15,7 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 func sameBits(a, b []float64) bool {

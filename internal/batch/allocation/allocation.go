@@ -20,7 +20,7 @@ import (
 
 	"fairway/internal/batch"
 	"fairway/internal/batch/ssh"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Config describes the pilots of an allocation.

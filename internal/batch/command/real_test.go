@@ -13,7 +13,7 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/batch/batchtest"
 	"fairway/internal/batch/command"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // system is a batch system by a template that comes with the program, for launches of

@@ -23,7 +23,7 @@ import (
 	"unicode/utf8"
 
 	"fairway/internal/batch"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Config describes one site.

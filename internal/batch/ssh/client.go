@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"fairway/internal/disk"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 var (

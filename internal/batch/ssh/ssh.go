@@ -26,7 +26,7 @@ import (
 
 	"fairway/internal/batch"
 	"fairway/internal/disk"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Limits.

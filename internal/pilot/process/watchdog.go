@@ -9,7 +9,7 @@ import (
 
 	"fairway/internal/quantity"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // WatchInterval is how often the watchdog checks running attempts: their time, and their

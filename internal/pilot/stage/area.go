@@ -16,7 +16,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Area is where the attempts of a pilot work: their sandboxes, and the ways on which

@@ -20,7 +20,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/served"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // folders are the input folders of the attempts of a pilot. Each is unpacked once,

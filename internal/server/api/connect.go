@@ -18,7 +18,7 @@ import (
 	"fairway/internal/server/term"
 	"fairway/internal/store"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // ConnectTime is how long Connect waits for a server that is just starting or

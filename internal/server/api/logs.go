@@ -16,7 +16,7 @@ import (
 	"fairway/internal/server/convert"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // logPiece is the most that one message of a log stream carries.

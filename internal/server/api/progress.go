@@ -10,7 +10,7 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // ProgressPause is the least time between two reports of one stream.

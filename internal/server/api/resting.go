@@ -16,7 +16,7 @@ import (
 	"fairway/internal/server/term"
 	"fairway/internal/store"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Resting is the state that the API shows where no server runs: the records of

@@ -14,7 +14,7 @@ import (
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Run is what the API shows: a run under way, or the records of one.

@@ -15,7 +15,7 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Feeder are the declared inputs of the workflow, and what came of them. One goroutine

@@ -11,7 +11,7 @@ import (
 
 	"fairway/internal/flow"
 	"fairway/internal/storage"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // StableTime is how long a file in a watched folder must have been left alone

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 func watchedFolder(t *testing.T) (*Feeder, string) {

@@ -13,7 +13,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Pilots are those that this server had started, or took over, at all sites. They are

@@ -14,7 +14,7 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/server/loop"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // queue is a batch system in memory.

@@ -19,7 +19,7 @@ import (
 	"fairway/internal/server/convert"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 const (

@@ -29,7 +29,7 @@ import (
 	"fairway/internal/site"
 	"fairway/internal/storage"
 	"fairway/internal/storage/served"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Config says what is tested.

@@ -20,7 +20,7 @@ import (
 	"fairway/internal/storage/elements"
 	"fairway/internal/storage/storagetest"
 	"fairway/internal/store"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 var places atomic.Int64

@@ -11,7 +11,7 @@ import (
 	"fairway/internal/server/loop"
 	"fairway/internal/storage"
 	"fairway/internal/store"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Files are the results of a run and its stored files. They are what the loop asks for

@@ -24,7 +24,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/store"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Outputs may be stored at another place than the folder of the state: on any element,

@@ -17,7 +17,7 @@ import (
 	"fairway/internal/server/state"
 	"fairway/internal/storage/elements"
 	"fairway/internal/store"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // written is what the jobs of a run wrote, by LFN: the last version of each file.

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"fairway/internal/server/folder"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 const (

@@ -12,7 +12,7 @@ import (
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/storagetest"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // A command gets a URL that any program knows, with nothing in it that a URL cannot have. A

@@ -25,7 +25,7 @@ import (
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/storagetest"
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // launchHeader is how the pilots of these tests say who they are.

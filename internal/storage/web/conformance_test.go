@@ -21,7 +21,7 @@ import (
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/storagetest"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 var places atomic.Int64
