@@ -57,14 +57,15 @@ test-packages:
 NOT_RUN := -gcflags=all="-N -l -dwarf=false"
 
 vet: # the libraries on the other systems that docs/sched.md names; `make lint` vets on this one
-	GOOS=darwin go vet $(NOT_RUN) ./sched ./orwl
-	GOOS=freebsd go vet $(NOT_RUN) ./sched ./orwl
-	GOOS=windows go vet $(NOT_RUN) ./sched ./orwl
+	GOOS=darwin go -C lib vet $(NOT_RUN) ./sched ./orwl
+	GOOS=freebsd go -C lib vet $(NOT_RUN) ./sched ./orwl
+	GOOS=windows go -C lib vet $(NOT_RUN) ./sched ./orwl
 
 # With the flags of the tests the linter reads what is compiled for these.
 lint: ## run the linters
 	scripts/install-linter.sh $(GOLANGCI_LINT_VERSION)
 	GOFLAGS='$(GOFLAGS) $(RACE)' bin/golangci-lint run ./...
+	cd lib && GOFLAGS='$(GOFLAGS) $(RACE)' ../bin/golangci-lint run ./...
 
 rules: ## check the rules of the repository
 	go test $(RACE) -vet=off ./rules
@@ -72,7 +73,7 @@ rules: ## check the rules of the repository
 # Tests mostly wait for processes, leases and batch systems. So twice as many packages run at a
 # time as there are processors, and those that take longest begin first; the others, and what is
 # still to be compiled, fill the time. `make lint` has vetted all packages.
-LONGEST := ./test/sites ./test/cli ./internal/server ./test/crash ./internal/storage/xrootd ./internal/dispatch ./sched ./orwl
+LONGEST := ./test/sites ./test/cli ./internal/server ./test/crash ./internal/storage/xrootd ./internal/dispatch fairway/lib/sched fairway/lib/orwl
 
 # A commit is tested with seeds of its own, so that who repeats a run repeats it; `make soak`
 # and a test by itself take new ones.
@@ -80,7 +81,7 @@ TREE := $(shell git rev-parse 'HEAD^{tree}' 2>/dev/null | cut -c1-8)
 unit: export FAIRWAY_SEED ?= $(if $(TREE),$(shell printf %d 0x$(TREE)))
 unit: ## run all tests under the race detector
 	GOFLAGS='$(GOFLAGS) $(PLAIN)' go test $(RACE) -vet=off -p $(shell echo $$((2 * $$(nproc)))) -timeout 14m \
-		$(LONGEST) ./...
+		$(LONGEST) ./... fairway/lib/...
 
 .PHONY: test-storage
 test-storage: ## run the tests of storage elements on real servers, which it installs
@@ -122,12 +123,12 @@ fuzz: ## run every fuzz target for a short time (FUZZ_TIME=20s)
 	@grep -rl --include=*_test.go '^func Fuzz' . | xargs -n1 dirname | sort -u | while read package; do \
 		for target in $$(sed -n 's/^func \(Fuzz[A-Za-z]*\)(.*/\1/p' $$package/*_test.go); do \
 			echo "$$package $$target"; \
-			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 1s $$package || exit 1; \
+			go test -run '^$$' -fuzz "^$$target$$" -fuzztime $(FUZZ_TIME) -fuzzminimizetime 1s $$(cd $$package && go list .) || exit 1; \
 		done || exit 1; \
 	done
 
 soak: test-packages fuzz ## run the long tests: hours of crashes, faults and random workflows
-	FAIRWAY_SOAK=1 go test $(RACE) -timeout 4h -tags soak ./...
+	FAIRWAY_SOAK=1 go test $(RACE) -timeout 4h -tags soak ./... fairway/lib/...
 
 bench: ## run the benchmarks whose figures stand in docs/benchmarks.md
 	scripts/install-packages.sh $(STORAGE_PACKAGES)

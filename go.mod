@@ -4,7 +4,7 @@ go 1.26.8
 
 require (
 	connectrpc.com/connect v1.21.1
-	github.com/anishathalye/porcupine v1.3.1
+	fairway/lib v0.0.0
 	github.com/cockroachdb/datadriven v1.0.3
 	github.com/minio/minio-go/v7 v7.4.1
 	github.com/rogpeppe/go-internal v1.16.0
@@ -58,3 +58,5 @@ require (
 	modernc.org/mathutil v1.7.1 // indirect
 	modernc.org/memory v1.12.1 // indirect
 )
+
+replace fairway/lib => ./lib

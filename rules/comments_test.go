@@ -64,7 +64,8 @@ func TestExportedComments(t *testing.T) {
 
 // standard methods need no comment: their interface says what they do.
 var standard = map[string]bool{
-	"String": true, "Error": true, "Unwrap": true, "Is": true, "Len": true, "Less": true, "Swap": true, "Push": true, "Pop": true,
+	"String": true, "Error": true, "Unwrap": true, "Is": true, "Len": true, "Less": true, "Swap": true,
+	"Push": true, "Pop": true,
 	"MarshalJSON": true, "UnmarshalJSON": true, "MarshalText": true, "UnmarshalText": true, "UnmarshalYAML": true,
 }
 

@@ -3,6 +3,7 @@ package rules
 import (
 	"encoding/json"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,10 +15,10 @@ type requirement struct {
 	Indirect bool
 }
 
-func requirements(t *testing.T) []requirement {
+func requirements(t *testing.T, folder string) []requirement {
 	t.Helper()
 	command := exec.Command("go", "mod", "edit", "-json")
-	command.Dir = root
+	command.Dir = filepath.Join(root, folder)
 	text, err := command.Output()
 	if err != nil {
 		t.Fatal("read go.mod: ", err)
@@ -37,17 +38,45 @@ func TestRequirements(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	required := requirements(t)
-	imported := map[string]bool{}
-	for _, s := range files {
-		for _, spec := range s.syntax.Imports {
-			path, _ := strconv.Unquote(spec.Path.Value)
-			imported[moduleOf(path, required)] = true
+	for _, folder := range []string{".", "lib"} {
+		required := requirements(t, folder)
+		imported := map[string]bool{}
+		for _, s := range files {
+			if strings.HasPrefix(s.folder, "lib/") != (folder == "lib") {
+				continue
+			}
+			for _, spec := range s.syntax.Imports {
+				path, _ := strconv.Unquote(spec.Path.Value)
+				imported[moduleOf(path, required)] = true
+			}
+		}
+		for _, r := range required {
+			if imported[r.Path] == r.Indirect {
+				t.Errorf("%s/go.mod: %s: imported here: %v, marked as indirect: %v: run go mod tidy",
+					folder, r.Path, imported[r.Path], r.Indirect)
+			}
 		}
 	}
-	for _, r := range required {
-		if imported[r.Path] == r.Indirect {
-			t.Errorf("go.mod: %s: imported here: %v, marked as indirect: %v: run go mod tidy", r.Path, imported[r.Path], r.Indirect)
+}
+
+// The libraries are a module of their own, so that who imports them gets what they need and not
+// what the rest of Fairway needs.
+func TestModuleOfTheLibraries(t *testing.T) {
+	for _, r := range requirements(t, "lib") {
+		if r.Path == "fairway" {
+			t.Error("lib/go.mod requires fairway")
+		}
+	}
+	command := exec.Command("go", "list", "-deps", "fairway/lib/...")
+	command.Dir = root
+	out, err := command.Output()
+	if err != nil {
+		t.Fatal("go list: ", err)
+	}
+	for dependency := range strings.FieldsSeq(string(out)) {
+		host, _, _ := strings.Cut(dependency, "/")
+		if strings.Contains(host, ".") && !strings.HasPrefix(dependency, "golang.org/x/sys/") {
+			t.Errorf("fairway/lib depends on %s", dependency)
 		}
 	}
 }

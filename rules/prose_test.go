@@ -75,7 +75,8 @@ func eachLineOfProse(t *testing.T, visit func(path string, number int, line stri
 			if fence {
 				inCode = !inCode
 			}
-			if fence || inCode || strings.HasPrefix(trimmed, "|") || strings.HasPrefix(line, "    ") && !strings.HasPrefix(trimmed, "- ") {
+			if fence || inCode || strings.HasPrefix(trimmed, "|") || strings.HasPrefix(line, "    ") &&
+				!strings.HasPrefix(trimmed, "- ") {
 				continue
 			}
 			visit(path, i+1, line)

@@ -15,7 +15,7 @@ import (
 
 	"fairway/internal/sim"
 	"fairway/internal/sim/experiment"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/netns"
 )
 

@@ -77,8 +77,10 @@ func main() {
 		host.Fatal(err)
 	}
 	measure.ExitOn(measure.Print(rows, *asJSON, func(r row) string {
-		return fmt.Sprintf("%s %s %-6s  hits %4.2f (%4.2f)  turnaround %5.1f s (%5.1f s, ratio %4.2f)  stage-in %5.2f s, %3.0f %% hidden  element %4.0f MB",
-			r.Workflow, r.Element, r.Cache, r.HitRatio, r.SimulatedHitRatio, r.Turnaround, r.SimulatedTurnaround, r.Ratio, r.StageIn, 100*r.Hidden, r.ElementBytes/1e6)
+		return fmt.Sprintf("%s %s %-6s  hits %4.2f (%4.2f)  turnaround %5.1f s (%5.1f s, ratio %4.2f)  stage-in %5.2f s, "+
+			"%3.0f %% hidden  element %4.0f MB",
+			r.Workflow, r.Element, r.Cache, r.HitRatio, r.SimulatedHitRatio, r.Turnaround, r.SimulatedTurnaround, r.Ratio,
+			r.StageIn, 100*r.Hidden, r.ElementBytes/1e6)
 	}))
 }
 
@@ -92,7 +94,8 @@ func keep(plan *experiment.Plan, levels []string) {
 // shorten leaves what shows that everything works.
 func shorten(plan *experiment.Plan) {
 	plan.Points = slices.DeleteFunc(plan.Points, func(p experiment.Point) bool {
-		return !slices.Equal(p.Levels, []string{"W1", "d3f3", "none"}) && !slices.Equal(p.Levels, []string{"W1", "d3f3", "C3"})
+		return !slices.Equal(p.Levels, []string{"W1", "d3f3", "none"}) &&
+			!slices.Equal(p.Levels, []string{"W1", "d3f3", "C3"})
 	})
 	for i := range plan.Points {
 		plan.Points[i].Experiment.Workflow.Run = experiment.Gauss{Mean: 200 * time.Millisecond}
@@ -117,14 +120,17 @@ func measureAll(ctx context.Context, host *measure.Host, plan *experiment.Plan, 
 		}
 		mean := row{Workflow: p.Levels[0], Element: p.Levels[1], Cache: p.Levels[2]}
 		for _, foretold := range simulated.Rows[i].Runs[:rounds] {
-			r := &round{Host: measure.NewHost("cache", "/var/tmp"), fairway: fairway, exp: &p.Experiment, seed: foretold.Seed, jobs: jobs}
+			r := &round{
+				Host: measure.NewHost("cache", "/var/tmp"), fairway: fairway, exp: &p.Experiment, seed: foretold.Seed, jobs: jobs,
+			}
 			measured, err := r.run(ctx)
 			r.End()
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", strings.Join(p.Levels, " "), err)
 			}
 			measured.SimulatedHitRatio, measured.SimulatedTurnaround = foretold.Of("hit_ratio"), foretold.Of("turnaround_s")
-			host.Logf("%d of %d: %s: %.1f s, foretold %.1f s; hit ratio %.2f, foretold %.2f; %.0f failed attempts, foretold %.0f",
+			host.Logf("%d of %d: %s: %.1f s, foretold %.1f s; hit ratio %.2f, foretold %.2f; "+
+				"%.0f failed attempts, foretold %.0f",
 				i+1, len(plan.Points), strings.Join(p.Levels, " "), measured.Turnaround, measured.SimulatedTurnaround,
 				measured.HitRatio, measured.SimulatedHitRatio, measured.Failed, foretold.Of("failed_attempts"))
 			mean.add(measured, float64(rounds))

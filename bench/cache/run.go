@@ -21,7 +21,7 @@ import (
 	"fairway/internal/sim/experiment"
 	"fairway/internal/storage/storagetest"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/netns"
 )
 
@@ -43,16 +43,19 @@ func (r *round) workflow(gate string) string {
 		wait = q.WaitForData.String()
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "workflow: cache\ninputs:\n  gate: {watch: '%s/{gate}.open', as: '{gate}', close: file %s/closed}\nsteps:\n", gate, gate)
+	fmt.Fprintf(&b, "workflow: cache\ninputs:\n  gate: {watch: '%s/{gate}.open', as: '{gate}', close: file "+
+		"%s/closed}\nsteps:\n", gate, gate)
 	for _, j := range r.jobs {
-		fmt.Fprintf(&b, "  %s:\n    writes: [%s]\n    publish: false\n    needs: {cpus: %d}\n", j.Name, strings.Join(j.Writes, ", "), runtime.NumCPU())
+		fmt.Fprintf(&b, "  %s:\n    writes: [%s]\n    publish: false\n    needs: {cpus: %d}\n", j.Name,
+			strings.Join(j.Writes, ", "), runtime.NumCPU())
 		fmt.Fprintf(&b, "    wait_for_data: %s\n    retry: {attempts: %d, backoff: %s}\n", wait, q.Attempts, q.Backoff)
 		reads := j.Reads
 		if len(reads) == 0 {
 			reads = []string{"gate"}
 		}
 		fmt.Fprintf(&b, "    reads: [%s]\n", strings.Join(reads, ", "))
-		fmt.Fprintf(&b, "    command: |\n      cat $in >/dev/null; sleep %.3f; head -c %d /dev/zero >$out\n", j.Run.Seconds(), r.exp.Workflow.FileSize)
+		fmt.Fprintf(&b, "    command: |\n      cat $in >/dev/null; sleep %.3f; head -c %d /dev/zero >$out\n", j.Run.Seconds(),
+			r.exp.Workflow.FileSize)
 	}
 	return b.String()
 }
@@ -66,7 +69,8 @@ func (r *round) open(ctx context.Context, dir, gate string) (time.Time, error) {
 	defer transport.CloseIdleConnections()
 	for ctx.Err() == nil {
 		reports, err := client.Progress(ctx, &wire.ProgressRequest{})
-		if err == nil && reports.Receive() && reports.Msg().GetPilotsIdle()+reports.Msg().GetPilotsBusy() >= int64(r.exp.Sites[0].Started) {
+		if err == nil && reports.Receive() && reports.Msg().GetPilotsIdle()+
+			reports.Msg().GetPilotsBusy() >= int64(r.exp.Sites[0].Started) {
 			began := time.Now()
 			return began, errors.Join(
 				os.WriteFile(filepath.Join(gate, "part"), []byte("\n"), 0o644),
@@ -153,7 +157,8 @@ func (r *round) run(ctx context.Context) (*row, error) {
 	return &row{
 		HitRatio: s.Cached / max(1, s.Cached+s.Staged), // all files have one size, but for the gate
 		StageIn:  (s.StageIn - s.Hidden) / float64(len(r.jobs)), Hidden: s.Hidden / max(1e-9, s.StageIn),
-		Turnaround: last.Sub(began).Seconds(), ElementBytes: float64(e.bytes.Load()), Failed: s.Attempts - float64(len(r.jobs)),
+		Turnaround: last.Sub(began).Seconds(), ElementBytes: float64(e.bytes.Load()),
+		Failed: s.Attempts - float64(len(r.jobs)),
 	}, nil
 }
 

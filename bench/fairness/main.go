@@ -25,7 +25,7 @@ import (
 	"time"
 
 	"fairway/bench/measure"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 const (
@@ -78,7 +78,8 @@ const heading = "tasks slots runs  least   most  ratio median  newcomer ms: medi
 
 func (r row) String() string {
 	return fmt.Sprintf("%5d %5d %4d %6d %6d %6.3f %6.3f %20.3f %6.1f %6d %7.2f",
-		r.Tasks, r.Slots, r.Runs, r.Least, r.Most, r.Ratio, r.MedianRatio, r.NewcomerMedian, r.NewcomerWorst, r.NewcomerRounds, r.Others)
+		r.Tasks, r.Slots, r.Runs, r.Least, r.Most, r.Ratio, r.MedianRatio, r.NewcomerMedian, r.NewcomerWorst,
+		r.NewcomerRounds, r.Others)
 }
 
 func measureAll(tasks []int, slots, rounds int, each time.Duration) ([]row, error) {

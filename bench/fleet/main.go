@@ -85,6 +85,7 @@ func main() {
 }
 
 func (r row) String() string {
-	return fmt.Sprintf("%6d pilots: %8.0f bytes each, %6.3f cores idle, %6.0f jobs/s (server %.2f cores, pilots %.2f), served again after %.2f s (first time %.2f s)",
+	return fmt.Sprintf("%6d pilots: %8.0f bytes each, %6.3f cores idle, %6.0f jobs/s (server %.2f cores, pilots %.2f), "+
+		"served again after %.2f s (first time %.2f s)",
 		r.Pilots, r.Bytes, r.Idle, r.Jobs, r.ServerCores, r.PilotCores, r.Recovery, r.Connect)
 }

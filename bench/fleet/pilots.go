@@ -92,7 +92,8 @@ func (c *crowd) pilot(file string, tools []string) {
 		crowd: c, name: at.Launch + "-0", epoch: -1, patience: pilot.CallMargin,
 		client: wire.NewTaskQueueClient(line.Client(2), access.BaseURL, connect.WithAcceptCompression("gzip", nil, nil)),
 		hello: &wire.PilotInfo{
-			Host: "node-" + at.Launch, Machine: at.Launch, Site: at.Site, Launch: at.Launch, Tools: tools, Lease: durationpb.New(pilot.DefaultFarLease),
+			Host: "node-" + at.Launch, Machine: at.Launch, Site: at.Site, Launch: at.Launch,
+			Tools: tools, Lease: durationpb.New(pilot.DefaultFarLease),
 			Has: &wire.Resources{MilliCpus: pilotHas.MilliCPUs, MemoryBytes: pilotHas.Memory, DiskBytes: pilotHas.Disk},
 		},
 	}
@@ -167,7 +168,9 @@ func (p *light) take(answer *wire.SyncAnswer) {
 	for _, a := range answer.GetRun() {
 		same := func(r *wire.Report) bool { return r.GetResult().GetAttempt() == a.GetAttempt() }
 		if !slices.ContainsFunc(p.told, same) {
-			p.told = append(p.told, &wire.Report{Result: &wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt()}, Ticket: a.GetTicket()})
+			p.told = append(p.told, &wire.Report{
+				Result: &wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt()}, Ticket: a.GetTicket(),
+			})
 		}
 	}
 	if len(p.told) > 0 {

@@ -13,6 +13,7 @@ import (
 
 	"fairway/bench/measure"
 	"fairway/internal/server/folder"
+	"fairway/lib/subprocess"
 )
 
 const (
@@ -67,7 +68,8 @@ func raiseFiles(fleets []int) error {
 		limit.Cur, limit.Max = max(limit.Cur, needed), max(limit.Max, needed)
 	}
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return fmt.Errorf("%d open files, which the largest fleet needs: %w; `ulimit -n` shows the limit, and root may raise it", limit.Cur, err)
+		return fmt.Errorf("%d open files, which the largest fleet needs: %w; `ulimit -n` shows the limit, and root may "+
+			"raise it", limit.Cur, err)
 	}
 	return nil
 }
@@ -75,8 +77,8 @@ func raiseFiles(fleets []int) error {
 // fleet is a server with its pilots.
 type fleet struct {
 	config serverConfig
-	server *measure.Child
-	crowds []*measure.Child
+	server *subprocess.Child
+	crowds []*subprocess.Child
 	// connect is how long it took until all pilots were answered.
 	connect time.Duration
 }
@@ -107,7 +109,7 @@ func launchServer(scratch string, pilots, jobs, busy int) (f *fleet, err error) 
 		return nil, fmt.Errorf("%d connection files of %d launches", len(files), pilots)
 	}
 	for range (pilots + perProcess - 1) / perProcess {
-		c, err := measure.Start(measure.Self("-pilots"))
+		c, err := subprocess.Start(subprocess.Self("-pilots"))
 		if err != nil {
 			return nil, err
 		}
@@ -130,7 +132,8 @@ func launchServer(scratch string, pilots, jobs, busy int) (f *fleet, err error) 
 
 // serve starts the server, or another one after it.
 func (f *fleet) serve() (err error) {
-	f.server, err = measure.Start(measure.Self("-serve", f.config.folder, "-launches", strconv.Itoa(f.config.pilots), "-jobs", strconv.Itoa(f.config.jobs)))
+	f.server, err = subprocess.Start(subprocess.Self("-serve", f.config.folder, "-launches", strconv.Itoa(f.config.pilots),
+		"-jobs", strconv.Itoa(f.config.jobs)))
 	return err
 }
 

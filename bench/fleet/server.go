@@ -53,7 +53,8 @@ func serve(ctx context.Context, c serverConfig) error {
 		return err
 	}
 	s, err := server.Open(ctx, server.Config{
-		Workflow: parsed, Folder: c.folder, Listen: "127.0.0.1:0", Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		Workflow: parsed, Folder: c.folder, Listen: "127.0.0.1:0",
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Sites: []server.Site{{
 			Site: dispatch.Site{Name: siteName, MinPilots: c.pilots, MaxPilots: c.pilots, Pilot: pilotHas, Tools: []string{tool}},
 			System: func(folders folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {

@@ -12,8 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/bench/measure"
 	"fairway/examples/llk23/sweep"
+	"fairway/lib/subprocess"
 )
 
 // childFlag makes this program a measured process of a configuration.
@@ -24,7 +24,7 @@ func childCommand(c config) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	return measure.Self(childFlag, string(b)), nil
+	return subprocess.Self(childFlag, string(b)), nil
 }
 
 // confineThread keeps this thread, and so the processes that it starts, on the

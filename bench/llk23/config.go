@@ -78,7 +78,8 @@ func blocks(count, processes int) (rows, columns int) {
 }
 
 func (c config) String() string {
-	return fmt.Sprintf("%d² on %d cores, %d tasks per core, %d processes, %s", c.N, c.Cores, c.TasksPerCore, c.Processes, c.Transport)
+	return fmt.Sprintf("%d² on %d cores, %d tasks per core, %d processes, %s", c.N, c.Cores, c.TasksPerCore,
+		c.Processes, c.Transport)
 }
 
 // round returns what runs in one round for a size: what is compared stands

@@ -14,6 +14,7 @@ import (
 
 	"fairway/bench/measure"
 	"fairway/examples/llk23/sweep"
+	"fairway/lib/subprocess"
 )
 
 // experiment is one of section 4.2, as a table with a line for each x and a
@@ -53,7 +54,8 @@ func repeatPaper(folder string) error {
 	var text strings.Builder
 	m := measure.ThisMachine()
 	text.WriteString("# Kernel 23: the experiments of section 4.2\n\n")
-	text.WriteString(wrapped(fmt.Sprintf("Made by `go run ./bench/llk23 -paper` on %d cores of %s. The figures of paper 2 are from nodes with 4 cores at 2.53 GHz and Gigabit Ethernet.", m.Cores, m.CPU)))
+	text.WriteString(wrapped(fmt.Sprintf("Made by `go run ./bench/llk23 -paper` on %d cores of %s. The figures of paper "+
+		"2 are from nodes with 4 cores at 2.53 GHz and Gigabit Ethernet.", m.Cores, m.CPU)))
 	for _, e := range []experiment{perElement, computing, overcommitted, scaling} {
 		if err := e.plot(folder); err != nil {
 			return err
@@ -65,13 +67,14 @@ func repeatPaper(folder string) error {
 
 // median runs a configuration and returns the medians of time and waiting.
 func median(c config) (answer, error) {
-	fmt.Fprintf(os.Stderr, "llk23: %d x %d blocks of %d², %d cores, %d processes\n", c.Rows, c.Columns, (c.N-2)/c.Rows, c.Cores, c.Processes)
+	fmt.Fprintf(os.Stderr, "llk23: %d x %d blocks of %d², %d cores, %d processes\n", c.Rows, c.Columns, (c.N-2)/c.Rows,
+		c.Cores, c.Processes)
 	defer confineThread(c.Cores)()
 	cmd, err := childCommand(c)
 	if err != nil {
 		return answer{}, err
 	}
-	r, err := measure.Start(cmd)
+	r, err := subprocess.Start(cmd)
 	if err != nil {
 		return answer{}, err
 	}
@@ -91,7 +94,8 @@ func median(c config) (answer, error) {
 func squares(rows, size, cores, processes int, transport string) config {
 	n := rows*size + 2
 	most := 40 * sweep.DefaultSweeps
-	return config{N: n, Cores: cores, Processes: processes, Transport: transport, Rows: rows, Columns: rows, Iterations: min(most, iterations(n, elements))}
+	return config{N: n, Cores: cores, Processes: processes, Transport: transport, Rows: rows, Columns: rows,
+		Iterations: min(most, iterations(n, elements))}
 }
 
 func blockSizes() (perElement, computing experiment, err error) {
@@ -101,7 +105,8 @@ func blockSizes() (perElement, computing experiment, err error) {
 		here:  "the same, but 4 blocks are above the others. On 2 cores their circle of waits keeps one core idle for half of the time; the paper has a node for each block.",
 	}
 	computing = experiment{
-		file: "llk23-computing.svg", title: "Share of computing", x: "elements per side of a block", y: "% of the time of all cores",
+		file: "llk23-computing.svg", title: "Share of computing", x: "elements per side of a block",
+		y:     "% of the time of all cores",
 		paper: "the share is almost nothing for small blocks, and about 55 % for large ones.",
 		here:  "it is about 80 % for small blocks and 90 % for large ones, if there are more blocks than cores. With 4 blocks it is as in the paper.",
 	}
@@ -211,7 +216,8 @@ func wrapped(paragraph string) string {
 }
 
 func (e experiment) write(b *strings.Builder) {
-	fmt.Fprintf(b, "\n## %s\n\n%s\n%s\n![%s](%s)\n\n| %s |", e.title, wrapped("The paper: "+e.paper), wrapped("Here: "+e.here), e.title, e.file, e.x)
+	fmt.Fprintf(b, "\n## %s\n\n%s\n%s\n![%s](%s)\n\n| %s |", e.title, wrapped("The paper: "+e.paper),
+		wrapped("Here: "+e.here), e.title, e.file, e.x)
 	for _, s := range e.series {
 		fmt.Fprintf(b, " %s |", s.name)
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"fairway/bench/measure"
+	"fairway/lib/subprocess"
 )
 
 //go:embed peers
@@ -28,7 +28,7 @@ type answer struct {
 }
 
 // ask has a program run the kernel.
-func ask(program *measure.Child) (answer, error) {
+func ask(program *subprocess.Child) (answer, error) {
 	line, err := program.Ask("run")
 	if err != nil {
 		return answer{}, err
@@ -92,6 +92,7 @@ func peer(folder string, c config) (*exec.Cmd, error) {
 	if _, err := exec.LookPath("mpirun"); err != nil {
 		return nil, fmt.Errorf("%s is %w (apt install %s)", mpi, errAbsent, packages[mpi])
 	}
-	launch := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "-n", strconv.Itoa(c.Rows * c.Columns), path}
+	launch := []string{"--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1",
+		"-n", strconv.Itoa(c.Rows * c.Columns), path}
 	return exec.Command("mpirun", append(launch, args...)...), nil
 }

@@ -11,9 +11,9 @@ import (
 	"strings"
 	"time"
 
-	"fairway/bench/measure"
 	"fairway/examples/llk23/sweep"
-	"fairway/orwl"
+	"fairway/lib/orwl"
+	"fairway/lib/subprocess"
 )
 
 // member is one process of a run.
@@ -153,7 +153,7 @@ func (m *member) close() {
 }
 
 // leader is process 0, with the others.
-type leader struct{ followers []*measure.Child }
+type leader struct{ followers []*subprocess.Child }
 
 func startFollowers(c config) (*leader, error) {
 	l := &leader{}
@@ -163,7 +163,7 @@ func startFollowers(c config) (*leader, error) {
 		if err != nil {
 			return nil, err
 		}
-		f, err := measure.Start(cmd)
+		f, err := subprocess.Start(cmd)
 		if err != nil {
 			return nil, err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/bench/measure"
+	"fairway/lib/subprocess"
 )
 
 // table is the measurements of one size of matrix.
@@ -90,7 +91,8 @@ func (t *table) round(deadline time.Time) error {
 		if err != nil {
 			return fmt.Errorf("%v: %w", c, err)
 		}
-		fmt.Fprintf(os.Stderr, "llk23: round %d, %v: %.2f ns per element, others took %.0f %%\n", t.done+1, c, a.ns, 100*a.others)
+		fmt.Fprintf(os.Stderr, "llk23: round %d, %v: %.2f ns per element, others took %.0f %%\n", t.done+1, c, a.ns,
+			100*a.others)
 		t.runs[c] = append(t.runs[c], a)
 		present = append(present, c)
 	}
@@ -120,7 +122,7 @@ func (t *table) once(c config) (answer, error) {
 	}
 	defer confineThread(c.Cores)()
 	others := watch(c.Cores)
-	r, err := measure.Start(cmd)
+	r, err := subprocess.Start(cmd)
 	if err != nil {
 		return answer{}, err
 	}

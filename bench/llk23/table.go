@@ -96,7 +96,9 @@ func (r row) String() string {
 	for _, f := range []struct {
 		name  string
 		value *float64
-	}{{"waiting", r.WaitingShare}, {"over kernel", r.KernelRatio}, {"over one task", r.TaskRatio}, {"speedup", r.Speedup}} {
+	}{
+		{"waiting", r.WaitingShare}, {"over kernel", r.KernelRatio}, {"over one task", r.TaskRatio}, {"speedup", r.Speedup},
+	} {
 		if f.value != nil {
 			s += fmt.Sprintf("  %s %.2f", f.name, *f.value)
 		}

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"fairway/bench/measure"
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 var benchmarks = []benchmark{

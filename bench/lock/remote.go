@@ -14,7 +14,8 @@ import (
 	"time"
 
 	"fairway/bench/measure"
-	"fairway/orwl"
+	"fairway/lib/orwl"
+	"fairway/lib/subprocess"
 )
 
 // childFlag makes this program the other process of a row.
@@ -27,7 +28,7 @@ const (
 
 // owner is the other process: it owns locations, and answers on raw sockets.
 type owner struct {
-	*measure.Child
+	*subprocess.Child
 	tcp  string // where orwl listens
 	unix string
 	echo string // where raw TCP is echoed, in 8 bytes
@@ -35,7 +36,7 @@ type owner struct {
 }
 
 func startOwner() (*owner, error) {
-	child, err := measure.Start(measure.Self(childFlag))
+	child, err := subprocess.Start(subprocess.Self(childFlag))
 	if err != nil {
 		return nil, err
 	}

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"fairway/bench/measure"
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 // touched is how many words of a location the rows of shared memory look at, each in

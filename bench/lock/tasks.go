@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"fairway/bench/measure"
-	"fairway/orwl"
-	"fairway/sched"
+	"fairway/lib/orwl"
+	"fairway/lib/sched"
 )
 
 // turnsSched lets two computing tasks take turns, and for the yardstick two

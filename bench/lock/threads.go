@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"fairway/bench/measure"
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 const (

@@ -68,7 +68,8 @@ func main() {
 func line(r row) string {
 	text := fmt.Sprintf("%-6s %6d jobs %8.0f us per job, %.2f times that of few", r.Name, r.Jobs, r.USPerJob, r.Ratio)
 	if r.Asked > 0 {
-		text += fmt.Sprintf("; fairway jobs took %.0f ms, at most %.0f, afterwards %.0f; fairway explain %.0f, afterwards %.0f; fairway files %.0f, afterwards %.0f, of one %.0f, afterwards %.0f",
+		text += fmt.Sprintf("; fairway jobs took %.0f ms, at most %.0f, afterwards %.0f; fairway explain %.0f, afterwards "+
+			"%.0f; fairway files %.0f, afterwards %.0f, of one %.0f, afterwards %.0f",
 			r.Asked, r.AskedMost, r.Afterwards, r.Explained, r.ExplainedAfter, r.Files, r.FilesAfter, r.File, r.FileAfter)
 	}
 	return text
@@ -80,7 +81,9 @@ func measureAll(ctx context.Context, rounds, files, steps int, only string) ([]r
 		return nil, err
 	}
 	var rows []row
-	for _, k := range []kind{{"files", manyFiles, max(2, files/100), "copy/0", "out/0.txt"}, {"chain", chain, max(2, steps/10), "s1", "1.txt"}} {
+	for _, k := range []kind{
+		{"files", manyFiles, max(2, files/100), "copy/0", "out/0.txt"}, {"chain", chain, max(2, steps/10), "s1", "1.txt"},
+	} {
 		if only != "" && only != k.name {
 			continue
 		}

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"fairway/bench/measure"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // series are the runs of one kind, in seconds.
@@ -44,7 +44,11 @@ func (s *series) compare(ctx context.Context, rounds, many int) (few, long row, 
 		return (measure.Median(seconds) - base) / float64(jobs-1) * 1e6
 	}
 	few = row{Name: s.name, Jobs: s.kind.few, USPerJob: perJob(s.few, s.kind.few), Ratio: 1}
-	long = row{Name: s.name, Jobs: many, USPerJob: perJob(s.long, many), Afterwards: measure.Median(s.after.jobs), ExplainedAfter: measure.Median(s.after.explain), FilesAfter: measure.Median(s.after.files), FileAfter: measure.Median(s.after.file)}
+	long = row{
+		Name: s.name, Jobs: many, USPerJob: perJob(s.long, many), Afterwards: measure.Median(s.after.jobs),
+		ExplainedAfter: measure.Median(s.after.explain), FilesAfter: measure.Median(s.after.files),
+		FileAfter: measure.Median(s.after.file),
+	}
 	long.Ratio = long.USPerJob / few.USPerJob
 	if asked := s.during.jobs; len(asked) > 0 {
 		long.Asked = measure.Median(asked)

@@ -33,7 +33,9 @@ steps:
 		return err
 	}
 	for i := range jobs {
-		if err := os.WriteFile(filepath.Join(folder, "in", fmt.Sprintf("%d.txt", i)), fmt.Appendln(nil, i), 0o600); err != nil {
+		if err := os.WriteFile(
+			filepath.Join(folder, "in", fmt.Sprintf("%d.txt", i)), fmt.Appendln(nil, i), 0o600,
+		); err != nil {
 			return err
 		}
 	}

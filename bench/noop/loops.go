@@ -95,7 +95,8 @@ func pilots(address string, folders folder.Layout) (batch.System, error) {
 	}
 	config := pilot.Config{
 		Server: address, Site: server.LocalSite, SandboxDir: folders.Sandbox, LogDir: folders.Logs,
-		Storage: folder.StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow, MilliCPUs: slots * 1000, Memory: 1 << 30, Disk: 1 << 30,
+		Storage: folder.StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow, MilliCPUs: slots * 1000,
+		Memory: 1 << 30, Disk: 1 << 30,
 		Cache: pilot.CacheConfig{Mode: pilot.CacheHost, Dir: folders.Cache, MaxSpace: 1 << 30},
 	}
 	return batch.NewLocal(batch.LocalConfig{
@@ -126,7 +127,8 @@ func (r *report) check(ctx context.Context, dir string, program counted) error {
 		return err
 	}
 	if r.Commits != r.Jobs || r.Executions != r.Jobs {
-		return fmt.Errorf("%d jobs, but %d commits in the store and %d executions counted outside", r.Jobs, r.Commits, r.Executions)
+		return fmt.Errorf("%d jobs, but %d commits in the store and %d executions counted outside", r.Jobs, r.Commits,
+			r.Executions)
 	}
 	return nil
 }

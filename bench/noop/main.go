@@ -84,7 +84,9 @@ func measureAll(ctx context.Context, jobs, rounds int, withPeers bool) (*report,
 		if err := bare.measure(jobs, func() (float64, error) { return runBare(program, jobs) }); err != nil {
 			return nil, fmt.Errorf("bare loop: %w", err)
 		}
-		if err := fairway.measure(jobs, func() (float64, error) { return r.runFairway(ctx, scratch, program, jobs) }); err != nil {
+		if err := fairway.measure(
+			jobs, func() (float64, error) { return r.runFairway(ctx, scratch, program, jobs) },
+		); err != nil {
 			return nil, fmt.Errorf("fairway: %w", err)
 		}
 	}

@@ -102,7 +102,8 @@ func write(folder, name, text string) error {
 
 func prepareXargs(folder, program string, jobs int) ([]string, error) {
 	// Each line becomes one execution; the number itself is not passed on.
-	return []string{"sh", "-c", "xargs -P2 -I{} " + program + " < list"}, write(folder, "list", strings.Repeat("x\n", jobs))
+	return []string{"sh", "-c", "xargs -P2 -I{} " + program + " < list"},
+		write(folder, "list", strings.Repeat("x\n", jobs))
 }
 
 func prepareParallel(folder, program string, jobs int) ([]string, error) {
@@ -128,10 +129,12 @@ func prepareWorkQueue(folder, program string, jobs int) ([]string, error) {
 	if err := write(folder, "manager.c", workQueueManager); err != nil {
 		return nil, err
 	}
-	cc := exec.Command("cc", "-O2", "-I/usr/include/cctools", "-o", "manager", "manager.c", "-lwork_queue", "-ldttools", "-lz", "-lm")
+	cc := exec.Command("cc", "-O2", "-I/usr/include/cctools", "-o", "manager", "manager.c", "-lwork_queue", "-ldttools",
+		"-lz", "-lm")
 	cc.Dir = folder
 	if out, err := cc.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("%w: compiling its manager needs coop-computing-tools-dev and zlib1g-dev: %w\n%s", errAbsent, err, out)
+		return nil, fmt.Errorf("%w: compiling its manager needs coop-computing-tools-dev and zlib1g-dev: %w\n%s",
+			errAbsent, err, out)
 	}
 	return []string{"./manager", program, fmt.Sprint(jobs)}, nil
 }

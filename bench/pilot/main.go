@@ -57,7 +57,8 @@ func (r *report) print(asJSON bool) {
 		return
 	}
 	for _, w := range r.Rows {
-		fmt.Printf("%-10s mean %6.0f us, p50 %6.0f, p99 %6.0f, max %6.0f (%d jobs)\n", w.Name, w.Mean, w.P50, w.P99, w.Max, w.Samples)
+		fmt.Printf("%-10s mean %6.0f us, p50 %6.0f, p99 %6.0f, max %6.0f (%d jobs)\n", w.Name, w.Mean, w.P50, w.P99,
+			w.Max, w.Samples)
 	}
 	fmt.Printf("p99, saturated over idle: %.2f\n", r.Ratio)
 }

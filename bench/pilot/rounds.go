@@ -16,7 +16,7 @@ import (
 	"fairway/bench/measure"
 	"fairway/internal/pilot"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 const (
@@ -55,7 +55,9 @@ func measureAll(ctx context.Context, rounds int, each time.Duration) (*report, e
 
 // round adds to reactions those of a new pilot that runs one job that ends after
 // the other, beside some that compute.
-func round(ctx context.Context, reactions []time.Duration, scratch string, jobs program, computing int, lasts time.Duration) ([]time.Duration, error) {
+func round(
+	ctx context.Context, reactions []time.Duration, scratch string, jobs program, computing int, lasts time.Duration,
+) ([]time.Duration, error) {
 	folder, err := os.MkdirTemp(scratch, "round")
 	if err != nil {
 		return nil, err
@@ -86,7 +88,8 @@ func round(ctx context.Context, reactions []time.Duration, scratch string, jobs 
 func startPilot(folder string, jobs int) (*exec.Cmd, error) {
 	config := pilot.Config{
 		Server: "unix:" + filepath.Join(folder, "socket"), Launch: "bench", Site: "bench",
-		SandboxDir: filepath.Join(folder, "sandbox"), LogDir: filepath.Join(folder, "logs"), Storage: filepath.Join(folder, "storage"),
+		SandboxDir: filepath.Join(folder, "sandbox"), LogDir: filepath.Join(folder, "logs"),
+		Storage:   filepath.Join(folder, "storage"),
 		MilliCPUs: int64(jobs) * 1000, Memory: 1 << 30, Disk: 1 << 30, Grace: time.Second,
 	}
 	encoded, err := config.Encode()
@@ -101,7 +104,8 @@ func startPilot(folder string, jobs int) (*exec.Cmd, error) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), pilot.ConfigVariable+"="+encoded)
 	cmd.Stderr = log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true} // a session, as package batch makes one
+	// a session, as package batch makes one
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setsid: true}
 	return cmd, cmd.Start()
 }
 

@@ -62,7 +62,8 @@ func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	quick := flag.Bool("quick", false, "few jobs and one round, for development")
 	untuned := flag.Bool("untuned", false, "let Slurm schedule as it does by default, and not as fast as it can")
-	peers := flag.Bool("peers", false, "measure HyperQueue ("+hqVariable+"), Parsl and Dask too, of the Python that "+pythonVariable+" names")
+	peers := flag.Bool("peers", false, "measure HyperQueue ("+hqVariable+"), Parsl and Dask too, of the Python that "+
+		pythonVariable+" names")
 	ways := flag.String("only", "", "measure only the ways with these `names`, separated by commas")
 	rounds := flag.Int("rounds", 0, "rounds to measure; 0 for the usual number")
 	flag.Parse()
@@ -91,5 +92,6 @@ func (r *report) print(asJSON bool) {
 	for _, w := range r.Rows {
 		fmt.Printf("%-12s %8.2f s for %d jobs, %8.1f ms from a job to the next\n", w.Name, w.Turnaround, r.Jobs, w.Dependency)
 	}
-	fmt.Printf("turnaround, fairway over slurm-array: %.3f; all jobs on all slots take %.1f s at least\n", r.Ratio, r.Floor)
+	fmt.Printf("turnaround, fairway over slurm-array: %.3f; all jobs on all slots take %.1f s at least\n",
+		r.Ratio, r.Floor)
 }

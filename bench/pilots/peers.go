@@ -13,7 +13,7 @@ import (
 
 	"fairway/bench/measure"
 	"fairway/internal/batch/batchtest"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 const (
@@ -63,7 +63,8 @@ func (c *cluster) peers(ctx context.Context, h *measure.Host) []*way {
 		chain: func(ctx context.Context, folder string, n int) error {
 			var jobs strings.Builder
 			for i := range n {
-				fmt.Fprintf(&jobs, "[[task]]\nid = %d\ncommand = [\"sh\", \"-c\", %q]\n", i+1, "exec "+c.job.command(fmt.Sprint(i+1)))
+				fmt.Fprintf(&jobs, "[[task]]\nid = %d\ncommand = [\"sh\", \"-c\", %q]\n", i+1,
+					"exec "+c.job.command(fmt.Sprint(i+1)))
 				if i > 0 {
 					fmt.Fprintf(&jobs, "deps = [%d]\n", i)
 				}

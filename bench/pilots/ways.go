@@ -13,7 +13,7 @@ import (
 
 	"fairway/bench/measure"
 	"fairway/internal/batch/batchtest"
-	"fairway/sched"
+	"fairway/lib/sched"
 	testprogram "fairway/test/program"
 )
 
@@ -110,7 +110,10 @@ func measureAll(ctx context.Context, h *measure.Host, p plan) (*report, error) {
 		}
 	}
 	version, err := command(ctx, c.scratch, "", "sbatch", "--version")
-	r := &report{Jobs: p.jobs, Rounds: p.rounds, Slots: slots, Untuned: p.untuned, Floor: p.length.Seconds() * float64(p.jobs) / slots, Slurm: strings.TrimSpace(version), Machine: measure.ThisMachine()}
+	r := &report{
+		Jobs: p.jobs, Rounds: p.rounds, Slots: slots, Untuned: p.untuned, Floor: p.length.Seconds() * float64(p.jobs) / slots,
+		Slurm: strings.TrimSpace(version), Machine: measure.ThisMachine(),
+	}
 	took := map[string]float64{}
 	for _, w := range ways {
 		took[w.name] = measure.Median(w.turnarounds)
@@ -247,7 +250,8 @@ func (c *cluster) pilotChain(ctx context.Context, folder string, n int) error {
 	var text strings.Builder
 	fmt.Fprintf(&text, "workflow: chain\nsteps:\n  s1:\n    writes: f1\n    command: %s f1\n", c.job.command("1"))
 	for i := 2; i <= n; i++ {
-		fmt.Fprintf(&text, "  s%[1]d:\n    each: f%[2]d\n    writes: f%[1]d\n    command: %[3]s f%[1]d\n", i, i-1, c.job.command(fmt.Sprint(i)))
+		fmt.Fprintf(&text, "  s%[1]d:\n    each: f%[2]d\n    writes: f%[1]d\n    command: %[3]s f%[1]d\n", i, i-1,
+			c.job.command(fmt.Sprint(i)))
 	}
 	return c.run(ctx, folder, text.String())
 }
@@ -274,7 +278,8 @@ func command(ctx context.Context, folder, input, name string, arguments ...strin
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
 	if err := cmd.Run(); err != nil {
-		return "", fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(name), strings.Join(arguments, " "), err, out.String(), said.String())
+		return "", fmt.Errorf("%s %s: %w\n%s%s", filepath.Base(name), strings.Join(arguments, " "), err, out.String(),
+			said.String())
 	}
 	return out.String(), nil
 }

@@ -10,7 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/bench/measure"
+	"fairway/lib/subprocess"
 )
 
 // run is what one server process showed.
@@ -20,10 +20,10 @@ type run struct {
 }
 
 // server is a running server process.
-type server struct{ *measure.Child }
+type server struct{ *subprocess.Child }
 
 func startServer(c serverConfig) (server, error) {
-	child, err := measure.Start(measure.Self("-serve", c.mode, "-computing", strconv.Itoa(c.computing),
+	child, err := subprocess.Start(subprocess.Self("-serve", c.mode, "-computing", strconv.Itoa(c.computing),
 		"-checkpoints="+strconv.FormatBool(c.checkpoints), "-priorities", strconv.Itoa(c.priorities)))
 	return server{child}, err
 }
@@ -175,6 +175,8 @@ func pause(d time.Duration) {
 // preferClient gives the client's thread a short time slice where the kernel
 // knows that, so that it sends at the moments it means to.
 func preferClient() {
-	attr := unix.SchedAttr{Size: unix.SizeofSchedAttr, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Runtime: uint64(100 * time.Microsecond)}
+	attr := unix.SchedAttr{
+		Size: unix.SizeofSchedAttr, Flags: unix.SCHED_FLAG_RESET_ON_FORK, Runtime: uint64(100 * time.Microsecond),
+	}
 	_ = unix.SchedSetAttr(0, &attr, 0)
 }

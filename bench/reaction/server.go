@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // serverConfig is what one server process does.

@@ -23,6 +23,7 @@ import (
 	"time"
 
 	"fairway/bench/measure"
+	"fairway/lib/subprocess"
 )
 
 // row is one line of the result.
@@ -34,7 +35,8 @@ type row struct {
 }
 
 func (r row) String() string {
-	return fmt.Sprintf("%8d jobs: served after %.2f s (%.2f s of processors), at most %.0f MiB", r.Jobs, r.Load, r.CPU, r.Peak)
+	return fmt.Sprintf("%8d jobs: served after %.2f s (%.2f s of processors), at most %.0f MiB", r.Jobs, r.Load,
+		r.CPU, r.Peak)
 }
 
 func main() {
@@ -82,7 +84,7 @@ func restarts(keep string, jobs, rounds int, profile string) (row, error) {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return row{}, err
 		}
-		made, err := measure.Start(measure.Self(append(size, "-make", folder)...))
+		made, err := subprocess.Start(subprocess.Self(append(size, "-make", folder)...))
 		if err != nil {
 			return row{}, err
 		}
@@ -109,7 +111,7 @@ func restarts(keep string, jobs, rounds int, profile string) (row, error) {
 // restart measures one server.
 func restart(arguments []string) (row, error) {
 	began := time.Now()
-	server, err := measure.Start(measure.Self(arguments...))
+	server, err := subprocess.Start(subprocess.Self(arguments...))
 	if err != nil {
 		return row{}, err
 	}

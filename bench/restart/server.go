@@ -60,7 +60,8 @@ func start(ctx context.Context, dir string, jobs int, pilots *pilots) (*server.S
 		return nil, err
 	}
 	return server.Open(ctx, server.Config{
-		Workflow: parsed, Folder: dir, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		Workflow: parsed, Folder: dir,
+		Log:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
 		Site:   dispatch.Site{Name: server.LocalSite, MaxPilots: 1, Tools: []string{tool}},
 		System: pilots.at,
 	})
@@ -200,7 +201,9 @@ func (p *pilots) work(ctx context.Context, launch string) error {
 		if p.left -= len(next.GetEnded()); p.left <= 0 {
 			return nil
 		}
-		next = &wire.SyncRequest{Protocol: wire.Protocol, Pilot: next.Pilot, Seq: next.Seq + 1, LastAnswer: answer.GetNumber()}
+		next = &wire.SyncRequest{
+			Protocol: wire.Protocol, Pilot: next.Pilot, Seq: next.Seq + 1, LastAnswer: answer.GetNumber(),
+		}
 		for _, a := range answer.GetRun() {
 			result := &wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt()}
 			for _, o := range a.GetOutputs() {

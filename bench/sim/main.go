@@ -151,7 +151,8 @@ storage:
 	where := "sites:\n"
 	for i := range sites {
 		text += fmt.Sprintf("  - {name: se%d, bandwidth: 10GB, connection: 100MB, latency: 50ms}\n", i)
-		where += fmt.Sprintf("  - {name: s%d, nodes: %d, slots: 8, storage: se%d, started: %d, batch: {poll: 60s}}\n", i, nodes, i, perSite)
+		where += fmt.Sprintf("  - {name: s%d, nodes: %d, slots: 8, storage: se%d, started: %d, batch: {poll: 60s}}\n", i,
+			nodes, i, perSite)
 	}
 	return text + where
 }

@@ -12,8 +12,8 @@ import (
 	"strconv"
 	"time"
 
-	"fairway/bench/measure"
 	"fairway/internal/access"
+	"fairway/lib/subprocess"
 	"fairway/test/netns"
 )
 
@@ -30,13 +30,13 @@ func (c *cluster) floor(ctx context.Context, self string, secure bool, mb int) (
 		return s, err
 	}
 	from, pin := "", ""
-	var chain []*measure.Child
+	var chain []*subprocess.Child
 	for i, h := range append([]*netns.Host{c.server}, c.hosts...) {
 		file := filepath.Join(folder, h.Name)
 		if i == 0 {
 			file = filepath.Join(folder, "big")
 		}
-		child, err := measure.Start(h.Command(ctx, self, "-relay", h.Address, from, pin, file,
+		child, err := subprocess.Start(h.Command(ctx, self, "-relay", h.Address, from, pin, file,
 			strconv.FormatInt(size, 10), strconv.FormatBool(secure), strconv.FormatBool(i == len(c.hosts))))
 		if err != nil {
 			return s, err

@@ -31,6 +31,7 @@ import (
 	"syscall"
 
 	"fairway/bench/measure"
+	"fairway/lib/subprocess"
 	testprogram "fairway/test/program"
 )
 
@@ -78,8 +79,10 @@ func main() {
 	mbit := flag.Int("mbit", 1000, "what each link carries, in `Mbit/s`")
 	rounds := flag.Int("rounds", 3, "rounds to measure")
 	hosts := flag.String("hosts", "2,4,8,16", "numbers of hosts")
-	only := flag.String("only", "", "measure only these ways, separated by commas: pilots, server, floor, tls, vine-each, vine-tree")
-	peers := flag.Bool("peers", false, "measure TaskVine too, of the Python that "+pythonVariable+" names, with the worker that "+vineVariable+" names")
+	only := flag.String("only", "", "measure only these ways, separated by commas: pilots, server, floor, tls, "+
+		"vine-each, vine-tree")
+	peers := flag.Bool("peers", false, "measure TaskVine too, of the Python that "+pythonVariable+
+		" names, with the worker that "+vineVariable+" names")
 	asRelay := flag.Bool("relay", false, "for the benchmark itself")
 	flag.Parse()
 	if *asRelay {
@@ -101,7 +104,7 @@ func main() {
 			host.Fatal(err)
 		}
 	}
-	if out, err := exec.Command("cp", measure.Self().Path, p.relay).CombinedOutput(); err != nil { // where hosts see it
+	if out, err := exec.Command("cp", subprocess.Self().Path, p.relay).CombinedOutput(); err != nil { // where hosts see it
 		host.Fatalf("%v: %s", err, out)
 	}
 	for _, text := range strings.Split(*hosts, ",") {
@@ -118,7 +121,8 @@ func main() {
 		return
 	}
 	for _, w := range r.Rows {
-		fmt.Printf("%3d hosts: %6.2f s passed on (%.2f s of processors), %6.2f s from the server, ideal %5.2f s, ratio %.2f, floor %.2f s (%.2f), with TLS %.2f s (%.2f)",
+		fmt.Printf("%3d hosts: %6.2f s passed on (%.2f s of processors), %6.2f s from the server, ideal %5.2f s, ratio "+
+			"%.2f, floor %.2f s (%.2f), with TLS %.2f s (%.2f)",
 			w.Hosts, w.Seconds, w.CPU, w.ElementOnly, w.Ideal, w.Ratio, w.Floor, w.FloorCPU, w.FloorTLS, w.FloorTLSCPU)
 		if p.taskvine != nil {
 			fmt.Printf(", TaskVine %.2f s (%.2f), as a tree %.2f s (%.2f)", w.VineEach, w.VineEachCPU, w.VineTree, w.VineTreeCPU)
@@ -154,11 +158,12 @@ func (r *report) measure(ctx context.Context, p programs, n int, only string) er
 		}},
 	}
 	if p.taskvine != nil {
-		ways = append(ways, &way{name: "vine-each", median: [2]*float64{&w.VineEach, &w.VineEachCPU}, run: func(c *cluster) (spread, error) {
-			return p.taskvine.run(ctx, c, "each", r.MB)
-		}}, &way{name: "vine-tree", median: [2]*float64{&w.VineTree, &w.VineTreeCPU}, run: func(c *cluster) (spread, error) {
-			return p.taskvine.run(ctx, c, "tree", r.MB)
-		}})
+		ways = append(ways,
+			&way{name: "vine-each", median: [2]*float64{&w.VineEach, &w.VineEachCPU}, run: func(c *cluster) (spread, error) {
+				return p.taskvine.run(ctx, c, "each", r.MB)
+			}}, &way{name: "vine-tree", median: [2]*float64{&w.VineTree, &w.VineTreeCPU}, run: func(c *cluster) (spread, error) {
+				return p.taskvine.run(ctx, c, "tree", r.MB)
+			}})
 	}
 	if only != "" {
 		ways = slices.DeleteFunc(ways, func(w *way) bool { return !slices.Contains(strings.Split(only, ","), w.name) })

@@ -16,7 +16,7 @@ import (
 	"strings"
 	"syscall"
 
-	"fairway/bench/measure"
+	"fairway/lib/subprocess"
 )
 
 const (
@@ -103,7 +103,7 @@ func (t *taskvine) run(ctx context.Context, c *cluster, way string, mb int) (s s
 	cmd := c.server.Command(ctx, t.python, program, way, url, strconv.Itoa(len(c.hosts)), cores,
 		words.Replace(vineTasks[0]), words.Replace(vineTasks[1]))
 	cmd.Dir = folder // where it writes what it does
-	manager, err := measure.Start(cmd)
+	manager, err := subprocess.Start(cmd)
 	if err != nil {
 		return s, err
 	}
@@ -113,7 +113,8 @@ func (t *taskvine) run(ctx context.Context, c *cluster, way string, mb int) (s s
 		return s, err
 	}
 	for _, h := range c.hosts {
-		worker := h.Command(ctx, t.worker, "--cores="+cores, "--workspace="+filepath.Join(h.Folder, "vine"), c.server.Address, port)
+		worker := h.Command(ctx, t.worker, "--cores="+cores, "--workspace="+filepath.Join(h.Folder, "vine"),
+			c.server.Address, port)
 		worker.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 		if err := worker.Start(); err != nil {
 			return s, err

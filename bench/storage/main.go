@@ -30,7 +30,8 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/storage/storagetest"
-	"fairway/sched"
+	"fairway/lib/sched"
+	"fairway/lib/subprocess"
 )
 
 // row is one line of the result.
@@ -77,7 +78,8 @@ func main() {
 		h.Fatal(err)
 	}
 	measure.ExitOn(measure.Print(rows, *asJSON, func(r row) string {
-		return fmt.Sprintf("%-8s %-12s %7.2f s  %-12s %7.2f s  ratio %5.2f  cpu %5.2f  %4.0f MiB", r.Element, r.Operation, r.Seconds, r.Peer, r.PeerTime, r.Ratio, r.CPURatio, r.Peak)
+		return fmt.Sprintf("%-8s %-12s %7.2f s  %-12s %7.2f s  ratio %5.2f  cpu %5.2f  %4.0f MiB", r.Element, r.Operation,
+			r.Seconds, r.Peer, r.PeerTime, r.Ratio, r.CPURatio, r.Peak)
 	}))
 }
 
@@ -264,11 +266,11 @@ func pairs(from, to string, names []string) (all []string) {
 // self is this program, to move files: pairs of from and to.
 func (m *measuring) self(way string, files ...string) (*exec.Cmd, func(), error) {
 	if len(files) <= 2 {
-		return measure.Self(append([]string{"-move", way}, files...)...), func() {}, nil
+		return subprocess.Self(append([]string{"-move", way}, files...)...), func() {}, nil
 	}
 	list := filepath.Join(m.TempDir(), "list")
 	err := os.WriteFile(list, []byte(strings.Join(files, "\n")), 0o666)
-	return measure.Self("-move", way, list), func() { _ = os.RemoveAll(filepath.Dir(list)) }, err
+	return subprocess.Self("-move", way, list), func() { _ = os.RemoveAll(filepath.Dir(list)) }, err
 }
 
 func command(words []string) (*exec.Cmd, func(), error) {
@@ -368,7 +370,9 @@ func run(c *exec.Cmd, done func(), err error) (cost, error) {
 	if err != nil {
 		return cost{}, fmt.Errorf("%s: %w: %.500s", c.Path, err, out)
 	}
-	spent := cost{seconds: time.Since(began).Seconds(), processor: (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds()}
+	spent := cost{
+		seconds: time.Since(began).Seconds(), processor: (c.ProcessState.UserTime() + c.ProcessState.SystemTime()).Seconds(),
+	}
 	if kib, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(string(out)), " kB"), 64); err == nil {
 		spent.peak = kib / 1024 // not that of wait4, which counts what this process had before it was replaced
 	}

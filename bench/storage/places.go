@@ -71,10 +71,12 @@ func webAt(h *measure.Host) (testedFolder, error) {
 			return strings.Replace(pfn, "dav://"+address, ":webdav,url='http://"+address+"':", 1)
 		}
 		return func(from, to string, _ []string) []string {
-			return []string{"rclone", what, "--config", "/dev/null", "--transfers", fmt.Sprint(storage.DefaultTransfers), remote(from), remote(to)}
+			return []string{"rclone", what, "--config", "/dev/null", "--transfers", fmt.Sprint(storage.DefaultTransfers),
+				remote(from), remote(to)}
 		}
 	}
-	rclone := peer{name: "rclone", program: "rclone", read: copied("copyto"), write: copied("copyto"), readAll: copied("copy"), writeAll: copied("copy")}
+	rclone := peer{name: "rclone", program: "rclone", read: copied("copyto"), write: copied("copyto"),
+		readAll: copied("copy"), writeAll: copied("copy")}
 	return testedFolder{pfn: "dav://" + address, peers: []peer{curl, rclone}}, nil
 }
 

@@ -18,7 +18,7 @@ import (
 	"time"
 
 	"fairway/bench/measure"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // row is a row of measure with processor times.

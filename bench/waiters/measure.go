@@ -12,7 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/bench/measure"
+	"fairway/lib/subprocess"
 )
 
 type row struct {
@@ -67,7 +67,8 @@ func summary(c config, runs []run) row {
 
 // measureOne runs one process and sends messages until it is done.
 func measureOne(c config, p plan, random *rand.Rand) (r run, err error) {
-	server, err := measure.Start(measure.Self("-serve", c.name, "-waiters", strconv.Itoa(c.waiters), "-units", strconv.Itoa(c.units)))
+	server, err := subprocess.Start(subprocess.Self("-serve", c.name, "-waiters", strconv.Itoa(c.waiters), "-units",
+		strconv.Itoa(c.units)))
 	if err != nil {
 		return r, err
 	}

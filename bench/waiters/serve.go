@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 type (

@@ -16,7 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // load is what a server has to bear.

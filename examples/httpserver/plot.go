@@ -19,7 +19,9 @@ func draw(file string, results []measurement) error {
 	p.X.Tick.Marker = plot.LogTicks{Prec: -1}
 	p.Y.Label.Text = "share of requests answered within"
 	p.Y.Min, p.Y.Max = 0, 1.2 // the legend stands above the curves
-	p.Y.Tick.Marker = plot.ConstantTicks{{Value: 0, Label: "0"}, {Value: 0.5, Label: "0.5"}, {Value: 0.9, Label: "0.9"}, {Value: 1, Label: "1"}}
+	p.Y.Tick.Marker = plot.ConstantTicks{
+		{Value: 0, Label: "0"}, {Value: 0.5, Label: "0.5"}, {Value: 0.9, Label: "0.9"}, {Value: 1, Label: "1"},
+	}
 	p.Legend.Top, p.Legend.Left = true, true
 	colors := []color.Color{color.RGBA{0xc0, 0x39, 0x2b, 0xff}, color.RGBA{0x1f, 0x77, 0x9b, 0xff}}
 	for i, m := range results {

@@ -10,7 +10,7 @@ import (
 	"net"
 	"net/http"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // computing runs something that computes and calls checkpoint often.

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"fairway/examples/llk23/sweep"
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 func main() {

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"fairway/examples/llk23/sweep"
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 func program() *sweep.Program {
@@ -26,7 +26,9 @@ func TestParts(t *testing.T) {
 	var all sync.WaitGroup
 	for k := range 3 {
 		all.Go(func() {
-			if err := run(&part{addresses: addresses, group: orwl.Group{Process: k, Patience: time.Minute}}, program()); err != nil {
+			if err := run(
+				&part{addresses: addresses, group: orwl.Group{Process: k, Patience: time.Minute}}, program(),
+			); err != nil {
 				t.Errorf("process %d: %v", k, err)
 			}
 		})

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"fairway/examples/llk23/sweep"
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 // part says which of several processes this is, and how they reach each other.
@@ -20,7 +20,8 @@ type part struct {
 }
 
 func (o *part) flags() {
-	flag.StringVar(&o.addresses, "addresses", "", "where the processes listen, separated by commas: host:port, or a path for shared memory on one host")
+	flag.StringVar(&o.addresses, "addresses", "", "where the processes listen, separated by commas: host:port, or a "+
+		"path for shared memory on one host")
 	flag.IntVar(&o.group.Process, "process", 0, "which of them this is, from 0")
 	flag.StringVar(&o.cert, "cert", "", "certificate of this process (PEM), needed between hosts")
 	flag.StringVar(&o.key, "key", "", "its key")

@@ -17,7 +17,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 const size = 1 << 20

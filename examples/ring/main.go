@@ -14,7 +14,7 @@ import (
 	"sync"
 	"time"
 
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 func main() {
@@ -75,7 +75,9 @@ func fill(v []float64, task int) {
 // requests of its next iteration before it lets go.
 func average(ctx context.Context, gate *orwl.Gate, task int, own, neighbour *orwl.Location, iterations int) error {
 	var here, there orwl.Pair
-	if err := gate.Insert(ctx, fmt.Sprint("task ", task), here.Writing(own).At(task), there.Reading(neighbour).At(task)); err != nil {
+	if err := gate.Insert(
+		ctx, fmt.Sprint("task ", task), here.Writing(own).At(task), there.Reading(neighbour).At(task),
+	); err != nil {
 		return err
 	}
 	if err := gate.Wait(ctx); err != nil {

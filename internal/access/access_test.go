@@ -56,7 +56,9 @@ func serve(t *testing.T, a *Authority, port int) *testServer {
 	}
 	path, handler := wire.NewTaskQueueHandler(echo{}, connect.WithReadMaxBytes(1<<20))
 	s.addresses = addresses
-	s.http = NewServer(Handler(s.tokens, map[string]http.Handler{path: Timed(handler), "/files/": Timed(http.NotFoundHandler())}), slog.New(slog.DiscardHandler))
+	s.http = NewServer(Handler(s.tokens, map[string]http.Handler{
+		path: Timed(handler), "/files/": Timed(http.NotFoundHandler()),
+	}), slog.New(slog.DiscardHandler))
 	go s.http.Serve(listener)
 	t.Cleanup(func() { s.http.Close() })
 	return s
@@ -91,7 +93,8 @@ func TestCallersAreKnownByTheirTokens(t *testing.T) {
 		}
 	}
 	of := func(c Connection, change func(*Connection)) Connection { change(&c); return c }
-	refused("a token of another launch", of(a, func(c *Connection) { c.Token = b.Token }), "the token is not that of the launch")
+	refused("a token of another launch", of(a, func(c *Connection) { c.Token = b.Token }),
+		"the token is not that of the launch")
 	refused("a wrong token", of(a, func(c *Connection) { c.Token = NewToken() }), "use the connection file")
 	refused("a launch that there is not", of(a, func(c *Connection) { c.Launch = "site-3" }), `"site-3" has ended, or never was`)
 	refused("no token", of(a, func(c *Connection) { c.Token = "" }), "fairway pilot --connect FILE")
@@ -107,10 +110,15 @@ func TestATokenIsGoodForSyncOnly(t *testing.T) {
 	client := NewLine(s.launch("site-1")).Client(1)
 	defer client.CloseIdleConnections()
 	_, err := wire.NewWorkflowClient(client, BaseURL).ListJobs(t.Context(), &wire.ListJobsRequest{})
-	if said, ok := Refused(err); !ok || connect.CodeOf(err) != connect.CodePermissionDenied || !strings.Contains(said, "for its own Sync") {
+	if said, ok := Refused(err); !ok || connect.CodeOf(err) != connect.CodePermissionDenied ||
+		!strings.Contains(said, "for its own Sync") {
 		t.Error(err)
 	}
-	for path, want := range map[string]int{"/": http.StatusForbidden, "/debug/pprof/": http.StatusForbidden, "/files/x": http.StatusNotFound} {
+	for path, want := range map[string]int{
+		"/":             http.StatusForbidden,
+		"/debug/pprof/": http.StatusForbidden,
+		"/files/x":      http.StatusNotFound,
+	} {
 		answer, err := client.Get(BaseURL + path)
 		if err != nil {
 			t.Fatal(err)
@@ -125,7 +133,9 @@ func TestATokenIsGoodForSyncOnly(t *testing.T) {
 // A pilot is a guest on a machine that others administer: what it holds must not cancel a
 // person's jobs, nor read their logs. Nor is a person's token good as that of a pilot.
 func TestPeopleAndPilotsHaveTokensOfTheirOwn(t *testing.T) {
-	person := Connection{Launch: Person, Token: NewToken(), Addresses: []string{"h:1"}, Pin: "sha256:" + strings.Repeat("0", 64)}
+	person := Connection{
+		Launch: Person, Token: NewToken(), Addresses: []string{"h:1"}, Pin: "sha256:" + strings.Repeat("0", 64),
+	}
 	pilot := Connection{Launch: "site-1", Token: NewToken()}
 	people, pilots := NewTokens(), NewTokens()
 	people.Allow(person.Grant())
@@ -164,7 +174,9 @@ func TestPeopleAndPilotsHaveTokensOfTheirOwn(t *testing.T) {
 // Before the token is known to be good, not a byte of the body is read.
 func TestNothingIsReadFromStrangers(t *testing.T) {
 	tokens := NewTokens()
-	handler := Handler(tokens, map[string]http.Handler{"/": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("called") })})
+	handler := Handler(tokens, map[string]http.Handler{
+		"/": http.HandlerFunc(func(http.ResponseWriter, *http.Request) { t.Error("called") }),
+	})
 	for _, contentType := range []string{"application/proto", "application/octet-stream"} {
 		r := httptest.NewRequest("POST", "/fairway.v1.TaskQueue/Sync", unreadable{t})
 		r.Header.Set("Content-Type", contentType)
@@ -189,14 +201,17 @@ func TestAPilotTalksToItsServerOnly(t *testing.T) {
 	other := serve(t, authority(t), 0)
 	other.tokens.Allow(Grant{Launch: "site-1"})
 	c.Addresses = other.addresses
-	if _, err := call(t, NewLine(c)); !errors.Is(err, ErrOtherServer) && !strings.Contains(fmt.Sprint(err), ErrOtherServer.Error()) {
+	if _, err := call(t, NewLine(c)); !errors.Is(err, ErrOtherServer) &&
+		!strings.Contains(fmt.Sprint(err), ErrOtherServer.Error()) {
 		t.Error(err)
 	}
 	c.Addresses = append(c.Addresses, s.addresses...)
 	if said, err := call(t, NewLine(c)); err != nil || said != "site-1 at cluster true" {
 		t.Error("the next address:", said, err)
 	}
-	plain := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Error("a call without TLS:", r.Header) }))
+	plain := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Error("a call without TLS:", r.Header)
+	}))
 	defer plain.Close()
 	c.Addresses = []string{plain.Listener.Addr().String()}
 	if _, err := call(t, NewLine(c)); err == nil {
@@ -325,7 +340,9 @@ func TestSecretsAreForTheirUserOnly(t *testing.T) {
 		t.Error(err)
 	}
 	for _, name := range []string{path, file} {
-		if err := errors.Join(os.Chmod(name, 0o600), os.Rename(name, name+".moved"), os.Symlink(name+".moved", name)); err != nil {
+		if err := errors.Join(
+			os.Chmod(name, 0o600), os.Rename(name, name+".moved"), os.Symlink(name+".moved", name),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -335,7 +352,9 @@ func TestSecretsAreForTheirUserOnly(t *testing.T) {
 	if _, err := ReadConnection(file); err == nil || !strings.Contains(err.Error(), "is a link") {
 		t.Error(err)
 	}
-	if err := errors.Join(os.Remove(path), syscall.Mkfifo(path, 0o600), os.Remove(file), os.Mkdir(file, 0o700)); err != nil {
+	if err := errors.Join(
+		os.Remove(path), syscall.Mkfifo(path, 0o600), os.Remove(file), os.Mkdir(file, 0o700),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenAuthority(path, "id"); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
@@ -360,7 +379,8 @@ func TestATicketIsOfOneAttemptAndMakesNoGarbage(t *testing.T) {
 	if a.Gave(7, 2, 1, ticket) || a.Gave(7, 1, 3, ticket) || a.Gave(7, 1<<8, 2, ticket) || a.Gave(1, 7, 2, ticket) {
 		t.Error("the ticket of another attempt")
 	}
-	if a.Gave(7, 1, 2, ticket[:ticketSize-1]) || a.Gave(7, 1, 2, append(ticket[:ticketSize:ticketSize], 0)) || a.Gave(7, 1, 2, nil) {
+	if a.Gave(7, 1, 2, ticket[:ticketSize-1]) || a.Gave(7, 1, 2, append(ticket[:ticketSize:ticketSize], 0)) ||
+		a.Gave(7, 1, 2, nil) {
 		t.Error("another length")
 	}
 	if made := testing.AllocsPerRun(100, func() { a.Gave(7, 1, 2, ticket) }); made > 0 {
@@ -419,7 +439,8 @@ func TestListenAgainAtThePortThatPilotsKnow(t *testing.T) {
 	if _, _, err := Listen("nonsense", 0, a); err == nil || !strings.Contains(err.Error(), "HOST:PORT") {
 		t.Error(err)
 	}
-	if _, named, err := Listen("localhost:0", 0, a); err != nil || len(named) != 1 || !strings.HasPrefix(named[0], "localhost:") {
+	if _, named, err := Listen("localhost:0", 0, a); err != nil || len(named) != 1 ||
+		!strings.HasPrefix(named[0], "localhost:") {
 		t.Error(named, err)
 	}
 	if _, _, err := net.SplitHostPort(addresses[0]); err != nil {
@@ -432,14 +453,17 @@ func TestMessagesHaveALimit(t *testing.T) {
 	s := serve(t, authority(t), 0)
 	client := NewLine(s.launch("site-1")).Client(1)
 	defer client.CloseIdleConnections()
-	_, err := wire.NewTaskQueueClient(client, BaseURL).Sync(t.Context(), &wire.SyncRequest{Pilot: strings.Repeat("p", 2<<20)})
+	_, err := wire.NewTaskQueueClient(client, BaseURL).Sync(t.Context(), &wire.SyncRequest{
+		Pilot: strings.Repeat("p", 2<<20),
+	})
 	if _, refused := Refused(err); !refused || connect.CodeOf(err) != connect.CodeResourceExhausted {
 		t.Error(err)
 	}
 }
 
 func FuzzConnection(f *testing.F) {
-	c := Connection{Addresses: []string{"host:1", "[::1]:2"}, Pin: pinScheme + strings.Repeat("0", 64), Launch: "l", Token: NewToken(), Pilot: json.RawMessage(`{"a":1}`)}
+	c := Connection{Addresses: []string{"host:1", "[::1]:2"}, Pin: pinScheme + strings.Repeat("0", 64), Launch: "l",
+		Token: NewToken(), Pilot: json.RawMessage(`{"a":1}`)}
 	text, err := c.Encode()
 	if err != nil {
 		f.Fatal(err)
@@ -455,7 +479,8 @@ func FuzzConnection(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if again, err := decodeConnection(text); err != nil || again.Token != c.Token || len(again.Addresses) != len(c.Addresses) {
+		if again, err := decodeConnection(text); err != nil || again.Token != c.Token ||
+			len(again.Addresses) != len(c.Addresses) {
 			t.Fatal(again, err)
 		}
 	})

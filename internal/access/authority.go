@@ -57,7 +57,8 @@ func OpenAuthority(path, state string) (*Authority, error) {
 	}
 	a, of, err := parseAuthority(text)
 	if err != nil {
-		return nil, fmt.Errorf("%s is damaged (%w); remove it, then pilots that run are given up and others are started", path, err)
+		return nil,
+			fmt.Errorf("%s is damaged (%w); remove it, then pilots that run are given up and others are started", path, err)
 	}
 	if of != state {
 		return makeAuthority(path, state)
@@ -258,7 +259,8 @@ func verify(chain []*x509.Certificate, pin string) error {
 func ReadPrivate(path string, limit int64) ([]byte, error) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if errors.Is(err, unix.ELOOP) {
-		return nil, fmt.Errorf("%s is a link, and files with secrets are not read through links: put the file itself there", path)
+		return nil,
+			fmt.Errorf("%s is a link, and files with secrets are not read through links: put the file itself there", path)
 	}
 	if err != nil {
 		return nil, err

@@ -69,7 +69,8 @@ func (b *Bodies) Limit(next http.Handler) http.Handler {
 	refusals := connect.NewErrorWriter()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if kind := r.Header.Get("Content-Type"); kind != messageType {
-			http.Error(w, fmt.Sprintf("a message of a pilot is of the type %s, not %.100q", messageType, kind), http.StatusUnsupportedMediaType)
+			http.Error(w, fmt.Sprintf("a message of a pilot is of the type %s, not %.100q", messageType, kind),
+				http.StatusUnsupportedMediaType)
 			return
 		}
 		if 0 <= r.ContentLength && r.ContentLength <= LargeMessage {
@@ -111,12 +112,14 @@ func (b *Bodies) take(r *http.Request) (body []byte, done func(), err error) {
 		size = MaxMessage
 	}
 	if size > MaxMessage {
-		return nil, nil, connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("the message is larger than %d bytes (MaxMessage): say it in several", MaxMessage))
+		return nil, nil, connect.NewError(connect.CodeResourceExhausted,
+			fmt.Errorf("the message is larger than %d bytes (MaxMessage): say it in several", MaxMessage))
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), RoomTime)
 	defer cancel()
 	full := func(what string) error {
-		return connect.NewError(connect.CodeUnavailable, fmt.Errorf("%s, and within %v there was no room for this one; it may be sent again", what, RoomTime))
+		return connect.NewError(connect.CodeUnavailable,
+			fmt.Errorf("%s, and within %v there was no room for this one; it may be sent again", what, RoomTime))
 	}
 	if caller, ok := CallerOf(r.Context()); ok {
 		leave, ok := b.enter(ctx, caller.Launch)
@@ -133,7 +136,8 @@ func (b *Bodies) take(r *http.Request) (body []byte, done func(), err error) {
 		return nil, nil, connect.NewError(connect.CodeUnavailable, fmt.Errorf("the message was cut: %w", err))
 	}
 	if int64(whole.Len()) > size {
-		return nil, nil, connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("the message is larger than %d bytes (MaxMessage): say it in several", MaxMessage))
+		return nil, nil, connect.NewError(connect.CodeResourceExhausted,
+			fmt.Errorf("the message is larger than %d bytes (MaxMessage): say it in several", MaxMessage))
 	}
 	elements, err := elementsOf(whole.Bytes(), (*wire.SyncRequest)(nil).ProtoReflect().Descriptor(), MaxElements)
 	if err != nil {

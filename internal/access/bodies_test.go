@@ -63,7 +63,8 @@ func TestALaunchSendsOneLargeMessageAtATime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := httptest.NewRequestWithContext(context.WithValue(ctx, callerKey{}, Caller{Launch: launch}), http.MethodPost, "/", strings.NewReader(string(text)))
+		r := httptest.NewRequestWithContext(context.WithValue(ctx, callerKey{}, Caller{Launch: launch}), http.MethodPost, "/",
+			strings.NewReader(string(text)))
 		r.Header.Set("Content-Type", messageType)
 		done := make(chan struct{})
 		go func() { defer close(done); handler.ServeHTTP(httptest.NewRecorder(), r) }()

@@ -102,14 +102,17 @@ func checkPilot(caller *Caller, m *wire.SyncRequest) error {
 	if caller != nil {
 		ending, ok := strings.CutPrefix(id, caller.Launch+"-")
 		if !ok || ending == "" || strings.Contains(ending, "-") {
-			return forbid("the token is good for pilots of the launch %.100q, and %.100q is none: leave pilot out of the settings", caller.Launch, id)
+			return forbid("the token is good for pilots of the launch %.100q, and %.100q is none: leave pilot out of the "+
+				"settings", caller.Launch, id)
 		}
 		if hello != nil && (hello.GetLaunch() != caller.Launch || hello.GetSite() != caller.Site) {
-			return forbid("the token is that of the launch %.100q at the site %.100q, and the pilot says that it is %.100q at %.100q: use the connection file of its own launch",
+			return forbid("the token is that of the launch %.100q at the site %.100q, and the pilot says that it is %.100q at "+
+				"%.100q: use the connection file of its own launch",
 				caller.Launch, caller.Site, hello.GetLaunch(), hello.GetSite())
 		}
 		if !caller.pilots.admits(id) {
-			return forbid("the launch %.100q has had %d pilots (MaxLaunchPilots): have its job start one, and end with it", caller.Launch, MaxLaunchPilots)
+			return forbid("the launch %.100q has had %d pilots (MaxLaunchPilots): have its job start one, and end with it",
+				caller.Launch, MaxLaunchPilots)
 		}
 	}
 	return checkHello(hello)
@@ -122,7 +125,14 @@ func checkHello(h *wire.PilotInfo) error {
 	if size := proto.Size(h) - len(h.GetError()); size > MaxHello {
 		return malformed("a pilot says of itself %d bytes, more than %d (MaxHello)", size, MaxHello)
 	}
-	for what, text := range map[string]string{"host": h.GetHost(), "machine": h.GetMachine(), "site": h.GetSite(), "launch": h.GetLaunch(), "cache": h.GetCacheDir(), "certificate": h.GetSharePin()} {
+	for what, text := range map[string]string{
+		"host":        h.GetHost(),
+		"machine":     h.GetMachine(),
+		"site":        h.GetSite(),
+		"launch":      h.GetLaunch(),
+		"cache":       h.GetCacheDir(),
+		"certificate": h.GetSharePin(),
+	} {
 		if len(text) > MaxName || !legible.IsLine(text) {
 			return malformed("the name of its %s is no name of at most %d bytes without control characters", what, MaxName)
 		}
@@ -147,7 +157,8 @@ func checkHello(h *wire.PilotInfo) error {
 	amounts := []int64{has.GetMilliCpus(), has.GetMemoryBytes(), has.GetDiskBytes(), h.GetCacheSize()}
 	for name, n := range has.GetCountable() {
 		if len(name) > MaxName || !legible.IsLine(name) {
-			return malformed("%.100q is no name of a countable thing: it has more than %d bytes, or control characters", name, MaxName)
+			return malformed("%.100q is no name of a countable thing: it has more than %d bytes, or control characters",
+				name, MaxName)
 		}
 		amounts = append(amounts, n)
 	}
@@ -156,7 +167,9 @@ func checkHello(h *wire.PilotInfo) error {
 			return malformed("a pilot cannot have %d of anything", n)
 		}
 	}
-	for _, d := range []time.Duration{has.GetTime().AsDuration(), h.GetRemaining().AsDuration(), h.GetLease().AsDuration()} {
+	for _, d := range []time.Duration{
+		has.GetTime().AsDuration(), h.GetRemaining().AsDuration(), h.GetLease().AsDuration(),
+	} {
 		if d < 0 || d > MaxLife {
 			return malformed("%v is no time that a pilot has left or waits", d)
 		}
@@ -198,7 +211,8 @@ func (c *Claims) checkTicket(run, job uint32, attempt uint64, ticket []byte) err
 	if c.Authority.Gave(run, job, attempt, ticket) {
 		return nil
 	}
-	return forbid("attempt %d of job %d of run %d was not given to this pilot, or not by this state: what it reports does not count", attempt, job, run)
+	return forbid("attempt %d of job %d of run %d was not given to this pilot, or not by this state: what it reports "+
+		"does not count", attempt, job, run)
 }
 
 func (c *Claims) checkReport(report *wire.Report, stores []string) error {
@@ -242,8 +256,10 @@ func (c *Claims) checkReport(report *wire.Report, stores []string) error {
 
 func checkUsage(u *wire.Usage, of func(format string, args ...any) error) error {
 	moved := []int64{u.GetBytesStaged(), u.GetBytesCached(), u.GetBytesWritten()}
-	counts := []int64{int64(u.GetCacheHits()), int64(u.GetCacheMisses()), int64(u.GetRemoteHits()), int64(u.GetPrefetchHits()), u.GetBytesRemote(), u.GetBytesPrefetched()}
-	for _, n := range slices.Concat(moved, counts, []int64{u.GetMaxRssBytes(), int64(u.GetCpu().AsDuration()), int64(u.GetStagedAhead().AsDuration())}) {
+	counts := []int64{int64(u.GetCacheHits()), int64(u.GetCacheMisses()), int64(u.GetRemoteHits()),
+		int64(u.GetPrefetchHits()), u.GetBytesRemote(), u.GetBytesPrefetched()}
+	for _, n := range slices.Concat(moved, counts,
+		[]int64{u.GetMaxRssBytes(), int64(u.GetCpu().AsDuration()), int64(u.GetStagedAhead().AsDuration())}) {
 		if n < 0 {
 			return of("says that it used less than nothing")
 		}
@@ -251,7 +267,8 @@ func checkUsage(u *wire.Usage, of func(format string, args ...any) error) error 
 	if slices.Max(moved) > maxAmount {
 		return of("says that it read or wrote %d bytes", slices.Max(moved))
 	}
-	if u.GetRemoteHits() > u.GetCacheHits()-u.GetPrefetchHits() || u.GetBytesRemote() > u.GetBytesCached()-u.GetBytesPrefetched() {
+	if u.GetRemoteHits() > u.GetCacheHits()-u.GetPrefetchHits() ||
+		u.GetBytesRemote() > u.GetBytesCached()-u.GetBytesPrefetched() {
 		return of("says that more came from other hosts and was prefetched than it read from caches")
 	}
 	return nil

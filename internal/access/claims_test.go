@@ -260,7 +260,8 @@ func FuzzSyncRequest(f *testing.F) {
 		if proto.Unmarshal(data, m) != nil || c.Check(caller, m) != nil {
 			return
 		}
-		if n := m.GetCounts(); min(n.GetEvictedFiles(), n.GetEvictedBytes(), n.GetPrefetchedFiles(), n.GetPrefetchedBytes()) < 0 {
+		if n := m.GetCounts(); min(n.GetEvictedFiles(), n.GetEvictedBytes(), n.GetPrefetchedFiles(),
+			n.GetPrefetchedBytes()) < 0 {
 			t.Fatal(n)
 		}
 		for _, report := range m.GetEnded() {
@@ -268,7 +269,8 @@ func FuzzSyncRequest(f *testing.F) {
 			if r.GetJob() != 3 || r.GetAttempt() != 9 {
 				t.Fatal("a ticket was guessed:", r)
 			}
-			if u := r.GetUsage(); u.GetRemoteHits()+u.GetPrefetchHits() > u.GetCacheHits() || u.GetBytesRemote()+u.GetBytesPrefetched() > u.GetBytesCached() {
+			if u := r.GetUsage(); u.GetRemoteHits()+u.GetPrefetchHits() > u.GetCacheHits() ||
+				u.GetBytesRemote()+u.GetBytesPrefetched() > u.GetBytesCached() {
 				t.Fatal("a part is more than the whole:", u)
 			}
 			for _, o := range r.GetOutputs() {

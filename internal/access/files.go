@@ -37,7 +37,8 @@ func GrantFiles(key *served.Key, launch, prefix string, answer *wire.SyncAnswer)
 	for _, a := range answer.GetRun() {
 		read(a.GetInputs())
 		for _, o := range a.GetOutputs() {
-			o.Ticket = key.PatternTicket(launch, served.Write, served.OutputPattern(prefix, o.GetLfn(), o.GetPattern(), o.GetVersion(), a.GetAttempt()))
+			o.Ticket = key.PatternTicket(launch, served.Write,
+				served.OutputPattern(prefix, o.GetLfn(), o.GetPattern(), o.GetVersion(), a.GetAttempt()))
 		}
 		a.LogTicket = key.PatternTicket(launch, served.Write, served.LogPattern(a.GetAttempt()))
 	}

@@ -75,10 +75,12 @@ func Handler(tokens *Tokens, routes map[string]http.Handler) http.Handler {
 		}
 		caller, err := tokens.Check(r.Header.Get(launchHeader), Token(token))
 		if _, pattern := mux.Handler(r); err == nil && pattern == "" {
-			err = forbid("the token of a pilot is not good for %.100q: it is for its own Sync; commands of people go through the socket in .fairway/, or have a token of their own", r.URL.Path)
+			err = forbid("the token of a pilot is not good for %.100q: it is for its own Sync; commands of people go through "+
+				"the socket in .fairway/, or have a token of their own", r.URL.Path)
 		}
 		if err == nil && !Admit(r, caller.Launch) {
-			err = connect.NewError(connect.CodeUnavailable, fmt.Errorf("the launch %s has %d connections already: a pilot needs few", shown(caller.Launch), MaxLaunchConnections))
+			err = connect.NewError(connect.CodeUnavailable, fmt.Errorf("the launch %s has %d connections already: a pilot "+
+				"needs few", shown(caller.Launch), MaxLaunchConnections))
 		}
 		if err != nil { // nobody waits for the rest of what is not wanted
 			w.Header().Set("Connection", "close")

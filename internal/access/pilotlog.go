@@ -29,7 +29,8 @@ func (l *Line) TellLog(ctx context.Context, path, last string) error {
 	if err != nil {
 		return err
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodPost, BaseURL+PilotLogPath, bytes.NewReader(append(text, last...)))
+	request, err := http.NewRequestWithContext(ctx, http.MethodPost, BaseURL+PilotLogPath,
+		bytes.NewReader(append(text, last...)))
 	if err != nil {
 		return err
 	}

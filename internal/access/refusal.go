@@ -26,7 +26,8 @@ func malformed(format string, args ...any) error {
 // false for every other error: then the call may be tried again.
 func Refused(err error) (sentence string, ok bool) {
 	switch connect.CodeOf(err) {
-	case connect.CodeUnauthenticated, connect.CodePermissionDenied, connect.CodeInvalidArgument, connect.CodeResourceExhausted:
+	case connect.CodeUnauthenticated, connect.CodePermissionDenied, connect.CodeInvalidArgument,
+		connect.CodeResourceExhausted:
 		var coded *connect.Error
 		if errors.As(err, &coded) && connect.IsWireError(coded) {
 			return coded.Message(), true

@@ -59,7 +59,8 @@ func (a *Authority) GrantSources(pilot string, now time.Time, answer *wire.SyncA
 		for _, f := range files {
 			for s := f.GetSource(); s != nil; s = s.GetOrigin() {
 				s.Epoch = epoch
-				s.Ticket = a.shareKey(s.GetPilot(), epoch).ShareTicket(f.GetFile().GetLfn(), f.GetFile().GetVersion(), f.GetFile().GetTag())
+				s.Ticket = a.shareKey(s.GetPilot(), epoch).ShareTicket(f.GetFile().GetLfn(), f.GetFile().GetVersion(),
+					f.GetFile().GetTag())
 			}
 		}
 	}

@@ -30,7 +30,9 @@ func behindGate(t *testing.T, most int) *testServer {
 	g := newGate(plain)
 	g.most, g.time = most, 0
 	s.addresses = []string{plain.Addr().String()}
-	s.http = NewServer(Handler(s.tokens, map[string]http.Handler{"/": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})}), slog.New(slog.DiscardHandler))
+	s.http = NewServer(Handler(s.tokens, map[string]http.Handler{
+		"/": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
+	}), slog.New(slog.DiscardHandler))
 	go s.http.Serve(tls.NewListener(g, settings))
 	t.Cleanup(func() { s.http.Close() })
 	return s

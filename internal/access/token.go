@@ -108,11 +108,14 @@ func (t *Tokens) Check(launch string, token Token) (Caller, error) {
 	right := subtle.ConstantTimeCompare(sum[:], g.Hash[:]) == 1
 	switch {
 	case launch == "" || token == "":
-		return Caller{}, refuse("the call names no launch or has no token: start pilots with `fairway pilot --connect FILE`, with the file that the server wrote for the launch")
+		return Caller{}, refuse("the call names no launch or has no token: start pilots with `fairway pilot --connect " +
+			"FILE`, with the file that the server wrote for the launch")
 	case !ok:
-		return Caller{}, refuse("the launch %s has ended, or never was of this server, so its token is not good: this pilot is not wanted any more", shown(launch))
+		return Caller{}, refuse("the launch %s has ended, or never was of this server, so its token is not good: this "+
+			"pilot is not wanted any more", shown(launch))
 	case !right:
-		return Caller{}, refuse("the token is not that of the launch %s: use the connection file that the server wrote for this launch", shown(launch))
+		return Caller{}, refuse("the token is not that of the launch %s: use the connection file that the server wrote for "+
+			"this launch", shown(launch))
 	}
 	return Caller{Launch: g.Launch, Site: g.Site, pilots: g.pilots}, nil
 }

@@ -154,7 +154,9 @@ func pack(ctx context.Context, z *zip.Writer, in *beneath.Folder, element string
 	return err
 }
 
-func packFile(ctx context.Context, to io.Writer, in *beneath.Folder, element string, e Entry, before fs.FileInfo) error {
+func packFile(
+	ctx context.Context, to io.Writer, in *beneath.Folder, element string, e Entry, before fs.FileInfo,
+) error {
 	from, err := in.Open(element)
 	if err != nil {
 		return refused(e.Name, err)
@@ -170,7 +172,8 @@ func copyUnchanged(ctx context.Context, to io.Writer, from *os.File, e Entry, be
 		return fmt.Errorf("%s in it: %w", e.Name, err)
 	}
 	now, err := from.Stat()
-	if err == nil && (size != e.Size || !os.SameFile(now, before) || now.Size() != size || !now.ModTime().Equal(before.ModTime())) {
+	if err == nil && (size != e.Size || !os.SameFile(now, before) || now.Size() != size ||
+		!now.ModTime().Equal(before.ModTime())) {
 		err = fmt.Errorf("somebody wrote to %s in it while it was stored", e.Name)
 	}
 	return err

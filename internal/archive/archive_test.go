@@ -29,7 +29,8 @@ func must(t testing.TB, err error) {
 
 func write(t testing.TB, path, text string, mode fs.FileMode) {
 	t.Helper()
-	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600), os.Chmod(path, mode)))
+	must(t, errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o600),
+		os.Chmod(path, mode)))
 }
 
 func open(t testing.TB, path string) *beneath.Folder {
@@ -83,7 +84,13 @@ func scene(t testing.TB, folder string) {
 	write(t, folder+"/sub/caf\xe9.csv", "latin", 0o644)
 	write(t, folder+"/"+strings.Repeat("long/", 200)+strings.Repeat("n", 255), "long", 0o644)
 	must(t, os.Mkdir(folder+"/empty", 0o755))
-	for link, to := range map[string]string{"link": "sub/sub", "sub/up": "../b.txt", "sub/sub/top": "../..", "nowhere": "sub/none", "self": "self"} {
+	for link, to := range map[string]string{
+		"link":        "sub/sub",
+		"sub/up":      "../b.txt",
+		"sub/sub/top": "../..",
+		"nowhere":     "sub/none",
+		"self":        "self",
+	} {
 		must(t, os.Symlink(to, filepath.Join(folder, link)))
 	}
 }
@@ -254,7 +261,8 @@ func TestListingOfAPersonsFolder(t *testing.T) {
 	must(t, os.Symlink("a", folder+"/within"))
 	l, err := List(folder)
 	must(t, err)
-	if len(l) != 3 || l[0].Kind != File || l[1].Kind != File || !l[1].Executable || l[1].Size != 7 || l[2].Kind != Link || l.Size() != 8 {
+	if len(l) != 3 || l[0].Kind != File || l[1].Kind != File || !l[1].Executable || l[1].Size != 7 || l[2].Kind != Link ||
+		l.Size() != 8 {
 		t.Errorf("%+v", l)
 	}
 	before := l.State()
@@ -262,7 +270,11 @@ func TestListingOfAPersonsFolder(t *testing.T) {
 	if l, err = List(folder); err != nil || l.State() == before {
 		t.Errorf("a file that was written to: %v", err)
 	}
-	for target, want := range map[string]string{other: "a folder outside", other + "/none": "not there", "/dev/null": "a device"} {
+	for target, want := range map[string]string{
+		other:           "a folder outside",
+		other + "/none": "not there",
+		"/dev/null":     "a device",
+	} {
 		must(t, os.Symlink(target, folder+"/x"))
 		if _, err := List(folder); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("a link to %s: %v", target, err)
@@ -354,7 +366,8 @@ func FuzzUnpack(f *testing.F) {
 	whole, err := packed(f, folder)
 	must(f, err)
 	f.Add(bytesOf(f, whole))
-	f.Add(forged(f, header("a/", fs.ModeDir|0o755, ""), header("a/l", fs.ModeSymlink|0o777, "../b"), header("b", 0o755, "text")))
+	f.Add(forged(f, header("a/", fs.ModeDir|0o755, ""), header("a/l", fs.ModeSymlink|0o777, "../b"),
+		header("b", 0o755, "text")))
 	f.Add(forged(f, header("l", fs.ModeSymlink|0o777, "../x"), header("l/y", 0o644, "text")))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		a, err := Open(bytes.NewReader(b), int64(len(b)))

@@ -65,7 +65,8 @@ func Open(file io.ReaderAt, size int64) (*Archive, error) {
 
 func (a *Archive) entry(f *zip.File) (Entry, error) {
 	e := Entry{Name: strings.TrimSuffix(f.Name, "/"), Size: int64(f.UncompressedSize64), Sum: f.CRC32}
-	if !fs.ValidPath(strings.ToValidUTF8(e.Name, "?")) || e.Name == "." || strings.Contains(e.Name, "\x00") || len(e.Name) > MaxName {
+	if !fs.ValidPath(strings.ToValidUTF8(e.Name, "?")) || e.Name == "." || strings.Contains(e.Name, "\x00") ||
+		len(e.Name) > MaxName {
 		return e, fmt.Errorf("it has the name %.64q", f.Name)
 	}
 	if f.Method != zip.Store || f.CompressedSize64 != f.UncompressedSize64 || f.Flags&1 != 0 {
@@ -107,7 +108,9 @@ func (a *Archive) Entries() []Entry { return a.entries }
 // Unpack fills an empty folder. Files are read-only, and have that time of
 // modification. What was unpacked before an error stays.
 func (a *Archive) Unpack(ctx context.Context, into *beneath.Folder, modified time.Time) error {
-	u := &unpacking{ctx: ctx, into: into, name: ".", in: into, out: newHoles(nil), buffer: make([]byte, 64<<10), modified: modified}
+	u := &unpacking{
+		ctx: ctx, into: into, name: ".", in: into, out: newHoles(nil), buffer: make([]byte, 64<<10), modified: modified,
+	}
 	defer u.leave()
 	for i, e := range a.entries {
 		err := ctx.Err()

@@ -90,7 +90,8 @@ func behind(at, name string) (Entry, fs.FileInfo, error) {
 	case err != nil:
 		return Entry{}, nil, err
 	case !info.Mode().IsRegular():
-		return Entry{}, nil, &ContentError{name, fmt.Sprintf("is a link to %s, which is %s outside of the folder: name that itself as an input", to, beneath.KindOf(info.Mode()))}
+		return Entry{}, nil, &ContentError{name, fmt.Sprintf("is a link to %s, which is %s outside of the folder: name "+
+			"that itself as an input", to, beneath.KindOf(info.Mode()))}
 	}
 	e, err := entryOf(name, info, nil)
 	return e, info, err
@@ -110,7 +111,8 @@ func (l Listing) Size() (size int64) {
 func (l Listing) State() string {
 	sum := sha256.New()
 	for _, found := range l {
-		fmt.Fprintf(sum, "%c %t %d %d %q %q\n", found.Kind, found.Executable, found.Size, found.modified(), found.Name, found.Target)
+		fmt.Fprintf(sum, "%c %t %d %d %q %q\n", found.Kind, found.Executable, found.Size, found.modified(), found.Name,
+			found.Target)
 	}
 	return hex.EncodeToString(sum.Sum(nil))
 }

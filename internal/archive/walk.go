@@ -14,7 +14,9 @@ import (
 // Walk visits all that a folder holds, each folder before what is in it, in an
 // order that depends on the names only. in is the open folder that holds the
 // element; info is of the entry itself.
-func Walk(folder *beneath.Folder, visit func(in *beneath.Folder, element string, e Entry, info fs.FileInfo) error) error {
+func Walk(
+	folder *beneath.Folder, visit func(in *beneath.Folder, element string, e Entry, info fs.FileInfo) error,
+) error {
 	w := &walk{visit: visit}
 	return w.folder(folder, "")
 }
@@ -48,7 +50,8 @@ func (w *walk) element(in *beneath.Folder, element, name string) error {
 		return err
 	}
 	if w.entries++; w.entries > MaxEntries {
-		return &ContentError{name, fmt.Sprintf("is one of more than %d files, the limit for one folder: keep it as one file (tar), or as several folders", MaxEntries)}
+		return &ContentError{name, fmt.Sprintf("is one of more than %d files, the limit for one folder: keep it as one "+
+			"file (tar), or as several folders", MaxEntries)}
 	}
 	if err := w.visit(in, element, e, info); err != nil || e.Kind != Folder {
 		return err
@@ -78,7 +81,9 @@ func entryOf(name string, info fs.FileInfo, readlink func() (string, error)) (e 
 			err = e.checkTarget()
 		}
 	default:
-		err = &ContentError{name, "is " + beneath.KindOf(info.Mode()) + ", and a folder is kept with files, folders and links only: remove it"}
+		err = &ContentError{
+			name, "is " + beneath.KindOf(info.Mode()) + ", and a folder is kept with files, folders and links only: remove it",
+		}
 	}
 	return e, err
 }
@@ -88,7 +93,8 @@ func entryOf(name string, info fs.FileInfo, readlink func() (string, error)) (e 
 // ones: behind the name of a link it would mean the folder above what that leads to.
 func (e *Entry) checkTarget() error {
 	if path.IsAbs(e.Target) {
-		return &ContentError{e.Name, fmt.Sprintf("is a link to %s, which is no relative path: link to a file in the folder (ln -sr), or copy the file", e.Target)}
+		return &ContentError{e.Name, fmt.Sprintf("is a link to %s, which is no relative path: link to a file in the folder "+
+			"(ln -sr), or copy the file", e.Target)}
 	}
 	up, down := strings.Count(e.Name, "/"), false
 	for element := range strings.SplitSeq(e.Target, "/") {
@@ -96,7 +102,8 @@ func (e *Entry) checkTarget() error {
 		case "", ".":
 		case "..":
 			if up--; up < 0 || down {
-				return &ContentError{e.Name, fmt.Sprintf("is a link to %s, which may lead out of the folder: link to a file in the folder, or copy the file", e.Target)}
+				return &ContentError{e.Name, fmt.Sprintf("is a link to %s, which may lead out of the folder: link to a file in "+
+					"the folder, or copy the file", e.Target)}
 			}
 		default:
 			down = true

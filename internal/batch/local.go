@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"fairway/internal/fault"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 var startedPilot = fault.New("batch.local.started")

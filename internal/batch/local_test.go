@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // What a test starts as a pilot is this program: it does what the variable

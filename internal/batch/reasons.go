@@ -20,7 +20,8 @@ func (r *Roster) Waiting(came map[string]bool) (lines []string) {
 	now := time.Now()
 	queued, since := map[string]int{}, map[string]time.Time{}
 	for name, l := range r.launches {
-		if r.Notified() || came[name] || !l.asked || l.flying || l.doubtful || l.withdrawn || l.seen && l.status.State != Queued {
+		if r.Notified() || came[name] || !l.asked || l.flying || l.doubtful || l.withdrawn ||
+			l.seen && l.status.State != Queued {
 			continue
 		}
 		why := "not in the list of the batch system yet"
@@ -33,11 +34,13 @@ func (r *Roster) Waiting(came map[string]bool) (lines []string) {
 		}
 	}
 	for why, n := range queued {
-		lines = append(lines, fmt.Sprintf("site %s: %s queued for %s: %s", r.cfg.Site, quantity.Count(int64(n), r.cfg.Job), seconds(now.Sub(since[why])), why))
+		lines = append(lines, fmt.Sprintf("site %s: %s queued for %s: %s", r.cfg.Site, quantity.Count(int64(n), r.cfg.Job),
+			seconds(now.Sub(since[why])), why))
 	}
 	slices.Sort(lines)
 	if r.refusal != nil {
-		lines = append(lines, fmt.Sprintf("site %s: refused: %s; tried again in %s", r.cfg.Site, oneLine(r.refusal), seconds(max(r.retryAt.Sub(now), 0))))
+		lines = append(lines, fmt.Sprintf("site %s: refused: %s; tried again in %s", r.cfg.Site, oneLine(r.refusal),
+			seconds(max(r.retryAt.Sub(now), 0))))
 	}
 	if r.silence != nil {
 		lines = append(lines, fmt.Sprintf("site %s: it does not say which jobs it has: %s", r.cfg.Site, oneLine(r.silence)))

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Defaults of a RosterConfig, and limits.

@@ -14,8 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
-	"fairway/sched"
-	"fairway/test/seed"
+	"fairway/lib/sched"
+	"fairway/lib/seed"
 )
 
 // queue is a batch system in memory that refuses, forgets and repeats as a test
@@ -275,13 +275,15 @@ func TestWaitingIsExplained(t *testing.T) {
 		r.Start("l3")
 		pass(10 * time.Second)
 		lines := r.Waiting(nil)
-		if len(lines) != 2 || !strings.HasPrefix(lines[1], "site farm: refused: sbatch: error:; QOSMaxSubmitJobPerUserLimit; tried again in ") {
+		if len(lines) != 2 ||
+			!strings.HasPrefix(lines[1], "site farm: refused: sbatch: error:; QOSMaxSubmitJobPerUserLimit; tried again in ") {
 			t.Errorf("%q", lines)
 		}
 		q.do(func() { q.silent = errors.New("slurmctld is down") })
 		for _, after := range []time.Duration{2 * DefaultEvery, 5 * time.Minute} {
 			pass(after)
-			if lines := r.Waiting(nil); len(lines) == 0 || !strings.HasSuffix(lines[len(lines)-1], "it does not say which jobs it has: slurmctld is down") {
+			if lines := r.Waiting(nil); len(lines) == 0 || !strings.HasSuffix(lines[len(lines)-1],
+				"it does not say which jobs it has: slurmctld is down") {
 				t.Errorf("after %v: %q", after, lines)
 			}
 		}
@@ -314,7 +316,9 @@ func TestPilotsThatAreThereAreNotQueued(t *testing.T) {
 		r.Start("l1")
 		r.Start("l2")
 		pass(3 * time.Minute)
-		if lines := fmt.Sprint(r.Waiting(map[string]bool{"l1": true})); lines != "[site farm: 1 pilot queued for 3 min 00 s: Priority]" {
+		if lines := fmt.Sprint(
+			r.Waiting(map[string]bool{"l1": true}),
+		); lines != "[site farm: 1 pilot queued for 3 min 00 s: Priority]" {
 			t.Error(lines)
 		}
 	})

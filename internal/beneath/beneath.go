@@ -260,7 +260,8 @@ func (f *Folder) Chmod(mode fs.FileMode) error {
 // last component.
 func (f *Folder) Is(name string) bool {
 	var own, there unix.Stat_t
-	return unix.Fstat(f.fd(), &own) == nil && unix.Lstat(name, &there) == nil && own.Dev == there.Dev && own.Ino == there.Ino
+	return unix.Fstat(f.fd(), &own) == nil && unix.Lstat(name, &there) == nil && own.Dev == there.Dev &&
+		own.Ino == there.Ino
 }
 
 // Mkdir makes a folder.
@@ -429,7 +430,9 @@ func (f *Folder) open(name string, flags int) (int, error) {
 	flags |= unix.O_CLOEXEC
 	fd, err := -1, error(unix.ENOSYS)
 	if !noOpenat2 {
-		how := unix.OpenHow{Flags: uint64(flags), Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV}
+		how := unix.OpenHow{
+			Flags: uint64(flags), Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_XDEV,
+		}
 		fd, err = retried(func() (int, error) { return unix.Openat2(f.fd(), name, &how) })
 	}
 	if errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EPERM) {

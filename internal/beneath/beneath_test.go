@@ -32,7 +32,12 @@ func scene(t *testing.T) (inside *Folder, path, outside string, mounted bool) {
 	path, outside = filepath.Join(t.TempDir(), "in"), t.TempDir()
 	files.Write(t, filepath.Join(path, "a/b/file"), "mine")
 	files.Write(t, filepath.Join(outside, "foreign"), "foreign")
-	for link, to := range map[string]string{"out": outside, "a/out": outside, "within": "a", "a/b/link": filepath.Join(outside, "foreign")} {
+	for link, to := range map[string]string{
+		"out":      outside,
+		"a/out":    outside,
+		"within":   "a",
+		"a/b/link": filepath.Join(outside, "foreign"),
+	} {
 		if err := os.Symlink(to, filepath.Join(path, link)); err != nil {
 			t.Fatal(err)
 		}

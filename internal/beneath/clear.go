@@ -103,7 +103,8 @@ func (r *removal) try(in *Folder, name string, depth int) (err error) {
 			if !in.allowOwner() {
 				return err
 			}
-		case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTEMPTY), errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.ENOTDIR), errors.Is(err, unix.ELOOP), errors.Is(err, unix.ENOTEMPTY),
+			errors.Is(err, unix.EINTR):
 			// It became something else meanwhile.
 		default:
 			return err

@@ -59,7 +59,14 @@ func TestOnlyRegularFilesBeneathAreOpened(t *testing.T) {
 		socket, err := net.Listen("unix", folder+"/socket")
 		must(t, err)
 		defer socket.Close()
-		for name, target := range map[string]string{"inside": "sub/file", "outside": outside + "/secret", "dangling": "nothing", "folder": "sub", "away": outside, "loop": "loop"} {
+		for name, target := range map[string]string{
+			"inside":   "sub/file",
+			"outside":  outside + "/secret",
+			"dangling": "nothing",
+			"folder":   "sub",
+			"away":     outside,
+			"loop":     "loop",
+		} {
 			must(t, os.Symlink(target, folder+"/"+name))
 		}
 		for name, want := range map[string]string{
@@ -245,7 +252,10 @@ func TestMoveAndCreateNeverReplace(t *testing.T) {
 // One file that cannot be removed must not keep all others: neither in its folder nor
 // beside it.
 func TestClearNamesWhatItCannotRemoveAndGoesOn(t *testing.T) {
-	for name, clear := range map[string]func(*Folder, string) error{"Clear": (*Folder).Clear, "RemoveAll": (*Folder).RemoveAll} {
+	for name, clear := range map[string]func(*Folder, string) error{
+		"Clear":     (*Folder).Clear,
+		"RemoveAll": (*Folder).RemoveAll,
+	} {
 		t.Run(name, func(t *testing.T) {
 			inFolder(t, func(t *testing.T, folder string, f *Folder) {
 				must(t, os.MkdirAll(folder+"/top/sub", 0o755))

@@ -47,7 +47,9 @@ func serve(t *testing.T) *server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := access.Handler(s.tokens, map[string]http.Handler{Prefix: Handler(s.folder, func(text string) { s.wrong = append(s.wrong, text) })})
+	handler := access.Handler(s.tokens, map[string]http.Handler{
+		Prefix: Handler(s.folder, func(text string) { s.wrong = append(s.wrong, text) }),
+	})
 	web := access.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.calls.Add(1)
 		handler.ServeHTTP(w, r)
@@ -61,7 +63,8 @@ func serve(t *testing.T) *server {
 	}
 	s.load = Load{
 		Connection: access.Connection{Addresses: addresses, Pin: s.authority.Pin(), Launch: "site-1", Token: access.NewToken(), Site: "site"},
-		Authority:  s.authority.Certificate(), Program: program, Scratch: "$SCRATCH/a b's", Arguments: []string{"--flag", "it's"},
+		Authority:  s.authority.Certificate(), Program: program, Scratch: "$SCRATCH/a b's",
+		Arguments: []string{"--flag", "it's"},
 	}
 	s.tokens.Allow(s.load.Connection.Grant())
 	return s
@@ -76,7 +79,8 @@ type node struct {
 func newNode(t *testing.T, tools ...string) *node {
 	t.Helper()
 	n := &node{t, t.TempDir()}
-	for _, name := range append(tools, "sed", "cat", "rm", "mkdir", "uname", "head", "tail", "tr", "cut", "chmod", "sha256sum") {
+	for _, name := range append(tools, "sed", "cat", "rm", "mkdir", "uname", "head", "tail", "tr", "cut", "chmod",
+		"sha256sum") {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			t.Skip(err)
@@ -153,12 +157,16 @@ func TestEachToolBringsTheProgram(t *testing.T) {
 				t.Fatal(err, said)
 			}
 			connection, _ := s.load.Connection.Encode()
-			for _, want := range []string{"mask 0027\nargument pilot\nargument --connect\nargument -\nargument --flag\nargument it's\nargument --brought\n", "\n" + string(connection)} {
+			for _, want := range []string{
+				"mask 0027\nargument pilot\nargument --connect\nargument -\nargument --flag\nargument it's\nargument --brought\n",
+				"\n" + string(connection),
+			} {
 				if !strings.Contains(said, want) {
 					t.Errorf("it does not say %q:\n%s", want, said)
 				}
 			}
-			if text := n.arguments(); !strings.Contains(text, "\n"+tool+" ") || strings.Contains(text, string(s.load.Connection.Token)) {
+			if text := n.arguments(); !strings.Contains(text, "\n"+tool+" ") ||
+				strings.Contains(text, string(s.load.Connection.Token)) {
 				t.Errorf("arguments:\n%s", text)
 			}
 			if left := n.left(); slices.Contains(left, "headers") || slices.Contains(left, tool) {
@@ -176,7 +184,8 @@ func TestNothingIsSaidToAnotherServer(t *testing.T) {
 			load := s.load
 			load.Connection.Addresses = other.load.Connection.Addresses
 			said, err := n.start(load)
-			if err == nil || other.calls.Load() != 0 || !strings.Contains(said, "the server was not reached at any of 127.0.0.1:") {
+			if err == nil || other.calls.Load() != 0 || !strings.Contains(said,
+				"the server was not reached at any of 127.0.0.1:") {
 				t.Errorf("%d calls, %v, %s", other.calls.Load(), err, said)
 			}
 			n.mustBeBare()
@@ -206,7 +215,8 @@ func TestAProgramWithAnotherHashIsNotRun(t *testing.T) {
 				t.Fatal(err)
 			}
 			said, err := n.start(s.load)
-			if err == nil || !strings.Contains(said, "is not the program: its hash is another") || strings.Contains(said, "argument") {
+			if err == nil || !strings.Contains(said, "is not the program: its hash is another") ||
+				strings.Contains(said, "argument") {
 				t.Error(err, said)
 			}
 			n.mustBeBare()
@@ -365,7 +375,10 @@ func TestSweepLeavesWhatIsUsedAndWhatIsNotOurs(t *testing.T) {
 		t.Fatal(err)
 	}
 	hash := func(digit string) string { return strings.Repeat(digit, 64) }
-	for _, name := range []string{copyPrefix + hash("a"), copyPrefix + hash("b"), copyPrefix + "1234.new", copyPrefix + strings.Repeat("c", 24), "mine", copyPrefix + "notes"} {
+	for _, name := range []string{
+		copyPrefix + hash("a"), copyPrefix + hash("b"), copyPrefix + "1234.new", copyPrefix + strings.Repeat("c", 24), "mine",
+		copyPrefix + "notes",
+	} {
 		if err := os.WriteFile(filepath.Join(folder, name), nil, 0o500); err != nil {
 			t.Fatal(err)
 		}

@@ -29,7 +29,8 @@ func Handler(folder string, wrong func(text string)) http.Handler {
 			return
 		}
 		if there := r.URL.Query().Get(machineKey); there != machine() {
-			text := fmt.Sprintf("a node is of the kind %.100s, and this program is for %s: use nodes of one kind, or run the server on a machine of the kind of the nodes", strconv.Quote(there), machine())
+			text := fmt.Sprintf("a node is of the kind %.100s, and this program is for %s: use nodes of one kind, or run the "+
+				"server on a machine of the kind of the nodes", strconv.Quote(there), machine())
 			wrong(text)
 			http.Error(w, text, http.StatusConflict)
 			return

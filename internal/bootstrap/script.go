@@ -56,7 +56,8 @@ func Carried(l Load) (Start, error) {
 		return Start{}, fmt.Errorf("a script cannot name the launch %q and the program %q", c.Launch, l.Program.Hash)
 	}
 	// The folder is new, or the script ends: nobody else has arranged what is in it.
-	before := fmt.Sprintf("dir=%s/fairway.%s.$$\n(umask 077 && mkdir -p %s && mkdir \"$dir\") && exec 3>&2 >\"$dir/log\" 2>&1 || exit 73\n",
+	before := fmt.Sprintf("dir=%s/fairway.%s.$$\n(umask 077 && mkdir -p %s && mkdir \"$dir\") && exec 3>&2 "+
+		">\"$dir/log\" 2>&1 || exit 73\n",
 		folder, c.Launch, folder)
 	var arguments strings.Builder
 	for _, word := range l.Arguments {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/disk"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // fetch is a file that is being brought in; others that want it wait.
@@ -22,7 +22,9 @@ type fetch struct{ done chan struct{} }
 // how many bytes it wrote and their hash, as far as it knows that: by it a later pilot
 // finds out whether the file is still the same. Item.Size is what is reserved;
 // a file of another size is refused.
-func (c *Cache) Fetch(ctx context.Context, wanted Item, bring func(path string) (int64, Hash, error)) (f *File, hit bool, err error) {
+func (c *Cache) Fetch(
+	ctx context.Context, wanted Item, bring func(path string) (int64, Hash, error),
+) (f *File, hit bool, err error) {
 	for {
 		f, under, mine := c.begin(wanted)
 		switch {
@@ -49,7 +51,9 @@ func (c *Cache) Fetch(ctx context.Context, wanted Item, bring func(path string) 
 }
 
 // bringInTurn is bring, when no other pilot of the host brings the file in.
-func (c *Cache) bringInTurn(ctx context.Context, wanted Item, under *fetch, write func(path string) (int64, Hash, error)) (*File, bool, error) {
+func (c *Cache) bringInTurn(
+	ctx context.Context, wanted Item, under *fetch, write func(path string) (int64, Hash, error),
+) (*File, bool, error) {
 	defer c.end(wanted.Ref, under)
 	release, err := c.turn(ctx, fileName(wanted))
 	if err != nil {

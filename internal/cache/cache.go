@@ -47,7 +47,7 @@ import (
 	"time"
 
 	"fairway/internal/fault"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 var (

@@ -19,11 +19,12 @@ import (
 
 	"fairway/internal/disk"
 	"fairway/internal/fault"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("fairway/sched.(*pool).work"), goleak.IgnoreAnyFunction("fairway/sched.(*source).drive"))
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("fairway/lib/sched.(*pool).work"),
+		goleak.IgnoreAnyFunction("fairway/lib/sched.(*source).drive"))
 }
 
 // log notes the changes that a cache tells.
@@ -454,9 +455,10 @@ func ExampleCache() {
 	c, _ := Open(Config{Dir: dir, Name: "pilot-1", MaxSpace: 1 << 20})
 	defer c.Close()
 	for range 2 {
-		f, hit, _ := c.Fetch(context.Background(), Item{Ref: Ref{LFN: "raw/a"}, Size: 5}, func(path string) (int64, Hash, error) {
-			return 5, Hash{}, os.WriteFile(path, []byte("hello"), 0o644)
-		})
+		f, hit, _ := c.Fetch(context.Background(), Item{Ref: Ref{LFN: "raw/a"}, Size: 5},
+			func(path string) (int64, Hash, error) {
+				return 5, Hash{}, os.WriteFile(path, []byte("hello"), 0o644)
+			})
 		text, _ := os.ReadFile(f.Path())
 		fmt.Println(hit, string(text))
 		f.Release()
@@ -502,7 +504,8 @@ func TestWithoutItsFolderACacheHasNoRoom(t *testing.T) {
 		os.RemoveAll,
 		func(folder string) error { return os.Rename(folder, folder+".moved") },
 		func(folder string) error {
-			err := errors.Join(syscall.Mount(folder, folder, "", syscall.MS_BIND, ""), syscall.Mount("", folder, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
+			err := errors.Join(syscall.Mount(folder, folder, "", syscall.MS_BIND, ""),
+				syscall.Mount("", folder, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""))
 			t.Cleanup(func() { _ = syscall.Unmount(folder, syscall.MNT_DETACH) })
 			return err
 		},

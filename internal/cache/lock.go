@@ -23,7 +23,8 @@ const lockName = ".lock"
 const LockTime = 2 * time.Second
 
 // errStopped says that nobody may look at what the pilots of the host share.
-var errStopped = fmt.Errorf("%w: another pilot of this host holds the lock of their caches, and does not go on", ErrFull)
+var errStopped = fmt.Errorf("%w: another pilot of this host holds the lock of their caches, and does not go on",
+	ErrFull)
 
 // hostLock is held while what the pilots of a host share is looked at and changed. A nil
 // one is no lock. After it was waited for in vain, the cache does without until the holder
@@ -65,7 +66,8 @@ func (h *hostLock) lock() (unlock func(), taken bool) {
 	default:
 	}
 	h.stopped = true
-	h.log.Warn("another pilot of this host holds the lock of the caches and does not go on; until it does, files go past the cache", "lock", h.file.Name())
+	h.log.Warn("another pilot of this host holds the lock of the caches and does not go on; until it does, files go "+
+		"past the cache", "lock", h.file.Name())
 	return func() {}, false
 }
 

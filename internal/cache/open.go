@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Open makes a cache whose folder is Dir/Name. What stands in the folder is
@@ -214,7 +214,8 @@ func (c *Cache) rebuild(recorded map[string]Hash) error {
 		}
 	}
 	slices.SortFunc(files, func(a, b aged) int {
-		return cmp.Or(a.time.Compare(b.time), strings.Compare(a.LFN, b.LFN), cmp.Compare(a.Version, b.Version), cmp.Compare(a.Tag, b.Tag))
+		return cmp.Or(a.time.Compare(b.time), strings.Compare(a.LFN, b.LFN), cmp.Compare(a.Version, b.Version),
+			cmp.Compare(a.Tag, b.Tag))
 	})
 	for _, f := range files {
 		c.insertUnproved(f.Item, recorded)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // A large folder takes long to list. Looking at a peer's takes no more than

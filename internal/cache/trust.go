@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/disk"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Files are added without bringing them to disk, which would cost more than many

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // turnsName is the file in Dir by which the pilots of a host bring each file in
@@ -79,7 +79,8 @@ func (t *turns) take(ctx context.Context, name string, arrived func() string) (r
 			if more := arrived(); more != come {
 				come, began = more, now
 			} else if now.Sub(began) >= t.limit {
-				t.log.Info("nothing more comes of a file that another pilot of this host brings in; it is brought in here too", "file", name)
+				t.log.Info("nothing more comes of a file that another pilot of this host brings in; it is brought in here too",
+					"file", name)
 				return func() {}, nil
 			}
 		}

@@ -60,7 +60,8 @@ func (c *Catalog) Protocols() []string { return c.protocols }
 // there is no matching rule.
 func (c *Catalog) PFN(protocol, lfn string) (string, error) {
 	if slices.Contains(strings.Split(lfn, "/"), "..") {
-		return "", fmt.Errorf("%s: a logical name may have no part \"..\": it would lead out of where the rules of the catalogue lead", lfn)
+		return "", fmt.Errorf("%s: a logical name may have no part \"..\": it would lead out of where the rules of the "+
+			"catalogue lead", lfn)
 	}
 	pfn, ok := c.translate(protocol, lfn, MaxChain)
 	if !ok {

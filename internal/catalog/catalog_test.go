@@ -40,10 +40,13 @@ func TestFNAL(t *testing.T) {
 		t.Error(got)
 	}
 	check(t, c, "direct", "/store/data/f.root", "/pnfs/fs/usr/cms/WAX/11/store/data/f.root")
-	check(t, c, "dcap", "/store/data/f1.root", "dcap://cmsdca.fnal.gov:24125/pnfs/fnal.gov/usr/cms/WAX/11/store/data/f1.root")
-	check(t, c, "dcap", "//store/data/f2.root", "dcap://cmsdca.fnal.gov:24136/pnfs/fnal.gov/usr/cms/WAX/11/store/data/f2.root")
+	check(t, c, "dcap", "/store/data/f1.root",
+		"dcap://cmsdca.fnal.gov:24125/pnfs/fnal.gov/usr/cms/WAX/11/store/data/f1.root")
+	check(t, c, "dcap", "//store/data/f2.root",
+		"dcap://cmsdca.fnal.gov:24136/pnfs/fnal.gov/usr/cms/WAX/11/store/data/f2.root")
 	check(t, c, "srmv2", "/store/x", "srm://cmssrm.fnal.gov:8443/srm/managerv2?SFN=/11/store/x")
-	check(t, c, "direct", "/store/PhEDEx_LoadTest07/LoadTest07_FNAL_A_B_C", "/pnfs/fs/usr/cms/WAX/11/store/PhEDEx_LoadTest07/LoadTest07_Prod_FNAL/LoadTest07_FNAL_A")
+	check(t, c, "direct", "/store/PhEDEx_LoadTest07/LoadTest07_FNAL_A_B_C",
+		"/pnfs/fs/usr/cms/WAX/11/store/PhEDEx_LoadTest07/LoadTest07_Prod_FNAL/LoadTest07_FNAL_A")
 	check(t, c, "direct", "/elsewhere/x", "")
 	check(t, c, "gsiftp", "/store/x", "")
 }
@@ -124,7 +127,8 @@ func TestReadFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	check(t, json, "pnfs", "/store/temp/x", "/pnfs/desy.de/cms/tier2/temp/x")
-	if _, err := ReadFile(samples+"T2_DE_DESY-storage.json", "nowhere", ""); err == nil || !strings.HasPrefix(err.Error(), samples) {
+	if _, err := ReadFile(samples+"T2_DE_DESY-storage.json", "nowhere", ""); err == nil ||
+		!strings.HasPrefix(err.Error(), samples) {
 		t.Error(err)
 	}
 }
@@ -181,8 +185,10 @@ func TestPhysicalNamesAreTranslatedBack(t *testing.T) {
 			element := rapid.StringMatching(`[a-zA-Z0-9_.é$-]{1,8}`)
 			back := 0
 			rapid.Check(t, func(t *rapid.T) {
-				lfn := "/store/" + rapid.SampledFrom([]string{"data/", "unmerged/", "temp/", "user/adoe/", "PhEDEx_LoadTest07/"}).Draw(t, "tier") +
-					element.Draw(t, "folder") + "/" + element.Draw(t, "file") + rapid.SampledFrom([]string{".root", "1.root", "A.root", ""}).Draw(t, "end")
+				lfn := "/store/" +
+					rapid.SampledFrom([]string{"data/", "unmerged/", "temp/", "user/adoe/", "PhEDEx_LoadTest07/"}).Draw(t, "tier") +
+					element.Draw(t, "folder") + "/" + element.Draw(t, "file") +
+					rapid.SampledFrom([]string{".root", "1.root", "A.root", ""}).Draw(t, "end")
 				for _, protocol := range c.Protocols() {
 					pfn, err := c.PFN(protocol, lfn)
 					if err != nil {
@@ -270,7 +276,12 @@ func TestLogicalNamesDoNotLeadOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, want := range map[string]string{"/store/a..b": "file:/data/store/a..b", "/store/../../etc/passwd": "", "..": "", "/..": ""} {
+	for name, want := range map[string]string{
+		"/store/a..b":             "file:/data/store/a..b",
+		"/store/../../etc/passwd": "",
+		"..":                      "",
+		"/..":                     "",
+	} {
 		if got, err := c.PFN("direct", name); got != want || (err == nil) != (want != "") {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}

@@ -20,7 +20,8 @@ func takes(least, most int, what string) cobra.PositionalArgs {
 		case most == 0 && len(arguments) > 0:
 			return fmt.Errorf("%s takes no argument, such as %q", command.Name(), arguments[0])
 		case most > 1 && len(arguments) > most:
-			return fmt.Errorf("%s takes at most %d arguments, and not %s too: %s", command.Name(), most, strings.Join(arguments[most:], " "), command.UseLine())
+			return fmt.Errorf("%s takes at most %d arguments, and not %s too: %s", command.Name(), most,
+				strings.Join(arguments[most:], " "), command.UseLine())
 		case most == 1 && len(arguments) > most:
 			return fmt.Errorf("%s takes one %s, and not %s too", command.Name(), what, strings.Join(arguments[most:], " "))
 		}
@@ -80,7 +81,8 @@ func flagError(_ *cobra.Command, err error) error {
 	kind := "a " + flag.Value.Type()
 	if c, ok := flag.Value.(choice); ok {
 		last := len(c.words) - 1
-		return fmt.Errorf("--%s is %s or %s, not %q", flag.Name, strings.Join(c.words[:last], ", "), c.words[last], invalid.GetValue())
+		return fmt.Errorf("--%s is %s or %s, not %q", flag.Name, strings.Join(c.words[:last], ", "), c.words[last],
+			invalid.GetValue())
 	}
 	switch name := flag.Value.Type(); {
 	case strings.HasPrefix(name, "uint"):

@@ -81,7 +81,8 @@ func (c *console) printCaches(request *wire.ListCachesRequest, answer *wire.List
 	}
 	switch {
 	case !answer.Live:
-		fmt.Fprintln(c.err, "nothing runs here: these are the counts of the last run; what the caches hold is known while a run is under way")
+		fmt.Fprintln(c.err, "nothing runs here: these are the counts of the last run; what the caches hold is known while "+
+			"a run is under way")
 	case answer.More:
 		fmt.Fprintf(c.err, "%d of %d files; more: --limit; fewer: a pattern\n", len(answer.Files), answer.Total)
 	}
@@ -96,7 +97,8 @@ func (c *console) printNodeCaches(answer *wire.ListCachesResponse) {
 	if answer.Live {
 		rows[0] = append(rows[0], cell{"CACHE", dim}, cell{"USED", dim}, cell{"FILES", dim}, cell{"PINNED", dim})
 	}
-	rows[0] = append(rows[0], cell{"HITS", dim}, cell{"MISSES", dim}, cell{"RATIO", dim}, cell{"FROM HOSTS", dim}, cell{"PREFETCHED", dim}, cell{"EVICTED", dim})
+	rows[0] = append(rows[0], cell{"HITS", dim}, cell{"MISSES", dim}, cell{"RATIO", dim}, cell{"FROM HOSTS", dim},
+		cell{"PREFETCHED", dim}, cell{"EVICTED", dim})
 	for _, n := range answer.Nodes {
 		name, ratio, prefetched := n.Host, "", numberAndSize(n.PrefetchedFiles, n.PrefetchedBytes)
 		if name == "" {
@@ -121,7 +123,8 @@ func (c *console) printNodeCaches(answer *wire.ListCachesResponse) {
 		}
 		rows = append(rows, append(
 			row, cell{numberAndSize(n.Hits, n.HitBytes), ""}, cell{numberAndSize(n.Misses, n.MissBytes), ""}, cell{ratio, ""},
-			cell{numberAndSize(n.RemoteHits, n.RemoteBytes), ""}, cell{prefetched, ""}, cell{numberAndSize(n.EvictedFiles, n.EvictedBytes), ""},
+			cell{numberAndSize(n.RemoteHits, n.RemoteBytes), ""}, cell{prefetched, ""},
+			cell{numberAndSize(n.EvictedFiles, n.EvictedBytes), ""},
 		))
 	}
 	printTable(c.out, rows)
@@ -150,7 +153,8 @@ func (c *console) printCached(files []*wire.CachedCopy) {
 			next, colour = "none: no job may read this copy", dim
 		}
 		rows = append(rows, []cell{
-			{f.Lfn, ""}, {strconv.Itoa(int(f.Version)), ""}, {quantity.Bytes(f.Size), ""}, {f.Host, ""}, {pinned, ""}, {next, colour},
+			{f.Lfn, ""}, {strconv.Itoa(int(f.Version)), ""}, {quantity.Bytes(f.Size), ""}, {f.Host, ""}, {pinned, ""},
+			{next, colour},
 		})
 	}
 	printTable(c.out, rows)

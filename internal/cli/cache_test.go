@@ -10,7 +10,10 @@ import (
 
 // A run that was cut off has told nothing.
 func TestARunWithoutCountsOfCachesSaysSo(t *testing.T) {
-	for want, live := range map[string]bool{"no caches\n": true, "nothing runs here, and the last run has told nothing of its caches\n": false} {
+	for want, live := range map[string]bool{
+		"no caches\n": true,
+		"nothing runs here, and the last run has told nothing of its caches\n": false,
+	} {
 		var text strings.Builder
 		c := &console{out: &text, err: &text}
 		c.printCaches(&wire.ListCachesRequest{}, &wire.ListCachesResponse{Live: live})
@@ -28,7 +31,9 @@ func TestTooManyArgumentsAreNamed(t *testing.T) {
 		"files a b":   "files takes one pattern, and not b too",
 	} {
 		var text strings.Builder
-		if code := execute(t.Context(), strings.Fields(arguments), strings.NewReader(""), io.Discard, &text); code != exitUsage || !strings.Contains(text.String(), want) {
+		if code := execute(
+			t.Context(), strings.Fields(arguments), strings.NewReader(""), io.Discard, &text,
+		); code != exitUsage || !strings.Contains(text.String(), want) {
 			t.Errorf("%s: it says %q", arguments, text.String())
 		}
 	}
@@ -42,7 +47,8 @@ func TestNodesOfEveryKindAreListed(t *testing.T) {
 	c.printNodeCaches(&wire.ListCachesResponse{Live: true, Nodes: []*wire.NodeCache{
 		{Host: "", Misses: 1, MissBytes: 10},
 		{
-			Host: "n1", Kinds: []string{"global", "pilot"}, Pilots: 2, LimitBytes: 2e9, Files: 3, Bytes: 1e9, PinnedFiles: 1, PinnedBytes: 5e8,
+			Host: "n1", Kinds: []string{"global", "pilot"}, Pilots: 2, LimitBytes: 2e9, Files: 3, Bytes: 1e9,
+			PinnedFiles: 1, PinnedBytes: 5e8,
 			Hits: 3, HitBytes: 3e9, Misses: 1, MissBytes: 1e9, HitRatio: 0.75, RemoteHits: 1, RemoteBytes: 1e9,
 			PrefetchHits: 1, PrefetchHitBytes: 1e9, PrefetchedFiles: 2, PrefetchedBytes: 2e9, EvictedFiles: 4, EvictedBytes: 4e9,
 		},

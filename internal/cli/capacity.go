@@ -101,7 +101,8 @@ func diskOfSandboxes(folder string) (int64, error) {
 func pilotsThatFit(workflow *flow.Workflow, whole dispatch.Resources) int {
 	pilots := max(1, whole.MilliCPUs/1000)
 	for _, demand := range workflow.Demands() {
-		pilots = min(pilots, times(whole.MilliCPUs, demand.Needs.MilliCPUs), times(whole.Memory, demand.Needs.Memory), times(whole.Disk, demand.Needs.Disk))
+		pilots = min(pilots, times(whole.MilliCPUs, demand.Needs.MilliCPUs), times(whole.Memory, demand.Needs.Memory),
+			times(whole.Disk, demand.Needs.Disk))
 		for name, n := range demand.Needs.Countable {
 			pilots = min(pilots, times(whole.Countable[name], n))
 		}
@@ -121,7 +122,8 @@ func times(whole, need int64) int64 {
 // things are divided, so that the jobs of all pilots together fit.
 func shareOf(whole dispatch.Resources, pilots int) dispatch.Resources {
 	n := int64(pilots)
-	share := dispatch.Resources{MilliCPUs: max(1000, whole.MilliCPUs/n), Memory: whole.Memory / n, Disk: whole.Disk / n, Countable: map[string]int64{}}
+	share := dispatch.Resources{MilliCPUs: max(1000, whole.MilliCPUs/n), Memory: whole.Memory / n, Disk: whole.Disk / n,
+		Countable: map[string]int64{}}
 	for name, count := range whole.Countable {
 		share.Countable[name] = count / n
 	}
@@ -155,7 +157,8 @@ func (c *capacity) unmet(file string, demand flow.Demand) (problems yamlfile.Pro
 	}
 	for _, name := range slices.Sorted(maps.Keys(needs.Countable)) {
 		if n := needs.Countable[name]; n > c.each.Countable[name] {
-			refuse("say what this machine has with --has "+name+"=N", "needs %d %s; a pilot has %d", n, name, c.each.Countable[name])
+			refuse("say what this machine has with --has "+name+"=N", "needs %d %s; a pilot has %d", n, name,
+				c.each.Countable[name])
 		}
 	}
 	return problems

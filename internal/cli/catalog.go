@@ -46,7 +46,10 @@ same rules (see "catalog" in docs/workflows.md).`,
 	return command
 }
 
-func (c *console) translateCommand(use, short, example string, translate func(*catalog.Catalog, string, string) (translatedName, error), shown func(translatedName) string) *cobra.Command {
+func (c *console) translateCommand(
+	use, short, example string, translate func(*catalog.Catalog, string, string) (translatedName, error),
+	shown func(translatedName) string,
+) *cobra.Command {
 	var protocol, site, volume string
 	command := &cobra.Command{
 		Use: use, Short: short, Long: short + `, one a line in the order of the arguments.
@@ -61,7 +64,8 @@ If no rule leads from a name to another, the command says so and ends with 6.`,
 			for _, name := range arguments[1:] {
 				one, err := translate(rules, protocol, name)
 				if known := rules.Protocols(); errors.Is(err, catalog.ErrNoRule) && !slices.Contains(known, protocol) {
-					return fail(exitNotFound, "protocols are "+strings.Join(known, ", "), "%s has no rules for the protocol %s", arguments[0], protocol)
+					return fail(exitNotFound, "protocols are "+strings.Join(known, ", "), "%s has no rules for the protocol %s",
+						arguments[0], protocol)
 				}
 				if errors.Is(err, catalog.ErrNoRule) {
 					return &failure{code: exitNotFound, err: fmt.Errorf("%s: %w", arguments[0], err)}

@@ -143,7 +143,8 @@ func inspect(workflow *flow.Workflow, file, folder string, lines bool) (checkedO
 		found.survey()
 		all = append(all, found)
 		checked.Inputs = append(checked.Inputs, checkedInput{
-			Name: input.Name, Files: found.files + len(input.Sizes), Watched: comesLater(input), Left: append([]string{}, found.left...),
+			Name: input.Name, Files: found.files + len(input.Sizes), Watched: comesLater(input),
+			Left: append([]string{}, found.left...),
 		})
 		for _, p := range found.problems {
 			if !needed || found.files+found.unfit > 0 {
@@ -246,16 +247,20 @@ func (s *surveyed) match(glob, pattern string) {
 		switch {
 		case err != nil:
 			s.misfit(err, "give the file another name, or the input another `as`")
-		case !fits, !s.input.Watch && !strings.HasSuffix(path, "/") && isFolder(path): // a pattern of files passes over folders
+		// a pattern of files passes over folders
+		case !fits, !s.input.Watch && !strings.HasSuffix(path, "/") && isFolder(path):
 		default:
 			if info, err := os.Stat(path); err == nil {
-				s.arrived = append(s.arrived, flow.InputFile{ExistingFile: dispatch.ExistingFile{LFN: lfn, Size: info.Size()}, Path: written})
+				s.arrived = append(s.arrived, flow.InputFile{
+					ExistingFile: dispatch.ExistingFile{LFN: lfn, Size: info.Size()}, Path: written,
+				})
 			}
 			s.misfit(feed.Unfit(path), "put a file there, or write a pattern that leaves it out")
 		}
 	}
 	if !matched && !comesLater(s.input) && !s.input.MayBeEmpty {
-		says, instead, _ := strings.Cut(feed.NothingMatches(s.folder, glob, displayPath(inFolder(s.folder, pattern))).Error(), "; ")
+		says, instead,
+			_ := strings.Cut(feed.NothingMatches(s.folder, glob, displayPath(inFolder(s.folder, pattern))).Error(), "; ")
 		s.add(cmp.Or(instead, "name files that are there, or watch the folder if they come later"), "%s", says)
 	}
 }
@@ -321,7 +326,8 @@ func (c *console) printChecked(checked checkedObject) {
 		files += input.Files
 	}
 	fmt.Fprintf(c.out, "%s: workflow %s is in order: %s, %s, %s now\n", checked.File, checked.Workflow,
-		quantity.Count(int64(len(checked.Steps)), "step"), quantity.Count(int64(len(checked.Inputs)), "input"), quantity.Count(int64(files), "file"))
+		quantity.Count(int64(len(checked.Steps)), "step"), quantity.Count(int64(len(checked.Inputs)), "input"),
+		quantity.Count(int64(files), "file"))
 	for _, input := range checked.Inputs {
 		for _, left := range input.Left {
 			fmt.Fprintf(c.out, "  the input %s leaves this alone: %s\n", input.Name, left)

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Main runs the program with the arguments of the process and returns its
@@ -106,7 +106,8 @@ depends on timing.`),
 		},
 	}
 	flags := root.PersistentFlags()
-	flags.StringVarP(&c.dir, "dir", "C", "", "folder of the workflow (default for run and check: the folder of FILE; for others: this folder, or the nearest one above it that has a .fairway)")
+	flags.StringVarP(&c.dir, "dir", "C", "", "folder of the workflow (default for run and check: the folder of FILE; "+
+		"for others: this folder, or the nearest one above it that has a .fairway)")
 	flags.BoolVar(&c.json, "json", false, "print one JSON object instead of text")
 	_ = root.MarkPersistentFlagDirname("dir")
 	root.AddGroup(
@@ -120,7 +121,8 @@ depends on timing.`),
 			root.AddCommand(command)
 		}
 	}
-	grouped("run", c.runCommand(), c.execCommand(), c.mapCommand(), c.openCommand(), c.checkCommand(), c.siteCommand(), c.stopCommand(), c.cleanCommand())
+	grouped("run", c.runCommand(), c.execCommand(), c.mapCommand(), c.openCommand(), c.checkCommand(), c.siteCommand(),
+		c.stopCommand(), c.cleanCommand())
 	grouped("look", c.jobsCommand(), c.showCommand(), c.explainCommand(), c.logsCommand(), c.exportCommand())
 	grouped("look", c.filesCommand(), c.getCommand(), c.cacheCommand())
 	grouped("look", c.simCommand(), c.catalogCommand())

@@ -25,14 +25,18 @@ func workflowFiles(_ *cobra.Command, arguments []string, _ string) ([]string, co
 }
 
 // completeJob is for commands that take one job.
-func (c *console) completeJob(command *cobra.Command, arguments []string, begun string) ([]string, cobra.ShellCompDirective) {
+func (c *console) completeJob(
+	command *cobra.Command, arguments []string, begun string,
+) ([]string, cobra.ShellCompDirective) {
 	if len(arguments) > 0 {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return c.completeJobs(command, arguments, begun)
 }
 
-func (c *console) completeJobs(command *cobra.Command, _ []string, begun string) (words []string, _ cobra.ShellCompDirective) {
+func (c *console) completeJobs(
+	command *cobra.Command, _ []string, begun string,
+) (words []string, _ cobra.ShellCompDirective) {
 	return c.complete(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 		for job, err := range allJobs(ctx, client, &wire.ListJobsRequest{}) {
 			if err != nil || len(words) == completionLimit {
@@ -46,7 +50,9 @@ func (c *console) completeJobs(command *cobra.Command, _ []string, begun string)
 	}, &words)
 }
 
-func (c *console) completeSteps(command *cobra.Command, _ []string, _ string) (words []string, _ cobra.ShellCompDirective) {
+func (c *console) completeSteps(
+	command *cobra.Command, _ []string, _ string,
+) (words []string, _ cobra.ShellCompDirective) {
 	return c.complete(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 		report, err := progressNow(ctx, client)
 		for _, step := range report.GetSteps() {
@@ -56,7 +62,9 @@ func (c *console) completeSteps(command *cobra.Command, _ []string, _ string) (w
 	}, &words)
 }
 
-func (c *console) complete(ctx context.Context, find func(context.Context, wire.WorkflowClient) error, words *[]string) ([]string, cobra.ShellCompDirective) {
+func (c *console) complete(
+	ctx context.Context, find func(context.Context, wire.WorkflowClient) error, words *[]string,
+) ([]string, cobra.ShellCompDirective) {
 	ctx, cancel := context.WithTimeout(ctx, completionTime)
 	defer cancel()
 	if err := c.ask(ctx, find); err != nil {
@@ -66,7 +74,9 @@ func (c *console) complete(ctx context.Context, find func(context.Context, wire.
 }
 
 // completeParameters offers the parameters of the workflow for --set.
-func (c *console) completeParameters(_ *cobra.Command, arguments []string, _ string) (words []string, _ cobra.ShellCompDirective) {
+func (c *console) completeParameters(
+	_ *cobra.Command, arguments []string, _ string,
+) (words []string, _ cobra.ShellCompDirective) {
 	if workflow := c.workflowMeant(arguments); workflow != nil {
 		for _, p := range workflow.Parameters {
 			words = append(words, p.Name+"=")
@@ -76,7 +86,9 @@ func (c *console) completeParameters(_ *cobra.Command, arguments []string, _ str
 }
 
 // completeInputs offers the inputs that can be closed.
-func (c *console) completeInputs(_ *cobra.Command, arguments []string, _ string) (words []string, _ cobra.ShellCompDirective) {
+func (c *console) completeInputs(
+	_ *cobra.Command, arguments []string, _ string,
+) (words []string, _ cobra.ShellCompDirective) {
 	if workflow := c.workflowMeant(nil); workflow != nil && len(arguments) == 0 {
 		for _, input := range workflow.Inputs {
 			if comesLater(input) {

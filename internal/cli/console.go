@@ -54,7 +54,8 @@ func (c *console) printTrouble(t trouble) {
 		c.printJSON(t)
 		return
 	case len(t.Problems) > 0:
-		fmt.Fprintf(c.err, "%s\nfairway: %s in %s\n", uncoloured(t.Problems.Error()), quantity.Count(int64(len(t.Problems)), "problem"), oneLine(t.Problems[0].File))
+		fmt.Fprintf(c.err, "%s\nfairway: %s in %s\n", uncoloured(t.Problems.Error()),
+			quantity.Count(int64(len(t.Problems)), "problem"), oneLine(t.Problems[0].File))
 	default:
 		fmt.Fprintf(c.err, "fairway: %s\n", uncoloured(strings.TrimSpace(t.Error)))
 	}

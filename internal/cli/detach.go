@@ -70,7 +70,8 @@ func (c *console) detach(ctx context.Context, o *runOptions) error {
 	case connection == nil:
 		fmt.Fprintf(c.out, "The run has ended; what it printed is in %s\n", log)
 	default:
-		fmt.Fprintf(c.out, "The run goes on in the background. Watch it with `fairway run --follow`, end it with `fairway stop`.\nIt prints to %s\n", log)
+		fmt.Fprintf(c.out, "The run goes on in the background. Watch it with `fairway run --follow`, end it with `fairway "+
+			"stop`.\nIt prints to %s\n", log)
 	}
 	return nil
 }

@@ -43,7 +43,10 @@ func (c *console) dryRun(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return opened(err)
 	}
-	p := planObject{Begins: plan.Begins, Reasons: append([]string{}, plan.Reasons...), Notes: append([]string{}, plan.Notes...), Jobs: []plannedJob{}, Removes: append([]string{}, plan.Removes...), More: plan.More}
+	p := planObject{
+		Begins: plan.Begins, Reasons: append([]string{}, plan.Reasons...), Notes: append([]string{}, plan.Notes...),
+		Jobs: []plannedJob{}, Removes: append([]string{}, plan.Removes...), More: plan.More,
+	}
 	for _, job := range plan.Jobs {
 		p.Jobs = append(p.Jobs, plannedJob(job))
 		if job.Runs {
@@ -99,7 +102,8 @@ func (c *console) printPlan(workflow, place string, p *planObject) {
 	}
 	fmt.Fprintln(c.out)
 	if len(p.Removes) > 0 {
-		fmt.Fprintf(c.out, "results that this run does not make, and would remove when it has succeeded: %d; with --keep-results they stay\n", len(p.Removes))
+		fmt.Fprintf(c.out, "results that this run does not make, and would remove when it has succeeded: %d; with "+
+			"--keep-results they stay\n", len(p.Removes))
 		for _, lfn := range p.Removes {
 			fmt.Fprintf(c.out, "  %s/%s\n", place, oneLine(lfn))
 		}

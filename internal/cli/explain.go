@@ -53,7 +53,8 @@ func (c *console) explainStep(ctx context.Context, client wire.WorkflowClient, s
 		return err
 	}
 	if list.GetTotal() == 0 {
-		return fail(exitNotFound, "jobs are made when the names of their files are known", "the step %s has no jobs yet", step)
+		return fail(exitNotFound, "jobs are made when the names of their files are known",
+			"the step %s has no jobs yet", step)
 	}
 	states := slices.Sorted(maps.Keys(list.GetByState()))
 	states = slices.DeleteFunc(states, func(state string) bool {
@@ -103,7 +104,8 @@ func jobsByState(list *wire.ListJobsResponse) string {
 func (c *console) printExplanation(answer *wire.ExplainResponse) {
 	s := styleOf(c.out)
 	summary := answer.Summary
-	fmt.Fprintf(c.out, "%s (job %d) %s %s\n", s.paint(bold, oneLine(summary.Name)), summary.Id, verbOf(summary.State), s.paint(stateColour(summary.State), summary.State))
+	fmt.Fprintf(c.out, "%s (job %d) %s %s\n", s.paint(bold, oneLine(summary.Name)), summary.Id, verbOf(summary.State),
+		s.paint(stateColour(summary.State), summary.State))
 	for _, line := range answer.Lines {
 		fmt.Fprintf(c.out, "  %s\n", uncoloured(line))
 	}

@@ -106,7 +106,8 @@ func addTask(run *wfformat.Run, job *wire.JobDetail) {
 		Name: job.Summary.Name, Step: job.Summary.Step, Program: program, Arguments: arguments,
 		Reads: runFiles(job.Reads), Writes: runFiles(job.Writes),
 		Start: usage.Start.AsTime(), End: usage.End.AsTime(), CPU: usage.Cpu.AsDuration(), Memory: usage.MaxRssBytes,
-		Cores: float64(max(1000, job.Needs.GetMilliCpus())) / 1000, BytesRead: usage.BytesStaged + usage.BytesCached, BytesWrote: usage.BytesWritten,
+		Cores:     float64(max(1000, job.Needs.GetMilliCpus())) / 1000,
+		BytesRead: usage.BytesStaged + usage.BytesCached, BytesWrote: usage.BytesWritten,
 		Priority: int(job.Priority), Machine: attempt.GetHost(),
 	}
 	if run.Start.IsZero() || task.Start.Before(run.Start) {

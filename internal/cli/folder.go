@@ -75,7 +75,8 @@ func (c *console) fileAndFolder(arguments []string) (file, folder string, err er
 		return "", "", err
 	}
 	if folder, err = filepath.Abs(folder); err == nil && !utf8.ValidString(folder) {
-		err = fail(exitUsage, "rename it, or choose a folder for the state with --dir", "the name of the folder %q is not UTF-8, so it cannot be recorded", folder)
+		err = fail(exitUsage, "rename it, or choose a folder for the state with --dir",
+			"the name of the folder %q is not UTF-8, so it cannot be recorded", folder)
 	}
 	return file, folder, err
 }

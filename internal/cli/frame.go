@@ -237,7 +237,8 @@ func barOf(step *wire.StepProgress, columns int, s style) string {
 	if rest < 0 {
 		part, rest = "", 0
 	}
-	return s.paint(green, strings.Repeat(block, full)+part) + s.paint(red, strings.Repeat(lost, failed)) + emptyBar(rest, s)
+	return s.paint(green, strings.Repeat(block, full)+part) + s.paint(red, strings.Repeat(lost, failed)) +
+		emptyBar(rest, s)
 }
 
 func emptyBar(columns int, s style) string {

@@ -97,14 +97,20 @@ func TestFrameFits(t *testing.T) {
 
 func drawReport(t *rapid.T) *wire.ProgressReport {
 	count := rapid.Custom(func(t *rapid.T) int64 { return rapid.Int64Range(0, 3000).Draw(t, "count") })
-	report := &wire.ProgressReport{OutputsToStore: count.Draw(t, "outputs"), ToPublish: count.Draw(t, "publish"), Workflow: rapid.StringMatching(`[a-zä]{1,60}`).Draw(t, "workflow"), Summary: &wire.Summary{WallSeconds: rapid.Float64Range(0, 1e6).Draw(t, "wall")}}
+	report := &wire.ProgressReport{
+		OutputsToStore: count.Draw(t, "outputs"), ToPublish: count.Draw(t, "publish"),
+		Workflow: rapid.StringMatching(`[a-zä]{1,60}`).Draw(t, "workflow"),
+		Summary:  &wire.Summary{WallSeconds: rapid.Float64Range(0, 1e6).Draw(t, "wall")},
+	}
 	for i := range rapid.IntRange(0, 100).Draw(t, "steps") {
 		step := &wire.StepProgress{
 			Step: fmt.Sprintf("%s%d", rapid.StringMatching(`[a-zé]{1,40}`).Draw(t, "step"), i), TotalFinal: rapid.Bool().Draw(t, "final"),
-			Waiting: count.Draw(t, "waiting"), Ready: count.Draw(t, "ready"), Running: count.Draw(t, "running"), Queued: count.Draw(t, "queued"), Done: count.Draw(t, "done"),
+			Waiting: count.Draw(t, "waiting"), Ready: count.Draw(t, "ready"), Running: count.Draw(t, "running"),
+			Queued: count.Draw(t, "queued"), Done: count.Draw(t, "done"),
 			Failed: count.Draw(t, "failed"), Blocked: count.Draw(t, "blocked"), Cancelled: count.Draw(t, "cancelled"),
 		}
-		step.Total = step.Waiting + step.Ready + step.Running + step.Queued + step.Done + step.Failed + step.Blocked + step.Cancelled
+		step.Total = step.Waiting + step.Ready + step.Running + step.Queued + step.Done + step.Failed + step.Blocked +
+			step.Cancelled
 		report.Steps = append(report.Steps, step)
 	}
 	return report

@@ -23,7 +23,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // standardOutput stands for it in the place of a file.
@@ -54,7 +54,8 @@ wrong, get says so at the end and fails.`,
 			}
 			destination := strings.Join(arguments[1:], "")
 			if destination == standardOutput && c.json {
-				return fail(exitUsage, "name a file to write", "with --json, standard output holds one JSON object and nothing else")
+				return fail(exitUsage, "name a file to write",
+					"with --json, standard output holds one JSON object and nothing else")
 			}
 			return c.get(command.Context(), arguments[0], version, destination)
 		},
@@ -130,7 +131,8 @@ func destinationOf(lfn, destination string) string {
 }
 
 func taken(destination string) error {
-	return fail(exitUsage, "name another DESTINATION, or remove it first", "%s exists already, and nothing is overwritten", destination)
+	return fail(exitUsage, "name another DESTINATION, or remove it first",
+		"%s exists already, and nothing is overwritten", destination)
 }
 
 // storedVersion is a version that is stored: the newest one unless a number is given.
@@ -189,14 +191,17 @@ func remakeHint(v *wire.FileVersion) string {
 	case v.Writer == nil:
 		return ""
 	case v.Temporary:
-		return fmt.Sprintf("write `storage: element` in its step, and `fairway run --force %s` makes it again and keeps it", v.Writer.Name)
+		return fmt.Sprintf("write `storage: element` in its step, and `fairway run --force %s` makes it again and keeps it",
+			v.Writer.Name)
 	}
 	return fmt.Sprintf("`fairway run --force %s` makes it again", v.Writer.Name)
 }
 
 // copyVersion writes the contents of a version, and checks them against what was recorded
 // when they were stored.
-func copyVersion(ctx context.Context, source storage.Element, lfn string, v *wire.FileVersion, out io.Writer) (size int64, err error) {
+func copyVersion(
+	ctx context.Context, source storage.Element, lfn string, v *wire.FileVersion, out io.Writer,
+) (size int64, err error) {
 	body, err := source.Open(ctx, v.Pfn)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, fail(exitNotFound, remakeHint(v), "version %d of %s was stored, and is lost: %w", v.Version, lfn, err)

@@ -75,7 +75,9 @@ func (c *console) listJobs(ctx context.Context, request *wire.ListJobsRequest) e
 }
 
 // allJobs are the jobs that a request asks for, of all pages. The first error ends them.
-func allJobs(ctx context.Context, client wire.WorkflowClient, request *wire.ListJobsRequest) iter.Seq2[*wire.JobSummary, error] {
+func allJobs(
+	ctx context.Context, client wire.WorkflowClient, request *wire.ListJobsRequest,
+) iter.Seq2[*wire.JobSummary, error] {
 	return func(yield func(*wire.JobSummary, error) bool) {
 		for more := true; more; {
 			page, err := client.ListJobs(ctx, request)
@@ -113,7 +115,8 @@ func (c *console) printRest(request *wire.ListJobsRequest, answer *wire.ListJobs
 		states = " (" + statesText(progressOf(answer.ByState), true) + ")"
 	}
 	last := answer.Jobs[len(answer.Jobs)-1].Id
-	fmt.Fprintf(c.err, "%d of %d jobs%s; the next: --after %d; fewer: --state, --step\n", len(answer.Jobs), answer.Total, states, last)
+	fmt.Fprintf(c.err, "%d of %d jobs%s; the next: --after %d; fewer: --state, --step\n", len(answer.Jobs), answer.Total,
+		states, last)
 }
 
 func progressOf(byState map[string]int64) *wire.StepProgress {

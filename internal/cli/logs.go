@@ -118,7 +118,9 @@ func (c *console) printPilotLog(name string, tail int64) error {
 
 // printLogsOfStep is for a name that is no job's; unknown is what to say if it is
 // no step's either.
-func (c *console) printLogsOfStep(ctx context.Context, client wire.WorkflowClient, request *wire.LogsRequest, unknown error) error {
+func (c *console) printLogsOfStep(
+	ctx context.Context, client wire.WorkflowClient, request *wire.LogsRequest, unknown error,
+) error {
 	var jobs []*wire.JobSummary
 	for job, err := range allJobs(ctx, client, &wire.ListJobsRequest{Steps: []string{request.Job}}) {
 		if connect.CodeOf(err) == connect.CodeNotFound {
@@ -147,7 +149,8 @@ func (c *console) printLogsOfStep(ctx context.Context, client wire.WorkflowClien
 			fmt.Fprintf(c.out, "==> %s: %s <==\n", oneLine(job.Name), job.State)
 		}
 		request.Job = job.Name
-		if err := c.printLogs(ctx, client, request); err != nil && (len(jobs) == 1 || connect.CodeOf(err) != connect.CodeNotFound) {
+		if err := c.printLogs(ctx, client, request); err != nil &&
+			(len(jobs) == 1 || connect.CodeOf(err) != connect.CodeNotFound) {
 			return err
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"fairway/internal/bootstrap"
 	"fairway/internal/pilot"
 	"fairway/internal/server/probe"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // pilotCommand is what a batch system starts on a worker node. It is of no use
@@ -48,8 +48,10 @@ func (c *console) pilotCommand() *cobra.Command {
 			return nil
 		},
 	}
-	command.Flags().StringVar(&connect, "connect", "", "reach the server as this connection file says, which the server wrote for the launch; -: standard input")
-	command.Flags().StringVar(&brought, "brought", "", "the folder into which a script has brought this program; it is removed")
+	command.Flags().StringVar(&connect, "connect", "", "reach the server as this connection file says, which the server "+
+		"wrote for the launch; -: standard input")
+	command.Flags().StringVar(&brought, "brought", "", "the folder into which a script has brought this program; it is "+
+		"removed")
 	command.Flags().BoolVar(&probing, "probe", false, "tell the server what the node has, and end")
 	return command
 }
@@ -111,12 +113,14 @@ func pilotConfig(connect string) (pilot.Config, error) {
 	if connect != "" {
 		var err error
 		if line, err = access.OpenLine(connect); err != nil {
-			return pilot.Config{}, fail(exitUsage, "the server writes one for each launch: .fairway/pilots/ID/LAUNCH.connect", "--connect %s: %w", connect, err)
+			return pilot.Config{}, fail(exitUsage, "the server writes one for each launch: .fairway/pilots/ID/LAUNCH.connect",
+				"--connect %s: %w", connect, err)
 		}
 		encoded, given = string(line.Connection().Pilot), true
 	}
 	if !given {
-		return pilot.Config{}, fail(exitUsage, "`fairway run` starts pilots", "a pilot is configured by the environment variable %s, or by --connect FILE", pilot.ConfigVariable)
+		return pilot.Config{}, fail(exitUsage, "`fairway run` starts pilots",
+			"a pilot is configured by the environment variable %s, or by --connect FILE", pilot.ConfigVariable)
 	}
 	config, err := pilot.DecodeConfig(encoded)
 	if err != nil {

@@ -176,7 +176,8 @@ func plainText(report *wire.ProgressReport) string {
 	if files := filesText(report); files != "" {
 		text += "; " + files
 	}
-	busy := slices.DeleteFunc(slices.Clone(report.Steps), func(s *wire.StepProgress) bool { return s.Running+s.Queued == 0 })
+	busy := slices.DeleteFunc(slices.Clone(report.Steps),
+		func(s *wire.StepProgress) bool { return s.Running+s.Queued == 0 })
 	if len(busy) == 0 || len(report.Steps) == 1 {
 		return text
 	}

@@ -13,9 +13,11 @@ func TestJobsThatWaitAtAPilotDoNotRun(t *testing.T) {
 	var text strings.Builder
 	c := &console{out: &text, err: &text}
 	c.printRest(&wire.ListJobsRequest{}, &wire.ListJobsResponse{
-		Jobs: []*wire.JobSummary{{Id: 1}}, Total: 70, More: true, ByState: map[string]int64{"assigned": 64, "running": 2, "ready": 4},
+		Jobs: []*wire.JobSummary{{Id: 1}}, Total: 70, More: true,
+		ByState: map[string]int64{"assigned": 64, "running": 2, "ready": 4},
 	})
-	if want := "1 of 70 jobs (2 running, 68 queued); the next: --after 1; fewer: --state, --step\n"; text.String() != want {
+	want := "1 of 70 jobs (2 running, 68 queued); the next: --after 1; fewer: --state, --step\n"
+	if text.String() != want {
 		t.Errorf("got %q, want %q", text.String(), want)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/term"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // ask talks to the server that runs the workflow of this folder or, when none
@@ -115,7 +115,8 @@ func refuseStopped(workflow string, connection *api.Connection) error {
 func stoppedIn(workflow string) error {
 	if pid := folder.Stopped(filepath.Join(workflow, stateFolder)); pid != 0 {
 		return fail(exitFailed, fmt.Sprintf("let it go on: `fg` in its terminal, or `kill -CONT %d`", pid),
-			"process %d, which runs the workflow in %s, was stopped (Ctrl-Z or SIGSTOP) and does not answer", pid, folderText(workflow))
+			"process %d, which runs the workflow in %s, was stopped (Ctrl-Z or SIGSTOP) and does not answer", pid,
+			folderText(workflow))
 	}
 	return nil
 }
@@ -148,7 +149,8 @@ func reachRunning(ctx context.Context, folder string) (*api.Connection, error) {
 }
 
 // insteadOfFar is what to do where a server on another machine does not answer.
-const insteadOfFar = "if that machine is gone, `fairway run` takes the run over; it waits until the server has been silent for some time"
+const insteadOfFar = "if that machine is gone, `fairway run` takes the run over; it waits until the server has been " +
+	"silent for some time"
 
 // withInstead adds to the error of a server that lives and does not answer what to do about it.
 func withInstead(workflow string, err error) error {
@@ -173,7 +175,8 @@ func withInstead(workflow string, err error) error {
 	case unreachable:
 		return fail(exitFailed, insteadOfFar+"; if it hangs, first "+end, "%w", err)
 	}
-	return fail(exitFailed, "it may have much to do, or be stuck: try again; if that goes on, "+end+", and start `fairway run` again, which goes on from its records",
+	return fail(exitFailed, "it may have much to do, or be stuck: try again; if that goes on, "+end+
+		", and start `fairway run` again, which goes on from its records",
 		"%w", explained(err))
 }
 

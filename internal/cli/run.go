@@ -92,13 +92,15 @@ to end it at once.`,
 	flags.StringArrayVar(&o.set, "set", nil, "give a parameter a value: name=value (may be repeated)")
 	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would run and why, and run nothing")
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure, go on with the jobs that do not depend on it")
-	flags.StringArrayVar(&o.force, "force", nil, "run a step or a job again, with all that depends on it (may be repeated)")
+	flags.StringArrayVar(&o.force, "force", nil,
+		"run a step or a job again, with all that depends on it (may be repeated)")
 	flags.StringVar(&o.until, "until", "", "run only up to this step, or up to the step that writes this file")
 	flags.BoolVar(&o.keepResults, "keep-results", false, "keep results of earlier runs that this run does not make")
 	flags.BoolVar(&o.follow, "follow", false, "if another process runs the workflow already, watch that run")
 	flags.Float64Var(&o.timeScale, "time-scale", 1, "multiply the run times of a trace by this")
 	flags.Float64Var(&o.sizeScale, "size-scale", 1, "multiply the file sizes of a trace by this")
-	oneOf(command, &o.server, "server", "where the server runs: in this process (here), or as a job of the first --site, for login nodes that end long processes (site)", serverHere, serverSite)
+	oneOf(command, &o.server, "server", "where the server runs: in this process (here), or as a job of the first "+
+		"--site, for login nodes that end long processes (site)", serverHere, serverSite)
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
 	c.serverFlags(command, o)
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
@@ -109,27 +111,43 @@ to end it at once.`,
 // where their files go.
 func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
 	flags := command.Flags()
-	flags.StringVar(&o.results, "results", "", "put the results into this `place` and not into results/: a folder, or a URL (s3://bucket/folder, davs://, root://)")
-	flags.StringVar(&o.storage, "storage", "", "store what jobs write at this `place` and not in .fairway/: a folder, or a URL (root://, s3://bucket/folder, davs://)")
-	flags.BoolVar(&o.keepSandbox, "keep-sandbox", false, "keep the working folders of attempts that fail; the notes of the job say where")
-	flags.IntVar(&o.pilots, "pilots", 0, "number of local pilots; 0: one for each processor, or fewer if a step needs more than such a pilot has")
-	flags.StringArrayVar(&o.has, "has", nil, "what else this machine has that a step can ask for under needs:, such as gpu=1 (may be repeated)")
-	oneOf(command, &o.cache, "cache", "who shares cached files, where the site does not say: host (all pilots of a machine), pilot (nobody), none (there is no cache)", "host", "pilot", "none")
-	oneOf(command, &o.placement, "placement", "which of several equal jobs a pilot gets: the one with most input bytes in its cache, kept for a better pilot if that saves time (by-gain), or if that pilot is idle (by-bytes); or the one with most input files (by-files)", "by-gain", "by-bytes", "by-files")
-	oneOf(command, &o.watchInputs, "watch-inputs", "report files that jobs open without declaring them: auto (in the first attempt of each step, if the system allows it), all, none", "auto", "all", "none")
-	flags.StringVar(&o.cacheSize, "cache-space", "", "most space for the cache of one pilot, such as 500MB (default 10GiB, and half of the free disk for all of them)")
-	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site` (see fairway site list), on this machine (local), or on the nodes of the job in which this runs (allocation) (may be repeated)")
+	flags.StringVar(&o.results, "results", "", "put the results into this `place` and not into results/: a folder, or a "+
+		"URL (s3://bucket/folder, davs://, root://)")
+	flags.StringVar(&o.storage, "storage", "", "store what jobs write at this `place` and not in .fairway/: a folder, "+
+		"or a URL (root://, s3://bucket/folder, davs://)")
+	flags.BoolVar(&o.keepSandbox, "keep-sandbox", false, "keep the working folders of attempts that fail; the notes of "+
+		"the job say where")
+	flags.IntVar(&o.pilots, "pilots", 0, "number of local pilots; 0: one for each processor, or fewer if a step needs "+
+		"more than such a pilot has")
+	flags.StringArrayVar(&o.has, "has", nil, "what else this machine has that a step can ask for under needs:, such as "+
+		"gpu=1 (may be repeated)")
+	oneOf(command, &o.cache, "cache", "who shares cached files, where the site does not say: host (all pilots of a "+
+		"machine), pilot (nobody), none (there is no cache)", "host", "pilot", "none")
+	oneOf(command, &o.placement, "placement", "which of several equal jobs a pilot gets: the one with most input bytes "+
+		"in its cache, kept for a better pilot if that saves time (by-gain), or if that pilot is idle (by-bytes); or the "+
+		"one with most input files (by-files)", "by-gain", "by-bytes", "by-files")
+	oneOf(command, &o.watchInputs, "watch-inputs", "report files that jobs open without declaring them: auto (in the "+
+		"first attempt of each step, if the system allows it), all, none", "auto", "all", "none")
+	flags.StringVar(&o.cacheSize, "cache-space", "", "most space for the cache of one pilot, such as 500MB (default "+
+		"10GiB, and half of the free disk for all of them)")
+	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site` (see fairway site list), on this machine (local), "+
+		"or on the nodes of the job in which this runs (allocation) (may be repeated)")
 	flags.StringVar(&o.listen, "listen", "", listenHelp)
-	flags.StringVar(&o.record, "record", "", "append all that the scheduler is told and decides to this file, for sim replay")
+	flags.StringVar(&o.record, "record", "", "append all that the scheduler is told and decides to this file, for sim "+
+		"replay")
 	_ = command.RegisterFlagCompletionFunc("site", c.completeSites)
 }
 
 func newRunOptions() *runOptions {
-	return &runOptions{server: serverHere, cache: string(pilot.CacheHost), placement: "by-gain", watchInputs: string(pilot.WatchAuto), timeScale: 1, sizeScale: 1}
+	return &runOptions{server: serverHere, cache: string(pilot.CacheHost), placement: "by-gain",
+		watchInputs: string(pilot.WatchAuto), timeScale: 1, sizeScale: 1}
 }
 
 func (o *runOptions) check(command *cobra.Command) error {
-	for name, instead := range map[string]string{"storage": "leave --storage out to store in .fairway/", "results": "leave --results out to publish in results/"} {
+	for name, instead := range map[string]string{
+		"storage": "leave --storage out to store in .fairway/",
+		"results": "leave --results out to publish in results/",
+	} {
 		if flag := command.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
 			return fail(exitUsage, instead, "--%s names no place", name)
 		}
@@ -153,12 +171,14 @@ func (o *runOptions) check(command *cobra.Command) error {
 	}
 	if o.cacheSize != "" {
 		if o.cacheSpace, err = quantity.Size(o.cacheSize); err != nil || o.cacheSpace == 0 {
-			return fail(exitUsage, "write a size such as 500MB, or --cache none for no cache", "--cache-space %s is no size for a cache", o.cacheSize)
+			return fail(exitUsage, "write a size such as 500MB, or --cache none for no cache",
+				"--cache-space %s is no size for a cache", o.cacheSize)
 		}
 	}
 	switch {
 	case o.listen != "" && len(o.sites) == 0:
-		return fail(exitUsage, "name the site whose pilots connect, with --site", "--listen is for pilots of sites, and there is no --site")
+		return fail(exitUsage, "name the site whose pilots connect, with --site",
+			"--listen is for pilots of sites, and there is no --site")
 	case o.pilots < 0:
 		return fail(exitUsage, "", "--pilots cannot be negative")
 	case o.timeScale < 0 || o.sizeScale < 0:
@@ -214,7 +234,8 @@ func (c *console) run(ctx context.Context, o *runOptions) error {
 }
 
 func alreadyRunning(folder string) error {
-	return fail(exitRunning, "watch it with --follow, or end it with `fairway stop`", "another process runs the workflow in %s", folderText(folder))
+	return fail(exitRunning, "watch it with --follow, or end it with `fairway stop`",
+		"another process runs the workflow in %s", folderText(folder))
 }
 
 // follow watches a run of another process; Ctrl-C ends the watching only.
@@ -254,7 +275,8 @@ func (c *console) printAdvice(ctx context.Context, folder string, report *wire.P
 	case report.Succeeded:
 	case total.Failed > 0:
 		_ = c.printFailures(ctx, folder) // the way to the logs is told in any case
-		fmt.Fprintln(c.err, "  see `fairway jobs --state failed`, `fairway logs JOB`, `fairway explain JOB`; run it again to go on")
+		fmt.Fprintln(c.err, "  see `fairway jobs --state failed`, `fairway logs JOB`, `fairway explain JOB`; run it again "+
+			"to go on")
 	case total.Cancelled > 0:
 		fmt.Fprintln(c.err, "  see `fairway jobs --state cancelled`")
 	default:
@@ -264,4 +286,5 @@ func (c *console) printAdvice(ctx context.Context, folder string, report *wire.P
 
 const detachHelp = "run in the background, and go on when the terminal is closed"
 
-const listenHelp = "address at which the server waits for pilots of sites: HOST:PORT (default all interfaces, any free port)"
+const listenHelp = "address at which the server waits for pilots of sites: HOST:PORT (default all interfaces, any " +
+	"free port)"

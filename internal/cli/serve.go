@@ -19,7 +19,7 @@ import (
 	"fairway/internal/server/term"
 	"fairway/internal/store"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // serve runs the workflow in this process, and watches it through the socket
@@ -39,7 +39,9 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 // serveRun is serve without what is printed at the end. It returns how the run ended, nil if it
 // goes on elsewhere, and the signal that asked for its end, if any. begun is called, beside
 // the server, when it can be asked; an error of it ends the run.
-func (c *console) serveRun(ctx context.Context, o *runOptions, begun func(context.Context) error) (*wire.ProgressReport, os.Signal, error) {
+func (c *console) serveRun(
+	ctx context.Context, o *runOptions, begun func(context.Context) error,
+) (*wire.ProgressReport, os.Signal, error) {
 	config, err := c.serverConfig(ctx, o)
 	if err != nil {
 		return nil, nil, err
@@ -83,7 +85,8 @@ func (c *console) serveRun(ctx context.Context, o *runOptions, begun func(contex
 	case err != nil:
 		return nil, first, stateLost(err)
 	case outcome.HandedOver:
-		c.announce("fairway: this server ends; the run goes on in the next job of the server, or with `fairway run` where there is none")
+		c.announce("fairway: this server ends; the run goes on in the next job of the server, or with `fairway run` where " +
+			"there is none")
 		return nil, first, nil
 	case begunErr != nil && first == nil:
 		return nil, nil, begunErr
@@ -111,7 +114,8 @@ func opened(err error) error {
 		return &failure{code: exitNotFound, err: err}
 	}
 	if _, ok := errors.AsType[*server.OtherWorkflowError](err); ok {
-		return fail(exitUsage, "give this one a folder of its own with --dir, or remove that one with `fairway clean`", "%w", err)
+		return fail(exitUsage, "give this one a folder of its own with --dir, or remove that one with `fairway clean`", "%w",
+			err)
 	}
 	return err
 }
@@ -157,7 +161,8 @@ func (c *console) stopOnSignal(s *server.Server) (first func() os.Signal) {
 		func(signal os.Signal) {
 			received <- signal
 			s.Stop(true)
-			c.announce("fairway: ending when the running attempts have ended and stored their outputs; Ctrl-C again ends them now")
+			c.announce("fairway: ending when the running attempts have ended and stored their outputs; Ctrl-C again ends " +
+				"them now")
 		},
 		func(os.Signal) {
 			c.announce("fairway: ending now")

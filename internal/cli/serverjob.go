@@ -18,7 +18,7 @@ import (
 	"fairway/internal/server/term"
 	"fairway/internal/site"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Where the server runs, as --server says it.
@@ -33,7 +33,8 @@ func (o *runOptions) checkServer() error {
 	case o.server != serverSite:
 		return nil
 	case len(o.sites) == 0:
-		return fail(exitUsage, "add --site NAME", "--server site has the server run as a job of a site, and there is no --site")
+		return fail(exitUsage, "add --site NAME", "--server site has the server run as a job of a site, and there is no "+
+			"--site")
 	case slices.Contains(o.sites, server.LocalSite):
 		return fail(exitUsage, "leave --site local out", "with --server site, this machine takes no part in the run")
 	case o.dryRun || o.follow:
@@ -74,7 +75,8 @@ func (c *console) runAsJob(ctx context.Context, o *runOptions) error {
 	}
 	jobs, err := serverjob.Announce(s, o.folder)
 	if other, ok := errors.AsType[*serverjob.OtherSiteError](err); ok {
-		return fail(exitRunning, fmt.Sprintf("wait for it with `--site %s --server site`, or cancel it with `fairway stop`", other.Site),
+		return fail(exitRunning,
+			fmt.Sprintf("wait for it with `--site %s --server site`, or cancel it with `fairway stop`", other.Site),
 			"a job of the site %s is to be the server of the workflow in %s", other.Site, folderText(o.folder))
 	}
 	if running, ok := errors.AsType[*folder.RunningError](err); ok {
@@ -207,7 +209,8 @@ func (w *serverWatch) signalled(ctx context.Context, s os.Signal, cancel func())
 		return
 	}
 	if w.asked.Load() == 1 {
-		w.announce("fairway: ending when the running attempts have ended and stored their outputs; Ctrl-C again ends them now")
+		w.announce("fairway: ending when the running attempts have ended and stored their outputs; " +
+			"Ctrl-C again ends them now")
 	} else {
 		w.announce("fairway: ending now")
 	}
@@ -227,9 +230,11 @@ func (w *serverWatch) stop(connection *api.Connection) {
 func (w *serverWatch) interrupted() error {
 	if code := w.left.Load(); code != 0 {
 		if w.Taken() {
-			fmt.Fprintf(w.err, "fairway: the run goes on as a job of %s; watch it with `fairway run --follow`, end it with `fairway stop`\n", w.site.Name)
+			fmt.Fprintf(w.err, "fairway: the run goes on as a job of %s; watch it with `fairway run --follow`, end it with "+
+				"`fairway stop`\n", w.site.Name)
 		} else {
-			fmt.Fprintf(w.err, "fairway: %s has not shown the job of the server yet; run it again to go on, or cancel it with `fairway stop`\n", w.site.Name)
+			fmt.Fprintf(w.err, "fairway: %s has not shown the job of the server yet; run it again to go on, or cancel it with "+
+				"`fairway stop`\n", w.site.Name)
 		}
 		return quietly(int(code))
 	}
@@ -242,7 +247,8 @@ func (w *serverWatch) interrupted() error {
 // withdrawal says what to do where a job could not be taken back.
 func withdrawal(err error) error {
 	if kept, ok := errors.AsType[*serverjob.WithdrawError](err); ok {
-		return fail(exitFailed, fmt.Sprintf("if the site %s has no such job, remove %s", kept.Site, displayPath(kept.File)), "%w", err)
+		return fail(exitFailed, fmt.Sprintf("if the site %s has no such job, remove %s", kept.Site, displayPath(kept.File)),
+			"%w", err)
 	}
 	return err
 }
@@ -256,7 +262,8 @@ func (w *serverWatch) detached() error {
 		}{w.Launch(), w.site.Name, w.Log()})
 		return nil
 	}
-	fmt.Fprintf(w.out, "The run goes on as a job of %s. Watch it with `fairway run --follow`, end it with `fairway stop`.\nIt prints to %s\n", w.site.Name, w.Log())
+	fmt.Fprintf(w.out, "The run goes on as a job of %s. Watch it with `fairway run --follow`, end it with `fairway "+
+		"stop`.\nIt prints to %s\n", w.site.Name, w.Log())
 	return nil
 }
 
@@ -284,7 +291,8 @@ func (w *serverWatch) jobEnded(ctx context.Context, end batch.End) (over bool, e
 // silent is for a server that fell silent. Its job may be suspended, so it is left alone: the
 // next server cancels it.
 func (w *serverWatch) silent() error {
-	return fail(exitFailed, "run it again to go on, which cancels that job; if it is only suspended, `fairway run --follow` watches it when it moves again",
+	return fail(exitFailed, "run it again to go on, which cancels that job; if it is only suspended, `fairway run "+
+		"--follow` watches it when it moves again",
 		"the job of the server at %s has said nothing for %v, though the batch system has it%s",
 		w.site.Name, serverjob.SilentTime, withLines(w.Said()))
 }
@@ -340,7 +348,8 @@ func refuseFarServer(dir string) error {
 	case err != nil:
 		return err
 	case pending.Launch != "":
-		return fail(exitRunning, "cancel it with `fairway stop`", "a job of the site %s is to be the server of the workflow in %s", pending.Site, folderText(dir))
+		return fail(exitRunning, "cancel it with `fairway stop`", "a job of the site %s is to be the server of the "+
+			"workflow in %s", pending.Site, folderText(dir))
 	case last.Elsewhere():
 		return fail(exitRunning, insteadOfFar,
 			"the server of the run was last on %s, and may still run", last.Host)

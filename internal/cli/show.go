@@ -37,7 +37,8 @@ func (c *console) showCommand() *cobra.Command {
 func (c *console) printJob(job *wire.JobDetail) {
 	s := styleOf(c.out)
 	summary := job.Summary
-	fmt.Fprintf(c.out, "%s  job %d of step %s, %s\n", s.paint(bold, oneLine(summary.Name)), summary.Id, summary.Step, s.paint(stateColour(summary.State), summary.State))
+	fmt.Fprintf(c.out, "%s  job %d of step %s, %s\n", s.paint(bold, oneLine(summary.Name)), summary.Id, summary.Step,
+		s.paint(stateColour(summary.State), summary.State))
 	if summary.Reason != "" {
 		fmt.Fprintf(c.out, "  %s\n", uncoloured(summary.Reason))
 	}
@@ -215,7 +216,8 @@ func usageText(usage *wire.Usage) string {
 	if !set(usage.GetStart()) || !set(usage.GetEnd()) {
 		return ""
 	}
-	text := fmt.Sprintf("%s, cpu %s", quantity.Seconds(between(usage.Start, usage.End)), quantity.Seconds(usage.Cpu.AsDuration().Seconds()))
+	text := fmt.Sprintf("%s, cpu %s", quantity.Seconds(between(usage.Start, usage.End)),
+		quantity.Seconds(usage.Cpu.AsDuration().Seconds()))
 	if usage.MaxRssBytes > 0 {
 		text += ", " + quantity.Bytes(usage.MaxRssBytes) + " memory"
 	}

@@ -45,7 +45,8 @@ as PNG, and report.html, which shows all of them.`,
 	}
 	command.PersistentFlags().StringVar(&o.out, "out", "", "folder for CSV, JSON, figures and the report")
 	command.PersistentFlags().Uint64Var(&o.seed, "seed", 0, "seed, in place of the one in the file")
-	command.PersistentFlags().IntVar(&o.repetitions, "repetitions", 0, "runs of each point, in place of the number in the file")
+	command.PersistentFlags().IntVar(&o.repetitions, "repetitions", 0,
+		"runs of each point, in place of the number in the file")
 	command.AddCommand(c.simPaperCommand(o), c.simCompareCommand(o), c.simFaultsCommand(o), c.simReplayCommand())
 	return command
 }
@@ -108,7 +109,10 @@ func (c *console) simulateComparison(ctx context.Context, traces []string, o *si
 
 // printCompared leaves empty what was not measured.
 func printCompared(out io.Writer, rows []compare.Row) {
-	table := [][]cell{cells("kind", "work", "cache", "policy", "hits", "byte hits", "read GB", "over bound", "turnaround s", "from other sites GB", "money")}
+	table := [][]cell{
+		cells("kind", "work", "cache", "policy", "hits", "byte hits", "read GB", "over bound", "turnaround s",
+			"from other sites GB", "money"),
+	}
 	for _, r := range rows {
 		cache := ""
 		if r.CachePercent > 0 {
@@ -253,7 +257,8 @@ func printRows(out io.Writer, results *sim.Results) {
 	printTable(out, rows)
 	for _, row := range results.Rows {
 		if failed, _ := row.Of("jobs_failed"); failed > 0 {
-			fmt.Fprintln(out, "not all jobs were done everywhere: they failed, or wait for files that will not come (jobs_failed in --json and runs.csv)")
+			fmt.Fprintln(out, "not all jobs were done everywhere: they failed, or wait for files that will not come "+
+				"(jobs_failed in --json and runs.csv)")
 			return
 		}
 	}

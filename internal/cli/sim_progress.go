@@ -43,7 +43,8 @@ func (b *countBar) show(done, total int) {
 		up = "\x1b[1A\r"
 	}
 	b.drawn = true
-	fmt.Fprintf(b.out, "%s%s%s%s%s\n", up, strings.Repeat("#", filled), strings.Repeat(".", bar-filled), label, clearToEdge)
+	fmt.Fprintf(b.out, "%s%s%s%s%s\n", up, strings.Repeat("#", filled), strings.Repeat(".", bar-filled),
+		label, clearToEdge)
 }
 
 // countLines writes a line for a log, at most one each linePeriod.

@@ -41,7 +41,8 @@ func (c *console) replay(name string) error {
 		return fail(exitBadFile, "", "%s: %w", name, err)
 	}
 	return c.answer(replayed, func() {
-		fmt.Fprintf(c.out, "%d steps of dispatch and %d of flow: the same effects, byte for byte\n", replayed.Dispatch, replayed.Flow)
+		fmt.Fprintf(c.out, "%d steps of dispatch and %d of flow: the same effects, byte for byte\n", replayed.Dispatch,
+			replayed.Flow)
 		if replayed.Cut != "" {
 			fmt.Fprintf(c.out, "the recording ends before the run: %s\n", replayed.Cut)
 		}

@@ -31,7 +31,8 @@ edit both files; docs/sites.md explains the keys.`,
 		Args: noArgument,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
-	command.AddCommand(c.siteAddCommand(), c.siteListCommand(), c.siteShowCommand(), c.siteTestCommand(), c.siteRemoveCommand(), c.siteTemplateCommand())
+	command.AddCommand(c.siteAddCommand(), c.siteListCommand(), c.siteShowCommand(), c.siteTestCommand(),
+		c.siteRemoveCommand(), c.siteTemplateCommand())
 	return command
 }
 
@@ -95,7 +96,8 @@ func (c *console) addSite(name string, settings []site.Setting, here bool) error
 	if err != nil {
 		return fail(exitUsage, "", "the site is not added: %w", err)
 	}
-	return c.printSites([]*site.Site{s}, fmt.Sprintf("added %s to %s; try it with `fairway site test %s`", name, displayPath(file), name))
+	return c.printSites([]*site.Site{s}, fmt.Sprintf("added %s to %s; try it with `fairway site test %s`", name,
+		displayPath(file), name))
 }
 
 // siteObject is a site in the output of --json.
@@ -118,7 +120,8 @@ func objectOf(s *site.Site) siteObject {
 
 // printSites prints sites as JSON, or a sentence for people.
 func (c *console) printSites(sites []*site.Site, sentence string) error {
-	return c.answer(sitesObject{append([]siteObject{}, each(sites, objectOf)...)}, func() { fmt.Fprintln(c.out, sentence) })
+	return c.answer(sitesObject{append([]siteObject{}, each(sites, objectOf)...)},
+		func() { fmt.Fprintln(c.out, sentence) })
 }
 
 func (c *console) siteListCommand() *cobra.Command {
@@ -233,7 +236,8 @@ func (c *console) siteRemoveCommand() *cobra.Command {
 }
 
 func (c *console) siteTemplateCommand() *cobra.Command {
-	long := "Print the template of a batch system. To run on another system, copy it under\n`command:` of a site and change it. There are templates of:\n"
+	long := "Print the template of a batch system. To run on another system, copy it under\n`command:` of a site and " +
+		"change it. There are templates of:\n"
 	for _, name := range command.Names() {
 		long += fmt.Sprintf("\n  %-12s%s", name, command.About(name))
 	}
@@ -246,7 +250,8 @@ func (c *console) siteTemplateCommand() *cobra.Command {
 		ValidArgs: command.Names(),
 		RunE: func(_ *cobra.Command, arguments []string) error {
 			if !slices.Contains(command.Names(), arguments[0]) {
-				return fail(exitNotFound, "known here: "+strings.Join(command.Names(), ", "), "there is no template %q", arguments[0])
+				return fail(exitNotFound, "known here: "+strings.Join(command.Names(), ", "), "there is no template %q",
+					arguments[0])
 			}
 			fmt.Fprint(c.out, command.Text(arguments[0]))
 			return nil

@@ -52,7 +52,8 @@ func farSites(ctx context.Context, workflow *flow.Workflow, o *runOptions) (site
 func enterSite(ctx context.Context, s *site.Site) error {
 	err := s.Enter(ctx)
 	if errors.Is(err, allocation.ErrNone) {
-		return fail(exitUsage, "run this in a job that you have (salloc, qsub, a batch script), or describe the batch system with `fairway site add`",
+		return fail(exitUsage, "run this in a job that you have (salloc, qsub, a batch script), or describe the batch "+
+			"system with `fairway site add`",
 			"the site %s is the nodes of the job in which Fairway runs, and %w", s.Name, err)
 	}
 	return err
@@ -89,7 +90,9 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 	}
 	slices.Sort(tools)
 	tools = slices.Compact(tools)
-	has := dispatch.Resources{MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Disk: unknownAmount, Time: s.Request.Time}
+	has := dispatch.Resources{
+		MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Disk: unknownAmount, Time: s.Request.Time,
+	}
 	if has.MilliCPUs == 0 {
 		has.MilliCPUs = mostCPUs(workflow, s)
 	}
@@ -98,7 +101,8 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 	}
 	return server.Site{
 		Site: dispatch.Site{
-			Name: s.Name, MinPilots: s.MinPilots, MaxPilots: s.MaxPilots, MinIdlePilots: s.MinIdlePilots, Pilot: has, Tools: tools,
+			Name: s.Name, MinPilots: s.MinPilots, MaxPilots: s.MaxPilots, MinIdlePilots: s.MinIdlePilots, Pilot: has,
+			Tools:     tools,
 			CacheWith: s.CacheWith, Lease: cmp.Or(s.Lease, pilot.DefaultFarLease),
 			Most: dispatch.Resources{MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory},
 		},

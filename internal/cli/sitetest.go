@@ -103,7 +103,8 @@ func (c *console) printFound(s *site.Site, r *probe.Result) error {
 		}{s.Name, r.Waited.Seconds(), found, r.Problems})
 	} else {
 		fmt.Fprintf(c.out, "a pilot came after %s, on %s\n", waited, found.Host)
-		fmt.Fprintf(c.out, "  processors  %g\n  memory      %s\n  disk        %s in %s\n", float64(found.MilliCPUs)/1000, quantity.Bytes(found.Memory), quantity.Bytes(found.Disk), found.Scratch)
+		fmt.Fprintf(c.out, "  processors  %g\n  memory      %s\n  disk        %s in %s\n", float64(found.MilliCPUs)/1000,
+			quantity.Bytes(found.Memory), quantity.Bytes(found.Disk), found.Scratch)
 		if found.Life > 0 {
 			fmt.Fprintf(c.out, "  time        %s\n", quantity.Seconds(found.Life.Seconds()))
 		}
@@ -116,7 +117,8 @@ func (c *console) printFound(s *site.Site, r *probe.Result) error {
 		}
 	}
 	if found.Problem != "" {
-		return fail(exitFailed, fmt.Sprintf("mend the node, or the description in %s:%d", displayPath(s.File), s.Line), "the pilot would take no jobs: %s", found.Problem)
+		return fail(exitFailed, fmt.Sprintf("mend the node, or the description in %s:%d", displayPath(s.File), s.Line),
+			"the pilot would take no jobs: %s", found.Problem)
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // commandLine is what exec and map are told: one step without a workflow file.
@@ -96,7 +96,8 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 	flags := command.Flags()
 	flags.StringArrayVar(&l.reads, "reads", nil, "a `file` that the command reads besides (may be repeated)")
 	flags.StringArrayVar(&l.writes, "writes", nil, "a `file` that the command writes (may be repeated)")
-	flags.StringArrayVar(&l.needs, "needs", nil, "what it needs: cpus=2, memory=4GB, disk, time, or what a site names (may be repeated)")
+	flags.StringArrayVar(&l.needs, "needs", nil, "what it needs: cpus=2, memory=4GB, disk, time, or what a site names "+
+		"(may be repeated)")
 	flags.IntVar(&l.attempts, "attempts", 1, "how often a job is tried in all")
 	flags.BoolVar(&l.print, "print", false, "print the workflow file that this stands for, and run nothing")
 	c.serverFlags(command, o)
@@ -365,7 +366,8 @@ func (c *console) concludeJobs(ctx context.Context, folder string, l *commandLin
 		}
 		if len(l.writes) == 0 && !c.json {
 			for _, ref := range refs {
-				if err := c.printLogs(ctx, client, &wire.LogsRequest{Job: ref.GetName()}); err != nil && connect.CodeOf(err) != connect.CodeNotFound {
+				if err := c.printLogs(ctx, client, &wire.LogsRequest{Job: ref.GetName()}); err != nil &&
+					connect.CodeOf(err) != connect.CodeNotFound {
 					return err
 				}
 			}
@@ -375,7 +377,8 @@ func (c *console) concludeJobs(ctx context.Context, folder string, l *commandLin
 				Known int `json:"known"`
 				Left  int `json:"left"`
 			}{len(refs), known, len(left)}, func() {
-				fmt.Fprintf(c.out, "%s: %d of %s done, %d of them known before\n", l.step, len(refs)-len(left), quantity.Count(int64(len(refs)), "job"), known)
+				fmt.Fprintf(c.out, "%s: %d of %s done, %d of them known before\n", l.step, len(refs)-len(left),
+					quantity.Count(int64(len(refs)), "job"), known)
 			})
 		}
 		c.concluded = true

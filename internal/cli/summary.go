@@ -13,23 +13,28 @@ import (
 func printSummary(w io.Writer, report *wire.ProgressReport) {
 	summary, total, s := report.Summary, totalOf(report.Steps), styleOf(w)
 	if report.Succeeded && summary.GetPilots() == 0 {
-		fmt.Fprintf(w, "%s: nothing to do, %s done before\n", s.paint(bold, report.Workflow), quantity.Count(total.Done, "job"))
+		fmt.Fprintf(w, "%s: nothing to do, %s done before\n", s.paint(bold, report.Workflow),
+			quantity.Count(total.Done, "job"))
 		printResults(w, summary, s)
 		return
 	}
-	fmt.Fprintf(w, "%s %s after %s: %s\n", s.paint(bold, report.Workflow), endOf(report, s), quantity.Seconds(summary.GetWallSeconds()), doneText(total))
+	fmt.Fprintf(w, "%s %s after %s: %s\n", s.paint(bold, report.Workflow), endOf(report, s),
+		quantity.Seconds(summary.GetWallSeconds()), doneText(total))
 	row := func(name, format string, values ...any) {
 		printSummaryRow(w, s, name, fmt.Sprintf(format, values...))
 	}
 	row("attempts", "%d on %s", summary.GetAttempts(), quantity.Count(summary.GetPilots(), "pilot"))
 	row("cache", "%s", cacheText(summary))
 	row("moved", "%s from storage, %s from caches, %s written",
-		quantity.Bytes(summary.GetBytesStaged()), quantity.Bytes(summary.GetBytesCached()), quantity.Bytes(summary.GetBytesWritten()))
+		quantity.Bytes(summary.GetBytesStaged()), quantity.Bytes(summary.GetBytesCached()),
+		quantity.Bytes(summary.GetBytesWritten()))
 	if n := summary.GetRemoved(); n > 0 {
-		row("removed", "%s, %s, when all that read them were done", quantity.Count(n, "temporary file"), quantity.Bytes(summary.GetBytesRemoved()))
+		row("removed", "%s, %s, when all that read them were done", quantity.Count(n, "temporary file"),
+			quantity.Bytes(summary.GetBytesRemoved()))
 	}
 	if all := summary.GetStageInSeconds(); all >= shortStageIn {
-		row("stage-in", "%s, %.0f %% of it hidden behind computing", quantity.Seconds(all), 100*summary.GetHiddenSeconds()/all)
+		row("stage-in", "%s, %.0f %% of it hidden behind computing", quantity.Seconds(all),
+			100*summary.GetHiddenSeconds()/all)
 	}
 	row("time", "%s", timeText(summary))
 	printResults(w, summary, s)
@@ -73,7 +78,8 @@ func doneText(total *wire.StepProgress) string {
 func timeText(summary *wire.Summary) string {
 	count := float64(max(1, summary.GetAttempts()))
 	text := fmt.Sprintf("%s queued, %s staging, %s computing",
-		quantity.Seconds(summary.GetWaitingSeconds()/count), quantity.Seconds(summary.GetStagingSeconds()/count), quantity.Seconds(summary.GetComputingSeconds()/count))
+		quantity.Seconds(summary.GetWaitingSeconds()/count), quantity.Seconds(summary.GetStagingSeconds()/count),
+		quantity.Seconds(summary.GetComputingSeconds()/count))
 	if summary.GetAttempts() > 1 {
 		text += fmt.Sprintf(" per attempt; %s of computing in all", quantity.Seconds(summary.GetComputingSeconds()))
 	}
@@ -85,7 +91,8 @@ func cacheText(summary *wire.Summary) string {
 	if inputs == 0 {
 		return "no inputs staged in"
 	}
-	text := fmt.Sprintf("%s of %s (%.0f %%)", quantity.Count(summary.GetCacheHits(), "hit"), quantity.Count(inputs, "input"), 100*float64(summary.GetCacheHits())/float64(inputs))
+	text := fmt.Sprintf("%s of %s (%.0f %%)", quantity.Count(summary.GetCacheHits(), "hit"),
+		quantity.Count(inputs, "input"), 100*float64(summary.GetCacheHits())/float64(inputs))
 	if n := summary.GetRemoteHits(); n > 0 {
 		text += fmt.Sprintf(", %d from other hosts", n)
 	}

@@ -15,7 +15,9 @@ func TestNamesBringNoColours(t *testing.T) {
 	var out strings.Builder
 	c := &console{out: &out, err: &out}
 	fmt.Fprintln(&out, resultsText(&wire.Summary{Results: "results", Published: []string{name, name}, PublishedCount: 2}))
-	c.printExplanation(&wire.ExplainResponse{Summary: &wire.JobSummary{Name: name, Notes: []string{name}}, Lines: []string{name}})
+	c.printExplanation(&wire.ExplainResponse{
+		Summary: &wire.JobSummary{Name: name, Notes: []string{name}}, Lines: []string{name},
+	})
 	c.printPlan("w", "results", &planObject{Reasons: []string{name}, Notes: []string{name}, Removes: []string{name}})
 	c.printTrouble(trouble{Error: name, Hint: name})
 	c.announce(name)

@@ -60,12 +60,14 @@ func (c *console) stopSurvivors(ctx context.Context, now bool) error {
 	case len(launches) == 0:
 		return nothingRuns(folder)
 	case !now:
-		return fail(exitNoState, "`fairway run` takes them over, and `fairway stop --now` ends them", "nothing runs in %s, but %s", folderText(folder), survivorsText(launches))
+		return fail(exitNoState, "`fairway run` takes them over, and `fairway stop --now` ends them",
+			"nothing runs in %s, but %s", folderText(folder), survivorsText(launches))
 	}
 	if err := launch.EndSurvivors(folder); err != nil {
 		return fmt.Errorf("ending the pilots of a run that was cut short: %w", err)
 	}
-	return c.printDone(&wire.StopResponse{}, nil, fmt.Sprintf("the pilots of a run that was cut short are ended: %d", len(launches)))
+	return c.printDone(&wire.StopResponse{}, nil, fmt.Sprintf("the pilots of a run that was cut short are ended: %d",
+		len(launches)))
 }
 
 // refuseSurvivors keeps pilots that still compute from losing their files.
@@ -74,5 +76,6 @@ func refuseSurvivors(ctx context.Context, folder string) error {
 	if len(launches) == 0 {
 		return nil
 	}
-	return fail(exitRunning, "`fairway run` takes them over, and `fairway stop --now` ends them", "%s in %s", survivorsText(launches), folderText(folder))
+	return fail(exitRunning, "`fairway run` takes them over, and `fairway stop --now` ends them", "%s in %s",
+		survivorsText(launches), folderText(folder))
 }

@@ -29,7 +29,9 @@ func (c *console) versionCommand() *cobra.Command {
 }
 
 func thisVersion() versionObject {
-	return versionObject{Version: programVersion(), Revision: revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	return versionObject{
+		Version: programVersion(), Revision: revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+	}
 }
 
 func versionText() string {

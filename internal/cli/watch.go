@@ -136,7 +136,9 @@ func whyStill(ctx context.Context, client wire.WorkflowClient) string {
 
 // streamProgress gives the reports of a run as they come. When reports is
 // closed, failed has the reason.
-func streamProgress(ctx context.Context, client wire.WorkflowClient) (reports <-chan *wire.ProgressReport, failed <-chan error) {
+func streamProgress(
+	ctx context.Context, client wire.WorkflowClient,
+) (reports <-chan *wire.ProgressReport, failed <-chan error) {
 	out, reason := make(chan *wire.ProgressReport), make(chan error, 1)
 	go func() {
 		reason <- receiveProgress(ctx, client, out)

@@ -27,10 +27,14 @@ type stillRun struct {
 	runs  int64 // jobs
 }
 
-func (s *stillRun) Progress(ctx context.Context, _ *wire.ProgressRequest, stream *connect.ServerStream[wire.ProgressReport]) error {
+func (s *stillRun) Progress(
+	ctx context.Context, _ *wire.ProgressRequest, stream *connect.ServerStream[wire.ProgressReport],
+) error {
 	for ctx.Err() == nil {
 		s.mu.Lock()
-		report := &wire.ProgressReport{Steps: []*wire.StepProgress{{Step: "a", Total: 3, Done: 1, Ready: 2 - s.runs, Running: s.runs}}}
+		report := &wire.ProgressReport{
+			Steps: []*wire.StepProgress{{Step: "a", Total: 3, Done: 1, Ready: 2 - s.runs, Running: s.runs}},
+		}
 		s.mu.Unlock()
 		if err := stream.Send(report); err != nil {
 			return err

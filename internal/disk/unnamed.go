@@ -34,7 +34,8 @@ func CreateUnnamed(folder string, flags int, mode fs.FileMode) (*Unnamed, error)
 		if err == nil {
 			return &Unnamed{File: f}, nil
 		}
-		if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EINVAL) && !errors.Is(err, unix.ENOSYS) {
+		if !errors.Is(err, unix.EOPNOTSUPP) && !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EINVAL) &&
+			!errors.Is(err, unix.ENOSYS) {
 			return nil, err
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"fairway/internal/fifo"
+	"fairway/lib/fifo"
 )
 
 // Explanation says why a job is not running.

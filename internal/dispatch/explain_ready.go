@@ -172,7 +172,8 @@ func (s *site) explain(c *Core, e *Explanation) {
 		lines = append(lines, fmt.Sprintf("has as many pilots as it may have: %d", s.MaxPilots))
 	}
 	if s.notBefore > c.now {
-		lines = append(lines, fmt.Sprintf("starts none for another %v, since those before could not work: %d", c.until(s.notBefore), s.failures))
+		lines = append(lines, fmt.Sprintf("starts none for another %v, since those before could not work: %d",
+			c.until(s.notBefore), s.failures))
 	}
 	if len(lines) > 0 {
 		e.say("site %s %s", s.Name, strings.Join(lines, ", and "))

@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"fairway/internal/dispatch/rows"
-	"fairway/internal/fifo"
+	"fairway/lib/fifo"
 )
 
 // files are all locations with their versions: who reads and writes which
@@ -55,7 +55,8 @@ type files struct {
 func newFiles(s *transition, jn *journal, rs *runs) files {
 	return files{
 		transition: s, journal: jn, runs: rs, matched: make(map[JobID][]*version),
-		waiters: make(map[*version][]*job), raisedTo: make(map[*file]raised), hashes: make(map[*version]string), tellers: make(map[*version]PilotID),
+		waiters: make(map[*version][]*job), raisedTo: make(map[*file]raised),
+		hashes: make(map[*version]string), tellers: make(map[*version]PilotID),
 		older: make(map[copyOf]olderCopy), publishing: make(map[*file]*version), removing: make(map[string]bool),
 		outdated: make(map[*job]*outdated), stillNamed: make(map[string]bool),
 	}

@@ -161,7 +161,9 @@ func (fs *files) recorded(j *job) []output {
 	versions := fs.writtenBy(j)
 	outputs := make([]output, len(versions))
 	for i, v := range versions {
-		outputs[i] = output{LFN: v.file.lfn, PFN: v.pfn, Size: v.size, Records: v.records, Adler32: v.adler, Hash: fs.hash(v).committed()}
+		outputs[i] = output{
+			LFN: v.file.lfn, PFN: v.pfn, Size: v.size, Records: v.records, Adler32: v.adler, Hash: fs.hash(v).committed(),
+		}
 		if j.reused || v.tag != Tag(j.committed) {
 			outputs[i].Tag = v.tag
 		}

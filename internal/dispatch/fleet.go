@@ -53,7 +53,8 @@ type fleet struct {
 
 func newFleet(s *transition, jn *journal, js *jobs, fs *files) fleet {
 	return fleet{
-		transition: s, journal: jn, jobs: js, files: fs, pilots: make(map[PilotID]*pilot), attempts: make(map[AttemptID]*attempt), staging: make(map[*version][]*attempt),
+		transition: s, journal: jn, jobs: js, files: fs, pilots: make(map[PilotID]*pilot),
+		attempts: make(map[AttemptID]*attempt), staging: make(map[*version][]*attempt),
 		hosts: make(map[string]*host), shapeOf: make(map[classKey]*shape),
 		monitor: monitor{byName: make(map[string]*site), launches: make(map[string]*launch)},
 		sources: sources{arriving: make(map[*version][]*arrival)}, pace: pace{runs: make(map[*step]*average)},
@@ -189,7 +190,9 @@ func (fl *fleet) register(s *Sync) *pilot {
 	fl.describe(p, *s.Hello)
 	fl.journal.persist(TablePilot, 0, string(p.id), pilotBody{bodyVersion, p.info.Host, p.info.Site, p.info.Launch})
 	fl.pilotRegistered(p)
-	fl.event(Event{Kind: PilotRegistered, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site, Host: p.info.Host, Reason: p.info.Error})
+	fl.event(Event{
+		Kind: PilotRegistered, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site, Host: p.info.Host, Reason: p.info.Error,
+	})
 	return p
 }
 

@@ -322,7 +322,8 @@ func (fl *fleet) recount(p *pilot) {
 			fl.between--
 		}
 	}
-	is := takes && p.held != 0 && p.reserved == nil && p.used.milliCPUs < p.totalCPUs() && (p.expires == 0 || p.expires > fl.now)
+	is := takes && p.held != 0 && p.reserved == nil && p.used.milliCPUs < p.totalCPUs() &&
+		(p.expires == 0 || p.expires > fl.now)
 	switch {
 	case is && p.parked == 0:
 		fl.parked = append(fl.parked, p)

@@ -112,7 +112,8 @@ func (fl *fleet) lineUp() {
 			stand{room: s.pilots[idle] * wholePilot},
 			stand{room: s.pilots[busy] * wholePilot, in: fl.usualRun() / 2},
 			stand{room: s.inactive() * wholePilot, in: s.stillWaits(), starts: true},
-			stand{room: free * wholePilot, in: max(s.usualWait(), s.outlook.age), starts: true}, // as is usual, or as those that wait have done already
+			// as is usual, or as those that wait have done already
+			stand{room: free * wholePilot, in: max(s.usualWait(), s.outlook.age), starts: true},
 		)
 	}
 }

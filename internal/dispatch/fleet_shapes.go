@@ -87,7 +87,9 @@ func (fl *fleet) shapeFor(i *PilotInfo) *shape {
 	if s := fl.shapeOf[k]; s != nil {
 		return s
 	}
-	s := &shape{key: k, least: least, most: most, tools: make(map[string]bool), hosts: make(map[string]int), at: len(fl.shapes)}
+	s := &shape{
+		key: k, least: least, most: most, tools: make(map[string]bool), hosts: make(map[string]int), at: len(fl.shapes),
+	}
 	for _, t := range tools {
 		s.tools[t] = true
 	}

@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // Each node of a cluster has another free disk, and most have other free memory.
@@ -19,7 +19,9 @@ func TestTenThousandNodesHaveFewShapes(t *testing.T) {
 		}
 	}
 	hello := func(i int) *PilotInfo {
-		return &PilotInfo{Host: fmt.Sprint("node", i), Has: Resources{MilliCPUs: 8000, Memory: 30<<30 + int64(i)<<16, Disk: 50<<30 + int64(i)<<22}}
+		return &PilotInfo{Host: fmt.Sprint("node", i), Has: Resources{
+			MilliCPUs: 8000, Memory: 30<<30 + int64(i)<<16, Disk: 50<<30 + int64(i)<<22,
+		}}
 	}
 	for i := range nodes {
 		step(Sync{Pilot: nthPilot(i), Seq: 1, Full: true, Hello: hello(i)})
@@ -53,7 +55,9 @@ func TestShapesDoNotDecideWhatAPilotDecides(t *testing.T) {
 	}
 	for seq := uint64(1); seq <= 5000; seq++ {
 		id := nthPilot(rng.IntN(20))
-		s := Sync{Pilot: id, Seq: seq, Full: true, Hello: &PilotInfo{Host: fmt.Sprint("host", rng.IntN(10)), Has: has(), Tools: []string{"a", "b"}[:rng.IntN(3)]}}
+		s := Sync{Pilot: id, Seq: seq, Full: true, Hello: &PilotInfo{
+			Host: fmt.Sprint("host", rng.IntN(10)), Has: has(), Tools: []string{"a", "b"}[:rng.IntN(3)],
+		}}
 		if rng.IntN(4) == 0 && c.fleet.pilots[id] != nil {
 			s = Sync{Pilot: id, Seq: seq, Leaving: true}
 		}

@@ -197,7 +197,8 @@ func (fl *fleet) passedOn(v *version, p *pilot, near bool) bool {
 // mayServe reports whether a pilot may read a version from another, and is not known to be
 // unable to.
 func (fl *fleet) mayServe(v *version, q, p *pilot) bool {
-	return !q.left && !q.cached[v].other && q.info.Address != "" && len(q.cutFrom) < maxCut && !slices.Contains(q.cutFrom, p.host.name) &&
+	return !q.left && !q.cached[v].other && q.info.Address != "" && len(q.cutFrom) < maxCut &&
+		!slices.Contains(q.cutFrom, p.host.name) &&
 		(q.info.Site == p.info.Site || fl.mayExchange(q.info.Site, p.info.Site))
 }
 
@@ -356,7 +357,8 @@ func (fl *fleet) unserved(p *pilot, from PilotID) {
 // isLastCopy reports whether no other pilot holds the version from which this one,
 // which shares its cache, could get it.
 func (fl *fleet) isLastCopy(p *pilot, v *version) bool {
-	return p.info.Address != "" && !slices.ContainsFunc(v.holders[:min(len(v.holders), maxCandidates)], func(q *pilot) bool {
-		return q.host != p.host && fl.mayServe(v, q, p)
-	})
+	return p.info.Address != "" && !slices.ContainsFunc(v.holders[:min(len(v.holders), maxCandidates)],
+		func(q *pilot) bool {
+			return q.host != p.host && fl.mayServe(v, q, p)
+		})
 }

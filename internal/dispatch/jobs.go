@@ -268,7 +268,9 @@ func (c *Core) JobNamed(run RunID, name string) (JobID, bool) {
 	if r == nil {
 		return 0, false
 	}
-	number, ok := r.names.Find(r.names.Hash(name), func(number uint32) bool { return c.jobs.table.At(r.row(number)).name == name })
+	number, ok := r.names.Find(r.names.Hash(name), func(number uint32) bool {
+		return c.jobs.table.At(r.row(number)).name == name
+	})
 	return NewJobID(run, number), ok
 }
 

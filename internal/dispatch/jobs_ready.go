@@ -150,7 +150,8 @@ func (js *jobs) groupOf(cl *class, priority int32) *group {
 
 // levelOf finds the level of a group, or where it is to be inserted.
 func (js *jobs) levelOf(g *group) (int, bool) {
-	return slices.BinarySearchFunc(js.levels, g.priority, func(l *level, p int32) int { return cmp.Compare(p, l.priority) })
+	return slices.BinarySearchFunc(js.levels, g.priority,
+		func(l *level, p int32) int { return cmp.Compare(p, l.priority) })
 }
 
 // isReady reports whether an entry of the group counts: others were left behind.

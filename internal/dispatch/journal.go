@@ -44,7 +44,9 @@ func (jn *journal) persistRun(r *run) {
 }
 
 func (jn *journal) persistExisting(v *version, identity string) {
-	jn.persist(TableFile, v.run, fileKey(v.ref()), fileBody{bodyVersion, v.file.lfn, v.number, v.pfn, v.size, identity, v.tag})
+	jn.persist(TableFile, v.run, fileKey(v.ref()), fileBody{
+		bodyVersion, v.file.lfn, v.number, v.pfn, v.size, identity, v.tag,
+	})
 }
 
 func (jn *journal) persistCommit(j *job, outputs []output) {

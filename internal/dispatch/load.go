@@ -47,7 +47,8 @@ type Loading struct {
 func NewLoading(config Config) *Loading {
 	l := &Loading{c: newCore(config), commits: make(map[JobID]*commitBody), fates: make(map[JobID]*fate)}
 	l.takes = map[string]func(Record) error{
-		TableMeta: l.takeMeta, TableRun: l.takeRun, TableResult: l.takeResult, TableFile: l.takeFile, TableCommit: l.takeCommit,
+		TableMeta: l.takeMeta, TableRun: l.takeRun, TableResult: l.takeResult,
+		TableFile: l.takeFile, TableCommit: l.takeCommit,
 		TableFate: l.takeFate, TableJob: l.takeJob, TablePublished: l.takePublished, TableRemove: l.takeRemoval,
 		TablePilot: l.takePilot, TableLaunch: l.takeLaunch,
 	}
@@ -112,7 +113,8 @@ func (c *Core) checkWriters() error {
 	for j := range c.jobs.all {
 		for i := range j.requests {
 			if v := j.requests[i].read; v != nil && !v.existing && (v.writer == nil || v.writer.id.Number() >= j.id.Number()) {
-				return fmt.Errorf("dispatch: job %s reads version %d of %s, which no job before it writes", j.name, v.number, v.file.lfn)
+				return fmt.Errorf("dispatch: job %s reads version %d of %s, which no job before it writes", j.name,
+					v.number, v.file.lfn)
 			}
 		}
 	}

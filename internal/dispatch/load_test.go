@@ -52,7 +52,8 @@ func longHistory(b *testing.B, jobs int) []Record {
 		sub := Submit{Run: 1}
 		for k := i; k < i+batch; k++ {
 			j := Job{
-				Name: fmt.Sprintf("reco/%07d", k), Step: "reco", Payload: fmt.Appendf(nil, "reco --in raw --out %07d", k), Digest: "0123456789abcdef",
+				Name: fmt.Sprintf("reco/%07d", k), Step: "reco", Payload: fmt.Appendf(nil, "reco --in raw --out %07d", k),
+				Digest: "0123456789abcdef",
 				Writes: []Output{{LFN: fmt.Sprintf("out/%07d", k)}},
 			}
 			for n := range 3 {
@@ -69,7 +70,9 @@ func longHistory(b *testing.B, jobs int) []Record {
 		for k := i; k < i+batch; k++ {
 			id := AttemptID(c.journal.incarnation<<32 | uint64(k+1))
 			lfn := fmt.Sprintf("out/%07d", k)
-			s.Ended = append(s.Ended, Result{Job: NewJobID(1, uint32(k+1)), Attempt: id, Outputs: []WrittenFile{{LFN: lfn, Version: 1, PFN: physical(lfn, 1, id), Size: 1 << 20}}})
+			s.Ended = append(s.Ended, Result{Job: NewJobID(1, uint32(k+1)), Attempt: id, Outputs: []WrittenFile{
+				{LFN: lfn, Version: 1, PFN: physical(lfn, 1, id), Size: 1 << 20},
+			}})
 		}
 		step(s)
 	}

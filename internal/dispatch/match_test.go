@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // best looks at every ready job.
@@ -84,7 +84,9 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 			}
 			if n := len(answer.Replies); n > 0 && len(answer.Replies[n-1].Answer.Run) > 0 {
 				a := answer.Replies[n-1].Answer.Run[0]
-				s.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{{LFN: a.Outputs[0].LFN, Version: 1, PFN: fmt.Sprint(a.Attempt)}}}}
+				s.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{
+					{LFN: a.Outputs[0].LFN, Version: 1, PFN: fmt.Sprint(a.Attempt)},
+				}}}
 				p.used.milliCPUs -= 1000
 				want = c.best(p)
 				p.used.milliCPUs += 1000

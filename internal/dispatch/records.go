@@ -62,7 +62,9 @@ func Fresh(records []Record) (fresh []Record, made []Made, handed []StoredFile, 
 
 // resultOf makes the result that a commit holds a record of its own. made is nil
 // if it holds none that a later run could take, or has taken it itself out of results.
-func resultOf(commit, job Record, results map[string]Record) (result Record, made *Made, handed []StoredFile, err error) {
+func resultOf(
+	commit, job Record, results map[string]Record,
+) (result Record, made *Made, handed []StoredFile, err error) {
 	var c commitBody
 	if err := decode(commit, &c); err != nil || c.Key == "" {
 		return Record{}, nil, nil, err

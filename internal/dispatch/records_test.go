@@ -39,7 +39,8 @@ func history(t testing.TB) []Record {
 		t.Fatal(err)
 	}
 	step(sub)
-	info := PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000, Memory: 10, Countable: map[string]int64{"gpu": 1}}, Tools: []string{"root", "sh"}}
+	info := PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000, Memory: 10, Countable: map[string]int64{"gpu": 1}},
+		Tools: []string{"root", "sh"}}
 	step(Sync{Pilot: "p", Seq: 1, Full: true, Hello: &info})
 	for i, line := range []string{"1.1 done", "1.2 done out=part.x", "1.3 exit=1"} {
 		r, err := s.result(line)
@@ -150,13 +151,16 @@ func TestHandWrittenEncoding(t *testing.T) {
 		for range rapid.IntRange(0, 3).Draw(t, "outputs") {
 			outputs = append(outputs, output{
 				LFN: text.Draw(t, "lfn"), Pattern: text.Draw(t, "pattern"), PFN: text.Draw(t, "pfn"),
-				Size: rapid.Int64().Draw(t, "size"), Records: rapid.Int64().Draw(t, "records"), Adler32: rapid.Uint32().Draw(t, "adler"),
-				Hash: rapid.StringMatching(`[0-9a-f]{0,9}`).Draw(t, "hash"),
+				Size: rapid.Int64().Draw(t, "size"), Records: rapid.Int64().Draw(t, "records"),
+				Adler32: rapid.Uint32().Draw(t, "adler"),
+				Hash:    rapid.StringMatching(`[0-9a-f]{0,9}`).Draw(t, "hash"),
 			})
 		}
 		result := resultBody{V: 1, Job: text.Draw(t, "job"), Digest: text.Draw(t, "digest"), Outputs: outputs}
 		same(t, appendResult(nil, &result), result)
-		commit := commitBody{V: 1, Attempt: AttemptID(rapid.Int64Min(0).Draw(t, "attempt")), Reused: rapid.Bool().Draw(t, "reused")}
+		commit := commitBody{
+			V: 1, Attempt: AttemptID(rapid.Int64Min(0).Draw(t, "attempt")), Reused: rapid.Bool().Draw(t, "reused"),
+		}
 		done := job{committed: commit.Attempt, reused: commit.Reused, key: identityOf(text.Draw(t, "key"))}
 		for range rapid.IntRange(1, 3).Draw(t, "inputs") {
 			done.requests = append(done.requests, request{read: &version{identity: identityOf(text.Draw(t, "input"))}})
@@ -167,7 +171,8 @@ func TestHandWrittenEncoding(t *testing.T) {
 		}
 		same(t, appendCommit(nil, &done, outputs), commit)
 		job := Job{
-			Name: text.Draw(t, "name"), Step: text.Draw(t, "step"), Payload: []byte(text.Draw(t, "payload")), Digest: text.Draw(t, "digest"),
+			Name: text.Draw(t, "name"), Step: text.Draw(t, "step"),
+			Payload: []byte(text.Draw(t, "payload")), Digest: text.Draw(t, "digest"),
 			Tools: []string{text.Draw(t, "tool")}, Site: text.Draw(t, "site"), Priority: rapid.Int().Draw(t, "priority"),
 			Needs: Resources{Memory: rapid.Int64().Draw(t, "memory")}, WaitForData: time.Duration(rapid.Int64().Draw(t, "wait")),
 		}

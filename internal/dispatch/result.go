@@ -134,7 +134,8 @@ func (fs *files) checkOutputs(j *job, r *Result) string {
 				continue
 			}
 			if v.writer != nil && !v.committed() && v.number != Version(v.writer.id.Number()) {
-				return fmt.Sprintf("%s, written through the pattern %s, is also written by job %s: give them different names", w.LFN, o.LFN, v.writer.name)
+				return fmt.Sprintf("%s, written through the pattern %s, is also written by job %s: give them different names",
+					w.LFN, o.LFN, v.writer.name)
 			}
 			if before := v.writer == nil || v.writer.id < j.id; v.number == own || before != (v.number < own) {
 				return fmt.Sprintf("%s, written through the pattern %s, exists in a version that would come after it", w.LFN, o.LFN)
@@ -193,7 +194,8 @@ func (j *job) outputFor(lfn string) *Output {
 // TwoWriters says that two jobs write a file in no order, and what to write
 // instead. It says the same whichever is given first.
 func TwoWriters(lfn, one, other string) string {
-	return fmt.Sprintf("%s is an output of both %s and %s: let the names differ, as by a folder for each placeholder (writes: {a}/{b} in place of {a}.{b})",
+	return fmt.Sprintf("%s is an output of both %s and %s: let the names differ, as by a folder for each placeholder "+
+		"(writes: {a}/{b} in place of {a}.{b})",
 		lfn, min(one, other), max(one, other))
 }
 

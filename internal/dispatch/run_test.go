@@ -42,15 +42,21 @@ func TestRetirementGivesMemoryBack(t *testing.T) {
 		}
 		step(in)
 		seq++
-		a := step(Sync{Pilot: "p", Seq: seq, LastAnswer: c.journal.incarnation<<32 | c.fleet.lastAnswer}).Replies[0].Answer.Run[0]
+		a := step(Sync{
+			Pilot: "p", Seq: seq, LastAnswer: c.journal.incarnation<<32 | c.fleet.lastAnswer,
+		}).Replies[0].Answer.Run[0]
 		out := WrittenFile{LFN: a.Outputs[0].LFN, Version: 1, PFN: fmt.Sprint("se:", a.Attempt)}
 		seq++
-		step(Sync{Pilot: "p", Seq: seq, LastAnswer: 1 << 40, Draining: true, Ended: []Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{out}}}})
+		step(Sync{Pilot: "p", Seq: seq, LastAnswer: 1 << 40, Draining: true, Ended: []Result{
+			{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{out}},
+		}})
 		full = append(full, heapInUse())
 		step(StopRun{Run: run})
 		in.Jobs = nil
 		seq++
-		step(Sync{Pilot: "p", Seq: seq, Full: true, Hello: &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}}, LastAnswer: 1 << 40})
+		step(Sync{
+			Pilot: "p", Seq: seq, Full: true, Hello: &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}}, LastAnswer: 1 << 40,
+		})
 		if e := step(RetireRun{run}); len(e.Remove) != 1 {
 			t.Fatalf("%d stored files are removed, not that of the one job that was done", len(e.Remove))
 		}

@@ -113,7 +113,8 @@ func (p *simPilot) call() {
 	}
 	s, seq := p.s, p.seq
 	deliver := func() error {
-		s.note("sync %s %d last=%d full=%v started=%d ended=%d", p.id, sync.Seq, sync.LastAnswer, sync.Full, len(sync.Started), len(sync.Ended))
+		s.note("sync %s %d last=%d full=%v started=%d ended=%d", p.id, sync.Seq, sync.LastAnswer, sync.Full,
+			len(sync.Started), len(sync.Ended))
 		return s.step(sync)
 	}
 	if !s.chance(10) {
@@ -162,7 +163,8 @@ func (p *simPilot) agree() error {
 	}
 	p.s.agreed++
 	if known := c.files.copiesOf(q); known != *p.copies() {
-		return fmt.Errorf("pilot %s has %d files in its cache, and %d are known: %v", p.id, len(p.cacheOf), known.Files, p.cacheOf)
+		return fmt.Errorf("pilot %s has %d files in its cache, and %d are known: %v", p.id, len(p.cacheOf),
+			known.Files, p.cacheOf)
 	}
 	return nil
 }
@@ -245,9 +247,11 @@ func (p *simPilot) given(m *submission, x Assignment) error {
 	j := m.jobs[x.Name]
 	for i, f := range x.Inputs {
 		if asked := (FileRef{Run: m.run, LFN: f.File.LFN, Version: f.File.Version}); asked != j.reads[i] {
-			return fmt.Errorf("job %s is given %s@%d instead of version %d", x.Name, f.File.LFN, f.File.Version, j.reads[i].Version)
+			return fmt.Errorf("job %s is given %s@%d instead of version %d", x.Name, f.File.LFN, f.File.Version,
+				j.reads[i].Version)
 		} else if want := m.content[asked]; f.Hash != "" && f.Hash != want {
-			return fmt.Errorf("job %s is told that %s@%d holds %q instead of %q", x.Name, f.File.LFN, f.File.Version, f.Hash, want)
+			return fmt.Errorf("job %s is told that %s@%d holds %q instead of %q", x.Name, f.File.LFN, f.File.Version,
+				f.Hash, want)
 		}
 	}
 	for i, o := range x.Outputs {
@@ -343,7 +347,9 @@ func (p *simPilot) over(a *simAttempt, r Result) {
 func (p *simPilot) report(a *simAttempt, r Result) {
 	r.Job, r.Attempt = a.a.Job, a.a.Attempt
 	in := epoch.Add(p.s.ms(2000))
-	r.Usage = Usage{StageInStart: epoch, Start: in, StageOutEnd: in.Add(p.s.ms(3000)), BytesStaged: int64(p.s.rng.IntN(20))}
+	r.Usage = Usage{
+		StageInStart: epoch, Start: in, StageOutEnd: in.Add(p.s.ms(3000)), BytesStaged: int64(p.s.rng.IntN(20)),
+	}
 	p.ended = append(p.ended, simResult{r: r})
 }
 
@@ -364,7 +370,8 @@ func (p *simPilot) execute(a *simAttempt) []WrittenFile {
 		if o.Pattern {
 			names = nil
 			for k := range len(a.a.Name) % 3 {
-				names = append(names, fmt.Sprintf("%s%d", o.LFN[:len(o.LFN)-1], (3*int(a.a.Job.Number())+k)%40)) // a few jobs choose alike
+				// a few jobs choose alike
+				names = append(names, fmt.Sprintf("%s%d", o.LFN[:len(o.LFN)-1], (3*int(a.a.Job.Number())+k)%40))
 			}
 		}
 		for _, lfn := range names {

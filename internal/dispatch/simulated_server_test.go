@@ -144,7 +144,8 @@ func (s *simulation) publish(p StoredFile) error {
 	got, ok := s.storage[p.PFN]
 	m := s.models[p.File.Run]
 	if !ok || got != m.content[p.File] {
-		return fmt.Errorf("%s@%d is published from %s, which holds %q instead of %q", p.File.LFN, p.File.Version, p.PFN, got, m.content[p.File])
+		return fmt.Errorf("%s@%d is published from %s, which holds %q instead of %q", p.File.LFN, p.File.Version, p.PFN, got,
+			m.content[p.File])
 	}
 	if p.File.Version < m.asked[p.File.LFN] {
 		return fmt.Errorf("%s@%d is published after version %d", p.File.LFN, p.File.Version, m.asked[p.File.LFN])

@@ -26,7 +26,8 @@ type submission struct {
 
 func newSubmission(number int, run RunID, since uint64, earlier *submission) *submission {
 	return &submission{
-		number: number, run: run, earlier: earlier, since: since, last: make(map[string]Version), content: make(map[FileRef]string),
+		number: number, run: run, earlier: earlier, since: since,
+		last: make(map[string]Version), content: make(map[FileRef]string),
 		files: make(map[string]ExistingFile), jobs: make(map[string]*simJob), committed: make(map[string]AttemptID),
 		asked: make(map[string]Version), matched: make(map[string]bool), known: make(map[string]bool),
 	}

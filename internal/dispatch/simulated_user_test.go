@@ -88,7 +88,8 @@ func (s *simulation) addFiles(m *submission) error {
 func (s *simulation) newFile(lfn string) ExistingFile {
 	s.born++
 	identity := fmt.Sprint(s.born)
-	return ExistingFile{LFN: lfn, PFN: "data:" + lfn + "." + identity, Size: int64(1 + s.rng.IntN(100)), Identity: identity, Tag: 1<<63 | Tag(s.born)}
+	return ExistingFile{LFN: lfn, PFN: "data:" + lfn + "." + identity, Size: int64(1 + s.rng.IntN(100)),
+		Identity: identity, Tag: 1<<63 | Tag(s.born)}
 }
 
 func (s *simulation) tellFiles(m *submission, in AddFiles) error {
@@ -190,7 +191,9 @@ func (s *simulation) setCommand(m *submission, j *simJob) {
 }
 
 func (s *simulation) makeJob(m *submission, n int, last map[string]Version, lfns *[]string) *simJob {
-	j := &simJob{Job: Job{Name: fmt.Sprintf("job%d", n), Step: fmt.Sprintf("step%d", s.rng.IntN(3))}, id: NewJobID(m.run, uint32(n+1))}
+	j := &simJob{
+		Job: Job{Name: fmt.Sprintf("job%d", n), Step: fmt.Sprintf("step%d", s.rng.IntN(3))}, id: NewJobID(m.run, uint32(n+1)),
+	}
 	if s.rng.IntN(2) == 0 {
 		j.Digest = "d"
 	}

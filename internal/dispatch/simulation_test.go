@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // TestSimulation runs random workflows on random pilots with lost, repeated
@@ -77,7 +77,8 @@ type simulation struct {
 func newSimulation(seed uint64) *simulation {
 	s := &simulation{
 		rng: rand.New(rand.NewPCG(seed, 1)), now: epoch, durable: make(map[string]Record),
-		storage: make(map[string]string), damaged: make(map[string]string), made: make(map[string]FileRef), stored: make(map[string]bool), attempts: make(map[AttemptID]bool),
+		storage: make(map[string]string), damaged: make(map[string]string), made: make(map[string]FileRef),
+		stored: make(map[string]bool), attempts: make(map[AttemptID]bool),
 		acked: make(map[AttemptID][]string), models: make(map[RunID]*submission),
 	}
 	s.config = Config{
@@ -221,8 +222,10 @@ func (s *simulation) retireAll() error {
 	}
 	c := s.core
 	fs := &c.files
-	left := len(fs.matched) + len(fs.waiters) + len(fs.raisedTo) + len(fs.older) + len(fs.publishing) + len(c.fleet.attempts) +
-		len(c.placement.kept.jobs) + len(c.placement.reserved) + len(c.placement.expected) + c.jobs.totals.Jobs + c.jobs.ready + len(c.fleet.pace.runs) + len(c.files.outdated) + len(c.files.stillNamed)
+	left := len(fs.matched) + len(fs.waiters) + len(fs.raisedTo) + len(fs.older) + len(fs.publishing) +
+		len(c.fleet.attempts) +
+		len(c.placement.kept.jobs) + len(c.placement.reserved) + len(c.placement.expected) + c.jobs.totals.Jobs +
+		c.jobs.ready + len(c.fleet.pace.runs) + len(c.files.outdated) + len(c.files.stillNamed)
 	if left > 0 {
 		return fmt.Errorf("%d things are left of runs that were retired", left)
 	}
@@ -238,7 +241,8 @@ func (s *simulation) retireAll() error {
 // it writes to matches what another job, or it itself, writes by name, or it
 // chose the name of an output of another job.
 func forGood(reason string) bool {
-	return strings.Contains(reason, "through the pattern") || strings.Contains(reason, "is an output of both") || strings.Contains(reason, "is reported twice")
+	return strings.Contains(reason, "through the pattern") || strings.Contains(reason, "is an output of both") ||
+		strings.Contains(reason, "is reported twice")
 }
 
 // checkStorage looks for files that nobody removed, and for published files.

@@ -51,7 +51,9 @@ func TestLaunchWithTwoPilots(t *testing.T) {
 	}
 	come := func(id PilotID) {
 		t.Helper()
-		step(Sync{Pilot: id, Seq: 1, Full: true, Hello: &PilotInfo{Host: string("host of " + id), Site: "farm", Launch: "l1"}})
+		step(Sync{
+			Pilot: id, Seq: 1, Full: true, Hello: &PilotInfo{Host: string("host of " + id), Site: "farm", Launch: "l1"},
+		})
 	}
 	step(SetSite{Site{Name: "farm", MaxPilots: 1}})
 	step(PilotSubmitted{Site: "farm", Launch: "l1"})

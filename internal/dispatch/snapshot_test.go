@@ -33,7 +33,8 @@ func (c *Core) snapshot() string {
 			if f == nil {
 				f = new(fate) // as one of which nothing is durable
 			}
-			fmt.Fprintf(&b, " tries %d losses %d memory %d avoid %q withdrawn %v", f.Tries, f.Losses, f.Memory, f.Avoid, f.Withdrawn)
+			fmt.Fprintf(&b, " tries %d losses %d memory %d avoid %q withdrawn %v", f.Tries, f.Losses, f.Memory,
+				f.Avoid, f.Withdrawn)
 		}
 		b.WriteByte('\n')
 	}

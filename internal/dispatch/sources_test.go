@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // sharers are pilots that serve their caches, each on a host of its own, and jobs that
@@ -79,7 +79,8 @@ func (s *sharers) sync(id PilotID, host, site string, change func(*Sync)) {
 	if s.last[id] == 0 {
 		m.Full = true
 		m.Hello = &PilotInfo{
-			Host: host, Site: site, CacheDir: "/c/" + string(id), CacheSize: 1 << 30, Address: string(id) + ":1", Pin: "pin of " + string(id),
+			Host: host, Site: site, CacheDir: "/c/" + string(id), CacheSize: 1 << 30, Address: string(id) + ":1",
+			Pin: "pin of " + string(id),
 			Has: Resources{MilliCPUs: 1000},
 		}
 	}
@@ -116,7 +117,9 @@ func (s *sharers) output(id PilotID) FileRef {
 	s.step(Submit{1, []Job{{Name: "make", Reads: []string{"f"}, Writes: []Output{{LFN: "x"}}}}})
 	a := s.ran[id]
 	s.sync(id, "", "", func(m *Sync) {
-		m.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{{LFN: "x", Version: 1, PFN: "px", Size: 1000, Adler32: 42}}}}
+		m.Ended = []Result{
+			{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{{LFN: "x", Version: 1, PFN: "px", Size: 1000, Adler32: 42}}},
+		}
 		m.Draining = true
 	})
 	return FileRef{LFN: "x", Version: 1, Tag: Tag(a.Attempt)}
@@ -187,7 +190,8 @@ func TestAPopularFileGoesFromHostToHost(t *testing.T) {
 		t.Fatalf("%d pilots run, %d serve, %s reads storage", len(s.ran), len(readers), origin)
 	}
 	for id, from := range s.found {
-		if from != nil && (from.Origin == nil || from.Origin.Pilot != origin || s.ran[id].Inputs[0].Hash != "" || from.Address != string(from.Pilot)+":1" || from.Pin == "") {
+		if from != nil && (from.Origin == nil || from.Origin.Pilot != origin || s.ran[id].Inputs[0].Hash != "" ||
+			from.Address != string(from.Pilot)+":1" || from.Pin == "") {
 			t.Errorf("%s is told %+v", id, from)
 		}
 	}
@@ -195,7 +199,8 @@ func TestAPopularFileGoesFromHostToHost(t *testing.T) {
 	s.has(origin, "77")
 	s.sync("late", "hl", "a", nil)
 	s.jobs(1)
-	if from := s.found["late"]; from == nil || readers[from.Pilot] != 0 || s.ran["late"].Inputs[0].Hash != "77" || from.Origin != nil {
+	if from := s.found["late"]; from == nil || readers[from.Pilot] != 0 || s.ran["late"].Inputs[0].Hash != "77" ||
+		from.Origin != nil {
 		t.Errorf("%+v", from)
 	}
 }
@@ -235,7 +240,8 @@ func TestSourcesOfOtherSites(t *testing.T) {
 			t.Errorf("%v and %v: %v", c.a, c.b, s.found["p2"])
 		}
 	}
-	s := newSharers(t, Site{Name: "a", MaxPilots: 1, CacheWith: []string{"b"}}, Site{Name: "b", MaxPilots: 2, CacheWith: []string{"a"}})
+	s := newSharers(t, Site{Name: "a", MaxPilots: 1, CacheWith: []string{"b"}},
+		Site{Name: "b", MaxPilots: 2, CacheWith: []string{"a"}})
 	for _, at := range []string{"a1", "b1"} {
 		s.sync(PilotID(at), at, at[:1], nil)
 		s.reads(PilotID(at), "07")
@@ -279,7 +285,9 @@ func TestUnreachablePilotsAreNotOffered(t *testing.T) {
 		t.Error("a host is cut off because one pilot could not be reached")
 	}
 	s.sync("r0", "", "", func(m *Sync) { m.Unserved = []PilotID{"r2"} })
-	if from, _ := s.core.fleet.bestSource(s.core.fleet.pilots["r0"], s.core.fleet.pilots["dead"].versions[0]); from != nil {
+	if from, _ := s.core.fleet.bestSource(
+		s.core.fleet.pilots["r0"], s.core.fleet.pilots["dead"].versions[0],
+	); from != nil {
 		t.Error("a host that reaches nobody is offered", from.id)
 	}
 }
@@ -330,7 +338,8 @@ func TestTheFirstHashOfAFileCounts(t *testing.T) {
 		s.sync(id, "h"+string(id), "a", nil)
 		v := s.core.fleet.pilots["origin"].versions[0]
 		for _, q := range []PilotID{"origin", "liar"} {
-			if got := s.core.fleet.mayServe(v, s.core.fleet.pilots[q], s.core.fleet.pilots[id]); got != slices.Contains(want, q) {
+			if got := s.core.fleet.mayServe(v, s.core.fleet.pilots[q], s.core.fleet.pilots[id]); got != slices.Contains(want,
+				q) {
 				t.Errorf("%s is offered to %s: %v", q, id, got)
 			}
 		}
@@ -360,7 +369,9 @@ func TestTheMakerTellsTheHash(t *testing.T) {
 		a := s.ran["maker"]
 		s.sync("maker", "", "", func(m *Sync) {
 			m.CacheAdded = []CachedFile{{File: FileRef{LFN: "x", Version: 1, Tag: Tag(a.Attempt)}, Size: 10}}
-			m.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{{LFN: "x", Version: 1, PFN: "se", Size: 10, Adler32: 5, Hash: hash}}}}
+			m.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{
+				{LFN: "x", Version: 1, PFN: "se", Size: 10, Adler32: 5, Hash: hash},
+			}}}
 			m.Draining = true
 		})
 		s.sync("reader", "h2", "a", nil)
@@ -411,7 +422,8 @@ func TestAHashThatNobodyAskedForDoesNotCount(t *testing.T) {
 	s.tells("liar", FileRef{LFN: "f", Tag: 1 << 63}, "0bad")
 	s.sync("late", "h3", "a", nil)
 	s.jobs(1)
-	if in := s.ran["late"].Inputs[0]; in.Hash != "07" || in.Source == nil || in.Source.Pilot != "honest" || !slices.Equal(s.other, []PilotID{"liar"}) {
+	if in := s.ran["late"].Inputs[0]; in.Hash != "07" || in.Source == nil || in.Source.Pilot != "honest" ||
+		!slices.Equal(s.other, []PilotID{"liar"}) {
 		t.Errorf("hash %q, source %+v, people are told of %v", in.Hash, in.Source, s.other)
 	}
 }
@@ -578,12 +590,16 @@ func TestTheLastCopyWithinReachGoesLast(t *testing.T) {
 		s.sync("other", "h1", "a", func(m *Sync) { m.Hello.Address = address })
 		s.reads("other", "07")
 		s.sync("other", "", "", func(m *Sync) { m.Draining = true })
-		s.step(Submit{1, []Job{{Name: "reads f", Reads: []string{"f"}, Tools: []string{"none"}}, {Name: "reads g", Reads: []string{"g"}, Tools: []string{"none"}}}})
+		s.step(Submit{1, []Job{{Name: "reads f", Reads: []string{"f"}, Tools: []string{"none"}}, {
+			Name: "reads g", Reads: []string{"g"}, Tools: []string{"none"},
+		}}})
 		var order []FileRef
 		s.evict = func(files []FileRef) { order = files }
 		s.sync("p", "h2", "a", func(m *Sync) { m.Hello.Address, m.Hello.CacheSize = address, 3000 })
 		s.sync("p", "", "", func(m *Sync) {
-			m.CacheAdded = []CachedFile{{File: FileRef{LFN: "f", Tag: 1 << 63}, Size: 1000}, {File: FileRef{LFN: "g", Tag: 1<<63 + 1}, Size: 1000}}
+			m.CacheAdded = []CachedFile{
+				{File: FileRef{LFN: "f", Tag: 1 << 63}, Size: 1000}, {File: FileRef{LFN: "g", Tag: 1<<63 + 1}, Size: 1000},
+			}
 			m.Hold = false
 		})
 		if len(order) != 2 || order[0].LFN != want {

@@ -6,8 +6,8 @@ import (
 	"math"
 	"slices"
 
-	"fairway/internal/fifo"
 	"fairway/internal/logical"
+	"fairway/lib/fifo"
 )
 
 // maxJobs bounds the jobs that one Core takes until it is loaded again; the indexes hold
@@ -164,7 +164,8 @@ func (j *Job) TooLarge() string {
 	if assignmentSize(j.Payload, slices.Values(j.Reads), j.Writes) <= MaxAssignment {
 		return ""
 	}
-	return fmt.Sprintf("it reads %d files and writes %d: a pilot could not be told of so many; give it fewer, for example by a merge of at most 10000 files each and another one of what these make",
+	return fmt.Sprintf("it reads %d files and writes %d: a pilot could not be told of so many; give it fewer, for "+
+		"example by a merge of at most 10000 files each and another one of what these make",
 		len(j.Reads), len(j.Writes))
 }
 
@@ -181,7 +182,8 @@ func (j *Job) check() error {
 	if slices.Contains(j.Reads, "") {
 		return refuse("dispatch: job %s reads a file without a name", j.Name)
 	}
-	if j.Access != nil && len(j.Access) != len(j.Reads) || slices.ContainsFunc(j.Access, func(a Access) bool { return a > AccessStream }) {
+	if j.Access != nil && len(j.Access) != len(j.Reads) ||
+		slices.ContainsFunc(j.Access, func(a Access) bool { return a > AccessStream }) {
 		return refuse("dispatch: job %s does not say how it reads each of its inputs", j.Name)
 	}
 	for _, w := range j.Writes {

@@ -30,7 +30,9 @@ func TestOutputsThatGoOneByOne(t *testing.T) {
 		}
 	}
 	step(SetRun{Run{ID: 1, Name: "w"}})
-	step(Sync{Pilot: "a", Seq: 1, Full: true, Draining: true, Hello: &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}}})
+	step(Sync{
+		Pilot: "a", Seq: 1, Full: true, Draining: true, Hello: &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}},
+	})
 	jobs := []Job{{Name: "cut", Digest: "cut", Writes: []Output{{LFN: "a/*", Pattern: true, Temporary: true}}}}
 	step(Submit{Run: 1, Jobs: jobs})
 	seq := uint64(2)

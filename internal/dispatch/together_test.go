@@ -35,7 +35,9 @@ func (s *pairs) submit(n int) {
 		sub.Jobs = append(sub.Jobs, Job{Name: fmt.Sprint("w", i), Writes: []Output{{LFN: fmt.Sprint("f", i)}}})
 	}
 	for i := range n {
-		sub.Jobs = append(sub.Jobs, Job{Name: fmt.Sprint("r", i), Reads: []string{fmt.Sprint("f", 2*i), fmt.Sprint("f", 2*i+1)}})
+		sub.Jobs = append(sub.Jobs, Job{
+			Name: fmt.Sprint("r", i), Reads: []string{fmt.Sprint("f", 2*i), fmt.Sprint("f", 2*i+1)},
+		})
 	}
 	s.step(sub)
 }
@@ -101,7 +103,9 @@ func TestWhatIsReadTogetherIsMadeTogether(t *testing.T) {
 		s.check("w0@a w1@a")
 		w0 := s.ran["w0"]
 		s.seq["a0"]++
-		s.step(Sync{Pilot: "a0", Seq: s.seq["a0"], LastAnswer: s.last["a0"], Hold: true, Started: []AttemptRef{{w0.Job, w0.Attempt}}})
+		s.step(Sync{
+			Pilot: "a0", Seq: s.seq["a0"], LastAnswer: s.last["a0"], Hold: true, Started: []AttemptRef{{w0.Job, w0.Attempt}},
+		})
 		s.ask("b0 b1 b2 b0 b1")
 		for _, host := range []string{"a", "b"} { // the second time on another host, as always
 			run := s.ran["w1"]

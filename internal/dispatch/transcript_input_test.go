@@ -134,7 +134,8 @@ func setField(j *Job, k, v string) error {
 	case "writes":
 		for _, o := range strings.Split(v, ",") {
 			name, flags, _ := strings.Cut(o, "!")
-			w := Output{LFN: name, Pattern: strings.Contains(name, "*"), Publish: strings.Contains(flags, "publish"), Temporary: strings.Contains(flags, "temporary")}
+			w := Output{LFN: name, Pattern: strings.Contains(name, "*"), Publish: strings.Contains(flags, "publish"),
+				Temporary: strings.Contains(flags, "temporary")}
 			if strings.Contains(flags, "cache") {
 				w.Storage = StorageCache
 			}
@@ -181,7 +182,8 @@ func (s *script) sync(d *datadriven.TestData) (Input, error) {
 		return nil, err
 	}
 	in := Sync{Pilot: PilotID(d.CmdArgs[0].Key), Seq: seq, Hold: true}
-	info := PilotInfo{Host: "h1", Site: "local", Has: Resources{MilliCPUs: 1000, Memory: 1000, Disk: 1000}, CacheDir: "/cache/" + d.CmdArgs[0].Key}
+	info := PilotInfo{Host: "h1", Site: "local", Has: Resources{MilliCPUs: 1000, Memory: 1000, Disk: 1000},
+		CacheDir: "/cache/" + d.CmdArgs[0].Key}
 	for _, a := range d.CmdArgs[2:] {
 		v := ""
 		if len(a.Vals) > 0 {
@@ -324,7 +326,9 @@ func usageOf(v string) Usage {
 	bytes, _ := strconv.ParseInt(w[0], 10, 64)
 	in, _ := time.ParseDuration(w[1])
 	all, _ := time.ParseDuration(w[2])
-	return Usage{StageInStart: epoch, Start: epoch.Add(in), End: epoch.Add(all), StageOutEnd: epoch.Add(all), BytesStaged: bytes}
+	return Usage{
+		StageInStart: epoch, Start: epoch.Add(in), End: epoch.Add(all), StageOutEnd: epoch.Add(all), BytesStaged: bytes,
+	}
 }
 
 func (s *script) outputs(a Assignment) []WrittenFile {

@@ -124,7 +124,8 @@ func (s *script) runs() string {
 	var b strings.Builder
 	for _, one := range s.core.runs.inOrder {
 		r := one.view()
-		fmt.Fprintf(&b, "%d %v complete=%v jobs=%d done=%d failed=%d", r.ID, r.State, r.Complete, r.Totals.Jobs, r.Totals.ByState[Done], r.Totals.ByState[Failed])
+		fmt.Fprintf(&b, "%d %v complete=%v jobs=%d done=%d failed=%d", r.ID, r.State, r.Complete, r.Totals.Jobs,
+			r.Totals.ByState[Done], r.Totals.ByState[Failed])
 		if r.Reason != "" {
 			fmt.Fprintf(&b, " (%s)", r.Reason)
 		}
@@ -151,7 +152,8 @@ func (s *script) jobs() string {
 func (s *script) pilots() string {
 	var b strings.Builder
 	for _, p := range s.core.Pilots() {
-		fmt.Fprintf(&b, "%s host=%s running=%d assigned=%d cached=%d parked=%v\n", p.Pilot, p.Info.Host, p.Running, p.Assigned, p.Cached, p.Parked)
+		fmt.Fprintf(&b, "%s host=%s running=%d assigned=%d cached=%d parked=%v\n", p.Pilot, p.Info.Host, p.Running,
+			p.Assigned, p.Cached, p.Parked)
 	}
 	return b.String()
 }

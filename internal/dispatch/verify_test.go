@@ -7,13 +7,16 @@ import (
 
 // verify recomputes what the Core keeps in more than one form.
 func (c *Core) verify() error {
-	for _, check := range []func() error{c.CheckLiveness, c.verifyJobs, c.verifyPilots, c.verifyVersions, c.verifyIndex, c.verifyMonitor} {
+	for _, check := range []func() error{
+		c.CheckLiveness, c.verifyJobs, c.verifyPilots, c.verifyVersions, c.verifyIndex, c.verifyMonitor,
+	} {
 		if err := check(); err != nil {
 			return err
 		}
 	}
 	w := &c.work
-	if len(w.examine)+len(w.block)+len(w.unblock)+len(w.fresh)+len(w.askers)+len(w.answers)+len(w.wanted)+len(w.cancel) > 0 {
+	if len(w.examine)+len(w.block)+len(w.unblock)+len(w.fresh)+len(w.askers)+len(w.answers)+len(w.wanted)+
+		len(w.cancel) > 0 {
 		return fmt.Errorf("work is left over: %+v", *w)
 	}
 	return nil
@@ -28,7 +31,8 @@ func (c *Core) verifyJobs() error {
 		if j.state == Done && j.reused && j.committed == reusedAttempt {
 			totals.Reused++
 		}
-		if j.state != Ready && j.group != nil || j.state == Ready && (j.group == nil) != j.step.run.halted() || (j.group != nil) != c.jobs.readyBit.Has(j.row) {
+		if j.state != Ready && j.group != nil || j.state == Ready && (j.group == nil) != j.step.run.halted() ||
+			(j.group != nil) != c.jobs.readyBit.Has(j.row) {
 			return fmt.Errorf("job %s is %v, but its index says otherwise", j.name, j.state)
 		}
 		if j.group != nil {
@@ -49,7 +53,8 @@ func (c *Core) verifyJobs() error {
 			}
 		}
 		if ungranted != j.ungranted || absent != j.absent {
-			return fmt.Errorf("job %s (%v): %d ungranted, counted %d; %d absent, counted %d", j.name, j.state, ungranted, j.ungranted, absent, j.absent)
+			return fmt.Errorf("job %s (%v): %d ungranted, counted %d; %d absent, counted %d", j.name, j.state, ungranted,
+				j.ungranted, absent, j.absent)
 		}
 		if v := j.missingInput(); j.state == Waiting && v != nil && v.identity == (identity{}) {
 			return fmt.Errorf("job %s waits for %s@%d, which will not come", j.name, v.file.lfn, v.number)
@@ -148,7 +153,8 @@ func (c *Core) verifyPilots() error {
 		return fmt.Errorf("%d attempts more are staged in than listed", staged)
 	}
 	if attempts != len(c.fleet.attempts) || recalls != c.fleet.recalls || between != c.fleet.between {
-		return fmt.Errorf("%d attempts, %d recalls, %d between syncs, counted %d, %d and %d", attempts, recalls, between, len(c.fleet.attempts), c.fleet.recalls, c.fleet.between)
+		return fmt.Errorf("%d attempts, %d recalls, %d between syncs, counted %d, %d and %d", attempts, recalls, between,
+			len(c.fleet.attempts), c.fleet.recalls, c.fleet.between)
 	}
 	return nil
 }
@@ -169,7 +175,8 @@ func (c *Core) verifyVersions() error {
 		for r := f.fifo.Head(); r != nil; r = r.Next() {
 			for b := r.Prev(); b != nil && !r.Granted(); b = b.Prev() {
 				if b.Owner.job.effective < r.Owner.job.effective {
-					return fmt.Errorf("job %s waits for %s in %s and has the higher priority", r.Owner.job.name, b.Owner.job.name, f.lfn)
+					return fmt.Errorf("job %s waits for %s in %s and has the higher priority", r.Owner.job.name,
+						b.Owner.job.name, f.lfn)
 				}
 			}
 		}
@@ -181,9 +188,11 @@ func (c *Core) verifyVersions() error {
 				return fmt.Errorf("%s@%d has %d pins, counted %d", f.lfn, v.number, v.pins, pins[v])
 			}
 			if v.state == present && !v.hasCopy() || v.state == gone && v.hasCopy() {
-				return fmt.Errorf("%s@%d is in state %d with PFN %q and %d holders", f.lfn, v.number, v.state, v.pfn, len(v.holders))
+				return fmt.Errorf("%s@%d is in state %d with PFN %q and %d holders", f.lfn, v.number, v.state, v.pfn,
+					len(v.holders))
 			}
-			if f.allReaders && v.temporary() && v.state == present && v.pfn != "" && v.pins == 0 && !v.toPublish && c.fleet.grace.over {
+			if f.allReaders && v.temporary() && v.state == present && v.pfn != "" && v.pins == 0 && !v.toPublish &&
+				c.fleet.grace.over {
 				return fmt.Errorf("%s@%d is temporary, stored, and read by nobody", f.lfn, v.number)
 			}
 			if v.state == pending && !v.writer.live() {
@@ -202,12 +211,14 @@ func (c *Core) verifyIndex() error {
 		}
 		g := j.group
 		id := j.row
-		if !slices.Contains(g.ranks, id) || !slices.ContainsFunc(slices.Collect(g.ages.All), func(a aged) bool { return a.id == id && a.since == j.readySince }) {
+		if !slices.Contains(g.ranks, id) || !slices.ContainsFunc(slices.Collect(g.ages.All),
+			func(a aged) bool { return a.id == id && a.since == j.readySince }) {
 			return fmt.Errorf("job %s is not in its group", j.name)
 		}
 		for i := range j.requests {
 			v := j.requests[i].read
-			if v != nil && !slices.ContainsFunc(v.ready, func(r readyReader) bool { return r.group == g && slices.Contains(r.jobs, id) }) {
+			if v != nil &&
+				!slices.ContainsFunc(v.ready, func(r readyReader) bool { return r.group == g && slices.Contains(r.jobs, id) }) {
 				return fmt.Errorf("job %s is not among the readers of %s", j.name, v.file.lfn)
 			}
 		}

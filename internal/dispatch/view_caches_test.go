@@ -37,13 +37,15 @@ func TestNodesTellWhatTheirCachesHold(t *testing.T) {
 		return view
 	}
 	first, second := node(0), node(1)
-	if first.Host != "h1" || first.Pilots != 3 || first.Limit != 3<<30 || !slices.Equal(first.Kinds, []string{"global", "pilot"}) {
+	if first.Host != "h1" || first.Pilots != 3 || first.Limit != 3<<30 ||
+		!slices.Equal(first.Kinds, []string{"global", "pilot"}) {
 		t.Errorf("the first node is %+v", first)
 	}
 	if second.Host != "h2" || second.Pilots != 1 || !slices.Equal(second.Kinds, []string{"host"}) || second.Copies != nil {
 		t.Errorf("the second node is %+v", second)
 	}
-	if len(first.Copies) != 3 || first.Copies[0].Size != 1000 || first.Copies[1].File.LFN != "f" || !first.Copies[2].Stale {
+	if len(first.Copies) != 3 || first.Copies[0].Size != 1000 || first.Copies[1].File.LFN != "f" ||
+		!first.Copies[2].Stale {
 		t.Fatalf("the first node holds %+v", first.Copies)
 	}
 

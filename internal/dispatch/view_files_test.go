@@ -15,7 +15,9 @@ func TestHistoryNamesHoldersAndReaders(t *testing.T) {
 		s.sync(pilot, "h1", "a", nil)
 		s.has(pilot, "")
 	}
-	s.step(Submit{1, []Job{{Name: "w", Reads: []string{"f"}, Writes: []Output{{LFN: "f"}}, Needs: Resources{MilliCPUs: 9000}}}})
+	s.step(Submit{
+		1, []Job{{Name: "w", Reads: []string{"f"}, Writes: []Output{{LFN: "f"}}, Needs: Resources{MilliCPUs: 9000}}},
+	})
 	for i := range maxExplained + 5 {
 		s.step(Submit{1, []Job{{Name: fmt.Sprint("r", i), Reads: []string{"f"}}}})
 	}

@@ -49,7 +49,8 @@ func TestWorkForOutputsChosenByContentIsLinear(t *testing.T) {
 	few, fewBytes := workFor(t, 2000)
 	many, manyBytes := workFor(t, 8000)
 	if many > 6*few || manyBytes > 6*fewBytes {
-		t.Fatalf("2000 outputs took %d bytes of memory and %d of records, 8000 took %d and %d", few, fewBytes, many, manyBytes)
+		t.Fatalf("2000 outputs took %d bytes of memory and %d of records, 8000 took %d and %d", few, fewBytes,
+			many, manyBytes)
 	}
 }
 
@@ -78,7 +79,9 @@ func workFor(t *testing.T, outputs int) (memory uint64, records int) {
 	first, second := result(1<<32|1), result(1<<32|2)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	step(Submit{1, []Job{{Name: "split", Step: "split", Digest: "d", Writes: []Output{{LFN: "part*", Pattern: true, Publish: true}}}}})
+	step(Submit{
+		1, []Job{{Name: "split", Step: "split", Digest: "d", Writes: []Output{{LFN: "part*", Pattern: true, Publish: true}}}},
+	})
 	e := step(Sync{Pilot: "p", Seq: 1, Full: true, Hello: &PilotInfo{Host: "h"}, Ended: []Result{first}, Hold: true})
 	publish := append([]StoredFile(nil), e.Publish...)
 	if len(publish) != outputs {
@@ -87,7 +90,11 @@ func workFor(t *testing.T, outputs int) (memory uint64, records int) {
 	for _, p := range publish {
 		step(Published{p.File})
 	}
-	if e := step(Sync{Pilot: "p", Seq: 2, LastAnswer: c.journal.incarnation<<32 | c.fleet.lastAnswer, Ended: []Result{second}, Hold: true}); len(e.Remove) != outputs {
+	if e := step(
+		Sync{
+			Pilot: "p", Seq: 2, LastAnswer: c.journal.incarnation<<32 | c.fleet.lastAnswer, Ended: []Result{second}, Hold: true,
+		},
+	); len(e.Remove) != outputs {
 		t.Fatalf("%d of %d files of an attempt that came too late are to be removed", len(e.Remove), outputs)
 	}
 	runtime.ReadMemStats(&after)

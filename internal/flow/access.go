@@ -26,9 +26,11 @@ var accessWords = map[string]dispatch.Access{
 }
 
 var accessHabits = map[string]string{
-	"symlink": "link", "rellink": "link", "hardlink": "link", "links": "link", "cache": "link", "stage": "link", "download": "link",
-	"copied": "copy", "own": "copy", "private": "copy", "writable": "copy",
-	"streaming": "stream", "streamed": "stream", "direct": "stream", "remote": "stream", "url": "stream", "pfn": "stream", "open": "stream", "xrootd": "stream",
+	"symlink": "link", "rellink": "link", "hardlink": "link", "links": "link", "cache": "link", "stage": "link",
+	"download": "link",
+	"copied":   "copy", "own": "copy", "private": "copy", "writable": "copy",
+	"streaming": "stream", "streamed": "stream", "direct": "stream", "remote": "stream", "url": "stream", "pfn": "stream",
+	"open": "stream", "xrootd": "stream",
 }
 
 func parseAccess(text string) (dispatch.Access, error) {
@@ -63,8 +65,10 @@ func (p *parser) access(s *step, n *yaml.Node, at field) {
 			return
 		}
 		s.access.all = &a
-		if a == dispatch.AccessStream && !slices.ContainsFunc(s.taken(), func(e entry) bool { return !logical.IsFolder(e.pattern.text) }) {
-			p.Fail(n, "remove it, or name files under each, merge or reads", "%s: the step reads no file that could be streamed", what)
+		if a == dispatch.AccessStream && !slices.ContainsFunc(s.taken(),
+			func(e entry) bool { return !logical.IsFolder(e.pattern.text) }) {
+			p.Fail(n, "remove it, or name files under each, merge or reads",
+				"%s: the step reads no file that could be streamed", what)
 		}
 		return
 	}
@@ -87,7 +91,8 @@ func (p *parser) access(s *step, n *yaml.Node, at field) {
 		case name != "" && slices.ContainsFunc(s.rewrites, func(e entry) bool { return e.name == name }):
 			p.Fail(f.Key, "remove it", "%s: the step rewrites %q, and files that a step rewrites have no access", what, name)
 		case at < 0 && len(known) == 0:
-			p.Fail(f.Key, "give the file a name, as in `each: {reads: PATTERN}`, or write one word for all files", "%s: the step reads no file with a name", what)
+			p.Fail(f.Key, "give the file a name, as in `each: {reads: PATTERN}`, or write one word for all files",
+				"%s: the step reads no file with a name", what)
 		case at < 0:
 			p.Fail(f.Key, yamlfile.DidYouMean(name, known), "%s: the step reads no file with the name %q", what, name)
 		case a == dispatch.AccessStream && logical.IsFolder(s.taken()[at].pattern.text):
@@ -99,7 +104,8 @@ func (p *parser) access(s *step, n *yaml.Node, at field) {
 // inputAccess reads how commands get the files of an input.
 func (p *parser) inputAccess(in *DeclaredInput, n *yaml.Node, at field) {
 	in.Access, _ = p.accessWord(n, at.what, "")
-	if in.Access == dispatch.AccessStream && slices.ContainsFunc(in.names, func(m *pattern) bool { return logical.IsFolder(m.text) }) {
+	if in.Access == dispatch.AccessStream && slices.ContainsFunc(in.names,
+		func(m *pattern) bool { return logical.IsFolder(m.text) }) {
 		p.Fail(n, "remove it: a folder is linked", "%s: the input has folders, and only files can be streamed", at.what)
 	}
 }
@@ -130,7 +136,8 @@ func (p *parser) checkAccess(c writtenCommand) {
 	}
 	named = append(named, "eval", "source") // which may do anything
 	if !slices.ContainsFunc(named, func(name string) bool { return mentions(c.n.Value, name) }) {
-		p.Fail(c.n, "write \"$in\", or the variable of the file", "step %q: its inputs are streamed, and the command has none of the variables that say where they are", s.name)
+		p.Fail(c.n, "write \"$in\", or the variable of the file", "step %q: its inputs are streamed, and the command has "+
+			"none of the variables that say where they are", s.name)
 	}
 }
 

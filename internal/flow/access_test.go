@@ -52,7 +52,8 @@ func TestAccessOfInputs(t *testing.T) {
 	x.commit("view/1")
 	const link, own, stream = dispatch.AccessLink, dispatch.AccessCopy, dispatch.AccessStream
 	for name, want := range map[string]map[string]dispatch.Access{
-		"view/1": {"raw/1": stream, "genome/": link, "index/1": own}, "all": {"raw/1": stream, "genome/": link}, "plain": {"a/1": stream}, "linked/1": nil,
+		"view/1": {"raw/1": stream, "genome/": link, "index/1": own}, "all": {"raw/1": stream, "genome/": link},
+		"plain": {"a/1": stream}, "linked/1": nil,
 	} {
 		j, ok := x.jobs[name]
 		if !ok {
@@ -70,13 +71,15 @@ func TestAccessOfInputs(t *testing.T) {
 		}
 	}
 	for name, want := range map[string][]InputVariable{
-		"view/1": {{"in", []string{"raw/1"}}, {"bam", []string{"raw/1"}}}, "all": {{"in", []string{"raw/1"}}}, "plain": {{"in", []string{"a/1"}}},
+		"view/1": {{"in", []string{"raw/1"}}, {"bam", []string{"raw/1"}}}, "all": {{"in", []string{"raw/1"}}},
+		"plain": {{"in", []string{"a/1"}}},
 	} {
 		if got := x.jobs[name].Command.InputVariables; !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
 		}
 	}
-	if env := x.jobs["view/1"].Command.Environment; env["in"] != "raw/1" || env["bam"] != "raw/1" || env["index"] != "index/1" {
+	if env := x.jobs["view/1"].Command.Environment; env["in"] != "raw/1" || env["bam"] != "raw/1" ||
+		env["index"] != "index/1" {
 		t.Errorf("the record names files by their logical names: %v", env)
 	}
 }
@@ -116,7 +119,8 @@ steps:
 		x.arrive("raw", "raw/1")
 		x.arrive("index", "index")
 		j := x.jobs["a/1/records"]
-		if !reflect.DeepEqual(j.Job.Reads, []string{"raw/1", "index"}) || !reflect.DeepEqual(j.Job.Access, c.want) || !reflect.DeepEqual(j.Command.InputVariables, c.variables) {
+		if !reflect.DeepEqual(j.Job.Reads, []string{"raw/1", "index"}) || !reflect.DeepEqual(j.Job.Access, c.want) ||
+			!reflect.DeepEqual(j.Command.InputVariables, c.variables) {
 			t.Errorf("%s, %s, %s: %v %v, %v", c.input, c.step, c.split, j.Job.Reads, j.Job.Access, j.Command.InputVariables)
 		}
 	}
@@ -138,13 +142,15 @@ func TestAccessIsNotInTheDigest(t *testing.T) {
 
 // URLs are longer than names: many of them stand in the file of inputs only.
 func TestManyStreamedInputsAreReadFromAFile(t *testing.T) {
-	x := newWorld(t, "workflow: w\ninputs: {raw: {files: 'raw/{n}', as: 'raw/{n}'}}\nsteps: {all: {merge: 'raw/{n}', access: stream, writes: all, command: 'cat $in > $out'}}\n", nil)
+	x := newWorld(t, "workflow: w\ninputs: {raw: {files: 'raw/{n}', as: 'raw/{n}'}}\nsteps: {all: {merge: 'raw/{n}', "+
+		"access: stream, writes: all, command: 'cat $in > $out'}}\n", nil)
 	for i := range 200 {
 		x.arrive("raw", fmt.Sprintf("raw/%d", i))
 	}
 	x.close("raw")
 	c := x.jobs["all"].Command
-	if _, there := c.Environment["in"]; there || !strings.HasPrefix(c.Shell, "in=$(head -n 200 ") || len(c.InputVariables) > 0 {
+	if _, there := c.Environment["in"]; there || !strings.HasPrefix(c.Shell, "in=$(head -n 200 ") ||
+		len(c.InputVariables) > 0 {
 		t.Errorf("%.100s %v", c.Shell, c.InputVariables)
 	}
 }
@@ -172,22 +178,27 @@ func TestAccessProblems(t *testing.T) {
 		"a: {each: 'raw/{n}', retrieve: false, writes: 'a/{n}', command: cat $in}":                 "write `access: stream`",
 		"a: {each: 'raw/{n}', transfer_input_files: 'x.txt', writes: 'a/{n}', command: cat $in}":   "name the files under each or reads",
 	} {
-		_, err := Parse("t.yaml", []byte("workflow: w\ninputs: {raw: {files: 'raw/{n}', as: 'raw/{n}'}, dir: {files: 'dir/', as: 'dir/'}}\nsteps:\n  "+text+"\n"))
+		_, err := Parse("t.yaml", []byte("workflow: w\ninputs: {raw: {files: 'raw/{n}', as: 'raw/{n}'}, dir: {files: "+
+			"'dir/', as: 'dir/'}}\nsteps:\n  "+text+"\n"))
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), "\n") > 0 {
 			t.Errorf("%s\ngot  %v\nwant %s", text, err, want)
 		}
 	}
-	_, err := Parse("t.yaml", []byte("workflow: w\ninputs: {raw: {files: 'raw/', access: stream}}\nsteps: {a: {reads: raw/, writes: a, command: ls $in}}\n"))
+	_, err := Parse("t.yaml", []byte("workflow: w\ninputs: {raw: {files: 'raw/', access: stream}}\nsteps: {a: {reads: "+
+		"raw/, writes: a, command: ls $in}}\n"))
 	if err == nil || !strings.Contains(err.Error(), `the input "raw": access: the input has folders, and only files can be streamed`) {
 		t.Error(err)
 	}
-	_, err = Parse("t.yaml", []byte("workflow: w\ninputs: {raw: {files: raw, access: {raw: stream}}}\nsteps: {a: {reads: raw, writes: a, command: ls $in}}\n"))
+	_, err = Parse("t.yaml", []byte("workflow: w\ninputs: {raw: {files: raw, access: {raw: stream}}}\nsteps: {a: "+
+		"{reads: raw, writes: a, command: ls $in}}\n"))
 	if err == nil || !strings.Contains(err.Error(), `the input "raw": access must be one word, not a mapping; write link, copy or stream`) {
 		t.Error(err)
 	}
 	// A command that may find its inputs in another way is left alone.
 	for _, command := range []string{`eval "$x"`, `xargs cat < "$FAIRWAY_INPUTS_FILE"`, `cat "$bam"`} {
-		if _, err := Parse("t.yaml", []byte("workflow: w\nparameters: {x: 1}\ninputs: {raw: {files: 'raw/{n}', as: 'raw/{n}'}}\nsteps:\n  a:\n    each: {bam: 'raw/{n}'}\n    access: stream\n    writes: 'a/{n}'\n    command: |\n      "+command+"\n")); err != nil {
+		if _, err := Parse("t.yaml", []byte("workflow: w\nparameters: {x: 1}\ninputs: {raw: {files: 'raw/{n}', as: "+
+			"'raw/{n}'}}\nsteps:\n  a:\n    each: {bam: 'raw/{n}'}\n    access: stream\n    writes: 'a/{n}'\n    command: |\n "+
+			"     "+command+"\n")); err != nil {
 			t.Error(err)
 		}
 	}

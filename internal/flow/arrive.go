@@ -67,7 +67,8 @@ func (f *Flow) newArrivals(state *inputState, files []InputFile) ([]InputFile, e
 		case state.closed:
 			return nil, fmt.Errorf("input %q: %s: %w", state.in.Name, file.LFN, ErrInputClosed)
 		case f.names.isMade(file.LFN):
-			return nil, fmt.Errorf("input %q: %s: %w: %s makes it", state.in.Name, file.LFN, ErrTwice, f.names.Find(file.LFN).maker)
+			return nil, fmt.Errorf("input %q: %s: %w: %s makes it", state.in.Name, file.LFN, ErrTwice,
+				f.names.Find(file.LFN).maker)
 		case logical.WhyNot(file.LFN) != "":
 			return nil, fmt.Errorf("input %q: %q is no name of a file, it %s", state.in.Name, file.LFN, logical.WhyNot(file.LFN))
 		}
@@ -84,7 +85,8 @@ func (f *Flow) newArrivals(state *inputState, files []InputFile) ([]InputFile, e
 func (f *Flow) arrive(now time.Time, state *inputState, existing InputFile) {
 	f.wave++
 	state.arrived[existing.LFN] = existing.Identity
-	made := &file{lfn: existing.LFN, wave: f.wave, first: f.wave, there: true, size: existing.Size, unsized: existing.Unsized, since: now, access: state.in.Access}
+	made := &file{lfn: existing.LFN, wave: f.wave, first: f.wave, there: true, size: existing.Size,
+		unsized: existing.Unsized, since: now, access: state.in.Access}
 	if why := f.inTheWay(existing.LFN); why != "" {
 		f.refuse(nil, "input %s: %s", state.in.Name, why)
 		return

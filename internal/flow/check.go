@@ -82,12 +82,15 @@ func (p *parser) undefined(s *step, used *pattern, why string) {
 	for _, name := range used.names {
 		switch {
 		case !placeholderName.MatchString(name):
-			p.FailAt(used.line, used.column, "name the file; to take many files use each or merge", "step %q: %q has a wildcard; %s", s.name, used.text, why)
+			p.FailAt(used.line, used.column, "name the file; to take many files use each or merge",
+				"step %q: %q has a wildcard; %s", s.name, used.text, why)
 		case slices.Contains(s.bound, name):
 		case s.mergedAway(name):
-			p.FailAt(used.line, used.column, fmt.Sprintf("add `by: [%s]`, or leave it out", name), "step %q: {%s} in %q differs between the files of one merge", s.name, name, used.text)
+			p.FailAt(used.line, used.column, fmt.Sprintf("add `by: [%s]`, or leave it out", name),
+				"step %q: {%s} in %q differs between the files of one merge", s.name, name, used.text)
 		default:
-			p.FailAt(used.line, used.column, s.boundAdvice(name), "step %q: {%s} in %q has no value; %s", s.name, name, used.text, why)
+			p.FailAt(used.line, used.column, s.boundAdvice(name), "step %q: {%s} in %q has no value; %s", s.name, name,
+				used.text, why)
 		}
 	}
 }
@@ -108,9 +111,11 @@ func (p *parser) checkOutput(s *step, e *entry) {
 		switch {
 		case slices.Contains(s.bound, name):
 		case name[0] == '?':
-			p.FailAt(e.pattern.line, e.pattern.column, "use * or a {placeholder}", "step %q: %q has a '?'", s.name, e.pattern.text)
+			p.FailAt(e.pattern.line, e.pattern.column, "use * or a {placeholder}", "step %q: %q has a '?'", s.name,
+				e.pattern.text)
 		case slices.Contains(boundPlaceholders, name):
-			p.FailAt(e.pattern.line, e.pattern.column, "choose another name", "step %q: {%s} in %q has a value only in steps with split (first, last, chunk), times (number) or merge (merge)", s.name, name, e.pattern.text)
+			p.FailAt(e.pattern.line, e.pattern.column, "choose another name", "step %q: {%s} in %q has a value only in steps "+
+				"with split (first, last, chunk), times (number) or merge (merge)", s.name, name, e.pattern.text)
 		case s.mergedAway(name):
 			p.undefined(s, e.pattern, "")
 		default:
@@ -122,18 +127,21 @@ func (p *parser) checkOutput(s *step, e *entry) {
 		p.checkTouching(s, e.pattern)
 	}
 	if part := e.pattern.longPart(); part != "" {
-		p.FailAt(e.pattern.line, e.pattern.column, "choose a shorter name", "step %q: a part of the name %q has %d bytes, the limit for outputs is %d", s.name, e.pattern.text, len(part), logical.MaxPart)
+		p.FailAt(e.pattern.line, e.pattern.column, "choose a shorter name", "step %q: a part of the name %q has %d bytes, "+
+			"the limit for outputs is %d", s.name, e.pattern.text, len(part), logical.MaxPart)
 	}
 	missing := s.missing(e.pattern)
 	if wild := slices.IndexFunc(missing, func(name string) bool { return !placeholderName.MatchString(name) }); wild >= 0 {
-		p.FailAt(e.pattern.line, e.pattern.column, "write a {placeholder} under each in place of the wildcard, and put it into the name",
+		p.FailAt(e.pattern.line, e.pattern.column, "write a {placeholder} under each in place of the wildcard, and put it "+
+			"into the name",
 			"step %q: two of its jobs would write %q, since a wildcard binds nothing", s.name, e.pattern.text)
 		return
 	}
 	if len(missing) > 0 {
 		list := "{" + strings.Join(missing, "}, {") + "}"
 		p.FailAt(e.pattern.line, e.pattern.column,
-			fmt.Sprintf("put %s into the name; if each job is meant to replace the file of the one before, list it under rewrites instead of writes", list),
+			fmt.Sprintf("put %s into the name; if each job is meant to replace the file of the one before, list it under "+
+				"rewrites instead of writes", list),
 			"step %q: two of its jobs would write %q, since nothing in it tells %s apart", s.name, e.pattern.text, list)
 	}
 }
@@ -181,7 +189,8 @@ func (s *step) missing(output *pattern) []string {
 func (p *parser) checkVariables(s *step) {
 	for _, e := range append(s.reads[:len(s.reads):len(s.reads)], s.outputs()...) {
 		if e.name != "" && slices.Contains(s.bound, e.name) {
-			p.FailAt(e.pattern.line, e.pattern.column, "choose another name", "step %q: the file %q has the name of a placeholder", s.name, e.name)
+			p.FailAt(e.pattern.line, e.pattern.column, "choose another name",
+				"step %q: the file %q has the name of a placeholder", s.name, e.name)
 		}
 	}
 	if s.split == nil {
@@ -189,7 +198,8 @@ func (p *parser) checkVariables(s *step) {
 	}
 	for _, name := range s.each[0].names {
 		if name == "chunk" || name == "first" || name == "last" {
-			p.FailAt(s.each[0].line, s.each[0].column, "choose another name", "step %q: split gives {%s} a value of its own", s.name, name)
+			p.FailAt(s.each[0].line, s.each[0].column, "choose another name", "step %q: split gives {%s} a value of its own",
+				s.name, name)
 		}
 	}
 }

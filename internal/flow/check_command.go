@@ -40,13 +40,15 @@ func (p *parser) checkCommand(c writtenCommand, w *Workflow) {
 			p.FailAt(line, column, "put a program for awk or sed into single quotes, so that the shell leaves its $ alone",
 				"step %q: the %s uses %s, but it has no arguments", c.step.name, c.key, m.Text)
 		default:
-			p.FailAt(line, column, variableAdvice(m.Name, known), "step %q: the %s uses the variable %q, which nothing sets", c.step.name, c.key, m.Name)
+			p.FailAt(line, column, variableAdvice(m.Name, known), "step %q: the %s uses the variable %q, which nothing sets",
+				c.step.name, c.key, m.Name)
 		}
 	}
 	for _, m := range text.Braces() {
 		if meant := meantByBraces(m, known); meant != "" {
 			line, column := p.place(c, m)
-			p.FailAt(line, column, fmt.Sprintf("write %q", "$"+meant), "step %q: %s in the %s stays as it is, since a command has its values as variables", c.step.name, m.Text, c.key)
+			p.FailAt(line, column, fmt.Sprintf("write %q", "$"+meant),
+				"step %q: %s in the %s stays as it is, since a command has its values as variables", c.step.name, m.Text, c.key)
 		}
 	}
 }
@@ -94,7 +96,8 @@ func mayBeInherited(name string) bool {
 // Names that other workflow systems give to what commands have here.
 var variableHabits = map[string]string{
 	"input": "in", "infile": "in", "output": "out", "outfile": "out",
-	"threads": "FAIRWAY_CPUS", "cpus": "FAIRWAY_CPUS", "cores": "FAIRWAY_CPUS", "mem": "FAIRWAY_MEMORY", "memory": "FAIRWAY_MEMORY",
+	"threads": "FAIRWAY_CPUS", "cpus": "FAIRWAY_CPUS", "cores": "FAIRWAY_CPUS", "mem": "FAIRWAY_MEMORY",
+	"memory": "FAIRWAY_MEMORY",
 }
 
 func variableAdvice(name string, known []string) string {

@@ -29,7 +29,8 @@ func TestUnknownVariablesOfCommandsAreTold(t *testing.T) {
 		if strings.Contains(text, "split") {
 			out += ".{chunk}"
 		}
-		_, err := Parse("t.yaml", []byte("workflow: w\nparameters:\n  column: 1\ninputs: {raw: {files: 'raw/{sample}', as: 'raw/{sample}'}}\nsteps:\n  s:\n    each: raw/{sample}\n    writes: "+out+"\n    "+text+"\n"))
+		_, err := Parse("t.yaml", []byte("workflow: w\nparameters:\n  column: 1\ninputs: {raw: {files: 'raw/{sample}', as: "+
+			"'raw/{sample}'}}\nsteps:\n  s:\n    each: raw/{sample}\n    writes: "+out+"\n    "+text+"\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot  %v\nwant %s", text, err, want)
 		}
@@ -48,7 +49,8 @@ func TestVariablesThatMayBeThereAreNotTold(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"shell: python3\n    command: print(f'{sample} $x')", "shell: /bin/bash\n    command: echo $x", "command: |\n      #!/usr/bin/perl\n      print $x;",
+		"shell: python3\n    command: print(f'{sample} $x')", "shell: /bin/bash\n    command: echo $x",
+		"command: |\n      #!/usr/bin/perl\n      print $x;",
 	} {
 		if _, err := Parse("t.yaml", []byte(commandFrame(text))); err != nil {
 			t.Errorf("%s: %v", text, err)
@@ -59,7 +61,9 @@ func TestVariablesThatMayBeThereAreNotTold(t *testing.T) {
 func yamlText(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" }
 
 func commandFrame(text string) string {
-	return "workflow: w\nparameters: {column: 1}\ninputs: {raw: {files: 'raw/{sample}', as: 'raw/{sample}'}, b: {files: 'b/{sample}', as: 'b/{sample}'}}\nsteps:\n  s:\n    each: {one: 'raw/{sample}', two: 'b/{sample}'}\n    writes: s/{sample}\n    " + text + "\n"
+	return "workflow: w\nparameters: {column: 1}\ninputs: {raw: {files: 'raw/{sample}', as: 'raw/{sample}'}, b: {files: " +
+		"'b/{sample}', as: 'b/{sample}'}}\nsteps:\n  s:\n    each: {one: 'raw/{sample}', two: 'b/{sample}'}\n    writes: " +
+		"s/{sample}\n    " + text + "\n"
 }
 
 func TestFilesUnderEachByName(t *testing.T) {
@@ -77,7 +81,8 @@ func TestFilesUnderEachByName(t *testing.T) {
 		"each: {column: 'raw/{sample}'}":                       `has the name of a parameter`,
 		"merge: {one: 'raw/{sample}'}":                         "merge takes patterns without names",
 	} {
-		_, err := Parse("t.yaml", []byte(strings.Replace(commandFrame("command: 'true'"), "each: {one: 'raw/{sample}', two: 'b/{sample}'}", text, 1)))
+		_, err := Parse("t.yaml", []byte(strings.Replace(commandFrame("command: 'true'"), "each: {one: 'raw/{sample}', "+
+			"two: 'b/{sample}'}", text, 1)))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot  %v\nwant %s", text, err, want)
 		}
@@ -106,7 +111,8 @@ steps:
 }
 
 func TestInterpreterOfCommands(t *testing.T) {
-	text := "workflow: w\nshell: %s\nsteps:\n  a: {writes: a, command: 'echo $out > $out'}\n  b: {writes: b, shell: python3 -u, command: 'print(1)'}\n  c: {writes: c, shell: sh, command: touch c}\n"
+	text := "workflow: w\nshell: %s\nsteps:\n  a: {writes: a, command: 'echo $out > $out'}\n  b: {writes: b, shell: " +
+		"python3 -u, command: 'print(1)'}\n  c: {writes: c, shell: sh, command: touch c}\n"
 	for shell, want := range map[string]string{"bash": "bash", "sh": "sh", "Rscript": "Rscript"} {
 		x := newWorld(t, fmt.Sprintf(text, shell), nil)
 		x.step(Tick{})
@@ -158,7 +164,8 @@ steps:
 		t.Fatalf("inputs %q, want %q", names, want)
 	}
 	in := x.flow.Inputs()[2]
-	if lfn, fits, err := in.LFN("../other/tool.sh"); lfn != "tool.sh" || !fits || err != nil || in.Globs[0] != "../other/tool.sh" {
+	if lfn, fits, err := in.LFN("../other/tool.sh"); lfn != "tool.sh" || !fits || err != nil ||
+		in.Globs[0] != "../other/tool.sh" {
 		t.Error(lfn, fits, err, in.Globs)
 	}
 	files := filesOf("raw/1")
@@ -166,7 +173,12 @@ steps:
 	x.step(Arrived{Input: "raw", Files: files})
 	x.arrive("script bin/run.py", "bin/run.py")
 	x.arrive("script ../other/tool.sh", "tool.sh")
-	for job, want := range map[string]string{"a/1/1": "[raw/1 bin/run.py] raw/1", "b": "[raw/1 made.sh] raw/1", "c": "[tool.sh] ", "d": "[bin/run.py] "} {
+	for job, want := range map[string]string{
+		"a/1/1": "[raw/1 bin/run.py] raw/1",
+		"b":     "[raw/1 made.sh] raw/1",
+		"c":     "[tool.sh] ",
+		"d":     "[bin/run.py] ",
+	} {
 		j := x.jobs[job]
 		if got := fmt.Sprint(j.Job.Reads, " ", j.Command.Environment["in"]); got != want {
 			t.Errorf("%s reads %s, want %s", job, got, want)
@@ -180,8 +192,12 @@ steps:
 // The digest is of all that decides what is executed.
 func TestDigestIsOfInterpreterAndScript(t *testing.T) {
 	seen := map[string]string{}
-	for _, text := range []string{"command: 'echo x > s'", "command: 'echo x > s'\n    shell: sh", "command: 'echo x > s'\n    shell: bash", "script: a", "script: b", "script: a\n    shell: sh"} {
-		x := newWorld(t, "workflow: w\ninputs: {a: {files: a}, b: {files: b}}\nsteps:\n  s:\n    writes: s\n    "+text+"\n", nil)
+	for _, text := range []string{
+		"command: 'echo x > s'", "command: 'echo x > s'\n    shell: sh", "command: 'echo x > s'\n    shell: bash",
+		"script: a", "script: b", "script: a\n    shell: sh",
+	} {
+		x := newWorld(t, "workflow: w\ninputs: {a: {files: a}, b: {files: b}}\nsteps:\n  s:\n    writes: s\n    "+text+"\n",
+			nil)
 		x.arrive("a", "a")
 		x.arrive("b", "b")
 		digest := x.jobs["s"].Job.Digest
@@ -203,7 +219,8 @@ steps:
 `, nil)
 	x.arrive("raw", "raw/1")
 	c := x.jobs["s/1/records"].Command
-	if !strings.Contains(c.Shell, "cut -f${column}") || c.Environment["column"] != "3" || c.Environment["data"] != "raw/1" {
+	if !strings.Contains(c.Shell, "cut -f${column}") || c.Environment["column"] != "3" ||
+		c.Environment["data"] != "raw/1" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -211,8 +228,12 @@ steps:
 // Names that mean something to the loader, to the shell or to Fairway are none
 // for values.
 func TestReservedVariables(t *testing.T) {
-	for _, name := range []string{"LD_AUDIT", "LD_PRELOAD", "LD_DEBUG", "BASH_ENV", "BASHOPTS", "SHELLOPTS", "UID", "RANDOM", "SECONDS", "PS4", "_", "GLIBC_TUNABLES", "FAIRWAY_X", "PATH", "in", "CDPATH", "OPTIND"} {
-		_, err := Parse("t.yaml", []byte("workflow: w\nparameters: {"+name+": 1}\nsteps: {s: {writes: s, command: 'true'}}\n"))
+	for _, name := range []string{
+		"LD_AUDIT", "LD_PRELOAD", "LD_DEBUG", "BASH_ENV", "BASHOPTS", "SHELLOPTS", "UID", "RANDOM", "SECONDS", "PS4", "_",
+		"GLIBC_TUNABLES", "FAIRWAY_X", "PATH", "in", "CDPATH", "OPTIND",
+	} {
+		_,
+			err := Parse("t.yaml", []byte("workflow: w\nparameters: {"+name+": 1}\nsteps: {s: {writes: s, command: 'true'}}\n"))
 		if err == nil || !strings.Contains(err.Error(), "would hide") {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -221,11 +242,13 @@ func TestReservedVariables(t *testing.T) {
 
 // The file under log is an output that is not in $out.
 func TestLogIsAnOutput(t *testing.T) {
-	const frame = "workflow: w\ninputs: {raw: {files: 'raw/{n}', as: 'raw/{n}'}}\nsteps:\n  s: {each: 'raw/{n}', writes: 's/{n}', log: %s, command: 'run $in > $out 2> \"$log\"'}\n"
+	const frame = "workflow: w\ninputs: {raw: {files: 'raw/{n}', as: 'raw/{n}'}}\nsteps:\n  s: {each: 'raw/{n}', " +
+		"writes: 's/{n}', log: %s, command: 'run $in > $out 2> \"$log\"'}\n"
 	x := newWorld(t, fmt.Sprintf(frame, "logs/{n}.txt"), nil)
 	x.arrive("raw", "raw/1")
 	j := x.jobs["s/1"]
-	if got := fmt.Sprint(j.Job.Writes, j.Command.Log, j.Command.Environment); got != "[{s/1 false 0 false true} {logs/1.txt false 0 false true}]logs/1.txtmap[in:raw/1 log:logs/1.txt n:1 out:s/1]" {
+	if got := fmt.Sprint(j.Job.Writes, j.Command.Log, j.Command.Environment); got != "[{s/1 false 0 false true} "+
+		"{logs/1.txt false 0 false true}]logs/1.txtmap[in:raw/1 log:logs/1.txt n:1 out:s/1]" {
 		t.Error(got)
 	}
 	for log, want := range map[string]string{
@@ -239,7 +262,8 @@ func TestLogIsAnOutput(t *testing.T) {
 			t.Errorf("%s\ngot  %v\nwant %s", log, err, want)
 		}
 	}
-	if _, err := Parse("t.yaml", []byte("parameters: {log: 1}\n"+fmt.Sprintf(frame, "'logs/{n}'"))); err == nil || !strings.Contains(err.Error(), "has the name of a parameter") {
+	if _, err := Parse("t.yaml", []byte("parameters: {log: 1}\n"+fmt.Sprintf(frame, "'logs/{n}'"))); err == nil ||
+		!strings.Contains(err.Error(), "has the name of a parameter") {
 		t.Error(err)
 	}
 }

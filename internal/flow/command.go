@@ -61,7 +61,9 @@ func (c *commandSource) environment(text string) map[string]string {
 		}
 	}
 	listed(env, "in", c.in)
-	listed(env, "out", slices.DeleteFunc(slices.Clone(c.writes), func(lfn string) bool { return c.log != "" && lfn == c.log }))
+	listed(env, "out", slices.DeleteFunc(slices.Clone(c.writes), func(lfn string) bool {
+		return c.log != "" && lfn == c.log
+	}))
 	for i, name := range c.step.eachNames {
 		if name != "" {
 			env[name] = logical.Path(c.in[i])

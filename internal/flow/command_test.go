@@ -85,7 +85,8 @@ func TestJobHasWhatTheStepSays(t *testing.T) {
 	j := onlyJob(t, digestable, nil)
 	if got := j.Job; got.Name != "s/1" || got.Step != "s" || got.Needs.MilliCPUs != 2000 || got.Needs.Memory != 1e9 ||
 		got.Needs.Countable["gpu"] != 1 || got.Priority != 5 || got.Site != "here" || got.WaitForData >= 0 ||
-		got.Retry.Attempts != 2 || !slices.Equal(got.Retry.ExitCodes, []int{3, 4}) || !slices.Equal(got.Tools, []string{"awk"}) {
+		got.Retry.Attempts != 2 || !slices.Equal(got.Retry.ExitCodes, []int{3, 4}) ||
+		!slices.Equal(got.Tools, []string{"awk"}) {
 		t.Errorf("%+v", got)
 	}
 	if want := (dispatch.Output{LFN: "s/1.1", Publish: true}); j.Job.Writes[0] != want {

@@ -71,13 +71,15 @@ func (f *Flow) chosenFile(j *job, m *maker, out dispatch.CommittedFile, e dispat
 		f.notify("job %s wrote %s, which does not fit %s: no step takes it", j.name, lfn, m.pattern.text)
 		return // so that names that fit are of one job, since all that tells jobs apart stands in them
 	case second != nil && len(m.consumers) > 0:
-		f.refuse(j.state, "job %s wrote a file whose values are not certain: %s; put text between the placeholders that no value contains, or a '/'",
+		f.refuse(j.state, "job %s wrote a file whose values are not certain: %s; put text between the placeholders that no "+
+			"value contains, or a '/'",
 			j.name, twoReadings(lfn, m.pattern, values, second))
 	}
 	if second != nil {
 		values = j.values.of(m.pattern.names)
 	}
-	made := &file{lfn: lfn, values: values, wave: j.wave, first: j.first, there: true, size: out.Size, records: out.Records, since: e.At}
+	made := &file{lfn: lfn, values: values, wave: j.wave, first: j.first, there: true, size: out.Size,
+		records: out.Records, since: e.At}
 	if j.state.step.temporary && m.read {
 		f.awaitReaders(m, made)
 	}

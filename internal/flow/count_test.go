@@ -16,7 +16,8 @@ import (
 // the number as the name of a file, or what it printed to stderr.
 func count(t *testing.T, split, name, content string) (string, error) {
 	t.Helper()
-	x := newWorld(t, "workflow: w\ninputs: {raw: {files: '{n}', as: '{n}'}}\nsteps:\n  a: {each: '{n}', split: "+split+", writes: 'a/{n}.{chunk}', command: x}\n", nil)
+	x := newWorld(t, "workflow: w\ninputs: {raw: {files: '{n}', as: '{n}'}}\nsteps:\n  a: {each: '{n}', split: "+split+
+		", writes: 'a/{n}.{chunk}', command: x}\n", nil)
 	file := filesOf(name)
 	file[0].Unsized = true
 	x.step(Arrived{Input: "raw", Files: file})
@@ -70,10 +71,12 @@ func TestRecordsAreCounted(t *testing.T) {
 // A compressed file has line breaks by chance: three of them here, and none.
 func TestCompressedRecordsAreNotCounted(t *testing.T) {
 	for name, content := range map[string]string{
-		"a.gz": "\x1f\x8b\x08\x00\n\n\n\n", "b.bz2": "BZh91AY&SY\n\n\n\n", "c.xz": "\xfd7zXZ\x00\n\n\n\n", "d.zst": "\x28\xb5\x2f\xfd\n\n\n\n",
+		"a.gz": "\x1f\x8b\x08\x00\n\n\n\n", "b.bz2": "BZh91AY&SY\n\n\n\n", "c.xz": "\xfd7zXZ\x00\n\n\n\n",
+		"d.zst": "\x28\xb5\x2f\xfd\n\n\n\n",
 	} {
 		for _, of := range []string{"lines", "fastq"} {
-			if got, err := count(t, "{records: 1, of: "+of+"}", name, content); err == nil || !strings.Contains(got, name+" is compressed") {
+			if got, err := count(t, "{records: 1, of: "+of+"}", name, content); err == nil ||
+				!strings.Contains(got, name+" is compressed") {
 				t.Errorf("%s of %s: %s, %v; want that it is compressed", of, name, got, err)
 			}
 		}
@@ -102,7 +105,8 @@ func TestRecordsAreNumbers(t *testing.T) {
 		{"{records: 2, of: bytes=4}", "17", "5", 3},
 		{"{records: 2, count: n}", "9223372036854775808", "too large", 0},
 	} {
-		x := newWorld(t, "workflow: w\ninputs: {raw: {files: '{n}', as: '{n}'}}\nsteps:\n  a: {each: '{n}', split: "+c.split+", writes: 'a/{n}.{chunk}', command: x}\n", nil)
+		x := newWorld(t, "workflow: w\ninputs: {raw: {files: '{n}', as: '{n}'}}\nsteps:\n  a: {each: '{n}', split: "+c.split+
+			", writes: 'a/{n}.{chunk}', command: x}\n", nil)
 		file := filesOf("f")
 		file[0].Unsized = true
 		x.step(Arrived{Input: "raw", Files: file})
@@ -117,7 +121,8 @@ func TestRecordsAreNumbers(t *testing.T) {
 			t.Errorf("%s of %s: %d jobs, last %s, finished %v", c.split, c.printed, len(x.jobs)-1, last, x.finished)
 		}
 	}
-	x := newWorld(t, "workflow: w\ninputs: {raw: {files: '{n}', as: '{n}'}}\nsteps:\n  a: {each: '{n}', split: {records: 1, of: bytes=9223372036854775807}, writes: 'a/{n}.{chunk}', command: x}\n", nil)
+	x := newWorld(t, "workflow: w\ninputs: {raw: {files: '{n}', as: '{n}'}}\nsteps:\n  a: {each: '{n}', split: "+
+		"{records: 1, of: bytes=9223372036854775807}, writes: 'a/{n}.{chunk}', command: x}\n", nil)
 	x.step(Arrived{Input: "raw", Files: []InputFile{{ExistingFile: dispatch.ExistingFile{LFN: "f", Size: math.MaxInt64}}}})
 	x.wantSubmitted("a/f/1")
 }
@@ -131,7 +136,8 @@ func TestUnknownSizesAreNotMerged(t *testing.T) {
 	if len(x.flow.Refused()) != 0 {
 		t.Errorf("a copy has a size: %q", x.flow.Refused())
 	}
-	x = newWorld(t, "workflow: w\ninputs: {raw: {files: '{n}', as: '{n}'}}\nsteps:\n  a: {merge: '{n}', size: 1GB, writes: 'a/{merge}', command: x}\n", nil)
+	x = newWorld(t, "workflow: w\ninputs: {raw: {files: '{n}', as: '{n}'}}\nsteps:\n  a: {merge: '{n}', size: 1GB, "+
+		"writes: 'a/{merge}', command: x}\n", nil)
 	file = filesOf("f")
 	file[0].Unsized = true
 	x.step(Arrived{Input: "raw", Files: file})

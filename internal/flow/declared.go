@@ -89,7 +89,8 @@ func readFirst(patterns []*pattern, name string) (at int, values binding, err er
 	for i, p := range patterns {
 		first, second := p.read(name, nil, nil)
 		if second != nil {
-			return -1, nil, fmt.Errorf("%s; give the file another name, or write a pattern that leaves one way", twoReadings(name, p, first, second))
+			return -1, nil, fmt.Errorf("%s; give the file another name, or write a pattern that leaves one way",
+				twoReadings(name, p, first, second))
 		}
 		if first != nil {
 			return i, first, nil

@@ -17,17 +17,18 @@ const digestFormat = "fairway job 2"
 // files. What it needs, where it runs and how often it is retried are left
 // out.
 func digest(j NewJob) string {
-	d := digested{}.text(digestFormat).text(j.Command.Shell).text(j.Command.Script).text(j.Command.Interpreter).text(j.Command.Log).list(j.Command.Argv)
-	for _, name := range sortedKeys(j.Command.Environment) {
-		d = d.text(name).text(j.Command.Environment[name])
+	c := &j.Command
+	d := digested{}.text(digestFormat).text(c.Shell).text(c.Script).text(c.Interpreter).text(c.Log).list(c.Argv)
+	for _, name := range sortedKeys(c.Environment) {
+		d = d.text(name).text(c.Environment[name])
 	}
-	d = d.number(len(j.Command.Environment)).list(j.Job.Reads)
+	d = d.number(len(c.Environment)).list(j.Job.Reads)
 	for _, w := range j.Job.Writes {
 		d = d.text(w.LFN)
 	}
 	d = d.number(len(j.Job.Writes))
-	if j.Command.Replay != nil {
-		d = d.replay(*j.Command.Replay)
+	if c.Replay != nil {
+		d = d.replay(*c.Replay)
 	}
 	sum := blake3.Sum256(d)
 	return hex.EncodeToString(sum[:16])

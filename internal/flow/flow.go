@@ -73,7 +73,9 @@ func New(w *Workflow) (*Flow, error) {
 	}
 	f := &Flow{
 		w: w, inputs: map[string]*inputState{},
-		names: names{rows.NewNamed(func(n *name) *string { return &n.lfn })}, made: map[*maker]int{}, folders: map[string]string{}, patterns: map[string]string{}, followed: map[string]*job{}, queues: map[string]*queue{}, awaited: map[string][]awaitedReader{},
+		names: names{rows.NewNamed(func(n *name) *string { return &n.lfn })}, made: map[*maker]int{},
+		folders: map[string]string{}, patterns: map[string]string{}, followed: map[string]*job{}, queues: map[string]*queue{},
+		awaited: map[string][]awaitedReader{},
 	}
 	for _, in := range w.Inputs {
 		f.inputs[in.Name] = &inputState{in: in, arrived: map[string]string{}}
@@ -202,7 +204,8 @@ func (f *Flow) finish() {
 	}
 	f.candidates = f.candidates[:0]
 	f.effects.Finished = f.final == len(f.steps) && len(f.refused) == 0 && !f.Accepts()
-	if !f.stuck && !f.effects.Finished && !f.Accepts() && !slices.ContainsFunc(f.steps, func(st *stepState) bool { return st.watermark != forever }) {
+	if !f.stuck && !f.effects.Finished && !f.Accepts() &&
+		!slices.ContainsFunc(f.steps, func(st *stepState) bool { return st.watermark != forever }) {
 		f.stuck = true
 		told := len(f.refused)
 		for _, held := range f.Held(told + maxStuckNotes)[told:] {

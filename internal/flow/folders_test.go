@@ -63,11 +63,18 @@ func TestFoldersAreOneFileEach(t *testing.T) {
 	x.close("samples")
 	x.close("genome")
 	x.commitAll(first)
-	if want := []string{"all", "index", "part/A/1", "part/B b/1", "quant/A", "quant/B b"}; !slices.Equal(slices.Sorted(maps.Keys(x.jobs)), want) || !x.finished {
+	if want := []string{"all", "index", "part/A/1", "part/B b/1", "quant/A",
+		"quant/B b"}; !slices.Equal(slices.Sorted(maps.Keys(x.jobs)), want) || !x.finished {
 		t.Fatalf("%v, refused %q", slices.Sorted(maps.Keys(x.jobs)), x.flow.Refused())
 	}
 	env := x.jobs["quant/A"].Command.Environment
-	for name, want := range map[string]string{"in": "in/A", "index": "index", "quant": "quant/A", "out": "quant/A parts/A/*", "part": "parts/A/*"} {
+	for name, want := range map[string]string{
+		"in":    "in/A",
+		"index": "index",
+		"quant": "quant/A",
+		"out":   "quant/A parts/A/*",
+		"part":  "parts/A/*",
+	} {
 		if env[name] != want {
 			t.Errorf("$%s is %q, want %q", name, env[name], want)
 		}

@@ -26,7 +26,11 @@ func TestKeysOfOtherSystemsAreUnderstood(t *testing.T) {
 			t.Errorf("%s\ngot  %v\nwant %s", text, err, want)
 		}
 	}
-	for text, want := range map[string]string{"rules: {}": "write `steps:`", "name: w": "write `workflow: NAME`", "inputs: {a: {path: x}}": "write `files: PATTERN`"} {
+	for text, want := range map[string]string{
+		"rules: {}":              "write `steps:`",
+		"name: w":                "write `workflow: NAME`",
+		"inputs: {a: {path: x}}": "write `files: PATTERN`",
+	} {
 		if _, err := Parse("t.yaml", []byte(text+"\n")); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot  %v\nwant %s", text, err, want)
 		}
@@ -38,7 +42,8 @@ func TestHabitsAreNoKeys(t *testing.T) {
 	for _, c := range []struct {
 		habits map[string]string
 		keys   []string
-	}{{workflowHabits, keyNames(workflowKeys)}, {inputHabits, keyNames(inputKeys)}, {stepHabits, keyNames(stepKeys)}, {retryHabits, keyNames(retryKeys)}, {needsHabits, keyNames(needsKeys)}} {
+	}{{workflowHabits, keyNames(workflowKeys)}, {inputHabits, keyNames(inputKeys)}, {stepHabits, keyNames(stepKeys)},
+		{retryHabits, keyNames(retryKeys)}, {needsHabits, keyNames(needsKeys)}} {
 		for habit := range c.habits {
 			if slices.Contains(c.keys, habit) {
 				t.Errorf("%q is a key", habit)
@@ -59,7 +64,8 @@ func TestTooLongNamesAndValuesAreTold(t *testing.T) {
 			t.Errorf("%.100s\ngot  %.300v\nwant %s", text, err, want)
 		}
 	}
-	x := newWorld(t, "workflow: w\ninputs: {raw: {files: 'raw/{n}', as: 'raw/{n}'}}\nsteps: {s: {each: 'raw/{n}', writes: 's/{n}.txt', command: 'true'}}\n", nil)
+	x := newWorld(t, "workflow: w\ninputs: {raw: {files: 'raw/{n}', as: 'raw/{n}'}}\nsteps: {s: {each: 'raw/{n}', "+
+		"writes: 's/{n}.txt', command: 'true'}}\n", nil)
 	x.arrive("raw", "raw/"+long[:198])
 	if len(x.jobs) > 0 || len(x.notes) != 1 || !strings.Contains(x.notes[0], "has 202 bytes, the limit is 200") {
 		t.Errorf("%d jobs, notes %q", len(x.jobs), x.notes)

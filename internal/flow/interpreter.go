@@ -26,7 +26,8 @@ func isShell(interpreter string) bool {
 func (p *parser) interpreter(n *yaml.Node, what string) string {
 	text, ok := p.text(n, what)
 	if ok && (plainWords(text) == nil || len(text) > maxListBytes) {
-		p.Fail(yamlfile.Follow(n), "write bash, sh, or a program such as python3; what is to be run stands under command", "%s: %q is no interpreter", what, text)
+		p.Fail(yamlfile.Follow(n), "write bash, sh, or a program such as python3; what is to be run stands under command",
+			"%s: %q is no interpreter", what, text)
 	}
 	return strings.Join(strings.Fields(text), " ")
 }
@@ -36,7 +37,8 @@ func (p *parser) command(s *step, f yamlfile.Field, keys map[string]*yaml.Node, 
 	s.interpreter = p.shell
 	if n := keys["shell"]; n != nil {
 		if keys["command"] == nil && keys["script"] == nil {
-			p.Fail(n, "write the command under command; shell names its interpreter, as in `shell: python3`", "%s has a shell and no command", what)
+			p.Fail(n, "write the command under command; shell names its interpreter, as in `shell: python3`",
+				"%s has a shell and no command", what)
 			return
 		}
 		s.interpreter = p.interpreter(n, what+": shell")
@@ -44,7 +46,8 @@ func (p *parser) command(s *step, f yamlfile.Field, keys map[string]*yaml.Node, 
 	n, script := keys["command"], keys["script"]
 	switch {
 	case n != nil && script != nil:
-		p.Fail(script, "keep one of the two; a command can run the file itself, if it stands under reads", "%s has a command and a script", what)
+		p.Fail(script, "keep one of the two; a command can run the file itself, if it stands under reads",
+			"%s has a command and a script", what)
 	case script != nil:
 		p.script(s, script, what+": script")
 	case n == nil:
@@ -58,7 +61,8 @@ func (p *parser) command(s *step, f yamlfile.Field, keys map[string]*yaml.Node, 
 func (p *parser) commandText(s *step, n *yaml.Node, what, key string) string {
 	n = yamlfile.Follow(n)
 	if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" {
-		p.Fail(n, fmt.Sprintf("write it in one line, or after `%s: |`", key), "%s: the %s must be a text, not %s", what, key, yamlfile.KindName(n))
+		p.Fail(n, fmt.Sprintf("write it in one line, or after `%s: |`", key), "%s: the %s must be a text, not %s", what, key,
+			yamlfile.KindName(n))
 		return ""
 	}
 	if strings.ContainsRune(n.Value, 0) {
@@ -116,7 +120,8 @@ func (p *parser) scriptInputs(w *Workflow) {
 
 // provides reports whether some input or step may make a file of this name.
 func (w *Workflow) provides(name *pattern) bool {
-	return slices.ContainsFunc(w.Inputs, func(in *DeclaredInput) bool { return slices.ContainsFunc(in.names, name.overlaps) }) ||
+	return slices.ContainsFunc(w.Inputs,
+		func(in *DeclaredInput) bool { return slices.ContainsFunc(in.names, name.overlaps) }) ||
 		slices.ContainsFunc(w.steps, func(s *step) bool {
 			return slices.ContainsFunc(s.outputs(), func(e entry) bool { return e.pattern.overlaps(name) })
 		})

@@ -145,7 +145,9 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 		lfn, _ := e.pattern.expand(d.values)
 		c.writes = append(c.writes, lfn)
 		read := f.readsShared(s, e)
-		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{LFN: lfn, Storage: s.storage, Temporary: s.temporary && read, Publish: s.publishes(read)})
+		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{
+			LFN: lfn, Storage: s.storage, Temporary: s.temporary && read, Publish: s.publishes(read),
+		})
 	}
 	j.new.Job.Reads = logical.Unique(append(slices.Clone(c.in), d.reads...))
 	j.new.From = len(logical.Unique(slices.Clone(c.in)))
@@ -201,7 +203,8 @@ func (f *Flow) otherInput(d *pendingJob) string {
 	for i, e := range d.readEntries() {
 		if n := f.names.Find(d.reads[i]); n != nil && n.file != nil {
 			if why := e.pattern.disagree(d.values, n.file.values); why != "" {
-				return fmt.Sprintf("job %s cannot read %s: %s; put text between the placeholders that no value contains, or a '/'", d.label, d.reads[i], why)
+				return fmt.Sprintf("job %s cannot read %s: %s; put text between the placeholders that no value contains, or a '/'",
+					d.label, d.reads[i], why)
 			}
 		}
 	}
@@ -235,7 +238,8 @@ func (f *Flow) unfit(j *job) string {
 			return fmt.Sprintf("job %s cannot be created: the name %q of its output %s", j.name, made.lfn, why)
 		}
 		if part := logical.LongPart(made.lfn); part != "" {
-			return fmt.Sprintf("job %s cannot be created: a part of the name %q of its output has %d bytes, the limit is %d", j.name, made.lfn, len(part), logical.MaxPart)
+			return fmt.Sprintf("job %s cannot be created: a part of the name %q of its output has %d bytes, the limit is %d",
+				j.name, made.lfn, len(part), logical.MaxPart)
 		}
 	}
 	return ""

@@ -11,7 +11,8 @@ import (
 func TestJobsWithTooManyFilesAreTold(t *testing.T) {
 	reads := make([]string, 500_000)
 	j := &job{key: key{name: "sum"}, new: NewJob{Job: dispatch.Job{Reads: reads}}}
-	if why := new(Flow).unfit(j); !strings.Contains(why, "job sum cannot be created: it reads 500000 files and writes 0: a pilot could not be told of so many") {
+	if why := new(Flow).unfit(j); !strings.Contains(why, "job sum cannot be created: it reads 500000 files and writes "+
+		"0: a pilot could not be told of so many") {
 		t.Error(why)
 	}
 }

@@ -26,7 +26,9 @@ type field struct {
 }
 
 // known gives the keys of a mapping, and reports those that are none.
-func known[T any](p *parser, n *yaml.Node, what string, keys []fileKey[T], habits map[string]string) map[string]*yaml.Node {
+func known[T any](
+	p *parser, n *yaml.Node, what string, keys []fileKey[T], habits map[string]string,
+) map[string]*yaml.Node {
 	return p.Known(n, what, keyNames(keys), habits)
 }
 
@@ -90,9 +92,10 @@ var workflowKeys = []fileKey[*Workflow]{
 	{"about", "one line that says what it is for", textOnly, textOf(func(w *Workflow) *string { return &w.About })},
 	{"shell", shellHelp + "; of all steps that have none", "shell", (*parser).workflowShell},
 	{"storage", "`temporary`: outputs go when they were read; `element` (default): they stay; of all steps that do not say otherwise", `{ "type": "string", "pattern": "^(element|temporary)$|\\$\\{" }`, (*parser).workflowStorage},
-	{"sandbox", sandboxHelp + "; of all steps that do not say otherwise", sandboxValue, func(p *parser, _ *Workflow, n *yaml.Node, at field) {
-		p.strict = scalar(p, n, at.what, parseSandbox)
-	}},
+	{"sandbox", sandboxHelp + "; of all steps that do not say otherwise", sandboxValue,
+		func(p *parser, _ *Workflow, n *yaml.Node, at field) {
+			p.strict = scalar(p, n, at.what, parseSandbox)
+		}},
 	{"inputs", "data that exists before, or comes from outside while the workflow runs, by name", `{
       "type": ["object", "null"],
       "propertyNames": { "$ref": "#/$defs/word" },
@@ -147,7 +150,8 @@ var stepKeys = []fileKey[*step]{
 	{"priority", "among ready jobs, a higher one goes first; default: 0", "whole", (*parser).priority},
 	{"site", "preferred site", textOnly, textOf(func(s *step) *string { return &s.site })},
 	{"wait_for_data", "how long a job may wait for a pilot that holds more of its input; `0s`: never", "duration", (*parser).waitForData},
-	{"access", "[how the command gets what it reads](#reading-files-where-they-are): one word, or a word for each variable of a file", `{
+	{"access", "[how the command gets what it reads](#reading-files-where-they-are): one word, or a word for each " +
+		"variable of a file", `{
           "anyOf": [
             { "$ref": "#/$defs/access" },
             { "type": "object", "minProperties": 1, "propertyNames": { "$ref": "#/$defs/variable" }, "additionalProperties": { "$ref": "#/$defs/access" } }

@@ -74,7 +74,8 @@ func TestArrivalsAreChecked(t *testing.T) {
 	x.wantSubmitted("repack/2", "count/2")
 	x.arrive("start", "calib.txt") // once more, after it was closed: the caller enumerates again
 	x.wantSubmitted()
-	if _, err := x.flow.Step(x.now, Arrived{"runs", filesOf("../raw/3.raw")}); err == nil || !strings.Contains(err.Error(), `".."`) {
+	if _, err := x.flow.Step(x.now, Arrived{"runs", filesOf("../raw/3.raw")}); err == nil ||
+		!strings.Contains(err.Error(), `".."`) {
 		t.Errorf("an illegal name: %v", err)
 	}
 }

@@ -58,7 +58,8 @@ func (f *Flow) gather(st *stepState, made *file, values binding) {
 	f.touch(st)
 	limits := st.step.limits
 	if limits.size > 0 && made.unsized {
-		f.refuse(st, "step %s merges by size, and the server of %s does not tell how large it is: merge by files, or let a step copy it before", st.step.name, made.lfn)
+		f.refuse(st, "step %s merges by size, and the server of %s does not tell how large it is: merge by files, or let a "+
+			"step copy it before", st.step.name, made.lfn)
 	}
 	if limits.size > 0 && !made.there {
 		m.sequenced.add(made.wave)

@@ -87,9 +87,11 @@ func (f *Flow) inTheWay(lfn string) string {
 func nested(outer, inner string) string {
 	switch {
 	case logical.Path(outer) == logical.Path(inner):
-		return fmt.Sprintf("%s is a file and %s/ a folder of that name: give one of them another name", logical.Path(outer), logical.Path(outer))
+		return fmt.Sprintf("%s is a file and %s/ a folder of that name: give one of them another name", logical.Path(outer),
+			logical.Path(outer))
 	case logical.IsFolder(outer):
-		return fmt.Sprintf("%s is a folder that is kept as a whole, and %s is in it: write it as part of the folder, or give one of them another name", outer, inner)
+		return fmt.Sprintf("%s is a folder that is kept as a whole, and %s is in it: write it as part of the folder, or "+
+			"give one of them another name", outer, inner)
 	}
 	return fmt.Sprintf("%s is a file, and %s one in a folder of that name: give one of them another name", outer, inner)
 }

@@ -26,7 +26,8 @@ func TestFilesAreNoFoldersOfOthers(t *testing.T) {
 		x.arriveAt("i", "in/"+c.input)
 		x.commitAll(first)
 		if x.finished || len(x.jobs) != c.jobs || !strings.Contains(strings.Join(x.flow.Refused(), "\n"), c.want) {
-			t.Errorf("%s: jobs %v, finished %v, refused %q", c.steps, slices.Sorted(maps.Keys(x.jobs)), x.finished, x.flow.Refused())
+			t.Errorf("%s: jobs %v, finished %v, refused %q", c.steps, slices.Sorted(maps.Keys(x.jobs)), x.finished,
+				x.flow.Refused())
 		}
 	}
 }

@@ -76,7 +76,8 @@ func (f *Flow) noneTaken(st *stepState) {
 		}
 		for _, m := range makers {
 			if f.made[m] > 0 {
-				f.refuse(st, "step %s takes none of the files of %s: none fits %q; %s", st.step.name, m.owner(), st.step.sources()[i].text, sayEmpty)
+				f.refuse(st, "step %s takes none of the files of %s: none fits %q; %s", st.step.name, m.owner(),
+					st.step.sources()[i].text, sayEmpty)
 			}
 		}
 	}
@@ -95,7 +96,8 @@ func (f *Flow) noPartners(st *stepState) {
 		first := slices.MinFunc(slices.Collect(maps.Keys(source.single)), func(a, b *file) int {
 			return cmp.Or(a.wave-b.wave, natural(a.lfn, b.lfn))
 		})
-		f.refuse(st, "step %s makes no job of %s: no file of its other patterns fits it%s; %s", st.step.name, first.lfn, andMore(len(source.single)-1), sayEmpty)
+		f.refuse(st, "step %s makes no job of %s: no file of its other patterns fits it%s; %s", st.step.name, first.lfn,
+			andMore(len(source.single)-1), sayEmpty)
 	}
 }
 

@@ -29,7 +29,8 @@ func TestNothingIsMadeInSilence(t *testing.T) {
 			if permitted {
 				key = "may_be_empty: true"
 			}
-			x := newWorld(t, strings.ReplaceAll("workflow: w\ninputs:\n  "+c.inputs+"\nsteps:\n  "+c.steps+"\n", "EMPTY", key), nil)
+			x := newWorld(t, strings.ReplaceAll("workflow: w\ninputs:\n  "+c.inputs+"\nsteps:\n  "+c.steps+"\n", "EMPTY", key),
+				nil)
 			x.size = func(lfn string) int64 { return int64(strings.Count(lfn, "x")) }
 			x.produce = func(j NewJob, pattern string) []string {
 				switch {

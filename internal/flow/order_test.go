@@ -98,7 +98,8 @@ steps:
 	x.arrive("raw", "raw/1", "raw/2")
 	x.close("raw")
 	x.commitAll(first)
-	if x.finished || len(x.notes) == 0 || !strings.Contains(x.notes[0], "it reads state.txt, and nothing writes it before") {
+	if x.finished || len(x.notes) == 0 ||
+		!strings.Contains(x.notes[0], "it reads state.txt, and nothing writes it before") {
 		t.Errorf("notes %q, finished %v", x.notes, x.finished)
 	}
 }
@@ -166,7 +167,12 @@ steps:
 	x.wantSubmitted("m/1")
 	x.commit("a/3")
 	x.wantSubmitted("m/2", "m/3", "m/4")
-	for job, want := range map[string][]string{"m/1": {"a/1", "a/2"}, "m/2": {"a/3", "a/4", "a/5"}, "m/3": {"a/6"}, "m/4": {"a/7"}} {
+	for job, want := range map[string][]string{
+		"m/1": {"a/1", "a/2"},
+		"m/2": {"a/3", "a/4", "a/5"},
+		"m/3": {"a/6"},
+		"m/4": {"a/7"},
+	} {
 		if got := x.jobs[job].Job.Reads; !slices.Equal(got, want) {
 			t.Errorf("%s takes %v, want %v", job, got, want)
 		}
@@ -245,7 +251,8 @@ steps:
 	x.wantSubmitted("c/2/1", "c/2/2", "c/2/3")
 	x.commit("c/1/records")
 	x.wantSubmitted("c/1/1", "c/1/2", "c/1/3", "m/1", "m/2")
-	if env := x.jobs["c/1/3"].Command.Environment; env["first"] != "9" || env["last"] != "9" || env["chunk"] != "3" || env["out"] != "c/1.3" {
+	if env := x.jobs["c/1/3"].Command.Environment; env["first"] != "9" || env["last"] != "9" || env["chunk"] != "3" ||
+		env["out"] != "c/1.3" {
 		t.Errorf("the last chunk has %v", env)
 	}
 	if x.commitAll(first); !x.finished {

@@ -39,7 +39,8 @@ func (w *Workflow) With(parameters map[string]string) (*Workflow, error) {
 	var wrong error
 	for _, name := range sortedKeys(parameters) {
 		if !slices.Contains(names, name) {
-			wrong = errors.Join(wrong, fmt.Errorf("%s: there is no parameter %q; %s", w.File, name, yamlfile.DidYouMean(name, names)))
+			wrong = errors.Join(wrong, fmt.Errorf("%s: there is no parameter %q; %s", w.File, name,
+				yamlfile.DidYouMean(name, names)))
 		}
 	}
 	bound := w
@@ -130,7 +131,8 @@ func (p *parser) workflow(w *Workflow, root *yaml.Node) {
 		p.Fail(root, "add the line `workflow: NAME`", "the workflow has no name")
 	}
 	if keys["steps"] == nil && !w.Open() {
-		p.Fail(root, "add `steps:` with at least one step, or `open: true` for jobs that programs submit", "the workflow has no steps")
+		p.Fail(root, "add `steps:` with at least one step, or `open: true` for jobs that programs submit",
+			"the workflow has no steps")
 	}
 }
 
@@ -141,7 +143,8 @@ func (p *parser) open(w *Workflow, n *yaml.Node, at field) {
 	}
 	for _, key := range []string{"inputs", "steps"} {
 		if n := at.keys[key]; n != nil {
-			p.Fail(n, "leave it out, or leave out `open: true`", "an open workflow has no %s: whoever submits a job says what it reads and does", key)
+			p.Fail(n, "leave it out, or leave out `open: true`", "an open workflow has no %s: whoever submits a job says what "+
+				"it reads and does", key)
 		}
 	}
 	w.Inputs = []*DeclaredInput{{Name: SubmittedJobs, Submitted: true, MayBeEmpty: true, Close: CloseRule{Manual: true}}}
@@ -161,7 +164,8 @@ func (p *parser) workflowShell(_ *Workflow, n *yaml.Node, at field) {
 func (p *parser) workflowStorage(_ *Workflow, n *yaml.Node, at field) {
 	p.temporary = scalar(p, n, at.what, func(text string) (bool, error) {
 		if text != "element" && text != "temporary" {
-			return false, fmt.Errorf("%q is no storage for all steps; write element or temporary, or storage: cache in a step", text)
+			return false,
+				fmt.Errorf("%q is no storage for all steps; write element or temporary, or storage: cache in a step", text)
 		}
 		return text == "temporary", nil
 	})
@@ -177,7 +181,8 @@ func (p *parser) parameters(w *Workflow, n *yaml.Node, _ field) {
 			parameter.Value = "1"
 		}
 		if value.Kind != yaml.ScalarNode {
-			p.Fail(value, "write a text or a number, or null if it must be given", "the parameter %q must be one value, not %s", name, yamlfile.KindName(value))
+			p.Fail(value, "write a text or a number, or null if it must be given", "the parameter %q must be one value, not %s",
+				name, yamlfile.KindName(value))
 		}
 		if given, ok := w.set[name]; ok {
 			parameter.Value, parameter.Required = given, false
@@ -186,7 +191,8 @@ func (p *parser) parameters(w *Workflow, n *yaml.Node, _ field) {
 			p.Fail(value, "remove them", "the parameter %q has characters of the private use area (U+E000 to U+E005)", name)
 		}
 		if size := len(parameter.Value); size > maxListBytes {
-			p.Fail(value, "put it into a file, and name that under reads", "the parameter %q has %d bytes, the limit is %d", name, size, maxListBytes)
+			p.Fail(value, "put it into a file, and name that under reads", "the parameter %q has %d bytes, the limit is %d",
+				name, size, maxListBytes)
 		}
 		p.values[name] = parameter.Value
 		w.Parameters = append(w.Parameters, parameter)
@@ -215,7 +221,8 @@ func (p *parser) variable(line, column int, name, kind string) {
 	_, ok := p.values[name]
 	switch {
 	case !placeholderName.MatchString(name):
-		p.FailAt(line, column, "use letters, digits and '_', and no digit first", "%q is no name for a %s: it becomes a variable of the command", name, kind)
+		p.FailAt(line, column, "use letters, digits and '_', and no digit first",
+			"%q is no name for a %s: it becomes a variable of the command", name, kind)
 	case isReserved(name):
 		p.FailAt(line, column, "choose another name", "the %s %q would hide a variable that commands have anyhow", kind, name)
 	case ok && kind != "parameter":

@@ -35,7 +35,8 @@ func (p *parser) input(in *DeclaredInput, f yamlfile.Field) {
 		}
 	}
 	if given != 1 {
-		p.Fail(f.Key, "give one of files (what exists), watch (a folder that stays open) and url_list (a file of URLs)", "%s must say where its files are, once", what)
+		p.Fail(f.Key, "give one of files (what exists), watch (a folder that stays open) and url_list (a file of URLs)",
+			"%s must say where its files are, once", what)
 		return
 	}
 	in.Watch, in.URLList = keys["watch"] != nil, ""
@@ -93,7 +94,8 @@ func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, 
 	switch {
 	case in.URLList != "":
 	case IsURL(text) && in.Watch:
-		p.Fail(n, "list the files in a file that may grow, and name that under url_list", "%s: only folders of this machine can be watched", what)
+		p.Fail(n, "list the files in a file that may grow, and name that under url_list",
+			"%s: only folders of this machine can be watched", what)
 		return
 	case !IsURL(text) && logical.IsFolder(text):
 		text = path.Clean(text) + "/"
@@ -110,7 +112,8 @@ func (p *parser) inputPattern(in *DeclaredInput, text string, n, as *yaml.Node, 
 	}
 	p.placeholders(n.Line, n.Column, files.names)
 	if a, b := files.touching(nil); a != "" {
-		p.Fail(n, "put text between them, or take one placeholder for both", "%s: nothing in %q tells where %s ends and %s begins", what, files.text, a, b)
+		p.Fail(n, "put text between them, or take one placeholder for both",
+			"%s: nothing in %q tells where %s ends and %s begins", what, files.text, a, b)
 	}
 	lfnText, lfnNode := baseOf(text), n
 	if as != nil {
@@ -140,9 +143,11 @@ func (p *parser) folderInput(in *DeclaredInput, text string, n *yaml.Node, what 
 	case !logical.IsFolder(text):
 		return true
 	case in.URLList != "":
-		p.Fail(n, "list the files, or name the folders under files", "%s: %q stands for folders, and a url_list has files only", what, text)
+		p.Fail(n, "list the files, or name the folders under files",
+			"%s: %q stands for folders, and a url_list has files only", what, text)
 	case IsURL(text):
-		p.Fail(n, "name its files, as in "+text+"{name}", "%s: %q stands for a folder, and an input folder must be on this machine", what, text)
+		p.Fail(n, "name its files, as in "+text+"{name}", "%s: %q stands for a folder, and an input folder must be on this "+
+			"machine", what, text)
 	case in.Watch:
 		p.Fail(n, "watch for a file that is written when the folder is complete, or name the folders under files",
 			"%s: %q stands for folders, and nothing tells when a folder is complete", what, text)
@@ -157,9 +162,11 @@ func (p *parser) folderInput(in *DeclaredInput, text string, n *yaml.Node, what 
 func (p *parser) sameKind(n *yaml.Node, lfn, files *pattern, what string) {
 	switch {
 	case logical.IsFolder(files.text) && !logical.IsFolder(lfn.text):
-		p.Fail(n, fmt.Sprintf("write as: %q", lfn.text+"/"), "%s: %q stands for folders, and the name %q for a file", what, files.text, lfn.text)
+		p.Fail(n, fmt.Sprintf("write as: %q", lfn.text+"/"), "%s: %q stands for folders, and the name %q for a file", what,
+			files.text, lfn.text)
 	case !logical.IsFolder(files.text) && logical.IsFolder(lfn.text):
-		p.Fail(n, "end both in '/' for folders, or none for files", "%s: %q stands for files, and the name %q for a folder", what, files.text, lfn.text)
+		p.Fail(n, "end both in '/' for folders, or none for files", "%s: %q stands for files, and the name %q for a folder",
+			what, files.text, lfn.text)
 	}
 }
 
@@ -170,7 +177,8 @@ func (p *parser) bindsAll(n *yaml.Node, lfn, files *pattern, what string) {
 		case !placeholderName.MatchString(name):
 			p.Fail(n, "use a {placeholder} that the path binds", "%s: `as` has a wildcard", what)
 		case !files.has(name):
-			p.Fail(n, fmt.Sprintf("put {%s} into the path, or leave it out", name), "%s: `as` uses {%s}, which %q does not bind", what, name, files.text)
+			p.Fail(n, fmt.Sprintf("put {%s} into the path, or leave it out", name), "%s: `as` uses {%s}, which %q does not bind",
+				what, name, files.text)
 		}
 	}
 }

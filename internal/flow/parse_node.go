@@ -71,7 +71,9 @@ func (p *parser) patternTexts(n *yaml.Node, what string) ([]string, []*yaml.Node
 	return p.textsWith(n, what, p.patternText)
 }
 
-func (p *parser) textsWith(n *yaml.Node, what string, text func(*yaml.Node, string) (string, bool)) ([]string, []*yaml.Node) {
+func (p *parser) textsWith(
+	n *yaml.Node, what string, text func(*yaml.Node, string) (string, bool),
+) ([]string, []*yaml.Node) {
 	var texts []string
 	var nodes []*yaml.Node
 	for _, item := range p.Items(n, what) {
@@ -107,7 +109,8 @@ func (p *parser) pattern(n *yaml.Node, text, what string) *pattern {
 		return nil
 	}
 	if why := logical.WhyNot(made.text); why != "" {
-		p.Fail(n, "write a relative name such as parts/{part}.txt", "%s: %q is no name of a file, it %s", what, made.text, why)
+		p.Fail(n, "write a relative name such as parts/{part}.txt", "%s: %q is no name of a file, it %s", what,
+			made.text, why)
 		return nil
 	}
 	made.line, made.column = n.Line, n.Column

@@ -77,7 +77,8 @@ func (p *parser) by(s *step, n *yaml.Node, at field) {
 	for _, name := range s.by {
 		for _, m := range s.merge {
 			if !m.has(name) {
-				p.Fail(yamlfile.Follow(n), fmt.Sprintf("put {%s} into the pattern, or leave it out of by", name), "%s names %q, which %q does not bind", at.what, name, m.text)
+				p.Fail(yamlfile.Follow(n), fmt.Sprintf("put {%s} into the pattern, or leave it out of by", name),
+					"%s names %q, which %q does not bind", at.what, name, m.text)
 			}
 		}
 	}
@@ -111,7 +112,8 @@ func (p *parser) times(s *step, n *yaml.Node, at field) {
 		p.Fail(n, "have each job do more", "%s is %d, the limit is %d", at.what, s.times, maxTimes)
 	}
 	if len(s.each) > 0 || len(s.merge) > 0 {
-		p.Fail(n, "remove it: the files under each or merge say how many jobs there are", "%s has times beside each or merge", at.of)
+		p.Fail(n, "remove it: the files under each or merge say how many jobs there are",
+			"%s has times beside each or merge", at.of)
 	}
 }
 
@@ -164,7 +166,8 @@ func parseRecordUnit(text string) (splitRule, error) {
 			return splitRule{unit: recordBytes, bytes: n}, nil
 		}
 	}
-	return splitRule{}, fmt.Errorf("%q is no kind of record; write lines, fastq or bytes=N (records of N bytes), or use count: COMMAND", text)
+	return splitRule{},
+		fmt.Errorf("%q is no kind of record; write lines, fastq or bytes=N (records of N bytes), or use count: COMMAND", text)
 }
 
 // entries reads one name, a list of names, or names with a variable each.
@@ -198,18 +201,21 @@ func (p *parser) entryNames(s *step) {
 	for i, name := range s.eachNames {
 		names[name] = true
 		if slices.Contains(s.each[i].names, name) {
-			p.FailAt(s.each[i].line, s.each[i].column, "choose another name", "step %q: the file %q has the name of a placeholder", s.name, name)
+			p.FailAt(s.each[i].line, s.each[i].column, "choose another name",
+				"step %q: the file %q has the name of a placeholder", s.name, name)
 		}
 	}
 	for _, e := range append(s.reads[:len(s.reads):len(s.reads)], s.outputs()...) {
 		if e.name != "" && names[e.name] {
-			p.FailAt(e.pattern.line, e.pattern.column, "choose another name for one of them", "step %q: two files have the name %q", s.name, e.name)
+			p.FailAt(e.pattern.line, e.pattern.column, "choose another name for one of them",
+				"step %q: two files have the name %q", s.name, e.name)
 		}
 		names[e.name] = true
 	}
 	for _, e := range s.outputs() {
 		if files[e.pattern.text] {
-			p.FailAt(e.pattern.line, e.pattern.column, "name each output once", "step %q: %q stands twice among what it writes", s.name, e.pattern.text)
+			p.FailAt(e.pattern.line, e.pattern.column, "name each output once", "step %q: %q stands twice among what it writes",
+				s.name, e.pattern.text)
 		}
 		files[e.pattern.text] = true
 	}
@@ -220,7 +226,8 @@ func (p *parser) tools(s *step, n *yaml.Node, at field) { s.tools, _ = p.texts(n
 func (p *parser) priority(s *step, n *yaml.Node, at field) {
 	s.priority = int(p.integer(n, at.what, math.MinInt32))
 	if s.priority > math.MaxInt32 {
-		p.Fail(yamlfile.Follow(n), fmt.Sprintf("write a whole number up to %d", math.MaxInt32), "%s is %d", at.what, s.priority)
+		p.Fail(yamlfile.Follow(n), fmt.Sprintf("write a whole number up to %d", math.MaxInt32), "%s is %d",
+			at.what, s.priority)
 	}
 }
 
@@ -306,7 +313,8 @@ func (p *parser) publish(s *step, n *yaml.Node, at field) {
 	case publish && at.keys["storage"] == nil:
 		s.temporary = false
 	case publish && s.temporary:
-		p.Fail(n, "remove storage: temporary, or do not publish", "%s: what is removed when it has been read cannot be published", at.of)
+		p.Fail(n, "remove storage: temporary, or do not publish", "%s: what is removed when it has been read cannot be "+
+			"published", at.of)
 	}
 }
 

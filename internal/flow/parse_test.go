@@ -11,7 +11,8 @@ import (
 
 func TestCloseRules(t *testing.T) {
 	for text, want := range map[string]CloseRule{
-		"manual": {Manual: true}, "after 30s idle": {Idle: 30 * time.Second}, "file done.txt": {File: "done.txt"}, "file all  done": {File: "all  done"},
+		"manual": {Manual: true}, "after 30s idle": {Idle: 30 * time.Second}, "file done.txt": {File: "done.txt"},
+		"file all  done": {File: "all  done"},
 	} {
 		if got, err := parseCloseRule(text); err != nil || got != want {
 			t.Errorf("%q: got %+v %v", text, got, err)
@@ -22,7 +23,8 @@ func TestCloseRules(t *testing.T) {
 			t.Errorf("%q passed as %+v", text, got)
 		}
 	}
-	w, err := Parse("t.yaml", []byte("workflow: w\ninputs: {a: {watch: 'a/{n}'}, b: {files: b}}\nsteps: {s: {each: '{n}', reads: b, writes: 's/{n}', command: 'true'}}\n"))
+	w, err := Parse("t.yaml", []byte("workflow: w\ninputs: {a: {watch: 'a/{n}'}, b: {files: b}}\nsteps: {s: {each: "+
+		"'{n}', reads: b, writes: 's/{n}', command: 'true'}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +71,8 @@ func TestWrongKinds(t *testing.T) {
 
 // Anchors save writing the same twice.
 func TestAliases(t *testing.T) {
-	w, err := Parse("t.yaml", []byte(frame("  a: {each: 'raw/{n}', writes: 'a/{n}', needs: &n {cpus: 0.5, memory: 1GiB}, command: 'true'}\n  b: {each: 'a/{n}', writes: 'b/{n}', needs: *n, command: 'true'}\n")))
+	w, err := Parse("t.yaml", []byte(frame("  a: {each: 'raw/{n}', writes: 'a/{n}', needs: &n {cpus: 0.5, memory: "+
+		"1GiB}, command: 'true'}\n  b: {each: 'a/{n}', writes: 'b/{n}', needs: *n, command: 'true'}\n")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +85,8 @@ func TestAliases(t *testing.T) {
 }
 
 func TestTooManyProblemsAreCut(t *testing.T) {
-	_, err := Parse("t.yaml", []byte("workflow: w\n"+strings.Repeat("x: 1\n", 1)+"steps:\n"+strings.Repeat("  'a ': 1\n", 500)))
+	_, err := Parse("t.yaml",
+		[]byte("workflow: w\n"+strings.Repeat("x: 1\n", 1)+"steps:\n"+strings.Repeat("  'a ': 1\n", 500)))
 	if problems, ok := errors.AsType[yamlfile.Problems](err); !ok || len(problems) > yamlfile.MaxProblems {
 		t.Errorf("%d problems", len(problems))
 	}

@@ -67,7 +67,8 @@ func (p *pattern) tokenize(rest string) error {
 		case '{':
 			name, after, ok := strings.Cut(rest, "}")
 			if !ok || !placeholderName.MatchString(name) {
-				return fmt.Errorf("%q has a '{' that starts no placeholder; a placeholder is {name}, of letters, digits and '_'", p.text)
+				return fmt.Errorf("%q has a '{' that starts no placeholder; a placeholder is {name}, of letters, digits and '_'",
+					p.text)
 			}
 			p.placeholder(name)
 			rest = after

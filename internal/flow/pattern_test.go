@@ -125,7 +125,8 @@ func TestReadingsThatAreTooMuchWorkAreTold(t *testing.T) {
 		a, b, c, d := y+"1", y+"2", y+"3", y+"4"
 		return a + b + c + d + d + c + b + a + "x"
 	}
-	if values, second := p.read(name(2), nil, nil); values["a"] != "yy1" || values["d"] != "yy4" || second != nil || !p.fits(name(2)) {
+	if values, second := p.read(name(2), nil, nil); values["a"] != "yy1" || values["d"] != "yy4" || second != nil ||
+		!p.fits(name(2)) {
 		t.Errorf("a short name is read as %v and %v", values, second)
 	}
 	for _, name := range []string{name(24), strings.Repeat("y", 240) + "zx"} { // which fits, and which does not
@@ -134,7 +135,8 @@ func TestReadingsThatAreTooMuchWorkAreTold(t *testing.T) {
 			t.Errorf("the work was %d, the limit is %d", r.work, maxWork)
 		}
 		_, _, err := readFirst([]*pattern{p}, name)
-		if err == nil || !strings.Contains(err.Error(), "in too many ways to try them all, since {d}, {c}, {b}, {a} stand there more than once; give the file another name") {
+		if err == nil || !strings.Contains(err.Error(), "in too many ways to try them all, since {d}, {c}, {b}, {a} stand "+
+			"there more than once; give the file another name") {
 			t.Errorf("it says %v", err)
 		}
 		if fits, err := p.matches(name); fits || err == nil {

@@ -62,7 +62,8 @@ func pinInput(in *DeclaredInput) {
 // pins gives what the placeholders of a job's sources are pinned to, if all
 // sources are pinned alike and its place follows from nothing else.
 func (s *step) pins() *pinned {
-	if slices.ContainsFunc(append(s.reads[:len(s.reads):len(s.reads)], s.rewrites...), func(e entry) bool { return !e.aside && len(e.made) > 0 }) {
+	if slices.ContainsFunc(append(s.reads[:len(s.reads):len(s.reads)], s.rewrites...),
+		func(e entry) bool { return !e.aside && len(e.made) > 0 }) {
 		return nil // a job may have to wait for a file of another wave
 	}
 	var all *pinned

@@ -52,7 +52,9 @@ func TestFilesOfAllJobsDoNotCountForTheOrder(t *testing.T) {
 			uses := slices.DeleteFunc(x.uses["calib"], func(use string) bool { return use == "w init" })
 			all = append(all, append(uses, x.jobs["gather/1"].Job.Reads...))
 		}
-		want := []string{"r reco/c", "w calibrate/c", "r reco/a", "w calibrate/a", "r reco/b", "w calibrate/b", "reco/c", "reco/a", "reco/b"}
+		want := []string{
+			"r reco/c", "w calibrate/c", "r reco/a", "w calibrate/a", "r reco/b", "w calibrate/b", "reco/c", "reco/a", "reco/b",
+		}
 		for late, got := range all {
 			if !slices.Equal(got, want) {
 				t.Errorf("%s, %d late: %v, want %v", what, late, got, want)

@@ -24,18 +24,21 @@ type problemCase struct {
 }
 
 var problemCases = []problemCase{
-	{"unknown keys", "worklow: w\nsteps:\n  a: {write: x, command: 'true', needs: {cpu: 1}, retry: {atempts: 2}}\n", []string{
-		`t.yaml:1:1: unknown key "worklow" in the workflow; did you mean "workflow"?`,
-		`t.yaml:1:1: the workflow has no name; add the line`,
-		`t.yaml:3:3: step "a" writes nothing; add writes`,
-		`t.yaml:3:7: unknown key "write" in step "a"; did you mean "writes"?`,
-		`t.yaml:3:42: unknown key "cpu" in step "a": needs; did you mean "cpus"?`,
-		`t.yaml:3:59: unknown key "atempts" in step "a": retry; did you mean "attempts"?`,
-	}},
-	{"merge keys", "workflow: w\nsteps:\n  a: &a {writes: x, command: 'true'}\n  b: {<<: *a, writes: y, command: 'true'}\n", []string{
-		`t.yaml:4:7: step "b" has a merge key, <<, which a workflow cannot have; repeat its keys here`,
-	}},
-	{"priorities", "workflow: w\nsteps:\n  a: {writes: x, command: 'true', priority: 2147483648}\n  b: {writes: y, command: 'true', priority: -2147483649}\n  c: {writes: z, command: 'true', priority: 2147483647}\n", []string{
+	{"unknown keys", "worklow: w\nsteps:\n  a: {write: x, command: 'true', needs: {cpu: 1}, retry: {atempts: 2}}\n",
+		[]string{
+			`t.yaml:1:1: unknown key "worklow" in the workflow; did you mean "workflow"?`,
+			`t.yaml:1:1: the workflow has no name; add the line`,
+			`t.yaml:3:3: step "a" writes nothing; add writes`,
+			`t.yaml:3:7: unknown key "write" in step "a"; did you mean "writes"?`,
+			`t.yaml:3:42: unknown key "cpu" in step "a": needs; did you mean "cpus"?`,
+			`t.yaml:3:59: unknown key "atempts" in step "a": retry; did you mean "attempts"?`,
+		}},
+	{"merge keys",
+		"workflow: w\nsteps:\n  a: &a {writes: x, command: 'true'}\n  b: {<<: *a, writes: y, command: 'true'}\n", []string{
+			`t.yaml:4:7: step "b" has a merge key, <<, which a workflow cannot have; repeat its keys here`,
+		}},
+	{"priorities", "workflow: w\nsteps:\n  a: {writes: x, command: 'true', priority: 2147483648}\n  b: {writes: y, " +
+		"command: 'true', priority: -2147483649}\n  c: {writes: z, command: 'true', priority: 2147483647}\n", []string{
 		`t.yaml:3:45: step "a": priority is 2147483648; write a whole number up to 2147483647`,
 		`t.yaml:4:45: step "b": priority: "-2147483649" is no such number; write a whole number from -2147483648`,
 	}},
@@ -44,7 +47,9 @@ var problemCases = []problemCase{
 	{"tabs", "workflow: w\nsteps:\n\ta: x\n", []string{"t.yaml:3:1: this is no YAML"}},
 	{"empty", "", []string{"the file is empty; start with"}},
 	{"duplicates", frame("  a: {writes: x, command: 'true'}\n  a: {writes: y, command: 'true'}\n"), []string{`7:3: steps has "a" twice, first in line 6`}},
-	{"sizes and times", frame("  a:\n    merge: raw/{n}\n    size: 5XB\n    max_latency: soon\n    writes: 'm/{merge}'\n    command: 'true'\n    needs: {memory: -1, time: 10 min, cpus: two}\n    retry: {attempts: 0, backoff: 5, exit_codes: [0], memory_factor: 0.5}\n"), []string{
+	{"sizes and times", frame("  a:\n    merge: raw/{n}\n    size: 5XB\n    max_latency: soon\n    writes: " +
+		"'m/{merge}'\n    command: 'true'\n    needs: {memory: -1, time: 10 min, cpus: two}\n    retry: {attempts: 0, " +
+		"backoff: 5, exit_codes: [0], memory_factor: 0.5}\n"), []string{
 		`8:11: step "a": size: "5XB" is no size; write a number with B, KB`,
 		`9:18: step "a": max_latency: "soon" is no duration; write a number with ms, s, m, h or d`,
 		`needs: memory: "-1" is no size`, `needs: time: "10 min" is no duration`, `needs: cpus: "two" is no number of processors`,
@@ -54,12 +59,14 @@ var problemCases = []problemCase{
 	{"missing input", frame("  a: {each: 'row/{n}', writes: 'a/{n}', command: 'true'}\n"), []string{
 		`6:13: missing input: step "a" takes "row/{n}", but no input and no step makes such a file; did you mean "raw/{n}"?`,
 	}},
-	{"path instead of name", "workflow: w\ninputs:\n  raw: {files: 'raw/{n}.txt'}\nsteps:\n  a: {each: 'raw/{n}.txt', writes: 'a/{n}', command: 'true'}\n", []string{
+	{"path instead of name", "workflow: w\ninputs:\n  raw: {files: 'raw/{n}.txt'}\nsteps:\n  a: {each: 'raw/{n}.txt', " +
+		"writes: 'a/{n}', command: 'true'}\n", []string{
 		`5:13: missing input: step "a" takes "raw/{n}.txt", but no input and no step makes such a file; the input "raw" gives these files the names "{n}.txt": take that, or add as: "raw/{n}.txt" to the input`,
 	}},
-	{"undefined placeholder", frame("  a: {each: 'raw/{n}', reads: 'raw/{m}', writes: 'a/{n}', command: 'true'}\n"), []string{
-		`6:31: step "a": {m} in "raw/{m}" has no value`,
-	}},
+	{"undefined placeholder", frame("  a: {each: 'raw/{n}', reads: 'raw/{m}', writes: 'a/{n}', command: 'true'}\n"),
+		[]string{
+			`6:31: step "a": {m} in "raw/{m}" has no value`,
+		}},
 	{"undefined parameter", frame("  a: {each: 'raw/{n}', writes: '${q}/{n}', command: 'true'}\n"), []string{
 		`6:32: step "a": writes uses the parameter "q", which does not exist; did you mean "p"?`,
 	}},
@@ -76,46 +83,58 @@ var problemCases = []problemCase{
 	{"times zero", frame("  a: {times: 0, writes: 'a/{number}', command: 'true'}\n"), []string{`times: "0" is no such number`}},
 	{"too many times", frame("  a: {times: 1000001, writes: 'a/{number}', command: 'true'}\n"), []string{`times is 1000001, the limit is 1000000`}},
 	{"number without times", frame("  a: {writes: 'a/{number}', command: 'true'}\n"), []string{`{number} in "a/{number}" has a value only in steps with`}},
-	{"two writers", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n  b: {each: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n"), []string{
+	{"two writers", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n  b: {each: 'raw/{n}', writes: " +
+		"'a/{n}', command: 'true'}\n"), []string{
 		`7:32: step "a" and step "b" both write "a/{n}", and nothing orders them; choose another name in one of them; if one is meant to replace`,
 	}},
-	{"two writers by pattern", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n  b: {merge: 'raw/{n}', writes: 'a/all', command: 'true'}\n"), []string{
+	{"two writers by pattern", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n  b: {merge: 'raw/{n}', " +
+		"writes: 'a/all', command: 'true'}\n"), []string{
 		`both write one file, since "a/{n}" and "a/all" can be the same name`,
 	}},
 	{"input overwritten", frame("  a: {each: 'raw/{n}', writes: 'raw/{n}', command: 'true'}\n"), []string{
 		`the input "raw" exists and step "a" writes "raw/{n}": whether a reader gets what was there before is left open`,
 	}},
-	{"reader and rewriter", frame("  a: {each: 'raw/{n}', rewrites: c, command: 'true'}\n  b: {reads: c, writes: b, command: 'true'}\n  d: {each: 'raw/{n}', reads: c, writes: 'd/{n}', command: 'true'}\n"), []string{
+	{"reader and rewriter", frame("  a: {each: 'raw/{n}', rewrites: c, command: 'true'}\n  b: {reads: c, writes: b, " +
+		"command: 'true'}\n  d: {each: 'raw/{n}', reads: c, writes: 'd/{n}', command: 'true'}\n"), []string{
 		`7:14: step "b" uses "c", which other steps before and after it use for each of their data: which version it means is left open`,
 	}},
-	{"writer and rewriter", frame("  a: {each: 'raw/{n}', rewrites: c, command: 'true'}\n  b: {writes: c, command: 'true'}\n"), []string{
+	{"writer and rewriter", frame("  a: {each: 'raw/{n}', rewrites: c, command: 'true'}\n  b: {writes: c, command: " +
+		"'true'}\n"), []string{
 		`7:15: step "b" writes "c", which step "a" rewrites: their order is left open`,
 	}},
-	{"jobs from a rewritten file", frame("  a: {each: 'raw/{n}', rewrites: c, command: 'true'}\n  b: {each: c, writes: b, command: 'true'}\n"), []string{
+	{"jobs from a rewritten file", frame("  a: {each: 'raw/{n}', rewrites: c, command: 'true'}\n  b: {each: c, writes: " +
+		"b, command: 'true'}\n"), []string{
 		`a rewritten file cannot create jobs`,
 	}},
-	{"circle", frame("  a: {each: 'x/{n}', writes: 'y/{n}', command: 'true'}\n  b: {each: 'y/{n}', writes: 'x/{n}', command: 'true'}\n"), []string{
+	{"circle", frame("  a: {each: 'x/{n}', writes: 'y/{n}', command: 'true'}\n  b: {each: 'y/{n}', writes: 'x/{n}', " +
+		"command: 'true'}\n"), []string{
 		`6:1: steps feed each other in a circle: a → b → a`,
 	}},
-	{"a folder of an output", frame("  a: {each: 'raw/{n}', writes: ['a/{n}', 'a/{n}/b.txt'], command: 'true'}\n"), []string{
-		`step "a" makes a file "a/{n}", and step "a" one in a folder of that name, "a/{n}/b.txt"`,
-	}},
-	{"a folder of another step's output", frame("  a: {writes: a, command: 'true'}\n  b: {each: 'raw/{n}', writes: 'a/{n}/x', command: 'true'}\n"), []string{
+	{"a folder of an output", frame("  a: {each: 'raw/{n}', writes: ['a/{n}', 'a/{n}/b.txt'], command: 'true'}\n"),
+		[]string{
+			`step "a" makes a file "a/{n}", and step "a" one in a folder of that name, "a/{n}/b.txt"`,
+		}},
+	{"a folder of another step's output", frame("  a: {writes: a, command: 'true'}\n  b: {each: 'raw/{n}', writes: " +
+		"'a/{n}/x', command: 'true'}\n"), []string{
 		`7:32: step "a" makes a file "a", and step "b" one in a folder of that name, "a/{n}/x"`,
 	}},
 	{"a folder of an input", frame("  a: {each: 'raw/{n}', writes: 'raw/{n}/it', command: 'true'}\n"), []string{
 		`the input "raw" makes a file "raw/{n}", and step "a" one in a folder of that name, "raw/{n}/it"`,
 	}},
-	{"a folder of a rewritten file", frame("  a: {each: 'raw/{n}', rewrites: c, writes: 'c/{n}', command: 'true'}\n"), []string{
-		`makes a file "c", and step "a" one in a folder of that name, "c/{n}"`,
-	}},
-	{"a placeholder that means something else", frame("  a: {each: 'raw/{n}', writes: 'a/{n}_{m}', command: 'true'}\n  b: {each: 'a/{m}_{n}', writes: 'b/{n}/{m}', command: 'true'}\n"), []string{
+	{"a folder of a rewritten file", frame("  a: {each: 'raw/{n}', rewrites: c, writes: 'c/{n}', command: 'true'}\n"),
+		[]string{
+			`makes a file "c", and step "a" one in a folder of that name, "c/{n}"`,
+		}},
+	{"a placeholder that means something else", frame("  a: {each: 'raw/{n}', writes: 'a/{n}_{m}', command: 'true'}\n  " +
+		"b: {each: 'a/{m}_{n}', writes: 'b/{n}/{m}', command: 'true'}\n"), []string{
 		`step "b" takes files of step "a": "a/{m}_{n}" fits "a/{n}_{m}" as text, but only where {m}, {n} is not what it is there; take "a/{n}_{m}"`,
 	}},
-	{"two readings of every name", frame("  a: {each: 'raw/{n}', writes: 'a/{n}_{m}_{k}', command: 'true'}\n  b: {each: 'a/{x}_{y}', writes: 'b/{x}/{y}', command: 'true'}\n"), []string{
+	{"two readings of every name", frame("  a: {each: 'raw/{n}', writes: 'a/{n}_{m}_{k}', command: 'true'}\n  b: {each: " +
+		"'a/{x}_{y}', writes: 'b/{x}/{y}', command: 'true'}\n"), []string{
 		`"a/{x}_{y}" fits "a/{n}_{m}_{k}" in two ways, as x={n}, y={m}_{k} and as x={n}_{m}, y={k}; take "a/{n}_{m}_{k}"`,
 	}},
-	{"placeholders that touch", "workflow: w\ninputs:\n  a: {files: 'x/{n}{m}'}\nsteps:\n  s: {each: '{n}{m}', writes: 's/{n}/{m}', command: 'true'}\n", []string{
+	{"placeholders that touch", "workflow: w\ninputs:\n  a: {files: 'x/{n}{m}'}\nsteps:\n  s: {each: '{n}{m}', writes: " +
+		"'s/{n}/{m}', command: 'true'}\n", []string{
 		`nothing in "x/{n}{m}" tells where {n} ends and {m} begins`,
 	}},
 	{"chosen placeholders that touch", frame("  s: {each: 'raw/{n}', writes: 's/{n}{k}*', command: 'true'}\n"), []string{
@@ -128,28 +147,34 @@ var problemCases = []problemCase{
 		`{n} in "a/{n}" differs between the files of one merge`,
 	}},
 	{"by", frame("  a: {merge: 'raw/{n}', by: m, writes: 'a/{m}', command: 'true'}\n"), []string{`by names "m", which "raw/{n}" does not bind`}},
-	{"chosen by content", frame("  a: {each: 'raw/{n}', writes: 'a/{n}.{part}', command: 'true'}\n  b: {reads: a/1.x, writes: b, command: 'true'}\n"), []string{
+	{"chosen by content", frame("  a: {each: 'raw/{n}', writes: 'a/{n}.{part}', command: 'true'}\n  b: {reads: a/1.x, " +
+		"writes: b, command: 'true'}\n"), []string{
 		`step "b" reads "a/1.x", but step "a" chooses the names of these files by content; list`,
 	}},
 	{"names", frame("  'a b': {each: 'raw/{n}', writes: {PATH: 'a/{n}', p: 'b/{n}'}, command: 'true'}\n"), []string{
 		`"a b" is no name for a step`, `the name "PATH" would hide a variable`, `the name "p" has the name of a parameter`,
 	}},
-	{"legal names", frame("  a: {each: 'raw/{n}', writes: ['/a/{n}', '../{n}', 'a//{n}', 'a/{n'], command: 'true'}\n"), []string{
-		`it starts with '/'`, `it has the part ".."`, `it has the part ""`, `has a '{' that starts no placeholder`,
-	}},
+	{"legal names", frame("  a: {each: 'raw/{n}', writes: ['/a/{n}', '../{n}', 'a//{n}', 'a/{n'], command: 'true'}\n"),
+		[]string{
+			`it starts with '/'`, `it has the part ".."`, `it has the part ""`, `has a '{' that starts no placeholder`,
+		}},
 	{"split", frame("  a: {merge: 'raw/{n}', split: {of: paragraphs}, writes: a, command: 'true'}\n"), []string{
 		`split needs the one file`, `does not say how many records`, `"paragraphs" is no kind of record`,
 	}},
-	{"inputs", "workflow: w\ninputs:\n  a: {files: x, watch: y}\n  b: {files: x, close: manual}\n  c: {watch: 'x/{n}', as: '{m}', close: at noon}\nsteps:\n  s: {writes: s, command: 'true'}\n", []string{
+	{"inputs", "workflow: w\ninputs:\n  a: {files: x, watch: y}\n  b: {files: x, close: manual}\n  c: {watch: 'x/{n}', " +
+		"as: '{m}', close: at noon}\nsteps:\n  s: {writes: s, command: 'true'}\n", []string{
 		`3:3: the input "a" must say where its files are, once`, `close is for inputs that stay open`, "`as` uses {m}", `"at noon" is no rule`,
 	}},
-	{"commands", frame("  a: {each: 'raw/{n}', writes: 'a/{n}'}\n  b: {each: 'raw/{n}', writes: 'b/{n}', command: ''}\n"), []string{
-		`step "a" has no command`, `the command must be a text`,
-	}},
-	{"cached and published", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true', storage: cache, publish: true}\n"), []string{
+	{"commands", frame("  a: {each: 'raw/{n}', writes: 'a/{n}'}\n  b: {each: 'raw/{n}', writes: 'b/{n}', command: ''}\n"),
+		[]string{
+			`step "a" has no command`, `the command must be a text`,
+		}},
+	{"cached and published", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true', storage: cache, publish: " +
+		"true}\n"), []string{
 		`what stays in caches cannot be published`,
 	}},
-	{"temporary and published", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true', storage: temporary, publish: true}\n"), []string{
+	{"temporary and published", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true', storage: temporary, " +
+		"publish: true}\n"), []string{
 		`what is removed when it has been read cannot be published`,
 	}},
 	{"cached by default", "workflow: w\nstorage: cache\nsteps:\n  a: {writes: a, command: 'true'}\n", []string{
@@ -181,7 +206,8 @@ func TestProblems(t *testing.T) {
 }
 
 func TestParametersAreChecked(t *testing.T) {
-	w, err := Parse("t.yaml", []byte("workflow: w\nparameters: {n: null, m: 2}\nsteps:\n  a: {writes: 'x${n}', command: 'echo $n'}\n"))
+	w, err := Parse("t.yaml", []byte("workflow: w\nparameters: {n: null, m: 2}\nsteps:\n  a: {writes: 'x${n}', command: "+
+		"'echo $n'}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -228,7 +254,8 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(lambda))
 	f.Add([]byte(calibrated))
 	f.Add([]byte(sized))
-	f.Add([]byte(frame("  a: &x {each: 'raw/{n}', split: {records: 2, of: lines}, writes: 'a/{n}.{chunk}', command: 'true'}\n  b: *x\n")))
+	f.Add([]byte(frame("  a: &x {each: 'raw/{n}', split: {records: 2, of: lines}, writes: 'a/{n}.{chunk}', command: " +
+		"'true'}\n  b: *x\n")))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		w, err := Parse("t.yaml", data)
 		if err != nil {
@@ -253,7 +280,9 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, in := range flow.Inputs() {
-			if _, err := flow.Step(time.Time{}, Arrived{Input: in.Name, Files: filesOf("a", "b/c", fmt.Sprint(in.Line))}); err != nil && !errors.Is(err, ErrTwice) {
+			if _, err := flow.Step(
+				time.Time{}, Arrived{Input: in.Name, Files: filesOf("a", "b/c", fmt.Sprint(in.Line))},
+			); err != nil && !errors.Is(err, ErrTwice) {
 				t.Fatal(err)
 			}
 			if _, err := flow.Step(time.Time{}, Closed{Input: in.Name}); err != nil {

@@ -13,7 +13,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/logical"
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // rounds is how many random workflows one test tries.
@@ -300,7 +300,8 @@ func TestRandomWorkflowsDoNotDependOnTiming(t *testing.T) {
 			numbered++
 		}
 	}
-	t.Logf("%d workflows, %d rewriting files, %d with times, %d jobs, %d files whose readers were known, of %d while inputs were open", tried, rewriting, numbered, jobs, told, early)
+	t.Logf("%d workflows, %d rewriting files, %d with times, %d jobs, %d files whose readers were known, of %d while "+
+		"inputs were open", tried, rewriting, numbered, jobs, told, early)
 	if tried < rounds()/10 {
 		t.Errorf("only %d of %d random workflows were right", tried, rounds())
 	}
@@ -330,7 +331,8 @@ func (x *world) checkReaders(text string) {
 	x.t.Helper()
 	for _, name := range sortedKeys(x.jobs) {
 		for _, f := range x.event(x.jobs[name]).Files {
-			w := x.jobs[name].Job.Writes[slices.IndexFunc(x.jobs[name].Job.Writes, func(o dispatch.Output) bool { return o.LFN == f.Pattern || o.LFN == f.File.LFN })]
+			w := x.jobs[name].Job.Writes[slices.IndexFunc(x.jobs[name].Job.Writes,
+				func(o dispatch.Output) bool { return o.LFN == f.Pattern || o.LFN == f.File.LFN })]
 			if rewritten := strings.HasPrefix(f.File.LFN, "c"); x.finished && w.Temporary && x.known[f.File.LFN] == rewritten {
 				x.t.Fatalf("the readers of %s, written by %s, are known: %v\n%s", f.File.LFN, name, !rewritten, text)
 			}

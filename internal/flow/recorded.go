@@ -47,7 +47,9 @@ func NewRecorded(r Recorded) *Workflow {
 		j.Job.Digest = digest(*j)
 		if name := j.Job.Step; !known[name] {
 			known[name] = true
-			w.steps = append(w.steps, &step{name: name, listed: len(w.steps), order: len(w.steps) + 1, replayed: true, feeds: [][]*maker{{made}}})
+			w.steps = append(w.steps, &step{
+				name: name, listed: len(w.steps), order: len(w.steps) + 1, replayed: true, feeds: [][]*maker{{made}},
+			})
 		}
 	}
 	h := blake3.New()

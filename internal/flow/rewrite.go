@@ -86,7 +86,8 @@ func (p *parser) rewrittenSources(w *Workflow, s *step, e *entry) {
 		for _, source := range other.sources() {
 			if source.overlaps(e.pattern) {
 				p.FailAt(source.line, source.column, "list it under reads",
-					"step %q makes jobs from %q, which step %q rewrites: a rewritten file cannot create jobs", other.name, source.text, s.name)
+					"step %q makes jobs from %q, which step %q rewrites: a rewritten file cannot create jobs", other.name,
+					source.text, s.name)
 			}
 		}
 	}
@@ -107,7 +108,8 @@ func (p *parser) firstWriter(s *step, e *entry, r *routes, uses []use) {
 		if m.step.plain() && !m.fresh && m.step.listed < uses[0].step.listed {
 			continue
 		}
-		p.FailAt(m.pattern.line, m.pattern.column, "list it under rewrites too, or make it the first step that uses the file, without each and merge",
+		p.FailAt(m.pattern.line, m.pattern.column, "list it under rewrites too, or make it the first step that uses the "+
+			"file, without each and merge",
 			"step %q writes %q, which step %q rewrites: their order is left open", m.step.name, m.pattern.text, s.name)
 	}
 }
@@ -129,8 +131,10 @@ func (p *parser) plainUse(u use, uses []use) {
 		}
 	}
 	if before > 0 && after > 0 {
-		p.FailAt(u.entry.pattern.line, u.entry.pattern.column, "list the step before all others that use the file, or after them",
-			"step %q uses %q, which other steps before and after it use for each of their data: which version it means is left open", u.step.name, u.entry.pattern.text)
+		p.FailAt(u.entry.pattern.line, u.entry.pattern.column, "list the step before all others that use the file, or "+
+			"after them",
+			"step %q uses %q, which other steps before and after it use for each of their data: which version it means is "+
+				"left open", u.step.name, u.entry.pattern.text)
 		return
 	}
 	if before > 0 {

@@ -164,11 +164,13 @@ func (p *parser) nobodyMakes(s *step, used *pattern, r *routes) {
 	if advice := r.folderAdvice(used); advice != "" {
 		instead = advice
 	} else if in, name := r.inputAt(used); in != nil {
-		instead = fmt.Sprintf("the input %q gives these files the names %q: take that, or add as: %q to the input", in.Name, name.text, used.text)
+		instead = fmt.Sprintf("the input %q gives these files the names %q: take that, or add as: %q to the input", in.Name,
+			name.text, used.text)
 	} else if meant := yamlfile.Closest(used.text, known); meant != "" {
 		instead = fmt.Sprintf("did you mean %q?", meant)
 	}
-	p.FailAt(used.line, used.column, instead, "missing input: step %q takes %q, but no input and no step makes such a file", s.name, used.text)
+	p.FailAt(used.line, used.column, instead,
+		"missing input: step %q takes %q, but no input and no step makes such a file", s.name, used.text)
 }
 
 // folderAdvice is for a name that does not say what it stands for: a file or a
@@ -223,14 +225,18 @@ func (p *parser) twoMakers(a, b *maker) {
 	case a.step != nil && a.step == b.step:
 		p.FailAt(b.pattern.line, b.pattern.column, "make the names differ", "step %q may write %s twice", b.step.name, both)
 	case a.input != nil && b.step != nil:
-		p.FailAt(b.pattern.line, b.pattern.column, "choose another name, or give the input a folder of its own with `as`; if the step is meant to replace the input, list it under rewrites",
-			"the input %q exists and step %q writes %s: whether a reader gets what was there before is left open", a.input.Name, b.step.name, both)
+		p.FailAt(b.pattern.line, b.pattern.column, "choose another name, or give the input a folder of its own with `as`; "+
+			"if the step is meant to replace the input, list it under rewrites",
+			"the input %q exists and step %q writes %s: whether a reader gets what was there before is left open", a.input.Name,
+			b.step.name, both)
 	case b.input != nil:
 		if len(a.pattern.names) == 0 && len(b.pattern.names) == 0 {
-			p.FailAt(b.pattern.line, b.pattern.column, "give one of them another name with `as`", "%s and %s both provide %s", a.owner(), b.owner(), both)
+			p.FailAt(b.pattern.line, b.pattern.column, "give one of them another name with `as`", "%s and %s both provide %s",
+				a.owner(), b.owner(), both)
 		}
 	default:
-		p.FailAt(b.pattern.line, b.pattern.column, "choose another name in one of them; if one is meant to replace the file of the other, list it under rewrites",
+		p.FailAt(b.pattern.line, b.pattern.column, "choose another name in one of them; if one is meant to replace the "+
+			"file of the other, list it under rewrites",
 			"step %q and step %q both write %s, and nothing orders them", a.step.name, b.step.name, both)
 	}
 }

@@ -81,7 +81,8 @@ func (x *world) take(e Effects) {
 	}
 	for _, lfn := range e.ReadersKnown {
 		if x.known[lfn] || !x.exists[lfn] {
-			x.t.Fatalf("%s: all its readers are known; it was known before: %v; it has a writer: %v", lfn, x.known[lfn], x.exists[lfn])
+			x.t.Fatalf("%s: all its readers are known; it was known before: %v; it has a writer: %v", lfn, x.known[lfn],
+				x.exists[lfn])
 		}
 		x.known[lfn] = true
 		if slices.ContainsFunc(x.flow.Inputs(), func(in *DeclaredInput) bool { return !x.flow.Closed(in.Name) }) {
@@ -131,7 +132,9 @@ func (x *world) arrive(input string, lfns ...string) {
 func filesOf(lfns ...string) []InputFile {
 	var files []InputFile
 	for _, lfn := range lfns {
-		files = append(files, InputFile{ExistingFile: dispatch.ExistingFile{LFN: lfn, PFN: "/data/" + lfn, Size: int64(len(lfn)), Identity: "1"}})
+		files = append(files, InputFile{
+			ExistingFile: dispatch.ExistingFile{LFN: lfn, PFN: "/data/" + lfn, Size: int64(len(lfn)), Identity: "1"},
+		})
 	}
 	return files
 }
@@ -158,7 +161,9 @@ func (x *world) event(j NewJob) dispatch.Event {
 		}
 		for _, lfn := range lfns {
 			x.exists[lfn] = true
-			e.Files = append(e.Files, dispatch.CommittedFile{File: dispatch.FileRef{LFN: lfn}, Pattern: pattern, Size: x.size(lfn)})
+			e.Files = append(e.Files, dispatch.CommittedFile{
+				File: dispatch.FileRef{LFN: lfn}, Pattern: pattern, Size: x.size(lfn),
+			})
 		}
 	}
 	return e

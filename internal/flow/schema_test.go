@@ -55,7 +55,9 @@ func validate(t *testing.T, s *jsonschema.Schema, data []byte) error {
 
 func TestSchemaTakesRightWorkflows(t *testing.T) {
 	s := compiledSchema(t)
-	texts := map[string][]byte{"lambda": []byte(lambda), "calibrated": []byte(calibrated), "joined": []byte(joined), "sized": []byte(sized)}
+	texts := map[string][]byte{
+		"lambda": []byte(lambda), "calibrated": []byte(calibrated), "joined": []byte(joined), "sized": []byte(sized),
+	}
 	files, _ := filepath.Glob("../../examples/*/workflow.yaml")
 	for _, file := range files {
 		data, err := os.ReadFile(file)

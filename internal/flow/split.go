@@ -42,7 +42,8 @@ func (t splitTaker) exists(f *Flow, in *file) {
 	case in.records > 0:
 		f.chunks(t.st, in, t.values, in.records)
 	default:
-		f.hold(&pendingJob{state: t.st, values: t.values, label: t.st.label(t.values, in) + "/records", in: []*file{in}, wave: in.wave, count: true})
+		f.hold(&pendingJob{state: t.st, values: t.values, label: t.st.label(t.values, in) + "/records", in: []*file{in},
+			wave: in.wave, count: true})
 	}
 }
 
@@ -53,12 +54,15 @@ func (f *Flow) fillCount(j *job, d *pendingJob) {
 	if s.split.unit != recordCounted {
 		text = countCommands[s.split.unit]
 	}
-	c := &commandSource{w: f.w, step: &step{reads: d.readEntries(), eachNames: s.eachNames}, values: d.values, in: []string{d.in[0].lfn}, reads: d.reads}
+	c := &commandSource{w: f.w, step: &step{reads: d.readEntries(), eachNames: s.eachNames}, values: d.values,
+		in: []string{d.in[0].lfn}, reads: d.reads}
 	j.new.Job, j.new.From, j.new.Counts = f.describe(j), 1, true
 	j.new.Job.Reads = logical.Unique(append(slices.Clone(c.in), d.reads...))
 	j.new.Job.Writes = []dispatch.Output{{LFN: logical.Escape(j.countPrefix()) + "*", Pattern: true}}
 	f.fillAccess(j, c)
-	j.new.Command = Command{Environment: c.environment(text), InputVariables: c.inputVariables(), Shell: fmt.Sprintf(countScript, text)}
+	j.new.Command = Command{
+		Environment: c.environment(text), InputVariables: c.inputVariables(), Shell: fmt.Sprintf(countScript, text),
+	}
 	j.new.Command.Environment["out"] = strings.TrimSuffix(j.countPrefix(), "/")
 	j.new.Job.Digest = digest(j.new)
 }
@@ -102,7 +106,8 @@ func (f *Flow) chunks(st *stepState, in *file, values binding, records int64) {
 	per := st.step.split.records
 	count := parts(records, per)
 	if count > maxChunks {
-		f.refuse(st, "step %s would split %s into %d jobs, the limit is %d: give each job more records", st.step.name, in.lfn, count, maxChunks)
+		f.refuse(st, "step %s would split %s into %d jobs, the limit is %d: give each job more records", st.step.name, in.lfn,
+			count, maxChunks)
 		return
 	}
 	st.counting.remove(in.wave)

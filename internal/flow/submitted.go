@@ -26,7 +26,8 @@ func Submitted(job dispatch.Job, command Command) (NewJob, error) {
 	if (command.Shell == "") == (len(command.Argv) == 0) {
 		return NewJob{}, errors.New("it must say what to execute, once: give shell or argv")
 	}
-	if log := command.Log; log != "" && !slices.ContainsFunc(job.Writes, func(w dispatch.Output) bool { return w.LFN == log }) {
+	if log := command.Log; log != "" && !slices.ContainsFunc(job.Writes,
+		func(w dispatch.Output) bool { return w.LFN == log }) {
 		return NewJob{}, fmt.Errorf("its log %q is none of its outputs: name it under writes too", log)
 	}
 	if err := checkNames(&job); err != nil {
@@ -34,7 +35,8 @@ func Submitted(job dispatch.Job, command Command) (NewJob, error) {
 	}
 	for name := range command.Environment {
 		if !placeholderName.MatchString(name) || name != "in" && name != "out" && isReserved(name) {
-			return NewJob{}, fmt.Errorf("%q cannot be a variable of its command: it is no name of one, or would hide one that commands have anyhow", name)
+			return NewJob{}, fmt.Errorf("%q cannot be a variable of its command: it is no name of one, or would hide one that "+
+				"commands have anyhow", name)
 		}
 	}
 	files := commandFiles(&job, &command)

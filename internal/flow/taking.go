@@ -83,7 +83,8 @@ func (t *taking) read(lfn string, values binding) (first, second binding) {
 // problem says why the patterns must not be used together, or "".
 func (t *taking) problem() (what, instead string) {
 	if !t.whole && !t.canMeet(false) {
-		return fmt.Sprintf("%q fits %q as text, but only where {%s} is not what it is there", t.taker.text, t.maker.text, strings.Join(t.shared, "}, {")),
+		return fmt.Sprintf("%q fits %q as text, but only where {%s} is not what it is there", t.taker.text, t.maker.text,
+				strings.Join(t.shared, "}, {")),
 			fmt.Sprintf("take %q, or give placeholders that are something else other names", t.maker.text)
 	}
 	if t.whole {
@@ -111,7 +112,8 @@ func (t *taking) twoWays() (what, instead string) {
 		return "", ""
 	}
 	shown := strings.NewReplacer(show...)
-	return fmt.Sprintf("%q fits %q in two ways, as %s and as %s", t.taker.text, t.maker.text, shown.Replace(first.String()), shown.Replace(second.String())),
+	return fmt.Sprintf("%q fits %q in two ways, as %s and as %s", t.taker.text, t.maker.text,
+			shown.Replace(first.String()), shown.Replace(second.String())),
 		fmt.Sprintf("take %q", t.maker.text)
 }
 
@@ -123,7 +125,8 @@ const imaginedValue = 0xe100
 // placeholders of both have the values of the file, and, if whole, no value is
 // cut.
 func (t *taking) canMeet(whole bool) bool {
-	m := meeting{maker: t.maker.atoms(t.maker, whole, t.shared), taker: t.taker.atoms(t.maker, false, t.shared), failed: map[[2]int]bool{}}
+	m := meeting{maker: t.maker.atoms(t.maker, whole, t.shared), taker: t.taker.atoms(t.maker, false, t.shared),
+		failed: map[[2]int]bool{}}
 	return m.from(0, 0, false)
 }
 
@@ -190,7 +193,8 @@ func (m *meeting) step(i, j int, covering bool) bool {
 	if taken == anyMany && (m.from(i, j+1, false) || made >= 0 && made != '/' && m.from(i+1, j, false)) {
 		return true
 	}
-	if made == anyMany && (m.from(i+1, j, false) || (isText || taken == anyOne || taken == anyMany) && m.from(i, j+1, false)) {
+	if made == anyMany && (m.from(i+1, j, false) || (isText || taken == anyOne || taken == anyMany) &&
+		m.from(i, j+1, false)) {
 		return true
 	}
 	switch {

@@ -24,7 +24,8 @@ func (w *Workflow) Until(target string) (*Workflow, error) {
 	}
 	goal := w.stepMaking(target)
 	if goal == nil {
-		return nil, fmt.Errorf("no step is called %q, and none writes a file of that name; the steps are %s", target, strings.Join(w.Steps(), ", "))
+		return nil, fmt.Errorf("no step is called %q, and none writes a file of that name; the steps are %s", target,
+			strings.Join(w.Steps(), ", "))
 	}
 	p := &part{target: target, steps: map[string]bool{}, inputs: map[string]bool{}}
 	p.need(w, goal)
@@ -64,7 +65,8 @@ func (p *part) need(w *Workflow, s *step) {
 	}
 	for _, mine := range s.sharedUses() {
 		for _, other := range w.steps {
-			if slices.ContainsFunc(other.sharedUses(), func(u use) bool { return u.writes && u.entry.pattern.overlaps(mine.entry.pattern) }) {
+			if slices.ContainsFunc(other.sharedUses(),
+				func(u use) bool { return u.writes && u.entry.pattern.overlaps(mine.entry.pattern) }) {
 				p.need(w, other)
 			}
 		}

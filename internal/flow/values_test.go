@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // arriveAt lets files come by the paths under which an input finds them.
@@ -95,7 +95,8 @@ steps:
 	x.step(Tick{})
 	x.commitAll(first)
 	x.wantReads("use/a/1", "p/a_1.txt")
-	if x.finished || len(x.notes) == 0 || !strings.Contains(x.notes[0], "part=b_1, set=a") || !strings.Contains(x.notes[0], "part=1, set=a_b") {
+	if x.finished || len(x.notes) == 0 || !strings.Contains(x.notes[0], "part=b_1, set=a") ||
+		!strings.Contains(x.notes[0], "part=1, set=a_b") {
 		t.Errorf("finished %v, notes %q", x.finished, x.notes)
 	}
 	if len(x.jobs) != 2 {
@@ -193,7 +194,8 @@ steps:
 	x.arriveAt("raw", "raw/1/2_3")
 	x.arriveAt("wanted", "wanted/1_2/3")
 	x.commitAll(first)
-	if x.finished || len(x.jobs) != 1 || !strings.Contains(strings.Join(x.notes, "\n"), "it was made with a=1, b=2_3, and not with a=1_2, b=3") {
+	if x.finished || len(x.jobs) != 1 || !strings.Contains(strings.Join(x.notes, "\n"),
+		"it was made with a=1, b=2_3, and not with a=1_2, b=3") {
 		t.Errorf("finished %v, jobs %v, notes %q", x.finished, slices.Sorted(maps.Keys(x.jobs)), x.notes)
 	}
 }
@@ -224,7 +226,9 @@ steps:
 }
 
 func TestPathsOfListsAreNoURLs(t *testing.T) {
-	in := &DeclaredInput{URLList: "list", patterns: []*pattern{mustPattern(t, "{x}.txt")}, names: []*pattern{mustPattern(t, "{x}.txt")}}
+	in := &DeclaredInput{
+		URLList: "list", patterns: []*pattern{mustPattern(t, "{x}.txt")}, names: []*pattern{mustPattern(t, "{x}.txt")},
+	}
 	for line, want := range map[string]string{
 		"/data/a#1.txt":             "a#1.txt",
 		"data/100%.txt":             "100%.txt",

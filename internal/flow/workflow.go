@@ -68,7 +68,8 @@ func (w *Workflow) Set() map[string]string { return w.set }
 func (w *Workflow) unbound() (wrong error) {
 	for _, p := range w.Parameters {
 		if p.Required {
-			wrong = errors.Join(wrong, fmt.Errorf("%s: the parameter %q has no default; give it with --set %s=VALUE", w.File, p.Name, p.Name))
+			wrong = errors.Join(wrong, fmt.Errorf("%s: the parameter %q has no default; give it with --set %s=VALUE", w.File,
+				p.Name, p.Name))
 		}
 	}
 	return wrong

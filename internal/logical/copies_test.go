@@ -19,7 +19,10 @@ func TestCopiesInAnyOrder(t *testing.T) {
 		t.Error("the order counts")
 	}
 	seen := map[Copies]int{}
-	for i, set := range [][]file{{}, {a}, {b}, {a, b}, {{"a", 2, 2}, b}, {{"a", 1, 3}, b}, {{"a", 2, 1}, {"b", 1, 2}}, {{"b", 1, 2}, {"a", 2, 1}, {"", 0, 0}}, {{"a", 0, 3}}, {{"a", 3, 0}}} {
+	for i, set := range [][]file{
+		{}, {a}, {b}, {a, b}, {{"a", 2, 2}, b}, {{"a", 1, 3}, b}, {{"a", 2, 1}, {"b", 1, 2}},
+		{{"b", 1, 2}, {"a", 2, 1}, {"", 0, 0}}, {{"a", 0, 3}}, {{"a", 3, 0}},
+	} {
 		if j, ok := seen[of(set...)]; ok {
 			t.Errorf("sets %d and %d have one digest", i, j)
 		}

@@ -8,10 +8,12 @@ import (
 func TestWhyNot(t *testing.T) {
 	for name, why := range map[string]string{
 		"a/b.txt": "", "index/": "", "é x": "",
-		"": "is empty", "/": "is empty", "/a": "starts with '/'", "a\nb": "contains a line break or a zero byte", "a\xff": "is not UTF-8",
-		"a//b": `has the part ""`, "a/../b": `has the part ".."`, "./a": `has the part "."`,
+		"": "is empty", "/": "is empty", "/a": "starts with '/'", "a\nb": "contains a line break or a zero byte",
+		"a\xff": "is not UTF-8",
+		"a//b":  `has the part ""`, "a/../b": `has the part ".."`, "./a": `has the part "."`,
 		strings.Repeat("ab/", MaxName/3) + "a": "", strings.Repeat("a", MaxName+1): "is longer than 1024 bytes",
-		"a/" + strings.Repeat("b", 255): "", strings.Repeat("a", 256) + "/b": "has a part of 256 bytes, and a file can have 255",
+		"a/" + strings.Repeat("b", 255): "", strings.Repeat("a", 256) +
+			"/b": "has a part of 256 bytes, and a file can have 255",
 	} {
 		if got := WhyNot(name); got != why {
 			t.Errorf("%.40q: %q, want %q", name, got, why)

@@ -68,7 +68,8 @@ func (c *Config) onNode(environment func(string) string) error {
 			case value == "" && name == "TMPDIR":
 				return os.TempDir()
 			case value == "":
-				missing = fmt.Errorf("pilot configuration: the variable %s of %q is not set on this node; change scratch of the site", name, *path)
+				missing = fmt.Errorf("pilot configuration: the variable %s of %q is not set on this node; change scratch of "+
+					"the site", name, *path)
 			}
 			return value
 		})

@@ -59,7 +59,9 @@ func (f *feeder) Sync(_ context.Context, m *wire.SyncRequest) (*wire.SyncAnswer,
 	a := &wire.SyncAnswer{Number: f.number, Seen: m.GetSeq(), NextSync: durationpb.New(time.Minute)}
 	for f.given < f.count && f.given-len(f.ended) < f.ahead {
 		f.given++
-		f.unseen = append(f.unseen, given{f.number, &wire.Assignment{Job: uint32(f.given), Attempt: uint64(f.given), Name: "n", Try: 1, Payload: f.command}})
+		f.unseen = append(f.unseen, given{
+			f.number, &wire.Assignment{Job: uint32(f.given), Attempt: uint64(f.given), Name: "n", Try: 1, Payload: f.command},
+		})
 	}
 	for _, g := range f.unseen {
 		a.Run = append(a.Run, g.assignment)
@@ -109,7 +111,8 @@ func benchmarkNoop(b *testing.B, ahead int) {
 	server := &http.Server{Handler: mux}
 	defer server.Close()
 	go server.Serve(listener)
-	cfg := Config{Server: "unix:" + folder + "/s", Launch: "bench", SandboxDir: folder + "/sandbox", LogDir: folder + "/logs", MilliCPUs: 2000, Memory: 1 << 30}
+	cfg := Config{Server: "unix:" + folder + "/s", Launch: "bench", SandboxDir: folder + "/sandbox",
+		LogDir: folder + "/logs", MilliCPUs: 2000, Memory: 1 << 30}
 	encoded, _ := cfg.Encode()
 	pilot := exec.Command("/proc/self/exe")
 	pilot.Env = append(pilot.Environ(), ConfigVariable+"="+encoded)

@@ -116,7 +116,9 @@ func (c *fileChange) announce(m *wire.SyncRequest, ref cache.Ref) {
 		m.CacheGone = append(m.CacheGone, &wire.CacheGone{File: stage.RefToWire(ref)})
 		return
 	}
-	m.CacheAdded = append(m.CacheAdded, &wire.CachedFile{File: stage.RefToWire(ref), Size: c.Size, Blake3: stage.HashToWire(c.Hash)})
+	m.CacheAdded = append(m.CacheAdded, &wire.CachedFile{
+		File: stage.RefToWire(ref), Size: c.Size, Blake3: stage.HashToWire(c.Hash),
+	})
 }
 
 func (c *caching) acknowledge(seen uint64) {

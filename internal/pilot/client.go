@@ -44,7 +44,8 @@ func (c *Config) dial() (wire.TaskQueueClient, error) {
 	}
 	path, isSocket := strings.CutPrefix(c.Server, "unix:")
 	if !isSocket {
-		return nil, fmt.Errorf("server address %q is not of the form unix:PATH; over a network a pilot is started with `fairway pilot --connect FILE`", c.Server)
+		return nil, fmt.Errorf("server address %q is not of the form unix:PATH; over a network a pilot is started with "+
+			"`fairway pilot --connect FILE`", c.Server)
 	}
 	path = socketPath(path)
 	transport := &http.Transport{

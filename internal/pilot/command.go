@@ -16,7 +16,7 @@ import (
 	"fairway/internal/pilot/report"
 	"fairway/internal/quantity"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 var (
@@ -39,7 +39,9 @@ func (p *pilot) command(a *attempt) {
 		a.fail(wire.Outcome_OUTCOME_EXITED, "%v", err)
 		return
 	}
-	if err := errors.Join(a.Slot.Out.Begin(logName(a.GetAttempt(), "out")), a.Slot.Err.Begin(logName(a.GetAttempt(), "err"))); err != nil {
+	if err := errors.Join(
+		a.Slot.Out.Begin(logName(a.GetAttempt(), "out")), a.Slot.Err.Begin(logName(a.GetAttempt(), "err")),
+	); err != nil {
 		a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
 		return
 	}
@@ -61,7 +63,9 @@ const exitNotFound = 127
 
 func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) {
 	_ = commandBefore.Hit()
-	r := &running{attempt: a, Watched: process.Watched{Since: time.Now(), Limit: a.GetNeeds().GetTime().AsDuration(), Memory: a.GetNeeds().GetMemoryBytes(), Exceeds: a.stop}}
+	r := &running{attempt: a, Watched: process.Watched{
+		Since: time.Now(), Limit: a.GetNeeds().GetTime().AsDuration(), Memory: a.GetNeeds().GetMemoryBytes(), Exceeds: a.stop,
+	}}
 	variables, err := p.variables(a, r)
 	if err != nil {
 		return nil, err
@@ -120,7 +124,8 @@ func (p *pilot) noteKills(r *running, kills int) {
 	if !p.boxes.Possible() {
 		advice = "it cannot be seen here, since the pilot may not make cgroups"
 	}
-	r.Note(fmt.Sprintf("meanwhile the kernel ended processes for lack of memory (%d); whether they were of this job is not known: %s", kills, advice))
+	r.Note(fmt.Sprintf("meanwhile the kernel ended processes for lack of memory (%d); whether they were of this job is "+
+		"not known: %s", kills, advice))
 }
 
 // judge turns the end of the command into an outcome.
@@ -156,7 +161,8 @@ func (p *pilot) explain(a *attempt, code int) {
 		said = a.logTail()
 	}
 	said = a.In.Redacted(said)
-	if strings.Contains(said, unix.ENOSPC.Error()) || strings.Contains(said, "No space left on device") || isFull(a.Slot.Folder) {
+	if strings.Contains(said, unix.ENOSPC.Error()) || strings.Contains(said, "No space left on device") ||
+		isFull(a.Slot.Folder) {
 		message := fmt.Sprintf("exit code %d, no space left in the sandbox", code)
 		if last := report.LastLine(said); last != "" {
 			message += ": " + last

@@ -150,7 +150,8 @@ func TestPatterns(t *testing.T) {
 	command := `mkdir -p parts/deep; cp in parts/c.fq; for x in b a; do echo $x > parts/$x.fq; done
 		ln -s /etc/passwd parts/d.fq; mkdir parts/e.fq; echo x > parts/deep/f.fq; echo y > parts/named.fq
 		printf 'records parts/a.fq 7\n' > $FAIRWAY_REPORT`
-	r := q.run("p1", shell(command, reads("in", 1, 2, writeFile(t, "in")), reads("parts/input.fq", 1, 2, writeFile(t, "in")), writes("parts/*.fq", "parts/named.fq", "none/*")))
+	r := q.run("p1", shell(command, reads("in", 1, 2, writeFile(t, "in")),
+		reads("parts/input.fq", 1, 2, writeFile(t, "in")), writes("parts/*.fq", "parts/named.fq", "none/*")))
 	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
 	var got []string
 	for _, o := range r.GetOutputs() {
@@ -169,7 +170,8 @@ func TestEnvironmentOfACommand(t *testing.T) {
 	a := shell(`cat "$FAIRWAY_INPUTS_FILE" "$FAIRWAY_OUTPUTS_FILE"; grep -c lfn-to-pfn "$FAIRWAY_CATALOG"
 		echo "$in $FAIRWAY_JOB $FAIRWAY_ATTEMPT $FAIRWAY_TRY $FAIRWAY_STEP $FAIRWAY_PILOT $INHERITED $REPLACED"
 		[ "$FAIRWAY_DEADLINE" -gt 0 ]; [ "$FAIRWAY_TIME_LEFT" = 100 ]; [ "$PWD" = "$FAIRWAY_SANDBOX" ]; cat; cat deep/in; : > out`,
-		reads("deep/in", 1, 2, writeFile(t, "in")), writes("out"), needs(&wire.Resources{Time: durationpb.New(100 * time.Second)}))
+		reads("deep/in", 1, 2, writeFile(t, "in")), writes("out"),
+		needs(&wire.Resources{Time: durationpb.New(100 * time.Second)}))
 	a.Payload.Environment = map[string]string{"in": "deep/in", "REPLACED": "yes", "FAIRWAY_JOB": "forged"}
 	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
 	want := fmt.Sprintf("deep/in\nout\n1\ndeep/in %d %d 1 step p1%s yes yes\nin", a.GetJob(), a.GetAttempt(), q.mark())
@@ -185,7 +187,8 @@ func TestSandboxIsEmptied(t *testing.T) {
 	cfg.MilliCPUs = 1000
 	q.start(cfg)
 	for _, left := range []string{
-		": > file", "mkdir -p a/b; : > a/b/c; chmod 000 a/b a", "rmdir ../$(basename $PWD)", "chmod 500 .", "mkfifo pipe; ln -s / root", "mv ../$(basename $PWD) ../away; mkdir ../$(basename $OLDPWD) || true",
+		": > file", "mkdir -p a/b; : > a/b/c; chmod 000 a/b a", "rmdir ../$(basename $PWD)", "chmod 500 .",
+		"mkfifo pipe; ln -s / root", "mv ../$(basename $PWD) ../away; mkdir ../$(basename $OLDPWD) || true",
 	} {
 		q.run("p1", shell(left))
 		expect(t, q.run("p1", shell(`[ -z "$(ls -A)" ]; : > writable`)), wire.Outcome_OUTCOME_SUCCEEDED, "")
@@ -207,15 +210,18 @@ func TestDiskFull(t *testing.T) {
 	cfg := q.config("sandbox")
 	cfg.SandboxDir = small + "/sandbox"
 	p := q.start(cfg)
-	expect(t, q.run("sandbox", shell("head -c 2000000 /dev/zero > out", writes("out"))), wire.Outcome_OUTCOME_OUT_OF_DISK, "no space left")
-	expect(t, q.run("sandbox", shell("true", reads("x", 1, 2<<20, big))), wire.Outcome_OUTCOME_OUT_OF_DISK, "no space left")
+	expect(t, q.run("sandbox", shell("head -c 2000000 /dev/zero > out", writes("out"))), wire.Outcome_OUTCOME_OUT_OF_DISK,
+		"no space left")
+	expect(t, q.run("sandbox", shell("true", reads("x", 1, 2<<20, big))), wire.Outcome_OUTCOME_OUT_OF_DISK,
+		"no space left")
 	expect(t, q.run("sandbox", shell("echo 1 > out", writes("out"))), wire.Outcome_OUTCOME_SUCCEEDED, "")
 	p.stop()
 
 	cfg = q.config("storage")
 	cfg.Storage = small + "/se"
 	q.start(cfg)
-	expect(t, q.run("storage", shell("head -c 2000000 /dev/zero > out", writes("out"))), wire.Outcome_OUTCOME_OUT_OF_DISK, "no space left")
+	expect(t, q.run("storage", shell("head -c 2000000 /dev/zero > out", writes("out"))), wire.Outcome_OUTCOME_OUT_OF_DISK,
+		"no space left")
 	if left, _ := os.ReadDir(small + "/se"); len(left) != 0 {
 		t.Error("left behind:", left)
 	}

@@ -187,7 +187,9 @@ const DefaultCacheSpace = 10 << 30
 // Encode returns the Config as the value of ConfigVariable. It fails if a path in
 // it is not UTF-8: JSON would name another one.
 func (c *Config) Encode() (string, error) {
-	for _, path := range []string{c.Server, c.Scratch, c.SandboxDir, c.LogDir, c.Storage, c.Element, c.Cache.Dir, c.Workflow, c.SpoolDir} {
+	for _, path := range []string{
+		c.Server, c.Scratch, c.SandboxDir, c.LogDir, c.Storage, c.Element, c.Cache.Dir, c.Workflow, c.SpoolDir,
+	} {
 		if !utf8.ValidString(path) {
 			return "", fmt.Errorf("the path %q is not UTF-8, so that pilots cannot be told of it; rename the folder", path)
 		}
@@ -248,9 +250,11 @@ func (c *CacheConfig) check(network bool) error {
 
 func (c *Config) checkFolders() error {
 	if c.Scratch != "" && (!filepath.IsAbs(c.Scratch) || !strings.HasPrefix(filepath.Base(c.Scratch), ScratchPrefix)) {
-		return fmt.Errorf("scratch must be an absolute path whose last element begins with %s, not %q", ScratchPrefix, c.Scratch)
+		return fmt.Errorf("scratch must be an absolute path whose last element begins with %s, not %q",
+			ScratchPrefix, c.Scratch)
 	}
-	return cmp.Or(absolute("sandbox_dir", c.SandboxDir), absolute("log_dir", c.LogDir), absolute("spool_dir", cmp.Or(c.SpoolDir, c.SandboxDir)))
+	return cmp.Or(absolute("sandbox_dir", c.SandboxDir), absolute("log_dir", c.LogDir),
+		absolute("spool_dir", cmp.Or(c.SpoolDir, c.SandboxDir)))
 }
 
 func absolute(key, folder string) error {

@@ -18,7 +18,10 @@ import (
 // Wherever a pilot is killed, the next one on the host runs what it left
 // undone, and nothing that is half-written is ever seen.
 func TestCrashAtEachFaultPoint(t *testing.T) {
-	never := []string{"storage.put.written", "storage.get.written", "cache.drop.before", "cache.drop.after", "pilot.folder.unlocked"} // not on this way
+	// not on this way
+	never := []string{
+		"storage.put.written", "storage.get.written", "cache.drop.before", "cache.drop.after", "pilot.folder.unlocked",
+	}
 	for _, point := range fault.Names() {
 		if slices.Contains(never, point) {
 			continue
@@ -156,7 +159,8 @@ func TestInputIsTheOneThatWasTakenUp(t *testing.T) {
 		if err := os.WriteFile(file, []byte("other"), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		expect(t, q.run("p1", shell("true", asFound)), wire.Outcome_OUTCOME_INPUT_CHANGED, file+" has changed since this run took it up")
+		expect(t, q.run("p1", shell("true", asFound)), wire.Outcome_OUTCOME_INPUT_CHANGED,
+			file+" has changed since this run took it up")
 		now := tagged(t, reads("in", 0, 5, file), file)
 		expect(t, q.run("p1", shell("grep other in", now)), wire.Outcome_OUTCOME_SUCCEEDED, "")
 		if err := os.Rename(writeFile(t, "third"), file); err != nil {
@@ -216,7 +220,9 @@ func TestFewFilesAreFetchedAheadAtATime(t *testing.T) {
 	t.Cleanup(server.Close)
 	var ahead []*wire.InputFile
 	for _, lfn := range []string{"a", "b", "c", "d"} {
-		ahead = append(ahead, &wire.InputFile{File: &wire.FileRef{Lfn: lfn, Version: 1}, Size: 5, Pfn: server.URL + "/" + lfn})
+		ahead = append(ahead, &wire.InputFile{
+			File: &wire.FileRef{Lfn: lfn, Version: 1}, Size: 5, Pfn: server.URL + "/" + lfn,
+		})
 	}
 	q.change(func() { p := q.pilot("p1"); p.pre, p.news = ahead, true })
 	<-asked
@@ -264,7 +270,8 @@ func TestFileFetchedAheadByANeighbour(t *testing.T) {
 	for n, at := range []string{"b", "a", "b"} {
 		u := q.run(at, shell("cat in", reads("in", 1, 5, input))).GetUsage()
 		first := n == 0
-		if u.GetCacheHits() != 1 || (u.GetPrefetchHits() == 1) != first || (u.GetBytesPrefetched() == 5) != first || first && u.GetStagedAhead().AsDuration() <= 0 {
+		if u.GetCacheHits() != 1 || (u.GetPrefetchHits() == 1) != first || (u.GetBytesPrefetched() == 5) != first ||
+			first && u.GetStagedAhead().AsDuration() <= 0 {
 			t.Errorf("reader %d says %v", n+1, u)
 		}
 	}

@@ -48,7 +48,8 @@ func (p *pilot) checkEnvironment(ctx context.Context) error {
 			p.hello.Tools = append(p.hello.Tools, tool)
 		}
 	}
-	err := errors.Join(append(missing, c.runCheck(), p.checkSandbox(), p.checkProcessors(), p.checkMemory(), p.checkDisk(), p.openStorage(ctx))...)
+	err := errors.Join(append(missing, c.runCheck(), p.checkSandbox(), p.checkProcessors(), p.checkMemory(), p.checkDisk(),
+		p.openStorage(ctx))...)
 	p.hello.Has = c.resourcesToWire()
 	return err
 }

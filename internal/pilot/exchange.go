@@ -13,7 +13,7 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/fault"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 var (
@@ -274,7 +274,9 @@ func (p *pilot) sendAt() (time.Time, bool) {
 // send sends a Sync with what is new. The caller holds the mutex.
 func (p *pilot) send(talk context.Context, now time.Time) {
 	x := &p.exchange
-	m := &wire.SyncRequest{Protocol: wire.Protocol, Pilot: p.cfg.Pilot, Draining: p.draining, Leaving: !x.farewellBy.IsZero()}
+	m := &wire.SyncRequest{
+		Protocol: wire.Protocol, Pilot: p.cfg.Pilot, Draining: p.draining, Leaving: !x.farewellBy.IsZero(),
+	}
 	// After a failure the first answer must come at once: until then no newer
 	// Sync may follow, and news would wait as long as this one is held.
 	m.Hold = !m.Leaving && x.backoff == 0
@@ -301,7 +303,9 @@ func (p *pilot) fullState(m *wire.SyncRequest) {
 		m.Hello.Remaining = durationpb.New(max(time.Nanosecond, time.Until(p.lifeEnds)))
 	}
 	for _, r := range p.reports.CarryFull(m) {
-		m.Started = append(m.Started, &wire.AttemptRef{Run: r.GetResult().GetRun(), Job: r.GetResult().GetJob(), Attempt: r.GetResult().GetAttempt(), Ticket: r.GetTicket()})
+		m.Started = append(m.Started, &wire.AttemptRef{
+			Run: r.GetResult().GetRun(), Job: r.GetResult().GetJob(), Attempt: r.GetResult().GetAttempt(), Ticket: r.GetTicket(),
+		})
 	}
 	for _, a := range p.known {
 		if a.queued {

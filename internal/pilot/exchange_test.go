@@ -126,7 +126,8 @@ func TestCacheIsToldByItsDigest(t *testing.T) {
 	defer q.mu.Unlock()
 	p := q.pilot("p1")
 	first := p.syncs[slices.IndexFunc(p.syncs, (*wire.SyncRequest).GetFull)] // others may have been under way
-	if first.GetCache().GetFiles() != want.Files || first.GetCache().GetSum() != want.Sum || len(first.GetCacheAdded()) > 0 {
+	if first.GetCache().GetFiles() != want.Files || first.GetCache().GetSum() != want.Sum ||
+		len(first.GetCacheAdded()) > 0 {
 		t.Errorf("the whole state was told with the digest %v and %d files", first.GetCache(), len(first.GetCacheAdded()))
 	}
 	if len(p.cached) != files {
@@ -141,7 +142,9 @@ func TestAllOfACacheIsToldInParts(t *testing.T) {
 	c := caching{changes: map[cache.Ref]*fileChange{}, telling: 3}
 	var whole int
 	for i := range files {
-		change := cache.Change{Ref: cache.Ref{LFN: fmt.Sprintf("raw/run%06d/reads.%d.fq.gz", i, i%2), Version: 1, Tag: uint64(i) << 40}, Size: 1 << 20}
+		change := cache.Change{Ref: cache.Ref{
+			LFN: fmt.Sprintf("raw/run%06d/reads.%d.fq.gz", i, i%2), Version: 1, Tag: uint64(i) << 40,
+		}, Size: 1 << 20}
 		c.changes[change.Ref] = &fileChange{Change: change}
 		var m wire.SyncRequest
 		c.changes[change.Ref].announce(&m, change.Ref)
@@ -169,7 +172,8 @@ func TestAllOfACacheIsToldInParts(t *testing.T) {
 		}
 	}
 	digest := proto.Size(&wire.SyncRequest{Cache: &wire.CacheDigest{Files: files, Sum: 1 << 63}})
-	t.Logf("%d files: %d bytes at once, now %d calls of at most %d bytes, or a digest of %d", files, whole, calls, longest, digest)
+	t.Logf("%d files: %d bytes at once, now %d calls of at most %d bytes, or a digest of %d", files, whole, calls,
+		longest, digest)
 }
 
 // 10,000 pilots that lose their server at the same moment do not come back at the same

@@ -75,7 +75,8 @@ func TestFoldersWithEveryKindOfFile(t *testing.T) {
 				needsRoot(t)
 			}
 			mine := newPossession(t)
-			r := q.run("p1", shell("mkdir out; mine="+mine.path+"; "+c.command, writes("out/"), tagged(t, reads("in", 0, 4, mine.path+"/deep/file"), mine.path+"/deep/file")))
+			r := q.run("p1", shell("mkdir out; mine="+mine.path+"; "+c.command, writes("out/"),
+				tagged(t, reads("in", 0, 4, mine.path+"/deep/file"), mine.path+"/deep/file")))
 			expect(t, r, c.outcome, "")
 			if c.outcome != succeeded {
 				expect(t, r, c.outcome, c.want)
@@ -86,7 +87,8 @@ func TestFoldersWithEveryKindOfFile(t *testing.T) {
 			}
 		})
 	}
-	expect(t, q.run("p1", shell("mkdir out", writes("out"))), missing, "is a folder; end the name in / to keep the folder with all that is in it")
+	expect(t, q.run("p1", shell("mkdir out", writes("out"))), missing,
+		"is a folder; end the name in / to keep the folder with all that is in it")
 	r := q.run("p1", shell("for p in a b; do mkdir parts/$p; echo $p > parts/$p/f; done; : > parts/c", writes("parts/*/")))
 	expect(t, r, succeeded, "")
 	var names []string
@@ -96,7 +98,8 @@ func TestFoldersWithEveryKindOfFile(t *testing.T) {
 	if got := strings.Join(names, ""); got != "parts/a/ f f 2\nparts/b/ f f 2\n" {
 		t.Errorf("chosen folders: %q", got)
 	}
-	if got := r.GetNotes(); len(got) != 1 || !strings.Contains(got[0], "parts/c matches the output parts/*/ and is left out, since it is no folder") {
+	if got := r.GetNotes(); len(got) != 1 ||
+		!strings.Contains(got[0], "parts/c matches the output parts/*/ and is left out, since it is no folder") {
 		t.Errorf("notes: %q", got)
 	}
 }
@@ -137,12 +140,14 @@ func TestWriterOfAnInputFolderDamagesItOnce(t *testing.T) {
 	private := func(a *wire.Assignment) { a.Private = true }
 	const inPlace = "chmod u+w x/f; printf STORED 1<>x/f"
 	r := q.run("p1", shell(inPlace, made(x)))
-	expect(t, r, wire.Outcome_OUTCOME_INPUT_LOST, "this command, or another one that reads it, wrote to its input x/ in place")
+	expect(t, r, wire.Outcome_OUTCOME_INPUT_LOST, "this command, or another one that reads it, wrote to its input x/ in "+
+		"place")
 	if len(r.GetLost()) > 0 {
 		t.Errorf("the stored folder is as it was: %v", r.GetLost())
 	}
 	expect(t, q.run("p1", shell("grep stored x/f", made(x))), wire.Outcome_OUTCOME_SUCCEEDED, "")
-	expect(t, q.run("p1", shell(inPlace, made(x), private)), wire.Outcome_OUTCOME_INPUT_CHANGED, "wrote to its input x/ in place; have it write to a copy")
+	expect(t, q.run("p1", shell(inPlace, made(x), private)), wire.Outcome_OUTCOME_INPUT_CHANGED,
+		"wrote to its input x/ in place; have it write to a copy")
 	expect(t, q.run("p1", shell("grep stored x/f; touch x/new", made(x), private)), wire.Outcome_OUTCOME_SUCCEEDED, "")
 }
 
@@ -193,8 +198,10 @@ func TestFolderFromOutside(t *testing.T) {
 	before := shell("true", input)
 	check(t, os.Chtimes(other, time.Time{}, time.Unix(7, 0)))
 	expect(t, q.run("p1", before), wire.Outcome_OUTCOME_INPUT_CHANGED, "has changed since this run took it up")
-	expect(t, q.run("p1", shell("echo more >> x/d/f", input)), wire.Outcome_OUTCOME_INPUT_CHANGED, "wrote to its input x/ in place")
+	expect(t, q.run("p1", shell("echo more >> x/d/f", input)), wire.Outcome_OUTCOME_INPUT_CHANGED,
+		"wrote to its input x/ in place")
 	again := shell("true", input)
 	check(t, os.Symlink("/dev/null", folder+"/null"))
-	expect(t, q.run("p1", again), wire.Outcome_OUTCOME_STAGE_IN_FAILED, "null in it is a link to /dev/null, which is a device")
+	expect(t, q.run("p1", again), wire.Outcome_OUTCOME_STAGE_IN_FAILED,
+		"null in it is a link to /dev/null, which is a device")
 }

@@ -134,7 +134,8 @@ func TestOutputsOfEveryKindOfFile(t *testing.T) {
 				c.output = "out"
 			}
 			mine := newPossession(t)
-			r := q.run("p1", shell("mine="+mine.path+"; "+c.command, writes(c.output), tagged(t, reads("in", 0, 4, mine.path+"/deep/file"), mine.path+"/deep/file")))
+			r := q.run("p1", shell("mine="+mine.path+"; "+c.command, writes(c.output),
+				tagged(t, reads("in", 0, 4, mine.path+"/deep/file"), mine.path+"/deep/file")))
 			if c.outcome != succeeded {
 				expect(t, r, c.outcome, c.want)
 				return
@@ -203,7 +204,8 @@ func TestWhatMatchesAPatternAndIsNoFileIsTold(t *testing.T) {
 	r := q.run("p1", shell("mkdir -p p/d; echo x > p/a; ln -s a p/b; mkfifo p/c", writes("p/*")))
 	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
 	notes := strings.Join(r.GetNotes(), "\n")
-	if len(r.GetOutputs()) != 1 || !strings.Contains(notes, "matches the output p/* and is left out, since it is no regular file; so are 1 more") {
+	if len(r.GetOutputs()) != 1 ||
+		!strings.Contains(notes, "matches the output p/* and is left out, since it is no regular file; so are 1 more") {
 		t.Error(r.GetOutputs(), notes)
 	}
 }
@@ -256,7 +258,8 @@ func TestRemovalCrossesNoMountAndNoLink(t *testing.T) {
 			p := q.start(q.config("p1"))
 			mine := newPossession(t)
 			ready := t.TempDir() + "/ready"
-			command := "mkdir -p a/b; mount --bind " + mine.path + " a/b; mount --bind " + mine.path + " a/b/deep; ln -s " + mine.path + " link; cat /proc/self/mounts > " + ready
+			command := "mkdir -p a/b; mount --bind " + mine.path + " a/b; mount --bind " + mine.path + " a/b/deep; ln -s " +
+				mine.path + " link; cat /proc/self/mounts > " + ready
 			if killed {
 				q.assign("p1", shell(command+"; sleep 1000"))
 				appears(t, ready)
@@ -290,7 +293,8 @@ func TestForgedMarkHidesNoProcess(t *testing.T) {
 	for _, mark := range []string{"7", fmt.Sprint(bystander.GetAttempt()), "x", "18446744073709551616"} {
 		for _, away := range []string{"", "cd /; "} {
 			file := filepath.Join(t.TempDir(), "pid")
-			command := "FAIRWAY_ATTEMPT=" + mark + " %s sh -c '" + away + "echo $$ > " + file + "; exec sleep 7777' & while ! [ -s " + file + " ]; do sleep 0.01; done"
+			command := "FAIRWAY_ATTEMPT=" + mark + " %s sh -c '" + away + "echo $$ > " + file +
+				"; exec sleep 7777' & while ! [ -s " + file + " ]; do sleep 0.01; done"
 			how := "setsid"
 			if mark == fmt.Sprint(bystander.GetAttempt()) {
 				how = "" // in its session it is known whatever it says
@@ -317,7 +321,8 @@ func TestProcessOfUnknownJobEndsWithThePilot(t *testing.T) {
 	q.assign("p1", bystander)
 	q.started("p1", bystander.GetAttempt())
 	file := filepath.Join(t.TempDir(), "pid")
-	expect(t, q.run("p1", shell("cd /; FAIRWAY_ATTEMPT=7 setsid sh -c 'echo $$ > "+file+"; exec sleep 7777' & while ! [ -s "+file+" ]; do sleep 0.01; done")), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	expect(t, q.run("p1", shell("cd /; FAIRWAY_ATTEMPT=7 setsid sh -c 'echo $$ > "+file+"; exec sleep 7777' & while ! "+
+		"[ -s "+file+" ]; do sleep 0.01; done")), wire.Outcome_OUTCOME_SUCCEEDED, "")
 	pid := number(t, file)
 	p.stop()
 	gone(t, pid)
@@ -478,7 +483,8 @@ func TestStalledStageInEndsByItself(t *testing.T) {
 	url, _ := stalling(t)
 	short := needs(&wire.Resources{Time: durationpb.New(5 * time.Second)})
 	r := q.run("p1", shell("cat x", reads("x", 1, 1000000, url), short))
-	expect(t, r, wire.Outcome_OUTCOME_STAGE_IN_FAILED, "input x: get "+url+": "+url+": the transfer brought less than 1024 bytes in 50ms")
+	expect(t, r, wire.Outcome_OUTCOME_STAGE_IN_FAILED, "input x: get "+url+": "+url+": the transfer brought less than "+
+		"1024 bytes in 50ms")
 	if r.GetUsage().GetStart() != nil {
 		t.Error("the command was started")
 	}
@@ -501,7 +507,8 @@ func TestChecksumOfALargeOutputCanBeEnded(t *testing.T) {
 func TestTruncatedStreamKeepsTheLog(t *testing.T) {
 	q := newTaskQueue(t)
 	q.start(q.config("p1"))
-	a := shell("echo one >&2; echo two > /dev/stderr; echo three >&2; echo four | tee /dev/stderr > /dev/null; echo out; echo more > /dev/stdout; sh -c 'truncate -s 0 /dev/stdout || true' 2> /dev/null")
+	a := shell("echo one >&2; echo two > /dev/stderr; echo three >&2; echo four | tee /dev/stderr > /dev/null; echo " +
+		"out; echo more > /dev/stdout; sh -c 'truncate -s 0 /dev/stdout || true' 2> /dev/null")
 	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
 	if got := contents(t, q.log(a, "err")); got != "one\ntwo\nthree\nfour\n" {
 		t.Errorf("%q", got)
@@ -517,7 +524,8 @@ func TestStreamsAreAsNewForEachAttempt(t *testing.T) {
 	cfg := q.config("p1")
 	cfg.MilliCPUs = 1000
 	q.start(cfg)
-	expect(t, q.run("p1", shell("echo one; perl -e 'use Fcntl; fcntl(STDOUT, F_SETFL, O_NONBLOCK)'")), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	expect(t, q.run("p1", shell("echo one; perl -e 'use Fcntl; fcntl(STDOUT, F_SETFL, O_NONBLOCK)'")),
+		wire.Outcome_OUTCOME_SUCCEEDED, "")
 	a := shell("head -c 3000000 /dev/zero")
 	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
 	if got := contents(t, q.log(a, "out")); len(got) != 3000000 {
@@ -531,7 +539,9 @@ func TestSandboxOfAFailedAttemptIsKept(t *testing.T) {
 	cfg.MilliCPUs, cfg.KeepSandbox = 1000, true
 	p := q.start(cfg)
 	kept := q.folder + "/sandbox/" + KeptFolder
-	for count, command := range []string{"echo half > out; exit 3", "mkdir deep; echo half > deep/out", "echo half > out; kill $$"} {
+	for count, command := range []string{
+		"echo half > out; exit 3", "mkdir deep; echo half > deep/out", "echo half > out; kill $$",
+	} {
 		a := shell(command, writes("out2"))
 		r := q.run("p1", a)
 		path := fmt.Sprintf("%s/%d", kept, a.GetAttempt())
@@ -548,7 +558,8 @@ func TestSandboxOfAFailedAttemptIsKept(t *testing.T) {
 		q.run("p1", shell("false"))
 	}
 	r := q.run("p1", shell("false"))
-	if notes := strings.Join(r.GetNotes(), "; "); !strings.Contains(notes, "its sandbox is not kept: 20 others are in "+kept) {
+	if notes := strings.Join(r.GetNotes(), "; "); !strings.Contains(notes,
+		"its sandbox is not kept: 20 others are in "+kept) {
 		t.Error(notes)
 	}
 	p.stop()
@@ -615,7 +626,8 @@ func TestOutOfMemoryWithoutACgroupIsNoted(t *testing.T) {
 	}
 	r := q.result(a.GetAttempt())
 	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
-	if notes := strings.Join(r.GetNotes(), "; "); !strings.Contains(notes, "the kernel ended processes for lack of memory") {
+	if notes := strings.Join(r.GetNotes(), "; "); !strings.Contains(notes,
+		"the kernel ended processes for lack of memory") {
 		t.Error(notes)
 	}
 }
@@ -638,9 +650,11 @@ func TestStrictSandbox(t *testing.T) {
 		t.Fatal(err)
 	}
 	cfg := q.config("p1")
-	cfg.Workflow, cfg.Cache, cfg.Sandbox, cfg.WatchInputs = q.folder, CacheConfig{Mode: CacheHost, Dir: q.folder + "/cache"}, SandboxSteps, WatchAll
+	cfg.Workflow, cfg.Cache, cfg.Sandbox, cfg.WatchInputs = q.folder,
+		CacheConfig{Mode: CacheHost, Dir: q.folder + "/cache"}, SandboxSteps, WatchAll
 	cfg.Grace = 100 * time.Millisecond
-	q.start(cfg, "AWS_SECRET_ACCESS_KEY=the secret", "BEARER_TOKEN=the secret", "BEARER_TOKEN_FILE="+token, "HARMLESS=harmless")
+	q.start(cfg, "AWS_SECRET_ACCESS_KEY=the secret", "BEARER_TOKEN=the secret", "BEARER_TOKEN_FILE="+token,
+		"HARMLESS=harmless")
 	strict := func(a *wire.Assignment) { a.Payload.Strict = true }
 	// Another attempt runs meanwhile, whose sandbox holds a secret.
 	other := shell("echo the secret > x; echo > "+elsewhere+"/ready; sleep 1000", writes("x"))
@@ -672,7 +686,8 @@ func TestStrictSandbox(t *testing.T) {
 	}
 
 	inputs := []func(*wire.Assignment){
-		tagged(t, reads("a", 0, 8, declared), declared), tagged(t, reads("b", 0, 9, q.folder+"/in/link"), q.folder+"/in/link"),
+		tagged(t, reads("a", 0, 8, declared), declared),
+		tagged(t, reads("b", 0, 9, q.folder+"/in/link"), q.folder+"/in/link"),
 		tagged(t, reads("c", 0, 9, away), away), strict,
 	}
 	with := func(command string, more ...func(*wire.Assignment)) *wire.Assignment {
@@ -684,20 +699,28 @@ func TestStrictSandbox(t *testing.T) {
 		}
 	}
 	for range 2 { // past the cache, and from it
-		for name, change := range map[string]func(*wire.Assignment){"linked": func(*wire.Assignment) {}, "streamed": streamed} {
-			r := q.run("p1", with("cat a b c > out; echo records out 3 > $FAIRWAY_REPORT; test \"$HARMLESS\" = harmless; while read f; do cat $f; done < $FAIRWAY_INPUTS_FILE > /dev/null", writes("out"), change))
+		for name, change := range map[string]func(*wire.Assignment){
+			"linked":   func(*wire.Assignment) {},
+			"streamed": streamed,
+		} {
+			r := q.run("p1", with("cat a b c > out; echo records out 3 > $FAIRWAY_REPORT; test \"$HARMLESS\" = harmless; "+
+				"while read f; do cat $f; done < $FAIRWAY_INPUTS_FILE > /dev/null", writes("out"), change))
 			expect(t, r, succeeded, "")
-			if len(r.GetOutputs()) != 1 || contents(t, r.GetOutputs()[0].GetPfn()) != "declaredfrom awayfrom away" || r.GetOutputs()[0].GetRecords() != 3 || len(r.GetNotes()) != 0 {
+			if len(r.GetOutputs()) != 1 || contents(t, r.GetOutputs()[0].GetPfn()) != "declaredfrom awayfrom away" ||
+				r.GetOutputs()[0].GetRecords() != 3 || len(r.GetNotes()) != 0 {
 				t.Error(name, r)
 			}
 		}
 	}
 	expect(t, q.run("p1", with("exit 7")), exited, "")
 	expect(t, q.run("p1", with("kill -SEGV $$")), wire.Outcome_OUTCOME_SIGNALLED, "SIGSEGV")
-	expect(t, q.run("p1", with("sleep 1000", needs(&wire.Resources{Time: durationpb.New(300 * time.Millisecond)}))), wire.Outcome_OUTCOME_OUT_OF_TIME, "")
-	expect(t, q.run("p1", with("head -c 200000000 /dev/zero | tail -c 150000000 | wc -c", needs(&wire.Resources{MemoryBytes: 50 << 20}))), wire.Outcome_OUTCOME_OUT_OF_MEMORY, "")
+	expect(t, q.run("p1", with("sleep 1000", needs(&wire.Resources{Time: durationpb.New(300 * time.Millisecond)}))),
+		wire.Outcome_OUTCOME_OUT_OF_TIME, "")
+	expect(t, q.run("p1", with("head -c 200000000 /dev/zero | tail -c 150000000 | wc -c",
+		needs(&wire.Resources{MemoryBytes: 50 << 20}))), wire.Outcome_OUTCOME_OUT_OF_MEMORY, "")
 	left := filepath.Join(elsewhere, "pid")
-	expect(t, q.run("p1", with("setsid sh -c 'echo $$ > "+left+"; exec sleep 1000' & while ! [ -s "+left+" ]; do sleep 0.01; done")), succeeded, "")
+	expect(t, q.run("p1", with("setsid sh -c 'echo $$ > "+left+"; exec sleep 1000' & while ! [ -s "+left+
+		" ]; do sleep 0.01; done")), succeeded, "")
 	gone(t, number(t, left))
 	q.end("p1", other.GetAttempt()) // which is watched until then
 	expect(t, q.result(other.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "")

@@ -11,7 +11,7 @@ import (
 
 	"fairway/internal/pilot/process"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // WatchMode says of which attempts a pilot watches what files they open, to
@@ -146,13 +146,16 @@ func (p *pilot) given(r *running, path string) bool {
 // systemFolders hold programs, their libraries and data, and what the kernel
 // and services show as files.
 var systemFolders = []string{
-	"/bin", "/boot", "/cvmfs", "/dev", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/proc", "/run", "/sbin", "/snap", "/sys", "/usr",
+	"/bin", "/boot", "/cvmfs", "/dev", "/etc", "/gnu", "/lib", "/lib32", "/lib64", "/libx32", "/nix", "/opt", "/proc",
+	"/run", "/sbin", "/snap", "/sys", "/usr",
 	"/var/cache", "/var/lib",
 }
 
 // programFolders are the names of folders with programs and what belongs to
 // them, wherever they are.
-var programFolders = []string{"bin", "include", "lib", "lib32", "lib64", "libexec", "node_modules", "sbin", "site-packages", "__pycache__"}
+var programFolders = []string{
+	"bin", "include", "lib", "lib32", "lib64", "libexec", "node_modules", "sbin", "site-packages", "__pycache__",
+}
 
 // isSystem reports whether a path is no data: it is in a folder of the system or
 // of programs, or hidden.

@@ -51,7 +51,8 @@ func (p *pilot) moveToKept(a *attempt) (string, error) {
 		return "", err
 	}
 	if len(others) >= MaxKeptSandboxes {
-		return "", fmt.Errorf("%d others are in %s; remove what you need no more", len(others), filepath.Join(p.cfg.SandboxDir, KeptFolder))
+		return "", fmt.Errorf("%d others are in %s; remove what you need no more", len(others),
+			filepath.Join(p.cfg.SandboxDir, KeptFolder))
 	}
 	name := strconv.FormatUint(a.GetAttempt(), 10)
 	return filepath.Join(p.cfg.SandboxDir, KeptFolder, name), a.Slot.MoveTo(kept, name)

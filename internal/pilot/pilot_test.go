@@ -85,7 +85,8 @@ func TestEnvironmentCheck(t *testing.T) {
 // Where jobs can have no strict sandboxes, a pilot that must give them says so before any job
 // runs; another works.
 func TestEnvironmentCheckOfStrictSandboxes(t *testing.T) {
-	if out, err := exec.Command("unshare", "--user", "--map-root-user", "sh", "-c", "echo 0 > /proc/sys/user/max_user_namespaces").CombinedOutput(); err != nil {
+	if out, err := exec.Command("unshare", "--user", "--map-root-user", "sh", "-c", "echo 0 > "+
+		"/proc/sys/user/max_user_namespaces").CombinedOutput(); err != nil {
 		t.Skip(string(out), err)
 	}
 	q := newTaskQueue(t)
@@ -114,7 +115,8 @@ func TestEnvironmentCheckOfStrictSandboxes(t *testing.T) {
 	cfg = q.config("all")
 	cfg.Sandbox, cfg.Workflow = SandboxStrict, q.folder
 	q.start(cfg)
-	expect(t, q.run("all", shell("test -e .. && ! test -e ../lock && ! test -e "+q.folder+"/all.log")), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	expect(t, q.run("all", shell("test -e .. && ! test -e ../lock && ! test -e "+q.folder+"/all.log")),
+		wire.Outcome_OUTCOME_SUCCEEDED, "")
 }
 
 func TestLease(t *testing.T) {

@@ -10,7 +10,7 @@ import (
 	"fairway/internal/pilot/stage"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Found is what a node has for a pilot.
@@ -46,7 +46,9 @@ func Probe(ctx context.Context, cfg Config) Found {
 	defer func() { own.release(true, slog.Default()) }()
 	host, _ := os.Hostname()
 	p := &pilot{
-		cfg: cfg, hello: &wire.PilotInfo{}, stage: &stage.Area{Places: storage.Places{State: cfg.Element, Folder: cfg.Workflow}},
+		cfg: cfg, hello: &wire.PilotInfo{}, stage: &stage.Area{
+			Places: storage.Places{State: cfg.Element, Folder: cfg.Workflow},
+		},
 		sched: sched.Default(), log: slog.Default(),
 	}
 	if err == nil {

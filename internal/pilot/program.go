@@ -94,7 +94,8 @@ func (p *pilot) anyShell(a *attempt, text string) []string {
 		return []string{"bash"}
 	}
 	if strings.Contains(text, "|") && !p.toldNoBash.Swap(true) {
-		a.Note(p.cfg.Host + " has no bash: sh runs its commands, and of a pipe it sees only the failure of the last program; install bash")
+		a.Note(p.cfg.Host + " has no bash: sh runs its commands, and of a pipe it sees only the failure of the last " +
+			"program; install bash")
 	}
 	return []string{"sh"}
 }

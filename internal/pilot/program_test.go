@@ -157,8 +157,10 @@ func TestVariablesOfFairwayAreSetAndDocumented(t *testing.T) {
 	q.start(cfg)
 	documented := contents(t, "../../docs/workflows.md")
 	names := []string{
-		JobVariable, NameVariable, StepVariable, process.AttemptVariable, TryVariable, process.PilotVariable, SandboxVariable, CPUsVariable, MemoryVariable,
-		DeadlineVariable, TimeVariable, stage.InputsVariable, stage.OutputsVariable, stage.CatalogVariable, stage.ReportVariable,
+		JobVariable, NameVariable, StepVariable, process.AttemptVariable, TryVariable, process.PilotVariable, SandboxVariable,
+		CPUsVariable, MemoryVariable,
+		DeadlineVariable, TimeVariable, stage.InputsVariable, stage.OutputsVariable, stage.CatalogVariable,
+		stage.ReportVariable,
 	}
 	for _, name := range names {
 		if !strings.Contains(documented, "`"+name+"`") {
@@ -214,6 +216,7 @@ func TestTooLongNamesChosenByContent(t *testing.T) {
 	q := newTaskQueue(t)
 	q.start(q.config("p1"))
 	long := strings.Repeat("x", 201)
-	expect(t, q.run("p1", shell(": > out/"+long, writes("out/*"))), wire.Outcome_OUTCOME_MISSING_OUTPUT, "part of 201 bytes, the limit is 200")
+	expect(t, q.run("p1", shell(": > out/"+long, writes("out/*"))), wire.Outcome_OUTCOME_MISSING_OUTPUT,
+		"part of 201 bytes, the limit is 200")
 	expect(t, q.run("p1", shell(": > out/"+long[1:], writes("out/*"))), wire.Outcome_OUTCOME_SUCCEEDED, "")
 }

@@ -44,8 +44,8 @@ type attempt struct {
 	stagedAhead time.Duration // of its stage-in, before that
 }
 
-// assign takes an attempt into the local queue, in the order in which they take their turns, unless it is known, or has ended and
-// that is not acknowledged yet.
+// assign takes an attempt into the local queue, in the order in which they take their turns,
+// unless it is known, or has ended and that is not acknowledged yet.
 func (p *pilot) assign(w *wire.Assignment) {
 	id := w.GetAttempt()
 	if p.known[id] != nil || p.reports.HasEnded(id) {
@@ -241,7 +241,8 @@ func (p *pilot) recall(a *attempt, outcome wire.Outcome, why string) {
 	if a.ready {
 		p.workers.Go(func() { p.clear(a) })
 	}
-	p.reports.End(&wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Outcome: outcome, Message: why}, a.GetTicket())
+	p.reports.End(&wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Outcome: outcome, Message: why},
+		a.GetTicket())
 }
 
 // begin lets the command of an attempt start, unless it is to end.

@@ -19,7 +19,9 @@ func TestReplay(t *testing.T) {
 	q := newTaskQueue(t)
 	q.start(q.config("p1"))
 	a := shell("", writes("big", "empty"))
-	a.Payload.Replay = &wire.Replay{Compute: durationpb.New(time.Millisecond), WritesBytes: map[string]int64{"big": 1 << 20, "empty": 0}}
+	a.Payload.Replay = &wire.Replay{
+		Compute: durationpb.New(time.Millisecond), WritesBytes: map[string]int64{"big": 1 << 20, "empty": 0},
+	}
 	r := q.run("p1", a)
 	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
 	if r.GetOutputs()[0].GetSize() != 1<<20 || r.GetOutputs()[1].GetSize() != 0 {
@@ -89,7 +91,9 @@ func TestInputsAreReadOnly(t *testing.T) {
 			q.start(cfg)
 			made := q.run("p1", shell("printf four > x", writes("x"))).GetOutputs()[0].GetPfn()
 			input := reads("x", 1, 4, made)
-			for _, command := range []string{"printf FOUR > x", "printf FOUR >> x", "truncate -s 0 x", "dd if=/dev/zero of=x conv=notrunc count=1"} {
+			for _, command := range []string{
+				"printf FOUR > x", "printf FOUR >> x", "truncate -s 0 x", "dd if=/dev/zero of=x conv=notrunc count=1",
+			} {
 				expect(t, q.run("p1", shell(command, input)), wire.Outcome_OUTCOME_EXITED, "ermission denied")
 			}
 			expect(t, q.run("p1", shell("cp x y; printf more > z; mv -f z x", input)), wire.Outcome_OUTCOME_SUCCEEDED, "")
@@ -131,14 +135,17 @@ func TestOutputsOfFollowingAttempts(t *testing.T) {
 	q.start(cfg)
 	var all []*wire.Assignment
 	for i := range 50 {
-		all = append(all, shell(fmt.Sprintf("printf %d; [ -z \"$(ls)\" ]; printf %d > out%d", i, i, i), writes(fmt.Sprintf("out%d", i))))
+		all = append(all, shell(fmt.Sprintf("printf %d; [ -z \"$(ls)\" ]; printf %d > out%d", i, i, i),
+			writes(fmt.Sprintf("out%d", i))))
 	}
 	q.assign("p1", all...)
 	for i, a := range all {
 		r := q.result(a.GetAttempt())
 		expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
-		if path := r.GetOutputs()[0].GetPfn(); contents(t, strings.TrimPrefix(path, "file:")) != strconv.Itoa(i) || contents(t, q.log(a, "out")) != strconv.Itoa(i) {
-			t.Errorf("attempt %d stored %q and printed %q", i, contents(t, strings.TrimPrefix(path, "file:")), contents(t, q.log(a, "out")))
+		if path := r.GetOutputs()[0].GetPfn(); contents(t, strings.TrimPrefix(path, "file:")) != strconv.Itoa(i) ||
+			contents(t, q.log(a, "out")) != strconv.Itoa(i) {
+			t.Errorf("attempt %d stored %q and printed %q", i, contents(t, strings.TrimPrefix(path, "file:")),
+				contents(t, q.log(a, "out")))
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/served"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 
@@ -49,7 +49,8 @@ func newFarNode(t *testing.T, server, node storage.Places, logs string) *farNode
 	all := storage.Local(server)
 	all[served.LogScheme] = served.Logs(n.logs)
 	handler := served.NewHandler(served.Config{
-		Element: all, Unfinished: filepath.Join(server.State, "unfinished"), Authority: authority.FileKey(), Launch: launchOf, Marks: marks,
+		Element: all, Unfinished: filepath.Join(server.State, "unfinished"), Authority: authority.FileKey(), Launch: launchOf,
+		Marks: marks,
 	})
 	n.files = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, served.Prefix+"read") && r.Method == http.MethodGet || r.Method == http.MethodPut {
@@ -105,13 +106,17 @@ func TestNothingIsShared(t *testing.T) {
 	server := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
 	elsewhere := filepath.Join(t.TempDir(), "outside")
 	files.Write(t, filepath.Join(server.Folder, "in/a"), "a")
-	if err := os.Chmod(files.Write(t, filepath.Join(server.Folder, "bin/program"), "#!/bin/sh\necho program\n"), 0o755); err != nil {
+	if err := os.Chmod(
+		files.Write(t, filepath.Join(server.Folder, "bin/program"), "#!/bin/sh\necho program\n"), 0o755,
+	); err != nil {
 		t.Fatal(err)
 	}
 	files.Write(t, elsewhere, "outside")
 	n := newFarNode(t, server, storage.Places{State: "/no/such/state", Folder: t.TempDir()}, "/proc/no/logs")
-	a := shell("cat in/a outside; bin/program > parts/one; cat in/a > parts/two; cat outside > out; chmod +x out; echo bad >&2",
-		n.input("in/a", "folder:in/a"), n.input("bin/program", "folder:bin/program"), n.input("outside", "file:"+elsewhere), writes("out", "parts/*"))
+	a := shell("cat in/a outside; bin/program > parts/one; cat in/a > parts/two; cat outside > out; chmod +x out; echo "+
+		"bad >&2",
+		n.input("in/a", "folder:in/a"), n.input("bin/program", "folder:bin/program"), n.input("outside", "file:"+elsewhere),
+		writes("out", "parts/*"))
 	r := n.does(a)
 	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
 	stored := map[string]string{}
@@ -150,7 +155,8 @@ func TestFollowedWithoutASharedFolder(t *testing.T) {
 	server := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
 	n := newFarNode(t, server, storage.Places{State: "/no/such/state", Folder: t.TempDir()}, "/proc/no/logs")
 	proceed := filepath.Join(t.TempDir(), "go")
-	a := shell("for i in 1 2; do echo line $i; while ! [ -e " + proceed + "$i ]; do sleep 0.01; done; done; echo last; echo bad >&2")
+	a := shell("for i in 1 2; do echo line $i; while ! [ -e " + proceed + "$i ]; do sleep 0.01; done; done; echo last; " +
+		"echo bad >&2")
 	access.GrantFiles(n.authority.FileKey(), "cluster.1", "state:", &wire.SyncAnswer{Run: []*wire.Assignment{a}})
 	n.assign(n.pilot, a)
 	log := filepath.Join(n.logs, logName(a.GetAttempt(), "out")) + served.LiveEnding

@@ -19,7 +19,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // ErrLease says that the TaskQueue was away for longer than Config.Lease.
@@ -109,7 +109,8 @@ func Run(ctx context.Context, cfg Config) error {
 		debug.SetGCPercent(HeapGrowth)
 	}
 	cfg.useProcessors(false)
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR1) // Grid Engine tells of a suspension by it, and it would end the pilot
+	// Grid Engine tells of a suspension by it, and it would end the pilot
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGUSR1)
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	signals := p.sched.Signals(syscall.SIGTERM, syscall.SIGINT, syscall.SIGUSR2) // Grid Engine tells of the end by USR2
@@ -146,7 +147,8 @@ func newPilot(cfg Config) (*pilot, error) {
 	p.prefetching = make(chan struct{}, maxPrefetch)
 	p.hello = p.describe()
 	places := storage.Places{State: p.cfg.Element, Folder: cfg.Workflow}
-	p.stage = &stage.Area{Sched: p.sched, Log: p.log, Places: places, Storage: elements.New(places, p.sched.Sleep), URLs: elements.NewURLs(), Wake: p.poke}
+	p.stage = &stage.Area{Sched: p.sched, Log: p.log, Places: places, Storage: elements.New(places, p.sched.Sleep),
+		URLs: elements.NewURLs(), Wake: p.poke}
 	p.jobs, p.endJobs = context.WithCancel(storage.WithStallTime(context.Background(), cfg.StallTime))
 	return p, nil
 }
@@ -209,7 +211,9 @@ func (p *pilot) announce(ctx context.Context, reason error) {
 	ctx, cancel := context.WithTimeout(ctx, FarewellTimeout)
 	defer cancel()
 	p.log.Error("environment check failed", "error", reason)
-	m := &wire.SyncRequest{Protocol: wire.Protocol, Pilot: p.cfg.Pilot, Seq: 1, Full: true, Leaving: true, Hello: p.describe()}
+	m := &wire.SyncRequest{
+		Protocol: wire.Protocol, Pilot: p.cfg.Pilot, Seq: 1, Full: true, Leaving: true, Hello: p.describe(),
+	}
 	m.Hello.Error = report.FirstLine(reason.Error())
 	if _, err := p.client.Sync(ctx, m); err != nil {
 		p.log.Error("the TaskQueue could not be told", "error", err)

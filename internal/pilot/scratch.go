@@ -16,7 +16,7 @@ import (
 	"fairway/internal/beneath"
 	"fairway/internal/disk"
 	"fairway/internal/pilot/report"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // ScratchPrefix begins the names of folders that may be Config.Scratch.
@@ -197,7 +197,9 @@ func (s *scratch) remove(log *slog.Logger) error {
 	if err := all.Clear(scratchCache); err != nil {
 		return err
 	}
-	for _, empty := range []string{filepath.Join(scratchSandbox, report.SpoolFolder), filepath.Join(scratchSandbox, KeptFolder), scratchSandbox} {
+	for _, empty := range []string{
+		filepath.Join(scratchSandbox, report.SpoolFolder), filepath.Join(scratchSandbox, KeptFolder), scratchSandbox,
+	} {
 		switch err := all.RemoveFolder(empty); {
 		case errors.Is(err, unix.ENOTEMPTY):
 			return nil // somebody still needs it

@@ -13,7 +13,7 @@ import (
 
 	"fairway/internal/pilot/report"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 
@@ -140,7 +140,9 @@ func TestOldScratchFoldersOfThisUserGo(t *testing.T) {
 	}
 	target := filepath.Join(t.TempDir(), "target")
 	files.Write(t, filepath.Join(target, scratchLock), "x")
-	if err := errors.Join(os.Chtimes(filepath.Join(target, scratchLock), old, old), os.Symlink(target, filepath.Join(all, "fairway-link"))); err != nil {
+	if err := errors.Join(
+		os.Chtimes(filepath.Join(target, scratchLock), old, old), os.Symlink(target, filepath.Join(all, "fairway-link")),
+	); err != nil {
 		t.Fatal(err)
 	}
 	claimed(t, filepath.Join(all, "fairway-new")).release(false, log)

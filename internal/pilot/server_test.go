@@ -24,7 +24,7 @@ import (
 	"fairway/internal/pilot/process"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 
@@ -100,7 +100,8 @@ func newTaskQueue(t *testing.T) *taskQueue {
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := &taskQueue{t: t, folder: folder, changed: make(chan struct{}), pilots: map[string]*pilotSeen{}, results: map[uint64]*wire.Result{}, ends: map[uint64]bool{}, hold: 5 * time.Second}
+	q := &taskQueue{t: t, folder: folder, changed: make(chan struct{}), pilots: map[string]*pilotSeen{},
+		results: map[uint64]*wire.Result{}, ends: map[uint64]bool{}, hold: 5 * time.Second}
 	q.address = "unix:" + folder + "/socket"
 	q.serve()
 	t.Cleanup(func() {
@@ -240,7 +241,8 @@ func (q *taskQueue) report(id string, m *wire.SyncRequest) {
 func (q *taskQueue) answer(p *pilotSeen, m *wire.SyncRequest) *wire.SyncAnswer {
 	p.news = false
 	p.number++
-	a := &wire.SyncAnswer{Number: p.number, Seen: m.GetSeq(), Run: slices.Clone(p.run), Peers: p.peers, Evict: p.evict, Prefetch: p.pre, Leave: p.leave, NextSync: durationpb.New(q.hold), TellCache: p.tell}
+	a := &wire.SyncAnswer{Number: p.number, Seen: m.GetSeq(), Run: slices.Clone(p.run), Peers: p.peers, Evict: p.evict,
+		Prefetch: p.pre, Leave: p.leave, NextSync: durationpb.New(q.hold), TellCache: p.tell}
 	if q.lease > 0 {
 		a.Lease = durationpb.New(q.lease)
 	}
@@ -389,13 +391,14 @@ func gone(t *testing.T, pid int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	h := sched.Register(sched.Default(), sched.Kind[int, struct{}]{Name: "gone", Poll: func(waiting []*sched.Request[int, struct{}]) {
-		for _, r := range waiting {
-			if fields := process.StatOf(r.Value); len(fields) == 0 || fields[0] == "Z" {
-				r.Done(struct{}{}, nil)
+	h := sched.Register(sched.Default(),
+		sched.Kind[int, struct{}]{Name: "gone", Poll: func(waiting []*sched.Request[int, struct{}]) {
+			for _, r := range waiting {
+				if fields := process.StatOf(r.Value); len(fields) == 0 || fields[0] == "Z" {
+					r.Done(struct{}{}, nil)
+				}
 			}
-		}
-	}})
+		}})
 	if _, err := h.Wait(ctx, pid); err != nil {
 		t.Fatalf("process %d lives: %v", pid, err)
 	}
@@ -406,7 +409,9 @@ func appears(t *testing.T, path string) string {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	_, err := sched.Default().WaitFile(ctx, sched.FileQuery{Path: path, Until: func(st sched.FileState) bool { return st.Info != nil && st.Info.Size() > 0 }})
+	_, err := sched.Default().WaitFile(ctx, sched.FileQuery{
+		Path: path, Until: func(st sched.FileState) bool { return st.Info != nil && st.Info.Size() > 0 },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -422,7 +427,8 @@ var lastAttempt uint64 = 1 << 32
 // shell is an assignment of a shell command.
 func shell(command string, change ...func(*wire.Assignment)) *wire.Assignment {
 	lastAttempt++
-	a := &wire.Assignment{Job: uint32(lastAttempt), Attempt: lastAttempt, Name: "job", Step: "step", Try: 1, Payload: &wire.Payload{Shell: command}}
+	a := &wire.Assignment{Job: uint32(lastAttempt), Attempt: lastAttempt, Name: "job", Step: "step", Try: 1,
+		Payload: &wire.Payload{Shell: command}}
 	for _, f := range change {
 		f(a)
 	}

@@ -39,7 +39,8 @@ func TestResultsOutliveTheirPilot(t *testing.T) {
 	if info, err := os.Stat(spooled); err != nil || info.Mode() != 0o600 {
 		t.Error(info.Mode(), err)
 	}
-	if told := report.Spooled(filepath.Join(q.folder, "sandbox")); len(told) != 1 || told[0].GetRun() != a.GetRun() || told[0].GetJob() != a.GetJob() {
+	if told := report.Spooled(filepath.Join(q.folder, "sandbox")); len(told) != 1 || told[0].GetRun() != a.GetRun() ||
+		told[0].GetJob() != a.GetJob() {
 		t.Error("attempts with a result in the spool:", told)
 	}
 	first.Process.Kill()
@@ -93,7 +94,9 @@ func TestManyResultsComeInSeveralMessages(t *testing.T) {
 	large := func(id uint64) *wire.Result {
 		return &wire.Result{Attempt: id, Outputs: []*wire.WrittenFile{{Lfn: strings.Repeat("x", report.MaxReported/3)}}}
 	}
-	p := &pilot{exchange: exchange{jitter: jitter("p")}, stage: &stage.Area{}, known: map[uint64]*attempt{7: {Execution: stage.Execution{Assignment: &wire.Assignment{Attempt: 7}}}}}
+	p := &pilot{exchange: exchange{jitter: jitter("p")}, stage: &stage.Area{}, known: map[uint64]*attempt{
+		7: {Execution: stage.Execution{Assignment: &wire.Assignment{Attempt: 7}}},
+	}}
 	for id := range uint64(6) {
 		p.reports.End(large(id+1), nil)
 	}
@@ -131,14 +134,18 @@ func (q *taskQueue) far(tokens *access.Tokens, launch string, before int) (file 
 	if q.files == nil {
 		q.files = served.NewHandler(served.Config{Launch: launchOf})
 	}
-	server = access.NewServer(access.Handler(tokens, map[string]http.Handler{path: access.Timed(handler), served.Prefix: q.files}), slog.New(slog.DiscardHandler))
+	server = access.NewServer(access.Handler(tokens, map[string]http.Handler{
+		path: access.Timed(handler), served.Prefix: q.files,
+	}), slog.New(slog.DiscardHandler))
 	go server.Serve(listener)
 	q.t.Cleanup(func() { server.Close() })
 	file = filepath.Join(q.folder, launch+".connect")
 	if _, err := access.Move(file, addresses, authority.Pin()); err == nil {
 		return file, server
 	}
-	c := access.Connection{Addresses: addresses, Pin: authority.Pin(), Launch: launch, Token: access.NewToken(), Site: "cluster"}
+	c := access.Connection{
+		Addresses: addresses, Pin: authority.Pin(), Launch: launch, Token: access.NewToken(), Site: "cluster",
+	}
 	tokens.Allow(c.Grant())
 	if err := c.Write(file); err != nil {
 		q.t.Fatal(err)
@@ -181,7 +188,8 @@ func TestAPilotFollowsItsServerAndLeavesWhenItIsRefused(t *testing.T) {
 	q.mu.Lock()
 	hello := q.pilot(name).hello
 	q.mu.Unlock()
-	if hello.GetSite() != "cluster" || hello.GetLaunch() != "cluster.1" || hello.GetMachine() == "" || hello.GetLease().AsDuration() != DefaultFarLease {
+	if hello.GetSite() != "cluster" || hello.GetLaunch() != "cluster.1" || hello.GetMachine() == "" ||
+		hello.GetLease().AsDuration() != DefaultFarLease {
 		t.Error(hello)
 	}
 	pid := filepath.Join(t.TempDir(), "pid")

@@ -8,19 +8,20 @@ import (
 
 	"fairway/internal/pilot/process"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // stands waits until a process has been stopped.
 func (p *pilotProcess) stands() {
 	p.t.Helper()
-	stopped := sched.Register(sched.Default(), sched.Kind[int, struct{}]{Name: "stopped", Poll: func(waiting []*sched.Request[int, struct{}]) {
-		for _, r := range waiting {
-			if fields := process.StatOf(r.Value); len(fields) > 0 && fields[0] == "T" {
-				r.Done(struct{}{}, nil)
+	stopped := sched.Register(sched.Default(),
+		sched.Kind[int, struct{}]{Name: "stopped", Poll: func(waiting []*sched.Request[int, struct{}]) {
+			for _, r := range waiting {
+				if fields := process.StatOf(r.Value); len(fields) > 0 && fields[0] == "T" {
+					r.Done(struct{}{}, nil)
+				}
 			}
-		}
-	}})
+		}})
 	if _, err := stopped.Wait(p.t.Context(), p.Process.Pid); err != nil {
 		p.t.Fatal(err)
 	}
@@ -58,7 +59,8 @@ func TestStoppedPilotHoldsUpNoOther(t *testing.T) {
 			t.Errorf("%s was put into the cache without the lock", output)
 		}
 	}
-	if log := q.pilotLogs(); strings.Count(log, "another pilot of this host holds the lock of the caches and does not go on") != 1 {
+	if log := q.pilotLogs(); strings.Count(log, "another pilot of this host holds the lock of the caches and does not "+
+		"go on") != 1 {
 		t.Errorf("the pilot does not say once that it waits:\n%s", log)
 	}
 

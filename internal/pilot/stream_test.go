@@ -112,11 +112,13 @@ func TestStreamedInput(t *testing.T) {
 		if pfn, err := c.PFN(catalog.Protocol, "raw/a b.bam"); err != nil || pfn != said[2] {
 			t.Error(pfn, err)
 		}
-		if u := r.GetUsage(); u.GetBytesStaged() != 0 || u.GetBytesCached() != 0 || u.GetCacheMisses() != 0 || len(r.GetNotes()) > 0 {
+		if u := r.GetUsage(); u.GetBytesStaged() != 0 || u.GetBytesCached() != 0 || u.GetCacheMisses() != 0 ||
+			len(r.GetNotes()) > 0 {
 			t.Error(u, r.GetNotes())
 		}
 		r = q.run("p1", shell(`cat 'raw/a b.bam'`, streamed(t, "raw/a b.bam", server.URL+"/a%20b%25'.bam")))
-		expect(t, r, wire.Outcome_OUTCOME_EXITED, "the input raw/a b.bam is streamed, so it may have no file in the sandbox: use the variable that names it; it said: cat: ")
+		expect(t, r, wire.Outcome_OUTCOME_EXITED, "the input raw/a b.bam is streamed, so it may have no file in the "+
+			"sandbox: use the variable that names it; it said: cat: ")
 		q.change(func() {
 			if cached := q.pilot("p1").cached; cached["raw/a b.bam@0"] {
 				t.Error("it came into the cache", cached)
@@ -176,7 +178,8 @@ func TestStreamedInputThatChanges(t *testing.T) {
 	before := shell("echo ran", streamed(t, "raw/a", server.URL+"/before"))
 	_, err := http.Post(server.URL+"/before", "", nil)
 	check(t, err)
-	expect(t, q.run("p1", before), wire.Outcome_OUTCOME_INPUT_CHANGED, server.URL+"/before has changed since this run took it up")
+	expect(t, q.run("p1", before), wire.Outcome_OUTCOME_INPUT_CHANGED,
+		server.URL+"/before has changed since this run took it up")
 	if _, err := os.Stat(q.log(before, "out")); err == nil {
 		t.Error("the command ran")
 	}
@@ -190,7 +193,8 @@ func TestStreamedInputThatChanges(t *testing.T) {
 	server.asked["/broken"] = -1
 	server.mu.Unlock()
 	a := shell(`: > out`, streamed(t, "raw/a", server.URL+"/broken"), writes("out"))
-	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_STAGE_IN_FAILED, "whether the input raw/a stayed the same while it was streamed cannot be told")
+	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_STAGE_IN_FAILED,
+		"whether the input raw/a stayed the same while it was streamed cannot be told")
 	// The stored file of a job that is gone, or has another size, is lost.
 	for path, why := range map[string]string{"/gone": "has 1 bytes and should have 2", "/none": "is not there"} {
 		r := q.run("p1", shell("echo ran", reads("made", 1, 2, server.URL+path), func(a *wire.Assignment) {
@@ -213,13 +217,15 @@ func TestSecretsOfURLsAreNotTold(t *testing.T) {
 	pfn := server.URL + "/a?X-Amz-Signature=" + secret
 	for _, said := range []string{`"cannot open \"$in\": no such sample"`, `"signature ${in#*=} is wrong"`, `"${in%%TdXJl*} was cut"`} {
 		r := q.run("p1", shell(`curl -fsS "$in" > /dev/null; echo `+said+` >&2; exit 3`, streamed(t, "raw/a", pfn)))
-		if r.GetOutcome() != wire.Outcome_OUTCOME_EXITED || r.GetMessage() == "" || strings.Contains(fmt.Sprint(r), secret[:8]) && !strings.Contains(said, "cut") || strings.Contains(fmt.Sprint(r), secret) {
+		if r.GetOutcome() != wire.Outcome_OUTCOME_EXITED || r.GetMessage() == "" || strings.Contains(fmt.Sprint(r),
+			secret[:8]) && !strings.Contains(said, "cut") || strings.Contains(fmt.Sprint(r), secret) {
 			t.Error(r)
 		}
 	}
 	a := shell("true", streamed(t, "raw/a", pfn))
 	a.Inputs[0].File.Tag++
-	if r := q.run("p1", a); r.GetOutcome() != wire.Outcome_OUTCOME_INPUT_CHANGED || strings.Contains(fmt.Sprint(r), secret) {
+	if r := q.run("p1", a); r.GetOutcome() != wire.Outcome_OUTCOME_INPUT_CHANGED ||
+		strings.Contains(fmt.Sprint(r), secret) {
 		t.Error(r)
 	}
 	if log := q.pilotLogs(); strings.Contains(log, secret) {
@@ -261,7 +267,8 @@ func TestStreamedInputThatIsFar(t *testing.T) {
 	files.Write(t, filepath.Join(server.Folder, "a"), "far")
 	r := n.does(shell(`[ "$in" = a ]; [ "$(cat "$in")" = far ]`, n.input("a", "folder:a"), streams))
 	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
-	if len(r.GetNotes()) != 1 || !strings.Contains(r.GetNotes()[0], "the input a was copied, and not streamed: this node does not see its folder") {
+	if len(r.GetNotes()) != 1 ||
+		!strings.Contains(r.GetNotes()[0], "the input a was copied, and not streamed: this node does not see its folder") {
 		t.Error(r.GetNotes())
 	}
 }

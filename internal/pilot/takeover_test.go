@@ -31,7 +31,8 @@ func TestDamagedCacheIsNoHitForTheNextPilot(t *testing.T) {
 	written := q.run("p1", shell("printf 'from here' >y", writes("y")))
 	expect(t, written, wire.Outcome_OUTCOME_SUCCEEDED, "")
 	afar := reads("x", 1, 9, server.URL+"/x")
-	expect(t, q.run("p1", shell("test \"$(cat x y)\" = 'from afarfrom here'", afar, made(written))), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	expect(t, q.run("p1", shell("test \"$(cat x y)\" = 'from afarfrom here'", afar, made(written))),
+		wire.Outcome_OUTCOME_SUCCEEDED, "")
 	first.stop()
 	_ = first.wait()
 
@@ -51,7 +52,8 @@ func TestDamagedCacheIsNoHitForTheNextPilot(t *testing.T) {
 	cfg = q.config("p2")
 	cfg.Cache = CacheConfig{Mode: CacheHost, Dir: q.folder + "/cache", MaxSpace: 1000}
 	q.start(cfg)
-	expect(t, q.run("p2", shell("test \"$(cat x y)\" = 'from afarfrom here'", afar, made(written))), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	expect(t, q.run("p2", shell("test \"$(cat x y)\" = 'from afarfrom here'", afar, made(written))),
+		wire.Outcome_OUTCOME_SUCCEEDED, "")
 	if asked.Load() != 2 {
 		t.Error("the file was read", asked.Load(), "times from its server")
 	}

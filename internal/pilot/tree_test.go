@@ -46,7 +46,8 @@ func TestProcessTrees(t *testing.T) {
 	q.started("p1", bystander.GetAttempt())
 
 	file := filepath.Join(t.TempDir(), "pid")
-	expect(t, q.run("p1", shell(hide(file)+"while ! [ -s "+file+" ]; do sleep 0.01; done")), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	expect(t, q.run("p1", shell(hide(file)+"while ! [ -s "+file+" ]; do sleep 0.01; done")),
+		wire.Outcome_OUTCOME_SUCCEEDED, "")
 	gone(t, number(t, file))
 
 	file = filepath.Join(t.TempDir(), "pid")

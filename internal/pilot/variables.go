@@ -74,7 +74,8 @@ func (p *pilot) share(env []string, a *attempt) []string {
 	if asked := a.GetNeeds().GetMemoryBytes(); asked > 0 {
 		memory = asked
 	}
-	return append(env, CPUsVariable+"="+strconv.FormatInt(max(1, cpus/1000), 10), MemoryVariable+"="+strconv.FormatInt(memory, 10))
+	return append(env, CPUsVariable+"="+strconv.FormatInt(max(1, cpus/1000), 10),
+		MemoryVariable+"="+strconv.FormatInt(memory, 10))
 }
 
 // deadline is the earlier one of the attempt's and the pilot's.
@@ -90,5 +91,6 @@ func (p *pilot) deadline(env []string, r *running) []string {
 		return append(env, DeadlineVariable+"=", TimeVariable+"=")
 	}
 	left := max(0, int64(end.Sub(r.Since)/time.Second))
-	return append(env, DeadlineVariable+"="+strconv.FormatInt(end.Unix(), 10), TimeVariable+"="+strconv.FormatInt(left, 10))
+	return append(env, DeadlineVariable+"="+strconv.FormatInt(end.Unix(), 10),
+		TimeVariable+"="+strconv.FormatInt(left, 10))
 }

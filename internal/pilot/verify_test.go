@@ -131,7 +131,8 @@ func TestWriterOfInputDamagesItOnce(t *testing.T) {
 		t.Errorf("lost: %v", r.GetLost())
 	}
 	x, path := makeX()
-	expect(t, q.run("p1", shell(inPlace, made(x), private)), wire.Outcome_OUTCOME_INPUT_CHANGED, "the command wrote to its input x in place; have it write to a copy")
+	expect(t, q.run("p1", shell(inPlace, made(x), private)), wire.Outcome_OUTCOME_INPUT_CHANGED,
+		"the command wrote to its input x in place; have it write to a copy")
 	if got := contents(t, path); got != "stored\n" {
 		t.Errorf("the stored file holds %q", got)
 	}
@@ -150,5 +151,6 @@ func TestPersonWhoChangesAnInputDoesNotBlameTheCommand(t *testing.T) {
 	appears(t, folder+"/ready")
 	overwrite(t, path, "INPUT\n")
 	check(t, os.WriteFile(folder+"/go", []byte("go\n"), 0))
-	expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_INPUT_CHANGED, "the command, or somebody else meanwhile, wrote to its input x in place, and so changed "+path)
+	expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_INPUT_CHANGED,
+		"the command, or somebody else meanwhile, wrote to its input x in place, and so changed "+path)
 }

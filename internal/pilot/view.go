@@ -19,8 +19,10 @@ func (p *pilot) checkSandbox() error {
 		return nil
 	}
 	for _, path := range p.hidden() {
-		if real, err := filepath.EvalSymlinks(path); err == nil && strings.HasPrefix("/usr/", strings.TrimSuffix(real, "/")+"/") {
-			return fmt.Errorf("sandbox: strict would hide %s, which holds the programs of this node: have the workflow stand in a folder of its own", path)
+		if real, err := filepath.EvalSymlinks(path); err == nil &&
+			strings.HasPrefix("/usr/", strings.TrimSuffix(real, "/")+"/") {
+			return fmt.Errorf("sandbox: strict would hide %s, which holds the programs of this node: have the workflow stand "+
+				"in a folder of its own", path)
 		}
 	}
 	return view.Possible()
@@ -30,7 +32,9 @@ func (p *pilot) checkSandbox() error {
 // workflow hold its state, its results and files that were not declared.
 func (p *pilot) hidden() []string {
 	c := &p.cfg
-	paths := []string{c.Workflow, c.Element, c.SandboxDir, c.SpoolDir, c.LogDir, c.Cache.Dir, c.Scratch, os.Getenv("XDG_RUNTIME_DIR")}
+	paths := []string{
+		c.Workflow, c.Element, c.SandboxDir, c.SpoolDir, c.LogDir, c.Cache.Dir, c.Scratch, os.Getenv("XDG_RUNTIME_DIR"),
+	}
 	if path, isSocket := strings.CutPrefix(c.Server, "unix:"); isSocket {
 		path = socketPath(path)
 		paths = append(paths, path)
@@ -45,8 +49,11 @@ func (p *pilot) hidden() []string {
 		paths = append(paths, c.Line.File())
 	}
 	uid := os.Getuid()
-	paths = append(paths, fmt.Sprintf("/tmp/fairway-%d", uid), fmt.Sprintf("/tmp/bt_u%d", uid), fmt.Sprintf("/tmp/x509up_u%d", uid))
-	for _, name := range []string{"BEARER_TOKEN_FILE", "X509_USER_PROXY", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE"} {
+	paths = append(paths, fmt.Sprintf("/tmp/fairway-%d", uid), fmt.Sprintf("/tmp/bt_u%d", uid),
+		fmt.Sprintf("/tmp/x509up_u%d", uid))
+	for _, name := range []string{
+		"BEARER_TOKEN_FILE", "X509_USER_PROXY", "AWS_SHARED_CREDENTIALS_FILE", "AWS_CONFIG_FILE",
+	} {
 		paths = append(paths, os.Getenv(name))
 	}
 	if home, err := os.UserHomeDir(); err == nil {

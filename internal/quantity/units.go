@@ -31,7 +31,8 @@ func Size(text string) (int64, error) {
 	}
 	value, err := Decimal(digits)
 	if err != nil || !ok || value*factor >= math.MaxInt64 {
-		return 0, fmt.Errorf("%q is no size; write a number with B, KB, MB, GB, TB, KiB, MiB, GiB or TiB, as in 500MB or 1GiB", text)
+		return 0,
+			fmt.Errorf("%q is no size; write a number with B, KB, MB, GB, TB, KiB, MiB, GiB or TiB, as in 500MB or 1GiB", text)
 	}
 	return int64(math.Round(value * factor)), nil
 }

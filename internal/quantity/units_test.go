@@ -9,13 +9,16 @@ import (
 // learnt twice.
 func TestSizes(t *testing.T) {
 	for text, want := range map[string]int64{
-		"4096": 4096, "0B": 0, "700KB": 700_000, "700kB": 700_000, "2.5GB": 2_500_000_000, "1GiB": 1 << 30, "8k": 8000, "1 MB": 1_000_000, "5B": 5, "2.5KiB": 2560,
+		"4096": 4096, "0B": 0, "700KB": 700_000, "700kB": 700_000, "2.5GB": 2_500_000_000, "1GiB": 1 << 30, "8k": 8000,
+		"1 MB": 1_000_000, "5B": 5, "2.5KiB": 2560,
 	} {
 		if got, err := Size(text); got != want || err != nil {
 			t.Errorf("%q: %d %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "MB", "-1MB", "1e3", "5 apples", "10 EB", "9999999PB", "1.MB", "1mb", "1XB", "1GBi", "nan", "inf", "1 2"} {
+	for _, text := range []string{
+		"", "MB", "-1MB", "1e3", "5 apples", "10 EB", "9999999PB", "1.MB", "1mb", "1XB", "1GBi", "nan", "inf", "1 2",
+	} {
 		if got, err := Size(text); err == nil {
 			t.Errorf("%q: %d", text, got)
 		}
@@ -23,12 +26,23 @@ func TestSizes(t *testing.T) {
 }
 
 func TestDurations(t *testing.T) {
-	for text, want := range map[string]time.Duration{"90s": 90 * time.Second, "1h30m": 90 * time.Minute, "2d": 48 * time.Hour, "1d12h": 36 * time.Hour, "1d0.5s": 24*time.Hour + 500*time.Millisecond, "0s": 0, "250ms": 250 * time.Millisecond} {
+	for text, want := range map[string]time.Duration{
+		"90s":    90 * time.Second,
+		"1h30m":  90 * time.Minute,
+		"2d":     48 * time.Hour,
+		"1d12h":  36 * time.Hour,
+		"1d0.5s": 24*time.Hour + 500*time.Millisecond,
+		"0s":     0,
+		"250ms":  250 * time.Millisecond,
+	} {
 		if got, err := Duration(text); got != want || err != nil {
 			t.Errorf("%q: %v %v", text, got, err)
 		}
 	}
-	for _, text := range []string{"", "90", "-1s", "+1s", "1.5d", "99999999d", "d", "1 m", "soon", "1d2", "1d-2h", "1h1d", "1d1d", "65536d2562047h", "1d soon"} {
+	for _, text := range []string{
+		"", "90", "-1s", "+1s", "1.5d", "99999999d", "d", "1 m", "soon", "1d2", "1d-2h", "1h1d", "1d1d",
+		"65536d2562047h", "1d soon",
+	} {
 		if got, err := Duration(text); err == nil {
 			t.Errorf("%q: %v", text, got)
 		}
@@ -38,8 +52,9 @@ func TestDurations(t *testing.T) {
 func TestWhatPeopleRead(t *testing.T) {
 	for got, want := range map[string]string{
 		Bytes(0): "0 B", Bytes(999): "999 B", Bytes(1000): "1.0 kB", Bytes(500_000_000): "500 MB", Bytes(1 << 40): "1.1 TB",
-		Seconds(0): "0 s", Seconds(0.012): "12 ms", Seconds(42): "42.0 s", Seconds(100): "1 min 40 s", Seconds(7260): "2 h 01 min",
-		Clock(62): "1:02", Clock(3723): "1:02:03", Count(1, "job"): "1 job", Count(0, "job"): "0 jobs",
+		Seconds(0): "0 s", Seconds(0.012): "12 ms", Seconds(42): "42.0 s", Seconds(100): "1 min 40 s",
+		Seconds(7260): "2 h 01 min",
+		Clock(62):     "1:02", Clock(3723): "1:02:03", Count(1, "job"): "1 job", Count(0, "job"): "0 jobs",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -49,8 +64,10 @@ func TestWhatPeopleRead(t *testing.T) {
 
 func TestClockTime(t *testing.T) {
 	for text, want := range map[string]time.Duration{
-		"1-02:03:04": 26*time.Hour + 3*time.Minute + 4*time.Second, "59:59": 59*time.Minute + 59*time.Second, "2:00:00": 2 * time.Hour,
-		"0:07": 7 * time.Second, "UNLIMITED": 0, "INVALID": 0, "": 0, "NOT_SET": 0, "1-": 0, "12": 0, "1:2:3:4": 0, "-1:00": 0,
+		"1-02:03:04": 26*time.Hour + 3*time.Minute + 4*time.Second, "59:59": 59*time.Minute + 59*time.Second,
+		"2:00:00": 2 * time.Hour,
+		"0:07":    7 * time.Second, "UNLIMITED": 0, "INVALID": 0, "": 0, "NOT_SET": 0, "1-": 0, "12": 0,
+		"1:2:3:4": 0, "-1:00": 0,
 	} {
 		if got := ClockTime(text); got != want {
 			t.Errorf("%q: %v", text, got)

@@ -28,7 +28,8 @@ func (d *Difference) Error() string {
 	if d.Path != "" {
 		at = " at " + d.Path
 	}
-	return fmt.Sprintf("line %d: when %s, the replay decides otherwise%s\n  recorded: %s\n  replayed: %s", d.Line, d.When, at, d.Recorded, d.Replayed)
+	return fmt.Sprintf("line %d: when %s, the replay decides otherwise%s\n  recorded: %s\n  replayed: %s", d.Line, d.When,
+		at, d.Recorded, d.Replayed)
 }
 
 // describe names an input so that a person finds it.

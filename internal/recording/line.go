@@ -110,11 +110,15 @@ type flowEffects struct {
 }
 
 func encodeDispatch(e *dispatch.Effects) (json.RawMessage, error) {
-	return json.Marshal(dispatchEffects{records(e.Persist), e.Replies, e.Start, e.Stop, e.Publish, e.Remove, e.Events, e.WakeAt})
+	return json.Marshal(dispatchEffects{
+		records(e.Persist), e.Replies, e.Start, e.Stop, e.Publish, e.Remove, e.Events, e.WakeAt,
+	})
 }
 
 func encodeFlow(e *flow.Effects) (json.RawMessage, error) {
-	return json.Marshal(flowEffects{e.AddFiles, e.Submit, e.ReadersKnown, records(e.Persist), e.Final, e.WakeAt, e.Finished, e.Notes})
+	return json.Marshal(flowEffects{
+		e.AddFiles, e.Submit, e.ReadersKnown, records(e.Persist), e.Final, e.WakeAt, e.Finished, e.Notes,
+	})
 }
 
 // decode refuses what this program does not know.

@@ -61,12 +61,16 @@ func perform(t *testing.T, path string, limit int64) *Writer {
 		writer.Flow(at, in, &effects, err)
 		return effects
 	}
-	arrived := flowed(flow.Arrived{Input: "texts", Files: []flow.InputFile{{ExistingFile: dispatch.ExistingFile{LFN: "in/a.txt", PFN: "/ä", Size: 3, Identity: "1"}}}})
+	arrived := flowed(flow.Arrived{Input: "texts", Files: []flow.InputFile{
+		{ExistingFile: dispatch.ExistingFile{LFN: "in/a.txt", PFN: "/ä", Size: 3, Identity: "1"}},
+	}})
 	dispatched(dispatch.SetRun{Run: dispatch.Run{ID: 1, Name: "small"}})
 	dispatched(dispatch.AddFiles{Run: 1, Files: arrived.AddFiles})
 	dispatched(dispatch.Submit{Run: 1, Jobs: []dispatch.Job{arrived.Submit[0].Job}})
 	dispatched(dispatch.Submit{Run: 1, Jobs: []dispatch.Job{arrived.Submit[0].Job}}) // refused
-	dispatched(dispatch.Sync{Pilot: "p", Seq: 1, Full: true, Hello: &dispatch.PilotInfo{Host: "h", Has: dispatch.Resources{MilliCPUs: 1000}}})
+	dispatched(dispatch.Sync{
+		Pilot: "p", Seq: 1, Full: true, Hello: &dispatch.PilotInfo{Host: "h", Has: dispatch.Resources{MilliCPUs: 1000}},
+	})
 	flowed(flow.Closed{Input: "texts"})
 	return writer
 }

@@ -71,7 +71,9 @@ func (r *replay) next(text []byte) error {
 	case l.Begin != nil:
 		return r.beginServer(l.Begin)
 	case l.Durable != nil:
-		r.durable = append(r.durable, dispatch.Record{Table: l.Durable.Table, Run: dispatch.RunID(l.Durable.Run), Key: l.Durable.Key, Body: l.Durable.Body})
+		r.durable = append(r.durable, dispatch.Record{
+			Table: l.Durable.Table, Run: dispatch.RunID(l.Durable.Run), Key: l.Durable.Key, Body: l.Durable.Body,
+		})
 		return nil
 	case l.Load && r.begin != nil:
 		return r.load(&l)
@@ -127,7 +129,10 @@ func (r *replay) load(l *line) error {
 }
 
 // step gives a core the input of a line, and compares what it does.
-func step[In, Effects any](l *line, core string, known []In, kind string, do func(time.Time, In) (Effects, error), encode func(*Effects) (json.RawMessage, error)) error {
+func step[In, Effects any](
+	l *line, core string, known []In, kind string, do func(time.Time, In) (Effects, error),
+	encode func(*Effects) (json.RawMessage, error),
+) error {
 	in, err := decodeInput(known, kind, l.Input)
 	if err != nil {
 		return err

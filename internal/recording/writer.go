@@ -100,7 +100,8 @@ func (w *Writer) Load(from []dispatch.Record, effects *dispatch.Effects) {
 // Dispatch notes a step of dispatch and what came of it.
 func (w *Writer) Dispatch(at time.Time, in dispatch.Input, effects *dispatch.Effects, refused error) {
 	if w.open() {
-		w.step(&line{At: at, Dispatch: kindOf(in)}, in, refused, func() (json.RawMessage, error) { return encodeDispatch(effects) })
+		w.step(&line{At: at, Dispatch: kindOf(in)}, in, refused,
+			func() (json.RawMessage, error) { return encodeDispatch(effects) })
 	}
 }
 

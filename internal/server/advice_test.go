@@ -49,7 +49,8 @@ func realPilots(t *testing.T, space int64) func(string, folder.Layout) (batch.Sy
 			Environment: func(launch string) ([]string, error) {
 				cfg := pilot.Config{
 					Server: address, Launch: launch, Site: LocalSite, MilliCPUs: 1000,
-					SandboxDir: folders.Sandbox, LogDir: folders.Logs, Storage: folder.StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow,
+					SandboxDir: folders.Sandbox, LogDir: folders.Logs, Storage: folder.StoragePrefix,
+					Element: folders.Storage, Workflow: folders.Workflow,
 					Cache: pilot.CacheConfig{Mode: pilot.CachePilot, Dir: folders.Cache, MaxSpace: space},
 				}
 				encoded, err := cfg.Encode()

@@ -74,7 +74,9 @@ func apart(t *testing.T, namespace, hidden, place string) Site {
 				Environment: func(name string) ([]string, error) {
 					at, err := way(name, pilot.Config{
 						MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30,
-						SandboxDir: node + "/sandbox", LogDir: folders.Logs, Cache: pilot.CacheConfig{Mode: pilot.CacheHost, Dir: node + "/cache"},
+						SandboxDir: node + "/sandbox", LogDir: folders.Logs, Cache: pilot.CacheConfig{
+							Mode: pilot.CacheHost, Dir: node + "/cache",
+						},
 						Storage: folders.StorageAt(place), Element: folders.Storage, Workflow: folders.Workflow,
 					})
 					if err != nil {

@@ -71,7 +71,8 @@ func (s *Server) unfinished(totals *dispatch.Totals) string {
 	case count(dispatch.Failed) > 0:
 		return fmt.Sprintf("jobs that failed: %d; `fairway jobs --state failed` lists them", count(dispatch.Failed))
 	case count(dispatch.Cancelled) > 0:
-		return fmt.Sprintf("jobs that were cancelled: %d; `fairway retry JOB` and `fairway run` let one run after all", count(dispatch.Cancelled))
+		return fmt.Sprintf("jobs that were cancelled: %d; `fairway retry JOB` and `fairway run` let one run after all",
+			count(dispatch.Cancelled))
 	}
 	for _, held := range s.loop.Flow.Held(1) {
 		return fmt.Sprintf("nothing can run any more, though not all jobs were made: %s: %s", held.Job, held.Reason)

@@ -12,7 +12,7 @@ import (
 	"fairway/internal/server/launch"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Config says what to run and how. Folder and Workflow must be given.

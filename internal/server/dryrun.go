@@ -103,7 +103,8 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 			p.Removes, err = publish.RemovalsAt(ctx, records, folders, config.Results, c)
 		}
 		if p.More && len(p.Removes) > 0 {
-			p.Notes = append(p.Notes, fmt.Sprintf("results of earlier runs that no job of this list makes: %d; which of them go is known when %s", len(p.Removes), allKnown(c.Flow)))
+			p.Notes = append(p.Notes, fmt.Sprintf("results of earlier runs that no job of this list makes: %d; which of them "+
+				"go is known when %s", len(p.Removes), allKnown(c.Flow)))
 			p.Removes = nil
 		}
 	}
@@ -119,7 +120,9 @@ func allKnown(f *flow.Flow) string {
 }
 
 // rehearse steps the cores as far as they go without a pilot.
-func (o *opened) rehearse(ctx context.Context, config *Config, find *feed.Finder, at storage.Places) (*state.Cores, error) {
+func (o *opened) rehearse(
+	ctx context.Context, config *Config, find *feed.Finder, at storage.Places,
+) (*state.Cores, error) {
 	memory := &rehearsal{store: o.store}
 	if o.decision == runChanged {
 		fresh, _, err := forget(ctx, o.store, o.rerun)
@@ -181,11 +184,14 @@ func (o *opened) rehearse(ctx context.Context, config *Config, find *feed.Finder
 
 // keepsResults reports whether nothing is removed, since inputs have gone.
 func (o *opened) keepsResults() bool {
-	return len(o.gone) > 0 || o.run != nil && o.run.InputsGone && (o.decision == runOn || o.decision == runDone || o.run.State != state.Succeeded)
+	return len(o.gone) > 0 || o.run != nil && o.run.InputsGone &&
+		(o.decision == runOn || o.decision == runDone || o.run.State != state.Succeeded)
 }
 
 func (o *opened) plan(c *state.Cores) *Plan {
-	p := &Plan{Begins: beginnings[o.decision], Reasons: o.reasons, Notes: append(o.losses(), o.notes...), More: !c.Tally.Finished}
+	p := &Plan{
+		Begins: beginnings[o.decision], Reasons: o.reasons, Notes: append(o.losses(), o.notes...), More: !c.Tally.Finished,
+	}
 	outlook := outlook{core: c.Dispatch}
 	outlook.reuse, outlook.again = c.Dispatch.Foresee()
 	temporary := 0
@@ -201,7 +207,8 @@ func (o *opened) plan(c *state.Cores) *Plan {
 		p.Jobs = append(p.Jobs, planned)
 	}
 	if temporary > 0 {
-		p.Notes = append(p.Notes, fmt.Sprintf("jobs of this list whose outputs are temporary, and would be removed when all that read them are done: %d", temporary))
+		p.Notes = append(p.Notes, fmt.Sprintf("jobs of this list whose outputs are temporary, and would be removed when "+
+			"all that read them are done: %d", temporary))
 	}
 	return p
 }
@@ -220,7 +227,8 @@ func (o *outlook) runs(job dispatch.JobID, state dispatch.State) bool {
 func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
 	p := PlannedJob{Name: job.Name, Step: job.Step, Runs: outlook.runs(job.ID, job.State)}
 	switch {
-	case p.Runs && slices.ContainsFunc(o.spooled, func(a *wire.AttemptRef) bool { return convert.JobFromWire(a) == job.ID }):
+	case p.Runs &&
+		slices.ContainsFunc(o.spooled, func(a *wire.AttemptRef) bool { return convert.JobFromWire(a) == job.ID }):
 		p.Runs, p.Why = false, "it has run: a pilot kept the result when there was no server"
 	case !p.Runs && (job.Reused || outlook.reuse[job.ID]):
 		p.Why = "its command and inputs are as in an earlier run"

@@ -76,12 +76,14 @@ func TestFailedJobIsTriedAgainByTheNextRun(t *testing.T) {
 	r := newRun(t, root, workflow, failB)
 	r.config.KeepGoing = true
 	outcome := r.run()
-	if outcome.Succeeded || outcome.Stopped || len(outcome.Problems) != 1 || !strings.Contains(outcome.Problems[0], "upper/b") {
+	if outcome.Succeeded || outcome.Stopped || len(outcome.Problems) != 1 ||
+		!strings.Contains(outcome.Problems[0], "upper/b") {
 		t.Fatalf("got %+v", outcome)
 	}
 	again := newRun(t, root, workflow, twoStepsScript)
 	again.mustSucceed()
-	if again.pilots.executed["upper/a"] != 0 || again.pilots.executed["upper/b"] != 1 || again.pilots.executed["join"] != 1 {
+	if again.pilots.executed["upper/a"] != 0 || again.pilots.executed["upper/b"] != 1 ||
+		again.pilots.executed["join"] != 1 {
 		t.Fatalf("executions: %v", again.pilots.executed)
 	}
 }
@@ -202,7 +204,8 @@ func TestConnectShowsAFinishedRun(t *testing.T) {
 		t.Fatalf("got %v, %v", jobs, err)
 	}
 	detail, err := c.ShowJob(context.Background(), &wire.ShowJobRequest{Job: "join"})
-	if err != nil || len(detail.GetReads()) != 3 || len(detail.GetAttempts()) != 1 || !detail.GetWrites()[0].GetPublished() {
+	if err != nil || len(detail.GetReads()) != 3 || len(detail.GetAttempts()) != 1 ||
+		!detail.GetWrites()[0].GetPublished() {
 		t.Fatalf("got %v, %v", detail, err)
 	}
 	if _, err := c.Stop(context.Background(), &wire.StopRequest{}); err == nil || c.Live {
@@ -216,7 +219,8 @@ func TestConnectShowsAFinishedRun(t *testing.T) {
 	if err != nil || !stream.Receive() {
 		t.Fatalf("no report: %v", err)
 	}
-	if report := stream.Msg(); !report.GetEnded() || !report.GetSucceeded() || report.GetSummary().GetPublishedCount() != 1 {
+	if report := stream.Msg(); !report.GetEnded() || !report.GetSucceeded() ||
+		report.GetSummary().GetPublishedCount() != 1 {
 		t.Fatalf("got %v", report)
 	}
 	if err := stream.Close(); err != nil {

@@ -91,7 +91,8 @@ func (s *Server) openFiles() (http.Handler, error) {
 		{"file:" + s.folders.Logs + "/", "."},
 		{s.files.Stores()[0], "."},
 	} {
-		if !storage.IsLocal(at.prefix) || slices.ContainsFunc(marks, func(m served.Mark) bool { return m.Prefix == at.prefix }) {
+		if !storage.IsLocal(at.prefix) ||
+			slices.ContainsFunc(marks, func(m served.Mark) bool { return m.Prefix == at.prefix }) {
 			continue
 		}
 		mark, err := served.NewMark(places, at.prefix, at.beneath)
@@ -138,7 +139,9 @@ func (s *Server) farHandler() http.Handler {
 // taskQueue is the service of pilots, wherever they call.
 func (s *Server) taskQueue() (path string, handler http.Handler) {
 	path, handler = wire.NewTaskQueueHandler(&api.TaskQueue{
-		Inbox: s.inbox, Claims: access.Claims{Authority: s.authority, Stores: func(string) []string { return s.files.Stores() }},
+		Inbox: s.inbox, Claims: access.Claims{
+			Authority: s.authority, Stores: func(string) []string { return s.files.Stores() },
+		},
 	}, listen.Uncompressed, connect.WithReadMaxBytes(access.MaxMessage))
 	return path, access.Timed(s.bodies.Limit(handler))
 }

@@ -21,7 +21,7 @@ import (
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 
@@ -73,7 +73,8 @@ func farPilots(seen func(access.Connection)) Site {
 func TestPilotsOverANetwork(t *testing.T) {
 	var mu sync.Mutex
 	var connections []access.Connection
-	r := newRun(t, files.Folder(t, threeTexts), strings.NewReplacer("tr a-z A-Z", "tr a-z A-Z < $in > $out", "cat $in", "cat $in > $out").Replace(twoSteps), nil)
+	r := newRun(t, files.Folder(t, threeTexts), strings.NewReplacer("tr a-z A-Z", "tr a-z A-Z < $in > $out", "cat $in",
+		"cat $in > $out").Replace(twoSteps), nil)
 	r.config.System = nil
 	r.config.Listen = "127.0.0.1:0"
 	r.config.Sites = []Site{farPilots(func(c access.Connection) {
@@ -87,7 +88,8 @@ func TestPilotsOverANetwork(t *testing.T) {
 	if got := r.result("joined.txt"); got != "ONE TWO THREE " {
 		t.Errorf("got %q", got)
 	}
-	if len(connections) == 0 || connections[0].Site != "cluster" || !strings.HasPrefix(connections[0].Addresses[0], "127.0.0.1:") {
+	if len(connections) == 0 || connections[0].Site != "cluster" ||
+		!strings.HasPrefix(connections[0].Addresses[0], "127.0.0.1:") {
 		t.Fatal(connections)
 	}
 	err := filepath.Walk(r.folder, func(path string, info os.FileInfo, err error) error {
@@ -121,7 +123,9 @@ func beAServer(root string) {
 		if err != nil {
 			return err
 		}
-		s, err := Open(context.Background(), Config{Workflow: w, Folder: root, Sites: []Site{farPilots(func(access.Connection) {})}})
+		s, err := Open(context.Background(), Config{
+			Workflow: w, Folder: root, Sites: []Site{farPilots(func(access.Connection) {})},
+		})
 		if err != nil {
 			return err
 		}
@@ -162,13 +166,14 @@ func found(t *testing.T, pattern string) (path string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	look := sched.Register(sched.Default(), sched.Kind[string, string]{Name: "glob", Poll: func(waiting []*sched.Request[string, string]) {
-		for _, r := range waiting {
-			if names, _ := filepath.Glob(r.Value); len(names) > 0 {
-				r.Done(names[0], nil)
+	look := sched.Register(sched.Default(),
+		sched.Kind[string, string]{Name: "glob", Poll: func(waiting []*sched.Request[string, string]) {
+			for _, r := range waiting {
+				if names, _ := filepath.Glob(r.Value); len(names) > 0 {
+					r.Done(names[0], nil)
+				}
 			}
-		}
-	}})
+		}})
 	path, err := look.Wait(ctx, pattern)
 	if err != nil {
 		t.Fatalf("%s did not appear: %v", pattern, err)

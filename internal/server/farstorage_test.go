@@ -14,7 +14,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/storage/storagetest"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 
@@ -61,7 +61,8 @@ func TestFarPilotsStoreElsewhere(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRun(t, files.Folder(t, threeTexts), strings.NewReplacer("tr a-z A-Z", "tr a-z A-Z < $in > $out", "cat $in", "cat $in > $out").Replace(twoSteps), nil)
+			r := newRun(t, files.Folder(t, threeTexts), strings.NewReplacer("tr a-z A-Z", "tr a-z A-Z < $in > $out", "cat $in",
+				"cat $in > $out").Replace(twoSteps), nil)
 			place, err := publish.ParsePlace(one.place)
 			if err != nil {
 				t.Fatal(err)

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 
@@ -30,7 +30,8 @@ func impatientPilots() Site {
 				Environment: func(name string) ([]string, error) {
 					at, err := way(name, pilot.Config{
 						MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 20, Lease: time.Second,
-						SandboxDir: folders.Sandbox, LogDir: folders.Logs, Storage: folder.StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow,
+						SandboxDir: folders.Sandbox, LogDir: folders.Logs, Storage: folder.StoragePrefix, Element: folders.Storage,
+						Workflow: folders.Workflow,
 					})
 					return []string{connectVariable + "=" + at.File}, err
 				},
@@ -44,13 +45,14 @@ func becomes[T any](t *testing.T, what string, ask func() (T, bool)) (answer T) 
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	look := sched.Register(sched.Default(), sched.Kind[func() (T, bool), T]{Name: "test", Poll: func(waiting []*sched.Request[func() (T, bool), T]) {
-		for _, r := range waiting {
-			if value, ok := r.Value(); ok {
-				r.Done(value, nil)
+	look := sched.Register(sched.Default(),
+		sched.Kind[func() (T, bool), T]{Name: "test", Poll: func(waiting []*sched.Request[func() (T, bool), T]) {
+			for _, r := range waiting {
+				if value, ok := r.Value(); ok {
+					r.Done(value, nil)
+				}
 			}
-		}
-	}})
+		}})
 	answer, err := look.Wait(ctx, ask)
 	if err != nil {
 		t.Fatalf("%s: %v", what, err)

@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"fairway/internal/pilot"
+	"fairway/lib/seed"
 	"fairway/test/files"
-	"fairway/test/seed"
 )
 
 // greedy are jobs that each read all that others have made, twice, and look meanwhile
@@ -92,7 +92,8 @@ func TestSharedCachesOnAFullDiskWithKilledPilots(t *testing.T) {
 			notes, killed := filepath.Join(own, "notes"), filepath.Join(own, "killed")
 			t.Setenv("FAIRWAY_FAULT", point)
 			t.Setenv("FAIRWAY_FAULT_ONCE", killed)
-			words := strings.NewReplacer("READS", strings.Join(reads, ", "), "NODES", nodes, "NOTES", notes, "LIMIT", fmt.Sprint(limit))
+			words := strings.NewReplacer("READS", strings.Join(reads, ", "), "NODES", nodes, "NOTES", notes, "LIMIT",
+				fmt.Sprint(limit))
 			r := newRun(t, files.Folder(t, texts), words.Replace(greedy), nil)
 			r.config.System, r.config.Listen = nil, "127.0.0.1:0"
 			r.config.Sites = []Site{apartPilots(nodes, "", hosts, pilot.CacheGlobal, func(c *pilot.Config) {

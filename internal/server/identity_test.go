@@ -55,7 +55,8 @@ func mustRun(t *testing.T, root string, executions int) {
 // The storage of a run is not swept by another path to the same folder.
 func TestEveryPathToAFolderIsTheSameFolder(t *testing.T) {
 	parent := t.TempDir()
-	root, link, bound, moved := filepath.Join(parent, "root"), filepath.Join(parent, "link"), filepath.Join(parent, "bound"), filepath.Join(parent, "moved")
+	root, link, bound, moved := filepath.Join(parent, "root"), filepath.Join(parent, "link"),
+		filepath.Join(parent, "bound"), filepath.Join(parent, "moved")
 	for name, text := range threeTexts {
 		files.Write(t, filepath.Join(root, name), text)
 	}
@@ -88,7 +89,8 @@ func TestEveryPathToAFolderIsTheSameFolder(t *testing.T) {
 func TestRunsGoOnInMovedAndCopiedFolders(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		parent := t.TempDir()
-		original, moved, copied := filepath.Join(parent, "original"), filepath.Join(parent, "moved"), filepath.Join(parent, "copied")
+		original, moved, copied := filepath.Join(parent, "original"), filepath.Join(parent, "moved"),
+			filepath.Join(parent, "copied")
 		for name, text := range threeTexts {
 			files.Write(t, filepath.Join(original, name), text)
 		}
@@ -130,7 +132,8 @@ func TestRunsGoOnInMovedAndCopiedFolders(t *testing.T) {
 func TestSharedStorageKeepsWhatOthersStored(t *testing.T) {
 	roots := []string{files.Folder(t, threeTexts), files.Folder(t, threeTexts)}
 	shared := files.Elsewhere(t, filepath.Join(roots[0], folder.StateFolder, folder.StorageName))
-	if err := errors.Join(os.Mkdir(filepath.Join(roots[1], folder.StateFolder), 0o755), os.Symlink(shared, filepath.Join(roots[1], folder.StateFolder, folder.StorageName))); err != nil {
+	if err := errors.Join(os.Mkdir(filepath.Join(roots[1], folder.StateFolder), 0o755),
+		os.Symlink(shared, filepath.Join(roots[1], folder.StateFolder, folder.StorageName))); err != nil {
 		t.Fatal(err)
 	}
 	files.Write(t, filepath.Join(shared, "notes.txt"), "mine")
@@ -164,7 +167,8 @@ func TestForeignFilesInTheStorageStay(t *testing.T) {
 	}
 	files.Write(t, filepath.Join(root, "in/b.txt"), "zwei ")
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
-	if files.Read(t, filepath.Join(own, "notes.txt"))+files.Read(t, filepath.Join(outside, "joined.txt.v1.a1"))+files.Read(t, filepath.Join(own, "joined.txt.v9.a9")) != "mineforeignnumbered by a person" {
+	if files.Read(t, filepath.Join(own, "notes.txt"))+files.Read(t, filepath.Join(outside, "joined.txt.v1.a1"))+
+		files.Read(t, filepath.Join(own, "joined.txt.v9.a9")) != "mineforeignnumbered by a person" {
 		t.Error("foreign files changed")
 	}
 	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
@@ -173,7 +177,10 @@ func TestForeignFilesInTheStorageStay(t *testing.T) {
 }
 
 func TestFoldersThatAreNotOursAreRefused(t *testing.T) {
-	for name, want := range map[string]string{"precious.txt": "holds what Fairway has not put there (precious.txt)", folder.StoreFile: "earlier version of Fairway"} {
+	for name, want := range map[string]string{
+		"precious.txt":   "holds what Fairway has not put there (precious.txt)",
+		folder.StoreFile: "earlier version of Fairway",
+	} {
 		root := files.Folder(t, threeTexts)
 		path := filepath.Join(root, folder.StateFolder, name)
 		files.Write(t, path, "mine")

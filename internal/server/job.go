@@ -168,7 +168,8 @@ func (s *Server) keepTerm(ctx context.Context) {
 		case !submitted && age >= successorAt(left):
 			submitted = true
 			if err := s.submitSuccessor(); err != nil {
-				s.loop.Ending.Note(fmt.Sprintf("no further job for the server can be submitted: %v; when the time of this one is over, run it again to go on", err))
+				s.loop.Ending.Note(fmt.Sprintf("no further job for the server can be submitted: %v; when the time of this one is "+
+					"over, run it again to go on", err))
 			}
 		case left > 0 && age >= handOverAt(left):
 			s.leave(errHandedOver)
@@ -181,7 +182,9 @@ func (s *Server) keepTerm(ctx context.Context) {
 // before.
 func (s *Server) submitSuccessor() error {
 	job := s.config.Job
-	pending, fresh, err := term.Announce(s.folders.State, term.Pending{State: s.folders.ID, Launch: term.NewLaunch(), Site: job.Site})
+	pending, fresh, err := term.Announce(s.folders.State, term.Pending{
+		State: s.folders.ID, Launch: term.NewLaunch(), Site: job.Site,
+	})
 	if err != nil {
 		return err
 	}

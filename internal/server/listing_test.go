@@ -60,7 +60,9 @@ func TestListingFromFewRecords(t *testing.T) {
 
 func compareAllLists(t *testing.T, root string) {
 	t.Helper()
-	for _, states := range [][]string{nil, {"done"}, {"failed"}, {"blocked", "done"}, {"ready", "waiting"}, {"cancelled"}} {
+	for _, states := range [][]string{
+		nil, {"done"}, {"failed"}, {"blocked", "done"}, {"ready", "waiting"}, {"cancelled"},
+	} {
 		for _, steps := range [][]string{nil, {"upper"}, {"count", "join"}, {"none"}} {
 			for _, limit := range []int32{0, 2} {
 				for _, after := range []uint32{0, 5} {
@@ -95,11 +97,15 @@ func compareLists(t *testing.T, root string, r *wire.ListJobsRequest) bool {
 // A list takes records of the listed jobs only, and is read in pages.
 func TestListingReadsPages(t *testing.T) {
 	text, inputs := manyFiles(2*api.ListingPage + 10)
-	r := newRun(t, files.Folder(t, inputs), text, func(a *wire.Assignment, _ func(string) string) (map[string]string, int) {
+	r := newRun(t, files.Folder(t, inputs), text, func(a *wire.Assignment,
+		_ func(string) string) (map[string]string, int) {
 		return map[string]string{a.GetOutputs()[0].GetLfn(): ""}, 0
 	})
 	r.mustSucceed()
-	for _, request := range []*wire.ListJobsRequest{{}, {After: api.ListingPage - 1, Limit: 2}, {After: api.ListingPage, Limit: api.ListingPage}, {After: api.ListingPage + 10, Limit: api.ListingPage}} {
+	for _, request := range []*wire.ListJobsRequest{
+		{}, {After: api.ListingPage - 1, Limit: 2}, {After: api.ListingPage, Limit: api.ListingPage},
+		{After: api.ListingPage + 10, Limit: api.ListingPage},
+	} {
 		if !compareLists(t, r.folder, request) {
 			t.Errorf("%v is not answered from few records", request)
 		}

@@ -41,7 +41,10 @@ const (
 // A job of a long workflow costs as much as one of a short one, with many files
 // and with many steps, each of which reads what the one before wrote.
 func TestLongWorkflowsCostNoMoreForEachJob(t *testing.T) {
-	for name, workflow := range map[string]func(jobs int) (text string, files map[string]string){"files": manyFiles, "chain": manySteps} {
+	for name, workflow := range map[string]func(jobs int) (text string, files map[string]string){
+		"files": manyFiles,
+		"chain": manySteps,
+	} {
 		t.Run(name, func(t *testing.T) {
 			one := costOf(t, 1, workflow)
 			few, many := costOf(t, fewJobs, workflow).forEach(fewJobs, one), costOf(t, manyJobs, workflow).forEach(manyJobs, one)
@@ -80,7 +83,8 @@ func manySteps(jobs int) (text string, files map[string]string) {
 func costOf(t *testing.T, jobs int, workflow func(int) (string, map[string]string)) cost {
 	t.Helper()
 	text, inputs := workflow(jobs)
-	r := newRun(t, files.Folder(t, inputs), text, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
+	r := newRun(t, files.Folder(t, inputs), text, func(a *wire.Assignment,
+		read func(string) string) (map[string]string, int) {
 		return map[string]string{a.GetOutputs()[0].GetLfn(): read(a.GetInputs()[0].GetFile().GetLfn())}, 0
 	})
 	var before, after runtime.MemStats

@@ -148,7 +148,8 @@ func TestMemoryUnderSiege(t *testing.T) {
 					defer client.CloseIdleConnections()
 					for pilot := range 2 {
 						body := encoded(hello(by, pilot)) + rest
-						r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, access.BaseURL+wire.TaskQueueSyncProcedure, strings.NewReader(body))
+						r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, access.BaseURL+wire.TaskQueueSyncProcedure,
+							strings.NewReader(body))
 						if err != nil {
 							t.Error(err)
 							return

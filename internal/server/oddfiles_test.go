@@ -54,7 +54,8 @@ func TestWhatIsNoFileInAWatchedFolderIsToldAndLeftAlone(t *testing.T) {
 		t.Errorf("results %q", got)
 	}
 	for _, want := range []string{
-		"pipe.txt is a named pipe", "socket.txt is a socket", "folder.txt is a folder", "round cannot be read: too many levels", "which is not UTF-8",
+		"pipe.txt is a named pipe", "socket.txt is a socket", "folder.txt is a folder",
+		"round cannot be read: too many levels", "which is not UTF-8",
 	} {
 		told := func(note string) bool {
 			return strings.HasPrefix(note, "the input texts leaves this alone: ") && strings.Contains(note, want)
@@ -63,7 +64,8 @@ func TestWhatIsNoFileInAWatchedFolderIsToldAndLeftAlone(t *testing.T) {
 			t.Errorf("%q is not told in %q", want, outcome.Notes)
 		}
 	}
-	if more := "the input texts leaves more alone; `fairway check` names all of it"; len(outcome.Notes) != 6 || outcome.Notes[5] != more {
+	if more := "the input texts leaves more alone; `fairway check` names all of it"; len(outcome.Notes) != 6 ||
+		outcome.Notes[5] != more {
 		t.Errorf("told were %q", outcome.Notes)
 	}
 

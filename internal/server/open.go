@@ -56,7 +56,8 @@ type opened struct {
 // openRecords looks at what was run before in a folder, and at the inputs as
 // they are now.
 func openRecords(ctx context.Context, config *Config, s store.Store, find *feed.Finder) (*opened, error) {
-	o := &opened{now: map[string][]flow.InputFile{}, elsewhere: map[string][]flow.InputFile{}, listed: map[string]*feed.Listed{}, gone: map[string][]string{}}
+	o := &opened{now: map[string][]flow.InputFile{}, elsewhere: map[string][]flow.InputFile{},
+		listed: map[string]*feed.Listed{}, gone: map[string][]string{}}
 	fresh, err := flow.New(config.Workflow)
 	if err != nil {
 		return nil, err
@@ -163,7 +164,8 @@ func (o *opened) decide(ctx context.Context, find *feed.Finder) {
 	case o.run.Form != state.Form:
 		o.reasons = append(o.reasons, "an earlier version of Fairway ran it, which could take a file for another one")
 	case o.run.Target != workflow.Target():
-		o.reasons = append(o.reasons, fmt.Sprintf("it is run %s, and was run %s before", upTo(workflow.Target()), upTo(o.run.Target)))
+		o.reasons = append(o.reasons, fmt.Sprintf("it is run %s, and was run %s before", upTo(workflow.Target()),
+			upTo(o.run.Target)))
 	case o.run.Refused:
 		o.reasons = append(o.reasons, "the last run was refused something that it needed")
 	case o.run.Digest != workflow.Digest():
@@ -228,7 +230,9 @@ func (o *opened) found(find *feed.Finder, in *flow.DeclaredInput, r *state.Input
 
 // changesOfOpen looks at those files that were fed before and are left to be
 // compared. What has gone is noted, and what cannot be reached now counts as it was.
-func (o *opened) changesOfOpen(ctx context.Context, find *feed.Finder, in *flow.DeclaredInput, left map[string]state.Input) []string {
+func (o *opened) changesOfOpen(
+	ctx context.Context, find *feed.Finder, in *flow.DeclaredInput, left map[string]state.Input,
+) []string {
 	var reasons []string
 	for _, r := range o.inputs {
 		if _, ok := left[r.LFN]; r.Input != in.Name || !ok {
@@ -262,7 +266,8 @@ func (o *opened) losses() (notes []string) {
 		case 1:
 			them = "it"
 		}
-		then := fmt.Sprintf("what was made from %s stays as it is; a run that begins again, as with --force STEP, does without %s", them, them)
+		then := fmt.Sprintf("what was made from %s stays as it is; a run that begins again, as with --force STEP, does "+
+			"without %s", them, them)
 		if o.decision == runChanged {
 			then = fmt.Sprintf("this run does without %s; results of earlier runs stay", them)
 		}
@@ -305,7 +310,8 @@ func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) err
 		o.run = &state.Run{ID: id, Form: state.Form, Started: time.Now(), Parameters: config.Workflow.Set(), InputsGone: gone}
 		o.inputs = nil
 	}
-	o.run.Workflow, o.run.File, o.run.Source, o.run.Digest = workflow.Name, workflow.File, sourceOf(config), workflow.Digest()
+	o.run.Workflow, o.run.File, o.run.Source, o.run.Digest = workflow.Name, workflow.File, sourceOf(config),
+		workflow.Digest()
 	o.run.Steps, o.run.Target, o.run.Results = workflow.Steps(), workflow.Target(), config.Results
 	o.run.State, o.run.Problems, o.run.Notes, o.run.Totals = state.Underway, nil, nil, nil
 	record, err := o.run.Record()
@@ -325,7 +331,9 @@ func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) err
 // use: its results, with what is to be known of how they were made. The logs of
 // all other attempts are unwanted then. Results of what is to run once more are not
 // kept.
-func forget(ctx context.Context, s state.Source, again rerun) (records []dispatch.Record, unwanted []dispatch.AttemptID, err error) {
+func forget(
+	ctx context.Context, s state.Source, again rerun,
+) (records []dispatch.Record, unwanted []dispatch.AttemptID, err error) {
 	jobs, err := state.LoadTables(ctx, s, dispatch.Tables())
 	if err != nil {
 		return nil, nil, err
@@ -346,7 +354,9 @@ func forget(ctx context.Context, s state.Source, again rerun) (records []dispatc
 	if err != nil {
 		return nil, nil, err
 	}
-	rest, err := state.LoadTables(ctx, s, []string{flow.TableRun, flow.TableLog, state.RunTable, state.InputTable, state.AttemptTable, state.HostTable, state.CacheTable})
+	rest, err := state.LoadTables(ctx, s, []string{
+		flow.TableRun, flow.TableLog, state.RunTable, state.InputTable, state.AttemptTable, state.HostTable, state.CacheTable,
+	})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -366,7 +376,8 @@ type OtherWorkflowError struct {
 }
 
 func (e *OtherWorkflowError) Error() string {
-	return fmt.Sprintf("%s holds the run of the workflow %s (%s); a run of %s would remove its results", e.Folder, e.There, e.File, e.Asked)
+	return fmt.Sprintf("%s holds the run of the workflow %s (%s); a run of %s would remove its results", e.Folder, e.There,
+		e.File, e.Asked)
 }
 
 // refuseOther refuses a workflow of another name, unless the same file was given

@@ -33,7 +33,8 @@ func TestURLsThatChanged(t *testing.T) {
 	var served atomic.Int64
 	pages := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		edition := served.Load()
-		http.ServeContent(w, r, "page", time.Unix(1_700_000_000+edition, 0), strings.NewReader(fmt.Sprint("edition ", edition)))
+		http.ServeContent(w, r, "page", time.Unix(1_700_000_000+edition, 0),
+			strings.NewReader(fmt.Sprint("edition ", edition)))
 	}))
 	defer pages.Close()
 	root := files.Folder(t, map[string]string{"local/page": "here"})

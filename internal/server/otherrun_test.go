@@ -59,7 +59,8 @@ func callForAnotherRun(t *testing.T, root string, live bool) {
 				field.Set(reflect.ValueOf([]string{"1"}))
 			}
 		}
-		if err := outcomeOf(call.Call([]reflect.Value{reflect.ValueOf(ctx), request})); connect.CodeOf(err) != connect.CodeNotFound ||
+		if err := outcomeOf(call.Call([]reflect.Value{reflect.ValueOf(ctx),
+			request})); connect.CodeOf(err) != connect.CodeNotFound ||
 			!strings.Contains(err.Error(), "there is no run 7 here any more, or not yet; this folder has run 1") {
 			t.Errorf("%s with a server (%v): %v", name, live, err)
 		}

@@ -61,7 +61,8 @@ type scripted struct {
 func newScripted(t testing.TB, run script) *scripted {
 	return &scripted{
 		t: t, scratch: t.TempDir(), run: run,
-		executed: map[string]int{}, cancel: map[string]context.CancelFunc{}, ended: make(chan batch.End, 100), refused: map[string]error{}, names: map[string]string{},
+		executed: map[string]int{}, cancel: map[string]context.CancelFunc{}, ended: make(chan batch.End, 100),
+		refused: map[string]error{}, names: map[string]string{},
 	}
 }
 
@@ -155,7 +156,9 @@ func (s *scripted) pilot(ctx context.Context, launch, name string) {
 	if name == s.unheard {
 		hello.Lease = durationpb.New(time.Hour)
 	}
-	request := &wire.SyncRequest{Protocol: wire.Protocol, Pilot: fmt.Sprintf("%s-%p", launch, s), Seq: 1, Full: true, Hello: hello, Hold: true}
+	request := &wire.SyncRequest{
+		Protocol: wire.Protocol, Pilot: fmt.Sprintf("%s-%p", launch, s), Seq: 1, Full: true, Hello: hello, Hold: true,
+	}
 	for {
 		if s.lie != nil {
 			s.lie(name, request)
@@ -206,7 +209,9 @@ func (s *scripted) execute(a *wire.Assignment) *wire.Result {
 	s.executed[a.GetName()]++
 	s.mu.Unlock()
 	now := timestamppb.Now()
-	result := &wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Usage: &wire.Usage{Start: now, End: now, StageInStart: now, StageOutEnd: now}}
+	result := &wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Usage: &wire.Usage{
+		Start: now, End: now, StageInStart: now, StageOutEnd: now,
+	}}
 	read := func(lfn string) string {
 		for _, in := range a.GetInputs() {
 			if in.GetFile().GetLfn() == lfn {
@@ -228,7 +233,8 @@ func (s *scripted) execute(a *wire.Assignment) *wire.Result {
 	}
 	outputs, code := s.run(a, read)
 	if code != 0 {
-		result.Outcome, result.ExitCode, result.Message = wire.Outcome_OUTCOME_EXITED, int32(code), fmt.Sprintf("exit code %d", code)
+		result.Outcome, result.ExitCode, result.Message = wire.Outcome_OUTCOME_EXITED, int32(code),
+			fmt.Sprintf("exit code %d", code)
 		return result
 	}
 	for _, out := range a.GetOutputs() {
@@ -238,13 +244,17 @@ func (s *scripted) execute(a *wire.Assignment) *wire.Result {
 			}
 			pfn := storage.OutputPFN(a.GetStorage(), lfn, out.GetVersion(), a.GetAttempt())
 			made := filepath.Join(s.scratch, fmt.Sprint(a.GetAttempt(), len(result.GetOutputs())))
-			if err := errors.Join(os.WriteFile(made, []byte(text), 0o644), s.element.Put(context.Background(), made, pfn)); err != nil {
+			if err := errors.Join(
+				os.WriteFile(made, []byte(text), 0o644), s.element.Put(context.Background(), made, pfn),
+			); err != nil {
 				s.t.Error(err)
 			}
 			if s.stored != nil {
 				s.stored(a, pfn)
 			}
-			result.Outputs = append(result.Outputs, &wire.WrittenFile{Lfn: lfn, Version: out.GetVersion(), Pfn: pfn, Size: int64(len(text)), Adler32: adler32.Checksum([]byte(text))})
+			result.Outputs = append(result.Outputs, &wire.WrittenFile{
+				Lfn: lfn, Version: out.GetVersion(), Pfn: pfn, Size: int64(len(text)), Adler32: adler32.Checksum([]byte(text)),
+			})
 		}
 	}
 	return result

@@ -18,7 +18,7 @@ import (
 	"fairway/internal/storage/elements"
 	"fairway/internal/storage/storagetest"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 
@@ -87,7 +87,9 @@ func TestResultsElsewhere(t *testing.T) {
 			next.mustSucceed()
 			holds("other.txt", "ONE TWO THREE ")
 			holds("joined.txt", "")
-			cleaned, err := folder.Clean(root, func(l folder.Layout, c *folder.Cleaned) error { return publish.Clean(t.Context(), l, c) })
+			cleaned, err := folder.Clean(root, func(l folder.Layout, c *folder.Cleaned) error {
+				return publish.Clean(t.Context(), l, c)
+			})
 			if err != nil || len(cleaned.Left) > 0 {
 				t.Errorf("%+v, %v", cleaned, err)
 			}

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 
@@ -170,12 +170,13 @@ steps:
 `
 	root, failing := files.Folder(t, threeTexts), true
 	for _, want := range []int64{3, 6, 6} {
-		s, err := Open(t.Context(), newRun(t, root, threeSteps, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
-			if failing && a.GetStep() == "join" {
-				return nil, 1
-			}
-			return twoStepsScript(a, read)
-		}).config)
+		s, err := Open(t.Context(),
+			newRun(t, root, threeSteps, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
+				if failing && a.GetStep() == "join" {
+					return nil, 1
+				}
+				return twoStepsScript(a, read)
+			}).config)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,13 +226,14 @@ func TestDryRunTellsWhatWouldRun(t *testing.T) {
 // A job whose result a pilot has kept on disk will not run: the next run is told the
 // result.
 func TestDryRunKnowsResultsThatPilotsKept(t *testing.T) {
-	r := newRun(t, files.Folder(t, threeTexts), twoSteps, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
-		files, _ := twoStepsScript(a, read)
-		if a.GetStep() == "join" {
-			return files, 1
-		}
-		return files, 0
-	})
+	r := newRun(t, files.Folder(t, threeTexts), twoSteps,
+		func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
+			files, _ := twoStepsScript(a, read)
+			if a.GetStep() == "join" {
+				return files, 1
+			}
+			return files, 0
+		})
 	if outcome := r.run(); outcome.Succeeded {
 		t.Fatal("the run succeeded")
 	}

@@ -29,7 +29,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Server runs one workflow in one folder, once. Open sets its fields, and Run the
@@ -141,7 +141,9 @@ func (s *Server) takeState(ctx context.Context, dir string) error {
 
 // openRun opens the store, and decides how the run begins.
 func (s *Server) openRun(ctx context.Context, dir string) (err error) {
-	if s.authority, err = access.OpenAuthority(filepath.Join(s.folders.State, folder.AuthorityName), s.folders.ID); err != nil {
+	if s.authority, err = access.OpenAuthority(
+		filepath.Join(s.folders.State, folder.AuthorityName), s.folders.ID,
+	); err != nil {
 		return err
 	}
 	s.element = elements.New(s.folders.Places(), s.sched.Sleep)
@@ -225,7 +227,8 @@ func (s *Server) assemble() {
 		s.loop.Ending.Note(note)
 	}
 	if s.opened.decision == runDone && s.files.OtherPlace {
-		s.loop.Ending.Note(fmt.Sprintf("all is done already: what is stored stays where it is; only what jobs write from now on is stored at %s", publish.ShownPlace(s.config.Storage, s.folders)))
+		s.loop.Ending.Note(fmt.Sprintf("all is done already: what is stored stays where it is; only what jobs write from "+
+			"now on is stored at %s", publish.ShownPlace(s.config.Storage, s.folders)))
 	}
 	s.endpoint = listen.NewEndpoint(s.listener, s.handler(), s.log)
 	if s.far.listener != nil {

@@ -17,8 +17,8 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/wire"
+	"fairway/lib/seed"
 	"fairway/test/files"
-	"fairway/test/seed"
 )
 
 // apartPilots are pilots that share nothing with their server nor with each other, as
@@ -88,11 +88,14 @@ func TestPilotsOfASiteShareTheirCaches(t *testing.T) {
 	}
 	summed := map[string]bool{}
 	for mode, most := range map[pilot.CacheMode]int64{pilot.CacheGlobal: 1, pilot.CachePilot: 4} {
-		root, together := files.Folder(t, map[string]string{"in/a.txt": "a", "in/b.txt": "b", "in/c.txt": "c", "in/d.txt": "d", "big.dat": string(text)}), t.TempDir()
+		root, together := files.Folder(t, map[string]string{
+			"in/a.txt": "a", "in/b.txt": "b", "in/c.txt": "c", "in/d.txt": "d", "big.dat": string(text),
+		}), t.TempDir()
 		if err := os.Mkdir(together+"/jobs", 0o755); err != nil {
 			t.Fatal(err)
 		}
-		r := newRun(t, root, strings.NewReplacer("TOGETHER", together+"/jobs", "CONNECT", connectVariable, "FOLDER", root).Replace(togetherStep), nil)
+		r := newRun(t, root, strings.NewReplacer("TOGETHER", together+"/jobs", "CONNECT", connectVariable, "FOLDER",
+			root).Replace(togetherStep), nil)
 		r.config.System, r.config.Listen = nil, "127.0.0.1:0"
 		r.config.Sites = []Site{apartPilots(t.TempDir(), "", 4, mode, nil)}
 		s, err := Open(context.Background(), r.config)
@@ -115,10 +118,12 @@ func TestPilotsOfASiteShareTheirCaches(t *testing.T) {
 			t.Errorf("cache %s: storage was read for %d times the file", mode, staged)
 		}
 		sum, all := cachesAfter(t, root), s.loop.Tally.Summary(&s.loop.Cores)
-		if sum.Hits != all.GetCacheHits() || sum.HitBytes != all.GetBytesCached() || sum.Misses != all.GetCacheMisses() || sum.MissBytes != all.GetBytesStaged() {
+		if sum.Hits != all.GetCacheHits() || sum.HitBytes != all.GetBytesCached() || sum.Misses != all.GetCacheMisses() ||
+			sum.MissBytes != all.GetBytesStaged() {
 			t.Errorf("the hosts have %+v, and the run %+v", sum, all)
 		}
-		if ahead := sum.PrefetchHits; mode == pilot.CacheGlobal && sum.RemoteHits+ahead < 6 || mode == pilot.CachePilot && sum.RemoteHits > 0 {
+		if ahead := sum.PrefetchHits; mode == pilot.CacheGlobal && sum.RemoteHits+ahead < 6 ||
+			mode == pilot.CachePilot && sum.RemoteHits > 0 {
 			t.Errorf("cache %s: %d files came from other hosts, and %d were prefetched", mode, sum.RemoteHits, ahead)
 		}
 	}
@@ -200,7 +205,9 @@ func TestDamagedCachesOfOtherHosts(t *testing.T) {
 	words := strings.NewReplacer("READS", strings.Join(reads, ", "), "NODES", nodes, "SEED", fmt.Sprint(number%1000))
 	r := newRun(t, root, words.Replace(vandals), nil)
 	r.config.System, r.config.Listen = nil, "127.0.0.1:0"
-	r.config.Sites = []Site{apartPilots(nodes, "", 3, pilot.CacheGlobal, func(c *pilot.Config) { c.Cache.MaxSpace = 1_500_000 })}
+	r.config.Sites = []Site{
+		apartPilots(nodes, "", 3, pilot.CacheGlobal, func(c *pilot.Config) { c.Cache.MaxSpace = 1_500_000 }),
+	}
 	r.mustSucceed()
 	if damaged := files.Read(t, filepath.Join(nodes, "damaged")); strings.Count(damaged, "\n") < len(reads)/2 {
 		t.Error("few files were damaged:", damaged)

@@ -48,7 +48,8 @@ func TestASlowServerIsNamedWhileInputsAreLookedFor(t *testing.T) {
 			}()
 		}
 	}()
-	w, err := flow.Parse("workflow.yaml", []byte("workflow: w\ninputs:\n  x: {files: \"http://"+l.Addr().String()+"/x\"}\nsteps:\n  a:\n    reads: x\n    writes: out\n    command: cp $in $out\n"))
+	w, err := flow.Parse("workflow.yaml", []byte("workflow: w\ninputs:\n  x: {files: \"http://"+l.Addr().String()+
+		"/x\"}\nsteps:\n  a:\n    reads: x\n    writes: out\n    command: cp $in $out\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

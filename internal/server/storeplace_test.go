@@ -137,7 +137,8 @@ func TestAPlaceThatWasMovedIsNamed(t *testing.T) {
 		s.release()
 		t.Fatal("it goes on without what is stored")
 	}
-	if want := "make " + above + "/before/store a link to " + above + "/after/store"; !strings.Contains(err.Error(), want) {
+	if want := "make " + above + "/before/store a link to " + above + "/after/store"; !strings.Contains(err.Error(),
+		want) {
 		t.Errorf("%v; want %q", err, want)
 	}
 }
@@ -234,7 +235,8 @@ func TestADamagedResultIsMadeAgain(t *testing.T) {
 		}
 	}
 	outcome := r.run()
-	if outcome.Succeeded || len(outcome.Problems) != 1 || !strings.Contains(outcome.Problems[0], "joined.txt is not published: "+at) || !strings.Contains(outcome.Problems[0], "has the checksum") {
+	if outcome.Succeeded || len(outcome.Problems) != 1 || !strings.Contains(outcome.Problems[0],
+		"joined.txt is not published: "+at) || !strings.Contains(outcome.Problems[0], "has the checksum") {
 		t.Errorf("%+v", outcome)
 	}
 	result := strings.TrimPrefix(r.config.Results, "file:") + "/joined.txt"

@@ -87,7 +87,9 @@ func TestWhoMayNotTalkToTheServer(t *testing.T) {
 		return string(text)
 	}
 	hello := func(pilot, launch, site string) string {
-		return message(&wire.SyncRequest{Protocol: wire.Protocol, Pilot: pilot, Seq: 1, Full: true, Hello: &wire.PilotInfo{Launch: launch, Site: site}})
+		return message(&wire.SyncRequest{
+			Protocol: wire.Protocol, Pilot: pilot, Seq: 1, Full: true, Hello: &wire.PilotInfo{Launch: launch, Site: site},
+		})
 	}
 	program := s.far.connections.Programs()
 	entries, err := os.ReadDir(program)
@@ -137,7 +139,8 @@ func TestWhoMayNotTalkToTheServer(t *testing.T) {
 		}
 		text, _ := io.ReadAll(answer.Body)
 		answer.Body.Close()
-		if answer.StatusCode != c.status || !bytes.Contains(text, []byte(c.says)) || c.by.Token != "" && bytes.Contains(text, []byte(c.by.Token)) {
+		if answer.StatusCode != c.status || !bytes.Contains(text, []byte(c.says)) ||
+			c.by.Token != "" && bytes.Contains(text, []byte(c.by.Token)) {
 			t.Errorf("%s: %s %s", name, answer.Status, text)
 		}
 		client.CloseIdleConnections()
@@ -156,7 +159,8 @@ func TestWhoMayNotTalkToTheServer(t *testing.T) {
 	// The right token gets as far as the TaskQueue, which tells other versions to leave.
 	client := access.NewLine(own).Client(1)
 	defer client.CloseIdleConnections()
-	answer, err := wire.NewTaskQueueClient(client, access.BaseURL).Sync(t.Context(), &wire.SyncRequest{Pilot: "cluster.1-a", Protocol: wire.Protocol + 1})
+	answer, err := wire.NewTaskQueueClient(client, access.BaseURL).Sync(t.Context(),
+		&wire.SyncRequest{Pilot: "cluster.1-a", Protocol: wire.Protocol + 1})
 	if err != nil || !answer.GetLeaveNow() || !strings.Contains(answer.GetWhy(), "version") {
 		t.Error(answer, err, connect.CodeOf(err))
 	}

@@ -62,7 +62,9 @@ func whileOpen(t *testing.T, root string, ask func(context.Context, *api.Connect
 }
 
 func submitted(name string, reads []*wire.SubmittedInput, writes ...string) *wire.SubmittedJob {
-	j := &wire.SubmittedJob{Name: name, Payload: &wire.Payload{Shell: "make it"}, Reads: reads, Retry: &wire.RetryPolicy{Attempts: 1}}
+	j := &wire.SubmittedJob{
+		Name: name, Payload: &wire.Payload{Shell: "make it"}, Reads: reads, Retry: &wire.RetryPolicy{Attempts: 1},
+	}
 	for _, lfn := range writes {
 		j.Writes = append(j.Writes, &wire.SubmittedOutput{Lfn: lfn})
 	}
@@ -177,7 +179,9 @@ func TestSubmissionsThatAreRefused(t *testing.T) {
 			"a log that is no output": {[]*wire.SubmittedJob{log}, connect.CodeInvalidArgument, "b.txt"},
 			"too many":                {many, connect.CodeResourceExhausted, "10000"},
 		} {
-			_, err := c.Submit(ctx, &wire.SubmitRequest{Jobs: append(r.jobs[:len(r.jobs):len(r.jobs)], submitted("beside "+what, nil))})
+			_, err := c.Submit(ctx, &wire.SubmitRequest{
+				Jobs: append(r.jobs[:len(r.jobs):len(r.jobs)], submitted("beside "+what, nil)),
+			})
 			if connect.CodeOf(err) != r.code || !strings.Contains(err.Error(), r.says) {
 				t.Errorf("%s: %v", what, err)
 			}

@@ -119,7 +119,8 @@ func TestListsAreReadAgain(t *testing.T) {
 		t.Errorf("%d executions, want none", r.pilots.total())
 	}
 	files.Write(t, filepath.Join(root, "list"), "b\nmissing\n")
-	if outcome := newRun(t, root, listedFiles, copyListed).run(); outcome.Succeeded || !strings.Contains(strings.Join(outcome.Problems, ""), "list:2: ") {
+	if outcome := newRun(t, root, listedFiles, copyListed).run(); outcome.Succeeded ||
+		!strings.Contains(strings.Join(outcome.Problems, ""), "list:2: ") {
 		t.Errorf("succeeded %v, problems %q", outcome.Succeeded, outcome.Problems)
 	}
 }
@@ -132,12 +133,14 @@ func TestFilesOfUnknownSizeAreSplit(t *testing.T) {
 	}))
 	defer site.Close()
 	root := files.Folder(t, map[string]string{"closed": "", "list": site.URL + "/x\n"})
-	r := newRun(t, root, strings.Replace(listedFiles, "writes: out/{x}", "split: {records: 2, of: bytes=2}\n    writes: out/{x}.{chunk}", 1),
+	r := newRun(t, root, strings.Replace(listedFiles, "writes: out/{x}", "split: {records: 2, of: bytes=2}\n    writes: "+
+		"out/{x}.{chunk}", 1),
 		func(a *wire.Assignment, _ func(string) string) (map[string]string, int) {
 			return map[string]string{strings.Replace(a.GetOutputs()[0].GetLfn(), "*", "5", 1): ""}, 0
 		})
 	r.mustSucceed()
-	if got := slices.Sorted(maps.Keys(r.pilots.executed)); !slices.Equal(got, []string{"copy/x/1", "copy/x/2", "copy/x/records"}) {
+	if got := slices.Sorted(maps.Keys(r.pilots.executed)); !slices.Equal(got,
+		[]string{"copy/x/1", "copy/x/2", "copy/x/records"}) {
 		t.Errorf("executed %q", got)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"fairway/internal/cache"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Arrivals are the files that a pilot is bringing into its cache, for those that read

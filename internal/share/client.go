@@ -50,7 +50,9 @@ type Proof struct {
 // Get brings a file from a source, to where the arrival is written, and returns its hash,
 // which is right: it is that of the proof, or where that is not known the one that the
 // origin has found. Where there is neither, it asks nobody.
-func Get(ctx context.Context, from Source, origin *Source, i cache.Item, proof Proof, a *Arrival, path string) (got cache.Hash, err error) {
+func Get(
+	ctx context.Context, from Source, origin *Source, i cache.Item, proof Proof, a *Arrival, path string,
+) (got cache.Hash, err error) {
 	if proof.Hash == (cache.Hash{}) && origin == nil {
 		return got, fmt.Errorf("nobody could tell whether what %s sends is %s", from.Address, i.LFN)
 	}
@@ -78,12 +80,14 @@ func Get(ctx context.Context, from Source, origin *Source, i cache.Item, proof P
 	if err = receive(ctx, cancel, answer.Body, out, a, i.Size, all); err != nil {
 		err = fmt.Errorf("%s: %w", from.Address, err)
 	} else if proof.Adler32 != 0 && sum.Sum32() != proof.Adler32 {
-		err = fmt.Errorf("%w: %s has sent other bytes of %s (checksum %08x instead of %08x)", ErrUnserved, from.Address, i.LFN, sum.Sum32(), proof.Adler32)
+		err = fmt.Errorf("%w: %s has sent other bytes of %s (checksum %08x instead of %08x)", ErrUnserved, from.Address,
+			i.LFN, sum.Sum32(), proof.Adler32)
 	} else if proof.Hash == (cache.Hash{}) {
 		proof.Hash, err = origin.hashOf(ctx, i.Ref)
 	}
 	if got = cache.HashOf(h); err == nil && got != proof.Hash {
-		err = fmt.Errorf("%s has sent other bytes of %s than somebody has told (BLAKE3 %x instead of %x)", from.Address, i.LFN, got, proof.Hash)
+		err = fmt.Errorf("%s has sent other bytes of %s than somebody has told (BLAKE3 %x instead of %x)", from.Address,
+			i.LFN, got, proof.Hash)
 		if proof.Adler32 == 0 {
 			err = fmt.Errorf("%w: %w", ErrUnserved, err)
 		}
@@ -99,7 +103,10 @@ func Get(ctx context.Context, from Source, origin *Source, i cache.Item, proof P
 }
 
 // receive writes what comes, as far as that is no more than it should be.
-func receive(ctx context.Context, cancel context.CancelCauseFunc, body io.Reader, out *os.File, a *Arrival, size int64, sum io.Writer) error {
+func receive(
+	ctx context.Context, cancel context.CancelCauseFunc, body io.Reader, out *os.File, a *Arrival, size int64,
+	sum io.Writer,
+) error {
 	stalled := time.AfterFunc(StallTime, func() { cancel(fmt.Errorf("nothing has come for %v", StallTime)) })
 	defer stalled.Stop()
 	got, err := a.Write(out, &bounded{body, size, stalled}, sum)
@@ -186,7 +193,8 @@ func (s *Source) client() *http.Client {
 // ask makes one request.
 func (s *Source) ask(ctx context.Context, client *http.Client, method string, ref cache.Ref) (*http.Response, error) {
 	query := url.Values{
-		lfnKey: {ref.LFN}, versionKey: {strconv.FormatUint(uint64(ref.Version), 10)}, tagKey: {strconv.FormatUint(ref.Tag, 16)},
+		lfnKey: {ref.LFN}, versionKey: {strconv.FormatUint(uint64(ref.Version), 10)},
+		tagKey: {strconv.FormatUint(ref.Tag, 16)},
 	}
 	r, err := http.NewRequestWithContext(ctx, method, "https://"+s.Address+filePath+"?"+query.Encode(), nil)
 	if err != nil {

@@ -55,7 +55,9 @@ func Listen(at net.IP, c *cache.Cache, arrivals *Arrivals, log *slog.Logger) (*S
 		return nil, err
 	}
 	listener = access.Guard(listener, settings, maxStrangers)
-	s := &Server{cache: c, arrivals: arrivals, pin: identity.Pin(), listener: listener, streams: make(chan struct{}, MaxStreams)}
+	s := &Server{
+		cache: c, arrivals: arrivals, pin: identity.Pin(), listener: listener, streams: make(chan struct{}, MaxStreams),
+	}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+filePath, s.send)
 	mux.HandleFunc("HEAD "+filePath, s.serveHash)

@@ -20,7 +20,7 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/cache"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // pilot is one that serves its cache, with the key of epoch 7.
@@ -179,7 +179,9 @@ func TestOnlyWithATicket(t *testing.T) {
 func TestNamesLeadOutOfNoCache(t *testing.T) {
 	text := []byte("text")
 	long := strings.Repeat("x/", 2000)
-	for _, name := range []string{"../../../../../../etc/hostname", "/etc/hostname", "file:/etc/hostname", "a\x00b", "a\nb", "%2e%2e/x", "?lfn=x", long} {
+	for _, name := range []string{
+		"../../../../../../etc/hostname", "/etc/hostname", "file:/etc/hostname", "a\x00b", "a\nb", "%2e%2e/x", "?lfn=x", long,
+	} {
 		i := item(text)
 		i.LFN = name
 		p := newPilot(t, 1)
@@ -466,7 +468,8 @@ func TestSourceSendsTooMuch(t *testing.T) {
 	text := []byte("text")
 	p := newPilot(t, 1)
 	p.holds(item([]byte("longer text")), []byte("longer text"))
-	if err := newPilot(t, 2).gets(item(text), blake3.Sum256(text), p.source(item(text)), nil); !errors.Is(err, ErrUnserved) {
+	if err := newPilot(t, 2).gets(item(text), blake3.Sum256(text), p.source(item(text)), nil); !errors.Is(err,
+		ErrUnserved) {
 		t.Error(err)
 	}
 }
@@ -520,13 +523,16 @@ func FuzzRequest(f *testing.F) {
 	f.Add("lfn=a&version=1&tag=ff", "7", "AAAA")
 	f.Add("lfn=a&version=1&tag=ff", "9", "AAAA")
 	f.Add("lfn=..%2f..%2fetc%2fpasswd&version=-1&tag=zz", "x", "")
-	s := &Server{arrivals: NewArrivals(sched.Default()), keys: []Key{{7, access.ShareKey{1}}}, streams: make(chan struct{}, 1)}
+	s := &Server{
+		arrivals: NewArrivals(sched.Default()), keys: []Key{{7, access.ShareKey{1}}}, streams: make(chan struct{}, 1),
+	}
 	f.Fuzz(func(t *testing.T, query, epoch, ticket string) {
 		r := httptest.NewRequest(http.MethodGet, filePath, nil)
 		r.URL.RawQuery = query
 		r.Header[epochHeader], r.Header[ticketHeader] = []string{epoch}, []string{ticket}
 		w := httptest.NewRecorder()
-		if _, ok := s.asked(w, r); ok || !slices.Contains([]int{http.StatusForbidden, http.StatusBadRequest, http.StatusServiceUnavailable}, w.Code) {
+		if _, ok := s.asked(w, r); ok ||
+			!slices.Contains([]int{http.StatusForbidden, http.StatusBadRequest, http.StatusServiceUnavailable}, w.Code) {
 			t.Error(w.Code, ok)
 		}
 	})

@@ -215,13 +215,16 @@ func TestGuardedPipesMeanWhatTheyMeant(t *testing.T) {
 	} {
 		want, code := strictly(t, text)
 		if said, ended := strictly(t, GuardPipes(text)); said != want || ended != code {
-			t.Errorf("%s\nended with %d and printed %q; as it stands it ends with %d and prints %q", text, ended, said, code, want)
+			t.Errorf("%s\nended with %d and printed %q; as it stands it ends with %d and prints %q", text, ended,
+				said, code, want)
 		}
 	}
 }
 
 func TestCommandsWithoutPipesStayAsTheyAre(t *testing.T) {
-	for _, text := range []string{"echo a", "a || b", "echo 'a | b'", "echo \"no end | x", "case x in a|b) ;; esac", "cat <<E\na | b\nE\n"} {
+	for _, text := range []string{
+		"echo a", "a || b", "echo 'a | b'", "echo \"no end | x", "case x in a|b) ;; esac", "cat <<E\na | b\nE\n",
+	} {
 		if got := GuardPipes(text); got != text {
 			t.Errorf("%s became %s", text, got)
 		}
@@ -238,7 +241,10 @@ func needBash(t *testing.T) {
 // Whatever the text, what is read of it stands in it, and what GuardPipes
 // makes of it can be read.
 func FuzzRead(f *testing.F) {
-	for _, text := range []string{"a | b", "x=`a | b`; echo ${x:-$y}", "cat <<E | head\n$x {y}\nE", "((a=b++)); read c <<< \"$d\"", "! time a |& b", "f() { echo $1 | cat; }", "${a[b]} $((c[d]))", "{a} \"{b.c}\""} {
+	for _, text := range []string{
+		"a | b", "x=`a | b`; echo ${x:-$y}", "cat <<E | head\n$x {y}\nE", "((a=b++)); read c <<< \"$d\"", "! time a |& b",
+		"f() { echo $1 | cat; }", "${a[b]} $((c[d]))", "{a} \"{b.c}\"",
+	} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

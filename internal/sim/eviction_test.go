@@ -7,7 +7,7 @@ import (
 	"fairway/internal/cache"
 	"fairway/internal/dispatch"
 	"fairway/internal/eviction"
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // The model's caches choose their victims with eviction.Order, a node's with cache.LRU.

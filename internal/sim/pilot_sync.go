@@ -48,7 +48,8 @@ func (p *pilot) sync() {
 	p.run.carry(p, func() { p.run.server.receive(p, in) })
 	p.waits = true
 	patience := p.run.exp.Network.Patience
-	p.wake(p.run.hold + patience + time.Duration(mix(named(string(p.id))^p.seq)%uint64(patience/4+1))) // pilots do not tell again together
+	// pilots do not tell again together
+	p.wake(p.run.hold + patience + time.Duration(mix(named(string(p.id))^p.seq)%uint64(patience/4+1)))
 }
 
 const (

@@ -64,10 +64,14 @@ func (e *Stuck) Error() string {
 
 // newRun prepares repetition rep of an experiment.
 func newRun(exp *experiment.Experiment, work *workflow, rep int) *run {
-	r := &run{exp: exp, seed: mix(exp.Seed) + uint64(rep), work: work, elements: map[string]*element{}, byName: map[string]*site{}}
+	r := &run{
+		exp: exp, seed: mix(exp.Seed) + uint64(rep), work: work, elements: map[string]*element{}, byName: map[string]*site{},
+	}
 	r.network, r.faults = Stream(r.seed, "network"), Stream(r.seed, "faults")
 	r.harm, r.damaged = Stream(r.seed, "harm"), damaged{map[string]string{}, map[string]bool{}}
-	r.outage, r.outages = Stream(r.seed, "outages"), outages{cut: map[string]time.Duration{}, frozen: map[string]time.Duration{}}
+	r.outage, r.outages = Stream(r.seed, "outages"), outages{
+		cut: map[string]time.Duration{}, frozen: map[string]time.Duration{},
+	}
 	r.lan = newLink(&r.engine, 0, exp.Network.Bandwidth)
 	r.wan = newLink(&r.engine, 0, exp.Network.Remote)
 	for _, s := range exp.Storage {

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"fairway/internal/sim/experiment"
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 func mustParse(t testing.TB, text string) *experiment.Plan {
@@ -53,17 +53,20 @@ storage:
 // sweeps are experiments of every kind of source of jobs, with everything that
 // draws random numbers.
 func sweeps(t *testing.T) map[string]func() *experiment.Plan {
-	faulty := "faults: {lost: 0.02, repeated: 0.02, pilot_dies: {mean: 10m, sd: 5m}, pilot_deaths: 20, server_dies: {mean: 5m, sd: 1m}, server_away: 1m, crashes: 3, write_fails: 0.01}\n"
+	faulty := "faults: {lost: 0.02, repeated: 0.02, pilot_dies: {mean: 10m, sd: 5m}, pilot_deaths: 20, server_dies: " +
+		"{mean: 5m, sd: 1m}, server_away: 1m, crashes: 3, write_fails: 0.01}\n"
 	return map[string]func() *experiment.Plan{
 		"pattern": func() *experiment.Plan {
 			text := strings.Replace(small, "run: 10s", "run: {mean: 10s, sd: 1s}", 1)
 			return mustParse(t, text+"repetitions: 3\ncache: {size: 5MB, share: {sweep: [pilot, host]}}\n")
 		},
 		"faults": func() *experiment.Plan {
-			return mustParse(t, small+"repetitions: 3\nsubmission: monitor\n"+faulty+"cache: {size: 5MB, share: {sweep: [pilot, global]}}\n")
+			return mustParse(t, small+"repetitions: 3\nsubmission: monitor\n"+faulty+"cache: {size: 5MB, share: {sweep: "+
+				"[pilot, global]}}\n")
 		},
 		"workflow file": func() *experiment.Plan {
-			p, err := fileExperiment(t, everyRuleExperiment+"repetitions: 2\n"+faulty+"submission: {sweep: [running, monitor]}\n")
+			p,
+				err := fileExperiment(t, everyRuleExperiment+"repetitions: 2\n"+faulty+"submission: {sweep: [running, monitor]}\n")
 			if err != nil {
 				t.Fatal(err)
 			}

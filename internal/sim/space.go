@@ -36,7 +36,9 @@ func newSpace(spec experiment.CacheSpec) *space {
 	if err != nil {
 		panic(err) // Experiment.check knows the policies
 	}
-	return &space{spec: spec, order: order, files: map[dispatch.FileRef]*stored{}, fetched: map[dispatch.FileRef][]func(){}}
+	return &space{
+		spec: spec, order: order, files: map[dispatch.FileRef]*stored{}, fetched: map[dispatch.FileRef][]func(){},
+	}
 }
 
 // limit is CacheSize of section IV-C for each pilot. That of IV-D keeps Spare free

@@ -66,7 +66,8 @@ func Sweep(ctx context.Context, plan *experiment.Plan, progress func(done, total
 			exp := plan.Points[at.point].Experiment
 			run, err := Once(exp, at.rep)
 			if err != nil {
-				return fmt.Errorf("%s, repetition %d (fairway sim --seed %d %s): %w", plan.Label(at.point), at.rep+1, exp.Seed, cmp.Or(plan.Within, plan.File), err)
+				return fmt.Errorf("%s, repetition %d (fairway sim --seed %d %s): %w", plan.Label(at.point), at.rep+1, exp.Seed,
+					cmp.Or(plan.Within, plan.File), err)
 			}
 			res.Rows[at.point].Runs[at.rep] = *run
 			mutex.Lock()

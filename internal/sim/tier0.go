@@ -27,7 +27,9 @@ func tier0(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
 
 // processed adds the jobs of a step over the files given, which they share
 // evenly, and returns what they write.
-func (w *workflow) processed(step *experiment.Tier0Step, s experiment.WorkflowSpec, r *rand.Rand, files []string) []string {
+func (w *workflow) processed(
+	step *experiment.Tier0Step, s experiment.WorkflowSpec, r *rand.Rand, files []string,
+) []string {
 	var out []string
 	for i := range step.Jobs {
 		f := extant{fmt.Sprintf("%s/%03d", step.Name, i), int64(step.Writes) / int64(step.Jobs)}
@@ -39,7 +41,9 @@ func (w *workflow) processed(step *experiment.Tier0Step, s experiment.WorkflowSp
 
 // merged adds the jobs that join the outputs of a step, and returns what they
 // write.
-func (w *workflow) merged(step *experiment.Tier0Step, s experiment.WorkflowSpec, r *rand.Rand, files []string) []string {
+func (w *workflow) merged(
+	step *experiment.Tier0Step, s experiment.WorkflowSpec, r *rand.Rand, files []string,
+) []string {
 	name := step.Name + "-merge"
 	var out []string
 	for reads := range slices.Chunk(files, step.Merge) {

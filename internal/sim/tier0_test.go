@@ -24,7 +24,8 @@ func TestTier0HasTheSumsOfThePaper(t *testing.T) {
 }
 
 func TestTier0MergesWhatIsLeft(t *testing.T) {
-	w := workIn(t, strings.Replace(small, "W1,", "Tier0, tier0: {input: 7kB, steps: [{name: a, jobs: 7, writes: 70B, merge: 3}]},", 1))
+	w := workIn(t, strings.Replace(small, "W1,", "Tier0, tier0: {input: 7kB, steps: [{name: a, jobs: 7, writes: 70B, "+
+		"merge: 3}]},", 1))
 	if len(w.jobs) != 10 {
 		t.Fatalf("%d jobs, not 7 and 3 merges", len(w.jobs))
 	}

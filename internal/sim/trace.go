@@ -28,7 +28,9 @@ func traceWorkflow(s experiment.WorkflowSpec) (*workflow, error) {
 	var files []flow.InputFile
 	for _, file := range f.Inputs()[0].Sizes {
 		w.exists(file.LFN, file.Size)
-		files = append(files, flow.InputFile{ExistingFile: dispatch.ExistingFile{LFN: file.LFN, PFN: file.LFN, Size: file.Size, Identity: file.LFN}})
+		files = append(files, flow.InputFile{
+			ExistingFile: dispatch.ExistingFile{LFN: file.LFN, PFN: file.LFN, Size: file.Size, Identity: file.LFN},
+		})
 	}
 	effects, err := f.Step(epoch, flow.Arrived{Input: flow.RecordedInput, Files: files})
 	if err != nil {

@@ -104,7 +104,9 @@ func (u *unfolding) close(input string) {
 func (u *unfolding) committed(t *task) {
 	e := dispatch.Event{Kind: dispatch.JobCommitted, At: u.run.instant(), Name: t.job.Name, Step: t.job.Step}
 	for _, m := range t.made {
-		e.Files = append(e.Files, dispatch.CommittedFile{File: dispatch.FileRef{LFN: m.lfn}, Pattern: m.pattern, Size: m.size})
+		e.Files = append(e.Files, dispatch.CommittedFile{
+			File: dispatch.FileRef{LFN: m.lfn}, Pattern: m.pattern, Size: m.size,
+		})
 	}
 	u.step(flow.Happened{Event: e})
 }
@@ -175,7 +177,8 @@ func (u *unfolding) counting(s *experiment.StepSpec, own *rand.Rand) time.Durati
 func (u *unfolding) counted(j *flow.NewJob) made {
 	pattern, lfn := j.Job.Writes[0].LFN, j.Job.Reads[0]
 	if u.records[lfn] == 0 {
-		u.run.fail("job %s splits %s, and the experiment does not say how many records that has: give records under workflow.inputs or workflow.steps", j.Job.Name, lfn)
+		u.run.fail("job %s splits %s, and the experiment does not say how many records that has: give records under "+
+			"workflow.inputs or workflow.steps", j.Job.Name, lfn)
 	}
 	return made{extant{strings.TrimSuffix(pattern, "*") + strconv.FormatInt(u.records[lfn], 10), 0}, pattern}
 }

@@ -184,14 +184,17 @@ func TestWorkflowFileWithoutRecords(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Once(plan.Points[0].Experiment, 0); err == nil || !strings.Contains(err.Error(), "give records under workflow.inputs") {
+	if _, err := Once(plan.Points[0].Experiment, 0); err == nil ||
+		!strings.Contains(err.Error(), "give records under workflow.inputs") {
 		t.Errorf("error %v", err)
 	}
 }
 
 // What jobs stream counts as no stage-in, neither as hit nor as miss, and stays in no cache.
 func TestStreamedInputsAreNotStagedIn(t *testing.T) {
-	const workflow = "workflow: w\ninputs: {raw: {files: 'raw/{n}', as: 'raw/{n}'}}\nsteps:\n  a: {each: 'raw/{n}', access: ACCESS, writes: 'a/{n}', command: cat $in}\n  b: {each: 'raw/{n}', reads: 'a/{n}', access: ACCESS, writes: 'b/{n}', command: cat $in}\n"
+	const workflow = "workflow: w\ninputs: {raw: {files: 'raw/{n}', as: 'raw/{n}'}}\nsteps:\n  a: {each: 'raw/{n}', " +
+		"access: ACCESS, writes: 'a/{n}', command: cat $in}\n  b: {each: 'raw/{n}', reads: 'a/{n}', access: ACCESS, " +
+		"writes: 'b/{n}', command: cat $in}\n"
 	for _, access := range []string{"link", "stream"} {
 		folder := t.TempDir()
 		text := strings.ReplaceAll(workflow, "ACCESS", access)

@@ -173,7 +173,9 @@ func Find(folder, name string) (*Site, error) {
 		names = append(names, s.Name)
 	}
 	if name == Allocation {
-		return &Site{Name: name, System: Allocation, IdleTimeout: DefaultIdleTimeout, Scratch: DefaultScratch, Shares: SharesFolder}, nil
+		return &Site{
+			Name: name, System: Allocation, IdleTimeout: DefaultIdleTimeout, Scratch: DefaultScratch, Shares: SharesFolder,
+		}, nil
 	}
 	files, err := Files(folder)
 	if err != nil {

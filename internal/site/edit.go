@@ -66,7 +66,8 @@ func Add(file, name string, settings []Setting) (added *Site, err error) {
 func described(file, text, name string) (*Site, error) {
 	sites, err := parseOrEmpty(file, []byte(text))
 	if err != nil {
-		return nil, fmt.Errorf("%s is written in a form that only a person can change (sites indented by two spaces under `sites:` can be changed here): %w", file, err)
+		return nil, fmt.Errorf("%s is written in a form that only a person can change (sites indented by two spaces under "+
+			"`sites:` can be changed here): %w", file, err)
 	}
 	for _, s := range sites {
 		if s.Name == name {

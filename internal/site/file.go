@@ -43,8 +43,9 @@ func readFile(path string) ([]byte, error) {
 	case !info.Mode().IsRegular():
 		return nil, fmt.Errorf("%s is no regular file: sites are described in one", path)
 	case info.Size() > MaxFile:
-		return nil, fmt.Errorf("%s has %s, and a file of sites has at most %s: describe sites for one workflow in %s beside it",
-			path, quantity.Bytes(info.Size()), quantity.Bytes(MaxFile), FileName)
+		return nil,
+			fmt.Errorf("%s has %s, and a file of sites has at most %s: describe sites for one workflow in %s beside it",
+				path, quantity.Bytes(info.Size()), quantity.Bytes(MaxFile), FileName)
 	}
 	data, err := io.ReadAll(io.LimitReader(file, MaxFile+1))
 	if err == nil && !utf8.Valid(data) {
@@ -124,7 +125,8 @@ func ownOf(path string) (is unix.Stat_t, err error) {
 	case err != nil:
 		return is, &fs.PathError{Op: "stat", Path: path, Err: err}
 	case user != 0 && int(is.Uid) != user:
-		return is, fmt.Errorf("%s belongs to another user: have its owner change it, or describe the site in a file of your own", path)
+		return is,
+			fmt.Errorf("%s belongs to another user: have its owner change it, or describe the site in a file of your own", path)
 	case is.Mode&0o200 == 0:
 		return is, fmt.Errorf("%s is read-only: `chmod u+w` it, or describe the site in another file", path)
 	}

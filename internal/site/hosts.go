@@ -58,7 +58,8 @@ func (r *reader) checkHosts(s *Site, nodes map[string]*yaml.Node, f yamlfile.Fie
 	case s.System == SSH && nodes["hosts"] == nil:
 		r.Fail(f.Key, "add `hosts: [node1, node2]`, as you name them to ssh", "%s has no hosts", what)
 	case s.System == SSH && s.MaxPilots > hosts && hosts > 0:
-		r.Fail(nodes["max_pilots"], "name more hosts, or leave it out", "%s: max_pilots is %d, and there is one pilot on each of its %s", what, s.MaxPilots, quantity.Count(int64(hosts), "host"))
+		r.Fail(nodes["max_pilots"], "name more hosts, or leave it out", "%s: max_pilots is %d, and there is one pilot on "+
+			"each of its %s", what, s.MaxPilots, quantity.Count(int64(hosts), "host"))
 	case s.MaxPilots == 0 && s.System != Allocation:
 		s.MaxPilots = max(hosts, DefaultMaxPilots)
 	}
@@ -68,7 +69,9 @@ func (r *reader) hosts(n *yaml.Node, s *Site, what string) {
 	s.Hosts = r.Texts(n, what)
 	for i, host := range s.Hosts {
 		if !ssh.IsHost(host) {
-			r.Fail(yamlfile.Follow(n), "write a name that `ssh NAME` takes; user, port and jump hosts may stand in ~/.ssh/config", "%s: %q is no name of a host", what, host)
+			r.Fail(yamlfile.Follow(n),
+				"write a name that `ssh NAME` takes; user, port and jump hosts may stand in ~/.ssh/config",
+				"%s: %q is no name of a host", what, host)
 		}
 		if slices.Contains(s.Hosts[:i], host) {
 			r.Fail(yamlfile.Follow(n), "name it once", "%s names %s twice", what, host)
@@ -88,11 +91,13 @@ func (r *reader) checkNodes(s *Site, nodes map[string]*yaml.Node, what string) {
 		}
 	}
 	if s.System == Allocation && s.Shares == SharesNothing {
-		r.Fail(nodes["shares"], "put the folder of the workflow where all nodes see it", "%s: the nodes of an allocation share the folder of the workflow", what)
+		r.Fail(nodes["shares"], "put the folder of the workflow where all nodes see it",
+			"%s: the nodes of an allocation share the folder of the workflow", what)
 	}
 	for _, option := range s.Request.Options {
 		if !ssh.IsOption(option) {
-			r.Fail(yamlfile.Follow(nodes["options"]), "write a keyword of ssh_config with its value: ProxyJump=gateway", "%s: options: %q is none of ssh", what, option)
+			r.Fail(yamlfile.Follow(nodes["options"]), "write a keyword of ssh_config with its value: ProxyJump=gateway",
+				"%s: options: %q is none of ssh", what, option)
 		}
 	}
 }

@@ -86,7 +86,8 @@ func TestOddFilesAreNeverLost(t *testing.T) {
 			added, err := Add(path, "other", []Setting{{"system", []string{"slurm"}}})
 			mustSay(t, "Add", err, o.change)
 			if o.change == "" {
-				if text, _ := os.ReadFile(path); strings.Contains(string(text), "\r\n") && strings.Count(string(text), "\r\n") != strings.Count(string(text), "\n") {
+				if text, _ := os.ReadFile(path); strings.Contains(string(text), "\r\n") &&
+					strings.Count(string(text), "\r\n") != strings.Count(string(text), "\n") {
 					t.Errorf("some lines end in another way: %q", text)
 				}
 				if err := Remove(added); err != nil {
@@ -174,7 +175,8 @@ func TestSitesThatAreAddedAtTheSameTime(t *testing.T) {
 // Comments stand for something that only a person knows.
 func TestRemoveKeepsCommentsOfOthers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), FileName)
-	text := "# head\nsites:\n  # before a\n  a: {system: slurm}\n  # before b\n  b:\n    system: slurm # of b\n    # within b\n  # before c\n  c:\n    system: slurm\n# tail\n"
+	text := "# head\nsites:\n  # before a\n  a: {system: slurm}\n  # before b\n  b:\n    system: slurm # of b\n    # " +
+		"within b\n  # before c\n  c:\n    system: slurm\n# tail\n"
 	if err := writing(text, 0o600)(path); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +187,8 @@ func TestRemoveKeepsCommentsOfOthers(t *testing.T) {
 	if err := Remove(sites[1]); err != nil {
 		t.Fatal(err)
 	}
-	want := "# head\nsites:\n  # before a\n  a: {system: slurm}\n  # before b\n  # before c\n  c:\n    system: slurm\n# tail\n"
+	want := "# head\nsites:\n  # before a\n  a: {system: slurm}\n  # before b\n  # before c\n  c:\n    system: slurm\n# " +
+		"tail\n"
 	if got := files.Read(t, path); got != want {
 		t.Errorf("got\n%s", got)
 	}

@@ -56,15 +56,22 @@ var Keys = []Key{
 
 // siteHabits are keys of other systems, and what to write instead.
 var siteHabits = map[string]string{
-	"walltime": "write `time: 12h`", "timelimit": "write `time: 12h`", "time_limit": "write `time: 12h`", "runtime": "write `time: 12h`",
-	"mem": "write `memory: 64GB`", "mem_mb": "write `memory: 64GB`", "cores": "write `cpus: 16`", "threads": "write `cpus: 16`",
-	"cpus_per_task": "write `cpus: 16`", "slots": "write `cpus: 16`", "ncpus": "write `cpus: 16`", "pe": "write `parallel_environment: NAME`",
-	"host": "write `hosts: [node1]`", "hostname": "write `hosts: [node1]`", "user": "write `hosts: [USER@HOST]`", "port": "write `hosts: [ssh://HOST:PORT]`",
-	"nodes": "leave it out: a pilot has one node, and max_pilots says how many there are", "jobs": "write `max_pilots: NUMBER`",
+	"walltime": "write `time: 12h`", "timelimit": "write `time: 12h`", "time_limit": "write `time: 12h`",
+	"runtime": "write `time: 12h`",
+	"mem":     "write `memory: 64GB`", "mem_mb": "write `memory: 64GB`", "cores": "write `cpus: 16`",
+	"threads":       "write `cpus: 16`",
+	"cpus_per_task": "write `cpus: 16`", "slots": "write `cpus: 16`", "ncpus": "write `cpus: 16`",
+	"pe":   "write `parallel_environment: NAME`",
+	"host": "write `hosts: [node1]`", "hostname": "write `hosts: [node1]`", "user": "write `hosts: [USER@HOST]`",
+	"port":    "write `hosts: [ssh://HOST:PORT]`",
+	"nodes":   "leave it out: a pilot has one node, and max_pilots says how many there are",
+	"jobs":    "write `max_pilots: NUMBER`",
 	"project": "write `account: NAME`", "module": "write `modules: [NAME]`", "envmodules": "write `modules: [NAME]`",
 	"executor": "write `system: slurm`", "scheduler": "write `system: slurm`", "type": "write `system: slurm`",
-	"extra": "write `options: [--exclusive]`", "clusterOptions": "write `options: [--exclusive]`", "template": "write `system: htcondor`, or the template under `command:`",
-	"tmpdir": "write `scratch: FOLDER`", "cache_dir": "write `scratch: FOLDER`", "cache_size": "write `cache_space: 50GB`", "max_space": "write `cache_space: 50GB`",
+	"extra": "write `options: [--exclusive]`", "clusterOptions": "write `options: [--exclusive]`",
+	"template": "write `system: htcondor`, or the template under `command:`",
+	"tmpdir":   "write `scratch: FOLDER`", "cache_dir": "write `scratch: FOLDER`",
+	"cache_size": "write `cache_space: 50GB`", "max_space": "write `cache_space: 50GB`",
 }
 
 // reader reads one file of sites.
@@ -105,7 +112,8 @@ func (r *reader) site(f yamlfile.Field) *Site {
 		IdleTimeout: DefaultIdleTimeout, Scratch: DefaultScratch, Shares: SharesFolder,
 	}
 	if !siteName.MatchString(s.Name) || s.Name == "local" {
-		r.Fail(f.Key, "begin with a letter, and use up to 30 letters, digits, '_' and '-'; local is this machine", "%q is no name for a site", s.Name)
+		r.Fail(f.Key, "begin with a letter, and use up to 30 letters, digits, '_' and '-'; local is this machine",
+			"%q is no name for a site", s.Name)
 	}
 	what := fmt.Sprintf("site %q", s.Name)
 	known := []string{"command"}
@@ -126,11 +134,14 @@ func (r *reader) site(f yamlfile.Field) *Site {
 	r.checkHosts(s, nodes, f, what)
 	r.checkCache(s, nodes, what)
 	if n := nodes["shares"]; n != nil && s.Shares == SharesNothing && !s.carries() {
-		r.Fail(n, "write `shares: folder`, or a template under `command:` that says `private: true` and either submits the script on standard input or says `uploads: true`",
-			"%s: scripts of pilots that share nothing hold a secret, and %s is not known to keep scripts from other users", what, s.System)
+		r.Fail(n, "write `shares: folder`, or a template under `command:` that says `private: true` and either submits the "+
+			"script on standard input or says `uploads: true`",
+			"%s: scripts of pilots that share nothing hold a secret, and %s is not known to keep scripts from other users",
+			what, s.System)
 	}
 	if s.MinPilots > s.MaxPilots && s.MaxPilots > 0 {
-		r.Fail(nodes["min_pilots"], "raise max_pilots", "%s: min_pilots is %d, more than max_pilots, %d", what, s.MinPilots, s.MaxPilots)
+		r.Fail(nodes["min_pilots"], "raise max_pilots", "%s: min_pilots is %d, more than max_pilots, %d", what,
+			s.MinPilots, s.MaxPilots)
 	}
 	return s
 }
@@ -141,7 +152,8 @@ func (r *reader) template(s *Site, n *yaml.Node, f yamlfile.Field, what string) 
 	case s.System == "" && !r.failed():
 		r.Fail(f.Key, "add `system: slurm`, or another of "+strings.Join(systems(), ", "), "%s has no system", what)
 	case s.System == Command && n == nil:
-		r.Fail(f.Key, "add `command:`; see `fairway site template slurm` for an example", "%s has the system command, and no template", what)
+		r.Fail(f.Key, "add `command:`; see `fairway site template slurm` for an example",
+			"%s has the system command, and no template", what)
 	case s.System == Command:
 		s.Template = command.Read(&r.Reader, n, what+": command")
 	case n != nil:
@@ -164,8 +176,9 @@ func (r *reader) checkUse(s *Site, nodes map[string]*yaml.Node, what string) {
 		return
 	}
 	for key, uses := range map[string][]string{
-		"partition": {"partition"}, "queue": {"queue"}, "account": {"account"}, "parallel_environment": {"parallel_environment"},
-		"image": {"image"}, "time": {"seconds", "minutes", "hms"}, "cpus": {"cpus"},
+		"partition": {"partition"}, "queue": {"queue"}, "account": {"account"},
+		"parallel_environment": {"parallel_environment"},
+		"image":                {"image"}, "time": {"seconds", "minutes", "hms"}, "cpus": {"cpus"},
 		"memory": {"memory_bytes", "memory_mb", "memory_mb_per_cpu"}, "options": {"option"},
 	} {
 		if nodes[key] != nil && !slices.ContainsFunc(uses, s.Template.Uses) {
@@ -180,7 +193,8 @@ func (r *reader) checkUse(s *Site, nodes map[string]*yaml.Node, what string) {
 		}
 	}
 	if s.Request.CPUs > 1 && s.Template.Uses("parallel_environment") && s.Request.ParallelEnvironment == "" {
-		r.Fail(nodes["cpus"], "add `parallel_environment: NAME`; `qconf -spl` lists them", "%s: several processors need a parallel environment", what)
+		r.Fail(nodes["cpus"], "add `parallel_environment: NAME`; `qconf -spl` lists them",
+			"%s: several processors need a parallel environment", what)
 	}
 }
 
@@ -188,7 +202,16 @@ func (r *reader) system(n *yaml.Node, s *Site, what string) {
 	value, ok := r.Text(n, what)
 	if ok && !slices.Contains(systems(), value) {
 		instead := yamlfile.DidYouMean(value, systems())
-		for word, is := range map[string]string{"sge": "gridengine", "uge": "gridengine", "condor": "htcondor", "torque": "pbs", "openpbs": "pbs", "k8s": "kubernetes", "sbatch": "slurm", "local": ""} {
+		for word, is := range map[string]string{
+			"sge":     "gridengine",
+			"uge":     "gridengine",
+			"condor":  "htcondor",
+			"torque":  "pbs",
+			"openpbs": "pbs",
+			"k8s":     "kubernetes",
+			"sbatch":  "slurm",
+			"local":   "",
+		} {
 			switch {
 			case value == word && is == "":
 				instead = "leave it out: `fairway run` without --site runs on this machine"
@@ -210,7 +233,8 @@ func (r *reader) cpus(n *yaml.Node, s *Site, what string) {
 func (r *reader) lease(n *yaml.Node, s *Site, what string) {
 	scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Lease })(r, n, s, what)
 	if !r.failed() && (s.Lease < MinLease || s.Lease > MaxLease) {
-		r.Fail(n, fmt.Sprintf("write a time from %.0fs to %.0fh", MinLease.Seconds(), MaxLease.Hours()), "%s is %s", what, yamlfile.Follow(n).Value)
+		r.Fail(n, fmt.Sprintf("write a time from %.0fs to %.0fh", MinLease.Seconds(), MaxLease.Hours()), "%s is %s", what,
+			yamlfile.Follow(n).Value)
 	}
 }
 
@@ -239,7 +263,8 @@ func (r *reader) cacheWith(n *yaml.Node, s *Site, what string) {
 	s.CacheWith = r.Texts(n, what)
 	for _, name := range s.CacheWith {
 		if !siteName.MatchString(name) || name == s.Name || name == "local" {
-			r.Fail(yamlfile.Follow(n), "write names of other sites", "%s: %q is no site with which caches could be shared", what, name)
+			r.Fail(yamlfile.Follow(n), "write names of other sites", "%s: %q is no site with which caches could be shared", what,
+				name)
 		}
 	}
 }
@@ -282,7 +307,8 @@ var scratchForm = regexp.MustCompile(`^(\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A
 func (r *reader) scratch(n *yaml.Node, s *Site, what string) {
 	value, ok := r.Text(n, what)
 	if ok && (value == "" || !scratchForm.MatchString(value)) {
-		r.Fail(n, "write a path from /, or one that begins with a variable, such as $TMPDIR", "%s: %q is no path from the root", what, value)
+		r.Fail(n, "write a path from /, or one that begins with a variable, such as $TMPDIR",
+			"%s: %q is no path from the root", what, value)
 	}
 	s.Scratch = value
 }

@@ -50,11 +50,14 @@ func TestParse(t *testing.T) {
 	}
 	s := sites[0]
 	if s.Name != "cluster" || s.Line != 3 || s.MaxPilots != 4 || s.Request.Time != 2*time.Hour || s.Request.CPUs != 16 ||
-		s.Request.Memory != 64e9 || len(s.Request.Options) != 2 || s.Modules[0] != "gcc/12" || s.Scratch != "$SCRATCH/fairway" ||
-		s.IdleTimeout != DefaultIdleTimeout || s.Lease != 30*time.Minute || s.Shares != SharesFolder || s.Cache != CachePilot || s.MinThreshold != 5e9 {
+		s.Request.Memory != 64e9 || len(s.Request.Options) != 2 || s.Modules[0] != "gcc/12" ||
+		s.Scratch != "$SCRATCH/fairway" ||
+		s.IdleTimeout != DefaultIdleTimeout || s.Lease != 30*time.Minute || s.Shares != SharesFolder ||
+		s.Cache != CachePilot || s.MinThreshold != 5e9 {
 		t.Errorf("%+v", s)
 	}
-	if sites[1].MaxPilots != DefaultMaxPilots || sites[1].Scratch != DefaultScratch || sites[1].Template.Name != "gridengine" {
+	if sites[1].MaxPilots != DefaultMaxPilots || sites[1].Scratch != DefaultScratch ||
+		sites[1].Template.Name != "gridengine" {
 		t.Errorf("%+v", sites[1])
 	}
 }
@@ -143,7 +146,8 @@ func TestEditsKeepWhatStandsThere(t *testing.T) {
 	if err := os.WriteFile(file, []byte(twoSites), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	mustAdd("third", Setting{"system", []string{"slurm"}}, Setting{"setup", []string{"a=1\nb='x: y'"}}, Setting{"account", []string{"0123"}})
+	mustAdd("third", Setting{"system", []string{"slurm"}}, Setting{"setup", []string{"a=1\nb='x: y'"}},
+		Setting{"account", []string{"0123"}})
 	text, _ := os.ReadFile(file)
 	if !strings.HasPrefix(string(text), twoSites) {
 		t.Errorf("the file was written over:\n%s", text)
@@ -155,7 +159,8 @@ func TestEditsKeepWhatStandsThere(t *testing.T) {
 	if _, err := Add(file, "farm", nil); err == nil || !strings.Contains(err.Error(), "describes a site farm already") {
 		t.Error(err)
 	}
-	if _, err := Add(file, "fourth", []Setting{{"system", []string{"slurm"}}, {"queue", []string{"x"}}}); err == nil || !strings.Contains(err.Error(), "has no queue") {
+	if _, err := Add(file, "fourth", []Setting{{"system", []string{"slurm"}}, {"queue", []string{"x"}}}); err == nil ||
+		!strings.Contains(err.Error(), "has no queue") {
 		t.Error(err)
 	}
 	for _, s := range []*Site{sites[0], nil, nil} {
@@ -185,7 +190,9 @@ func TestFilesBesideTheWorkflowWin(t *testing.T) {
 		t.Fatal(err)
 	}
 	for file, account := range map[string]string{user: "mine", filepath.Join(folder, FileName): "ours"} {
-		if _, err := Add(file, "cluster", []Setting{{"system", []string{"slurm"}}, {"account", []string{account}}}); err != nil {
+		if _, err := Add(
+			file, "cluster", []Setting{{"system", []string{"slurm"}}, {"account", []string{account}}},
+		); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -198,7 +205,9 @@ func TestFilesBesideTheWorkflowWin(t *testing.T) {
 	if _, err := Find(folder, "other"); err != nil {
 		t.Error(err)
 	}
-	if unknown, ok := errors.AsType[*UnknownError](func() error { _, err := Find(folder, "clutser"); return err }()); !ok || !strings.Contains(unknown.Advice, `"cluster"`) {
+	if unknown, ok := errors.AsType[*UnknownError](
+		func() error { _, err := Find(folder, "clutser"); return err }(),
+	); !ok || !strings.Contains(unknown.Advice, `"cluster"`) {
 		t.Error(unknown)
 	}
 }
@@ -212,7 +221,8 @@ func TestScript(t *testing.T) {
 	system, err := sites[0].Open(Launcher{
 		State: "0123456789abcdef", Folder: t.TempDir(),
 		Start: func(launch string) (bootstrap.Start, error) {
-			return bootstrap.InPlace("/it's/fairway", "/a b/"+launch+".log", "pilot", "--connect", "/a b/"+launch+".connect"), nil
+			return bootstrap.InPlace("/it's/fairway", "/a b/"+launch+".log", "pilot", "--connect", "/a b/"+launch+".connect"),
+				nil
 		},
 	})
 	if err != nil {
@@ -256,9 +266,10 @@ func TestASecretScriptStaysNowhere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			system, err := sites[0].Open(Launcher{State: "0123456789abcdef", Folder: folder, Start: func(string) (bootstrap.Start, error) {
-				return bootstrap.Start{Before: "begin\n", After: "SECRET\n"}, nil
-			}})
+			system, err := sites[0].Open(Launcher{State: "0123456789abcdef", Folder: folder,
+				Start: func(string) (bootstrap.Start, error) {
+					return bootstrap.Start{Before: "begin\n", After: "SECRET\n"}, nil
+				}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -278,7 +289,8 @@ func TestASecretScriptStaysNowhere(t *testing.T) {
 // No text may stop the reader, and what it accepts must be usable.
 func FuzzParse(f *testing.F) {
 	f.Add(twoSites)
-	f.Add("sites: {a: {system: command, command: {submit: [x], status: y, cancel: '{id}', job: '(?P<name>)(?P<id>)(?P<state>)', states: {gone: x}}}}")
+	f.Add("sites: {a: {system: command, command: {submit: [x], status: y, cancel: '{id}', job: " +
+		"'(?P<name>)(?P<id>)(?P<state>)', states: {gone: x}}}}")
 	f.Fuzz(func(t *testing.T, text string) {
 		sites, err := Parse("f.yaml", []byte(text))
 		if err != nil {

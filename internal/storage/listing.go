@@ -31,7 +31,8 @@ type ListingError struct {
 }
 
 func (e *ListingError) Error() string {
-	return fmt.Sprintf("%s: the server lists this folder without an end, or wrongly: %s; name the files in a url_list", e.PFN, e.Why)
+	return fmt.Sprintf("%s: the server lists this folder without an end, or wrongly: %s; name the files in a url_list",
+		e.PFN, e.Why)
 }
 
 // Errors of XML that is larger than a listing may be.

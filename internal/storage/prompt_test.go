@@ -53,7 +53,8 @@ func TestAFrozenServerIsWaitedForOnce(t *testing.T) {
 		for range 3 {
 			_, stat := p.Stat(t.Context(), "s3://frozen/b")
 			_, list := p.List(t.Context(), "s3://frozen/")
-			if remove := p.Remove(t.Context(), "s3://frozen/b"); !errors.As(stat, &away) || !errors.As(list, &away) || !errors.As(remove, &away) {
+			if remove := p.Remove(t.Context(), "s3://frozen/b"); !errors.As(stat, &away) || !errors.As(list, &away) ||
+				!errors.As(remove, &away) {
 				t.Error(stat, list, remove)
 			}
 		}

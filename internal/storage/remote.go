@@ -95,7 +95,8 @@ func ParseURL(pfn string) (*url.URL, error) {
 		return nil, fmt.Errorf("%s: this is no URL of a file on a server; write SCHEME://HOST/PATH", Shown(pfn))
 	}
 	if u.User != nil {
-		return nil, fmt.Errorf("%s: the URL holds a user or a password; take them out: servers are given tokens, certificates and keys, which docs/storage.md lists under Credentials", Shown(pfn))
+		return nil, fmt.Errorf("%s: the URL holds a user or a password; take them out: servers are given tokens, "+
+			"certificates and keys, which docs/storage.md lists under Credentials", Shown(pfn))
 	}
 	if err := CheckName(u.Path); err != nil {
 		return nil, err

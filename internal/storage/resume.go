@@ -10,7 +10,9 @@ import (
 // gives the file from a place on. It is asked again when a transfer ends early for a
 // reason that is over soon, if that transfer has brought something. Where nothing is
 // brought, or open fails, reading ends with the error.
-func Resumed(ctx context.Context, size int64, body io.ReadCloser, open func(from int64) (io.ReadCloser, error)) io.ReadCloser {
+func Resumed(
+	ctx context.Context, size int64, body io.ReadCloser, open func(from int64) (io.ReadCloser, error),
+) io.ReadCloser {
 	return &resumed{ctx: ctx, size: size, body: body, open: open}
 }
 

@@ -46,7 +46,8 @@ func Temporary(err error) bool {
 	var status *StatusError
 	var network net.Error
 	// io.EOF is what a connection ends with that brought no answer at all.
-	return !errors.As(err, &status) && errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF)
+	return !errors.As(err, &status) && errors.As(err, &network) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		errors.Is(err, io.EOF)
 }
 
 // told is how long the server wants to be left alone.

@@ -127,7 +127,8 @@ func (s Schemes) of(pfn string) Element {
 	if e := s[Scheme(pfn)]; e != nil {
 		return e
 	}
-	known := slices.DeleteFunc(slices.Sorted(maps.Keys(s)), func(scheme string) bool { return scheme == StateScheme || scheme == FolderScheme })
+	known := slices.DeleteFunc(slices.Sorted(maps.Keys(s)),
+		func(scheme string) bool { return scheme == StateScheme || scheme == FolderScheme })
 	return refused{fmt.Errorf("%s: %w %q; known are %s", Shown(pfn), ErrScheme, Scheme(pfn), strings.Join(known, ", "))}
 }
 

@@ -51,8 +51,9 @@ func entries(t *testing.T, folder string) (names []string) {
 
 func TestPath(t *testing.T) {
 	for pfn, want := range map[string]string{
-		"/a/b": "/a/b", "file:/a/b": "/a/b", "file:///a/b": "/a/b", "FILE:/a:b": "/a:b", "/a:b/c": "/a:b/c", "file:///a%20b": "/a%20b",
-		"http://h/a": "", "a/b": "", "file:a": "", "file://host/a": "",
+		"/a/b": "/a/b", "file:/a/b": "/a/b", "file:///a/b": "/a/b", "FILE:/a:b": "/a:b", "/a:b/c": "/a:b/c",
+		"file:///a%20b": "/a%20b",
+		"http://h/a":    "", "a/b": "", "file:a": "", "file://host/a": "",
 	} {
 		got, err := Path(pfn)
 		if got != want || (err == nil) != (want != "") {
@@ -252,7 +253,8 @@ func TestFailedPutLeavesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer disarm()
-	if err := (File{}).Put(context.Background(), files.Write(t, t.TempDir()+"/a", "a"), there+"/a"); !errors.Is(err, fault.ErrInjected) {
+	if err := (File{}).Put(context.Background(), files.Write(t, t.TempDir()+"/a", "a"), there+"/a"); !errors.Is(err,
+		fault.ErrInjected) {
 		t.Fatal(err)
 	}
 	if left := entries(t, there); len(left) != 0 {
@@ -292,7 +294,9 @@ func TestOwnElementFollowsNoLinks(t *testing.T) {
 	ctx, outside := context.Background(), t.TempDir()
 	e, root := ownElement(t)
 	foreign := files.Write(t, outside+"/foreign", "foreign")
-	if err := errors.Join(os.Symlink(outside, root+"/m"), os.Symlink(foreign, root+"/x.v1.a1"), os.Symlink(outside+"/new", root+"/y.v1.a1")); err != nil {
+	if err := errors.Join(
+		os.Symlink(outside, root+"/m"), os.Symlink(foreign, root+"/x.v1.a1"), os.Symlink(outside+"/new", root+"/y.v1.a1"),
+	); err != nil {
 		t.Fatal(err)
 	}
 	mine := files.Write(t, t.TempDir()+"/out", "mine")

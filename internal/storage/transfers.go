@@ -55,7 +55,9 @@ const (
 )
 
 func newTransfers(host string, most int, sleep Sleep) *transfers {
-	s := &transfers{sleep: sleep, permits: make(chan struct{}, most), waits: make(chan struct{}, 1), mine: make([]bool, most)}
+	s := &transfers{
+		sleep: sleep, permits: make(chan struct{}, most), waits: make(chan struct{}, 1), mine: make([]bool, most),
+	}
 	if host == "" {
 		return s
 	}

@@ -91,7 +91,8 @@ func (st *statements) close() {
 			_ = prepared.Close()
 		}
 	}
-	for _, s := range append([]*sql.Stmt{st.begin, st.commit, st.rollback, st.remove, st.addLarge, st.removeLarge}, st.upsert[:]...) {
+	for _, s := range append([]*sql.Stmt{st.begin, st.commit, st.rollback, st.remove, st.addLarge, st.removeLarge},
+		st.upsert[:]...) {
 		if s != nil {
 			_ = s.Close()
 		}

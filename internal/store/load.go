@@ -77,7 +77,9 @@ func (s *sqliteStore) pages(ctx context.Context, table string, free <-chan *page
 }
 
 // LoadPart is part of Store.
-func (s *sqliteStore) LoadPart(ctx context.Context, table string, run dispatch.RunID, from, below string, most int) ([]dispatch.Record, error) {
+func (s *sqliteStore) LoadPart(
+	ctx context.Context, table string, run dispatch.RunID, from, below string, most int,
+) ([]dispatch.Record, error) {
 	var p page
 	err := s.read(ctx, &p, s.stmt.part, table, int64(run), from, below, int64(most))
 	return p.records, s.explain("read", err)
@@ -86,7 +88,9 @@ func (s *sqliteStore) LoadPart(ctx context.Context, table string, run dispatch.R
 // read fills a page with what a statement returns, of which the first argument is the
 // table. Nothing else uses the connection meanwhile. Rows come from the driver itself:
 // package sql would copy each value once more, and lock for each row.
-func (s *sqliteStore) read(ctx context.Context, p *page, query driver.StmtQueryContext, arguments ...driver.Value) error {
+func (s *sqliteStore) read(
+	ctx context.Context, p *page, query driver.StmtQueryContext, arguments ...driver.Value,
+) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	p.records = p.records[:0]

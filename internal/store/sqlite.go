@@ -198,7 +198,8 @@ func errorKind(failure *sqlite.Error) error {
 	case codes.SQLITE_IOERR:
 		// writing the log on a full disk is reported as an I/O error, and so is
 		// making the memory that processes share, which a reader needs too
-		if slices.Contains([]int{codes.SQLITE_IOERR_WRITE, codes.SQLITE_IOERR_SHMSIZE}, failure.Code()) || strings.Contains(failure.Error(), "no space") {
+		if slices.Contains([]int{codes.SQLITE_IOERR_WRITE, codes.SQLITE_IOERR_SHMSIZE}, failure.Code()) ||
+			strings.Contains(failure.Error(), "no space") {
 			return ErrFull
 		}
 	}

@@ -118,7 +118,8 @@ func TestOlderSchemaMigrates(t *testing.T) {
 	for range 2 {
 		s := must(open(folder))(t)
 		records, err := s.Load(context.Background(), "job")
-		if err != nil || len(records) != 2 || string(records[0].Body) != "a" || string(records[1].Body) != strings.Repeat("b", 100_000) {
+		if err != nil || len(records) != 2 || string(records[0].Body) != "a" ||
+			string(records[1].Body) != strings.Repeat("b", 100_000) {
 			t.Fatalf("got %v, %v", records, err)
 		}
 		for table, want := range map[string]string{"job": "1 1 a", "run": `1 run {"v":1}`, "result": "0 k r", "meta": `0 incarnation {"v":1,"n":7,"r":1}`} {
@@ -371,7 +372,8 @@ func TestEmptyStoreIsNotReady(t *testing.T) {
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.OpenSQLite(path, store.ReadOnly); !errors.Is(err, store.ErrUnready) || !errors.Is(err, fs.ErrNotExist) {
+	if _, err := store.OpenSQLite(path, store.ReadOnly); !errors.Is(err, store.ErrUnready) ||
+		!errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -39,7 +39,8 @@ type Store interface {
 	Each(ctx context.Context, table string, take func(dispatch.Record) error) error
 	// LoadPart is Load for one run and its keys from one on and below another, and for
 	// the first of them up to a number.
-	LoadPart(ctx context.Context, table string, run dispatch.RunID, from, below string, most int) ([]dispatch.Record, error)
+	LoadPart(ctx context.Context, table string, run dispatch.RunID, from, below string,
+		most int) ([]dispatch.Record, error)
 	// Close releases the store. What was applied is durable already.
 	Close() error
 }

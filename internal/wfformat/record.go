@@ -67,7 +67,8 @@ func decodeTrace(data []byte) (*traceRecord, error) {
 		return nil, traceSyntax(data, err)
 	}
 	if v := r.SchemaVersion; v != "1.5" && v != "1.6" {
-		return nil, fmt.Errorf("the trace is WfFormat %q; 1.5 and 1.6 are understood (the tools of WfCommons convert older ones)", v)
+		return nil,
+			fmt.Errorf("the trace is WfFormat %q; 1.5 and 1.6 are understood (the tools of WfCommons convert older ones)", v)
 	}
 	if len(r.Workflow.Specification.Tasks) == 0 {
 		return nil, errors.New("the trace has no tasks under workflow, specification")

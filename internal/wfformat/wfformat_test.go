@@ -61,7 +61,9 @@ func run(t *testing.T, w *flow.Workflow) *replay {
 	r := &replay{flow: f, jobs: map[string]flow.NewJob{}}
 	var files []flow.InputFile
 	for _, s := range w.Inputs[0].Sizes {
-		files = append(files, flow.InputFile{ExistingFile: dispatch.ExistingFile{LFN: s.LFN, PFN: s.LFN, Size: s.Size, Identity: "1"}})
+		files = append(files, flow.InputFile{
+			ExistingFile: dispatch.ExistingFile{LFN: s.LFN, PFN: s.LFN, Size: s.Size, Identity: "1"},
+		})
 	}
 	r.step(t, flow.Arrived{Input: flow.RecordedInput, Files: files})
 	if len(r.submitted) != 0 {
@@ -154,7 +156,8 @@ func TestTraceWithoutFilesBetween(t *testing.T) {
 	if got := x.jobs["mid"].Job.Reads; !slices.Equal(got, []string{"it", "_after/a_b"}) {
 		t.Errorf("mid reads %v", got)
 	}
-	if got := x.jobs["end"].Job.Reads; !slices.Equal(got, []string{"abs~2/__/x.txt", "it~2"}) && !slices.Equal(got, []string{"abs/__/x.txt", "it~2"}) {
+	if got := x.jobs["end"].Job.Reads; !slices.Equal(got, []string{"abs~2/__/x.txt", "it~2"}) &&
+		!slices.Equal(got, []string{"abs/__/x.txt", "it~2"}) {
 		t.Errorf("end reads %v", got)
 	}
 	if r := x.jobs["mid"].Command.Replay; r.Compute != 3*time.Second || r.Program != "prog" || r.Writes[0].Size != 0 {
@@ -211,7 +214,8 @@ func TestExportIsReread(t *testing.T) {
 		}
 		x := run(t, w)
 		x.wantSubmitted(t, "a", "b", "c")
-		if !dependsOn(x.jobs["c"], x.jobs["a"]) || !dependsOn(x.jobs["c"], x.jobs["b"]) || !dependsOn(x.jobs["b"], x.jobs["a"]) {
+		if !dependsOn(x.jobs["c"], x.jobs["a"]) || !dependsOn(x.jobs["c"], x.jobs["b"]) ||
+			!dependsOn(x.jobs["b"], x.jobs["a"]) {
 			t.Error("dependencies were lost")
 		}
 		if got := x.jobs["a"].Command.Replay.Compute; got != 1501*time.Microsecond && got != 1500*time.Microsecond {

@@ -64,11 +64,13 @@ func (r *Reader) Root(data []byte) *yaml.Node {
 		if strings.HasPrefix(what, "did not find") {
 			what = "in what begins here, " + what // the parser tells where the list or mapping began
 		}
-		r.FailAt(line, 1, "indent with spaces, and quote texts that start with a special character", "this is no YAML: %s", what)
+		r.FailAt(line, 1, "indent with spaces, and quote texts that start with a special character",
+			"this is no YAML: %s", what)
 		return nil
 	}
 	if err := documents.Decode(&second); !errors.Is(err, io.EOF) { // what follows a line of ---
-		r.FailAt(max(second.Line, 1), 1, fmt.Sprintf("put each %s into a file of its own, or remove the line ---", r.Kind), "a second YAML document begins here, and a %s is one", r.Kind)
+		r.FailAt(max(second.Line, 1), 1, fmt.Sprintf("put each %s into a file of its own, or remove the line ---", r.Kind),
+			"a second YAML document begins here, and a %s is one", r.Kind)
 		return nil
 	}
 	if len(document.Content) == 0 {
@@ -112,11 +114,13 @@ func (r *Reader) Mapping(n *yaml.Node, what string) []Field {
 			continue
 		}
 		if key.Value == "<<" {
-			r.Fail(key, "repeat its keys here; single values can be shared, as in needs: &small {cpus: 1} and needs: *small", "%s has a merge key, <<, which a %s cannot have", what, r.Kind)
+			r.Fail(key, "repeat its keys here; single values can be shared, as in needs: &small {cpus: 1} and needs: *small",
+				"%s has a merge key, <<, which a %s cannot have", what, r.Kind)
 			continue
 		}
 		if line := lines[key.Value]; line != 0 {
-			r.Fail(key, "give it another name, or remove one of the two", "%s has %q twice, first in line %d", what, key.Value, line)
+			r.Fail(key, "give it another name, or remove one of the two", "%s has %q twice, first in line %d", what,
+				key.Value, line)
 			continue
 		}
 		lines[key.Value] = key.Line

@@ -73,7 +73,8 @@ first: *one
 	one := host{"one", 2, -time.Second}
 	want := document{
 		Name: "a", Seed: 1<<64 - 1, Factor: 0.5, Open: true, Room: 700e6, Age: 48 * time.Hour, Tools: []string{"cp"},
-		Hosts: []host{one, {Name: "two"}}, Least: map[string]int{"a": 1}, Words: map[string]string{"b": "2", "a": "x"}, First: &one,
+		Hosts: []host{one, {Name: "two"}}, Least: map[string]int{"a": 1},
+		Words: map[string]string{"b": "2", "a": "x"}, First: &one,
 	}
 	if !reflect.DeepEqual(d, want) {
 		t.Errorf("got  %+v\nwant %+v", d, want)
@@ -109,7 +110,8 @@ func TestProblems(t *testing.T) {
 		"least: {a: -1}\n":        `t.yaml:1:12: least.a: "-1" is no such number; write a whole number from 0`,
 		"hosts: [{slots: two}]\n": `t.yaml:1:17: hosts.0.slots: "two" is no such number; write a whole number from 0`,
 		"words: &w {<<: {}, a: *w}\n": "t.yaml:1:8: words.a must be a text, not a mapping; write a text\n" +
-			"t.yaml:1:12: words has a merge key, <<, which a document cannot have; repeat its keys here; single values can be shared, as in needs: &small {cpus: 1} and needs: *small",
+			"t.yaml:1:12: words has a merge key, <<, which a document cannot have; repeat its keys here; single values can be " +
+			"shared, as in needs: &small {cpus: 1} and needs: *small",
 	} {
 		if _, err := read(text); err == nil || err.Error() != want {
 			t.Errorf("%s\ngot  %v\nwant %s", text, err, want)
@@ -119,7 +121,8 @@ func TestProblems(t *testing.T) {
 
 // A problem of a path that the file does not set is told where it would stand.
 func TestFailInFindsThePlace(t *testing.T) {
-	_, err := read("name: a\nhosts:\n  - {name: x.y}\n  - {name: x, slots: 1}\n", "hosts.x.slots", "hosts.x.wait.more", "least.a", "")
+	_, err := read("name: a\nhosts:\n  - {name: x.y}\n  - {name: x, slots: 1}\n", "hosts.x.slots", "hosts.x.wait.more",
+		"least.a", "")
 	want := "t.yaml:1:1: least.a: 100% wrong: 1; mend it\nt.yaml:1:1: 100% wrong: 1; mend it\n" +
 		"t.yaml:4:5: hosts.x.wait.more: 100% wrong: 1; mend it\nt.yaml:4:22: hosts.x.slots: 100% wrong: 1; mend it"
 	if err == nil || err.Error() != want {

@@ -24,7 +24,9 @@ type shared struct {
 
 func newShared(t *testing.T, workflow string) *shared {
 	t.Helper()
-	return &shared{t: t, hosts: newHosts(t), folder: files.Folder(t, map[string]string{"workflow.yaml": workflow}), sites: "sites:\n"}
+	return &shared{
+		t: t, hosts: newHosts(t), folder: files.Folder(t, map[string]string{"workflow.yaml": workflow}), sites: "sites:\n",
+	}
 }
 
 // site adds a site with so many hosts, which are named after it, and so many pilots on each.
@@ -46,7 +48,8 @@ func (s *shared) run() map[string]string {
 	login := s.hosts.add(s.t, "login")
 	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
 	defer cancel()
-	words := append([]string{"env", "-C", s.folder, fairway, "run", "--listen", fmt.Sprintf("%s:%d", login.Address, port)}, s.names...)
+	words := append([]string{"env", "-C", s.folder, fairway, "run", "--listen", fmt.Sprintf("%s:%d", login.Address, port)},
+		s.names...)
 	command := s.hosts.command(login, words...)
 	command.WaitDelay = time.Second
 	stop := context.AfterFunc(ctx, func() { _ = command.Process.Kill() })
@@ -125,9 +128,15 @@ func TestAPilotBehindAWallIsFoundOut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newShared(t, walled)
-			s.site("host", 4, 1)[0].Filter("table inet t {\n chain in {\n type filter hook input priority 0;\n iifname \"eth0\" tcp flags & (syn | ack) == syn " + verdict + "\n }\n}\n")
+			s.site("host", 4, 1)[0].Filter("table inet t {\n chain in {\n type filter hook input priority 0;\n iifname " +
+				"\"eth0\" tcp flags & (syn | ack) == syn " + verdict + "\n }\n}\n")
 			got := s.run()
-			for name, from := range map[string]string{"one.txt": "a1 a2 a3 a4", "two.txt": "b1 b2 b3 b4", "three.txt": "c1 c2 c3 c4", "four.txt": "d1 d2"} {
+			for name, from := range map[string]string{
+				"one.txt":   "a1 a2 a3 a4",
+				"two.txt":   "b1 b2 b3 b4",
+				"three.txt": "c1 c2 c3 c4",
+				"four.txt":  "d1 d2",
+			} {
 				want := ""
 				for _, part := range strings.Fields(from) {
 					want += got[part]

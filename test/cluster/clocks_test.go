@@ -14,8 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"fairway/lib/seed"
 	"fairway/test/program"
-	"fairway/test/seed"
 )
 
 // clocks are those of the processes of a campaign, by the names of these. Any goroutine may
@@ -101,7 +101,9 @@ func TestClocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	random := seed.Source(t)
-	set := setting{program: turnable, lines: 3000, moment: 1, turned: true, site: []string{"cache: global", fmt.Sprintf("cache_space: %dB", cacheSpace)}}
+	set := setting{program: turnable, lines: 3000, moment: 1, turned: true, site: []string{
+		"cache: global", fmt.Sprintf("cache_space: %dB", cacheSpace),
+	}}
 	want := set.undisturbed(t)
 	var remote, evicted atomic.Int64
 	t.Run("campaigns", func(t *testing.T) {

@@ -18,12 +18,12 @@ import (
 	"time"
 
 	"fairway/internal/pilot"
-	"fairway/sched"
+	"fairway/lib/sched"
+	"fairway/lib/seed"
 	"fairway/test/files"
 	"fairway/test/netns"
 	"fairway/test/program"
 	"fairway/test/published"
-	"fairway/test/seed"
 )
 
 // fairway is the path of the binary under test.
@@ -112,7 +112,8 @@ func newCampaign(t *testing.T, random *rand.Rand, set setting) *campaign {
 		c.batch.clocks = c.clocks
 	}
 	c.proxy = newProxy(t, c.login, port)
-	files.Write(t, filepath.Join(c.folder, "sites.yaml"), "sites:\n"+c.batch.site("cluster", slices.Concat([]string{"lease: " + lease.String()}, set.site)...))
+	files.Write(t, filepath.Join(c.folder, "sites.yaml"),
+		"sites:\n"+c.batch.site("cluster", slices.Concat([]string{"lease: " + lease.String()}, set.site)...))
 	c.watcher = published.Watch(t, c.folder, "batches", "gathered")
 	return c
 }
@@ -141,7 +142,8 @@ func (s *setting) newWorkflow(t *testing.T) string {
 func (s *setting) undisturbed(t *testing.T) map[string]string {
 	t.Helper()
 	folder := s.newWorkflow(t)
-	if out, err := exec.Command(s.program, "-C", folder, "run", "--pilots", "2", "--set", fmt.Sprint("lines=", s.lines)).CombinedOutput(); err != nil {
+	if out, err := exec.Command(s.program, "-C", folder, "run", "--pilots", "2", "--set",
+		fmt.Sprint("lines=", s.lines)).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	return results(t, folder)
@@ -168,7 +170,8 @@ func (c *campaign) startServer() {
 	c.t.Helper()
 	s := &server{ended: make(chan struct{})}
 	s.cmd = c.hosts.command(c.login, c.program, "-C", c.folder, "run", "--site", "cluster",
-		"--listen", fmt.Sprintf("%s:%d", c.login.Address, port), "--set", fmt.Sprint("moment=", c.moment), "--set", fmt.Sprint("lines=", c.lines))
+		"--listen", fmt.Sprintf("%s:%d", c.login.Address, port), "--set", fmt.Sprint("moment=", c.moment), "--set",
+		fmt.Sprint("lines=", c.lines))
 	s.cmd.Env = append(s.cmd.Env, c.clocks.of("server")...)
 	s.cmd.Stdout, s.cmd.Stderr = &s.output, &s.output
 	s.cmd.WaitDelay = time.Second
@@ -315,7 +318,8 @@ func (c *campaign) checkBatch() {
 	if c.batch.most == 0 {
 		c.t.Error("the batch system has had no pilot")
 	}
-	c.t.Logf("at most %d pilots of %d, in %d submissions; %v", c.batch.most, c.batch.limit, c.batch.submits, c.batch.happened)
+	c.t.Logf("at most %d pilots of %d, in %d submissions; %v", c.batch.most, c.batch.limit, c.batch.submits,
+		c.batch.happened)
 }
 
 // checkPublished: each output appeared once, and the table once for each version, a later
@@ -403,8 +407,11 @@ func (c *campaign) checkEnded() {
 			return map[string][]string{keys[0]: all}, nil
 		},
 	})
-	if answer, err := left.Wait(ctx, "nodes", func(a sched.Answer[[]string]) bool { return a.Known && len(a.Value) == 0 }); err != nil {
-		c.t.Errorf("%.0f s after the end of the run these still run:\n%s", time.Since(begun).Seconds(), strings.Join(answer.Value, "\n"))
+	if answer, err := left.Wait(
+		ctx, "nodes", func(a sched.Answer[[]string]) bool { return a.Known && len(a.Value) == 0 },
+	); err != nil {
+		c.t.Errorf("%.0f s after the end of the run these still run:\n%s", time.Since(begun).Seconds(),
+			strings.Join(answer.Value, "\n"))
 		for _, node := range c.nodes {
 			node.Signal(syscall.SIGQUIT) // and say where they are
 		}

@@ -142,7 +142,9 @@ func (d *deck) deal(n int) (dealt []kind) {
 // plan gives each kind its time. Most faults are short, and some outlast the lease.
 func plan(random *rand.Rand, of []kind, within, longest time.Duration) (all []planned) {
 	for _, k := range of {
-		p := planned{kind: k, at: draw(random, within), lasts: time.Duration(float64(longest) * math.Pow(random.Float64(), 3))}
+		p := planned{
+			kind: k, at: draw(random, within), lasts: time.Duration(float64(longest) * math.Pow(random.Float64(), 3)),
+		}
 		p.early = k.first && random.IntN(2) == 0
 		all = append(all, p)
 	}

@@ -18,7 +18,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/netns"
 )
 
@@ -112,7 +112,9 @@ func askMock(socket string) int {
 // newMock starts a batch system that no more than limit jobs should be submitted to.
 func newMock(t *testing.T, hosts *hosts, nodes []*netns.Host, slots, limit int) *mock {
 	t.Helper()
-	m := &mock{t: t, hosts: hosts, nodes: nodes, slots: slots, limit: limit, begun: make(chan struct{}), happened: map[string]int{}}
+	m := &mock{
+		t: t, hosts: hosts, nodes: nodes, slots: slots, limit: limit, begun: make(chan struct{}), happened: map[string]int{},
+	}
 	folder, err := os.MkdirTemp("", "fairway-mock") // with a name that is short enough for a socket
 	if err != nil {
 		t.Fatal(err)
@@ -127,7 +129,9 @@ func newMock(t *testing.T, hosts *hosts, nodes []*netns.Host, slots, limit int) 
 		t.Fatal(err)
 	}
 	m.program = filepath.Join(folder, "batch")
-	if err := os.WriteFile(m.program, fmt.Appendf(nil, "#!/bin/sh\n%s=%s exec %s \"$@\"\n", mockSocket, socket, self), 0o755); err != nil {
+	if err := os.WriteFile(
+		m.program, fmt.Appendf(nil, "#!/bin/sh\n%s=%s exec %s \"$@\"\n", mockSocket, socket, self), 0o755,
+	); err != nil {
 		t.Fatal(err)
 	}
 	m.calls.Go(m.serve)

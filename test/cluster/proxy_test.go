@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/netns"
 )
 
@@ -39,7 +39,8 @@ func newProxy(t *testing.T, at *netns.Host, port int) *proxy {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at.Filter(fmt.Sprintf("table ip pass {\n chain in {\n type nat hook prerouting priority -100;\n iifname \"eth0\" tcp dport %d redirect to :%d\n }\n}\n", port, port+1))
+	at.Filter(fmt.Sprintf("table ip pass {\n chain in {\n type nat hook prerouting priority -100;\n iifname \"eth0\" "+
+		"tcp dport %d redirect to :%d\n }\n}\n", port, port+1))
 	p.group.Go(p.serve)
 	t.Cleanup(func() {
 		_ = p.listener.Close()

@@ -15,7 +15,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 	"fairway/test/program"
 )
@@ -63,7 +63,9 @@ func newWorkflow(t *testing.T, on layout) string {
 		files.Elsewhere(t, filepath.Join(folder, ".fairway", "storage"))
 	}
 	if on == away {
-		if err := errors.Join(os.Mkdir(filepath.Join(folder, awayFolder), 0o755), os.Symlink(awayFolder, filepath.Join(folder, "results"))); err != nil {
+		if err := errors.Join(
+			os.Mkdir(filepath.Join(folder, awayFolder), 0o755), os.Symlink(awayFolder, filepath.Join(folder, "results")),
+		); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"fairway/lib/seed"
 	"fairway/test/program"
 	"fairway/test/published"
-	"fairway/test/seed"
 )
 
 // fairway is the path of the binary under test.
@@ -179,7 +179,8 @@ func (c *campaign) killAtPoint(next visit) (killed, over bool) {
 		return false, over
 	}
 	if in := plan[next.point].in; (in == theServer) != a.killed() {
-		c.t.Errorf("%s is a point of the %s, but after %q the server ended so: %v", next.point, in, c.story, a.cmd.ProcessState)
+		c.t.Errorf("%s is a point of the %s, but after %q the server ended so: %v", next.point, in, c.story,
+			a.cmd.ProcessState)
 	}
 	return true, over
 }

@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/lib/seed"
 	"fairway/test/files"
-	"fairway/test/seed"
 )
 
 // TestEdits kills the server and then edits a command or an input, each to the

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 
@@ -22,9 +22,11 @@ var asked = map[string]string{
 	"jobs": "has not answered within 1m0s (ListJobs)", "explain slow": "has not answered within 1m0s (Explain)",
 	"show slow": "has not answered within 1m0s (ShowJob)", "cancel slow": "has not answered within 1m0s (Cancel)",
 	"stop": "has not answered within 1m0s (Stop)", "cache": "has not answered within 1m0s (ListCaches)",
-	"logs slow": "has said nothing for 2m0s", "logs -f slow": "has said nothing for 2m0s", "run --follow": "has said nothing for 2m0s",
-	"files": "has not answered within 5m0s (ListFiles)", "get quick.txt copy": "has not answered within 5m0s (ListFiles)",
-	"retry": "has not answered within 5m0s (Retry)",
+	"logs slow": "has said nothing for 2m0s", "logs -f slow": "has said nothing for 2m0s",
+	"run --follow":       "has said nothing for 2m0s",
+	"files":              "has not answered within 5m0s (ListFiles)",
+	"get quick.txt copy": "has not answered within 5m0s (ListFiles)",
+	"retry":              "has not answered within 5m0s (Retry)",
 }
 
 // ask runs commands side by side, each of which must fail and say some words.
@@ -84,7 +86,9 @@ steps:
 			t.Errorf("the run that hung does not go on: %v\n%s", err, said.String())
 		}
 	})
-	wait := sched.FileQuery{Path: filepath.Join(folder, "begun"), Until: func(f sched.FileState) bool { return f.Info != nil }}
+	wait := sched.FileQuery{
+		Path: filepath.Join(folder, "begun"), Until: func(f sched.FileState) bool { return f.Info != nil },
+	}
 	if _, err := sched.Default().WaitFile(t.Context(), wait); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +130,9 @@ func TestServersThatNeverAnswerAreTold(t *testing.T) {
 		t.Fatal(err)
 	}
 	ask(t, folder, func(limit string) []string {
-		return []string{limit, fmt.Sprintf("`kill -KILL %d`, and start `fairway run` again, which goes on from its records", server)}
+		return []string{
+			limit, fmt.Sprintf("`kill -KILL %d`, and start `fairway run` again, which goes on from its records", server),
+		}
 	})
 	if err := mute.Close(); err != nil {
 		t.Error(err)

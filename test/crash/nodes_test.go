@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 
@@ -122,7 +122,8 @@ steps:
 		},
 	})
 	answer, err := explain.Wait(ctx, "wants", func(a sched.Answer[string]) bool {
-		return strings.Contains(a.Value, "for want of the program no-such-program") && strings.Contains(a.Value, "must be in PATH") &&
+		return strings.Contains(a.Value, "for want of the program no-such-program") &&
+			strings.Contains(a.Value, "must be in PATH") &&
 			strings.Contains(a.Value, "site nodes has as many pilots as it may have: 1")
 	})
 	if err != nil {

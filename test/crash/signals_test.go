@@ -41,7 +41,8 @@ func newGated(t *testing.T, file *regexp.Regexp, held ...int) *gated {
 	proxy := httputil.NewSingleHostReverseProxy(behind)
 	proxy.ErrorHandler = func(http.ResponseWriter, *http.Request, error) {} // a pilot that was ended
 	g.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if name := file.FindString(r.URL.Path + r.Header.Get("Destination")); r.Method == http.MethodPut || r.Method == "MOVE" {
+		if name := file.FindString(r.URL.Path + r.Header.Get("Destination")); r.Method == http.MethodPut ||
+			r.Method == "MOVE" {
 			if n := g.note(name); slices.Contains(held, n) {
 				body, _ := io.ReadAll(r.Body) // only then does the server notice that the caller has gone
 				r.Body = io.NopCloser(bytes.NewReader(body))
@@ -80,7 +81,8 @@ workflow: many
 steps:
   make: {writes: "part-{n}", command: 'for i in $(seq 300); do echo $i > part-$i; done'}
 `)
-	run := exec.Command(fairway, "run", "--storage", "dav"+strings.TrimPrefix(g.URL, "http")+"/store", filepath.Join(folder, "workflow.yaml"))
+	run := exec.Command(fairway, "run", "--storage", "dav"+strings.TrimPrefix(g.URL, "http")+"/store",
+		filepath.Join(folder, "workflow.yaml"))
 	var summary strings.Builder
 	run.Stdout = &summary
 	said, err := run.StderrPipe()

@@ -52,7 +52,8 @@ func (w *workspace) runOn(fullHost func(*pilot.Config)) {
 		w.Fatal(err)
 	}
 	s, err := server.Open(context.Background(), server.Config{
-		Workflow: parsed, Folder: w.folder, Site: dispatch.Site{MaxPilots: 2}, Log: slog.New(slog.NewTextHandler(w.Output(), nil)),
+		Workflow: parsed, Folder: w.folder, Site: dispatch.Site{MaxPilots: 2},
+		Log: slog.New(slog.NewTextHandler(w.Output(), nil)),
 		System: func(address string, folders folder.Layout) (batch.System, error) {
 			return twoHosts(address, &folders, fullHost)
 		},
@@ -74,7 +75,8 @@ func twoHosts(address string, folders *folder.Layout, fullHost func(*pilot.Confi
 		Environment: func(launch string) ([]string, error) {
 			config := pilot.Config{
 				Server: address, Launch: launch, Site: server.LocalSite, Host: "roomy", MilliCPUs: 1000,
-				SandboxDir: folders.Sandbox, LogDir: folders.Logs, Storage: folder.StoragePrefix, Element: folders.Storage, Workflow: folders.Workflow,
+				SandboxDir: folders.Sandbox, LogDir: folders.Logs, Storage: folder.StoragePrefix, Element: folders.Storage,
+				Workflow: folders.Workflow,
 			}
 			if launches.Add(1)%2 == 1 {
 				config.Host = "full"

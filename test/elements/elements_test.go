@@ -25,7 +25,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/storage/storagetest"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 	"fairway/test/program"
 )
@@ -124,7 +124,8 @@ func TestEachKindHasItsPart(t *testing.T) {
 	if got := s.read(t, "s3://bucket/run1/sum"); got != "1\n1\n2\n" {
 		t.Errorf("%q\n%s", got, out)
 	}
-	if out, err = run(folder, nil, "run", "--dry-run", "--results", "s3://bucket/run1"); err != nil || !strings.Contains(out, "nothing would run") {
+	if out, err = run(folder, nil, "run", "--dry-run", "--results", "s3://bucket/run1"); err != nil ||
+		!strings.Contains(out, "nothing would run") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if out, err = run(folder, nil, "clean", "--results"); err != nil || !strings.Contains(out, "s3://bucket/run1/sum") {
@@ -152,9 +153,13 @@ func TestLambdaOnServers(t *testing.T) {
 	}
 	here, there := t.TempDir(), t.TempDir()
 	files.Write(t, here+"/workflow.yaml", string(example))
-	onServers := strings.NewReplacer("${data}/reads/", s.dav+"/reads/", "${data}/reference/", s.root+"/reference/", "  data: /usr/share/doc/bowtie2/examples # of the Debian package bowtie2-examples\n", "").Replace(string(example))
+	onServers := strings.NewReplacer("${data}/reads/", s.dav+"/reads/", "${data}/reference/", s.root+"/reference/",
+		"  data: /usr/share/doc/bowtie2/examples # of the Debian package bowtie2-examples\n", "").Replace(string(example))
 	files.Write(t, there+"/workflow.yaml", onServers)
-	for folder, arguments := range map[string][]string{here: {"run"}, there: {"run", "--storage", s.root + "/lambda", "--results", "s3://bucket/lambda"}} {
+	for folder, arguments := range map[string][]string{
+		here:  {"run"},
+		there: {"run", "--storage", s.root + "/lambda", "--results", "s3://bucket/lambda"},
+	} {
 		if out, err := run(folder, nil, arguments...); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
@@ -206,7 +211,9 @@ steps:
 	if err == nil || !strings.Contains(all, "/changes has changed") {
 		t.Errorf("%v\n%s", err, all)
 	}
-	for _, command := range []string{"jobs", "show copy/same", "show copy/changes", "explain copy/changes", "files", "export", "logs copy/same"} {
+	for _, command := range []string{
+		"jobs", "show copy/same", "show copy/changes", "explain copy/changes", "files", "export", "logs copy/same",
+	} {
 		for _, json := range []string{"", " --json"} {
 			out, err := run(folder, nil, strings.Fields(command+json)...)
 			if err != nil {
@@ -418,7 +425,8 @@ func TestOutputsAreStoredOnAnElement(t *testing.T) {
 	}
 	local := "file:" + t.TempDir()
 	for kind, place := range map[string]string{
-		"root": s.root + "/stored", "s3": "s3://bucket/stored", "dav": strings.TrimSuffix(s.dav, "/in") + "/stored", "folder": local,
+		"root": s.root + "/stored", "s3": "s3://bucket/stored", "dav": strings.TrimSuffix(s.dav, "/in") + "/stored",
+		"folder": local,
 	} {
 		t.Run(kind, func(t *testing.T) {
 			folder := t.TempDir()
@@ -448,7 +456,8 @@ func TestOutputsAreStoredOnAnElement(t *testing.T) {
 			if inState, err := filepath.Glob(folder + "/.fairway/storage/*/*"); err != nil || len(inState) > 0 {
 				t.Errorf("in the state are %q, %v", inState, err)
 			}
-			if out, err := run(folder, nil, append(arguments, "--dry-run")...); err != nil || !strings.Contains(out, "nothing would run") {
+			if out, err := run(folder, nil, append(arguments, "--dry-run")...); err != nil ||
+				!strings.Contains(out, "nothing would run") {
 				t.Errorf("%v\n%s", err, out)
 			}
 			lost := there[slices.IndexFunc(there, func(name string) bool { return strings.Contains(name, "/sum.txt") })]
@@ -458,7 +467,8 @@ func TestOutputsAreStoredOnAnElement(t *testing.T) {
 			if err := os.Remove(folder + "/results/sum.txt"); err != nil {
 				t.Fatal(err)
 			}
-			if out, err := run(folder, nil, arguments...); err != nil || !strings.Contains(out, "is not there") || !strings.Contains(out, "4 temporary files") {
+			if out, err := run(folder, nil, arguments...); err != nil || !strings.Contains(out, "is not there") ||
+				!strings.Contains(out, "4 temporary files") {
 				t.Errorf("%v\n%s", err, out)
 			}
 			if got := results(); got != "a1\na2\nb1\nb2\n" {
@@ -469,7 +479,8 @@ func TestOutputsAreStoredOnAnElement(t *testing.T) {
 			}
 			foreign := place + "/foreign.v1.a1"
 			s.put(t, foreign, storagetest.Local(t, "x"))
-			if out, err := run(folder, nil, "clean"); err != nil || !strings.Contains(out, "removed "+strings.TrimPrefix(place, "file:")+"/fairway-") {
+			if out, err := run(folder, nil, "clean"); err != nil ||
+				!strings.Contains(out, "removed "+strings.TrimPrefix(place, "file:")+"/fairway-") {
 				t.Errorf("%v\n%s", err, out)
 			}
 			if left := s.stored(t, place); len(left) != 1 || left[0] != foreign {

@@ -55,14 +55,19 @@ func TestStreamedFromEachKind(t *testing.T) {
 	for _, pfn := range []string{s.root + "/a b.txt", "s3://bucket/in/a b.txt", s.dav + "/a%20b.txt"} {
 		s.put(t, pfn, storagetest.Local(t, "odd\n"))
 	}
-	for storage, scheme := range map[string]string{s.root + "/made": "root", "s3://bucket/made": "http", s.dav + "/made": "http"} {
+	for storage, scheme := range map[string]string{
+		s.root + "/made":   "root",
+		"s3://bucket/made": "http",
+		s.dav + "/made":    "http",
+	} {
 		folder := t.TempDir()
 		files.Write(t, folder+"/workflow.yaml", fmt.Sprintf(streaming, s.root, s.dav))
 		out, err := run(folder, nil, "run", "--cache", "none", "--storage", storage)
 		if err != nil {
 			t.Fatalf("%s: %v\n%s", storage, err, out)
 		}
-		if !strings.Contains(out, "no inputs staged in") || !strings.Contains(out, "0 B from storage") || strings.Contains(out, "was copied") {
+		if !strings.Contains(out, "no inputs staged in") || !strings.Contains(out, "0 B from storage") ||
+			strings.Contains(out, "was copied") {
 			t.Errorf("%s: not streamed:\n%s", storage, out)
 		}
 		for _, kind := range []string{"root", "s3", "dav"} {

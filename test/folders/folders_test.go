@@ -95,7 +95,8 @@ func plant(t *testing.T, folder, outside string) map[string]foreign {
 	state := filepath.Join(folder, ".fairway")
 	paths := []string{
 		"notes.txt", "results/notes.txt", "results/copied/notes.txt", "results/all.txt.v1.a1", "results/.fairway-publishing",
-		".fairway/notes.txt", ".fairway/storage/all.txt.v1.a1", ".fairway/cache/notes.txt", ".fairway/sandbox/notes.txt", ".fairway/logs/1.out",
+		".fairway/notes.txt", ".fairway/storage/all.txt.v1.a1", ".fairway/cache/notes.txt", ".fairway/sandbox/notes.txt",
+		".fairway/logs/1.out",
 		".fairway/inputs/notes.txt", ".fairway/pilots/local-1.log",
 	}
 	for i := range paths {

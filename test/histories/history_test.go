@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"fairway/lib/seed"
 	"fairway/test/files"
 	"fairway/test/program"
-	"fairway/test/seed"
 )
 
 // longest is the latest random moment of a disturbance, about as long as a run
@@ -62,7 +62,9 @@ type history struct {
 
 func newHistory(t *testing.T, number uint64) *history {
 	random := rand.New(rand.NewPCG(number, 0))
-	h := &history{t: t, random: random, folder: t.TempDir(), log: filepath.Join(t.TempDir(), "log"), project: newProject(random)}
+	h := &history{
+		t: t, random: random, folder: t.TempDir(), log: filepath.Join(t.TempDir(), "log"), project: newProject(random),
+	}
 	h.say(fmt.Sprintf("%s=%d", seed.Variable, number))
 	h.project.write(t, h.folder, h.log)
 	return h
@@ -98,7 +100,9 @@ func (h *history) round() {
 
 // flags are those of run that must not matter.
 func (h *history) flags() []string {
-	return []string{"--cache", pick(h.random, []string{"host", "pilot", "none"}), "--pilots", fmt.Sprint(1 + h.random.IntN(4))}
+	return []string{
+		"--cache", pick(h.random, []string{"host", "pilot", "none"}), "--pilots", fmt.Sprint(1 + h.random.IntN(4)),
+	}
 }
 
 func (h *history) start(flags ...string) *call {

@@ -40,7 +40,8 @@ func (h *history) comparePlan(p *plan, ran []string) {
 		case job.Runs && !did && !strings.Contains(job.Why, "in caches only"):
 			h.fatalf("--dry-run said that %s would run, since %s; but it did not", job.Name, job.Why)
 		case !job.Runs && did && !h.mayRegenerate(job.Step):
-			h.fatalf("--dry-run said that %s would not run, since %s; but it did (the run begins %s, since %q)", job.Name, job.Why, p.Begins, p.Reasons)
+			h.fatalf("--dry-run said that %s would not run, since %s; but it did (the run begins %s, since %q)", job.Name,
+				job.Why, p.Begins, p.Reasons)
 		}
 	}
 	for _, name := range ran {

@@ -90,7 +90,8 @@ func (s *step) updates() bool { return s.kind == updating }
 // addStep adds a random step behind the others. An updating step follows a
 // reading one.
 func (p *project) addStep(random *rand.Rand) {
-	s := &step{kind: kind(random.IntN(int(kinds))), salt: random.IntN(100), flaky: random.IntN(8) == 0, worded: random.IntN(3) == 0, shown: random.IntN(4) == 0}
+	s := &step{kind: kind(random.IntN(int(kinds))), salt: random.IntN(100), flaky: random.IntN(8) == 0,
+		worded: random.IntN(3) == 0, shown: random.IntN(4) == 0}
 	p.made++
 	s.name, s.folder = fmt.Sprint("step", p.made), fmt.Sprint("made", p.made)
 	s.input = []string{"raw", "raw", "raw", "listed", "watched"}[random.IntN(5)]
@@ -117,7 +118,9 @@ func (p *project) addUpdate(reader *step, random *rand.Rand) {
 		return
 	}
 	p.made++
-	p.steps = append(p.steps, &step{kind: updating, name: fmt.Sprint("step", p.made), source: reader, salt: random.IntN(100)})
+	p.steps = append(p.steps, &step{
+		kind: updating, name: fmt.Sprint("step", p.made), source: reader, salt: random.IntN(100),
+	})
 }
 
 // sources are the steps whose files another may take.

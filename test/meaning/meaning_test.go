@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
+	"fairway/lib/seed"
 	"fairway/test/program"
-	"fairway/test/seed"
 )
 
 // fairway is the path of the binary under test.
@@ -57,7 +57,8 @@ func one(t *testing.T, number uint64) {
 	story := []string{fmt.Sprintf("%s=%d", seed.Variable, number)}
 	fail := func(format string, arguments ...any) {
 		t.Helper()
-		t.Fatalf("%s\nafter:\n  %s\nfiles: %q\n%s", fmt.Sprintf(format, arguments...), strings.Join(story, "\n  "), slices.Sorted(maps.Keys(w.tree())), w.text())
+		t.Fatalf("%s\nafter:\n  %s\nfiles: %q\n%s", fmt.Sprintf(format, arguments...), strings.Join(story, "\n  "),
+			slices.Sorted(maps.Keys(w.tree())), w.text())
 	}
 	for round := range 1 + w.random.IntN(3) {
 		for range min(round, 1) * (1 + w.random.IntN(2)) {
@@ -69,7 +70,9 @@ func one(t *testing.T, number uint64) {
 			story = append(story, fmt.Sprint("kill a run after ", moment))
 			_, _ = run(t, folder, moment)
 		}
-		flags := []string{"--cache", pick(w.random, []string{"host", "pilot", "none"}), "--pilots", fmt.Sprint(1 + w.random.IntN(3))}
+		flags := []string{
+			"--cache", pick(w.random, []string{"host", "pilot", "none"}), "--pilots", fmt.Sprint(1 + w.random.IntN(3)),
+		}
 		story = append(story, fmt.Sprint("run ", flags))
 		if said, err := run(t, folder, patience, flags...); err != nil {
 			fail("the run failed: %v\n%s", err, said)

@@ -79,7 +79,9 @@ func (m *world) arrive() int {
 			for i, name := range in.names {
 				values[name] = parts[i]
 			}
-			m.streams[in.folder] = append(m.streams[in.folder], &record{in.folder + "/" + path, values, in.files[path], wave, wave})
+			m.streams[in.folder] = append(m.streams[in.folder], &record{
+				in.folder + "/" + path, values, in.files[path], wave, wave,
+			})
 		}
 		wave++
 	}
@@ -106,7 +108,9 @@ func (m *world) jobs(s *step, at func(wave int) bool) []*job {
 				if agree(one.values, two.values) {
 					values := maps.Clone(one.values)
 					maps.Copy(values, two.values)
-					all = append(all, &job{values: values, in: []*record{one, two}, wave: max(one.wave, two.wave), first: min(one.first, two.first)})
+					all = append(all, &job{
+						values: values, in: []*record{one, two}, wave: max(one.wave, two.wave), first: min(one.first, two.first),
+					})
 				}
 			}
 		}

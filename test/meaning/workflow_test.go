@@ -124,14 +124,18 @@ func (s *step) told() []string {
 
 // odd are values that somebody could take for something else than text.
 var odd = []string{
-	"p*q", "pXq", "a?b", "[x]", "{y}", "$HOME", "two  words", `quo'te"s`, "-dash", `back\slash`, "#h", "%41", "~", "a=b", "a:b", "x@y", "tab\there",
-	"*", "?", "é", "a,b", "{", "}", "$", "&;|", "<>", "(", ")", "`id`", `\*`, "2", "10", "run2", "run10", "all", "f", "a.v1.a1", "!",
+	"p*q", "pXq", "a?b", "[x]", "{y}", "$HOME", "two  words", `quo'te"s`, "-dash", `back\slash`, "#h", "%41", "~", "a=b",
+	"a:b", "x@y", "tab\there",
+	"*", "?", "é", "a,b", "{", "}", "$", "&;|", "<>", "(", ")", "`id`", `\*`, "2", "10", "run2", "run10", "all", "f",
+	"a.v1.a1", "!",
 }
 
 func newWorkflow(random *rand.Rand) *workflow {
 	w := &workflow{random: random, init: random.IntN(3) == 0, first: "first\n", common: "common\n"}
 	for i := range 1 + random.IntN(2) {
-		in := &input{stream{folder: fmt.Sprintf("raw%d", i), names: []string{fmt.Sprintf("v%d", i)}, ordered: true}, map[string]string{}}
+		in := &input{
+			stream{folder: fmt.Sprintf("raw%d", i), names: []string{fmt.Sprintf("v%d", i)}, ordered: true}, map[string]string{},
+		}
 		if random.IntN(2) == 0 {
 			in.names = append(in.names, "shared")
 		}
@@ -188,7 +192,9 @@ func (w *workflow) streams() []*stream {
 }
 
 func (w *workflow) newStep(name string) *step {
-	s := &step{name: name, salt: w.random.IntN(100), kind: kind(w.random.IntN(int(plain) + 1)), publish: w.random.IntN(4) > 0}
+	s := &step{
+		name: name, salt: w.random.IntN(100), kind: kind(w.random.IntN(int(plain) + 1)), publish: w.random.IntN(4) > 0,
+	}
 	if s.storage = "element"; !s.publish {
 		s.storage = pick(w.random, []string{"element", "temporary", "cache"})
 	}
@@ -311,12 +317,14 @@ func (w *workflow) text() string {
 	}
 	b.WriteString("steps:\n")
 	if w.init {
-		b.WriteString("  init: {reads: common, writes: calib, publish: true, command: '{ echo init; sha256sum < common | cut -c1-16; } > calib'}\n")
+		b.WriteString("  init: {reads: common, writes: calib, publish: true, command: '{ echo init; sha256sum < common | " +
+			"cut -c1-16; } > calib'}\n")
 	}
 	for _, s := range w.steps {
 		s.text(&b)
 	}
-	b.WriteString("  last: {reads: calib, writes: last, command: '{ echo last; sha256sum < calib | cut -c1-16; } > last'}\n")
+	b.WriteString("  last: {reads: calib, writes: last, command: '{ echo last; sha256sum < calib | cut -c1-16; } > " +
+		"last'}\n")
 	return b.String()
 }
 
@@ -376,7 +384,8 @@ func (s *step) command() string {
 		if s.sources[0].ordered {
 			read = append(read, fmt.Sprintf("while IFS= read -r file; do cat %s; done < \"$FAIRWAY_INPUTS_FILE\"", inside))
 		} else {
-			read = append(read, fmt.Sprintf("while IFS= read -r file; do sha256sum < %s | cut -c1-16; done < \"$FAIRWAY_INPUTS_FILE\" | LC_ALL=C sort", inside))
+			read = append(read, fmt.Sprintf("while IFS= read -r file; do sha256sum < %s | cut -c1-16; done < "+
+				"\"$FAIRWAY_INPUTS_FILE\" | LC_ALL=C sort", inside))
 		}
 	case s.kind == splitting:
 		read = append(read, `sed -n "${first},${last}p" "$x0"`)
@@ -406,7 +415,9 @@ func (s *step) command() string {
 		for _, name := range s.sources[0].names {
 			folder += "/$" + name
 		}
-		fmt.Fprintf(&b, "for i in $(seq $(($(wc -l < %s) %% 2 + 1))); do { cat .made; echo $i; } > \"%s/k*[$i] \\\\\"; done\n", s.sources[0].inside("x0"), folder)
+		fmt.Fprintf(&b,
+			"for i in $(seq $(($(wc -l < %s) %% 2 + 1))); do { cat .made; echo $i; } > \"%s/k*[$i] \\\\\"; done\n",
+			s.sources[0].inside("x0"), folder)
 	case s.kind == rewriting:
 		b.WriteString("cat \"$old\" .made > .new\nmv .new \"$new\"\nmv .made \"$made\"\n")
 	case s.out.isFolder:

@@ -76,7 +76,8 @@ func (n *Network) Batch(hosts []*Host, slots int) (folder, site string) {
 	err := os.WriteFile(program, []byte(batch), 0o755)
 	for _, h := range hosts {
 		quoted := "'" + strings.Join(h.words(), "' '") + "'"
-		err = errors.Join(err, os.WriteFile(filepath.Join(folder, h.Name), []byte("#!/bin/sh\ncd /\nexec "+quoted+" \"$@\"\n"), 0o755))
+		err = errors.Join(err,
+			os.WriteFile(filepath.Join(folder, h.Name), []byte("#!/bin/sh\ncd /\nexec "+quoted+" \"$@\"\n"), 0o755))
 	}
 	for slot := range slots {
 		for _, h := range hosts {

@@ -184,7 +184,8 @@ func (h *Host) Cut(off bool) {
 func (h *Host) Lose(percent int) {
 	rules := "flush ruleset\n"
 	if percent > 0 {
-		rules += fmt.Sprintf("table inet t {\n chain in {\n type filter hook input priority 0;\n iifname \"eth0\" numgen random mod 100 < %d counter drop\n }\n}\n", percent)
+		rules += fmt.Sprintf("table inet t {\n chain in {\n type filter hook input priority 0;\n iifname \"eth0\" numgen "+
+			"random mod 100 < %d counter drop\n }\n}\n", percent)
 	}
 	h.Filter(rules)
 }

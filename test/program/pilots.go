@@ -19,7 +19,8 @@ func Pilots(folder string) []int {
 	var pids []int
 	for _, entry := range entries {
 		environment, err := os.ReadFile(entry)
-		if err != nil || !bytes.Contains(environment, []byte(batch.LaunchVariable+"=")) || !bytes.Contains(environment, []byte(folder+"/")) {
+		if err != nil || !bytes.Contains(environment, []byte(batch.LaunchVariable+"=")) ||
+			!bytes.Contains(environment, []byte(folder+"/")) {
 			continue
 		}
 		var pid int

@@ -80,7 +80,8 @@ func turnable(source, folder string) (overlay string, err error) {
 		return "", err
 	}
 	if strings.Count(string(text), untouched) != 1 {
-		return "", fmt.Errorf("time.Now in %s is not the one that can be turned (Go 1.26): change package program of the tests", original)
+		return "", fmt.Errorf("time.Now in %s is not the one that can be turned (Go 1.26): change package program of the "+
+			"tests", original)
 	}
 	changed := strings.Replace(string(text), untouched, turnedNow, 1)
 	replaced := map[string]string{}

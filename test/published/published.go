@@ -37,13 +37,15 @@ func Watch(t *testing.T, folder string, below ...string) *Watcher {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &Watcher{t: t, file: os.NewFile(uintptr(fd), "inotify"), results: filepath.Join(folder, "results"), folders: map[int32]string{}, sizes: map[string][]int64{}, done: make(chan struct{})}
+	w := &Watcher{t: t, file: os.NewFile(uintptr(fd), "inotify"), results: filepath.Join(folder, "results"),
+		folders: map[int32]string{}, sizes: map[string][]int64{}, done: make(chan struct{})}
 	for _, name := range append([]string{"."}, below...) {
 		path := filepath.Join(folder, "results", name)
 		if err := os.MkdirAll(path, 0o755); err != nil {
 			t.Fatal(err)
 		}
-		descriptor, err := unix.InotifyAddWatch(fd, path, unix.IN_MOVED_TO|unix.IN_CREATE|unix.IN_MODIFY|unix.IN_DELETE|unix.IN_MOVED_FROM)
+		descriptor, err := unix.InotifyAddWatch(fd, path,
+			unix.IN_MOVED_TO|unix.IN_CREATE|unix.IN_MODIFY|unix.IN_DELETE|unix.IN_MOVED_FROM)
 		if err != nil {
 			t.Fatal(err)
 		}

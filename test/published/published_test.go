@@ -23,7 +23,9 @@ func TestWatcher(t *testing.T) {
 		move("results/.hidden", "below/x")
 	}
 	move("outside", "from-outside")
-	if err := os.Link(filepath.Join(folder, "results", "below", "x"), filepath.Join(folder, "results", "linked")); err != nil {
+	if err := os.Link(
+		filepath.Join(folder, "results", "below", "x"), filepath.Join(folder, "results", "linked"),
+	); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(filepath.Join(folder, "results", "linked")); err != nil {

@@ -17,7 +17,8 @@ import (
 func inJob(t *testing.T, folder string, submit ...string) string {
 	t.Helper()
 	script, said := filepath.Join(folder, "job.sh"), filepath.Join(folder, "job.out")
-	files.Write(t, script, "#!/bin/sh\ncd '"+folder+"' && exec >'"+said+"' 2>&1 && '"+fairway+"' site show allocation && exec '"+fairway+"' run --site allocation\n")
+	files.Write(t, script, "#!/bin/sh\ncd '"+folder+"' && exec >'"+said+"' 2>&1 && '"+fairway+"' site show allocation "+
+		"&& exec '"+fairway+"' run --site allocation\n")
 	cmd := exec.CommandContext(t.Context(), "timeout", append([]string{"240"}, append(submit, script)...)...)
 	out, err := cmd.CombinedOutput()
 	text, _ := os.ReadFile(said)
@@ -79,7 +80,8 @@ func TestGridEngineAllocation(t *testing.T) {
 	local := folderWith(t, workflow, "")
 	run(t, local, "run")
 	folder := folderWith(t, workflow, "")
-	said := inJob(t, folder, "qsub", "-sync", "y", "-o", "/dev/null", "-e", "/dev/null", "-V", "-pe", batchtest.GridEngineTasks, "3", "-l", "h_rt=600")
+	said := inJob(t, folder, "qsub", "-sync", "y", "-o", "/dev/null", "-e", "/dev/null", "-V", "-pe",
+		batchtest.GridEngineTasks, "3", "-l", "h_rt=600")
 	mustEqual(t, results(t, folder), results(t, local))
 	noneLeft(t, folder)
 	if !strings.Contains(said, "qrsh -inherit") {
@@ -93,7 +95,8 @@ func TestNoAllocation(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	out, err := command(t, folderWith(t, workflow, ""), "run", "--site", "allocation").CombinedOutput()
-	if err == nil || !strings.Contains(string(out), "not inside a job of Slurm, Grid Engine or PBS") || !strings.Contains(string(out), "salloc") {
+	if err == nil || !strings.Contains(string(out), "not inside a job of Slurm, Grid Engine or PBS") ||
+		!strings.Contains(string(out), "salloc") {
 		t.Errorf("%v:\n%s", err, out)
 	}
 }

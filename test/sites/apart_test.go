@@ -101,7 +101,8 @@ steps:
 		files.Write(t, filepath.Join(folder, "outside"), "outside\n")
 		for _, err := range []error{
 			os.Chmod(filepath.Join(folder, "ref/program"), 0o755), os.Mkdir(filepath.Join(folder, "ref/empty"), 0o755),
-			os.Symlink("sub/deep", filepath.Join(folder, "ref/inside")), os.Symlink("../outside", filepath.Join(folder, "ref/out")),
+			os.Symlink("sub/deep", filepath.Join(folder, "ref/inside")),
+			os.Symlink("../outside", filepath.Join(folder, "ref/out")),
 		} {
 			if err != nil {
 				t.Fatal(err)
@@ -115,9 +116,13 @@ func TestApartLambda(t *testing.T) { onFar(t, lambda(t)) }
 
 func TestApartSiteTest(t *testing.T) {
 	sites, address := apart(t)
-	folder := folderWith(t, workflow, strings.Replace(sites, "    max_pilots: 2\n", "    max_pilots: 2\n    tools: [tr]\n", 1))
+	folder := folderWith(t, workflow, strings.Replace(sites, "    max_pilots: 2\n",
+		"    max_pilots: 2\n    tools: [tr]\n", 1))
 	said := run(t, folder, "site", "test", "far", "--listen", address+":0")
-	for _, want := range []string{`"token": "TOKEN"`, "a pilot came after", "tools       tr\n", "server      reached at " + address, "the workflow's is not seen: files go through the server"} {
+	for _, want := range []string{
+		`"token": "TOKEN"`, "a pilot came after", "tools       tr\n", "server      reached at " + address,
+		"the workflow's is not seen: files go through the server",
+	} {
 		if !strings.Contains(said, want) {
 			t.Errorf("it doesn't say %q:\n%s", want, said)
 		}

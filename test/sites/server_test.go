@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"fairway/internal/batch/batchtest"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 
@@ -19,7 +19,10 @@ import (
 // how the command ended.
 func asJob(t *testing.T, folder, site string, arguments ...string) *watching {
 	t.Helper()
-	w := &watching{t: t, folder: folder, cmd: command(t, folder, append([]string{"run", "--site", site, "--server", "site"}, arguments...)...)}
+	w := &watching{
+		t: t, folder: folder,
+		cmd: command(t, folder, append([]string{"run", "--site", site, "--server", "site"}, arguments...)...),
+	}
 	w.cmd.Stdout, w.cmd.Stderr = &w.said, &w.said
 	if err := w.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -66,7 +69,9 @@ func awaitFile(t *testing.T, w *watching, path string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := sched.Default().WaitFile(ctx, sched.FileQuery{Path: path, Until: func(f sched.FileState) bool { return f.Info != nil }}); err != nil {
+	if _, err := sched.Default().WaitFile(
+		ctx, sched.FileQuery{Path: path, Until: func(f sched.FileState) bool { return f.Info != nil }},
+	); err != nil {
 		_ = w.cmd.Process.Kill()
 		_ = w.cmd.Wait()
 		t.Fatalf("%s: %v\n%s\n%s\n%s", path, err, w.said.String(), pilotLogs(w.folder), serverLogs(w.folder))
@@ -126,7 +131,8 @@ func TestSlurmServerIsAJob(t *testing.T) {
 func TestSlurmServerJobIsCancelled(t *testing.T) {
 	batchtest.Slurm(t)
 	marks := t.TempDir()
-	folder := folderWith(t, strings.ReplaceAll(slow, "${marks}", marks), strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 2", 1))
+	folder := folderWith(t, strings.ReplaceAll(slow, "${marks}", marks),
+		strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 2", 1))
 	most := countJobs(t)
 	w := asJob(t, folder, "cluster")
 	awaitFile(t, w, filepath.Join(marks, "0"))
@@ -139,7 +145,8 @@ func TestSlurmServerJobIsCancelled(t *testing.T) {
 			t.Errorf("fairway %s: %v\n%s", strings.Join(asked.arguments, " "), err, out)
 		}
 	}
-	if out, err := command(t, folder, "run").CombinedOutput(); err == nil || !strings.Contains(string(out), "another process runs the workflow") {
+	if out, err := command(t, folder, "run").CombinedOutput(); err == nil ||
+		!strings.Contains(string(out), "another process runs the workflow") {
 		t.Errorf("a second run: %v\n%s", err, out)
 	}
 	ids := servers(t)
@@ -173,8 +180,10 @@ func TestSlurmServerReachesItsLimit(t *testing.T) {
 	long(t)
 	batchtest.Slurm(t)
 	marks := t.TempDir()
-	work := strings.NewReplacer("${marks}", marks, "sleep 3", "sleep 12", "    each:", "    site: pilots\n    each:").Replace(slow)
-	sites := strings.Replace(slurmSite, "time: 1h", "time: 1m", 1) + strings.Replace(strings.TrimPrefix(slurmSite, "sites:\n"), "cluster:", "pilots:", 1)
+	work := strings.NewReplacer("${marks}", marks, "sleep 3", "sleep 12", "    each:",
+		"    site: pilots\n    each:").Replace(slow)
+	sites := strings.Replace(slurmSite, "time: 1h", "time: 1m", 1) +
+		strings.Replace(strings.TrimPrefix(slurmSite, "sites:\n"), "cluster:", "pilots:", 1)
 	sites = strings.ReplaceAll(sites, "max_pilots: 3", "max_pilots: 1")
 	folder := folderWith(t, work, sites)
 	w := asJob(t, folder, "cluster", "--site", "pilots")
@@ -203,7 +212,8 @@ func TestSlurmServerReachesItsLimit(t *testing.T) {
 func TestGridEngineServerIsAJob(t *testing.T) {
 	batchtest.GridEngine(t)
 	marks := t.TempDir()
-	text := strings.NewReplacer("${marks}", marks, "sleep 3", "until [ -e "+marks+"/go ] || [ -e "+marks+"/go$n ]; do sleep 0.1; done; echo let go").Replace(slow)
+	text := strings.NewReplacer("${marks}", marks, "sleep 3",
+		"until [ -e "+marks+"/go ] || [ -e "+marks+"/go$n ]; do sleep 0.1; done; echo let go").Replace(slow)
 	folder := folderWith(t, text, strings.Replace(gridEngineSite, "max_pilots: 2", "max_pilots: 1", 1))
 	w := asJob(t, folder, "farm")
 	awaitFile(t, w, filepath.Join(marks, "0"))

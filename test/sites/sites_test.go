@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"fairway/internal/batch/batchtest"
-	"fairway/sched"
+	"fairway/lib/sched"
 	"fairway/test/files"
 	"fairway/test/program"
 )
@@ -57,7 +57,8 @@ func texts(workflow string) work {
 		t.Helper()
 		files.Write(t, filepath.Join(folder, "workflow.yaml"), workflow)
 		for i := range 8 {
-			files.Write(t, filepath.Join(folder, "in", fmt.Sprintf("%d.txt", i)), strings.Repeat(fmt.Sprintf("text %d\n", i), 100))
+			files.Write(t, filepath.Join(folder, "in", fmt.Sprintf("%d.txt", i)),
+				strings.Repeat(fmt.Sprintf("text %d\n", i), 100))
 		}
 	}}
 }
@@ -99,7 +100,8 @@ func run(t *testing.T, folder string, arguments ...string) string {
 
 func command(t *testing.T, folder string, arguments ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "timeout", append([]string{fmt.Sprint(patience.Seconds()), fairway}, arguments...)...)
+	cmd := exec.CommandContext(t.Context(), "timeout",
+		append([]string{fmt.Sprint(patience.Seconds()), fairway}, arguments...)...)
 	cmd.Dir = folder
 	return cmd
 }
@@ -264,26 +266,28 @@ func tier0(t *testing.T) work {
 	if out, err := exec.Command("../../examples/tier0/make-events", "3", "300", data).CombinedOutput(); err != nil {
 		t.Fatalf("make-events: %v\n%s", err, out)
 	}
-	return work{arguments: []string{"--set", "data=" + data, "--set", "events=100"}, lay: func(t *testing.T, folder string) {
-		t.Helper()
-		if err := os.CopyFS(folder, os.DirFS("../../examples/tier0")); err != nil {
-			t.Fatal(err)
-		}
-	}}
+	return work{arguments: []string{"--set", "data=" + data, "--set", "events=100"},
+		lay: func(t *testing.T, folder string) {
+			t.Helper()
+			if err := os.CopyFS(folder, os.DirFS("../../examples/tier0")); err != nil {
+				t.Fatal(err)
+			}
+		}}
 }
 
 // trace is the project's own trace, without its computing and with small files.
 func trace(t *testing.T) work {
 	t.Helper()
 	long(t)
-	return work{arguments: []string{"mosaic.json", "--time-scale", "0", "--size-scale", "0.00001"}, stored: true, lay: func(t *testing.T, folder string) {
-		t.Helper()
-		text, err := os.ReadFile("../traces/testdata/mosaic.json")
-		if err != nil {
-			t.Fatal(err)
-		}
-		files.Write(t, filepath.Join(folder, "mosaic.json"), string(text))
-	}}
+	return work{arguments: []string{"mosaic.json", "--time-scale", "0", "--size-scale", "0.00001"}, stored: true,
+		lay: func(t *testing.T, folder string) {
+			t.Helper()
+			text, err := os.ReadFile("../traces/testdata/mosaic.json")
+			if err != nil {
+				t.Fatal(err)
+			}
+			files.Write(t, filepath.Join(folder, "mosaic.json"), string(text))
+		}}
 }
 
 // examples run at a site.
@@ -313,7 +317,8 @@ func TestSlurm(t *testing.T) {
 		folder := folderWith(t, workflow, slurmSite)
 		said := run(t, folder, "site", "test", "cluster")
 		for _, want := range []string{
-			"#SBATCH --partition=batch", "a pilot came after", "processors  2", "memory      ", "disk        ", "time        ", "tools       tr, sed",
+			"#SBATCH --partition=batch", "a pilot came after", "processors  2", "memory      ", "disk        ", "time        ",
+			"tools       tr, sed",
 			"server      reached at ", "folder      the workflow's is read and written in place",
 		} {
 			if !strings.Contains(said, want) {
@@ -341,14 +346,16 @@ func TestSlurm(t *testing.T) {
 	// Each site has only its own launches in the answer of their batch system.
 	t.Run("two sites of one cluster", func(t *testing.T) {
 		other := strings.Replace(strings.TrimPrefix(slurmSite, "sites:\n"), "cluster:", "cluster-b:", 1)
-		folder := onSite(t, strings.Replace(slow, "echo begun >> ${marks}/$n; ", "", 1), strings.ReplaceAll(slurmSite+other, "max_pilots: 3", "max_pilots: 1\n    min_pilots: 1"), "cluster", "cluster-b")
+		folder := onSite(t, strings.Replace(slow, "echo begun >> ${marks}/$n; ", "", 1),
+			strings.ReplaceAll(slurmSite+other, "max_pilots: 3", "max_pilots: 1\n    min_pilots: 1"), "cluster", "cluster-b")
 		launches := below(folder, ".fairway/pilots/*/*.sh")
 		if len(launches) != 2 {
 			t.Errorf("two sites with one pilot each had %d: %v", len(launches), launches)
 		}
 	})
 	t.Run("steps that need more than one processor of a whole node", func(t *testing.T) {
-		onSite(t, strings.Replace(workflow, "  upper:\n", "  upper:\n    needs: {cpus: 2}\n", 1), strings.Replace(slurmSite, "    cpus: 2\n", "", 1), "cluster")
+		onSite(t, strings.Replace(workflow, "  upper:\n", "  upper:\n    needs: {cpus: 2}\n", 1),
+			strings.Replace(slurmSite, "    cpus: 2\n", "", 1), "cluster")
 	})
 	t.Run("sharing nothing", func(t *testing.T) {
 		folder := onSite(t, workflow, slurmSite+"    shares: nothing\n", "cluster")
@@ -418,7 +425,8 @@ steps:
 func TestSlurmServerIsKilled(t *testing.T) {
 	batchtest.Slurm(t)
 	marks := t.TempDir()
-	folder := folderWith(t, strings.ReplaceAll(slow, "${marks}", marks), strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 2", 1))
+	folder := folderWith(t, strings.ReplaceAll(slow, "${marks}", marks),
+		strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 2", 1))
 	most := countJobs(t)
 	first := exec.CommandContext(t.Context(), fairway, "run", "--site", "cluster")
 	first.Dir = folder
@@ -427,7 +435,9 @@ func TestSlurmServerIsKilled(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if _, err := sched.Default().WaitFile(ctx, sched.FileQuery{Path: filepath.Join(marks, "0"), Until: func(f sched.FileState) bool { return f.Info != nil }}); err != nil {
+	if _, err := sched.Default().WaitFile(
+		ctx, sched.FileQuery{Path: filepath.Join(marks, "0"), Until: func(f sched.FileState) bool { return f.Info != nil }},
+	); err != nil {
 		t.Fatal("no job began:", err, pilotLogs(folder))
 	}
 	if err := first.Process.Kill(); err != nil {
@@ -518,8 +528,10 @@ func TestSlurmReasons(t *testing.T) {
 		"no partition": {"partition: nowhere", "refused: sbatch: "},
 	} {
 		t.Run(name, func(t *testing.T) {
-			whileWaiting(t, strings.NewReplacer("partition: batch", test.instead, "max_pilots: 3", "max_pilots: 1").Replace(slurmSite), func(said ...string) bool {
-				return strings.Contains(said[0], "site cluster: "+test.want) && strings.Contains(said[1], "site cluster: "+test.want) &&
+			whileWaiting(t, strings.NewReplacer("partition: batch", test.instead, "max_pilots: 3",
+				"max_pilots: 1").Replace(slurmSite), func(said ...string) bool {
+				return strings.Contains(said[0], "site cluster: "+test.want) &&
+					strings.Contains(said[1], "site cluster: "+test.want) &&
 					(name != "held" || strings.Contains(said[0], "JobHeldUser"))
 			}, []string{"explain", "1"}, []string{"jobs"})
 		})
@@ -530,7 +542,8 @@ func TestSlurmReasons(t *testing.T) {
 // the person can read it.
 func TestSlurmPilotsTellWhyTheyDie(t *testing.T) {
 	batchtest.Slurm(t)
-	site := strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 1", 1) + "    shares: nothing\n    check: echo there is no licence >&2; false\n"
+	site := strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 1", 1) +
+		"    shares: nothing\n    check: echo there is no licence >&2; false\n"
 	whileWaiting(t, site, func(said ...string) bool {
 		return strings.Contains(said[0], "there is no licence")
 	}, []string{"logs", "--pilot", "last"})
@@ -545,7 +558,8 @@ func TestSlurmRefusesPilots(t *testing.T) {
 	folder := folderWith(t, workflow, strings.Replace(slurmSite, "partition: batch", "partition: nowhere", 1))
 	said := run(t, folder, "run", "--site", "cluster", "--site", "local")
 	mustEqual(t, results(t, folder), results(t, local))
-	if !strings.Contains(said, "cluster takes no pilot, and is asked again") || !strings.Contains(said, "invalid partition") {
+	if !strings.Contains(said, "cluster takes no pilot, and is asked again") ||
+		!strings.Contains(said, "invalid partition") {
 		t.Errorf("nobody was told that the site refuses pilots:\n%s", said)
 	}
 }

@@ -16,8 +16,8 @@ import (
 	"time"
 
 	"fairway/internal/batch/batchtest"
-	"fairway/sched"
-	"fairway/test/seed"
+	"fairway/lib/sched"
+	"fairway/lib/seed"
 )
 
 // longWork goes on for long enough that every kind of fault meets it.
@@ -313,7 +313,8 @@ func (tr *trial) run() {
 		if err != nil {
 			_ = tr.cmd.Process.Signal(syscall.SIGQUIT)
 			last := <-tr.ended
-			tr.t.Fatalf("the run does not end: %v\n%s\n%s\n%s\n%s", err, tr.said.String(), last.said, pilotLogs(tr.folder), serverLogs(tr.folder))
+			tr.t.Fatalf("the run does not end: %v\n%s\n%s\n%s\n%s", err, tr.said.String(), last.said, pilotLogs(tr.folder),
+				serverLogs(tr.folder))
 		}
 		if tr.again(how) {
 			return
@@ -355,7 +356,8 @@ func TestSlurmFaults(t *testing.T) {
 			random := rand.New(rand.NewPCG(number, 0))
 			cluster := batchtest.Slurm(t)
 			tr := &trial{
-				t: t, cluster: cluster, account: keepAccount(t), random: random, asJob: random.IntN(2) == 0, ended: make(chan ending, 1),
+				t: t, cluster: cluster, account: keepAccount(t), random: random, asJob: random.IntN(2) == 0,
+				ended:  make(chan ending, 1),
 				folder: folderWith(t, longWork, slurmSite+"    lease: 20s\n"),
 			}
 			t.Logf("the server is a job: %v", tr.asJob)

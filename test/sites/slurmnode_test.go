@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"fairway/internal/batch/batchtest"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // patient has jobs that tell which process they are when they begin, and take a while.
@@ -48,7 +48,9 @@ func TestSlurmNodeDies(t *testing.T) {
 		ended <- cmd.Wait()
 		cancel()
 	}()
-	began := sched.FileQuery{Path: filepath.Join(marks, "0"), Until: func(f sched.FileState) bool { return f.Info != nil && f.Info.Size() > 0 }}
+	began := sched.FileQuery{
+		Path: filepath.Join(marks, "0"), Until: func(f sched.FileState) bool { return f.Info != nil && f.Info.Size() > 0 },
+	}
 	if _, err := sched.Default().WaitFile(ctx, began); err != nil {
 		t.Fatal("no job began:", err, <-ended, out, pilotLogs(folder))
 	}

@@ -12,13 +12,14 @@ import (
 	"time"
 
 	"fairway/internal/batch/batchtest"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // sshSite describes hosts that a test has started.
 func sshSite(hosts *batchtest.Hosts) string {
 	quoted := func(all []string) string { return "['" + strings.Join(all, "', '") + "']" }
-	return fmt.Sprintf("sites:\n  lab:\n    system: ssh\n    poll: 1s\n    cpus: 2\n    hosts: %s\n    options: %s\n", quoted(hosts.Names), quoted(hosts.Options))
+	return fmt.Sprintf("sites:\n  lab:\n    system: ssh\n    poll: 1s\n    cpus: 2\n    hosts: %s\n    options: %s\n",
+		quoted(hosts.Names), quoted(hosts.Options))
 }
 
 func TestSSH(t *testing.T) {
@@ -33,7 +34,10 @@ func TestSSH(t *testing.T) {
 	t.Run("site test", func(t *testing.T) {
 		folder := folderWith(t, workflow, strings.Replace(site, "hosts: [", "hosts: ['no-such-host.invalid', ", 1))
 		said := run(t, folder, "site", "test", "lab")
-		for _, want := range []string{"# by ssh, to one of: ", "a pilot came after", "processors  2", "no-such-host.invalid", "there is no host of that name"} {
+		for _, want := range []string{
+			"# by ssh, to one of: ", "a pilot came after", "processors  2", "no-such-host.invalid",
+			"there is no host of that name",
+		} {
 			if !strings.Contains(said, want) {
 				t.Errorf("it doesn't say %q:\n%s", want, said)
 			}
@@ -128,7 +132,9 @@ func killedAndRunAgain(t *testing.T, sites, site string) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	if _, err := sched.Default().WaitFile(ctx, sched.FileQuery{Path: filepath.Join(marks, "0"), Until: func(f sched.FileState) bool { return f.Info != nil }}); err != nil {
+	if _, err := sched.Default().WaitFile(
+		ctx, sched.FileQuery{Path: filepath.Join(marks, "0"), Until: func(f sched.FileState) bool { return f.Info != nil }},
+	); err != nil {
 		t.Fatal("no job began:", err, pilotLogs(folder))
 	}
 	if err := first.Process.Kill(); err != nil {
@@ -151,7 +157,8 @@ func noneLeft(t *testing.T, folder string) {
 	left := sched.NewStatus(sched.Default(), sched.StatusConfig[string, string]{
 		Name: "pilots of " + t.Name(), Every: 100 * time.Millisecond,
 		Query: func(_ context.Context, keys []string) (map[string]string, error) {
-			out, _ := exec.Command("pgrep", "-af", "pilot --connect "+filepath.Join(folder, ".fairway")).Output() // exit code 1: there is none
+			// exit code 1: there is none
+			out, _ := exec.Command("pgrep", "-af", "pilot --connect "+filepath.Join(folder, ".fairway")).Output()
 			return map[string]string{keys[0]: string(out)}, nil
 		},
 	})

@@ -34,7 +34,8 @@ func (f *Field) sweep(top, bottom, left, right int) {
 
 func (f *Field) one(i, j int) {
 	at := i*f.Columns + j
-	f.Data[at] = update(f.Data[at-f.Columns], f.Data[at-1], f.Data[at+1], f.Data[at+f.Columns], f.Data[at], &f.Factors[i*f.Stride+j])
+	f.Data[at] = update(f.Data[at-f.Columns], f.Data[at-1], f.Data[at+1], f.Data[at+f.Columns], f.Data[at],
+		&f.Factors[i*f.Stride+j])
 }
 
 // lanes is how many sweeps are under way at once. Along a row every element

@@ -7,7 +7,9 @@ import (
 )
 
 func newField(rows, columns int) *Field {
-	f := &Field{Columns: columns, Data: make([]float64, rows*columns), Stride: columns, Factors: newFactors(0, rows, columns).values}
+	f := &Field{
+		Columns: columns, Data: make([]float64, rows*columns), Stride: columns, Factors: newFactors(0, rows, columns).values,
+	}
 	for k := range f.Data {
 		f.Data[k] = initialValue(k/columns, k%columns)
 	}

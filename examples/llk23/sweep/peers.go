@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 // Peers are the processes that have the neighbouring blocks.

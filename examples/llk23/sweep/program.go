@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 // Resources finds the frontier locations that other processes own, by name.
@@ -35,7 +35,7 @@ type Program struct {
 
 	tasks     []task
 	factors   *factors
-	data      map[cell]*orwl.Location    // of the strips
+	data      map[cell]*orwl.Location     // of the strips
 	frontiers map[frontier]*orwl.Location // to other processes
 	computing atomic.Int64
 	binding   *binding

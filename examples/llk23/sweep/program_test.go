@@ -15,7 +15,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 func sameBits(a, b []float64) bool {
@@ -62,7 +62,8 @@ func TestSameBitsAsSequential(t *testing.T) {
 
 func TestSameBitsForRandomCuts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := newCut(rapid.IntRange(3, 42).Draw(t, "n"), rapid.IntRange(1, 6).Draw(t, "rows"), rapid.IntRange(1, 6).Draw(t, "columns"),
+		c := newCut(rapid.IntRange(3, 42).Draw(t, "n"), rapid.IntRange(1, 6).Draw(t, "rows"),
+			rapid.IntRange(1, 6).Draw(t, "columns"),
 			rapid.IntRange(1, 3).Draw(t, "strips"), rapid.IntRange(1, 26).Draw(t, "sweeps"))
 		if c.check() != nil {
 			if max(c.Rows, c.Columns*c.Strips) <= c.N-2 {

@@ -54,11 +54,14 @@ func newCut(n, rows, columns, strips, sweeps int) Cut {
 func (c Cut) check() error {
 	switch inside := c.N - 2; {
 	case c.N < 3:
-		return fmt.Errorf("a matrix of %d x %d has nothing to compute: the outermost elements are constant; take 3 x 3 or more", c.N, c.N)
+		return fmt.Errorf("a matrix of %d x %d has nothing to compute: the outermost elements are constant; take 3 x 3 "+
+			"or more", c.N, c.N)
 	case c.Rows < 1 || c.Columns < 1 || c.Strips < 1 || c.Sweeps < 1:
-		return fmt.Errorf("%d x %d blocks in %d strips, %d sweeps at once: give one of each at least", c.Rows, c.Columns, c.Strips, c.Sweeps)
+		return fmt.Errorf("%d x %d blocks in %d strips, %d sweeps at once: give one of each at least", c.Rows, c.Columns,
+			c.Strips, c.Sweeps)
 	case max(c.Rows, c.across()) > inside:
-		return fmt.Errorf("%d x %d blocks do not fit into %d x %d elements: %d rows and columns of blocks are the most", c.Rows, c.across(), inside, inside, inside)
+		return fmt.Errorf("%d x %d blocks do not fit into %d x %d elements: %d rows and columns of blocks are the most",
+			c.Rows, c.across(), inside, inside, inside)
 	}
 	return nil
 }

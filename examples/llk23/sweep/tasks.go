@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"runtime"
 
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 // task is what one goroutine does in each iteration, step by step.

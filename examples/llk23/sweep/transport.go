@@ -3,7 +3,7 @@ package sweep
 import (
 	"context"
 
-	"fairway/orwl"
+	"fairway/lib/orwl"
 )
 
 // end is where a frontier comes from or goes to: the data of a strip, or a

@@ -20,7 +20,7 @@ import (
 
 	"fairway/internal/batch"
 	"fairway/internal/batch/ssh"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Config describes the pilots of an allocation.
@@ -51,7 +51,9 @@ func (a *Allocation) Open(cfg Config) (System, error) {
 	}
 	s := &steps{cfg: cfg, of: a}
 	var err error
-	s.Local, err = batch.NewLocal(batch.LocalConfig{State: cfg.State, LogDir: cfg.Folder, CommandOf: s.command, EndSignal: endSignal, Sched: cfg.Sched})
+	s.Local, err = batch.NewLocal(batch.LocalConfig{
+		State: cfg.State, LogDir: cfg.Folder, CommandOf: s.command, EndSignal: endSignal, Sched: cfg.Sched,
+	})
 	return s, err
 }
 
@@ -118,7 +120,8 @@ func (s *steps) Submit(ctx context.Context, launch string) error {
 // which may be on the same machine. Grid Engine tells a job its slots on all nodes, and a
 // pilot has those of its own.
 func prelude(node *Node) string {
-	return fmt.Sprintf("unset %s %s\n[ -z \"$NSLOTS\" ] || export NSLOTS=%d\n", batch.LaunchVariable, batch.StateVariable, node.CPUs)
+	return fmt.Sprintf("unset %s %s\n[ -z \"$NSLOTS\" ] || export NSLOTS=%d\n", batch.LaunchVariable,
+		batch.StateVariable, node.CPUs)
 }
 
 // free is a node without a pilot.
@@ -161,7 +164,8 @@ func (a *Allocation) on(node Node, launch, script string) []string {
 	switch host, _ := os.Hostname(); {
 	case a.Kind == Slurm:
 		argv := []string{
-			"srun", "--jobid=" + a.Job, "--nodes=1", "--ntasks=1", "--nodelist=" + node.Name, fmt.Sprintf("--cpus-per-task=%d", node.CPUs),
+			"srun", "--jobid=" + a.Job, "--nodes=1", "--ntasks=1", "--nodelist=" + node.Name,
+			fmt.Sprintf("--cpus-per-task=%d", node.CPUs),
 			"--job-name=" + launch, "--input=none", "--unbuffered", "--quiet",
 		}
 		if a.overlap {

@@ -85,9 +85,12 @@ func find(environment func(string) string, ask func(argv ...string) (string, err
 	return a, nil
 }
 
-func findSlurm(environment func(string) string, ask func(argv ...string) (string, error)) (*Allocation, time.Duration, error) {
+func findSlurm(
+	environment func(string) string, ask func(argv ...string) (string, error),
+) (*Allocation, time.Duration, error) {
 	a := &Allocation{Kind: Slurm, Job: environment("SLURM_JOB_ID")}
-	names, err := ask("scontrol", "show", "hostnames", cmp.Or(environment("SLURM_JOB_NODELIST"), environment("SLURM_NODELIST")))
+	names,
+		err := ask("scontrol", "show", "hostnames", cmp.Or(environment("SLURM_JOB_NODELIST"), environment("SLURM_NODELIST")))
 	if err != nil {
 		return nil, 0, fmt.Errorf("scontrol show hostnames: %w", err)
 	}
@@ -138,7 +141,9 @@ func slurmCPUs(text string) (cpus []int64, err error) {
 	return cpus, nil
 }
 
-func findGridEngine(environment func(string) string, ask func(argv ...string) (string, error)) (*Allocation, time.Duration, error) {
+func findGridEngine(
+	environment func(string) string, ask func(argv ...string) (string, error),
+) (*Allocation, time.Duration, error) {
 	a := &Allocation{Kind: GridEngine, Job: environment("JOB_ID")}
 	if file := environment("PE_HOSTFILE"); file != "" {
 		// HOST SLOTS QUEUE PROCESSORS
@@ -203,7 +208,9 @@ func gridEngineLeft(job, details, running string, now time.Time) time.Duration {
 	return 0
 }
 
-func findPBS(environment func(string) string, ask func(argv ...string) (string, error)) (*Allocation, time.Duration, error) {
+func findPBS(
+	environment func(string) string, ask func(argv ...string) (string, error),
+) (*Allocation, time.Duration, error) {
 	a := &Allocation{Kind: PBS, Job: environment("PBS_JOBID")}
 	err := eachLine(environment("PBS_NODEFILE"), func(fields []string) error {
 		a.add(fields[0], 1)

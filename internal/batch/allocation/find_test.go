@@ -82,7 +82,8 @@ func TestFind(t *testing.T) {
 			"pbs 5.head [{n1 8} {n2 8}]", 8, 90 * time.Minute,
 		},
 		"pbs, processes": {
-			map[string]string{"PBS_JOBID": "5", "NCPUS": "1", "PBS_NODEFILE": fileOf(t, "n1\nn1\nn2\n\n")}, nil, "pbs 5 [{n1 2} {n2 1}]", 1, 0,
+			map[string]string{"PBS_JOBID": "5", "NCPUS": "1", "PBS_NODEFILE": fileOf(t, "n1\nn1\nn2\n\n")}, nil,
+			"pbs 5 [{n1 2} {n2 1}]", 1, 0,
 		},
 	} {
 		a, err := find(environmentOf(test.environment), recorded(test.answers))

@@ -49,6 +49,8 @@ func TestSlurm(t *testing.T) {
 			}
 			return s
 		}
-		return batchtest.Opened{System: open("0123456789abcdef", folder), Other: open("fedcba9876543210", t.TempDir()), Folder: folder}
+		return batchtest.Opened{
+			System: open("0123456789abcdef", folder), Other: open("fedcba9876543210", t.TempDir()), Folder: folder,
+		}
 	})
 }

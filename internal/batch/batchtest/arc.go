@@ -49,14 +49,16 @@ func ARC(t Host) (element string) {
 	authority := "arcctl -c " + settings + " test-ca --ca-id fairway --ca-dir " + certificates + " "
 	run(t, nil, "", "sh", "-ec", "cd "+d+"; "+authority+"init; "+
 		authority+"hostcert -n localhost -t; tar xzf hostcert-localhost.tar.gz -C host; "+
-		authority+"usercert -n fairway -t --no-auth; tar xzf usercert-fairway.tar.gz -C user --strip-components=1; arcproxy; "+
+		authority+
+		"usercert -n fairway -t --no-auth; tar xzf usercert-fairway.tar.gz -C user --strip-components=1; arcproxy; "+
 		"openssl dhparam -dsaparam -out control/dhparam.pem 2048") // else it computes some for minutes
 	all := &daemons{t: t}
 	t.Cleanup(all.end)
 	for _, start := range []string{"arc-arex-start", "arc-arex-ws-start"} { // which leave files in TMPDIR
 		all.start([]string{"TMPDIR=" + d}, "/usr/share/arc/"+start, "-f")
 	}
-	until(t, nil, func(string) bool { return true }, "arcsub", "--timeout=2", "--joblist="+filepath.Join(d, "probe"), "--computing-element="+element,
+	until(t, nil, func(string) bool { return true }, "arcsub", "--timeout=2", "--joblist="+filepath.Join(d, "probe"),
+		"--computing-element="+element,
 		"--submission-endpoint-type=arcrest", "--info-endpoint-type=NONE", `--jobdescrstring=&(executable="/bin/true")(jobname="probe")`)
 	return element
 }

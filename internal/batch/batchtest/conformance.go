@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"fairway/internal/batch"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Opened is a batch system of which a test may use two slots.

@@ -15,7 +15,7 @@ import (
 	"syscall"
 	"time"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Required is the environment variable that has tests fail where a batch system is

@@ -65,11 +65,18 @@ func GridEngine(t Host) {
 		write(t, path, fill(text))
 		run(t, nil, "", "qconf", option, path)
 	}
-	run(t, nil, "", "sh", "-c", "qconf -sconf | sed -e 's/^min_uid.*/min_uid 0/; s/^min_gid.*/min_gid 0/; s#^execd_spool_dir.*#execd_spool_dir "+d+"/execd#; s/^gid_range.*/gid_range "+groups+"/; s/^reporting_params.*/reporting_params accounting=false reporting=false flush_time=00:00:01 joblog=false sharelog=00:00:00/; s/^administrator_mail.*/administrator_mail none/' > "+d+"/global && cd "+d+" && qconf -Mconf global")
-	run(t, nil, "", "sh", "-c", "qconf -ssconf | sed -e 's/^schedule_interval.*/schedule_interval 0:0:1/; s/^flush_submit_sec.*/flush_submit_sec 1/; s/^flush_finish_sec.*/flush_finish_sec 1/' > "+d+"/sched && qconf -Msconf "+d+"/sched")
+	run(t, nil, "", "sh", "-c", "qconf -sconf | sed -e 's/^min_uid.*/min_uid 0/; s/^min_gid.*/min_gid 0/; "+
+		"s#^execd_spool_dir.*#execd_spool_dir "+d+"/execd#; s/^gid_range.*/gid_range "+groups+
+		"/; s/^reporting_params.*/reporting_params accounting=false reporting=false flush_time=00:00:01 joblog=false "+
+		"sharelog=00:00:00/; s/^administrator_mail.*/administrator_mail none/' > "+d+"/global && cd "+d+
+		" && qconf -Mconf global")
+	run(t, nil, "", "sh", "-c", "qconf -ssconf | sed -e 's/^schedule_interval.*/schedule_interval 0:0:1/; "+
+		"s/^flush_submit_sec.*/flush_submit_sec 1/; s/^flush_finish_sec.*/flush_finish_sec 1/' > "+d+
+		"/sched && qconf -Msconf "+d+"/sched")
 	configure("-Ahgrp", "hosts", "group_name @allhosts\nhostlist localhost\n")
 	configure("-Ap", "pe", environment)
-	configure("-Ap", "pe-tasks", strings.NewReplacer("pe_name smp", "pe_name "+GridEngineTasks, "control_slaves FALSE", "control_slaves TRUE",
+	configure("-Ap", "pe-tasks", strings.NewReplacer("pe_name smp", "pe_name "+GridEngineTasks, "control_slaves FALSE",
+		"control_slaves TRUE",
 		"job_is_first_task TRUE", "job_is_first_task FALSE", "$pe_slots", "$round_robin").Replace(environment))
 	configure("-Aq", "queue", queueSettings)
 	all.start(foreground, "sge_execd")

@@ -50,7 +50,8 @@ func NodeName(i int) string { return fmt.Sprintf("n%d", i+1) }
 
 // Ready waits until all nodes take jobs.
 func (c *Cluster) Ready() {
-	until(c.all.t, nil, func(out string) bool { return strings.Count(out, "\n") == SlurmNodes }, "sinfo", "-h", "-N", "-t", "idle,mixed,allocated,completing", "-o", "%N")
+	until(c.all.t, nil, func(out string) bool { return strings.Count(out, "\n") == SlurmNodes }, "sinfo", "-h", "-N", "-t",
+		"idle,mixed,allocated,completing", "-o", "%N")
 }
 
 func kill(cmd *exec.Cmd) {
@@ -87,13 +88,15 @@ func Slurm(t Host, further ...string) *Cluster {
 	all := &daemons{t: t}
 	t.Cleanup(all.end)
 	all.start(nil, "munged", "--foreground", "--force", "--key-file="+key, "--socket="+filepath.Join(d, "munge.socket"),
-		"--pid-file="+filepath.Join(d, "munged.pid"), "--log-file="+filepath.Join(d, "munged.log"), "--seed-file="+filepath.Join(d, "munged.seed"))
+		"--pid-file="+filepath.Join(d, "munged.pid"), "--log-file="+filepath.Join(d, "munged.log"),
+		"--seed-file="+filepath.Join(d, "munged.seed"))
 	until(t, nil, func(string) bool { return true }, "munge", "--no-input", "--socket="+filepath.Join(d, "munge.socket"))
 	c := &Cluster{all: all, controller: all.start(nil, "slurmctld", "-D", "-c")}
 	for i := range SlurmNodes {
 		c.nodes[i] = all.start(nil, "slurmd", "-D", "-c", "-N", NodeName(i))
 	}
-	until(t, nil, func(out string) bool { return strings.TrimSpace(out) == fmt.Sprint(SlurmNodes) }, "sinfo", "-h", "-t", "idle", "-o", "%D")
+	until(t, nil, func(out string) bool { return strings.TrimSpace(out) == fmt.Sprint(SlurmNodes) }, "sinfo", "-h", "-t",
+		"idle", "-o", "%D")
 	t.Cleanup(func() { run(t, nil, "", "scancel", "--partition="+SlurmPartition) })
 	return c
 }

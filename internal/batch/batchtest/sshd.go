@@ -45,12 +45,14 @@ func SSH(t Host, n int) *Hosts {
 		public := strings.Fields(run(t, nil, "", "cat", key+".pub"))
 		fmt.Fprintf(&known, "[127.0.0.1]:%d %s %s\n", h.port+i, public[0], public[1])
 		h.Names = append(h.Names, fmt.Sprintf("ssh://127.0.0.1:%d", h.port+i))
-		write(t, path(fmt.Sprintf("sshd-%d.conf", i)), strings.NewReplacer("$D", h.Folder, "$KEY", key, "$PORT", fmt.Sprint(h.port+i)).Replace(sshdSettings))
+		write(t, path(fmt.Sprintf("sshd-%d.conf", i)), strings.NewReplacer("$D", h.Folder, "$KEY", key, "$PORT",
+			fmt.Sprint(h.port+i)).Replace(sshdSettings))
 		h.all = append(h.all, &daemons{t: t})
 		h.Start(i)
 	}
 	write(t, path("known_hosts"), known.String())
-	h.Options = []string{"IdentityFile=" + path("id"), "IdentitiesOnly=yes", "UserKnownHostsFile=" + path("known_hosts"), "GlobalKnownHostsFile=/dev/null"}
+	h.Options = []string{"IdentityFile=" + path("id"), "IdentitiesOnly=yes", "UserKnownHostsFile=" + path("known_hosts"),
+		"GlobalKnownHostsFile=/dev/null"}
 	t.Cleanup(func() {
 		for i := range h.all {
 			h.Stop(i)

@@ -13,7 +13,7 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/batch/batchtest"
 	"fairway/internal/batch/command"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // system is a batch system by a template that comes with the program, for launches of
@@ -92,7 +92,8 @@ func TestSlurmKeepsScriptsPrivate(t *testing.T) {
 	}
 	folder := t.TempDir()
 	s, err := command.New(command.Config{
-		Template: ready, State: "0123456789abcdef", Folder: folder, Secret: true, Request: command.Request{Partition: batchtest.SlurmPartition},
+		Template: ready, State: "0123456789abcdef", Folder: folder, Secret: true,
+		Request: command.Request{Partition: batchtest.SlurmPartition},
 		Script: func(string) (string, error) {
 			return "# THE SECRET\ntouch " + folder + "/begun\nsleep 60\n", nil
 		},
@@ -105,7 +106,9 @@ func TestSlurmKeepsScriptsPrivate(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	if _, err := sched.Default().WaitFile(ctx, sched.FileQuery{Path: folder + "/begun", Until: func(f sched.FileState) bool { return f.Info != nil }}); err != nil {
+	if _, err := sched.Default().WaitFile(
+		ctx, sched.FileQuery{Path: folder + "/begun", Until: func(f sched.FileState) bool { return f.Info != nil }},
+	); err != nil {
 		t.Fatal(err)
 	}
 	look := `scontrol write batch_script 1 -; scontrol show job 1 -dd; ps -ef; grep -ras 'THE SECRET' "${SLURM_CONF%/*}"`
@@ -113,8 +116,10 @@ func TestSlurmKeepsScriptsPrivate(t *testing.T) {
 	if !strings.Contains(string(own), "THE SECRET") {
 		t.Fatalf("root does not find it, so the test looks in the wrong places: %s", own)
 	}
-	other, _ := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c", look).CombinedOutput()
-	if text := strings.ReplaceAll(string(other), look, ""); strings.Contains(text, "THE SECRET") || !strings.Contains(text, "JobId=1") {
+	other, _ := exec.Command("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "sh", "-c",
+		look).CombinedOutput()
+	if text := strings.ReplaceAll(string(other), look, ""); strings.Contains(text, "THE SECRET") ||
+		!strings.Contains(text, "JobId=1") {
 		t.Errorf("another user finds it:\n%s", text)
 	}
 }
@@ -122,7 +127,8 @@ func TestSlurmKeepsScriptsPrivate(t *testing.T) {
 // An element of ARC tells of changes up to a minute late.
 func TestARC(t *testing.T) {
 	element := batchtest.ARC(t)
-	request := command.Request{Queue: batchtest.SlurmPartition, CPUs: 1, Memory: 100 << 20, Time: time.Hour, Options: []string{"--computing-element=" + element}}
+	request := command.Request{Queue: batchtest.SlurmPartition, CPUs: 1, Memory: 100 << 20, Time: time.Hour,
+		Options: []string{"--computing-element=" + element}}
 	conforms(t, "arc", request)
 	t.Run("no such queue", func(t *testing.T) {
 		request := request
@@ -133,7 +139,9 @@ func TestARC(t *testing.T) {
 		}
 	})
 	t.Run("no element", func(t *testing.T) {
-		s := system(t, "arc", "0123456789abcdef", t.TempDir(), command.Request{Options: []string{"--computing-element=https://localhost:1/arex"}})
+		s := system(t, "arc", "0123456789abcdef", t.TempDir(), command.Request{
+			Options: []string{"--computing-element=https://localhost:1/arex"},
+		})
 		if err := s.Submit(t.Context(), "l-4"); err == nil {
 			t.Error("a submission that nobody took has succeeded")
 		}

@@ -145,7 +145,10 @@ func TestScripts(t *testing.T) {
 // Jobs of other states and other people are no business of this one.
 func TestWithdrawEndsOnlyItsOwn(t *testing.T) {
 	s := system(t, "slurm")
-	fake(t, s, "fairway.0123456789ab.l-1|11|RUNNING|None\nfairway.0123456789ab.l-2|12|RUNNING|None\nfairway.ffffffffffff.l-1|13|RUNNING|None\nl-1|14|RUNNING|None\nfairway.0123456789ab.l-1|15|PENDING|None\nfairway.0123456789ab.l-1|16|FAILED|None\n", 0)
+	fake(t, s,
+		"fairway.0123456789ab.l-1|11|RUNNING|None\nfairway.0123456789ab.l-2|12|RUNNING|None\n"+
+			"fairway.ffffffffffff.l-1|13|RUNNING|None\nl-1|14|RUNNING|None\n"+
+			"fairway.0123456789ab.l-1|15|PENDING|None\nfairway.0123456789ab.l-1|16|FAILED|None\n", 0)
 	said := filepath.Join(t.TempDir(), "said")
 	s.cfg.Template.Cancel = []string{"/bin/sh", "-c", `echo "$@" > ` + said, "cancel", "{id}"}
 	if err := s.Withdraw(t.Context(), "l-1", "l-9"); err != nil {
@@ -200,7 +203,9 @@ func TestAnswersThatAreNone(t *testing.T) {
 func TestProgramsThatHang(t *testing.T) {
 	s := system(t, "slurm")
 	hang := []string{"/bin/sh", "-c", "exec sleep 1000"}
-	s.cfg.Template = &Template{Submit: hang, Status: hang, Cancel: hang, Job: s.cfg.Template.Job, States: s.cfg.Template.States}
+	s.cfg.Template = &Template{
+		Submit: hang, Status: hang, Cancel: hang, Job: s.cfg.Template.Job, States: s.cfg.Template.States,
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 	defer cancel()
 	if err := s.Submit(ctx, "l-1"); err == nil {
@@ -237,7 +242,8 @@ func TestFoldersInJobDescriptions(t *testing.T) {
 
 func TestFill(t *testing.T) {
 	v := values{"name": "{cpus}", "folder": "/w"}
-	got := v.fill([]string{"a {name} {name}", "b {cpus}", "c {option}", "d {folder} {option}", "{ e }", "f {unknown}"}, "option", []string{"{name}", "y"})
+	got := v.fill([]string{"a {name} {name}", "b {cpus}", "c {option}", "d {folder} {option}", "{ e }", "f {unknown}"},
+		"option", []string{"{name}", "y"})
 	want := []string{"a {cpus} {cpus}", "c {name}", "c y", "d /w {name}", "d /w y", "{ e }"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

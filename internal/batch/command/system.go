@@ -23,7 +23,7 @@ import (
 	"unicode/utf8"
 
 	"fairway/internal/batch"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Config describes one site.
@@ -89,12 +89,15 @@ func New(cfg Config) (*System, error) {
 // language only its batch system knows. In arguments of commands a path is as it is.
 func (cfg *Config) checkFolder() error {
 	t := cfg.Template
-	at := strings.IndexFunc(cfg.Folder, func(r rune) bool { return unicode.IsControl(r) || strings.ContainsRune("\"'`\\$", r) })
+	at := strings.IndexFunc(cfg.Folder, func(r rune) bool {
+		return unicode.IsControl(r) || strings.ContainsRune("\"'`\\$", r)
+	})
 	if at < 0 || !strings.Contains(t.Header+t.Input, "{script}") && !strings.Contains(t.Header+t.Input, "{folder}") {
 		return nil
 	}
 	r, _ := utf8.DecodeRuneInString(cfg.Folder[at:])
-	return fmt.Errorf("the template %s writes the path %q into a job description, where %q may mean something else: rename the folder of the workflow, or name the script as {script_name}",
+	return fmt.Errorf("the template %s writes the path %q into a job description, where %q may mean something else: "+
+		"rename the folder of the workflow, or name the script as {script_name}",
 		cmp.Or(t.Name, "of the site"), cfg.Folder, r)
 }
 
@@ -117,7 +120,8 @@ func (s *System) values() values {
 	r := &s.cfg.Request
 	v := values{"folder": s.cfg.Folder}
 	for name, text := range map[string]string{
-		"partition": r.Partition, "queue": r.Queue, "account": r.Account, "parallel_environment": r.ParallelEnvironment, "image": r.Image,
+		"partition": r.Partition, "queue": r.Queue, "account": r.Account, "parallel_environment": r.ParallelEnvironment,
+		"image": r.Image,
 	} {
 		if text != "" {
 			v[name] = text
@@ -159,7 +163,8 @@ func (s *System) Text(launch string) (script, input string, err error) {
 	if s.cfg.Template.Input == "" {
 		return script, script, nil
 	}
-	return script, strings.Join(v.fill(splitLines(s.cfg.Template.Input), "option", s.cfg.Request.Options), "\n") + "\n", nil
+	return script, strings.Join(v.fill(splitLines(s.cfg.Template.Input), "option", s.cfg.Request.Options), "\n") + "\n",
+		nil
 }
 
 func splitLines(text string) []string {

@@ -68,7 +68,9 @@ func Ready(name string) (*Template, error) {
 	if err != nil {
 		return nil, fmt.Errorf("there is no template %q; %s", name, yamlfile.DidYouMean(name, Names()))
 	}
-	r := &yamlfile.Reader{File: name + ".yaml", Kind: "template", Limit: maxTemplate, Begin: "write submit, status, job, states and cancel"}
+	r := &yamlfile.Reader{
+		File: name + ".yaml", Kind: "template", Limit: maxTemplate, Begin: "write submit, status, job, states and cancel",
+	}
 	t := &Template{}
 	if root := r.Root(data); root != nil {
 		t = Read(r, root, "the template")
@@ -96,7 +98,9 @@ func About(name string) string {
 
 const maxTemplate = 64 << 10
 
-var templateKeys = []string{"header", "input", "submit", "status", "empty", "answer", "job", "states", "cancel", "uploads", "private"}
+var templateKeys = []string{
+	"header", "input", "submit", "status", "empty", "answer", "job", "states", "cancel", "uploads", "private",
+}
 
 // Read reads a template out of a file, and notes its problems.
 func Read(r *yamlfile.Reader, n *yaml.Node, what string) *Template {

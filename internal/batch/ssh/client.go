@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"fairway/internal/disk"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 var (
@@ -59,10 +59,14 @@ type client struct {
 
 func newClient(options []string, s *sched.Scheduler) *client {
 	c := &client{sched: s, shared: map[string][]string{}}
-	for _, o := range []string{"BatchMode=yes", "RemoteCommand=none", "RequestTTY=no", "ClearAllForwardings=yes", "PermitLocalCommand=no", "ForwardX11=no"} {
+	for _, o := range []string{
+		"BatchMode=yes", "RemoteCommand=none", "RequestTTY=no", "ClearAllForwardings=yes", "PermitLocalCommand=no",
+		"ForwardX11=no",
+	} {
 		c.options = append(c.options, "-o", o)
 	}
-	for _, o := range append(append([]string(nil), options...), "ConnectTimeout=10", "ServerAliveInterval=5", "ServerAliveCountMax=2") {
+	for _, o := range append(append([]string(nil), options...), "ConnectTimeout=10", "ServerAliveInterval=5",
+		"ServerAliveCountMax=2") {
 		c.options = append(c.options, "-o", o) // of several values the first counts
 	}
 	return c
@@ -81,7 +85,9 @@ func (c *client) sharing(ctx context.Context, host string) []string {
 	out, err := exec.CommandContext(ctx, "ssh", append(append([]string{"-G"}, c.options...), "--", host)...).Output()
 	if err == nil && !strings.Contains(string(out), "\ncontrolpath ") {
 		if folder, err := socketFolder(); err == nil {
-			options = []string{"-o", "ControlMaster=auto", "-o", "ControlPersist=60", "-o", "ControlPath=" + filepath.Join(folder, "%C")}
+			options = []string{
+				"-o", "ControlMaster=auto", "-o", "ControlPersist=60", "-o", "ControlPath=" + filepath.Join(folder, "%C"),
+			}
 		}
 	}
 	c.mu.Lock()

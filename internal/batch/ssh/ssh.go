@@ -26,7 +26,7 @@ import (
 
 	"fairway/internal/batch"
 	"fairway/internal/disk"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Limits.
@@ -357,7 +357,9 @@ func (s *System) take(h *host, words []string, asked time.Time, found map[string
 
 // callAll calls hosts, some at a time, and passes on what they say, one after the other.
 // The error joins those of all that did not answer.
-func (s *System) callAll(ctx context.Context, hosts []*host, text func(*host) string, take func(*host, []string)) error {
+func (s *System) callAll(
+	ctx context.Context, hosts []*host, text func(*host) string, take func(*host, []string),
+) error {
 	var group sync.WaitGroup
 	var mu sync.Mutex // guards problems, and take
 	problems := make([]error, len(hosts))
@@ -399,7 +401,8 @@ func (s *System) Withdraw(ctx context.Context, launches ...string) error {
 		wanted[p.host] = append(wanted[p.host], launch)
 	}
 	s.mu.Unlock()
-	return s.callAll(ctx, hosts, func(h *host) string { return s.text(h, append([]string{"end"}, wanted[h]...)...) }, func(*host, []string) {})
+	return s.callAll(ctx, hosts, func(h *host) string { return s.text(h, append([]string{"end"}, wanted[h]...)...) },
+		func(*host, []string) {})
 }
 
 // Text is what is submitted for a launch, for a person to read.

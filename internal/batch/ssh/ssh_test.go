@@ -229,7 +229,8 @@ func TestNoiseOfTheLogin(t *testing.T) {
 
 func TestNamesOfHosts(t *testing.T) {
 	for text, want := range map[string]bool{
-		"node1": true, "me@node1.site.org": true, "ssh://me@node1:2222": true, "10.0.0.1": true, "[::1]": true, "fe80::1%eth0": true,
+		"node1": true, "me@node1.site.org": true, "ssh://me@node1:2222": true, "10.0.0.1": true, "[::1]": true,
+		"fe80::1%eth0":     true,
 		"-oProxyCommand=x": false, "a b": false, "": false, "node;rm": false, "a@-b": false, "$(x)": false, "a\nb": false,
 	} {
 		if ssh.IsHost(text) != want {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // Names must find what a map finds, whatever is added and removed.

@@ -298,7 +298,8 @@ func memoryLimit(root, groups string) (limit int64, limited bool) {
 	look := func(path, file string) {
 		for {
 			text, err := os.ReadFile(filepath.Join(path, file))
-			if n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil && n > 0 && (!limited || n < limit) {
+			if n, bad := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64); err == nil && bad == nil && n > 0 &&
+				(!limited || n < limit) {
 				limit, limited = n, true
 			}
 			if len(path) <= len(root) {

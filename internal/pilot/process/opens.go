@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // OpenWatch sees which files a command opens. The kernel stops each open(2) of

@@ -79,7 +79,9 @@ func (n *notice) text(at uint64) string {
 func (n *notice) read(into []byte, at uint64) int {
 	page := uint64(os.Getpagesize())
 	first := min(uint64(len(into)), page-at%page)
-	remote := []unix.RemoteIovec{{Base: uintptr(at), Len: int(first)}, {Base: uintptr(at + first), Len: len(into) - int(first)}}
+	remote := []unix.RemoteIovec{
+		{Base: uintptr(at), Len: int(first)}, {Base: uintptr(at + first), Len: len(into) - int(first)},
+	}
 	local := []unix.Iovec{{Base: unsafe.SliceData(into)}}
 	local[0].SetLen(len(into))
 	count, _ := unix.ProcessVMReadv(int(n.pid), local, remote, 0)

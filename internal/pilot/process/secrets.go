@@ -5,8 +5,10 @@ import "strings"
 // secrets are the variables of the environment, or how their names begin (with *), by which
 // programs find keys and tokens: with them a command may act as the user does.
 var secrets = []string{
-	"AWS_*", "BEARER_TOKEN*", "X509_USER_*", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "KRB5CCNAME", "KUBECONFIG",
-	"GOOGLE_APPLICATION_CREDENTIALS", "AZURE_*", "GITHUB_TOKEN", "GH_TOKEN", "GITLAB_TOKEN", "HF_TOKEN", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR",
+	"AWS_*", "BEARER_TOKEN*", "X509_USER_*", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "KRB5CCNAME",
+	"KUBECONFIG",
+	"GOOGLE_APPLICATION_CREDENTIALS", "AZURE_*", "GITHUB_TOKEN", "GH_TOKEN", "GITLAB_TOKEN", "HF_TOKEN",
+	"DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR",
 }
 
 // IsSecret reports whether a variable of the environment holds a secret, or leads to one. What a

@@ -17,7 +17,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // The environment of each process of an attempt names the attempt and its pilot.

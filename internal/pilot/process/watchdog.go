@@ -9,7 +9,7 @@ import (
 
 	"fairway/internal/quantity"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // WatchInterval is how often the watchdog checks running attempts: their time, and their
@@ -55,7 +55,9 @@ type Watchdog struct {
 // NewWatchdog starts the loop. It calls computing at each check, and says whether a command
 // has run for longer than WatchInterval.
 func NewWatchdog(s *sched.Scheduler, computing func(bool)) *Watchdog {
-	w := &Watchdog{sched: s, computing: computing, some: make(chan struct{}, 1), killsFile: KillsFile(), running: map[*Watched]bool{}}
+	w := &Watchdog{
+		sched: s, computing: computing, some: make(chan struct{}, 1), killsFile: KillsFile(), running: map[*Watched]bool{},
+	}
 	ctx, stop := context.WithCancel(context.Background())
 	w.stop = stop
 	w.group.Go(func() { w.loop(ctx) })
@@ -147,6 +149,7 @@ func (w *Watchdog) checkMemory(r *Watched) {
 	resident := residentBytes(descendants([]int{r.Lead.pid}))
 	r.Peak.Store(max(r.Peak.Load(), resident))
 	if resident > r.Memory {
-		r.Exceeds(wire.Outcome_OUTCOME_OUT_OF_MEMORY, fmt.Sprintf("the job needed %s of memory, more than its %s", quantity.Bytes(resident), quantity.Bytes(r.Memory)))
+		r.Exceeds(wire.Outcome_OUTCOME_OUT_OF_MEMORY, fmt.Sprintf("the job needed %s of memory, more than its %s",
+			quantity.Bytes(resident), quantity.Bytes(r.Memory)))
 	}
 }

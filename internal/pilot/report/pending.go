@@ -35,14 +35,18 @@ func (r *Pending) Start(attempt *wire.AttemptRef) {
 // End replaces the report that the attempt started.
 func (r *Pending) End(result *wire.Result, ticket []byte) {
 	makeSendable(result)
-	r.started = slices.DeleteFunc(r.started, func(t told[*wire.AttemptRef]) bool { return t.value.GetAttempt() == result.GetAttempt() })
+	r.started = slices.DeleteFunc(r.started, func(t told[*wire.AttemptRef]) bool {
+		return t.value.GetAttempt() == result.GetAttempt()
+	})
 	r.ended = append(r.ended, told[*wire.Report]{value: &wire.Report{Result: result, Ticket: ticket}})
 	r.News = true
 }
 
 // HasEnded reports whether the end of an attempt is still to be told or acknowledged.
 func (r *Pending) HasEnded(attempt uint64) bool {
-	return slices.ContainsFunc(r.ended, func(t told[*wire.Report]) bool { return t.value.GetResult().GetAttempt() == attempt })
+	return slices.ContainsFunc(r.ended, func(t told[*wire.Report]) bool {
+		return t.value.GetResult().GetAttempt() == attempt
+	})
 }
 
 // Untold returns the results that the TaskQueue should know and does not. What was only

@@ -32,7 +32,8 @@ func FuzzSendable(f *testing.F) {
 				t.Errorf("%d bytes", len(text))
 			}
 		}
-		if utf8.ValidString(message) && len(message) <= maxMessage && utf8.ValidString(lfn) && utf8.ValidString(pfn) && r.GetMessage() != message {
+		if utf8.ValidString(message) && len(message) <= maxMessage && utf8.ValidString(lfn) && utf8.ValidString(pfn) &&
+			r.GetMessage() != message {
 			t.Errorf("%q became %q", message, r.GetMessage())
 		}
 	})
@@ -42,13 +43,21 @@ func FuzzSendable(f *testing.F) {
 func TestMoreFilesThanCanBeToldAreAFailure(t *testing.T) {
 	many := &wire.Result{Outputs: make([]*wire.WrittenFile, access.MaxOutputs+1)}
 	makeSendable(many)
-	if many.GetOutcome() != wire.Outcome_OUTCOME_STAGE_OUT_FAILED || !strings.Contains(many.GetMessage(), "pack them into fewer") || many.GetOutputs() != nil {
+	if many.GetOutcome() != wire.Outcome_OUTCOME_STAGE_OUT_FAILED ||
+		!strings.Contains(many.GetMessage(), "pack them into fewer") || many.GetOutputs() != nil {
 		t.Error(many.GetOutcome(), many.GetMessage(), len(many.GetOutputs()))
 	}
 }
 
 func TestLegible(t *testing.T) {
-	for text, want := range map[string]string{"": "", "é": "é", "caf\xe9.csv": `caf\xe9.csv`, "\xff\xfe": `\xff\xfe`, "\xed\xa0\x80": `\xed\xa0\x80`, "�": "�"} {
+	for text, want := range map[string]string{
+		"":             "",
+		"é":            "é",
+		"caf\xe9.csv":  `caf\xe9.csv`,
+		"\xff\xfe":     `\xff\xfe`,
+		"\xed\xa0\x80": `\xed\xa0\x80`,
+		"�":            "�",
+	} {
 		if got := Legible(text); got != want {
 			t.Errorf("%q: %q", text, got)
 		}

@@ -49,8 +49,11 @@ func Spooled(sandboxDir string) (attempts []*wire.AttemptRef) {
 	entries, _ := os.ReadDir(folder) // a spool that is not there or cannot be read tells nothing
 	for _, e := range entries {
 		text, err := readSpooled(filepath.Join(folder, e.Name()))
-		if r := new(wire.Report); err == nil && proto.Unmarshal(text, r) == nil && r.GetResult().GetOutcome() == wire.Outcome_OUTCOME_SUCCEEDED {
-			attempts = append(attempts, &wire.AttemptRef{Run: r.GetResult().GetRun(), Job: r.GetResult().GetJob(), Attempt: r.GetResult().GetAttempt()})
+		if r := new(wire.Report); err == nil && proto.Unmarshal(text, r) == nil &&
+			r.GetResult().GetOutcome() == wire.Outcome_OUTCOME_SUCCEEDED {
+			attempts = append(attempts, &wire.AttemptRef{
+				Run: r.GetResult().GetRun(), Job: r.GetResult().GetJob(), Attempt: r.GetResult().GetAttempt(),
+			})
 		}
 	}
 	return attempts
@@ -142,7 +145,8 @@ func (s *Spool) Write() {
 	for r := s.next(); r != nil; r = s.next() {
 		err := s.store(r)
 		if err != nil {
-			s.log.Warn("a result is told only if the pilot lives until the TaskQueue is back", "attempt", r.GetResult().GetAttempt(), "error", err)
+			s.log.Warn("a result is told only if the pilot lives until the TaskQueue is back", "attempt",
+				r.GetResult().GetAttempt(), "error", err)
 		}
 		s.mu.Lock()
 		if s.kept[r.GetResult().GetAttempt()] == nil {

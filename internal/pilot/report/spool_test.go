@@ -21,7 +21,11 @@ func TestASpoolWithOtherThings(t *testing.T) {
 	}
 	s.Told([]*wire.Report{of(3)})
 	s.Write()
-	for name, text := range map[string]string{"0000000000000009.result": "\xff\xff", "notes": "of somebody", ".fairway-part": ""} {
+	for name, text := range map[string]string{
+		"0000000000000009.result": "\xff\xff",
+		"notes":                   "of somebody",
+		".fairway-part":           "",
+	} {
 		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +46,12 @@ func TestASpoolWithOtherThings(t *testing.T) {
 	if len(found) != 2 || !proto.Equal(found[0], r) || found[1].GetResult().GetAttempt() != 4 {
 		t.Error(found)
 	}
-	for name, stays := range map[string]bool{"notes": true, "0000000000000009.result": false, "000000000000000c.result": false, "0000000000000003.result": false} {
+	for name, stays := range map[string]bool{
+		"notes":                   true,
+		"0000000000000009.result": false,
+		"000000000000000c.result": false,
+		"0000000000000003.result": false,
+	} {
 		if _, err := os.Lstat(filepath.Join(folder, name)); (err == nil) != stays {
 			t.Error(name, err)
 		}

@@ -77,7 +77,8 @@ func makeSendable(r *wire.Result) {
 		l.Why = Clip(l.GetWhy())
 	}
 	if len(r.GetOutputs()) > access.MaxOutputs || proto.Size(r) > MaxReported {
-		r.Message = fmt.Sprintf("it wrote %d files, more than can be told of one attempt; pack them into fewer", len(r.GetOutputs()))
+		r.Message = fmt.Sprintf("it wrote %d files, more than can be told of one attempt; pack them into fewer",
+			len(r.GetOutputs()))
 		r.Outcome, r.Outputs = wire.Outcome_OUTCOME_STAGE_OUT_FAILED, nil
 		return
 	}

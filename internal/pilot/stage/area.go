@@ -16,7 +16,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Area is where the attempts of a pilot work: their sandboxes, and the ways on which
@@ -104,7 +104,8 @@ func OutcomeOf(err error, otherwise wire.Outcome) (wire.Outcome, *wire.LostFile)
 }
 
 func outOfDisk(err error) bool {
-	return errors.Is(err, storage.ErrNoSpace) || errors.Is(err, cache.ErrNoSpace) || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	return errors.Is(err, storage.ErrNoSpace) || errors.Is(err, cache.ErrNoSpace) || errors.Is(err, syscall.ENOSPC) ||
+		errors.Is(err, syscall.EDQUOT)
 }
 
 func isMissing(err error) bool { return errors.Is(err, fs.ErrNotExist) }

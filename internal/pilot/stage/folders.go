@@ -20,7 +20,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/served"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // folders are the input folders of the attempts of a pilot. Each is unpacked once,
@@ -83,7 +83,9 @@ func (t *folderTree) changed() bool {
 }
 
 // appear makes the folder stand at a path too, where link makes one file appear.
-func (t *folderTree) appear(ctx context.Context, target string, link func(ctx context.Context, from, to string) error) error {
+func (t *folderTree) appear(
+	ctx context.Context, target string, link func(ctx context.Context, from, to string) error,
+) error {
 	if err := os.Mkdir(target, 0o755); err != nil {
 		return err
 	}

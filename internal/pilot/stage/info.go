@@ -77,7 +77,13 @@ func (i *info) open() (err error) {
 	if i.dir, err = i.above.Sub(name); err != nil {
 		return err
 	}
-	for name, f := range map[string]*infoFile{"inputs": &i.inputs, "outputs": &i.outputs, "storage.xml": &i.catalog, "report": &i.report, "script": &i.script} {
+	for name, f := range map[string]*infoFile{
+		"inputs":      &i.inputs,
+		"outputs":     &i.outputs,
+		"storage.xml": &i.catalog,
+		"report":      &i.report,
+		"script":      &i.script,
+	} {
 		*f = infoFile{dir: i.dir, name: name, path: filepath.Join(i.folder, name)}
 	}
 	return nil
@@ -166,7 +172,8 @@ func (in *Inputs) inform() error {
 		}
 	}
 	xml, err := in.catalog()
-	return errors.Join(err, i.catalog.say(xml), i.inputs.say(lines(inputs)), i.outputs.say(lines(outputs)), i.report.say(""))
+	return errors.Join(err, i.catalog.say(xml), i.inputs.say(lines(inputs)), i.outputs.say(lines(outputs)),
+		i.report.say(""))
 }
 
 // Environment is the part of the environment that names the files.
@@ -176,7 +183,8 @@ func (in *Inputs) Environment() []string {
 		i := &in.attempt.Slot.info
 		inputs, outputs, entries, report = i.inputs.path, i.outputs.path, i.catalog.path, i.report.path
 	}
-	return []string{InputsVariable + "=" + inputs, OutputsVariable + "=" + outputs, CatalogVariable + "=" + entries, ReportVariable + "=" + report}
+	return []string{InputsVariable + "=" + inputs, OutputsVariable + "=" + outputs, CatalogVariable + "=" + entries,
+		ReportVariable + "=" + report}
 }
 
 // informs reports whether a command has inputs or outputs of which the files could tell.

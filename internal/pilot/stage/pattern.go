@@ -36,7 +36,9 @@ func findMatches(a *Execution, o *wire.OutputFile, taken map[string]bool) (found
 			return nil
 		}
 		if part := logical.LongPart(path); part != "" {
-			return &missingOutput{path, fmt.Sprintf("has a name with a part of %d bytes, the limit is %d", len(part), logical.MaxPart)}
+			return &missingOutput{
+				path, fmt.Sprintf("has a name with a part of %d bytes, the limit is %d", len(part), logical.MaxPart),
+			}
 		}
 		if folders != info.IsDir() || !folders && !info.Mode().IsRegular() {
 			left.add(path)

@@ -14,7 +14,11 @@ import (
 func TestWhatWasFetchedAheadIsToldUpToTheTurn(t *testing.T) {
 	began := time.Unix(1_700_000_000, 0)
 	in := &Inputs{ahead: []fetchedAhead{{began, 3 * time.Second}}}
-	for turn, want := range map[time.Duration]time.Duration{time.Minute: 3 * time.Second, time.Second: time.Second, -time.Second: 0} {
+	for turn, want := range map[time.Duration]time.Duration{
+		time.Minute:  3 * time.Second,
+		time.Second:  time.Second,
+		-time.Second: 0,
+	} {
 		if got := in.Ahead(began.Add(turn)); got != want {
 			t.Errorf("with the turn after %v: %v ahead, want %v", turn, got, want)
 		}

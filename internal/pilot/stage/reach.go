@@ -40,7 +40,9 @@ var _ storage.Element = (*Reach)(nil)
 
 // NewReach looks which folders the pilot shares with its server. It asks the server,
 // and waits as long as that does not answer and ctx lasts.
-func NewReach(ctx context.Context, line *access.Line, places storage.Places, near storage.Element, sleep storage.Sleep) (*Reach, error) {
+func NewReach(
+	ctx context.Context, line *access.Line, places storage.Places, near storage.Element, sleep storage.Sleep,
+) (*Reach, error) {
 	e := served.New(line.Client(storage.DefaultTransfers), access.BaseURL, sleep)
 	r := &Reach{
 		near:    near,
@@ -55,7 +57,8 @@ func NewReach(ctx context.Context, line *access.Line, places storage.Places, nea
 // throughServer limits the transfers through the server to those of this pilot: where the server
 // is on this machine, it counts there what it transfers itself for them.
 func throughServer(e storage.Element, sleep storage.Sleep) storage.Element {
-	return storage.LimitProcess(storage.Retry(e, storage.DefaultTries, storage.DefaultBackoff, sleep), storage.DefaultTransfers)
+	return storage.LimitProcess(storage.Retry(e, storage.DefaultTries, storage.DefaultBackoff, sleep),
+		storage.DefaultTransfers)
 }
 
 // prove looks which folders are shared now.
@@ -246,7 +249,8 @@ func (n *nearest) do(ctx context.Context, pfn string, operation func(storage.Ele
 	host := storage.Scheme(pfn) + "://" + storage.HostOf(pfn)
 	if !n.isFar(host) {
 		err := operation(n.near)
-		if err == nil || ctx.Err() != nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) || errors.Is(err, storage.ErrNoSpace) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) ||
+			errors.Is(err, storage.ErrNoSpace) {
 			return err
 		}
 		var answered *storage.StatusError

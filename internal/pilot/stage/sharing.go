@@ -220,7 +220,9 @@ func sourceOf(s *wire.Source) share.Source {
 
 // fromElement reads a file from the storage element, and finds its hash. That is known when
 // the last byte is there, or those to whom it was passed on would wait for it.
-func (ar *Area) fromElement(ctx context.Context, i *input, a *share.Arrival, path string) (size int64, hash cache.Hash, err error) {
+func (ar *Area) fromElement(
+	ctx context.Context, i *input, a *share.Arrival, path string,
+) (size int64, hash cache.Hash, err error) {
 	var sums *sums
 	size, err = ar.getBy(ctx, i, path, func(ctx context.Context) (size int64, err error) {
 		body, err := ar.openStream(ctx, i.pfn)

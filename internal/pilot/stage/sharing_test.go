@@ -21,7 +21,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // sharingArea is one of a pilot that shares its cache.
@@ -54,12 +54,15 @@ func TestATransferThatIsPassedOnBreaksOff(t *testing.T) {
 	}))
 	defer server.Close()
 	ar := sharingArea(t)
-	i := &input{Item: cache.Item{Ref: cache.Ref{LFN: "x", Version: 1, Tag: 1}, Size: int64(len(text))}, pfn: server.URL + "/x"}
+	i := &input{
+		Item: cache.Item{Ref: cache.Ref{LFN: "x", Version: 1, Tag: 1}, Size: int64(len(text))}, pfn: server.URL + "/x",
+	}
 	if err := ar.bringShared(t.Context(), i); err != nil {
 		t.Fatal(err)
 	}
 	defer i.cached.Release()
-	if got, err := os.ReadFile(i.cached.Path()); err != nil || !bytes.Equal(got, text) || i.cached.Hash() != blake3.Sum256(text) {
+	if got, err := os.ReadFile(i.cached.Path()); err != nil || !bytes.Equal(got, text) ||
+		i.cached.Hash() != blake3.Sum256(text) {
 		t.Errorf("%d bytes of %d, hash %x, %v", len(got), len(text), i.cached.Hash(), err)
 	}
 }
@@ -84,7 +87,8 @@ func TestASourceThatHasNothingIsTold(t *testing.T) {
 	bring := func(name string) {
 		t.Helper()
 		i := &input{
-			Item: cache.Item{Ref: cache.Ref{LFN: name, Version: 1, Tag: 1}, Size: int64(len(text))}, sum: adler32.Checksum([]byte(text)), hash: blake3.Sum256([]byte(text)), committed: true,
+			Item: cache.Item{Ref: cache.Ref{LFN: name, Version: 1, Tag: 1}, Size: int64(len(text))},
+			sum:  adler32.Checksum([]byte(text)), hash: blake3.Sum256([]byte(text)), committed: true,
 			pfn: server.URL + "/" + name, source: &wire.Source{
 				Pilot: "source", Address: source.Address(), Pin: source.Pin(), Epoch: 1,
 				Ticket: key.ShareTicket(name, 1, 1),
@@ -104,7 +108,9 @@ func TestASourceThatHasNothingIsTold(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		bring(name)
 	}
-	f, _, err := other.Cache.Fetch(t.Context(), cache.Item{Ref: cache.Ref{LFN: "c", Version: 1, Tag: 1}, Size: int64(len(text))}, func(path string) (int64, cache.Hash, error) {
+	f, _, err := other.Cache.Fetch(t.Context(), cache.Item{
+		Ref: cache.Ref{LFN: "c", Version: 1, Tag: 1}, Size: int64(len(text)),
+	}, func(path string) (int64, cache.Hash, error) {
 		return int64(len(text)), blake3.Sum256([]byte(text)), os.WriteFile(path, []byte(text), 0o444)
 	})
 	if err != nil {
@@ -142,7 +148,9 @@ func TestASourceThatHasNothingIsTold(t *testing.T) {
 // commit alone is believed.
 func TestAHashThatIsNotInTheCommitProvesNothing(t *testing.T) {
 	const good, bad = "good text", "evil text"
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte(good)) }))
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(good))
+	}))
 	defer server.Close()
 	liar := sharingArea(t)
 	source, err := share.Listen(net.IPv4(127, 0, 0, 1), liar.Cache, liar.Sharing.arrivals, liar.Log)
@@ -153,14 +161,17 @@ func TestAHashThatIsNotInTheCommitProvesNothing(t *testing.T) {
 	key := access.ShareKey{1}
 	source.SetKeys([]share.Key{{Epoch: 1, Key: key}})
 	ref := cache.Ref{LFN: "x", Version: 1, Tag: 1}
-	f, _, err := liar.Cache.Fetch(t.Context(), cache.Item{Ref: ref, Size: int64(len(bad))}, func(path string) (int64, cache.Hash, error) {
-		return int64(len(bad)), blake3.Sum256([]byte(bad)), os.WriteFile(path, []byte(bad), 0o444)
-	})
+	f, _, err := liar.Cache.Fetch(t.Context(), cache.Item{Ref: ref, Size: int64(len(bad))},
+		func(path string) (int64, cache.Hash, error) {
+			return int64(len(bad)), blake3.Sum256([]byte(bad)), os.WriteFile(path, []byte(bad), 0o444)
+		})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer f.Release()
-	from := &wire.Source{Pilot: "liar", Address: source.Address(), Pin: source.Pin(), Epoch: 1, Ticket: key.ShareTicket("x", 1, 1)}
+	from := &wire.Source{
+		Pilot: "liar", Address: source.Address(), Pin: source.Pin(), Epoch: 1, Ticket: key.ShareTicket("x", 1, 1),
+	}
 	hash := blake3.Sum256([]byte(bad))
 	for _, committed := range []bool{false, true} {
 		for _, from := range []*wire.Source{from, nil} {
@@ -169,7 +180,8 @@ func TestAHashThatIsNotInTheCommitProvesNothing(t *testing.T) {
 			}
 			ar := sharingArea(t)
 			i := newInput(&wire.InputFile{
-				File: RefToWire(ref), Size: int64(len(good)), Pfn: server.URL + "/x", Adler32: adler32.Checksum([]byte(good)), Blake3: hash[:],
+				File: RefToWire(ref), Size: int64(len(good)), Pfn: server.URL + "/x", Adler32: adler32.Checksum([]byte(good)),
+				Blake3:    hash[:],
 				Committed: committed, Source: from,
 			})
 			if err := ar.bring(t.Context(), i); err != nil {

@@ -56,7 +56,8 @@ type input struct {
 func NewInputs(ar *Area, a *Execution) *Inputs { return &Inputs{ar: ar, attempt: a} }
 
 func newInput(f *wire.InputFile) *input {
-	i := &input{Item: cache.Item{Ref: RefOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32(), ticket: f.GetTicket(), access: f.GetAccess(), source: f.GetSource()}
+	i := &input{Item: cache.Item{Ref: RefOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32(),
+		ticket: f.GetTicket(), access: f.GetAccess(), source: f.GetSource()}
 	copy(i.hash[:], f.GetBlake3())
 	i.committed = f.GetCommitted() && i.hash != cache.Hash{}
 	return i
@@ -277,7 +278,9 @@ func (ar *Area) get(ctx context.Context, i *input, path string) (int64, error) {
 }
 
 // getBy is get with a way to read the element.
-func (ar *Area) getBy(ctx context.Context, i *input, path string, read func(context.Context) (int64, error)) (int64, error) {
+func (ar *Area) getBy(
+	ctx context.Context, i *input, path string, read func(context.Context) (int64, error),
+) (int64, error) {
 	if i.pfn == "" {
 		return 0, &lostError{ar.lost(i, "is in no cache of this host, nor on a storage element")}
 	}
@@ -392,10 +395,12 @@ func (in *Inputs) CheckUnchanged() {
 		if !i.madeByJob() && in.spoiled(i) != "" { // the file is a person's, who may have written to it
 			who = "the command, or somebody else meanwhile,"
 		}
-		r.Message = report.Clip(who + " wrote to its input " + i.LFN + " in place" + in.spoiled(i) + "; have it write to a copy")
+		r.Message = report.Clip(who + " wrote to its input " + i.LFN + " in place" + in.spoiled(i) +
+			"; have it write to a copy")
 		if i.madeByJob() && !in.attempt.GetPrivate() {
 			r.Outcome = wire.Outcome_OUTCOME_INPUT_LOST
-			r.Message = report.Clip("this command, or another one that reads it, wrote to its input " + i.LFN + " in place" + in.spoiled(i))
+			r.Message = report.Clip("this command, or another one that reads it, wrote to its input " + i.LFN + " in place" +
+				in.spoiled(i))
 			if in.spoiled(i) != "" {
 				r.Lost = append(r.Lost, in.ar.lost(i, "was written to by a job that reads it"))
 			}

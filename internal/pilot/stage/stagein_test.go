@@ -43,7 +43,9 @@ func TestAnAttemptEndsBetweenItsInputs(t *testing.T) {
 	stored := t.TempDir()
 	for _, lfn := range []string{"x", "y", "z"} {
 		writeText(t, filepath.Join(stored, lfn), lfn)
-		a.Inputs = append(a.Inputs, &wire.InputFile{File: &wire.FileRef{Lfn: lfn, Version: 1}, Pfn: "file:" + filepath.Join(stored, lfn)})
+		a.Inputs = append(a.Inputs, &wire.InputFile{
+			File: &wire.FileRef{Lfn: lfn, Version: 1}, Pfn: "file:" + filepath.Join(stored, lfn),
+		})
 	}
 	if err := NewInputs(ar, a).StageIn(); !errors.Is(err, context.Canceled) {
 		t.Error("the attempt goes on:", err)

@@ -109,7 +109,8 @@ func (ar *Area) count(stored, toStore int) {
 // complained: it may not know that it failed. A counting one writes a name only.
 func (a *Execution) noteNothing() {
 	outputs := a.Result.GetOutputs()
-	if a.Result.GetUsage().GetBytesWritten() > 0 || len(outputs) == 0 || strings.HasPrefix(outputs[0].GetLfn(), logical.CountFolder) {
+	if a.Result.GetUsage().GetBytesWritten() > 0 || len(outputs) == 0 ||
+		strings.HasPrefix(outputs[0].GetLfn(), logical.CountFolder) {
 		return
 	}
 	if said := report.LastLine(a.In.Redacted(report.Legible(a.Slot.Err.Tail()))); said != "" {
@@ -221,9 +222,12 @@ func findOutput(a *Execution, o *wire.OutputFile) (written, error) {
 		return written{}, unusable(o.GetLfn(), err)
 	case logical.IsFolder(o.GetLfn()) && info.IsDir():
 	case logical.IsFolder(o.GetLfn()):
-		return written{}, &missingOutput{o.GetLfn(), fmt.Sprintf("is %s; a name that ends in / stands for a folder, which the command has to make", beneath.KindOf(info.Mode()))}
+		return written{}, &missingOutput{o.GetLfn(), fmt.Sprintf("is %s; a name that ends in / stands for a folder, which "+
+			"the command has to make", beneath.KindOf(info.Mode()))}
 	case info.IsDir():
-		return written{}, &missingOutput{o.GetLfn(), "is a folder; end the name in / to keep the folder with all that is in it"}
+		return written{}, &missingOutput{
+			o.GetLfn(), "is a folder; end the name in / to keep the folder with all that is in it",
+		}
 	case !info.Mode().IsRegular():
 		// What it is instead, the attempt to open it says.
 		_, err := a.Slot.dir.Open(path)

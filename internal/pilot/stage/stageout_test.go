@@ -36,12 +36,15 @@ func TestOutputsAreStoredUnderNamesOfTheirOwn(t *testing.T) {
 	}
 	defer dir.Close()
 	for _, attempt := range []uint64{1<<32 + 7, 1<<32 + 8} {
-		a := &Execution{Assignment: &wire.Assignment{Attempt: attempt}, Ctx: t.Context(), Slot: &Slot{dir: dir}, In: &Inputs{}}
+		a := &Execution{
+			Assignment: &wire.Assignment{Attempt: attempt}, Ctx: t.Context(), Slot: &Slot{dir: dir}, In: &Inputs{},
+		}
 		out, err := ar.store(a, written{&wire.OutputFile{Lfn: "x", Version: 1}, "x", "x"})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text, err := os.ReadFile(out.GetPfn()[len("file:"):]); err != nil || string(text) != "text" || !stored.own[out.GetPfn()] {
+		if text, err := os.ReadFile(out.GetPfn()[len("file:"):]); err != nil || string(text) != "text" ||
+			!stored.own[out.GetPfn()] {
 			t.Errorf("%s: %q, a name of its own: %v, error %v", out.GetPfn(), text, stored.own[out.GetPfn()], err)
 		}
 	}

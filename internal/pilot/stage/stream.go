@@ -123,7 +123,8 @@ func (ar *Area) sameStored(ctx context.Context, i *input) (changed, why error) {
 		return &lostError{ar.lost(i, "is not there")}, nil
 	case i.madeByJob() && err == nil && now.Size >= 0 && now.Size != i.Size:
 		return &lostError{ar.lost(i, i.wrongSize(now.Size).Error())}, nil
-	case !i.madeByJob() && storage.TellsState(i.Tag) && (isMissing(err) || err == nil && storage.TagOf(i.pfn, now) != i.Tag):
+	case !i.madeByJob() && storage.TellsState(i.Tag) &&
+		(isMissing(err) || err == nil && storage.TagOf(i.pfn, now) != i.Tag):
 		return &changedError{ar.Places.Shown(i.pfn)}, nil
 	}
 	return nil, err
@@ -180,7 +181,8 @@ func (in *Inputs) Variables() (map[string]string, error) {
 		}
 		value := strings.Join(words, " ")
 		if len(value) > maxVariable {
-			return nil, fmt.Errorf("the URLs in the variable %s have %d bytes together, which is too much: read them from the file $%s", v.GetName(), len(value), InputsVariable)
+			return nil, fmt.Errorf("the URLs in the variable %s have %d bytes together, which is too much: read them from the "+
+				"file $%s", v.GetName(), len(value), InputsVariable)
 		}
 		variables[v.GetName()] = value
 	}
@@ -206,7 +208,8 @@ func (in *Inputs) CheckStreamed() {
 			return
 		case why != nil && a.Result.GetOutcome() == wire.Outcome_OUTCOME_SUCCEEDED:
 			a.Result.Outcome = wire.Outcome_OUTCOME_STAGE_IN_FAILED
-			a.Result.Message = report.Clip(fmt.Sprintf("whether the input %s stayed the same while it was streamed cannot be told: %v", i.LFN, why))
+			a.Result.Message = report.Clip(fmt.Sprintf("whether the input %s stayed the same while it was streamed cannot be "+
+				"told: %v", i.LFN, why))
 			return
 		}
 	}

@@ -172,9 +172,13 @@ func (s *sums) check() error {
 	switch {
 	case !i.madeByJob():
 	case s.adler32 != nil && s.adler32.Sum32() != i.sum:
-		return &damagedError{fmt.Sprintf("holds other bytes than were stored (checksum %08x instead of %08x)", s.adler32.Sum32(), i.sum)}
+		return &damagedError{
+			fmt.Sprintf("holds other bytes than were stored (checksum %08x instead of %08x)", s.adler32.Sum32(), i.sum),
+		}
 	case s.adler32 == nil && cache.HashOf(s.blake3) != i.hash:
-		return &damagedError{fmt.Sprintf("holds other bytes than were stored (BLAKE3 %x instead of %x)", cache.HashOf(s.blake3), i.hash)}
+		return &damagedError{
+			fmt.Sprintf("holds other bytes than were stored (BLAKE3 %x instead of %x)", cache.HashOf(s.blake3), i.hash),
+		}
 	}
 	return nil
 }

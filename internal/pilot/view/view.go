@@ -27,9 +27,9 @@ import (
 )
 
 // View is what a command sees of the file system besides all that is hidden from nobody. Paths
-// are absolute, and clean as filepath.Clean has it. In the place of a hidden folder is an empty one, into which nobody may write, and in
-// that of a file /dev/null. What is shown stands where it always stands,
-// also in a hidden folder. What is not there is neither hidden nor shown.
+// are absolute, and clean as filepath.Clean has it. In the place of a hidden folder is an empty
+// one, into which nobody may write, and in that of a file /dev/null. What is shown stands where
+// it always stands, also in a hidden folder. What is not there is neither hidden nor shown.
 type View struct {
 	Hidden []string
 	Shown  []string
@@ -52,7 +52,9 @@ type viewed struct {
 
 // Command is how a command with a view is started in a folder: the program with its arguments,
 // and what is added to attr. closeAfter is called when the process is started, or could not be.
-func (v *View) Command(path string, argv []string, attr *syscall.ProcAttr) (program string, arguments []string, closeAfter func(), err error) {
+func (v *View) Command(
+	path string, argv []string, attr *syscall.ProcAttr,
+) (program string, arguments []string, closeAfter func(), err error) {
 	fd, err := unix.MemfdCreate("view", unix.MFD_CLOEXEC)
 	if err != nil {
 		return "", nil, nil, fmt.Errorf("telling of the view: %w", err)
@@ -125,7 +127,9 @@ func Possible() error {
 	done()
 	_ = write.Close()
 	if err != nil {
-		return fmt.Errorf("%w: this node lets nobody make user namespaces (%w): have its administrator set user.max_user_namespaces, and kernel.unprivileged_userns_clone or kernel.apparmor_restrict_unprivileged_userns where there are such, or leave sandbox: strict out", errNoView, err)
+		return fmt.Errorf("%w: this node lets nobody make user namespaces (%w): have its administrator set "+
+			"user.max_user_namespaces, and kernel.unprivileged_userns_clone or kernel.apparmor_restrict_unprivileged_userns "+
+			"where there are such, or leave sandbox: strict out", errNoView, err)
 	}
 	said, _ := io.ReadAll(io.LimitReader(read, 4096))
 	var status syscall.WaitStatus
@@ -231,7 +235,9 @@ func (v *View) mount() error {
 		_ = unix.Close(s.fd)
 	}
 	for _, path := range empty {
-		if err := unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, ""); err != nil {
+		if err := unix.Mount(
+			"", path, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV, "",
+		); err != nil {
 			return fmt.Errorf("hide %s: %w", path, err)
 		}
 	}
@@ -290,7 +296,8 @@ func placesOf(path string, hidden []string) (places []string) {
 		names = append(names, strings.TrimSuffix(above, "/")+"/"+base)
 	}
 	for _, name := range names {
-		if slices.ContainsFunc(hidden, func(above string) bool { return isBeneath(name, above) }) && !slices.Contains(places, name) {
+		if slices.ContainsFunc(hidden, func(above string) bool { return isBeneath(name, above) }) &&
+			!slices.Contains(places, name) {
 			places = append(places, name)
 		}
 	}

@@ -55,7 +55,9 @@ func TestView(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for _, file := range []string{"/state/secret", "/state/own/in", "/state/other/in", "/state/input", "/away/key", "/away/open"} {
+	for _, file := range []string{
+		"/state/secret", "/state/own/in", "/state/other/in", "/state/input", "/away/key", "/away/open",
+	} {
 		if err := os.WriteFile(root+file, []byte("contents"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +98,8 @@ func TestView(t *testing.T) {
 		"unshare -rm sh -c 'umount " + root + "/state; cat ../secret' 2>&1": "No such file",
 		"pwd": root + "/state/own",
 	} {
-		if got := viewOf(t, v, root+"/state/own", command); !strings.Contains(got, want) || strings.Contains(command, "secret") && strings.Contains(got, "contents") {
+		if got := viewOf(t, v, root+"/state/own", command); !strings.Contains(got, want) ||
+			strings.Contains(command, "secret") && strings.Contains(got, "contents") {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}
 	}

@@ -44,7 +44,9 @@ func (a *Service) ListCaches(ctx context.Context, r *wire.ListCachesRequest) (*w
 
 // lookAtNodes takes in what the nodes hold that a request names, and returns their copies
 // if it asks for files.
-func (a *Service) lookAtNodes(ctx context.Context, r *wire.ListCachesRequest, hosts hostCaches) (files []cachedCopy, err error) {
+func (a *Service) lookAtNodes(
+	ctx context.Context, r *wire.ListCachesRequest, hosts hostCaches,
+) (files []cachedCopy, err error) {
 	if a.control == nil {
 		return nil, nil
 	}
@@ -88,17 +90,21 @@ type cachedCopy struct {
 }
 
 func (f cachedCopy) compare(o cachedCopy) int {
-	return cmp.Or(strings.Compare(f.host, o.host), strings.Compare(f.File.LFN, o.File.LFN), cmp.Compare(f.File.Version, o.File.Version),
+	return cmp.Or(strings.Compare(f.host, o.host), strings.Compare(f.File.LFN, o.File.LFN),
+		cmp.Compare(f.File.Version, o.File.Version),
 		cmp.Compare(f.File.Tag, o.File.Tag), strings.Compare(f.node, o.node), cmp.Compare(f.Pilot, o.Pilot))
 }
 
 // withNextUse tells of copies, also who reads them next.
-func (a *Service) withNextUse(ctx context.Context, r *wire.ListCachesRequest, files []cachedCopy) ([]*wire.CachedCopy, error) {
+func (a *Service) withNextUse(
+	ctx context.Context, r *wire.ListCachesRequest, files []cachedCopy,
+) ([]*wire.CachedCopy, error) {
 	listed := make([]*wire.CachedCopy, len(files))
 	byNode := map[string][]int{}
 	for i, f := range files {
 		listed[i] = &wire.CachedCopy{
-			Host: f.host, Lfn: f.File.LFN, Version: uint32(f.File.Version), Size: f.Size, Pinned: f.Pinned, Stale: f.Stale, Pilot: string(f.Pilot),
+			Host: f.host, Lfn: f.File.LFN, Version: uint32(f.File.Version), Size: f.Size, Pinned: f.Pinned, Stale: f.Stale,
+			Pilot: string(f.Pilot),
 		}
 		byNode[f.node] = append(byNode[f.node], i)
 	}

@@ -18,7 +18,7 @@ import (
 	"fairway/internal/server/term"
 	"fairway/internal/store"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // ConnectTime is how long Connect waits for a server that is just starting or
@@ -78,7 +78,8 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 func passing(err error) bool {
 	var network *net.OpError
 	var unreachable *UnreachableError
-	return errors.As(err, &unreachable) || errors.As(err, &network) || errors.Is(err, store.ErrLocked) || errors.Is(err, store.ErrUnready)
+	return errors.As(err, &unreachable) || errors.As(err, &network) || errors.Is(err, store.ErrLocked) ||
+		errors.Is(err, store.ErrUnready)
 }
 
 func connectOnce(ctx context.Context, workflow string, s *sched.Scheduler) (*Connection, error) {

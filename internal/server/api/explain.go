@@ -44,7 +44,8 @@ func (a *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.Ex
 			return nil, rpcError(err)
 		}
 		for _, pfn := range slices.Sorted(maps.Keys(lost)) {
-			response.Lines = append(response.Lines, fmt.Sprintf("a stored file is lost: %s: %s; it is made again when a job needs it, or with fairway retry", lost[pfn].File.LFN, lost[pfn].Why))
+			response.Lines = append(response.Lines, fmt.Sprintf("a stored file is lost: %s: %s; it is made again when a job "+
+				"needs it, or with fairway retry", lost[pfn].File.LFN, lost[pfn].Why))
 		}
 	}
 	if line := streamedText(job.Reads); line != "" {
@@ -73,7 +74,8 @@ func streamedText(reads []dispatch.FileView) string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "its command may stream " + strings.Join(names, ", ") + " from where that is stored; a copy that the node has comes first"
+	return "its command may stream " + strings.Join(names, ", ") +
+		" from where that is stored; a copy that the node has comes first"
 }
 
 // whyNotReused tells why a job runs, or has run, although there was an earlier
@@ -94,7 +96,8 @@ func (a *Service) whyNotReused(ctx context.Context, job *dispatch.JobDetail) ([]
 	if len(changes) == 0 {
 		return nil, nil
 	}
-	return append([]string{"the result of an earlier run was not taken:"}, convert.Each(changes, func(line string) string { return "  " + line })...), nil
+	return append([]string{"the result of an earlier run was not taken:"},
+		convert.Each(changes, func(line string) string { return "  " + line })...), nil
 }
 
 // explainRest is for jobs that wait for a run above all.
@@ -109,7 +112,8 @@ func (a *Service) explainRest(state dispatch.State, response *wire.ExplainRespon
 		return
 	}
 	if a.survivors != nil && a.survivors() > 0 {
-		response.Lines = append(response.Lines, "pilots of a run that was cut short still compute, and may run it: `fairway run` takes them over")
+		response.Lines = append(response.Lines, "pilots of a run that was cut short still compute, and may run it: "+
+			"`fairway run` takes them over")
 	}
 }
 

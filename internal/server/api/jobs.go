@@ -50,7 +50,8 @@ func (a *Service) knowsSteps(names []string) error {
 	}
 	for _, name := range names {
 		if !slices.Contains(steps, name) {
-			return connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no step %q; the steps are %s", name, strings.Join(steps, ", ")))
+			return connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no step %q; the steps are %s", name,
+				strings.Join(steps, ", ")))
 		}
 	}
 	return nil

@@ -58,7 +58,8 @@ func (l *listing) page(ctx context.Context, first dispatch.JobID) ([]dispatch.Re
 	bodies := map[string]map[string][]byte{}
 	var keys []dispatch.Record
 	for _, table := range []string{dispatch.TableCommit, dispatch.TableFate, dispatch.TableJob} {
-		records, err := l.records.LoadPart(ctx, table, l.run, dispatch.JobKey(first), dispatch.JobKey(first+ListingPage), ListingPage)
+		records, err := l.records.LoadPart(ctx, table, l.run, dispatch.JobKey(first),
+			dispatch.JobKey(first+ListingPage), ListingPage)
 		if err != nil {
 			return nil, err
 		}
@@ -71,7 +72,8 @@ func (l *listing) page(ctx context.Context, first dispatch.JobID) ([]dispatch.Re
 	jobs := make([]dispatch.RecordedJob, len(keys))
 	for i, r := range keys {
 		jobs[i] = dispatch.RecordedJob{
-			ID: first + dispatch.JobID(i), Job: r.Body, Commit: bodies[dispatch.TableCommit][r.Key], Fate: bodies[dispatch.TableFate][r.Key],
+			ID: first + dispatch.JobID(i), Job: r.Body, Commit: bodies[dispatch.TableCommit][r.Key],
+			Fate: bodies[dispatch.TableFate][r.Key],
 		}
 	}
 	return jobs, nil

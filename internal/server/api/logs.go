@@ -16,7 +16,7 @@ import (
 	"fairway/internal/server/convert"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // logPiece is the most that one message of a log stream carries.
@@ -63,7 +63,9 @@ func (a *Service) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect
 }
 
 // attemptFor finds the attempt that is meant.
-func (a *Service) attemptFor(ctx context.Context, r *wire.LogsRequest) (job dispatch.JobID, attempt dispatch.AttemptID, err error) {
+func (a *Service) attemptFor(
+	ctx context.Context, r *wire.LogsRequest,
+) (job dispatch.JobID, attempt dispatch.AttemptID, err error) {
 	var made dispatch.JobDetail // by an earlier run
 	err = a.lookAtJob(ctx, r, func(c *state.Cores, id dispatch.JobID) error {
 		job = id
@@ -82,7 +84,9 @@ func (a *Service) attemptFor(ctx context.Context, r *wire.LogsRequest) (job disp
 }
 
 // attemptBefore is the attempt of an earlier run that made the result of a job.
-func (a *Service) attemptBefore(ctx context.Context, job *dispatch.JobDetail, wanted dispatch.AttemptID) (dispatch.AttemptID, error) {
+func (a *Service) attemptBefore(
+	ctx context.Context, job *dispatch.JobDetail, wanted dispatch.AttemptID,
+) (dispatch.AttemptID, error) {
 	p, err := a.run.Provenance(ctx, job.Name, job.Key)
 	if err != nil {
 		return 0, rpcError(err)
@@ -90,7 +94,8 @@ func (a *Service) attemptBefore(ctx context.Context, job *dispatch.JobDetail, wa
 	attempt := dispatch.AttemptID(p.GetAttempt().GetAttempt())
 	switch {
 	case attempt == 0:
-		return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s was not run: its outputs are those of an earlier run, of which nothing else is recorded", job.Name))
+		return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s was not run: its outputs are those of an "+
+			"earlier run, of which nothing else is recorded", job.Name))
 	case wanted != 0 && wanted != attempt:
 		return 0, noAttempt(&job.JobView, wanted)
 	}
@@ -98,7 +103,8 @@ func (a *Service) attemptBefore(ctx context.Context, job *dispatch.JobDetail, wa
 }
 
 func noAttempt(job *dispatch.JobView, wanted dispatch.AttemptID) error {
-	return connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s has no attempt %d; `fairway show %d` lists them", job.Name, wanted, job.ID.Number()))
+	return connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s has no attempt %d; `fairway show %d` lists them",
+		job.Name, wanted, job.ID.Number()))
 }
 
 func chooseAttempt(c *state.Cores, id dispatch.JobID, wanted dispatch.AttemptID) (dispatch.AttemptID, error) {

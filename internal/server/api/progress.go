@@ -10,7 +10,7 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // ProgressPause is the least time between two reports of one stream.
@@ -19,7 +19,9 @@ const ProgressPause = 100 * time.Millisecond
 // Progress streams the state of the run: at once, then whenever it has changed
 // but not more often than ProgressPause allows, at least every access.KeepAlive, and a
 // last time when it has ended.
-func (a *Service) Progress(ctx context.Context, r *wire.ProgressRequest, stream *connect.ServerStream[wire.ProgressReport]) error {
+func (a *Service) Progress(
+	ctx context.Context, r *wire.ProgressRequest, stream *connect.ServerStream[wire.ProgressReport],
+) error {
 	if err := a.ofRun(r); err != nil {
 		return err
 	}

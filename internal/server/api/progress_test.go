@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"fairway/internal/access"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // A stream without news says something before who reads it gives up.

@@ -16,7 +16,7 @@ import (
 	"fairway/internal/server/term"
 	"fairway/internal/store"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Resting is the state that the API shows where no server runs: the records of
@@ -106,7 +106,9 @@ func (v *Resting) countAll(ctx context.Context, records store.Store) (_ *state.T
 	return v.tally, err
 }
 
-func (v *Resting) query(ctx context.Context, ask func(*state.Cores), count func(store.Store) (*state.Tally, error)) error {
+func (v *Resting) query(
+	ctx context.Context, ask func(*state.Cores), count func(store.Store) (*state.Tally, error),
+) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	err := v.reading(func(records store.Store) (err error) {

@@ -14,7 +14,7 @@ import (
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Run is what the API shows: a run under way, or the records of one.
@@ -73,12 +73,14 @@ type Control interface {
 	PilotsWaiting() []string
 }
 
-var errNotRunning = connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("nothing runs in this folder; start it with `fairway run`"))
+var errNotRunning = connect.NewError(connect.CodeFailedPrecondition,
+	fmt.Errorf("nothing runs in this folder; start it with `fairway run`"))
 
 // ofRun returns an error for a request that is about another run.
 func (a *Service) ofRun(r interface{ GetRun() uint32 }) error {
 	if is := uint32(a.run.ID()); r.GetRun() != 0 && r.GetRun() != is {
-		return connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no run %d here any more, or not yet; this folder has run %d", r.GetRun(), is))
+		return connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no run %d here any more, or not yet; this "+
+			"folder has run %d", r.GetRun(), is))
 	}
 	return nil
 }
@@ -186,7 +188,9 @@ func (a *Service) lostOutputs(ctx context.Context, r *wire.RetryRequest) (map[st
 	return lost, ctx.Err()
 }
 
-func retryInputs(c *state.Cores, jobs []dispatch.JobID, outputs map[string]dispatch.LostFile) (inputs []dispatch.Input, err error) {
+func retryInputs(
+	c *state.Cores, jobs []dispatch.JobID, outputs map[string]dispatch.LostFile,
+) (inputs []dispatch.Input, err error) {
 	for _, id := range jobs {
 		job, _ := c.Dispatch.Job(id)
 		var lost []dispatch.LostFile
@@ -202,7 +206,8 @@ func retryInputs(c *state.Cores, jobs []dispatch.JobID, outputs map[string]dispa
 		}
 		if job.State != dispatch.Failed && job.State != dispatch.Cancelled && len(lost) == 0 && !c.Dispatch.HasLost(id) {
 			return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(
-				"job %s is %v; what failed or was cancelled can be retried, and what is done and has lost stored files", job.Name, job.State))
+				"job %s is %v; what failed or was cancelled can be retried, and what is done and has lost stored files",
+				job.Name, job.State))
 		}
 	}
 	return append(inputs, dispatch.RetryJobs{Jobs: jobs}), nil
@@ -210,7 +215,10 @@ func retryInputs(c *state.Cores, jobs []dispatch.JobID, outputs map[string]dispa
 
 // changeJobs carries out what choose makes of the jobs that there are, and tells
 // how those stand then that it names.
-func (a *Service) changeJobs(ctx context.Context, r interface{ GetRun() uint32 }, choose func(*state.Cores) ([]dispatch.Input, []dispatch.JobID, error)) (*wire.ChangedJobs, error) {
+func (a *Service) changeJobs(
+	ctx context.Context, r interface{ GetRun() uint32 },
+	choose func(*state.Cores) ([]dispatch.Input, []dispatch.JobID, error),
+) (*wire.ChangedJobs, error) {
 	if err := a.ofRun(r); err != nil {
 		return nil, err
 	}

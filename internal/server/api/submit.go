@@ -40,7 +40,8 @@ func (a *Service) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.Subm
 		return nil, errNotRunning
 	}
 	if n := len(r.GetJobs()); n > MaxSubmitted {
-		return nil, connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("one call submits at most %d jobs, and not %d: make several calls", MaxSubmitted, n))
+		return nil, connect.NewError(connect.CodeResourceExhausted,
+			fmt.Errorf("one call submits at most %d jobs, and not %d: make several calls", MaxSubmitted, n))
 	}
 	s, err := a.newSubmission(ctx, r.GetJobs())
 	if err != nil {
@@ -53,7 +54,8 @@ func (a *Service) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.Subm
 
 func (a *Service) newSubmission(ctx context.Context, jobs []*wire.SubmittedJob) (*submission, error) {
 	s := &submission{
-		jobs: make([]flow.NewJob, len(jobs)), reads: make([][]dispatch.ExistingFile, len(jobs)), known: make([]bool, len(jobs)),
+		jobs: make([]flow.NewJob, len(jobs)), reads: make([][]dispatch.ExistingFile, len(jobs)),
+		known: make([]bool, len(jobs)),
 	}
 	for i, asked := range jobs {
 		var err error
@@ -91,7 +93,8 @@ func notAJob(i int, name string, err error) error {
 	return connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("job %s cannot be submitted: %w", name, err))
 }
 
-var errClosed = connect.NewError(connect.CodeFailedPrecondition, errors.New("the run takes no jobs: it was closed, or its workflow makes them; `fairway open` opens one"))
+var errClosed = connect.NewError(connect.CodeFailedPrecondition,
+	errors.New("the run takes no jobs: it was closed, or its workflow makes them; `fairway open` opens one"))
 
 // prepare finds out which of the jobs are new, and what is to be done for the others: what has
 // failed is tried again.
@@ -136,7 +139,8 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 			digest = detail.Digest
 		}
 		if digest != job.Digest {
-			return connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("another job is called %s: it executes something else, or has other files; give this one a name of its own", job.Name))
+			return connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("another job is called %s: it executes something "+
+				"else, or has other files; give this one a name of its own", job.Name))
 		}
 		if detail.State == dispatch.Failed || detail.State == dispatch.Cancelled {
 			again = append(again, id)
@@ -178,6 +182,8 @@ func (s *submission) describe(c *state.Cores, answer *wire.SubmitResponse) {
 			return // the call was refused
 		}
 		job, _ := c.Dispatch.Job(id)
-		answer.Jobs = append(answer.Jobs, &wire.SubmittedRef{Id: id.Number(), Name: job.Name, State: job.State.String(), Known: s.known[i]})
+		answer.Jobs = append(answer.Jobs, &wire.SubmittedRef{
+			Id: id.Number(), Name: job.Name, State: job.State.String(), Known: s.known[i],
+		})
 	}
 }

@@ -65,7 +65,8 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 func otherProtocol(message *wire.SyncRequest) *wire.SyncAnswer {
 	return &wire.SyncAnswer{
 		Number: message.GetLastAnswer() + 1, Seen: message.GetSeq(), LeaveNow: true,
-		Why: fmt.Sprintf("it speaks version %d of the pilot protocol, and the server version %d: it leaves, and a pilot of the server's version is started",
+		Why: fmt.Sprintf("it speaks version %d of the pilot protocol, and the server version %d: it leaves, and a pilot of "+
+			"the server's version is started",
 			message.GetProtocol(), wire.Protocol),
 	}
 }

@@ -16,7 +16,8 @@ func TestWhatAPilotTellsIsBounded(t *testing.T) {
 	for range 10 * MaxNotes {
 		r.Notes = append(r.Notes, long)
 	}
-	got := SyncFromWire(&wire.SyncRequest{Ended: []*wire.Report{{Result: r}}, Hello: &wire.PilotInfo{Error: long}}, time.Time{})
+	got := SyncFromWire(&wire.SyncRequest{Ended: []*wire.Report{{Result: r}}, Hello: &wire.PilotInfo{Error: long}},
+		time.Time{})
 	if len(got.Ended[0].Notes) != MaxNotes {
 		t.Error(len(got.Ended[0].Notes), "notes")
 	}
@@ -27,7 +28,8 @@ func TestWhatAPilotTellsIsBounded(t *testing.T) {
 	}
 	forged := SyncFromWire(&wire.SyncRequest{
 		Ended: []*wire.Report{{Result: &wire.Result{
-			Message: "no\nJob a/1 is done", Notes: []string{"x\r\n\x1b[2Jall is well"}, Lost: []*wire.LostFile{{Why: "a\u2028b"}},
+			Message: "no\nJob a/1 is done", Notes: []string{"x\r\n\x1b[2Jall is well"},
+			Lost: []*wire.LostFile{{Why: "a\u2028b"}},
 		}}},
 		Hello: &wire.PilotInfo{Error: "\x1b]0;title\a"},
 	}, time.Time{})
@@ -39,7 +41,9 @@ func TestWhatAPilotTellsIsBounded(t *testing.T) {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
-	short := SyncFromWire(&wire.SyncRequest{Ended: []*wire.Report{{Result: &wire.Result{Message: "m", Notes: []string{"n"}}}}}, time.Time{}).Ended[0]
+	short := SyncFromWire(&wire.SyncRequest{
+		Ended: []*wire.Report{{Result: &wire.Result{Message: "m", Notes: []string{"n"}}}},
+	}, time.Time{}).Ended[0]
 	if short.Message != "m" || len(short.Notes) != 1 || short.Notes[0] != "n" {
 		t.Error(short)
 	}

@@ -418,7 +418,8 @@ func SubmittedFromWire(m *wire.SubmittedJob) (dispatch.Job, flow.Command) {
 	}
 	p := m.GetPayload()
 	return job, flow.Command{
-		Shell: p.GetShell(), Interpreter: p.GetInterpreter(), Argv: p.GetArgv(), Log: p.GetLog(), Environment: maps.Clone(p.GetEnvironment()),
+		Shell: p.GetShell(), Interpreter: p.GetInterpreter(), Argv: p.GetArgv(), Log: p.GetLog(),
+		Environment: maps.Clone(p.GetEnvironment()),
 		InputVariables: Each(p.GetInputVariables(), func(v *wire.InputVariable) flow.InputVariable {
 			return flow.InputVariable{Name: v.GetName(), LFNs: v.GetLfns()}
 		}),
@@ -429,11 +430,13 @@ func SubmittedFromWire(m *wire.SubmittedJob) (dispatch.Job, flow.Command) {
 // LFN. SubmittedFromWire gives the job and its command back.
 func SubmittedToWire(j *flow.NewJob, paths map[string]string) *wire.SubmittedJob {
 	m := &wire.SubmittedJob{
-		Name: j.Job.Name, Step: j.Job.Step, Payload: payloadOf(&j.Command), Needs: ResourcesToWire(j.Job.Needs), Tools: j.Job.Tools,
+		Name: j.Job.Name, Step: j.Job.Step, Payload: payloadOf(&j.Command),
+		Needs: ResourcesToWire(j.Job.Needs), Tools: j.Job.Tools,
 		Site: j.Job.Site, Priority: int32(j.Job.Priority),
 		Retry: &wire.RetryPolicy{
-			Attempts: int32(j.Job.Retry.Attempts), Backoff: durationToWire(j.Job.Retry.Backoff), MemoryFactor: j.Job.Retry.MemoryFactor,
-			ExitCodes: Each(j.Job.Retry.ExitCodes, func(code int) int32 { return int32(code) }),
+			Attempts: int32(j.Job.Retry.Attempts), Backoff: durationToWire(j.Job.Retry.Backoff),
+			MemoryFactor: j.Job.Retry.MemoryFactor,
+			ExitCodes:    Each(j.Job.Retry.ExitCodes, func(code int) int32 { return int32(code) }),
 		},
 	}
 	for i, lfn := range j.Job.Reads {
@@ -445,7 +448,9 @@ func SubmittedToWire(j *flow.NewJob, paths map[string]string) *wire.SubmittedJob
 	}
 	for i := range j.Job.Writes {
 		w := &j.Job.Writes[i]
-		m.Writes = append(m.Writes, &wire.SubmittedOutput{Lfn: w.LFN, Pattern: w.Pattern, CacheOnly: w.Storage == dispatch.StorageCache, Unpublished: !w.Publish})
+		m.Writes = append(m.Writes, &wire.SubmittedOutput{
+			Lfn: w.LFN, Pattern: w.Pattern, CacheOnly: w.Storage == dispatch.StorageCache, Unpublished: !w.Publish,
+		})
 	}
 	return m
 }

@@ -15,7 +15,7 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Feeder are the declared inputs of the workflow, and what came of them. One goroutine
@@ -38,7 +38,8 @@ type Feeder struct {
 // New makes the feeds of a run. Nothing is fed before Run.
 func New(inputs []*flow.DeclaredInput, find *Finder, inbox *loop.Inbox, s *sched.Scheduler, log *slog.Logger) *Feeder {
 	f := &Feeder{
-		inputs: inputs, find: find, inbox: inbox, sched: s, log: log, known: map[string]map[string]string{}, left: map[string][]string{},
+		inputs: inputs, find: find, inbox: inbox, sched: s, log: log, known: map[string]map[string]string{},
+		left:   map[string][]string{},
 		closed: map[string]bool{}, cancel: map[string]context.CancelFunc{},
 	}
 	for _, in := range inputs {

@@ -47,7 +47,9 @@ func NewFinder(folder string, element storage.Element) *Finder {
 // be no file of the input is left out of files: left has an error for each, and err is nil
 // all the same, since whoever put it there can still mend that. If two files would have
 // one name, the one that was fed before is taken, or else the first.
-func (f *Finder) Find(ctx context.Context, in *flow.DeclaredInput, known Known) (files []flow.InputFile, left []error, err error) {
+func (f *Finder) Find(
+	ctx context.Context, in *flow.DeclaredInput, known Known,
+) (files []flow.InputFile, left []error, err error) {
 	switch {
 	case len(in.Sizes) > 0:
 		files, err = f.makeSized(in.Sizes)
@@ -111,7 +113,8 @@ func (f *Finder) apart(files []flow.InputFile, known Known) (good []flow.InputFi
 		if err := f.recordable([]flow.InputFile{file}); err != nil {
 			wrong = append(wrong, err)
 		} else if ok && other != file.PFN {
-			wrong = append(wrong, fmt.Errorf("%s and %s would both be called %s: tell them apart by placeholders in `as`", f.places.Shown(other), f.places.Shown(file.PFN), file.LFN))
+			wrong = append(wrong, fmt.Errorf("%s and %s would both be called %s: tell them apart by placeholders in `as`",
+				f.places.Shown(other), f.places.Shown(file.PFN), file.LFN))
 		} else {
 			taken[file.LFN] = file.PFN
 			good = append(good, file)
@@ -138,7 +141,9 @@ func (f *Finder) pfn(path string) string {
 
 // matching describes the files that the patterns of an input match. Of a watched input,
 // what cannot be described is left; else it is the error.
-func (f *Finder) matching(ctx context.Context, in *flow.DeclaredInput) (files []flow.InputFile, left []error, err error) {
+func (f *Finder) matching(
+	ctx context.Context, in *flow.DeclaredInput,
+) (files []flow.InputFile, left []error, err error) {
 	paths, left, err := f.matched(ctx, in)
 	if err != nil {
 		return nil, nil, err
@@ -175,7 +180,8 @@ func (f *Finder) matched(ctx context.Context, in *flow.DeclaredInput) (paths []s
 		found, err := Glob(f.folder, glob)
 		switch {
 		case err != nil && !in.Watch:
-			return nil, nil, fmt.Errorf("pattern %s: %w; permit that, or write a pattern that leaves the folder out", in.Patterns[i], err)
+			return nil, nil, fmt.Errorf("pattern %s: %w; permit that, or write a pattern that leaves the folder out",
+				in.Patterns[i], err)
 		case err != nil:
 			left = append(left, err)
 		}
@@ -211,7 +217,8 @@ func NothingMatches(folder, glob, shown string) error {
 
 // InsteadOfFolder is what to write instead of a pattern that matches folders only.
 func InsteadOfFolder(pattern string) string {
-	return fmt.Sprintf("name the files in it, as in %s, or write %s/ to take it as a whole", filepath.Join(pattern, "{name}"), pattern)
+	return fmt.Sprintf("name the files in it, as in %s, or write %s/ to take it as a whole",
+		filepath.Join(pattern, "{name}"), pattern)
 }
 
 // OnlyFolders returns one of the paths, which must exist, if all of them are
@@ -366,7 +373,8 @@ func ReadCatalog(folder string, ref *flow.CatalogRef) (*catalog.Catalog, error) 
 		return nil, fmt.Errorf("catalog: %w", err)
 	}
 	if known := rules.Protocols(); !slices.Contains(known, ref.Protocol) {
-		return nil, fmt.Errorf("catalog %s: it has no rules for the protocol %q, but for %s", ref.File, ref.Protocol, strings.Join(known, ", "))
+		return nil, fmt.Errorf("catalog %s: it has no rules for the protocol %q, but for %s", ref.File, ref.Protocol,
+			strings.Join(known, ", "))
 	}
 	return rules, nil
 }

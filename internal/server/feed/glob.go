@@ -19,7 +19,8 @@ import (
 // element, in no order; a relative one in folder, whose own name stands for
 // itself. It passes over what [folder.IsHidden] tells. Unlike
 // [filepath.Glob] it passes over no folder in silence: an error names one that cannot
-// be read, and what the others have is returned all the same. A pattern that ends in a slash matches folders only, and the paths end so too.
+// be read, and what the others have is returned all the same. A pattern that ends in a slash
+// matches folders only, and the paths end so too.
 func Glob(folder, glob string) ([]string, error) {
 	if !logical.IsFolder(glob) {
 		return globAll(folder, glob)

@@ -30,7 +30,8 @@ func TestPatternsOfURLs(t *testing.T) {
 			t.Fatal(err)
 		}
 		e := s3.New(func() (s3.Config, error) {
-			return s3.Config{Endpoint: "http://" + address, Region: "us-east-1", AccessKey: storagetest.AccessKey, SecretKey: storagetest.SecretKey}, nil
+			return s3.Config{Endpoint: "http://" + address, Region: "us-east-1", AccessKey: storagetest.AccessKey,
+				SecretKey: storagetest.SecretKey}, nil
 		})
 		patterns(t, e, "s3", "s3://bucket/d/")
 	})
@@ -67,9 +68,11 @@ func TestNamesWithLineBreaksAreTold(t *testing.T) {
 		}
 	}
 	e := s3.New(func() (s3.Config, error) {
-		return s3.Config{Endpoint: "http://" + address, Region: "us-east-1", AccessKey: storagetest.AccessKey, SecretKey: storagetest.SecretKey}, nil
+		return s3.Config{Endpoint: "http://" + address, Region: "us-east-1", AccessKey: storagetest.AccessKey,
+			SecretKey: storagetest.SecretKey}, nil
 	})
-	_, _, err := NewFinder(t.TempDir(), storage.Schemes{"s3": e}).Find(t.Context(), inputOf(t, "s3://bucket/d/{name}.txt", "{name}"), nil)
+	_, _, err := NewFinder(t.TempDir(), storage.Schemes{"s3": e}).Find(t.Context(),
+		inputOf(t, "s3://bucket/d/{name}.txt", "{name}"), nil)
 	if err == nil || !strings.Contains(err.Error(), "line break") {
 		t.Error(err)
 	}
@@ -78,7 +81,8 @@ func TestNamesWithLineBreaksAreTold(t *testing.T) {
 // inputOf is an input with one pattern.
 func inputOf(t *testing.T, files, as string) *flow.DeclaredInput {
 	t.Helper()
-	w, err := flow.Parse("w.yaml", fmt.Appendf(nil, "workflow: w\ninputs:\n  i: {files: '%s', as: 'in/%s'}\nsteps:\n  s: {each: 'in/%[2]s', writes: 'out/%[2]s', command: cp \"$in\" \"$out\"}\n", files, as))
+	w, err := flow.Parse("w.yaml", fmt.Appendf(nil, "workflow: w\ninputs:\n  i: {files: '%s', as: 'in/%s'}\nsteps:\n  "+
+		"s: {each: 'in/%[2]s', writes: 'out/%[2]s', command: cp \"$in\" \"$out\"}\n", files, as))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +98,9 @@ func patterns(t *testing.T, e storage.Element, scheme, folder string) {
 	if err := os.WriteFile(local, []byte("contents"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range []string{"run1/a.fq", "run1/b.fq", "run2/a.fq", "run2/a.txt", "other/a.fq", "run10/a.fq", "fairway-abcdefghijklm237/s.fq"} {
+	for _, name := range []string{
+		"run1/a.fq", "run1/b.fq", "run2/a.fq", "run2/a.txt", "other/a.fq", "run10/a.fq", "fairway-abcdefghijklm237/s.fq",
+	} {
 		if err := e.Put(t.Context(), local, folder+name); err != nil {
 			t.Fatal(err)
 		}
@@ -117,7 +123,8 @@ func patterns(t *testing.T, e storage.Element, scheme, folder string) {
 		}
 	}
 
-	files, _, err := NewFinder(t.TempDir(), storage.Schemes{scheme: e}).Find(t.Context(), inputOf(t, folder+"run{run}/{sample}.fq", "{run}/{sample}"), nil)
+	files, _, err := NewFinder(t.TempDir(), storage.Schemes{scheme: e}).Find(t.Context(),
+		inputOf(t, folder+"run{run}/{sample}.fq", "{run}/{sample}"), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -129,7 +129,8 @@ func (r *listReader) file(ctx context.Context, line string, number int) (lfn str
 		return "", nil, fmt.Errorf("%s does not fit the pattern of the input", line)
 	}
 	if before := r.found.lines[lfn]; before > 0 {
-		return lfn, nil, fmt.Errorf("%s would be called %s, as the file of line %d: tell them apart by placeholders in `as`", line, lfn, before)
+		return lfn, nil, fmt.Errorf("%s would be called %s, as the file of line %d: tell them apart by placeholders in `as`",
+			line, lfn, before)
 	}
 	r.found.lines[lfn] = number
 	if _, ok := r.known.pfn(lfn); ok {

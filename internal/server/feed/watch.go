@@ -11,7 +11,7 @@ import (
 
 	"fairway/internal/flow"
 	"fairway/internal/storage"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // StableTime is how long a file in a watched folder must have been left alone
@@ -60,7 +60,9 @@ func ignoreEnd(ctx context.Context, err error) error {
 }
 
 // complete enumerates the files that are complete.
-func (f *Feeder) complete(ctx context.Context, in *flow.DeclaredInput, alone stability) (files []flow.InputFile, unstable bool, err error) {
+func (f *Feeder) complete(
+	ctx context.Context, in *flow.DeclaredInput, alone stability,
+) (files []flow.InputFile, unstable bool, err error) {
 	if in.URLList != "" {
 		return f.completeLines(ctx, in, alone)
 	}
@@ -83,7 +85,9 @@ func (f *Feeder) complete(ctx context.Context, in *flow.DeclaredInput, alone sta
 // completeLines gives the files of a URL list that were not fed before. A last
 // line without an end counts when the list was left alone, as a file does. A
 // list that is not there yet has none.
-func (f *Feeder) completeLines(ctx context.Context, in *flow.DeclaredInput, alone stability) (files []flow.InputFile, unstable bool, err error) {
+func (f *Feeder) completeLines(
+	ctx context.Context, in *flow.DeclaredInput, alone stability,
+) (files []flow.InputFile, unstable bool, err error) {
 	path := f.find.absolute(in.URLList)
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {

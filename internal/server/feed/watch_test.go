@@ -11,12 +11,13 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 func watchedFolder(t *testing.T) (*Feeder, string) {
 	folder := t.TempDir()
-	s := &Feeder{sched: sched.Default(), log: slog.Default(), find: NewFinder(folder, elements.New(storage.Places{}, sched.Default().Sleep))}
+	s := &Feeder{sched: sched.Default(), log: slog.Default(),
+		find: NewFinder(folder, elements.New(storage.Places{}, sched.Default().Sleep))}
 	incoming := filepath.Join(folder, "incoming")
 	if err := os.Mkdir(incoming, 0o755); err != nil {
 		t.Fatal(err)

@@ -60,7 +60,8 @@ func Clean(workflow string, results func(Layout, *Cleaned) error) (*Cleaned, err
 		}
 	}
 	if c.needed {
-		c.Left = append(c.Left, l.State+": it knows what is left at other places; if you cannot reach them any more, remove it yourself")
+		c.Left = append(c.Left, l.State+": it knows what is left at other places; if you cannot reach them any more, "+
+			"remove it yourself")
 		return c, nil
 	}
 	return c, c.state(l.State)
@@ -93,7 +94,9 @@ func (c *Cleaned) state(state string) error {
 	}
 	last := []string{lockName, identityName}
 	for _, name := range names {
-		known := slices.Contains(storeFiles, name) || name == SocketName || name == identityName+".new" || name == AuthorityName || name == AuthorityName+".new" || name == ServersName || strings.HasPrefix(name, disk.PartPrefix) || strings.HasPrefix(name, storage.MarkName)
+		known := slices.Contains(storeFiles, name) || name == SocketName || name == identityName+".new" ||
+			name == AuthorityName || name == AuthorityName+".new" || name == ServersName ||
+			strings.HasPrefix(name, disk.PartPrefix) || strings.HasPrefix(name, storage.MarkName)
 		switch {
 		case known:
 			c.remove(folder, name)

@@ -87,7 +87,8 @@ func mendIdentity(state string) error {
 	}
 	maps.DeleteFunc(in, func(_ string, n int) bool { return n < folders })
 	if len(in) != 1 {
-		return fmt.Errorf("%s is damaged, and nothing else tells which files are of this state: look into %s, and remove it yourself", filepath.Join(state, identityName), state)
+		return fmt.Errorf("%s is damaged, and nothing else tells which files are of this state: look into %s, and remove "+
+			"it yourself", filepath.Join(state, identityName), state)
 	}
 	for name := range in {
 		return (&identity{ID: name}).write(state)
@@ -179,7 +180,8 @@ func checkOwner(state string, st *unix.Stat_t) error {
 	if int(st.Uid) == os.Geteuid() {
 		return nil
 	}
-	return fmt.Errorf("%s belongs to user %s; work there as that user, or choose another folder with --dir", state, userName(st.Uid))
+	return fmt.Errorf("%s belongs to user %s; work there as that user, or choose another folder with --dir", state,
+		userName(st.Uid))
 }
 
 // userName is the name of a user, or the number where there is no name.
@@ -228,7 +230,8 @@ func refuseForeign(state string) error {
 	if len(foreign) == 0 {
 		return nil
 	}
-	return fmt.Errorf("%s holds what Fairway has not put there (%s): move that away, or choose another folder for the state with --dir",
+	return fmt.Errorf("%s holds what Fairway has not put there (%s): move that away, or choose another folder for the "+
+		"state with --dir",
 		state, strings.Join(foreign[:min(len(foreign), 3)], ", "))
 }
 

@@ -42,7 +42,8 @@ func TestStatesAreMadeWhereLocksHold(t *testing.T) {
 			above := t.TempDir()
 			workflow := filepath.Join(above, "new", "flow")
 			_, _, err := Claim(workflow)
-			if err == nil || !strings.Contains(err.Error(), "cannot be in "+workflow+", since "+bad.says) || !strings.HasSuffix(err.Error(), "with --dir") {
+			if err == nil || !strings.Contains(err.Error(), "cannot be in "+workflow+", since "+bad.says) ||
+				!strings.HasSuffix(err.Error(), "with --dir") {
 				t.Error(err)
 			}
 			if left, err := os.ReadDir(above); err != nil || len(left) > 0 {

@@ -65,7 +65,9 @@ func connectionsIn(folder string) []string {
 // OpenConnections takes over what an earlier server has left in a folder: its
 // launches find this one at the new addresses, and their tokens are good. The folder
 // gets a copy of the program.
-func OpenConnections(folder string, authority *access.Authority, addresses []string, log *slog.Logger) (*Connections, error) {
+func OpenConnections(
+	folder string, authority *access.Authority, addresses []string, log *slog.Logger,
+) (*Connections, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}

@@ -161,7 +161,10 @@ func TestConnectionFilesThatAreWrong(t *testing.T) {
 			if first.Connection.Token == second.Connection.Token || second.Connection.Launch != "site.1" {
 				t.Error("it was believed:", second.Connection.Launch)
 			}
-			for launch, token := range map[string]access.Token{"site.1": first.Connection.Token, "site.2": first.Connection.Token} {
+			for launch, token := range map[string]access.Token{
+				"site.1": first.Connection.Token,
+				"site.2": first.Connection.Token,
+			} {
 				if _, err := again.Tokens.Check(launch, token); err == nil {
 					t.Error("the token of the file is good for", launch)
 				}

@@ -30,7 +30,8 @@ func (c *Connections) LogHandler() http.Handler {
 		}
 		text, err := io.ReadAll(http.MaxBytesReader(w, r.Body, access.MaxPilotLog))
 		if err != nil {
-			http.Error(w, fmt.Sprintf("what a pilot says has at most %d bytes: %v", access.MaxPilotLog, err), http.StatusRequestEntityTooLarge)
+			http.Error(w, fmt.Sprintf("what a pilot says has at most %d bytes: %v", access.MaxPilotLog, err),
+				http.StatusRequestEntityTooLarge)
 			return
 		}
 		if err := access.WritePrivate(filepath.Join(c.folder, caller.Launch+logEnding), text); err != nil {

@@ -31,7 +31,8 @@ func TestPilotsTellWhatTheySay(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := access.NewServer(access.Handler(c.Tokens, map[string]http.Handler{access.PilotLogPath: c.LogHandler()}), slog.New(slog.DiscardHandler))
+	server := access.NewServer(access.Handler(c.Tokens, map[string]http.Handler{access.PilotLogPath: c.LogHandler()}),
+		slog.New(slog.DiscardHandler))
 	go server.Serve(listener)
 	t.Cleanup(func() { server.Close() })
 	way := c.must(t, "site-1.1")
@@ -57,7 +58,8 @@ func TestPilotsTellWhatTheySay(t *testing.T) {
 		}
 		got, err := io.ReadAll(file)
 		_ = file.Close()
-		if end := text[max(0, len(text)-20):] + "fairway: why\n"; err != nil || len(got) > access.MaxPilotLog || !strings.HasSuffix(string(got), end) {
+		if end := text[max(0, len(text)-20):] + "fairway: why\n"; err != nil || len(got) > access.MaxPilotLog ||
+			!strings.HasSuffix(string(got), end) {
 			t.Errorf("%d bytes, %v, and at the end %q", len(got), err, got[max(0, len(got)-40):])
 		}
 		if !strings.HasPrefix(string(got), "a line") && !strings.HasPrefix(string(got), "first") {
@@ -73,7 +75,8 @@ func TestPilotsTellWhatTheySay(t *testing.T) {
 	if _, err := OpenLog(folder, "site-1"); !errors.Is(err, fs.ErrNotExist) {
 		t.Error("the log of another launch:", err)
 	}
-	request, _ := http.NewRequest(http.MethodPost, access.BaseURL+access.PilotLogPath, strings.NewReader(strings.Repeat("x", access.MaxPilotLog+1)))
+	request, _ := http.NewRequest(http.MethodPost, access.BaseURL+access.PilotLogPath,
+		strings.NewReader(strings.Repeat("x", access.MaxPilotLog+1)))
 	answer, err := line.Client(1).Do(request)
 	if err != nil || answer.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Error("more than the limit:", answer, err)

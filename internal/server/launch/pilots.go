@@ -13,7 +13,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Pilots are those that this server had started, or took over, at all sites. They are
@@ -38,7 +38,8 @@ type Pilots struct {
 
 // New makes Pilots without a site.
 func New(inbox *loop.Inbox, s *sched.Scheduler, log *slog.Logger) *Pilots {
-	return &Pilots{inbox: inbox, sched: s, log: log, rosters: map[string]*batch.Roster{}, live: map[string]string{}, came: map[string]bool{}, gone: map[string]bool{}, reappeared: map[string]bool{}}
+	return &Pilots{inbox: inbox, sched: s, log: log, rosters: map[string]*batch.Roster{}, live: map[string]string{},
+		came: map[string]bool{}, gone: map[string]bool{}, reappeared: map[string]bool{}}
 }
 
 // UseConnections has the connection files of launches go when the launches end. The

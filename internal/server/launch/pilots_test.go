@@ -14,7 +14,7 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/server/loop"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // queue is a batch system in memory.
@@ -64,7 +64,8 @@ func rarelyAsked(t *testing.T, test func(p *Pilots)) {
 // store files.
 func TestTheEndWaitsForNoLaunchThatNeverCame(t *testing.T) {
 	rarelyAsked(t, func(p *Pilots) {
-		heard, never, late := loop.Launch{Site: "farm", Name: "farm.1"}, loop.Launch{Site: "farm", Name: "farm.2"}, loop.Launch{Site: "farm", Name: "farm.3"}
+		heard, never, late := loop.Launch{Site: "farm", Name: "farm.1"}, loop.Launch{Site: "farm", Name: "farm.2"},
+			loop.Launch{Site: "farm", Name: "farm.3"}
 		p.Start([]loop.Launch{heard, never, late})
 		synctest.Wait()
 		p.Here(heard, true)

@@ -18,7 +18,8 @@ import (
 // large a request is, how long it and its answer may be on their way, and how long the
 // service works on it.
 func People(service wire.WorkflowHandler) (at string, handler http.Handler) {
-	at, handler = wire.NewWorkflowHandler(service, Uncompressed, connect.WithReadMaxBytes(access.MaxRequest), connect.WithInterceptors(limits{}))
+	at, handler = wire.NewWorkflowHandler(service, Uncompressed, connect.WithReadMaxBytes(access.MaxRequest),
+		connect.WithInterceptors(limits{}))
 	return at, access.Timed(handler)
 }
 
@@ -26,7 +27,8 @@ func People(service wire.WorkflowHandler) (at string, handler http.Handler) {
 // time, or says nothing in a stream, is an error with [connect.CodeDeadlineExceeded].
 func PeoplesClient(client *http.Client, baseURL string) wire.WorkflowClient {
 	return wire.NewWorkflowClient(client, baseURL,
-		connect.WithAcceptCompression("gzip", nil, nil), connect.WithReadMaxBytes(access.MaxAnswer), connect.WithInterceptors(limits{}))
+		connect.WithAcceptCompression("gzip", nil, nil), connect.WithReadMaxBytes(access.MaxAnswer),
+		connect.WithInterceptors(limits{}))
 }
 
 // callTime is how long a call may take in all.

@@ -100,7 +100,8 @@ func pass(d time.Duration) { <-time.NewTimer(d).C }
 
 // request is the beginning of a call.
 func request(procedure, kind string, size int) string {
-	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: fairway\r\nContent-Type: application/%s\r\nContent-Length: %d\r\n\r\n", procedure, kind, size)
+	return fmt.Sprintf("POST %s HTTP/1.1\r\nHost: fairway\r\nContent-Type: application/%s\r\nContent-Length: %d\r\n\r\n",
+		procedure, kind, size)
 }
 
 // Whoever stalls, the server lets its connection, goroutines and memory go in time.
@@ -220,7 +221,8 @@ func TestServersThatHangAreTold(t *testing.T) {
 		} {
 			t.Run(name+"/"+how, func(t *testing.T) {
 				if how == "slow body" && kind != "proto" {
-					answer = strings.TrimRight(answer, "\x00") + "\x00\x00\x00\x01\x00" + strings.Repeat("x", 10_000) // one message that takes for ever
+					// one message that takes for ever
+					answer = strings.TrimRight(answer, "\x00") + "\x00\x00\x00\x01\x00" + strings.Repeat("x", 10_000)
 				}
 				synctest.Test(t, func(t *testing.T) {
 					pipes := NewPipes()

@@ -137,7 +137,9 @@ func (e *Ending) observe(event *dispatch.Event) {
 		e.Note(fmt.Sprintf("a stored file is lost, and made again by job %s when it is needed: %s", event.Name, event.Reason))
 	}
 	if event.Kind == dispatch.CopyDiffers {
-		e.Note(fmt.Sprintf("the cache of host %s holds other bytes of %s than another pilot has told of before: no host reads them from there; one of the two has a bad disk, was given other bytes by the storage, or lies", event.Host, event.Reason))
+		e.Note(fmt.Sprintf("the cache of host %s holds other bytes of %s than another pilot has told of before: no host "+
+			"reads them from there; one of the two has a bad disk, was given other bytes by the storage, or lies", event.Host,
+			event.Reason))
 	}
 	if event.Kind == dispatch.JobFailed {
 		e.Problem(fmt.Sprintf("job %s failed: %s", event.Name, event.Reason))
@@ -200,7 +202,8 @@ func (e *Ending) advance(l *Loop) {
 		return
 	}
 	e.hurry(l)
-	if (e.abandoned || l.Pilots.None()) && len(e.owedFiles)+len(e.owedRemovals) == 0 && l.flying == nil && l.gathering.empty() {
+	if (e.abandoned || l.Pilots.None()) && len(e.owedFiles)+len(e.owedRemovals) == 0 && l.flying == nil &&
+		l.gathering.empty() {
 		e.phase = over
 	}
 }

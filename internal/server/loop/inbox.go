@@ -198,7 +198,9 @@ func (i *Inbox) Sync(ctx context.Context, in dispatch.Sync, note func(*state.Tal
 		return a.message, a.err
 	case <-ctx.Done():
 		// The pilot hung up, or its line broke. The error is that of the call in any case.
-		_ = i.Send(context.WithoutCancel(ctx), &Request{Dispatch: []dispatch.Input{dispatch.HangUp{Pilot: in.Pilot, Seq: in.Seq}}})
+		_ = i.Send(context.WithoutCancel(ctx), &Request{
+			Dispatch: []dispatch.Input{dispatch.HangUp{Pilot: in.Pilot, Seq: in.Seq}},
+		})
 		return nil, ctx.Err()
 	}
 }

@@ -19,7 +19,7 @@ import (
 	"fairway/internal/server/convert"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 const (
@@ -343,7 +343,8 @@ func (l *Loop) observe(event *dispatch.Event) error {
 			l.Log.Warn("a pilot cannot work; another is tried later", "pilot", event.Pilot, "reason", event.Reason)
 		}
 	case dispatch.PilotSilent:
-		l.Log.Warn("a pilot is silent; what waits there is given to others", "pilot", event.Pilot, "host", event.Host, "site", event.Site)
+		l.Log.Warn("a pilot is silent; what waits there is given to others", "pilot", event.Pilot, "host", event.Host,
+			"site", event.Site)
 	case dispatch.PilotHeard:
 		l.Log.Warn("a pilot that was silent is there again", "pilot", event.Pilot, "host", event.Host, "site", event.Site)
 	case dispatch.PilotGone:

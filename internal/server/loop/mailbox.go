@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Mailbox hands work from the loop, which must never block, to the goroutine

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"fairway/internal/server/state"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Rehearsal steps cores as a loop does that has no pilots and no store. It begins with

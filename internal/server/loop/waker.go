@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"fairway/internal/server/state"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Who wants to be woken.

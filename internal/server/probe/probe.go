@@ -29,7 +29,7 @@ import (
 	"fairway/internal/site"
 	"fairway/internal/storage"
 	"fairway/internal/storage/served"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Config says what is tested.
@@ -77,7 +77,8 @@ func Open(config Config) (*Probe, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Probe{config: config, name: config.Site.Name + "-test", dir: dir, found: make(chan pilot.Found, 1), wrong: make(chan error, 1)}
+	p := &Probe{config: config, name: config.Site.Name + "-test", dir: dir, found: make(chan pilot.Found, 1),
+		wrong: make(chan error, 1)}
 	if err = p.serve(); err == nil {
 		err = p.openSystem()
 	}
@@ -154,7 +155,8 @@ func (p *Probe) Run(ctx context.Context, say func(why string)) (Result, error) {
 		}
 	}
 	if status, ok := roster.Status(p.name); ok && errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
-		return Result{}, fmt.Errorf("it is %s (%s) after %s", status.State, status.Reason, quantity.Seconds(time.Since(begun).Seconds()))
+		return Result{}, fmt.Errorf("it is %s (%s) after %s", status.State, status.Reason,
+			quantity.Seconds(time.Since(begun).Seconds()))
 	}
 	return Result{}, context.Cause(ctx)
 }
@@ -208,7 +210,8 @@ func (p *Probe) serve() error {
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	routes[bootstrap.Prefix] = bootstrap.Handler(p.connections.Programs(), func(text string) { offer(p.wrong, errors.New(text)) })
+	routes[bootstrap.Prefix] = bootstrap.Handler(p.connections.Programs(),
+		func(text string) { offer(p.wrong, errors.New(text)) })
 	routes[foundPath] = access.Timed(http.HandlerFunc(p.take))
 	p.endpoint = listen.NewEndpoint(listener, access.Handler(p.connections.Tokens, routes), log)
 	go p.endpoint.Serve()

@@ -148,7 +148,8 @@ func ParsePlace(text string) (string, error) {
 			return "", err
 		}
 		if strings.ContainsAny(text, "?#") {
-			return "", fmt.Errorf("%s: results have names of their own behind this: leave out what begins with '?' or '#'", storage.Shown(text))
+			return "", fmt.Errorf("%s: results have names of their own behind this: leave out what begins with '?' or '#'",
+				storage.Shown(text))
 		}
 		if _, err := shelfOf(text); err != nil {
 			return "", err
@@ -174,7 +175,8 @@ func ofHome(text string) (string, error) {
 	case !strings.HasPrefix(user, "~"):
 		return text, nil
 	case user != "~":
-		return "", fmt.Errorf("%s: the home folder of another user is not looked up: write its path, or ./%s for a folder of that name", text, text)
+		return "", fmt.Errorf("%s: the home folder of another user is not looked up: write its path, or ./%s for a folder "+
+			"of that name", text, text)
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
@@ -421,7 +423,9 @@ func (e *destination) local(ctx context.Context, pfn string) (name string, relea
 func (e *destination) scratch() string { return filepath.Join(e.at.State, disk.PartPrefix+rand.Text()) }
 
 // rename publishes on an element where a file can take the name of another.
-func (e *destination) rename(ctx context.Context, shelf storage.Renamer, b *dispatch.StoredFile, now standing, local string) error {
+func (e *destination) rename(
+	ctx context.Context, shelf storage.Renamer, b *dispatch.StoredFile, now standing, local string,
+) error {
 	name := e.name(b.File.LFN)
 	there, err := shelf.Mark(ctx, name)
 	ours := now.PFN != "" && !now.Found && there == now.Mark || now.Next != nil && there == now.Next.Mark
@@ -460,13 +464,16 @@ func (e *destination) rename(ctx context.Context, shelf storage.Renamer, b *disp
 		return err
 	}
 	if there, err = shelf.Mark(ctx, name); err != nil || there != mark {
-		return errors.Join(err, fmt.Errorf("the server has something else under that name right after: it tells %q and not %q", there, mark))
+		return errors.Join(err,
+			fmt.Errorf("the server has something else under that name right after: it tells %q and not %q", there, mark))
 	}
 	return e.stand(ctx, now.done(mark))
 }
 
 // replace publishes on an element that writes under conditions.
-func (e *destination) replace(ctx context.Context, shelf storage.Conditional, b *dispatch.StoredFile, now standing, local string) error {
+func (e *destination) replace(
+	ctx context.Context, shelf storage.Conditional, b *dispatch.StoredFile, now standing, local string,
+) error {
 	name, file := e.name(b.File.LFN), fmt.Sprintf("%d %s", b.File.Version, b.PFN)
 	over, labels, err := shelf.Look(ctx, name)
 	switch {
@@ -507,7 +514,8 @@ func (e *destination) replace(ctx context.Context, shelf storage.Conditional, b 
 	return e.stand(ctx, now.done(mark))
 }
 
-var errForeign = errors.New("something stands there that this workflow has not published, or that was changed since: move it away, or choose another place with --results")
+var errForeign = errors.New("something stands there that this workflow has not published, or that was changed since: " +
+	"move it away, or choose another place with --results")
 
 // same reports whether a result stands under a name already, whoever put it there.
 func (e *destination) same(ctx context.Context, local, name string) (bool, error) {

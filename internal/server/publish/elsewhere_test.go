@@ -20,7 +20,7 @@ import (
 	"fairway/internal/storage/elements"
 	"fairway/internal/storage/storagetest"
 	"fairway/internal/store"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 var places atomic.Int64
@@ -38,7 +38,12 @@ func eachPlace(t *testing.T, test func(t *testing.T, place string)) {
 		if err := os.Mkdir(buckets+"/bucket", 0o777); err != nil {
 			t.Fatal(err)
 		}
-		for name, value := range map[string]string{"AWS_ENDPOINT_URL_S3": "http://" + address, "AWS_REGION": "us-east-1", "AWS_ACCESS_KEY_ID": storagetest.AccessKey, "AWS_SECRET_ACCESS_KEY": storagetest.SecretKey} {
+		for name, value := range map[string]string{
+			"AWS_ENDPOINT_URL_S3":   "http://" + address,
+			"AWS_REGION":            "us-east-1",
+			"AWS_ACCESS_KEY_ID":     storagetest.AccessKey,
+			"AWS_SECRET_ACCESS_KEY": storagetest.SecretKey,
+		} {
 			t.Setenv(name, value)
 		}
 		test(t, fmt.Sprintf("s3://bucket/%d", places.Add(1)))
@@ -135,7 +140,8 @@ func TestVersionsFollowEachOtherElsewhere(t *testing.T) {
 		second := s.server()
 		s.holds(second, "a/b", "two")
 		s.holds(second, "c d", "odd")
-		if !second.stands(t.Context(), &dispatch.FileView{File: v2.File, PFN: v2.PFN}) || second.stands(t.Context(), &dispatch.FileView{File: v1.File, PFN: v1.PFN}) {
+		if !second.stands(t.Context(), &dispatch.FileView{File: v2.File, PFN: v2.PFN}) ||
+			second.stands(t.Context(), &dispatch.FileView{File: v1.File, PFN: v1.PFN}) {
 			t.Error("the second server does not know what stands there")
 		}
 		s.publish(second, s.version("a/b", 3, "three"))
@@ -229,7 +235,9 @@ type heldConditional struct {
 	storage.Conditional
 }
 
-func (h heldConditional) Replace(ctx context.Context, path, pfn, mark string, labels map[string]string) (string, error) {
+func (h heldConditional) Replace(
+	ctx context.Context, path, pfn, mark string, labels map[string]string,
+) (string, error) {
 	h.wait()
 	return h.Conditional.Replace(ctx, path, pfn, mark, labels)
 }
@@ -246,7 +254,8 @@ func TestForeignFilesElsewhereStay(t *testing.T) {
 			}
 		}
 		s.publish(d, s.version("same", 1, "equal"), s.version("changed", 1, "before"))
-		if n, err := d.publishAll(t.Context(), []dispatch.StoredFile{s.version("foreign", 1, "results")}); n != 0 || err == nil || !strings.Contains(err.Error(), "move it away") {
+		if n, err := d.publishAll(t.Context(), []dispatch.StoredFile{s.version("foreign", 1, "results")}); n != 0 ||
+			err == nil || !strings.Contains(err.Error(), "move it away") {
 			t.Errorf("%d, %v", n, err)
 		}
 		if err := d.files.Remove(t.Context(), d.name("changed")); err != nil {
@@ -255,13 +264,15 @@ func TestForeignFilesElsewhereStay(t *testing.T) {
 		if err := d.files.Put(t.Context(), storagetest.Local(t, "by hand"), d.name("changed")); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := d.publishAll(t.Context(), []dispatch.StoredFile{s.version("changed", 2, "after")}); n != 0 || err == nil {
+		if n, err := d.publishAll(t.Context(), []dispatch.StoredFile{s.version("changed", 2, "after")}); n != 0 ||
+			err == nil {
 			t.Errorf("%d, %v", n, err)
 		}
 		if left, err := d.remove(t.Context(), "changed"); left == "" || err != nil {
 			t.Errorf("removed: %q, %v", left, err)
 		}
-		if n, err := d.publishAll(t.Context(), []dispatch.StoredFile{s.version("same", 2, "other")}); n != 0 || !errors.Is(err, errForeign) {
+		if n, err := d.publishAll(t.Context(), []dispatch.StoredFile{s.version("same", 2, "other")}); n != 0 ||
+			!errors.Is(err, errForeign) {
 			t.Errorf("%d, %v", n, err)
 		}
 		if left, err := d.remove(t.Context(), "same"); left == "" || err != nil {
@@ -370,7 +381,8 @@ func TestManyFilesThatStayAreOneError(t *testing.T) {
 		pass.ServeHTTP(w, r)
 	})
 	_, err := clearStore(t.Context(), element, at, func(string) bool { return true })
-	if err == nil || !strings.HasSuffix(err.Error(), "the server answered 405 Method Not Allowed, and 4 more") || strings.Count(err.Error(), "405") != 1 {
+	if err == nil || !strings.HasSuffix(err.Error(), "the server answered 405 Method Not Allowed, and 4 more") ||
+		strings.Count(err.Error(), "405") != 1 {
 		t.Error(err)
 	}
 }
@@ -382,7 +394,8 @@ func TestPlacesThatPeopleMean(t *testing.T) {
 	}
 	t.Setenv("HOME", "/home/me")
 	for text, want := range map[string]string{
-		"~/x": "file:/home/me/x", "~": "file:/home/me", "./~": "file:" + here + "/~", "a~": "file:" + here + "/a~", "~you/x": "",
+		"~/x": "file:/home/me/x", "~": "file:/home/me", "./~": "file:" + here + "/~", "a~": "file:" + here + "/a~",
+		"~you/x":    "",
 		"s3://b/p/": "s3://b/p", "out": "file:" + here + "/out", "/a/b": "file:/a/b",
 		"davs://h/x?y": "", "https://u:secret@h/x": "", "srm://h/x": "", "file:/x": "",
 	} {

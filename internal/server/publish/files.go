@@ -11,7 +11,7 @@ import (
 	"fairway/internal/server/loop"
 	"fairway/internal/storage"
 	"fairway/internal/store"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Files are the results of a run and its stored files. They are what the loop asks for
@@ -42,9 +42,13 @@ type Files struct {
 }
 
 // New makes the files of a run. They are not usable before Load.
-func New(records store.Store, folders folder.Layout, element storage.Element, inbox *loop.Inbox, note func(string), s *sched.Scheduler, log *slog.Logger) *Files {
+func New(
+	records store.Store, folders folder.Layout, element storage.Element, inbox *loop.Inbox, note func(string),
+	s *sched.Scheduler, log *slog.Logger,
+) *Files {
 	return &Files{
-		folders: folders, element: element, prompt: promptly(element, note), store: records, inbox: inbox, sched: s, log: log, note: note,
+		folders: folders, element: element, prompt: promptly(element, note), store: records, inbox: inbox, sched: s,
+		log: log, note: note,
 		toPublish: loop.NewMailbox[dispatch.StoredFile](), toRemove: loop.NewMailbox[string](),
 	}
 }
@@ -53,9 +57,10 @@ func New(records store.Store, folders folder.Layout, element storage.Element, in
 // the results folder. A server is asked to store something if nothing was published there
 // before. It is called before Run.
 func (f *Files) PublishAt(ctx context.Context, place string) (err error) {
-	e := &destination{place: place, state: f.folders.ID, files: f.element, at: f.folders, persist: func(ctx context.Context, records ...dispatch.Record) error {
-		return f.store.Apply(context.WithoutCancel(ctx), records)
-	}}
+	e := &destination{place: place, state: f.folders.ID, files: f.element, at: f.folders,
+		persist: func(ctx context.Context, records ...dispatch.Record) error {
+			return f.store.Apply(context.WithoutCancel(ctx), records)
+		}}
 	if err = outsideState(&f.folders, place); err == nil {
 		e.shelf, err = shelfOf(place)
 	}

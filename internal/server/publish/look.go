@@ -56,7 +56,9 @@ func (l *Look) Run(ctx context.Context) {
 			return
 		}
 		if !stands {
-			l.Unpublished = append(l.Unpublished, dispatch.StoredFile{File: file.File, PFN: file.PFN, Size: file.Size, Adler32: file.Adler32})
+			l.Unpublished = append(l.Unpublished, dispatch.StoredFile{
+				File: file.File, PFN: file.PFN, Size: file.Size, Adler32: file.Adler32,
+			})
 		}
 	}
 }

@@ -65,14 +65,17 @@ func (f *Files) tidyElsewhere(c *state.Cores, keep bool) error {
 		}
 	}
 	if len(removed) > 0 {
-		f.note(fmt.Sprintf("removed from %s, since this run does not make them: %s; with --keep-results they stay", f.Place(), ShortList(removed)))
+		f.note(fmt.Sprintf("removed from %s, since this run does not make them: %s; with --keep-results they stay", f.Place(),
+			ShortList(removed)))
 	}
 	return errors.Join(failures...)
 }
 
 // RemovalsAt are the names of results at a place that would go at the end of a run
 // that succeeds.
-func RemovalsAt(ctx context.Context, records store.Store, folders folder.Layout, place string, c *state.Cores) (names []string, err error) {
+func RemovalsAt(
+	ctx context.Context, records store.Store, folders folder.Layout, place string, c *state.Cores,
+) (names []string, err error) {
 	e := &destination{place: place, state: folders.ID, at: folders}
 	if err := e.load(ctx, records); err != nil {
 		return nil, err
@@ -93,8 +96,9 @@ func cleanElsewhere(ctx context.Context, folders folder.Layout, element storage.
 	}
 	for _, s := range all {
 		e := &destination{
-			place: folders.Absolute(s.Place), known: s.Place, state: folders.ID, files: element, at: folders, standings: map[string]standing{s.LFN: s},
-			persist: func(context.Context, ...dispatch.Record) error { return nil }, // the records go with the state
+			place: folders.Absolute(s.Place), known: s.Place, state: folders.ID, files: element, at: folders,
+			standings: map[string]standing{s.LFN: s},
+			persist:   func(context.Context, ...dispatch.Record) error { return nil }, // the records go with the state
 		}
 		if e.shelf, err = shelfOf(e.place); err != nil {
 			return err

@@ -93,7 +93,8 @@ func (f *Files) lose(ctx context.Context, b *dispatch.StoredFile, why *lostError
 // publishHere publishes in the results folder.
 func (f *Files) publishHere(ctx context.Context) func([]dispatch.StoredFile) (int, error) {
 	return newPublisher(f.results, func(lfn string) bool { return f.isOld(ctx, lfn) }, func(lfn, name string) {
-		note := fmt.Sprintf("%s/%s was not published by this state, or was changed since: it is now %s/%s", folder.ResultsFolder, lfn, folder.ResultsFolder, name)
+		note := fmt.Sprintf("%s/%s was not published by this state, or was changed since: it is now %s/%s",
+			folder.ResultsFolder, lfn, folder.ResultsFolder, name)
 		_ = f.inbox.Note(ctx, note)
 	}).publishAll
 }

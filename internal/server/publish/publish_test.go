@@ -22,7 +22,8 @@ import (
 func resultsOf(t *testing.T, root string) *published {
 	t.Helper()
 	state := filepath.Join(root, folder.StateFolder)
-	folders := folder.Layout{Workflow: root, State: state, Results: filepath.Join(root, folder.ResultsFolder), ID: "own", Storage: filepath.Join(state, "storage", "own")}
+	folders := folder.Layout{Workflow: root, State: state, Results: filepath.Join(root, folder.ResultsFolder), ID: "own",
+		Storage: filepath.Join(state, "storage", "own")}
 	if err := os.MkdirAll(folders.Storage, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,9 @@ func publication(t *testing.T, s *published, lfn string, version dispatch.Versio
 	t.Helper()
 	name := fmt.Sprintf("%s.v%d.a%d", lfn, version, version)
 	files.Write(t, filepath.Join(s.folders.Storage, name), text)
-	return dispatch.StoredFile{File: dispatch.FileRef{LFN: lfn, Version: version}, PFN: folder.StoragePrefix + name, Size: int64(len(text))}
+	return dispatch.StoredFile{
+		File: dispatch.FileRef{LFN: lfn, Version: version}, PFN: folder.StoragePrefix + name, Size: int64(len(text)),
+	}
 }
 
 func noneIsOld(string) bool { return false }
@@ -189,7 +192,8 @@ func TestPublishingDestroysNothingForeign(t *testing.T) {
 	files.Write(t, filepath.Join(results, "b"), "replaced")
 	mustPublish(t, p, publication(t, s, "a", 2, "two"), publication(t, s, "b", 2, "two"))
 	for name, want := range map[string]string{
-		"a": "two", "a.~1~": "mine before", "a.~2~": "mine", "b": "two", "b.~1~": "replaced", ".fairway-publishing": "mine too",
+		"a": "two", "a.~1~": "mine before", "a.~2~": "mine", "b": "two", "b.~1~": "replaced",
+		".fairway-publishing": "mine too",
 	} {
 		if got := files.Read(t, filepath.Join(results, name)); got != want {
 			t.Errorf("%s is %q, want %q", name, got, want)
@@ -219,10 +223,12 @@ func TestPublishingFollowsNoLinks(t *testing.T) {
 		t.Errorf("%d published, %v", n, err)
 	}
 	mustPublish(t, p, publication(t, s, "file", 1, "new"))
-	if files.Read(t, filepath.Join(outside, "x")) != "foreign" || files.Read(t, filepath.Join(s.folders.Results, "file")) != "new" {
+	if files.Read(t, filepath.Join(outside, "x")) != "foreign" ||
+		files.Read(t, filepath.Join(s.folders.Results, "file")) != "new" {
 		t.Error("a link was followed")
 	}
-	if to, err := os.Readlink(filepath.Join(s.folders.Results, "file.~1~")); err != nil || to != filepath.Join(outside, "x") {
+	if to, err := os.Readlink(filepath.Join(s.folders.Results, "file.~1~")); err != nil ||
+		to != filepath.Join(outside, "x") {
 		t.Errorf("the link is gone: %q, %v, %q", to, err, aside)
 	}
 }
@@ -234,7 +240,8 @@ func TestCopyIsPublishedOnceAfterACrash(t *testing.T) {
 	s := resultsOf(t, t.TempDir())
 	files.Elsewhere(t, s.folders.Results)
 	first := publication(t, s, "a.txt", 1, "one")
-	files.Write(t, filepath.Join(s.folders.Results, newPublisher(s, nil, nil).unpublishedName()), "on") // the copy was not complete
+	// the copy was not complete
+	files.Write(t, filepath.Join(s.folders.Results, newPublisher(s, nil, nil).unpublishedName()), "on")
 	var before os.FileInfo
 	for range 2 {
 		clear(s.records)
@@ -245,7 +252,8 @@ func TestCopyIsPublishedOnceAfterACrash(t *testing.T) {
 		}
 		before = after
 	}
-	if entries, err := os.ReadDir(s.folders.Results); err != nil || len(entries) != 1 || files.Read(t, filepath.Join(s.folders.Results, "a.txt")) != "one" {
+	if entries, err := os.ReadDir(s.folders.Results); err != nil || len(entries) != 1 ||
+		files.Read(t, filepath.Join(s.folders.Results, "a.txt")) != "one" {
 		t.Fatalf("in the results there are %v, %v", entries, err)
 	}
 }

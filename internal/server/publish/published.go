@@ -58,7 +58,9 @@ func loadPublished(ctx context.Context, source state.Source, folders folder.Layo
 // and of whose names nothing is recorded: its server may have been killed between the
 // publication and its record. So what it left under these names is known as this
 // state's own.
-func Intended(ctx context.Context, source state.Source, handed []dispatch.StoredFile) (records []dispatch.Record, err error) {
+func Intended(
+	ctx context.Context, source state.Source, handed []dispatch.StoredFile,
+) (records []dispatch.Record, err error) {
 	known, err := source.Load(ctx, publishedTable)
 	if err != nil {
 		return nil, err

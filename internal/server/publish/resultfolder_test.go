@@ -20,7 +20,9 @@ import (
 )
 
 // folderPublication stores a version of a folder with these files.
-func folderPublication(t *testing.T, s *published, lfn string, version dispatch.Version, texts map[string]string) dispatch.StoredFile {
+func folderPublication(
+	t *testing.T, s *published, lfn string, version dispatch.Version, texts map[string]string,
+) dispatch.StoredFile {
 	t.Helper()
 	source := t.TempDir()
 	for name, text := range texts {
@@ -45,7 +47,9 @@ func folderPublication(t *testing.T, s *published, lfn string, version dispatch.
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dispatch.StoredFile{File: dispatch.FileRef{LFN: lfn, Version: version}, PFN: folder.StoragePrefix + name, Size: info.Size()}
+	return dispatch.StoredFile{
+		File: dispatch.FileRef{LFN: lfn, Version: version}, PFN: folder.StoragePrefix + name, Size: info.Size(),
+	}
 }
 
 // tree lists the regular files of a folder with what they hold.
@@ -201,7 +205,8 @@ func TestFoldersAndFilesGiveWay(t *testing.T) {
 	p = newPublisher(s, noneIsOld, nothingAside(t))
 	files.Write(t, filepath.Join(results, "f"), "mine")
 	b := folderPublication(t, s, "f/", 1, nil)
-	if n, err := p.publishAll([]dispatch.StoredFile{b}); n != 0 || err == nil || !strings.Contains(err.Error(), "results/f stands in its place") {
+	if n, err := p.publishAll([]dispatch.StoredFile{b}); n != 0 || err == nil ||
+		!strings.Contains(err.Error(), "results/f stands in its place") {
 		t.Errorf("a person's file: %d published, %v", n, err)
 	}
 	if got := files.Read(t, filepath.Join(results, "f")); got != "mine" {

@@ -149,11 +149,16 @@ func promptly(element storage.Element, note func(string)) storage.Element {
 // What cannot be looked at counts as there, since it may be so again. note is told of servers
 // that do not answer, from any goroutine. Looks end with ctx, and then the rest counts as
 // there.
-func LostFiles(ctx context.Context, at storage.Places, files []dispatch.StoredFile, note func(string)) []dispatch.LostFile {
-	return lostFiles(ctx, at, sync.OnceValue(func() storage.Element { return promptly(elementsOf(at), note) }), files, note)
+func LostFiles(
+	ctx context.Context, at storage.Places, files []dispatch.StoredFile, note func(string),
+) []dispatch.LostFile {
+	return lostFiles(ctx, at, sync.OnceValue(func() storage.Element { return promptly(elementsOf(at), note) }), files,
+		note)
 }
 
-func lostFiles(ctx context.Context, at storage.Places, element func() storage.Element, files []dispatch.StoredFile, note func(string)) []dispatch.LostFile {
+func lostFiles(
+	ctx context.Context, at storage.Places, element func() storage.Element, files []dispatch.StoredFile, note func(string),
+) []dispatch.LostFile {
 	why := make([]string, len(files))
 	// A look takes a moment in the kernel, and there may be a million of them.
 	part := max(minLooked, (len(files)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
@@ -257,7 +262,8 @@ func asWritten(copied io.Reader, b *dispatch.StoredFile) error {
 		return err
 	}
 	if has := sum.Sum32(); has != b.Adler32 {
-		return &lostError{fmt.Sprintf("has the checksum %08x and should have %08x: somebody wrote to it, or the disk has damaged it", has, b.Adler32)}
+		return &lostError{fmt.Sprintf("has the checksum %08x and should have %08x: somebody wrote to it, or the disk has "+
+			"damaged it", has, b.Adler32)}
 	}
 	return nil
 }

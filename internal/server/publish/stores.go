@@ -24,7 +24,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/store"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Outputs may be stored at another place than the folder of the state: on any element,
@@ -124,7 +124,8 @@ func (f *Files) checkMoved(prefix string, known []string) error {
 	for _, other := range known {
 		if storage.IsLocal(other) && f.folders.Owns(other) && !f.isThere(other) {
 			from, to := filepath.Dir(f.pathOf(other)), filepath.Dir(f.pathOf(prefix))
-			return fmt.Errorf("%s holds what this workflow has stored at %s, which is there no more: move it back, or make %s a link to %s", to, from, from, to)
+			return fmt.Errorf("%s holds what this workflow has stored at %s, which is there no more: move it back, or make %s "+
+				"a link to %s", to, from, from, to)
 		}
 	}
 	return nil
@@ -169,7 +170,8 @@ func CheckWritable(place string) error {
 			return fmt.Errorf("%s is no folder; name a folder", at)
 		}
 		if err := unix.Access(at, unix.W_OK|unix.X_OK); err != nil {
-			return fmt.Errorf("nothing can be stored there: %w; name a folder that you may write to", &fs.PathError{Op: "write", Path: at, Err: err})
+			return fmt.Errorf("nothing can be stored there: %w; name a folder that you may write to",
+				&fs.PathError{Op: "write", Path: at, Err: err})
 		}
 		return nil
 	}
@@ -219,7 +221,9 @@ func isNowhere(err error) bool {
 
 // clearStore removes files of a folder of an element, and the folders in it that are
 // empty then. It returns how many files are left.
-func clearStore(ctx context.Context, element storage.Element, pfn string, goes func(pfn string) bool) (left int, err error) {
+func clearStore(
+	ctx context.Context, element storage.Element, pfn string, goes func(pfn string) bool,
+) (left int, err error) {
 	entries, err := element.List(ctx, pfn)
 	if isNowhere(err) {
 		return 0, nil

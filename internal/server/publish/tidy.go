@@ -17,7 +17,7 @@ import (
 	"fairway/internal/server/state"
 	"fairway/internal/storage/elements"
 	"fairway/internal/store"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // written is what the jobs of a run wrote, by LFN: the last version of each file.
@@ -70,7 +70,8 @@ func (f *Files) unpublish(names []string) error {
 		records = append(records, f.results.forget(lfn))
 	}
 	if len(removed) > 0 {
-		f.note(fmt.Sprintf("removed from %s/, since this run does not make them: %s; with --keep-results they stay", folder.ResultsFolder, ShortList(removed)))
+		f.note(fmt.Sprintf("removed from %s/, since this run does not make them: %s; with --keep-results they stay",
+			folder.ResultsFolder, ShortList(removed)))
 	}
 	return errors.Join(append(failures, f.store.Apply(context.Background(), records))...)
 }
@@ -127,7 +128,8 @@ func Clean(ctx context.Context, folders folder.Layout, c *folder.Cleaned) error 
 	}
 	s, err := publishedIn(ctx, folders)
 	if err != nil {
-		c.Left = append(c.Left, fmt.Sprintf("%s: what Fairway has put there is not known any more (%v)", folders.Results, err))
+		c.Left = append(c.Left, fmt.Sprintf("%s: what Fairway has put there is not known any more (%v)",
+			folders.Results, err))
 		return nil
 	}
 	results, err := beneath.Open(folders.Results)
@@ -157,7 +159,8 @@ func Clean(ctx context.Context, folders folder.Layout, c *folder.Cleaned) error 
 	case err != nil:
 		return err
 	case left > 0:
-		c.Left = append(c.Left, fmt.Sprintf("%s: files that Fairway has not put there, or that were changed since: %d", folders.Results, left))
+		c.Left = append(c.Left, fmt.Sprintf("%s: files that Fairway has not put there, or that were changed since: %d",
+			folders.Results, left))
 	case os.Remove(folders.Results) == nil:
 		c.Removed = append(c.Removed, folders.Results)
 	}
@@ -177,7 +180,9 @@ func publishedIn(ctx context.Context, folders folder.Layout) (*published, error)
 }
 
 // Removals are the names of results that would go at the end of a run that succeeds.
-func Removals(ctx context.Context, records store.Store, folders folder.Layout, c *state.Cores) (names []string, err error) {
+func Removals(
+	ctx context.Context, records store.Store, folders folder.Layout, c *state.Cores,
+) (names []string, err error) {
 	s, err := loadPublished(ctx, records, folders)
 	if err != nil {
 		return nil, err

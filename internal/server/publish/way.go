@@ -42,7 +42,8 @@ func (p *publisher) makeWay(results *beneath.Folder, lfn string) error {
 			whole = append(whole, name)
 			return nil
 		case !info.IsDir() && !p.old(name):
-			return fmt.Errorf("%s stands in its place and is not a result of an earlier run that may go: move it away", results.Name(name))
+			return fmt.Errorf("%s stands in its place and is not a result of an earlier run that may go: move it away",
+				results.Name(name))
 		case !info.IsDir():
 			files = append(files, name)
 			return nil

@@ -21,7 +21,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/term"
 	"fairway/internal/site"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // Variable tells a process that it is the batch job of a launch, and is to be the server.

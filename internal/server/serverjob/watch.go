@@ -187,7 +187,8 @@ func (w *Watch) FellSilent() bool {
 	now, err := term.Last(w.layout.State, w.layout.ID)
 	w.looked = time.Now()
 	status, _ := w.roster.Status(w.launch)
-	if err != nil || now.Number != w.heard.Number || now.Beat != w.heard.Beat || status.State == batch.Queued || w.looked.Sub(last) > term.BeatTime {
+	if err != nil || now.Number != w.heard.Number || now.Beat != w.heard.Beat || status.State == batch.Queued ||
+		w.looked.Sub(last) > term.BeatTime {
 		w.heard, w.heardSince = now, at
 	}
 	return now.Lives() && now.Launch == w.launch && at.Sub(w.heardSince) > w.silentTime

@@ -53,7 +53,8 @@ func attemptKeys(job dispatch.JobID) (from, below string) {
 func (a *attempts) Count(job dispatch.JobID) int { return len(a.storedOf(job)) + len(a.fresh[job]) }
 
 func (a *attempts) storedOf(job dispatch.JobID) []storedAttempt {
-	begin, ok := slices.BinarySearchFunc(a.stored, job, func(s storedAttempt, job dispatch.JobID) int { return cmp.Compare(s.job, job) })
+	begin, ok := slices.BinarySearchFunc(a.stored, job,
+		func(s storedAttempt, job dispatch.JobID) int { return cmp.Compare(s.job, job) })
 	end := begin
 	for ok && end < len(a.stored) && a.stored[end].job == job {
 		end++
@@ -85,7 +86,8 @@ func (a *attempts) Record(e *dispatch.Event) (dispatch.Record, error) {
 		a.fresh = make(map[dispatch.JobID][][]byte)
 	}
 	a.fresh[e.Job] = append(a.fresh[e.Job], body)
-	return dispatch.Record{Table: AttemptTable, Run: e.Job.Run(), Key: attemptKey(e.Job, e.Result.Attempt), Body: body}, nil
+	return dispatch.Record{Table: AttemptTable, Run: e.Job.Run(), Key: attemptKey(e.Job, e.Result.Attempt), Body: body},
+		nil
 }
 
 func parseAttemptKey(r dispatch.Record) (dispatch.JobID, dispatch.AttemptID, error) {

@@ -27,7 +27,8 @@ func TestAttemptsOfBothLives(t *testing.T) {
 			Job: dispatch.NewJobID(1, number), Attempt: attempt, Message: fmt.Sprint("attempt ", attempt),
 			Outputs: []dispatch.WrittenFile{{LFN: "out", Size: 3}},
 			Usage: dispatch.Usage{
-				StageInStart: began, Start: began.Add(time.Second), End: began.Add(3 * time.Second), StageOutEnd: began.Add(4 * time.Second),
+				StageInStart: began, Start: began.Add(time.Second),
+				End: began.Add(3 * time.Second), StageOutEnd: began.Add(4 * time.Second),
 				CPU: time.Second, BytesStaged: 5, CacheHits: 2,
 			},
 		}
@@ -75,7 +76,9 @@ func TestAttemptsOfBothLives(t *testing.T) {
 
 // What an attempt used is found in any record, as decoding all of it would.
 func FuzzUsage(f *testing.F) {
-	body, err := proto.Marshal(&wire.AttemptDetail{Attempt: 1, Pilot: "p", Host: "h", Result: &wire.Result{Message: "m", Usage: &wire.Usage{CacheHits: 7, BytesStaged: 1}}})
+	body, err := proto.Marshal(&wire.AttemptDetail{Attempt: 1, Pilot: "p", Host: "h", Result: &wire.Result{
+		Message: "m", Usage: &wire.Usage{CacheHits: 7, BytesStaged: 1},
+	}})
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -43,7 +43,8 @@ func (t *Tally) CacheTold(pilot dispatch.PilotID, m *wire.CacheCounts) {
 	told, known := cacheCountsOf(m), t.Caches[pilot]
 	t.Caches[pilot] = CacheCounts{
 		EvictedFiles: max(known.EvictedFiles, told.EvictedFiles), EvictedBytes: max(known.EvictedBytes, told.EvictedBytes),
-		PrefetchedFiles: max(known.PrefetchedFiles, told.PrefetchedFiles), PrefetchedBytes: max(known.PrefetchedBytes, told.PrefetchedBytes),
+		PrefetchedFiles: max(known.PrefetchedFiles, told.PrefetchedFiles),
+		PrefetchedBytes: max(known.PrefetchedBytes, told.PrefetchedBytes),
 	}
 }
 
@@ -54,7 +55,8 @@ func (t *Tally) CacheRecords(pilot dispatch.PilotID) ([]dispatch.Record, error) 
 		return nil, nil
 	}
 	body, err := proto.Marshal(&wire.CacheCounts{
-		EvictedFiles: c.EvictedFiles, EvictedBytes: c.EvictedBytes, PrefetchedFiles: c.PrefetchedFiles, PrefetchedBytes: c.PrefetchedBytes,
+		EvictedFiles: c.EvictedFiles, EvictedBytes: c.EvictedBytes, PrefetchedFiles: c.PrefetchedFiles,
+		PrefetchedBytes: c.PrefetchedBytes,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("the cache of pilot %s: %w", pilot, err)

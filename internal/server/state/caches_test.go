@@ -19,11 +19,13 @@ func TestCountsOfCachesNeverFall(t *testing.T) {
 		var highest CacheCounts
 		for range rapid.IntRange(0, 10).Draw(t, "syncs") {
 			n := rapid.Int64Range(0, 1<<50)
-			m := &wire.CacheCounts{EvictedFiles: n.Draw(t, "ef"), EvictedBytes: n.Draw(t, "eb"), PrefetchedFiles: n.Draw(t, "pf"), PrefetchedBytes: n.Draw(t, "pb")}
+			m := &wire.CacheCounts{EvictedFiles: n.Draw(t, "ef"), EvictedBytes: n.Draw(t, "eb"),
+				PrefetchedFiles: n.Draw(t, "pf"), PrefetchedBytes: n.Draw(t, "pb")}
 			tally.CacheTold(rapid.SampledFrom([]dispatch.PilotID{"p", "stranger"}).Draw(t, "pilot"), m)
 			tally.CacheTold("p", nil)
 			now := tally.Caches["p"]
-			if now.EvictedFiles < highest.EvictedFiles || now.EvictedBytes < highest.EvictedBytes || now.PrefetchedFiles < highest.PrefetchedFiles || now.PrefetchedBytes < highest.PrefetchedBytes {
+			if now.EvictedFiles < highest.EvictedFiles || now.EvictedBytes < highest.EvictedBytes ||
+				now.PrefetchedFiles < highest.PrefetchedFiles || now.PrefetchedBytes < highest.PrefetchedBytes {
 				t.Fatalf("%+v fell to %+v", highest, now)
 			}
 			highest = now

@@ -34,7 +34,9 @@ type Loaded struct {
 
 // Load makes the cores of a run from records, both at the same time. Keep has it return
 // the records, which take much memory.
-func Load(ctx context.Context, source Source, run dispatch.RunID, workflow *flow.Workflow, config dispatch.Config, keep bool) (*Loaded, error) {
+func Load(
+	ctx context.Context, source Source, run dispatch.RunID, workflow *flow.Workflow, config dispatch.Config, keep bool,
+) (*Loaded, error) {
 	own, err := LoadTables(ctx, source, []string{flow.TableRun, flow.TableLog})
 	if err != nil {
 		return nil, err
@@ -69,7 +71,9 @@ func Load(ctx context.Context, source Source, run dispatch.RunID, workflow *flow
 }
 
 // loadDispatch tells of each record before it takes it.
-func loadDispatch(ctx context.Context, source Source, config dispatch.Config, tell func(dispatch.Record)) (*dispatch.Core, dispatch.Effects, error) {
+func loadDispatch(
+	ctx context.Context, source Source, config dispatch.Config, tell func(dispatch.Record),
+) (*dispatch.Core, dispatch.Effects, error) {
 	loading := dispatch.NewLoading(config)
 	for _, table := range dispatch.Tables() {
 		err := source.Each(ctx, table, func(r dispatch.Record) error {

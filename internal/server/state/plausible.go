@@ -55,7 +55,8 @@ func (c *Cores) Plausible(now time.Time, results []dispatch.Result) {
 		phases := [...]time.Time{u.StageInStart, u.Start, u.End, u.StageOutEnd}
 		for at, to := range phases[1:] {
 			from := phases[at]
-			if !to.IsZero() && (from.IsZero() || to.Before(from) || to.Sub(from) > known) || !u.Start.IsZero() && u.End.IsZero() {
+			if !to.IsZero() && (from.IsZero() || to.Before(from) || to.Sub(from) > known) ||
+				!u.Start.IsZero() && u.End.IsZero() {
 				u.StageInStart, u.Start, u.End, u.StageOutEnd, u.StagedAhead = time.Time{}, time.Time{}, time.Time{}, time.Time{}, 0
 			}
 		}

@@ -24,9 +24,11 @@ func TestLiesDoNotFalsifyTheSums(t *testing.T) {
 	}
 	c := &Cores{Run: 1, Dispatch: core}
 	job := dispatch.NewJobID(1, 1)
-	at := func(minutes int) time.Time { return now.Add(-24*time.Hour + time.Duration(minutes)*time.Minute) } // of another clock
+	// of another clock
+	at := func(minutes int) time.Time { return now.Add(-24*time.Hour + time.Duration(minutes)*time.Minute) }
 	honest := dispatch.Usage{
-		StageInStart: at(0), Start: at(1), End: at(5), StageOutEnd: at(6), StagedAhead: time.Minute, CacheHits: 1, CacheMisses: 1,
+		StageInStart: at(0), Start: at(1), End: at(5), StageOutEnd: at(6), StagedAhead: time.Minute, CacheHits: 1,
+		CacheMisses: 1,
 		BytesCached: 100, BytesStaged: 50, BytesWritten: 7, RemoteHits: 1, BytesRemote: 100,
 	}
 	result := func(change func(*dispatch.Usage)) []dispatch.Result {
@@ -56,8 +58,10 @@ func TestLiesDoNotFalsifyTheSums(t *testing.T) {
 		c.Plausible(later, told)
 		var s sums
 		s.add(&told[0].Usage)
-		if s.Hits < 0 || s.Misses < 0 || s.Hits+s.Misses > 2 || s.Remote > s.Hits || s.Cached+s.Staged > 150 || s.BytesRemote > s.Cached || s.written > 7 ||
-			s.staging < 0 || s.computing < 0 || s.hidden < 0 || s.staging+s.computing > 15*time.Minute || s.stageIn > 30*time.Minute {
+		if s.Hits < 0 || s.Misses < 0 || s.Hits+s.Misses > 2 || s.Remote > s.Hits || s.Cached+s.Staged > 150 ||
+			s.BytesRemote > s.Cached || s.written > 7 ||
+			s.staging < 0 || s.computing < 0 || s.hidden < 0 || s.staging+s.computing > 15*time.Minute ||
+			s.stageIn > 30*time.Minute {
 			t.Errorf("%s: %+v", name, s)
 		}
 	}

@@ -31,7 +31,9 @@ func ProvenanceKey(job, result string) string { return job + "\n" + result }
 
 // ProvenanceOf makes the records of how the results were made that are kept of a run, and names
 // the attempts that made none of them.
-func ProvenanceOf(ctx context.Context, s Source, made []dispatch.Made) (kept []dispatch.Record, others []dispatch.AttemptID, err error) {
+func ProvenanceOf(
+	ctx context.Context, s Source, made []dispatch.Made,
+) (kept []dispatch.Record, others []dispatch.AttemptID, err error) {
 	ended, err := s.Load(ctx, AttemptTable)
 	if err != nil {
 		return nil, nil, err
@@ -58,7 +60,9 @@ func ProvenanceOf(ctx context.Context, s Source, made []dispatch.Made) (kept []d
 		if err != nil {
 			return nil, nil, fmt.Errorf("provenance of job %s: %w", made[i].Name, err)
 		}
-		kept = append(kept, dispatch.Record{Table: ProvenanceTable, Key: ProvenanceKey(made[i].Name, made[i].Key), Body: body})
+		kept = append(kept, dispatch.Record{
+			Table: ProvenanceTable, Key: ProvenanceKey(made[i].Name, made[i].Key), Body: body,
+		})
 		delete(attempts, key)
 	}
 	return kept, slices.Collect(maps.Keys(attempts)), nil
@@ -91,7 +95,8 @@ func provenance(made *dispatch.Made, attempt []byte, hosts Hosts) (*wire.Provena
 
 // partSource is what some records of a table are loaded from.
 type partSource interface {
-	LoadPart(ctx context.Context, table string, run dispatch.RunID, from, below string, most int) ([]dispatch.Record, error)
+	LoadPart(ctx context.Context, table string, run dispatch.RunID, from, below string,
+		most int) ([]dispatch.Record, error)
 }
 
 // provenanceShown is how many results of one job are looked at.

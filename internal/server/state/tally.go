@@ -83,7 +83,8 @@ func newTally(workflow string, steps []string) *Tally {
 	return &Tally{
 		Workflow: workflow, order: steps, final: map[string]bool{}, Hosts: Hosts{},
 		ReadsAt: map[string]*Reads{}, Caches: map[dispatch.PilotID]CacheCounts{},
-		pace: newPace(), ready: map[dispatch.JobID]time.Time{}, Started: map[dispatch.JobID]time.Time{}, Storing: map[dispatch.PilotID]Storing{}, published: map[string]bool{},
+		pace: newPace(), ready: map[dispatch.JobID]time.Time{}, Started: map[dispatch.JobID]time.Time{},
+		Storing: map[dispatch.PilotID]Storing{}, published: map[string]bool{},
 	}
 }
 

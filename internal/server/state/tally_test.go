@@ -11,7 +11,9 @@ import (
 func TestHiddenStageInIsSummed(t *testing.T) {
 	var s sums
 	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	s.add(&dispatch.Usage{StageInStart: start, Start: start.Add(time.Second), End: start.Add(time.Minute), StagedAhead: 3 * time.Second})
+	s.add(&dispatch.Usage{
+		StageInStart: start, Start: start.Add(time.Second), End: start.Add(time.Minute), StagedAhead: 3 * time.Second,
+	})
 	s.add(&dispatch.Usage{StageInStart: start, Start: start.Add(4 * time.Second), End: start.Add(time.Minute)})
 	s.add(&dispatch.Usage{StageInStart: start, StagedAhead: time.Hour}) // its command never started
 	if s.stageIn != 8*time.Second || s.hidden != 3*time.Second || s.staging != 5*time.Second {

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"fairway/internal/server/folder"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 const (
@@ -33,7 +33,8 @@ type HeldError struct{ Holder Holder }
 
 func (e *HeldError) Error() string {
 	if e.Holder.Launch != "" {
-		return fmt.Sprintf("the workflow is being run by the batch job %s of the site %s, on %s", e.Holder.Launch, e.Holder.Site, e.Holder.Host)
+		return fmt.Sprintf("the workflow is being run by the batch job %s of the site %s, on %s", e.Holder.Launch,
+			e.Holder.Site, e.Holder.Host)
 	}
 	return "the workflow is being run on " + e.Holder.Host
 }

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"fairway/internal/server/folder"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 const id = "identity"
@@ -160,7 +160,8 @@ func TestABeatBeforeTheTermKeepsTheState(t *testing.T) {
 
 // A network file system may have made a link whose answer is that the name is there.
 func TestALinkThatWasMadeTwiceIsMade(t *testing.T) {
-	fresh, other, file := filepath.Join(t.TempDir(), "fresh"), filepath.Join(t.TempDir(), "other"), filepath.Join(t.TempDir(), "file")
+	fresh, other, file := filepath.Join(t.TempDir(), "fresh"), filepath.Join(t.TempDir(), "other"),
+		filepath.Join(t.TempDir(), "file")
 	for _, path := range []string{fresh, other} {
 		if err := write(path, "x"); err != nil {
 			t.Fatal(err)

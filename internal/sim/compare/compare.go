@@ -68,7 +68,9 @@ var comparedPatterns = []string{"W1", "W2-shared", "W3", "Tier0", "layers"}
 // Policies runs the policies of eviction and placement, on pilots and over sites, on the same work: the
 // traces given, or the patterns of the paper if there is none. The results
 // are those of the scheduled runs, in full.
-func Policies(ctx context.Context, traces []string, seed uint64, progress func(done, total int)) ([]Row, []*sim.Results, error) {
+func Policies(
+	ctx context.Context, traces []string, seed uint64, progress func(done, total int),
+) ([]Row, []*sim.Results, error) {
 	var works []experiment.WorkflowSpec
 	for _, trace := range traces {
 		works = append(works, experiment.WorkflowSpec{Trace: trace, Scale: 1, SizeScale: 1, Accesses: 1})
@@ -109,7 +111,9 @@ func Policies(ctx context.Context, traces []string, seed uint64, progress func(d
 // comparisonPlans are the experiments on one piece of work.
 func comparisonPlans(work experiment.WorkflowSpec) ([]*experiment.Plan, error) {
 	var plans []*experiment.Plan
-	for _, prepare := range []func(experiment.WorkflowSpec) (*experiment.Plan, error){evictionPlan, placementPlan, sitesPlan, criticalPlan} {
+	for _, prepare := range []func(experiment.WorkflowSpec) (*experiment.Plan, error){
+		evictionPlan, placementPlan, sitesPlan, criticalPlan,
+	} {
 		p, err := prepare(work)
 		if err != nil {
 			return nil, err
@@ -141,7 +145,9 @@ func evictionPlan(work experiment.WorkflowSpec) (*experiment.Plan, error) {
 			exp.Cache.Policy = string(policy)
 			exp.Cache.Size = experiment.Size(extent.Bytes * int64(percent) / 100 / int64(exp.Sites[0].Slots))
 			exp.Accesses = percent == 100 && policy == eviction.LRU
-			p.Points = append(p.Points, experiment.Point{Levels: []string{strconv.Itoa(percent), string(policy)}, Experiment: exp})
+			p.Points = append(p.Points, experiment.Point{
+				Levels: []string{strconv.Itoa(percent), string(policy)}, Experiment: exp,
+			})
 		}
 	}
 	return p, nil

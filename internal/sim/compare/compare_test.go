@@ -15,7 +15,7 @@ import (
 	"fairway/internal/eviction"
 	"fairway/internal/sim"
 	"fairway/internal/sim/experiment"
-	"fairway/test/seed"
+	"fairway/lib/seed"
 	"fairway/test/traces"
 )
 

@@ -33,7 +33,8 @@ func rowsOf(res *sim.Results) ([]Row, error) {
 func rowOf(r *sim.Row, kind, work, policy string) Row {
 	c := Row{
 		Kind: kind, Work: work, Policy: policy, HitRatio: new(r.Value("hit_ratio")),
-		ByteHitRatio: new(r.Value("byte_hit_ratio")), ReadGB: new(r.Value("read_gb")), Turnaround: new(r.Value("turnaround_s")),
+		ByteHitRatio: new(r.Value("byte_hit_ratio")), ReadGB: new(r.Value("read_gb")),
+		Turnaround: new(r.Value("turnaround_s")),
 	}
 	if kind == KindSites {
 		c.WideGB, c.Money = new(r.Value("wide_gb")), new(r.Value("money"))

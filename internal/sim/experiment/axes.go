@@ -44,7 +44,8 @@ func takeAxes(r *yamlfile.Reader, root *yaml.Node) (axes []axis) {
 				x.levels = append(x.levels, level)
 			}
 			if len(x.levels) == 0 {
-				r.Fail(a.Value, "write the name of each level and what it sets, as in {slow: {storage.se.delay_factor: 1}}", "axis %s has no level", x.name)
+				r.Fail(a.Value, "write the name of each level and what it sets, as in {slow: {storage.se.delay_factor: 1}}",
+					"axis %s has no level", x.name)
 			}
 			axes = append(axes, x)
 		}
@@ -95,7 +96,8 @@ func sweep(r *yamlfile.Reader, n *yaml.Node, path string) axis {
 	}
 	r.Decode(n, &steps, path)
 	if steps.Step <= 0 || steps.To < steps.From || (steps.To-steps.From)/steps.Step > MaxPoints {
-		r.Fail(n, "write a range such as {from: 0, to: 1, step: 0.25}", "from %g to %g in steps of %g is no range", steps.From, steps.To, steps.Step)
+		r.Fail(n, "write a range such as {from: 0, to: 1, step: 0.25}", "from %g to %g in steps of %g is no range",
+			steps.From, steps.To, steps.Step)
 		return x
 	}
 	for i := 0; ; i++ {
@@ -154,7 +156,8 @@ func set(n *yaml.Node, path string, value *yaml.Node) bool {
 		return false
 	case c == nil:
 		c = &yaml.Node{Kind: yaml.MappingNode, Line: value.Line, Column: value.Column}
-		n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: key, Line: value.Line, Column: value.Column}, c)
+		n.Content = append(n.Content, &yaml.Node{Kind: yaml.ScalarNode, Value: key, Line: value.Line, Column: value.Column},
+			c)
 	case c.Kind == yaml.AliasNode: // of something that other places share
 		*c = *clone(yamlfile.Follow(c))
 	}

@@ -14,7 +14,8 @@ func (r *reader) check(e *Experiment) {
 		r.wrong("", "add the line `experiment: NAME`", "the experiment has no name")
 	}
 	if e.Repetitions > MaxRepetitions {
-		r.wrong("repetitions", fmt.Sprintf("write a number from 1 to %d", MaxRepetitions), "%d repetitions are too many", e.Repetitions)
+		r.wrong("repetitions", fmt.Sprintf("write a number from 1 to %d", MaxRepetitions), "%d repetitions are too many",
+			e.Repetitions)
 	}
 	oneOf(r, "submission", e.Submission, Running, Monitor, Direct)
 	oneOf(r, "cache.share", e.Cache.Share, NoCache, PilotCache, HostCache, GlobalCache)
@@ -69,7 +70,8 @@ func (r *reader) checkSites(sites []SiteSpec, elements []string) {
 		if s.Nodes < 1 {
 			r.wrong(path, "add nodes: NUMBER", "site %s has no nodes", s.Name)
 		} else if s.Started > s.Nodes*s.Slots {
-			r.wrong(path+".started", "give it more nodes or slots, or start fewer", "%d pilots do not fit on %d nodes with %d slots", s.Started, s.Nodes, s.Slots)
+			r.wrong(path+".started", "give it more nodes or slots, or start fewer",
+				"%d pilots do not fit on %d nodes with %d slots", s.Started, s.Nodes, s.Slots)
 		}
 		names = append(names, s.Name)
 	}

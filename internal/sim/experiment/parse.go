@@ -102,7 +102,8 @@ func (r *reader) point(chosen []level) (p Point) {
 		p.Levels = append(p.Levels, l.name)
 		for _, s := range l.sets {
 			if !set(r.tree, s.path, s.value) {
-				r.Fail(s.value, "write a path such as storage.se.delay_factor; an item of a list goes by its name", "there is nothing at %s to set", s.path)
+				r.Fail(s.value, "write a path such as storage.se.delay_factor; an item of a list goes by its name",
+					"there is nothing at %s to set", s.path)
 			}
 		}
 	}
@@ -157,7 +158,8 @@ func (p *Plan) Reseed(seed uint64) error {
 	}
 	for i := range p.Points {
 		if p.Points[i].Experiment.Seed != p.Points[0].Experiment.Seed {
-			return fmt.Errorf("%s: its points differ in their seeds, which --seed would make the same: leave --seed out, or give the file one seed", p.File)
+			return fmt.Errorf("%s: its points differ in their seeds, which --seed would make the same: leave --seed out, or "+
+				"give the file one seed", p.File)
 		}
 	}
 	for i := range p.Points {

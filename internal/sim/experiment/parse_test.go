@@ -39,7 +39,8 @@ axes:
 		t.Fatalf("%d points, not 12", len(p.Points))
 	}
 	last := p.Points[11]
-	if e := last.Experiment; e.Seed != 3 || e.Cache.Size != 2e9 || e.Storage[0].FailureRate != 0.5 || e.Cache.Spare != 1e6 {
+	if e := last.Experiment; e.Seed != 3 || e.Cache.Size != 2e9 || e.Storage[0].FailureRate != 0.5 ||
+		e.Cache.Spare != 1e6 {
 		t.Errorf("the last point %v is %+v", last.Levels, e)
 	}
 }
@@ -92,7 +93,8 @@ func TestProblems(t *testing.T) {
 // A problem of one level is told beside those of the others, and a problem of
 // all points once.
 func TestProblemsOfAllPointsAreToldOnce(t *testing.T) {
-	_, err := Parse("x.yaml", []byte(small+"cache: {policy: lur}\naxes:\n  a:\n    b: {cache.share: c}\n    d: {cache.share: e}\n"))
+	_, err := Parse("x.yaml", []byte(small+"cache: {policy: lur}\naxes:\n  a:\n    b: {cache.share: c}\n    d: "+
+		"{cache.share: e}\n"))
 	want := `x.yaml:7:17: cache.policy: there is no "lur"; did you mean "lru"?
 x.yaml:10:22: cache.share: there is no "c"; known here: none, pilot, host, global
 x.yaml:11:22: cache.share: there is no "e"; known here: none, pilot, host, global`

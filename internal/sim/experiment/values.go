@@ -81,7 +81,8 @@ func (v *Values) ReadYAML(r *yamlfile.Reader, n *yaml.Node, path string) {
 	*v = Numbered(yamlfile.Read(r, n, path, func(text string) (int, error) {
 		count, err := quantity.Whole(text)
 		if err != nil || count > MaxValues {
-			return 0, fmt.Errorf("%q is no number of values; write a list of values, or their number, at most %d", text, MaxValues)
+			return 0, fmt.Errorf("%q is no number of values; write a list of values, or their number, at most %d",
+				text, MaxValues)
 		}
 		return int(count), nil
 	}))

@@ -87,10 +87,12 @@ func (r *reader) checkWorkflow(s *WorkflowSpec) {
 		oneOf(r, "workflow.pattern", s.Pattern, Patterns...)
 	}
 	if strings.HasPrefix(s.Pattern, "W") && (s.Jobs < 2 || s.Jobs%2 != 0 || s.Jobs > MaxJobs) {
-		r.wrong("workflow.jobs", fmt.Sprintf("give an even number of jobs, at most %d", MaxJobs), "%d jobs are no step of %s", s.Jobs, s.Pattern)
+		r.wrong("workflow.jobs", fmt.Sprintf("give an even number of jobs, at most %d", MaxJobs), "%d jobs are no step of %s",
+			s.Jobs, s.Pattern)
 	}
 	if s.Pattern == "layers" && (s.Jobs < 1 || s.Layers < 1 || s.Jobs > MaxJobs) {
-		r.wrong("workflow", fmt.Sprintf("give jobs (at most %d), layers and fan", MaxJobs), "layers of no jobs, or of too many")
+		r.wrong("workflow", fmt.Sprintf("give jobs (at most %d), layers and fan", MaxJobs),
+			"layers of no jobs, or of too many")
 	}
 	r.checkTier0(s.Tier0.Steps)
 }
@@ -133,7 +135,8 @@ func (r *reader) checkFile(s *WorkflowSpec) {
 		return
 	}
 	if err != nil {
-		r.wrong("workflow.parameters", "give values for parameters that the workflow has, and for all without a default", "%s", strings.ReplaceAll(err.Error(), "\n", "; "))
+		r.wrong("workflow.parameters", "give values for parameters that the workflow has, and for all without a default",
+			"%s", strings.ReplaceAll(err.Error(), "\n", "; "))
 		return
 	}
 	for name, step := range s.Steps {
@@ -160,7 +163,8 @@ func (r *reader) checkFile(s *WorkflowSpec) {
 			oneOf(r, path+".values."+placeholder, placeholder, in.Placeholders()...)
 		}
 		if !input.Every.IsZero() && !in.Watch && in.URLList == "" {
-			r.wrong(path+".every", "remove it, or let the workflow watch the input or read a url_list", "the input has all its files from the start")
+			r.wrong(path+".every", "remove it, or let the workflow watch the input or read a url_list",
+				"the input has all its files from the start")
 		}
 	}
 }
@@ -209,7 +213,8 @@ func (r *reader) checkTier0(steps []Tier0Step) {
 			r.wrong(path, "give each a name of its own", "two steps are named %q", step.Name)
 		}
 		if step.Jobs < 1 || step.Jobs > MaxValues || step.Merge < 1 {
-			r.wrong(path+"."+step.Name, fmt.Sprintf("give jobs, from 1 to %d, and in merge how many of their outputs go into one merge", MaxValues), "a step needs jobs and merge")
+			r.wrong(path+"."+step.Name, fmt.Sprintf("give jobs, from 1 to %d, and in merge how many of their outputs go into "+
+				"one merge", MaxValues), "a step needs jobs and merge")
 		}
 		names[step.Name] = true
 	}

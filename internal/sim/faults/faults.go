@@ -39,7 +39,8 @@ func Experiment(seed uint64) experiment.Experiment {
 	e.TaskQueue.WaitForData = pick(r, 0, -1, time.Minute)
 	total := experiment.Size(e.Workflow.Jobs) * e.Workflow.FileSize
 	if e.Workflow.Cached > 0 { // what is nowhere else needs room, or it is made again for ever
-		e.Cache.Share, e.Cache.Size = pick(r, experiment.PilotCache, experiment.HostCache, experiment.GlobalCache), e.Cache.Spare+2*total
+		e.Cache.Share, e.Cache.Size = pick(r, experiment.PilotCache, experiment.HostCache, experiment.GlobalCache),
+			e.Cache.Spare+2*total
 		e.TaskQueue.Lease = patientLease
 	}
 	for i := range 1 + r.IntN(3) {
@@ -110,14 +111,17 @@ const faultyFile experiment.Size = 100e6
 
 func faultyCache(r *rand.Rand) experiment.CacheSpec {
 	return experiment.CacheSpec{
-		Share: pick(r, experiment.NoCache, experiment.PilotCache, experiment.HostCache, experiment.GlobalCache), Size: experiment.Size(50e6 * float64(r.IntN(20))),
+		Share: pick(r, experiment.NoCache, experiment.PilotCache, experiment.HostCache, experiment.GlobalCache),
+		Size:  experiment.Size(50e6 * float64(r.IntN(20))),
 		Spare: experiment.Size(pick(r, 0, 100e6)), Policy: string(pick(r, eviction.Policies...)),
 		Look: pick(r, 0, 30*time.Second), Inputs: r.IntN(2) == 0,
 	}
 }
 
 func faultySite(r *rand.Rand, name string) experiment.SiteSpec {
-	s := experiment.SiteSpec{Name: name, Nodes: 1 + r.IntN(4), Slots: 1 + r.IntN(3), Storage: name, Ask: pick(r, 0, 0, 20*time.Second)}
+	s := experiment.SiteSpec{
+		Name: name, Nodes: 1 + r.IntN(4), Slots: 1 + r.IntN(3), Storage: name, Ask: pick(r, 0, 0, 20*time.Second),
+	}
 	s.Price, s.Expects = r.Float64(), pick(r, 0, 5*time.Minute)
 	s.Started = r.IntN(s.Nodes*s.Slots + 1)
 	s.MinIdle = r.IntN(2)
@@ -137,7 +141,8 @@ func faultySite(r *rand.Rand, name string) experiment.SiteSpec {
 func faultyStorage(r *rand.Rand, name string, outputs experiment.Size) experiment.StorageSpec {
 	s := experiment.StorageSpec{
 		Name: name, Bandwidth: 100e6, Latency: experiment.Gauss{Mean: time.Second}, DelayFactor: 0.1, DelaySpread: 0.5,
-		FailureRate: experiment.Chance(r.Float64() * 0.2), Capacity: pick(r, 0, outputs+faultyFile*experiment.Size(r.IntN(3))),
+		FailureRate: experiment.Chance(r.Float64() * 0.2),
+		Capacity:    pick(r, 0, outputs+faultyFile*experiment.Size(r.IntN(3))),
 	}
 	if s.Capacity > 0 {
 		s.Fills, s.FullFor = upTo(r, time.Minute, time.Hour), upTo(r, time.Second, 10*time.Minute)
@@ -149,7 +154,8 @@ func faultyFaults(r *rand.Rand) experiment.FaultSpec {
 	return experiment.FaultSpec{
 		Lost: experiment.Chance(pick(r, 0, 0.02, 0.2)), Repeated: experiment.Chance(pick(r, 0, 0.02, 0.2)),
 		PilotDies: pick(r, experiment.Gauss{}, upTo(r, time.Minute, time.Hour)), PilotDeaths: 50,
-		ServerDies: pick(r, experiment.Gauss{}, upTo(r, time.Minute, time.Hour)), ServerAway: upTo(r, time.Second, 10*time.Minute), Crashes: 20,
+		ServerDies: pick(r, experiment.Gauss{}, upTo(r, time.Minute, time.Hour)),
+		ServerAway: upTo(r, time.Second, 10*time.Minute), Crashes: 20,
 		WriteFails: experiment.Chance(pick(r, 0, 0.05)), WriteFailures: 200,
 	}
 }
@@ -219,7 +225,8 @@ func checkSeed(seed uint64) (sim.Happened, error) {
 		err = fmt.Errorf("%g of %d jobs are done", run.Of("jobs_done"), exp.Workflow.Jobs)
 	}
 	if err != nil {
-		return sim.Happened{}, fmt.Errorf("seed %d (repeat it with: fairway sim faults --seed %d --seeds 1): %w", seed, seed, err)
+		return sim.Happened{}, fmt.Errorf("seed %d (repeat it with: fairway sim faults --seed %d --seeds 1): %w",
+			seed, seed, err)
 	}
 	return run.Faced, nil
 }

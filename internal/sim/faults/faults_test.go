@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"fairway/internal/sim"
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // What must hold under faults is checked over a few seeds here, always the

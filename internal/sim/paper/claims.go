@@ -114,13 +114,16 @@ func submissionClaims(res *sim.Results) []report.Claim {
 	return []report.Claim{claim(
 		"F7a", "7", "no gap between the steps with pilots, a long one with direct submission",
 		rg <= poll && mg <= poll && dg > 2*poll && dg > 5*max(rg, mg),
-		fmt.Sprintf("nothing runs between first start and last end for %.0f s with running pilots, %.0f s with PilotMonitor, %.0f s directly", rg, mg, dg),
-		fmt.Sprintf("pilots at most %.0f s (the JobCreator's period), direct more than twice that and five times the pilots'", poll), notGiven,
+		fmt.Sprintf("nothing runs between first start and last end for %.0f s with running pilots, %.0f s with "+
+			"PilotMonitor, %.0f s directly", rg, mg, dg),
+		fmt.Sprintf("pilots at most %.0f s (the JobCreator's period), direct more than twice that and five times the pilots'",
+			poll), notGiven,
 	), claim(
 		"F7b", "7", "running pilots start at once, PilotMonitor and direct submission late",
 		rs <= ask && ms > ask && ds > ask && ms > 2*rs && ds > 2*rs,
 		fmt.Sprintf("first start after %.0f s with running pilots, %.0f s with PilotMonitor, %.0f s directly", rs, ms, ds),
-		fmt.Sprintf("running pilots within %.0f s (the period in which they ask), the others later and at least twice as late", ask), notGiven,
+		fmt.Sprintf("running pilots within %.0f s (the period in which they ask), the others later and "+
+			"at least twice as late", ask), notGiven,
 	)}
 }
 
@@ -145,7 +148,8 @@ func storageClaims(res *sim.Results) []report.Claim {
 		faster = append(faster, fmt.Sprintf("%s %.0f s with, %.0f s without", c, tc, tn))
 		held9a = held9a && tc < tn
 	}
-	why := fmt.Sprintf("what the cache gains hangs on its hit ratio, which is %.2f for W1 here (see F12)", at("d3f3", "cache", "hit_ratio"))
+	why := fmt.Sprintf("what the cache gains hangs on its hit ratio, which is %.2f for W1 here (see F12)",
+		at("d3f3", "cache", "hit_ratio"))
 	return []report.Claim{
 		claim(
 			"F8a", "8", "stage-in with cache far below without at d3f3", with3 < 0.5*none3,
@@ -153,7 +157,8 @@ func storageClaims(res *sim.Results) []report.Claim {
 		),
 		claim(
 			"F8b", "8", "hardly any gain at d1f1", none1-with1 < 0.1*(none3-with3),
-			fmt.Sprintf("%.1f s gained at d1f1, %.1f s at d3f3", none1-with1, none3-with3), "less than a tenth of the gain at d3f3", why,
+			fmt.Sprintf("%.1f s gained at d1f1, %.1f s at d3f3", none1-with1, none3-with3),
+			"less than a tenth of the gain at d3f3", why,
 		),
 		claim(
 			"F8c", "8", "little effect of d2f2, d3f1, d3f3 with cache, a strong one without", held8c,
@@ -186,8 +191,10 @@ func failuresClaim(res *sim.Results) report.Claim {
 		found = append(found, text)
 	}
 	return claim(
-		"F9b", "9", "failures weigh more than delays: W1 at d3f1 faster than at d2f2 and d3f3", held, strings.Join(found, "; "), "d3f1 below both, with and without cache",
-		"it hangs on how long an access is delayed against how long a failed job takes to run again, and the paper gives neither; "+strings.Join(why, "; "),
+		"F9b", "9", "failures weigh more than delays: W1 at d3f1 faster than at d2f2 and d3f3", held,
+		strings.Join(found, "; "), "d3f1 below both, with and without cache",
+		"it hangs on how long an access is delayed against how long a failed job takes to run again, and the paper gives "+
+			"neither; "+strings.Join(why, "; "),
 	)
 }
 
@@ -213,7 +220,8 @@ func mostForW1(res *sim.Results, id, figure, what, metric string) report.Claim {
 		}
 		held = held && gain <= first
 	}
-	return claim(id, figure, "W1 gains most: "+what, held, strings.Join(found, ", ")+" saved", "the part saved is greatest for W1", whyNotW1(res, metric))
+	return claim(id, figure, "W1 gains most: "+what, held, strings.Join(found, ", ")+" saved",
+		"the part saved is greatest for W1", whyNotW1(res, metric))
 }
 
 func abs(v float64) float64 { return max(v, -v) }
@@ -236,7 +244,8 @@ func hitClaims(res *sim.Results) []report.Claim {
 		),
 		claim("F12d", "12", "C1 slightly above C2 on W3", above > 0 && above <= 0.1, value("W3"), "by no more than 0.1", whyBelow(hit, "W3")),
 		claim(
-			"F12e", "12", "single-pilot caches at most one half on W2 and W3", hit("W3", "C2") <= 0.5 && both(func(w string) bool { return hit(w, "C2") <= 0.5 }),
+			"F12e", "12", "single-pilot caches at most one half on W2 and W3", hit("W3", "C2") <= 0.5 &&
+				both(func(w string) bool { return hit(w, "C2") <= 0.5 }),
 			twice+"; "+value("W3"), "C2 at most 0.5 on W3 and in both readings of W2", whenAsked,
 		),
 	}
@@ -247,9 +256,11 @@ const whenAsked = "it hangs on when pilots ask and when jobs are created, which 
 // whyBelow is why C1 does not come out above C2 as the paper has it: the two
 // differ in two things, and what the paper finds is what sharing alone does.
 func whyBelow(hit func(w, cache string) float64, works ...string) string {
-	text := "C2 waits for data, as section V says of it on W1, and C1 does not; waiting finds more than sharing. Like beside like, sharing is above, as the paper has it: "
+	text := "C2 waits for data, as section V says of it on W1, and C1 does not; waiting finds more than sharing. Like " +
+		"beside like, sharing is above, as the paper has it: "
 	for _, w := range works {
-		text += fmt.Sprintf("on %s %.2f (C1) and %.2f if neither waits, %.2f (C3) and %.2f (C2) if both do, %.2f (C3) if pilots find each other's files within a second; ",
+		text += fmt.Sprintf("on %s %.2f (C1) and %.2f if neither waits, %.2f (C3) and %.2f (C2) if both do, %.2f (C3) if "+
+			"pilots find each other's files within a second; ",
 			w, hit(w, "C1"), hit(w, "C2 not waiting"), hit(w, "C3"), hit(w, "C2"), hit(w, "C3 looking at once"))
 	}
 	return text + "how often they look is not given, here it is once a minute"

@@ -42,7 +42,8 @@ func TestFailedRunOfThePaperCanBeRepeated(t *testing.T) {
 	plan.Repeat(1)
 	plan.Points[0].Experiment.Limit = 1
 	plan.Points[0].Experiment.Seed = 4
-	if _, err = sim.Sweep(context.Background(), plan, nil); err == nil || !strings.Contains(err.Error(), "(fairway sim --seed 4 paper)") {
+	if _, err = sim.Sweep(context.Background(), plan, nil); err == nil ||
+		!strings.Contains(err.Error(), "(fairway sim --seed 4 paper)") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -19,7 +19,8 @@ func apart(a, b *sim.Row, metric string) string {
 	}
 	byChance := 2 * math.Sqrt((sdX*sdX+sdY*sdY)/float64(len(a.Runs)))
 	if abs(x-y) < byChance {
-		return fmt.Sprintf("%s, which is within chance (twice the standard error of %d runs is %.0f s)", text, len(a.Runs), byChance)
+		return fmt.Sprintf("%s, which is within chance (twice the standard error of %d runs is %.0f s)", text,
+			len(a.Runs), byChance)
 	}
 	return text
 }
@@ -34,7 +35,8 @@ func notBelow(res *sim.Results) string {
 				c, apart(with, without, "turnaround_s"), with.Value("failed_attempts"), without.Value("failed_attempts")))
 		}
 	}
-	return strings.Join(why, "; ") + ". Turnaround is that of the slowest of 80 chains of jobs, and each failure in it makes a job run again, with a cache or without; a cache does not keep writing from failing"
+	return strings.Join(why, "; ") + ". Turnaround is that of the slowest of 80 chains of jobs, and each failure in it " +
+		"makes a job run again, with a cache or without; a cache does not keep writing from failing"
 }
 
 // whyNotW1 is why another workflow gains more than W1.
@@ -43,9 +45,12 @@ func whyNotW1(res *sim.Results, metric string) string {
 		return 100 * (1 - res.Row(w, "cache").Value(metric)/res.Row(w, "none").Value(metric))
 	}
 	read := func(w, cache string) float64 { return res.Row(w, cache).Value("stage_in_s") }
-	return fmt.Sprintf("a second job of W3 reads two files and one of W1 reads one, so that W3 has more to lose to the SE: a job spends %.0f s there without a cache and %.0f s with it, of W1 %.0f s and %.0f s. W1 with and without a cache is %s, W3 %s. If the delay is that of all files together that a job reads, W3 saves %.1f %%, W1 %.1f %%",
+	return fmt.Sprintf("a second job of W3 reads two files and one of W1 reads one, so that W3 has more to lose to the "+
+		"SE: a job spends %.0f s there without a cache and %.0f s with it, of W1 %.0f s and %.0f s. W1 with and without a "+
+		"cache is %s, W3 %s. If the delay is that of all files together that a job reads, W3 saves %.1f %%, W1 %.1f %%",
 		read("W3", "none"), read("W3", "cache"), read("W1", "none"), read("W1", "cache"),
-		apart(res.Row("W1", "cache"), res.Row("W1", "none"), metric), apart(res.Row("W3", "cache"), res.Row("W3", "none"), metric), saved(onceDelayed), saved("W1"))
+		apart(res.Row("W1", "cache"), res.Row("W1", "none"), metric),
+		apart(res.Row("W3", "cache"), res.Row("W3", "none"), metric), saved(onceDelayed), saved("W1"))
 }
 
 // onceDelayed is the other reading of what the delay factor is a delay of.

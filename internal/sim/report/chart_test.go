@@ -39,7 +39,9 @@ func TestLevelsInTheirUnit(t *testing.T) {
 
 // The table of a report has no columns of nothing but zeros, and all others.
 func TestReportShowsWhatIsNotZero(t *testing.T) {
-	row := sim.Row{Mean: make([]float64, len(sim.Metrics)), SD: make([]float64, len(sim.Metrics)), Runs: make([]sim.Run, 1)}
+	row := sim.Row{
+		Mean: make([]float64, len(sim.Metrics)), SD: make([]float64, len(sim.Metrics)), Runs: make([]sim.Run, 1),
+	}
 	row.Mean[slices.Index(sim.Metrics, "money")] = 12345.6
 	c := Chapter{Results: &sim.Results{Rows: []sim.Row{row}}}
 	if shown := c.Shown(); len(shown) != 1 || shown[0] != "money" {

@@ -145,10 +145,14 @@ func (c *Chapter) write(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return fmt.Errorf("make the folder for the results: %w", err)
 	}
-	if err := writeFile(filepath.Join(folder, "runs.csv"), func(w io.Writer) error { return writeCSV(c.Results, w) }); err != nil {
+	if err := writeFile(
+		filepath.Join(folder, "runs.csv"), func(w io.Writer) error { return writeCSV(c.Results, w) },
+	); err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(folder, "results.json"), func(w io.Writer) error { return writeJSON(c.Results, w) }); err != nil {
+	if err := writeFile(
+		filepath.Join(folder, "results.json"), func(w io.Writer) error { return writeJSON(c.Results, w) },
+	); err != nil {
 		return err
 	}
 	for _, f := range c.Figures {

@@ -60,7 +60,8 @@ func writeResults(t *testing.T, plan *experiment.Plan, folder string) {
 
 func TestResultsAreWritten(t *testing.T) {
 	folder := t.TempDir()
-	writeResults(t, parsed(t, small+"timeline: true\naxes: {cache: {none: {cache.share: none}, own: {cache.size: 1GB}}}\n"), folder)
+	writeResults(t,
+		parsed(t, small+"timeline: true\naxes: {cache: {none: {cache.share: none}, own: {cache.size: 1GB}}}\n"), folder)
 	for _, name := range []string{"runs.csv", "results.json", "report.html", "turnaround_s.png", "running_jobs.png"} {
 		if info, err := os.Stat(filepath.Join(folder, name)); err != nil || info.Size() == 0 {
 			t.Errorf("%s: %v", name, err)

@@ -56,7 +56,9 @@ type rowJSON struct {
 func JSON(res *sim.Results) any {
 	out := resultJSON{Experiment: res.Plan.Name, About: res.Plan.About, Axes: res.Plan.Axes, Rows: []rowJSON{}}
 	for _, row := range res.Rows {
-		r := rowJSON{Levels: map[string]string{}, Repetitions: len(row.Runs), Mean: map[string]float64{}, SD: map[string]float64{}}
+		r := rowJSON{
+			Levels: map[string]string{}, Repetitions: len(row.Runs), Mean: map[string]float64{}, SD: map[string]float64{},
+		}
 		for i, a := range res.Plan.Axes {
 			r.Levels[a] = row.Levels[i]
 		}

@@ -19,7 +19,7 @@ import (
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/storagetest"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // fetchAll gets one file of a server many times at once, and returns how often that failed.

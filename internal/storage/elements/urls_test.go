@@ -12,13 +12,15 @@ import (
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/storagetest"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 // A command gets a URL that any program knows, with nothing in it that a URL cannot have. A
 // name of XRootD stays as it is.
 func TestURLsForPrograms(t *testing.T) {
-	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL"} {
+	for _, name := range []string{
+		"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL",
+	} {
 		t.Setenv(name, "")
 	}
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/none")
@@ -39,9 +41,11 @@ func TestURLsForPrograms(t *testing.T) {
 		}
 	}
 	for _, pfn := range []string{
-		"https://user:hunter2@host/a", "https://host/a%0Ab", "root://host//a?authz=secret", "root://user@host//a", "s3://user@bucket/a", "ftp://host/a", "file:/etc/passwd", "/etc/passwd", "state:a",
+		"https://user:hunter2@host/a", "https://host/a%0Ab", "root://host//a?authz=secret", "root://user@host//a",
+		"s3://user@bucket/a", "ftp://host/a", "file:/etc/passwd", "/etc/passwd", "state:a",
 	} {
-		if got, err := NewURLs().Of(t.Context(), pfn, time.Hour); err == nil || strings.Contains(err.Error(), "hunter2") || strings.Contains(err.Error(), "secret") {
+		if got, err := NewURLs().Of(t.Context(), pfn, time.Hour); err == nil || strings.Contains(err.Error(), "hunter2") ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %q, %v", pfn, got, err)
 		}
 	}
@@ -50,14 +54,16 @@ func TestURLsForPrograms(t *testing.T) {
 // A signed URL is of one file, for reading, and good for as long as is asked, at most 7 days.
 func TestSignedURLs(t *testing.T) {
 	for name, value := range map[string]string{
-		"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret-key", "AWS_SESSION_TOKEN": "session", "AWS_REGION": "eu-west-1", "AWS_ENDPOINT_URL_S3": "https://objects.example.org", "AWS_ENDPOINT_URL": "",
+		"AWS_ACCESS_KEY_ID": "key", "AWS_SECRET_ACCESS_KEY": "secret-key", "AWS_SESSION_TOKEN": "session",
+		"AWS_REGION": "eu-west-1", "AWS_ENDPOINT_URL_S3": "https://objects.example.org", "AWS_ENDPOINT_URL": "",
 	} {
 		t.Setenv(name, value)
 	}
 	for lasts, want := range map[time.Duration]string{90 * time.Minute: "5400", 1<<63 - 1: "604800"} {
 		got, err := NewURLs().Of(t.Context(), "s3://bucket/a b", lasts)
 		u, _ := url.Parse(got)
-		if err != nil || u.Scheme != "https" || u.Host != "objects.example.org" || u.EscapedPath() != "/bucket/a%20b" || u.Query().Get("X-Amz-Expires") != want || strings.Contains(got, "secret-key") {
+		if err != nil || u.Scheme != "https" || u.Host != "objects.example.org" || u.EscapedPath() != "/bucket/a%20b" ||
+			u.Query().Get("X-Amz-Expires") != want || strings.Contains(got, "secret-key") {
 			t.Errorf("%s: %v", got, err)
 		}
 	}
@@ -73,7 +79,8 @@ func withS3(t *testing.T) (keysAre func(access, secret string)) {
 	}
 	file := t.TempDir() + "/credentials"
 	for name, value := range map[string]string{
-		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "", "AWS_REGION": "us-east-1",
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_SESSION_TOKEN": "", "AWS_PROFILE": "",
+		"AWS_REGION":          "us-east-1",
 		"AWS_ENDPOINT_URL_S3": "http://" + address, "AWS_SHARED_CREDENTIALS_FILE": file, "AWS_CONFIG_FILE": "/none",
 	} {
 		t.Setenv(name, value)
@@ -125,7 +132,8 @@ func TestASignedURLIsAFile(t *testing.T) {
 		if got, err := io.ReadAll(body); err != nil || string(got) != text || body.Close() != nil {
 			t.Errorf("%d bytes of %d, %v", len(got), len(text), err)
 		}
-		if _, err := e.Stat(t.Context(), strings.Replace(signed, "Signature=", "Signature=0", 1)); !errors.Is(err, storage.ErrPermission) {
+		if _, err := e.Stat(t.Context(), strings.Replace(signed, "Signature=", "Signature=0", 1)); !errors.Is(err,
+			storage.ErrPermission) {
 			t.Errorf("with another signature: %v", err)
 		}
 	}

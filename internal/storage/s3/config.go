@@ -62,11 +62,13 @@ func ConfigOfUser() (Config, error) {
 	c := Config{
 		Endpoint:  first(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), rest["endpoint_url"], keys["endpoint_url"]),
 		Region:    first(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), rest["region"], keys["region"]),
-		AccessKey: os.Getenv("AWS_ACCESS_KEY_ID"), SecretKey: os.Getenv("AWS_SECRET_ACCESS_KEY"), SessionToken: os.Getenv("AWS_SESSION_TOKEN"),
+		AccessKey: os.Getenv("AWS_ACCESS_KEY_ID"), SecretKey: os.Getenv("AWS_SECRET_ACCESS_KEY"),
+		SessionToken: os.Getenv("AWS_SESSION_TOKEN"),
 	}
 	for _, file := range []map[string]string{keys, rest} {
 		if c.AccessKey == "" {
-			c.AccessKey, c.SecretKey, c.SessionToken = file["aws_access_key_id"], file["aws_secret_access_key"], file["aws_session_token"]
+			c.AccessKey, c.SecretKey, c.SessionToken = file["aws_access_key_id"], file["aws_secret_access_key"],
+				file["aws_session_token"]
 		}
 	}
 	return c, nil
@@ -110,7 +112,8 @@ func section(path, name string) (map[string]string, error) {
 			inside = strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(title), "profile ")) == name
 			continue
 		}
-		if key, value, ok := strings.Cut(line, "="); ok && inside && !strings.HasPrefix(line, "#") && !strings.HasPrefix(line, ";") {
+		if key, value, ok := strings.Cut(line, "="); ok && inside && !strings.HasPrefix(line, "#") &&
+			!strings.HasPrefix(line, ";") {
 			found[strings.ToLower(strings.TrimSpace(key))] = strings.TrimSpace(value)
 		}
 	}
@@ -119,7 +122,8 @@ func section(path, name string) (map[string]string, error) {
 
 func (c Config) connect() (*minio.Core, error) {
 	u, err := url.Parse(first(c.Endpoint, amazon))
-	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" || strings.Trim(u.Path, "/") != "" {
+	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" ||
+		strings.Trim(u.Path, "/") != "" {
 		return nil, fmt.Errorf("AWS_ENDPOINT_URL: this must be http:// or https:// with a host and no more")
 	}
 	keys := credentials.NewStatic("", "", "", credentials.SignatureAnonymous)
@@ -186,6 +190,9 @@ func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer, nil
 	}
 	_ = answer.Body.Close()
-	text := first(legible.Line(strings.TrimSpace(refusal.Code+" "+refusal.Message), storage.MaxSaid), http.StatusText(answer.StatusCode))
-	return nil, &storage.StatusError{Status: answer.StatusCode, Text: fmt.Sprintf("%s (%s: set it right, signatures are good for 15 minutes)", text, why)}
+	text := first(legible.Line(strings.TrimSpace(refusal.Code+" "+refusal.Message), storage.MaxSaid),
+		http.StatusText(answer.StatusCode))
+	return nil, &storage.StatusError{
+		Status: answer.StatusCode, Text: fmt.Sprintf("%s (%s: set it right, signatures are good for 15 minutes)", text, why),
+	}
 }

@@ -52,7 +52,8 @@ func TestConfigIsThatOfTheUser(t *testing.T) {
 			if err != nil || got != c.want {
 				t.Errorf("%v, want %v; %v", got, c.want, err)
 			}
-			if shown := fmt.Sprintf("%v %+v %#v %s", got, got, got, got); got.SecretKey != "" && strings.Contains(shown, got.SecretKey) {
+			if shown := fmt.Sprintf("%v %+v %#v %s", got, got, got, got); got.SecretKey != "" &&
+				strings.Contains(shown, got.SecretKey) {
 				t.Errorf("shown as %s", shown)
 			}
 		})

@@ -18,14 +18,15 @@ import (
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/storagetest"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 var places atomic.Int64
 
 func fixed(address string) func() (Config, error) {
 	return func() (Config, error) {
-		return Config{Endpoint: "http://" + address, Region: "us-east-1", AccessKey: storagetest.AccessKey, SecretKey: storagetest.SecretKey}, nil
+		return Config{Endpoint: "http://" + address, Region: "us-east-1", AccessKey: storagetest.AccessKey,
+			SecretKey: storagetest.SecretKey}, nil
 	}
 }
 
@@ -105,7 +106,8 @@ func TestEachChecksumIsCompared(t *testing.T) {
 			t.Fatal(err)
 		}
 		proxy.Do(0, nil)
-		if _, err := o.Client.PutObject(t.Context(), o.bucket, o.key, strings.NewReader(text), int64(len(text)), minio.PutObjectOptions{Checksum: sent, DisableContentSha256: true}); err != nil {
+		if _, err := o.Client.PutObject(t.Context(), o.bucket, o.key, strings.NewReader(text), int64(len(text)),
+			minio.PutObjectOptions{Checksum: sent, DisableContentSha256: true}); err != nil {
 			t.Fatal(kind, err)
 		}
 		path := filepath.Join(t.TempDir(), "got")
@@ -179,7 +181,8 @@ func TestAWrongClockIsTold(t *testing.T) {
 			} else {
 				_, err = e.Open(t.Context(), "s3://bucket/key")
 			}
-			if !errors.Is(err, storage.ErrPermission) || !strings.HasPrefix(err.Error(), "s3://bucket/key: the server answered 403 ") {
+			if !errors.Is(err, storage.ErrPermission) || !strings.HasPrefix(err.Error(),
+				"s3://bucket/key: the server answered 403 ") {
 				t.Fatal(err)
 			}
 			for _, text := range c.wanted {

@@ -25,7 +25,8 @@ func FuzzProfiles(f *testing.F) {
 				t.Fatalf("%q has %q", key, value)
 			}
 		}
-		if more, err := section(path, profile+"-"+profile+"-none"); err == nil && len(more) > 0 && !strings.Contains(text, "-none") {
+		if more, err := section(path, profile+"-"+profile+"-none"); err == nil && len(more) > 0 &&
+			!strings.Contains(text, "-none") {
 			t.Fatalf("a profile that is not there has %v", more)
 		}
 	})

@@ -33,10 +33,12 @@ func (e *Element) List(ctx context.Context, pfn string) ([]storage.Entry, error)
 		prefix += "/"
 	}
 	whole := &listing{pfn: storage.Shown(pfn), seen: map[string]bool{}}
-	ctx, cancel := context.WithTimeoutCause(ctx, storage.ListTime, whole.endless("it has not ended after %v (ListTime)", storage.ListTime))
+	ctx, cancel := context.WithTimeoutCause(ctx, storage.ListTime,
+		whole.endless("it has not ended after %v (ListTime)", storage.ListTime))
 	defer cancel()
 	var entries []storage.Entry
-	for info := range o.Client.ListObjects(context.WithValue(ctx, listingKey{}, whole), o.bucket, minio.ListObjectsOptions{Prefix: prefix}) {
+	for info := range o.Client.ListObjects(context.WithValue(ctx, listingKey{}, whole), o.bucket,
+		minio.ListObjectsOptions{Prefix: prefix}) {
 		if cause := context.Cause(ctx); cause != nil {
 			return nil, cause
 		}

@@ -18,7 +18,8 @@ import (
 // a bound, with an error that names bucket and bound. It is not asked again.
 func TestListingsHaveAnEnd(t *testing.T) {
 	page := func(token, keys string) string {
-		return fmt.Sprintf("<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>%s</NextContinuationToken>%s</ListBucketResult>", token, keys)
+		const next = "<IsTruncated>true</IsTruncated><NextContinuationToken>%s</NextContinuationToken>"
+		return fmt.Sprintf("<ListBucketResult>"+next+"%s</ListBucketResult>", token, keys)
 	}
 	key := func(name any) string {
 		return fmt.Sprintf("<Contents><Key>d/%v</Key><LastModified>2026-01-01T00:00:00Z</LastModified></Contents>", name)
@@ -59,7 +60,8 @@ func TestListingsHaveAnEnd(t *testing.T) {
 			_, err := element(strings.TrimPrefix(server.URL, "http://")).List(t.Context(), "s3://bucket/d")
 			runtime.ReadMemStats(&after)
 			var listing *storage.ListingError
-			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "s3://bucket/d") || c.most < 4 && !errors.As(err, &listing) {
+			if err == nil || !strings.Contains(err.Error(), c.says) || !strings.Contains(err.Error(), "s3://bucket/d") ||
+				c.most < 4 && !errors.As(err, &listing) {
 				t.Errorf("%.300v", err)
 			}
 			if n := asked.Load(); n > c.most {
@@ -75,7 +77,11 @@ func TestListingsHaveAnEnd(t *testing.T) {
 // All pages together are bounded too.
 func TestListingsAreBoundedInAll(t *testing.T) {
 	const one = "<ListBucketResult><Contents><Key>a</Key></Contents></ListBucketResult>"
-	for want, l := range map[string]*listing{"MaxEntries": {names: storage.MaxEntries}, "MaxListing": {bytes: storage.MaxListing}, "": {}} {
+	for want, l := range map[string]*listing{
+		"MaxEntries": {names: storage.MaxEntries},
+		"MaxListing": {bytes: storage.MaxListing},
+		"":           {},
+	} {
 		l.seen = map[string]bool{}
 		page, err := l.take(strings.NewReader(one))
 		if want == "" && string(page) != one || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {

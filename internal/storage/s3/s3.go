@@ -76,7 +76,8 @@ func (e *Element) object(pfn string) (o object, err error) {
 	o.pfn = pfn
 	o.bucket, o.key, _ = strings.Cut(rest, "/")
 	if o.bucket == "" || strings.ContainsAny(o.bucket, "@?#") {
-		return o, fmt.Errorf("%s: write s3://BUCKET/KEY; the server and the keys stand in the environment or in ~/.aws", storage.Shown(pfn))
+		return o, fmt.Errorf("%s: write s3://BUCKET/KEY; the server and the keys stand in the environment or in ~/.aws",
+			storage.Shown(pfn))
 	}
 	if err := storage.CheckName(o.key); err != nil {
 		return o, err
@@ -109,7 +110,8 @@ func failed(pfn string, err error) error {
 	text := strings.TrimPrefix(answer.Code, fmt.Sprint(answer.StatusCode, " ")) // where the server names no code
 	text = legible.Line(text, storage.MaxSaid)
 	if denied := answer.StatusCode; denied == http.StatusForbidden || denied == http.StatusUnauthorized {
-		text += " (keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the profile AWS_PROFILE of ~/.aws/credentials)"
+		text += " (keys come from AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or from the profile AWS_PROFILE of " +
+			"~/.aws/credentials)"
 	}
 	status := &storage.StatusError{PFN: pfn, Status: answer.StatusCode, Text: text}
 	if answer.Code == "NoSuchBucket" {

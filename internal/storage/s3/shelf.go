@@ -55,7 +55,9 @@ func (e *Element) Replace(ctx context.Context, path, pfn, mark string, labels ma
 }
 
 // put sends an object, with its checksum.
-func (o object) put(ctx context.Context, file io.ReaderAt, size int64, options minio.PutObjectOptions) (mark string, err error) {
+func (o object) put(
+	ctx context.Context, file io.ReaderAt, size int64, options minio.PutObjectOptions,
+) (mark string, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	options.PartSize, options.Checksum, options.DisableContentSha256 = partSize, minio.ChecksumFullObjectCRC32C, true
@@ -94,7 +96,8 @@ func (e *Element) CheckConditions(ctx context.Context, pfn string) error {
 		var answer *storage.StatusError
 		switch {
 		case err == nil:
-			return errors.Join(fmt.Errorf("%s: this server writes whatever the condition says, so one run could undo what another has published: use a folder, WebDAV or XRootD", storage.Shown(pfn)), e.Remove(ctx, pfn))
+			return errors.Join(fmt.Errorf("%s: this server writes whatever the condition says, so one run could undo what "+
+				"another has published: use a folder, WebDAV or XRootD", storage.Shown(pfn)), e.Remove(ctx, pfn))
 		case !errors.Is(err, fs.ErrExist) && !(errors.As(err, &answer) && answer.Status == http.StatusConflict):
 			return err
 		}

@@ -99,7 +99,9 @@ func (e *Element) ask(ctx context.Context, r *http.Request, pfn string, wanted .
 	}
 	text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<10))
 	_ = answer.Body.Close()
-	failed := &storage.StatusError{PFN: storage.Shown(pfn), Status: answer.StatusCode, Text: strings.TrimSpace(string(text))}
+	failed := &storage.StatusError{
+		PFN: storage.Shown(pfn), Status: answer.StatusCode, Text: strings.TrimSpace(string(text)),
+	}
 	if answer.StatusCode == http.StatusUnprocessableEntity {
 		return nil, &temporary{failed}
 	}
@@ -269,11 +271,15 @@ func (r *reader) over(err error) error {
 	case r.ctx.Err() != nil:
 		return fmt.Errorf("%s: %w", storage.Shown(r.pfn), r.ctx.Err())
 	case told.Get(errorTrailer) != "":
-		return &temporary{fmt.Errorf("%s: the server could not read it to its end: %s", storage.Shown(r.pfn), told.Get(errorTrailer))}
+		return &temporary{
+			fmt.Errorf("%s: the server could not read it to its end: %s", storage.Shown(r.pfn), told.Get(errorTrailer)),
+		}
 	case cut || told.Get(blake3Header) == "":
 		return r.patience.wait(r.ctx, &cutError{storage.Shown(r.pfn), io.ErrUnexpectedEOF})
 	case r.info.Size >= 0 && r.at != r.info.Size:
-		return &temporary{fmt.Errorf("%s: %d bytes came of %d: %w", storage.Shown(r.pfn), r.at, r.info.Size, io.ErrUnexpectedEOF)}
+		return &temporary{
+			fmt.Errorf("%s: %d bytes came of %d: %w", storage.Shown(r.pfn), r.at, r.info.Size, io.ErrUnexpectedEOF),
+		}
 	}
 	sums, err := readSums(told)
 	if err == nil {
@@ -336,7 +342,8 @@ func (r *reader) begins() error {
 	}
 	if r.answer.StatusCode == http.StatusPartialContent {
 		if told := r.answer.Header.Get("Content-Range"); told != contentRange(r.at, info.Size) {
-			return fmt.Errorf("%s: the server sends %q where the rest after %d bytes is wanted", storage.Shown(r.pfn), told, r.at)
+			return fmt.Errorf("%s: the server sends %q where the rest after %d bytes is wanted",
+				storage.Shown(r.pfn), told, r.at)
 		}
 		return nil
 	}
@@ -364,7 +371,9 @@ func (e *Element) Put(ctx context.Context, path, pfn string) error {
 		return err
 	}
 	defer local.Close()
-	s := &sending{e: e, pfn: pfn, local: local, file: file{size: info.Size(), mode: info.Mode().Perm()}, patience: patience{e: e}}
+	s := &sending{
+		e: e, pfn: pfn, local: local, file: file{size: info.Size(), mode: info.Mode().Perm()}, patience: patience{e: e},
+	}
 	if s.file.sums, err = sumsOf(inContext{ctx, local}); err == nil {
 		err = s.run(ctx)
 	}

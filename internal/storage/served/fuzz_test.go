@@ -15,7 +15,9 @@ import (
 func FuzzRequest(f *testing.F) {
 	f.Add("GET /fairway/storage/read?pfn=state:a HTTP/1.1\r\nHost: h\r\nRange: bytes=7-\r\nFairway-Ticket: AAAA\r\n\r\n")
 	f.Add("HEAD /fairway/storage/read?pfn=https%3A%2F%2Fh%2Fx HTTP/1.1\r\nHost: h\r\n\r\n")
-	f.Add("PUT /fairway/storage/write?pfn=state:p/a.v1.a2&pattern=state:p/*.v1.a2 HTTP/1.1\r\nHost: h\r\nContent-Length: 3\r\nContent-Range: bytes 2-4/5\r\nFairway-Size: 5\r\nFairway-Mode: 755\r\nFairway-Adler32: 00000001\r\nFairway-Blake3: " + strings.Repeat("0a", 32) + "\r\n\r\n")
+	f.Add("PUT /fairway/storage/write?pfn=state:p/a.v1.a2&pattern=state:p/*.v1.a2 HTTP/1.1\r\nHost: " +
+		"h\r\nContent-Length: 3\r\nContent-Range: bytes 2-4/5\r\nFairway-Size: 5\r\nFairway-Mode: 755\r\nFairway-Adler32: " +
+		"00000001\r\nFairway-Blake3: " + strings.Repeat("0a", 32) + "\r\n\r\n")
 	f.Fuzz(func(t *testing.T, text string) {
 		r, err := http.ReadRequest(bufio.NewReader(strings.NewReader(text)))
 		if err != nil {
@@ -26,7 +28,8 @@ func FuzzRequest(f *testing.F) {
 			return
 		}
 		switch {
-		case q.right != Read && q.right != Write, q.from < 0, q.file.size < 0, q.pfn == "", len(q.pfn) > MaxName, len(q.pattern) > 2*MaxName:
+		case q.right != Read && q.right != Write, q.from < 0, q.file.size < 0, q.pfn == "", len(q.pfn) > MaxName,
+			len(q.pattern) > 2*MaxName:
 			t.Fatalf("%+v", q)
 		case !logical.Matches(q.pattern, q.pfn):
 			t.Fatalf("%q is none of %q", q.pfn, q.pattern)

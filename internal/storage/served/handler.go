@@ -85,7 +85,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !h.Authority.Allows(launch, q.right, q.pattern, q.ticket) {
-		http.Error(w, fmt.Sprintf("launch %s was not given the right to %s %s", strconv.Quote(launch), q.right, strconv.Quote(storage.Shown(q.pfn))), http.StatusForbidden)
+		http.Error(w, fmt.Sprintf("launch %s was not given the right to %s %s", strconv.Quote(launch), q.right,
+			strconv.Quote(storage.Shown(q.pfn))), http.StatusForbidden)
 		return
 	}
 	leave, ok := h.streams.enter(r.Context(), launch)

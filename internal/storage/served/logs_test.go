@@ -129,7 +129,8 @@ func TestRefusedPiecesAreNotSentAgain(t *testing.T) {
 		t.Error("a gap:", err)
 	}
 	var status *storage.StatusError
-	if err := put("x", "log:7.out.live@0"); !errors.As(err, &status) || status.Status != http.StatusBadRequest || IsGap(err) {
+	if err := put("x", "log:7.out.live@0"); !errors.As(err, &status) ||
+		status.Status != http.StatusBadRequest || IsGap(err) {
 		t.Error("another name:", err)
 	}
 	for _, pfn := range []string{LogPiece(7, "out", 0), "log:7.out"} {

@@ -41,7 +41,9 @@ const oddNanoseconds = 123_456_789
 // NewMark puts a mark into a folder beneath that of the PFNs that begin in some way
 // (".": into that itself), in the place of the one that is there.
 func NewMark(places storage.Places, prefix, beneath string) (Mark, error) {
-	m := Mark{Prefix: prefix, PFN: storage.Join(prefix, path.Join(beneath, storage.MarkName)), Text: rand.Text() + rand.Text()}
+	m := Mark{
+		Prefix: prefix, PFN: storage.Join(prefix, path.Join(beneath, storage.MarkName)), Text: rand.Text() + rand.Text(),
+	}
 	path, err := places.Path(m.PFN)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o777)
@@ -174,7 +176,8 @@ func (h *Handler) tellMarks(w http.ResponseWriter) {
 func (h *Handler) tellSeen(w http.ResponseWriter, r *http.Request) {
 	pfn, ending := r.URL.Query().Get(pfnKey), r.Header.Get(endingHeader)
 	known := slices.ContainsFunc(h.Marks, func(m Mark) bool { return m.PFN == pfn })
-	if !known || len(ending) != 9 || ending[0] != '-' || strings.Trim(ending[1:], "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
+	if !known || len(ending) != 9 || ending[0] != '-' ||
+		strings.Trim(ending[1:], "ABCDEFGHIJKLMNOPQRSTUVWXYZ234567") != "" {
 		http.Error(w, "a mark of this server is wanted, and not "+strconv.Quote(storage.Shown(pfn)), http.StatusBadRequest)
 		return
 	}

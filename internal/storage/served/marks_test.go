@@ -50,7 +50,9 @@ func TestWhatIsShared(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chtimes(filepath.Join(truncated, storage.MarkName), time.Now(), n.config.Marks[0].Info.ModTime.Truncate(time.Second)); err != nil {
+	if err := os.Chtimes(
+		filepath.Join(truncated, storage.MarkName), time.Now(), n.config.Marks[0].Info.ModTime.Truncate(time.Second),
+	); err != nil {
 		t.Fatal(err)
 	}
 	for name, one := range map[string]struct {
@@ -89,7 +91,8 @@ func TestSeenTellsOfMarksOnly(t *testing.T) {
 		{"state:secret", "-ABCDEFGH", "guess", http.StatusBadRequest},
 		{"folder:", "-ABCDEFGH", "right", http.StatusBadRequest},
 	} {
-		status, _ := n.raw(t, "launch", http.MethodPost, seenPath+"?pfn="+one.pfn, map[string]string{endingHeader: one.ending}, strings.NewReader(one.text))
+		status, _ := n.raw(t, "launch", http.MethodPost, seenPath+"?pfn="+one.pfn,
+			map[string]string{endingHeader: one.ending}, strings.NewReader(one.text))
 		if status != one.want {
 			t.Errorf("%+v: %d", one, status)
 		}

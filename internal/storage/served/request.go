@@ -79,7 +79,8 @@ func readRequest(r *http.Request) (*request, error) {
 	case r.URL.Path == writePath && (r.Method == http.MethodPut || r.Method == http.MethodHead):
 		q.right = Write
 	default:
-		return nil, fmt.Errorf("%s %s is no request of this protocol; pilot and server may be of different versions", r.Method, strconv.Quote(r.URL.Path))
+		return nil, fmt.Errorf("%s %s is no request of this protocol; pilot and server may be of different versions",
+			r.Method, strconv.Quote(r.URL.Path))
 	}
 	if len(r.URL.RawQuery) > 8*MaxName {
 		return nil, fmt.Errorf("a query of %d bytes is too long", len(r.URL.RawQuery))
@@ -156,7 +157,8 @@ func readSums(h http.Header) (s sums, err error) {
 	for name, into := range map[string][]byte{adler32Header: s.adler32[:], blake3Header: s.blake3[:]} {
 		text := h.Get(name)
 		if len(text) != hex.EncodedLen(len(into)) {
-			return s, fmt.Errorf("%s: %d hexadecimal digits are wanted, not %s", name, hex.EncodedLen(len(into)), strconv.Quote(text))
+			return s, fmt.Errorf("%s: %d hexadecimal digits are wanted, not %s", name, hex.EncodedLen(len(into)),
+				strconv.Quote(text))
 		}
 		if _, err := hex.Decode(into, []byte(text)); err != nil {
 			return s, fmt.Errorf("%s: %w", name, err)

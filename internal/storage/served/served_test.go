@@ -25,7 +25,7 @@ import (
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/storagetest"
-	"fairway/test/seed"
+	"fairway/lib/seed"
 )
 
 // launchHeader is how the pilots of these tests say who they are.
@@ -188,7 +188,9 @@ func local(t *testing.T, contents string) string { t.Helper(); return storagetes
 func (n *node) store(t *testing.T, name, contents string) string {
 	t.Helper()
 	path := filepath.Join(n.folder, name)
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(contents), 0o666)); err != nil {
+	if err := errors.Join(
+		os.MkdirAll(filepath.Dir(path), 0o777), os.WriteFile(path, []byte(contents), 0o666),
+	); err != nil {
 		t.Fatal(err)
 	}
 	return "state:" + name
@@ -482,12 +484,15 @@ func TestWrongBytesAreNotKept(t *testing.T) {
 	n := newNode(t, nil).listen(t)
 	pfn := n.store(t, "in", storagetest.Contents(1000))
 	e := n.pilot(t, "launch", nil)
-	e.client = &http.Client{Transport: &spoiling{next: dialing(t, "launch", nil).Transport, requests: true, answers: true, at: 999}}
+	e.client = &http.Client{
+		Transport: &spoiling{next: dialing(t, "launch", nil).Transport, requests: true, answers: true, at: 999},
+	}
 	got, err := get(t, e, pfn)
 	if wrong := (*storage.ChecksumError)(nil); !errors.As(err, &wrong) || !storage.Temporary(err) || got != "" {
 		t.Error("get:", len(got), err)
 	}
-	if err = e.Put(t.Context(), local(t, storagetest.Contents(1000)), "state:x"); err == nil || !storage.Temporary(err) || !strings.Contains(err.Error(), "BLAKE3") {
+	if err = e.Put(t.Context(), local(t, storagetest.Contents(1000)), "state:x"); err == nil || !storage.Temporary(err) ||
+		!strings.Contains(err.Error(), "BLAKE3") {
 		t.Error("put:", err)
 	}
 	if _, err := os.Lstat(filepath.Join(n.folder, "x")); !errors.Is(err, fs.ErrNotExist) || len(n.unfinished(t)) > 0 {
@@ -553,7 +558,9 @@ func TestWrongLengthsAreRefused(t *testing.T) {
 		for name := range h {
 			header[name] = h.Get(name)
 		}
-		if status, text := n.raw(t, "launch", http.MethodPut, writePath+"?pfn=state:x", header, strings.NewReader("12345")); status != http.StatusBadRequest || text == "" {
+		if status, text := n.raw(
+			t, "launch", http.MethodPut, writePath+"?pfn=state:x", header, strings.NewReader("12345"),
+		); status != http.StatusBadRequest || text == "" {
 			t.Errorf("%s: %d %s", what, status, text)
 		}
 	}
@@ -611,10 +618,13 @@ func TestOnlyWhatWasGranted(t *testing.T) {
 	}
 	n.holds(t, "other", "other")
 	var refused *storage.StatusError
-	if err := e.Put(WithTicket(t.Context(), "state:mine", read), path, "state:mine"); !errors.As(err, &refused) || refused.Status != http.StatusForbidden || !strings.Contains(refused.Text, "launch") {
+	if err := e.Put(WithTicket(t.Context(), "state:mine", read), path, "state:mine"); !errors.As(err, &refused) ||
+		refused.Status != http.StatusForbidden || !strings.Contains(refused.Text, "launch") {
 		t.Error(err)
 	}
-	if status, text := n.raw(t, "", http.MethodGet, readPath+"?pfn=state:mine", nil, nil); status != http.StatusUnauthorized || strings.Contains(text, "mine") {
+	if status, text := n.raw(
+		t, "", http.MethodGet, readPath+"?pfn=state:mine", nil, nil,
+	); status != http.StatusUnauthorized || strings.Contains(text, "mine") {
 		t.Error("without a launch:", status, text)
 	}
 	links := filepath.Join(n.folder, "link")
@@ -685,60 +695,6 @@ func (h *half) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// A launch that sends requests without end keeps others from nothing.
-func TestFloodOfStreams(t *testing.T) {
-	open := &slowly{began: make(chan struct{}, 100), goes: make(chan struct{})}
-	n := newNode(t, func(c *Config) {
-		open.Element = c.Element
-		c.Element = open
-		c.Streams = 2 * StreamsOfLaunch
-	}).listen(t)
-	pfn := n.store(t, "x", "contents")
-	var group sync.WaitGroup
-	flood := n.pilot(t, "flood", nil)
-	for range StreamsOfLaunch {
-		group.Go(func() {
-			if got, err := get(t, flood, pfn); err != nil || got != "contents" {
-				t.Error(got, err)
-			}
-		})
-	}
-	for range StreamsOfLaunch {
-		<-open.began
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	var told error
-	late := n.pilot(t, "flood", nil)
-	late.sleep = func(context.Context, time.Duration) error { cancel(); return ctx.Err() }
-	if _, told = late.Stat(ctx, pfn); told == nil || !strings.Contains(told.Error(), "503") {
-		t.Error("one more of the same launch:", told)
-	}
-	open.open.Store(true)
-	if got, err := get(t, n.pilot(t, "other", nil), pfn); err != nil || got != "contents" {
-		t.Error("another launch:", got, err)
-	}
-	close(open.goes)
-	group.Wait()
-	if h := n.handler.Load(); len(h.streams.own) > 0 || !h.streams.all.TryAcquire(2*StreamsOfLaunch) {
-		t.Error("streams are still counted:", h.streams.own)
-	}
-}
-
-// slowly opens files when it is let.
-type slowly struct {
-	storage.Element
-	began, goes chan struct{}
-	open        atomic.Bool
-}
-
-func (s *slowly) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
-	if !s.open.Load() {
-		s.began <- struct{}{}
-		<-s.goes
-	}
-	return s.Element.Open(ctx, pfn)
-}
-
 // However large a file is, it is never in memory, at neither end.
 func TestMemoryDoesNotGrowWithTheFile(t *testing.T) {
 	n := newNode(t, nil).listen(t)
@@ -791,7 +747,8 @@ func TestUnfinishedFilesAreBounded(t *testing.T) {
 	for i := range UnfinishedOfLaunch + 8 {
 		e := n.pilot(t, "launch", cutOnce(false, 100_000))
 		e.sleep = func(context.Context, time.Duration) error { return dead }
-		if err := e.Put(t.Context(), local(t, storagetest.Contents(200_000+i)), fmt.Sprint("state:", i)); !errors.Is(err, dead) {
+		if err := e.Put(t.Context(), local(t, storagetest.Contents(200_000+i)), fmt.Sprint("state:", i)); !errors.Is(err,
+			dead) {
 			t.Fatal(err)
 		}
 	}
@@ -815,7 +772,8 @@ func (*broken) Read([]byte) (int, error) { return 0, syscall.EIO }
 func TestServerThatCannotReadSaysSo(t *testing.T) {
 	n := newNode(t, func(c *Config) { c.Element = failing{c.Element} }).listen(t)
 	pfn := n.store(t, "x", "beginning and end")
-	if _, err := get(t, n.pilot(t, "launch", nil), pfn); err == nil || !strings.Contains(err.Error(), syscall.EIO.Error()) || !storage.Temporary(err) {
+	if _, err := get(t, n.pilot(t, "launch", nil), pfn); err == nil ||
+		!strings.Contains(err.Error(), syscall.EIO.Error()) || !storage.Temporary(err) {
 		t.Error(err)
 	}
 }
@@ -845,7 +803,8 @@ func TestPassesOnFilesOfOthers(t *testing.T) {
 		c.Element = storage.Schemes{"https": relayed{contents}}
 	}).listen(t)
 	for _, after := range []int64{1 << 30, 1 << 20} {
-		if got, err := get(t, n.pilot(t, "launch", cutOnce(true, after)), "https://other/x?sig=1"); err != nil || got != contents {
+		if got, err := get(t, n.pilot(t, "launch", cutOnce(true, after)), "https://other/x?sig=1"); err != nil ||
+			got != contents {
 			t.Error(after, len(got), err)
 		}
 	}

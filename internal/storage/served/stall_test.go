@@ -218,7 +218,8 @@ func (s *stopping) Close() error {
 // While the server cannot be reached, a transfer waits, and ends with its context.
 func TestWaitsForTheServer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		nobody := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
+		nobody := &http.Client{Transport: &http.Transport{DialContext: func(context.Context, string,
+			string) (net.Conn, error) {
 			return nil, errors.New("connection refused")
 		}}}
 		e := New(nobody, "http://server", waiting)
@@ -231,7 +232,8 @@ func TestWaitsForTheServer(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			began := time.Now()
 			err := operation(ctx)
-			if spent := time.Since(began); spent != time.Hour || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "connection refused") {
+			if spent := time.Since(began); spent != time.Hour || !errors.Is(err, context.DeadlineExceeded) ||
+				!strings.Contains(err.Error(), "connection refused") {
 				t.Error(spent, err)
 			}
 			cancel()

@@ -23,9 +23,11 @@ type sums struct {
 func (s sums) check(told sums, pfn string) error {
 	switch {
 	case s.blake3 != told.blake3:
-		return &storage.ChecksumError{PFN: storage.Shown(pfn), Kind: "BLAKE3", Has: hex.EncodeToString(s.blake3[:]), Told: hex.EncodeToString(told.blake3[:])}
+		return &storage.ChecksumError{PFN: storage.Shown(pfn), Kind: "BLAKE3", Has: hex.EncodeToString(s.blake3[:]),
+			Told: hex.EncodeToString(told.blake3[:])}
 	case s.adler32 != told.adler32:
-		return &storage.ChecksumError{PFN: storage.Shown(pfn), Kind: "adler32", Has: hex.EncodeToString(s.adler32[:]), Told: hex.EncodeToString(told.adler32[:])}
+		return &storage.ChecksumError{PFN: storage.Shown(pfn), Kind: "adler32", Has: hex.EncodeToString(s.adler32[:]),
+			Told: hex.EncodeToString(told.adler32[:])}
 	}
 	return nil
 }

@@ -53,7 +53,8 @@ type upload struct {
 // nameOf is the name of an unfinished file.
 func nameOf(launch string, q *request) string {
 	h := blake3.New()
-	_, _ = fmt.Fprintf(h, "%d %s%d %o %x%x", len(q.pfn), q.pfn, q.file.size, q.file.mode, q.file.sums.adler32, q.file.sums.blake3)
+	_, _ = fmt.Fprintf(h, "%d %s%d %o %x%x", len(q.pfn), q.pfn, q.file.size, q.file.mode, q.file.sums.adler32,
+		q.file.sums.blake3)
 	return prefixOf(launch) + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
@@ -97,7 +98,9 @@ func ignoreMissing(err error) error {
 
 // begin takes an unfinished file for a request. Another one that has it is ended:
 // its pilot has given it up, or it would not ask again.
-func (u *uploads) begin(ctx context.Context, launch string, q *request, control *http.ResponseController) (*upload, error) {
+func (u *uploads) begin(
+	ctx context.Context, launch string, q *request, control *http.ResponseController,
+) (*upload, error) {
 	one := &upload{of: u, name: nameOf(launch, q), control: control, done: make(chan struct{})}
 	for {
 		before := u.take(one)

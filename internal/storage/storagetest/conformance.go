@@ -131,7 +131,8 @@ func comesBack(t *testing.T, p Folder) {
 		contents := Contents(size)
 		put(t, p, name, contents)
 		check(t, p, name, contents)
-		if info, err := p.Element.Stat(t.Context(), p.file(name)); err != nil || info.Size != int64(size) || info.ModTime.IsZero() != p.NoTimes {
+		if info, err := p.Element.Stat(t.Context(), p.file(name)); err != nil || info.Size != int64(size) ||
+			info.ModTime.IsZero() != p.NoTimes {
 			t.Errorf("%s: %+v, %v", name, info, err)
 		}
 		body, err := p.Element.Open(t.Context(), p.file(name))
@@ -272,7 +273,10 @@ func neverAPart(t *testing.T, p Folder) {
 
 // Characters with a meaning in URLs, shells, patterns, or the arguments of programs.
 func oddOrRefused(t *testing.T, p Folder) {
-	for i, name := range []string{"a b", "100%", "%41", "ü-é", "a#b", "it's", `"q"`, "[x]", "{y}", "*", "a?b=c", `back\slash`, "--help", " ", "a:b", "$(id)", "new\nline"} {
+	for i, name := range []string{
+		"a b", "100%", "%41", "ü-é", "a#b", "it's", `"q"`, "[x]", "{y}", "*", "a?b=c", `back\slash`, "--help", " ", "a:b",
+		"$(id)", "new\nline",
+	} {
 		folder := fmt.Sprintf("%d/", i)
 		if err := p.Element.Put(t.Context(), Local(t, name), p.file(folder+name)); err != nil {
 			if storage.Temporary(err) {

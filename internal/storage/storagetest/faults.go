@@ -193,7 +193,9 @@ func RunFaults(t *testing.T, size int, open func(t *testing.T, proxy *Proxy) Fau
 	redirect := func(to string) Fault {
 		return Answer(http.StatusTemporaryRedirect, "Location", to)
 	}
-	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("not this")) }))
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte("not this"))
+	}))
 	t.Cleanup(other.Close)
 	for name, one := range map[string]struct {
 		fault   Fault
@@ -234,7 +236,8 @@ func RunFaults(t *testing.T, size int, open func(t *testing.T, proxy *Proxy) Fau
 			proxy.Do(one.times, one.fault)
 			local := filepath.Join(t.TempDir(), "got")
 			_, err := p.Element.Get(t.Context(), p.file("there"), local)
-			whole(t, "what was got", func() (string, error) { got, err := os.ReadFile(local); return string(got), err }, right, err)
+			whole(t, "what was got", func() (string, error) { got, err := os.ReadFile(local); return string(got), err }, right,
+				err)
 			if (err == nil) && one.refused {
 				t.Error("it was got all the same")
 			}
@@ -243,7 +246,8 @@ func RunFaults(t *testing.T, size int, open func(t *testing.T, proxy *Proxy) Fau
 			}
 			proxy.Do(one.times, one.fault)
 			if read, err := readAll(t.Context(), p.Folder, "there"); err == nil && read != right {
-				t.Errorf("%d bytes were read of %d, the beginning is right: %v", len(read), len(right), strings.HasPrefix(right, read))
+				t.Errorf("%d bytes were read of %d, the beginning is right: %v", len(read), len(right),
+					strings.HasPrefix(right, read))
 			}
 			proxy.Do(one.times, one.fault)
 			err = p.Element.Put(t.Context(), Local(t, right), p.file("new"))
@@ -285,7 +289,8 @@ func whole(t *testing.T, what string, read func() (string, error), right string,
 	case err != nil:
 		t.Error(err)
 	case got != right:
-		t.Errorf("%s has %d bytes of %d under its final name, the beginning is right: %v; %v", what, len(got), len(right), strings.HasPrefix(right, got), told)
+		t.Errorf("%s has %d bytes of %d under its final name, the beginning is right: %v; %v", what, len(got), len(right),
+			strings.HasPrefix(right, got), told)
 	}
 }
 

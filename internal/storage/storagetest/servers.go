@@ -158,7 +158,8 @@ func Rclone(t Host) string {
 	folder, port := short(t), freePort(t)
 	open(t, folder+"/root")
 	address := fmt.Sprint("127.0.0.1:", port)
-	serve(t, exec.Command(rclone, "serve", "webdav", "--config", folder+"/conf", "--cache-dir", folder+"/cache", "--addr", address, folder+"/root"), port)
+	serve(t, exec.Command(rclone, "serve", "webdav", "--config", folder+"/conf", "--cache-dir", folder+"/cache", "--addr",
+		address, folder+"/root"), port)
 	return address
 }
 

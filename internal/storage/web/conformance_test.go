@@ -21,7 +21,7 @@ import (
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/storagetest"
-	"fairway/sched"
+	"fairway/lib/sched"
 )
 
 var places atomic.Int64
@@ -29,7 +29,9 @@ var places atomic.Int64
 func TestWebDAVConforms(t *testing.T) {
 	address := storagetest.WebDAV(t)
 	storagetest.Run(t, func(t *testing.T) storagetest.Folder {
-		return storagetest.Folder{Element: New(Credentials{}), Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
+		return storagetest.Folder{
+			Element: New(Credentials{}), Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1)),
+		}
 	})
 }
 
@@ -40,7 +42,9 @@ func TestKnownWebDAVConforms(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storagetest.Folder {
 		e := New(Credentials{})
 		e.see(server(address), func(h *host) { h.stored, h.neverReplaces = seenEnough+1, true })
-		return storagetest.Folder{Element: e, Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
+		return storagetest.Folder{
+			Element: e, Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1)),
+		}
 	})
 }
 
@@ -85,38 +89,42 @@ func TestSmallFilesTakeFewRequests(t *testing.T) {
 		wanted string
 	}{
 		"the server keeps what is there": {wanted: "PUT MOVE"},
-		"the server replaces what is there": {wanted: "HEAD PUT HEAD MOVE", server: func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-			r.Header.Del("Overwrite")
-			pass.ServeHTTP(w, r)
-		}},
+		"the server replaces what is there": {wanted: "HEAD PUT HEAD MOVE",
+			server: func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+				r.Header.Del("Overwrite")
+				pass.ServeHTTP(w, r)
+			}},
 		"the name is its own": {own: true, wanted: "PUT"},
-		"the server shows what comes": {own: true, wanted: "PUT MOVE", server: func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-			if r.Method == http.MethodPut && r.ContentLength > 0 {
-				others(httptest.NewRecorder(), r, pass, nil)
-			}
-			pass.ServeHTTP(w, r)
-		}},
+		"the server shows what comes": {own: true, wanted: "PUT MOVE",
+			server: func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+				if r.Method == http.MethodPut && r.ContentLength > 0 {
+					others(httptest.NewRecorder(), r, pass, nil)
+				}
+				pass.ServeHTTP(w, r)
+			}},
 		"every second server shows what comes":       {own: true, wanted: "PUT MOVE", server: inTurns(0)},
 		"every other second server shows what comes": {own: true, wanted: "PUT MOVE", server: inTurns(1)},
 		"a proxy gathers what comes":                 {own: true, wanted: "PUT MOVE", server: gathers},
-		"a proxy says that it is one": {own: true, wanted: "PUT MOVE", server: func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-			w.Header().Set("Via", "1.1 proxy")
-			pass.ServeHTTP(w, r)
-		}},
-		// It takes one file after the other, so that none is there before what was cut.
-		"the server keeps what was cut": {own: true, wanted: "PUT MOVE", server: func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
-			if r.Method != http.MethodPut || strings.HasSuffix(r.URL.Path, "/") {
+		"a proxy says that it is one": {own: true, wanted: "PUT MOVE",
+			server: func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+				w.Header().Set("Via", "1.1 proxy")
 				pass.ServeHTTP(w, r)
-				return
-			}
-			one.Lock()
-			defer one.Unlock()
-			came, err := io.ReadAll(r.Body)
-			if err != nil {
-				w, r = httptest.NewRecorder(), r.WithContext(context.WithoutCancel(r.Context()))
-			}
-			others(w, r, pass, came)
-		}},
+			}},
+		// It takes one file after the other, so that none is there before what was cut.
+		"the server keeps what was cut": {own: true, wanted: "PUT MOVE",
+			server: func(w http.ResponseWriter, r *http.Request, pass http.Handler) {
+				if r.Method != http.MethodPut || strings.HasSuffix(r.URL.Path, "/") {
+					pass.ServeHTTP(w, r)
+					return
+				}
+				one.Lock()
+				defer one.Unlock()
+				came, err := io.ReadAll(r.Body)
+				if err != nil {
+					w, r = httptest.NewRecorder(), r.WithContext(context.WithoutCancel(r.Context()))
+				}
+				others(w, r, pass, came)
+			}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			proxy := storagetest.Before(t, storagetest.WebDAV(t))
@@ -202,7 +210,9 @@ func TestAFailedFileTakesAnotherName(t *testing.T) {
 			})
 			e := storage.Retry(web, storage.DefaultTries, storage.DefaultBackoff, atOnce)
 			for _, name := range []string{"first", "second"} {
-				if err := e.Put(storage.WithOwnName(t.Context()), storagetest.Local(t, "contents"), "dav://"+proxy.Address+"/"+name); err != nil {
+				if err := e.Put(
+					storage.WithOwnName(t.Context()), storagetest.Local(t, "contents"), "dav://"+proxy.Address+"/"+name,
+				); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -228,7 +238,8 @@ func TestChecksumsCountMoreThanOneRequest(t *testing.T) {
 		pass.ServeHTTP(w, r)
 	})
 	for i := range 2*seenEnough + 1 {
-		if err := e.Put(storage.WithOwnName(t.Context()), storagetest.Local(t, "contents"), fmt.Sprintf("dav://%s/sums/%d", proxy.Address, i)); err != nil {
+		if err := e.Put(storage.WithOwnName(t.Context()), storagetest.Local(t, "contents"),
+			fmt.Sprintf("dav://%s/sums/%d", proxy.Address, i)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -240,7 +251,12 @@ func TestChecksumsCountMoreThanOneRequest(t *testing.T) {
 // What is known of a server holds for one store of it: behind a host may be several servers.
 func TestStoreOf(t *testing.T) {
 	store := "/data/" + storage.StorePrefix + "abcdefghijklmnop/"
-	for name, wanted := range map[string]string{store + "a/b.v1.a7": store, store + "b.v1.a7": store, "/data/b": "/data/", "/b": "/"} {
+	for name, wanted := range map[string]string{
+		store + "a/b.v1.a7": store,
+		store + "b.v1.a7":   store,
+		"/data/b":           "/data/",
+		"/b":                "/",
+	} {
 		if got := storeOf(name); got != wanted {
 			t.Errorf("%s is in %s, not %s", name, got, wanted)
 		}
@@ -281,7 +297,9 @@ func TestRcloneConforms(t *testing.T) {
 	storagetest.Run(t, func(t *testing.T) storagetest.Folder {
 		// It answers 423 to who moves a file while others do.
 		e := storage.Retry(New(Credentials{}), storage.DefaultTries, storage.DefaultBackoff, sched.Default().Sleep)
-		return storagetest.Folder{Element: e, Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1))}
+		return storagetest.Folder{
+			Element: e, Replaces: true, Escaped: true, PFN: fmt.Sprintf("dav://%s/%d", address, places.Add(1)),
+		}
 	})
 }
 
@@ -328,7 +346,8 @@ func TestXRootDOverHTTPConforms(t *testing.T) {
 	}
 	storagetest.Run(t, func(t *testing.T) storagetest.Folder {
 		_, address, _ := storagetest.XRootD(t) // one that ended takes no other test along
-		return storagetest.Folder{Element: New(Credentials{}), NoTimes: true, Replaces: true, Escaped: true, PFN: fmt.Sprintf("http://%s/store/%d", address, places.Add(1))}
+		return storagetest.Folder{Element: New(Credentials{}), NoTimes: true, Replaces: true, Escaped: true,
+			PFN: fmt.Sprintf("http://%s/store/%d", address, places.Add(1))}
 	})
 }
 

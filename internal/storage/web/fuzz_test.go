@@ -22,7 +22,8 @@ func FuzzListing(f *testing.F) {
 		}
 		for _, e := range found {
 			name, err := url.PathUnescape(e.Name)
-			if err != nil || name == "" || name == "." || name == ".." || strings.Contains(name, "/") || path.Join("/a", name) != "/a/"+name {
+			if err != nil || name == "" || name == "." || name == ".." || strings.Contains(name, "/") ||
+				path.Join("/a", name) != "/a/"+name {
 				t.Fatalf("%q is listed in %q, %v", e.Name, folder, err)
 			}
 		}

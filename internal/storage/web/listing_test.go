@@ -59,7 +59,8 @@ func TestListingsHaveAnEnd(t *testing.T) {
 			runtime.ReadMemStats(&after)
 			e.Close()
 			var listing *storage.ListingError
-			if !errors.As(err, &listing) || !strings.Contains(err.Error(), c.limit) || !strings.Contains(err.Error(), at) || storage.Temporary(err) {
+			if !errors.As(err, &listing) || !strings.Contains(err.Error(), c.limit) || !strings.Contains(err.Error(), at) ||
+				storage.Temporary(err) {
 				t.Errorf("%.200v", err)
 			}
 			if sent.Load() > 8<<20 {
@@ -81,7 +82,8 @@ func TestListingsAreBoundedInAll(t *testing.T) {
 			most = 1000
 		}
 		entries, err := readListing(strings.NewReader(begin+strings.Repeat(one, times)+end), "/d", most, 1000)
-		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) || err == nil && len(entries) != times {
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) ||
+			err == nil && len(entries) != times {
 			t.Errorf("%d: %d names, %v", times, len(entries), err)
 		}
 	}
@@ -91,7 +93,10 @@ func TestListingsAreBoundedInAll(t *testing.T) {
 // drips it or sends answers of status 103 before it; also where the server may read a whole file
 // before it answers.
 func TestHeadersHaveALimit(t *testing.T) {
-	for name, drip := range map[string]string{"bytes of a header": "a", "early hints": "HTTP/1.1 103 Early Hints\r\n\r\n"} {
+	for name, drip := range map[string]string{
+		"bytes of a header": "a",
+		"early hints":       "HTTP/1.1 103 Early Hints\r\n\r\n",
+	} {
 		for _, patient := range []bool{false, true} {
 			t.Run(fmt.Sprint(name, " patient ", patient), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
@@ -119,7 +124,8 @@ func TestHeadersHaveALimit(t *testing.T) {
 					} else {
 						_, err = e.Stat(t.Context(), "http://server/file")
 					}
-					if spent := time.Since(began); err == nil || !storage.Temporary(err) || spent > storage.AwayTime+10*time.Second || !strings.Contains(err.Error(), "http://server") {
+					if spent := time.Since(began); err == nil || !storage.Temporary(err) || spent > storage.AwayTime+10*time.Second ||
+						!strings.Contains(err.Error(), "http://server") {
 						t.Error(err, spent)
 					}
 				})

@@ -134,7 +134,8 @@ func TestTokenFollowsNoRedirection(t *testing.T) {
 	for range 2 { // the second time it is known who refuses
 		for pfn, good := range map[string]bool{open + "/x": false, private + "/away": false, private + "/moved": true} {
 			_, err := e.Stat(t.Context(), pfn)
-			if good != (err == nil) || !good && (!errors.Is(err, storage.ErrPermission) || !strings.Contains(err.Error(), "gets no token")) {
+			if good != (err == nil) || !good && (!errors.Is(err, storage.ErrPermission) ||
+				!strings.Contains(err.Error(), "gets no token")) {
 				t.Errorf("%s: %v", pfn, err)
 			}
 		}
@@ -166,8 +167,14 @@ func TestErrorsShowNoSecrets(t *testing.T) {
 	e := New(Credentials{})
 	defer e.Close()
 	gone := served(t, http.NotFound)
-	for _, pfn := range []string{nobody + "/x?sig=" + secret, gone + "/x?sig=" + secret, strings.Replace(gone, "//", "//user:"+secret+"@", 1), "http://" + secret + "@:x/"} {
-		for _, err := range []error{second(e.Stat(t.Context(), pfn)), second(e.Get(t.Context(), pfn, t.TempDir()+"/x")), second(e.List(t.Context(), pfn)), e.Remove(t.Context(), pfn)} {
+	for _, pfn := range []string{
+		nobody + "/x?sig=" + secret, gone + "/x?sig=" + secret, strings.Replace(gone, "//", "//user:"+secret+"@", 1),
+		"http://" + secret + "@:x/",
+	} {
+		for _, err := range []error{
+			second(e.Stat(t.Context(), pfn)), second(e.Get(t.Context(), pfn, t.TempDir()+"/x")),
+			second(e.List(t.Context(), pfn)), e.Remove(t.Context(), pfn),
+		} {
 			if err != nil && strings.Contains(err.Error(), secret) {
 				t.Error(err)
 			}
@@ -236,7 +243,10 @@ func TestTriesAgain(t *testing.T) {
 		})
 		var pauses []time.Duration
 		web := New(Credentials{})
-		e := storage.Retry(web, 4, time.Second, func(_ context.Context, d time.Duration) error { pauses = append(pauses, d); return nil })
+		e := storage.Retry(web, 4, time.Second, func(_ context.Context, d time.Duration) error {
+			pauses = append(pauses, d)
+			return nil
+		})
 		if _, err := e.Stat(t.Context(), url); err == nil || int(asked.Load()) != tries || len(pauses) != tries-1 {
 			t.Errorf("%d: %v, asked %d times", status, err, asked.Load())
 		}
@@ -252,7 +262,12 @@ func TestTriesAgain(t *testing.T) {
 // A server that says when it wants to be asked again is left alone until then, but
 // holds nobody for ever.
 func TestServersSayWhenToComeBack(t *testing.T) {
-	for said, least := range map[string]time.Duration{"7": 7 * time.Second, "60000": storage.MaxRetryAfter, "soon": 500 * time.Millisecond, "-1": 500 * time.Millisecond} {
+	for said, least := range map[string]time.Duration{
+		"7":     7 * time.Second,
+		"60000": storage.MaxRetryAfter,
+		"soon":  500 * time.Millisecond,
+		"-1":    500 * time.Millisecond,
+	} {
 		url := served(t, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Retry-After", said)
 			w.WriteHeader(http.StatusServiceUnavailable)

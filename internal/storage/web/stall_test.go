@@ -58,7 +58,8 @@ func TestStalledTransferEnds(t *testing.T) {
 				})
 				began := time.Now()
 				var stall *storage.StallError
-				if _, err := h.Get(t.Context(), "http://server/file", t.TempDir()+"/file"); !errors.As(err, &stall) || !storage.Temporary(err) {
+				if _, err := h.Get(t.Context(), "http://server/file", t.TempDir()+"/file"); !errors.As(err, &stall) ||
+					!storage.Temporary(err) {
 					t.Error(err)
 				}
 				if spent := time.Since(began); spent > 2*storage.StallTime {

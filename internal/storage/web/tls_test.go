@@ -17,7 +17,8 @@ import (
 // it, and gets the certificate of X509_USER_PROXY if it asks for one.
 func TestCertificates(t *testing.T) {
 	authority, stranger := storagetest.Certify(t, "authority", nil), storagetest.Certify(t, "stranger", nil)
-	host, user, other := storagetest.Certify(t, "host", authority), storagetest.Certify(t, "user", authority), storagetest.Certify(t, "other", stranger)
+	host, user, other := storagetest.Certify(t, "host", authority), storagetest.Certify(t, "user", authority),
+		storagetest.Certify(t, "other", stranger)
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write([]byte(r.TLS.PeerCertificates[0].Subject.CommonName))
 	}))
@@ -54,7 +55,8 @@ func TestCertificates(t *testing.T) {
 		path := filepath.Join(t.TempDir(), "got")
 		_, err := e.Get(t.Context(), url, path)
 		got, missing := os.ReadFile(path)
-		if string(got) != one.want || (one.says == "") != (err == nil) || one.says != "" && !errors.Is(missing, fs.ErrNotExist) {
+		if string(got) != one.want || (one.says == "") != (err == nil) || one.says != "" &&
+			!errors.Is(missing, fs.ErrNotExist) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 		if err != nil && (!strings.Contains(err.Error(), one.says) || strings.Contains(err.Error(), secret)) {

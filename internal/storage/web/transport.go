@@ -27,7 +27,9 @@ const maxRedirects = 10
 // as long as ChecksumTimeout.
 type transports struct{ named, redirected [2]*http.Transport }
 
-func newTransport(credentials Credentials, control func(network, address string, c syscall.RawConn) error) [2]*http.Transport {
+func newTransport(
+	credentials Credentials, control func(network, address string, c syscall.RawConn) error,
+) [2]*http.Transport {
 	usual := &http.Transport{
 		Proxy:                  http.ProxyFromEnvironment,
 		DialContext:            storage.Dial(&net.Dialer{Timeout: DialTimeout, Control: control}),

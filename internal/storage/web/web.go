@@ -79,7 +79,9 @@ var _ storage.Element = (*Element)(nil)
 // New returns an element that keeps its connections to itself.
 func New(credentials Credentials) *Element {
 	e := &Element{credentials: credentials, hosts: map[string]*host{}}
-	e.client = &http.Client{Transport: &transports{newTransport(credentials, nil), newTransport(credentials, storage.RefuseNear)}, CheckRedirect: checkRedirect}
+	e.client = &http.Client{Transport: &transports{
+		newTransport(credentials, nil), newTransport(credentials, storage.RefuseNear),
+	}, CheckRedirect: checkRedirect}
 	return e
 }
 
@@ -182,7 +184,8 @@ func (e *Element) do(ctx context.Context, r *request, wanted ...int) (*http.Resp
 	if denied(answer.StatusCode) {
 		failed.Text = http.StatusText(answer.StatusCode) + " (" + e.credentials.describe(r.url) + ")"
 		if to := originOf(answer.Request.URL); to != originOf(r.url) {
-			failed.Text = fmt.Sprintf("%s (from %s, to which it redirects, and which gets no token: name that server itself if it may have one)", http.StatusText(answer.StatusCode), to)
+			failed.Text = fmt.Sprintf("%s (from %s, to which it redirects, and which gets no token: name that server itself "+
+				"if it may have one)", http.StatusText(answer.StatusCode), to)
 		}
 		if kind, _, _ := strings.Cut(answer.Header.Get("WWW-Authenticate"), " "); strings.EqualFold(kind, "Basic") {
 			failed.Text += "; it asks for a user and a password, which Fairway never sends: have it take tokens or certificates"
@@ -292,7 +295,9 @@ func (e *Element) Open(whole context.Context, pfn string) (io.ReadCloser, error)
 		tag = ""
 	}
 	if size >= 0 && (tag != "" || sum.Hash() != nil) {
-		body = storage.Resumed(whole, size, body, func(from int64) (io.ReadCloser, error) { return e.rest(whole, pfn, from, size, tag) })
+		body = storage.Resumed(whole, size, body, func(from int64) (io.ReadCloser, error) {
+			return e.rest(whole, pfn, from, size, tag)
+		})
 	}
 	return storage.Checked(body, sum, pfn), nil
 }

@@ -47,7 +47,8 @@ func (e *Element) Put(ctx context.Context, local, pfn string) error {
 			// What was sent may still be on its way: the next try must not stand where it arrives.
 			e.see(r.url, func(h *host) { h.hides, h.cuts, h.failed = "", nil, true })
 		}
-	} else if err = u.moved(ctx); !u.brief && (status(err) == http.StatusMethodNotAllowed || status(err) == http.StatusNotImplemented) {
+	} else if err = u.moved(ctx); !u.brief && (status(err) == http.StatusMethodNotAllowed ||
+		status(err) == http.StatusNotImplemented) {
 		err = u.direct(ctx)
 	}
 	if errors.Is(err, fs.ErrExist) {
@@ -275,7 +276,8 @@ func (b between) Read([]byte) (int, error) { return 0, b() }
 func (u *upload) move(ctx context.Context, from, to string) error {
 	target := *u.r.url
 	target.Path = to
-	return u.ask(ctx, u.r.to("MOVE", from, http.Header{"Destination": {destination(&target)}, "Overwrite": {"F"}}), http.StatusCreated, http.StatusNoContent, http.StatusOK)
+	return u.ask(ctx, u.r.to("MOVE", from, http.Header{"Destination": {destination(&target)}, "Overwrite": {"F"}}),
+		http.StatusCreated, http.StatusNoContent, http.StatusOK)
 }
 
 // destination is a URL without a query, with nothing escaped that need not be.
@@ -286,7 +288,8 @@ func destination(u *url.URL) string { return u.Scheme + "://" + u.Host + escapeP
 func escapePath(name string) string {
 	var escaped strings.Builder
 	for _, b := range []byte(name) {
-		if b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' || strings.IndexByte("-._~!$&'()*+,;=:@/", b) >= 0 {
+		if b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z' || b >= '0' && b <= '9' ||
+			strings.IndexByte("-._~!$&'()*+,;=:@/", b) >= 0 {
 			escaped.WriteByte(b)
 		} else {
 			fmt.Fprintf(&escaped, "%%%02X", b)
@@ -307,7 +310,8 @@ func (u *upload) arrived(ctx context.Context) error {
 		return err
 	}
 	_ = u.ask(context.WithoutCancel(ctx), u.r.to(http.MethodDelete, escaped, nil), http.StatusOK, http.StatusNoContent)
-	return fmt.Errorf("put %s: this server gives no file a name with characters that a URL must escape: name it otherwise, or use another protocol of the server", storage.Shown(u.r.pfn))
+	return fmt.Errorf("put %s: this server gives no file a name with characters that a URL must escape: name it "+
+		"otherwise, or use another protocol of the server", storage.Shown(u.r.pfn))
 }
 
 // direct writes the file under its own name, if there is none or the server does not look.
@@ -341,7 +345,8 @@ func (u *upload) write(ctx context.Context, name string, header http.Header) err
 	}
 	discard(answer)
 	if answer.ContentLength >= 0 && answer.ContentLength != u.size {
-		return fmt.Errorf("put %s: %d bytes were sent and the server has %d: %w", storage.Shown(u.r.pfn), u.size, answer.ContentLength, io.ErrUnexpectedEOF)
+		return fmt.Errorf("put %s: %d bytes were sent and the server has %d: %w", storage.Shown(u.r.pfn), u.size,
+			answer.ContentLength, io.ErrUnexpectedEOF)
 	}
 	sum := checksumOf(answer.Header)
 	if sum.Hash() != nil {
@@ -416,7 +421,8 @@ func (e *Element) List(ctx context.Context, pfn string) ([]storage.Entry, error)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	answer, err := e.do(ctx, r, http.StatusMultiStatus)
-	if code := status(err); code != 0 && code < 500 && code != http.StatusNotFound && !denied(code) && code != http.StatusTooManyRequests || code == http.StatusNotImplemented {
+	if code := status(err); code != 0 && code < 500 && code != http.StatusNotFound && !denied(code) &&
+		code != http.StatusTooManyRequests || code == http.StatusNotImplemented {
 		return nil, fmt.Errorf("%s: %w: name the files in a url_list", storage.Shown(pfn), storage.ErrNoList)
 	}
 	if err != nil {
@@ -425,7 +431,9 @@ func (e *Element) List(ctx context.Context, pfn string) ([]storage.Entry, error)
 	body := storage.Steady(ctx, cancel, answer.Body, pfn)
 	defer body.Close()
 	defer time.AfterFunc(storage.ListTime, func() {
-		cancel(&storage.ListingError{PFN: storage.Shown(pfn), Why: fmt.Sprintf("it has not ended after %v (ListTime)", storage.ListTime)})
+		cancel(&storage.ListingError{
+			PFN: storage.Shown(pfn), Why: fmt.Sprintf("it has not ended after %v (ListTime)", storage.ListTime),
+		})
 	}).Stop()
 	entries, err := readListing(body, r.url.Path, storage.MaxEntries, storage.MaxListing)
 	switch {
@@ -445,7 +453,9 @@ func readListing(body io.Reader, folder string, most int, mostBytes int64) (entr
 	var href string
 	isFolder := false
 	names := func(path []xml.Name, names ...string) bool {
-		return slices.EqualFunc(path, names, func(at xml.Name, name string) bool { return at.Space == dav && at.Local == name })
+		return slices.EqualFunc(path, names, func(at xml.Name, name string) bool {
+			return at.Space == dav && at.Local == name
+		})
 	}
 	err = storage.ScanXML(body, mostBytes, func(at []xml.Name, text string) error {
 		switch {
@@ -494,7 +504,8 @@ func (e *Element) Mark(ctx context.Context, pfn string) (string, error) {
 	}
 	discard(answer)
 	sum := checksumOf(answer.Header)
-	return fmt.Sprintf("%d %s %s %s%s", answer.ContentLength, answer.Header.Get("ETag"), answer.Header.Get("Last-Modified"), sum.Kind, sum.Value), nil
+	return fmt.Sprintf("%d %s %s %s%s", answer.ContentLength, answer.Header.Get("ETag"),
+		answer.Header.Get("Last-Modified"), sum.Kind, sum.Value), nil
 }
 
 // Rename is part of Renamer.
@@ -510,7 +521,8 @@ func (e *Element) Rename(ctx context.Context, from, to string) error {
 	u := &upload{e: e, r: target}
 	source.header = http.Header{"Destination": {destination(target.url)}, "Overwrite": {"T"}}
 	err = u.ask(ctx, source, http.StatusCreated, http.StatusNoContent, http.StatusOK)
-	if code := status(err); code == http.StatusConflict || code == http.StatusNotFound || code == http.StatusInternalServerError {
+	if code := status(err); code == http.StatusConflict || code == http.StatusNotFound ||
+		code == http.StatusInternalServerError {
 		if u.makeFolders(ctx, path.Dir(target.url.Path)) == nil {
 			err = u.ask(ctx, source, http.StatusCreated, http.StatusNoContent, http.StatusOK)
 		}

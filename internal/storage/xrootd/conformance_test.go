@@ -13,7 +13,9 @@ var places atomic.Int64
 func TestXRootDConforms(t *testing.T) {
 	address, _, _ := storagetest.XRootD(t)
 	storagetest.Run(t, func(t *testing.T) storagetest.Folder {
-		return storagetest.Folder{Element: new(Element), Replaces: true, PFN: fmt.Sprintf("root://%s//store/%d", address, places.Add(1))}
+		return storagetest.Folder{
+			Element: new(Element), Replaces: true, PFN: fmt.Sprintf("root://%s//store/%d", address, places.Add(1)),
+		}
 	})
 }
 

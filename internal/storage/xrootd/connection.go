@@ -324,7 +324,9 @@ const defaultPort = "1094"
 // server wants to be asked again it is, until limit has passed. A server says 30 s when it
 // has too many checksums to compute (12 at once, as it comes), and has place again as soon
 // as one is told: it is asked sooner.
-func (c *connection) ask(ctx context.Context, limit time.Duration, number uint16, parameters, data []byte) (body []byte, err error) {
+func (c *connection) ask(
+	ctx context.Context, limit time.Duration, number uint16, parameters, data []byte,
+) (body []byte, err error) {
 	most := maxAnswer
 	if number == askList {
 		most = maxList
@@ -367,5 +369,6 @@ func lasting(err error) bool {
 	var told *Error
 	var elsewhere *redirected
 	var wait *waiting
-	return err == nil || errors.As(err, &told) || errors.As(err, &elsewhere) || errors.As(err, &wait) || errors.Is(err, errAstray)
+	return err == nil || errors.As(err, &told) || errors.As(err, &elsewhere) || errors.As(err, &wait) ||
+		errors.Is(err, errAstray)
 }

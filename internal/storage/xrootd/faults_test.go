@@ -29,7 +29,8 @@ func TestXRootDUnderFaults(t *testing.T) { underFaults(t, true) }
 // The same where the programs do it, which begin at the beginning again.
 func TestProgramsOfXRootDUnderFaults(t *testing.T) {
 	defer func(before []string) { limits = before }(limits)
-	limits = append(slices.Clip(limits), "XRD_STREAMERRORWINDOW=0", "XRD_CONNECTIONWINDOW=1", "XRD_REQUESTTIMEOUT=2", "XRD_STREAMTIMEOUT=2")
+	limits = append(slices.Clip(limits), "XRD_STREAMERRORWINDOW=0", "XRD_CONNECTIONWINDOW=1", "XRD_REQUESTTIMEOUT=2",
+		"XRD_STREAMTIMEOUT=2")
 	underFaults(t, false)
 }
 
@@ -72,7 +73,9 @@ func underFaults(t *testing.T, open bool) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			folder := fmt.Sprint(places.Add(1))
-			if err := new(Element).Put(t.Context(), local, fmt.Sprintf("root://%s//store/%s/there", address, folder)); err != nil {
+			if err := new(Element).Put(
+				t.Context(), local, fmt.Sprintf("root://%s//store/%s/there", address, folder),
+			); err != nil {
 				t.Fatal(err)
 			}
 			meet := func() storage.Element { // with new connections
@@ -88,13 +91,15 @@ func underFaults(t *testing.T, open bool) {
 			got := filepath.Join(t.TempDir(), "got")
 			_, err := meet().Get(t.Context(), pfn+"there", got)
 			text, missing := os.ReadFile(got)
-			if err == nil && (string(text) != right || one.forbidden) || err != nil && (one.get || !errors.Is(missing, fs.ErrNotExist)) {
+			if err == nil && (string(text) != right || one.forbidden) || err != nil &&
+				(one.get || !errors.Is(missing, fs.ErrNotExist)) {
 				t.Errorf("got %d bytes, %v", len(text), err)
 			}
 			proxy.Do(one.times, one.fault)
 			err = meet().Put(t.Context(), local, pfn+"new")
 			text, missing = os.ReadFile(filepath.Join(store, folder, "new"))
-			if err == nil && (string(text) != right || one.forbidden) || err != nil && (one.put || missing == nil && string(text) != right) {
+			if err == nil && (string(text) != right || one.forbidden) || err != nil &&
+				(one.put || missing == nil && string(text) != right) {
 				t.Errorf("put %d bytes, %v", len(text), err)
 			}
 		})

@@ -61,7 +61,8 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(frame(answerRedirect, "\x00\x00\x04\x46a[b")))
 	f.Add([]byte(frame(answerRedirect, "\xff\xff\xff\xfffile:///etc/passwd")))
 	f.Add([]byte(frame(answerWait, "\x00\x00\x00\x1e")))
-	f.Add([]byte(frame(answerPromise, "\x00\x00\x00\x1e") + frame(answerNotice, "\x00\x00\x13\x90\x00\x00\x00\x00"+frame(answerOK, "x"))))
+	f.Add([]byte(frame(answerPromise, "\x00\x00\x00\x1e") + frame(answerNotice,
+		"\x00\x00\x13\x90\x00\x00\x00\x00"+frame(answerOK, "x"))))
 	f.Add([]byte(frame(answerOK, ".\n0 0 0 0\na\n1 5 16 0\nb\n2 0 2 0")))
 	f.Fuzz(func(t *testing.T, sent []byte) {
 		c := &connection{in: bufio.NewReader(bytes.NewReader(sent))}

@@ -22,7 +22,8 @@ import (
 // Time limits of the clients, in seconds, as they read them. A transfer ends when
 // it stalls (storage.StallTime), or with its context.
 var limits = []string{
-	"XRD_CONNECTIONWINDOW=10", "XRD_CONNECTIONRETRY=1", "XRD_REQUESTTIMEOUT=60", "XRD_STREAMTIMEOUT=60", "XRD_TIMEOUTRESOLUTION=1",
+	"XRD_CONNECTIONWINDOW=10", "XRD_CONNECTIONRETRY=1", "XRD_REQUESTTIMEOUT=60", "XRD_STREAMTIMEOUT=60",
+	"XRD_TIMEOUTRESOLUTION=1",
 	"XRD_STREAMERRORWINDOW=10",
 	// Only here a client tells that the server has redirected it to a file of this
 	// machine (astray). What it says otherwise at this level is left out (kept).
@@ -57,7 +58,8 @@ func (f file) failed(ctx context.Context, program string, err error, said *clien
 		return fmt.Errorf("%s: %w", f.pfn, errAstray)
 	}
 	if errors.Is(err, exec.ErrNotFound) {
-		return fmt.Errorf("%s: %s is not installed on this machine; it is part of Debian's package xrootd-client", f.pfn, program)
+		return fmt.Errorf("%s: %s is not installed on this machine; it is part of Debian's package xrootd-client",
+			f.pfn, program)
 	}
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {

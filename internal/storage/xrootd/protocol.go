@@ -392,7 +392,9 @@ type opened struct {
 func (p *protocol) openFile(ctx context.Context, f file, name string, mode, options uint16) (*opened, error) {
 	parameters := binary.BigEndian.AppendUint16(nil, mode)
 	parameters = binary.BigEndian.AppendUint16(parameters, options|openTell)
-	body, c, err := p.exchange(ctx, f, question{number: askOpen, parameters: parameters, data: about(name), once: options&openNew != 0})
+	body, c, err := p.exchange(ctx, f, question{
+		number: askOpen, parameters: parameters, data: about(name), once: options&openNew != 0,
+	})
 	if err != nil {
 		return nil, err
 	}

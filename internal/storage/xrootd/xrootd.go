@@ -75,7 +75,8 @@ func parse(pfn string) (file, error) {
 		return file{}, err
 	}
 	if strings.Contains(name, "?") {
-		return file{}, fmt.Errorf("%s: a name on an XRootD server may have no '?': rename a file that has one; give tokens in BEARER_TOKEN or BEARER_TOKEN_FILE, since others can list what a program is given", storage.Shown(pfn))
+		return file{}, fmt.Errorf("%s: a name on an XRootD server may have no '?': rename a file that has one; give tokens "+
+			"in BEARER_TOKEN or BEARER_TOKEN_FILE, since others can list what a program is given", storage.Shown(pfn))
 	}
 	name = path.Clean("/" + name)
 	if err := storage.CheckName(name); err != nil {
@@ -98,7 +99,8 @@ func (e *Element) at(ctx context.Context, pfn string) (file, error) {
 		return f, err
 	}
 	f.by = programs{}
-	if !strings.HasPrefix(strings.ToLower(f.server), "roots:") && !strings.HasPrefix(strings.ToLower(f.server), "xroots:") {
+	if !strings.HasPrefix(strings.ToLower(f.server), "roots:") &&
+		!strings.HasPrefix(strings.ToLower(f.server), "xroots:") {
 		open, err := e.protocol.isOpen(ctx, f)
 		if err != nil {
 			return f, err
@@ -240,7 +242,8 @@ func (f file) compare(ctx context.Context, name string, source *os.File, size in
 		return err
 	}
 	if there.Size != size {
-		return fmt.Errorf("put %s: %d bytes were sent and the server has %d: %w", f.pfn, size, there.Size, io.ErrUnexpectedEOF)
+		return fmt.Errorf("put %s: %d bytes were sent and the server has %d: %w", f.pfn, size, there.Size,
+			io.ErrUnexpectedEOF)
 	}
 	sum, err := f.checksum(ctx, name)
 	if err != nil {

@@ -216,7 +216,8 @@ func givesEachRecord(t *testing.T, open Maker) {
 	at := 0
 	err := s.Each(context.Background(), "job", func(r dispatch.Record) error {
 		want := records[at]
-		if r.Table != want.Table || r.Run != want.Run || r.Key != want.Key || r.Body == nil || !bytes.Equal(r.Body, want.Body) {
+		if r.Table != want.Table || r.Run != want.Run || r.Key != want.Key || r.Body == nil ||
+			!bytes.Equal(r.Body, want.Body) {
 			return fmt.Errorf("record %d is %.200v, want %.200v", at, r, want)
 		}
 		if at++; at%4000 == 1 {
@@ -254,7 +255,8 @@ func keepsRunsApart(t *testing.T, open Maker) {
 	of := func(run dispatch.RunID, key, body string) dispatch.Record {
 		return dispatch.Record{Table: "job", Run: run, Key: key, Body: []byte(body)}
 	}
-	mustApply(t, s, of(10, "1", "ten"), of(2, "2", "two"), of(2, "1", large), record("job", "1", "none"), of(math.MaxUint32, "1", "last"))
+	mustApply(t, s, of(10, "1", "ten"), of(2, "2", "two"), of(2, "1", large), record("job", "1", "none"),
+		of(math.MaxUint32, "1", "last"))
 	mustApply(t, s, of(10, "1", large), dispatch.Record{Table: "job", Key: "1"})
 	mustApply(t, s, of(2, "1", "small"))
 	if err := s.Close(); err != nil {
@@ -314,7 +316,9 @@ func mayBeUsedByManyGoroutines(t *testing.T, open Maker) {
 		want[fmt.Sprint(i)] = "19"
 		group.Go(func() {
 			for n := range 20 {
-				if err := s.Apply(context.Background(), []dispatch.Record{record("job", fmt.Sprint(i), fmt.Sprint(n))}); err != nil {
+				if err := s.Apply(
+					context.Background(), []dispatch.Record{record("job", fmt.Sprint(i), fmt.Sprint(n))},
+				); err != nil {
 					t.Error(err)
 				}
 				if _, err := s.Load(context.Background(), "job"); err != nil {

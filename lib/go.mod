@@ -1,0 +1,10 @@
+module fairway/lib
+
+go 1.26.8
+
+require (
+	github.com/anishathalye/porcupine v1.3.1
+	go.uber.org/goleak v1.3.0
+	golang.org/x/sys v0.49.0
+	pgregory.net/rapid v1.3.0
+)
