@@ -34,8 +34,16 @@ func (s State) String() string {
 type Status struct {
 	State  State
 	Reason string // for a person: why it waits, or how it ended
+	Never  bool   // it could never start as it was asked for, as far as the system tells
 	Jobs   int    // that bear the name and are not Gone; more than 1 if the batch system started it twice
 }
+
+// NeverError is a refusal of a launch that the system could never start as it is asked for.
+type NeverError struct{ Err error }
+
+func (e *NeverError) Error() string { return e.Err.Error() }
+
+func (e *NeverError) Unwrap() error { return e.Err }
 
 // System is one batch system, as far as it has pilots of one state.
 type System interface {

@@ -3,6 +3,7 @@ package batch
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -52,8 +53,13 @@ type RosterConfig struct {
 	// Elsewhere says of a launch that the System tells of, and that this Roster does not
 	// know, that it is another Roster's: two sites of one batch system. Default: none is.
 	Elsewhere func(launch string) bool
+	// Never is told, once, that the batch system could never start a launch as it is asked
+	// for: it refuses one in such words, or MissedAnswers answers in a row give such a reason.
+	// It is not called once a launch of this Roster has run, nor for a Notifier, and must
+	// not block. Nil: it may become possible, and is tried again.
+	Never func(reason string)
 	// Tell gets a sentence for a person when the batch system refuses something and
-	// had not refused it in the same words before. It must not block.
+	// had not refused it in the same words before. It must not block. Default: it is logged.
 	Tell func(string)
 	// Sched waits. Default: sched.Default().
 	Sched *sched.Scheduler
@@ -89,6 +95,7 @@ type Roster struct {
 	unwanted  map[string]bool
 	doubtful  bool      // a Notifier is to be asked about launches whose ends it may have told before
 	endings   []End     // to be told
+	possible  bool      // a launch has run, or Never was told
 	lastTold  string    // the last sentence
 	refusal   error     // of the last submission, until one is taken
 	retryAt   time.Time // when that is tried again
@@ -103,6 +110,7 @@ type launch struct {
 	at        time.Time // of that
 	seen      bool      // an answer has named it
 	missed    int       // answers in a row that left it out
+	never     int       // answers in a row that said that it can never start
 	withdrawn bool
 	status    Status
 }
@@ -120,7 +128,7 @@ func NewRoster(cfg RosterConfig) *Roster {
 		cfg.Withdrawn = func(string) {}
 	}
 	if cfg.Tell == nil {
-		cfg.Tell = func(string) {}
+		cfg.Tell = func(text string) { cfg.Log.Warn(text) }
 	}
 	r := &Roster{
 		cfg: cfg, work: make(chan struct{}, 1), asking: make(chan struct{}, 1),
@@ -322,7 +330,6 @@ func (r *Roster) query(ctx context.Context, sites []string) (map[string]map[stri
 	r.silence = err
 	r.mu.Unlock()
 	if err != nil {
-		r.cfg.Log.Warn("a batch system does not answer", "site", r.cfg.Site, "error", err)
 		return nil, err
 	}
 	return map[string]map[string]Status{sites[0]: found}, nil
@@ -370,6 +377,7 @@ func (r *Roster) compare(found map[string]Status, at time.Time) {
 			r.end(name, cmp.Or(status.Reason, "ended"))
 		default:
 			l.seen, l.missed, l.status = true, 0, status
+			r.judge(l)
 			if status.Jobs > 1 {
 				r.cfg.Log.Warn("a batch system has started a pilot twice; both are withdrawn", "site", r.cfg.Site, "launch", name)
 				l.withdrawn = true
@@ -390,6 +398,30 @@ func (r *Roster) compare(found map[string]Status, at time.Time) {
 		}
 	}
 	nudge(r.work)
+}
+
+// judge finds out whether pilots can start at all. r.mu is held.
+func (r *Roster) judge(l *launch) {
+	switch {
+	case l.status.State == Running:
+		r.possible = true
+	case !l.status.Never:
+		l.never = 0
+	default:
+		if l.never++; l.never >= MissedAnswers {
+			r.tellNever(l.status.Reason)
+		}
+	}
+}
+
+// tellNever tells of it once, unless it has been seen to be possible. r.mu is held.
+func (r *Roster) tellNever(reason string) (told bool) {
+	if r.possible || r.cfg.Never == nil {
+		return false
+	}
+	r.possible = true
+	r.cfg.Never(reason)
+	return true
 }
 
 // missing is for a launch that an answer leaves out. r.mu is held.
@@ -541,7 +573,9 @@ func (r *Roster) submitAll() (taken, refused bool) {
 		if r.ctx.Err() != nil {
 			return taken, true
 		}
-		r.submittedNow(name, err)
+		if told := r.submittedNow(name, err); told {
+			return taken, true
+		}
 		if err != nil {
 			r.warn(fmt.Sprintf("%s takes no %s, and is asked again: %v", r.cfg.Site, r.cfg.Job, err))
 			return taken, true
@@ -576,12 +610,15 @@ func (r *Roster) inDoubt() bool {
 }
 
 // submittedNow notes how the submission of a launch has ended. One that failed may have
-// been taken all the same, but by a Notifier.
-func (r *Roster) submittedNow(name string, err error) {
+// been taken all the same, but by a Notifier. It reports whether Never was told.
+func (r *Roster) submittedNow(name string, err error) (told bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	taken := err == nil
 	r.refusal = err
+	if never, ok := errors.AsType[*NeverError](err); ok {
+		told = r.tellNever(oneLine(never))
+	}
 	if taken {
 		r.lastTold = ""
 	}
@@ -595,6 +632,7 @@ func (r *Roster) submittedNow(name string, err error) {
 		l.flying, l.at, l.doubtful = false, time.Now(), !taken
 		nudge(r.asking)
 	}
+	return told
 }
 
 // notTaken puts a launch that the batch system does not have back in front of those that
@@ -615,7 +653,6 @@ func (r *Roster) warn(text string) {
 	r.lastTold = text
 	r.mu.Unlock()
 	if news {
-		r.cfg.Log.Warn(text)
 		r.cfg.Tell(text)
 	}
 }

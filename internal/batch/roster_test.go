@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -243,6 +244,71 @@ func TestRefusedSubmissionIsRepeatedWithPauses(t *testing.T) {
 		pass(MaxPause)
 		if fmt.Sprint(q.submitted) != "[l1 l2]" {
 			t.Errorf("submitted %v", q.submitted)
+		}
+	})
+}
+
+// A batch system that could never start a pilot is told of once, by a refusal or by the
+// reason of a job that waits, but not when a pilot has run.
+func TestNeverIsToldOnce(t *testing.T) {
+	reason := errors.New("Invalid partition name specified")
+	for name, test := range map[string]struct {
+		system func(*queue) System
+		before bool // a launch has run before
+		told   []string
+	}{
+		"refused": {func(q *queue) System { return q }, false, []string{reason.Error()}},
+		"waits":   {func(q *queue) System { return impossible{q} }, false, []string{"PartitionTimeLimit"}},
+		"has run": {func(q *queue) System { return q }, true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := newQueue()
+			inBubble(t, test.system(q), 5, func(r *roster) {
+				var told []string
+				r.cfg.Never = func(reason string) { told = append(told, reason) }
+				if test.before {
+					r.Start("l0")
+					pass(2 * DefaultEvery)
+				}
+				if name != "waits" {
+					q.do(func() { q.refuse = &NeverError{reason} })
+				}
+				r.Start("l1")
+				r.Start("l2")
+				pass(10 * time.Minute)
+				if fmt.Sprint(told) != fmt.Sprint(test.told) {
+					t.Errorf("told %q, want %q", told, test.told)
+				}
+			})
+		})
+	}
+}
+
+// impossible is a batch system that takes jobs which it can never start.
+type impossible struct{ *queue }
+
+func (i impossible) Status(ctx context.Context) (map[string]Status, error) {
+	found, err := i.queue.Status(ctx)
+	for launch := range found {
+		found[launch] = Status{State: Queued, Reason: "PartitionTimeLimit", Never: true, Jobs: 1}
+	}
+	return found, err
+}
+
+// What is told to a person is not logged, too: both come out at the same place.
+func TestRefusalHasOneVoice(t *testing.T) {
+	q := newQueue()
+	q.refuse = errors.New("QOSMaxSubmitJobPerUserLimit")
+	q.silent = errors.New("slurmctld is down")
+	inBubble(t, q, 5, func(r *roster) {
+		var logged bytes.Buffer
+		r.cfg.Log = slog.New(slog.NewTextHandler(&logged, nil))
+		r.Start("l1")
+		pass(10 * time.Minute)
+		q.do(func() { q.silent = nil })
+		pass(10 * time.Minute)
+		if len(r.said) != 2 || logged.Len() > 0 {
+			t.Errorf("told %q, and logged %q", r.said, logged.String())
 		}
 	})
 }

@@ -3,12 +3,9 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
-	"os/exec"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,9 +13,6 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
-	"fairway/internal/quantity"
-	"fairway/internal/server"
-	"fairway/internal/yamlfile"
 )
 
 // capacity is what this machine has for the jobs of a run, and among how many
@@ -26,7 +20,7 @@ import (
 type capacity struct {
 	pilots int
 	each   dispatch.Resources // what one pilot has
-	tools  []string           // that steps name, all of them found
+	tools  []string           // that steps name, as far as they are found
 }
 
 // diskShare of what is free is for sandboxes: other programs write too, and a
@@ -49,21 +43,6 @@ func capacityFor(workflow *flow.Workflow, o *runOptions) (*capacity, error) {
 		c.pilots = pilotsThatFit(workflow, whole)
 	}
 	c.each = shareOf(whole, c.pilots)
-	var problems yamlfile.Problems
-	for _, demand := range workflow.Demands() {
-		if !o.runsLocally() || demand.Site != "" && demand.Site != server.LocalSite {
-			continue // it says itself why no pilot comes (explain)
-		}
-		unmet := c.unmet(workflow.File, demand)
-		if len(o.sites) <= 1 { // else it may run at another site
-			problems = append(problems, unmet...)
-		}
-	}
-	if len(problems) > 0 {
-		return nil, problems
-	}
-	slices.Sort(c.tools)
-	c.tools = slices.Compact(c.tools)
 	return c, nil
 }
 
@@ -128,40 +107,6 @@ func shareOf(whole dispatch.Resources, pilots int) dispatch.Resources {
 		share.Countable[name] = count / n
 	}
 	return share
-}
-
-// unmet is what a step needs and no pilot of this machine could ever have. Tools
-// that are there are noted.
-func (c *capacity) unmet(file string, demand flow.Demand) (problems yamlfile.Problems) {
-	refuse := func(instead, format string, values ...any) {
-		what := fmt.Sprintf("step %q %s", demand.Step, fmt.Sprintf(format, values...))
-		problems = append(problems, yamlfile.Problem{File: file, Line: demand.Line, Column: 1, What: what, Instead: instead})
-	}
-	for _, tool := range demand.Tools {
-		if _, err := exec.LookPath(tool); err != nil {
-			refuse("install it, or put it into PATH", "needs the program %s, which is not there", tool)
-		} else {
-			c.tools = append(c.tools, tool)
-		}
-	}
-	const fewer = "ask for less, or use fewer --pilots"
-	needs := demand.Needs
-	if needs.MilliCPUs > c.each.MilliCPUs {
-		refuse(fewer, "needs %g processors; a pilot has %g", float64(needs.MilliCPUs)/1000, float64(c.each.MilliCPUs)/1000)
-	}
-	if needs.Memory > c.each.Memory {
-		refuse(fewer, "needs %s of memory; a pilot has %s", quantity.Bytes(needs.Memory), quantity.Bytes(c.each.Memory))
-	}
-	if needs.Disk > c.each.Disk {
-		refuse(fewer, "needs %s of disk; a pilot has %s", quantity.Bytes(needs.Disk), quantity.Bytes(c.each.Disk))
-	}
-	for _, name := range slices.Sorted(maps.Keys(needs.Countable)) {
-		if n := needs.Countable[name]; n > c.each.Countable[name] {
-			refuse("say what this machine has with --has "+name+"=N", "needs %d %s; a pilot has %d", n, name,
-				c.each.Countable[name])
-		}
-	}
-	return problems
 }
 
 // counts reads NAME=N settings.

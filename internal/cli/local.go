@@ -36,6 +36,7 @@ func localPilots(o *runOptions, c *capacity) func(string, folder.Layout) (batch.
 			Disk:        c.each.Disk,
 			Countable:   c.each.Countable,
 			Probe:       c.tools,
+			Environment: o.environment,
 			KeepSandbox: o.keepSandbox,
 		}
 		local, err := batch.NewLocal(batch.LocalConfig{

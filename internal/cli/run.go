@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -47,6 +48,8 @@ type runOptions struct {
 	sites        []string
 	listen       string
 	detach       bool
+	environment  []string // variables that jobs get, or process.AllVariables
+	waitAnyway   bool
 	server       string // serverHere or serverSite
 }
 
@@ -133,6 +136,12 @@ func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
 	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site` (see fairway site list), on this machine (local), "+
 		"or on the nodes of the job in which this runs (allocation) (may be repeated)")
 	flags.StringVar(&o.listen, "listen", "", listenHelp)
+	flags.BoolVar(&o.waitAnyway, "wait-anyway", false,
+		"wait for pilots even if no pilot could ever run a step, or a site could never start one, "+
+			"as it seems at the start")
+	flags.StringArrayVar(&o.environment, "environment", nil,
+		"a `variable` of this shell that jobs get also at sites, and also if it is a secret by which "+
+			"pilots reach storage, such as BEARER_TOKEN; or all (may be repeated)")
 	flags.StringVar(&o.record, "record", "", "append all that the scheduler is told and decides to this file, for sim "+
 		"replay")
 	_ = command.RegisterFlagCompletionFunc("site", c.completeSites)
@@ -169,6 +178,11 @@ func (o *runOptions) check(command *cobra.Command) error {
 			return fail(exitUsage, "", "--storage: %w", err)
 		}
 	}
+	for _, name := range o.environment {
+		if !variableName.MatchString(name) {
+			return fail(exitUsage, "write a name such as LANG, or all", "--environment %s names no variable", name)
+		}
+	}
 	if o.cacheSize != "" {
 		if o.cacheSpace, err = quantity.Size(o.cacheSize); err != nil || o.cacheSpace == 0 {
 			return fail(exitUsage, "write a size such as 500MB, or --cache none for no cache",
@@ -190,6 +204,8 @@ func (o *runOptions) check(command *cobra.Command) error {
 	}
 	return o.checkServer()
 }
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
 func parameters(settings []string) (map[string]string, error) {
 	values := map[string]string{}

@@ -17,6 +17,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/serverjob"
 	"fairway/internal/server/term"
+	"fairway/internal/site"
 	"fairway/internal/store"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
@@ -222,7 +223,10 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	if err != nil {
 		return server.Config{}, err
 	}
-	sites, err := farSites(ctx, workflow, o)
+	sites, err := farSites(ctx, o)
+	if err == nil {
+		err = checkDemands(workflow, o, capacity, sites)
+	}
 	if err != nil {
 		return server.Config{}, err
 	}
@@ -234,7 +238,8 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		Results:     o.results,
 		Storage:     o.storage,
 		Rerun:       o.force,
-		Sites:       sites,
+		Sites:       each(sites, func(s *site.Site) server.Site { return farSite(s, workflow, o) }),
+		WaitAnyway:  o.waitAnyway,
 		Listen:      o.listen,
 		Recording:   o.record,
 		Dispatch:    dispatch.Config{Placement: dispatch.Placements[o.placement]},

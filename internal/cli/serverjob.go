@@ -43,7 +43,8 @@ func (o *runOptions) checkServer() error {
 	return nil
 }
 
-// siteOfServer is the site whose job the server is to be.
+// siteOfServer is the site whose job the server is to be. The job gets what the pilots of
+// all sites are to get, and hands it on.
 func siteOfServer(o *runOptions) (*site.Site, error) {
 	s, err := findSite(o.folder, o.sites[0])
 	if err != nil {
@@ -52,6 +53,14 @@ func siteOfServer(o *runOptions) (*site.Site, error) {
 	if err := s.TakesServers(); err != nil {
 		return nil, fail(exitUsage, "name another site first, or leave --server out", "--server site: %w", err)
 	}
+	for _, name := range o.sites[1:] {
+		other, err := findSite(o.folder, name)
+		if err != nil {
+			return nil, err
+		}
+		s.Environment = append(s.Environment, other.Environment...)
+	}
+	s.Environment = append(s.Environment, o.environment...)
 	return s, nil
 }
 

@@ -12,6 +12,7 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/batch/command"
 	"fairway/internal/bootstrap"
+	"fairway/internal/pilot/process"
 	"fairway/internal/quantity"
 	"fairway/internal/server/launch"
 	"fairway/internal/site"
@@ -187,7 +188,7 @@ func (c *console) siteShowCommand() *cobra.Command {
 func (c *console) showSite(s *site.Site, folder string) error {
 	pilots := filepath.Join(folder, stateFolder, "pilots", "ID")
 	text, err := s.Example(site.Launcher{
-		State: "ID", Folder: pilots,
+		State: "ID", Folder: pilots, Environment: process.Handed,
 		Start: func(name string) (bootstrap.Start, error) { return startOf(s, exampleWay(pilots, name)) },
 	})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/pilot"
+	"fairway/internal/pilot/process"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
@@ -29,7 +30,7 @@ func (o *runOptions) runsLocally() bool {
 }
 
 // farSites are those that the person has named, but this machine.
-func farSites(ctx context.Context, workflow *flow.Workflow, o *runOptions) (sites []server.Site, err error) {
+func farSites(ctx context.Context, o *runOptions) (sites []*site.Site, err error) {
 	named := map[string]bool{}
 	for _, name := range o.sites {
 		if name == server.LocalSite || named[name] {
@@ -43,7 +44,8 @@ func farSites(ctx context.Context, workflow *flow.Workflow, o *runOptions) (site
 		if err != nil {
 			return nil, err
 		}
-		sites = append(sites, farSite(s, workflow, o))
+		s.Environment = append(s.Environment, o.environment...)
+		sites = append(sites, s)
 	}
 	return sites, nil
 }
@@ -90,14 +92,9 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 	}
 	slices.Sort(tools)
 	tools = slices.Compact(tools)
-	has := dispatch.Resources{
-		MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Disk: unknownAmount, Time: s.Request.Time,
-	}
-	if has.MilliCPUs == 0 {
+	has := siteHas(s)
+	if s.CPUs() == 0 {
 		has.MilliCPUs = mostCPUs(workflow, s)
-	}
-	if has.Memory == 0 {
-		has.Memory = unknownAmount
 	}
 	return server.Site{
 		Site: dispatch.Site{
@@ -110,7 +107,7 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 		System: func(l folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
 			settings := farPilot(s, tools, l, o)
 			return s.Open(site.Launcher{
-				State: l.ID, Folder: l.Pilots,
+				State: l.ID, Folder: l.Pilots, Environment: process.Handed,
 				Start: func(name string) (bootstrap.Start, error) {
 					settings := *settings
 					if left, ends := s.Left(); ends {
@@ -178,12 +175,15 @@ func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pil
 		Lease:       s.Lease,
 		Check:       s.Check,
 		Tools:       s.Tools,
+		Environment: s.Environment,
+		Memory:      s.Request.Memory,
+		Countable:   s.Has,
 		Probe:       slices.DeleteFunc(slices.Clone(tools), func(tool string) bool { return slices.Contains(s.Tools, tool) }),
 		KeepSandbox: o.keepSandbox,
 	}
 	switch s.System {
 	case site.SSH: // which does not divide a host by itself
-		c.MilliCPUs, c.Memory = s.Request.CPUs*1000, s.Request.Memory
+		c.MilliCPUs = s.Request.CPUs * 1000
 	case site.Allocation: // the server is in the same job, and the nodes are soon others'
 		c.Lease = cmp.Or(s.Lease, pilot.DefaultLease)
 		c.MilliCPUs = s.TakenCPUs() * 1000

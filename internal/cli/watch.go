@@ -101,14 +101,14 @@ func (s *standstill) look(ctx context.Context, client wire.WorkflowClient) {
 
 func (s *standstill) tell(why string) {
 	if !s.since.IsZero() && s.told.isNews(why) {
-		s.announce("no job runs: " + why)
+		s.announce("no job runs; " + why)
 	}
 }
 
 // reason is the last that a person was told, without its numbers.
 type reason string
 
-var numbers = regexp.MustCompile(`[0-9.]+ ?(min|s|h)?`)
+var numbers = regexp.MustCompile(`[0-9.]+( ?(min|s|h|d)\b)?( [0-9.]+ (min|s)\b)*`)
 
 // isNews reports whether a reason is another one than the last, which it becomes then. None
 // is no news.
@@ -128,10 +128,11 @@ func whyStill(ctx context.Context, client wire.WorkflowClient) string {
 		return ""
 	}
 	answer, err := client.Explain(ctx, &wire.ExplainRequest{Job: list.Jobs[0].Name})
-	if err != nil || len(answer.Lines) == 0 {
+	// it has gone on meanwhile
+	if err != nil || len(answer.Lines) == 0 || answer.Summary.GetState() != dispatch.Ready.String() {
 		return ""
 	}
-	return answer.Summary.GetName() + " is " + strings.Join(answer.Lines, "; ")
+	return "job " + oneLine(answer.Summary.GetName()) + ": " + strings.Join(answer.Lines, "; ")
 }
 
 // streamProgress gives the reports of a run as they come. When reports is

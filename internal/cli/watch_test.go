@@ -24,7 +24,8 @@ type stillRun struct {
 	began time.Time
 	mu    sync.Mutex // guards what follows
 	why   string
-	runs  int64 // jobs
+	runs  int64  // jobs
+	state string // of the one that is explained
 }
 
 func (s *stillRun) Progress(
@@ -58,7 +59,8 @@ func (s *stillRun) Explain(context.Context, *wire.ExplainRequest) (*wire.Explain
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return &wire.ExplainResponse{
-		Summary: &wire.JobSummary{Name: "a/1"}, Lines: []string{"ready", fmt.Sprintf(s.why, time.Since(s.began).Seconds())},
+		Summary: &wire.JobSummary{Name: "a/1", State: s.state},
+		Lines:   []string{"ready", fmt.Sprintf(s.why, time.Since(s.began).Seconds())},
 	}, nil
 }
 
@@ -70,7 +72,7 @@ func TestWhyNoJobRunsIsTold(t *testing.T) {
 			<-time.NewTimer(d).C
 			synctest.Wait()
 		}
-		s := &stillRun{began: time.Now(), why: "site farm: 1 pilot queued for %.1f s: Priority"}
+		s := &stillRun{began: time.Now(), state: "ready", why: "site farm: 1 pilot queued for %.1f s: Priority"}
 		mux := http.NewServeMux()
 		mux.Handle(listen.People(s))
 		pipes := listen.NewPipes()
@@ -88,7 +90,7 @@ func TestWhyNoJobRunsIsTold(t *testing.T) {
 		told := func(reasons int) {
 			t.Helper()
 			c.onScreen(func() {
-				if n := strings.Count(said.String(), "no job runs: a/1 is ready; site farm: 1 pilot queued for "); n != reasons {
+				if n := strings.Count(said.String(), "no job runs; job a/1: ready; site farm: 1 pilot queued for "); n != reasons {
 					t.Errorf("after %v it was told %d times, not %d:\n%s", time.Since(s.began), n, reasons, said.String())
 				}
 			})
@@ -130,7 +132,8 @@ func TestReasonsAreToldOnce(t *testing.T) {
 		{"queued for 1.0 s: Priority", true},
 		{"queued for 5 min: Priority", false},
 		{"", false},
-		{"queued for 6 min: Priority", false},
+		{"queued for 6 min 05 s: Priority", false},
+		{"queued for 1 h 06 min: Priority", false},
 		{"queued for 6 min: Resources", true},
 	} {
 		if last.isNews(one.why) != one.news {

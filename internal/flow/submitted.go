@@ -68,7 +68,10 @@ func checkNames(job *dispatch.Job) error {
 	}
 	names := slices.Clone(job.Reads)
 	for _, w := range job.Writes {
-		names = append(names, w.LFN)
+		if w.Pattern && logical.Star(w.LFN) < 0 {
+			return fmt.Errorf("the output %q is a pattern, and has no '*': name the file, and say that it is none", w.LFN)
+		}
+		names = append(names, seenName(&w))
 	}
 	for _, lfn := range names {
 		if why := logical.WhyNot(lfn); why != "" {
@@ -78,12 +81,15 @@ func checkNames(job *dispatch.Job) error {
 			return fmt.Errorf("a part of the name %q of a file has %d bytes, the limit is %d", lfn, len(part), logical.MaxPart)
 		}
 	}
-	for _, w := range job.Writes {
-		if w.Pattern != strings.Contains(w.LFN, "*") {
-			return fmt.Errorf("the output %q must say that it is a pattern if it has '*', and only then", w.LFN)
-		}
-	}
 	return nil
+}
+
+// seenName is an output as the command sees it: of a pattern, without its escapes.
+func seenName(w *dispatch.Output) string {
+	if w.Pattern {
+		return logical.Unescape(w.LFN)
+	}
+	return w.LFN
 }
 
 // maxJobName bounds the name of a submitted job, in bytes.
@@ -95,7 +101,7 @@ func commandFiles(job *dispatch.Job, command *Command) map[string]string {
 	outputs := make([]string, 0, len(job.Writes))
 	for _, w := range job.Writes {
 		if w.LFN != command.Log {
-			outputs = append(outputs, w.LFN)
+			outputs = append(outputs, seenName(&w))
 		}
 	}
 	env := map[string]string{}

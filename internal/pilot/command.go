@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -236,19 +237,17 @@ func (e *environment) add(name, entry string) {
 	e.entries = append(e.entries, entry)
 }
 
-func newBase() (*base, error) {
+// newBase takes of the pilot's environment what commands may have of it.
+func newBase(named []string) (*base, error) {
 	null, err := os.Open(os.DevNull)
 	if err != nil {
 		return nil, err
 	}
 	b := &base{null: null, search: os.Getenv("PATH")}
-	for _, entry := range os.Environ() {
+	for _, entry := range process.Inherited(os.Environ(), named) {
 		name, _, _ := strings.Cut(entry, "=")
-		if strings.HasPrefix(name, "FAIRWAY_") {
-			continue
-		}
 		b.inherited.add(name, entry)
-		if !process.IsSecret(name) {
+		if !process.IsSecret(name) || slices.Contains(named, name) {
 			b.public.add(name, entry)
 		}
 	}

@@ -44,6 +44,25 @@ func TestRunsCommands(t *testing.T) {
 	}
 }
 
+// What the pilot itself reaches storage by, its jobs do not see, unless that is named.
+func TestCommandsDoNotSeeSecrets(t *testing.T) {
+	q := newTaskQueue(t)
+	named := q.config("p2")
+	named.Environment = []string{"BEARER_TOKEN"}
+	for pilot, want := range map[string]string{"p1": "none, /ours\n", "p2": "t, /ours\n"} {
+		cfg := q.config(pilot)
+		if pilot == "p2" {
+			cfg = named
+		}
+		q.start(cfg, "BEARER_TOKEN=t", "TOOLS=/ours")
+		a := shell("echo ${BEARER_TOKEN:-none}, $TOOLS")
+		expect(t, q.run(pilot, a), wire.Outcome_OUTCOME_SUCCEEDED, "")
+		if got := contents(t, q.log(a, "out")); got != want {
+			t.Errorf("%s: a job sees %q, want %q", pilot, got, want)
+		}
+	}
+}
+
 // A pilot that has nothing printed keeps no files of it.
 func TestNothingPrintedNothingKept(t *testing.T) {
 	q := newTaskQueue(t)

@@ -143,6 +143,9 @@ type Config struct {
 	Check string `json:"check,omitempty"`
 	// Tools must be found in PATH, or the pilot announces an error and ends.
 	Tools []string `json:"tools,omitempty"`
+	// Environment names secrets of the pilot's environment that jobs get all the same
+	// ([process.Inherited]).
+	Environment []string `json:"environment,omitempty"`
 	// Probe are programs that the pilot tells of if they are in PATH.
 	Probe []string `json:"probe,omitempty"`
 

@@ -165,7 +165,7 @@ func (p *pilot) prepare(ctx context.Context) (err error) {
 	}
 	p.has = p.cfg.resources()
 	p.free = p.has.clone()
-	if p.base, err = newBase(); err != nil {
+	if p.base, err = newBase(p.cfg.Environment); err != nil {
 		return err
 	}
 	if p.tree, err = process.NewTree(p.sched); err != nil {

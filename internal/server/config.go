@@ -57,6 +57,9 @@ type Config struct {
 	// Sites are those whose pilots reach the server over a network. The server
 	// listens there only if there is one.
 	Sites []Site
+	// WaitAnyway has the run wait for a site that says that it could never start a pilot.
+	// Otherwise that ends the run.
+	WaitAnyway bool
 	// Listen is where: HOST:PORT, empty for all interfaces and a port that is free.
 	Listen string
 

@@ -192,6 +192,9 @@ func (s *Server) openWays() (err error) {
 		return err
 	}
 	s.pilots = launch.New(s.inbox, s.sched, s.log)
+	if s.config.WaitAnyway {
+		s.pilots.WaitAnyway()
+	}
 	if s.config.System != nil {
 		system, err := s.config.System("unix:"+address, s.folders)
 		if err != nil {

@@ -58,6 +58,13 @@ const (
 
 var caches = []string{CacheGlobal, CacheHost, CachePilot, CacheNone}
 
+// EnvironmentAll, in place of names of variables, stands for all.
+const EnvironmentAll = "all"
+
+// PilotMemory, in bytes, is asked of a batch system for the pilot itself, beside the memory
+// that the site names for its jobs.
+const PilotMemory = 256 << 20
+
 // DefaultCacheSpace is the size of a pilot's cache at a site that does not say, in bytes.
 const DefaultCacheSpace = 10 << 30
 
@@ -85,8 +92,12 @@ type Site struct {
 
 	Strict bool // each job sees only its own files
 
-	Check   string   // a shell command that must succeed before a pilot takes jobs
-	Tools   []string // programs that must be there
+	Check string           // a shell command that must succeed before a pilot takes jobs
+	Tools []string         // programs that must be there
+	Has   map[string]int64 // whatever else a pilot has that steps count, such as gpu
+
+	Environment []string // variables of this process that its jobs get, or EnvironmentAll
+
 	Modules []string // environment modules to load
 	Setup   string   // shell commands before the pilot starts
 

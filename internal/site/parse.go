@@ -36,7 +36,8 @@ var Keys = []Key{
 	{"image", "container image of Kubernetes", false, name(func(s *Site) *string { return &s.Request.Image })},
 	{"time", "time limit of a pilot, such as 12h", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Request.Time })},
 	{"cpus", "processors of a pilot", false, (*reader).cpus},
-	{"memory", "memory of a pilot, such as 64GB", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.Request.Memory })},
+	{"memory", "memory for the jobs of a pilot, such as 64GB; 256 MiB more are asked for, for the pilot itself", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.Request.Memory })},
+	{"has", "what else a pilot has that steps ask for under needs:, such as gpu=2", true, (*reader).has},
 	{"options", "further options for the batch system, as in its scripts", true, texts(func(s *Site) *[]string { return &s.Request.Options })},
 	{"poll", "least time between two questions to the batch system (default 5s)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Poll })},
 	{"idle_timeout", "time after which a pilot without work leaves (default 5m)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.IdleTimeout })},
@@ -44,6 +45,7 @@ var Keys = []Key{
 	{"sandbox", "strict: each job sees only its own files; open: what the step says (default)", false, (*reader).sandbox},
 	{"check", "shell command that must succeed on a node before it takes jobs", false, text(func(s *Site) *string { return &s.Check })},
 	{"tools", "programs that must be on a node", true, texts(func(s *Site) *[]string { return &s.Tools })},
+	{"environment", "variables of this shell that jobs get, by name, or all of them: all (default: only those that name the user, programs and storage)", true, (*reader).environment},
 	{"modules", "environment modules to load", true, texts(func(s *Site) *[]string { return &s.Modules })},
 	{"setup", "shell commands before the pilot starts", false, text(func(s *Site) *string { return &s.Setup })},
 	{"scratch", "local folder of a node for sandboxes and caches (default $TMPDIR, else /tmp)", false, (*reader).scratch},
@@ -66,7 +68,8 @@ var siteHabits = map[string]string{
 	"port":    "write `hosts: [ssh://HOST:PORT]`",
 	"nodes":   "leave it out: a pilot has one node, and max_pilots says how many there are",
 	"jobs":    "write `max_pilots: NUMBER`",
-	"project": "write `account: NAME`", "module": "write `modules: [NAME]`", "envmodules": "write `modules: [NAME]`",
+	"project": "write `account: NAME`", "module": "write `modules: [NAME]`", "env": "write `environment: [NAME]`",
+	"export": "write `environment: [NAME]`", "envmodules": "write `modules: [NAME]`",
 	"executor": "write `system: slurm`", "scheduler": "write `system: slurm`", "type": "write `system: slurm`",
 	"extra": "write `options: [--exclusive]`", "clusterOptions": "write `options: [--exclusive]`",
 	"template": "write `system: htcondor`, or the template under `command:`",
@@ -192,6 +195,9 @@ func (r *reader) checkUse(s *Site, nodes map[string]*yaml.Node, what string) {
 			r.Fail(nodes[key], instead, "%s: the system %s has no %s", what, s.System, key)
 		}
 	}
+	if n := nodes["environment"]; n != nil && !s.Template.HandsOver() {
+		r.Fail(n, "write `setup: export NAME=VALUE`", "%s: the system %s hands no environment over", what, s.System)
+	}
 	if s.Request.CPUs > 1 && s.Template.Uses("parallel_environment") && s.Request.ParallelEnvironment == "" {
 		r.Fail(nodes["cpus"], "add `parallel_environment: NAME`; `qconf -spl` lists them",
 			"%s: several processors need a parallel environment", what)
@@ -249,6 +255,31 @@ func (r *reader) shares(n *yaml.Node, s *Site, what string) {
 	s.Shares, _ = r.Text(n, what)
 	if s.Shares != SharesFolder && s.Shares != SharesNothing {
 		r.Fail(n, "write folder or nothing", "%s: %q is neither folder nor nothing", what, s.Shares)
+	}
+}
+
+func (r *reader) has(n *yaml.Node, s *Site, what string) {
+	s.Has = map[string]int64{}
+	for _, text := range r.Texts(n, what) {
+		name, number, _ := strings.Cut(text, "=")
+		count, err := quantity.Whole(number)
+		if err != nil || !variableName.MatchString(name) {
+			r.Fail(yamlfile.Follow(n), "write what a pilot has as `has: [gpu=2]`",
+				"%s: %q is no number of something", what, text)
+		}
+		s.Has[name] = count
+	}
+}
+
+var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+
+func (r *reader) environment(n *yaml.Node, s *Site, what string) {
+	s.Environment = r.Texts(n, what)
+	for _, name := range s.Environment {
+		if !variableName.MatchString(name) {
+			r.Fail(yamlfile.Follow(n), "write names such as LANG; `setup: export NAME=VALUE` gives a value",
+				"%s: %q is no name of a variable", what, name)
+		}
 	}
 }
 

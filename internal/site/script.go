@@ -2,6 +2,7 @@ package site
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"fairway/internal/batch"
@@ -18,6 +19,9 @@ type Launcher struct {
 	// Server says that the jobs are servers and not pilots: they have names of another
 	// form, one processor and [ServerMemory].
 	Server bool
+	// Environment are variables of this process that jobs get beside those that the site
+	// names, and what the pilots themselves need; EnvironmentAll stands for all.
+	Environment []string
 	// Start is how the pilot of a launch is started. Where the site shares nothing with
 	// the server, it holds secrets.
 	Start func(launch string) (bootstrap.Start, error)
@@ -74,10 +78,29 @@ func (s *Site) commandsAt(p Launcher) command.Config {
 		Template: s.Template, Request: s.Request, State: p.State, Folder: p.Folder, Script: s.scriptAt(p),
 		Secret: s.Shares == SharesNothing,
 	}
+	c.Request.Environment = slices.Concat(p.Environment, s.Environment, s.scratchVariable())
+	c.Request.WholeEnvironment = slices.Contains(c.Request.Environment, EnvironmentAll)
+	if c.Request.Memory > 0 {
+		c.Request.Memory += PilotMemory
+	}
 	if p.Server {
 		c.Prefix, c.Request.CPUs, c.Request.Memory = serverPrefix, 1, ServerMemory
 	}
 	return c
+}
+
+// scratchVariable is that with which the folder for sandboxes begins. TMPDIR is that of a
+// node, and not of this machine.
+func (s *Site) scratchVariable() []string {
+	found := scratchForm.FindStringSubmatch(s.Scratch)
+	if found == nil {
+		return nil
+	}
+	name := strings.Trim(found[1], "${}")
+	if name == "" || name == "TMPDIR" {
+		return nil
+	}
+	return []string{name}
 }
 
 // serverPrefix begins the names of jobs that are servers.

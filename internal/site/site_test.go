@@ -31,6 +31,8 @@ sites:
     setup: |
       ulimit -s unlimited
     scratch: $SCRATCH/fairway
+    has: [gpu=2]
+    environment: [LANG, R_LIBS]
     cache: pilot
     cache_space: 50GB
     min_threshold: 5GB
@@ -53,7 +55,8 @@ func TestParse(t *testing.T) {
 		s.Request.Memory != 64e9 || len(s.Request.Options) != 2 || s.Modules[0] != "gcc/12" ||
 		s.Scratch != "$SCRATCH/fairway" ||
 		s.IdleTimeout != DefaultIdleTimeout || s.Lease != 30*time.Minute || s.Shares != SharesFolder ||
-		s.Cache != CachePilot || s.MinThreshold != 5e9 {
+		s.Cache != CachePilot || s.MinThreshold != 5e9 ||
+		s.Has["gpu"] != 2 || len(s.Environment) != 2 {
 		t.Errorf("%+v", s)
 	}
 	if sites[1].MaxPilots != DefaultMaxPilots || sites[1].Scratch != DefaultScratch ||
@@ -240,7 +243,7 @@ func TestScript(t *testing.T) {
 #SBATCH --account=phys
 #SBATCH --time=120
 #SBATCH --cpus-per-task=16
-#SBATCH --mem=61036M
+#SBATCH --mem=61292M
 #SBATCH --constraint=avx2
 #SBATCH --comment=a b
 exec >>'/a b/l-1.log' 2>&1 </dev/null

@@ -174,6 +174,9 @@ func (s *sqliteStore) explain(doing string, err error) error {
 	}
 	if failure, ok := errors.AsType[*sqlite.Error](err); ok {
 		kind := errorKind(failure)
+		if errors.Is(kind, ErrFull) && s.atSizeLimit() {
+			kind = ErrFileSize
+		}
 		if failure.Code()&0xff == codes.SQLITE_CANTOPEN && len(s.path) >= longPath {
 			kind = fmt.Errorf("%w (it has %d bytes)", ErrPath, len(s.path))
 		}
@@ -185,6 +188,22 @@ func (s *sqliteStore) explain(doing string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%s %s: %w", doing, s.path, err)
+}
+
+// walPage is the most that SQLite adds to its log in one write: a page and its header.
+const walPage = 4096 + 24
+
+// atSizeLimit reports whether a file of the store cannot grow any more, since no file of this
+// process may.
+func (s *sqliteStore) atSizeLimit() bool {
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &limit); err != nil {
+		return false
+	}
+	return slices.ContainsFunc([]string{"", "-wal", "-shm"}, func(ending string) bool {
+		info, err := os.Stat(s.path + ending)
+		return err == nil && uint64(info.Size())+walPage > limit.Cur
+	})
 }
 
 func errorKind(failure *sqlite.Error) error {

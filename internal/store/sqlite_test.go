@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -235,6 +236,35 @@ func TestFullDisk(t *testing.T) {
 
 // A reader makes files too, by which processes agree: where there is no room for them, it
 // says so, and reads again when there is.
+// A limit for the size of files is not told as a full disk.
+func TestLimitOfFileSizeIsToldSo(t *testing.T) {
+	signal.Ignore(unix.SIGXFSZ)
+	defer signal.Reset(unix.SIGXFSZ)
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+		t.Fatal(err)
+	}
+	s := must(open(t.TempDir()))(t)
+	defer s.Close()
+	low := before
+	low.Cur = 64 << 10
+	if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &low); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Setrlimit(unix.RLIMIT_FSIZE, &before); err != nil {
+			t.Fatal(err)
+		}
+	}()
+	var err error
+	for i := 0; i < 1000 && err == nil; i++ {
+		err = s.Apply(t.Context(), []dispatch.Record{{Table: "job", Key: strconv.Itoa(i), Body: make([]byte, 1000)}})
+	}
+	if !errors.Is(err, store.ErrFileSize) || errors.Is(err, store.ErrFull) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestReaderOnFullDisk(t *testing.T) {
 	folder := t.TempDir()
 	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size=1m"); err != nil {

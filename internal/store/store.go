@@ -65,6 +65,8 @@ var (
 	// ErrFull: no room on the disk. The transaction may be tried again when there
 	// is room.
 	ErrFull = errors.New("no room left on the disk of the store")
+	// ErrFileSize: a file of the store has as many bytes as the limit of this process allows.
+	ErrFileSize = errors.New("the limit for the size of files (`ulimit -f`) is too low for the store: raise it")
 	// ErrReadOnly: Apply on a store that was opened with ReadOnly.
 	ErrReadOnly = errors.New("the store was opened for reading only")
 )

@@ -2869,7 +2869,7 @@ func (x *SubmittedInput) GetAccess() Access {
 type SubmittedOutput struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lfn           string                 `protobuf:"bytes,1,opt,name=lfn,proto3" json:"lfn,omitempty"`                               // a name; one that ends in '/' is a folder
-	Pattern       bool                   `protobuf:"varint,2,opt,name=pattern,proto3" json:"pattern,omitempty"`                      // lfn has '*': the job chooses the names
+	Pattern       bool                   `protobuf:"varint,2,opt,name=pattern,proto3" json:"pattern,omitempty"`                      // lfn is a pattern, where '\' before a character takes its meaning away: the job chooses the names
 	CacheOnly     bool                   `protobuf:"varint,3,opt,name=cache_only,json=cacheOnly,proto3" json:"cache_only,omitempty"` // it is not stored, and made again if all caches lose it
 	Unpublished   bool                   `protobuf:"varint,4,opt,name=unpublished,proto3" json:"unpublished,omitempty"`              // it is not put into the results
 	unknownFields protoimpl.UnknownFields

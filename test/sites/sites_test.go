@@ -491,7 +491,7 @@ func countJobs(t *testing.T) (most func() int) {
 func whileWaiting(t *testing.T, sites string, wanted func(said ...string) bool, commands ...[]string) {
 	t.Helper()
 	folder := folderWith(t, workflow, sites)
-	waiting := exec.CommandContext(t.Context(), fairway, "run", "--site", "cluster")
+	waiting := exec.CommandContext(t.Context(), fairway, "run", "--site", "cluster", "--wait-anyway")
 	waiting.Dir = folder
 	if err := waiting.Start(); err != nil {
 		t.Fatal(err)
@@ -558,8 +558,104 @@ func TestSlurmRefusesPilots(t *testing.T) {
 	folder := folderWith(t, workflow, strings.Replace(slurmSite, "partition: batch", "partition: nowhere", 1))
 	said := run(t, folder, "run", "--site", "cluster", "--site", "local")
 	mustEqual(t, results(t, folder), results(t, local))
-	if !strings.Contains(said, "cluster takes no pilot, and is asked again") ||
+	if strings.Count(said, "the site cluster can never start a pilot") != 1 ||
 		!strings.Contains(said, "invalid partition") {
-		t.Errorf("nobody was told that the site refuses pilots:\n%s", said)
+		t.Errorf("that the site refuses pilots was not told once:\n%s", said)
+	}
+}
+
+// What could never start is an error at once, and not a wait. The last run tells why
+// afterwards, too.
+func TestSlurmNeverStarts(t *testing.T) {
+	batchtest.Slurm(t)
+	slurm(t, "scontrol", "create", "PartitionName=short", "Nodes="+batchtest.NodeName(0), "MaxTime=1", "State=UP")
+	for name, test := range map[string]struct{ with, said string }{
+		"no such partition": {"partition: nowhere", "invalid partition"},
+		"time":              {"partition: short", "PartitionTimeLimit"},
+		"processors":        {"partition: batch\n    options: [--mincpus=64]", "node configuration is not available"},
+		"feature":           {"partition: batch\n    options: [--constraint=avx9]", "Invalid feature"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			folder := folderWith(t, workflow, strings.Replace(slurmSite, "partition: batch", test.with, 1))
+			for _, arguments := range [][]string{
+				{"run", "--site", "cluster"}, {"explain", "upper/0"}, {"site", "test", "cluster"},
+			} {
+				out, err := command(t, folder, arguments...).CombinedOutput()
+				if failed := err != nil; failed == (arguments[0] == "explain") || !strings.Contains(string(out), test.said) {
+					t.Errorf("fairway %s: %v:\n%s", strings.Join(arguments, " "), err, out)
+				}
+			}
+		})
+	}
+	if left := strings.TrimSpace(queue(t)); left != "" {
+		t.Errorf("the batch system has after the runs: %s", left)
+	}
+}
+
+func slurm(t *testing.T, argv ...string) {
+	t.Helper()
+	if out, err := exec.Command(argv[0], argv[1:]...).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %v: %s", argv, err, out)
+	}
+}
+
+// asks is a workflow with a job that needs all that its pilot is described to have, and
+// tells its environment.
+const asks = `workflow: asks
+steps:
+  asks:
+    writes: environment
+    needs: {memory: 1GB, licence: 2}
+    command: env > "$out"
+`
+
+// A job sees what the site hands over, and has the memory that the site names.
+func TestSlurmHandsOver(t *testing.T) {
+	batchtest.Slurm(t)
+	for name, value := range map[string]string{
+		"FAMILIAR":              "f",
+		"HIDDEN":                "h",
+		"AWS_SECRET_ACCESS_KEY": "k",
+		"SBATCH_EXPORT":         "ALL",
+	} {
+		t.Setenv(name, value)
+	}
+	site := strings.Replace(slurmSite, "cpus: 2", "memory: 1GB\n    has: [licence=2]", 1)
+	for _, test := range []struct {
+		with          string
+		there, absent []string
+	}{
+		{"", []string{"PATH=", "HOME=", "SLURM_JOB_ID="}, []string{"FAMILIAR=", "HIDDEN=", "AWS_SECRET_ACCESS_KEY=", "LC_ALL="}},
+		{"    environment: [FAMILIAR, AWS_SECRET_ACCESS_KEY]\n", []string{"FAMILIAR=f", "AWS_SECRET_ACCESS_KEY=k"}, []string{"HIDDEN="}},
+		{"    environment: all\n", []string{"FAMILIAR=f", "HIDDEN=h", "AWS_SECRET_ACCESS_KEY=k"}, []string{"FAIRWAY_PILOT_CONFIG="}},
+	} {
+		folder := folderWith(t, asks, site+test.with)
+		run(t, folder, "run", "--site", "cluster")
+		got := "\n" + results(t, folder)["environment"]
+		for _, entry := range test.there {
+			if !strings.Contains(got, "\n"+entry) {
+				t.Errorf("with %q there is no %s in\n%s", test.with, entry, got)
+			}
+		}
+		for _, entry := range test.absent {
+			if strings.Contains(got, "\n"+entry) {
+				t.Errorf("with %q there is %s in\n%s", test.with, entry, got)
+			}
+		}
+	}
+}
+
+// Grid Engine refuses at once what no host could take.
+func TestGridEngineNeverStarts(t *testing.T) {
+	batchtest.GridEngine(t)
+	for with, said := range map[string]string{
+		"queue: nowhere.q": "unknown queue",
+		"queue: all.q\n    options: ['-l hostname=nowhere']": "no suitable queues",
+	} {
+		folder := folderWith(t, workflow, strings.Replace(gridEngineSite, "queue: all.q", with, 1))
+		out, err := command(t, folder, "run", "--site", "farm").CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "can never start a pilot") || !strings.Contains(string(out), said) {
+			t.Errorf("%s: %v:\n%s", with, err, out)
+		}
 	}
 }

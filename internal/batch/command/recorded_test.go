@@ -58,7 +58,7 @@ var recorded = map[string]map[string]batch.Status{
 // request has every key that a site may have.
 var request = Request{
 	Partition: "batch", Queue: "long", Account: "phys", ParallelEnvironment: "smp", Image: "debian:12",
-	CPUs: 4, Memory: 4 << 30, Time: 90 * time.Minute, Options: []string{"--one", "--two"},
+	CPUs: 4, Memory: 4 << 30, Time: 90 * time.Minute, Options: []string{"--one", "--two"}, WholeEnvironment: true,
 }
 
 func system(t *testing.T, name string) *System {
@@ -109,6 +109,53 @@ func fake(t *testing.T, s *System, answer string, code int) {
 	template := *s.cfg.Template
 	template.Status = []string{"/bin/sh", "-c", fmt.Sprintf("cat '%s'; exit %d", file, code)}
 	s.cfg.Template = &template
+}
+
+// A submission that hands its environment over has what the job is to get, and what
+// programs of the batch system read.
+func TestHandedOver(t *testing.T) {
+	for name, value := range map[string]string{"FAMILIAR": "f", "HIDDEN": "h", "SLURM_CONF": "c"} {
+		t.Setenv(name, value)
+	}
+	for _, test := range []struct {
+		whole bool
+		want  string
+	}{{false, "f--c"}, {true, "f-h-c"}} {
+		s := system(t, "slurm")
+		said := filepath.Join(t.TempDir(), "said")
+		s.cfg.Request.Environment, s.cfg.Request.WholeEnvironment = []string{"PATH", "FAMILIAR", "ABSENT"}, test.whole
+		s.cfg.Template.Submit = []string{"/bin/sh", "-c", `echo "$FAMILIAR-$HIDDEN-$SLURM_CONF" > ` + said}
+		if err := s.Submit(t.Context(), "l-1"); err != nil {
+			t.Fatal(err)
+		}
+		if got, _ := os.ReadFile(said); string(got) != test.want+"\n" {
+			t.Errorf("whole %v: %q, want %q", test.whole, got, test.want)
+		}
+	}
+}
+
+// What is refused for ever is told apart from what may be taken later.
+func TestNever(t *testing.T) {
+	for name, said := range map[string]map[string]bool{
+		"slurm": {
+			"sbatch: error: invalid partition specified: nowhere":                                              true,
+			"sbatch: error: Batch job submission failed: Requested node configuration is not available":        true,
+			"sbatch: error: Batch job submission failed: Required partition not available (inactive or drain)": false,
+			"sbatch: error: QOSMaxSubmitJobPerUserLimit":                                                       false,
+			"PartitionTimeLimit": true, "PartitionDown": false, "Priority": false, "Resources": false,
+		},
+		"gridengine": {
+			`Unable to run job: Job was rejected because job requests unknown queue "nowhere.q"`: true,
+			"Unable to run job: error: no suitable queues":                                       true,
+			"error: commlib error: got select error (Connection refused)":                        false,
+		},
+	} {
+		for text, want := range said {
+			if got := system(t, name).cfg.Template.Never.MatchString(text); got != want {
+				t.Errorf("%s: %q counts as impossible: %v", name, text, got)
+			}
+		}
+	}
 }
 
 // What is asked of a batch system for each key, with values and without.

@@ -55,7 +55,11 @@ type Request struct {
 	CPUs                      int64
 	Memory                    int64 // bytes
 	Time                      time.Duration
-	Options                   []string
+	// Environment are the variables of this process that the job gets, as far as they are
+	// set. WholeEnvironment asks for all.
+	Environment      []string
+	WholeEnvironment bool
+	Options          []string
 }
 
 // System is a batch.System.
@@ -143,10 +147,29 @@ func (s *System) values() values {
 	seconds := int64((r.Time + time.Second - 1) / time.Second)
 	number("seconds", seconds)
 	number("minutes", (seconds+59)/60)
+	if r.WholeEnvironment {
+		v["whole_environment"] = ""
+	} else {
+		v["environment"] = strings.Join(setOf(r.Environment), ",")
+	}
 	if seconds > 0 {
 		v["hms"] = fmt.Sprintf("%d:%02d:%02d", seconds/3600, seconds/60%60, seconds%60)
 	}
 	return v
+}
+
+// setOf are the variables of some names that are set; PATH in place of none, since no name
+// would have a batch system choose.
+func setOf(names []string) (set []string) {
+	for _, name := range names {
+		if _, ok := os.LookupEnv(name); ok && !slices.Contains(set, name) {
+			set = append(set, name)
+		}
+	}
+	if len(set) == 0 {
+		return []string{"PATH"}
+	}
+	return set
 }
 
 // Text is the script of a launch, and what the submission reads.
@@ -197,9 +220,34 @@ func (s *System) Submit(ctx context.Context, launch string) error {
 	}
 	v := s.values()
 	v["name"], v["script"], v["script_name"] = s.prefix+launch, s.scriptFile(launch), launch+scriptEnding
-	_, err = s.run(ctx, v.fill(s.cfg.Template.Submit, "option", s.cfg.Request.Options), input)
+	_, err = s.run(ctx, v.fill(s.cfg.Template.Submit, "option", s.cfg.Request.Options), input, s.handedOver())
+	if never := s.cfg.Template.Never; err != nil && never != nil && never.MatchString(err.Error()) {
+		return &batch.NeverError{Err: err}
+	}
 	return err
 }
+
+// handedOver is the environment of a submission that hands it over to the job.
+func (s *System) handedOver() []string {
+	all, inherits := os.Environ(), s.cfg.Template.Inherits
+	if len(inherits) == 0 {
+		return append(all, inTheirLanguage)
+	}
+	if s.cfg.Request.WholeEnvironment {
+		return all
+	}
+	names := setOf(s.cfg.Request.Environment)
+	return slices.DeleteFunc(all, func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return !slices.Contains(names, name) && !slices.ContainsFunc(inherits, func(pattern string) bool {
+			prefix, any := strings.CutSuffix(pattern, "*")
+			return name == pattern || any && strings.HasPrefix(name, prefix)
+		})
+	})
+}
+
+// inTheirLanguage has programs answer as templates read it.
+const inTheirLanguage = "LC_ALL=C"
 
 // Status is part of batch.System.
 func (s *System) Status(ctx context.Context) (map[string]batch.Status, error) {
@@ -210,6 +258,9 @@ func (s *System) Status(ctx context.Context) (map[string]batch.Status, error) {
 	found := map[string]batch.Status{}
 	for _, j := range jobs {
 		status := batch.Status{State: j.state, Reason: j.reason}
+		if never := s.cfg.Template.Never; never != nil && j.state == batch.Queued {
+			status.Never = never.MatchString(j.reason)
+		}
 		if j.state != batch.Gone {
 			status.Jobs = 1
 		}
@@ -217,7 +268,7 @@ func (s *System) Status(ctx context.Context) (map[string]batch.Status, error) {
 		if before, ok := found[j.launch]; ok {
 			status.Jobs += before.Jobs
 			if before.State != batch.Gone && (j.state == batch.Gone || before.State == batch.Running) {
-				status.State, status.Reason = before.State, before.Reason
+				status.State, status.Reason, status.Never = before.State, before.Reason, before.Never
 			}
 		}
 		found[j.launch] = status
@@ -232,7 +283,7 @@ type job struct {
 }
 
 func (s *System) jobs(ctx context.Context) ([]job, error) {
-	out, err := s.run(ctx, s.values().fill(s.cfg.Template.Status, "option", nil), "")
+	out, err := s.ask(ctx, s.values().fill(s.cfg.Template.Status, "option", nil))
 	if failed, ok := errors.AsType[*exec.ExitError](err); ok && slices.Contains(s.cfg.Template.Empty, failed.ExitCode()) {
 		return nil, nil
 	}
@@ -292,13 +343,17 @@ func (s *System) Withdraw(ctx context.Context, launches ...string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	_, err = s.run(ctx, s.values().fill(s.cfg.Template.Cancel, "id", ids), "")
+	_, err = s.ask(ctx, s.values().fill(s.cfg.Template.Cancel, "id", ids))
 	return err
 }
 
-// run calls a program of the batch system. Its environment is that of this process,
-// in the language that the template reads.
-func (s *System) run(ctx context.Context, argv []string, input string) (string, error) {
+// ask calls a program of the batch system in the environment of this process.
+func (s *System) ask(ctx context.Context, argv []string) (string, error) {
+	return s.run(ctx, argv, "", append(os.Environ(), inTheirLanguage))
+}
+
+// run calls a program of the batch system.
+func (s *System) run(ctx context.Context, argv []string, input string, environment []string) (string, error) {
 	if len(argv) == 0 {
 		return "", errors.New("the template gives no command")
 	}
@@ -306,7 +361,7 @@ func (s *System) run(ctx context.Context, argv []string, input string) (string, 
 	cmd.WaitDelay = time.Second
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // Ctrl-C is for the run, not for a submission under way
 	cmd.Dir = s.cfg.Folder
-	cmd.Env = append(os.Environ(), "LC_ALL=C")
+	cmd.Env = environment
 	cmd.Stdin = strings.NewReader(input)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said

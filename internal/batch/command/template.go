@@ -19,9 +19,11 @@ import (
 // Placeholders such as {name} stand in Header, Input, Submit, Status and Cancel. A
 // line or an argument with a placeholder that has no value is left out; one with
 // {option} is repeated for each extra option of the site. {whole_node} stands for no
-// text, and has a value where the site asks for neither processors nor memory. {script} is
-// the path of the script. {script_name} is its name in {folder}, where all commands run: it
-// means nothing else in any job description.
+// text, and has a value where the site asks for neither processors nor memory.
+// {environment} are the names of variables, with commas between them; {whole_environment}
+// stands for no text, and has a value in its place where all are meant. {script} is the path of
+// the script. {script_name} is its name in {folder}, where all commands run: it means nothing else
+// in any job description.
 type Template struct {
 	Name   string
 	Header string   // lines of the script after #!/bin/sh, such as #SBATCH
@@ -37,6 +39,13 @@ type Template struct {
 	// Empty are exit codes of Status by which a batch system says that it has no
 	// jobs.
 	Empty []int
+	// Inherits are the variables that Submit itself needs where it hands its own environment
+	// over to the job, so that it gets no others beside those that are to be handed over. A
+	// name may end with *. None: Submit says by {environment} what is handed over.
+	Inherits []string
+	// Never is what a batch system says when it refuses a job that it could never start, or
+	// gives as the reason of one that waits, in capitals or not; nil: anything may pass.
+	Never *regexp.Regexp
 	// Uploads says that Submit has sent the file {script} to the batch system when it ends.
 	Uploads bool
 	// Private says that nobody but their user and the administrators may read the script,
@@ -48,6 +57,7 @@ type Template struct {
 var Placeholders = []string{
 	"name", "script", "script_name", "folder", "id", "option", "partition", "queue", "account", "parallel_environment",
 	"cpus", "memory_bytes", "memory_mb", "memory_mb_per_cpu", "seconds", "minutes", "hms", "image", "whole_node",
+	"environment", "whole_environment",
 }
 
 // Names are those of the templates that come with the program.
@@ -98,9 +108,8 @@ func About(name string) string {
 
 const maxTemplate = 64 << 10
 
-var templateKeys = []string{
-	"header", "input", "submit", "status", "empty", "answer", "job", "states", "cancel", "uploads", "private",
-}
+var templateKeys = []string{"header", "input", "submit", "status", "empty", "answer", "job", "states", "cancel",
+	"inherits", "never", "uploads", "private"}
 
 // Read reads a template out of a file, and notes its problems.
 func Read(r *yamlfile.Reader, n *yaml.Node, what string) *Template {
@@ -143,6 +152,12 @@ func Read(r *yamlfile.Reader, n *yaml.Node, what string) *Template {
 	if n := keys["answer"]; n != nil {
 		t.Answer = readPattern(r, n, what+": answer")
 	}
+	if n := keys["inherits"]; n != nil {
+		t.Inherits = r.Texts(n, what+": inherits")
+	}
+	if n := keys["never"]; n != nil {
+		t.Never = readPatterns(r, n, what+": never")
+	}
 	if n := keys["states"]; n != nil {
 		t.states(r, n, what+": states")
 	}
@@ -163,6 +178,16 @@ func readPattern(r *yamlfile.Reader, n *yaml.Node, what string, groups ...string
 		if pattern.SubexpIndex(group) < 0 {
 			r.Fail(yamlfile.Follow(n), fmt.Sprintf("add (?P<%s>...)", group), "%s has no group %q", what, group)
 		}
+	}
+	return pattern
+}
+
+// readPatterns reads regular expressions of which any is to match.
+func readPatterns(r *yamlfile.Reader, n *yaml.Node, what string) *regexp.Regexp {
+	pattern, err := regexp.Compile("(?i)(?:" + strings.Join(r.Texts(n, what), ")|(?:") + ")")
+	if err != nil {
+		r.Fail(yamlfile.Follow(n), "write regular expressions as Go reads them", "%s: %v", what, err)
+		return nil
 	}
 	return pattern
 }
@@ -231,6 +256,9 @@ func (v values) fillOne(item, repeated, value string) (filled string, ok bool) {
 func (t *Template) Carries() bool {
 	return t.Private && (t.Uploads || t.Input == "" && !t.Uses("script"))
 }
+
+// HandsOver reports whether the template says which variables a job gets.
+func (t *Template) HandsOver() bool { return len(t.Inherits) > 0 || t.Uses("environment") }
 
 // Uses reports whether a placeholder stands in the template.
 func (t *Template) Uses(name string) bool {

@@ -103,6 +103,9 @@ func (a *Service) whyNotReused(ctx context.Context, job *dispatch.JobDetail) ([]
 // explainRest is for jobs that wait for a run above all.
 func (a *Service) explainRest(state dispatch.State, response *wire.ExplainResponse) {
 	const goesOn = "nothing runs in this folder: `fairway run` goes on"
+	var last wire.ProgressReport
+	last.Summary = &wire.Summary{}
+	a.run.Report(&last)
 	switch {
 	case state == dispatch.Ready:
 		response.Lines, response.Missing = []string{"ready; " + goesOn}, nil
@@ -110,6 +113,9 @@ func (a *Service) explainRest(state dispatch.State, response *wire.ExplainRespon
 		response.Lines = append(response.Lines, goesOn)
 	default:
 		return
+	}
+	for _, problem := range last.Problems {
+		response.Lines = append(response.Lines, "the last run ended: "+problem)
 	}
 	if a.survivors != nil && a.survivors() > 0 {
 		response.Lines = append(response.Lines, "pilots of a run that was cut short still compute, and may run it: "+

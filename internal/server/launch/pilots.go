@@ -24,14 +24,17 @@ type Pilots struct {
 	log     *slog.Logger
 	rosters map[string]*batch.Roster // by site; complete before the loop runs
 	closing sync.Once
+	// waitAnyway is set before sites are added.
+	waitAnyway bool
 	// connections are those of launches that reach the server over a network; nil
 	// where none do.
 	connections *Connections
 
-	mu   sync.Mutex        // guards live
-	live map[string]string // the site of each launch that is durable and has not ended
-	came map[string]bool   // those of live of which a pilot was heard, by this server or one before
-	gone map[string]bool   // those of live that the run need not wait for, until the batch system says that they ended
+	mu       sync.Mutex        // guards live
+	live     map[string]string // the site of each launch that is durable and has not ended
+	came     map[string]bool   // those of live of which a pilot was heard, by this server or one before
+	gone     map[string]bool   // those of live that the run need not wait for, until the batch system says that they ended
+	hopeless map[string]bool   // sites that said that they could never start a pilot
 	// reappeared are launches that were expected although they were not in live.
 	reappeared map[string]bool
 }
@@ -39,21 +42,46 @@ type Pilots struct {
 // New makes Pilots without a site.
 func New(inbox *loop.Inbox, s *sched.Scheduler, log *slog.Logger) *Pilots {
 	return &Pilots{inbox: inbox, sched: s, log: log, rosters: map[string]*batch.Roster{}, live: map[string]string{},
-		came: map[string]bool{}, gone: map[string]bool{}, reappeared: map[string]bool{}}
+		came: map[string]bool{}, gone: map[string]bool{}, hopeless: map[string]bool{}, reappeared: map[string]bool{}}
 }
 
 // UseConnections has the connection files of launches go when the launches end. The
 // loop must not run yet.
 func (p *Pilots) UseConnections(c *Connections) { p.connections = c }
 
+// WaitAnyway has the run wait for sites that say that they could never start a pilot. It
+// comes before AddSite.
+func (p *Pilots) WaitAnyway() { p.waitAnyway = true }
+
 // AddSite adds a batch system, which is asked for the status at most once in a time
-// (0: batch.DefaultEvery). The loop must not run yet.
+// (0: batch.DefaultEvery). If all sites say that they could never start a pilot, the run
+// fails, unless WaitAnyway was called. The loop must not run yet.
 func (p *Pilots) AddSite(site dispatch.Site, system batch.System, poll time.Duration) {
+	never := func(reason string) { go p.neverStarts(site.Name, reason) }
+	if p.waitAnyway {
+		never = nil
+	}
 	p.rosters[site.Name] = batch.NewRoster(batch.RosterConfig{
 		Site: site.Name, System: system, MaxPilots: site.MaxPilots, Every: poll,
-		Ended: p.end, Withdrawn: p.withdrawn, Sched: p.sched, Log: p.log, Elsewhere: p.elsewhere(site.Name),
+		Ended: p.end, Withdrawn: p.withdrawn, Sched: p.sched, Log: p.log, Elsewhere: p.elsewhere(site.Name), Never: never,
 		Tell: func(text string) { go func() { _ = p.inbox.Note(context.Background(), text) }() },
 	})
+}
+
+// neverStarts takes note of a site that can never start a pilot. It ends the run when there
+// is no other.
+func (p *Pilots) neverStarts(site, reason string) {
+	p.mu.Lock()
+	p.hopeless[site] = true
+	all := len(p.hopeless) == len(p.rosters)
+	p.mu.Unlock()
+	why := fmt.Sprintf("the site %s can never start a pilot as it is described (`fairway site show %s`): %s", site,
+		site, reason)
+	if all {
+		_ = p.inbox.Fail(context.Background(), fmt.Errorf("%s; --wait-anyway waits all the same", why))
+		return
+	}
+	_ = p.inbox.Note(context.Background(), why)
 }
 
 // elsewhere finds launches of the other sites of this run, which may be of the same batch

@@ -23,6 +23,7 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/bootstrap"
 	"fairway/internal/pilot"
+	"fairway/internal/pilot/process"
 	"fairway/internal/quantity"
 	"fairway/internal/server/launch"
 	"fairway/internal/server/listen"
@@ -92,12 +93,13 @@ func Open(config Config) (*Probe, error) {
 func (p *Probe) openSystem() (err error) {
 	s, own := p.config.Site, strings.TrimPrefix(filepath.Base(p.dir), dirPrefix)
 	p.settings = &pilot.Config{
-		Life: s.Request.Time, Check: s.Check, Tools: s.Tools, Sandbox: p.config.Sandbox,
+		Memory: s.Request.Memory, Countable: s.Has, Life: s.Request.Time,
+		Check: s.Check, Tools: s.Tools, Sandbox: p.config.Sandbox,
 		Workflow: p.config.Folder, Lease: connectTime,
 	}
 	p.settings.InScratch(filepath.Join(s.Scratch, pilot.ScratchPrefix+"test-"+own))
 	p.system, err = s.Open(site.Launcher{
-		State: own, Folder: p.dir,
+		State: own, Folder: p.dir, Environment: process.Handed,
 		Start: func(name string) (bootstrap.Start, error) {
 			at, err := p.connections.To(name, s.Name, p.settings)
 			if err != nil {
@@ -131,6 +133,7 @@ func (p *Probe) Run(ctx context.Context, say func(why string)) (Result, error) {
 	roster := batch.NewRoster(batch.RosterConfig{
 		Site: p.config.Site.Name, System: p.system, Every: cmp.Or(p.config.Site.Poll, time.Second),
 		Ended: func(end batch.End) { cancel(fmt.Errorf("it ended without an answer (%s)", end.Reason)) },
+		Never: func(reason string) { cancel(fmt.Errorf("it can never start as it is asked for: %s", reason)) },
 	})
 	defer roster.Close()
 	if _, err := roster.Adopt(ctx, []string{p.name}); err != nil {

@@ -17,6 +17,7 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/batch/allocation"
 	"fairway/internal/bootstrap"
+	"fairway/internal/pilot/process"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/term"
@@ -85,7 +86,7 @@ func system(s *site.Site, l folder.Layout) (site.System, error) {
 	}
 	servers := filepath.Join(l.State, folder.ServersName)
 	return s.Open(site.Launcher{
-		State: l.ID, Folder: servers, Server: true,
+		State: l.ID, Folder: servers, Server: true, Environment: process.Handed,
 		Start: func(launch string) (bootstrap.Start, error) {
 			start := bootstrap.InPlace(bootstrap.Path(programs, program.Hash), logOf(l, launch), os.Args[1:]...)
 			start.Before += fmt.Sprintf("cd %s || exit\nexport %s=%s\n", bootstrap.Quote(here), Variable, launch)
