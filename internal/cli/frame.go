@@ -61,6 +61,9 @@ func filesText(report *wire.ProgressReport) string {
 
 func titleLine(title string, report *wire.ProgressReport, width int, s style) string {
 	pilots := quantity.Count(report.PilotsBusy+report.PilotsIdle, "pilot")
+	if report.PilotsSilent > 0 {
+		pilots += fmt.Sprintf(", %d silent", report.PilotsSilent)
+	}
 	if report.PilotsInactive > 0 {
 		pilots += fmt.Sprintf(", %d starting", report.PilotsInactive)
 	}

@@ -131,12 +131,16 @@ func rest(lines []string, told *int) []string {
 	return lines[from:]
 }
 
-// plainInterval is the least time between two lines of progress in a log.
-const plainInterval = 5 * time.Second
+// plainInterval is the least time between two lines of progress in a log, and plainPause the
+// longest.
+const (
+	plainInterval = 5 * time.Second
+	plainPause    = time.Minute
+)
 
 // lines prints a line at a time, for logs: the first at once if there is something to do,
-// then no more often than plainInterval, and only when something changed. Problems and
-// notes are printed when they come.
+// then no more often than plainInterval, and only when something changed or plainPause is over.
+// Problems and notes are printed when they come.
 type lines struct {
 	out  io.Writer
 	now  func() time.Time
@@ -153,7 +157,8 @@ func (l *lines) show(report *wire.ProgressReport) {
 		l.last = l.now() // it may find at once that there is nothing to do
 	}
 	text := plainText(report)
-	if text == l.text || report.Ended || l.now().Sub(l.last) < plainInterval {
+	since := l.now().Sub(l.last)
+	if report.Ended || since < plainInterval || text == l.text && since < plainPause {
 		return
 	}
 	l.text, l.last = text, l.now()
@@ -172,6 +177,9 @@ func plainText(report *wire.ProgressReport) string {
 	text := countOf(total) + " jobs"
 	if states := statesText(total, false); states != "" {
 		text += ", " + states
+	}
+	if unheard := report.RunningUnheard; unheard > 0 {
+		text += fmt.Sprintf(" (%d of those that run are not heard of: their pilots are silent)", unheard)
 	}
 	if files := filesText(report); files != "" {
 		text += "; " + files

@@ -38,3 +38,34 @@ func TestNoProgressOfARunWithNothingToDo(t *testing.T) {
 		t.Errorf("after %v it says %q", plainInterval, out.String())
 	}
 }
+
+// A log has a line each minute, though nothing changes, and tells that what runs is not heard of.
+func TestALineEachMinute(t *testing.T) {
+	var out strings.Builder
+	now := time.Unix(1000, 0)
+	l := &lines{out: &out, now: func() time.Time { return now }}
+	report := &wire.ProgressReport{
+		Summary: &wire.Summary{}, Steps: []*wire.StepProgress{{Step: "a", Running: 3, Total: 3}}, RunningUnheard: 2,
+	}
+	for range 2*60 + 1 {
+		l.show(report)
+		now = now.Add(time.Second)
+	}
+	const line = "3 running (2 of those that run are not heard of: their pilots are silent)\n"
+	if strings.Count(out.String(), line) != 3 || strings.Count(out.String(), "\n") != 3 {
+		t.Errorf("in two minutes it says %q", out.String())
+	}
+}
+
+// Jobs on silent pilots are no progress.
+func TestASilentPilotIsAStandstill(t *testing.T) {
+	s := standstill{pause: standstillTime}
+	s.observe(&wire.ProgressReport{Steps: []*wire.StepProgress{{Running: 2}}, RunningUnheard: 2})
+	if s.since.IsZero() {
+		t.Error("that all that runs is not heard of is not noticed")
+	}
+	s.observe(&wire.ProgressReport{Steps: []*wire.StepProgress{{Running: 3}}, RunningUnheard: 2})
+	if !s.since.IsZero() {
+		t.Error("a job runs")
+	}
+}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/quantity"
 	"fairway/internal/wire"
 )
 
@@ -63,24 +65,26 @@ const (
 	longestPause   = time.Minute
 )
 
-// standstill tells why no job runs while some are ready: pilots wait in a queue, or nobody
-// has what the jobs need.
+// standstill tells why no job runs while some are ready or run on silent pilots: pilots wait in a
+// queue, or nobody has what the jobs need, or a node is dead.
 type standstill struct {
 	*console
 	since   time.Time     // when it began, or was looked at last; zero: a job runs, or none is ready
 	pause   time.Duration // until the next look
 	reasons chan string   // the answer of a look
+	unheard int64         // jobs that run, as far as is known, on pilots that are silent
 	told    reason        // since a job ran
 }
 
 func (s *standstill) observe(report *wire.ProgressReport) {
 	total := totalOf(report.Steps)
 	switch {
-	case total.Running+total.Queued > 0 || total.Ready == 0:
+	case total.Running-report.RunningUnheard+total.Queued > 0 || total.Ready+report.RunningUnheard == 0:
 		s.since, s.pause, s.told = time.Time{}, standstillTime, ""
 	case s.since.IsZero():
 		s.since = time.Now()
 	}
+	s.unheard = report.RunningUnheard
 }
 
 // look asks for the reason when it is time to.
@@ -89,8 +93,15 @@ func (s *standstill) look(ctx context.Context, client wire.WorkflowClient) {
 		return
 	}
 	s.since, s.pause = time.Now(), min(2*s.pause, longestPause)
+	unheard := s.unheard
 	go func() {
-		if why := whyStill(ctx, client); why != "" {
+		why := whyStill(ctx, client)
+		if unheard > 0 {
+			lost := quantity.Count(unheard, "job") + " ran on pilots that are silent, and others get them " +
+				"when the batch system tells that the pilots have ended, or their leases are over"
+			why = strings.Join(slices.DeleteFunc([]string{lost, why}, func(s string) bool { return s == "" }), "; ")
+		}
+		if why != "" {
 			select {
 			case s.reasons <- why:
 			default: // one is to be told

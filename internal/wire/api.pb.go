@@ -433,6 +433,8 @@ type ProgressReport struct {
 	OutputsStored  int64    `protobuf:"varint,13,opt,name=outputs_stored,json=outputsStored,proto3" json:"outputs_stored,omitempty"`      // of outputs_to_store
 	OutputsToStore int64    `protobuf:"varint,14,opt,name=outputs_to_store,json=outputsToStore,proto3" json:"outputs_to_store,omitempty"` // of attempts that store many outputs now, all together
 	ToPublish      int64    `protobuf:"varint,15,opt,name=to_publish,json=toPublish,proto3" json:"to_publish,omitempty"`                  // files that are committed and not published yet
+	PilotsSilent   int64    `protobuf:"varint,16,opt,name=pilots_silent,json=pilotsSilent,proto3" json:"pilots_silent,omitempty"`         // that are not heard; they are neither idle nor busy
+	RunningUnheard int64    `protobuf:"varint,17,opt,name=running_unheard,json=runningUnheard,proto3" json:"running_unheard,omitempty"`   // of the running jobs, those of silent pilots
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -568,6 +570,20 @@ func (x *ProgressReport) GetOutputsToStore() int64 {
 func (x *ProgressReport) GetToPublish() int64 {
 	if x != nil {
 		return x.ToPublish
+	}
+	return 0
+}
+
+func (x *ProgressReport) GetPilotsSilent() int64 {
+	if x != nil {
+		return x.PilotsSilent
+	}
+	return 0
+}
+
+func (x *ProgressReport) GetRunningUnheard() int64 {
+	if x != nil {
+		return x.RunningUnheard
 	}
 	return 0
 }
@@ -3338,7 +3354,7 @@ const file_api_proto_rawDesc = "" +
 	"remoteHits\x12#\n" +
 	"\rprefetch_hits\x18\x13 \x01(\x03R\fprefetchHits\x12\x18\n" +
 	"\aremoved\x18\x14 \x01(\x03R\aremoved\x12#\n" +
-	"\rbytes_removed\x18\x15 \x01(\x03R\fbytesRemoved\"\x81\x04\n" +
+	"\rbytes_removed\x18\x15 \x01(\x03R\fbytesRemoved\"\xcf\x04\n" +
 	"\x0eProgressReport\x12\x1a\n" +
 	"\bworkflow\x18\x01 \x01(\tR\bworkflow\x12\x10\n" +
 	"\x03run\x18\f \x01(\rR\x03run\x12.\n" +
@@ -3358,7 +3374,9 @@ const file_api_proto_rawDesc = "" +
 	"\x0eoutputs_stored\x18\r \x01(\x03R\routputsStored\x12(\n" +
 	"\x10outputs_to_store\x18\x0e \x01(\x03R\x0eoutputsToStore\x12\x1d\n" +
 	"\n" +
-	"to_publish\x18\x0f \x01(\x03R\ttoPublish\"\x9a\x03\n" +
+	"to_publish\x18\x0f \x01(\x03R\ttoPublish\x12#\n" +
+	"\rpilots_silent\x18\x10 \x01(\x03R\fpilotsSilent\x12'\n" +
+	"\x0frunning_unheard\x18\x11 \x01(\x03R\x0erunningUnheard\"\x9a\x03\n" +
 	"\n" +
 	"JobSummary\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +

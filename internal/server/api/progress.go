@@ -67,12 +67,16 @@ func Progress(ctx context.Context, run Run) (*wire.ProgressReport, error) {
 		registered := 0
 		for _, p := range c.Dispatch.Pilots() {
 			registered++
-			if p.Running > 0 {
+			switch {
+			case !p.Silent.IsZero():
+				report.PilotsSilent++
+				report.RunningUnheard += int64(p.Running)
+			case p.Running > 0:
 				report.PilotsBusy++
 				storing := c.Tally.Storing[p.Pilot]
 				report.OutputsStored += storing.Stored
 				report.OutputsToStore += storing.Of
-			} else {
+			default:
 				report.PilotsIdle++
 			}
 		}

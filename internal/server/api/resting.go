@@ -157,7 +157,7 @@ func (v *Resting) Report(r *wire.ProgressReport) {
 	if v.run.State == state.Underway {
 		r.Problems = []string{"the run was cut short; run it again to go on"}
 	}
-	r.PilotsBusy, r.PilotsIdle, r.PilotsInactive = 0, 0, 0
+	r.PilotsBusy, r.PilotsIdle, r.PilotsInactive, r.PilotsSilent, r.RunningUnheard = 0, 0, 0, 0, 0
 	r.Summary.WallSeconds = v.run.Seconds
 	r.Summary.WaitingSeconds = v.run.Waiting
 	r.Summary.Pilots = v.run.Pilots
