@@ -178,12 +178,15 @@ func receiveProgress(ctx context.Context, client wire.WorkflowClient, out chan<-
 	return errors.New("the server went away before the run had ended")
 }
 
-// later is a report in which only the clock has moved on.
+// later is a report in which only the clock has moved on, and the time left with it.
 func later(report *wire.ProgressReport, since time.Duration) *wire.ProgressReport {
 	moved := proto.CloneOf(report)
 	if moved.Summary == nil {
 		moved.Summary = &wire.Summary{}
 	}
 	moved.Summary.WallSeconds += since.Seconds()
+	if moved.SecondsLeft > 0 {
+		moved.SecondsLeft = max(1, moved.SecondsLeft-since.Seconds())
+	}
 	return moved
 }

@@ -168,8 +168,8 @@ func (s *Server) keepTerm(ctx context.Context) {
 		case !submitted && age >= successorAt(left):
 			submitted = true
 			if err := s.submitSuccessor(); err != nil {
-				s.loop.Ending.Note(fmt.Sprintf("no further job for the server can be submitted: %v; when the time of this one is "+
-					"over, run it again to go on", err))
+				s.tellPerson(fmt.Sprintf("no further job for the server can be submitted: %v; "+
+					"when the time of this one is over, run it again to go on", err))
 			}
 		case left > 0 && age >= handOverAt(left):
 			s.leave(errHandedOver)
@@ -229,7 +229,7 @@ func (s *Server) jobsOfServers() (*batch.Roster, error) {
 		Site: job.Site, Job: "server", System: system, Every: job.Poll, Sched: s.sched, Log: s.log,
 		Elsewhere: func(string) bool { return true },
 		Ended:     func(batch.End) {},
-		Tell:      func(text string) { s.loop.Ending.Note(text) },
+		Tell:      s.tellPerson,
 	})
 	return s.servers, nil
 }

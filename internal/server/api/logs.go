@@ -40,7 +40,7 @@ func (a *Service) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect
 		for _, t := range tails {
 			paths = append(paths, t.whole, t.live)
 		}
-		before := convert.Each(paths, statQuietly)
+		before, changed := convert.Each(paths, statQuietly), a.run.Changes()
 		running := r.GetFollow() && a.runs(ctx, job, attempt)
 		for _, t := range tails {
 			if err := t.send(stream); err != nil {
@@ -51,7 +51,7 @@ func (a *Service) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect
 			return nil
 		}
 		waiting, cancel := context.WithTimeout(ctx, access.KeepAlive)
-		err := a.awaitLog(waiting, paths, before)
+		err := a.awaitLog(waiting, changed, paths, before)
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 			err = stream.Send(&wire.LogChunk{}) // nothing was printed, and the server is there
@@ -146,7 +146,9 @@ func (a *Service) runs(ctx context.Context, job dispatch.JobID, attempt dispatch
 }
 
 // awaitLog waits until one of the files or the state of the run has changed.
-func (a *Service) awaitLog(ctx context.Context, paths []string, before []sched.FileState) error {
+func (a *Service) awaitLog(
+	ctx context.Context, runChanged <-chan struct{}, paths []string, before []sched.FileState,
+) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	changed := make(chan error, len(paths))
@@ -161,7 +163,7 @@ func (a *Service) awaitLog(ctx context.Context, paths []string, before []sched.F
 	select {
 	case err = <-changed:
 		pending--
-	case <-a.run.Changes():
+	case <-runChanged:
 	case <-ctx.Done():
 		err = ctx.Err()
 	}

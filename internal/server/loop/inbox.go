@@ -46,6 +46,10 @@ func (r *Request) changes() bool {
 	return r.Prepare != nil || len(r.Dispatch)+len(r.Flow)+len(r.Records)+len(r.Publish) > 0
 }
 
+// asks reports whether a request is a question only. Who follows the run asks when
+// something has changed, so a question that counted as a change would bring the next.
+func (r *Request) asks() bool { return r.Ask != nil && r.end == nil && !r.changes() }
+
 func (r *Request) finish(err error) {
 	if r.Done != nil {
 		r.Done(err)

@@ -171,15 +171,16 @@ func (l *Loop) Run(ctx context.Context) error {
 
 // turn takes what there is, and starts a commit if the disk is free.
 func (l *Loop) turn(ctx context.Context) error {
+	news := true
 	select {
 	case r := <-l.Inbox.requests:
-		l.round(r)
+		news = l.round(r)
 	case err := <-l.committed:
 		if err := l.landed(ctx, err); err != nil {
 			return err
 		}
 	case <-l.free:
-		l.busy = false
+		l.busy, news = false, false
 	case <-l.waker.fired:
 		l.waker.reset()
 		l.take(&Request{Dispatch: []dispatch.Input{dispatch.Tick{}}, Flow: []flow.Input{flow.Tick{}}})
@@ -189,22 +190,28 @@ func (l *Loop) turn(ctx context.Context) error {
 	l.flush()
 	l.Ending.advance(l)
 	l.flush()
-	l.Notify()
+	if news {
+		l.Notify()
+	}
 	l.Tape.Flush()
 	return nil
 }
 
-// round takes a request and those that wait behind it.
-func (l *Loop) round(r *Request) {
+// round takes a request and those that wait behind it. It reports whether one of them
+// was more than a question.
+func (l *Loop) round(r *Request) (news bool) {
 	l.take(r)
+	news = !r.asks()
 	for range roundSize {
 		select {
 		case r := <-l.Inbox.requests:
 			l.take(r)
+			news = news || !r.asks()
 		default:
-			return
+			return news
 		}
 	}
+	return news
 }
 
 // take steps one request. What it leads to is gathered.
@@ -537,7 +544,9 @@ func (l *Loop) await(ctx context.Context) (held []*Request) {
 			if l.Ending.cutsShort() {
 				cancel()
 			}
-			l.Notify()
+			if !r.asks() {
+				l.Notify()
+			}
 		case <-looked:
 			return held
 		}

@@ -22,8 +22,8 @@ func (w *watchers) Changes() <-chan struct{} {
 	return w.changed
 }
 
-// Notify tells of a change. The loop does after each turn; others do where the loop
-// does not see it. It costs one load while nobody waits. Any goroutine may call it.
+// Notify tells of a change. The loop does after each turn that was more than questions;
+// others do where the loop does not see it. It costs one load while nobody waits. Any goroutine may call it.
 func (w *watchers) Notify() {
 	if !w.some.Load() {
 		return

@@ -1,0 +1,69 @@
+package loop
+
+import (
+	"errors"
+	"testing"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/server/state"
+	"fairway/lib/sched"
+)
+
+type onePilot struct{ Pilots }
+
+func (onePilot) None() bool { return false }
+
+// Who follows a run asks again when something has changed. A question is no change, or each
+// would bring the next; all else that the loop is told of is one.
+func TestQuestionsAreNoNews(t *testing.T) {
+	workflow,
+		err := flow.Parse("workflow.yaml", []byte("workflow: w\nsteps:\n  a: {writes: x, command: \"echo > $out\"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := flow.New(workflow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sched.New(sched.Config{})
+	defer s.Close()
+	l := New(Config{
+		Inbox: NewInbox(), Pilots: onePilot{}, InputsClosed: func() bool { return false }, Sched: s,
+	})
+	defer l.waker.stop()
+	core, _ := dispatch.New(dispatch.Config{})
+	l.Cores = state.Cores{Run: 1, Dispatch: core, Flow: steps, Tally: new(state.Tally)}
+	if _, err := core.Step(state.Now(), dispatch.SetRun{Run: dispatch.Run{ID: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	question := &Request{Ask: func(*state.Cores) {}}
+	nothing := errors.New("nothing")
+	for what, c := range map[string]struct {
+		requests []*Request
+		news     bool
+	}{
+		"a question":          {[]*Request{question}, false},
+		"two questions":       {[]*Request{question, question}, false},
+		"a wake-up":           {[]*Request{{}}, true},
+		"a note":              {[]*Request{{end: func(e *Ending) { e.Note("text") }}}, true},
+		"a question and more": {[]*Request{question, {Prepare: func(*state.Cores, *Request) error { return nothing }}}, true},
+	} {
+		changed := l.Changes()
+		for _, r := range c.requests {
+			l.Inbox.requests <- r
+		}
+		if err := l.turn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		news := false
+		select {
+		case <-changed:
+			news = true
+		default:
+		}
+		if news != c.news {
+			t.Errorf("%s: it is news: %t", what, news)
+		}
+	}
+}
