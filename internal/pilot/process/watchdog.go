@@ -3,6 +3,7 @@ package process
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -12,8 +13,8 @@ import (
 	"fairway/lib/sched"
 )
 
-// WatchInterval is how often the watchdog checks running attempts: their time, and their
-// memory where no cgroup limits it. Limits may be passed for that long.
+// WatchInterval is how often the watchdog checks running attempts of which something may change:
+// their time, and their memory where no cgroup limits it. Limits may be passed for that long.
 const WatchInterval = 100 * time.Millisecond
 
 // endedContext has ended: it allows no grace.
@@ -42,18 +43,19 @@ type Watchdog struct {
 	computing func(bool)
 	stop      context.CancelFunc
 	group     sync.WaitGroup
-	some      chan struct{} // there is an attempt again
+	some      chan struct{} // an attempt has come or gone while the loop had nothing to do
 
 	killsFile string
 
 	mu      sync.Mutex // guards what follows
 	running map[*Watched]bool
+	resting bool      // the loop has nothing to do soon, unless attempts come or go
 	kills   int       // for memory, as last counted
 	counted time.Time // when that was
 }
 
-// NewWatchdog starts the loop. It calls computing at each check, and says whether a command
-// has run for longer than WatchInterval.
+// NewWatchdog starts the loop. It calls computing when a command has run for longer than
+// WatchInterval, and when none has any more, perhaps more often.
 func NewWatchdog(s *sched.Scheduler, computing func(bool)) *Watchdog {
 	w := &Watchdog{
 		sched: s, computing: computing, some: make(chan struct{}, 1), killsFile: KillsFile(), running: map[*Watched]bool{},
@@ -73,18 +75,20 @@ func (w *Watchdog) Close() {
 // Add watches a command until remove.
 func (w *Watchdog) Add(r *Watched) {
 	w.mu.Lock()
-	first := len(w.running) == 0
 	w.running[r] = true
 	if r.Since.Sub(w.counted) >= WatchInterval {
 		w.count(r.Since)
 	}
 	r.kills = w.kills
+	w.wake()
 	w.mu.Unlock()
-	if first {
-		select {
-		case w.some <- struct{}{}:
-		default:
-		}
+}
+
+// wake has the loop look in WatchInterval. Who calls it holds mu.
+func (w *Watchdog) wake() {
+	if w.resting {
+		w.resting = false
+		w.some <- struct{}{} // has room: the loop took the last before it rested again
 	}
 }
 
@@ -94,6 +98,7 @@ func (w *Watchdog) Remove(r *Watched) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.running, r)
+	w.wake()
 	if now := time.Now(); r.Box == nil && now.Sub(r.Since) >= WatchInterval {
 		w.count(now)
 	}
@@ -103,44 +108,64 @@ func (w *Watchdog) Remove(r *Watched) int {
 func (w *Watchdog) count(now time.Time) { w.kills, w.counted = oomKills(w.killsFile), now }
 
 func (w *Watchdog) loop(ctx context.Context) {
-	for {
-		if w.sched.Sleep(ctx, WatchInterval) != nil {
-			return
-		}
-		if w.check(time.Now()) > 0 {
+	for w.sched.Sleep(ctx, WatchInterval) == nil {
+		next := w.check(time.Now())
+		if next <= WatchInterval {
 			continue
 		}
-		if _, err := sched.Receive(ctx, w.sched, w.some); err != nil {
-			return
+		waiting, cancel := context.WithTimeout(ctx, next-WatchInterval)
+		_, err := sched.Receive(waiting, w.sched, w.some)
+		cancel()
+		if err != nil && !w.goesOn() {
+			<-w.some
 		}
 	}
 }
 
-// check checks all running attempts once and returns how many there are. The
-// mutex is held so that none of them ends, and its files get closed, meanwhile.
-func (w *Watchdog) check(now time.Time) int {
+// goesOn notes that the loop has something to do. It reports false if it was told so meanwhile.
+func (w *Watchdog) goesOn() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.running) > 0 {
-		w.count(now)
-	}
-	computing := false
+	rested := w.resting
+	w.resting = false
+	return rested
+}
+
+// never is until when an attempt without limits need be looked at.
+const never = time.Duration(math.MaxInt64)
+
+// check checks all running attempts once and returns when it is to look again. The
+// mutex is held so that none of them ends, and its files get closed, meanwhile.
+func (w *Watchdog) check(now time.Time) time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	computing, next := false, never
 	for r := range w.running {
-		w.checkOne(r, now)
+		next = min(next, w.checkOne(r, now))
 		computing = computing || now.Sub(r.Since) >= WatchInterval
 	}
 	w.computing(computing)
-	return len(w.running)
+	w.resting = next > WatchInterval
+	return next
 }
 
-func (w *Watchdog) checkOne(r *Watched, now time.Time) {
-	spent := now.Sub(r.Since)
+// checkOne returns when the attempt is to be checked again.
+func (w *Watchdog) checkOne(r *Watched, now time.Time) time.Duration {
+	spent, next := now.Sub(r.Since), never
+	if spent < WatchInterval {
+		next = WatchInterval
+	}
+	if r.Limit > 0 {
+		next = min(next, max(WatchInterval, r.Limit-spent))
+	}
 	if r.Limit > 0 && spent > r.Limit {
 		r.Exceeds(wire.Outcome_OUTCOME_OUT_OF_TIME, fmt.Sprintf("the job took longer than its limit of %s", r.Limit))
 	}
 	if r.Memory > 0 && r.Box == nil {
 		w.checkMemory(r)
+		next = WatchInterval
 	}
+	return next
 }
 
 // checkMemory watches the memory that all processes of an attempt have in RAM,
