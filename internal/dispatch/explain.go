@@ -2,7 +2,9 @@ package dispatch
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"fairway/lib/fifo"
@@ -109,8 +111,22 @@ func (e *Explanation) waitsFor(file FileRef, j *job, format string, args ...any)
 }
 
 func (c *Core) explainWaiting(j *job, e *Explanation) {
+	var missing []*version
+	reads := 0
 	for i := range j.requests {
-		j.requests[i].explain(e)
+		if v := j.requests[i].read; v != nil {
+			reads++
+			if v.state != present && v.writer != nil {
+				missing = append(missing, v)
+			}
+		}
+	}
+	many := len(missing) > fewMissing
+	for i := range j.requests {
+		j.requests[i].explain(e, !many)
+	}
+	if many {
+		e.explainMissing(missing, reads)
 	}
 	if e.unnamed > 0 {
 		e.say("and so on: %d more", e.unnamed)
@@ -120,18 +136,45 @@ func (c *Core) explainWaiting(j *job, e *Explanation) {
 	}
 }
 
-// explain names the jobs that stand before the request, but for those with
-// which it shares the file, and the writer of a version that is not there.
-func (r *request) explain(e *Explanation) {
+// explain names the jobs that stand before the request, but for those with which it shares the
+// file, and, if writers are to be told of, the writer of a version that is not there.
+func (r *request) explain(e *Explanation, writers bool) {
 	conflicts := r.Mode() == fifo.Write
 	for b := r.Prev(); b != nil && !r.Granted(); b = b.Prev() {
-		if conflicts = conflicts || b.Mode() == fifo.Write; conflicts {
+		conflicts = conflicts || b.Mode() == fifo.Write
+		if conflicts && (writers || r.read == nil || b.Owner.job != r.read.writer) {
 			e.waitsFor(b.Owner.about(), b.Owner.job, "its request to %s %s stands behind that of", r.Mode(), r.file().lfn)
 		}
 	}
-	if v := r.read; v != nil && (!r.Queued() || r.Granted()) && v.state != present && v.writer != nil {
+	if v := r.read; writers && v != nil && (!r.Queued() || r.Granted()) && v.state != present && v.writer != nil {
 		e.waitsFor(v.ref(), v.writer, "version %d of %s, which it reads, is to be made by", v.number, v.file.lfn)
 	}
+}
+
+// fewMissing is how many missing inputs are told of one by one.
+const fewMissing = 3
+
+// explainMissing tells of many inputs how many are missing, and how the jobs stand that make them.
+func (e *Explanation) explainMissing(missing []*version, reads int) {
+	byState := map[State][]string{}
+	for _, v := range missing {
+		w := v.writer
+		if len(e.WaitsFor) < maxExplained {
+			e.WaitsFor = append(e.WaitsFor, WaitsFor{v.ref(), w.id, w.name, w.state})
+		}
+		byState[w.state] = append(byState[w.state], w.name)
+	}
+	var states []string
+	for _, state := range slices.Sorted(maps.Keys(byState)) {
+		names := byState[state]
+		text := names[0]
+		if len(names) > 1 {
+			text = fmt.Sprintf("%d jobs, first %s", len(names), names[0])
+		}
+		states = append(states, fmt.Sprintf("%v: %s", state, text))
+	}
+	e.say("%d of %d inputs are missing; of the jobs that make them are %s", len(missing), reads,
+		strings.Join(states, "; "))
 }
 
 // explainAttempt says where an attempt is, and why it has not started there.

@@ -155,7 +155,8 @@ func TestSubmissionsThatAreRefused(t *testing.T) {
 		both.Payload.Argv = []string{"true"}
 		hidden := submitted("hidden", nil)
 		hidden.Payload.Environment = map[string]string{"LD_PRELOAD": "/x.so"}
-		star := submitted("star", nil, "a*.txt")
+		star := submitted("star", nil, "a.txt")
+		star.Writes[0].Pattern = true
 		log := submitted("log", nil, "a.txt")
 		log.Payload.Log = "b.txt"
 		many := make([]*wire.SubmittedJob, api.MaxSubmitted+1)
@@ -175,7 +176,7 @@ func TestSubmissionsThatAreRefused(t *testing.T) {
 			"a file that nobody made": {[]*wire.SubmittedJob{submitted("z", from("z.txt", ""))}, connect.CodeInvalidArgument, "neither exists"},
 			"a name that leads out":   {[]*wire.SubmittedJob{submitted("up", nil, "../up.txt")}, connect.CodeInvalidArgument, "../up.txt"},
 			"a reserved variable":     {[]*wire.SubmittedJob{hidden}, connect.CodeInvalidArgument, "LD_PRELOAD"},
-			"a star and no pattern":   {[]*wire.SubmittedJob{star}, connect.CodeInvalidArgument, "pattern"},
+			"a pattern and no star":   {[]*wire.SubmittedJob{star}, connect.CodeInvalidArgument, "pattern"},
 			"a log that is no output": {[]*wire.SubmittedJob{log}, connect.CodeInvalidArgument, "b.txt"},
 			"too many":                {many, connect.CodeResourceExhausted, "10000"},
 		} {

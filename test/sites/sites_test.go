@@ -650,7 +650,7 @@ func TestGridEngineNeverStarts(t *testing.T) {
 	batchtest.GridEngine(t)
 	for with, said := range map[string]string{
 		"queue: nowhere.q": "unknown queue",
-		"queue: all.q\n    options: ['-l hostname=nowhere']": "no suitable queues",
+		"queue: all.q\n    options: ['-l hostname=nowhere']": "can't resolve hostname",
 	} {
 		folder := folderWith(t, workflow, strings.Replace(gridEngineSite, "queue: all.q", with, 1))
 		out, err := command(t, folder, "run", "--site", "farm").CombinedOutput()

@@ -1,0 +1,37 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+)
+
+// Of a job that waits for many inputs it is told how many are missing and how their jobs stand,
+// not each.
+func TestManyMissingInputsAreOneReason(t *testing.T) {
+	b := newBinding(t)
+	merge := Job{Name: "merge", Step: "merge"}
+	var jobs []Job
+	for i := range 40 {
+		file := fmt.Sprintf("part/%d", i)
+		jobs = append(jobs, Job{Name: fmt.Sprintf("a/%d", i), Step: "a", Writes: []Output{{LFN: file}}})
+		merge.Reads = append(merge.Reads, file)
+	}
+	b.step(Submit{Run: 1, Jobs: append(jobs, merge)})
+	b.sync("p", nil)
+	a := b.begins("p")
+	b.has["p"] = nil
+	b.sync("p", func(s *Sync) {
+		s.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{{LFN: "part/0", PFN: "se:0"}}}}
+	})
+	b.begins("p")
+	var last JobID
+	for j := range b.core.Jobs(1, 0) {
+		last = j.ID
+	}
+	e, _ := b.core.Explain(last)
+	want := []string{"39 of 40 inputs are missing; of the jobs that make them are ready: 38 jobs, first a/2; running: a/1"}
+	if !slices.Equal(e.Lines, want) || len(e.WaitsFor) != maxExplained {
+		t.Errorf("it says %q and names %d", e.Lines, len(e.WaitsFor))
+	}
+}
