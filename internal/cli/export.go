@@ -103,7 +103,7 @@ func addTask(run *wfformat.Run, job *wire.JobDetail) {
 	}
 	program, arguments := programOf(job.Payload)
 	task := wfformat.RunTask{
-		Name: job.Summary.Name, Step: job.Summary.Step, Program: program, Arguments: arguments,
+		Name: job.Summary.Name, Program: program, Arguments: arguments,
 		Reads: runFiles(job.Reads), Writes: runFiles(job.Writes),
 		Start: usage.Start.AsTime(), End: usage.End.AsTime(), CPU: usage.Cpu.AsDuration(), Memory: usage.MaxRssBytes,
 		Cores:     float64(max(1000, job.Needs.GetMilliCpus())) / 1000,

@@ -13,7 +13,6 @@ import (
 // wants to know of it when the job itself is no longer recorded.
 type Made struct {
 	Key     string // of the result, as in [UnusedResult] and [JobDetail]
-	Job     JobID  // that made it
 	Name    string
 	Attempt AttemptID
 	Payload []byte
@@ -83,8 +82,7 @@ func resultOf(
 		}
 		return Record{}, nil, j.handed(b.Outputs), err
 	}
-	id, err := parseJobKey(commit.Run, commit.Key)
-	if err != nil {
+	if _, err := parseJobKey(commit.Run, commit.Key); err != nil {
 		return Record{}, nil, nil, fmt.Errorf("dispatch: the key %q of a commit: %w", commit.Key, err)
 	}
 	for i := range c.Outputs {
@@ -92,7 +90,7 @@ func resultOf(
 	}
 	b := resultBody{Job: j.Name, Digest: j.Digest, Inputs: c.Inputs, Made: uint64(c.Attempt >> 32), Outputs: c.Outputs}
 	return Record{TableResult, 0, c.Key, appendResult(nil, &b)}, &Made{
-		Key: c.Key, Job: id, Name: j.Name, Attempt: c.Attempt, Payload: j.Payload, Reads: j.Reads, Marks: c.Inputs,
+		Key: c.Key, Name: j.Name, Attempt: c.Attempt, Payload: j.Payload, Reads: j.Reads, Marks: c.Inputs,
 	}, j.handed(c.Outputs), nil
 }
 

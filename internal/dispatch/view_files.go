@@ -5,12 +5,6 @@ import (
 	"slices"
 )
 
-// FileHistory is a file of a run with its versions, ascending.
-type FileHistory struct {
-	LFN      string
-	Versions []VersionView
-}
-
 // VersionView is where the copies of a version are, and which jobs make and read it.
 type VersionView struct {
 	FileView
@@ -53,23 +47,23 @@ func (c *Core) Files(run RunID) iter.Seq[string] {
 	}
 }
 
-// History returns what is known of a file of a run.
-func (c *Core) History(run RunID, lfn string) (FileHistory, bool) {
+// History returns the known versions of a file of a run, ascending; false if there are none.
+func (c *Core) History(run RunID, lfn string) ([]VersionView, bool) {
 	r := c.runs.byID[run]
 	if r == nil {
-		return FileHistory{}, false
+		return nil, false
 	}
 	f := r.files.Find(lfn)
 	if f == nil || len(f.versions) == 0 {
-		return FileHistory{}, false
+		return nil, false
 	}
-	h := FileHistory{LFN: lfn, Versions: make([]VersionView, len(f.versions))}
+	versions := make([]VersionView, len(f.versions))
 	at := make(map[*version]*VersionView, len(f.versions))
 	newest := f.newest()
 	for i, v := range f.versions {
-		h.Versions[i] = v.history()
-		h.Versions[i].Newest = v == newest
-		at[v] = &h.Versions[i]
+		versions[i] = v.history()
+		versions[i].Newest = v == newest
+		at[v] = &versions[i]
 	}
 	for q := f.fifo.Head(); q != nil; q = q.Next() {
 		if view := at[q.Owner.read]; view != nil {
@@ -83,7 +77,7 @@ func (c *Core) History(run RunID, lfn string) (FileHistory, bool) {
 			}
 		}
 	}
-	return h, true
+	return versions, true
 }
 
 var versionStates = [...]string{pending: "pending", present: "present", gone: "gone", missing: "missing"}

@@ -26,11 +26,11 @@ func TestHistoryNamesHoldersAndReaders(t *testing.T) {
 	}
 	check := func(state string, writer State) {
 		t.Helper()
-		h, ok := s.core.History(1, "f")
-		if !ok || len(h.Versions) != 2 {
-			t.Fatalf("got %+v", h)
+		versions, ok := s.core.History(1, "f")
+		if !ok || len(versions) != 2 {
+			t.Fatalf("got %+v", versions)
 		}
-		old, next := h.Versions[0], h.Versions[1]
+		old, next := versions[0], versions[1]
 		if old.State != "present" || !old.Newest || old.PFN != "x" || !slices.Equal(old.Hosts, []string{"h1"}) {
 			t.Errorf("the version that existed: %+v", old)
 		}
@@ -42,11 +42,11 @@ func TestHistoryNamesHoldersAndReaders(t *testing.T) {
 		}
 	}
 	check("pending", Ready)
-	h, _ := s.core.History(1, "f")
-	if readers := h.Versions[0].Readers; !reflect.DeepEqual(readers, []JobRef{h.Versions[1].MadeBy}) {
+	versions, _ := s.core.History(1, "f")
+	if readers := versions[0].Readers; !reflect.DeepEqual(readers, []JobRef{versions[1].MadeBy}) {
 		t.Errorf("the first version is read by %+v", readers)
 	}
-	if first := h.Versions[1].Readers[0].Name; first != "r0" {
+	if first := versions[1].Readers[0].Name; first != "r0" {
 		t.Errorf("%s stands first among the readers", first)
 	}
 	w, _ := s.core.JobNamed(1, "w")

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
@@ -15,11 +14,10 @@ import (
 
 // Difference is the first place where a replay did not decide as recorded.
 type Difference struct {
-	Line     int       // of the recording
-	At       time.Time // of the step; zero when the cores were loaded
-	When     string    // for a person: what the core was told
-	Path     string    // into the effects; empty if only one was refused
-	Recorded string    // what stands there, in JSON, or why it was refused
+	Line     int    // of the recording
+	When     string // for a person: what the core was told
+	Path     string // into the effects; empty if only one was refused
+	Recorded string // what stands there, in JSON, or why it was refused
 	Replayed string
 }
 

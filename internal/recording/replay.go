@@ -152,7 +152,7 @@ func compare(l *line, when string, effects json.RawMessage, refused error) error
 	if refused != nil {
 		why, effects = refused.Error(), nil
 	}
-	d := &Difference{When: when, At: l.At}
+	d := &Difference{When: when}
 	switch {
 	case why != l.Refused:
 		d.Recorded, d.Replayed = refusal(l.Refused), refusal(why)

@@ -80,7 +80,7 @@ func (w *workflow) exists(lfn string, size int64) {
 
 // Job is a job of an experiment, for programs that run the same ones in another way.
 type Job struct {
-	Name, Step    string
+	Name          string
 	Reads, Writes []string      // LFNs
 	Run           time.Duration // without access to storage
 }
@@ -95,7 +95,7 @@ func JobsOf(exp *experiment.Experiment) ([]Job, error) {
 	}
 	jobs := make([]Job, len(w.jobs))
 	for i, t := range w.jobs {
-		jobs[i] = Job{Name: t.job.Name, Step: t.job.Step, Reads: t.job.Reads, Run: t.run}
+		jobs[i] = Job{Name: t.job.Name, Reads: t.job.Reads, Run: t.run}
 		for _, o := range t.job.Writes {
 			jobs[i].Writes = append(jobs[i].Writes, o.LFN)
 		}

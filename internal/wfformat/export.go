@@ -23,7 +23,6 @@ type Run struct {
 // RunTask is a committed job with the attempt that was committed.
 type RunTask struct {
 	Name       string // unique
-	Step       string
 	Program    string
 	Arguments  []string
 	Reads      []RunFile

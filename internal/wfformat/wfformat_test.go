@@ -198,9 +198,9 @@ func TestExportIsReread(t *testing.T) {
 		Name: "r", Version: "0.1", Created: start, Start: start, End: start.Add(time.Minute),
 		Machines: []RunMachine{{Name: "node", Cores: 2, Memory: 5}},
 		Tasks: []RunTask{
-			{Name: "a", Step: "s", Start: start, End: start.Add(1_500_001 * time.Nanosecond), Writes: []RunFile{{"calib", 1, 3}, {"x", 0, 4}}, Program: "sh", CPU: time.Millisecond, Machine: "node"},
-			{Name: "b", Step: "s", Start: start.Add(1_500_001 * time.Nanosecond), End: start.Add(2 * time.Second), Reads: []RunFile{{"calib", 1, 3}, {"ext", 0, 9}}, Writes: []RunFile{{"calib", 2, 5}}},
-			{Name: "c", Step: "t", Start: start.Add(3 * time.Second), End: start.Add(4 * time.Second), Reads: []RunFile{{"calib", 2, 5}, {"x", 0, 4}}},
+			{Name: "a", Start: start, End: start.Add(1_500_001 * time.Nanosecond), Writes: []RunFile{{"calib", 1, 3}, {"x", 0, 4}}, Program: "sh", CPU: time.Millisecond, Machine: "node"},
+			{Name: "b", Start: start.Add(1_500_001 * time.Nanosecond), End: start.Add(2 * time.Second), Reads: []RunFile{{"calib", 1, 3}, {"ext", 0, 9}}, Writes: []RunFile{{"calib", 2, 5}}},
+			{Name: "c", Start: start.Add(3 * time.Second), End: start.Add(4 * time.Second), Reads: []RunFile{{"calib", 2, 5}, {"x", 0, 4}}},
 		},
 	}
 	for _, version := range []string{"1.5", "1.6"} {

@@ -34,11 +34,11 @@ func (a *Service) ListFiles(ctx context.Context, r *wire.ListFilesRequest) (*wir
 	var written []dispatch.StoredFile
 	err = a.lookAt(ctx, r, func(c *state.Cores) error {
 		for _, lfn := range names[:min(len(names), limit)] {
-			h, _ := c.Dispatch.History(c.Run, lfn)
-			file := &wire.FileHistory{Lfn: lfn, Versions: convert.Each(h.Versions, fileVersion)}
+			versions, _ := c.Dispatch.History(c.Run, lfn)
+			file := &wire.FileHistory{Lfn: lfn, Versions: convert.Each(versions, fileVersion)}
 			response.Files = append(response.Files, file)
-			for i := range h.Versions {
-				if v := &h.Versions[i]; v.Writer != 0 && v.PFN != "" {
+			for i := range versions {
+				if v := &versions[i]; v.Writer != 0 && v.PFN != "" {
 					stored[v.PFN] = file.Versions[i]
 					written = append(written, dispatch.StoredFile{File: v.File, PFN: v.PFN, Size: v.Size, Adler32: v.Adler32})
 				}

@@ -167,8 +167,8 @@ func lastWriter(c *state.Cores, ofCall map[string]string, lfn string) string {
 	if name, ok := ofCall[lfn]; ok {
 		return name
 	}
-	if h, ok := c.Dispatch.History(c.Run, lfn); ok {
-		last := &h.Versions[len(h.Versions)-1]
+	if versions, ok := c.Dispatch.History(c.Run, lfn); ok {
+		last := &versions[len(versions)-1]
 		return last.MadeBy.Name + last.Mark
 	}
 	return ""
