@@ -143,7 +143,11 @@ func (s *Server) openPeople(addresses []string) error {
 
 // workflow is the service of people.
 func (s *Server) workflow() (path string, handler http.Handler) {
-	return listen.People(api.NewService(live{s}, s, s.folders, s.sched))
+	service := api.NewService(s, s.folders, s.sched)
+	if s.config.Lasting {
+		service = api.NewLastingService(s, s, s.folders, s.sched)
+	}
+	return listen.People(service)
 }
 
 // keepTerm says again and again that this server lives. It ends the server when another

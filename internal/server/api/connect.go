@@ -155,7 +155,7 @@ func connectLive(ctx context.Context, state string) (*Connection, error) {
 // connectResting serves the view inside this process.
 func connectResting(v *Resting, s *sched.Scheduler) *Connection {
 	mux := http.NewServeMux()
-	service := NewService(v, nil, v.folders, s)
+	service := NewService(Only{Run: v}, v.folders, s)
 	service.survivors = func() int {
 		alive, _ := launch.Survivors(v.folders.Workflow) // not to know is as if there were none
 		return len(alive)

@@ -19,10 +19,11 @@ const ProgressPause = 100 * time.Millisecond
 // Progress streams the state of the run: at once, then whenever it has changed
 // but not more often than ProgressPause allows, at least every access.KeepAlive, and a
 // last time when it has ended.
-func (a *Service) Progress(
+func (s *Service) Progress(
 	ctx context.Context, r *wire.ProgressRequest, stream *connect.ServerStream[wire.ProgressReport],
 ) error {
-	if err := a.ofRun(r); err != nil {
+	a, err := s.of(ctx, r)
+	if err != nil {
 		return err
 	}
 	for {
@@ -43,7 +44,7 @@ func (a *Service) Progress(
 	}
 }
 
-func (a *Service) pause(ctx context.Context, changed <-chan struct{}) error {
+func (a *view) pause(ctx context.Context, changed <-chan struct{}) error {
 	if err := a.sched.Sleep(ctx, ProgressPause); err != nil {
 		return err
 	}

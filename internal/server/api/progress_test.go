@@ -14,7 +14,7 @@ import (
 func TestStreamsWithoutNewsAreKeptAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := sched.New(sched.Config{})
-		a := &Service{sched: s}
+		a := &view{Service: &Service{sched: s}}
 		began := time.Now()
 		if err := a.pause(t.Context(), make(chan struct{})); err != nil {
 			t.Error(err)

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 
+	"connectrpc.com/connect"
+
 	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
@@ -24,6 +26,7 @@ import (
 // them once at the most.
 type Resting struct {
 	folders folder.Layout
+	records string // path of the store
 	run     *state.Run
 
 	mu    sync.Mutex   // guards what follows: nil until a question needs it
@@ -38,17 +41,37 @@ func OpenResting(ctx context.Context, workflow string) (*Resting, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Resting{folders: folders}
-	err = v.reading(func(records store.Store) (err error) {
+	return openResting(ctx, folders, filepath.Join(folders.State, folder.StoreFile))
+}
+
+func openResting(ctx context.Context, folders folder.Layout, path string) (*Resting, error) {
+	v := &Resting{folders: folders, records: path}
+	err := v.reading(func(records store.Store) (err error) {
 		v.run, err = state.LoadEndedRun(ctx, records)
 		return err
 	})
 	return v, err
 }
 
+// Archived is a run of a lasting server that is retired, as the records of its archive show it.
+type Archived struct{ *Resting }
+
+// OpenArchived looks at the archive of a run. It fails with an error that wraps fs.ErrNotExist where
+// there is none.
+func OpenArchived(ctx context.Context, folders folder.Layout, path string) (Archived, error) {
+	v, err := openResting(ctx, folders, path)
+	return Archived{v}, err
+}
+
+// Change is part of Run: nothing of the run changes any more.
+func (v Archived) Change(context.Context, *loop.Request) error {
+	return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("run %d has ended; submit its workflow again to have "+
+		"it run once more, which takes its results where nothing has changed", v.ID()))
+}
+
 // reading opens the records for a moment: no server can begin meanwhile.
 func (v *Resting) reading(read func(store.Store) error) error {
-	path := filepath.Join(v.folders.State, folder.StoreFile)
+	path := v.records
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("nothing was run in %s: %w", v.folders.Workflow, err)
 	}

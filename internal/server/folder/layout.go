@@ -30,6 +30,8 @@ const (
 	SocketName    = "socket"
 	AuthorityName = "authority" // of package access
 	ServersName   = "servers"   // of package term
+	UploadsName   = "uploads"   // of a lasting server: files that came with submissions, by run
+	ArchiveName   = "archive"   // the same: stores of the records of retired runs
 )
 
 // Layout are where a workflow folder keeps what. Those of a folder without a
