@@ -108,6 +108,9 @@ func (r *run) endRecord(c *state.Cores, outcome *Outcome) (dispatch.Record, erro
 		run.Removed, run.BytesRemoved = r.before.Removed+int64(view.Removed), r.before.BytesRemoved+view.RemovedBytes
 	}
 	run.Pilots = r.before.Pilots + c.Tally.Pilots
+	if r.owner != 0 { // most were there before
+		run.Pilots = c.Tally.Workers()
+	}
 	run.Waiting = r.before.Waiting + c.Tally.Sums.Waiting.Seconds()
 	run.Totals = nil
 	if steps := c.Dispatch.Steps(c.Run); atRest(steps) {

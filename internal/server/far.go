@@ -43,7 +43,7 @@ type far struct {
 // openFar opens the port and the batch systems whose pilots call there. Pilots of an
 // earlier server find this one at once if its port is still free.
 func (s *Server) openFar() error {
-	if len(s.config.Sites) == 0 {
+	if len(s.config.Sites) == 0 && (!s.config.Lasting || s.config.Listen == "") {
 		return nil
 	}
 	var addresses []string

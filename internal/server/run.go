@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/api"
 	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
@@ -43,6 +44,7 @@ type run struct {
 	begun     bool      // the cores were told that the run goes on
 	retries   bool      // failed jobs are tried again when the cores are loaded first
 	concluded atomic.Pointer[Outcome]
+	putAway   atomic.Bool // of a lasting server: it is retired, or could not be
 }
 
 // newRun makes the rooms of a run of this server's folder.
@@ -132,18 +134,26 @@ func (r *run) List(context.Context, *wire.ListJobsRequest) (*wire.ListJobsRespon
 }
 
 // Query is part of api.Run.
-func (r *run) Query(ctx context.Context, _ dispatch.JobID, ask func(*state.Cores)) error {
-	return r.QueryAll(ctx, ask)
+func (r *run) Query(ctx context.Context, job dispatch.JobID, ask func(*state.Cores)) error {
+	err := r.inbox.Query(ctx, ask)
+	if !errors.Is(err, loop.ErrEnded) {
+		return err
+	}
+	if !r.server.config.Lasting {
+		ask(&r.room.Cores) // nobody changes them any more
+		return nil
+	}
+	// It was retired after the question had found it.
+	archived, missing := r.server.openArchive(ctx, r.room.Run)
+	if missing != nil {
+		return err
+	}
+	return archived.Query(ctx, job, ask)
 }
 
 // QueryAll is part of api.Run.
 func (r *run) QueryAll(ctx context.Context, ask func(*state.Cores)) error {
-	err := r.inbox.Query(ctx, ask)
-	if errors.Is(err, loop.ErrEnded) && !r.server.config.Lasting {
-		ask(&r.room.Cores) // nobody changes them any more
-		return nil
-	}
-	return err
+	return r.Query(ctx, api.AllJobs, ask)
 }
 
 // QueryTally is part of api.Run.
@@ -162,7 +172,7 @@ func (r *run) Report(report *wire.ProgressReport) {
 	report.Summary.WaitingSeconds += r.before.Waiting
 	report.Summary.Removed += r.before.Removed
 	report.Summary.BytesRemoved += r.before.BytesRemoved
-	if end := r.concluded.Load(); end != nil {
+	if end := r.ended(); end != nil {
 		report.Ended, report.Succeeded, report.Problems, report.Notes = true, end.Succeeded, end.Problems, end.Notes
 		report.Summary.WallSeconds = r.before.Seconds + end.seconds
 		return
@@ -172,12 +182,49 @@ func (r *run) Report(report *wire.ProgressReport) {
 	report.ToPublish = int64(r.room.Ending.ToPublish())
 }
 
+// ended is how the run has ended; nil if it goes on. What a run of a lasting server has made is there
+// for the next one when it is told to have ended.
+func (r *run) ended() *Outcome {
+	end := r.concluded.Load()
+	if end != nil && end.Succeeded && r.owner != 0 && !r.putAway.Load() {
+		return nil
+	}
+	return end
+}
+
 // Changes is part of api.Run.
 func (r *run) Changes() <-chan struct{} { return r.server.loop.Changes() }
 
-// Change is part of api.Run.
+// Change is part of api.Run. A run of a lasting server that has ended goes on.
 func (r *run) Change(ctx context.Context, request *loop.Request) error {
+	if r.server.config.Lasting {
+		request = r.goingOn(request)
+	}
 	return r.inbox.Do(ctx, request)
+}
+
+// goingOn is a request that has the run go on if it has ended, unless the request is refused.
+func (r *run) goingOn(request *loop.Request) *loop.Request {
+	going := *request
+	going.Prepare = func(c *state.Cores, asked *loop.Request) error {
+		if err := request.Prepare(c, asked); err != nil || !r.room.Ending.Over() {
+			return err
+		}
+		run := *r.opened.run
+		run.State, run.Problems, run.Ended, run.Totals = state.Underway, nil, time.Time{}, nil
+		record, err := run.Record()
+		if err != nil {
+			return err
+		}
+		asked.Records = append(asked.Records, record)
+		asked.Dispatch = append([]dispatch.Input{r.config.setRun(c.Run)}, asked.Dispatch...)
+		r.opened.run, r.before, r.began = &run, run, time.Now()
+		r.concluded.Store(nil)
+		r.putAway.Store(false)
+		r.room.Ending.GoOn()
+		return nil
+	}
+	return &going
 }
 
 // CloseInput is part of api.Control.

@@ -139,6 +139,9 @@ func (s *Server) takeState(ctx context.Context, dir string) error {
 	if s.lock, s.folders, err = folder.Claim(dir); err != nil {
 		return err
 	}
+	if err := folder.ClaimKind(&s.folders, s.config.Lasting); err != nil {
+		return err
+	}
 	return s.takeTerm(before)
 }
 

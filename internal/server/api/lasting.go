@@ -183,8 +183,9 @@ func (s *RunStanding) summary() *wire.RunSummary {
 	n := &s.Totals.ByState
 	summary := &wire.RunSummary{
 		Run: uint32(s.Run.ID), Workflow: s.Run.Workflow, File: s.Run.File, Folder: s.Run.Source, Results: s.Results,
-		State: string(s.Run.State), Submitted: convert.InstantToWire(s.Run.Started), Ended: convert.InstantToWire(s.Run.Ended),
-		Jobs: int64(s.Totals.Jobs), Done: int64(n[dispatch.Done]), Failed: int64(n[dispatch.Failed]),
+		State: string(s.Run.State), Submitted: convert.InstantToWire(s.Run.Started),
+		Ended: convert.InstantToWire(s.Run.Ended),
+		Jobs:  int64(s.Totals.Jobs), Done: int64(n[dispatch.Done]), Failed: int64(n[dispatch.Failed]),
 		Running: int64(n[dispatch.Running]), Problems: s.Run.Problems, Parameters: s.Run.Parameters,
 	}
 	return summary

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
@@ -54,19 +55,27 @@ func openResting(ctx context.Context, folders folder.Layout, path string) (*Rest
 }
 
 // Archived is a run of a lasting server that is retired, as the records of its archive show it.
-type Archived struct{ *Resting }
+type Archived struct {
+	*Resting
+	records store.Store // of the server
+}
 
-// OpenArchived looks at the archive of a run. It fails with an error that wraps fs.ErrNotExist where
-// there is none.
-func OpenArchived(ctx context.Context, folders folder.Layout, path string) (Archived, error) {
+// OpenArchived looks at the archive of a run; records is the store of its server. It fails with an
+// error that wraps fs.ErrNotExist where there is none.
+func OpenArchived(ctx context.Context, folders folder.Layout, path string, records store.Store) (Archived, error) {
 	v, err := openResting(ctx, folders, path)
-	return Archived{v}, err
+	return Archived{v, records}, err
+}
+
+// Provenance is part of Run.
+func (v Archived) Provenance(ctx context.Context, job, key string) (*wire.Provenance, error) {
+	return state.LoadProvenance(ctx, v.records, job, key)
 }
 
 // Change is part of Run: nothing of the run changes any more.
 func (v Archived) Change(context.Context, *loop.Request) error {
-	return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("run %d has ended; submit its workflow again to have "+
-		"it run once more, which takes its results where nothing has changed", v.ID()))
+	return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("run %d has ended; submit its workflow again to "+
+		"have it run once more, which takes its results where nothing has changed", v.ID()))
 }
 
 // reading opens the records for a moment: no server can begin meanwhile.
@@ -91,8 +100,11 @@ func (v *Resting) Steps() []string { return v.run.Steps }
 // Query is part of Run.
 func (v *Resting) Query(ctx context.Context, job dispatch.JobID, ask func(*state.Cores)) error {
 	return v.query(ctx, ask, func(records store.Store) (*state.Tally, error) {
-		if job == 0 {
+		switch job {
+		case 0:
 			return nil, nil
+		case AllJobs:
+			return v.countAll(ctx, records)
 		}
 		pilots, err := records.Load(ctx, state.HostTable)
 		if err != nil {
@@ -102,9 +114,12 @@ func (v *Resting) Query(ctx context.Context, job dispatch.JobID, ask func(*state
 	})
 }
 
+// AllJobs has Query count the attempts of all jobs.
+const AllJobs = dispatch.JobID(math.MaxUint64)
+
 // QueryAll is part of Run.
 func (v *Resting) QueryAll(ctx context.Context, ask func(*state.Cores)) error {
-	return v.query(ctx, ask, func(records store.Store) (*state.Tally, error) { return v.countAll(ctx, records) })
+	return v.Query(ctx, AllJobs, ask)
 }
 
 // QueryTally is part of Run.

@@ -49,7 +49,9 @@ func (s *Service) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.Subm
 		return nil, err
 	}
 	answer := new(wire.SubmitResponse)
-	err = a.run.Change(ctx, &loop.Request{Prepare: submitted.prepare, Ask: func(c *state.Cores) { submitted.describe(c, answer) }})
+	err = a.run.Change(ctx, &loop.Request{
+		Prepare: submitted.prepare, Ask: func(c *state.Cores) { submitted.describe(c, answer) },
+	})
 	return answer, rpcError(err)
 }
 

@@ -32,6 +32,8 @@ const (
 	ServersName   = "servers"   // of package term
 	UploadsName   = "uploads"   // of a lasting server: files that came with submissions, by run
 	ArchiveName   = "archive"   // the same: stores of the records of retired runs
+	LastingName   = "lasting"   // the mark of the state of a lasting server
+	ServiceName   = "service"   // of a lasting server: how people reach it over the network
 )
 
 // Layout are where a workflow folder keeps what. Those of a folder without a

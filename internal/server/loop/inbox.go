@@ -44,6 +44,8 @@ type Request struct {
 
 	end func(*Ending) // runs in the loop with Ask
 
+	refused func(error) // instead of Ask; unlike Done it is not told of success
+
 	add  *Run // a run that is new to the loop
 	drop bool // the loop forgets the run, if nothing is refused
 }
@@ -60,6 +62,9 @@ func (r *Request) asks() bool { return r.Ask != nil && r.end == nil && !r.change
 func (r *Request) finish(err error) {
 	if r.Done != nil {
 		r.Done(err)
+	}
+	if r.refused != nil && err != nil {
+		r.refused(err)
 	}
 }
 
@@ -160,16 +165,16 @@ func (i *Inbox) Deliver(ctx context.Context, newRequest func() *Request) error {
 
 // Query asks the loop a question and waits for the answer. It doesn't wait for
 // the disk: what is seen may not be durable yet. The cores must not be kept or
-// changed.
+// changed. The error is ErrEnded where the loop does not have the run of the inbox.
 func (i *Inbox) Query(ctx context.Context, ask func(*state.Cores)) error {
-	seen := make(chan struct{})
-	r := &Request{Ask: func(c *state.Cores) { ask(c); close(seen) }}
+	seen := make(chan error, 1)
+	r := &Request{Ask: func(c *state.Cores) { ask(c); seen <- nil }, refused: func(err error) { seen <- err }}
 	if err := i.Send(ctx, r); err != nil {
 		return err
 	}
 	select {
-	case <-seen:
-		return nil
+	case err := <-seen:
+		return err
 	case <-i.ended:
 		return ErrEnded
 	case <-ctx.Done():

@@ -42,7 +42,8 @@ type Tally struct {
 	// The pilots: what all runs know of them, and how many registered since the cores were
 	// loaded, or the run was added to them.
 	*Nodes
-	Pilots int64
+	Pilots  int64
+	workers map[dispatch.PilotID]bool // that ended attempts
 
 	// The files that stand under their plain names, by LFN; names are the first
 	// PublishedLimit of them, in order.
@@ -80,7 +81,7 @@ func newTally(workflow string, steps []string, nodes *Nodes) *Tally {
 	return &Tally{
 		Workflow: workflow, order: steps, final: map[string]bool{}, Nodes: nodes, ReadsAt: map[string]*Reads{},
 		pace: newPace(), ready: map[dispatch.JobID]time.Time{}, Started: map[dispatch.JobID]time.Time{},
-		published: map[string]bool{},
+		published: map[string]bool{}, workers: map[dispatch.PilotID]bool{},
 	}
 }
 
@@ -101,12 +102,16 @@ func (t *Tally) recall(r dispatch.Record) error {
 // add sums what an attempt of a pilot used.
 func (t *Tally) add(pilot dispatch.PilotID, u *dispatch.Usage) {
 	t.Sums.add(u)
+	t.workers[pilot] = true
 	host := t.Hosts[pilot]
 	if t.ReadsAt[host] == nil {
 		t.ReadsAt[host] = new(Reads)
 	}
 	t.ReadsAt[host].add(u)
 }
+
+// Workers is how many pilots ended attempts.
+func (t *Tally) Workers() int64 { return int64(len(t.workers)) }
 
 // Observe takes note of an event of a job of the run, or of a pilot.
 func (t *Tally) Observe(e *dispatch.Event) {
