@@ -60,4 +60,6 @@ func (s live) Report(r *wire.ProgressReport) {
 
 func (s live) Changes() <-chan struct{} { return s.loop.Changes() }
 
+func (s live) Ended() <-chan struct{} { return s.ended }
+
 func (s live) Change(ctx context.Context, r *loop.Request) error { return s.inbox.Do(ctx, r) }

@@ -84,6 +84,7 @@ type Server struct {
 	begun     bool          // the cores were told that the run goes on
 	retries   bool          // failed jobs are tried again when the cores are loaded first
 	concluded atomic.Pointer[Outcome]
+	ended     chan struct{} // closed when concluded is there
 }
 
 // Open takes the lock of the folder, opens the records and the socket, and
@@ -92,7 +93,10 @@ type Server struct {
 // flow.New, and missing inputs.
 func Open(ctx context.Context, config Config) (*Server, error) {
 	config = config.withDefaults()
-	s := &Server{config: config, sched: config.Sched, log: config.Log, began: time.Now(), bodies: access.NewBodies()}
+	s := &Server{
+		config: config, sched: config.Sched, log: config.Log, began: time.Now(), ended: make(chan struct{}),
+		bodies: access.NewBodies(),
+	}
 	if err := s.open(ctx); err != nil {
 		s.release()
 		return nil, err
