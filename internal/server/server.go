@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"fairway/internal/access"
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
@@ -145,11 +147,16 @@ func (s *Server) takeState(ctx context.Context, dir string) error {
 
 // openRun opens the store, and decides how the run begins.
 func (s *Server) openRun(ctx context.Context, dir string) (err error) {
-	if s.authority, err = access.OpenAuthority(
-		filepath.Join(s.folders.State, folder.AuthorityName), s.folders.ID,
-	); err != nil {
+	var authority errgroup.Group // beside the store: each takes a while, and waits for the disk
+	authority.Go(func() (err error) {
+		s.authority, err = access.OpenAuthority(filepath.Join(s.folders.State, folder.AuthorityName), s.folders.ID)
 		return err
-	}
+	})
+	defer func() {
+		if failed := authority.Wait(); failed != nil {
+			err = failed
+		}
+	}()
 	s.element = elements.New(s.folders.Places(), s.sched.Sleep)
 	s.find = feed.NewFinder(dir, s.config.tellingSlow(s.element))
 	s.find.State = s.folders.ID
