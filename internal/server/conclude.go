@@ -43,6 +43,7 @@ func (s *Server) conclude(failure error) Outcome {
 			s.log.Error("the end of the run could not be recorded; it can be gone on with", "error", err)
 		}
 	}
+	r.tellEnd()
 	s.loop.Notify()
 	return outcome
 }

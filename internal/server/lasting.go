@@ -136,6 +136,9 @@ func (s *Server) reopen(ctx context.Context, run *state.Run) (*run, error) {
 		r.room.Ending.Rest()
 		r.concluded.Store(&Outcome{Succeeded: run.State == state.Succeeded, Stopped: run.State == state.Stopped,
 			Problems: run.Problems, Notes: run.Notes})
+		if run.State != state.Succeeded {
+			r.tellPutAway()
+		}
 	} else if err := o.findClosed(ctx, find); err != nil {
 		r.room.Ending.Note(fmt.Sprintf("an input could not be looked at when the server began again: %v", err))
 	}

@@ -48,12 +48,19 @@ func (s *Server) endRuns(ctx context.Context) {
 				continue
 			}
 			err := s.endRun(ctx, r)
-			r.putAway.Store(true)
+			r.tellPutAway()
 			s.loop.Notify()
 			if err != nil && ctx.Err() == nil {
 				s.log.Error("a run that has ended could not be put away; the next server tries again", "run", id, "error", err)
 			}
 		}
+	}
+}
+
+// tellPutAway says of a run that has ended that it is put away, or could not be.
+func (r *run) tellPutAway() {
+	if r.concluded.Load() != nil && r.putAway.CompareAndSwap(false, true) {
+		r.tellEnd()
 	}
 }
 
@@ -168,7 +175,7 @@ func (s *Server) archive(ctx context.Context, id dispatch.RunID) (provenance, mo
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := folder.WriteArchive(ctx, s.archiveOf(id), all); err != nil {
+	if err := writeArchive(ctx, s.archiveOf(id), all); err != nil {
 		return nil, nil, err
 	}
 	_, made, _, err := dispatch.Fresh(all)

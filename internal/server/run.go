@@ -36,7 +36,7 @@ type run struct {
 	find    *feed.Finder
 	feeds   *feed.Feeder
 	results *publish.Results
-	end     context.CancelFunc // of the rooms that work; nil before
+	rest    context.CancelFunc // ends the rooms that work; nil before they do
 
 	// The times of the run, and how it began. concluded is nil until it has ended.
 	began     time.Time
@@ -45,6 +45,28 @@ type run struct {
 	retries   bool      // failed jobs are tried again when the cores are loaded first
 	concluded atomic.Pointer[Outcome]
 	putAway   atomic.Bool // of a lasting server: it is retired, or could not be
+	end       runEnd
+}
+
+// runEnd tells those who follow a run that it has ended. One that goes on gets another one.
+type runEnd struct {
+	mu sync.Mutex // guards ch
+	ch chan struct{}
+}
+
+func (e *runEnd) channel() chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ch == nil {
+		e.ch = make(chan struct{})
+	}
+	return e.ch
+}
+
+func (e *runEnd) renew() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ch = nil
 }
 
 // newRun makes the rooms of a run of this server's folder.
@@ -111,7 +133,7 @@ func (r *run) ready(ctx context.Context) error {
 
 // work has the rooms work until ctx ends, or rest is called.
 func (r *run) work(ctx context.Context, group *sync.WaitGroup) {
-	ctx, r.end = context.WithCancel(ctx)
+	ctx, r.rest = context.WithCancel(ctx)
 	group.Go(func() { r.results.Run(ctx) })
 	group.Go(func() { r.feeds.Run(ctx, r.opened.now, r.opened.inputs) })
 }
@@ -182,6 +204,12 @@ func (r *run) Report(report *wire.ProgressReport) {
 	report.ToPublish = int64(r.room.Ending.ToPublish())
 }
 
+// Ended is part of api.Run.
+func (r *run) Ended() <-chan struct{} { return r.end.channel() }
+
+// tellEnd says, once for each end, that it is known how the run ended.
+func (r *run) tellEnd() { close(r.end.channel()) }
+
 // ended is how the run has ended; nil if it goes on. What a run of a lasting server has made is there
 // for the next one when it is told to have ended.
 func (r *run) ended() *Outcome {
@@ -221,6 +249,7 @@ func (r *run) goingOn(request *loop.Request) *loop.Request {
 		r.opened.run, r.before, r.began = &run, run, time.Now()
 		r.concluded.Store(nil)
 		r.putAway.Store(false)
+		r.end.renew()
 		r.room.Ending.GoOn()
 		return nil
 	}
@@ -291,8 +320,8 @@ func (rs *runs) drop(r *run) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	delete(rs.byID, r.room.Run)
-	if r.end != nil {
-		r.end()
+	if r.rest != nil {
+		r.rest()
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"fairway/internal/access"
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
@@ -87,7 +89,9 @@ type Server struct {
 // flow.New, and missing inputs.
 func Open(ctx context.Context, config Config) (*Server, error) {
 	config = config.withDefaults()
-	s := &Server{config: config, sched: config.Sched, log: config.Log, began: time.Now(), bodies: access.NewBodies()}
+	s := &Server{
+		config: config, sched: config.Sched, log: config.Log, began: time.Now(), bodies: access.NewBodies(),
+	}
 	if err := s.open(ctx); err != nil {
 		s.release()
 		return nil, err
@@ -147,11 +151,16 @@ func (s *Server) takeState(ctx context.Context, dir string) error {
 
 // openRecords opens the store, and what is made of it and of the folders alone.
 func (s *Server) openRecords() (err error) {
-	if s.authority, err = access.OpenAuthority(
-		filepath.Join(s.folders.State, folder.AuthorityName), s.folders.ID,
-	); err != nil {
+	var authority errgroup.Group // beside the store: each takes a while, and waits for the disk
+	authority.Go(func() (err error) {
+		s.authority, err = access.OpenAuthority(filepath.Join(s.folders.State, folder.AuthorityName), s.folders.ID)
 		return err
-	}
+	})
+	defer func() {
+		if failed := authority.Wait(); failed != nil {
+			err = failed
+		}
+	}()
 	s.records, err = folder.OpenStore(s.folders.State, s.term != nil && s.term.Unclean)
 	if err != nil {
 		return err

@@ -79,6 +79,8 @@ func (e *entry) await(ctx context.Context) error {
 	}
 	if task != nil {
 		task.wake(e.src.stats)
+	} else {
+		e.src.s.stir()
 	}
 	e.src.stats.queued(e)
 	return e.fail

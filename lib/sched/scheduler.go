@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -48,6 +49,7 @@ type Scheduler struct {
 	chosen  int // processors that a person allows the process; 0: what the system does
 	pool    pool
 	poller  poller
+	tender  atomic.Pointer[tender] // nil if there is nothing to look after; changed under mu
 	slots   slots
 	tasks   sync.WaitGroup
 	closing chan struct{} // closed when Close begins
@@ -59,9 +61,9 @@ type Scheduler struct {
 	sources     []*source
 	closers     map[any]func() // by what they close
 	closed      bool
-	active      int  // tasks
-	prepared    bool // for tasks
-	tended      bool
+	active      int    // tasks
+	admitted    uint64 // tasks that have ever been
+	prepared    bool   // for tasks
 	reacting    bool
 	saidStalled sync.Once
 	priorities  *priorities // nil before the first task or React

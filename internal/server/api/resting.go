@@ -206,6 +206,11 @@ func (v *Resting) Report(r *wire.ProgressReport) {
 // Changes is part of Run.
 func (v *Resting) Changes() <-chan struct{} { return nil }
 
+// Ended returns a channel that is closed.
+func (v *Resting) Ended() <-chan struct{} { return closedChannel }
+
+var closedChannel = func() <-chan struct{} { ch := make(chan struct{}); close(ch); return ch }()
+
 // Change is part of Run: it defers a request to the next run, and keeps other
 // processes out meanwhile. The request is shown how the run will stand then.
 func (v *Resting) Change(ctx context.Context, q *loop.Request) (err error) {

@@ -42,6 +42,8 @@ type Run interface {
 	// Changes returns a channel that is closed at the next change, nil if there
 	// will be none.
 	Changes() <-chan struct{}
+	// Ended returns a channel that is closed when it is known how the run ended.
+	Ended() <-chan struct{}
 }
 
 // Runs are what a Service shows: the run of a folder, or those of a lasting server.

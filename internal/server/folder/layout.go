@@ -43,6 +43,7 @@ type Layout struct {
 	State    string // .fairway
 	Results  string
 	ID       string // of the state
+	New      bool   // Claim has just made the ID, so no pilot works for it
 
 	Storage string // the local storage element
 	Cache   string // the caches of local pilots

@@ -1,4 +1,4 @@
-package folder
+package server
 
 import (
 	"context"
@@ -15,9 +15,9 @@ import (
 // archivePart is how many records of an archive are written in one transaction.
 const archivePart = 4096
 
-// WriteArchive makes the store that keeps the records of a run which is retired. It is there as a
+// writeArchive makes the store that keeps the records of a run which is retired. It is there as a
 // whole, durably, or not at all; one that is there already is replaced.
-func WriteArchive(ctx context.Context, path string, records []dispatch.Record) error {
+func writeArchive(ctx context.Context, path string, records []dispatch.Record) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
