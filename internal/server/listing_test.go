@@ -31,6 +31,7 @@ steps:
 
 // A run that has ended is listed from few of its records as it is from all.
 func TestListingFromFewRecords(t *testing.T) {
+	t.Parallel()
 	root := files.Folder(t, threeTexts)
 	fails := true
 	script := func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
@@ -96,6 +97,7 @@ func compareLists(t *testing.T, root string, r *wire.ListJobsRequest) bool {
 
 // A list takes records of the listed jobs only, and is read in pages.
 func TestListingReadsPages(t *testing.T) {
+	t.Parallel()
 	text, inputs := manyFiles(2*api.ListingPage + 10)
 	r := newRun(t, files.Folder(t, inputs), text, func(a *wire.Assignment,
 		_ func(string) string) (map[string]string, int) {
