@@ -43,17 +43,17 @@ func (s live) Provenance(ctx context.Context, job, key string) (*wire.Provenance
 	return state.LoadProvenance(ctx, s.opened.store, job, key)
 }
 
+// Report counts what this server has seen. Where a run goes on that another server began, Resting
+// counts both when it has ended.
 func (s live) Report(r *wire.ProgressReport) {
 	r.Summary.Results = s.files.Place()
-	r.Summary.WaitingSeconds += s.before.Waiting
-	r.Summary.Removed += s.before.Removed
-	r.Summary.BytesRemoved += s.before.BytesRemoved
+	subtract(r.Summary, s.earlier)
 	if end := s.concluded.Load(); end != nil {
 		r.Ended, r.Succeeded, r.Problems, r.Notes = true, end.Succeeded, end.Problems, end.Notes
-		r.Summary.WallSeconds = s.before.Seconds + end.seconds
+		r.Summary.WallSeconds = end.seconds
 		return
 	}
-	r.Summary.WallSeconds = s.before.Seconds + time.Since(s.began).Seconds()
+	r.Summary.WallSeconds = time.Since(s.began).Seconds()
 	r.Problems, r.Notes = s.loop.Ending.Problems(), s.loop.Ending.Notes()
 	r.ToPublish = int64(s.loop.Ending.ToPublish())
 }
@@ -61,3 +61,19 @@ func (s live) Report(r *wire.ProgressReport) {
 func (s live) Changes() <-chan struct{} { return s.loop.Changes() }
 
 func (s live) Change(ctx context.Context, r *loop.Request) error { return s.inbox.Do(ctx, r) }
+
+// subtract takes from a summary what attempts were and did that had ended when another was made.
+func subtract(s, earlier *wire.Summary) {
+	s.Attempts -= earlier.GetAttempts()
+	s.CacheHits -= earlier.GetCacheHits()
+	s.CacheMisses -= earlier.GetCacheMisses()
+	s.RemoteHits -= earlier.GetRemoteHits()
+	s.PrefetchHits -= earlier.GetPrefetchHits()
+	s.BytesStaged -= earlier.GetBytesStaged()
+	s.BytesCached -= earlier.GetBytesCached()
+	s.BytesWritten -= earlier.GetBytesWritten()
+	s.StagingSeconds -= earlier.GetStagingSeconds()
+	s.ComputingSeconds -= earlier.GetComputingSeconds()
+	s.StageInSeconds -= earlier.GetStageInSeconds()
+	s.HiddenSeconds -= earlier.GetHiddenSeconds()
+}

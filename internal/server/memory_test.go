@@ -136,7 +136,8 @@ func TestMemoryUnderSiege(t *testing.T) {
 			&wire.CachedFile{File: &wire.FileRef{Lfn: fmt.Sprint(i, name)}, Size: 1})
 	}
 	one := encoded(&wire.SyncRequest{Queued: []*wire.AttemptRef{{}}}) // its list is these, one after another
-	lies := map[string]string{                                        // what follows a message in its encoding is merged with it
+	// What follows a message in its encoding is merged with it.
+	lies := map[string]string{
 		"a long error": encoded(&wire.SyncRequest{
 			Hello: &wire.PilotInfo{Error: strings.Repeat("error ", access.MaxMessage/6-100)},
 		}),
@@ -154,7 +155,8 @@ func TestMemoryUnderSiege(t *testing.T) {
 					defer client.CloseIdleConnections()
 					for pilot := range 2 {
 						begin := encoded(hello(by, pilot))
-						r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, access.BaseURL+wire.TaskQueueSyncProcedure,
+						r, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+							access.BaseURL+wire.TaskQueueSyncProcedure,
 							io.MultiReader(strings.NewReader(begin), strings.NewReader(lie)))
 						if err != nil {
 							t.Error(err)

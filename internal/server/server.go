@@ -80,6 +80,7 @@ type Server struct {
 	// The times of the run, and how it began. concluded is nil until it has ended.
 	began     time.Time
 	before    state.Run     // as earlier servers left it
+	earlier   *wire.Summary // of what earlier servers have recorded; nil until the cores are loaded, the loop's
 	looked    *publish.Look // of the loop
 	begun     bool          // the cores were told that the run goes on
 	retries   bool          // failed jobs are tried again when the cores are loaded first
@@ -374,5 +375,9 @@ func (s *Server) Report(ctx context.Context) (*wire.ProgressReport, error) {
 const heapSpare = 16 << 20
 
 func (s *Server) load(ctx context.Context) (*state.Loaded, error) {
-	return state.Load(ctx, s.opened.store, s.opened.run.ID, s.config.Workflow, s.config.Dispatch, s.tape != nil)
+	all, err := state.Load(ctx, s.opened.store, s.opened.run.ID, s.config.Workflow, s.config.Dispatch, s.tape != nil)
+	if err == nil && s.earlier == nil {
+		s.earlier = all.Tally.Summary(&all.Cores)
+	}
+	return all, err
 }
