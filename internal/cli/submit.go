@@ -153,15 +153,36 @@ func (l *commandLine) placeholders() string {
 
 var placeholder = regexp.MustCompile(`\{[A-Za-z_][A-Za-z0-9_]*\}`)
 
+// What a name of --reads has that means something in the text of a workflow, and what any name of
+// exec has, which has no placeholders: a parameter stands for it there, whose value is plain text.
+var (
+	noPattern     = regexp.MustCompile(`[*?$]+`)
+	noPlaceholder = regexp.MustCompile(`[*?${}]+`)
+)
+
 // workflow is the text of the workflow file that the call stands for.
 func (l *commandLine) workflow() ([]byte, error) {
 	var file struct {
-		Workflow string             `yaml:"workflow"`
-		Inputs   map[string]inputOf `yaml:"inputs,omitempty"`
-		Steps    map[string]stepOf  `yaml:"steps"`
+		Workflow   string             `yaml:"workflow"`
+		Parameters map[string]string  `yaml:"parameters,omitempty"`
+		Inputs     map[string]inputOf `yaml:"inputs,omitempty"`
+		Steps      map[string]stepOf  `yaml:"steps"`
 	}
-	file.Workflow, file.Inputs = l.step, map[string]inputOf{}
-	step := stepOf{Writes: l.writes, Command: l.command()}
+	file.Workflow, file.Parameters, file.Inputs = l.step, map[string]string{}, map[string]inputOf{}
+	literal := func(names []string, special *regexp.Regexp) []string {
+		return convert.Each(names, func(name string) string {
+			return special.ReplaceAllStringFunc(name, func(text string) string {
+				parameter := fmt.Sprint("literal", len(file.Parameters)+1)
+				file.Parameters[parameter] = text
+				return "${" + parameter + "}"
+			})
+		})
+	}
+	reads, writes := literal(l.reads, noPattern), l.writes
+	if len(l.each) == 0 {
+		reads, writes = literal(l.reads, noPlaceholder), literal(l.writes, noPlaceholder)
+	}
+	step := stepOf{Writes: writes, Command: l.command()}
 	if len(step.Writes) == 0 {
 		if l.print {
 			return nil, fail(exitUsage, "name a file with --writes", "a step of a workflow file must write something")
@@ -179,7 +200,7 @@ func (l *commandLine) workflow() ([]byte, error) {
 		}
 		return names
 	}
-	step.Each, step.Reads = declare("each", l.each), declare("reads", l.reads)
+	step.Each, step.Reads = declare("each", l.each), declare("reads", reads)
 	if l.attempts > 0 {
 		step.Retry = map[string]int{"attempts": l.attempts}
 	}

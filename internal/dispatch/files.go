@@ -312,7 +312,16 @@ func (fs *files) addFiles(in AddFiles) error {
 	if err != nil {
 		return err
 	}
-	files := in.Files
+	if err := checkExisting(in.Files); err != nil {
+		return err
+	}
+	for i := range in.Files {
+		fs.addFile(r, &in.Files[i])
+	}
+	return nil
+}
+
+func checkExisting(files []ExistingFile) error {
 	for i := range files {
 		if files[i].LFN == "" {
 			return refuse("dispatch: existing file %d has no LFN", i)
@@ -320,9 +329,6 @@ func (fs *files) addFiles(in AddFiles) error {
 		if files[i].PFN == "" {
 			return refuse("dispatch: existing file %s has no PFN", files[i].LFN)
 		}
-	}
-	for i := range files {
-		fs.addFile(r, &files[i])
 	}
 	return nil
 }

@@ -63,10 +63,12 @@ type RetireRun struct{ Run RunID }
 
 // Submit inserts jobs of a run in order, all or none. Refused, with an error that
 // names the job and the file: a read with neither a version nor a writer
-// before it, a name used twice.
+// before it, a name used twice. Files are those of AddFiles, which the jobs read: they become
+// known with the jobs, or not at all.
 type Submit struct {
-	Run  RunID
-	Jobs []Job
+	Run   RunID
+	Files []ExistingFile
+	Jobs  []Job
 }
 
 // Sync is one call of a pilot (docs/dispatch.md). Changes are since

@@ -113,12 +113,12 @@ func TestNoJobIsPassedOverForEver(t *testing.T) {
 		}
 		return e
 	}
-	step(Submit{1, []Job{{Name: "low", Writes: []Output{{LFN: "low"}}}}})
+	step(Submit{Run: 1, Jobs: []Job{{Name: "low", Writes: []Output{{LFN: "low"}}}}})
 	info := PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}}
 	s := Sync{Pilot: "p", Seq: 1, Full: true, Hello: &info}
 	for i := range 100 {
 		name := fmt.Sprint("high", i)
-		step(Submit{1, []Job{{Name: name, Priority: 5, Writes: []Output{{LFN: name}}}}})
+		step(Submit{Run: 1, Jobs: []Job{{Name: name, Priority: 5, Writes: []Output{{LFN: name}}}}})
 		answer := step(s).Replies[0].Answer
 		if len(answer.Run) == 0 {
 			t.Fatal("nothing is run")

@@ -68,7 +68,7 @@ func (s *sharers) step(in Input) {
 func (s *sharers) jobs(n int) {
 	for range n {
 		s.named++
-		s.step(Submit{1, []Job{{Name: fmt.Sprint("j", s.named), Reads: []string{"f"}}}})
+		s.step(Submit{Run: 1, Jobs: []Job{{Name: fmt.Sprint("j", s.named), Reads: []string{"f"}}}})
 	}
 }
 
@@ -114,7 +114,7 @@ func (s *sharers) arrives(id PilotID, lfn string) *Source {
 
 // output has a pilot make the file x, stored with an adler32 and no hash, and take no more jobs.
 func (s *sharers) output(id PilotID) FileRef {
-	s.step(Submit{1, []Job{{Name: "make", Reads: []string{"f"}, Writes: []Output{{LFN: "x"}}}}})
+	s.step(Submit{Run: 1, Jobs: []Job{{Name: "make", Reads: []string{"f"}, Writes: []Output{{LFN: "x"}}}}})
 	a := s.ran[id]
 	s.sync(id, "", "", func(m *Sync) {
 		m.Ended = []Result{
@@ -306,7 +306,7 @@ func TestAHostThatReachesNobodyIsFoundOut(t *testing.T) {
 		if i == 0 {
 			s.sync("alone", "behind a wall", "a", nil)
 		}
-		s.step(Submit{1, []Job{{Name: lfn, Reads: []string{lfn}}}})
+		s.step(Submit{Run: 1, Jobs: []Job{{Name: lfn, Reads: []string{lfn}}}})
 		a := s.ran["alone"]
 		if from := a.Inputs[0].Source; i == maxCut {
 			if from != nil {
@@ -365,7 +365,7 @@ func TestTheMakerTellsTheHash(t *testing.T) {
 	for _, hash := range []string{"", "0a"} {
 		s := newSharers(t)
 		s.sync("maker", "h1", "a", nil)
-		s.step(Submit{1, []Job{{Name: "make", Reads: []string{"f"}, Writes: []Output{{LFN: "x"}}}}})
+		s.step(Submit{Run: 1, Jobs: []Job{{Name: "make", Reads: []string{"f"}, Writes: []Output{{LFN: "x"}}}}})
 		a := s.ran["maker"]
 		s.sync("maker", "", "", func(m *Sync) {
 			m.CacheAdded = []CachedFile{{File: FileRef{LFN: "x", Version: 1, Tag: Tag(a.Attempt)}, Size: 10}}
@@ -375,7 +375,7 @@ func TestTheMakerTellsTheHash(t *testing.T) {
 			m.Draining = true
 		})
 		s.sync("reader", "h2", "a", nil)
-		s.step(Submit{1, []Job{{Name: "read", Reads: []string{"x"}}}})
+		s.step(Submit{Run: 1, Jobs: []Job{{Name: "read", Reads: []string{"x"}}}})
 		in := s.ran["reader"].Inputs[0]
 		if (in.Source != nil) != (hash != "") || in.Hash != hash || in.Committed != (hash != "") {
 			t.Errorf("with the hash %q the reader is told %+v, and the source %+v", hash, in, in.Source)
@@ -391,7 +391,7 @@ func TestTheMakerTellsTheHash(t *testing.T) {
 			m.CacheAdded = []CachedFile{{File: in.File, Size: 10, Hash: "0b"}}
 		})
 		s.sync("late", "h3", "a", nil)
-		s.step(Submit{1, []Job{{Name: "late", Reads: []string{"x"}}}})
+		s.step(Submit{Run: 1, Jobs: []Job{{Name: "late", Reads: []string{"x"}}}})
 		if late := s.ran["late"].Inputs[0]; late.Source == nil || late.Hash != "0b" || late.Committed {
 			t.Errorf("%+v", late)
 		}
@@ -502,7 +502,7 @@ func TestAFalseHashOfAnOutputIsForgotten(t *testing.T) {
 	reader := func(id PilotID) InputFile {
 		s.sync(id, "of "+string(id), "a", nil)
 		s.named++
-		s.step(Submit{1, []Job{{Name: fmt.Sprint("reads x ", s.named), Reads: []string{"x"}}}})
+		s.step(Submit{Run: 1, Jobs: []Job{{Name: fmt.Sprint("reads x ", s.named), Reads: []string{"x"}}}})
 		return s.ran[id].Inputs[0]
 	}
 	reader("liar")
@@ -590,7 +590,7 @@ func TestTheLastCopyWithinReachGoesLast(t *testing.T) {
 		s.sync("other", "h1", "a", func(m *Sync) { m.Hello.Address = address })
 		s.reads("other", "07")
 		s.sync("other", "", "", func(m *Sync) { m.Draining = true })
-		s.step(Submit{1, []Job{{Name: "reads f", Reads: []string{"f"}, Tools: []string{"none"}}, {
+		s.step(Submit{Run: 1, Jobs: []Job{{Name: "reads f", Reads: []string{"f"}, Tools: []string{"none"}}, {
 			Name: "reads g", Reads: []string{"g"}, Tools: []string{"none"},
 		}}})
 		var order []FileRef

@@ -17,10 +17,16 @@ const maxJobs = math.MaxUint32 - 1
 func (c *Core) submit(in Submit) error {
 	r, err := c.runs.get(in.Run)
 	if err == nil {
-		err = c.jobs.checkJobs(r, in.Jobs)
+		err = checkExisting(in.Files)
+	}
+	if err == nil {
+		err = c.jobs.checkJobs(r, in.Files, in.Jobs)
 	}
 	if err != nil {
 		return err
+	}
+	for i := range in.Files {
+		c.files.addFile(r, &in.Files[i])
 	}
 	c.effects.Persist = slices.Grow(c.effects.Persist, len(in.Jobs))
 	c.effects.Events = slices.Grow(c.effects.Events, 2*len(in.Jobs)) // most are ready at once
@@ -43,14 +49,20 @@ func (c *Core) submit(in Submit) error {
 	return nil
 }
 
-// checkJobs refuses what cannot be inserted. It leaves the names of the jobs
-// in names, and the files that they read in files.readFiles.
-func (js *jobs) checkJobs(r *run, jobs []Job) error {
+// checkJobs refuses what cannot be inserted when the files are known. It leaves the names of the
+// jobs in names, and the files that they read in files.readFiles.
+func (js *jobs) checkJobs(r *run, files []ExistingFile, jobs []Job) error {
 	if uint64(js.table.Len())+uint64(len(jobs)) > maxJobs {
 		return refuse("dispatch: more than %d jobs", uint64(maxJobs))
 	}
 	js.files.readFiles = js.files.readFiles[:0]
-	var written map[string]bool // by the jobs before; made when it is asked for
+	var written map[string]bool // files, and what jobs before write; made when it is asked for
+	if len(files) > 0 {
+		written = make(map[string]bool, len(files))
+	}
+	for i := range files {
+		written[files[i].LFN] = true
+	}
 	for i := range jobs {
 		if err := js.checkJob(r, jobs, i, &written); err != nil {
 			for k := range jobs[:i] {

@@ -16,10 +16,11 @@ func TestHistoryNamesHoldersAndReaders(t *testing.T) {
 		s.has(pilot, "")
 	}
 	s.step(Submit{
-		1, []Job{{Name: "w", Reads: []string{"f"}, Writes: []Output{{LFN: "f"}}, Needs: Resources{MilliCPUs: 9000}}},
+		Run:  1,
+		Jobs: []Job{{Name: "w", Reads: []string{"f"}, Writes: []Output{{LFN: "f"}}, Needs: Resources{MilliCPUs: 9000}}},
 	})
 	for i := range maxExplained + 5 {
-		s.step(Submit{1, []Job{{Name: fmt.Sprint("r", i), Reads: []string{"f"}}}})
+		s.step(Submit{Run: 1, Jobs: []Job{{Name: fmt.Sprint("r", i), Reads: []string{"f"}}}})
 	}
 	if names := slices.Collect(s.core.Files(1)); !slices.Equal(names, []string{"f"}) {
 		t.Fatalf("the files are %q", names)

@@ -80,7 +80,8 @@ func workFor(t *testing.T, outputs int) (memory uint64, records int) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	step(Submit{
-		1, []Job{{Name: "split", Step: "split", Digest: "d", Writes: []Output{{LFN: "part*", Pattern: true, Publish: true}}}},
+		Run:  1,
+		Jobs: []Job{{Name: "split", Step: "split", Digest: "d", Writes: []Output{{LFN: "part*", Pattern: true, Publish: true}}}},
 	})
 	e := step(Sync{Pilot: "p", Seq: 1, Full: true, Hello: &PilotInfo{Host: "h"}, Ended: []Result{first}, Hold: true})
 	publish := append([]StoredFile(nil), e.Publish...)

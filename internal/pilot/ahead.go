@@ -22,7 +22,7 @@ func (p *pilot) nextToPrepare() *attempt {
 		switch {
 		case a.preparing:
 			continue
-		case a.cold || a.needs.disk > p.free.disk:
+		case a.cold || a.needs.disk > p.free.disk || !p.roomFor(a):
 			return nil
 		}
 		a.preparing, a.hasDisk = true, true

@@ -65,7 +65,8 @@ const exitNotFound = 127
 func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) {
 	_ = commandBefore.Hit()
 	r := &running{attempt: a, Watched: process.Watched{
-		Since: time.Now(), Limit: a.GetNeeds().GetTime().AsDuration(), Memory: a.GetNeeds().GetMemoryBytes(), Exceeds: a.stop,
+		Since: time.Now(), Limit: a.GetNeeds().GetTime().AsDuration(), Memory: a.GetNeeds().GetMemoryBytes(),
+		Disk: a.GetNeeds().GetDiskBytes(), Folder: a.Slot.Folder, Exceeds: a.stop,
 	}}
 	variables, err := p.variables(a, r)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"fairway/internal/fault"
+	"fairway/internal/pilot/process"
 	"fairway/internal/pilot/report"
 	"fairway/internal/pilot/stage"
 	"fairway/internal/wire"
@@ -80,7 +81,7 @@ func (p *pilot) next() *attempt {
 	if a.hasDisk {
 		lacks = a.needs.processing()
 	}
-	if !p.free.fits(lacks) && p.running > 0 {
+	if p.running > 0 && (!p.free.fits(lacks) || !a.hasDisk && !p.roomFor(a)) {
 		return nil
 	}
 	p.queue = slices.Delete(p.queue, 0, 1)
@@ -89,6 +90,16 @@ func (p *pilot) next() *attempt {
 	p.running++
 	p.reports.Start(a.ref())
 	return a
+}
+
+// roomFor reports whether the disk that an attempt needs is free now: others, which the pilot does
+// not know, may fill it too.
+func (p *pilot) roomFor(a *attempt) bool {
+	if a.needs.disk == 0 {
+		return true
+	}
+	free, all := process.SpaceOf(p.stage.Folder)
+	return all == 0 || free >= a.needs.disk
 }
 
 // startAll starts what fits, and prepares what comes after it. The caller holds

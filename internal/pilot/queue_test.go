@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"fairway/internal/pilot/stage"
 	"fairway/internal/wire"
 )
 
@@ -146,6 +147,20 @@ func TestOutputsOfFollowingAttempts(t *testing.T) {
 			contents(t, q.log(a, "out")) != strconv.Itoa(i) {
 			t.Errorf("attempt %d stored %q and printed %q", i, contents(t, strings.TrimPrefix(path, "file:")),
 				contents(t, q.log(a, "out")))
+		}
+	}
+}
+
+// An attempt does not begin beside others where less disk is free than it needs.
+func TestRoomForAnAttemptIsWhatIsFree(t *testing.T) {
+	for needs, want := range map[int64]bool{0: true, 1: true, 1 << 60: false} {
+		p := &pilot{stage: &stage.Area{Folder: t.TempDir()}}
+		if p.roomFor(&attempt{needs: resources{disk: needs}}) != want {
+			t.Errorf("%d bytes have room: %t", needs, !want)
+		}
+		p.running, p.free, p.queue = 1, resources{disk: 1 << 62}, []*attempt{{needs: resources{disk: needs}}}
+		if !want && (p.next() != nil || p.nextToPrepare() != nil) {
+			t.Errorf("an attempt that needs %d bytes begins", needs)
 		}
 	}
 }

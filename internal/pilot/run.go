@@ -182,7 +182,7 @@ func (p *pilot) prepare(ctx context.Context) (err error) {
 	s.Prefix, s.LogDir, s.LogBytes = p.cfg.Storage, p.cfg.LogDir, p.cfg.LogBytes
 	p.spool = report.NewSpool(p.cfg.SpoolDir, p.log)
 	p.boxes = process.NewMemoryBoxes(p.cfg.Pilot)
-	p.watchdog = process.NewWatchdog(p.sched, p.cfg.useProcessors)
+	p.watchdog = process.NewWatchdog(p.sched, &process.Scratch{Folder: w.folder, Disk: p.cfg.Disk}, p.cfg.useProcessors)
 	p.watch = &inputWatch{mode: p.cfg.WatchInputs, steps: map[string]bool{}}
 	return nil
 }

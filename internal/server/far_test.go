@@ -201,6 +201,7 @@ steps:
 
 // A folder is copied while its pilots work, and the copy is run: each has its own pilots.
 func TestACopyOfAFolderLeavesItsPilotsAlone(t *testing.T) {
+	t.Parallel()
 	root := oneThatWaits(t)
 	first := startServer(t, root)
 	found(t, filepath.Join(root, "runs"))
@@ -272,6 +273,7 @@ steps:
 // The server is killed and comes back at another address. Meanwhile a pilot has ended
 // its job. The job does not run again.
 func TestAPilotOutlivesItsServer(t *testing.T) {
+	t.Parallel()
 	root := oneThatWaits(t)
 	first := startServer(t, root)
 	found(t, filepath.Join(root, "runs"))

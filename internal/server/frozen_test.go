@@ -75,6 +75,7 @@ func parentOf(pid int) (parent int) {
 // A pilot that was frozen for longer than its lease comes back when its work was given to
 // another one. It ends what it ran and itself, says why, and its result is not taken.
 func TestAFrozenPilotLeaves(t *testing.T) {
+	t.Parallel()
 	root := files.Folder(t, nil)
 	r := newRun(t, root, strings.ReplaceAll(`
 workflow: frozen

@@ -87,6 +87,7 @@ func TestEveryPathToAFolderIsTheSameFolder(t *testing.T) {
 // A run that was cut short goes on in a folder that was moved, or in a copy of
 // it, which does not touch the original.
 func TestRunsGoOnInMovedAndCopiedFolders(t *testing.T) {
+	t.Parallel()
 	for _, shared := range []bool{false, true} {
 		parent := t.TempDir()
 		original, moved, copied := filepath.Join(parent, "original"), filepath.Join(parent, "moved"),

@@ -53,6 +53,7 @@ func TestALyingPilotPublishesNothing(t *testing.T) {
 // A pilot of another version is told why it is to leave, in a way that every
 // version understands.
 func TestAnOlderPilotLeaves(t *testing.T) {
+	t.Parallel()
 	r := newRun(t, files.Folder(t, threeTexts), twoSteps, twoStepsScript)
 	r.pilots.lie = func(name string, m *wire.SyncRequest) {
 		if name == "p1" {

@@ -2,6 +2,8 @@ package server
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -9,6 +11,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/api"
+	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
 	"fairway/test/files"
@@ -31,6 +34,7 @@ steps:
 
 // A run that has ended is listed from few of its records as it is from all.
 func TestListingFromFewRecords(t *testing.T) {
+	t.Parallel()
 	root := files.Folder(t, threeTexts)
 	fails := true
 	script := func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
@@ -96,6 +100,7 @@ func compareLists(t *testing.T, root string, r *wire.ListJobsRequest) bool {
 
 // A list takes records of the listed jobs only, and is read in pages.
 func TestListingReadsPages(t *testing.T) {
+	t.Parallel()
 	text, inputs := manyFiles(2*api.ListingPage + 10)
 	r := newRun(t, files.Folder(t, inputs), text, func(a *wire.Assignment,
 		_ func(string) string) (map[string]string, int) {
@@ -117,5 +122,32 @@ func TestNoTotalsWhileAttemptsAreUnderWay(t *testing.T) {
 	resting.ByState[dispatch.Done], running.ByState[dispatch.Running] = 1, 1
 	if !atRest([]dispatch.StepTotals{resting}) || atRest([]dispatch.StepTotals{resting, running}) {
 		t.Error("a running attempt counts as at rest")
+	}
+}
+
+// Who asks about one job after the other has the records read twice, and not for each.
+func TestManyJobsOfAnEndedRunAreAskedAbout(t *testing.T) {
+	root := files.Folder(t, threeTexts)
+	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
+	v, err := api.OpenResting(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	records := filepath.Join(root, folder.StateFolder, folder.StoreFile)
+	for number := range uint32(4) {
+		id := dispatch.NewJobID(v.ID(), number+1)
+		err := v.Query(t.Context(), id, func(c *state.Cores) {
+			if n := c.Tally.Attempts.Count(id); n != 1 {
+				t.Errorf("job %d has %d attempts", number+1, n)
+			}
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		if number == 1 {
+			if err := os.Rename(records, records+"-away"); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
 }

@@ -15,8 +15,8 @@ import (
 
 // How many jobs a short workflow has, and a long one.
 const (
-	fewJobs  = 100
-	manyJobs = 1000
+	fewJobs  = 50
+	manyJobs = 500
 )
 
 // cost is what a server and its pilots took.

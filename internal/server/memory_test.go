@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -127,19 +128,25 @@ func TestMemoryUnderSiege(t *testing.T) {
 		}
 	}
 	name := strings.Repeat("x", access.MaxName-20)
-	lies := map[string]*wire.SyncRequest{
-		"a long error":   {Hello: &wire.PilotInfo{Error: strings.Repeat("error ", access.MaxMessage/6-100)}},
-		"empty attempts": {Queued: slices.Repeat([]*wire.AttemptRef{{}}, access.MaxMessage/2-100)},
-		"tools":          {Hello: &wire.PilotInfo{Tools: slices.Repeat([]string{name}, access.MaxTools)}},
-		"cached files":   {},
-	}
+	tools, cached := &wire.SyncRequest{
+		Hello: &wire.PilotInfo{Tools: slices.Repeat([]string{name}, access.MaxTools)},
+	}, &wire.SyncRequest{}
 	for i := range 4000 {
-		m := lies["cached files"]
-		m.CacheAdded = append(m.CacheAdded, &wire.CachedFile{File: &wire.FileRef{Lfn: fmt.Sprint(i, name)}, Size: 1})
+		cached.CacheAdded = append(cached.CacheAdded,
+			&wire.CachedFile{File: &wire.FileRef{Lfn: fmt.Sprint(i, name)}, Size: 1})
+	}
+	one := encoded(&wire.SyncRequest{Queued: []*wire.AttemptRef{{}}}) // its list is these, one after another
+	// What follows a message in its encoding is merged with it.
+	lies := map[string]string{
+		"a long error": encoded(&wire.SyncRequest{
+			Hello: &wire.PilotInfo{Error: strings.Repeat("error ", access.MaxMessage/6-100)},
+		}),
+		"empty attempts": strings.Repeat(one, access.MaxMessage/len(one)-100),
+		"tools":          encoded(tools),
+		"cached files":   encoded(cached),
 	}
 	waiting, sending := all[:honest], all[honest:]
 	for what, lie := range lies {
-		rest := encoded(lie) // what follows a message in its encoding is merged with it
 		t.Run(what, func(t *testing.T) {
 			var sent sync.WaitGroup
 			for _, by := range sending {
@@ -147,13 +154,15 @@ func TestMemoryUnderSiege(t *testing.T) {
 					client := access.NewLine(by).Client(1)
 					defer client.CloseIdleConnections()
 					for pilot := range 2 {
-						body := encoded(hello(by, pilot)) + rest
-						r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, access.BaseURL+wire.TaskQueueSyncProcedure,
-							strings.NewReader(body))
+						begin := encoded(hello(by, pilot))
+						r, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+							access.BaseURL+wire.TaskQueueSyncProcedure,
+							io.MultiReader(strings.NewReader(begin), strings.NewReader(lie)))
 						if err != nil {
 							t.Error(err)
 							return
 						}
+						r.ContentLength = int64(len(begin) + len(lie))
 						r.Header.Set("Content-Type", "application/proto")
 						if answer, err := client.Do(r); err == nil { // what it says does not matter
 							_ = answer.Body.Close()

@@ -40,9 +40,10 @@ type run struct {
 
 	// The times of the run, and how it began. concluded is nil until it has ended.
 	began     time.Time
-	before    state.Run // as earlier servers left it
-	begun     bool      // the cores were told that the run goes on
-	retries   bool      // failed jobs are tried again when the cores are loaded first
+	before    state.Run     // as earlier servers left it
+	earlier   *wire.Summary // of what earlier servers have recorded; nil until the cores are loaded, the loop's
+	begun     bool          // the cores were told that the run goes on
+	retries   bool          // failed jobs are tried again when the cores are loaded first
 	concluded atomic.Pointer[Outcome]
 	putAway   atomic.Bool // of a lasting server: it is retired, or could not be
 	end       runEnd
@@ -188,18 +189,26 @@ func (r *run) Provenance(ctx context.Context, job, key string) (*wire.Provenance
 	return state.LoadProvenance(ctx, r.server.records, job, key)
 }
 
-// Report is part of api.Run.
+// Report is part of api.Run. It counts what this server has seen. Where a run goes on that another
+// server began, api.Resting counts both when it has ended. A run of a lasting server is counted as
+// a whole.
 func (r *run) Report(report *wire.ProgressReport) {
 	report.Summary.Results = r.results.Place()
-	report.Summary.WaitingSeconds += r.before.Waiting
-	report.Summary.Removed += r.before.Removed
-	report.Summary.BytesRemoved += r.before.BytesRemoved
+	before := 0.0
+	if r.owner == 0 {
+		subtract(report.Summary, r.earlier)
+	} else {
+		before, report.Summary.Pilots = r.before.Seconds, r.room.Tally.Workers()
+		report.Summary.WaitingSeconds += r.before.Waiting
+		report.Summary.Removed += r.before.Removed
+		report.Summary.BytesRemoved += r.before.BytesRemoved
+	}
 	if end := r.ended(); end != nil {
 		report.Ended, report.Succeeded, report.Problems, report.Notes = true, end.Succeeded, end.Problems, end.Notes
-		report.Summary.WallSeconds = r.before.Seconds + end.seconds
+		report.Summary.WallSeconds = before + end.seconds
 		return
 	}
-	report.Summary.WallSeconds = r.before.Seconds + time.Since(r.began).Seconds()
+	report.Summary.WallSeconds = before + time.Since(r.began).Seconds()
 	report.Problems, report.Notes = r.room.Ending.Problems(), r.room.Ending.Notes()
 	report.ToPublish = int64(r.room.Ending.ToPublish())
 }
@@ -218,6 +227,22 @@ func (r *run) ended() *Outcome {
 		return nil
 	}
 	return end
+}
+
+// subtract takes from a summary what attempts were and did that had ended when another was made.
+func subtract(s, earlier *wire.Summary) {
+	s.Attempts -= earlier.GetAttempts()
+	s.CacheHits -= earlier.GetCacheHits()
+	s.CacheMisses -= earlier.GetCacheMisses()
+	s.RemoteHits -= earlier.GetRemoteHits()
+	s.PrefetchHits -= earlier.GetPrefetchHits()
+	s.BytesStaged -= earlier.GetBytesStaged()
+	s.BytesCached -= earlier.GetBytesCached()
+	s.BytesWritten -= earlier.GetBytesWritten()
+	s.StagingSeconds -= earlier.GetStagingSeconds()
+	s.ComputingSeconds -= earlier.GetComputingSeconds()
+	s.StageInSeconds -= earlier.GetStageInSeconds()
+	s.HiddenSeconds -= earlier.GetHiddenSeconds()
 }
 
 // Changes is part of api.Run.

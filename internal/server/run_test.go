@@ -14,6 +14,7 @@ import (
 
 	"fairway/internal/flow"
 	"fairway/internal/pilot"
+	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
@@ -156,8 +157,9 @@ func TestHowARunEndedIsToldToWhoDidNotWatch(t *testing.T) {
 	}
 }
 
-// The summary counts all temporary files that the run has removed, as it counts all attempts.
-func TestRemovedFilesAreCountedAcrossServers(t *testing.T) {
+// The summary of a server counts its own attempts, and what it removed. When it has ended, the run
+// has the attempts and the removed files of all its servers.
+func TestSummariesAreOfTheirServers(t *testing.T) {
 	const threeSteps = `
 workflow: demo
 storage: temporary
@@ -169,7 +171,9 @@ steps:
   join: {merge: "again/{name}.txt", writes: joined.txt, retry: {attempts: 1}, command: cat}
 `
 	root, failing := files.Folder(t, threeTexts), true
-	for _, want := range []int64{3, 6, 6} {
+	for _, want := range []struct{ attempts, removed, allAttempts, allRemoved int64 }{
+		{7, 3, 7, 3}, {1, 3, 8, 6}, {0, 0, 8, 6},
+	} {
 		s, err := Open(t.Context(),
 			newRun(t, root, threeSteps, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
 				if failing && a.GetStep() == "join" {
@@ -188,8 +192,21 @@ steps:
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := report.GetSummary().GetRemoved(); got != want {
-			t.Errorf("%d files were removed, want %d", got, want)
+		rested, err := api.OpenResting(t.Context(), root)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := api.Progress(t.Context(), rested)
+		if err != nil {
+			t.Fatal(err)
+		}
+		own, sum := report.GetSummary(), all.GetSummary()
+		if own.GetAttempts() != want.attempts || own.GetRemoved() != want.removed ||
+			sum.GetAttempts() != want.allAttempts || sum.GetRemoved() != want.allRemoved {
+			t.Errorf("the server counts %v, the run %v, want %+v", own, sum, want)
+		}
+		if own.GetWallSeconds() > sum.GetWallSeconds() || !failing && own.GetWallSeconds() == sum.GetWallSeconds() {
+			t.Errorf("the server took %v s, all of the run %v s", own.GetWallSeconds(), sum.GetWallSeconds())
 		}
 		failing = false
 	}

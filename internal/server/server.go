@@ -383,5 +383,9 @@ func (s *Server) Report(ctx context.Context) (*wire.ProgressReport, error) {
 const heapSpare = 16 << 20
 
 func (s *Server) load(ctx context.Context, runs []state.RunOf) (*state.Loaded, error) {
-	return state.Load(ctx, s.records, runs, s.config.Dispatch, s.tape != nil)
+	all, err := state.Load(ctx, s.records, runs, s.config.Dispatch, s.tape != nil)
+	if own := s.runs.own; own != nil && err == nil && own.earlier == nil {
+		own.earlier = all.Runs[0].Tally.Summary(&all.Runs[0])
+	}
+	return all, err
 }

@@ -81,6 +81,7 @@ steps:
 // has made. The storage element is read once for each, and everybody has the right
 // bytes. Where caches are not shared pilots listen nowhere.
 func TestPilotsOfASiteShareTheirCaches(t *testing.T) {
+	t.Parallel()
 	random := rand.New(rand.NewPCG(seed.Of(t), 0))
 	text := make([]byte, 3<<20)
 	for i := range text {
@@ -190,6 +191,7 @@ steps:
 // Caches that hold less than the jobs read, and that lose and damage files all the time,
 // give no job a wrong byte.
 func TestDamagedCachesOfOtherHosts(t *testing.T) {
+	t.Parallel()
 	number := seed.Of(t)
 	random := rand.New(rand.NewPCG(number, 0))
 	texts, reads, nodes := map[string]string{}, []string{}, t.TempDir()

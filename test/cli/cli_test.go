@@ -7,6 +7,7 @@ import (
 	"errors"
 	"flag"
 	"io/fs"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +15,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"syscall"
 	"testing"
@@ -21,15 +23,48 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"fairway/internal/cli"
+	"fairway/test/program"
 )
 
 var update = flag.Bool("update", false, "rewrite what the scripts expect")
 
+var fairway string
+
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
-		"fairway": func() { os.Exit(cli.Main()) },
+	testscript.Main(withProgram{m}, map[string]func(){
+		"fairway": func() { panic("the program itself stands before it in PATH") },
 	})
+}
+
+// withProgram runs tests that find fairway in PATH: as others have it, or with the race detector
+// in `make soak`.
+type withProgram struct{ *testing.M }
+
+func (m withProgram) Run() int {
+	folder, err := os.MkdirTemp("", "fairway-cli-")
+	if err != nil {
+		log.Print(err)
+		return 1
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	if os.Getenv("FAIRWAY_SOAK") != "" {
+		fairway, err = program.BuildToFindRaces(folder)
+	} else {
+		fairway, err = program.Build(folder)
+	}
+	if err == nil {
+		named := filepath.Join(folder, "bin", "fairway")
+		err = errors.Join(os.Mkdir(filepath.Dir(named), 0o755), os.Rename(fairway, named),
+			os.Setenv("PATH", filepath.Dir(named)+string(filepath.ListSeparator)+os.Getenv("PATH")),
+			// Scripts mostly wait for processes.
+			flag.Set("test.parallel", strconv.Itoa(2*runtime.GOMAXPROCS(0))))
+		fairway = named
+	}
+	if err != nil {
+		log.Print(err)
+		return 1
+	}
+	return m.M.Run()
 }
 
 // patience is when a script that still waits for something is given up.

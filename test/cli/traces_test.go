@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"fairway/test/program"
 	"fairway/test/traces"
 )
 
@@ -39,10 +38,6 @@ type wfFormat struct {
 // looks in the record of that run whether every task was committed and none
 // began before all its parents had ended.
 func TestTraces(t *testing.T) {
-	fairway, err := program.Build(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, path := range traces.Files(t) {
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".json"), func(t *testing.T) {
 			folder := t.TempDir()

@@ -22,6 +22,9 @@ import (
 // its sources are.
 func Build(folder string) (string, error) { return build(folder, "fairway") }
 
+// BuildToFindRaces is Build with the race detector in the program, for tests that have minutes.
+func BuildToFindRaces(folder string) (string, error) { return build(folder, "fairway-race", "-race") }
+
 func build(folder, name string, flags ...string) (string, error) {
 	_, source, _, _ := runtime.Caller(0)
 	place := filepath.Join(filepath.Dir(source), "../../bin/test")

@@ -30,8 +30,8 @@ func inJob(t *testing.T, folder string, submit ...string) string {
 
 // The nodes of a job that one has already are used without any description, and nothing is
 // left on them.
-func TestSlurmAllocation(t *testing.T) {
-	batchtest.Slurm(t)
+func slurmAllocation(t *testing.T) {
+	t.Helper()
 	local := folderWith(t, workflow, "")
 	run(t, local, "run")
 	t.Run("batch script", func(t *testing.T) {
@@ -75,8 +75,8 @@ func TestSlurmAllocation(t *testing.T) {
 	})
 }
 
-func TestGridEngineAllocation(t *testing.T) {
-	batchtest.GridEngine(t)
+func gridEngineAllocation(t *testing.T) {
+	t.Helper()
 	local := folderWith(t, workflow, "")
 	run(t, local, "run")
 	folder := folderWith(t, workflow, "")

@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/batch/batchtest"
 	"fairway/lib/sched"
 	"fairway/test/files"
 )
@@ -108,8 +107,8 @@ func nothingQueued(t *testing.T) {
 
 // The server is a job as its pilots are. Whoever is on the login node finds it by the state,
 // over TLS; the Unix socket would be on another machine.
-func TestSlurmServerIsAJob(t *testing.T) {
-	batchtest.Slurm(t)
+func slurmServerIsAJob(t *testing.T) {
+	t.Helper()
 	local := folderWith(t, workflow, "")
 	run(t, local, "run")
 	folder := folderWith(t, workflow, slurmSite)
@@ -128,8 +127,8 @@ func TestSlurmServerIsAJob(t *testing.T) {
 }
 
 // A server that is cancelled, as any job may be, loses nothing: the next one goes on.
-func TestSlurmServerJobIsCancelled(t *testing.T) {
-	batchtest.Slurm(t)
+func slurmServerJobIsCancelled(t *testing.T) {
+	t.Helper()
 	marks := t.TempDir()
 	folder := folderWith(t, strings.ReplaceAll(slow, "${marks}", marks),
 		strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 2", 1))
@@ -176,11 +175,11 @@ func TestSlurmServerJobIsCancelled(t *testing.T) {
 
 // A job has an end, and a run need not: the server has another job follow it, which goes on
 // with the same pilots.
-func TestSlurmServerReachesItsLimit(t *testing.T) {
+func slurmServerReachesItsLimit(t *testing.T) {
+	t.Helper()
 	long(t)
-	batchtest.Slurm(t)
 	marks := t.TempDir()
-	work := strings.NewReplacer("${marks}", marks, "sleep 3", "sleep 12", "    each:",
+	work := strings.NewReplacer("${marks}", marks, "sleep 1.5", "sleep 12", "    each:",
 		"    site: pilots\n    each:").Replace(slow)
 	sites := strings.Replace(slurmSite, "time: 1h", "time: 1m", 1) +
 		strings.Replace(strings.TrimPrefix(slurmSite, "sites:\n"), "cluster:", "pilots:", 1)
@@ -209,10 +208,10 @@ func TestSlurmServerReachesItsLimit(t *testing.T) {
 
 // What a person does to a run whose server is a job works at Grid Engine too: logs that
 // grow are followed, a job is cancelled, the run is stopped, and run once more it goes on.
-func TestGridEngineServerIsAJob(t *testing.T) {
-	batchtest.GridEngine(t)
+func gridEngineServerIsAJob(t *testing.T) {
+	t.Helper()
 	marks := t.TempDir()
-	text := strings.NewReplacer("${marks}", marks, "sleep 3",
+	text := strings.NewReplacer("${marks}", marks, "sleep 1.5",
 		"until [ -e "+marks+"/go ] || [ -e "+marks+"/go$n ]; do sleep 0.1; done; echo let go").Replace(slow)
 	folder := folderWith(t, text, strings.Replace(gridEngineSite, "max_pilots: 2", "max_pilots: 1", 1))
 	w := asJob(t, folder, "farm")

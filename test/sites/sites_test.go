@@ -298,8 +298,54 @@ func examples(t *testing.T, sites, named string) {
 	}
 }
 
+// one is a test that needs a batch system for itself, but not a new one.
+type one struct {
+	name string
+	run  func(t *testing.T)
+}
+
+// All tests of one Slurm: each finds it without jobs.
 func TestSlurm(t *testing.T) {
 	batchtest.Slurm(t)
+	for _, test := range []one{
+		{"runs", runsAtSlurm},
+		{"server is killed", slurmServerIsKilled},
+		{"reasons", slurmReasons},
+		{"pilots tell why they die", slurmPilotsTellWhyTheyDie},
+		{"refuses pilots", slurmRefusesPilots},
+		{"never starts", slurmNeverStarts},
+		{"hands over", slurmHandsOver},
+		{"server is a job", slurmServerIsAJob},
+		{"server job is cancelled", slurmServerJobIsCancelled},
+		{"server reaches its limit", slurmServerReachesItsLimit},
+		{"allocation", slurmAllocation},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Cleanup(func() {
+				slurm(t, "scancel", "--me")
+				nothingQueued(t)
+			})
+			test.run(t)
+		})
+	}
+}
+
+// All tests of one Grid Engine.
+func TestGridEngine(t *testing.T) {
+	batchtest.GridEngine(t)
+	for _, test := range []one{
+		{"runs", runsAtGridEngine},
+		{"never starts", gridEngineNeverStarts},
+		{"server is a job", gridEngineServerIsAJob},
+		{"allocation", gridEngineAllocation},
+		{"beside Slurm", slurmAndGridEngine},
+	} {
+		t.Run(test.name, test.run)
+	}
+}
+
+func runsAtSlurm(t *testing.T) {
+	t.Helper()
 	t.Run("sums", func(t *testing.T) {
 		folder := onSite(t, workflow, slurmSite, "cluster")
 		if left := strings.TrimSpace(queue(t)); left != "" {
@@ -395,16 +441,16 @@ func noSecrets(t *testing.T, folder string) {
 	}
 }
 
-func TestGridEngine(t *testing.T) {
-	batchtest.GridEngine(t)
+func runsAtGridEngine(t *testing.T) {
+	t.Helper()
 	t.Run("sums", func(t *testing.T) { onSite(t, workflow, gridEngineSite, "farm") })
 	examples(t, gridEngineSite, "farm")
 }
 
 // Several sites serve one run.
-func TestSlurmAndGridEngine(t *testing.T) {
+func slurmAndGridEngine(t *testing.T) {
+	t.Helper()
 	batchtest.Slurm(t)
-	batchtest.GridEngine(t)
 	both := slurmSite + strings.TrimPrefix(gridEngineSite, "sites:\n")
 	onSite(t, workflow, both, "cluster", "farm")
 }
@@ -417,13 +463,13 @@ steps:
   wait:
     each: in/{n}
     writes: out/{n}
-    command: echo begun >> ${marks}/$n; sleep 3; cp "$in" "$out"
+    command: echo begun >> ${marks}/$n; sleep 1.5; cp "$in" "$out"
 `
 
 // A server that is killed leaves its pilots to the next one: they go on computing, no
 // job runs twice, and the batch system never has more than max_pilots.
-func TestSlurmServerIsKilled(t *testing.T) {
-	batchtest.Slurm(t)
+func slurmServerIsKilled(t *testing.T) {
+	t.Helper()
 	marks := t.TempDir()
 	folder := folderWith(t, strings.ReplaceAll(slow, "${marks}", marks),
 		strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 2", 1))
@@ -521,8 +567,8 @@ func whileWaiting(t *testing.T, sites string, wanted func(said ...string) bool, 
 
 // A person who asks why a job does not run must be told why its pilot waits, in the words
 // of the batch system.
-func TestSlurmReasons(t *testing.T) {
-	batchtest.Slurm(t)
+func slurmReasons(t *testing.T) {
+	t.Helper()
 	for name, test := range map[string]struct{ instead, want string }{
 		"held":         {"partition: batch\n    options: [--hold]", "1 pilot queued for "},
 		"no partition": {"partition: nowhere", "refused: sbatch: "},
@@ -540,8 +586,8 @@ func TestSlurmReasons(t *testing.T) {
 
 // A pilot on a node that shares nothing with this machine tells why it takes no jobs, where
 // the person can read it.
-func TestSlurmPilotsTellWhyTheyDie(t *testing.T) {
-	batchtest.Slurm(t)
+func slurmPilotsTellWhyTheyDie(t *testing.T) {
+	t.Helper()
 	site := strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 1", 1) +
 		"    shares: nothing\n    check: echo there is no licence >&2; false\n"
 	whileWaiting(t, site, func(said ...string) bool {
@@ -551,8 +597,8 @@ func TestSlurmPilotsTellWhyTheyDie(t *testing.T) {
 
 // A batch system that takes no pilots must not end a run that others can serve, and the
 // person must be told why.
-func TestSlurmRefusesPilots(t *testing.T) {
-	batchtest.Slurm(t)
+func slurmRefusesPilots(t *testing.T) {
+	t.Helper()
 	local := folderWith(t, workflow, "")
 	run(t, local, "run")
 	folder := folderWith(t, workflow, strings.Replace(slurmSite, "partition: batch", "partition: nowhere", 1))
@@ -566,8 +612,8 @@ func TestSlurmRefusesPilots(t *testing.T) {
 
 // What could never start is an error at once, and not a wait. The last run tells why
 // afterwards, too.
-func TestSlurmNeverStarts(t *testing.T) {
-	batchtest.Slurm(t)
+func slurmNeverStarts(t *testing.T) {
+	t.Helper()
 	slurm(t, "scontrol", "create", "PartitionName=short", "Nodes="+batchtest.NodeName(0), "MaxTime=1", "State=UP")
 	for name, test := range map[string]struct{ with, said string }{
 		"no such partition": {"partition: nowhere", "invalid partition"},
@@ -610,8 +656,8 @@ steps:
 `
 
 // A job sees what the site hands over, and has the memory that the site names.
-func TestSlurmHandsOver(t *testing.T) {
-	batchtest.Slurm(t)
+func slurmHandsOver(t *testing.T) {
+	t.Helper()
 	for name, value := range map[string]string{
 		"FAMILIAR":              "f",
 		"HIDDEN":                "h",
@@ -646,8 +692,8 @@ func TestSlurmHandsOver(t *testing.T) {
 }
 
 // Grid Engine refuses at once what no host could take.
-func TestGridEngineNeverStarts(t *testing.T) {
-	batchtest.GridEngine(t)
+func gridEngineNeverStarts(t *testing.T) {
+	t.Helper()
 	for with, said := range map[string]string{
 		"queue: nowhere.q": "unknown queue",
 		"queue: all.q\n    options: ['-l hostname=nowhere']": "can't resolve hostname",

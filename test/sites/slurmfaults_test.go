@@ -45,7 +45,8 @@ type trial struct {
 	cluster *batchtest.Cluster
 	random  *rand.Rand
 	folder  string
-	asJob   bool // the server is a job itself
+	asJob   bool          // the server is a job itself
+	longest time.Duration // that a fault lasts
 	cmd     *exec.Cmd
 	said    bytes.Buffer
 	ended   chan ending
@@ -295,11 +296,11 @@ func (tr *trial) run() {
 	deck := tr.random.Perm(len(slurmFaults))
 	for _, i := range deck {
 		fault := slurmFaults[i]
-		how, over := wait(3 * time.Second)
+		how, over := wait(2 * time.Second)
 		if !over {
 			tr.t.Logf("%s", fault.name)
 			end := fault.begin(tr)
-			how, over = wait(5 * time.Second)
+			how, over = wait(tr.longest)
 			if end != nil {
 				end()
 			}
@@ -342,12 +343,12 @@ func (tr *trial) again(how ending) (over bool) {
 // Whatever happens to a cluster, the results are those of one machine, it never has more pilots
 // than the site permits, as it says itself, and nothing is left running.
 func TestSlurmFaults(t *testing.T) {
-	local := folderWith(t, longWork, "")
-	run(t, local, "run", "--pilots", "16")
+	local := folderWith(t, strings.NewReplacer("sleep 1; ", "", "sleep 4; ", "").Replace(longWork), "")
+	run(t, local, "run")
 	want := results(t, local)
-	rounds := 1
+	rounds, longest := 1, 3*time.Second
 	if os.Getenv("FAIRWAY_SOAK") != "" {
-		rounds = 10
+		rounds, longest = 10, 5*time.Second
 	}
 	first := seed.Of(t)
 	for i := range rounds {
@@ -357,8 +358,9 @@ func TestSlurmFaults(t *testing.T) {
 			cluster := batchtest.Slurm(t)
 			tr := &trial{
 				t: t, cluster: cluster, account: keepAccount(t), random: random, asJob: random.IntN(2) == 0,
-				ended:  make(chan ending, 1),
-				folder: folderWith(t, longWork, slurmSite+"    lease: 20s\n"),
+				longest: longest,
+				ended:   make(chan ending, 1),
+				folder:  folderWith(t, longWork, slurmSite+"    lease: 20s\n"),
 			}
 			t.Logf("the server is a job: %v", tr.asJob)
 			tr.run()

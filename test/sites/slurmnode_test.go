@@ -31,7 +31,7 @@ steps:
 // other pilot at once, and what ran too when Slurm says that the node has failed: the run
 // does not wait for the lease of the pilot, which is hours.
 func TestSlurmNodeDies(t *testing.T) {
-	cluster := batchtest.Slurm(t, "SlurmdTimeout=10")
+	cluster := batchtest.Slurm(t, "SlurmdTimeout=6", "MessageTimeout=3")
 	marks := t.TempDir()
 	sites := strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 2\n    lease: 3h", 1)
 	folder := folderWith(t, strings.ReplaceAll(patient, "${marks}", marks), sites)

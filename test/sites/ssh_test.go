@@ -23,6 +23,7 @@ func sshSite(hosts *batchtest.Hosts) string {
 }
 
 func TestSSH(t *testing.T) {
+	t.Parallel()
 	hosts := batchtest.SSH(t, 2)
 	site := sshSite(hosts)
 	t.Run("sums", func(t *testing.T) {
@@ -90,6 +91,7 @@ func limited(t *testing.T, memory int64) (enter func(process int), oneProcessor 
 
 // A host may be shared with others: a pilot takes what its cgroup has, and not the machine.
 func TestSSHPilotTakesWhatItsCgroupHas(t *testing.T) {
+	t.Parallel()
 	const memory = 512 << 20
 	enter, oneProcessor := limited(t, memory)
 	hosts := batchtest.SSH(t, 1)
@@ -116,6 +118,7 @@ func TestSSHPilotTakesWhatItsCgroupHas(t *testing.T) {
 // A server that is killed leaves its pilots on the hosts, and the next one takes them
 // over.
 func TestSSHServerIsKilled(t *testing.T) {
+	t.Parallel()
 	killedAndRunAgain(t, sshSite(batchtest.SSH(t, 2)), "lab")
 }
 

@@ -30,6 +30,8 @@ type Watched struct {
 	Since   time.Time
 	Limit   time.Duration // of time, 0 for none
 	Memory  int64         // limit in bytes, 0 for none
+	Disk    int64         // bytes that it may have in its sandbox when space is short; 0: a part of all
+	Folder  string        // its sandbox
 	Box     *MemoryBox    // the cgroup that keeps the limit, nil if there is none
 	Peak    atomic.Int64  // of memory, as far as it was seen
 	kills   int           // processes that the kernel had ended for memory when it began
@@ -46,6 +48,7 @@ type Watchdog struct {
 	some      chan struct{} // an attempt has come or gone while the loop had nothing to do
 
 	killsFile string
+	scratch   *Scratch // of the loop
 
 	mu      sync.Mutex // guards what follows
 	running map[*Watched]bool
@@ -56,9 +59,10 @@ type Watchdog struct {
 
 // NewWatchdog starts the loop. It calls computing when a command has run for longer than
 // WatchInterval, and when none has any more, perhaps more often.
-func NewWatchdog(s *sched.Scheduler, computing func(bool)) *Watchdog {
+func NewWatchdog(s *sched.Scheduler, scratch *Scratch, computing func(bool)) *Watchdog {
 	w := &Watchdog{
-		sched: s, computing: computing, some: make(chan struct{}, 1), killsFile: KillsFile(), running: map[*Watched]bool{},
+		sched: s, computing: computing, some: make(chan struct{}, 1), killsFile: KillsFile(), scratch: scratch,
+		running: map[*Watched]bool{},
 	}
 	ctx, stop := context.WithCancel(context.Background())
 	w.stop = stop
@@ -145,6 +149,7 @@ func (w *Watchdog) check(now time.Time) time.Duration {
 		computing = computing || now.Sub(r.Since) >= WatchInterval
 	}
 	w.computing(computing)
+	next = min(next, w.scratch.check(w.running, now))
 	w.resting = next > WatchInterval
 	return next
 }

@@ -73,7 +73,6 @@ func Progress(ctx context.Context, run Run) (*wire.ProgressReport, error) {
 		report.Workflow, report.Run = c.Tally.Workflow, uint32(c.Run)
 		report.Steps = c.Tally.Steps(c)
 		report.Summary = c.Tally.Summary(c)
-		report.Summary.Pilots = max(report.Summary.Pilots, c.Tally.Workers())
 		report.SecondsLeft = c.Tally.Left(c).Seconds()
 		registered := 0
 		for _, p := range c.Dispatch.Pilots() {

@@ -33,6 +33,7 @@ type Resting struct {
 	mu    sync.Mutex   // guards what follows: nil until a question needs it
 	cores *state.Cores // their Tally is of the question
 	tally *state.Tally
+	first dispatch.JobID // that a question was about; of a second one all is counted
 }
 
 // OpenResting looks at the records of a workflow folder without changing them. It
@@ -100,12 +101,13 @@ func (v *Resting) Steps() []string { return v.run.Steps }
 // Query is part of Run.
 func (v *Resting) Query(ctx context.Context, job dispatch.JobID, ask func(*state.Cores)) error {
 	return v.query(ctx, ask, func(records store.Store) (*state.Tally, error) {
-		switch job {
-		case 0:
+		switch {
+		case job == 0:
 			return nil, nil
-		case AllJobs:
+		case job == AllJobs || v.first != 0 && v.first != job:
 			return v.countAll(ctx, records)
 		}
+		v.first = job
 		pilots, err := records.Load(ctx, state.HostTable)
 		if err != nil {
 			return nil, err
@@ -149,6 +151,11 @@ func (v *Resting) query(
 ) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.cores != nil && v.tally != nil { // nothing is left to read
+		v.cores.Tally = v.tally
+		ask(v.cores)
+		return nil
+	}
 	err := v.reading(func(records store.Store) (err error) {
 		if v.cores == nil {
 			if v.cores, err = state.LoadEnded(ctx, records, v.run); err != nil {

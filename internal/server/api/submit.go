@@ -153,11 +153,8 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 	if err != nil {
 		return err
 	}
-	if len(files) > 0 {
-		r.Dispatch = append(r.Dispatch, dispatch.AddFiles{Run: c.Run, Files: files})
-	}
 	if len(jobs) > 0 {
-		r.Dispatch = append(r.Dispatch, dispatch.Submit{Run: c.Run, Jobs: jobs})
+		r.Dispatch = append(r.Dispatch, dispatch.Submit{Run: c.Run, Files: files, Jobs: jobs})
 	}
 	if len(again) > 0 {
 		r.Dispatch = append(r.Dispatch, dispatch.RetryJobs{Jobs: again})

@@ -1,0 +1,29 @@
+package dispatch
+
+import "testing"
+
+// A refused Submit leaves none of its files behind: a job that reads one is refused too, until a
+// Submit that is taken brings it.
+func TestARefusedSubmitAddsNoFiles(t *testing.T) {
+	core := withRun(t, Config{})
+	there := []ExistingFile{{LFN: "there", PFN: "pfn", Size: 1, Identity: "i"}}
+	reads := func(name string, lfns ...string) []Job {
+		return []Job{{Name: name, Step: "s", Reads: lfns, Writes: []Output{{LFN: name + ".out"}}}}
+	}
+	for _, in := range []Submit{
+		{Run: 1, Files: there, Jobs: reads("a", "there", "nowhere")},
+		{Run: 1, Files: []ExistingFile{there[0], {LFN: "no PFN"}}, Jobs: reads("a", "there")},
+		{Run: 1, Jobs: reads("a", "there")},
+	} {
+		if effects, err := core.Step(epoch, in); err == nil || len(effects.Persist) > 0 {
+			t.Errorf("%+v: %v, and records %v", in, err, effects.Persist)
+		}
+	}
+	for _, in := range []Submit{
+		{Run: 1, Files: there, Jobs: reads("a", "there")}, {Run: 1, Jobs: reads("b", "there", "a.out")},
+	} {
+		if _, err := core.Step(epoch, in); err != nil {
+			t.Errorf("%+v: %v", in, err)
+		}
+	}
+}
