@@ -155,6 +155,9 @@ type Cache struct {
 	// What was evicted since Open. Any goroutine reads it, without mu.
 	evictedFiles, evictedBytes atomic.Int64
 
+	// Whether MarkAhead was called. Any goroutine reads it, without mu.
+	marksAhead atomic.Bool
+
 	// Files that are being brought in: one call does it, the others wait for it.
 	fetching map[Ref]*fetch
 
