@@ -66,6 +66,13 @@ type Kind[Req, Res any] struct {
 	// there is a choice.
 	Reaction time.Duration
 
+	// Eager is for how long after a request or an event the kind is polled again and again
+	// without a pause, while a slot is idle; then every Interval. It is for kinds that can't
+	// block, or mustn't (PollOnly). Zero means [DefaultEager] if Interval is at most
+	// [DefaultInterval], and else not at all; negative means not at all.
+	// Config.IdlePolling bounds what all kinds together take of a processor by it.
+	Eager time.Duration
+
 	// Priority orders polls that are due at the same time, higher ones first.
 	Priority int
 
@@ -162,9 +169,9 @@ func (h *Handle[Req, Res]) hooks() hooks {
 	hk := hooks{
 		name: k.Name, arm: k.Arm, block: k.Block, unblock: k.Unblock,
 		concurrent: k.Concurrent, each: k.BlockEach != nil,
-		interval: k.Interval, reaction: k.Reaction, priority: k.Priority,
-		strategy: k.Strategy, syscalls: k.Syscalls,
-		add: h.add, remove: h.remove, everybody: h.everybody,
+		interval: k.Interval, eager: k.eagerness(), reaction: k.Reaction, priority: k.Priority, strategy: k.Strategy,
+		syscalls: k.Syscalls,
+		add:      h.add, remove: h.remove, everybody: h.everybody,
 	}
 	if k.Poll != nil {
 		hk.poll = func() { k.Poll(h.waiting) }
