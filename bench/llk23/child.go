@@ -24,7 +24,12 @@ func childCommand(c config) (*exec.Cmd, error) {
 	if err != nil {
 		return nil, err
 	}
-	return subprocess.Self(childFlag, string(b)), nil
+	cmd := subprocess.Self(childFlag, string(b))
+	if c.onHosts() {
+		words := append([]string{"--net=/run/netns/" + c.host(c.Namespaces), cmd.Path}, cmd.Args[1:]...)
+		cmd = exec.Command("nsenter", words...)
+	}
+	return cmd, nil
 }
 
 // confineThread keeps this thread, and so the processes that it starts, on the
