@@ -108,7 +108,9 @@ func (c config) String() string {
 // round returns what runs in one round for a size: what is compared stands
 // close together.
 func round(n int) []config {
-	configs := []config{sequential(n, listing8), sequential(n, withoutLocks)}
+	atOnce := sequential(n, withoutLocks)
+	atOnce.Cores = 2
+	configs := []config{sequential(n, listing8), sequential(n, withoutLocks), atOnce}
 	for _, transport := range []string{"memory", "shared", "tcp", openMP, mpi} {
 		for _, perCore := range []int{1, 4, 16} {
 			for _, cores := range []int{1, 2} {

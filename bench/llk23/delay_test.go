@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"net"
 	"testing"
@@ -30,7 +31,7 @@ func TestDelayedConnection(t *testing.T) {
 			t.Errorf("%q after %v, %v", b, time.Since(start), err)
 		}
 		far.Close()
-		if _, err := c.Read(b); err != io.EOF {
+		if _, err := c.Read(b); !errors.Is(err, io.EOF) {
 			t.Errorf("got %v", err)
 		}
 		c.Close()
