@@ -36,7 +36,7 @@ func PeoplesClient(client *http.Client, baseURL string) wire.WorkflowClient {
 // callTime is how long a call may take in all.
 func callTime(procedure string) time.Duration {
 	switch procedure {
-	case wire.WorkflowListFilesProcedure, wire.WorkflowRetryProcedure:
+	case wire.WorkflowListFilesProcedure, wire.WorkflowRetryProcedure, wire.WorkflowSubmitWorkflowProcedure:
 		return access.StorageTime
 	}
 	return access.CallTime
