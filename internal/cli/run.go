@@ -104,9 +104,10 @@ to end it at once.`,
 	flags.BoolVar(&o.follow, "follow", false, "if another process runs the workflow already, watch that run")
 	flags.Float64Var(&o.timeScale, "time-scale", 1, "multiply the run times of a trace by this")
 	flags.Float64Var(&o.sizeScale, "size-scale", 1, "multiply the file sizes of a trace by this")
-	flags.StringVar(&o.server, "server", serverHere, "where the server runs: in this process (here); as a job of the first "+
-		"--site, for login nodes that end long processes (site); or the `ADDRESS` of one that takes workflows (fairway "+
-		"serve), to which this one is submitted")
+	flags.StringVar(&o.server, "server", serverHere,
+		"where the server runs: in this process (here); as a job of the first "+
+			"--site, for login nodes that end long processes (site); or the `ADDRESS` of one that takes workflows (fairway "+
+			"serve), to which this one is submitted")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
 	c.serverFlags(command, o)
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)

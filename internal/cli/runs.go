@@ -64,8 +64,9 @@ with --upload, 4 MiB at most, or finds them by URLs.`,
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure, go on with the jobs that do not depend on it")
 	flags.StringVar(&o.results, "results", "", "put the results into this `place` and not into results/ of the server: a "+
 		"folder, or a URL (s3://bucket/folder, davs://, root://)")
-	flags.StringVar(&o.key, "key", "", "a `name` of your choice for this submission: another one with it answers with the "+
-		"same run")
+	flags.StringVar(&o.key, "key", "",
+		"a `name` of your choice for this submission: another one with it answers with the "+
+			"same run")
 	flags.StringArrayVar(&o.upload, "upload", nil, "send this file or folder along, as an input (may be repeated)")
 	flags.BoolVar(&o.watch, "watch", false, "watch the run until it has ended")
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
@@ -92,7 +93,8 @@ func submission(file, dir string, o *submitOptions) (*wire.SubmitWorkflowRequest
 		return nil, fail(exitBadFile, "name the workflow file: fairway submit FILE", "cannot read the workflow: %w", err)
 	}
 	if isTrace(text) {
-		return nil, fail(exitBadFile, "replay it with `fairway run "+file+"`", "%s is a recorded trace, and no workflow", file)
+		return nil, fail(exitBadFile, "replay it with `fairway run "+file+"`",
+			"%s is a recorded trace, and no workflow", file)
 	}
 	values, err := parameters(o.set)
 	if err != nil {
@@ -145,7 +147,8 @@ func uploads(dir string, names []string) (files []*wire.UploadedFile, err error)
 			}
 			relative, err := filepath.Rel(dir, at)
 			if err == nil && !filepath.IsLocal(relative) {
-				err = fail(exitUsage, "name files below that folder", "--upload %s is not in the folder of the inputs, %s", name, dir)
+				err = fail(exitUsage, "name files below that folder",
+					"--upload %s is not in the folder of the inputs, %s", name, dir)
 			}
 			if err != nil {
 				return err

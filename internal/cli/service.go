@@ -60,8 +60,9 @@ network, to those who have a copy of the file .fairway/service.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.folder, "state", ".", "folder of the server, which is made if need be")
-	flags.StringArrayVar(&o.tools, "tool", nil, "a `program` that steps may ask for under needs: {tools: ...}; pilots look "+
-		"whether their node has it (may be repeated)")
+	flags.StringArrayVar(&o.tools, "tool", nil,
+		"a `program` that steps may ask for under needs: {tools: ...}; pilots look "+
+			"whether their node has it (may be repeated)")
 	flags.BoolVar(&o.strict, "strict-sandboxes", false, "pilots must be able to give steps strict sandboxes")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
 	c.serverFlags(command, o)
