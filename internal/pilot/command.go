@@ -81,7 +81,7 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 		r.Box = p.boxes.Open(a.GetAttempt(), r.Memory)
 	}
 	path, argv = r.Box.Command(path, argv)
-	if a.GetPayload().GetStrict() {
+	if a.Payload.GetStrict() {
 		var made func()
 		if path, argv, made, err = p.viewOf(a).Command(path, argv, attr); err != nil {
 			r.Box.Close()
@@ -92,7 +92,7 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 	r.opens = p.choose(a)
 	r.opens.Fork(func() { r.Lead, err = p.tree.Start(a.GetAttempt(), path, argv, r.Box.Wrap(attr)) })
 	if err != nil {
-		if a.GetPayload().GetStrict() {
+		if a.Payload.GetStrict() {
 			err = fmt.Errorf("sandbox: strict: %w", err)
 		}
 		r.opens.End()

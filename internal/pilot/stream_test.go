@@ -82,8 +82,10 @@ func streams(a *wire.Assignment) {
 	in := a.Inputs[len(a.Inputs)-1]
 	in.Access = wire.Access_ACCESS_STREAM
 	lfn := in.GetFile().GetLfn()
-	a.Payload.Environment = map[string]string{"in": lfn, "bam": lfn}
-	a.Payload.InputVariables = []*wire.InputVariable{{Name: "in", Lfns: []string{lfn}}, {Name: "bam", Lfns: []string{lfn}}}
+	payload(func(p *wire.Payload) {
+		p.Environment = map[string]string{"in": lfn, "bam": lfn}
+		p.InputVariables = []*wire.InputVariable{{Name: "in", Lfns: []string{lfn}}, {Name: "bam", Lfns: []string{lfn}}}
+	})(a)
 }
 
 // A streamed input has no file in the sandbox: the command finds its URL in its variables, in

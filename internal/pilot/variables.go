@@ -28,13 +28,13 @@ type programs = sync.Map
 
 // variables returns the environment of an attempt's command.
 func (p *pilot) variables(a *attempt, r *running) ([]string, error) {
-	own := a.GetPayload().GetEnvironment()
+	own := a.Payload.GetEnvironment()
 	streamed, err := a.In.Variables()
 	if err != nil {
 		return nil, err
 	}
 	base := &p.base.inherited
-	if a.GetPayload().GetStrict() {
+	if a.Payload.GetStrict() {
 		base = &p.base.public
 	}
 	env := make([]string, len(base.entries), len(base.entries)+len(own)+15)

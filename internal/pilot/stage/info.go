@@ -214,7 +214,7 @@ func (in *Inputs) Links() (targets []string) {
 func (in *Inputs) catalog() (string, error) {
 	var cached, stored []catalog.Entry
 	for _, f := range in.files {
-		if f.tree != nil || in.attempt.GetPayload().GetStrict() && f.url == "" { // the only place that it sees
+		if f.tree != nil || in.attempt.Payload.GetStrict() && f.url == "" { // the only place that it sees
 			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: "file:" + filepath.Join(in.attempt.Slot.Folder, f.path)})
 			continue
 		}

@@ -212,7 +212,7 @@ func findOutput(a *Execution, o *wire.OutputFile) (written, error) {
 		return written{}, err
 	}
 	info, err := a.Slot.dir.Lstat(path)
-	if isMissing(err) && o.GetLfn() == a.GetPayload().GetLog() && a.makeLog(path) == nil {
+	if isMissing(err) && o.GetLfn() == a.Payload.GetLog() && a.makeLog(path) == nil {
 		return written{o, o.GetLfn(), path}, nil
 	}
 	switch {
@@ -258,7 +258,7 @@ func unusable(lfn string, err error) error {
 
 // OpenLog opens the file under log, as the command has left it.
 func (a *Execution) OpenLog() (*os.File, error) {
-	path, err := a.PathOf(a.GetPayload().GetLog())
+	path, err := a.PathOf(a.Payload.GetLog())
 	if err != nil {
 		return nil, err
 	}

@@ -162,7 +162,7 @@ const maxVariable = 128<<10 - 256
 // Variables are those of the payload's environment that name streamed inputs, as this
 // attempt finds them.
 func (in *Inputs) Variables() (map[string]string, error) {
-	named := in.attempt.GetPayload().GetInputVariables()
+	named := in.attempt.Payload.GetInputVariables()
 	if len(named) == 0 {
 		return nil, nil
 	}

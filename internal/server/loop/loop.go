@@ -348,8 +348,7 @@ func (l *Loop) gather(e *dispatch.Effects) {
 	t.records = append(t.records, e.Persist...)
 	for i := range e.Replies {
 		r := &e.Replies[i]
-		message, err := convert.AnswerToWire(r.Answer)
-		t.answers = append(t.answers, answer{pilot: r.Pilot, seq: r.Seq, message: message, err: err})
+		t.answers = append(t.answers, answer{pilot: r.Pilot, seq: r.Seq, message: convert.AnswerToWire(r.Answer)})
 	}
 	t.stop = append(t.stop, e.Stop...)
 	t.publish = append(t.publish, e.Publish...)
