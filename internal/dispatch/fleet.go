@@ -90,7 +90,8 @@ type pilot struct {
 	expires instant       // as info says; 0: never
 	life    time.Duration // until then, the most that was ever left of it
 	shape   *shape
-	member  int // index among the pilots of the shape
+	member  int  // index among the pilots of the shape
+	counted bool // in hosts of the shape
 	host    *host
 	launch  *launch
 

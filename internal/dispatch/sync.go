@@ -43,6 +43,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 		c.fleet.describe(p, *s.Hello)
 	}
 	p.drains, p.polls = s.Draining, !s.Hold
+	c.opens(p)
 	for _, from := range s.Unserved {
 		c.fleet.unserved(p, from)
 	}
