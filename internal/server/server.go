@@ -147,7 +147,7 @@ func (s *Server) openRun(ctx context.Context, dir string) (err error) {
 	); err != nil {
 		return err
 	}
-	s.element = elements.New(s.folders.Places(), s.sched.Sleep)
+	s.element = elements.New(s.folders.Roots(), s.sched.Sleep)
 	s.find = feed.NewFinder(dir, s.config.tellingSlow(s.element))
 	s.find.State = s.folders.ID
 	records, err := folder.OpenStore(s.folders.State, s.term != nil && s.term.Unclean)

@@ -49,7 +49,7 @@ type Service struct {
 	run     Run
 	control Control // nil where nothing runs
 	logs    state.Logs
-	places  storage.Places
+	roots   storage.Roots
 	sched   *sched.Scheduler
 
 	survivors func() int // of a run that was cut short; nil while one is under way
@@ -57,7 +57,7 @@ type Service struct {
 
 // NewService makes the service of a run that is under way in a folder.
 func NewService(run Run, control Control, l folder.Layout, s *sched.Scheduler) *Service {
-	return &Service{run: run, control: control, logs: state.Logs(l.Logs), places: l.Places(), sched: s}
+	return &Service{run: run, control: control, logs: state.Logs(l.Logs), roots: l.Roots(), sched: s}
 }
 
 // Control is for a run that is under way.
@@ -182,7 +182,7 @@ func (a *Service) lostOutputs(ctx context.Context, r *wire.RetryRequest) (map[st
 	}
 	quiet := func(string) {}
 	lost := map[string]dispatch.LostFile{}
-	for _, file := range publish.LostFiles(ctx, a.places, files, quiet) {
+	for _, file := range publish.LostFiles(ctx, a.roots, files, quiet) {
 		lost[file.PFN] = file
 	}
 	return lost, ctx.Err()

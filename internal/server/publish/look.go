@@ -41,7 +41,7 @@ func (f *Files) Look(c *state.Cores) *Look {
 // files count as they should be, which is told.
 func (l *Look) Run(ctx context.Context) {
 	f, note := l.files, l.files.note
-	l.Lost = lostFiles(ctx, f.folders.Places(), func() storage.Element { return f.prompt }, l.stored, note)
+	l.Lost = lostFiles(ctx, f.folders.Roots(), func() storage.Element { return f.prompt }, l.stored, note)
 	gone := make(map[string]bool, len(l.Lost))
 	for _, file := range l.Lost {
 		gone[file.PFN] = true

@@ -45,7 +45,7 @@ type published struct {
 func loadPublished(ctx context.Context, source state.Source, folders folder.Layout) (*published, error) {
 	s := &published{
 		folders: folders, records: map[string]publishedRecord{},
-		files: sync.OnceValue(func() storage.Element { return elementsOf(folders.Places()) }),
+		files: sync.OnceValue(func() storage.Element { return elementsOf(folders.Roots()) }),
 	}
 	records, err := state.LoadAll[publishedRecord](ctx, source, publishedTable)
 	for _, r := range records {
@@ -158,8 +158,8 @@ func (s *published) stored(pfn string) (*storedFile, error) {
 		in, element, err := root.Parent(name)
 		return &storedFile{Folder: in, element: element}, err
 	}
-	places := s.folders.Places()
-	file, err := places.Path(pfn)
+	roots := s.folders.Roots()
+	file, err := roots.Path(pfn)
 	copied := !storage.IsLocal(pfn)
 	if copied {
 		file = filepath.Join(s.folders.State, disk.PartPrefix+rand.Text())
