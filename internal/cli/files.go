@@ -52,13 +52,13 @@ func (c *console) listFiles(ctx context.Context, request *wire.ListFilesRequest)
 		if err != nil {
 			return err
 		}
-		places, err := c.places()
+		roots, err := c.roots()
 		if err != nil {
 			return err
 		}
 		for _, file := range answer.Files {
 			for _, v := range file.Versions {
-				v.Pfn = places.Shown(v.Pfn)
+				v.Pfn = roots.Shown(v.Pfn)
 			}
 		}
 		return c.answer(answer, func() {
@@ -70,14 +70,14 @@ func (c *console) listFiles(ctx context.Context, request *wire.ListFilesRequest)
 	})
 }
 
-// places are what PFNs of the workflow's folder are relative to.
-func (c *console) places() (storage.Places, error) {
+// roots are what PFNs of the workflow's folder are relative to.
+func (c *console) roots() (storage.Roots, error) {
 	dir, err := c.folderWithState()
 	if err != nil {
-		return storage.Places{}, err
+		return storage.Roots{}, err
 	}
 	folders, err := folder.Of(dir)
-	return folders.Places(), err
+	return folders.Roots(), err
 }
 
 func (c *console) printHistories(files []*wire.FileHistory) {

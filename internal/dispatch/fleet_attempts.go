@@ -112,7 +112,7 @@ func (fl *fleet) fitsWhole(p *pilot, cl *class) bool {
 	switch {
 	case !p.fits(cl):
 		return false
-	case k.bound() && p.place() != place{k.host, k.pilot}:
+	case k.bound() && p.cache() != cacheID{k.host, k.pilot}:
 		return false
 	case k.avoid != "" && k.avoid == p.info.node() && fl.fitsElsewhere(cl, k.avoid):
 		return false

@@ -264,8 +264,8 @@ func TestCopiedInput(t *testing.T) {
 
 // What only the server sees is copied through it, and the attempt says so.
 func TestStreamedInputThatIsFar(t *testing.T) {
-	server := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
-	n := newFarNode(t, server, storage.Places{State: t.TempDir(), Folder: t.TempDir()}, t.TempDir())
+	server := storage.Roots{State: t.TempDir(), Folder: t.TempDir()}
+	n := newFarNode(t, server, storage.Roots{State: t.TempDir(), Folder: t.TempDir()}, t.TempDir())
 	files.Write(t, filepath.Join(server.Folder, "a"), "far")
 	r := n.does(shell(`[ "$in" = a ]; [ "$(cat "$in")" = far ]`, n.input("a", "folder:a"), streams))
 	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")

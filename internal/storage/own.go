@@ -13,16 +13,16 @@ import (
 
 // own is the element of StateScheme: the files of a state. Programs that write
 // into its folder may leave links there, which lead nowhere.
-type own struct{ places Places }
+type own struct{ roots Roots }
 
 // at opens the folder of a file, and with make the missing ones above it. The
 // caller closes the folder.
 func (o own) at(pfn string, make bool) (folder *beneath.Folder, element string, err error) {
 	name, _ := StateName(pfn)
-	if _, err := o.places.Path(pfn); err != nil {
+	if _, err := o.roots.Path(pfn); err != nil {
 		return nil, "", err
 	}
-	root, err := beneath.Open(o.places.State)
+	root, err := beneath.Open(o.roots.State)
 	if err != nil {
 		return nil, "", err
 	}

@@ -4,7 +4,7 @@
 // A file is named by its PFN (physical file name): a URL whose scheme says how
 // it is reached. A PFN without a scheme is an absolute path, and the same as
 // "file:" before that path; no character in such a path is escaped. PFNs of
-// [StateScheme] and [FolderScheme] are relative to [Places].
+// [StateScheme] and [FolderScheme] are relative to [Roots].
 //
 // Guarantees of every [Element]:
 //
@@ -109,9 +109,9 @@ func IsElement(name string) bool {
 type Schemes map[string]Element
 
 // Local returns the elements of the schemes that need no network: file, and those
-// that are relative to places.
-func Local(places Places) Schemes {
-	return Schemes{"file": File{}, StateScheme: own{places}, FolderScheme: inFolder{places}}
+// that are relative to roots.
+func Local(roots Roots) Schemes {
+	return Schemes{"file": File{}, StateScheme: own{roots}, FolderScheme: inFolder{roots}}
 }
 
 // Scheme returns the scheme of a PFN in lower case, "file" where it has none.

@@ -26,7 +26,7 @@ type Area struct {
 	// and reach where the server is on this machine.
 	Sched   *sched.Scheduler
 	Log     *slog.Logger
-	Places  storage.Places
+	Roots   storage.Roots
 	Storage storage.Element
 	URLs    *elements.URLs // for commands that read files themselves
 	Reach   *Reach

@@ -225,7 +225,7 @@ func (in *Inputs) catalog() (string, error) {
 		if f.cached != nil {
 			cached = append(cached, catalog.Entry{LFN: f.LFN, PFN: "file:" + f.cached.Path()})
 		}
-		if path, err := in.ar.Places.Path(f.pfn); err == nil {
+		if path, err := in.ar.Roots.Path(f.pfn); err == nil {
 			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: path})
 		} else if f.pfn != "" {
 			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: f.pfn})

@@ -57,7 +57,7 @@ type Runs interface {
 type Service struct {
 	runs   Runs
 	logs   state.Logs
-	places storage.Places
+	roots  storage.Roots
 	sched  *sched.Scheduler
 	server Lasting // nil where the server runs one workflow only
 
@@ -66,7 +66,7 @@ type Service struct {
 
 // NewService makes the service of the runs of a folder.
 func NewService(runs Runs, l folder.Layout, s *sched.Scheduler) *Service {
-	return &Service{runs: runs, logs: state.Logs(l.Logs), places: l.Places(), sched: s}
+	return &Service{runs: runs, logs: state.Logs(l.Logs), roots: l.Roots(), sched: s}
 }
 
 // NewLastingService makes the service of a lasting server.
@@ -228,7 +228,7 @@ func (a *view) lostOutputs(ctx context.Context, r *wire.RetryRequest) (map[strin
 	}
 	quiet := func(string) {}
 	lost := map[string]dispatch.LostFile{}
-	for _, file := range publish.LostFiles(ctx, a.places, files, quiet) {
+	for _, file := range publish.LostFiles(ctx, a.roots, files, quiet) {
 		lost[file.PFN] = file
 	}
 	return lost, ctx.Err()

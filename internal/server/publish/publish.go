@@ -86,7 +86,7 @@ func (f *Results) publishLoop(ctx context.Context) {
 // lose says of a result that its stored file is lost. It is published when it has been made
 // again.
 func (f *Results) lose(ctx context.Context, b *dispatch.StoredFile, why *lostError) error {
-	file := dispatch.LostFile{File: b.File, PFN: b.PFN, Why: f.folders.Places().Shown(b.PFN) + " " + why.why}
+	file := dispatch.LostFile{File: b.File, PFN: b.PFN, Why: f.folders.Roots().Shown(b.PFN) + " " + why.why}
 	return f.inbox.Lose(ctx, file)
 }
 
@@ -195,7 +195,7 @@ func (p *publisher) publish(results *beneath.Folder, b dispatch.StoredFile, chan
 	if same, err := p.published.holds(lfn, b.PFN); err != nil {
 		return err
 	} else if !same {
-		if err := asReported(p.published.folders.Places(), &b); err != nil {
+		if err := asReported(p.published.folders.Roots(), &b); err != nil {
 			return err
 		}
 		err := p.clearFolders(results, lfn)
