@@ -37,7 +37,8 @@ func Flush(f *os.File) error {
 		case err == nil:
 			return nil
 		case errors.Is(err, unix.EINTR):
-		case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ESPIPE), errors.Is(err, unix.EPERM):
+		case errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EINVAL), errors.Is(err, unix.ESPIPE),
+			errors.Is(err, unix.EPERM):
 			return f.Sync()
 		default:
 			return &os.PathError{Op: "write", Path: f.Name(), Err: err}
