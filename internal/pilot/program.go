@@ -30,7 +30,11 @@ const maxScript = 16 << 20
 func (p *pilot) program(a *attempt) (string, []string, error) {
 	payload := a.Payload
 	argv := payload.GetArgv()
-	if payload.GetShell() != "" || payload.GetScript() != "" {
+	if payload.GetShell() != "" && payload.GetScript() == "" {
+		argv = p.direct(a, payload.GetShell())
+		a.direct = argv != nil
+	}
+	if !a.direct && (payload.GetShell() != "" || payload.GetScript() != "") {
 		var err error
 		if argv, err = p.interpreted(a); err != nil {
 			return "", nil, err

@@ -30,6 +30,7 @@ type attempt struct {
 	end    context.CancelCauseFunc
 	before *attempt // whose place it took, until that one is told
 	shared bool     // processes may be left that have what it had open
+	direct bool     // its command needs no shell
 	logs   liveLogs
 
 	// The pilot's mutex guards what follows.

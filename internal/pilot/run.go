@@ -56,6 +56,7 @@ type pilot struct {
 
 	sendsLogs  bool // the folder of what attempts print is not shared with the server
 	toldNoBash atomic.Bool
+	simple     simpleTexts
 
 	prefetching chan struct{} // holds one for each file that is fetched ahead
 

@@ -87,7 +87,7 @@ func (o own) Get(ctx context.Context, pfn, path string) (size int64, err error) 
 // Put is part of Element. Folders of the PFN are made as needed.
 func (o own) Put(ctx context.Context, path, pfn string) error {
 	err := o.with(pfn, true, func(target string, folder *beneath.Folder) error {
-		return put(ctx, path, target, folder.Sync)
+		return put(ctx, path, target, withName, folder.Sync)
 	})
 	if err != nil {
 		return fmt.Errorf("put %s: %w", pfn, full(err))

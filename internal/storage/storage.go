@@ -14,6 +14,9 @@
 //   - What came or went over a network has the length and the checksum that the
 //     server tells, if it tells one; else the error is a [ChecksumError] or
 //     [io.ErrUnexpectedEOF].
+//   - What is said of the machine does not hold for an output of the state's own element
+//     ([StateScheme]) until Put returns, on file systems that do not keep the order of changes
+//     (other than ext4 with a journal and XFS): nobody knows its name before.
 //   - When Put returns, the file and its name are durable. Put of a PFN that
 //     holds the same contents already succeeds, so an attempt may repeat it.
 //   - Remove of a file that is not there succeeds.

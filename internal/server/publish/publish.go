@@ -33,6 +33,9 @@ const (
 	// publishRound bounds the files that are published before the loop is told: one
 	// of its transactions takes in so many, and a job may have many thousands.
 	publishRound = 512
+	// PublishInterval is the least time between two rounds of short jobs: what has come meanwhile
+	// is brought to disk together. The first of them, and what comes after a pause, does not wait.
+	PublishInterval = 20 * time.Millisecond
 )
 
 var (
@@ -53,6 +56,7 @@ func (f *Results) publishLoop(ctx context.Context) {
 		if err != nil {
 			return
 		}
+		began := time.Now()
 		for tries := 0; len(batch) > 0; {
 			done, failure := publishAll(batch[:min(len(batch), publishRound)])
 			if f.confirm(ctx, batch[:done]) != nil {
@@ -79,6 +83,9 @@ func (f *Results) publishLoop(ctx context.Context) {
 			} else if f.sched.Sleep(ctx, PublishPause<<(tries-1)) != nil {
 				return
 			}
+		}
+		if pause := time.Until(began.Add(PublishInterval)); pause > 0 && f.sched.Sleep(ctx, pause) != nil {
+			return
 		}
 	}
 }
