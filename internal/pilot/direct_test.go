@@ -19,9 +19,7 @@ var numbered = regexp.MustCompile(`^(PWD|FAIRWAY_[A-Z_]*)=`)
 func TestSimpleCommandsNeedNoShell(t *testing.T) {
 	q := newTaskQueue(t)
 	q.start(q.config("p1"))
-	env := func(a *wire.Assignment) {
-		a.Payload.Environment = map[string]string{"in": "a b*", "other": "$in"}
-	}
+	env := payload(func(p *wire.Payload) { p.Environment = map[string]string{"in": "a b*", "other": "$in"} })
 	printed := func(command string) (lines []string) {
 		t.Helper()
 		a := shell(command, env)
