@@ -168,6 +168,10 @@ func TestServerTakesWorkflows(t *testing.T) {
 		connect.CodeFailedPrecondition {
 		t.Error(err)
 	}
+	if _, err := v.client.Stop(t.Context(), &wire.StopRequest{Run: first}); err == nil ||
+		!strings.Contains(err.Error(), "run 1 has ended") {
+		t.Error(err)
+	}
 }
 
 // retired waits until the core has forgotten all runs up to a number, and nothing of them is in the
