@@ -48,7 +48,7 @@ func TestWhatNeedsAShell(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := shell("noline", func(a *wire.Assignment) {
-		a.Payload.Environment = map[string]string{"PATH": bin + ":" + os.Getenv("PATH")}
+		payload(func(p *wire.Payload) { p.Environment = map[string]string{"PATH": bin + ":" + os.Getenv("PATH")} })(a)
 	})
 	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
 	if got := contents(t, q.log(a, "out")); got != "by the shell\n" {
@@ -63,7 +63,7 @@ func TestWhatNeedsAShell(t *testing.T) {
 	}
 	startup := writeFile(t, "cp() { echo by the function; }\n")
 	a = shell("cp x y", func(a *wire.Assignment) {
-		a.Payload.Environment = map[string]string{"BASH_ENV": startup}
+		payload(func(p *wire.Payload) { p.Environment = map[string]string{"BASH_ENV": startup} })(a)
 	})
 	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
 	if got := contents(t, q.log(a, "out")); got != "by the function\n" {
@@ -84,8 +84,9 @@ func TestDirectCommands(t *testing.T) {
 		`nosuchprogram "$in"`: "",
 		`./cat "$in"`:         "",
 	} {
-		a := &attempt{Execution: stage.Execution{Assignment: shell(command)}}
-		a.Payload.Environment = map[string]string{"in": "a *b"}
+		a := &attempt{Execution: stage.Execution{
+			Assignment: shell(command), Payload: &wire.Payload{Environment: map[string]string{"in": "a *b"}},
+		}}
 		a.In = stage.NewInputs(nil, &a.Execution)
 		p := &pilot{base: b}
 		if got := strings.Join(p.direct(a, command), "|"); got != want {

@@ -189,7 +189,8 @@ func full(err error) error {
 	return err
 }
 
-// makeFolder makes path and what is missing above it durable.
+// makeFolder makes path and what is missing above it durable. There are file systems that say of
+// each new folder that it does not exist (/proc).
 func makeFolder(path string) error {
 	err := os.Mkdir(path, 0o777)
 	switch {
@@ -203,5 +204,8 @@ func makeFolder(path string) error {
 	if err := makeFolder(filepath.Dir(path)); err != nil {
 		return err
 	}
-	return makeFolder(path)
+	if err := os.Mkdir(path, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return disk.Sync(filepath.Dir(path))
 }

@@ -125,6 +125,14 @@ type Control interface {
 	PilotsWaiting() []string
 }
 
+// errNotRunning says that a run is not under way.
+func (s *Service) errNotRunning(a *view) error {
+	if s.server != nil {
+		return errRetired(a.run.ID())
+	}
+	return errNotRunning
+}
+
 var errNotRunning = connect.NewError(connect.CodeFailedPrecondition,
 	fmt.Errorf("nothing runs in this folder; start it with `fairway run`"))
 
@@ -301,7 +309,7 @@ func (s *Service) CloseInput(ctx context.Context, r *wire.CloseInputRequest) (*w
 		return nil, err
 	}
 	if a.control == nil {
-		return nil, errNotRunning
+		return nil, s.errNotRunning(a)
 	}
 	if err := a.control.CloseInput(ctx, r.GetInput()); err != nil {
 		return nil, rpcError(err)
@@ -320,7 +328,7 @@ func (s *Service) Stop(ctx context.Context, r *wire.StopRequest) (*wire.StopResp
 		return nil, err
 	}
 	if a.control == nil {
-		return nil, errNotRunning
+		return nil, s.errNotRunning(a)
 	}
 	a.control.Stop(r.GetDrain())
 	return &wire.StopResponse{}, nil

@@ -1,4 +1,4 @@
-// Package state is what is known of a run: both cores, what is counted beside them
+// Package state is what is known of runs: of each its cores (dispatch is one for all), what is counted beside them
 // (Tally), and the records that the server keeps of its own: of the run (Run), its
 // inputs (Input), its attempts and hosts, and how results were made (Provenance).
 //
