@@ -107,6 +107,13 @@ test-ssh: ## run the tests of hosts that are reached by ssh, on servers of its o
 	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 -timeout 14m -run SSH ./internal/batch/... ./test/sites
 	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 ./internal/batch/ssh
 
+.PHONY: test-mpi
+test-mpi: ## run the tests and the program of examples/mpi on a real Open MPI, which it installs
+	scripts/install-packages.sh openmpi-bin libopenmpi-dev gcc libc6-dev
+	cd examples/mpi && export CC=mpicc OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 && \
+		go vet ./... && go test -race -count=1 -timeout 5m ./... && go build -o ../../bin/pingpong ./pingpong && \
+		mpirun --oversubscribe --bind-to none -n 2 ../../bin/pingpong
+
 .PHONY: test-apart
 test-apart: ## run workflows on a machine that shares nothing with this one (a network namespace)
 	scripts/install-packages.sh iproute2 util-linux curl $(EXAMPLE_PACKAGES)

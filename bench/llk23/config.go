@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"fairway/examples/llk23/sweep"
 )
@@ -18,6 +20,27 @@ type config struct {
 	Iterations   int    `json:"iterations"`
 	// Process is which of the processes this is, from 0.
 	Process int `json:"process"`
+	// Scheme is that of the tasks, if not the usual one.
+	Scheme string `json:"scheme,omitempty"`
+
+	// Where each process is on a host of its own: the namespaces of their networks and their
+	// addresses, separated by commas, the folder of their keys, and the delay of their lines.
+	Namespaces string        `json:"namespaces,omitempty"`
+	Addresses  string        `json:"addresses,omitempty"`
+	Keys       string        `json:"keys,omitempty"`
+	Delay      time.Duration `json:"delay,omitempty"`
+}
+
+func (c config) onHosts() bool { return c.Namespaces != "" }
+
+// host returns one of the words of a list, that of the process.
+func (c config) host(list string) string { return strings.Split(list, ",")[c.Process] }
+
+func (c config) cut() sweep.Cut {
+	if c.Scheme == schemePaper {
+		return sweep.PaperCut(c.N, c.Rows, c.Columns)
+	}
+	return sweep.NewCut(c.N, c.Rows, c.Columns, sweep.DefaultSweeps)
 }
 
 // What stands in the place of a transport where package orwl does not run.
@@ -85,7 +108,9 @@ func (c config) String() string {
 // round returns what runs in one round for a size: what is compared stands
 // close together.
 func round(n int) []config {
-	configs := []config{sequential(n, listing8), sequential(n, withoutLocks)}
+	atOnce := sequential(n, withoutLocks)
+	atOnce.Cores = 2
+	configs := []config{sequential(n, listing8), sequential(n, withoutLocks), atOnce}
 	for _, transport := range []string{"memory", "shared", "tcp", openMP, mpi} {
 		for _, perCore := range []int{1, 4, 16} {
 			for _, cores := range []int{1, 2} {

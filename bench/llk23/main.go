@@ -1,5 +1,9 @@
 // Command llk23 measures the kernel 23 sweep of examples/llk23 against
-// Listing 8 compiled by gcc, and against OpenMP and MPI.
+// Listing 8 compiled by gcc, and against OpenMP and MPI; and its scheme of tasks
+// against the paper's own, over several hosts.
+//
+//	go run ./bench/llk23 -json
+//	go run ./bench/llk23 -hosts 2,4,8 -json
 package main
 
 import (
@@ -17,8 +21,11 @@ func main() {
 	size := flag.Int("n", 0, "only this size of matrix")
 	paper := flag.Bool("paper", false, "repeat the experiments of the paper's section 4.2")
 	docs := flag.String("docs", "docs", "where -paper writes its tables and plots")
+	hosts := flag.String("hosts", "", "only over these `numbers` of hosts, which are network namespaces (needs root)")
 	flag.Parse()
 	switch {
+	case *hosts != "":
+		exit(runHosts(*hosts, *size, *asJSON))
 	case *paper:
 		exit(repeatPaper(*docs))
 	case *size > 0:

@@ -21,6 +21,7 @@ type member struct {
 	config
 	program *sweep.Program
 	server  *orwl.Server
+	dialer  orwl.Dialer
 	folder  string
 	address string
 	peers   map[int]*orwl.Peer
@@ -32,7 +33,7 @@ type member struct {
 func assemble(c config) (*member, error) {
 	m := &member{config: c, peers: make(map[int]*orwl.Peer)}
 	m.program = &sweep.Program{
-		Cut: sweep.NewCut(c.N, c.Rows, c.Columns, sweep.DefaultSweeps), Iterations: c.Iterations,
+		Cut: c.cut(), Iterations: c.Iterations, Paper: c.Scheme == schemePaper,
 		Bound: c.Processes == 1,
 		First: c.Process * c.Rows / c.Processes, Last: (c.Process + 1) * c.Rows / c.Processes,
 	}
@@ -68,7 +69,10 @@ func (m *member) network() string {
 
 func (m *member) listen() (err error) {
 	address := "127.0.0.1:0"
-	if m.network() == "unix" {
+	switch {
+	case m.onHosts():
+		return m.listenOnHost()
+	case m.network() == "unix":
 		if m.folder, err = os.MkdirTemp("", "llk23"); err != nil {
 			return err
 		}
@@ -83,6 +87,26 @@ func (m *member) listen() (err error) {
 	return nil
 }
 
+// listenOnHost serves to the other hosts, over a line that may have a delay.
+func (m *member) listenOnHost() error {
+	tls, err := orwl.LoadTLS(m.keys())
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", net.JoinHostPort(m.host(m.Addresses), "0"))
+	if err != nil {
+		return err
+	}
+	m.address, m.dialer.TLS = l.Addr().String(), tls
+	go m.server.ServeTLS(delayed{l, m.Delay}, tls)
+	return nil
+}
+
+func (m *member) keys() (certificate, key, authorities string) {
+	certificate = filepath.Join(m.Keys, certificateFile)
+	return certificate, filepath.Join(m.Keys, keyFile), certificate
+}
+
 // join connects to the other processes and inserts all requests.
 func (m *member) join(ctx context.Context, addresses []string) error {
 	var neighbours sweep.Peers
@@ -90,7 +114,7 @@ func (m *member) join(ctx context.Context, addresses []string) error {
 		if k == m.Process {
 			continue
 		}
-		p, err := orwl.Dial(ctx, m.network(), address)
+		p, err := m.dialer.Dial(ctx, m.network(), address)
 		if err != nil {
 			return err
 		}

@@ -60,8 +60,12 @@ func (t *table) row(c config) row {
 	if share := measure.Median(waiting); share >= 0 {
 		r.WaitingShare = &share
 	}
-	if c.ordered() {
+	switch {
+	case c.ordered():
 		t.compare(&r, c)
+	case c.Transport == withoutLocks && c.Cores > 1:
+		speedup := t.ratio(sequential(c.N, withoutLocks), c)
+		r.Speedup = &speedup
 	}
 	return r
 }

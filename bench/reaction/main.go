@@ -8,9 +8,10 @@
 //	go run ./bench/reaction -json
 //
 // The rows gosched, netconn and locked-thread are how a Go program does it
-// without package sched; sched-poll, sched-block and sched-adaptive let package
-// sched detect the message by polling every millisecond, by blocking, and as it
-// chooses. Rows with +foreign run beside other programs that keep every
+// without package sched; sched-poll, sched-eager, sched-block and sched-adaptive let
+// package sched detect the message by polling every millisecond, by polling without a
+// pause while a slot is idle and every millisecond otherwise, by blocking, and as it
+// chooses. Without computing tasks the machine is idle. Rows with +foreign run beside other programs that keep every
 // processor busy. work_ratio is the computing done per second against that of
 // as many plain goroutines with nothing to answer (null without computing).
 package main

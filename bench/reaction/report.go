@@ -50,7 +50,7 @@ func rowsFor(n int, foreign bool, priorities int) []*series {
 			add(mode, false)
 		}
 	}
-	for _, mode := range []string{"sched-poll", "sched-block", "sched-adaptive"} {
+	for _, mode := range []string{"sched-poll", "sched-eager", "sched-block", "sched-adaptive"} {
 		add(mode, true)
 		add(mode, false)
 	}

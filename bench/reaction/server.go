@@ -86,7 +86,8 @@ func (c serverConfig) start(counters []counter, stop *atomic.Bool) (echoFunc, er
 		return echoLocked, plain(counters, stop)
 	}
 	strategy, ok := map[string]sched.Strategy{
-		"sched-poll": sched.PollOnly, "sched-block": sched.BlockOnly, "sched-adaptive": sched.Adaptive,
+		"sched-poll": sched.PollOnly, "sched-eager": sched.PollOnly,
+		"sched-block": sched.BlockOnly, "sched-adaptive": sched.Adaptive,
 	}[c.mode]
 	if !ok {
 		return nil, fmt.Errorf("unknown mode %q", c.mode)
@@ -95,6 +96,9 @@ func (c serverConfig) start(counters []counter, stop *atomic.Bool) (echoFunc, er
 	fds, err := sched.NewDescriptors(s, func(k *sched.Kind[sched.FD, sched.Events]) {
 		k.Strategy = strategy
 		k.Interval = pollInterval
+		if c.mode == "sched-poll" {
+			k.Eager = -1
+		}
 	})
 	if err != nil {
 		return nil, err

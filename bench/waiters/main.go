@@ -7,14 +7,20 @@
 //	go run ./bench/waiters -json
 //
 // In the rows aggregated all waiters are requests of one kind that detects them
-// together (the descriptors of package sched); in the rows separate the kind
-// looks at each descriptor by itself, every millisecond. task_ms is the median
+// together (the descriptors of package sched), by blocking; in the rows grouped-polling
+// that kind only polls, every millisecond and with one call for all, as the paper's does.
+// In the rows separate the kind looks at each descriptor by itself, every millisecond.
+// In the rows naive each waiter looks by itself whenever it is its turn, and everything
+// takes turns on one processor, as the paper's threads do. task_ms is the median
 // time of the task, syscalls_per_event what detection needed.
 package main
 
 import (
 	"flag"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"fairway/bench/measure"
@@ -23,6 +29,8 @@ import (
 func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	quick := flag.Bool("quick", false, "few and short runs, for development")
+	numbers := flag.String("n", "", "measure only with these `numbers` of waiters, separated by commas")
+	rounds := flag.Int("rounds", 0, "rounds to measure; 0 for the usual number")
 	var c config
 	flag.StringVar(&c.name, "serve", "", "internal: run as the program of a row")
 	flag.IntVar(&c.waiters, "waiters", 0, "internal: waiting goroutines")
@@ -37,6 +45,10 @@ func main() {
 	if *quick {
 		p = short
 	}
+	if *rounds > 0 {
+		p.rounds = *rounds
+	}
+	measure.ExitOn(p.restrict(*numbers))
 	rows, err := measureAll(p)
 	measure.ExitOn(err)
 	if !*asJSON {
@@ -54,14 +66,42 @@ type config struct {
 
 // plan says how much to measure.
 type plan struct {
-	rounds     int
-	units      int           // of work, about half a microsecond each
-	pause      time.Duration // mean of the exponential pauses between messages
-	aggregated []int
-	separate   []int
+	rounds  int
+	units   int           // of work, about half a microsecond each
+	pause   time.Duration // mean of the exponential pauses between messages
+	waiters map[string][]int
 }
 
+// rowNames are in the order of the table.
+var rowNames = []string{"aggregated", "grouped-polling", "separate", "naive"}
+
 var (
-	full  = plan{9, 3_000_000, 2 * time.Millisecond, []int{1, 10, 100, 1000, 10_000}, []int{1, 10, 100, 1000}}
-	short = plan{3, 1_500_000, 2 * time.Millisecond, []int{1, 10_000}, []int{1, 1000}}
+	full = plan{5, 3_000_000, 2 * time.Millisecond, map[string][]int{
+		"aggregated":      {1, 2, 3, 4, 5, 6, 7, 8, 100, 1000, 10_000},
+		"grouped-polling": {1, 2, 3, 4, 5, 6, 7, 8, 100, 1000, 10_000},
+		"separate":        {1, 2, 3, 4, 5, 6, 7, 8, 100, 1000},
+		"naive":           {1, 2, 3, 4, 5, 6, 7, 8},
+	}}
+	short = plan{3, 1_500_000, 2 * time.Millisecond, map[string][]int{
+		"aggregated": {1, 8, 10_000}, "grouped-polling": {1, 8, 10_000}, "separate": {1, 8, 1000}, "naive": {1, 8},
+	}}
 )
+
+// restrict leaves the numbers of waiters in list, or all if it is empty.
+func (p *plan) restrict(list string) error {
+	if list == "" {
+		return nil
+	}
+	var wanted []int
+	for word := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(word)
+		if err != nil {
+			return err
+		}
+		wanted = append(wanted, n)
+	}
+	for name := range p.waiters {
+		p.waiters[name] = slices.DeleteFunc(p.waiters[name], func(n int) bool { return !slices.Contains(wanted, n) })
+	}
+	return nil
+}

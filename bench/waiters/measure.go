@@ -31,11 +31,10 @@ type run struct {
 func measureAll(p plan) ([]row, error) {
 	runtime.LockOSThread()
 	var list []config
-	for _, n := range p.aggregated {
-		list = append(list, config{"aggregated", n, p.units})
-	}
-	for _, n := range p.separate {
-		list = append(list, config{"separate", n, p.units})
+	for _, name := range rowNames {
+		for _, n := range p.waiters[name] {
+			list = append(list, config{name, n, p.units})
+		}
 	}
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	runs := make([][]run, len(list))
@@ -130,8 +129,8 @@ func send(ports []int, mean time.Duration, random *rand.Rand, stop <-chan struct
 	}
 }
 
-var heading = fmt.Sprintf("%-12s %8s %10s %18s", "name", "waiters", "task ms", "syscalls per event")
+var heading = fmt.Sprintf("%-16s %8s %10s %18s", "name", "waiters", "task ms", "syscalls per event")
 
 func (r row) String() string {
-	return fmt.Sprintf("%-12s %8d %10.1f %18.1f", r.Name, r.Waiters, r.TaskMS, r.Syscalls)
+	return fmt.Sprintf("%-16s %8d %10.1f %18.1f", r.Name, r.Waiters, r.TaskMS, r.Syscalls)
 }

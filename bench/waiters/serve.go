@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,12 +27,47 @@ type (
 // waiters, waits for a line, and then prints the time of the task in ms, and the
 // events and system calls meanwhile.
 func serve(c config) error {
+	if c.name == "naive" {
+		return serveNaively(c)
+	}
 	s := sched.New(sched.Config{})
 	defer s.Close()
 	h, err := register(s, c.name)
 	if err != nil {
 		return err
 	}
+	wait := func(ctx context.Context, fd int) error {
+		_, err := h.Wait(ctx, sched.FD{Num: fd, Want: sched.Readable})
+		return err
+	}
+	count := func() (events, syscalls uint64) { n := h.Counts(); return n.Events, n.Syscalls }
+	return beside(c, wait, count, func(ctx context.Context) (time.Duration, error) { return compute(ctx, s, c.units) })
+}
+
+// serveNaively has each waiter look for itself when it is its turn.
+func serveNaively(c config) error {
+	runtime.GOMAXPROCS(1)
+	var looks, events atomic.Uint64
+	wait := func(ctx context.Context, fd int) error {
+		for ctx.Err() == nil {
+			looks.Add(1)
+			if readable(fd) {
+				events.Add(1)
+				return nil
+			}
+			runtime.Gosched()
+		}
+		return ctx.Err()
+	}
+	count := func() (uint64, uint64) { return events.Load(), looks.Load() }
+	return beside(c, wait, count, func(context.Context) (time.Duration, error) { return work(c.units, runtime.Gosched) })
+}
+
+// beside runs the task of a row beside its waiters.
+func beside(
+	c config, wait func(context.Context, int) error, count func() (events, syscalls uint64),
+	task func(context.Context) (time.Duration, error),
+) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	var wg sync.WaitGroup
@@ -44,19 +80,19 @@ func serve(c config) error {
 			return err
 		}
 		ports[i] = fmt.Sprint(port)
-		wg.Go(func() { receive(ctx, h, fd) })
+		wg.Go(func() { receive(ctx, wait, fd) })
 	}
 	fmt.Println(strings.Join(ports, " "))
 	if !bufio.NewScanner(os.Stdin).Scan() {
 		return errors.New("no word to start")
 	}
-	before := h.Counts()
-	took, err := compute(ctx, s, c.units)
+	events, syscalls := count()
+	took, err := task(ctx)
 	if err != nil {
 		return err
 	}
-	after := h.Counts()
-	fmt.Println(float64(took)/float64(time.Millisecond), after.Events-before.Events, after.Syscalls-before.Syscalls)
+	eventsNow, syscallsNow := count()
+	fmt.Println(float64(took)/float64(time.Millisecond), eventsNow-events, syscallsNow-syscalls)
 	return nil
 }
 
@@ -64,9 +100,11 @@ func register(s *sched.Scheduler, name string) (*handle, error) {
 	switch name {
 	case "aggregated":
 		return sched.NewDescriptors(s, func(k *kind) { k.Name = name })
+	case "grouped-polling":
+		return sched.NewDescriptors(s, func(k *kind) { k.Name, k.Strategy, k.Eager = name, sched.PollOnly, -1 })
 	case "separate":
 		var calls atomic.Uint64
-		return sched.Register(s, kind{Name: name, Syscalls: calls.Load, Poll: func(waiting []*request) {
+		return sched.Register(s, kind{Name: name, Eager: -1, Syscalls: calls.Load, Poll: func(waiting []*request) {
 			calls.Add(uint64(len(waiting)))
 			for _, r := range waiting {
 				pollOne(r)
@@ -77,33 +115,42 @@ func register(s *sched.Scheduler, name string) (*handle, error) {
 }
 
 func pollOne(r *request) {
-	fds := [1]unix.PollFd{{Fd: int32(r.Value.Num), Events: unix.POLLIN}}
-	if n, err := unix.Poll(fds[:], 0); n > 0 || err != nil && err != unix.EINTR {
-		r.Done(sched.Readable, err)
+	if readable(r.Value.Num) {
+		r.Done(sched.Readable, nil)
 	}
 }
 
+func readable(fd int) bool {
+	fds := [1]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	n, err := unix.Poll(fds[:], 0)
+	return n > 0 || err != nil && err != unix.EINTR // then the read says what is wrong
+}
+
 // compute runs the task, which checkpoints about twice a microsecond.
-func compute(ctx context.Context, s *sched.Scheduler, units int) (time.Duration, error) {
-	var took time.Duration
-	err := s.Run(ctx, func(t *sched.Task) error {
-		start := time.Now()
-		x := uint64(88172645463325252)
-		for range units {
-			for range 400 {
-				x ^= x << 13
-				x ^= x >> 7
-				x ^= x << 17
-			}
-			t.Checkpoint()
-		}
-		took = time.Since(start)
-		if x == 0 {
-			return errors.New("xorshift reached zero")
-		}
-		return nil
+func compute(ctx context.Context, s *sched.Scheduler, units int) (took time.Duration, err error) {
+	err = s.Run(ctx, func(t *sched.Task) error {
+		took, err = work(units, t.Checkpoint)
+		return err
 	})
 	return took, err
+}
+
+// work calls between after each unit.
+func work(units int, between func()) (time.Duration, error) {
+	start := time.Now()
+	x := uint64(88172645463325252)
+	for range units {
+		for range 400 {
+			x ^= x << 13
+			x ^= x >> 7
+			x ^= x << 17
+		}
+		between()
+	}
+	if x == 0 {
+		return 0, errors.New("xorshift reached zero")
+	}
+	return time.Since(start), nil
 }
 
 // listen opens a socket and returns it with its port.
@@ -122,10 +169,10 @@ func listen() (fd, port int, err error) {
 	return fd, name.(*unix.SockaddrInet4).Port, nil
 }
 
-func receive(ctx context.Context, h *handle, fd int) {
+func receive(ctx context.Context, wait func(context.Context, int) error, fd int) {
 	b := make([]byte, 16)
 	for {
-		if _, err := h.Wait(ctx, sched.FD{Num: fd, Want: sched.Readable}); err != nil {
+		if err := wait(ctx, fd); err != nil {
 			unix.Close(fd)
 			return
 		}

@@ -10,7 +10,14 @@ import (
 // The sums are those of the standard library, for bytes that fill the lanes most, at every
 // length around a block, and whatever the pieces.
 func TestSumIsThatOfTheStandardLibrary(t *testing.T) {
-	full := bytes.Repeat([]byte{0xff}, reduceAfter+3*blockSize)
+	t.Run("wide", testSum)
+	defer func(was bool) { wide = was }(wide)
+	wide = false
+	t.Run("lanes", testSum)
+}
+
+func testSum(t *testing.T) {
+	full := bytes.Repeat([]byte{0xff}, max(reduceAfter, mostPieces*pieceSize)+3*blockSize)
 	random := make([]byte, len(full))
 	source := rand.NewChaCha8([32]byte{7})
 	_, _ = source.Read(random)
@@ -65,11 +72,15 @@ func BenchmarkSum(b *testing.B) {
 			standard.Checksum(data)
 		}
 	})
-	b.Run("lanes", func(b *testing.B) {
+	ours := func(b *testing.B) {
 		b.SetBytes(int64(len(data)))
 		h := New()
 		for range b.N {
 			_, _ = h.Write(data)
 		}
-	})
+	}
+	b.Run("wide", ours)
+	defer func(was bool) { wide = was }(wide)
+	wide = false
+	b.Run("lanes", ours)
 }

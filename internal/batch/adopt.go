@@ -23,7 +23,11 @@ const (
 // Status is part of System. Pilots that an earlier process started for the same
 // state are taken over: they are then like those that Submit started.
 func (l *Local) Status(context.Context) (map[string]Status, error) {
-	processes, err := processesOf(l.cfg.State)
+	state := l.cfg.State
+	if l.cfg.New {
+		state = ""
+	}
+	processes, err := processesOf(state)
 	for launch, folder := range processes {
 		if err := l.adopt(launch, folder); err != nil {
 			return nil, fmt.Errorf("take over pilot %s: %w", launch, err)

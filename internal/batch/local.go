@@ -27,6 +27,9 @@ type LocalConfig struct {
 	// State is the identity of the state that the pilots work for. Without one
 	// none is found again.
 	State string
+	// New says that no earlier process can have started pilots for the state, so they are not
+	// looked for.
+	New bool
 	// Command is the program and its arguments. Default: this program, with the
 	// argument "pilot".
 	Command []string

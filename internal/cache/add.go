@@ -159,7 +159,9 @@ func (c *Cache) commit(r *reservation, i Item, hash Hash) (*File, error) {
 	if hash != (Hash{}) {
 		c.recordSum(fileName(i), hash)
 	}
-	return c.pin(c.insert(i, hash)), nil
+	e := c.insert(i, hash)
+	c.tellPeers()
+	return c.pin(e), nil
 }
 
 // errOther says that a file of another size stands in the place, and is in use.

@@ -21,6 +21,7 @@ func (c *Cache) aheadPath(folder string, ref Ref) string {
 // file, and with this cache.
 func (c *Cache) MarkAhead(ref Ref, began time.Time) {
 	text := fmt.Appendf(nil, "%d %d", began.UnixNano(), time.Since(began))
+	c.marksAhead.Store(true)
 	_ = os.WriteFile(c.aheadPath(c.folder, ref), text, 0o666) // without it the file counts as any other
 }
 
@@ -28,7 +29,10 @@ func (c *Cache) MarkAhead(ref Ref, began time.Time) {
 // read it since: of all who ask, one is told so, with the time that it took.
 func (c *Cache) TakeAhead(ref Ref) (began time.Time, took time.Duration, ok bool) {
 	c.mu.Lock()
-	folders := []string{c.folder}
+	var folders []string
+	if c.marksAhead.Load() {
+		folders = append(folders, c.folder)
+	}
 	for folder := range c.peers {
 		folders = append(folders, folder)
 	}

@@ -155,6 +155,9 @@ type Cache struct {
 	// What was evicted since Open. Any goroutine reads it, without mu.
 	evictedFiles, evictedBytes atomic.Int64
 
+	// Whether MarkAhead was called. Any goroutine reads it, without mu.
+	marksAhead atomic.Bool
+
 	// Files that are being brought in: one call does it, the others wait for it.
 	fetching map[Ref]*fetch
 
@@ -329,16 +332,21 @@ func (c *Cache) forget(e *entry) {
 	for _, p := range c.peers {
 		p.known[fileName(e.Item)] = true // so that it is not taken back from there as a new one
 	}
-	c.notify(Change{Ref: e.Ref, Size: e.Size, Gone: true})
+	c.tellPeers()
+	c.changed(Change{Ref: e.Ref, Size: e.Size, Gone: true})
 }
 
-// notify tells of a change that has been made: the pilot, and the peers, who wait
-// for a new time of changesName.
-func (c *Cache) notify(change Change) {
+// tellPeers is due when files have come or gone. It tells the peers what this cache takes now,
+// and wakes them: they wait for a new time of changesName.
+func (c *Cache) tellPeers() {
 	if c.host != nil {
 		c.claim()
 		c.touch()
 	}
+}
+
+// changed tells the pilot of a change that has been made.
+func (c *Cache) changed(change Change) {
 	if c.cfg.Changed != nil {
 		c.cfg.Changed(change)
 	}
@@ -350,13 +358,14 @@ func (c *Cache) touch() {
 	_ = os.Chtimes(filepath.Join(c.folder, changesName), now, now)
 }
 
-// insert takes note of a file that has got its name, and of its hash if that is known.
+// insert takes note of a file that has got its name, and of its hash if that is known. The caller
+// tells the peers.
 func (c *Cache) insert(i Item, hash Hash) *entry {
 	e := &entry{Item: i, hash: hash}
 	c.entries[i.Ref] = e
 	c.used += i.Size
 	c.cfg.Policy.Used(i.Ref)
-	c.notify(Change{Ref: i.Ref, Size: i.Size, Hash: hash})
+	c.changed(Change{Ref: i.Ref, Size: i.Size, Hash: hash})
 	return e
 }
 

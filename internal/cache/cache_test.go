@@ -317,6 +317,34 @@ func TestInheritsFromTheDead(t *testing.T) {
 	}
 }
 
+// It costs the same however many files the dead one has left.
+func TestTakesOverAFolderAsAWhole(t *testing.T) {
+	dir := t.TempDir()
+	alive, _ := open(t, dir, "alive")
+	put(t, alive, "own", 5).Release()
+	dead, _ := open(t, dir, "dead", shared)
+	put(t, dead, "a", 10).Release()
+	dead.Close()
+	left, err := os.Stat(dead.folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, _ := open(t, dir, "next", shared)
+	if now, err := os.Stat(c.folder); err != nil || !os.SameFile(now, left) {
+		t.Errorf("it has a folder of its own: %v", err)
+	}
+	if !has(c, "a") || has(c, "own") || !has(alive, "own") {
+		t.Error(c.Contents(), alive.Contents())
+	}
+	if _, err := Open(Config{Dir: dir, Name: "next", MaxSpace: 100}); err == nil {
+		t.Error("its folder is not locked")
+	}
+	again, _ := open(t, dir, "dead", shared)
+	if has(again, "a") {
+		t.Error("the name of the dead one stands for what was taken over")
+	}
+}
+
 func TestTwoPilotsOfOneName(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir, "p")
@@ -397,6 +425,9 @@ func TestOpensOnADiskFullOfWhatTheDeadLeft(t *testing.T) {
 		for _, c := range []*Cache{alive, dead} {
 			_ = os.Chtimes(filepath.Join(c.folder, fileName(item(lfn, 4096))), at, at)
 		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "heir"), 0o777); err != nil { // so that it takes no folder over as a whole
+		t.Fatal(err)
 	}
 	fill(t, dir)
 	if _, err := Open(Config{Dir: dir, Name: "refused", MaxSpace: 1 << 30, Shared: true}); !errors.Is(err, ErrNoSpace) {

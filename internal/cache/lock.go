@@ -117,9 +117,27 @@ func lockFolder(folder string, make bool) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := disk.TryLock(f); err != nil {
+	err = disk.TryLock(f)
+	if err == nil {
+		err = stillAt(f, path)
+	}
+	if err != nil {
 		_ = f.Close()
 		return nil, fmt.Errorf("cache folder %s: %w", folder, err)
 	}
 	return f, nil
+}
+
+// stillAt returns an error unless an open file is what stands at a path: its folder may have
+// been taken over or removed after it was opened, and another one made.
+func stillAt(f *os.File, path string) error {
+	opened, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	there, err := os.Lstat(path)
+	if err == nil && !os.SameFile(opened, there) {
+		err = disk.ErrHeld
+	}
+	return err
 }

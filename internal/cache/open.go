@@ -13,6 +13,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"fairway/lib/sched"
 )
 
@@ -107,6 +109,9 @@ func oldestFirst(dir string) (paths []string) {
 
 // setUp makes and opens what is not open yet.
 func (c *Cache) setUp() (err error) {
+	if c.own == nil {
+		c.own = c.takeOver()
+	}
 	if err := os.MkdirAll(c.folder, 0o777); err != nil {
 		return full(err)
 	}
@@ -154,6 +159,31 @@ func (c *Cache) emptyUnlessTrusted() error {
 		}
 	}
 	return distrust(c.folder)
+}
+
+// takeOver gives the folder that a pilot has left the name of this one, where there is none of
+// this name yet: one call, however many files it has. It returns the lock of the folder; nil if
+// there is nothing to take over.
+func (c *Cache) takeOver() (own *os.File) {
+	if _, err := os.Lstat(c.folder); !errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	siblings, _ := os.ReadDir(c.cfg.Dir)
+	for _, s := range siblings {
+		folder := filepath.Join(c.cfg.Dir, s.Name())
+		if !s.IsDir() || strings.HasPrefix(s.Name(), gonePrefix) {
+			continue
+		}
+		lock, err := lockFolder(folder, false)
+		if err != nil {
+			continue // its pilot lives
+		}
+		if trusted(folder) && unix.Renameat2(unix.AT_FDCWD, folder, unix.AT_FDCWD, c.folder, unix.RENAME_NOREPLACE) == nil {
+			return lock
+		}
+		_ = lock.Close()
+	}
+	return nil
 }
 
 // inherit moves the files of pilots that are gone into this folder.
@@ -220,6 +250,7 @@ func (c *Cache) rebuild(recorded map[string]Hash) error {
 	for _, f := range files {
 		c.insertUnproved(f.Item, recorded)
 	}
+	c.tellPeers()
 	return nil
 }
 

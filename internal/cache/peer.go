@@ -143,16 +143,25 @@ func (c *Cache) refresh(p *peer, there bool) bool {
 	}
 	now := make(map[string]bool, len(names))
 	asked := map[string]bool{}
+	var fresh []Item
 	for _, name := range names {
 		if strings.HasPrefix(name, dropPrefix) {
 			asked[name] = true
 		}
 		i, ok := parseName(name)
-		if !ok {
-			continue
-		}
-		if p.known[name] || c.take(p, i, name) {
+		switch {
+		case !ok:
+		case p.known[name] || c.entries[i.Ref] != nil:
 			now[name] = true
+		default:
+			fresh = append(fresh, i)
+		}
+	}
+	for some := range slices.Chunk(fresh, maxTaken) {
+		if c.take(p, some) {
+			for _, i := range some {
+				now[fileName(i)] = true
+			}
 		}
 	}
 	for name := range p.known {
@@ -233,17 +242,25 @@ func (c *Cache) wakeAfterLook() {
 	c.looked = make(chan struct{})
 }
 
-// take takes a link to a file of a peer. It reports false if that is to be tried again.
-func (c *Cache) take(p *peer, i Item, name string) bool {
-	if c.entries[i.Ref] != nil {
-		return true
-	}
+// maxTaken is how many links are taken while the lock of the host is held.
+const maxTaken = 64
+
+// take takes links to files of a peer. It reports false if that is to be tried again.
+func (c *Cache) take(p *peer, files []Item) bool {
 	unlock, taken := c.host.lock()
 	defer unlock()
-	if taken && !c.damaged[name] && os.Link(filepath.Join(p.folder, name), filepath.Join(c.folder, name)) == nil {
-		c.insertUnproved(i, c.recorded)
+	if !taken {
+		return false
 	}
-	return taken
+	for _, i := range files {
+		name := fileName(i)
+		if c.entries[i.Ref] == nil && !c.damaged[name] &&
+			os.Link(filepath.Join(p.folder, name), filepath.Join(c.folder, name)) == nil {
+			c.insertUnproved(i, c.recorded)
+		}
+	}
+	c.tellPeers()
+	return true
 }
 
 func (c *Cache) giveUp(name string) {
@@ -291,5 +308,7 @@ func (c *Cache) adopt(wanted Item) (*File, bool) {
 	if !taken || !c.linkFromPeer(name) {
 		return nil, false
 	}
-	return c.pin(c.insertUnproved(wanted, c.recorded)), true
+	e := c.insertUnproved(wanted, c.recorded)
+	c.tellPeers()
+	return c.pin(e), true
 }

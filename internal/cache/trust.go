@@ -59,10 +59,33 @@ func (c *Cache) bringToDisk() {
 	ctx, cancel := context.WithTimeout(context.Background(), SyncTime)
 	defer cancel()
 	done := make(chan error, 1)
-	go func() { done <- syncAll(c.folder) }()
+	var few []string
+	if len(c.entries) <= syncEach {
+		for _, e := range c.entries {
+			few = append(few, c.path(e))
+		}
+	}
+	go func() { done <- syncFolder(c.folder, few) }()
 	if err, other := sched.Receive(ctx, c.cfg.Sched, done); err == nil && other == nil {
 		_ = os.WriteFile(filepath.Join(c.folder, trustName), []byte(durableMark), 0o666)
 	}
+}
+
+// syncEach is up to how many files are brought to disk one by one. That takes no longer because of
+// what other programs write.
+const syncEach = 16
+
+// syncFolder brings the files in a folder to disk. few are all of them, or none if they are many.
+func syncFolder(folder string, few []string) error {
+	for _, path := range few {
+		if disk.Sync(path) != nil { // it may not be ours to read
+			return syncAll(folder)
+		}
+	}
+	if len(few) > 0 {
+		return disk.Sync(folder)
+	}
+	return syncAll(folder)
 }
 
 // syncAll brings all of a file system to disk: one call for any number of files,

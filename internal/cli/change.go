@@ -101,13 +101,23 @@ func (c *console) stopCommand() *cobra.Command {
 		Short: "End the run that is under way here",
 		Long: `End the run of this folder, from another terminal. Running attempts end first,
 unless you give --now. The next run goes on from there. With --now, Fairway also
-ends pilots that still compute for a run that was killed.`,
-		Example: "  fairway stop\n  fairway stop --now",
+ends pilots that still compute for a run that was killed.
+
+Of a server that takes workflows, --run names the run to end. Without it the server
+ends, and its runs go on when it is started again.`,
+		Example: "  fairway stop\n  fairway stop --now\n  fairway stop --server /data/fairway --run 7",
 		Args:    noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
 			text := "the run ends when the running attempts have; `fairway stop --now` ends them too"
 			if now {
 				text = "the run is being ended"
+			}
+			if c.number == 0 && c.asksService() {
+				text = "the server ends when the running attempts have; `fairway stop --now` ends them too; its runs go on when " +
+					"it is started again"
+				if now {
+					text = "the server is being ended; its runs go on when it is started again"
+				}
 			}
 			asked := false
 			err := c.askRunning(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {

@@ -108,6 +108,9 @@ depends on timing.`),
 	flags := root.PersistentFlags()
 	flags.StringVarP(&c.dir, "dir", "C", "", "folder of the workflow (default for run and check: the folder of FILE; "+
 		"for others: this folder, or the nearest one above it that has a .fairway)")
+	flags.StringVar(&c.service, "server", os.Getenv(serverVariable), "a server that takes workflows (fairway serve): its "+
+		"folder, or a copy of the file .fairway/service in it (default: $"+serverVariable+")")
+	flags.Uint32Var(&c.number, "run", 0, "number of the `run` that is meant, at a server that takes workflows")
 	flags.BoolVar(&c.json, "json", false, "print one JSON object instead of text")
 	_ = root.MarkPersistentFlagDirname("dir")
 	root.AddGroup(
@@ -121,12 +124,14 @@ depends on timing.`),
 			root.AddCommand(command)
 		}
 	}
-	grouped("run", c.runCommand(), c.execCommand(), c.mapCommand(), c.openCommand(), c.checkCommand(), c.siteCommand(),
+	grouped("run", c.runCommand(), c.execCommand(), c.mapCommand(), c.openCommand(), c.serveCommand(), c.submitCommand(),
+		c.checkCommand(), c.siteCommand(),
 		c.stopCommand(), c.cleanCommand())
+	grouped("look", c.runsCommand(), c.watchCommand(), c.pilotsCommand())
 	grouped("look", c.jobsCommand(), c.showCommand(), c.explainCommand(), c.logsCommand(), c.exportCommand())
 	grouped("look", c.filesCommand(), c.getCommand(), c.cacheCommand())
 	grouped("look", c.simCommand(), c.catalogCommand())
-	grouped("change", c.cancelCommand(), c.retryCommand(), c.closeCommand())
+	grouped("change", c.cancelCommand(), c.retryCommand(), c.closeCommand(), c.removeCommand())
 	root.AddCommand(c.versionCommand(), c.pilotCommand(), exitCodesTopic())
 	root.SetFlagErrorFunc(flagError)
 	plainTypes(root)

@@ -16,8 +16,8 @@ const (
 
 // printFailures shows the end of what failed jobs wrote to standard error, where
 // that is more than the one line that their error has.
-func (c *console) printFailures(ctx context.Context, folder string) error {
-	return askIn(ctx, folder, func(ctx context.Context, client wire.WorkflowClient) error {
+func (c *console) printFailures(ask func(asking) error) error {
+	return ask(func(ctx context.Context, client wire.WorkflowClient) error {
 		failed, err := client.ListJobs(ctx, &wire.ListJobsRequest{States: []string{"failed"}, Limit: failuresShown})
 		if err != nil {
 			return err

@@ -42,6 +42,7 @@ func localPilots(o *runOptions, c *capacity) func(string, folder.Layout) (batch.
 		local, err := batch.NewLocal(batch.LocalConfig{
 			LogDir: folders.Pilots,
 			State:  folders.ID,
+			New:    folders.New,
 			Environment: func(launch string) ([]string, error) {
 				config := config
 				config.Launch = launch

@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/listen"
 	"fairway/internal/server/term"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
@@ -20,6 +21,10 @@ import (
 // ask talks to the server that runs the workflow of this folder or, when none
 // does, to its records.
 func (c *console) ask(ctx context.Context, do func(context.Context, wire.WorkflowClient) error) error {
+	ctx = listen.About(ctx, c.number)
+	if c.service != "" {
+		return c.askService(ctx, do)
+	}
 	folder, err := c.folderWithState()
 	if err != nil {
 		return err
@@ -40,6 +45,9 @@ func askIn(ctx context.Context, dir string, do func(context.Context, wire.Workfl
 		connection, err := api.Connect(ctx, dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			return false, noState(dir)
+		}
+		if ended, ok := errors.AsType[*api.EndedError](err); ok {
+			return false, serviceEnded(ended)
 		}
 		if err != nil {
 			return false, withInstead(dir, err)
@@ -82,6 +90,10 @@ func serverGone(err error) bool {
 
 // askRunning talks to the server that runs the workflow of this folder.
 func (c *console) askRunning(ctx context.Context, do func(context.Context, wire.WorkflowClient) error) error {
+	ctx = listen.About(ctx, c.number)
+	if c.service != "" {
+		return c.askService(ctx, do)
+	}
 	folder, err := c.folderWithState()
 	if err != nil {
 		return err
@@ -194,6 +206,9 @@ func serverJobIn(workflow string) string {
 }
 
 func (c *console) folderWithState() (string, error) {
+	if c.service != "" {
+		return c.serviceFolder()
+	}
 	dir, err := c.workflowFolder()
 	if err != nil {
 		return "", err

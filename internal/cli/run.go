@@ -51,6 +51,8 @@ type runOptions struct {
 	environment  []string // variables that jobs get, or process.AllVariables
 	waitAnyway   bool
 	server       string // serverHere or serverSite
+	lasting      bool   // a server that takes workflows
+	tools        []string
 }
 
 func (c *console) runCommand() *cobra.Command {
@@ -102,8 +104,10 @@ to end it at once.`,
 	flags.BoolVar(&o.follow, "follow", false, "if another process runs the workflow already, watch that run")
 	flags.Float64Var(&o.timeScale, "time-scale", 1, "multiply the run times of a trace by this")
 	flags.Float64Var(&o.sizeScale, "size-scale", 1, "multiply the file sizes of a trace by this")
-	oneOf(command, &o.server, "server", "where the server runs: in this process (here), or as a job of the first "+
-		"--site, for login nodes that end long processes (site)", serverHere, serverSite)
+	flags.StringVar(&o.server, "server", serverHere,
+		"where the server runs: in this process (here); as a job of the first "+
+			"--site, for login nodes that end long processes (site); or the `ADDRESS` of one that takes workflows (fairway "+
+			"serve), to which this one is submitted")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
 	c.serverFlags(command, o)
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
@@ -223,6 +227,9 @@ func parameters(settings []string) (map[string]string, error) {
 }
 
 func (c *console) run(ctx context.Context, o *runOptions) error {
+	if o.server != serverHere && o.server != serverSite {
+		return c.runAtServer(ctx, o)
+	}
 	if o.dryRun {
 		return c.dryRun(ctx, o)
 	}
@@ -274,9 +281,17 @@ func (c *console) follow(ctx context.Context, folder string, connection *api.Con
 
 // conclude prints the end of a run and turns it into an exit code.
 func (c *console) conclude(ctx context.Context, folder string, report *wire.ProgressReport) error {
+	return c.concludeAsking(report, func(do asking) error { return askIn(ctx, folder, do) })
+}
+
+// asking asks a server, or the records of a run.
+type asking func(context.Context, wire.WorkflowClient) error
+
+// concludeAsking is conclude for a run that ask asks.
+func (c *console) concludeAsking(report *wire.ProgressReport, ask func(asking) error) error {
 	_ = c.answer(report, func() {
 		printSummary(c.out, report)
-		c.printAdvice(ctx, folder, report)
+		c.printAdvice(report, ask)
 	})
 	c.concluded = true
 	if !report.Succeeded {
@@ -286,11 +301,11 @@ func (c *console) conclude(ctx context.Context, folder string, report *wire.Prog
 }
 
 // printAdvice tells after a run that did not succeed where to look.
-func (c *console) printAdvice(ctx context.Context, folder string, report *wire.ProgressReport) {
+func (c *console) printAdvice(report *wire.ProgressReport, ask func(asking) error) {
 	switch total := totalOf(report.Steps); {
 	case report.Succeeded:
 	case total.Failed > 0:
-		_ = c.printFailures(ctx, folder) // the way to the logs is told in any case
+		_ = c.printFailures(ask) // the way to the logs is told in any case
 		fmt.Fprintln(c.err, "  see `fairway jobs --state failed`, `fairway logs JOB`, `fairway explain JOB`; run it again "+
 			"to go on")
 	case total.Cancelled > 0:

@@ -111,6 +111,9 @@ func stateLost(err error) error {
 
 // opened gives an error of opening a run its exit code.
 func opened(err error) error {
+	if kind, ok := errors.AsType[*folder.KindError](err); ok {
+		return fail(exitUsage, "choose another folder with --dir", "%w", kind)
+	}
 	if _, ok := errors.AsType[*server.TargetError](err); ok {
 		return &failure{code: exitNotFound, err: err}
 	}
@@ -224,7 +227,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		return server.Config{}, err
 	}
 	sites, err := farSites(ctx, o)
-	if err == nil {
+	if err == nil && !o.lasting {
 		err = checkDemands(workflow, o, capacity, sites)
 	}
 	if err != nil {
@@ -244,6 +247,11 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		Recording:   o.record,
 		Dispatch:    dispatch.Config{Placement: dispatch.Placements[o.placement]},
 		Log:         slog.Default(),
+	}
+	if o.lasting {
+		config.Lasting, config.Workflow = true, nil
+		config.Check = func(w *flow.Workflow) error { return refuseUnserved(w, o, capacity, sites) }
+		capacity.tools = toolsThere(o.tools)
 	}
 	if serverjob.Running() {
 		if config.Job, err = jobOf(ctx, o); err != nil {

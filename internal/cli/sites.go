@@ -86,7 +86,7 @@ const unknownAmount = math.MaxInt64 / 4
 
 // farSite is a site for the server. Which tools are there the pilots find out.
 func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
-	tools := slices.Clone(s.Tools)
+	tools := append(slices.Clone(s.Tools), o.tools...)
 	for _, demand := range workflow.Demands() {
 		tools = append(tools, demand.Tools...)
 	}

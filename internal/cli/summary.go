@@ -12,7 +12,7 @@ import (
 // printSummary tells at the end of a run what was done and where it is.
 func printSummary(w io.Writer, report *wire.ProgressReport) {
 	summary, total, s := report.Summary, totalOf(report.Steps), styleOf(w)
-	if report.Succeeded && summary.GetPilots() == 0 {
+	if report.Succeeded && summary.GetAttempts() == 0 {
 		fmt.Fprintf(w, "%s: nothing to do, %s done before\n", s.paint(bold, report.Workflow),
 			quantity.Count(total.Done, "job"))
 		printResults(w, summary, s)

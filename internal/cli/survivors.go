@@ -12,7 +12,7 @@ import (
 // cut short: what they do is not recorded yet.
 func (c *console) askAbout(ctx context.Context, do func(context.Context, wire.WorkflowClient) error) error {
 	err := c.ask(ctx, do)
-	if folder, _ := c.folderWithState(); folder != "" && !c.json {
+	if folder, _ := c.folderWithState(); folder != "" && !c.json && c.service == "" {
 		c.noteSurvivors(ctx, folder)
 	}
 	return err

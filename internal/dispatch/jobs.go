@@ -76,6 +76,18 @@ type Totals struct {
 	Reused  int // of Done: results of earlier runs as they were, and not made again since
 }
 
+// Summed are the totals of several steps together.
+func Summed(steps []StepTotals) (sum Totals) {
+	for i := range steps {
+		t := &steps[i].Totals
+		sum.Jobs, sum.Reused = sum.Jobs+t.Jobs, sum.Reused+t.Reused
+		for state, n := range t.ByState {
+			sum.ByState[state] += n
+		}
+	}
+	return sum
+}
+
 // StepTotals are the totals of one step of a run.
 type StepTotals struct {
 	Step string

@@ -247,3 +247,22 @@ func decodeOf[T any](r *RecordedJob, table string, body []byte, into *T) error {
 	}
 	return decode(Record{table, r.ID.Run(), jobKey(r.ID), body}, into)
 }
+
+// TakenResults are the keys of the results, in TableResult, that commits have taken and do not
+// hold themselves. An error means that a record cannot be read.
+func TakenResults(commits []Record) (keys map[string]bool, err error) {
+	keys = map[string]bool{}
+	for _, r := range commits {
+		if r.Table != TableCommit {
+			continue
+		}
+		var c commitBody
+		if err := decode(r, &c); err != nil {
+			return nil, err
+		}
+		if c.Key != "" && !c.Whole {
+			keys[c.Key] = true
+		}
+	}
+	return keys, nil
+}

@@ -120,7 +120,7 @@ func (p *pilot) advice(path string) string {
 // Fairway gave it are none.
 func (p *pilot) undeclared(r *running, path string) bool {
 	path = filepath.Clean(path)
-	if p.given(r, path) || isSystem(path) {
+	if isSystem(path) || p.given(r, path) { // the other way round a job of many inputs looks at each for each library
 		return false
 	}
 	info, err := os.Stat(path)
@@ -128,7 +128,7 @@ func (p *pilot) undeclared(r *running, path string) bool {
 		return false
 	}
 	real, err := filepath.EvalSymlinks(path)
-	return err == nil && !p.given(r, real) && !isSystem(real)
+	return err == nil && !isSystem(real) && !p.given(r, real)
 }
 
 func (p *pilot) given(r *running, path string) bool {

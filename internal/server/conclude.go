@@ -15,49 +15,61 @@ import (
 	"fairway/internal/wire"
 )
 
-// conclude finds out how the run ended, tidies up, and makes that durable. The
-// loop has ended, so the cores are at rest; failure is why, if not in order.
+// conclude finds out how the run of the folder ended, tidies up, and makes that durable. A
+// lasting server has its runs go on later. The loop has ended, so the cores are at rest; failure
+// is why, if not in order.
 func (s *Server) conclude(failure error) Outcome {
-	outcome := s.outcome(failure)
-	if s.loop.Ending.Abandoned() {
+	if s.loop.Leaving.Abandoned() {
 		// Pilots that hear nothing could store files after they were swept.
 		s.pilots.Close()
 	}
-	if failure == nil {
-		s.tidy(outcome.Succeeded)
-		outcome.Notes = s.loop.Ending.AllNotes()
+	if s.runs.own == nil {
+		return s.restRuns(failure)
 	}
-	outcome.seconds = time.Since(s.began).Seconds()
-	s.concluded.Store(&outcome)
+	r := s.runs.own
+	outcome := r.outcome(&r.room.Cores, failure)
 	if failure == nil {
-		if err := s.recordEnd(&outcome); err != nil {
+		r.tidy(outcome.Succeeded)
+		outcome.Notes = r.room.Ending.AllNotes()
+	}
+	outcome.seconds = time.Since(r.began).Seconds()
+	r.concluded.Store(&outcome)
+	if failure == nil {
+		record, err := r.endRecord(&r.room.Cores, &outcome)
+		if err == nil {
+			err = s.records.Apply(context.Background(), []dispatch.Record{record})
+		}
+		if err != nil {
 			s.log.Error("the end of the run could not be recorded; it can be gone on with", "error", err)
 		}
 	}
+	r.tellEnd()
 	s.loop.Notify()
 	return outcome
 }
 
-func (s *Server) outcome(failure error) Outcome {
-	e := s.loop.Ending
+// outcome tells how the run ended, of which the cores are at rest.
+func (r *run) outcome(c *state.Cores, failure error) Outcome {
+	e := r.room.Ending
 	if failure != nil {
 		e.Problem(failure.Error())
 		return Outcome{Problems: e.AllProblems(), Notes: e.AllNotes()}
 	}
-	totals := s.loop.Dispatch.Totals()
+	view, _ := c.Dispatch.Run(c.Run)
+	totals := &view.Totals
 	good := totals.ByState[dispatch.Done]
-	if s.config.Workflow.Open() { // failures of before were told to those who submitted the jobs
+	if r.config.Workflow.Open() { // failures of before were told to those who submitted the jobs
 		good += totals.ByState[dispatch.Failed] + totals.ByState[dispatch.Blocked] + totals.ByState[dispatch.Cancelled]
 	}
-	done := good == totals.Jobs && s.loop.Tally.Finished
-	for _, refused := range s.loop.Flow.Refused() {
+	done := good == totals.Jobs && c.Tally.Finished
+	for _, refused := range c.Flow.Refused() {
 		e.Problem(refused)
 	}
 	if !done && !e.Requested() && len(e.Problems()) == 0 {
-		e.Problem(s.unfinished(&totals))
+		e.Problem(unfinished(c, totals))
 	}
 	return Outcome{
-		Succeeded: done && !e.Failed() && (!s.config.Workflow.Open() || len(e.Problems()) == 0),
+		Succeeded: done && !e.Failed() && (!r.config.Workflow.Open() || len(e.Problems()) == 0),
 		Stopped:   e.Requested() && !done,
 		Problems:  e.AllProblems(),
 		Notes:     e.AllNotes(),
@@ -65,7 +77,7 @@ func (s *Server) outcome(failure error) Outcome {
 }
 
 // unfinished says what is left when nothing failed and yet not all is done.
-func (s *Server) unfinished(totals *dispatch.Totals) string {
+func unfinished(c *state.Cores, totals *dispatch.Totals) string {
 	count := func(state dispatch.State) int { return totals.ByState[state] }
 	switch {
 	case count(dispatch.Failed) > 0:
@@ -74,15 +86,15 @@ func (s *Server) unfinished(totals *dispatch.Totals) string {
 		return fmt.Sprintf("jobs that were cancelled: %d; `fairway retry JOB` and `fairway run` let one run after all",
 			count(dispatch.Cancelled))
 	}
-	for _, held := range s.loop.Flow.Held(1) {
+	for _, held := range c.Flow.Held(1) {
 		return fmt.Sprintf("nothing can run any more, though not all jobs were made: %s: %s", held.Job, held.Reason)
 	}
 	return "nothing can run any more, though not all is done; `fairway jobs` lists what is left"
 }
 
-// recordEnd is not part of the loop, which has ended.
-func (s *Server) recordEnd(outcome *Outcome) error {
-	run := s.opened.run
+// endRecord is the record of the run that says how it ended.
+func (r *run) endRecord(c *state.Cores, outcome *Outcome) (dispatch.Record, error) {
+	run := r.opened.run
 	run.State = state.Failed
 	switch {
 	case outcome.Succeeded:
@@ -91,22 +103,21 @@ func (s *Server) recordEnd(outcome *Outcome) error {
 		run.State = state.Stopped
 	}
 	run.Problems, run.Notes = outcome.Problems, outcome.Notes
-	run.Refused = len(s.loop.Flow.Refused()) > 0
-	run.Seconds = s.before.Seconds + outcome.seconds
-	if view, ok := s.loop.Dispatch.Run(s.loop.Cores.Run); ok {
-		run.Removed, run.BytesRemoved = s.before.Removed+int64(view.Removed), s.before.BytesRemoved+view.RemovedBytes
+	run.Refused = len(c.Flow.Refused()) > 0
+	run.Seconds = r.before.Seconds + outcome.seconds
+	if view, ok := c.Dispatch.Run(c.Run); ok {
+		run.Removed, run.BytesRemoved = r.before.Removed+int64(view.Removed), r.before.BytesRemoved+view.RemovedBytes
 	}
-	run.Pilots += s.loop.Tally.Pilots
-	run.Waiting += s.loop.Tally.Sums.Waiting.Seconds()
+	run.Pilots = r.before.Pilots + c.Tally.Pilots
+	if r.owner != 0 { // most were there before
+		run.Pilots = c.Tally.Workers()
+	}
+	run.Waiting = r.before.Waiting + c.Tally.Sums.Waiting.Seconds()
 	run.Totals = nil
-	if steps := s.loop.Dispatch.Steps(s.loop.Cores.Run); atRest(steps) {
+	if steps := c.Dispatch.Steps(c.Run); atRest(steps) {
 		run.Totals = steps
 	}
-	record, err := run.Record()
-	if err != nil {
-		return err
-	}
-	return s.opened.store.Apply(context.Background(), []dispatch.Record{record})
+	return run.Record()
 }
 
 // atRest reports whether no attempt is under way, so that the next one who
@@ -121,11 +132,11 @@ func atRest(steps []dispatch.StepTotals) bool {
 // could not, the next one takes over from it as from one that was killed.
 const leavingTime = 30 * time.Second
 
-func (s *Server) endPublishing() {
+func (r *run) endPublishing() {
 	ctx, cancel := context.WithTimeout(context.Background(), leavingTime)
 	defer cancel()
-	if err := s.files.EndTurn(ctx); err != nil {
-		s.log.Warn("where results get ready something stays", "at", s.files.Place(), "error", err)
+	if err := r.results.EndTurn(ctx); err != nil {
+		r.server.log.Warn("where results get ready something stays", "at", r.results.Place(), "error", err)
 	}
 }
 
@@ -137,29 +148,30 @@ const UnusedResultLimit = 100_000
 // tidy removes what pilots stored and could not report any more. After success
 // nothing is kept that this run doesn't use, neither stored nor among the
 // results.
-func (s *Server) tidy(succeeded bool) {
-	defer s.endPublishing()
-	needed := publish.StoredOf(&s.loop.Cores)
+func (r *run) tidy(succeeded bool) {
+	defer r.endPublishing()
+	s, c := r.server, &r.room.Cores
+	needed := publish.StoredOf(c)
 	keep := UnusedResultLimit
 	// The rest is needed later: by a run up to another target, by jobs that are submitted again.
-	succeeded = succeeded && s.config.Workflow.Target() == "" && !s.config.Workflow.Open()
+	succeeded = succeeded && r.config.Workflow.Target() == "" && !r.config.Workflow.Open()
 	if succeeded {
 		keep = 0
 	}
-	gone, kept := oldest(s.loop.Dispatch.Unused(), keep)
+	gone, kept := oldest(c.Dispatch.Unused(), keep)
 	for _, result := range kept {
 		needed.Add(result.PFNs...)
 	}
 	records := convert.Each(gone, func(r dispatch.UnusedResult) dispatch.Record { return r.Record })
-	err := s.opened.store.Apply(context.Background(), records)
+	err := s.records.Apply(context.Background(), records)
 	if err == nil && succeeded {
-		err = s.files.Tidy(&s.loop.Cores, s.config.KeepResults)
+		err = r.results.Tidy(c, r.config.KeepResults)
 	}
 	if err == nil {
 		err = s.removeLogs(context.Background(), gone)
 	}
 	if err == nil {
-		err = s.files.Sweep(context.Background(), needed)
+		err = s.storage.Sweep(context.Background(), needed)
 	}
 	if err != nil {
 		s.log.Warn("files that nobody needs could not be removed", "folder", s.folders.Storage, "error", err)
@@ -180,7 +192,7 @@ func (s *Server) removeLogs(ctx context.Context, gone []dispatch.UnusedResult) e
 	if len(gone) == 0 {
 		return nil
 	}
-	records, err := s.opened.store.Load(ctx, state.ProvenanceTable)
+	records, err := s.records.Load(ctx, state.ProvenanceTable)
 	if err != nil {
 		return err
 	}

@@ -15,13 +15,21 @@ import (
 	"fairway/lib/sched"
 )
 
-// Config says what to run and how. Folder and Workflow must be given.
+// Config says what to run and how. Folder must be given, and Workflow unless it is Lasting.
 type Config struct {
 	// Workflow is what to run, with the values of its parameters.
 	Workflow *flow.Workflow
 	// Folder is where the workflow lives: its .fairway/ and results/, and what
 	// the patterns of its inputs are relative to. It is made if need be.
 	Folder string
+
+	// Lasting has the server run what is submitted to it, until it is stopped. There is no
+	// Workflow then, Folder is where the state is, and the settings of a run come with it.
+	Lasting bool
+
+	// Check refuses a workflow that is submitted, of which no site could run a job; nil: none is
+	// refused.
+	Check func(*flow.Workflow) error
 
 	// KeepGoing goes on after a job has failed with what doesn't depend on it.
 	// Otherwise no further attempts are started then.

@@ -131,14 +131,15 @@ func (o *opened) rehearse(
 		}
 		memory.apply(fresh)
 	}
-	loaded, err := state.Load(ctx, memory, o.runID(), config.Workflow, config.Dispatch, false)
+	of := []state.RunOf{{Run: o.runID(), Workflow: config.Workflow}}
+	loaded, err := state.Load(ctx, memory, of, config.Dispatch, false)
 	if err != nil {
 		return nil, err
 	}
 	if o.earlier, err = state.LoadEarlierResults(ctx, memory); err != nil {
 		return nil, err
 	}
-	c := &loaded.Cores
+	c := &loaded.Runs[0]
 	r := loop.Rehearse(*c, config.Sched, config.Log)
 	defer r.Close()
 	begin := &loop.Request{Flow: []flow.Input{flow.Tick{}}, Dispatch: []dispatch.Input{config.setRun(c.Run)}}

@@ -41,8 +41,8 @@ func (r *testRun) runOn(fails func(int64) bool) (Outcome, error) {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	broken := &failing{Store: s.opened.store, fails: fails}
-	s.opened.store, s.loop.Store = broken, broken
+	broken := &failing{Store: s.records, fails: fails}
+	s.records, s.runs.own.opened.store, s.loop.Store = broken, broken, broken
 	return s.Run(context.Background())
 }
 

@@ -43,7 +43,7 @@ type far struct {
 // openFar opens the port and the batch systems whose pilots call there. Pilots of an
 // earlier server find this one at once if its port is still free.
 func (s *Server) openFar() error {
-	if len(s.config.Sites) == 0 {
+	if len(s.config.Sites) == 0 && (!s.config.Lasting || s.config.Listen == "") {
 		return nil
 	}
 	var addresses []string
@@ -89,7 +89,7 @@ func (s *Server) openFiles() (http.Handler, error) {
 		{storage.StateScheme + ":", "."},
 		{storage.FolderScheme + ":", folder.StateFolder},
 		{"file:" + s.folders.Logs + "/", "."},
-		{s.files.Stores()[0], "."},
+		{s.storage.Stores()[0], "."},
 	} {
 		if !storage.IsLocal(at.prefix) ||
 			slices.ContainsFunc(marks, func(m served.Mark) bool { return m.Prefix == at.prefix }) {
@@ -140,7 +140,7 @@ func (s *Server) farHandler() http.Handler {
 func (s *Server) taskQueue() (path string, handler http.Handler) {
 	path, handler = wire.NewTaskQueueHandler(&api.TaskQueue{
 		Inbox: s.inbox, Claims: access.Claims{
-			Authority: s.authority, Stores: func(string) []string { return s.files.Stores() },
+			Authority: s.authority, Stores: func(string) []string { return s.storage.Stores() },
 		},
 	}, listen.Uncompressed, connect.WithReadMaxBytes(access.MaxMessage))
 	return path, access.Timed(s.bodies.Limit(handler))

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -127,23 +128,35 @@ func (s *Server) beatWhileOpening() (end func()) {
 	}
 }
 
-// openPeople lets people reach the server over the network, by what the file of its term
-// says.
+// openPeople lets people reach the server over the network, by what the file of its term, or of
+// a lasting server, says.
 func (s *Server) openPeople(addresses []string) error {
-	if s.config.Job == nil {
+	if s.config.Job == nil && !s.config.Lasting {
 		return nil
 	}
 	connection := access.Connection{
 		Addresses: addresses, Pin: s.authority.Pin(), Launch: access.Person, Token: access.NewToken(),
 	}
 	s.far.people = access.NewTokens()
+	if s.config.Lasting {
+		file := filepath.Join(s.folders.State, folder.ServiceName)
+		if before, err := access.ReadConnection(file); err == nil && before.Pin == connection.Pin {
+			connection.Token = before.Token // copies of the file stay good
+		}
+		s.far.people.Allow(connection.Grant())
+		return connection.Write(file)
+	}
 	s.far.people.Allow(connection.Grant())
 	return s.term.Change(func(h *term.Holder) { h.Connection = &connection })
 }
 
 // workflow is the service of people.
 func (s *Server) workflow() (path string, handler http.Handler) {
-	return listen.People(api.NewService(live{s}, s, s.folders, s.sched))
+	service := api.NewService(s, s.folders, s.sched)
+	if s.config.Lasting {
+		service = api.NewLastingService(s, s, s.folders, s.sched)
+	}
+	return listen.People(service)
 }
 
 // keepTerm says again and again that this server lives. It ends the server when another

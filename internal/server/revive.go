@@ -12,78 +12,115 @@ import (
 	"fairway/internal/server/state"
 )
 
-// surveyFiles finds out, before revive, what became of the files of the run.
-func (s *Server) surveyFiles(c *state.Cores) func(context.Context) {
-	s.looked = s.files.Look(c)
+// surveyFiles finds out, before revive, what became of the files of the runs.
+func (s *Server) surveyFiles(core *dispatch.Core) func(context.Context) {
+	s.looked = s.storage.Look(core)
+	for _, r := range s.runs.all() {
+		s.looked.Published(core, r.room.Run, r.results)
+	}
 	return s.looked.Run
 }
 
-// tellPerson tells a person at once.
+// tellPerson tells those who watch a run at once.
 func (s *Server) tellPerson(text string) {
-	s.loop.Ending.Note(text)
+	for _, r := range s.runs.all() {
+		r.room.Ending.Note(text)
+	}
 	s.loop.Notify()
 }
 
 // revive is what the cores are told right after they were loaded: what the store
-// doesn't keep, and what a person asked of the run while it was not under way.
-func (s *Server) revive(c *state.Cores) (*loop.Request, error) {
-	r := &loop.Request{Flow: []flow.Input{flow.Tick{}}}
-	if _, begun := c.Dispatch.Run(c.Run); !begun || !s.begun {
-		r.Dispatch = append(r.Dispatch, s.config.setRun(c.Run))
+// doesn't keep, and what a person asked of a run while it was not under way. What is of
+// a run stands before and behind what is of the pilots, which may end attempts of any.
+func (s *Server) revive(core *dispatch.Core) (requests []*loop.Request, err error) {
+	runs := s.runs.all()
+	for _, r := range runs {
+		request, err := r.goOn(core)
+		requests = append(requests, request)
+		if err != nil {
+			return requests, err
+		}
 	}
-	s.begun = true
-	if known := c.Flow.ReadersKnown(); len(known) > 0 {
-		r.Dispatch = append(r.Dispatch, dispatch.ReadersKnown{Run: c.Run, LFNs: known})
+	requests = append(requests, s.revivePilots(core))
+	for _, r := range runs {
+		request, err := r.carryOut()
+		requests = append(requests, request)
+		if err != nil {
+			return requests, err
+		}
+	}
+	return requests, nil
+}
+
+// goOn has a run go on, with the inputs that it has now.
+func (r *run) goOn(core *dispatch.Core) (*loop.Request, error) {
+	id := r.room.Run
+	request := &loop.Request{Run: id}
+	if _, begun := core.Run(id); r.concluded.Load() == nil && (!begun || !r.begun) {
+		request.Dispatch = append(request.Dispatch, r.config.setRun(id))
+	}
+	r.begun = true
+	if known := r.room.Flow.ReadersKnown(); len(known) > 0 {
+		request.Dispatch = append(request.Dispatch, dispatch.ReadersKnown{Run: id, LFNs: known})
 	}
 	// Inputs may be other files with the contents of before, which pilots are to know
 	// again. In a run that begins again all are fed again.
-	for name, files := range s.opened.elsewhere {
-		if s.opened.decision == runChanged {
+	for name, files := range r.opened.elsewhere {
+		if r.opened.decision == runChanged {
 			break
 		}
-		records, err := s.find.Records(name, files)
+		records, err := r.find.Records(name, files)
 		if err != nil {
-			return r, err
+			return request, err
 		}
-		r.Records = append(r.Records, records...)
+		request.Records = append(request.Records, records...)
 		existing := convert.Each(files, func(f flow.InputFile) dispatch.ExistingFile { return f.ExistingFile })
-		r.Dispatch = append(r.Dispatch, dispatch.AddFiles{Run: c.Run, Files: existing})
+		request.Dispatch = append(request.Dispatch, dispatch.AddFiles{Run: id, Files: existing})
 	}
+	return request, nil
+}
+
+// revivePilots tells of stored files that are lost, of the pilots that are there, and then of the
+// sites: no site is blamed for pilots that were killed with their server.
+func (s *Server) revivePilots(core *dispatch.Core) *loop.Request {
+	request := &loop.Request{Publish: s.looked.Unpublished}
 	if len(s.looked.Lost) > 0 {
-		r.Dispatch = append(r.Dispatch, dispatch.LoseFiles{Files: s.looked.Lost})
+		request.Dispatch = append(request.Dispatch, dispatch.LoseFiles{Files: s.looked.Lost})
 	}
-	r.Publish = s.looked.Unpublished
-	ends, err := s.pilots.Adopt(context.Background(), c.Dispatch.Launches())
+	ends, err := s.pilots.Adopt(context.Background(), core.Launches())
 	if err != nil {
 		s.log.Warn("taking over pilots", "error", err)
 	}
-	r.Dispatch = append(r.Dispatch, ends...)
-	// Only now, so that no site is blamed for pilots that were killed with their
-	// server.
+	request.Dispatch = append(request.Dispatch, ends...)
 	if s.config.System != nil {
-		r.Dispatch = append(r.Dispatch, dispatch.SetSite{Site: s.config.Site})
+		request.Dispatch = append(request.Dispatch, dispatch.SetSite{Site: s.config.Site})
 	}
 	for i := range s.config.Sites {
-		r.Dispatch = append(r.Dispatch, dispatch.SetSite{Site: s.config.Sites[i].Site})
+		request.Dispatch = append(request.Dispatch, dispatch.SetSite{Site: s.config.Sites[i].Site})
 	}
-	failed := slices.DeleteFunc(state.FailedJobs(c), s.opened.run.RetryDeferred)
-	if s.retries && len(failed) > 0 {
-		r.Dispatch = append(r.Dispatch, dispatch.RetryJobs{Jobs: failed})
+	return request
+}
+
+// carryOut tries again what failed, and does what a person asked of the run while it was not
+// under way. That this is done is durable together with there being no such request any more.
+func (r *run) carryOut() (*loop.Request, error) {
+	request := &loop.Request{Run: r.room.Run, Flow: []flow.Input{flow.Tick{}}}
+	failed := slices.DeleteFunc(state.FailedJobs(&r.room.Cores), r.opened.run.RetryDeferred)
+	if r.retries && len(failed) > 0 {
+		request.Dispatch = append(request.Dispatch, dispatch.RetryJobs{Jobs: failed})
 	}
-	if len(s.opened.run.Deferred) == 0 {
-		return r, nil
+	if len(r.opened.run.Deferred) == 0 {
+		return request, nil
 	}
-	// That deferred requests are carried out is durable together with there being
-	// none any more.
-	r.Dispatch = append(r.Dispatch, s.opened.run.DeferredInputs()...)
-	run := *s.opened.run
+	request.Dispatch = append(request.Dispatch, r.opened.run.DeferredInputs()...)
+	run := *r.opened.run
 	run.Deferred = nil
 	record, err := run.Record()
-	r.Records = append(r.Records, record)
-	r.Done = func(err error) {
+	request.Records = append(request.Records, record)
+	request.Done = func(err error) {
 		if !errors.Is(err, loop.ErrReloaded) { // one that is refused is not wanted any more
-			s.opened.run.Deferred = nil
+			r.opened.run.Deferred = nil
 		}
 	}
-	return r, err
+	return request, err
 }

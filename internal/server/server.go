@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"fairway/internal/access"
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
@@ -28,37 +30,40 @@ import (
 	"fairway/internal/server/term"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
+	"fairway/internal/store"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 )
 
-// Server runs one workflow in one folder, once. Open sets its fields, and Run the
-// account of earlier servers before anything runs; but for concluded, none changes while
-// it runs.
+// Server runs one workflow in one folder, once, or, if it is lasting, all workflows that are
+// submitted to it. Open sets its fields, and Run the account of earlier servers before
+// anything runs; but for runs, none changes while it runs.
 type Server struct {
 	config Config
 	sched  *sched.Scheduler
 	log    *slog.Logger
+	began  time.Time
 
 	// The state folder, which is this server's from Open to the end of Run: lock says so
-	// to others, and release gives it up last. opened holds the store and what was
-	// decided from it. authority is what pilots know the server by, and what it knows
-	// their attempts by; it is the same for all servers of the state.
+	// to others, and release gives it up last. authority is what pilots know the server by,
+	// and what it knows their attempts by; it is the same for all servers of the state.
 	folders   folder.Layout
 	lock      *folder.Lock
-	opened    *opened
+	records   store.Store
 	authority *access.Authority
 	bodies    *access.Bodies
 	tape      *recording.Writer // nil: none
-	find      *feed.Finder
 	element   storage.Schemes
 
-	// The rooms. The loop alone changes the run; all others reach it through the inbox.
-	inbox  *loop.Inbox
-	loop   *loop.Loop
-	pilots *launch.Pilots
-	feeds  *feed.Feeder
-	files  *publish.Files
+	// The rooms that all runs share. The loop alone changes a run; all others reach it through
+	// the inbox.
+	inbox   *loop.Inbox
+	loop    *loop.Loop
+	pilots  *launch.Pilots
+	storage *publish.Storage
+	looked  *publish.Look // of the loop
+
+	runs runs
 
 	// How people and pilots reach the server: the socket in the state folder, which
 	// Open has listen, and the network, if pilots come that way.
@@ -76,15 +81,6 @@ type Server struct {
 	successor   string
 	left        atomic.Pointer[error]
 	cancel      context.CancelFunc
-
-	// The times of the run, and how it began. concluded is nil until it has ended.
-	began     time.Time
-	before    state.Run     // as earlier servers left it
-	earlier   *wire.Summary // of what earlier servers have recorded; nil until the cores are loaded, the loop's
-	looked    *publish.Look // of the loop
-	begun     bool          // the cores were told that the run goes on
-	retries   bool          // failed jobs are tried again when the cores are loaded first
-	concluded atomic.Pointer[Outcome]
 }
 
 // Open takes the lock of the folder, opens the records and the socket, and
@@ -93,7 +89,9 @@ type Server struct {
 // flow.New, and missing inputs.
 func Open(ctx context.Context, config Config) (*Server, error) {
 	config = config.withDefaults()
-	s := &Server{config: config, sched: config.Sched, log: config.Log, began: time.Now(), bodies: access.NewBodies()}
+	s := &Server{
+		config: config, sched: config.Sched, log: config.Log, began: time.Now(), bodies: access.NewBodies(),
+	}
 	if err := s.open(ctx); err != nil {
 		s.release()
 		return nil, err
@@ -112,7 +110,15 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	defer s.beatWhileOpening()()
-	if err := s.openRun(ctx, dir); err != nil {
+	if err := s.openRecords(); err != nil {
+		return err
+	}
+	if s.config.Lasting {
+		err = s.openSubmitted(ctx)
+	} else {
+		err = s.openRun(ctx, dir)
+	}
+	if err != nil {
 		return err
 	}
 	if err := s.openPlaces(ctx); err != nil {
@@ -137,37 +143,54 @@ func (s *Server) takeState(ctx context.Context, dir string) error {
 	if s.lock, s.folders, err = folder.Claim(dir); err != nil {
 		return err
 	}
+	if err := folder.ClaimKind(&s.folders, s.config.Lasting); err != nil {
+		return err
+	}
 	return s.takeTerm(before)
 }
 
-// openRun opens the store, and decides how the run begins.
-func (s *Server) openRun(ctx context.Context, dir string) (err error) {
-	if s.authority, err = access.OpenAuthority(
-		filepath.Join(s.folders.State, folder.AuthorityName), s.folders.ID,
-	); err != nil {
+// openRecords opens the store, and what is made of it and of the folders alone.
+func (s *Server) openRecords() (err error) {
+	var authority errgroup.Group // beside the store: each takes a while, and waits for the disk
+	authority.Go(func() (err error) {
+		s.authority, err = access.OpenAuthority(filepath.Join(s.folders.State, folder.AuthorityName), s.folders.ID)
 		return err
-	}
-	s.element = elements.New(s.folders.Roots(), s.sched.Sleep)
-	s.find = feed.NewFinder(dir, s.config.tellingSlow(s.element))
-	s.find.State = s.folders.ID
-	records, err := folder.OpenStore(s.folders.State, s.term != nil && s.term.Unclean)
+	})
+	defer func() {
+		if failed := authority.Wait(); failed != nil {
+			err = failed
+		}
+	}()
+	s.records, err = folder.OpenStore(s.folders.State, s.term != nil && s.term.Unclean)
 	if err != nil {
 		return err
 	}
 	if s.term != nil {
-		records = fenced{records, s}
+		s.records = fenced{s.records, s}
 	}
-	if s.opened, err = openRecords(ctx, &s.config, records, s.find); err != nil {
-		return errors.Join(err, records.Close())
+	s.inbox = loop.NewInbox()
+	s.runs.keys, s.runs.ended = map[string]*state.Run{}, loop.NewMailbox[dispatch.RunID]()
+	s.element = elements.New(s.folders.Roots(), s.sched.Sleep)
+	s.storage = publish.NewStorage(s.records, s.folders, s.element, s.inbox, s.tellPerson, s.sched, s.log)
+	return nil
+}
+
+// openRun decides how the run of the folder begins.
+func (s *Server) openRun(ctx context.Context, dir string) error {
+	find := feed.NewFinder(dir, s.config.tellingSlow(s.element))
+	find.State = s.folders.ID
+	o, err := openRecords(ctx, &s.config, s.records, find)
+	if err != nil {
+		return err
 	}
+	s.runs.add(s.newRun(s.config, o, find))
 	return nil
 }
 
 // openPlaces makes sure that what jobs write can be stored and published where it is to be.
 func (s *Server) openPlaces(ctx context.Context) error {
-	s.inbox = loop.NewInbox()
-	s.files = publish.New(s.opened.store, s.folders, s.element, s.inbox, s.tellPerson, s.sched, s.log)
-	if s.opened.decision != runDone {
+	own := s.runs.own
+	if own == nil || own.opened.decision != runDone {
 		if err := publish.CheckWritable(s.config.Storage); err != nil {
 			return fmt.Errorf("--storage: %w", err)
 		}
@@ -175,11 +198,11 @@ func (s *Server) openPlaces(ctx context.Context) error {
 			return fmt.Errorf("--results: %w", err)
 		}
 	}
-	if err := s.files.StoreAt(ctx, s.config.Storage); err != nil {
+	if err := s.storage.StoreAt(ctx, s.config.Storage); err != nil {
 		return fmt.Errorf("--storage: %w", err)
 	}
-	if s.config.Results != "" {
-		if err := s.files.PublishAt(ctx, s.config.Results); err != nil {
+	if own != nil {
+		if err := own.openResults(ctx); err != nil {
 			return fmt.Errorf("--results: %w", err)
 		}
 	}
@@ -193,7 +216,7 @@ func (s *Server) openWays() (err error) {
 		return err
 	}
 	s.pilots = launch.New(s.inbox, s.sched, s.log)
-	if s.config.WaitAnyway {
+	if s.config.WaitAnyway || s.config.Lasting {
 		s.pilots.WaitAnyway()
 	}
 	if s.config.System != nil {
@@ -220,38 +243,19 @@ func (s *Server) record() error {
 
 // assemble makes the parts and connects them.
 func (s *Server) assemble() {
-	s.feeds = feed.New(s.opened.flow.Inputs(), s.find, s.inbox, s.sched, s.log)
 	s.loop = loop.New(loop.Config{
-		Inbox: s.inbox, Store: s.opened.store, Load: s.load, Look: s.surveyFiles, Revive: s.revive,
-		Pilots: s.pilots, Files: s.files, InputsClosed: s.feeds.AllClosed,
+		Inbox: s.inbox, Store: s.records, Runs: s.runs.rooms(), Lasting: s.config.Lasting, Over: s.over,
+		Load: s.load, Look: s.surveyFiles, Revive: s.revive, Pilots: s.pilots, Stores: s.storage,
 		LeaveTime: s.config.LeaveTime, CommitDelay: s.config.CommitDelay,
 		Tape: s.tape, Sched: s.sched, Log: s.log,
 	})
-	for _, note := range s.opened.losses() {
-		s.loop.Ending.Note(note)
-	}
-	if s.opened.decision == runDone && s.files.OtherPlace {
-		s.loop.Ending.Note(fmt.Sprintf("all is done already: what is stored stays where it is; only what jobs write from "+
-			"now on is stored at %s", publish.ShownPlace(s.config.Storage, s.folders)))
+	if own := s.runs.own; own != nil {
+		own.tellBeginning()
 	}
 	s.endpoint = listen.NewEndpoint(s.listener, s.handler(), s.log)
 	if s.far.listener != nil {
 		s.far.endpoint = listen.NewEndpoint(s.far.listener, s.farHandler(), s.log)
 	}
-}
-
-// PilotsWaiting says why pilots are not there yet, one sentence each for a person.
-func (s *Server) PilotsWaiting() []string { return s.pilots.Waiting() }
-
-// CloseInput closes an open input, or all of them, for a person.
-func (s *Server) CloseInput(ctx context.Context, name string) error {
-	return s.feeds.CloseInput(ctx, name)
-}
-
-// FindFile describes a file that a submitted job reads.
-func (s *Server) FindFile(ctx context.Context, lfn, file string) (dispatch.ExistingFile, error) {
-	found, err := s.find.Named(ctx, lfn, file)
-	return found.ExistingFile, err
 }
 
 // handler serves pilots and people at the socket of the state folder.
@@ -280,8 +284,8 @@ func (s *Server) release() {
 	if errors.Is(s.leaving(), term.ErrFollowed) {
 		return // all names in the state folder are those of another server
 	}
-	if s.opened != nil {
-		_ = s.opened.store.Close()
+	if s.records != nil {
+		_ = s.records.Close()
 	}
 	if s.lock != nil {
 		_ = listen.RemoveSocket(s.folders.State)
@@ -297,11 +301,16 @@ func (s *Server) release() {
 // Stop asks for an end: with drain after the attempts that run, else at once.
 // The state can be gone on with. Any goroutine may call it, at any time.
 func (s *Server) Stop(drain bool) {
-	s.loop.Ending.Request(drain)
+	if own := s.runs.own; own != nil {
+		own.room.Ending.Request(drain)
+	} else {
+		s.loop.Leaving.Request(drain)
+	}
 	_ = s.inbox.Wake(context.Background())
 }
 
-// Run works until the workflow has ended, or ctx ends, which is Stop(false).
+// Run works until the workflow has ended, or ctx ends, which is Stop(false). A lasting server
+// works until Stop.
 // An error means that the state could not be kept; otherwise the Outcome tells
 // how the run ended, or that it goes on in another server. Run is called once, and
 // closes the Server.
@@ -312,22 +321,20 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	s.cancel = cancel
 	spare := make([]byte, heapSpare)
 	defer runtime.KeepAlive(spare)
-	if err := s.opened.begin(ctx, &s.config, state.Logs(s.folders.Logs)); err != nil {
-		return Outcome{}, fmt.Errorf("beginning the run: %w", err)
+	for _, r := range s.runs.all() {
+		if err := r.begin(ctx); err != nil {
+			return Outcome{}, fmt.Errorf("beginning the run: %w", err)
+		}
 	}
-	if err := s.files.Load(ctx); err != nil {
-		return Outcome{}, fmt.Errorf("beginning the run: %w", err)
-	}
-	s.before = *s.opened.run
-	s.retries = s.opened.decision == runOn && !s.config.Workflow.Open()
-	s.files.InputsGone = s.opened.run.InputsGone
-	s.find.Run = s.opened.run.ID
 	defer context.AfterFunc(ctx, func() { s.Stop(false) })()
 
 	var group sync.WaitGroup
 	group.Go(func() { s.loop.Commit(working) })
-	group.Go(func() { s.files.Run(working) })
-	group.Go(func() { s.feeds.Run(working, s.opened.now, s.opened.inputs) })
+	group.Go(func() { s.storage.Run(working) })
+	s.runs.work(working)
+	if s.config.Lasting {
+		group.Go(func() { s.endRuns(working) })
+	}
 	if s.term != nil {
 		group.Go(func() { s.keepTerm(working) })
 	}
@@ -351,6 +358,7 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 		group.Go(func() { e.Close(closing) })
 	}
 	group.Wait()
+	s.runs.rest()
 	if s.servers != nil && s.leaving() != nil {
 		_ = s.servers.Leave()
 	}
@@ -364,9 +372,9 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	return outcome, err
 }
 
-// Report tells how the run ended, once Run has returned without an error.
+// Report tells how the run of the folder ended, once Run has returned without an error.
 func (s *Server) Report(ctx context.Context) (*wire.ProgressReport, error) {
-	return api.Progress(ctx, live{s})
+	return api.Progress(ctx, s.runs.own)
 }
 
 // heapSpare, in bytes, is never touched, so it takes no memory. The garbage
@@ -374,10 +382,10 @@ func (s *Server) Report(ctx context.Context) (*wire.ProgressReport, error) {
 // before it is collected.
 const heapSpare = 16 << 20
 
-func (s *Server) load(ctx context.Context) (*state.Loaded, error) {
-	all, err := state.Load(ctx, s.opened.store, s.opened.run.ID, s.config.Workflow, s.config.Dispatch, s.tape != nil)
-	if err == nil && s.earlier == nil {
-		s.earlier = all.Tally.Summary(&all.Cores)
+func (s *Server) load(ctx context.Context, runs []state.RunOf) (*state.Loaded, error) {
+	all, err := state.Load(ctx, s.records, runs, s.config.Dispatch, s.tape != nil)
+	if own := s.runs.own; own != nil && err == nil && own.earlier == nil {
+		own.earlier = all.Runs[0].Tally.Summary(&all.Runs[0])
 	}
 	return all, err
 }

@@ -114,11 +114,11 @@ func TestPilotsOfASiteShareTheirCaches(t *testing.T) {
 			summed[r.result("out/"+name+".txt")] = true
 		}
 		// big.dat to the pilot of make, made.dat from there; small files come besides.
-		staged := s.loop.Tally.Summary(&s.loop.Cores).GetBytesStaged() / int64(len(text))
+		staged := s.runs.own.room.Tally.Summary(&s.runs.own.room.Cores).GetBytesStaged() / int64(len(text))
 		if want := most; mode == pilot.CacheGlobal && staged != want || mode == pilot.CachePilot && staged < want {
 			t.Errorf("cache %s: storage was read for %d times the file", mode, staged)
 		}
-		sum, all := cachesAfter(t, root), s.loop.Tally.Summary(&s.loop.Cores)
+		sum, all := cachesAfter(t, root), s.runs.own.room.Tally.Summary(&s.runs.own.room.Cores)
 		if sum.Hits != all.GetCacheHits() || sum.HitBytes != all.GetBytesCached() || sum.Misses != all.GetCacheMisses() ||
 			sum.MissBytes != all.GetBytesStaged() {
 			t.Errorf("the hosts have %+v, and the run %+v", sum, all)

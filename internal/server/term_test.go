@@ -48,7 +48,7 @@ func TestAServerThatWasFollowedChangesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var other *term.Term
-	broken := &failing{Store: s.opened.store, fails: func(n int64) bool {
+	broken := &failing{Store: s.records, fails: func(n int64) bool {
 		if n == 3 {
 			if other, err = takeElsewhere(l); err != nil {
 				t.Error(err)
@@ -57,7 +57,7 @@ func TestAServerThatWasFollowedChangesNothing(t *testing.T) {
 		}
 		return false
 	}}
-	s.opened.store, s.loop.Store = broken, broken
+	s.records, s.runs.own.opened.store, s.loop.Store = broken, broken, broken
 	if _, err := s.Run(context.Background()); !errors.Is(err, term.ErrFollowed) {
 		t.Fatalf("it ended with %v", err)
 	}
@@ -66,7 +66,7 @@ func TestAServerThatWasFollowedChangesNothing(t *testing.T) {
 			t.Error("the server that was followed removed what is another's:", err)
 		}
 	}
-	if err := s.opened.store.Close(); err != nil { // as the end of the process does
+	if err := s.records.Close(); err != nil { // as the end of the process does
 		t.Fatal(err)
 	}
 	if err := errors.Join(s.lock.Release(), other.End()); err != nil {

@@ -107,14 +107,19 @@ func Parse(file string, data []byte) ([]*Site, error) {
 	return sites, nil
 }
 
-var siteName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,29}$`)
+var nameForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*$`)
+
+// isSiteName reports whether a site may have the name; "local" is this machine.
+func isSiteName(name string) bool {
+	return len(name) <= 30 && nameForm.MatchString(name) && name != "local"
+}
 
 func (r *reader) site(f yamlfile.Field) *Site {
 	s := &Site{
 		Name: f.Key.Value, File: r.File, Line: f.Key.Line,
 		IdleTimeout: DefaultIdleTimeout, Scratch: DefaultScratch, Shares: SharesFolder,
 	}
-	if !siteName.MatchString(s.Name) || s.Name == "local" {
+	if !isSiteName(s.Name) {
 		r.Fail(f.Key, "begin with a letter, and use up to 30 letters, digits, '_' and '-'; local is this machine",
 			"%q is no name for a site", s.Name)
 	}
@@ -293,7 +298,7 @@ func (r *reader) cache(n *yaml.Node, s *Site, what string) {
 func (r *reader) cacheWith(n *yaml.Node, s *Site, what string) {
 	s.CacheWith = r.Texts(n, what)
 	for _, name := range s.CacheWith {
-		if !siteName.MatchString(name) || name == s.Name || name == "local" {
+		if !isSiteName(name) || name == s.Name {
 			r.Fail(yamlfile.Follow(n), "write names of other sites", "%s: %q is no site with which caches could be shared", what,
 				name)
 		}
@@ -358,14 +363,16 @@ func count(least int64, field func(*Site) *int) read {
 	}
 }
 
-// shownName is what a batch system may call a queue or an account. It is written into
+// shownForm is of what a batch system may call a queue or an account. It is written into
 // scripts.
-var shownName = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@,+=/-]{0,199}$`)
+var shownForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@,+=/-]*$`)
+
+func isShownName(name string) bool { return len(name) <= 200 && shownForm.MatchString(name) }
 
 func name(field func(*Site) *string) read {
 	return func(r *reader, n *yaml.Node, s *Site, what string) {
 		value, ok := r.Text(n, what)
-		if ok && !shownName.MatchString(value) {
+		if ok && !isShownName(value) {
 			r.Fail(n, "write it as the batch system shows it, without spaces", "%s: %q is no such name", what, value)
 		}
 		*field(s) = value

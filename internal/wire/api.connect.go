@@ -59,6 +59,14 @@ const (
 	WorkflowCloseInputProcedure = "/fairway.v1.Workflow/CloseInput"
 	// WorkflowStopProcedure is the fully-qualified name of the Workflow's Stop RPC.
 	WorkflowStopProcedure = "/fairway.v1.Workflow/Stop"
+	// WorkflowListPilotsProcedure is the fully-qualified name of the Workflow's ListPilots RPC.
+	WorkflowListPilotsProcedure = "/fairway.v1.Workflow/ListPilots"
+	// WorkflowSubmitWorkflowProcedure is the fully-qualified name of the Workflow's SubmitWorkflow RPC.
+	WorkflowSubmitWorkflowProcedure = "/fairway.v1.Workflow/SubmitWorkflow"
+	// WorkflowListRunsProcedure is the fully-qualified name of the Workflow's ListRuns RPC.
+	WorkflowListRunsProcedure = "/fairway.v1.Workflow/ListRuns"
+	// WorkflowRemoveRunsProcedure is the fully-qualified name of the Workflow's RemoveRuns RPC.
+	WorkflowRemoveRunsProcedure = "/fairway.v1.Workflow/RemoveRuns"
 )
 
 // WorkflowClient is a client for the fairway.v1.Workflow service.
@@ -89,8 +97,23 @@ type WorkflowClient interface {
 	// CloseInput tells a run that an input gets no more files or, of an open run, that no more
 	// jobs are submitted: it ends when its jobs have.
 	CloseInput(context.Context, *CloseInputRequest) (*CloseInputResponse, error)
-	// Stop ends the run: with drain after the running attempts, else at once.
+	// Stop ends the run: with drain after the running attempts, else at once. Without a run it ends
+	// a lasting server: its runs go on when it is started again.
 	Stop(context.Context, *StopRequest) (*StopResponse, error)
+	// ListPilots lists the pilots, and those that are asked for and are not there yet.
+	ListPilots(context.Context, *ListPilotsRequest) (*ListPilotsResponse, error)
+	// SubmitWorkflow begins a run of a workflow. When it answers, the run survives any crash. A
+	// submission with a key that is known counts as done, and answers with the run of that key: so a
+	// call whose answer was lost can be repeated. Errors: invalid_argument where the workflow is
+	// wrong, an input has no files, or no site could ever run a job; already_exists where the key is
+	// that of another workflow; resource_exhausted beyond 4 MiB of uploads.
+	SubmitWorkflow(context.Context, *SubmitWorkflowRequest) (*SubmitWorkflowResponse, error)
+	// ListRuns lists the runs that are kept, the newest first.
+	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
+	// RemoveRuns forgets runs that have ended, with their records, logs and results folders; with
+	// dry_run it only tells what would go. Errors: not_found; failed_precondition where one is under
+	// way, and then none is removed.
+	RemoveRuns(context.Context, *RemoveRunsRequest) (*RemoveRunsResponse, error)
 }
 
 // NewWorkflowClient constructs a client for the fairway.v1.Workflow service. By default, it uses
@@ -176,23 +199,51 @@ func NewWorkflowClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(workflowMethods.ByName("Stop")),
 			connect.WithClientOptions(opts...),
 		),
+		listPilots: connect.NewClient[ListPilotsRequest, ListPilotsResponse](
+			httpClient,
+			baseURL+WorkflowListPilotsProcedure,
+			connect.WithSchema(workflowMethods.ByName("ListPilots")),
+			connect.WithClientOptions(opts...),
+		),
+		submitWorkflow: connect.NewClient[SubmitWorkflowRequest, SubmitWorkflowResponse](
+			httpClient,
+			baseURL+WorkflowSubmitWorkflowProcedure,
+			connect.WithSchema(workflowMethods.ByName("SubmitWorkflow")),
+			connect.WithClientOptions(opts...),
+		),
+		listRuns: connect.NewClient[ListRunsRequest, ListRunsResponse](
+			httpClient,
+			baseURL+WorkflowListRunsProcedure,
+			connect.WithSchema(workflowMethods.ByName("ListRuns")),
+			connect.WithClientOptions(opts...),
+		),
+		removeRuns: connect.NewClient[RemoveRunsRequest, RemoveRunsResponse](
+			httpClient,
+			baseURL+WorkflowRemoveRunsProcedure,
+			connect.WithSchema(workflowMethods.ByName("RemoveRuns")),
+			connect.WithClientOptions(opts...),
+		),
 	}
 }
 
 // workflowClient implements WorkflowClient.
 type workflowClient struct {
-	progress   *connect.Client[ProgressRequest, ProgressReport]
-	listJobs   *connect.Client[ListJobsRequest, ListJobsResponse]
-	showJob    *connect.Client[ShowJobRequest, JobDetail]
-	explain    *connect.Client[ExplainRequest, ExplainResponse]
-	listFiles  *connect.Client[ListFilesRequest, ListFilesResponse]
-	listCaches *connect.Client[ListCachesRequest, ListCachesResponse]
-	logs       *connect.Client[LogsRequest, LogChunk]
-	cancel     *connect.Client[CancelRequest, ChangedJobs]
-	retry      *connect.Client[RetryRequest, ChangedJobs]
-	submit     *connect.Client[SubmitRequest, SubmitResponse]
-	closeInput *connect.Client[CloseInputRequest, CloseInputResponse]
-	stop       *connect.Client[StopRequest, StopResponse]
+	progress       *connect.Client[ProgressRequest, ProgressReport]
+	listJobs       *connect.Client[ListJobsRequest, ListJobsResponse]
+	showJob        *connect.Client[ShowJobRequest, JobDetail]
+	explain        *connect.Client[ExplainRequest, ExplainResponse]
+	listFiles      *connect.Client[ListFilesRequest, ListFilesResponse]
+	listCaches     *connect.Client[ListCachesRequest, ListCachesResponse]
+	logs           *connect.Client[LogsRequest, LogChunk]
+	cancel         *connect.Client[CancelRequest, ChangedJobs]
+	retry          *connect.Client[RetryRequest, ChangedJobs]
+	submit         *connect.Client[SubmitRequest, SubmitResponse]
+	closeInput     *connect.Client[CloseInputRequest, CloseInputResponse]
+	stop           *connect.Client[StopRequest, StopResponse]
+	listPilots     *connect.Client[ListPilotsRequest, ListPilotsResponse]
+	submitWorkflow *connect.Client[SubmitWorkflowRequest, SubmitWorkflowResponse]
+	listRuns       *connect.Client[ListRunsRequest, ListRunsResponse]
+	removeRuns     *connect.Client[RemoveRunsRequest, RemoveRunsResponse]
 }
 
 // Progress calls fairway.v1.Workflow.Progress.
@@ -295,6 +346,42 @@ func (c *workflowClient) Stop(ctx context.Context, req *StopRequest) (*StopRespo
 	return nil, err
 }
 
+// ListPilots calls fairway.v1.Workflow.ListPilots.
+func (c *workflowClient) ListPilots(ctx context.Context, req *ListPilotsRequest) (*ListPilotsResponse, error) {
+	response, err := c.listPilots.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// SubmitWorkflow calls fairway.v1.Workflow.SubmitWorkflow.
+func (c *workflowClient) SubmitWorkflow(ctx context.Context, req *SubmitWorkflowRequest) (*SubmitWorkflowResponse, error) {
+	response, err := c.submitWorkflow.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// ListRuns calls fairway.v1.Workflow.ListRuns.
+func (c *workflowClient) ListRuns(ctx context.Context, req *ListRunsRequest) (*ListRunsResponse, error) {
+	response, err := c.listRuns.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// RemoveRuns calls fairway.v1.Workflow.RemoveRuns.
+func (c *workflowClient) RemoveRuns(ctx context.Context, req *RemoveRunsRequest) (*RemoveRunsResponse, error) {
+	response, err := c.removeRuns.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // WorkflowHandler is an implementation of the fairway.v1.Workflow service.
 type WorkflowHandler interface {
 	// Progress streams the state of the run: at once, then at most ten times a
@@ -323,8 +410,23 @@ type WorkflowHandler interface {
 	// CloseInput tells a run that an input gets no more files or, of an open run, that no more
 	// jobs are submitted: it ends when its jobs have.
 	CloseInput(context.Context, *CloseInputRequest) (*CloseInputResponse, error)
-	// Stop ends the run: with drain after the running attempts, else at once.
+	// Stop ends the run: with drain after the running attempts, else at once. Without a run it ends
+	// a lasting server: its runs go on when it is started again.
 	Stop(context.Context, *StopRequest) (*StopResponse, error)
+	// ListPilots lists the pilots, and those that are asked for and are not there yet.
+	ListPilots(context.Context, *ListPilotsRequest) (*ListPilotsResponse, error)
+	// SubmitWorkflow begins a run of a workflow. When it answers, the run survives any crash. A
+	// submission with a key that is known counts as done, and answers with the run of that key: so a
+	// call whose answer was lost can be repeated. Errors: invalid_argument where the workflow is
+	// wrong, an input has no files, or no site could ever run a job; already_exists where the key is
+	// that of another workflow; resource_exhausted beyond 4 MiB of uploads.
+	SubmitWorkflow(context.Context, *SubmitWorkflowRequest) (*SubmitWorkflowResponse, error)
+	// ListRuns lists the runs that are kept, the newest first.
+	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
+	// RemoveRuns forgets runs that have ended, with their records, logs and results folders; with
+	// dry_run it only tells what would go. Errors: not_found; failed_precondition where one is under
+	// way, and then none is removed.
+	RemoveRuns(context.Context, *RemoveRunsRequest) (*RemoveRunsResponse, error)
 }
 
 // NewWorkflowHandler builds an HTTP handler from the service implementation. It returns the path on
@@ -406,6 +508,30 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(workflowMethods.ByName("Stop")),
 		connect.WithHandlerOptions(opts...),
 	)
+	workflowListPilotsHandler := connect.NewUnaryHandlerSimple(
+		WorkflowListPilotsProcedure,
+		svc.ListPilots,
+		connect.WithSchema(workflowMethods.ByName("ListPilots")),
+		connect.WithHandlerOptions(opts...),
+	)
+	workflowSubmitWorkflowHandler := connect.NewUnaryHandlerSimple(
+		WorkflowSubmitWorkflowProcedure,
+		svc.SubmitWorkflow,
+		connect.WithSchema(workflowMethods.ByName("SubmitWorkflow")),
+		connect.WithHandlerOptions(opts...),
+	)
+	workflowListRunsHandler := connect.NewUnaryHandlerSimple(
+		WorkflowListRunsProcedure,
+		svc.ListRuns,
+		connect.WithSchema(workflowMethods.ByName("ListRuns")),
+		connect.WithHandlerOptions(opts...),
+	)
+	workflowRemoveRunsHandler := connect.NewUnaryHandlerSimple(
+		WorkflowRemoveRunsProcedure,
+		svc.RemoveRuns,
+		connect.WithSchema(workflowMethods.ByName("RemoveRuns")),
+		connect.WithHandlerOptions(opts...),
+	)
 	return "/fairway.v1.Workflow/", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case WorkflowProgressProcedure:
@@ -432,6 +558,14 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 			workflowCloseInputHandler.ServeHTTP(w, r)
 		case WorkflowStopProcedure:
 			workflowStopHandler.ServeHTTP(w, r)
+		case WorkflowListPilotsProcedure:
+			workflowListPilotsHandler.ServeHTTP(w, r)
+		case WorkflowSubmitWorkflowProcedure:
+			workflowSubmitWorkflowHandler.ServeHTTP(w, r)
+		case WorkflowListRunsProcedure:
+			workflowListRunsHandler.ServeHTTP(w, r)
+		case WorkflowRemoveRunsProcedure:
+			workflowRemoveRunsHandler.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
@@ -487,4 +621,20 @@ func (UnimplementedWorkflowHandler) CloseInput(context.Context, *CloseInputReque
 
 func (UnimplementedWorkflowHandler) Stop(context.Context, *StopRequest) (*StopResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.Stop is not implemented"))
+}
+
+func (UnimplementedWorkflowHandler) ListPilots(context.Context, *ListPilotsRequest) (*ListPilotsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.ListPilots is not implemented"))
+}
+
+func (UnimplementedWorkflowHandler) SubmitWorkflow(context.Context, *SubmitWorkflowRequest) (*SubmitWorkflowResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.SubmitWorkflow is not implemented"))
+}
+
+func (UnimplementedWorkflowHandler) ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.ListRuns is not implemented"))
+}
+
+func (UnimplementedWorkflowHandler) RemoveRuns(context.Context, *RemoveRunsRequest) (*RemoveRunsResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.RemoveRuns is not implemented"))
 }

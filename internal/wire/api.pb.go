@@ -3306,6 +3306,856 @@ func (*StopResponse) Descriptor() ([]byte, []int) {
 	return file_api_proto_rawDescGZIP(), []int{39}
 }
 
+type ListPilotsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPilotsRequest) Reset() {
+	*x = ListPilotsRequest{}
+	mi := &file_api_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPilotsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPilotsRequest) ProtoMessage() {}
+
+func (x *ListPilotsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPilotsRequest.ProtoReflect.Descriptor instead.
+func (*ListPilotsRequest) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *ListPilotsRequest) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+type PilotSummary struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"` // empty: it is not there yet
+	Site          string                 `protobuf:"bytes,2,opt,name=site,proto3" json:"site,omitempty"`
+	Launch        string                 `protobuf:"bytes,3,opt,name=launch,proto3" json:"launch,omitempty"` // the name under which the batch system has it
+	Host          string                 `protobuf:"bytes,4,opt,name=host,proto3" json:"host,omitempty"`
+	State         string                 `protobuf:"bytes,5,opt,name=state,proto3" json:"state,omitempty"`      // inactive (asked for), idle, busy, silent
+	Running       int64                  `protobuf:"varint,6,opt,name=running,proto3" json:"running,omitempty"` // attempts
+	Queued        int64                  `protobuf:"varint,7,opt,name=queued,proto3" json:"queued,omitempty"`   // jobs that wait there for their turn
+	Has           *Resources             `protobuf:"bytes,8,opt,name=has,proto3" json:"has,omitempty"`          // all it has, as its site permits
+	Expires       *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=expires,proto3" json:"expires,omitempty"`  // unset: never
+	CacheFiles    int64                  `protobuf:"varint,10,opt,name=cache_files,json=cacheFiles,proto3" json:"cache_files,omitempty"`
+	CacheLimit    int64                  `protobuf:"varint,11,opt,name=cache_limit,json=cacheLimit,proto3" json:"cache_limit,omitempty"` // in bytes
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PilotSummary) Reset() {
+	*x = PilotSummary{}
+	mi := &file_api_proto_msgTypes[41]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PilotSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PilotSummary) ProtoMessage() {}
+
+func (x *PilotSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[41]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PilotSummary.ProtoReflect.Descriptor instead.
+func (*PilotSummary) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{41}
+}
+
+func (x *PilotSummary) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *PilotSummary) GetSite() string {
+	if x != nil {
+		return x.Site
+	}
+	return ""
+}
+
+func (x *PilotSummary) GetLaunch() string {
+	if x != nil {
+		return x.Launch
+	}
+	return ""
+}
+
+func (x *PilotSummary) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *PilotSummary) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *PilotSummary) GetRunning() int64 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *PilotSummary) GetQueued() int64 {
+	if x != nil {
+		return x.Queued
+	}
+	return 0
+}
+
+func (x *PilotSummary) GetHas() *Resources {
+	if x != nil {
+		return x.Has
+	}
+	return nil
+}
+
+func (x *PilotSummary) GetExpires() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Expires
+	}
+	return nil
+}
+
+func (x *PilotSummary) GetCacheFiles() int64 {
+	if x != nil {
+		return x.CacheFiles
+	}
+	return 0
+}
+
+func (x *PilotSummary) GetCacheLimit() int64 {
+	if x != nil {
+		return x.CacheLimit
+	}
+	return 0
+}
+
+type ListPilotsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pilots        []*PilotSummary        `protobuf:"bytes,1,rep,name=pilots,proto3" json:"pilots,omitempty"`   // by site and name; those that are inactive come last
+	Now           *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=now,proto3" json:"now,omitempty"`         // of the server
+	Waiting       []string               `protobuf:"bytes,3,rep,name=waiting,proto3" json:"waiting,omitempty"` // why pilots are not there yet, one sentence each
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListPilotsResponse) Reset() {
+	*x = ListPilotsResponse{}
+	mi := &file_api_proto_msgTypes[42]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListPilotsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListPilotsResponse) ProtoMessage() {}
+
+func (x *ListPilotsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[42]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListPilotsResponse.ProtoReflect.Descriptor instead.
+func (*ListPilotsResponse) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{42}
+}
+
+func (x *ListPilotsResponse) GetPilots() []*PilotSummary {
+	if x != nil {
+		return x.Pilots
+	}
+	return nil
+}
+
+func (x *ListPilotsResponse) GetNow() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Now
+	}
+	return nil
+}
+
+func (x *ListPilotsResponse) GetWaiting() []string {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
+}
+
+type UploadedFile struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Path          string                 `protobuf:"bytes,1,opt,name=path,proto3" json:"path,omitempty"` // relative to the folder of the run, without "..", as patterns of inputs name it
+	Content       []byte                 `protobuf:"bytes,2,opt,name=content,proto3" json:"content,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UploadedFile) Reset() {
+	*x = UploadedFile{}
+	mi := &file_api_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UploadedFile) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UploadedFile) ProtoMessage() {}
+
+func (x *UploadedFile) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UploadedFile.ProtoReflect.Descriptor instead.
+func (*UploadedFile) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *UploadedFile) GetPath() string {
+	if x != nil {
+		return x.Path
+	}
+	return ""
+}
+
+func (x *UploadedFile) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+type SubmitWorkflowRequest struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Workflow []byte                 `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"` // the text of a workflow file
+	File     string                 `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`         // its name, for people
+	// The absolute path, on the machine of the server, that patterns of inputs are relative to. Empty:
+	// a folder of the run, which has the uploads.
+	Folder        string            `protobuf:"bytes,3,opt,name=folder,proto3" json:"folder,omitempty"`
+	Parameters    map[string]string `protobuf:"bytes,4,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Until         string            `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"` // a step or file; empty: to the end
+	KeepGoing     bool              `protobuf:"varint,6,opt,name=keep_going,json=keepGoing,proto3" json:"keep_going,omitempty"`
+	Results       string            `protobuf:"bytes,7,opt,name=results,proto3" json:"results,omitempty"` // an absolute path or a URL; empty: the results folder of the run
+	Key           string            `protobuf:"bytes,8,opt,name=key,proto3" json:"key,omitempty"`         // of the submission; empty: none
+	Uploads       []*UploadedFile   `protobuf:"bytes,9,rep,name=uploads,proto3" json:"uploads,omitempty"` // only without a folder
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubmitWorkflowRequest) Reset() {
+	*x = SubmitWorkflowRequest{}
+	mi := &file_api_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmitWorkflowRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmitWorkflowRequest) ProtoMessage() {}
+
+func (x *SubmitWorkflowRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmitWorkflowRequest.ProtoReflect.Descriptor instead.
+func (*SubmitWorkflowRequest) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *SubmitWorkflowRequest) GetWorkflow() []byte {
+	if x != nil {
+		return x.Workflow
+	}
+	return nil
+}
+
+func (x *SubmitWorkflowRequest) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *SubmitWorkflowRequest) GetFolder() string {
+	if x != nil {
+		return x.Folder
+	}
+	return ""
+}
+
+func (x *SubmitWorkflowRequest) GetParameters() map[string]string {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *SubmitWorkflowRequest) GetUntil() string {
+	if x != nil {
+		return x.Until
+	}
+	return ""
+}
+
+func (x *SubmitWorkflowRequest) GetKeepGoing() bool {
+	if x != nil {
+		return x.KeepGoing
+	}
+	return false
+}
+
+func (x *SubmitWorkflowRequest) GetResults() string {
+	if x != nil {
+		return x.Results
+	}
+	return ""
+}
+
+func (x *SubmitWorkflowRequest) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *SubmitWorkflowRequest) GetUploads() []*UploadedFile {
+	if x != nil {
+		return x.Uploads
+	}
+	return nil
+}
+
+type SubmitWorkflowResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
+	Known         bool                   `protobuf:"varint,2,opt,name=known,proto3" json:"known,omitempty"` // an earlier submission with the key has begun it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SubmitWorkflowResponse) Reset() {
+	*x = SubmitWorkflowResponse{}
+	mi := &file_api_proto_msgTypes[45]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SubmitWorkflowResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SubmitWorkflowResponse) ProtoMessage() {}
+
+func (x *SubmitWorkflowResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[45]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SubmitWorkflowResponse.ProtoReflect.Descriptor instead.
+func (*SubmitWorkflowResponse) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{45}
+}
+
+func (x *SubmitWorkflowResponse) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *SubmitWorkflowResponse) GetKnown() bool {
+	if x != nil {
+		return x.Known
+	}
+	return false
+}
+
+type RunSummary struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
+	Workflow      string                 `protobuf:"bytes,2,opt,name=workflow,proto3" json:"workflow,omitempty"`
+	File          string                 `protobuf:"bytes,3,opt,name=file,proto3" json:"file,omitempty"`
+	Folder        string                 `protobuf:"bytes,4,opt,name=folder,proto3" json:"folder,omitempty"`   // that patterns are relative to
+	Results       string                 `protobuf:"bytes,5,opt,name=results,proto3" json:"results,omitempty"` // where they are published
+	State         string                 `protobuf:"bytes,6,opt,name=state,proto3" json:"state,omitempty"`     // underway, stopped, failed, succeeded
+	Submitted     *timestamppb.Timestamp `protobuf:"bytes,7,opt,name=submitted,proto3" json:"submitted,omitempty"`
+	Ended         *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=ended,proto3" json:"ended,omitempty"` // unset: it has not
+	Jobs          int64                  `protobuf:"varint,9,opt,name=jobs,proto3" json:"jobs,omitempty"`
+	Done          int64                  `protobuf:"varint,10,opt,name=done,proto3" json:"done,omitempty"`
+	Failed        int64                  `protobuf:"varint,11,opt,name=failed,proto3" json:"failed,omitempty"`
+	Running       int64                  `protobuf:"varint,12,opt,name=running,proto3" json:"running,omitempty"`
+	Problems      []string               `protobuf:"bytes,13,rep,name=problems,proto3" json:"problems,omitempty"`
+	Parameters    map[string]string      `protobuf:"bytes,14,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunSummary) Reset() {
+	*x = RunSummary{}
+	mi := &file_api_proto_msgTypes[46]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunSummary) ProtoMessage() {}
+
+func (x *RunSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[46]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunSummary.ProtoReflect.Descriptor instead.
+func (*RunSummary) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *RunSummary) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *RunSummary) GetWorkflow() string {
+	if x != nil {
+		return x.Workflow
+	}
+	return ""
+}
+
+func (x *RunSummary) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *RunSummary) GetFolder() string {
+	if x != nil {
+		return x.Folder
+	}
+	return ""
+}
+
+func (x *RunSummary) GetResults() string {
+	if x != nil {
+		return x.Results
+	}
+	return ""
+}
+
+func (x *RunSummary) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *RunSummary) GetSubmitted() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Submitted
+	}
+	return nil
+}
+
+func (x *RunSummary) GetEnded() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Ended
+	}
+	return nil
+}
+
+func (x *RunSummary) GetJobs() int64 {
+	if x != nil {
+		return x.Jobs
+	}
+	return 0
+}
+
+func (x *RunSummary) GetDone() int64 {
+	if x != nil {
+		return x.Done
+	}
+	return 0
+}
+
+func (x *RunSummary) GetFailed() int64 {
+	if x != nil {
+		return x.Failed
+	}
+	return 0
+}
+
+func (x *RunSummary) GetRunning() int64 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *RunSummary) GetProblems() []string {
+	if x != nil {
+		return x.Problems
+	}
+	return nil
+}
+
+func (x *RunSummary) GetParameters() map[string]string {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+type ListRunsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	States        []string               `protobuf:"bytes,1,rep,name=states,proto3" json:"states,omitempty"` // empty: all
+	Limit         int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`  // default 100, 0 means the default
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRunsRequest) Reset() {
+	*x = ListRunsRequest{}
+	mi := &file_api_proto_msgTypes[47]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRunsRequest) ProtoMessage() {}
+
+func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[47]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
+func (*ListRunsRequest) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{47}
+}
+
+func (x *ListRunsRequest) GetStates() []string {
+	if x != nil {
+		return x.States
+	}
+	return nil
+}
+
+func (x *ListRunsRequest) GetLimit() int32 {
+	if x != nil {
+		return x.Limit
+	}
+	return 0
+}
+
+type ListRunsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          []*RunSummary          `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
+	More          bool                   `protobuf:"varint,2,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListRunsResponse) Reset() {
+	*x = ListRunsResponse{}
+	mi := &file_api_proto_msgTypes[48]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListRunsResponse) ProtoMessage() {}
+
+func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[48]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
+func (*ListRunsResponse) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{48}
+}
+
+func (x *ListRunsResponse) GetRuns() []*RunSummary {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *ListRunsResponse) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
+type RemoveRunsRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          []uint32               `protobuf:"varint,1,rep,packed,name=runs,proto3" json:"runs,omitempty"`
+	DryRun        bool                   `protobuf:"varint,2,opt,name=dry_run,json=dryRun,proto3" json:"dry_run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveRunsRequest) Reset() {
+	*x = RemoveRunsRequest{}
+	mi := &file_api_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveRunsRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveRunsRequest) ProtoMessage() {}
+
+func (x *RemoveRunsRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveRunsRequest.ProtoReflect.Descriptor instead.
+func (*RemoveRunsRequest) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{49}
+}
+
+func (x *RemoveRunsRequest) GetRuns() []uint32 {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
+func (x *RemoveRunsRequest) GetDryRun() bool {
+	if x != nil {
+		return x.DryRun
+	}
+	return false
+}
+
+type RemovedRun struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
+	Paths         []string               `protobuf:"bytes,2,rep,name=paths,proto3" json:"paths,omitempty"` // what is removed with it
+	Bytes         int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemovedRun) Reset() {
+	*x = RemovedRun{}
+	mi := &file_api_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemovedRun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemovedRun) ProtoMessage() {}
+
+func (x *RemovedRun) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemovedRun.ProtoReflect.Descriptor instead.
+func (*RemovedRun) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *RemovedRun) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *RemovedRun) GetPaths() []string {
+	if x != nil {
+		return x.Paths
+	}
+	return nil
+}
+
+func (x *RemovedRun) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+type RemoveRunsResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Runs          []*RemovedRun          `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RemoveRunsResponse) Reset() {
+	*x = RemoveRunsResponse{}
+	mi := &file_api_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RemoveRunsResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RemoveRunsResponse) ProtoMessage() {}
+
+func (x *RemoveRunsResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RemoveRunsResponse.ProtoReflect.Descriptor instead.
+func (*RemoveRunsResponse) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *RemoveRunsResponse) GetRuns() []*RemovedRun {
+	if x != nil {
+		return x.Runs
+	}
+	return nil
+}
+
 var File_api_proto protoreflect.FileDescriptor
 
 const file_api_proto_rawDesc = "" +
@@ -3607,7 +4457,88 @@ const file_api_proto_rawDesc = "" +
 	"\vStopRequest\x12\x14\n" +
 	"\x05drain\x18\x01 \x01(\bR\x05drain\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\rR\x03run\"\x0e\n" +
-	"\fStopResponse2\xad\x06\n" +
+	"\fStopResponse\"%\n" +
+	"\x11ListPilotsRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\rR\x03run\"\xcb\x02\n" +
+	"\fPilotSummary\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04site\x18\x02 \x01(\tR\x04site\x12\x16\n" +
+	"\x06launch\x18\x03 \x01(\tR\x06launch\x12\x12\n" +
+	"\x04host\x18\x04 \x01(\tR\x04host\x12\x14\n" +
+	"\x05state\x18\x05 \x01(\tR\x05state\x12\x18\n" +
+	"\arunning\x18\x06 \x01(\x03R\arunning\x12\x16\n" +
+	"\x06queued\x18\a \x01(\x03R\x06queued\x12'\n" +
+	"\x03has\x18\b \x01(\v2\x15.fairway.v1.ResourcesR\x03has\x124\n" +
+	"\aexpires\x18\t \x01(\v2\x1a.google.protobuf.TimestampR\aexpires\x12\x1f\n" +
+	"\vcache_files\x18\n" +
+	" \x01(\x03R\n" +
+	"cacheFiles\x12\x1f\n" +
+	"\vcache_limit\x18\v \x01(\x03R\n" +
+	"cacheLimit\"\x8e\x01\n" +
+	"\x12ListPilotsResponse\x120\n" +
+	"\x06pilots\x18\x01 \x03(\v2\x18.fairway.v1.PilotSummaryR\x06pilots\x12,\n" +
+	"\x03now\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x18\n" +
+	"\awaiting\x18\x03 \x03(\tR\awaiting\"<\n" +
+	"\fUploadedFile\x12\x12\n" +
+	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
+	"\acontent\x18\x02 \x01(\fR\acontent\"\x86\x03\n" +
+	"\x15SubmitWorkflowRequest\x12\x1a\n" +
+	"\bworkflow\x18\x01 \x01(\fR\bworkflow\x12\x12\n" +
+	"\x04file\x18\x02 \x01(\tR\x04file\x12\x16\n" +
+	"\x06folder\x18\x03 \x01(\tR\x06folder\x12Q\n" +
+	"\n" +
+	"parameters\x18\x04 \x03(\v21.fairway.v1.SubmitWorkflowRequest.ParametersEntryR\n" +
+	"parameters\x12\x14\n" +
+	"\x05until\x18\x05 \x01(\tR\x05until\x12\x1d\n" +
+	"\n" +
+	"keep_going\x18\x06 \x01(\bR\tkeepGoing\x12\x18\n" +
+	"\aresults\x18\a \x01(\tR\aresults\x12\x10\n" +
+	"\x03key\x18\b \x01(\tR\x03key\x122\n" +
+	"\auploads\x18\t \x03(\v2\x18.fairway.v1.UploadedFileR\auploads\x1a=\n" +
+	"\x0fParametersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"@\n" +
+	"\x16SubmitWorkflowResponse\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\rR\x03run\x12\x14\n" +
+	"\x05known\x18\x02 \x01(\bR\x05known\"\xff\x03\n" +
+	"\n" +
+	"RunSummary\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\rR\x03run\x12\x1a\n" +
+	"\bworkflow\x18\x02 \x01(\tR\bworkflow\x12\x12\n" +
+	"\x04file\x18\x03 \x01(\tR\x04file\x12\x16\n" +
+	"\x06folder\x18\x04 \x01(\tR\x06folder\x12\x18\n" +
+	"\aresults\x18\x05 \x01(\tR\aresults\x12\x14\n" +
+	"\x05state\x18\x06 \x01(\tR\x05state\x128\n" +
+	"\tsubmitted\x18\a \x01(\v2\x1a.google.protobuf.TimestampR\tsubmitted\x120\n" +
+	"\x05ended\x18\b \x01(\v2\x1a.google.protobuf.TimestampR\x05ended\x12\x12\n" +
+	"\x04jobs\x18\t \x01(\x03R\x04jobs\x12\x12\n" +
+	"\x04done\x18\n" +
+	" \x01(\x03R\x04done\x12\x16\n" +
+	"\x06failed\x18\v \x01(\x03R\x06failed\x12\x18\n" +
+	"\arunning\x18\f \x01(\x03R\arunning\x12\x1a\n" +
+	"\bproblems\x18\r \x03(\tR\bproblems\x12F\n" +
+	"\n" +
+	"parameters\x18\x0e \x03(\v2&.fairway.v1.RunSummary.ParametersEntryR\n" +
+	"parameters\x1a=\n" +
+	"\x0fParametersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"?\n" +
+	"\x0fListRunsRequest\x12\x16\n" +
+	"\x06states\x18\x01 \x03(\tR\x06states\x12\x14\n" +
+	"\x05limit\x18\x02 \x01(\x05R\x05limit\"R\n" +
+	"\x10ListRunsResponse\x12*\n" +
+	"\x04runs\x18\x01 \x03(\v2\x16.fairway.v1.RunSummaryR\x04runs\x12\x12\n" +
+	"\x04more\x18\x02 \x01(\bR\x04more\"@\n" +
+	"\x11RemoveRunsRequest\x12\x12\n" +
+	"\x04runs\x18\x01 \x03(\rR\x04runs\x12\x17\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"J\n" +
+	"\n" +
+	"RemovedRun\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\rR\x03run\x12\x14\n" +
+	"\x05paths\x18\x02 \x03(\tR\x05paths\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"@\n" +
+	"\x12RemoveRunsResponse\x12*\n" +
+	"\x04runs\x18\x01 \x03(\v2\x16.fairway.v1.RemovedRunR\x04runs2\xe7\b\n" +
 	"\bWorkflow\x12E\n" +
 	"\bProgress\x12\x1b.fairway.v1.ProgressRequest\x1a\x1a.fairway.v1.ProgressReport0\x01\x12E\n" +
 	"\bListJobs\x12\x1b.fairway.v1.ListJobsRequest\x1a\x1c.fairway.v1.ListJobsResponse\x12<\n" +
@@ -3622,7 +4553,13 @@ const file_api_proto_rawDesc = "" +
 	"\x06Submit\x12\x19.fairway.v1.SubmitRequest\x1a\x1a.fairway.v1.SubmitResponse\x12K\n" +
 	"\n" +
 	"CloseInput\x12\x1d.fairway.v1.CloseInputRequest\x1a\x1e.fairway.v1.CloseInputResponse\x129\n" +
-	"\x04Stop\x12\x17.fairway.v1.StopRequest\x1a\x18.fairway.v1.StopResponseB\x17Z\x15fairway/internal/wireb\x06proto3"
+	"\x04Stop\x12\x17.fairway.v1.StopRequest\x1a\x18.fairway.v1.StopResponse\x12K\n" +
+	"\n" +
+	"ListPilots\x12\x1d.fairway.v1.ListPilotsRequest\x1a\x1e.fairway.v1.ListPilotsResponse\x12W\n" +
+	"\x0eSubmitWorkflow\x12!.fairway.v1.SubmitWorkflowRequest\x1a\".fairway.v1.SubmitWorkflowResponse\x12E\n" +
+	"\bListRuns\x12\x1b.fairway.v1.ListRunsRequest\x1a\x1c.fairway.v1.ListRunsResponse\x12K\n" +
+	"\n" +
+	"RemoveRuns\x12\x1d.fairway.v1.RemoveRunsRequest\x1a\x1e.fairway.v1.RemoveRunsResponseB\x17Z\x15fairway/internal/wireb\x06proto3"
 
 var (
 	file_api_proto_rawDescOnce sync.Once
@@ -3636,71 +4573,85 @@ func file_api_proto_rawDescGZIP() []byte {
 	return file_api_proto_rawDescData
 }
 
-var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
 var file_api_proto_goTypes = []any{
-	(*ProgressRequest)(nil),       // 0: fairway.v1.ProgressRequest
-	(*StepProgress)(nil),          // 1: fairway.v1.StepProgress
-	(*Summary)(nil),               // 2: fairway.v1.Summary
-	(*ProgressReport)(nil),        // 3: fairway.v1.ProgressReport
-	(*JobSummary)(nil),            // 4: fairway.v1.JobSummary
-	(*ListJobsRequest)(nil),       // 5: fairway.v1.ListJobsRequest
-	(*ListJobsResponse)(nil),      // 6: fairway.v1.ListJobsResponse
-	(*ShowJobRequest)(nil),        // 7: fairway.v1.ShowJobRequest
-	(*AttemptDetail)(nil),         // 8: fairway.v1.AttemptDetail
-	(*Provenance)(nil),            // 9: fairway.v1.Provenance
-	(*FileDetail)(nil),            // 10: fairway.v1.FileDetail
-	(*JobDetail)(nil),             // 11: fairway.v1.JobDetail
-	(*ExplainRequest)(nil),        // 12: fairway.v1.ExplainRequest
-	(*ExplainResponse)(nil),       // 13: fairway.v1.ExplainResponse
-	(*WaitsFor)(nil),              // 14: fairway.v1.WaitsFor
-	(*ListFilesRequest)(nil),      // 15: fairway.v1.ListFilesRequest
-	(*ListFilesResponse)(nil),     // 16: fairway.v1.ListFilesResponse
-	(*FileHistory)(nil),           // 17: fairway.v1.FileHistory
-	(*FileVersion)(nil),           // 18: fairway.v1.FileVersion
-	(*JobRef)(nil),                // 19: fairway.v1.JobRef
-	(*ListCachesRequest)(nil),     // 20: fairway.v1.ListCachesRequest
-	(*ListCachesResponse)(nil),    // 21: fairway.v1.ListCachesResponse
-	(*NodeCache)(nil),             // 22: fairway.v1.NodeCache
-	(*CachedCopy)(nil),            // 23: fairway.v1.CachedCopy
-	(*LogsRequest)(nil),           // 24: fairway.v1.LogsRequest
-	(*LogChunk)(nil),              // 25: fairway.v1.LogChunk
-	(*CancelRequest)(nil),         // 26: fairway.v1.CancelRequest
-	(*RetryRequest)(nil),          // 27: fairway.v1.RetryRequest
-	(*ChangedJobs)(nil),           // 28: fairway.v1.ChangedJobs
-	(*SubmitRequest)(nil),         // 29: fairway.v1.SubmitRequest
-	(*SubmittedJob)(nil),          // 30: fairway.v1.SubmittedJob
-	(*SubmittedInput)(nil),        // 31: fairway.v1.SubmittedInput
-	(*SubmittedOutput)(nil),       // 32: fairway.v1.SubmittedOutput
-	(*RetryPolicy)(nil),           // 33: fairway.v1.RetryPolicy
-	(*SubmitResponse)(nil),        // 34: fairway.v1.SubmitResponse
-	(*SubmittedRef)(nil),          // 35: fairway.v1.SubmittedRef
-	(*CloseInputRequest)(nil),     // 36: fairway.v1.CloseInputRequest
-	(*CloseInputResponse)(nil),    // 37: fairway.v1.CloseInputResponse
-	(*StopRequest)(nil),           // 38: fairway.v1.StopRequest
-	(*StopResponse)(nil),          // 39: fairway.v1.StopResponse
-	nil,                           // 40: fairway.v1.ListJobsResponse.ByStateEntry
-	(*timestamppb.Timestamp)(nil), // 41: google.protobuf.Timestamp
-	(*Result)(nil),                // 42: fairway.v1.Result
-	(*Payload)(nil),               // 43: fairway.v1.Payload
-	(*Resources)(nil),             // 44: fairway.v1.Resources
-	(Access)(0),                   // 45: fairway.v1.Access
-	(*durationpb.Duration)(nil),   // 46: google.protobuf.Duration
+	(*ProgressRequest)(nil),        // 0: fairway.v1.ProgressRequest
+	(*StepProgress)(nil),           // 1: fairway.v1.StepProgress
+	(*Summary)(nil),                // 2: fairway.v1.Summary
+	(*ProgressReport)(nil),         // 3: fairway.v1.ProgressReport
+	(*JobSummary)(nil),             // 4: fairway.v1.JobSummary
+	(*ListJobsRequest)(nil),        // 5: fairway.v1.ListJobsRequest
+	(*ListJobsResponse)(nil),       // 6: fairway.v1.ListJobsResponse
+	(*ShowJobRequest)(nil),         // 7: fairway.v1.ShowJobRequest
+	(*AttemptDetail)(nil),          // 8: fairway.v1.AttemptDetail
+	(*Provenance)(nil),             // 9: fairway.v1.Provenance
+	(*FileDetail)(nil),             // 10: fairway.v1.FileDetail
+	(*JobDetail)(nil),              // 11: fairway.v1.JobDetail
+	(*ExplainRequest)(nil),         // 12: fairway.v1.ExplainRequest
+	(*ExplainResponse)(nil),        // 13: fairway.v1.ExplainResponse
+	(*WaitsFor)(nil),               // 14: fairway.v1.WaitsFor
+	(*ListFilesRequest)(nil),       // 15: fairway.v1.ListFilesRequest
+	(*ListFilesResponse)(nil),      // 16: fairway.v1.ListFilesResponse
+	(*FileHistory)(nil),            // 17: fairway.v1.FileHistory
+	(*FileVersion)(nil),            // 18: fairway.v1.FileVersion
+	(*JobRef)(nil),                 // 19: fairway.v1.JobRef
+	(*ListCachesRequest)(nil),      // 20: fairway.v1.ListCachesRequest
+	(*ListCachesResponse)(nil),     // 21: fairway.v1.ListCachesResponse
+	(*NodeCache)(nil),              // 22: fairway.v1.NodeCache
+	(*CachedCopy)(nil),             // 23: fairway.v1.CachedCopy
+	(*LogsRequest)(nil),            // 24: fairway.v1.LogsRequest
+	(*LogChunk)(nil),               // 25: fairway.v1.LogChunk
+	(*CancelRequest)(nil),          // 26: fairway.v1.CancelRequest
+	(*RetryRequest)(nil),           // 27: fairway.v1.RetryRequest
+	(*ChangedJobs)(nil),            // 28: fairway.v1.ChangedJobs
+	(*SubmitRequest)(nil),          // 29: fairway.v1.SubmitRequest
+	(*SubmittedJob)(nil),           // 30: fairway.v1.SubmittedJob
+	(*SubmittedInput)(nil),         // 31: fairway.v1.SubmittedInput
+	(*SubmittedOutput)(nil),        // 32: fairway.v1.SubmittedOutput
+	(*RetryPolicy)(nil),            // 33: fairway.v1.RetryPolicy
+	(*SubmitResponse)(nil),         // 34: fairway.v1.SubmitResponse
+	(*SubmittedRef)(nil),           // 35: fairway.v1.SubmittedRef
+	(*CloseInputRequest)(nil),      // 36: fairway.v1.CloseInputRequest
+	(*CloseInputResponse)(nil),     // 37: fairway.v1.CloseInputResponse
+	(*StopRequest)(nil),            // 38: fairway.v1.StopRequest
+	(*StopResponse)(nil),           // 39: fairway.v1.StopResponse
+	(*ListPilotsRequest)(nil),      // 40: fairway.v1.ListPilotsRequest
+	(*PilotSummary)(nil),           // 41: fairway.v1.PilotSummary
+	(*ListPilotsResponse)(nil),     // 42: fairway.v1.ListPilotsResponse
+	(*UploadedFile)(nil),           // 43: fairway.v1.UploadedFile
+	(*SubmitWorkflowRequest)(nil),  // 44: fairway.v1.SubmitWorkflowRequest
+	(*SubmitWorkflowResponse)(nil), // 45: fairway.v1.SubmitWorkflowResponse
+	(*RunSummary)(nil),             // 46: fairway.v1.RunSummary
+	(*ListRunsRequest)(nil),        // 47: fairway.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),       // 48: fairway.v1.ListRunsResponse
+	(*RemoveRunsRequest)(nil),      // 49: fairway.v1.RemoveRunsRequest
+	(*RemovedRun)(nil),             // 50: fairway.v1.RemovedRun
+	(*RemoveRunsResponse)(nil),     // 51: fairway.v1.RemoveRunsResponse
+	nil,                            // 52: fairway.v1.ListJobsResponse.ByStateEntry
+	nil,                            // 53: fairway.v1.SubmitWorkflowRequest.ParametersEntry
+	nil,                            // 54: fairway.v1.RunSummary.ParametersEntry
+	(*timestamppb.Timestamp)(nil),  // 55: google.protobuf.Timestamp
+	(*Result)(nil),                 // 56: fairway.v1.Result
+	(*Payload)(nil),                // 57: fairway.v1.Payload
+	(*Resources)(nil),              // 58: fairway.v1.Resources
+	(Access)(0),                    // 59: fairway.v1.Access
+	(*durationpb.Duration)(nil),    // 60: google.protobuf.Duration
 }
 var file_api_proto_depIdxs = []int32{
 	1,  // 0: fairway.v1.ProgressReport.steps:type_name -> fairway.v1.StepProgress
 	2,  // 1: fairway.v1.ProgressReport.summary:type_name -> fairway.v1.Summary
-	41, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
-	41, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
-	41, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
+	55, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
+	55, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
+	55, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
 	4,  // 5: fairway.v1.ListJobsResponse.jobs:type_name -> fairway.v1.JobSummary
-	40, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
-	41, // 7: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
-	42, // 8: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
-	43, // 9: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
+	52, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
+	55, // 7: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
+	56, // 8: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
+	57, // 9: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
 	8,  // 10: fairway.v1.Provenance.attempt:type_name -> fairway.v1.AttemptDetail
 	4,  // 11: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
-	43, // 12: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
-	44, // 13: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
+	57, // 12: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
+	58, // 13: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
 	10, // 14: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
 	10, // 15: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
 	8,  // 16: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
@@ -3715,43 +4666,62 @@ var file_api_proto_depIdxs = []int32{
 	19, // 25: fairway.v1.CachedCopy.next_use:type_name -> fairway.v1.JobRef
 	4,  // 26: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
 	30, // 27: fairway.v1.SubmitRequest.jobs:type_name -> fairway.v1.SubmittedJob
-	43, // 28: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
+	57, // 28: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
 	31, // 29: fairway.v1.SubmittedJob.reads:type_name -> fairway.v1.SubmittedInput
 	32, // 30: fairway.v1.SubmittedJob.writes:type_name -> fairway.v1.SubmittedOutput
-	44, // 31: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
+	58, // 31: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
 	33, // 32: fairway.v1.SubmittedJob.retry:type_name -> fairway.v1.RetryPolicy
-	45, // 33: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
-	46, // 34: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
+	59, // 33: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
+	60, // 34: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
 	35, // 35: fairway.v1.SubmitResponse.jobs:type_name -> fairway.v1.SubmittedRef
-	0,  // 36: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
-	5,  // 37: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
-	7,  // 38: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
-	12, // 39: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
-	15, // 40: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
-	20, // 41: fairway.v1.Workflow.ListCaches:input_type -> fairway.v1.ListCachesRequest
-	24, // 42: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
-	26, // 43: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
-	27, // 44: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
-	29, // 45: fairway.v1.Workflow.Submit:input_type -> fairway.v1.SubmitRequest
-	36, // 46: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
-	38, // 47: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
-	3,  // 48: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
-	6,  // 49: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
-	11, // 50: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
-	13, // 51: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
-	16, // 52: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
-	21, // 53: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
-	25, // 54: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
-	28, // 55: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
-	28, // 56: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
-	34, // 57: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
-	37, // 58: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
-	39, // 59: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
-	48, // [48:60] is the sub-list for method output_type
-	36, // [36:48] is the sub-list for method input_type
-	36, // [36:36] is the sub-list for extension type_name
-	36, // [36:36] is the sub-list for extension extendee
-	0,  // [0:36] is the sub-list for field type_name
+	58, // 36: fairway.v1.PilotSummary.has:type_name -> fairway.v1.Resources
+	55, // 37: fairway.v1.PilotSummary.expires:type_name -> google.protobuf.Timestamp
+	41, // 38: fairway.v1.ListPilotsResponse.pilots:type_name -> fairway.v1.PilotSummary
+	55, // 39: fairway.v1.ListPilotsResponse.now:type_name -> google.protobuf.Timestamp
+	53, // 40: fairway.v1.SubmitWorkflowRequest.parameters:type_name -> fairway.v1.SubmitWorkflowRequest.ParametersEntry
+	43, // 41: fairway.v1.SubmitWorkflowRequest.uploads:type_name -> fairway.v1.UploadedFile
+	55, // 42: fairway.v1.RunSummary.submitted:type_name -> google.protobuf.Timestamp
+	55, // 43: fairway.v1.RunSummary.ended:type_name -> google.protobuf.Timestamp
+	54, // 44: fairway.v1.RunSummary.parameters:type_name -> fairway.v1.RunSummary.ParametersEntry
+	46, // 45: fairway.v1.ListRunsResponse.runs:type_name -> fairway.v1.RunSummary
+	50, // 46: fairway.v1.RemoveRunsResponse.runs:type_name -> fairway.v1.RemovedRun
+	0,  // 47: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
+	5,  // 48: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
+	7,  // 49: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
+	12, // 50: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
+	15, // 51: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
+	20, // 52: fairway.v1.Workflow.ListCaches:input_type -> fairway.v1.ListCachesRequest
+	24, // 53: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
+	26, // 54: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
+	27, // 55: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
+	29, // 56: fairway.v1.Workflow.Submit:input_type -> fairway.v1.SubmitRequest
+	36, // 57: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
+	38, // 58: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
+	40, // 59: fairway.v1.Workflow.ListPilots:input_type -> fairway.v1.ListPilotsRequest
+	44, // 60: fairway.v1.Workflow.SubmitWorkflow:input_type -> fairway.v1.SubmitWorkflowRequest
+	47, // 61: fairway.v1.Workflow.ListRuns:input_type -> fairway.v1.ListRunsRequest
+	49, // 62: fairway.v1.Workflow.RemoveRuns:input_type -> fairway.v1.RemoveRunsRequest
+	3,  // 63: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
+	6,  // 64: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
+	11, // 65: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
+	13, // 66: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
+	16, // 67: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
+	21, // 68: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
+	25, // 69: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
+	28, // 70: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
+	28, // 71: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
+	34, // 72: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
+	37, // 73: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
+	39, // 74: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
+	42, // 75: fairway.v1.Workflow.ListPilots:output_type -> fairway.v1.ListPilotsResponse
+	45, // 76: fairway.v1.Workflow.SubmitWorkflow:output_type -> fairway.v1.SubmitWorkflowResponse
+	48, // 77: fairway.v1.Workflow.ListRuns:output_type -> fairway.v1.ListRunsResponse
+	51, // 78: fairway.v1.Workflow.RemoveRuns:output_type -> fairway.v1.RemoveRunsResponse
+	63, // [63:79] is the sub-list for method output_type
+	47, // [47:63] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_api_proto_init() }
@@ -3766,7 +4736,7 @@ func file_api_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_proto_rawDesc), len(file_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   41,
+			NumMessages:   55,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

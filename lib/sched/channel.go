@@ -20,6 +20,8 @@ func Receive[T any](ctx context.Context, s *Scheduler, ch <-chan T) (T, error) {
 	}
 	if task := pauseTask(ctx); task != nil {
 		defer task.wake(nil)
+	} else {
+		defer s.stir()
 	}
 	select {
 	case v, ok := <-ch:

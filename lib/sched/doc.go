@@ -42,7 +42,8 @@
 // events somebody waits for: one for all descriptors and processes, which holds
 // no thread, one for all polled kinds, one per blocking kind. A goroutine that
 // waits alone does it itself. They end when nobody has waited for a while.
-// Nothing polls when nobody waits.
+// Nothing polls when nobody waits. While a slot is idle, a kind that can only be polled is
+// polled without a pause for a while (Kind.Eager, Config.IdlePolling).
 //
 // Timers and channels involve only the waiting goroutine, so they work with
 // testing/synctest: make the Scheduler inside the bubble.
@@ -120,7 +121,8 @@
 //     and blocking. Where the source blocks, one of the waiting goroutines leads
 //     (source.lead), or a thread of the pool does (source.follow); both are in leader.go,
 //     which argues why no event is lost. Where it is polled, the poller does that
-//     (poller.serve), and tasks at their checkpoints (checkpoint.go).
+//     (poller.serve), and tasks at their checkpoints (checkpoint.go); on an idle machine
+//     the waiter itself does, without a pause (eager.go).
 //   - Descriptors on Linux: the leader is parked in pollSet.block (fd_linux.go), and holds
 //     no thread; the Go runtime's own poller waits for the epoll descriptor of all.
 //   - Computing: slot.go gives out the slots, and argues how long a task may wait.

@@ -67,6 +67,8 @@ func (e *entry) await(ctx context.Context) error {
 	task := pauseTask(ctx)
 	if e.leads {
 		e.src.lead(ctx, e)
+	} else if e.src.eager > 0 {
+		e.src.s.poller.hurryFor(ctx, e)
 	}
 	select {
 	case <-e.ready:
@@ -79,6 +81,8 @@ func (e *entry) await(ctx context.Context) error {
 	}
 	if task != nil {
 		task.wake(e.src.stats)
+	} else {
+		e.src.s.stir()
 	}
 	e.src.stats.queued(e)
 	return e.fail

@@ -65,7 +65,7 @@ func newPollSet() (*pollSet, error) {
 	return p, nil
 }
 
-// open puts the wake-up into the epoll and the epoll into the runtime's poller.
+// open puts the wake-up into the epoll.
 func (p *pollSet) open() error {
 	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(p.wakefd)}
 	if err := p.control(unix.EPOLL_CTL_ADD, &ev); err != 0 {
@@ -74,10 +74,17 @@ func (p *pollSet) open() error {
 	if err := unix.SetNonblock(p.epfd, true); err != nil {
 		return fmt.Errorf("set epoll nonblocking: %w", err)
 	}
+	return nil
+}
+
+// share puts the epoll into the runtime's poller, before the first block. If it were there
+// without, each event would wake a thread of the runtime for nothing.
+func (p *pollSet) share() {
+	if p.file != nil {
+		return
+	}
 	p.file = os.NewFile(uintptr(p.epfd), "epoll")
-	raw, err := p.file.SyscallConn()
-	p.raw = raw
-	return err
+	p.raw, _ = p.file.SyscallConn() // fails for a nil file only
 }
 
 func (p *pollSet) close() {
@@ -208,6 +215,7 @@ func (p *pollSet) ready(events *[epollBatch]unix.EpollEvent) []unix.EpollEvent {
 func (p *pollSet) block(limit time.Duration) {
 	var store [epollBatch]unix.EpollEvent
 	var events []unix.EpollEvent
+	p.share()
 	p.setDeadline(limit)
 	p.calls.Add(1) // the runtime's, to see that the epoll is ready
 	err := p.raw.Read(func(uintptr) bool {

@@ -55,6 +55,12 @@ type Kind[Req, Res any] struct {
 	// of Block, never besides it.
 	BlockEach func(ctx context.Context, req Req) (Res, error)
 
+	// Trigger has the kind polled at once when a signal or a descriptor tells that something has
+	// come. It stands in the place of Block, beside Poll alone. An event without its trigger is
+	// found at the next one, or where Reaction has the scheduler poll. With PollOnly it is not
+	// listened to.
+	Trigger Trigger
+
 	// Interval is the time between two polls where polling is free: at
 	// checkpoints and while a slot is idle. Zero means [DefaultInterval]; it is
 	// never more than Reaction.
@@ -65,6 +71,13 @@ type Kind[Req, Res any] struct {
 	// Interval and an eighth of it when polling, and as soon as possible when
 	// there is a choice.
 	Reaction time.Duration
+
+	// Eager is for how long after a request or an event the kind is polled again and again
+	// without a pause, while a slot is idle; then every Interval. It is for kinds that can't
+	// block, or mustn't (PollOnly). Zero means [DefaultEager] if Interval is at most
+	// [DefaultInterval], and else not at all; negative means not at all.
+	// Config.IdlePolling bounds what all kinds together take of a processor by it.
+	Eager time.Duration
 
 	// Priority orders polls that are due at the same time, higher ones first.
 	Priority int
@@ -109,6 +122,7 @@ func (r *Request[Req, Res]) done(res Res, err error, byBlock bool) bool {
 type Handle[Req, Res any] struct {
 	src     *source
 	kind    Kind[Req, Res]
+	alarm   alarm // nil without a trigger
 	waiting []*Request[Req, Res]
 }
 
@@ -131,6 +145,10 @@ func (h *Handle[Req, Res]) Counts() Counts { return h.src.counts() }
 func (h *Handle[Req, Res]) Close() {
 	h.src.fail(ErrClosed)
 	h.src.s.removeSource(h.src)
+	if h.alarm != nil {
+		h.alarm.close()
+		h.src.s.freed(h.alarm)
+	}
 }
 
 // Register makes a kind known to s. It panics if the callbacks don't fit
@@ -151,6 +169,10 @@ func Register[Req, Res any](s *Scheduler, kind Kind[Req, Res]) *Handle[Req, Res]
 		kind.Interval = min(kind.Interval, kind.Reaction)
 	}
 	h := &Handle[Req, Res]{kind: kind}
+	if kind.Trigger != nil {
+		h.alarm = h.kind.pulled(s, func(err error) { h.src.fail(err) })
+		s.onClose(h.alarm, h.alarm.close)
+	}
 	h.src = newSource(s, h.hooks())
 	return h
 }
@@ -162,9 +184,9 @@ func (h *Handle[Req, Res]) hooks() hooks {
 	hk := hooks{
 		name: k.Name, arm: k.Arm, block: k.Block, unblock: k.Unblock,
 		concurrent: k.Concurrent, each: k.BlockEach != nil,
-		interval: k.Interval, reaction: k.Reaction, priority: k.Priority,
-		strategy: k.Strategy, syscalls: k.Syscalls,
-		add: h.add, remove: h.remove, everybody: h.everybody,
+		interval: k.Interval, eager: k.eagerness(), reaction: k.Reaction, priority: k.Priority, strategy: k.Strategy,
+		syscalls: k.Syscalls,
+		add:      h.add, remove: h.remove, everybody: h.everybody,
 	}
 	if k.Poll != nil {
 		hk.poll = func() { k.Poll(h.waiting) }

@@ -23,7 +23,8 @@ import (
 //
 //	(a) it is led: a goroutine will call round again, or has returned from its
 //	    last one and will call promote or resign; or
-//	(b) it is not led and is watched: the poller polls it when its time comes; or
+//	(b) it is not led and is watched: the poller polls it when its time comes, or
+//	    one of the waiters hurries (eager.go), who starts the poller in the end; or
 //	(c) each request has a thread for itself (BlockEach), or is in the pool's
 //	    queue for one; or
 //	(d) it has neither Poll nor Block, and requests are ended by their Done.

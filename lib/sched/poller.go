@@ -22,11 +22,16 @@ type poller struct {
 
 	next atomic.Int64 // earliest due of the watched sources; changed under mu
 
+	hurrying  atomic.Bool   // somebody polls without a pause
+	allowance allowance     // of who hurries
+	changed   atomic.Uint64 // how often watched has grown
+
 	newNapper func() (*napper, error)
 	short     atomic.Pointer[napper] // nil: all sleeps are the timer's
 }
 
-// watch has src polled until it has no members.
+// watch has src polled until it has no members. If src is eager, the caller calls await next,
+// where hurryFor polls it or starts the poller.
 func (v *poller) watch(src *source) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -35,14 +40,30 @@ func (v *poller) watch(src *source) {
 	}
 	at, _ := slices.BinarySearchFunc(v.watched, src, func(a, b *source) int { return b.priority - a.priority })
 	v.watched = slices.Insert(v.watched, at, src)
+	v.changed.Add(1)
 	v.next.Store(min(v.next.Load(), src.due.Load()))
-	if !v.running {
-		v.running = true
-		v.s.slots.watchClock(true, v.s.now())
-		v.s.pool.group.Go(v.serve)
+	if src.eager == 0 {
+		v.startLocked()
+	}
+}
+
+// start has the poller look at what is watched, if there is anything.
+func (v *poller) start() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if len(v.watched) > 0 {
+		v.startLocked()
+	}
+}
+
+func (v *poller) startLocked() {
+	if v.running {
+		v.wake()
 		return
 	}
-	v.wake()
+	v.running = true
+	v.s.slots.watchClock(true, v.s.now())
+	v.s.pool.group.Go(v.serve)
 }
 
 // serve sleeps until a poll is overdue, and ends when nothing is left to poll.
@@ -59,13 +80,20 @@ func (v *poller) serve() {
 		if len(sources) == 0 && v.retire() {
 			return
 		}
+		if v.hurrying.CompareAndSwap(false, true) {
+			v.hurry(func() bool { return isClosed(v.s.closing) })
+		}
 		v.sleep(timer, v.patience(sources))
 		v.poll(sources, v.overdue, v.s.slots.idle())
 	}
 }
 
-// patience is how long the poller may sleep before a poll is overdue.
+// patience is how long the poller may sleep before a poll is overdue. A waiter who hurries
+// polls what is, and starts the poller in the end.
 func (v *poller) patience(sources []*source) time.Duration {
+	if v.hurrying.Load() {
+		return linger
+	}
 	next := int64(math.MaxInt64)
 	for _, src := range sources {
 		next = min(next, v.overdue(src))

@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -29,6 +30,10 @@ type Config struct {
 	// Requests beyond are polled if their kind can be, and wait for a thread
 	// otherwise. Zero means DefaultThreads.
 	Threads int
+	// IdlePolling is the share of one processor that polling without a pause (Kind.Eager) may
+	// take in the long run, 0.1 for a tenth. Where it is used up, kinds are polled at their
+	// Interval. Zero means DefaultIdlePolling, more than 1 means 1, and negative none at all.
+	IdlePolling float64
 	// FileInterval is how often files are looked at that the system tells
 	// nothing about. Zero means DefaultFileInterval.
 	FileInterval time.Duration
@@ -48,6 +53,7 @@ type Scheduler struct {
 	chosen  int // processors that a person allows the process; 0: what the system does
 	pool    pool
 	poller  poller
+	tender  atomic.Pointer[tender] // nil if there is nothing to look after; changed under mu
 	slots   slots
 	tasks   sync.WaitGroup
 	closing chan struct{} // closed when Close begins
@@ -59,9 +65,9 @@ type Scheduler struct {
 	sources     []*source
 	closers     map[any]func() // by what they close
 	closed      bool
-	active      int  // tasks
-	prepared    bool // for tasks
-	tended      bool
+	active      int    // tasks
+	admitted    uint64 // tasks that have ever been
+	prepared    bool   // for tasks
 	reacting    bool
 	saidStalled sync.Once
 	priorities  *priorities // nil before the first task or React
@@ -83,10 +89,14 @@ func New(c Config) *Scheduler {
 	s.poller.s, s.poller.newNapper = s, newNapper
 	s.poller.poke = make(chan struct{}, 1)
 	s.poller.next.Store(math.MaxInt64)
+	s.poller.allowance.share = min(positive(c.IdlePolling, DefaultIdlePolling), 1)
+	if c.IdlePolling < 0 {
+		s.poller.allowance.share = 0
+	}
 	return s
 }
 
-func positive[N int | time.Duration](n, otherwise N) N {
+func positive[N int | float64 | time.Duration](n, otherwise N) N {
 	if n > 0 {
 		return n
 	}

@@ -524,6 +524,13 @@ func (sl *slots) idle() bool {
 	return len(sl.running) == 0 || sl.computing() < sl.total
 }
 
+// taken reports whether a task has a turn.
+func (sl *slots) taken() bool {
+	sl.mu.Lock()
+	defer sl.mu.Unlock()
+	return len(sl.running) > 0
+}
+
 // resize changes the number of slots. Tasks over it stop at checkpoints.
 func (sl *slots) resize(total, spare int, now int64) {
 	sl.mu.Lock()

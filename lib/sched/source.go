@@ -19,6 +19,7 @@ type hooks struct {
 	concurrent bool
 	each       bool // BlockEach instead of Block
 	interval   time.Duration
+	eager      time.Duration // 0: never polled without a pause
 	reaction   time.Duration
 	priority   int
 	strategy   Strategy
@@ -61,6 +62,8 @@ type source struct {
 	total atomic.Uint64 // entries that ever ended
 	dead  atomic.Bool   // a callback panicked
 
+	eagerUntil atomic.Int64 // polled without a pause on an idle machine, ns since the scheduler's epoch
+
 	due atomic.Int64 // next poll by whoever has time, ns since the scheduler's epoch
 }
 
@@ -96,6 +99,7 @@ func (src *source) join(e *entry) error {
 func (src *source) group(e *entry) {
 	e.grouped = true
 	src.fresh = true
+	src.rouse(e.born)
 	src.members.Add(1)
 	src.guard("Group", func() { src.add(e.owner, e) })
 }
@@ -213,6 +217,7 @@ func (src *source) leave(e *entry) {
 		src.forget(e)
 	}
 	src.adapt.ended(e)
+	src.rouse(e.ended)
 	earliest := e.ended
 	if !src.window.IsZero() {
 		earliest = src.window

@@ -225,6 +225,7 @@ func (t *Task) resume() {
 	t.thread.compute(t.s.priorities, t.short < trustShort)
 	t.started = time.Now()
 	t.looked, t.credit = t.started, t.stride
+	t.s.stir()
 }
 
 // pauseTask gives the slot of ctx's task back for the time of a wait. It returns

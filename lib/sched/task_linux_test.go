@@ -287,7 +287,7 @@ func TestSparePsAndShortSlicesGoSomeTimeAfterTheLastTask(t *testing.T) {
 		if s.priorities.mode == Slices && sliceOf(t, 0) != reactSlice {
 			t.Error("no short slice beside tasks")
 		}
-		until(t, s, "rest", func() bool { s.mu.Lock(); defer s.mu.Unlock(); return !s.tended })
+		until(t, s, "rest", func() bool { return s.tender.Load() == nil })
 		if got := runtime.GOMAXPROCS(0); got != before {
 			t.Errorf("%d Ps, %d before", got, before)
 		}

@@ -1,13 +1,5 @@
 package sched
 
-import "time"
-
-const (
-	tendEvery  = 100 * time.Millisecond // looks for new threads while tasks exist
-	limitEvery = 50                     // looks for a new processor limit, in tendEvery
-	tendLinger = 10                     // how long after the last task, in tendEvery
-)
-
 // DefaultTasks bounds the tasks that exist at once when Config doesn't.
 const DefaultTasks = 100_000
 
@@ -22,6 +14,7 @@ func (s *Scheduler) admit() error {
 		return ErrTooMany
 	}
 	s.active++
+	s.admitted++
 	s.tasks.Add(1)
 	if !s.prepared {
 		s.prepared = true
@@ -56,9 +49,10 @@ func (s *Scheduler) choosePriorities() {
 
 func (s *Scheduler) startTending() {
 	s.priorities.react()
-	if !s.tended {
-		s.tended = true
-		s.pool.group.Go(s.tend)
+	if s.tender.Load() == nil {
+		t := newTender(s)
+		s.tender.Store(t)
+		s.pool.group.Go(t.serve)
 	}
 }
 
@@ -110,42 +104,6 @@ func (s *Scheduler) limit() int {
 	return max(1, n)
 }
 
-// tend looks after threads and limits while there are tasks, and a while after. Close does not end
-// it before the last task: until then tasks may wait for slots, and for each other.
-func (s *Scheduler) tend() {
-	ticker := time.NewTicker(tendEvery)
-	defer ticker.Stop()
-	threads, stalls := 0, make(stalls)
-	for tick, quiet := 1, 0; ; tick++ {
-		select {
-		case <-s.drained:
-			return
-		case <-ticker.C:
-		}
-		if quiet++; s.busy() {
-			quiet = 0
-		}
-		if quiet >= tendLinger && s.untend() {
-			return
-		}
-		for _, t := range s.slots.longTurns(s.now()) {
-			t.thread.mark()
-		}
-		s.lendStalled(stalls)
-		if isClosed(s.closing) && !s.priorities.threads() {
-			s.slots.widen(s.now())
-		}
-		s.slots.rouse(s.now())
-		if n := threadCount(); n != threads || tick%limitEvery == 0 {
-			threads = n
-			s.priorities.react()
-		}
-		if tick%limitEvery == 0 && s.busy() && !isClosed(s.closing) {
-			s.fit()
-		}
-	}
-}
-
 func isClosed(ch <-chan struct{}) bool {
 	select {
 	case <-ch:
@@ -153,29 +111,4 @@ func isClosed(ch <-chan struct{}) bool {
 	default:
 		return false
 	}
-}
-
-func (s *Scheduler) busy() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.active > 0
-}
-
-// untend gives back what the process has for tasks unless one has come, and ends
-// the tending unless React is on.
-func (s *Scheduler) untend() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.active > 0 {
-		return false
-	}
-	if s.prepared {
-		s.prepared = false
-		s.wantProcessors(0)
-	}
-	s.tended = s.reacting
-	if !s.tended {
-		s.priorities.rest()
-	}
-	return !s.tended
 }

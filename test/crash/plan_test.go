@@ -46,7 +46,9 @@ var plan = map[string]place{
 	"publish.linked":           {theServer, both},
 	"publish.renamed":          {theServer, both},
 	"remove.before":            {theServer, linking},
+	"server.archive.before":    {theServer, nil}, // test/service kills there
 	"server.letout.before":     {theServer, linking},
+	"server.retire.before":     {theServer, nil}, // test/service kills there
 	"store.apply.before":       {theServer, linking},
 	"store.commit.after":       {theServer, linking},
 	"store.commit.before":      {theServer, linking},

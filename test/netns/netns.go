@@ -123,10 +123,20 @@ func (n *Network) Add(name string, places map[string]string) *Host {
 	return h
 }
 
-// Limit has the line of the host carry so many Mbit/s in each direction.
-func (h *Host) Limit(mbit int) {
+// Namespace is that of its network, for nsenter --net=/run/netns/NAMESPACE.
+func (h *Host) Namespace() string { return h.namespace }
+
+// Limit has the line of the host carry so many Mbit/s in each direction, and a megabyte at once
+// after a pause.
+func (h *Host) Limit(mbit int) { h.limit(mbit, 1000) }
+
+// LimitClosely is Limit with as little at once as the line needs to keep its speed.
+func (h *Host) LimitClosely(mbit int) { h.limit(mbit, max(64, mbit/2)) }
+
+func (h *Host) limit(mbit, burst int) {
 	for namespace, device := range map[string]string{h.namespace: "eth0", h.network.namespace: h.line} {
-		h.network.must("tc -n %s qdisc replace dev %s root tbf rate %dmbit burst 1mb latency 50ms", namespace, device, mbit)
+		h.network.must("tc -n %s qdisc replace dev %s root tbf rate %dmbit burst %dkb latency 50ms",
+			namespace, device, mbit, burst)
 	}
 }
 

@@ -32,11 +32,14 @@ type Program struct {
 	// Bound says that the process has its processors for itself: each thread that
 	// computes is then bound to one of its own while Run runs (on Linux).
 	Bound bool
+	// Paper has the paper's own scheme of tasks run. Cut is then one of PaperCut.
+	Paper bool
 
 	tasks     []task
 	factors   *factors
 	data      map[cell]*orwl.Location     // of the strips
 	frontiers map[frontier]*orwl.Location // to other processes
+	exports   map[export]*orwl.Location   // of the paper's scheme
 	computing atomic.Int64
 	binding   *binding
 }
@@ -66,8 +69,13 @@ func (p *Program) Build(options ...orwl.Option) error {
 	p.factors = newFactors(p.strip(cell{p.First, 0}).top, p.strip(cell{p.Last - 1, 0}).rows.end, p.N)
 	p.data = make(map[cell]*orwl.Location)
 	p.frontiers = make(map[frontier]*orwl.Location)
+	p.exports = make(map[export]*orwl.Location)
 	for _, at := range p.places() {
-		if err := errors.Join(p.buildStrip(at), p.buildFrontiers(at, options)); err != nil {
+		neighbours := p.buildFrontiers
+		if p.Paper {
+			neighbours = p.buildExports
+		}
+		if err := errors.Join(p.buildStrip(at), neighbours(at, options)); err != nil {
 			return err
 		}
 	}
@@ -79,6 +87,14 @@ func (p *Program) buildStrip(at cell) error {
 	for d := range directions {
 		if p.exists(at.to(d)) {
 			requests += 2 // to the neighbour, and from it
+		}
+	}
+	if p.Paper {
+		requests = 1
+		for _, w := range ways {
+			if p.exists(at.along(w)) {
+				requests++
+			}
 		}
 	}
 	l, err := p.location(fmt.Sprintf("strip %d,%d", at.row, at.column), s.size(), requests)
@@ -120,6 +136,11 @@ func (p *Program) Frontiers() []*orwl.Location {
 	var all []*orwl.Location
 	for _, l := range p.frontiers {
 		all = append(all, l)
+	}
+	for e, l := range p.exports {
+		if !p.own(e.source.along(e.way)) {
+			all = append(all, l)
+		}
 	}
 	return all
 }

@@ -29,7 +29,12 @@ func sameBits(a, b []float64) bool {
 
 func run(t rapid.TB, c Cut, iterations int) []float64 {
 	t.Helper()
-	p := Program{Cut: c, Last: c.Rows, Iterations: iterations}
+	return runProgram(t, &Program{Cut: c, Last: c.Rows, Iterations: iterations})
+}
+
+func runProgram(t rapid.TB, p *Program) []float64 {
+	t.Helper()
+	c := p.Cut
 	if err := p.Build(); err != nil {
 		t.Fatal(err)
 	}
@@ -138,63 +143,85 @@ func TestBlockedSameBits(t *testing.T) {
 	}
 }
 
+func TestSchemeOfThePaperHasTheSameBits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := PaperCut(rapid.IntRange(3, 30).Draw(t, "n"), rapid.IntRange(1, 5).Draw(t, "rows"),
+			rapid.IntRange(1, 5).Draw(t, "columns"))
+		if c.check() != nil {
+			t.Skip("more blocks than elements")
+		}
+		iterations := rapid.IntRange(1, 12).Draw(t, "iterations")
+		got := runProgram(t, &Program{Cut: c, Last: c.Rows, Iterations: iterations, Paper: true})
+		if !sameBits(got, Sequential(c.N, iterations)) {
+			t.Fatalf("%+v, %d iterations: other bits than the sequential sweep", c, iterations)
+		}
+	})
+}
+
 // Programs that reach each other's frontiers only by a connection give the same
 // bits, with memory that is shared and with memory that is not.
 func TestProcesses(t *testing.T) {
+	for network, options := range map[string][]orwl.Option{"tcp": nil, "unix": {orwl.Shared(), orwl.OnLoss(orwl.Skip)}} {
+		for _, paper := range []bool{false, true} {
+			t.Run(fmt.Sprint(network, " paper ", paper), func(t *testing.T) { testProcesses(t, network, options, paper) })
+		}
+	}
+}
+
+func testProcesses(t *testing.T, network string, options []orwl.Option, paper bool) {
 	const n, iterations = 60, 20
 	want := Sequential(n, iterations)
-	for network, options := range map[string][]orwl.Option{"tcp": nil, "unix": {orwl.Shared(), orwl.OnLoss(orwl.Skip)}} {
-		t.Run(network, func(t *testing.T) {
-			cut := NewCut(n, 3, 2, 4)
-			programs := make([]*Program, 3)
-			addresses := make([]string, len(programs))
-			for i := range programs {
-				programs[i] = &Program{Cut: cut, First: i, Last: i + 1, Iterations: iterations}
-				must(t, programs[i].Build(options...))
-				var s orwl.Server
-				s.Add(programs[i].Frontiers()...)
-				addresses[i] = filepath.Join(t.TempDir(), "socket")
-				if network == "tcp" {
-					addresses[i] = "127.0.0.1:0"
-				}
-				l, err := net.Listen(network, addresses[i])
+	cut := NewCut(n, 3, 2, 4)
+	if paper {
+		cut = PaperCut(n, 3, 2)
+	}
+	programs := make([]*Program, 3)
+	addresses := make([]string, len(programs))
+	for i := range programs {
+		programs[i] = &Program{Cut: cut, First: i, Last: i + 1, Iterations: iterations, Paper: paper}
+		must(t, programs[i].Build(options...))
+		var s orwl.Server
+		s.Add(programs[i].Frontiers()...)
+		addresses[i] = filepath.Join(t.TempDir(), "socket")
+		if network == "tcp" {
+			addresses[i] = "127.0.0.1:0"
+		}
+		l, err := net.Listen(network, addresses[i])
+		must(t, err)
+		addresses[i] = l.Addr().String()
+		go s.Serve(l)
+		t.Cleanup(s.Close)
+	}
+	got := make([]float64, n*n)
+	Boundary(n, got)
+	ctx := context.Background()
+	for i, p := range programs {
+		var peers Peers
+		for _, k := range []int{i - 1, i + 1} {
+			if k >= 0 && k < len(programs) {
+				peer, err := orwl.Dial(ctx, network, addresses[k])
 				must(t, err)
-				addresses[i] = l.Addr().String()
-				go s.Serve(l)
-				t.Cleanup(s.Close)
+				t.Cleanup(func() { peer.Close() })
+				peers = append(peers, peer)
 			}
-			got := make([]float64, n*n)
-			Boundary(n, got)
-			ctx := context.Background()
-			for i, p := range programs {
-				var peers Peers
-				for _, k := range []int{i - 1, i + 1} {
-					if k >= 0 && k < len(programs) {
-						peer, err := orwl.Dial(ctx, network, addresses[k])
-						must(t, err)
-						t.Cleanup(func() { peer.Close() })
-						peers = append(peers, peer)
-					}
-				}
-				p.Others = peers
-				must(t, p.Insert(ctx))
-			}
-			var all sync.WaitGroup
-			for _, p := range programs {
-				all.Go(func() {
-					if err := p.Run(ctx); err != nil {
-						t.Error(err)
-					}
-				})
-			}
-			all.Wait()
-			for _, p := range programs {
-				must(t, p.Result(ctx, got))
-			}
-			if !sameBits(got, want) {
-				t.Fatal("other bits than the sequential sweep")
+		}
+		p.Others = peers
+		must(t, p.Insert(ctx))
+	}
+	var all sync.WaitGroup
+	for _, p := range programs {
+		all.Go(func() {
+			if err := p.Run(ctx); err != nil {
+				t.Error(err)
 			}
 		})
+	}
+	all.Wait()
+	for _, p := range programs {
+		must(t, p.Result(ctx, got))
+	}
+	if !sameBits(got, want) {
+		t.Fatal("other bits than the sequential sweep")
 	}
 }
 

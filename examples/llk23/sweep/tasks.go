@@ -23,6 +23,9 @@ type step struct {
 // processes have done so. Where there are other processes, their frontiers must
 // be served.
 func (p *Program) Insert(ctx context.Context) error {
+	if p.Paper {
+		return p.insertPaper(ctx)
+	}
 	for row := p.First; row < p.Last; row++ {
 		for column := range p.Columns {
 			if err := p.add(p.mainTask(ctx, row, column)); err != nil {

@@ -27,6 +27,7 @@ type Inputs struct {
 	attempt *Execution
 	files   []*input
 	ahead   []fetchedAhead
+	above   string // the folder in the sandbox that was made for the input before
 }
 
 // input is one file that an attempt reads.
@@ -66,7 +67,7 @@ func newInput(f *wire.InputFile) *input {
 // StageIn makes the sandbox as the command is to find it. The attempt has its slot.
 func (in *Inputs) StageIn() error {
 	a := in.attempt
-	a.Slot.bare = false
+	a.Slot.bare, in.above = false, ""
 	if in.files == nil {
 		for _, f := range a.GetInputs() {
 			in.files = append(in.files, newInput(f))
@@ -102,8 +103,11 @@ func (in *Inputs) add(i *input) (err error) {
 		return err
 	}
 	target := filepath.Join(in.attempt.Slot.Folder, i.path)
-	if err := MakeParents(in.attempt.Slot.Folder, i.path); err != nil {
-		return err
+	if above := filepath.Dir(i.path); above != in.above {
+		if err := MakeParents(in.attempt.Slot.Folder, i.path); err != nil {
+			return err
+		}
+		in.above = above
 	}
 	if logical.IsFolder(i.LFN) {
 		err = in.addFolder(i, target)

@@ -13,8 +13,9 @@ import (
 )
 
 // ListCaches tells what the caches of each host hold, and what they were good for.
-func (a *Service) ListCaches(ctx context.Context, r *wire.ListCachesRequest) (*wire.ListCachesResponse, error) {
-	if err := a.ofRun(r); err != nil {
+func (s *Service) ListCaches(ctx context.Context, r *wire.ListCachesRequest) (*wire.ListCachesResponse, error) {
+	a, err := s.of(ctx, r)
+	if err != nil {
 		return nil, err
 	}
 	hosts := hostCaches{}
@@ -44,7 +45,7 @@ func (a *Service) ListCaches(ctx context.Context, r *wire.ListCachesRequest) (*w
 
 // lookAtNodes takes in what the nodes hold that a request names, and returns their copies
 // if it asks for files.
-func (a *Service) lookAtNodes(
+func (a *view) lookAtNodes(
 	ctx context.Context, r *wire.ListCachesRequest, hosts hostCaches,
 ) (files []cachedCopy, err error) {
 	if a.control == nil {
@@ -52,7 +53,7 @@ func (a *Service) lookAtNodes(
 	}
 	type node struct{ name, host string }
 	var nodes []node
-	err = a.lookAt(ctx, r, func(c *state.Cores) error {
+	err = a.lookAt(ctx, func(c *state.Cores) error {
 		for name, host := range c.Dispatch.Nodes() {
 			nodes = append(nodes, node{name, host})
 		}
@@ -66,7 +67,7 @@ func (a *Service) lookAtNodes(
 	}
 	for _, n := range nodes { // one by one, so that other requests come between
 		var view dispatch.NodeView
-		err := a.lookAt(ctx, r, func(c *state.Cores) error {
+		err := a.lookAt(ctx, func(c *state.Cores) error {
 			view, _ = c.Dispatch.Node(n.name) // whose pilots may have gone meanwhile
 			return nil
 		})
@@ -96,7 +97,7 @@ func (f cachedCopy) compare(o cachedCopy) int {
 }
 
 // withNextUse tells of copies, also who reads them next.
-func (a *Service) withNextUse(
+func (a *view) withNextUse(
 	ctx context.Context, r *wire.ListCachesRequest, files []cachedCopy,
 ) ([]*wire.CachedCopy, error) {
 	listed := make([]*wire.CachedCopy, len(files))
@@ -113,7 +114,7 @@ func (a *Service) withNextUse(
 		for i, n := range at {
 			copies[i] = files[n].CopyView
 		}
-		err := a.lookAt(ctx, r, func(c *state.Cores) error {
+		err := a.lookAt(ctx, func(c *state.Cores) error {
 			for i, next := range c.Dispatch.NextReaders(node, copies) {
 				if next.ID != 0 {
 					listed[at[i]].NextUse = jobRef(next)

@@ -73,6 +73,34 @@ func (e *UnreachableError) Error() string {
 
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
+// EndedError says that a lasting server does not run. Its runs are kept in its state.
+type EndedError struct{ Folder string }
+
+func (e *EndedError) Error() string {
+	return fmt.Sprintf("the server of %s does not run", e.Folder)
+}
+
+// Dial reaches a lasting server by the file in which it says how (folder.ServiceName), or a copy.
+func Dial(ctx context.Context, file string) (*Connection, error) {
+	connection, err := access.ReadConnection(file)
+	if err != nil {
+		return nil, err
+	}
+	line := access.NewLine(connection)
+	dialling, cancel := context.WithTimeout(ctx, ConnectTime)
+	defer cancel()
+	probe, err := line.Dial(dialling)
+	if err != nil {
+		return nil, fmt.Errorf("the server is not reached: %w", err)
+	}
+	_ = probe.Close()
+	client := line.Client(1)
+	return &Connection{
+		WorkflowClient: listen.PeoplesClient(client, access.BaseURL),
+		Live:           true, Far: true, close: client.CloseIdleConnections,
+	}, nil
+}
+
 // passing reports whether an error comes from a server that is starting or
 // ending.
 func passing(err error) bool {
@@ -95,6 +123,9 @@ func connectOnce(ctx context.Context, workflow string, s *sched.Scheduler) (*Con
 	}
 	if live {
 		return connectLive(ctx, state)
+	}
+	if folder.IsLasting(workflow) {
+		return nil, &EndedError{Folder: workflow}
 	}
 	v, err := OpenResting(ctx, workflow)
 	if err != nil {
@@ -155,7 +186,7 @@ func connectLive(ctx context.Context, state string) (*Connection, error) {
 // connectResting serves the view inside this process.
 func connectResting(v *Resting, s *sched.Scheduler) *Connection {
 	mux := http.NewServeMux()
-	service := NewService(v, nil, v.folders, s)
+	service := NewService(Only{Run: v}, v.folders, s)
 	service.survivors = func() int {
 		alive, _ := launch.Survivors(v.folders.Workflow) // not to know is as if there were none
 		return len(alive)

@@ -16,10 +16,14 @@ import (
 )
 
 // Explain says why a job is not running.
-func (a *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.ExplainResponse, error) {
+func (s *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.ExplainResponse, error) {
+	a, err := s.of(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	var response *wire.ExplainResponse
 	var job dispatch.JobDetail
-	err := a.lookAtJob(ctx, r, func(c *state.Cores, id dispatch.JobID) error {
+	err = a.lookAtJob(ctx, r, func(c *state.Cores, id dispatch.JobID) error {
 		e, _ := c.Dispatch.Explain(id)
 		job, _ = c.Dispatch.Detail(id)
 		response = &wire.ExplainResponse{
@@ -80,7 +84,7 @@ func streamedText(reads []dispatch.FileView) string {
 
 // whyNotReused tells why a job runs, or has run, although there was an earlier
 // result of it.
-func (a *Service) whyNotReused(ctx context.Context, job *dispatch.JobDetail) ([]string, error) {
+func (a *view) whyNotReused(ctx context.Context, job *dispatch.JobDetail) ([]string, error) {
 	if job.Reused {
 		return nil, nil
 	}
@@ -101,7 +105,7 @@ func (a *Service) whyNotReused(ctx context.Context, job *dispatch.JobDetail) ([]
 }
 
 // explainRest is for jobs that wait for a run above all.
-func (a *Service) explainRest(state dispatch.State, response *wire.ExplainResponse) {
+func (a *view) explainRest(state dispatch.State, response *wire.ExplainResponse) {
 	const goesOn = "nothing runs in this folder: `fairway run` goes on"
 	var last wire.ProgressReport
 	last.Summary = &wire.Summary{}

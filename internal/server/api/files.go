@@ -20,7 +20,11 @@ const DefaultFilesListed = 1000
 
 // ListFiles tells where files are, and who makes and reads them. Where no server runs it
 // looks for the stored ones, too.
-func (a *Service) ListFiles(ctx context.Context, r *wire.ListFilesRequest) (*wire.ListFilesResponse, error) {
+func (s *Service) ListFiles(ctx context.Context, r *wire.ListFilesRequest) (*wire.ListFilesResponse, error) {
+	a, err := s.of(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	names, err := a.filesNamed(ctx, r)
 	if err != nil {
 		return nil, err
@@ -32,7 +36,7 @@ func (a *Service) ListFiles(ctx context.Context, r *wire.ListFilesRequest) (*wir
 	response := &wire.ListFilesResponse{Total: int64(len(names)), More: len(names) > limit}
 	stored := map[string]*wire.FileVersion{} // by PFN
 	var written []dispatch.StoredFile
-	err = a.lookAt(ctx, r, func(c *state.Cores) error {
+	err = a.lookAt(ctx, func(c *state.Cores) error {
 		for _, lfn := range names[:min(len(names), limit)] {
 			versions, _ := c.Dispatch.History(c.Run, lfn)
 			file := &wire.FileHistory{Lfn: lfn, Versions: convert.Each(versions, fileVersion)}
@@ -57,9 +61,9 @@ func (a *Service) ListFiles(ctx context.Context, r *wire.ListFilesRequest) (*wir
 
 // filesNamed are the names that match. They are compared beside the loop, which a million
 // of them would hold up for seconds.
-func (a *Service) filesNamed(ctx context.Context, r *wire.ListFilesRequest) (names []string, err error) {
+func (a *view) filesNamed(ctx context.Context, r *wire.ListFilesRequest) (names []string, err error) {
 	exact := false
-	err = a.lookAt(ctx, r, func(c *state.Cores) error {
+	err = a.lookAt(ctx, func(c *state.Cores) error {
 		if _, exact = c.Dispatch.History(c.Run, r.GetPattern()); !exact {
 			names = slices.Collect(c.Dispatch.Files(c.Run))
 		}

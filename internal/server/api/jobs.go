@@ -20,8 +20,9 @@ import (
 const DefaultJobsListed = 1000
 
 // ListJobs lists jobs in the order of their submission.
-func (a *Service) ListJobs(ctx context.Context, r *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {
-	if err := a.ofRun(r); err != nil {
+func (s *Service) ListJobs(ctx context.Context, r *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {
+	a, err := s.of(ctx, r)
+	if err != nil {
 		return nil, err
 	}
 	if err := a.knowsSteps(r.GetSteps()); err != nil {
@@ -43,7 +44,7 @@ func (a *Service) ListJobs(ctx context.Context, r *wire.ListJobsRequest) (*wire.
 
 // knowsSteps returns an error for a name that no step has: nothing is listed for one that
 // was mistyped.
-func (a *Service) knowsSteps(names []string) error {
+func (a *view) knowsSteps(names []string) error {
 	steps := a.run.Steps()
 	if len(steps) == 0 {
 		return nil // of an open run, whose jobs say what their steps are
@@ -147,10 +148,14 @@ func summaryOf(c *state.Cores, job *dispatch.JobView) *wire.JobSummary {
 }
 
 // ShowJob tells all that is known of one job.
-func (a *Service) ShowJob(ctx context.Context, r *wire.ShowJobRequest) (*wire.JobDetail, error) {
+func (s *Service) ShowJob(ctx context.Context, r *wire.ShowJobRequest) (*wire.JobDetail, error) {
+	a, err := s.of(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	var detail *wire.JobDetail
 	var key string
-	err := a.lookAtJob(ctx, r, func(c *state.Cores, id dispatch.JobID) (err error) {
+	err = a.lookAtJob(ctx, r, func(c *state.Cores, id dispatch.JobID) (err error) {
 		job, _ := c.Dispatch.Detail(id)
 		key = job.Key
 		detail, err = detailOf(c, &job)

@@ -24,7 +24,11 @@ const logPiece = 64 << 10
 
 // Logs streams what an attempt printed: standard output first, or as it comes
 // if it is followed. Of one that failed its log comes last, as standard error.
-func (a *Service) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect.ServerStream[wire.LogChunk]) error {
+func (s *Service) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect.ServerStream[wire.LogChunk]) error {
+	a, err := s.of(ctx, r)
+	if err != nil {
+		return err
+	}
 	job, attempt, err := a.attemptFor(ctx, r)
 	if err != nil {
 		return err
@@ -63,7 +67,7 @@ func (a *Service) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect
 }
 
 // attemptFor finds the attempt that is meant.
-func (a *Service) attemptFor(
+func (a *view) attemptFor(
 	ctx context.Context, r *wire.LogsRequest,
 ) (job dispatch.JobID, attempt dispatch.AttemptID, err error) {
 	var made dispatch.JobDetail // by an earlier run
@@ -84,7 +88,7 @@ func (a *Service) attemptFor(
 }
 
 // attemptBefore is the attempt of an earlier run that made the result of a job.
-func (a *Service) attemptBefore(
+func (a *view) attemptBefore(
 	ctx context.Context, job *dispatch.JobDetail, wanted dispatch.AttemptID,
 ) (dispatch.AttemptID, error) {
 	p, err := a.run.Provenance(ctx, job.Name, job.Key)
@@ -136,7 +140,7 @@ func chooseAttempt(c *state.Cores, id dispatch.JobID, wanted dispatch.AttemptID)
 }
 
 // runs reports whether an attempt has not ended.
-func (a *Service) runs(ctx context.Context, job dispatch.JobID, attempt dispatch.AttemptID) bool {
+func (a *view) runs(ctx context.Context, job dispatch.JobID, attempt dispatch.AttemptID) bool {
 	live := false
 	_ = a.run.Query(ctx, 0, func(c *state.Cores) {
 		view, _ := c.Dispatch.Job(job)
@@ -146,7 +150,7 @@ func (a *Service) runs(ctx context.Context, job dispatch.JobID, attempt dispatch
 }
 
 // awaitLog waits until one of the files or the state of the run has changed.
-func (a *Service) awaitLog(
+func (a *view) awaitLog(
 	ctx context.Context, runChanged <-chan struct{}, paths []string, before []sched.FileState,
 ) error {
 	ctx, cancel := context.WithCancel(ctx)

@@ -13,16 +13,17 @@ import (
 	"fairway/lib/sched"
 )
 
-// ProgressPause is the least time between two reports of one stream.
+// ProgressPause is the least time between two reports of one stream, but for the last one.
 const ProgressPause = 100 * time.Millisecond
 
 // Progress streams the state of the run: at once, then whenever it has changed
 // but not more often than ProgressPause allows, at least every access.KeepAlive, and a
-// last time when it has ended.
-func (a *Service) Progress(
+// last time as soon as it has ended.
+func (s *Service) Progress(
 	ctx context.Context, r *wire.ProgressRequest, stream *connect.ServerStream[wire.ProgressReport],
 ) error {
-	if err := a.ofRun(r); err != nil {
+	a, err := s.of(ctx, r)
+	if err != nil {
 		return err
 	}
 	for {
@@ -43,17 +44,26 @@ func (a *Service) Progress(
 	}
 }
 
-func (a *Service) pause(ctx context.Context, changed <-chan struct{}) error {
-	if err := a.sched.Sleep(ctx, ProgressPause); err != nil {
+func (a *view) pause(ctx context.Context, changed <-chan struct{}) error {
+	if ended, err := a.closed(ctx, a.run.Ended(), ProgressPause); err != nil || ended {
 		return err
 	}
-	waiting, cancel := context.WithTimeout(ctx, access.KeepAlive)
-	defer cancel()
-	_, err := sched.Receive(waiting, a.sched, changed)
-	if errors.Is(err, sched.ErrChannelClosed) || waiting.Err() != nil {
-		return ctx.Err()
-	}
+	_, err := a.closed(ctx, changed, access.KeepAlive)
 	return err
+}
+
+// closed waits until ch is closed, and reports whether it is, but no longer than limit.
+func (a *view) closed(ctx context.Context, ch <-chan struct{}, limit time.Duration) (bool, error) {
+	waiting, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	_, err := sched.Receive(waiting, a.sched, ch)
+	switch {
+	case errors.Is(err, sched.ErrChannelClosed):
+		return true, nil
+	case waiting.Err() != nil:
+		return false, ctx.Err()
+	}
+	return false, err
 }
 
 // Progress tells how a run stands, or how it ended.

@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
+
+	"connectrpc.com/connect"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
@@ -24,6 +27,7 @@ import (
 // them once at the most.
 type Resting struct {
 	folders folder.Layout
+	records string // path of the store
 	run     *state.Run
 
 	mu    sync.Mutex   // guards what follows: nil until a question needs it
@@ -39,17 +43,45 @@ func OpenResting(ctx context.Context, workflow string) (*Resting, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &Resting{folders: folders}
-	err = v.reading(func(records store.Store) (err error) {
+	return openResting(ctx, folders, filepath.Join(folders.State, folder.StoreFile))
+}
+
+func openResting(ctx context.Context, folders folder.Layout, path string) (*Resting, error) {
+	v := &Resting{folders: folders, records: path}
+	err := v.reading(func(records store.Store) (err error) {
 		v.run, err = state.LoadEndedRun(ctx, records)
 		return err
 	})
 	return v, err
 }
 
+// Archived is a run of a lasting server that is retired, as the records of its archive show it.
+type Archived struct {
+	*Resting
+	records store.Store // of the server
+}
+
+// OpenArchived looks at the archive of a run; records is the store of its server. It fails with an
+// error that wraps fs.ErrNotExist where there is none.
+func OpenArchived(ctx context.Context, folders folder.Layout, path string, records store.Store) (Archived, error) {
+	v, err := openResting(ctx, folders, path)
+	return Archived{v, records}, err
+}
+
+// Provenance is part of Run.
+func (v Archived) Provenance(ctx context.Context, job, key string) (*wire.Provenance, error) {
+	return state.LoadProvenance(ctx, v.records, job, key)
+}
+
+// Change is part of Run: nothing of the run changes any more.
+func (v Archived) Change(context.Context, *loop.Request) error {
+	return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("run %d has ended; submit its workflow again to "+
+		"have it run once more, which takes its results where nothing has changed", v.ID()))
+}
+
 // reading opens the records for a moment: no server can begin meanwhile.
 func (v *Resting) reading(read func(store.Store) error) error {
-	path := filepath.Join(v.folders.State, folder.StoreFile)
+	path := v.records
 	if _, err := os.Stat(path); err != nil {
 		return fmt.Errorf("nothing was run in %s: %w", v.folders.Workflow, err)
 	}
@@ -72,7 +104,7 @@ func (v *Resting) Query(ctx context.Context, job dispatch.JobID, ask func(*state
 		switch {
 		case job == 0:
 			return nil, nil
-		case v.first != 0 && v.first != job:
+		case job == AllJobs || v.first != 0 && v.first != job:
 			return v.countAll(ctx, records)
 		}
 		v.first = job
@@ -84,9 +116,12 @@ func (v *Resting) Query(ctx context.Context, job dispatch.JobID, ask func(*state
 	})
 }
 
+// AllJobs has Query count the attempts of all jobs.
+const AllJobs = dispatch.JobID(math.MaxUint64)
+
 // QueryAll is part of Run.
 func (v *Resting) QueryAll(ctx context.Context, ask func(*state.Cores)) error {
-	return v.query(ctx, ask, func(records store.Store) (*state.Tally, error) { return v.countAll(ctx, records) })
+	return v.Query(ctx, AllJobs, ask)
 }
 
 // QueryTally is part of Run.
@@ -177,6 +212,11 @@ func (v *Resting) Report(r *wire.ProgressReport) {
 
 // Changes is part of Run.
 func (v *Resting) Changes() <-chan struct{} { return nil }
+
+// Ended returns a channel that is closed.
+func (v *Resting) Ended() <-chan struct{} { return closedChannel }
+
+var closedChannel = func() <-chan struct{} { ch := make(chan struct{}); close(ch); return ch }()
 
 // Change is part of Run: it defers a request to the next run, and keeps other
 // processes out meanwhile. The request is shown how the run will stand then.

@@ -42,22 +42,74 @@ type Run interface {
 	// Changes returns a channel that is closed at the next change, nil if there
 	// will be none.
 	Changes() <-chan struct{}
+	// Ended returns a channel that is closed when it is known how the run ended.
+	Ended() <-chan struct{}
 }
 
-// Service is the Workflow service (api.proto) over a run.
+// Runs are what a Service shows: the run of a folder, or those of a lasting server.
+type Runs interface {
+	// Find returns a run by its number; 0 is the one that there is. control is nil where
+	// nothing runs. The error of one that is not there says which are.
+	Find(ctx context.Context, number uint32) (run Run, control Control, err error)
+}
+
+// Service is the Workflow service (api.proto).
 type Service struct {
-	run     Run
-	control Control // nil where nothing runs
-	logs    state.Logs
-	roots   storage.Roots
-	sched   *sched.Scheduler
+	runs   Runs
+	logs   state.Logs
+	roots  storage.Roots
+	sched  *sched.Scheduler
+	server Lasting // nil where the server runs one workflow only
 
 	survivors func() int // of a run that was cut short; nil while one is under way
 }
 
-// NewService makes the service of a run that is under way in a folder.
-func NewService(run Run, control Control, l folder.Layout, s *sched.Scheduler) *Service {
-	return &Service{run: run, control: control, logs: state.Logs(l.Logs), roots: l.Roots(), sched: s}
+// NewService makes the service of the runs of a folder.
+func NewService(runs Runs, l folder.Layout, s *sched.Scheduler) *Service {
+	return &Service{runs: runs, logs: state.Logs(l.Logs), roots: l.Roots(), sched: s}
+}
+
+// NewLastingService makes the service of a lasting server.
+func NewLastingService(runs Runs, server Lasting, l folder.Layout, s *sched.Scheduler) *Service {
+	service := NewService(runs, l, s)
+	service.server = server
+	return service
+}
+
+// view is a Service for one run.
+type view struct {
+	*Service
+	run     Run
+	control Control // nil where nothing runs
+}
+
+// of finds the run that a request is about.
+func (s *Service) of(ctx context.Context, r interface{ GetRun() uint32 }) (*view, error) {
+	run, control, err := s.runs.Find(ctx, r.GetRun())
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	return &view{s, run, control}, nil
+}
+
+// NoRun is the error of a request about a run that is not there; instead says which are.
+func NoRun(number uint32, instead string) error {
+	return connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no run %d here any more, or not yet; %s", number,
+		instead))
+}
+
+// Only is the run of a folder.
+type Only struct {
+	Run
+	Control Control // nil where nothing runs
+}
+
+// Find is part of Runs.
+func (o Only) Find(_ context.Context, number uint32) (Run, Control, error) {
+	if is := uint32(o.ID()); number != 0 && number != is {
+		return nil, nil, NoRun(number, fmt.Sprintf("this folder has run %d", is))
+	}
+	return o.Run, o.Control, nil
 }
 
 // Control is for a run that is under way.
@@ -76,15 +128,6 @@ type Control interface {
 var errNotRunning = connect.NewError(connect.CodeFailedPrecondition,
 	fmt.Errorf("nothing runs in this folder; start it with `fairway run`"))
 
-// ofRun returns an error for a request that is about another run.
-func (a *Service) ofRun(r interface{ GetRun() uint32 }) error {
-	if is := uint32(a.run.ID()); r.GetRun() != 0 && r.GetRun() != is {
-		return connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no run %d here any more, or not yet; this "+
-			"folder has run %d", r.GetRun(), is))
-	}
-	return nil
-}
-
 // findJob takes the number or the name of a job. A name that is a number is
 // found by name if there is such a job.
 func findJob(c *state.Cores, text string) (dispatch.JobID, error) {
@@ -101,11 +144,8 @@ func findJob(c *state.Cores, text string) (dispatch.JobID, error) {
 }
 
 // lookAt asks the state, but for Tally, and returns the error of the question or of ask.
-func (a *Service) lookAt(ctx context.Context, r interface{ GetRun() uint32 }, ask func(*state.Cores) error) error {
-	failure := a.ofRun(r)
-	if failure != nil {
-		return failure
-	}
+func (a *view) lookAt(ctx context.Context, ask func(*state.Cores) error) error {
+	var failure error
 	if err := a.run.Query(ctx, 0, func(c *state.Cores) { failure = ask(c) }); err != nil {
 		return rpcError(err)
 	}
@@ -113,13 +153,11 @@ func (a *Service) lookAt(ctx context.Context, r interface{ GetRun() uint32 }, as
 }
 
 // lookAtJob is lookAt with the job that a request names, and what Tally knows of it.
-func (a *Service) lookAtJob(ctx context.Context, r interface {
-	GetRun() uint32
-	GetJob() string
-}, ask func(*state.Cores, dispatch.JobID) error,
+func (a *view) lookAtJob(
+	ctx context.Context, r interface{ GetJob() string }, ask func(*state.Cores, dispatch.JobID) error,
 ) error {
 	var job dispatch.JobID
-	failure := a.lookAt(ctx, r, func(c *state.Cores) (err error) {
+	failure := a.lookAt(ctx, func(c *state.Cores) (err error) {
 		job, err = findJob(c, r.GetJob())
 		return err
 	})
@@ -133,8 +171,12 @@ func (a *Service) lookAtJob(ctx context.Context, r interface {
 }
 
 // Cancel ends jobs. Those that wait for their outputs become blocked.
-func (a *Service) Cancel(ctx context.Context, r *wire.CancelRequest) (*wire.ChangedJobs, error) {
-	return a.changeJobs(ctx, r, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
+func (s *Service) Cancel(ctx context.Context, r *wire.CancelRequest) (*wire.ChangedJobs, error) {
+	a, err := s.of(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	return a.changeJobs(ctx, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
 		jobs, err := jobsNamed(c, r.GetJobs())
 		return []dispatch.Input{dispatch.Cancel{Jobs: jobs}}, jobs, err
 	})
@@ -142,12 +184,16 @@ func (a *Service) Cancel(ctx context.Context, r *wire.CancelRequest) (*wire.Chan
 
 // Retry lets jobs run again that failed or were cancelled, or are done and whose stored
 // outputs are lost.
-func (a *Service) Retry(ctx context.Context, r *wire.RetryRequest) (*wire.ChangedJobs, error) {
+func (s *Service) Retry(ctx context.Context, r *wire.RetryRequest) (*wire.ChangedJobs, error) {
+	a, err := s.of(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	lost, err := a.lostOutputs(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	return a.changeJobs(ctx, r, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
+	return a.changeJobs(ctx, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
 		if len(r.GetJobs()) == 0 {
 			jobs := state.FailedJobs(c)
 			return []dispatch.Input{dispatch.RetryJobs{Jobs: jobs}}, jobs, nil
@@ -163,12 +209,12 @@ func (a *Service) Retry(ctx context.Context, r *wire.RetryRequest) (*wire.Change
 
 // lostOutputs are the stored outputs of the jobs of a request that are lost, by PFN. They
 // are looked at beside the loop, since a server may take its time.
-func (a *Service) lostOutputs(ctx context.Context, r *wire.RetryRequest) (map[string]dispatch.LostFile, error) {
+func (a *view) lostOutputs(ctx context.Context, r *wire.RetryRequest) (map[string]dispatch.LostFile, error) {
 	if len(r.GetJobs()) == 0 {
 		return nil, nil
 	}
 	var files []dispatch.StoredFile
-	err := a.lookAt(ctx, r, func(c *state.Cores) error {
+	err := a.lookAt(ctx, func(c *state.Cores) error {
 		jobs, err := jobsNamed(c, r.GetJobs())
 		for _, id := range jobs {
 			if job, _ := c.Dispatch.Job(id); job.State == dispatch.Done {
@@ -215,13 +261,9 @@ func retryInputs(
 
 // changeJobs carries out what choose makes of the jobs that there are, and tells
 // how those stand then that it names.
-func (a *Service) changeJobs(
-	ctx context.Context, r interface{ GetRun() uint32 },
-	choose func(*state.Cores) ([]dispatch.Input, []dispatch.JobID, error),
+func (a *view) changeJobs(
+	ctx context.Context, choose func(*state.Cores) ([]dispatch.Input, []dispatch.JobID, error),
 ) (*wire.ChangedJobs, error) {
-	if err := a.ofRun(r); err != nil {
-		return nil, err
-	}
 	changed := new(wire.ChangedJobs)
 	var jobs []dispatch.JobID
 	err := a.run.Change(ctx, &loop.Request{
@@ -253,8 +295,9 @@ func jobsNamed(c *state.Cores, names []string) ([]dispatch.JobID, error) {
 
 // CloseInput tells the run that an open input, or each of them, gets no more files, or that no
 // more jobs are submitted.
-func (a *Service) CloseInput(ctx context.Context, r *wire.CloseInputRequest) (*wire.CloseInputResponse, error) {
-	if err := a.ofRun(r); err != nil {
+func (s *Service) CloseInput(ctx context.Context, r *wire.CloseInputRequest) (*wire.CloseInputResponse, error) {
+	a, err := s.of(ctx, r)
+	if err != nil {
 		return nil, err
 	}
 	if a.control == nil {
@@ -267,8 +310,13 @@ func (a *Service) CloseInput(ctx context.Context, r *wire.CloseInputRequest) (*w
 }
 
 // Stop ends the run: with drain after the attempts that run, else at once.
-func (a *Service) Stop(_ context.Context, r *wire.StopRequest) (*wire.StopResponse, error) {
-	if err := a.ofRun(r); err != nil {
+func (s *Service) Stop(ctx context.Context, r *wire.StopRequest) (*wire.StopResponse, error) {
+	if s.server != nil && r.GetRun() == 0 {
+		s.server.Stop(r.GetDrain())
+		return &wire.StopResponse{}, nil
+	}
+	a, err := s.of(ctx, r)
+	if err != nil {
 		return nil, err
 	}
 	if a.control == nil {

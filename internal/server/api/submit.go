@@ -32,8 +32,9 @@ type submission struct {
 }
 
 // Submit adds jobs to an open run, all or none, and answers when they are durable.
-func (a *Service) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.SubmitResponse, error) {
-	if err := a.ofRun(r); err != nil {
+func (s *Service) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.SubmitResponse, error) {
+	a, err := s.of(ctx, r)
+	if err != nil {
 		return nil, err
 	}
 	if a.control == nil {
@@ -43,16 +44,18 @@ func (a *Service) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.Subm
 		return nil, connect.NewError(connect.CodeResourceExhausted,
 			fmt.Errorf("one call submits at most %d jobs, and not %d: make several calls", MaxSubmitted, n))
 	}
-	s, err := a.newSubmission(ctx, r.GetJobs())
+	submitted, err := a.newSubmission(ctx, r.GetJobs())
 	if err != nil {
 		return nil, err
 	}
 	answer := new(wire.SubmitResponse)
-	err = a.run.Change(ctx, &loop.Request{Prepare: s.prepare, Ask: func(c *state.Cores) { s.describe(c, answer) }})
+	err = a.run.Change(ctx, &loop.Request{
+		Prepare: submitted.prepare, Ask: func(c *state.Cores) { submitted.describe(c, answer) },
+	})
 	return answer, rpcError(err)
 }
 
-func (a *Service) newSubmission(ctx context.Context, jobs []*wire.SubmittedJob) (*submission, error) {
+func (a *view) newSubmission(ctx context.Context, jobs []*wire.SubmittedJob) (*submission, error) {
 	s := &submission{
 		jobs: make([]flow.NewJob, len(jobs)), reads: make([][]dispatch.ExistingFile, len(jobs)),
 		known: make([]bool, len(jobs)),

@@ -37,10 +37,10 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 	if access.IsLarge(ctx) {
 		message.Hold = false
 	}
-	answer, err := q.Inbox.Sync(ctx, convert.SyncFromWire(message, state.Now()), func(t *state.Tally) {
+	answer, err := q.Inbox.Sync(ctx, convert.SyncFromWire(message, state.Now()), func(n *state.Nodes) {
 		pilot := dispatch.PilotID(message.GetPilot())
-		t.Stores(pilot, state.Storing{Stored: message.GetOutputsStored(), Of: message.GetOutputsToStore()})
-		t.CacheTold(pilot, message.GetCounts())
+		n.Stores(pilot, state.Storing{Stored: message.GetOutputsStored(), Of: message.GetOutputsToStore()})
+		n.CacheTold(pilot, message.GetCounts())
 	})
 	site := message.GetHello().GetSite()
 	if caller != nil {

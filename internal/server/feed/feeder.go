@@ -154,7 +154,7 @@ func (f *Feeder) Run(ctx context.Context, first map[string][]flow.InputFile, ear
 func (f *Feeder) recallClosed(ctx context.Context) error {
 	return f.inbox.Query(ctx, func(c *state.Cores) {
 		for _, in := range f.inputs {
-			if IsOpen(in) && c.Flow.Closed(in.Name) {
+			if c.Flow.Closed(in.Name) {
 				f.fed(in.Name, nil, true)
 			}
 		}
@@ -173,12 +173,11 @@ func (f *Feeder) feedFailed(ctx context.Context, err error) {
 // feedFirst feeds what an input has when the run begins. What is complete in an
 // open input then comes in its place too, not when its watching happens to begin.
 func (f *Feeder) feedFirst(ctx context.Context, in *flow.DeclaredInput) error {
-	if !IsOpen(in) {
-		return f.feed(ctx, in.Name, f.first[in.Name], true)
-	}
 	switch {
 	case f.isClosed(in.Name), in.Submitted:
 		return nil
+	case !IsOpen(in):
+		return f.feed(ctx, in.Name, f.first[in.Name], true)
 	case in.Close.File == "" && in.Close.Idle == 0 && !in.Close.Manual:
 		return f.feedAll(ctx, in)
 	}

@@ -32,6 +32,7 @@ type Finder struct {
 	element  storage.Element
 	Contents *contents
 	Dry      bool // only: files of traces are not made
+	Apart    bool // the folder is not that of the state: all files have absolute names
 	Brief    bool // no file is read and no server asked: identities and sizes on servers are missing
 }
 
@@ -133,7 +134,7 @@ func (f *Finder) absolute(path string) string {
 // pfn is that of a path as it is written in a workflow or a list. What is in the
 // folder of the workflow is found there wherever the folder is moved.
 func (f *Finder) pfn(path string) string {
-	if filepath.IsLocal(path) {
+	if filepath.IsLocal(path) && !f.Apart {
 		return storage.Join(storage.FolderScheme+":", filepath.Clean(path))
 	}
 	return f.absolute(path)

@@ -247,11 +247,12 @@ func claimState(workflow string) (Layout, error) {
 	if err != nil {
 		return Layout{}, err
 	}
+	fresh := i == nil || i.Former == "" && i.folderID != there
 	switch {
 	case i == nil:
 		i = &identity{ID: newIdentity(), folderID: there}
 		err = i.write(state)
-	case i.Former == "" && i.folderID != there:
+	case fresh:
 		i = &identity{ID: newIdentity(), Former: i.ID, folderID: there}
 		err = i.write(state)
 	}
@@ -262,6 +263,7 @@ func claimState(workflow string) (Layout, error) {
 		return Layout{}, fmt.Errorf("identity of %s: %w", state, err)
 	}
 	f := layoutOf(workflow, i.ID)
+	f.New = fresh
 	if err := f.make(); err != nil {
 		return Layout{}, err
 	}

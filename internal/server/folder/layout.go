@@ -30,6 +30,10 @@ const (
 	SocketName    = "socket"
 	AuthorityName = "authority" // of package access
 	ServersName   = "servers"   // of package term
+	UploadsName   = "uploads"   // of a lasting server: files that came with submissions, by run
+	ArchiveName   = "archive"   // the same: stores of the records of retired runs
+	LastingName   = "lasting"   // the mark of the state of a lasting server
+	ServiceName   = "service"   // of a lasting server: how people reach it over the network
 )
 
 // Layout are where a workflow folder keeps what. Those of a folder without a
@@ -39,6 +43,7 @@ type Layout struct {
 	State    string // .fairway
 	Results  string
 	ID       string // of the state
+	New      bool   // Claim has just made the ID, so no pilot works for it
 
 	Storage string // the local storage element
 	Cache   string // the caches of local pilots

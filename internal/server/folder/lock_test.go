@@ -30,3 +30,30 @@ func TestLockIsForOne(t *testing.T) {
 		t.Fatalf("after it was released: %v, %v", running, err)
 	}
 }
+
+// Pilots that an earlier server started are looked for unless there was none: in a new state, and in
+// a copy, whose pilots are those of the original.
+func TestOnlyTheFirstClaimIsNew(t *testing.T) {
+	original := t.TempDir()
+	claim := func(workflow string) (isNew bool) {
+		t.Helper()
+		lock, l, err := Claim(workflow)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := lock.Release(); err != nil {
+			t.Fatal(err)
+		}
+		return l.New
+	}
+	if !claim(original) || claim(original) {
+		t.Error("not new at first, or later too")
+	}
+	duplicate := filepath.Join(t.TempDir(), "copy")
+	if err := os.CopyFS(duplicate, os.DirFS(original)); err != nil {
+		t.Fatal(err)
+	}
+	if !claim(duplicate) || claim(duplicate) {
+		t.Error("a copy is not new at first, or later too")
+	}
+}

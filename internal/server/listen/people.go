@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"connectrpc.com/connect"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"fairway/internal/access"
 	"fairway/internal/wire"
@@ -34,10 +36,30 @@ func PeoplesClient(client *http.Client, baseURL string) wire.WorkflowClient {
 // callTime is how long a call may take in all.
 func callTime(procedure string) time.Duration {
 	switch procedure {
-	case wire.WorkflowListFilesProcedure, wire.WorkflowRetryProcedure:
+	case wire.WorkflowListFilesProcedure, wire.WorkflowRetryProcedure, wire.WorkflowSubmitWorkflowProcedure:
 		return access.StorageTime
 	}
 	return access.CallTime
+}
+
+// About has the calls of a client be about a run, where they do not say.
+func About(ctx context.Context, run uint32) context.Context {
+	return context.WithValue(ctx, aboutKey{}, run)
+}
+
+type aboutKey struct{}
+
+// setRun says in a request which run it is about, as the context of the call tells.
+func setRun(ctx context.Context, request any) {
+	run, _ := ctx.Value(aboutKey{}).(uint32)
+	message, ok := request.(proto.Message)
+	if run == 0 || !ok {
+		return
+	}
+	m := message.ProtoReflect()
+	if field := m.Descriptor().Fields().ByName("run"); field != nil && !m.Has(field) {
+		m.Set(field, protoreflect.ValueOfUint32(run))
+	}
 }
 
 // limits bounds calls on both sides, and streams on that of who reads them.
@@ -46,6 +68,9 @@ type limits struct{}
 // WrapUnary is part of connect.Interceptor.
 func (limits) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+		if r.Spec().IsClient {
+			setRun(ctx, r.Any())
+		}
 		limit := callTime(r.Spec().Procedure)
 		limited, cancel := context.WithTimeout(ctx, limit)
 		defer cancel()
@@ -85,7 +110,10 @@ type steadyStream struct {
 }
 
 // Send is part of connect.StreamingClientConn.
-func (s *steadyStream) Send(m any) error { return s.explained(s.StreamingClientConn.Send(m)) }
+func (s *steadyStream) Send(m any) error {
+	setRun(s.ctx, m)
+	return s.explained(s.StreamingClientConn.Send(m))
+}
 
 // Receive is part of connect.StreamingClientConn.
 func (s *steadyStream) Receive(m any) error {

@@ -172,16 +172,20 @@ func TestPeersThatStallAreLetGo(t *testing.T) {
 // calls are all that people's commands ask.
 func calls(ctx context.Context, c wire.WorkflowClient) map[string]func() error {
 	return map[string]func() error{
-		"ListJobs":   func() error { _, err := c.ListJobs(ctx, &wire.ListJobsRequest{}); return err },
-		"ShowJob":    func() error { _, err := c.ShowJob(ctx, &wire.ShowJobRequest{}); return err },
-		"Explain":    func() error { _, err := c.Explain(ctx, &wire.ExplainRequest{}); return err },
-		"ListFiles":  func() error { _, err := c.ListFiles(ctx, &wire.ListFilesRequest{}); return err },
-		"ListCaches": func() error { _, err := c.ListCaches(ctx, &wire.ListCachesRequest{}); return err },
-		"Cancel":     func() error { _, err := c.Cancel(ctx, &wire.CancelRequest{}); return err },
-		"Retry":      func() error { _, err := c.Retry(ctx, &wire.RetryRequest{}); return err },
-		"Submit":     func() error { _, err := c.Submit(ctx, &wire.SubmitRequest{}); return err },
-		"CloseInput": func() error { _, err := c.CloseInput(ctx, &wire.CloseInputRequest{}); return err },
-		"Stop":       func() error { _, err := c.Stop(ctx, &wire.StopRequest{}); return err },
+		"ListJobs":       func() error { _, err := c.ListJobs(ctx, &wire.ListJobsRequest{}); return err },
+		"ShowJob":        func() error { _, err := c.ShowJob(ctx, &wire.ShowJobRequest{}); return err },
+		"Explain":        func() error { _, err := c.Explain(ctx, &wire.ExplainRequest{}); return err },
+		"ListFiles":      func() error { _, err := c.ListFiles(ctx, &wire.ListFilesRequest{}); return err },
+		"ListCaches":     func() error { _, err := c.ListCaches(ctx, &wire.ListCachesRequest{}); return err },
+		"Cancel":         func() error { _, err := c.Cancel(ctx, &wire.CancelRequest{}); return err },
+		"Retry":          func() error { _, err := c.Retry(ctx, &wire.RetryRequest{}); return err },
+		"Submit":         func() error { _, err := c.Submit(ctx, &wire.SubmitRequest{}); return err },
+		"CloseInput":     func() error { _, err := c.CloseInput(ctx, &wire.CloseInputRequest{}); return err },
+		"Stop":           func() error { _, err := c.Stop(ctx, &wire.StopRequest{}); return err },
+		"ListPilots":     func() error { _, err := c.ListPilots(ctx, &wire.ListPilotsRequest{}); return err },
+		"SubmitWorkflow": func() error { _, err := c.SubmitWorkflow(ctx, &wire.SubmitWorkflowRequest{}); return err },
+		"ListRuns":       func() error { _, err := c.ListRuns(ctx, &wire.ListRunsRequest{}); return err },
+		"RemoveRuns":     func() error { _, err := c.RemoveRuns(ctx, &wire.RemoveRunsRequest{}); return err },
 		"Logs": func() error {
 			stream, err := c.Logs(ctx, &wire.LogsRequest{})
 			return drained(stream, err)
@@ -212,7 +216,7 @@ func TestServersThatHangAreTold(t *testing.T) {
 		switch name {
 		case "Logs", "Progress":
 			kind, limit, says = "connect+proto", access.SilentTime, "has said nothing for 2m0s"
-		case "ListFiles", "Retry":
+		case "ListFiles", "Retry", "SubmitWorkflow":
 			limit, says = access.StorageTime, "has not answered within 5m0s ("+name+")"
 		}
 		for how, answer := range map[string]string{

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/flow"
 	"fairway/internal/server/state"
 )
 
@@ -20,15 +21,43 @@ const (
 	NoteLimit = 20
 )
 
-// phase of a run's life. They follow each other in this order.
+// phase of the life of a run, or of a loop. They follow each other in this order.
 type phase uint8
 
 const (
 	running  phase = iota
 	draining       // nothing new is started; what runs goes on
 	leaving        // what runs is ended
-	over           // no pilot is left, all is published
+	over           // nothing runs any more, all is published; of a loop: and no pilot is left
 )
+
+// Run is a run as a loop has it.
+type Run struct {
+	Workflow *flow.Workflow
+	// Cores are those of the run: Run is its number. They belong to the loop, which loads them
+	// again after the store failed.
+	state.Cores
+
+	// Ending decides when the run is over. It outlives the cores.
+	Ending *Ending
+	// Results publishes what the run makes; it does not block. What was done comes back as
+	// dispatch.Published.
+	Results interface {
+		Publish([]dispatch.StoredFile)
+	}
+	// InputsClosed reports whether no more files will come.
+	InputsClosed func() bool
+
+	wake time.Time // when flow wants a Tick; zero: never
+}
+
+// NewRun makes a run for a loop. Results and InputsClosed are to be set before it gets there.
+func NewRun(of state.RunOf) *Run {
+	return &Run{Workflow: of.Workflow, Cores: state.Cores{Run: of.Run}, Ending: newEnding()}
+}
+
+// of says which run of which workflow it is.
+func (r *Run) of() state.RunOf { return state.RunOf{Run: r.Run, Workflow: r.Workflow} }
 
 // Ending decides when a run is over, and gathers what a person is told of it. It
 // lasts longer than the cores, which may be loaded again while it goes on.
@@ -46,17 +75,9 @@ type Ending struct {
 	fatal   bool  // the run cannot go on at all
 	publish error // publications that were given up
 
-	// Effects that were let out, or will be, and are not confirmed. They are those of
+	// Publications that were let out, or will be, and are not confirmed. They are those of
 	// the cores, and forgotten with them.
-	owedFiles    map[dispatch.FileRef]bool // to be published
-	owedRemovals map[string]bool           // PFNs
-
-	// Pilots that do not leave: leaveBy is when they are withdrawn, zero while that is
-	// not decided; withdrawn says that they were, abandoned that they have not left
-	// then either: closing the batch system ends what hears no signal.
-	leaveBy   time.Time
-	withdrawn bool
-	abandoned bool
+	owedFiles map[dispatch.FileRef]bool
 }
 
 func newEnding() *Ending {
@@ -107,22 +128,22 @@ func (e *Ending) Requested() bool { return e.asked }
 // publication was given up.
 func (e *Ending) Failed() bool { return e.fatal || e.publish != nil }
 
-// Abandoned reports, when the loop has ended, whether pilots are left that hear
-// nothing.
-func (e *Ending) Abandoned() bool { return e.abandoned }
+// Rest says, before the loop has the run, that it has ended.
+func (e *Ending) Rest() { e.phase = over }
 
-func (e *Ending) forgetOwed() {
-	e.owedFiles, e.owedRemovals = map[dispatch.FileRef]bool{}, map[string]bool{}
+// Over reports whether the run has ended. It is for requests that the loop carries out.
+func (e *Ending) Over() bool { return e.phase == over }
+
+// GoOn has a run go on that has ended: what is said of it begins again. It is for requests that
+// the loop carries out, together with dispatch.SetRun.
+func (e *Ending) GoOn() {
+	e.problems.clear()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.requested, e.phase, e.asked, e.fatal, e.publish = running, running, false, false, nil
 }
 
-func (e *Ending) owe(publish []dispatch.StoredFile, remove []string) {
-	for _, p := range publish {
-		e.owedFiles[p.File] = true
-	}
-	for _, pfn := range remove {
-		e.owedRemovals[pfn] = true
-	}
-}
+func (e *Ending) forgetOwed() { e.owedFiles = map[dispatch.FileRef]bool{} }
 
 func (e *Ending) published(file dispatch.FileRef) { delete(e.owedFiles, file) }
 
@@ -179,95 +200,70 @@ func (e *Ending) cutsShort() bool {
 }
 
 // repeat tells cores that were just loaded of an end that was under way.
-func (e *Ending) repeat(l *Loop) {
-	if e.phase != running {
-		e.enter(l, e.phase)
+func (e *Ending) repeat(l *Loop, run *Run) {
+	if e.phase == draining || e.phase == leaving {
+		e.enter(l, run, e.phase)
 	}
 }
 
 // advance is called after every turn of the loop, and moves on to the next phase
 // if it is time.
-func (e *Ending) advance(l *Loop) {
+func (e *Ending) advance(l *Loop, run *Run) {
+	if e.phase == over {
+		return
+	}
 	e.mu.Lock()
 	requested := e.requested
 	e.mu.Unlock()
 	if requested > e.phase {
 		e.asked = true
-		e.enter(l, requested)
+		e.enter(l, run, requested)
 	}
-	if e.phase == running && e.nothingToDo(l) {
-		e.enter(l, draining)
+	if e.phase == running && e.nothingToDo(l, run) {
+		e.enter(l, run, draining)
 	}
-	if e.phase == running || e.phase == over {
-		return
+	if e.phase == running || !l.Lasting {
+		return // a loop that is not Lasting is over with its run
 	}
-	e.hurry(l)
-	if (e.abandoned || l.Pilots.None()) && len(e.owedFiles)+len(e.owedRemovals) == 0 && l.flying == nil &&
-		l.gathering.empty() {
+	if view, _ := l.Dispatch.Run(run.Run); view.State == dispatch.RunEnded && len(e.owedFiles) == 0 && l.atRest() {
 		e.phase = over
+		l.Over(run)
 	}
 }
 
-// enter begins a phase, and tells dispatch: what becomes of the run, and that the
-// pilots, which serve no other run here, are to leave. A run is complete only when all its
-// jobs are known: what is temporary goes then, and jobs that are still to come may read it.
-func (e *Ending) enter(l *Loop, to phase) {
-	e.phase, e.leaveBy = to, time.Time{}
-	var end dispatch.Input = dispatch.StopRun{Run: l.Cores.Run, Drain: to == draining}
-	if to == draining && !e.asked && !e.fatal && l.Tally.Finished {
-		end = dispatch.CompleteRun{Run: l.Cores.Run}
+// enter begins a phase, and tells dispatch what becomes of the run. A run is complete only
+// when all its jobs are known: what is temporary goes then, and jobs that are still to come may
+// read it.
+func (e *Ending) enter(l *Loop, run *Run, to phase) {
+
+	e.phase = to
+	var end dispatch.Input = dispatch.StopRun{Run: run.Run, Drain: to == draining}
+	if to == draining && !e.asked && !e.fatal && run.Tally.Finished {
+		end = dispatch.CompleteRun{Run: run.Run}
 	}
-	for _, in := range []dispatch.Input{end, dispatch.Stop{Drain: to == draining}} {
-		if err := l.stepDispatch(in); err != nil {
-			e.fail(fmt.Errorf("ending the run: %w", err))
-			e.phase = over
-		}
-		l.propagate()
+	if err := l.stepDispatch(end); err != nil {
+		e.fail(fmt.Errorf("ending the run: %w", err))
+		e.phase = over
 	}
+	l.propagate()
 }
 
 // nothingToDo reports whether no job can run any more, or none may.
-func (e *Ending) nothingToDo(l *Loop) bool {
-	run, _ := l.Dispatch.Run(l.Cores.Run)
-	if e.fatal || run.State != dispatch.RunGoing {
+func (e *Ending) nothingToDo(l *Loop, run *Run) bool {
+	view, _ := l.Dispatch.Run(run.Run)
+	if e.fatal || view.State != dispatch.RunGoing {
 		return true
 	}
-	totals := &run.Totals
+	totals := &view.Totals
 	if totals.ByState[dispatch.Waiting]+totals.ByState[dispatch.Ready]+executing(totals) > 0 {
 		return false
 	}
-	return l.Tally.Finished || l.InputsClosed() && l.waker.wanted[byFlow].IsZero()
+	return run.Tally.Finished || run.InputsClosed() && run.wake.IsZero()
 }
 
 // executing counts the jobs that pilots have.
 func executing(t *dispatch.Totals) int {
 	return t.ByState[dispatch.Assigned] + t.ByState[dispatch.Running]
-}
-
-// hurry withdraws pilots that should have left: they run nothing any more, or
-// were told to end it, and LeaveTime has passed since. Results that are still
-// being published are waited for, however long that takes.
-func (e *Ending) hurry(l *Loop) {
-	totals := l.Dispatch.Totals()
-	if e.abandoned || e.phase == draining && executing(&totals) > 0 || l.Pilots.None() {
-		return
-	}
-	now := state.Now()
-	if e.leaveBy.IsZero() {
-		e.leaveBy = now.Add(l.LeaveTime)
-		l.waker.want(byEnding, e.leaveBy)
-	}
-	if now.Before(e.leaveBy) {
-		return
-	}
-	if e.withdrawn {
-		e.abandoned = true
-		return
-	}
-	e.withdrawn = true
-	e.leaveBy = now.Add(l.LeaveTime)
-	l.waker.want(byEnding, e.leaveBy)
-	l.Pilots.Withdraw(l.Pilots.Launches())
 }
 
 // remarks are lines for a person, each once, in the order in which they came
@@ -291,6 +287,12 @@ func (r *remarks) add(text string, limit int) {
 	default:
 		r.leftOut++
 	}
+}
+
+func (r *remarks) clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines, r.leftOut = nil, 0
 }
 
 func (r *remarks) list() []string {

@@ -22,6 +22,10 @@ var ErrEnded = errors.New("the run has ended")
 // Request is the single entry of the loop: everything that changes a run comes
 // as one, so a recording of the inputs of all requests replays the run.
 type Request struct {
+	// Run is the run that the request is about. 0: it is about what all runs share, and what is
+	// told to a run is told to all.
+	Run dispatch.RunID
+
 	// Prepare runs in the loop before the inputs are stepped, and may look at
 	// the cores, refuse the request, or add to it.
 	Prepare func(*state.Cores, *Request) error
@@ -39,11 +43,16 @@ type Request struct {
 	Done func(error)
 
 	end func(*Ending) // runs in the loop with Ask
+
+	refused func(error) // instead of Ask; unlike Done it is not told of success
+
+	add  *Run // a run that is new to the loop
+	drop bool // the loop forgets the run, if nothing is refused
 }
 
 // changes reports whether a request does more than ask or tell.
 func (r *Request) changes() bool {
-	return r.Prepare != nil || len(r.Dispatch)+len(r.Flow)+len(r.Records)+len(r.Publish) > 0
+	return r.Prepare != nil || r.add != nil || len(r.Dispatch)+len(r.Flow)+len(r.Records)+len(r.Publish) > 0
 }
 
 // asks reports whether a request is a question only. Who follows the run asks when
@@ -53,6 +62,9 @@ func (r *Request) asks() bool { return r.Ask != nil && r.end == nil && !r.change
 func (r *Request) finish(err error) {
 	if r.Done != nil {
 		r.Done(err)
+	}
+	if r.refused != nil && err != nil {
+		r.refused(err)
 	}
 }
 
@@ -65,19 +77,46 @@ const inboxSize = 256
 type Inbox struct {
 	requests chan *Request
 	ended    chan struct{} // closed when the loop takes no more
-	held     heldSyncs
+	held     *heldSyncs
+	run      dispatch.RunID // that requests are about which do not say
 }
 
 // NewInbox makes the inbox of one loop.
 func NewInbox() *Inbox {
 	return &Inbox{
 		requests: make(chan *Request, inboxSize), ended: make(chan struct{}),
-		held: heldSyncs{byPilot: map[dispatch.PilotID][]*heldSync{}},
+		held: &heldSyncs{byPilot: map[dispatch.PilotID][]*heldSync{}},
 	}
+}
+
+// Of is the same inbox, for requests that are about a run.
+func (i *Inbox) Of(run dispatch.RunID) *Inbox {
+	of := *i
+	of.run = run
+	return &of
+}
+
+// Begin hands a run to the loop that is new to it, with the request that begins it. It answers
+// when that is durable.
+func (i *Inbox) Begin(ctx context.Context, run *Run, r *Request) error {
+	r.Run, r.add = run.Run, run
+	return i.Do(ctx, r)
+}
+
+// Drop is Deliver for a request that has the loop forget its run, unless it is refused.
+func (i *Inbox) Drop(ctx context.Context, newRequest func() *Request) error {
+	return i.Deliver(ctx, func() *Request {
+		r := newRequest()
+		r.drop = true
+		return r
+	})
 }
 
 // Send hands a request to the loop; its Done says what became of it.
 func (i *Inbox) Send(ctx context.Context, r *Request) error {
+	if r.Run == 0 {
+		r.Run = i.run
+	}
 	select {
 	case i.requests <- r:
 		return nil
@@ -126,16 +165,16 @@ func (i *Inbox) Deliver(ctx context.Context, newRequest func() *Request) error {
 
 // Query asks the loop a question and waits for the answer. It doesn't wait for
 // the disk: what is seen may not be durable yet. The cores must not be kept or
-// changed.
+// changed. The error is ErrEnded where the loop does not have the run of the inbox.
 func (i *Inbox) Query(ctx context.Context, ask func(*state.Cores)) error {
-	seen := make(chan struct{})
-	r := &Request{Ask: func(c *state.Cores) { ask(c); close(seen) }}
+	seen := make(chan error, 1)
+	r := &Request{Ask: func(c *state.Cores) { ask(c); seen <- nil }, refused: func(err error) { seen <- err }}
 	if err := i.Send(ctx, r); err != nil {
 		return err
 	}
 	select {
-	case <-seen:
-		return nil
+	case err := <-seen:
+		return err
 	case <-i.ended:
 		return ErrEnded
 	case <-ctx.Done():
@@ -174,12 +213,12 @@ func (i *Inbox) Lose(ctx context.Context, file dispatch.LostFile) error {
 // durable. note takes note in the loop of what it says for people. What it says that attempts
 // used is cut to what can be (state.Cores.Plausible). dispatch.ErrRefused,
 // ErrReloaded and ErrEnded are told as they are.
-func (i *Inbox) Sync(ctx context.Context, in dispatch.Sync, note func(*state.Tally)) (*wire.SyncAnswer, error) {
+func (i *Inbox) Sync(ctx context.Context, in dispatch.Sync, note func(*state.Nodes)) (*wire.SyncAnswer, error) {
 	held := i.held.add(in.Pilot, in.Seq)
 	defer i.held.remove(in.Pilot, held)
 	err := i.Send(ctx, &Request{
 		Prepare: func(c *state.Cores, _ *Request) error {
-			note(c.Tally)
+			note(c.Tally.Nodes)
 			c.Plausible(state.Now(), in.Ended)
 			return nil
 		},

@@ -1,10 +1,12 @@
 package loop
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -52,10 +54,9 @@ type Pilots interface {
 // Launch is one pilot of a site.
 type Launch struct{ Site, Name string }
 
-// Files are the results and stored files of the run (package publish). No method
-// blocks. What was done comes back as dispatch.Published and dispatch.Removed.
-type Files interface {
-	Publish([]dispatch.StoredFile)
+// Stores are where outputs are stored (package publish). Remove does not block; what was
+// done comes back as dispatch.Removed.
+type Stores interface {
 	Remove(pfns []string)
 }
 
@@ -63,18 +64,24 @@ type Files interface {
 type Config struct {
 	Inbox *Inbox
 	Store store.Store
-	// Load makes the cores from the store. Revive is what they are told right after:
-	// what the store doesn't keep. Both run in the loop.
-	Load   func(context.Context) (*state.Loaded, error)
-	Revive func(*state.Cores) (*Request, error)
+	// Runs are under way when the loop begins.
+	Runs []*Run
+	// Lasting has the loop go on when no run is under way, until it is told to end. Over
+	// is called in the loop, and must not block, when a run has come to its end.
+	Lasting bool
+	Over    func(*Run)
+	// Load makes the cores of the runs from the store, in their order. Revive is what they
+	// are told right after, one request after the other: what the store doesn't keep. Both
+	// run in the loop.
+	Load   func(context.Context, []state.RunOf) (*state.Loaded, error)
+	Revive func(*dispatch.Core) ([]*Request, error)
 	// Look returns what Revive has to find out first, which may take long: it is run
 	// beside the loop, and must not touch the cores. Its context ends when a person ends
-	// the run. nil: nothing.
-	Look func(*state.Cores) func(context.Context)
+	// the loop. nil: nothing.
+	Look func(*dispatch.Core) func(context.Context)
 
-	Pilots       Pilots
-	Files        Files
-	InputsClosed func() bool // no more files will come
+	Pilots Pilots
+	Stores Stores
 
 	LeaveTime   time.Duration // that pilots which are to leave may take
 	CommitDelay time.Duration // the least time between the starts of two large transactions
@@ -84,19 +91,21 @@ type Config struct {
 	Log   *slog.Logger
 }
 
-// Loop owns the cores of a run. But for Commit and Changes, everything here belongs
-// to the goroutine of Run, and lives as long as the run; after Run anybody may read.
+// Loop owns the cores of runs. But for Commit and Changes, everything here belongs
+// to the goroutine of Run, and lives as long as that; after Run anybody may read.
 type Loop struct {
 	Config
 
-	// The cores, loaded from the store and again after it failed. Their events wait
-	// in events, oldest first, until flow has seen them: between two requests there
-	// are none.
-	state.Cores
-	events []dispatch.Event
+	// The cores, loaded from the store and again after it failed; those of a run are in
+	// runs, which has them all by number. Their events wait in events, oldest first, until
+	// flow has seen them: between two requests there are none.
+	Dispatch *dispatch.Core
+	nodes    *state.Nodes
+	runs     map[dispatch.RunID]*Run
+	events   []dispatch.Event
 
-	// Ending decides when the run is over. It outlives the cores.
-	Ending *Ending
+	// Leaving decides when the pilots leave, and when the loop is over. It outlives the cores.
+	Leaving *Leaving
 
 	// What stepping has led to. gathering takes in what comes, and is never nil.
 	// flying is at the store, nil while none is; nothing of a transaction is let out
@@ -142,9 +151,10 @@ func (t *transaction) lose(err error) {
 
 // New makes a loop. Whoever does calls Run and Commit, each in a goroutine.
 func New(config Config) *Loop {
-	return &Loop{
+	l := &Loop{
 		Config:    config,
-		Ending:    newEnding(),
+		runs:      map[dispatch.RunID]*Run{},
+		Leaving:   newLeaving(),
 		gathering: new(transaction),
 		commits:   make(chan []dispatch.Record, 1),
 		committed: make(chan error, 1),
@@ -152,16 +162,20 @@ func New(config Config) *Loop {
 		waker:     &waker{fired: make(chan struct{}, 1), sched: config.Sched, cancel: func() {}},
 		watchers:  &watchers{changed: make(chan struct{})},
 	}
+	for _, run := range config.Runs {
+		l.runs[run.Run] = run
+	}
+	return l
 }
 
-// Run works until the run has ended or ctx ends. It returns an error if the
+// Run works until the runs have ended, where the loop is not Lasting, or ctx ends. It returns an error if the
 // state could not be kept.
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.close()
 	if err := l.reload(ctx); err != nil {
 		return err
 	}
-	for l.Ending.phase != over {
+	for l.Leaving.phase != over {
 		if err := l.turn(ctx); err != nil {
 			return err
 		}
@@ -183,12 +197,20 @@ func (l *Loop) turn(ctx context.Context) error {
 		l.busy, news = false, false
 	case <-l.waker.fired:
 		l.waker.reset()
-		l.take(&Request{Dispatch: []dispatch.Input{dispatch.Tick{}}, Flow: []flow.Input{flow.Tick{}}})
+		l.take(&Request{Dispatch: []dispatch.Input{dispatch.Tick{}}})
+		for _, run := range l.runs {
+			if !run.wake.IsZero() && state.Until(run.wake) <= 0 {
+				l.take(&Request{Run: run.Run, Flow: []flow.Input{flow.Tick{}}})
+			}
+		}
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 	l.flush()
-	l.Ending.advance(l)
+	for _, run := range l.runs {
+		run.Ending.advance(l, run)
+	}
+	l.Leaving.advance(l)
 	l.flush()
 	if news {
 		l.Notify()
@@ -216,29 +238,34 @@ func (l *Loop) round(r *Request) (news bool) {
 
 // take steps one request. What it leads to is gathered.
 func (l *Loop) take(r *Request) {
-	if r.Prepare != nil {
-		if err := r.Prepare(&l.Cores, r); err != nil {
-			r.finish(err)
-			return
-		}
+	run, cores, err := l.about(r)
+	if err == nil && r.Prepare != nil {
+		err = r.Prepare(cores, r)
+	}
+	if err != nil {
+		r.finish(err)
+		return
 	}
 	l.gathering.records = append(l.gathering.records, r.Records...)
 	l.gathering.publish = append(l.gathering.publish, r.Publish...)
-	l.Ending.owe(r.Publish, nil)
+	l.owe(r.Publish)
 	var refused error
 	for _, in := range r.Dispatch {
 		refused = errors.Join(refused, l.stepDispatch(in))
 		l.propagate()
 	}
 	for _, in := range r.Flow {
-		refused = errors.Join(refused, l.stepFlow(in))
+		refused = errors.Join(refused, l.stepFlow(run, in))
 		l.propagate()
 	}
 	if r.Ask != nil {
-		r.Ask(&l.Cores)
+		r.Ask(cores)
 	}
 	if r.end != nil {
-		r.end(l.Ending)
+		l.tell(run, r.end)
+	}
+	if r.drop && refused == nil || r.add != nil && refused != nil {
+		delete(l.runs, r.Run)
 	}
 	if refused != nil {
 		r.finish(refused)
@@ -246,6 +273,49 @@ func (l *Loop) take(r *Request) {
 	}
 	if r.Done != nil {
 		l.gathering.done = append(l.gathering.done, r.Done)
+	}
+}
+
+// about finds the run that a request is about, and the cores that it may look at. A request
+// that is about none sees those that all runs share. One that adds a run makes its cores.
+func (l *Loop) about(r *Request) (*Run, *state.Cores, error) {
+	switch run := l.runs[r.Run]; {
+	case r.add != nil && run == nil:
+		cores, err := state.Begin(r.add.of(), l.Dispatch, l.nodes)
+		if err != nil {
+			return nil, nil, err
+		}
+		r.add.Cores = cores
+		l.runs[r.Run] = r.add
+		return r.add, &r.add.Cores, nil
+	case run != nil:
+		return run, &run.Cores, nil
+	case r.Run != 0:
+		return nil, nil, ErrEnded
+	}
+	return nil, &state.Cores{Dispatch: l.Dispatch, Tally: &state.Tally{Nodes: l.nodes}}, nil
+}
+
+// tell tells the Ending of a run; nil is all of them.
+func (l *Loop) tell(run *Run, what func(*Ending)) {
+	if run != nil {
+		what(run.Ending)
+		return
+	}
+	for _, each := range l.runs {
+		what(each.Ending)
+	}
+}
+
+// fail ends all runs for a reason that no retry repairs.
+func (l *Loop) fail(err error) { l.tell(nil, func(e *Ending) { e.fail(err) }) }
+
+// owe notes publications that were let out, or will be.
+func (l *Loop) owe(publish []dispatch.StoredFile) {
+	for _, p := range publish {
+		if run := l.runs[p.File.Run]; run != nil {
+			run.Ending.owedFiles[p.File] = true
+		}
 	}
 }
 
@@ -260,10 +330,12 @@ func (l *Loop) stepDispatch(in dispatch.Input) error {
 	}
 	switch in := in.(type) {
 	case dispatch.Published:
-		l.Ending.published(in.File)
-		l.Tally.Published(in.File.LFN)
+		if run := l.runs[in.File.Run]; run != nil {
+			run.Ending.published(in.File)
+			run.Tally.Published(in.File.LFN)
+		}
 	case dispatch.Removed:
-		delete(l.Ending.owedRemovals, in.PFN)
+		delete(l.Leaving.owedRemovals, in.PFN)
 	}
 	l.gather(&effects)
 	return nil
@@ -282,7 +354,10 @@ func (l *Loop) gather(e *dispatch.Effects) {
 	t.stop = append(t.stop, e.Stop...)
 	t.publish = append(t.publish, e.Publish...)
 	t.remove = append(t.remove, e.Remove...)
-	l.Ending.owe(e.Publish, e.Remove)
+	l.owe(e.Publish)
+	for _, pfn := range e.Remove {
+		l.Leaving.owedRemovals[pfn] = true
+	}
 	l.events = append(l.events, e.Events...)
 	l.waker.want(byDispatch, e.WakeAt)
 	for _, start := range slices.Clone(e.Start) {
@@ -297,7 +372,7 @@ func (l *Loop) nameLaunches(start dispatch.Start) {
 	for range start.Count {
 		named := Launch{start.Site, fmt.Sprintf("%s-%s.%d", start.Site, epoch(), launched.Add(1))} // unique for ever
 		if err := l.stepDispatch(dispatch.PilotSubmitted{Site: start.Site, Launch: named.Name}); err != nil {
-			l.Ending.fail(fmt.Errorf("starting a pilot at %s: %w", start.Site, err))
+			l.fail(fmt.Errorf("starting a pilot at %s: %w", start.Site, err))
 			return
 		}
 		l.gathering.start = append(l.gathering.start, named)
@@ -323,29 +398,46 @@ func (l *Loop) propagate() {
 	for len(l.events) > 0 {
 		event := l.events[0]
 		l.events = l.events[1:]
-		if err := l.observe(&event); err != nil {
-			l.Ending.fail(err)
-			break
+		run := l.runs[max(event.Run, event.Job.Run())]
+		var err error
+		if run != nil {
+			err = l.observe(run, &event)
+		} else { // of a pilot, or of results of earlier runs
+			l.tell(nil, func(e *Ending) { e.observe(&event) })
+		}
+		if err = errors.Join(err, l.observePilot(&event)); err != nil {
+			l.tell(run, func(e *Ending) { e.fail(err) })
 		}
 	}
 	l.events = l.events[:0]
 }
 
-// observe records what is to be known of an event, and tells flow of commits.
-func (l *Loop) observe(event *dispatch.Event) error {
-	l.Ending.observe(event)
-	l.Tally.Observe(event)
+// observe records what is to be known of an event of a run, and tells flow of commits.
+func (l *Loop) observe(run *Run, event *dispatch.Event) error {
+	run.Ending.observe(event)
+	run.Tally.Observe(event)
 	if event.Result != nil {
-		record, err := l.Tally.Attempts.Record(event)
+		record, err := run.Tally.Attempts.Record(event)
 		if err != nil {
 			return err
 		}
 		l.gathering.records = append(l.gathering.records, record)
 	}
+	if event.Kind == dispatch.JobCommitted {
+		return l.stepFlow(run, flow.Happened{Event: *event})
+	}
+	return nil
+}
+
+// observePilot records what is to be known of an event of a pilot, whatever it runs.
+func (l *Loop) observePilot(event *dispatch.Event) error {
 	switch event.Kind {
 	case dispatch.PilotRegistered:
 		l.Pilots.Here(Launch{event.Site, event.Launch}, true)
-		l.gathering.records = append(l.gathering.records, l.Tally.Hosts.Record(event.Pilot, event.Host))
+		l.gathering.records = append(l.gathering.records, l.nodes.Hosts.Record(event.Pilot, event.Host))
+		for _, run := range l.runs {
+			run.Tally.Observe(event)
+		}
 		if event.Reason != "" {
 			l.Log.Warn("a pilot cannot work; another is tried later", "pilot", event.Pilot, "reason", event.Reason)
 		}
@@ -356,46 +448,48 @@ func (l *Loop) observe(event *dispatch.Event) error {
 		l.Log.Warn("a pilot that was silent is there again", "pilot", event.Pilot, "host", event.Host, "site", event.Site)
 	case dispatch.PilotGone:
 		l.Pilots.Here(Launch{event.Site, event.Launch}, false)
-		records, err := l.Tally.CacheRecords(event.Pilot)
+		l.nodes.Gone(event.Pilot)
+		records, err := l.nodes.CacheRecords(event.Pilot)
 		l.gathering.records = append(l.gathering.records, records...)
 		return err
-	case dispatch.JobCommitted:
-		return l.stepFlow(flow.Happened{Event: *event})
 	}
 	return nil
 }
 
-// stepFlow steps flow, and gives dispatch the files and jobs that it makes. An error
-// means that one of them was refused.
-func (l *Loop) stepFlow(in flow.Input) error {
+// stepFlow steps the flow of a run, and gives dispatch the files and jobs that it makes. An
+// error means that one of them was refused.
+func (l *Loop) stepFlow(run *Run, in flow.Input) error {
 	at := state.Now()
-	effects, err := l.Flow.Step(at, in)
+	effects, err := run.Flow.Step(at, in)
 	l.Tape.Flow(at, in, &effects, err)
 	if err != nil {
 		return err
 	}
 	for _, r := range effects.Persist {
-		r.Run = l.Cores.Run
+		r.Run = run.Run
 		l.gathering.records = append(l.gathering.records, r)
 	}
-	l.waker.want(byFlow, effects.WakeAt)
-	l.Tally.ObserveFlow(&effects)
+	if run.wake != effects.WakeAt {
+		run.wake = effects.WakeAt
+		l.waker.want(byFlow, l.firstWake())
+	}
+	run.Tally.ObserveFlow(&effects)
 	for _, note := range effects.Notes {
-		l.Ending.Note(note)
+		run.Ending.Note(note)
 	}
 	var inputs []dispatch.Input
 	if len(effects.AddFiles) > 0 {
-		inputs = append(inputs, dispatch.AddFiles{Run: l.Cores.Run, Files: effects.AddFiles})
+		inputs = append(inputs, dispatch.AddFiles{Run: run.Run, Files: effects.AddFiles})
 	}
 	if len(effects.Submit) > 0 {
 		jobs, err := convert.JobsWithPayload(effects.Submit)
 		if err != nil {
 			return err
 		}
-		inputs = append(inputs, dispatch.Submit{Run: l.Cores.Run, Jobs: jobs})
+		inputs = append(inputs, dispatch.Submit{Run: run.Run, Jobs: jobs})
 	}
 	if len(effects.ReadersKnown) > 0 {
-		inputs = append(inputs, dispatch.ReadersKnown{Run: l.Cores.Run, LFNs: effects.ReadersKnown})
+		inputs = append(inputs, dispatch.ReadersKnown{Run: run.Run, LFNs: effects.ReadersKnown})
 	}
 	for _, in := range inputs {
 		if err := l.stepDispatch(in); err != nil {
@@ -403,6 +497,16 @@ func (l *Loop) stepFlow(in flow.Input) error {
 		}
 	}
 	return nil
+}
+
+// firstWake is when the flow of some run wants a Tick, zero if none does.
+func (l *Loop) firstWake() (first time.Time) {
+	for _, run := range l.runs {
+		if !run.wake.IsZero() && (first.IsZero() || run.wake.Before(first)) {
+			first = run.wake
+		}
+	}
+	return first
 }
 
 // flush sends what was gathered to the disk, one transaction at a time. What
@@ -463,13 +567,29 @@ func (l *Loop) letOut(t *transaction) {
 	for _, a := range t.answers {
 		l.Inbox.held.resolve(a)
 	}
-	l.Files.Publish(t.publish)
-	l.Files.Remove(t.remove)
+	for run, files := range byRun(t.publish) {
+		if of := l.runs[run]; of != nil {
+			of.Results.Publish(files)
+		}
+	}
+	l.Stores.Remove(t.remove)
 	l.Pilots.Start(t.start)
 	l.Pilots.Withdraw(t.stop)
 	for _, done := range t.done {
 		done(nil)
 	}
+}
+
+// byRun parts files by their runs, and keeps their order.
+func byRun(files []dispatch.StoredFile) map[dispatch.RunID][]dispatch.StoredFile {
+	if len(files) == 0 {
+		return nil
+	}
+	parts := map[dispatch.RunID][]dispatch.StoredFile{}
+	for _, file := range files {
+		parts[file.File.Run] = append(parts[file.File.Run], file)
+	}
+	return parts
 }
 
 // recover discards the cores and loads them again from what is durable.
@@ -490,24 +610,34 @@ func (l *Loop) recover(ctx context.Context, err error) error {
 }
 
 func (l *Loop) reload(ctx context.Context) error {
-	loaded, err := l.Load(ctx)
+	runs := slices.SortedFunc(maps.Values(l.runs), func(a, b *Run) int { return cmp.Compare(a.Run, b.Run) })
+	loaded, err := l.Load(ctx, convert.Each(runs, (*Run).of))
 	if err != nil {
 		return err
 	}
-	l.Cores = loaded.Cores
+	l.Dispatch, l.nodes = loaded.Dispatch, loaded.Nodes
+	for i, run := range runs {
+		run.Cores, run.wake = loaded.Runs[i], time.Time{}
+		run.Ending.forgetOwed()
+	}
+	l.Leaving.forgetOwed()
 	l.Tape.Load(loaded.Records, &loaded.Effects)
 	l.gathering = new(transaction)
 	l.events = nil
-	l.Ending.forgetOwed()
 	l.gather(&loaded.Effects)
 	l.propagate()
 	held := l.await(ctx)
-	revival, err := l.Revive(&l.Cores)
+	revival, err := l.Revive(l.Dispatch)
 	if err != nil {
-		l.Ending.fail(err)
+		l.fail(err)
 	}
-	l.take(revival)
-	l.Ending.repeat(l)
+	for _, r := range revival {
+		l.take(r)
+	}
+	for _, run := range runs {
+		run.Ending.repeat(l, run)
+	}
+	l.Leaving.repeat(l)
 	for _, r := range held {
 		l.take(r)
 	}
@@ -522,7 +652,7 @@ func (l *Loop) await(ctx context.Context) (held []*Request) {
 	if l.Look == nil {
 		return nil
 	}
-	look := l.Look(&l.Cores)
+	look := l.Look(l.Dispatch)
 	if look == nil {
 		return nil
 	}
@@ -541,7 +671,7 @@ func (l *Loop) await(ctx context.Context) (held []*Request) {
 			} else {
 				l.take(r)
 			}
-			if l.Ending.cutsShort() {
+			if l.cutsShort() {
 				cancel()
 			}
 			if !r.asks() {
@@ -551,6 +681,19 @@ func (l *Loop) await(ctx context.Context) (held []*Request) {
 			return held
 		}
 	}
+}
+
+// cutsShort reports whether the loop is to end, whatever the cores say.
+func (l *Loop) cutsShort() bool {
+	if l.Lasting {
+		return l.Leaving.asked() > running
+	}
+	for _, run := range l.runs {
+		if !run.Ending.cutsShort() {
+			return false
+		}
+	}
+	return true
 }
 
 // close ends the loop for everybody who still waits for it.

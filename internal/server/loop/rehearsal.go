@@ -10,17 +10,23 @@ import (
 
 // Rehearsal steps cores as a loop does that has no pilots and no store. It begins with
 // the first request that it takes; nothing is kept or let out.
-type Rehearsal struct{ loop *Loop }
+type Rehearsal struct {
+	loop *Loop
+	run  *Run
+}
 
 // Rehearse makes a rehearsal with loaded cores. It must be closed.
 func Rehearse(cores state.Cores, s *sched.Scheduler, log *slog.Logger) *Rehearsal {
-	l := New(Config{Sched: s, Log: log})
-	l.Cores = cores
-	return &Rehearsal{l}
+	run := NewRun(state.RunOf{Run: cores.Run, Workflow: cores.Flow.Workflow()})
+	run.Cores = cores
+	l := New(Config{Runs: []*Run{run}, Sched: s, Log: log})
+	l.Dispatch, l.nodes = cores.Dispatch, cores.Tally.Nodes
+	return &Rehearsal{l, run}
 }
 
 // Take steps a request. An error says that an input was refused.
 func (r *Rehearsal) Take(request *Request) (refused error) {
+	request.Run = r.run.Run
 	request.Done = func(err error) { refused = err }
 	r.loop.take(request)
 	return refused
@@ -28,10 +34,10 @@ func (r *Rehearsal) Take(request *Request) (refused error) {
 
 // Err is why the run cannot go on, or nil.
 func (r *Rehearsal) Err() error {
-	if !r.loop.Ending.fatal {
+	if !r.run.Ending.fatal {
 		return nil
 	}
-	return errors.New(r.loop.Ending.Problems()[0])
+	return errors.New(r.run.Ending.Problems()[0])
 }
 
 // Close ends the rehearsal. Its cores can still be read.

@@ -13,7 +13,7 @@ import (
 const (
 	byDispatch = iota
 	byFlow
-	byEnding
+	byLeaving
 )
 
 // waker tells the loop when dispatch or flow wants a Tick. It belongs to the loop;

@@ -28,12 +28,13 @@ func TestQuestionsAreNoNews(t *testing.T) {
 	}
 	s := sched.New(sched.Config{})
 	defer s.Close()
-	l := New(Config{
-		Inbox: NewInbox(), Pilots: onePilot{}, InputsClosed: func() bool { return false }, Sched: s,
-	})
-	defer l.waker.stop()
 	core, _ := dispatch.New(dispatch.Config{})
-	l.Cores = state.Cores{Run: 1, Dispatch: core, Flow: steps, Tally: new(state.Tally)}
+	run := NewRun(state.RunOf{Run: 1, Workflow: workflow})
+	run.Cores = state.Cores{Run: 1, Dispatch: core, Flow: steps, Tally: new(state.Tally)}
+	run.InputsClosed = func() bool { return false }
+	l := New(Config{Inbox: NewInbox(), Runs: []*Run{run}, Pilots: onePilot{}, Sched: s})
+	l.Dispatch = core
+	defer l.waker.stop()
 	if _, err := core.Step(state.Now(), dispatch.SetRun{Run: dispatch.Run{ID: 1}}); err != nil {
 		t.Fatal(err)
 	}

@@ -77,7 +77,8 @@ func newState(t *testing.T, place string) *stateAt {
 // server begins to publish, as a server that was started now.
 func (s *stateAt) server() *destination {
 	s.t.Helper()
-	f := &Files{folders: s.folders, element: elements.New(s.folders.Roots(), sched.Default().Sleep), store: s.records}
+	element := elements.New(s.folders.Roots(), sched.Default().Sleep)
+	f := NewStorage(s.records, s.folders, element, nil, nil, sched.Default(), nil).NewResults(s.folders, 0, nil, nil)
 	if err := f.PublishAt(context.Background(), s.place); err != nil {
 		s.t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
@@ -14,11 +13,10 @@ import (
 	"fairway/lib/sched"
 )
 
-// Files are the results of a run and its stored files. They are what the loop asks for
-// files (loop.Files); Run does it.
-type Files struct {
+// Storage is where the runs of a state store their outputs. It is what the loop asks to
+// remove files (loop.Stores); Run does it.
+type Storage struct {
 	folders folder.Layout
-	results *published
 	element storage.Element
 	prompt  storage.Element // the same, for questions and removals
 	store   store.Store
@@ -27,37 +25,65 @@ type Files struct {
 	log     *slog.Logger
 	note    func(string) // tells a person
 
-	stores    []string     // how the PFNs of outputs begin
-	elsewhere *destination // where results are published; nil: in the results folder
-
+	stores []string // how the PFNs of outputs begin
 	// OtherPlace says, after StoreAt, that outputs were never stored there before.
 	OtherPlace bool
 
+	toRemove *loop.Mailbox[string]
+}
+
+// NewStorage makes the storage of a state.
+func NewStorage(
+	records store.Store, folders folder.Layout, element storage.Element, inbox *loop.Inbox, note func(string),
+	s *sched.Scheduler, log *slog.Logger,
+) *Storage {
+	return &Storage{
+		folders: folders, element: element, prompt: promptly(element, note), store: records, inbox: inbox, sched: s,
+		log: log, note: note, toRemove: loop.NewMailbox[string](),
+	}
+}
+
+// Remove is part of loop.Stores.
+func (f *Storage) Remove(pfns []string) { f.toRemove.Put(pfns...) }
+
+// Run removes what it is asked for until ctx ends.
+func (f *Storage) Run(ctx context.Context) { f.removeLoop(ctx) }
+
+// Results are what a run publishes. They are what the loop asks to publish
+// (loop.Run.Results); Run does it.
+type Results struct {
+	*Storage
+	folders folder.Layout  // with the results folder of the run
+	owner   dispatch.RunID // whose the published names are; 0: those of all runs of the folder
+	inbox   *loop.Inbox    // of the run
+	note    func(string)   // tells a person of the run
+
+	results   *published
+	elsewhere *destination // where results are published; nil: in the results folder
+
 	toPublish *loop.Mailbox[dispatch.StoredFile]
-	toRemove  *loop.Mailbox[string]
 
 	// InputsGone says that files of open inputs have gone. Results of earlier runs stay
 	// then, since they could not be made again. It is set before Run.
 	InputsGone bool
 }
 
-// New makes the files of a run. They are not usable before Load.
-func New(
-	records store.Store, folders folder.Layout, element storage.Element, inbox *loop.Inbox, note func(string),
-	s *sched.Scheduler, log *slog.Logger,
-) *Files {
-	return &Files{
-		folders: folders, element: element, prompt: promptly(element, note), store: records, inbox: inbox, sched: s,
-		log: log, note: note,
-		toPublish: loop.NewMailbox[dispatch.StoredFile](), toRemove: loop.NewMailbox[string](),
+// NewResults makes the results of a run, in the results folder of a layout. owner is 0 where all
+// runs of a folder share it. They are not usable before Load.
+func (f *Storage) NewResults(
+	folders folder.Layout, owner dispatch.RunID, inbox *loop.Inbox, note func(string),
+) *Results {
+	return &Results{
+		Storage: f, folders: folders, owner: owner, inbox: inbox, note: note,
+		toPublish: loop.NewMailbox[dispatch.StoredFile](),
 	}
 }
 
 // PublishAt has results published beneath a PFN, as ParsePlace gives it, and not in
 // the results folder. A server is asked to store something if nothing was published there
 // before. It is called before Run.
-func (f *Files) PublishAt(ctx context.Context, place string) (err error) {
-	e := &destination{place: place, state: f.folders.ID, files: f.element, at: f.folders,
+func (f *Results) PublishAt(ctx context.Context, place string) (err error) {
+	e := &destination{place: place, state: f.publisherID(), files: f.element, at: f.folders,
 		persist: func(ctx context.Context, records ...dispatch.Record) error {
 			return f.store.Apply(context.WithoutCancel(ctx), records)
 		}}
@@ -76,8 +102,17 @@ func (f *Files) PublishAt(ctx context.Context, place string) (err error) {
 	return err
 }
 
+// publisherID tells who publishes at a place from all others. Runs that share no results folder
+// publish as different states would: none replaces what another has published.
+func (f *Results) publisherID() string {
+	if f.owner == 0 {
+		return f.folders.ID
+	}
+	return fmt.Sprintf("%s-%d", f.folders.ID, f.owner)
+}
+
 // Place is where results are published, for a person.
-func (f *Files) Place() string {
+func (f *Results) Place() string {
 	if f.elsewhere == nil {
 		return f.folders.Results
 	}
@@ -85,7 +120,7 @@ func (f *Files) Place() string {
 }
 
 // EndTurn says that this server publishes no more.
-func (f *Files) EndTurn(ctx context.Context) error {
+func (f *Results) EndTurn(ctx context.Context) error {
 	if f.elsewhere == nil {
 		return nil
 	}
@@ -94,21 +129,13 @@ func (f *Files) EndTurn(ctx context.Context) error {
 
 // Load reads what is recorded of the results. It is called once, before Run and after the
 // beginning of the run, which adds what an earlier one may have left unrecorded.
-func (f *Files) Load(ctx context.Context) (err error) {
-	f.results, err = loadPublished(ctx, f.store, f.folders)
+func (f *Results) Load(ctx context.Context) (err error) {
+	f.results, err = loadPublished(ctx, f.store, f.folders, f.owner)
 	return err
 }
 
-// Publish is part of loop.Files.
-func (f *Files) Publish(files []dispatch.StoredFile) { f.toPublish.Put(files...) }
+// Publish does not block.
+func (f *Results) Publish(files []dispatch.StoredFile) { f.toPublish.Put(files...) }
 
-// Remove is part of loop.Files.
-func (f *Files) Remove(pfns []string) { f.toRemove.Put(pfns...) }
-
-// Run publishes and removes what it is asked for until ctx ends.
-func (f *Files) Run(ctx context.Context) {
-	var group sync.WaitGroup
-	group.Go(func() { f.publishLoop(ctx) })
-	group.Go(func() { f.removeLoop(ctx) })
-	group.Wait()
-}
+// Run publishes what it is asked for until ctx ends.
+func (f *Results) Run(ctx context.Context) { f.publishLoop(ctx) }

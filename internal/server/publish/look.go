@@ -7,53 +7,63 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
-	"fairway/internal/server/state"
 	"fairway/internal/storage"
 )
 
-// Look finds out how the files of a run stand before it begins or goes on.
+// Look finds out how the files of runs stand before they begin or go on.
 type Look struct {
 	// Lost are the stored files that are lost.
 	Lost []dispatch.LostFile
 	// Unpublished is what is to be published once more: what was published and no longer
 	// stands among the results as it was, since somebody has removed or replaced it. A
-	// file that another version of this run will replace is left to that, and so is one
+	// file that another version of its run will replace is left to that, and so is one
 	// that is lost.
 	Unpublished []dispatch.StoredFile
 
-	files     *Files
+	storage   *Storage
 	stored    []dispatch.StoredFile
-	published []dispatch.FileView
+	published []publishedFile
 }
 
-// Look takes from the cores what is to be looked at. Nothing is looked at before Run.
-func (f *Files) Look(c *state.Cores) *Look {
-	l := &Look{files: f, stored: slices.Collect(c.Dispatch.Stored)}
-	for file := range c.Dispatch.Written(c.Run) {
+// publishedFile was published among some results.
+type publishedFile struct {
+	dispatch.FileView
+	results *Results
+}
+
+// Look takes from dispatch what is to be looked at. Nothing is looked at before Run.
+func (f *Storage) Look(core *dispatch.Core) *Look {
+	return &Look{storage: f, stored: slices.Collect(core.Stored)}
+}
+
+// Published adds what a run has published to what is to be looked at.
+func (l *Look) Published(core *dispatch.Core, run dispatch.RunID, results *Results) {
+	for file := range core.Written(run) {
 		if file.Publish && file.Published && file.PFN != "" {
-			l.published = append(l.published, file)
+			l.published = append(l.published, publishedFile{file, results})
 		}
 	}
-	return l
 }
 
 // Run looks, and sets Lost and Unpublished. Where a server does not answer, or ctx ends,
 // files count as they should be, which is told.
 func (l *Look) Run(ctx context.Context) {
-	f, note := l.files, l.files.note
-	l.Lost = lostFiles(ctx, f.folders.Roots(), func() storage.Element { return f.prompt }, l.stored, note)
+	f := l.storage
+	l.Lost = lostFiles(ctx, f.folders.Roots(), func() storage.Element { return f.prompt }, l.stored, f.note)
 	gone := make(map[string]bool, len(l.Lost))
 	for _, file := range l.Lost {
 		gone[file.PFN] = true
 	}
+	silent := map[*Results]bool{}
 	for i := range l.published {
 		file := &l.published[i]
-		if gone[file.PFN] {
+		if gone[file.PFN] || silent[file.results] {
 			continue
 		}
-		stands, ok := f.stands(ctx, file)
+		stands, ok := file.results.stands(ctx, &file.FileView)
 		if !ok {
-			return
+			silent[file.results] = true
+			continue
 		}
 		if !stands {
 			l.Unpublished = append(l.Unpublished, dispatch.StoredFile{
@@ -66,7 +76,7 @@ func (l *Look) Run(ctx context.Context) {
 // stands reports whether a file is among the results as it was published. One that
 // cannot be looked at is tried to be published, which tells why. ok is false if there was
 // no answer at all.
-func (f *Files) stands(ctx context.Context, file *dispatch.FileView) (stands, ok bool) {
+func (f *Results) stands(ctx context.Context, file *dispatch.FileView) (stands, ok bool) {
 	if f.elsewhere == nil {
 		same, err := f.results.holds(file.File.LFN, file.PFN)
 		return err == nil && same, true

@@ -33,7 +33,7 @@ func shownPlace(place string) string { return storage.Roots{}.Shown(place) }
 
 // tidyElsewhere removes what earlier runs published at this place and this one does
 // not make, or has it kept for good.
-func (f *Files) tidyElsewhere(c *state.Cores, keep bool) error {
+func (f *Results) tidyElsewhere(c *state.Cores, keep bool) error {
 	ctx, e := context.Background(), f.elsewhere
 	names := e.obsolete(written(c), false)
 	if len(names) == 0 {

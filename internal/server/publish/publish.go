@@ -43,7 +43,7 @@ var (
 
 // publishLoop carries out publications until ctx ends. While one fails, those
 // behind it wait: publications are in order.
-func (f *Files) publishLoop(ctx context.Context) {
+func (f *Results) publishLoop(ctx context.Context) {
 	publishAll := f.publishHere(ctx)
 	if f.elsewhere != nil {
 		publishAll = func(batch []dispatch.StoredFile) (int, error) { return f.elsewhere.publishAll(ctx, batch) }
@@ -85,13 +85,13 @@ func (f *Files) publishLoop(ctx context.Context) {
 
 // lose says of a result that its stored file is lost. It is published when it has been made
 // again.
-func (f *Files) lose(ctx context.Context, b *dispatch.StoredFile, why *lostError) error {
+func (f *Results) lose(ctx context.Context, b *dispatch.StoredFile, why *lostError) error {
 	file := dispatch.LostFile{File: b.File, PFN: b.PFN, Why: f.folders.Roots().Shown(b.PFN) + " " + why.why}
 	return f.inbox.Lose(ctx, file)
 }
 
 // publishHere publishes in the results folder.
-func (f *Files) publishHere(ctx context.Context) func([]dispatch.StoredFile) (int, error) {
+func (f *Results) publishHere(ctx context.Context) func([]dispatch.StoredFile) (int, error) {
 	return newPublisher(f.results, func(lfn string) bool { return f.isOld(ctx, lfn) }, func(lfn, name string) {
 		note := fmt.Sprintf("%s/%s was not published by this state, or was changed since: it is now %s/%s",
 			folder.ResultsFolder, lfn, folder.ResultsFolder, name)
@@ -99,7 +99,7 @@ func (f *Files) publishHere(ctx context.Context) func([]dispatch.StoredFile) (in
 	}).publishAll
 }
 
-func (f *Files) confirm(ctx context.Context, batch []dispatch.StoredFile) error {
+func (f *Results) confirm(ctx context.Context, batch []dispatch.StoredFile) error {
 	if len(batch) == 0 {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (f *Files) confirm(ctx context.Context, batch []dispatch.StoredFile) error 
 			break // it is recorded already
 		}
 		r, _ := f.results.get(b.File.LFN)
-		record, err := r.record()
+		record, err := r.record(f.owner)
 		if err != nil {
 			return err
 		}

@@ -20,9 +20,9 @@ import (
 	"fairway/internal/storage"
 )
 
-// publishedTable has what this state put into the results folder: by LFN,
+// PublishedTable has what this state put into the results folder: by LFN,
 // publishedRecord. Nothing else there is ever removed or replaced.
-const publishedTable = "server_published"
+const PublishedTable = "server_published"
 
 // publishedRecord says which version stands under a name, by its PFN, and what
 // the file was right after publication.
@@ -36,18 +36,21 @@ type publishedRecord struct {
 // published is what this state has published, by LFN.
 type published struct {
 	folders folder.Layout
+	owner   dispatch.RunID         // of the records
 	files   func() storage.Element // reads what is stored at other places
 
 	mu      sync.Mutex // guards records
 	records map[string]publishedRecord
 }
 
-func loadPublished(ctx context.Context, source state.Source, folders folder.Layout) (*published, error) {
+func loadPublished(
+	ctx context.Context, source state.Source, folders folder.Layout, owner dispatch.RunID,
+) (*published, error) {
 	s := &published{
-		folders: folders, records: map[string]publishedRecord{},
+		folders: folders, owner: owner, records: map[string]publishedRecord{},
 		files: sync.OnceValue(func() storage.Element { return elementsOf(folders.Roots()) }),
 	}
-	records, err := state.LoadAll[publishedRecord](ctx, source, publishedTable)
+	records, err := state.LoadOf[publishedRecord](ctx, source, PublishedTable, owner)
 	for _, r := range records {
 		s.records[r.LFN] = r
 	}
@@ -61,7 +64,7 @@ func loadPublished(ctx context.Context, source state.Source, folders folder.Layo
 func Intended(
 	ctx context.Context, source state.Source, handed []dispatch.StoredFile,
 ) (records []dispatch.Record, err error) {
-	known, err := source.Load(ctx, publishedTable)
+	known, err := source.Load(ctx, PublishedTable)
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +77,7 @@ func Intended(
 			continue
 		}
 		recorded[file.File.LFN] = true
-		record, err := (&publishedRecord{LFN: file.File.LFN, PFN: file.PFN}).record()
+		record, err := (&publishedRecord{LFN: file.File.LFN, PFN: file.PFN}).record(0)
 		if err != nil {
 			return nil, err
 		}
@@ -100,11 +103,11 @@ func (s *published) forget(lfn string) dispatch.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.records, lfn)
-	return dispatch.Record{Table: publishedTable, Key: lfn}
+	return dispatch.Record{Table: PublishedTable, Run: s.owner, Key: lfn}
 }
 
-func (r *publishedRecord) record() (dispatch.Record, error) {
-	return state.NewRecord(publishedTable, 0, r.LFN, r)
+func (r *publishedRecord) record(owner dispatch.RunID) (dispatch.Record, error) {
+	return state.NewRecord(PublishedTable, owner, r.LFN, r)
 }
 
 // holds reports whether the stored file of a PFN stands under a name: another link

@@ -32,7 +32,7 @@ var beforeRemove = fault.New("remove.before")
 // removeLoop removes physical files that nobody needs, until ctx ends. A file
 // that cannot be removed stays, which is told once: it takes room but does no
 // harm, and the next server tries again.
-func (f *Files) removeLoop(ctx context.Context) {
+func (f *Storage) removeLoop(ctx context.Context) {
 	for {
 		batch, err := f.toRemove.Take(ctx, f.sched)
 		if err != nil {
@@ -57,7 +57,7 @@ func (f *Files) removeLoop(ctx context.Context) {
 
 // removeFile removes a file that this state has stored. What the state stored that this
 // one is a copy of stays, and anything else was never stored.
-func (f *Files) removeFile(ctx context.Context, pfn string) error {
+func (f *Storage) removeFile(ctx context.Context, pfn string) error {
 	if !f.folders.Owns(pfn) {
 		if slices.ContainsFunc(f.stores, func(prefix string) bool { return strings.HasPrefix(pfn, prefix) }) {
 			return nil
@@ -71,11 +71,11 @@ func (f *Files) removeFile(ctx context.Context, pfn string) error {
 // stored and could not report any more, or what earlier runs committed. Nothing
 // else in the storage element is touched. It may be done only when no pilot is
 // left.
-func (f *Files) Sweep(ctx context.Context, needed Stored) error {
+func (f *Storage) Sweep(ctx context.Context, needed Stored) error {
 	return errors.Join(f.sweepOwn(needed), f.sweepStores(ctx, needed))
 }
 
-func (f *Files) sweepOwn(needed Stored) error {
+func (f *Storage) sweepOwn(needed Stored) error {
 	stored, err := beneath.Open(f.folders.Storage)
 	if err != nil {
 		return folder.IgnoreMissing(err)
@@ -103,6 +103,13 @@ func (n Stored) Add(pfns ...string) {
 		} else if pfn != "" {
 			n[canonical(pfn)] = true
 		}
+	}
+}
+
+// Merge adds those of another.
+func (n Stored) Merge(other Stored) {
+	for name := range other {
+		n[name] = true
 	}
 }
 

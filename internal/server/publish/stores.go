@@ -40,7 +40,7 @@ type storeRecord struct{ Prefix string }
 // StoreAt has pilots store outputs at a place, as ParsePlace gives it; an empty one is
 // the folder of the state. A server is asked to store something if the place is new. It
 // is called before Run.
-func (f *Files) StoreAt(ctx context.Context, place string) error {
+func (f *Storage) StoreAt(ctx context.Context, place string) error {
 	known, err := storesIn(ctx, f.store)
 	if err != nil {
 		return err
@@ -65,7 +65,7 @@ func (f *Files) StoreAt(ctx context.Context, place string) error {
 }
 
 // addStore records a place. If it is of no use, it is no place of this state.
-func (f *Files) addStore(ctx context.Context, prefix string, known []string) error {
+func (f *Storage) addStore(ctx context.Context, prefix string, known []string) error {
 	if _, err := shelfOf(f.folders.Absolute(prefix)); err != nil {
 		return err
 	}
@@ -100,7 +100,7 @@ func outsideState(folders *folder.Layout, place string) error {
 }
 
 // tryStore stores a file on a server and removes it.
-func (f *Files) tryStore(ctx context.Context, pfn string) error {
+func (f *Storage) tryStore(ctx context.Context, pfn string) error {
 	ctx, cancel := context.WithTimeout(ctx, LookTime)
 	defer cancel()
 	text := filepath.Join(f.folders.State, disk.PartPrefix+rand.Text())
@@ -117,7 +117,7 @@ func (f *Files) tryStore(ctx context.Context, pfn string) error {
 
 // checkMoved refuses a place that holds what this state has stored at another one, which
 // is there no more: the paths of what is stored are recorded.
-func (f *Files) checkMoved(prefix string, known []string) error {
+func (f *Storage) checkMoved(prefix string, known []string) error {
 	if !storage.IsLocal(prefix) || !f.isThere(prefix) {
 		return nil
 	}
@@ -132,17 +132,17 @@ func (f *Files) checkMoved(prefix string, known []string) error {
 }
 
 // pathOf is the folder of a local prefix.
-func (f *Files) pathOf(prefix string) string {
+func (f *Storage) pathOf(prefix string) string {
 	path, _ := f.folders.Roots().Path(strings.TrimSuffix(prefix, "/"))
 	return path
 }
 
-func (f *Files) isThere(prefix string) bool {
+func (f *Storage) isThere(prefix string) bool {
 	info, err := os.Stat(f.pathOf(prefix))
 	return err == nil && info.IsDir()
 }
 
-func (f *Files) forgetStore(ctx context.Context, prefix string) error {
+func (f *Storage) forgetStore(ctx context.Context, prefix string) error {
 	return f.store.Apply(ctx, []dispatch.Record{{Table: storeTable, Key: prefix}})
 }
 
@@ -179,7 +179,7 @@ func CheckWritable(place string) error {
 
 // Stores is how the PFNs begin under which outputs of this state may be: first those of
 // this run.
-func (f *Files) Stores() []string { return f.stores }
+func (f *Storage) Stores() []string { return f.stores }
 
 func storesIn(ctx context.Context, source state.Source) (prefixes []string, err error) {
 	records, err := source.Load(ctx, storeTable)
@@ -286,7 +286,7 @@ func summed(failures []error) error {
 // sweepStores removes what is not needed from the places where outputs are stored, and
 // forgets those where nothing is. Those of the state that this one is a copy of are only
 // read. A place may be known by several prefixes, so names tell what is needed.
-func (f *Files) sweepStores(ctx context.Context, needed Stored) error {
+func (f *Storage) sweepStores(ctx context.Context, needed Stored) error {
 	names := map[string]bool{}
 	for pfn := range needed {
 		if name, ok := f.folders.StoredName(pfn); ok {

@@ -46,7 +46,7 @@ func (s *published) obsolete(files map[string]dispatch.FileView, all bool) (name
 // unpublish removes what earlier runs published and this one does not. What a
 // person has put in the place of one stays. It comes before the stored files are
 // removed.
-func (f *Files) unpublish(names []string) error {
+func (f *Results) unpublish(names []string) error {
 	results, err := beneath.Open(f.folders.Results)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -77,12 +77,12 @@ func (f *Files) unpublish(names []string) error {
 }
 
 // retain has what earlier runs published stay, whatever later runs make.
-func (f *Files) retain(names []string) error {
+func (f *Results) retain(names []string) error {
 	var records []dispatch.Record
 	for _, lfn := range names {
 		r, _ := f.results.get(lfn)
 		r.Kept = true
-		record, err := r.record()
+		record, err := r.record(f.owner)
 		if err != nil {
 			return err
 		}
@@ -97,7 +97,7 @@ func (f *Files) retain(names []string) error {
 
 // Tidy removes results of earlier runs that a run which has succeeded does not make,
 // or has them kept for good. A person's own files stay.
-func (f *Files) Tidy(c *state.Cores, keep bool) error {
+func (f *Results) Tidy(c *state.Cores, keep bool) error {
 	keep = keep || f.InputsGone
 	if f.elsewhere != nil {
 		return f.tidyElsewhere(c, keep)
@@ -175,7 +175,7 @@ func publishedIn(ctx context.Context, folders folder.Layout) (*published, error)
 	if err != nil {
 		return nil, err
 	}
-	s, err := loadPublished(ctx, records, folders)
+	s, err := loadPublished(ctx, records, folders, 0)
 	return s, errors.Join(err, records.Close())
 }
 
@@ -183,7 +183,7 @@ func publishedIn(ctx context.Context, folders folder.Layout) (*published, error)
 func Removals(
 	ctx context.Context, records store.Store, folders folder.Layout, c *state.Cores,
 ) (names []string, err error) {
-	s, err := loadPublished(ctx, records, folders)
+	s, err := loadPublished(ctx, records, folders, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -91,8 +91,8 @@ func obstacle(results *beneath.Folder, lfn string) string {
 
 // isOld reports whether what stands in the results folder under a name is what an
 // earlier run put there, and may go for a result of this one: this run has no
-// such result, and the file can be had again. See also [Files.Tidy].
-func (f *Files) isOld(ctx context.Context, lfn string) bool {
+// such result, and the file can be had again. See also [Results.Tidy].
+func (f *Results) isOld(ctx context.Context, lfn string) bool {
 	if f.InputsGone {
 		return false
 	}

@@ -183,28 +183,6 @@ func (a *attempts) Last(job dispatch.JobID) *wire.AttemptDetail {
 	return detail
 }
 
-// HostTable has one record for each pilot that registered, by pilot: the host
-// that it runs on, as text. Nothing is decided by them; they are for people.
-const HostTable = "server_host"
-
-// Hosts tell where pilots run, also those that have left.
-type Hosts map[dispatch.PilotID]string
-
-// Record takes in a pilot that registered, and returns what makes that durable.
-func (h Hosts) Record(pilot dispatch.PilotID, host string) dispatch.Record {
-	h[pilot] = host
-	return dispatch.Record{Table: HostTable, Key: string(pilot), Body: []byte(host)}
-}
-
-// LoadHosts reads the records of HostTable.
-func LoadHosts(records []dispatch.Record) Hosts {
-	h := Hosts{}
-	for _, r := range records {
-		h[dispatch.PilotID(r.Key)] = string(r.Body)
-	}
-	return h
-}
-
 // Logs is where pilots keep what attempts print: NUMBER.out, NUMBER.err, NUMBER.log, and what
 // has come of one that is not whole (served.LiveEnding).
 type Logs string

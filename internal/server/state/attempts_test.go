@@ -19,7 +19,7 @@ import (
 // Attempts that were in the store and those that end now are of one list, and what all of
 // them used is counted.
 func TestAttemptsOfBothLives(t *testing.T) {
-	before := newTally("", nil)
+	before := newTally("", nil, newNodes())
 	var records []dispatch.Record
 	began := time.Unix(1_800_000_000, 500).UTC()
 	end := func(at *Tally, number uint32, attempt dispatch.AttemptID) {
@@ -45,7 +45,7 @@ func TestAttemptsOfBothLives(t *testing.T) {
 			end(before, number+1, dispatch.AttemptID(number*10+try))
 		}
 	}
-	after := newTally("", nil)
+	after := newTally("", nil, newNodes())
 	for _, r := range records {
 		scratch := bytes.Clone(r.Body)
 		if err := after.recall(dispatch.Record{Table: r.Table, Run: r.Run, Key: r.Key, Body: scratch}); err != nil {

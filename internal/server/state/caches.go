@@ -36,12 +36,12 @@ func cacheCountsOf(m *wire.CacheCounts) CacheCounts {
 
 // CacheTold takes in what a Sync of a pilot says of its cache. Syncs may come late, so no
 // count falls. The counts of a pilot that has not registered come again with its next Sync.
-func (t *Tally) CacheTold(pilot dispatch.PilotID, m *wire.CacheCounts) {
-	if _, ok := t.Hosts[pilot]; m == nil || !ok {
+func (n *Nodes) CacheTold(pilot dispatch.PilotID, m *wire.CacheCounts) {
+	if _, ok := n.Hosts[pilot]; m == nil || !ok {
 		return
 	}
-	told, known := cacheCountsOf(m), t.Caches[pilot]
-	t.Caches[pilot] = CacheCounts{
+	told, known := cacheCountsOf(m), n.Caches[pilot]
+	n.Caches[pilot] = CacheCounts{
 		EvictedFiles: max(known.EvictedFiles, told.EvictedFiles), EvictedBytes: max(known.EvictedBytes, told.EvictedBytes),
 		PrefetchedFiles: max(known.PrefetchedFiles, told.PrefetchedFiles),
 		PrefetchedBytes: max(known.PrefetchedBytes, told.PrefetchedBytes),
@@ -49,8 +49,8 @@ func (t *Tally) CacheTold(pilot dispatch.PilotID, m *wire.CacheCounts) {
 }
 
 // CacheRecords make durable what a pilot that goes has told; none if that is nothing.
-func (t *Tally) CacheRecords(pilot dispatch.PilotID) ([]dispatch.Record, error) {
-	c, ok := t.Caches[pilot]
+func (n *Nodes) CacheRecords(pilot dispatch.PilotID) ([]dispatch.Record, error) {
+	c, ok := n.Caches[pilot]
 	if !ok {
 		return nil, nil
 	}
@@ -65,11 +65,11 @@ func (t *Tally) CacheRecords(pilot dispatch.PilotID) ([]dispatch.Record, error) 
 }
 
 // recallCache takes in the record of a pilot that went before the server started.
-func (t *Tally) recallCache(r dispatch.Record) error {
+func (n *Nodes) recallCache(r dispatch.Record) error {
 	m := new(wire.CacheCounts)
 	if err := proto.Unmarshal(r.Body, m); err != nil {
 		return fmt.Errorf("record %s %s: %w", CacheTable, r.Key, err)
 	}
-	t.Caches[dispatch.PilotID(r.Key)] = cacheCountsOf(m)
+	n.Caches[dispatch.PilotID(r.Key)] = cacheCountsOf(m)
 	return nil
 }

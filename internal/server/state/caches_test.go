@@ -14,7 +14,7 @@ import (
 // they are recalled. Those of a pilot that nobody knows are not taken.
 func TestCountsOfCachesNeverFall(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		tally := newTally("", nil)
+		tally := newTally("", nil, newNodes())
 		tally.Hosts["p"] = "h"
 		var highest CacheCounts
 		for range rapid.IntRange(0, 10).Draw(t, "syncs") {
@@ -37,7 +37,7 @@ func TestCountsOfCachesNeverFall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again := newTally("", nil)
+		again := newTally("", nil, newNodes())
 		for _, r := range records {
 			if err := again.recallCache(r); err != nil {
 				t.Fatal(err)
@@ -51,7 +51,7 @@ func TestCountsOfCachesNeverFall(t *testing.T) {
 
 // Each attempt counts on the host of its pilot, and the hosts together have what the run has.
 func TestReadsAreSummedByHost(t *testing.T) {
-	tally := newTally("", nil)
+	tally := newTally("", nil, newNodes())
 	tally.Hosts = Hosts{"p1": "a", "p2": "a", "p3": "b"}
 	for pilot, u := range map[dispatch.PilotID]dispatch.Usage{
 		"p1":      {CacheHits: 3, BytesCached: 30, RemoteHits: 1, BytesRemote: 10, PrefetchHits: 1, BytesPrefetched: 10},

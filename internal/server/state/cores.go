@@ -5,7 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
-	"slices"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
@@ -14,9 +14,9 @@ import (
 	"fairway/internal/store"
 )
 
-// Cores are the two passive state machines and what is counted beside them. All
-// three change together, one input at a time; whoever gets them may only read, while
-// the call lasts. Of a run that has ended there is no flow.
+// Cores are the two passive state machines and what is counted beside them, as a run sees
+// them: Dispatch has all runs. All three change together, one input at a time; whoever gets
+// them may only read, while the call lasts. Of a run that has ended there may be no flow.
 type Cores struct {
 	Run      dispatch.RunID // that Flow makes the jobs of; all others are none of its business
 	Dispatch *dispatch.Core
@@ -24,25 +24,33 @@ type Cores struct {
 	Tally    *Tally
 }
 
-// Loaded is what is made from the store: the cores, and what dispatch wants
-// done as the first thing.
-type Loaded struct {
-	Cores
-	Effects dispatch.Effects
-	Records []dispatch.Record // that both cores were made from; nil unless they were asked for
+// RunOf is a run of a workflow.
+type RunOf struct {
+	Run      dispatch.RunID
+	Workflow *flow.Workflow
 }
 
-// Load makes the cores of a run from records, both at the same time. Keep has it return
-// the records, which take much memory.
+// Loaded is what is made from the store: the cores of each run, in the order in which they were
+// asked for, and what dispatch wants done as the first thing.
+type Loaded struct {
+	Dispatch *dispatch.Core
+	Nodes    *Nodes
+	Runs     []Cores
+	Effects  dispatch.Effects
+	Records  []dispatch.Record // that all cores were made from; nil unless they were asked for
+}
+
+// Load makes the cores of runs from records: dispatch beside the others. Keep has it return the
+// records, which take much memory.
 func Load(
-	ctx context.Context, source Source, run dispatch.RunID, workflow *flow.Workflow, config dispatch.Config, keep bool,
+	ctx context.Context, source Source, runs []RunOf, config dispatch.Config, keep bool,
 ) (*Loaded, error) {
 	own, err := LoadTables(ctx, source, []string{flow.TableRun, flow.TableLog})
 	if err != nil {
 		return nil, err
 	}
 	defer growFreely()()
-	l := &Loaded{Cores: Cores{Run: run}}
+	l := new(Loaded)
 	var group errgroup.Group
 	group.Go(func() (err error) {
 		l.Dispatch, l.Effects, err = loadDispatch(ctx, source, config, func(r dispatch.Record) {
@@ -53,21 +61,49 @@ func Load(
 		})
 		return err
 	})
-	group.Go(func() (err error) {
-		of := slices.DeleteFunc(slices.Clone(own), func(r dispatch.Record) bool { return r.Run != run })
-		if l.Flow, err = flow.Load(workflow, of); err != nil {
-			return fmt.Errorf("loading the workflow: %w", err)
-		}
-		l.Tally, err = loadTally(ctx, source, l.Flow.Workflow().Name, l.Flow.Workflow().Steps())
-		return err
-	})
+	group.Go(func() (err error) { return l.loadRuns(ctx, source, runs, own) })
 	if err := group.Wait(); err != nil {
 		return nil, err
+	}
+	for i := range l.Runs {
+		l.Runs[i].Dispatch = l.Dispatch
 	}
 	if keep {
 		l.Records = append(l.Records, own...)
 	}
 	return l, nil
+}
+
+// loadRuns makes flow and Tally of each run; own are the records of all flows.
+func (l *Loaded) loadRuns(ctx context.Context, source Source, runs []RunOf, own []dispatch.Record) (err error) {
+	if l.Nodes, err = loadNodes(ctx, source); err != nil {
+		return err
+	}
+	records := map[dispatch.RunID][]dispatch.Record{}
+	for _, r := range own {
+		records[r.Run] = append(records[r.Run], r)
+	}
+	tallies := map[dispatch.RunID]*Tally{}
+	for _, u := range runs {
+		c := Cores{Run: u.Run}
+		if c.Flow, err = flow.Load(u.Workflow, records[u.Run]); err != nil {
+			return fmt.Errorf("loading the workflow: %w", err)
+		}
+		c.Tally = newTally(c.Flow.Workflow().Name, c.Flow.Workflow().Steps(), l.Nodes)
+		tallies[u.Run] = c.Tally
+		l.Runs = append(l.Runs, c)
+	}
+	return loadTallies(ctx, source, tallies)
+}
+
+// Begin makes the cores of a run that is new to a core, of which there are no records.
+func Begin(run RunOf, core *dispatch.Core, nodes *Nodes) (c Cores, err error) {
+	c = Cores{Run: run.Run, Dispatch: core}
+	if c.Flow, err = flow.New(run.Workflow); err != nil {
+		return c, err
+	}
+	c.Tally = newTally(c.Flow.Workflow().Name, c.Flow.Workflow().Steps(), nodes)
+	return c, nil
 }
 
 // loadDispatch tells of each record before it takes it.
@@ -91,27 +127,23 @@ func loadDispatch(
 	return core, effects, err
 }
 
-func loadTally(ctx context.Context, s Source, workflow string, steps []string) (*Tally, error) {
-	t := newTally(workflow, steps)
-	pilots, err := s.Load(ctx, HostTable)
+// loadTallies takes in what is recorded of runs; what others recorded is passed over.
+func loadTallies(ctx context.Context, s Source, tallies map[dispatch.RunID]*Tally) error {
+	err := s.Each(ctx, AttemptTable, func(r dispatch.Record) error {
+		if t := tallies[r.Run]; t != nil {
+			return t.recall(r)
+		}
+		return nil
+	})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	t.Hosts = LoadHosts(pilots)
-	if err := s.Each(ctx, AttemptTable, t.recall); err != nil {
-		return nil, err
-	}
-	if err := s.Each(ctx, CacheTable, t.recallCache); err != nil {
-		return nil, err
-	}
-	published, err := s.Load(ctx, dispatch.TablePublished)
-	if err != nil {
-		return nil, err
-	}
-	for _, r := range published {
-		t.Published(r.Key)
-	}
-	return t, nil
+	return s.Each(ctx, dispatch.TablePublished, func(r dispatch.Record) error {
+		if t := tallies[r.Run]; t != nil {
+			t.Published(strings.Clone(r.Key))
+		}
+		return nil
+	})
 }
 
 // LoadEndedRun loads the record of a run of which no server is there.
@@ -139,13 +171,18 @@ func LoadEnded(ctx context.Context, records store.Store, run *Run) (*Cores, erro
 
 // LoadEndedTally makes the Tally of a run of which no server is there.
 func LoadEndedTally(ctx context.Context, records store.Store, run *Run) (*Tally, error) {
-	return loadTally(ctx, records, run.Workflow, run.Steps)
+	nodes, err := loadNodes(ctx, records)
+	if err != nil {
+		return nil, err
+	}
+	t := newTally(run.Workflow, run.Steps, nodes)
+	return t, loadTallies(ctx, records, map[dispatch.RunID]*Tally{run.ID: t})
 }
 
 // LoadTallyOf makes a Tally that knows the ended attempts of one job and where pilots run,
 // and nothing else.
 func LoadTallyOf(ctx context.Context, s partSource, job dispatch.JobID, hosts Hosts) (*Tally, error) {
-	t := &Tally{Hosts: hosts}
+	t := &Tally{Nodes: &Nodes{Hosts: hosts}}
 	from, below := attemptKeys(job)
 	records, err := s.LoadPart(ctx, AttemptTable, job.Run(), from, below, math.MaxInt32)
 	if err != nil {

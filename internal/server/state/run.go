@@ -19,7 +19,8 @@ const (
 	InputTable = "server_input" // by input and LFN: Input
 )
 
-const runKey = "run"
+// RunKey is the key of the one record of a run in RunTable.
+const RunKey = "run"
 
 // Status says how a run stands.
 type Status string
@@ -50,9 +51,12 @@ type Run struct {
 	Parameters map[string]string `json:"parameters,omitempty"`
 	State      Status            `json:"state"`
 	Started    time.Time         `json:"started"`
-	Seconds    float64           `json:"seconds"` // that servers ran, up to the last end
-	Waiting    float64           `json:"waiting"` // seconds that jobs waited for pilots, summed
-	Pilots     int64             `json:"pilots"`  // that registered
+	Ended      time.Time         `json:"ended,omitzero"`     // of a run of a lasting server
+	Key        string            `json:"key,omitempty"`      // the same: of its submission
+	Archived   bool              `json:"archived,omitempty"` // the same: its records are in a store of their own
+	Seconds    float64           `json:"seconds"`            // that servers ran, up to the last end
+	Waiting    float64           `json:"waiting"`            // seconds that jobs waited for pilots, summed
+	Pilots     int64             `json:"pilots"`             // that registered
 	// Temporary files that servers removed, up to the last end.
 	Removed      int64      `json:"removed,omitempty"`
 	BytesRemoved int64      `json:"bytes_removed,omitempty"`
@@ -67,7 +71,7 @@ type Run struct {
 }
 
 // Record is the one record of the run in RunTable.
-func (r *Run) Record() (dispatch.Record, error) { return NewRecord(RunTable, r.ID, runKey, r) }
+func (r *Run) Record() (dispatch.Record, error) { return NewRecord(RunTable, r.ID, RunKey, r) }
 
 // Deferred is a request of a person to a run that was not under way: to retry or
 // cancel jobs. It is durable, shown as if it were done, and the first thing that the
@@ -160,10 +164,28 @@ func LoadRun(ctx context.Context, s Source) (*Run, error) {
 	if err != nil || len(records) == 0 {
 		return nil, err
 	}
-	last := records[len(records)-1]
-	run := &Run{ID: last.Run}
-	if err := json.Unmarshal(last.Body, run); err != nil {
-		return nil, fmt.Errorf("record %s %d: %w", RunTable, last.Run, err)
+	return runOf(records[len(records)-1])
+}
+
+// LoadRuns returns all runs of a lasting server, in the order of their numbers.
+func LoadRuns(ctx context.Context, s Source) ([]*Run, error) {
+	records, err := s.Load(ctx, RunTable)
+	if err != nil {
+		return nil, err
+	}
+	runs := make([]*Run, len(records))
+	for i, r := range records {
+		if runs[i], err = runOf(r); err != nil {
+			return nil, err
+		}
+	}
+	return runs, nil
+}
+
+func runOf(r dispatch.Record) (*Run, error) {
+	run := &Run{ID: r.Run}
+	if err := json.Unmarshal(r.Body, run); err != nil {
+		return nil, fmt.Errorf("record %s %d: %w", RunTable, r.Run, err)
 	}
 	for i := range run.Deferred {
 		run.Deferred[i].bear(run.ID)
@@ -190,10 +212,23 @@ func LoadAll[T any](ctx context.Context, s Source, table string) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
+	return decodeAll[T](records)
+}
+
+// LoadOf is LoadAll for the records of one run.
+func LoadOf[T any](ctx context.Context, s Source, table string, run dispatch.RunID) ([]T, error) {
+	records, err := s.Load(ctx, table)
+	if err != nil {
+		return nil, err
+	}
+	return decodeAll[T](slices.DeleteFunc(records, func(r dispatch.Record) bool { return r.Run != run }))
+}
+
+func decodeAll[T any](records []dispatch.Record) ([]T, error) {
 	all := make([]T, len(records))
 	for i, r := range records {
 		if err := json.Unmarshal(r.Body, &all[i]); err != nil {
-			return nil, fmt.Errorf("record %s %q: %w", table, r.Key, err)
+			return nil, fmt.Errorf("record %s %q: %w", r.Table, r.Key, err)
 		}
 	}
 	return all, nil

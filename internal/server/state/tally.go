@@ -31,21 +31,19 @@ type Tally struct {
 	pace     pace
 
 	// What caches were good for: the inputs that attempts have read on each host, as Sums
-	// has them of all ("" is a host that is not known), and what pilots have told of their
-	// caches. The latter is durable when a pilot has gone.
+	// has them of all ("" is a host that is not known).
 	ReadsAt map[string]*Reads
-	Caches  map[dispatch.PilotID]CacheCounts
 
 	// What goes on now, not durable: since when jobs wait for a pilot, until they start,
-	// since when attempts run, until they end, and what pilots store, as they said last.
+	// and since when attempts run, until they end.
 	ready   map[dispatch.JobID]time.Time
 	Started map[dispatch.JobID]time.Time
-	Storing map[dispatch.PilotID]Storing
 
-	// The pilots that registered: where they run, of all servers of the run, and how
-	// many did since the cores were loaded.
-	Hosts  Hosts
-	Pilots int64
+	// The pilots: what all runs know of them, and how many registered since the cores were
+	// loaded, or the run was added to them.
+	*Nodes
+	Pilots  int64
+	workers map[dispatch.PilotID]bool // that ended attempts
 
 	// The files that stand under their plain names, by LFN; names are the first
 	// PublishedLimit of them, in order.
@@ -79,12 +77,11 @@ type sums struct {
 	stageIn, hidden             time.Duration // hidden is the part of stageIn before the turns of attempts
 }
 
-func newTally(workflow string, steps []string) *Tally {
+func newTally(workflow string, steps []string, nodes *Nodes) *Tally {
 	return &Tally{
-		Workflow: workflow, order: steps, final: map[string]bool{}, Hosts: Hosts{},
-		ReadsAt: map[string]*Reads{}, Caches: map[dispatch.PilotID]CacheCounts{},
+		Workflow: workflow, order: steps, final: map[string]bool{}, Nodes: nodes, ReadsAt: map[string]*Reads{},
 		pace: newPace(), ready: map[dispatch.JobID]time.Time{}, Started: map[dispatch.JobID]time.Time{},
-		Storing: map[dispatch.PilotID]Storing{}, published: map[string]bool{},
+		published: map[string]bool{}, workers: map[dispatch.PilotID]bool{},
 	}
 }
 
@@ -105,6 +102,7 @@ func (t *Tally) recall(r dispatch.Record) error {
 // add sums what an attempt of a pilot used.
 func (t *Tally) add(pilot dispatch.PilotID, u *dispatch.Usage) {
 	t.Sums.add(u)
+	t.workers[pilot] = true
 	host := t.Hosts[pilot]
 	if t.ReadsAt[host] == nil {
 		t.ReadsAt[host] = new(Reads)
@@ -112,7 +110,10 @@ func (t *Tally) add(pilot dispatch.PilotID, u *dispatch.Usage) {
 	t.ReadsAt[host].add(u)
 }
 
-// Observe takes note of an event.
+// Workers is how many pilots ended attempts.
+func (t *Tally) Workers() int64 { return int64(len(t.workers)) }
+
+// Observe takes note of an event of a job of the run, or of a pilot.
 func (t *Tally) Observe(e *dispatch.Event) {
 	switch e.Kind {
 	case dispatch.JobReady:
@@ -125,27 +126,12 @@ func (t *Tally) Observe(e *dispatch.Event) {
 		}
 	case dispatch.PilotRegistered:
 		t.Pilots++
-	case dispatch.PilotGone:
-		delete(t.Storing, e.Pilot)
 	}
 	if e.Result != nil {
 		delete(t.Started, e.Job)
 		t.add(e.Pilot, &e.Result.Usage)
 		t.pace.add(e)
 	}
-}
-
-// Storing counts the outputs that a pilot stores of attempts that have many: Stored of them
-// are, 0 <= Stored <= Of.
-type Storing struct{ Stored, Of int64 }
-
-// Stores notes what a pilot says that it stores.
-func (t *Tally) Stores(pilot dispatch.PilotID, storing Storing) {
-	if storing.Of == 0 {
-		delete(t.Storing, pilot)
-		return
-	}
-	t.Storing[pilot] = storing
 }
 
 // Published notes that a file stands under its plain name.

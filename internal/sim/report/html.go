@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"fairway/internal/sim"
 )
@@ -22,14 +23,17 @@ import (
 //go:embed report.html
 var reportFiles embed.FS
 
-var reportTemplate = template.Must(template.New("report.html").Funcs(template.FuncMap{
-	"join":    strings.Join,
-	"heading": heading,
-	"cell":    valueCell,
-	"picture": func(png []byte) template.URL {
-		return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(png))
-	},
-}).ParseFS(reportFiles, "report.html"))
+// reportTemplate parses the page when one is made first, and not in each program that could make one.
+var reportTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("report.html").Funcs(template.FuncMap{
+		"join":    strings.Join,
+		"heading": heading,
+		"cell":    valueCell,
+		"picture": func(png []byte) template.URL {
+			return template.URL("data:image/png;base64," + base64.StdEncoding.EncodeToString(png))
+		},
+	}).ParseFS(reportFiles, "report.html"))
+})
 
 // Chapter is one experiment in a report.
 type Chapter struct {
@@ -135,7 +139,7 @@ func Write(folder string, chapters []Chapter) error {
 // HTML writes one HTML page with the figures, the tables and the
 // assumptions of all chapters. It needs nothing from elsewhere.
 func HTML(w io.Writer, chapters []Chapter) error {
-	if err := reportTemplate.Execute(w, chapters); err != nil {
+	if err := reportTemplate().Execute(w, chapters); err != nil {
 		return fmt.Errorf("write the report: %w", err)
 	}
 	return nil

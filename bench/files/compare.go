@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"fairway/bench/measure"
+)
+
+// used is what a run needed.
+type used struct {
+	seconds, ratio, cpu             float64
+	read, written, toDisk, diskMost float64 // bytes
+}
+
+// compare runs all programs in turns, and returns a row for each.
+func compare(ctx context.Context, base string, w workflow, programs []program, rounds int) ([]row, error) {
+	inputs, err := os.MkdirTemp(base, "fairway-files")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(inputs) }()
+	if err := makeInputs(filepath.Join(inputs, "in"), w); err != nil {
+		return nil, err
+	}
+	all := make([][]used, len(programs))
+	for range rounds {
+		round := make([]used, len(programs))
+		yardstick := 0.0
+		for i, p := range programs {
+			if round[i], err = runIn(ctx, inputs, w, p); err != nil {
+				return nil, fmt.Errorf("%s of %s: %w", w.name, p.name(), err)
+			}
+			if p == (gnuMake{}) {
+				yardstick = round[i].seconds
+			}
+		}
+		for i := range round {
+			round[i].ratio = round[i].seconds / yardstick
+			all[i] = append(all[i], round[i])
+		}
+	}
+	rows := make([]row, len(programs))
+	for i, p := range programs {
+		median := func(of func(used) float64) float64 {
+			var values []float64
+			for _, u := range all[i] {
+				values = append(values, of(u))
+			}
+			return measure.Median(values)
+		}
+		rows[i] = row{
+			Workflow: w.name, Program: p.name(), Files: w.files, Size: w.size,
+			Seconds:  median(func(u used) float64 { return u.seconds }),
+			Ratio:    median(func(u used) float64 { return u.ratio }),
+			CPU:      median(func(u used) float64 { return u.cpu }),
+			Read:     int64(median(func(u used) float64 { return u.read })),
+			Written:  int64(median(func(u used) float64 { return u.written })),
+			ToDisk:   int64(median(func(u used) float64 { return u.toDisk })),
+			DiskMost: int64(median(func(u used) float64 { return u.diskMost })),
+		}
+	}
+	return rows, nil
+}
+
+// makeInputs makes files that no disk can compress.
+func makeInputs(folder string, w workflow) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	random := rand.NewChaCha8([32]byte{1})
+	piece := make([]byte, 1<<20)
+	for n := range w.files {
+		f, err := os.Create(filepath.Join(folder, strconv.Itoa(n)))
+		if err != nil {
+			return err
+		}
+		for left := w.size; left > 0 && err == nil; left -= int64(len(piece)) {
+			_, _ = random.Read(piece) // never fails
+			_, err = f.Write(piece[:min(left, int64(len(piece)))])
+		}
+		if closed := f.Close(); err == nil {
+			err = closed
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// runIn runs a program in a new folder that has links to the inputs, and makes sure that it has
+// done its work.
+func runIn(ctx context.Context, inputs string, w workflow, p program) (used, error) {
+	folder, err := os.MkdirTemp(inputs, p.name())
+	if err != nil {
+		return used{}, err
+	}
+	defer func() { _ = os.RemoveAll(folder) }()
+	if err := os.Mkdir(filepath.Join(folder, "in"), 0o755); err != nil {
+		return used{}, err
+	}
+	for n := range w.files {
+		name := filepath.Join("in", strconv.Itoa(n))
+		if err := os.Link(filepath.Join(inputs, name), filepath.Join(folder, name)); err != nil {
+			return used{}, err
+		}
+	}
+	if err := p.describe(folder, w); err != nil {
+		return used{}, err
+	}
+	command, err := p.command()
+	if err != nil {
+		return used{}, err
+	}
+	u, err := run(ctx, folder, command, !p.durable())
+	if err != nil {
+		return used{}, err
+	}
+	return u, complete(filepath.Join(folder, p.results()), w)
+}
+
+// complete returns an error unless all outputs are there that are results.
+func complete(results string, w workflow) error {
+	last := "out"
+	if w.counted {
+		last = "lines"
+	}
+	for n := range w.files {
+		info, err := os.Stat(filepath.Join(results, last, strconv.Itoa(n)))
+		if err != nil {
+			return err
+		}
+		if info.Size() == 0 || !w.counted && info.Size() != w.size {
+			return fmt.Errorf("%s/%s has %d bytes, of an input of %d", last, info.Name(), info.Size(), w.size)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+// Files measures what jobs cost whose work is to read and write files: beside make, and with
+// -peers beside Snakemake.
+//
+//	go run ./bench/files -json
+//	go run ./bench/files -small 20000 -medium 60 -medium-size 50000000 -large-size 1000000000 -peers
+//
+// There are three workflows: many small files and some of medium size, each copied by a job (cp),
+// and large ones, each copied by a job whose output another one counts (wc -l). All run two jobs
+// at a time, over the same inputs, in turns. Fairway brings to disk what it has acknowledged;
+// make and Snakemake do not, so their time includes a sync of the file system at the end.
+//
+// Processor time, and what was read and written, are those of all processes of a run, as the
+// kernel counts them for who waits for them (getrusage(2), proc_pid_io(5)). Read and written are
+// the bytes that passed system calls, from memory or disk. To disk is what the block device
+// below the folder wrote until all was there, which includes the journal and what others wrote:
+// the machine should do nothing else. The disk at most is how much less the file system had free.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"fairway/bench/measure"
+	"fairway/internal/cli"
+)
+
+// row is what a program needed for a workflow: medians of the rounds.
+type row struct {
+	Workflow string  `json:"workflow"`
+	Program  string  `json:"program"`
+	Files    int     `json:"files"`
+	Size     int64   `json:"size"` // of each, in bytes
+	Seconds  float64 `json:"seconds"`
+	Ratio    float64 `json:"ratio"` // of the time, over make in the same round
+	CPU      float64 `json:"cpu_seconds"`
+	Read     int64   `json:"bytes_read"`
+	Written  int64   `json:"bytes_written"`
+	ToDisk   int64   `json:"bytes_to_disk"`
+	DiskMost int64   `json:"disk_at_most"`
+}
+
+// workflow is one of the three.
+type workflow struct {
+	name    string
+	files   int
+	size    int64 // of each, in bytes
+	counted bool  // the copies are read by another job
+}
+
+func main() {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-") {
+		os.Exit(cli.Main()) // this program is fairway too, and its pilots
+	}
+	small := workflow{name: "small"}
+	medium := workflow{name: "medium"}
+	large := workflow{name: "large", counted: true}
+	asJSON := flag.Bool("json", false, "print one JSON object")
+	rounds := flag.Int("rounds", 3, "rounds of which the median counts")
+	flag.IntVar(&small.files, "small", 1000, "small files")
+	flag.Int64Var(&small.size, "small-size", 4096, "bytes of each of them")
+	flag.IntVar(&medium.files, "medium", 10, "files of medium size")
+	flag.Int64Var(&medium.size, "medium-size", 20e6, "bytes of each of them")
+	flag.IntVar(&large.files, "large", 4, "large files")
+	flag.Int64Var(&large.size, "large-size", 100e6, "bytes of each of them")
+	only := flag.String("only", "", "measure only this workflow: small, medium, large")
+	peers := flag.Bool("peers", false, "also with Snakemake (pip install snakemake; FAIRWAY_PEERS_SNAKEMAKE names it)")
+	folder := flag.String("folder", "", "make folders here (default: where the system keeps temporary files)")
+	flag.Parse()
+	programs := []program{fairway{}, gnuMake{}}
+	if *peers {
+		programs = append(programs, snakemake{})
+	}
+	var rows []row
+	for _, w := range []workflow{small, medium, large} {
+		if *only != "" && *only != w.name || w.files == 0 {
+			continue
+		}
+		found, err := compare(context.Background(), *folder, w, programs, *rounds)
+		measure.ExitOn(err)
+		rows = append(rows, found...)
+	}
+	measure.ExitOn(measure.Print(rows, *asJSON, line))
+}
+
+func line(r row) string {
+	const mega = 1e6
+	return fmt.Sprintf("%-6s %6d x %10d B  %-9s %8.2f s  %5.2f of make  %7.2f s of processors  read %7.0f MB"+
+		"  written %7.0f MB  to disk %7.0f MB  disk at most %7.0f MB", r.Workflow, r.Files, r.Size, r.Program, r.Seconds,
+		r.Ratio, r.CPU, float64(r.Read)/mega, float64(r.Written)/mega, float64(r.ToDisk)/mega, float64(r.DiskMost)/mega)
+}

@@ -1,0 +1,367 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/flow"
+	"fairway/internal/quantity"
+	"fairway/internal/server/api"
+	"fairway/internal/wire"
+)
+
+// submitOptions are the flags of submit.
+type submitOptions struct {
+	set       []string
+	until     string
+	keepGoing bool
+	results   string
+	key       string
+	upload    []string
+	watch     bool
+}
+
+func (c *console) submitCommand() *cobra.Command {
+	o := new(submitOptions)
+	command := &cobra.Command{
+		Use:   "submit [FILE]",
+		Short: "Submit a workflow to a server",
+		Long: `Submit the workflow that FILE describes (default: workflow.yaml) to a server that
+takes workflows (` + "`fairway serve`" + `), and print the number of its run. Its inputs are
+read where they are: patterns are relative to the folder of FILE, or --dir, which
+the server must see under the same path. A server that does not see it gets them
+with --upload, 4 MiB at most, or finds them by URLs.`,
+		Example: `  fairway submit workflow.yaml --server /data/fairway
+  fairway submit workflow.yaml --server /data/fairway --set pairs=500 --watch
+  fairway submit --key nightly-2026-11-27 --results s3://bucket/nightly
+  fairway submit workflow.yaml --upload samples.csv --upload config/`,
+		Args:              maybeFile,
+		ValidArgsFunction: workflowFiles,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			file, dir, err := c.submittedFile(arguments)
+			if err != nil {
+				return err
+			}
+			request, err := submission(file, dir, o)
+			if err != nil {
+				return err
+			}
+			return c.submitWorkflow(command.Context(), request, o.watch)
+		},
+	}
+	flags := command.Flags()
+	flags.StringArrayVar(&o.set, "set", nil, "give a parameter a value: name=value (may be repeated)")
+	flags.StringVar(&o.until, "until", "", "run only up to this step, or up to the step that writes this file")
+	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure, go on with the jobs that do not depend on it")
+	flags.StringVar(&o.results, "results", "", "put the results into this `place` and not into results/ of the server: a "+
+		"folder, or a URL (s3://bucket/folder, davs://, root://)")
+	flags.StringVar(&o.key, "key", "",
+		"a `name` of your choice for this submission: another one with it answers with the "+
+			"same run")
+	flags.StringArrayVar(&o.upload, "upload", nil, "send this file or folder along, as an input (may be repeated)")
+	flags.BoolVar(&o.watch, "watch", false, "watch the run until it has ended")
+	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
+	return command
+}
+
+// submittedFile finds the workflow file that is meant, and the folder of its inputs.
+func (c *console) submittedFile(arguments []string) (file, dir string, err error) {
+	file = filepath.Join(c.dir, defaultFile)
+	if len(arguments) > 0 {
+		file = arguments[0]
+	}
+	if dir = c.dir; dir == "" {
+		dir = filepath.Dir(file)
+	}
+	dir, err = filepath.Abs(dir)
+	return file, dir, err
+}
+
+// submission is the request that submits a workflow, which is checked as far as it can be here.
+func submission(file, dir string, o *submitOptions) (*wire.SubmitWorkflowRequest, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fail(exitBadFile, "name the workflow file: fairway submit FILE", "cannot read the workflow: %w", err)
+	}
+	if isTrace(text) {
+		return nil, fail(exitBadFile, "replay it with `fairway run "+file+"`",
+			"%s is a recorded trace, and no workflow", file)
+	}
+	values, err := parameters(o.set)
+	if err != nil {
+		return nil, err
+	}
+	workflow, err := flow.Parse(file, text)
+	if err != nil {
+		return nil, err
+	}
+	if workflow, err = workflow.With(values); err != nil {
+		return nil, &failure{code: exitBadFile, err: err}
+	}
+	if o.until != "" {
+		if _, err = workflow.Until(o.until); err != nil {
+			return nil, &failure{code: exitNotFound, err: err}
+		}
+	}
+	request := &wire.SubmitWorkflowRequest{
+		Workflow: text, File: filepath.Base(file), Folder: dir, Parameters: values, Until: o.until, KeepGoing: o.keepGoing,
+		Results: o.results, Key: o.key,
+	}
+	if o.results != "" && !strings.Contains(o.results, "://") {
+		if request.Results, err = filepath.Abs(o.results); err != nil {
+			return nil, err
+		}
+	}
+	if len(o.upload) == 0 {
+		return request, nil
+	}
+	request.Folder = ""
+	request.Uploads, err = uploads(dir, o.upload)
+	return request, err
+}
+
+// uploads reads files and folders, which are named from the folder of the inputs on.
+func uploads(dir string, names []string) (files []*wire.UploadedFile, err error) {
+	size := int64(0)
+	for _, name := range names {
+		err := filepath.WalkDir(filepath.Join(dir, name), func(at string, entry fs.DirEntry, err error) error {
+			if err != nil || entry.IsDir() {
+				return err
+			}
+			info, err := os.Stat(at)
+			if err != nil {
+				return err
+			}
+			if size += info.Size(); size > api.MaxUploads {
+				return fail(exitUsage, "put the files where the server sees them, or name URLs",
+					"the uploads have more than %s", quantity.Bytes(api.MaxUploads))
+			}
+			relative, err := filepath.Rel(dir, at)
+			if err == nil && !filepath.IsLocal(relative) {
+				err = fail(exitUsage, "name files below that folder",
+					"--upload %s is not in the folder of the inputs, %s", name, dir)
+			}
+			if err != nil {
+				return err
+			}
+			content, err := os.ReadFile(at)
+			files = append(files, &wire.UploadedFile{Path: filepath.ToSlash(relative), Content: content})
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return files, nil
+}
+
+// submitWorkflow submits, and watches the run if that is wanted.
+func (c *console) submitWorkflow(ctx context.Context, request *wire.SubmitWorkflowRequest, watch bool) error {
+	var answer *wire.SubmitWorkflowResponse
+	err := c.askServer(ctx, func(ctx context.Context, client wire.WorkflowClient) (err error) {
+		answer, err = client.SubmitWorkflow(ctx, request)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if watch {
+		c.announce(fmt.Sprintf("fairway: run %d", answer.GetRun()))
+		return c.watchRun(ctx, answer.GetRun())
+	}
+	return c.answer(answer, func() {
+		if answer.GetKnown() {
+			fmt.Fprintf(c.err, "fairway: run %d was submitted with this key before\n", answer.GetRun())
+		}
+		fmt.Fprintln(c.out, answer.GetRun())
+	})
+}
+
+// askServer asks a server that takes workflows: that of --server, or of this folder.
+func (c *console) askServer(ctx context.Context, do func(context.Context, wire.WorkflowClient) error) error {
+	if c.service == "" && c.dir == "" {
+		folder, err := c.workflowFolder()
+		if err != nil || !hasState(folder) {
+			return fail(exitUsage, "name one with --server, or with $"+serverVariable+"; `fairway serve` starts one",
+				"it is not said which server is meant")
+		}
+	}
+	return c.askRunning(ctx, do)
+}
+
+// runAtServer submits the workflow of run, and watches it.
+func (c *console) runAtServer(ctx context.Context, o *runOptions) error {
+	if o.dryRun || o.follow || o.detach || len(o.force) > 0 || o.keepResults || o.record != "" || len(o.sites) > 0 {
+		return fail(exitUsage, "leave them out, or run the workflow here", "--dry-run, --follow, --detach, --force, "+
+			"--keep-results, --record and --site are not for a workflow that is submitted to a server")
+	}
+	c.service = o.server
+	request, err := submission(o.file, o.folder, &submitOptions{
+		set: o.set, until: o.until, keepGoing: o.keepGoing, results: strings.TrimPrefix(o.results, "file:"),
+	})
+	if err != nil {
+		return err
+	}
+	return c.submitWorkflow(ctx, request, true)
+}
+
+func (c *console) watchCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "watch [RUN]",
+		Short: "Watch a run until it has ended",
+		Long: `Watch the run of this folder, or a run of a server that takes workflows, until it has
+ended. Ctrl-C ends the watching only. The exit code is that of the run.`,
+		Example: "  fairway watch\n  fairway watch 7 --server /data/fairway",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			number := c.number
+			if len(arguments) > 0 {
+				var err error
+				if number, err = runNumber(arguments[0]); err != nil {
+					return err
+				}
+			}
+			return c.watchRun(command.Context(), number)
+		},
+	}
+}
+
+func runNumber(text string) (uint32, error) {
+	number, err := strconv.ParseUint(text, 10, 32)
+	if err != nil || number == 0 {
+		return 0, fail(exitUsage, "`fairway runs` lists them", "%q is no number of a run", text)
+	}
+	return uint32(number), nil
+}
+
+// watchRun watches a run; Ctrl-C ends the watching only.
+func (c *console) watchRun(ctx context.Context, number uint32) error {
+	c.number = number
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
+	interrupted := signalled(func(os.Signal) { cancel() })
+	defer interrupted()
+	var report *wire.ProgressReport
+	err := c.askRunning(watching, func(ctx context.Context, client wire.WorkflowClient) (err error) {
+		report, err = c.watch(ctx, client)
+		return err
+	})
+	switch {
+	case watching.Err() != nil:
+		return quietly(exitInterrupted)
+	case err != nil:
+		return err
+	case !report.GetEnded():
+		return errors.New("the server ended before the run had; watch it again when the server is back")
+	}
+	return c.concludeAsking(report, func(do asking) error { return c.ask(ctx, do) })
+}
+
+// runStates are those of runs.
+var runStates = []string{"underway", "stopped", "failed", "succeeded"}
+
+func (c *console) runsCommand() *cobra.Command {
+	request := new(wire.ListRunsRequest)
+	command := &cobra.Command{
+		Use:     "runs",
+		Short:   "List the runs of a server",
+		Long:    "List the runs of a server that takes workflows (`fairway serve`), the newest first.",
+		Example: "  fairway runs --server /data/fairway\n  fairway runs --state failed --json",
+		Args:    noArgument,
+		RunE: func(command *cobra.Command, _ []string) error {
+			for _, state := range request.States {
+				if !slices.Contains(runStates, state) {
+					return fail(exitUsage, "states are "+strings.Join(runStates, ", "), "there is no state %q", state)
+				}
+			}
+			return c.askServer(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+				answer, err := client.ListRuns(ctx, request)
+				if err != nil {
+					return err
+				}
+				return c.answer(answer, func() { c.printRuns(answer) })
+			})
+		},
+	}
+	flags := command.Flags()
+	flags.StringArrayVar(&request.States, "state", nil, "only runs in this state (may be repeated)")
+	flags.Int32Var(&request.Limit, "limit", api.DefaultRunsListed, "list at most this many runs")
+	_ = command.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(runStates, cobra.ShellCompDirectiveNoFileComp))
+	return command
+}
+
+func (c *console) printRuns(answer *wire.ListRunsResponse) {
+	if len(answer.GetRuns()) == 0 {
+		fmt.Fprintln(c.out, "no such runs")
+		return
+	}
+	rows := [][]cell{{
+		{"RUN", dim}, {"WORKFLOW", dim}, {"STATE", dim}, {"DONE", dim}, {"FAILED", dim}, {"SUBMITTED", dim}, {"RESULTS", dim},
+	}}
+	for _, run := range answer.GetRuns() {
+		colour := map[string]string{"succeeded": green, "failed": red, "stopped": yellow}[run.GetState()]
+		rows = append(rows, []cell{
+			{fmt.Sprint(run.GetRun()), ""}, {run.GetWorkflow(), ""}, {run.GetState(), colour},
+			{fmt.Sprintf("%d/%d", run.GetDone(), run.GetJobs()), ""}, {fmt.Sprint(run.GetFailed()), ""},
+			{run.GetSubmitted().AsTime().Local().Format("2006-01-02 15:04:05"), ""}, {displayPath(run.GetResults()), dim},
+		})
+	}
+	printTable(c.out, rows)
+	if answer.GetMore() {
+		fmt.Fprintln(c.err, "there are more: --limit, --state")
+	}
+}
+
+func (c *console) removeCommand() *cobra.Command {
+	var dry bool
+	command := &cobra.Command{
+		Use:   "rm RUN...",
+		Short: "Remove runs of a server that have ended",
+		Long: `Remove runs that have ended from a server that takes workflows, with their records,
+logs and results folders. Results at other places stay, and so does what later runs
+may take from them.`,
+		Example: "  fairway rm 3 4 --server /data/fairway\n  fairway rm 3 --dry-run",
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(command *cobra.Command, arguments []string) error {
+			request := &wire.RemoveRunsRequest{DryRun: dry}
+			for _, argument := range arguments {
+				number, err := runNumber(argument)
+				if err != nil {
+					return err
+				}
+				request.Runs = append(request.Runs, number)
+			}
+			return c.askServer(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+				answer, err := client.RemoveRuns(ctx, request)
+				if err != nil {
+					return err
+				}
+				return c.answer(answer, func() { c.printRemoved(answer, dry) })
+			})
+		},
+	}
+	command.Flags().BoolVar(&dry, "dry-run", false, "print what would be removed, and remove nothing")
+	return command
+}
+
+func (c *console) printRemoved(answer *wire.RemoveRunsResponse, dry bool) {
+	verb := "removed"
+	if dry {
+		verb = "would remove"
+	}
+	for _, run := range answer.GetRuns() {
+		fmt.Fprintf(c.out, "%s run %d: %s\n", verb, run.GetRun(), quantity.Bytes(run.GetBytes()))
+		for _, path := range run.GetPaths() {
+			fmt.Fprintf(c.out, "  %s\n", displayPath(path))
+		}
+	}
+}

@@ -1,0 +1,217 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"connectrpc.com/connect"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/server/convert"
+	"fairway/internal/server/publish"
+	"fairway/internal/server/state"
+	"fairway/internal/wire"
+)
+
+// Lasting is a server that takes workflows while it runs.
+type Lasting interface {
+	// SubmitWorkflow begins a run, or finds the one of an earlier submission with the key. When it
+	// returns, the run is durable.
+	SubmitWorkflow(ctx context.Context, w *SubmittedWorkflow) (run dispatch.RunID, known bool, err error)
+	// ListRuns tells how the runs stand that are kept, the newest first.
+	ListRuns(ctx context.Context) ([]RunStanding, error)
+	// RemoveRun forgets a run that has ended, with its records, logs and results folder; with dry it
+	// only tells what would go.
+	RemoveRun(ctx context.Context, run dispatch.RunID, dry bool) (*RemovedRun, error)
+	// Stop ends the server: with drain after the attempts that run, else at once.
+	Stop(drain bool)
+	Fleet
+}
+
+// SubmittedWorkflow is what a run of a lasting server is made of. Folder is an absolute path, or
+// empty where Uploads are the inputs.
+type SubmittedWorkflow struct {
+	File       string
+	Text       []byte
+	Folder     string
+	Parameters map[string]string
+	Until      string
+	KeepGoing  bool
+	Results    string // a PFN; empty: the results folder of the run
+	Key        string
+	Uploads    []Upload
+}
+
+// Upload is a file of a run, at a path below its folder.
+type Upload struct {
+	Path    string
+	Content []byte
+}
+
+// RunStanding is how a run of a lasting server stands.
+type RunStanding struct {
+	Run     *state.Run
+	Totals  dispatch.Totals
+	Results string // where they are published, for a person
+}
+
+// RemovedRun is what was removed with a run, or would be.
+type RemovedRun struct {
+	Run   dispatch.RunID
+	Paths []string
+	Bytes int64
+}
+
+const (
+	// MaxUploads bounds the uploads of one submission, in bytes.
+	MaxUploads = 4 << 20
+	// MaxKey bounds the key of a submission, in bytes.
+	MaxKey = 256
+	// DefaultRunsListed is how many runs ListRuns returns when it is not told.
+	DefaultRunsListed = 100
+)
+
+var errNotLasting = connect.NewError(connect.CodeFailedPrecondition, errors.New("this server runs the workflow of one "+
+	"folder; `fairway serve` starts one that takes workflows"))
+
+// lasting is the server, if it is one that lasts.
+func (s *Service) lasting() (Lasting, error) {
+	if s.server == nil {
+		return nil, errNotLasting
+	}
+	return s.server, nil
+}
+
+// SubmitWorkflow begins a run.
+func (s *Service) SubmitWorkflow(
+	ctx context.Context, r *wire.SubmitWorkflowRequest,
+) (*wire.SubmitWorkflowResponse, error) {
+	server, err := s.lasting()
+	if err != nil {
+		return nil, err
+	}
+	w, err := submittedWorkflow(r)
+	if err != nil {
+		return nil, connect.NewError(connect.CodeInvalidArgument, err)
+	}
+	size := 0
+	for _, file := range w.Uploads {
+		size += len(file.Content)
+	}
+	if size > MaxUploads {
+		return nil, connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("the uploads have %d bytes, and may have %d: "+
+			"name a folder that the server sees, or URLs", size, MaxUploads))
+	}
+	run, known, err := server.SubmitWorkflow(ctx, w)
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	return &wire.SubmitWorkflowResponse{Run: uint32(run), Known: known}, nil
+}
+
+// submittedWorkflow checks what is said of a workflow, but for its text.
+func submittedWorkflow(r *wire.SubmitWorkflowRequest) (*SubmittedWorkflow, error) {
+	w := &SubmittedWorkflow{
+		File: r.GetFile(), Text: r.GetWorkflow(), Folder: r.GetFolder(), Parameters: r.GetParameters(), Until: r.GetUntil(),
+		KeepGoing: r.GetKeepGoing(), Results: r.GetResults(), Key: r.GetKey(),
+	}
+	if w.File == "" {
+		w.File = "workflow.yaml"
+	}
+	switch {
+	case w.Folder != "" && !filepath.IsAbs(w.Folder):
+		return nil, fmt.Errorf("the folder %q is relative: name an absolute path, on the machine of the server", w.Folder)
+	case w.Folder != "" && len(r.GetUploads()) > 0:
+		return nil, errors.New("a run has a folder or uploads: leave one of them out")
+	case len(w.Key) > MaxKey:
+		return nil, fmt.Errorf("the key has %d bytes, and may have %d", len(w.Key), MaxKey)
+	}
+	if w.Results != "" {
+		if !strings.Contains(w.Results, "://") && !filepath.IsAbs(w.Results) {
+			return nil, fmt.Errorf("the place of results %q is relative: name an absolute path or a URL", w.Results)
+		}
+		place, err := publish.ParsePlace(w.Results)
+		if err != nil {
+			return nil, err
+		}
+		w.Results = place
+	}
+	for _, file := range r.GetUploads() {
+		name := file.GetPath()
+		if !filepath.IsLocal(name) || path.Clean(name) != name || name == "." {
+			return nil, fmt.Errorf("an upload has the path %q: write one below the folder of the run, without \"..\"", name)
+		}
+		w.Uploads = append(w.Uploads, Upload{name, file.GetContent()})
+	}
+	return w, nil
+}
+
+// ListRuns lists the runs that are kept, the newest first.
+func (s *Service) ListRuns(ctx context.Context, r *wire.ListRunsRequest) (*wire.ListRunsResponse, error) {
+	server, err := s.lasting()
+	if err != nil {
+		return nil, err
+	}
+	all, err := server.ListRuns(ctx)
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	limit := DefaultRunsListed
+	if r.GetLimit() > 0 {
+		limit = int(r.GetLimit())
+	}
+	response := new(wire.ListRunsResponse)
+	for i := range all {
+		if len(r.GetStates()) > 0 && !slices.Contains(r.GetStates(), string(all[i].Run.State)) {
+			continue
+		}
+		if len(response.Runs) == limit {
+			response.More = true
+			break
+		}
+		response.Runs = append(response.Runs, all[i].summary())
+	}
+	return response, nil
+}
+
+func (s *RunStanding) summary() *wire.RunSummary {
+	n := &s.Totals.ByState
+	summary := &wire.RunSummary{
+		Run: uint32(s.Run.ID), Workflow: s.Run.Workflow, File: s.Run.File, Folder: s.Run.Source, Results: s.Results,
+		State: string(s.Run.State), Submitted: convert.InstantToWire(s.Run.Started),
+		Ended: convert.InstantToWire(s.Run.Ended),
+		Jobs:  int64(s.Totals.Jobs), Done: int64(n[dispatch.Done]), Failed: int64(n[dispatch.Failed]),
+		Running: int64(n[dispatch.Running]), Problems: s.Run.Problems, Parameters: s.Run.Parameters,
+	}
+	return summary
+}
+
+// RemoveRuns forgets runs that have ended: all that are named, or none.
+func (s *Service) RemoveRuns(ctx context.Context, r *wire.RemoveRunsRequest) (*wire.RemoveRunsResponse, error) {
+	server, err := s.lasting()
+	if err != nil {
+		return nil, err
+	}
+	response, err := removeRuns(ctx, server, r.GetRuns(), true)
+	if err == nil && !r.GetDryRun() {
+		response, err = removeRuns(ctx, server, r.GetRuns(), false)
+	}
+	return response, rpcError(err)
+}
+
+func removeRuns(ctx context.Context, server Lasting, runs []uint32, dry bool) (*wire.RemoveRunsResponse, error) {
+	response := new(wire.RemoveRunsResponse)
+	for _, run := range runs {
+		removed, err := server.RemoveRun(ctx, dispatch.RunID(run), dry)
+		if err != nil {
+			return nil, err
+		}
+		response.Runs = append(response.Runs, &wire.RemovedRun{Run: run, Paths: removed.Paths, Bytes: removed.Bytes})
+	}
+	return response, nil
+}

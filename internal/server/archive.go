@@ -1,0 +1,44 @@
+package server
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"fairway/internal/disk"
+	"fairway/internal/dispatch"
+	"fairway/internal/store"
+)
+
+// archivePart is how many records of an archive are written in one transaction.
+const archivePart = 4096
+
+// writeArchive makes the store that keeps the records of a run which is retired. It is there as a
+// whole, durably, or not at all; one that is there already is replaced.
+func writeArchive(ctx context.Context, path string, records []dispatch.Record) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	unready := path + disk.PartPrefix
+	for _, name := range []string{unready, unready + "-wal", unready + "-shm"} {
+		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	archive, err := store.OpenSQLite(unready, store.ReadWrite)
+	if err != nil {
+		return err
+	}
+	for at := 0; at < len(records) && err == nil; at += archivePart {
+		err = archive.Apply(ctx, records[at:min(at+archivePart, len(records))])
+	}
+	if err = errors.Join(err, archive.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(unready, path); err != nil {
+		return err
+	}
+	return disk.Sync(filepath.Dir(path))
+}

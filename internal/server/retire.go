@@ -1,0 +1,279 @@
+package server
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/fault"
+	"fairway/internal/flow"
+	"fairway/internal/server/api"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/loop"
+	"fairway/internal/server/publish"
+	"fairway/internal/server/state"
+)
+
+// A run of a lasting server is concluded when it is over. One that has succeeded is retired then.
+
+// over takes note, in the loop, of a run that has come to its end.
+func (s *Server) over(run *loop.Run) { s.runs.ended.Put(run.Run) }
+
+// endRuns concludes runs that are over until ctx ends.
+func (s *Server) endRuns(ctx context.Context) {
+	for _, r := range s.runs.all() { // whose retirement an earlier server did not complete
+		if end := r.concluded.Load(); end != nil && end.Succeeded {
+			s.runs.ended.Put(r.room.Run)
+		}
+	}
+	for {
+		ids, err := s.runs.ended.Take(ctx, s.sched)
+		if err != nil {
+			return
+		}
+		for _, id := range ids {
+			r := s.runs.get(id)
+			if r == nil {
+				continue
+			}
+			err := s.endRun(ctx, r)
+			r.tellPutAway()
+			s.loop.Notify()
+			if err != nil && ctx.Err() == nil {
+				s.log.Error("a run that has ended could not be put away; the next server tries again", "run", id, "error", err)
+			}
+		}
+	}
+}
+
+// tellPutAway says of a run that has ended that it is put away, or could not be.
+func (r *run) tellPutAway() {
+	if r.concluded.Load() != nil && r.putAway.CompareAndSwap(false, true) {
+		r.tellEnd()
+	}
+}
+
+// endRun makes durable how a run has ended, and retires it if it has succeeded.
+func (s *Server) endRun(ctx context.Context, r *run) error {
+	if end := r.concluded.Load(); end != nil && end.Succeeded {
+		return s.retire(ctx, r)
+	}
+	var outcome *Outcome
+	var record dispatch.Record
+	var failure error
+	err := r.inbox.Query(ctx, func(c *state.Cores) {
+		if !r.room.Ending.Over() {
+			return // a person has it go on
+		}
+		ended := r.outcome(c, nil)
+		ended.seconds = time.Since(r.began).Seconds()
+		r.opened.run.Ended = time.Now()
+		record, failure = r.endRecord(c, &ended)
+		outcome = &ended
+		r.concluded.Store(outcome)
+	})
+	if err = errors.Join(err, failure); err != nil || outcome == nil {
+		return err
+	}
+	if outcome.Succeeded {
+		r.endPublishing()
+	}
+	err = r.inbox.Deliver(ctx, func() *loop.Request { return &loop.Request{Records: []dispatch.Record{record}} })
+	s.loop.Notify()
+	if err == nil && outcome.Succeeded {
+		err = s.retire(ctx, r)
+	}
+	return err
+}
+
+var (
+	beforeArchive = fault.New("server.archive.before")
+	beforeRetire  = fault.New("server.retire.before")
+)
+
+// archiveOf is the store that keeps the records of a run which is retired.
+func (s *Server) archiveOf(run dispatch.RunID) string {
+	return filepath.Join(s.folders.State, folder.ArchiveName, strconv.FormatUint(uint64(run), 10)+".db")
+}
+
+// archivedTables have the records of a run that move to its archive.
+var archivedTables = []string{
+	flow.TableRun, flow.TableLog, state.InputTable, state.AttemptTable, submissionTable, publish.PublishedTable,
+}
+
+// retire moves the records of a run to its archive, and has the core forget it.
+func (s *Server) retire(ctx context.Context, r *run) error {
+	id := r.room.Run
+	_ = beforeArchive.Hit()
+	provenance, moved, err := s.archive(ctx, id)
+	if err != nil {
+		return fmt.Errorf("archiving run %d: %w", id, err)
+	}
+	_ = beforeRetire.Hit()
+	run := *r.opened.run
+	run.Archived = true
+	record, err := run.Record()
+	if err != nil {
+		return err
+	}
+	for i := range moved {
+		moved[i].Body = nil
+	}
+	err = s.inbox.Drop(ctx, func() *loop.Request {
+		return &loop.Request{
+			Run: id, Dispatch: []dispatch.Input{dispatch.RetireRun{Run: id}},
+			Records: slices.Concat(moved, provenance, []dispatch.Record{record}),
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("retiring run %d: %w", id, err)
+	}
+	r.opened.run = &run
+	s.runs.drop(r)
+	return nil
+}
+
+// archive writes the records of a run to its archive. It returns how the results that the run
+// leaves were made, and the records that the core does not delete itself.
+func (s *Server) archive(ctx context.Context, id dispatch.RunID) (provenance, moved []dispatch.Record, err error) {
+	all, err := s.records.Load(ctx, state.HostTable)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, table := range slices.Concat(dispatch.Tables(), archivedTables, []string{state.RunTable}) {
+		part, err := s.records.LoadPart(ctx, table, id, "", lastKey, math.MaxInt32)
+		if err != nil {
+			return nil, nil, err
+		}
+		if slices.Contains(archivedTables, table) {
+			moved = append(moved, part...)
+		}
+		all = append(all, part...)
+	}
+	taken, err := dispatch.TakenResults(all)
+	if err != nil {
+		return nil, nil, err
+	}
+	err = s.records.Each(ctx, dispatch.TableResult, func(r dispatch.Record) error {
+		if taken[r.Key] {
+			r.Body = bytes.Clone(r.Body)
+			all = append(all, r)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := writeArchive(ctx, s.archiveOf(id), all); err != nil {
+		return nil, nil, err
+	}
+	_, made, _, err := dispatch.Fresh(all)
+	if err != nil {
+		return nil, nil, err
+	}
+	provenance, _, err = state.ProvenanceOf(ctx, state.Records(all), made)
+	return provenance, slices.Clone(moved), err
+}
+
+// lastKey is above all keys, which are UTF-8.
+const lastKey = "\xff"
+
+// RemoveRun is part of api.Lasting.
+func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*api.RemovedRun, error) {
+	recorded, err := state.LoadRuns(ctx, s.records)
+	if err != nil {
+		return nil, err
+	}
+	at := slices.IndexFunc(recorded, func(run *state.Run) bool { return run.ID == id })
+	if at < 0 {
+		return nil, api.NoRun(uint32(id), "`fairway runs` lists those that there are")
+	}
+	r := s.runs.get(id)
+	if r != nil && r.concluded.Load() == nil {
+		return nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("run %d is under way; `fairway stop --run "+
+			"%d` ends it", id, id))
+	}
+	removed := &api.RemovedRun{Run: id}
+	for _, path := range []string{s.layoutOf(id).Results, s.uploadsOf(id), s.archiveOf(id)} {
+		size, err := sizeOf(path)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		removed.Paths, removed.Bytes = append(removed.Paths, path), removed.Bytes+size
+	}
+	if dry {
+		return removed, nil
+	}
+	if r != nil {
+		if err := s.retire(ctx, r); err != nil {
+			return nil, err
+		}
+	}
+	if err := s.removeLogsOf(ctx, id); err != nil {
+		return nil, err
+	}
+	// The record goes first: what is left of a run that nobody knows is swept with the next of its
+	// number, and there is none.
+	for _, path := range removed.Paths {
+		if err := os.RemoveAll(path); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.Remove(s.archiveOf(id)); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	err = s.inbox.Deliver(ctx, func() *loop.Request {
+		return &loop.Request{Records: []dispatch.Record{{Table: state.RunTable, Run: id, Key: state.RunKey}}}
+	})
+	s.loop.Notify()
+	return removed, err
+}
+
+// sizeOf is that of a file or of all files in a folder, in bytes.
+func sizeOf(path string) (size int64, err error) {
+	if _, err := os.Lstat(path); err != nil {
+		return 0, err
+	}
+	err = filepath.WalkDir(path, func(_ string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		size += info.Size()
+		return err
+	})
+	return size, err
+}
+
+// removeLogsOf removes what the attempts of an archived run printed, but for those that made a
+// result which is kept.
+func (s *Server) removeLogsOf(ctx context.Context, id dispatch.RunID) error {
+	attempts, err := state.ArchivedAttempts(ctx, s.archiveOf(id))
+	if err != nil {
+		return err
+	}
+	earlier, err := state.LoadEarlierResults(ctx, s.records)
+	if err != nil {
+		return err
+	}
+	kept := map[dispatch.AttemptID]bool{}
+	for _, p := range earlier {
+		kept[dispatch.AttemptID(p.GetAttempt().GetAttempt())] = true
+	}
+	attempts = slices.DeleteFunc(attempts, func(a dispatch.AttemptID) bool { return kept[a] })
+	return state.Logs(s.folders.Logs).Remove(attempts)
+}

@@ -1,0 +1,379 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/server/api"
+	"fairway/internal/server/feed"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/loop"
+	"fairway/internal/server/publish"
+	"fairway/internal/server/state"
+	"fairway/internal/wire"
+)
+
+// run is a run under way with its rooms, as the API shows it (api.Run, api.Control). It lives
+// from its beginning, or that of the server, until the run is over; in a lasting server, until
+// it is retired.
+type run struct {
+	server  *Server
+	config  Config // Workflow, Folder, and what else is of the run
+	opened  *opened
+	folders folder.Layout  // with the results folder of the run
+	owner   dispatch.RunID // of the published names; 0: all runs of the folder
+
+	room    *loop.Run
+	inbox   *loop.Inbox // of the run
+	find    *feed.Finder
+	feeds   *feed.Feeder
+	results *publish.Results
+	rest    context.CancelFunc // ends the rooms that work; nil before they do
+
+	// The times of the run, and how it began. concluded is nil until it has ended.
+	began     time.Time
+	before    state.Run     // as earlier servers left it
+	earlier   *wire.Summary // of what earlier servers have recorded; nil until the cores are loaded, the loop's
+	begun     bool          // the cores were told that the run goes on
+	retries   bool          // failed jobs are tried again when the cores are loaded first
+	concluded atomic.Pointer[Outcome]
+	putAway   atomic.Bool // of a lasting server: it is retired, or could not be
+	end       runEnd
+}
+
+// runEnd tells those who follow a run that it has ended. One that goes on gets another one.
+type runEnd struct {
+	mu sync.Mutex // guards ch
+	ch chan struct{}
+}
+
+func (e *runEnd) channel() chan struct{} {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.ch == nil {
+		e.ch = make(chan struct{})
+	}
+	return e.ch
+}
+
+func (e *runEnd) renew() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.ch = nil
+}
+
+// newRun makes the rooms of a run of this server's folder.
+func (s *Server) newRun(config Config, o *opened, find *feed.Finder) *run {
+	return s.newRunAt(config, o, find, s.folders, 0)
+}
+
+// newRunAt is newRun for a run with a results folder of its own, of which it is the owner.
+func (s *Server) newRunAt(
+	config Config, o *opened, find *feed.Finder, folders folder.Layout, owner dispatch.RunID,
+) *run {
+	id := o.runID()
+	r := &run{
+		server: s, config: config, opened: o, find: find, folders: folders, owner: owner, began: time.Now(),
+		room: loop.NewRun(state.RunOf{Run: id, Workflow: config.Workflow}), inbox: s.inbox.Of(id),
+	}
+	r.feeds = feed.New(o.flow.Inputs(), find, r.inbox, s.sched, s.log)
+	r.results = s.storage.NewResults(folders, owner, r.inbox, r.tellPerson)
+	r.room.Results, r.room.InputsClosed = r.results, r.feeds.AllClosed
+	return r
+}
+
+// openResults makes sure that results can be published where they are to be.
+func (r *run) openResults(ctx context.Context) error {
+	if r.config.Results == "" {
+		return nil
+	}
+	return r.results.PublishAt(ctx, r.config.Results)
+}
+
+// tellBeginning tells a person what the run begins with.
+func (r *run) tellBeginning() {
+	for _, note := range r.opened.losses() {
+		r.room.Ending.Note(note)
+	}
+	if r.opened.decision == runDone && r.server.storage.OtherPlace {
+		r.room.Ending.Note(fmt.Sprintf("all is done already: what is stored stays where it is; only what jobs write from "+
+			"now on is stored at %s", publish.ShownPlace(r.config.Storage, r.folders)))
+	}
+}
+
+// begin makes durable how the run begins, and reads what is recorded of its results. It comes
+// before the loop runs.
+func (r *run) begin(ctx context.Context) error {
+	if r.owner == 0 {
+		if err := r.opened.begin(ctx, &r.config, state.Logs(r.folders.Logs)); err != nil {
+			return err
+		}
+	}
+	return r.ready(ctx)
+}
+
+// ready reads what is recorded of the results, and takes note of how earlier servers left the run.
+func (r *run) ready(ctx context.Context) error {
+	if err := r.results.Load(ctx); err != nil {
+		return err
+	}
+	r.before = *r.opened.run
+	r.retries = r.owner == 0 && r.opened.decision == runOn && !r.config.Workflow.Open()
+	r.results.InputsGone = r.opened.run.InputsGone
+	r.find.Run = r.opened.run.ID
+	return nil
+}
+
+// work has the rooms work until ctx ends, or rest is called.
+func (r *run) work(ctx context.Context, group *sync.WaitGroup) {
+	ctx, r.rest = context.WithCancel(ctx)
+	group.Go(func() { r.results.Run(ctx) })
+	group.Go(func() { r.feeds.Run(ctx, r.opened.now, r.opened.inputs) })
+}
+
+// tellPerson tells a person at once.
+func (r *run) tellPerson(text string) {
+	r.room.Ending.Note(text)
+	r.server.loop.Notify()
+}
+
+// ID is part of api.Run.
+func (r *run) ID() dispatch.RunID { return r.opened.run.ID }
+
+// Steps is part of api.Run.
+func (r *run) Steps() []string { return r.opened.run.Steps }
+
+// List is part of api.Run.
+func (r *run) List(context.Context, *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {
+	return nil, nil // its cores are there
+}
+
+// Query is part of api.Run.
+func (r *run) Query(ctx context.Context, job dispatch.JobID, ask func(*state.Cores)) error {
+	err := r.inbox.Query(ctx, ask)
+	if !errors.Is(err, loop.ErrEnded) {
+		return err
+	}
+	if !r.server.config.Lasting {
+		ask(&r.room.Cores) // nobody changes them any more
+		return nil
+	}
+	// It was retired after the question had found it.
+	archived, missing := r.server.openArchive(ctx, r.room.Run)
+	if missing != nil {
+		return err
+	}
+	return archived.Query(ctx, job, ask)
+}
+
+// QueryAll is part of api.Run.
+func (r *run) QueryAll(ctx context.Context, ask func(*state.Cores)) error {
+	return r.Query(ctx, api.AllJobs, ask)
+}
+
+// QueryTally is part of api.Run.
+func (r *run) QueryTally(ctx context.Context, ask func(*state.Tally)) error {
+	return r.QueryAll(ctx, func(c *state.Cores) { ask(c.Tally) })
+}
+
+// Provenance is part of api.Run.
+func (r *run) Provenance(ctx context.Context, job, key string) (*wire.Provenance, error) {
+	return state.LoadProvenance(ctx, r.server.records, job, key)
+}
+
+// Report is part of api.Run. It counts what this server has seen. Where a run goes on that another
+// server began, api.Resting counts both when it has ended. A run of a lasting server is counted as
+// a whole.
+func (r *run) Report(report *wire.ProgressReport) {
+	report.Summary.Results = r.results.Place()
+	before := 0.0
+	if r.owner == 0 {
+		subtract(report.Summary, r.earlier)
+	} else {
+		before, report.Summary.Pilots = r.before.Seconds, r.room.Tally.Workers()
+		report.Summary.WaitingSeconds += r.before.Waiting
+		report.Summary.Removed += r.before.Removed
+		report.Summary.BytesRemoved += r.before.BytesRemoved
+	}
+	if end := r.ended(); end != nil {
+		report.Ended, report.Succeeded, report.Problems, report.Notes = true, end.Succeeded, end.Problems, end.Notes
+		report.Summary.WallSeconds = before + end.seconds
+		return
+	}
+	report.Summary.WallSeconds = before + time.Since(r.began).Seconds()
+	report.Problems, report.Notes = r.room.Ending.Problems(), r.room.Ending.Notes()
+	report.ToPublish = int64(r.room.Ending.ToPublish())
+}
+
+// Ended is part of api.Run.
+func (r *run) Ended() <-chan struct{} { return r.end.channel() }
+
+// tellEnd says, once for each end, that it is known how the run ended.
+func (r *run) tellEnd() { close(r.end.channel()) }
+
+// ended is how the run has ended; nil if it goes on. What a run of a lasting server has made is there
+// for the next one when it is told to have ended.
+func (r *run) ended() *Outcome {
+	end := r.concluded.Load()
+	if end != nil && end.Succeeded && r.owner != 0 && !r.putAway.Load() {
+		return nil
+	}
+	return end
+}
+
+// subtract takes from a summary what attempts were and did that had ended when another was made.
+func subtract(s, earlier *wire.Summary) {
+	s.Attempts -= earlier.GetAttempts()
+	s.CacheHits -= earlier.GetCacheHits()
+	s.CacheMisses -= earlier.GetCacheMisses()
+	s.RemoteHits -= earlier.GetRemoteHits()
+	s.PrefetchHits -= earlier.GetPrefetchHits()
+	s.BytesStaged -= earlier.GetBytesStaged()
+	s.BytesCached -= earlier.GetBytesCached()
+	s.BytesWritten -= earlier.GetBytesWritten()
+	s.StagingSeconds -= earlier.GetStagingSeconds()
+	s.ComputingSeconds -= earlier.GetComputingSeconds()
+	s.StageInSeconds -= earlier.GetStageInSeconds()
+	s.HiddenSeconds -= earlier.GetHiddenSeconds()
+}
+
+// Changes is part of api.Run.
+func (r *run) Changes() <-chan struct{} { return r.server.loop.Changes() }
+
+// Change is part of api.Run. A run of a lasting server that has ended goes on.
+func (r *run) Change(ctx context.Context, request *loop.Request) error {
+	if r.server.config.Lasting {
+		request = r.goingOn(request)
+	}
+	return r.inbox.Do(ctx, request)
+}
+
+// goingOn is a request that has the run go on if it has ended, unless the request is refused.
+func (r *run) goingOn(request *loop.Request) *loop.Request {
+	going := *request
+	going.Prepare = func(c *state.Cores, asked *loop.Request) error {
+		if err := request.Prepare(c, asked); err != nil || !r.room.Ending.Over() {
+			return err
+		}
+		run := *r.opened.run
+		run.State, run.Problems, run.Ended, run.Totals = state.Underway, nil, time.Time{}, nil
+		record, err := run.Record()
+		if err != nil {
+			return err
+		}
+		asked.Records = append(asked.Records, record)
+		asked.Dispatch = append([]dispatch.Input{r.config.setRun(c.Run)}, asked.Dispatch...)
+		r.opened.run, r.before, r.began = &run, run, time.Now()
+		r.concluded.Store(nil)
+		r.putAway.Store(false)
+		r.end.renew()
+		r.room.Ending.GoOn()
+		return nil
+	}
+	return &going
+}
+
+// CloseInput is part of api.Control.
+func (r *run) CloseInput(ctx context.Context, name string) error {
+	return r.feeds.CloseInput(ctx, name)
+}
+
+// FindFile is part of api.Control.
+func (r *run) FindFile(ctx context.Context, lfn, file string) (dispatch.ExistingFile, error) {
+	found, err := r.find.Named(ctx, lfn, file)
+	return found.ExistingFile, err
+}
+
+// Stop is part of api.Control.
+func (r *run) Stop(drain bool) {
+	r.room.Ending.Request(drain)
+	_ = r.inbox.Wake(context.Background())
+}
+
+// PilotsWaiting is part of api.Control.
+func (r *run) PilotsWaiting() []string { return r.server.pilots.Waiting() }
+
+// runs are those of a server.
+type runs struct {
+	own *run // of the folder; nil in a lasting server
+
+	group sync.WaitGroup // of their rooms
+
+	// Of a lasting server: submitting guards last, the number of the newest run, and keys, the
+	// runs by the keys of their submissions; ended are those that are over, and not put away.
+	submitting sync.Mutex
+	last       dispatch.RunID
+	keys       map[string]*state.Run
+	ended      *loop.Mailbox[dispatch.RunID]
+
+	mu      sync.Mutex // guards what follows
+	byID    map[dispatch.RunID]*run
+	working context.Context // of their rooms; nil before they work
+}
+
+func (rs *runs) add(r *run) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.byID == nil {
+		rs.byID = map[dispatch.RunID]*run{}
+	}
+	rs.byID[r.room.Run] = r
+	if r.owner == 0 {
+		rs.own = r
+	}
+	if rs.working != nil {
+		r.work(rs.working, &rs.group)
+	}
+}
+
+func (rs *runs) get(id dispatch.RunID) *run {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return rs.byID[id]
+}
+
+// drop forgets a run, whose rooms end.
+func (rs *runs) drop(r *run) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	delete(rs.byID, r.room.Run)
+	if r.rest != nil {
+		r.rest()
+	}
+}
+
+// all are in the order of their numbers.
+func (rs *runs) all() []*run {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	return slices.SortedFunc(maps.Values(rs.byID), func(a, b *run) int { return cmp.Compare(a.room.Run, b.room.Run) })
+}
+
+func (rs *runs) rooms() (rooms []*loop.Run) {
+	for _, r := range rs.all() {
+		rooms = append(rooms, r.room)
+	}
+	return rooms
+}
+
+// work has the rooms of all runs work, also of those that are added later.
+func (rs *runs) work(ctx context.Context) {
+	all := rs.all()
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	rs.working = ctx
+	for _, r := range all {
+		r.work(ctx, &rs.group)
+	}
+}
+
+// rest waits until the rooms rest, whose context has ended.
+func (rs *runs) rest() { rs.group.Wait() }

@@ -1,0 +1,52 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/store"
+)
+
+// Records are a Source in memory.
+type Records []dispatch.Record
+
+// Load is part of Source.
+func (m Records) Load(_ context.Context, table string) (all []dispatch.Record, err error) {
+	for _, r := range m {
+		if r.Table == table {
+			all = append(all, r)
+		}
+	}
+	return all, nil
+}
+
+// Each is part of Source.
+func (m Records) Each(_ context.Context, table string, take func(dispatch.Record) error) error {
+	for _, r := range m {
+		if r.Table == table {
+			if err := take(r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ArchivedAttempts are the attempts of the run of an archive; none where there is no archive.
+func ArchivedAttempts(ctx context.Context, path string) (attempts []dispatch.AttemptID, err error) {
+	archive, err := store.OpenSQLite(path, store.ReadOnly)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	err = archive.Each(ctx, AttemptTable, func(r dispatch.Record) error {
+		_, attempt, err := parseAttemptKey(r)
+		attempts = append(attempts, attempt)
+		return err
+	})
+	return attempts, errors.Join(err, archive.Close())
+}
