@@ -56,10 +56,12 @@ test-packages:
 # What is compiled for other systems only to be vetted need not be fast.
 NOT_RUN := -gcflags=all="-N -l -dwarf=false"
 
-vet: # the libraries on the other systems that docs/sched.md names; `make lint` vets on this one
+vet: # the libraries on the other systems that docs/sched.md names, and the client on macOS; `make lint` vets on this one
 	GOOS=darwin go -C lib vet $(NOT_RUN) ./sched ./orwl
 	GOOS=freebsd go -C lib vet $(NOT_RUN) ./sched ./orwl
 	GOOS=windows go -C lib vet $(NOT_RUN) ./sched ./orwl
+	GOOS=darwin GOARCH=arm64 go build $(NOT_RUN) -o /dev/null ./cmd/fairway
+	GOOS=darwin GOARCH=amd64 go build $(NOT_RUN) -o /dev/null ./cmd/fairway
 
 # With the flags of the tests the linter reads what is compiled for these.
 lint: ## run the linters

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -89,4 +91,12 @@ func counts(settings []string) (map[string]int64, error) {
 		values[name] = n
 	}
 	return values, nil
+}
+
+func memoryOfMachine() (int64, error) {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 0, fmt.Errorf("memory of this machine: %w", err)
+	}
+	return int64(info.Totalram) * int64(info.Unit), nil
 }

@@ -129,10 +129,7 @@ ends, and its runs go on when it is started again.`,
 			case errors.Is(err, errNothingRuns) && asked:
 				return c.printDone(&wire.StopResponse{}, nil, "the run has ended")
 			case errors.Is(err, errNothingRuns):
-				if withdrawn, err := c.stopPending(); withdrawn || err != nil {
-					return c.printDone(&wire.StopResponse{}, err, "the job of the server is cancelled")
-				}
-				return c.stopSurvivors(command.Context(), now)
+				return c.stopLeft(command.Context(), now)
 			}
 			return err
 		},

@@ -10,8 +10,6 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/quantity"
-	"fairway/internal/server/folder"
-	"fairway/internal/storage"
 	"fairway/internal/wire"
 )
 
@@ -52,13 +50,13 @@ func (c *console) listFiles(ctx context.Context, request *wire.ListFilesRequest)
 		if err != nil {
 			return err
 		}
-		roots, err := c.roots()
+		shown, err := c.shownPlaces()
 		if err != nil {
 			return err
 		}
 		for _, file := range answer.Files {
 			for _, v := range file.Versions {
-				v.Pfn = roots.Shown(v.Pfn)
+				v.Pfn = shown(v.Pfn)
 			}
 		}
 		return c.answer(answer, func() {
@@ -68,16 +66,6 @@ func (c *console) listFiles(ctx context.Context, request *wire.ListFilesRequest)
 			}
 		})
 	})
-}
-
-// roots are what PFNs of the workflow's folder are relative to.
-func (c *console) roots() (storage.Roots, error) {
-	dir, err := c.folderWithState()
-	if err != nil {
-		return storage.Roots{}, err
-	}
-	folders, err := folder.Of(dir)
-	return folders.Roots(), err
 }
 
 func (c *console) printHistories(files []*wire.FileHistory) {

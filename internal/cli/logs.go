@@ -3,18 +3,12 @@ package cli
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"strings"
 
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	"fairway/internal/quantity"
-	"fairway/internal/server/folder"
-	"fairway/internal/server/launch"
 	"fairway/internal/wire"
 )
 
@@ -70,50 +64,6 @@ server, the end is kept.`,
 	flags.StringVar(&ofPilot, "pilot", "", "print what this pilot said itself; last: the one that spoke last")
 	flags.Int64Var(&request.TailBytes, "tail", 0, "print only this many bytes from the end; 0: all")
 	return command
-}
-
-// lastPilot stands for the pilot that spoke last.
-const lastPilot = "last"
-
-// printPilotLog prints what a pilot said, or the end of it.
-func (c *console) printPilotLog(name string, tail int64) error {
-	dir, err := c.folderWithState()
-	if err != nil {
-		return err
-	}
-	l, err := folder.Of(dir)
-	if err != nil {
-		return err
-	}
-	known := launch.Logs(l.Pilots)
-	if name == lastPilot && len(known) > 0 {
-		name = known[0]
-	}
-	file, err := launch.OpenLog(l.Pilots, name)
-	if errors.Is(err, fs.ErrNotExist) {
-		advice := "no pilot of this folder has said anything yet"
-		if len(known) > 0 {
-			advice = "known here: " + strings.Join(known[:min(len(known), 10)], ", ")
-		}
-		return fail(exitNotFound, advice, "nothing is known of what the pilot %.100q said", name)
-	}
-	if err != nil {
-		return err
-	}
-	defer func() { _ = file.Close() }()
-	if tail > 0 {
-		if info, err := file.Stat(); err == nil && info.Size() > tail {
-			_, _ = file.Seek(-tail, io.SeekEnd)
-		}
-	}
-	text, err := io.ReadAll(file)
-	if err != nil {
-		return err
-	}
-	return c.answer(struct {
-		Pilot string `json:"pilot"`
-		Log   string `json:"log"`
-	}{name, string(text)}, func() { _, _ = c.out.Write(text) })
 }
 
 // printLogsOfStep is for a name that is no job's; unknown is what to say if it is

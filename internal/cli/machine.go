@@ -1,11 +1,8 @@
 package cli
 
 import (
-	"fmt"
 	"os"
 	"runtime"
-
-	"golang.org/x/sys/unix"
 
 	"fairway/internal/wfformat"
 )
@@ -36,12 +33,4 @@ func thisMachine() (wfformat.RunMachine, error) {
 	}
 	memory, err := memoryOfMachine()
 	return wfformat.RunMachine{Name: name, Cores: runtime.NumCPU(), Memory: memory}, err
-}
-
-func memoryOfMachine() (int64, error) {
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err != nil {
-		return 0, fmt.Errorf("memory of this machine: %w", err)
-	}
-	return int64(info.Totalram) * int64(info.Unit), nil
 }

@@ -3,17 +3,11 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io/fs"
-	"path/filepath"
 	"time"
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/server/api"
-	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
-	"fairway/internal/server/term"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 )
@@ -25,11 +19,7 @@ func (c *console) ask(ctx context.Context, do func(context.Context, wire.Workflo
 	if c.service != "" {
 		return c.askService(ctx, do)
 	}
-	folder, err := c.folderWithState()
-	if err != nil {
-		return err
-	}
-	return askIn(ctx, folder, do)
+	return c.askHere(ctx, do)
 }
 
 // endingTime is for how long a question is asked again that reached a server which
@@ -37,31 +27,6 @@ func (c *console) ask(ctx context.Context, do func(context.Context, wire.Workflo
 const endingTime = 30 * time.Second
 
 const endingPause = 50 * time.Millisecond
-
-// askIn asks the server that runs the workflow of a folder, or its records: they know
-// what a server knew that ended meanwhile, and take what it did not.
-func askIn(ctx context.Context, dir string, do func(context.Context, wire.WorkflowClient) error) error {
-	return askAgain(ctx, func() (live bool, err error) {
-		connection, err := api.Connect(ctx, dir)
-		if errors.Is(err, fs.ErrNotExist) {
-			return false, noState(dir)
-		}
-		if ended, ok := errors.AsType[*api.EndedError](err); ok {
-			return false, serviceEnded(ended)
-		}
-		if err != nil {
-			return false, withInstead(dir, err)
-		}
-		defer connection.Close()
-		if err := refuseStopped(dir, connection); err != nil {
-			return false, err
-		}
-		if err = do(ctx, connection); connection.Live {
-			err = withInstead(dir, err)
-		}
-		return connection.Live, err
-	})
-}
 
 // askAgain asks once more when a server that lives ends before it has answered.
 func askAgain(ctx context.Context, ask func() (live bool, err error)) error {
@@ -94,129 +59,7 @@ func (c *console) askRunning(ctx context.Context, do func(context.Context, wire.
 	if c.service != "" {
 		return c.askService(ctx, do)
 	}
-	folder, err := c.folderWithState()
-	if err != nil {
-		return err
-	}
-	return askAgain(ctx, func() (live bool, err error) {
-		connection, err := reachRunning(ctx, folder)
-		if err != nil {
-			return false, withInstead(folder, err)
-		}
-		if connection == nil {
-			return false, nothingRuns(folder)
-		}
-		defer connection.Close()
-		if err := refuseStopped(folder, connection); err != nil {
-			return false, err
-		}
-		return true, withInstead(folder, do(ctx, connection))
-	})
-}
-
-// refuseStopped keeps a question from waiting for a server that was stopped: the kernel
-// takes the connection for it, and nobody answers.
-func refuseStopped(workflow string, connection *api.Connection) error {
-	if !connection.Live {
-		return nil
-	}
-	return stoppedIn(workflow)
-}
-
-// stoppedIn is an error where a process of this machine that runs the workflow was stopped.
-func stoppedIn(workflow string) error {
-	if pid := folder.Stopped(filepath.Join(workflow, stateFolder)); pid != 0 {
-		return fail(exitFailed, fmt.Sprintf("let it go on: `fg` in its terminal, or `kill -CONT %d`", pid),
-			"process %d, which runs the workflow in %s, was stopped (Ctrl-Z or SIGSTOP) and does not answer", pid,
-			folderText(workflow))
-	}
-	return nil
-}
-
-// runningIn connects to the server that runs the workflow of a folder; nil
-// where none does, or none that can be reached.
-func runningIn(ctx context.Context, folder string) *api.Connection {
-	connection, _ := reachRunning(ctx, folder)
-	return connection
-}
-
-// reachRunning is runningIn, with a *api.UnreachableError where a server may run on another
-// machine.
-func reachRunning(ctx context.Context, folder string) (*api.Connection, error) {
-	if !hasState(folder) {
-		return nil, nil
-	}
-	connection, err := api.Connect(ctx, folder)
-	if _, unreachable := errors.AsType[*api.UnreachableError](err); unreachable {
-		return nil, err
-	}
-	if err != nil {
-		return nil, nil
-	}
-	if !connection.Live {
-		connection.Close()
-		return nil, nil
-	}
-	return connection, nil
-}
-
-// insteadOfFar is what to do where a server on another machine does not answer.
-const insteadOfFar = "if that machine is gone, `fairway run` takes the run over; it waits until the server has been " +
-	"silent for some time"
-
-// withInstead adds to the error of a server that lives and does not answer what to do about it.
-func withInstead(workflow string, err error) error {
-	_, unreachable := errors.AsType[*api.UnreachableError](err)
-	if !unreachable && connect.CodeOf(err) != connect.CodeDeadlineExceeded {
-		return err
-	}
-	if stopped := stoppedIn(workflow); stopped != nil {
-		return stopped
-	}
-	end := "end its process"
-	if running, ok := errors.AsType[*folder.RunningError](folder.CheckFree(workflow)); ok && running.PID != 0 {
-		end = fmt.Sprintf("`kill -KILL %d`", running.PID)
-	}
-	job := serverJobIn(workflow)
-	if job != "" {
-		end = "cancel " + job
-	}
-	switch {
-	case unreachable && job == "":
-		return fail(exitFailed, insteadOfFar, "%w", err)
-	case unreachable:
-		return fail(exitFailed, insteadOfFar+"; if it hangs, first "+end, "%w", err)
-	}
-	return fail(exitFailed, "it may have much to do, or be stuck: try again; if that goes on, "+end+
-		", and start `fairway run` again, which goes on from its records",
-		"%w", explained(err))
-}
-
-// serverJobIn names the batch job that is the server of a workflow, empty where it is none.
-func serverJobIn(workflow string) string {
-	l, err := folder.Of(workflow)
-	if err != nil {
-		return ""
-	}
-	last, err := term.Last(l.State, l.ID)
-	if err != nil || !last.Lives() || last.Launch == "" {
-		return ""
-	}
-	return fmt.Sprintf("its batch job at the site %s, whose name ends in %s", last.Site, last.Launch)
-}
-
-func (c *console) folderWithState() (string, error) {
-	if c.service != "" {
-		return c.serviceFolder()
-	}
-	dir, err := c.workflowFolder()
-	if err != nil {
-		return "", err
-	}
-	if !hasState(dir) {
-		return "", noState(dir)
-	}
-	return dir, folder.CheckOwner(dir)
+	return c.askRunningHere(ctx, do)
 }
 
 func noState(folder string) error {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -6,15 +8,14 @@ import (
 	"os"
 	"regexp"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"fairway/internal/pilot"
 	"fairway/internal/quantity"
-	"fairway/internal/server/api"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/serverjob"
+	"fairway/internal/server/listen"
 	"fairway/internal/wire"
 )
 
@@ -211,21 +212,6 @@ func (o *runOptions) check(command *cobra.Command) error {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func parameters(settings []string) (map[string]string, error) {
-	values := map[string]string{}
-	for _, setting := range settings {
-		name, value, ok := strings.Cut(setting, "=")
-		if !ok || name == "" {
-			return nil, fail(exitUsage, "write --set name=value", "--set %s names no value", setting)
-		}
-		if !utf8.ValidString(value) {
-			return nil, fail(exitUsage, "", "--set %s: the value %q is not UTF-8", name, value)
-		}
-		values[name] = value
-	}
-	return values, nil
-}
-
 func (c *console) run(ctx context.Context, o *runOptions) error {
 	if o.server != serverHere && o.server != serverSite {
 		return c.runAtServer(ctx, o)
@@ -262,7 +248,7 @@ func alreadyRunning(folder string) error {
 }
 
 // follow watches a run of another process; Ctrl-C ends the watching only.
-func (c *console) follow(ctx context.Context, folder string, connection *api.Connection) error {
+func (c *console) follow(ctx context.Context, folder string, connection *listen.Connection) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer signalled(func(os.Signal) { cancel() })()
@@ -284,41 +270,23 @@ func (c *console) conclude(ctx context.Context, folder string, report *wire.Prog
 	return c.concludeAsking(report, func(do asking) error { return askIn(ctx, folder, do) })
 }
 
-// asking asks a server, or the records of a run.
-type asking func(context.Context, wire.WorkflowClient) error
-
-// concludeAsking is conclude for a run that ask asks.
-func (c *console) concludeAsking(report *wire.ProgressReport, ask func(asking) error) error {
-	_ = c.answer(report, func() {
-		printSummary(c.out, report)
-		c.printAdvice(report, ask)
-	})
-	c.concluded = true
-	if !report.Succeeded {
-		return quietly(exitFailed)
-	}
-	return nil
-}
-
-// printAdvice tells after a run that did not succeed where to look.
-func (c *console) printAdvice(report *wire.ProgressReport, ask func(asking) error) {
-	goOn := "run it again to go on"
-	if c.number != 0 && c.asksService() {
-		goOn = fmt.Sprintf("`fairway retry --run %d` has it go on", c.number)
-	}
-	switch total := totalOf(report.Steps); {
-	case report.Succeeded:
-	case total.Failed > 0:
-		_ = c.printFailures(ask) // the way to the logs is told in any case
-		fmt.Fprintln(c.err, "  see `fairway jobs --state failed`, `fairway logs JOB`, `fairway explain JOB`; "+goOn)
-	case total.Cancelled > 0:
-		fmt.Fprintln(c.err, "  see `fairway jobs --state cancelled`")
-	default:
-		fmt.Fprintln(c.err, "  "+goOn)
-	}
-}
-
 const detachHelp = "run in the background, and go on when the terminal is closed"
 
 const listenHelp = "address at which the server waits for pilots of sites: HOST:PORT (default all interfaces, any " +
 	"free port)"
+
+// runAtServer submits the workflow of run, and watches it.
+func (c *console) runAtServer(ctx context.Context, o *runOptions) error {
+	if o.dryRun || o.follow || o.detach || len(o.force) > 0 || o.keepResults || o.record != "" || len(o.sites) > 0 {
+		return fail(exitUsage, "leave them out, or run the workflow here", "--dry-run, --follow, --detach, --force, "+
+			"--keep-results, --record and --site are not for a workflow that is submitted to a server")
+	}
+	c.service = o.server
+	request, err := submission(o.file, o.folder, &submitOptions{
+		set: o.set, until: o.until, keepGoing: o.keepGoing, results: strings.TrimPrefix(o.results, "file:"),
+	})
+	if err != nil {
+		return err
+	}
+	return c.submitWorkflow(ctx, request, true)
+}

@@ -15,7 +15,6 @@ import (
 
 	"fairway/internal/flow"
 	"fairway/internal/quantity"
-	"fairway/internal/server/api"
 	"fairway/internal/wire"
 )
 
@@ -58,6 +57,13 @@ with --upload, 4 MiB at most, or finds them by URLs.`,
 			return c.submitWorkflow(command.Context(), request, o.watch)
 		},
 	}
+	command.Flags().BoolVar(&o.watch, "watch", false, "watch the run until it has ended")
+	c.submissionFlags(command, o)
+	return command
+}
+
+// submissionFlags are those of what is submitted.
+func (c *console) submissionFlags(command *cobra.Command, o *submitOptions) {
 	flags := command.Flags()
 	flags.StringArrayVar(&o.set, "set", nil, "give a parameter a value: name=value (may be repeated)")
 	flags.StringVar(&o.until, "until", "", "run only up to this step, or up to the step that writes this file")
@@ -68,9 +74,7 @@ with --upload, 4 MiB at most, or finds them by URLs.`,
 		"a `name` of your choice for this submission: another one with it answers with the "+
 			"same run")
 	flags.StringArrayVar(&o.upload, "upload", nil, "send this file or folder along, as an input (may be repeated)")
-	flags.BoolVar(&o.watch, "watch", false, "watch the run until it has ended")
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
-	return command
 }
 
 // submittedFile finds the workflow file that is meant, and the folder of its inputs.
@@ -141,9 +145,9 @@ func uploads(dir string, names []string) (files []*wire.UploadedFile, err error)
 			if err != nil {
 				return err
 			}
-			if size += info.Size(); size > api.MaxUploads {
+			if size += info.Size(); size > wire.MaxUploads {
 				return fail(exitUsage, "put the files where the server sees them, or name URLs",
-					"the uploads have more than %s", quantity.Bytes(api.MaxUploads))
+					"the uploads have more than %s", quantity.Bytes(wire.MaxUploads))
 			}
 			relative, err := filepath.Rel(dir, at)
 			if err == nil && !filepath.IsLocal(relative) {
@@ -196,22 +200,6 @@ func (c *console) askServer(ctx context.Context, do func(context.Context, wire.W
 		}
 	}
 	return c.askRunning(ctx, do)
-}
-
-// runAtServer submits the workflow of run, and watches it.
-func (c *console) runAtServer(ctx context.Context, o *runOptions) error {
-	if o.dryRun || o.follow || o.detach || len(o.force) > 0 || o.keepResults || o.record != "" || len(o.sites) > 0 {
-		return fail(exitUsage, "leave them out, or run the workflow here", "--dry-run, --follow, --detach, --force, "+
-			"--keep-results, --record and --site are not for a workflow that is submitted to a server")
-	}
-	c.service = o.server
-	request, err := submission(o.file, o.folder, &submitOptions{
-		set: o.set, until: o.until, keepGoing: o.keepGoing, results: strings.TrimPrefix(o.results, "file:"),
-	})
-	if err != nil {
-		return err
-	}
-	return c.submitWorkflow(ctx, request, true)
 }
 
 func (c *console) watchCommand() *cobra.Command {
@@ -294,7 +282,7 @@ func (c *console) runsCommand() *cobra.Command {
 	}
 	flags := command.Flags()
 	flags.StringArrayVar(&request.States, "state", nil, "only runs in this state (may be repeated)")
-	flags.Int32Var(&request.Limit, "limit", api.DefaultRunsListed, "list at most this many runs")
+	flags.Int32Var(&request.Limit, "limit", wire.DefaultRunsListed, "list at most this many runs")
 	_ = command.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(runStates, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }

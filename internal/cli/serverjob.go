@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -14,6 +16,7 @@ import (
 	"fairway/internal/server"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/listen"
 	"fairway/internal/server/serverjob"
 	"fairway/internal/server/term"
 	"fairway/internal/site"
@@ -129,7 +132,7 @@ type serverWatch struct {
 	left  atomic.Int32 // the signal that ends the watching, and not the run
 
 	mu         sync.Mutex // guards connection
-	connection *api.Connection
+	connection *listen.Connection
 }
 
 // run watches the servers of the run, one after the other, until the run has ended. With
@@ -189,7 +192,7 @@ func (w *serverWatch) watchOnce(ctx context.Context) (*wire.ProgressReport, erro
 	return nil, nil
 }
 
-func (w *serverWatch) use(connection *api.Connection) {
+func (w *serverWatch) use(connection *listen.Connection) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.connection = connection
@@ -226,7 +229,7 @@ func (w *serverWatch) signalled(ctx context.Context, s os.Signal, cancel func())
 	w.stop(connection)
 }
 
-func (w *serverWatch) stop(connection *api.Connection) {
+func (w *serverWatch) stop(connection *listen.Connection) {
 	ctx, cancel := context.WithTimeout(context.Background(), endingTime)
 	defer cancel()
 	if _, err := connection.Stop(ctx, &wire.StopRequest{Drain: w.asked.Load() < 2}); err != nil {

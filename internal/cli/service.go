@@ -6,189 +6,17 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"fairway/internal/flow"
 	"fairway/internal/quantity"
-	"fairway/internal/server"
-	"fairway/internal/server/api"
-	"fairway/internal/server/folder"
-	"fairway/internal/site"
+	"fairway/internal/server/listen"
 	"fairway/internal/wire"
-	"fairway/lib/sched"
 )
 
 // serverVariable names the server that takes workflows, where --server does not.
 const serverVariable = "FAIRWAY_SERVICE"
-
-// serviceText is the workflow that stands for those that will be submitted, where a server is
-// prepared as for one.
-const serviceText = "workflow: service\nopen: true\n"
-
-func (c *console) serveCommand() *cobra.Command {
-	o := newRunOptions()
-	command := &cobra.Command{
-		Use:   "serve",
-		Short: "Start a server that takes workflows",
-		Long: `Start a server that lasts: it takes workflows (` + "`fairway submit`" + `) until it is stopped,
-and runs them side by side. All of them share the pilots, which stay from one run
-to the next, and the caches. Its state is in .fairway/ of the folder --state. Start it
-again there, and all runs go on.
-
-What a run publishes is in results/NUMBER/ of that folder, unless its submission
-names another place. With --listen or --site the server also answers over the
-network, to those who have a copy of the file .fairway/service.`,
-		Example: `  fairway serve --state /data/fairway
-  fairway serve --state /data/fairway --site cluster --listen :7070
-  fairway serve --state /data/fairway --tool samtools --detach
-  fairway submit workflow.yaml --server /data/fairway`,
-		Args: noArgument,
-		RunE: func(command *cobra.Command, _ []string) error {
-			if err := c.prepareService(command, o); err != nil {
-				return err
-			}
-			if o.detach && !isDetached() {
-				return c.detach(command.Context(), o)
-			}
-			return c.serveWorkflows(command.Context(), o)
-		},
-	}
-	flags := command.Flags()
-	flags.StringVar(&o.folder, "state", ".", "folder of the server, which is made if need be")
-	flags.StringArrayVar(&o.tools, "tool", nil,
-		"a `program` that steps may ask for under needs: {tools: ...}; pilots look "+
-			"whether their node has it (may be repeated)")
-	flags.BoolVar(&o.strict, "strict-sandboxes", false, "pilots must be able to give steps strict sandboxes")
-	flags.BoolVar(&o.detach, "detach", false, detachHelp)
-	c.serverFlags(command, o)
-	for _, name := range []string{"record", "results", "wait-anyway"} { // of one run
-		_ = flags.MarkHidden(name)
-	}
-	return command
-}
-
-// prepareService checks the flags, and makes the folder of the state.
-func (c *console) prepareService(command *cobra.Command, o *runOptions) error {
-	for name, instead := range map[string]string{
-		"record": "record one workflow with `fairway run --record`", "results": "say it with `fairway submit --results`",
-		"wait-anyway": "this server waits in any case",
-	} {
-		if command.Flags().Changed(name) {
-			return fail(exitUsage, instead, "--%s is not for a server that takes workflows", name)
-		}
-	}
-	if c.service != "" && command.Flags().Changed("server") || c.number != 0 {
-		return fail(exitUsage, "name the folder with --state", "--server and --run are for commands that ask a server")
-	}
-	if c.dir != "" {
-		o.folder = c.dir
-	}
-	o.lasting, o.waitAnyway, o.file, o.text = true, true, "fairway serve", []byte(serviceText)
-	if o.listen != "" && len(o.sites) == 0 {
-		o.sites = []string{server.LocalSite}
-	}
-	if err := o.check(command); err != nil {
-		return err
-	}
-	if err := os.MkdirAll(o.folder, 0o777); err != nil {
-		return err
-	}
-	var err error
-	o.folder, err = givenFolder(o.folder)
-	return err
-}
-
-// serveWorkflows takes workflows until a person ends that.
-func (c *console) serveWorkflows(ctx context.Context, o *runOptions) error {
-	config, err := c.serverConfig(ctx, o)
-	if err != nil {
-		return err
-	}
-	s, err := server.Open(ctx, config)
-	if running, ok := errors.AsType[*folder.RunningError](err); ok {
-		return fail(exitRunning, "end it with `fairway stop --server "+displayPath(o.folder)+"`",
-			"another process serves %s", folderText(running.Folder))
-	}
-	if kind, ok := errors.AsType[*folder.KindError](err); ok {
-		return fail(exitUsage, "choose another folder with --state", "%w", kind)
-	}
-	if err != nil {
-		return opened(err)
-	}
-	if isDetached() {
-		if err := leaveTerminal(o.folder); err != nil {
-			return fmt.Errorf("going on in the background: %w", err)
-		}
-	}
-	sched.Default().React()
-	c.announce(fmt.Sprintf("fairway: serving %s; submit with `fairway submit FILE --server %s`", folderText(o.folder),
-		displayPath(o.folder)))
-	interrupted := c.stopOnSignal(s)
-	_, err = s.Run(ctx)
-	first := interrupted()
-	switch {
-	case err != nil:
-		return stateLost(err)
-	case first != nil:
-		return quietly(signalCode(first))
-	}
-	return nil
-}
-
-// refuseUnserved refuses a workflow that is submitted to a server, of which no pilot could run a
-// step.
-func refuseUnserved(workflow *flow.Workflow, o *runOptions, c *capacity, sites []*site.Site) error {
-	if workflow.Strict() && !o.strict {
-		return errors.New("a step asks for a strict sandbox, and this server is without: start it with --strict-sandboxes")
-	}
-	asked := *o
-	asked.waitAnyway = false
-	if err := checkDemands(workflow, &asked, &capacity{pilots: c.pilots, each: c.each}, sites); err != nil {
-		return err
-	}
-	for _, demand := range workflow.Demands() {
-		for _, tool := range demand.Tools {
-			if !slices.Contains(o.tools, tool) {
-				return fmt.Errorf("line %d: step %q needs the program %s, which pilots of this server do not look for: start it "+
-					"with --tool %s", demand.Line, demand.Step, tool, tool)
-			}
-		}
-	}
-	return nil
-}
-
-// toolsThere are those of some programs that this machine has.
-func toolsThere(tools []string) (there []string) {
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err == nil {
-			there = append(there, tool)
-		}
-	}
-	return there
-}
-
-// asksService reports whether a command asks a server that takes workflows.
-func (c *console) asksService() bool {
-	if c.service != "" {
-		return true
-	}
-	dir, err := c.workflowFolder()
-	return err == nil && folder.IsLasting(dir)
-}
-
-// serviceFolder is the folder of the server that --server names.
-func (c *console) serviceFolder() (string, error) {
-	if folder.IsLasting(c.service) {
-		return filepath.Abs(c.service)
-	}
-	return "", fail(exitUsage, "do that on the machine of the server, with --server and its folder",
-		"files of a server that is reached over the network cannot be had here")
-}
 
 // askService talks to the server that --server names.
 func (c *console) askService(ctx context.Context, do func(context.Context, wire.WorkflowClient) error) error {
@@ -203,7 +31,7 @@ func (c *console) askService(ctx context.Context, do func(context.Context, wire.
 }
 
 // dialService reaches a server by its folder, or by a file that says how.
-func dialService(ctx context.Context, address string) (*api.Connection, error) {
+func dialService(ctx context.Context, address string) (*listen.Connection, error) {
 	info, err := os.Stat(address)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fail(exitUsage, "name the folder of a server (fairway serve --state), or a copy of its file "+
@@ -214,26 +42,14 @@ func dialService(ctx context.Context, address string) (*api.Connection, error) {
 		return nil, err
 	}
 	if !info.IsDir() {
-		connection, err := api.Dial(ctx, address)
+		connection, err := listen.DialService(ctx, address)
 		if err != nil {
 			return nil, fail(exitNoState, "see whether it runs, and whether the file is the one that it has now",
 				"--server %s: %w", address, err)
 		}
 		return connection, nil
 	}
-	if !folder.IsLasting(address) {
-		return nil, fail(exitNoState, "start one with `fairway serve --state "+address+"`",
-			"--server %s: no server that takes workflows was started there", address)
-	}
-	connection, err := api.Connect(ctx, address)
-	if ended, ok := errors.AsType[*api.EndedError](err); ok {
-		return nil, serviceEnded(ended)
-	}
-	return connection, err
-}
-
-func serviceEnded(ended *api.EndedError) error {
-	return fail(exitNoState, "start it with `fairway serve --state "+displayPath(ended.Folder)+"`", "%w", ended)
+	return dialServiceFolder(ctx, address)
 }
 
 func (c *console) pilotsCommand() *cobra.Command {

@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -16,7 +18,6 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/quantity"
-	"fairway/internal/server/api"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/feed"
 	"fairway/internal/storage"
@@ -288,7 +289,7 @@ func (c *console) submit(ctx context.Context, o *runOptions, l *commandLine, tex
 	}
 	var refs []*wire.SubmittedRef
 	add := func(ctx context.Context, client wire.WorkflowClient) error {
-		for part := range slices.Chunk(jobs, api.MaxSubmitted) {
+		for part := range slices.Chunk(jobs, wire.MaxSubmitted) {
 			answer, err := client.Submit(ctx, &wire.SubmitRequest{Jobs: part})
 			if err != nil {
 				return explained(err)

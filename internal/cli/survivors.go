@@ -1,3 +1,5 @@
+//go:build linux
+
 package cli
 
 import (
@@ -47,6 +49,14 @@ func survivorsText(launches []string) string {
 	default:
 		return fmt.Sprintf("%d pilots of a run that was cut short still compute", len(launches))
 	}
+}
+
+// stopLeft stops what a run has without its server: the job that is to be one, or pilots.
+func (c *console) stopLeft(ctx context.Context, now bool) error {
+	if withdrawn, err := c.stopPending(); withdrawn || err != nil {
+		return c.printDone(&wire.StopResponse{}, err, "the job of the server is cancelled")
+	}
+	return c.stopSurvivors(ctx, now)
 }
 
 // stopSurvivors is for a folder where no server runs that could be stopped.

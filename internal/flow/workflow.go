@@ -124,6 +124,9 @@ type DeclaredInput struct {
 	renamed  bool       // the names are not just base names
 }
 
+// IsOpen reports whether the input may get files while the run goes on.
+func (in *DeclaredInput) IsOpen() bool { return in.Watch || in.URLList != "" || in.Submitted }
+
 // CatalogRef names the rules of a site's file catalogue, a storage.xml or
 // storage.json.
 type CatalogRef struct {

@@ -160,7 +160,7 @@ func (o *opened) rehearse(
 	_ = r.Take(begin) // what is refused is so by the run, too
 	for _, in := range o.flow.Inputs() {
 		files, closed := o.now[in.Name], true
-		if feed.IsOpen(in) {
+		if in.IsOpen() {
 			if files, _, err = find.Find(ctx, in, o.fed(in)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, err
 			}

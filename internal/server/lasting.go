@@ -162,7 +162,7 @@ func (s *Server) reopen(ctx context.Context, run *state.Run) (*run, error) {
 func (o *opened) findClosed(ctx context.Context, find *feed.Finder) (err error) {
 	for _, in := range o.flow.Inputs() {
 		fed := slices.ContainsFunc(o.inputs, func(r state.Input) bool { return r.Input == in.Name })
-		if !feed.IsOpen(in) && !fed {
+		if !in.IsOpen() && !fed {
 			files, _, failure := find.Find(ctx, in, o.fed(in))
 			o.now[in.Name], err = files, errors.Join(err, failure)
 		}
@@ -225,7 +225,7 @@ func (s *Server) beginRun(ctx context.Context, id dispatch.RunID, b *submission,
 	find := s.finderOf(b, id)
 	o := &opened{store: s.records, flow: fresh, decision: runOn, now: map[string][]flow.InputFile{}}
 	for _, in := range fresh.Inputs() {
-		if feed.IsOpen(in) {
+		if in.IsOpen() {
 			continue
 		}
 		if o.now[in.Name], _, err = find.Find(ctx, in, nil); err != nil {

@@ -18,6 +18,7 @@ import (
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
+	"fairway/internal/server/listen"
 	"fairway/internal/store"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
@@ -29,7 +30,7 @@ type service struct {
 	t      *testing.T
 	root   string
 	server *Server
-	client *api.Connection
+	client *listen.Connection
 	ended  chan error
 }
 
@@ -376,7 +377,7 @@ func TestUploads(t *testing.T) {
 		"": connect.CodeInvalidArgument, "in/large.txt": connect.CodeResourceExhausted,
 	} {
 		_, err := v.client.SubmitWorkflow(t.Context(), &wire.SubmitWorkflowRequest{
-			Workflow: []byte(twoSteps), Uploads: []*wire.UploadedFile{{Path: name, Content: make([]byte, api.MaxUploads+1)}},
+			Workflow: []byte(twoSteps), Uploads: []*wire.UploadedFile{{Path: name, Content: make([]byte, wire.MaxUploads+1)}},
 		})
 		if connect.CodeOf(err) != want {
 			t.Errorf("%q: %v", name, err)

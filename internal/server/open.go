@@ -76,7 +76,7 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *feed.
 		find.Contents.Remember(o.inputs)
 	}
 	for _, in := range fresh.Inputs() {
-		if feed.IsOpen(in) {
+		if in.IsOpen() {
 			continue
 		}
 		if o.now[in.Name], _, err = find.Find(ctx, in, nil); err != nil {
@@ -197,7 +197,7 @@ func (o *opened) changes(ctx context.Context, find *feed.Finder, in *flow.Declar
 			before[r.LFN] = r
 		}
 	}
-	fed := len(before) > 0 || feed.IsOpen(in)
+	fed := len(before) > 0 || in.IsOpen()
 	var reasons []string
 	for _, file := range o.now[in.Name] {
 		switch r, ok := before[file.LFN]; {
@@ -211,7 +211,7 @@ func (o *opened) changes(ctx context.Context, find *feed.Finder, in *flow.Declar
 		}
 		delete(before, file.LFN)
 	}
-	if feed.IsOpen(in) {
+	if in.IsOpen() {
 		return append(reasons, o.changesOfOpen(ctx, find, in, before)...)
 	}
 	for _, lfn := range slices.Sorted(maps.Keys(before)) {

@@ -11,6 +11,7 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/server/api"
+	"fairway/internal/server/listen"
 	"fairway/internal/wire"
 	"fairway/test/files"
 )
@@ -18,7 +19,7 @@ import (
 const openWorkflow = "workflow: jobs\nopen: true\n"
 
 // whileOpen calls ask with a client of an open run in root, closes the run and returns how it ended.
-func whileOpen(t *testing.T, root string, ask func(context.Context, *api.Connection)) (Outcome, *scripted) {
+func whileOpen(t *testing.T, root string, ask func(context.Context, *listen.Connection)) (Outcome, *scripted) {
 	t.Helper()
 	r := newRun(t, root, openWorkflow, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
 		if a.GetName() == "bad" {
@@ -84,7 +85,7 @@ func TestSubmittedJobsRunOnce(t *testing.T) {
 		submitted("b", from("a.txt", ""), "b.txt"),
 		submitted("", from("in.txt", "in.txt"), "c.txt"),
 	}
-	first, pilots := whileOpen(t, root, func(ctx context.Context, c *api.Connection) {
+	first, pilots := whileOpen(t, root, func(ctx context.Context, c *listen.Connection) {
 		for round := range 2 {
 			answer, err := c.Submit(ctx, &wire.SubmitRequest{Jobs: jobs})
 			if err != nil {
@@ -107,7 +108,7 @@ func TestSubmittedJobsRunOnce(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(root, "in.txt"), []byte("other"), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	second, pilots := whileOpen(t, root, func(ctx context.Context, c *api.Connection) {
+	second, pilots := whileOpen(t, root, func(ctx context.Context, c *listen.Connection) {
 		answer, err := c.Submit(ctx, &wire.SubmitRequest{Jobs: jobs})
 		if err != nil || !answer.GetJobs()[0].GetKnown() || answer.GetJobs()[2].GetKnown() {
 			t.Error(answer, err)
@@ -124,8 +125,8 @@ func TestSubmittedJobsRunOnce(t *testing.T) {
 // A failed job fails its run, is not tried again by the next server, but when it is submitted again.
 func TestSubmittedAgainAfterFailure(t *testing.T) {
 	root := t.TempDir()
-	submit := func(name string) func(context.Context, *api.Connection) {
-		return func(ctx context.Context, c *api.Connection) {
+	submit := func(name string) func(context.Context, *listen.Connection) {
+		return func(ctx context.Context, c *listen.Connection) {
 			if _, err := c.Submit(ctx, &wire.SubmitRequest{Jobs: []*wire.SubmittedJob{submitted(name, nil)}}); err != nil {
 				t.Error(err)
 			}
@@ -145,7 +146,7 @@ func TestSubmittedAgainAfterFailure(t *testing.T) {
 // What cannot be a job is refused with a code and a reason, and the others of its call with it.
 func TestSubmissionsThatAreRefused(t *testing.T) {
 	root := files.Folder(t, map[string]string{"in.txt": "x"})
-	outcome, pilots := whileOpen(t, root, func(ctx context.Context, c *api.Connection) {
+	outcome, pilots := whileOpen(t, root, func(ctx context.Context, c *listen.Connection) {
 		good := submitted("good", nil, "good.txt")
 		if _, err := c.Submit(ctx, &wire.SubmitRequest{Jobs: []*wire.SubmittedJob{good}}); err != nil {
 			t.Error(err)
@@ -159,7 +160,7 @@ func TestSubmissionsThatAreRefused(t *testing.T) {
 		star.Writes[0].Pattern = true
 		log := submitted("log", nil, "a.txt")
 		log.Payload.Log = "b.txt"
-		many := make([]*wire.SubmittedJob, api.MaxSubmitted+1)
+		many := make([]*wire.SubmittedJob, wire.MaxSubmitted+1)
 		for i := range many {
 			many[i] = submitted(fmt.Sprint(i), nil)
 		}

@@ -9,3 +9,13 @@ package wire
 // version to leave; others are started in their place. It grows with every change
 // that a pilot or a server of before would misunderstand.
 const Protocol = 5
+
+// Limits of calls of the Workflow service, which its clients keep too.
+const (
+	// MaxUploads bounds the uploads of one submission, in bytes.
+	MaxUploads = 4 << 20
+	// MaxSubmitted bounds the jobs that one call submits.
+	MaxSubmitted = 10_000
+	// DefaultRunsListed is how many runs ListRuns returns when it is not told.
+	DefaultRunsListed = 100
+)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"fairway/internal/server/api"
+	"fairway/internal/server/listen"
 )
 
 // server is one start of `fairway serve`.
@@ -21,7 +22,7 @@ type server struct {
 	cmd    *exec.Cmd
 	output output
 	ended  chan struct{}
-	client *api.Connection // nil if the server ended before it took workflows
+	client *listen.Connection // nil if the server ended before it took workflows
 }
 
 // output is what a server prints.

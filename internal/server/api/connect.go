@@ -11,45 +11,25 @@ import (
 	"sync"
 	"time"
 
-	"fairway/internal/access"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/server/listen"
 	"fairway/internal/server/term"
 	"fairway/internal/store"
-	"fairway/internal/wire"
 	"fairway/lib/sched"
 )
 
-// ConnectTime is how long Connect waits for a server that is just starting or
-// ending.
-const ConnectTime = 3 * time.Second
-
 const connectPause = 50 * time.Millisecond
-
-// Connection is a client of the Workflow service for one folder.
-type Connection struct {
-	wire.WorkflowClient
-	// Live says that a server runs the workflow; otherwise the records of the
-	// last run answer, and what would change them is refused.
-	Live bool
-	// Far says that the server may run on another machine.
-	Far   bool
-	close func()
-}
-
-// Close ends the connection and the streams that came from it.
-func (c *Connection) Close() { c.close() }
 
 // Connect reaches the server that runs the workflow of a folder or, where none
 // does, its records. An error wraps fs.ErrNotExist where nothing was run.
-func Connect(ctx context.Context, workflow string) (*Connection, error) {
+func Connect(ctx context.Context, workflow string) (*listen.Connection, error) {
 	workflow, err := filepath.Abs(workflow)
 	if err != nil {
 		return nil, err
 	}
 	s := sched.Default()
-	for deadline := time.Now().Add(ConnectTime); ; {
+	for deadline := time.Now().Add(listen.ConnectTime); ; {
 		c, err := connectOnce(ctx, workflow, s)
 		if err == nil || !passing(err) || time.Now().After(deadline) {
 			return c, err
@@ -80,27 +60,6 @@ func (e *EndedError) Error() string {
 	return fmt.Sprintf("the server of %s does not run", e.Folder)
 }
 
-// Dial reaches a lasting server by the file in which it says how (folder.ServiceName), or a copy.
-func Dial(ctx context.Context, file string) (*Connection, error) {
-	connection, err := access.ReadConnection(file)
-	if err != nil {
-		return nil, err
-	}
-	line := access.NewLine(connection)
-	dialling, cancel := context.WithTimeout(ctx, ConnectTime)
-	defer cancel()
-	probe, err := line.Dial(dialling)
-	if err != nil {
-		return nil, fmt.Errorf("the server is not reached: %w", err)
-	}
-	_ = probe.Close()
-	client := line.Client(1)
-	return &Connection{
-		WorkflowClient: listen.PeoplesClient(client, access.BaseURL),
-		Live:           true, Far: true, close: client.CloseIdleConnections,
-	}, nil
-}
-
 // passing reports whether an error comes from a server that is starting or
 // ending.
 func passing(err error) bool {
@@ -110,7 +69,7 @@ func passing(err error) bool {
 		errors.Is(err, store.ErrUnready)
 }
 
-func connectOnce(ctx context.Context, workflow string, s *sched.Scheduler) (*Connection, error) {
+func connectOnce(ctx context.Context, workflow string, s *sched.Scheduler) (*listen.Connection, error) {
 	state := filepath.Join(workflow, folder.StateFolder)
 	if term.Used(state) {
 		if c, err := connectFar(ctx, workflow); c != nil || err != nil {
@@ -136,7 +95,7 @@ func connectOnce(ctx context.Context, workflow string, s *sched.Scheduler) (*Con
 
 // connectFar reaches the server by what the file of its term says. It returns nothing where
 // the lock of this machine tells whether a server runs.
-func connectFar(ctx context.Context, workflow string) (*Connection, error) {
+func connectFar(ctx context.Context, workflow string) (*listen.Connection, error) {
 	l, err := folder.Of(workflow)
 	if err != nil {
 		return nil, err
@@ -158,33 +117,25 @@ func connectFar(ctx context.Context, workflow string) (*Connection, error) {
 			return nil, err
 		}
 	}
-	line := access.NewLine(*holder.Connection)
-	dialling, cancel := context.WithTimeout(ctx, ConnectTime)
-	defer cancel()
-	probe, err := line.Dial(dialling)
+	c, err := listen.DialLine(ctx, *holder.Connection)
 	if err != nil {
 		return nil, &UnreachableError{holder, err}
 	}
-	_ = probe.Close()
-	client := line.Client(1)
-	return &Connection{
-		WorkflowClient: listen.PeoplesClient(client, access.BaseURL),
-		Live:           true, Far: true, close: client.CloseIdleConnections,
-	}, nil
+	return c, nil
 }
 
-func connectLive(ctx context.Context, state string) (*Connection, error) {
+func connectLive(ctx context.Context, state string) (*listen.Connection, error) {
 	probe, err := listen.Dial(ctx, state)
 	if err != nil {
 		return nil, fmt.Errorf("reaching the server that runs the workflow: %w", err)
 	}
 	_ = probe.Close()
 	client, transport := listen.Client(func(ctx context.Context) (net.Conn, error) { return listen.Dial(ctx, state) })
-	return &Connection{WorkflowClient: client, Live: true, close: transport.CloseIdleConnections}, nil
+	return &listen.Connection{WorkflowClient: client, Live: true, Closing: transport.CloseIdleConnections}, nil
 }
 
 // connectResting serves the view inside this process.
-func connectResting(v *Resting, s *sched.Scheduler) *Connection {
+func connectResting(v *Resting, s *sched.Scheduler) *listen.Connection {
 	mux := http.NewServeMux()
 	service := NewService(Only{Run: v}, v.folders, s)
 	service.survivors = func() int {
@@ -197,7 +148,7 @@ func connectResting(v *Resting, s *sched.Scheduler) *Connection {
 	var group sync.WaitGroup
 	group.Go(endpoint.Serve)
 	client, transport := listen.Client(listener.Dial)
-	return &Connection{WorkflowClient: client, close: func() {
+	return &listen.Connection{WorkflowClient: client, Closing: func() {
 		transport.CloseIdleConnections()
 		endpoint.Close(0)
 		group.Wait()

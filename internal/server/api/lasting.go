@@ -67,14 +67,8 @@ type RemovedRun struct {
 	Bytes int64
 }
 
-const (
-	// MaxUploads bounds the uploads of one submission, in bytes.
-	MaxUploads = 4 << 20
-	// MaxKey bounds the key of a submission, in bytes.
-	MaxKey = 256
-	// DefaultRunsListed is how many runs ListRuns returns when it is not told.
-	DefaultRunsListed = 100
-)
+// MaxKey bounds the key of a submission, in bytes.
+const MaxKey = 256
 
 var errNotLasting = connect.NewError(connect.CodeFailedPrecondition, errors.New("this server runs the workflow of one "+
 	"folder; `fairway serve` starts one that takes workflows"))
@@ -103,9 +97,9 @@ func (s *Service) SubmitWorkflow(
 	for _, file := range w.Uploads {
 		size += len(file.Content)
 	}
-	if size > MaxUploads {
+	if size > wire.MaxUploads {
 		return nil, connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("the uploads have %d bytes, and may have %d: "+
-			"name a folder that the server sees, or URLs", size, MaxUploads))
+			"name a folder that the server sees, or URLs", size, wire.MaxUploads))
 	}
 	run, known, err := server.SubmitWorkflow(ctx, w)
 	if err != nil {
@@ -161,7 +155,7 @@ func (s *Service) ListRuns(ctx context.Context, r *wire.ListRunsRequest) (*wire.
 	if err != nil {
 		return nil, rpcError(err)
 	}
-	limit := DefaultRunsListed
+	limit := wire.DefaultRunsListed
 	if r.GetLimit() > 0 {
 		limit = int(r.GetLimit())
 	}

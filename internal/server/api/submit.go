@@ -16,9 +16,6 @@ import (
 	"fairway/internal/wire"
 )
 
-// MaxSubmitted bounds the jobs that one call submits.
-const MaxSubmitted = 10_000
-
 // filesAtATime is how many files that jobs read are looked at side by side.
 const filesAtATime = 8
 
@@ -40,9 +37,9 @@ func (s *Service) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.Subm
 	if a.control == nil {
 		return nil, s.errNotRunning(a)
 	}
-	if n := len(r.GetJobs()); n > MaxSubmitted {
+	if n := len(r.GetJobs()); n > wire.MaxSubmitted {
 		return nil, connect.NewError(connect.CodeResourceExhausted,
-			fmt.Errorf("one call submits at most %d jobs, and not %d: make several calls", MaxSubmitted, n))
+			fmt.Errorf("one call submits at most %d jobs, and not %d: make several calls", wire.MaxSubmitted, n))
 	}
 	submitted, err := a.newSubmission(ctx, r.GetJobs())
 	if err != nil {

@@ -139,7 +139,7 @@ func (f *Feeder) Run(ctx context.Context, first map[string][]flow.InputFile, ear
 		}
 	}
 	for _, in := range f.inputs {
-		if IsOpen(in) && !in.Submitted && !f.isClosed(in.Name) {
+		if in.IsOpen() && !in.Submitted && !f.isClosed(in.Name) {
 			group.Go(func() {
 				if err := f.watch(f.watching(ctx, in.Name), in); err != nil {
 					f.feedFailed(ctx, err)
@@ -176,7 +176,7 @@ func (f *Feeder) feedFirst(ctx context.Context, in *flow.DeclaredInput) error {
 	switch {
 	case f.isClosed(in.Name), in.Submitted:
 		return nil
-	case !IsOpen(in):
+	case !in.IsOpen():
 		return f.feed(ctx, in.Name, f.first[in.Name], true)
 	case in.Close.File == "" && in.Close.Idle == 0 && !in.Close.Manual:
 		return f.feedAll(ctx, in)
@@ -285,7 +285,7 @@ func (f *Finder) Records(input string, files []flow.InputFile) ([]dispatch.Recor
 func (f *Feeder) CloseInput(ctx context.Context, name string) error {
 	found := false
 	for _, in := range f.inputs {
-		if IsOpen(in) && (name == "" || in.Name == name) {
+		if in.IsOpen() && (name == "" || in.Name == name) {
 			found = true
 			if err := f.closeOne(ctx, in); err != nil {
 				return err
@@ -316,6 +316,3 @@ func (f *Feeder) closeOne(ctx context.Context, in *flow.DeclaredInput) error {
 	}
 	return f.feed(ctx, in.Name, found.Files, true)
 }
-
-// IsOpen reports whether an input may get files while the run goes on.
-func IsOpen(in *flow.DeclaredInput) bool { return in.Watch || in.URLList != "" || in.Submitted }

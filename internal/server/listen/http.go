@@ -1,3 +1,5 @@
+//go:build linux
+
 package listen
 
 import (
@@ -65,4 +67,13 @@ func Client(dial func(ctx context.Context) (net.Conn, error)) (wire.WorkflowClie
 		DisableCompression: true,
 	}
 	return PeoplesClient(&http.Client{Transport: transport}, "http://fairway"), transport
+}
+
+// People is the handler of what people's commands call, with the limits of each call: how
+// large a request is, how long it and its answer may be on their way, and how long the
+// service works on it.
+func People(service wire.WorkflowHandler) (at string, handler http.Handler) {
+	at, handler = wire.NewWorkflowHandler(service, Uncompressed, connect.WithReadMaxBytes(access.MaxRequest),
+		connect.WithInterceptors(limits{}))
+	return at, access.Timed(handler)
 }

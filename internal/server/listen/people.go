@@ -17,15 +17,6 @@ import (
 	"fairway/internal/wire"
 )
 
-// People is the handler of what people's commands call, with the limits of each call: how
-// large a request is, how long it and its answer may be on their way, and how long the
-// service works on it.
-func People(service wire.WorkflowHandler) (at string, handler http.Handler) {
-	at, handler = wire.NewWorkflowHandler(service, Uncompressed, connect.WithReadMaxBytes(access.MaxRequest),
-		connect.WithInterceptors(limits{}))
-	return at, access.Timed(handler)
-}
-
 // PeoplesClient makes these calls, with the same limits: a server that does not answer in
 // time, or says nothing in a stream, is an error with [connect.CodeDeadlineExceeded].
 func PeoplesClient(client *http.Client, baseURL string) wire.WorkflowClient {

@@ -1,0 +1,129 @@
+//go:build linux
+
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/server/feed"
+)
+
+// unsurveyed says that inputs are not looked at; empty: they are.
+const unsurveyed = ""
+
+func (s *surveyed) survey() {
+	for i, glob := range s.input.Globs {
+		if !flow.IsURL(glob) { // a run asks the server
+			s.match(glob, s.input.Patterns[i])
+		}
+	}
+	if s.input.URLList != "" {
+		s.readList()
+	}
+	if _, err := feed.ReadCatalog(s.folder, s.input.Catalog); err != nil {
+		s.add("name a storage.xml or storage.json, and one of its protocols", "%v", err)
+	}
+}
+
+func (s *surveyed) match(glob, pattern string) {
+	found, err := feed.Glob(s.folder, glob)
+	if err != nil && s.input.Watch {
+		s.misfit(err, "")
+	} else if err != nil {
+		s.add("permit that, or write a pattern that leaves the folder out", "%v", err)
+		return
+	}
+	if folder := feed.OnlyFolders(found); folder != "" && !s.input.Watch && !strings.HasSuffix(glob, "/") {
+		s.add(feed.InsteadOfFolder(pattern), "%s is a folder", displayPath(folder))
+		return
+	}
+	slices.Sort(found)
+	matched := false
+	for _, path := range found {
+		written := feed.AsWritten(s.folder, glob, path)
+		lfn, fits, err := s.input.LFN(written)
+		matched = matched || fits || err != nil
+		switch {
+		case err != nil:
+			s.misfit(err, "give the file another name, or the input another `as`")
+		// a pattern of files passes over folders
+		case !fits, !s.input.Watch && !strings.HasSuffix(path, "/") && isFolder(path):
+		default:
+			if info, err := os.Stat(path); err == nil {
+				s.arrived = append(s.arrived, flow.InputFile{
+					ExistingFile: dispatch.ExistingFile{LFN: lfn, Size: info.Size()}, Path: written,
+				})
+			}
+			s.misfit(feed.Unfit(path), "put a file there, or write a pattern that leaves it out")
+		}
+	}
+	if !matched && !comesLater(s.input) && !s.input.MayBeEmpty {
+		says, instead,
+			_ := strings.Cut(feed.NothingMatches(s.folder, glob, displayPath(inFolder(s.folder, pattern))).Error(), "; ")
+		s.add(cmp.Or(instead, "name files that are there, or watch the folder if they come later"), "%s", says)
+	}
+}
+
+// misfit counts a file, or tells why it is none.
+func (s *surveyed) misfit(err error, instead string) {
+	if err == nil {
+		s.files++
+		return
+	}
+	s.unfit++
+	if s.input.Watch {
+		s.left = append(s.left, err.Error())
+		return
+	}
+	if s.unfit <= maxUnfit {
+		says, better, _ := strings.Cut(err.Error(), "; ")
+		s.add(cmp.Or(better, instead), "%s", says)
+	}
+}
+
+// maxUnfit bounds the files of an input that check refuses by name.
+const maxUnfit = 5
+
+// readList looks at a list that is there. A run waits for others.
+func (s *surveyed) readList() {
+	err := feed.Unfit(inFolder(s.folder, s.input.URLList))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return
+	case err != nil:
+		s.add("name a file with a URL or path a line", "%v", err)
+		return
+	case !s.lines:
+		return
+	}
+	find := feed.NewFinder(s.folder, nil)
+	find.Brief = true
+	found, err := find.List(context.Background(), s.input, true, nil)
+	if err == nil {
+		err = found.Err()
+	}
+	if err != nil {
+		s.add("correct the list", "%v", err)
+	}
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+func inFolder(folder, path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(folder, path)
+}

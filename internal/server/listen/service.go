@@ -1,0 +1,58 @@
+package listen
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"fairway/internal/access"
+	"fairway/internal/wire"
+)
+
+// ConnectTime is how long a client waits for a server that is just starting or ending.
+const ConnectTime = 3 * time.Second
+
+// Connection is a client of the Workflow service.
+type Connection struct {
+	wire.WorkflowClient
+	// Live says that a server answers; otherwise the records of the last run of a folder do, and
+	// what would change them is refused.
+	Live bool
+	// Far says that the server may run on another machine.
+	Far     bool
+	Closing func() // what Close does
+}
+
+// Close ends the connection and the streams that came from it.
+func (c *Connection) Close() { c.Closing() }
+
+// DialService reaches a lasting server by the file in which it says how (folder.ServiceName), or a
+// copy. It works on every system.
+func DialService(ctx context.Context, file string) (*Connection, error) {
+	connection, err := access.ReadConnection(file)
+	if err != nil {
+		return nil, err
+	}
+	c, err := DialLine(ctx, connection)
+	if err != nil {
+		return nil, fmt.Errorf("the server is not reached: %w", err)
+	}
+	return c, nil
+}
+
+// DialLine reaches a server over the network.
+func DialLine(ctx context.Context, connection access.Connection) (*Connection, error) {
+	line := access.NewLine(connection)
+	dialling, cancel := context.WithTimeout(ctx, ConnectTime)
+	defer cancel()
+	probe, err := line.Dial(dialling)
+	if err != nil {
+		return nil, err
+	}
+	_ = probe.Close()
+	client := line.Client(1)
+	return &Connection{
+		WorkflowClient: PeoplesClient(client, access.BaseURL),
+		Live:           true, Far: true, Closing: client.CloseIdleConnections,
+	}, nil
+}
