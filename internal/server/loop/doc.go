@@ -1,8 +1,8 @@
-// Package loop owns the cores of runs: one of dispatch, and one of flow for each run. One goroutine (Loop.Run) takes requests,
-// which are all that changes a run. For each it steps dispatch, feeds the events to
-// flow, gives the jobs that flow creates to dispatch, until both rest. The records of
-// all requests that came meanwhile go to the store in one transaction; while the disk
-// works the loop steps further requests.
+// Package loop owns the cores of runs: one of dispatch, and one of flow for each run.
+// One goroutine (Loop.Run) takes requests, which are all that changes a run. For each it
+// steps dispatch, feeds the events to flow, gives the jobs that flow creates to dispatch,
+// until both rest. The records of all requests that came meanwhile go to the store in one
+// transaction; while the disk works the loop steps further requests.
 //
 // The loop lets out the effects of a transaction only when it is durable: answers to
 // pilots and people, publications, removals, pilots. So nothing is acknowledged that

@@ -1,8 +1,10 @@
 package loop
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -77,7 +79,9 @@ type Ending struct {
 
 	// Publications that were let out, or will be, and are not confirmed. They are those of
 	// the cores, and forgotten with them.
-	owedFiles map[dispatch.FileRef]bool
+	owedFiles map[dispatch.FileRef]dispatch.StoredFile
+	// Of them those that were given up. They are published again when the run goes on.
+	givenUp map[dispatch.FileRef]dispatch.StoredFile
 }
 
 func newEnding() *Ending {
@@ -135,15 +139,23 @@ func (e *Ending) Rest() { e.phase = over }
 func (e *Ending) Over() bool { return e.phase == over }
 
 // GoOn has a run go on that has ended: what is said of it begins again. It is for requests that
-// the loop carries out, together with dispatch.SetRun.
-func (e *Ending) GoOn() {
+// the loop carries out, together with dispatch.SetRun and the publication of what it returns.
+func (e *Ending) GoOn() (publish []dispatch.StoredFile) {
+	publish = slices.SortedFunc(maps.Values(e.givenUp), func(a, b dispatch.StoredFile) int {
+		return cmp.Or(cmp.Compare(a.File.LFN, b.File.LFN), cmp.Compare(a.File.Version, b.File.Version))
+	})
+	clear(e.givenUp)
 	e.problems.clear()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.requested, e.phase, e.asked, e.fatal, e.publish = running, running, false, false, nil
+	return publish
 }
 
-func (e *Ending) forgetOwed() { e.owedFiles = map[dispatch.FileRef]bool{} }
+func (e *Ending) forgetOwed() {
+	e.owedFiles = map[dispatch.FileRef]dispatch.StoredFile{}
+	e.givenUp = map[dispatch.FileRef]dispatch.StoredFile{}
+}
 
 func (e *Ending) published(file dispatch.FileRef) { delete(e.owedFiles, file) }
 
@@ -175,6 +187,9 @@ func (e *Ending) fail(err error) {
 
 // giveUp says that a result could not be put where it belongs.
 func (e *Ending) giveUp(file dispatch.FileRef, err error) {
+	if stored, owed := e.owedFiles[file]; owed {
+		e.givenUp[file] = stored
+	}
 	e.published(file)
 	e.publish = errors.Join(e.publish, err)
 	e.Problem(err.Error())

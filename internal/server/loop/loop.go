@@ -326,7 +326,7 @@ func (l *Loop) fail(err error) { l.tell(nil, func(e *Ending) { e.fail(err) }) }
 func (l *Loop) owe(publish []dispatch.StoredFile) {
 	for _, p := range publish {
 		if run := l.runs[p.File.Run]; run != nil {
-			run.Ending.owedFiles[p.File] = true
+			run.Ending.owedFiles[p.File] = p
 		}
 	}
 }
