@@ -221,6 +221,10 @@ func dialService(ctx context.Context, address string) (*api.Connection, error) {
 		}
 		return connection, nil
 	}
+	if _, err := os.Stat(filepath.Join(address, folder.StateFolder, folder.LastingName)); errors.Is(err, fs.ErrPermission) {
+		return nil, fail(exitNoState, "ask its owner for a copy of the file .fairway/service, and name that copy",
+			"--server %s: the folder is that of another user", address)
+	}
 	if !folder.IsLasting(address) {
 		return nil, fail(exitNoState, "start one with `fairway serve --state "+address+"`",
 			"--server %s: no server that takes workflows was started there", address)
