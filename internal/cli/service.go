@@ -221,7 +221,8 @@ func dialService(ctx context.Context, address string) (*api.Connection, error) {
 		}
 		return connection, nil
 	}
-	if _, err := os.Stat(filepath.Join(address, folder.StateFolder, folder.LastingName)); errors.Is(err, fs.ErrPermission) {
+	mark := filepath.Join(address, folder.StateFolder, folder.LastingName)
+	if _, err := os.Stat(mark); errors.Is(err, fs.ErrPermission) {
 		return nil, fail(exitNoState, "ask its owner for a copy of the file .fairway/service, and name that copy",
 			"--server %s: the folder is that of another user", address)
 	}
