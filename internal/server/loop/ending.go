@@ -36,8 +36,8 @@ const (
 // Run is a run as a loop has it.
 type Run struct {
 	Workflow *flow.Workflow
-	// Cores are those of the run: Run is its number. They belong to the loop, which loads them
-	// again after the store failed.
+	// Cores are those of the run. They belong to the loop, which loads them again after the store
+	// failed, but for Run, its number, which stays.
 	state.Cores
 
 	// Ending decides when the run is over. It outlives the cores.
@@ -56,6 +56,11 @@ type Run struct {
 // NewRun makes a run for a loop. Results and InputsClosed are to be set before it gets there.
 func NewRun(of state.RunOf) *Run {
 	return &Run{Workflow: of.Workflow, Cores: state.Cores{Run: of.Run}, Ending: newEnding()}
+}
+
+// setCores gives the run other cores. Its number is the same, and others may read it meanwhile.
+func (r *Run) setCores(c *state.Cores) {
+	r.Dispatch, r.Flow, r.Tally, r.wake = c.Dispatch, c.Flow, c.Tally, time.Time{}
 }
 
 // of says which run of which workflow it is.
