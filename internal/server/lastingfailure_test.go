@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync/atomic"
 	"testing"
@@ -118,5 +119,47 @@ func TestRemovalIsCompleted(t *testing.T) {
 	}
 	if got := v.runs(); len(got) != 0 {
 		t.Error(got)
+	}
+}
+
+// A run whose result could not be published has not succeeded before it is, also when it is told to
+// go on.
+func TestResultsThatCouldNotBePublished(t *testing.T) {
+	t.Parallel() // it waits for PublishTries
+	texts, place := files.Folder(t, threeTexts), filepath.Join(t.TempDir(), "place")
+	v := startService(t, t.TempDir(), twoStepsScript)
+	defer v.stop()
+	run := v.submit("workflow: demo\nopen: true\n", texts, func(r *wire.SubmitWorkflowRequest) { r.Results = place })
+	files.Write(t, filepath.Join(place, "out.txt"), "of somebody else")
+	_, err := v.client.Submit(t.Context(), &wire.SubmitRequest{Run: run, Jobs: []*wire.SubmittedJob{{
+		Name: "job", Step: "upper", Payload: &wire.Payload{Argv: []string{"true"}},
+		Reads: []*wire.SubmittedInput{{Lfn: "in", File: "in/a.txt"}}, Writes: []*wire.SubmittedOutput{{Lfn: "out.txt"}},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.client.CloseInput(t.Context(), &wire.CloseInputRequest{Run: run}); err != nil {
+		t.Fatal(err)
+	}
+	if end := v.await(run); end.GetSucceeded() || len(end.GetProblems()) == 0 {
+		t.Fatal(end)
+	}
+	again := func() *wire.ProgressReport {
+		if _, err := v.client.Retry(t.Context(), &wire.RetryRequest{Run: run}); err != nil {
+			t.Fatal(err)
+		}
+		return v.await(run)
+	}
+	if end := again(); end.GetSucceeded() || len(end.GetProblems()) == 0 {
+		t.Errorf("it has succeeded without its result: %v", end)
+	}
+	if err := os.Remove(filepath.Join(place, "out.txt")); err != nil {
+		t.Fatal(err)
+	}
+	if end := again(); !end.GetSucceeded() {
+		t.Error(end)
+	}
+	if _, err := os.Stat(filepath.Join(place, "out.txt")); err != nil {
+		t.Error(err)
 	}
 }

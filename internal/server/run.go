@@ -275,7 +275,7 @@ func (r *run) goingOn(request *loop.Request) *loop.Request {
 		r.concluded.Store(nil)
 		r.putAway.Store(false)
 		r.end.renew()
-		r.room.Ending.GoOn()
+		asked.Publish = append(asked.Publish, r.room.Ending.GoOn()...)
 		return nil
 	}
 	return &going

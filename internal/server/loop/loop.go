@@ -297,7 +297,7 @@ func (l *Loop) about(r *Request) (*Run, *state.Cores, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		r.add.Cores = cores
+		r.add.setCores(&cores)
 		l.runs[r.Run] = r.add
 		return r.add, &r.add.Cores, nil
 	case run != nil:
@@ -326,7 +326,7 @@ func (l *Loop) fail(err error) { l.tell(nil, func(e *Ending) { e.fail(err) }) }
 func (l *Loop) owe(publish []dispatch.StoredFile) {
 	for _, p := range publish {
 		if run := l.runs[p.File.Run]; run != nil {
-			run.Ending.owedFiles[p.File] = true
+			run.Ending.owedFiles[p.File] = p
 		}
 	}
 }
@@ -634,7 +634,7 @@ func (l *Loop) reload(ctx context.Context) error {
 	}
 	l.Dispatch, l.nodes = loaded.Dispatch, loaded.Nodes
 	for i, run := range runs {
-		run.Cores, run.wake = loaded.Runs[i], time.Time{}
+		run.setCores(&loaded.Runs[i])
 		run.Ending.forgetOwed()
 	}
 	for _, run := range l.unsure {
