@@ -13,9 +13,9 @@ import (
 
 	"fairway/internal/pilot"
 	"fairway/internal/quantity"
+	"fairway/internal/server/listen"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/serverjob"
-	"fairway/internal/server/listen"
 	"fairway/internal/wire"
 )
 
