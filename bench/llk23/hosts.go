@@ -87,14 +87,7 @@ func parseHosts(list string) ([]int, error) {
 }
 
 func runHosts(list string, n int, asJSON bool) error {
-	counts, err := parseHosts(list)
-	if err != nil {
-		return err
-	}
-	if n == 0 {
-		n = hostsSize
-	}
-	rows, err := overHosts(counts, n)
+	rows, err := overHosts(list, n)
 	if err != nil {
 		return err
 	}
@@ -102,7 +95,14 @@ func runHosts(list string, n int, asJSON bool) error {
 }
 
 // overHosts measures both schemes over each number of hosts and each kind of line.
-func overHosts(counts []int, n int) ([]hostRow, error) {
+func overHosts(list string, n int) ([]hostRow, error) {
+	counts, err := parseHosts(list)
+	if err != nil {
+		return nil, err
+	}
+	if n == 0 {
+		n = hostsSize
+	}
 	most := hostsBlocks
 	for _, count := range counts {
 		most = max(most, count)
@@ -118,7 +118,11 @@ func overHosts(counts []int, n int) ([]hostRow, error) {
 	if err := writeKeys(keys, hosts); err != nil {
 		return nil, err
 	}
-	m := hostMeasurement{n: n, blocks: most, hosts: hosts, keys: keys, bits: hash(sweep.Sequential(n, hostsIterations))}
+	m := hostMeasurement{n: n, blocks: most, hosts: hosts, keys: keys, bits: make(map[int]string)}
+	for _, scheme := range []string{schemeOurs, schemePaper} {
+		iterations := m.config(1, line{}, scheme).Iterations
+		m.bits[iterations] = hash(sweep.Sequential(n, iterations))
+	}
 	for _, scheme := range []string{schemeOurs, schemePaper} {
 		if err := m.add(1, line{}, scheme); err != nil {
 			return nil, err
@@ -143,14 +147,17 @@ type hostMeasurement struct {
 	n, blocks int
 	hosts     []*netns.Host
 	keys      string
-	bits      string // of the sequential sweep
+	bits      map[int]string // of the sequential sweep, by iterations
 	rows      []hostRow
 }
 
 func (m *hostMeasurement) config(count int, l line, scheme string) config {
 	c := config{
 		N: m.n, Cores: 2, Processes: count, Transport: "memory", Rows: m.blocks, Columns: hostsBlocks,
-		Iterations: hostsIterations, Scheme: scheme,
+		Iterations: hostsIterations,
+	}
+	if scheme == schemePaper {
+		c = c.theirs()
 	}
 	if count == 1 {
 		return c
@@ -186,7 +193,8 @@ func (m *hostMeasurement) add(count int, l line, scheme string) error {
 		if err != nil {
 			return errors.Join(fmt.Errorf("%d hosts, %s: %w", count, scheme, err), r.Stop())
 		}
-		ns, waiting, row.SameBits = append(ns, a.ns), append(waiting, a.waitingShare), row.SameBits && a.hash == m.bits
+		ns, waiting = append(ns, a.ns), append(waiting, a.waitingShare)
+		row.SameBits = row.SameBits && a.hash == m.bits[c.Iterations]
 	}
 	row.NSPerElement, row.WaitingShare = measure.Median(ns), measure.Median(waiting)
 	row.MSPerSweep = row.NSPerElement * float64((c.N-2)*(c.N-2)) / 1e6
@@ -201,22 +209,33 @@ func (m *hostMeasurement) add(count int, l line, scheme string) error {
 	return r.Stop()
 }
 
-// writeHosts writes the section of a document.
-func writeHosts(text *strings.Builder, rows []hostRow) {
-	text.WriteString("\n## Over several hosts\n\n")
-	text.WriteString(wrapped(fmt.Sprintf("`go run ./bench/llk23 -hosts 2,4,8`: %d² in %d blocks, %d iterations. Each "+
-		"host is a network namespace, with TLS between them; `tc` limits its line, and the ends of connections delay what "+
-		"they send and receive. All hosts share the processors of this machine, so what a row shows is what the line costs. "+
-		"Waiting is the share of the cores' time in which no main task computed. All rows have the bits of one core.",
-		rows[0].N, rows[0].Blocks, hostsIterations)))
-	text.WriteString("\n| hosts | Mbit/s | delay, ms | ours: ms per iteration | over one host | waiting |" +
-		" paper's scheme | over one host | waiting |\n|" + strings.Repeat(" --- |", 9) + "\n")
-	for k := 0; k+1 < len(rows); k += 2 {
-		ours, paper := rows[k], rows[k+1]
-		fmt.Fprintf(text, "| %d | %d | %g | %.2f | %.2f | %.0f %% | %.2f | %.2f | %.0f %% |\n", ours.Hosts, ours.Mbit,
-			ours.DelayMS, ours.MSPerSweep, ours.OneHost, 100*ours.WaitingShare, paper.MSPerSweep, paper.OneHost,
-			100*paper.WaitingShare)
+// repeatOverHosts is repeatPaper for several hosts.
+func repeatOverHosts(list string, n int, folder, note string) error {
+	rows, err := overHosts(list, n)
+	if err != nil {
+		return err
 	}
+	var text strings.Builder
+	m := measure.ThisMachine()
+	text.WriteString("# Kernel 23 over several hosts\n\n")
+	text.WriteString(wrapped(fmt.Sprintf(
+		"Made by `go run ./bench/llk23 -paper -hosts %s` on %d cores of %s: %d² in %d blocks, up to "+
+			"%d iterations. Each host is a network namespace, with TLS between them; `tc` limits its "+
+			"line, and the ends of connections delay what they send and receive. All hosts share the "+
+			"processors of this machine, so what a row shows is what the line costs. Waiting is the "+
+			"share of the cores' time in which no main task computed. *Theirs* is the paper's own "+
+			"scheme ([llk23.md](llk23.md)). %s",
+		list, m.Cores, m.CPU, rows[0].N, rows[0].Blocks, hostsIterations, note)))
+	text.WriteString("\n" + wrapped("Here: "+hereHosts))
+	text.WriteString("\n| hosts | Mbit/s | delay, ms | ours: ms per iteration | over one host | waiting |" +
+		" theirs | over one host | waiting | bits of one core |\n|" + strings.Repeat(" --- |", 10) + "\n")
+	for k := 0; k+1 < len(rows); k += 2 {
+		ours, theirs := rows[k], rows[k+1]
+		fmt.Fprintf(&text, "| %d | %d | %g | %.2f | %.2f | %.0f %% | %.2f | %.2f | %.0f %% | %v |\n", ours.Hosts, ours.Mbit,
+			ours.DelayMS, ours.MSPerSweep, ours.OneHost, 100*ours.WaitingShare, theirs.MSPerSweep, theirs.OneHost,
+			100*theirs.WaitingShare, ours.SameBits && theirs.SameBits)
+	}
+	return os.WriteFile(filepath.Join(folder, "llk23-hosts.md"), []byte(text.String()), 0o644)
 }
 
 // Files in the folder of keys. All hosts have the same certificate.

@@ -21,13 +21,16 @@ func main() {
 	size := flag.Int("n", 0, "only this size of matrix")
 	paper := flag.Bool("paper", false, "repeat the experiments of the paper's section 4.2")
 	docs := flag.String("docs", "docs", "where -paper writes its tables and plots")
+	note := flag.String("note", "", "what -paper is to say about the run besides, such as what else ran")
 	hosts := flag.String("hosts", "", "only over these `numbers` of hosts, which are network namespaces (needs root)")
 	flag.Parse()
 	switch {
+	case *paper && *hosts != "":
+		exit(repeatOverHosts(*hosts, *size, *docs, *note))
 	case *hosts != "":
 		exit(runHosts(*hosts, *size, *asJSON))
 	case *paper:
-		exit(repeatPaper(*docs))
+		exit(repeatPaper(*docs, *note))
 	case *size > 0:
 		exit(run(*asJSON, *quick, *size))
 	case *quick:

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"fairway/internal/wire"
@@ -123,9 +124,13 @@ func (q *queue) start(argv []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.attempt++
+	payload, err := proto.Marshal(&wire.Payload{Argv: argv})
+	if err != nil {
+		panic(err) // argv is ours
+	}
 	q.run = append(q.run, &wire.Assignment{
 		Job: uint32(q.attempt), Attempt: q.attempt, Name: "job", Step: "job", Try: 1,
-		Payload: &wire.Payload{Argv: argv}, Needs: &wire.Resources{MilliCpus: 1000},
+		Payload: payload, Needs: &wire.Resources{MilliCpus: 1000},
 	})
 	q.news = true
 	q.change()

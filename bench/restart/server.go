@@ -148,12 +148,12 @@ func ask(ctx context.Context, dir string, jobs int) error {
 type pilots struct {
 	left    int                    // jobs to be done until the run is made
 	launch  atomic.Pointer[string] // that works; nil: none
-	places  storage.Places
+	roots   storage.Roots
 	address string
 }
 
 func (p *pilots) at(address string, folders folder.Layout) (batch.System, error) {
-	p.places, p.address = folders.Places(), address[len("unix:"):]
+	p.roots, p.address = folders.Roots(), address[len("unix:"):]
 	return p, nil
 }
 
@@ -221,7 +221,7 @@ func (p *pilots) work(ctx context.Context, launch string) error {
 }
 
 func (p *pilots) write(pfn string) error {
-	path, err := p.places.Path(pfn)
+	path, err := p.roots.Path(pfn)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o700)
 	}

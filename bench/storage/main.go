@@ -92,7 +92,7 @@ func moveFiles(way string, pairs []string) error {
 		}
 		pairs = strings.Fields(string(text))
 	}
-	e := elements.New(storage.Places{}, sched.Default().Sleep)
+	e := elements.New(storage.Roots{}, sched.Default().Sleep)
 	group, ctx := errgroup.WithContext(context.Background())
 	ctx = storage.WithOwnName(ctx) // as that of an output
 	next := make(chan [2]string, len(pairs)/2)

@@ -1,6 +1,7 @@
 package cache
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
@@ -51,11 +52,19 @@ func TestFilesFromBeforePowerLossAreNotTrusted(t *testing.T) {
 }
 
 func TestFilesThatWereBroughtToDiskAreTrusted(t *testing.T) {
-	for name, next := range map[string]string{"own folder": "gone", "that of another pilot": "heir"} {
+	for name, c := range map[string]struct {
+		next    string
+		further int
+	}{
+		"own folder": {"gone", 0}, "that of another pilot": {"heir", 0}, "many files": {"heir", syncEach},
+	} {
 		t.Run(name, func(t *testing.T) {
-			dir := t.TempDir()
+			dir, next := t.TempDir(), c.next
 			gone, _ := open(t, dir, "gone")
-			put(t, gone, "a", 60).Release()
+			put(t, gone, "a", 40).Release()
+			for i := range c.further {
+				put(t, gone, fmt.Sprint("b", i), 1).Release()
+			}
 			gone.Close()
 			if mark, _ := os.ReadFile(filepath.Join(gone.folder, trustName)); string(mark) != durableMark {
 				t.Skip("bringing it to disk took too long here")

@@ -5,7 +5,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -42,9 +41,10 @@ func capacityFor(workflow *flow.Workflow, o *runOptions) (*capacity, error) {
 	}
 	c := &capacity{pilots: o.pilots}
 	if c.pilots == 0 {
-		c.pilots = pilotsThatFit(workflow, whole)
+		needs := func(d flow.Demand) dispatch.Resources { return d.Needs }
+		c.pilots = dispatch.PilotsFor(whole, each(workflow.Demands(), needs))
 	}
-	c.each = shareOf(whole, c.pilots)
+	c.each = whole.Share(c.pilots)
 	return c, nil
 }
 
@@ -77,38 +77,6 @@ func diskOfSandboxes(folder string) (int64, error) {
 		return 0, fmt.Errorf("free space in %s: %w", displayPath(folder), err)
 	}
 	return int64(disk.Bavail) * disk.Bsize, nil
-}
-
-func pilotsThatFit(workflow *flow.Workflow, whole dispatch.Resources) int {
-	pilots := max(1, whole.MilliCPUs/1000)
-	for _, demand := range workflow.Demands() {
-		pilots = min(pilots, times(whole.MilliCPUs, demand.Needs.MilliCPUs), times(whole.Memory, demand.Needs.Memory),
-			times(whole.Disk, demand.Needs.Disk))
-		for name, n := range demand.Needs.Countable {
-			pilots = min(pilots, times(whole.Countable[name], n))
-		}
-	}
-	return int(pilots)
-}
-
-// times is how often a need fits, at least once.
-func times(whole, need int64) int64 {
-	if need <= 0 {
-		return math.MaxInt64
-	}
-	return max(1, whole/need)
-}
-
-// shareOf gives each pilot at least one processor; memory, disk and countable
-// things are divided, so that the jobs of all pilots together fit.
-func shareOf(whole dispatch.Resources, pilots int) dispatch.Resources {
-	n := int64(pilots)
-	share := dispatch.Resources{MilliCPUs: max(1000, whole.MilliCPUs/n), Memory: whole.Memory / n, Disk: whole.Disk / n,
-		Countable: map[string]int64{}}
-	for name, count := range whole.Countable {
-		share.Countable[name] = count / n
-	}
-	return share
 }
 
 // counts reads NAME=N settings.

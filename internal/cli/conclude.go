@@ -42,15 +42,18 @@ func (c *console) concludeAsking(report *wire.ProgressReport, ask func(asking) e
 
 // printAdvice tells after a run that did not succeed where to look.
 func (c *console) printAdvice(report *wire.ProgressReport, ask func(asking) error) {
+	goOn := "run it again to go on"
+	if c.number != 0 && c.asksService() {
+		goOn = fmt.Sprintf("`fairway retry --run %d` has it go on", c.number)
+	}
 	switch total := totalOf(report.Steps); {
 	case report.Succeeded:
 	case total.Failed > 0:
 		_ = c.printFailures(ask) // the way to the logs is told in any case
-		fmt.Fprintln(c.err, "  see `fairway jobs --state failed`, `fairway logs JOB`, `fairway explain JOB`; run it again "+
-			"to go on")
+		fmt.Fprintln(c.err, "  see `fairway jobs --state failed`, `fairway logs JOB`, `fairway explain JOB`; "+goOn)
 	case total.Cancelled > 0:
 		fmt.Fprintln(c.err, "  see `fairway jobs --state cancelled`")
 	default:
-		fmt.Fprintln(c.err, "  run it again to go on")
+		fmt.Fprintln(c.err, "  "+goOn)
 	}
 }

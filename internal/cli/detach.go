@@ -71,6 +71,9 @@ func (c *console) detach(ctx context.Context, o *runOptions) error {
 		}{run.Process.Pid, log})
 	case connection == nil:
 		fmt.Fprintf(c.out, "The run has ended; what it printed is in %s\n", log)
+	case o.lasting:
+		fmt.Fprintf(c.out, "The server goes on in the background. End it with `fairway stop --server %s`.\nIt prints to %s\n",
+			displayPath(o.folder), log)
 	default:
 		fmt.Fprintf(c.out, "The run goes on in the background. Watch it with `fairway run --follow`, end it with `fairway "+
 			"stop`.\nIt prints to %s\n", log)

@@ -79,14 +79,14 @@ func (c *console) get(ctx context.Context, lfn string, number *uint32, destinati
 	if err != nil {
 		return err
 	}
-	places, err := c.places()
+	roots, err := c.roots()
 	if err != nil {
 		return err
 	}
 	if logical.IsFolder(lfn) && v.Writer == nil {
-		return fail(exitNotFound, "copy it from there", "%s is a folder from outside, at %s", lfn, places.Shown(v.Pfn))
+		return fail(exitNotFound, "copy it from there", "%s is a folder from outside, at %s", lfn, roots.Shown(v.Pfn))
 	}
-	source := storage.TellSlow(elements.New(places, sched.Default().Sleep), func(host string) {
+	source := storage.TellSlow(elements.New(roots, sched.Default().Sleep), func(host string) {
 		fmt.Fprintf(c.err, "fairway: %s is slow to answer: it is waited for, up to %s\n", host, storage.AwayTime)
 	})
 	if destination == standardOutput {

@@ -33,7 +33,7 @@ func TestGetChecksWhatAServerHas(t *testing.T) {
 		}
 	}))
 	defer server.Close()
-	source := elements.New(storage.Places{}, sched.Default().Sleep)
+	source := elements.New(storage.Roots{}, sched.Default().Sleep)
 	for _, c := range []struct{ name, wrong string }{
 		{"whole", ""}, {"changed", "other bytes"}, {"longer", "other bytes"}, {"gone", "is lost"},
 	} {

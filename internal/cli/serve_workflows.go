@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -192,6 +193,11 @@ func serviceEnded(ended *api.EndedError) error {
 
 // dialServiceFolder is dialService for a folder of this machine.
 func dialServiceFolder(ctx context.Context, address string) (*listen.Connection, error) {
+	mark := filepath.Join(address, folder.StateFolder, folder.LastingName)
+	if _, err := os.Stat(mark); errors.Is(err, fs.ErrPermission) {
+		return nil, fail(exitNoState, "ask its owner for a copy of the file .fairway/service, and name that copy",
+			"--server %s: the folder is that of another user", address)
+	}
 	if !folder.IsLasting(address) {
 		return nil, fail(exitNoState, "start one with `fairway serve --state "+address+"`",
 			"--server %s: no server that takes workflows was started there", address)

@@ -243,7 +243,7 @@ func (l *commandLine) jobs(ctx context.Context, folder string, text []byte) ([]*
 	if err != nil {
 		return nil, err
 	}
-	find := feed.NewFinder(folder, elements.New(storage.Places{Folder: folder}, sched.Default().Sleep))
+	find := feed.NewFinder(folder, elements.New(storage.Roots{Folder: folder}, sched.Default().Sleep))
 	paths, made := map[string]string{}, []flow.NewJob{}
 	identities := map[string]string{}
 	step := func(in flow.Input) error {

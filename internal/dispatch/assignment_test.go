@@ -22,8 +22,9 @@ func TestAssignmentsFitIntoAnswers(t *testing.T) {
 	const jobs = 7
 	c.answerSize = 3 * (readBytes + 2) // three of them
 	step(AddFiles{Run: 1, Files: []ExistingFile{{LFN: "f", PFN: "x", Size: 1, Tag: 1 << 63}}})
-	_, err := c.Step(epoch, Submit{Run: 1, Jobs: []Job{{Name: "large", Reads: []string{strings.Repeat("x",
-		MaxAssignment/2)}}}})
+	_, err := c.Step(epoch, Submit{
+		Run: 1, Jobs: []Job{{Name: "large", Reads: []string{strings.Repeat("x", MaxAssignment/2)}}},
+	})
 	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(),
 		"job large cannot be run: it reads 1 files and writes 0: a pilot could not be told of so many") {
 		t.Errorf("%.300v", err)

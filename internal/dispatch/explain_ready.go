@@ -82,7 +82,7 @@ func (s *survey) count(c *Core, p *pilot, j *job) {
 		s.ending++
 	case len(l) > 0:
 		s.short.add(l)
-	case k.bound() && p.place() != place{k.host, k.pilot}:
+	case k.bound() && p.cache() != cacheID{k.host, k.pilot}:
 	case !c.fleet.outlives(p, j.class):
 		s.short.add([]unmetNeed{{"time with staging", ofTime, int64(j.class.inAll()), int64(p.hasNow(c.now).Time)}})
 	case !c.fleet.fitsWhole(p, j.class):

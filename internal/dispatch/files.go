@@ -189,7 +189,7 @@ type versionState uint8
 //	state    writer                what is going on
 //	pending  live                  it is being made for the first time
 //	present  Done, or none         it can be read
-//	present  live, regenerating    it is in caches only, and made again at fate.place
+//	present  live, regenerating    it is in caches only, and made again for fate.cache
 //	gone     Done, not wanted      nobody needs it
 //	gone     Done, wanted          listed to be made again: in worklists.wanted, or in
 //	                               files.deferred until the grace after a restart is over

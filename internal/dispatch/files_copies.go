@@ -86,7 +86,7 @@ func (fs *files) inputFor(p *pilot, v *version) InputFile {
 		return in
 	}
 	for _, o := range v.holders {
-		if o.place() == p.place() {
+		if o.cache() == p.cache() {
 			in.File = fs.copyAt(o, v)
 			break
 		}

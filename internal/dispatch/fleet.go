@@ -90,7 +90,8 @@ type pilot struct {
 	expires instant       // as info says; 0: never
 	life    time.Duration // until then, the most that was ever left of it
 	shape   *shape
-	member  int // index among the pilots of the shape
+	member  int  // index among the pilots of the shape
+	counted bool // in hosts of the shape
 	host    *host
 	launch  *launch
 
@@ -346,30 +347,30 @@ func (fl *fleet) nextAnswer() uint64 {
 
 func (fl *fleet) mustLeave(p *pilot) bool { return fl.stop != running || p.info.Error != "" }
 
-// place is where cached files can be read: a host whose pilots share their
-// caches, or one pilot that does not share. The zero place is anywhere.
-type place struct {
+// cacheID names a cache: that of a host whose pilots share it, or that of one pilot which
+// does not share. The zero cacheID is any.
+type cacheID struct {
 	host  string
 	pilot PilotID
 }
 
-func (p *pilot) place() place {
+func (p *pilot) cache() cacheID {
 	if p.info.CacheDir == "" {
-		return place{pilot: p.id}
+		return cacheID{pilot: p.id}
 	}
-	return place{host: p.info.node()}
+	return cacheID{host: p.info.node()}
 }
 
-func (a place) less(b place) bool {
+func (a cacheID) less(b cacheID) bool {
 	return a.host < b.host || a.host == b.host && a.pilot < b.pilot
 }
 
-func (v *version) cachedAt(at place) bool {
-	return slices.ContainsFunc(v.holders, func(p *pilot) bool { return p.place() == at })
+func (v *version) cachedAt(at cacheID) bool {
+	return slices.ContainsFunc(v.holders, func(p *pilot) bool { return p.cache() == at })
 }
 
-// exists reports whether some pilot reads the caches of a place.
-func (fl *fleet) exists(at place) bool {
+// exists reports whether some pilot reads a cache.
+func (fl *fleet) exists(at cacheID) bool {
 	if at.pilot != "" {
 		return fl.pilots[at.pilot] != nil
 	}
@@ -377,11 +378,11 @@ func (fl *fleet) exists(at place) bool {
 	return h != nil && h.shares > 0
 }
 
-// itsPlace is where a job must run because its outputs are needed there, while
-// there is a pilot at that place.
-func (fl *fleet) itsPlace(j *job) place {
-	if j.fate == nil || !fl.exists(j.fate.place) {
-		return place{}
+// itsCache is where a job must run because its outputs are needed there, while
+// there is a pilot that reads that cache.
+func (fl *fleet) itsCache(j *job) cacheID {
+	if j.fate == nil || !fl.exists(j.fate.cache) {
+		return cacheID{}
 	}
-	return j.fate.place
+	return j.fate.cache
 }

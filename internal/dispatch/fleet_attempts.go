@@ -112,7 +112,7 @@ func (fl *fleet) fitsWhole(p *pilot, cl *class) bool {
 	switch {
 	case !p.fits(cl):
 		return false
-	case k.bound() && p.place() != place{k.host, k.pilot}:
+	case k.bound() && p.cache() != cacheID{k.host, k.pilot}:
 		return false
 	case k.avoid != "" && k.avoid == p.info.node() && fl.fitsElsewhere(cl, k.avoid):
 		return false
@@ -134,14 +134,16 @@ func (fl *fleet) outlives(p *pilot, cl *class) bool {
 	return fl.now.after(needs) <= p.expires
 }
 
-// fitsElsewhere reports whether a pilot on another host could run the class.
+// fitsElsewhere reports whether a pilot on another host could run the class, which is open.
 func (fl *fleet) fitsElsewhere(cl *class, name string) bool {
-	there := func(p *pilot) bool { return p.info.node() != name && p.fits(cl) }
+	there := func(p *pilot) bool { return p.open() && p.info.node() != name && p.fits(cl) }
 	return slices.ContainsFunc(fl.shapes, func(s *shape) bool {
-		if s.hosts[name] == 0 {
-			return s.fits(cl)
+		others := len(s.hosts)
+		if s.hosts[name] > 0 {
+			others--
 		}
-		return len(s.hosts) > 1 && s.fit(cl) != noneFits && slices.ContainsFunc(s.pilots, there)
+		fit := s.fit(cl)
+		return others > 0 && (fit == allFit || fit == someFit && slices.ContainsFunc(s.pilots, there))
 	})
 }
 
@@ -291,8 +293,19 @@ func (a *attempt) precedes(b *attempt) bool {
 }
 
 // willing reports whether the pilot itself is prepared to take jobs.
-func (p *pilot) willing() bool {
-	return p.synced && !p.drains && !p.left && p.silent == 0 && p.info.Error == ""
+func (p *pilot) willing() bool { return p.synced && !p.left && p.open() }
+
+// open reports whether it may be expected that the pilot takes jobs some time.
+func (p *pilot) open() bool { return !p.drains && p.silent == 0 && p.info.Error == "" }
+
+// opens is for a pilot that may be open now and was not, or the other way round. Jobs that
+// avoid a host are offered there again: it may have been the last other one.
+func (c *Core) opens(p *pilot) {
+	was := p.counted
+	p.shape.countHost(p)
+	if was && !p.counted {
+		c.placement.offerAvoiding()
+	}
 }
 
 // takes reports whether the pilot may be given jobs at all.

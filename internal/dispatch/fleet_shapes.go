@@ -19,7 +19,7 @@ type shape struct {
 	tools  map[string]bool
 	fitOf  []shapeFit     // by class index
 	pilots []*pilot       // in no order
-	hosts  map[string]int // of pilots
+	hosts  map[string]int // of those pilots that are open
 	at     int            // index in fleet.shapes
 }
 
@@ -52,7 +52,27 @@ func (fl *fleet) enterShape(p *pilot) {
 	s := fl.shapeFor(&p.info)
 	p.shape, p.member = s, len(s.pilots)
 	s.pilots = append(s.pilots, p)
-	s.hosts[p.host.name]++
+	s.countHost(p)
+}
+
+// countHost has the pilot counted among those that its host has of the shape, if it is open.
+func (s *shape) countHost(p *pilot) {
+	if !p.open() {
+		s.uncountHost(p)
+	} else if !p.counted {
+		p.counted = true
+		s.hosts[p.host.name]++
+	}
+}
+
+func (s *shape) uncountHost(p *pilot) {
+	if !p.counted {
+		return
+	}
+	p.counted = false
+	if s.hosts[p.host.name]--; s.hosts[p.host.name] == 0 {
+		delete(s.hosts, p.host.name)
+	}
 }
 
 // leaveShape undoes it, before info or host of the pilot change.
@@ -61,9 +81,7 @@ func (fl *fleet) leaveShape(p *pilot) {
 	last := s.pilots[len(s.pilots)-1]
 	s.pilots[p.member], last.member = last, p.member
 	s.pilots = s.pilots[:len(s.pilots)-1]
-	if s.hosts[p.host.name]--; s.hosts[p.host.name] == 0 {
-		delete(s.hosts, p.host.name)
-	}
+	s.uncountHost(p)
 	if len(s.pilots) > 0 {
 		return
 	}

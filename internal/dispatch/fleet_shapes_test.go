@@ -58,6 +58,7 @@ func TestShapesDoNotDecideWhatAPilotDecides(t *testing.T) {
 		s := Sync{Pilot: id, Seq: seq, Full: true, Hello: &PilotInfo{
 			Host: fmt.Sprint("host", rng.IntN(10)), Has: has(), Tools: []string{"a", "b"}[:rng.IntN(3)],
 		}}
+		s.Draining = rng.IntN(8) == 0
 		if rng.IntN(4) == 0 && c.fleet.pilots[id] != nil {
 			s = Sync{Pilot: id, Seq: seq, Leaving: true}
 		}
@@ -71,7 +72,7 @@ func TestShapesDoNotDecideWhatAPilotDecides(t *testing.T) {
 			if p.fits(cl) != want {
 				t.Fatalf("%+v fits %+v: %v", p.info.Has, cl.key, !want)
 			}
-			elsewhere = elsewhere || want && p.info.node() != away
+			elsewhere = elsewhere || want && p.open() && p.info.node() != away
 			most = max(most, p.info.Has.Memory)
 		}
 		if got := c.fleet.fitsElsewhere(cl, away); got != elsewhere {

@@ -29,9 +29,10 @@ func (fl *fleet) checkLater(p *pilot, at instant) {
 	}
 }
 
-// checkQueue looks at the attempts that wait at a pilot: late ones are asked back where
-// they wait for others, and may go to any pilot that is idle; those that the pilot was
-// asked for and has not given back are forfeited.
+// checkQueue looks at the attempts that wait at a pilot. Late ones are asked back where they wait
+// for others. Those that the pilot should have begun may go to any pilot that is idle, and stay
+// where none is: they would only come back. Those that the pilot was asked for and has not given
+// back are forfeited.
 func (c *Core) checkQueue(p *pilot) {
 	p.checkAt = 0
 	var next instant
@@ -50,9 +51,9 @@ func (c *Core) checkQueue(p *pilot) {
 			later(a.returnedBy(&c.config))
 		case !a.isLate(c.now, &c.config):
 			later(a.given.after(overdueAfter * c.config.AheadTime))
-		case a.ahead:
+		case a.ahead && a.waitsItsTurn():
 			c.placement.askBack(a)
-		default:
+		case !a.ahead:
 			a.ahead = true
 			c.placement.ahead = append(c.placement.ahead, a)
 		}

@@ -36,7 +36,7 @@ type jobs struct {
 	// Requirement classes: what a pilot is compared with. None is ever taken out.
 	classes map[classKey]*class
 	byIndex []*class
-	bound   map[place][]*class // those of jobs that must run at a place
+	bound   map[cacheID][]*class // those of jobs that must run where they read this cache
 
 	// The ready jobs.
 	levels   []*level // that have any, by priority, highest first
@@ -50,7 +50,7 @@ type jobs struct {
 func newJobs(s *transition, rs *runs, fs *files) jobs {
 	js := jobs{
 		transition: s, runs: rs, files: fs, policies: make(map[policyKey]*policy),
-		classes: make(map[classKey]*class), bound: make(map[place][]*class),
+		classes: make(map[classKey]*class), bound: make(map[cacheID][]*class),
 	}
 	js.table.Add() // that holds no job
 	return js
@@ -176,10 +176,10 @@ type fate struct {
 	Reason    string      `json:"r,omitempty"`
 	Private   bool        `json:"p,omitempty"` // somebody wrote to what it read; it gets copies of its own
 
-	place         place // while it is regenerating: where its outputs are needed
-	regenerations int   // bounded by Config.MaxRegenerations
-	backingOff    bool  // a timer is set for NotBefore
-	takenBack     int   // attempts that were asked back while they were staged in, at most maxTakenBack
+	cache         cacheID // while it is regenerating: where its outputs are needed
+	regenerations int     // bounded by Config.MaxRegenerations
+	backingOff    bool    // a timer is set for NotBefore
+	takenBack     int     // attempts that were asked back while they were staged in, at most maxTakenBack
 }
 
 // maxRemembered bounds fate.Attempts: those that failed, that were discarded, and

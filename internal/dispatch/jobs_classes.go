@@ -82,7 +82,7 @@ func (js *jobs) intern(k classKey, counts map[string]int64) *class {
 	}
 	js.byIndex = append(js.byIndex, cl)
 	js.classes[k] = cl
-	if at := (place{k.host, k.pilot}); at != (place{}) {
+	if at := (cacheID{k.host, k.pilot}); at != (cacheID{}) {
 		js.bound[at] = append(js.bound[at], cl)
 	}
 	return cl

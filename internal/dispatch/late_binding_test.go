@@ -255,6 +255,23 @@ func TestTheJobThatFollowsGoesAfterHigherPriority(t *testing.T) {
 // A job that failed on a host avoids it only while another could run it: when that goes, the
 // pilot that is idle gets it at once.
 func TestAHostIsNotAvoidedWhenItIsTheOnlyOne(t *testing.T) {
+	for why, other := range map[string]func(*binding, Assignment){
+		"the other has left": func(b *binding, long Assignment) {
+			b.sync("other", func(s *Sync) { s.Ended, s.Leaving = []Result{{Job: long.Job, Attempt: long.Attempt}}, true })
+		},
+		"the other takes nothing more": func(b *binding, _ Assignment) {
+			b.sync("other", func(s *Sync) { s.Draining = true })
+		},
+		"the other is silent": func(b *binding, _ Assignment) {
+			b.step(HangUp{"other", b.held["other"]})
+			b.after(b.core.config.Silence)
+		},
+	} {
+		t.Run(why, func(t *testing.T) { avoided(t, other) })
+	}
+}
+
+func avoided(t *testing.T, other func(*binding, Assignment)) {
 	b := newBinding(t)
 	b.jobs("s", 0, 1)
 	b.sync("p", nil)
@@ -272,9 +289,36 @@ func TestAHostIsNotAvoidedWhenItIsTheOnlyOne(t *testing.T) {
 		t.Fatalf("it was given %v where it had failed", got)
 	}
 	b.sync("p", nil)
-	b.sync("other", func(s *Sync) { s.Ended, s.Leaving = []Result{{Job: long.Job, Attempt: long.Attempt}}, true })
+	other(b, long)
 	b.after(0)
 	if got := b.names("p"); len(got) != 1 {
 		t.Errorf("it was given %v", got)
+	}
+}
+
+// What a pilot should have begun goes to any other that is idle, but is not asked back where nobody
+// is: it would only come back.
+func TestLateAttemptsStayWhereNobodyIsIdle(t *testing.T) {
+	b := newBinding(t)
+	b.sync("p", func(s *Sync) { s.Hello.Has.MilliCPUs = 2000 })
+	b.sync("p", nil)
+	b.jobs("s", 0, 1)
+	late := b.has["p"][0]
+	b.sync("p", nil)
+	b.after(overdueAfter*b.core.config.AheadTime - time.Second)
+	b.jobs("t", 0, 1) // which begins as little, and is looked at when late has been for the second time
+	b.sync("p", nil)
+	for range 10 {
+		b.after(time.Second)
+		b.sync("p", nil)
+	}
+	if b.asked[late.Attempt] {
+		t.Error("it was asked back, though nobody is idle")
+	}
+	b.sync("idle", nil)
+	b.sync("idle", nil)
+	b.sync("p", nil)
+	if !b.asked[late.Attempt] {
+		t.Error("it was not asked back for an idle pilot")
 	}
 }

@@ -31,7 +31,7 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 		c.dropCopy(p, p.versions[len(p.versions)-1])
 	}
 	p.other.clear()
-	if at := p.place(); !c.fleet.exists(at) {
+	if at := p.cache(); !c.fleet.exists(at) {
 		c.placement.unbind(at)
 	}
 	for _, a := range slices.Clone(p.attempts) {

@@ -6,11 +6,11 @@ import "slices"
 func (pl *placement) setClass(j *job) {
 	j.class = j.original
 	at := pl.boundTo(j)
-	if f := j.fate; f != nil || at != (place{}) {
+	if f := j.fate; f != nil || at != (cacheID{}) {
 		j.class = pl.jobs.variant(j.original, func(k *classKey) {
 			if f != nil {
 				k.memory = max(k.memory, f.Memory)
-				if at == (place{}) {
+				if at == (cacheID{}) {
 					k.avoid = f.Avoid
 				}
 			}
@@ -20,21 +20,21 @@ func (pl *placement) setClass(j *job) {
 }
 
 // boundTo says where a job must run because inputs of it are in caches only:
-// at the place that has most of these.
-func (pl *placement) boundTo(j *job) place {
-	best := pl.fleet.itsPlace(j)
-	if best != (place{}) {
+// at the cache that has most of these.
+func (pl *placement) boundTo(j *job) cacheID {
+	best := pl.fleet.itsCache(j)
+	if best != (cacheID{}) {
 		return best
 	}
 	var most int64
-	var seen []place
+	var seen []cacheID
 	for i := range j.requests {
 		v := j.requests[i].read
 		if v == nil || v.pfn != "" {
 			continue
 		}
 		for _, p := range v.holders[:min(len(v.holders), maxPlaces)] {
-			at := p.place()
+			at := p.cache()
 			if len(seen) == maxPlaces || slices.Contains(seen, at) {
 				continue
 			}
@@ -47,8 +47,8 @@ func (pl *placement) boundTo(j *job) place {
 	return best
 }
 
-// weightAt is how much of the inputs that are in caches only is at a place.
-func (pl *placement) weightAt(j *job, at place) int64 {
+// weightAt is how much of the inputs that are in caches only is in this one.
+func (pl *placement) weightAt(j *job, at cacheID) int64 {
 	var sum int64
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && v.pfn == "" && v.cachedAt(at) {
@@ -62,7 +62,7 @@ func (pl *placement) weightAt(j *job, at place) int64 {
 // the job must run for the sake of others. It reports whether there are any.
 func (pl *placement) gather(j *job) bool {
 	at := pl.boundTo(j)
-	if at == (place{}) {
+	if at == (cacheID{}) {
 		return false
 	}
 	elsewhere := func(v *version) bool { return v.pfn == "" && !v.cachedAt(at) }
@@ -77,14 +77,14 @@ func (pl *placement) gather(j *job) bool {
 	return true
 }
 
-// unbind looks again at jobs that were to run at a place that is no more.
-func (pl *placement) unbind(at place) {
+// unbind looks again at jobs that were to run at a cache that is no more.
+func (pl *placement) unbind(at cacheID) {
 	for _, cl := range pl.jobs.bound[at] {
 		for _, g := range cl.groups {
 			for j := pl.jobs.first(g); j != nil; j = pl.jobs.first(g) {
 				pl.unready(j)
 				if j.fate != nil {
-					j.fate.place = place{}
+					j.fate.cache = cacheID{}
 				}
 				pl.jobs.setState(j, Waiting)
 				pl.work.examine = append(pl.work.examine, j)

@@ -13,7 +13,7 @@ import (
 func (c *Core) want(j *job) {
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && v.state == gone {
-			c.files.wantVersion(v, c.fleet.itsPlace(j))
+			c.files.wantVersion(v, c.fleet.itsCache(j))
 		}
 	}
 }
@@ -22,7 +22,7 @@ func (c *Core) want(j *job) {
 // those who wait for it would wait for a job that is done.
 func (c *Core) wantForWaiters(v *version) {
 	if waiting := c.files.waiters[v]; len(waiting) > 0 {
-		c.files.wantVersion(v, c.fleet.itsPlace(waiting[0]))
+		c.files.wantVersion(v, c.fleet.itsCache(waiting[0]))
 	}
 }
 
@@ -44,7 +44,7 @@ func (c *Core) regenerateAll() {
 	}
 }
 
-func (c *Core) regenerate(v *version, at place) {
+func (c *Core) regenerate(v *version, at cacheID) {
 	j := v.writer
 	if j == nil || j.state == Failed || j.state == Cancelled || j.state == Blocked {
 		c.files.cannotRegenerate(v)
@@ -71,7 +71,7 @@ func (c *Core) regenerate(v *version, at place) {
 	if v.tag == lostTag {
 		why = " was lost from where it was stored"
 	}
-	f.place = at
+	f.cache = at
 	f.Tries, f.Losses, f.End = 0, 0, Waiting
 	j.regenerating = true
 	c.jobs.setState(j, Waiting)
@@ -98,7 +98,7 @@ func (c *Core) cancelRegeneration(j *job) {
 	}
 	c.placement.unready(j)
 	c.files.unawait(j)
-	j.regenerating, j.fate.place, j.fate.backingOff = false, place{}, false
+	j.regenerating, j.fate.cache, j.fate.backingOff = false, cacheID{}, false
 	c.jobs.setState(j, Done)
 	c.jobEvent(JobRegenerated, j, "not needed any more, because copies have turned up")
 	for i := range j.requests {
@@ -134,7 +134,7 @@ func (c *Core) commitRegenerated(p *pilot, j *job, r *Result) {
 		}
 	}
 	j.regenerating = false
-	j.fate.place = place{}
+	j.fate.cache = cacheID{}
 	j.fate.remember(j.committed) // what it stored may still be in use
 	j.committed = r.Attempt
 	c.jobs.setState(j, Done)
@@ -204,7 +204,7 @@ func (c *Core) loseCopies(by *pilot, copied FileRef) {
 		return
 	}
 	for _, p := range slices.Clone(v.holders) {
-		if p.place() == by.place() && c.files.copyAt(p, v).Tag == copied.Tag {
+		if p.cache() == by.cache() && c.files.copyAt(p, v).Tag == copied.Tag {
 			c.setCopyAside(p, v)
 		}
 	}
@@ -237,7 +237,7 @@ func (c *Core) loseFile(l *LostFile) {
 	c.event(Event{Kind: FileLost, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + ": " + l.Why})
 	c.files.publishAgain(v)
 	if v.owed() {
-		c.files.wantVersion(v, place{})
+		c.files.wantVersion(v, cacheID{})
 	}
 }
 
@@ -308,14 +308,14 @@ func (v *version) regain() bool {
 	return true
 }
 
-// wanting is a version that is to be made again, at a place if that is given.
+// wanting is a version that is to be made again, for a cache if that is given.
 type wanting struct {
 	version  *version
-	at       place
+	at       cacheID
 	byPerson bool // a person asked for it
 }
 
-func (fs *files) wantVersion(v *version, at place) {
+func (fs *files) wantVersion(v *version, at cacheID) {
 	if !v.wanted {
 		v.wanted = true
 		fs.work.wanted = append(fs.work.wanted, wanting{version: v, at: at})
@@ -329,7 +329,7 @@ func (fs *files) wantOwed(j *job) {
 	}
 	for _, v := range fs.writtenBy(j) {
 		if v.owed() {
-			fs.wantVersion(v, place{})
+			fs.wantVersion(v, cacheID{})
 		}
 	}
 }

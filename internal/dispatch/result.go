@@ -243,11 +243,11 @@ func (fs *files) outputsOf(j *job, r *Result) []output {
 		o.asWanted(j.outputFor(w.LFN))
 		fs.outputs = append(fs.outputs, o)
 	}
-	place := func(o output) int {
+	position := func(o output) int {
 		return slices.IndexFunc(j.outputs, func(x Output) bool { return x.LFN == cmp.Or(o.Pattern, o.LFN) })
 	}
 	slices.SortFunc(fs.outputs, func(a, b output) int {
-		return cmp.Or(cmp.Compare(place(a), place(b)), cmp.Compare(a.LFN, b.LFN))
+		return cmp.Or(cmp.Compare(position(a), position(b)), cmp.Compare(a.LFN, b.LFN))
 	})
 	return fs.outputs
 }

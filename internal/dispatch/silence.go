@@ -20,6 +20,7 @@ func (fl *fleet) silentAt(p *pilot) instant {
 // waits for it any more.
 func (c *Core) fallsSilent(p *pilot) {
 	p.silent = p.due
+	c.opens(p)
 	c.event(Event{Kind: PilotSilent, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site, Host: p.info.Host})
 	if c.fleet.stop != running {
 		c.giveUp(p, "is silent, and the run ends")
@@ -40,6 +41,7 @@ func (c *Core) heard(p *pilot) {
 		return
 	}
 	p.silent = 0
+	c.opens(p)
 	p.askedInVain = 0
 	c.event(Event{Kind: PilotHeard, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site, Host: p.info.Host})
 }

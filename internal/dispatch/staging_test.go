@@ -95,8 +95,9 @@ func lookForStaged(t *testing.T, attempts, inputs int) (looked, listed int) {
 			reads = append(reads, fmt.Sprint(i*inputs+k))
 		}
 		sync(p, Sync{})
-		step(Submit{Run: 1, Jobs: []Job{{Name: string(p), Reads: append(reads, "common"),
-			Writes: []Output{{LFN: "out" + string(p)}}}}})
+		step(Submit{Run: 1, Jobs: []Job{{
+			Name: string(p), Reads: append(reads, "common"), Writes: []Output{{LFN: "out" + string(p)}},
+		}}})
 		sync(p, Sync{})
 		sync(p, Sync{Started: []AttemptRef{{Job: run[i].Job, Attempt: run[i].Attempt}}})
 	}

@@ -35,17 +35,42 @@ func (c *Core) sync(s *Sync) error {
 	return nil
 }
 
-// takeSync takes what a call says: first the ends of attempts, which count whatever else
-// it says, then what the pilot runs and holds. It lists the pilot to be answered if there
-// is something to say, and to be given jobs.
+// takeSync takes what a call says, in stages: first the ends of attempts, which count whatever
+// else it says, then what the pilot runs and holds, and what it has heard. It lists the pilot to
+// be answered if there is something to say, and to be given jobs.
 func (c *Core) takeSync(p *pilot, s *Sync) {
+	c.takeDescription(p, s)
+	c.takeResults(p, s)
+	if c.answerIsDue(p, s) {
+		c.fleet.mustAnswer(p)
+	}
+	c.takeHoldings(p, s)
+	c.takeHeard(p, s)
+	if s.Leaving {
+		c.farewell(p)
+		return
+	}
+	if p.toldTooLittle() {
+		c.fleet.mustAnswer(p)
+	}
+	c.fleet.recount(p)
+	c.fleet.wantsJobs(p)
+}
+
+// takeDescription takes what the pilot says of itself, and of others that did not serve it.
+func (c *Core) takeDescription(p *pilot, s *Sync) {
 	if s.Hello != nil {
 		c.fleet.describe(p, *s.Hello)
 	}
 	p.drains, p.polls = s.Draining, !s.Hold
+	c.opens(p)
 	for _, from := range s.Unserved {
 		c.fleet.unserved(p, from)
 	}
+}
+
+// takeResults takes the ends of attempts, after the hashes of files that were arriving for them.
+func (c *Core) takeResults(p *pilot, s *Sync) {
 	if len(p.arriving) > 0 { // which end with their attempts
 		c.takeHashes(p, s.CacheAdded)
 	}
@@ -54,10 +79,17 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 		c.resultArrived(p.id, p, &s.Ended[i])
 	}
 	c.fleet.delivers(p, before-len(p.attempts))
-	changes := len(s.CacheAdded) + len(s.CacheGone)
-	if len(s.Ended) > 0 || !s.Hold || p.answerDue || c.fleet.mustLeave(p) && !p.toldToLeave || changes >= maxUnconfirmed {
-		c.fleet.mustAnswer(p)
-	}
+}
+
+// answerIsDue reports whether the pilot is answered even if there is nothing for it to do.
+func (c *Core) answerIsDue(p *pilot, s *Sync) bool {
+	return len(s.Ended) > 0 || !s.Hold || p.answerDue || c.fleet.mustLeave(p) && !p.toldToLeave ||
+		len(s.CacheAdded)+len(s.CacheGone) >= maxUnconfirmed
+}
+
+// takeHoldings takes what the pilot runs and what its cache holds: the whole, or the changes since
+// an answer that it has; of a pilot that has none the whole is asked for.
+func (c *Core) takeHoldings(p *pilot, s *Sync) {
 	switch {
 	case s.Full:
 		c.takeWhole(p, s)
@@ -76,27 +108,25 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 			c.dropUntold(p)
 		}
 	}
+}
+
+// takeHeard notes which answers the pilot has. An attempt that it has heard it is to end or give
+// back, and reports neither to run nor how it ended, it never had, or keeps to itself.
+func (c *Core) takeHeard(p *pilot, s *Sync) {
 	p.ending = slices.DeleteFunc(p.ending, func(e ending) bool { return e.number != 0 && s.LastAnswer >= e.number })
 	p.acked = max(p.acked, s.LastAnswer)
 	for _, a := range slices.Backward(p.attempts) {
-		// The pilot has heard that it is to be ended or given back, and reports neither that
-		// it runs nor how it ended: it never had it, or keeps it to itself.
 		if a.leaves() && !a.started && a.endNumber != 0 && s.LastAnswer >= a.endNumber {
 			c.forfeit(a)
 		}
 	}
-	if s.Leaving {
-		c.farewell(p)
-		return
-	}
-	unheard := func(a *attempt) bool {
+}
+
+// toldTooLittle reports whether the pilot has not heard of all that it is to run and to end.
+func (p *pilot) toldTooLittle() bool {
+	return len(p.ending) > 0 || slices.ContainsFunc(p.attempts, func(a *attempt) bool {
 		return a.number > p.acked && !a.known() || (a.ended || a.asked != 0) && a.endNumber > p.acked
-	}
-	if len(p.ending) > 0 || slices.ContainsFunc(p.attempts, unheard) {
-		c.fleet.mustAnswer(p)
-	}
-	c.fleet.recount(p)
-	c.fleet.wantsJobs(p)
+	})
 }
 
 // maxUnconfirmed is how many changes of its cache a pilot sends until it is

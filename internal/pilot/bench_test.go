@@ -60,7 +60,8 @@ func (f *feeder) Sync(_ context.Context, m *wire.SyncRequest) (*wire.SyncAnswer,
 	for f.given < f.count && f.given-len(f.ended) < f.ahead {
 		f.given++
 		f.unseen = append(f.unseen, given{
-			f.number, &wire.Assignment{Job: uint32(f.given), Attempt: uint64(f.given), Name: "n", Try: 1, Payload: f.command},
+			f.number, &wire.Assignment{Job: uint32(f.given), Attempt: uint64(f.given), Name: "n", Try: 1,
+				Payload: encoded(f.command)},
 		})
 	}
 	for _, g := range f.unseen {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -68,7 +69,7 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 		Since: time.Now(), Limit: a.GetNeeds().GetTime().AsDuration(), Memory: a.GetNeeds().GetMemoryBytes(),
 		Disk: a.GetNeeds().GetDiskBytes(), Folder: a.Slot.Folder, Exceeds: a.stop,
 	}}
-	variables, err := p.variables(a, r)
+	variables, err := p.variables(a, r, path)
 	if err != nil {
 		return nil, err
 	}
@@ -81,7 +82,7 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 		r.Box = p.boxes.Open(a.GetAttempt(), r.Memory)
 	}
 	path, argv = r.Box.Command(path, argv)
-	if a.GetPayload().GetStrict() {
+	if a.Payload.GetStrict() {
 		var made func()
 		if path, argv, made, err = p.viewOf(a).Command(path, argv, attr); err != nil {
 			r.Box.Close()
@@ -92,7 +93,7 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 	r.opens = p.choose(a)
 	r.opens.Fork(func() { r.Lead, err = p.tree.Start(a.GetAttempt(), path, argv, r.Box.Wrap(attr)) })
 	if err != nil {
-		if a.GetPayload().GetStrict() {
+		if a.Payload.GetStrict() {
 			err = fmt.Errorf("sandbox: strict: %w", err)
 		}
 		r.opens.End()
@@ -222,6 +223,8 @@ type base struct {
 	inherited, public environment // of the pilot; public ones hold no secret of it
 	search            string      // PATH
 	programs          programs
+	binaries          sync.Map // by path: whether the kernel executes it itself
+	shellReads        bool     // a variable changes what bash does, or PATH has a relative folder
 }
 
 // environment is what commands get of that of the pilot.
@@ -245,8 +248,10 @@ func newBase(named []string) (*base, error) {
 		return nil, err
 	}
 	b := &base{null: null, search: os.Getenv("PATH")}
+	b.shellReads = slices.ContainsFunc(filepath.SplitList(b.search), func(f string) bool { return !filepath.IsAbs(f) })
 	for _, entry := range process.Inherited(os.Environ(), named) {
 		name, _, _ := strings.Cut(entry, "=")
+		b.shellReads = b.shellReads || shellReads(name)
 		b.inherited.add(name, entry)
 		if !process.IsSecret(name) || slices.Contains(named, name) {
 			b.public.add(name, entry)

@@ -191,7 +191,9 @@ func TestEnvironmentOfACommand(t *testing.T) {
 		[ "$FAIRWAY_DEADLINE" -gt 0 ]; [ "$FAIRWAY_TIME_LEFT" = 100 ]; [ "$PWD" = "$FAIRWAY_SANDBOX" ]; cat; cat deep/in; : > out`,
 		reads("deep/in", 1, 2, writeFile(t, "in")), writes("out"),
 		needs(&wire.Resources{Time: durationpb.New(100 * time.Second)}))
-	a.Payload.Environment = map[string]string{"in": "deep/in", "REPLACED": "yes", "FAIRWAY_JOB": "forged"}
+	payload(func(p *wire.Payload) {
+		p.Environment = map[string]string{"in": "deep/in", "REPLACED": "yes", "FAIRWAY_JOB": "forged"}
+	})(a)
 	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
 	want := fmt.Sprintf("deep/in\nout\n1\ndeep/in %d %d 1 step p1%s yes yes\nin", a.GetJob(), a.GetAttempt(), q.mark())
 	if got := contents(t, q.log(a, "out")); got != want {

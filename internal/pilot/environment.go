@@ -115,20 +115,20 @@ func (p *pilot) checkDisk() error {
 // openStorage finds the way to files, and to where attempts print.
 func (p *pilot) openStorage(ctx context.Context) error {
 	if p.cfg.Line == nil {
-		return checkStorage(p.stage.Places, p.cfg.Storage)
+		return checkStorage(p.stage.Roots, p.cfg.Storage)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, p.cfg.Lease, ErrLease)
 	defer cancel()
-	r, err := stage.NewReach(ctx, p.cfg.Line, p.stage.Places, p.stage.Storage, p.sched.Sleep)
+	r, err := stage.NewReach(ctx, p.cfg.Line, p.stage.Roots, p.stage.Storage, p.sched.Sleep)
 	if err != nil {
 		return err
 	}
 	// What is not shared has no path here, whatever there may be.
 	if !r.Sees(storage.StateScheme + ":").Reads {
-		p.stage.Places.State = ""
+		p.stage.Roots.State = ""
 	}
 	if !r.Sees(storage.FolderScheme + ":").Reads {
-		p.stage.Places.Folder = ""
+		p.stage.Roots.Folder = ""
 	}
 	if !r.Sees("file:" + p.cfg.LogDir + "/").Writes {
 		p.cfg.LogDir = filepath.Join(p.cfg.SandboxDir, p.cfg.Pilot, "logs")
@@ -140,11 +140,11 @@ func (p *pilot) openStorage(ctx context.Context) error {
 }
 
 // checkStorage makes sure that outputs can be stored.
-func checkStorage(places storage.Places, prefix string) error {
+func checkStorage(roots storage.Roots, prefix string) error {
 	if prefix == "" || !storage.IsLocal(prefix) {
 		return nil
 	}
-	path, err := places.Path(storage.Join(prefix, "."))
+	path, err := roots.Path(storage.Join(prefix, "."))
 	if err != nil {
 		return err
 	}

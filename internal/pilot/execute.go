@@ -29,7 +29,7 @@ func (p *pilot) execute(a *attempt) {
 		return
 	}
 	a.Result.Usage.Start = a.moment()
-	if a.GetPayload().GetReplay() != nil {
+	if a.Payload.GetReplay() != nil {
 		p.concludePrevious(a)
 		p.replay(a)
 	} else {

@@ -655,7 +655,7 @@ func TestStrictSandbox(t *testing.T) {
 	cfg.Grace = 100 * time.Millisecond
 	q.start(cfg, "AWS_SECRET_ACCESS_KEY=the secret", "BEARER_TOKEN=the secret", "BEARER_TOKEN_FILE="+token,
 		"HARMLESS=harmless")
-	strict := func(a *wire.Assignment) { a.Payload.Strict = true }
+	strict := payload(func(p *wire.Payload) { p.Strict = true })
 	// Another attempt runs meanwhile, whose sandbox holds a secret.
 	other := shell("echo the secret > x; echo > "+elsewhere+"/ready; sleep 1000", writes("x"))
 	q.assign("p1", other)

@@ -138,7 +138,7 @@ func (p *pilot) given(r *running, path string) bool {
 		}
 	}
 	return slices.ContainsFunc(r.GetInputs(), func(f *wire.InputFile) bool {
-		stored, err := p.stage.Places.Path(f.GetPfn())
+		stored, err := p.stage.Roots.Path(f.GetPfn())
 		return err == nil && stored == path
 	})
 }

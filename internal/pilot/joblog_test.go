@@ -12,7 +12,7 @@ import (
 func logs(lfn string) func(*wire.Assignment) {
 	return func(a *wire.Assignment) {
 		writes(lfn)(a)
-		a.Payload.Log = lfn
+		payload(func(p *wire.Payload) { p.Log = lfn })(a)
 	}
 }
 

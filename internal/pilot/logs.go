@@ -18,7 +18,7 @@ import (
 // keepLog copies the file under log of an attempt that failed to the folder of
 // what attempts print, since outputs of such an attempt are not stored.
 func (p *pilot) keepLog(a *attempt) {
-	if a.GetPayload().GetLog() == "" || !a.failed() || !a.begun || a.Slot == nil {
+	if a.Payload.GetLog() == "" || !a.failed() || !a.begun || a.Slot == nil {
 		return
 	}
 	if err := p.copyLog(a); err != nil {
@@ -49,7 +49,7 @@ func (p *pilot) copyLog(a *attempt) error {
 
 // logTail is the end of the file under log.
 func (a *attempt) logTail() string {
-	if a.GetPayload().GetLog() == "" {
+	if a.Payload.GetLog() == "" {
 		return ""
 	}
 	f, err := a.OpenLog()

@@ -104,7 +104,7 @@ func TestEnvironmentCheckOfStrictSandboxes(t *testing.T) {
 	}
 	q.startBy(without, q.config("open"))
 	expect(t, q.run("open", shell("true")), wire.Outcome_OUTCOME_SUCCEEDED, "")
-	r := q.run("open", shell("true", func(a *wire.Assignment) { a.Payload.Strict = true }))
+	r := q.run("open", shell("true", payload(func(p *wire.Payload) { p.Strict = true })))
 	expect(t, r, wire.Outcome_OUTCOME_EXITED, "sandbox: strict")
 
 	cfg := q.config("system")

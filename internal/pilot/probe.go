@@ -47,7 +47,7 @@ func Probe(ctx context.Context, cfg Config) Found {
 	host, _ := os.Hostname()
 	p := &pilot{
 		cfg: cfg, hello: &wire.PilotInfo{}, stage: &stage.Area{
-			Places: storage.Places{State: cfg.Element, Folder: cfg.Workflow},
+			Roots: storage.Roots{State: cfg.Element, Folder: cfg.Workflow},
 		},
 		sched: sched.Default(), log: slog.Default(),
 	}

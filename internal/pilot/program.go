@@ -28,9 +28,13 @@ const maxScript = 16 << 20
 
 // program returns what is executed: the path and its arguments.
 func (p *pilot) program(a *attempt) (string, []string, error) {
-	payload := a.GetPayload()
+	payload := a.Payload
 	argv := payload.GetArgv()
-	if payload.GetShell() != "" || payload.GetScript() != "" {
+	if payload.GetShell() != "" && payload.GetScript() == "" {
+		argv = p.direct(a, payload.GetShell())
+		a.direct = argv != nil
+	}
+	if !a.direct && (payload.GetShell() != "" || payload.GetScript() != "") {
 		var err error
 		if argv, err = p.interpreted(a); err != nil {
 			return "", nil, err
@@ -46,7 +50,7 @@ func (p *pilot) program(a *attempt) (string, []string, error) {
 // interpreted gives the words that run a text: its own first line says how, or
 // else the payload does.
 func (p *pilot) interpreted(a *attempt) ([]string, error) {
-	payload := a.GetPayload()
+	payload := a.Payload
 	text, file := payload.GetShell(), ""
 	if payload.GetScript() != "" {
 		var err error
@@ -90,7 +94,7 @@ func strictly(interpreter, text string) string {
 // anyShell is bash, or sh where there is none. Then a person is told what that
 // leaves out.
 func (p *pilot) anyShell(a *attempt, text string) []string {
-	if _, err := p.base.find("bash", a.GetPayload().GetEnvironment()["PATH"]); err == nil {
+	if _, err := p.base.find("bash", a.Payload.GetEnvironment()["PATH"]); err == nil {
 		return []string{"bash"}
 	}
 	if strings.Contains(text, "|") && !p.toldNoBash.Swap(true) {
@@ -103,7 +107,7 @@ func (p *pilot) anyShell(a *attempt, text string) []string {
 // script reads the file that is the command. Its path is one that no
 // interpreter takes for an option.
 func script(a *attempt) (text, file string, err error) {
-	path, err := a.PathOf(a.GetPayload().GetScript())
+	path, err := a.PathOf(a.Payload.GetScript())
 	if err != nil {
 		return "", "", err
 	}

@@ -14,14 +14,14 @@ import (
 )
 
 func interpreter(words string) func(*wire.Assignment) {
-	return func(a *wire.Assignment) { a.Payload.Interpreter = words }
+	return payload(func(p *wire.Payload) { p.Interpreter = words })
 }
 
 // asScript has the attempt run a file that it reads.
 func asScript(t *testing.T, lfn, text string) func(*wire.Assignment) {
 	return func(a *wire.Assignment) {
 		reads(lfn, 1, int64(len(text)), writeFile(t, text))(a)
-		a.Payload.Script = lfn
+		payload(func(p *wire.Payload) { p.Script = lfn })(a)
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"fairway/internal/fault"
@@ -29,6 +30,7 @@ type attempt struct {
 	end    context.CancelCauseFunc
 	before *attempt // whose place it took, until that one is told
 	shared bool     // processes may be left that have what it had open
+	direct bool     // its command needs no shell
 	logs   liveLogs
 
 	// The pilot's mutex guards what follows.
@@ -52,10 +54,13 @@ func (p *pilot) assign(w *wire.Assignment) {
 	if p.known[id] != nil || p.reports.HasEnded(id) {
 		return
 	}
-	if p.cfg.Sandbox == SandboxStrict && w.GetPayload() != nil {
-		w.Payload.Strict = true
+	payload := new(wire.Payload)
+	if err := proto.Unmarshal(w.GetPayload(), payload); err != nil {
+		p.log.Error("a command cannot be read, and fails", "attempt", id, "error", err)
+		payload = new(wire.Payload)
 	}
-	a := &attempt{Execution: stage.Execution{Assignment: w}, needs: needsOf(w, &p.has), queued: true}
+	payload.Strict = payload.Strict || p.cfg.Sandbox == SandboxStrict
+	a := &attempt{Execution: stage.Execution{Assignment: w, Payload: payload}, needs: needsOf(w, &p.has), queued: true}
 	a.Ctx, a.end = context.WithCancelCause(p.jobs)
 	p.known[id] = a
 	// Before those of lower priority; one that is being prepared keeps its sandbox.

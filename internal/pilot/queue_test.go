@@ -20,16 +20,18 @@ func TestReplay(t *testing.T) {
 	q := newTaskQueue(t)
 	q.start(q.config("p1"))
 	a := shell("", writes("big", "empty"))
-	a.Payload.Replay = &wire.Replay{
-		Compute: durationpb.New(time.Millisecond), WritesBytes: map[string]int64{"big": 1 << 20, "empty": 0},
-	}
+	payload(func(p *wire.Payload) {
+		p.Replay = &wire.Replay{
+			Compute: durationpb.New(time.Millisecond), WritesBytes: map[string]int64{"big": 1 << 20, "empty": 0},
+		}
+	})(a)
 	r := q.run("p1", a)
 	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
 	if r.GetOutputs()[0].GetSize() != 1<<20 || r.GetOutputs()[1].GetSize() != 0 {
 		t.Error(r.GetOutputs())
 	}
 	a = shell("")
-	a.Payload.Replay = &wire.Replay{Compute: durationpb.New(time.Hour)}
+	payload(func(p *wire.Payload) { p.Replay = &wire.Replay{Compute: durationpb.New(time.Hour)} })(a)
 	q.assign("p1", a)
 	q.started("p1", a.GetAttempt())
 	q.end("p1", a.GetAttempt())

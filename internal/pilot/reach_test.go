@@ -23,16 +23,16 @@ import (
 type farNode struct {
 	*taskQueue
 	authority *access.Authority
-	places    storage.Places // of the server
+	roots     storage.Roots // of the server
 	logs      string
 	pilot     string
 	carried   atomic.Int64 // requests for files
 }
 
 // newFarNode starts a pilot whose folders, and those of the server, are given.
-func newFarNode(t *testing.T, server, node storage.Places, logs string) *farNode {
+func newFarNode(t *testing.T, server, node storage.Roots, logs string) *farNode {
 	t.Helper()
-	n := &farNode{taskQueue: newTaskQueue(t), places: server, logs: t.TempDir()}
+	n := &farNode{taskQueue: newTaskQueue(t), roots: server, logs: t.TempDir()}
 	authority, err := access.OpenAuthority(filepath.Join(n.folder, "authority"), "id")
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func (n *farNode) does(a *wire.Assignment) *wire.Result {
 // input is a file of the server, as it is assigned.
 func (n *farNode) input(lfn, pfn string) func(*wire.Assignment) {
 	n.t.Helper()
-	info, err := storage.Local(n.places).Stat(n.t.Context(), pfn)
+	info, err := storage.Local(n.roots).Stat(n.t.Context(), pfn)
 	if err != nil {
 		n.t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func (n *farNode) printed(a *wire.Assignment, stream string) string {
 // A pilot that shares no folder with its server gets all inputs through it, and
 // stores all outputs and what was printed there.
 func TestNothingIsShared(t *testing.T) {
-	server := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
+	server := storage.Roots{State: t.TempDir(), Folder: t.TempDir()}
 	elsewhere := filepath.Join(t.TempDir(), "outside")
 	files.Write(t, filepath.Join(server.Folder, "in/a"), "a")
 	if err := os.Chmod(
@@ -112,7 +112,7 @@ func TestNothingIsShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	files.Write(t, elsewhere, "outside")
-	n := newFarNode(t, server, storage.Places{State: "/no/such/state", Folder: t.TempDir()}, "/proc/no/logs")
+	n := newFarNode(t, server, storage.Roots{State: "/no/such/state", Folder: t.TempDir()}, "/proc/no/logs")
 	a := shell("cat in/a outside; bin/program > parts/one; cat in/a > parts/two; cat outside > out; chmod +x out; echo "+
 		"bad >&2",
 		n.input("in/a", "folder:in/a"), n.input("bin/program", "folder:bin/program"), n.input("outside", "file:"+elsewhere),
@@ -152,8 +152,8 @@ func TestNothingIsShared(t *testing.T) {
 // What a job prints at a node that shares nothing reaches the server while it runs, also
 // when the server loses some of it, and whole when it has ended.
 func TestFollowedWithoutASharedFolder(t *testing.T) {
-	server := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
-	n := newFarNode(t, server, storage.Places{State: "/no/such/state", Folder: t.TempDir()}, "/proc/no/logs")
+	server := storage.Roots{State: t.TempDir(), Folder: t.TempDir()}
+	n := newFarNode(t, server, storage.Roots{State: "/no/such/state", Folder: t.TempDir()}, "/proc/no/logs")
 	proceed := filepath.Join(t.TempDir(), "go")
 	a := shell("for i in 1 2; do echo line $i; while ! [ -e " + proceed + "$i ]; do sleep 0.01; done; done; echo last; " +
 		"echo bad >&2")
@@ -189,7 +189,7 @@ func TestFollowedWithoutASharedFolder(t *testing.T) {
 
 // What a pilot shares with its server it reads and writes in place.
 func TestSharedFoldersAreUsedInPlace(t *testing.T) {
-	server := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
+	server := storage.Roots{State: t.TempDir(), Folder: t.TempDir()}
 	elsewhere := filepath.Join(t.TempDir(), "outside")
 	files.Write(t, filepath.Join(server.Folder, "a"), "a")
 	files.Write(t, elsewhere, "outside")

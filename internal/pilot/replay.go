@@ -13,7 +13,7 @@ import (
 // replay stands in for a task of a trace: it waits for as long as the task
 // computed, without computing, and writes files of the sizes that it wrote.
 func (p *pilot) replay(a *attempt) {
-	r := a.GetPayload().GetReplay()
+	r := a.Payload.GetReplay()
 	if err := p.sched.Sleep(a.Ctx, r.GetCompute().AsDuration()); err != nil {
 		reason := a.stopReason()
 		if reason == nil {

@@ -56,6 +56,7 @@ type pilot struct {
 
 	sendsLogs  bool // the folder of what attempts print is not shared with the server
 	toldNoBash atomic.Bool
+	simple     simpleTexts
 
 	prefetching chan struct{} // holds one for each file that is fetched ahead
 
@@ -146,8 +147,8 @@ func newPilot(cfg Config) (*pilot, error) {
 	p.sched.React()
 	p.prefetching = make(chan struct{}, maxPrefetch)
 	p.hello = p.describe()
-	places := storage.Places{State: p.cfg.Element, Folder: cfg.Workflow}
-	p.stage = &stage.Area{Sched: p.sched, Log: p.log, Places: places, Storage: elements.New(places, p.sched.Sleep),
+	roots := storage.Roots{State: p.cfg.Element, Folder: cfg.Workflow}
+	p.stage = &stage.Area{Sched: p.sched, Log: p.log, Roots: roots, Storage: elements.New(roots, p.sched.Sleep),
 		URLs: elements.NewURLs(), Wake: p.poke}
 	p.jobs, p.endJobs = context.WithCancel(storage.WithStallTime(context.Background(), cfg.StallTime))
 	return p, nil

@@ -428,15 +428,36 @@ var lastAttempt uint64 = 1 << 32
 func shell(command string, change ...func(*wire.Assignment)) *wire.Assignment {
 	lastAttempt++
 	a := &wire.Assignment{Job: uint32(lastAttempt), Attempt: lastAttempt, Name: "job", Step: "step", Try: 1,
-		Payload: &wire.Payload{Shell: command}}
+		Payload: encoded(&wire.Payload{Shell: command})}
 	for _, f := range change {
 		f(a)
 	}
 	return a
 }
 
+// encoded is a payload as an assignment has it.
+func encoded(p *wire.Payload) []byte {
+	text, err := proto.Marshal(p)
+	if err != nil {
+		panic(err)
+	}
+	return text
+}
+
+// payload changes that of an assignment.
+func payload(change func(*wire.Payload)) func(*wire.Assignment) {
+	return func(a *wire.Assignment) {
+		p := new(wire.Payload)
+		if err := proto.Unmarshal(a.Payload, p); err != nil {
+			panic(err)
+		}
+		change(p)
+		a.Payload = encoded(p)
+	}
+}
+
 func argv(words ...string) func(*wire.Assignment) {
-	return func(a *wire.Assignment) { a.Payload.Shell, a.Payload.Argv = "", words }
+	return payload(func(p *wire.Payload) { p.Shell, p.Argv = "", words })
 }
 
 func writes(lfns ...string) func(*wire.Assignment) {

@@ -82,8 +82,10 @@ func streams(a *wire.Assignment) {
 	in := a.Inputs[len(a.Inputs)-1]
 	in.Access = wire.Access_ACCESS_STREAM
 	lfn := in.GetFile().GetLfn()
-	a.Payload.Environment = map[string]string{"in": lfn, "bam": lfn}
-	a.Payload.InputVariables = []*wire.InputVariable{{Name: "in", Lfns: []string{lfn}}, {Name: "bam", Lfns: []string{lfn}}}
+	payload(func(p *wire.Payload) {
+		p.Environment = map[string]string{"in": lfn, "bam": lfn}
+		p.InputVariables = []*wire.InputVariable{{Name: "in", Lfns: []string{lfn}}, {Name: "bam", Lfns: []string{lfn}}}
+	})(a)
 }
 
 // A streamed input has no file in the sandbox: the command finds its URL in its variables, in
@@ -262,8 +264,8 @@ func TestCopiedInput(t *testing.T) {
 
 // What only the server sees is copied through it, and the attempt says so.
 func TestStreamedInputThatIsFar(t *testing.T) {
-	server := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
-	n := newFarNode(t, server, storage.Places{State: t.TempDir(), Folder: t.TempDir()}, t.TempDir())
+	server := storage.Roots{State: t.TempDir(), Folder: t.TempDir()}
+	n := newFarNode(t, server, storage.Roots{State: t.TempDir(), Folder: t.TempDir()}, t.TempDir())
 	files.Write(t, filepath.Join(server.Folder, "a"), "far")
 	r := n.does(shell(`[ "$in" = a ]; [ "$(cat "$in")" = far ]`, n.input("a", "folder:a"), streams))
 	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")

@@ -26,15 +26,15 @@ const (
 // programs remembers where programs are: search path and name to path.
 type programs = sync.Map
 
-// variables returns the environment of an attempt's command.
-func (p *pilot) variables(a *attempt, r *running) ([]string, error) {
-	own := a.GetPayload().GetEnvironment()
+// variables returns the environment of an attempt's command, whose program is at a path.
+func (p *pilot) variables(a *attempt, r *running, path string) ([]string, error) {
+	own := a.Payload.GetEnvironment()
 	streamed, err := a.In.Variables()
 	if err != nil {
 		return nil, err
 	}
 	base := &p.base.inherited
-	if a.GetPayload().GetStrict() {
+	if a.Payload.GetStrict() {
 		base = &p.base.public
 	}
 	env := make([]string, len(base.entries), len(base.entries)+len(own)+15)
@@ -51,15 +51,23 @@ func (p *pilot) variables(a *attempt, r *running) ([]string, error) {
 	env = p.share(env, a)
 	env = p.deadline(env, r)
 	env = append(env, a.In.Environment()...)
-	for name, value := range own {
-		if located, ok := streamed[name]; ok {
-			value = located
-		}
+	set := func(name, value string) {
 		if at, ok := base.index[name]; ok {
 			env[at] = name + "=" + value
 		} else if !strings.HasPrefix(name, "FAIRWAY_") {
 			env = append(env, name+"="+value)
 		}
+	}
+	if a.direct {
+		for _, v := range p.base.asByShell(a.Slot.Folder, path) {
+			set(v[0], v[1])
+		}
+	}
+	for name, value := range own {
+		if located, ok := streamed[name]; ok {
+			value = located
+		}
+		set(name, value)
 	}
 	return env, nil
 }

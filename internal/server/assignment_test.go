@@ -23,7 +23,7 @@ func TestAssignmentsFitIntoMessages(t *testing.T) {
 	}
 	for _, length := range []int{10, 50, 200} {
 		lfn := strings.Repeat("n", length)
-		a := &wire.Assignment{Payload: &wire.Payload{Shell: strings.Repeat("x", 100_000)}}
+		a := &wire.Assignment{Payload: bytesOf(100_000)}
 		for range files {
 			from := source()
 			from.Origin = source()

@@ -83,13 +83,13 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	if records != nil {
 		defer func() { _ = records.Close() }()
 	}
-	find := feed.NewFinder(dir, config.tellingSlow(elements.New(folders.Places(), config.Sched.Sleep)))
+	find := feed.NewFinder(dir, config.tellingSlow(elements.New(folders.Roots(), config.Sched.Sleep)))
 	find.Dry, find.State = true, folders.ID
 	o, err := openRecords(ctx, &config, records, find)
 	if err != nil {
 		return nil, err
 	}
-	c, err := o.rehearse(ctx, &config, find, folders.Places())
+	c, err := o.rehearse(ctx, &config, find, folders.Roots())
 	if err != nil {
 		return nil, err
 	}
@@ -121,7 +121,7 @@ func allKnown(f *flow.Flow) string {
 
 // rehearse steps the cores as far as they go without a pilot.
 func (o *opened) rehearse(
-	ctx context.Context, config *Config, find *feed.Finder, at storage.Places,
+	ctx context.Context, config *Config, find *feed.Finder, at storage.Roots,
 ) (*state.Cores, error) {
 	memory := &rehearsal{store: o.store}
 	if o.decision == runChanged {

@@ -83,7 +83,7 @@ func (s *Server) openFar() error {
 // openFiles makes the server a storage element for its pilots, and marks the folders
 // that they may share with it.
 func (s *Server) openFiles() (http.Handler, error) {
-	places := s.folders.Places()
+	roots := s.folders.Roots()
 	var marks []served.Mark
 	for _, at := range []struct{ prefix, beneath string }{
 		{storage.StateScheme + ":", "."},
@@ -95,7 +95,7 @@ func (s *Server) openFiles() (http.Handler, error) {
 			slices.ContainsFunc(marks, func(m served.Mark) bool { return m.Prefix == at.prefix }) {
 			continue
 		}
-		mark, err := served.NewMark(places, at.prefix, at.beneath)
+		mark, err := served.NewMark(roots, at.prefix, at.beneath)
 		if err != nil {
 			return nil, fmt.Errorf("marking what pilots may share: %w", err)
 		}
@@ -105,7 +105,7 @@ func (s *Server) openFiles() (http.Handler, error) {
 	element[served.LogScheme] = served.Logs(s.folders.Logs)
 	unfinished := filepath.Join(s.folders.Storage, unfinishedName)
 	return served.NewHandler(served.Config{
-		Element: inputFolders{element, places, unfinished}, Unfinished: unfinished, Marks: marks,
+		Element: inputFolders{element, roots, unfinished}, Unfinished: unfinished, Marks: marks,
 		Authority: s.authority.FileKey(), Log: s.log,
 		Launch: func(ctx context.Context) (string, bool) {
 			caller, ok := access.CallerOf(ctx)

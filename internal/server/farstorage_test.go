@@ -73,7 +73,7 @@ func TestFarPilotsStoreElsewhere(t *testing.T) {
 			if got := r.result("joined.txt"); got != "ONE TWO THREE " {
 				t.Errorf("got %q", got)
 			}
-			e := elements.New(storage.Places{}, sched.Default().Sleep)
+			e := elements.New(storage.Roots{}, sched.Default().Sleep)
 			there := storedIn(t, e, place)
 			if len(there) != 4 {
 				t.Errorf("stored are %q", there)

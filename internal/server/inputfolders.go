@@ -17,7 +17,7 @@ import (
 // by which the run knows the folder.
 type inputFolders struct {
 	storage.Element
-	places storage.Places
+	roots storage.Roots
 	// unfinished is a folder for archives on their way. It is made when it is needed.
 	unfinished string
 }
@@ -68,11 +68,11 @@ func (e inputFolders) Stat(ctx context.Context, pfn string) (storage.Info, error
 }
 
 func (e inputFolders) list(pfn string) (path string, listing archive.Listing, err error) {
-	if path, err = e.places.Path(pfn); err != nil {
+	if path, err = e.roots.Path(pfn); err != nil {
 		return "", nil, err
 	}
 	if listing, err = archive.List(path); err != nil {
-		err = fmt.Errorf("%s: %w", e.places.Shown(pfn), err)
+		err = fmt.Errorf("%s: %w", e.roots.Shown(pfn), err)
 	}
 	return path, listing, err
 }
@@ -80,7 +80,7 @@ func (e inputFolders) list(pfn string) (path string, listing archive.Listing, er
 func (e inputFolders) unchanged(pfn string, before archive.Listing) error {
 	_, now, err := e.list(pfn)
 	if err == nil && now.State() != before.State() {
-		err = fmt.Errorf("%s was changed while it was read", e.places.Shown(pfn))
+		err = fmt.Errorf("%s was changed while it was read", e.roots.Shown(pfn))
 	}
 	return err
 }

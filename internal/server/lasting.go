@@ -35,6 +35,12 @@ const submissionTable = "server_submission"
 
 const submissionKey = "submission"
 
+// lastTable has one record, of the highest number that a run had when one was removed.
+const (
+	lastTable  = "server_last"
+	lastRunKey = "run"
+)
+
 // submission is what a run of a lasting server is made of.
 type submission struct {
 	Key        string            `json:"key,omitempty"` // that a person gave
@@ -91,6 +97,13 @@ func (s *Server) openSubmitted(ctx context.Context) error {
 	recorded, err := state.LoadRuns(ctx, s.records)
 	if err != nil {
 		return err
+	}
+	last, err := state.LoadOf[dispatch.RunID](ctx, s.records, lastTable, 0)
+	if err != nil {
+		return err
+	}
+	for _, id := range last {
+		s.runs.last = id
 	}
 	for _, run := range recorded {
 		s.runs.last = max(s.runs.last, run.ID)

@@ -19,6 +19,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
 	"fairway/internal/server/state"
+	"fairway/internal/store"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 	"fairway/test/files"
@@ -35,6 +36,12 @@ type service struct {
 
 func startService(t *testing.T, root string, run script) *service {
 	t.Helper()
+	return startServiceOn(t, root, run, func(s store.Store) store.Store { return s })
+}
+
+// startServiceOn is startService with a store that the test makes of the real one.
+func startServiceOn(t *testing.T, root string, run script, of func(store.Store) store.Store) *service {
+	t.Helper()
 	s := sched.New(sched.Config{})
 	t.Cleanup(s.Close)
 	config := Config{
@@ -45,6 +52,8 @@ func startService(t *testing.T, root string, run script) *service {
 	if err != nil {
 		t.Fatal(err)
 	}
+	server.records = of(server.records)
+	server.loop.Store = server.records
 	v := &service{t: t, root: root, server: server, ended: make(chan error, 1)}
 	go func() {
 		_, err := server.Run(context.Background())
@@ -158,6 +167,10 @@ func TestServerTakesWorkflows(t *testing.T) {
 	}
 	if _, err := v.client.Retry(t.Context(), &wire.RetryRequest{Run: first}); connect.CodeOf(err) !=
 		connect.CodeFailedPrecondition {
+		t.Error(err)
+	}
+	if _, err := v.client.Stop(t.Context(), &wire.StopRequest{Run: first}); err == nil ||
+		!strings.Contains(err.Error(), "run 1 has ended") {
 		t.Error(err)
 	}
 }

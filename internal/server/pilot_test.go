@@ -67,7 +67,7 @@ func newScripted(t testing.TB, run script) *scripted {
 }
 
 func (s *scripted) at(address string, folders folder.Layout) (batch.System, error) {
-	s.element = elements.New(folders.Places(), nil)
+	s.element = elements.New(folders.Roots(), nil)
 	s.address = strings.TrimPrefix(address, "unix:")
 	return s, nil
 }

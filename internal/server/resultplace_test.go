@@ -34,7 +34,7 @@ func TestResultsElsewhere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			element := elements.New(storage.Places{}, sched.Default().Sleep)
+			element := elements.New(storage.Roots{}, sched.Default().Sleep)
 			holds := func(lfn, want string) {
 				t.Helper()
 				body, err := element.Open(t.Context(), place+"/"+lfn)

@@ -189,8 +189,11 @@ func (s *Server) archive(ctx context.Context, id dispatch.RunID) (provenance, mo
 // lastKey is above all keys, which are UTF-8.
 const lastKey = "\xff"
 
-// RemoveRun is part of api.Lasting.
+// RemoveRun is part of api.Lasting. The record of the run goes last, so that a removal that was cut
+// short is completed when it is asked for again.
 func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*api.RemovedRun, error) {
+	s.runs.removing.Lock()
+	defer s.runs.removing.Unlock()
 	recorded, err := state.LoadRuns(ctx, s.records)
 	if err != nil {
 		return nil, err
@@ -200,7 +203,7 @@ func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*a
 		return nil, api.NoRun(uint32(id), "`fairway runs` lists those that there are")
 	}
 	r := s.runs.get(id)
-	if r != nil && r.concluded.Load() == nil {
+	if r != nil && r.ended() == nil {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("run %d is under way; `fairway stop --run "+
 			"%d` ends it", id, id))
 	}
@@ -226,8 +229,6 @@ func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*a
 	if err := s.removeLogsOf(ctx, id); err != nil {
 		return nil, err
 	}
-	// The record goes first: what is left of a run that nobody knows is swept with the next of its
-	// number, and there is none.
 	for _, path := range removed.Paths {
 		if err := os.RemoveAll(path); err != nil {
 			return nil, err
@@ -236,11 +237,25 @@ func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*a
 	if err := os.Remove(s.archiveOf(id)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
+	return removed, s.forget(ctx, recorded[at])
+}
+
+// forget removes the record of a run. Its key is free then, and its number is given to no other run.
+func (s *Server) forget(ctx context.Context, run *state.Run) error {
+	s.runs.submitting.Lock()
+	defer s.runs.submitting.Unlock()
+	last, err := state.NewRecord(lastTable, 0, lastRunKey, s.runs.last)
+	if err != nil {
+		return err
+	}
 	err = s.inbox.Deliver(ctx, func() *loop.Request {
-		return &loop.Request{Records: []dispatch.Record{{Table: state.RunTable, Run: id, Key: state.RunKey}}}
+		return &loop.Request{Records: []dispatch.Record{{Table: state.RunTable, Run: run.ID, Key: state.RunKey}, last}}
 	})
+	if err == nil {
+		delete(s.runs.keys, run.Key)
+	}
 	s.loop.Notify()
-	return removed, err
+	return err
 }
 
 // sizeOf is that of a file or of all files in a folder, in bytes.

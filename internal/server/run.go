@@ -275,7 +275,7 @@ func (r *run) goingOn(request *loop.Request) *loop.Request {
 		r.concluded.Store(nil)
 		r.putAway.Store(false)
 		r.end.renew()
-		r.room.Ending.GoOn()
+		asked.Publish = append(asked.Publish, r.room.Ending.GoOn()...)
 		return nil
 	}
 	return &going
@@ -309,6 +309,8 @@ type runs struct {
 
 	// Of a lasting server: submitting guards last, the number of the newest run, and keys, the
 	// runs by the keys of their submissions; ended are those that are over, and not put away.
+	// removing is held while one is removed, and is locked before submitting.
+	removing   sync.Mutex
 	submitting sync.Mutex
 	last       dispatch.RunID
 	keys       map[string]*state.Run

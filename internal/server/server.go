@@ -170,7 +170,7 @@ func (s *Server) openRecords() (err error) {
 	}
 	s.inbox = loop.NewInbox()
 	s.runs.keys, s.runs.ended = map[string]*state.Run{}, loop.NewMailbox[dispatch.RunID]()
-	s.element = elements.New(s.folders.Places(), s.sched.Sleep)
+	s.element = elements.New(s.folders.Roots(), s.sched.Sleep)
 	s.storage = publish.NewStorage(s.records, s.folders, s.element, s.inbox, s.tellPerson, s.sched, s.log)
 	return nil
 }

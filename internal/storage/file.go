@@ -77,7 +77,7 @@ func (File) Get(ctx context.Context, pfn, path string) (int64, error) {
 
 // get makes a file appear at path.
 func get(ctx context.Context, source, path string, info fs.FileInfo) (int64, error) {
-	if err := place(ctx, source, path, false); err != nil {
+	if err := place(ctx, source, path, fleeting); err != nil {
 		return 0, err
 	}
 	return info.Size(), keepTime(info, path)
@@ -99,7 +99,7 @@ func (File) Put(ctx context.Context, path, pfn string) error {
 		return err
 	}
 	if err = makeFolder(filepath.Dir(target)); err == nil {
-		err = put(ctx, path, target, func() error { return disk.Sync(filepath.Dir(target)) })
+		err = put(ctx, path, target, firstContents, func() error { return disk.Sync(filepath.Dir(target)) })
 	}
 	if err != nil {
 		return fmt.Errorf("put %s: %w", pfn, full(err))
@@ -108,10 +108,12 @@ func (File) Put(ctx context.Context, path, pfn string) error {
 }
 
 // put stores a file at target. named brings the name to disk.
-func put(ctx context.Context, path, target string, named func() error) error {
-	err := place(ctx, path, target, true)
+func put(ctx context.Context, path, target string, d durability, named func() error) error {
+	err := place(ctx, path, target, d)
 	if errors.Is(err, fs.ErrExist) {
-		err = sameContents(path, target)
+		if err = sameContents(path, target); err == nil && d == withName {
+			err = disk.Sync(target) // who gave it that name may not have come to that
+		}
 	}
 	if err != nil {
 		return err
@@ -187,7 +189,8 @@ func full(err error) error {
 	return err
 }
 
-// makeFolder makes path and what is missing above it durable.
+// makeFolder makes path and what is missing above it durable. There are file systems that say of
+// each new folder that it does not exist (/proc).
 func makeFolder(path string) error {
 	err := os.Mkdir(path, 0o777)
 	switch {
@@ -201,5 +204,8 @@ func makeFolder(path string) error {
 	if err := makeFolder(filepath.Dir(path)); err != nil {
 		return err
 	}
-	return makeFolder(path)
+	if err := os.Mkdir(path, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	return disk.Sync(filepath.Dir(path))
 }

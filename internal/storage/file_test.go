@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/storage"
 	"fairway/internal/storage/storagetest"
+	"fairway/test/files"
 )
 
 func TestFileConforms(t *testing.T) {
@@ -25,5 +26,13 @@ func TestNamedPipeIsNotOpened(t *testing.T) {
 	if in, err := (storage.File{}).Open(t.Context(), path); err == nil {
 		_ = in.Close()
 		t.Error("a named pipe was opened")
+	}
+}
+
+// Some file systems say of each new folder that it does not exist.
+func TestFolderThatCannotBeMade(t *testing.T) {
+	path := files.Write(t, filepath.Join(t.TempDir(), "x"), "x")
+	if err := (storage.File{}).Put(t.Context(), path, "file:/proc/no-such-folder/x"); err == nil {
+		t.Error("a file was put into /proc")
 	}
 }

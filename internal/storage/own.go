@@ -13,16 +13,16 @@ import (
 
 // own is the element of StateScheme: the files of a state. Programs that write
 // into its folder may leave links there, which lead nowhere.
-type own struct{ places Places }
+type own struct{ roots Roots }
 
 // at opens the folder of a file, and with make the missing ones above it. The
 // caller closes the folder.
 func (o own) at(pfn string, make bool) (folder *beneath.Folder, element string, err error) {
 	name, _ := StateName(pfn)
-	if _, err := o.places.Path(pfn); err != nil {
+	if _, err := o.roots.Path(pfn); err != nil {
 		return nil, "", err
 	}
-	root, err := beneath.Open(o.places.State)
+	root, err := beneath.Open(o.roots.State)
 	if err != nil {
 		return nil, "", err
 	}
@@ -87,7 +87,7 @@ func (o own) Get(ctx context.Context, pfn, path string) (size int64, err error) 
 // Put is part of Element. Folders of the PFN are made as needed.
 func (o own) Put(ctx context.Context, path, pfn string) error {
 	err := o.with(pfn, true, func(target string, folder *beneath.Folder) error {
-		return put(ctx, path, target, folder.Sync)
+		return put(ctx, path, target, withName, folder.Sync)
 	})
 	if err != nil {
 		return fmt.Errorf("put %s: %w", pfn, full(err))

@@ -15,22 +15,39 @@ import (
 	"fairway/internal/disk"
 )
 
+// durability is what place does for a crash of the machine.
+type durability int
+
+const (
+	// fleeting is nothing.
+	fleeting durability = iota
+	// firstContents has the contents on disk before they have their name: a name never stands for
+	// a part of a file.
+	firstContents
+	// withName has both on disk in the end, which takes one write of the journal of a file system
+	// and not two. The contents are written before the name is given, so file systems that keep
+	// the order of such changes (ext4 with a journal, XFS) show no part of a file after a crash.
+	// Others may, under a name that nobody has been told.
+	withName
+)
+
 // place makes the contents of source appear at target, complete or not at all,
-// and with durable contents if that is asked for.
-func place(ctx context.Context, source, target string, durable bool) error {
+// and durable as far as that is asked for.
+func place(ctx context.Context, source, target string, d durability) error {
 	in, info, err := OpenForPut(source)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
 	if mayLink(in, filepath.Dir(target)) {
-		if durable {
-			if err := in.Sync(); err != nil {
-				return err
-			}
+		if err := d.before(in); err != nil {
+			return err
 		}
 		err = disk.Link(in, target)
-		if err == nil || errors.Is(err, os.ErrExist) {
+		if err == nil {
+			return d.after(in, target)
+		}
+		if errors.Is(err, os.ErrExist) {
 			return err
 		}
 		if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
@@ -39,7 +56,30 @@ func place(ctx context.Context, source, target string, durable bool) error {
 	} else if _, err := os.Lstat(target); err == nil { // known before anything is copied
 		return &os.LinkError{Op: "link", Old: source, New: target, Err: os.ErrExist}
 	}
-	return full(create(target, info.Mode(), durable, func(out *os.File) error { return disk.Copy(ctx, out, in) }))
+	return full(create(target, info.Mode(), d, func(out *os.File) error { return disk.Copy(ctx, out, in) }))
+}
+
+// before is due before a file gets its name.
+func (d durability) before(f *os.File) error {
+	switch d {
+	case firstContents:
+		return f.Sync()
+	case withName:
+		return disk.Flush(f)
+	}
+	return nil
+}
+
+// after is due when a file has got its name. If it fails, the file has none.
+func (d durability) after(f *os.File, target string) error {
+	if d != withName {
+		return nil
+	}
+	err := f.Sync()
+	if err != nil {
+		_ = os.Remove(target)
+	}
+	return err
 }
 
 // mayLink reports whether a file could have a name in a folder: whether both are on one
@@ -67,7 +107,7 @@ func openRegular(path string) (*os.File, error) {
 // create makes a file at target whose contents write provides, and which may be
 // used as mode says but for writing. Until they are complete the file has no
 // name, so nothing is left of it if the process ends.
-func create(target string, mode fs.FileMode, durable bool, write func(*os.File) error) error {
+func create(target string, mode fs.FileMode, d durability, write func(*os.File) error) error {
 	out, err := disk.CreateUnnamed(filepath.Dir(target), 0, 0o666)
 	if err != nil {
 		return err
@@ -79,19 +119,20 @@ func create(target string, mode fs.FileMode, durable bool, write func(*os.File) 
 	if err := out.Chmod(mode.Perm()&^0o222 | 0o400); err != nil {
 		return err
 	}
-	if durable {
-		if err := out.Sync(); err != nil {
-			return err
-		}
+	if err := d.before(out.File); err != nil {
+		return err
 	}
 	point := getWritten
-	if durable {
+	if d != fleeting {
 		point = putWritten
 	}
 	if err := point.Hit(); err != nil {
 		return err
 	}
-	return out.Link(target)
+	if err := out.Link(target); err != nil {
+		return err
+	}
+	return d.after(out.File, target)
 }
 
 // sameContents returns an error that wraps fs.ErrExist unless both files hold

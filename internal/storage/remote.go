@@ -169,7 +169,7 @@ var pieces = sync.Pool{New: func() any { return new(piece) }}
 // Receive makes a file appear at path with what body gives, complete or not at
 // all.
 func Receive(path string, body io.Reader, pfn string) (size int64, err error) {
-	err = create(path, 0o444, false, func(out *os.File) error {
+	err = create(path, 0o444, fleeting, func(out *os.File) error {
 		size, err = copyPieces(out, body)
 		return err
 	})

@@ -4,7 +4,7 @@
 // A file is named by its PFN (physical file name): a URL whose scheme says how
 // it is reached. A PFN without a scheme is an absolute path, and the same as
 // "file:" before that path; no character in such a path is escaped. PFNs of
-// [StateScheme] and [FolderScheme] are relative to [Places].
+// [StateScheme] and [FolderScheme] are relative to [Roots].
 //
 // Guarantees of every [Element]:
 //
@@ -14,6 +14,9 @@
 //   - What came or went over a network has the length and the checksum that the
 //     server tells, if it tells one; else the error is a [ChecksumError] or
 //     [io.ErrUnexpectedEOF].
+//   - What is said of the machine does not hold for an output of the state's own element
+//     ([StateScheme]) until Put returns, on file systems that do not keep the order of changes
+//     (other than ext4 with a journal and XFS): nobody knows its name before.
 //   - When Put returns, the file and its name are durable. Put of a PFN that
 //     holds the same contents already succeeds, so an attempt may repeat it.
 //   - Remove of a file that is not there succeeds.
@@ -109,9 +112,9 @@ func IsElement(name string) bool {
 type Schemes map[string]Element
 
 // Local returns the elements of the schemes that need no network: file, and those
-// that are relative to places.
-func Local(places Places) Schemes {
-	return Schemes{"file": File{}, StateScheme: own{places}, FolderScheme: inFolder{places}}
+// that are relative to roots.
+func Local(roots Roots) Schemes {
+	return Schemes{"file": File{}, StateScheme: own{roots}, FolderScheme: inFolder{roots}}
 }
 
 // Scheme returns the scheme of a PFN in lower case, "file" where it has none.

@@ -72,7 +72,7 @@ func TestPutGet(t *testing.T) {
 			} else {
 				there = t.TempDir()
 			}
-			ctx, e := context.Background(), Local(Places{})
+			ctx, e := context.Background(), Local(Roots{})
 			pfn := "file:" + there + "/deep/er/out.v1.a7"
 			if err := e.Put(ctx, files.Write(t, here+"/out", "contents"), pfn); err != nil {
 				t.Fatal(err)
@@ -111,7 +111,7 @@ func TestModeOfCopies(t *testing.T) {
 		if err := os.Chmod(source, mode); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Local(Places{}).Get(context.Background(), source, target); err != nil {
+		if _, err := Local(Roots{}).Get(context.Background(), source, target); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(target)
@@ -178,7 +178,7 @@ func TestOnlyRegularFiles(t *testing.T) {
 }
 
 func TestDiskFull(t *testing.T) {
-	ctx, here, full, e := context.Background(), t.TempDir(), tmpfs(t, 64<<10), Local(Places{})
+	ctx, here, full, e := context.Background(), t.TempDir(), tmpfs(t, 64<<10), Local(Roots{})
 	big := files.Write(t, here+"/big", strings.Repeat("x", 1<<20))
 	if err := e.Put(ctx, big, full+"/se/big"); !errors.Is(err, ErrNoSpace) {
 		t.Fatal(err)
@@ -263,7 +263,7 @@ func TestFailedPutLeavesNothing(t *testing.T) {
 }
 
 func TestUnknownScheme(t *testing.T) {
-	e, ctx := Local(Places{}), context.Background()
+	e, ctx := Local(Roots{}), context.Background()
 	_, errOpen := e.Open(ctx, "srm://a/b")
 	_, errGet := e.Get(ctx, "srm://a/b", "/x")
 	_, errStat := e.Stat(ctx, "srm://a/b")
@@ -286,7 +286,7 @@ func FuzzPath(f *testing.F) {
 func ownElement(t *testing.T) (e Element, root string) {
 	t.Helper()
 	root = t.TempDir()
-	return Local(Places{State: root, Folder: filepath.Dir(root)}), root
+	return Local(Roots{State: root, Folder: filepath.Dir(root)}), root
 }
 
 // What a job has left in its state's storage is not followed out of it.
@@ -323,7 +323,7 @@ func TestOwnElementFollowsNoLinks(t *testing.T) {
 func TestRelativePFNsMoveWithTheirFolder(t *testing.T) {
 	ctx, folder := context.Background(), t.TempDir()
 	before, after := folder+"/before", folder+"/after"
-	places := func(in string) Element { return Local(Places{State: in + "/state", Folder: in}) }
+	places := func(in string) Element { return Local(Roots{State: in + "/state", Folder: in}) }
 	if err := os.MkdirAll(before+"/state", 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -356,7 +356,7 @@ func TestRelativePFNsMoveWithTheirFolder(t *testing.T) {
 	if err := places(after).Remove(ctx, "folder:input"); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("an input was removed: %v", err)
 	}
-	if _, err := Local(Places{}).Stat(ctx, pfn); err == nil {
+	if _, err := Local(Roots{}).Stat(ctx, pfn); err == nil {
 		t.Error("found without knowing where")
 	}
 }

@@ -10,14 +10,13 @@ import (
 
 // Run is a finished run, as WfFormat tells of it.
 type Run struct {
-	Name        string
-	Description string
-	Created     time.Time // when the record is made
-	Version     string    // of Fairway
-	Start       time.Time // of the run
-	End         time.Time
-	Tasks       []RunTask
-	Machines    []RunMachine
+	Name     string
+	Created  time.Time // when the record is made
+	Version  string    // of Fairway
+	Start    time.Time // of the run
+	End      time.Time
+	Tasks    []RunTask
+	Machines []RunMachine
 }
 
 // RunTask is a committed job with the attempt that was committed.
@@ -133,7 +132,7 @@ func (e *export) names(tasks []int) []string {
 
 func (e *export) record(version string) *exportRecord {
 	r := &exportRecord{
-		Name: e.run.Name, Description: e.run.Description, CreatedAt: instant(e.run.Created),
+		Name: e.run.Name, CreatedAt: instant(e.run.Created),
 		SchemaVersion: version, Runtime: systemInfo{"Fairway", e.run.Version},
 	}
 	r.Workflow.Specification.Files = e.files()
@@ -211,7 +210,6 @@ func seconds(from, to time.Time) json.Number {
 // exportRecord is WfFormat as Export writes it.
 type exportRecord struct {
 	Name          string     `json:"name"`
-	Description   string     `json:"description,omitempty"`
 	CreatedAt     string     `json:"createdAt"`
 	SchemaVersion string     `json:"schemaVersion"`
 	Runtime       systemInfo `json:"runtimeSystem"`

@@ -1634,7 +1634,7 @@ type Assignment struct {
 	Name          string                 `protobuf:"bytes,3,opt,name=name,proto3" json:"name,omitempty"`
 	Step          string                 `protobuf:"bytes,4,opt,name=step,proto3" json:"step,omitempty"`
 	Try           int32                  `protobuf:"varint,5,opt,name=try,proto3" json:"try,omitempty"`
-	Payload       *Payload               `protobuf:"bytes,6,opt,name=payload,proto3" json:"payload,omitempty"`
+	Payload       []byte                 `protobuf:"bytes,6,opt,name=payload,proto3" json:"payload,omitempty"` // a Payload, as the server has recorded it
 	Needs         *Resources             `protobuf:"bytes,7,opt,name=needs,proto3" json:"needs,omitempty"`
 	Inputs        []*InputFile           `protobuf:"bytes,8,rep,name=inputs,proto3" json:"inputs,omitempty"`
 	Outputs       []*OutputFile          `protobuf:"bytes,9,rep,name=outputs,proto3" json:"outputs,omitempty"`
@@ -1719,7 +1719,7 @@ func (x *Assignment) GetTry() int32 {
 	return 0
 }
 
-func (x *Assignment) GetPayload() *Payload {
+func (x *Assignment) GetPayload() []byte {
 	if x != nil {
 		return x.Payload
 	}
@@ -1782,8 +1782,8 @@ func (x *Assignment) GetStorage() string {
 	return ""
 }
 
-// Payload is what a job's attempt executes; dispatch carries it as opaque
-// bytes, the protobuf encoding of this message.
+// Payload is what a job's attempt executes. The server keeps it and hands it on as bytes, the
+// encoding of this message.
 type Payload struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Shell          string                 `protobuf:"bytes,1,opt,name=shell,proto3" json:"shell,omitempty"` // text for the interpreter
@@ -2499,7 +2499,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"cache_only\x18\x03 \x01(\bR\tcacheOnly\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\rR\aversion\x12\x16\n" +
-	"\x06ticket\x18\x06 \x01(\fR\x06ticketJ\x04\b\x04\x10\x05\"\xc8\x03\n" +
+	"\x06ticket\x18\x06 \x01(\fR\x06ticketJ\x04\b\x04\x10\x05\"\xb3\x03\n" +
 	"\n" +
 	"Assignment\x12\x10\n" +
 	"\x03run\x18\r \x01(\rR\x03run\x12\x10\n" +
@@ -2507,8 +2507,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x12\n" +
 	"\x04name\x18\x03 \x01(\tR\x04name\x12\x12\n" +
 	"\x04step\x18\x04 \x01(\tR\x04step\x12\x10\n" +
-	"\x03try\x18\x05 \x01(\x05R\x03try\x12-\n" +
-	"\apayload\x18\x06 \x01(\v2\x13.fairway.v1.PayloadR\apayload\x12+\n" +
+	"\x03try\x18\x05 \x01(\x05R\x03try\x12\x18\n" +
+	"\apayload\x18\x06 \x01(\fR\apayload\x12+\n" +
 	"\x05needs\x18\a \x01(\v2\x15.fairway.v1.ResourcesR\x05needs\x12-\n" +
 	"\x06inputs\x18\b \x03(\v2\x15.fairway.v1.InputFileR\x06inputs\x120\n" +
 	"\aoutputs\x18\t \x03(\v2\x16.fairway.v1.OutputFileR\aoutputs\x12\x18\n" +
@@ -2678,29 +2678,28 @@ var file_pilot_proto_depIdxs = []int32{
 	2,  // 28: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
 	6,  // 29: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
 	1,  // 30: fairway.v1.InputFile.access:type_name -> fairway.v1.Access
-	19, // 31: fairway.v1.Assignment.payload:type_name -> fairway.v1.Payload
-	3,  // 32: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
-	16, // 33: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
-	17, // 34: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
-	27, // 35: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	21, // 36: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	20, // 37: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
-	29, // 38: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	28, // 39: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	18, // 40: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	16, // 41: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	2,  // 42: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	22, // 43: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	29, // 44: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	29, // 45: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
-	7,  // 46: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
-	15, // 47: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	25, // 48: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	48, // [48:49] is the sub-list for method output_type
-	47, // [47:48] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	3,  // 31: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
+	16, // 32: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
+	17, // 33: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
+	27, // 34: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	21, // 35: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	20, // 36: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
+	29, // 37: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	28, // 38: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	18, // 39: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	16, // 40: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	2,  // 41: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	22, // 42: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	29, // 43: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	29, // 44: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	7,  // 45: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
+	15, // 46: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	25, // 47: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	47, // [47:48] is the sub-list for method output_type
+	46, // [46:47] is the sub-list for method input_type
+	46, // [46:46] is the sub-list for extension type_name
+	46, // [46:46] is the sub-list for extension extendee
+	0,  // [0:46] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }

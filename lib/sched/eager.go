@@ -22,6 +22,13 @@ const (
 	pollingRest = time.Millisecond
 	// stillPolls bounds the polls in a row where time stands still, as in a synctest bubble.
 	stillPolls = 64
+	// yieldEvery is how long who polls without a pause has its P before it lets others go first.
+	// It can't do so after each poll, since the Go runtime wakes a further thread each time.
+	yieldEvery = 100 * time.Microsecond
+	// lostAfter is how long a poll takes at least if the system has given the processor to others
+	// meanwhile, and lostRest how long tasks that compute then have theirs without competition.
+	lostAfter = time.Millisecond
+	lostRest  = 50 * time.Millisecond
 )
 
 // eagerness is for how long the kind is polled without a pause after a request or an event, while
@@ -74,7 +81,8 @@ func (a *allowance) granted(now int64, polling bool) bool {
 
 // hurry polls without a pause until over, for as long as a slot is idle, a source wants it and the
 // allowance lasts, and what is not eager whenever it is overdue. (Section 2.1 of the paper: "the
-// scheduler can use the otherwise idle time to perform intensive polling".) It reports whether it
+// scheduler can use the otherwise idle time to perform intensive polling".) Where tasks compute, an
+// idle slot may stand for a processor that other programs have; then it rests. It reports whether it
 // has polled. One goroutine at a time does so, a waiter or the poller's own, which has set
 // hurrying.
 func (v *poller) hurry(over func() bool) (polled bool) {
@@ -83,16 +91,24 @@ func (v *poller) hurry(over func() bool) (polled bool) {
 		return false
 	}
 	sources, seen := v.current(), v.changed.Load()
+	yielded, waiting := v.s.now(), int32(0)
 	for still, last := 0, int64(-1); still < stillPolls && !over(); still++ {
 		now := v.s.now()
+		idle, computing := v.s.slots.free()
+		if last >= 0 && now-last >= int64(lostAfter) {
+			v.lostUntil = now + int64(lostRest)
+		}
+		if !idle || computing && now < v.lostUntil {
+			break
+		}
 		if now != last {
 			still, last = 0, now
 		}
-		keen := func(src *source) bool { return now < src.eagerUntil.Load() && src.members.Load() > 0 }
 		if v.changed.Load() != seen {
 			sources, seen = v.current(), v.changed.Load()
 		}
-		if !slices.ContainsFunc(sources, keen) || !v.s.slots.idle() || !v.allowance.granted(now, polled) {
+		keen := func(src *source) bool { return now < src.eagerUntil.Load() && src.members.Load() > 0 }
+		if !slices.ContainsFunc(sources, keen) || !v.allowance.granted(now, polled) {
 			break
 		}
 		polled = true
@@ -102,9 +118,20 @@ func (v *poller) hurry(over func() bool) (polled bool) {
 			}
 			return v.overdue(src)
 		}, true)
-		runtime.Gosched()
+		before := waiting
+		if waiting = membersOf(sources); waiting < before || now-yielded >= int64(yieldEvery) {
+			runtime.Gosched() // to those whose events have come, for instance
+			yielded = now
+		}
 	}
 	return polled
+}
+
+func membersOf(sources []*source) (n int32) {
+	for _, src := range sources {
+		n += src.members.Load()
+	}
+	return n
 }
 
 // hurryFor has the waiter of e poll without a pause itself, since its event then finds it

@@ -19,11 +19,15 @@ const pollTime = 10 * time.Microsecond
 type gauge struct {
 	polls atomic.Int64
 	ready atomic.Bool
+
+	instant bool // polls take no time
 }
 
 func (g *gauge) kind() Kind[int, int] {
 	return Kind[int, int]{Name: "gauge", Poll: func(waiting []*Request[int, int]) {
-		<-time.After(pollTime)
+		if !g.instant {
+			<-time.After(pollTime)
+		}
 		g.polls.Add(1)
 		if g.ready.Load() {
 			waiting[0].Done(waiting[0].Value, nil)
@@ -130,13 +134,44 @@ func TestNothingIsPolledWithoutAPauseWhileAllSlotsAreTaken(t *testing.T) {
 		stop := computeVirtually(s, 1)
 		defer stop()
 		synctest.Wait()
-		var g gauge
+		g := gauge{instant: true} // tasks poll too, and must not wait for each other's polls
 		h := Register(s, g.kind())
 		late, polls := g.found(t, h, 200*time.Millisecond)
 		if late > DefaultInterval*9/8+50*time.Microsecond || polls > 205 {
 			t.Errorf("%v late, %d polls", late, polls)
 		}
 	})
+}
+
+// A poll that takes long tells of other programs on the processor of an idle slot. Beside a task
+// that computes, polls are as rare then as without idle slots; without tasks they are not.
+func TestPollingWithoutAPauseLetsTasksHaveTheProcessor(t *testing.T) {
+	onSeveralProcessors(t)
+	for _, computing := range []int{0, 1} {
+		synctest.Test(t, func(t *testing.T) {
+			s := inVirtualTime(Config{Slots: 2})
+			defer s.Close()
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			for range computing { // without a checkpoint, so that only the waiter and the poller poll
+				s.Go(ctx, func(*Task) error { <-ctx.Done(); return nil })
+			}
+			synctest.Wait()
+			var g gauge
+			kind := g.kind()
+			poll := kind.Poll
+			kind.Poll = func(waiting []*Request[int, int]) {
+				if poll(waiting); g.polls.Load()%100 == 99 {
+					<-time.After(lostAfter)
+				}
+			}
+			kind.Eager = time.Minute
+			_, polls := g.found(t, Register(s, kind), time.Second)
+			if frequent := polls > 20_000; frequent != (computing == 0) {
+				t.Errorf("%d tasks: %d polls in a second", computing, polls)
+			}
+		})
+	}
 }
 
 // The one that polls for all leaves with its own event. The others' are found all the same.

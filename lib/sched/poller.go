@@ -23,7 +23,8 @@ type poller struct {
 	next atomic.Int64 // earliest due of the watched sources; changed under mu
 
 	hurrying  atomic.Bool   // somebody polls without a pause
-	allowance allowance     // of who hurries
+	allowance allowance     // of who hurries, as is lostUntil
+	lostUntil int64         // nobody hurries beside tasks before
 	changed   atomic.Uint64 // how often watched has grown
 
 	newNapper func() (*napper, error)

@@ -519,9 +519,15 @@ func (sl *slots) watchClock(on bool, now int64) {
 
 // idle reports whether a slot is free, so that polling costs no computing.
 func (sl *slots) idle() bool {
+	idle, _ := sl.free()
+	return idle
+}
+
+// free is idle, and reports also whether any task computes.
+func (sl *slots) free() (idle, computing bool) {
 	sl.mu.Lock()
 	defer sl.mu.Unlock()
-	return len(sl.running) == 0 || sl.computing() < sl.total
+	return len(sl.running) == 0 || sl.computing() < sl.total, len(sl.running) > 0
 }
 
 // taken reports whether a task has a turn.

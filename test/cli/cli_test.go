@@ -6,8 +6,8 @@ package cli_test
 import (
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
-	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -43,7 +43,7 @@ type withProgram struct{ *testing.M }
 func (m withProgram) Run() int {
 	folder, err := os.MkdirTemp("", "fairway-cli-")
 	if err != nil {
-		log.Print(err)
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
@@ -61,7 +61,7 @@ func (m withProgram) Run() int {
 		fairway = named
 	}
 	if err != nil {
-		log.Print(err)
+		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
 	return m.M.Run()

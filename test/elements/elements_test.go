@@ -57,7 +57,7 @@ func start(t *testing.T) *servers {
 	} {
 		t.Setenv(name, value)
 	}
-	s.element = elements.New(storage.Places{}, sched.Default().Sleep)
+	s.element = elements.New(storage.Roots{}, sched.Default().Sleep)
 	return s
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"fairway/internal/batch/batchtest"
 	"fairway/lib/sched"
@@ -35,25 +36,7 @@ func TestSlurmNodeDies(t *testing.T) {
 	marks := t.TempDir()
 	sites := strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 2\n    lease: 3h", 1)
 	folder := folderWith(t, strings.ReplaceAll(patient, "${marks}", marks), sites)
-	cmd := command(t, folder, "run", "--site", "cluster")
-	out := new(strings.Builder)
-	cmd.Stdout, cmd.Stderr = out, out
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	ended := make(chan error, 1)
-	go func() {
-		ended <- cmd.Wait()
-		cancel()
-	}()
-	began := sched.FileQuery{
-		Path: filepath.Join(marks, "0"), Until: func(f sched.FileState) bool { return f.Info != nil && f.Info.Size() > 0 },
-	}
-	if _, err := sched.Default().WaitFile(ctx, began); err != nil {
-		t.Fatal("no job began:", err, <-ended, out, pilotLogs(folder))
-	}
+	out, ended := begin(t, folder, filepath.Join(marks, "0"))
 	killNodeOf(t, cluster, filepath.Join(marks, "0"))
 	if err := <-ended; err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, pilotLogs(folder))
@@ -73,9 +56,73 @@ func TestSlurmNodeDies(t *testing.T) {
 	}
 }
 
-// killNodeOf kills all that lets a node be known of whose pilot runs the job that has written its
-// process to a file: slurmd, slurmstepd, the pilot and the job.
-func killNodeOf(t *testing.T, cluster *batchtest.Cluster, mark string) {
+// begin begins a run at the cluster, and returns when a job has left its mark: what the run says, and
+// how it ends.
+func begin(t *testing.T, folder, mark string) (out *strings.Builder, ended chan error) {
+	t.Helper()
+	cmd := command(t, folder, "run", "--site", "cluster")
+	out, ended = new(strings.Builder), make(chan error, 1)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	t.Cleanup(cancel)
+	go func() {
+		ended <- cmd.Wait()
+		cancel()
+	}()
+	began := sched.FileQuery{
+		Path: mark, Until: func(f sched.FileState) bool { return f.Info != nil && f.Info.Size() > 0 },
+	}
+	if _, err := sched.Default().WaitFile(ctx, began); err != nil {
+		t.Fatal("no job began:", err, <-ended, out, pilotLogs(folder))
+	}
+	return out, ended
+}
+
+// A person who ends a run beside a pilot that is dead or stands still does not wait for it: not for
+// its lease, which is hours, nor for Slurm, which takes it for alive. No job is then said to run.
+func TestSlurmStopBesideADeadPilot(t *testing.T) {
+	cluster := batchtest.Slurm(t, "SlurmdTimeout=300")
+	sites := strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 2\n    lease: 3h", 1)
+	for _, stop := range [][]string{{"stop"}, {"stop", "--now"}} {
+		for _, how := range []string{"dead", "still"} {
+			t.Run(how+", "+strings.Join(stop, " "), func(t *testing.T) {
+				cluster.Ready()
+				marks := t.TempDir()
+				mark := filepath.Join(marks, "0")
+				folder := folderWith(t, strings.ReplaceAll(patient, "${marks}", marks), sites)
+				out, ended := begin(t, folder, mark)
+				switch pid := jobOf(t, mark); how {
+				case "dead":
+					node := killNodeOf(t, cluster, mark)
+					defer cluster.StartNode(node)
+				case "still":
+					for _, p := range []int{parentOf(t, pid), pid} {
+						if err := syscall.Kill(p, syscall.SIGSTOP); err != nil {
+							t.Fatal(err)
+						}
+						defer func() { _ = syscall.Kill(p, syscall.SIGKILL) }()
+					}
+				}
+				asked := time.Now()
+				run(t, folder, stop...)
+				err := <-ended
+				t.Logf("it ended after %v: %v", time.Since(asked).Round(10*time.Millisecond), err)
+				if said := out.String(); !strings.Contains(said, "stopped") {
+					t.Errorf("it did not end as it was asked to: %v\n%s", err, said)
+				}
+				if said := run(t, folder, "jobs", "--state", "running", "--state", "assigned"); strings.Contains(said, "work/") {
+					t.Errorf("jobs that nobody runs:\n%s", said)
+				}
+			})
+		}
+	}
+}
+
+// jobOf is the process of the job that has left a mark.
+func jobOf(t *testing.T, mark string) int {
 	t.Helper()
 	text, err := os.ReadFile(mark)
 	if err != nil {
@@ -85,6 +132,14 @@ func killNodeOf(t *testing.T, cluster *batchtest.Cluster, mark string) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return pid
+}
+
+// killNodeOf kills all that lets a node be known of whose pilot runs the job that has written its
+// process to a file: slurmd, slurmstepd, the pilot and the job. It returns the number of the node.
+func killNodeOf(t *testing.T, cluster *batchtest.Cluster, mark string) (number int) {
+	t.Helper()
+	pid := jobOf(t, mark)
 	var line []int // the job and those that it comes from
 	var node string
 	for node == "" {
@@ -104,12 +159,14 @@ func killNodeOf(t *testing.T, cluster *batchtest.Cluster, mark string) {
 	}
 	for i := range batchtest.SlurmNodes {
 		if batchtest.NodeName(i) == node {
+			number = i
 			cluster.KillNode(i)
 		}
 	}
 	for i := len(line) - 1; i >= 0; i-- {
 		_ = syscall.Kill(line[i], syscall.SIGKILL)
 	}
+	return number
 }
 
 // stepOf finds the job in the command line of a slurmstepd.

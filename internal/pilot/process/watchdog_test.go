@@ -21,8 +21,9 @@ func TestTheWatchdogLooksWhenSomethingIsDue(t *testing.T) {
 		"a limit of time":   {&Watched{Since: began, Limit: time.Hour}, late, 59 * time.Minute},
 		"just before it":    {&Watched{Since: began, Limit: time.Minute + 1}, late, WatchInterval},
 	} {
-		w := &Watchdog{computing: func(bool) {}, some: make(chan struct{}, 1), scratch: &Scratch{},
-			running: map[*Watched]bool{c.r: true}}
+		w := &Watchdog{
+			computing: func(bool) {}, some: make(chan struct{}, 1), scratch: &Scratch{}, running: map[*Watched]bool{c.r: true},
+		}
 		if got := w.check(c.now); got != c.want {
 			t.Errorf("%s: it looks again in %v, want %v", what, got, c.want)
 		}
@@ -35,8 +36,9 @@ func TestTheWatchdogLooksWhenSomethingIsDue(t *testing.T) {
 // What comes or goes while the loop rests wakes it, once.
 func TestAttemptsWakeTheWatchdog(t *testing.T) {
 	ended := make(chan string, 1)
-	w := &Watchdog{computing: func(bool) {}, some: make(chan struct{}, 1), scratch: &Scratch{},
-		running: map[*Watched]bool{}}
+	w := &Watchdog{
+		computing: func(bool) {}, some: make(chan struct{}, 1), scratch: &Scratch{}, running: map[*Watched]bool{},
+	}
 	if w.check(time.Now()) != never {
 		t.Fatal("it looks again at nothing")
 	}

@@ -26,7 +26,7 @@ type Area struct {
 	// and reach where the server is on this machine.
 	Sched   *sched.Scheduler
 	Log     *slog.Logger
-	Places  storage.Places
+	Roots   storage.Roots
 	Storage storage.Element
 	URLs    *elements.URLs // for commands that read files themselves
 	Reach   *Reach
@@ -66,10 +66,11 @@ func (ar *Area) Close() {
 // Execution is what staging knows of an attempt.
 type Execution struct {
 	*wire.Assignment
-	Ctx    context.Context // ends when the attempt is to end
-	Result *wire.Result
-	Slot   *Slot   // the sandbox, nil before there is one
-	In     *Inputs // nil before its inputs are looked for
+	Payload *wire.Payload   // that of the assignment, decoded
+	Ctx     context.Context // ends when the attempt is to end
+	Result  *wire.Result
+	Slot    *Slot   // the sandbox, nil before there is one
+	In      *Inputs // nil before its inputs are looked for
 }
 
 // Note adds a line for a person to the result.

@@ -351,7 +351,7 @@ func (in *Inputs) isHere(i *input) bool {
 	if in.ar.Reach == nil {
 		return true
 	}
-	source, err := in.ar.Places.Path(i.pfn)
+	source, err := in.ar.Roots.Path(i.pfn)
 	if err == nil {
 		_, err = in.listed(i, source)
 	}
@@ -374,7 +374,7 @@ func (in *Inputs) fetchFolder(i *input, into *beneath.Folder, path string) ([]ar
 
 // takeFolder links or copies a folder from outside.
 func (in *Inputs) takeFolder(i *input, path string) ([]archive.Entry, error) {
-	source, err := in.ar.Places.Path(i.pfn)
+	source, err := in.ar.Roots.Path(i.pfn)
 	if err != nil {
 		return nil, err
 	}

@@ -214,7 +214,7 @@ func (in *Inputs) Links() (targets []string) {
 func (in *Inputs) catalog() (string, error) {
 	var cached, stored []catalog.Entry
 	for _, f := range in.files {
-		if f.tree != nil || in.attempt.GetPayload().GetStrict() && f.url == "" { // the only place that it sees
+		if f.tree != nil || in.attempt.Payload.GetStrict() && f.url == "" { // the only place that it sees
 			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: "file:" + filepath.Join(in.attempt.Slot.Folder, f.path)})
 			continue
 		}
@@ -225,7 +225,7 @@ func (in *Inputs) catalog() (string, error) {
 		if f.cached != nil {
 			cached = append(cached, catalog.Entry{LFN: f.LFN, PFN: "file:" + f.cached.Path()})
 		}
-		if path, err := in.ar.Places.Path(f.pfn); err == nil {
+		if path, err := in.ar.Roots.Path(f.pfn); err == nil {
 			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: path})
 		} else if f.pfn != "" {
 			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: f.pfn})

@@ -16,8 +16,8 @@ import (
 // Where a folder is seen through another mount, with coarse times and other inodes,
 // its files have not changed. What the pilot writes there does not reach the server.
 func TestOtherTimesAndInodesAreNoChange(t *testing.T) {
-	server := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
-	mounted := storage.Places{State: t.TempDir(), Folder: t.TempDir()}
+	server := storage.Roots{State: t.TempDir(), Folder: t.TempDir()}
+	mounted := storage.Roots{State: t.TempDir(), Folder: t.TempDir()}
 	writeText(t, filepath.Join(server.Folder, "a"), "a")
 	modified := time.Unix(1_700_000_000, 987_654_321)
 	if err := os.Chtimes(filepath.Join(server.Folder, "a"), modified, modified); err != nil {

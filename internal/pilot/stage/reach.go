@@ -29,7 +29,7 @@ type Reach struct {
 	near    storage.Element // by paths, and from other servers
 	through storage.Element // by the server
 	server  *served.Element
-	places  storage.Places
+	roots   storage.Roots
 
 	mu     sync.Mutex // guards what follows
 	shared map[string]served.Reach
@@ -41,14 +41,14 @@ var _ storage.Element = (*Reach)(nil)
 // NewReach looks which folders the pilot shares with its server. It asks the server,
 // and waits as long as that does not answer and ctx lasts.
 func NewReach(
-	ctx context.Context, line *access.Line, places storage.Places, near storage.Element, sleep storage.Sleep,
+	ctx context.Context, line *access.Line, roots storage.Roots, near storage.Element, sleep storage.Sleep,
 ) (*Reach, error) {
 	e := served.New(line.Client(storage.DefaultTransfers), access.BaseURL, sleep)
 	r := &Reach{
 		near:    near,
 		through: throughServer(e, sleep),
 		server:  e,
-		places:  places,
+		roots:   roots,
 		far:     map[string]bool{},
 	}
 	return r, r.prove(ctx)
@@ -69,7 +69,7 @@ func (r *Reach) prove(ctx context.Context) error {
 	}
 	shared := map[string]served.Reach{}
 	for _, m := range marks {
-		if shared[m.Prefix], err = r.server.Prove(ctx, r.places, m); err != nil {
+		if shared[m.Prefix], err = r.server.Prove(ctx, r.roots, m); err != nil {
 			return fmt.Errorf("whether %s is shared with the server: %w", m.Prefix, err)
 		}
 	}

@@ -34,7 +34,7 @@ func sharingArea(t *testing.T) *Area {
 	t.Cleanup(c.Close)
 	s := sched.Default()
 	return &Area{
-		Sched: s, Log: slog.New(slog.DiscardHandler), Cache: c, Storage: elements.New(storage.Places{}, s.Sleep),
+		Sched: s, Log: slog.New(slog.DiscardHandler), Cache: c, Storage: elements.New(storage.Roots{}, s.Sleep),
 		Sharing: &Sharing{arrivals: share.NewArrivals(s), unserved: map[string]uint64{}, refusals: map[string]int{}},
 	}
 }

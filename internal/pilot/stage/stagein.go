@@ -302,7 +302,7 @@ func (ar *Area) getBy(
 	now, failed := ar.Storage.Stat(ctx, i.pfn)
 	err = errors.Join(err, failed)
 	if failed == nil && storage.TagOf(i.pfn, now) != i.Tag {
-		err = &changedError{ar.Places.Shown(i.pfn)}
+		err = &changedError{ar.Roots.Shown(i.pfn)}
 	}
 	if err != nil {
 		_ = os.Remove(path)
@@ -345,7 +345,7 @@ func (e *changedError) Error() string {
 func (in *Inputs) past(i *input, target string) error {
 	size, err := in.ar.get(in.attempt.Ctx, i, target)
 	if err == nil && i.Size != 0 && size != i.Size {
-		err = fmt.Errorf("%s has %d bytes and should have %d", in.ar.Places.Shown(i.pfn), size, i.Size)
+		err = fmt.Errorf("%s has %d bytes and should have %d", in.ar.Roots.Shown(i.pfn), size, i.Size)
 	}
 	i.Size = size
 	return err
@@ -440,7 +440,7 @@ func (in *Inputs) changed(i *input) bool {
 	if i.cached != nil {
 		others = append(others, i.cached.Path())
 	}
-	if path, err := in.ar.Places.Path(i.pfn); err == nil {
+	if path, err := in.ar.Roots.Path(i.pfn); err == nil {
 		others = append(others, path)
 	}
 	for _, path := range others {
@@ -453,7 +453,7 @@ func (in *Inputs) changed(i *input) bool {
 
 // spoiled names the stored file if that is the same one.
 func (in *Inputs) spoiled(i *input) string {
-	path, err := in.ar.Places.Path(i.pfn)
+	path, err := in.ar.Roots.Path(i.pfn)
 	if err != nil || i.pfn == "" || i.before == nil || !sameFile(path, i.before) {
 		return ""
 	}

@@ -125,6 +125,9 @@ func (ar *Area) store(a *Execution, w written) (*wire.WrittenFile, error) {
 		return nil, err
 	}
 	defer f.Close()
+	if !w.promise.GetCacheOnly() {
+		beginFlush(f.File)
+	}
 	sum, hash := adler32.New(), blake3.New()
 	var sums io.Writer = sum
 	if ar.Sharing != nil {
@@ -152,6 +155,17 @@ func (ar *Area) store(a *Execution, w written) (*wire.WrittenFile, error) {
 	promised := served.OutputPattern(prefix, w.promise.GetLfn(), w.promise.GetPattern(), out.Version, a.GetAttempt())
 	ctx := storage.WithOwnName(a.Ctx) // since the attempt is in it
 	return out, ar.Storage.Put(served.WithPatternTicket(ctx, promised, w.promise.GetTicket()), path, out.Pfn)
+}
+
+// flushedAhead is from which size on, in bytes, an output is written to disk while its sums are
+// found. Less costs more to ask for than it saves.
+const flushedAhead = 1 << 20
+
+// beginFlush is for an output that is going to be stored.
+func beginFlush(f *os.File) {
+	if info, err := f.Stat(); err == nil && info.Size() >= flushedAhead {
+		disk.BeginFlush(f)
+	}
 }
 
 // cacheOutput puts an output into the cache, if there is room.
@@ -212,7 +226,7 @@ func findOutput(a *Execution, o *wire.OutputFile) (written, error) {
 		return written{}, err
 	}
 	info, err := a.Slot.dir.Lstat(path)
-	if isMissing(err) && o.GetLfn() == a.GetPayload().GetLog() && a.makeLog(path) == nil {
+	if isMissing(err) && o.GetLfn() == a.Payload.GetLog() && a.makeLog(path) == nil {
 		return written{o, o.GetLfn(), path}, nil
 	}
 	switch {
@@ -258,7 +272,7 @@ func unusable(lfn string, err error) error {
 
 // OpenLog opens the file under log, as the command has left it.
 func (a *Execution) OpenLog() (*os.File, error) {
-	path, err := a.PathOf(a.GetPayload().GetLog())
+	path, err := a.PathOf(a.Payload.GetLog())
 	if err != nil {
 		return nil, err
 	}

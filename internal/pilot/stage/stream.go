@@ -86,7 +86,7 @@ func (ar *Area) here(ctx context.Context, i *input) error {
 
 // readInPlace links a file that this node sees.
 func (in *Inputs) readInPlace(i *input, target string) error {
-	path, err := in.ar.Places.Path(i.pfn)
+	path, err := in.ar.Roots.Path(i.pfn)
 	if err != nil {
 		return err
 	}
@@ -125,7 +125,7 @@ func (ar *Area) sameStored(ctx context.Context, i *input) (changed, why error) {
 		return &lostError{ar.lost(i, i.wrongSize(now.Size).Error())}, nil
 	case !i.madeByJob() && storage.TellsState(i.Tag) &&
 		(isMissing(err) || err == nil && storage.TagOf(i.pfn, now) != i.Tag):
-		return &changedError{ar.Places.Shown(i.pfn)}, nil
+		return &changedError{ar.Roots.Shown(i.pfn)}, nil
 	}
 	return nil, err
 }
@@ -162,7 +162,7 @@ const maxVariable = 128<<10 - 256
 // Variables are those of the payload's environment that name streamed inputs, as this
 // attempt finds them.
 func (in *Inputs) Variables() (map[string]string, error) {
-	named := in.attempt.GetPayload().GetInputVariables()
+	named := in.attempt.Payload.GetInputVariables()
 	if len(named) == 0 {
 		return nil, nil
 	}
@@ -220,7 +220,7 @@ func (in *Inputs) changedMeanwhile(i *input) (changed, why error) {
 	if !i.inPlace {
 		return in.ar.sameStored(in.attempt.Ctx, i)
 	}
-	path, err := in.ar.Places.Path(i.pfn)
+	path, err := in.ar.Roots.Path(i.pfn)
 	if err != nil {
 		return nil, err
 	}

@@ -91,7 +91,7 @@ func (e *lostError) Error() string { return e.file.GetWhy() }
 func (ar *Area) lost(i *input, why string) *wire.LostFile {
 	name := "it"
 	if i.pfn != "" {
-		name = ar.Places.Shown(i.pfn)
+		name = ar.Roots.Shown(i.pfn)
 	}
 	return &wire.LostFile{File: RefToWire(i.Ref), Pfn: i.pfn, Why: report.Clip(name + " " + why)}
 }

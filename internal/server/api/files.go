@@ -53,7 +53,7 @@ func (s *Service) ListFiles(ctx context.Context, r *wire.ListFilesRequest) (*wir
 	if err != nil || a.control != nil { // a server looks when it begins, and whenever a job reads
 		return response, err
 	}
-	for _, lost := range publish.LostFiles(ctx, a.places, written, func(string) {}) {
+	for _, lost := range publish.LostFiles(ctx, a.roots, written, func(string) {}) {
 		stored[lost.PFN].Lost = lost.Why
 	}
 	return response, rpcError(ctx.Err())

@@ -200,7 +200,10 @@ func (s *Service) RemoveRuns(ctx context.Context, r *wire.RemoveRunsRequest) (*w
 
 func removeRuns(ctx context.Context, server Lasting, runs []uint32, dry bool) (*wire.RemoveRunsResponse, error) {
 	response := new(wire.RemoveRunsResponse)
-	for _, run := range runs {
+	for at, run := range runs {
+		if slices.Contains(runs[:at], run) {
+			continue
+		}
 		removed, err := server.RemoveRun(ctx, dispatch.RunID(run), dry)
 		if err != nil {
 			return nil, err

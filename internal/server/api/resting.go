@@ -75,8 +75,13 @@ func (v Archived) Provenance(ctx context.Context, job, key string) (*wire.Proven
 
 // Change is part of Run: nothing of the run changes any more.
 func (v Archived) Change(context.Context, *loop.Request) error {
+	return errRetired(v.ID())
+}
+
+// errRetired says that nothing of a run of a lasting server changes any more.
+func errRetired(run dispatch.RunID) error {
 	return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("run %d has ended; submit its workflow again to "+
-		"have it run once more, which takes its results where nothing has changed", v.ID()))
+		"have it run once more, which takes its results where nothing has changed", run))
 }
 
 // reading opens the records for a moment: no server can begin meanwhile.

@@ -57,7 +57,7 @@ type Runs interface {
 type Service struct {
 	runs   Runs
 	logs   state.Logs
-	places storage.Places
+	roots  storage.Roots
 	sched  *sched.Scheduler
 	server Lasting // nil where the server runs one workflow only
 
@@ -66,7 +66,7 @@ type Service struct {
 
 // NewService makes the service of the runs of a folder.
 func NewService(runs Runs, l folder.Layout, s *sched.Scheduler) *Service {
-	return &Service{runs: runs, logs: state.Logs(l.Logs), places: l.Places(), sched: s}
+	return &Service{runs: runs, logs: state.Logs(l.Logs), roots: l.Roots(), sched: s}
 }
 
 // NewLastingService makes the service of a lasting server.
@@ -123,6 +123,14 @@ type Control interface {
 	Stop(drain bool)
 	// PilotsWaiting says why pilots are not there yet, one sentence each for a person.
 	PilotsWaiting() []string
+}
+
+// errNotRunning says that a run is not under way.
+func (s *Service) errNotRunning(a *view) error {
+	if s.server != nil {
+		return errRetired(a.run.ID())
+	}
+	return errNotRunning
 }
 
 var errNotRunning = connect.NewError(connect.CodeFailedPrecondition,
@@ -228,7 +236,7 @@ func (a *view) lostOutputs(ctx context.Context, r *wire.RetryRequest) (map[strin
 	}
 	quiet := func(string) {}
 	lost := map[string]dispatch.LostFile{}
-	for _, file := range publish.LostFiles(ctx, a.places, files, quiet) {
+	for _, file := range publish.LostFiles(ctx, a.roots, files, quiet) {
 		lost[file.PFN] = file
 	}
 	return lost, ctx.Err()
@@ -301,7 +309,7 @@ func (s *Service) CloseInput(ctx context.Context, r *wire.CloseInputRequest) (*w
 		return nil, err
 	}
 	if a.control == nil {
-		return nil, errNotRunning
+		return nil, s.errNotRunning(a)
 	}
 	if err := a.control.CloseInput(ctx, r.GetInput()); err != nil {
 		return nil, rpcError(err)
@@ -320,7 +328,7 @@ func (s *Service) Stop(ctx context.Context, r *wire.StopRequest) (*wire.StopResp
 		return nil, err
 	}
 	if a.control == nil {
-		return nil, errNotRunning
+		return nil, s.errNotRunning(a)
 	}
 	a.control.Stop(r.GetDrain())
 	return &wire.StopResponse{}, nil

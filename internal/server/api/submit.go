@@ -35,7 +35,7 @@ func (s *Service) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.Subm
 		return nil, err
 	}
 	if a.control == nil {
-		return nil, errNotRunning
+		return nil, s.errNotRunning(a)
 	}
 	if n := len(r.GetJobs()); n > wire.MaxSubmitted {
 		return nil, connect.NewError(connect.CodeResourceExhausted,

@@ -209,16 +209,12 @@ func durationToWire(d time.Duration) *durationpb.Duration {
 	return durationpb.New(d)
 }
 
-// AnswerToWire makes the message of an answer. It shares nothing with it, so the
-// next step of dispatch may overwrite the answer. An error says that the payload of a
-// job cannot be decoded.
-func AnswerToWire(a dispatch.Answer) (*wire.SyncAnswer, error) {
+// AnswerToWire makes the message of an answer. It shares nothing with it but payloads, which
+// nobody changes, so the next step of dispatch may overwrite the answer.
+func AnswerToWire(a dispatch.Answer) *wire.SyncAnswer {
 	run := make([]*wire.Assignment, len(a.Run))
 	for i := range a.Run {
-		var err error
-		if run[i], err = assignmentToWire(&a.Run[i]); err != nil {
-			return nil, err
-		}
+		run[i] = assignmentToWire(&a.Run[i])
 	}
 	return &wire.SyncAnswer{
 		Number:     a.Number,
@@ -236,14 +232,10 @@ func AnswerToWire(a dispatch.Answer) (*wire.SyncAnswer, error) {
 		Leave:      a.Leave,
 		LeaveNow:   a.LeaveNow,
 		Superseded: a.Superseded,
-	}, nil
+	}
 }
 
-func assignmentToWire(a *dispatch.Assignment) (*wire.Assignment, error) {
-	payload := new(wire.Payload)
-	if err := proto.Unmarshal(a.Payload, payload); err != nil {
-		return nil, fmt.Errorf("payload of job %s: %w", a.Name, err)
-	}
+func assignmentToWire(a *dispatch.Assignment) *wire.Assignment {
 	return &wire.Assignment{
 		Run:      uint32(a.Job.Run()),
 		Job:      a.Job.Number(),
@@ -251,13 +243,13 @@ func assignmentToWire(a *dispatch.Assignment) (*wire.Assignment, error) {
 		Name:     a.Name,
 		Step:     a.Step,
 		Try:      int32(a.Try),
-		Payload:  payload,
+		Payload:  a.Payload,
 		Needs:    ResourcesToWire(a.Needs),
 		Inputs:   Each(a.Inputs, inputToWire),
 		Outputs:  Each(a.Outputs, outputToWire),
 		Private:  a.Private,
 		Priority: int32(a.Priority),
-	}, nil
+	}
 }
 
 func fileToWire(f dispatch.FileRef) *wire.FileRef {

@@ -124,7 +124,7 @@ func retried(call func() (int, error)) (n int, err error) {
 // existing describes a file as it is now, or a folder if the name stands for
 // one; nil for something of the other kind.
 func (f *Finder) existing(lfn, pfn string) (*flow.InputFile, error) {
-	path, err := f.places.Path(pfn)
+	path, err := f.roots.Path(pfn)
 	if err != nil {
 		return nil, err
 	}

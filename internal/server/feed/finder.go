@@ -26,7 +26,7 @@ import (
 // dot are matched only by a pattern that has the dot.
 type Finder struct {
 	folder   string // of the workflow; patterns are relative to it
-	places   storage.Places
+	roots    storage.Roots
 	State    string         // its identity; empty: none yet
 	Run      dispatch.RunID // that the files are found for; its records bear it
 	element  storage.Element
@@ -40,7 +40,7 @@ type Finder struct {
 func NewFinder(folder string, element storage.Element) *Finder {
 	return &Finder{
 		folder: folder, element: element,
-		places: storage.Places{Folder: folder}, Contents: &contents{seen: map[string]looked{}},
+		roots: storage.Roots{Folder: folder}, Contents: &contents{seen: map[string]looked{}},
 	}
 }
 
@@ -96,7 +96,7 @@ func inInput(in *flow.DeclaredInput, err error) error {
 func (f *Finder) recordable(files []flow.InputFile) error {
 	for _, file := range files {
 		if !utf8.ValidString(file.PFN) {
-			return fmt.Errorf("the name %q is not UTF-8: give the file another name", f.places.Shown(file.PFN))
+			return fmt.Errorf("the name %q is not UTF-8: give the file another name", f.roots.Shown(file.PFN))
 		}
 	}
 	return nil
@@ -115,7 +115,7 @@ func (f *Finder) apart(files []flow.InputFile, known Known) (good []flow.InputFi
 			wrong = append(wrong, err)
 		} else if ok && other != file.PFN {
 			wrong = append(wrong, fmt.Errorf("%s and %s would both be called %s: tell them apart by placeholders in `as`",
-				f.places.Shown(other), f.places.Shown(file.PFN), file.LFN))
+				f.roots.Shown(other), f.roots.Shown(file.PFN), file.LFN))
 		} else {
 			taken[file.LFN] = file.PFN
 			good = append(good, file)
@@ -316,7 +316,7 @@ func (f *Finder) stated(ctx context.Context, lfn, url string) (flow.InputFile, e
 	if storage.IsLocal(url) {
 		file, err := f.existing(lfn, url)
 		if err == nil && file == nil {
-			err = Unfit(f.places.Shown(url))
+			err = Unfit(f.roots.Shown(url))
 		}
 		if err != nil {
 			return flow.InputFile{}, err
@@ -385,7 +385,7 @@ func (f *Finder) makeSized(sizes []flow.SizedFile) ([]flow.InputFile, error) {
 	files := make([]flow.InputFile, len(sizes))
 	for i, sized := range sizes {
 		pfn := f.pfn(filepath.Join(folder.StateFolder, folder.InputsName, f.State, sized.LFN))
-		if err := f.provide(f.places.Shown(pfn), sized.Size); err != nil {
+		if err := f.provide(f.roots.Shown(pfn), sized.Size); err != nil {
 			return nil, err
 		}
 		size := fmt.Sprint(sized.Size)

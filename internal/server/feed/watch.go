@@ -71,7 +71,7 @@ func (f *Feeder) complete(
 		return nil, false, err
 	}
 	for _, file := range all {
-		path := f.find.places.Shown(file.PFN)
+		path := f.find.roots.Shown(file.PFN)
 		info, err := os.Stat(path)
 		if err != nil || !alone.stable(path, info, time.Now()) || tagOf(file.PFN, storage.InfoOf(info)) != file.Tag {
 			unstable = true

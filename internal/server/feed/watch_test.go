@@ -17,7 +17,7 @@ import (
 func watchedFolder(t *testing.T) (*Feeder, string) {
 	folder := t.TempDir()
 	s := &Feeder{sched: sched.Default(), log: slog.Default(),
-		find: NewFinder(folder, elements.New(storage.Places{}, sched.Default().Sleep))}
+		find: NewFinder(folder, elements.New(storage.Roots{}, sched.Default().Sleep))}
 	incoming := filepath.Join(folder, "incoming")
 	if err := os.Mkdir(incoming, 0o755); err != nil {
 		t.Fatal(err)

@@ -87,9 +87,9 @@ func Of(workflow string) (Layout, error) {
 	return layoutOf(workflow, id.ID), nil
 }
 
-// Places are what relative PFNs are relative to.
-func (f *Layout) Places() storage.Places {
-	return storage.Places{State: f.Storage, Folder: f.Workflow}
+// Roots are what relative PFNs are relative to.
+func (f *Layout) Roots() storage.Roots {
+	return storage.Roots{State: f.Storage, Folder: f.Workflow}
 }
 
 // StoragePrefix is how the PFNs of outputs begin that are in the local storage
@@ -141,8 +141,8 @@ func (f *Layout) Absolute(pfn string) string {
 	if storage.Scheme(pfn) != storage.FolderScheme {
 		return pfn
 	}
-	places := f.Places()
-	path, err := places.Path(pfn)
+	roots := f.Roots()
+	path, err := roots.Path(pfn)
 	if err != nil {
 		return pfn
 	}

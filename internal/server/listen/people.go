@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"path"
 	"time"
@@ -125,5 +126,11 @@ func (s *steadyStream) explained(err error) error {
 	if err != nil && errors.Is(context.Cause(s.ctx), errSilent) {
 		return errSilent
 	}
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		return errBroken
+	}
 	return err
 }
+
+var errBroken = connect.NewError(connect.CodeUnavailable,
+	errors.New("the server was killed, or its line broke; ask again when it is there"))

@@ -1,6 +1,7 @@
-// Package loop owns the two cores of a run. One goroutine (Loop.Run) takes requests,
-// which are all that changes a run. For each it steps dispatch, feeds the events to
-// flow, gives the jobs that flow creates to dispatch, until both rest. The records of
+// Package loop owns the cores of runs: one of dispatch, and one of flow for each run. One
+// goroutine (Loop.Run) takes requests, which are all that changes a run. For each it steps
+// dispatch, feeds the events to flow, gives the jobs that flow creates to dispatch, until both
+// rest. The records of
 // all requests that came meanwhile go to the store in one transaction; while the disk
 // works the loop steps further requests.
 //
@@ -19,8 +20,11 @@
 //     in. A recording of their inputs replays the run.
 //   - The loop blocks on the store and on requests only. What it hands over
 //     (Pilots, Files, answers) is taken without waiting.
-//   - It ends when the run is over: no pilot is left, and all is done that durable
-//     records promise.
+//   - A run is over (Ending) when none of its jobs runs, and all is done that durable
+//     records promise. The loop ends (Leaving) with its run or, if it is Lasting, when a
+//     person ends it, and no pilot is left.
+//   - Runs that are begun and dropped while it works (Inbox.Begin, Inbox.Drop) are so when
+//     that is durable; if the store fails, the loop has the runs that the store has.
 //
 // Any goroutine may use an [Inbox] and an [Ending].
 package loop

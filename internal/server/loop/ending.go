@@ -1,8 +1,10 @@
 package loop
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -34,8 +36,8 @@ const (
 // Run is a run as a loop has it.
 type Run struct {
 	Workflow *flow.Workflow
-	// Cores are those of the run: Run is its number. They belong to the loop, which loads them
-	// again after the store failed.
+	// Cores are those of the run. They belong to the loop, which loads them again after the store
+	// failed, but for Run, its number, which stays.
 	state.Cores
 
 	// Ending decides when the run is over. It outlives the cores.
@@ -54,6 +56,11 @@ type Run struct {
 // NewRun makes a run for a loop. Results and InputsClosed are to be set before it gets there.
 func NewRun(of state.RunOf) *Run {
 	return &Run{Workflow: of.Workflow, Cores: state.Cores{Run: of.Run}, Ending: newEnding()}
+}
+
+// setCores gives the run other cores. Its number is the same, and others may read it meanwhile.
+func (r *Run) setCores(c *state.Cores) {
+	r.Dispatch, r.Flow, r.Tally, r.wake = c.Dispatch, c.Flow, c.Tally, time.Time{}
 }
 
 // of says which run of which workflow it is.
@@ -77,7 +84,9 @@ type Ending struct {
 
 	// Publications that were let out, or will be, and are not confirmed. They are those of
 	// the cores, and forgotten with them.
-	owedFiles map[dispatch.FileRef]bool
+	owedFiles map[dispatch.FileRef]dispatch.StoredFile
+	// Of them those that were given up. They are published again when the run goes on.
+	givenUp map[dispatch.FileRef]dispatch.StoredFile
 }
 
 func newEnding() *Ending {
@@ -135,15 +144,23 @@ func (e *Ending) Rest() { e.phase = over }
 func (e *Ending) Over() bool { return e.phase == over }
 
 // GoOn has a run go on that has ended: what is said of it begins again. It is for requests that
-// the loop carries out, together with dispatch.SetRun.
-func (e *Ending) GoOn() {
+// the loop carries out, together with dispatch.SetRun and the publication of what it returns.
+func (e *Ending) GoOn() (publish []dispatch.StoredFile) {
+	publish = slices.SortedFunc(maps.Values(e.givenUp), func(a, b dispatch.StoredFile) int {
+		return cmp.Or(cmp.Compare(a.File.LFN, b.File.LFN), cmp.Compare(a.File.Version, b.File.Version))
+	})
+	clear(e.givenUp)
 	e.problems.clear()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.requested, e.phase, e.asked, e.fatal, e.publish = running, running, false, false, nil
+	return publish
 }
 
-func (e *Ending) forgetOwed() { e.owedFiles = map[dispatch.FileRef]bool{} }
+func (e *Ending) forgetOwed() {
+	e.owedFiles = map[dispatch.FileRef]dispatch.StoredFile{}
+	e.givenUp = map[dispatch.FileRef]dispatch.StoredFile{}
+}
 
 func (e *Ending) published(file dispatch.FileRef) { delete(e.owedFiles, file) }
 
@@ -175,6 +192,9 @@ func (e *Ending) fail(err error) {
 
 // giveUp says that a result could not be put where it belongs.
 func (e *Ending) giveUp(file dispatch.FileRef, err error) {
+	if stored, owed := e.owedFiles[file]; owed {
+		e.givenUp[file] = stored
+	}
 	e.published(file)
 	e.publish = errors.Join(e.publish, err)
 	e.Problem(err.Error())

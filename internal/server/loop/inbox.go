@@ -97,10 +97,15 @@ func (i *Inbox) Of(run dispatch.RunID) *Inbox {
 }
 
 // Begin hands a run to the loop that is new to it, with the request that begins it. It answers
-// when that is durable.
+// when that is durable. After an error the loop does not have the run, unless it is ErrEnded: then
+// the store may have it.
 func (i *Inbox) Begin(ctx context.Context, run *Run, r *Request) error {
 	r.Run, r.add = run.Run, run
-	return i.Do(ctx, r)
+	err := i.Do(ctx, r)
+	if errors.Is(err, ErrReloaded) && i.Of(run.Run).Query(ctx, func(*state.Cores) {}) == nil {
+		return nil // the store failed when it had done it
+	}
+	return err
 }
 
 // Drop is Deliver for a request that has the loop forget its run, unless it is refused.

@@ -110,10 +110,12 @@ type Loop struct {
 	// What stepping has led to. gathering takes in what comes, and is never nil.
 	// flying is at the store, nil while none is; nothing of a transaction is let out
 	// before flying has landed, and they land in order. failures counts those in a
-	// row that did not.
+	// row that did not; unsure are the runs that were begun in these, which may be durable
+	// all the same.
 	gathering *transaction
 	flying    *transaction
 	failures  int
+	unsure    []*Run
 
 	// How records get to the goroutine of Commit: one transaction at a time. busy is
 	// true from then until free says that the next may begin.
@@ -136,6 +138,10 @@ type transaction struct {
 	publish []dispatch.StoredFile
 	remove  []string
 	done    []func(error)
+
+	// Runs that it has the loop begin and forget. They are so when it is stepped; where it is not
+	// durable, that is taken back.
+	begun, dropped []*Run
 }
 
 func (t *transaction) empty() bool {
@@ -264,7 +270,13 @@ func (l *Loop) take(r *Request) {
 	if r.end != nil {
 		l.tell(run, r.end)
 	}
-	if r.drop && refused == nil || r.add != nil && refused != nil {
+	switch {
+	case r.add != nil && refused == nil:
+		l.gathering.begun = append(l.gathering.begun, run)
+	case r.drop && refused == nil:
+		l.gathering.dropped = append(l.gathering.dropped, run)
+		delete(l.runs, r.Run)
+	case r.add != nil:
 		delete(l.runs, r.Run)
 	}
 	if refused != nil {
@@ -285,7 +297,7 @@ func (l *Loop) about(r *Request) (*Run, *state.Cores, error) {
 		if err != nil {
 			return nil, nil, err
 		}
-		r.add.Cores = cores
+		r.add.setCores(&cores)
 		l.runs[r.Run] = r.add
 		return r.add, &r.add.Cores, nil
 	case run != nil:
@@ -314,7 +326,7 @@ func (l *Loop) fail(err error) { l.tell(nil, func(e *Ending) { e.fail(err) }) }
 func (l *Loop) owe(publish []dispatch.StoredFile) {
 	for _, p := range publish {
 		if run := l.runs[p.File.Run]; run != nil {
-			run.Ending.owedFiles[p.File] = true
+			run.Ending.owedFiles[p.File] = p
 		}
 	}
 }
@@ -348,8 +360,7 @@ func (l *Loop) gather(e *dispatch.Effects) {
 	t.records = append(t.records, e.Persist...)
 	for i := range e.Replies {
 		r := &e.Replies[i]
-		message, err := convert.AnswerToWire(r.Answer)
-		t.answers = append(t.answers, answer{pilot: r.Pilot, seq: r.Seq, message: message, err: err})
+		t.answers = append(t.answers, answer{pilot: r.Pilot, seq: r.Seq, message: convert.AnswerToWire(r.Answer)})
 	}
 	t.stop = append(t.stop, e.Stop...)
 	t.publish = append(t.publish, e.Publish...)
@@ -556,7 +567,14 @@ func (l *Loop) landed(ctx context.Context, err error) error {
 		return nil
 	}
 	l.Log.Error("the store failed; loading the state again", "error", err)
-	t.lose(ErrReloaded)
+	lost := []*transaction{t, l.gathering}
+	for _, t := range lost {
+		t.lose(ErrReloaded)
+		for _, run := range t.dropped {
+			l.runs[run.Run] = run
+		}
+		l.unsure = append(l.unsure, t.begun...)
+	}
 	return l.recover(ctx, err)
 }
 
@@ -594,7 +612,6 @@ func byRun(files []dispatch.StoredFile) map[dispatch.RunID][]dispatch.StoredFile
 
 // recover discards the cores and loads them again from what is durable.
 func (l *Loop) recover(ctx context.Context, err error) error {
-	l.gathering.lose(ErrReloaded)
 	l.Inbox.held.fail(ErrReloaded)
 	for err != nil {
 		l.failures++
@@ -610,16 +627,22 @@ func (l *Loop) recover(ctx context.Context, err error) error {
 }
 
 func (l *Loop) reload(ctx context.Context) error {
-	runs := slices.SortedFunc(maps.Values(l.runs), func(a, b *Run) int { return cmp.Compare(a.Run, b.Run) })
+	runs := l.inOrder()
 	loaded, err := l.Load(ctx, convert.Each(runs, (*Run).of))
 	if err != nil {
 		return err
 	}
 	l.Dispatch, l.nodes = loaded.Dispatch, loaded.Nodes
 	for i, run := range runs {
-		run.Cores, run.wake = loaded.Runs[i], time.Time{}
+		run.setCores(&loaded.Runs[i])
 		run.Ending.forgetOwed()
 	}
+	for _, run := range l.unsure {
+		if _, durable := l.Dispatch.Run(run.Run); !durable {
+			delete(l.runs, run.Run)
+		}
+	}
+	runs, l.unsure = l.inOrder(), nil
 	l.Leaving.forgetOwed()
 	l.Tape.Load(loaded.Records, &loaded.Effects)
 	l.gathering = new(transaction)
@@ -643,6 +666,11 @@ func (l *Loop) reload(ctx context.Context) error {
 	}
 	l.flush()
 	return nil
+}
+
+// inOrder are the runs by their numbers.
+func (l *Loop) inOrder() []*Run {
+	return slices.SortedFunc(maps.Values(l.runs), func(a, b *Run) int { return cmp.Compare(a.Run, b.Run) })
 }
 
 // await runs what Look asks for. The loop answers questions meanwhile; requests that

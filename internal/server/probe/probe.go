@@ -224,13 +224,13 @@ func (p *Probe) serve() error {
 // marked lets a pilot find out whether it shares a folder with this machine, by a mark
 // in a folder within.
 func marked(folder, within string, key *served.Key) (http.Handler, error) {
-	places := storage.Places{Folder: folder}
-	mark, err := served.NewMark(places, storage.FolderScheme+":", within)
+	roots := storage.Roots{Folder: folder}
+	mark, err := served.NewMark(roots, storage.FolderScheme+":", within)
 	if err != nil {
 		return nil, err
 	}
 	return served.NewHandler(served.Config{
-		Element: storage.Local(places), Authority: key, Marks: []served.Mark{mark},
+		Element: storage.Local(roots), Authority: key, Marks: []served.Mark{mark},
 		Launch: func(ctx context.Context) (string, bool) {
 			caller, ok := access.CallerOf(ctx)
 			return caller.Launch, ok

@@ -382,7 +382,7 @@ func (e *destination) publish(ctx context.Context, b *dispatch.StoredFile) error
 		}
 	}
 	now.Place, now.LFN, now.State, now.Kept = e.known, b.File.LFN, e.state, false
-	if err := asReported(e.at.Places(), b); err != nil {
+	if err := asReported(e.at.Roots(), b); err != nil {
 		return err
 	}
 	local, release, err := e.local(ctx, b.PFN)
@@ -411,7 +411,7 @@ func (e *destination) publish(ctx context.Context, b *dispatch.StoredFile) error
 // local is the path of a stored file, or of a copy that release removes.
 func (e *destination) local(ctx context.Context, pfn string) (name string, release func(), err error) {
 	if storage.IsLocal(pfn) {
-		name, err = e.at.Places().Path(pfn)
+		name, err = e.at.Roots().Path(pfn)
 		return name, func() {}, err
 	}
 	name = e.scratch()

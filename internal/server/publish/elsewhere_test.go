@@ -77,7 +77,7 @@ func newState(t *testing.T, place string) *stateAt {
 // server begins to publish, as a server that was started now.
 func (s *stateAt) server() *destination {
 	s.t.Helper()
-	element := elements.New(s.folders.Places(), sched.Default().Sleep)
+	element := elements.New(s.folders.Roots(), sched.Default().Sleep)
 	f := NewStorage(s.records, s.folders, element, nil, nil, sched.Default(), nil).NewResults(s.folders, 0, nil, nil)
 	if err := f.PublishAt(context.Background(), s.place); err != nil {
 		s.t.Fatal(err)
@@ -368,7 +368,7 @@ func TestFencesGoWithTheState(t *testing.T) {
 // Files of a server that lets none be removed are told in one line, however many there are.
 func TestManyFilesThatStayAreOneError(t *testing.T) {
 	proxy := storagetest.Before(t, storagetest.WebDAV(t))
-	element, at := elementsOf(storage.Places{}), "dav://"+proxy.Address+"/d"
+	element, at := elementsOf(storage.Roots{}), "dav://"+proxy.Address+"/d"
 	for _, name := range []string{"a", "b", "sub/c", "sub/d", "sub/deep/e"} {
 		if err := element.Put(t.Context(), storagetest.Local(t, "text"), at+"/"+name); err != nil {
 			t.Fatal(err)

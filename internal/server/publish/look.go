@@ -49,7 +49,7 @@ func (l *Look) Published(core *dispatch.Core, run dispatch.RunID, results *Resul
 // files count as they should be, which is told.
 func (l *Look) Run(ctx context.Context) {
 	f := l.storage
-	l.Lost = lostFiles(ctx, f.folders.Places(), func() storage.Element { return f.prompt }, l.stored, f.note)
+	l.Lost = lostFiles(ctx, f.folders.Roots(), func() storage.Element { return f.prompt }, l.stored, f.note)
 	gone := make(map[string]bool, len(l.Lost))
 	for _, file := range l.Lost {
 		gone[file.PFN] = true

@@ -29,7 +29,7 @@ func ShownPlace(place string, folders folder.Layout) string {
 }
 
 // shownPlace is a place for a person: the path of a folder, or a URL.
-func shownPlace(place string) string { return storage.Places{}.Shown(place) }
+func shownPlace(place string) string { return storage.Roots{}.Shown(place) }
 
 // tidyElsewhere removes what earlier runs published at this place and this one does
 // not make, or has it kept for good.
@@ -143,7 +143,7 @@ func CleanFences(ctx context.Context, folders folder.Layout, c *folder.Cleaned) 
 			continue
 		}
 		at := e.under(e.workName())
-		element := elementsOf(folders.Places())
+		element := elementsOf(folders.Roots())
 		if _, err := element.List(ctx, at); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

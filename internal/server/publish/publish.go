@@ -33,6 +33,9 @@ const (
 	// publishRound bounds the files that are published before the loop is told: one
 	// of its transactions takes in so many, and a job may have many thousands.
 	publishRound = 512
+	// PublishInterval is the least time between two rounds of short jobs: what has come meanwhile
+	// is brought to disk together. The first of them, and what comes after a pause, does not wait.
+	PublishInterval = 20 * time.Millisecond
 )
 
 var (
@@ -53,6 +56,7 @@ func (f *Results) publishLoop(ctx context.Context) {
 		if err != nil {
 			return
 		}
+		began := time.Now()
 		for tries := 0; len(batch) > 0; {
 			done, failure := publishAll(batch[:min(len(batch), publishRound)])
 			if f.confirm(ctx, batch[:done]) != nil {
@@ -80,13 +84,16 @@ func (f *Results) publishLoop(ctx context.Context) {
 				return
 			}
 		}
+		if pause := time.Until(began.Add(PublishInterval)); pause > 0 && f.sched.Sleep(ctx, pause) != nil {
+			return
+		}
 	}
 }
 
 // lose says of a result that its stored file is lost. It is published when it has been made
 // again.
 func (f *Results) lose(ctx context.Context, b *dispatch.StoredFile, why *lostError) error {
-	file := dispatch.LostFile{File: b.File, PFN: b.PFN, Why: f.folders.Places().Shown(b.PFN) + " " + why.why}
+	file := dispatch.LostFile{File: b.File, PFN: b.PFN, Why: f.folders.Roots().Shown(b.PFN) + " " + why.why}
 	return f.inbox.Lose(ctx, file)
 }
 
@@ -195,7 +202,7 @@ func (p *publisher) publish(results *beneath.Folder, b dispatch.StoredFile, chan
 	if same, err := p.published.holds(lfn, b.PFN); err != nil {
 		return err
 	} else if !same {
-		if err := asReported(p.published.folders.Places(), &b); err != nil {
+		if err := asReported(p.published.folders.Roots(), &b); err != nil {
 			return err
 		}
 		err := p.clearFolders(results, lfn)

@@ -48,7 +48,7 @@ func loadPublished(
 ) (*published, error) {
 	s := &published{
 		folders: folders, owner: owner, records: map[string]publishedRecord{},
-		files: sync.OnceValue(func() storage.Element { return elementsOf(folders.Places()) }),
+		files: sync.OnceValue(func() storage.Element { return elementsOf(folders.Roots()) }),
 	}
 	records, err := state.LoadOf[publishedRecord](ctx, source, PublishedTable, owner)
 	for _, r := range records {
@@ -161,8 +161,8 @@ func (s *published) stored(pfn string) (*storedFile, error) {
 		in, element, err := root.Parent(name)
 		return &storedFile{Folder: in, element: element}, err
 	}
-	places := s.folders.Places()
-	file, err := places.Path(pfn)
+	roots := s.folders.Roots()
+	file, err := roots.Path(pfn)
 	copied := !storage.IsLocal(pfn)
 	if copied {
 		file = filepath.Join(s.folders.State, disk.PartPrefix+rand.Text())

@@ -157,14 +157,14 @@ func promptly(element storage.Element, note func(string)) storage.Element {
 // that do not answer, from any goroutine. Looks end with ctx, and then the rest counts as
 // there.
 func LostFiles(
-	ctx context.Context, at storage.Places, files []dispatch.StoredFile, note func(string),
+	ctx context.Context, at storage.Roots, files []dispatch.StoredFile, note func(string),
 ) []dispatch.LostFile {
 	return lostFiles(ctx, at, sync.OnceValue(func() storage.Element { return promptly(elementsOf(at), note) }), files,
 		note)
 }
 
 func lostFiles(
-	ctx context.Context, at storage.Places, element func() storage.Element, files []dispatch.StoredFile, note func(string),
+	ctx context.Context, at storage.Roots, element func() storage.Element, files []dispatch.StoredFile, note func(string),
 ) []dispatch.LostFile {
 	why := make([]string, len(files))
 	// A look takes a moment in the kernel, and there may be a million of them.
@@ -224,7 +224,7 @@ func otherSize(has, should int64) string {
 	return fmt.Sprintf("has %d bytes and should have %d", has, should)
 }
 
-func whyLost(at storage.Places, file *dispatch.StoredFile) string {
+func whyLost(at storage.Roots, file *dispatch.StoredFile) string {
 	path, err := at.Path(file.PFN)
 	if err != nil {
 		return ""
@@ -251,7 +251,7 @@ func (e *lostError) Error() string { return "the stored file " + e.why }
 
 // asReported returns an error if a file that is to be published has not the size that a
 // pilot has reported, as far as this machine can see it.
-func asReported(at storage.Places, b *dispatch.StoredFile) error {
+func asReported(at storage.Roots, b *dispatch.StoredFile) error {
 	if why := whyLost(at, b); why != "" {
 		return &lostError{why}
 	}

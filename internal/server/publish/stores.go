@@ -133,7 +133,7 @@ func (f *Storage) checkMoved(prefix string, known []string) error {
 
 // pathOf is the folder of a local prefix.
 func (f *Storage) pathOf(prefix string) string {
-	path, _ := f.folders.Places().Path(strings.TrimSuffix(prefix, "/"))
+	path, _ := f.folders.Roots().Path(strings.TrimSuffix(prefix, "/"))
 	return path
 }
 
@@ -190,7 +190,7 @@ func storesIn(ctx context.Context, source state.Source) (prefixes []string, err 
 }
 
 // elementsOf are all elements, with the credentials of the user.
-func elementsOf(at storage.Places) storage.Element {
+func elementsOf(at storage.Roots) storage.Element {
 	return elements.New(at, sched.Default().Sleep)
 }
 
@@ -336,7 +336,7 @@ func CleanStores(ctx context.Context, folders folder.Layout, c *folder.Cleaned) 
 				cleaned[real] = true
 			}
 		}
-		element := elementsOf(folders.Places())
+		element := elementsOf(folders.Roots())
 		if _, err := element.List(ctx, at); isNowhere(err) {
 			if storage.IsLocal(at) {
 				c.Left = append(c.Left, shownPlace(at)+": it is not there; if somebody has moved it, remove it where it is")

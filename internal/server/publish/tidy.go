@@ -123,7 +123,7 @@ func ShortList(names []string) string {
 // Clean removes what is recorded as published by a state and stands as it
 // was, and tells of it.
 func Clean(ctx context.Context, folders folder.Layout, c *folder.Cleaned) error {
-	if err := cleanElsewhere(ctx, folders, elements.New(folders.Places(), sched.Default().Sleep), c); err != nil {
+	if err := cleanElsewhere(ctx, folders, elements.New(folders.Roots(), sched.Default().Sleep), c); err != nil {
 		return err
 	}
 	s, err := publishedIn(ctx, folders)

@@ -25,8 +25,8 @@ func ofNetworks() map[storage.Protocol]storage.Element {
 // ([storage.Protocol]). The latter are tried again as [storage.Retry] says, with pauses
 // through sleep, and make at most [storage.DefaultTransfers] transfers at once with a
 // server. Credentials are those of the user, and looked up when they are needed.
-func New(places storage.Places, sleep storage.Sleep) storage.Schemes {
-	all := storage.Local(places)
+func New(roots storage.Roots, sleep storage.Sleep) storage.Schemes {
+	all := storage.Local(roots)
 	for protocol, element := range ofNetworks() {
 		retried := storage.Retry(element, storage.DefaultTries, storage.DefaultBackoff, sleep)
 		limited := storage.Limit(retried, storage.DefaultTransfers, sleep)

@@ -43,7 +43,7 @@ func served(t *testing.T, sleep storage.Sleep) (e storage.Element, proxy *storag
 	t.Helper()
 	server := storagetest.WebDAV(t)
 	proxy = storagetest.Before(t, server)
-	e = New(storage.Places{}, sleep)
+	e = New(storage.Roots{}, sleep)
 	if err := e.Put(t.Context(), storagetest.Local(t, "text"), "dav://"+server+"/file"); err != nil {
 		t.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func TestFetch(t *testing.T) {
 		says()
 		return sched.Default().Sleep(ctx, pause)
 	}
-	if failed := fetchAll(t, New(storage.Places{}, sleep), pfn, 4*storage.DefaultTransfers); failed > 0 {
+	if failed := fetchAll(t, New(storage.Roots{}, sleep), pfn, 4*storage.DefaultTransfers); failed > 0 {
 		t.Errorf("%d transfers failed", failed)
 	}
 }
@@ -241,7 +241,7 @@ func TestAnOverloadedServerIsAskedAgainAtOtherTimes(t *testing.T) {
 // Whoever is asked for a scheme of a network knows it: the element, what changes names there,
 // and what makes URLs for programs.
 func TestAllSchemesAreKnownEverywhere(t *testing.T) {
-	all := New(storage.Places{}, nil)
+	all := New(storage.Roots{}, nil)
 	for _, protocol := range []storage.Protocol{storage.HTTP, storage.S3, storage.XRootD} {
 		schemes := storage.SchemesOf(protocol)
 		if len(schemes) == 0 {

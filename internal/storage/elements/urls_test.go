@@ -97,7 +97,7 @@ func withS3(t *testing.T) (keysAre func(access, secret string)) {
 // A run may last for longer than keys are good.
 func TestRenewedKeysCount(t *testing.T) {
 	keysAre := withS3(t)
-	e := New(storage.Places{}, sched.Default().Sleep)
+	e := New(storage.Roots{}, sched.Default().Sleep)
 	keysAre(storagetest.AccessKey, "expired")
 	if err := e.Put(t.Context(), storagetest.Local(t, "text"), "s3://bucket/a"); !errors.Is(err, storage.ErrPermission) {
 		t.Errorf("with other keys: %v", err)
@@ -111,7 +111,7 @@ func TestRenewedKeysCount(t *testing.T) {
 // A signed URL that others give is good for reading alone, and names a file all the same.
 func TestASignedURLIsAFile(t *testing.T) {
 	withS3(t)(storagetest.AccessKey, storagetest.SecretKey)
-	e := New(storage.Places{}, sched.Default().Sleep)
+	e := New(storage.Roots{}, sched.Default().Sleep)
 	for _, text := range []string{"", "text", strings.Repeat("long", 1<<20)} {
 		pfn := fmt.Sprint("s3://bucket/", len(text))
 		if err := e.Put(t.Context(), storagetest.Local(t, text), pfn); err != nil {

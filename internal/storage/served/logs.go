@@ -61,7 +61,7 @@ func IsGap(err error) bool {
 
 // Logs is the element of LogScheme: the files in a folder.
 func Logs(folder string) storage.Element {
-	return &logs{Element: storage.Local(storage.Places{State: folder}), folder: folder}
+	return &logs{Element: storage.Local(storage.Roots{State: folder}), folder: folder}
 }
 
 type logs struct {

@@ -118,7 +118,7 @@ func TestPieceThatBreaksOffIsNotKept(t *testing.T) {
 // A pilot learns that a piece will never be taken, and does not send it again and again.
 func TestRefusedPiecesAreNotSentAgain(t *testing.T) {
 	n := newNode(t, func(c *Config) {
-		all := storage.Local(storage.Places{State: t.TempDir()})
+		all := storage.Local(storage.Roots{State: t.TempDir()})
 		all[LogScheme] = Logs(t.TempDir())
 		c.Element = all
 	}).listen(t)

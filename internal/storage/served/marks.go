@@ -40,11 +40,11 @@ const oddNanoseconds = 123_456_789
 
 // NewMark puts a mark into a folder beneath that of the PFNs that begin in some way
 // (".": into that itself), in the place of the one that is there.
-func NewMark(places storage.Places, prefix, beneath string) (Mark, error) {
+func NewMark(roots storage.Roots, prefix, beneath string) (Mark, error) {
 	m := Mark{
 		Prefix: prefix, PFN: storage.Join(prefix, path.Join(beneath, storage.MarkName)), Text: rand.Text() + rand.Text(),
 	}
-	path, err := places.Path(m.PFN)
+	path, err := roots.Path(m.PFN)
 	if err == nil {
 		err = os.MkdirAll(filepath.Dir(path), 0o777)
 	}
@@ -80,8 +80,8 @@ type Reach struct {
 }
 
 // Prove finds out whether the places of a pilot hold the folder of a mark.
-func (e *Element) Prove(ctx context.Context, places storage.Places, m Mark) (Reach, error) {
-	path, err := places.Path(m.PFN)
+func (e *Element) Prove(ctx context.Context, roots storage.Roots, m Mark) (Reach, error) {
+	path, err := roots.Path(m.PFN)
 	if err != nil {
 		return Reach{}, nil // the pilot was given no such folder
 	}
@@ -95,14 +95,14 @@ func (e *Element) Prove(ctx context.Context, places storage.Places, m Mark) (Rea
 	}
 	now := storage.InfoOf(info)
 	r := Reach{Reads: true, Exact: now.Inode == m.Info.Inode && now.ModTime.Equal(m.Info.ModTime)}
-	r.Writes, err = e.proveWriting(ctx, places, m)
+	r.Writes, err = e.proveWriting(ctx, roots, m)
 	return r, err
 }
 
-func (e *Element) proveWriting(ctx context.Context, places storage.Places, m Mark) (bool, error) {
+func (e *Element) proveWriting(ctx context.Context, roots storage.Roots, m Mark) (bool, error) {
 	text := rand.Text()
 	ending := "-" + text[:8]
-	path, err := places.Path(m.PFN + ending)
+	path, err := roots.Path(m.PFN + ending)
 	if err != nil {
 		return false, nil
 	}

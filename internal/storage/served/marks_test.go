@@ -14,7 +14,7 @@ import (
 // marked is a node whose folder has a mark.
 func marked(t *testing.T) *node {
 	n := newNode(t, nil)
-	mark, err := NewMark(storage.Places{State: n.folder}, "state:", ".")
+	mark, err := NewMark(storage.Roots{State: n.folder}, "state:", ".")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -23,14 +23,14 @@ func marked(t *testing.T) *node {
 	return n.listen(t)
 }
 
-func prove(t *testing.T, n *node, places storage.Places) Reach {
+func prove(t *testing.T, n *node, roots storage.Roots) Reach {
 	t.Helper()
 	e := New(dialing(t, "launch", nil), n.url, atOnce)
 	marks, err := e.Marks(t.Context())
 	if err != nil || len(marks) != 1 || marks[0].Text != n.config.Marks[0].Text {
 		t.Fatalf("%+v, %v", marks, err)
 	}
-	r, err := e.Prove(t.Context(), places, marks[0])
+	r, err := e.Prove(t.Context(), roots, marks[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -66,7 +66,7 @@ func TestWhatIsShared(t *testing.T) {
 		"one that is not there":   {filepath.Join(another, "no"), Reach{}},
 		"none that it was given":  {"", Reach{}},
 	} {
-		if got := prove(t, n, storage.Places{State: one.folder}); got != one.want {
+		if got := prove(t, n, storage.Roots{State: one.folder}); got != one.want {
 			t.Errorf("%s: %+v, want %+v", name, got, one.want)
 		}
 		if left, _ := os.ReadDir(one.folder); one.folder != "" && len(left) > 1 {

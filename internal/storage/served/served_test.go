@@ -47,7 +47,7 @@ type node struct {
 func newNode(t *testing.T, change func(*Config)) *node {
 	t.Helper()
 	n := &node{key: Key{1, 2, 3}, folder: t.TempDir()}
-	n.element = storage.Local(storage.Places{State: n.folder, Folder: n.folder})
+	n.element = storage.Local(storage.Roots{State: n.folder, Folder: n.folder})
 	n.config = Config{
 		Element: n.element, Unfinished: filepath.Join(n.folder, "unfinished"), Authority: &n.key,
 		Launch: func(ctx context.Context) (string, bool) {
@@ -728,7 +728,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = syscall.Unmount(folder, 0) })
 	n := newNode(t, func(c *Config) {
-		c.Element = storage.Local(storage.Places{State: folder})
+		c.Element = storage.Local(storage.Roots{State: folder})
 		c.Unfinished = folder + "/unfinished"
 	}).listen(t)
 	e := n.pilot(t, "launch", nil)

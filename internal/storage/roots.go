@@ -35,15 +35,15 @@ var storeName = regexp.MustCompile(`^` + StorePrefix + `[a-z2-7]{16}$`)
 // IsStore reports whether a folder has the name of one in which a state stores outputs.
 func IsStore(name string) bool { return storeName.MatchString(name) }
 
-// Places are the folders that relative PFNs are relative to. An empty one has
+// Roots are the folders that relative PFNs are relative to. An empty one has
 // no files.
-type Places struct {
+type Roots struct {
 	State  string // of StateScheme; nothing leads out of it, nor through links in it
 	Folder string // of FolderScheme; what is in it may be links
 }
 
 // Path returns the path of a file that this machine reaches by one.
-func (p Places) Path(pfn string) (string, error) {
+func (p Roots) Path(pfn string) (string, error) {
 	base := ""
 	switch Scheme(pfn) {
 	case StateScheme:
@@ -62,7 +62,7 @@ func (p Places) Path(pfn string) (string, error) {
 
 // Shown is a PFN as people know it: the path where there is one, and nothing that may be
 // secret.
-func (p Places) Shown(pfn string) string {
+func (p Roots) Shown(pfn string) string {
 	if path, err := p.Path(pfn); err == nil {
 		return path
 	}
@@ -120,11 +120,11 @@ func OutputPFN(prefix, lfn string, version uint32, attempt uint64) string {
 func IsEscaped(pfn string) bool { return ProtocolOf(pfn) == HTTP }
 
 // inFolder is the element of FolderScheme.
-type inFolder struct{ places Places }
+type inFolder struct{ roots Roots }
 
 // absolute is the PFN for File. Where there is none, the error of File names the PFN.
 func (e inFolder) absolute(pfn string) string {
-	path, err := e.places.Path(pfn)
+	path, err := e.roots.Path(pfn)
 	if err != nil {
 		return pfn
 	}

@@ -7,14 +7,14 @@ import (
 	"fairway/internal/storage"
 )
 
-// places are what PFNs of the workflow's folder are relative to.
-func (c *console) places() (storage.Places, error) {
+// roots are what PFNs of the workflow's folder are relative to.
+func (c *console) roots() (storage.Roots, error) {
 	dir, err := c.folderWithState()
 	if err != nil {
-		return storage.Places{}, err
+		return storage.Roots{}, err
 	}
 	folders, err := folder.Of(dir)
-	return folders.Places(), err
+	return folders.Roots(), err
 }
 
 // shownPlaces gives a stored file the name that it has here. Of a server that is reached over the
@@ -23,6 +23,6 @@ func (c *console) shownPlaces() (func(pfn string) string, error) {
 	if c.service != "" && !folder.IsLasting(c.service) {
 		return func(pfn string) string { return pfn }, nil
 	}
-	places, err := c.places()
-	return places.Shown, err
+	roots, err := c.roots()
+	return roots.Shown, err
 }
