@@ -23,14 +23,28 @@ func (c *console) openCommand() *cobra.Command {
 		Long: `Open a run of this folder that has no workflow file: programs submit its jobs one
 by one, by Submit of the API (docs/api.md), and ` + "`fairway exec` and `fairway map`" + ` do
 so too. What was acknowledged survives any crash: open the run again, and it goes
-on. The run stays open until ` + "`fairway close`" + `; then it ends when its jobs have.`,
-		Example: "  fairway open\n  fairway open --site cluster --detach\n  fairway -C /data/queue open --pilots 4",
-		Args:    noArgument,
+on. The run stays open until ` + "`fairway close`" + `; then it ends when its jobs have.
+
+With --server the run is one of a server that takes workflows; open prints its
+number, which --run names to the other commands.`,
+		Example: "  fairway open\n  fairway open --site cluster --detach\n  fairway -C /data/queue open --pilots 4\n" +
+			"  fairway open --server /data/fairway --name tuesday",
+		Args: noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := c.prepareOpen(command, o, name); err != nil {
 				return err
 			}
-			return c.run(command.Context(), o)
+			if c.service == "" {
+				return c.run(command.Context(), o)
+			}
+			if err := refuseHere(command); err != nil {
+				return err
+			}
+			answer, err := c.openAtServer(command.Context(), o)
+			if err != nil {
+				return err
+			}
+			return c.answer(answer, func() { fmt.Fprintln(c.out, answer.GetRun()) })
 		},
 	}
 	command.Flags().StringVar(&name, "name", openName, "name of the run, for people")

@@ -170,11 +170,7 @@ func uploads(dir string, names []string) (files []*wire.UploadedFile, err error)
 
 // submitWorkflow submits, and watches the run if that is wanted.
 func (c *console) submitWorkflow(ctx context.Context, request *wire.SubmitWorkflowRequest, watch bool) error {
-	var answer *wire.SubmitWorkflowResponse
-	err := c.askServer(ctx, func(ctx context.Context, client wire.WorkflowClient) (err error) {
-		answer, err = client.SubmitWorkflow(ctx, request)
-		return err
-	})
+	answer, err := c.submitted(ctx, request)
 	if err != nil {
 		return err
 	}
@@ -188,6 +184,17 @@ func (c *console) submitWorkflow(ctx context.Context, request *wire.SubmitWorkfl
 		}
 		fmt.Fprintln(c.out, answer.GetRun())
 	})
+}
+
+// submitted submits a workflow to the server that is meant.
+func (c *console) submitted(
+	ctx context.Context, request *wire.SubmitWorkflowRequest,
+) (answer *wire.SubmitWorkflowResponse, err error) {
+	err = c.askServer(ctx, func(ctx context.Context, client wire.WorkflowClient) (err error) {
+		answer, err = client.SubmitWorkflow(ctx, request)
+		return err
+	})
+	return answer, err
 }
 
 // askServer asks a server that takes workflows: that of --server, or of this folder.

@@ -47,7 +47,10 @@ func (c *console) execCommand() *cobra.Command {
 If no run is open here, exec opens one and closes it again. The command runs in a
 folder of its own, and finds the files there that --reads names. What it writes
 under the names of --writes is put into results/. The same command with the same
-files is not run again, and a killed one goes on with the same call.`,
+files is not run again, and a killed one goes on with the same call.
+
+With --server the job goes to a server that takes workflows, which must see the
+files under the same paths: to its open run --run, or to one of its own.`,
 		Example: `  fairway exec -- hostname
   fairway exec --reads a.txt --writes b.txt -- 'sort "$in" > "$out"'
   fairway exec --site cluster --needs cpus=8 --needs memory=16GB -- ./simulate`,
@@ -65,7 +68,8 @@ pattern stands for a part of the name, and has the same value in --writes. The
 command finds its input in $in, its output in $out, and the value in $x; a word
 {in}, {out} or {x} of a command with several words is replaced. What is done is
 not done again: after a crash, or with more files, give the same call.
---print shows the workflow that a call stands for.`,
+--print shows the workflow that a call stands for. With --server the jobs go to a
+server, as those of exec.`,
 		Example: `  fairway map --each 'data/{x}.gz' --writes 'out/{x}.txt' -- 'zcat "$in" | sort > "$out"'
   fairway map --each 'in/{x}.png' --writes 'small/{x}.jpg' -- convert {in} -resize 50% {out}
   fairway map --each 'data/{x}.gz' --writes 'out/{x}.txt' --print -- 'zcat "$in" > "$out"'`,
@@ -91,6 +95,12 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 		}
 		if err := c.prepareOpen(command, o, openName); err != nil {
 			return err
+		}
+		if c.service != "" {
+			if err := refuseHere(command); err != nil {
+				return err
+			}
+			return c.submitAtServer(command.Context(), o, l, text)
 		}
 		return c.submit(command.Context(), o, l, text)
 	}
@@ -288,15 +298,12 @@ func (c *console) submit(ctx context.Context, o *runOptions, l *commandLine, tex
 		return err
 	}
 	var refs []*wire.SubmittedRef
-	add := func(ctx context.Context, client wire.WorkflowClient) error {
-		for part := range slices.Chunk(jobs, wire.MaxSubmitted) {
-			answer, err := client.Submit(ctx, &wire.SubmitRequest{Jobs: part})
-			if err != nil {
-				return explained(err)
-			}
-			refs = append(refs, answer.GetJobs()...)
-		}
-		return nil
+	add := func(ctx context.Context, client wire.WorkflowClient) (err error) {
+		refs, err = addJobs(ctx, client, jobs)
+		return err
+	}
+	conclude := func() error {
+		return c.concludeJobs(l, refs, func(do asking) error { return askIn(ctx, o.folder, do) })
 	}
 	connection, err := reachRunning(ctx, o.folder)
 	if err != nil {
@@ -313,7 +320,7 @@ func (c *console) submit(ctx context.Context, o *runOptions, l *commandLine, tex
 		if err := awaitJobs(ctx, connection, refs); err != nil {
 			return err
 		}
-		return c.concludeJobs(ctx, o.folder, l, refs)
+		return conclude()
 	}
 	report, first, err := c.serveRun(ctx, o, func(ctx context.Context) error {
 		connection := runningIn(ctx, o.folder)
@@ -333,7 +340,7 @@ func (c *console) submit(ctx context.Context, o *runOptions, l *commandLine, tex
 	case first != nil && !report.GetSucceeded():
 		return quietly(signalCode(first))
 	}
-	return c.concludeJobs(ctx, o.folder, l, refs)
+	return conclude()
 }
 
 // awaitJobs waits until jobs of a run have come to their ends.
@@ -369,8 +376,8 @@ func ended(job *wire.JobSummary) bool {
 
 // concludeJobs prints how the jobs of a call ended: what they printed, where they write nothing,
 // else how many are done; and which are not.
-func (c *console) concludeJobs(ctx context.Context, folder string, l *commandLine, refs []*wire.SubmittedRef) error {
-	return askIn(ctx, folder, func(ctx context.Context, client wire.WorkflowClient) error {
+func (c *console) concludeJobs(l *commandLine, refs []*wire.SubmittedRef, ask func(asking) error) error {
+	return ask(func(ctx context.Context, client wire.WorkflowClient) error {
 		known, ours := 0, make(map[uint32]bool, len(refs))
 		for _, ref := range refs {
 			if ours[ref.GetId()] = true; ref.GetKnown() {

@@ -1,4 +1,4 @@
-package wire_test
+package wire
 
 import (
 	"flag"
@@ -13,8 +13,6 @@ import (
 	"google.golang.org/protobuf/reflect/protodesc"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"google.golang.org/protobuf/types/descriptorpb"
-
-	"fairway/internal/wire"
 )
 
 var update = flag.Bool("update", false, "add what is new in the API to testdata/api.txt")
@@ -25,7 +23,7 @@ const stored = "testdata/api.txt"
 // TestCompatible keeps the Workflow service compatible, for protobuf and JSON alike: what the
 // stored API has, the one of now has too. What only pilots use is not part of it.
 func TestCompatible(t *testing.T) {
-	now := facts(wire.File_api_proto)
+	now := facts(File_api_proto)
 	text, err := os.ReadFile(stored)
 	if err != nil && !*update {
 		t.Fatal(err)
@@ -219,12 +217,12 @@ func TestBreaks(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			set := &descriptorpb.FileDescriptorSet{}
-			imports := wire.File_pilot_proto.Imports()
+			imports := File_pilot_proto.Imports()
 			for i := range imports.Len() {
 				set.File = append(set.File, protodesc.ToFileDescriptorProto(imports.Get(i)))
 			}
-			pilot := protodesc.ToFileDescriptorProto(wire.File_pilot_proto)
-			api := protodesc.ToFileDescriptorProto(wire.File_api_proto)
+			pilot := protodesc.ToFileDescriptorProto(File_pilot_proto)
+			api := protodesc.ToFileDescriptorProto(File_api_proto)
 			c.change(api, pilot)
 			set.File = append(set.File, pilot, api)
 			files, err := protodesc.NewFiles(set)
@@ -235,7 +233,7 @@ func TestBreaks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			broken := breaks(facts(wire.File_api_proto), facts(changed))
+			broken := breaks(facts(File_api_proto), facts(changed))
 			switch found := strings.Join(broken, "\n"); {
 			case c.want == "" && found != "":
 				t.Errorf("breaks:\n%s", found)

@@ -1,0 +1,96 @@
+//go:build linux
+
+package cli
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"fairway/internal/flow"
+	"fairway/internal/wire"
+)
+
+// refuseHere refuses flags that say how a run of this machine goes, where a server takes it.
+func refuseHere(command *cobra.Command) (err error) {
+	here := &cobra.Command{}
+	new(console).serverFlags(here, newRunOptions())
+	command.Flags().Visit(func(f *pflag.Flag) {
+		if f.Name != "results" && (f.Name == "detach" || here.Flags().Lookup(f.Name) != nil) {
+			err = fail(exitUsage, "leave it out: the server has pilots, and goes on by itself",
+				"--%s is not for a run at a server", f.Name)
+		}
+	})
+	return err
+}
+
+// openAtServer opens a run at the server that --server names, and returns its number.
+func (c *console) openAtServer(ctx context.Context, o *runOptions) (*wire.SubmitWorkflowResponse, error) {
+	return c.submitted(ctx, &wire.SubmitWorkflowRequest{Workflow: o.text, File: o.file, Results: o.results})
+}
+
+// submitAtServer adds the jobs to the run that --run names, and waits for them. Without one it
+// opens a run for them and closes it again.
+func (c *console) submitAtServer(ctx context.Context, o *runOptions, l *commandLine, text []byte) error {
+	jobs, err := l.jobs(ctx, o.folder, text)
+	if err != nil {
+		return err
+	}
+	for _, job := range jobs {
+		for _, in := range job.GetReads() {
+			if in.File != "" && !flow.IsURL(in.File) && !filepath.IsAbs(in.File) {
+				in.File = filepath.Join(o.folder, in.File)
+			}
+		}
+	}
+	ours := c.number == 0
+	if ours {
+		opened, err := c.openAtServer(ctx, o)
+		if err != nil {
+			return err
+		}
+		c.number = opened.GetRun()
+		c.announce(fmt.Sprintf("fairway: run %d", c.number))
+	}
+	var refs []*wire.SubmittedRef
+	err = c.askServer(ctx, func(ctx context.Context, client wire.WorkflowClient) (err error) {
+		refs, err = addJobs(ctx, client, jobs)
+		return err
+	})
+	if ours { // also where the jobs are refused: nobody else would close it
+		closed := c.askServer(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+			_, err := client.CloseInput(ctx, &wire.CloseInputRequest{})
+			return err
+		})
+		if err == nil {
+			err = closed
+		}
+	}
+	if err != nil {
+		return err
+	}
+	if err := c.askServer(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+		return awaitJobs(ctx, client, refs)
+	}); err != nil {
+		return err
+	}
+	return c.concludeJobs(l, refs, func(do asking) error { return c.ask(ctx, do) })
+}
+
+// addJobs submits jobs to a run, in as many calls as that takes.
+func addJobs(
+	ctx context.Context, client wire.WorkflowClient, jobs []*wire.SubmittedJob,
+) (refs []*wire.SubmittedRef, err error) {
+	for part := range slices.Chunk(jobs, wire.MaxSubmitted) {
+		answer, err := client.Submit(ctx, &wire.SubmitRequest{Jobs: part})
+		if err != nil {
+			return nil, explained(err)
+		}
+		refs = append(refs, answer.GetJobs()...)
+	}
+	return refs, nil
+}
