@@ -60,8 +60,7 @@ vet: # the libraries on the other systems that docs/sched.md names, and the clie
 	GOOS=darwin go -C lib vet $(NOT_RUN) ./sched ./orwl
 	GOOS=freebsd go -C lib vet $(NOT_RUN) ./sched ./orwl
 	GOOS=windows go -C lib vet $(NOT_RUN) ./sched ./orwl
-	GOOS=darwin GOARCH=arm64 go build $(NOT_RUN) -o /dev/null ./cmd/fairway
-	GOOS=darwin GOARCH=amd64 go build $(NOT_RUN) -o /dev/null ./cmd/fairway
+	GOOS=darwin go build $(NOT_RUN) -o /dev/null ./cmd/fairway
 
 # With the flags of the tests the linter reads what is compiled for these.
 lint: ## run the linters

@@ -401,3 +401,45 @@ func TestKindsOfStates(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// That an open run takes no more jobs survives the server, as all that was acknowledged.
+func TestClosedRunsStayClosed(t *testing.T) {
+	texts, root := files.Folder(t, threeTexts), t.TempDir()
+	reached, goOn := make(chan struct{}), make(chan struct{})
+	var once sync.Once
+	v := startService(t, root, func(a *wire.Assignment, _ func(string) string) (map[string]string, int) {
+		once.Do(func() { close(reached); <-goOn })
+		return map[string]string{a.GetOutputs()[0].GetLfn(): "made"}, 0
+	})
+	run := v.submit("workflow: w\nopen: true\n", texts, nil)
+	job := func(name string) *wire.SubmitRequest {
+		return &wire.SubmitRequest{Run: run, Jobs: []*wire.SubmittedJob{{
+			Name: name, Payload: &wire.Payload{Shell: "make"}, Writes: []*wire.SubmittedOutput{{Lfn: name}},
+		}}}
+	}
+	for _, name := range []string{"a", "b"} {
+		if _, err := v.client.Submit(t.Context(), job(name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-reached
+	if _, err := v.client.CloseInput(t.Context(), &wire.CloseInputRequest{Run: run}); err != nil {
+		t.Fatal(err)
+	}
+	v.client.Close()
+	v.server.Stop(true)
+	close(goOn)
+	if err := <-v.ended; err != nil {
+		t.Fatal(err)
+	}
+	v = startService(t, root, func(a *wire.Assignment, _ func(string) string) (map[string]string, int) {
+		return map[string]string{a.GetOutputs()[0].GetLfn(): "made"}, 0
+	})
+	defer v.stop()
+	if end := v.await(run); !end.GetSucceeded() || v.result(run, "a")+v.result(run, "b") != "mademade" {
+		t.Error(end)
+	}
+	if _, err := v.client.Submit(t.Context(), job("c")); err == nil {
+		t.Error("a closed run takes a job")
+	}
+}

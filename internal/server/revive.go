@@ -105,6 +105,9 @@ func (s *Server) revivePilots(core *dispatch.Core) *loop.Request {
 // under way. That this is done is durable together with there being no such request any more.
 func (r *run) carryOut() (*loop.Request, error) {
 	request := &loop.Request{Run: r.room.Run, Flow: []flow.Input{flow.Tick{}}}
+	if r.opened.run.Closed {
+		request.Flow = append(request.Flow, flow.Closed{Input: flow.SubmittedJobs})
+	}
 	failed := slices.DeleteFunc(state.FailedJobs(&r.room.Cores), r.opened.run.RetryDeferred)
 	if r.retries && len(failed) > 0 {
 		request.Dispatch = append(request.Dispatch, dispatch.RetryJobs{Jobs: failed})

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/flow"
 	"fairway/internal/server/api"
 	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
@@ -281,8 +282,22 @@ func (r *run) goingOn(request *loop.Request) *loop.Request {
 	return &going
 }
 
-// CloseInput is part of api.Control.
+// CloseInput is part of api.Control. That a run of a lasting server takes no more jobs is durable.
 func (r *run) CloseInput(ctx context.Context, name string) error {
+	if r.owner != 0 && r.config.Workflow.Open() && (name == "" || name == flow.SubmittedJobs) {
+		err := r.inbox.Do(ctx, &loop.Request{Prepare: func(_ *state.Cores, request *loop.Request) error {
+			closed := *r.opened.run
+			closed.Closed = true
+			record, err := closed.Record()
+			if err == nil {
+				r.opened.run, request.Records = &closed, []dispatch.Record{record}
+			}
+			return err
+		}})
+		if err != nil {
+			return err
+		}
+	}
 	return r.feeds.CloseInput(ctx, name)
 }
 
