@@ -74,11 +74,29 @@ func (c *console) submitAtServer(ctx context.Context, o *runOptions, l *commandL
 		return err
 	}
 	if err := c.askServer(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+		if ours {
+			return awaitEnd(ctx, client)
+		}
 		return awaitJobs(ctx, client, refs)
 	}); err != nil {
 		return err
 	}
 	return c.concludeJobs(l, refs, func(do asking) error { return c.ask(ctx, do) })
+}
+
+// awaitEnd waits until a run has ended, and its results are in their place.
+func awaitEnd(ctx context.Context, client wire.WorkflowClient) error {
+	stream, err := client.Progress(ctx, &wire.ProgressRequest{Follow: true})
+	if err != nil {
+		return err
+	}
+	defer func() { _ = stream.Close() }()
+	for stream.Receive() {
+		if stream.Msg().GetEnded() {
+			return nil
+		}
+	}
+	return stream.Err()
 }
 
 // addJobs submits jobs to a run, in as many calls as that takes.
