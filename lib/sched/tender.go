@@ -145,7 +145,7 @@ func (s *Scheduler) untend() bool {
 	if s.reacting {
 		return false
 	}
-	s.tender.Store(nil)
 	s.priorities.rest()
+	s.tender.Store(nil) // last: who sees that finds the process as it was
 	return true
 }
