@@ -30,7 +30,7 @@ import (
 // its own, the archive, where people still see it, and the core forgets it. One that failed or was
 // stopped stays in the core, since its jobs may be tried again, until a person removes it.
 
-// submissionTable has by run what was submitted: submission. It is not archived.
+// submissionTable has by run what was submitted: submission. It moves to the archive with the run.
 const submissionTable = "server_submission"
 
 const submissionKey = "submission"

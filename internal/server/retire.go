@@ -152,7 +152,7 @@ func (s *Server) archive(ctx context.Context, id dispatch.RunID) (provenance, mo
 		return nil, nil, err
 	}
 	for _, table := range slices.Concat(dispatch.Tables(), archivedTables, []string{state.RunTable}) {
-		part, err := s.records.LoadPart(ctx, table, id, "", lastKey, math.MaxInt32)
+		part, err := s.records.LoadPart(ctx, table, id, "", state.LastKey, math.MaxInt32)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -185,9 +185,6 @@ func (s *Server) archive(ctx context.Context, id dispatch.RunID) (provenance, mo
 	provenance, _, err = state.ProvenanceOf(ctx, state.Records(all), made)
 	return provenance, slices.Clone(moved), err
 }
-
-// lastKey is above all keys, which are UTF-8.
-const lastKey = "\xff"
 
 // RemoveRun is part of api.Lasting. The record of the run goes last, so that a removal that was cut
 // short is completed when it is asked for again.

@@ -147,10 +147,10 @@ func (r *run) tellPerson(text string) {
 }
 
 // ID is part of api.Run.
-func (r *run) ID() dispatch.RunID { return r.opened.run.ID }
+func (r *run) ID() dispatch.RunID { return r.room.Run }
 
 // Steps is part of api.Run.
-func (r *run) Steps() []string { return r.opened.run.Steps }
+func (r *run) Steps() []string { return r.config.Workflow.Steps() }
 
 // List is part of api.Run.
 func (r *run) List(context.Context, *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {

@@ -110,7 +110,7 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	defer s.beatWhileOpening()()
-	if err := s.openRecords(); err != nil {
+	if err := s.openState(); err != nil {
 		return err
 	}
 	if s.config.Lasting {
@@ -149,8 +149,8 @@ func (s *Server) takeState(ctx context.Context, dir string) error {
 	return s.takeTerm(before)
 }
 
-// openRecords opens the store, and what is made of it and of the folders alone.
-func (s *Server) openRecords() (err error) {
+// openState opens the store, and what is made of it and of the folders alone.
+func (s *Server) openState() (err error) {
 	var authority errgroup.Group // beside the store: each takes a while, and waits for the disk
 	authority.Go(func() (err error) {
 		s.authority, err = access.OpenAuthority(filepath.Join(s.folders.State, folder.AuthorityName), s.folders.ID)

@@ -44,7 +44,7 @@ type published struct {
 }
 
 func loadPublished(
-	ctx context.Context, source state.Source, folders folder.Layout, owner dispatch.RunID,
+	ctx context.Context, source state.PartSource, folders folder.Layout, owner dispatch.RunID,
 ) (*published, error) {
 	s := &published{
 		folders: folders, owner: owner, records: map[string]publishedRecord{},

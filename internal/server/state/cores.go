@@ -181,7 +181,7 @@ func LoadEndedTally(ctx context.Context, records store.Store, run *Run) (*Tally,
 
 // LoadTallyOf makes a Tally that knows the ended attempts of one job and where pilots run,
 // and nothing else.
-func LoadTallyOf(ctx context.Context, s partSource, job dispatch.JobID, hosts Hosts) (*Tally, error) {
+func LoadTallyOf(ctx context.Context, s PartSource, job dispatch.JobID, hosts Hosts) (*Tally, error) {
 	t := &Tally{Nodes: &Nodes{Hosts: hosts}}
 	from, below := attemptKeys(job)
 	records, err := s.LoadPart(ctx, AttemptTable, job.Run(), from, below, math.MaxInt32)

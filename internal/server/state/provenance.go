@@ -93,8 +93,8 @@ func provenance(made *dispatch.Made, attempt []byte, hosts Hosts) (*wire.Provena
 	return p, nil
 }
 
-// partSource is what some records of a table are loaded from.
-type partSource interface {
+// PartSource is what some records of a table are loaded from, as package store says.
+type PartSource interface {
 	LoadPart(ctx context.Context, table string, run dispatch.RunID, from, below string,
 		most int) ([]dispatch.Record, error)
 }
@@ -105,7 +105,7 @@ const provenanceShown = 100
 // LoadProvenance returns how the results of a job were made that earlier runs
 // left: that with a key, or the last one if none is given. It returns nil if
 // there is none.
-func LoadProvenance(ctx context.Context, s partSource, job, key string) (*wire.Provenance, error) {
+func LoadProvenance(ctx context.Context, s PartSource, job, key string) (*wire.Provenance, error) {
 	from, below := ProvenanceKey(job, ""), job+"\v" // follows the line break
 	if key != "" {
 		from = ProvenanceKey(job, key)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"math"
 	"slices"
 	"syscall"
 	"time"
@@ -216,14 +217,17 @@ func LoadAll[T any](ctx context.Context, s Source, table string) ([]T, error) {
 	return decodeAll[T](records)
 }
 
-// LoadOf is LoadAll for the records of one run.
-func LoadOf[T any](ctx context.Context, s Source, table string, run dispatch.RunID) ([]T, error) {
-	records, err := s.Load(ctx, table)
+// LoadOf is LoadAll for the records of one run. Those of others are not read.
+func LoadOf[T any](ctx context.Context, s PartSource, table string, run dispatch.RunID) ([]T, error) {
+	records, err := s.LoadPart(ctx, table, run, "", LastKey, math.MaxInt32)
 	if err != nil {
 		return nil, err
 	}
-	return decodeAll[T](slices.DeleteFunc(records, func(r dispatch.Record) bool { return r.Run != run }))
+	return decodeAll[T](records)
 }
+
+// LastKey is above the keys of all records, which are UTF-8.
+const LastKey = "\xff"
 
 func decodeAll[T any](records []dispatch.Record) ([]T, error) {
 	all := make([]T, len(records))
