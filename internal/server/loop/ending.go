@@ -255,7 +255,6 @@ func (e *Ending) advance(l *Loop, run *Run) {
 // when all its jobs are known: what is temporary goes then, and jobs that are still to come may
 // read it.
 func (e *Ending) enter(l *Loop, run *Run, to phase) {
-
 	e.phase = to
 	var end dispatch.Input = dispatch.StopRun{Run: run.Run, Drain: to == draining}
 	if to == draining && !e.asked && !e.fatal && run.Tally.Finished {
