@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -134,10 +135,12 @@ func write(t Host, path, text string) {
 	}
 }
 
-// freePorts are so many TCP ports in a row, of which nobody uses any now.
+// freePorts are so many TCP ports in a row that are the caller's until its test ends: nobody
+// uses them now, and no other test takes them, in this process or in another.
 func freePorts(t Host, n int) int {
 	for first := 21000 + os.Getpid()%8000; first < 32000; first += n {
-		if err := allFree(first, n); err == nil {
+		if claims, err := claim(first, n); err == nil {
+			t.Cleanup(func() { release(claims) })
 			return first
 		}
 	}
@@ -145,15 +148,30 @@ func freePorts(t Host, n int) int {
 	return 0
 }
 
-func allFree(first, n int) error {
+// claim takes the ports of a row. A claim is a socket with the number in its name, which
+// the kernel gives to one process, and takes back when that ends.
+func claim(first, n int) (claims []net.Listener, err error) {
 	for port := first; port < first+n; port++ {
-		l, err := listen(port)
+		held, err := net.Listen("unix", fmt.Sprintf("@fairway-test-port-%d", port))
 		if err != nil {
-			return err
+			release(claims)
+			return nil, err
 		}
-		if err := l.Close(); err != nil {
-			return fmt.Errorf("port %d: %w", port, err)
+		claims = append(claims, held)
+		tried, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+		if err == nil {
+			err = tried.Close()
+		}
+		if err != nil {
+			release(claims)
+			return nil, fmt.Errorf("port %d: %w", port, err)
 		}
 	}
-	return nil
+	return claims, nil
+}
+
+func release(claims []net.Listener) {
+	for _, claim := range claims {
+		_ = claim.Close() // nobody has connected
+	}
 }

@@ -2,16 +2,11 @@ package batchtest
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 )
-
-func listen(port int) (net.Listener, error) {
-	return net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-}
 
 // Nodes of the Slurm and slots of the Grid Engine that tests start.
 const (
