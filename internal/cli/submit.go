@@ -44,10 +44,10 @@ func (c *console) execCommand() *cobra.Command {
 		Use:   "exec [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run one command as a job",
 		Long: `Run one command as a job of the open run of this folder, and print what it printed.
-If no run is open here, exec opens one and closes it again. The command runs in a
-folder of its own, and finds the files there that --reads names. What it writes
-under the names of --writes is put into results/. The same command with the same
-files is not run again, and a killed one goes on with the same call.
+If no run is open here, exec opens one and closes it again. The command sees the
+files of --reads in a folder of its own; those of --writes are put into results/.
+The same command with the same files does not run again; a killed call may be
+repeated.
 
 With --server the job goes to a server that takes workflows, which must see the
 files under the same paths: to its open run --run, or to one of its own.`,
@@ -62,14 +62,11 @@ func (c *console) mapCommand() *cobra.Command {
 	command := c.submitting(l, &cobra.Command{
 		Use:   "map --each PATTERN --writes PATTERN [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a command for each file, as jobs",
-		Long: `Run a command for each file that a pattern matches, as jobs of the open run of this
-folder. If no run is open here, map opens one and closes it again. {x} in the
-pattern stands for a part of the name, and has the same value in --writes. The
-command finds its input in $in, its output in $out, and the value in $x; a word
-{in}, {out} or {x} of a command with several words is replaced. What is done is
-not done again: after a crash, or with more files, give the same call.
---print shows the workflow that a call stands for. With --server the jobs go to a
-server, as those of exec.`,
+		Long: `Run a command for each file that a pattern matches, as jobs of a run as with exec.
+{x} in the pattern stands for a part of the name, and has the same value in
+--writes. The command finds its input in $in, its output in $out, and the value in
+$x; in a command of several words, {in}, {out} and {x} are replaced. What is done
+is not done again: after a crash, or with more files, repeat the call.`,
 		Example: `  fairway map --each 'data/{x}.gz' --writes 'out/{x}.txt' -- 'zcat "$in" | sort > "$out"'
   fairway map --each 'in/{x}.png' --writes 'small/{x}.jpg' -- convert {in} -resize 50% {out}
   fairway map --each 'data/{x}.gz' --writes 'out/{x}.txt' --print -- 'zcat "$in" > "$out"'`,
@@ -105,7 +102,7 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 		return c.submit(command.Context(), o, l, text)
 	}
 	flags := command.Flags()
-	flags.StringArrayVar(&l.reads, "reads", nil, "a `file` that the command reads besides (may be repeated)")
+	flags.StringArrayVar(&l.reads, "reads", nil, "a further `file` that the command reads (may be repeated)")
 	flags.StringArrayVar(&l.writes, "writes", nil, "a `file` that the command writes (may be repeated)")
 	flags.StringArrayVar(&l.needs, "needs", nil, "what it needs: cpus=2, memory=4GB, disk, time, or what a site names "+
 		"(may be repeated)")
