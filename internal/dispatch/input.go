@@ -56,9 +56,8 @@ type StopRun struct {
 // known no more. Its results stay for later runs; what it had stored besides is removed.
 // A run is refused while something that it published is not confirmed.
 //
-// No server steps it: that of one workflow begins each run with a store of which [Fresh]
-// has retired all others. It is for one that keeps several runs in one Core
-// (docs/decisions/0079-run-retirement.md).
+// A lasting server steps it (docs/decisions/0136-lasting-servers.md). A server of one workflow
+// begins each run with a store of which [Fresh] has retired all others.
 type RetireRun struct{ Run RunID }
 
 // Submit inserts jobs of a run in order, all or none. Refused, with an error that
