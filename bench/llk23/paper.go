@@ -42,7 +42,7 @@ const (
 		"blocks; ours from 42 % to 59 %, and to 81 %. What other programs take of the cores counts as waiting."
 	hereOvercommitting = "the same: 4 processes take about as long as one, on one core and on two, in both schemes."
 	hereScaling        = "the same. On 2 cores 4 blocks take the longest, as they wait for each other."
-	hereHosts = "ours takes 1.0 to 1.9 times as long over 2 to 8 hosts as on one, and hardly longer at 100 " +
+	hereHosts          = "ours takes 1.0 to 1.9 times as long over 2 to 8 hosts as on one, and hardly longer at 100 " +
 		"Mbit/s or with a delay than without. Theirs takes 1.1 to 2.6 times as long, since each sweep " +
 		"waits for one line after the other. In both, the processors that the hosts share also work for " +
 		"TLS and system calls."
