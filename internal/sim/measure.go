@@ -185,8 +185,8 @@ func (r *run) succeeded() int {
 // Metrics are the names of what a run measures, with their units.
 var Metrics = []string{
 	"turnaround_s", "first_start_s", "gap_s", "stage_in_s", "job_time_s", "hit_ratio", "byte_hit_ratio",
-	"read_gb", "written_gb", "attempts", "failed_attempts", "failed_reading", "failed_writing", "lost_attempts", "wasted_s", "pilots", "jobs_done",
-	"jobs_failed", "events", "wide_gb", "money",
+	"read_gb", "written_gb", "attempts", "failed_attempts", "failed_reading", "failed_writing", "lost_attempts",
+	"wasted_s", "pilots", "jobs_done", "jobs_failed", "events", "wide_gb", "money",
 }
 
 // metrics returns the values in the order of Metrics. Stage-in and job time
