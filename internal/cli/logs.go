@@ -25,7 +25,7 @@ started, each below a line with its name.
 With --pilot, print what a pilot or launch of this NAME has said itself: why it
 left, or took no jobs. Of pilots that share no folder with the server, only the
 end is kept.`,
-		Example: "  fairway logs align/p3\n  fairway logs -f align/p3\n  fairway logs align --tail 500\n  fairway logs merge/1 --tail 2000 --json\n  fairway logs --pilot last",
+		Example: "  fairway logs -f align/p3\n  fairway logs align --tail 500\n  fairway logs --pilot last",
 		Args: func(command *cobra.Command, arguments []string) error {
 			if ofPilot != "" {
 				return noArgument(command, arguments)

@@ -71,14 +71,10 @@ have changed. FILE can also be a recorded trace in WfFormat (JSON).
 Ctrl-C ends the run when the running attempts have ended; twice ends it at once.`,
 		Example: `  fairway run workflow.yaml
   fairway run workflow.yaml --set reads=/data/reads --set pairs=500
-  fairway run workflow.yaml --dry-run
   fairway run workflow.yaml --force align/p3   # again, although it is done
-  fairway run workflow.yaml --until merge
   fairway run workflow.yaml --results s3://bucket/run7
-  fairway run workflow.yaml --storage root://host//store/me
   fairway run workflow.yaml --site cluster --site local
   fairway run trace.json --time-scale 0.01 --size-scale 0
-  fairway run workflow.yaml --follow           # watch a run that is under way
   fairway run workflow.yaml --detach           # then log out; --follow watches it later
   fairway run workflow.yaml --site cluster --server site`,
 		Args:              maybeFile,

@@ -38,8 +38,7 @@ func (c *console) submitCommand() *cobra.Command {
 takes workflows (` + "`fairway serve`" + `), and print the number of its run. Inputs are
 relative to the folder of FILE, or --dir, which the server must see under the same
 path. Otherwise --upload sends them, 4 MiB at most, or they are URLs.`,
-		Example: `  fairway submit workflow.yaml --server /data/fairway
-  fairway submit workflow.yaml --server /data/fairway --set pairs=500 --watch
+		Example: `  fairway submit workflow.yaml --server /data/fairway --set pairs=500 --watch
   fairway submit --key nightly-2026-11-27 --results s3://bucket/nightly
   fairway submit workflow.yaml --upload samples.csv --upload config/`,
 		Args:              maybeFile,

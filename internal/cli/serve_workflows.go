@@ -37,8 +37,7 @@ them side by side, with the same pilots and caches. Its state is in .fairway/ of
 folder --state, results are in results/NUMBER/. Start it again there, and all runs
 go on. With --listen or --site it also answers over the network, to those who have
 a copy of .fairway/service.`,
-		Example: `  fairway serve --state /data/fairway
-  fairway serve --state /data/fairway --site cluster --listen :7070
+		Example: `  fairway serve --state /data/fairway --site cluster --listen :7070
   fairway serve --state /data/fairway --tool samtools --detach
   fairway submit workflow.yaml --server /data/fairway`,
 		Args: noArgument,

@@ -68,8 +68,7 @@ func (c *console) mapCommand() *cobra.Command {
 $x; in a command of several words, {in}, {out} and {x} are replaced. What is done
 is not done again: after a crash, or with more files, repeat the call.`,
 		Example: `  fairway map --each 'data/{x}.gz' --writes 'out/{x}.txt' -- 'zcat "$in" | sort > "$out"'
-  fairway map --each 'in/{x}.png' --writes 'small/{x}.jpg' -- convert {in} -resize 50% {out}
-  fairway map --each 'data/{x}.gz' --writes 'out/{x}.txt' --print -- 'zcat "$in" > "$out"'`,
+  fairway map --each 'in/{x}.png' --writes 'small/{x}.jpg' -- convert {in} -resize 50% {out}`,
 	})
 	command.Flags().StringArrayVar(&l.each, "each", nil, "pattern of the files, such as 'data/{x}.gz' (may be repeated)")
 	_ = command.MarkFlagRequired("each")
