@@ -123,20 +123,19 @@ func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
 	flags.IntVar(&o.pilots, "pilots", 0, "number of local pilots; 0: one for each processor, or fewer for large steps")
 	flags.StringArrayVar(&o.has, "has", nil, "what else this machine has that a step can ask for under needs:, such as "+
 		"gpu=1 (may be repeated)")
-	oneOf(command, &o.cache, "cache", "who shares cached files, where the site does not say: host (all pilots of a "+
-		"machine), pilot (nobody), none (there is no cache)", "host", "pilot", "none")
-	oneOf(command, &o.placement, "placement", "which of several equal jobs a pilot gets: with most input bytes in its "+
-		"cache, kept for a better pilot if that saves time (by-gain) or if that one is idle (by-bytes); or with most "+
-		"input files (by-files)", "by-gain", "by-bytes", "by-files")
-	oneOf(command, &o.watchInputs, "watch-inputs", "report files that jobs open without declaring them: auto (in the "+
-		"first attempt of each step, if the system allows it), all, none", "auto", "all", "none")
+	oneOf(command, &o.cache, "cache", "who shares cached files, where the site does not say: all pilots of a host, "+
+		"nobody (pilot), or no cache (none)", "host", "pilot", "none")
+	oneOf(command, &o.placement, "placement", "which of equal jobs a pilot gets: with most input bytes in its cache, kept "+
+		"for a better pilot if that saves time (by-gain) or is idle (by-bytes); or with most input files (by-files)", "by-gain", "by-bytes", "by-files")
+	oneOf(command, &o.watchInputs, "watch-inputs", "report files that jobs open without declaring them: in the first "+
+		"attempt of each step, if the system allows it (auto), in all, or none", "auto", "all", "none")
 	oneOf(command, &o.cachePolicy, "cache-policy", "which file a full cache gives up first, where the site does not "+
 		"say: next-use (in the order in which jobs are about to read) or one of the policies that `fairway sim` compares",
 		string(eviction.NextUse), "lru", "lfu", "lru-k", "lfu-star", "lfu-aging", "lcb-k", "fifo")
 	flags.StringVar(&o.cacheSize, "cache-space", "", "most space for the cache of one pilot, such as 500MB (default "+
 		"10GiB, and half of the free disk for all of them)")
-	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site` (see fairway site list), on this machine (local), "+
-		"or on the nodes of the job in which this runs (allocation) (may be repeated)")
+	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site`, on this machine (local), or on the nodes of the "+
+		"job in which this runs (allocation) (may be repeated)")
 	flags.StringVar(&o.listen, "listen", "", listenHelp)
 	flags.BoolVar(&o.waitAnyway, "wait-anyway", false,
 		"wait for pilots even if, at the start, no pilot seems able to run a step")
