@@ -123,10 +123,11 @@ func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
 	flags.IntVar(&o.pilots, "pilots", 0, "number of local pilots; 0: one for each processor, or fewer for large steps")
 	flags.StringArrayVar(&o.has, "has", nil, "what else this machine has that a step can ask for under needs:, such as "+
 		"gpu=1 (may be repeated)")
-	oneOf(command, &o.cache, "cache", "who shares cached files, where the site does not say: all pilots of a host, "+
-		"nobody (pilot), or no cache (none)", "host", "pilot", "none")
-	oneOf(command, &o.placement, "placement", "which of equal jobs a pilot gets: with most input bytes in its cache, kept "+
-		"for a better pilot if that saves time (by-gain) or is idle (by-bytes); or with most input files (by-files)", "by-gain", "by-bytes", "by-files")
+	oneOf(command, &o.cache, "cache", "who shares cached files, where the site does not say: all pilots of a "+
+		"machine (host), nobody (pilot), or no cache (none)", "host", "pilot", "none")
+	oneOf(command, &o.placement, "placement", "which of equal jobs a pilot gets: with most input bytes in its cache, "+
+		"kept for a better pilot if that saves time (by-gain) or is idle (by-bytes); or with most input files (by-files)",
+		"by-gain", "by-bytes", "by-files")
 	oneOf(command, &o.watchInputs, "watch-inputs", "report files that jobs open without declaring them: in the first "+
 		"attempt of each step, if the system allows it (auto), in all, or none", "auto", "all", "none")
 	oneOf(command, &o.cachePolicy, "cache-policy", "which file a full cache gives up first, where the site does not "+
