@@ -131,7 +131,7 @@ func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
 	oneOf(command, &o.watchInputs, "watch-inputs", "report files that jobs open without declaring them: in the first "+
 		"attempt of each step, if the system allows it (auto), in all, or none", "auto", "all", "none")
 	oneOf(command, &o.cachePolicy, "cache-policy", "which file a full cache gives up first, where the site does not "+
-		"say: next-use (in the order in which jobs are about to read) or one of the policies that `fairway sim` compares",
+		"say: next-use, lru, lfu, lru-k, lfu-star, lfu-aging, lcb-k or fifo",
 		string(eviction.NextUse), "lru", "lfu", "lru-k", "lfu-star", "lfu-aging", "lcb-k", "fifo")
 	flags.StringVar(&o.cacheSize, "cache-space", "", "most space for the cache of one pilot, such as 500MB (default "+
 		"10GiB, and half of the free disk for all of them)")
