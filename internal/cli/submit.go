@@ -34,8 +34,10 @@ type commandLine struct {
 	writes   []string
 	needs    []string
 	attempts int
-	print    bool
-	words    []string // of the command
+
+	checkpoint string
+	print      bool
+	words      []string // of the command
 }
 
 func (c *console) execCommand() *cobra.Command {
@@ -105,6 +107,8 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 	flags.StringArrayVar(&l.writes, "writes", nil, "a `file` that the command writes (may be repeated)")
 	flags.StringArrayVar(&l.needs, "needs", nil, "what it needs: cpus=2, memory=4GB, disk, time, or what a site names "+
 		"(may be repeated)")
+	flags.StringVar(&l.checkpoint, "checkpoint", "", "a `folder` such as state/ in which the command saves its state: a "+
+		"job that is ended before its time goes on from there")
 	flags.IntVar(&l.attempts, "attempts", 1, "how often a job is tried in all")
 	flags.BoolVar(&l.print, "print", false, "print the workflow file that this stands for, and run nothing")
 	c.serverFlags(command, o)
@@ -146,6 +150,7 @@ type stepOf struct {
 	Writes  []string       `yaml:"writes,omitempty,flow"`
 	Needs   map[string]any `yaml:"needs,omitempty,flow"`
 	Retry   map[string]int `yaml:"retry,omitempty,flow"`
+	State   string         `yaml:"checkpoint,omitempty"`
 	Command string         `yaml:"command"`
 }
 
@@ -189,7 +194,7 @@ func (l *commandLine) workflow() ([]byte, error) {
 	if len(l.each) == 0 {
 		reads, writes = literal(l.reads, noPlaceholder), literal(l.writes, noPlaceholder)
 	}
-	step := stepOf{Writes: writes, Command: l.command()}
+	step := stepOf{Writes: writes, Command: l.command(), State: l.checkpoint}
 	if len(step.Writes) == 0 {
 		if l.print {
 			return nil, fail(exitUsage, "name a file with --writes", "a step of a workflow file must write something")
