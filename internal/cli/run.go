@@ -43,6 +43,7 @@ type runOptions struct {
 	strict       bool // a step asks for strict sandboxes
 	keepSandbox  bool
 	cachePolicy  string
+	store        string
 	cacheSize    string
 	cacheSpace   int64 // bytes for each pilot
 	timeScale    float64

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"sync"
@@ -19,9 +20,18 @@ import (
 	"fairway/lib/sched"
 )
 
-// IsPostgres reports whether an address is one of OpenPostgres.
-func IsPostgres(address string) bool {
-	return strings.HasPrefix(address, "postgres://") || strings.HasPrefix(address, "postgresql://")
+// CheckAddress refuses what is no address for OpenPostgres, and one with a password, which lists
+// of processes would show.
+func CheckAddress(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Host == "" {
+		return errors.New("it is no address of a PostgreSQL; write postgres://USER@HOST:PORT/DATABASE")
+	}
+	if _, given := u.User.Password(); given || u.Query().Has("password") {
+		return errors.New("leave the password out, which others would see; give it in PGPASSWORD or ~/.pgpass")
+	}
+	_, err = pgx.ParseConfig(address)
+	return withoutPassword(err)
 }
 
 // postgresStore is a Store in a schema of a PostgreSQL database. All records of an Apply go in
@@ -118,7 +128,8 @@ func (s *postgresStore) open(ctx context.Context, schema string) (err error) {
 			return err
 		}
 		var version int
-		if err := tx.QueryRow(ctx, `UPDATE store SET term = term + 1 RETURNING version, term`).Scan(&version, &s.term); err != nil {
+		row := tx.QueryRow(ctx, `UPDATE store SET term = term + 1 RETURNING version, term`)
+		if err := row.Scan(&version, &s.term); err != nil {
 			return err
 		}
 		if version > len(postgresMigrations) {
@@ -137,7 +148,8 @@ func (s *postgresStore) open(ctx context.Context, schema string) (err error) {
 func (s *postgresStore) checkReadable(ctx context.Context) error {
 	var version int
 	err := s.conn.QueryRow(ctx, `SELECT version FROM store`).Scan(&version)
-	if failure, ok := errors.AsType[*pgconn.PgError](err); ok && failure.Code == undefinedTable || errors.Is(err, pgx.ErrNoRows) {
+	failure, ok := errors.AsType[*pgconn.PgError](err)
+	if ok && failure.Code == undefinedTable || errors.Is(err, pgx.ErrNoRows) {
 		return ErrUnready
 	}
 	switch {
@@ -356,7 +368,9 @@ func (s *postgresStore) LoadPart(
 		[]byte(below), most)
 }
 
-func (s *postgresStore) read(ctx context.Context, table, which string, arguments ...any) (part []dispatch.Record, err error) {
+func (s *postgresStore) read(
+	ctx context.Context, table, which string, arguments ...any,
+) (part []dispatch.Record, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	arguments = slices.Insert(arguments, 0, any(table))
