@@ -59,14 +59,18 @@ const ReconnectTime = time.Minute
 // there, and it must end.
 var ErrSuperseded = errors.New("another server has taken the store over; this one may not write any more")
 
+// ErrOwned: the schema holds the records of something else.
+var ErrOwned = errors.New("the records there are of the state of another folder; name another schema, as ?schema=NAME")
+
 // writerLock is the advisory lock of the writer, beside the number of its schema.
 const writerLock = 0x46616972
 
 // OpenPostgres opens the store in the schema of a database that address names, as
 // postgres://user@host:5432/database?schema=fairway; without a schema, fairway. The password may
 // stand in PGPASSWORD or ~/.pgpass in place of the address. For writing, the schema is made if it
-// is not there, and another live writer is ErrLocked.
-func OpenPostgres(ctx context.Context, address string, mode Mode) (Store, error) {
+// is not there, and belongs to the owner from then on; another one is ErrOwned, and another live
+// writer is ErrLocked.
+func OpenPostgres(ctx context.Context, address string, mode Mode, owner string) (Store, error) {
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the store cannot be read; write postgres://user@host:5432/database: %w",
@@ -81,7 +85,7 @@ func OpenPostgres(ctx context.Context, address string, mode Mode) (Store, error)
 		config: config, mode: mode,
 		where: fmt.Sprintf("schema %s of database %s at %s:%d", schema, config.Database, config.Host, config.Port),
 	}
-	if err := s.open(ctx, schema); err != nil {
+	if err := s.open(ctx, schema, owner); err != nil {
 		_ = s.Close()
 		return nil, s.explain("open", err)
 	}
@@ -105,7 +109,7 @@ var postgresMigrations = []string{
 		PRIMARY KEY (tbl, run, key))`,
 }
 
-func (s *postgresStore) open(ctx context.Context, schema string) (err error) {
+func (s *postgresStore) open(ctx context.Context, schema, owner string) (err error) {
 	if s.conn, err = pgx.ConnectConfig(ctx, s.config); err != nil {
 		return err
 	}
@@ -120,17 +124,21 @@ func (s *postgresStore) open(ctx context.Context, schema string) (err error) {
 	}
 	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
 		_, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS store (one boolean PRIMARY KEY DEFAULT true CHECK (one),
-			version int NOT NULL, term bigint NOT NULL)`)
+			version int NOT NULL, term bigint NOT NULL, owner text NOT NULL)`)
 		if err == nil {
-			_, err = tx.Exec(ctx, `INSERT INTO store (version, term) VALUES (0, 0) ON CONFLICT DO NOTHING`)
+			_, err = tx.Exec(ctx, `INSERT INTO store (version, term, owner) VALUES (0, 0, $1) ON CONFLICT DO NOTHING`, owner)
 		}
 		if err != nil {
 			return err
 		}
 		var version int
-		row := tx.QueryRow(ctx, `UPDATE store SET term = term + 1 RETURNING version, term`)
-		if err := row.Scan(&version, &s.term); err != nil {
+		var of string
+		row := tx.QueryRow(ctx, `UPDATE store SET term = term + 1 RETURNING version, term, owner`)
+		if err := row.Scan(&version, &s.term, &of); err != nil {
 			return err
+		}
+		if of != owner {
+			return ErrOwned
 		}
 		if version > len(postgresMigrations) {
 			return ErrNewer

@@ -24,13 +24,13 @@ func TestPostgres(t *testing.T) {
 		if addresses[folder] == "" {
 			addresses[folder] = database.Address()
 		}
-		return store.OpenPostgres(context.Background(), addresses[folder], store.ReadWrite)
+		return store.OpenPostgres(context.Background(), addresses[folder], store.ReadWrite, "me")
 	})
 }
 
 func openPostgres(t *testing.T, address string) store.Store {
 	t.Helper()
-	s, err := store.OpenPostgres(t.Context(), address, store.ReadWrite)
+	s, err := store.OpenPostgres(t.Context(), address, store.ReadWrite, "me")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -43,7 +43,7 @@ func TestPostgresHasOneWriter(t *testing.T) {
 	database := storetest.Postgres(t)
 	address := database.Address()
 	first := openPostgres(t, address)
-	if _, err := store.OpenPostgres(t.Context(), address, store.ReadWrite); !errors.Is(err, store.ErrLocked) {
+	if _, err := store.OpenPostgres(t.Context(), address, store.ReadWrite, "me"); !errors.Is(err, store.ErrLocked) {
 		t.Fatal(err)
 	}
 	if err := first.Apply(t.Context(), []dispatch.Record{{Table: "job", Key: "1", Body: []byte("first")}}); err != nil {
@@ -51,6 +51,10 @@ func TestPostgresHasOneWriter(t *testing.T) {
 	}
 	database.Stop()
 	database.Start()
+	other := "another state"
+	if _, err := store.OpenPostgres(t.Context(), address, store.ReadWrite, other); !errors.Is(err, store.ErrOwned) {
+		t.Fatal(err)
+	}
 	second := openPostgres(t, address) // the lock went with the connection
 	err := first.Apply(t.Context(), []dispatch.Record{{Table: "job", Key: "1", Body: []byte("late")}})
 	if !errors.Is(err, store.ErrSuperseded) {
@@ -87,13 +91,13 @@ func TestPostgresAddresses(t *testing.T) {
 		"postgres://u:secret@127.0.0.1:notaport/d": "write postgres://user@host:5432/database",
 		"postgres://u:secret@127.0.0.1:1/d":        "open schema fairway of database d at 127.0.0.1:1",
 	} {
-		_, err := store.OpenPostgres(t.Context(), address, store.ReadOnly)
+		_, err := store.OpenPostgres(t.Context(), address, store.ReadOnly, "")
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
 	database := storetest.Postgres(t)
-	if _, err := store.OpenPostgres(t.Context(), database.Address(), store.ReadOnly); !errors.Is(err, store.ErrUnready) {
+	if _, err := store.OpenPostgres(t.Context(), database.Address(), store.ReadOnly, ""); !errors.Is(err, store.ErrUnready) {
 		t.Error(err)
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/disk"
-	"fairway/internal/dispatch"
 	"fairway/internal/store"
 )
 
@@ -25,7 +24,11 @@ func OpenStore(state string, fence bool) (store.Store, error) {
 		return nil, err
 	}
 	if address != "" {
-		return openOwned(address, state)
+		id, err := readIdentity(state)
+		if err != nil {
+			return nil, err
+		}
+		return store.OpenPostgres(context.Background(), address, store.ReadWrite, id.ID)
 	}
 	if err := ownStore(state, fence); err != nil {
 		return nil, fmt.Errorf("giving %s a store of its own: %w", state, err)
@@ -45,7 +48,7 @@ func OpenRecords(ctx context.Context, state string) (store.Store, error) {
 		return nil, err
 	}
 	if address != "" {
-		return store.OpenPostgres(ctx, address, store.ReadOnly)
+		return store.OpenPostgres(ctx, address, store.ReadOnly, "")
 	}
 	return store.OpenSQLite(filepath.Join(state, StoreFile), store.ReadOnly)
 }
@@ -89,33 +92,6 @@ func KeepStoreAt(l *Layout, address string) error {
 		return err
 	}
 	return disk.Sync(l.State)
-}
-
-// ownerTable has one record: of which state a store in a database is.
-const ownerTable = "owner"
-
-// openOwned opens a store in a database for writing, if it is of this state or of none.
-func openOwned(address, state string) (store.Store, error) {
-	id, err := readIdentity(state)
-	if err != nil {
-		return nil, err
-	}
-	ctx := context.Background()
-	s, err := store.OpenPostgres(ctx, address, store.ReadWrite)
-	if err != nil {
-		return nil, err
-	}
-	owner, err := s.Load(ctx, ownerTable)
-	if err == nil && len(owner) == 0 {
-		err = s.Apply(ctx, []dispatch.Record{{Table: ownerTable, Key: "state", Body: []byte(id.ID)}})
-	} else if err == nil && string(owner[0].Body) != id.ID {
-		err = fmt.Errorf("the store at %s is of another state; name another schema, as %s", address, "?schema=NAME")
-	}
-	if err != nil {
-		_ = s.Close()
-		return nil, err
-	}
-	return s, nil
 }
 
 // ownStore copies files of the store that have other names, or all of them for a fence. A copy of the folder by
