@@ -130,7 +130,8 @@ func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
 	flags.StringArrayVar(&o.has, "has", nil, "what else this machine has that a step can ask for under needs:, such as "+
 		"gpu=1 (may be repeated)")
 	oneOf(command, &o.cache, "cache", "who shares cached files, where the site does not say: host (all pilots of a "+
-		"machine), pilot (nobody), none (there is no cache)", "host", "pilot", "none")
+		"machine), pilot (nobody), none (there is no cache), auto (host; local pilots cache no file that a job can be "+
+		"given a link to)", cacheAuto, "host", "pilot", "none")
 	oneOf(command, &o.placement, "placement", "which of several equal jobs a pilot gets: the one with most input bytes "+
 		"in its cache, kept for a better pilot if that saves time (by-gain), or if that pilot is idle (by-bytes); or the "+
 		"one with most input files (by-files)", "by-gain", "by-bytes", "by-files")
@@ -153,7 +154,7 @@ func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
 }
 
 func newRunOptions() *runOptions {
-	return &runOptions{server: serverHere, cache: string(pilot.CacheHost), placement: "by-gain",
+	return &runOptions{server: serverHere, cache: cacheAuto, placement: "by-gain",
 		watchInputs: string(pilot.WatchAuto), timeScale: 1, sizeScale: 1}
 }
 

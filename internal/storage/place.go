@@ -95,6 +95,20 @@ func mayLink(in *os.File, folder string) bool {
 	return file.Mask&there.Mask&unix.STATX_MNT_ID == 0 || file.Mnt_id == there.Mnt_id
 }
 
+// Linkable reports whether the file that is stored at a path could have a name in a folder: both
+// are on one mount, and the system lets this user name the file (protected_hardlinks of proc_sys_fs(5)).
+func Linkable(path, folder string) bool {
+	var file, there unix.Statx_t
+	const asked = unix.STATX_MNT_ID | unix.STATX_UID | unix.STATX_TYPE
+	if unix.Statx(unix.AT_FDCWD, path, 0, asked, &file) != nil ||
+		unix.Statx(unix.AT_FDCWD, folder, 0, unix.STATX_MNT_ID, &there) != nil {
+		return false
+	}
+	user := os.Geteuid()
+	return file.Mask&there.Mask&unix.STATX_MNT_ID != 0 && file.Mnt_id == there.Mnt_id &&
+		file.Mode&unix.S_IFMT == unix.S_IFREG && (user == 0 || file.Uid == uint32(user))
+}
+
 // openRegular opens a file for reading; what could block, or do something when it
 // is opened, is not opened.
 func openRegular(path string) (*os.File, error) {

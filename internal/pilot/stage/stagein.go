@@ -35,6 +35,7 @@ type input struct {
 	cache.Item // its size is 0 if it is not known
 	pfn        string
 	sum        uint32     // of what a job made; 0 if it is not known
+	written    uint32     // of what a job made and nobody has summed up: storage.Written; 0: see sum
 	hash       cache.Hash // that copies in caches must have; zero if it is not known
 	committed  bool       // the hash stands in the commit
 	ticket     []byte     // to read it through the server
@@ -48,6 +49,7 @@ type input struct {
 	cached     *cache.File // nil if it is read past the cache
 	hit        bool        // it was in a cache of this host
 	remote     bool        // it came from a cache of another host
+	linked     bool        // it is a link to where it is stored, past the cache
 	before     fs.FileInfo // as the command finds it; nil for a folder
 	unpacked   *unpacked   // of a folder: what the pilot has of it
 	tree       *folderTree // of a folder: as the command finds it
@@ -58,7 +60,7 @@ func NewInputs(ar *Area, a *Execution) *Inputs { return &Inputs{ar: ar, attempt:
 
 func newInput(f *wire.InputFile) *input {
 	i := &input{Item: cache.Item{Ref: RefOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32(),
-		ticket: f.GetTicket(), access: f.GetAccess(), source: f.GetSource()}
+		written: f.GetWritten(), ticket: f.GetTicket(), access: f.GetAccess(), source: f.GetSource()}
 	copy(i.hash[:], f.GetBlake3())
 	i.committed = f.GetCommitted() && i.hash != cache.Hash{}
 	return i
@@ -218,6 +220,9 @@ func (ar *Area) bring(ctx context.Context, i *input) (err error) {
 	if c == nil || i.cached != nil {
 		return nil
 	}
+	if i.linked = ar.links(i.pfn); i.linked {
+		return nil
+	}
 	var ok bool
 	if i.cached, ok = c.Get(ctx, i.Item); ok {
 		i.hit = true
@@ -241,6 +246,16 @@ func (ar *Area) bring(ctx context.Context, i *input) (err error) {
 		return nil
 	}
 	return err
+}
+
+// links reports whether a file goes past the cache, since a link to where it is stored costs no
+// more than one to a cached one.
+func (ar *Area) links(pfn string) bool {
+	if !ar.Spared || ar.Reach != nil || ar.Sharing != nil || pfn == "" || !storage.IsLocal(pfn) {
+		return false
+	}
+	path, err := ar.Roots.Path(pfn)
+	return err == nil && storage.Linkable(path, ar.Folder)
 }
 
 // fetch has the cache hold a file, which get writes to a path. Of one that nobody needs yet
@@ -353,7 +368,7 @@ func (in *Inputs) past(i *input, target string) error {
 
 func (in *Inputs) count(i *input) {
 	u := in.attempt.Result.Usage
-	if i.streams() { // nothing of it comes here
+	if i.streams() || i.linked { // nothing of it comes here
 		return
 	}
 	if !i.hit && !i.remote {
@@ -503,7 +518,7 @@ func MakeParents(folder, path string) error {
 	return os.MkdirAll(filepath.Join(folder, parent), 0o755)
 }
 
-// TakeCached holds the inputs in the cache, and reports whether all are there.
+// TakeCached holds the inputs in the cache, and reports whether all are there or need but a link.
 func (in *Inputs) TakeCached() bool {
 	for _, f := range in.attempt.GetInputs() {
 		i := newInput(f)
@@ -512,9 +527,12 @@ func (in *Inputs) TakeCached() bool {
 			i.hit = i.unpacked != nil
 		}
 		if !i.hit && in.ar.Cache != nil {
+			i.linked = in.ar.links(i.pfn) && !logical.IsFolder(i.LFN)
+		}
+		if !i.hit && !i.linked && in.ar.Cache != nil {
 			i.cached, i.hit = in.ar.Cache.Get(in.attempt.Ctx, i.Item)
 		}
-		if !i.hit {
+		if !i.hit && !i.linked {
 			in.Release()
 			in.files = nil
 			return false
