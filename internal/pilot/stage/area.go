@@ -45,6 +45,7 @@ type Area struct {
 	LogDir   string          // keeps what attempts print
 	LogBytes int64           // how much of each stream
 
+	mount      mount
 	folders    folders
 	proven     proven
 	prefetched prefetched

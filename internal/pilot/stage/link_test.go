@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -161,5 +162,39 @@ func TestWhatHasNoSumComesFromNoOtherCache(t *testing.T) {
 	})
 	if _, err := ar.fromSource(t.Context(), i, nil, ""); err != errNoSource { //nolint:errorlint // it is not wrapped
 		t.Error("another cache was asked:", err)
+	}
+}
+
+// A file from outside that is linked is the one that the run took up, whatever its size and time
+// say.
+func TestALinkedInputIsTheOneThatWasTakenUp(t *testing.T) {
+	ar := linkingArea(t)
+	path := filepath.Join(t.TempDir(), "x")
+	writeText(t, path, "text")
+	taken := infoOf(t, path)
+	read := func() (*Inputs, error) {
+		a := &Execution{
+			Ctx: t.Context(), Result: &wire.Result{Usage: &wire.Usage{}}, Slot: &Slot{Folder: t.TempDir()},
+			Assignment: &wire.Assignment{},
+		}
+		in := NewInputs(ar, a)
+		return in, in.add(newInput(&wire.InputFile{
+			File: &wire.FileRef{Lfn: "x", Version: 1, Tag: storage.TagOf("file:"+path, storage.InfoOf(taken))}, Pfn: "file:" + path,
+		}))
+	}
+	if in, err := read(); err != nil || !os.SameFile(taken, infoOf(t, filepath.Join(in.attempt.Slot.Folder, "x"))) {
+		t.Fatal("it is not linked:", err)
+	}
+	other := path + ".new"
+	writeText(t, other, "TEXT")
+	if err := errors.Join(os.Chtimes(other, time.Time{}, taken.ModTime()), os.Rename(other, path)); err != nil {
+		t.Fatal(err)
+	}
+	in, err := read()
+	if outcome, _ := OutcomeOf(err, 0); outcome != wire.Outcome_OUTCOME_INPUT_CHANGED {
+		t.Error("another file was read:", err)
+	}
+	if left := contents(t, in.attempt.Slot); len(left) != 0 {
+		t.Errorf("the sandbox holds %v", left)
 	}
 }

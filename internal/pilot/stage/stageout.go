@@ -182,7 +182,8 @@ func (ar *Area) describe(a *Execution, w written, f *os.File, prefix string, out
 // linksTo reports whether a file is stored in the state's own element by a link, so that it keeps
 // its time of modification.
 func (ar *Area) linksTo(f *os.File, prefix string) bool {
-	return strings.HasPrefix(prefix, storage.StateScheme+":") && storage.Linkable(disk.Descriptor(f), ar.Roots.State)
+	return strings.HasPrefix(prefix, storage.StateScheme+":") && ar.mount.of(ar.Folder).Holds(disk.Descriptor(f)) &&
+		ar.mount.of(ar.Folder) == storage.MountOf(ar.Roots.State)
 }
 
 // cacheOutput puts an output into the cache, if there is room.
