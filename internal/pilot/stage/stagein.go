@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/beneath"
 	"fairway/internal/cache"
 	"fairway/internal/fault"
 	"fairway/internal/logical"
@@ -445,8 +446,10 @@ func linkInto(path, target string) error {
 // CheckUnchanged fails an attempt that wrote to an input, whatever else is the
 // matter with it: other jobs read the same file, so the cache must not keep it.
 func (in *Inputs) CheckUnchanged() {
+	looks := in.looks()
+	defer looks.close()
 	for _, i := range in.files {
-		if !in.changed(i) {
+		if !in.changed(i, looks) {
 			continue
 		}
 		r := in.attempt.Result
@@ -474,12 +477,52 @@ func (in *Inputs) CheckUnchanged() {
 }
 
 // Spoilt reports whether any input was written to since it was staged in.
-func (in *Inputs) Spoilt() bool { return slices.ContainsFunc(in.files, in.changed) }
+func (in *Inputs) Spoilt() bool {
+	looks := in.looks()
+	defer looks.close()
+	return slices.ContainsFunc(in.files, func(i *input) bool { return in.changed(i, looks) })
+}
+
+// looks looks at files of a sandbox, most of which are in the same folder as the one before.
+type looks struct {
+	sandbox *beneath.Folder
+	name    string
+	folder  *beneath.Folder // of that name; nil before the first
+}
+
+func (in *Inputs) looks() *looks {
+	if in.attempt.Slot == nil {
+		return &looks{}
+	}
+	return &looks{sandbox: in.attempt.Slot.dir}
+}
+
+func (l *looks) lstat(path string) (fs.FileInfo, error) {
+	if filepath.Dir(path) == "." {
+		return l.sandbox.Lstat(path)
+	}
+	if l.folder == nil || l.name != filepath.Dir(path) {
+		l.close()
+		folder, _, err := l.sandbox.Parent(path)
+		if err != nil {
+			return nil, err
+		}
+		l.name, l.folder = filepath.Dir(path), folder
+	}
+	return l.folder.Lstat(filepath.Base(path))
+}
+
+func (l *looks) close() {
+	if l.folder != nil {
+		_ = l.folder.Close()
+		l.folder = nil
+	}
+}
 
 // changed reports whether an input was written to, wherever the command has moved it:
 // the cache, the storage element or the person whose file it is have links to it.
 // Another file that the command put in its place does no harm.
-func (in *Inputs) changed(i *input) bool {
+func (in *Inputs) changed(i *input, looks *looks) bool {
 	if i.inPlace || i.access == wire.Access_ACCESS_COPY { // see CheckStreamed; a copy is the command's own
 		return false
 	}
@@ -489,7 +532,7 @@ func (in *Inputs) changed(i *input) bool {
 	if i.before == nil {
 		return false
 	}
-	if now, err := in.attempt.Slot.dir.Lstat(i.path); err == nil && os.SameFile(now, i.before) {
+	if now, err := looks.lstat(i.path); err == nil && os.SameFile(now, i.before) {
 		return !sameState(now, i.before)
 	}
 	var others []string
