@@ -179,7 +179,8 @@ func TestALinkedInputIsTheOneThatWasTakenUp(t *testing.T) {
 		}
 		in := NewInputs(ar, a)
 		return in, in.add(newInput(&wire.InputFile{
-			File: &wire.FileRef{Lfn: "x", Version: 1, Tag: storage.TagOf("file:"+path, storage.InfoOf(taken))}, Pfn: "file:" + path,
+			File: &wire.FileRef{Lfn: "x", Version: 1, Tag: storage.TagOf("file:"+path, storage.InfoOf(taken))},
+			Pfn:  "file:" + path,
 		}))
 	}
 	if in, err := read(); err != nil || !os.SameFile(taken, infoOf(t, filepath.Join(in.attempt.Slot.Folder, "x"))) {
