@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
+	"fairway/internal/eviction"
 	"fairway/internal/pilot"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
@@ -99,6 +100,7 @@ func cacheOf(o *runOptions, c *capacity, folder string) pilot.CacheConfig {
 		space = min(pilot.DefaultCacheSpace, int64(cacheShare*float64(c.each.Disk)))
 	}
 	return pilot.CacheConfig{
-		Mode: pilot.CacheMode(cacheMode(o.cache)), Dir: folder, MaxSpace: space, Spared: o.cache == cacheAuto,
+		Mode: pilot.CacheMode(cacheMode(o.cache)), Dir: folder, MaxSpace: space, Policy: eviction.Policy(o.cachePolicy),
+		Spared: o.cache == cacheAuto,
 	}
 }

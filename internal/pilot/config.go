@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"fairway/internal/access"
+	"fairway/internal/eviction"
 	"fairway/internal/pilot/report"
 	"fairway/internal/storage"
 )
@@ -187,6 +188,8 @@ type CacheConfig struct {
 	MinThreshold int64 `json:"min_threshold,omitempty"`
 	// Spared leaves out files of which a link to where they are stored is as good.
 	Spared bool `json:"spared,omitempty"`
+	// Policy chooses what goes when there is no room. Default: eviction.NextUse.
+	Policy eviction.Policy `json:"policy,omitempty"`
 }
 
 // DefaultCacheSpace is MaxSpace where it is not given, as in the paper.
