@@ -97,7 +97,8 @@ func TestPostgresAddresses(t *testing.T) {
 		}
 	}
 	database := storetest.Postgres(t)
-	if _, err := store.OpenPostgres(t.Context(), database.Address(), store.ReadOnly, ""); !errors.Is(err, store.ErrUnready) {
+	_, err := store.OpenPostgres(t.Context(), database.Address(), store.ReadOnly, "")
+	if !errors.Is(err, store.ErrUnready) {
 		t.Error(err)
 	}
 }
