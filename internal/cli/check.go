@@ -66,7 +66,11 @@ jobs that the files of this machine would make: at the names of their outputs.`,
 			if err != nil {
 				return err
 			}
-			checked, found, err := inspect(workflow, file, folder, true)
+			listed, err := newListing(folder)
+			if err != nil {
+				return err
+			}
+			checked, found, err := inspect(workflow, file, folder, listed, true)
 			if err != nil {
 				return err
 			}
@@ -121,7 +125,9 @@ func isTrace(data []byte) bool {
 // inspect tells what is in a workflow, and fails where an input has no files or others
 // than it can take. lines asks for the lines of lists too: a run that goes on needs no
 // second look at those that it was fed.
-func inspect(workflow *flow.Workflow, file, folder string, lines bool) (checkedObject, []surveyed, error) {
+func inspect(
+	workflow *flow.Workflow, file, folder string, listed *listing, lines bool,
+) (checkedObject, []surveyed, error) {
 	var all []surveyed
 	checked := checkedObject{
 		File: file, Workflow: workflow.Name, About: workflow.About, Steps: workflow.Steps(),
@@ -134,7 +140,7 @@ func inspect(workflow *flow.Workflow, file, folder string, lines bool) (checkedO
 	}
 	var missing yamlfile.Problems
 	for _, input := range workflow.Inputs {
-		found := surveyed{input: input, folder: folder, lines: lines}
+		found := surveyed{input: input, folder: folder, listed: listed, lines: lines}
 		found.survey()
 		all = append(all, found)
 		checked.Inputs = append(checked.Inputs, checkedInput{
@@ -194,7 +200,8 @@ func comesLater(input *flow.DeclaredInput) bool { return input.IsOpen() }
 type surveyed struct {
 	input    *flow.DeclaredInput
 	folder   string // of the workflow
-	lines    bool   // those of lists are looked at
+	listed   *listing
+	lines    bool // those of lists, and the sizes of files, are looked at
 	files    int
 	unfit    int      // what was met that can be no file of the input
 	left     []string // of it, what a run leaves alone

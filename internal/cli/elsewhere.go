@@ -19,6 +19,10 @@ const unsurveyed = "the files of the inputs were not looked at: that is done on 
 
 func (*surveyed) survey() {}
 
+type listing struct{}
+
+func newListing(string) (*listing, error) { return nil, nil }
+
 // onLinux is the error of what only Linux can do.
 func onLinux(what string) error {
 	return fail(exitUsage, "run it on Linux; from here, submit to a server with --server", "%s works on Linux only", what)

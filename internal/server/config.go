@@ -8,6 +8,7 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/storage"
@@ -22,6 +23,10 @@ type Config struct {
 	// Folder is where the workflow lives: its .fairway/ and results/, and what
 	// the patterns of its inputs are relative to. It is made if need be.
 	Folder string
+
+	// Enumerated is what has been listed of the inputs in Folder, so that it is not listed again;
+	// nil: nothing. It should be fresh.
+	Enumerated *feed.Enumeration
 
 	// Lasting has the server run what is submitted to it, until it is stopped. There is no
 	// Workflow then, Folder is where the state is, and the settings of a run come with it.

@@ -130,9 +130,9 @@ func (o *opened) fed(in *flow.DeclaredInput) feed.Known {
 func (o *opened) readList(ctx context.Context, find *feed.Finder, in *flow.DeclaredInput) {
 	var known feed.Known
 	if o.run.State != state.Succeeded {
-		known = func(string) (string, bool) { return "", true } // so nothing is looked at but the list
+		known = o.fed(in) // which need no second look
 	}
-	found, err := find.List(ctx, in, true, known)
+	found, err := find.ListFirst(ctx, in, known)
 	if errors.Is(err, fs.ErrNotExist) {
 		found, err = new(feed.Listed), nil
 	}

@@ -179,6 +179,9 @@ func (s *Server) openState() (err error) {
 func (s *Server) openRun(ctx context.Context, dir string) error {
 	find := feed.NewFinder(dir, s.config.tellingSlow(s.element))
 	find.State = s.folders.ID
+	if s.term == nil { // else it may have waited for long
+		find.Enumerated = s.config.Enumerated
+	}
 	o, err := openRecords(ctx, &s.config, s.records, find)
 	if err != nil {
 		return err

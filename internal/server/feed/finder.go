@@ -34,6 +34,10 @@ type Finder struct {
 	Dry      bool // only: files of traces are not made
 	Apart    bool // the folder is not that of the state: all files have absolute names
 	Brief    bool // no file is read and no server asked: identities and sizes on servers are missing
+	// Enumerated is what whoever asks for the run has listed already of closed inputs; nil: nothing.
+	Enumerated *Enumeration
+
+	lists readLists
 }
 
 // NewFinder makes the finder of a workflow folder.
@@ -178,7 +182,7 @@ func (f *Finder) matched(ctx context.Context, in *flow.DeclaredInput) (paths []s
 			paths = append(paths, found...)
 			continue
 		}
-		found, err := Glob(f.folder, glob)
+		found, err := f.glob(in, glob)
 		switch {
 		case err != nil && !in.Watch:
 			return nil, nil, fmt.Errorf("pattern %s: %w; permit that, or write a pattern that leaves the folder out",
