@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -95,31 +93,17 @@ func readWorkflow(file string, values map[string]string, scales flow.Scales) (*f
 	if err != nil {
 		return nil, fail(exitBadFile, "", "cannot read the workflow: %w", err)
 	}
-	if isTrace(data) {
-		workflow, err := wfformat.Parse(file, data, scales)
-		if err != nil {
-			return nil, &failure{code: exitBadFile, err: err}
-		}
-		return workflow, nil
+	workflow, err := wfformat.ParseEither(file, data, scales)
+	if err != nil {
+		return nil, &failure{code: exitBadFile, err: err}
 	}
-	workflow, err := flow.Parse(file, data)
-	if err != nil || len(values) == 0 {
-		return workflow, err
+	if len(values) == 0 {
+		return workflow, nil
 	}
 	if workflow, err = workflow.With(values); err != nil {
 		return nil, &failure{code: exitBadFile, err: err}
 	}
 	return workflow, nil
-}
-
-// isTrace reports whether a file is WfFormat: a JSON object, of which a workflow in JSON differs in
-// having its steps at the top.
-func isTrace(data []byte) bool {
-	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
-		return false
-	}
-	var top struct{ Steps json.RawMessage }
-	return json.Unmarshal(data, &top) != nil || top.Steps == nil
 }
 
 // inspect tells what is in a workflow, and fails where an input has no files or others

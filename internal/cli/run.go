@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/flow"
 	"fairway/internal/pilot"
 	"fairway/internal/quantity"
 	"fairway/internal/server/listen"
@@ -284,6 +285,7 @@ func (c *console) runAtServer(ctx context.Context, o *runOptions) error {
 	c.service = o.server
 	request, err := submission(o.file, o.folder, &submitOptions{
 		set: o.set, until: o.until, keepGoing: o.keepGoing, results: strings.TrimPrefix(o.results, "file:"),
+		scales: flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale},
 	})
 	if err != nil {
 		return err

@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/flow"
 	"fairway/internal/quantity"
+	"fairway/internal/wfformat"
 	"fairway/internal/wire"
 )
 
@@ -27,6 +28,7 @@ type submitOptions struct {
 	key       string
 	upload    []string
 	watch     bool
+	scales    flow.Scales
 }
 
 func (c *console) submitCommand() *cobra.Command {
@@ -38,11 +40,13 @@ func (c *console) submitCommand() *cobra.Command {
 takes workflows (` + "`fairway serve`" + `), and print the number of its run. Its inputs are
 read where they are: patterns are relative to the folder of FILE, or --dir, which
 the server must see under the same path. A server that does not see it gets them
-with --upload, 4 MiB at most, or finds them by URLs.`,
+with --upload, 4 MiB at most, or finds them by URLs. FILE can also be a recorded trace
+in WfFormat (JSON), which the server replays.`,
 		Example: `  fairway submit workflow.yaml --server /data/fairway
   fairway submit workflow.yaml --server /data/fairway --set pairs=500 --watch
   fairway submit --key nightly-2026-11-27 --results s3://bucket/nightly
-  fairway submit workflow.yaml --upload samples.csv --upload config/`,
+  fairway submit workflow.yaml --upload samples.csv --upload config/
+  fairway submit trace.json --time-scale 0.01 --size-scale 0`,
 		Args:              maybeFile,
 		ValidArgsFunction: workflowFiles,
 		RunE: func(command *cobra.Command, arguments []string) error {
@@ -70,6 +74,8 @@ func (c *console) submissionFlags(command *cobra.Command, o *submitOptions) {
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure, go on with the jobs that do not depend on it")
 	flags.StringVar(&o.results, "results", "", "put the results into this `place` and not into results/ of the server: a "+
 		"folder, or a URL (s3://bucket/folder, davs://, root://)")
+	flags.Float64Var(&o.scales.TimeScale, "time-scale", 1, "multiply the run times of a trace by this")
+	flags.Float64Var(&o.scales.SizeScale, "size-scale", 1, "multiply the file sizes of a trace by this")
 	flags.StringVar(&o.key, "key", "",
 		"a `name` of your choice for this submission: another one with it answers with the "+
 			"same run")
@@ -96,17 +102,13 @@ func submission(file, dir string, o *submitOptions) (*wire.SubmitWorkflowRequest
 	if err != nil {
 		return nil, fail(exitBadFile, "name the workflow file: fairway submit FILE", "cannot read the workflow: %w", err)
 	}
-	if isTrace(text) {
-		return nil, fail(exitBadFile, "replay it with `fairway run "+file+"`",
-			"%s is a recorded trace, and no workflow", file)
-	}
 	values, err := parameters(o.set)
 	if err != nil {
 		return nil, err
 	}
-	workflow, err := flow.Parse(file, text)
+	workflow, err := wfformat.ParseEither(file, text, o.scales)
 	if err != nil {
-		return nil, err
+		return nil, &failure{code: exitBadFile, err: err}
 	}
 	if workflow, err = workflow.With(values); err != nil {
 		return nil, &failure{code: exitBadFile, err: err}
@@ -119,6 +121,9 @@ func submission(file, dir string, o *submitOptions) (*wire.SubmitWorkflowRequest
 	request := &wire.SubmitWorkflowRequest{
 		Workflow: text, File: filepath.Base(file), Folder: dir, Parameters: values, Until: o.until, KeepGoing: o.keepGoing,
 		Results: o.results, Key: o.key,
+	}
+	if wfformat.Is(text) {
+		request.TimeScale, request.SizeScale = &o.scales.TimeScale, &o.scales.SizeScale
 	}
 	if o.results != "" && !strings.Contains(o.results, "://") {
 		if request.Results, err = filepath.Abs(o.results); err != nil {

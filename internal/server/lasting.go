@@ -23,6 +23,7 @@ import (
 	"fairway/internal/server/loop"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
+	"fairway/internal/wfformat"
 )
 
 // A lasting server takes workflows while it runs (API call SubmitWorkflow). Each becomes a run
@@ -51,11 +52,16 @@ type submission struct {
 	Until      string            `json:"until,omitempty"`
 	KeepGoing  bool              `json:"keep_going,omitempty"`
 	Results    string            `json:"results,omitempty"`
+	Scales     *flow.Scales      `json:"scales,omitempty"` // of a recorded run
 }
 
 // parse reads the workflow that was submitted.
 func (b *submission) parse() (*flow.Workflow, error) {
-	workflow, err := flow.Parse(b.File, b.Text)
+	var scales flow.Scales
+	if b.Scales != nil {
+		scales = *b.Scales
+	}
+	workflow, err := wfformat.ParseEither(b.File, b.Text, scales)
 	if err == nil {
 		workflow, err = workflow.With(b.Parameters)
 	}
@@ -76,7 +82,7 @@ func (s *Server) configOf(b *submission, workflow *flow.Workflow) Config {
 // names.
 func (s *Server) finderOf(b *submission, run dispatch.RunID) *feed.Finder {
 	find := feed.NewFinder(b.Folder, s.config.tellingSlow(s.element))
-	find.State, find.Run, find.Apart = s.folders.ID, run, true
+	find.Run, find.Apart, find.Made = run, true, s.madeOf(run)
 	return find
 }
 
@@ -90,6 +96,11 @@ func (s *Server) layoutOf(run dispatch.RunID) folder.Layout {
 // uploadsOf is the folder of the uploaded files of a run.
 func (s *Server) uploadsOf(run dispatch.RunID) string {
 	return filepath.Join(s.folders.State, folder.UploadsName, strconv.FormatUint(uint64(run), 10))
+}
+
+// madeOf is the folder of the files that are made for a recorded run.
+func (s *Server) madeOf(run dispatch.RunID) string {
+	return filepath.Join(s.folders.State, folder.InputsName, s.folders.ID, strconv.FormatUint(uint64(run), 10))
 }
 
 // openSubmitted has the runs go on that earlier servers have left.
@@ -177,6 +188,9 @@ func (s *Server) SubmitWorkflow(
 	b := &submission{
 		Key: w.Key, File: w.File, Text: w.Text, Folder: w.Folder, Parameters: w.Parameters, Until: w.Until,
 		KeepGoing: w.KeepGoing, Results: w.Results,
+	}
+	if wfformat.Is(b.Text) {
+		b.Scales = &w.Scales
 	}
 	workflow, err := b.parse()
 	if err != nil {

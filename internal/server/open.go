@@ -14,6 +14,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/feed"
+	"fairway/internal/server/folder"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
@@ -95,6 +96,11 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *feed.
 	}
 	o.decide(ctx, find)
 	return o, nil
+}
+
+// madeIn is where the files of a trace are made, from the folder of the workflow.
+func madeIn(l folder.Layout) string {
+	return filepath.Join(folder.StateFolder, folder.InputsName, l.ID)
 }
 
 // findArrivals finds what came to open inputs since a run that has succeeded closed

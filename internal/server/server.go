@@ -178,7 +178,7 @@ func (s *Server) openState() (err error) {
 // openRun decides how the run of the folder begins.
 func (s *Server) openRun(ctx context.Context, dir string) error {
 	find := feed.NewFinder(dir, s.config.tellingSlow(s.element))
-	find.State = s.folders.ID
+	find.Made = madeIn(s.folders)
 	if s.term == nil { // else it may have waited for long
 		find.Enumerated = s.config.Enumerated
 	}

@@ -3588,17 +3588,21 @@ func (x *UploadedFile) GetContent() []byte {
 
 type SubmitWorkflowRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
-	Workflow []byte                 `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"` // the text of a workflow file
+	Workflow []byte                 `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"` // the text of a workflow file, or of a recorded run in WfFormat
 	File     string                 `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`         // its name, for people
 	// The absolute path, on the machine of the server, that patterns of inputs are relative to. Empty:
 	// a folder of the run, which has the uploads.
-	Folder        string            `protobuf:"bytes,3,opt,name=folder,proto3" json:"folder,omitempty"`
-	Parameters    map[string]string `protobuf:"bytes,4,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Until         string            `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"` // a step or file; empty: to the end
-	KeepGoing     bool              `protobuf:"varint,6,opt,name=keep_going,json=keepGoing,proto3" json:"keep_going,omitempty"`
-	Results       string            `protobuf:"bytes,7,opt,name=results,proto3" json:"results,omitempty"` // an absolute path or a URL; empty: the results folder of the run
-	Key           string            `protobuf:"bytes,8,opt,name=key,proto3" json:"key,omitempty"`         // of the submission; empty: none
-	Uploads       []*UploadedFile   `protobuf:"bytes,9,rep,name=uploads,proto3" json:"uploads,omitempty"` // only without a folder
+	Folder     string            `protobuf:"bytes,3,opt,name=folder,proto3" json:"folder,omitempty"`
+	Parameters map[string]string `protobuf:"bytes,4,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Until      string            `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"` // a step or file; empty: to the end
+	KeepGoing  bool              `protobuf:"varint,6,opt,name=keep_going,json=keepGoing,proto3" json:"keep_going,omitempty"`
+	Results    string            `protobuf:"bytes,7,opt,name=results,proto3" json:"results,omitempty"` // an absolute path or a URL; empty: the results folder of the run
+	Key        string            `protobuf:"bytes,8,opt,name=key,proto3" json:"key,omitempty"`         // of the submission; empty: none
+	Uploads    []*UploadedFile   `protobuf:"bytes,9,rep,name=uploads,proto3" json:"uploads,omitempty"` // only without a folder
+	// Of a workflow that is a recorded run in WfFormat: by what its times and sizes are multiplied; 1
+	// where they are unset.
+	TimeScale     *float64 `protobuf:"fixed64,12,opt,name=time_scale,json=timeScale,proto3,oneof" json:"time_scale,omitempty"`
+	SizeScale     *float64 `protobuf:"fixed64,13,opt,name=size_scale,json=sizeScale,proto3,oneof" json:"size_scale,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3694,6 +3698,20 @@ func (x *SubmitWorkflowRequest) GetUploads() []*UploadedFile {
 		return x.Uploads
 	}
 	return nil
+}
+
+func (x *SubmitWorkflowRequest) GetTimeScale() float64 {
+	if x != nil && x.TimeScale != nil {
+		return *x.TimeScale
+	}
+	return 0
+}
+
+func (x *SubmitWorkflowRequest) GetSizeScale() float64 {
+	if x != nil && x.SizeScale != nil {
+		return *x.SizeScale
+	}
+	return 0
 }
 
 type SubmitWorkflowResponse struct {
@@ -4481,7 +4499,7 @@ const file_api_proto_rawDesc = "" +
 	"\awaiting\x18\x03 \x03(\tR\awaiting\"<\n" +
 	"\fUploadedFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
-	"\acontent\x18\x02 \x01(\fR\acontent\"\x86\x03\n" +
+	"\acontent\x18\x02 \x01(\fR\acontent\"\xec\x03\n" +
 	"\x15SubmitWorkflowRequest\x12\x1a\n" +
 	"\bworkflow\x18\x01 \x01(\fR\bworkflow\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12\x16\n" +
@@ -4494,10 +4512,16 @@ const file_api_proto_rawDesc = "" +
 	"keep_going\x18\x06 \x01(\bR\tkeepGoing\x12\x18\n" +
 	"\aresults\x18\a \x01(\tR\aresults\x12\x10\n" +
 	"\x03key\x18\b \x01(\tR\x03key\x122\n" +
-	"\auploads\x18\t \x03(\v2\x18.fairway.v1.UploadedFileR\auploads\x1a=\n" +
+	"\auploads\x18\t \x03(\v2\x18.fairway.v1.UploadedFileR\auploads\x12\"\n" +
+	"\n" +
+	"time_scale\x18\f \x01(\x01H\x00R\ttimeScale\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"size_scale\x18\r \x01(\x01H\x01R\tsizeScale\x88\x01\x01\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"@\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +
+	"\v_time_scaleB\r\n" +
+	"\v_size_scale\"@\n" +
 	"\x16SubmitWorkflowResponse\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\rR\x03run\x12\x14\n" +
 	"\x05known\x18\x02 \x01(\bR\x05known\"\xff\x03\n" +
@@ -4730,6 +4754,7 @@ func file_api_proto_init() {
 		return
 	}
 	file_pilot_proto_init()
+	file_api_proto_msgTypes[44].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -12,6 +12,7 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/flow"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
@@ -45,6 +46,7 @@ type SubmittedWorkflow struct {
 	Results    string // a PFN; empty: the results folder of the run
 	Key        string
 	Uploads    []Upload
+	Scales     flow.Scales // of a recorded run
 }
 
 // Upload is a file of a run, at a path below its folder.
@@ -113,6 +115,13 @@ func submittedWorkflow(r *wire.SubmitWorkflowRequest) (*SubmittedWorkflow, error
 	w := &SubmittedWorkflow{
 		File: r.GetFile(), Text: r.GetWorkflow(), Folder: r.GetFolder(), Parameters: r.GetParameters(), Until: r.GetUntil(),
 		KeepGoing: r.GetKeepGoing(), Results: r.GetResults(), Key: r.GetKey(),
+	}
+	w.Scales = flow.Scales{TimeScale: 1, SizeScale: 1}
+	if r.TimeScale != nil {
+		w.Scales.TimeScale = r.GetTimeScale()
+	}
+	if r.SizeScale != nil {
+		w.Scales.SizeScale = r.GetSizeScale()
 	}
 	if w.File == "" {
 		w.File = "workflow.yaml"

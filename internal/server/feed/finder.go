@@ -16,7 +16,6 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/logical"
-	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
 )
@@ -27,7 +26,7 @@ import (
 type Finder struct {
 	folder   string // of the workflow; patterns are relative to it
 	roots    storage.Roots
-	State    string         // its identity; empty: none yet
+	Made     string         // where files of traces are made
 	Run      dispatch.RunID // that the files are found for; its records bear it
 	element  storage.Element
 	Contents *contents
@@ -388,7 +387,7 @@ func ReadCatalog(folder string, ref *flow.CatalogRef) (*catalog.Catalog, error) 
 func (f *Finder) makeSized(sizes []flow.SizedFile) ([]flow.InputFile, error) {
 	files := make([]flow.InputFile, len(sizes))
 	for i, sized := range sizes {
-		pfn := f.pfn(filepath.Join(folder.StateFolder, folder.InputsName, f.State, sized.LFN))
+		pfn := f.pfn(filepath.Join(f.Made, sized.LFN))
 		if err := f.provide(f.roots.Shown(pfn), sized.Size); err != nil {
 			return nil, err
 		}
