@@ -205,7 +205,7 @@ func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*a
 			"%d` ends it", id, id))
 	}
 	removed := &api.RemovedRun{Run: id}
-	for _, path := range []string{s.layoutOf(id).Results, s.uploadsOf(id), s.madeOf(id), s.archiveOf(id)} {
+	for _, path := range slices.Concat([]string{s.layoutOf(id).Results}, s.ownOf(recorded[at]), []string{s.archiveOf(id)}) {
 		size, err := sizeOf(path)
 		if errors.Is(err, os.ErrNotExist) {
 			continue

@@ -322,13 +322,15 @@ type runs struct {
 
 	group sync.WaitGroup // of their rooms
 
-	// Of a lasting server: submitting guards last, the number of the newest run, and keys, the
-	// runs by the keys of their submissions; ended are those that are over, and not put away.
-	// removing is held while one is removed, and is locked before submitting.
+	// Of a lasting server: submitting guards last, the number of the newest run, keys, the runs by the
+	// keys of their submissions, and beginning, the keys of those that are not durable yet, with what is
+	// closed then; ended are the runs that are over, and not put away. removing is held while one is
+	// removed, and is locked before submitting.
 	removing   sync.Mutex
 	submitting sync.Mutex
 	last       dispatch.RunID
 	keys       map[string]*state.Run
+	beginning  map[string]chan struct{}
 	ended      *loop.Mailbox[dispatch.RunID]
 
 	mu      sync.Mutex // guards what follows

@@ -169,7 +169,8 @@ func (s *Server) openState() (err error) {
 		s.records = fenced{s.records, s}
 	}
 	s.inbox = loop.NewInbox()
-	s.runs.keys, s.runs.ended = map[string]*state.Run{}, loop.NewMailbox[dispatch.RunID]()
+	s.runs.keys, s.runs.beginning = map[string]*state.Run{}, map[string]chan struct{}{}
+	s.runs.ended = loop.NewMailbox[dispatch.RunID]()
 	s.element = elements.New(s.folders.Roots(), s.sched.Sleep)
 	s.storage = publish.NewStorage(s.records, s.folders, s.element, s.inbox, s.tellPerson, s.sched, s.log)
 	return nil
