@@ -1,7 +1,6 @@
 package server
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -158,6 +157,7 @@ func (s *Server) openSubmitted(ctx context.Context) error {
 			s.runs.keys[run.Key] = run
 		}
 		if run.Archived {
+			s.runs.putAway(run)
 			continue
 		}
 		r, err := s.reopen(ctx, run)
@@ -470,29 +470,70 @@ func (s *Server) openArchive(ctx context.Context, id dispatch.RunID) (api.Archiv
 	return api.OpenArchived(ctx, s.layoutOf(id), s.archiveOf(id), s.records)
 }
 
-// ListRuns is part of api.Lasting: the newest first.
-func (s *Server) ListRuns(ctx context.Context) ([]api.RunStanding, error) {
-	recorded, err := state.LoadRuns(ctx, s.records)
-	if err != nil {
-		return nil, err
+// ListRuns is part of api.Lasting. The records of those that are not listed are not read.
+func (s *Server) ListRuns(
+	ctx context.Context, states []string, limit int,
+) (listed []api.RunStanding, more bool, err error) {
+	load := func(id dispatch.RunID) (*state.Run, error) { return state.LoadRunOf(ctx, s.records, id) }
+	numbers := s.runs.numbers()
+	if min(limit, len(numbers)) > fewRuns {
+		all, err := state.LoadRuns(ctx, s.records)
+		if err != nil {
+			return nil, false, err
+		}
+		byID := make(map[dispatch.RunID]*state.Run, len(all))
+		for _, run := range all {
+			byID[run.ID] = run
+		}
+		load = func(id dispatch.RunID) (*state.Run, error) { return byID[id], nil }
 	}
-	all := make([]api.RunStanding, len(recorded))
-	for i, run := range recorded {
-		all[i] = api.RunStanding{Run: run, Results: publish.ShownPlace(run.Results, s.layoutOf(run.ID))}
-		all[i].Totals = dispatch.Summed(run.Totals)
-		if r := s.runs.get(run.ID); r != nil {
-			err := r.inbox.Query(ctx, func(c *state.Cores) {
-				view, _ := c.Dispatch.Run(run.ID)
-				all[i].Totals = view.Totals
-				if r.ended() == nil {
-					run.State, run.Problems = state.Underway, r.room.Ending.Problems()
-				}
-			})
-			if err != nil && !errors.Is(err, loop.ErrEnded) {
-				return nil, err
-			}
+	for _, id := range numbers {
+		standing, err := s.standing(ctx, id, states, load)
+		switch {
+		case err != nil:
+			return nil, false, err
+		case standing == nil:
+		case len(listed) == limit:
+			return listed, true, nil
+		default:
+			listed = append(listed, *standing)
 		}
 	}
-	slices.SortFunc(all, func(a, b api.RunStanding) int { return cmp.Compare(b.Run.ID, a.Run.ID) })
-	return all, nil
+	return listed, false, nil
+}
+
+// fewRuns are as many as are sooner read one by one than all together.
+const fewRuns = 1000
+
+// standing is how a run stands; nil if it is not there any more, or in none of the states.
+func (s *Server) standing(
+	ctx context.Context, id dispatch.RunID, states []string, load func(dispatch.RunID) (*state.Run, error),
+) (*api.RunStanding, error) {
+	wanted := func(of state.Status) bool { return len(states) == 0 || slices.Contains(states, string(of)) }
+	r := s.runs.get(id)
+	if ended, ok := s.runs.endedAs(id); r == nil && (!ok || !wanted(ended)) {
+		return nil, nil
+	}
+	run, err := load(id)
+	if run == nil || err != nil {
+		return nil, err
+	}
+	standing := &api.RunStanding{Run: run, Results: publish.ShownPlace(run.Results, s.layoutOf(id))}
+	standing.Totals = dispatch.Summed(run.Totals)
+	if r != nil {
+		err := r.inbox.Query(ctx, func(c *state.Cores) {
+			view, _ := c.Dispatch.Run(id)
+			standing.Totals = view.Totals
+			if r.ended() == nil {
+				run.State, run.Problems = state.Underway, r.room.Ending.Problems()
+			}
+		})
+		if err != nil && !errors.Is(err, loop.ErrEnded) {
+			return nil, err
+		}
+	}
+	if !wanted(run.State) {
+		return nil, nil
+	}
+	return standing, nil
 }

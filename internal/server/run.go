@@ -335,7 +335,8 @@ type runs struct {
 
 	mu      sync.Mutex // guards what follows
 	byID    map[dispatch.RunID]*run
-	working context.Context // of their rooms; nil before they work
+	away    map[dispatch.RunID]state.Status // how those have ended that are put away
+	working context.Context                 // of their rooms; nil before they work
 }
 
 func (rs *runs) add(r *run) {
@@ -367,6 +368,41 @@ func (rs *runs) drop(r *run) {
 	if r.rest != nil {
 		r.rest()
 	}
+}
+
+// putAway takes note of how a run has ended whose records are in an archive.
+func (rs *runs) putAway(run *state.Run) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.away == nil {
+		rs.away = map[dispatch.RunID]state.Status{}
+	}
+	rs.away[run.ID] = run.State
+}
+
+// endedAs is how a run has ended that is put away.
+func (rs *runs) endedAs(id dispatch.RunID) (ended state.Status, ok bool) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	ended, ok = rs.away[id]
+	return ended, ok
+}
+
+// remove forgets a run that is put away.
+func (rs *runs) remove(id dispatch.RunID) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	delete(rs.away, id)
+}
+
+// numbers are those of all runs that are kept, the newest first.
+func (rs *runs) numbers() []dispatch.RunID {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	numbers := slices.AppendSeq(slices.Collect(maps.Keys(rs.byID)), maps.Keys(rs.away))
+	slices.Sort(numbers)
+	slices.Reverse(numbers)
+	return slices.Compact(numbers)
 }
 
 // all are in the order of their numbers.

@@ -24,8 +24,9 @@ type Lasting interface {
 	// SubmitWorkflow begins a run, or finds the one of an earlier submission with the key. When it
 	// returns, the run is durable.
 	SubmitWorkflow(ctx context.Context, w *SubmittedWorkflow) (run dispatch.RunID, known bool, err error)
-	// ListRuns tells how the runs stand that are kept, the newest first.
-	ListRuns(ctx context.Context) ([]RunStanding, error)
+	// ListRuns tells how the newest limit of the runs stand that are kept and in one of the states, the
+	// newest first; without states, of all. more says that there are others.
+	ListRuns(ctx context.Context, states []string, limit int) (listed []RunStanding, more bool, err error)
 	// RemoveRun forgets a run that has ended, with its records, logs and results folder; with dry it
 	// only tells what would go.
 	RemoveRun(ctx context.Context, run dispatch.RunID, dry bool) (*RemovedRun, error)
@@ -160,24 +161,17 @@ func (s *Service) ListRuns(ctx context.Context, r *wire.ListRunsRequest) (*wire.
 	if err != nil {
 		return nil, err
 	}
-	all, err := server.ListRuns(ctx)
-	if err != nil {
-		return nil, rpcError(err)
-	}
 	limit := wire.DefaultRunsListed
 	if r.GetLimit() > 0 {
 		limit = int(r.GetLimit())
 	}
-	response := new(wire.ListRunsResponse)
-	for i := range all {
-		if len(r.GetStates()) > 0 && !slices.Contains(r.GetStates(), string(all[i].Run.State)) {
-			continue
-		}
-		if len(response.Runs) == limit {
-			response.More = true
-			break
-		}
-		response.Runs = append(response.Runs, all[i].summary())
+	listed, more, err := server.ListRuns(ctx, r.GetStates(), limit)
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	response := &wire.ListRunsResponse{More: more}
+	for i := range listed {
+		response.Runs = append(response.Runs, listed[i].summary())
 	}
 	return response, nil
 }

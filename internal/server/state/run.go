@@ -191,6 +191,15 @@ func LoadRuns(ctx context.Context, s Source) ([]*Run, error) {
 	return runs, nil
 }
 
+// LoadRunOf returns a run of a lasting server by its number; nil if there is none.
+func LoadRunOf(ctx context.Context, s PartSource, id dispatch.RunID) (*Run, error) {
+	records, err := s.LoadPart(ctx, RunTable, id, RunKey, LastKey, 1)
+	if err != nil || len(records) == 0 {
+		return nil, err
+	}
+	return runOf(records[0])
+}
+
 func runOf(r dispatch.Record) (*Run, error) {
 	run := &Run{ID: r.Run}
 	if err := json.Unmarshal(r.Body, run); err != nil {
