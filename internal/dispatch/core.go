@@ -94,6 +94,8 @@ func (c *Core) apply(in Input) error {
 		return c.stopRun(in)
 	case RetireRun:
 		return c.retireRun(in.Run)
+	case ForgetResults:
+		return c.forgetResults(in.Keys)
 	case Submit:
 		return c.submit(in)
 	case Sync:

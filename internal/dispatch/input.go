@@ -61,6 +61,10 @@ type StopRun struct {
 // (docs/decisions/0079-run-retirement.md).
 type RetireRun struct{ Run RunID }
 
+// ForgetResults forgets results of earlier runs, by their keys ([UnusedResult]), and removes what is
+// stored of them. One that a job has taken, or that is not known, is passed over.
+type ForgetResults struct{ Keys []string }
+
 // Submit inserts jobs of a run in order, all or none. Refused, with an error that
 // names the job and the file: a read with neither a version nor a writer
 // before it, a name used twice. Files are those of AddFiles, which the jobs read: they become
@@ -289,6 +293,7 @@ func (CompleteRun) isInput()    {}
 func (ReadersKnown) isInput()   {}
 func (StopRun) isInput()        {}
 func (RetireRun) isInput()      {}
+func (ForgetResults) isInput()  {}
 func (Submit) isInput()         {}
 func (Sync) isInput()           {}
 func (HangUp) isInput()         {}

@@ -17,6 +17,7 @@ var (
 		dispatch.ReadersKnown{},
 		dispatch.StopRun{},
 		dispatch.RetireRun{},
+		dispatch.ForgetResults{},
 		dispatch.AddFiles{},
 		dispatch.Submit{},
 		dispatch.Sync{},

@@ -36,6 +36,10 @@ type Config struct {
 	// refused.
 	Check func(*flow.Workflow) error
 
+	// UnusedResults is how many results of earlier runs a lasting server keeps that no run uses now:
+	// UnusedResultLimit.
+	UnusedResults int
+
 	// KeepGoing goes on after a job has failed with what doesn't depend on it.
 	// Otherwise no further attempts are started then.
 	KeepGoing bool
@@ -137,6 +141,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.CommitDelay == 0 {
 		c.CommitDelay = DefaultCommitDelay
+	}
+	if c.UnusedResults == 0 {
+		c.UnusedResults = UnusedResultLimit
 	}
 	if c.LeaveTime == 0 {
 		c.LeaveTime = DefaultLeaveTime

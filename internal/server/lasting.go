@@ -422,7 +422,7 @@ func (s *Server) restRuns(failure error) Outcome {
 			s.log.Warn("how long a run took could not be recorded", "run", r.room.Run, "error", err)
 		}
 	}
-	gone, kept := oldest(s.loop.Dispatch.Unused(), UnusedResultLimit)
+	gone, kept := oldest(s.loop.Dispatch.Unused(), s.config.UnusedResults)
 	for _, result := range kept {
 		needed.Add(result.PFNs...)
 	}

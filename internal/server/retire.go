@@ -54,6 +54,7 @@ func (s *Server) endRuns(ctx context.Context) {
 				s.log.Error("a run that has ended could not be put away; the next server tries again", "run", id, "error", err)
 			}
 		}
+		s.cutResults(ctx)
 	}
 }
 
@@ -235,7 +236,9 @@ func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*a
 	if err := os.Remove(s.archiveOf(id)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	return removed, s.forget(ctx, recorded)
+	err = s.forget(ctx, recorded)
+	s.cutResults(ctx)
+	return removed, err
 }
 
 // forget removes the record of a run. Its key is free then, and its number is given to no other run.
