@@ -2606,6 +2606,7 @@ func (x *RetryRequest) GetRun() uint32 {
 type ChangedJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []*JobSummary          `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	Notes         []string               `protobuf:"bytes,2,rep,name=notes,proto3" json:"notes,omitempty"` // what else the call has done, one sentence each, for a person
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2643,6 +2644,13 @@ func (*ChangedJobs) Descriptor() ([]byte, []int) {
 func (x *ChangedJobs) GetJobs() []*JobSummary {
 	if x != nil {
 		return x.Jobs
+	}
+	return nil
+}
+
+func (x *ChangedJobs) GetNotes() []string {
+	if x != nil {
+		return x.Notes
 	}
 	return nil
 }
@@ -4427,9 +4435,10 @@ const file_api_proto_rawDesc = "" +
 	"\x03run\x18\x02 \x01(\rR\x03run\"4\n" +
 	"\fRetryRequest\x12\x12\n" +
 	"\x04jobs\x18\x01 \x03(\tR\x04jobs\x12\x10\n" +
-	"\x03run\x18\x02 \x01(\rR\x03run\"9\n" +
+	"\x03run\x18\x02 \x01(\rR\x03run\"O\n" +
 	"\vChangedJobs\x12*\n" +
-	"\x04jobs\x18\x01 \x03(\v2\x16.fairway.v1.JobSummaryR\x04jobs\"O\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x16.fairway.v1.JobSummaryR\x04jobs\x12\x14\n" +
+	"\x05notes\x18\x02 \x03(\tR\x05notes\"O\n" +
 	"\rSubmitRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\rR\x03run\x12,\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x18.fairway.v1.SubmittedJobR\x04jobs\"\xee\x02\n" +

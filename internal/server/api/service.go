@@ -274,9 +274,12 @@ func (a *view) changeJobs(
 ) (*wire.ChangedJobs, error) {
 	changed := new(wire.ChangedJobs)
 	var jobs []dispatch.JobID
+	var asked *loop.Request // with what the run adds to it
+	var own int             // inputs that are not added
 	err := a.run.Change(ctx, &loop.Request{
 		Prepare: func(c *state.Cores, r *loop.Request) (err error) {
 			r.Dispatch, jobs, err = choose(c)
+			asked, own = r, len(r.Dispatch)
 			return err
 		},
 		Ask: func(c *state.Cores) {
@@ -285,9 +288,25 @@ func (a *view) changeJobs(
 					changed.Jobs = append(changed.Jobs, summaryOf(c, &view))
 				}
 			}
+			changed.Notes = notesOf(asked, own)
 		},
 	})
 	return changed, rpcError(err)
+}
+
+// notesOf tells what a run has added to a request that changes jobs: that it goes on.
+func notesOf(r *loop.Request, own int) (notes []string) {
+	if len(r.Dispatch) > own {
+		notes = append(notes, "the run goes on")
+	}
+	if n := len(r.Publish); n > 0 {
+		names := make([]string, n)
+		for i := range r.Publish {
+			names[i] = r.Publish[i].File.LFN
+		}
+		notes = append(notes, "results that could not be published are published once more: "+publish.ShortList(names))
+	}
+	return notes
 }
 
 func jobsNamed(c *state.Cores, names []string) ([]dispatch.JobID, error) {
