@@ -42,7 +42,7 @@ func capacityFor(workflow *flow.Workflow, o *runOptions) (*capacity, error) {
 	c := &capacity{pilots: o.pilots}
 	if c.pilots == 0 {
 		needs := func(d flow.Demand) dispatch.Resources { return d.Needs }
-		c.pilots = dispatch.PilotsFor(whole, each(workflow.Demands(), needs))
+		c.pilots = dispatch.PilotsFor(whole, each(append(workflow.Demands(), o.demands...), needs))
 	}
 	c.each = whole.Share(c.pilots)
 	return c, nil

@@ -55,6 +55,7 @@ type runOptions struct {
 	server       string // serverHere or serverSite
 	lasting      bool   // a server that takes workflows
 	tools        []string
+	demands      []flow.Demand // of jobs that come with the call
 }
 
 func (c *console) runCommand() *cobra.Command {
@@ -285,7 +286,7 @@ func (c *console) runAtServer(ctx context.Context, o *runOptions) error {
 	c.service = o.server
 	request, err := submission(o.file, o.folder, &submitOptions{
 		set: o.set, until: o.until, keepGoing: o.keepGoing, results: strings.TrimPrefix(o.results, "file:"),
-		scales: flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale},
+		scales: flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale}, waitAnyway: o.waitAnyway,
 	})
 	if err != nil {
 		return err

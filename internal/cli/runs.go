@@ -29,6 +29,8 @@ type submitOptions struct {
 	upload    []string
 	watch     bool
 	scales    flow.Scales
+
+	waitAnyway bool
 }
 
 func (c *console) submitCommand() *cobra.Command {
@@ -76,6 +78,8 @@ func (c *console) submissionFlags(command *cobra.Command, o *submitOptions) {
 		"folder, or a URL (s3://bucket/folder, davs://, root://)")
 	flags.Float64Var(&o.scales.TimeScale, "time-scale", 1, "multiply the run times of a trace by this")
 	flags.Float64Var(&o.scales.SizeScale, "size-scale", 1, "multiply the file sizes of a trace by this")
+	flags.BoolVar(&o.waitAnyway, "wait-anyway", false, "wait for pilots even if no pilot of the server could ever run a "+
+		"step, as it seems now")
 	flags.StringVar(&o.key, "key", "",
 		"a `name` of your choice for this submission: another one with it answers with the "+
 			"same run")
@@ -120,7 +124,7 @@ func submission(file, dir string, o *submitOptions) (*wire.SubmitWorkflowRequest
 	}
 	request := &wire.SubmitWorkflowRequest{
 		Workflow: text, File: filepath.Base(file), Folder: dir, Parameters: values, Until: o.until, KeepGoing: o.keepGoing,
-		Results: o.results, Key: o.key,
+		Results: o.results, Key: o.key, WaitAnyway: o.waitAnyway,
 	}
 	if wfformat.Is(text) {
 		request.TimeScale, request.SizeScale = &o.scales.TimeScale, &o.scales.SizeScale

@@ -255,9 +255,13 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		Dispatch:    dispatch.Config{Placement: dispatch.Placements[o.placement]},
 		Log:         slog.Default(),
 	}
+	if o.lasting || workflow.Open() && !o.waitAnyway {
+		config.Check = func(demands []flow.Demand, waitAnyway bool) error {
+			return refuseUnserved(demands, waitAnyway, o, capacity, sites)
+		}
+	}
 	if o.lasting {
 		config.Lasting, config.Workflow = true, nil
-		config.Check = func(w *flow.Workflow) error { return refuseUnserved(w, o, capacity, sites) }
 		capacity.tools = toolsThere(o.tools)
 	}
 	if serverjob.Running() {

@@ -32,9 +32,9 @@ type Config struct {
 	// Workflow then, Folder is where the state is, and the settings of a run come with it.
 	Lasting bool
 
-	// Check refuses a workflow that is submitted, of which no site could run a job; nil: none is
-	// refused.
-	Check func(*flow.Workflow) error
+	// Check refuses steps and jobs that are submitted and that no pilot of the server could ever run;
+	// with waitAnyway only those that one would run otherwise than they ask for. nil: none is refused.
+	Check func(demands []flow.Demand, waitAnyway bool) error
 
 	// UnusedResults is how many results of earlier runs a lasting server keeps that no run uses now:
 	// UnusedResultLimit.

@@ -234,7 +234,7 @@ func (s *Server) SubmitWorkflow(
 		return 0, false, connect.NewError(connect.CodeInvalidArgument, err)
 	}
 	if s.config.Check != nil {
-		if err := s.config.Check(workflow); err != nil {
+		if err := s.config.Check(workflow.Demands(), w.WaitAnyway); err != nil {
 			return 0, false, connect.NewError(connect.CodeInvalidArgument, err)
 		}
 	}

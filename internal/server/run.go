@@ -307,6 +307,14 @@ func (r *run) FindFile(ctx context.Context, lfn, file string) (dispatch.Existing
 	return found.ExistingFile, err
 }
 
+// Check is part of api.Control.
+func (r *run) Check(demands []flow.Demand, waitAnyway bool) error {
+	if r.server.config.Check == nil {
+		return nil
+	}
+	return r.server.config.Check(demands, waitAnyway)
+}
+
 // Stop is part of api.Control.
 func (r *run) Stop(drain bool) {
 	r.room.Ending.Request(drain)

@@ -2658,7 +2658,8 @@ func (x *ChangedJobs) GetNotes() []string {
 type SubmitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
-	Jobs          []*SubmittedJob        `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"` // at most 10,000
+	Jobs          []*SubmittedJob        `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"`                                // at most 10,000
+	WaitAnyway    bool                   `protobuf:"varint,3,opt,name=wait_anyway,json=waitAnyway,proto3" json:"wait_anyway,omitempty"` // also for pilots that have what the jobs need, where it seems that there will be none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2705,6 +2706,13 @@ func (x *SubmitRequest) GetJobs() []*SubmittedJob {
 		return x.Jobs
 	}
 	return nil
+}
+
+func (x *SubmitRequest) GetWaitAnyway() bool {
+	if x != nil {
+		return x.WaitAnyway
+	}
+	return false
 }
 
 // SubmittedJob is a job that a program adds to a run.
@@ -3611,6 +3619,7 @@ type SubmitWorkflowRequest struct {
 	// where they are unset.
 	TimeScale     *float64 `protobuf:"fixed64,12,opt,name=time_scale,json=timeScale,proto3,oneof" json:"time_scale,omitempty"`
 	SizeScale     *float64 `protobuf:"fixed64,13,opt,name=size_scale,json=sizeScale,proto3,oneof" json:"size_scale,omitempty"`
+	WaitAnyway    bool     `protobuf:"varint,14,opt,name=wait_anyway,json=waitAnyway,proto3" json:"wait_anyway,omitempty"` // also for pilots that could run its steps, where it seems that there will be none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3720,6 +3729,13 @@ func (x *SubmitWorkflowRequest) GetSizeScale() float64 {
 		return *x.SizeScale
 	}
 	return 0
+}
+
+func (x *SubmitWorkflowRequest) GetWaitAnyway() bool {
+	if x != nil {
+		return x.WaitAnyway
+	}
+	return false
 }
 
 type SubmitWorkflowResponse struct {
@@ -4438,10 +4454,12 @@ const file_api_proto_rawDesc = "" +
 	"\x03run\x18\x02 \x01(\rR\x03run\"O\n" +
 	"\vChangedJobs\x12*\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x16.fairway.v1.JobSummaryR\x04jobs\x12\x14\n" +
-	"\x05notes\x18\x02 \x03(\tR\x05notes\"O\n" +
+	"\x05notes\x18\x02 \x03(\tR\x05notes\"p\n" +
 	"\rSubmitRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\rR\x03run\x12,\n" +
-	"\x04jobs\x18\x02 \x03(\v2\x18.fairway.v1.SubmittedJobR\x04jobs\"\xee\x02\n" +
+	"\x04jobs\x18\x02 \x03(\v2\x18.fairway.v1.SubmittedJobR\x04jobs\x12\x1f\n" +
+	"\vwait_anyway\x18\x03 \x01(\bR\n" +
+	"waitAnyway\"\xee\x02\n" +
 	"\fSubmittedJob\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\tR\x04step\x12-\n" +
@@ -4508,7 +4526,7 @@ const file_api_proto_rawDesc = "" +
 	"\awaiting\x18\x03 \x03(\tR\awaiting\"<\n" +
 	"\fUploadedFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
-	"\acontent\x18\x02 \x01(\fR\acontent\"\xec\x03\n" +
+	"\acontent\x18\x02 \x01(\fR\acontent\"\x8d\x04\n" +
 	"\x15SubmitWorkflowRequest\x12\x1a\n" +
 	"\bworkflow\x18\x01 \x01(\fR\bworkflow\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12\x16\n" +
@@ -4525,7 +4543,9 @@ const file_api_proto_rawDesc = "" +
 	"\n" +
 	"time_scale\x18\f \x01(\x01H\x00R\ttimeScale\x88\x01\x01\x12\"\n" +
 	"\n" +
-	"size_scale\x18\r \x01(\x01H\x01R\tsizeScale\x88\x01\x01\x1a=\n" +
+	"size_scale\x18\r \x01(\x01H\x01R\tsizeScale\x88\x01\x01\x12\x1f\n" +
+	"\vwait_anyway\x18\x0e \x01(\bR\n" +
+	"waitAnyway\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +

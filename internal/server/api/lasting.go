@@ -48,6 +48,7 @@ type SubmittedWorkflow struct {
 	Key        string
 	Uploads    []Upload
 	Scales     flow.Scales // of a recorded run
+	WaitAnyway bool        // also for pilots that could run its steps, where it seems that there will be none
 }
 
 // Upload is a file of a run, at a path below its folder.
@@ -115,7 +116,7 @@ func (s *Service) SubmitWorkflow(
 func submittedWorkflow(r *wire.SubmitWorkflowRequest) (*SubmittedWorkflow, error) {
 	w := &SubmittedWorkflow{
 		File: r.GetFile(), Text: r.GetWorkflow(), Folder: r.GetFolder(), Parameters: r.GetParameters(), Until: r.GetUntil(),
-		KeepGoing: r.GetKeepGoing(), Results: r.GetResults(), Key: r.GetKey(),
+		KeepGoing: r.GetKeepGoing(), Results: r.GetResults(), Key: r.GetKey(), WaitAnyway: r.GetWaitAnyway(),
 	}
 	w.Scales = flow.Scales{TimeScale: 1, SizeScale: 1}
 	if r.TimeScale != nil {

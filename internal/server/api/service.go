@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/flow"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/publish"
@@ -119,6 +120,9 @@ type Control interface {
 	// FindFile describes a file that a submitted job reads as lfn: at a path on this machine,
 	// relative to the folder of the run, or at a URL.
 	FindFile(ctx context.Context, lfn, file string) (dispatch.ExistingFile, error)
+	// Check refuses submitted jobs that no pilot could ever run; with waitAnyway only those that one would
+	// run otherwise than they ask for.
+	Check(demands []flow.Demand, waitAnyway bool) error
 	// Stop ends the run: with drain after the attempts that run, else at once.
 	Stop(drain bool)
 	// PilotsWaiting says why pilots are not there yet, one sentence each for a person.
