@@ -22,6 +22,8 @@ type capacity struct {
 	pilots int
 	each   dispatch.Resources // what one pilot has
 	tools  []string           // that steps name, as far as they are found
+	// findsTools says that jobs to come may name others.
+	findsTools bool
 }
 
 // diskShare of what is free is for sandboxes: other programs write too, and a

@@ -255,6 +255,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		Dispatch:    dispatch.Config{Placement: dispatch.Placements[o.placement]},
 		Log:         slog.Default(),
 	}
+	capacity.findsTools = o.lasting || workflow.Open()
 	if o.lasting || workflow.Open() && !o.waitAnyway {
 		config.Check = func(demands []flow.Demand, waitAnyway bool) error {
 			return refuseUnserved(demands, waitAnyway, o, capacity, sites)

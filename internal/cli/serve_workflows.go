@@ -38,7 +38,7 @@ names another place. With --listen or --site the server also answers over the
 network, to those who have a copy of the file .fairway/service.`,
 		Example: `  fairway serve --state /data/fairway
   fairway serve --state /data/fairway --site cluster --listen :7070
-  fairway serve --state /data/fairway --tool samtools --detach
+  fairway serve --state /data/fairway --detach
   fairway submit workflow.yaml --server /data/fairway`,
 		Args: noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -54,8 +54,8 @@ network, to those who have a copy of the file .fairway/service.`,
 	flags := command.Flags()
 	flags.StringVar(&o.folder, "state", ".", "folder of the server, which is made if need be")
 	flags.StringArrayVar(&o.tools, "tool", nil,
-		"a `program` that steps may ask for under needs: {tools: ...}; pilots look "+
-			"whether their node has it (may be repeated)")
+		"a `program` that pilots look for when they start; for others they look when a run names them under tools: "+
+			"(may be repeated)")
 	flags.BoolVar(&o.strict, "strict-sandboxes", false, "pilots must be able to give steps strict sandboxes")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
 	c.serverFlags(command, o)

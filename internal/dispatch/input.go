@@ -61,6 +61,10 @@ type StopRun struct {
 // (docs/decisions/0079-run-retirement.md).
 type RetireRun struct{ Run RunID }
 
+// LookFor has pilots look for programs that jobs to come will name, and once more for those that were
+// not found.
+type LookFor struct{ Tools []string }
+
 // ForgetResults forgets results of earlier runs, by their keys ([UnusedResult]), and removes what is
 // stored of them. One that a job has taken, or that is not known, is passed over.
 type ForgetResults struct{ Keys []string }
@@ -93,6 +97,7 @@ type Sync struct {
 	Draining   bool      // takes no more jobs
 	Leaving    bool      // ends after this sync; what it still has is lost
 	Hold       bool      // the pilot is ready to wait for the answer
+	LookedFor  uint64    // the Answer.LookForNumber up to which Hello tells what was found; 0: none
 	Unserved   []PilotID // sources that could not be reached, refused, broke off or sent something else
 }
 
@@ -243,6 +248,7 @@ type Site struct {
 	MinIdlePilots int
 	Pilot         Resources // what one pilot of this site has
 	Tools         []string
+	FindsTools    bool          // its pilots look for other programs that jobs name (Answer.LookFor): it may have them
 	Most          Resources     // that one pilot may say that it has; an amount of 0: as it says, at most MaxPilotCPUs
 	Lease         time.Duration // the longest that one may ask for; 0: Config.MaxPilotLease
 	CacheWith     []string      // sites whose pilots exchange cached files with those here, if they name this one too
@@ -294,6 +300,7 @@ func (ReadersKnown) isInput()   {}
 func (StopRun) isInput()        {}
 func (RetireRun) isInput()      {}
 func (ForgetResults) isInput()  {}
+func (LookFor) isInput()        {}
 func (Submit) isInput()         {}
 func (Sync) isInput()           {}
 func (HangUp) isInput()         {}

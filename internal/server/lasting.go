@@ -238,6 +238,9 @@ func (s *Server) SubmitWorkflow(
 			return 0, false, connect.NewError(connect.CodeInvalidArgument, err)
 		}
 	}
+	if err := s.findTools(ctx, workflow.Demands(), w.WaitAnyway); err != nil {
+		return 0, false, err
+	}
 	if b.Key != "" {
 		run, done, err := s.runs.claim(ctx, s.sched, b.Key)
 		switch {
