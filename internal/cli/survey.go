@@ -125,11 +125,6 @@ func (s *surveyed) readList() {
 	}
 }
 
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
-
 func inFolder(folder, path string) string {
 	if filepath.IsAbs(path) {
 		return path

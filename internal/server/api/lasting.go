@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"path/filepath"
 	"slices"
@@ -30,6 +31,8 @@ type Lasting interface {
 	// RemoveRun forgets a run that has ended, with its records, logs and results folder; with dry it
 	// only tells what would go.
 	RemoveRun(ctx context.Context, run dispatch.RunID, dry bool) (*RemovedRun, error)
+	// OpenStored reads a stored file.
+	OpenStored(ctx context.Context, pfn string) (io.ReadCloser, error)
 	// Stop ends the server: with drain after the attempts that run, else at once.
 	Stop(drain bool)
 	Fleet
