@@ -91,7 +91,8 @@ func fetch(
 	v := t.version
 	if v.GetAdler32() != "" && v.GetAdler32() != fmt.Sprintf("%08x", t.sum.Sum32()) ||
 		v.GetWriter() != nil && v.GetSize() != t.size {
-		return nil, fail(exitFailed, remakeHint(v), "version %d of %s holds other bytes than its job stored", v.GetVersion(), lfn)
+		return nil, fail(exitFailed, remakeHint(v), "version %d of %s holds other bytes than its job stored",
+			v.GetVersion(), lfn)
 	}
 	v.Size = t.size
 	return v, nil

@@ -61,11 +61,12 @@ func TestFetchGoesOn(t *testing.T) {
 	client := listen.PeoplesClient(server.Client(), server.URL)
 	ask := func(do asking) error { return do(t.Context(), client) }
 	var got bytes.Buffer
-	if _, err := fetch(t.Context(), ask, "f", nil, &got); err != nil || !bytes.Equal(got.Bytes(), content) || s.calls != 3 {
+	_, err := fetch(t.Context(), ask, "f", nil, &got)
+	if err != nil || !bytes.Equal(got.Bytes(), content) || s.calls != 3 {
 		t.Errorf("%v; %d bytes of %d in %d calls", err, got.Len(), len(content), s.calls)
 	}
 	s.content, s.most = append([]byte{content[0] + 1}, content[1:]...), len(content)
-	_, err := fetch(t.Context(), ask, "f", nil, &got)
+	_, err = fetch(t.Context(), ask, "f", nil, &got)
 	if err == nil || !strings.Contains(err.Error(), "other bytes") {
 		t.Error(err)
 	}

@@ -16,7 +16,9 @@ import (
 
 // localSite is this machine. Pilots are started as there is work for them.
 func localSite(c *capacity) dispatch.Site {
-	return dispatch.Site{Name: server.LocalSite, MaxPilots: c.pilots, Pilot: c.each, Tools: c.tools, FindsTools: c.findsTools}
+	return dispatch.Site{
+		Name: server.LocalSite, MaxPilots: c.pilots, Pilot: c.each, Tools: c.tools, FindsTools: c.findsTools,
+	}
 }
 
 // localPilots starts pilots as processes of this machine.
