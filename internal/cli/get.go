@@ -25,17 +25,11 @@ func (c *console) getCommand() *cobra.Command {
 		Use:   "get NAME [DESTINATION]",
 		Short: "Fetch a file of the run from where it is stored",
 		Long: `Fetch a file of this folder's workflow by its logical name, from where it is
-stored: on this machine or on a server. DESTINATION is a new file, or a folder
-that exists; without it, the file comes into this folder. It is a copy of its
-own, appears when it is complete and has the checksum that was recorded, and
-replaces nothing. A file whose name ends in a slash is a folder, and comes as a
-ZIP file.
-
-From a server that is reached over the network (--server names a copy of its file
-.fairway/service) the file comes through the server. What breaks off is gone on with.
-
-With - for DESTINATION, the contents go to standard output. If the checksum is
-wrong, get says so at the end and fails.`,
+stored. DESTINATION is a new file, a folder that exists (default: this one), or -
+for standard output. The copy appears when it is complete and has the recorded
+checksum, and replaces nothing; with -, get fails at the end if the checksum is
+wrong. A folder (its name ends in a slash) comes as a ZIP file.
+From a server that is reached over the network, files come through the server.`,
 		Example: `  fairway get merged/all.bam
   fairway get table.txt --version 2 - | head
   fairway get report/ /tmp/report.zip`,
