@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/eviction"
+	"fairway/internal/flow"
 	"fairway/internal/pilot"
 	"fairway/internal/quantity"
 	"fairway/internal/server/listen"
@@ -57,6 +58,7 @@ type runOptions struct {
 	server       string // serverHere or serverSite
 	lasting      bool   // a server that takes workflows
 	tools        []string
+	demands      []flow.Demand // of jobs that come with the call
 }
 
 func (c *console) runCommand() *cobra.Command {
@@ -281,6 +283,7 @@ func (c *console) runAtServer(ctx context.Context, o *runOptions) error {
 	c.service = o.server
 	request, err := submission(o.file, o.folder, &submitOptions{
 		set: o.set, until: o.until, keepGoing: o.keepGoing, results: strings.TrimPrefix(o.results, "file:"),
+		scales: flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale}, waitAnyway: o.waitAnyway,
 	})
 	if err != nil {
 		return err
