@@ -59,7 +59,7 @@ func (c *Core) passedOver(p *pilot) *job {
 		return nil
 	}
 	pl := &c.placement
-	for _, l := range c.jobs.levels {
+	for l := range c.jobs.levels {
 		for _, g := range l.groups {
 			j := c.jobs.oldest(g)
 			if j == nil || !pl.mayStart(p, j) || pl.kept.jobs[j.row].until > c.now {
@@ -82,7 +82,7 @@ func (c *Core) outranked(a *attempt) *job {
 	if a.job.readySince <= c.now.after(-c.config.MaxPassOver) {
 		return nil
 	}
-	for _, l := range c.jobs.levels {
+	for _, l := range a.job.share().levels {
 		if l.priority <= a.priority {
 			continue
 		}

@@ -48,7 +48,7 @@ func (s *stand) take(room int, run time.Duration) {
 func (fl *fleet) allot() {
 	fl.lineUp()
 	each := max(1, (fl.jobs.ready+maxAllotted-1)/maxAllotted)
-	for _, l := range fl.jobs.levels {
+	for l := range fl.jobs.levels {
 		for _, g := range l.groups {
 			fl.allotGroup(g, each)
 		}

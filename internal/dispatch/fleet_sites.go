@@ -307,7 +307,7 @@ func (fl *fleet) pilotsNeeded(s *site) []int {
 		return []int{s.pilotsWanted()}
 	}
 	var needed []int
-	for _, l := range fl.jobs.levels {
+	for l := range fl.jobs.levels {
 		for _, g := range l.groups {
 			if !fl.serves(s, g.class) {
 				continue
