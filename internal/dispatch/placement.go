@@ -176,6 +176,12 @@ func (pl *placement) overdue(s *share, p *pilot) *job {
 	return best
 }
 
+// takesASlot reports whether a job of the class fits whenever another one of such jobs has ended.
+func (p *pilot) takesASlot(cl *class) bool {
+	k, n := &cl.key, int64(p.slots())
+	return p.cpusOf(cl) <= minSlot && k.memory*n <= p.info.Has.Memory && k.disk*n <= p.info.Has.Disk && len(cl.countable) == 0
+}
+
 func (j *job) readyBefore(o *job) bool {
 	return j.readySince < o.readySince || j.readySince == o.readySince && j.row < o.row
 }
@@ -216,10 +222,17 @@ func (pl *placement) chooseOf(s *share, p *pilot) *job {
 		return nil
 	}
 	if j := pl.overdue(s, p); j != nil {
-		if !p.hasRoom(j.class, 1) {
+		switch {
+		case p.hasRoom(j.class, 1):
+			return j
+		case p.used.milliCPUs < p.totalCPUs():
 			p.reserved, pl.reserved[j] = j, p
+			return j
+		case pl.waits && pl.jobs.ready > pl.fleet.slots && p.takesASlot(j.class):
+			return j
 		}
-		return j
+		pl.waits = false // the pilot has nothing free, and is to have
+		return nil
 	}
 	for _, l := range s.levels {
 		if !pl.open(p, l) {

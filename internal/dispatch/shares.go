@@ -386,7 +386,7 @@ func (c *Core) setShares(said Shares) error {
 // arrange gives all shares the weights and limits that were said. Usage stays as it is now.
 func (sh *shares) arrange(said Shares) {
 	if sh.epoch != 0 {
-		sh.beginEpoch(float64(sh.now-sh.epoch) / float64(sh.halfLife())) // by the half-life so far
+		sh.beginEpoch() // by the half-life so far
 	}
 	sh.said, sh.solo = said, false
 	sh.pools = setPools(sh.pools, said.Limits)

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"errors"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"unicode"
@@ -207,6 +208,44 @@ func (pl *placement) offerFreed() {
 	for _, p := range pl.fleet.parked {
 		pl.fleet.wantsJobs(p)
 	}
+}
+
+// startable yields the groups of ready jobs with how many of them limits would allow to be given out
+// now, if there were pilots for all.
+func (js *jobs) startable(yield func(*group, int) bool) {
+	for s := range js.shares.inOrder {
+		room := s.room()
+		for _, l := range s.levels {
+			for _, g := range l.groups {
+				n := min(g.ready, room)
+				for _, x := range g.class.pools {
+					if x.n > 0 {
+						n = min(n, int(max(0, x.pool.most-x.pool.used)/x.n))
+					}
+				}
+				if n == 0 {
+					continue
+				}
+				if !yield(g, n) {
+					return
+				}
+				room -= n
+			}
+		}
+	}
+}
+
+// room is how many attempts more a user may have.
+func (s *share) room() int {
+	room := math.MaxInt
+	for x := range s.up {
+		if q := &x.quota; q.Stored > 0 && x.stored >= q.Stored {
+			return 0
+		} else if q.Running > 0 {
+			room = min(room, max(0, q.Running-x.attempts))
+		}
+	}
+	return room
 }
 
 // keepPools keeps what the job needs of pools from others, until it gets that: it was passed over

@@ -15,22 +15,31 @@ const maxAge = 64
 // usagePeriod is how long usage may be counted and not recorded yet.
 const usagePeriod = 10 * time.Second
 
-// unit is how many units a slot-second is now.
+// unit is how many units a slot-second is now, for what is counted from now on.
 func (sh *shares) unit() float64 {
-	age := float64(sh.now-sh.epoch) / float64(sh.halfLife())
-	if sh.epoch == 0 || math.Abs(age) > maxAge {
-		sh.beginEpoch(age)
-		age = 0
+	if sh.epoch == 0 || math.Abs(sh.age()) > maxAge {
+		sh.beginEpoch()
 	}
-	return math.Exp2(age)
+	return sh.scale()
 }
+
+// scale is how many units a slot-second is now.
+func (sh *shares) scale() float64 {
+	if sh.epoch == 0 {
+		return 1
+	}
+	return math.Exp2(sh.age())
+}
+
+// age is that of the epoch, in half-lives.
+func (sh *shares) age() float64 { return float64(sh.now-sh.epoch) / float64(sh.halfLife()) }
 
 func (sh *shares) halfLife() time.Duration { return cmp.Or(sh.said.HalfLife, DefaultHalfLife) }
 
 // beginEpoch counts usage in slot-seconds of now. What was equal stays equal.
-func (sh *shares) beginEpoch(age float64) {
+func (sh *shares) beginEpoch() {
 	if sh.epoch != 0 {
-		by := math.Exp2(-age)
+		by := math.Exp2(-sh.age())
 		for s := range sh.each {
 			s.settled *= by
 			s.charged *= by
@@ -185,7 +194,7 @@ func (sh *shares) saveAll() {
 	sh.armed = 0
 	for _, s := range sh.dirty {
 		s.unsaved = false
-		sh.journal.persistUsage(s, s.settled/sh.unit())
+		sh.journal.persistUsage(s, s.settled/sh.scale())
 	}
 	sh.dirty = emptied(sh.dirty)
 }
@@ -211,5 +220,5 @@ func (sh *shares) ahead(s, of *share) float64 {
 	if b.weight == 0 {
 		return 0
 	}
-	return (a.usage() - b.usage()*float64(a.weight)/float64(b.weight)) / sh.unit()
+	return (a.usage() - b.usage()*float64(a.weight)/float64(b.weight)) / sh.scale()
 }
