@@ -33,8 +33,8 @@ const (
 // tables are in the order in which a [Loading] takes them: what was committed and what went
 // wrong comes before the jobs that it is of.
 var tables = []string{
-	TableMeta, TableShares, TableUsage, TableRun, TableResult, TableFile, TableCommit, TableFate, TableJob, TablePublished, TableRemove,
-	TablePilot, TableLaunch,
+	TableMeta, TableShares, TableUsage, TableRun, TableResult, TableFile, TableCommit, TableFate, TableJob,
+	TablePublished, TableRemove, TablePilot, TableLaunch,
 }
 
 // Tables lists all tables, in the order in which a [Loading] takes them.

@@ -179,7 +179,8 @@ func (pl *placement) overdue(s *share, p *pilot) *job {
 // takesASlot reports whether a job of the class fits whenever another one of such jobs has ended.
 func (p *pilot) takesASlot(cl *class) bool {
 	k, n := &cl.key, int64(p.slots())
-	return p.cpusOf(cl) <= minSlot && k.memory*n <= p.info.Has.Memory && k.disk*n <= p.info.Has.Disk && len(cl.countable) == 0
+	return p.cpusOf(cl) <= minSlot && k.memory*n <= p.info.Has.Memory && k.disk*n <= p.info.Has.Disk &&
+		len(cl.countable) == 0
 }
 
 func (j *job) readyBefore(o *job) bool {

@@ -86,6 +86,12 @@ func (m *market) step(in Input) error {
 	m.keep(e.Persist)
 	m.wake = e.WakeAt
 	m.steps++
+	for _, e := range e.Events {
+		if e.Kind == JobCommitted {
+			m.ended++
+			m.users[e.Job.Run()].done++
+		}
+	}
 	for _, r := range e.Replies {
 		p := m.pilots[slices.IndexFunc(m.pilots, func(p *trader) bool { return p.id == r.Pilot })]
 		if err := m.answered(p, r); err != nil {
@@ -197,7 +203,9 @@ func (m *market) addPilot(slots int) error {
 // call is a Sync of the pilot, with what it has to tell.
 func (m *market) call(p *trader) error {
 	p.seq++
-	s := Sync{Pilot: p.id, Seq: p.seq, LastAnswer: p.last, Started: p.begun, Ended: p.ended, CacheAdded: p.fresh, Hold: true}
+	s := Sync{
+		Pilot: p.id, Seq: p.seq, LastAnswer: p.last, Started: p.begun, Ended: p.ended, CacheAdded: p.fresh, Hold: true,
+	}
 	if p.full {
 		has := Resources{MilliCPUs: int64(p.slots) * 1000, Memory: int64(p.slots) << 30}
 		s.Full, s.Hello = true, &PilotInfo{Host: string(p.id), Site: "here", Has: has, CacheSize: 1 << 40}
@@ -276,8 +284,6 @@ func (m *market) begin(p *trader, a Assignment) error {
 			return nil
 		}
 		delete(p.runs, a.Attempt)
-		m.ended++
-		u.done++
 		u.got += time.Duration(float64(m.now.Sub(began)) * float64(max(a.Needs.MilliCPUs, 1000)) / 1000)
 		p.ended = append(p.ended, Result{Job: a.Job, Attempt: a.Attempt, Usage: Usage{
 			StageInStart: began, Start: began.Add(stage), End: m.now, StageOutEnd: m.now, BytesStaged: staged,
