@@ -276,14 +276,14 @@ func (a Account) check() error {
 		}
 		return nil
 	}
-	if !namesShare(a.User) {
+	if !NamesShare(a.User) {
 		return refuse("dispatch: %q cannot be the name of a user", a.User)
 	}
 	if a.Group == "" {
 		return nil
 	}
 	for name := range strings.SplitSeq(a.Group, "/") {
-		if !namesShare(name) {
+		if !NamesShare(name) {
 			return refuse("dispatch: %q cannot be the name of a group", a.Group)
 		}
 	}
@@ -293,8 +293,8 @@ func (a Account) check() error {
 // maxShareName bounds the name of a user or a group, in bytes.
 const maxShareName = 256
 
-// namesShare reports whether a user or a group may have the name.
-func namesShare(name string) bool {
+// NamesShare reports whether a user or a group may have the name.
+func NamesShare(name string) bool {
 	return name != "" && len(name) <= maxShareName && !strings.ContainsFunc(name, func(c rune) bool {
 		return c == '/' || unicode.IsControl(c) || unicode.IsSpace(c)
 	})
@@ -335,7 +335,7 @@ func checkShares(list []Share, n *int) error {
 		}
 		q := &s.Limits
 		switch {
-		case !namesShare(s.Name):
+		case !NamesShare(s.Name):
 			return refuse("dispatch: %q cannot be the name of a user or a group", s.Name)
 		case known[named{s.Name, s.User}]:
 			return refuse("dispatch: %s is named twice in one group", s.Name)
