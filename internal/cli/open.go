@@ -35,6 +35,9 @@ number, which --run names to the other commands.`,
 				return err
 			}
 			if c.service == "" {
+				if err := c.refuseGroup(); err != nil {
+					return err
+				}
 				return c.run(command.Context(), o)
 			}
 			if err := refuseHere(command); err != nil {
@@ -49,6 +52,7 @@ number, which --run names to the other commands.`,
 	}
 	command.Flags().StringVar(&name, "name", openName, "name of the run, for people")
 	command.Flags().BoolVar(&o.detach, "detach", false, detachHelp)
+	c.groupFlag(command)
 	c.serverFlags(command, o)
 	return command
 }

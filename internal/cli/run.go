@@ -53,6 +53,7 @@ type runOptions struct {
 	waitAnyway   bool
 	server       string // serverHere or serverSite
 	lasting      bool   // a server that takes workflows
+	shares       string // its file of shares
 	tools        []string
 }
 
@@ -110,6 +111,7 @@ to end it at once.`,
 			"--site, for login nodes that end long processes (site); or the `ADDRESS` of one that takes workflows (fairway "+
 			"serve), to which this one is submitted")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
+	c.groupFlag(command)
 	c.serverFlags(command, o)
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 	return command
@@ -215,6 +217,9 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 func (c *console) run(ctx context.Context, o *runOptions) error {
 	if o.server != serverHere && o.server != serverSite {
 		return c.runAtServer(ctx, o)
+	}
+	if err := c.refuseGroup(); err != nil {
+		return err
 	}
 	if o.dryRun {
 		return c.dryRun(ctx, o)

@@ -102,6 +102,9 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 			}
 			return c.submitAtServer(command.Context(), o, l, text)
 		}
+		if err := c.refuseGroup(); err != nil {
+			return err
+		}
 		return c.submit(command.Context(), o, l, text)
 	}
 	flags := command.Flags()
@@ -111,6 +114,7 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 		"(may be repeated)")
 	flags.IntVar(&l.attempts, "attempts", 1, "how often a job is tried in all")
 	flags.BoolVar(&l.print, "print", false, "print the workflow file that this stands for, and run nothing")
+	c.groupFlag(command)
 	c.serverFlags(command, o)
 	return command
 }

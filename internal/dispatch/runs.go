@@ -170,7 +170,7 @@ func (c *Core) setRun(in Run) error {
 		return refuse("dispatch: a run without a number")
 	case in.ID <= c.runs.last:
 		return refuse("dispatch: run %d is retired; the next one is run %d", in.ID, c.runs.last+1)
-	case c.shares.known >= maxAccounts:
+	case c.shares.count >= maxAccounts:
 		return refuse("dispatch: more than %d users and groups", maxAccounts)
 	default:
 		if err := in.Account.check(); err != nil {

@@ -82,11 +82,12 @@ type shares struct {
 	*transition
 	journal *journal
 
-	said   Shares
-	root   *share
-	nobody *share // of runs without an account
-	known  int    // shares, besides these two
-	solo   bool   // nobody is all there is: then usage is not counted
+	said    Shares
+	root    *share
+	nobody  *share // of runs without an account
+	count   int    // of shares, besides these two
+	anybody bool   // there was such a run
+	solo    bool   // nobody is all there is: then usage is not counted
 
 	epoch   instant  // when a unit of usage was a slot-second
 	dirty   []*share // users whose usage is not recorded yet
@@ -138,6 +139,7 @@ type groupKey struct {
 func newShares(s *transition, jn *journal) shares {
 	sh := shares{transition: s, journal: jn, root: &share{weight: 1}, solo: true}
 	sh.nobody = sh.root.add("", true)
+	sh.root.weights = 0 // until there is a run without an account
 	return sh
 }
 
@@ -165,6 +167,10 @@ func (s *share) child(name string, user bool) *share {
 // account returns the share of a user, which is made if it is new.
 func (sh *shares) account(a Account) *share {
 	if a == (Account{}) {
+		if !sh.anybody {
+			sh.anybody = true
+			sh.root.weights += sh.nobody.weight
+		}
 		return sh.nobody
 	}
 	s := sh.root
@@ -176,11 +182,29 @@ func (sh *shares) account(a Account) *share {
 	return sh.childOf(s, a.User, true)
 }
 
+// known returns the share of a user, or of the nearest group of that which there is.
+func (sh *shares) known(a Account) *share {
+	s := sh.root
+	if a.Group != "" {
+		for name := range strings.SplitSeq(a.Group, "/") {
+			x := s.child(name, false)
+			if x == nil {
+				return s
+			}
+			s = x
+		}
+	}
+	if x := s.child(a.User, true); x != nil {
+		return x
+	}
+	return s
+}
+
 func (sh *shares) childOf(s *share, name string, user bool) *share {
 	if x := s.child(name, user); x != nil {
 		return x
 	}
-	sh.known++
+	sh.count++
 	sh.solo = false
 	return s.add(name, user)
 }
@@ -210,20 +234,23 @@ func (s *share) up(yield func(*share) bool) {
 	}
 }
 
-func (s *share) all(yield func(*share) bool) bool {
+// all yields the share, and all groups and users in it, a group before those in it.
+func (s *share) all(yield func(*share) bool) { s.visit(yield) }
+
+func (s *share) visit(yield func(*share) bool) bool {
 	if !yield(s) {
 		return false
 	}
 	for _, x := range s.children {
-		if !x.all(yield) {
+		if !x.visit(yield) {
 			return false
 		}
 	}
 	return true
 }
 
-// each yields all groups and users, a group before those in it.
-func (sh *shares) each(yield func(*share) bool) { sh.root.all(yield) }
+// each yields all groups and users.
+func (sh *shares) each(yield func(*share) bool) { sh.root.visit(yield) }
 
 // becameReady counts a job that became ready (sign 1), or is not any more (sign -1).
 func (s *share) becameReady(sh *shares, sign int) {
@@ -397,7 +424,9 @@ func (sh *shares) arrange(said Shares) {
 	for s := range sh.each {
 		s.weights = 0
 		for _, x := range s.children {
-			s.weights += x.weight
+			if x != sh.nobody || sh.anybody {
+				s.weights += x.weight
+			}
 		}
 		s.stopped = false
 		s.atSite = nil

@@ -27,6 +27,59 @@ type ShareView struct {
 	Runs    int // of a user, that were not retired
 }
 
+// HalfLife is that of usage.
+func (c *Core) HalfLife() time.Duration { return c.shares.halfLife() }
+
+// LimitView is what is in use of a resource that Shares.Limits bound.
+type LimitView struct {
+	Name string
+	Most int64
+	Used int64
+}
+
+// Limits returns those over all runs, by name.
+func (c *Core) Limits() (list []LimitView) {
+	for _, name := range sortedKeys(c.shares.pools) {
+		p := c.shares.pools[name]
+		list = append(list, LimitView{p.name, p.most, p.used})
+	}
+	return list
+}
+
+// Queued is how many jobs of a user, or of the nearest group of that with a limit for it, are waiting or
+// ready, and how many may be: 0 where that is not bounded.
+func (c *Core) Queued(a Account) (of string, queued, most int) {
+	for s := range c.shares.known(a).up {
+		if s.quota.Queued == 0 {
+			continue
+		}
+		if n := s.queued(); most == 0 || s.quota.Queued-n < most-queued {
+			of, queued, most = s.title(), n, s.quota.Queued
+		}
+	}
+	return of, queued, most
+}
+
+func (s *share) queued() (n int) {
+	for x := range s.all {
+		for _, r := range x.runs {
+			n += r.totals.ByState[Waiting] + r.totals.ByState[Ready]
+		}
+	}
+	return n
+}
+
+// title names a user or a group for a person.
+func (s *share) title() string {
+	switch {
+	case s.parent == nil:
+		return "everybody"
+	case s.user:
+		return "user " + s.account().String()
+	}
+	return "group " + s.path()
+}
+
 // SharesSaid returns what the last SetShares said.
 func (c *Core) SharesSaid() Shares { return c.shares.said }
 
@@ -36,6 +89,9 @@ func (c *Core) Shares() []ShareView {
 	ranks := c.shares.ranks()
 	var list []ShareView
 	c.shares.root.view(&list, -1, c.shares.scale(), ranks)
+	if !c.shares.anybody {
+		list = slices.DeleteFunc(list, func(v ShareView) bool { return v.User && v.Name == "" })
+	}
 	return list
 }
 
@@ -46,9 +102,6 @@ func (s *share) view(list *[]ShareView, depth int, unit float64, ranks map[*shar
 	children := slices.Clone(s.children)
 	slices.SortStableFunc(children, (*share).compare)
 	for _, x := range children {
-		if x.name == "" && len(x.runs) == 0 && x.usage() == 0 {
-			continue // nobody has submitted anything without an account
-		}
 		x.view(list, depth+1, unit, ranks)
 	}
 }

@@ -27,6 +27,13 @@ type Config struct {
 	// Workflow then, Folder is where the state is, and the settings of a run come with it.
 	Lasting bool
 
+	// Shares is the file that says how people share a Lasting server (package fairshare), which is
+	// read again when it changes. Empty: as the server was told last, or all alike.
+	Shares string
+
+	// Account is to whom the run belongs. A run of a Lasting server gets it with its submission.
+	Account dispatch.Account
+
 	// Check refuses a workflow that is submitted, of which no site could run a job; nil: none is
 	// refused.
 	Check func(*flow.Workflow) error

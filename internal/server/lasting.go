@@ -51,6 +51,7 @@ type submission struct {
 	Until      string            `json:"until,omitempty"`
 	KeepGoing  bool              `json:"keep_going,omitempty"`
 	Results    string            `json:"results,omitempty"`
+	Account    dispatch.Account  `json:"account,omitzero"`
 }
 
 // parse reads the workflow that was submitted.
@@ -68,7 +69,7 @@ func (b *submission) parse() (*flow.Workflow, error) {
 // configOf is that of a run: the server's, with what was submitted.
 func (s *Server) configOf(b *submission, workflow *flow.Workflow) Config {
 	c := s.config
-	c.Workflow, c.Folder, c.KeepGoing, c.Results = workflow, b.Folder, b.KeepGoing, b.Results
+	c.Workflow, c.Folder, c.KeepGoing, c.Results, c.Account = workflow, b.Folder, b.KeepGoing, b.Results, b.Account
 	return c
 }
 
@@ -187,6 +188,9 @@ func (s *Server) SubmitWorkflow(
 			return 0, false, connect.NewError(connect.CodeInvalidArgument, err)
 		}
 	}
+	if b.Account, err = s.accountOf(ctx, w); err != nil {
+		return 0, false, err
+	}
 	// One submission after the other: numbers are given in the order of the loop.
 	s.runs.submitting.Lock()
 	defer s.runs.submitting.Unlock()
@@ -235,7 +239,7 @@ func (s *Server) beginRun(ctx context.Context, id dispatch.RunID, b *submission,
 	o.run = &state.Run{
 		ID: id, Form: state.Form, Started: time.Now(), Parameters: workflow.Set(), Workflow: workflow.Name, File: b.File,
 		Source: b.Folder, Digest: workflow.Digest(), Steps: workflow.Steps(), Target: workflow.Target(), Results: b.Results,
-		State: state.Underway, Key: b.Key,
+		State: state.Underway, Key: b.Key, Account: b.Account,
 	}
 	r := s.newRunAt(s.configOf(b, workflow), o, find, s.layoutOf(id), id)
 	r.begun = true

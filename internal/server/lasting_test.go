@@ -42,12 +42,17 @@ func startService(t *testing.T, root string, run script) *service {
 // startServiceOn is startService with a store that the test makes of the real one.
 func startServiceOn(t *testing.T, root string, run script, of func(store.Store) store.Store) *service {
 	t.Helper()
+	return startServiceWith(t, Config{Folder: root}, run, of)
+}
+
+// startServiceWith is startServiceOn with settings.
+func startServiceWith(t *testing.T, config Config, run script, of func(store.Store) store.Store) *service {
+	t.Helper()
+	root := config.Folder
 	s := sched.New(sched.Config{})
 	t.Cleanup(s.Close)
-	config := Config{
-		Lasting: true, Folder: root, System: newScripted(t, run).at, Sched: s,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
-	}
+	config.Lasting, config.System, config.Sched = true, newScripted(t, run).at, s
+	config.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
 	server, err := Open(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)

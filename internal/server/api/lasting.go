@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
+	"fairway/internal/server/listen"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
@@ -28,6 +29,9 @@ type Lasting interface {
 	// RemoveRun forgets a run that has ended, with its records, logs and results folder; with dry it
 	// only tells what would go.
 	RemoveRun(ctx context.Context, run dispatch.RunID, dry bool) (*RemovedRun, error)
+	// Sharing tells from which file the server has the shares of users, after it has looked whether
+	// that has changed, and what is wrong with it: empty where there is none, or nothing.
+	Sharing(ctx context.Context) (file, problem string, err error)
 	// Stop ends the server: with drain after the attempts that run, else at once.
 	Stop(drain bool)
 	Fleet
@@ -45,6 +49,9 @@ type SubmittedWorkflow struct {
 	Results    string // a PFN; empty: the results folder of the run
 	Key        string
 	Uploads    []Upload
+	User       string // who submits
+	Certain    bool   // the system says so
+	Group      string // whose share the run takes; empty: the first that has the user
 }
 
 // Upload is a file of a run, at a path below its folder.
@@ -93,6 +100,9 @@ func (s *Service) SubmitWorkflow(
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
+	if name, ok := listen.PeerOf(ctx); ok {
+		w.User, w.Certain = name, true
+	}
 	size := 0
 	for _, file := range w.Uploads {
 		size += len(file.Content)
@@ -112,7 +122,7 @@ func (s *Service) SubmitWorkflow(
 func submittedWorkflow(r *wire.SubmitWorkflowRequest) (*SubmittedWorkflow, error) {
 	w := &SubmittedWorkflow{
 		File: r.GetFile(), Text: r.GetWorkflow(), Folder: r.GetFolder(), Parameters: r.GetParameters(), Until: r.GetUntil(),
-		KeepGoing: r.GetKeepGoing(), Results: r.GetResults(), Key: r.GetKey(),
+		KeepGoing: r.GetKeepGoing(), Results: r.GetResults(), Key: r.GetKey(), User: r.GetUser(), Group: r.GetGroup(),
 	}
 	if w.File == "" {
 		w.File = "workflow.yaml"
@@ -181,6 +191,7 @@ func (s *RunStanding) summary() *wire.RunSummary {
 		Ended: convert.InstantToWire(s.Run.Ended),
 		Jobs:  int64(s.Totals.Jobs), Done: int64(n[dispatch.Done]), Failed: int64(n[dispatch.Failed]),
 		Running: int64(n[dispatch.Running]), Problems: s.Run.Problems, Parameters: s.Run.Parameters,
+		User: s.Run.Account.User, Group: s.Run.Account.Group,
 	}
 	return summary
 }

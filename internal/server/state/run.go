@@ -54,6 +54,7 @@ type Run struct {
 	Started    time.Time         `json:"started"`
 	Ended      time.Time         `json:"ended,omitzero"`     // of a run of a lasting server
 	Key        string            `json:"key,omitempty"`      // the same: of its submission
+	Account    dispatch.Account  `json:"account,omitzero"`   // the same: who has submitted it
 	Closed     bool              `json:"closed,omitempty"`   // the same, of an open run: no more jobs are submitted
 	Archived   bool              `json:"archived,omitempty"` // the same: its records are in a store of their own
 	Seconds    float64           `json:"seconds"`            // that servers ran, up to the last end

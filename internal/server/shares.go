@@ -1,0 +1,167 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/fairshare"
+	"fairway/internal/server/api"
+	"fairway/internal/server/loop"
+	"fairway/internal/server/state"
+)
+
+// sharing is how people share a lasting server, as a file says. Where it cannot be read, what it
+// said before holds.
+type sharing struct {
+	mu      sync.Mutex
+	file    string
+	people  *fairshare.People // nil: no file was ever read
+	stamp   fileStamp
+	problem string
+}
+
+// fileStamp changes when a file does.
+type fileStamp struct {
+	size    int64
+	changed time.Time
+}
+
+// sharesPeriod is how often the file of shares is looked at.
+const sharesPeriod = 2 * time.Second
+
+// open reads the file with which a server begins, if it has one.
+func (s *sharing) open(file string) error {
+	s.file = file
+	if file == "" {
+		return nil
+	}
+	_, err := s.read()
+	return err
+}
+
+// read reads the file, if it has changed, and reports whether it says something else now.
+func (s *sharing) read() (changed bool, err error) {
+	info, err := os.Stat(s.file)
+	if err != nil {
+		return false, fmt.Errorf("reading the file of shares: %w", err)
+	}
+	stamp := fileStamp{info.Size(), info.ModTime()}
+	if stamp == s.stamp {
+		return false, nil
+	}
+	if info.Size() > fairshare.MaxFile {
+		return false, fmt.Errorf("%s is larger than %d bytes", s.file, fairshare.MaxFile)
+	}
+	text, err := os.ReadFile(s.file)
+	if err != nil {
+		return false, fmt.Errorf("reading the file of shares: %w", err)
+	}
+	s.stamp = stamp
+	people, err := fairshare.Parse(s.file, text)
+	if err != nil {
+		return false, err
+	}
+	s.people = people
+	return true, nil
+}
+
+// said is what the core is told after it was loaded.
+func (s *sharing) said() []dispatch.Input {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.file == "" {
+		return nil
+	}
+	return []dispatch.Input{dispatch.SetShares{Shares: s.people.Shares}}
+}
+
+// lookAtShares reads the file of shares if it has changed, and tells the core.
+func (s *Server) lookAtShares(ctx context.Context) (problem string, err error) {
+	sh := &s.sharing
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.file == "" {
+		return "", nil
+	}
+	before := sh.people
+	switch changed, err := sh.read(); {
+	case err != nil && err.Error() != sh.problem:
+		sh.problem = err.Error()
+		s.log.Warn("shares stay as they were, since their file cannot be used", "file", sh.file, "error", err)
+	case err == nil && changed:
+		if err := s.tellShares(ctx); err != nil {
+			sh.people, sh.stamp = before, fileStamp{}
+			return sh.problem, err
+		}
+		sh.problem = ""
+		s.log.Info("the file of shares has changed, and counts from now on", "file", sh.file)
+	}
+	return sh.problem, nil
+}
+
+func (s *Server) tellShares(ctx context.Context) error {
+	return s.inbox.Deliver(ctx, func() *loop.Request {
+		return &loop.Request{Dispatch: []dispatch.Input{dispatch.SetShares{Shares: s.sharing.people.Shares}}}
+	})
+}
+
+// watchShares looks at the file of shares until ctx ends.
+func (s *Server) watchShares(ctx context.Context) {
+	for s.config.Shares != "" && s.sched.Sleep(ctx, sharesPeriod) == nil {
+		if _, err := s.lookAtShares(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, loop.ErrEnded) {
+			s.log.Warn("new shares could not be taken; they are tried again", "error", err)
+		}
+	}
+}
+
+// Sharing is part of api.Lasting.
+func (s *Server) Sharing(ctx context.Context) (file, problem string, err error) {
+	problem, err = s.lookAtShares(ctx)
+	return s.config.Shares, problem, err
+}
+
+// accountOf finds to whom a submission belongs, and refuses it where that may not have more jobs that
+// wait.
+func (s *Server) accountOf(ctx context.Context, w *api.SubmittedWorkflow) (a dispatch.Account, err error) {
+	if _, err := s.lookAtShares(ctx); err != nil {
+		return a, err
+	}
+	var said dispatch.Shares
+	var refused error
+	people := func() *fairshare.People {
+		s.sharing.mu.Lock()
+		defer s.sharing.mu.Unlock()
+		if s.sharing.people == nil && len(said.Of) > 0 {
+			return &fairshare.People{Shares: said} // an earlier server was told
+		}
+		return s.sharing.people
+	}
+	err = s.inbox.Query(ctx, func(c *state.Cores) {
+		said = c.Dispatch.SharesSaid()
+		if a, refused = people().Account(w.User, w.Group, w.Certain); refused == nil {
+			refused = refuseQueued(c.Dispatch, a, 1)
+		}
+	})
+	if unknown, ok := errors.AsType[*fairshare.UnknownError](refused); ok {
+		return a, connect.NewError(connect.CodePermissionDenied, unknown)
+	}
+	return a, cmp.Or(err, refused)
+}
+
+// refuseQueued refuses so many further jobs of a user who may not have them.
+func refuseQueued(core *dispatch.Core, a dispatch.Account, jobs int) error {
+	of, queued, most := core.Queued(a)
+	if most == 0 || queued+jobs <= most {
+		return nil
+	}
+	return connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("%s may have %d jobs that wait, and has %d: submit again "+
+		"when some have run", of, most, queued))
+}
