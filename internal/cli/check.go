@@ -39,7 +39,7 @@ type parameterObject struct {
 }
 
 func (c *console) checkCommand() *cobra.Command {
-	var settings []string
+	var settings, sites []string
 	command := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Check a workflow file",
@@ -47,6 +47,8 @@ func (c *console) checkCommand() *cobra.Command {
   - the grammar and the names;
   - that the steps fix the order of any two writers of a file, and of a reader
     and a writer;
+  - that a site has what steps need: one of --site, if it is given; otherwise what
+    is named under needs: and is no limit of the workflow;
   - that the inputs are there.
 It reports all problems of the file at once. If there are none, it looks at the
 jobs that the files of this machine would make: at the names of their outputs.`,
@@ -70,6 +72,9 @@ jobs that the files of this machine would make: at the names of their outputs.`,
 			if err != nil {
 				return err
 			}
+			if err := c.checkNeeds(workflow, folder, sites); err != nil {
+				return err
+			}
 			if err := refusedJobs(workflow, file, found); err != nil {
 				return err
 			}
@@ -80,6 +85,8 @@ jobs that the files of this machine would make: at the names of their outputs.`,
 		},
 	}
 	command.Flags().StringArrayVar(&settings, "set", nil, "give a parameter a value: name=value (may be repeated)")
+	command.Flags().StringArrayVar(&sites, "site", nil, "check that this `site`, or another one of those named, could run "+
+		"each step (may be repeated)")
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 	return command
 }

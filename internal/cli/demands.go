@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os/exec"
@@ -12,15 +13,20 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/quantity"
+	"fairway/internal/server"
 	"fairway/internal/site"
 	"fairway/internal/yamlfile"
 )
 
 // checkDemands refuses a workflow with a step that no pilot of the run could ever run, as far
-// as that is known before one has come. It notes the tools that this machine has.
-func checkDemands(workflow *flow.Workflow, o *runOptions, c *capacity, sites []*site.Site) error {
-	var problems yamlfile.Problems
+// as that is known before one has come. It notes the tools that this machine has. limits are those of
+// the server, over all runs; what they or the workflow limit no pilot needs to have.
+func checkDemands(
+	workflow *flow.Workflow, o *runOptions, c *capacity, sites []*site.Site, limits map[string]int64,
+) error {
+	problems := beyondLimits(workflow, limits)
 	for _, demand := range workflow.Demands() {
+		demand.Needs.Countable = ofPilots(workflow, demand.Needs.Countable, limits)
 		var lacking [][]shortage // of each place where the step may run
 		if o.runsLocally() {
 			lacking = append(lacking, c.lacks(demand))
@@ -41,6 +47,83 @@ func checkDemands(workflow *flow.Workflow, o *runOptions, c *capacity, sites []*
 	slices.Sort(c.tools)
 	c.tools = slices.Compact(c.tools)
 	if len(problems) > 0 && !o.waitAnyway {
+		return problems
+	}
+	return nil
+}
+
+// beyondLimits are the steps that need more than all jobs of a server together may have.
+func beyondLimits(workflow *flow.Workflow, limits map[string]int64) (problems yamlfile.Problems) {
+	for _, demand := range workflow.Demands() {
+		for _, name := range slices.Sorted(maps.Keys(demand.Needs.Countable)) {
+			if most, ok := limits[name]; ok && demand.Needs.Countable[name] > most {
+				problems = append(problems, yamlfile.Problem{
+					File: workflow.File, Line: demand.Line, Column: 1, Instead: "ask for less",
+					What: fmt.Sprintf("step %q needs %d %s, and all jobs of the server together may have %d", demand.Step,
+						demand.Needs.Countable[name], name, most),
+				})
+			}
+		}
+	}
+	return problems
+}
+
+// ofPilots are the needs that neither the workflow nor the server limits: pilots must have that.
+func ofPilots(workflow *flow.Workflow, needs, limits map[string]int64) map[string]int64 {
+	left := maps.Clone(needs)
+	maps.DeleteFunc(left, func(name string, _ int64) bool {
+		_, ofRun := workflow.Limits[name]
+		_, ofServer := limits[name]
+		return ofRun || ofServer
+	})
+	return left
+}
+
+// checkNeeds refuses a workflow with a step that the sites could never run, or, where none is named,
+// that needs what no site that is described has.
+func (c *console) checkNeeds(workflow *flow.Workflow, folder string, sites []string) error {
+	o := newRunOptions()
+	o.folder, o.sites = folder, sites
+	described, err := farSites(context.Background(), o)
+	if len(sites) == 0 {
+		described, err = site.Load(folder)
+	}
+	if err != nil {
+		return err
+	}
+	var problems yamlfile.Problems
+	for _, demand := range workflow.Demands() {
+		demand.Needs.Countable = ofPilots(workflow, demand.Needs.Countable, nil)
+		if len(sites) == 0 { // it may run on another machine, of which no amount is known
+			demand.Needs = dispatch.Resources{Countable: demand.Needs.Countable}
+		}
+		if len(sites) == 0 && len(demand.Needs.Countable) == 0 {
+			continue
+		}
+		lacking := []shortage{}
+		fits := slices.Contains(sites, server.LocalSite)
+		for _, s := range described {
+			l := siteLacks(s, demand)
+			fits = fits || len(l) == 0
+			lacking = append(lacking, l...)
+		}
+		if len(described) == 0 && !fits {
+			lacking = amounts(demand.Needs, dispatch.Resources{}, "the sites that are described have", "",
+				func(name string) string {
+					return "give the workflow `limits: {" + name + ": N}`, or a site `has: [" + name + "=N]`"
+				})
+		}
+		if fits {
+			continue
+		}
+		for _, l := range lacking {
+			problems = append(problems, yamlfile.Problem{
+				File: workflow.File, Line: demand.Line, Column: 1, What: fmt.Sprintf("step %q %s", demand.Step, l.what),
+				Instead: l.instead,
+			})
+		}
+	}
+	if len(problems) > 0 {
 		return problems
 	}
 	return nil

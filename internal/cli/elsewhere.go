@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/flow"
 	"fairway/internal/server/listen"
 )
 
@@ -109,3 +110,6 @@ func (c *console) siteCommand() *cobra.Command  { return elsewhere("site", "Desc
 func (c *console) cleanCommand() *cobra.Command { return elsewhere("clean", "Remove a finished run") }
 func (c *console) getCommand() *cobra.Command   { return elsewhere("get", "Fetch a file of the run") }
 func (c *console) pilotCommand() *cobra.Command { return elsewhere("pilot", "Run a pilot") }
+
+// checkNeeds looks at nothing: sites are described where servers run.
+func (c *console) checkNeeds(*flow.Workflow, string, []string) error { return nil }

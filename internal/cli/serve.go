@@ -230,7 +230,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	}
 	sites, err := farSites(ctx, o)
 	if err == nil && !o.lasting {
-		err = checkDemands(workflow, o, capacity, sites)
+		err = checkDemands(workflow, o, capacity, sites, nil)
 	}
 	if err != nil {
 		return server.Config{}, err
@@ -252,7 +252,9 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	}
 	if o.lasting {
 		config.Lasting, config.Workflow, config.Shares = true, nil, o.shares
-		config.Check = func(w *flow.Workflow) error { return refuseUnserved(w, o, capacity, sites) }
+		config.Check = func(w *flow.Workflow, limits map[string]int64) error {
+			return refuseUnserved(w, o, capacity, sites, limits)
+		}
 		capacity.tools = toolsThere(o.tools)
 	}
 	if serverjob.Running() {

@@ -149,14 +149,16 @@ func (c *console) serveWorkflows(ctx context.Context, o *runOptions) error {
 }
 
 // refuseUnserved refuses a workflow that is submitted to a server, of which no pilot could run a
-// step.
-func refuseUnserved(workflow *flow.Workflow, o *runOptions, c *capacity, sites []*site.Site) error {
+// step. limits are those over all runs.
+func refuseUnserved(
+	workflow *flow.Workflow, o *runOptions, c *capacity, sites []*site.Site, limits map[string]int64,
+) error {
 	if workflow.Strict() && !o.strict {
 		return errors.New("a step asks for a strict sandbox, and this server is without: start it with --strict-sandboxes")
 	}
 	asked := *o
 	asked.waitAnyway = false
-	if err := checkDemands(workflow, &asked, &capacity{pilots: c.pilots, each: c.each}, sites); err != nil {
+	if err := checkDemands(workflow, &asked, &capacity{pilots: c.pilots, each: c.each}, sites, limits); err != nil {
 		return err
 	}
 	for _, demand := range workflow.Demands() {

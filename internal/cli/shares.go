@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"math"
 	"os/user"
 	"strconv"
 	"strings"
@@ -93,7 +92,7 @@ func shareRow(s *wire.ShareSummary) []cell {
 	if s.GetUser() {
 		rank = strconv.Itoa(int(s.GetRank()))
 	}
-	if math.IsInf(s.GetLevelFs(), 1) {
+	if s.LevelFs == nil {
 		level = "unused"
 	}
 	used := time.Duration(s.GetUsage() * float64(time.Second)).Hours()

@@ -34,9 +34,9 @@ type Config struct {
 	// Account is to whom the run belongs. A run of a Lasting server gets it with its submission.
 	Account dispatch.Account
 
-	// Check refuses a workflow that is submitted, of which no site could run a job; nil: none is
-	// refused.
-	Check func(*flow.Workflow) error
+	// Check refuses a workflow that is submitted, of which no site could run a job beside the limits
+	// over all runs; nil: none is refused.
+	Check func(w *flow.Workflow, limits map[string]int64) error
 
 	// KeepGoing goes on after a job has failed with what doesn't depend on it.
 	// Otherwise no further attempts are started then.

@@ -183,13 +183,14 @@ func (s *Server) SubmitWorkflow(
 	if err != nil {
 		return 0, false, connect.NewError(connect.CodeInvalidArgument, err)
 	}
+	var limits map[string]int64
+	if b.Account, limits, err = s.accountOf(ctx, w); err != nil {
+		return 0, false, err
+	}
 	if s.config.Check != nil {
-		if err := s.config.Check(workflow); err != nil {
+		if err := s.config.Check(workflow, limits); err != nil {
 			return 0, false, connect.NewError(connect.CodeInvalidArgument, err)
 		}
-	}
-	if b.Account, err = s.accountOf(ctx, w); err != nil {
-		return 0, false, err
 	}
 	// One submission after the other: numbers are given in the order of the loop.
 	s.runs.submitting.Lock()

@@ -129,10 +129,12 @@ func (s *Server) Sharing(ctx context.Context) (file, problem string, err error) 
 }
 
 // accountOf finds to whom a submission belongs, and refuses it where that may not have more jobs that
-// wait.
-func (s *Server) accountOf(ctx context.Context, w *api.SubmittedWorkflow) (a dispatch.Account, err error) {
+// wait. It returns the limits over all runs, too.
+func (s *Server) accountOf(
+	ctx context.Context, w *api.SubmittedWorkflow,
+) (a dispatch.Account, limits map[string]int64, err error) {
 	if _, err := s.lookAtShares(ctx); err != nil {
-		return a, err
+		return a, nil, err
 	}
 	var said dispatch.Shares
 	var refused error
@@ -151,9 +153,9 @@ func (s *Server) accountOf(ctx context.Context, w *api.SubmittedWorkflow) (a dis
 		}
 	})
 	if unknown, ok := errors.AsType[*fairshare.UnknownError](refused); ok {
-		return a, connect.NewError(connect.CodePermissionDenied, unknown)
+		return a, nil, connect.NewError(connect.CodePermissionDenied, unknown)
 	}
-	return a, cmp.Or(err, refused)
+	return a, said.Limits, cmp.Or(err, refused)
 }
 
 // refuseQueued refuses so many further jobs of a user who may not have them.

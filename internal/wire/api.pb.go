@@ -3972,16 +3972,16 @@ type ShareSummary struct {
 	User    bool                   `protobuf:"varint,2,opt,name=user,proto3" json:"user,omitempty"`   // else it is a group
 	Depth   int32                  `protobuf:"varint,3,opt,name=depth,proto3" json:"depth,omitempty"` // 0: at the root
 	Weight  int64                  `protobuf:"varint,4,opt,name=weight,proto3" json:"weight,omitempty"`
-	Share   float64                `protobuf:"fixed64,5,opt,name=share,proto3" json:"share,omitempty"`                    // part of the weights beside it
-	Usage   float64                `protobuf:"fixed64,6,opt,name=usage,proto3" json:"usage,omitempty"`                    // slot-seconds, as they count now
-	Used    float64                `protobuf:"fixed64,7,opt,name=used,proto3" json:"used,omitempty"`                      // part of the usage beside it
-	LevelFs float64                `protobuf:"fixed64,8,opt,name=level_fs,json=levelFs,proto3" json:"level_fs,omitempty"` // share over used; infinite where nothing was used
-	Rank    int32                  `protobuf:"varint,9,opt,name=rank,proto3" json:"rank,omitempty"`                       // of a user: 1 is first
-	Ready   int64                  `protobuf:"varint,10,opt,name=ready,proto3" json:"ready,omitempty"`                    // jobs
-	Running int64                  `protobuf:"varint,11,opt,name=running,proto3" json:"running,omitempty"`                // jobs that pilots have
-	Cores   float64                `protobuf:"fixed64,12,opt,name=cores,proto3" json:"cores,omitempty"`                   // of these
-	Stored  int64                  `protobuf:"varint,13,opt,name=stored,proto3" json:"stored,omitempty"`                  // bytes
-	Runs    int64                  `protobuf:"varint,14,opt,name=runs,proto3" json:"runs,omitempty"`                      // that are not put away
+	Share   float64                `protobuf:"fixed64,5,opt,name=share,proto3" json:"share,omitempty"`                          // part of the weights beside it
+	Usage   float64                `protobuf:"fixed64,6,opt,name=usage,proto3" json:"usage,omitempty"`                          // slot-seconds, as they count now
+	Used    float64                `protobuf:"fixed64,7,opt,name=used,proto3" json:"used,omitempty"`                            // part of the usage beside it
+	LevelFs *float64               `protobuf:"fixed64,8,opt,name=level_fs,json=levelFs,proto3,oneof" json:"level_fs,omitempty"` // share over used; unset where nothing was used
+	Rank    int32                  `protobuf:"varint,9,opt,name=rank,proto3" json:"rank,omitempty"`                             // of a user: 1 is first
+	Ready   int64                  `protobuf:"varint,10,opt,name=ready,proto3" json:"ready,omitempty"`                          // jobs
+	Running int64                  `protobuf:"varint,11,opt,name=running,proto3" json:"running,omitempty"`                      // jobs that pilots have
+	Cores   float64                `protobuf:"fixed64,12,opt,name=cores,proto3" json:"cores,omitempty"`                         // of these
+	Stored  int64                  `protobuf:"varint,13,opt,name=stored,proto3" json:"stored,omitempty"`                        // bytes
+	Runs    int64                  `protobuf:"varint,14,opt,name=runs,proto3" json:"runs,omitempty"`                            // that are not put away
 	// What it may have; 0: it is not bounded.
 	MostRunning   int64   `protobuf:"varint,15,opt,name=most_running,json=mostRunning,proto3" json:"most_running,omitempty"`
 	MostCores     float64 `protobuf:"fixed64,16,opt,name=most_cores,json=mostCores,proto3" json:"most_cores,omitempty"`
@@ -4071,8 +4071,8 @@ func (x *ShareSummary) GetUsed() float64 {
 }
 
 func (x *ShareSummary) GetLevelFs() float64 {
-	if x != nil {
-		return x.LevelFs
+	if x != nil && x.LevelFs != nil {
+		return *x.LevelFs
 	}
 	return 0
 }
@@ -4914,7 +4914,7 @@ const file_api_proto_rawDesc = "" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x13\n" +
-	"\x11ListSharesRequest\"\xc9\x03\n" +
+	"\x11ListSharesRequest\"\xdb\x03\n" +
 	"\fShareSummary\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\bR\x04user\x12\x14\n" +
@@ -4922,8 +4922,8 @@ const file_api_proto_rawDesc = "" +
 	"\x06weight\x18\x04 \x01(\x03R\x06weight\x12\x14\n" +
 	"\x05share\x18\x05 \x01(\x01R\x05share\x12\x14\n" +
 	"\x05usage\x18\x06 \x01(\x01R\x05usage\x12\x12\n" +
-	"\x04used\x18\a \x01(\x01R\x04used\x12\x19\n" +
-	"\blevel_fs\x18\b \x01(\x01R\alevelFs\x12\x12\n" +
+	"\x04used\x18\a \x01(\x01R\x04used\x12\x1e\n" +
+	"\blevel_fs\x18\b \x01(\x01H\x00R\alevelFs\x88\x01\x01\x12\x12\n" +
 	"\x04rank\x18\t \x01(\x05R\x04rank\x12\x14\n" +
 	"\x05ready\x18\n" +
 	" \x01(\x03R\x05ready\x12\x18\n" +
@@ -4937,7 +4937,8 @@ const file_api_proto_rawDesc = "" +
 	"\vmost_queued\x18\x11 \x01(\x03R\n" +
 	"mostQueued\x12\x1f\n" +
 	"\vmost_stored\x18\x12 \x01(\x03R\n" +
-	"mostStored\"F\n" +
+	"mostStoredB\v\n" +
+	"\t_level_fs\"F\n" +
 	"\bLimitUse\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04most\x18\x02 \x01(\x03R\x04most\x12\x12\n" +
@@ -5165,6 +5166,7 @@ func file_api_proto_init() {
 		return
 	}
 	file_pilot_proto_init()
+	file_api_proto_msgTypes[48].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"math"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
@@ -29,10 +30,14 @@ func (s *Service) ListShares(ctx context.Context, _ *wire.ListSharesRequest) (*w
 }
 
 func shareToWire(v dispatch.ShareView) *wire.ShareSummary {
-	return &wire.ShareSummary{
+	summary := &wire.ShareSummary{
 		Name: v.Name, User: v.User, Depth: int32(v.Depth), Weight: v.Weight, Share: v.Share, Usage: v.Usage.Seconds(),
-		Used: v.Used, LevelFs: v.LevelFS, Rank: int32(v.Rank), Ready: int64(v.Ready), Running: int64(v.Running),
+		Used: v.Used, Rank: int32(v.Rank), Ready: int64(v.Ready), Running: int64(v.Running),
 		Cores: float64(v.CPUs) / 1000, Stored: v.Stored, Runs: int64(v.Runs), MostRunning: int64(v.Limits.Running),
 		MostCores: float64(v.Limits.MilliCPUs) / 1000, MostQueued: int64(v.Limits.Queued), MostStored: v.Limits.Stored,
 	}
+	if !math.IsInf(v.LevelFS, 1) {
+		summary.LevelFs = &v.LevelFS
+	}
+	return summary
 }
