@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/eviction"
 	"fairway/internal/pilot"
 	"fairway/internal/quantity"
 	"fairway/internal/server/listen"
@@ -41,6 +42,7 @@ type runOptions struct {
 	watchInputs  string
 	strict       bool // a step asks for strict sandboxes
 	keepSandbox  bool
+	cachePolicy  string
 	cacheSize    string
 	cacheSpace   int64 // bytes for each pilot
 	timeScale    float64
@@ -138,6 +140,9 @@ func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
 		"one with most input files (by-files)", "by-gain", "by-bytes", "by-files")
 	oneOf(command, &o.watchInputs, "watch-inputs", "report files that jobs open without declaring them: auto (in the "+
 		"first attempt of each step, if the system allows it), all, none", "auto", "all", "none")
+	oneOf(command, &o.cachePolicy, "cache-policy", "which file a full cache gives up first, where the site does not "+
+		"say: next-use (in the order in which jobs are about to read) or one of the policies that `fairway sim` compares",
+		string(eviction.NextUse), "lru", "lfu", "lru-k", "lfu-star", "lfu-aging", "lcb-k", "fifo")
 	flags.StringVar(&o.cacheSize, "cache-space", "", "most space for the cache of one pilot, such as 500MB (default "+
 		"10GiB, and half of the free disk for all of them)")
 	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site` (see fairway site list), on this machine (local), "+

@@ -331,7 +331,7 @@ func (p *pilot) call(talk context.Context, m *wire.SyncRequest, limit time.Durat
 		p.startAll() // after the hints: what they read makes other files go
 		p.mu.Unlock()
 	case err != nil && p.stage.Cache != nil:
-		p.stage.Cache.SetHints(nil) // while the TaskQueue is away the cache goes by its own order
+		p.stage.Cache.SetHints(nil, 0) // while the TaskQueue is away the cache goes by its own order
 	}
 	p.poke()
 }

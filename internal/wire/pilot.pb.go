@@ -2185,6 +2185,7 @@ type SyncAnswer struct {
 	GiveBack      []uint64               `protobuf:"varint,17,rep,packed,name=give_back,json=giveBack,proto3" json:"give_back,omitempty"`
 	Prefetch      []*InputFile           `protobuf:"bytes,6,rep,name=prefetch,proto3" json:"prefetch,omitempty"`
 	Evict         []*FileRef             `protobuf:"bytes,7,rep,name=evict,proto3" json:"evict,omitempty"`
+	Stale         int64                  `protobuf:"varint,18,opt,name=stale,proto3" json:"stale,omitempty"` // so many in front of evict nobody may read: they go first whatever the policy of the cache
 	Peers         []*Peer                `protobuf:"bytes,8,rep,name=peers,proto3" json:"peers,omitempty"`
 	NextSync      *durationpb.Duration   `protobuf:"bytes,9,opt,name=next_sync,json=nextSync,proto3" json:"next_sync,omitempty"`
 	Leave         bool                   `protobuf:"varint,10,opt,name=leave,proto3" json:"leave,omitempty"`
@@ -2282,6 +2283,13 @@ func (x *SyncAnswer) GetEvict() []*FileRef {
 		return x.Evict
 	}
 	return nil
+}
+
+func (x *SyncAnswer) GetStale() int64 {
+	if x != nil {
+		return x.Stale
+	}
+	return 0
 }
 
 func (x *SyncAnswer) GetPeers() []*Peer {
@@ -2552,7 +2560,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x10prefetched_bytes\x18\x04 \x01(\x03R\x0fprefetchedBytes\"5\n" +
 	"\vCacheDigest\x12\x14\n" +
 	"\x05files\x18\x01 \x01(\x04R\x05files\x12\x10\n" +
-	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xd6\x04\n" +
+	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xec\x04\n" +
 	"\n" +
 	"SyncAnswer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
@@ -2562,7 +2570,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\x03end\x18\x05 \x03(\x04R\x03end\x12\x1b\n" +
 	"\tgive_back\x18\x11 \x03(\x04R\bgiveBack\x121\n" +
 	"\bprefetch\x18\x06 \x03(\v2\x15.fairway.v1.InputFileR\bprefetch\x12)\n" +
-	"\x05evict\x18\a \x03(\v2\x13.fairway.v1.FileRefR\x05evict\x12&\n" +
+	"\x05evict\x18\a \x03(\v2\x13.fairway.v1.FileRefR\x05evict\x12\x14\n" +
+	"\x05stale\x18\x12 \x01(\x03R\x05stale\x12&\n" +
 	"\x05peers\x18\b \x03(\v2\x10.fairway.v1.PeerR\x05peers\x126\n" +
 	"\tnext_sync\x18\t \x01(\v2\x19.google.protobuf.DurationR\bnextSync\x12\x14\n" +
 	"\x05leave\x18\n" +

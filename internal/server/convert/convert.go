@@ -226,6 +226,7 @@ func AnswerToWire(a dispatch.Answer) *wire.SyncAnswer {
 		GiveBack:   Each(a.GiveBack, func(id dispatch.AttemptID) uint64 { return uint64(id) }),
 		Prefetch:   Each(a.Prefetch, inputToWire),
 		Evict:      Each(a.Evict, fileToWire),
+		Stale:      int64(a.Stale),
 		Peers:      Each(a.Peers, peerToWire),
 		NextSync:   durationToWire(a.NextSync),
 		Lease:      durationToWire(a.Lease),
