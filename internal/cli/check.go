@@ -85,8 +85,8 @@ jobs that the files of this machine would make: at the names of their outputs.`,
 		},
 	}
 	command.Flags().StringArrayVar(&settings, "set", nil, "give a parameter a value: name=value (may be repeated)")
-	command.Flags().StringArrayVar(&sites, "site", nil, "check that this `site`, or another one of those named, could run "+
-		"each step (may be repeated)")
+	command.Flags().StringArrayVar(&sites, "site", nil, "check that this `site`, or another one of those named, could "+
+		"run each step (may be repeated)")
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 	return command
 }

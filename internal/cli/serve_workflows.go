@@ -63,8 +63,8 @@ network, to those who have a copy of the file .fairway/service.`,
 			"whether their node has it (may be repeated)")
 	flags.BoolVar(&o.strict, "strict-sandboxes", false, "pilots must be able to give steps strict sandboxes")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
-	flags.StringVar(&o.shares, "shares", "", "`file` that says how groups and users share the server; it is read again when "+
-		"it changes (default: all users alike)")
+	flags.StringVar(&o.shares, "shares", "", "`file` that says how groups and users share the server; it is read again "+
+		"when it changes (default: all users alike)")
 	c.serverFlags(command, o)
 	for _, name := range []string{"record", "results", "wait-anyway"} { // of one run
 		_ = flags.MarkHidden(name)

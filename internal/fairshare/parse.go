@@ -59,12 +59,8 @@ func init() {
 		{Key{"half_life", "time after which usage counts half (default 7d)"}, scalar(quantity.Duration, func(s *dispatch.Shares) *time.Duration { return &s.HalfLife })},
 		{Key{"overtake", "slot-seconds by which a user may get ahead of the share where a pilot has the input (default 1m; 0: not at all)"}, (*reader).overtake},
 		{Key{"limits", "of what steps ask for under `needs:`, how much all jobs together may have, such as {licence: 5}"}, (*reader).limits},
-		{Key{"groups", "groups, by name"}, func(r *reader, n *yaml.Node, s *dispatch.Shares, what string) {
-			s.Of = append(s.Of, r.shares(n, what, false)...)
-		}},
-		{Key{"users", "users who are in no group, by name: a weight, or keys of the table below"}, func(r *reader, n *yaml.Node, s *dispatch.Shares, what string) {
-			s.Of = append(s.Of, r.shares(n, what, true)...)
-		}},
+		{Key{"groups", "groups, by name"}, (*reader).rootGroups},
+		{Key{"users", "users who are in no group, by name: a weight, or keys of the table below"}, (*reader).rootUsers},
 	}
 }
 
@@ -89,7 +85,8 @@ var habits = map[string]string{
 	"fairshare": "write `weight: NUMBER`", "shares": "write `weight: NUMBER`", "share": "write `weight: NUMBER`",
 	"maxjobs": "write `running: NUMBER`", "max_jobs": "write `running: NUMBER`", "grpjobs": "write `running: NUMBER`",
 	"cpus": "write `cores: NUMBER`", "grpcpus": "write `cores: NUMBER`", "maxsubmitjobs": "write `queued: NUMBER`",
-	"accounts": "write `groups:`", "members": "write `users:`", "disk": "write `stored: SIZE`", "halflife": "write `half_life: 7d`",
+	"accounts": "write `groups:`", "members": "write `users:`", "disk": "write `stored: SIZE`",
+	"halflife": "write `half_life: 7d`",
 }
 
 type reader struct{ yamlfile.Reader }
@@ -171,6 +168,14 @@ func (r *reader) users(n *yaml.Node, s *dispatch.Share, what string) {
 }
 
 func (r *reader) groups(n *yaml.Node, s *dispatch.Share, what string) {
+	s.Of = append(s.Of, r.shares(n, what, false)...)
+}
+
+func (r *reader) rootUsers(n *yaml.Node, s *dispatch.Shares, what string) {
+	s.Of = append(s.Of, r.shares(n, what, true)...)
+}
+
+func (r *reader) rootGroups(n *yaml.Node, s *dispatch.Shares, what string) {
 	s.Of = append(s.Of, r.shares(n, what, false)...)
 }
 

@@ -101,7 +101,7 @@ var workflowKeys = []fileKey[*Workflow]{
       "propertyNames": { "$ref": "#/$defs/word" },
       "additionalProperties": { "$ref": "#/$defs/input" }
     }`, (*parser).inputs},
-	{"limits", "of what steps ask for under `needs:`, [how much all jobs of the run together have](#limits) at a time, by name", `{
+	{"limits", "[how much all jobs of the run together have](#limits-of-a-run) of a resource, by name", `{
       "type": "object",
       "propertyNames": { "$ref": "#/$defs/variable" },
       "additionalProperties": { "$ref": "#/$defs/whole" }

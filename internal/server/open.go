@@ -290,7 +290,8 @@ func (o *opened) runID() dispatch.RunID {
 // setRun begins a run, or has it go on.
 func (c *Config) setRun(run dispatch.RunID) dispatch.Input {
 	return dispatch.SetRun{Run: dispatch.Run{
-		ID: run, Name: c.Workflow.Name, Account: c.Account, Limits: c.Workflow.Limits, KeepGoing: c.KeepGoing || c.Workflow.Open(),
+		ID: run, Name: c.Workflow.Name, Account: c.Account, Limits: c.Workflow.Limits,
+		KeepGoing: c.KeepGoing || c.Workflow.Open(),
 	}}
 }
 

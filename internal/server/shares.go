@@ -164,6 +164,6 @@ func refuseQueued(core *dispatch.Core, a dispatch.Account, jobs int) error {
 	if most == 0 || queued+jobs <= most {
 		return nil
 	}
-	return connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("%s may have %d jobs that wait, and has %d: submit again "+
-		"when some have run", of, most, queued))
+	return connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("%s may have %d jobs that wait, and has %d: submit "+
+		"again when some have run", of, most, queued))
 }

@@ -30,7 +30,8 @@ func TestRunsBelongToWhoSubmits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	say(fmt.Sprintf("groups:\n  physics: {weight: 3, users: {%s: 2, other: 1}}\n  biology: {users: {other: 1}}\n", me.Username))
+	say(fmt.Sprintf("groups:\n  physics: {weight: 3, users: {%s: 2, other: 1}}\n  biology: {users: {other: 1}}\n",
+		me.Username))
 	start := func() *service {
 		real := func(s store.Store) store.Store { return s }
 		return startServiceWith(t, Config{Folder: root, Shares: file}, twoStepsScript, real)
@@ -84,7 +85,8 @@ func TestRunsBelongToWhoSubmits(t *testing.T) {
 	}
 	second := v.submit(twoSteps, texts, nil)
 	v.await(second)
-	if runs, err = v.client.ListRuns(t.Context(), &wire.ListRunsRequest{}); err != nil || runs.GetRuns()[0].GetGroup() != "" {
+	if runs, err = v.client.ListRuns(t.Context(), &wire.ListRunsRequest{}); err != nil ||
+		runs.GetRuns()[0].GetGroup() != "" {
 		t.Error(runs, err)
 	}
 }
