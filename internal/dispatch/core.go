@@ -88,6 +88,8 @@ func (c *Core) apply(in Input) error {
 		return c.files.addFiles(in)
 	case SetShares:
 		return c.setShares(in.Shares)
+	case SetKept:
+		return c.shares.setKept(in)
 	case SetRun:
 		return c.setRun(in.Run)
 	case CompleteRun:

@@ -295,6 +295,22 @@ type RunView struct {
 	RemovedBytes int64
 }
 
+// StoredBytes is how much of what jobs of a run have made is stored.
+func (c *Core) StoredBytes(id RunID) (sum int64) {
+	r := c.runs.byID[id]
+	if r == nil {
+		return 0
+	}
+	for f := range r.files.All {
+		for _, v := range f.versions {
+			if v.pfn != "" && v.writer != nil {
+				sum += v.size
+			}
+		}
+	}
+	return sum
+}
+
 // Run returns one run.
 func (c *Core) Run(id RunID) (RunView, bool) {
 	if r := c.runs.byID[id]; r != nil {

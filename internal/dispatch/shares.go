@@ -107,6 +107,7 @@ type share struct {
 	weight   int64
 	weights  int64 // of the children
 	quota    Quota
+	stored   int64 // bytes of outputs
 
 	settled  float64           // usage of attempts that have ended, in units
 	charged  float64           // what attempts that have not are expected to use
@@ -125,7 +126,7 @@ type share struct {
 	levels  []*level // of ready jobs, by priority, highest first
 	groups  map[groupKey]*group
 	runs    []*run
-	stored  int64  // bytes of its runs
+	kept    int64  // bytes of stored that retired runs have left
 	unsaved bool   // in dirty
 	queue   []*job // in use within byTurn only
 	none    uint64 // value of placement.pulls when it had no job that was overdue

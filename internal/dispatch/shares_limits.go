@@ -98,6 +98,35 @@ func (sh *shares) gaveBack(s *share) {
 	}
 }
 
+// gaveBackOf is gaveBack for a user and all groups of that.
+func (sh *shares) gaveBackOf(user *share) {
+	for s := range user.up {
+		sh.gaveBack(s)
+	}
+}
+
+// SetKept says how many bytes of outputs of a user's runs are kept that were retired. It is not
+// durable: the caller steps it again after each Load.
+type SetKept struct {
+	Account Account
+	Bytes   int64
+}
+
+func (SetKept) isInput() {}
+
+func (sh *shares) setKept(in SetKept) error {
+	if err := in.Account.check(); err != nil {
+		return err
+	}
+	user := sh.account(in.Account)
+	for s := range user.up {
+		s.stored += in.Bytes - user.kept
+	}
+	user.kept = in.Bytes
+	sh.gaveBackOf(user)
+	return nil
+}
+
 // pool is a resource that is none of pilots: all attempts, or those of one run, together hold at
 // most so much of it. It is granted with the other needs of a job, when that is given out, and
 // given back when the attempt ends.

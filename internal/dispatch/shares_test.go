@@ -355,3 +355,22 @@ func TestQuotasAndLimitsHold(t *testing.T) {
 		}
 	}
 }
+
+// A user who has stored what a quota allows starts nothing more, until something is removed.
+func TestNothingStartsBeyondWhatMayBeStored(t *testing.T) {
+	shares := Shares{Of: []Share{{Name: "ann", User: true, Weight: 1, Limits: Quota{Stored: 10 * outputSize}}}}
+	m := marketOf(t, seed.Of(t), shares, Config{})
+	ann := m.user(t, "ann", 0)
+	m.must(t, m.step(SetKept{Account{User: "ann"}, 4 * outputSize}))
+	m.must(t, m.submit(ann, 20, 1, Resources{}))
+	m.must(t, m.addPilot(1))
+	m.must(t, m.until(m.now.Add(time.Hour), func() bool { return false }))
+	if ann.done != 6 {
+		t.Errorf("%d jobs were done", ann.done)
+	}
+	m.must(t, m.step(SetKept{Account{User: "ann"}, 0}))
+	m.must(t, m.until(m.now.Add(time.Hour), func() bool { return false }))
+	if ann.done != 10 {
+		t.Errorf("%d jobs were done", ann.done)
+	}
+}

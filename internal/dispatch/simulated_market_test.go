@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"container/heap"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -55,6 +56,9 @@ type trader struct {
 	full  bool
 }
 
+// outputSize is that of what each job writes, in bytes.
+const outputSize = 1000
+
 func newMarket(seed uint64, shares Shares, config Config) (*market, error) {
 	m := &market{
 		rng: rand.New(rand.NewPCG(seed, 7)), config: config, shares: shares, now: epoch,
@@ -101,7 +105,7 @@ func (m *market) step(in Input) error {
 	if err := m.checkOrder(); err != nil || m.steps%16 > 0 {
 		return err
 	}
-	return m.core.CheckLiveness()
+	return errors.Join(m.core.CheckLiveness(), m.checkStored())
 }
 
 // checkOrder compares the order in which users take their turns with their ranks.
@@ -182,6 +186,7 @@ func (m *market) submit(u *user, n, priorities int, needs Resources) error {
 	for range n {
 		u.jobs++
 		j := Job{Name: fmt.Sprint(u.jobs), Step: "s", Priority: m.rng.IntN(priorities), Needs: needs}
+		j.Writes = []Output{{LFN: "out" + j.Name}}
 		if u.files > 0 {
 			j.Reads = []string{fmt.Sprintf("%v/%d", u.Account, m.rng.IntN(u.files))}
 		}
@@ -287,7 +292,9 @@ func (m *market) begin(p *trader, a Assignment) error {
 		u.got += time.Duration(float64(m.now.Sub(began)) * float64(max(a.Needs.MilliCPUs, 1000)) / 1000)
 		p.ended = append(p.ended, Result{Job: a.Job, Attempt: a.Attempt, Usage: Usage{
 			StageInStart: began, Start: began.Add(stage), End: m.now, StageOutEnd: m.now, BytesStaged: staged,
-		}})
+		}, Outputs: []WrittenFile{{
+			LFN: "out" + a.Name, Version: 1, PFN: fmt.Sprint("se/", a.Attempt), Size: outputSize,
+		}}})
 		return m.call(p)
 	})
 	return nil
@@ -309,6 +316,20 @@ func (m *market) crash() error {
 		p.full, p.held = true, false
 		if err := m.call(p); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// checkStored compares what users have stored with their files.
+func (m *market) checkStored() error {
+	sums := map[*share]int64{}
+	for _, r := range m.core.runs.inOrder {
+		sums[r.share] += m.core.StoredBytes(r.ID)
+	}
+	for s := range m.core.shares.each {
+		if s.user && s.stored != sums[s]+s.kept {
+			return fmt.Errorf("user %v has stored %d bytes, and it counts %d", s.account(), sums[s], s.stored)
 		}
 	}
 	return nil
