@@ -186,13 +186,23 @@ func (fl *fleet) addAttempt(a *attempt) {
 	a.pilot.host.busy++
 	a.pilot.add(a.needs, 1)
 	fl.shares.begin(a, fl.expectedRun)
+	fl.limitsMoved(a)
 	fl.recount(a.pilot)
+}
+
+// limitsMoved has pilots planned for again where the attempt counts in a limit: of the ready jobs more,
+// or fewer, could start.
+func (fl *fleet) limitsMoved(a *attempt) {
+	if fl.shares.bounded || len(a.pools) > 0 {
+		fl.monitor.changed = true
+	}
 }
 
 // removeAttempt forgets an attempt that has ended.
 func (fl *fleet) removeAttempt(a *attempt) {
 	delete(fl.attempts, a.id)
 	fl.shares.end(a)
+	fl.limitsMoved(a)
 	if a.recall {
 		fl.recalls--
 	}

@@ -94,8 +94,9 @@ type shares struct {
 	armed   instant
 	arrived uint64 // counts shares that got ready jobs, and had none
 
-	pools map[string]*pool // limits over all runs
-	freed bool             // something was given back for want of which jobs wait
+	pools   map[string]*pool // limits over all runs
+	bounded bool             // there are quotas
+	freed   bool             // something was given back for want of which jobs wait
 }
 
 // share is a group or a user.
@@ -422,7 +423,9 @@ func (sh *shares) arrange(said Shares) {
 		s.weight, s.quota = 1, Quota{}
 	}
 	sh.arrangeIn(sh.root, said.Of)
+	sh.bounded = false
 	for s := range sh.each {
+		sh.bounded = sh.bounded || s.quota.bounds()
 		s.weights = 0
 		for _, x := range s.children {
 			if x != sh.nobody || sh.anybody {

@@ -233,6 +233,7 @@ func (pl *placement) offerFreed() {
 		return
 	}
 	pl.shares.freed = false
+	pl.fleet.monitor.changed = true
 	pl.offers++
 	for _, p := range pl.fleet.parked {
 		pl.fleet.wantsJobs(p)

@@ -105,7 +105,7 @@ func (m *market) step(in Input) error {
 	if err := m.checkOrder(); err != nil || m.steps%16 > 0 {
 		return err
 	}
-	return errors.Join(m.core.CheckLiveness(), m.checkStored())
+	return errors.Join(m.core.CheckLiveness(), m.core.CheckBinding(), m.checkStored())
 }
 
 // checkOrder compares the order in which users take their turns with their ranks.
