@@ -134,6 +134,9 @@ func (c Config) withDefaults() Config {
 	if c.Dispatch.Ahead == 0 {
 		c.Dispatch.Ahead = DefaultAhead
 	}
+	if c.Dispatch.Sites == (dispatch.SiteWeights{}) {
+		c.Dispatch.Sites = DefaultSiteWeights
+	}
 	if c.Dispatch.FirstIncarnation == 0 {
 		c.Dispatch.FirstIncarnation = firstIncarnation(time.Now())
 	}
@@ -158,6 +161,10 @@ func (c *Config) tellingSlow(e storage.Element) storage.Element {
 		c.Log.Warn(fmt.Sprintf("%s is slow to answer: it is waited for, up to %s at a time", host, storage.AwayTime))
 	})
 }
+
+// DefaultSiteWeights are Dispatch.Sites where they are not given: a job goes where it is expected to
+// end first, and a price is in seconds for the hour of a processor. With one site they mean nothing.
+var DefaultSiteWeights = dispatch.SiteWeights{Data: 1, Queue: 1, Money: 1}
 
 // DefaultAhead is Dispatch.Ahead where it is not given. Jobs of a millisecond
 // need that many waiting at a pilot, or it would stand still while reports and

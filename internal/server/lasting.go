@@ -112,6 +112,7 @@ func (s *Server) openSubmitted(ctx context.Context) error {
 			s.runs.keys[run.Key] = run
 		}
 		if run.Archived {
+			s.sharing.keep(run.Account, run.Stored)
 			continue
 		}
 		r, err := s.reopen(ctx, run)

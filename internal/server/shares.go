@@ -26,6 +26,7 @@ type sharing struct {
 	people  *fairshare.People // nil: no file was ever read
 	stamp   fileStamp
 	problem string
+	kept    map[dispatch.Account]int64 // bytes of outputs of archived runs
 }
 
 // fileStamp changes when a file does.
@@ -77,10 +78,25 @@ func (s *sharing) read() (changed bool, err error) {
 func (s *sharing) said() []dispatch.Input {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.file == "" {
-		return nil
+	var all []dispatch.Input
+	if s.file != "" {
+		all = append(all, dispatch.SetShares{Shares: s.people.Shares})
 	}
-	return []dispatch.Input{dispatch.SetShares{Shares: s.people.Shares}}
+	for a, bytes := range s.kept {
+		all = append(all, dispatch.SetKept{Account: a, Bytes: bytes})
+	}
+	return all
+}
+
+// keep counts bytes of an archived run, and returns what the core is to be told.
+func (s *sharing) keep(a dispatch.Account, bytes int64) dispatch.Input {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == nil {
+		s.kept = map[dispatch.Account]int64{}
+	}
+	s.kept[a] += bytes
+	return dispatch.SetKept{Account: a, Bytes: s.kept[a]}
 }
 
 // lookAtShares reads the file of shares if it has changed, and tells the core.
@@ -149,21 +165,11 @@ func (s *Server) accountOf(
 	err = s.inbox.Query(ctx, func(c *state.Cores) {
 		said = c.Dispatch.SharesSaid()
 		if a, refused = people().Account(w.User, w.Group, w.Certain); refused == nil {
-			refused = refuseQueued(c.Dispatch, a, 1)
+			refused = api.RefuseQueued(c.Dispatch, a, 1)
 		}
 	})
 	if unknown, ok := errors.AsType[*fairshare.UnknownError](refused); ok {
 		return a, nil, connect.NewError(connect.CodePermissionDenied, unknown)
 	}
 	return a, said.Limits, cmp.Or(err, refused)
-}
-
-// refuseQueued refuses so many further jobs of a user who may not have them.
-func refuseQueued(core *dispatch.Core, a dispatch.Account, jobs int) error {
-	of, queued, most := core.Queued(a)
-	if most == 0 || queued+jobs <= most {
-		return nil
-	}
-	return connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("%s may have %d jobs that wait, and has %d: submit "+
-		"again when some have run", of, most, queued))
 }

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -65,6 +66,11 @@ func TestRunsBelongToWhoSubmits(t *testing.T) {
 	runs, err := v.client.ListRuns(t.Context(), &wire.ListRunsRequest{})
 	if err != nil || runs.GetRuns()[0].GetUser() != me.Username || runs.GetRuns()[0].GetGroup() != "physics" {
 		t.Error(runs, err)
+	}
+	v.retired(1)
+	stores := func(s *wire.ShareSummary) bool { return s.GetName() == me.Username && s.GetStored() > 0 }
+	if _, answer := shares(); !slices.ContainsFunc(answer.GetShares(), stores) {
+		t.Errorf("what a run that is retired has stored does not count: %v", answer)
 	}
 	say("groups:\n  physics: {wieght: 3}\n")
 	if _, answer := shares(); !strings.Contains(answer.GetProblem(), "shares.yaml:2:13") {

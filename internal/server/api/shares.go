@@ -2,7 +2,10 @@ package api
 
 import (
 	"context"
+	"fmt"
 	"math"
+
+	"connectrpc.com/connect"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
@@ -40,4 +43,14 @@ func shareToWire(v dispatch.ShareView) *wire.ShareSummary {
 		summary.LevelFs = &v.LevelFS
 	}
 	return summary
+}
+
+// RefuseQueued refuses so many further jobs of a user who may not have them.
+func RefuseQueued(core *dispatch.Core, a dispatch.Account, jobs int) error {
+	of, queued, most := core.Queued(a)
+	if most == 0 || queued+jobs <= most {
+		return nil
+	}
+	return connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("%s may have %d jobs that wait, and has %d: submit "+
+		"again when some have run", of, most, queued))
 }
