@@ -146,6 +146,11 @@ func (p *pilot) limitLife(ctx context.Context) {
 	end := time.Now().Add(p.cfg.Life - 2*p.cfg.Grace)
 	p.lifeEnds = end
 	p.workers.Go(func() {
+		if p.sched.WaitUntil(ctx, p.saveBy()) == nil {
+			p.endInTimeToSave()
+		}
+	})
+	p.workers.Go(func() {
 		if p.sched.WaitUntil(ctx, end) == nil {
 			p.mu.Lock()
 			defer p.mu.Unlock()

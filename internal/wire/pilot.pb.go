@@ -1642,6 +1642,7 @@ type Assignment struct {
 	Ticket        []byte                 `protobuf:"bytes,11,opt,name=ticket,proto3" json:"ticket,omitempty"`                        // proves that the attempt was given to who has it
 	LogTicket     []byte                 `protobuf:"bytes,12,opt,name=log_ticket,json=logTicket,proto3" json:"log_ticket,omitempty"` // to write what it prints through the server
 	Priority      int32                  `protobuf:"varint,15,opt,name=priority,proto3" json:"priority,omitempty"`                   // it takes its turn before those of lower priority, and after others that came before it
+	Checkpoint    *OutputFile            `protobuf:"bytes,20,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`                // the folder that it stores, in the outputs of its result, if it is ended before its time
 	Storage       string                 `protobuf:"bytes,14,opt,name=storage,proto3" json:"storage,omitempty"`                      // how the PFNs of its outputs begin; empty: as the pilot was told at its start
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1773,6 +1774,13 @@ func (x *Assignment) GetPriority() int32 {
 		return x.Priority
 	}
 	return 0
+}
+
+func (x *Assignment) GetCheckpoint() *OutputFile {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return nil
 }
 
 func (x *Assignment) GetStorage() string {
@@ -2507,7 +2515,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"cache_only\x18\x03 \x01(\bR\tcacheOnly\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\rR\aversion\x12\x16\n" +
-	"\x06ticket\x18\x06 \x01(\fR\x06ticketJ\x04\b\x04\x10\x05\"\xb3\x03\n" +
+	"\x06ticket\x18\x06 \x01(\fR\x06ticketJ\x04\b\x04\x10\x05\"\xeb\x03\n" +
 	"\n" +
 	"Assignment\x12\x10\n" +
 	"\x03run\x18\r \x01(\rR\x03run\x12\x10\n" +
@@ -2525,7 +2533,10 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06ticket\x18\v \x01(\fR\x06ticket\x12\x1d\n" +
 	"\n" +
 	"log_ticket\x18\f \x01(\fR\tlogTicket\x12\x1a\n" +
-	"\bpriority\x18\x0f \x01(\x05R\bpriority\x12\x18\n" +
+	"\bpriority\x18\x0f \x01(\x05R\bpriority\x126\n" +
+	"\n" +
+	"checkpoint\x18\x14 \x01(\v2\x16.fairway.v1.OutputFileR\n" +
+	"checkpoint\x12\x18\n" +
 	"\astorage\x18\x0e \x01(\tR\astorage\"\x9b\x03\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
@@ -2690,25 +2701,26 @@ var file_pilot_proto_depIdxs = []int32{
 	3,  // 31: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
 	16, // 32: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
 	17, // 33: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
-	27, // 34: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	21, // 35: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	20, // 36: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
-	29, // 37: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	28, // 38: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	18, // 39: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	16, // 40: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	2,  // 41: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	22, // 42: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	29, // 43: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	29, // 44: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
-	7,  // 45: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
-	15, // 46: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	25, // 47: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	47, // [47:48] is the sub-list for method output_type
-	46, // [46:47] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	17, // 34: fairway.v1.Assignment.checkpoint:type_name -> fairway.v1.OutputFile
+	27, // 35: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	21, // 36: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	20, // 37: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
+	29, // 38: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	28, // 39: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	18, // 40: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	16, // 41: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	2,  // 42: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	22, // 43: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	29, // 44: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	29, // 45: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	7,  // 46: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
+	15, // 47: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	25, // 48: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	48, // [48:49] is the sub-list for method output_type
+	47, // [47:48] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }
