@@ -323,7 +323,7 @@ func TestQuotasAndLimitsHold(t *testing.T) {
 		most := map[*user]int{}
 		licences, mostLicences := int64(0), int64(0)
 		m.started = func(u *user, a Assignment, _ *trader) error {
-			if a.Needs.Countable != nil && len(a.Needs.Countable) > 0 {
+			if len(a.Needs.Countable) > 0 {
 				return fmt.Errorf("a pilot is to have %v", a.Needs.Countable)
 			}
 			now := map[*user]int{}
