@@ -251,7 +251,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		Log:         slog.Default(),
 	}
 	if o.lasting {
-		config.Lasting, config.Workflow, config.Shares = true, nil, o.shares
+		config.Lasting, config.Workflow, config.Shares, config.Store = true, nil, o.shares, o.store
 		config.Check = func(w *flow.Workflow, limits map[string]int64) error {
 			return refuseUnserved(w, o, capacity, sites, limits)
 		}

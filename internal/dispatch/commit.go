@@ -25,7 +25,8 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
 		versions = append(versions, v)
 		visible[i] = CommittedFile{File: v.ref(), Pattern: o.Pattern, PFN: o.PFN, Size: o.Size, Records: o.Records}
 		v.store(o.PFN, o.Size)
-		v.records, v.adler, v.tag = o.Records, o.Adler32, o.tag(j.committed)
+		v.records, v.tag = o.Records, o.tag(j.committed)
+		v.prove(o.Adler32, o.Written)
 		fs.setHash(v, o.Hash, "")
 		v.identity = j.identityOf(o.LFN)
 		if !fs.makeVisible(v, p, holders) {
@@ -355,7 +356,7 @@ func (fs *files) publishNext(f *file) {
 }
 
 func (v *version) stored() StoredFile {
-	return StoredFile{File: v.ref(), PFN: v.pfn, Size: v.size, Adler32: v.adler}
+	return StoredFile{File: v.ref(), PFN: v.pfn, Size: v.size, Adler32: v.adler32(), Written: v.written()}
 }
 
 func (fs *files) endPublication(v *version) {

@@ -293,7 +293,8 @@ func (l *Loading) committed(j *job) error {
 	for _, o := range stored {
 		v := c.files.outputVersion(j, &o)
 		v.store(o.PFN, o.Size)
-		v.records, v.adler, v.tag = o.Records, o.Adler32, o.tag(j.committed)
+		v.records, v.tag = o.Records, o.tag(j.committed)
+		v.prove(o.Adler32, o.Written)
 		c.files.setHash(v, o.Hash, "")
 		v.identity = j.identityOf(o.LFN)
 		v.state = gone

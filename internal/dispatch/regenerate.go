@@ -168,7 +168,8 @@ func (c *Core) remade(v *version, w *WrittenFile, tag Tag) {
 		}
 	}
 	v.store(w.PFN, w.Size)
-	v.records, v.adler, v.tag = w.Records, w.Adler32, tag
+	v.records, v.tag = w.Records, tag
+	v.prove(w.Adler32, w.Written)
 	c.files.setHash(v, w.Hash, "")
 }
 

@@ -27,6 +27,10 @@ type Config struct {
 	// Workflow then, Folder is where the state is, and the settings of a run come with it.
 	Lasting bool
 
+	// Store is the address of a PostgreSQL that keeps the records of a lasting server, from its
+	// first start on; empty: where they were, or else in the folder of the state.
+	Store string
+
 	// Shares is the file that says how people share a Lasting server (package fairshare), which is
 	// read again when it changes. Empty: as the server was told last, or all alike.
 	Shares string
