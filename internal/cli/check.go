@@ -37,13 +37,14 @@ type parameterObject struct {
 }
 
 func (c *console) checkCommand() *cobra.Command {
-	var settings []string
+	var settings, sites []string
 	command := &cobra.Command{
 		Use:   "check [FILE]",
 		Short: "Check a workflow file",
 		Long: `Check a workflow file (default: workflow.yaml), and run nothing. Fairway checks
 grammar and names, that the steps fix the order of the readers and writers of each
-file, that the inputs are there, and the names of outputs of the jobs that the files
+file, that a site has what steps need (one of --site; without it what is named under
+needs: and is no limit), that the inputs are there, and the names of outputs of the jobs that the files
 of this machine would make. It reports all problems at once.`,
 		Example:           "  fairway check workflow.yaml\n  fairway check workflow.yaml --set reads=/data --json",
 		Args:              maybeFile,
@@ -69,6 +70,9 @@ of this machine would make. It reports all problems at once.`,
 			if err != nil {
 				return err
 			}
+			if err := c.checkNeeds(workflow, folder, sites); err != nil {
+				return err
+			}
 			if err := refusedJobs(workflow, file, found); err != nil {
 				return err
 			}
@@ -79,6 +83,8 @@ of this machine would make. It reports all problems at once.`,
 		},
 	}
 	command.Flags().StringArrayVar(&settings, "set", nil, "give a parameter a value: name=value (may be repeated)")
+	command.Flags().StringArrayVar(&sites, "site", nil, "check that this `site`, or another one of those named, could "+
+		"run each step (may be repeated)")
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 	return command
 }

@@ -22,6 +22,7 @@ type console struct {
 	// A lasting server, and the run there that is meant.
 	service string // its folder, or a file that says how it is reached; empty: the folder of dir
 	number  uint32 // 0: the only one
+	group   string // whose share a run that begins at the server takes
 
 	started   bool // the arguments were right, and the command itself began
 	concluded bool // a run ended, and its exit code is known

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"maps"
 	"os/exec"
@@ -13,18 +14,22 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/quantity"
+	"fairway/internal/server"
 	"fairway/internal/site"
 	"fairway/internal/yamlfile"
 )
 
 // checkDemands refuses a workflow with a step that no pilot of the run could ever run, as far
-// as that is known before one has come. It notes the tools that this machine has.
-func checkDemands(workflow *flow.Workflow, o *runOptions, c *capacity, sites []*site.Site) error {
+// as that is known before one has come. It notes the tools that this machine has. limits are those of
+// the server, over all runs; what they or the workflow limit no pilot needs to have.
+func checkDemands(
+	workflow *flow.Workflow, o *runOptions, c *capacity, sites []*site.Site, limits map[string]int64,
+) error {
 	var problems yamlfile.Problems
 	var tools []string
 	for _, demand := range workflow.Demands() {
 		tools = append(tools, demand.Tools...)
-		for _, l := range unserved(demand, o, c, sites) {
+		for _, l := range unserved(demand, o, c, sites, server.LimitsOf(workflow.Limits, limits)) {
 			problems = append(problems, yamlfile.Problem{
 				File: workflow.File, Line: demand.Line, Column: 1,
 				What: fmt.Sprintf("step %q %s", demand.Step, l.what), Instead: l.instead,
@@ -40,7 +45,14 @@ func checkDemands(workflow *flow.Workflow, o *runOptions, c *capacity, sites []*
 }
 
 // unserved is what all places lack where a step or a job could run; nothing if one of them does not.
-func unserved(demand flow.Demand, o *runOptions, c *capacity, sites []*site.Site) []shortage {
+// limits are those over all jobs: what they name no pilot needs to have.
+func unserved(
+	demand flow.Demand, o *runOptions, c *capacity, sites []*site.Site, limits map[string]int64,
+) []shortage {
+	if beyond := beyondLimits(demand.Needs.Countable, limits); len(beyond) > 0 {
+		return beyond
+	}
+	demand.Needs.Countable = ofPilots(demand.Needs.Countable, limits)
 	var lacking [][]shortage // of each place
 	if o.runsLocally() {
 		lacking = append(lacking, c.lacks(demand))
@@ -55,8 +67,10 @@ func unserved(demand flow.Demand, o *runOptions, c *capacity, sites []*site.Site
 }
 
 // refuseUnserved refuses steps and jobs that are submitted to a server, and that no pilot of it could
-// ever run.
-func refuseUnserved(demands []flow.Demand, waitAnyway bool, o *runOptions, c *capacity, sites []*site.Site) error {
+// ever run. limits are those over all jobs.
+func refuseUnserved(
+	demands []flow.Demand, limits map[string]int64, waitAnyway bool, o *runOptions, c *capacity, sites []*site.Site,
+) error {
 	for _, demand := range demands {
 		who := "it"
 		if demand.Line > 0 {
@@ -66,13 +80,85 @@ func refuseUnserved(demands []flow.Demand, waitAnyway bool, o *runOptions, c *ca
 			return fmt.Errorf("%s asks for a strict sandbox, and this server is without: start it with --strict-sandboxes", who)
 		}
 		var lacks []string
-		for _, l := range unserved(demand, o, c, sites) {
+		for _, l := range unserved(demand, o, c, sites, limits) {
 			lacks = append(lacks, fmt.Sprintf("%s (%s)", l.what, l.instead))
 		}
 		if len(lacks) > 0 && !waitAnyway {
 			return fmt.Errorf("%s %s; with wait_anyway (--wait-anyway) it waits for a pilot that could run it", who,
 				strings.Join(lacks, ", and "))
 		}
+	}
+	return nil
+}
+
+// beyondLimits is what is needed beyond what all jobs together may have.
+func beyondLimits(needs, limits map[string]int64) (beyond []shortage) {
+	for _, name := range slices.Sorted(maps.Keys(needs)) {
+		if most, ok := limits[name]; ok && needs[name] > most {
+			beyond = append(beyond, shortage{
+				fmt.Sprintf("needs %d %s, and all jobs together may have %d", needs[name], name, most), "ask for less",
+			})
+		}
+	}
+	return beyond
+}
+
+// ofPilots are the needs that nothing limits: pilots must have that.
+func ofPilots(needs, limits map[string]int64) map[string]int64 {
+	left := maps.Clone(needs)
+	maps.DeleteFunc(left, func(name string, _ int64) bool {
+		_, limited := limits[name]
+		return limited
+	})
+	return left
+}
+
+// checkNeeds refuses a workflow with a step that the sites could never run, or, where none is named,
+// that needs what no site that is described has.
+func (c *console) checkNeeds(workflow *flow.Workflow, folder string, sites []string) error {
+	o := newRunOptions()
+	o.folder, o.sites = folder, sites
+	described, err := farSites(context.Background(), o)
+	if len(sites) == 0 {
+		described, err = site.Load(folder)
+	}
+	if err != nil {
+		return err
+	}
+	var problems yamlfile.Problems
+	for _, demand := range workflow.Demands() {
+		demand.Needs.Countable = ofPilots(demand.Needs.Countable, workflow.Limits)
+		if len(sites) == 0 { // it may run on another machine, of which no amount is known
+			demand.Needs = dispatch.Resources{Countable: demand.Needs.Countable}
+		}
+		if len(sites) == 0 && len(demand.Needs.Countable) == 0 {
+			continue
+		}
+		lacking := []shortage{}
+		fits := slices.Contains(sites, server.LocalSite)
+		for _, s := range described {
+			l := siteLacks(s, demand)
+			fits = fits || len(l) == 0
+			lacking = append(lacking, l...)
+		}
+		if len(described) == 0 && !fits {
+			lacking = amounts(demand.Needs, dispatch.Resources{}, "the sites that are described have", "",
+				func(name string) string {
+					return "give the workflow `limits: {" + name + ": N}`, or a site `has: [" + name + "=N]`"
+				})
+		}
+		if fits {
+			continue
+		}
+		for _, l := range lacking {
+			problems = append(problems, yamlfile.Problem{
+				File: workflow.File, Line: demand.Line, Column: 1, What: fmt.Sprintf("step %q %s", demand.Step, l.what),
+				Instead: l.instead,
+			})
+		}
+	}
+	if len(problems) > 0 {
+		return problems
 	}
 	return nil
 }

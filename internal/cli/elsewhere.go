@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/flow"
 	"fairway/internal/server/listen"
 )
 
@@ -116,3 +117,6 @@ func (c *console) serveCommand() *cobra.Command { return elsewhere("serve", "Sta
 func (c *console) siteCommand() *cobra.Command  { return elsewhere("site", "Describe batch systems") }
 func (c *console) cleanCommand() *cobra.Command { return elsewhere("clean", "Remove a finished run") }
 func (c *console) pilotCommand() *cobra.Command { return elsewhere("pilot", "Run a pilot") }
+
+// checkNeeds looks at nothing: sites are described where servers run.
+func (c *console) checkNeeds(*flow.Workflow, string, []string) error { return nil }

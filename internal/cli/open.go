@@ -33,6 +33,9 @@ jobs have. With --server the run is at that server; open prints its number, for
 				return err
 			}
 			if c.service == "" {
+				if err := c.refuseGroup(); err != nil {
+					return err
+				}
 				return c.run(command.Context(), o)
 			}
 			if err := refuseHere(command); err != nil {
@@ -47,6 +50,7 @@ jobs have. With --server the run is at that server; open prints its number, for
 	}
 	command.Flags().StringVar(&name, "name", openName, "name of the run, for people")
 	command.Flags().BoolVar(&o.detach, "detach", false, detachHelp)
+	c.groupFlag(command)
 	c.serverFlags(command, o)
 	return command
 }

@@ -57,6 +57,7 @@ type runOptions struct {
 	waitAnyway   bool
 	server       string // serverHere or serverSite
 	lasting      bool   // a server that takes workflows
+	shares       string // its file of shares
 	tools        []string
 	demands      []flow.Demand // of jobs that come with the call
 }
@@ -108,6 +109,7 @@ Ctrl-C ends the run when the running attempts have ended; twice ends it at once.
 		"where the server runs: in this process (here); as a job of the first "+
 			"--site (site); or the `ADDRESS` of one that takes workflows (fairway serve)")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
+	c.groupFlag(command)
 	c.serverFlags(command, o)
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 	return command
@@ -214,6 +216,9 @@ var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 func (c *console) run(ctx context.Context, o *runOptions) error {
 	if o.server != serverHere && o.server != serverSite {
 		return c.runAtServer(ctx, o)
+	}
+	if err := c.refuseGroup(); err != nil {
+		return err
 	}
 	if o.dryRun {
 		return c.dryRun(ctx, o)

@@ -62,6 +62,7 @@ can also be a recorded trace in WfFormat (JSON).`,
 		},
 	}
 	command.Flags().BoolVar(&o.watch, "watch", false, "watch the run until it has ended")
+	c.groupFlag(command)
 	c.submissionFlags(command, o)
 	return command
 }
@@ -196,6 +197,7 @@ func (c *console) submitWorkflow(ctx context.Context, request *wire.SubmitWorkfl
 func (c *console) submitted(
 	ctx context.Context, request *wire.SubmitWorkflowRequest,
 ) (answer *wire.SubmitWorkflowResponse, err error) {
+	request.User, request.Group = thisUser(), c.group
 	err = c.askServer(ctx, func(ctx context.Context, client wire.WorkflowClient) (err error) {
 		answer, err = client.SubmitWorkflow(ctx, request)
 		return err
@@ -306,20 +308,30 @@ func (c *console) printRuns(answer *wire.ListRunsResponse) {
 		return
 	}
 	rows := [][]cell{{
-		{"RUN", dim}, {"WORKFLOW", dim}, {"STATE", dim}, {"DONE", dim}, {"FAILED", dim}, {"SUBMITTED", dim}, {"RESULTS", dim},
+		{"RUN", dim}, {"WORKFLOW", dim}, {"STATE", dim}, {"DONE", dim}, {"FAILED", dim}, {"SUBMITTED", dim}, {"USER", dim},
+		{"RESULTS", dim},
 	}}
 	for _, run := range answer.GetRuns() {
 		colour := map[string]string{"succeeded": green, "failed": red, "stopped": yellow}[run.GetState()]
 		rows = append(rows, []cell{
 			{fmt.Sprint(run.GetRun()), ""}, {run.GetWorkflow(), ""}, {run.GetState(), colour},
 			{fmt.Sprintf("%d/%d", run.GetDone(), run.GetJobs()), ""}, {fmt.Sprint(run.GetFailed()), ""},
-			{run.GetSubmitted().AsTime().Local().Format("2006-01-02 15:04:05"), ""}, {displayPath(run.GetResults()), dim},
+			{run.GetSubmitted().AsTime().Local().Format("2006-01-02 15:04:05"), ""}, {account(run), ""},
+			{displayPath(run.GetResults()), dim},
 		})
 	}
 	printTable(c.out, rows)
 	if answer.GetMore() {
 		fmt.Fprintln(c.err, "there are more: --limit, --state")
 	}
+}
+
+// account is who has submitted a run, and for which group.
+func account(run *wire.RunSummary) string {
+	if run.GetGroup() == "" {
+		return run.GetUser()
+	}
+	return run.GetGroup() + "/" + run.GetUser()
 }
 
 func (c *console) removeCommand() *cobra.Command {

@@ -234,7 +234,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	}
 	sites, err := farSites(ctx, o)
 	if err == nil && !o.lasting {
-		err = checkDemands(workflow, o, capacity, sites)
+		err = checkDemands(workflow, o, capacity, sites, nil)
 	}
 	if err != nil {
 		return server.Config{}, err
@@ -257,12 +257,12 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	}
 	capacity.findsTools = o.lasting || workflow.Open()
 	if o.lasting || workflow.Open() && !o.waitAnyway {
-		config.Check = func(demands []flow.Demand, waitAnyway bool) error {
-			return refuseUnserved(demands, waitAnyway, o, capacity, sites)
+		config.Check = func(demands []flow.Demand, limits map[string]int64, waitAnyway bool) error {
+			return refuseUnserved(demands, limits, waitAnyway, o, capacity, sites)
 		}
 	}
 	if o.lasting {
-		config.Lasting, config.Workflow, config.Store = true, nil, o.store
+		config.Lasting, config.Workflow, config.Shares, config.Store = true, nil, o.shares, o.store
 		capacity.tools = toolsThere(o.tools)
 	}
 	if serverjob.Running() {

@@ -17,6 +17,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
 	"fairway/internal/store"
+	"fairway/internal/yamlfile"
 	"fairway/lib/sched"
 )
 
@@ -57,6 +58,8 @@ a copy of .fairway/service.`,
 			"(may be repeated)")
 	flags.BoolVar(&o.strict, "strict-sandboxes", false, "pilots must be able to give steps strict sandboxes")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
+	flags.StringVar(&o.shares, "shares", "", "`file` that says how groups and users share the server; it is read again "+
+		"when it changes (default: all users alike)")
 	c.serverFlags(command, o)
 	for _, name := range []string{"record", "results", "wait-anyway"} { // of one run
 		_ = flags.MarkHidden(name)
@@ -92,10 +95,15 @@ func (c *console) prepareService(command *cobra.Command, o *runOptions) error {
 	if err := o.check(command); err != nil {
 		return err
 	}
+	var err error
+	if o.shares != "" {
+		if o.shares, err = filepath.Abs(o.shares); err != nil {
+			return err
+		}
+	}
 	if err := os.MkdirAll(o.folder, 0o777); err != nil {
 		return err
 	}
-	var err error
 	o.folder, err = givenFolder(o.folder)
 	return err
 }
@@ -113,6 +121,9 @@ func (c *console) serveWorkflows(ctx context.Context, o *runOptions) error {
 	}
 	if kind, ok := errors.AsType[*folder.KindError](err); ok {
 		return fail(exitUsage, "choose another folder with --state", "%w", kind)
+	}
+	if problems, ok := errors.AsType[yamlfile.Problems](err); ok {
+		return &failure{code: exitBadFile, err: problems}
 	}
 	if err != nil {
 		return opened(err)

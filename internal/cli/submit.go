@@ -105,6 +105,9 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 			}
 			return c.submitAtServer(command.Context(), o, l, workflow)
 		}
+		if err := c.refuseGroup(); err != nil {
+			return err
+		}
 		return c.submit(command.Context(), o, l, workflow)
 	}
 	flags := command.Flags()
@@ -116,6 +119,7 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 		"job that is ended before its time goes on from there")
 	flags.IntVar(&l.attempts, "attempts", 1, "how often a job is tried in all")
 	flags.BoolVar(&l.print, "print", false, "print the workflow file that this stands for, and run nothing")
+	c.groupFlag(command)
 	c.serverFlags(command, o)
 	return command
 }

@@ -17,6 +17,8 @@ import (
 //   - No job was just given to a pilot before one of a higher priority that needs the same, was
 //     ready before, and is kept for no other pilot. One that was passed over for
 //     Config.MaxPassOver may be.
+//   - No user was just given a slot who has got more than Shares.Overtake ahead of the share,
+//     relative to another one with such a job that is ready the same.
 func (c *Core) CheckBinding() error {
 	for _, p := range c.fleet.pilots {
 		if at := c.fleet.silentAt(p); at != 0 && at < c.now {
@@ -39,6 +41,10 @@ func (c *Core) checkAttempt(a *attempt) error {
 		if j := c.outranked(a); j != nil {
 			return fmt.Errorf("job %s of priority %d is ready, and this one has priority %d", j.name, j.effective, a.priority)
 		}
+		if j := c.behind(a); j != nil {
+			return fmt.Errorf("job %s of %s is ready, and %s has used more for its weight", j.name, j.share().title(),
+				a.job.share().title())
+		}
 	}
 	late := c.now.after(-2 * overdueAfter * c.config.AheadTime)
 	switch {
@@ -59,7 +65,7 @@ func (c *Core) passedOver(p *pilot) *job {
 		return nil
 	}
 	pl := &c.placement
-	for _, l := range c.jobs.levels {
+	for l := range c.jobs.levels {
 		for _, g := range l.groups {
 			j := c.jobs.oldest(g)
 			if j == nil || !pl.mayStart(p, j) || pl.kept.jobs[j.row].until > c.now {
@@ -78,27 +84,64 @@ func (c *Core) passedOver(p *pilot) *job {
 
 // outranked returns a ready job that should have been given to the pilot in place of the attempt.
 func (c *Core) outranked(a *attempt) *job {
-	pl := &c.placement
 	if a.job.readySince <= c.now.after(-c.config.MaxPassOver) {
 		return nil
 	}
-	for _, l := range c.jobs.levels {
+	for _, l := range a.job.share().levels {
 		if l.priority <= a.priority {
 			continue
 		}
 		for _, g := range l.groups {
 			j := c.jobs.oldest(g)
-			if j == nil || g.class != a.needs || j.readySince == c.now || pl.kept.jobs[j.row].until > c.now {
-				continue
-			}
-			holder, _ := pl.worthWaitingFor(j, a.pilot)
-			better, _ := pl.betterSite(j, a.pilot)
-			if holder == nil && better == nil && !c.wasKept(j, a) {
+			if j != nil && g.class == a.needs && j.readySince != c.now && c.wouldBeGiven(j, a) {
 				return j
 			}
 		}
 	}
 	return nil
+}
+
+// behind returns a ready job that the pilot could have been given in place of the attempt, of a user
+// who has used so much less for the weight that this one should not have been overtaken.
+func (c *Core) behind(a *attempt) *job {
+	s := a.job.share()
+	given := 0
+	for _, x := range a.pilot.attempts {
+		if x.given == c.now {
+			given++
+		}
+	}
+	if c.shares.solo || given > 1 || a.job.readySince <= c.now.after(-c.config.MaxPassOver) ||
+		a.job.fate != nil && a.job.fate.takenBack > 0 {
+		return nil
+	}
+	for o := range c.shares.inOrder {
+		if o == s || c.shares.ahead(s, o)-a.charge <= max(c.shares.overtake(), 0).Seconds()+1 {
+			continue
+		}
+		for _, l := range o.levels {
+			for _, g := range l.groups {
+				j := c.jobs.oldest(g)
+				if j == nil || g.class != a.needs || j.readySince == c.now || len(g.class.pools) > 0 {
+					continue
+				}
+				if c.wouldBeGiven(j, a) && c.placement.withinQuota(o, g.class, a.pilot, nil) {
+					return j
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// wouldBeGiven reports whether a ready job is kept for no pilot but that of the attempt.
+func (c *Core) wouldBeGiven(j *job, a *attempt) bool {
+	if c.placement.kept.jobs[j.row].until > c.now {
+		return false
+	}
+	holder, _ := c.placement.worthWaitingFor(j, a.pilot)
+	better, _ := c.placement.betterSite(j, a.pilot)
+	return holder == nil && better == nil && !c.wasKept(j, a)
 }
 
 // wasKept reports whether the job may have been kept, until now, for a pilot that was just given

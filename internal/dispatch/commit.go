@@ -24,7 +24,8 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
 		v := fs.outputVersion(j, o)
 		versions = append(versions, v)
 		visible[i] = CommittedFile{File: v.ref(), Pattern: o.Pattern, PFN: o.PFN, Size: o.Size, Records: o.Records}
-		v.size, v.records, v.pfn, v.tag = o.Size, o.Records, o.PFN, o.tag(j.committed)
+		v.store(o.PFN, o.Size)
+		v.records, v.tag = o.Records, o.tag(j.committed)
 		v.prove(o.Adler32, o.Written)
 		fs.setHash(v, o.Hash, "")
 		v.identity = j.identityOf(o.LFN)
@@ -404,7 +405,7 @@ func (fs *files) tryRemove(v *version) {
 	} else {
 		fs.changeOutputs(v.writer)
 	}
-	v.pfn = ""
+	fs.notStored(v)
 	if !v.hasCopy() {
 		v.state = gone
 	}

@@ -24,6 +24,7 @@ func refuse(format string, args ...any) error {
 type Core struct {
 	*transition
 	journal   journal
+	shares    shares
 	runs      runs
 	files     files
 	jobs      jobs
@@ -53,12 +54,13 @@ func newCore(config Config) *Core {
 		journal:    journal{transition: s, results: make(map[identity]storedResult), taken: make(map[identity]bool)},
 		answerSize: MaxAssignment,
 	}
-	c.runs = runs{transition: s, journal: &c.journal, byID: make(map[RunID]*run)}
+	c.shares = newShares(s, &c.journal)
+	c.runs = runs{transition: s, journal: &c.journal, shares: &c.shares, byID: make(map[RunID]*run)}
 	c.files = newFiles(s, &c.journal, &c.runs)
-	c.jobs = newJobs(s, &c.runs, &c.files)
-	c.fleet = newFleet(s, &c.journal, &c.jobs, &c.files)
+	c.jobs = newJobs(s, &c.shares, &c.runs, &c.files)
+	c.fleet = newFleet(s, &c.journal, &c.shares, &c.jobs, &c.files)
 	c.placement = placement{
-		transition: s, files: &c.files, jobs: &c.jobs, fleet: &c.fleet, rule: ruleOf(config.Placement),
+		transition: s, shares: &c.shares, files: &c.files, jobs: &c.jobs, fleet: &c.fleet, rule: ruleOf(config.Placement),
 		kept: kept{jobs: make(map[uint32]keptFor)}, reserved: make(map[*job]*pilot),
 		expected: make(map[*job]*pilot),
 	}
@@ -85,6 +87,10 @@ func (c *Core) apply(in Input) error {
 	switch in := in.(type) {
 	case AddFiles:
 		return c.files.addFiles(in)
+	case SetShares:
+		return c.setShares(in.Shares)
+	case SetKept:
+		return c.shares.setKept(in)
 	case SetRun:
 		return c.setRun(in.Run)
 	case CompleteRun:
@@ -273,6 +279,8 @@ func (c *Core) runTimers() {
 			c.fleet.monitor.armed, c.fleet.monitor.changed = 0, true
 		case keptTimer:
 			c.placement.kept.armed, c.placement.kept.due = 0, true
+		case usageTimer:
+			c.shares.saveAll()
 		}
 	}
 }
@@ -390,7 +398,8 @@ const (
 	groupTimer                  // jobs of it need no longer wait for their site
 	graceTimer
 	monitorTimer
-	keptTimer // a job need no longer be kept for a pilot
+	keptTimer  // a job need no longer be kept for a pilot
+	usageTimer // usage of users is to be recorded
 )
 
 // timer fires at or after its instant. Whoever it is for looks whether there

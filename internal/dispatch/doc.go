@@ -47,9 +47,9 @@
 //
 // A [Core] has any number of runs, each one submission of a workflow.
 //
-// A [Core] is composed of six parts, each the owner of one kind of state:
-// placement, fleet, jobs, files, runs and journal. A part calls the parts after it in
-// this list only. Begin with the comments of these types; docs/dispatch.md has
+// A [Core] is composed of seven parts, each the owner of one kind of state:
+// placement, fleet, jobs, files, runs, shares and journal. A part calls the parts after it
+// in this list only. Begin with the comments of these types; docs/dispatch.md has
 // their rules.
 //
 // Guarantees: conflicting jobs get a file in the order of their submission;

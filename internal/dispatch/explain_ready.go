@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -23,6 +25,7 @@ func (c *Core) explainReady(j *job, e *Explanation) {
 	default:
 		c.survey(j).explain(c, e)
 		c.explainPreference(j, e)
+		c.explainTurn(j, e)
 	}
 }
 
@@ -43,20 +46,22 @@ func (c *Core) explainPreference(j *job, e *Explanation) {
 // to a ready job.
 type survey struct {
 	class    *class
-	free     int       // pilots that could run it at once
-	busy     int       // that could when what they run has ended
-	drained  []*job    // for whom pilots that could run it drain
-	silent   []PilotID // that are not heard
-	ending   int       // that take no more jobs
-	broken   []string  // why others take none
-	avoided  int       // on the host where it failed
+	free     int            // pilots that could run it at once
+	busy     int            // that could when what they run has ended
+	drained  []*job         // for whom pilots that could run it drain
+	silent   []PilotID      // that are not heard
+	ending   int            // that take no more jobs
+	broken   []string       // why others take none
+	avoided  int            // on the host where it failed
+	pilots   int            // of which something is known
+	failing  map[string]int // by requirement: how many of them do not have it
 	short    shortage
 	occupied shortage // what is not free of those that are busy
 	sites    []*site  // that could start a pilot for it
 }
 
 func (c *Core) survey(j *job) *survey {
-	s := &survey{class: j.class}
+	s := &survey{class: j.class, failing: make(map[string]int)}
 	for _, p := range c.fleet.inOrder() {
 		s.count(c, p, j)
 	}
@@ -73,6 +78,11 @@ func (c *Core) survey(j *job) *survey {
 func (s *survey) count(c *Core, p *pilot, j *job) {
 	l := lacks(j.class, p.hasNow(c.now), p.shape.tools)
 	k := &j.class.key
+	if s.pilots++; p.info.Error == "" {
+		for _, n := range l {
+			s.failing[n.name]++
+		}
+	}
 	switch {
 	case p.info.Error != "":
 		s.broken = append(s.broken, p.info.Error)
@@ -126,6 +136,7 @@ func (s *survey) explain(c *Core, e *Explanation) {
 		e.say("a program must be in PATH where a pilot starts: the keys `modules` and `setup` of a site can put it there")
 	}
 	s.explainPilots(e)
+	s.explainFailing(e)
 	for _, at := range s.sites {
 		at.explain(c, e)
 	}
@@ -136,6 +147,17 @@ func forWantOf(s shortage) string {
 		return ""
 	}
 	return ", for want of " + s.String()
+}
+
+// explainFailing counts the pilots that lack something, by what that is.
+func (s *survey) explainFailing(e *Explanation) {
+	var texts []string
+	for _, name := range slices.Sorted(maps.Keys(s.failing)) {
+		texts = append(texts, fmt.Sprintf("%s %d", name, s.failing[name]))
+	}
+	if len(texts) > 0 {
+		e.say("pilots that have too little of what it needs, of %d: %s", s.pilots, strings.Join(texts, ", "))
+	}
 }
 
 // explainPilots tells of the pilots that could run the job but for something

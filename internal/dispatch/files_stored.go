@@ -137,6 +137,35 @@ func (fs *files) upToDate(j *job) {
 	}
 }
 
+// store says where a version is stored, empty for nowhere, and how large it is. What was stored by
+// a job counts for the user of its run.
+func (v *version) store(pfn string, size int64) {
+	var more int64
+	if v.pfn != "" {
+		more -= v.size
+	}
+	if v.pfn, v.size = pfn, size; pfn != "" {
+		more += size
+	}
+	if more == 0 || v.writer == nil {
+		return
+	}
+	for s := range v.writer.step.run.share.up {
+		s.stored += more
+	}
+}
+
+// notStored is for a version whose stored copy is to go, or is gone.
+func (fs *files) notStored(v *version) {
+	if v.pfn == "" {
+		return
+	}
+	v.store("", v.size)
+	if v.writer != nil {
+		fs.runs.shares.gaveBackOf(v.writer.step.run.share)
+	}
+}
+
 // bringUpToDate is for a Load: what is being removed is stored no more, whatever records of
 // jobs and results name.
 func (c *Core) bringUpToDate() {
@@ -147,7 +176,8 @@ func (c *Core) bringUpToDate() {
 	for j := range c.jobs.all {
 		for _, v := range fs.writtenBy(j) {
 			if fs.removing[v.pfn] {
-				v.pfn, v.state = "", gone
+				fs.notStored(v)
+				v.state = gone
 				fs.changeOutputs(j)
 			}
 		}

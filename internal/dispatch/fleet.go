@@ -19,6 +19,7 @@ import (
 type fleet struct {
 	*transition
 	journal *journal
+	shares  *shares
 	jobs    *jobs
 	files   *files
 
@@ -51,9 +52,9 @@ type fleet struct {
 	sources sources
 }
 
-func newFleet(s *transition, jn *journal, js *jobs, fs *files) fleet {
+func newFleet(s *transition, jn *journal, sh *shares, js *jobs, fs *files) fleet {
 	return fleet{
-		transition: s, journal: jn, jobs: js, files: fs, pilots: make(map[PilotID]*pilot),
+		transition: s, journal: jn, shares: sh, jobs: js, files: fs, pilots: make(map[PilotID]*pilot),
 		attempts: make(map[AttemptID]*attempt), staging: make(map[*version][]*attempt),
 		hosts: make(map[string]*host), shapeOf: make(map[classKey]*shape),
 		monitor: monitor{byName: make(map[string]*site), launches: make(map[string]*launch)},

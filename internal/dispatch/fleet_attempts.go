@@ -3,6 +3,7 @@ package dispatch
 import (
 	"cmp"
 	"slices"
+	"time"
 )
 
 // attempt is an assignment that has not ended. It lives from the assignment, or
@@ -37,6 +38,13 @@ type attempt struct {
 	started  bool
 	adopted  bool // the pilot reported it in its whole state
 	ahead    bool // beyond what was free
+
+	// What it is charged for, to the user of its run.
+	slots  float64       // that it takes of its pilot; 0: it is not charged
+	cpus   int64         // thousandths of processors
+	charge float64       // slot-seconds that it was expected to take when it was given out
+	pools  []poolNeed    // what it was granted
+	took   time.Duration // as its pilot measured; 0 before it has ended
 }
 
 // leaves reports whether the attempt is to end before it has run.
@@ -177,12 +185,24 @@ func (fl *fleet) addAttempt(a *attempt) {
 	a.pilot.attempts = append(a.pilot.attempts, a)
 	a.pilot.host.busy++
 	a.pilot.add(a.needs, 1)
+	fl.shares.begin(a, fl.expectedRun)
+	fl.limitsMoved(a)
 	fl.recount(a.pilot)
+}
+
+// limitsMoved has pilots planned for again where the attempt counts in a limit: of the ready jobs more,
+// or fewer, could start.
+func (fl *fleet) limitsMoved(a *attempt) {
+	if fl.shares.bounded || len(a.pools) > 0 {
+		fl.monitor.changed = true
+	}
 }
 
 // removeAttempt forgets an attempt that has ended.
 func (fl *fleet) removeAttempt(a *attempt) {
 	delete(fl.attempts, a.id)
+	fl.shares.end(a)
+	fl.limitsMoved(a)
 	if a.recall {
 		fl.recalls--
 	}

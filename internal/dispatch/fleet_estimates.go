@@ -122,6 +122,7 @@ func (fl *fleet) learn(p *pilot, j *job, u *Usage) {
 			fl.pace.runs[j.step] = &average{}
 		}
 		fl.pace.runs[j.step].add(took.Seconds(), 1)
+		fl.pace.all.add(took.Seconds(), 1)
 	}
 }
 
@@ -225,6 +226,7 @@ func (fl *fleet) readTime(p *pilot, j *job) time.Duration {
 type pace struct {
 	reads reads
 	runs  map[*step]*average
+	all   average // seconds of an attempt, whatever its step
 }
 
 // average is a mean in which what came n terms later counts (1-1/averaged)^n

@@ -48,14 +48,13 @@ func (s *stand) take(room int, run time.Duration) {
 func (fl *fleet) allot() {
 	fl.lineUp()
 	each := max(1, (fl.jobs.ready+maxAllotted-1)/maxAllotted)
-	for _, l := range fl.jobs.levels {
-		for _, g := range l.groups {
-			fl.allotGroup(g, each)
-		}
+	for g, n := range fl.jobs.startable {
+		fl.allotGroup(g, n, each)
 	}
 }
 
-func (fl *fleet) allotGroup(g *group, each int) {
+// allotGroup does so with up to most jobs of a group.
+func (fl *fleet) allotGroup(g *group, most, each int) {
 	var sites []*site
 	for _, s := range fl.monitor.sites {
 		if fl.serves(s, g.class) {
@@ -66,6 +65,9 @@ func (fl *fleet) allotGroup(g *group, each int) {
 	for _, id := range g.ranks {
 		if !fl.jobs.isReady(id, g) {
 			continue
+		}
+		if n == most {
+			return
 		}
 		if n%each == 0 {
 			fl.allotJobs(fl.jobs.table.At(id), sites, each)

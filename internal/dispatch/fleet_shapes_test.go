@@ -65,7 +65,7 @@ func TestShapesDoNotDecideWhatAPilotDecides(t *testing.T) {
 		if _, err := c.Step(epoch, s); err != nil {
 			t.Fatal(err)
 		}
-		cl := c.jobs.classOf(&Job{Needs: has(), Tools: []string{"a", "b"}[:rng.IntN(3)]})
+		cl := c.jobs.classOf(&run{}, &Job{Needs: has(), Tools: []string{"a", "b"}[:rng.IntN(3)]})
 		away, elsewhere, most := fmt.Sprint("host", rng.IntN(10)), false, int64(0)
 		for _, p := range c.fleet.pilots {
 			want := len(lacks(cl, p.info.Has, p.shape.tools)) == 0

@@ -308,14 +308,12 @@ func (fl *fleet) pilotsNeeded(s *site) []int {
 		return []int{s.pilotsWanted()}
 	}
 	var needed []int
-	for _, l := range fl.jobs.levels {
-		for _, g := range l.groups {
-			if !fl.serves(s, g.class) {
-				continue
-			}
-			per := s.jobsPerPilot(g.class)
-			needed = append(needed, (g.ready+per-1)/per)
+	for g, n := range fl.jobs.startable {
+		if !fl.serves(s, g.class) {
+			continue
 		}
+		per := s.jobsPerPilot(g.class)
+		needed = append(needed, (n+per-1)/per)
 	}
 	return needed
 }

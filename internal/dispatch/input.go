@@ -231,6 +231,18 @@ type Usage struct {
 	BytesRemote, BytesPrefetched int64 // of BytesCached
 }
 
+// took is how long the attempt kept its pilot; 0 if the pilot does not say.
+func (u *Usage) took() time.Duration {
+	if u.StageInStart.IsZero() {
+		return 0
+	}
+	last := u.StageOutEnd
+	if last.IsZero() {
+		last = u.End
+	}
+	return max(0, last.Sub(u.StageInStart))
+}
+
 // Cancel ends jobs. A running attempt is ended; what waits for the outputs
 // becomes Blocked.
 type Cancel struct{ Jobs []JobID }

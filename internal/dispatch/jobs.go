@@ -16,7 +16,7 @@ import (
 //   - The row of a job is its place in the order of submission over all runs, since this
 //     Core was made: its rank in the expected order. No row is used again.
 //   - A job is in the indexes exactly while it is Ready: then its bit in readyBit
-//     is set, job.group is the group of its class and effective priority, and the
+//     is set, job.group is the group of its user, class and effective priority, and the
 //     versions that it reads list it.
 //   - A job has at least the priority of every job that waits for it.
 //   - totals and those of the steps count every job once, under its state.
@@ -25,8 +25,9 @@ import (
 // job was kept for is told by those who take a job out.
 type jobs struct {
 	*transition
-	runs  *runs
-	files *files
+	shares *shares
+	runs   *runs
+	files  *files
 
 	// All jobs of all runs, and what many of them share. Jobs leave with their runs.
 	table    rows.Table[job] // none stands in row 0
@@ -40,8 +41,7 @@ type jobs struct {
 	// newTools are programs of classes that are new, until pilots are asked to look for them.
 	newTools []string
 
-	// The ready jobs.
-	levels   []*level // that have any, by priority, highest first
+	// The ready jobs, which stand in the levels of their users.
 	readyBit rows.Set
 	ready    int
 	changed  bool  // jobs became ready or ceased to be since pilots were planned
@@ -49,9 +49,9 @@ type jobs struct {
 	unequal  bool  // jobs differ in priority; until then nothing is inherited
 }
 
-func newJobs(s *transition, rs *runs, fs *files) jobs {
+func newJobs(s *transition, sh *shares, rs *runs, fs *files) jobs {
 	js := jobs{
-		transition: s, runs: rs, files: fs, policies: make(map[policyKey]*policy),
+		transition: s, shares: sh, runs: rs, files: fs, policies: make(map[policyKey]*policy),
 		classes: make(map[classKey]*class), bound: make(map[cacheID][]*class),
 	}
 	js.table.Add() // that holds no job
@@ -212,6 +212,9 @@ func (j *job) inputs(yield func(lfn string) bool) {
 		}
 	}
 }
+
+// share is that of the user to whom the job's run belongs.
+func (j *job) share() *share { return j.step.run.share }
 
 // live reports whether an attempt of the job may still be committed.
 func (j *job) live() bool {

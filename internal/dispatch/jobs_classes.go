@@ -14,9 +14,12 @@ type class struct {
 	index     int
 	key       classKey
 	needs     Resources
-	countable []countable
+	countable []countable // of pilots
+	pools     []poolNeed  // of what is none of pilots
 	tools     []string
-	groups    []*group // one for each priority that occurred
+	groups    []*group         // one for each user and priority that occurred
+	lately    *group           // the last of these that was asked for
+	onPilot   map[string]int64 // countable, as pilots are told
 	// staging tells how long attempts that succeeded read and stored files, in seconds. It is
 	// not durable.
 	staging average
@@ -31,6 +34,7 @@ type classKey struct {
 	host                    string        // must run there: its inputs are only in caches of this host
 	pilot                   PilotID       // or only in this pilot's
 	avoid                   string        // not on this host while another can
+	run                     RunID         // whose limits it draws on; 0: of none
 }
 
 // inAll is how long an attempt of the class needs a pilot: for its command, as jobs say, and to
@@ -45,7 +49,7 @@ type countable struct {
 	n    int64
 }
 
-func (js *jobs) classOf(j *Job) *class {
+func (js *jobs) classOf(r *run, j *Job) *class {
 	k := classKey{
 		milliCPUs: j.Needs.MilliCPUs, memory: j.Needs.Memory, disk: j.Needs.Disk, time: j.Needs.Time,
 		countable: joinCountable(j.Needs.Countable), site: j.Site,
@@ -55,6 +59,11 @@ func (js *jobs) classOf(j *Job) *class {
 	}
 	if k.site != "" {
 		k.wait = js.waitOf(j.WaitForData)
+	}
+	for name := range j.Needs.Countable {
+		if r.pools[name] != nil {
+			k.run = r.ID
+		}
 	}
 	return js.intern(k, j.Needs.Countable)
 }
@@ -74,9 +83,7 @@ func (js *jobs) intern(k classKey, counts map[string]int64) *class {
 		index: len(js.byIndex), key: k,
 		needs: Resources{MilliCPUs: k.milliCPUs, Memory: k.memory, Disk: k.disk, Time: k.time, Countable: maps.Clone(counts)},
 	}
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		cl.countable = append(cl.countable, countable{name, counts[name]})
-	}
+	js.draw(cl)
 	if k.tools != "" {
 		cl.tools = strings.Split(k.tools, "\n")
 		js.newTools = append(js.newTools, cl.tools...)
@@ -87,6 +94,43 @@ func (js *jobs) intern(k classKey, counts map[string]int64) *class {
 		js.bound[at] = append(js.bound[at], cl)
 	}
 	return cl
+}
+
+// draw finds what of the countable needs of a class is of pilots, and what of pools.
+func (js *jobs) draw(cl *class) {
+	cl.countable, cl.pools, cl.onPilot = nil, nil, cl.needs.Countable
+	for _, name := range slices.Sorted(maps.Keys(cl.needs.Countable)) {
+		n := cl.needs.Countable[name]
+		pools := js.poolsOf(cl.key.run, name)
+		for _, p := range pools {
+			cl.pools = append(cl.pools, poolNeed{p, n})
+		}
+		if len(pools) == 0 {
+			cl.countable = append(cl.countable, countable{name, n})
+		}
+	}
+	if len(cl.pools) > 0 {
+		cl.onPilot = make(map[string]int64, len(cl.countable))
+		for _, x := range cl.countable {
+			cl.onPilot[x.name] = x.n
+		}
+	}
+}
+
+// onOne is what the class needs of the pilot that runs a job of it.
+func (cl *class) onOne() Resources {
+	needs := cl.needs
+	needs.Countable = cl.onPilot
+	return needs
+}
+
+// drawAgain is for when limits of runs or of the TaskQueue have changed.
+func (js *jobs) drawAgain() {
+	for _, cl := range js.byIndex {
+		if len(cl.needs.Countable) > 0 {
+			js.draw(cl)
+		}
+	}
 }
 
 // variant returns the class of a job after what happened to it.

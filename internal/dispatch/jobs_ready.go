@@ -7,14 +7,16 @@ import (
 	"fairway/internal/dispatch/rows"
 )
 
-// The ready jobs are indexed by group, that is requirement class and priority,
+// The ready jobs are indexed by group, that is user, requirement class and priority,
 // and within a group by rank, by age, and by each file that they read. Entries
 // are left behind when a job stops being ready, and dropped when met: an entry
 // counts only while the job's bit in readyBit is set and its group is the
 // entry's.
 
-// group is the ready jobs of one class and one priority.
+// group is the ready jobs of one user, one class and one priority.
 type group struct {
+	share    *share
+	level    *level // where it stands while ready > 0
 	class    *class
 	priority int32
 	ready    int
@@ -31,7 +33,7 @@ type aged struct {
 	since instant
 }
 
-// level is the groups of one priority that have ready jobs.
+// level is the groups of one user and one priority that have ready jobs.
 type level struct {
 	priority int32
 	groups   []*group
@@ -45,18 +47,19 @@ type readyReader struct {
 
 // index enters a ready job.
 func (js *jobs) index(j *job) {
-	g := js.groupOf(j.class, j.effective)
+	g := groupOf(j.share(), j.class, j.effective)
 	j.group = g
 	if g.ready == 0 {
-		i, ok := js.levelOf(g)
+		s := g.share
+		i, ok := g.findLevel()
 		if !ok {
-			js.levels = slices.Insert(js.levels, i, &level{priority: g.priority})
+			s.levels = slices.Insert(s.levels, i, &level{priority: g.priority})
 		}
-		l := js.levels[i]
-		g.slot = len(l.groups)
-		l.groups = append(l.groups, g)
+		g.level, g.slot = s.levels[i], len(s.levels[i].groups)
+		g.level.groups = append(g.level.groups, g)
 	}
 	g.ready++
+	g.share.becameReady(js.shares, 1)
 	js.ready++
 	js.changed = true
 	js.readyBit.Add(j.row)
@@ -117,41 +120,59 @@ func (js *jobs) unindex(j *job) bool {
 	js.readyBit.Remove(j.row)
 	js.ready--
 	g.ready--
+	g.share.becameReady(js.shares, -1)
 	if j.stages() {
 		g.staging--
 	}
 	js.changed = true
 	if g.ready == 0 { // with it go the entries left behind, which is all there is
-		i, _ := js.levelOf(g)
-		l := js.levels[i]
+		l := g.level
 		last := len(l.groups) - 1
 		l.groups[g.slot] = l.groups[last]
 		l.groups[g.slot].slot = g.slot
 		l.groups = l.groups[:last]
 		if last == 0 {
-			js.levels = slices.Delete(js.levels, i, i+1)
+			i, _ := g.findLevel()
+			g.share.levels = slices.Delete(g.share.levels, i, i+1)
 		}
+		g.level = nil
 		g.ranks = g.ranks[:0]
 		g.ages.Clear()
 	}
 	return true
 }
 
-func (js *jobs) groupOf(cl *class, priority int32) *group {
-	for _, g := range cl.groups {
-		if g.priority == priority {
-			return g
-		}
+// groupOf returns the group of a class and priority that a user has, which is made if it is new.
+func groupOf(s *share, cl *class, priority int32) *group {
+	if g := cl.lately; g != nil && g.share == s && g.priority == priority {
+		return g
 	}
-	g := &group{class: cl, priority: priority}
-	cl.groups = append(cl.groups, g)
+	k := groupKey{cl, priority}
+	g := s.groups[k]
+	if g == nil {
+		g = &group{share: s, class: cl, priority: priority}
+		s.groups[k] = g
+		cl.groups = append(cl.groups, g)
+	}
+	cl.lately = g
 	return g
 }
 
-// levelOf finds the level of a group, or where it is to be inserted.
-func (js *jobs) levelOf(g *group) (int, bool) {
-	return slices.BinarySearchFunc(js.levels, g.priority,
+// findLevel finds the level of a group, or where it is to be inserted.
+func (g *group) findLevel() (int, bool) {
+	return slices.BinarySearchFunc(g.share.levels, g.priority,
 		func(l *level, p int32) int { return cmp.Compare(p, l.priority) })
+}
+
+// levels yields what is ready: the levels of all users, by turn.
+func (js *jobs) levels(yield func(*level) bool) {
+	for s := range js.shares.inOrder {
+		for _, l := range s.levels {
+			if !yield(l) {
+				return
+			}
+		}
+	}
 }
 
 // isReady reports whether an entry of the group counts: others were left behind.

@@ -41,7 +41,22 @@ func (jn *journal) persistMeta(last RunID) {
 }
 
 func (jn *journal) persistRun(r *run) {
-	jn.persist(TableRun, r.ID, runKey, runBody{bodyVersion, r.Name, r.KeepGoing, r.state, r.complete, r.reason})
+	jn.persist(TableRun, r.ID, runKey, runBody{
+		bodyVersion, r.Name, r.KeepGoing, r.state, r.complete, r.reason, r.Account.Group, r.Account.User, r.Limits,
+	})
+}
+
+// sharesKey is that of the one record in TableShares.
+const sharesKey = "shares"
+
+func (jn *journal) persistShares(s Shares) {
+	jn.persist(TableShares, 0, sharesKey, sharesBody{bodyVersion, s})
+}
+
+// persistUsage records what a user has used, in slot-seconds of now.
+func (jn *journal) persistUsage(s *share, used float64) {
+	a := s.account()
+	jn.persist(TableUsage, 0, a.String(), usageBody{bodyVersion, a.Group, a.User, used, jn.now})
 }
 
 func (jn *journal) persistExisting(v *version, identity string) {

@@ -26,13 +26,15 @@ const (
 	TableRemove    = "remove"    // physical files to be removed: PFN
 	TablePilot     = "pilot"     // registered pilots
 	TableLaunch    = "launch"    // pilots that batch systems have accepted
+	TableShares    = "shares"    // what SetShares said
+	TableUsage     = "usage"     // what users have used: account
 )
 
 // tables are in the order in which a [Loading] takes them: what was committed and what went
 // wrong comes before the jobs that it is of.
 var tables = []string{
-	TableMeta, TableRun, TableResult, TableFile, TableCommit, TableFate, TableJob, TablePublished, TableRemove,
-	TablePilot, TableLaunch,
+	TableMeta, TableShares, TableUsage, TableRun, TableResult, TableFile, TableCommit, TableFate, TableJob,
+	TablePublished, TableRemove, TablePilot, TableLaunch,
 }
 
 // Tables lists all tables, in the order in which a [Loading] takes them.
@@ -51,12 +53,28 @@ type metaBody struct {
 const runKey = "run"
 
 type runBody struct {
-	V         int      `json:"v"`
-	Name      string   `json:"n,omitempty"`
-	KeepGoing bool     `json:"k,omitempty"`
-	State     RunState `json:"s,omitempty"`
-	Complete  bool     `json:"c,omitempty"`
-	Reason    string   `json:"r,omitempty"`
+	V         int              `json:"v"`
+	Name      string           `json:"n,omitempty"`
+	KeepGoing bool             `json:"k,omitempty"`
+	State     RunState         `json:"s,omitempty"`
+	Complete  bool             `json:"c,omitempty"`
+	Reason    string           `json:"r,omitempty"`
+	Group     string           `json:"g,omitempty"`
+	User      string           `json:"u,omitempty"`
+	Limits    map[string]int64 `json:"l,omitempty"`
+}
+
+type sharesBody struct {
+	V int `json:"v"`
+	Shares
+}
+
+type usageBody struct {
+	V     int     `json:"v"`
+	Group string  `json:"g,omitempty"`
+	User  string  `json:"u"`
+	Used  float64 `json:"s"` // slot-seconds
+	At    instant `json:"t"`
 }
 
 type fileBody struct {

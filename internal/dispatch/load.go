@@ -50,7 +50,7 @@ func NewLoading(config Config) *Loading {
 		TableMeta: l.takeMeta, TableRun: l.takeRun, TableResult: l.takeResult,
 		TableFile: l.takeFile, TableCommit: l.takeCommit,
 		TableFate: l.takeFate, TableJob: l.takeJob, TablePublished: l.takePublished, TableRemove: l.takeRemoval,
-		TablePilot: l.takePilot, TableLaunch: l.takeLaunch,
+		TablePilot: l.takePilot, TableLaunch: l.takeLaunch, TableShares: l.takeShares, TableUsage: l.takeUsage,
 	}
 	l.c.transition.silent = true
 	g := &l.c.fleet.grace
@@ -150,8 +150,8 @@ func (l *Loading) takeRun(k Record) error {
 	if k.Run == 0 || b.State > RunEnded {
 		return errors.New("there is no such run, or no such state of one")
 	}
-	r := l.c.runs.add(k.Run)
-	r.Run = Run{ID: k.Run, Name: b.Name, KeepGoing: b.KeepGoing}
+	r := l.c.runs.add(k.Run, Account{b.Group, b.User})
+	r.Name, r.KeepGoing, r.Limits, r.pools = b.Name, b.KeepGoing, b.Limits, setPools(nil, b.Limits)
 	r.state, r.complete, r.reason = b.State, b.Complete, b.Reason
 	if (r.halted() || r.complete) && r.state != RunEnded {
 		l.c.runs.mayEnd(r)
@@ -292,7 +292,8 @@ func (l *Loading) committed(j *job) error {
 	}
 	for _, o := range stored {
 		v := c.files.outputVersion(j, &o)
-		v.size, v.records, v.pfn, v.tag = o.Size, o.Records, o.PFN, o.tag(j.committed)
+		v.store(o.PFN, o.Size)
+		v.records, v.tag = o.Records, o.tag(j.committed)
 		v.prove(o.Adler32, o.Written)
 		c.files.setHash(v, o.Hash, "")
 		v.identity = j.identityOf(o.LFN)
@@ -376,6 +377,27 @@ func (l *Loading) takeRemoval(k Record) error {
 	}
 	l.c.files.removing[k.Key] = true
 	l.c.effects.Remove = append(l.c.effects.Remove, k.Key)
+	return nil
+}
+
+func (l *Loading) takeShares(k Record) error {
+	var b sharesBody
+	if err := read(k, &b, &b.V); err != nil {
+		return err
+	}
+	if err := b.Shares.check(); err != nil {
+		return err
+	}
+	l.c.shares.arrange(b.Shares)
+	return nil
+}
+
+func (l *Loading) takeUsage(k Record) error {
+	var b usageBody
+	if err := read(k, &b, &b.V); err != nil {
+		return err
+	}
+	l.c.shares.load(&b)
 	return nil
 }
 

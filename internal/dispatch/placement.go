@@ -7,7 +7,8 @@ import "time"
 //
 // Invariants between transitions:
 //   - No parked pilot could start a ready job, unless the job is kept for another
-//     pilot or site, or too many pilots are parked to look at all.
+//     pilot or site, its user has all that a limit allows, or too many pilots are parked to
+//     look at all.
 //   - A job is kept for at most one pilot or site, until a time at the latest,
 //     and a timer is set for the first of these times.
 //   - pilot.reserved and reserved name the same pairs; such a pilot gets nothing
@@ -16,10 +17,11 @@ import "time"
 // Nothing of it is durable.
 type placement struct {
 	*transition
-	files *files
-	jobs  *jobs
-	fleet *fleet
-	rule  placementRule
+	shares *shares
+	files  *files
+	jobs   *jobs
+	fleet  *fleet
+	rule   placementRule
 
 	kept     kept
 	reserved map[*job]*pilot // pilots that drain for a job
@@ -29,6 +31,7 @@ type placement struct {
 	waits    bool            // it may be given jobs beyond what is free
 	roomFor  []int8          // by class, in one recall: 1 a parked pilot has room, -1 none has, 0 not looked up
 	offers   uint64          // counts what lets pilots ask again that asked in vain, mostly jobs that became ready
+	pulls    uint64          // counts pilots that asked
 
 	// Of one transition: who asked and has room left, and which attempts were given back
 	// for others. Both are empty between transitions.
@@ -63,7 +66,8 @@ const (
 // is up.
 func (pl *placement) matchAll() {
 	w := &pl.work
-	for len(w.fresh) > 0 || len(w.askers) > 0 || pl.kept.due {
+	for len(w.fresh) > 0 || len(w.askers) > 0 || pl.kept.due || pl.shares.freed {
+		pl.offerFreed()
 		if len(w.askers) > 0 {
 			pl.placeFresh(w.askers)
 			w.askers, pl.served = pl.served[:0], w.askers
@@ -100,16 +104,20 @@ func (pl *placement) pull(p *pilot) {
 	if !pl.fleet.takes(p) || pl.jobs.ready == 0 || p.askedInVain == pl.offers+1 {
 		return
 	}
-	pl.pullOverdue(p)
+	pl.fillReserved(p)
 	if p.reserved != nil {
 		return
 	}
+	pl.pulls++
 	pl.tally.level, pl.backlog.pilot = nil, nil
 	pl.kept.some, pl.waits = false, true
 	for {
 		j := pl.choose(p)
 		if j == nil {
 			break
+		}
+		if p.reserved == j {
+			return
 		}
 		if !p.hasRoom(j.class, 1) && !pl.mayWait(p, j) {
 			pl.waits = false // nor one that comes after it
@@ -125,58 +133,109 @@ func (pl *placement) pull(p *pilot) {
 	}
 }
 
-// pullOverdue gives the pilot the jobs that were passed over for too long.
-// One that needs more than is free reserves the pilot.
-func (pl *placement) pullOverdue(p *pilot) {
-	if j := p.reserved; j != nil {
-		if !pl.fleet.fitsWhole(p, j.class) {
-			pl.release(p)
-		} else if p.hasRoom(j.class, 1) {
-			pl.assign(j, p)
-		}
+// fillReserved gives the pilot the job that it drains for, if that fits by now.
+func (pl *placement) fillReserved(p *pilot) {
+	j := p.reserved
+	if j == nil {
+		return
 	}
-	for p.reserved == nil {
-		j := pl.overdue(p)
-		if j == nil {
-			return
-		}
-		if p.hasRoom(j.class, 1) {
-			pl.assign(j, p)
-		} else {
-			p.reserved, pl.reserved[j] = j, p
-		}
+	if !pl.fleet.fitsWhole(p, j.class) {
+		pl.release(p)
+	} else if p.hasRoom(j.class, 1) && pl.allowed(j, p) {
+		pl.assign(j, p)
 	}
 }
 
-// overdue returns the job that has been passed over for longest, if that is
+// overdue returns the job of the user that has been passed over for longest, if that is
 // too long, it fits the pilot and no other drains for it.
-func (pl *placement) overdue(p *pilot) *job {
+func (pl *placement) overdue(s *share, p *pilot) *job {
+	if s.none == pl.pulls {
+		return nil
+	}
 	var best *job
 	limit := pl.now.after(-pl.config.MaxPassOver)
-	for _, l := range pl.jobs.levels {
+	for _, l := range s.levels {
 		for _, g := range l.groups {
 			j := pl.jobs.oldest(g)
 			if j == nil || j.readySince > limit || pl.reserved[j] != nil || best != nil && !j.readyBefore(best) {
 				continue
 			}
-			if pl.fleet.fitsWhole(p, g.class) {
+			if !pl.fleet.fitsWhole(p, g.class) {
+				continue
+			}
+			if pl.allowed(j, p) {
 				best = j
+			} else if pl.withinQuota(s, g.class, p, nil) {
+				pl.keepPools(j)
 			}
 		}
 	}
+	if best == nil {
+		s.none = pl.pulls
+	}
 	return best
+}
+
+// takesASlot reports whether a job of the class fits whenever another one of such jobs has ended.
+func (p *pilot) takesASlot(cl *class) bool {
+	k, n := &cl.key, int64(p.slots())
+	return p.cpusOf(cl) <= minSlot && k.memory*n <= p.info.Has.Memory && k.disk*n <= p.info.Has.Disk &&
+		len(cl.countable) == 0
 }
 
 func (j *job) readyBefore(o *job) bool {
 	return j.readySince < o.readySince || j.readySince == o.readySince && j.row < o.row
 }
 
-// choose returns the ready job that the pilot should run next, of those that
-// are not kept for another: of the highest priority; of these the one with most
-// input in its cache; of these the one that was submitted first, but for some that belong to
-// another place (together).
+// choose returns the ready job that the pilot should run next: that of the user whose turn it is,
+// of those who have one, unless a user may overtake (overtakes). One that needs more than is free
+// and was passed over for too long reserves the pilot.
 func (pl *placement) choose(p *pilot) *job {
-	for _, l := range pl.jobs.levels {
+	var first *job
+	others := 0
+	for s := range pl.shares.inOrder {
+		j := pl.chooseOf(s, p)
+		switch {
+		case j == nil:
+			continue
+		case first == nil:
+			first = j
+			if pl.shares.solo || j == p.reserved || !pl.mayBeOvertaken(j, p) {
+				return j
+			}
+			continue
+		case pl.overtakes(j, first, p):
+			return j
+		}
+		if others++; others == maxOvertaking {
+			break
+		}
+	}
+	return first
+}
+
+// chooseOf returns the job of a user that the pilot should run next, of those that
+// are not kept for another: first what was passed over for too long; then of the highest
+// priority; of these the one with most input in its cache; of these the one that was submitted
+// first, but for some that belong to another place (together).
+func (pl *placement) chooseOf(s *share, p *pilot) *job {
+	if !pl.shares.solo && !s.mayBegin(p) {
+		return nil
+	}
+	if j := pl.overdue(s, p); j != nil {
+		switch {
+		case p.hasRoom(j.class, 1):
+			return j
+		case p.used.milliCPUs < p.totalCPUs():
+			p.reserved, pl.reserved[j] = j, p
+			return j
+		case pl.waits && pl.jobs.ready > pl.fleet.slots && p.takesASlot(j.class):
+			return j
+		}
+		pl.waits = false // the pilot has nothing free, and is to have
+		return nil
+	}
+	for _, l := range s.levels {
 		if !pl.open(p, l) {
 			continue
 		}
@@ -199,9 +258,13 @@ func (pl *placement) open(p *pilot, l *level) bool {
 	some := false
 	// Jobs wait at a pilot only while there are more of them than all pilots have slots,
 	// so that none runs dry meanwhile, or if they go before others there.
-	waits := pl.waits && (pl.jobs.ready > pl.fleet.slots || p.outranks(l.priority))
+	waits := pl.waits && (pl.jobs.ready > pl.fleet.slots || p.outranks(l.groups[0].share, l.priority))
 	for _, g := range l.groups {
 		g.open = pl.admits(p, g.class, waits)
+		if g.open != never && !pl.shares.solo && !pl.withinQuota(g.share, g.class, p, nil) ||
+			pl.shares.lackingPool(g.class, nil, nil) != nil {
+			g.open = never
+		}
 		some = some || g.open != never
 	}
 	return some

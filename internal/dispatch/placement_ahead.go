@@ -66,11 +66,11 @@ func (pl *placement) left(a *attempt) (time.Duration, bool) {
 	return max(0, left), left >= -pl.config.AheadTime
 }
 
-// outranks reports whether a job of the priority would start at the pilot before one that
-// waits there.
-func (p *pilot) outranks(priority int32) bool {
+// outranks reports whether a job of the user and the priority would start at the pilot before
+// another one of that user which waits there.
+func (p *pilot) outranks(s *share, priority int32) bool {
 	for _, a := range p.attempts {
-		if a.ahead && !a.started && !a.leaves() && a.priority < priority {
+		if a.job.share() == s && a.ahead && !a.started && !a.leaves() && a.priority < priority {
 			return true
 		}
 	}

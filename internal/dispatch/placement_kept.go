@@ -62,12 +62,13 @@ func (pl *placement) unready(j *job) {
 	}
 }
 
-// letGo ends what was kept for jobs: their places with a pilot or a site, and the
+// letGo ends what was kept for jobs: their places with a pilot or a site, pools, and the
 // pilots that drained for them.
 func (pl *placement) letGo(jobs ...*job) {
 	for _, j := range jobs {
 		pl.unkeep(j)
 		pl.expectNoMore(j)
+		pl.freePools(j)
 		if p := pl.reserved[j]; p != nil {
 			pl.release(p)
 		}
@@ -110,15 +111,19 @@ func (pl *placement) placeKept() {
 	byPriority := func(a, b uint32) int {
 		return cmp.Or(cmp.Compare(pl.jobs.table.At(b).effective, pl.jobs.table.At(a).effective), cmp.Compare(a, b))
 	}
+	var list []*job
 	for _, id := range slices.SortedFunc(maps.Keys(pl.kept.jobs), byPriority) {
-		j := pl.jobs.table.At(id)
+		list = append(list, pl.jobs.table.At(id))
+	}
+	pl.byTurn(list, func(j *job) bool {
 		pl.kept.some = false
 		if p := pl.bestParked(j, nil, true); p != nil {
 			pl.assign(j, p)
 		} else if !pl.kept.some {
 			pl.unkeep(j)
 		}
-	}
+		return true
+	})
 }
 
 // firstNotKept returns the job of the group of the lowest rank that is not kept

@@ -14,7 +14,7 @@ func (pl *placement) expectNext(p *pilot) {
 		pl.expectNothing(p)
 		return
 	}
-	for _, l := range pl.jobs.levels {
+	for l := range pl.jobs.levels {
 		for _, g := range l.groups {
 			if len(p.next) >= p.slots() {
 				return

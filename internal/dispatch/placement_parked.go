@@ -83,16 +83,55 @@ func (pl *placement) placeFresh(askers []*pilot) {
 		}
 		return int(int64(a.id) - int64(b.id))
 	})
-	for _, j := range fresh {
+	pl.byTurn(fresh, func(j *job) bool {
 		if len(pl.fleet.parked) == 0 {
-			return
+			return false
 		}
 		if j.group == nil {
-			continue
+			return true
 		}
 		if p := pl.bestParked(j, askers, len(askers) == 0); p != nil {
 			pl.assign(j, p)
 		}
+		return true
+	})
+}
+
+// byTurn does something for each of the jobs until that returns false: in their order for those
+// of one user, and for each next one by the turns of users, which change meanwhile.
+func (pl *placement) byTurn(jobs []*job, do func(*job) bool) {
+	if pl.shares.solo {
+		for _, j := range jobs {
+			if !do(j) {
+				return
+			}
+		}
+		return
+	}
+	var users []*share
+	for _, j := range jobs {
+		s := j.share()
+		if len(s.queue) == 0 {
+			users = append(users, s)
+		}
+		s.queue = append(s.queue, j)
+	}
+	for going := true; len(users) > 0 && going; {
+		first := 0
+		for i, s := range users {
+			if s.precedes(users[first]) < 0 {
+				first = i
+			}
+		}
+		s := users[first]
+		going = do(s.queue[0])
+		if s.queue = s.queue[1:]; len(s.queue) == 0 {
+			s.queue = nil
+			users = slices.Delete(users, first, first+1)
+		}
+	}
+	for _, s := range users {
+		s.queue = nil
 	}
 }
 
@@ -113,7 +152,7 @@ func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 		return at
 	}
 	for _, p := range rivals {
-		if pl.fleet.takes(p) && pl.admits(p, j.class, false) == always {
+		if pl.fleet.takes(p) && pl.admits(p, j.class, false) == always && pl.allowed(j, p) {
 			s := pl.rate(p, j, together())
 			s.busy = 0 // it has asked
 			if s.above(most) {
@@ -166,7 +205,7 @@ func (pl *placement) searchParked(j *job, consider func(*pilot), best **pilot) {
 // offerAvoiding has ready jobs that avoid a host offered to its pilots again, when a pilot has
 // gone: it may have been the last that fits them elsewhere.
 func (pl *placement) offerAvoiding() {
-	for _, l := range pl.jobs.levels {
+	for l := range pl.jobs.levels {
 		for _, g := range l.groups {
 			if name := g.class.key.avoid; name != "" && !pl.fleet.fitsElsewhere(g.class, name) {
 				pl.offers++
@@ -181,6 +220,9 @@ func (pl *placement) offerAvoiding() {
 }
 
 func (pl *placement) mayStart(p *pilot, j *job) bool {
+	if !pl.allowed(j, p) {
+		return false
+	}
 	switch pl.admits(p, j.class, false) {
 	case always:
 		return true

@@ -205,7 +205,7 @@ func (pl *placement) tallyVersion(l *level, v *version, file int32) bool {
 			continue
 		}
 		live = append(live, r)
-		if r.group.priority == l.priority && r.group.open == always {
+		if r.group.level == l && r.group.open == always {
 			pl.tally.list(&live[len(live)-1], file, pl.weight(v))
 		}
 	}
@@ -281,7 +281,7 @@ func (pl *placement) mayTake(x *candidate) bool {
 		return false
 	}
 	g := pl.jobs.table.At(x.id).group
-	return g.priority == pl.tally.level.priority && g.open == always
+	return g.level == pl.tally.level && g.open == always
 }
 
 // enterFirst enters those that are first in their lists now.

@@ -167,7 +167,8 @@ func (c *Core) remade(v *version, w *WrittenFile, tag Tag) {
 			c.dropCopy(p, v)
 		}
 	}
-	v.pfn, v.size, v.records, v.tag = w.PFN, w.Size, w.Records, tag
+	v.store(w.PFN, w.Size)
+	v.records, v.tag = w.Records, tag
 	v.prove(w.Adler32, w.Written)
 	c.files.setHash(v, w.Hash, "")
 }
@@ -225,7 +226,7 @@ func (c *Core) loseFile(l *LostFile) {
 		return
 	}
 	c.files.remove(v.pfn)
-	v.pfn = ""
+	c.files.notStored(v)
 	for _, p := range slices.Clone(v.holders) {
 		c.setCopyAside(p, v)
 	}

@@ -43,6 +43,7 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	}
 	counts := true
 	if a != nil {
+		a.took = r.Usage.took()
 		c.fleet.removeAttempt(a)
 	} else {
 		// It had been given up, belongs to an earlier incarnation, or was dealt with.

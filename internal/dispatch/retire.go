@@ -105,6 +105,7 @@ func (fs *files) keepResult(j *job) {
 // another run count for that from now on.
 func (c *Core) retireFile(f *file) {
 	for _, v := range f.versions {
+		c.files.notStored(v)
 		c.files.setHash(v, "", "")
 		for len(v.holders) > 0 {
 			p := v.holders[len(v.holders)-1]

@@ -16,6 +16,11 @@ type RunID uint32
 type Run struct {
 	ID   RunID
 	Name string // for people
+	// Account is to whom it belongs, for good: whose share its jobs take.
+	Account Account
+	// Limits bound what all its attempts together may hold of a resource that a name in
+	// Resources.Countable stands for, as those of Shares do for all runs.
+	Limits map[string]int64
 	// KeepGoing has the run go on after one of its jobs has failed for good. Otherwise
 	// nothing more of it is started then.
 	KeepGoing bool
@@ -60,6 +65,7 @@ func (s RunState) standing() string {
 type runs struct {
 	*transition
 	journal *journal
+	shares  *shares
 
 	byID    map[RunID]*run
 	inOrder []*run // by ID
@@ -71,6 +77,8 @@ type runs struct {
 // its state change by methods of runs alone; jobs change its jobs, files its files.
 type run struct {
 	Run
+	share    *share           // of its Account
+	pools    map[string]*pool // by its Limits
 	state    RunState
 	complete bool   // no more jobs will be submitted
 	reason   string // for a person: why it does not go on
@@ -91,11 +99,12 @@ type run struct {
 	files namespace
 }
 
-func (rs *runs) add(id RunID) *run {
+func (rs *runs) add(id RunID, a Account) *run {
 	r := &run{
-		Run: Run{ID: id}, names: rows.NewNames(), steps: make(map[string]*step),
+		Run: Run{ID: id, Account: a}, share: rs.shares.account(a), names: rows.NewNames(), steps: make(map[string]*step),
 		files: namespace{run: id, Named: rows.NewNamed(func(f *file) *string { return &f.lfn }), patterns: make(map[string]*file)},
 	}
+	r.share.runs = append(r.share.runs, r)
 	rs.byID[id] = r
 	rs.inOrder = append(rs.inOrder, r)
 	rs.last = max(rs.last, id)
@@ -103,6 +112,7 @@ func (rs *runs) add(id RunID) *run {
 }
 
 func (rs *runs) remove(r *run) {
+	r.share.runs = slices.DeleteFunc(r.share.runs, func(x *run) bool { return x == r })
 	delete(rs.byID, r.ID)
 	rs.inOrder = slices.DeleteFunc(rs.inOrder, func(x *run) bool { return x == r })
 	rs.ending = slices.DeleteFunc(rs.ending, func(x *run) bool { return x == r })
@@ -149,23 +159,54 @@ func (rs *runs) setState(r *run, s RunState, reason string) {
 // setRun begins a run, or has one go on.
 func (c *Core) setRun(in Run) error {
 	r := c.runs.byID[in.ID]
+	if err := checkLimits(in.Limits); err != nil {
+		return err
+	}
 	switch {
+	case r != nil && r.Account != in.Account:
+		return refuse("dispatch: run %d belongs to %v, not to %v", in.ID, r.Account, in.Account)
 	case r != nil:
 	case in.ID == 0:
 		return refuse("dispatch: a run without a number")
 	case in.ID <= c.runs.last:
 		return refuse("dispatch: run %d is retired; the next one is run %d", in.ID, c.runs.last+1)
+	case c.shares.count >= maxAccounts:
+		return refuse("dispatch: more than %d users and groups", maxAccounts)
 	default:
-		r = c.runs.add(in.ID)
+		if err := in.Account.check(); err != nil {
+			return err
+		}
+		r = c.runs.add(in.ID, in.Account)
 		c.journal.persistMeta(c.runs.last)
 	}
 	held := r.halted()
 	r.Run, r.complete = in, false
+	c.limitRun(r, in.Limits)
 	c.runs.setState(r, RunGoing, "")
 	if held {
 		c.work.resume = append(c.work.resume, r)
 	}
 	return nil
+}
+
+// limitRun sets the limits of a run. Jobs of it that were ready are looked at again.
+func (c *Core) limitRun(r *run, limits map[string]int64) {
+	if len(limits) == 0 && len(r.pools) == 0 {
+		return
+	}
+	r.pools = setPools(r.pools, limits)
+	c.shares.freed = true
+	for j := range c.jobs.of(r) {
+		if len(j.original.needs.Countable) == 0 {
+			continue
+		}
+		j.original = c.jobs.variant(j.original, func(k *classKey) { k.run = r.ID })
+		if j.state == Ready {
+			c.placement.setWaiting(j)
+			c.work.examine = append(c.work.examine, j)
+		}
+	}
+	c.jobs.drawAgain()
 }
 
 // resumeRun has the jobs looked at that were Ready while their run was halted.
@@ -252,6 +293,22 @@ type RunView struct {
 	// Temporary outputs whose stored copies were removed since the Core was made or loaded.
 	Removed      int
 	RemovedBytes int64
+}
+
+// StoredBytes is how much of what jobs of a run have made is stored.
+func (c *Core) StoredBytes(id RunID) (sum int64) {
+	r := c.runs.byID[id]
+	if r == nil {
+		return 0
+	}
+	for f := range r.files.All {
+		for _, v := range f.versions {
+			if v.pfn != "" && v.writer != nil {
+				sum += v.size
+			}
+		}
+	}
+	return sum
 }
 
 // Run returns one run.

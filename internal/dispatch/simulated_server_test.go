@@ -231,7 +231,7 @@ func (s *simulation) beginRun(earlier *submission) error {
 	m := newSubmission(len(s.models), s.core.NextRun(), s.core.journal.incarnation, earlier)
 	s.note("run %d from incarnation %d on", m.run, m.since)
 	s.models[m.run] = m
-	err := s.step(SetRun{Run{ID: m.run, KeepGoing: s.rng.IntN(4) > 0}})
+	err := s.step(SetRun{Run{ID: m.run, Account: accountOf(m.run), KeepGoing: s.rng.IntN(4) > 0}})
 	if _, there := s.core.Run(m.run); err != nil || !there {
 		return err
 	}

@@ -49,7 +49,7 @@ func (s *simulation) disturbRun(m *submission) error {
 	case 0:
 		return s.step(StopRun{Run: m.run, Drain: s.rng.IntN(2) == 0})
 	case 1:
-		return s.step(SetRun{Run{ID: m.run, KeepGoing: s.rng.IntN(2) == 0}})
+		return s.step(SetRun{Run{ID: m.run, Account: accountOf(m.run), KeepGoing: s.rng.IntN(2) == 0}})
 	case 2:
 		return s.step(CompleteRun{m.run})
 	case 3:

@@ -127,6 +127,11 @@ func (s *simulation) run() error {
 	if err := s.describeSites(); err != nil {
 		return err
 	}
+	if s.rng.IntN(2) == 0 {
+		if err := s.step(SetShares{s.anyShares()}); err != nil {
+			return err
+		}
+	}
 	for range 1 + s.rng.IntN(4) {
 		s.startAnyPilot()
 	}
@@ -150,6 +155,23 @@ func (s *simulation) run() error {
 	return s.finish()
 }
 
+// accountOf is that of a run, which never changes.
+func accountOf(run RunID) Account {
+	return []Account{{}, {"", "ann"}, {"lab", "bob"}, {"lab", "ann"}}[run%4]
+}
+
+func (s *simulation) anyShares() Shares {
+	weight := func() int64 { return s.rng.Int64N(4) }
+	return Shares{
+		HalfLife: s.ms(100_000),
+		Overtake: s.ms(100_000),
+		Of: []Share{
+			{Name: "ann", User: true, Weight: weight(), Limits: Quota{Running: s.rng.IntN(4)}},
+			{Name: "lab", Weight: weight(), Of: []Share{{Name: "bob", User: true, Weight: weight()}}},
+		},
+	}
+}
+
 // finish lets everything end undisturbed, with all that failed retried.
 func (s *simulation) finish() error {
 	s.calm = true
@@ -157,7 +179,7 @@ func (s *simulation) finish() error {
 	s.startAnyPilot()
 	s.startAnyPilot()
 	for _, m := range s.live {
-		if err := s.step(SetRun{Run{ID: m.run, KeepGoing: true}}); err != nil {
+		if err := s.step(SetRun{Run{ID: m.run, Account: accountOf(m.run), KeepGoing: true}}); err != nil {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"fmt"
 	"testing"
+	"time"
 )
 
 // A pilot that had registered before a restart did work: that it ends then is
@@ -67,5 +68,41 @@ func TestLaunchWithTwoPilots(t *testing.T) {
 	step(PilotEnded{Launch: "l1"})
 	if got := fmt.Sprint(pilots(), len(core.Launches())); got != "[] 0" {
 		t.Errorf("when the launch has ended there are pilots and launches %s", got)
+	}
+}
+
+// With the weights that servers have, three sites start pilots for the jobs that there are, and not
+// each of them for all; a site that asks a price gets what the others cannot run soon.
+func TestPilotsOfSeveralSitesAreStartedOnce(t *testing.T) {
+	for _, c := range []struct {
+		weights SiteWeights
+		most    int
+		want    int
+	}{{SiteWeights{1, 1, 1}, 20, 12}, {SiteWeights{}, 20, 36}} {
+		core, _ := New(Config{Sites: c.weights})
+		started := map[string]int{}
+		step := func(in Input) {
+			t.Helper()
+			e, err := core.Step(epoch, in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range e.Start {
+				started[s.Site] += s.Count
+			}
+		}
+		step(SetRun{Run{ID: 1}})
+		step(SetSite{Site{Name: "dear", MaxPilots: c.most, Price: 7200}})
+		step(SetSite{Site{Name: "free", MaxPilots: c.most}})
+		step(SetSite{Site{Name: "slow", MaxPilots: c.most, QueueWait: time.Hour}})
+		sub := Submit{Run: 1}
+		for i := range 12 {
+			sub.Jobs = append(sub.Jobs, Job{Name: fmt.Sprint(i), Step: "s"})
+		}
+		step(sub)
+		if sum := started["dear"] + started["free"] + started["slow"]; sum != c.want ||
+			c.want == 12 && started["free"] != 12 {
+			t.Errorf("with weights %+v pilots were started: %v", c.weights, started)
+		}
 	}
 }

@@ -121,7 +121,7 @@ func addWritten(written map[string]bool, jobs []Job) {
 
 // newJob makes the next job of a run, without requests.
 func (js *jobs) newJob(r *run, s *Job) *job {
-	cl := js.classOf(s)
+	cl := js.classOf(r, s)
 	row := js.table.Len()
 	j := js.table.Add()
 	r.jobs++

@@ -384,7 +384,7 @@ func (c *Core) describeTo(a *Assignment, x *attempt) {
 	j := x.job
 	*a = Assignment{
 		Job: j.id, Attempt: x.id, Name: j.name, Step: j.step.Step, Try: x.try, Priority: int(x.priority), Payload: j.payload,
-		Needs: x.needs.needs, Inputs: c.inputSlab.Take(len(j.requests))[:0],
+		Needs: x.needs.onOne(), Inputs: c.inputSlab.Take(len(j.requests))[:0],
 		Outputs: c.outputSlab.Take(len(j.outputs)), Private: j.fate != nil && j.fate.Private,
 		Checkpoint: j.policy.checkpoint,
 	}

@@ -9,6 +9,7 @@ import (
 func (c *Core) verify() error {
 	for _, check := range []func() error{
 		c.CheckLiveness, c.verifyJobs, c.verifyPilots, c.verifyVersions, c.verifyIndex, c.verifyMonitor,
+		c.verifyShares,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -269,6 +270,53 @@ func (c *Core) verifyMonitor() error {
 	for _, p := range c.fleet.pilots {
 		if m.launches[p.launch.name] != p.launch || p.launch.pilot != p {
 			return fmt.Errorf("pilot %s does not count for its site", p.id)
+		}
+	}
+	return nil
+}
+
+// verifyShares recomputes what users and groups have.
+func (c *Core) verifyShares() error {
+	type sums struct {
+		ready, attempts int
+		cpus, stored    int64
+	}
+	want, pools := map[*share]sums{}, map[*pool]int64{}
+	for _, r := range c.runs.inOrder {
+		for s := range r.share.up {
+			x := want[s]
+			x.stored += c.StoredBytes(r.ID)
+			want[s] = x
+		}
+	}
+	for j := range c.jobs.all {
+		for s := range j.share().up {
+			x := want[s]
+			if j.group != nil {
+				x.ready++
+			}
+			for a := j.attempt; a != nil; a = a.next {
+				if a.slots > 0 {
+					x.attempts++
+					x.cpus += a.cpus
+				}
+			}
+			want[s] = x
+		}
+		for a := j.attempt; a != nil; a = a.next {
+			for _, n := range a.pools {
+				pools[n.pool] += n.n
+			}
+		}
+	}
+	for s := range c.shares.each {
+		if got := (sums{s.ready, s.attempts, s.cpus, s.stored - s.kept}); got != want[s] {
+			return fmt.Errorf("%s has %+v, and it counts %+v", s.title(), want[s], got)
+		}
+	}
+	for p, n := range pools {
+		if p.used != n {
+			return fmt.Errorf("attempts have %d %s, and it counts %d", n, p.name, p.used)
 		}
 	}
 	return nil

@@ -17,6 +17,7 @@ func (p *parser) check(w *Workflow) {
 		p.checkVariables(s)
 	}
 	p.checkCommands(w)
+	p.checkLimits(w)
 	r := newRoutes(w)
 	p.checkSources(w, r)
 	p.checkWriters(r)

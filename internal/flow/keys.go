@@ -101,6 +101,11 @@ var workflowKeys = []fileKey[*Workflow]{
       "propertyNames": { "$ref": "#/$defs/word" },
       "additionalProperties": { "$ref": "#/$defs/input" }
     }`, (*parser).inputs},
+	{"limits", "[how much all jobs of the run together have](#limits-of-a-run) of a resource, by name", `{
+      "type": "object",
+      "propertyNames": { "$ref": "#/$defs/variable" },
+      "additionalProperties": { "$ref": "#/$defs/whole" }
+    }`, (*parser).runLimits},
 	{"open", "`true`: programs [submit the jobs](api.md), until the run is closed; then there are no inputs and steps", flagValue, (*parser).open},
 	{"steps", "rules that create jobs, by name", `{
       "type": "object",

@@ -276,6 +276,30 @@ func (p *parser) needs(s *step, n *yaml.Node, at field) {
 	take(p, s, found, at.what, needsKeys)
 }
 
+// runLimits reads the limits of the run.
+func (p *parser) runLimits(w *Workflow, n *yaml.Node, at field) {
+	w.Limits = map[string]int64{}
+	for _, f := range p.Mapping(n, at.what) {
+		name := f.Key.Value
+		if !placeholderName.MatchString(name) || slices.Contains(keyNames(needsKeys), name) {
+			p.Fail(f.Key, "name what steps ask for under needs:, such as licence", "%q is no name for a limit", name)
+		}
+		w.Limits[name] = p.integer(f.Value, at.what+": "+name, 1)
+	}
+}
+
+// checkLimits refuses steps that ask for more than all jobs together may have.
+func (p *parser) checkLimits(w *Workflow) {
+	for _, s := range w.steps {
+		for _, name := range sortedKeys(s.needs.Countable) {
+			if most, ok := w.Limits[name]; ok && s.needs.Countable[name] > most {
+				p.FailAt(s.line, 1, "ask for less, or raise the limit", "step %q needs %d %s, and all jobs together may have %d",
+					s.name, s.needs.Countable[name], name, most)
+			}
+		}
+	}
+}
+
 func (p *parser) retry(s *step, n *yaml.Node, at field) {
 	take(p, s, known(p, n, at.what, retryKeys, retryHabits), at.what, retryKeys)
 }

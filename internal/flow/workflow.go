@@ -19,6 +19,8 @@ type Workflow struct {
 	About      string
 	Parameters []Parameter
 	Inputs     []*DeclaredInput
+	// Limits bound how much all jobs of a run together have of what steps name under needs, by name.
+	Limits map[string]int64
 
 	data     []byte     // of the file
 	scales   *Scales    // of a recorded run

@@ -13,6 +13,8 @@ import (
 var (
 	dispatchInputs = []dispatch.Input{
 		dispatch.SetRun{},
+		dispatch.SetShares{},
+		dispatch.SetKept{},
 		dispatch.CompleteRun{},
 		dispatch.ReadersKnown{},
 		dispatch.StopRun{},

@@ -36,9 +36,17 @@ type Config struct {
 	// first start on; empty: where they were, or else in the folder of the state.
 	Store string
 
+	// Shares is the file that says how people share a Lasting server (package fairshare), which is
+	// read again when it changes. Empty: as the server was told last, or all alike.
+	Shares string
+
+	// Account is to whom the run belongs. A run of a Lasting server gets it with its submission.
+	Account dispatch.Account
+
 	// Check refuses steps and jobs that are submitted and that no pilot of the server could ever run;
-	// with waitAnyway only those that one would run otherwise than they ask for. nil: none is refused.
-	Check func(demands []flow.Demand, waitAnyway bool) error
+	// with waitAnyway only those that one would run otherwise than they ask for. limits bound what all
+	// jobs together have of a resource. nil: none is refused.
+	Check func(demands []flow.Demand, limits map[string]int64, waitAnyway bool) error
 
 	// UnusedResults is how many results of earlier runs a lasting server keeps that no run uses now:
 	// UnusedResultLimit.
@@ -140,6 +148,9 @@ func (c Config) withDefaults() Config {
 	if c.Dispatch.Ahead == 0 {
 		c.Dispatch.Ahead = DefaultAhead
 	}
+	if c.Dispatch.Sites == (dispatch.SiteWeights{}) {
+		c.Dispatch.Sites = DefaultSiteWeights
+	}
 	if c.Dispatch.FirstIncarnation == 0 {
 		c.Dispatch.FirstIncarnation = firstIncarnation(time.Now())
 	}
@@ -167,6 +178,10 @@ func (c *Config) tellingSlow(e storage.Element) storage.Element {
 		c.Log.Warn(fmt.Sprintf("%s is slow to answer: it is waited for, up to %s at a time", host, storage.AwayTime))
 	})
 }
+
+// DefaultSiteWeights are Dispatch.Sites where they are not given: a job goes where it is expected to
+// end first, and a price is in seconds for the hour of a processor. With one site they mean nothing.
+var DefaultSiteWeights = dispatch.SiteWeights{Data: 1, Queue: 1, Money: 1}
 
 // DefaultAhead is Dispatch.Ahead where it is not given. Jobs of a millisecond
 // need that many waiting at a pilot, or it would stand still while reports and

@@ -56,6 +56,7 @@ type submission struct {
 	KeepGoing  bool              `json:"keep_going,omitempty"`
 	Results    string            `json:"results,omitempty"`
 	Scales     *flow.Scales      `json:"scales,omitempty"` // of a recorded run
+	Account    dispatch.Account  `json:"account,omitzero"`
 }
 
 // parse reads the workflow that was submitted.
@@ -77,7 +78,7 @@ func (b *submission) parse() (*flow.Workflow, error) {
 // configOf is that of a run: the server's, with what was submitted.
 func (s *Server) configOf(b *submission, workflow *flow.Workflow) Config {
 	c := s.config
-	c.Workflow, c.Folder, c.KeepGoing, c.Results = workflow, b.Folder, b.KeepGoing, b.Results
+	c.Workflow, c.Folder, c.KeepGoing, c.Results, c.Account = workflow, b.Folder, b.KeepGoing, b.Results, b.Account
 	return c
 }
 
@@ -158,6 +159,7 @@ func (s *Server) openSubmitted(ctx context.Context) error {
 			s.runs.keys[run.Key] = run
 		}
 		if run.Archived {
+			s.sharing.keep(run.Account, run.Stored)
 			s.runs.putAway(run)
 			continue
 		}
@@ -234,8 +236,12 @@ func (s *Server) SubmitWorkflow(
 	if err != nil {
 		return 0, false, connect.NewError(connect.CodeInvalidArgument, err)
 	}
+	var limits map[string]int64
+	if b.Account, limits, err = s.accountOf(ctx, w); err != nil {
+		return 0, false, err
+	}
 	if s.config.Check != nil {
-		if err := s.config.Check(workflow.Demands(), w.WaitAnyway); err != nil {
+		if err := s.config.Check(workflow.Demands(), LimitsOf(workflow.Limits, limits), w.WaitAnyway); err != nil {
 			return 0, false, connect.NewError(connect.CodeInvalidArgument, err)
 		}
 	}
@@ -334,7 +340,7 @@ func (s *Server) openSubmission(
 	o.run = &state.Run{
 		Form: state.Form, Started: time.Now(), Parameters: workflow.Set(), Workflow: workflow.Name, File: b.File,
 		Source: b.Folder, Digest: workflow.Digest(), Steps: workflow.Steps(), Target: workflow.Target(), Results: b.Results,
-		State: state.Underway, Key: b.Key,
+		State: state.Underway, Key: b.Key, Account: b.Account,
 	}
 	return o, nil
 }

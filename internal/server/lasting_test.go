@@ -51,6 +51,7 @@ func startServiceOn(t *testing.T, root string, run script, of func(store.Store) 
 	return startServiceBy(t, root, run, func(*Config) {}, of)
 }
 
+// startServiceBy is startServiceOn with settings.
 func startServiceBy(
 	t *testing.T, root string, run script, change func(*Config), of func(store.Store) store.Store,
 ) *service {

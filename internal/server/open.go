@@ -295,7 +295,10 @@ func (o *opened) runID() dispatch.RunID {
 
 // setRun begins a run, or has it go on.
 func (c *Config) setRun(run dispatch.RunID) dispatch.Input {
-	return dispatch.SetRun{Run: dispatch.Run{ID: run, Name: c.Workflow.Name, KeepGoing: c.KeepGoing || c.Workflow.Open()}}
+	return dispatch.SetRun{Run: dispatch.Run{
+		ID: run, Name: c.Workflow.Name, Account: c.Account, Limits: c.Workflow.Limits,
+		KeepGoing: c.KeepGoing || c.Workflow.Open(),
+	}}
 }
 
 // begin makes the decision durable: a new or changed run starts with the run

@@ -124,6 +124,9 @@ func (s *Server) retire(ctx context.Context, r *run) error {
 	_ = beforeRetire.Hit()
 	run := *r.opened.run
 	run.Archived = true
+	if err := s.inbox.Query(ctx, func(c *state.Cores) { run.Stored = c.Dispatch.StoredBytes(id) }); err != nil {
+		return err
+	}
 	record, err := run.Record()
 	if err != nil {
 		return err
@@ -131,13 +134,15 @@ func (s *Server) retire(ctx context.Context, r *run) error {
 	for i := range moved {
 		moved[i].Body = nil
 	}
+	kept := s.sharing.keep(run.Account, run.Stored)
 	err = s.inbox.Drop(ctx, func() *loop.Request {
 		return &loop.Request{
-			Run: id, Dispatch: []dispatch.Input{dispatch.RetireRun{Run: id}},
+			Run: id, Dispatch: []dispatch.Input{dispatch.RetireRun{Run: id}, kept},
 			Records: slices.Concat(moved, provenance, []dispatch.Record{record}),
 		}
 	})
 	if err != nil {
+		s.sharing.keep(run.Account, -run.Stored)
 		return fmt.Errorf("retiring run %d: %w", id, err)
 	}
 	r.opened.run = &run
@@ -224,6 +229,7 @@ func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*a
 		if err := s.retire(ctx, r); err != nil {
 			return nil, err
 		}
+		recorded = r.opened.run
 	}
 	if err := s.removeLogsOf(ctx, id); err != nil {
 		return nil, err
@@ -249,10 +255,16 @@ func (s *Server) forget(ctx context.Context, run *state.Run) error {
 	if err != nil {
 		return err
 	}
+	kept := s.sharing.keep(run.Account, -run.Stored)
 	err = s.inbox.Deliver(ctx, func() *loop.Request {
-		return &loop.Request{Records: []dispatch.Record{{Table: state.RunTable, Run: run.ID, Key: state.RunKey}, last}}
+		return &loop.Request{
+			Records:  []dispatch.Record{{Table: state.RunTable, Run: run.ID, Key: state.RunKey}, last},
+			Dispatch: []dispatch.Input{kept},
+		}
 	})
-	if err == nil {
+	if err != nil {
+		s.sharing.keep(run.Account, run.Stored)
+	} else {
 		delete(s.runs.keys, run.Key)
 		s.runs.remove(run.ID)
 	}

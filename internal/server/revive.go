@@ -84,6 +84,7 @@ func (r *run) goOn(core *dispatch.Core) (*loop.Request, error) {
 // sites: no site is blamed for pilots that were killed with their server.
 func (s *Server) revivePilots(core *dispatch.Core) *loop.Request {
 	request := &loop.Request{Publish: s.looked.Unpublished}
+	request.Dispatch = append(request.Dispatch, s.sharing.said()...)
 	if len(s.looked.Lost) > 0 {
 		request.Dispatch = append(request.Dispatch, dispatch.LoseFiles{Files: s.looked.Lost})
 	}

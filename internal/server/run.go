@@ -312,7 +312,8 @@ func (r *run) Check(demands []flow.Demand, waitAnyway bool) error {
 	if r.server.config.Check == nil {
 		return nil
 	}
-	return r.server.config.Check(demands, waitAnyway)
+	limits := LimitsOf(r.opened.flow.Workflow().Limits, r.server.sharing.limits())
+	return r.server.config.Check(demands, limits, waitAnyway)
 }
 
 // Stop is part of api.Control.

@@ -65,6 +65,8 @@ type Server struct {
 
 	runs runs
 
+	sharing sharing // of a lasting server
+
 	// How people and pilots reach the server: the socket in the state folder, which
 	// Open has listen, and the network, if pilots come that way.
 	listener net.Listener
@@ -114,7 +116,9 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	if s.config.Lasting {
-		err = s.openSubmitted(ctx)
+		if err = s.sharing.open(s.config.Shares); err == nil {
+			err = s.openSubmitted(ctx)
+		}
 	} else {
 		err = s.openRun(ctx, dir)
 	}
@@ -343,6 +347,7 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	s.runs.work(working)
 	if s.config.Lasting {
 		group.Go(func() { s.endRuns(working) })
+		group.Go(func() { s.watchShares(working) })
 	}
 	if s.term != nil {
 		group.Go(func() { s.keepTerm(working) })

@@ -23,7 +23,7 @@ type attempt struct {
 
 // execute starts an attempt on the pilot.
 func (p *pilot) execute(as dispatch.Assignment) {
-	t := &p.run.work.jobs[indexOf(as.Payload)]
+	t := p.run.taskOf(&as)
 	a := &attempt{Assignment: as, pilot: p, began: p.run.now}
 	p.running = append(p.running, a)
 	p.run.started()

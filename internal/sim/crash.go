@@ -83,6 +83,7 @@ func (s *server) load() {
 // recount compares what the run knows of its jobs with what the TaskQueue
 // does: events of what was durable when the server crashed were never heard.
 func (r *run) recount(core *dispatch.Core) {
+	r.recountRivals(core)
 	for j := range core.Jobs(theRun, 0) {
 		if j.Committed != 0 {
 			r.checkCommit(j.ID, j.Name, j.Committed, true)

@@ -110,6 +110,10 @@ func (r *run) used(f dispatch.FileRef, size int64, write bool) {
 // event follows what becomes of the jobs, and checks that none is committed
 // from two attempts. After a crash the TaskQueue may tell of a commit again.
 func (r *run) event(e *dispatch.Event) {
+	if run := e.Job.Run(); run != 0 && run != theRun {
+		r.rivalEvent(e)
+		return
+	}
 	switch e.Kind {
 	case dispatch.JobCommitted:
 		if e.Result != nil {
@@ -162,7 +166,7 @@ func (r *run) outputsOf(e *dispatch.Event) {
 // checkEnd notes that all jobs have ended and no more will come.
 func (r *run) checkEnd() {
 	rules := r.work.rules
-	if r.done < len(r.work.jobs) || rules != nil && !rules.rests() {
+	if r.done < len(r.work.jobs) || len(r.rivals.ended) < len(r.rivals.jobs) || rules != nil && !rules.rests() {
 		return
 	}
 	r.finished = true

@@ -36,6 +36,7 @@ type run struct {
 	// Who submits the jobs and who answers the pilots: made once, when the run begins.
 	server  *server // nil for direct submission
 	creator *creator
+	rivals  rivals
 	hold    time.Duration // the longest time that a pilot waits for an answer, or between two questions
 
 	// What went wrong so far: faced only grows; damaged holds what readers find.

@@ -58,7 +58,9 @@ func (s *server) begin() {
 	var effects dispatch.Effects
 	s.core, effects = dispatch.New(s.config)
 	s.letOut(effects)
-	effects, err := s.core.Step(s.run.instant(), dispatch.SetRun{Run: dispatch.Run{ID: theRun, KeepGoing: true}})
+	effects, err := s.core.Step(s.run.instant(), dispatch.SetRun{Run: dispatch.Run{
+		ID: theRun, Account: s.run.accountOf(theRun), KeepGoing: true,
+	}})
 	if err != nil {
 		s.run.fail("the TaskQueue refused the run: %v", err)
 	}
@@ -81,6 +83,7 @@ func (s *server) begin() {
 			func(files []dispatch.ExistingFile) { s.submit(dispatch.AddFiles{Run: theRun, Files: files}) },
 		)
 		s.run.creator.begin()
+		s.run.beginRivals()
 	})
 }
 

@@ -90,6 +90,9 @@ type Site struct {
 	Poll          time.Duration   // least time between two questions for the status; 0: the default
 	IdleTimeout   time.Duration   // after which a pilot without a job leaves
 	Lease         time.Duration   // for which pilots and server wait for each other; 0: the default
+	Price         time.Duration   // that is worth a processor for an hour there, where there are other sites
+	QueueWait     time.Duration   // of a pilot in the batch system, until pilots have shown it
+	Near          string          // how the names of stored files begin that its nodes read as their own; empty: none do
 
 	Strict bool // each job sees only its own files
 

@@ -38,10 +38,13 @@ var Keys = []Key{
 	{"time", "time limit of a pilot, such as 12h", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Request.Time })},
 	{"cpus", "processors of a pilot", false, (*reader).cpus},
 	{"memory", "memory for the jobs of a pilot, such as 64GB; 256 MiB more are asked for, for the pilot itself", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.Request.Memory })},
-	{"has", "what else a pilot has that steps ask for under needs:, such as gpu=2", true, (*reader).has},
+	{"has", "what else a pilot has that steps ask for under needs:, such as gpu=2, also as {gpu: 2}", true, (*reader).has},
 	{"options", "further options for the batch system, as in its scripts", true, texts(func(s *Site) *[]string { return &s.Request.Options })},
 	{"poll", "least time between two questions to the batch system (default 5s)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Poll })},
 	{"idle_timeout", "time after which a pilot without work leaves (default 5m)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.IdleTimeout })},
+	{"price", "how long a job may wait rather than start a pilot here, for each hour of a processor, such as 10m; for a choice among sites (default 0s)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Price })},
+	{"queue_wait", "how long pilots wait in the batch system, until some have shown it; for a choice among sites (default 0s)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.QueueWait })},
+	{"near", "how the names of stored files begin that its nodes read as their own, such as root://se.here/; for a choice among sites", false, text(func(s *Site) *string { return &s.Near })},
 	{"lease", "how long pilots and server wait for each other when they cannot reach each other, from 1s to 24h (default 2h)", false, (*reader).lease},
 	{"sandbox", "strict: each job sees only its own files; open: what the step says (default)", false, (*reader).sandbox},
 	{"check", "shell command that must succeed on a node before it takes jobs", false, text(func(s *Site) *string { return &s.Check })},
@@ -74,8 +77,9 @@ var siteHabits = map[string]string{
 	"export": "write `environment: [NAME]`", "envmodules": "write `modules: [NAME]`",
 	"executor": "write `system: slurm`", "scheduler": "write `system: slurm`", "type": "write `system: slurm`",
 	"extra": "write `options: [--exclusive]`", "clusterOptions": "write `options: [--exclusive]`",
-	"template": "write `system: htcondor`, or the template under `command:`",
-	"tmpdir":   "write `scratch: FOLDER`", "cache_dir": "write `scratch: FOLDER`",
+	"template":  "write `system: htcondor`, or the template under `command:`",
+	"resources": "write `has: {gpu: 2}`", "cost": "write `price: 10m`",
+	"tmpdir": "write `scratch: FOLDER`", "cache_dir": "write `scratch: FOLDER`",
 	"cache_size": "write `cache_space: 50GB`", "max_space": "write `cache_space: 50GB`",
 }
 
@@ -267,7 +271,17 @@ func (r *reader) shares(n *yaml.Node, s *Site, what string) {
 
 func (r *reader) has(n *yaml.Node, s *Site, what string) {
 	s.Has = map[string]int64{}
-	for _, text := range r.Texts(n, what) {
+	texts := []string{}
+	if yamlfile.Follow(n).Kind == yaml.MappingNode {
+		for _, f := range r.Mapping(n, what) {
+			if value, ok := r.Text(f.Value, what+": "+f.Key.Value); ok {
+				texts = append(texts, f.Key.Value+"="+value)
+			}
+		}
+	} else {
+		texts = r.Texts(n, what)
+	}
+	for _, text := range texts {
 		name, number, _ := strings.Cut(text, "=")
 		count, err := quantity.Whole(number)
 		if err != nil || !variableName.MatchString(name) {

@@ -65,6 +65,8 @@ const (
 	WorkflowListPilotsProcedure = "/fairway.v1.Workflow/ListPilots"
 	// WorkflowSubmitWorkflowProcedure is the fully-qualified name of the Workflow's SubmitWorkflow RPC.
 	WorkflowSubmitWorkflowProcedure = "/fairway.v1.Workflow/SubmitWorkflow"
+	// WorkflowListSharesProcedure is the fully-qualified name of the Workflow's ListShares RPC.
+	WorkflowListSharesProcedure = "/fairway.v1.Workflow/ListShares"
 	// WorkflowListRunsProcedure is the fully-qualified name of the Workflow's ListRuns RPC.
 	WorkflowListRunsProcedure = "/fairway.v1.Workflow/ListRuns"
 	// WorkflowRemoveRunsProcedure is the fully-qualified name of the Workflow's RemoveRuns RPC.
@@ -112,8 +114,14 @@ type WorkflowClient interface {
 	// submission with a key that is known counts as done, and answers with the run of that key: so a
 	// call whose answer was lost can be repeated. Errors: invalid_argument where the workflow is
 	// wrong, an input has no files, or no site could ever run a job; already_exists where the key is
-	// that of another workflow; resource_exhausted beyond 4 MiB of uploads.
+	// that of another workflow; permission_denied where the file of shares does not have the user or
+	// the group; resource_exhausted beyond 4 MiB of uploads, and where the user may not have more jobs
+	// that wait.
 	SubmitWorkflow(context.Context, *SubmitWorkflowRequest) (*SubmitWorkflowResponse, error)
+	// ListShares tells how people share the server: the tree of groups and users with their weights,
+	// usage and ranks, and what of the limits is in use. The file of shares is read again before, if it
+	// has changed.
+	ListShares(context.Context, *ListSharesRequest) (*ListSharesResponse, error)
 	// ListRuns lists the runs that are kept, the newest first.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
 	// RemoveRuns forgets runs that have ended, with their records, logs and results folders; with
@@ -223,6 +231,12 @@ func NewWorkflowClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(workflowMethods.ByName("SubmitWorkflow")),
 			connect.WithClientOptions(opts...),
 		),
+		listShares: connect.NewClient[ListSharesRequest, ListSharesResponse](
+			httpClient,
+			baseURL+WorkflowListSharesProcedure,
+			connect.WithSchema(workflowMethods.ByName("ListShares")),
+			connect.WithClientOptions(opts...),
+		),
 		listRuns: connect.NewClient[ListRunsRequest, ListRunsResponse](
 			httpClient,
 			baseURL+WorkflowListRunsProcedure,
@@ -255,6 +269,7 @@ type workflowClient struct {
 	stop           *connect.Client[StopRequest, StopResponse]
 	listPilots     *connect.Client[ListPilotsRequest, ListPilotsResponse]
 	submitWorkflow *connect.Client[SubmitWorkflowRequest, SubmitWorkflowResponse]
+	listShares     *connect.Client[ListSharesRequest, ListSharesResponse]
 	listRuns       *connect.Client[ListRunsRequest, ListRunsResponse]
 	removeRuns     *connect.Client[RemoveRunsRequest, RemoveRunsResponse]
 }
@@ -382,6 +397,15 @@ func (c *workflowClient) SubmitWorkflow(ctx context.Context, req *SubmitWorkflow
 	return nil, err
 }
 
+// ListShares calls fairway.v1.Workflow.ListShares.
+func (c *workflowClient) ListShares(ctx context.Context, req *ListSharesRequest) (*ListSharesResponse, error) {
+	response, err := c.listShares.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ListRuns calls fairway.v1.Workflow.ListRuns.
 func (c *workflowClient) ListRuns(ctx context.Context, req *ListRunsRequest) (*ListRunsResponse, error) {
 	response, err := c.listRuns.CallUnary(ctx, connect.NewRequest(req))
@@ -441,8 +465,14 @@ type WorkflowHandler interface {
 	// submission with a key that is known counts as done, and answers with the run of that key: so a
 	// call whose answer was lost can be repeated. Errors: invalid_argument where the workflow is
 	// wrong, an input has no files, or no site could ever run a job; already_exists where the key is
-	// that of another workflow; resource_exhausted beyond 4 MiB of uploads.
+	// that of another workflow; permission_denied where the file of shares does not have the user or
+	// the group; resource_exhausted beyond 4 MiB of uploads, and where the user may not have more jobs
+	// that wait.
 	SubmitWorkflow(context.Context, *SubmitWorkflowRequest) (*SubmitWorkflowResponse, error)
+	// ListShares tells how people share the server: the tree of groups and users with their weights,
+	// usage and ranks, and what of the limits is in use. The file of shares is read again before, if it
+	// has changed.
+	ListShares(context.Context, *ListSharesRequest) (*ListSharesResponse, error)
 	// ListRuns lists the runs that are kept, the newest first.
 	ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error)
 	// RemoveRuns forgets runs that have ended, with their records, logs and results folders; with
@@ -548,6 +578,12 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(workflowMethods.ByName("SubmitWorkflow")),
 		connect.WithHandlerOptions(opts...),
 	)
+	workflowListSharesHandler := connect.NewUnaryHandlerSimple(
+		WorkflowListSharesProcedure,
+		svc.ListShares,
+		connect.WithSchema(workflowMethods.ByName("ListShares")),
+		connect.WithHandlerOptions(opts...),
+	)
 	workflowListRunsHandler := connect.NewUnaryHandlerSimple(
 		WorkflowListRunsProcedure,
 		svc.ListRuns,
@@ -592,6 +628,8 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 			workflowListPilotsHandler.ServeHTTP(w, r)
 		case WorkflowSubmitWorkflowProcedure:
 			workflowSubmitWorkflowHandler.ServeHTTP(w, r)
+		case WorkflowListSharesProcedure:
+			workflowListSharesHandler.ServeHTTP(w, r)
 		case WorkflowListRunsProcedure:
 			workflowListRunsHandler.ServeHTTP(w, r)
 		case WorkflowRemoveRunsProcedure:
@@ -663,6 +701,10 @@ func (UnimplementedWorkflowHandler) ListPilots(context.Context, *ListPilotsReque
 
 func (UnimplementedWorkflowHandler) SubmitWorkflow(context.Context, *SubmitWorkflowRequest) (*SubmitWorkflowResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.SubmitWorkflow is not implemented"))
+}
+
+func (UnimplementedWorkflowHandler) ListShares(context.Context, *ListSharesRequest) (*ListSharesResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.ListShares is not implemented"))
 }
 
 func (UnimplementedWorkflowHandler) ListRuns(context.Context, *ListRunsRequest) (*ListRunsResponse, error) {

@@ -3755,9 +3755,12 @@ type SubmitWorkflowRequest struct {
 	Uploads    []*UploadedFile   `protobuf:"bytes,9,rep,name=uploads,proto3" json:"uploads,omitempty"` // only without a folder
 	// Of a workflow that is a recorded run in WfFormat: by what its times and sizes are multiplied; 1
 	// where they are unset.
-	TimeScale     *float64 `protobuf:"fixed64,12,opt,name=time_scale,json=timeScale,proto3,oneof" json:"time_scale,omitempty"`
-	SizeScale     *float64 `protobuf:"fixed64,13,opt,name=size_scale,json=sizeScale,proto3,oneof" json:"size_scale,omitempty"`
-	WaitAnyway    bool     `protobuf:"varint,14,opt,name=wait_anyway,json=waitAnyway,proto3" json:"wait_anyway,omitempty"` // also for pilots that could run its steps, where it seems that there will be none
+	TimeScale  *float64 `protobuf:"fixed64,12,opt,name=time_scale,json=timeScale,proto3,oneof" json:"time_scale,omitempty"`
+	SizeScale  *float64 `protobuf:"fixed64,13,opt,name=size_scale,json=sizeScale,proto3,oneof" json:"size_scale,omitempty"`
+	WaitAnyway bool     `protobuf:"varint,14,opt,name=wait_anyway,json=waitAnyway,proto3" json:"wait_anyway,omitempty"` // also for pilots that could run its steps, where it seems that there will be none
+	// Who submits. A connection over a socket tells that itself, and then this is ignored.
+	User          string `protobuf:"bytes,16,opt,name=user,proto3" json:"user,omitempty"`
+	Group         string `protobuf:"bytes,17,opt,name=group,proto3" json:"group,omitempty"` // whose share it takes, such as physics/higgs; empty: the first that has the user
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3876,6 +3879,20 @@ func (x *SubmitWorkflowRequest) GetWaitAnyway() bool {
 	return false
 }
 
+func (x *SubmitWorkflowRequest) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *SubmitWorkflowRequest) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
 type SubmitWorkflowResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -3944,6 +3961,8 @@ type RunSummary struct {
 	Running       int64                  `protobuf:"varint,12,opt,name=running,proto3" json:"running,omitempty"`
 	Problems      []string               `protobuf:"bytes,13,rep,name=problems,proto3" json:"problems,omitempty"`
 	Parameters    map[string]string      `protobuf:"bytes,14,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	User          string                 `protobuf:"bytes,16,opt,name=user,proto3" json:"user,omitempty"`   // who has submitted it
+	Group         string                 `protobuf:"bytes,17,opt,name=group,proto3" json:"group,omitempty"` // whose share it takes
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4076,6 +4095,374 @@ func (x *RunSummary) GetParameters() map[string]string {
 	return nil
 }
 
+func (x *RunSummary) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *RunSummary) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+type ListSharesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSharesRequest) Reset() {
+	*x = ListSharesRequest{}
+	mi := &file_api_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSharesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSharesRequest) ProtoMessage() {}
+
+func (x *ListSharesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSharesRequest.ProtoReflect.Descriptor instead.
+func (*ListSharesRequest) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{49}
+}
+
+// A group or a user. Those of a group follow it, by level_fs.
+type ShareSummary struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Name    string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	User    bool                   `protobuf:"varint,2,opt,name=user,proto3" json:"user,omitempty"`   // else it is a group
+	Depth   int32                  `protobuf:"varint,3,opt,name=depth,proto3" json:"depth,omitempty"` // 0: at the root
+	Weight  int64                  `protobuf:"varint,4,opt,name=weight,proto3" json:"weight,omitempty"`
+	Share   float64                `protobuf:"fixed64,5,opt,name=share,proto3" json:"share,omitempty"`                          // part of the weights beside it
+	Usage   float64                `protobuf:"fixed64,6,opt,name=usage,proto3" json:"usage,omitempty"`                          // slot-seconds, as they count now
+	Used    float64                `protobuf:"fixed64,7,opt,name=used,proto3" json:"used,omitempty"`                            // part of the usage beside it
+	LevelFs *float64               `protobuf:"fixed64,8,opt,name=level_fs,json=levelFs,proto3,oneof" json:"level_fs,omitempty"` // share over used; unset where nothing was used
+	Rank    int32                  `protobuf:"varint,9,opt,name=rank,proto3" json:"rank,omitempty"`                             // of a user: 1 is first
+	Ready   int64                  `protobuf:"varint,10,opt,name=ready,proto3" json:"ready,omitempty"`                          // jobs
+	Running int64                  `protobuf:"varint,11,opt,name=running,proto3" json:"running,omitempty"`                      // jobs that pilots have
+	Cores   float64                `protobuf:"fixed64,12,opt,name=cores,proto3" json:"cores,omitempty"`                         // of these
+	Stored  int64                  `protobuf:"varint,13,opt,name=stored,proto3" json:"stored,omitempty"`                        // bytes
+	Runs    int64                  `protobuf:"varint,14,opt,name=runs,proto3" json:"runs,omitempty"`                            // that are not put away
+	// What it may have; 0: it is not bounded.
+	MostRunning   int64   `protobuf:"varint,15,opt,name=most_running,json=mostRunning,proto3" json:"most_running,omitempty"`
+	MostCores     float64 `protobuf:"fixed64,16,opt,name=most_cores,json=mostCores,proto3" json:"most_cores,omitempty"`
+	MostQueued    int64   `protobuf:"varint,17,opt,name=most_queued,json=mostQueued,proto3" json:"most_queued,omitempty"`
+	MostStored    int64   `protobuf:"varint,18,opt,name=most_stored,json=mostStored,proto3" json:"most_stored,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ShareSummary) Reset() {
+	*x = ShareSummary{}
+	mi := &file_api_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ShareSummary) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ShareSummary) ProtoMessage() {}
+
+func (x *ShareSummary) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ShareSummary.ProtoReflect.Descriptor instead.
+func (*ShareSummary) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{50}
+}
+
+func (x *ShareSummary) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ShareSummary) GetUser() bool {
+	if x != nil {
+		return x.User
+	}
+	return false
+}
+
+func (x *ShareSummary) GetDepth() int32 {
+	if x != nil {
+		return x.Depth
+	}
+	return 0
+}
+
+func (x *ShareSummary) GetWeight() int64 {
+	if x != nil {
+		return x.Weight
+	}
+	return 0
+}
+
+func (x *ShareSummary) GetShare() float64 {
+	if x != nil {
+		return x.Share
+	}
+	return 0
+}
+
+func (x *ShareSummary) GetUsage() float64 {
+	if x != nil {
+		return x.Usage
+	}
+	return 0
+}
+
+func (x *ShareSummary) GetUsed() float64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *ShareSummary) GetLevelFs() float64 {
+	if x != nil && x.LevelFs != nil {
+		return *x.LevelFs
+	}
+	return 0
+}
+
+func (x *ShareSummary) GetRank() int32 {
+	if x != nil {
+		return x.Rank
+	}
+	return 0
+}
+
+func (x *ShareSummary) GetReady() int64 {
+	if x != nil {
+		return x.Ready
+	}
+	return 0
+}
+
+func (x *ShareSummary) GetRunning() int64 {
+	if x != nil {
+		return x.Running
+	}
+	return 0
+}
+
+func (x *ShareSummary) GetCores() float64 {
+	if x != nil {
+		return x.Cores
+	}
+	return 0
+}
+
+func (x *ShareSummary) GetStored() int64 {
+	if x != nil {
+		return x.Stored
+	}
+	return 0
+}
+
+func (x *ShareSummary) GetRuns() int64 {
+	if x != nil {
+		return x.Runs
+	}
+	return 0
+}
+
+func (x *ShareSummary) GetMostRunning() int64 {
+	if x != nil {
+		return x.MostRunning
+	}
+	return 0
+}
+
+func (x *ShareSummary) GetMostCores() float64 {
+	if x != nil {
+		return x.MostCores
+	}
+	return 0
+}
+
+func (x *ShareSummary) GetMostQueued() int64 {
+	if x != nil {
+		return x.MostQueued
+	}
+	return 0
+}
+
+func (x *ShareSummary) GetMostStored() int64 {
+	if x != nil {
+		return x.MostStored
+	}
+	return 0
+}
+
+type LimitUse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Most          int64                  `protobuf:"varint,2,opt,name=most,proto3" json:"most,omitempty"`
+	Used          int64                  `protobuf:"varint,3,opt,name=used,proto3" json:"used,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitUse) Reset() {
+	*x = LimitUse{}
+	mi := &file_api_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitUse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitUse) ProtoMessage() {}
+
+func (x *LimitUse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitUse.ProtoReflect.Descriptor instead.
+func (*LimitUse) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{51}
+}
+
+func (x *LimitUse) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *LimitUse) GetMost() int64 {
+	if x != nil {
+		return x.Most
+	}
+	return 0
+}
+
+func (x *LimitUse) GetUsed() int64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+type ListSharesResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Shares        []*ShareSummary        `protobuf:"bytes,1,rep,name=shares,proto3" json:"shares,omitempty"`
+	Limits        []*LimitUse            `protobuf:"bytes,2,rep,name=limits,proto3" json:"limits,omitempty"`                       // over all runs
+	HalfLife      float64                `protobuf:"fixed64,3,opt,name=half_life,json=halfLife,proto3" json:"half_life,omitempty"` // of usage, in seconds
+	File          string                 `protobuf:"bytes,4,opt,name=file,proto3" json:"file,omitempty"`                           // of shares; empty: there is none
+	Problem       string                 `protobuf:"bytes,5,opt,name=problem,proto3" json:"problem,omitempty"`                     // of the file, which is as it was before; empty: none
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ListSharesResponse) Reset() {
+	*x = ListSharesResponse{}
+	mi := &file_api_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ListSharesResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ListSharesResponse) ProtoMessage() {}
+
+func (x *ListSharesResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ListSharesResponse.ProtoReflect.Descriptor instead.
+func (*ListSharesResponse) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{52}
+}
+
+func (x *ListSharesResponse) GetShares() []*ShareSummary {
+	if x != nil {
+		return x.Shares
+	}
+	return nil
+}
+
+func (x *ListSharesResponse) GetLimits() []*LimitUse {
+	if x != nil {
+		return x.Limits
+	}
+	return nil
+}
+
+func (x *ListSharesResponse) GetHalfLife() float64 {
+	if x != nil {
+		return x.HalfLife
+	}
+	return 0
+}
+
+func (x *ListSharesResponse) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
+func (x *ListSharesResponse) GetProblem() string {
+	if x != nil {
+		return x.Problem
+	}
+	return ""
+}
+
 type ListRunsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	States        []string               `protobuf:"bytes,1,rep,name=states,proto3" json:"states,omitempty"` // empty: all
@@ -4086,7 +4473,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_api_proto_msgTypes[49]
+	mi := &file_api_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4098,7 +4485,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[49]
+	mi := &file_api_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4111,7 +4498,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{49}
+	return file_api_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *ListRunsRequest) GetStates() []string {
@@ -4138,7 +4525,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_api_proto_msgTypes[50]
+	mi := &file_api_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4150,7 +4537,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[50]
+	mi := &file_api_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4163,7 +4550,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{50}
+	return file_api_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ListRunsResponse) GetRuns() []*RunSummary {
@@ -4190,7 +4577,7 @@ type RemoveRunsRequest struct {
 
 func (x *RemoveRunsRequest) Reset() {
 	*x = RemoveRunsRequest{}
-	mi := &file_api_proto_msgTypes[51]
+	mi := &file_api_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4202,7 +4589,7 @@ func (x *RemoveRunsRequest) String() string {
 func (*RemoveRunsRequest) ProtoMessage() {}
 
 func (x *RemoveRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[51]
+	mi := &file_api_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4215,7 +4602,7 @@ func (x *RemoveRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRunsRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRunsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{51}
+	return file_api_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RemoveRunsRequest) GetRuns() []uint32 {
@@ -4243,7 +4630,7 @@ type RemovedRun struct {
 
 func (x *RemovedRun) Reset() {
 	*x = RemovedRun{}
-	mi := &file_api_proto_msgTypes[52]
+	mi := &file_api_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4255,7 +4642,7 @@ func (x *RemovedRun) String() string {
 func (*RemovedRun) ProtoMessage() {}
 
 func (x *RemovedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[52]
+	mi := &file_api_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4268,7 +4655,7 @@ func (x *RemovedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovedRun.ProtoReflect.Descriptor instead.
 func (*RemovedRun) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{52}
+	return file_api_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RemovedRun) GetRun() uint32 {
@@ -4301,7 +4688,7 @@ type RemoveRunsResponse struct {
 
 func (x *RemoveRunsResponse) Reset() {
 	*x = RemoveRunsResponse{}
-	mi := &file_api_proto_msgTypes[53]
+	mi := &file_api_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4313,7 +4700,7 @@ func (x *RemoveRunsResponse) String() string {
 func (*RemoveRunsResponse) ProtoMessage() {}
 
 func (x *RemoveRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[53]
+	mi := &file_api_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4326,7 +4713,7 @@ func (x *RemoveRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRunsResponse.ProtoReflect.Descriptor instead.
 func (*RemoveRunsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{53}
+	return file_api_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *RemoveRunsResponse) GetRuns() []*RemovedRun {
@@ -4679,7 +5066,7 @@ const file_api_proto_rawDesc = "" +
 	"\awaiting\x18\x03 \x03(\tR\awaiting\"<\n" +
 	"\fUploadedFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
-	"\acontent\x18\x02 \x01(\fR\acontent\"\x8d\x04\n" +
+	"\acontent\x18\x02 \x01(\fR\acontent\"\xb7\x04\n" +
 	"\x15SubmitWorkflowRequest\x12\x1a\n" +
 	"\bworkflow\x18\x01 \x01(\fR\bworkflow\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12\x16\n" +
@@ -4698,7 +5085,9 @@ const file_api_proto_rawDesc = "" +
 	"\n" +
 	"size_scale\x18\r \x01(\x01H\x01R\tsizeScale\x88\x01\x01\x12\x1f\n" +
 	"\vwait_anyway\x18\x0e \x01(\bR\n" +
-	"waitAnyway\x1a=\n" +
+	"waitAnyway\x12\x12\n" +
+	"\x04user\x18\x10 \x01(\tR\x04user\x12\x14\n" +
+	"\x05group\x18\x11 \x01(\tR\x05group\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +
@@ -4706,7 +5095,7 @@ const file_api_proto_rawDesc = "" +
 	"\v_size_scale\"@\n" +
 	"\x16SubmitWorkflowResponse\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\rR\x03run\x12\x14\n" +
-	"\x05known\x18\x02 \x01(\bR\x05known\"\xff\x03\n" +
+	"\x05known\x18\x02 \x01(\bR\x05known\"\xa9\x04\n" +
 	"\n" +
 	"RunSummary\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\rR\x03run\x12\x1a\n" +
@@ -4725,10 +5114,47 @@ const file_api_proto_rawDesc = "" +
 	"\bproblems\x18\r \x03(\tR\bproblems\x12F\n" +
 	"\n" +
 	"parameters\x18\x0e \x03(\v2&.fairway.v1.RunSummary.ParametersEntryR\n" +
-	"parameters\x1a=\n" +
+	"parameters\x12\x12\n" +
+	"\x04user\x18\x10 \x01(\tR\x04user\x12\x14\n" +
+	"\x05group\x18\x11 \x01(\tR\x05group\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"?\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x13\n" +
+	"\x11ListSharesRequest\"\xdb\x03\n" +
+	"\fShareSummary\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04user\x18\x02 \x01(\bR\x04user\x12\x14\n" +
+	"\x05depth\x18\x03 \x01(\x05R\x05depth\x12\x16\n" +
+	"\x06weight\x18\x04 \x01(\x03R\x06weight\x12\x14\n" +
+	"\x05share\x18\x05 \x01(\x01R\x05share\x12\x14\n" +
+	"\x05usage\x18\x06 \x01(\x01R\x05usage\x12\x12\n" +
+	"\x04used\x18\a \x01(\x01R\x04used\x12\x1e\n" +
+	"\blevel_fs\x18\b \x01(\x01H\x00R\alevelFs\x88\x01\x01\x12\x12\n" +
+	"\x04rank\x18\t \x01(\x05R\x04rank\x12\x14\n" +
+	"\x05ready\x18\n" +
+	" \x01(\x03R\x05ready\x12\x18\n" +
+	"\arunning\x18\v \x01(\x03R\arunning\x12\x14\n" +
+	"\x05cores\x18\f \x01(\x01R\x05cores\x12\x16\n" +
+	"\x06stored\x18\r \x01(\x03R\x06stored\x12\x12\n" +
+	"\x04runs\x18\x0e \x01(\x03R\x04runs\x12!\n" +
+	"\fmost_running\x18\x0f \x01(\x03R\vmostRunning\x12\x1d\n" +
+	"\n" +
+	"most_cores\x18\x10 \x01(\x01R\tmostCores\x12\x1f\n" +
+	"\vmost_queued\x18\x11 \x01(\x03R\n" +
+	"mostQueued\x12\x1f\n" +
+	"\vmost_stored\x18\x12 \x01(\x03R\n" +
+	"mostStoredB\v\n" +
+	"\t_level_fs\"F\n" +
+	"\bLimitUse\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
+	"\x04most\x18\x02 \x01(\x03R\x04most\x12\x12\n" +
+	"\x04used\x18\x03 \x01(\x03R\x04used\"\xbf\x01\n" +
+	"\x12ListSharesResponse\x120\n" +
+	"\x06shares\x18\x01 \x03(\v2\x18.fairway.v1.ShareSummaryR\x06shares\x12,\n" +
+	"\x06limits\x18\x02 \x03(\v2\x14.fairway.v1.LimitUseR\x06limits\x12\x1b\n" +
+	"\thalf_life\x18\x03 \x01(\x01R\bhalfLife\x12\x12\n" +
+	"\x04file\x18\x04 \x01(\tR\x04file\x12\x18\n" +
+	"\aproblem\x18\x05 \x01(\tR\aproblem\"?\n" +
 	"\x0fListRunsRequest\x12\x16\n" +
 	"\x06states\x18\x01 \x03(\tR\x06states\x12\x14\n" +
 	"\x05limit\x18\x02 \x01(\x05R\x05limit\"R\n" +
@@ -4744,7 +5170,7 @@ const file_api_proto_rawDesc = "" +
 	"\x05paths\x18\x02 \x03(\tR\x05paths\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"@\n" +
 	"\x12RemoveRunsResponse\x12*\n" +
-	"\x04runs\x18\x01 \x03(\v2\x16.fairway.v1.RemovedRunR\x04runs2\xa4\t\n" +
+	"\x04runs\x18\x01 \x03(\v2\x16.fairway.v1.RemovedRunR\x04runs2\xf1\t\n" +
 	"\bWorkflow\x12E\n" +
 	"\bProgress\x12\x1b.fairway.v1.ProgressRequest\x1a\x1a.fairway.v1.ProgressReport0\x01\x12E\n" +
 	"\bListJobs\x12\x1b.fairway.v1.ListJobsRequest\x1a\x1c.fairway.v1.ListJobsResponse\x12<\n" +
@@ -4763,7 +5189,9 @@ const file_api_proto_rawDesc = "" +
 	"\x04Stop\x12\x17.fairway.v1.StopRequest\x1a\x18.fairway.v1.StopResponse\x12K\n" +
 	"\n" +
 	"ListPilots\x12\x1d.fairway.v1.ListPilotsRequest\x1a\x1e.fairway.v1.ListPilotsResponse\x12W\n" +
-	"\x0eSubmitWorkflow\x12!.fairway.v1.SubmitWorkflowRequest\x1a\".fairway.v1.SubmitWorkflowResponse\x12E\n" +
+	"\x0eSubmitWorkflow\x12!.fairway.v1.SubmitWorkflowRequest\x1a\".fairway.v1.SubmitWorkflowResponse\x12K\n" +
+	"\n" +
+	"ListShares\x12\x1d.fairway.v1.ListSharesRequest\x1a\x1e.fairway.v1.ListSharesResponse\x12E\n" +
 	"\bListRuns\x12\x1b.fairway.v1.ListRunsRequest\x1a\x1c.fairway.v1.ListRunsResponse\x12K\n" +
 	"\n" +
 	"RemoveRuns\x12\x1d.fairway.v1.RemoveRunsRequest\x1a\x1e.fairway.v1.RemoveRunsResponseB\x17Z\x15fairway/internal/wireb\x06proto3"
@@ -4780,7 +5208,7 @@ func file_api_proto_rawDescGZIP() []byte {
 	return file_api_proto_rawDescData
 }
 
-var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
+var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 61)
 var file_api_proto_goTypes = []any{
 	(*ProgressRequest)(nil),        // 0: fairway.v1.ProgressRequest
 	(*StepProgress)(nil),           // 1: fairway.v1.StepProgress
@@ -4831,36 +5259,40 @@ var file_api_proto_goTypes = []any{
 	(*SubmitWorkflowRequest)(nil),  // 46: fairway.v1.SubmitWorkflowRequest
 	(*SubmitWorkflowResponse)(nil), // 47: fairway.v1.SubmitWorkflowResponse
 	(*RunSummary)(nil),             // 48: fairway.v1.RunSummary
-	(*ListRunsRequest)(nil),        // 49: fairway.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),       // 50: fairway.v1.ListRunsResponse
-	(*RemoveRunsRequest)(nil),      // 51: fairway.v1.RemoveRunsRequest
-	(*RemovedRun)(nil),             // 52: fairway.v1.RemovedRun
-	(*RemoveRunsResponse)(nil),     // 53: fairway.v1.RemoveRunsResponse
-	nil,                            // 54: fairway.v1.ListJobsResponse.ByStateEntry
-	nil,                            // 55: fairway.v1.SubmitWorkflowRequest.ParametersEntry
-	nil,                            // 56: fairway.v1.RunSummary.ParametersEntry
-	(*timestamppb.Timestamp)(nil),  // 57: google.protobuf.Timestamp
-	(*Result)(nil),                 // 58: fairway.v1.Result
-	(*Payload)(nil),                // 59: fairway.v1.Payload
-	(*Resources)(nil),              // 60: fairway.v1.Resources
-	(Access)(0),                    // 61: fairway.v1.Access
-	(*durationpb.Duration)(nil),    // 62: google.protobuf.Duration
+	(*ListSharesRequest)(nil),      // 49: fairway.v1.ListSharesRequest
+	(*ShareSummary)(nil),           // 50: fairway.v1.ShareSummary
+	(*LimitUse)(nil),               // 51: fairway.v1.LimitUse
+	(*ListSharesResponse)(nil),     // 52: fairway.v1.ListSharesResponse
+	(*ListRunsRequest)(nil),        // 53: fairway.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),       // 54: fairway.v1.ListRunsResponse
+	(*RemoveRunsRequest)(nil),      // 55: fairway.v1.RemoveRunsRequest
+	(*RemovedRun)(nil),             // 56: fairway.v1.RemovedRun
+	(*RemoveRunsResponse)(nil),     // 57: fairway.v1.RemoveRunsResponse
+	nil,                            // 58: fairway.v1.ListJobsResponse.ByStateEntry
+	nil,                            // 59: fairway.v1.SubmitWorkflowRequest.ParametersEntry
+	nil,                            // 60: fairway.v1.RunSummary.ParametersEntry
+	(*timestamppb.Timestamp)(nil),  // 61: google.protobuf.Timestamp
+	(*Result)(nil),                 // 62: fairway.v1.Result
+	(*Payload)(nil),                // 63: fairway.v1.Payload
+	(*Resources)(nil),              // 64: fairway.v1.Resources
+	(Access)(0),                    // 65: fairway.v1.Access
+	(*durationpb.Duration)(nil),    // 66: google.protobuf.Duration
 }
 var file_api_proto_depIdxs = []int32{
 	1,  // 0: fairway.v1.ProgressReport.steps:type_name -> fairway.v1.StepProgress
 	2,  // 1: fairway.v1.ProgressReport.summary:type_name -> fairway.v1.Summary
-	57, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
-	57, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
-	57, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
+	61, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
+	61, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
+	61, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
 	4,  // 5: fairway.v1.ListJobsResponse.jobs:type_name -> fairway.v1.JobSummary
-	54, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
-	57, // 7: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
-	58, // 8: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
-	59, // 9: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
+	58, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
+	61, // 7: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
+	62, // 8: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
+	63, // 9: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
 	8,  // 10: fairway.v1.Provenance.attempt:type_name -> fairway.v1.AttemptDetail
 	4,  // 11: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
-	59, // 12: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
-	60, // 13: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
+	63, // 12: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
+	64, // 13: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
 	10, // 14: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
 	10, // 15: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
 	8,  // 16: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
@@ -4876,64 +5308,68 @@ var file_api_proto_depIdxs = []int32{
 	18, // 26: fairway.v1.FetchChunk.version:type_name -> fairway.v1.FileVersion
 	4,  // 27: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
 	32, // 28: fairway.v1.SubmitRequest.jobs:type_name -> fairway.v1.SubmittedJob
-	59, // 29: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
+	63, // 29: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
 	33, // 30: fairway.v1.SubmittedJob.reads:type_name -> fairway.v1.SubmittedInput
 	34, // 31: fairway.v1.SubmittedJob.writes:type_name -> fairway.v1.SubmittedOutput
-	60, // 32: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
+	64, // 32: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
 	35, // 33: fairway.v1.SubmittedJob.retry:type_name -> fairway.v1.RetryPolicy
-	61, // 34: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
-	62, // 35: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
+	65, // 34: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
+	66, // 35: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
 	37, // 36: fairway.v1.SubmitResponse.jobs:type_name -> fairway.v1.SubmittedRef
-	60, // 37: fairway.v1.PilotSummary.has:type_name -> fairway.v1.Resources
-	57, // 38: fairway.v1.PilotSummary.expires:type_name -> google.protobuf.Timestamp
+	64, // 37: fairway.v1.PilotSummary.has:type_name -> fairway.v1.Resources
+	61, // 38: fairway.v1.PilotSummary.expires:type_name -> google.protobuf.Timestamp
 	43, // 39: fairway.v1.ListPilotsResponse.pilots:type_name -> fairway.v1.PilotSummary
-	57, // 40: fairway.v1.ListPilotsResponse.now:type_name -> google.protobuf.Timestamp
-	55, // 41: fairway.v1.SubmitWorkflowRequest.parameters:type_name -> fairway.v1.SubmitWorkflowRequest.ParametersEntry
+	61, // 40: fairway.v1.ListPilotsResponse.now:type_name -> google.protobuf.Timestamp
+	59, // 41: fairway.v1.SubmitWorkflowRequest.parameters:type_name -> fairway.v1.SubmitWorkflowRequest.ParametersEntry
 	45, // 42: fairway.v1.SubmitWorkflowRequest.uploads:type_name -> fairway.v1.UploadedFile
-	57, // 43: fairway.v1.RunSummary.submitted:type_name -> google.protobuf.Timestamp
-	57, // 44: fairway.v1.RunSummary.ended:type_name -> google.protobuf.Timestamp
-	56, // 45: fairway.v1.RunSummary.parameters:type_name -> fairway.v1.RunSummary.ParametersEntry
-	48, // 46: fairway.v1.ListRunsResponse.runs:type_name -> fairway.v1.RunSummary
-	52, // 47: fairway.v1.RemoveRunsResponse.runs:type_name -> fairway.v1.RemovedRun
-	0,  // 48: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
-	5,  // 49: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
-	7,  // 50: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
-	12, // 51: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
-	15, // 52: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
-	20, // 53: fairway.v1.Workflow.ListCaches:input_type -> fairway.v1.ListCachesRequest
-	26, // 54: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
-	24, // 55: fairway.v1.Workflow.Fetch:input_type -> fairway.v1.FetchRequest
-	28, // 56: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
-	29, // 57: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
-	31, // 58: fairway.v1.Workflow.Submit:input_type -> fairway.v1.SubmitRequest
-	38, // 59: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
-	40, // 60: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
-	42, // 61: fairway.v1.Workflow.ListPilots:input_type -> fairway.v1.ListPilotsRequest
-	46, // 62: fairway.v1.Workflow.SubmitWorkflow:input_type -> fairway.v1.SubmitWorkflowRequest
-	49, // 63: fairway.v1.Workflow.ListRuns:input_type -> fairway.v1.ListRunsRequest
-	51, // 64: fairway.v1.Workflow.RemoveRuns:input_type -> fairway.v1.RemoveRunsRequest
-	3,  // 65: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
-	6,  // 66: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
-	11, // 67: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
-	13, // 68: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
-	16, // 69: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
-	21, // 70: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
-	27, // 71: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
-	25, // 72: fairway.v1.Workflow.Fetch:output_type -> fairway.v1.FetchChunk
-	30, // 73: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
-	30, // 74: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
-	36, // 75: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
-	39, // 76: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
-	41, // 77: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
-	44, // 78: fairway.v1.Workflow.ListPilots:output_type -> fairway.v1.ListPilotsResponse
-	47, // 79: fairway.v1.Workflow.SubmitWorkflow:output_type -> fairway.v1.SubmitWorkflowResponse
-	50, // 80: fairway.v1.Workflow.ListRuns:output_type -> fairway.v1.ListRunsResponse
-	53, // 81: fairway.v1.Workflow.RemoveRuns:output_type -> fairway.v1.RemoveRunsResponse
-	65, // [65:82] is the sub-list for method output_type
-	48, // [48:65] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	61, // 43: fairway.v1.RunSummary.submitted:type_name -> google.protobuf.Timestamp
+	61, // 44: fairway.v1.RunSummary.ended:type_name -> google.protobuf.Timestamp
+	60, // 45: fairway.v1.RunSummary.parameters:type_name -> fairway.v1.RunSummary.ParametersEntry
+	50, // 46: fairway.v1.ListSharesResponse.shares:type_name -> fairway.v1.ShareSummary
+	51, // 47: fairway.v1.ListSharesResponse.limits:type_name -> fairway.v1.LimitUse
+	48, // 48: fairway.v1.ListRunsResponse.runs:type_name -> fairway.v1.RunSummary
+	56, // 49: fairway.v1.RemoveRunsResponse.runs:type_name -> fairway.v1.RemovedRun
+	0,  // 50: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
+	5,  // 51: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
+	7,  // 52: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
+	12, // 53: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
+	15, // 54: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
+	20, // 55: fairway.v1.Workflow.ListCaches:input_type -> fairway.v1.ListCachesRequest
+	26, // 56: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
+	24, // 57: fairway.v1.Workflow.Fetch:input_type -> fairway.v1.FetchRequest
+	28, // 58: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
+	29, // 59: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
+	31, // 60: fairway.v1.Workflow.Submit:input_type -> fairway.v1.SubmitRequest
+	38, // 61: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
+	40, // 62: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
+	42, // 63: fairway.v1.Workflow.ListPilots:input_type -> fairway.v1.ListPilotsRequest
+	46, // 64: fairway.v1.Workflow.SubmitWorkflow:input_type -> fairway.v1.SubmitWorkflowRequest
+	49, // 65: fairway.v1.Workflow.ListShares:input_type -> fairway.v1.ListSharesRequest
+	53, // 66: fairway.v1.Workflow.ListRuns:input_type -> fairway.v1.ListRunsRequest
+	55, // 67: fairway.v1.Workflow.RemoveRuns:input_type -> fairway.v1.RemoveRunsRequest
+	3,  // 68: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
+	6,  // 69: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
+	11, // 70: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
+	13, // 71: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
+	16, // 72: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
+	21, // 73: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
+	27, // 74: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
+	25, // 75: fairway.v1.Workflow.Fetch:output_type -> fairway.v1.FetchChunk
+	30, // 76: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
+	30, // 77: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
+	36, // 78: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
+	39, // 79: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
+	41, // 80: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
+	44, // 81: fairway.v1.Workflow.ListPilots:output_type -> fairway.v1.ListPilotsResponse
+	47, // 82: fairway.v1.Workflow.SubmitWorkflow:output_type -> fairway.v1.SubmitWorkflowResponse
+	52, // 83: fairway.v1.Workflow.ListShares:output_type -> fairway.v1.ListSharesResponse
+	54, // 84: fairway.v1.Workflow.ListRuns:output_type -> fairway.v1.ListRunsResponse
+	57, // 85: fairway.v1.Workflow.RemoveRuns:output_type -> fairway.v1.RemoveRunsResponse
+	68, // [68:86] is the sub-list for method output_type
+	50, // [50:68] is the sub-list for method input_type
+	50, // [50:50] is the sub-list for extension type_name
+	50, // [50:50] is the sub-list for extension extendee
+	0,  // [0:50] is the sub-list for field type_name
 }
 
 func init() { file_api_proto_init() }
@@ -4944,13 +5380,14 @@ func file_api_proto_init() {
 	file_pilot_proto_init()
 	file_api_proto_msgTypes[24].OneofWrappers = []any{}
 	file_api_proto_msgTypes[46].OneofWrappers = []any{}
+	file_api_proto_msgTypes[50].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_proto_rawDesc), len(file_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   57,
+			NumMessages:   61,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -15,6 +15,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/convert"
+	"fairway/internal/server/listen"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
@@ -33,6 +34,9 @@ type Lasting interface {
 	RemoveRun(ctx context.Context, run dispatch.RunID, dry bool) (*RemovedRun, error)
 	// OpenStored reads a stored file.
 	OpenStored(ctx context.Context, pfn string) (io.ReadCloser, error)
+	// Sharing tells from which file the server has the shares of users, after it has looked whether
+	// that has changed, and what is wrong with it: empty where there is none, or nothing.
+	Sharing(ctx context.Context) (file, problem string, err error)
 	// Stop ends the server: with drain after the attempts that run, else at once.
 	Stop(drain bool)
 	Fleet
@@ -52,6 +56,9 @@ type SubmittedWorkflow struct {
 	Uploads    []Upload
 	Scales     flow.Scales // of a recorded run
 	WaitAnyway bool        // also for pilots that could run its steps, where it seems that there will be none
+	User       string      // who submits
+	Certain    bool        // the system says so
+	Group      string      // whose share the run takes; empty: the first that has the user
 }
 
 // Upload is a file of a run, at a path below its folder.
@@ -100,6 +107,9 @@ func (s *Service) SubmitWorkflow(
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
+	if name, ok := listen.PeerOf(ctx); ok {
+		w.User, w.Certain = name, true
+	}
 	size := 0
 	for _, file := range w.Uploads {
 		size += len(file.Content)
@@ -119,7 +129,8 @@ func (s *Service) SubmitWorkflow(
 func submittedWorkflow(r *wire.SubmitWorkflowRequest) (*SubmittedWorkflow, error) {
 	w := &SubmittedWorkflow{
 		File: r.GetFile(), Text: r.GetWorkflow(), Folder: r.GetFolder(), Parameters: r.GetParameters(), Until: r.GetUntil(),
-		KeepGoing: r.GetKeepGoing(), Results: r.GetResults(), Key: r.GetKey(), WaitAnyway: r.GetWaitAnyway(),
+		KeepGoing: r.GetKeepGoing(), Results: r.GetResults(), Key: r.GetKey(), User: r.GetUser(), Group: r.GetGroup(),
+		WaitAnyway: r.GetWaitAnyway(),
 	}
 	w.Scales = flow.Scales{TimeScale: 1, SizeScale: 1}
 	if r.TimeScale != nil {
@@ -188,6 +199,7 @@ func (s *RunStanding) summary() *wire.RunSummary {
 		Ended: convert.InstantToWire(s.Run.Ended),
 		Jobs:  int64(s.Totals.Jobs), Done: int64(n[dispatch.Done]), Failed: int64(n[dispatch.Failed]),
 		Running: int64(n[dispatch.Running]), Problems: s.Run.Problems, Parameters: s.Run.Parameters,
+		User: s.Run.Account.User, Group: s.Run.Account.Group,
 	}
 	return summary
 }

@@ -151,6 +151,11 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 			again = append(again, id)
 		}
 	}
+	if view, ok := c.Dispatch.Run(c.Run); ok && len(fresh) > 0 {
+		if err := RefuseQueued(c.Dispatch, view.Account, len(fresh)); err != nil {
+			return err
+		}
+	}
 	jobs, err := convert.JobsWithPayload(fresh)
 	if err != nil {
 		return err

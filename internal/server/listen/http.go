@@ -39,7 +39,10 @@ type Endpoint struct {
 // NewEndpoint makes an endpoint, which serves when Serve is called. It closes the
 // listener at its end.
 func NewEndpoint(listener net.Listener, handler http.Handler, log *slog.Logger) *Endpoint {
-	return &Endpoint{listener: listener, http: access.NewServer(handler, log), log: log}
+	server := access.NewServer(handler, log)
+	known := server.ConnContext
+	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context { return withPeer(known(ctx, c), c) }
+	return &Endpoint{listener: listener, http: server, log: log}
 }
 
 // Serve answers calls until Close.

@@ -57,8 +57,10 @@ type Run struct {
 	Ended      time.Time         `json:"ended,omitzero"`     // of a run of a lasting server
 	Key        string            `json:"key,omitempty"`      // the same: of its submission
 	Own        string            `json:"own,omitempty"`      // the same: the name of its folders in the state
+	Account    dispatch.Account  `json:"account,omitzero"`   // the same: who has submitted it
 	Closed     bool              `json:"closed,omitempty"`   // the same, of an open run: no more jobs are submitted
 	Archived   bool              `json:"archived,omitempty"` // the same: its records are in a store of their own
+	Stored     int64             `json:"stored,omitempty"`   // the same, of an archived one: bytes of its outputs
 	Seconds    float64           `json:"seconds"`            // that servers ran, up to the last end
 	Waiting    float64           `json:"waiting"`            // seconds that jobs waited for pilots, summed
 	Pilots     int64             `json:"pilots"`             // that registered

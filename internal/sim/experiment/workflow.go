@@ -24,13 +24,15 @@ type WorkflowSpec struct {
 	Layers   int    `yaml:"layers"`    // of layers: jobs of one layer read files of the one before
 	Fan      int    `yaml:"fan"`       // of layers: files that each job reads
 	// Priorities is, of layers, how many priorities there are: each job has one of them.
-	Priorities int      `yaml:"priorities"`
-	Raw        bool     `yaml:"raw"`        // of layers: each job of the first reads a file that exists before the run
-	Home       []string `yaml:"home"`       // storage elements that share what exists before the run, each an equal part of the files, in their order; default: the first
-	Cached     Chance   `yaml:"cached"`     // of an output that is read to stay in caches only
-	Scale      float64  `yaml:"scale"`      // of a trace: factor of run times; 0 means 1
-	SizeScale  float64  `yaml:"size_scale"` // of a trace: factor of file sizes; 0 means 1
-	States     float64  `yaml:"states"`     // jobs say that they need so many times their run time; 0: they say nothing
+	Priorities int `yaml:"priorities"`
+	// Rivals is, of layers, how many jobs without files each of two other users submits meanwhile.
+	Rivals    int      `yaml:"rivals"`
+	Raw       bool     `yaml:"raw"`        // of layers: each job of the first reads a file that exists before the run
+	Home      []string `yaml:"home"`       // storage elements that share what exists before the run, each an equal part of the files, in their order; default: the first
+	Cached    Chance   `yaml:"cached"`     // of an output that is read to stay in caches only
+	Scale     float64  `yaml:"scale"`      // of a trace: factor of run times; 0 means 1
+	SizeScale float64  `yaml:"size_scale"` // of a trace: factor of file sizes; 0 means 1
+	States    float64  `yaml:"states"`     // jobs say that they need so many times their run time; 0: they say nothing
 
 	RoundTo time.Duration `yaml:"round_to"` // what jobs say that they need is rounded up to a multiple of it; 0 means 10 min
 	Tier0   Tier0Spec     `yaml:"tier0"`    // of the pattern Tier0: how its steps share jobs and bytes

@@ -25,7 +25,7 @@ import (
 // Experiment returns the experiment of a seed in which everything goes wrong now
 // and then: messages are lost and repeated, pilots and the server die,
 // records cannot be written, batch systems forget and answer late, storage
-// fails and is nearly full. Workflow, sites and caches are drawn too.
+// fails and is nearly full. Workflow, other users, sites and caches are drawn too.
 func Experiment(seed uint64) experiment.Experiment {
 	r := sim.Stream(seed, "faulty")
 	e := experiment.Experiment{
@@ -64,6 +64,7 @@ func Experiment(seed uint64) experiment.Experiment {
 	}
 	faultyHosts(sim.Stream(seed, "hosts"), &e)
 	e.Workflow.Priorities = pick(sim.Stream(seed, "priorities"), 0, 2, 5)
+	e.Workflow.Rivals = pick(sim.Stream(seed, "rivals"), 0, 5, 30)
 	e.Defaults()
 	return e
 }
@@ -163,7 +164,8 @@ func faultyFaults(r *rand.Rand) experiment.FaultSpec {
 // Check runs the experiments of count seeds from first on, on all
 // processors, and checks each: no job is lost or committed twice, what is done
 // is stored, what a job is told to read is there, no cache grows beyond its
-// limit, nothing gets stuck. It returns what went wrong, counted; over 40 seeds
+// limit, nothing gets stuck, no user gets a slot before another who has used
+// less for the weight. It returns what went wrong, counted; over 40 seeds
 // or more every kind of fault must have happened. The error of the lowest seed
 // that fails says how to repeat it. progress, which may be nil, is called by
 // one goroutine at a time.

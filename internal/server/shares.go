@@ -1,0 +1,201 @@
+package server
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"sync"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/fairshare"
+	"fairway/internal/server/api"
+	"fairway/internal/server/loop"
+	"fairway/internal/server/state"
+)
+
+// sharing is how people share a lasting server, as a file says. Where it cannot be read, what it
+// said before holds.
+type sharing struct {
+	mu      sync.Mutex
+	file    string
+	people  *fairshare.People // nil: no file was ever read
+	stamp   fileStamp
+	problem string
+	kept    map[dispatch.Account]int64 // bytes of outputs of archived runs
+}
+
+// fileStamp changes when a file does.
+type fileStamp struct {
+	size    int64
+	changed time.Time
+}
+
+// sharesPeriod is how often the file of shares is looked at.
+const sharesPeriod = 2 * time.Second
+
+// open reads the file with which a server begins, if it has one.
+func (s *sharing) open(file string) error {
+	s.file = file
+	if file == "" {
+		return nil
+	}
+	_, err := s.read()
+	return err
+}
+
+// read reads the file, if it has changed, and reports whether it says something else now.
+func (s *sharing) read() (changed bool, err error) {
+	info, err := os.Stat(s.file)
+	if err != nil {
+		return false, fmt.Errorf("reading the file of shares: %w", err)
+	}
+	stamp := fileStamp{info.Size(), info.ModTime()}
+	if stamp == s.stamp {
+		return false, nil
+	}
+	if info.Size() > fairshare.MaxFile {
+		return false, fmt.Errorf("%s is larger than %d bytes", s.file, fairshare.MaxFile)
+	}
+	text, err := os.ReadFile(s.file)
+	if err != nil {
+		return false, fmt.Errorf("reading the file of shares: %w", err)
+	}
+	s.stamp = stamp
+	people, err := fairshare.Parse(s.file, text)
+	if err != nil {
+		return false, err
+	}
+	s.people = people
+	return true, nil
+}
+
+// said is what the core is told after it was loaded.
+func (s *sharing) said() []dispatch.Input {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var all []dispatch.Input
+	if s.file != "" {
+		all = append(all, dispatch.SetShares{Shares: s.people.Shares})
+	}
+	for a, bytes := range s.kept {
+		all = append(all, dispatch.SetKept{Account: a, Bytes: bytes})
+	}
+	return all
+}
+
+// keep counts bytes of an archived run, and returns what the core is to be told.
+func (s *sharing) keep(a dispatch.Account, bytes int64) dispatch.Input {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.kept == nil {
+		s.kept = map[dispatch.Account]int64{}
+	}
+	s.kept[a] += bytes
+	return dispatch.SetKept{Account: a, Bytes: s.kept[a]}
+}
+
+// lookAtShares reads the file of shares if it has changed, and tells the core.
+func (s *Server) lookAtShares(ctx context.Context) (problem string, err error) {
+	sh := &s.sharing
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.file == "" {
+		return "", nil
+	}
+	before := sh.people
+	switch changed, err := sh.read(); {
+	case err != nil && err.Error() != sh.problem:
+		sh.problem = err.Error()
+		s.log.Warn("shares stay as they were, since their file cannot be used", "file", sh.file, "error", err)
+	case err == nil && changed:
+		if err := s.tellShares(ctx); err != nil {
+			sh.people, sh.stamp = before, fileStamp{}
+			return sh.problem, err
+		}
+		sh.problem = ""
+		s.log.Info("the file of shares has changed, and counts from now on", "file", sh.file)
+	}
+	return sh.problem, nil
+}
+
+func (s *Server) tellShares(ctx context.Context) error {
+	return s.inbox.Deliver(ctx, func() *loop.Request {
+		return &loop.Request{Dispatch: []dispatch.Input{dispatch.SetShares{Shares: s.sharing.people.Shares}}}
+	})
+}
+
+// watchShares looks at the file of shares until ctx ends.
+func (s *Server) watchShares(ctx context.Context) {
+	for s.config.Shares != "" && s.sched.Sleep(ctx, sharesPeriod) == nil {
+		if _, err := s.lookAtShares(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, loop.ErrEnded) {
+			s.log.Warn("new shares could not be taken; they are tried again", "error", err)
+		}
+	}
+}
+
+// Sharing is part of api.Lasting.
+func (s *Server) Sharing(ctx context.Context) (file, problem string, err error) {
+	problem, err = s.lookAtShares(ctx)
+	return s.config.Shares, problem, err
+}
+
+// accountOf finds to whom a submission belongs, and refuses it where that may not have more jobs that
+// wait. It returns the limits over all runs, too.
+func (s *Server) accountOf(
+	ctx context.Context, w *api.SubmittedWorkflow,
+) (a dispatch.Account, limits map[string]int64, err error) {
+	if _, err := s.lookAtShares(ctx); err != nil {
+		return a, nil, err
+	}
+	var said dispatch.Shares
+	var refused error
+	people := func() *fairshare.People {
+		s.sharing.mu.Lock()
+		defer s.sharing.mu.Unlock()
+		if s.sharing.people == nil && len(said.Of) > 0 {
+			return &fairshare.People{Shares: said} // an earlier server was told
+		}
+		return s.sharing.people
+	}
+	err = s.inbox.Query(ctx, func(c *state.Cores) {
+		said = c.Dispatch.SharesSaid()
+		if a, refused = people().Account(w.User, w.Group, w.Certain); refused == nil {
+			refused = api.RefuseQueued(c.Dispatch, a, 1)
+		}
+	})
+	if unknown, ok := errors.AsType[*fairshare.UnknownError](refused); ok {
+		return a, nil, connect.NewError(connect.CodePermissionDenied, unknown)
+	}
+	return a, said.Limits, cmp.Or(err, refused)
+}
+
+// limits are those over all runs, as the file says.
+func (s *sharing) limits() map[string]int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.people == nil {
+		return nil
+	}
+	return s.people.Shares.Limits
+}
+
+// LimitsOf are the limits of a run and those over all runs of a server together: of one that both
+// have, the lower.
+func LimitsOf(run, all map[string]int64) map[string]int64 {
+	limits := maps.Clone(all)
+	if limits == nil {
+		limits = map[string]int64{}
+	}
+	for name, most := range run {
+		if of, ok := limits[name]; !ok || most < of {
+			limits[name] = most
+		}
+	}
+	return limits
+}
