@@ -83,6 +83,7 @@ type Command struct {
 	Log         string   // LFN of the output that is kept when the job fails; may be empty
 	Environment map[string]string
 	Strict      bool // it sees only its own (sandbox: strict)
+	Unwatched   bool // what it opens is not looked at, since it works in folders that are no sandbox
 
 	// InputVariables are those of Environment that name inputs of which any may be
 	// streamed: such an input has no name in the sandbox.

@@ -373,6 +373,7 @@ func payloadOf(c *flow.Command) *wire.Payload {
 		Interpreter: c.Interpreter,
 		Log:         c.Log,
 		Strict:      c.Strict,
+		Unwatched:   c.Unwatched,
 		Argv:        c.Argv,
 		Environment: c.Environment,
 		Replay:      replayOf(c.Replay),
@@ -411,7 +412,7 @@ func SubmittedFromWire(m *wire.SubmittedJob) (dispatch.Job, flow.Command) {
 	p := m.GetPayload()
 	return job, flow.Command{
 		Shell: p.GetShell(), Interpreter: p.GetInterpreter(), Argv: p.GetArgv(), Log: p.GetLog(),
-		Environment: maps.Clone(p.GetEnvironment()),
+		Environment: maps.Clone(p.GetEnvironment()), Unwatched: p.GetUnwatched(),
 		InputVariables: Each(p.GetInputVariables(), func(v *wire.InputVariable) flow.InputVariable {
 			return flow.InputVariable{Name: v.GetName(), LFNs: v.GetLfns()}
 		}),
