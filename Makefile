@@ -108,6 +108,14 @@ test-ssh: ## run the tests of hosts that are reached by ssh, on servers of its o
 	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 -timeout 14m -run SSH ./internal/batch/... ./test/sites
 	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 ./internal/batch/ssh
 
+NEXTFLOW_VERSION := 24.10.0
+
+.PHONY: test-nextflow
+test-nextflow: ## run workflows of a real Nextflow, which it installs, through its executor for HyperQueue
+	scripts/install-packages.sh openjdk-17-jre-headless maven
+	scripts/install-nextflow.sh $(NEXTFLOW_VERSION)
+	FAIRWAY_TEST_NEXTFLOW=$(CURDIR)/bin/nextflow-$(NEXTFLOW_VERSION) go test -count=1 -timeout 14m ./test/nextflow
+
 .PHONY: test-mpi
 test-mpi: ## run the tests and the program of examples/mpi on a real Open MPI, which it installs
 	scripts/install-packages.sh openmpi-bin libopenmpi-dev gcc libc6-dev
