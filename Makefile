@@ -150,6 +150,7 @@ bench: ## run the benchmarks whose figures stand in docs/benchmarks.md
 	scripts/install-packages.sh $(STORAGE_PACKAGES)
 	scripts/install-go-tool.sh github.com/versity/versitygw/cmd/versitygw $(VERSITYGW_VERSION)
 	scripts/install-go-tool.sh github.com/peak/s5cmd/v2 $(S5CMD_VERSION) || true # a peer only
+	scripts/install-nextflow.sh $(NEXTFLOW_VERSION)
 	@for program in bench/*/main.go; do \
 		echo "$$(dirname $$program)" >&2; FAIRWAY_BIN=$(CURDIR)/bin go run ./$$(dirname $$program) -json || exit 1; \
 	done

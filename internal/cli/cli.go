@@ -55,7 +55,8 @@ func execute(
 	}
 	if !c.started {
 		c.json = c.json || asksForJSON(arguments)
-		failed = &failure{code: exitUsage, err: failed, hint: fmt.Sprintf("see `%[1]s help` and `%[1]s help COMMAND`", root.Name())}
+		hint := fmt.Sprintf("see `%[1]s help` and `%[1]s help COMMAND`", root.Name())
+		failed = &failure{code: exitUsage, err: failed, hint: hint}
 	}
 	t := describe(failed)
 	c.printTrouble(t)
