@@ -161,6 +161,10 @@ var stepKeys = []fileKey[*step]{
 	{"publish", "whether outputs are results; default: those that no step reads", flagValue, (*parser).publish},
 	{"may_be_empty", "[whether the step may produce nothing](#inputs-and-steps-without-a-result)", flagValue, scalarOf(parseFlag, func(s *step) *bool { return &s.mayBeEmpty })},
 	{"sandbox", sandboxHelp, sandboxValue, scalarOf(parseSandbox, func(s *step) *bool { return &s.strict })},
+	{"container", "the image of a [container](#containers) in which commands run", `{
+          "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/container" }]
+        }`, (*parser).inContainer},
+	{"environment", "a `requirements.txt`: commands find [what it names](#environments)", textOnly, (*parser).environment},
 	{"command", "[what each job executes](#commands)", "text", nil},
 	{"script", "a file with the text of the command, in place of `command`", textOnly, nil},
 	{"shell", shellHelp, "shell", nil},

@@ -374,6 +374,9 @@ func payloadOf(c *flow.Command) *wire.Payload {
 		Log:         c.Log,
 		Strict:      c.Strict,
 		Unwatched:   c.Unwatched,
+		Container:   containerOf(c.Container),
+
+		EnvironmentFolder: c.EnvironmentFolder,
 		Argv:        c.Argv,
 		Environment: c.Environment,
 		Replay:      replayOf(c.Replay),
@@ -381,6 +384,13 @@ func payloadOf(c *flow.Command) *wire.Payload {
 			return &wire.InputVariable{Name: v.Name, Lfns: v.LFNs}
 		}),
 	}
+}
+
+func containerOf(c *flow.Container) *wire.Container {
+	if c == nil {
+		return nil
+	}
+	return &wire.Container{Image: c.Image, Runtime: c.Runtime}
 }
 
 func replayOf(r *flow.Replay) *wire.Replay {
