@@ -116,6 +116,19 @@ test-nextflow: ## run workflows of a real Nextflow, which it installs, through i
 	scripts/install-nextflow.sh $(NEXTFLOW_VERSION)
 	FAIRWAY_TEST_NEXTFLOW=$(CURDIR)/bin/nextflow-$(NEXTFLOW_VERSION) go test -count=1 -timeout 14m ./test/nextflow
 
+CONTAINER_PACKAGES := charliecloud bubblewrap podman runc uidmap busybox-static squashfs-tools python3-venv
+SIFTOOL_VERSION    := v2.24.2
+UV_VERSION         := 0.13.9
+
+.PHONY: test-containers
+test-containers: ## run jobs in real containers and environments, by programs that it installs
+	scripts/install-packages.sh $(CONTAINER_PACKAGES)
+	scripts/install-go-tool.sh github.com/sylabs/sif/v2/cmd/siftool $(SIFTOOL_VERSION)
+	test -x bin/uv-$(UV_VERSION)/bin/uv || { python3 -m venv bin/uv-$(UV_VERSION) && \
+		bin/uv-$(UV_VERSION)/bin/pip install --quiet uv==$(UV_VERSION); }
+	PATH="$(CURDIR)/bin:$(CURDIR)/bin/uv-$(UV_VERSION)/bin:$$PATH" FAIRWAY_TEST_CONTAINERS=1 \
+		go test $(RACE) -count=1 -timeout 14m ./test/containers ./internal/pilot/container
+
 .PHONY: test-mpi
 test-mpi: ## run the tests and the program of examples/mpi on a real Open MPI, which it installs
 	scripts/install-packages.sh openmpi-bin libopenmpi-dev gcc libc6-dev

@@ -35,6 +35,15 @@ type running struct {
 
 // command runs the command of an attempt and judges how it ended.
 func (p *pilot) command(a *attempt) {
+	if inContainer(a.Payload) || a.Payload.GetEnvironmentFolder() != "" {
+		var err error
+		a.inside, err = p.enter(a)
+		defer p.leaveInside(a.inside)
+		if err != nil {
+			a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
+			return
+		}
+	}
 	path, argv, err := p.program(a)
 	if err != nil {
 		a.Result.ExitCode = exitNotFound
@@ -80,6 +89,12 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 	}
 	if r.Memory > 0 {
 		r.Box = p.boxes.Open(a.GetAttempt(), r.Memory)
+	}
+	if inContainer(a.Payload) {
+		if path, argv, err = p.contained(a, argv); err != nil {
+			r.Box.Close()
+			return nil, err
+		}
 	}
 	path, argv = r.Box.Command(path, argv)
 	if a.Payload.GetStrict() {

@@ -53,6 +53,7 @@ type pilot struct {
 	watchdog  *process.Watchdog
 	boxes     *process.MemoryBoxes
 	watch     *inputWatch
+	images    images
 
 	sendsLogs  bool // the folder of what attempts print is not shared with the server
 	toldNoBash atomic.Bool

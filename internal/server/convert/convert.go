@@ -377,9 +377,9 @@ func payloadOf(c *flow.Command) *wire.Payload {
 		Container:   containerOf(c.Container),
 
 		EnvironmentFolder: c.EnvironmentFolder,
-		Argv:        c.Argv,
-		Environment: c.Environment,
-		Replay:      replayOf(c.Replay),
+		Argv:              c.Argv,
+		Environment:       c.Environment,
+		Replay:            replayOf(c.Replay),
 		InputVariables: Each(c.InputVariables, func(v flow.InputVariable) *wire.InputVariable {
 			return &wire.InputVariable{Name: v.Name, Lfns: v.LFNs}
 		}),
