@@ -139,9 +139,9 @@ func TestEnds(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "workflow.yaml"), []byte(text), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	ran := exec.Command(fairway, "run", "--pilots", "2", "--watch-inputs", "all")
+	ran := exec.Command(fairway, "run", "--keep-going", "--pilots", "2", "--watch-inputs", "all")
 	ran.Dir = folder
-	_ = ran.Run() // some jobs fail
+	out, _ := ran.CombinedOutput() // some jobs fail
 	var jobs struct {
 		Jobs []struct {
 			Step, State, Reason string
@@ -157,11 +157,11 @@ func TestEnds(t *testing.T) {
 		said := strings.Join(append(j.Notes, j.Reason), "; ")
 		if j.State != commands[at].state || !slices.ContainsFunc(strings.Split(commands[at].says, "|"),
 			func(part string) bool { return strings.Contains(said, part) }) {
-			t.Errorf("%s in %s is %s: %q", name, runtime, j.State, said)
+			t.Errorf("%s in %s is %s: %q\n%s", name, runtime, j.State, said, out)
 		}
 	}
 	if len(jobs.Jobs) != 2*len(commands) {
-		t.Errorf("%d jobs ran", len(jobs.Jobs))
+		t.Errorf("%d jobs ran:\n%s", len(jobs.Jobs), out)
 	}
 }
 
