@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"syscall"
 
 	"connectrpc.com/connect"
@@ -224,6 +225,9 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		return server.Config{}, err
 	}
 	o.strict = workflow.Strict()
+	if o.lasting || workflow.Open() { // jobs come later, and say then in what they run
+		o.tools = slices.Concat(o.tools, flow.InsideTools())
+	}
 	capacity, err := capacityFor(workflow, o)
 	if err != nil {
 		return server.Config{}, err
@@ -253,6 +257,8 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	if o.lasting {
 		config.Lasting, config.Workflow = true, nil
 		config.Check = func(w *flow.Workflow) error { return refuseUnserved(w, o, capacity, sites) }
+	}
+	if len(o.tools) > 0 {
 		capacity.tools = toolsThere(o.tools)
 	}
 	if serverjob.Running() {

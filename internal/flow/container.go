@@ -2,6 +2,7 @@ package flow
 
 import (
 	"fmt"
+	"maps"
 	"path"
 	"regexp"
 	"slices"
@@ -28,6 +29,11 @@ var Runtimes = map[string]string{
 // DefaultRuntime runs the containers of steps that name none.
 const DefaultRuntime = "bubblewrap"
 
+// InsideTools are the programs that nodes may have to run containers and to make environments.
+func InsideTools() []string {
+	return append(slices.Sorted(maps.Values(Runtimes)), "python3", "unsquashfs", "uv")
+}
+
 // squashed are the endings of images that are unpacked by unsquashfs, which a node then must have.
 var squashed = []string{".sif", ".squashfs", ".sqfs", ".sqsh"}
 
@@ -49,10 +55,16 @@ func (p *parser) inContainer(s *step, n *yaml.Node, at field) {
 			p.Fail(n, "add image: FILE", "%s names no image", at.what)
 		}
 	}
-	s.tools = append(s.tools, Runtimes[s.container.Runtime])
-	if slices.Contains(squashed, path.Ext(s.container.Image)) {
-		s.tools = append(s.tools, "unsquashfs")
+	s.tools = append(s.tools, s.container.tools()...)
+}
+
+// tools are the programs that the node must have for a container.
+func (c *Container) tools() []string {
+	tools := []string{Runtimes[c.Runtime]}
+	if slices.Contains(squashed, path.Ext(c.Image)) {
+		tools = append(tools, "unsquashfs")
 	}
+	return tools
 }
 
 func (p *parser) image(s *step, n *yaml.Node, at field) {

@@ -68,13 +68,16 @@ func (c *Call) bubblewrap() ([]string, error) {
 		if slices.Contains(hidden, e.Name()) {
 			continue
 		}
-		if e.Type()&os.ModeSymlink != 0 {
+		switch {
+		case e.Type()&os.ModeSymlink != 0:
 			target, err := os.Readlink(from)
 			if err != nil {
 				return nil, err
 			}
 			argv = append(argv, "--symlink", target, name)
-		} else {
+		case e.IsDir() && isEmpty(from): // to mount it costs much more
+			argv = append(argv, "--dir", name)
+		default:
 			argv = append(argv, "--ro-bind", from, name)
 		}
 	}
@@ -84,9 +87,16 @@ func (c *Call) bubblewrap() ([]string, error) {
 		argv = append(argv, "--ro-bind", path, path)
 	}
 	for _, path := range c.Writable {
-		argv = append(argv, "--bind", path, path)
+		if !strings.HasPrefix(path, "/tmp/") { // which is there
+			argv = append(argv, "--bind", path, path)
+		}
 	}
 	return append(append(argv, "--chdir", c.Dir, "--"), c.Argv...), nil
+}
+
+func isEmpty(folder string) bool {
+	entries, err := os.ReadDir(folder)
+	return err == nil && len(entries) == 0
 }
 
 // charliecloud mounts on places in the root, which are made. /tmp is the node's anyhow.

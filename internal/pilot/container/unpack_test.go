@@ -199,13 +199,13 @@ func FuzzUnpack(f *testing.F) {
 func TestCalls(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "root")
 	if err := errors.Join(os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755), os.Symlink("usr/bin", filepath.Join(root, "bin")),
-		os.Mkdir(filepath.Join(root, "data"), 0o755)); err != nil {
+		os.Mkdir(filepath.Join(root, "data"), 0o755), os.Mkdir(filepath.Join(root, "srv"), 0o755)); err != nil {
 		t.Fatal(err)
 	}
 	call := Call{Root: root, Dir: "/data/s", Writable: []string{"/data/s"}, Readable: []string{"/etc/hostname"}, Argv: []string{"x", "y"}}
 	for runtime, want := range map[string]string{
 		"apptainer": "apptainer --quiet exec --no-home --pwd /data/s --bind /etc/hostname:/etc/hostname:ro --bind /data/s ROOT x y",
-		"bubblewrap": "bwrap --symlink usr/bin /bin --ro-bind ROOT/usr /usr --dev-bind /dev /dev --bind /proc /proc " +
+		"bubblewrap": "bwrap --symlink usr/bin /bin --dir /srv --ro-bind ROOT/usr /usr --dev-bind /dev /dev --bind /proc /proc " +
 			"--ro-bind-try /sys /sys --bind /tmp /tmp --ro-bind /etc/hostname /etc/hostname --bind /data/s /data/s " +
 			"--chdir /data/s -- x y",
 		"podman": "podman run --rm --read-only --network=host --ipc=host --pid=host --cgroups=disabled --env-host --entrypoint= " +

@@ -393,6 +393,13 @@ func containerOf(c *flow.Container) *wire.Container {
 	return &wire.Container{Image: c.Image, Runtime: c.Runtime}
 }
 
+func containerFromWire(c *wire.Container) *flow.Container {
+	if c == nil {
+		return nil
+	}
+	return &flow.Container{Image: c.GetImage(), Runtime: c.GetRuntime()}
+}
+
 func replayOf(r *flow.Replay) *wire.Replay {
 	if r == nil {
 		return nil
@@ -423,6 +430,7 @@ func SubmittedFromWire(m *wire.SubmittedJob) (dispatch.Job, flow.Command) {
 	return job, flow.Command{
 		Shell: p.GetShell(), Interpreter: p.GetInterpreter(), Argv: p.GetArgv(), Log: p.GetLog(),
 		Environment: maps.Clone(p.GetEnvironment()), Unwatched: p.GetUnwatched(),
+		Container: containerFromWire(p.GetContainer()), EnvironmentFolder: p.GetEnvironmentFolder(),
 		InputVariables: Each(p.GetInputVariables(), func(v *wire.InputVariable) flow.InputVariable {
 			return flow.InputVariable{Name: v.GetName(), LFNs: v.GetLfns()}
 		}),
