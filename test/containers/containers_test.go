@@ -83,9 +83,11 @@ func TestImages(t *testing.T) {
 			for _, sandbox := range []string{"open", "strict"} {
 				name := runtime + "." + strings.Trim(image, "/") + "." + sandbox
 				names = append(names, name)
-				text += "  " + name + ":\n    reads: in.txt\n    writes: " + name + ".txt\n    sandbox: " + sandbox +
+				text += "  " + name + ":\n    reads: in.txt\n    writes: " + name + ".txt" +
+					"\n    sandbox: " + sandbox +
 					"\n    container: {image: " + image + ", runtime: " + runtime +
-					"}\n    command: |\n      cat /opt/marker \"$in\" > \"$out\"\n      echo \"${GREETING-none} $PATH\" >> \"$out\"\n" +
+					"}\n    command: |\n      cat /opt/marker \"$in\" > \"$out\"\n" +
+					"      echo \"${GREETING-none} $PATH\" >> \"$out\"\n" +
 					"      ! touch /opt/mine 2>/dev/null\n"
 			}
 		}
@@ -119,7 +121,8 @@ func TestEnds(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "secret.txt"), []byte("x"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	commands := []struct{ name, keys, command, state, says string }{
+	type ending struct{ name, keys, command, state, says string }
+	commands := []ending{
 		{"code", "", "exit 7", "failed", "exit code 7"},
 		{"killed", "", "kill -KILL $$", "failed", "exit code 137|SIGKILL"},
 		{"time", "needs: {time: 1s}", "sleep 1000", "failed", "took longer than its limit"},
@@ -153,7 +156,7 @@ func TestEnds(t *testing.T) {
 	}
 	for _, j := range jobs.Jobs {
 		runtime, name, _ := strings.Cut(j.Step, ".")
-		at := slices.IndexFunc(commands, func(c struct{ name, keys, command, state, says string }) bool { return c.name == name })
+		at := slices.IndexFunc(commands, func(c ending) bool { return c.name == name })
 		said := strings.Join(append(j.Notes, j.Reason), "; ")
 		if j.State != commands[at].state || !slices.ContainsFunc(strings.Split(commands[at].says, "|"),
 			func(part string) bool { return strings.Contains(said, part) }) {
@@ -206,7 +209,8 @@ steps:
 	write("requirements.txt", "six==1.16.0\ncowsay==6.1\n")
 	run(t, folder, fairway, "run", "--pilots", "2")
 	for name, want := range map[string]string{"a/1.txt": "1.16.0", "b.txt": "hello"} {
-		if got, err := os.ReadFile(filepath.Join(folder, "results", name)); err != nil || !strings.Contains(string(got), want) {
+		got, err := os.ReadFile(filepath.Join(folder, "results", name))
+		if err != nil || !strings.Contains(string(got), want) {
 			t.Errorf("%s: %q, %v", name, got, err)
 		}
 	}

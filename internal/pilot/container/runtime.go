@@ -141,7 +141,8 @@ func (c *Call) place(path string) error {
 
 func (c *Call) podman() ([]string, error) {
 	argv := []string{
-		"run", "--rm", "--read-only", "--network=host", "--ipc=host", "--pid=host", "--cgroups=disabled", "--env-host", "--entrypoint=",
+		"run", "--rm", "--read-only", "--network=host", "--ipc=host", "--pid=host", "--cgroups=disabled",
+		"--env-host", "--entrypoint=",
 		"--volume=/tmp:/tmp", "--workdir=" + c.Dir,
 	}
 	for _, path := range c.Readable {

@@ -81,7 +81,9 @@ func layout(t *testing.T, layers ...[]byte) []byte {
 	return archived(t, append(members,
 		member{name: "blobs/sha256/config", content: `{"config": {"Env": ["PATH=/opt/bin:/bin", "A=b"]}}`},
 		member{name: "blobs/sha256/manifest", content: manifest},
-		member{name: "blobs/sha256/nested", content: text(object{"manifests": []object{other, {"digest": "sha256:manifest"}}})},
+		member{
+			name: "blobs/sha256/nested", content: text(object{"manifests": []object{other, {"digest": "sha256:manifest"}}}),
+		},
 		member{name: "index.json", content: text(object{"manifests": []object{{"digest": "sha256:nested"}}})})...)
 }
 
@@ -97,8 +99,10 @@ func unpacked(t *testing.T, image []byte) (folder string, config Config, err err
 }
 
 func TestLayers(t *testing.T) {
-	lower := archived(t, member{name: "./"}, member{name: "usr/"}, member{name: "usr/lib/"}, member{name: "usr/lib/a", content: "a"},
-		member{name: "lib", kind: tar.TypeSymlink, link: "/usr/lib"}, member{name: "old/"}, member{name: "old/x", content: "x"},
+	lower := archived(t, member{name: "./"}, member{name: "usr/"}, member{name: "usr/lib/"},
+		member{name: "usr/lib/a", content: "a"},
+		member{name: "lib", kind: tar.TypeSymlink, link: "/usr/lib"},
+		member{name: "old/"}, member{name: "old/x", content: "x"},
 		member{name: "gone", content: "g"}, member{name: "folder/"}, member{name: "folder/y", content: "y"},
 		member{name: "dev/null", kind: tar.TypeChar})
 	upper := archived(t, member{name: "lib/b", content: "b"}, member{name: "old/new", content: "n"},
@@ -133,10 +137,12 @@ func TestLayers(t *testing.T) {
 func TestImagesThatWantOut(t *testing.T) {
 	outside := t.TempDir()
 	for name, members := range map[string][]member{
-		"parent":    {{name: "../../escaped", content: "x"}},
-		"absolute":  {{name: "/escaped", content: "x"}},
-		"link":      {{name: "l", kind: tar.TypeSymlink, link: outside}, {name: "l/escaped", content: "x"}},
-		"up":        {{name: "a/"}, {name: "a/l", kind: tar.TypeSymlink, link: "../../../.."}, {name: "a/l/escaped", content: "x"}},
+		"parent":   {{name: "../../escaped", content: "x"}},
+		"absolute": {{name: "/escaped", content: "x"}},
+		"link":     {{name: "l", kind: tar.TypeSymlink, link: outside}, {name: "l/escaped", content: "x"}},
+		"up": {
+			{name: "a/"}, {name: "a/l", kind: tar.TypeSymlink, link: "../../../.."}, {name: "a/l/escaped", content: "x"},
+		},
 		"hard":      {{name: "h", kind: tar.TypeLink, link: "../../../../etc/passwd"}},
 		"whiteout":  {{name: "l", kind: tar.TypeSymlink, link: outside}, {name: "l/.wh..wh..opq"}},
 		"circle":    {{name: "l", kind: tar.TypeSymlink, link: "l"}, {name: "l/x", content: "x"}},
@@ -162,9 +168,11 @@ func TestWhatIsNoImage(t *testing.T) {
 	for name, data := range map[string][]byte{
 		"empty": nil, "text": []byte(strings.Repeat("no image\n", 100)),
 		"sif without a system": append(append(make([]byte, 32), "SIF_MAGIC\x00"...), make([]byte, 200)...),
-		"no layer":             archived(t, member{name: "index.json", content: `{"config": {"digest": "sha256:c"}, "layers": []}`}),
-		"deep":                 archived(t, member{name: "index.json", content: `{"manifests": [{"digest": "x:y"}]}`}, member{name: "blobs/x/y", content: `{"manifests": [{"digest": "x:y"}]}`}),
-		"two":                  archived(t, member{name: "manifest.json", content: `[{}, {}]`}),
+		"no layer": archived(t,
+			member{name: "index.json", content: `{"config": {"digest": "sha256:c"}, "layers": []}`}),
+		"deep": archived(t,
+			member{name: "index.json", content: `{"manifests": [{"digest": "x:y"}]}`}, member{name: "blobs/x/y", content: `{"manifests": [{"digest": "x:y"}]}`}),
+		"two": archived(t, member{name: "manifest.json", content: `[{}, {}]`}),
 	} {
 		if _, _, err := unpacked(t, data); err == nil {
 			t.Errorf("%s was unpacked", name)
@@ -198,19 +206,24 @@ func FuzzUnpack(f *testing.F) {
 
 func TestCalls(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "root")
-	if err := errors.Join(os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755), os.Symlink("usr/bin", filepath.Join(root, "bin")),
-		os.Mkdir(filepath.Join(root, "data"), 0o755), os.Mkdir(filepath.Join(root, "srv"), 0o755)); err != nil {
+	if err := errors.Join(
+		os.MkdirAll(filepath.Join(root, "usr/bin"), 0o755), os.Symlink("usr/bin", filepath.Join(root, "bin")),
+		os.Mkdir(filepath.Join(root, "data"), 0o755), os.Mkdir(filepath.Join(root, "srv"), 0o755),
+	); err != nil {
 		t.Fatal(err)
 	}
-	call := Call{Root: root, Dir: "/data/s", Writable: []string{"/data/s"}, Readable: []string{"/etc/hostname"}, Argv: []string{"x", "y"}}
+	call := Call{Root: root, Dir: "/data/s",
+		Writable: []string{"/data/s"}, Readable: []string{"/etc/hostname"}, Argv: []string{"x", "y"},
+	}
 	for runtime, want := range map[string]string{
-		"apptainer": "apptainer --quiet exec --no-home --pwd /data/s --bind /etc/hostname:/etc/hostname:ro --bind /data/s ROOT x y",
-		"bubblewrap": "bwrap --symlink usr/bin /bin --dir /srv --ro-bind ROOT/usr /usr --dev-bind /dev /dev --bind /proc /proc " +
-			"--ro-bind-try /sys /sys --bind /tmp /tmp --ro-bind /etc/hostname /etc/hostname --bind /data/s /data/s " +
+		"apptainer": "apptainer --quiet exec --no-home --pwd /data/s " +
+			"--bind /etc/hostname:/etc/hostname:ro --bind /data/s ROOT x y",
+		"bubblewrap": "bwrap --symlink usr/bin /bin --dir /srv --ro-bind ROOT/usr /usr --dev-bind /dev /dev " +
+			"--bind /proc /proc --ro-bind-try /sys /sys --bind /tmp /tmp --ro-bind /etc/hostname /etc/hostname --bind /data/s /data/s " +
 			"--chdir /data/s -- x y",
-		"podman": "podman run --rm --read-only --network=host --ipc=host --pid=host --cgroups=disabled --env-host --entrypoint= " +
-			"--volume=/tmp:/tmp --workdir=/data/s --volume=/etc/hostname:/etc/hostname:ro --volume=/data/s:/data/s " +
-			"--rootfs ROOT x y",
+		"podman": "podman run --rm --read-only --network=host --ipc=host --pid=host --cgroups=disabled " +
+			"--env-host --entrypoint= --volume=/tmp:/tmp --workdir=/data/s --volume=/etc/hostname:/etc/hostname:ro " +
+			"--volume=/data/s:/data/s --rootfs ROOT x y",
 	} {
 		program, argv, err := call.Command(runtime)
 		if got := strings.ReplaceAll(strings.Join(argv, " "), root, "ROOT"); err != nil || got != want || program != argv[0] {
