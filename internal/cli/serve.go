@@ -228,7 +228,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	if o.lasting || workflow.Open() { // jobs come later, and say then in what they run
 		o.tools = slices.Concat(o.tools, flow.InsideTools())
 	}
-	capacity, err := capacityFor(workflow, o)
+	capacity, err := capacityFor(ctx, workflow, o)
 	if err != nil {
 		return server.Config{}, err
 	}

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/quantity"
 	"fairway/internal/yamlfile"
 )
 
@@ -76,6 +77,33 @@ func parseRuntime(text string) (string, error) {
 		return "", fmt.Errorf("%q is none that is known; write apptainer, bubblewrap, charliecloud or podman", text)
 	}
 	return text, nil
+}
+
+var gpuKeys = []fileKey[*gpuNeed]{
+	{"count", "how many; default: 1", "whole", func(p *parser, g *gpuNeed, n *yaml.Node, at field) {
+		g.count = p.integer(n, at.what, 1)
+	}},
+	{"memory", "what each must have", "size", scalarOf(quantity.Size, func(g *gpuNeed) *int64 { return &g.memory })},
+}
+
+// gpuNeed is what a step says of the GPUs that its jobs need.
+type gpuNeed struct{ count, memory int64 }
+
+// gpus reads how many GPUs a job needs. That each has memory is asked of a node as a program is.
+func (p *parser) gpus(s *step, n *yaml.Node, at field) {
+	g := &gpuNeed{count: 1}
+	if n = yamlfile.Follow(n); n.Kind == yaml.MappingNode {
+		take(p, g, known(p, n, at.what, gpuKeys, nil), at.what, gpuKeys)
+	} else {
+		g.count = p.integer(n, at.what, 0)
+	}
+	if s.needs.Countable == nil {
+		s.needs.Countable = map[string]int64{}
+	}
+	s.needs.Countable["gpu"] = g.count
+	if g.memory > 0 {
+		s.tools = append(s.tools, quantity.GPUMemory(g.memory))
+	}
 }
 
 // environment reads the name of a file of requirements. A step of its own makes a folder with what

@@ -117,7 +117,7 @@ func (p *pilot) imageOf(a *attempt, lfn, path string) (*image, error) {
 	key := ""
 	for _, f := range a.GetInputs() {
 		if f.GetFile().GetLfn() == lfn {
-			key = fmt.Sprintf("%d %s %d %s %s", a.GetRun(), lfn, f.GetFile().GetVersion(), f.GetFile().GetTag(), f.GetPfn())
+			key = fmt.Sprintf("%d %s %d %d %s", a.GetRun(), lfn, f.GetFile().GetVersion(), f.GetFile().GetTag(), f.GetPfn())
 		}
 	}
 	if key == "" {

@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"fairway/internal/disk"
+	"fairway/internal/pilot/gpu"
 	"fairway/internal/pilot/process"
 	"fairway/internal/pilot/stage"
 	"fairway/internal/quantity"
@@ -36,6 +37,9 @@ func (p *pilot) describe() *wire.PilotInfo {
 func (p *pilot) checkEnvironment(ctx context.Context) error {
 	c := &p.cfg
 	var missing []error
+	if err := p.findGPUs(ctx); err != nil {
+		missing = append(missing, err)
+	}
 	for _, tool := range c.Tools {
 		if _, err := exec.LookPath(tool); err != nil {
 			missing = append(missing, fmt.Errorf("%s is not in PATH", tool))
@@ -44,6 +48,12 @@ func (p *pilot) checkEnvironment(ctx context.Context) error {
 		p.hello.Tools = append(p.hello.Tools, tool)
 	}
 	for _, tool := range c.Probe {
+		if memory, ok := quantity.ParseGPUMemory(tool); ok {
+			if gpu.AllHave(p.gpus.devices, memory) {
+				p.hello.Tools = append(p.hello.Tools, tool)
+			}
+			continue
+		}
 		if _, err := exec.LookPath(tool); err == nil {
 			p.hello.Tools = append(p.hello.Tools, tool)
 		}

@@ -54,6 +54,7 @@ type pilot struct {
 	boxes     *process.MemoryBoxes
 	watch     *inputWatch
 	images    images
+	gpus      gpus
 
 	sendsLogs  bool // the folder of what attempts print is not shared with the server
 	toldNoBash atomic.Bool

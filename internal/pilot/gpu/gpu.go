@@ -234,3 +234,9 @@ func (g *Given) GiveBack() {
 	}
 	g.UUIDs, g.locks = nil, nil
 }
+
+// AllHave reports whether all of some devices have so many bytes, and there are any: each of them
+// may be given.
+func AllHave(devices []Device, bytes int64) bool {
+	return len(devices) > 0 && !slices.ContainsFunc(devices, func(d Device) bool { return d.Memory < bytes })
+}
