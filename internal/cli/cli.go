@@ -133,7 +133,7 @@ depends on timing.`),
 		}
 	}
 	grouped("run", c.runCommand(), c.execCommand(), c.mapCommand(), c.openCommand(), c.serveCommand(), c.submitCommand(),
-		c.checkCommand(), c.siteCommand(),
+		c.checkCommand(), c.graphCommand(), c.siteCommand(),
 		c.stopCommand(), c.cleanCommand())
 	grouped("look", c.runsCommand(), c.watchCommand(), c.pilotsCommand())
 	grouped("look", c.jobsCommand(), c.showCommand(), c.explainCommand(), c.logsCommand(), c.exportCommand())
