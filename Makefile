@@ -7,7 +7,8 @@ PROTOC_GEN_CONNECT_VERSION  := v1.21.1
 EXAMPLE_PACKAGES := bowtie2 bowtie2-examples samtools bcftools
 STORAGE_PACKAGES := xrootd-server xrootd-client nginx-light libnginx-mod-http-dav-ext
 BATCH_PACKAGES   := slurm-wlm munge gridengine-master gridengine-exec gridengine-client openssh-server
-TEST_PACKAGES    := gcc libc6-dev iproute2 nftables curl wget openssl $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES)
+DATABASE_PACKAGES := postgresql
+TEST_PACKAGES    := gcc libc6-dev iproute2 nftables curl wget openssl $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES) $(DATABASE_PACKAGES)
 VERSITYGW_VERSION := v1.8.0
 S5CMD_VERSION     := v2.3.0
 
@@ -129,6 +130,11 @@ test-containers: ## run jobs in real containers and environments, by programs th
 	PATH="$(CURDIR)/bin:$(CURDIR)/bin/uv-$(UV_VERSION)/bin:$$PATH" FAIRWAY_TEST_CONTAINERS=1 \
 		go test $(RACE) -count=1 -timeout 14m ./test/containers ./internal/pilot/container
 
+.PHONY: test-postgres
+test-postgres: ## run the tests of the store, and 200 kills of a server, on a real PostgreSQL, which it installs
+	scripts/install-packages.sh $(DATABASE_PACKAGES)
+	FAIRWAY_SOAK=1 go test $(RACE) -count=1 -timeout 14m -run Postgres ./internal/store ./test/service
+
 .PHONY: test-mpi
 test-mpi: ## run the tests and the program of examples/mpi on a real Open MPI, which it installs
 	scripts/install-packages.sh openmpi-bin libopenmpi-dev gcc libc6-dev
@@ -160,7 +166,7 @@ soak: test-packages fuzz ## run the long tests: hours of crashes, faults and ran
 	FAIRWAY_SOAK=1 go test $(RACE) -timeout 4h -tags soak ./... fairway/lib/...
 
 bench: ## run the benchmarks whose figures stand in docs/benchmarks.md
-	scripts/install-packages.sh $(STORAGE_PACKAGES)
+	scripts/install-packages.sh $(STORAGE_PACKAGES) bubblewrap charliecloud busybox-static
 	scripts/install-go-tool.sh github.com/versity/versitygw/cmd/versitygw $(VERSITYGW_VERSION)
 	scripts/install-go-tool.sh github.com/peak/s5cmd/v2 $(S5CMD_VERSION) || true # a peer only
 	scripts/install-nextflow.sh $(NEXTFLOW_VERSION)
