@@ -43,8 +43,8 @@ func (p *pilot) takeGPUs(a *attempt) (given *gpu.Given, variable string, err err
 	}
 	given = &gpu.Given{}
 	if n := a.GetNeeds().GetCountable()[gpuResource]; n > 0 {
-		given, err = gpu.Take(p.gpus.devices, int(n), filepath.Join(os.TempDir(), fmt.Sprintf("fairway-gpus-%d", os.Getuid())))
-		if err != nil {
+		locks := filepath.Join(os.TempDir(), fmt.Sprintf("fairway-gpus-%d", os.Getuid()))
+		if given, err = gpu.Take(p.gpus.devices, int(n), locks); err != nil {
 			return nil, "", err
 		}
 	}
