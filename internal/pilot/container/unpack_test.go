@@ -219,7 +219,8 @@ func TestCalls(t *testing.T) {
 		"apptainer": "apptainer --quiet exec --no-home --pwd /data/s " +
 			"--bind /etc/hostname:/etc/hostname:ro --bind /data/s ROOT x y",
 		"bubblewrap": "bwrap --symlink usr/bin /bin --dir /srv --ro-bind ROOT/usr /usr --dev-bind /dev /dev " +
-			"--bind /proc /proc --ro-bind-try /sys /sys --bind /tmp /tmp --ro-bind /etc/hostname /etc/hostname --bind /data/s /data/s " +
+			"--bind /proc /proc --ro-bind-try /sys /sys --bind /tmp /tmp --ro-bind /etc/hostname /etc/hostname " +
+			"--bind /data/s /data/s " +
 			"--chdir /data/s -- x y",
 		"podman": "podman run --rm --read-only --network=host --ipc=host --pid=host --cgroups=disabled " +
 			"--env-host --entrypoint= --volume=/tmp:/tmp --workdir=/data/s --volume=/etc/hostname:/etc/hostname:ro " +
