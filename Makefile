@@ -109,6 +109,27 @@ test-ssh: ## run the tests of hosts that are reached by ssh, on servers of its o
 	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 -timeout 14m -run SSH ./internal/batch/... ./test/sites
 	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 ./internal/batch/ssh
 
+NEXTFLOW_VERSION := 24.10.0
+
+.PHONY: test-nextflow
+test-nextflow: ## run workflows of a real Nextflow, which it installs, through its executor for HyperQueue
+	scripts/install-packages.sh openjdk-17-jre-headless maven
+	scripts/install-nextflow.sh $(NEXTFLOW_VERSION)
+	FAIRWAY_TEST_NEXTFLOW=$(CURDIR)/bin/nextflow-$(NEXTFLOW_VERSION) go test -count=1 -timeout 14m ./test/nextflow
+
+CONTAINER_PACKAGES := charliecloud bubblewrap podman runc uidmap busybox-static squashfs-tools python3-venv
+SIFTOOL_VERSION    := v2.24.2
+UV_VERSION         := 0.13.9
+
+.PHONY: test-containers
+test-containers: ## run jobs in real containers and environments, by programs that it installs
+	scripts/install-packages.sh $(CONTAINER_PACKAGES)
+	scripts/install-go-tool.sh github.com/sylabs/sif/v2/cmd/siftool $(SIFTOOL_VERSION)
+	test -x bin/uv-$(UV_VERSION)/bin/uv || { python3 -m venv bin/uv-$(UV_VERSION) && \
+		bin/uv-$(UV_VERSION)/bin/pip install --quiet uv==$(UV_VERSION); }
+	PATH="$(CURDIR)/bin:$(CURDIR)/bin/uv-$(UV_VERSION)/bin:$$PATH" FAIRWAY_TEST_CONTAINERS=1 \
+		go test $(RACE) -count=1 -timeout 14m ./test/containers ./internal/pilot/container
+
 .PHONY: test-postgres
 test-postgres: ## run the tests of the store, and 200 kills of a server, on a real PostgreSQL, which it installs
 	scripts/install-packages.sh $(DATABASE_PACKAGES)
@@ -145,9 +166,10 @@ soak: test-packages fuzz ## run the long tests: hours of crashes, faults and ran
 	FAIRWAY_SOAK=1 go test $(RACE) -timeout 4h -tags soak ./... fairway/lib/...
 
 bench: ## run the benchmarks whose figures stand in docs/benchmarks.md
-	scripts/install-packages.sh $(STORAGE_PACKAGES)
+	scripts/install-packages.sh $(STORAGE_PACKAGES) bubblewrap charliecloud busybox-static
 	scripts/install-go-tool.sh github.com/versity/versitygw/cmd/versitygw $(VERSITYGW_VERSION)
 	scripts/install-go-tool.sh github.com/peak/s5cmd/v2 $(S5CMD_VERSION) || true # a peer only
+	scripts/install-nextflow.sh $(NEXTFLOW_VERSION)
 	@for program in bench/*/main.go; do \
 		echo "$$(dirname $$program)" >&2; FAIRWAY_BIN=$(CURDIR)/bin go run ./$$(dirname $$program) -json || exit 1; \
 	done

@@ -32,7 +32,7 @@ func TestTooManyArgumentsAreNamed(t *testing.T) {
 	} {
 		var text strings.Builder
 		if code := execute(
-			t.Context(), strings.Fields(arguments), strings.NewReader(""), io.Discard, &text,
+			t.Context(), (*console).root, strings.Fields(arguments), strings.NewReader(""), io.Discard, &text,
 		); code != exitUsage || !strings.Contains(text.String(), want) {
 			t.Errorf("%s: it says %q", arguments, text.String())
 		}

@@ -3,10 +3,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -14,6 +17,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/pilot/gpu"
 )
 
 // capacity is what this machine has for the jobs of a run, and among how many
@@ -22,6 +26,7 @@ type capacity struct {
 	pilots int
 	each   dispatch.Resources // what one pilot has
 	tools  []string           // that steps name, as far as they are found
+	gpus   []gpu.Device       // of the machine, where a step needs some
 	// findsTools says that jobs to come may name others.
 	findsTools bool
 }
@@ -36,18 +41,41 @@ const memoryShare = 0.9
 // capacityFor divides the machine among pilots: as many as are asked for, else
 // one for each processor, or fewer where a step needs more than such a pilot
 // would have.
-func capacityFor(workflow *flow.Workflow, o *runOptions) (*capacity, error) {
+func capacityFor(ctx context.Context, workflow *flow.Workflow, o *runOptions) (*capacity, error) {
 	whole, err := wholeMachine(o)
 	if err != nil {
 		return nil, err
 	}
 	c := &capacity{pilots: o.pilots}
+	if c.gpus, err = gpusFor(ctx, workflow, o); err != nil {
+		return nil, err
+	}
+	if n := int64(len(c.gpus)); n > 0 {
+		whole.Countable = maps.Clone(whole.Countable)
+		if whole.Countable == nil {
+			whole.Countable = map[string]int64{}
+		}
+		if _, said := whole.Countable["gpu"]; !said {
+			whole.Countable["gpu"] = n
+		}
+	}
 	if c.pilots == 0 {
 		needs := func(d flow.Demand) dispatch.Resources { return d.Needs }
 		c.pilots = dispatch.PilotsFor(whole, each(append(workflow.Demands(), o.demands...), needs))
 	}
 	c.each = whole.Share(c.pilots)
 	return c, nil
+}
+
+// gpusFor finds the GPUs of this machine, if a step needs some.
+func gpusFor(ctx context.Context, workflow *flow.Workflow, o *runOptions) ([]gpu.Device, error) {
+	needed := o.countable["gpu"] > 0 || slices.ContainsFunc(workflow.Demands(),
+		func(d flow.Demand) bool { return d.Needs.Countable["gpu"] > 0 })
+	if !needed || !o.runsLocally() {
+		return nil, nil
+	}
+	_, devices, err := gpu.Find(ctx)
+	return devices, err
 }
 
 func wholeMachine(o *runOptions) (dispatch.Resources, error) {

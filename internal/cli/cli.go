@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"strings"
 	"syscall"
 
@@ -25,13 +26,19 @@ import (
 func Main() int {
 	unix.Umask(unix.Umask(0) &^ 0o700)
 	outliveReaders()
-	return execute(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
+	root := (*console).root
+	if filepath.Base(os.Args[0]) == hqName {
+		root = (*console).hqRoot
+	}
+	return execute(context.Background(), root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
-func execute(ctx context.Context, arguments []string, in io.Reader, out, err io.Writer) int {
+func execute(
+	ctx context.Context, commands func(*console) *cobra.Command, arguments []string, in io.Reader, out, err io.Writer,
+) int {
 	printed := &printed{out: newScreen(out)}
 	c := &console{in: in, out: printed, err: newScreen(err)}
-	root := c.root()
+	root := commands(c)
 	root.SetArgs(arguments)
 	root.SetIn(in)
 	root.SetOut(c.out)
@@ -48,7 +55,8 @@ func execute(ctx context.Context, arguments []string, in io.Reader, out, err io.
 	}
 	if !c.started {
 		c.json = c.json || asksForJSON(arguments)
-		failed = &failure{code: exitUsage, err: failed, hint: "see `fairway help` and `fairway help COMMAND`"}
+		hint := fmt.Sprintf("see `%[1]s help` and `%[1]s help COMMAND`", root.Name())
+		failed = &failure{code: exitUsage, err: failed, hint: hint}
 	}
 	t := describe(failed)
 	c.printTrouble(t)
@@ -125,7 +133,7 @@ depends on timing.`),
 		}
 	}
 	grouped("run", c.runCommand(), c.execCommand(), c.mapCommand(), c.openCommand(), c.serveCommand(), c.submitCommand(),
-		c.checkCommand(), c.siteCommand(),
+		c.checkCommand(), c.graphCommand(), c.siteCommand(),
 		c.stopCommand(), c.cleanCommand())
 	grouped("look", c.runsCommand(), c.watchCommand(), c.pilotsCommand(), c.sharesCommand())
 	grouped("look", c.jobsCommand(), c.showCommand(), c.explainCommand(), c.logsCommand(), c.exportCommand())

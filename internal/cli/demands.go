@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/pilot/gpu"
 	"fairway/internal/quantity"
 	"fairway/internal/server"
 	"fairway/internal/site"
@@ -179,6 +180,16 @@ type shortage struct{ what, instead string }
 // lacks is what this machine lacks.
 func (c *capacity) lacks(demand flow.Demand) (lacking []shortage) {
 	for _, tool := range demand.Tools {
+		if memory, ok := quantity.ParseGPUMemory(tool); ok {
+			if gpu.AllHave(c.gpus, memory) {
+				c.tools = append(c.tools, tool)
+			} else {
+				lacking = append(lacking, shortage{
+					fmt.Sprintf("needs GPUs of %s each, which are not there", quantity.Bytes(memory)), "ask for less memory",
+				})
+			}
+			continue
+		}
 		if _, err := exec.LookPath(tool); err != nil {
 			lacking = append(lacking, shortage{
 				fmt.Sprintf("needs the program %s, which is not there", tool), "install it, or put it into PATH",

@@ -57,6 +57,9 @@ func (c *console) shownPlaces() (func(pfn string) string, error) {
 	return func(pfn string) string { return pfn }, nil
 }
 
+// isFolderOfRun is asked for folders of runs, which are on Linux only.
+func isFolderOfRun(string) bool { return false }
+
 func dialServiceFolder(_ context.Context, address string) (*listen.Connection, error) {
 	return nil, fail(exitUsage, "name a copy of the file .fairway/service in it",
 		"--server %s: the folder of a server is for Linux only", address)

@@ -178,3 +178,7 @@ func (c *console) folderWithState() (string, error) {
 	}
 	return dir, folder.CheckOwner(dir)
 }
+
+// isFolderOfRun reports whether a path is the folder of a run, and not that of a server that
+// takes workflows, or a file.
+func isFolderOfRun(path string) bool { return hasState(path) && !folder.IsLasting(path) }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"syscall"
 
 	"connectrpc.com/connect"
@@ -228,7 +229,10 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		return server.Config{}, err
 	}
 	o.strict = workflow.Strict()
-	capacity, err := capacityFor(workflow, o)
+	if o.lasting || workflow.Open() { // jobs come later, and say then in what they run
+		o.tools = slices.Concat(o.tools, flow.InsideTools())
+	}
+	capacity, err := capacityFor(ctx, workflow, o)
 	if err != nil {
 		return server.Config{}, err
 	}
@@ -263,6 +267,8 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	}
 	if o.lasting {
 		config.Lasting, config.Workflow, config.Shares, config.Store = true, nil, o.shares, o.store
+	}
+	if len(o.tools) > 0 {
 		capacity.tools = toolsThere(o.tools)
 	}
 	if serverjob.Running() {

@@ -110,7 +110,7 @@ func (p *parser) inputAccess(in *DeclaredInput, n *yaml.Node, at field) {
 	}
 }
 
-// taken is what jobs of the step read, its script left out.
+// taken is what jobs of the step read, what its commands do not name left out.
 func (s *step) taken() []entry {
 	var all []entry
 	for i, e := range s.each {
@@ -119,7 +119,7 @@ func (s *step) taken() []entry {
 	for _, m := range s.merge {
 		all = append(all, entry{pattern: m})
 	}
-	return append(all, slices.DeleteFunc(slices.Clone(s.reads), func(e entry) bool { return e.script })...)
+	return append(all, slices.DeleteFunc(slices.Clone(s.reads), func(e entry) bool { return e.hidden })...)
 }
 
 // checkAccess finds a command that cannot know where its inputs are, which are streamed.

@@ -27,6 +27,12 @@ func digest(j NewJob) string {
 		d = d.text(w.LFN)
 	}
 	d = d.number(len(j.Job.Writes))
+	if c.Container != nil || c.EnvironmentFolder != "" {
+		d = d.text(c.EnvironmentFolder)
+		if c.Container != nil {
+			d = d.text(c.Container.Image)
+		}
+	}
 	if c.Replay != nil {
 		d = d.replay(*c.Replay)
 	}

@@ -61,7 +61,7 @@ var stepHabits = map[string]string{
 	"params":     "write `parameters:` beside `steps:`; commands have them as variables",
 	"parameters": "write them beside `steps:`; commands have them as variables",
 	"publishDir": "write `publish: true`; results are in results/",
-	"conda":      habitTools, "container": habitTools, "singularity": habitTools, "docker": habitTools,
+	"conda":      habitTools, "singularity": "write `container: IMAGE`", "docker": "write `container: IMAGE`",
 	"module": habitTools, "envmodules": habitTools,
 	"after": habitOrder, "depends": habitOrder, "depends_on": habitOrder, "dependencies": habitOrder,
 	"requires": habitOrder,

@@ -14,7 +14,7 @@ func TestKeysOfOtherSystemsAreUnderstood(t *testing.T) {
 		"retries: 2":          "write `retry: {attempts: 3}`",
 		"output: x":           "write `writes: NAME`",
 		"input: x":            "write `each: PATTERN`",
-		"container: x":        "name the programs under tools",
+		"singularity: x":      "write `container: IMAGE`",
 		"comand: x":           `did you mean "command"?`,
 		"needs: {threads: 4}": `did you mean "cpus"?`,
 		"needs: {mem: 4GB}":   `did you mean "memory"?`,

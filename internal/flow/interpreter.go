@@ -2,7 +2,6 @@ package flow
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -75,43 +74,24 @@ func (p *parser) commandText(s *step, n *yaml.Node, what, key string) string {
 // script reads the name of a file that is the command. If no input and no step
 // makes it, it is a file beside the workflow, and an input of its own.
 func (p *parser) script(s *step, n *yaml.Node, what string) {
-	text, ok := p.patternText(n, what)
-	if !ok {
-		return
-	}
-	text = path.Clean(text)
-	lfn := text
-	if path.IsAbs(text) || strings.HasPrefix(text, "../") {
-		lfn = path.Base(text)
-	}
-	name := p.pattern(yamlfile.Follow(n), lfn, what)
-	if name == nil {
-		return
-	}
-	if len(name.names) > 0 {
-		p.Fail(yamlfile.Follow(n), "name one file", "%s: %q has a placeholder or a wildcard", what, name.text)
-		return
-	}
-	file, _ := newPattern(text) // its name is right, so it is too
-	s.script = name.text
-	s.reads = append(s.reads, entry{pattern: name, script: true})
-	p.scripts = append(p.scripts, namedScript{yamlfile.Follow(n).Line, file, name})
+	s.script = p.hiddenInput(s, n, what, "script")
 }
 
-// namedScript is a script as a step names it.
+// namedScript is a script, or another file that is no declared input, as a step names it.
 type namedScript struct {
 	line      int
+	kind      string
 	file, lfn *pattern
 }
 
 // scriptInputs declares the files under script that nothing else provides.
 func (p *parser) scriptInputs(w *Workflow) {
 	for _, s := range p.scripts {
-		if w.provides(s.lfn) {
+		if w.provides(s.lfn) { // also the same file, which another step names
 			continue
 		}
 		w.Inputs = append(w.Inputs, &DeclaredInput{
-			Name: "script " + s.file.text, Line: s.line, renamed: true,
+			Name: s.kind + " " + s.file.text, Line: s.line, renamed: true,
 			Patterns: []string{s.file.text}, Globs: []string{s.file.glob()},
 			patterns: []*pattern{s.file}, names: []*pattern{s.lfn},
 		})

@@ -50,7 +50,7 @@ func (d *pendingJob) readEntries() []entry {
 	if !d.count {
 		return d.state.step.reads
 	}
-	return slices.DeleteFunc(slices.Clone(d.state.step.reads), func(e entry) bool { return e.shared || e.script })
+	return slices.DeleteFunc(slices.Clone(d.state.step.reads), func(e entry) bool { return e.shared || e.hidden })
 }
 
 // need lets d wait until somebody makes lfn known. A rewritten file that only
@@ -162,17 +162,13 @@ func (j *job) complete() {
 		return
 	}
 	j.new.Command = j.source.command(j.source.step.command)
+	j.source.step.inside(&j.new.Command)
 	j.new.Job.Digest = digest(j.new)
 	j.source = nil
 }
 
-// named leaves the script out of what a job of the step reads.
-func (s *step) named(reads []string) []string {
-	if s.script == "" {
-		return reads
-	}
-	return reads[:len(reads)-1] // it comes last
-}
+// named leaves out of what a job of the step reads what its command does not name.
+func (s *step) named(reads []string) []string { return reads[:len(reads)-s.hiddenReads()] }
 
 // describe gives what all jobs of the step have alike.
 func (f *Flow) describe(j *job) dispatch.Job {

@@ -167,6 +167,10 @@ var stepKeys = []fileKey[*step]{
 	{"publish", "whether outputs are results; default: those that no step reads", flagValue, (*parser).publish},
 	{"may_be_empty", "[whether the step may produce nothing](#inputs-and-steps-without-a-result)", flagValue, scalarOf(parseFlag, func(s *step) *bool { return &s.mayBeEmpty })},
 	{"sandbox", sandboxHelp, sandboxValue, scalarOf(parseSandbox, func(s *step) *bool { return &s.strict })},
+	{"container", "the image of a [container](#containers) in which commands run", `{
+          "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/container" }]
+        }`, (*parser).inContainer},
+	{"environment", "a `requirements.txt`: commands find [what it names](#environments)", textOnly, (*parser).environment},
 	{"command", "[what each job executes](#commands)", "text", nil},
 	{"script", "a file with the text of the command, in place of `command`", textOnly, nil},
 	{"shell", shellHelp, "shell", nil},
@@ -183,6 +187,13 @@ var needsKeys = []fileKey[*step]{
 	{"cpus", "processors, also fractions such as 0.5", "text", scalarOf(quantity.MilliCPUs, func(s *step) *int64 { return &s.needs.MilliCPUs })},
 	{"memory", "also a limit", "size", scalarOf(quantity.Size, func(s *step) *int64 { return &s.needs.Memory })},
 	{"disk", "space for what a job writes", "size", scalarOf(quantity.Size, func(s *step) *int64 { return &s.needs.Disk })},
+	{"gpu", "GPUs that [no other job has](#gpus): a number, or `{count: 1, memory: 20GB}` with the memory of each", `{
+          "anyOf": [
+            { "type": "integer", "minimum": 0 },
+            { "type": "string", "pattern": "\\\\$\\\\{" },
+            { "type": "object", "additionalProperties": false, "properties": { "count": { "type": "integer", "minimum": 1 }, "memory": { "type": "string" } } }
+          ]
+        }`, (*parser).gpus},
 	{"time", "wall clock of the command, also a limit", "duration", scalarOf(quantity.Duration, func(s *step) *time.Duration { return &s.needs.Time })},
 }
 

@@ -32,8 +32,9 @@ func described[T any](keys []fileKey[T]) (all []describedKey) {
 // places are the mappings of a workflow file, by what the template of the schema calls them.
 var places = map[string][]describedKey{
 	"workflow": described(workflowKeys), "input": described(inputKeys), "catalog": described(catalogKeys),
-	"step":  described(stepKeys),
-	"split": described(splitKeys), "needs": described(needsKeys), "retry": described(retryKeys),
+	"step":      described(stepKeys),
+	"container": described(containerKeys),
+	"split":     described(splitKeys), "needs": described(needsKeys), "retry": described(retryKeys),
 }
 
 var link = regexp.MustCompile(`\[([^\]]*)\]\([^)]*\)`)

@@ -21,6 +21,8 @@ type parser struct {
 	temporary bool              // outputs are, where their step does not say otherwise
 	commands  []writtenCommand
 	scripts   []namedScript
+
+	environments []*step // that make environments
 }
 
 var parameterUse = regexp.MustCompile(`\$\{([^}]*)\}`)

@@ -28,6 +28,7 @@ func (p *parser) steps(w *Workflow, n *yaml.Node, _ field) {
 		w.steps = append(w.steps, s)
 	}
 	p.scriptInputs(w)
+	p.environmentSteps(w)
 }
 
 func (p *parser) step(s *step, f yamlfile.Field) {

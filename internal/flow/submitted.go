@@ -30,7 +30,7 @@ func Submitted(job dispatch.Job, command Command) (NewJob, error) {
 		func(w dispatch.Output) bool { return w.LFN == log }) {
 		return NewJob{}, fmt.Errorf("its log %q is none of its outputs: name it under writes too", log)
 	}
-	if err := checkNames(&job); err != nil {
+	if err := errors.Join(checkNames(&job), checkInside(&job, &command)); err != nil {
 		return NewJob{}, err
 	}
 	for name := range command.Environment {
@@ -51,6 +51,27 @@ func Submitted(job dispatch.Job, command Command) (NewJob, error) {
 	made := NewJob{Job: job, Command: command}
 	made.Job.Digest = digest(made)
 	return made, nil
+}
+
+// checkInside refuses a container or an environment that is not among the inputs, and has the node
+// have what runs the container.
+func checkInside(job *dispatch.Job, command *Command) error {
+	if c := command.Container; c != nil {
+		if c.Runtime == "" {
+			c.Runtime = DefaultRuntime
+		}
+		if _, err := parseRuntime(c.Runtime); err != nil {
+			return fmt.Errorf("the runtime of its container: %w", err)
+		}
+		if !slices.Contains(job.Reads, c.Image) {
+			return fmt.Errorf("the image %q of its container is none of its inputs: name it under reads too", c.Image)
+		}
+		job.Tools = append(job.Tools, c.tools()...)
+	}
+	if e := command.EnvironmentFolder; e != "" && (!slices.Contains(job.Reads, e) || !logical.IsFolder(e)) {
+		return fmt.Errorf("the environment %q is no folder among its inputs", e)
+	}
+	return nil
 }
 
 // NameOf makes the name of a submitted job of a label for people and of all that decides its

@@ -156,7 +156,7 @@ type entry struct {
 	name    string // for the command; may be empty
 	pattern *pattern
 	log     bool     // it is kept when the job fails
-	script  bool     // it is what the jobs of the step execute
+	hidden  bool     // the command does not name it: what it executes, or runs in; such entries come last
 	fresh   bool     // has placeholders that are known only when the job has ended
 	shared  bool     // some step rewrites it
 	aside   bool     // jobs do not take their place in the order from it: see setAside
@@ -195,6 +195,8 @@ type step struct {
 	interpreter string
 	command     string
 	script      string // LFN of the file that is the command
+	container   Container
+	environment string // LFN of a folder with what its commands find besides; empty: none
 	mayBeEmpty  bool   // it may make nothing of what it takes
 	access      accessRule
 

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/fault"
+	"fairway/internal/pilot/gpu"
 	"fairway/internal/pilot/process"
 	"fairway/internal/pilot/report"
 	"fairway/internal/quantity"
@@ -31,10 +32,20 @@ type running struct {
 	*attempt
 	process.Watched
 	opens *process.OpenWatch // that sees which files it opens, nil if none does
+	gpus  *gpu.Given         // nil where the pilot gives none
 }
 
 // command runs the command of an attempt and judges how it ended.
 func (p *pilot) command(a *attempt) {
+	if inContainer(a.Payload) || a.Payload.GetEnvironmentFolder() != "" {
+		var err error
+		a.inside, err = p.enter(a)
+		defer p.leaveInside(a.inside)
+		if err != nil {
+			a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
+			return
+		}
+	}
 	path, argv, err := p.program(a)
 	if err != nil {
 		a.Result.ExitCode = exitNotFound
@@ -55,6 +66,7 @@ func (p *pilot) command(a *attempt) {
 	}
 	p.concludePrevious(a)
 	exit, err := p.attend(r)
+	r.gpus.GiveBack()
 	_ = commandAfter.Hit()
 	p.noteUndeclared(r, r.opens.End())
 	p.judge(r, exit, err)
@@ -73,6 +85,33 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 	if err != nil {
 		return nil, err
 	}
+	var seen string
+	if r.gpus, seen, err = p.takeGPUs(a); err != nil {
+		return nil, err
+	}
+	if seen != "" {
+		variables = withVariable(variables, seen)
+	}
+	if err = p.fork(a, r, path, argv, variables); err != nil {
+		r.gpus.GiveBack()
+		return nil, err
+	}
+	return r, nil
+}
+
+// withVariable sets a variable in the place of another value that it may have.
+func withVariable(variables []string, entry string) []string {
+	name, _, _ := strings.Cut(entry, "=")
+	at := slices.IndexFunc(variables, func(v string) bool { return strings.HasPrefix(v, name+"=") })
+	if at < 0 {
+		return append(variables, entry)
+	}
+	variables[at] = entry
+	return variables
+}
+
+// fork starts the process of the command.
+func (p *pilot) fork(a *attempt, r *running, path string, argv, variables []string) (err error) {
 	attr := &syscall.ProcAttr{
 		Dir:   a.Slot.Folder,
 		Env:   variables,
@@ -81,12 +120,18 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 	if r.Memory > 0 {
 		r.Box = p.boxes.Open(a.GetAttempt(), r.Memory)
 	}
+	if inContainer(a.Payload) {
+		if path, argv, err = p.contained(a, argv); err != nil {
+			r.Box.Close()
+			return err
+		}
+	}
 	path, argv = r.Box.Command(path, argv)
 	if a.Payload.GetStrict() {
 		var made func()
 		if path, argv, made, err = p.viewOf(a).Command(path, argv, attr); err != nil {
 			r.Box.Close()
-			return nil, err
+			return err
 		}
 		defer made()
 	}
@@ -98,9 +143,9 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 		}
 		r.opens.End()
 		r.Box.Close()
-		return nil, err
+		return err
 	}
-	return r, nil
+	return nil
 }
 
 // attend waits until the command and all that it started have ended.

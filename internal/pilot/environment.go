@@ -15,6 +15,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"fairway/internal/disk"
+	"fairway/internal/pilot/gpu"
 	"fairway/internal/pilot/process"
 	"fairway/internal/pilot/stage"
 	"fairway/internal/quantity"
@@ -36,6 +37,9 @@ func (p *pilot) describe() *wire.PilotInfo {
 func (p *pilot) checkEnvironment(ctx context.Context) error {
 	c := &p.cfg
 	var missing []error
+	if err := p.findGPUs(ctx); err != nil {
+		missing = append(missing, err)
+	}
 	for _, tool := range c.Tools {
 		if _, err := exec.LookPath(tool); err != nil {
 			missing = append(missing, fmt.Errorf("%s is not in PATH", tool))
@@ -43,7 +47,7 @@ func (p *pilot) checkEnvironment(ctx context.Context) error {
 		}
 		p.hello.Tools = append(p.hello.Tools, tool)
 	}
-	p.hello.Tools = append(p.hello.Tools, toolsThere(c.Probe)...)
+	p.hello.Tools = append(p.hello.Tools, p.toolsThere(c.Probe)...)
 	err := errors.Join(append(missing, c.runCheck(), p.checkSandbox(), p.checkProcessors(), p.checkMemory(), p.checkDisk(),
 		p.openStorage(ctx))...)
 	p.hello.Has = c.resourcesToWire()
@@ -51,8 +55,14 @@ func (p *pilot) checkEnvironment(ctx context.Context) error {
 }
 
 // toolsThere are those of some programs that are in PATH.
-func toolsThere(tools []string) (there []string) {
+func (p *pilot) toolsThere(tools []string) (there []string) {
 	for _, tool := range tools {
+		if memory, ok := quantity.ParseGPUMemory(tool); ok {
+			if gpu.AllHave(p.gpus.devices, memory) {
+				there = append(there, tool)
+			}
+			continue
+		}
 		if _, err := exec.LookPath(tool); err == nil {
 			there = append(there, tool)
 		}

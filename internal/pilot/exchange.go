@@ -366,7 +366,7 @@ func (p *pilot) call(talk context.Context, m *wire.SyncRequest, limit time.Durat
 	answer, err := p.client.Sync(ctx, m)
 	cancel()
 	_ = syncAfter.Hit()
-	tools := toolsThere(answer.GetLookFor())
+	tools := p.toolsThere(answer.GetLookFor())
 	switch {
 	case p.answered(m, answer, tools, err):
 		p.followHints(answer)

@@ -56,7 +56,7 @@ func (p *pilot) choose(a *attempt) *process.OpenWatch {
 	w := p.watch
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.wants(a.GetStep()) {
+	if a.Payload.GetUnwatched() || !w.wants(a.GetStep()) {
 		return nil
 	}
 	if !w.tried {

@@ -30,7 +30,7 @@ const maxScript = 16 << 20
 func (p *pilot) program(a *attempt) (string, []string, error) {
 	payload := a.Payload
 	argv := payload.GetArgv()
-	if payload.GetShell() != "" && payload.GetScript() == "" {
+	if payload.GetShell() != "" && payload.GetScript() == "" && !inContainer(payload) {
 		argv = p.direct(a, payload.GetShell())
 		a.direct = argv != nil
 	}
@@ -42,6 +42,9 @@ func (p *pilot) program(a *attempt) (string, []string, error) {
 	}
 	if len(argv) == 0 {
 		return "", nil, errors.New("the job has no command")
+	}
+	if inContainer(payload) { // its runtime finds it
+		return argv[0], argv, nil
 	}
 	path, err := p.base.find(argv[0], payload.GetEnvironment()["PATH"])
 	return path, argv, err
@@ -94,6 +97,12 @@ func strictly(interpreter, text string) string {
 // anyShell is bash, or sh where there is none. Then a person is told what that
 // leaves out.
 func (p *pilot) anyShell(a *attempt, text string) []string {
+	if inContainer(a.Payload) {
+		if !a.inside.has("bash") {
+			return []string{"sh"}
+		}
+		return []string{"bash"}
+	}
 	if _, err := p.base.find("bash", a.Payload.GetEnvironment()["PATH"]); err == nil {
 		return []string{"bash"}
 	}

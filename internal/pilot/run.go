@@ -53,6 +53,8 @@ type pilot struct {
 	watchdog  *process.Watchdog
 	boxes     *process.MemoryBoxes
 	watch     *inputWatch
+	images    images
+	gpus      gpus
 
 	sendsLogs  bool // the folder of what attempts print is not shared with the server
 	toldNoBash atomic.Bool

@@ -72,6 +72,13 @@ func (p *pilot) hidden() []string {
 // sandbox lead to, and the programs in its search path.
 func (p *pilot) viewOf(a *attempt) *view.View {
 	v := &view.View{Hidden: p.hidden(), Shown: append(a.Slot.Own(), a.In.Links()...)}
+	if a.inside != nil {
+		for _, folder := range []string{a.inside.root, a.inside.folder} {
+			if folder != "" {
+				v.Shown = append(v.Shown, folder)
+			}
+		}
+	}
 	for _, folder := range filepath.SplitList(p.base.search) {
 		if filepath.IsAbs(folder) {
 			v.Shown = append(v.Shown, filepath.Clean(folder))

@@ -1817,18 +1817,21 @@ func (x *Assignment) GetStorage() string {
 // Payload is what a job's attempt executes. The server keeps it and hands it on as bytes, the
 // encoding of this message.
 type Payload struct {
-	state          protoimpl.MessageState `protogen:"open.v1"`
-	Shell          string                 `protobuf:"bytes,1,opt,name=shell,proto3" json:"shell,omitempty"` // text for the interpreter
-	Argv           []string               `protobuf:"bytes,2,rep,name=argv,proto3" json:"argv,omitempty"`   // or executed directly, without a shell
-	Environment    map[string]string      `protobuf:"bytes,3,rep,name=environment,proto3" json:"environment,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Replay         *Replay                `protobuf:"bytes,4,opt,name=replay,proto3" json:"replay,omitempty"`                                        // or computed as a recorded trace says
-	Interpreter    string                 `protobuf:"bytes,7,opt,name=interpreter,proto3" json:"interpreter,omitempty"`                              // words of a program; bash and sh run strictly; empty: bash, or sh where there is none
-	Log            string                 `protobuf:"bytes,9,opt,name=log,proto3" json:"log,omitempty"`                                              // the LFN of an output that is kept when the attempt fails
-	Script         string                 `protobuf:"bytes,8,opt,name=script,proto3" json:"script,omitempty"`                                        // the LFN of an input with the text; shell then stands before it
-	Strict         bool                   `protobuf:"varint,11,opt,name=strict,proto3" json:"strict,omitempty"`                                      // it sees only what is its own
-	InputVariables []*InputVariable       `protobuf:"bytes,10,rep,name=input_variables,json=inputVariables,proto3" json:"input_variables,omitempty"` // those of environment that name inputs that may be streamed
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
+	state             protoimpl.MessageState `protogen:"open.v1"`
+	Shell             string                 `protobuf:"bytes,1,opt,name=shell,proto3" json:"shell,omitempty"` // text for the interpreter
+	Argv              []string               `protobuf:"bytes,2,rep,name=argv,proto3" json:"argv,omitempty"`   // or executed directly, without a shell
+	Environment       map[string]string      `protobuf:"bytes,3,rep,name=environment,proto3" json:"environment,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Replay            *Replay                `protobuf:"bytes,4,opt,name=replay,proto3" json:"replay,omitempty"`                                                 // or computed as a recorded trace says
+	Interpreter       string                 `protobuf:"bytes,7,opt,name=interpreter,proto3" json:"interpreter,omitempty"`                                       // words of a program; bash and sh run strictly; empty: bash, or sh where there is none
+	Log               string                 `protobuf:"bytes,9,opt,name=log,proto3" json:"log,omitempty"`                                                       // the LFN of an output that is kept when the attempt fails
+	Script            string                 `protobuf:"bytes,8,opt,name=script,proto3" json:"script,omitempty"`                                                 // the LFN of an input with the text; shell then stands before it
+	Strict            bool                   `protobuf:"varint,11,opt,name=strict,proto3" json:"strict,omitempty"`                                               // it sees only what is its own
+	Container         *Container             `protobuf:"bytes,14,opt,name=container,proto3" json:"container,omitempty"`                                          // it runs in one; none: in none
+	EnvironmentFolder string                 `protobuf:"bytes,15,opt,name=environment_folder,json=environmentFolder,proto3" json:"environment_folder,omitempty"` // the LFN of an input, a folder with programs and Python packages that it finds besides
+	Unwatched         bool                   `protobuf:"varint,13,opt,name=unwatched,proto3" json:"unwatched,omitempty"`                                         // what it opens is not looked at: it works in folders that are no sandbox
+	InputVariables    []*InputVariable       `protobuf:"bytes,10,rep,name=input_variables,json=inputVariables,proto3" json:"input_variables,omitempty"`          // those of environment that name inputs that may be streamed
+	unknownFields     protoimpl.UnknownFields
+	sizeCache         protoimpl.SizeCache
 }
 
 func (x *Payload) Reset() {
@@ -1917,11 +1920,85 @@ func (x *Payload) GetStrict() bool {
 	return false
 }
 
+func (x *Payload) GetContainer() *Container {
+	if x != nil {
+		return x.Container
+	}
+	return nil
+}
+
+func (x *Payload) GetEnvironmentFolder() string {
+	if x != nil {
+		return x.EnvironmentFolder
+	}
+	return ""
+}
+
+func (x *Payload) GetUnwatched() bool {
+	if x != nil {
+		return x.Unwatched
+	}
+	return false
+}
+
 func (x *Payload) GetInputVariables() []*InputVariable {
 	if x != nil {
 		return x.InputVariables
 	}
 	return nil
+}
+
+// Container says in what a command runs.
+type Container struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Image         string                 `protobuf:"bytes,1,opt,name=image,proto3" json:"image,omitempty"`     // the LFN of an input
+	Runtime       string                 `protobuf:"bytes,2,opt,name=runtime,proto3" json:"runtime,omitempty"` // what runs it (flow.Runtimes)
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Container) Reset() {
+	*x = Container{}
+	mi := &file_pilot_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Container) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Container) ProtoMessage() {}
+
+func (x *Container) ProtoReflect() protoreflect.Message {
+	mi := &file_pilot_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Container.ProtoReflect.Descriptor instead.
+func (*Container) Descriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Container) GetImage() string {
+	if x != nil {
+		return x.Image
+	}
+	return ""
+}
+
+func (x *Container) GetRuntime() string {
+	if x != nil {
+		return x.Runtime
+	}
+	return ""
 }
 
 // InputVariable is a variable that names inputs. The pilot gives it the URL of each that is
@@ -1936,7 +2013,7 @@ type InputVariable struct {
 
 func (x *InputVariable) Reset() {
 	*x = InputVariable{}
-	mi := &file_pilot_proto_msgTypes[18]
+	mi := &file_pilot_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1948,7 +2025,7 @@ func (x *InputVariable) String() string {
 func (*InputVariable) ProtoMessage() {}
 
 func (x *InputVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[18]
+	mi := &file_pilot_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1961,7 +2038,7 @@ func (x *InputVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputVariable.ProtoReflect.Descriptor instead.
 func (*InputVariable) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{18}
+	return file_pilot_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *InputVariable) GetName() string {
@@ -1991,7 +2068,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_pilot_proto_msgTypes[19]
+	mi := &file_pilot_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2003,7 +2080,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[19]
+	mi := &file_pilot_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2016,7 +2093,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{19}
+	return file_pilot_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Replay) GetCompute() *durationpb.Duration {
@@ -2050,7 +2127,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_pilot_proto_msgTypes[20]
+	mi := &file_pilot_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2062,7 +2139,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[20]
+	mi := &file_pilot_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2075,7 +2152,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{20}
+	return file_pilot_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Peer) GetCacheDir() string {
@@ -2098,7 +2175,7 @@ type CacheCounts struct {
 
 func (x *CacheCounts) Reset() {
 	*x = CacheCounts{}
-	mi := &file_pilot_proto_msgTypes[21]
+	mi := &file_pilot_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2110,7 +2187,7 @@ func (x *CacheCounts) String() string {
 func (*CacheCounts) ProtoMessage() {}
 
 func (x *CacheCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[21]
+	mi := &file_pilot_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2123,7 +2200,7 @@ func (x *CacheCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheCounts.ProtoReflect.Descriptor instead.
 func (*CacheCounts) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{21}
+	return file_pilot_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *CacheCounts) GetEvictedFiles() int64 {
@@ -2165,7 +2242,7 @@ type CacheDigest struct {
 
 func (x *CacheDigest) Reset() {
 	*x = CacheDigest{}
-	mi := &file_pilot_proto_msgTypes[22]
+	mi := &file_pilot_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2177,7 +2254,7 @@ func (x *CacheDigest) String() string {
 func (*CacheDigest) ProtoMessage() {}
 
 func (x *CacheDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[22]
+	mi := &file_pilot_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2190,7 +2267,7 @@ func (x *CacheDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheDigest.ProtoReflect.Descriptor instead.
 func (*CacheDigest) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{22}
+	return file_pilot_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *CacheDigest) GetFiles() uint64 {
@@ -2236,7 +2313,7 @@ type SyncAnswer struct {
 
 func (x *SyncAnswer) Reset() {
 	*x = SyncAnswer{}
-	mi := &file_pilot_proto_msgTypes[23]
+	mi := &file_pilot_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2248,7 +2325,7 @@ func (x *SyncAnswer) String() string {
 func (*SyncAnswer) ProtoMessage() {}
 
 func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[23]
+	mi := &file_pilot_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2261,7 +2338,7 @@ func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncAnswer.ProtoReflect.Descriptor instead.
 func (*SyncAnswer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{23}
+	return file_pilot_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *SyncAnswer) GetNumber() uint64 {
@@ -2583,7 +2660,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"checkpoint\x18\x14 \x01(\v2\x16.fairway.v1.OutputFileR\n" +
 	"checkpoint\x12\x18\n" +
-	"\astorage\x18\x0e \x01(\tR\astorage\"\x9b\x03\n" +
+	"\astorage\x18\x0e \x01(\tR\astorage\"\x9d\x04\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +
@@ -2592,12 +2669,18 @@ const file_pilot_proto_rawDesc = "" +
 	"\vinterpreter\x18\a \x01(\tR\vinterpreter\x12\x10\n" +
 	"\x03log\x18\t \x01(\tR\x03log\x12\x16\n" +
 	"\x06script\x18\b \x01(\tR\x06script\x12\x16\n" +
-	"\x06strict\x18\v \x01(\bR\x06strict\x12B\n" +
+	"\x06strict\x18\v \x01(\bR\x06strict\x123\n" +
+	"\tcontainer\x18\x0e \x01(\v2\x15.fairway.v1.ContainerR\tcontainer\x12-\n" +
+	"\x12environment_folder\x18\x0f \x01(\tR\x11environmentFolder\x12\x1c\n" +
+	"\tunwatched\x18\r \x01(\bR\tunwatched\x12B\n" +
 	"\x0finput_variables\x18\n" +
 	" \x03(\v2\x19.fairway.v1.InputVariableR\x0einputVariables\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\"7\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01J\x04\b\x05\x10\x06J\x04\b\x06\x10\a\";\n" +
+	"\tContainer\x12\x14\n" +
+	"\x05image\x18\x01 \x01(\tR\x05image\x12\x18\n" +
+	"\aruntime\x18\x02 \x01(\tR\aruntime\"7\n" +
 	"\rInputVariable\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04lfns\x18\x02 \x03(\tR\x04lfns\"\xdf\x01\n" +
@@ -2680,7 +2763,7 @@ func file_pilot_proto_rawDescGZIP() []byte {
 }
 
 var file_pilot_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
+var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_pilot_proto_goTypes = []any{
 	(Outcome)(0),                  // 0: fairway.v1.Outcome
 	(Access)(0),                   // 1: fairway.v1.Access
@@ -2702,33 +2785,34 @@ var file_pilot_proto_goTypes = []any{
 	(*OutputFile)(nil),            // 17: fairway.v1.OutputFile
 	(*Assignment)(nil),            // 18: fairway.v1.Assignment
 	(*Payload)(nil),               // 19: fairway.v1.Payload
-	(*InputVariable)(nil),         // 20: fairway.v1.InputVariable
-	(*Replay)(nil),                // 21: fairway.v1.Replay
-	(*Peer)(nil),                  // 22: fairway.v1.Peer
-	(*CacheCounts)(nil),           // 23: fairway.v1.CacheCounts
-	(*CacheDigest)(nil),           // 24: fairway.v1.CacheDigest
-	(*SyncAnswer)(nil),            // 25: fairway.v1.SyncAnswer
-	nil,                           // 26: fairway.v1.Resources.CountableEntry
-	nil,                           // 27: fairway.v1.Payload.EnvironmentEntry
-	nil,                           // 28: fairway.v1.Replay.WritesBytesEntry
-	(*durationpb.Duration)(nil),   // 29: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 30: google.protobuf.Timestamp
+	(*Container)(nil),             // 20: fairway.v1.Container
+	(*InputVariable)(nil),         // 21: fairway.v1.InputVariable
+	(*Replay)(nil),                // 22: fairway.v1.Replay
+	(*Peer)(nil),                  // 23: fairway.v1.Peer
+	(*CacheCounts)(nil),           // 24: fairway.v1.CacheCounts
+	(*CacheDigest)(nil),           // 25: fairway.v1.CacheDigest
+	(*SyncAnswer)(nil),            // 26: fairway.v1.SyncAnswer
+	nil,                           // 27: fairway.v1.Resources.CountableEntry
+	nil,                           // 28: fairway.v1.Payload.EnvironmentEntry
+	nil,                           // 29: fairway.v1.Replay.WritesBytesEntry
+	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
 }
 var file_pilot_proto_depIdxs = []int32{
-	29, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
-	26, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
+	30, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
+	27, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
 	3,  // 2: fairway.v1.PilotInfo.has:type_name -> fairway.v1.Resources
-	29, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
-	29, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
+	30, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
+	30, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
 	2,  // 5: fairway.v1.CachedFile.file:type_name -> fairway.v1.FileRef
 	6,  // 6: fairway.v1.Source.origin:type_name -> fairway.v1.Source
 	2,  // 7: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
-	30, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
-	30, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
-	30, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
-	30, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
-	29, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
-	29, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
+	31, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
+	31, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
+	31, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
+	31, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
+	30, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
+	30, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
 	0,  // 14: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
 	9,  // 15: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
 	10, // 16: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
@@ -2741,8 +2825,8 @@ var file_pilot_proto_depIdxs = []int32{
 	5,  // 23: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
 	8,  // 24: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
 	12, // 25: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
-	24, // 26: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
-	23, // 27: fairway.v1.SyncRequest.counts:type_name -> fairway.v1.CacheCounts
+	25, // 26: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
+	24, // 27: fairway.v1.SyncRequest.counts:type_name -> fairway.v1.CacheCounts
 	2,  // 28: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
 	6,  // 29: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
 	1,  // 30: fairway.v1.InputFile.access:type_name -> fairway.v1.Access
@@ -2750,25 +2834,26 @@ var file_pilot_proto_depIdxs = []int32{
 	16, // 32: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
 	17, // 33: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
 	17, // 34: fairway.v1.Assignment.checkpoint:type_name -> fairway.v1.OutputFile
-	27, // 35: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	21, // 36: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	20, // 37: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
-	29, // 38: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	28, // 39: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	18, // 40: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	16, // 41: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	2,  // 42: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	22, // 43: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	29, // 44: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	29, // 45: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
-	7,  // 46: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
-	15, // 47: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	25, // 48: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	48, // [48:49] is the sub-list for method output_type
-	47, // [47:48] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	28, // 35: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	22, // 36: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	20, // 37: fairway.v1.Payload.container:type_name -> fairway.v1.Container
+	21, // 38: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
+	30, // 39: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	29, // 40: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	18, // 41: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	16, // 42: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	2,  // 43: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	23, // 44: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	30, // 45: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	30, // 46: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	7,  // 47: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
+	15, // 48: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	26, // 49: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	49, // [49:50] is the sub-list for method output_type
+	48, // [48:49] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }
@@ -2782,7 +2867,7 @@ func file_pilot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pilot_proto_rawDesc), len(file_pilot_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   27,
+			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

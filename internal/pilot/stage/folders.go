@@ -152,6 +152,9 @@ func (in *Inputs) addFolder(i *input, target string) (err error) {
 			return err
 		}
 	}
+	if p := in.attempt.Payload; i.LFN == p.GetContainer().GetImage() || i.LFN == p.GetEnvironmentFolder() {
+		return nil // it is used where it is, see Unpacked
+	}
 	i.tree = i.unpacked.tree
 	if !in.owned(i) {
 		return i.tree.appear(in.attempt.Ctx, target, linkFile)
@@ -163,6 +166,17 @@ func (in *Inputs) addFolder(i *input, target string) (err error) {
 		i.tree, err = newFolderTree(target, i.tree.entries)
 	}
 	return err
+}
+
+// Unpacked is where an input that is a folder is, as all attempts of the pilot share it; empty
+// where there is no such input.
+func (in *Inputs) Unpacked(lfn string) string {
+	for _, i := range in.files {
+		if i.LFN == lfn && i.unpacked != nil {
+			return i.unpacked.tree.path
+		}
+	}
+	return ""
 }
 
 // folderOf takes an unpacked folder into use, and makes it if it is not there.

@@ -387,13 +387,31 @@ func payloadOf(c *flow.Command) *wire.Payload {
 		Interpreter: c.Interpreter,
 		Log:         c.Log,
 		Strict:      c.Strict,
-		Argv:        c.Argv,
-		Environment: c.Environment,
-		Replay:      replayOf(c.Replay),
+		Unwatched:   c.Unwatched,
+		Container:   containerOf(c.Container),
+
+		EnvironmentFolder: c.EnvironmentFolder,
+		Argv:              c.Argv,
+		Environment:       c.Environment,
+		Replay:            replayOf(c.Replay),
 		InputVariables: Each(c.InputVariables, func(v flow.InputVariable) *wire.InputVariable {
 			return &wire.InputVariable{Name: v.Name, Lfns: v.LFNs}
 		}),
 	}
+}
+
+func containerOf(c *flow.Container) *wire.Container {
+	if c == nil {
+		return nil
+	}
+	return &wire.Container{Image: c.Image, Runtime: c.Runtime}
+}
+
+func containerFromWire(c *wire.Container) *flow.Container {
+	if c == nil {
+		return nil
+	}
+	return &flow.Container{Image: c.GetImage(), Runtime: c.GetRuntime()}
 }
 
 func replayOf(r *flow.Replay) *wire.Replay {
@@ -425,7 +443,8 @@ func SubmittedFromWire(m *wire.SubmittedJob) (dispatch.Job, flow.Command) {
 	p := m.GetPayload()
 	return job, flow.Command{
 		Shell: p.GetShell(), Interpreter: p.GetInterpreter(), Argv: p.GetArgv(), Log: p.GetLog(),
-		Environment: maps.Clone(p.GetEnvironment()),
+		Environment: maps.Clone(p.GetEnvironment()), Unwatched: p.GetUnwatched(),
+		Container: containerFromWire(p.GetContainer()), EnvironmentFolder: p.GetEnvironmentFolder(),
 		InputVariables: Each(p.GetInputVariables(), func(v *wire.InputVariable) flow.InputVariable {
 			return flow.InputVariable{Name: v.GetName(), LFNs: v.GetLfns()}
 		}),

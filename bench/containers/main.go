@@ -1,0 +1,198 @@
+// Containers measures what Fairway adds to jobs in containers: 1,000 jobs of true by a runtime, on
+// two slots, against a loop that calls the same runtime in the same way on two slots. Rounds of the
+// two alternate, and medians count.
+//
+//	go run ./bench/containers -json
+//
+// Runtimes that are not installed are left out. busybox-static is the image.
+package main
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"fairway/bench/measure"
+	"fairway/internal/flow"
+	"fairway/internal/pilot/container"
+	"fairway/internal/server/api"
+	"fairway/internal/server/listen"
+	"fairway/internal/wire"
+)
+
+// slots is how many jobs run at a time.
+const slots = 2
+
+func main() {
+	asJSON := flag.Bool("json", false, "print one JSON object")
+	jobs := flag.Int("jobs", 1000, "jobs of each round")
+	rounds := flag.Int("rounds", 5, "rounds of which the median counts")
+	flag.Parse()
+	rows, err := measureAll(context.Background(), *jobs, *rounds)
+	measure.ExitOn(err)
+	measure.ExitOn(measure.Print(rows, *asJSON, func(r measure.Row) string {
+		return fmt.Sprintf("%-14s %6.2f ms a job, %6.2f ms by hand, ratio %.2f", r.Name, r.NS/1e6, r.Yardstick/1e6, r.Ratio)
+	}))
+}
+
+func measureAll(ctx context.Context, jobs, rounds int) (rows []measure.Row, err error) {
+	scratch, err := os.MkdirTemp("", "containers")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(scratch) }()
+	fairway := filepath.Join(scratch, "fairway")
+	if out, err := exec.CommandContext(ctx, "go", "build", "-o", fairway, "./cmd/fairway").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("building fairway: %w\n%s", err, out)
+	}
+	if err := makeImage(filepath.Join(scratch, "image.tar")); err != nil {
+		return nil, err
+	}
+	root := filepath.Join(scratch, "root")
+	if err := os.Mkdir(root, 0o755); err != nil {
+		return nil, err
+	}
+	if _, err := container.Unpack(ctx, filepath.Join(scratch, "image.tar"), root); err != nil {
+		return nil, err
+	}
+	server := exec.CommandContext(ctx, fairway, "open", "--pilots", fmt.Sprint(slots))
+	server.Dir = scratch
+	if err := server.Start(); err != nil {
+		return nil, err
+	}
+	defer func() { _ = server.Process.Signal(os.Interrupt); _ = server.Wait() }()
+	client, err := reach(ctx, scratch)
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	for _, runtime := range []string{"bubblewrap", "charliecloud"} {
+		if _, err := exec.LookPath(flow.Runtimes[runtime]); err != nil {
+			continue
+		}
+		b := &round{client: client, runtime: runtime, call: container.Call{
+			Root: root, Dir: scratch, Writable: []string{scratch, root}, Argv: []string{"true"},
+		}}
+		if _, err := b.fairway(ctx, 10*slots); err != nil { // each pilot unpacks the image
+			return nil, err
+		}
+		row, err := measure.Alternate(runtime, rounds, func() (float64, error) { return b.fairway(ctx, jobs) },
+			func() (float64, error) { return b.byHand(ctx, jobs) })
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	return rows, nil
+}
+
+// makeImage writes busybox as a tar of all files.
+func makeImage(path string) error {
+	program, err := os.ReadFile("/bin/busybox")
+	if err != nil {
+		return err
+	}
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	w := tar.NewWriter(file)
+	err = w.WriteHeader(&tar.Header{Name: "bin/true", Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))})
+	if err == nil {
+		_, err = w.Write(program)
+	}
+	return errors.Join(err, w.Close(), file.Close())
+}
+
+// reach waits for the server.
+func reach(ctx context.Context, folder string) (*listen.Connection, error) {
+	for deadline := time.Now().Add(time.Minute); ; {
+		client, err := api.Connect(ctx, folder)
+		if err == nil && client.Live || time.Now().After(deadline) {
+			return client, err
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// round runs one round of jobs.
+type round struct {
+	client  *listen.Connection
+	runtime string
+	call    container.Call
+	made    int
+}
+
+// fairway returns nanoseconds per job, from the submission to the end of the last one.
+func (r *round) fairway(ctx context.Context, jobs int) (float64, error) {
+	request := &wire.SubmitRequest{}
+	for range jobs {
+		r.made++
+		request.Jobs = append(request.Jobs, &wire.SubmittedJob{
+			Name: fmt.Sprint(r.runtime, r.made), Step: r.runtime,
+			Payload: &wire.Payload{Argv: r.call.Argv, Container: &wire.Container{Image: "image.tar", Runtime: r.runtime}},
+			Reads:   []*wire.SubmittedInput{{Lfn: "image.tar", File: "image.tar"}},
+		})
+	}
+	began := time.Now()
+	answer, err := r.client.Submit(ctx, request)
+	if err != nil {
+		return 0, err
+	}
+	last := answer.GetJobs()[jobs-1].GetId()
+	progress, err := r.client.Progress(ctx, &wire.ProgressRequest{Follow: true})
+	if err != nil {
+		return 0, err
+	}
+	defer progress.Close()
+	for progress.Receive() {
+		list, err := r.client.ListJobs(ctx, &wire.ListJobsRequest{
+			States: []string{"waiting", "ready", "assigned", "running"}, Limit: 1,
+		})
+		if err != nil {
+			return 0, err
+		}
+		if len(list.GetJobs()) > 0 {
+			continue
+		}
+		took := time.Since(began)
+		failed, err := r.client.ListJobs(ctx, &wire.ListJobsRequest{States: []string{"failed"}, Limit: 1})
+		if err == nil && len(failed.GetJobs()) > 0 {
+			err = fmt.Errorf("job %d of %d failed: %s", failed.GetJobs()[0].GetId(), last, failed.GetJobs()[0].GetReason())
+		}
+		return float64(took) / float64(jobs), err
+	}
+	return 0, progress.Err()
+}
+
+// byHand returns nanoseconds per call of the runtime.
+func (r *round) byHand(ctx context.Context, jobs int) (float64, error) {
+	began := time.Now()
+	var group errgroup.Group
+	for slot := range slots {
+		group.Go(func() error {
+			for range (jobs + slot) / slots {
+				program, argv, err := r.call.Command(r.runtime)
+				if err != nil {
+					return err
+				}
+				command := exec.CommandContext(ctx, program, argv[1:]...)
+				command.Env = append(os.Environ(), "USER=root")
+				if out, err := command.CombinedOutput(); err != nil {
+					return fmt.Errorf("%q: %w\n%s", argv, err, out)
+				}
+			}
+			return nil
+		})
+	}
+	err := group.Wait()
+	return float64(time.Since(began)) / float64(jobs), err
+}

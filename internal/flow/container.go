@@ -1,0 +1,223 @@
+package flow
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/quantity"
+	"fairway/internal/yamlfile"
+)
+
+// Container says in what the command of a job runs.
+type Container struct {
+	Image   string // LFN of an input: a file, or a folder with all files of a system
+	Runtime string // one of those that Runtimes has
+}
+
+// Runtimes are the programs that run containers, by the names that workflows give them. A node
+// must have the program.
+var Runtimes = map[string]string{
+	"apptainer": "apptainer", "bubblewrap": "bwrap", "charliecloud": "ch-run", "podman": "podman",
+}
+
+// DefaultRuntime runs the containers of steps that name none.
+const DefaultRuntime = "bubblewrap"
+
+// InsideTools are the programs that nodes may have to run containers and to make environments.
+func InsideTools() []string {
+	return append(slices.Sorted(maps.Values(Runtimes)), "python3", "unsquashfs", "uv")
+}
+
+// squashed are the endings of images that are unpacked by unsquashfs, which a node then must have.
+var squashed = []string{".sif", ".squashfs", ".sqfs", ".sqsh"}
+
+var containerKeys = []fileKey[*step]{
+	{"image", "the image: an OCI or Docker archive, a SIF file, squashfs, a `tar` of all files, or a folder that ends in `/`", textOnly, (*parser).image},
+	{"runtime", "what runs it: `bubblewrap` (default), `charliecloud`, `podman` or `apptainer`", `{ "enum": ["apptainer", "bubblewrap", "charliecloud", "podman"] }`,
+		scalarOf(parseRuntime, func(s *step) *string { return &s.container.Runtime })},
+}
+
+// inContainer reads the image alone, or with what runs it.
+func (p *parser) inContainer(s *step, n *yaml.Node, at field) {
+	s.container.Runtime = DefaultRuntime
+	if n = yamlfile.Follow(n); n.Kind != yaml.MappingNode {
+		p.image(s, n, at)
+	} else {
+		keys := known(p, n, at.what, containerKeys, nil)
+		take(p, s, keys, at.what, containerKeys)
+		if keys["image"] == nil {
+			p.Fail(n, "add image: FILE", "%s names no image", at.what)
+		}
+	}
+	s.tools = append(s.tools, s.container.tools()...)
+}
+
+// tools are the programs that the node must have for a container.
+func (c *Container) tools() []string {
+	tools := []string{Runtimes[c.Runtime]}
+	if slices.Contains(squashed, path.Ext(c.Image)) {
+		tools = append(tools, "unsquashfs")
+	}
+	return tools
+}
+
+func (p *parser) image(s *step, n *yaml.Node, at field) {
+	s.container.Image = p.hiddenInput(s, n, at.what, "container")
+}
+
+func parseRuntime(text string) (string, error) {
+	if Runtimes[text] == "" {
+		return "", fmt.Errorf("%q is none that is known; write apptainer, bubblewrap, charliecloud or podman", text)
+	}
+	return text, nil
+}
+
+var gpuKeys = []fileKey[*gpuNeed]{
+	{"count", "how many; default: 1", "whole", func(p *parser, g *gpuNeed, n *yaml.Node, at field) {
+		g.count = p.integer(n, at.what, 1)
+	}},
+	{"memory", "what each must have", "size", scalarOf(quantity.Size, func(g *gpuNeed) *int64 { return &g.memory })},
+}
+
+// gpuNeed is what a step says of the GPUs that its jobs need.
+type gpuNeed struct{ count, memory int64 }
+
+// gpus reads how many GPUs a job needs. That each has memory is asked of a node as a program is.
+func (p *parser) gpus(s *step, n *yaml.Node, at field) {
+	g := &gpuNeed{count: 1}
+	if n = yamlfile.Follow(n); n.Kind == yaml.MappingNode {
+		take(p, g, known(p, n, at.what, gpuKeys, nil), at.what, gpuKeys)
+	} else {
+		g.count = p.integer(n, at.what, 0)
+	}
+	if s.needs.Countable == nil {
+		s.needs.Countable = map[string]int64{}
+	}
+	s.needs.Countable["gpu"] = g.count
+	if g.memory > 0 {
+		s.tools = append(s.tools, quantity.GPUMemory(g.memory))
+	}
+}
+
+// environment reads the name of a file of requirements. A step of its own makes a folder with what
+// they name, once, in which the commands of the steps that name the file find it.
+func (p *parser) environment(s *step, n *yaml.Node, at field) {
+	n = yamlfile.Follow(n)
+	text, ok := p.patternText(n, at.what)
+	if !ok {
+		return
+	}
+	made := p.pattern(n, environmentFolder+strings.TrimPrefix(path.Clean("/"+text), "/")+"/", at.what)
+	if made == nil {
+		return
+	}
+	if len(made.names) > 0 {
+		p.Fail(n, "name one file", "%s: %q has a placeholder or a wildcard", at.what, text)
+		return
+	}
+	s.environment = made.text
+	s.reads = append(s.reads, entry{pattern: made, hidden: true})
+	if slices.ContainsFunc(p.environments, func(e *step) bool { return e.writes[0].pattern.text == made.text }) {
+		return
+	}
+	e := &step{
+		name: "environment." + notInWord.ReplaceAllString(text, "_"), line: n.Line,
+		writes: []entry{{pattern: made}}, tools: []string{"uv", "python3"},
+		command: environmentCommand, interpreter: anyShell,
+	}
+	if lfn := p.hiddenInput(e, n, at.what, "requirements"); lfn == "" {
+		return
+	}
+	e.reads[0].hidden = false // its command names it
+	p.environments = append(p.environments, e)
+}
+
+var notInWord = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
+
+// environmentFolder holds, in the names of files, what environments make.
+const environmentFolder = "environments/"
+
+// environmentCommand installs what is required into a folder that can be moved: what it has is
+// found by PATH and PYTHONPATH, and runs in the Python of the node.
+const environmentCommand = `uv pip install --quiet --link-mode copy --target "$out" --requirements "$in"
+# Programs in it name the Python that they were installed with, which has another path elsewhere.
+if [ -d "$out/bin" ]; then
+	for f in "$out"/bin/*; do
+		case $(head -c 2 "$f") in '#!') sed -i '1s|^#!.*python[0-9.]*$|#!/usr/bin/env python3|' "$f" ;; esac
+	done
+fi
+`
+
+// hiddenInput reads the name of a file that jobs read and commands do not name. If no input and no
+// step makes it, it is a file beside the workflow, and an input of its own.
+func (p *parser) hiddenInput(s *step, n *yaml.Node, what, kind string) (lfn string) {
+	n = yamlfile.Follow(n)
+	text, ok := p.patternText(n, what)
+	if !ok {
+		return ""
+	}
+	folder := strings.HasSuffix(text, "/")
+	if !IsURL(text) {
+		text = path.Clean(text)
+	}
+	if lfn = text; path.IsAbs(text) || IsURL(text) || strings.HasPrefix(text, "../") {
+		lfn = path.Base(text)
+	}
+	if folder {
+		lfn, text = lfn+"/", strings.TrimSuffix(text, "/")+"/"
+	}
+	name := p.pattern(n, lfn, what)
+	if name == nil {
+		return ""
+	}
+	if len(name.names) > 0 {
+		p.Fail(n, "name one file", "%s: %q has a placeholder or a wildcard", what, name.text)
+		return ""
+	}
+	file, err := newPattern(text)
+	if err != nil {
+		p.Fail(n, "name one file", "%s: %v", what, err)
+		return ""
+	}
+	s.reads = append(s.reads, entry{pattern: name, hidden: true})
+	p.scripts = append(p.scripts, namedScript{n.Line, kind, file, name})
+	return name.text
+}
+
+// inside puts into a command in what it runs.
+func (s *step) inside(c *Command) {
+	if s.container.Image != "" {
+		c.Container = &s.container
+	}
+	c.EnvironmentFolder = s.environment
+}
+
+// hiddenReads are, of a job's reads in the order of its step, the last ones: commands do not name
+// them.
+func (s *step) hiddenReads() (n int) {
+	for _, e := range s.reads {
+		if e.hidden {
+			n++
+		}
+	}
+	return n
+}
+
+// environmentSteps adds the steps that make environments, as the last ones of the workflow.
+func (p *parser) environmentSteps(w *Workflow) {
+	for _, e := range p.environments {
+		if w.provides(e.writes[0].pattern) {
+			continue // the workflow makes it itself
+		}
+		e.listed = len(w.steps)
+		e.storage = dispatch.StorageElement
+		w.steps = append(w.steps, e)
+	}
+}

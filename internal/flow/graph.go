@@ -1,0 +1,57 @@
+package flow
+
+import "slices"
+
+// Graph is how the inputs and steps of a workflow feed each other.
+type Graph struct {
+	Inputs []string // by their names, in the order of the file
+	Steps  []string // in an order in which each comes after those that feed it
+	Feeds  []Feed
+}
+
+// Feed says that a step reads what an input or another step gives.
+type Feed struct {
+	Input   bool   // From is one
+	From    string // an input or a step
+	To      string // a step
+	Pattern string // of the files, as the reader names them
+}
+
+// Graph tells how the workflow hangs together, from its text alone. A rewritten file comes from all
+// that write it and stand before its reader in the order of the steps.
+func (w *Workflow) Graph() Graph {
+	var g Graph
+	for _, in := range w.Inputs {
+		g.Inputs = append(g.Inputs, in.Name)
+	}
+	steps := slices.SortedFunc(slices.Values(w.steps), func(a, b *step) int { return a.order - b.order })
+	for at, s := range steps {
+		g.Steps = append(g.Steps, s.name)
+		for _, read := range slices.Concat(patternsOf(s.each), patternsOf(s.merge), s.reads, s.rewrites) {
+			for _, in := range w.Inputs {
+				if slices.ContainsFunc(in.names, read.pattern.overlaps) {
+					g.add(Feed{true, in.Name, s.name, read.pattern.text})
+				}
+			}
+			for _, maker := range steps[:at] {
+				if slices.ContainsFunc(maker.outputs(), func(e entry) bool { return e.pattern.overlaps(read.pattern) }) {
+					g.add(Feed{false, maker.name, s.name, read.pattern.text})
+				}
+			}
+		}
+	}
+	return g
+}
+
+func (g *Graph) add(f Feed) {
+	if !slices.Contains(g.Feeds, f) {
+		g.Feeds = append(g.Feeds, f)
+	}
+}
+
+func patternsOf(patterns []*pattern) (entries []entry) {
+	for _, p := range patterns {
+		entries = append(entries, entry{pattern: p})
+	}
+	return entries
+}
