@@ -163,6 +163,7 @@ var stepKeys = []fileKey[*step]{
 	{"sandbox", sandboxHelp, sandboxValue, scalarOf(parseSandbox, func(s *step) *bool { return &s.strict })},
 	{"command", "[what each job executes](#commands)", "text", nil},
 	{"script", "a file with the text of the command, in place of `command`", textOnly, nil},
+	{"worker", "words of [a program](#warm-workers) that a pilot starts once and that begins each job: `python MODULES` or one of your own", "shell", scalarOf(parseWorker, func(s *step) *string { return &s.worker })},
 	{"shell", shellHelp, "shell", nil},
 }
 

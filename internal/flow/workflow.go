@@ -190,6 +190,7 @@ type step struct {
 	strict      bool // its jobs see only their own
 	publish     *bool
 	interpreter string
+	worker      string // words of a program that begins its jobs
 	command     string
 	script      string // LFN of the file that is the command
 	mayBeEmpty  bool   // it may make nothing of what it takes

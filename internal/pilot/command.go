@@ -81,16 +81,20 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 	if r.Memory > 0 {
 		r.Box = p.boxes.Open(a.GetAttempt(), r.Memory)
 	}
+	r.opens = p.choose(a)
+	if p.startWarm(r, path, argv, attr) {
+		return r, nil
+	}
 	path, argv = r.Box.Command(path, argv)
 	if a.Payload.GetStrict() {
 		var made func()
 		if path, argv, made, err = p.viewOf(a).Command(path, argv, attr); err != nil {
+			r.opens.End()
 			r.Box.Close()
 			return nil, err
 		}
 		defer made()
 	}
-	r.opens = p.choose(a)
 	r.opens.Fork(func() { r.Lead, err = p.tree.Start(a.GetAttempt(), path, argv, r.Box.Wrap(attr)) })
 	if err != nil {
 		if a.Payload.GetStrict() {

@@ -31,6 +31,7 @@ type attempt struct {
 	before *attempt // whose place it took, until that one is told
 	shared bool     // processes may be left that have what it had open
 	direct bool     // its command needs no shell
+	told   []string // what a worker of its step is told, in the place of a command
 	logs   liveLogs
 
 	// The pilot's mutex guards what follows.

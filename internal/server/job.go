@@ -156,7 +156,7 @@ func (s *Server) workflow() (path string, handler http.Handler) {
 	if s.config.Lasting {
 		service = api.NewLastingService(s, s, s.folders, s.sched)
 	}
-	return listen.People(service)
+	return listen.People(service.ReadBy(s.element))
 }
 
 // keepTerm says again and again that this server lives. It ends the server when another

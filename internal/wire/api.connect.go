@@ -49,6 +49,10 @@ const (
 	WorkflowListCachesProcedure = "/fairway.v1.Workflow/ListCaches"
 	// WorkflowLogsProcedure is the fully-qualified name of the Workflow's Logs RPC.
 	WorkflowLogsProcedure = "/fairway.v1.Workflow/Logs"
+	// WorkflowEndingsProcedure is the fully-qualified name of the Workflow's Endings RPC.
+	WorkflowEndingsProcedure = "/fairway.v1.Workflow/Endings"
+	// WorkflowReadFileProcedure is the fully-qualified name of the Workflow's ReadFile RPC.
+	WorkflowReadFileProcedure = "/fairway.v1.Workflow/ReadFile"
 	// WorkflowCancelProcedure is the fully-qualified name of the Workflow's Cancel RPC.
 	WorkflowCancelProcedure = "/fairway.v1.Workflow/Cancel"
 	// WorkflowRetryProcedure is the fully-qualified name of the Workflow's Retry RPC.
@@ -86,6 +90,13 @@ type WorkflowClient interface {
 	// Logs streams standard output and error of one attempt; with follow, until
 	// the attempt ends.
 	Logs(context.Context, *LogsRequest) (*connect.ServerStreamForClient[LogChunk], error)
+	// Endings streams the jobs that end from now on, as they do: an empty report at once, then some
+	// as soon as any have ended. So who has asked for it before, and looks at a job, misses no end.
+	// A job whose ending is undone (by Retry, or by that of a job before it) comes again.
+	Endings(context.Context, *EndingsRequest) (*connect.ServerStreamForClient[EndedJobs], error)
+	// ReadFile streams the bytes of a stored version of a file. Errors: not_found where there is
+	// none, or it is not stored.
+	ReadFile(context.Context, *ReadFileRequest) (*connect.ServerStreamForClient[FileChunk], error)
 	Cancel(context.Context, *CancelRequest) (*ChangedJobs, error)
 	Retry(context.Context, *RetryRequest) (*ChangedJobs, error)
 	// Submit adds jobs to an open run, all or none, in order. When it answers, they survive any
@@ -169,6 +180,18 @@ func NewWorkflowClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(workflowMethods.ByName("Logs")),
 			connect.WithClientOptions(opts...),
 		),
+		endings: connect.NewClient[EndingsRequest, EndedJobs](
+			httpClient,
+			baseURL+WorkflowEndingsProcedure,
+			connect.WithSchema(workflowMethods.ByName("Endings")),
+			connect.WithClientOptions(opts...),
+		),
+		readFile: connect.NewClient[ReadFileRequest, FileChunk](
+			httpClient,
+			baseURL+WorkflowReadFileProcedure,
+			connect.WithSchema(workflowMethods.ByName("ReadFile")),
+			connect.WithClientOptions(opts...),
+		),
 		cancel: connect.NewClient[CancelRequest, ChangedJobs](
 			httpClient,
 			baseURL+WorkflowCancelProcedure,
@@ -235,6 +258,8 @@ type workflowClient struct {
 	listFiles      *connect.Client[ListFilesRequest, ListFilesResponse]
 	listCaches     *connect.Client[ListCachesRequest, ListCachesResponse]
 	logs           *connect.Client[LogsRequest, LogChunk]
+	endings        *connect.Client[EndingsRequest, EndedJobs]
+	readFile       *connect.Client[ReadFileRequest, FileChunk]
 	cancel         *connect.Client[CancelRequest, ChangedJobs]
 	retry          *connect.Client[RetryRequest, ChangedJobs]
 	submit         *connect.Client[SubmitRequest, SubmitResponse]
@@ -299,6 +324,16 @@ func (c *workflowClient) ListCaches(ctx context.Context, req *ListCachesRequest)
 // Logs calls fairway.v1.Workflow.Logs.
 func (c *workflowClient) Logs(ctx context.Context, req *LogsRequest) (*connect.ServerStreamForClient[LogChunk], error) {
 	return c.logs.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// Endings calls fairway.v1.Workflow.Endings.
+func (c *workflowClient) Endings(ctx context.Context, req *EndingsRequest) (*connect.ServerStreamForClient[EndedJobs], error) {
+	return c.endings.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// ReadFile calls fairway.v1.Workflow.ReadFile.
+func (c *workflowClient) ReadFile(ctx context.Context, req *ReadFileRequest) (*connect.ServerStreamForClient[FileChunk], error) {
+	return c.readFile.CallServerStream(ctx, connect.NewRequest(req))
 }
 
 // Cancel calls fairway.v1.Workflow.Cancel.
@@ -399,6 +434,13 @@ type WorkflowHandler interface {
 	// Logs streams standard output and error of one attempt; with follow, until
 	// the attempt ends.
 	Logs(context.Context, *LogsRequest, *connect.ServerStream[LogChunk]) error
+	// Endings streams the jobs that end from now on, as they do: an empty report at once, then some
+	// as soon as any have ended. So who has asked for it before, and looks at a job, misses no end.
+	// A job whose ending is undone (by Retry, or by that of a job before it) comes again.
+	Endings(context.Context, *EndingsRequest, *connect.ServerStream[EndedJobs]) error
+	// ReadFile streams the bytes of a stored version of a file. Errors: not_found where there is
+	// none, or it is not stored.
+	ReadFile(context.Context, *ReadFileRequest, *connect.ServerStream[FileChunk]) error
 	Cancel(context.Context, *CancelRequest) (*ChangedJobs, error)
 	Retry(context.Context, *RetryRequest) (*ChangedJobs, error)
 	// Submit adds jobs to an open run, all or none, in order. When it answers, they survive any
@@ -478,6 +520,18 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(workflowMethods.ByName("Logs")),
 		connect.WithHandlerOptions(opts...),
 	)
+	workflowEndingsHandler := connect.NewServerStreamHandlerSimple(
+		WorkflowEndingsProcedure,
+		svc.Endings,
+		connect.WithSchema(workflowMethods.ByName("Endings")),
+		connect.WithHandlerOptions(opts...),
+	)
+	workflowReadFileHandler := connect.NewServerStreamHandlerSimple(
+		WorkflowReadFileProcedure,
+		svc.ReadFile,
+		connect.WithSchema(workflowMethods.ByName("ReadFile")),
+		connect.WithHandlerOptions(opts...),
+	)
 	workflowCancelHandler := connect.NewUnaryHandlerSimple(
 		WorkflowCancelProcedure,
 		svc.Cancel,
@@ -548,6 +602,10 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 			workflowListCachesHandler.ServeHTTP(w, r)
 		case WorkflowLogsProcedure:
 			workflowLogsHandler.ServeHTTP(w, r)
+		case WorkflowEndingsProcedure:
+			workflowEndingsHandler.ServeHTTP(w, r)
+		case WorkflowReadFileProcedure:
+			workflowReadFileHandler.ServeHTTP(w, r)
 		case WorkflowCancelProcedure:
 			workflowCancelHandler.ServeHTTP(w, r)
 		case WorkflowRetryProcedure:
@@ -601,6 +659,14 @@ func (UnimplementedWorkflowHandler) ListCaches(context.Context, *ListCachesReque
 
 func (UnimplementedWorkflowHandler) Logs(context.Context, *LogsRequest, *connect.ServerStream[LogChunk]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.Logs is not implemented"))
+}
+
+func (UnimplementedWorkflowHandler) Endings(context.Context, *EndingsRequest, *connect.ServerStream[EndedJobs]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.Endings is not implemented"))
+}
+
+func (UnimplementedWorkflowHandler) ReadFile(context.Context, *ReadFileRequest, *connect.ServerStream[FileChunk]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.ReadFile is not implemented"))
 }
 
 func (UnimplementedWorkflowHandler) Cancel(context.Context, *CancelRequest) (*ChangedJobs, error) {

@@ -1794,6 +1794,7 @@ type Payload struct {
 	Log            string                 `protobuf:"bytes,9,opt,name=log,proto3" json:"log,omitempty"`                                              // the LFN of an output that is kept when the attempt fails
 	Script         string                 `protobuf:"bytes,8,opt,name=script,proto3" json:"script,omitempty"`                                        // the LFN of an input with the text; shell then stands before it
 	Strict         bool                   `protobuf:"varint,11,opt,name=strict,proto3" json:"strict,omitempty"`                                      // it sees only what is its own
+	Worker         string                 `protobuf:"bytes,12,opt,name=worker,proto3" json:"worker,omitempty"`                                       // words of a program that starts the command, which a pilot starts once; empty: none
 	InputVariables []*InputVariable       `protobuf:"bytes,10,rep,name=input_variables,json=inputVariables,proto3" json:"input_variables,omitempty"` // those of environment that name inputs that may be streamed
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1883,6 +1884,13 @@ func (x *Payload) GetStrict() bool {
 		return x.Strict
 	}
 	return false
+}
+
+func (x *Payload) GetWorker() string {
+	if x != nil {
+		return x.Worker
+	}
+	return ""
 }
 
 func (x *Payload) GetInputVariables() []*InputVariable {
@@ -2518,7 +2526,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"log_ticket\x18\f \x01(\fR\tlogTicket\x12\x1a\n" +
 	"\bpriority\x18\x0f \x01(\x05R\bpriority\x12\x18\n" +
-	"\astorage\x18\x0e \x01(\tR\astorage\"\x9b\x03\n" +
+	"\astorage\x18\x0e \x01(\tR\astorage\"\xb3\x03\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +
@@ -2527,7 +2535,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\vinterpreter\x18\a \x01(\tR\vinterpreter\x12\x10\n" +
 	"\x03log\x18\t \x01(\tR\x03log\x12\x16\n" +
 	"\x06script\x18\b \x01(\tR\x06script\x12\x16\n" +
-	"\x06strict\x18\v \x01(\bR\x06strict\x12B\n" +
+	"\x06strict\x18\v \x01(\bR\x06strict\x12\x16\n" +
+	"\x06worker\x18\f \x01(\tR\x06worker\x12B\n" +
 	"\x0finput_variables\x18\n" +
 	" \x03(\v2\x19.fairway.v1.InputVariableR\x0einputVariables\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
