@@ -136,6 +136,7 @@ func (s *Server) openPeople(addresses []string) error {
 	}
 	connection := access.Connection{
 		Addresses: addresses, Pin: s.authority.Pin(), Launch: access.Person, Token: access.NewToken(),
+		Certificate: string(s.authority.Certificate()),
 	}
 	s.far.people = access.NewTokens()
 	if s.config.Lasting {

@@ -27,8 +27,8 @@ _PR_SET_PDEATHSIG = 1
 def serve(main=None, modules=()):
     """Fork for each job that the pilot sends, and call main(argv) there; return never.
 
-    Without main a job is what `python3` would make of its words. modules are imported before. What
-    main returns is the exit code, as with sys.exit. Where no pilot is, main(sys.argv[1:]) is called
+    Without main a job is what `python3` would make of its words. modules are imported before; one that
+    ends in a question mark may be missing. What main returns is the exit code, as with sys.exit. Where no pilot is, main(sys.argv[1:]) is called
     at once, without the word `--` that stands before the words of a command.
     """
     control = os.environ.pop("FAIRWAY_WORKER_FD", None)
@@ -38,7 +38,11 @@ def serve(main=None, modules=()):
             words = words[words.index("--") + 1:]
         sys.exit((main or _python)(words))
     for name in modules:
-        importlib.import_module(name)
+        try:
+            importlib.import_module(name.rstrip("?"))
+        except ImportError:
+            if not name.endswith("?"):
+                raise
     control = socket.socket(fileno=int(control))
     control.set_inheritable(False)
     libc = _libc()
