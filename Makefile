@@ -11,7 +11,10 @@ TEST_PACKAGES    := gcc libc6-dev iproute2 nftables curl wget openssl $(EXAMPLE_
 VERSITYGW_VERSION := v1.8.0
 S5CMD_VERSION     := v2.3.0
 
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+VERSION := $(shell sed -n 's/^const Release = "\(.*\)"/\1/p' internal/cli/version.go)
+STAMP    = -X fairway/internal/cli.version=$(VERSION)$(if $(RELEASE),,-dev) \
+	-X fairway/internal/cli.commit=$(shell git rev-parse HEAD 2>/dev/null) \
+	-X fairway/internal/cli.date=$(shell git log -1 --format=%cI 2>/dev/null)
 
 # Nobody debugs what is built to be tested and vetted; without debugging information it is compiled
 # in a tenth less time.
@@ -33,7 +36,7 @@ help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/fairway
-	go build -ldflags '-X fairway/internal/cli.version=$(VERSION)' -o bin/fairway ./cmd/fairway
+	go build -ldflags '$(STAMP)' -o bin/fairway ./cmd/fairway
 
 PREFIX := /usr/local
 
@@ -107,6 +110,29 @@ test-ssh: ## run the tests of hosts that are reached by ssh, on servers of its o
 	scripts/install-packages.sh openssh-server openssh-client
 	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 -timeout 14m -run SSH ./internal/batch/... ./test/sites
 	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 ./internal/batch/ssh
+
+NFPM_VERSION       := v2.48.0
+CYCLONEDX_VERSION  := v1.10.0
+
+.PHONY: release test-release release-tools
+release-tools:
+	scripts/install-packages.sh python3 python3-venv
+	scripts/install-go-tool.sh github.com/goreleaser/nfpm/v2/cmd/nfpm $(NFPM_VERSION)
+	scripts/install-go-tool.sh github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod $(CYCLONEDX_VERSION)
+
+release: release-tools ## make wheels, Debian packages, tarballs, an SBOM and checksums in bin/release
+	rm -rf bin/release
+	scripts/release.sh bin/release
+
+test-release: release-tools ## make a release twice, compare the bytes, and try what it installs
+	scripts/test-release.sh
+
+.PHONY: test-python test-snakemake
+test-python: build ## run the tests of the Python client with joblib and Dask, which it installs
+	scripts/install-packages.sh python3 python3-venv
+	python3 -m venv bin/python
+	bin/python/bin/pip -q install cloudpickle joblib dask
+	FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=python/src bin/python/bin/python -m unittest discover -s python/tests
 
 .PHONY: test-mpi
 test-mpi: ## run the tests and the program of examples/mpi on a real Open MPI, which it installs
