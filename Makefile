@@ -111,7 +111,7 @@ test-ssh: ## run the tests of hosts that are reached by ssh, on servers of its o
 	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 -timeout 14m -run SSH ./internal/batch/... ./test/sites
 	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 ./internal/batch/ssh
 
-NFPM_VERSION       := v2.48.0
+NFPM_VERSION       := v2.43.0
 CYCLONEDX_VERSION  := v1.10.0
 
 .PHONY: release test-release release-tools
