@@ -33,7 +33,8 @@ gzip -9n "$stage"/man1/*.1
 		cat "$licence"
 	done
 } >"$stage/copyright"
-bin/cyclonedx-gomod app -json -licenses -noserial -main cmd/fairway -output "$work/sbom.json" . 2>/dev/null
+bin/cyclonedx-gomod app -json -licenses -noserial -main cmd/fairway -output "$work/sbom.json" . 2>"$work/sbom.log" ||
+	{ cat "$work/sbom.log" >&2; exit 1; }
 python3 - "$work/sbom.json" "$stage/sbom.json" "$DATE" "$version" <<'PYTHON'
 import json, sys
 source, target, date, version = sys.argv[1:]

@@ -31,6 +31,12 @@ func (s *Service) Endings(
 	if err != nil {
 		return err
 	}
+	return a.tellEndings(ctx, stream.Send)
+}
+
+// tellEndings sends jobs that end, and something at least every access.KeepAlive.
+func (a *view) tellEndings(ctx context.Context, send func(*wire.EndedJobs) error) error {
+	var said time.Time
 	at, known := 0, (*state.Tally)(nil)
 	for {
 		changed, report, first := a.run.Changes(), new(wire.EndedJobs), known == nil
@@ -53,10 +59,11 @@ func (s *Service) Endings(
 			return rpcError(err)
 		case anew:
 			return errLoadedAnew
-		case first || len(report.Jobs) > 0:
-			if err := stream.Send(report); err != nil {
+		case len(report.Jobs) > 0 || time.Since(said) >= access.KeepAlive:
+			if err := send(report); err != nil {
 				return err
 			}
+			said = time.Now()
 		}
 		switch over, err := a.over(ctx, len(report.Jobs) > 0); {
 		case err != nil:
@@ -66,11 +73,7 @@ func (s *Service) Endings(
 		case over || changed == nil:
 			return nil
 		}
-		news, err := a.closed(ctx, changed, access.KeepAlive)
-		if err == nil && !news {
-			err = stream.Send(new(wire.EndedJobs))
-		}
-		if err != nil {
+		if _, err := a.closed(ctx, changed, max(0, access.KeepAlive-time.Since(said))); err != nil {
 			return rpcError(err)
 		}
 	}

@@ -16,4 +16,4 @@ class TestWorkflows(TestWorkflowsLocalStorageBase):
 
 class TestWorkflowsWithoutWorkers(TestWorkflows):
     def get_executor_settings(self):
-        return ExecutorSettings(warm=False)
+        return ExecutorSettings(cold=True)

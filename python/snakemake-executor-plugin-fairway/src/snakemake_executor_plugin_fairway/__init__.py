@@ -1,6 +1,7 @@
 """Gives the jobs of Snakemake to an open run of Fairway (docs/snakemake.md)."""
 
 import asyncio
+import hashlib
 import os
 import re
 import shlex
@@ -44,8 +45,8 @@ class ExecutorSettings(ExecutorSettingsBase):
         default=1, metadata={"help": "Number of pilots on this machine; one alone has all of its processors."}
     )
     options: str = field(default="", metadata={"help": "Further words for `fairway open`."})
-    warm: bool = field(
-        default=True, metadata={"help": "Fork jobs from a process that has loaded Snakemake, one for each pilot."}
+    cold: bool = field(
+        default=False, metadata={"help": "Start Snakemake for each job, instead of forking a process that has loaded it."}
     )
 
 
@@ -78,6 +79,7 @@ class Executor(RemoteExecutor):
         self._ready = threading.Event()
         self._prefix = uuid.uuid4().hex[:8]
         self._count = 0
+        self._left: Dict[str, str] = {}  # jobs of an earlier Snakemake that go on, by what tells them from others
         self._open()
         self._listener = threading.Thread(target=self._listen, name="fairway-endings", daemon=True)
         self._listener.start()
@@ -101,12 +103,27 @@ class Executor(RemoteExecutor):
                 text = base64.b64encode(b"workflow: snakemake\nopen: true\n").decode()
                 self._client.run = self._client.call("SubmitWorkflow", {"workflow": text, "file": "snakemake"})["run"]
                 self._ours = True  # the run, not the server
-            elif not self._answers():
+            elif self._answers():
+                self._find_left()
+            else:
                 self._ours = True
                 self._server = Server(self._client.at, self._words)
                 self._server.wait_open(self._client)
         except (FairwayError, OSError) as e:
             raise WorkflowError(f"Fairway: {e}") from e
+
+    def _find_left(self) -> None:
+        """Find what goes on in the run though the Snakemake that submitted it was killed."""
+        request: Dict[str, Any] = {"states": ["waiting", "ready", "assigned", "running"], "limit": 1000}
+        while True:
+            answer = self._client.call("ListJobs", request)
+            for job in answer.get("jobs", []):
+                found = re.fullmatch(r".*-([0-9a-f]{16})-[0-9a-f]{8}-[0-9]+", job["name"])
+                if found:
+                    self._left[found.group(1)] = job["name"]
+            if not answer.get("more"):
+                return
+            request["after"] = answer["jobs"][-1]["id"]
 
     def _answers(self) -> bool:
         try:
@@ -212,7 +229,7 @@ class Executor(RemoteExecutor):
         self._ready.wait()
         fresh = []
         for job in jobs:
-            before = self.dag.incomplete_external_jobid(job)
+            before = self._left.pop(_mark(job), None)
             if before and self._resume(job, before):
                 continue
             fresh.append((job, self._message(job)))
@@ -239,7 +256,13 @@ class Executor(RemoteExecutor):
             self.report_job_submission(info)
 
     def _resume(self, job: JobExecutorInterface, name: str) -> bool:
-        """Wait for a job that an earlier Snakemake has submitted, if it goes on or has ended well."""
+        """Wait for a job that an earlier Snakemake has submitted, if it goes on or has ended well.
+
+        With --rerun-incomplete it is ended.
+        """
+        if self.workflow.dag_settings.force_incomplete:
+            self._asked("Cancel", {"jobs": [name]})
+            return False
         with self._lock:
             self._waiting[name] = None
         if self._look_at(name) not in (None, "failed", "blocked", "cancelled"):
@@ -260,12 +283,12 @@ class Executor(RemoteExecutor):
         folder = self.workflow.workdir_init if self.workflow.storage_settings.assume_common_workdir else "."
         if words[:3] == [python, "-m", "snakemake"]:
             payload["argv"] = [python, "-c", _BECOME, str(folder), *words[3:]]
-            if self._settings.warm:
+            if not self._settings.cold:
                 payload["worker"] = f"{python} fairway:python snakemake_executor_plugin_fairway.warm?"
         else:  # something is to be done before
             payload["shell"] = f"cd {shlex.quote(str(folder))} && {text}"
         return {
-            "name": f"{self._name(job)}-{self._prefix}-{self._count}",
+            "name": f"{self._name(job)}-{_mark(job)}-{self._prefix}-{self._count}",
             "step": re.sub(r"[^A-Za-z0-9_.-]+", "_", job.name).strip("._-")[:100] or "job",
             "payload": payload,
             "needs": self._needs(job),
@@ -366,6 +389,12 @@ class Executor(RemoteExecutor):
 
 _OWN_MEMORY = 200  # MB for Snakemake itself, which runs in the job
 _TOGETHER = 0.005  # seconds for which jobs that end are gathered
+
+
+def _mark(job: JobExecutorInterface) -> str:
+    """What tells a job from others of a workflow: what it makes, or else what it is."""
+    made = sorted(str(f) for f in job.output) or [str(spec) for spec in job.get_target_spec()]
+    return hashlib.sha256("\0".join(made).encode()).hexdigest()[:16]
 
 
 def _whole(value: Any) -> bool:
