@@ -7,7 +7,7 @@ PROTOC_GEN_CONNECT_VERSION  := v1.21.1
 EXAMPLE_PACKAGES := bowtie2 bowtie2-examples samtools bcftools
 STORAGE_PACKAGES := xrootd-server xrootd-client nginx-light libnginx-mod-http-dav-ext
 BATCH_PACKAGES   := slurm-wlm munge gridengine-master gridengine-exec gridengine-client openssh-server
-TEST_PACKAGES    := gcc libc6-dev iproute2 nftables curl wget openssl $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES)
+TEST_PACKAGES    := python3 gcc libc6-dev iproute2 nftables curl wget openssl $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES)
 VERSITYGW_VERSION := v1.8.0
 S5CMD_VERSION     := v2.3.0
 
@@ -133,6 +133,16 @@ test-python: build ## run the tests of the Python client with joblib and Dask, w
 	python3 -m venv bin/python
 	bin/python/bin/pip -q install cloudpickle joblib dask
 	FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=python/src bin/python/bin/python -m unittest discover -s python/tests
+
+# bin/snakemake is the environment of the plugin; Snakemake itself comes from the registry.
+SNAKEMAKE_VERSION := 9.27.1
+SNAKEMAKE_PATHS   := $(CURDIR)/python/src:$(CURDIR)/python/snakemake-executor-plugin-fairway/src
+test-snakemake: build ## run Snakemake's tests for executors, and those of the plugin, on a real one, which it installs
+	scripts/install-packages.sh python3 python3-venv
+	python3 -m venv bin/snakemake
+	bin/snakemake/bin/pip -q install snakemake==$(SNAKEMAKE_VERSION) snakemake-interface-executor-plugins==9.4.0 pytest
+	FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=$(SNAKEMAKE_PATHS) bin/snakemake/bin/python -m pytest -q \
+		python/snakemake-executor-plugin-fairway/tests
 
 .PHONY: test-mpi
 test-mpi: ## run the tests and the program of examples/mpi on a real Open MPI, which it installs

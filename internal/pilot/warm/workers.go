@@ -50,8 +50,7 @@ func Words(named string) (words []string, interpreter bool) {
 	case words[0] == "python":
 		words = append([]string{"python3", Script}, words[1:]...)
 	case words[0] == "snakemake":
-		words = append([]string{"python3", Script, "snakemake.cli", "snakemake.workflow", "snakemake.executors.local",
-			"snakemake_interface_executor_plugins.registry"}, words[1:]...)
+		words = append([]string{"python3", Script, "snakemake.cli", "snakemake_executor_plugin_fairway.warm?"}, words[1:]...)
 	}
 	return words, slices.Contains(words, Script)
 }
