@@ -102,7 +102,7 @@ def test_what_rules_may_say(tmp_path):
     # The run has ended; its records say what the job needed.
     detail = subprocess.run([os.path.join(os.environ["FAIRWAY_BIN"], "fairway"), "-C", w.run, "show", str(double), "--json"],
                             stdout=subprocess.PIPE, text=True, check=True).stdout
-    for needed in ('"milli_cpus": 2000', '"memory_bytes": 500000000', '"time": "300'):
+    for needed in ('"milli_cpus": 2000', '"memory_bytes": 500000000', '"time": 300'):
         assert needed in detail
 
 

@@ -65,9 +65,8 @@ common_settings = CommonSettings(
 class Executor(RemoteExecutor):
     """Submits jobs many at a time, and hears of their ends by one stream."""
 
-    def __post_init__(self) -> None:
-        settings = self.workflow.executor_settings
-        self._settings: ExecutorSettings = settings if settings is not None else ExecutorSettings()
+    def __init__(self, workflow: Any, logger: Any) -> None:
+        # Before the thread of the base class begins, which waits for jobs from then on.
         self._lock = threading.Lock()  # guards what follows
         self._endings: Dict[str, Dict[str, Any]] = {}  # summaries of jobs that have ended, by name
         self._waiting: Dict[str, None] = {}  # names of jobs whose end is awaited
@@ -80,6 +79,11 @@ class Executor(RemoteExecutor):
         self._prefix = uuid.uuid4().hex[:8]
         self._count = 0
         self._left: Dict[str, str] = {}  # jobs of an earlier Snakemake that go on, by what tells them from others
+        super().__init__(workflow, logger)
+
+    def __post_init__(self) -> None:
+        settings = self.workflow.executor_settings
+        self._settings: ExecutorSettings = settings if settings is not None else ExecutorSettings()
         self._open()
         self._listener = threading.Thread(target=self._listen, name="fairway-endings", daemon=True)
         self._listener.start()
