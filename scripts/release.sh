@@ -33,20 +33,6 @@ gzip -9n "$stage"/man1/*.1
 		cat "$licence"
 	done
 } >"$stage/copyright"
-bin/cyclonedx-gomod app -json -licenses -noserial -main cmd/fairway -output "$work/sbom.json" . 2>"$work/sbom.log" ||
-	{ cat "$work/sbom.log" >&2; exit 1; }
-python3 - "$work/sbom.json" "$stage/sbom.json" "$DATE" "$version" <<'PYTHON'
-import json, sys
-source, target, date, version = sys.argv[1:]
-with open(source, encoding="utf-8") as f:
-    sbom = json.load(f)
-sbom["metadata"]["timestamp"] = date
-sbom["metadata"]["component"]["version"] = version
-with open(target, "w", encoding="utf-8") as f:
-    json.dump(sbom, f, indent=1, sort_keys=True)
-    f.write("\n")
-PYTHON
-
 # The builder of wheels, at the version that pyproject.toml names.
 python3 -m venv "$work/venv"
 "$work/venv/bin/pip" -q install build "$(sed -n 's/^requires = \["\(.*\)"\]/\1/p' python/pyproject.toml)"
@@ -67,8 +53,23 @@ for arch in amd64 arm64; do
 	GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=false -o "$stage/$arch/fairway" -ldflags "-s -w -buildid= \
 		-X fairway/internal/cli.version=$version -X fairway/internal/cli.commit=$commit -X fairway/internal/cli.date=$DATE" \
 		./cmd/fairway
-	find "$stage" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+done
+bin/cyclonedx-gomod bin -json -licenses -noserial -std -version "v$version" -output "$work/sbom.json" \
+	"$stage/amd64/fairway" 2>"$work/sbom.log" || { cat "$work/sbom.log" >&2; exit 1; }
+python3 - "$work/sbom.json" "$stage/sbom.json" "$DATE" "$version" <<'PYTHON'
+import json, sys
+source, target, date, version = sys.argv[1:]
+with open(source, encoding="utf-8") as f:
+    sbom = json.load(f)
+sbom["metadata"]["timestamp"] = date
+sbom["metadata"]["component"]["version"] = version
+with open(target, "w", encoding="utf-8") as f:
+    json.dump(sbom, f, indent=1, sort_keys=True)
+    f.write("\n")
+PYTHON
+find "$stage" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 
+for arch in amd64 arm64; do
 	name=fairway-$version-linux-$arch
 	mkdir "$work/$name"
 	cp -r "$stage/$arch/fairway" "$stage"/{LICENSE,README.md,licenses,sbom.json,workflow.schema.json,completions,man1} "$work/$name"

@@ -106,7 +106,7 @@ func newBench() (*bench, error) {
 		return nil, fmt.Errorf("building fairway: %w\n%s", err, out)
 	}
 	python := filepath.Join(root, "python")
-	b.env = append(os.Environ(), "FAIRWAY_BIN="+program, "PYTHONPATH="+filepath.Join(python, "src")+":"+
+	b.env = append(os.Environ(), "PATH="+filepath.Dir(b.python)+":"+os.Getenv("PATH"), "FAIRWAY_BIN="+program, "PYTHONPATH="+filepath.Join(python, "src")+":"+
 		filepath.Join(python, "snakemake-executor-plugin-fairway/src"), "RAY_ENABLE_UV_RUN_RUNTIME_ENV=0")
 	if _, err := os.Stat(b.python); err == nil {
 		return b, nil
