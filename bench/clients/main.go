@@ -66,7 +66,9 @@ func main() {
 			"--seconds-between-status-checks", "0", "--max-status-checks-per-second", "100",
 		}},
 	} {
-		subjects = append(subjects, subject{"snakemake " + s.name, func() (float64, error) { return b.snakemake(s.jobs, s.flags) }})
+		subjects = append(subjects, subject{
+			"snakemake " + s.name, func() (float64, error) { return b.snakemake(s.jobs, s.flags) },
+		})
 	}
 	rates := map[string][]float64{}
 	for range *rounds {
@@ -106,12 +108,14 @@ func newBench() (*bench, error) {
 		return nil, fmt.Errorf("building fairway: %w\n%s", err, out)
 	}
 	python := filepath.Join(root, "python")
-	b.env = append(os.Environ(), "PATH="+filepath.Dir(b.python)+":"+os.Getenv("PATH"), "FAIRWAY_BIN="+program, "PYTHONPATH="+filepath.Join(python, "src")+":"+
+	b.env = append(os.Environ(), "FAIRWAY_BIN="+program,
+		"PATH="+filepath.Dir(b.python)+":"+os.Getenv("PATH"), "PYTHONPATH="+filepath.Join(python, "src")+":"+
 		filepath.Join(python, "snakemake-executor-plugin-fairway/src"), "RAY_ENABLE_UV_RUN_RUNTIME_ENV=0")
 	if _, err := os.Stat(b.python); err == nil {
 		return b, nil
 	}
-	if out, err := exec.Command("python3", "-m", "venv", filepath.Dir(filepath.Dir(b.python))).CombinedOutput(); err != nil {
+	environment := filepath.Join(root, "bin/clients")
+	if out, err := exec.Command("python3", "-m", "venv", environment).CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("an environment for Python: %w\n%s", err, out)
 	}
 	for _, tools := range [][]string{

@@ -20,6 +20,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
 	"fairway/internal/site"
+	"fairway/internal/store"
 	"fairway/lib/sched"
 )
 
@@ -32,16 +33,12 @@ func (c *console) serveCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Start a server that takes workflows",
-		Long: `Start a server that lasts: it takes workflows (` + "`fairway submit`" + `) until it is stopped,
-and runs them side by side. All of them share the pilots, which stay from one run
-to the next, and the caches. Its state is in .fairway/ of the folder --state. Start it
-again there, and all runs go on.
-
-What a run publishes is in results/NUMBER/ of that folder, unless its submission
-names another place. With --listen or --site the server also answers over the
-network, to those who have a copy of the file .fairway/service.`,
-		Example: `  fairway serve --state /data/fairway
-  fairway serve --state /data/fairway --site cluster --listen :7070
+		Long: `Start a server that takes workflows (` + "`fairway submit`" + `) until it is stopped, and runs
+them side by side, with the same pilots and caches. Its state is in .fairway/ of the
+folder --state, results are in results/NUMBER/. Start it again there, and all runs
+go on. With --listen or --site it also answers over the network, to those who have
+a copy of .fairway/service.`,
+		Example: `  fairway serve --state /data/fairway --site cluster --listen :7070
   fairway serve --state /data/fairway --tool samtools --detach
   fairway submit workflow.yaml --server /data/fairway`,
 		Args: noArgument,
@@ -57,9 +54,11 @@ network, to those who have a copy of the file .fairway/service.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.folder, "state", ".", "folder of the server, which is made if need be")
+	flags.StringVar(&o.store, "store", "", "a PostgreSQL that keeps the records, from the first start on: "+
+		"postgres://USER@HOST:PORT/DATABASE?schema=NAME (default: a file in the folder of the state)")
 	flags.StringArrayVar(&o.tools, "tool", nil,
-		"a `program` that steps may ask for under needs: {tools: ...}; pilots look "+
-			"whether their node has it (may be repeated)")
+		"a `program` that steps may ask for under tools:; pilots look whether "+
+			"their node has it (may be repeated)")
 	flags.BoolVar(&o.strict, "strict-sandboxes", false, "pilots must be able to give steps strict sandboxes")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
 	c.serverFlags(command, o)
@@ -84,6 +83,11 @@ func (c *console) prepareService(command *cobra.Command, o *runOptions) error {
 	}
 	if c.dir != "" {
 		o.folder = c.dir
+	}
+	if o.store != "" {
+		if err := store.CheckAddress(o.store); err != nil {
+			return &failure{code: exitUsage, err: fmt.Errorf("--store: %w", err)}
+		}
 	}
 	o.lasting, o.waitAnyway, o.file, o.text = true, true, "fairway serve", []byte(serviceText)
 	if o.listen != "" && len(o.sites) == 0 {

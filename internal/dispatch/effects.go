@@ -66,7 +66,10 @@ type Assignment struct {
 	Needs    Resources // memory grown by retries
 	Inputs   []InputFile
 	Outputs  []OutputFile
-	Private  bool // it is to read copies of its own: somebody wrote to what it shared
+	// Checkpoint is the folder that it is to store if it is ended before its time; what the attempt
+	// before has saved stands in Inputs.
+	Checkpoint string
+	Private    bool // it is to read copies of its own: somebody wrote to what it shared
 }
 
 // InputFile is the version of an input that belongs to the job's place, with
@@ -77,6 +80,8 @@ type InputFile struct {
 	PFN  string // empty: in caches only
 
 	Adler32 uint32 // of an output of a job, whose Size is known too; 0: unknown
+	// Written is that of [WrittenFile], of an output without sums.
+	Written uint32
 	Hash    string // that copies in caches must have; empty: unknown
 	Access  Access // how the command gets it; for a prefetch of no matter
 

@@ -192,6 +192,7 @@ func appendOutputs(b []byte, list []output) []byte {
 		b = appendInt(b, `,"s":`, o.Size)
 		b = appendInt(b, `,"r":`, o.Records)
 		b = appendInt(b, `,"a":`, int64(o.Adler32))
+		b = appendInt(b, `,"w":`, int64(o.Written))
 		b = appendText(b, `,"h":`, o.Hash)
 		b = appendInt(b, `,"t":`, int64(o.Tag))
 		before = `},{"l":`
@@ -259,6 +260,7 @@ func appendJob(b []byte, j *job, s *Job) []byte {
 	if r := s.Retry; r.Attempts != 0 || r.Backoff != 0 || r.ExitCodes != nil || r.MemoryFactor != 0 {
 		b = appendAny(b, `,"re":`, r)
 	}
+	b = appendText(b, `,"ck":`, s.Checkpoint)
 	b = appendInt(b, `,"wd":`, int64(s.WaitForData))
 	b = appendInt(b, `,"su":`, int64(j.submitted))
 	return append(b, '}')

@@ -28,12 +28,13 @@ type fileChange struct {
 
 func (p *pilot) openCache() (err error) {
 	p.caching.changes = map[cache.Ref]*fileChange{}
+	p.stage.Spared, p.stage.Unsummed = p.cfg.Cache.Spared, p.cfg.Unsummed
 	if p.cfg.Cache.Mode == CacheNone {
 		return nil
 	}
 	c := p.cfg.Cache
 	p.stage.Cache, err = cache.Open(cache.Config{
-		Dir: c.Dir, Name: p.cfg.Pilot, MaxSpace: c.MaxSpace, MinThreshold: c.MinThreshold,
+		Dir: c.Dir, Name: p.cfg.Pilot, MaxSpace: c.MaxSpace, MinThreshold: c.MinThreshold, Policy: c.Policy,
 		Shared: c.Mode == CacheHost || c.Mode == CacheGlobal, Changed: p.cacheChanged, Sched: p.sched, Log: p.log,
 	})
 	if errors.Is(err, cache.ErrNoSpace) {
@@ -203,7 +204,7 @@ func (p *pilot) followHints(a *wire.SyncAnswer) {
 		for i, f := range a.GetEvict() {
 			order[i] = stage.RefOf(f)
 		}
-		c.SetHints(order)
+		c.SetHints(order, int(a.GetStale()))
 	}
 	folders := make([]string, len(a.GetPeers()))
 	for i, peer := range a.GetPeers() {

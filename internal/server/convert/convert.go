@@ -162,6 +162,7 @@ func writtenFromWire(w *wire.WrittenFile) dispatch.WrittenFile {
 		Adler32: w.GetAdler32(),
 		Hash:    hex.EncodeToString(w.GetBlake3()),
 		Records: w.GetRecords(),
+		Written: w.GetWritten(),
 	}
 }
 
@@ -226,6 +227,7 @@ func AnswerToWire(a dispatch.Answer) *wire.SyncAnswer {
 		GiveBack:   Each(a.GiveBack, func(id dispatch.AttemptID) uint64 { return uint64(id) }),
 		Prefetch:   Each(a.Prefetch, inputToWire),
 		Evict:      Each(a.Evict, fileToWire),
+		Stale:      int64(a.Stale),
 		Peers:      Each(a.Peers, peerToWire),
 		NextSync:   durationToWire(a.NextSync),
 		Lease:      durationToWire(a.Lease),
@@ -249,7 +251,16 @@ func assignmentToWire(a *dispatch.Assignment) *wire.Assignment {
 		Outputs:  Each(a.Outputs, outputToWire),
 		Private:  a.Private,
 		Priority: int32(a.Priority),
+
+		Checkpoint: checkpointToWire(a.Checkpoint),
 	}
+}
+
+func checkpointToWire(folder string) *wire.OutputFile {
+	if folder == "" {
+		return nil
+	}
+	return &wire.OutputFile{Lfn: folder}
 }
 
 func fileToWire(f dispatch.FileRef) *wire.FileRef {
@@ -258,8 +269,8 @@ func fileToWire(f dispatch.FileRef) *wire.FileRef {
 
 func inputToWire(f dispatch.InputFile) *wire.InputFile {
 	return &wire.InputFile{
-		File: fileToWire(f.File), Size: f.Size, Pfn: f.PFN, Adler32: f.Adler32, Blake3: hashToWire(f.Hash),
-		Access: wire.Access(f.Access), Source: sourceToWire(f.Source), Committed: f.Committed,
+		File: fileToWire(f.File), Size: f.Size, Pfn: f.PFN, Adler32: f.Adler32, Written: f.Written,
+		Blake3: hashToWire(f.Hash), Access: wire.Access(f.Access), Source: sourceToWire(f.Source), Committed: f.Committed,
 	}
 }
 
@@ -320,6 +331,7 @@ func writtenToWire(w dispatch.WrittenFile) *wire.WrittenFile {
 		Pfn:     w.PFN,
 		Size:    w.Size,
 		Adler32: w.Adler32,
+		Written: w.Written,
 		Blake3:  hashToWire(w.Hash),
 		Records: w.Records,
 	}
@@ -398,7 +410,7 @@ func replayOf(r *flow.Replay) *wire.Replay {
 func SubmittedFromWire(m *wire.SubmittedJob) (dispatch.Job, flow.Command) {
 	job := dispatch.Job{
 		Name: m.GetName(), Step: m.GetStep(), Tools: m.GetTools(), Site: m.GetSite(), Priority: int(m.GetPriority()),
-		Needs: resourcesFromWire(m.GetNeeds()), Retry: retryFromWire(m.GetRetry()),
+		Needs: resourcesFromWire(m.GetNeeds()), Retry: retryFromWire(m.GetRetry()), Checkpoint: m.GetCheckpoint(),
 		Reads:  Each(m.GetReads(), func(r *wire.SubmittedInput) string { return r.GetLfn() }),
 		Access: Each(m.GetReads(), func(r *wire.SubmittedInput) dispatch.Access { return dispatch.Access(r.GetAccess()) }),
 		Writes: Each(m.GetWrites(), func(w *wire.SubmittedOutput) dispatch.Output {
@@ -426,7 +438,7 @@ func SubmittedToWire(j *flow.NewJob, paths map[string]string) *wire.SubmittedJob
 	m := &wire.SubmittedJob{
 		Name: j.Job.Name, Step: j.Job.Step, Payload: payloadOf(&j.Command),
 		Needs: ResourcesToWire(j.Job.Needs), Tools: j.Job.Tools,
-		Site: j.Job.Site, Priority: int32(j.Job.Priority),
+		Site: j.Job.Site, Priority: int32(j.Job.Priority), Checkpoint: j.Job.Checkpoint,
 		Retry: &wire.RetryPolicy{
 			Attempts: int32(j.Job.Retry.Attempts), Backoff: durationToWire(j.Job.Retry.Backoff),
 			MemoryFactor: j.Job.Retry.MemoryFactor,
