@@ -110,7 +110,7 @@ func newBench() (*bench, error) {
 	python := filepath.Join(root, "python")
 	b.env = append(os.Environ(), "FAIRWAY_BIN="+program,
 		"PATH="+filepath.Dir(b.python)+":"+os.Getenv("PATH"), "PYTHONPATH="+filepath.Join(python, "src")+":"+
-		filepath.Join(python, "snakemake-executor-plugin-fairway/src"), "RAY_ENABLE_UV_RUN_RUNTIME_ENV=0")
+			filepath.Join(python, "snakemake-executor-plugin-fairway/src"), "RAY_ENABLE_UV_RUN_RUNTIME_ENV=0")
 	if _, err := os.Stat(b.python); err == nil {
 		return b, nil
 	}
