@@ -8,11 +8,14 @@ EXAMPLE_PACKAGES := bowtie2 bowtie2-examples samtools bcftools
 STORAGE_PACKAGES := xrootd-server xrootd-client nginx-light libnginx-mod-http-dav-ext
 BATCH_PACKAGES   := slurm-wlm munge gridengine-master gridengine-exec gridengine-client openssh-server
 DATABASE_PACKAGES := postgresql
-TEST_PACKAGES    := gcc libc6-dev iproute2 nftables curl wget openssl $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES) $(DATABASE_PACKAGES)
+TEST_PACKAGES    := python3 gcc libc6-dev iproute2 nftables curl wget openssl $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES) $(DATABASE_PACKAGES)
 VERSITYGW_VERSION := v1.8.0
 S5CMD_VERSION     := v2.3.0
 
-VERSION := $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+VERSION := $(shell sed -n 's/^const Release = "\(.*\)"/\1/p' internal/cli/version.go)
+STAMP    = -X fairway/internal/cli.version=$(VERSION)$(if $(RELEASE),,-dev) \
+	-X fairway/internal/cli.commit=$(shell git rev-parse HEAD 2>/dev/null) \
+	-X fairway/internal/cli.date=$(shell git log -1 --format=%cI 2>/dev/null)
 
 # Nobody debugs what is built to be tested and vetted; without debugging information it is compiled
 # in a tenth less time.
@@ -34,7 +37,7 @@ help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 build: ## build bin/fairway
-	go build -ldflags '-X fairway/internal/cli.version=$(VERSION)' -o bin/fairway ./cmd/fairway
+	go build -ldflags '$(STAMP)' -o bin/fairway ./cmd/fairway
 
 PREFIX := /usr/local
 
@@ -129,6 +132,39 @@ test-containers: ## run jobs in real containers and environments, by programs th
 		bin/uv-$(UV_VERSION)/bin/pip install --quiet uv==$(UV_VERSION); }
 	PATH="$(CURDIR)/bin:$(CURDIR)/bin/uv-$(UV_VERSION)/bin:$$PATH" FAIRWAY_TEST_CONTAINERS=1 \
 		go test $(RACE) -count=1 -timeout 14m ./test/containers ./internal/pilot/container
+
+NFPM_VERSION       := v2.43.0
+CYCLONEDX_VERSION  := v1.10.0
+
+.PHONY: release test-release release-tools
+release-tools:
+	scripts/install-packages.sh python3 python3-venv
+	scripts/install-go-tool.sh github.com/goreleaser/nfpm/v2/cmd/nfpm $(NFPM_VERSION)
+	scripts/install-go-tool.sh github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod $(CYCLONEDX_VERSION)
+
+release: release-tools ## make wheels, Debian packages, tarballs, an SBOM and checksums in bin/release
+	rm -rf bin/release
+	scripts/release.sh bin/release
+
+test-release: release-tools ## make a release twice, compare the bytes, and try what it installs
+	scripts/test-release.sh
+
+.PHONY: test-python test-snakemake
+test-python: build ## run the tests of the Python client with joblib and Dask, which it installs
+	scripts/install-packages.sh python3 python3-venv
+	python3 -m venv bin/python
+	bin/python/bin/pip -q install cloudpickle joblib dask
+	FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=python/src bin/python/bin/python -m unittest discover -s python/tests
+
+# bin/snakemake is the environment of the plugin; Snakemake itself comes from the registry.
+SNAKEMAKE_VERSION := 9.27.1
+SNAKEMAKE_PATHS   := $(CURDIR)/python/src:$(CURDIR)/python/snakemake-executor-plugin-fairway/src
+test-snakemake: build ## run Snakemake's tests for executors, and those of the plugin, on a real one, which it installs
+	scripts/install-packages.sh python3 python3-venv
+	python3 -m venv bin/snakemake
+	bin/snakemake/bin/pip -q install snakemake==$(SNAKEMAKE_VERSION) snakemake-interface-executor-plugins==9.4.0 pytest
+	FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=$(SNAKEMAKE_PATHS) bin/snakemake/bin/python -m pytest -q \
+		python/snakemake-executor-plugin-fairway/tests
 
 .PHONY: test-postgres
 test-postgres: ## run the tests of the store, and 200 kills of a server, on a real PostgreSQL, which it installs

@@ -23,6 +23,8 @@ type Connection struct {
 	Site   string `json:"site"`
 	// Program is the hash of the program that the launch is submitted with.
 	Program string `json:"program,omitempty"`
+	// Certificate is [Authority.Certificate], for people's programs that know no pins.
+	Certificate string `json:"certificate,omitempty"`
 	// Pilot holds the settings of the pilot, those of pilot.Config.
 	Pilot json.RawMessage `json:"pilot,omitempty"`
 }

@@ -90,6 +90,9 @@ func asksForJSON(arguments []string) bool {
 	return false
 }
 
+// Commands are all commands, for who documents them.
+func Commands() *cobra.Command { return new(console).root() }
+
 func (c *console) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fairway",

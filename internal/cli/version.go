@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
-	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -12,6 +11,7 @@ import (
 type versionObject struct {
 	Version  string `json:"version"`
 	Revision string `json:"revision"`
+	Date     string `json:"date"`
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
@@ -29,38 +29,52 @@ func (c *console) versionCommand() *cobra.Command {
 }
 
 func thisVersion() versionObject {
+	revision, date := source()
 	return versionObject{
-		Version: programVersion(), Revision: revision(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Version: programVersion(), Revision: revision, Date: date, Go: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
 	}
 }
 
 func versionText() string {
-	return fmt.Sprintf("%s (%s, %s/%s)", programVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	v := thisVersion()
+	commit := ""
+	if v.Revision != "" {
+		commit = fmt.Sprintf("commit %.12s of %.10s, ", v.Revision, v.Date)
+	}
+	return fmt.Sprintf("%s (%s%s, %s)", v.Version, commit, v.Go, v.Platform)
 }
 
-// version is set by the linker (see the Makefile).
-var version string
+// Release is the version that is released next, or was released last.
+const Release = "0.1.0"
 
-// programVersion is what the Makefile says, or else what the Go command noted.
+// What the linker says of the source (see the Makefile): the version, the commit, and when that was
+// made.
+var version, commit, date string
+
+// programVersion is what the Makefile says, or else that of a release whose changes are under way.
 func programVersion() string {
 	if version != "" {
 		return version
 	}
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return strings.Trim(info.Main.Version, "()") // of (devel)
-	}
-	return "unknown"
+	return Release + "-dev"
 }
 
-func revision() string {
+// source is the commit of which the program was built, and when that was made: what the linker says,
+// or else what the Go command noted.
+func source() (revision, when string) {
+	revision, when = commit, date
 	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
+	if !ok || revision != "" {
+		return revision, when
 	}
 	for _, setting := range info.Settings {
-		if setting.Key == "vcs.revision" {
-			return setting.Value
+		switch setting.Key {
+		case "vcs.revision":
+			revision = setting.Value
+		case "vcs.time":
+			when = setting.Value
 		}
 	}
-	return ""
+	return revision, when
 }

@@ -30,7 +30,7 @@ const maxListBytes = 100_000
 
 func (c *commandSource) command(text string) Command {
 	interpreter := c.step.interpreter
-	made := Command{Environment: c.environment(text), Log: c.log, Strict: c.step.strict}
+	made := Command{Environment: c.environment(text), Log: c.log, Strict: c.step.strict, Worker: c.step.worker}
 	if c.access != nil {
 		made.InputVariables = c.inputVariables()
 	}

@@ -80,6 +80,7 @@ type Command struct {
 	Interpreter string   // words of a program, see docs/workflows.md; empty: bash, or sh where there is none
 	Argv        []string // executed without a shell, or
 	Replay      *Replay  // done as a trace says
+	Worker      string   // words of a program that starts the command, which a pilot starts once; may be empty
 	Log         string   // LFN of the output that is kept when the job fails; may be empty
 	Environment map[string]string
 	Strict      bool // it sees only its own (sandbox: strict)

@@ -36,6 +36,9 @@ func digest(j NewJob) string {
 	if c.Replay != nil {
 		d = d.replay(*c.Replay)
 	}
+	if c.Worker != "" {
+		d = d.text(c.Worker)
+	}
 	sum := blake3.Sum256(d)
 	return hex.EncodeToString(sum[:16])
 }

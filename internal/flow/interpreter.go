@@ -31,6 +31,15 @@ func (p *parser) interpreter(n *yaml.Node, what string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
+// parseWorker reads `worker`.
+func parseWorker(text string) (string, error) {
+	if plainWords(text) == nil || len(text) > maxListBytes {
+		return "", fmt.Errorf("%q is no worker; write python with modules that it imports, or the words of a program, "+
+			"such as python3 worker.py", text)
+	}
+	return strings.Join(strings.Fields(text), " "), nil
+}
+
 // command reads what the jobs of s execute.
 func (p *parser) command(s *step, f yamlfile.Field, keys map[string]*yaml.Node, what string) {
 	s.interpreter = p.shell

@@ -173,6 +173,7 @@ var stepKeys = []fileKey[*step]{
 	{"environment", "a `requirements.txt`: commands find [what it names](#environments)", textOnly, (*parser).environment},
 	{"command", "[what each job executes](#commands)", "text", nil},
 	{"script", "a file with the text of the command, in place of `command`", textOnly, nil},
+	{"worker", "words of [a program](#warm-workers) that a pilot starts once and that begins each job: `python MODULES` or one of your own", "shell", scalarOf(parseWorker, func(s *step) *string { return &s.worker })},
 	{"shell", shellHelp, "shell", nil},
 }
 

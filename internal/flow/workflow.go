@@ -193,6 +193,7 @@ type step struct {
 	checkpoint  string
 	publish     *bool
 	interpreter string
+	worker      string // words of a program that begins its jobs
 	command     string
 	script      string // LFN of the file that is the command
 	container   Container

@@ -120,22 +120,26 @@ func (p *pilot) fork(a *attempt, r *running, path string, argv, variables []stri
 	if r.Memory > 0 {
 		r.Box = p.boxes.Open(a.GetAttempt(), r.Memory)
 	}
+	r.opens = p.choose(a)
 	if inContainer(a.Payload) {
 		if path, argv, err = p.contained(a, argv); err != nil {
+			r.opens.End()
 			r.Box.Close()
 			return err
 		}
+	} else if p.startWarm(r, path, argv, attr) {
+		return nil
 	}
 	path, argv = r.Box.Command(path, argv)
 	if a.Payload.GetStrict() {
 		var made func()
 		if path, argv, made, err = p.viewOf(a).Command(path, argv, attr); err != nil {
+			r.opens.End()
 			r.Box.Close()
 			return err
 		}
 		defer made()
 	}
-	r.opens = p.choose(a)
 	r.opens.Fork(func() { r.Lead, err = p.tree.Start(a.GetAttempt(), path, argv, r.Box.Wrap(attr)) })
 	if err != nil {
 		if a.Payload.GetStrict() {

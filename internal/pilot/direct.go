@@ -49,6 +49,25 @@ func (p *pilot) direct(a *attempt, text string) (argv []string) {
 	if p.base.shellReads || own["PATH"] != "" || a.Payload.GetInterpreter() != "" {
 		return nil
 	}
+	for name := range own {
+		if shellReads(name) {
+			return nil
+		}
+	}
+	if argv = p.expanded(a, text); argv == nil {
+		return nil
+	}
+	if strings.Contains(argv[0], "/") {
+		return nil
+	}
+	if path, err := p.base.find(argv[0], ""); err != nil || !p.base.isBinary(path) {
+		return nil
+	}
+	return argv
+}
+
+// expanded gives the words of a simple command, with the values of its variables; nil for others.
+func (p *pilot) expanded(a *attempt, text string) (argv []string) {
 	words := p.simple.words(text)
 	if words == nil {
 		return nil
@@ -57,11 +76,7 @@ func (p *pilot) direct(a *attempt, text string) (argv []string) {
 	if err != nil || len(streamed) > 0 {
 		return nil
 	}
-	for name := range own {
-		if shellReads(name) {
-			return nil
-		}
-	}
+	own := a.Payload.GetEnvironment()
 	for _, word := range words {
 		var value strings.Builder
 		for _, part := range word {
@@ -75,12 +90,6 @@ func (p *pilot) direct(a *attempt, text string) (argv []string) {
 			value.WriteString(text)
 		}
 		argv = append(argv, value.String())
-	}
-	if strings.Contains(argv[0], "/") {
-		return nil
-	}
-	if path, err := p.base.find(argv[0], ""); err != nil || !p.base.isBinary(path) {
-		return nil
 	}
 	return argv
 }

@@ -30,6 +30,10 @@ const maxScript = 16 << 20
 func (p *pilot) program(a *attempt) (string, []string, error) {
 	payload := a.Payload
 	argv := payload.GetArgv()
+	if words := p.ownWorker(a); words != nil {
+		path, err := p.base.find(words[0], payload.GetEnvironment()["PATH"])
+		return path, append(append(words, "--"), a.told...), err
+	}
 	if payload.GetShell() != "" && payload.GetScript() == "" && !inContainer(payload) {
 		argv = p.direct(a, payload.GetShell())
 		a.direct = argv != nil

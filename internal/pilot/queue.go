@@ -32,6 +32,7 @@ type attempt struct {
 	shared bool     // processes may be left that have what it had open
 	direct bool     // its command needs no shell
 	inside *inside  // in what its command runs besides; nil: in nothing
+	told   []string // what a worker of its step is told, in the place of a command
 	logs   liveLogs
 
 	// The pilot's mutex guards what follows.

@@ -16,6 +16,7 @@ import (
 	"fairway/internal/pilot/process"
 	"fairway/internal/pilot/report"
 	"fairway/internal/pilot/stage"
+	"fairway/internal/pilot/warm"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
@@ -55,6 +56,7 @@ type pilot struct {
 	watch     *inputWatch
 	images    images
 	gpus      gpus
+	warm      warm.Workers
 
 	sendsLogs  bool // the folder of what attempts print is not shared with the server
 	toldNoBash atomic.Bool
@@ -186,6 +188,7 @@ func (p *pilot) prepare(ctx context.Context) (err error) {
 	p.spool = report.NewSpool(p.cfg.SpoolDir, p.log)
 	p.boxes = process.NewMemoryBoxes(p.cfg.Pilot)
 	p.watchdog = process.NewWatchdog(p.sched, &process.Scratch{Folder: w.folder, Disk: p.cfg.Disk}, p.cfg.useProcessors)
+	p.openWorkers()
 	p.watch = &inputWatch{mode: p.cfg.WatchInputs, steps: map[string]bool{}}
 	return nil
 }
@@ -194,6 +197,7 @@ func (p *pilot) close() {
 	p.endJobs()
 	p.watchdog.Close()
 	p.workers.Wait()
+	p.warm.Close()
 	p.stage.Close()
 	p.stage.Sharing.Close()
 	if p.stage.Cache != nil {

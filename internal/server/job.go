@@ -138,6 +138,7 @@ func (s *Server) openPeople(addresses []string) error {
 	}
 	connection := access.Connection{
 		Addresses: addresses, Pin: s.authority.Pin(), Launch: access.Person, Token: access.NewToken(),
+		Certificate: string(s.authority.Certificate()),
 	}
 	s.far.people = access.NewTokens()
 	if s.config.Lasting {
@@ -183,7 +184,7 @@ func (s *Server) workflow() (path string, handler http.Handler) {
 	if s.config.Lasting {
 		service = api.NewLastingService(s, s, s.folders, s.sched)
 	}
-	return listen.People(service)
+	return listen.People(service.ReadBy(s.element))
 }
 
 // keepTerm says again and again that this server lives. It ends the server when another

@@ -51,6 +51,10 @@ const (
 	WorkflowLogsProcedure = "/fairway.v1.Workflow/Logs"
 	// WorkflowFetchProcedure is the fully-qualified name of the Workflow's Fetch RPC.
 	WorkflowFetchProcedure = "/fairway.v1.Workflow/Fetch"
+	// WorkflowEndingsProcedure is the fully-qualified name of the Workflow's Endings RPC.
+	WorkflowEndingsProcedure = "/fairway.v1.Workflow/Endings"
+	// WorkflowReadFileProcedure is the fully-qualified name of the Workflow's ReadFile RPC.
+	WorkflowReadFileProcedure = "/fairway.v1.Workflow/ReadFile"
 	// WorkflowCancelProcedure is the fully-qualified name of the Workflow's Cancel RPC.
 	WorkflowCancelProcedure = "/fairway.v1.Workflow/Cancel"
 	// WorkflowRetryProcedure is the fully-qualified name of the Workflow's Retry RPC.
@@ -94,6 +98,13 @@ type WorkflowClient interface {
 	// lasting server only. Errors: not_found where it is not stored, or is lost; aborted where another
 	// version than that of the call before would be sent.
 	Fetch(context.Context, *FetchRequest) (*connect.ServerStreamForClient[FetchChunk], error)
+	// Endings streams the jobs that end from now on, as they do: an empty report at once, then some
+	// as soon as any have ended. So who has asked for it before, and looks at a job, misses no end.
+	// A job whose ending is undone (by Retry, or by that of a job before it) comes again.
+	Endings(context.Context, *EndingsRequest) (*connect.ServerStreamForClient[EndedJobs], error)
+	// ReadFile streams the bytes of a stored version of a file. Errors: not_found where there is
+	// none, or it is not stored.
+	ReadFile(context.Context, *ReadFileRequest) (*connect.ServerStreamForClient[FileChunk], error)
 	Cancel(context.Context, *CancelRequest) (*ChangedJobs, error)
 	Retry(context.Context, *RetryRequest) (*ChangedJobs, error)
 	// Submit adds jobs to an open run, all or none, in order. When it answers, they survive any
@@ -189,6 +200,18 @@ func NewWorkflowClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(workflowMethods.ByName("Fetch")),
 			connect.WithClientOptions(opts...),
 		),
+		endings: connect.NewClient[EndingsRequest, EndedJobs](
+			httpClient,
+			baseURL+WorkflowEndingsProcedure,
+			connect.WithSchema(workflowMethods.ByName("Endings")),
+			connect.WithClientOptions(opts...),
+		),
+		readFile: connect.NewClient[ReadFileRequest, FileChunk](
+			httpClient,
+			baseURL+WorkflowReadFileProcedure,
+			connect.WithSchema(workflowMethods.ByName("ReadFile")),
+			connect.WithClientOptions(opts...),
+		),
 		cancel: connect.NewClient[CancelRequest, ChangedJobs](
 			httpClient,
 			baseURL+WorkflowCancelProcedure,
@@ -262,6 +285,8 @@ type workflowClient struct {
 	listCaches     *connect.Client[ListCachesRequest, ListCachesResponse]
 	logs           *connect.Client[LogsRequest, LogChunk]
 	fetch          *connect.Client[FetchRequest, FetchChunk]
+	endings        *connect.Client[EndingsRequest, EndedJobs]
+	readFile       *connect.Client[ReadFileRequest, FileChunk]
 	cancel         *connect.Client[CancelRequest, ChangedJobs]
 	retry          *connect.Client[RetryRequest, ChangedJobs]
 	submit         *connect.Client[SubmitRequest, SubmitResponse]
@@ -332,6 +357,16 @@ func (c *workflowClient) Logs(ctx context.Context, req *LogsRequest) (*connect.S
 // Fetch calls fairway.v1.Workflow.Fetch.
 func (c *workflowClient) Fetch(ctx context.Context, req *FetchRequest) (*connect.ServerStreamForClient[FetchChunk], error) {
 	return c.fetch.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// Endings calls fairway.v1.Workflow.Endings.
+func (c *workflowClient) Endings(ctx context.Context, req *EndingsRequest) (*connect.ServerStreamForClient[EndedJobs], error) {
+	return c.endings.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// ReadFile calls fairway.v1.Workflow.ReadFile.
+func (c *workflowClient) ReadFile(ctx context.Context, req *ReadFileRequest) (*connect.ServerStreamForClient[FileChunk], error) {
+	return c.readFile.CallServerStream(ctx, connect.NewRequest(req))
 }
 
 // Cancel calls fairway.v1.Workflow.Cancel.
@@ -445,6 +480,13 @@ type WorkflowHandler interface {
 	// lasting server only. Errors: not_found where it is not stored, or is lost; aborted where another
 	// version than that of the call before would be sent.
 	Fetch(context.Context, *FetchRequest, *connect.ServerStream[FetchChunk]) error
+	// Endings streams the jobs that end from now on, as they do: an empty report at once, then some
+	// as soon as any have ended. So who has asked for it before, and looks at a job, misses no end.
+	// A job whose ending is undone (by Retry, or by that of a job before it) comes again.
+	Endings(context.Context, *EndingsRequest, *connect.ServerStream[EndedJobs]) error
+	// ReadFile streams the bytes of a stored version of a file. Errors: not_found where there is
+	// none, or it is not stored.
+	ReadFile(context.Context, *ReadFileRequest, *connect.ServerStream[FileChunk]) error
 	Cancel(context.Context, *CancelRequest) (*ChangedJobs, error)
 	Retry(context.Context, *RetryRequest) (*ChangedJobs, error)
 	// Submit adds jobs to an open run, all or none, in order. When it answers, they survive any
@@ -536,6 +578,18 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(workflowMethods.ByName("Fetch")),
 		connect.WithHandlerOptions(opts...),
 	)
+	workflowEndingsHandler := connect.NewServerStreamHandlerSimple(
+		WorkflowEndingsProcedure,
+		svc.Endings,
+		connect.WithSchema(workflowMethods.ByName("Endings")),
+		connect.WithHandlerOptions(opts...),
+	)
+	workflowReadFileHandler := connect.NewServerStreamHandlerSimple(
+		WorkflowReadFileProcedure,
+		svc.ReadFile,
+		connect.WithSchema(workflowMethods.ByName("ReadFile")),
+		connect.WithHandlerOptions(opts...),
+	)
 	workflowCancelHandler := connect.NewUnaryHandlerSimple(
 		WorkflowCancelProcedure,
 		svc.Cancel,
@@ -614,6 +668,10 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 			workflowLogsHandler.ServeHTTP(w, r)
 		case WorkflowFetchProcedure:
 			workflowFetchHandler.ServeHTTP(w, r)
+		case WorkflowEndingsProcedure:
+			workflowEndingsHandler.ServeHTTP(w, r)
+		case WorkflowReadFileProcedure:
+			workflowReadFileHandler.ServeHTTP(w, r)
 		case WorkflowCancelProcedure:
 			workflowCancelHandler.ServeHTTP(w, r)
 		case WorkflowRetryProcedure:
@@ -673,6 +731,14 @@ func (UnimplementedWorkflowHandler) Logs(context.Context, *LogsRequest, *connect
 
 func (UnimplementedWorkflowHandler) Fetch(context.Context, *FetchRequest, *connect.ServerStream[FetchChunk]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.Fetch is not implemented"))
+}
+
+func (UnimplementedWorkflowHandler) Endings(context.Context, *EndingsRequest, *connect.ServerStream[EndedJobs]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.Endings is not implemented"))
+}
+
+func (UnimplementedWorkflowHandler) ReadFile(context.Context, *ReadFileRequest, *connect.ServerStream[FileChunk]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.ReadFile is not implemented"))
 }
 
 func (UnimplementedWorkflowHandler) Cancel(context.Context, *CancelRequest) (*ChangedJobs, error) {

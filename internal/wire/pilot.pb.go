@@ -1829,6 +1829,7 @@ type Payload struct {
 	Container         *Container             `protobuf:"bytes,14,opt,name=container,proto3" json:"container,omitempty"`                                          // it runs in one; none: in none
 	EnvironmentFolder string                 `protobuf:"bytes,15,opt,name=environment_folder,json=environmentFolder,proto3" json:"environment_folder,omitempty"` // the LFN of an input, a folder with programs and Python packages that it finds besides
 	Unwatched         bool                   `protobuf:"varint,13,opt,name=unwatched,proto3" json:"unwatched,omitempty"`                                         // what it opens is not looked at: it works in folders that are no sandbox
+	Worker            string                 `protobuf:"bytes,12,opt,name=worker,proto3" json:"worker,omitempty"`                                                // words of a program that starts the command, which a pilot starts once; empty: none
 	InputVariables    []*InputVariable       `protobuf:"bytes,10,rep,name=input_variables,json=inputVariables,proto3" json:"input_variables,omitempty"`          // those of environment that name inputs that may be streamed
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -1939,6 +1940,13 @@ func (x *Payload) GetUnwatched() bool {
 		return x.Unwatched
 	}
 	return false
+}
+
+func (x *Payload) GetWorker() string {
+	if x != nil {
+		return x.Worker
+	}
+	return ""
 }
 
 func (x *Payload) GetInputVariables() []*InputVariable {
@@ -2660,7 +2668,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"checkpoint\x18\x14 \x01(\v2\x16.fairway.v1.OutputFileR\n" +
 	"checkpoint\x12\x18\n" +
-	"\astorage\x18\x0e \x01(\tR\astorage\"\x9d\x04\n" +
+	"\astorage\x18\x0e \x01(\tR\astorage\"\xb5\x04\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +
@@ -2672,7 +2680,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06strict\x18\v \x01(\bR\x06strict\x123\n" +
 	"\tcontainer\x18\x0e \x01(\v2\x15.fairway.v1.ContainerR\tcontainer\x12-\n" +
 	"\x12environment_folder\x18\x0f \x01(\tR\x11environmentFolder\x12\x1c\n" +
-	"\tunwatched\x18\r \x01(\bR\tunwatched\x12B\n" +
+	"\tunwatched\x18\r \x01(\bR\tunwatched\x12\x16\n" +
+	"\x06worker\x18\f \x01(\tR\x06worker\x12B\n" +
 	"\x0finput_variables\x18\n" +
 	" \x03(\v2\x19.fairway.v1.InputVariableR\x0einputVariables\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +

@@ -129,6 +129,14 @@ func (b *MemoryBox) Command(path string, argv []string) (string, []string) {
 	return "/bin/sh", append([]string{"sh", "-c", join, filepath.Join(b.folder, "cgroup.procs"), path}, argv...)
 }
 
+// Join puts a process into the group that waits and has started no other yet.
+func (b *MemoryBox) Join(pid int) error {
+	if b == nil {
+		return nil
+	}
+	return os.WriteFile(filepath.Join(b.folder, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o644)
+}
+
 // Exceeded reports whether the kernel ended a process of the group for memory.
 func (b *MemoryBox) Exceeded() bool {
 	if b == nil {

@@ -38,9 +38,10 @@ type Tree struct {
 	children  *os.File // lists the pilot's children
 	restraint restraint
 
-	mu     sync.Mutex // guards what follows, and starting a process with noting it
-	leads  map[int]leader
-	strays map[int]*stray
+	mu      sync.Mutex // guards what follows, and starting a process with noting it
+	leads   map[int]leader
+	strays  map[int]*stray
+	workers map[int]bool // which fork leads
 }
 
 // leader is the process that was started for an attempt.
@@ -60,6 +61,7 @@ func NewTree(s *sched.Scheduler) (*Tree, error) {
 		return nil, fmt.Errorf("become the reaper of what jobs leave behind: %w", err)
 	}
 	t := &Tree{sched: s, restraint: os.Geteuid() == 0, leads: map[int]leader{}, strays: map[int]*stray{}}
+	t.workers = map[int]bool{}
 	// Orphans are given to the first thread of the process. Without this file
 	// the whole of /proc is searched.
 	t.children, _ = os.Open(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
@@ -186,10 +188,10 @@ func (t *Tree) straysOf(attempt uint64) (pids []int) {
 // the mutex, so that no process is just being started.
 func (t *Tree) notice() {
 	for pid := range t.list {
-		if _, ok := t.leads[pid]; ok || t.strays[pid] != nil {
+		if _, ok := t.leads[pid]; ok || t.strays[pid] != nil || t.workers[pid] {
 			continue
 		}
-		if reaped, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil || reaped == pid {
+		if reaped, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil || reaped == pid || t.waitsForAdoption(pid) {
 			continue
 		}
 		t.strays[pid] = t.suspect(pid)

@@ -60,7 +60,8 @@ type Service struct {
 	logs   state.Logs
 	roots  storage.Roots
 	sched  *sched.Scheduler
-	server Lasting // nil where the server runs one workflow only
+	server Lasting         // nil where the server runs one workflow only
+	files  storage.Element // nil where nothing runs: then nobody reads files by it
 
 	survivors func() int // of a run that was cut short; nil while one is under way
 }
@@ -75,6 +76,12 @@ func NewLastingService(runs Runs, server Lasting, l folder.Layout, s *sched.Sche
 	service := NewService(runs, l, s)
 	service.server = server
 	return service
+}
+
+// ReadBy has the Service read stored files by an element. It returns the Service.
+func (s *Service) ReadBy(files storage.Element) *Service {
+	s.files = files
+	return s
 }
 
 // view is a Service for one run.

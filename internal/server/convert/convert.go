@@ -385,6 +385,7 @@ func payloadOf(c *flow.Command) *wire.Payload {
 		Shell:       c.Shell,
 		Script:      c.Script,
 		Interpreter: c.Interpreter,
+		Worker:      c.Worker,
 		Log:         c.Log,
 		Strict:      c.Strict,
 		Unwatched:   c.Unwatched,
@@ -443,6 +444,7 @@ func SubmittedFromWire(m *wire.SubmittedJob) (dispatch.Job, flow.Command) {
 	p := m.GetPayload()
 	return job, flow.Command{
 		Shell: p.GetShell(), Interpreter: p.GetInterpreter(), Argv: p.GetArgv(), Log: p.GetLog(),
+		Worker:      p.GetWorker(),
 		Environment: maps.Clone(p.GetEnvironment()), Unwatched: p.GetUnwatched(),
 		Container: containerFromWire(p.GetContainer()), EnvironmentFolder: p.GetEnvironmentFolder(),
 		InputVariables: Each(p.GetInputVariables(), func(v *wire.InputVariable) flow.InputVariable {

@@ -39,6 +39,10 @@ type Tally struct {
 	ready   map[dispatch.JobID]time.Time
 	Started map[dispatch.JobID]time.Time
 
+	// The jobs that came to an end since the cores were loaded, in that order; one that ran again is
+	// there again. It takes 8 bytes for each.
+	Ended []dispatch.JobID
+
 	// The pilots: what all runs know of them, and how many registered since the cores were
 	// loaded, or the run was added to them.
 	*Nodes
@@ -124,6 +128,8 @@ func (t *Tally) Observe(e *dispatch.Event) {
 			t.Sums.Waiting += e.At.Sub(since)
 			delete(t.ready, e.Job)
 		}
+	case dispatch.JobCommitted, dispatch.JobFailed, dispatch.JobBlocked, dispatch.JobCancelled:
+		t.Ended = append(t.Ended, e.Job)
 	case dispatch.PilotRegistered:
 		t.Pilots++
 	}

@@ -1,0 +1,88 @@
+"""Calls a function that does nothing, many times: functions.py NAME CALLS prints calls a second.
+
+The workers are there, and have been called, when the time begins.
+"""
+
+import os
+import sys
+import time
+
+
+def nothing(x):
+    return x
+
+
+def pool(slots):
+    from concurrent.futures import ProcessPoolExecutor
+
+    return ProcessPoolExecutor(slots)
+
+
+def fairway(slots):
+    import fairway
+
+    return fairway.Executor(1, folder=None)  # one pilot with all processors
+
+
+class Dask:
+    def __init__(self, slots):
+        from distributed import Client
+
+        self.client = Client(n_workers=slots, threads_per_worker=1, dashboard_address=None, silence_logs=50)
+
+    def map(self, f, xs):
+        return self.client.gather(self.client.map(f, xs, pure=False))
+
+    def shutdown(self):
+        self.client.shutdown()
+
+
+class Parsl:
+    def __init__(self, slots):
+        import parsl
+        from parsl.config import Config
+        from parsl.executors import HighThroughputExecutor
+        from parsl.providers import LocalProvider
+
+        self.parsl = parsl
+        parsl.load(Config(
+            executors=[HighThroughputExecutor(max_workers_per_node=slots, provider=LocalProvider(init_blocks=1, max_blocks=1),
+                                              address="127.0.0.1")],
+            run_dir=os.path.join(os.getcwd(), "parsl"), usage_tracking=0,
+        ))
+        self.app = parsl.python_app(nothing)
+
+    def map(self, _, xs):
+        return [future.result() for future in [self.app(x) for x in xs]]
+
+    def shutdown(self):
+        self.parsl.dfk().cleanup()
+
+
+class Ray:
+    def __init__(self, slots):
+        import ray
+
+        self.ray = ray
+        ray.init(num_cpus=slots, include_dashboard=False, log_to_driver=False)
+        self.call = ray.remote(nothing)
+
+    def map(self, _, xs):
+        return self.ray.get([self.call.remote(x) for x in xs])
+
+    def shutdown(self):
+        self.ray.shutdown()
+
+
+if __name__ == "__main__":
+    kind = {"fairway": fairway, "ProcessPoolExecutor": pool, "dask": Dask, "parsl": Parsl, "ray": Ray}[sys.argv[1]]
+    calls = int(sys.argv[2])
+    executor = kind(2)
+    for _ in range(2):  # both workers are there
+        list(executor.map(nothing, range(20)))
+    began = time.perf_counter()
+    found = sum(executor.map(nothing, range(calls)))
+    took = time.perf_counter() - began
+    assert found == sum(range(calls))
+    executor.shutdown()
+    print(calls / took)

@@ -1,0 +1,173 @@
+package warm
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"fairway/internal/pilot/process"
+)
+
+// Limits of workers.
+const (
+	// MaxWorkers is how many a pilot has at a time.
+	MaxWorkers = 8
+	// AnswerTime is how long a worker may take to fork, and StartTime to start and fork for the
+	// first time.
+	AnswerTime = 5 * time.Second
+	StartTime  = time.Minute
+	// Growth, in bytes, is how much larger than after its first job a worker may become.
+	Growth = 64 << 20
+	// maxFailures is after how many failures in a row jobs are started without.
+	maxFailures = 3
+	// looked is after how many jobs it is seen how large a worker is.
+	looked = 64
+)
+
+// ErrNone says that a job has not begun, and is to be started without a worker.
+var ErrNone = errors.New("no worker has begun the job")
+
+//go:embed worker.py
+var python []byte
+
+// Script is the word that stands for the path of the worker for Python.
+const Script = "fairway:python"
+
+// Words are those of a worker as a step names it, and whether it stands for the interpreter of the
+// command: then the command can be started by itself, else it is told to the program.
+func Words(named string) (words []string, interpreter bool) {
+	words = strings.Fields(named)
+	switch {
+	case len(words) == 0:
+		return nil, false
+	case words[0] == "python":
+		words = append([]string{"python3", Script}, words[1:]...)
+	case words[0] == "snakemake":
+		words = append([]string{"python3", Script, "snakemake.cli", "snakemake_executor_plugin_fairway.warm?"}, words[1:]...)
+	}
+	return words, slices.Contains(words, Script)
+}
+
+// Job is what a worker is to begin.
+type Job struct {
+	Attempt uint64
+	Path    string // of the program, as a pilot without worker would start it
+	Argv    []string
+	Env     []string
+	Dir     string
+	Files   [3]uintptr // its standard input, output and error
+	Box     *process.MemoryBox
+}
+
+// Workers are those of a pilot. Any goroutine may use them.
+type Workers struct {
+	Tree *process.Tree
+	Env  []string // of the pilot, for workers
+	Dir  string   // where they work
+	Log  *slog.Logger
+	Find func(program string) (path string, err error)
+	// AnswerTime is how long a worker may take to fork.
+	AnswerTime time.Duration
+
+	mu     sync.Mutex // guards what follows
+	known  map[string]*worker
+	clock  uint64 // counts uses
+	closed bool
+}
+
+// Start has the worker that a step names begin a job. The error wraps ErrNone where the job has not
+// begun, and can be started otherwise.
+func (w *Workers) Start(named string, job *Job) (process.Lead, error) {
+	words, _ := Words(named)
+	own := decisive(job.Env, w.Env)
+	k, err := w.worker(strings.Join(append(words, own...), "\x00"), words, own)
+	if err != nil {
+		return process.Lead{}, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for k.failures < maxFailures {
+		var lead process.Lead
+		if lead, err = k.begin(job); err == nil {
+			k.failures = 0
+			return lead, nil
+		}
+		k.failures++
+		w.Log.Warn("a worker has failed, and is replaced", "worker", strings.Join(words, " "), "error", err)
+		k.end()
+	}
+	return process.Lead{}, fmt.Errorf("%w: %w", ErrNone, k.reason(err))
+}
+
+// decisive are the variables of a job that decide how a worker starts, as far as they differ from
+// those of the pilot.
+func decisive(env, pilots []string) (own []string) {
+	for _, entry := range env {
+		for _, prefix := range []string{"PYTHON", "LD_", "R_", "CONDA_", "VIRTUAL_ENV="} {
+			if strings.HasPrefix(entry, prefix) && !slices.Contains(pilots, entry) {
+				own = append(own, entry)
+			}
+		}
+	}
+	slices.Sort(own)
+	return own
+}
+
+// worker is the one with a key. The one that was idle for longest makes room.
+func (w *Workers) worker(key string, words, own []string) (*worker, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || len(words) == 0 {
+		return nil, ErrNone
+	}
+	w.clock++
+	if k := w.known[key]; k != nil {
+		k.used = w.clock
+		return k, nil
+	}
+	if w.known == nil {
+		w.known = map[string]*worker{}
+	}
+	if len(w.known) >= MaxWorkers {
+		oldest := ""
+		for key, k := range w.known {
+			if oldest == "" || k.used < w.known[oldest].used {
+				oldest = key
+			}
+		}
+		k := w.known[oldest]
+		delete(w.known, oldest)
+		go k.close()
+	}
+	k := &worker{of: w, words: words, own: own, control: -1, used: w.clock}
+	w.known[key] = k
+	return k, nil
+}
+
+// Close ends all workers. What they have begun goes on.
+func (w *Workers) Close() {
+	w.mu.Lock()
+	w.closed = true
+	all := w.known
+	w.known = nil
+	w.mu.Unlock()
+	for _, k := range all {
+		k.close()
+	}
+}
+
+// attr describes the process of a worker, with its end of the socket and its script as further files.
+func (w *Workers) attr(own []string, null, said *os.File, control int, script *os.File) *syscall.ProcAttr {
+	env := append(slices.Clone(w.Env), own...)
+	return &syscall.ProcAttr{
+		Dir: w.Dir, Env: append(env, "FAIRWAY_WORKER_FD=3"),
+		Files: []uintptr{null.Fd(), said.Fd(), said.Fd(), uintptr(control), script.Fd()},
+	}
+}

@@ -1,0 +1,190 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"fairway/internal/access"
+	"fairway/internal/dispatch"
+	"fairway/internal/server/state"
+	"fairway/internal/wire"
+)
+
+// EndingsPause is the least time between two reports of one stream of endings.
+const EndingsPause = 5 * time.Millisecond
+
+// maxEndings bounds the jobs of one report; the others follow in the next ones.
+const maxEndings = 1000
+
+// Endings streams the jobs that end.
+func (s *Service) Endings(
+	ctx context.Context, r *wire.EndingsRequest, stream *connect.ServerStream[wire.EndedJobs],
+) error {
+	a, err := s.of(ctx, r)
+	if err != nil {
+		return err
+	}
+	return a.tellEndings(ctx, stream.Send)
+}
+
+// tellEndings sends jobs that end, and something at least every access.KeepAlive.
+func (a *view) tellEndings(ctx context.Context, send func(*wire.EndedJobs) error) error {
+	var said time.Time
+	at, known := 0, (*state.Tally)(nil)
+	for {
+		changed, report, first := a.run.Changes(), new(wire.EndedJobs), known == nil
+		anew, more := false, false
+		err := a.run.QueryAll(ctx, func(c *state.Cores) {
+			if first {
+				at, known = len(c.Tally.Ended), c.Tally
+			}
+			if anew = c.Tally != known; anew {
+				return
+			}
+			ended := c.Tally.Ended[at:]
+			more = len(ended) > maxEndings
+			ended = ended[:min(len(ended), maxEndings)]
+			at += len(ended)
+			report.Jobs = a.endedJobs(c, ended)
+		})
+		switch {
+		case err != nil:
+			return rpcError(err)
+		case anew:
+			return errLoadedAnew
+		case len(report.Jobs) > 0 || time.Since(said) >= access.KeepAlive:
+			if err := send(report); err != nil {
+				return err
+			}
+			said = time.Now()
+		}
+		switch over, err := a.over(ctx, len(report.Jobs) > 0); {
+		case err != nil:
+			return rpcError(err)
+		case more || over && len(report.Jobs) > 0: // what ended last is to be told
+			continue
+		case over || changed == nil:
+			return nil
+		}
+		if _, err := a.closed(ctx, changed, max(0, access.KeepAlive-time.Since(said))); err != nil {
+			return rpcError(err)
+		}
+	}
+}
+
+var errLoadedAnew = connect.NewError(connect.CodeUnavailable,
+	errors.New("the server has loaded its records anew: ask again, and look at the jobs"))
+
+// over reports whether the run has ended, after a pause if something was told.
+func (a *view) over(ctx context.Context, told bool) (bool, error) {
+	if told {
+		return a.closed(ctx, a.run.Ended(), EndingsPause)
+	}
+	select {
+	case <-a.run.Ended():
+		return true, nil
+	default:
+		return false, nil
+	}
+}
+
+// endedJobs describes jobs as they stand now, those that have not been let run again meanwhile.
+func (a *view) endedJobs(c *state.Cores, ids []dispatch.JobID) (ended []*wire.EndedJob) {
+	told := make(map[dispatch.JobID]bool, len(ids))
+	for _, id := range ids {
+		job, ok := c.Dispatch.Detail(id)
+		if !ok || told[id] || !isOver(job.State) {
+			continue
+		}
+		told[id] = true
+		made := &wire.EndedJob{Summary: summaryOf(c, &job.JobView)}
+		if job.State == dispatch.Done {
+			for _, f := range job.Writes {
+				if !f.Pattern {
+					made.Writes = append(made.Writes, a.madeFile(&f))
+				}
+			}
+		}
+		ended = append(ended, made)
+	}
+	return ended
+}
+
+func (a *view) madeFile(f *dispatch.FileView) *wire.MadeFile {
+	made := &wire.MadeFile{Lfn: f.File.LFN, Version: uint32(f.File.Version), Size: f.Size}
+	if f.PFN != "" {
+		made.Path = a.roots.Shown(f.PFN)
+	}
+	return made
+}
+
+func isOver(s dispatch.State) bool {
+	return slices.Contains([]dispatch.State{dispatch.Done, dispatch.Failed, dispatch.Blocked, dispatch.Cancelled}, s)
+}
+
+// filePiece is how many bytes of a file one message carries.
+const filePiece = 256 << 10
+
+// ReadFile streams a stored version of a file.
+func (s *Service) ReadFile(
+	ctx context.Context, r *wire.ReadFileRequest, stream *connect.ServerStream[wire.FileChunk],
+) error {
+	a, err := s.of(ctx, r)
+	if err != nil {
+		return err
+	}
+	pfn, err := a.storedAt(ctx, r)
+	if err != nil {
+		return err
+	}
+	if a.files == nil {
+		return s.errNotRunning(a)
+	}
+	body, err := a.files.Open(ctx, pfn)
+	if errors.Is(err, fs.ErrNotExist) {
+		return connect.NewError(connect.CodeNotFound, fmt.Errorf("%s was stored, and is lost", r.GetLfn()))
+	}
+	if err != nil {
+		return rpcError(fmt.Errorf("reading %s: %w", r.GetLfn(), err))
+	}
+	defer func() { _ = body.Close() }()
+	for piece := make([]byte, filePiece); ; {
+		n, err := io.ReadFull(body, piece)
+		if n > 0 {
+			if err := stream.Send(&wire.FileChunk{Data: piece[:n]}); err != nil {
+				return err
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+			return nil
+		case err != nil:
+			return rpcError(fmt.Errorf("reading %s: %w", r.GetLfn(), err))
+		}
+	}
+}
+
+// storedAt is the PFN of the version that is asked for.
+func (a *view) storedAt(ctx context.Context, r *wire.ReadFileRequest) (pfn string, err error) {
+	lfn := r.GetLfn()
+	err = a.lookAt(ctx, func(c *state.Cores) error {
+		versions, _ := c.Dispatch.History(c.Run, lfn)
+		for i := range versions {
+			v := &versions[len(versions)-1-i]
+			if wanted := r.GetVersion(); v.PFN != "" && (wanted == 0 || wanted == uint32(v.File.Version)) {
+				pfn = v.PFN
+				return nil
+			}
+		}
+		return connect.NewError(connect.CodeNotFound,
+			fmt.Errorf("there is no stored file %q; `fairway files` lists them", lfn))
+	})
+	return pfn, err
+}

@@ -1,0 +1,556 @@
+"""Executor: calls of Python functions as jobs."""
+
+from __future__ import annotations
+
+import base64
+import concurrent.futures
+import hashlib
+import itertools
+import os
+import pickle
+import queue
+import re
+import shutil
+import sys
+import tempfile
+import threading
+import time
+import uuid
+import zlib
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple, Union
+
+import fairway_call as _call
+from ._client import Client, FairwayError, Message
+from ._file import File
+from ._program import Server
+from ._resources import resources
+
+_INLINE = 48_000  # bytes of a call that stand in its job; a larger one is a file
+_MAX_BATCH = 1000  # jobs of one call of Submit
+_MAX_BATCH_BYTES = 8 << 20  # of calls in them
+_CALLS = "calls"  # the folder of what calls make
+_ENDED = ("done", "failed", "blocked", "cancelled")
+_AGAIN_PAUSE = 0.1
+_AWAY_TIME = 120.0  # seconds for which a server that does not answer is asked again
+
+
+class JobFailed(Exception):
+    """A call did not end, and did not raise an exception either: it was killed, or went over a limit.
+
+    reason says why, and log is what it printed.
+    """
+
+    def __init__(self, reason: str, log: str = "") -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.log = log
+
+
+class RemoteTraceback(Exception):
+    """The traceback of an exception at the place where it was raised."""
+
+    def __str__(self) -> str:
+        return "\n" + str(self.args[0])
+
+
+class _Future(concurrent.futures.Future):
+    """The result of a call; cancel also ends a call that runs."""
+
+    def __init__(self, executor: "Executor", job: str) -> None:
+        super().__init__()
+        self._executor = executor
+        self.job = job  # the name of its job, for `fairway show`
+
+    def cancel(self) -> bool:
+        if self.done():
+            return self.cancelled()
+        self._executor._cancel(self.job)
+        return super().cancel()
+
+
+def _bootstrap() -> str:
+    """The text that a job runs. Short, since each job has it."""
+    with open(_call.__file__, "rb") as f:
+        packed = base64.b64encode(zlib.compress(f.read(), 9)).decode()
+    return (
+        "import sys\ntry:\n from fairway_call import main\nexcept ImportError:\n import base64,zlib\n"
+        f" exec(zlib.decompress(base64.b64decode('{packed}')))\nmain(sys.argv[1:])"
+    )
+
+
+class Executor(concurrent.futures.Executor):
+    """A concurrent.futures.Executor whose calls are jobs of Fairway.
+
+    folder: of the run; calls that were made there before are kept. Without it the run has a folder
+    of its own, which goes with the executor. If a run is open there, calls are added to it.
+    server: the folder of a server that lasts, or a copy of its service file: then the run is one of
+    that server. run: an open run of it.
+    max_workers: local pilots (default: one for each processor). site: sites to run on.
+    needs: of each call: cpus, memory, disk, time, or what a site names.
+    retries: how often a call is made again that failed. (A call that is lost with its node is.)
+    remember: a call with the same function and arguments as an earlier one has its result.
+    python: the interpreter of the calls; modules: what their workers import once.
+    options: further words for `fairway open`.
+    """
+
+    def __init__(
+        self,
+        max_workers: Optional[int] = None,
+        *,
+        folder: Union[str, os.PathLike, None] = None,
+        server: Union[str, os.PathLike, None] = None,
+        run: int = 0,
+        site: Union[str, Iterable[str], None] = None,
+        needs: Optional[Mapping[str, Any]] = None,
+        retries: int = 0,
+        remember: bool = False,
+        python: Optional[str] = None,
+        modules: Iterable[str] = (),
+        options: Iterable[str] = (),
+    ) -> None:
+        self._max_workers = max_workers or os.cpu_count() or 1
+        self._needs = resources(needs or {})
+        self._retries = retries
+        self._remember = remember
+        self._python = python or (sys.executable if server is None else "python3")
+        names = ["fairway_call?", "cloudpickle?", *modules]
+        self._worker = " ".join([self._python, "fairway:python", *names])
+        self._text = _bootstrap()
+        self._prefix = uuid.uuid4().hex[:12]
+        self._count = itertools.count(1)
+        self._temporary: Optional[str] = None
+        self._server: Optional[Server] = None
+        self._words: List[str] = ["open", "--pilots", str(self._max_workers), "--watch-inputs", "none"]
+        for name in [site] if isinstance(site, str) else site or ():
+            self._words += ["--site", name]
+        self._words += options
+        self._lock = threading.Lock()  # guards what follows
+        self._pending: Dict[str, Tuple[_Future, Callable[[List[Any]], Any]]] = {}
+        self._unwanted: Set[str] = set()  # jobs that were cancelled, perhaps before they were submitted
+        self._closed = False
+        self._broken: Optional[BaseException] = None
+        self._queue: "queue.SimpleQueue[Optional[Message]]" = queue.SimpleQueue()
+        self._idle = threading.Condition(self._lock)
+        if server is not None:
+            self.client = Client(server, run)
+            self._owns = run == 0
+            if self._owns:
+                text = base64.b64encode(b"workflow: python\nopen: true\n").decode()
+                self.client.run = self.client.call("SubmitWorkflow", {"workflow": text, "file": "python"})["run"]
+        else:
+            if folder is None:
+                folder = self._temporary = tempfile.mkdtemp(prefix="fairway-")
+            os.makedirs(folder, exist_ok=True)
+            self.client = Client(folder)
+            self._owns = not _answers(self.client)
+            self._open()
+        self._listening = threading.Event()
+        self._stop = threading.Event()
+        self._listener = threading.Thread(target=self._listen, name="fairway-endings", daemon=True)
+        self._listener.start()
+        self._sender = threading.Thread(target=self._send, name="fairway-submit", daemon=True)
+        self._sender.start()
+
+    # What callers use.
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> "concurrent.futures.Future[Any]":
+        """Call fn as a job. File arguments are brought to it; exceptions come back as they were raised."""
+        return self._submit([(fn, args, kwargs)], lambda results: results[0])
+
+    def map(
+        self, fn: Callable[..., Any], *iterables: Iterable[Any], timeout: Optional[float] = None, chunksize: int = 1
+    ) -> Iterator[Any]:
+        """As that of concurrent.futures: chunksize calls are one job."""
+        if chunksize < 1:
+            raise ValueError("chunksize must be at least 1")
+        deadline = None if timeout is None else time.monotonic() + timeout
+        arguments, futures = zip(*iterables), []
+        for chunk in iter(lambda: list(itertools.islice(arguments, chunksize)), []):
+            futures.append(self._submit([(fn, args, {}) for args in chunk], lambda results: results))
+
+        def results() -> Iterator[Any]:
+            try:
+                while futures:
+                    left = None if deadline is None else deadline - time.monotonic()
+                    yield from futures.pop(0).result(left)
+            finally:
+                for future in futures:
+                    future.cancel()
+
+        return results()
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Take no more calls and, with wait, wait for those that there are and end the run."""
+        with self._lock:
+            self._closed = True
+            left = [future for future, _ in self._pending.values()]
+        if cancel_futures:
+            for future in left:
+                future.cancel()
+        if wait:
+            with self._idle:
+                self._idle.wait_for(lambda: not self._pending)
+            self._end()
+        else:
+            threading.Thread(target=self.shutdown, name="fairway-shutdown").start()
+
+    # How it works.
+
+    def _open(self) -> None:
+        if self._owns:
+            self._server = Server(self.client.at, self._words)
+            self._server.wait_open(self.client)
+
+    def _end(self) -> None:
+        if self._stop.is_set():
+            return
+        self._stop.set()
+        self._queue.put(None)
+        self._sender.join()
+        try:
+            if self._owns and self._broken is None:
+                self.client.call("CloseInput")
+            if self._server is not None:
+                try:
+                    self._server.wait(30)
+                except Exception:
+                    pass
+        except FairwayError:
+            pass
+        finally:
+            if self._server is not None:
+                self._server.stop()
+            if not self._owns:
+                self.client.close()  # the stream goes on
+            self._listener.join(_AWAY_TIME)
+            self.client.close()
+            if self._temporary is not None:
+                shutil.rmtree(self._temporary, ignore_errors=True)
+
+    def _submit(self, calls: List[Tuple[Any, Any, Any]], unpack: Callable[[List[Any]], Any]) -> _Future:
+        reads: Dict[str, Message] = {}
+
+        def named(o: Any) -> Optional[str]:
+            if not isinstance(o, File):
+                return None
+            if o.lfn:
+                reads[o.lfn] = {"lfn": o.lfn}
+                return o.lfn
+            path = o.path if "://" in o.path else os.path.abspath(o.path)
+            name = "files/" + hashlib.sha256(path.encode()).hexdigest()[:12] + "/" + os.path.basename(path)
+            reads[name] = {"lfn": name, "file": path}
+            return name
+
+        paths = "\0".join(path for path in sys.path if path).encode()
+        _refuse_main(calls)
+        data = paths.replace(b"\n", b"") + b"\n" + _call.dumps(calls, named)
+        if self._remember:
+            job = "call-" + hashlib.sha256(data + repr(sorted(reads.items())).encode()).hexdigest()[:24]
+        else:
+            job = f"call-{self._prefix}-{next(self._count)}"
+        folder = f"{_CALLS}/{job}"
+        message: Message = {
+            "name": job,
+            "step": _step(calls[0][0]),
+            "payload": {"argv": [self._python, "-c", self._text, folder, self._given(data, reads)], "worker": self._worker},
+            "reads": list(reads.values()),
+            "writes": [{"lfn": folder + "/*", "pattern": True, "unpublished": True}],
+            "retry": {"attempts": self._retries + 1},
+        }
+        if self._needs:
+            message["needs"] = self._needs
+        future = _Future(self, job)
+        with self._lock:
+            if self._broken is not None:
+                raise concurrent.futures.BrokenExecutor(str(self._broken)) from self._broken
+            if self._closed:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            if job in self._pending:  # the same call, with remember
+                first = self._pending[job][0]
+                first.add_done_callback(lambda done: _copy(done, future))
+                return future
+            self._pending[job] = (future, unpack)
+        self._queue.put(message)
+        return future
+
+    def _given(self, data: bytes, reads: Dict[str, Message]) -> str:
+        """How a job gets its call: in a word of its command or, if it is long, by a file."""
+        if len(data) <= _INLINE:
+            return base64.b64encode(data).decode()
+        if self.client._service is not None:
+            raise ValueError(
+                f"a call of {len(data)} bytes is too long for a server that is reached over a network: "
+                "write the data to a file that the server sees, and give fairway.File"
+            )
+        name = "call-" + hashlib.sha256(data).hexdigest()[:24]
+        folder = os.path.join(self.client.at, ".fairway", "calls")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        path = os.path.join(folder, name)
+        if not os.path.exists(path):
+            with open(path + self._prefix, "wb") as f:
+                f.write(data)
+            os.rename(path + self._prefix, path)
+        reads["files/" + name] = {"lfn": "files/" + name, "file": path}
+        return "@files/" + name
+
+    def _send(self) -> None:
+        """Submit what is queued, many jobs at a time."""
+        self._listening.wait()
+        while True:
+            first = self._queue.get()
+            if first is None:
+                return
+            batch, size = [first], len(first["payload"]["argv"][-1])
+            while len(batch) < _MAX_BATCH and size < _MAX_BATCH_BYTES:
+                try:
+                    message = self._queue.get_nowait()
+                except queue.Empty:
+                    break
+                if message is None:
+                    self._queue.put(None)
+                    break
+                batch.append(message)
+                size += len(message["payload"]["argv"][-1])
+            try:
+                self._add([message for message in batch if message["name"] not in self._unwanted])
+                with self._lock:
+                    late = [message["name"] for message in batch if message["name"] in self._unwanted]
+                    self._unwanted.difference_update(late)
+                for job in late:
+                    self._end_job(job)
+            except BaseException as e:
+                self._fail(e)
+                return
+
+    def _add(self, batch: List[Message]) -> None:
+        """Submit jobs. One that is refused fails alone."""
+        if not batch:
+            return
+        try:
+            answer = self._asked("Submit", {"jobs": batch})
+        except FairwayError as e:
+            if e.code not in ("invalid_argument", "already_exists", "resource_exhausted"):
+                raise
+            if len(batch) == 1:
+                self._resolve(batch[0]["name"], error=JobFailed(str(e)))
+                return
+            middle = len(batch) // 2
+            self._add(batch[:middle])
+            self._add(batch[middle:])
+            return
+        for ref in answer.get("jobs", []):
+            if ref.get("known") and ref["state"] in _ENDED:
+                self._look(ref["name"])
+
+    def _asked(self, name: str, request: Message) -> Message:
+        """A call that is repeated while the server is away, which is started again if it is ours."""
+        deadline = time.monotonic() + _AWAY_TIME
+        while True:
+            try:
+                return self.client.call(name, request)
+            except FairwayError as e:
+                if e.code != "unavailable" or time.monotonic() > deadline or self._stop.is_set():
+                    raise
+                self._revive(e)
+
+    def _revive(self, why: FairwayError) -> None:
+        """Start our server again if it was killed."""
+        with self._lock:
+            server = self._server
+            if server is not None and server.process.poll() is not None:
+                if _answers(self.client):
+                    return
+                self._server = Server(self.client.at, self._words)
+                server.stop()
+                self._server.wait_open(self.client)
+                return
+        time.sleep(_AGAIN_PAUSE)
+
+    def _listen(self) -> None:
+        """Hear of calls that have ended."""
+        deadline = time.monotonic() + _AWAY_TIME
+        while not self._stop.is_set():
+            try:
+                again = self._listening.is_set()
+                for report in self.client.stream("Endings"):
+                    deadline = time.monotonic() + _AWAY_TIME
+                    if again:
+                        again = False
+                        with self._lock:
+                            waiting = list(self._pending)
+                        for job in waiting:
+                            self._look(job)
+                    self._listening.set()
+                    for ended in report.get("jobs", []):
+                        self._ended(ended)
+                if not self._stop.is_set():
+                    time.sleep(_AGAIN_PAUSE)
+            except FairwayError as e:
+                if self._stop.is_set():
+                    return
+                if e.code != "unavailable" or time.monotonic() > deadline:
+                    self._fail(e)
+                    return
+                try:
+                    self._revive(e)
+                except BaseException as e:
+                    self._fail(e)
+                    return
+            except BaseException as e:
+                self._fail(e)
+                return
+
+    def _look(self, job: str) -> None:
+        """Look whether a job has ended."""
+        try:
+            detail = self.client.call("ShowJob", {"job": job})
+        except FairwayError as e:
+            if e.code != "not_found":  # it is still to be submitted
+                raise
+            return
+        if detail["summary"]["state"] in _ENDED:
+            value = f"{_CALLS}/{job}/value"
+            made = [{"lfn": f["lfn"]} for f in detail.get("writes", []) if not f.get("pattern")]
+            self._ended({"summary": detail["summary"], "writes": [f for f in made if f["lfn"] == value] and made})
+
+    def _ended(self, ended: Message) -> None:
+        job = ended["summary"]["name"]
+        with self._lock:
+            known = self._pending.get(job)
+        if known is None:
+            return
+        try:
+            if ended["summary"]["state"] == "done":
+                self._resolve(job, results=self._results(job, ended.get("writes", [])))
+            else:
+                self._resolve(job, error=self._error(ended["summary"]))
+        except BaseException as e:
+            self._resolve(job, error=e)
+
+    def _results(self, job: str, writes: List[Message]) -> List[Any]:
+        files = {f["lfn"]: f.get("path", "") for f in writes}
+        value = f"{_CALLS}/{job}/value"
+        if value not in files:
+            raise JobFailed(f"the result of {job} is not stored")
+        try:
+            if not files[value]:
+                raise FileNotFoundError(value)
+            with open(files[value], "rb") as f:
+                data = f.read()
+        except OSError:
+            data = self.client.read(value)
+
+        def file(name: str) -> File:
+            lfn = f"{_CALLS}/{job}/{name}"
+            return File(files.get(lfn) or lfn, lfn, self.client)
+
+        return _call.loads(data, file)
+
+    def _error(self, summary: Message) -> BaseException:
+        """The exception of a call that failed, as it was raised."""
+        if summary["state"] == "cancelled":
+            return concurrent.futures.CancelledError()
+        log, found = "", None
+        try:
+            log = self.client.logs(summary["name"])
+        except FairwayError:
+            pass  # it printed nothing
+        match = re.search(r"\n?^%s(\S+)\n" % _call.MARK, log, re.MULTILINE)
+        if match:
+            log = log[: match.start()] + log[match.end():]
+            error, trace = _call.loads(base64.b64decode(match.group(1)), lambda name: None)
+            found = error if error is not None else JobFailed(trace.strip().splitlines()[-1], log)
+            found.__cause__ = RemoteTraceback(trace)
+        if found is None:
+            found = JobFailed(summary.get("reason", summary["state"]), log)
+        try:
+            found.log = log  # type: ignore[union-attr]
+        except AttributeError:
+            pass
+        return found
+
+    def _resolve(self, job: str, results: Optional[List[Any]] = None, error: Optional[BaseException] = None) -> None:
+        with self._lock:
+            known = self._pending.pop(job, None)
+        if known is None:
+            return
+        future, unpack = known
+        try:
+            if isinstance(error, concurrent.futures.CancelledError):
+                concurrent.futures.Future.cancel(future)
+            if future.set_running_or_notify_cancel():
+                if error is not None:
+                    future.set_exception(error)
+                else:
+                    future.set_result(unpack(results or []))
+        except concurrent.futures.InvalidStateError:
+            pass  # it was cancelled meanwhile
+        finally:
+            with self._idle:
+                self._idle.notify_all()
+
+    def _cancel(self, job: str) -> None:
+        with self._lock:
+            self._pending.pop(job, None)
+            self._unwanted.add(job)
+            self._idle.notify_all()
+        self._end_job(job)
+
+    def _end_job(self, job: str) -> None:
+        try:
+            self.client.call("Cancel", {"jobs": [job]})
+        except FairwayError:
+            pass  # it has ended, or is not submitted yet
+
+    def _fail(self, error: BaseException) -> None:
+        """The run cannot go on: all that waits fails."""
+        with self._lock:
+            self._broken = error
+            waiting = list(self._pending)
+        for job in waiting:
+            self._resolve(job, error=concurrent.futures.BrokenExecutor(str(error)))
+        self._listening.set()
+
+
+def _answers(client: Client) -> bool:
+    try:
+        client.call("ListJobs", {"limit": 1})
+        return True
+    except FairwayError as e:
+        return e.code != "unavailable"
+
+
+def _has(module: str) -> bool:
+    try:
+        __import__(module)
+        return True
+    except ImportError:
+        return False
+
+
+def _refuse_main(calls: List[Tuple[Any, Any, Any]]) -> None:
+    """Without cloudpickle, functions of the program itself cannot be found elsewhere."""
+    for fn, _, _ in calls:
+        if getattr(fn, "__module__", None) == "__main__" and _call.pickler() is pickle.Pickler:
+            raise TypeError(
+                f"{getattr(fn, '__qualname__', fn)} is a function of the program itself: "
+                "put it into a module, or `pip install cloudpickle`"
+            )
+
+
+def _step(fn: Any) -> str:
+    """What people see a call under."""
+    while hasattr(fn, "func"):  # of functools.partial
+        fn = fn.func
+    name = getattr(fn, "__qualname__", type(fn).__qualname__)
+    return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._-")[:60] or "call"
+
+
+def _copy(done: "concurrent.futures.Future[Any]", to: "concurrent.futures.Future[Any]") -> None:
+    if not to.set_running_or_notify_cancel():
+        return
+    error = concurrent.futures.CancelledError() if done.cancelled() else done.exception()
+    if error is not None:
+        to.set_exception(error)
+    else:
+        to.set_result(done.result())

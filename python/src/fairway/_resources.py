@@ -1,0 +1,47 @@
+"""What jobs need, in the words of a workflow file."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Dict, Mapping, Union
+
+_SIZES = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12,
+          "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_TIMES = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+
+
+def size(value: Union[int, float, str]) -> int:
+    """Bytes: a number, or a text such as 4GB or 512MiB."""
+    if isinstance(value, (int, float)):
+        return int(value)
+    match = re.fullmatch(r"\s*([0-9.]+)\s*([KMGT]?I?)B?\s*", value.upper())
+    if not match:
+        raise ValueError(f"{value!r} is no size: write 500MB or 4GiB")
+    return int(float(match.group(1)) * _SIZES[match.group(2)])
+
+
+def seconds(value: Union[int, float, str]) -> float:
+    """Seconds: a number, or a text such as 90s, 10m or 1h30m."""
+    if isinstance(value, (int, float)):
+        return float(value)
+    parts = re.findall(r"([0-9.]+)(ms|s|m|h|d)", value)
+    if not parts or "".join(n + unit for n, unit in parts) != value.strip():
+        raise ValueError(f"{value!r} is no time: write 90s, 10m or 1h30m")
+    return sum(float(n) * _TIMES[unit] for n, unit in parts)
+
+
+def resources(needs: Mapping[str, Any]) -> Dict[str, Any]:
+    """The message Resources of the API."""
+    made: Dict[str, Any] = {}
+    for name, value in needs.items():
+        if name == "cpus":
+            made["milliCpus"] = round(float(value) * 1000)
+        elif name == "memory":
+            made["memoryBytes"] = size(value)
+        elif name == "disk":
+            made["diskBytes"] = size(value)
+        elif name == "time":
+            made["time"] = f"{seconds(value):g}s"
+        else:
+            made.setdefault("countable", {})[name] = int(value)
+    return made

@@ -1,0 +1,1 @@
+../../../internal/pilot/warm/worker.py

@@ -1,0 +1,158 @@
+"""Executor against a real Fairway: FAIRWAY_BIN, or the one on the PATH."""
+
+import concurrent.futures
+import os
+import signal
+import subprocess
+import tempfile
+import unittest
+
+import calls
+
+import fairway
+from fairway._program import program
+
+
+class ExecutorTest(unittest.TestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+
+    def test_results_and_errors(self):
+        with fairway.Executor(2) as executor:
+            self.assertEqual(executor.submit(calls.square, 7).result(), 49)
+            self.assertEqual(list(executor.map(calls.square, range(20))), [x * x for x in range(20)])
+            self.assertEqual(list(executor.map(pow, [2, 3, 4], [2, 2, 2], chunksize=2)), [4, 9, 16])
+            with self.assertRaises(KeyError) as caught:
+                executor.submit(calls.fail, 3).result()
+            self.assertEqual(caught.exception.args, ("no such thing", 3))
+            self.assertTrue(caught.exception.log.startswith("before it failed\n"))
+            self.assertIn("calls.py", str(caught.exception.__cause__))
+            with self.assertRaises(fairway.JobFailed) as caught:
+                executor.submit(calls.fail_oddly).result()
+            self.assertIn("Unpicklable: 1", str(caught.exception))
+            with self.assertRaises(fairway.JobFailed) as caught:
+                executor.submit(calls.die).result()
+            self.assertIn("SIGKILL", caught.exception.reason)
+            large = b"x" * 300_000  # goes by a file
+            self.assertEqual(executor.submit(len, large).result(), len(large))
+            self.assertEqual(executor.submit(bytes.upper, large).result(), large.upper())
+        with self.assertRaises(RuntimeError):
+            executor.submit(calls.square, 1)
+        self.assertFalse(os.path.exists(executor.client.at))
+
+    def test_files_stay_between_calls(self):
+        path = os.path.join(self.folder, "in.txt")
+        with open(path, "w") as f:
+            f.write("given")
+        with fairway.Executor(1) as executor:
+            self.assertEqual(executor.submit(calls.read, fairway.File(path)).result(), "given")
+            made = executor.submit(calls.make, "hello").result()
+            self.assertEqual((made["made"].read_text(), made["length"]), ("hello", 5))
+            self.assertEqual(executor.submit(calls.read, made["made"]).result(), "hello")
+            executor.submit(calls.read, fairway.File(path)).result()
+            cache = executor.client.call("ListCaches")["nodes"][0]
+            self.assertGreaterEqual(int(cache["hits"]), 2)
+
+    def test_what_is_remembered(self):
+        path = os.path.join(self.folder, "lines")
+        for _ in range(2):
+            with fairway.Executor(1, folder=os.path.join(self.folder, "run"), remember=True) as executor:
+                self.assertEqual(executor.submit(calls.append, path, "a").result(), "a")
+                self.assertEqual(executor.submit(calls.append, path, "a").result(), "a")
+        with open(path) as f:
+            self.assertEqual(f.read(), "a\n")
+
+    def test_cancel(self):
+        with fairway.Executor(1) as executor:
+            running = executor.submit(calls.wait_for, os.path.join(self.folder, "never"))
+            self.assertTrue(running.cancel())
+            self.assertTrue(running.cancelled())
+            self.assertEqual(executor.submit(calls.square, 2).result(), 4)
+
+    def test_no_result_is_lost_with_the_server(self):
+        gate = os.path.join(self.folder, "gate")
+        with fairway.Executor(1, folder=os.path.join(self.folder, "run")) as executor:
+            waiting = executor.submit(calls.wait_for, gate)
+            futures = [executor.submit(calls.square, x) for x in range(10)]
+            os.kill(executor._server.process.pid, signal.SIGKILL)
+            more = [executor.submit(calls.square, x) for x in range(10)]
+            open(gate, "w").close()
+            self.assertTrue(waiting.result())
+            self.assertEqual([f.result() for f in futures + more], [x * x for x in range(10)] * 2)
+
+    def test_server_that_lasts_over_tls(self):
+        state = os.path.join(self.folder, "state")
+        server = subprocess.Popen([program(), "serve", "--state", state, "--listen", "127.0.0.1:0", "--pilots", "1"],
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        try:
+            service = os.path.join(state, ".fairway", "service")
+            for line in server.stderr:
+                if os.path.exists(service):
+                    break
+            for at in (state, service):
+                with fairway.Executor(server=at, python=__import__("sys").executable) as executor:
+                    self.assertEqual(executor.submit(calls.square, 5).result(), 25)
+                    made = executor.submit(calls.make, "hello").result()
+                    self.assertEqual(executor.client.read(made["made"].lfn), b"hello")
+                    with self.assertRaises(KeyError):
+                        executor.submit(calls.fail, 1).result()
+            self.assertEqual(len(fairway.Service(service).runs()), 2)
+        finally:
+            server.terminate()
+            server.communicate()
+
+    def test_broken(self):
+        with self.assertRaises(fairway.FairwayError) as caught:
+            fairway.Executor(1, folder=self.folder, options=["--no-such-flag"])
+        self.assertIn("no-such-flag", str(caught.exception))
+        with self.assertRaises(ValueError):
+            fairway.Executor(1, needs={"memory": "lots"})
+
+
+class OtherLibrariesTest(unittest.TestCase):
+    def test_joblib(self):
+        try:
+            import joblib
+        except ImportError:
+            self.skipTest("joblib is not installed")
+        import fairway.joblib
+
+        fairway.joblib.register()
+        with joblib.parallel_config(backend="fairway", n_jobs=2):
+            self.assertEqual(joblib.Parallel()(joblib.delayed(calls.square)(x) for x in range(10)),
+                             [x * x for x in range(10)])
+            with self.assertRaises(KeyError):
+                joblib.Parallel()(joblib.delayed(calls.fail)(x) for x in range(2))
+
+    def test_dask(self):
+        try:
+            import dask
+        except ImportError:
+            self.skipTest("dask is not installed")
+        from fairway.dask import scheduler
+
+        with fairway.Executor(2) as executor:
+            parts = [dask.delayed(calls.square)(x) for x in range(5)]
+            total = dask.delayed(sum)(parts)
+            self.assertEqual(total.compute(scheduler=scheduler(executor)), 30)
+            self.assertEqual(total.compute(scheduler=executor), 30)
+            with self.assertRaises(KeyError):
+                dask.delayed(calls.fail)(1).compute(scheduler=scheduler(executor))
+
+
+class ConcurrentFuturesTest(unittest.TestCase):
+    """What concurrent.futures itself expects of an executor."""
+
+    def test_as_completed_and_wait(self):
+        with fairway.Executor(2) as executor:
+            futures = {executor.submit(calls.square, x): x for x in range(6)}
+            for future in concurrent.futures.as_completed(futures, timeout=60):
+                self.assertEqual(future.result(), futures[future] ** 2)
+            done, left = concurrent.futures.wait(futures, timeout=60)
+            self.assertEqual((len(done), len(left)), (6, 0))
+
+
+if __name__ == "__main__":
+    unittest.main()

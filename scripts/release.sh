@@ -1,0 +1,88 @@
+#!/usr/bin/env bash
+# Makes a release of this commit in a folder: release.sh FOLDER. It gets tarballs and Debian packages
+# for linux on amd64 and arm64, wheels for these and one of the client alone for macOS, an SBOM, and
+# SHA256SUMS. Two builds of a commit with the same Go are the same bytes: all times are that of the
+# commit. It needs nfpm and cyclonedx-gomod in bin/ (`make release` installs them), and python3.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+out=$1
+mkdir -p "$out"
+out=$(cd "$out" && pwd)
+root=$PWD
+version=$(sed -n 's/^const Release = "\(.*\)"/\1/p' internal/cli/version.go)
+commit=$(git rev-parse HEAD)
+SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
+DATE=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
+export SOURCE_DATE_EPOCH DATE VERSION=$version CGO_ENABLED=0 TZ=UTC LC_ALL=C
+umask 022
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+stage=$work/stage
+mkdir "$stage"
+
+# What all have.
+go run ./scripts/release "$stage"
+cp LICENSE README.md schema/workflow.schema.json "$stage"
+gzip -9n "$stage"/man1/*.1
+{
+	cat LICENSE
+	for licence in "$stage"/licenses/*; do
+		printf '\n---- %s\n\n' "$(basename "$licence")"
+		cat "$licence"
+	done
+} >"$stage/copyright"
+# The builder of wheels, at the version that pyproject.toml names.
+python3 -m venv "$work/venv"
+"$work/venv/bin/pip" -q install build "$(sed -n 's/^requires = \["\(.*\)"\]/\1/p' python/pyproject.toml)"
+wheel() { # ARCH PLATFORM; without ARCH of the client alone
+	local source=$work/python-${1:-client}
+	cp -RL python "$source"
+	find "$source" -name __pycache__ -prune -exec rm -rf {} +
+	cp LICENSE "$source"
+	cp -r "$stage/licenses" "$source/licenses"
+	chmod -R u+w,go+r "$source"
+	FAIRWAY_SCHEMA=$stage/workflow.schema.json FAIRWAY_PROGRAM=${1:+$stage/$1/fairway} FAIRWAY_PLATFORM=$2 \
+		"$work/venv/bin/python" -m build --no-isolation --wheel --outdir "$out" "$source" >"$work/build.log" 2>&1 ||
+		{ cat "$work/build.log" >&2; return 1; }
+}
+
+for arch in amd64 arm64; do
+	mkdir "$stage/$arch"
+	GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=false -o "$stage/$arch/fairway" -ldflags "-s -w -buildid= \
+		-X fairway/internal/cli.version=$version -X fairway/internal/cli.commit=$commit -X fairway/internal/cli.date=$DATE" \
+		./cmd/fairway
+done
+bin/cyclonedx-gomod bin -json -licenses -noserial -std -version "v$version" -output "$work/sbom.json" \
+	"$stage/amd64/fairway" 2>"$work/sbom.log" || { cat "$work/sbom.log" >&2; exit 1; }
+python3 - "$work/sbom.json" "$stage/sbom.json" "$DATE" "$version" <<'PYTHON'
+import json, sys
+source, target, date, version = sys.argv[1:]
+with open(source, encoding="utf-8") as f:
+    sbom = json.load(f)
+sbom["metadata"]["timestamp"] = date
+sbom["metadata"]["component"]["version"] = version
+with open(target, "w", encoding="utf-8") as f:
+    json.dump(sbom, f, indent=1, sort_keys=True)
+    f.write("\n")
+PYTHON
+find "$stage" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
+
+for arch in amd64 arm64; do
+	name=fairway-$version-linux-$arch
+	mkdir "$work/$name"
+	cp -r "$stage/$arch/fairway" "$stage"/{LICENSE,README.md,licenses,sbom.json,workflow.schema.json,completions,man1} "$work/$name"
+	tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=ustar -C "$work" -c "$name" |
+		gzip -9n >"$out/$name.tar.gz"
+	(cd "$work" && ARCH=$arch "$root/bin/nfpm" package --config "$root/scripts/release/nfpm.yaml" --packager deb \
+		--target "$out/fairway_${version}_$arch.deb" >/dev/null)
+done
+wheel amd64 manylinux_2_17_x86_64
+wheel arm64 manylinux_2_17_aarch64
+wheel "" macosx_11_0_universal2
+cp "$stage/sbom.json" "$out/fairway-$version.cdx.json"
+
+cd "$out"
+sha256sum fairway* >SHA256SUMS
+ls -l
