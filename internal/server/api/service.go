@@ -62,6 +62,9 @@ type Service struct {
 	server Lasting // nil where the server runs one workflow only
 
 	survivors func() int // of a run that was cut short; nil while one is under way
+
+	archives archives
+	failures failuresSeen
 }
 
 // NewService makes the service of the runs of a folder.
@@ -85,7 +88,7 @@ type view struct {
 
 // of finds the run that a request is about.
 func (s *Service) of(ctx context.Context, r interface{ GetRun() uint32 }) (*view, error) {
-	run, control, err := s.runs.Find(ctx, r.GetRun())
+	run, control, err := s.archives.find(ctx, s.runs, r.GetRun())
 	if err != nil {
 		return nil, rpcError(err)
 	}

@@ -33,6 +33,11 @@ type Tally struct {
 	// What caches were good for: the inputs that attempts have read on each host, as Sums
 	// has them of all ("" is a host that is not known).
 	ReadsAt map[string]*Reads
+	// WrittenAt are the bytes that attempts have written on each host.
+	WrittenAt map[string]int64
+
+	// Timeline tells when attempts ran on which pilots.
+	Timeline Timeline
 
 	// What goes on now, not durable: since when jobs wait for a pilot, until they start,
 	// and since when attempts run, until they end.
@@ -77,9 +82,13 @@ type sums struct {
 	stageIn, hidden             time.Duration // hidden is the part of stageIn before the turns of attempts
 }
 
+// Attempts is how many attempts have ended.
+func (s *sums) Attempts() int64 { return s.attempts }
+
 func newTally(workflow string, steps []string, nodes *Nodes) *Tally {
 	return &Tally{
 		Workflow: workflow, order: steps, final: map[string]bool{}, Nodes: nodes, ReadsAt: map[string]*Reads{},
+		WrittenAt: map[string]int64{},
 		pace: newPace(), ready: map[dispatch.JobID]time.Time{}, Started: map[dispatch.JobID]time.Time{},
 		published: map[string]bool{}, workers: map[dispatch.PilotID]bool{},
 	}
@@ -96,7 +105,12 @@ func (t *Tally) recall(r dispatch.Record) error {
 		return fmt.Errorf("record %s %s: %w", AttemptTable, r.Key, err)
 	}
 	t.add(pilot, &usage)
-	return nil
+	job, attempt, err := parseAttemptKey(r)
+	if err == nil {
+		outcome, _ := field(r.Body, outcomeField)
+		t.Timeline.add(job, attempt, pilot, string(outcome) != dispatch.Succeeded.String(), &usage)
+	}
+	return err
 }
 
 // add sums what an attempt of a pilot used.
@@ -108,6 +122,7 @@ func (t *Tally) add(pilot dispatch.PilotID, u *dispatch.Usage) {
 		t.ReadsAt[host] = new(Reads)
 	}
 	t.ReadsAt[host].add(u)
+	t.WrittenAt[host] += u.BytesWritten
 }
 
 // Workers is how many pilots ended attempts.
@@ -126,10 +141,14 @@ func (t *Tally) Observe(e *dispatch.Event) {
 		}
 	case dispatch.PilotRegistered:
 		t.Pilots++
+		t.Timeline.came(e.Pilot, e.At)
+	case dispatch.PilotGone:
+		t.Timeline.left(e.Pilot, e.At)
 	}
 	if e.Result != nil {
 		delete(t.Started, e.Job)
 		t.add(e.Pilot, &e.Result.Usage)
+		t.Timeline.add(e.Job, e.Result.Attempt, e.Pilot, e.Result.Outcome != dispatch.Succeeded, &e.Result.Usage)
 		t.pace.add(e)
 	}
 }
