@@ -54,6 +54,7 @@ type runOptions struct {
 	server       string // serverHere or serverSite
 	lasting      bool   // a server that takes workflows
 	tools        []string
+	web          string // address of pages; empty: there are none
 }
 
 func (c *console) runCommand() *cobra.Command {
@@ -110,6 +111,7 @@ to end it at once.`,
 			"--site, for login nodes that end long processes (site); or the `ADDRESS` of one that takes workflows (fairway "+
 			"serve), to which this one is submitted")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
+	webFlag(command, o)
 	c.serverFlags(command, o)
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 	return command

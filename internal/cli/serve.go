@@ -49,6 +49,9 @@ func (c *console) serveRun(
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := c.openWeb(o, &config); err != nil {
+		return nil, nil, err
+	}
 	s, err := serverjob.Open(ctx, config)
 	if held, ok := errors.AsType[*term.HeldError](err); ok {
 		return nil, nil, fail(exitRunning, "watch it with --follow, or end it with `fairway stop`", "%w", held)

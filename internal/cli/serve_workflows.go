@@ -43,6 +43,7 @@ network, to those who have a copy of the file .fairway/service.`,
 		Example: `  fairway serve --state /data/fairway
   fairway serve --state /data/fairway --site cluster --listen :7070
   fairway serve --state /data/fairway --tool samtools --detach
+  fairway serve --state /data/fairway --web
   fairway submit workflow.yaml --server /data/fairway`,
 		Args: noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -62,6 +63,7 @@ network, to those who have a copy of the file .fairway/service.`,
 			"whether their node has it (may be repeated)")
 	flags.BoolVar(&o.strict, "strict-sandboxes", false, "pilots must be able to give steps strict sandboxes")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
+	webFlag(command, o)
 	c.serverFlags(command, o)
 	for _, name := range []string{"record", "results", "wait-anyway"} { // of one run
 		_ = flags.MarkHidden(name)
@@ -104,6 +106,9 @@ func (c *console) prepareService(command *cobra.Command, o *runOptions) error {
 func (c *console) serveWorkflows(ctx context.Context, o *runOptions) error {
 	config, err := c.serverConfig(ctx, o)
 	if err != nil {
+		return err
+	}
+	if err := c.openWeb(o, &config); err != nil {
 		return err
 	}
 	s, err := server.Open(ctx, config)

@@ -152,11 +152,14 @@ func (s *Server) openPeople(addresses []string) error {
 
 // workflow is the service of people.
 func (s *Server) workflow() (path string, handler http.Handler) {
-	service := api.NewService(s, s.folders, s.sched)
+	return listen.People(s.service())
+}
+
+func (s *Server) service() *api.Service {
 	if s.config.Lasting {
-		service = api.NewLastingService(s, s, s.folders, s.sched)
+		return api.NewLastingService(s, s, s.folders, s.sched)
 	}
-	return listen.People(service)
+	return api.NewService(s, s.folders, s.sched)
 }
 
 // keepTerm says again and again that this server lives. It ends the server when another

@@ -70,6 +70,7 @@ type Server struct {
 	listener net.Listener
 	endpoint *listen.Endpoint
 	far      far
+	web      *listen.Endpoint // nil: there are no pages
 
 	// Where servers of the state are or were batch jobs: the term of this one, the batch
 	// system with the jobs that are servers (nil until one of them matters), the job before if
@@ -256,6 +257,7 @@ func (s *Server) assemble() {
 	if s.far.listener != nil {
 		s.far.endpoint = listen.NewEndpoint(s.far.listener, s.farHandler(), s.log)
 	}
+	s.web = s.openWeb()
 }
 
 // handler serves pilots and people at the socket of the state folder.
@@ -281,6 +283,7 @@ func (s *Server) release() {
 			_ = l.Close()
 		}
 	}
+	s.closeWeb()
 	if errors.Is(s.leaving(), term.ErrFollowed) {
 		return // all names in the state folder are those of another server
 	}
@@ -341,6 +344,9 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	endpoints := []*listen.Endpoint{s.endpoint}
 	if s.far.endpoint != nil {
 		endpoints = append(endpoints, s.far.endpoint)
+	}
+	if s.web != nil {
+		endpoints = append(endpoints, s.web)
 	}
 	for _, e := range endpoints {
 		group.Go(e.Serve)

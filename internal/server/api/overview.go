@@ -23,6 +23,44 @@ func (p Page) GetRun() uint32 { return uint32(p) }
 // IsLasting reports whether the server takes workflows.
 func (s *Service) IsLasting() bool { return s.server != nil }
 
+// Number is that of a run, also where 0 names it.
+func (s *Service) Number(ctx context.Context, run Page) (Page, error) {
+	a, err := s.of(ctx, run)
+	if err != nil {
+		return 0, err
+	}
+	return Page(a.run.ID()), nil
+}
+
+// Answers returns nil if the server answers questions.
+func (s *Service) Answers(ctx context.Context) error {
+	if s.server != nil {
+		return rpcError(s.server.QueryFleet(ctx, func(*dispatch.Core) {}))
+	}
+	a, err := s.of(ctx, Page(0))
+	if err != nil {
+		return err
+	}
+	return a.lookAt(ctx, func(*state.Cores) error { return nil })
+}
+
+// Sites tells how the pilots of all sites stand, and why some are not there yet.
+func (s *Service) Sites(ctx context.Context) (sites []dispatch.SiteView, waiting []string, err error) {
+	fleet := Fleet(s.server)
+	if s.server == nil {
+		a, err := s.of(ctx, Page(0))
+		if err != nil {
+			return nil, nil, err
+		}
+		if a.control == nil {
+			return nil, nil, errNotRunning
+		}
+		fleet = fleetOf{a}
+	}
+	err = fleet.QueryFleet(ctx, func(core *dispatch.Core) { sites = core.Sites() })
+	return sites, fleet.PilotsWaiting(), rpcError(err)
+}
+
 // Overview is how a run stands, as its first page tells.
 type Overview struct {
 	Report   *wire.ProgressReport
@@ -153,6 +191,7 @@ type Slots struct {
 	Lanes    []SlotLane // those that were asked for
 	Pilots   int        // how many lanes there are
 	Attempts int64      // that have ended
+	Present  []float32     // pilots that were there in each bin, of those with a lane
 	Now      time.Time
 }
 
@@ -191,6 +230,7 @@ func slotsOf(c *state.Cores, from, most int) *Slots {
 	for _, p := range c.Dispatch.Pilots() {
 		here[p.Pilot] = true
 	}
+	slots.Present = presence(t, here, slots.Now)
 	names := slices.SortedFunc(maps.Keys(t.Lanes), func(a, b dispatch.PilotID) int {
 		if la, lb := t.Lanes[a], t.Lanes[b]; !la.From.Equal(lb.From) {
 			return la.From.Compare(lb.From)
@@ -214,6 +254,42 @@ func slotsOf(c *state.Cores, from, most int) *Slots {
 		})
 	}
 	return slots
+}
+
+// End is when a lane ends: when its pilot left, as far as is known.
+func (l *SlotLane) End(now time.Time) time.Time { return endOf(&l.Lane, l.Here, now) }
+
+func endOf(l *state.Lane, here bool, now time.Time) time.Time {
+	switch {
+	case !l.Until.IsZero():
+		return l.Until
+	case here:
+		return now
+	}
+	return l.Last
+}
+
+// presence is how many pilots were there in each bin up to now, or to when the last left.
+func presence(t *state.Timeline, here map[dispatch.PilotID]bool, now time.Time) []float32 {
+	if t.Begin.IsZero() {
+		return nil
+	}
+	change := make([]float32, state.TimelineBins+1)
+	bins := 0
+	for name, l := range t.Lanes {
+		if l.From.IsZero() {
+			continue
+		}
+		from := min(max(int(l.From.Sub(t.Begin)/t.Width), 0), state.TimelineBins)
+		to := min(max(int(endOf(l, here[name], now).Sub(t.Begin)/t.Width)+1, from), state.TimelineBins)
+		change[from]++
+		change[to]--
+		bins = max(bins, to)
+	}
+	for i := 1; i < bins; i++ {
+		change[i] += change[i-1]
+	}
+	return change[:bins]
 }
 
 // Flow are bytes that went from one place to another.
