@@ -191,7 +191,7 @@ type Slots struct {
 	Lanes    []SlotLane // those that were asked for
 	Pilots   int        // how many lanes there are
 	Attempts int64      // that have ended
-	Present  []float32     // pilots that were there in each bin, of those with a lane
+	Present  []float32  // pilots that were there in each bin, of those with a lane
 	Now      time.Time
 }
 

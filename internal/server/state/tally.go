@@ -89,7 +89,7 @@ func newTally(workflow string, steps []string, nodes *Nodes) *Tally {
 	return &Tally{
 		Workflow: workflow, order: steps, final: map[string]bool{}, Nodes: nodes, ReadsAt: map[string]*Reads{},
 		WrittenAt: map[string]int64{},
-		pace: newPace(), ready: map[dispatch.JobID]time.Time{}, Started: map[dispatch.JobID]time.Time{},
+		pace:      newPace(), ready: map[dispatch.JobID]time.Time{}, Started: map[dispatch.JobID]time.Time{},
 		published: map[string]bool{}, workers: map[dispatch.PilotID]bool{},
 	}
 }
