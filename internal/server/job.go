@@ -156,10 +156,12 @@ func (s *Server) workflow() (path string, handler http.Handler) {
 }
 
 func (s *Server) service() *api.Service {
+	service := api.NewService(s, s.folders, s.sched)
 	if s.config.Lasting {
-		return api.NewLastingService(s, s, s.folders, s.sched)
+		service = api.NewLastingService(s, s, s.folders, s.sched)
 	}
-	return api.NewService(s, s.folders, s.sched)
+	service.Measure(s)
+	return service
 }
 
 // keepTerm says again and again that this server lives. It ends the server when another

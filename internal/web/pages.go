@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"time"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/api"
@@ -143,6 +144,7 @@ func (b *jobsBody) Page(after, before uint32) string {
 type jobBody struct {
 	*wire.JobDetail
 	Run  api.Page
+	Now  time.Time
 	Why  []string
 	Wait []*wire.WaitsFor
 	// Printed is the attempt whose log is shown; 0: none.
@@ -166,7 +168,7 @@ const (
 )
 
 func (s *site) job(r *http.Request) (*content, error) {
-	c, _, err := s.about(r)
+	c, o, err := s.about(r)
 	if err != nil {
 		return nil, err
 	}
@@ -175,7 +177,7 @@ func (s *site) job(r *http.Request) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := &jobBody{JobDetail: detail, Run: c.Run}
+	body := &jobBody{JobDetail: detail, Run: c.Run, Now: o.Now}
 	if why, err := s.Service.Explain(ctx, &wire.ExplainRequest{Job: name, Run: run}); err == nil {
 		body.Why, body.Wait = why.GetLines(), why.GetWaitsFor()
 	}

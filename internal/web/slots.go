@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/quantity"
 	"fairway/internal/server/api"
+	"fairway/internal/server/state"
 )
 
 // chart is a picture of what pilots did when. Times are from 0 to chartWidth.
@@ -76,7 +77,7 @@ func drawSlots(run api.Page, s *api.Slots, over bool) *chart {
 	boxes := 0
 	for i := range s.Lanes {
 		boxes += len(s.Lanes[i].Spans)
-		c.Exact = c.Exact && (len(s.Lanes[i].Spans) > 0 || len(s.Lanes[i].Ended) == 0)
+		c.Exact = c.Exact && s.Attempts <= int64(state.TimelineSpans)
 	}
 	c.Exact = c.Exact && boxes <= boxesDrawn
 	for i := range s.Lanes {
@@ -121,24 +122,36 @@ func newRow(run api.Page, s *api.Slots, l *api.SlotLane, by scale, exact bool) c
 	row.Text = fmt.Sprintf("%.0f attempts, computing %s, staging %s, there for %s", sum(l.Ended),
 		quantity.Seconds(computing), quantity.Seconds(staging), quantity.Seconds(end.Sub(l.From).Seconds()))
 	if exact {
-		row.Boxes, row.Height = boxesOf(run, l, by)
+		row.Boxes, row.Height = boxesOf(run, l, by, s.Now)
 		return row
 	}
 	row.Staging, row.Computing = columns(s, l, by)
 	return row
 }
 
-// boxesOf draws attempts one by one, those at the same time one below the other.
-func boxesOf(run api.Page, l *api.SlotLane, by scale) (boxes []box, height int) {
+// boxesOf draws attempts one by one, those that compute at the same time one below the other.
+func boxesOf(run api.Page, l *api.SlotLane, by scale, now time.Time) (boxes []box, height int) {
+	for i := range l.Spans {
+		if l.Spans[i].End.IsZero() && l.Spans[i].StageOut.IsZero() { // it runs
+			l.Spans[i].End, l.Spans[i].StageOut = now, now
+		}
+	}
 	slices.SortFunc(l.Spans, func(a, b api.SlotSpan) int { return a.StageIn.Compare(b.StageIn) })
 	var free []time.Time // when each line is
 	for _, span := range l.Spans {
-		line := slices.IndexFunc(free, func(at time.Time) bool { return !at.After(span.StageIn) })
+		computes := span.Start
+		if computes.IsZero() {
+			computes = span.StageOut
+		}
+		line := slices.IndexFunc(free, func(at time.Time) bool { return !at.After(computes) })
 		if line < 0 {
 			line = len(free)
 			free = append(free, time.Time{})
 		}
-		free[line] = span.StageOut
+		free[line] = span.End
+		if span.End.IsZero() {
+			free[line] = span.StageOut
+		}
 		title := span.Name + ": " + quantity.Seconds(span.StageOut.Sub(span.StageIn).Seconds())
 		target := fmt.Sprintf("%s/jobs/%d?attempt=%d", runPath(run), span.Job.Number(), uint64(span.Attempt))
 		add := func(kind string, from, to time.Time) {

@@ -36,16 +36,24 @@ func whenDone(o *api.Overview, total *tally) when {
 		return when{"Any moment", quantity.Count(o.Report.GetToPublish(), "result") + " are being published.", "soon"}
 	case o.Report.GetSecondsLeft() > 0:
 		seconds := o.Report.GetSecondsLeft()
-		at := o.Now.Add(time.Duration(seconds * float64(time.Second))).Local()
-		head := at.Format("15:04")
-		if y, d := at.Year(), at.YearDay(); y != o.Now.Local().Year() || d != o.Now.Local().YearDay() {
-			head = at.Format("Mon 2 Jan 15:04")
-		}
-		return when{"About " + head, "In " + quantity.Seconds(seconds) + ", if its jobs go on as they did.", "soon"}
+		return when{"About " + clock(o.Now, seconds), "In " + quantity.Seconds(seconds) + ", if its jobs go on as they did.",
+			"soon"}
+	case o.AtLeast > time.Minute:
+		return when{"Not before " + clock(o.Now, o.AtLeast.Seconds()), "In " + quantity.Seconds(o.AtLeast.Seconds()) +
+			" at the least: that is the rest of the steps of which jobs have ended.", "unknown"}
 	case !o.Finished:
 		return when{"Not known yet", "Jobs are still being made from what others write.", "unknown"}
 	}
 	return when{"Not known yet", "Too few jobs of some step have ended to tell.", "unknown"}
+}
+
+// clock is the time in so many seconds, by the clock of the server.
+func clock(now time.Time, seconds float64) string {
+	at, today := now.Add(time.Duration(seconds*float64(time.Second))).Local(), now.Local()
+	if at.Year() != today.Year() || at.YearDay() != today.YearDay() {
+		return at.Format("Mon 2 Jan 15:04")
+	}
+	return at.Format("15:04")
 }
 
 func listed(names []string) string {
@@ -107,7 +115,7 @@ func (s *site) stuckOn(ctx context.Context, o *api.Overview, total *tally) (all 
 		add("busy", jobs("running"), fmt.Sprintf("%s %s for what running jobs write, most of them of step %s.",
 			quantity.Count(total.Waiting, "job"), waits(total.Waiting), step.GetStep()))
 	case active > 0:
-		add("good", jobs("running"), "Nothing: all jobs that are left run ("+quantity.Count(total.Running+total.Queued, "job")+").")
+		add("good", jobs("running"), "All jobs that are left run ("+quantity.Count(total.Running+total.Queued, "job")+").")
 	case total.Waiting > 0 && total.Failed == 0:
 		add("wait", jobs("waiting"), quantity.Count(total.Waiting, "job")+" "+waits(total.Waiting)+" for files.",
 			s.explained(ctx, run, "waiting")...)
@@ -139,9 +147,12 @@ func waits(n int64) string {
 }
 
 func pilotsText(r *wire.ProgressReport) string {
-	return fmt.Sprintf("%d of %s %s busy, and %d more %s asked for", r.GetPilotsBusy(),
-		quantity.Count(r.GetPilotsBusy()+r.GetPilotsIdle(), "pilot"), is(r.GetPilotsBusy()), r.GetPilotsInactive(),
-		is(r.GetPilotsInactive()))
+	text := fmt.Sprintf("%d of %s %s busy", r.GetPilotsBusy(), quantity.Count(r.GetPilotsBusy()+r.GetPilotsIdle(), "pilot"),
+		is(r.GetPilotsBusy()))
+	if n := r.GetPilotsInactive(); n > 0 {
+		text += fmt.Sprintf(", and %d more %s asked for", n, is(n))
+	}
+	return text
 }
 
 // siteLimits tells which sites give no more pilots, and why.

@@ -31,8 +31,6 @@ type Config struct {
 	Access  *Access
 	Name    string // of the server, for people
 	Log     *slog.Logger
-	// Metrics answers Prometheus; nil: there are none.
-	Metrics http.Handler
 }
 
 // site are the pages of a server.
@@ -62,9 +60,7 @@ func New(c Config) http.Handler {
 	pages.HandleFunc("POST /runs/{run}/retry", s.retry)
 	pages.HandleFunc("POST /runs/{run}/cancel", s.cancel)
 	pages.HandleFunc("POST /runs/{run}/stop", s.stop)
-	if c.Metrics != nil {
-		pages.Handle("GET /metrics", c.Metrics)
-	}
+	pages.Handle("GET /metrics", newMetrics(s))
 	pages.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, http.StatusNotFound, "There is no such page.")
 	})

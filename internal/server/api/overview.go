@@ -67,11 +67,13 @@ type Overview struct {
 	Run      dispatch.RunID
 	Live     bool // a server runs it
 	Finished bool // all jobs are known
-	Now      time.Time
-	Began    time.Time // of the first attempt; zero: none has ended
-	Open     []string  // inputs that may get more files, or jobs
-	Sites    []dispatch.SiteView
-	Waiting  []string // why pilots are not there yet, one sentence each
+	// AtLeast is how long the rest of the steps takes of which jobs have ended; 0: nothing is known.
+	AtLeast time.Duration
+	Now     time.Time
+	Began   time.Time // of the first attempt; zero: none has ended
+	Open    []string  // inputs that may get more files, or jobs
+	Sites   []dispatch.SiteView
+	Waiting []string // why pilots are not there yet, one sentence each
 }
 
 // Overview tells how a run stands.
@@ -86,6 +88,7 @@ func (s *Service) Overview(ctx context.Context, run Page) (*Overview, error) {
 	}
 	err = a.run.QueryAll(ctx, func(c *state.Cores) {
 		o.Run, o.Finished, o.Now, o.Began = c.Run, c.Tally.Finished, state.Now(), c.Tally.Timeline.Begin
+		o.AtLeast = c.Tally.LeftAtLeast(c)
 		if o.Sites = c.Dispatch.Sites(); c.Flow == nil {
 			return
 		}
@@ -220,11 +223,43 @@ func (s *Service) Slots(ctx context.Context, run Page, from, most int) (*Slots, 
 	return slots, rpcError(err)
 }
 
+// runningNow are the attempts of a run that run now, by their pilots.
+func runningNow(c *state.Cores) map[dispatch.PilotID][]SlotSpan {
+	now := map[dispatch.PilotID][]SlotSpan{}
+	for id, since := range c.Tally.Started {
+		job, ok := c.Dispatch.Job(id)
+		if !ok || len(job.Attempts) == 0 {
+			continue
+		}
+		a := job.Attempts[len(job.Attempts)-1]
+		span := state.Span{Job: id, Attempt: a.Attempt, Pilot: a.Pilot, StageIn: since, Start: since}
+		now[a.Pilot] = append(now[a.Pilot], SlotSpan{span, job.Name})
+	}
+	return now
+}
+
 func slotsOf(c *state.Cores, from, most int) *Slots {
 	t := &c.Tally.Timeline
+	live, at := runningNow(c), state.Now()
+	first := at
+	for _, spans := range live {
+		for _, span := range spans {
+			if span.Start.Before(first) {
+				first = span.Start
+			}
+		}
+	}
+	if len(live) > 0 {
+		t.Reach(first, at)
+	}
 	slots := &Slots{
 		Begin: t.Begin, Width: t.Width, All: t.All.Clone(), Pilots: len(t.Lanes), Attempts: c.Tally.Sums.Attempts(),
-		Now: state.Now(),
+		Now: at,
+	}
+	for _, spans := range live {
+		for _, span := range spans {
+			t.AddRunning(&slots.All, span.Start, at)
+		}
 	}
 	here := map[dispatch.PilotID]bool{}
 	for _, p := range c.Dispatch.Pilots() {
@@ -249,8 +284,13 @@ func slotsOf(c *state.Cores, from, most int) *Slots {
 		}
 	}
 	for _, name := range names {
+		lane := t.Lanes[name].Clone()
+		for _, span := range live[name] {
+			t.AddRunning(&lane, span.Start, at)
+		}
 		slots.Lanes = append(slots.Lanes, SlotLane{
-			Pilot: string(name), Host: c.Tally.Hosts[name], Here: here[name], Lane: t.Lanes[name].Clone(), Spans: spans[name],
+			Pilot: string(name), Host: c.Tally.Hosts[name], Here: here[name], Lane: lane,
+			Spans: append(spans[name], live[name]...),
 		})
 	}
 	return slots

@@ -65,6 +65,7 @@ type Service struct {
 
 	archives archives
 	failures failuresSeen
+	figures  Figured // nil: it has none
 }
 
 // NewService makes the service of the runs of a folder.

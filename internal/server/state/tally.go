@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -130,6 +131,9 @@ func (t *Tally) Workers() int64 { return int64(len(t.workers)) }
 
 // Observe takes note of an event of a job of the run, or of a pilot.
 func (t *Tally) Observe(e *dispatch.Event) {
+	if e.Job != 0 {
+		t.Used.observe(e)
+	}
 	switch e.Kind {
 	case dispatch.JobReady:
 		t.ready[e.Job] = e.At
@@ -318,6 +322,19 @@ func (t *Tally) Left(c *Cores) time.Duration {
 	if !t.Finished {
 		return 0
 	}
+	return t.pace.estimate(Now(), restOf(c))
+}
+
+// LeftAtLeast is Left for those steps alone of which jobs have ended, whether jobs may still be made
+// or not.
+func (t *Tally) LeftAtLeast(c *Cores) time.Duration {
+	rest := restOf(c)
+	maps.DeleteFunc(rest, func(step string, _ int) bool { return t.pace.steps[step].count == 0 })
+	return t.pace.estimate(Now(), rest)
+}
+
+// restOf are the jobs of each step that have not ended.
+func restOf(c *Cores) map[string]int {
 	rest := map[string]int{}
 	for _, s := range c.Dispatch.Steps(c.Run) {
 		for _, state := range []dispatch.State{dispatch.Waiting, dispatch.Ready, dispatch.Assigned, dispatch.Running} {
@@ -326,5 +343,5 @@ func (t *Tally) Left(c *Cores) time.Duration {
 			}
 		}
 	}
-	return t.pace.estimate(Now(), rest)
+	return rest
 }

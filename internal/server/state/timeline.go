@@ -128,6 +128,28 @@ func (t *Timeline) keep(s Span) {
 	t.next = (t.next + 1) % len(t.Spans)
 }
 
+// Reach has the bins reach from a time at the latest up to another, so that what runs can be added to
+// copies of lanes. Nothing of what the timeline tells is lost. Only the loop may call it.
+func (t *Timeline) Reach(begin, now time.Time) {
+	if now.After(begin) && (t.Begin.IsZero() || now.After(t.Begin)) {
+		if !t.Begin.IsZero() {
+			begin = t.Begin
+		}
+		t.cover(begin, now)
+	}
+}
+
+// AddRunning adds an attempt that runs to a copy of a lane of this timeline, which reaches to now.
+func (t *Timeline) AddRunning(l *Lane, began, now time.Time) {
+	if began.Before(t.Begin) {
+		began = t.Begin
+	}
+	if limit := t.Begin.Add(TimelineBins * t.Width); now.After(limit) {
+		now = limit
+	}
+	t.fill(&l.Computing, began, now)
+}
+
 // cover has the bins reach from one time to another.
 func (t *Timeline) cover(from, to time.Time) {
 	if t.Begin.IsZero() {
