@@ -61,7 +61,7 @@ func (a *Access) guard(next http.Handler) http.Handler {
 		switch {
 		case given.Has(tokenParameter) && r.Method == http.MethodGet:
 			if !a.isToken(given.Get(tokenParameter)) {
-				refuse(w, http.StatusUnauthorized, "This link is not, or no longer, good: take the one that the server printed last.")
+				refuse(w, http.StatusUnauthorized, "This link is not good any more: take the one that the server printed last.")
 				return
 			}
 			http.SetCookie(w, &http.Cookie{
@@ -71,7 +71,7 @@ func (a *Access) guard(next http.Handler) http.Handler {
 			to := url.URL{Path: localPath(r.URL.Path), RawQuery: given.Encode()}
 			show(w, http.StatusOK, "entered", to.String())
 		case !a.knows(r):
-			refuse(w, http.StatusUnauthorized, "Open the link that the server printed: it has the token that this page asks for.")
+			refuse(w, http.StatusUnauthorized, "Open the link that the server printed: it has the token for this page.")
 		default:
 			next.ServeHTTP(w, r)
 		}

@@ -25,7 +25,8 @@ func newMetrics(s *site) http.Handler {
 		m.all[d.name] = prometheus.NewDesc("fairway_"+d.name, d.about, d.labels, nil)
 	}
 	registry := prometheus.NewRegistry()
-	registry.MustRegister(m, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	registry.MustRegister(m, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2, Timeout: readyTime})
 }
 

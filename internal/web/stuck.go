@@ -106,7 +106,8 @@ func (s *site) stuckOn(ctx context.Context, o *api.Overview, total *tally) (all 
 	switch {
 	case active <= 0 && total.Ready > 0:
 		detail := append(s.explained(ctx, run, "ready"), o.Waiting...)
-		add("bad", jobs("ready"), "No job runs, and "+quantity.Count(total.Ready, "job")+" "+is(total.Ready)+" ready.", unique(detail)...)
+		add("bad", jobs("ready"), "No job runs, and "+quantity.Count(total.Ready, "job")+" "+is(total.Ready)+" ready.",
+			unique(detail)...)
 	case total.Ready > 0:
 		add("busy", "/pilots", fmt.Sprintf("%s %s ready and %s for a free slot: %s.", quantity.Count(total.Ready, "job"),
 			is(total.Ready), waits(total.Ready), pilotsText(o.Report)), siteLimits(o.Sites)...)
@@ -147,8 +148,8 @@ func waits(n int64) string {
 }
 
 func pilotsText(r *wire.ProgressReport) string {
-	text := fmt.Sprintf("%d of %s %s busy", r.GetPilotsBusy(), quantity.Count(r.GetPilotsBusy()+r.GetPilotsIdle(), "pilot"),
-		is(r.GetPilotsBusy()))
+	text := fmt.Sprintf("%d of %s %s busy", r.GetPilotsBusy(),
+		quantity.Count(r.GetPilotsBusy()+r.GetPilotsIdle(), "pilot"), is(r.GetPilotsBusy()))
 	if n := r.GetPilotsInactive(); n > 0 {
 		text += fmt.Sprintf(", and %d more %s asked for", n, is(n))
 	}

@@ -89,6 +89,13 @@ func serve(t *testing.T) *served {
 	if err != nil {
 		t.Fatal(err)
 	}
+	progress, err := client.Progress(t.Context(), &wire.ProgressRequest{Run: 1, Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer progress.Close()
+	for progress.Receive() && progress.Msg().GetSteps()[0].GetReady() < 2 {
+	}
 	jar, _ := cookiejar.New(nil)
 	v.client = &http.Client{Jar: jar}
 	if code, _ := v.get(v.access.Link(address), v.client, nil); code != http.StatusOK {
@@ -132,7 +139,8 @@ func (v *served) send(method, path string, client *http.Client, header map[strin
 		}
 	}
 	policy := answer.Header.Get("Content-Security-Policy")
-	if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") || strings.Contains(policy, "http") {
+	if !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "unsafe") ||
+		strings.Contains(policy, "http") {
 		v.t.Errorf("%s: the policy is %q", path, policy)
 	}
 	return answer.StatusCode, string(text)
@@ -177,7 +185,8 @@ func TestTokenLetsIn(t *testing.T) {
 // The token becomes a cookie that no script and no other site sees, and leaves the address.
 func TestTokenBecomesACookie(t *testing.T) {
 	v := serve(t)
-	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, v.base+"//other.example/x?a=1&token="+v.access.token, nil)
+	link := v.base + "//other.example/x?a=1&token=" + v.access.token
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, link, nil)
 	answer, err := http.DefaultClient.Do(r)
 	if err != nil {
 		t.Fatal(err)
@@ -229,7 +238,8 @@ func TestOtherSitesAreRefused(t *testing.T) {
 // Names and commands are text, whatever they are.
 func TestOddNamesAreText(t *testing.T) {
 	v := serve(t)
-	for _, path := range append(paths, "/runs/1/jobs?text="+url.QueryEscape(odd), "/runs/1/jobs/1?attempt="+url.QueryEscape(`"><script>`)) {
+	for _, path := range append(paths, "/runs/1/jobs?text="+url.QueryEscape(odd),
+		"/runs/1/jobs/1?attempt="+url.QueryEscape(`"><script>`)) {
 		if strings.HasSuffix(path, "series") || path == "/metrics" {
 			continue
 		}

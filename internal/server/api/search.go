@@ -78,6 +78,9 @@ func (s *Service) SearchJobs(ctx context.Context, run Page, q JobSearch) (*Found
 		return nil, rpcError(err)
 	}
 	slices.Sort(running)
+	if q.State != "" && found.ByState[q.State] == 0 {
+		return found, nil
+	}
 	if q.Before > 0 {
 		err = a.searchBack(ctx, &q, found)
 	} else if q.State == dispatch.Running.String() && a.control != nil {
@@ -197,7 +200,7 @@ type FailureGroup struct {
 // Bounds of Failures.
 const (
 	failureGroups = 200
-	failuresAnew  = 5 * time.Second // the least time between two looks at all jobs
+	failuresRest  = 50 // between two looks at all jobs passes so many times as long as one takes
 )
 
 // failuresSeen are the answers of Failures, for a while.
@@ -208,7 +211,7 @@ type failuresSeen struct {
 
 type failuresOf struct {
 	failed int
-	at     time.Time
+	until  time.Time // another look is not taken
 	groups []*FailureGroup
 }
 
@@ -228,9 +231,10 @@ func (s *Service) Failures(ctx context.Context, run Page) ([]*FailureGroup, erro
 	}
 	s.failures.mu.Lock()
 	defer s.failures.mu.Unlock()
-	if seen := s.failures.runs[run]; seen != nil && (seen.failed == failed || time.Since(seen.at) < failuresAnew) {
+	if seen := s.failures.runs[run]; seen != nil && (seen.failed == failed || time.Now().Before(seen.until)) {
 		return seen.groups, nil
 	}
+	began := time.Now()
 	groups, err := a.groupFailures(ctx, failed)
 	if err != nil {
 		return nil, rpcError(err)
@@ -238,7 +242,7 @@ func (s *Service) Failures(ctx context.Context, run Page) ([]*FailureGroup, erro
 	if s.failures.runs == nil || len(s.failures.runs) > 64 {
 		s.failures.runs = map[Page]*failuresOf{}
 	}
-	s.failures.runs[run] = &failuresOf{failed, time.Now(), groups}
+	s.failures.runs[run] = &failuresOf{failed, time.Now().Add(failuresRest * time.Since(began)), groups}
 	return groups, nil
 }
 
@@ -302,6 +306,8 @@ func alike(name, reason string) string {
 		reason = strings.ToValidUTF8(reason[:messageLimit], "")
 	}
 	reason = strings.ReplaceAll(reason, name, "JOB")
-	reason = paths.ReplaceAllStringFunc(reason, func(path string) string { return "…" + path[strings.LastIndex(path, "/"):] })
+	reason = paths.ReplaceAllStringFunc(reason, func(path string) string {
+		return "…" + path[strings.LastIndex(path, "/"):]
+	})
 	return differing.ReplaceAllString(reason, "#")
 }
