@@ -186,8 +186,8 @@ func boxesOf(run api.Page, l *api.SlotLane, by scale, now time.Time) (boxes []bo
 func columns(s *api.Slots, l *api.SlotLane, by scale) (staging, computing string) {
 	per := max(1, (len(s.All.Ended)+chartColumns-1)/chartColumns)
 	slots := 1.0
-	for at := range max(len(l.Staging), len(l.Computing)) {
-		slots = max(slots, float64(value(l.Staging, at)+value(l.Computing, at))/s.Width.Seconds())
+	for _, seconds := range l.Computing { // files of others may be staged meanwhile
+		slots = max(slots, float64(seconds)/s.Width.Seconds())
 	}
 	var below, above strings.Builder
 	for at := 0; at < max(len(l.Staging), len(l.Computing)); at += per {
@@ -197,6 +197,7 @@ func columns(s *api.Slots, l *api.SlotLane, by scale) (staging, computing string
 			g += float64(value(l.Staging, i))
 		}
 		unit := rowHeight / (slots * float64(per) * s.Width.Seconds())
+		g = min(g, rowHeight/unit-c)
 		begin := s.Begin.Add(time.Duration(at) * s.Width)
 		x := by.at(begin)
 		w := by.at(begin.Add(time.Duration(per)*s.Width)) - x
