@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/notice"
 	"fairway/internal/pilot"
 	"fairway/internal/quantity"
 	"fairway/internal/server/listen"
@@ -55,6 +56,7 @@ type runOptions struct {
 	lasting      bool   // a server that takes workflows
 	tools        []string
 	web          string // address of pages; empty: there are none
+	notify       string // a URL or a command; empty: none
 }
 
 func (c *console) runCommand() *cobra.Command {
@@ -143,6 +145,8 @@ func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
 	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site` (see fairway site list), on this machine (local), "+
 		"or on the nodes of the job in which this runs (allocation) (may be repeated)")
 	flags.StringVar(&o.listen, "listen", "", listenHelp)
+	flags.StringVar(&o.notify, "notify", "", "a URL that gets a POST (JSON), or a command, when a run has ended, has "+
+		"failed or is stuck")
 	flags.BoolVar(&o.waitAnyway, "wait-anyway", false,
 		"wait for pilots even if no pilot could ever run a step, or a site could never start one, "+
 			"as it seems at the start")
@@ -194,6 +198,11 @@ func (o *runOptions) check(command *cobra.Command) error {
 		if o.cacheSpace, err = quantity.Size(o.cacheSize); err != nil || o.cacheSpace == 0 {
 			return fail(exitUsage, "write a size such as 500MB, or --cache none for no cache",
 				"--cache-space %s is no size for a cache", o.cacheSize)
+		}
+	}
+	if o.notify != "" {
+		if err := notice.CheckPlace(o.notify); err != nil {
+			return fail(exitUsage, "write https://HOST/PATH or a command", "--notify: %w", err)
 		}
 	}
 	switch {

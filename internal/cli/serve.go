@@ -250,6 +250,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		WaitAnyway:  o.waitAnyway,
 		Listen:      o.listen,
 		Recording:   o.record,
+		Notify:      o.notify,
 		Dispatch:    dispatch.Config{Placement: dispatch.Placements[o.placement]},
 		Log:         slog.Default(),
 	}

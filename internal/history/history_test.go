@@ -17,7 +17,10 @@ func at(seconds float64) time.Time { return begin.Add(time.Duration(seconds * fl
 
 // attempt stages for a second before and after it computes.
 func attempt(pilot string, from, to float64) Attempt {
-	return Attempt{Pilot: pilot, Host: "h", Outcome: "succeeded", StageIn: at(from), Start: at(from + 1), End: at(to - 1), StageOut: at(to)}
+	return Attempt{
+		Pilot: pilot, Host: "h", Outcome: "succeeded", StageIn: at(from), Start: at(from + 1), End: at(to - 1),
+		StageOut: at(to),
+	}
 }
 
 // Two jobs of one pilot, and one that reads what the second writes, on a pilot that came late.
@@ -108,8 +111,10 @@ func TestReportAndTrace(t *testing.T) {
 		if err := run.Report(&page, About{Version: "1"}); err != nil {
 			t.Fatal(err)
 		}
-		if strings.Contains(page.String(), "<script") || strings.Contains(page.String(), "http:") || strings.Contains(page.String(), "https") {
-			t.Error("the page has a script, or needs something else")
+		for _, other := range []string{"<script", "http:", "https:"} {
+			if strings.Contains(page.String(), other) {
+				t.Errorf("the page has %s", other)
+			}
 		}
 		if err := run.Perfetto(&trace); err != nil {
 			t.Fatal(err)

@@ -74,6 +74,10 @@ type Config struct {
 	// Web shows the server to browsers; nil: it has no pages.
 	Web *Web
 
+	// Notify is a URL or a command that is told when a run ends or is stuck (package notice); empty:
+	// nobody is.
+	Notify string
+
 	// Job says that the server is a batch job itself; nil where it is none. Sites must
 	// not be empty then.
 	Job *Job
