@@ -15,7 +15,8 @@ import (
 )
 
 var failed = Notice{
-	Event: Failed, Text: "Run 3 of w has failed: it's $(odd).", Run: 3, Workflow: "w", Folder: "/f", Problems: []string{"p"},
+	Event: Failed, Text: "Run 3 of w has failed: it's $(odd).", Run: 3, Workflow: "w", Folder: "/f",
+	Problems: []string{"p"},
 }
 
 // A URL gets the notice, also if it does not answer well the first time.
