@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,8 +18,9 @@ var noteName = regexp.MustCompile(`^(\d{4})-[a-z0-9]+(-[a-z0-9]+)*\.md$`)
 // noteHead is how a note begins: its number, its subject, and its status with a date.
 var noteHead = regexp.MustCompile(`^# (\d{4}): (.+)\n\nStatus: (accepted|rejected|superseded by \d{4}), \d{4}-\d\d-\d\d\b`)
 
-// noteRow is a row of the list of notes: number, file, subject and status.
-var noteRow = regexp.MustCompile(`(?m)^\| \[(\d{4})\]\(([^)]+)\) \| (.+) \| (accepted|rejected|superseded by \d{4})\b.*\|$`)
+// noteRow is a line of the list of notes: number, file, subject, and the status if the note is not
+// accepted.
+var noteRow = regexp.MustCompile(`(?m)^- \[(\d{4})\]\(([^)]+)\): ([^\n]+?)(?:; (rejected|superseded by \d{4}))?$`)
 
 // Each decision note says what it is about and whether it holds, and the list has all notes in the
 // order of their numbers.
@@ -31,7 +33,7 @@ func TestDecisionsAreListed(t *testing.T) {
 	listed := map[string]row{}
 	var numbers []string
 	for _, match := range noteRow.FindAllStringSubmatch(string(list), -1) {
-		listed[match[2]] = row{match[1], match[3], match[4]}
+		listed[match[2]] = row{match[1], match[3], cmp.Or(match[4], "accepted")}
 		numbers = append(numbers, match[1])
 	}
 	if !slices.IsSorted(numbers) || len(slices.Compact(numbers)) != len(listed) {
@@ -62,7 +64,7 @@ func TestDecisionsAreListed(t *testing.T) {
 		case head[1] != file[1]:
 			t.Errorf("%s/%s has the number %s in its title", decisions, name, head[1])
 		case listed[name] != row{head[1], head[2], head[3]}:
-			t.Errorf("%s/README.md: the row of %s is not | [%s](%s) | %s | %s |",
+			t.Errorf("%s/README.md: the line of %s is not - [%s](%s): %s, with the status %s",
 				decisions, name, head[1], name, head[2], head[3])
 		}
 		delete(listed, name)

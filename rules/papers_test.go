@@ -11,7 +11,7 @@ import (
 
 // testCommand is how docs/papers.md names a test: a package of this module or of that of the
 // libraries, and the beginning of the name.
-var testCommand = regexp.MustCompile("`go test (\\S+) -run (\\w+)`")
+var testCommand = regexp.MustCompile("`go test (\\S+) -run (\\w+)(?:/\\w+)?`")
 
 // What the commands of docs/papers.md run is there.
 func TestCommandsOfThePapersRunSomething(t *testing.T) {

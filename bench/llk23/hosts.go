@@ -221,10 +221,9 @@ func repeatOverHosts(list string, n int, folder, note string) error {
 	text.WriteString(wrapped(fmt.Sprintf(
 		"Made by `go run ./bench/llk23 -paper -hosts %s` on %d cores of %s: %d² in %d blocks, up to "+
 			"%d iterations. Each host is a network namespace, with TLS between them; `tc` limits its "+
-			"line, and the ends of connections delay what they send and receive. All hosts share the "+
-			"processors of this machine, so what a row shows is what the line costs. Waiting is the "+
-			"share of the cores' time in which no main task computed. *Theirs* is the paper's own "+
-			"scheme ([llk23.md](llk23.md)). %s",
+			"line, and the ends of connections delay. All hosts share the processors of this machine. "+
+			"Waiting is the share of the cores' time in which no main task computed. *Theirs* is the "+
+			"paper's own scheme ([llk23.md](llk23.md)). %s",
 		list, m.Cores, m.CPU, rows[0].N, rows[0].Blocks, hostsIterations, note)))
 	text.WriteString("\n" + wrapped("Here: "+hereHosts))
 	text.WriteString("\n| hosts | Mbit/s | delay, ms | ours: ms per iteration | over one host | waiting |" +

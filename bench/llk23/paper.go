@@ -35,23 +35,17 @@ var coreNames = map[int]string{1: "1 core", 2: "2 cores"}
 
 // What is to be seen in our figures, beside those of the paper.
 const (
-	hereElement = "the same in both schemes, but 4 blocks are above the others. Of 2 x 2 blocks two can " +
-		"compute at a time and never three, so 2 cores have no slack: where one is late, the other " +
-		"waits. The paper has a node for each block; no block waits for a processor there, and only " +
-		"the simpler frontiers of 4 blocks show. For an element ours takes a seventh to an eleventh " +
-		"of the time of theirs, since the sweeps of an iteration share its waits and what it loads " +
-		"from memory."
+	hereElement = "the same, but 4 blocks are above the others: of 2 x 2 blocks two can compute at a time and " +
+		"never three, so 2 cores have no slack. For an element ours takes a fifth to an eleventh of the " +
+		"time of theirs."
 	hereComputing = "theirs goes from 26 % to 48 % with 4 blocks, nearly as in the paper, and to 66 % with more " +
-		"blocks than cores; ours from 42 % to 59 %, and to 81 %. What other programs take of the " +
-		"cores counts as waiting."
+		"blocks; ours from 42 % to 59 %, and to 81 %. What other programs take of the cores counts as waiting."
 	hereOvercommitting = "the same: 4 processes take about as long as one, on one core and on two, in both schemes."
-	hereScaling        = "the same: many blocks take no longer, each, than few. On 2 cores 4 blocks take the " +
-		"longest, as they wait for each other."
-	hereHosts = "ours takes 1.0 to 1.9 times as long over 2 to 8 hosts as on one, and hardly longer at 100 " +
-		"Mbit/s or with a delay than without. Theirs takes 1.1 to 2.6 times as long, and the longer " +
-		"the more hosts there are, since each sweep waits for one line after the other. In both, " +
-		"what grows with the hosts is also the work of the processors that they share: TLS and " +
-		"system calls."
+	hereScaling        = "the same. On 2 cores 4 blocks take the longest, as they wait for each other."
+	hereHosts          = "ours takes 1.0 to 1.9 times as long over 2 to 8 hosts as on one, and hardly longer at 100 " +
+		"Mbit/s or with a delay than without. Theirs takes 1.1 to 2.6 times as long, since each sweep " +
+		"waits for one line after the other. In both, the processors that the hosts share also work for " +
+		"TLS and system calls."
 )
 
 // paperRounds is how often a configuration runs; the median counts. One run of a large matrix is
@@ -85,9 +79,8 @@ func repeatPaper(folder, note string) error {
 	m := measure.ThisMachine()
 	text.WriteString("# Kernel 23: the experiments of section 4.2\n\n")
 	text.WriteString(wrapped(fmt.Sprintf("Made by `go run ./bench/llk23 -paper` on %d cores of %s. The figures of paper "+
-		"2 are from nodes with 4 cores at 2.53 GHz and Gigabit Ethernet. *Theirs* is the paper's own scheme: one sweep in "+
-		"an iteration, and for each block a main task and eight that export its edges and corners. Ours does up to %d "+
-		"sweeps in an iteration. %s", m.Cores, m.CPU, sweep.DefaultSweeps, note)))
+		"2 are from nodes with 4 cores at 2.53 GHz and Gigabit Ethernet. *Theirs* is the paper's own scheme, with one sweep "+
+		"in an iteration; ours does up to %d. %s", m.Cores, m.CPU, sweep.DefaultSweeps, note)))
 	for _, e := range []experiment{perElement, computing, overcommitted, scaling} {
 		if err := e.plot(folder); err != nil {
 			return err

@@ -65,6 +65,7 @@ func main() {
 	peers := flag.Bool("peers", false, "measure HyperQueue ("+hqVariable+"), Parsl and Dask too, of the Python that "+
 		pythonVariable+" names")
 	ways := flag.String("only", "", "measure only the ways with these `names`, separated by commas")
+	submission := flag.Bool("submission", false, "measure the submissions of paper 3, figures 6 and 7, instead")
 	rounds := flag.Int("rounds", 0, "rounds to measure; 0 for the usual number")
 	flag.Parse()
 	p := full
@@ -77,6 +78,17 @@ func main() {
 	p.untuned, p.ways, p.peers = *untuned, *ways, *peers
 	host := measure.NewHost("pilots", "")
 	defer host.End()
+	if *submission {
+		rows, err := measureSubmissions(context.Background(), host, p)
+		if err != nil {
+			host.Fatal(err)
+		}
+		measure.ExitOn(measure.Print(rows, *asJSON, func(r submissionRow) string {
+			return fmt.Sprintf("%-8s first start %6.2f s, nothing runs for %6.2f s, turnaround %6.2f s", r.Name, r.FirstStart,
+				r.Gap, r.Turnaround)
+		}))
+		return
+	}
 	r, err := measureAll(context.Background(), host, p)
 	if err != nil {
 		host.Fatal(err)

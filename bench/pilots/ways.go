@@ -164,13 +164,16 @@ func (c *cluster) sbatch(ctx context.Context, folder, number string, options ...
 }
 
 // ended waits until Slurm has no jobs.
-func (c *cluster) ended(ctx context.Context) error {
+func (c *cluster) ended(ctx context.Context) error { return c.endedWithin(ctx, 200*time.Millisecond) }
+
+// endedWithin is ended for who asks once a period.
+func (c *cluster) endedWithin(ctx context.Context, period time.Duration) error {
 	for {
 		left, err := command(ctx, c.scratch, "", "squeue", "--noheader", "--states=PENDING,CONFIGURING,RUNNING,COMPLETING")
 		if err != nil || strings.TrimSpace(left) == "" {
 			return err
 		}
-		if err := sched.Default().Sleep(ctx, 200*time.Millisecond); err != nil {
+		if err := sched.Default().Sleep(ctx, period); err != nil {
 			return fmt.Errorf("jobs did not end: %w; left:\n%s", err, left)
 		}
 	}

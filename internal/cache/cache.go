@@ -25,7 +25,7 @@
 //   - Changed gets each addition and each removal, in their order.
 //
 // add.go brings files in. They are evicted by makeRoom (room.go) when space is needed, in
-// the order of policy.go, by shrink (open.go) when the limit falls, and by giveUp (peer.go)
+// the order of package eviction, by shrink (open.go) when the limit falls, and by giveUp (peer.go)
 // when a pilot that shares them has done so or waits for that (untilDropped). peer.go and
 // claim.go share the space of a host, trust.go says what a cache takes over when it is opened.
 //
@@ -46,6 +46,7 @@ import (
 	"syscall"
 	"time"
 
+	"fairway/internal/eviction"
 	"fairway/internal/fault"
 	"fairway/lib/sched"
 )
@@ -110,8 +111,8 @@ type Config struct {
 	// Changed is called for each change, one at a time. It must not call the
 	// cache. May be nil.
 	Changed func(Change)
-	// Policy chooses what goes. Default: LRU.
-	Policy Policy
+	// Policy chooses what goes. Default: eviction.NextUse, the order that the TaskQueue sends.
+	Policy eviction.Policy
 	// Log is told when the cache has to do without the others of the host. Default:
 	// slog.Default().
 	Log *slog.Logger
@@ -148,6 +149,7 @@ type Cache struct {
 	// those of the peers, within the limit; they exceed it only when a peer has left and
 	// the rest is in use.
 	entries  map[Ref]*entry
+	order    *eviction.Order[Ref] // of the entries
 	used     int64
 	reserved int64
 	parts    int // names given so far to files that are written
@@ -281,16 +283,17 @@ func (c *Cache) stands(e *entry) bool {
 func (c *Cache) pin(e *entry) *File {
 	e.pins++
 	c.tellUse(e)
-	c.cfg.Policy.Used(e.Ref)
+	c.order.Use(e.Ref)
 	return &File{cache: c, entry: e}
 }
 
-// SetHints gives the order in which files may go; what it does not name goes
-// after that, as the policy says. An empty order leaves all to the policy.
-func (c *Cache) SetHints(order []Ref) {
+// SetHints gives the order in which the TaskQueue lets files go: under [eviction.NextUse] all,
+// under another policy the first stale of them, which nobody may read any more. What is not
+// named goes as the policy says.
+func (c *Cache) SetHints(order []Ref, stale int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.cfg.Policy.SetHints(order)
+	c.order.Follow(order, stale)
 }
 
 // Drop removes a file that turned out to be damaged, or is not stored after all. What uses
@@ -328,7 +331,7 @@ func (c *Cache) evicted(e *entry, last bool) {
 func (c *Cache) forget(e *entry) {
 	delete(c.entries, e.Ref)
 	c.used -= e.Size
-	c.cfg.Policy.Gone(e.Ref)
+	c.order.Drop(e.Ref)
 	for _, p := range c.peers {
 		p.known[fileName(e.Item)] = true // so that it is not taken back from there as a new one
 	}
@@ -358,13 +361,17 @@ func (c *Cache) touch() {
 	_ = os.Chtimes(filepath.Join(c.folder, changesName), now, now)
 }
 
+// opening is what it costs to bring a file back beyond its bytes, as bytes: a request to a
+// storage element, and its answer.
+const opening = 1 << 20
+
 // insert takes note of a file that has got its name, and of its hash if that is known. The caller
 // tells the peers.
 func (c *Cache) insert(i Item, hash Hash) *entry {
 	e := &entry{Item: i, hash: hash}
 	c.entries[i.Ref] = e
 	c.used += i.Size
-	c.cfg.Policy.Used(i.Ref)
+	c.order.Store(i.Ref, i.Size, float64(i.Size+opening))
 	c.changed(Change{Ref: i.Ref, Size: i.Size, Hash: hash})
 	return e
 }

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"fairway/internal/disk"
+	"fairway/internal/eviction"
 	"fairway/internal/fault"
 	"fairway/lib/sched"
 )
@@ -144,7 +145,7 @@ func TestFollowsAdvice(t *testing.T) {
 	for _, lfn := range []string{"a", "b", "c"} {
 		put(t, c, lfn, 30).Release()
 	}
-	c.SetHints([]Ref{{LFN: "c", Version: 1}, {LFN: "unknown", Version: 1}, {LFN: "c", Version: 1}})
+	c.SetHints([]Ref{{LFN: "c", Version: 1}, {LFN: "unknown", Version: 1}, {LFN: "c", Version: 1}}, 0)
 	put(t, c, "d", 60).Release()
 	if has(c, "c") || has(c, "a") || !has(c, "b") {
 		t.Fatal(c.Contents())
@@ -555,5 +556,26 @@ func TestWithoutItsFolderACacheHasNoRoom(t *testing.T) {
 		if c.reserved != 0 {
 			t.Error(c.reserved, "bytes stay reserved")
 		}
+	}
+}
+
+// A node gives up files by the policy that it was given.
+func TestGoesByItsPolicy(t *testing.T) {
+	c, _ := open(t, t.TempDir(), "p", func(c *Config) { c.Policy = eviction.LFU })
+	for _, lfn := range []string{"a", "b", "c"} {
+		put(t, c, lfn, 30).Release()
+	}
+	for _, lfn := range []string{"a", "a", "b", "c", "c"} {
+		if f, ok := c.Get(t.Context(), item(lfn, 0)); ok {
+			f.Release()
+		}
+	}
+	put(t, c, "d", 40).Release()
+	if has(c, "b") || !has(c, "a") || !has(c, "c") {
+		t.Fatal(c.Contents())
+	}
+	if _, err := Open(Config{Dir: t.TempDir(), Name: "q", Policy: "oldest"}); err == nil ||
+		!strings.Contains(err.Error(), `"oldest" is unknown; known are [fifo lru`) {
+		t.Fatal(err)
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/eviction"
 	"fairway/lib/sched"
 )
 
@@ -23,8 +24,9 @@ import (
 // machine may have lost power since; what does not fit is dropped, the oldest first. It
 // fails with [ErrNoSpace] where the disk is full of what is not a dead pilot's.
 func Open(cfg Config) (*Cache, error) {
-	if cfg.Policy == nil {
-		cfg.Policy = NewLRU()
+	order, err := eviction.New[Ref](cmp.Or(cfg.Policy, eviction.NextUse))
+	if err != nil {
+		return nil, fmt.Errorf("cache %s: %w", cfg.Name, err)
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.Default()
@@ -34,7 +36,7 @@ func Open(cfg Config) (*Cache, error) {
 	}
 	c := &Cache{
 		cfg: cfg, folder: filepath.Join(cfg.Dir, cfg.Name),
-		entries: map[Ref]*entry{}, fetching: map[Ref]*fetch{}, peers: map[string]*peer{},
+		entries: map[Ref]*entry{}, order: order, fetching: map[Ref]*fetch{}, peers: map[string]*peer{},
 		looked: make(chan struct{}), dropTime: DropTime, damaged: map[string]bool{},
 	}
 	c.watch, c.stop = context.WithCancel(context.Background())
@@ -261,7 +263,7 @@ func (c *Cache) shrink() {
 	unlock, _ := c.host.lock() // what the others hold changes little meanwhile
 	excess, used := c.total()-c.limit(), c.usedByPeers()
 	var leaving []*entry
-	for ref := range c.cfg.Policy.Order() {
+	for ref := range c.order.Going() {
 		if e := c.entries[ref]; e != nil && e.idle(used) && excess > 0 {
 			leaving = append(leaving, e)
 			excess -= e.Size

@@ -43,7 +43,7 @@ func (c *Cache) makeRoom(size int64) (linked []string, err error) {
 // asked for, or nothing if all that are not in use together would not.
 func (c *Cache) victims(excess int64) (chosen []*entry) {
 	used := c.usedByPeers()
-	for ref := range c.cfg.Policy.Order() {
+	for ref := range c.order.Going() {
 		if excess <= 0 {
 			break
 		}

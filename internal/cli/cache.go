@@ -21,18 +21,13 @@ func (c *console) cacheCommand() *cobra.Command {
 this run. A file that several pilots of a node share counts once.
   - CACHE: who shares it: pilot, host, global; or none;
   - PINNED: files that running jobs read; they are not evicted;
-  - HITS, MISSES: inputs that attempts have found in a cache, or have read from
-    storage, and RATIO, the share of the hits;
-  - FROM HOSTS: the hits that came from caches of other hosts;
-  - PREFETCHED: files that were brought in before their job began, and how many
-    hits of such files there were;
+  - HITS, MISSES, RATIO: inputs found in a cache, or read from storage;
+  - FROM HOSTS: hits that came from caches of other hosts;
+  - PREFETCHED: files brought in before their job began, and first reads of them;
   - EVICTED: files that have left the node to make room.
-With NODE, and with --files, list the files that the caches hold, with the job
-that is to read each next. NODE is a host or a pattern of hosts, PATTERN is a
-pattern of files: {name} and * stand for characters other than a slash.
-
-Fairway knows the files of the caches only while a run is under way. Afterwards,
-cache shows the counts of the last run.`,
+With NODE (a host or pattern of hosts) or --files, list the files of the caches, and
+which job is expected to read each next; PATTERN selects them. Files are known
+while a run is under way, afterwards the counts of the last run.`,
 		Example: `  fairway cache
   fairway cache node7
   fairway cache '*' 'aligned/{sample}.bam' --json`,

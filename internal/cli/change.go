@@ -15,9 +15,9 @@ func (c *console) cancelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel JOB...",
 		Short: "Cancel jobs",
-		Long: `Cancel jobs. Fairway ends a running attempt with all its processes. Jobs that
-wait for the outputs are blocked until you retry the cancelled job, or cancel
-them too. If nothing runs now, the next run cancels the jobs.`,
+		Long: `Cancel jobs, and end their attempts with all processes. Jobs that wait for the
+outputs are blocked until you retry the cancelled job, or cancel them too. If
+nothing runs now, the next run cancels the jobs.`,
 		Example:           "  fairway cancel align/p3 17",
 		Args:              someJobs,
 		ValidArgsFunction: c.completeJobs,
@@ -39,10 +39,9 @@ func (c *console) retryCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "retry [JOB...]",
 		Short: "Run failed or cancelled jobs again",
-		Long: `Run failed or cancelled jobs again, with fresh retries. Without names, retry
-takes all failed jobs. A job that is done runs again if a stored file that it
-wrote is lost. If nothing runs now, the next run does it. Each run tries failed
-jobs again in any case.`,
+		Long: `Run failed or cancelled jobs again, with fresh retries; without names all failed
+ones. A job that is done runs again if a stored file that it wrote is lost. If
+nothing runs now, the next run does it, which tries failed jobs in any case.`,
 		Example:           "  fairway retry              # all failed jobs\n  fairway retry align/p3",
 		ValidArgsFunction: c.completeJobs,
 		RunE: func(command *cobra.Command, arguments []string) error {
@@ -74,9 +73,8 @@ func (c *console) closeCommand() *cobra.Command {
 		Use:   "close [INPUT]",
 		Short: "Say that a watched input gets no more files",
 		Long: `Say that a watched input (watch: or url_list: in the workflow file) gets no more
-files. Then Fairway can make the merges at the end of the data, and the run can
-end. Without a name, close takes all watched inputs. It needs a run that is
-under way.`,
+files, so that the last merges are made and the run can end. Without a name, close
+takes all watched inputs. It needs a run that is under way.`,
 		Example:           "  fairway close runs",
 		Args:              takes(0, 1, "INPUT"),
 		ValidArgsFunction: c.completeInputs,
@@ -99,9 +97,9 @@ func (c *console) stopCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "stop",
 		Short: "End the run that is under way here",
-		Long: `End the run of this folder, from another terminal. Running attempts end first,
-unless you give --now. The next run goes on from there. With --now, Fairway also
-ends pilots that still compute for a run that was killed.
+		Long: `End the run of this folder. Running attempts end first, unless you give --now,
+which also ends pilots that still compute for a run that was killed. The next run
+goes on from there.
 
 Of a server that takes workflows, --run names the run to end. Without it the server
 ends, and its runs go on when it is started again.`,

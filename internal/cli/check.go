@@ -44,12 +44,9 @@ func (c *console) checkCommand() *cobra.Command {
 		Use:   "check [FILE]",
 		Short: "Check a workflow file",
 		Long: `Check a workflow file (default: workflow.yaml), and run nothing. Fairway checks
-  - the grammar and the names;
-  - that the steps fix the order of any two writers of a file, and of a reader
-    and a writer;
-  - that the inputs are there.
-It reports all problems of the file at once. If there are none, it looks at the
-jobs that the files of this machine would make: at the names of their outputs.`,
+grammar and names, that the steps fix the order of the readers and writers of each
+file, that the inputs are there, and the names of outputs of the jobs that the files
+of this machine would make. It reports all problems at once.`,
 		Example:           "  fairway check workflow.yaml\n  fairway check workflow.yaml --set reads=/data --json",
 		Args:              maybeFile,
 		ValidArgsFunction: workflowFiles,

@@ -26,11 +26,10 @@ func (c *console) cleanCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove the state of a finished run",
-		Long: `Remove the state of the run of this folder, or of the folder that -C names:
-records, caches, sandboxes, logs and stored files. Published results stay unless
-you give --results. Files that Fairway did not put there always stay. The next
-run starts from the beginning. Clean names files that it cannot remove, and ends
-with exit code 1. Fairway refuses to clean while a run is under way.`,
+		Long: `Remove the state of this folder, or of the one that -C names: records, caches,
+sandboxes, logs and stored files. Published results stay unless you give --results,
+files of others always. The next run starts from the beginning. Clean names what
+it cannot remove, and ends with 1. It is refused while a run is under way.`,
 		Example: "  fairway clean\n  fairway -C examples/lambda clean --results",
 		Args:    noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {

@@ -18,12 +18,9 @@ func (c *console) explainCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain JOB|STEP",
 		Short: "Say why a job is not running",
-		Long: `Say why a job is not running:
-  - which file it waits for, and which job comes before it;
-  - or what no pilot has left: a resource, a program, or time;
-  - or which failure blocks it.
-For a step, explain says how many of its jobs are in which state, and explains
-the first job of each state.`,
+		Long: `Say why a job is not running: which file it waits for, and which job comes before
+it; what no pilot has left (a resource, a program, time); or which failure blocks
+it. For a step, count its jobs by state, and explain the first of each.`,
 		Example:           "  fairway explain merge/1\n  fairway explain align",
 		Args:              oneJob,
 		ValidArgsFunction: c.completeJob,

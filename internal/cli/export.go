@@ -21,9 +21,8 @@ func (c *console) exportCommand() *cobra.Command {
 		Use:   "export",
 		Short: "Write a run as WfFormat, or for Perfetto",
 		Long: `Write the run of this folder as WfFormat (JSON), the format in which workflow
-systems exchange recorded runs. The record has the jobs, the files, and times to
-the microsecond. It leaves out jobs that are not done, and jobs whose results
-came from an earlier run, because nothing was executed for them. With --format
+systems exchange recorded runs, with times to the microsecond. Jobs that are not
+done, or whose results came from an earlier run, are left out. With --format
 perfetto it is a timeline of all attempts for https://ui.perfetto.dev.`,
 		Example: "  fairway export -o run.json\n  fairway -C examples/lambda export --format 1.6 | jq .workflow.execution.makespanInSeconds",
 		Args:    noArgument,

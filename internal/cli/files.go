@@ -21,14 +21,10 @@ func (c *console) filesCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "files [NAME|PATTERN]",
 		Short: "Show where files are, and which jobs need them",
-		Long: `Tell where the files of this folder's workflow are, by their logical names. A
-pattern is written as in a workflow file: {name} and * stand for characters
-other than a slash. A line of the list is one version of a file:
-  - where it is stored, or why it is not;
-  - CACHES: the hosts of the pilots that have it in their caches, which are
-    known while a server runs;
-  - NEEDED BY: the jobs that read it and have not ended.
-If there are more files than --limit, a line below the list says so.`,
+		Long: `Tell where the files of this folder's workflow are, by their logical names or a
+pattern of them. A line is one version of a file: where it is stored, or why it is
+not; CACHES: the hosts that have it in a cache, known while a server runs; NEEDED
+BY: the jobs that read it and have not ended.`,
 		Example: `  fairway files
   fairway files 'aligned/{sample}.bam'
   fairway files genome.fa --json`,

@@ -37,14 +37,10 @@ func (c *console) getCommand() *cobra.Command {
 		Use:   "get NAME [DESTINATION]",
 		Short: "Fetch a file of the run from where it is stored",
 		Long: `Fetch a file of this folder's workflow by its logical name, from where it is
-stored: on this machine or on a server. DESTINATION is a new file, or a folder
-that exists; without it, the file comes into this folder. It is a copy of its
-own, appears when it is complete and has the checksum that was recorded, and
-replaces nothing. A file whose name ends in a slash is a folder, and comes as a
-ZIP file.
-
-With - for DESTINATION, the contents go to standard output. If the checksum is
-wrong, get says so at the end and fails.`,
+stored. DESTINATION is a new file, a folder that exists (default: this one), or -
+for standard output. The copy appears when it is complete and has the recorded
+checksum, and replaces nothing; with -, get fails at the end if the checksum is
+wrong. A folder (its name ends in a slash) comes as a ZIP file.`,
 		Example: `  fairway get merged/all.bam
   fairway get table.txt --version 2 - | head
   fairway get report/ /tmp/report.zip`,

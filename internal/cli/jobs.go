@@ -29,9 +29,7 @@ func (c *console) jobsCommand() *cobra.Command {
 		Use:   "jobs",
 		Short: "List jobs",
 		Long: `List the jobs of this folder's workflow, in the order of their places in the
-queue. Each job has a name, STEP/VALUES, and a number; all commands accept both.
-If there are more jobs than --limit, a line below the list counts the jobs by
-state, and says how to see the others.`,
+queue. Each job has a name, STEP/VALUES, and a number; all commands accept both.`,
 		Example: `  fairway jobs
   fairway jobs --state failed --state blocked
   fairway jobs --step align --limit 20 --json`,

@@ -9,6 +9,7 @@ import (
 
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
+	"fairway/internal/eviction"
 	"fairway/internal/pilot"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
@@ -85,5 +86,7 @@ func cacheOf(o *runOptions, c *capacity, folder string) pilot.CacheConfig {
 	if space == 0 {
 		space = min(pilot.DefaultCacheSpace, int64(cacheShare*float64(c.each.Disk)))
 	}
-	return pilot.CacheConfig{Mode: pilot.CacheMode(o.cache), Dir: folder, MaxSpace: space}
+	return pilot.CacheConfig{
+		Mode: pilot.CacheMode(o.cache), Dir: folder, MaxSpace: space, Policy: eviction.Policy(o.cachePolicy),
+	}
 }

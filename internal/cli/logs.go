@@ -17,17 +17,15 @@ func (c *console) logsCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "logs JOB|STEP|--pilot NAME",
 		Short: "Print what a job printed",
-		Long: `Print what an attempt of a job wrote to standard output and standard error, each
-on its own stream. The attempt is the last one, or the one that --attempt names.
-With -f, logs goes on until the attempt ends. If the attempt failed, the file
-that its step names under log: follows on standard error. For a step, logs prints
-the output of all its jobs that have started, each below a line with its name.
+		Long: `Print what the last attempt of a job wrote to standard output and standard error,
+each on its own stream. If it failed, the file that its step names under log:
+follows on standard error. For a step, print the output of all its jobs that have
+started, each below a line with its name.
 
-With --pilot, logs prints what a pilot itself has said: why it left, or took no
-jobs. NAME is that of a pilot or of its launch, as ` + "`fairway show`" + ` and messages
-give it; last is the one that spoke last. Of pilots that share no folder with the
-server, the end is kept.`,
-		Example: "  fairway logs align/p3\n  fairway logs -f align/p3\n  fairway logs align --tail 500\n  fairway logs merge/1 --tail 2000 --json\n  fairway logs --pilot last",
+With --pilot, print what a pilot or launch of this NAME has said itself: why it
+left, or took no jobs. Of pilots that share no folder with the server, only the
+end is kept.`,
+		Example: "  fairway logs -f align/p3\n  fairway logs align --tail 500\n  fairway logs --pilot last",
 		Args: func(command *cobra.Command, arguments []string) error {
 			if ofPilot != "" {
 				return noArgument(command, arguments)

@@ -20,13 +20,11 @@ func (c *console) openCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "open",
 		Short: "Open a run to which programs submit jobs",
-		Long: `Open a run of this folder that has no workflow file: programs submit its jobs one
-by one, by Submit of the API (docs/api.md), and ` + "`fairway exec` and `fairway map`" + ` do
-so too. What was acknowledged survives any crash: open the run again, and it goes
-on. The run stays open until ` + "`fairway close`" + `; then it ends when its jobs have.
-
-With --server the run is one of a server that takes workflows; open prints its
-number, which --run names to the other commands.`,
+		Long: `Open a run of this folder without a workflow file: programs submit its jobs by the
+API (docs/api.md), ` + "`fairway exec` and `fairway map`" + `. Acknowledged jobs survive any
+crash: open the run again. It stays open until ` + "`fairway close`" + `, and ends when its
+jobs have. With --server the run is at that server; open prints its number, for
+--run of other commands.`,
 		Example: "  fairway open\n  fairway open --site cluster --detach\n  fairway -C /data/queue open --pilots 4\n" +
 			"  fairway open --server /data/fairway --name tuesday",
 		Args: noArgument,

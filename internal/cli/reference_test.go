@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/commands.md")
@@ -60,14 +61,22 @@ func documented(root *cobra.Command) []*cobra.Command {
 func reference(root *cobra.Command) string {
 	var text strings.Builder
 	text.WriteString("# Commands\n\n")
-	text.WriteString("This page is made from what `fairway COMMAND --help` prints (`go test ./internal/cli -update`).\n\n")
-	text.WriteString("| command | |\n| --- | --- |\n")
-	for _, command := range documented(root) {
-		fmt.Fprintf(&text, "| [%s](#%s) | %s |\n", command.Name(), command.Name(), command.Short)
+	text.WriteString("Made from what `fairway COMMAND --help` prints (`go test ./internal/cli -update`).\n\n")
+	commands := documented(root)
+	for _, group := range root.Groups() {
+		var names []string
+		for _, command := range commands {
+			if command.GroupID == group.ID {
+				names = append(names, fmt.Sprintf("[%s](#%s)", command.Name(), command.Name()))
+			}
+		}
+		fmt.Fprintf(&text, "- %s %s\n", group.Title, strings.Join(names, ", "))
 	}
-	text.WriteString("\nOf all commands:\n\n```\n" + root.PersistentFlags().FlagUsagesWrapped(100) + "```\n")
-	for _, command := range documented(root) {
-		writeCommand(&text, command)
+	text.WriteString("\nFlags of all commands:\n\n```\n" + root.PersistentFlags().FlagUsagesWrapped(100) + "```\n")
+	shared := sharedFlags(commands)
+	writeShared(&text, commands, shared)
+	for _, command := range commands {
+		writeCommand(&text, command, shared)
 	}
 	text.WriteString(jsonChapter)
 	text.WriteString("\n## Exit codes\n\n| code | meaning |\n| --- | --- |\n")
@@ -78,18 +87,79 @@ func reference(root *cobra.Command) string {
 	return text.String()
 }
 
-func writeCommand(text *strings.Builder, command *cobra.Command) {
+// sharedBy is how many commands have a flag that stands once for all of them.
+const sharedBy = 4
+
+// sharedFlags are those that several commands have in the same words.
+func sharedFlags(commands []*cobra.Command) *pflag.FlagSet {
+	count, shared := map[string]int{}, pflag.NewFlagSet("", pflag.ContinueOnError)
+	for _, command := range commands {
+		command.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+			text := f.Name + f.Usage
+			if count[text]++; !f.Hidden && count[text] == sharedBy {
+				shared.AddFlag(f)
+			}
+		})
+	}
+	return shared
+}
+
+func number(flags *pflag.FlagSet) int {
+	n := 0
+	flags.VisitAll(func(*pflag.Flag) { n++ })
+	return n
+}
+
+func has(flags *pflag.FlagSet, f *pflag.Flag) bool {
+	other := flags.Lookup(f.Name)
+	return other != nil && other.Usage == f.Usage && !other.Hidden
+}
+
+// writeShared writes the flags that stand once for several commands, and which command lacks some.
+func writeShared(text *strings.Builder, commands []*cobra.Command, shared *pflag.FlagSet) {
+	var names []string
+	for _, command := range commands {
+		var lacking []string
+		shared.VisitAll(func(f *pflag.Flag) {
+			if !has(command.NonInheritedFlags(), f) {
+				lacking = append(lacking, "`--"+f.Name+"`")
+			}
+		})
+		switch {
+		case len(lacking) == 0:
+			names = append(names, command.Name())
+		case 2*len(lacking) < number(shared):
+			names = append(names, command.Name()+" (without "+strings.Join(lacking, ", ")+")")
+		}
+	}
+	fmt.Fprintf(text, "\n## Flags of servers\n\nFlags of %s:\n\n```\n%s```\n",
+		strings.Join(names, ", "), shared.FlagUsagesWrapped(100))
+}
+
+func writeCommand(text *strings.Builder, command *cobra.Command, shared *pflag.FlagSet) {
 	command.InitDefaultHelpFlag()
 	command.Flags().Lookup("help").Hidden = true // all have it
 	long := command.Long
 	if long == "" {
 		long = command.Short + "."
 	}
-	fmt.Fprintf(text, "\n## %s\n\n%s\n\n```\n%s\n```\n", command.Name(), long, command.UseLine())
-	if flags := command.NonInheritedFlags(); flags.HasAvailableFlags() {
-		fmt.Fprintf(text, "\n```\n%s```\n", flags.FlagUsagesWrapped(100))
+	own, others := pflag.NewFlagSet("", pflag.ContinueOnError), 0
+	command.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+		if has(shared, f) {
+			others++
+		} else {
+			own.AddFlag(f)
+		}
+	})
+	fmt.Fprintf(text, "\n## %s\n\n%s\n", command.Name(), long)
+	if 2*others > number(shared) {
+		text.WriteString("\nIt also has the [flags of servers](#flags-of-servers).\n")
 	}
-	fmt.Fprintf(text, "\n```\n%s\n```\n", unindented(command.Example))
+	fmt.Fprintf(text, "\n```\n%s\n", strings.TrimSuffix(command.UseLine(), " [flags]"))
+	if own.HasAvailableFlags() {
+		text.WriteString("\n" + own.FlagUsagesWrapped(100))
+	}
+	fmt.Fprintf(text, "\n%s\n```\n", unindented(command.Example))
 }
 
 func unindented(example string) string {
@@ -103,11 +173,11 @@ func unindented(example string) string {
 const jsonChapter = `
 ## JSON
 
-With ` + "`--json`" + ` a command prints exactly one object on standard output, also when it fails: then it has the keys ` + "`error`, `hint` and `exit_code`" + `.
+With ` + "`--json`" + ` a command prints one object on standard output; when it fails, with the keys ` + "`error`, `hint` and `exit_code`" + `.
 The keys of ` + "`jobs`, `show`, `explain`, `cancel`, `retry` and `run`" + ` are the field names of ` + "`internal/wire/api.proto`" + `
-(ListJobsResponse, JobDetail, ExplainResponse, ChangedJobs, ProgressReport). They stay as they are; new ones may be added. All of them are always
-there: an instant that is not known is null, an empty list is []. Instants are RFC 3339 in UTC, durations are seconds, sizes are bytes.
-Numbers of attempts need 64 bits; jq keeps them from 1.7 on.
+(ListJobsResponse, JobDetail, ExplainResponse, ChangedJobs, ProgressReport), which stay; new ones may be added. All are always there: an
+unknown instant is null, an empty list is []. Instants are RFC 3339 in UTC, durations seconds, sizes bytes. Numbers of attempts need 64
+bits; jq keeps them from 1.7 on.
 
 ` + "```" + `
 fairway jobs --json --state failed | jq -r '.jobs[].name'

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/eviction"
 	"fairway/internal/notice"
 	"fairway/internal/pilot"
 	"fairway/internal/quantity"
@@ -42,6 +43,7 @@ type runOptions struct {
 	watchInputs  string
 	strict       bool // a step asks for strict sandboxes
 	keepSandbox  bool
+	cachePolicy  string
 	cacheSize    string
 	cacheSpace   int64 // bytes for each pilot
 	timeScale    float64
@@ -64,24 +66,18 @@ func (c *console) runCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "run [FILE]",
 		Short: "Run a workflow, or go on with it",
-		Long: `Run the workflow that FILE describes (default: workflow.yaml). Fairway keeps its
-state in .fairway/ beside FILE, and puts the results into results/. A second run
-goes on where the first one ended. It runs only jobs that are not done, or whose
-command or inputs have changed. FILE can also be a recorded trace in WfFormat
-(JSON), which Fairway replays.
+		Long: `Run the workflow that FILE describes (default: workflow.yaml). Its state is in
+.fairway/ beside FILE, its results in results/. A second run goes on where the
+first one ended: only jobs run that are not done, or whose command or inputs
+have changed. FILE can also be a recorded trace in WfFormat (JSON).
 
-Press Ctrl-C once to end the run when the running attempts have ended, and twice
-to end it at once.`,
+Ctrl-C ends the run when the running attempts have ended; twice ends it at once.`,
 		Example: `  fairway run workflow.yaml
   fairway run workflow.yaml --set reads=/data/reads --set pairs=500
-  fairway run workflow.yaml --dry-run
   fairway run workflow.yaml --force align/p3   # again, although it is done
-  fairway run workflow.yaml --until merge
   fairway run workflow.yaml --results s3://bucket/run7
-  fairway run workflow.yaml --storage root://host//store/me
   fairway run workflow.yaml --site cluster --site local
   fairway run trace.json --time-scale 0.01 --size-scale 0
-  fairway run workflow.yaml --follow           # watch a run that is under way
   fairway run workflow.yaml --detach           # then log out; --follow watches it later
   fairway run workflow.yaml --site cluster --server site`,
 		Args:              maybeFile,
@@ -110,8 +106,7 @@ to end it at once.`,
 	flags.Float64Var(&o.sizeScale, "size-scale", 1, "multiply the file sizes of a trace by this")
 	flags.StringVar(&o.server, "server", serverHere,
 		"where the server runs: in this process (here); as a job of the first "+
-			"--site, for login nodes that end long processes (site); or the `ADDRESS` of one that takes workflows (fairway "+
-			"serve), to which this one is submitted")
+			"--site (site); or the `ADDRESS` of one that takes workflows (fairway serve)")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
 	webFlag(command, o)
 	c.serverFlags(command, o)
@@ -123,38 +118,38 @@ to end it at once.`,
 // where their files go.
 func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
 	flags := command.Flags()
-	flags.StringVar(&o.results, "results", "", "put the results into this `place` and not into results/: a folder, or a "+
+	flags.StringVar(&o.results, "results", "", "put the results into this `place` instead of results/: a folder, or a "+
 		"URL (s3://bucket/folder, davs://, root://)")
-	flags.StringVar(&o.storage, "storage", "", "store what jobs write at this `place` and not in .fairway/: a folder, "+
-		"or a URL (root://, s3://bucket/folder, davs://)")
-	flags.BoolVar(&o.keepSandbox, "keep-sandbox", false, "keep the working folders of attempts that fail; the notes of "+
-		"the job say where")
-	flags.IntVar(&o.pilots, "pilots", 0, "number of local pilots; 0: one for each processor, or fewer if a step needs "+
-		"more than such a pilot has")
+	flags.StringVar(&o.storage, "storage", "", "store what jobs write at this `place` instead of .fairway/: a folder or "+
+		"URL")
+	flags.BoolVar(&o.keepSandbox, "keep-sandbox", false, "keep the working folders of attempts that fail; notes of "+
+		"the job name them")
+	flags.IntVar(&o.pilots, "pilots", 0, "number of local pilots; 0: one for each processor, or fewer for large steps")
 	flags.StringArrayVar(&o.has, "has", nil, "what else this machine has that a step can ask for under needs:, such as "+
 		"gpu=1 (may be repeated)")
-	oneOf(command, &o.cache, "cache", "who shares cached files, where the site does not say: host (all pilots of a "+
-		"machine), pilot (nobody), none (there is no cache)", "host", "pilot", "none")
-	oneOf(command, &o.placement, "placement", "which of several equal jobs a pilot gets: the one with most input bytes "+
-		"in its cache, kept for a better pilot if that saves time (by-gain), or if that pilot is idle (by-bytes); or the "+
-		"one with most input files (by-files)", "by-gain", "by-bytes", "by-files")
-	oneOf(command, &o.watchInputs, "watch-inputs", "report files that jobs open without declaring them: auto (in the "+
-		"first attempt of each step, if the system allows it), all, none", "auto", "all", "none")
+	oneOf(command, &o.cache, "cache", "who shares cached files, where the site does not say: all pilots of a "+
+		"machine (host), nobody (pilot), or no cache (none)", "host", "pilot", "none")
+	oneOf(command, &o.placement, "placement", "which of equal jobs a pilot gets: with most input bytes in its cache, "+
+		"kept for a better pilot if that saves time (by-gain) or is idle (by-bytes); or with most input files (by-files)",
+		"by-gain", "by-bytes", "by-files")
+	oneOf(command, &o.watchInputs, "watch-inputs", "report files that jobs open without declaring them: in the first "+
+		"attempt of each step, if the system allows it (auto), in all, or none", "auto", "all", "none")
+	oneOf(command, &o.cachePolicy, "cache-policy", "which file a full cache gives up first, where the site does not "+
+		"say: next-use, lru, lfu, lru-k, lfu-star, lfu-aging, lcb-k or fifo",
+		string(eviction.NextUse), "lru", "lfu", "lru-k", "lfu-star", "lfu-aging", "lcb-k", "fifo")
 	flags.StringVar(&o.cacheSize, "cache-space", "", "most space for the cache of one pilot, such as 500MB (default "+
 		"10GiB, and half of the free disk for all of them)")
-	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site` (see fairway site list), on this machine (local), "+
-		"or on the nodes of the job in which this runs (allocation) (may be repeated)")
+	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site`, on this machine (local), or on the nodes of the "+
+		"job in which this runs (allocation) (may be repeated)")
 	flags.StringVar(&o.listen, "listen", "", listenHelp)
 	flags.StringVar(&o.notify, "notify", "", "a URL that gets a POST (JSON), or a command, when a run has ended, has "+
 		"failed or is stuck")
 	flags.BoolVar(&o.waitAnyway, "wait-anyway", false,
-		"wait for pilots even if no pilot could ever run a step, or a site could never start one, "+
-			"as it seems at the start")
+		"wait for pilots even if, at the start, no pilot seems able to run a step")
 	flags.StringArrayVar(&o.environment, "environment", nil,
-		"a `variable` of this shell that jobs get also at sites, and also if it is a secret by which "+
-			"pilots reach storage, such as BEARER_TOKEN; or all (may be repeated)")
-	flags.StringVar(&o.record, "record", "", "append all that the scheduler is told and decides to this file, for sim "+
-		"replay")
+		"a `variable` of this shell that jobs get at sites too, even if it is a secret such as "+
+			"BEARER_TOKEN; or all (may be repeated)")
+	flags.StringVar(&o.record, "record", "", "append the scheduler's inputs and decisions to this file, for sim replay")
 	_ = command.RegisterFlagCompletionFunc("site", c.completeSites)
 }
 

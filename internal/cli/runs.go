@@ -35,12 +35,10 @@ func (c *console) submitCommand() *cobra.Command {
 		Use:   "submit [FILE]",
 		Short: "Submit a workflow to a server",
 		Long: `Submit the workflow that FILE describes (default: workflow.yaml) to a server that
-takes workflows (` + "`fairway serve`" + `), and print the number of its run. Its inputs are
-read where they are: patterns are relative to the folder of FILE, or --dir, which
-the server must see under the same path. A server that does not see it gets them
-with --upload, 4 MiB at most, or finds them by URLs.`,
-		Example: `  fairway submit workflow.yaml --server /data/fairway
-  fairway submit workflow.yaml --server /data/fairway --set pairs=500 --watch
+takes workflows (` + "`fairway serve`" + `), and print the number of its run. Inputs are
+relative to the folder of FILE, or --dir, which the server must see under the same
+path. Otherwise --upload sends them, 4 MiB at most, or they are URLs.`,
+		Example: `  fairway submit workflow.yaml --server /data/fairway --set pairs=500 --watch
   fairway submit --key nightly-2026-11-27 --results s3://bucket/nightly
   fairway submit workflow.yaml --upload samples.csv --upload config/`,
 		Args:              maybeFile,
@@ -68,11 +66,10 @@ func (c *console) submissionFlags(command *cobra.Command, o *submitOptions) {
 	flags.StringArrayVar(&o.set, "set", nil, "give a parameter a value: name=value (may be repeated)")
 	flags.StringVar(&o.until, "until", "", "run only up to this step, or up to the step that writes this file")
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure, go on with the jobs that do not depend on it")
-	flags.StringVar(&o.results, "results", "", "put the results into this `place` and not into results/ of the server: a "+
+	flags.StringVar(&o.results, "results", "", "put the results into this `place` instead of results/ of the server: a "+
 		"folder, or a URL (s3://bucket/folder, davs://, root://)")
 	flags.StringVar(&o.key, "key", "",
-		"a `name` of your choice for this submission: another one with it answers with the "+
-			"same run")
+		"a `name` for this submission: a repeated one answers with the same run")
 	flags.StringArrayVar(&o.upload, "upload", nil, "send this file or folder along, as an input (may be repeated)")
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 }

@@ -32,16 +32,12 @@ func (c *console) serveCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "serve",
 		Short: "Start a server that takes workflows",
-		Long: `Start a server that lasts: it takes workflows (` + "`fairway submit`" + `) until it is stopped,
-and runs them side by side. All of them share the pilots, which stay from one run
-to the next, and the caches. Its state is in .fairway/ of the folder --state. Start it
-again there, and all runs go on.
-
-What a run publishes is in results/NUMBER/ of that folder, unless its submission
-names another place. With --listen or --site the server also answers over the
-network, to those who have a copy of the file .fairway/service.`,
-		Example: `  fairway serve --state /data/fairway
-  fairway serve --state /data/fairway --site cluster --listen :7070
+		Long: `Start a server that takes workflows (` + "`fairway submit`" + `) until it is stopped, and runs
+them side by side, with the same pilots and caches. Its state is in .fairway/ of the
+folder --state, results are in results/NUMBER/. Start it again there, and all runs
+go on. With --listen or --site it also answers over the network, to those who have
+a copy of .fairway/service.`,
+		Example: `  fairway serve --state /data/fairway --site cluster --listen :7070
   fairway serve --state /data/fairway --tool samtools --detach
   fairway serve --state /data/fairway --web
   fairway submit workflow.yaml --server /data/fairway`,
@@ -59,8 +55,8 @@ network, to those who have a copy of the file .fairway/service.`,
 	flags := command.Flags()
 	flags.StringVar(&o.folder, "state", ".", "folder of the server, which is made if need be")
 	flags.StringArrayVar(&o.tools, "tool", nil,
-		"a `program` that steps may ask for under needs: {tools: ...}; pilots look "+
-			"whether their node has it (may be repeated)")
+		"a `program` that steps may ask for under tools:; pilots look whether "+
+			"their node has it (may be repeated)")
 	flags.BoolVar(&o.strict, "strict-sandboxes", false, "pilots must be able to give steps strict sandboxes")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
 	webFlag(command, o)

@@ -15,6 +15,7 @@ import (
 	"fairway/internal/batch/allocation"
 	"fairway/internal/bootstrap"
 	"fairway/internal/dispatch"
+	"fairway/internal/eviction"
 	"fairway/internal/flow"
 	"fairway/internal/pilot"
 	"fairway/internal/pilot/process"
@@ -197,6 +198,7 @@ func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pil
 	if c.Cache.Mode != pilot.CacheNone {
 		c.Cache.MaxSpace = max(s.CacheSpace, o.cacheSpace)
 		c.Cache.MinThreshold = s.MinThreshold
+		c.Cache.Policy = cmp.Or(s.CachePolicy, eviction.Policy(o.cachePolicy))
 	}
 	c.InScratch(filepath.Join(s.Scratch, pilot.ScratchPrefix+l.ID))
 	return c

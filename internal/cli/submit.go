@@ -34,8 +34,10 @@ type commandLine struct {
 	writes   []string
 	needs    []string
 	attempts int
-	print    bool
-	words    []string // of the command
+
+	checkpoint string
+	print      bool
+	words      []string // of the command
 }
 
 func (c *console) execCommand() *cobra.Command {
@@ -44,10 +46,10 @@ func (c *console) execCommand() *cobra.Command {
 		Use:   "exec [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run one command as a job",
 		Long: `Run one command as a job of the open run of this folder, and print what it printed.
-If no run is open here, exec opens one and closes it again. The command runs in a
-folder of its own, and finds the files there that --reads names. What it writes
-under the names of --writes is put into results/. The same command with the same
-files is not run again, and a killed one goes on with the same call.
+If no run is open here, exec opens one and closes it again. The command sees the
+files of --reads in a folder of its own; those of --writes are put into results/.
+The same command with the same files does not run again; a killed call may be
+repeated.
 
 With --server the job goes to a server that takes workflows, which must see the
 files under the same paths: to its open run --run, or to one of its own.`,
@@ -62,17 +64,13 @@ func (c *console) mapCommand() *cobra.Command {
 	command := c.submitting(l, &cobra.Command{
 		Use:   "map --each PATTERN --writes PATTERN [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a command for each file, as jobs",
-		Long: `Run a command for each file that a pattern matches, as jobs of the open run of this
-folder. If no run is open here, map opens one and closes it again. {x} in the
-pattern stands for a part of the name, and has the same value in --writes. The
-command finds its input in $in, its output in $out, and the value in $x; a word
-{in}, {out} or {x} of a command with several words is replaced. What is done is
-not done again: after a crash, or with more files, give the same call.
---print shows the workflow that a call stands for. With --server the jobs go to a
-server, as those of exec.`,
+		Long: `Run a command for each file that a pattern matches, as jobs of a run as with exec.
+{x} in the pattern stands for a part of the name, and has the same value in
+--writes. The command finds its input in $in, its output in $out, and the value in
+$x; in a command of several words, {in}, {out} and {x} are replaced. What is done
+is not done again: after a crash, or with more files, repeat the call.`,
 		Example: `  fairway map --each 'data/{x}.gz' --writes 'out/{x}.txt' -- 'zcat "$in" | sort > "$out"'
-  fairway map --each 'in/{x}.png' --writes 'small/{x}.jpg' -- convert {in} -resize 50% {out}
-  fairway map --each 'data/{x}.gz' --writes 'out/{x}.txt' --print -- 'zcat "$in" > "$out"'`,
+  fairway map --each 'in/{x}.png' --writes 'small/{x}.jpg' -- convert {in} -resize 50% {out}`,
 	})
 	command.Flags().StringArrayVar(&l.each, "each", nil, "pattern of the files, such as 'data/{x}.gz' (may be repeated)")
 	_ = command.MarkFlagRequired("each")
@@ -105,10 +103,12 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 		return c.submit(command.Context(), o, l, text)
 	}
 	flags := command.Flags()
-	flags.StringArrayVar(&l.reads, "reads", nil, "a `file` that the command reads besides (may be repeated)")
+	flags.StringArrayVar(&l.reads, "reads", nil, "a further `file` that the command reads (may be repeated)")
 	flags.StringArrayVar(&l.writes, "writes", nil, "a `file` that the command writes (may be repeated)")
 	flags.StringArrayVar(&l.needs, "needs", nil, "what it needs: cpus=2, memory=4GB, disk, time, or what a site names "+
 		"(may be repeated)")
+	flags.StringVar(&l.checkpoint, "checkpoint", "", "a `folder` such as state/ in which the command saves its state: a "+
+		"job that is ended before its time goes on from there")
 	flags.IntVar(&l.attempts, "attempts", 1, "how often a job is tried in all")
 	flags.BoolVar(&l.print, "print", false, "print the workflow file that this stands for, and run nothing")
 	c.serverFlags(command, o)
@@ -150,6 +150,7 @@ type stepOf struct {
 	Writes  []string       `yaml:"writes,omitempty,flow"`
 	Needs   map[string]any `yaml:"needs,omitempty,flow"`
 	Retry   map[string]int `yaml:"retry,omitempty,flow"`
+	State   string         `yaml:"checkpoint,omitempty"`
 	Command string         `yaml:"command"`
 }
 
@@ -193,7 +194,7 @@ func (l *commandLine) workflow() ([]byte, error) {
 	if len(l.each) == 0 {
 		reads, writes = literal(l.reads, noPlaceholder), literal(l.writes, noPlaceholder)
 	}
-	step := stepOf{Writes: writes, Command: l.command()}
+	step := stepOf{Writes: writes, Command: l.command(), State: l.checkpoint}
 	if len(step.Writes) == 0 {
 		if l.print {
 			return nil, fail(exitUsage, "name a file with --writes", "a step of a workflow file must write something")

@@ -49,8 +49,8 @@
 //
 // A [Core] is composed of six parts, each the owner of one kind of state:
 // placement, fleet, jobs, files, runs and journal. A part calls the parts after it in
-// this list only. Begin with the comments of these types; docs/dispatch.md says
-// which file decides what.
+// this list only. Begin with the comments of these types; docs/dispatch.md has
+// their rules.
 //
 // Guarantees: conflicting jobs get a file in the order of their submission;
 // there is no deadlock, because all requests of a job are inserted together;

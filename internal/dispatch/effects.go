@@ -66,7 +66,10 @@ type Assignment struct {
 	Needs    Resources // memory grown by retries
 	Inputs   []InputFile
 	Outputs  []OutputFile
-	Private  bool // it is to read copies of its own: somebody wrote to what it shared
+	// Checkpoint is the folder that it is to store if it is ended before its time; what the attempt
+	// before has saved stands in Inputs.
+	Checkpoint string
+	Private    bool // it is to read copies of its own: somebody wrote to what it shared
 }
 
 // InputFile is the version of an input that belongs to the job's place, with

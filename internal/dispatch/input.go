@@ -56,9 +56,8 @@ type StopRun struct {
 // known no more. Its results stay for later runs; what it had stored besides is removed.
 // A run is refused while something that it published is not confirmed.
 //
-// No server steps it: that of one workflow begins each run with a store of which [Fresh]
-// has retired all others. It is for one that keeps several runs in one Core
-// (docs/decisions/0079-run-retirement.md).
+// A lasting server steps it (docs/decisions/0136-lasting-servers.md). A server of one workflow
+// begins each run with a store of which [Fresh] has retired all others.
 type RetireRun struct{ Run RunID }
 
 // Submit inserts jobs of a run in order, all or none. Refused, with an error that
@@ -181,9 +180,9 @@ type Result struct {
 	Outcome  Outcome
 	ExitCode int
 	Signal   int
-	Message  string   // one line for a person
-	Notes    []string // one line each for a person; they decide nothing
-	Outputs  []WrittenFile
+	Message  string        // one line for a person
+	Notes    []string      // one line each for a person; they decide nothing
+	Outputs  []WrittenFile // of one that did not succeed: its checkpoint only
 	Usage    Usage
 	Lost     []LostFile // inputs that it found lost, or damaged meanwhile; others do not count
 }
@@ -391,18 +390,21 @@ type Retry struct {
 
 // Job is what a submitter wants done.
 type Job struct {
-	Name        string // unique in its run; the same in every run of the workflow
-	Step        string
-	Payload     []byte // what the pilot runs; opaque to dispatch
-	Digest      string // of all that decides the outputs, besides the contents of Reads
-	Reads       []string
-	Access      []Access // one for each of Reads; nil: all are linked
-	Writes      []Output
-	Needs       Resources
-	Tools       []string // programs that the environment check must have found
-	Site        string   // preferred site; other sites may run it once WaitForData has passed
-	Priority    int      // higher first
-	Retry       Retry
+	Name     string // unique in its run; the same in every run of the workflow
+	Step     string
+	Payload  []byte // what the pilot runs; opaque to dispatch
+	Digest   string // of all that decides the outputs, besides the contents of Reads
+	Reads    []string
+	Access   []Access // one for each of Reads; nil: all are linked
+	Writes   []Output
+	Needs    Resources
+	Tools    []string // programs that the environment check must have found
+	Site     string   // preferred site; other sites may run it once WaitForData has passed
+	Priority int      // higher first
+	Retry    Retry
+	// Checkpoint is a folder, as a/, in which the command saves its state: the next attempt begins
+	// with what one has saved that was ended before its time. Needs.Time is that of an attempt then.
+	Checkpoint  string
 	WaitForData time.Duration // how long to be kept for a pilot that holds more input; 0 means the core's default, negative never
 }
 

@@ -175,6 +175,7 @@ type fate struct {
 	End       State       `json:"s,omitempty"` // Failed or Cancelled
 	Reason    string      `json:"r,omitempty"`
 	Private   bool        `json:"p,omitempty"` // somebody wrote to what it read; it gets copies of its own
+	Saved     *saved      `json:"k,omitempty"` // its checkpoint
 
 	cache         cacheID // while it is regenerating: where its outputs are needed
 	regenerations int     // bounded by Config.MaxRegenerations

@@ -108,8 +108,9 @@ func joinCountable(counts map[string]int64) string {
 
 // policy is the part of jobs that mostly is the same for all of a step.
 type policy struct {
-	retry Retry
-	wait  time.Duration
+	retry      Retry
+	wait       time.Duration
+	checkpoint string
 }
 
 type policyKey struct {
@@ -118,16 +119,18 @@ type policyKey struct {
 	factor    float64
 	exitCodes string
 	wait      time.Duration
+
+	checkpoint string
 }
 
 func (js *jobs) policyOf(j *Job) *policy {
-	k := policyKey{j.Retry.Attempts, j.Retry.Backoff, j.Retry.MemoryFactor, "", j.WaitForData}
+	k := policyKey{j.Retry.Attempts, j.Retry.Backoff, j.Retry.MemoryFactor, "", j.WaitForData, j.Checkpoint}
 	if len(j.Retry.ExitCodes) > 0 {
 		k.exitCodes = fmt.Sprint(j.Retry.ExitCodes)
 	}
 	p := js.policies[k]
 	if p == nil {
-		p = &policy{retry: j.Retry, wait: j.WaitForData}
+		p = &policy{retry: j.Retry, wait: j.WaitForData, checkpoint: j.Checkpoint}
 		js.policies[k] = p
 	}
 	return p

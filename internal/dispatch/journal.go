@@ -259,6 +259,7 @@ func appendJob(b []byte, j *job, s *Job) []byte {
 	if r := s.Retry; r.Attempts != 0 || r.Backoff != 0 || r.ExitCodes != nil || r.MemoryFactor != 0 {
 		b = appendAny(b, `,"re":`, r)
 	}
+	b = appendText(b, `,"ck":`, s.Checkpoint)
 	b = appendInt(b, `,"wd":`, int64(s.WaitForData))
 	b = appendInt(b, `,"su":`, int64(j.submitted))
 	return append(b, '}')

@@ -84,6 +84,7 @@ type jobBody struct {
 	Site        string      `json:"at"`
 	Priority    int         `json:"pr"`
 	Retry       Retry       `json:"re"`
+	Checkpoint  string      `json:"ck"`
 	WaitForData int64       `json:"wd"`
 	Submitted   instant     `json:"su"`
 
@@ -160,6 +161,7 @@ func (b *jobBody) job() Job {
 	j := Job{
 		Name: b.Name, Step: b.Step, Payload: b.Payload, Digest: b.Digest, Reads: b.Reads, Access: b.Access, Needs: b.Needs,
 		Tools: b.Tools, Site: b.Site, Priority: b.Priority, Retry: b.Retry, WaitForData: time.Duration(b.WaitForData),
+		Checkpoint: b.Checkpoint,
 	}
 	for _, w := range b.Writes {
 		o := Output{LFN: w.LFN, Pattern: w.Pattern, Publish: w.Publish, Temporary: w.Temp}
@@ -406,6 +408,8 @@ func (s *scan) job(b *jobBody) {
 			b.Priority = int(s.int())
 		case "re":
 			s.other(&b.Retry)
+		case "ck":
+			b.Checkpoint = s.string()
 		case "wd":
 			b.WaitForData = s.int()
 		case "su":

@@ -25,6 +25,9 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	}
 	j, a := c.jobs.find(r.Job), c.fleet.attempts[r.Attempt]
 	for i := range r.Lost {
+		if j != nil {
+			c.loseCheckpoint(j, &r.Lost[i])
+		}
 		if lost := r.Lost[i]; j != nil && j.reads(lost.File) { // of other files its pilot has not been told
 			lost.File.Run = r.Job.Run()
 			if lost.PFN == "" {
@@ -46,7 +49,8 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 		if j.committed == r.Attempt || j.dealtWith(r.Attempt) {
 			return
 		}
-		counts = r.Outcome == Succeeded || r.Outcome != Lost && r.Attempt>>32 < AttemptID(c.journal.incarnation)
+		counts = r.Outcome == Succeeded || r.Outcome != Lost && r.Attempt>>32 < AttemptID(c.journal.incarnation) ||
+			j.attempt == nil && j.savedBy(r) != nil && (j.saved() == nil || r.Attempt > j.saved().Attempt)
 	}
 	if !counts || !j.live() {
 		c.files.discard(j, r)
@@ -61,6 +65,9 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	host := ""
 	if p != nil {
 		host = p.host.name
+	}
+	if c.takeCheckpoint(by, j, r) {
+		return
 	}
 	switch r.Outcome {
 	case Succeeded:
@@ -228,6 +235,7 @@ func (c *Core) commitResult(by PilotID, p *pilot, j *job, r *Result) {
 		c.commitRegenerated(p, j, r)
 		return
 	}
+	c.dropCheckpoint(j)
 	j.committed = r.Attempt
 	files := c.commit(j, c.files.outputsOf(j, r), p)
 	c.event(Event{Kind: JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Files: files})

@@ -60,6 +60,7 @@ func (c *Core) retireJob(j *job) {
 		c.files.persistOutputs(j)
 	}
 	c.files.keepResult(j)
+	c.files.removeSaved(j.saved())
 	delete(c.files.matched, j.id)
 	c.journal.forget(TableJob, j.id.Run(), jobKey(j.id))
 	if j.committed != 0 {

@@ -382,6 +382,7 @@ func (c *Core) describeTo(a *Assignment, x *attempt) {
 		Job: j.id, Attempt: x.id, Name: j.name, Step: j.step.Step, Try: x.try, Priority: int(x.priority), Payload: j.payload,
 		Needs: x.needs.needs, Inputs: c.inputSlab.Take(len(j.requests))[:0],
 		Outputs: c.outputSlab.Take(len(j.outputs)), Private: j.fate != nil && j.fate.Private,
+		Checkpoint: j.policy.checkpoint,
 	}
 	for i := range j.requests {
 		r := &j.requests[i]
@@ -396,5 +397,8 @@ func (c *Core) describeTo(a *Assignment, x *attempt) {
 		if v := r.write; v != nil {
 			a.Outputs[r.output] = OutputFile{Output: j.outputs[r.output], Version: v.number}
 		}
+	}
+	if in, ok := j.checkpointInput(); ok {
+		a.Inputs = append(a.Inputs, in)
 	}
 }

@@ -2,13 +2,14 @@
 // section IV-B). It is passive: no goroutine, clock, I/O or random source, and the same calls
 // give the same choice.
 //
-// The caches of the simulator go by it, to compare the policies. The cache of a node goes by
-// cache.LRU with SetHints, which chooses what [NextUse] chooses: a test of package sim
-// compares them.
+// The caches of nodes and those of the simulator go by it.
 package eviction
 
 import (
+	"cmp"
+	"container/list"
 	"fmt"
+	"iter"
 	"slices"
 )
 
@@ -44,10 +45,14 @@ type Order[F comparable] struct {
 	policy Policy
 	clock  uint64 // counts stores and uses
 	uses   int    // sum of the counts
-	at     map[F]int
-	files  []stored[F]
-	told   map[F]int // the order that the TaskQueue sent; where each file stands in it is its place
-	stale  int       // what stands before this place in it goes first under every policy
+	files  map[F]*list.Element
+	recent *list.List // of *stored[F], the least recently used in front
+
+	// What the TaskQueue sent: files in the order in which they may go. Those before stale go
+	// first under every policy. places says where a file stands in told for the first time.
+	told   []F
+	stale  int
+	places map[F]int
 }
 
 type stored[F comparable] struct {
@@ -56,7 +61,6 @@ type stored[F comparable] struct {
 	cost  float64 // to bring the file back, in any unit that is the same for all
 	since uint64
 	count int
-	place int              // in the order that the TaskQueue sent; behind it if that does not name the file
 	last  [lastUses]uint64 // most recent first; 0: not used so often
 }
 
@@ -66,36 +70,36 @@ func New[F comparable](p Policy) (*Order[F], error) {
 	if !slices.Contains(Policies, p) {
 		return nil, fmt.Errorf("eviction policy %q is unknown; known are %v", p, Policies)
 	}
-	return &Order[F]{policy: p, at: map[F]int{}, told: map[F]int{}}, nil
+	return &Order[F]{policy: p, files: map[F]*list.Element{}, recent: list.New(), places: map[F]int{}}, nil
 }
 
 // Store adds a file; storing counts as its first use.
 func (o *Order[F]) Store(f F, size int64, cost float64) {
-	if _, ok := o.at[f]; ok {
+	if o.files[f] != nil {
 		o.Use(f)
 		return
 	}
 	o.clock++
 	o.uses++
-	o.at[f] = len(o.files)
-	o.files = append(o.files, stored[F]{
-		file: f, size: size, cost: cost, since: o.clock, count: 1, place: o.place(f), last: [lastUses]uint64{o.clock},
+	o.files[f] = o.recent.PushBack(&stored[F]{
+		file: f, size: size, cost: cost, since: o.clock, count: 1, last: [lastUses]uint64{o.clock},
 	})
 	o.age()
 }
 
 // Use says that a job reads the file.
 func (o *Order[F]) Use(f F) {
-	i, ok := o.at[f]
-	if !ok {
+	element := o.files[f]
+	if element == nil {
 		return
 	}
 	o.clock++
 	o.uses++
-	e := &o.files[i]
+	e := element.Value.(*stored[F])
 	e.count++
 	copy(e.last[1:], e.last[:])
 	e.last[0] = o.clock
+	o.recent.MoveToBack(element)
 	o.age()
 }
 
@@ -106,54 +110,84 @@ func (o *Order[F]) age() {
 		return
 	}
 	o.uses = 0
-	for i := range o.files {
-		o.files[i].count = (o.files[i].count + 1) / 2
-		o.uses += o.files[i].count
+	for f := range o.all() {
+		f.count = (f.count + 1) / 2
+		o.uses += f.count
+	}
+}
+
+// all yields the files, the least recently used first.
+func (o *Order[F]) all() iter.Seq[*stored[F]] {
+	return func(yield func(*stored[F]) bool) {
+		for e := o.recent.Front(); e != nil; e = e.Next() {
+			if !yield(e.Value.(*stored[F])) {
+				return
+			}
+		}
 	}
 }
 
 // Drop takes a file out: it has left the cache.
 func (o *Order[F]) Drop(f F) {
-	i, ok := o.at[f]
-	if !ok {
-		return
+	if element := o.files[f]; element != nil {
+		o.uses -= element.Value.(*stored[F]).count
+		o.recent.Remove(element)
+		delete(o.files, f)
 	}
-	o.uses -= o.files[i].count
-	last := len(o.files) - 1
-	o.files[i] = o.files[last]
-	o.at[o.files[i].file] = i
-	o.files = o.files[:last]
-	delete(o.at, f)
 }
 
 // Follow sets the order that the TaskQueue sent, which NextUse goes by. Under every policy
 // the first stale files of it go first: however often a copy was used that nobody may read
 // any more, it is of no use.
 func (o *Order[F]) Follow(order []F, stale int) {
-	clear(o.told)
-	o.stale = stale
-	for i, f := range order {
-		o.told[f] = i
-	}
-	for i := range o.files {
-		o.files[i].place = o.place(o.files[i].file)
+	o.told = slices.Clone(order)
+	o.stale = max(0, min(stale, len(order)))
+	clear(o.places)
+	for i, f := range o.told {
+		if _, named := o.places[f]; !named {
+			o.places[f] = i
+		}
 	}
 }
 
-// First returns the file that goes first among those that may go, or false if none does.
-// It is the caller that drops it.
-func (o *Order[F]) First(may func(F) bool) (first F, ok bool) {
-	best := -1
-	for i := range o.files {
-		f := &o.files[i]
-		if !o.stays(f) && (best < 0 || o.before(f, &o.files[best])) && may(f.file) {
-			best = i
+// Going yields the files in the order in which they may go, without those that the policy
+// does not give up. The order must not be changed meanwhile; it is the caller that drops
+// what it removes. The first files come in constant time under LRU, and under NextUse after
+// what the TaskQueue named; other policies sort all of them.
+func (o *Order[F]) Going() iter.Seq[F] {
+	return func(yield func(F) bool) {
+		switch {
+		case o.policy == NextUse:
+			o.goAsTold(yield)
+		case o.policy == LRU && o.stale == 0:
+			for f := range o.all() {
+				if !yield(f.file) {
+					return
+				}
+			}
+		default:
+			for _, f := range slices.SortedFunc(o.all(), o.compare) {
+				if !o.stays(f) && !yield(f.file) {
+					return
+				}
+			}
 		}
 	}
-	if best < 0 {
-		return first, false
+}
+
+// goAsTold yields what the TaskQueue named, in its order, and then the others, the least
+// recently used first.
+func (o *Order[F]) goAsTold(yield func(F) bool) {
+	for i, f := range o.told {
+		if o.files[f] != nil && o.places[f] == i && !yield(f) {
+			return
+		}
 	}
-	return o.files[best].file, true
+	for f := range o.all() {
+		if _, named := o.places[f.file]; !named && !yield(f.file) {
+			return
+		}
+	}
 }
 
 // stays reports whether the policy gives up no file like this one.
@@ -162,35 +196,32 @@ func (o *Order[F]) stays(f *stored[F]) bool {
 }
 
 // unread reports whether nobody may read the file.
-func (o *Order[F]) unread(f *stored[F]) bool { return f.place < o.stale }
+func (o *Order[F]) unread(f *stored[F]) bool {
+	place, named := o.places[f.file]
+	return named && place < o.stale
+}
 
-// before reports whether a goes before b. Every policy falls back to LRU, whose
-// clock is never equal, so the order is total.
-func (o *Order[F]) before(a, b *stored[F]) bool {
+// compare is negative if a goes before b, under a policy that knows the past only. Each falls
+// back to LRU, whose clock is never equal, so the order is total.
+func (o *Order[F]) compare(a, b *stored[F]) int {
 	if x, y := o.unread(a), o.unread(b); x != y {
-		return x
+		if x {
+			return -1
+		}
+		return 1
 	}
+	first := 0
 	switch o.policy {
 	case FIFO:
-		return a.since < b.since
+		first = cmp.Compare(a.since, b.since)
 	case LFU, LFUAging:
-		if a.count != b.count {
-			return a.count < b.count
-		}
+		first = cmp.Compare(a.count, b.count)
 	case LRUK:
-		if x, y := a.last[lastUses-1], b.last[lastUses-1]; x != y {
-			return x < y
-		}
+		first = cmp.Compare(a.last[lastUses-1], b.last[lastUses-1])
 	case LCBK:
-		if x, y := o.benefit(a), o.benefit(b); x != y {
-			return x < y
-		}
-	case NextUse:
-		if a.place != b.place {
-			return a.place < b.place
-		}
+		first = cmp.Compare(o.benefit(a), o.benefit(b))
 	}
-	return a.last[0] < b.last[0]
+	return cmp.Or(first, cmp.Compare(a.last[0], b.last[0]))
 }
 
 // benefit is the cost that keeping a file saves per byte and unit of time.
@@ -198,11 +229,4 @@ func (o *Order[F]) benefit(f *stored[F]) float64 {
 	k := min(f.count, lastUses)
 	age := float64(o.clock + 1 - f.last[k-1])
 	return float64(k) / age * f.cost / float64(max(f.size, 1))
-}
-
-func (o *Order[F]) place(f F) int {
-	if p, ok := o.told[f]; ok {
-		return p
-	}
-	return len(o.told)
 }

@@ -80,7 +80,7 @@ func (c writtenCommand) variables(w *Workflow) []string {
 // commandVariables are those that pilots give to every command.
 var commandVariables = []string{
 	"FAIRWAY_JOB", "FAIRWAY_NAME", "FAIRWAY_STEP", "FAIRWAY_ATTEMPT", "FAIRWAY_TRY", "FAIRWAY_PILOT", "FAIRWAY_SANDBOX",
-	"FAIRWAY_CPUS", "FAIRWAY_MEMORY", "FAIRWAY_DEADLINE", "FAIRWAY_TIME_LEFT",
+	"FAIRWAY_CPUS", "FAIRWAY_MEMORY", "FAIRWAY_DEADLINE", "FAIRWAY_TIME_LEFT", "FAIRWAY_CHECKPOINT",
 	"FAIRWAY_INPUTS_FILE", "FAIRWAY_OUTPUTS_FILE", "FAIRWAY_CATALOG", "FAIRWAY_REPORT",
 }
 

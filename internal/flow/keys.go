@@ -146,6 +146,7 @@ var stepKeys = []fileKey[*step]{
 	{"rewrites", "files that each job [replaces](#rewriting)", "names", entriesOf(func(s *step) *[]entry { return &s.rewrites })},
 	{"needs", "[what a job needs](#where-and-how-jobs-run): `cpus`, `memory`, `disk`, `time`, and any resource that a site names", "needs", (*parser).needs},
 	{"tools", "programs that must be installed", "texts", (*parser).tools},
+	{"checkpoint", "a folder such as `state/` in which the command saves its state: a job that is ended before its time [goes on from there](#jobs-that-outlive-their-pilot)", textOnly, scalarOf(parseCheckpoint, func(s *step) *string { return &s.checkpoint })},
 	{"retry", "[how often and when](#where-and-how-jobs-run) a failed job is tried again", "retry", (*parser).retry},
 	{"priority", "among ready jobs, a higher one goes first; default: 0", "whole", (*parser).priority},
 	{"site", "preferred site", textOnly, textOf(func(s *step) *string { return &s.site })},

@@ -37,8 +37,23 @@ func (p *parser) step(s *step, f yamlfile.Field) {
 	take(p, s, keys, what, stepKeys)
 	p.command(s, f, keys, what)
 	p.entryNames(s)
+	p.checkpointApart(s, keys["checkpoint"], what)
 	if keys["writes"] == nil && keys["rewrites"] == nil {
 		p.Fail(f.Key, "add writes: NAME; a job is known by its outputs", "%s writes nothing", what)
+	}
+}
+
+// checkpointApart reports files of the jobs that lie in their checkpoint: the next attempt would
+// find them there.
+func (p *parser) checkpointApart(s *step, n *yaml.Node, what string) {
+	if s.checkpoint == "" {
+		return
+	}
+	for _, e := range slices.Concat(s.writes, s.rewrites, s.reads) {
+		if strings.HasPrefix(e.pattern.text+"/", s.checkpoint) {
+			p.Fail(n, "give the state a folder of its own", "%s: %s lies in its checkpoint %s", what, e.pattern.text,
+				s.checkpoint)
+		}
 	}
 }
 
@@ -324,6 +339,19 @@ func parseSandbox(text string) (strict bool, err error) {
 		return false, fmt.Errorf("%q is no sandbox; write strict or open", text)
 	}
 	return text == "strict", nil
+}
+
+// parseCheckpoint reads the folder in which the jobs of a step save their state.
+func parseCheckpoint(text string) (folder string, err error) {
+	switch why := logical.WhyNot(text); {
+	case !logical.IsFolder(text) || text == "/":
+		return "", fmt.Errorf("%q is no folder; write a name that ends in /, such as state/", text)
+	case why != "":
+		return "", fmt.Errorf("%q cannot be a folder in the sandbox: %s", text, why)
+	case strings.ContainsAny(text, "{}*?["):
+		return "", fmt.Errorf("%q is no plain name; each job has a folder of its own already", text)
+	}
+	return text, nil
 }
 
 func parseFlag(text string) (bool, error) {

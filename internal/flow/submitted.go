@@ -66,6 +66,11 @@ func checkNames(job *dispatch.Job) error {
 	if strings.ContainsAny(job.Name, "\x00\n\r") || len(job.Name) > maxJobName {
 		return fmt.Errorf("its name has a line break, or more than %d bytes", maxJobName)
 	}
+	if job.Checkpoint != "" {
+		if _, err := parseCheckpoint(job.Checkpoint); err != nil {
+			return fmt.Errorf("its checkpoint: %w", err)
+		}
+	}
 	names := slices.Clone(job.Reads)
 	for _, w := range job.Writes {
 		if w.Pattern && logical.Star(w.LFN) < 0 {
@@ -74,6 +79,9 @@ func checkNames(job *dispatch.Job) error {
 		names = append(names, seenName(&w))
 	}
 	for _, lfn := range names {
+		if job.Checkpoint != "" && strings.HasPrefix(lfn+"/", job.Checkpoint) {
+			return fmt.Errorf("the file %q lies in its checkpoint %q; give the state a folder of its own", lfn, job.Checkpoint)
+		}
 		if why := logical.WhyNot(lfn); why != "" {
 			return fmt.Errorf("the name %q of a file %s", lfn, why)
 		}

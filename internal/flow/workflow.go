@@ -188,6 +188,7 @@ type step struct {
 	storage     dispatch.Storage
 	temporary   bool
 	strict      bool // its jobs see only their own
+	checkpoint  string
 	publish     *bool
 	interpreter string
 	command     string

@@ -33,7 +33,7 @@ func (p *pilot) openCache() (err error) {
 	}
 	c := p.cfg.Cache
 	p.stage.Cache, err = cache.Open(cache.Config{
-		Dir: c.Dir, Name: p.cfg.Pilot, MaxSpace: c.MaxSpace, MinThreshold: c.MinThreshold,
+		Dir: c.Dir, Name: p.cfg.Pilot, MaxSpace: c.MaxSpace, MinThreshold: c.MinThreshold, Policy: c.Policy,
 		Shared: c.Mode == CacheHost || c.Mode == CacheGlobal, Changed: p.cacheChanged, Sched: p.sched, Log: p.log,
 	})
 	if errors.Is(err, cache.ErrNoSpace) {
@@ -203,7 +203,7 @@ func (p *pilot) followHints(a *wire.SyncAnswer) {
 		for i, f := range a.GetEvict() {
 			order[i] = stage.RefOf(f)
 		}
-		c.SetHints(order)
+		c.SetHints(order, int(a.GetStale()))
 	}
 	folders := make([]string, len(a.GetPeers()))
 	for i, peer := range a.GetPeers() {

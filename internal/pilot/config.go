@@ -14,6 +14,7 @@ import (
 	"unicode/utf8"
 
 	"fairway/internal/access"
+	"fairway/internal/eviction"
 	"fairway/internal/pilot/report"
 	"fairway/internal/storage"
 )
@@ -182,6 +183,8 @@ type CacheConfig struct {
 	// that which is kept free for its jobs.
 	MaxSpace     int64 `json:"max_space,omitempty"`
 	MinThreshold int64 `json:"min_threshold,omitempty"`
+	// Policy chooses what goes when there is no room. Default: eviction.NextUse.
+	Policy eviction.Policy `json:"policy,omitempty"`
 }
 
 // DefaultCacheSpace is MaxSpace where it is not given, as in the paper.

@@ -146,6 +146,11 @@ func (p *pilot) limitLife(ctx context.Context) {
 	end := time.Now().Add(p.cfg.Life - 2*p.cfg.Grace)
 	p.lifeEnds = end
 	p.workers.Go(func() {
+		if p.sched.WaitUntil(ctx, p.saveBy()) == nil {
+			p.endInTimeToSave()
+		}
+	})
+	p.workers.Go(func() {
 		if p.sched.WaitUntil(ctx, end) == nil {
 			p.mu.Lock()
 			defer p.mu.Unlock()
@@ -331,7 +336,7 @@ func (p *pilot) call(talk context.Context, m *wire.SyncRequest, limit time.Durat
 		p.startAll() // after the hints: what they read makes other files go
 		p.mu.Unlock()
 	case err != nil && p.stage.Cache != nil:
-		p.stage.Cache.SetHints(nil) // while the TaskQueue is away the cache goes by its own order
+		p.stage.Cache.SetHints(nil, 0) // while the TaskQueue is away the cache goes by its own order
 	}
 	p.poke()
 }

@@ -89,6 +89,7 @@ func (p *pilot) deliver(a *attempt) {
 		}
 		a.Result.Usage.StageOutEnd = a.moment()
 	}
+	p.saveCheckpoint(a)
 	p.keepLog(a)
 	p.sendLogs(a)
 	p.releaseInputs(a)

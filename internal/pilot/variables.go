@@ -21,6 +21,10 @@ const (
 	MemoryVariable   = "FAIRWAY_MEMORY"    // bytes of memory that it may use
 	DeadlineVariable = "FAIRWAY_DEADLINE"  // Unix time in seconds at which the attempt is ended; empty without a limit
 	TimeVariable     = "FAIRWAY_TIME_LEFT" // seconds from the start of the command until then; empty without a limit
+
+	// CheckpointVariable is the folder in which the command saves its state, relative to the
+	// working folder; set where the job has one.
+	CheckpointVariable = "FAIRWAY_CHECKPOINT"
 )
 
 // programs remembers where programs are: search path and name to path.
@@ -50,6 +54,9 @@ func (p *pilot) variables(a *attempt, r *running, path string) ([]string, error)
 	)
 	env = p.share(env, a)
 	env = p.deadline(env, r)
+	if folder := a.GetCheckpoint().GetLfn(); folder != "" {
+		env = append(env, CheckpointVariable+"="+folder)
+	}
 	env = append(env, a.In.Environment()...)
 	set := func(name, value string) {
 		if at, ok := base.index[name]; ok {
@@ -92,8 +99,13 @@ func (p *pilot) deadline(env []string, r *running) []string {
 	if r.Limit > 0 {
 		end = r.Since.Add(r.Limit)
 	}
-	if life := p.lifeEnds; !life.IsZero() && (end.IsZero() || life.Before(end)) {
-		end = life
+	if life := p.lifeEnds; !life.IsZero() {
+		if r.GetCheckpoint() != nil {
+			life = p.saveBy()
+		}
+		if end.IsZero() || life.Before(end) {
+			end = life
+		}
 	}
 	if end.IsZero() {
 		return append(env, DeadlineVariable+"=", TimeVariable+"=")

@@ -1,9 +1,7 @@
 // Package sim runs the TaskQueue of internal/dispatch under virtual time,
 // surrounded by modelled pilots, batch systems, networks and storage elements
 // (paper 3, section V). The policies that it measures are those of the
-// product. One of them is there twice: a modelled cache gives up files by
-// eviction.Order, which has the other policies too, and a node's by cache.LRU
-// with SetHints. TestModelEvictsWhatANodeEvicts compares their choices.
+// product, and its caches give up files by the code of a node's (package eviction).
 //
 // Guarantees:
 //

@@ -21,6 +21,7 @@ type measured struct {
 	timeline   []Sample      // of running jobs
 
 	attempts, failures, lost int
+	reading, writing         int // of the failures: at a storage element
 	stageIn, jobTime         time.Duration
 	hits, misses             int
 	hitBytes, missBytes      int64
@@ -77,8 +78,13 @@ func (r *run) stopped(x *execution, began time.Duration, o dispatch.Outcome) {
 	if o != dispatch.Succeeded && o != dispatch.Ended {
 		r.failures++
 	}
-	if o == dispatch.Lost {
+	switch o {
+	case dispatch.Lost:
 		r.lost++
+	case dispatch.StageInFailed:
+		r.reading++
+	case dispatch.StageOutFailed:
+		r.writing++
 	}
 	r.sample()
 }
@@ -179,8 +185,8 @@ func (r *run) succeeded() int {
 // Metrics are the names of what a run measures, with their units.
 var Metrics = []string{
 	"turnaround_s", "first_start_s", "gap_s", "stage_in_s", "job_time_s", "hit_ratio", "byte_hit_ratio",
-	"read_gb", "written_gb", "attempts", "failed_attempts", "lost_attempts", "wasted_s", "pilots", "jobs_done",
-	"jobs_failed", "events", "wide_gb", "money",
+	"read_gb", "written_gb", "attempts", "failed_attempts", "failed_reading", "failed_writing", "lost_attempts",
+	"wasted_s", "pilots", "jobs_done", "jobs_failed", "events", "wide_gb", "money",
 }
 
 // metrics returns the values in the order of Metrics. Stage-in and job time
@@ -197,7 +203,8 @@ func (r *run) metrics() []float64 {
 		(r.ended - r.submitted).Seconds(), (r.firstStart - r.submitted).Seconds(), r.gap.Seconds(),
 		r.stageIn.Seconds() / jobs, r.jobTime.Seconds() / jobs,
 		ratio(float64(r.hits), float64(r.hits+r.misses)), ratio(float64(r.hitBytes), float64(r.hitBytes+r.missBytes)),
-		float64(read) / 1e9, float64(written) / 1e9, float64(r.attempts), float64(r.failures), float64(r.lost),
+		float64(read) / 1e9, float64(written) / 1e9, float64(r.attempts), float64(r.failures),
+		float64(r.reading), float64(r.writing), float64(r.lost),
 		r.wasted.Seconds(), float64(r.pilots), float64(good), float64(len(r.ends) - good), float64(r.happened),
 		float64(r.wide) / 1e9, r.money(),
 	}

@@ -33,8 +33,14 @@ func (r *run) checkLimit(s *space) {
 // checkShrunk makes sure that a cache whose limit has just sunk holds nothing
 // that has to go and may.
 func (r *run) checkShrunk(s *space) {
-	if f, may := s.order.First(s.idle); may && s.used > s.limit() {
-		r.fail("a cache holds %d bytes, beyond its limit of %d, and keeps %s, which nothing reads", s.used, s.limit(), f.LFN)
+	if s.used <= s.limit() {
+		return
+	}
+	for f := range s.order.Going() {
+		if s.idle(f) {
+			r.fail("a cache holds %d bytes, beyond its limit of %d, and keeps %s, which nothing reads", s.used, s.limit(), f.LFN)
+			return
+		}
 	}
 }
 

@@ -104,15 +104,17 @@ func (s *space) makeRoom(size int64) bool {
 		return true
 	}
 	var going []dispatch.FileRef
-	chosen := map[dispatch.FileRef]bool{}
-	for free < size {
-		f, ok := s.order.First(func(f dispatch.FileRef) bool { return s.files[f].inUse == 0 && !chosen[f] })
-		if !ok {
-			return false
+	for f := range s.order.Going() {
+		if free >= size {
+			break
 		}
-		chosen[f] = true
-		going = append(going, f)
-		free += s.files[f].size
+		if s.idle(f) {
+			going = append(going, f)
+			free += s.files[f].size
+		}
+	}
+	if free < size {
+		return false
 	}
 	for _, f := range going {
 		s.evict(f)
@@ -166,11 +168,23 @@ func (s *space) leave(p *pilot) {
 			s.forget(f, e)
 		}
 	}
-	for s.used > s.limit() {
-		f, ok := s.order.First(s.idle)
-		if !ok {
-			return
+	s.shrink()
+}
+
+// shrink evicts what no longer fits, as far as no attempt reads it.
+func (s *space) shrink() {
+	var going []dispatch.FileRef
+	excess := s.used - s.limit()
+	for f := range s.order.Going() {
+		if excess <= 0 {
+			break
 		}
+		if s.idle(f) {
+			going = append(going, f)
+			excess -= s.files[f].size
+		}
+	}
+	for _, f := range going {
 		s.evict(f)
 	}
 }

@@ -16,6 +16,7 @@ import (
 
 	"fairway/internal/batch/allocation"
 	"fairway/internal/batch/command"
+	"fairway/internal/eviction"
 	"fairway/internal/yamlfile"
 )
 
@@ -101,11 +102,12 @@ type Site struct {
 	Modules []string // environment modules to load
 	Setup   string   // shell commands before the pilot starts
 
-	Scratch      string   // folder of a node for sandboxes and caches; may begin with a variable
-	Cache        string   // who shares cached files; empty: it does not say
-	CacheWith    []string // other sites with which cached files are exchanged
-	CacheSpace   int64    // bytes of a pilot's cache; 0: the default
-	MinThreshold int64    // so many of these each pilot keeps free for its jobs
+	Scratch      string          // folder of a node for sandboxes and caches; may begin with a variable
+	Cache        string          // who shares cached files; empty: it does not say
+	CacheWith    []string        // other sites with which cached files are exchanged
+	CacheSpace   int64           // bytes of a pilot's cache; 0: the default
+	MinThreshold int64           // so many of these each pilot keeps free for its jobs
+	CachePolicy  eviction.Policy // which file goes first; empty: it does not say
 	Shares       string
 
 	Template *command.Template // nil with SSH and Allocation

@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"fairway/internal/batch/command"
+	"fairway/internal/eviction"
 	"fairway/internal/quantity"
 	"fairway/internal/yamlfile"
 )
@@ -52,6 +53,7 @@ var Keys = []Key{
 	{"cache", "who shares cached files: global (all pilots of the site; they listen at a port), host (the pilots of a node), pilot (nobody), none (there is no cache) (default: what --cache says)", false, (*reader).cache},
 	{"cache_with", "other sites with which pilots exchange cached files, if those name this one too", true, (*reader).cacheWith},
 	{"cache_space", "size of a pilot's cache, such as 50GB", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.CacheSpace })},
+	{"cache_policy", "which file a full cache gives up first: " + policies() + " (default: what --cache-policy says)", false, (*reader).cachePolicy},
 	{"min_threshold", "part of that which each pilot keeps free for its jobs, such as 5GB (default 0)", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.MinThreshold })},
 	{"shares", "what nodes share with the server: folder (of the workflow, under the same path) or nothing", false, (*reader).shares},
 }
@@ -295,6 +297,23 @@ func (r *reader) cache(n *yaml.Node, s *Site, what string) {
 	}
 }
 
+func (r *reader) cachePolicy(n *yaml.Node, s *Site, what string) {
+	text, _ := r.Text(n, what)
+	s.CachePolicy = eviction.Policy(text)
+	if !slices.Contains(eviction.Policies, s.CachePolicy) {
+		r.Fail(n, "write "+policies(), "%s: %q is no policy of a cache", what, text)
+	}
+}
+
+// policies names the policies of a cache.
+func policies() string {
+	var names []string
+	for _, p := range eviction.Policies {
+		names = append(names, string(p))
+	}
+	return strings.Join(names, ", ")
+}
+
 func (r *reader) cacheWith(n *yaml.Node, s *Site, what string) {
 	s.CacheWith = r.Texts(n, what)
 	for _, name := range s.CacheWith {
@@ -312,6 +331,9 @@ func (r *reader) checkCache(s *Site, nodes map[string]*yaml.Node, what string) {
 	}
 	if n := nodes["cache_space"]; n != nil && s.Cache == CacheNone && !r.failed() {
 		r.Fail(n, "remove it, or `cache: none`", "%s has no cache, and a size for it", what)
+	}
+	if n := nodes["cache_policy"]; n != nil && s.Cache == CacheNone && !r.failed() {
+		r.Fail(n, "remove it, or `cache: none`", "%s has no cache, and a policy for it", what)
 	}
 	space := s.CacheSpace
 	if space == 0 {

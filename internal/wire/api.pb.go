@@ -2708,14 +2708,17 @@ type SubmittedJob struct {
 	Step string `protobuf:"bytes,2,opt,name=step,proto3" json:"step,omitempty"` // what people see it under; empty: jobs
 	// What it executes. The variables in and out are set if they are not given: the paths of
 	// what it reads and writes.
-	Payload       *Payload           `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
-	Reads         []*SubmittedInput  `protobuf:"bytes,4,rep,name=reads,proto3" json:"reads,omitempty"`
-	Writes        []*SubmittedOutput `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
-	Needs         *Resources         `protobuf:"bytes,6,opt,name=needs,proto3" json:"needs,omitempty"`
-	Tools         []string           `protobuf:"bytes,7,rep,name=tools,proto3" json:"tools,omitempty"`        // programs that the pilot must have
-	Site          string             `protobuf:"bytes,8,opt,name=site,proto3" json:"site,omitempty"`          // where it runs, if a pilot comes free there in time; empty: anywhere
-	Priority      int32              `protobuf:"varint,9,opt,name=priority,proto3" json:"priority,omitempty"` // higher first
-	Retry         *RetryPolicy       `protobuf:"bytes,10,opt,name=retry,proto3" json:"retry,omitempty"`       // none: the default
+	Payload  *Payload           `protobuf:"bytes,3,opt,name=payload,proto3" json:"payload,omitempty"`
+	Reads    []*SubmittedInput  `protobuf:"bytes,4,rep,name=reads,proto3" json:"reads,omitempty"`
+	Writes   []*SubmittedOutput `protobuf:"bytes,5,rep,name=writes,proto3" json:"writes,omitempty"`
+	Needs    *Resources         `protobuf:"bytes,6,opt,name=needs,proto3" json:"needs,omitempty"`
+	Tools    []string           `protobuf:"bytes,7,rep,name=tools,proto3" json:"tools,omitempty"`        // programs that the pilot must have
+	Site     string             `protobuf:"bytes,8,opt,name=site,proto3" json:"site,omitempty"`          // where it runs, if a pilot comes free there in time; empty: anywhere
+	Priority int32              `protobuf:"varint,9,opt,name=priority,proto3" json:"priority,omitempty"` // higher first
+	Retry    *RetryPolicy       `protobuf:"bytes,10,opt,name=retry,proto3" json:"retry,omitempty"`       // none: the default
+	// A folder, as state/, in which the command saves its own state: the next attempt begins with
+	// it if one is ended before its time. needs.time is that of one attempt then.
+	Checkpoint    string `protobuf:"bytes,20,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2818,6 +2821,13 @@ func (x *SubmittedJob) GetRetry() *RetryPolicy {
 		return x.Retry
 	}
 	return nil
+}
+
+func (x *SubmittedJob) GetCheckpoint() string {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return ""
 }
 
 type SubmittedInput struct {
@@ -4414,7 +4424,7 @@ const file_api_proto_rawDesc = "" +
 	"\x04jobs\x18\x01 \x03(\v2\x16.fairway.v1.JobSummaryR\x04jobs\"O\n" +
 	"\rSubmitRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\rR\x03run\x12,\n" +
-	"\x04jobs\x18\x02 \x03(\v2\x18.fairway.v1.SubmittedJobR\x04jobs\"\xee\x02\n" +
+	"\x04jobs\x18\x02 \x03(\v2\x18.fairway.v1.SubmittedJobR\x04jobs\"\x8e\x03\n" +
 	"\fSubmittedJob\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\tR\x04step\x12-\n" +
@@ -4426,7 +4436,10 @@ const file_api_proto_rawDesc = "" +
 	"\x04site\x18\b \x01(\tR\x04site\x12\x1a\n" +
 	"\bpriority\x18\t \x01(\x05R\bpriority\x12-\n" +
 	"\x05retry\x18\n" +
-	" \x01(\v2\x17.fairway.v1.RetryPolicyR\x05retry\"b\n" +
+	" \x01(\v2\x17.fairway.v1.RetryPolicyR\x05retry\x12\x1e\n" +
+	"\n" +
+	"checkpoint\x18\x14 \x01(\tR\n" +
+	"checkpoint\"b\n" +
 	"\x0eSubmittedInput\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12*\n" +

@@ -1642,6 +1642,7 @@ type Assignment struct {
 	Ticket        []byte                 `protobuf:"bytes,11,opt,name=ticket,proto3" json:"ticket,omitempty"`                        // proves that the attempt was given to who has it
 	LogTicket     []byte                 `protobuf:"bytes,12,opt,name=log_ticket,json=logTicket,proto3" json:"log_ticket,omitempty"` // to write what it prints through the server
 	Priority      int32                  `protobuf:"varint,15,opt,name=priority,proto3" json:"priority,omitempty"`                   // it takes its turn before those of lower priority, and after others that came before it
+	Checkpoint    *OutputFile            `protobuf:"bytes,20,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`                // the folder that it stores, in the outputs of its result, if it is ended before its time
 	Storage       string                 `protobuf:"bytes,14,opt,name=storage,proto3" json:"storage,omitempty"`                      // how the PFNs of its outputs begin; empty: as the pilot was told at its start
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1773,6 +1774,13 @@ func (x *Assignment) GetPriority() int32 {
 		return x.Priority
 	}
 	return 0
+}
+
+func (x *Assignment) GetCheckpoint() *OutputFile {
+	if x != nil {
+		return x.Checkpoint
+	}
+	return nil
 }
 
 func (x *Assignment) GetStorage() string {
@@ -2185,6 +2193,7 @@ type SyncAnswer struct {
 	GiveBack      []uint64               `protobuf:"varint,17,rep,packed,name=give_back,json=giveBack,proto3" json:"give_back,omitempty"`
 	Prefetch      []*InputFile           `protobuf:"bytes,6,rep,name=prefetch,proto3" json:"prefetch,omitempty"`
 	Evict         []*FileRef             `protobuf:"bytes,7,rep,name=evict,proto3" json:"evict,omitempty"`
+	Stale         int64                  `protobuf:"varint,18,opt,name=stale,proto3" json:"stale,omitempty"` // so many in front of evict nobody may read: they go first whatever the policy of the cache
 	Peers         []*Peer                `protobuf:"bytes,8,rep,name=peers,proto3" json:"peers,omitempty"`
 	NextSync      *durationpb.Duration   `protobuf:"bytes,9,opt,name=next_sync,json=nextSync,proto3" json:"next_sync,omitempty"`
 	Leave         bool                   `protobuf:"varint,10,opt,name=leave,proto3" json:"leave,omitempty"`
@@ -2282,6 +2291,13 @@ func (x *SyncAnswer) GetEvict() []*FileRef {
 		return x.Evict
 	}
 	return nil
+}
+
+func (x *SyncAnswer) GetStale() int64 {
+	if x != nil {
+		return x.Stale
+	}
+	return 0
 }
 
 func (x *SyncAnswer) GetPeers() []*Peer {
@@ -2499,7 +2515,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"cache_only\x18\x03 \x01(\bR\tcacheOnly\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\rR\aversion\x12\x16\n" +
-	"\x06ticket\x18\x06 \x01(\fR\x06ticketJ\x04\b\x04\x10\x05\"\xb3\x03\n" +
+	"\x06ticket\x18\x06 \x01(\fR\x06ticketJ\x04\b\x04\x10\x05\"\xeb\x03\n" +
 	"\n" +
 	"Assignment\x12\x10\n" +
 	"\x03run\x18\r \x01(\rR\x03run\x12\x10\n" +
@@ -2517,7 +2533,10 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06ticket\x18\v \x01(\fR\x06ticket\x12\x1d\n" +
 	"\n" +
 	"log_ticket\x18\f \x01(\fR\tlogTicket\x12\x1a\n" +
-	"\bpriority\x18\x0f \x01(\x05R\bpriority\x12\x18\n" +
+	"\bpriority\x18\x0f \x01(\x05R\bpriority\x126\n" +
+	"\n" +
+	"checkpoint\x18\x14 \x01(\v2\x16.fairway.v1.OutputFileR\n" +
+	"checkpoint\x12\x18\n" +
 	"\astorage\x18\x0e \x01(\tR\astorage\"\x9b\x03\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
@@ -2552,7 +2571,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x10prefetched_bytes\x18\x04 \x01(\x03R\x0fprefetchedBytes\"5\n" +
 	"\vCacheDigest\x12\x14\n" +
 	"\x05files\x18\x01 \x01(\x04R\x05files\x12\x10\n" +
-	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xd6\x04\n" +
+	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xec\x04\n" +
 	"\n" +
 	"SyncAnswer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
@@ -2562,7 +2581,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\x03end\x18\x05 \x03(\x04R\x03end\x12\x1b\n" +
 	"\tgive_back\x18\x11 \x03(\x04R\bgiveBack\x121\n" +
 	"\bprefetch\x18\x06 \x03(\v2\x15.fairway.v1.InputFileR\bprefetch\x12)\n" +
-	"\x05evict\x18\a \x03(\v2\x13.fairway.v1.FileRefR\x05evict\x12&\n" +
+	"\x05evict\x18\a \x03(\v2\x13.fairway.v1.FileRefR\x05evict\x12\x14\n" +
+	"\x05stale\x18\x12 \x01(\x03R\x05stale\x12&\n" +
 	"\x05peers\x18\b \x03(\v2\x10.fairway.v1.PeerR\x05peers\x126\n" +
 	"\tnext_sync\x18\t \x01(\v2\x19.google.protobuf.DurationR\bnextSync\x12\x14\n" +
 	"\x05leave\x18\n" +
@@ -2681,25 +2701,26 @@ var file_pilot_proto_depIdxs = []int32{
 	3,  // 31: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
 	16, // 32: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
 	17, // 33: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
-	27, // 34: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	21, // 35: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	20, // 36: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
-	29, // 37: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	28, // 38: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	18, // 39: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	16, // 40: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	2,  // 41: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	22, // 42: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	29, // 43: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	29, // 44: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
-	7,  // 45: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
-	15, // 46: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	25, // 47: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	47, // [47:48] is the sub-list for method output_type
-	46, // [46:47] is the sub-list for method input_type
-	46, // [46:46] is the sub-list for extension type_name
-	46, // [46:46] is the sub-list for extension extendee
-	0,  // [0:46] is the sub-list for field type_name
+	17, // 34: fairway.v1.Assignment.checkpoint:type_name -> fairway.v1.OutputFile
+	27, // 35: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	21, // 36: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	20, // 37: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
+	29, // 38: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	28, // 39: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	18, // 40: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	16, // 41: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	2,  // 42: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	22, // 43: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	29, // 44: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	29, // 45: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	7,  // 46: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
+	15, // 47: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	25, // 48: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	48, // [48:49] is the sub-list for method output_type
+	47, // [47:48] is the sub-list for method input_type
+	47, // [47:47] is the sub-list for extension type_name
+	47, // [47:47] is the sub-list for extension extendee
+	0,  // [0:47] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }

@@ -90,6 +90,11 @@ func (in *Inputs) StageIn() error {
 			return err
 		}
 	}
+	if c := a.GetCheckpoint(); c != nil {
+		if err := in.makeCheckpointFolder(c); err != nil {
+			return fmt.Errorf("checkpoint %s: %w", c.GetLfn(), err)
+		}
+	}
 	if in.informs() {
 		if err := in.inform(); err != nil {
 			return err

@@ -226,6 +226,7 @@ func AnswerToWire(a dispatch.Answer) *wire.SyncAnswer {
 		GiveBack:   Each(a.GiveBack, func(id dispatch.AttemptID) uint64 { return uint64(id) }),
 		Prefetch:   Each(a.Prefetch, inputToWire),
 		Evict:      Each(a.Evict, fileToWire),
+		Stale:      int64(a.Stale),
 		Peers:      Each(a.Peers, peerToWire),
 		NextSync:   durationToWire(a.NextSync),
 		Lease:      durationToWire(a.Lease),
@@ -249,7 +250,16 @@ func assignmentToWire(a *dispatch.Assignment) *wire.Assignment {
 		Outputs:  Each(a.Outputs, outputToWire),
 		Private:  a.Private,
 		Priority: int32(a.Priority),
+
+		Checkpoint: checkpointToWire(a.Checkpoint),
 	}
+}
+
+func checkpointToWire(folder string) *wire.OutputFile {
+	if folder == "" {
+		return nil
+	}
+	return &wire.OutputFile{Lfn: folder}
 }
 
 func fileToWire(f dispatch.FileRef) *wire.FileRef {
@@ -397,7 +407,7 @@ func replayOf(r *flow.Replay) *wire.Replay {
 func SubmittedFromWire(m *wire.SubmittedJob) (dispatch.Job, flow.Command) {
 	job := dispatch.Job{
 		Name: m.GetName(), Step: m.GetStep(), Tools: m.GetTools(), Site: m.GetSite(), Priority: int(m.GetPriority()),
-		Needs: resourcesFromWire(m.GetNeeds()), Retry: retryFromWire(m.GetRetry()),
+		Needs: resourcesFromWire(m.GetNeeds()), Retry: retryFromWire(m.GetRetry()), Checkpoint: m.GetCheckpoint(),
 		Reads:  Each(m.GetReads(), func(r *wire.SubmittedInput) string { return r.GetLfn() }),
 		Access: Each(m.GetReads(), func(r *wire.SubmittedInput) dispatch.Access { return dispatch.Access(r.GetAccess()) }),
 		Writes: Each(m.GetWrites(), func(w *wire.SubmittedOutput) dispatch.Output {
@@ -424,7 +434,7 @@ func SubmittedToWire(j *flow.NewJob, paths map[string]string) *wire.SubmittedJob
 	m := &wire.SubmittedJob{
 		Name: j.Job.Name, Step: j.Job.Step, Payload: payloadOf(&j.Command),
 		Needs: ResourcesToWire(j.Job.Needs), Tools: j.Job.Tools,
-		Site: j.Job.Site, Priority: int32(j.Job.Priority),
+		Site: j.Job.Site, Priority: int32(j.Job.Priority), Checkpoint: j.Job.Checkpoint,
 		Retry: &wire.RetryPolicy{
 			Attempts: int32(j.Job.Retry.Attempts), Backoff: durationToWire(j.Job.Retry.Backoff),
 			MemoryFactor: j.Job.Retry.MemoryFactor,

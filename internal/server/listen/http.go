@@ -28,8 +28,8 @@ var Uncompressed = connect.WithCompression("gzip", nil, nil)
 // be asked depends on the endpoint: the socket in the state folder is open to the
 // user alone and serves people and pilots.
 //
-// HTTP/1.1 costs a third less per call on a socket than HTTP/2 without encryption
-// (docs/operations.md has the figures).
+// A call on a socket takes 85 µs of processor time of both ends over HTTP/1.1, 142 over HTTP/2
+// without encryption, and 216 as gRPC.
 type Endpoint struct {
 	listener net.Listener
 	http     *http.Server

@@ -84,17 +84,19 @@ func (c *replayCache) makeRoom(a sim.Access) bool {
 	if c.follow {
 		c.plan()
 	}
-	going := map[dispatch.FileRef]bool{}
+	var going []dispatch.FileRef
 	free := c.limit - c.used
-	for free < a.Size {
-		f, ok := c.order.First(func(f dispatch.FileRef) bool { return !going[f] })
-		if !ok {
-			return false
+	for f := range c.order.Going() {
+		if free >= a.Size {
+			break
 		}
-		going[f] = true
+		going = append(going, f)
 		free += c.files[f]
 	}
-	for f := range going {
+	if free < a.Size {
+		return false
+	}
+	for _, f := range going {
 		c.used -= c.files[f]
 		delete(c.files, f)
 		c.order.Drop(f)

@@ -1,0 +1,104 @@
+package dispatch
+
+import "slices"
+
+// A job with a checkpoint names a folder in which its command saves its own state. An attempt
+// that is ended before its time - its pilot leaves, or its time is over - brings that folder with
+// its result, stored under a name that is unique to the attempt, and the next attempt begins with
+// it. The folder is fenced as an output is: that of an attempt which does not count any more is
+// removed unseen, and what is kept is durable with the fate of the job. There is one at a time. It
+// goes when the job is done, or its run is retired.
+
+// saved is the folder that the next attempt of a job begins with.
+type saved struct {
+	Attempt AttemptID `json:"a"`
+	PFN     string    `json:"f"`
+	Size    int64     `json:"s,omitempty"`
+	Adler32 uint32    `json:"d,omitempty"`
+	Hash    string    `json:"h,omitempty"`
+}
+
+// savedBy returns the folder that an attempt has brought, or nil.
+func (j *job) savedBy(r *Result) *WrittenFile {
+	if j.policy.checkpoint == "" || r.Outcome == Succeeded {
+		return nil
+	}
+	i := slices.IndexFunc(r.Outputs, func(w WrittenFile) bool { return w.LFN == j.policy.checkpoint && w.PFN != "" })
+	if i < 0 {
+		return nil
+	}
+	return &r.Outputs[i]
+}
+
+// takeCheckpoint keeps what an attempt that counts has saved, and lets the job go on from there
+// where the attempt was ended before its time: that is no failure. It reports whether the result
+// is dealt with. An attempt that leaves the very bytes with which it began has come no further;
+// it is counted as any other, so that no job runs in vain for ever.
+func (c *Core) takeCheckpoint(by PilotID, j *job, r *Result) bool {
+	w := j.savedBy(r)
+	if w == nil {
+		return false
+	}
+	f, before := j.itsFate(), j.saved()
+	further := before == nil || before.Size != w.Size || before.Adler32 != w.Adler32
+	f.remember(r.Attempt) // its pilot may say the result again, and the folder is to stay
+	f.Saved = &saved{r.Attempt, w.PFN, w.Size, w.Adler32, w.Hash}
+	c.files.removeSaved(before)
+	r.Outputs = slices.DeleteFunc(slices.Clone(r.Outputs), func(o WrittenFile) bool { return o.LFN == w.LFN })
+	c.files.discard(j, r)
+	if !further || r.Outcome != Ended && r.Outcome != Lost && r.Outcome != OutOfTime {
+		return false
+	}
+	f.Reason = r.describe()
+	c.journal.persistFate(j)
+	c.event(Event{
+		Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r,
+		Reason: f.Reason + "; it goes on from its checkpoint",
+	})
+	c.placement.requeue(j)
+	return true
+}
+
+// saved is what the next attempt begins with; nil: nothing.
+func (j *job) saved() *saved {
+	if j.fate == nil {
+		return nil
+	}
+	return j.fate.Saved
+}
+
+// checkpointInput is the folder as an input of the next attempt, which gets a copy of its own.
+func (j *job) checkpointInput() (in InputFile, ok bool) {
+	s := j.saved()
+	if s == nil {
+		return in, false
+	}
+	return InputFile{
+		File: FileRef{Run: j.id.Run(), LFN: j.policy.checkpoint, Tag: Tag(s.Attempt)}, Size: s.Size, PFN: s.PFN,
+		Adler32: s.Adler32, Hash: s.Hash, Committed: s.Hash != "", Access: AccessCopy,
+	}, true
+}
+
+// loseCheckpoint is for a checkpoint that an attempt has found lost: the job begins anew.
+func (c *Core) loseCheckpoint(j *job, lost *LostFile) {
+	if s := j.saved(); s != nil && lost.PFN == s.PFN {
+		j.fate.Saved = nil
+		c.files.removeSaved(s)
+		c.journal.persistFate(j)
+	}
+}
+
+// dropCheckpoint removes what a job has saved that is done.
+func (c *Core) dropCheckpoint(j *job) {
+	if s := j.saved(); s != nil {
+		j.fate.Saved = nil
+		c.files.removeSaved(s)
+		c.journal.persistFate(j)
+	}
+}
+
+func (fs *files) removeSaved(s *saved) {
+	if s != nil {
+		fs.remove(s.PFN)
+	}
+}

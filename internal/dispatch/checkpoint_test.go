@@ -1,0 +1,184 @@
+package dispatch
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// newSaver is a binding with one job that saves its state.
+func newSaver(t *testing.T) *binding {
+	b := newBinding(t)
+	b.step(Submit{Run: 1, Jobs: []Job{{Name: "long", Step: "s", Checkpoint: "state/", Retry: Retry{Attempts: 1}}}})
+	return b
+}
+
+// ends has the pilot tell of the end of what it was given first, and returns what is to be removed.
+func (b *binding) ends(pilot PilotID, o Outcome, saved *WrittenFile) (e Effects) {
+	b.t.Helper()
+	a := b.begins(pilot)
+	b.after(time.Hour)
+	b.has[pilot] = b.has[pilot][1:]
+	r := Result{Job: a.Job, Attempt: a.Attempt, Outcome: o}
+	if saved != nil {
+		r.Outputs = []WrittenFile{*saved}
+	}
+	return b.tells(pilot, r)
+}
+
+func (b *binding) tells(pilot PilotID, r Result) Effects {
+	b.seq[pilot]++
+	return b.step(Sync{Pilot: pilot, Seq: b.seq[pilot], LastAnswer: b.last[pilot], Hold: true, Ended: []Result{r}})
+}
+
+func savedAs(pfn string, sum uint32) *WrittenFile {
+	return &WrittenFile{LFN: "state/", PFN: pfn, Size: 7, Adler32: sum}
+}
+
+// begunWith is the checkpoint that the next attempt of the pilot begins with.
+func (b *binding) begunWith(pilot PilotID) string {
+	b.t.Helper()
+	if len(b.has[pilot]) != 1 || b.has[pilot][0].Checkpoint != "state/" {
+		b.t.Fatalf("%s has %+v", pilot, b.has[pilot])
+	}
+	if in := b.has[pilot][0].Inputs; len(in) == 1 && in[0].File.LFN == "state/" && in[0].Access == AccessCopy {
+		return in[0].PFN
+	}
+	return ""
+}
+
+// A job goes on where an attempt was that ended before its time, however often that is, and
+// the folder that nobody begins with any more goes.
+func TestAJobGoesOnFromItsCheckpoint(t *testing.T) {
+	b := newSaver(t)
+	b.sync("p", nil)
+	if with := b.begunWith("p"); with != "" {
+		t.Fatalf("the first attempt begins with %s", with)
+	}
+	for i, o := range []Outcome{Lost, OutOfTime, Ended, Lost, Lost, Lost, Lost, OutOfTime} {
+		name, before := string(rune('a'+i)), string(rune('a'+i-1))
+		e := b.ends("p", o, savedAs(name, uint32(i+1)))
+		if i > 0 && !slices.Equal(e.Remove, []string{before}) || i == 0 && len(e.Remove) > 0 {
+			t.Fatalf("%v: %v are removed", o, e.Remove)
+		}
+		if with := b.begunWith("p"); with != name {
+			t.Fatalf("%v: the next attempt begins with %q", o, with)
+		}
+	}
+	e := b.ends("p", Succeeded, nil)
+	if j, _ := b.core.Job(NewJobID(1, 1)); j.State != Done || !slices.Equal(e.Remove, []string{"h"}) {
+		t.Errorf("the job is %v, and %v are removed", j.State, e.Remove)
+	}
+}
+
+// What an attempt says that does not count is removed, and what was kept stays, though its
+// pilot says it again.
+func TestCheckpointsAreFenced(t *testing.T) {
+	b := newSaver(t)
+	b.sync("p", nil)
+	first := b.has["p"][0]
+	b.ends("p", Lost, savedAs("a", 1))
+	again := Result{Job: first.Job, Attempt: first.Attempt, Outcome: Lost, Outputs: []WrittenFile{*savedAs("a", 1)}}
+	if e := b.tells("p", again); len(e.Remove) > 0 {
+		t.Fatalf("%v are removed", e.Remove)
+	}
+	stranger := Result{Job: first.Job, Attempt: first.Attempt - 1, Outcome: Lost, Outputs: []WrittenFile{*savedAs("x", 2)}}
+	if e := b.tells("p", stranger); !slices.Equal(e.Remove, []string{"x"}) {
+		t.Fatalf("%v are removed", e.Remove)
+	}
+	if with := b.begunWith("p"); with != "a" {
+		t.Errorf("the next attempt begins with %q", with)
+	}
+}
+
+// An attempt that comes no further fails, and so does one that fails by itself; a checkpoint
+// that is lost is begun without.
+func TestCheckpointsDoNotHideFailures(t *testing.T) {
+	b := newSaver(t)
+	b.sync("p", nil)
+	b.ends("p", OutOfTime, savedAs("a", 1))
+	b.ends("p", OutOfTime, savedAs("b", 1))
+	if j, _ := b.core.Job(NewJobID(1, 1)); j.State != Failed {
+		t.Fatalf("a job that comes no further is %v", j.State)
+	}
+	b.step(RetryJobs{[]JobID{NewJobID(1, 1)}})
+	b.sync("p", nil)
+	if with := b.begunWith("p"); with != "b" {
+		t.Fatalf("after a retry it begins with %q", with)
+	}
+	a := b.begins("p")
+	b.has["p"] = nil
+	lost := LostFile{File: a.Inputs[0].File, PFN: "b", Why: "is not there"}
+	e := b.tells("p", Result{Job: a.Job, Attempt: a.Attempt, Outcome: InputLost, Lost: []LostFile{lost}})
+	if with := b.begunWith("p"); with != "" || !slices.Equal(e.Remove, []string{"b"}) {
+		t.Fatalf("it begins with %q, and %v are removed", with, e.Remove)
+	}
+	b.ends("p", Exited, nil)
+	if j, _ := b.core.Job(NewJobID(1, 1)); j.State != Failed {
+		t.Errorf("a job that exits is %v", j.State)
+	}
+}
+
+// What is kept outlives the server, and what an attempt of the server before tells the next one
+// counts.
+func TestCheckpointsAreDurable(t *testing.T) {
+	core, e := New(Config{})
+	durable := map[string]Record{}
+	seq := uint64(0)
+	step := func(in Input) Effects {
+		t.Helper()
+		e, err := core.Step(epoch, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range e.Persist {
+			durable[durableName(r)] = r
+		}
+		return e
+	}
+	for _, r := range e.Persist {
+		durable[durableName(r)] = r
+	}
+	says := func(results ...Result) (a Assignment) {
+		t.Helper()
+		seq++
+		hello := &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}}
+		e := step(Sync{Pilot: "p", Seq: seq, Full: true, Hello: hello, Ended: results})
+		for _, r := range e.Replies {
+			for _, a = range r.Answer.Run {
+			}
+		}
+		return a
+	}
+	restart := func() {
+		t.Helper()
+		var records []Record
+		for _, name := range sortedKeys(durable) {
+			if r := durable[name]; r.Body != nil {
+				records = append(records, r)
+			}
+		}
+		var err error
+		if core, e, err = Load(Config{}, records); err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range e.Persist {
+			durable[durableName(r)] = r
+		}
+	}
+	step(SetRun{Run{ID: 1, KeepGoing: true}})
+	step(Submit{Run: 1, Jobs: []Job{{Name: "long", Step: "s", Checkpoint: "state/"}}})
+	for i := range 3 {
+		a := says()
+		if len(a.Inputs) != min(i, 1) || a.Checkpoint != "state/" {
+			t.Fatalf("attempt %d begins with %+v", i+1, a)
+		}
+		if i > 0 && a.Inputs[0].PFN != string(rune('a'+i-1)) {
+			t.Fatalf("attempt %d begins with %s", i+1, a.Inputs[0].PFN)
+		}
+		restart()
+		saved := savedAs(string(rune('a'+i)), uint32(i+1))
+		says(Result{Job: a.Job, Attempt: a.Attempt, Outcome: Lost, Outputs: []WrittenFile{*saved}})
+		restart()
+	}
+}
