@@ -34,7 +34,7 @@ func (c *console) history(ctx context.Context, client wire.WorkflowClient) (*his
 		if err != nil {
 			return nil, about, err
 		}
-		run.Jobs = append(run.Jobs, historyJob(detail))
+		run.Jobs = append(run.Jobs, history.Of(detail))
 	}
 	return run, about, nil
 }
@@ -47,45 +47,6 @@ func runState(report *wire.ProgressReport) string {
 		return "It has succeeded"
 	}
 	return "It has not succeeded"
-}
-
-func historyJob(detail *wire.JobDetail) history.Job {
-	s := detail.GetSummary()
-	job := history.Job{
-		ID: s.GetId(), Name: s.GetName(), Step: s.GetStep(), State: s.GetState(), Reason: s.GetReason(),
-		Submitted: s.GetSubmitted().AsTime(),
-	}
-	for _, file := range detail.GetReads() {
-		if file.GetWriter() != 0 {
-			job.After = append(job.After, file.GetWriter())
-		}
-	}
-	for _, a := range detail.GetAttempts() {
-		u := a.GetResult().GetUsage()
-		if a.GetResult() == nil || a.GetEarlier() {
-			continue
-		}
-		attempt := history.Attempt{
-			Pilot: a.GetPilot(), Host: a.GetHost(), Outcome: a.GetOutcome(),
-			Failed:    a.GetResult().GetOutcome() != wire.Outcome_OUTCOME_SUCCEEDED,
-			BytesRead: u.GetBytesStaged() + u.GetBytesCached(), BytesCached: u.GetBytesCached(), BytesOut: u.GetBytesWritten(),
-			MaxRSS: u.GetMaxRssBytes(),
-		}
-		if set(u.GetStageInStart()) {
-			attempt.StageIn = u.GetStageInStart().AsTime()
-		}
-		if set(u.GetStart()) {
-			attempt.Start = u.GetStart().AsTime()
-		}
-		if set(u.GetEnd()) {
-			attempt.End = u.GetEnd().AsTime()
-		}
-		if set(u.GetStageOutEnd()) {
-			attempt.StageOut = u.GetStageOutEnd().AsTime()
-		}
-		job.Attempts = append(job.Attempts, attempt)
-	}
-	return job
 }
 
 // numbered lets a command take the number of the run as its argument.

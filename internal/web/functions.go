@@ -36,6 +36,8 @@ var functions = template.FuncMap{
 	"took":     took,
 	"step":     func(t *tally) *wire.StepProgress { return &t.StepProgress },
 	"pilotsAt": func(r *wire.ProgressReport) int64 { return r.GetPilotsBusy() + r.GetPilotsIdle() },
+	"lasted":   func(d time.Duration) string { return quantity.Seconds(d.Seconds()) },
+	"share":    func(part, all time.Duration) float64 { return 100 * float64(part) / float64(max(all, 1)) },
 	"add":      func(a, b int) int { return a + b },
 	"plus":     func(a, b int32) int32 { return a + b },
 	"sum":      func(a, b int64) int64 { return a + b },

@@ -52,6 +52,7 @@ func New(c Config) http.Handler {
 		"/runs/{run}/failures":  {"failures", s.failures},
 		"/runs/{run}/slots":     {"slots", s.slots},
 		"/runs/{run}/data":      {"data", s.data},
+		"/runs/{run}/why":       {"why", s.why},
 	} {
 		pages.Handle("GET "+pattern, s.serve(p))
 	}

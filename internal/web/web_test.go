@@ -148,7 +148,7 @@ func (v *served) send(method, path string, client *http.Client, header map[strin
 
 var paths = []string{
 	"/", "/pilots", "/runs/1", "/runs/1/jobs", "/runs/1/jobs?text=IMG&state=ready", "/runs/1/jobs/1", "/runs/1/jobs/2",
-	"/runs/1/failures", "/runs/1/slots", "/runs/1/data", "/runs/1/series", "/metrics",
+	"/runs/1/failures", "/runs/1/slots", "/runs/1/data", "/runs/1/why", "/runs/1/series", "/metrics",
 }
 
 // Who has no token sees nothing but what belongs to the program; who has one sees all pages.

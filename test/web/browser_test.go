@@ -350,7 +350,7 @@ func TestPagesInABrowser(t *testing.T) {
 	pages := map[string]string{
 		"runs": "/", "run": "/runs/1", "jobs": "/runs/1/jobs?state=failed", "job": "/runs/1/jobs/" + gate,
 		"failed": "/runs/1/jobs/" + s.jobNamed(t, "table/s09"), "failures": "/runs/1/failures", "slots": "/runs/1/slots",
-		"data": "/runs/1/data", "pilots": "/pilots", "refused": "/runs/7",
+		"data": "/runs/1/data", "why": "/runs/1/why", "pilots": "/pilots", "refused": "/runs/7",
 	}
 	for name, path := range pages {
 		for _, l := range looks {
