@@ -7,7 +7,8 @@ PROTOC_GEN_CONNECT_VERSION  := v1.21.1
 EXAMPLE_PACKAGES := bowtie2 bowtie2-examples samtools bcftools
 STORAGE_PACKAGES := xrootd-server xrootd-client nginx-light libnginx-mod-http-dav-ext
 BATCH_PACKAGES   := slurm-wlm munge gridengine-master gridengine-exec gridengine-client openssh-server
-TEST_PACKAGES    := gcc libc6-dev iproute2 nftables curl wget openssl $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES)
+DATABASE_PACKAGES := postgresql
+TEST_PACKAGES    := gcc libc6-dev iproute2 nftables curl wget openssl $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES) $(DATABASE_PACKAGES)
 VERSITYGW_VERSION := v1.8.0
 S5CMD_VERSION     := v2.3.0
 
@@ -107,6 +108,11 @@ test-ssh: ## run the tests of hosts that are reached by ssh, on servers of its o
 	scripts/install-packages.sh openssh-server openssh-client
 	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 -timeout 14m -run SSH ./internal/batch/... ./test/sites
 	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 ./internal/batch/ssh
+
+.PHONY: test-postgres
+test-postgres: ## run the tests of the store, and 200 kills of a server, on a real PostgreSQL, which it installs
+	scripts/install-packages.sh $(DATABASE_PACKAGES)
+	FAIRWAY_SOAK=1 go test $(RACE) -count=1 -timeout 14m -run Postgres ./internal/store ./test/service
 
 .PHONY: test-mpi
 test-mpi: ## run the tests and the program of examples/mpi on a real Open MPI, which it installs

@@ -6,14 +6,16 @@
 //
 // There are three workflows: many small files and some of medium size, each copied by a job (cp),
 // and large ones, each copied by a job whose output another one counts (wc -l). All run two jobs
-// at a time, over the same inputs, in turns. Fairway brings to disk what it has acknowledged;
-// make and Snakemake do not, so their time includes a sync of the file system at the end.
+// at a time, over the same inputs, in turns, of which each round has another order. Fairway brings
+// to disk what it has acknowledged; make and Snakemake do not, so their time includes a sync of the
+// file system at the end.
 //
 // Processor time, and what was read and written, are those of all processes of a run, as the
-// kernel counts them for who waits for them (getrusage(2), proc_pid_io(5)). Read and written are
-// the bytes that passed system calls, from memory or disk. To disk is what the block device
-// below the folder wrote until all was there, which includes the journal and what others wrote:
-// the machine should do nothing else. The disk at most is how much less the file system had free.
+// kernel counts them for who waits for them (getrusage(2), proc_pid_io(5)), and of the sync. What
+// threads of the kernel write to disk by themselves counts for nobody. Read and written are the
+// bytes that passed system calls, from memory or disk. To disk is what the block device below the
+// folder wrote until all was there, which includes the journal and what others wrote: the machine
+// should do nothing else. The disk at most is how much less the file system had free.
 package main
 
 import (

@@ -67,10 +67,12 @@ type counters struct{ cpu, read, written, toDisk float64 }
 
 func countersOf(folder string) (c counters, err error) {
 	var usage unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_CHILDREN, &usage); err != nil {
-		return c, err
+	for _, whose := range []int{unix.RUSAGE_CHILDREN, unix.RUSAGE_SELF} { // the sync of what make has left is its own
+		if err := unix.Getrusage(whose, &usage); err != nil {
+			return c, err
+		}
+		c.cpu += time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()
 	}
-	c.cpu = time.Duration(usage.Utime.Nano() + usage.Stime.Nano()).Seconds()
 	file, err := os.Open("/proc/self/io") // with that of those it has waited for
 	if err != nil {
 		return c, err

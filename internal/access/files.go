@@ -29,7 +29,8 @@ func GrantFiles(key *served.Key, launch, prefix string, answer *wire.SyncAnswer)
 		for _, f := range files {
 			switch pfn := f.GetPfn(); {
 			case pfn == "":
-			case strings.HasSuffix(f.GetFile().GetLfn(), "/") && f.GetAdler32() == 0 && storage.IsLocal(pfn):
+			case strings.HasSuffix(f.GetFile().GetLfn(), "/") && f.GetAdler32() == 0 && f.GetWritten() == 0 &&
+				storage.IsLocal(pfn):
 				f.Ticket = key.Ticket(launch, served.Read, served.Packed(pfn)) // a folder from outside
 			default:
 				f.Ticket = key.Ticket(launch, served.Read, pfn)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
@@ -33,6 +34,7 @@ func localPilots(o *runOptions, c *capacity) func(string, folder.Layout) (batch.
 			Workflow:    folders.Workflow,
 			WatchInputs: pilot.WatchMode(o.watchInputs),
 			Sandbox:     sandboxMode(o.strict, false),
+			Unsummed:    !slices.ContainsFunc(o.sites, func(name string) bool { return name != server.LocalSite }),
 			Cache:       cacheOf(o, c, folders.Cache),
 			MilliCPUs:   c.each.MilliCPUs,
 			Memory:      c.each.Memory,
@@ -74,6 +76,17 @@ func (s tidySystem) Close() error {
 	return errors.Join(s.Notifier.Close(), pilot.CleanUp(s.sandboxes, slog.New(slog.DiscardHandler)))
 }
 
+// cacheAuto is the word for the cache that runs have without one: see pilot.CacheConfig.Spared.
+const cacheAuto = "auto"
+
+// cacheMode is the mode that a word of --cache stands for.
+func cacheMode(word string) string {
+	if word == cacheAuto {
+		return string(pilot.CacheHost)
+	}
+	return word
+}
+
 // cacheShare of the free disk is the most that the caches of all pilots take
 // unless a person says how much; the rest is for sandboxes and results.
 const cacheShare = 0.5
@@ -87,6 +100,7 @@ func cacheOf(o *runOptions, c *capacity, folder string) pilot.CacheConfig {
 		space = min(pilot.DefaultCacheSpace, int64(cacheShare*float64(c.each.Disk)))
 	}
 	return pilot.CacheConfig{
-		Mode: pilot.CacheMode(o.cache), Dir: folder, MaxSpace: space, Policy: eviction.Policy(o.cachePolicy),
+		Mode: pilot.CacheMode(cacheMode(o.cache)), Dir: folder, MaxSpace: space, Policy: eviction.Policy(o.cachePolicy),
+		Spared: o.cache == cacheAuto,
 	}
 }

@@ -44,6 +44,7 @@ type runOptions struct {
 	strict       bool // a step asks for strict sandboxes
 	keepSandbox  bool
 	cachePolicy  string
+	store        string
 	cacheSize    string
 	cacheSpace   int64 // bytes for each pilot
 	timeScale    float64
@@ -128,7 +129,8 @@ func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
 	flags.StringArrayVar(&o.has, "has", nil, "what else this machine has that a step can ask for under needs:, such as "+
 		"gpu=1 (may be repeated)")
 	oneOf(command, &o.cache, "cache", "who shares cached files, where the site does not say: all pilots of a "+
-		"machine (host), nobody (pilot), or no cache (none)", "host", "pilot", "none")
+		"machine (host), nobody (pilot), no cache (none), or host for what local jobs cannot be given links to (auto)",
+		cacheAuto, "host", "pilot", "none")
 	oneOf(command, &o.placement, "placement", "which of equal jobs a pilot gets: with most input bytes in its cache, "+
 		"kept for a better pilot if that saves time (by-gain) or is idle (by-bytes); or with most input files (by-files)",
 		"by-gain", "by-bytes", "by-files")
@@ -154,7 +156,7 @@ func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
 }
 
 func newRunOptions() *runOptions {
-	return &runOptions{server: serverHere, cache: string(pilot.CacheHost), placement: "by-gain",
+	return &runOptions{server: serverHere, cache: cacheAuto, placement: "by-gain",
 		watchInputs: string(pilot.WatchAuto), timeScale: 1, sizeScale: 1}
 }
 

@@ -255,7 +255,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		Log:         slog.Default(),
 	}
 	if o.lasting {
-		config.Lasting, config.Workflow = true, nil
+		config.Lasting, config.Workflow, config.Store = true, nil, o.store
 		config.Check = func(w *flow.Workflow) error { return refuseUnserved(w, o, capacity, sites) }
 		capacity.tools = toolsThere(o.tools)
 	}

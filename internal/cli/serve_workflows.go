@@ -20,6 +20,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
 	"fairway/internal/site"
+	"fairway/internal/store"
 	"fairway/lib/sched"
 )
 
@@ -54,6 +55,8 @@ a copy of .fairway/service.`,
 	}
 	flags := command.Flags()
 	flags.StringVar(&o.folder, "state", ".", "folder of the server, which is made if need be")
+	flags.StringVar(&o.store, "store", "", "a PostgreSQL that keeps the records, from the first start on: "+
+		"postgres://USER@HOST:PORT/DATABASE?schema=NAME (default: a file in the folder of the state)")
 	flags.StringArrayVar(&o.tools, "tool", nil,
 		"a `program` that steps may ask for under tools:; pilots look whether "+
 			"their node has it (may be repeated)")
@@ -82,6 +85,11 @@ func (c *console) prepareService(command *cobra.Command, o *runOptions) error {
 	}
 	if c.dir != "" {
 		o.folder = c.dir
+	}
+	if o.store != "" {
+		if err := store.CheckAddress(o.store); err != nil {
+			return &failure{code: exitUsage, err: fmt.Errorf("--store: %w", err)}
+		}
 	}
 	o.lasting, o.waitAnyway, o.file, o.text = true, true, "fairway serve", []byte(serviceText)
 	if o.listen != "" && len(o.sites) == 0 {

@@ -194,7 +194,7 @@ func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pil
 	if s.MinPilots > 0 || s.MinIdlePilots > 0 {
 		c.IdleTime = 0 // they are to stay without work
 	}
-	c.Cache = pilot.CacheConfig{Mode: pilot.CacheMode(cmp.Or(s.Cache, o.cache))}
+	c.Cache = pilot.CacheConfig{Mode: pilot.CacheMode(cmp.Or(s.Cache, cacheMode(o.cache)))}
 	if c.Cache.Mode != pilot.CacheNone {
 		c.Cache.MaxSpace = max(s.CacheSpace, o.cacheSpace)
 		c.Cache.MinThreshold = s.MinThreshold

@@ -55,10 +55,13 @@ func (s *surveyed) match(glob, pattern string) {
 		switch {
 		case err != nil:
 			s.misfit(err, "give the file another name, or the input another `as`")
-		// a pattern of files passes over folders
-		case !fits, !s.input.Watch && !strings.HasSuffix(path, "/") && isFolder(path):
+		case !fits:
 		default:
-			if info, err := os.Stat(path); err == nil {
+			info, err := os.Stat(path)
+			if err == nil && info.IsDir() && !s.input.Watch && !strings.HasSuffix(path, "/") {
+				continue // a pattern of files passes over folders
+			}
+			if err == nil {
 				s.arrived = append(s.arrived, flow.InputFile{
 					ExistingFile: dispatch.ExistingFile{LFN: lfn, Size: info.Size()}, Path: written,
 				})
@@ -114,11 +117,6 @@ func (s *surveyed) readList() {
 	if err != nil {
 		s.add("correct the list", "%v", err)
 	}
-}
-
-func isFolder(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
 }
 
 func inFolder(folder, path string) string {

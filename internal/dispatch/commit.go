@@ -24,7 +24,8 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
 		v := fs.outputVersion(j, o)
 		versions = append(versions, v)
 		visible[i] = CommittedFile{File: v.ref(), Pattern: o.Pattern, PFN: o.PFN, Size: o.Size, Records: o.Records}
-		v.size, v.records, v.adler, v.pfn, v.tag = o.Size, o.Records, o.Adler32, o.PFN, o.tag(j.committed)
+		v.size, v.records, v.pfn, v.tag = o.Size, o.Records, o.PFN, o.tag(j.committed)
+		v.prove(o.Adler32, o.Written)
 		fs.setHash(v, o.Hash, "")
 		v.identity = j.identityOf(o.LFN)
 		if !fs.makeVisible(v, p, holders) {
@@ -354,7 +355,7 @@ func (fs *files) publishNext(f *file) {
 }
 
 func (v *version) stored() StoredFile {
-	return StoredFile{File: v.ref(), PFN: v.pfn, Size: v.size, Adler32: v.adler}
+	return StoredFile{File: v.ref(), PFN: v.pfn, Size: v.size, Adler32: v.adler32(), Written: v.written()}
 }
 
 func (fs *files) endPublication(v *version) {

@@ -80,6 +80,8 @@ type InputFile struct {
 	PFN  string // empty: in caches only
 
 	Adler32 uint32 // of an output of a job, whose Size is known too; 0: unknown
+	// Written is that of [WrittenFile], of an output without sums.
+	Written uint32
 	Hash    string // that copies in caches must have; empty: unknown
 	Access  Access // how the command gets it; for a prefetch of no matter
 

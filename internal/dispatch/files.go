@@ -218,6 +218,7 @@ type version struct {
 	announced bool // all its holders have it among their hot versions
 	toPublish bool // given out to be published, or waiting for its turn
 	hasReader bool // a job that reads it was submitted
+	timed     bool // proof is of a time, and not of contents
 	file      *file
 	size      int64
 	identity  identity // zero until it is committed for the first time
@@ -234,8 +235,32 @@ type version struct {
 	writer  *job   // nil: existing
 	holders []*pilot
 	records int64
-	adler   uint32
+	proof   uint32 // adler32 or, where it is timed, written
 	run     RunID
+}
+
+// prove notes what tells the contents of an output: its adler32, or the time when it was written.
+func (v *version) prove(adler32, written uint32) {
+	v.proof, v.timed = adler32, false
+	if adler32 == 0 {
+		v.proof, v.timed = written, true
+	}
+}
+
+// adler32 is that of the contents, or 0.
+func (v *version) adler32() uint32 {
+	if v.timed {
+		return 0
+	}
+	return v.proof
+}
+
+// written is WrittenFile.Written, or 0.
+func (v *version) written() uint32 {
+	if v.timed {
+		return v.proof
+	}
+	return 0
 }
 
 func (v *version) ref() FileRef    { return FileRef{Run: v.run, LFN: v.file.lfn, Version: v.number} }

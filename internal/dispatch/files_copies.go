@@ -79,7 +79,7 @@ func (fs *files) copied(p *pilot, r FileRef) *version {
 func (fs *files) inputFor(p *pilot, v *version) InputFile {
 	hash := fs.hash(v)
 	in := InputFile{
-		File: fs.copyAt(p, v), Size: v.size, PFN: v.pfn, Adler32: v.adler, Hash: hash.text(),
+		File: fs.copyAt(p, v), Size: v.size, PFN: v.pfn, Adler32: v.adler32(), Written: v.written(), Hash: hash.text(),
 		Committed: v.writer != nil && hash.committed() != "",
 	}
 	if len(fs.older) == 0 || p.holds(v) || v.pfn != "" {

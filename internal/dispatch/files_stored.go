@@ -162,7 +162,8 @@ func (fs *files) recorded(j *job) []output {
 	outputs := make([]output, len(versions))
 	for i, v := range versions {
 		outputs[i] = output{
-			LFN: v.file.lfn, PFN: v.pfn, Size: v.size, Records: v.records, Adler32: v.adler, Hash: fs.hash(v).committed(),
+			LFN: v.file.lfn, PFN: v.pfn, Size: v.size, Records: v.records, Adler32: v.adler32(), Written: v.written(),
+			Hash: fs.hash(v).committed(),
 		}
 		if j.reused || v.tag != Tag(j.committed) {
 			outputs[i].Tag = v.tag
@@ -229,6 +230,8 @@ type StoredFile struct {
 	PFN     string
 	Size    int64
 	Adler32 uint32 `json:",omitempty"` // of the contents; 0 where that is not known
+	// Written is that of [WrittenFile].
+	Written uint32 `json:",omitempty"`
 }
 
 // StoredBy returns the outputs of a job as they are stored.

@@ -241,7 +241,7 @@ func (fl *fleet) hashTold(p *pilot, v *version, hash string) {
 		origin.told = append(origin.told, toldHash{p, hash})
 	case known.sum == "":
 		fl.files.setHash(v, hash, p.id)
-	case known.by != "" && known.by != p.id && v.adler != 0 && known.text() != hash:
+	case known.by != "" && known.by != p.id && v.adler32() != 0 && known.text() != hash:
 		fl.files.setHash(v, "", "")
 		if q := fl.pilots[known.by]; q != nil && q.holds(v) {
 			fl.differs(q, v, true)

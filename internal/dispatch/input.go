@@ -193,9 +193,12 @@ type WrittenFile struct {
 	Version Version // as assigned; of a pattern's files: that of the pattern
 	PFN     string  // unique to version and attempt; empty if in caches only
 	Size    int64
-	Adler32 uint32
+	Adler32 uint32 // of the contents; 0: the pilot has not read them, and tells Written
 	Hash    string // BLAKE3 of the contents, in hexadecimal; empty: the pilot does not serve its cache
 	Records int64  // as the job reported, 0 if it did not
+	// Written stands for the time of modification of the stored file (storage.Written). By it and the
+	// size a file without sums is known again, to which nobody may write; 0: it has sums.
+	Written uint32
 }
 
 // Usage is what an attempt took. Instants are the pilot's clock.

@@ -192,6 +192,7 @@ func appendOutputs(b []byte, list []output) []byte {
 		b = appendInt(b, `,"s":`, o.Size)
 		b = appendInt(b, `,"r":`, o.Records)
 		b = appendInt(b, `,"a":`, int64(o.Adler32))
+		b = appendInt(b, `,"w":`, int64(o.Written))
 		b = appendText(b, `,"h":`, o.Hash)
 		b = appendInt(b, `,"t":`, int64(o.Tag))
 		before = `},{"l":`

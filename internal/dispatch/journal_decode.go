@@ -542,6 +542,8 @@ func (s *scan) outputs() (list []output) {
 				o.Records = s.int()
 			case "a":
 				o.Adler32 = uint32(s.digits(math.MaxUint32))
+			case "w":
+				o.Written = uint32(s.digits(math.MaxUint32))
 			case "h":
 				o.Hash = s.string()
 			case "t":

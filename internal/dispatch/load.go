@@ -292,7 +292,8 @@ func (l *Loading) committed(j *job) error {
 	}
 	for _, o := range stored {
 		v := c.files.outputVersion(j, &o)
-		v.size, v.records, v.adler, v.pfn, v.tag = o.Size, o.Records, o.Adler32, o.PFN, o.tag(j.committed)
+		v.size, v.records, v.pfn, v.tag = o.Size, o.Records, o.PFN, o.tag(j.committed)
+		v.prove(o.Adler32, o.Written)
 		c.files.setHash(v, o.Hash, "")
 		v.identity = j.identityOf(o.LFN)
 		v.state = gone

@@ -153,6 +153,7 @@ func TestHandWrittenEncoding(t *testing.T) {
 				LFN: text.Draw(t, "lfn"), Pattern: text.Draw(t, "pattern"), PFN: text.Draw(t, "pfn"),
 				Size: rapid.Int64().Draw(t, "size"), Records: rapid.Int64().Draw(t, "records"),
 				Adler32: rapid.Uint32().Draw(t, "adler"),
+				Written: rapid.Uint32().Draw(t, "written"),
 				Hash:    rapid.StringMatching(`[0-9a-f]{0,9}`).Draw(t, "hash"),
 			})
 		}

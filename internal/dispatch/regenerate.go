@@ -167,7 +167,8 @@ func (c *Core) remade(v *version, w *WrittenFile, tag Tag) {
 			c.dropCopy(p, v)
 		}
 	}
-	v.pfn, v.size, v.records, v.adler, v.tag = w.PFN, w.Size, w.Records, w.Adler32, tag
+	v.pfn, v.size, v.records, v.tag = w.PFN, w.Size, w.Records, tag
+	v.prove(w.Adler32, w.Written)
 	c.files.setHash(v, w.Hash, "")
 }
 

@@ -247,7 +247,9 @@ func (fs *files) outputsOf(j *job, r *Result) []output {
 	fs.outputs = fs.outputs[:0]
 	for i := range r.Outputs {
 		w := &r.Outputs[i]
-		o := output{LFN: w.LFN, PFN: w.PFN, Size: w.Size, Records: w.Records, Adler32: w.Adler32, Hash: w.Hash}
+		o := output{
+			LFN: w.LFN, PFN: w.PFN, Size: w.Size, Records: w.Records, Adler32: w.Adler32, Written: w.Written, Hash: w.Hash,
+		}
 		o.asWanted(j.outputFor(w.LFN))
 		fs.outputs = append(fs.outputs, o)
 	}
@@ -447,6 +449,8 @@ type output struct {
 	Size    int64  `json:"s,omitempty"`
 	Records int64  `json:"r,omitempty"`
 	Adler32 uint32 `json:"a,omitempty"`
+	// Written is that of [WrittenFile].
+	Written uint32 `json:"w,omitempty"`
 	Hash    string `json:"h,omitempty"` // of the contents, where a pilot has told it that serves its cache
 	Tag     Tag    `json:"t,omitempty"` // 0: the attempt that the commit names
 }

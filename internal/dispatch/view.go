@@ -93,6 +93,7 @@ type FileView struct {
 	Pattern   bool
 	Size      int64
 	Adler32   uint32 // 0 where it is not known
+	Written   uint32 // that of [WrittenFile], of an output without sums
 	PFN       string
 	Available bool
 	Access    Access // how the job reads it
@@ -177,8 +178,8 @@ func (c *Core) InputsOf(id JobID) (in Inputs, ok bool) {
 
 func (v *version) view() FileView {
 	f := FileView{
-		File: v.ref(), Pattern: v.file.pattern, Size: v.size, Adler32: v.adler, PFN: v.pfn, Available: v.state == present,
-		Published: v.number < v.file.publishFrom && !v.toPublish, Temporary: v.temporary(),
+		File: v.ref(), Pattern: v.file.pattern, Size: v.size, Adler32: v.adler32(), Written: v.written(), PFN: v.pfn,
+		Available: v.state == present, Published: v.number < v.file.publishFrom && !v.toPublish, Temporary: v.temporary(),
 	}
 	if v.writer != nil {
 		f.Writer = v.writer.id

@@ -28,6 +28,7 @@ type fileChange struct {
 
 func (p *pilot) openCache() (err error) {
 	p.caching.changes = map[cache.Ref]*fileChange{}
+	p.stage.Spared, p.stage.Unsummed = p.cfg.Cache.Spared, p.cfg.Unsummed
 	if p.cfg.Cache.Mode == CacheNone {
 		return nil
 	}

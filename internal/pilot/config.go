@@ -110,6 +110,9 @@ type Config struct {
 	// Element is the folder of the state's own storage element, to which PFNs
 	// that begin with "state:" are relative. Empty: the node does not reach it.
 	Element string `json:"element,omitempty"`
+	// Unsummed says that no pilot of another machine reads what this one stores: of large outputs
+	// that are stored by a link, size and time of modification are told, and no sums.
+	Unsummed bool `json:"unsummed,omitempty"`
 	// Cache is where files are kept for later jobs.
 	Cache CacheConfig `json:"cache"`
 	// Workflow is the folder of the workflow, to which PFNs that begin with
@@ -183,6 +186,8 @@ type CacheConfig struct {
 	// that which is kept free for its jobs.
 	MaxSpace     int64 `json:"max_space,omitempty"`
 	MinThreshold int64 `json:"min_threshold,omitempty"`
+	// Spared leaves out files of which a link to where they are stored is as good.
+	Spared bool `json:"spared,omitempty"`
 	// Policy chooses what goes when there is no room. Default: eviction.NextUse.
 	Policy eviction.Policy `json:"policy,omitempty"`
 }

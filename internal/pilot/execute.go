@@ -63,7 +63,7 @@ func (p *pilot) makeReady(a *attempt, s *stage.Slot) {
 	a.Result = &wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Usage: &wire.Usage{}}
 	if s == nil {
 		var err error
-		if s, err = p.stage.TakeSlot(); err != nil {
+		if s, err = p.stage.TakeSlot(&a.Execution); err != nil {
 			s.Close()
 			a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
 			return

@@ -27,6 +27,10 @@ type Config struct {
 	// Workflow then, Folder is where the state is, and the settings of a run come with it.
 	Lasting bool
 
+	// Store is the address of a PostgreSQL that keeps the records of a lasting server, from its
+	// first start on; empty: where they were, or else in the folder of the state.
+	Store string
+
 	// Check refuses a workflow that is submitted, of which no site could run a job; nil: none is
 	// refused.
 	Check func(*flow.Workflow) error

@@ -73,7 +73,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	records, err := store.OpenSQLite(filepath.Join(folders.State, folder.StoreFile), store.ReadOnly)
+	records, err := folder.OpenRecords(ctx, folders.State)
 	if errors.Is(err, fs.ErrNotExist) {
 		records, err = nil, nil
 	}

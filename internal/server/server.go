@@ -164,6 +164,11 @@ func (s *Server) openState() (err error) {
 			err = failed
 		}
 	}()
+	if s.config.Store != "" {
+		if err := folder.KeepStoreAt(&s.folders, s.config.Store); err != nil {
+			return err
+		}
+	}
 	s.records, err = folder.OpenStore(s.folders.State, s.term != nil && s.term.Unclean)
 	if err != nil {
 		return err

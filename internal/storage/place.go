@@ -95,6 +95,31 @@ func mayLink(in *os.File, folder string) bool {
 	return file.Mask&there.Mask&unix.STATX_MNT_ID == 0 || file.Mnt_id == there.Mnt_id
 }
 
+// Mount is where a folder is mounted. The zero value is that of one of which the system does not
+// tell.
+type Mount uint64
+
+// MountOf is that of a folder.
+func MountOf(folder string) Mount {
+	var there unix.Statx_t
+	if unix.Statx(unix.AT_FDCWD, folder, 0, unix.STATX_MNT_ID, &there) != nil || there.Mask&unix.STATX_MNT_ID == 0 {
+		return 0
+	}
+	return Mount(there.Mnt_id)
+}
+
+// Holds reports whether the regular file at a path could have a name on the mount: it is there, and
+// the system lets this user name it (protected_hardlinks in proc_sys_fs(5)).
+func (m Mount) Holds(path string) bool {
+	var file unix.Statx_t
+	const asked = unix.STATX_MNT_ID | unix.STATX_UID | unix.STATX_TYPE
+	if m == 0 || unix.Statx(unix.AT_FDCWD, path, 0, asked, &file) != nil || file.Mask&unix.STATX_MNT_ID == 0 {
+		return false
+	}
+	user := os.Geteuid()
+	return m == Mount(file.Mnt_id) && file.Mode&unix.S_IFMT == unix.S_IFREG && (user == 0 || file.Uid == uint32(user))
+}
+
 // openRegular opens a file for reading; what could block, or do something when it
 // is opened, is not opened.
 func openRegular(path string) (*os.File, error) {

@@ -37,6 +37,13 @@ func MayBe(tag uint64, size int64, modified time.Time) bool {
 // TellsState reports whether the tag came from the state of a file.
 func TellsState(tag uint64) bool { return tag&(tagOfInput|tagOfState) == tagOfInput|tagOfState }
 
+// Written stands for a time of modification, as a tag does together with the size: two times have
+// the same with a probability of 2^-32. It is never 0.
+func Written(modified time.Time) uint32 {
+	instant := modified.UnixNano()
+	return max(1, uint32(instant)^uint32(instant>>32))
+}
+
 func stateOf(size int64, modified time.Time) uint64 {
 	instant := int64(0)
 	if !modified.IsZero() {

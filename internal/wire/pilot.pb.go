@@ -683,7 +683,8 @@ type WrittenFile struct {
 	Size          int64                  `protobuf:"varint,4,opt,name=size,proto3" json:"size,omitempty"`
 	Adler32       uint32                 `protobuf:"varint,5,opt,name=adler32,proto3" json:"adler32,omitempty"`
 	Records       int64                  `protobuf:"varint,6,opt,name=records,proto3" json:"records,omitempty"`
-	Blake3        []byte                 `protobuf:"bytes,7,opt,name=blake3,proto3" json:"blake3,omitempty"` // of the contents; from pilots that serve their caches
+	Blake3        []byte                 `protobuf:"bytes,7,opt,name=blake3,proto3" json:"blake3,omitempty"`    // of the contents; from pilots that serve their caches
+	Written       uint32                 `protobuf:"varint,8,opt,name=written,proto3" json:"written,omitempty"` // of a file with neither sum: stands for the time when it was written
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -765,6 +766,13 @@ func (x *WrittenFile) GetBlake3() []byte {
 		return x.Blake3
 	}
 	return nil
+}
+
+func (x *WrittenFile) GetWritten() uint32 {
+	if x != nil {
+		return x.Written
+	}
+	return 0
 }
 
 type Usage struct {
@@ -1453,6 +1461,7 @@ type InputFile struct {
 	Access        Access                 `protobuf:"varint,7,opt,name=access,proto3,enum=fairway.v1.Access" json:"access,omitempty"`
 	Blake3        []byte                 `protobuf:"bytes,8,opt,name=blake3,proto3" json:"blake3,omitempty"`        // that the contents have; empty: unknown
 	Committed     bool                   `protobuf:"varint,9,opt,name=committed,proto3" json:"committed,omitempty"` // blake3 stands in the commit, so that it alone proves what an output is
+	Written       uint32                 `protobuf:"varint,10,opt,name=written,proto3" json:"written,omitempty"`    // of an output with neither sum: stands for the time when it was written
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1548,6 +1557,13 @@ func (x *InputFile) GetCommitted() bool {
 		return x.Committed
 	}
 	return false
+}
+
+func (x *InputFile) GetWritten() uint32 {
+	if x != nil {
+		return x.Written
+	}
+	return 0
 }
 
 type OutputFile struct {
@@ -2416,7 +2432,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x05epoch\x18\x01 \x01(\x04R\x05epoch\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\fR\x03key\":\n" +
 	"\tCacheGone\x12'\n" +
-	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04fileJ\x04\b\x02\x10\x03\"\xab\x01\n" +
+	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04fileJ\x04\b\x02\x10\x03\"\xc5\x01\n" +
 	"\vWrittenFile\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x12\x10\n" +
@@ -2424,7 +2440,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\x04size\x18\x04 \x01(\x03R\x04size\x12\x18\n" +
 	"\aadler32\x18\x05 \x01(\rR\aadler32\x12\x18\n" +
 	"\arecords\x18\x06 \x01(\x03R\arecords\x12\x16\n" +
-	"\x06blake3\x18\a \x01(\fR\x06blake3\"\xb9\x05\n" +
+	"\x06blake3\x18\a \x01(\fR\x06blake3\x12\x18\n" +
+	"\awritten\x18\b \x01(\rR\awritten\"\xb9\x05\n" +
 	"\x05Usage\x12@\n" +
 	"\x0estage_in_start\x18\x01 \x01(\v2\x1a.google.protobuf.TimestampR\fstageInStart\x120\n" +
 	"\x05start\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x05start\x12,\n" +
@@ -2497,7 +2514,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\bunserved\x18\x10 \x03(\tR\bunserved\x12%\n" +
 	"\x0eoutputs_stored\x18\x14 \x01(\x03R\routputsStored\x12(\n" +
 	"\x10outputs_to_store\x18\x15 \x01(\x03R\x0eoutputsToStore\x12/\n" +
-	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06countsJ\x04\b\b\x10\t\"\x9a\x02\n" +
+	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06countsJ\x04\b\b\x10\t\"\xb4\x02\n" +
 	"\tInputFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x10\n" +
@@ -2507,7 +2524,9 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06source\x18\x06 \x01(\v2\x12.fairway.v1.SourceR\x06source\x12*\n" +
 	"\x06access\x18\a \x01(\x0e2\x12.fairway.v1.AccessR\x06access\x12\x16\n" +
 	"\x06blake3\x18\b \x01(\fR\x06blake3\x12\x1c\n" +
-	"\tcommitted\x18\t \x01(\bR\tcommitted\"\x8f\x01\n" +
+	"\tcommitted\x18\t \x01(\bR\tcommitted\x12\x18\n" +
+	"\awritten\x18\n" +
+	" \x01(\rR\awritten\"\x8f\x01\n" +
 	"\n" +
 	"OutputFile\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +

@@ -101,7 +101,7 @@ func (h *history) round() {
 // flags are those of run that must not matter.
 func (h *history) flags() []string {
 	return []string{
-		"--cache", pick(h.random, []string{"host", "pilot", "none"}), "--pilots", fmt.Sprint(1 + h.random.IntN(4)),
+		"--cache", pick(h.random, []string{"auto", "host", "pilot", "none"}), "--pilots", fmt.Sprint(1 + h.random.IntN(4)),
 	}
 }
 

@@ -71,7 +71,7 @@ func one(t *testing.T, number uint64) {
 			_, _ = run(t, folder, moment)
 		}
 		flags := []string{
-			"--cache", pick(w.random, []string{"host", "pilot", "none"}), "--pilots", fmt.Sprint(1 + w.random.IntN(3)),
+			"--cache", pick(w.random, []string{"auto", "host", "pilot", "none"}), "--pilots", fmt.Sprint(1 + w.random.IntN(3)),
 		}
 		story = append(story, fmt.Sprint("run ", flags))
 		if said, err := run(t, folder, patience, flags...); err != nil {

@@ -44,10 +44,10 @@ func (o *output) String() string {
 }
 
 // serve starts a server, and returns when it takes workflows or has ended.
-func serve(t *testing.T, state string, environment ...string) *server {
+func serve(t *testing.T, state string, flags []string, environment ...string) *server {
 	t.Helper()
 	s := &server{t: t, ended: make(chan struct{})}
-	s.cmd = exec.Command(fairway, "serve", "--state", state, "--pilots", "2")
+	s.cmd = exec.Command(fairway, append([]string{"serve", "--state", state, "--pilots", "2"}, flags...)...)
 	s.cmd.Env = append(os.Environ(), environment...)
 	reading, writing, err := os.Pipe()
 	if err != nil {

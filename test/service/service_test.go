@@ -18,7 +18,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
-	"fairway/internal/store"
+	"fairway/internal/store/storetest"
 	"fairway/internal/wire"
 	"fairway/lib/seed"
 	"fairway/test/files"
@@ -84,6 +84,8 @@ type campaign struct {
 	t         *testing.T
 	random    *rand.Rand
 	state, in string
+	database  *storetest.Database // nil: the store is a file
+	address   string              // of the store in the database
 	all       []*submission
 	ended     map[uint32]bool // runs that were seen to have succeeded
 	story     []string
@@ -93,13 +95,29 @@ type campaign struct {
 // submission that was acknowledged is one run, which has succeeded with the results that it should
 // have, and of runs that are retired the server keeps nothing.
 func TestKills(t *testing.T) {
+	newCampaign(t).run()
+}
+
+// TestKillsWithPostgres is TestKills with the records in a PostgreSQL, which crashes too.
+func TestKillsWithPostgres(t *testing.T) {
+	c := newCampaign(t)
+	c.database = storetest.Postgres(t)
+	c.address = c.database.Address()
+	c.run()
+}
+
+func newCampaign(t *testing.T) *campaign {
+	return &campaign{
+		t: t, random: seed.Source(t), state: filepath.Join(t.TempDir(), "state"), in: files.Folder(t, inputs),
+		ended: map[uint32]bool{},
+	}
+}
+
+func (c *campaign) run() {
+	t := c.t
 	kills := 2 * len(points)
 	if os.Getenv("FAIRWAY_SOAK") != "" {
 		kills = 200
-	}
-	c := &campaign{
-		t: t, random: seed.Source(t), state: filepath.Join(t.TempDir(), "state"), in: files.Folder(t, inputs),
-		ended: map[uint32]bool{},
 	}
 	for n := range kills {
 		c.disturb(n)
@@ -111,6 +129,14 @@ func TestKills(t *testing.T) {
 	if t.Failed() {
 		t.Logf("after %q", c.story)
 	}
+}
+
+// flags of a start: where the records are, it need be told at first only.
+func (c *campaign) flags(n int) []string {
+	if c.address == "" || n > 0 && n%2 == 0 {
+		return nil
+	}
+	return []string{"--store", c.address}
 }
 
 // disturb starts the server, submits workflows, and kills it: with even numbers at a fault point, or
@@ -131,7 +157,12 @@ func (c *campaign) disturb(n int) {
 		moment, cancel = context.WithTimeout(moment, after)
 		defer cancel()
 	}
-	s := serve(c.t, c.state, environment...)
+	s := serve(c.t, c.state, c.flags(n), environment...)
+	if c.database != nil && n%3 == 0 {
+		c.say("the database crashes")
+		c.database.Stop()
+		c.database.Start()
+	}
 	worked := make(chan struct{})
 	news := c.choose()
 	go func() {
@@ -229,7 +260,7 @@ func (c *campaign) watch(s *server) error {
 // conclude lets all runs end, and looks at what they have left.
 func (c *campaign) conclude() {
 	c.t.Helper()
-	s := serve(c.t, c.state)
+	s := serve(c.t, c.state, nil)
 	var again []*submission
 	for _, one := range c.all {
 		if one.key != "" {
@@ -313,7 +344,7 @@ func (c *campaign) logs(s *server, run uint32) string {
 // checkStore looks that the store of the server has nothing of runs that are retired.
 func (c *campaign) checkStore() {
 	c.t.Helper()
-	records, err := store.OpenSQLite(filepath.Join(c.state, folder.StateFolder, folder.StoreFile), store.ReadOnly)
+	records, err := folder.OpenRecords(c.t.Context(), filepath.Join(c.state, folder.StateFolder))
 	if err != nil {
 		c.t.Fatal(err)
 	}

@@ -31,7 +31,13 @@ type Area struct {
 	URLs    *elements.URLs // for commands that read files themselves
 	Reach   *Reach
 	Cache   *cache.Cache
-	Sharing *Sharing // nil unless files come from caches of other hosts, and go there
+	// Spared has the cache hold no file of which a sandbox can be given a link to where it is
+	// stored. It is for pilots that read what they see in place.
+	Spared bool
+	// Unsummed has large outputs known by size and time of modification, where they are stored by
+	// a link that only this machine reads: to sum them up takes as long as to copy them.
+	Unsummed bool
+	Sharing  *Sharing // nil unless files come from caches of other hosts, and go there
 
 	Folder   string          // the pilot's own, in which the sandboxes are
 	Dir      *beneath.Folder // the same, taken before any attempt ran
@@ -39,6 +45,7 @@ type Area struct {
 	LogDir   string          // keeps what attempts print
 	LogBytes int64           // how much of each stream
 
+	mount      mount
 	folders    folders
 	proven     proven
 	prefetched prefetched

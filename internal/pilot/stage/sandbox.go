@@ -6,10 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"fairway/internal/beneath"
+	"fairway/internal/logical"
 	"fairway/internal/pilot/process"
 )
 
@@ -29,26 +31,47 @@ type Slot struct {
 	info     info
 	staged   []*input          // inputs of the last attempt
 	retained map[string]*input // those of them that stay for the next one, by path
+	last     *Execution        // the last attempt
+	kept     []string          // empty folders at the top that stay for whoever is next
 	bare     bool              // the sandbox was seen empty when no process of its attempt was left, and nothing came in since
 }
 
-// TakeSlot returns a slot that no attempt uses.
-func (ar *Area) TakeSlot() (*Slot, error) {
-	ar.mu.Lock()
-	if last := len(ar.slots) - 1; last >= 0 {
-		s := ar.slots[last]
-		ar.slots = ar.slots[:last]
-		ar.mu.Unlock()
-		return s, nil
+// TakeSlot returns a slot that no attempt uses, for one that is to.
+func (ar *Area) TakeSlot(next *Execution) (*Slot, error) {
+	for s := ar.freeSlot(); s != nil; s = ar.freeSlot() {
+		if s.suits(next) || ar.emptied(s, next) {
+			s.last = next
+			return s, nil
+		}
 	}
+	ar.mu.Lock()
 	ar.made++
 	name := strconv.Itoa(ar.made)
 	ar.mu.Unlock()
 	folder := filepath.Join(ar.Folder, name)
-	s := &Slot{above: ar.Dir, name: name, Folder: folder}
+	s := &Slot{above: ar.Dir, name: name, Folder: folder, last: next}
 	s.Out, s.Err = process.NewStream(ar.Sched, ar.LogDir, ar.LogBytes), process.NewStream(ar.Sched, ar.LogDir, ar.LogBytes)
 	s.info = info{above: ar.Dir, folder: folder + ".info"}
 	return s, s.makeFolder()
+}
+
+// freeSlot takes a slot that was given back; nil if there is none.
+func (ar *Area) freeSlot() (s *Slot) {
+	ar.mu.Lock()
+	defer ar.mu.Unlock()
+	if last := len(ar.slots) - 1; last >= 0 {
+		s, ar.slots = ar.slots[last], ar.slots[:last]
+	}
+	return s
+}
+
+// suits reports whether the folders that stand in the sandbox are such as an attempt would make.
+func (s *Slot) suits(next *Execution) bool {
+	if len(s.kept) == 0 {
+		return true
+	}
+	wanted := foldersFor(next)
+	return !slices.ContainsFunc(s.kept, func(name string) bool { return wanted[name] == nil })
 }
 
 func (s *Slot) makeFolder() (err error) {
@@ -67,21 +90,27 @@ func (s *Slot) Own() []string { return []string{s.Folder, s.info.folder} }
 // Pass readies a slot for the next attempt, or gives it back if there is none.
 // A slot that cannot be emptied is given up, and nil is returned.
 func (ar *Area) Pass(s *Slot, next *Execution) *Slot {
-	if s == nil {
-		return nil
-	}
-	if err := s.empty(next); err != nil {
-		ar.Log.Warn("sandbox given up", "folder", s.Folder, "error", err)
-		s.Close()
+	if s == nil || !ar.emptied(s, next) {
 		return nil
 	}
 	if next != nil {
+		s.last = next
 		return s
 	}
 	ar.mu.Lock()
 	defer ar.mu.Unlock()
 	ar.slots = append(ar.slots, s)
 	return nil
+}
+
+// emptied empties a sandbox, or gives it up.
+func (ar *Area) emptied(s *Slot, next *Execution) bool {
+	err := s.empty(next)
+	if err != nil {
+		ar.Log.Warn("sandbox given up", "folder", s.Folder, "error", err)
+		s.Close()
+	}
+	return err == nil
 }
 
 // Close removes the sandbox.
@@ -96,13 +125,22 @@ func (s *Slot) Close() {
 }
 
 // empty removes what the attempt has left, but for inputs that the next one
-// reads too. A folder that the command removed or changed is made anew.
+// reads too. Folders at the top stay, empty, for the next attempt or, where that is not known,
+// for one like the last: to make and remove folders costs more than a short job. A folder that
+// the command removed or changed is made anew.
 func (s *Slot) empty(next *Execution) error {
 	s.retained = s.shared(next)
-	s.staged = nil
+	s.staged, s.kept = nil, nil
 	var folders map[string][]string
-	if next != nil {
+	switch {
+	case s.bare:
+	case next != nil:
 		folders = foldersFor(next)
+	case s.last != nil:
+		folders = foldersFor(s.last)
+		for name := range folders {
+			folders[name] = []string{} // who comes next may have others below
+		}
 	}
 	if likeNew(s.dir) && s.dir.Is(s.Folder) && s.removeElements(folders) == nil {
 		return nil
@@ -132,7 +170,7 @@ func (s *Slot) SeenEmpty(ended bool) bool {
 // renew puts a new folder in the place of the sandbox, whatever stands there. One
 // that the command has moved away within the pilot's folder goes with that.
 func (s *Slot) renew() error {
-	s.retained = nil
+	s.retained, s.kept = nil, nil
 	_ = s.dir.Close()
 	s.dir = nil
 	if err := s.above.Clear(s.name); err != nil {
@@ -184,6 +222,7 @@ func (s *Slot) removeElements(folders map[string][]string) error {
 		switch {
 		case s.retained[name] != nil:
 		case folders[name] != nil && emptyFolder(s.dir, name, folders[name]):
+			s.kept = append(s.kept, name)
 		default:
 			err = errors.Join(err, s.dir.Clear(name))
 		}
@@ -191,18 +230,39 @@ func (s *Slot) removeElements(folders map[string][]string) error {
 	return err
 }
 
-// foldersFor are the folders at the top of the sandbox into which an attempt
-// writes, each with the folders that it is to hold.
+// foldersFor are the folders at the top of the sandbox from which an attempt reads or into which
+// it writes, each with the folders that it is to hold.
 func foldersFor(next *Execution) map[string][]string {
 	folders := map[string][]string{}
-	for _, o := range next.GetOutputs() {
-		folder, err := next.folderOf(o)
-		if err != nil || folder == "." {
-			continue
+	add := func(folder string) {
+		if folder == "." {
+			return
 		}
 		top, rest, _ := strings.Cut(folder, "/")
 		below, _, _ := strings.Cut(rest, "/")
-		folders[top] = append(folders[top], below)
+		all := folders[top]
+		if all == nil {
+			all = []string{}
+		}
+		if below != "" && (len(all) == 0 || all[len(all)-1] != below) {
+			all = append(all, below)
+		}
+		folders[top] = all
+	}
+	for _, f := range next.GetInputs() {
+		if path, err := next.PathOf(f.GetFile().GetLfn()); err == nil {
+			add(filepath.Dir(path))
+		}
+	}
+	for _, o := range next.GetOutputs() {
+		if folder, err := next.folderOf(o); err == nil {
+			add(folder)
+		}
+	}
+	for _, f := range next.GetInputs() { // one that is a folder itself is made with all that is in it
+		if logical.IsFolder(f.GetFile().GetLfn()) {
+			delete(folders, strings.Trim(f.GetFile().GetLfn(), "/"))
+		}
 	}
 	return folders
 }
@@ -221,7 +281,7 @@ func emptyFolder(in *beneath.Folder, name string, wanted []string) bool {
 	}
 	names, err := folder.List(".")
 	for _, name := range names {
-		if len(wanted) > 0 && wanted[0] != "" && becomes(folder, name, wanted[0]) {
+		if len(wanted) > 0 && becomes(folder, name, wanted[0]) {
 			wanted = wanted[1:]
 			continue
 		}

@@ -151,7 +151,7 @@ var errNoSource = errors.New("no source is named that is of use")
 
 // fromSource gets a file from another pilot, and knows that it is right.
 func (ar *Area) fromSource(ctx context.Context, i *input, a *share.Arrival, path string) (hash cache.Hash, err error) {
-	if i.source == nil || ar.Sharing.useless(i.source.GetPilot()) {
+	if i.source == nil || ar.Sharing.useless(i.source.GetPilot()) || i.unsummed() {
 		return hash, errNoSource
 	}
 	var origin *share.Source

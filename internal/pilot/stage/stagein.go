@@ -8,8 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/beneath"
 	"fairway/internal/cache"
 	"fairway/internal/fault"
 	"fairway/internal/logical"
@@ -35,6 +39,7 @@ type input struct {
 	cache.Item // its size is 0 if it is not known
 	pfn        string
 	sum        uint32     // of what a job made; 0 if it is not known
+	written    uint32     // of what a job made and nobody has summed up: storage.Written; 0: see sum
 	hash       cache.Hash // that copies in caches must have; zero if it is not known
 	committed  bool       // the hash stands in the commit
 	ticket     []byte     // to read it through the server
@@ -48,6 +53,7 @@ type input struct {
 	cached     *cache.File // nil if it is read past the cache
 	hit        bool        // it was in a cache of this host
 	remote     bool        // it came from a cache of another host
+	linked     bool        // it is a link to where it is stored, past the cache
 	before     fs.FileInfo // as the command finds it; nil for a folder
 	unpacked   *unpacked   // of a folder: what the pilot has of it
 	tree       *folderTree // of a folder: as the command finds it
@@ -58,7 +64,7 @@ func NewInputs(ar *Area, a *Execution) *Inputs { return &Inputs{ar: ar, attempt:
 
 func newInput(f *wire.InputFile) *input {
 	i := &input{Item: cache.Item{Ref: RefOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32(),
-		ticket: f.GetTicket(), access: f.GetAccess(), source: f.GetSource()}
+		written: f.GetWritten(), ticket: f.GetTicket(), access: f.GetAccess(), source: f.GetSource()}
 	copy(i.hash[:], f.GetBlake3())
 	i.committed = f.GetCommitted() && i.hash != cache.Hash{}
 	return i
@@ -209,6 +215,9 @@ func (in *Inputs) place(i *input, target string) error {
 	if i.cached != nil {
 		return linkInto(i.cached.Path(), target)
 	}
+	if made, err := in.ar.linkOutside(i, target); made || err != nil {
+		return err
+	}
 	return in.past(i, target)
 }
 
@@ -221,6 +230,9 @@ func sameFile(path string, info fs.FileInfo) bool {
 func (ar *Area) bring(ctx context.Context, i *input) (err error) {
 	c := ar.Cache
 	if c == nil || i.cached != nil {
+		return nil
+	}
+	if i.linked = ar.links(i.pfn); i.linked {
 		return nil
 	}
 	var ok bool
@@ -246,6 +258,51 @@ func (ar *Area) bring(ctx context.Context, i *input) (err error) {
 		return nil
 	}
 	return err
+}
+
+// links reports whether a file goes past the cache, since a link to where it is stored costs no
+// more than one to a cached one.
+func (ar *Area) links(pfn string) bool {
+	if !ar.Spared || ar.Reach != nil || ar.Sharing != nil || pfn == "" || !storage.IsLocal(pfn) {
+		return false
+	}
+	path, err := ar.Roots.Path(pfn)
+	return err == nil && ar.mount.of(ar.Folder).Holds(path)
+}
+
+// mount remembers where a folder is mounted.
+type mount struct {
+	once sync.Once
+	is   storage.Mount
+}
+
+func (m *mount) of(folder string) storage.Mount {
+	m.once.Do(func() { m.is = storage.MountOf(folder) })
+	return m.is
+}
+
+// linkOutside makes a link to a file from outside, as get does with three times as many system
+// calls, and makes sure that it is the one that the TaskQueue has chosen. It reports whether the
+// link could be made. Files in the state's own element are looked for beneath its folder.
+func (ar *Area) linkOutside(i *input, target string) (made bool, err error) {
+	if _, own := storage.StateName(i.pfn); own || !i.linked || i.madeByJob() {
+		return false, nil
+	}
+	path, err := ar.Roots.Path(i.pfn)
+	if err != nil || unix.Linkat(unix.AT_FDCWD, path, unix.AT_FDCWD, target, unix.AT_SYMLINK_FOLLOW) != nil {
+		return false, nil //nolint:nilerr // get says what is the matter
+	}
+	info, err := os.Stat(target)
+	switch {
+	case err != nil:
+		return true, err
+	case !info.Mode().IsRegular():
+		return false, os.Remove(target)
+	case storage.TellsState(i.Tag) && storage.TagOf(i.pfn, storage.InfoOf(info)) != i.Tag:
+		return true, errors.Join(&changedError{ar.Roots.Shown(i.pfn)}, os.Remove(target))
+	}
+	i.Size = info.Size()
+	return true, nil
 }
 
 // fetch has the cache hold a file, which get writes to a path. Of one that nobody needs yet
@@ -358,7 +415,7 @@ func (in *Inputs) past(i *input, target string) error {
 
 func (in *Inputs) count(i *input) {
 	u := in.attempt.Result.Usage
-	if i.streams() { // nothing of it comes here
+	if i.streams() || i.linked { // nothing of it comes here
 		return
 	}
 	if !i.hit && !i.remote {
@@ -394,8 +451,10 @@ func linkInto(path, target string) error {
 // CheckUnchanged fails an attempt that wrote to an input, whatever else is the
 // matter with it: other jobs read the same file, so the cache must not keep it.
 func (in *Inputs) CheckUnchanged() {
+	looks := in.looks()
+	defer looks.close()
 	for _, i := range in.files {
-		if !in.changed(i) {
+		if !in.changed(i, looks) {
 			continue
 		}
 		r := in.attempt.Result
@@ -423,12 +482,52 @@ func (in *Inputs) CheckUnchanged() {
 }
 
 // Spoilt reports whether any input was written to since it was staged in.
-func (in *Inputs) Spoilt() bool { return slices.ContainsFunc(in.files, in.changed) }
+func (in *Inputs) Spoilt() bool {
+	looks := in.looks()
+	defer looks.close()
+	return slices.ContainsFunc(in.files, func(i *input) bool { return in.changed(i, looks) })
+}
+
+// looks looks at files of a sandbox, most of which are in the same folder as the one before.
+type looks struct {
+	sandbox *beneath.Folder
+	name    string
+	folder  *beneath.Folder // of that name; nil before the first
+}
+
+func (in *Inputs) looks() *looks {
+	if in.attempt.Slot == nil {
+		return &looks{}
+	}
+	return &looks{sandbox: in.attempt.Slot.dir}
+}
+
+func (l *looks) lstat(path string) (fs.FileInfo, error) {
+	if filepath.Dir(path) == "." {
+		return l.sandbox.Lstat(path)
+	}
+	if l.folder == nil || l.name != filepath.Dir(path) {
+		l.close()
+		folder, _, err := l.sandbox.Parent(path)
+		if err != nil {
+			return nil, err
+		}
+		l.name, l.folder = filepath.Dir(path), folder
+	}
+	return l.folder.Lstat(filepath.Base(path))
+}
+
+func (l *looks) close() {
+	if l.folder != nil {
+		_ = l.folder.Close()
+		l.folder = nil
+	}
+}
 
 // changed reports whether an input was written to, wherever the command has moved it:
 // the cache, the storage element or the person whose file it is have links to it.
 // Another file that the command put in its place does no harm.
-func (in *Inputs) changed(i *input) bool {
+func (in *Inputs) changed(i *input, looks *looks) bool {
 	if i.inPlace || i.access == wire.Access_ACCESS_COPY { // see CheckStreamed; a copy is the command's own
 		return false
 	}
@@ -438,7 +537,7 @@ func (in *Inputs) changed(i *input) bool {
 	if i.before == nil {
 		return false
 	}
-	if now, err := in.attempt.Slot.dir.Lstat(i.path); err == nil && os.SameFile(now, i.before) {
+	if now, err := looks.lstat(i.path); err == nil && os.SameFile(now, i.before) {
 		return !sameState(now, i.before)
 	}
 	var others []string
@@ -508,7 +607,7 @@ func MakeParents(folder, path string) error {
 	return os.MkdirAll(filepath.Join(folder, parent), 0o755)
 }
 
-// TakeCached holds the inputs in the cache, and reports whether all are there.
+// TakeCached holds the inputs in the cache, and reports whether all are there or need but a link.
 func (in *Inputs) TakeCached() bool {
 	for _, f := range in.attempt.GetInputs() {
 		i := newInput(f)
@@ -517,9 +616,12 @@ func (in *Inputs) TakeCached() bool {
 			i.hit = i.unpacked != nil
 		}
 		if !i.hit && in.ar.Cache != nil {
+			i.linked = in.ar.links(i.pfn) && !logical.IsFolder(i.LFN)
+		}
+		if !i.hit && !i.linked && in.ar.Cache != nil {
 			i.cached, i.hit = in.ar.Cache.Get(in.attempt.Ctx, i.Item)
 		}
-		if !i.hit {
+		if !i.hit && !i.linked {
 			in.Release()
 			in.files = nil
 			return false

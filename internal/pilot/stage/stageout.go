@@ -125,47 +125,65 @@ func (ar *Area) store(a *Execution, w written) (*wire.WrittenFile, error) {
 		return nil, err
 	}
 	defer f.Close()
-	if !w.promise.GetCacheOnly() {
-		beginFlush(f.File)
+	prefix := cmp.Or(a.GetStorage(), ar.Prefix)
+	out := &wire.WrittenFile{Lfn: w.lfn, Version: w.promise.GetVersion()}
+	if err := ar.describe(a, w, f.File, prefix, out); err != nil {
+		return nil, err
+	}
+	item := cache.Item{Ref: cache.Ref{LFN: w.lfn, Version: out.Version, Tag: a.GetAttempt()}, Size: out.GetSize()}
+	path := disk.Descriptor(f.File)
+	if w.promise.GetCacheOnly() && ar.cacheOutput(a, item, path) {
+		return out, nil
+	}
+	out.Pfn = storage.OutputPFN(prefix, w.lfn, out.Version, a.GetAttempt())
+	promised := served.OutputPattern(prefix, w.promise.GetLfn(), w.promise.GetPattern(), out.Version, a.GetAttempt())
+	ctx := storage.WithOwnName(a.Ctx) // since the attempt is in it
+	err = ar.Storage.Put(served.WithPatternTicket(ctx, promised, w.promise.GetTicket()), path, out.Pfn)
+	if err == nil && !w.promise.GetCacheOnly() && !ar.links(out.Pfn) {
+		ar.cacheOutput(a, item, path)
+	}
+	return out, err
+}
+
+// largeOutput is from which size on, in bytes, an output is written to disk while its sums are
+// found, or has none (Area.Unsummed). Of a smaller one the sums cost less than what saves them.
+const largeOutput = 1 << 20
+
+// describe says what tells an output, which nobody writes to, from others: its size and its sums,
+// or the time at which it was written.
+func (ar *Area) describe(a *Execution, w written, f *os.File, prefix string, out *wire.WrittenFile) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if info.Size() >= largeOutput && !w.promise.GetCacheOnly() {
+		if ar.Unsummed && ar.Sharing == nil && ar.Reach == nil && ar.linksTo(f, prefix) {
+			out.Size, out.Written = info.Size(), storage.Written(info.ModTime())
+			return nil
+		}
+		disk.BeginFlush(f)
 	}
 	sum, hash := adler32.New(), blake3.New()
 	var sums io.Writer = sum
 	if ar.Sharing != nil {
 		sums = io.MultiWriter(sum, hash)
 	}
-	size, err := readInto(a.Ctx, sums, f.File)
-	if err != nil {
-		return nil, err
+	if out.Size, err = readInto(a.Ctx, sums, f); err != nil {
+		return err
 	}
-	if info, err := f.Stat(); err == nil {
-		ar.proven.add(info, sum.Sum32())
-	}
-	out := &wire.WrittenFile{Lfn: w.lfn, Version: w.promise.GetVersion(), Size: size, Adler32: sum.Sum32()}
+	ar.proven.add(info, sum.Sum32())
+	out.Adler32 = sum.Sum32()
 	if ar.Sharing != nil {
 		out.Blake3 = hash.Sum(nil)
 	}
-	item := cache.Item{Ref: cache.Ref{LFN: w.lfn, Version: out.Version, Tag: a.GetAttempt()}, Size: size}
-	path := disk.Descriptor(f.File)
-	cached := ar.cacheOutput(a, item, path)
-	if w.promise.GetCacheOnly() && cached {
-		return out, nil
-	}
-	prefix := cmp.Or(a.GetStorage(), ar.Prefix)
-	out.Pfn = storage.OutputPFN(prefix, w.lfn, out.Version, a.GetAttempt())
-	promised := served.OutputPattern(prefix, w.promise.GetLfn(), w.promise.GetPattern(), out.Version, a.GetAttempt())
-	ctx := storage.WithOwnName(a.Ctx) // since the attempt is in it
-	return out, ar.Storage.Put(served.WithPatternTicket(ctx, promised, w.promise.GetTicket()), path, out.Pfn)
+	return nil
 }
 
-// flushedAhead is from which size on, in bytes, an output is written to disk while its sums are
-// found. Less costs more to ask for than it saves.
-const flushedAhead = 1 << 20
-
-// beginFlush is for an output that is going to be stored.
-func beginFlush(f *os.File) {
-	if info, err := f.Stat(); err == nil && info.Size() >= flushedAhead {
-		disk.BeginFlush(f)
-	}
+// linksTo reports whether a file is stored in the state's own element by a link, so that it keeps
+// its time of modification.
+func (ar *Area) linksTo(f *os.File, prefix string) bool {
+	return strings.HasPrefix(prefix, storage.StateScheme+":") && ar.mount.of(ar.Folder).Holds(disk.Descriptor(f)) &&
+		ar.mount.of(ar.Folder) == storage.MountOf(ar.Roots.State)
 }
 
 // cacheOutput puts an output into the cache, if there is room.

@@ -17,13 +17,16 @@ import (
 	"fairway/internal/cache"
 	"fairway/internal/disk"
 	"fairway/internal/pilot/report"
+	"fairway/internal/storage"
 	"fairway/internal/wire"
 )
 
 // What a job reads of another job's outputs is what was stored, or the attempt does not
 // begin: its size and its hash are those that were recorded, or its checksum where no hash
 // was. A file is read for that once by each pilot, and again when its size or time of
-// modification has changed.
+// modification has changed. Of a large output that stays on the machine where it was made, and
+// is only linked there, size and time of modification are recorded and nothing else: nobody may
+// write to it, and whoever does changes its time.
 
 // proven knows files of which this pilot has found the checksum right, or has stored
 // them itself.
@@ -96,9 +99,12 @@ func (ar *Area) lost(i *input, why string) *wire.LostFile {
 	return &wire.LostFile{File: RefToWire(i.Ref), Pfn: i.pfn, Why: report.Clip(name + " " + why)}
 }
 
-// madeByJob reports whether the input is an output of a job, whose size and
-// checksum are known.
-func (i *input) madeByJob() bool { return i.sum != 0 }
+// madeByJob reports whether the input is an output of a job, whose size is known, and its
+// checksum or time of modification.
+func (i *input) madeByJob() bool { return i.sum != 0 || i.written != 0 }
+
+// unsummed reports whether nothing but size and time of modification proves what an output is.
+func (i *input) unsummed() bool { return i.sum == 0 && i.written != 0 && !i.committed }
 
 func (i *input) wrongSize(size int64) error {
 	return &damagedError{fmt.Sprintf("has %d bytes and should have %d", size, i.Size)}
@@ -112,6 +118,8 @@ func (in *Inputs) verify(i *input, path string) error {
 		return nil
 	case i.before.Size() != i.Size:
 		return i.wrongSize(i.before.Size())
+	case i.unsummed():
+		return in.asStored(i)
 	}
 	sums := i.newSums(false)
 	if err := sums.readFile(in.attempt.Ctx, path); err != nil {
@@ -121,6 +129,19 @@ func (in *Inputs) verify(i *input, path string) error {
 		return err
 	}
 	in.ar.proven.add(i.before, i.sum)
+	return nil
+}
+
+// asStored makes sure that an output without sums is as it was stored, as far as a pilot can tell
+// that sees the file itself.
+func (in *Inputs) asStored(i *input) error {
+	switch {
+	case in.ar.Reach != nil && !in.ar.Reach.exact(i.pfn):
+	case storage.Written(i.before.ModTime()) != i.written:
+		return &damagedError{"was written to, or replaced, since it was stored"}
+	case in.ar.Reach == nil && i.before.Mode()&0o222 != 0:
+		return &damagedError{"may have been written to: it is not read-only any more, and has no checksum"}
+	}
 	return nil
 }
 
@@ -140,7 +161,7 @@ func (i *input) newSums(tell bool) *sums {
 	if tell || i.committed {
 		s.blake3 = blake3.New()
 	}
-	if i.madeByJob() && !i.committed {
+	if i.sum != 0 && !i.committed {
 		s.adler32 = adler32.New()
 	}
 	return s
@@ -170,7 +191,7 @@ func (s *sums) readFile(ctx context.Context, path string) error {
 func (s *sums) check() error {
 	i := s.of
 	switch {
-	case !i.madeByJob():
+	case !i.madeByJob(), i.unsummed():
 	case s.adler32 != nil && s.adler32.Sum32() != i.sum:
 		return &damagedError{
 			fmt.Sprintf("holds other bytes than were stored (checksum %08x instead of %08x)", s.adler32.Sum32(), i.sum),

@@ -162,6 +162,7 @@ func writtenFromWire(w *wire.WrittenFile) dispatch.WrittenFile {
 		Adler32: w.GetAdler32(),
 		Hash:    hex.EncodeToString(w.GetBlake3()),
 		Records: w.GetRecords(),
+		Written: w.GetWritten(),
 	}
 }
 
@@ -268,8 +269,8 @@ func fileToWire(f dispatch.FileRef) *wire.FileRef {
 
 func inputToWire(f dispatch.InputFile) *wire.InputFile {
 	return &wire.InputFile{
-		File: fileToWire(f.File), Size: f.Size, Pfn: f.PFN, Adler32: f.Adler32, Blake3: hashToWire(f.Hash),
-		Access: wire.Access(f.Access), Source: sourceToWire(f.Source), Committed: f.Committed,
+		File: fileToWire(f.File), Size: f.Size, Pfn: f.PFN, Adler32: f.Adler32, Written: f.Written,
+		Blake3: hashToWire(f.Hash), Access: wire.Access(f.Access), Source: sourceToWire(f.Source), Committed: f.Committed,
 	}
 }
 
@@ -330,6 +331,7 @@ func writtenToWire(w dispatch.WrittenFile) *wire.WrittenFile {
 		Pfn:     w.PFN,
 		Size:    w.Size,
 		Adler32: w.Adler32,
+		Written: w.Written,
 		Blake3:  hashToWire(w.Hash),
 		Records: w.Records,
 	}

@@ -26,7 +26,7 @@ func TestOutcomesAgree(t *testing.T) {
 func TestResultSurvivesTheWire(t *testing.T) {
 	r := &wire.Result{
 		Job: 3, Attempt: 1<<32 | 7, Outcome: wire.Outcome_OUTCOME_OUT_OF_DISK, ExitCode: 2, Signal: 9, Message: "m",
-		Outputs: []*wire.WrittenFile{{Lfn: "a", Version: 2, Pfn: "p", Size: 5, Adler32: 6, Records: 7}},
+		Outputs: []*wire.WrittenFile{{Lfn: "a", Version: 2, Pfn: "p", Size: 5, Adler32: 6, Records: 7, Written: 8}},
 		Usage:   &wire.Usage{BytesStaged: 1, BytesCached: 2, BytesWritten: 3, CacheHits: 4, CacheMisses: 5, RemoteHits: 9, BytesRemote: 10, PrefetchHits: 11, BytesPrefetched: 12, MaxRssBytes: 6, StagedAhead: durationpb.New(8)},
 	}
 	converted := ResultFromWire(r)

@@ -7,8 +7,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"fairway/internal/archive"
@@ -149,19 +151,51 @@ func (f *Finder) matching(
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, path := range in.Order(paths) {
-		file, err := f.named(ctx, in, path)
-		switch {
-		case err != nil && !in.Watch:
-			return nil, nil, err
-		case err != nil:
-			left = append(left, err)
-		case file != nil:
-			files = append(files, *file)
+	paths = in.Order(paths)
+	for part := range slices.Chunk(paths, describedTogether) { // so that an error ends it soon
+		found, errs := f.described(ctx, in, part)
+		for i, err := range errs {
+			switch {
+			case err != nil && !in.Watch:
+				return nil, nil, err
+			case err != nil:
+				left = append(left, err)
+			case found[i] != nil:
+				files = append(files, *found[i])
+			}
 		}
 	}
 	return files, left, nil
 }
+
+// describedTogether is how many files are described by several goroutines before the next ones are.
+const describedTogether = 4096
+
+// described is named for some paths, in their order. To look at files and read the small ones takes
+// longer than all else that a run begins with, so each processor takes a part.
+func (f *Finder) described(
+	ctx context.Context, in *flow.DeclaredInput, paths []string,
+) (files []*flow.InputFile, errs []error) {
+	files, errs = make([]*flow.InputFile, len(paths)), make([]error, len(paths))
+	parts := runtime.GOMAXPROCS(0)
+	if slices.ContainsFunc(paths, flow.IsURL) {
+		parts = 1 // a server answers in its own time
+	}
+	each := max(minDescribed, (len(paths)+parts-1)/parts)
+	var all sync.WaitGroup
+	for from := 0; from < len(paths); from += each {
+		all.Go(func() {
+			for i := from; i < min(from+each, len(paths)); i++ {
+				files[i], errs[i] = f.named(ctx, in, paths[i])
+			}
+		})
+	}
+	all.Wait()
+	return files, errs
+}
+
+// minDescribed is how many files a goroutine describes at least: fewer cost less than another one.
+const minDescribed = 64
 
 // matched are the paths and URLs that the patterns of an input match, as they are
 // written. Of a watched input, left has the folders that cannot be read.

@@ -95,10 +95,17 @@ func (c *Cleaned) state(state string) error {
 	last := []string{lockName, identityName}
 	for _, name := range names {
 		known := slices.Contains(storeFiles, name) || name == SocketName || name == identityName+".new" ||
-			name == AuthorityName || name == AuthorityName+".new" || name == ServersName ||
+			name == AuthorityName || name == AuthorityName+".new" || name == StoreAddressName+".new" || name == ServersName ||
 			strings.HasPrefix(name, disk.PartPrefix) || strings.HasPrefix(name, storage.MarkName)
 		switch {
 		case known:
+			c.remove(folder, name)
+		case name == StoreAddressName:
+			address, err := storeAddress(state)
+			if err != nil {
+				return err
+			}
+			c.Left = append(c.Left, "the records at "+address+": drop the schema yourself")
 			c.remove(folder, name)
 		case !slices.Contains(last, name) && !c.leavesIn(folder.Name(name)):
 			c.Left = append(c.Left, folder.Name(name))

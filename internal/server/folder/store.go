@@ -1,11 +1,13 @@
 package folder
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
@@ -17,6 +19,17 @@ import (
 // gets other inodes first: what a server still writes that has the former ones open, nobody
 // reads. That server must not close them: SQLite would remove the log by its name.
 func OpenStore(state string, fence bool) (store.Store, error) {
+	address, err := storeAddress(state)
+	if err != nil {
+		return nil, err
+	}
+	if address != "" {
+		id, err := readIdentity(state)
+		if err != nil {
+			return nil, err
+		}
+		return store.OpenPostgres(context.Background(), address, store.ReadWrite, id.ID)
+	}
 	if err := ownStore(state, fence); err != nil {
 		return nil, fmt.Errorf("giving %s a store of its own: %w", state, err)
 	}
@@ -25,6 +38,60 @@ func OpenStore(state string, fence bool) (store.Store, error) {
 		return nil, fmt.Errorf("%w (somebody looks at it; try again)", err)
 	}
 	return s, err
+}
+
+// OpenRecords opens the store of a state folder to look at it. Where nothing is stored yet the
+// error wraps fs.ErrNotExist.
+func OpenRecords(ctx context.Context, state string) (store.Store, error) {
+	address, err := storeAddress(state)
+	if err != nil {
+		return nil, err
+	}
+	if address != "" {
+		return store.OpenPostgres(ctx, address, store.ReadOnly, "")
+	}
+	return store.OpenSQLite(filepath.Join(state, StoreFile), store.ReadOnly)
+}
+
+// StoreAddressName is the name of the file in the state folder with the address of the store,
+// where that is in a PostgreSQL.
+const StoreAddressName = "store"
+
+// storeAddress is that of the store of a state folder; empty: it is in the folder.
+func storeAddress(state string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(state, StoreAddressName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	return strings.TrimSpace(string(text)), err
+}
+
+// ErrStoreKept: the state has its records somewhere else.
+var ErrStoreKept = errors.New("its records are kept somewhere else")
+
+// KeepStoreAt has a state keep its records at an address, from its beginning on. The caller has
+// the lock of the state.
+func KeepStoreAt(l *Layout, address string) error {
+	now, err := storeAddress(l.State)
+	switch {
+	case err != nil:
+		return err
+	case now == address:
+		return nil
+	case now != "":
+		return fmt.Errorf("%w: at %s", ErrStoreKept, now)
+	}
+	if _, err := os.Lstat(filepath.Join(l.State, StoreFile)); !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(fmt.Errorf("%w: in %s", ErrStoreKept, filepath.Join(l.State, StoreFile)), IgnoreMissing(err))
+	}
+	path := filepath.Join(l.State, StoreAddressName)
+	if err := os.WriteFile(path+".new", []byte(address+"\n"), 0o600); err != nil {
+		return err
+	}
+	if err := os.Rename(path+".new", path); err != nil {
+		return err
+	}
+	return disk.Sync(l.State)
 }
 
 // ownStore copies files of the store that have other names, or all of them for a fence. A copy of the folder by

@@ -67,7 +67,7 @@ func (l *Look) Run(ctx context.Context) {
 		}
 		if !stands {
 			l.Unpublished = append(l.Unpublished, dispatch.StoredFile{
-				File: file.File, PFN: file.PFN, Size: file.Size, Adler32: file.Adler32,
+				File: file.File, PFN: file.PFN, Size: file.Size, Adler32: file.Adler32, Written: file.Written,
 			})
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"slices"
 
 	"fairway/internal/dispatch"
@@ -86,7 +85,7 @@ func RemovalsAt(
 // cleanElsewhere removes what a state has published at any place, and tells what
 // stays.
 func cleanElsewhere(ctx context.Context, folders folder.Layout, element storage.Element, c *folder.Cleaned) error {
-	records, err := store.OpenSQLite(filepath.Join(folders.State, folder.StoreFile), store.ReadOnly)
+	records, err := folder.OpenRecords(ctx, folders.State)
 	if err != nil {
 		return folder.IgnoreMissing(err)
 	}
@@ -124,7 +123,7 @@ func cleanElsewhere(ctx context.Context, folders folder.Layout, element storage.
 // then publish again, but only under names where nothing stands: it had nothing ready, and
 // replaces only what it has put there itself.
 func CleanFences(ctx context.Context, folders folder.Layout, c *folder.Cleaned) error {
-	records, err := store.OpenSQLite(filepath.Join(folders.State, folder.StoreFile), store.ReadOnly)
+	records, err := folder.OpenRecords(ctx, folders.State)
 	if err != nil {
 		return nil // CleanStores says what is not known
 	}

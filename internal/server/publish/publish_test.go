@@ -91,6 +91,33 @@ func TestAFileOfAnotherSizeIsNotPublished(t *testing.T) {
 	}
 }
 
+// Of a file without a checksum the time tells whether it is what a pilot has stored.
+func TestAFileOfAnotherTimeIsNotPublished(t *testing.T) {
+	s := resultsOf(t, t.TempDir())
+	b := publication(t, s, "a", 1, "new")
+	path, err := s.folders.Roots().Path(b.PFN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Written = storage.Written(info.ModTime())
+	if err := os.Chtimes(path, time.Time{}, info.ModTime().Add(1)); err != nil {
+		t.Fatal(err)
+	}
+	p := newPublisher(s, noneIsOld, nothingAside(t))
+	if n, err := p.publishAll([]dispatch.StoredFile{b}); n != 0 || err == nil || !strings.Contains(err.Error(),
+		"was written to, or replaced, since it was stored") {
+		t.Errorf("%d published, %v", n, err)
+	}
+	if err := os.Chtimes(path, time.Time{}, info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	mustPublish(t, p, b)
+}
+
 // Old results give way to a file in the place of their folder, and to a folder in
 // their place; what else stands there stays, and so does then all beside it.
 func TestOldResultsGiveWay(t *testing.T) {

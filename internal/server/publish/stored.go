@@ -138,8 +138,8 @@ func storedAs(name string) (lfn string, ok bool) {
 }
 
 // A run begins with a look at the stored files that it needs, or may take from earlier
-// runs: whether they are there, with their size. What they hold is found out by who
-// reads them.
+// runs: whether they are there, with their size, and the time of modification of those that have
+// no sum. What others hold is found out by who reads them.
 
 // LookTime is how long a server is waited for that is asked for files. What it has counts
 // as there if it does not answer.
@@ -239,6 +239,8 @@ func whyLost(at storage.Roots, file *dispatch.StoredFile) string {
 		return "is not a regular file"
 	case info.Size() != file.Size:
 		return otherSize(info.Size(), file.Size)
+	case file.Written != 0 && storage.Written(info.ModTime()) != file.Written:
+		return "was written to, or replaced, since it was stored"
 	}
 	return ""
 }

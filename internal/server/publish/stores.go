@@ -23,7 +23,6 @@ import (
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
-	"fairway/internal/store"
 	"fairway/lib/sched"
 )
 
@@ -312,7 +311,7 @@ func (f *Storage) sweepStores(ctx context.Context, needed Stored) error {
 
 // CleanStores removes what a state has stored on elements, and tells what stays.
 func CleanStores(ctx context.Context, folders folder.Layout, c *folder.Cleaned) error {
-	records, err := store.OpenSQLite(filepath.Join(folders.State, folder.StoreFile), store.ReadOnly)
+	records, err := folder.OpenRecords(ctx, folders.State)
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			c.Left = append(c.Left, fmt.Sprintf("what Fairway has stored on other elements is not known any more (%v)", err))

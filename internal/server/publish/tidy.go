@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -168,7 +167,7 @@ func Clean(ctx context.Context, folders folder.Layout, c *folder.Cleaned) error 
 }
 
 func publishedIn(ctx context.Context, folders folder.Layout) (*published, error) {
-	records, err := store.OpenSQLite(filepath.Join(folders.State, folder.StoreFile), store.ReadOnly)
+	records, err := folder.OpenRecords(ctx, folders.State)
 	if errors.Is(err, fs.ErrNotExist) {
 		return &published{folders: folders}, nil
 	}

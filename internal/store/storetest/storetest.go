@@ -23,12 +23,17 @@ import (
 	"fairway/internal/store"
 )
 
-// Maker opens the store that lives in a folder, making it if it is not there.
-// All files of the store are in that folder.
+// Maker opens the store of a folder, making it if it is not there.
 type Maker func(folder string) (store.Store, error)
 
-// Run tests an implementation.
+// Run tests an implementation whose stores are files in a folder.
 func Run(t *testing.T, open Maker) {
+	RunElsewhere(t, open)
+	t.Run("CopyOfFilesOpens", func(t *testing.T) { copyOfFilesOpens(t, open) })
+}
+
+// RunElsewhere tests an implementation whose stores are somewhere else: a folder only names one.
+func RunElsewhere(t *testing.T, open Maker) {
 	for _, c := range []struct {
 		name string
 		test func(*testing.T, Maker)
@@ -47,7 +52,6 @@ func Run(t *testing.T, open Maker) {
 		{"MayBeUsedByManyGoroutines", mayBeUsedByManyGoroutines},
 		{"FailsAfterClose", failsAfterClose},
 		{"AgreesWithMap", agreesWithMap},
-		{"CopyOfFilesOpens", copyOfFilesOpens},
 	} {
 		t.Run(c.name, func(t *testing.T) { c.test(t, open) })
 	}

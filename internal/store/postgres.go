@@ -1,0 +1,430 @@
+package store
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"fairway/internal/dispatch"
+	"fairway/lib/sched"
+)
+
+// CheckAddress refuses what is no address for OpenPostgres, and one with a password, which lists
+// of processes would show.
+func CheckAddress(address string) error {
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Host == "" {
+		return errors.New("it is no address of a PostgreSQL; write postgres://USER@HOST:PORT/DATABASE")
+	}
+	if _, given := u.User.Password(); given || u.Query().Has("password") {
+		return errors.New("leave the password out, which others would see; give it in PGPASSWORD or ~/.pgpass")
+	}
+	_, err = pgx.ParseConfig(address)
+	return withoutPassword(err)
+}
+
+// postgresStore is a Store in a schema of a PostgreSQL database. All records of an Apply go in
+// one round trip, which is one transaction.
+//
+// Who opens it for writing takes the next term, which the database counts. Each transaction
+// asserts the term, so that a writer that was believed dead, and has been replaced, changes
+// nothing any more, however late it wakes up.
+type postgresStore struct {
+	config *pgx.ConnConfig
+	mode   Mode
+	where  string // for people: host, database and schema, without a password
+
+	mu     sync.Mutex // guards what follows, and is held while the database works
+	conn   *pgx.Conn  // nil while it is lost
+	term   int64      // of this writer; 0: it reads only
+	closed bool
+}
+
+// ReconnectTime is how long a store waits for a PostgreSQL that does not answer, as while it is
+// restarted, before Apply and Load fail.
+const ReconnectTime = time.Minute
+
+// ErrSuperseded: another writer has opened the store since. What this one was to apply is not
+// there, and it must end.
+var ErrSuperseded = errors.New("another server has taken the store over; this one may not write any more")
+
+// ErrOwned: the schema holds the records of something else.
+var ErrOwned = errors.New("the records there are of the state of another folder; name another schema, as ?schema=NAME")
+
+// writerLock is the advisory lock of the writer, beside the number of its schema.
+const writerLock = 0x46616972
+
+// OpenPostgres opens the store in the schema of a database that address names, as
+// postgres://user@host:5432/database?schema=fairway; without a schema, fairway. The password may
+// stand in PGPASSWORD or ~/.pgpass in place of the address. For writing, the schema is made if it
+// is not there, and belongs to the owner from then on; another one is ErrOwned, and another live
+// writer is ErrLocked.
+func OpenPostgres(ctx context.Context, address string, mode Mode, owner string) (Store, error) {
+	config, err := pgx.ParseConfig(address)
+	if err != nil {
+		return nil, fmt.Errorf("the address of the store cannot be read; write postgres://user@host:5432/database: %w",
+			withoutPassword(err))
+	}
+	schema := cmp.Or(config.RuntimeParams["schema"], "fairway")
+	delete(config.RuntimeParams, "schema")
+	config.RuntimeParams["search_path"] = pgx.Identifier{schema}.Sanitize()
+	config.RuntimeParams["application_name"] = "fairway"
+	config.RuntimeParams["synchronous_commit"] = "on"
+	s := &postgresStore{
+		config: config, mode: mode,
+		where: fmt.Sprintf("schema %s of database %s at %s:%d", schema, config.Database, config.Host, config.Port),
+	}
+	if err := s.open(ctx, schema, owner); err != nil {
+		_ = s.Close()
+		return nil, s.explain("open", err)
+	}
+	return s, nil
+}
+
+// withoutPassword is an error that shows no address: pgx quotes what it cannot read.
+func withoutPassword(err error) error {
+	var parse *pgconn.ParseConfigError
+	if errors.As(err, &parse) {
+		return errors.New("it is no URL of PostgreSQL")
+	}
+	return err
+}
+
+// postgresMigrations bring a schema from version i to i+1. Entries are only ever added. Keys are
+// compared byte by byte, so they are bytes.
+var postgresMigrations = []string{
+	`CREATE TABLE record (
+		tbl text COLLATE "C" NOT NULL, run bigint NOT NULL, key bytea NOT NULL, body bytea NOT NULL,
+		PRIMARY KEY (tbl, run, key))`,
+}
+
+func (s *postgresStore) open(ctx context.Context, schema, owner string) (err error) {
+	if s.conn, err = pgx.ConnectConfig(ctx, s.config); err != nil {
+		return err
+	}
+	if s.mode == ReadOnly {
+		return s.checkReadable(ctx)
+	}
+	if _, err := s.conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{schema}.Sanitize()); err != nil {
+		return err
+	}
+	if err := s.lock(ctx); err != nil {
+		return err
+	}
+	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+		_, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS store (one boolean PRIMARY KEY DEFAULT true CHECK (one),
+			version int NOT NULL, term bigint NOT NULL, owner text NOT NULL)`)
+		if err == nil {
+			_, err = tx.Exec(ctx, `INSERT INTO store (version, term, owner) VALUES (0, 0, $1) ON CONFLICT DO NOTHING`, owner)
+		}
+		if err != nil {
+			return err
+		}
+		var version int
+		var of string
+		row := tx.QueryRow(ctx, `UPDATE store SET term = term + 1 RETURNING version, term, owner`)
+		if err := row.Scan(&version, &s.term, &of); err != nil {
+			return err
+		}
+		if of != owner {
+			return ErrOwned
+		}
+		if version > len(postgresMigrations) {
+			return ErrNewer
+		}
+		for _, change := range postgresMigrations[version:] {
+			if _, err := tx.Exec(ctx, change); err != nil {
+				return err
+			}
+		}
+		_, err = tx.Exec(ctx, `UPDATE store SET version = $1`, len(postgresMigrations))
+		return err
+	})
+}
+
+func (s *postgresStore) checkReadable(ctx context.Context) error {
+	var version int
+	err := s.conn.QueryRow(ctx, `SELECT version FROM store`).Scan(&version)
+	failure, ok := errors.AsType[*pgconn.PgError](err)
+	if ok && failure.Code == undefinedTable || errors.Is(err, pgx.ErrNoRows) {
+		return ErrUnready
+	}
+	switch {
+	case err != nil:
+		return err
+	case version > len(postgresMigrations):
+		return ErrNewer
+	case version < len(postgresMigrations):
+		return ErrOlder
+	}
+	return nil
+}
+
+// lock waits for up to LockWait for the lock of the writer, which lasts as long as the connection.
+func (s *postgresStore) lock(ctx context.Context) error {
+	for waited := time.Duration(0); ; waited += lockPause {
+		var got bool
+		err := s.conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, hashtext(current_schema()))`, writerLock).Scan(&got)
+		if err != nil || got {
+			return err
+		}
+		if waited >= LockWait*time.Millisecond {
+			return ErrLocked
+		}
+		if err := sched.Default().Sleep(ctx, lockPause); err != nil {
+			return err
+		}
+	}
+}
+
+const lockPause = 50 * time.Millisecond
+
+// Apply is part of Store. It is repeated where the connection broke: to apply records twice is
+// to apply them once, and nobody else has written meanwhile, or the term says so.
+func (s *postgresStore) Apply(ctx context.Context, records []dispatch.Record) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.mode == ReadOnly {
+		return s.explain("write", ErrReadOnly)
+	}
+	if err := beforeApply.Hit(); err != nil {
+		return err
+	}
+	batch := s.batch(records)
+	if err := beforeCommit.Hit(); err != nil {
+		return err
+	}
+	err := s.connected(context.WithoutCancel(ctx), func(ctx context.Context, conn *pgx.Conn) error {
+		return conn.SendBatch(ctx, batch).Close()
+	})
+	if err != nil {
+		return s.explain("write", err)
+	}
+	return afterCommit.Hit()
+}
+
+// batch is what one Apply does: the records of which the last of each name counts. Without an
+// explicit transaction all of a batch is one.
+func (s *postgresStore) batch(records []dispatch.Record) *pgx.Batch {
+	last := make(map[name]int, len(records))
+	for i := range records {
+		last[nameOf(records[i])] = i
+	}
+	var kept, gone columns
+	for i := range records {
+		switch r := &records[i]; {
+		case last[nameOf(*r)] != i:
+		case r.Body == nil:
+			gone.add(r)
+		default:
+			kept.add(r)
+		}
+	}
+	batch := new(pgx.Batch)
+	// Division by zero is how one statement of a batch ends all of it.
+	batch.Queue(`SELECT 1 / count(*) FROM (SELECT 1 FROM store WHERE term = $1 FOR SHARE) AS mine`, s.term)
+	if len(gone.tables) > 0 {
+		batch.Queue(`DELETE FROM record USING unnest($1::text[], $2::bigint[], $3::bytea[]) AS gone (tbl, run, key)
+			WHERE record.tbl = gone.tbl AND record.run = gone.run AND record.key = gone.key`, gone.tables, gone.runs, gone.keys)
+	}
+	if len(kept.tables) > 0 {
+		batch.Queue(`INSERT INTO record SELECT * FROM unnest($1::text[], $2::bigint[], $3::bytea[], $4::bytea[])
+			ON CONFLICT (tbl, run, key) DO UPDATE SET body = excluded.body`, kept.tables, kept.runs, kept.keys, kept.bodies)
+	}
+	return batch
+}
+
+// columns are records as PostgreSQL takes many at once.
+type columns struct {
+	tables       []string
+	runs         []int64
+	keys, bodies [][]byte
+}
+
+func (c *columns) add(r *dispatch.Record) {
+	c.tables, c.runs = append(c.tables, r.Table), append(c.runs, int64(r.Run))
+	c.keys, c.bodies = append(c.keys, []byte(r.Key)), append(c.bodies, r.Body)
+}
+
+// connected does something with the connection. Where that breaks it makes another one, and
+// tries again for up to ReconnectTime. The caller holds the mutex.
+func (s *postgresStore) connected(ctx context.Context, do func(context.Context, *pgx.Conn) error) error {
+	if s.closed {
+		return errors.New("the store is closed")
+	}
+	ctx, cancel := context.WithTimeout(ctx, ReconnectTime)
+	defer cancel()
+	for {
+		err := s.reconnect(ctx)
+		if err == nil {
+			err = do(ctx, s.conn)
+		}
+		if err == nil || !broken(err) {
+			return superseded(err)
+		}
+		if s.conn != nil {
+			_ = s.conn.Close(ctx)
+			s.conn = nil
+		}
+		if sched.Default().Sleep(ctx, lockPause) != nil {
+			return err
+		}
+	}
+}
+
+// reconnect makes a connection where there is none. A writer takes its lock again: another one
+// that has it meanwhile has another term.
+func (s *postgresStore) reconnect(ctx context.Context) (err error) {
+	if s.conn != nil {
+		return nil
+	}
+	conn, err := pgx.ConnectConfig(ctx, s.config)
+	if err != nil {
+		return err
+	}
+	s.conn = conn
+	if s.mode == ReadOnly {
+		return nil
+	}
+	err = s.lock(ctx)
+	if errors.Is(err, ErrLocked) {
+		return ErrSuperseded
+	}
+	return err
+}
+
+// Codes of errors of PostgreSQL.
+const (
+	undefinedTable = "42P01"
+	divisionByZero = "22012"
+	diskFull       = "53100"
+)
+
+func superseded(err error) error {
+	if failure, ok := errors.AsType[*pgconn.PgError](err); ok && failure.Code == divisionByZero {
+		return ErrSuperseded
+	}
+	return err
+}
+
+// broken reports whether an error is one of the connection, or of a server that starts or stops.
+func broken(err error) bool {
+	if errors.Is(err, ErrSuperseded) {
+		return false
+	}
+	if failure, ok := errors.AsType[*pgconn.PgError](err); ok {
+		class := failure.Code[:min(2, len(failure.Code))]
+		return class == "57" || class == "08"
+	}
+	var network net.Error
+	var connecting *pgconn.ConnectError
+	return errors.As(err, &network) || errors.As(err, &connecting) || errors.Is(err, io.EOF) ||
+		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "conn closed")
+}
+
+// eachPart is how many records Each reads at a time.
+const eachPart = 1000
+
+// Load is part of Store.
+func (s *postgresStore) Load(ctx context.Context, table string) (all []dispatch.Record, err error) {
+	err = s.Each(ctx, table, func(r dispatch.Record) error {
+		all = append(all, r)
+		return nil
+	})
+	return all, err
+}
+
+// Each is part of Store.
+func (s *postgresStore) Each(ctx context.Context, table string, take func(dispatch.Record) error) error {
+	run, key := int64(-1), []byte{}
+	for {
+		part, err := s.read(ctx, table, `AND (run, key) > ($2, $3) ORDER BY run, key LIMIT $4`, run, key, eachPart)
+		if err != nil {
+			return err
+		}
+		for _, r := range part {
+			if err := take(r); err != nil {
+				return err
+			}
+			run, key = int64(r.Run), []byte(r.Key)
+		}
+		if len(part) < eachPart {
+			return nil
+		}
+	}
+}
+
+// LoadPart is part of Store.
+func (s *postgresStore) LoadPart(
+	ctx context.Context, table string, run dispatch.RunID, from, below string, most int,
+) ([]dispatch.Record, error) {
+	return s.read(ctx, table, `AND run = $2 AND key >= $3 AND key < $4 ORDER BY key LIMIT $5`, int64(run), []byte(from),
+		[]byte(below), most)
+}
+
+func (s *postgresStore) read(
+	ctx context.Context, table, which string, arguments ...any,
+) (part []dispatch.Record, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	arguments = slices.Insert(arguments, 0, any(table))
+	err = s.connected(ctx, func(ctx context.Context, conn *pgx.Conn) error {
+		rows, err := conn.Query(ctx, `SELECT run, key, body FROM record WHERE tbl = $1 `+which, arguments...)
+		if err != nil {
+			return err
+		}
+		part, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (dispatch.Record, error) {
+			var run int64
+			var key []byte
+			r := dispatch.Record{Table: table}
+			err := row.Scan(&run, &key, &r.Body)
+			r.Run, r.Key = dispatch.RunID(run), string(key)
+			return r, err
+		})
+		return err
+	})
+	if ended := ctx.Err(); ended != nil {
+		return nil, ended
+	}
+	return part, s.explain("read", err)
+}
+
+// Close is part of Store.
+func (s *postgresStore) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	if s.conn == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	defer cancel()
+	err := s.conn.Close(ctx)
+	s.conn = nil
+	return s.explain("close", err)
+}
+
+// explain wraps what PostgreSQL says in what a caller may decide on.
+func (s *postgresStore) explain(doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	if failure, ok := errors.AsType[*pgconn.PgError](err); ok && failure.Code == diskFull {
+		return fmt.Errorf("%s %s: %w (%w)", doing, s.where, ErrFull, err)
+	}
+	return fmt.Errorf("%s %s: %w", doing, s.where, err)
+}

@@ -1,0 +1,104 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/store"
+	"fairway/internal/store/storetest"
+)
+
+// PostgreSQL does what every store does. Each folder of the suite stands for a schema.
+func TestPostgres(t *testing.T) {
+	database := storetest.Postgres(t)
+	var mu sync.Mutex
+	addresses := map[string]string{}
+	storetest.RunElsewhere(t, func(folder string) (store.Store, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		if addresses[folder] == "" {
+			addresses[folder] = database.Address()
+		}
+		return store.OpenPostgres(context.Background(), addresses[folder], store.ReadWrite, "me")
+	})
+}
+
+func openPostgres(t *testing.T, address string) store.Store {
+	t.Helper()
+	s, err := store.OpenPostgres(t.Context(), address, store.ReadWrite, "me")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+// One server writes at a time. One that was cut off, and replaced, writes nothing any more.
+func TestPostgresHasOneWriter(t *testing.T) {
+	database := storetest.Postgres(t)
+	address := database.Address()
+	first := openPostgres(t, address)
+	if _, err := store.OpenPostgres(t.Context(), address, store.ReadWrite, "me"); !errors.Is(err, store.ErrLocked) {
+		t.Fatal(err)
+	}
+	if err := first.Apply(t.Context(), []dispatch.Record{{Table: "job", Key: "1", Body: []byte("first")}}); err != nil {
+		t.Fatal(err)
+	}
+	database.Stop()
+	database.Start()
+	other := "another state"
+	if _, err := store.OpenPostgres(t.Context(), address, store.ReadWrite, other); !errors.Is(err, store.ErrOwned) {
+		t.Fatal(err)
+	}
+	second := openPostgres(t, address) // the lock went with the connection
+	err := first.Apply(t.Context(), []dispatch.Record{{Table: "job", Key: "1", Body: []byte("late")}})
+	if !errors.Is(err, store.ErrSuperseded) {
+		t.Fatal(err)
+	}
+	all, err := second.Load(t.Context(), "job")
+	if err != nil || len(all) != 1 || string(all[0].Body) != "first" {
+		t.Fatal(all, err)
+	}
+}
+
+// A writer goes on by itself when PostgreSQL was restarted, even by a crash, and nothing that it
+// was told is durable is lost.
+func TestPostgresIsRestarted(t *testing.T) {
+	database := storetest.Postgres(t)
+	s := openPostgres(t, database.Address())
+	for i := range 5 {
+		key := fmt.Sprint(i)
+		if err := s.Apply(t.Context(), []dispatch.Record{{Table: "job", Key: key, Body: []byte(key)}}); err != nil {
+			t.Fatal(err)
+		}
+		database.Stop()
+		database.Start()
+		all, err := s.Load(t.Context(), "job")
+		if err != nil || len(all) != i+1 {
+			t.Fatal(all, err)
+		}
+	}
+}
+
+// What cannot be opened says why, without a password.
+func TestPostgresAddresses(t *testing.T) {
+	for address, want := range map[string]string{
+		"postgres://u:secret@127.0.0.1:notaport/d": "write postgres://user@host:5432/database",
+		"postgres://u:secret@127.0.0.1:1/d":        "open schema fairway of database d at 127.0.0.1:1",
+	} {
+		_, err := store.OpenPostgres(t.Context(), address, store.ReadOnly, "")
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	database := storetest.Postgres(t)
+	_, err := store.OpenPostgres(t.Context(), database.Address(), store.ReadOnly, "")
+	if !errors.Is(err, store.ErrUnready) {
+		t.Error(err)
+	}
+}
