@@ -22,6 +22,8 @@ type capacity struct {
 	pilots int
 	each   dispatch.Resources // what one pilot has
 	tools  []string           // that steps name, as far as they are found
+	// findsTools says that jobs to come may name others.
+	findsTools bool
 }
 
 // diskShare of what is free is for sandboxes: other programs write too, and a
@@ -42,7 +44,7 @@ func capacityFor(workflow *flow.Workflow, o *runOptions) (*capacity, error) {
 	c := &capacity{pilots: o.pilots}
 	if c.pilots == 0 {
 		needs := func(d flow.Demand) dispatch.Resources { return d.Needs }
-		c.pilots = dispatch.PilotsFor(whole, each(workflow.Demands(), needs))
+		c.pilots = dispatch.PilotsFor(whole, each(append(workflow.Demands(), o.demands...), needs))
 	}
 	c.each = whole.Share(c.pilots)
 	return c, nil

@@ -62,7 +62,10 @@ func (c *console) printChanged(changed *wire.ChangedJobs, err error, become func
 		for _, job := range changed.Jobs {
 			fmt.Fprintf(c.out, "%s: %s\n", oneLine(job.Name), become(job))
 		}
-		if len(changed.Jobs) == 0 {
+		for _, note := range changed.GetNotes() {
+			fmt.Fprintln(c.out, oneLine(note))
+		}
+		if len(changed.Jobs)+len(changed.Notes) == 0 {
 			fmt.Fprintln(c.out, "no job had to be changed")
 		}
 	})

@@ -1,8 +1,6 @@
 package cli
 
 import (
-	"bytes"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -63,7 +61,11 @@ of this machine would make. It reports all problems at once.`,
 			if err != nil {
 				return err
 			}
-			checked, found, err := inspect(workflow, file, folder, true)
+			listed, err := newListing(folder)
+			if err != nil {
+				return err
+			}
+			checked, found, err := inspect(workflow, file, folder, listed, true)
 			if err != nil {
 				return err
 			}
@@ -88,16 +90,12 @@ func readWorkflow(file string, values map[string]string, scales flow.Scales) (*f
 	if err != nil {
 		return nil, fail(exitBadFile, "", "cannot read the workflow: %w", err)
 	}
-	if isTrace(data) {
-		workflow, err := wfformat.Parse(file, data, scales)
-		if err != nil {
-			return nil, &failure{code: exitBadFile, err: err}
-		}
-		return workflow, nil
+	workflow, err := wfformat.ParseEither(file, data, scales)
+	if err != nil {
+		return nil, &failure{code: exitBadFile, err: err}
 	}
-	workflow, err := flow.Parse(file, data)
-	if err != nil || len(values) == 0 {
-		return workflow, err
+	if len(values) == 0 {
+		return workflow, nil
 	}
 	if workflow, err = workflow.With(values); err != nil {
 		return nil, &failure{code: exitBadFile, err: err}
@@ -105,20 +103,12 @@ func readWorkflow(file string, values map[string]string, scales flow.Scales) (*f
 	return workflow, nil
 }
 
-// isTrace reports whether a file is WfFormat: a JSON object, of which a workflow in JSON differs in
-// having its steps at the top.
-func isTrace(data []byte) bool {
-	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
-		return false
-	}
-	var top struct{ Steps json.RawMessage }
-	return json.Unmarshal(data, &top) != nil || top.Steps == nil
-}
-
 // inspect tells what is in a workflow, and fails where an input has no files or others
 // than it can take. lines asks for the lines of lists too: a run that goes on needs no
 // second look at those that it was fed.
-func inspect(workflow *flow.Workflow, file, folder string, lines bool) (checkedObject, []surveyed, error) {
+func inspect(
+	workflow *flow.Workflow, file, folder string, listed *listing, lines bool,
+) (checkedObject, []surveyed, error) {
 	var all []surveyed
 	checked := checkedObject{
 		File: file, Workflow: workflow.Name, About: workflow.About, Steps: workflow.Steps(),
@@ -131,7 +121,7 @@ func inspect(workflow *flow.Workflow, file, folder string, lines bool) (checkedO
 	}
 	var missing yamlfile.Problems
 	for _, input := range workflow.Inputs {
-		found := surveyed{input: input, folder: folder, lines: lines}
+		found := surveyed{input: input, folder: folder, listed: listed, lines: lines}
 		found.survey()
 		all = append(all, found)
 		checked.Inputs = append(checked.Inputs, checkedInput{
@@ -191,7 +181,8 @@ func comesLater(input *flow.DeclaredInput) bool { return input.IsOpen() }
 type surveyed struct {
 	input    *flow.DeclaredInput
 	folder   string // of the workflow
-	lines    bool   // those of lists are looked at
+	listed   *listing
+	lines    bool // those of lists, and the sizes of files, are looked at
 	files    int
 	unfit    int      // what was met that can be no file of the input
 	left     []string // of it, what a run leaves alone

@@ -22,7 +22,12 @@ steps:
 	if err != nil {
 		t.Fatal(err)
 	}
-	found := surveyed{input: f.Inputs()[0], folder: t.TempDir()}
+	folder := t.TempDir()
+	listed, err := newListing(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := surveyed{input: f.Inputs()[0], folder: folder, listed: listed}
 	if found.survey(); len(found.problems) != 1 {
 		t.Errorf("%v; want one, of the path", found.problems)
 	}

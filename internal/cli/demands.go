@@ -7,6 +7,7 @@ import (
 	"maps"
 	"os/exec"
 	"slices"
+	"strings"
 	"time"
 
 	"fairway/internal/dispatch"
@@ -20,44 +21,82 @@ import (
 // as that is known before one has come. It notes the tools that this machine has.
 func checkDemands(workflow *flow.Workflow, o *runOptions, c *capacity, sites []*site.Site) error {
 	var problems yamlfile.Problems
+	var tools []string
 	for _, demand := range workflow.Demands() {
-		var lacking [][]shortage // of each place where the step may run
-		if o.runsLocally() {
-			lacking = append(lacking, c.lacks(demand))
-		}
-		for _, s := range sites {
-			lacking = append(lacking, siteLacks(s, demand))
-		}
-		if slices.ContainsFunc(lacking, func(of []shortage) bool { return len(of) == 0 }) {
-			continue
-		}
-		for _, l := range slices.Concat(lacking...) {
+		tools = append(tools, demand.Tools...)
+		for _, l := range unserved(demand, o, c, sites) {
 			problems = append(problems, yamlfile.Problem{
 				File: workflow.File, Line: demand.Line, Column: 1,
 				What: fmt.Sprintf("step %q %s", demand.Step, l.what), Instead: l.instead,
 			})
 		}
 	}
-	slices.Sort(c.tools)
-	c.tools = slices.Compact(c.tools)
+	slices.Sort(tools)
+	c.tools = toolsThere(slices.Compact(tools))
 	if len(problems) > 0 && !o.waitAnyway {
 		return problems
 	}
 	return nil
 }
 
+// unserved is what all places lack where a step or a job could run; nothing if one of them does not.
+func unserved(demand flow.Demand, o *runOptions, c *capacity, sites []*site.Site) []shortage {
+	var lacking [][]shortage // of each place
+	if o.runsLocally() {
+		lacking = append(lacking, c.lacks(demand))
+	}
+	for _, s := range sites {
+		lacking = append(lacking, siteLacks(s, demand))
+	}
+	if slices.ContainsFunc(lacking, func(of []shortage) bool { return len(of) == 0 }) {
+		return nil
+	}
+	return slices.Concat(lacking...)
+}
+
+// refuseUnserved refuses steps and jobs that are submitted to a server, and that no pilot of it could
+// ever run.
+func refuseUnserved(demands []flow.Demand, waitAnyway bool, o *runOptions, c *capacity, sites []*site.Site) error {
+	for _, demand := range demands {
+		who := "it"
+		if demand.Line > 0 {
+			who = fmt.Sprintf("line %d: step %q", demand.Line, demand.Step)
+		}
+		if demand.Strict && o.lasting && !o.strict {
+			return fmt.Errorf("%s asks for a strict sandbox, and this server is without: start it with --strict-sandboxes", who)
+		}
+		var lacks []string
+		for _, l := range unserved(demand, o, c, sites) {
+			lacks = append(lacks, fmt.Sprintf("%s (%s)", l.what, l.instead))
+		}
+		if len(lacks) > 0 && !waitAnyway {
+			return fmt.Errorf("%s %s; with wait_anyway (--wait-anyway) it waits for a pilot that could run it", who,
+				strings.Join(lacks, ", and "))
+		}
+	}
+	return nil
+}
+
+// toolsThere are those of some programs that this machine has.
+func toolsThere(tools []string) (there []string) {
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err == nil {
+			there = append(there, tool)
+		}
+	}
+	return there
+}
+
 // shortage is what a step needs and a pilot could never have, and what to do about it.
 type shortage struct{ what, instead string }
 
-// lacks is what this machine lacks. Tools that are there are noted.
+// lacks is what this machine lacks.
 func (c *capacity) lacks(demand flow.Demand) (lacking []shortage) {
 	for _, tool := range demand.Tools {
 		if _, err := exec.LookPath(tool); err != nil {
 			lacking = append(lacking, shortage{
 				fmt.Sprintf("needs the program %s, which is not there", tool), "install it, or put it into PATH",
 			})
-		} else {
-			c.tools = append(c.tools, tool)
 		}
 	}
 	return append(lacking, amounts(demand.Needs, c.each, "a pilot has", "ask for less, or use fewer --pilots",

@@ -19,6 +19,10 @@ const unsurveyed = "the files of the inputs were not looked at: that is done on 
 
 func (*surveyed) survey() {}
 
+type listing struct{}
+
+func newListing(string) (*listing, error) { return nil, nil }
+
 // onLinux is the error of what only Linux can do.
 func onLinux(what string) error {
 	return fail(exitUsage, "run it on Linux; from here, submit to a server with --server", "%s works on Linux only", what)
@@ -35,6 +39,10 @@ func (c *console) askRunningHere(context.Context, asking) error { return noServe
 func (c *console) askAbout(ctx context.Context, do asking) error {
 	return c.ask(ctx, do)
 }
+func (c *console) getStored(context.Context, string, *uint32, string) error {
+	return noServer()
+}
+
 func (c *console) stopLeft(context.Context, bool) error { return noServer() }
 func (c *console) asksService() bool                    { return c.service != "" }
 
@@ -107,5 +115,4 @@ func (c *console) openCommand() *cobra.Command  { return elsewhere("open", "Open
 func (c *console) serveCommand() *cobra.Command { return elsewhere("serve", "Start a server") }
 func (c *console) siteCommand() *cobra.Command  { return elsewhere("site", "Describe batch systems") }
 func (c *console) cleanCommand() *cobra.Command { return elsewhere("clean", "Remove a finished run") }
-func (c *console) getCommand() *cobra.Command   { return elsewhere("get", "Fetch a file of the run") }
 func (c *console) pilotCommand() *cobra.Command { return elsewhere("pilot", "Run a pilot") }

@@ -1,13 +1,8 @@
-//go:build linux
-
 package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -16,16 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/internal/archive"
-	"fairway/internal/disk"
 	"fairway/internal/dispatch"
 	"fairway/internal/logical"
-	"fairway/internal/quantity"
-	"fairway/internal/server/publish"
-	"fairway/internal/storage"
-	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
-	"fairway/lib/sched"
 )
 
 // standardOutput stands for it in the place of a file.
@@ -40,7 +28,8 @@ func (c *console) getCommand() *cobra.Command {
 stored. DESTINATION is a new file, a folder that exists (default: this one), or -
 for standard output. The copy appears when it is complete and has the recorded
 checksum, and replaces nothing; with -, get fails at the end if the checksum is
-wrong. A folder (its name ends in a slash) comes as a ZIP file.`,
+wrong. A folder (its name ends in a slash) comes as a ZIP file.
+From a server that is reached over the network, files come through the server.`,
 		Example: `  fairway get merged/all.bam
   fairway get table.txt --version 2 - | head
   fairway get report/ /tmp/report.zip`,
@@ -55,7 +44,10 @@ wrong. A folder (its name ends in a slash) comes as a ZIP file.`,
 				return fail(exitUsage, "name a file to write",
 					"with --json, standard output holds one JSON object and nothing else")
 			}
-			return c.get(command.Context(), arguments[0], version, destination)
+			if c.service != "" && !isFolder(c.service) {
+				return c.getFar(command.Context(), arguments[0], version, destination)
+			}
+			return c.getStored(command.Context(), arguments[0], version, destination)
 		},
 	}
 	command.Flags().Uint32Var(&number, "version", 0, "number of a version (files lists them; default: the newest)")
@@ -70,54 +62,12 @@ type fetched struct {
 	Destination string `json:"destination"`
 }
 
-func (c *console) get(ctx context.Context, lfn string, number *uint32, destination string) error {
-	v, err := c.storedVersion(ctx, lfn, number)
-	if err != nil {
-		return err
-	}
-	roots, err := c.roots()
-	if err != nil {
-		return err
-	}
-	if logical.IsFolder(lfn) && v.Writer == nil {
-		return fail(exitNotFound, "copy it from there", "%s is a folder from outside, at %s", lfn, roots.Shown(v.Pfn))
-	}
-	source := storage.TellSlow(elements.New(roots, sched.Default().Sleep), func(host string) {
-		fmt.Fprintf(c.err, "fairway: %s is slow to answer: it is waited for, up to %s\n", host, storage.AwayTime)
-	})
-	if destination == standardOutput {
-		_, err := copyVersion(ctx, source, lfn, v, c.out)
-		return err
-	}
-	f := fetched{LFN: lfn, Version: v.Version, Adler32: v.Adler32, Destination: destinationOf(lfn, destination)}
-	if _, err := os.Lstat(f.Destination); err == nil { // known before anything is copied
-		return taken(f.Destination)
-	}
-	out, err := disk.CreateUnnamed(filepath.Dir(f.Destination), 0, 0o666)
-	if err != nil {
-		return fmt.Errorf("making %s: %w", f.Destination, err)
-	}
-	defer func() { _ = out.Close() }()
-	if f.Size, err = copyVersion(ctx, source, lfn, v, out); err != nil {
-		return err
-	}
-	if err := errors.Join(out.Sync(), out.Link(f.Destination)); err != nil {
-		if errors.Is(err, fs.ErrExist) {
-			return taken(f.Destination)
-		}
-		return fmt.Errorf("making %s: %w", f.Destination, err)
-	}
-	return c.answer(f, func() {
-		fmt.Fprintf(c.out, "%s: version %d of %s, %s\n", f.Destination, f.Version, lfn, quantity.Bytes(f.Size))
-	})
-}
-
 // destinationOf is the path for a file that is fetched: in a folder that exists, under the
 // last part of its own name.
 func destinationOf(lfn, destination string) string {
-	name := path.Base(archive.Clean(lfn))
+	name := path.Base(logical.Path(lfn))
 	if logical.IsFolder(lfn) {
-		name += publish.FolderSuffix
+		name += logical.FolderSuffix
 	}
 	if destination == "" {
 		return name
@@ -193,35 +143,4 @@ func remakeHint(v *wire.FileVersion) string {
 			v.Writer.Name)
 	}
 	return fmt.Sprintf("`fairway run --force %s` makes it again", v.Writer.Name)
-}
-
-// copyVersion writes the contents of a version, and checks them against what was recorded
-// when they were stored.
-func copyVersion(
-	ctx context.Context, source storage.Element, lfn string, v *wire.FileVersion, out io.Writer,
-) (size int64, err error) {
-	body, err := source.Open(ctx, v.Pfn)
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, fail(exitNotFound, remakeHint(v), "version %d of %s was stored, and is lost: %w", v.Version, lfn, err)
-	}
-	if err != nil {
-		return 0, fmt.Errorf("fetching %s: %w", lfn, err)
-	}
-	defer func() { _ = body.Close() }()
-	sum := storage.Checksum{}
-	if v.Adler32 != "" {
-		sum = storage.Checksum{Kind: "adler32", Value: v.Adler32}
-	}
-	hash := sum.Hash()
-	to := out
-	if hash != nil {
-		to = io.MultiWriter(out, hash)
-	}
-	if size, err = io.Copy(to, body); err != nil {
-		return size, fmt.Errorf("fetching %s: %w", lfn, err)
-	}
-	if v.Writer != nil && size != v.Size || sum.Check(hash, v.Pfn) != nil {
-		return size, fail(exitFailed, remakeHint(v), "version %d of %s holds other bytes than its job stored", v.Version, lfn)
-	}
-	return size, nil
 }

@@ -18,7 +18,9 @@ import (
 
 // localSite is this machine. Pilots are started as there is work for them.
 func localSite(c *capacity) dispatch.Site {
-	return dispatch.Site{Name: server.LocalSite, MaxPilots: c.pilots, Pilot: c.each, Tools: c.tools}
+	return dispatch.Site{
+		Name: server.LocalSite, MaxPilots: c.pilots, Pilot: c.each, Tools: c.tools, FindsTools: c.findsTools,
+	}
 }
 
 // localPilots starts pilots as processes of this machine.

@@ -20,7 +20,7 @@ func refuseHere(command *cobra.Command) (err error) {
 	here := &cobra.Command{}
 	new(console).serverFlags(here, newRunOptions())
 	command.Flags().Visit(func(f *pflag.Flag) {
-		if f.Name != "results" && (f.Name == "detach" || here.Flags().Lookup(f.Name) != nil) {
+		if f.Name != "results" && f.Name != "wait-anyway" && (f.Name == "detach" || here.Flags().Lookup(f.Name) != nil) {
 			err = fail(exitUsage, "leave it out: the server has pilots, and goes on by itself",
 				"--%s is not for a run at a server", f.Name)
 		}
@@ -35,8 +35,8 @@ func (c *console) openAtServer(ctx context.Context, o *runOptions) (*wire.Submit
 
 // submitAtServer adds the jobs to the run that --run names, and waits for them. Without one it
 // opens a run for them and closes it again.
-func (c *console) submitAtServer(ctx context.Context, o *runOptions, l *commandLine, text []byte) error {
-	jobs, err := l.jobs(ctx, o.folder, text)
+func (c *console) submitAtServer(ctx context.Context, o *runOptions, l *commandLine, workflow *flow.Workflow) error {
+	jobs, err := l.jobs(ctx, o.folder, workflow)
 	if err != nil {
 		return err
 	}
@@ -58,7 +58,7 @@ func (c *console) submitAtServer(ctx context.Context, o *runOptions, l *commandL
 	}
 	var refs []*wire.SubmittedRef
 	err = c.askServer(ctx, func(ctx context.Context, client wire.WorkflowClient) (err error) {
-		refs, err = addJobs(ctx, client, jobs)
+		refs, err = addJobs(ctx, client, jobs, o.waitAnyway)
 		return err
 	})
 	if ours { // also where the jobs are refused: nobody else would close it
@@ -101,10 +101,10 @@ func awaitEnd(ctx context.Context, client wire.WorkflowClient) error {
 
 // addJobs submits jobs to a run, in as many calls as that takes.
 func addJobs(
-	ctx context.Context, client wire.WorkflowClient, jobs []*wire.SubmittedJob,
+	ctx context.Context, client wire.WorkflowClient, jobs []*wire.SubmittedJob, waitAnyway bool,
 ) (refs []*wire.SubmittedRef, err error) {
 	for part := range slices.Chunk(jobs, wire.MaxSubmitted) {
-		answer, err := client.Submit(ctx, &wire.SubmitRequest{Jobs: part})
+		answer, err := client.Submit(ctx, &wire.SubmitRequest{Jobs: part, WaitAnyway: waitAnyway})
 		if err != nil {
 			return nil, explained(err)
 		}

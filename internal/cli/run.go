@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/eviction"
+	"fairway/internal/flow"
 	"fairway/internal/notice"
 	"fairway/internal/pilot"
 	"fairway/internal/quantity"
@@ -58,8 +59,9 @@ type runOptions struct {
 	server       string // serverHere or serverSite
 	lasting      bool   // a server that takes workflows
 	tools        []string
-	web          string // address of pages; empty: there are none
-	notify       string // a URL or a command; empty: none
+	demands      []flow.Demand // of jobs that come with the call
+	web          string        // address of pages; empty: there are none
+	notify       string        // a URL or a command; empty: none
 }
 
 func (c *console) runCommand() *cobra.Command {
@@ -292,6 +294,7 @@ func (c *console) runAtServer(ctx context.Context, o *runOptions) error {
 	c.service = o.server
 	request, err := submission(o.file, o.folder, &submitOptions{
 		set: o.set, until: o.until, keepGoing: o.keepGoing, results: strings.TrimPrefix(o.results, "file:"),
+		scales: flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale}, waitAnyway: o.waitAnyway,
 	})
 	if err != nil {
 		return err

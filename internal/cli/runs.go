@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/flow"
 	"fairway/internal/quantity"
+	"fairway/internal/wfformat"
 	"fairway/internal/wire"
 )
 
@@ -27,6 +28,9 @@ type submitOptions struct {
 	key       string
 	upload    []string
 	watch     bool
+	scales    flow.Scales
+
+	waitAnyway bool
 }
 
 func (c *console) submitCommand() *cobra.Command {
@@ -37,10 +41,12 @@ func (c *console) submitCommand() *cobra.Command {
 		Long: `Submit the workflow that FILE describes (default: workflow.yaml) to a server that
 takes workflows (` + "`fairway serve`" + `), and print the number of its run. Inputs are
 relative to the folder of FILE, or --dir, which the server must see under the same
-path. Otherwise --upload sends them, 4 MiB at most, or they are URLs.`,
+path. Otherwise --upload sends them, 4 MiB at most, or they are URLs. FILE
+can also be a recorded trace in WfFormat (JSON).`,
 		Example: `  fairway submit workflow.yaml --server /data/fairway --set pairs=500 --watch
   fairway submit --key nightly-2026-11-27 --results s3://bucket/nightly
-  fairway submit workflow.yaml --upload samples.csv --upload config/`,
+  fairway submit workflow.yaml --upload samples.csv --upload config/
+  fairway submit trace.json --time-scale 0.01 --size-scale 0`,
 		Args:              maybeFile,
 		ValidArgsFunction: workflowFiles,
 		RunE: func(command *cobra.Command, arguments []string) error {
@@ -68,6 +74,10 @@ func (c *console) submissionFlags(command *cobra.Command, o *submitOptions) {
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure, go on with the jobs that do not depend on it")
 	flags.StringVar(&o.results, "results", "", "put the results into this `place` instead of results/ of the server: a "+
 		"folder, or a URL (s3://bucket/folder, davs://, root://)")
+	flags.Float64Var(&o.scales.TimeScale, "time-scale", 1, "multiply the run times of a trace by this")
+	flags.Float64Var(&o.scales.SizeScale, "size-scale", 1, "multiply the file sizes of a trace by this")
+	flags.BoolVar(&o.waitAnyway, "wait-anyway", false, "wait for pilots even if no pilot of the server could ever run a "+
+		"step, as it seems now")
 	flags.StringVar(&o.key, "key", "",
 		"a `name` for this submission: a repeated one answers with the same run")
 	flags.StringArrayVar(&o.upload, "upload", nil, "send this file or folder along, as an input (may be repeated)")
@@ -93,17 +103,13 @@ func submission(file, dir string, o *submitOptions) (*wire.SubmitWorkflowRequest
 	if err != nil {
 		return nil, fail(exitBadFile, "name the workflow file: fairway submit FILE", "cannot read the workflow: %w", err)
 	}
-	if isTrace(text) {
-		return nil, fail(exitBadFile, "replay it with `fairway run "+file+"`",
-			"%s is a recorded trace, and no workflow", file)
-	}
 	values, err := parameters(o.set)
 	if err != nil {
 		return nil, err
 	}
-	workflow, err := flow.Parse(file, text)
+	workflow, err := wfformat.ParseEither(file, text, o.scales)
 	if err != nil {
-		return nil, err
+		return nil, &failure{code: exitBadFile, err: err}
 	}
 	if workflow, err = workflow.With(values); err != nil {
 		return nil, &failure{code: exitBadFile, err: err}
@@ -115,7 +121,10 @@ func submission(file, dir string, o *submitOptions) (*wire.SubmitWorkflowRequest
 	}
 	request := &wire.SubmitWorkflowRequest{
 		Workflow: text, File: filepath.Base(file), Folder: dir, Parameters: values, Until: o.until, KeepGoing: o.keepGoing,
-		Results: o.results, Key: o.key,
+		Results: o.results, Key: o.key, WaitAnyway: o.waitAnyway,
+	}
+	if wfformat.Is(text) {
+		request.TimeScale, request.SizeScale = &o.scales.TimeScale, &o.scales.SizeScale
 	}
 	if o.results != "" && !strings.Contains(o.results, "://") {
 		if request.Results, err = filepath.Abs(o.results); err != nil {

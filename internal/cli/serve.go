@@ -220,7 +220,11 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 			return server.Config{}, &failure{code: exitNotFound, err: err}
 		}
 	}
-	if _, _, err := inspect(workflow, o.file, o.folder, false); err != nil {
+	listed, err := newListing(o.folder)
+	if err != nil {
+		return server.Config{}, err
+	}
+	if _, _, err := inspect(workflow, o.file, o.folder, listed, false); err != nil {
 		return server.Config{}, err
 	}
 	if err := folder.CheckOurs(o.folder); err != nil {
@@ -241,6 +245,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	config := server.Config{
 		Workflow:    workflow,
 		Folder:      o.folder,
+		Enumerated:  listed,
 		KeepGoing:   o.keepGoing,
 		KeepResults: o.keepResults,
 		Results:     o.results,
@@ -254,9 +259,14 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		Dispatch:    dispatch.Config{Placement: dispatch.Placements[o.placement]},
 		Log:         slog.Default(),
 	}
+	capacity.findsTools = o.lasting || workflow.Open()
+	if o.lasting || workflow.Open() && !o.waitAnyway {
+		config.Check = func(demands []flow.Demand, waitAnyway bool) error {
+			return refuseUnserved(demands, waitAnyway, o, capacity, sites)
+		}
+	}
 	if o.lasting {
 		config.Lasting, config.Workflow, config.Store = true, nil, o.store
-		config.Check = func(w *flow.Workflow) error { return refuseUnserved(w, o, capacity, sites) }
 		capacity.tools = toolsThere(o.tools)
 	}
 	if serverjob.Running() {

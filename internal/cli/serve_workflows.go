@@ -8,18 +8,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 
-	"fairway/internal/flow"
 	"fairway/internal/server"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
-	"fairway/internal/site"
 	"fairway/internal/store"
 	"fairway/lib/sched"
 )
@@ -39,7 +35,7 @@ folder --state, results are in results/NUMBER/. Start it again there, and all ru
 go on. With --listen or --site it also answers over the network, to those who have
 a copy of .fairway/service.`,
 		Example: `  fairway serve --state /data/fairway --site cluster --listen :7070
-  fairway serve --state /data/fairway --tool samtools --detach
+  fairway serve --state /data/fairway --detach
   fairway serve --state /data/fairway --web
   fairway submit workflow.yaml --server /data/fairway`,
 		Args: noArgument,
@@ -58,8 +54,8 @@ a copy of .fairway/service.`,
 	flags.StringVar(&o.store, "store", "", "a PostgreSQL that keeps the records, from the first start on: "+
 		"postgres://USER@HOST:PORT/DATABASE?schema=NAME (default: a file in the folder of the state)")
 	flags.StringArrayVar(&o.tools, "tool", nil,
-		"a `program` that steps may ask for under tools:; pilots look whether "+
-			"their node has it (may be repeated)")
+		"a `program` that pilots look for when they start; for others they look when a run names them under tools: "+
+			"(may be repeated)")
 	flags.BoolVar(&o.strict, "strict-sandboxes", false, "pilots must be able to give steps strict sandboxes")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
 	webFlag(command, o)
@@ -144,38 +140,6 @@ func (c *console) serveWorkflows(ctx context.Context, o *runOptions) error {
 		return quietly(signalCode(first))
 	}
 	return nil
-}
-
-// refuseUnserved refuses a workflow that is submitted to a server, of which no pilot could run a
-// step.
-func refuseUnserved(workflow *flow.Workflow, o *runOptions, c *capacity, sites []*site.Site) error {
-	if workflow.Strict() && !o.strict {
-		return errors.New("a step asks for a strict sandbox, and this server is without: start it with --strict-sandboxes")
-	}
-	asked := *o
-	asked.waitAnyway = false
-	if err := checkDemands(workflow, &asked, &capacity{pilots: c.pilots, each: c.each}, sites); err != nil {
-		return err
-	}
-	for _, demand := range workflow.Demands() {
-		for _, tool := range demand.Tools {
-			if !slices.Contains(o.tools, tool) {
-				return fmt.Errorf("line %d: step %q needs the program %s, which pilots of this server do not look for: start it "+
-					"with --tool %s", demand.Line, demand.Step, tool, tool)
-			}
-		}
-	}
-	return nil
-}
-
-// toolsThere are those of some programs that this machine has.
-func toolsThere(tools []string) (there []string) {
-	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err == nil {
-			there = append(there, tool)
-		}
-	}
-	return there
 }
 
 // asksService reports whether a command asks a server that takes workflows.

@@ -52,6 +52,11 @@ func dialService(ctx context.Context, address string) (*listen.Connection, error
 	return dialServiceFolder(ctx, address)
 }
 
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 func (c *console) pilotsCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "pilots",

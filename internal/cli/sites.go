@@ -102,7 +102,7 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 	return server.Site{
 		Site: dispatch.Site{
 			Name: s.Name, MinPilots: s.MinPilots, MaxPilots: s.MaxPilots, MinIdlePilots: s.MinIdlePilots, Pilot: has,
-			Tools:     tools,
+			Tools: tools, FindsTools: o.lasting || workflow.Open(),
 			CacheWith: s.CacheWith, Lease: cmp.Or(s.Lease, pilot.DefaultFarLease),
 			Most: dispatch.Resources{MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory},
 		},

@@ -94,13 +94,18 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 		if err := c.prepareOpen(command, o, openName); err != nil {
 			return err
 		}
+		workflow, err := flow.Parse("the workflow of --print", text)
+		if err != nil {
+			return &failure{code: exitUsage, err: err}
+		}
+		o.demands = workflow.Demands()
 		if c.service != "" {
 			if err := refuseHere(command); err != nil {
 				return err
 			}
-			return c.submitAtServer(command.Context(), o, l, text)
+			return c.submitAtServer(command.Context(), o, l, workflow)
 		}
-		return c.submit(command.Context(), o, l, text)
+		return c.submit(command.Context(), o, l, workflow)
 	}
 	flags := command.Flags()
 	flags.StringArrayVar(&l.reads, "reads", nil, "a further `file` that the command reads (may be repeated)")
@@ -235,11 +240,9 @@ func (l *commandLine) workflow() ([]byte, error) {
 }
 
 // jobs are those that the call stands for, with the files that are there now.
-func (l *commandLine) jobs(ctx context.Context, folder string, text []byte) ([]*wire.SubmittedJob, error) {
-	workflow, err := flow.Parse("the workflow of --print", text)
-	if err != nil {
-		return nil, &failure{code: exitUsage, err: err}
-	}
+func (l *commandLine) jobs(
+	ctx context.Context, folder string, workflow *flow.Workflow,
+) ([]*wire.SubmittedJob, error) {
 	f, err := flow.New(workflow)
 	if err != nil {
 		return nil, err
@@ -293,14 +296,14 @@ func (l *commandLine) jobs(ctx context.Context, folder string, text []byte) ([]*
 
 // submit adds the jobs to the open run of the folder, and waits for them. It is the server if
 // there is none.
-func (c *console) submit(ctx context.Context, o *runOptions, l *commandLine, text []byte) error {
-	jobs, err := l.jobs(ctx, o.folder, text)
+func (c *console) submit(ctx context.Context, o *runOptions, l *commandLine, workflow *flow.Workflow) error {
+	jobs, err := l.jobs(ctx, o.folder, workflow)
 	if err != nil {
 		return err
 	}
 	var refs []*wire.SubmittedRef
 	add := func(ctx context.Context, client wire.WorkflowClient) (err error) {
-		refs, err = addJobs(ctx, client, jobs)
+		refs, err = addJobs(ctx, client, jobs, o.waitAnyway)
 		return err
 	}
 	conclude := func() error {

@@ -20,6 +20,15 @@ import (
 // unsurveyed says that inputs are not looked at; empty: they are.
 const unsurveyed = ""
 
+// listing is what a folder has of the inputs of a workflow, for those who look at it after the
+// survey.
+type listing = feed.Enumeration
+
+func newListing(folder string) (*listing, error) {
+	folder, err := filepath.Abs(folder)
+	return feed.NewEnumeration(folder), err
+}
+
 func (s *surveyed) survey() {
 	for i, glob := range s.input.Globs {
 		if !flow.IsURL(glob) { // a run asks the server
@@ -35,7 +44,7 @@ func (s *surveyed) survey() {
 }
 
 func (s *surveyed) match(glob, pattern string) {
-	found, err := feed.Glob(s.folder, glob)
+	found, err := s.listed.Glob(s.input, glob)
 	if err != nil && s.input.Watch {
 		s.misfit(err, "")
 	} else if err != nil {
@@ -61,7 +70,7 @@ func (s *surveyed) match(glob, pattern string) {
 			if err == nil && info.IsDir() && !s.input.Watch && !strings.HasSuffix(path, "/") {
 				continue // a pattern of files passes over folders
 			}
-			if err == nil {
+			if err == nil && s.lines {
 				s.arrived = append(s.arrived, flow.InputFile{
 					ExistingFile: dispatch.ExistingFile{LFN: lfn, Size: info.Size()}, Path: written,
 				})

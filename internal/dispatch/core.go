@@ -29,6 +29,7 @@ type Core struct {
 	jobs      jobs
 	fleet     fleet
 	placement placement
+	looks     looks
 
 	// Memory of answers: they are kept by who gets them, so it is never reused.
 	inputSlab  rows.Slab[InputFile]
@@ -92,8 +93,12 @@ func (c *Core) apply(in Input) error {
 		return c.files.readersKnown(in)
 	case StopRun:
 		return c.stopRun(in)
+	case LookFor:
+		c.lookFor(in.Tools)
 	case RetireRun:
 		return c.retireRun(in.Run)
+	case ForgetResults:
+		return c.forgetResults(in.Keys)
 	case Submit:
 		return c.submit(in)
 	case Sync:
@@ -130,6 +135,7 @@ func (c *Core) apply(in Input) error {
 func (c *Core) propagate() {
 	c.runTimers()
 	c.propagateJobs()
+	c.lookForNew()
 	c.placement.assignGivenBack()
 	c.placement.matchAll()
 	if c.placement.recall() {

@@ -52,6 +52,11 @@ type Answer struct {
 	Leave      bool          // end when nothing runs any more
 	LeaveNow   bool          // end what runs, then leave
 	Superseded bool          // a newer Sync has taken this one's place: ignore this answer
+
+	// LookFor are programs that the pilot is to look for, and to tell of in a Hello that it has found,
+	// with the number as Sync.LookedFor. They are repeated until it has.
+	LookFor       []string
+	LookForNumber uint64
 }
 
 // Assignment is an attempt that a pilot is to run.

@@ -61,7 +61,7 @@ func (c *Core) survey(j *job) *survey {
 		s.count(c, p, j)
 	}
 	for _, at := range c.fleet.monitor.sites {
-		if l := lacks(j.class, at.Pilot, at.tools); len(l) > 0 {
+		if l := at.lacks(j.class); len(l) > 0 {
 			s.short.add(l)
 		} else {
 			s.sites = append(s.sites, at)

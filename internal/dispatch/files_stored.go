@@ -177,7 +177,7 @@ func (fs *files) recorded(j *job) []output {
 func (fs *files) persistOutputs(j *job) {
 	outputs := fs.recorded(j)
 	if j.reused {
-		fs.journal.persistResult(j.key, &storedResult{j.name, j.digest, j.inputMarks(), fs.journal.incarnation, outputs})
+		fs.journal.persistResult(j.key, &storedResult{j.name, j.digest, j.inputMarks(), fs.journal.incarnation, 0, outputs})
 	} else {
 		fs.journal.persistCommit(j, outputs)
 	}

@@ -85,15 +85,16 @@ type grace struct {
 // ended it; then left is set, for those that still refer to it in this transition.
 type pilot struct {
 	// Who it is. info, expires, life, shape and host change together, when it describes itself.
-	id      PilotID
-	info    PilotInfo
-	expires instant       // as info says; 0: never
-	life    time.Duration // until then, the most that was ever left of it
-	shape   *shape
-	member  int  // index among the pilots of the shape
-	counted bool // in hosts of the shape
-	host    *host
-	launch  *launch
+	id        PilotID
+	info      PilotInfo
+	expires   instant       // as info says; 0: never
+	life      time.Duration // until then, the most that was ever left of it
+	shape     *shape
+	lookedFor uint64 // the number of the programs that it was last known to have looked for
+	member    int    // index among the pilots of the shape
+	counted   bool   // in hosts of the shape
+	host      *host
+	launch    *launch
 
 	// Where the exchange of messages stands. A Sync with changes counts only if it
 	// builds on base or a later answer; what an answer said is repeated until

@@ -178,7 +178,7 @@ func (fl *fleet) serves(s *site, cl *class) bool {
 	if k.site != "" && k.site != s.Name && k.wait > 0 && fl.monitor.site(k.site) != nil {
 		return false // its own site's
 	}
-	return len(lacks(cl, s.Pilot, s.tools)) == 0
+	return len(s.lacks(cl)) == 0
 }
 
 // reads tell how long bytes of input take to come, by where from: seconds for each.

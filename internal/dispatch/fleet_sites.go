@@ -23,9 +23,10 @@ type site struct {
 	Site
 	known       bool // described by a SetSite; else only named by a launch
 	tools       map[string]bool
-	pilots      [standings]int // its launches, by what they count as
-	unconfirmed []instant      // pilots that the batch system has not confirmed yet, oldest first
-	failures    int            // pilots in a row that could not work
+	without     map[string]bool // programs that its pilots have not found
+	pilots      [standings]int  // its launches, by what they count as
+	unconfirmed []instant       // pilots that the batch system has not confirmed yet, oldest first
+	failures    int             // pilots in a row that could not work
 	notBefore   instant
 	outlook     outlook
 }
@@ -102,7 +103,7 @@ func (fl *fleet) setSite(s Site) error {
 		m.sites = append(m.sites, at)
 	}
 	at.Site = s
-	at.tools = make(map[string]bool)
+	at.tools, at.without = make(map[string]bool), make(map[string]bool)
 	for _, t := range s.Tools {
 		at.tools[t] = true
 	}

@@ -60,6 +60,14 @@ type StopRun struct {
 // begins each run with a store of which [Fresh] has retired all others.
 type RetireRun struct{ Run RunID }
 
+// LookFor has pilots look for programs that jobs to come will name, and once more for those that were
+// not found.
+type LookFor struct{ Tools []string }
+
+// ForgetResults forgets results of earlier runs, by their keys ([UnusedResult]), and removes what is
+// stored of them. One that a job has taken, or that is not known, is passed over.
+type ForgetResults struct{ Keys []string }
+
 // Submit inserts jobs of a run in order, all or none. Refused, with an error that
 // names the job and the file: a read with neither a version nor a writer
 // before it, a name used twice. Files are those of AddFiles, which the jobs read: they become
@@ -88,6 +96,7 @@ type Sync struct {
 	Draining   bool      // takes no more jobs
 	Leaving    bool      // ends after this sync; what it still has is lost
 	Hold       bool      // the pilot is ready to wait for the answer
+	LookedFor  uint64    // the Answer.LookForNumber up to which Hello tells what was found; 0: none
 	Unserved   []PilotID // sources that could not be reached, refused, broke off or sent something else
 }
 
@@ -241,6 +250,7 @@ type Site struct {
 	MinIdlePilots int
 	Pilot         Resources // what one pilot of this site has
 	Tools         []string
+	FindsTools    bool          // its pilots look for other programs that jobs name (Answer.LookFor): it may have them
 	Most          Resources     // that one pilot may say that it has; an amount of 0: as it says, at most MaxPilotCPUs
 	Lease         time.Duration // the longest that one may ask for; 0: Config.MaxPilotLease
 	CacheWith     []string      // sites whose pilots exchange cached files with those here, if they name this one too
@@ -291,6 +301,8 @@ func (CompleteRun) isInput()    {}
 func (ReadersKnown) isInput()   {}
 func (StopRun) isInput()        {}
 func (RetireRun) isInput()      {}
+func (ForgetResults) isInput()  {}
+func (LookFor) isInput()        {}
 func (Submit) isInput()         {}
 func (Sync) isInput()           {}
 func (HangUp) isInput()         {}

@@ -37,6 +37,8 @@ type jobs struct {
 	classes map[classKey]*class
 	byIndex []*class
 	bound   map[cacheID][]*class // those of jobs that must run where they read this cache
+	// newTools are programs of classes that are new, until pilots are asked to look for them.
+	newTools []string
 
 	// The ready jobs.
 	levels   []*level // that have any, by priority, highest first

@@ -79,6 +79,7 @@ func (js *jobs) intern(k classKey, counts map[string]int64) *class {
 	}
 	if k.tools != "" {
 		cl.tools = strings.Split(k.tools, "\n")
+		js.newTools = append(js.newTools, cl.tools...)
 	}
 	js.byIndex = append(js.byIndex, cl)
 	js.classes[k] = cl

@@ -25,6 +25,7 @@ type journal struct {
 	since       uint64                    // the first of this store
 	results     map[identity]storedResult // of earlier runs, until a job takes them
 	taken       map[identity]bool         // results that a job of a run has taken
+	kept        uint64                    // number of the last result that a run has left since the core was loaded
 	body        []byte                    // empty: memory in which the next body is encoded
 	bodies      []byte                    // of bodies that were given out; never used again, since others keep them
 }
@@ -99,7 +100,8 @@ func (jn *journal) forget(table string, run RunID, key string) {
 // resultKeys are the keys of the results that no job has taken, oldest first.
 func (jn *journal) resultKeys() []identity {
 	return slices.SortedFunc(maps.Keys(jn.results), func(a, b identity) int {
-		return cmp.Or(cmp.Compare(jn.results[a].made, jn.results[b].made), bytes.Compare(a[:], b[:]))
+		one, other := jn.results[a], jn.results[b]
+		return cmp.Or(cmp.Compare(one.made, other.made), cmp.Compare(one.kept, other.kept), bytes.Compare(a[:], b[:]))
 	})
 }
 

@@ -173,7 +173,7 @@ func (l *Loading) takeResult(k Record) error {
 		return err
 	}
 	id, err := parseIdentity(k.Key)
-	l.c.journal.results[id] = storedResult{b.Job, b.Digest, b.Inputs, b.Made, b.Outputs}
+	l.c.journal.results[id] = storedResult{b.Job, b.Digest, b.Inputs, b.Made, 0, b.Outputs}
 	return err
 }
 

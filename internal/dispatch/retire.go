@@ -86,7 +86,9 @@ func (fs *files) keepResult(j *job) {
 		}
 		return
 	}
-	r := storedResult{j.name, j.digest, j.inputMarks(), uint64(j.committed >> 32), fs.recorded(j)}
+	fs.journal.kept++
+	made := uint64(j.committed >> 32)
+	r := storedResult{j.name, j.digest, j.inputMarks(), made, fs.journal.kept, fs.recorded(j)}
 	for i := range r.outputs {
 		r.outputs[i].Tag = r.outputs[i].tag(j.committed)
 	}

@@ -13,6 +13,7 @@ type storedResult struct {
 	digest  string
 	inputs  []string
 	made    uint64 // incarnation
+	kept    uint64 // orders those that runs left in this incarnation; 0: left before
 	outputs []output
 }
 
@@ -190,8 +191,40 @@ type UnusedResult struct {
 	PFNs   []string // of its outputs
 }
 
-// Unused returns the results that no job has taken, so far, those of the oldest
-// incarnation first. The caller may remove them, with their files, when no job
+// UnusedResults is how many results Unused returns.
+func (c *Core) UnusedResults() int { return len(c.journal.results) }
+
+// IsUnused reports whether a result, by its key, is among those that Unused returns.
+func (c *Core) IsUnused(key string) bool {
+	id, err := parseIdentity(key)
+	_, ok := c.journal.results[id]
+	return ok && err == nil
+}
+
+// forgetResults forgets results that no job has taken.
+func (c *Core) forgetResults(keys []string) error {
+	for _, text := range keys {
+		key, err := parseIdentity(text)
+		if err != nil {
+			return refuse("dispatch: %q is no key of a result", text)
+		}
+		r, ok := c.journal.results[key]
+		if !ok {
+			continue
+		}
+		delete(c.journal.results, key)
+		c.journal.forget(TableResult, 0, text)
+		for _, o := range r.outputs {
+			if o.PFN != "" {
+				c.files.remove(o.PFN)
+			}
+		}
+	}
+	return nil
+}
+
+// Unused returns the results that no job has taken, so far, the oldest first: by the incarnation, and
+// those of this one as their runs were retired. The caller may remove them, with their files, when no job
 // will come any more that could; a Core that is loaded afterwards no longer
 // knows them.
 func (c *Core) Unused() []UnusedResult {

@@ -61,6 +61,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 func (c *Core) takeDescription(p *pilot, s *Sync) {
 	if s.Hello != nil {
 		c.fleet.describe(p, *s.Hello)
+		c.lookedFor(p, s.LookedFor)
 	}
 	p.drains, p.polls = s.Draining, !s.Hold
 	c.opens(p)
@@ -364,6 +365,9 @@ func (c *Core) answer(p *pilot) Answer {
 			e.number = n
 		}
 		a.End = append(a.End, e.attempt)
+	}
+	if p.mustLook(&c.looks) {
+		a.LookFor, a.LookForNumber = c.looks.names, c.looks.number
 	}
 	c.placement.addHints(p, &a)
 	p.toldToLeave = a.Leave || a.LeaveNow

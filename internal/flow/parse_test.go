@@ -91,3 +91,23 @@ func TestTooManyProblemsAreCut(t *testing.T) {
 		t.Errorf("%d problems", len(problems))
 	}
 }
+
+// The text of a workflow is parsed once: other values and a target are bound to what was parsed.
+func TestTextIsParsedOnce(t *testing.T) {
+	text := "workflow: w\nparameters: {n: 1}\nsteps:\n  a: {writes: a, command: 'echo ${n}'}\n"
+	parsed, err := Parse("f.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bound, err := parsed.With(map[string]string{"n": "2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until, err := bound.Until("a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bound == parsed || bound.root != parsed.root || until.root != parsed.root {
+		t.Error("the text was parsed again")
+	}
+}

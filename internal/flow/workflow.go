@@ -314,6 +314,15 @@ type Demand struct {
 	Site  string
 	Needs dispatch.Resources
 	Tools []string
+	// Strict says that they see only what is their own.
+	Strict bool
+}
+
+// DemandOf is what a job of an open workflow asks, under its name.
+func DemandOf(j *NewJob) Demand {
+	return Demand{
+		Step: j.Job.Name, Site: j.Job.Site, Needs: j.Job.Needs, Tools: j.Job.Tools, Strict: j.Command.Strict,
+	}
 }
 
 // Demands tells what the steps ask of pilots, in the order of the file, so
@@ -321,7 +330,9 @@ type Demand struct {
 func (w *Workflow) Demands() []Demand {
 	demands := make([]Demand, len(w.steps))
 	for _, s := range w.steps {
-		demands[s.listed] = Demand{Step: s.name, Line: s.line, Site: s.site, Needs: s.needs, Tools: s.tools}
+		demands[s.listed] = Demand{
+			Step: s.name, Line: s.line, Site: s.site, Needs: s.needs, Tools: s.tools, Strict: s.strict,
+		}
 	}
 	return demands
 }

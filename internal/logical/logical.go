@@ -25,6 +25,9 @@ const (
 // name of an empty file, so that it is known with the commit.
 const CountFolder = "_records/"
 
+// FolderSuffix is what a folder has behind its name where it is one file: the archive that holds it.
+const FolderSuffix = ".zip"
+
 // IsFolder reports whether a name stands for a folder.
 func IsFolder(name string) bool { return strings.HasSuffix(name, "/") }
 

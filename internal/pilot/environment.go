@@ -43,15 +43,21 @@ func (p *pilot) checkEnvironment(ctx context.Context) error {
 		}
 		p.hello.Tools = append(p.hello.Tools, tool)
 	}
-	for _, tool := range c.Probe {
-		if _, err := exec.LookPath(tool); err == nil {
-			p.hello.Tools = append(p.hello.Tools, tool)
-		}
-	}
+	p.hello.Tools = append(p.hello.Tools, toolsThere(c.Probe)...)
 	err := errors.Join(append(missing, c.runCheck(), p.checkSandbox(), p.checkProcessors(), p.checkMemory(), p.checkDisk(),
 		p.openStorage(ctx))...)
 	p.hello.Has = c.resourcesToWire()
 	return err
+}
+
+// toolsThere are those of some programs that are in PATH.
+func toolsThere(tools []string) (there []string) {
+	for _, tool := range tools {
+		if _, err := exec.LookPath(tool); err == nil {
+			there = append(there, tool)
+		}
+	}
+	return there
 }
 
 func (p *pilot) checkProcessors() error {

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
+	"slices"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"fairway/internal/access"
@@ -51,6 +53,11 @@ type exchange struct {
 	// do; from then on each Sync says that it leaves, until farewell, which is the end.
 	farewellBy time.Time
 	farewell   bool
+
+	// lookedFor is the number of the programs that were looked for last, of which hello tells;
+	// tellFound says that the next Sync describes the pilot for that.
+	lookedFor uint64
+	tellFound bool
 
 	alarm alarm
 }
@@ -290,6 +297,7 @@ func (p *pilot) send(talk context.Context, now time.Time) {
 	} else {
 		p.reports.Carry(m)
 	}
+	p.describeAgain(m)
 	p.caching.carry(m)
 	m.Counts = p.stage.CacheCounts()
 	p.stage.Sharing.Carry(m)
@@ -300,13 +308,42 @@ func (p *pilot) send(talk context.Context, now time.Time) {
 	p.workers.Go(func() { p.call(talk, m, limit) })
 }
 
+// helloNow is what the pilot says of itself, with the life that is left to it.
+func (p *pilot) helloNow() *wire.PilotInfo {
+	if !p.lifeEnds.IsZero() {
+		p.hello.Remaining = durationpb.New(max(time.Nanosecond, time.Until(p.lifeEnds)))
+	}
+	return proto.CloneOf(p.hello)
+}
+
+// describeAgain tells which programs were found that the TaskQueue has asked for. It asks again until
+// it has heard that.
+func (p *pilot) describeAgain(m *wire.SyncRequest) {
+	x := &p.exchange
+	m.LookedFor = x.lookedFor
+	if x.tellFound && m.Hello == nil {
+		m.Hello = p.helloNow()
+	}
+	x.tellFound = false
+}
+
+// found takes note of the programs that were found of those that the TaskQueue has asked for. The
+// caller holds the mutex.
+func (p *pilot) found(a *wire.SyncAnswer, tools []string) {
+	if a.GetLookForNumber() == 0 {
+		return
+	}
+	for _, tool := range a.GetLookFor() {
+		p.hello.Tools = slices.DeleteFunc(p.hello.Tools, func(t string) bool { return t == tool })
+	}
+	p.hello.Tools = append(p.hello.Tools, tools...)
+	p.exchange.lookedFor, p.exchange.tellFound, p.reports.News = a.GetLookForNumber(), true, true
+}
+
 // fullState puts the whole state into a message. An attempt whose result comes
 // in a later one is told as one that runs.
 func (p *pilot) fullState(m *wire.SyncRequest) {
-	m.Full, m.Hello = true, p.hello
-	if !p.lifeEnds.IsZero() {
-		m.Hello.Remaining = durationpb.New(max(time.Nanosecond, time.Until(p.lifeEnds)))
-	}
+	m.Full, m.Hello = true, p.helloNow()
 	for _, r := range p.reports.CarryFull(m) {
 		m.Started = append(m.Started, &wire.AttemptRef{
 			Run: r.GetResult().GetRun(), Job: r.GetResult().GetJob(), Attempt: r.GetResult().GetAttempt(), Ticket: r.GetTicket(),
@@ -329,8 +366,9 @@ func (p *pilot) call(talk context.Context, m *wire.SyncRequest, limit time.Durat
 	answer, err := p.client.Sync(ctx, m)
 	cancel()
 	_ = syncAfter.Hit()
+	tools := toolsThere(answer.GetLookFor())
 	switch {
-	case p.answered(m, answer, err):
+	case p.answered(m, answer, tools, err):
 		p.followHints(answer)
 		p.mu.Lock()
 		p.startAll() // after the hints: what they read makes other files go
@@ -342,7 +380,7 @@ func (p *pilot) call(talk context.Context, m *wire.SyncRequest, limit time.Durat
 }
 
 // answered takes note of how a call ended, and reports whether its answer counts.
-func (p *pilot) answered(m *wire.SyncRequest, answer *wire.SyncAnswer, err error) bool {
+func (p *pilot) answered(m *wire.SyncRequest, answer *wire.SyncAnswer, tools []string, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := &p.exchange
@@ -364,6 +402,7 @@ func (p *pilot) answered(m *wire.SyncRequest, answer *wire.SyncAnswer, err error
 	p.caching.acknowledge(answer.GetSeen())
 	p.announceAll(answer.GetTellCache())
 	p.stage.Sharing.Acknowledge(answer.GetSeen())
+	p.found(answer, tools)
 	p.carryOut(answer)
 	return true
 }

@@ -17,6 +17,8 @@ var (
 		dispatch.ReadersKnown{},
 		dispatch.StopRun{},
 		dispatch.RetireRun{},
+		dispatch.LookFor{},
+		dispatch.ForgetResults{},
 		dispatch.AddFiles{},
 		dispatch.Submit{},
 		dispatch.Sync{},

@@ -8,6 +8,7 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/storage"
@@ -23,6 +24,10 @@ type Config struct {
 	// the patterns of its inputs are relative to. It is made if need be.
 	Folder string
 
+	// Enumerated is what has been listed of the inputs in Folder, so that it is not listed again;
+	// nil: nothing. It should be fresh.
+	Enumerated *feed.Enumeration
+
 	// Lasting has the server run what is submitted to it, until it is stopped. There is no
 	// Workflow then, Folder is where the state is, and the settings of a run come with it.
 	Lasting bool
@@ -31,9 +36,13 @@ type Config struct {
 	// first start on; empty: where they were, or else in the folder of the state.
 	Store string
 
-	// Check refuses a workflow that is submitted, of which no site could run a job; nil: none is
-	// refused.
-	Check func(*flow.Workflow) error
+	// Check refuses steps and jobs that are submitted and that no pilot of the server could ever run;
+	// with waitAnyway only those that one would run otherwise than they ask for. nil: none is refused.
+	Check func(demands []flow.Demand, waitAnyway bool) error
+
+	// UnusedResults is how many results of earlier runs a lasting server keeps that no run uses now:
+	// UnusedResultLimit.
+	UnusedResults int
 
 	// KeepGoing goes on after a job has failed with what doesn't depend on it.
 	// Otherwise no further attempts are started then.
@@ -143,6 +152,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.CommitDelay == 0 {
 		c.CommitDelay = DefaultCommitDelay
+	}
+	if c.UnusedResults == 0 {
+		c.UnusedResults = UnusedResultLimit
 	}
 	if c.LeaveTime == 0 {
 		c.LeaveTime = DefaultLeaveTime

@@ -84,7 +84,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 		defer func() { _ = records.Close() }()
 	}
 	find := feed.NewFinder(dir, config.tellingSlow(elements.New(folders.Roots(), config.Sched.Sleep)))
-	find.Dry, find.State = true, folders.ID
+	find.Dry, find.Made, find.Enumerated = true, madeIn(folders), config.Enumerated
 	o, err := openRecords(ctx, &config, records, find)
 	if err != nil {
 		return nil, err

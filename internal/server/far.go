@@ -43,6 +43,11 @@ type far struct {
 // openFar opens the port and the batch systems whose pilots call there. Pilots of an
 // earlier server find this one at once if its port is still free.
 func (s *Server) openFar() error {
+	if s.config.Lasting {
+		if err := s.disownService(); err != nil {
+			return err
+		}
+	}
 	if len(s.config.Sites) == 0 && (!s.config.Lasting || s.config.Listen == "") {
 		return nil
 	}

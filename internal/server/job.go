@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -139,15 +141,40 @@ func (s *Server) openPeople(addresses []string) error {
 	}
 	s.far.people = access.NewTokens()
 	if s.config.Lasting {
-		file := filepath.Join(s.folders.State, folder.ServiceName)
-		if before, err := access.ReadConnection(file); err == nil && before.Pin == connection.Pin {
+		if before, err := access.ReadConnection(s.serviceFile()); err == nil {
 			connection.Token = before.Token // copies of the file stay good
 		}
 		s.far.people.Allow(connection.Grant())
-		return connection.Write(file)
+		return connection.Write(s.serviceFile())
 	}
 	s.far.people.Allow(connection.Grant())
 	return s.term.Change(func(h *term.Holder) { h.Connection = &connection })
+}
+
+// serviceFile says how people reach a lasting server over the network.
+func (s *Server) serviceFile() string { return filepath.Join(s.folders.State, folder.ServiceName) }
+
+// disownService removes the file that says how another server is reached, whose folder was copied:
+// who has it would ask that one, and its token is not that of this server.
+func (s *Server) disownService() error {
+	before, err := access.ReadConnection(s.serviceFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil && before.Pin == s.authority.Pin() {
+		return nil
+	}
+	if err := os.Remove(s.serviceFile()); err != nil {
+		return err
+	}
+	if err != nil {
+		s.log.Warn("the file .fairway/service could not be read; if this server listens, it has a new one with another "+
+			"token", "error", err)
+		return nil
+	}
+	s.log.Warn("this folder is a copy of that of another server, whose token is not good here: copies of the file " +
+		".fairway/service lead to that one; if this server listens, it has a file and a token of its own")
+	return nil
 }
 
 // workflow is the service of people.

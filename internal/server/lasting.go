@@ -1,14 +1,16 @@
 package server
 
 import (
-	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -23,6 +25,8 @@ import (
 	"fairway/internal/server/loop"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
+	"fairway/internal/wfformat"
+	"fairway/lib/sched"
 )
 
 // A lasting server takes workflows while it runs (API call SubmitWorkflow). Each becomes a run
@@ -51,11 +55,16 @@ type submission struct {
 	Until      string            `json:"until,omitempty"`
 	KeepGoing  bool              `json:"keep_going,omitempty"`
 	Results    string            `json:"results,omitempty"`
+	Scales     *flow.Scales      `json:"scales,omitempty"` // of a recorded run
 }
 
 // parse reads the workflow that was submitted.
 func (b *submission) parse() (*flow.Workflow, error) {
-	workflow, err := flow.Parse(b.File, b.Text)
+	var scales flow.Scales
+	if b.Scales != nil {
+		scales = *b.Scales
+	}
+	workflow, err := wfformat.ParseEither(b.File, b.Text, scales)
 	if err == nil {
 		workflow, err = workflow.With(b.Parameters)
 	}
@@ -72,11 +81,11 @@ func (s *Server) configOf(b *submission, workflow *flow.Workflow) Config {
 	return c
 }
 
-// finderOf finds the inputs of a run. The folder is not that of the state, so files have absolute
-// names.
-func (s *Server) finderOf(b *submission, run dispatch.RunID) *feed.Finder {
+// finderOf finds the inputs of a run with folders of its own. The folder is not that of the state, so
+// files have absolute names.
+func (s *Server) finderOf(b *submission, own string) *feed.Finder {
 	find := feed.NewFinder(b.Folder, s.config.tellingSlow(s.element))
-	find.State, find.Run, find.Apart = s.folders.ID, run, true
+	find.Apart, find.Made = true, s.ownIn(filepath.Join(folder.InputsName, s.folders.ID), own)
 	return find
 }
 
@@ -87,15 +96,53 @@ func (s *Server) layoutOf(run dispatch.RunID) folder.Layout {
 	return l
 }
 
-// uploadsOf is the folder of the uploaded files of a run.
-func (s *Server) uploadsOf(run dispatch.RunID) string {
-	return filepath.Join(s.folders.State, folder.UploadsName, strconv.FormatUint(uint64(run), 10))
+// ownIn is the folder of a run in a folder of the state, by the name that its run gives (state.Run.Own).
+func (s *Server) ownIn(place, own string) string { return filepath.Join(s.folders.State, place, own) }
+
+// ownPlaces have a folder for each run that needs one: with what came with its submission, and with
+// what was made for a recorded run.
+func (s *Server) ownPlaces() []string {
+	return []string{folder.UploadsName, filepath.Join(folder.InputsName, s.folders.ID)}
+}
+
+// ownOf are the folders that a run may have in the state.
+func (s *Server) ownOf(run *state.Run) (paths []string) {
+	for _, place := range s.ownPlaces() {
+		paths = append(paths, s.ownIn(place, run.OwnName()))
+	}
+	return paths
+}
+
+// sweepOwn removes folders of submissions that were not acknowledged.
+func (s *Server) sweepOwn(recorded []*state.Run) error {
+	known := map[string]bool{}
+	for _, run := range recorded {
+		known[run.OwnName()] = true
+	}
+	for _, place := range s.ownPlaces() {
+		entries, err := os.ReadDir(filepath.Join(s.folders.State, place))
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		for _, entry := range entries {
+			if known[entry.Name()] {
+				continue
+			}
+			if err := os.RemoveAll(s.ownIn(place, entry.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // openSubmitted has the runs go on that earlier servers have left.
 func (s *Server) openSubmitted(ctx context.Context) error {
 	recorded, err := state.LoadRuns(ctx, s.records)
 	if err != nil {
+		return err
+	}
+	if err := s.sweepOwn(recorded); err != nil {
 		return err
 	}
 	last, err := state.LoadOf[dispatch.RunID](ctx, s.records, lastTable, 0)
@@ -111,6 +158,7 @@ func (s *Server) openSubmitted(ctx context.Context) error {
 			s.runs.keys[run.Key] = run
 		}
 		if run.Archived {
+			s.runs.putAway(run)
 			continue
 		}
 		r, err := s.reopen(ctx, run)
@@ -135,7 +183,8 @@ func (s *Server) reopen(ctx context.Context, run *state.Run) (*run, error) {
 	if err != nil {
 		return nil, err
 	}
-	find := s.finderOf(&all[0], run.ID)
+	find := s.finderOf(&all[0], run.OwnName())
+	find.Run = run.ID
 	o := &opened{store: s.records, run: run, decision: runOn, now: map[string][]flow.InputFile{}}
 	if o.inputs, err = state.LoadOf[state.Input](ctx, s.records, state.InputTable, run.ID); err != nil {
 		return nil, err
@@ -178,103 +227,160 @@ func (s *Server) SubmitWorkflow(
 		Key: w.Key, File: w.File, Text: w.Text, Folder: w.Folder, Parameters: w.Parameters, Until: w.Until,
 		KeepGoing: w.KeepGoing, Results: w.Results,
 	}
+	if wfformat.Is(b.Text) {
+		b.Scales = &w.Scales
+	}
 	workflow, err := b.parse()
 	if err != nil {
 		return 0, false, connect.NewError(connect.CodeInvalidArgument, err)
 	}
 	if s.config.Check != nil {
-		if err := s.config.Check(workflow); err != nil {
+		if err := s.config.Check(workflow.Demands(), w.WaitAnyway); err != nil {
 			return 0, false, connect.NewError(connect.CodeInvalidArgument, err)
 		}
 	}
-	// One submission after the other: numbers are given in the order of the loop.
-	s.runs.submitting.Lock()
-	defer s.runs.submitting.Unlock()
-	if b.Key != "" {
-		if run := s.runs.keys[b.Key]; run != nil && run.Digest != workflow.Digest() {
-			return 0, false, connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("the key %q is that of run %d, which is of "+
-				"another workflow, or has other parameters; give this submission a key of its own", b.Key, run.ID))
-		} else if run != nil {
-			return run.ID, true, nil
-		}
-	}
-	id = s.runs.last + 1
-	if b.Folder == "" {
-		b.Folder = s.uploadsOf(id)
-		if err := writeUploads(b.Folder, w.Uploads); err != nil {
-			return 0, false, err
-		}
-	}
-	if err := s.beginRun(ctx, id, b, workflow); err != nil {
-		if w.Folder == "" {
-			_ = os.RemoveAll(b.Folder)
-		}
+	if err := s.findTools(ctx, workflow.Demands(), w.WaitAnyway); err != nil {
 		return 0, false, err
 	}
-	s.runs.last = id
-	return id, false, nil
+	if b.Key != "" {
+		run, done, err := s.runs.claim(ctx, s.sched, b.Key)
+		switch {
+		case err != nil:
+			return 0, false, err
+		case run != nil && run.Digest != workflow.Digest():
+			return 0, false, connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("the key %q is that of run %d, which is of "+
+				"another workflow, or has other parameters; give this submission a key of its own", b.Key, run.ID))
+		case run != nil:
+			return run.ID, true, nil
+		}
+		defer done()
+	}
+	own := strings.ToLower(rand.Text()[:10])
+	if b.Folder == "" {
+		b.Folder = s.ownIn(folder.UploadsName, own)
+		err = writeUploads(b.Folder, w.Uploads)
+	}
+	var o *opened
+	find := s.finderOf(b, own)
+	if err == nil {
+		o, err = s.openSubmission(ctx, b, workflow, find)
+	}
+	if err == nil {
+		o.run.Own = own
+		id, err = s.beginRun(ctx, b, o, find)
+	}
+	if err != nil {
+		for _, path := range s.ownOf(&state.Run{Own: own}) {
+			_ = os.RemoveAll(path)
+		}
+	}
+	return id, false, err
 }
 
-// beginRun has the loop begin a run. When it returns without an error, the run is durable.
-func (s *Server) beginRun(ctx context.Context, id dispatch.RunID, b *submission, workflow *flow.Workflow) error {
+// claim returns the run of a key. Where there is none, whoever asks is to begin it, and calls done
+// when it is durable or refused; others who ask meanwhile wait for that.
+func (rs *runs) claim(ctx context.Context, s *sched.Scheduler, key string) (run *state.Run, done func(), err error) {
+	for {
+		rs.submitting.Lock()
+		run, begun := rs.keys[key], rs.beginning[key]
+		if run == nil && begun == nil {
+			begun = make(chan struct{})
+			rs.beginning[key] = begun
+			rs.submitting.Unlock()
+			return nil, func() {
+				rs.submitting.Lock()
+				defer rs.submitting.Unlock()
+				delete(rs.beginning, key)
+				close(begun)
+			}, nil
+		}
+		rs.submitting.Unlock()
+		if run != nil {
+			return run, nil, nil
+		}
+		if _, err := sched.Receive(ctx, s, begun); !errors.Is(err, sched.ErrChannelClosed) {
+			return nil, nil, err
+		}
+	}
+}
+
+// openSubmission looks at what a run will read and where it will publish. Others may be submitted
+// meanwhile: it may take as long as slow servers do.
+func (s *Server) openSubmission(
+	ctx context.Context, b *submission, workflow *flow.Workflow, find *feed.Finder,
+) (*opened, error) {
 	invalid := func(err error) error { return connect.NewError(connect.CodeInvalidArgument, err) }
 	fresh, err := flow.New(workflow)
 	if err != nil {
-		return invalid(err)
+		return nil, invalid(err)
 	}
-	find := s.finderOf(b, id)
 	o := &opened{store: s.records, flow: fresh, decision: runOn, now: map[string][]flow.InputFile{}}
 	for _, in := range fresh.Inputs() {
 		if in.IsOpen() {
 			continue
 		}
 		if o.now[in.Name], _, err = find.Find(ctx, in, nil); err != nil {
-			return invalid(err)
+			return nil, invalid(err)
+		}
+	}
+	if b.Results != "" {
+		if err = publish.CheckWritable(b.Results); err == nil {
+			err = s.storage.TryPlace(ctx, b.Results)
+		}
+		if err != nil {
+			return nil, invalid(fmt.Errorf("results: %w", err))
 		}
 	}
 	o.run = &state.Run{
-		ID: id, Form: state.Form, Started: time.Now(), Parameters: workflow.Set(), Workflow: workflow.Name, File: b.File,
+		Form: state.Form, Started: time.Now(), Parameters: workflow.Set(), Workflow: workflow.Name, File: b.File,
 		Source: b.Folder, Digest: workflow.Digest(), Steps: workflow.Steps(), Target: workflow.Target(), Results: b.Results,
 		State: state.Underway, Key: b.Key,
 	}
-	r := s.newRunAt(s.configOf(b, workflow), o, find, s.layoutOf(id), id)
-	r.begun = true
-	if err := publish.CheckWritable(b.Results); err != nil {
-		return invalid(fmt.Errorf("results: %w", err))
-	}
+	return o, nil
+}
+
+// beginRun gives a run its number and has the loop begin it. When it returns without an error, the
+// run is durable. One run begins after the other: the core takes their numbers in order.
+func (s *Server) beginRun(
+	ctx context.Context, b *submission, o *opened, find *feed.Finder,
+) (id dispatch.RunID, err error) {
+	s.runs.submitting.Lock()
+	defer s.runs.submitting.Unlock()
+	id = s.runs.last + 1
+	o.run.ID, find.Run = id, id
+	r := s.newRunAt(s.configOf(b, o.flow.Workflow()), o, find, s.layoutOf(id), id)
+	r.begun, r.results.Tried = true, true
 	if err := r.openResults(ctx); err != nil {
-		return invalid(fmt.Errorf("results: %w", err))
+		return 0, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("results: %w", err))
 	}
 	if err := r.ready(ctx); err != nil {
-		return err
+		return 0, err
 	}
 	run, err := o.run.Record()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	submitted, err := state.NewRecord(submissionTable, id, submissionKey, b)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	err = s.inbox.Begin(context.WithoutCancel(ctx), r.room, &loop.Request{
 		Records: []dispatch.Record{run, submitted}, Dispatch: []dispatch.Input{r.config.setRun(id)},
 		Flow: []flow.Input{flow.Tick{}},
 	})
 	if err != nil {
-		return err
+		return 0, err
 	}
+	s.runs.last = id
 	if b.Key != "" {
 		s.runs.keys[b.Key] = o.run
 	}
 	s.runs.add(r)
-	return nil
+	return id, nil
 }
 
 // writeUploads makes the folder of a run with the files that came with it.
 func writeUploads(at string, files []api.Upload) error {
-	if err := os.RemoveAll(at); err != nil { // of a submission that was not acknowledged
-		return err
-	}
 	if err := os.MkdirAll(at, 0o700); err != nil {
 		return err
 	}
@@ -320,7 +426,7 @@ func (s *Server) restRuns(failure error) Outcome {
 			s.log.Warn("how long a run took could not be recorded", "run", r.room.Run, "error", err)
 		}
 	}
-	gone, kept := oldest(s.loop.Dispatch.Unused(), UnusedResultLimit)
+	gone, kept := oldest(s.loop.Dispatch.Unused(), s.config.UnusedResults)
 	for _, result := range kept {
 		needed.Add(result.PFNs...)
 	}
@@ -368,29 +474,75 @@ func (s *Server) openArchive(ctx context.Context, id dispatch.RunID) (api.Archiv
 	return api.OpenArchived(ctx, s.layoutOf(id), s.archiveOf(id), s.records)
 }
 
-// ListRuns is part of api.Lasting: the newest first.
-func (s *Server) ListRuns(ctx context.Context) ([]api.RunStanding, error) {
-	recorded, err := state.LoadRuns(ctx, s.records)
-	if err != nil {
-		return nil, err
+// OpenStored is part of api.Lasting.
+func (s *Server) OpenStored(ctx context.Context, pfn string) (io.ReadCloser, error) {
+	return s.config.tellingSlow(s.element).Open(ctx, pfn)
+}
+
+// ListRuns is part of api.Lasting. The records of those that are not listed are not read.
+func (s *Server) ListRuns(
+	ctx context.Context, states []string, limit int,
+) (listed []api.RunStanding, more bool, err error) {
+	load := func(id dispatch.RunID) (*state.Run, error) { return state.LoadRunOf(ctx, s.records, id) }
+	numbers := s.runs.numbers()
+	if min(limit, len(numbers)) > fewRuns {
+		all, err := state.LoadRuns(ctx, s.records)
+		if err != nil {
+			return nil, false, err
+		}
+		byID := make(map[dispatch.RunID]*state.Run, len(all))
+		for _, run := range all {
+			byID[run.ID] = run
+		}
+		load = func(id dispatch.RunID) (*state.Run, error) { return byID[id], nil }
 	}
-	all := make([]api.RunStanding, len(recorded))
-	for i, run := range recorded {
-		all[i] = api.RunStanding{Run: run, Results: publish.ShownPlace(run.Results, s.layoutOf(run.ID))}
-		all[i].Totals = dispatch.Summed(run.Totals)
-		if r := s.runs.get(run.ID); r != nil {
-			err := r.inbox.Query(ctx, func(c *state.Cores) {
-				view, _ := c.Dispatch.Run(run.ID)
-				all[i].Totals = view.Totals
-				if r.ended() == nil {
-					run.State, run.Problems = state.Underway, r.room.Ending.Problems()
-				}
-			})
-			if err != nil && !errors.Is(err, loop.ErrEnded) {
-				return nil, err
-			}
+	for _, id := range numbers {
+		standing, err := s.standing(ctx, id, states, load)
+		switch {
+		case err != nil:
+			return nil, false, err
+		case standing == nil:
+		case len(listed) == limit:
+			return listed, true, nil
+		default:
+			listed = append(listed, *standing)
 		}
 	}
-	slices.SortFunc(all, func(a, b api.RunStanding) int { return cmp.Compare(b.Run.ID, a.Run.ID) })
-	return all, nil
+	return listed, false, nil
+}
+
+// fewRuns are as many as are sooner read one by one than all together.
+const fewRuns = 1000
+
+// standing is how a run stands; nil if it is not there any more, or in none of the states.
+func (s *Server) standing(
+	ctx context.Context, id dispatch.RunID, states []string, load func(dispatch.RunID) (*state.Run, error),
+) (*api.RunStanding, error) {
+	wanted := func(of state.Status) bool { return len(states) == 0 || slices.Contains(states, string(of)) }
+	r := s.runs.get(id)
+	if ended, ok := s.runs.endedAs(id); r == nil && (!ok || !wanted(ended)) {
+		return nil, nil
+	}
+	run, err := load(id)
+	if run == nil || err != nil {
+		return nil, err
+	}
+	standing := &api.RunStanding{Run: run, Results: publish.ShownPlace(run.Results, s.layoutOf(id))}
+	standing.Totals = dispatch.Summed(run.Totals)
+	if r != nil {
+		err := r.inbox.Query(ctx, func(c *state.Cores) {
+			view, _ := c.Dispatch.Run(id)
+			standing.Totals = view.Totals
+			if r.ended() == nil {
+				run.State, run.Problems = state.Underway, r.room.Ending.Problems()
+			}
+		})
+		if err != nil && !errors.Is(err, loop.ErrEnded) {
+			return nil, err
+		}
+	}
+	if !wanted(run.State) {
+		return nil, nil
+	}
+	return standing, nil
 }

@@ -39,8 +39,21 @@ func startService(t *testing.T, root string, run script) *service {
 	return startServiceOn(t, root, run, func(s store.Store) store.Store { return s })
 }
 
+// startServiceAs is startService with another Config.
+func startServiceAs(t *testing.T, root string, run script, change func(*Config)) *service {
+	t.Helper()
+	return startServiceBy(t, root, run, change, func(s store.Store) store.Store { return s })
+}
+
 // startServiceOn is startService with a store that the test makes of the real one.
 func startServiceOn(t *testing.T, root string, run script, of func(store.Store) store.Store) *service {
+	t.Helper()
+	return startServiceBy(t, root, run, func(*Config) {}, of)
+}
+
+func startServiceBy(
+	t *testing.T, root string, run script, change func(*Config), of func(store.Store) store.Store,
+) *service {
 	t.Helper()
 	s := sched.New(sched.Config{})
 	t.Cleanup(s.Close)
@@ -48,6 +61,7 @@ func startServiceOn(t *testing.T, root string, run script, of func(store.Store) 
 		Lasting: true, Folder: root, System: newScripted(t, run).at, Sched: s,
 		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
+	change(&config)
 	server, err := Open(t.Context(), config)
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package server
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -145,8 +146,13 @@ func TestResultsThatCouldNotBePublished(t *testing.T) {
 		t.Fatal(end)
 	}
 	again := func() *wire.ProgressReport {
-		if _, err := v.client.Retry(t.Context(), &wire.RetryRequest{Run: run}); err != nil {
+		changed, err := v.client.Retry(t.Context(), &wire.RetryRequest{Run: run})
+		if err != nil {
 			t.Fatal(err)
+		}
+		const want = "[the run goes on results that could not be published are published once more: out.txt]"
+		if got := fmt.Sprint(changed.GetNotes()); len(changed.GetJobs()) != 0 || got != want {
+			t.Errorf("it is said that retry has done %v, %s", changed.GetJobs(), got)
 		}
 		return v.await(run)
 	}

@@ -14,6 +14,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/feed"
+	"fairway/internal/server/folder"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
@@ -97,6 +98,11 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *feed.
 	return o, nil
 }
 
+// madeIn is where the files of a trace are made, from the folder of the workflow.
+func madeIn(l folder.Layout) string {
+	return filepath.Join(folder.StateFolder, folder.InputsName, l.ID)
+}
+
 // findArrivals finds what came to open inputs since a run that has succeeded closed
 // them, and what lists have lost. One that cannot be looked at any more counts as
 // unchanged.
@@ -130,9 +136,9 @@ func (o *opened) fed(in *flow.DeclaredInput) feed.Known {
 func (o *opened) readList(ctx context.Context, find *feed.Finder, in *flow.DeclaredInput) {
 	var known feed.Known
 	if o.run.State != state.Succeeded {
-		known = func(string) (string, bool) { return "", true } // so nothing is looked at but the list
+		known = o.fed(in) // which need no second look
 	}
-	found, err := find.List(ctx, in, true, known)
+	found, err := find.ListFirst(ctx, in, known)
 	if errors.Is(err, fs.ErrNotExist) {
 		found, err = new(feed.Listed), nil
 	}

@@ -54,6 +54,7 @@ func (s *Server) endRuns(ctx context.Context) {
 				s.log.Error("a run that has ended could not be put away; the next server tries again", "run", id, "error", err)
 			}
 		}
+		s.cutResults(ctx)
 	}
 }
 
@@ -141,6 +142,7 @@ func (s *Server) retire(ctx context.Context, r *run) error {
 		return fmt.Errorf("retiring run %d: %w", id, err)
 	}
 	r.opened.run = &run
+	s.runs.putAway(&run)
 	s.runs.drop(r)
 	return nil
 }
@@ -192,12 +194,11 @@ func (s *Server) archive(ctx context.Context, id dispatch.RunID) (provenance, mo
 func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*api.RemovedRun, error) {
 	s.runs.removing.Lock()
 	defer s.runs.removing.Unlock()
-	recorded, err := state.LoadRuns(ctx, s.records)
+	recorded, err := state.LoadRunOf(ctx, s.records, id)
 	if err != nil {
 		return nil, err
 	}
-	at := slices.IndexFunc(recorded, func(run *state.Run) bool { return run.ID == id })
-	if at < 0 {
+	if recorded == nil {
 		return nil, api.NoRun(uint32(id), "`fairway runs` lists those that there are")
 	}
 	r := s.runs.get(id)
@@ -206,7 +207,8 @@ func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*a
 			"%d` ends it", id, id))
 	}
 	removed := &api.RemovedRun{Run: id}
-	for _, path := range []string{s.layoutOf(id).Results, s.uploadsOf(id), s.archiveOf(id)} {
+	paths := append([]string{s.layoutOf(id).Results}, s.ownOf(recorded)...)
+	for _, path := range append(paths, s.archiveOf(id)) {
 		size, err := sizeOf(path)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -235,7 +237,9 @@ func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*a
 	if err := os.Remove(s.archiveOf(id)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, err
 	}
-	return removed, s.forget(ctx, recorded[at])
+	err = s.forget(ctx, recorded)
+	s.cutResults(ctx)
+	return removed, err
 }
 
 // forget removes the record of a run. Its key is free then, and its number is given to no other run.
@@ -251,6 +255,7 @@ func (s *Server) forget(ctx context.Context, run *state.Run) error {
 	})
 	if err == nil {
 		delete(s.runs.keys, run.Key)
+		s.runs.remove(run.ID)
 	}
 	s.loop.Notify()
 	return err

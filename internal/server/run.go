@@ -307,6 +307,14 @@ func (r *run) FindFile(ctx context.Context, lfn, file string) (dispatch.Existing
 	return found.ExistingFile, err
 }
 
+// Check is part of api.Control.
+func (r *run) Check(demands []flow.Demand, waitAnyway bool) error {
+	if r.server.config.Check == nil {
+		return nil
+	}
+	return r.server.config.Check(demands, waitAnyway)
+}
+
 // Stop is part of api.Control.
 func (r *run) Stop(drain bool) {
 	r.room.Ending.Request(drain)
@@ -322,18 +330,21 @@ type runs struct {
 
 	group sync.WaitGroup // of their rooms
 
-	// Of a lasting server: submitting guards last, the number of the newest run, and keys, the
-	// runs by the keys of their submissions; ended are those that are over, and not put away.
-	// removing is held while one is removed, and is locked before submitting.
+	// Of a lasting server: submitting guards last, the number of the newest run, keys, the runs by the
+	// keys of their submissions, and beginning, the keys of those that are not durable yet, with what is
+	// closed then; ended are the runs that are over, and not put away. removing is held while one is
+	// removed, and is locked before submitting.
 	removing   sync.Mutex
 	submitting sync.Mutex
 	last       dispatch.RunID
 	keys       map[string]*state.Run
+	beginning  map[string]chan struct{}
 	ended      *loop.Mailbox[dispatch.RunID]
 
 	mu      sync.Mutex // guards what follows
 	byID    map[dispatch.RunID]*run
-	working context.Context // of their rooms; nil before they work
+	away    map[dispatch.RunID]state.Status // how those have ended that are put away
+	working context.Context                 // of their rooms; nil before they work
 }
 
 func (rs *runs) add(r *run) {
@@ -365,6 +376,41 @@ func (rs *runs) drop(r *run) {
 	if r.rest != nil {
 		r.rest()
 	}
+}
+
+// putAway takes note of how a run has ended whose records are in an archive.
+func (rs *runs) putAway(run *state.Run) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if rs.away == nil {
+		rs.away = map[dispatch.RunID]state.Status{}
+	}
+	rs.away[run.ID] = run.State
+}
+
+// endedAs is how a run has ended that is put away.
+func (rs *runs) endedAs(id dispatch.RunID) (ended state.Status, ok bool) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	ended, ok = rs.away[id]
+	return ended, ok
+}
+
+// remove forgets a run that is put away.
+func (rs *runs) remove(id dispatch.RunID) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	delete(rs.away, id)
+}
+
+// numbers are those of all runs that are kept, the newest first.
+func (rs *runs) numbers() []dispatch.RunID {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	numbers := slices.AppendSeq(slices.Collect(maps.Keys(rs.byID)), maps.Keys(rs.away))
+	slices.Sort(numbers)
+	slices.Reverse(numbers)
+	return slices.Compact(numbers)
 }
 
 // all are in the order of their numbers.

@@ -177,7 +177,8 @@ func (s *Server) openState() (err error) {
 		s.records = fenced{s.records, s}
 	}
 	s.inbox = loop.NewInbox()
-	s.runs.keys, s.runs.ended = map[string]*state.Run{}, loop.NewMailbox[dispatch.RunID]()
+	s.runs.keys, s.runs.beginning = map[string]*state.Run{}, map[string]chan struct{}{}
+	s.runs.ended = loop.NewMailbox[dispatch.RunID]()
 	s.element = elements.New(s.folders.Roots(), s.sched.Sleep)
 	s.storage = publish.NewStorage(s.records, s.folders, s.element, s.inbox, s.tellPerson, s.sched, s.log)
 	return nil
@@ -186,7 +187,10 @@ func (s *Server) openState() (err error) {
 // openRun decides how the run of the folder begins.
 func (s *Server) openRun(ctx context.Context, dir string) error {
 	find := feed.NewFinder(dir, s.config.tellingSlow(s.element))
-	find.State = s.folders.ID
+	find.Made = madeIn(s.folders)
+	if s.term == nil { // else it may have waited for long
+		find.Enumerated = s.config.Enumerated
+	}
 	o, err := openRecords(ctx, &s.config, s.records, find)
 	if err != nil {
 		return err

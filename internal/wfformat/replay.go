@@ -1,6 +1,8 @@
 package wfformat
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -32,6 +34,24 @@ func Parse(file string, data []byte, scales flow.Scales) (*flow.Workflow, error)
 		return nil, fmt.Errorf("%s: %w", file, err)
 	}
 	return t.workflow(file, data), nil
+}
+
+// Is reports whether a file is a recorded run: a JSON object, of which a workflow in JSON differs in
+// having its steps at the top.
+func Is(data []byte) bool {
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		return false
+	}
+	var top struct{ Steps json.RawMessage }
+	return json.Unmarshal(data, &top) != nil || top.Steps == nil
+}
+
+// ParseEither reads a workflow file as [flow.Parse] does, or a recorded run as [Parse] does.
+func ParseEither(file string, data []byte, scales flow.Scales) (*flow.Workflow, error) {
+	if Is(data) {
+		return Parse(file, data, scales)
+	}
+	return flow.Parse(file, data)
 }
 
 // trace is a recorded run on its way to a workflow.

@@ -49,6 +49,8 @@ const (
 	WorkflowListCachesProcedure = "/fairway.v1.Workflow/ListCaches"
 	// WorkflowLogsProcedure is the fully-qualified name of the Workflow's Logs RPC.
 	WorkflowLogsProcedure = "/fairway.v1.Workflow/Logs"
+	// WorkflowFetchProcedure is the fully-qualified name of the Workflow's Fetch RPC.
+	WorkflowFetchProcedure = "/fairway.v1.Workflow/Fetch"
 	// WorkflowCancelProcedure is the fully-qualified name of the Workflow's Cancel RPC.
 	WorkflowCancelProcedure = "/fairway.v1.Workflow/Cancel"
 	// WorkflowRetryProcedure is the fully-qualified name of the Workflow's Retry RPC.
@@ -86,6 +88,10 @@ type WorkflowClient interface {
 	// Logs streams standard output and error of one attempt; with follow, until
 	// the attempt ends.
 	Logs(context.Context, *LogsRequest) (*connect.ServerStreamForClient[LogChunk], error)
+	// Fetch streams a stored version of a file. A stream that broke off is gone on with by offset. Of a
+	// lasting server only. Errors: not_found where it is not stored, or is lost; aborted where another
+	// version than that of the call before would be sent.
+	Fetch(context.Context, *FetchRequest) (*connect.ServerStreamForClient[FetchChunk], error)
 	Cancel(context.Context, *CancelRequest) (*ChangedJobs, error)
 	Retry(context.Context, *RetryRequest) (*ChangedJobs, error)
 	// Submit adds jobs to an open run, all or none, in order. When it answers, they survive any
@@ -169,6 +175,12 @@ func NewWorkflowClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(workflowMethods.ByName("Logs")),
 			connect.WithClientOptions(opts...),
 		),
+		fetch: connect.NewClient[FetchRequest, FetchChunk](
+			httpClient,
+			baseURL+WorkflowFetchProcedure,
+			connect.WithSchema(workflowMethods.ByName("Fetch")),
+			connect.WithClientOptions(opts...),
+		),
 		cancel: connect.NewClient[CancelRequest, ChangedJobs](
 			httpClient,
 			baseURL+WorkflowCancelProcedure,
@@ -235,6 +247,7 @@ type workflowClient struct {
 	listFiles      *connect.Client[ListFilesRequest, ListFilesResponse]
 	listCaches     *connect.Client[ListCachesRequest, ListCachesResponse]
 	logs           *connect.Client[LogsRequest, LogChunk]
+	fetch          *connect.Client[FetchRequest, FetchChunk]
 	cancel         *connect.Client[CancelRequest, ChangedJobs]
 	retry          *connect.Client[RetryRequest, ChangedJobs]
 	submit         *connect.Client[SubmitRequest, SubmitResponse]
@@ -299,6 +312,11 @@ func (c *workflowClient) ListCaches(ctx context.Context, req *ListCachesRequest)
 // Logs calls fairway.v1.Workflow.Logs.
 func (c *workflowClient) Logs(ctx context.Context, req *LogsRequest) (*connect.ServerStreamForClient[LogChunk], error) {
 	return c.logs.CallServerStream(ctx, connect.NewRequest(req))
+}
+
+// Fetch calls fairway.v1.Workflow.Fetch.
+func (c *workflowClient) Fetch(ctx context.Context, req *FetchRequest) (*connect.ServerStreamForClient[FetchChunk], error) {
+	return c.fetch.CallServerStream(ctx, connect.NewRequest(req))
 }
 
 // Cancel calls fairway.v1.Workflow.Cancel.
@@ -399,6 +417,10 @@ type WorkflowHandler interface {
 	// Logs streams standard output and error of one attempt; with follow, until
 	// the attempt ends.
 	Logs(context.Context, *LogsRequest, *connect.ServerStream[LogChunk]) error
+	// Fetch streams a stored version of a file. A stream that broke off is gone on with by offset. Of a
+	// lasting server only. Errors: not_found where it is not stored, or is lost; aborted where another
+	// version than that of the call before would be sent.
+	Fetch(context.Context, *FetchRequest, *connect.ServerStream[FetchChunk]) error
 	Cancel(context.Context, *CancelRequest) (*ChangedJobs, error)
 	Retry(context.Context, *RetryRequest) (*ChangedJobs, error)
 	// Submit adds jobs to an open run, all or none, in order. When it answers, they survive any
@@ -478,6 +500,12 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(workflowMethods.ByName("Logs")),
 		connect.WithHandlerOptions(opts...),
 	)
+	workflowFetchHandler := connect.NewServerStreamHandlerSimple(
+		WorkflowFetchProcedure,
+		svc.Fetch,
+		connect.WithSchema(workflowMethods.ByName("Fetch")),
+		connect.WithHandlerOptions(opts...),
+	)
 	workflowCancelHandler := connect.NewUnaryHandlerSimple(
 		WorkflowCancelProcedure,
 		svc.Cancel,
@@ -548,6 +576,8 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 			workflowListCachesHandler.ServeHTTP(w, r)
 		case WorkflowLogsProcedure:
 			workflowLogsHandler.ServeHTTP(w, r)
+		case WorkflowFetchProcedure:
+			workflowFetchHandler.ServeHTTP(w, r)
 		case WorkflowCancelProcedure:
 			workflowCancelHandler.ServeHTTP(w, r)
 		case WorkflowRetryProcedure:
@@ -601,6 +631,10 @@ func (UnimplementedWorkflowHandler) ListCaches(context.Context, *ListCachesReque
 
 func (UnimplementedWorkflowHandler) Logs(context.Context, *LogsRequest, *connect.ServerStream[LogChunk]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.Logs is not implemented"))
+}
+
+func (UnimplementedWorkflowHandler) Fetch(context.Context, *FetchRequest, *connect.ServerStream[FetchChunk]) error {
+	return connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.Fetch is not implemented"))
 }
 
 func (UnimplementedWorkflowHandler) Cancel(context.Context, *CancelRequest) (*ChangedJobs, error) {

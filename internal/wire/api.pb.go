@@ -2371,6 +2371,134 @@ func (x *CachedCopy) GetPilot() string {
 	return ""
 }
 
+type FetchRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
+	Lfn           string                 `protobuf:"bytes,2,opt,name=lfn,proto3" json:"lfn,omitempty"`
+	Version       *uint32                `protobuf:"varint,3,opt,name=version,proto3,oneof" json:"version,omitempty"` // unset: the newest
+	Offset        int64                  `protobuf:"varint,4,opt,name=offset,proto3" json:"offset,omitempty"`         // in bytes, from where on: of a call before that broke off
+	Pfn           string                 `protobuf:"bytes,5,opt,name=pfn,proto3" json:"pfn,omitempty"`                // with offset: that of the version of the call before
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FetchRequest) Reset() {
+	*x = FetchRequest{}
+	mi := &file_api_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FetchRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FetchRequest) ProtoMessage() {}
+
+func (x *FetchRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
+func (*FetchRequest) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *FetchRequest) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *FetchRequest) GetLfn() string {
+	if x != nil {
+		return x.Lfn
+	}
+	return ""
+}
+
+func (x *FetchRequest) GetVersion() uint32 {
+	if x != nil && x.Version != nil {
+		return *x.Version
+	}
+	return 0
+}
+
+func (x *FetchRequest) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *FetchRequest) GetPfn() string {
+	if x != nil {
+		return x.Pfn
+	}
+	return ""
+}
+
+type FetchChunk struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       *FileVersion           `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"` // of the first one: what is sent
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FetchChunk) Reset() {
+	*x = FetchChunk{}
+	mi := &file_api_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FetchChunk) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FetchChunk) ProtoMessage() {}
+
+func (x *FetchChunk) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FetchChunk.ProtoReflect.Descriptor instead.
+func (*FetchChunk) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *FetchChunk) GetVersion() *FileVersion {
+	if x != nil {
+		return x.Version
+	}
+	return nil
+}
+
+func (x *FetchChunk) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 type LogsRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
@@ -2384,7 +2512,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_api_proto_msgTypes[24]
+	mi := &file_api_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2396,7 +2524,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[24]
+	mi := &file_api_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2409,7 +2537,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{24}
+	return file_api_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *LogsRequest) GetJob() string {
@@ -2457,7 +2585,7 @@ type LogChunk struct {
 
 func (x *LogChunk) Reset() {
 	*x = LogChunk{}
-	mi := &file_api_proto_msgTypes[25]
+	mi := &file_api_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2469,7 +2597,7 @@ func (x *LogChunk) String() string {
 func (*LogChunk) ProtoMessage() {}
 
 func (x *LogChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[25]
+	mi := &file_api_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2482,7 +2610,7 @@ func (x *LogChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogChunk.ProtoReflect.Descriptor instead.
 func (*LogChunk) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{25}
+	return file_api_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LogChunk) GetStandardError() bool {
@@ -2509,7 +2637,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_api_proto_msgTypes[26]
+	mi := &file_api_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2521,7 +2649,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[26]
+	mi := &file_api_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2534,7 +2662,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{26}
+	return file_api_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CancelRequest) GetJobs() []string {
@@ -2561,7 +2689,7 @@ type RetryRequest struct {
 
 func (x *RetryRequest) Reset() {
 	*x = RetryRequest{}
-	mi := &file_api_proto_msgTypes[27]
+	mi := &file_api_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2573,7 +2701,7 @@ func (x *RetryRequest) String() string {
 func (*RetryRequest) ProtoMessage() {}
 
 func (x *RetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[27]
+	mi := &file_api_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2586,7 +2714,7 @@ func (x *RetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryRequest.ProtoReflect.Descriptor instead.
 func (*RetryRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{27}
+	return file_api_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *RetryRequest) GetJobs() []string {
@@ -2606,13 +2734,14 @@ func (x *RetryRequest) GetRun() uint32 {
 type ChangedJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []*JobSummary          `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	Notes         []string               `protobuf:"bytes,2,rep,name=notes,proto3" json:"notes,omitempty"` // what else the call has done, one sentence each, for a person
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ChangedJobs) Reset() {
 	*x = ChangedJobs{}
-	mi := &file_api_proto_msgTypes[28]
+	mi := &file_api_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2624,7 +2753,7 @@ func (x *ChangedJobs) String() string {
 func (*ChangedJobs) ProtoMessage() {}
 
 func (x *ChangedJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[28]
+	mi := &file_api_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2637,7 +2766,7 @@ func (x *ChangedJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangedJobs.ProtoReflect.Descriptor instead.
 func (*ChangedJobs) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{28}
+	return file_api_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ChangedJobs) GetJobs() []*JobSummary {
@@ -2647,17 +2776,25 @@ func (x *ChangedJobs) GetJobs() []*JobSummary {
 	return nil
 }
 
+func (x *ChangedJobs) GetNotes() []string {
+	if x != nil {
+		return x.Notes
+	}
+	return nil
+}
+
 type SubmitRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
-	Jobs          []*SubmittedJob        `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"` // at most 10,000
+	Jobs          []*SubmittedJob        `protobuf:"bytes,2,rep,name=jobs,proto3" json:"jobs,omitempty"`                                // at most 10,000
+	WaitAnyway    bool                   `protobuf:"varint,3,opt,name=wait_anyway,json=waitAnyway,proto3" json:"wait_anyway,omitempty"` // also for pilots that have what the jobs need, where it seems that there will be none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_api_proto_msgTypes[29]
+	mi := &file_api_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2669,7 +2806,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[29]
+	mi := &file_api_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2682,7 +2819,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{29}
+	return file_api_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SubmitRequest) GetRun() uint32 {
@@ -2697,6 +2834,13 @@ func (x *SubmitRequest) GetJobs() []*SubmittedJob {
 		return x.Jobs
 	}
 	return nil
+}
+
+func (x *SubmitRequest) GetWaitAnyway() bool {
+	if x != nil {
+		return x.WaitAnyway
+	}
+	return false
 }
 
 // SubmittedJob is a job that a program adds to a run.
@@ -2725,7 +2869,7 @@ type SubmittedJob struct {
 
 func (x *SubmittedJob) Reset() {
 	*x = SubmittedJob{}
-	mi := &file_api_proto_msgTypes[30]
+	mi := &file_api_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2737,7 +2881,7 @@ func (x *SubmittedJob) String() string {
 func (*SubmittedJob) ProtoMessage() {}
 
 func (x *SubmittedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[30]
+	mi := &file_api_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2750,7 +2894,7 @@ func (x *SubmittedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmittedJob.ProtoReflect.Descriptor instead.
 func (*SubmittedJob) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{30}
+	return file_api_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *SubmittedJob) GetName() string {
@@ -2843,7 +2987,7 @@ type SubmittedInput struct {
 
 func (x *SubmittedInput) Reset() {
 	*x = SubmittedInput{}
-	mi := &file_api_proto_msgTypes[31]
+	mi := &file_api_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2855,7 +2999,7 @@ func (x *SubmittedInput) String() string {
 func (*SubmittedInput) ProtoMessage() {}
 
 func (x *SubmittedInput) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[31]
+	mi := &file_api_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2868,7 +3012,7 @@ func (x *SubmittedInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmittedInput.ProtoReflect.Descriptor instead.
 func (*SubmittedInput) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{31}
+	return file_api_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *SubmittedInput) GetLfn() string {
@@ -2904,7 +3048,7 @@ type SubmittedOutput struct {
 
 func (x *SubmittedOutput) Reset() {
 	*x = SubmittedOutput{}
-	mi := &file_api_proto_msgTypes[32]
+	mi := &file_api_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2916,7 +3060,7 @@ func (x *SubmittedOutput) String() string {
 func (*SubmittedOutput) ProtoMessage() {}
 
 func (x *SubmittedOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[32]
+	mi := &file_api_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2929,7 +3073,7 @@ func (x *SubmittedOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmittedOutput.ProtoReflect.Descriptor instead.
 func (*SubmittedOutput) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{32}
+	return file_api_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *SubmittedOutput) GetLfn() string {
@@ -2972,7 +3116,7 @@ type RetryPolicy struct {
 
 func (x *RetryPolicy) Reset() {
 	*x = RetryPolicy{}
-	mi := &file_api_proto_msgTypes[33]
+	mi := &file_api_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2984,7 +3128,7 @@ func (x *RetryPolicy) String() string {
 func (*RetryPolicy) ProtoMessage() {}
 
 func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[33]
+	mi := &file_api_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2997,7 +3141,7 @@ func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryPolicy.ProtoReflect.Descriptor instead.
 func (*RetryPolicy) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{33}
+	return file_api_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RetryPolicy) GetAttempts() int32 {
@@ -3037,7 +3181,7 @@ type SubmitResponse struct {
 
 func (x *SubmitResponse) Reset() {
 	*x = SubmitResponse{}
-	mi := &file_api_proto_msgTypes[34]
+	mi := &file_api_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3049,7 +3193,7 @@ func (x *SubmitResponse) String() string {
 func (*SubmitResponse) ProtoMessage() {}
 
 func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[34]
+	mi := &file_api_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3062,7 +3206,7 @@ func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResponse.ProtoReflect.Descriptor instead.
 func (*SubmitResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{34}
+	return file_api_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SubmitResponse) GetJobs() []*SubmittedRef {
@@ -3084,7 +3228,7 @@ type SubmittedRef struct {
 
 func (x *SubmittedRef) Reset() {
 	*x = SubmittedRef{}
-	mi := &file_api_proto_msgTypes[35]
+	mi := &file_api_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3096,7 +3240,7 @@ func (x *SubmittedRef) String() string {
 func (*SubmittedRef) ProtoMessage() {}
 
 func (x *SubmittedRef) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[35]
+	mi := &file_api_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3109,7 +3253,7 @@ func (x *SubmittedRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmittedRef.ProtoReflect.Descriptor instead.
 func (*SubmittedRef) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{35}
+	return file_api_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SubmittedRef) GetId() uint32 {
@@ -3150,7 +3294,7 @@ type CloseInputRequest struct {
 
 func (x *CloseInputRequest) Reset() {
 	*x = CloseInputRequest{}
-	mi := &file_api_proto_msgTypes[36]
+	mi := &file_api_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3162,7 +3306,7 @@ func (x *CloseInputRequest) String() string {
 func (*CloseInputRequest) ProtoMessage() {}
 
 func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[36]
+	mi := &file_api_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3175,7 +3319,7 @@ func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputRequest.ProtoReflect.Descriptor instead.
 func (*CloseInputRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{36}
+	return file_api_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *CloseInputRequest) GetInput() string {
@@ -3200,7 +3344,7 @@ type CloseInputResponse struct {
 
 func (x *CloseInputResponse) Reset() {
 	*x = CloseInputResponse{}
-	mi := &file_api_proto_msgTypes[37]
+	mi := &file_api_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3212,7 +3356,7 @@ func (x *CloseInputResponse) String() string {
 func (*CloseInputResponse) ProtoMessage() {}
 
 func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[37]
+	mi := &file_api_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3225,7 +3369,7 @@ func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputResponse.ProtoReflect.Descriptor instead.
 func (*CloseInputResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{37}
+	return file_api_proto_rawDescGZIP(), []int{39}
 }
 
 type StopRequest struct {
@@ -3238,7 +3382,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_api_proto_msgTypes[38]
+	mi := &file_api_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3250,7 +3394,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[38]
+	mi := &file_api_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3263,7 +3407,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{38}
+	return file_api_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *StopRequest) GetDrain() bool {
@@ -3288,7 +3432,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_api_proto_msgTypes[39]
+	mi := &file_api_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3300,7 +3444,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[39]
+	mi := &file_api_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3313,7 +3457,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{39}
+	return file_api_proto_rawDescGZIP(), []int{41}
 }
 
 type ListPilotsRequest struct {
@@ -3325,7 +3469,7 @@ type ListPilotsRequest struct {
 
 func (x *ListPilotsRequest) Reset() {
 	*x = ListPilotsRequest{}
-	mi := &file_api_proto_msgTypes[40]
+	mi := &file_api_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3337,7 +3481,7 @@ func (x *ListPilotsRequest) String() string {
 func (*ListPilotsRequest) ProtoMessage() {}
 
 func (x *ListPilotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[40]
+	mi := &file_api_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3350,7 +3494,7 @@ func (x *ListPilotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPilotsRequest.ProtoReflect.Descriptor instead.
 func (*ListPilotsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{40}
+	return file_api_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *ListPilotsRequest) GetRun() uint32 {
@@ -3379,7 +3523,7 @@ type PilotSummary struct {
 
 func (x *PilotSummary) Reset() {
 	*x = PilotSummary{}
-	mi := &file_api_proto_msgTypes[41]
+	mi := &file_api_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3391,7 +3535,7 @@ func (x *PilotSummary) String() string {
 func (*PilotSummary) ProtoMessage() {}
 
 func (x *PilotSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[41]
+	mi := &file_api_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3404,7 +3548,7 @@ func (x *PilotSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PilotSummary.ProtoReflect.Descriptor instead.
 func (*PilotSummary) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{41}
+	return file_api_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *PilotSummary) GetName() string {
@@ -3495,7 +3639,7 @@ type ListPilotsResponse struct {
 
 func (x *ListPilotsResponse) Reset() {
 	*x = ListPilotsResponse{}
-	mi := &file_api_proto_msgTypes[42]
+	mi := &file_api_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3507,7 +3651,7 @@ func (x *ListPilotsResponse) String() string {
 func (*ListPilotsResponse) ProtoMessage() {}
 
 func (x *ListPilotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[42]
+	mi := &file_api_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3520,7 +3664,7 @@ func (x *ListPilotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPilotsResponse.ProtoReflect.Descriptor instead.
 func (*ListPilotsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{42}
+	return file_api_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *ListPilotsResponse) GetPilots() []*PilotSummary {
@@ -3554,7 +3698,7 @@ type UploadedFile struct {
 
 func (x *UploadedFile) Reset() {
 	*x = UploadedFile{}
-	mi := &file_api_proto_msgTypes[43]
+	mi := &file_api_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3566,7 +3710,7 @@ func (x *UploadedFile) String() string {
 func (*UploadedFile) ProtoMessage() {}
 
 func (x *UploadedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[43]
+	mi := &file_api_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3579,7 +3723,7 @@ func (x *UploadedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadedFile.ProtoReflect.Descriptor instead.
 func (*UploadedFile) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{43}
+	return file_api_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *UploadedFile) GetPath() string {
@@ -3598,24 +3742,29 @@ func (x *UploadedFile) GetContent() []byte {
 
 type SubmitWorkflowRequest struct {
 	state    protoimpl.MessageState `protogen:"open.v1"`
-	Workflow []byte                 `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"` // the text of a workflow file
+	Workflow []byte                 `protobuf:"bytes,1,opt,name=workflow,proto3" json:"workflow,omitempty"` // the text of a workflow file, or of a recorded run in WfFormat
 	File     string                 `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`         // its name, for people
 	// The absolute path, on the machine of the server, that patterns of inputs are relative to. Empty:
 	// a folder of the run, which has the uploads.
-	Folder        string            `protobuf:"bytes,3,opt,name=folder,proto3" json:"folder,omitempty"`
-	Parameters    map[string]string `protobuf:"bytes,4,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Until         string            `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"` // a step or file; empty: to the end
-	KeepGoing     bool              `protobuf:"varint,6,opt,name=keep_going,json=keepGoing,proto3" json:"keep_going,omitempty"`
-	Results       string            `protobuf:"bytes,7,opt,name=results,proto3" json:"results,omitempty"` // an absolute path or a URL; empty: the results folder of the run
-	Key           string            `protobuf:"bytes,8,opt,name=key,proto3" json:"key,omitempty"`         // of the submission; empty: none
-	Uploads       []*UploadedFile   `protobuf:"bytes,9,rep,name=uploads,proto3" json:"uploads,omitempty"` // only without a folder
+	Folder     string            `protobuf:"bytes,3,opt,name=folder,proto3" json:"folder,omitempty"`
+	Parameters map[string]string `protobuf:"bytes,4,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Until      string            `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"` // a step or file; empty: to the end
+	KeepGoing  bool              `protobuf:"varint,6,opt,name=keep_going,json=keepGoing,proto3" json:"keep_going,omitempty"`
+	Results    string            `protobuf:"bytes,7,opt,name=results,proto3" json:"results,omitempty"` // an absolute path or a URL; empty: the results folder of the run
+	Key        string            `protobuf:"bytes,8,opt,name=key,proto3" json:"key,omitempty"`         // of the submission; empty: none
+	Uploads    []*UploadedFile   `protobuf:"bytes,9,rep,name=uploads,proto3" json:"uploads,omitempty"` // only without a folder
+	// Of a workflow that is a recorded run in WfFormat: by what its times and sizes are multiplied; 1
+	// where they are unset.
+	TimeScale     *float64 `protobuf:"fixed64,12,opt,name=time_scale,json=timeScale,proto3,oneof" json:"time_scale,omitempty"`
+	SizeScale     *float64 `protobuf:"fixed64,13,opt,name=size_scale,json=sizeScale,proto3,oneof" json:"size_scale,omitempty"`
+	WaitAnyway    bool     `protobuf:"varint,14,opt,name=wait_anyway,json=waitAnyway,proto3" json:"wait_anyway,omitempty"` // also for pilots that could run its steps, where it seems that there will be none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SubmitWorkflowRequest) Reset() {
 	*x = SubmitWorkflowRequest{}
-	mi := &file_api_proto_msgTypes[44]
+	mi := &file_api_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3627,7 +3776,7 @@ func (x *SubmitWorkflowRequest) String() string {
 func (*SubmitWorkflowRequest) ProtoMessage() {}
 
 func (x *SubmitWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[44]
+	mi := &file_api_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3640,7 +3789,7 @@ func (x *SubmitWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*SubmitWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{44}
+	return file_api_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *SubmitWorkflowRequest) GetWorkflow() []byte {
@@ -3706,6 +3855,27 @@ func (x *SubmitWorkflowRequest) GetUploads() []*UploadedFile {
 	return nil
 }
 
+func (x *SubmitWorkflowRequest) GetTimeScale() float64 {
+	if x != nil && x.TimeScale != nil {
+		return *x.TimeScale
+	}
+	return 0
+}
+
+func (x *SubmitWorkflowRequest) GetSizeScale() float64 {
+	if x != nil && x.SizeScale != nil {
+		return *x.SizeScale
+	}
+	return 0
+}
+
+func (x *SubmitWorkflowRequest) GetWaitAnyway() bool {
+	if x != nil {
+		return x.WaitAnyway
+	}
+	return false
+}
+
 type SubmitWorkflowResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -3716,7 +3886,7 @@ type SubmitWorkflowResponse struct {
 
 func (x *SubmitWorkflowResponse) Reset() {
 	*x = SubmitWorkflowResponse{}
-	mi := &file_api_proto_msgTypes[45]
+	mi := &file_api_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3728,7 +3898,7 @@ func (x *SubmitWorkflowResponse) String() string {
 func (*SubmitWorkflowResponse) ProtoMessage() {}
 
 func (x *SubmitWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[45]
+	mi := &file_api_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3741,7 +3911,7 @@ func (x *SubmitWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*SubmitWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{45}
+	return file_api_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *SubmitWorkflowResponse) GetRun() uint32 {
@@ -3780,7 +3950,7 @@ type RunSummary struct {
 
 func (x *RunSummary) Reset() {
 	*x = RunSummary{}
-	mi := &file_api_proto_msgTypes[46]
+	mi := &file_api_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3792,7 +3962,7 @@ func (x *RunSummary) String() string {
 func (*RunSummary) ProtoMessage() {}
 
 func (x *RunSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[46]
+	mi := &file_api_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3805,7 +3975,7 @@ func (x *RunSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunSummary.ProtoReflect.Descriptor instead.
 func (*RunSummary) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{46}
+	return file_api_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *RunSummary) GetRun() uint32 {
@@ -3916,7 +4086,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_api_proto_msgTypes[47]
+	mi := &file_api_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3928,7 +4098,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[47]
+	mi := &file_api_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3941,7 +4111,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{47}
+	return file_api_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListRunsRequest) GetStates() []string {
@@ -3968,7 +4138,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_api_proto_msgTypes[48]
+	mi := &file_api_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3980,7 +4150,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[48]
+	mi := &file_api_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3993,7 +4163,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{48}
+	return file_api_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListRunsResponse) GetRuns() []*RunSummary {
@@ -4020,7 +4190,7 @@ type RemoveRunsRequest struct {
 
 func (x *RemoveRunsRequest) Reset() {
 	*x = RemoveRunsRequest{}
-	mi := &file_api_proto_msgTypes[49]
+	mi := &file_api_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4032,7 +4202,7 @@ func (x *RemoveRunsRequest) String() string {
 func (*RemoveRunsRequest) ProtoMessage() {}
 
 func (x *RemoveRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[49]
+	mi := &file_api_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4045,7 +4215,7 @@ func (x *RemoveRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRunsRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRunsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{49}
+	return file_api_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *RemoveRunsRequest) GetRuns() []uint32 {
@@ -4073,7 +4243,7 @@ type RemovedRun struct {
 
 func (x *RemovedRun) Reset() {
 	*x = RemovedRun{}
-	mi := &file_api_proto_msgTypes[50]
+	mi := &file_api_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4085,7 +4255,7 @@ func (x *RemovedRun) String() string {
 func (*RemovedRun) ProtoMessage() {}
 
 func (x *RemovedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[50]
+	mi := &file_api_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4098,7 +4268,7 @@ func (x *RemovedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovedRun.ProtoReflect.Descriptor instead.
 func (*RemovedRun) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{50}
+	return file_api_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RemovedRun) GetRun() uint32 {
@@ -4131,7 +4301,7 @@ type RemoveRunsResponse struct {
 
 func (x *RemoveRunsResponse) Reset() {
 	*x = RemoveRunsResponse{}
-	mi := &file_api_proto_msgTypes[51]
+	mi := &file_api_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4143,7 +4313,7 @@ func (x *RemoveRunsResponse) String() string {
 func (*RemoveRunsResponse) ProtoMessage() {}
 
 func (x *RemoveRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[51]
+	mi := &file_api_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4156,7 +4326,7 @@ func (x *RemoveRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRunsResponse.ProtoReflect.Descriptor instead.
 func (*RemoveRunsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{51}
+	return file_api_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RemoveRunsResponse) GetRuns() []*RemovedRun {
@@ -4403,7 +4573,19 @@ const file_api_proto_rawDesc = "" +
 	"\x06pinned\x18\x05 \x01(\bR\x06pinned\x12\x14\n" +
 	"\x05stale\x18\x06 \x01(\bR\x05stale\x12-\n" +
 	"\bnext_use\x18\a \x01(\v2\x12.fairway.v1.JobRefR\anextUse\x12\x14\n" +
-	"\x05pilot\x18\b \x01(\tR\x05pilot\"\x82\x01\n" +
+	"\x05pilot\x18\b \x01(\tR\x05pilot\"\x87\x01\n" +
+	"\fFetchRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\rR\x03run\x12\x10\n" +
+	"\x03lfn\x18\x02 \x01(\tR\x03lfn\x12\x1d\n" +
+	"\aversion\x18\x03 \x01(\rH\x00R\aversion\x88\x01\x01\x12\x16\n" +
+	"\x06offset\x18\x04 \x01(\x03R\x06offset\x12\x10\n" +
+	"\x03pfn\x18\x05 \x01(\tR\x03pfnB\n" +
+	"\n" +
+	"\b_version\"S\n" +
+	"\n" +
+	"FetchChunk\x121\n" +
+	"\aversion\x18\x01 \x01(\v2\x17.fairway.v1.FileVersionR\aversion\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\x82\x01\n" +
 	"\vLogsRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x16\n" +
@@ -4419,12 +4601,15 @@ const file_api_proto_rawDesc = "" +
 	"\x03run\x18\x02 \x01(\rR\x03run\"4\n" +
 	"\fRetryRequest\x12\x12\n" +
 	"\x04jobs\x18\x01 \x03(\tR\x04jobs\x12\x10\n" +
-	"\x03run\x18\x02 \x01(\rR\x03run\"9\n" +
+	"\x03run\x18\x02 \x01(\rR\x03run\"O\n" +
 	"\vChangedJobs\x12*\n" +
-	"\x04jobs\x18\x01 \x03(\v2\x16.fairway.v1.JobSummaryR\x04jobs\"O\n" +
+	"\x04jobs\x18\x01 \x03(\v2\x16.fairway.v1.JobSummaryR\x04jobs\x12\x14\n" +
+	"\x05notes\x18\x02 \x03(\tR\x05notes\"p\n" +
 	"\rSubmitRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\rR\x03run\x12,\n" +
-	"\x04jobs\x18\x02 \x03(\v2\x18.fairway.v1.SubmittedJobR\x04jobs\"\x8e\x03\n" +
+	"\x04jobs\x18\x02 \x03(\v2\x18.fairway.v1.SubmittedJobR\x04jobs\x12\x1f\n" +
+	"\vwait_anyway\x18\x03 \x01(\bR\n" +
+	"waitAnyway\"\x8e\x03\n" +
 	"\fSubmittedJob\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\tR\x04step\x12-\n" +
@@ -4494,7 +4679,7 @@ const file_api_proto_rawDesc = "" +
 	"\awaiting\x18\x03 \x03(\tR\awaiting\"<\n" +
 	"\fUploadedFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
-	"\acontent\x18\x02 \x01(\fR\acontent\"\x86\x03\n" +
+	"\acontent\x18\x02 \x01(\fR\acontent\"\x8d\x04\n" +
 	"\x15SubmitWorkflowRequest\x12\x1a\n" +
 	"\bworkflow\x18\x01 \x01(\fR\bworkflow\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12\x16\n" +
@@ -4507,10 +4692,18 @@ const file_api_proto_rawDesc = "" +
 	"keep_going\x18\x06 \x01(\bR\tkeepGoing\x12\x18\n" +
 	"\aresults\x18\a \x01(\tR\aresults\x12\x10\n" +
 	"\x03key\x18\b \x01(\tR\x03key\x122\n" +
-	"\auploads\x18\t \x03(\v2\x18.fairway.v1.UploadedFileR\auploads\x1a=\n" +
+	"\auploads\x18\t \x03(\v2\x18.fairway.v1.UploadedFileR\auploads\x12\"\n" +
+	"\n" +
+	"time_scale\x18\f \x01(\x01H\x00R\ttimeScale\x88\x01\x01\x12\"\n" +
+	"\n" +
+	"size_scale\x18\r \x01(\x01H\x01R\tsizeScale\x88\x01\x01\x12\x1f\n" +
+	"\vwait_anyway\x18\x0e \x01(\bR\n" +
+	"waitAnyway\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"@\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +
+	"\v_time_scaleB\r\n" +
+	"\v_size_scale\"@\n" +
 	"\x16SubmitWorkflowResponse\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\rR\x03run\x12\x14\n" +
 	"\x05known\x18\x02 \x01(\bR\x05known\"\xff\x03\n" +
@@ -4551,7 +4744,7 @@ const file_api_proto_rawDesc = "" +
 	"\x05paths\x18\x02 \x03(\tR\x05paths\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"@\n" +
 	"\x12RemoveRunsResponse\x12*\n" +
-	"\x04runs\x18\x01 \x03(\v2\x16.fairway.v1.RemovedRunR\x04runs2\xe7\b\n" +
+	"\x04runs\x18\x01 \x03(\v2\x16.fairway.v1.RemovedRunR\x04runs2\xa4\t\n" +
 	"\bWorkflow\x12E\n" +
 	"\bProgress\x12\x1b.fairway.v1.ProgressRequest\x1a\x1a.fairway.v1.ProgressReport0\x01\x12E\n" +
 	"\bListJobs\x12\x1b.fairway.v1.ListJobsRequest\x1a\x1c.fairway.v1.ListJobsResponse\x12<\n" +
@@ -4560,7 +4753,8 @@ const file_api_proto_rawDesc = "" +
 	"\tListFiles\x12\x1c.fairway.v1.ListFilesRequest\x1a\x1d.fairway.v1.ListFilesResponse\x12K\n" +
 	"\n" +
 	"ListCaches\x12\x1d.fairway.v1.ListCachesRequest\x1a\x1e.fairway.v1.ListCachesResponse\x127\n" +
-	"\x04Logs\x12\x17.fairway.v1.LogsRequest\x1a\x14.fairway.v1.LogChunk0\x01\x12<\n" +
+	"\x04Logs\x12\x17.fairway.v1.LogsRequest\x1a\x14.fairway.v1.LogChunk0\x01\x12;\n" +
+	"\x05Fetch\x12\x18.fairway.v1.FetchRequest\x1a\x16.fairway.v1.FetchChunk0\x01\x12<\n" +
 	"\x06Cancel\x12\x19.fairway.v1.CancelRequest\x1a\x17.fairway.v1.ChangedJobs\x12:\n" +
 	"\x05Retry\x12\x18.fairway.v1.RetryRequest\x1a\x17.fairway.v1.ChangedJobs\x12?\n" +
 	"\x06Submit\x12\x19.fairway.v1.SubmitRequest\x1a\x1a.fairway.v1.SubmitResponse\x12K\n" +
@@ -4586,7 +4780,7 @@ func file_api_proto_rawDescGZIP() []byte {
 	return file_api_proto_rawDescData
 }
 
-var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 55)
+var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 57)
 var file_api_proto_goTypes = []any{
 	(*ProgressRequest)(nil),        // 0: fairway.v1.ProgressRequest
 	(*StepProgress)(nil),           // 1: fairway.v1.StepProgress
@@ -4612,59 +4806,61 @@ var file_api_proto_goTypes = []any{
 	(*ListCachesResponse)(nil),     // 21: fairway.v1.ListCachesResponse
 	(*NodeCache)(nil),              // 22: fairway.v1.NodeCache
 	(*CachedCopy)(nil),             // 23: fairway.v1.CachedCopy
-	(*LogsRequest)(nil),            // 24: fairway.v1.LogsRequest
-	(*LogChunk)(nil),               // 25: fairway.v1.LogChunk
-	(*CancelRequest)(nil),          // 26: fairway.v1.CancelRequest
-	(*RetryRequest)(nil),           // 27: fairway.v1.RetryRequest
-	(*ChangedJobs)(nil),            // 28: fairway.v1.ChangedJobs
-	(*SubmitRequest)(nil),          // 29: fairway.v1.SubmitRequest
-	(*SubmittedJob)(nil),           // 30: fairway.v1.SubmittedJob
-	(*SubmittedInput)(nil),         // 31: fairway.v1.SubmittedInput
-	(*SubmittedOutput)(nil),        // 32: fairway.v1.SubmittedOutput
-	(*RetryPolicy)(nil),            // 33: fairway.v1.RetryPolicy
-	(*SubmitResponse)(nil),         // 34: fairway.v1.SubmitResponse
-	(*SubmittedRef)(nil),           // 35: fairway.v1.SubmittedRef
-	(*CloseInputRequest)(nil),      // 36: fairway.v1.CloseInputRequest
-	(*CloseInputResponse)(nil),     // 37: fairway.v1.CloseInputResponse
-	(*StopRequest)(nil),            // 38: fairway.v1.StopRequest
-	(*StopResponse)(nil),           // 39: fairway.v1.StopResponse
-	(*ListPilotsRequest)(nil),      // 40: fairway.v1.ListPilotsRequest
-	(*PilotSummary)(nil),           // 41: fairway.v1.PilotSummary
-	(*ListPilotsResponse)(nil),     // 42: fairway.v1.ListPilotsResponse
-	(*UploadedFile)(nil),           // 43: fairway.v1.UploadedFile
-	(*SubmitWorkflowRequest)(nil),  // 44: fairway.v1.SubmitWorkflowRequest
-	(*SubmitWorkflowResponse)(nil), // 45: fairway.v1.SubmitWorkflowResponse
-	(*RunSummary)(nil),             // 46: fairway.v1.RunSummary
-	(*ListRunsRequest)(nil),        // 47: fairway.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),       // 48: fairway.v1.ListRunsResponse
-	(*RemoveRunsRequest)(nil),      // 49: fairway.v1.RemoveRunsRequest
-	(*RemovedRun)(nil),             // 50: fairway.v1.RemovedRun
-	(*RemoveRunsResponse)(nil),     // 51: fairway.v1.RemoveRunsResponse
-	nil,                            // 52: fairway.v1.ListJobsResponse.ByStateEntry
-	nil,                            // 53: fairway.v1.SubmitWorkflowRequest.ParametersEntry
-	nil,                            // 54: fairway.v1.RunSummary.ParametersEntry
-	(*timestamppb.Timestamp)(nil),  // 55: google.protobuf.Timestamp
-	(*Result)(nil),                 // 56: fairway.v1.Result
-	(*Payload)(nil),                // 57: fairway.v1.Payload
-	(*Resources)(nil),              // 58: fairway.v1.Resources
-	(Access)(0),                    // 59: fairway.v1.Access
-	(*durationpb.Duration)(nil),    // 60: google.protobuf.Duration
+	(*FetchRequest)(nil),           // 24: fairway.v1.FetchRequest
+	(*FetchChunk)(nil),             // 25: fairway.v1.FetchChunk
+	(*LogsRequest)(nil),            // 26: fairway.v1.LogsRequest
+	(*LogChunk)(nil),               // 27: fairway.v1.LogChunk
+	(*CancelRequest)(nil),          // 28: fairway.v1.CancelRequest
+	(*RetryRequest)(nil),           // 29: fairway.v1.RetryRequest
+	(*ChangedJobs)(nil),            // 30: fairway.v1.ChangedJobs
+	(*SubmitRequest)(nil),          // 31: fairway.v1.SubmitRequest
+	(*SubmittedJob)(nil),           // 32: fairway.v1.SubmittedJob
+	(*SubmittedInput)(nil),         // 33: fairway.v1.SubmittedInput
+	(*SubmittedOutput)(nil),        // 34: fairway.v1.SubmittedOutput
+	(*RetryPolicy)(nil),            // 35: fairway.v1.RetryPolicy
+	(*SubmitResponse)(nil),         // 36: fairway.v1.SubmitResponse
+	(*SubmittedRef)(nil),           // 37: fairway.v1.SubmittedRef
+	(*CloseInputRequest)(nil),      // 38: fairway.v1.CloseInputRequest
+	(*CloseInputResponse)(nil),     // 39: fairway.v1.CloseInputResponse
+	(*StopRequest)(nil),            // 40: fairway.v1.StopRequest
+	(*StopResponse)(nil),           // 41: fairway.v1.StopResponse
+	(*ListPilotsRequest)(nil),      // 42: fairway.v1.ListPilotsRequest
+	(*PilotSummary)(nil),           // 43: fairway.v1.PilotSummary
+	(*ListPilotsResponse)(nil),     // 44: fairway.v1.ListPilotsResponse
+	(*UploadedFile)(nil),           // 45: fairway.v1.UploadedFile
+	(*SubmitWorkflowRequest)(nil),  // 46: fairway.v1.SubmitWorkflowRequest
+	(*SubmitWorkflowResponse)(nil), // 47: fairway.v1.SubmitWorkflowResponse
+	(*RunSummary)(nil),             // 48: fairway.v1.RunSummary
+	(*ListRunsRequest)(nil),        // 49: fairway.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),       // 50: fairway.v1.ListRunsResponse
+	(*RemoveRunsRequest)(nil),      // 51: fairway.v1.RemoveRunsRequest
+	(*RemovedRun)(nil),             // 52: fairway.v1.RemovedRun
+	(*RemoveRunsResponse)(nil),     // 53: fairway.v1.RemoveRunsResponse
+	nil,                            // 54: fairway.v1.ListJobsResponse.ByStateEntry
+	nil,                            // 55: fairway.v1.SubmitWorkflowRequest.ParametersEntry
+	nil,                            // 56: fairway.v1.RunSummary.ParametersEntry
+	(*timestamppb.Timestamp)(nil),  // 57: google.protobuf.Timestamp
+	(*Result)(nil),                 // 58: fairway.v1.Result
+	(*Payload)(nil),                // 59: fairway.v1.Payload
+	(*Resources)(nil),              // 60: fairway.v1.Resources
+	(Access)(0),                    // 61: fairway.v1.Access
+	(*durationpb.Duration)(nil),    // 62: google.protobuf.Duration
 }
 var file_api_proto_depIdxs = []int32{
 	1,  // 0: fairway.v1.ProgressReport.steps:type_name -> fairway.v1.StepProgress
 	2,  // 1: fairway.v1.ProgressReport.summary:type_name -> fairway.v1.Summary
-	55, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
-	55, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
-	55, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
+	57, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
+	57, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
+	57, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
 	4,  // 5: fairway.v1.ListJobsResponse.jobs:type_name -> fairway.v1.JobSummary
-	52, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
-	55, // 7: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
-	56, // 8: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
-	57, // 9: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
+	54, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
+	57, // 7: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
+	58, // 8: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
+	59, // 9: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
 	8,  // 10: fairway.v1.Provenance.attempt:type_name -> fairway.v1.AttemptDetail
 	4,  // 11: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
-	57, // 12: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
-	58, // 13: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
+	59, // 12: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
+	60, // 13: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
 	10, // 14: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
 	10, // 15: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
 	8,  // 16: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
@@ -4677,64 +4873,67 @@ var file_api_proto_depIdxs = []int32{
 	22, // 23: fairway.v1.ListCachesResponse.nodes:type_name -> fairway.v1.NodeCache
 	23, // 24: fairway.v1.ListCachesResponse.files:type_name -> fairway.v1.CachedCopy
 	19, // 25: fairway.v1.CachedCopy.next_use:type_name -> fairway.v1.JobRef
-	4,  // 26: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
-	30, // 27: fairway.v1.SubmitRequest.jobs:type_name -> fairway.v1.SubmittedJob
-	57, // 28: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
-	31, // 29: fairway.v1.SubmittedJob.reads:type_name -> fairway.v1.SubmittedInput
-	32, // 30: fairway.v1.SubmittedJob.writes:type_name -> fairway.v1.SubmittedOutput
-	58, // 31: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
-	33, // 32: fairway.v1.SubmittedJob.retry:type_name -> fairway.v1.RetryPolicy
-	59, // 33: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
-	60, // 34: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
-	35, // 35: fairway.v1.SubmitResponse.jobs:type_name -> fairway.v1.SubmittedRef
-	58, // 36: fairway.v1.PilotSummary.has:type_name -> fairway.v1.Resources
-	55, // 37: fairway.v1.PilotSummary.expires:type_name -> google.protobuf.Timestamp
-	41, // 38: fairway.v1.ListPilotsResponse.pilots:type_name -> fairway.v1.PilotSummary
-	55, // 39: fairway.v1.ListPilotsResponse.now:type_name -> google.protobuf.Timestamp
-	53, // 40: fairway.v1.SubmitWorkflowRequest.parameters:type_name -> fairway.v1.SubmitWorkflowRequest.ParametersEntry
-	43, // 41: fairway.v1.SubmitWorkflowRequest.uploads:type_name -> fairway.v1.UploadedFile
-	55, // 42: fairway.v1.RunSummary.submitted:type_name -> google.protobuf.Timestamp
-	55, // 43: fairway.v1.RunSummary.ended:type_name -> google.protobuf.Timestamp
-	54, // 44: fairway.v1.RunSummary.parameters:type_name -> fairway.v1.RunSummary.ParametersEntry
-	46, // 45: fairway.v1.ListRunsResponse.runs:type_name -> fairway.v1.RunSummary
-	50, // 46: fairway.v1.RemoveRunsResponse.runs:type_name -> fairway.v1.RemovedRun
-	0,  // 47: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
-	5,  // 48: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
-	7,  // 49: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
-	12, // 50: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
-	15, // 51: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
-	20, // 52: fairway.v1.Workflow.ListCaches:input_type -> fairway.v1.ListCachesRequest
-	24, // 53: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
-	26, // 54: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
-	27, // 55: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
-	29, // 56: fairway.v1.Workflow.Submit:input_type -> fairway.v1.SubmitRequest
-	36, // 57: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
-	38, // 58: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
-	40, // 59: fairway.v1.Workflow.ListPilots:input_type -> fairway.v1.ListPilotsRequest
-	44, // 60: fairway.v1.Workflow.SubmitWorkflow:input_type -> fairway.v1.SubmitWorkflowRequest
-	47, // 61: fairway.v1.Workflow.ListRuns:input_type -> fairway.v1.ListRunsRequest
-	49, // 62: fairway.v1.Workflow.RemoveRuns:input_type -> fairway.v1.RemoveRunsRequest
-	3,  // 63: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
-	6,  // 64: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
-	11, // 65: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
-	13, // 66: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
-	16, // 67: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
-	21, // 68: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
-	25, // 69: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
-	28, // 70: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
-	28, // 71: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
-	34, // 72: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
-	37, // 73: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
-	39, // 74: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
-	42, // 75: fairway.v1.Workflow.ListPilots:output_type -> fairway.v1.ListPilotsResponse
-	45, // 76: fairway.v1.Workflow.SubmitWorkflow:output_type -> fairway.v1.SubmitWorkflowResponse
-	48, // 77: fairway.v1.Workflow.ListRuns:output_type -> fairway.v1.ListRunsResponse
-	51, // 78: fairway.v1.Workflow.RemoveRuns:output_type -> fairway.v1.RemoveRunsResponse
-	63, // [63:79] is the sub-list for method output_type
-	47, // [47:63] is the sub-list for method input_type
-	47, // [47:47] is the sub-list for extension type_name
-	47, // [47:47] is the sub-list for extension extendee
-	0,  // [0:47] is the sub-list for field type_name
+	18, // 26: fairway.v1.FetchChunk.version:type_name -> fairway.v1.FileVersion
+	4,  // 27: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
+	32, // 28: fairway.v1.SubmitRequest.jobs:type_name -> fairway.v1.SubmittedJob
+	59, // 29: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
+	33, // 30: fairway.v1.SubmittedJob.reads:type_name -> fairway.v1.SubmittedInput
+	34, // 31: fairway.v1.SubmittedJob.writes:type_name -> fairway.v1.SubmittedOutput
+	60, // 32: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
+	35, // 33: fairway.v1.SubmittedJob.retry:type_name -> fairway.v1.RetryPolicy
+	61, // 34: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
+	62, // 35: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
+	37, // 36: fairway.v1.SubmitResponse.jobs:type_name -> fairway.v1.SubmittedRef
+	60, // 37: fairway.v1.PilotSummary.has:type_name -> fairway.v1.Resources
+	57, // 38: fairway.v1.PilotSummary.expires:type_name -> google.protobuf.Timestamp
+	43, // 39: fairway.v1.ListPilotsResponse.pilots:type_name -> fairway.v1.PilotSummary
+	57, // 40: fairway.v1.ListPilotsResponse.now:type_name -> google.protobuf.Timestamp
+	55, // 41: fairway.v1.SubmitWorkflowRequest.parameters:type_name -> fairway.v1.SubmitWorkflowRequest.ParametersEntry
+	45, // 42: fairway.v1.SubmitWorkflowRequest.uploads:type_name -> fairway.v1.UploadedFile
+	57, // 43: fairway.v1.RunSummary.submitted:type_name -> google.protobuf.Timestamp
+	57, // 44: fairway.v1.RunSummary.ended:type_name -> google.protobuf.Timestamp
+	56, // 45: fairway.v1.RunSummary.parameters:type_name -> fairway.v1.RunSummary.ParametersEntry
+	48, // 46: fairway.v1.ListRunsResponse.runs:type_name -> fairway.v1.RunSummary
+	52, // 47: fairway.v1.RemoveRunsResponse.runs:type_name -> fairway.v1.RemovedRun
+	0,  // 48: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
+	5,  // 49: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
+	7,  // 50: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
+	12, // 51: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
+	15, // 52: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
+	20, // 53: fairway.v1.Workflow.ListCaches:input_type -> fairway.v1.ListCachesRequest
+	26, // 54: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
+	24, // 55: fairway.v1.Workflow.Fetch:input_type -> fairway.v1.FetchRequest
+	28, // 56: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
+	29, // 57: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
+	31, // 58: fairway.v1.Workflow.Submit:input_type -> fairway.v1.SubmitRequest
+	38, // 59: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
+	40, // 60: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
+	42, // 61: fairway.v1.Workflow.ListPilots:input_type -> fairway.v1.ListPilotsRequest
+	46, // 62: fairway.v1.Workflow.SubmitWorkflow:input_type -> fairway.v1.SubmitWorkflowRequest
+	49, // 63: fairway.v1.Workflow.ListRuns:input_type -> fairway.v1.ListRunsRequest
+	51, // 64: fairway.v1.Workflow.RemoveRuns:input_type -> fairway.v1.RemoveRunsRequest
+	3,  // 65: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
+	6,  // 66: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
+	11, // 67: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
+	13, // 68: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
+	16, // 69: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
+	21, // 70: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
+	27, // 71: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
+	25, // 72: fairway.v1.Workflow.Fetch:output_type -> fairway.v1.FetchChunk
+	30, // 73: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
+	30, // 74: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
+	36, // 75: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
+	39, // 76: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
+	41, // 77: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
+	44, // 78: fairway.v1.Workflow.ListPilots:output_type -> fairway.v1.ListPilotsResponse
+	47, // 79: fairway.v1.Workflow.SubmitWorkflow:output_type -> fairway.v1.SubmitWorkflowResponse
+	50, // 80: fairway.v1.Workflow.ListRuns:output_type -> fairway.v1.ListRunsResponse
+	53, // 81: fairway.v1.Workflow.RemoveRuns:output_type -> fairway.v1.RemoveRunsResponse
+	65, // [65:82] is the sub-list for method output_type
+	48, // [48:65] is the sub-list for method input_type
+	48, // [48:48] is the sub-list for extension type_name
+	48, // [48:48] is the sub-list for extension extendee
+	0,  // [0:48] is the sub-list for field type_name
 }
 
 func init() { file_api_proto_init() }
@@ -4743,13 +4942,15 @@ func file_api_proto_init() {
 		return
 	}
 	file_pilot_proto_init()
+	file_api_proto_msgTypes[24].OneofWrappers = []any{}
+	file_api_proto_msgTypes[46].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_proto_rawDesc), len(file_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   55,
+			NumMessages:   57,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

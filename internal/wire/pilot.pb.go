@@ -1269,6 +1269,7 @@ type SyncRequest struct {
 	OutputsStored  int64                  `protobuf:"varint,20,opt,name=outputs_stored,json=outputsStored,proto3" json:"outputs_stored,omitempty"`      // of outputs_to_store
 	OutputsToStore int64                  `protobuf:"varint,21,opt,name=outputs_to_store,json=outputsToStore,proto3" json:"outputs_to_store,omitempty"` // of attempts that store many outputs now, all together
 	Counts         *CacheCounts           `protobuf:"bytes,22,opt,name=counts,proto3" json:"counts,omitempty"`                                          // none: all are 0
+	LookedFor      uint64                 `protobuf:"varint,23,opt,name=looked_for,json=lookedFor,proto3" json:"looked_for,omitempty"`                  // the look_for_number of the programs that were looked for; hello tells what was found
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
 }
@@ -1448,6 +1449,13 @@ func (x *SyncRequest) GetCounts() *CacheCounts {
 		return x.Counts
 	}
 	return nil
+}
+
+func (x *SyncRequest) GetLookedFor() uint64 {
+	if x != nil {
+		return x.LookedFor
+	}
+	return 0
 }
 
 type InputFile struct {
@@ -2200,25 +2208,28 @@ func (x *CacheDigest) GetSum() uint64 {
 }
 
 type SyncAnswer struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Number        uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
-	Seen          uint64                 `protobuf:"varint,2,opt,name=seen,proto3" json:"seen,omitempty"`
-	NeedFull      bool                   `protobuf:"varint,3,opt,name=need_full,json=needFull,proto3" json:"need_full,omitempty"`
-	Run           []*Assignment          `protobuf:"bytes,4,rep,name=run,proto3" json:"run,omitempty"`
-	End           []uint64               `protobuf:"varint,5,rep,packed,name=end,proto3" json:"end,omitempty"`
-	GiveBack      []uint64               `protobuf:"varint,17,rep,packed,name=give_back,json=giveBack,proto3" json:"give_back,omitempty"`
-	Prefetch      []*InputFile           `protobuf:"bytes,6,rep,name=prefetch,proto3" json:"prefetch,omitempty"`
-	Evict         []*FileRef             `protobuf:"bytes,7,rep,name=evict,proto3" json:"evict,omitempty"`
-	Stale         int64                  `protobuf:"varint,18,opt,name=stale,proto3" json:"stale,omitempty"` // so many in front of evict nobody may read: they go first whatever the policy of the cache
-	Peers         []*Peer                `protobuf:"bytes,8,rep,name=peers,proto3" json:"peers,omitempty"`
-	NextSync      *durationpb.Duration   `protobuf:"bytes,9,opt,name=next_sync,json=nextSync,proto3" json:"next_sync,omitempty"`
-	Leave         bool                   `protobuf:"varint,10,opt,name=leave,proto3" json:"leave,omitempty"`
-	LeaveNow      bool                   `protobuf:"varint,11,opt,name=leave_now,json=leaveNow,proto3" json:"leave_now,omitempty"`
-	Superseded    bool                   `protobuf:"varint,12,opt,name=superseded,proto3" json:"superseded,omitempty"`
-	Lease         *durationpb.Duration   `protobuf:"bytes,13,opt,name=lease,proto3" json:"lease,omitempty"`                           // how long after next_sync each side goes on without the other
-	Why           string                 `protobuf:"bytes,14,opt,name=why,proto3" json:"why,omitempty"`                               // for a person: why the pilot is to leave
-	TellCache     uint64                 `protobuf:"varint,16,opt,name=tell_cache,json=tellCache,proto3" json:"tell_cache,omitempty"` // not 0: tell all of the cache anew; the number tells this wish from others
-	ShareKeys     []*ShareKey            `protobuf:"bytes,15,rep,name=share_keys,json=shareKeys,proto3" json:"share_keys,omitempty"`  // those that are good; for pilots that serve their caches
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Number     uint64                 `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	Seen       uint64                 `protobuf:"varint,2,opt,name=seen,proto3" json:"seen,omitempty"`
+	NeedFull   bool                   `protobuf:"varint,3,opt,name=need_full,json=needFull,proto3" json:"need_full,omitempty"`
+	Run        []*Assignment          `protobuf:"bytes,4,rep,name=run,proto3" json:"run,omitempty"`
+	End        []uint64               `protobuf:"varint,5,rep,packed,name=end,proto3" json:"end,omitempty"`
+	GiveBack   []uint64               `protobuf:"varint,17,rep,packed,name=give_back,json=giveBack,proto3" json:"give_back,omitempty"`
+	Prefetch   []*InputFile           `protobuf:"bytes,6,rep,name=prefetch,proto3" json:"prefetch,omitempty"`
+	Evict      []*FileRef             `protobuf:"bytes,7,rep,name=evict,proto3" json:"evict,omitempty"`
+	Stale      int64                  `protobuf:"varint,18,opt,name=stale,proto3" json:"stale,omitempty"` // so many in front of evict nobody may read: they go first whatever the policy of the cache
+	Peers      []*Peer                `protobuf:"bytes,8,rep,name=peers,proto3" json:"peers,omitempty"`
+	NextSync   *durationpb.Duration   `protobuf:"bytes,9,opt,name=next_sync,json=nextSync,proto3" json:"next_sync,omitempty"`
+	Leave      bool                   `protobuf:"varint,10,opt,name=leave,proto3" json:"leave,omitempty"`
+	LeaveNow   bool                   `protobuf:"varint,11,opt,name=leave_now,json=leaveNow,proto3" json:"leave_now,omitempty"`
+	Superseded bool                   `protobuf:"varint,12,opt,name=superseded,proto3" json:"superseded,omitempty"`
+	Lease      *durationpb.Duration   `protobuf:"bytes,13,opt,name=lease,proto3" json:"lease,omitempty"`                           // how long after next_sync each side goes on without the other
+	Why        string                 `protobuf:"bytes,14,opt,name=why,proto3" json:"why,omitempty"`                               // for a person: why the pilot is to leave
+	TellCache  uint64                 `protobuf:"varint,16,opt,name=tell_cache,json=tellCache,proto3" json:"tell_cache,omitempty"` // not 0: tell all of the cache anew; the number tells this wish from others
+	ShareKeys  []*ShareKey            `protobuf:"bytes,15,rep,name=share_keys,json=shareKeys,proto3" json:"share_keys,omitempty"`  // those that are good; for pilots that serve their caches
+	// Programs that the pilot is to look for in its PATH, and to tell of in a hello; none: it has.
+	LookFor       []string `protobuf:"bytes,19,rep,name=look_for,json=lookFor,proto3" json:"look_for,omitempty"`
+	LookForNumber uint64   `protobuf:"varint,20,opt,name=look_for_number,json=lookForNumber,proto3" json:"look_for_number,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2379,6 +2390,20 @@ func (x *SyncAnswer) GetShareKeys() []*ShareKey {
 	return nil
 }
 
+func (x *SyncAnswer) GetLookFor() []string {
+	if x != nil {
+		return x.LookFor
+	}
+	return nil
+}
+
+func (x *SyncAnswer) GetLookForNumber() uint64 {
+	if x != nil {
+		return x.LookForNumber
+	}
+	return 0
+}
+
 var File_pilot_proto protoreflect.FileDescriptor
 
 const file_pilot_proto_rawDesc = "" +
@@ -2487,7 +2512,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x03run\x18\x04 \x01(\rR\x03run\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\rR\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x16\n" +
-	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\x82\x06\n" +
+	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\xa1\x06\n" +
 	"\vSyncRequest\x12\x14\n" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1f\n" +
@@ -2514,7 +2539,9 @@ const file_pilot_proto_rawDesc = "" +
 	"\bunserved\x18\x10 \x03(\tR\bunserved\x12%\n" +
 	"\x0eoutputs_stored\x18\x14 \x01(\x03R\routputsStored\x12(\n" +
 	"\x10outputs_to_store\x18\x15 \x01(\x03R\x0eoutputsToStore\x12/\n" +
-	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06countsJ\x04\b\b\x10\t\"\xb4\x02\n" +
+	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06counts\x12\x1d\n" +
+	"\n" +
+	"looked_for\x18\x17 \x01(\x04R\tlookedForJ\x04\b\b\x10\t\"\xb4\x02\n" +
 	"\tInputFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x10\n" +
@@ -2590,7 +2617,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x10prefetched_bytes\x18\x04 \x01(\x03R\x0fprefetchedBytes\"5\n" +
 	"\vCacheDigest\x12\x14\n" +
 	"\x05files\x18\x01 \x01(\x04R\x05files\x12\x10\n" +
-	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xec\x04\n" +
+	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xaf\x05\n" +
 	"\n" +
 	"SyncAnswer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
@@ -2615,7 +2642,9 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"tell_cache\x18\x10 \x01(\x04R\ttellCache\x123\n" +
 	"\n" +
-	"share_keys\x18\x0f \x03(\v2\x14.fairway.v1.ShareKeyR\tshareKeys*\xc7\x02\n" +
+	"share_keys\x18\x0f \x03(\v2\x14.fairway.v1.ShareKeyR\tshareKeys\x12\x19\n" +
+	"\blook_for\x18\x13 \x03(\tR\alookFor\x12&\n" +
+	"\x0flook_for_number\x18\x14 \x01(\x04R\rlookForNumber*\xc7\x02\n" +
 	"\aOutcome\x12\x15\n" +
 	"\x11OUTCOME_SUCCEEDED\x10\x00\x12\x12\n" +
 	"\x0eOUTCOME_EXITED\x10\x01\x12\x15\n" +

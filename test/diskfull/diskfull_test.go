@@ -54,6 +54,25 @@ func TestResults(t *testing.T) {
 	}
 }
 
+// A place of results that is full is said once, not for each file.
+func TestManyResultsThatDoNotFit(t *testing.T) {
+	w := newWorkspace(t)
+	w.write("workflow.yaml", `
+workflow: full
+steps:
+  part: {times: 40, writes: 'part{number}.dat', command: 'head -c 100000 /dev/zero >"$out"'}
+`)
+	w.disk("results", tooSmall)
+	ok, said := w.run()
+	if n := strings.Count(said, "no space left on device"); ok || n < 1 || n > 2 { // as it comes up, and as a problem
+		t.Errorf("it is said %d times:\n%s", n, said)
+	}
+	w.makeRoom("results")
+	if ok, said := w.run(); !ok {
+		t.Error(said)
+	}
+}
+
 // storeOnItsOwn puts the store onto a small disk, and all else beside it.
 func storeOnItsOwn(t *testing.T) *workspace {
 	t.Helper()

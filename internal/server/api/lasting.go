@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path"
 	"path/filepath"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/flow"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
@@ -23,11 +25,14 @@ type Lasting interface {
 	// SubmitWorkflow begins a run, or finds the one of an earlier submission with the key. When it
 	// returns, the run is durable.
 	SubmitWorkflow(ctx context.Context, w *SubmittedWorkflow) (run dispatch.RunID, known bool, err error)
-	// ListRuns tells how the runs stand that are kept, the newest first.
-	ListRuns(ctx context.Context) ([]RunStanding, error)
+	// ListRuns tells how the newest limit of the runs stand that are kept and in one of the states, the
+	// newest first; without states, of all. more says that there are others.
+	ListRuns(ctx context.Context, states []string, limit int) (listed []RunStanding, more bool, err error)
 	// RemoveRun forgets a run that has ended, with its records, logs and results folder; with dry it
 	// only tells what would go.
 	RemoveRun(ctx context.Context, run dispatch.RunID, dry bool) (*RemovedRun, error)
+	// OpenStored reads a stored file.
+	OpenStored(ctx context.Context, pfn string) (io.ReadCloser, error)
 	// Stop ends the server: with drain after the attempts that run, else at once.
 	Stop(drain bool)
 	Fleet
@@ -45,6 +50,8 @@ type SubmittedWorkflow struct {
 	Results    string // a PFN; empty: the results folder of the run
 	Key        string
 	Uploads    []Upload
+	Scales     flow.Scales // of a recorded run
+	WaitAnyway bool        // also for pilots that could run its steps, where it seems that there will be none
 }
 
 // Upload is a file of a run, at a path below its folder.
@@ -112,7 +119,14 @@ func (s *Service) SubmitWorkflow(
 func submittedWorkflow(r *wire.SubmitWorkflowRequest) (*SubmittedWorkflow, error) {
 	w := &SubmittedWorkflow{
 		File: r.GetFile(), Text: r.GetWorkflow(), Folder: r.GetFolder(), Parameters: r.GetParameters(), Until: r.GetUntil(),
-		KeepGoing: r.GetKeepGoing(), Results: r.GetResults(), Key: r.GetKey(),
+		KeepGoing: r.GetKeepGoing(), Results: r.GetResults(), Key: r.GetKey(), WaitAnyway: r.GetWaitAnyway(),
+	}
+	w.Scales = flow.Scales{TimeScale: 1, SizeScale: 1}
+	if r.TimeScale != nil {
+		w.Scales.TimeScale = r.GetTimeScale()
+	}
+	if r.SizeScale != nil {
+		w.Scales.SizeScale = r.GetSizeScale()
 	}
 	if w.File == "" {
 		w.File = "workflow.yaml"
@@ -151,24 +165,17 @@ func (s *Service) ListRuns(ctx context.Context, r *wire.ListRunsRequest) (*wire.
 	if err != nil {
 		return nil, err
 	}
-	all, err := server.ListRuns(ctx)
-	if err != nil {
-		return nil, rpcError(err)
-	}
 	limit := wire.DefaultRunsListed
 	if r.GetLimit() > 0 {
 		limit = int(r.GetLimit())
 	}
-	response := new(wire.ListRunsResponse)
-	for i := range all {
-		if len(r.GetStates()) > 0 && !slices.Contains(r.GetStates(), string(all[i].Run.State)) {
-			continue
-		}
-		if len(response.Runs) == limit {
-			response.More = true
-			break
-		}
-		response.Runs = append(response.Runs, all[i].summary())
+	listed, more, err := server.ListRuns(ctx, r.GetStates(), limit)
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	response := &wire.ListRunsResponse{More: more}
+	for i := range listed {
+		response.Runs = append(response.Runs, listed[i].summary())
 	}
 	return response, nil
 }

@@ -8,6 +8,7 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/flow"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/publish"
@@ -123,6 +124,9 @@ type Control interface {
 	// FindFile describes a file that a submitted job reads as lfn: at a path on this machine,
 	// relative to the folder of the run, or at a URL.
 	FindFile(ctx context.Context, lfn, file string) (dispatch.ExistingFile, error)
+	// Check refuses submitted jobs that no pilot could ever run; with waitAnyway only those that one would
+	// run otherwise than they ask for.
+	Check(demands []flow.Demand, waitAnyway bool) error
 	// Stop ends the run: with drain after the attempts that run, else at once.
 	Stop(drain bool)
 	// PilotsWaiting says why pilots are not there yet, one sentence each for a person.
@@ -278,9 +282,12 @@ func (a *view) changeJobs(
 ) (*wire.ChangedJobs, error) {
 	changed := new(wire.ChangedJobs)
 	var jobs []dispatch.JobID
+	var asked *loop.Request // with what the run adds to it
+	var own int             // inputs that are not added
 	err := a.run.Change(ctx, &loop.Request{
 		Prepare: func(c *state.Cores, r *loop.Request) (err error) {
 			r.Dispatch, jobs, err = choose(c)
+			asked, own = r, len(r.Dispatch)
 			return err
 		},
 		Ask: func(c *state.Cores) {
@@ -289,9 +296,25 @@ func (a *view) changeJobs(
 					changed.Jobs = append(changed.Jobs, summaryOf(c, &view))
 				}
 			}
+			changed.Notes = notesOf(asked, own)
 		},
 	})
 	return changed, rpcError(err)
+}
+
+// notesOf tells what a run has added to a request that changes jobs: that it goes on.
+func notesOf(r *loop.Request, own int) (notes []string) {
+	if len(r.Dispatch) > own {
+		notes = append(notes, "the run goes on")
+	}
+	if n := len(r.Publish); n > 0 {
+		names := make([]string, n)
+		for i := range r.Publish {
+			names[i] = r.Publish[i].File.LFN
+		}
+		notes = append(notes, "results that could not be published are published once more: "+publish.ShortList(names))
+	}
+	return notes
 }
 
 func jobsNamed(c *state.Cores, names []string) ([]dispatch.JobID, error) {

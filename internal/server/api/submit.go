@@ -41,7 +41,7 @@ func (s *Service) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.Subm
 		return nil, connect.NewError(connect.CodeResourceExhausted,
 			fmt.Errorf("one call submits at most %d jobs, and not %d: make several calls", wire.MaxSubmitted, n))
 	}
-	submitted, err := a.newSubmission(ctx, r.GetJobs())
+	submitted, err := a.newSubmission(ctx, r.GetJobs(), r.GetWaitAnyway())
 	if err != nil {
 		return nil, err
 	}
@@ -52,7 +52,9 @@ func (s *Service) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.Subm
 	return answer, rpcError(err)
 }
 
-func (a *view) newSubmission(ctx context.Context, jobs []*wire.SubmittedJob) (*submission, error) {
+func (a *view) newSubmission(
+	ctx context.Context, jobs []*wire.SubmittedJob, waitAnyway bool,
+) (*submission, error) {
 	s := &submission{
 		jobs: make([]flow.NewJob, len(jobs)), reads: make([][]dispatch.ExistingFile, len(jobs)),
 		known: make([]bool, len(jobs)),
@@ -60,6 +62,9 @@ func (a *view) newSubmission(ctx context.Context, jobs []*wire.SubmittedJob) (*s
 	for i, asked := range jobs {
 		var err error
 		if s.jobs[i], err = flow.Submitted(convert.SubmittedFromWire(asked)); err != nil {
+			return nil, notAJob(i, asked.GetName(), err)
+		}
+		if err := a.control.Check([]flow.Demand{flow.DemandOf(&s.jobs[i])}, waitAnyway); err != nil {
 			return nil, notAJob(i, asked.GetName(), err)
 		}
 	}

@@ -47,6 +47,7 @@ func SyncFromWire(r *wire.SyncRequest, now time.Time) dispatch.Sync {
 		Draining:   r.GetDraining(),
 		Leaving:    r.GetLeaving(),
 		Hold:       r.GetHold(),
+		LookedFor:  r.GetLookedFor(),
 		Unserved:   Each(r.GetUnserved(), func(id string) dispatch.PilotID { return dispatch.PilotID(id) }),
 	}
 }
@@ -234,6 +235,7 @@ func AnswerToWire(a dispatch.Answer) *wire.SyncAnswer {
 		Leave:      a.Leave,
 		LeaveNow:   a.LeaveNow,
 		Superseded: a.Superseded,
+		LookFor:    a.LookFor, LookForNumber: a.LookForNumber,
 	}
 }
 

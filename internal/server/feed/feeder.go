@@ -138,6 +138,7 @@ func (f *Feeder) Run(ctx context.Context, first map[string][]flow.InputFile, ear
 			return
 		}
 	}
+	f.find.lists.forget()
 	for _, in := range f.inputs {
 		if in.IsOpen() && !in.Submitted && !f.isClosed(in.Name) {
 			group.Go(func() {

@@ -18,7 +18,6 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/logical"
-	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
 )
@@ -29,13 +28,17 @@ import (
 type Finder struct {
 	folder   string // of the workflow; patterns are relative to it
 	roots    storage.Roots
-	State    string         // its identity; empty: none yet
+	Made     string         // where files of traces are made
 	Run      dispatch.RunID // that the files are found for; its records bear it
 	element  storage.Element
 	Contents *contents
 	Dry      bool // only: files of traces are not made
 	Apart    bool // the folder is not that of the state: all files have absolute names
 	Brief    bool // no file is read and no server asked: identities and sizes on servers are missing
+	// Enumerated is what whoever asks for the run has listed already of closed inputs; nil: nothing.
+	Enumerated *Enumeration
+
+	lists readLists
 }
 
 // NewFinder makes the finder of a workflow folder.
@@ -212,7 +215,7 @@ func (f *Finder) matched(ctx context.Context, in *flow.DeclaredInput) (paths []s
 			paths = append(paths, found...)
 			continue
 		}
-		found, err := Glob(f.folder, glob)
+		found, err := f.glob(in, glob)
 		switch {
 		case err != nil && !in.Watch:
 			return nil, nil, fmt.Errorf("pattern %s: %w; permit that, or write a pattern that leaves the folder out",
@@ -418,7 +421,7 @@ func ReadCatalog(folder string, ref *flow.CatalogRef) (*catalog.Catalog, error) 
 func (f *Finder) makeSized(sizes []flow.SizedFile) ([]flow.InputFile, error) {
 	files := make([]flow.InputFile, len(sizes))
 	for i, sized := range sizes {
-		pfn := f.pfn(filepath.Join(folder.StateFolder, folder.InputsName, f.State, sized.LFN))
+		pfn := f.pfn(filepath.Join(f.Made, sized.LFN))
 		if err := f.provide(f.roots.Shown(pfn), sized.Size); err != nil {
 			return nil, err
 		}

@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/catalog"
 	"fairway/internal/flow"
+	"fairway/internal/server/state"
 )
 
 // maxWrongLines bounds how many wrong lines of a URL list an error names.
@@ -30,6 +31,8 @@ type Listed struct {
 	Wrong []wrongLine
 	lines map[string]int // by LFN
 	begun bool           // its last line has no end yet, and was left out
+	// unended says that its last line has no end, and was taken all the same.
+	unended bool
 }
 
 // Has reports whether a line has this name, also if the line is wrong.
@@ -61,13 +64,31 @@ type listReader struct {
 	found Listed
 }
 
+// ListFirst is List of a complete list, before what it has is fed. Whoever asks next gets the same,
+// unless somebody has written to the list meanwhile.
+func (f *Finder) ListFirst(ctx context.Context, in *flow.DeclaredInput, known Known) (*Listed, error) {
+	info, err := os.Stat(f.absolute(in.URLList))
+	if err != nil {
+		return nil, err
+	}
+	found, err := f.List(ctx, in, true, known)
+	if err == nil {
+		f.lists.keep(in.Name, readList{state.StampOf(info), found, known})
+	}
+	return found, err
+}
+
 // List reads a URL list. Unless it is complete, a last line without an end is
 // left out: it may still be being written. An error says that the list itself
 // cannot be read.
 func (f *Finder) List(ctx context.Context, in *flow.DeclaredInput, complete bool, known Known) (*Listed, error) {
 	path := f.absolute(in.URLList)
-	if _, err := os.Stat(path); err != nil {
+	info, err := os.Stat(path)
+	if err != nil {
 		return nil, err
+	}
+	if found := f.lists.take(in.Name, info, complete, known); found != nil {
+		return found, nil
 	}
 	if err := Unfit(path); err != nil {
 		return nil, err
@@ -98,6 +119,7 @@ func (f *Finder) List(ctx context.Context, in *flow.DeclaredInput, complete bool
 		}
 		if text != "" && !strings.HasPrefix(text, "#") {
 			r.take(ctx, text, number)
+			r.found.unended = err != nil
 		}
 		if err != nil {
 			return &r.found, ctx.Err()

@@ -190,6 +190,10 @@ func calls(ctx context.Context, c wire.WorkflowClient) map[string]func() error {
 			stream, err := c.Logs(ctx, &wire.LogsRequest{})
 			return drained(stream, err)
 		},
+		"Fetch": func() error {
+			stream, err := c.Fetch(ctx, &wire.FetchRequest{})
+			return drained(stream, err)
+		},
 		"Progress": func() error {
 			stream, err := c.Progress(ctx, &wire.ProgressRequest{})
 			return drained(stream, err)
@@ -214,7 +218,7 @@ func TestServersThatHangAreTold(t *testing.T) {
 		name := string(methods.Get(i).Name())
 		kind, limit, says := "proto", access.CallTime, "has not answered within 1m0s ("+name+")"
 		switch name {
-		case "Logs", "Progress":
+		case "Logs", "Progress", "Fetch":
 			kind, limit, says = "connect+proto", access.SilentTime, "has said nothing for 2m0s"
 		case "ListFiles", "Retry", "SubmitWorkflow":
 			limit, says = access.StorageTime, "has not answered within 5m0s ("+name+")"

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -196,7 +195,7 @@ func (e *Ending) giveUp(file dispatch.FileRef, err error) {
 		e.givenUp[file] = stored
 	}
 	e.published(file)
-	e.publish = errors.Join(e.publish, err)
+	e.publish = err
 	e.Problem(err.Error())
 }
 

@@ -59,7 +59,7 @@ const (
 
 // FolderSuffix is what a result that is a folder has behind its name elsewhere,
 // where it is one file: the archive that holds it.
-const FolderSuffix = ".zip"
+const FolderSuffix = logical.FolderSuffix
 
 var beforeReplace = fault.New("publish.elsewhere.before")
 

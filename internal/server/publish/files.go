@@ -2,6 +2,7 @@ package publish
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"log/slog"
 
@@ -63,6 +64,9 @@ type Results struct {
 
 	toPublish *loop.Mailbox[dispatch.StoredFile]
 
+	// Tried says that TryPlace has asked the server of the place. It is set before PublishAt.
+	Tried bool
+
 	// InputsGone says that files of open inputs have gone. Results of earlier runs stay
 	// then, since they could not be made again. It is set before Run.
 	InputsGone bool
@@ -93,13 +97,34 @@ func (f *Results) PublishAt(ctx context.Context, place string) (err error) {
 	if err == nil {
 		err = e.load(ctx, f.store)
 	}
-	if err == nil && e.turns.Last == 0 && !storage.IsLocal(place) {
-		if err = f.tryStore(ctx, e.checkName()); err != nil {
-			err = fmt.Errorf("nothing can be published at %s: %w", shownPlace(place), err)
-		}
+	if err == nil && e.turns.Last == 0 && !f.Tried {
+		err = f.try(ctx, e)
 	}
 	f.elsewhere = e
 	return err
+}
+
+// TryPlace refuses a place at which nothing could be published. A server is asked to store something.
+func (f *Storage) TryPlace(ctx context.Context, place string) (err error) {
+	e := &destination{place: place, state: f.folders.ID + "-" + rand.Text(), at: f.folders}
+	if err = outsideState(&f.folders, place); err == nil {
+		e.shelf, err = shelfOf(place)
+	}
+	if err == nil {
+		err = f.try(ctx, e)
+	}
+	return err
+}
+
+// try asks the server of a place to store something.
+func (f *Storage) try(ctx context.Context, e *destination) error {
+	if storage.IsLocal(e.place) {
+		return nil
+	}
+	if err := f.tryStore(ctx, e.checkName()); err != nil {
+		return fmt.Errorf("nothing can be published at %s: %w", shownPlace(e.place), err)
+	}
+	return nil
 }
 
 // publisherID tells who publishes at a place from all others. Runs that share no results folder

@@ -51,6 +51,7 @@ func (f *Results) publishLoop(ctx context.Context) {
 	if f.elsewhere != nil {
 		publishAll = func(batch []dispatch.StoredFile) (int, error) { return f.elsewhere.publishAll(ctx, batch) }
 	}
+	var full error // is said once for all results that do not fit, until one does
 	for {
 		batch, err := f.toPublish.Take(ctx, f.sched)
 		if err != nil {
@@ -64,7 +65,7 @@ func (f *Results) publishLoop(ctx context.Context) {
 			}
 			batch = batch[done:]
 			if done > 0 {
-				tries = 0
+				tries, full = 0, nil
 			}
 			if failure == nil {
 				continue
@@ -76,7 +77,15 @@ func (f *Results) publishLoop(ctx context.Context) {
 				batch, tries = batch[1:], 0
 				continue
 			}
-			f.log.Warn("a result could not be published", "error", failure)
+			if full == nil || !noRoom(failure) {
+				f.log.Warn("a result could not be published", "error", failure)
+			}
+			if noRoom(failure) {
+				if full == nil {
+					full = fmt.Errorf("%w; %s has no room for it, nor for others after it", failure, f.Place())
+				}
+				failure = full
+			}
 			if tries++; tries == PublishTries {
 				_ = f.inbox.GiveUp(ctx, batch[0].File, failure)
 				batch, tries = batch[1:], PublishTries-1
@@ -89,6 +98,9 @@ func (f *Results) publishLoop(ctx context.Context) {
 		}
 	}
 }
+
+// noRoom reports whether something failed since a disk or a quota is full.
+func noRoom(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) }
 
 // lose says of a result that its stored file is lost. It is published when it has been made
 // again.

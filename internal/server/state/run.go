@@ -1,12 +1,14 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io/fs"
 	"math"
 	"slices"
+	"strconv"
 	"syscall"
 	"time"
 
@@ -54,6 +56,7 @@ type Run struct {
 	Started    time.Time         `json:"started"`
 	Ended      time.Time         `json:"ended,omitzero"`     // of a run of a lasting server
 	Key        string            `json:"key,omitempty"`      // the same: of its submission
+	Own        string            `json:"own,omitempty"`      // the same: the name of its folders in the state
 	Closed     bool              `json:"closed,omitempty"`   // the same, of an open run: no more jobs are submitted
 	Archived   bool              `json:"archived,omitempty"` // the same: its records are in a store of their own
 	Seconds    float64           `json:"seconds"`            // that servers ran, up to the last end
@@ -71,6 +74,10 @@ type Run struct {
 	// Totals are those of the steps at the end; nil where that was not recorded.
 	Totals []dispatch.StepTotals `json:"totals,omitempty"`
 }
+
+// OwnName is the name of the folders of a run in the state of a lasting server: that of earlier
+// versions was the number.
+func (r *Run) OwnName() string { return cmp.Or(r.Own, strconv.FormatUint(uint64(r.ID), 10)) }
 
 // Record is the one record of the run in RunTable.
 func (r *Run) Record() (dispatch.Record, error) { return NewRecord(RunTable, r.ID, RunKey, r) }
@@ -182,6 +189,15 @@ func LoadRuns(ctx context.Context, s Source) ([]*Run, error) {
 		}
 	}
 	return runs, nil
+}
+
+// LoadRunOf returns a run of a lasting server by its number; nil if there is none.
+func LoadRunOf(ctx context.Context, s PartSource, id dispatch.RunID) (*Run, error) {
+	records, err := s.LoadPart(ctx, RunTable, id, RunKey, LastKey, 1)
+	if err != nil || len(records) == 0 {
+		return nil, err
+	}
+	return runOf(records[0])
 }
 
 func runOf(r dispatch.Record) (*Run, error) {
