@@ -188,6 +188,19 @@ test-clocks: ## run workflows whose processes go by wrong clocks that jump (it c
 	scripts/install-packages.sh iproute2 nftables
 	FAIRWAY_SOAK=1 go test $(RACE) -count=1 -timeout 14m -run TestClocks ./test/cluster
 
+.PHONY: test-web web-pictures
+AXE_VERSION := 4.14.1
+TEST_WEB    = FAIRWAY_TEST_WEB=1 FAIRWAY_AXE=$(CURDIR)/bin/axe-$(AXE_VERSION).min.js go test $(RACE) -count=1 -timeout 10m ./test/web
+test-web: ## run the tests of pages in a real Chromium, which it installs, with axe-core
+	scripts/install-packages.sh chromium npm
+	scripts/fetch-axe.sh $(AXE_VERSION) bin
+	$(TEST_WEB)
+
+web-pictures: ## take the pictures of docs/web.md
+	scripts/install-packages.sh chromium npm fonts-dejavu-core
+	scripts/fetch-axe.sh $(AXE_VERSION) bin
+	FAIRWAY_WEB_PICTURES=$(CURDIR)/docs/web $(TEST_WEB) -run TestPagesInABrowser
+
 FUZZ_TIME := 20s
 
 fuzz: ## run every fuzz target for a short time (FUZZ_TIME=20s)

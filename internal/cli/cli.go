@@ -139,7 +139,8 @@ depends on timing.`),
 		c.checkCommand(), c.graphCommand(), c.siteCommand(),
 		c.stopCommand(), c.cleanCommand())
 	grouped("look", c.runsCommand(), c.watchCommand(), c.pilotsCommand(), c.sharesCommand())
-	grouped("look", c.jobsCommand(), c.showCommand(), c.explainCommand(), c.logsCommand(), c.exportCommand())
+	grouped("look", c.jobsCommand(), c.showCommand(), c.explainCommand(), c.logsCommand(), c.whyCommand())
+	grouped("look", c.reportCommand(), c.exportCommand())
 	grouped("look", c.filesCommand(), c.getCommand(), c.cacheCommand())
 	grouped("look", c.simCommand(), c.catalogCommand())
 	grouped("change", c.cancelCommand(), c.retryCommand(), c.closeCommand(), c.removeCommand())

@@ -19,14 +19,18 @@ func (c *console) exportCommand() *cobra.Command {
 	out, format := "-", "1.5"
 	command := &cobra.Command{
 		Use:   "export",
-		Short: "Write a finished run as WfFormat",
+		Short: "Write a run as WfFormat, or for Perfetto",
 		Long: `Write the run of this folder as WfFormat (JSON), the format in which workflow
 systems exchange recorded runs, with times to the microsecond. Jobs that are not
-done, or whose results came from an earlier run, are left out.`,
+done, or whose results came from an earlier run, are left out. With --format
+perfetto it is a timeline of all attempts for https://ui.perfetto.dev.`,
 		Example: "  fairway export -o run.json\n  fairway -C examples/lambda export --format 1.6 | jq .workflow.execution.makespanInSeconds",
 		Args:    noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
 			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+				if format == formatPerfetto {
+					return c.exportPerfetto(ctx, client, out)
+				}
 				run, err := recorded(ctx, client)
 				if err != nil {
 					return err
@@ -40,8 +44,23 @@ done, or whose results came from an earlier run, are left out.`,
 		},
 	}
 	command.Flags().StringVarP(&out, "output", "o", out, "file to write; -: standard output")
-	oneOf(command, &format, "format", "version of WfFormat: 1.5 or 1.6", "1.5", "1.6")
+	oneOf(command, &format, "format", "version of WfFormat: 1.5 or 1.6; or perfetto", "1.5", "1.6", formatPerfetto)
 	return command
+}
+
+// formatPerfetto is the --format for Perfetto.
+const formatPerfetto = "perfetto"
+
+func (c *console) exportPerfetto(ctx context.Context, client wire.WorkflowClient, out string) error {
+	run, _, err := c.history(ctx, client)
+	if err != nil {
+		return err
+	}
+	var text bytes.Buffer
+	if err := run.Perfetto(&text); err != nil {
+		return err
+	}
+	return c.write(out, &text)
 }
 
 func (c *console) write(path string, text *bytes.Buffer) error {

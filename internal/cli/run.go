@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/eviction"
 	"fairway/internal/flow"
+	"fairway/internal/notice"
 	"fairway/internal/pilot"
 	"fairway/internal/quantity"
 	"fairway/internal/server/listen"
@@ -60,6 +61,8 @@ type runOptions struct {
 	shares       string // its file of shares
 	tools        []string
 	demands      []flow.Demand // of jobs that come with the call
+	web          string        // address of pages; empty: there are none
+	notify       string        // a URL or a command; empty: none
 }
 
 func (c *console) runCommand() *cobra.Command {
@@ -110,6 +113,7 @@ Ctrl-C ends the run when the running attempts have ended; twice ends it at once.
 			"--site (site); or the `ADDRESS` of one that takes workflows (fairway serve)")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
 	c.groupFlag(command)
+	webFlag(command, o)
 	c.serverFlags(command, o)
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 	return command
@@ -144,6 +148,8 @@ func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
 	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site`, on this machine (local), or on the nodes of the "+
 		"job in which this runs (allocation) (may be repeated)")
 	flags.StringVar(&o.listen, "listen", "", listenHelp)
+	flags.StringVar(&o.notify, "notify", "", "a URL that gets a POST (JSON), or a command, when a run has ended, has "+
+		"failed or is stuck")
 	flags.BoolVar(&o.waitAnyway, "wait-anyway", false,
 		"wait for pilots even if, at the start, no pilot seems able to run a step")
 	flags.StringArrayVar(&o.environment, "environment", nil,
@@ -193,6 +199,11 @@ func (o *runOptions) check(command *cobra.Command) error {
 		if o.cacheSpace, err = quantity.Size(o.cacheSize); err != nil || o.cacheSpace == 0 {
 			return fail(exitUsage, "write a size such as 500MB, or --cache none for no cache",
 				"--cache-space %s is no size for a cache", o.cacheSize)
+		}
+	}
+	if o.notify != "" {
+		if err := notice.CheckPlace(o.notify); err != nil {
+			return fail(exitUsage, "write https://HOST/PATH or a command", "--notify: %w", err)
 		}
 	}
 	switch {

@@ -50,6 +50,9 @@ func (c *console) serveRun(
 	if err != nil {
 		return nil, nil, err
 	}
+	if err := c.openWeb(o, &config); err != nil {
+		return nil, nil, err
+	}
 	s, err := serverjob.Open(ctx, config)
 	if held, ok := errors.AsType[*term.HeldError](err); ok {
 		return nil, nil, fail(exitRunning, "watch it with --follow, or end it with `fairway stop`", "%w", held)
@@ -256,6 +259,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		WaitAnyway:  o.waitAnyway,
 		Listen:      o.listen,
 		Recording:   o.record,
+		Notify:      o.notify,
 		Dispatch:    dispatch.Config{Placement: dispatch.Placements[o.placement]},
 		Log:         slog.Default(),
 	}

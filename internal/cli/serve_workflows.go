@@ -37,6 +37,7 @@ go on. With --listen or --site it also answers over the network, to those who ha
 a copy of .fairway/service.`,
 		Example: `  fairway serve --state /data/fairway --site cluster --listen :7070
   fairway serve --state /data/fairway --detach
+  fairway serve --state /data/fairway --web
   fairway submit workflow.yaml --server /data/fairway`,
 		Args: noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -60,6 +61,7 @@ a copy of .fairway/service.`,
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
 	flags.StringVar(&o.shares, "shares", "", "`file` that says how groups and users share the server; it is read again "+
 		"when it changes (default: all users alike)")
+	webFlag(command, o)
 	c.serverFlags(command, o)
 	for _, name := range []string{"record", "results", "wait-anyway"} { // of one run
 		_ = flags.MarkHidden(name)
@@ -112,6 +114,9 @@ func (c *console) prepareService(command *cobra.Command, o *runOptions) error {
 func (c *console) serveWorkflows(ctx context.Context, o *runOptions) error {
 	config, err := c.serverConfig(ctx, o)
 	if err != nil {
+		return err
+	}
+	if err := c.openWeb(o, &config); err != nil {
 		return err
 	}
 	s, err := server.Open(ctx, config)

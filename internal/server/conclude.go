@@ -45,6 +45,7 @@ func (s *Server) conclude(failure error) Outcome {
 	}
 	r.tellEnd()
 	s.loop.Notify()
+	s.noteEnd(r, &outcome)
 	return outcome
 }
 

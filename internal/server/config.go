@@ -92,6 +92,13 @@ type Config struct {
 	// Listen is where: HOST:PORT, empty for all interfaces and a port that is free.
 	Listen string
 
+	// Web shows the server to browsers; nil: it has no pages.
+	Web *Web
+
+	// Notify is a URL or a command that is told when a run ends or is stuck (package notice); empty:
+	// nobody is.
+	Notify string
+
 	// Job says that the server is a batch job itself; nil where it is none. Sites must
 	// not be empty then.
 	Job *Job

@@ -180,11 +180,16 @@ func (s *Server) disownService() error {
 
 // workflow is the service of people.
 func (s *Server) workflow() (path string, handler http.Handler) {
+	return listen.People(s.service())
+}
+
+func (s *Server) service() *api.Service {
 	service := api.NewService(s, s.folders, s.sched)
 	if s.config.Lasting {
 		service = api.NewLastingService(s, s, s.folders, s.sched)
 	}
-	return listen.People(service.ReadBy(s.element))
+	service.Measure(s)
+	return service.ReadBy(s.element)
 }
 
 // keepTerm says again and again that this server lives. It ends the server when another

@@ -69,11 +69,29 @@ func startServiceBy(
 	}
 	server.records = of(server.records)
 	server.loop.Store = server.records
+	return running(t, root, server)
+}
+
+// startServiceWith is startService with a configuration of its own.
+func startServiceWith(t *testing.T, root string, config Config) *service {
+	t.Helper()
+	config.Log = slog.New(slog.NewTextHandler(t.Output(), nil))
+	server, err := Open(t.Context(), config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return running(t, root, server)
+}
+
+// running has a lasting server run, and connects to it.
+func running(t *testing.T, root string, server *Server) *service {
+	t.Helper()
 	v := &service{t: t, root: root, server: server, ended: make(chan error, 1)}
 	go func() {
 		_, err := server.Run(context.Background())
 		v.ended <- err
 	}()
+	var err error
 	if v.client, err = api.Connect(t.Context(), root); err != nil || !v.client.Live {
 		t.Fatal(v.client, err)
 	}

@@ -92,6 +92,7 @@ func (s *Server) endRun(ctx context.Context, r *run) error {
 	}
 	err = r.inbox.Deliver(ctx, func() *loop.Request { return &loop.Request{Records: []dispatch.Record{record}} })
 	s.loop.Notify()
+	s.noteEnd(r, outcome)
 	if err == nil && outcome.Succeeded {
 		err = s.retire(ctx, r)
 	}

@@ -18,6 +18,7 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
+	"fairway/internal/notice"
 	"fairway/internal/recording"
 	"fairway/internal/server/api"
 	"fairway/internal/server/feed"
@@ -72,6 +73,8 @@ type Server struct {
 	listener net.Listener
 	endpoint *listen.Endpoint
 	far      far
+	web      *listen.Endpoint // nil: there are no pages
+	notices  *notice.Sender   // nil: nobody wants them
 
 	// Where servers of the state are or were batch jobs: the term of this one, the batch
 	// system with the jobs that are servers (nil until one of them matters), the job before if
@@ -269,6 +272,10 @@ func (s *Server) assemble() {
 	if s.far.listener != nil {
 		s.far.endpoint = listen.NewEndpoint(s.far.listener, s.farHandler(), s.log)
 	}
+	s.web = s.openWeb()
+	if s.config.Notify != "" {
+		s.notices = notice.NewSender(s.config.Notify, s.log)
+	}
 }
 
 // handler serves pilots and people at the socket of the state folder.
@@ -281,6 +288,9 @@ func (s *Server) handler() http.Handler {
 
 // release gives back what Open took, as far as it came.
 func (s *Server) release() {
+	if s.notices != nil {
+		defer s.notices.Close() // nobody waits for the state meanwhile
+	}
 	if s.pilots != nil && s.leaving() != nil {
 		s.pilots.Leave()
 	} else if s.pilots != nil {
@@ -294,6 +304,7 @@ func (s *Server) release() {
 			_ = l.Close()
 		}
 	}
+	s.closeWeb()
 	if errors.Is(s.leaving(), term.ErrFollowed) {
 		return // all names in the state folder are those of another server
 	}
@@ -352,9 +363,15 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	if s.term != nil {
 		group.Go(func() { s.keepTerm(working) })
 	}
+	if s.notices != nil {
+		group.Go(func() { s.watchStuck(working) })
+	}
 	endpoints := []*listen.Endpoint{s.endpoint}
 	if s.far.endpoint != nil {
 		endpoints = append(endpoints, s.far.endpoint)
+	}
+	if s.web != nil {
+		endpoints = append(endpoints, s.web)
 	}
 	for _, e := range endpoints {
 		group.Go(e.Serve)

@@ -136,3 +136,16 @@ func fileVersion(v dispatch.VersionView) *wire.FileVersion {
 func jobRef(j dispatch.JobRef) *wire.JobRef {
 	return &wire.JobRef{Id: j.ID.Number(), Name: j.Name, State: j.State.String()}
 }
+
+// Versions tells where the versions of one file are, ascending. It does not look for stored ones.
+func (s *Service) Versions(ctx context.Context, run Page, lfn string) (versions []*wire.FileVersion, err error) {
+	a, err := s.of(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	return versions, a.lookAt(ctx, func(c *state.Cores) error {
+		history, _ := c.Dispatch.History(c.Run, lfn)
+		versions = convert.Each(history, fileVersion)
+		return nil
+	})
+}

@@ -25,6 +25,11 @@ const logPiece = 64 << 10
 // Logs streams what an attempt printed: standard output first, or as it comes
 // if it is followed. Of one that failed its log comes last, as standard error.
 func (s *Service) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect.ServerStream[wire.LogChunk]) error {
+	return s.FollowLogs(ctx, r, stream.Send)
+}
+
+// FollowLogs is Logs with what sends a piece, which is good only for the call.
+func (s *Service) FollowLogs(ctx context.Context, r *wire.LogsRequest, send func(*wire.LogChunk) error) error {
 	a, err := s.of(ctx, r)
 	if err != nil {
 		return err
@@ -47,7 +52,7 @@ func (s *Service) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect
 		before, changed := convert.Each(paths, statQuietly), a.run.Changes()
 		running := r.GetFollow() && a.runs(ctx, job, attempt)
 		for _, t := range tails {
-			if err := t.send(stream); err != nil {
+			if err := t.send(send); err != nil {
 				return err
 			}
 		}
@@ -58,7 +63,7 @@ func (s *Service) Logs(ctx context.Context, r *wire.LogsRequest, stream *connect
 		err := a.awaitLog(waiting, changed, paths, before)
 		cancel()
 		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-			err = stream.Send(&wire.LogChunk{}) // nothing was printed, and the server is there
+			err = send(&wire.LogChunk{}) // nothing was printed, and the server is there
 		}
 		if err != nil {
 			return rpcError(err)
@@ -217,7 +222,7 @@ func (t *tail) open() (file *os.File, err error) {
 }
 
 // send sends what has come since the last time.
-func (t *tail) send(stream *connect.ServerStream[wire.LogChunk]) error {
+func (t *tail) send(send func(*wire.LogChunk) error) error {
 	file, err := t.open()
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -231,7 +236,7 @@ func (t *tail) send(stream *connect.ServerStream[wire.LogChunk]) error {
 		n, err := file.ReadAt(buffer, t.offset)
 		if n > 0 {
 			t.offset += int64(n)
-			if err := stream.Send(&wire.LogChunk{StandardError: t.standardError, Data: buffer[:n]}); err != nil {
+			if err := send(&wire.LogChunk{StandardError: t.standardError, Data: buffer[:n]}); err != nil {
 				return err
 			}
 		}

@@ -64,6 +64,10 @@ type Service struct {
 	files  storage.Element // nil where nothing runs: then nobody reads files by it
 
 	survivors func() int // of a run that was cut short; nil while one is under way
+
+	archives archives
+	failures failuresSeen
+	figures  Figured // nil: it has none
 }
 
 // NewService makes the service of the runs of a folder.
@@ -93,7 +97,7 @@ type view struct {
 
 // of finds the run that a request is about.
 func (s *Service) of(ctx context.Context, r interface{ GetRun() uint32 }) (*view, error) {
-	run, control, err := s.runs.Find(ctx, r.GetRun())
+	run, control, err := s.archives.find(ctx, s.runs, r.GetRun())
 	if err != nil {
 		return nil, rpcError(err)
 	}

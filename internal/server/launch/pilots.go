@@ -23,6 +23,7 @@ type Pilots struct {
 	sched   *sched.Scheduler
 	log     *slog.Logger
 	rosters map[string]*batch.Roster // by site; complete before the loop runs
+	calls   map[string]*batch.Calls  // the same
 	closing sync.Once
 	// waitAnyway is set before sites are added.
 	waitAnyway bool
@@ -41,7 +42,8 @@ type Pilots struct {
 
 // New makes Pilots without a site.
 func New(inbox *loop.Inbox, s *sched.Scheduler, log *slog.Logger) *Pilots {
-	return &Pilots{inbox: inbox, sched: s, log: log, rosters: map[string]*batch.Roster{}, live: map[string]string{},
+	return &Pilots{inbox: inbox, sched: s, log: log, rosters: map[string]*batch.Roster{},
+		calls: map[string]*batch.Calls{}, live: map[string]string{},
 		came: map[string]bool{}, gone: map[string]bool{}, hopeless: map[string]bool{}, reappeared: map[string]bool{}}
 }
 
@@ -61,6 +63,7 @@ func (p *Pilots) AddSite(site dispatch.Site, system batch.System, poll time.Dura
 	if p.waitAnyway {
 		never = nil
 	}
+	system, p.calls[site.Name] = batch.Count(system)
 	p.rosters[site.Name] = batch.NewRoster(batch.RosterConfig{
 		Site: site.Name, System: system, MaxPilots: site.MaxPilots, Every: poll,
 		Ended: p.end, Withdrawn: p.withdrawn, Sched: p.sched, Log: p.log, Elsewhere: p.elsewhere(site.Name), Never: never,
@@ -102,6 +105,17 @@ func (p *Pilots) Waiting() (lines []string) {
 		lines = append(lines, p.rosters[site].Waiting(came)...)
 	}
 	return lines
+}
+
+// Calls is how often each site's batch system was asked what.
+func (p *Pilots) Calls() map[string]map[string]int64 {
+	all := map[string]map[string]int64{}
+	for site, c := range p.calls {
+		all[site] = map[string]int64{
+			"submit": c.Submits.Load(), "status": c.Statuses.Load(), "withdraw": c.Withdrawals.Load(), "errors": c.Errors.Load(),
+		}
+	}
+	return all
 }
 
 // Close ends the batch systems, with all pilots that are left, once.

@@ -89,6 +89,9 @@ func NewInbox() *Inbox {
 	}
 }
 
+// Waiting is how many requests wait for the loop.
+func (i *Inbox) Waiting() int { return len(i.requests) }
+
 // Of is the same inbox, for requests that are about a run.
 func (i *Inbox) Of(run dispatch.RunID) *Inbox {
 	of := *i

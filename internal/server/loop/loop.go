@@ -460,6 +460,9 @@ func (l *Loop) observePilot(event *dispatch.Event) error {
 	case dispatch.PilotGone:
 		l.Pilots.Here(Launch{event.Site, event.Launch}, false)
 		l.nodes.Gone(event.Pilot)
+		for _, run := range l.runs {
+			run.Tally.Observe(event)
+		}
 		records, err := l.nodes.CacheRecords(event.Pilot)
 		l.gathering.records = append(l.gathering.records, records...)
 		return err

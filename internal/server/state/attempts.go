@@ -138,6 +138,9 @@ func usageOf(body []byte) (dispatch.PilotID, dispatch.Usage, error) {
 	return dispatch.PilotID(pilot), convert.UsageFromWire(usage), err
 }
 
+// outcomeField is the number of wire.AttemptDetail.outcome.
+var outcomeField = new(wire.AttemptDetail).ProtoReflect().Descriptor().Fields().ByName("outcome").Number()
+
 // field finds the text or the message in a field of a message, as encoded; none is empty.
 func field(message []byte, number protowire.Number) (inner []byte, err error) {
 	for len(message) > 0 {

@@ -15,6 +15,8 @@ type Nodes struct {
 	Caches map[dispatch.PilotID]CacheCounts
 	// Storing is what pilots store now, as they said last; not durable.
 	Storing map[dispatch.PilotID]Storing
+	// Used is what all runs did since the cores were loaded; not durable.
+	Used Used
 }
 
 func newNodes() *Nodes {

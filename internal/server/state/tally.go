@@ -2,6 +2,7 @@ package state
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -33,6 +34,11 @@ type Tally struct {
 	// What caches were good for: the inputs that attempts have read on each host, as Sums
 	// has them of all ("" is a host that is not known).
 	ReadsAt map[string]*Reads
+	// WrittenAt are the bytes that attempts have written on each host.
+	WrittenAt map[string]int64
+
+	// Timeline tells when attempts ran on which pilots.
+	Timeline Timeline
 
 	// What goes on now, not durable: since when jobs wait for a pilot, until they start,
 	// and since when attempts run, until they end.
@@ -81,10 +87,14 @@ type sums struct {
 	stageIn, hidden             time.Duration // hidden is the part of stageIn before the turns of attempts
 }
 
+// Attempts is how many attempts have ended.
+func (s *sums) Attempts() int64 { return s.attempts }
+
 func newTally(workflow string, steps []string, nodes *Nodes) *Tally {
 	return &Tally{
 		Workflow: workflow, order: steps, final: map[string]bool{}, Nodes: nodes, ReadsAt: map[string]*Reads{},
-		pace: newPace(), ready: map[dispatch.JobID]time.Time{}, Started: map[dispatch.JobID]time.Time{},
+		WrittenAt: map[string]int64{},
+		pace:      newPace(), ready: map[dispatch.JobID]time.Time{}, Started: map[dispatch.JobID]time.Time{},
 		published: map[string]bool{}, workers: map[dispatch.PilotID]bool{},
 	}
 }
@@ -100,7 +110,12 @@ func (t *Tally) recall(r dispatch.Record) error {
 		return fmt.Errorf("record %s %s: %w", AttemptTable, r.Key, err)
 	}
 	t.add(pilot, &usage)
-	return nil
+	job, attempt, err := parseAttemptKey(r)
+	if err == nil {
+		outcome, _ := field(r.Body, outcomeField)
+		t.Timeline.add(job, attempt, pilot, string(outcome) != dispatch.Succeeded.String(), &usage)
+	}
+	return err
 }
 
 // add sums what an attempt of a pilot used.
@@ -112,6 +127,7 @@ func (t *Tally) add(pilot dispatch.PilotID, u *dispatch.Usage) {
 		t.ReadsAt[host] = new(Reads)
 	}
 	t.ReadsAt[host].add(u)
+	t.WrittenAt[host] += u.BytesWritten
 }
 
 // Workers is how many pilots ended attempts.
@@ -119,6 +135,9 @@ func (t *Tally) Workers() int64 { return int64(len(t.workers)) }
 
 // Observe takes note of an event of a job of the run, or of a pilot.
 func (t *Tally) Observe(e *dispatch.Event) {
+	if e.Job != 0 {
+		t.Used.observe(e)
+	}
 	switch e.Kind {
 	case dispatch.JobReady:
 		t.ready[e.Job] = e.At
@@ -132,10 +151,14 @@ func (t *Tally) Observe(e *dispatch.Event) {
 		t.Ended = append(t.Ended, e.Job)
 	case dispatch.PilotRegistered:
 		t.Pilots++
+		t.Timeline.came(e.Pilot, e.At)
+	case dispatch.PilotGone:
+		t.Timeline.left(e.Pilot, e.At)
 	}
 	if e.Result != nil {
 		delete(t.Started, e.Job)
 		t.add(e.Pilot, &e.Result.Usage)
+		t.Timeline.add(e.Job, e.Result.Attempt, e.Pilot, e.Result.Outcome != dispatch.Succeeded, &e.Result.Usage)
 		t.pace.add(e)
 	}
 }
@@ -305,6 +328,19 @@ func (t *Tally) Left(c *Cores) time.Duration {
 	if !t.Finished {
 		return 0
 	}
+	return t.pace.estimate(Now(), restOf(c))
+}
+
+// LeftAtLeast is Left for those steps alone of which jobs have ended, whether jobs may still be made
+// or not.
+func (t *Tally) LeftAtLeast(c *Cores) time.Duration {
+	rest := restOf(c)
+	maps.DeleteFunc(rest, func(step string, _ int) bool { return t.pace.steps[step].count == 0 })
+	return t.pace.estimate(Now(), rest)
+}
+
+// restOf are the jobs of each step that have not ended.
+func restOf(c *Cores) map[string]int {
 	rest := map[string]int{}
 	for _, s := range c.Dispatch.Steps(c.Run) {
 		for _, state := range []dispatch.State{dispatch.Waiting, dispatch.Ready, dispatch.Assigned, dispatch.Running} {
@@ -313,5 +349,5 @@ func (t *Tally) Left(c *Cores) time.Duration {
 			}
 		}
 	}
-	return t.pace.estimate(Now(), rest)
+	return rest
 }

@@ -1,0 +1,43 @@
+package history
+
+import "fairway/internal/wire"
+
+// Of takes from a job what is recorded of it.
+func Of(detail *wire.JobDetail) Job {
+	s := detail.GetSummary()
+	job := Job{
+		ID: s.GetId(), Name: s.GetName(), Step: s.GetStep(), State: s.GetState(), Reason: s.GetReason(),
+		Submitted: s.GetSubmitted().AsTime(),
+	}
+	for _, file := range detail.GetReads() {
+		if file.GetWriter() != 0 {
+			job.After = append(job.After, file.GetWriter())
+		}
+	}
+	for _, a := range detail.GetAttempts() {
+		u := a.GetResult().GetUsage()
+		if a.GetResult() == nil || a.GetEarlier() {
+			continue
+		}
+		attempt := Attempt{
+			Pilot: a.GetPilot(), Host: a.GetHost(), Outcome: a.GetOutcome(),
+			Failed:    a.GetResult().GetOutcome() != wire.Outcome_OUTCOME_SUCCEEDED,
+			BytesRead: u.GetBytesStaged() + u.GetBytesCached(), BytesCached: u.GetBytesCached(), BytesOut: u.GetBytesWritten(),
+			MaxRSS: u.GetMaxRssBytes(),
+		}
+		if u.GetStageInStart() != nil {
+			attempt.StageIn = u.GetStageInStart().AsTime()
+		}
+		if u.GetStart() != nil {
+			attempt.Start = u.GetStart().AsTime()
+		}
+		if u.GetEnd() != nil {
+			attempt.End = u.GetEnd().AsTime()
+		}
+		if u.GetStageOutEnd() != nil {
+			attempt.StageOut = u.GetStageOutEnd().AsTime()
+		}
+		job.Attempts = append(job.Attempts, attempt)
+	}
+	return job
+}

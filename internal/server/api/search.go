@@ -1,0 +1,313 @@
+package api
+
+import (
+	"context"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/server/state"
+	"fairway/internal/wire"
+)
+
+// searchPiece is how many jobs are looked at before the loop may do something else.
+const searchPiece = 8192
+
+// JobSearch says which jobs of a run are wanted: those that have all that is given.
+type JobSearch struct {
+	State, Step string
+	Text        string // in the name, in lower or upper case
+	Message     string // of jobs that failed: as FailureGroup.Message
+	After       uint32 // numbers above
+	Before      uint32 // numbers below, the last ones of them; 0: none is wanted
+	Limit       int
+
+	literal string // the longest part of Message that a reason has as it is
+}
+
+func (q *JobSearch) fits(job *dispatch.JobView) bool {
+	return (q.State == "" || job.State.String() == q.State) && (q.Step == "" || job.Step == q.Step) &&
+		(q.Text == "" || strings.Contains(strings.ToLower(job.Name), q.Text)) &&
+		(q.Message == "" || strings.Contains(job.Reason, q.literal) && alike(job.Name, job.Reason) == q.Message)
+}
+
+// FoundJobs are some of the jobs that were searched for.
+type FoundJobs struct {
+	Jobs         []*wire.JobSummary
+	Before, More bool             // there are others, with lower or higher numbers
+	ByState      map[string]int64 // all jobs of the step
+	Now          time.Time        // by the clock of the started of jobs that run
+}
+
+// SearchJobs finds jobs, in the order of their numbers.
+func (s *Service) SearchJobs(ctx context.Context, run Page, q JobSearch) (*FoundJobs, error) {
+	a, err := s.of(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	q.Text = strings.ToLower(q.Text)
+	for _, part := range replaced.Split(q.Message, -1) {
+		if len(part) > len(q.literal) {
+			q.literal = part
+		}
+	}
+	found := &FoundJobs{Now: state.Now()}
+	if plain := q.Text == "" && q.Message == "" && q.Before == 0; plain {
+		if done, err := a.listed(ctx, &q, found); done || err != nil {
+			return found, rpcError(err)
+		}
+	}
+	var running []uint32
+	err = a.run.QueryAll(ctx, func(c *state.Cores) {
+		r := &wire.ListJobsRequest{}
+		if q.Step != "" {
+			r.Steps = []string{q.Step}
+		}
+		found.ByState = listOfTotals(c.Dispatch.Steps(c.Run), r).ByState
+		if q.State == dispatch.Running.String() {
+			for id := range c.Tally.Started {
+				running = append(running, id.Number())
+			}
+		}
+	})
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	slices.Sort(running)
+	if q.State != "" && found.ByState[q.State] == 0 {
+		return found, nil
+	}
+	if q.Before > 0 {
+		err = a.searchBack(ctx, &q, found)
+	} else if q.State == dispatch.Running.String() && a.control != nil {
+		err = a.searchAmong(ctx, &q, found, running)
+	} else {
+		err = a.searchOn(ctx, &q, found)
+	}
+	found.Before = found.Before || q.After > 0
+	return found, rpcError(err)
+}
+
+// listed finds jobs of a run that has ended by their records alone, if that can be.
+func (a *view) listed(ctx context.Context, q *JobSearch, found *FoundJobs) (done bool, err error) {
+	r := &wire.ListJobsRequest{Limit: int32(q.Limit), After: q.After}
+	if q.State != "" {
+		r.States = []string{q.State}
+	}
+	if q.Step != "" {
+		r.Steps = []string{q.Step}
+	}
+	response, err := a.run.List(ctx, r)
+	if response == nil || err != nil {
+		return false, err
+	}
+	found.Jobs, found.More, found.ByState = response.Jobs, response.More, response.ByState
+	found.Before = q.After > 0
+	return true, nil
+}
+
+// searchOn looks at the jobs in their order, a piece at a time.
+func (a *view) searchOn(ctx context.Context, q *JobSearch, found *FoundJobs) error {
+	for after, more := q.After, true; more; {
+		more = false
+		err := a.run.QueryAll(ctx, func(c *state.Cores) {
+			looked := 0
+			for job := range c.Dispatch.Jobs(c.Run, after) {
+				after = job.ID.Number()
+				if q.fits(&job) {
+					if len(found.Jobs) == q.Limit {
+						found.More = true
+						return
+					}
+					found.Jobs = append(found.Jobs, summaryOf(c, &job))
+				}
+				if looked++; looked == searchPiece {
+					more = true
+					return
+				}
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// searchBack looks at the jobs with lower numbers, the highest first.
+func (a *view) searchBack(ctx context.Context, q *JobSearch, found *FoundJobs) error {
+	found.More = true
+	for number := q.Before - 1; number > 0 && !found.Before; {
+		err := a.run.QueryAll(ctx, func(c *state.Cores) {
+			for looked := 0; number > 0 && looked < searchPiece; looked++ {
+				job, ok := c.Dispatch.Job(dispatch.NewJobID(c.Run, number))
+				number--
+				if !ok || !q.fits(&job) {
+					continue
+				}
+				if len(found.Jobs) == q.Limit {
+					found.Before = true
+					return
+				}
+				found.Jobs = append(found.Jobs, summaryOf(c, &job))
+			}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	slices.Reverse(found.Jobs)
+	return ctx.Err()
+}
+
+// searchAmong looks at some jobs only.
+func (a *view) searchAmong(ctx context.Context, q *JobSearch, found *FoundJobs, numbers []uint32) error {
+	for piece := range slices.Chunk(numbers, searchPiece) {
+		err := a.run.QueryAll(ctx, func(c *state.Cores) {
+			for _, number := range piece {
+				job, ok := c.Dispatch.Job(dispatch.NewJobID(c.Run, number))
+				if !ok || number <= q.After || !q.fits(&job) {
+					continue
+				}
+				if len(found.Jobs) == q.Limit {
+					found.More = true
+					return
+				}
+				found.Jobs = append(found.Jobs, summaryOf(c, &job))
+			}
+		})
+		if err != nil || found.More {
+			return err
+		}
+	}
+	return nil
+}
+
+// FailureGroup are jobs that failed for the same reason, as far as its text tells.
+type FailureGroup struct {
+	Message string // without what differs from job to job
+	Jobs    int64
+	Steps   []string
+	Job     uint32 // one of them, with its name and its reason
+	Name    string
+	Reason  string
+}
+
+// Bounds of Failures.
+const (
+	failureGroups = 200
+	failuresRest  = 50 // between two looks at all jobs passes so many times as long as one takes
+)
+
+// failuresSeen are the answers of Failures, for a while.
+type failuresSeen struct {
+	mu   sync.Mutex // guards runs, and is held while one looks
+	runs map[Page]*failuresOf
+}
+
+type failuresOf struct {
+	failed int
+	until  time.Time // another look is not taken
+	groups []*FailureGroup
+}
+
+// Failures groups the jobs that failed by their reasons, the largest group first.
+func (s *Service) Failures(ctx context.Context, run Page) ([]*FailureGroup, error) {
+	a, err := s.of(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	failed := 0
+	err = a.run.QueryAll(ctx, func(c *state.Cores) {
+		view, _ := c.Dispatch.Run(c.Run)
+		failed = view.Totals.ByState[dispatch.Failed]
+	})
+	if err != nil || failed == 0 {
+		return nil, rpcError(err)
+	}
+	s.failures.mu.Lock()
+	defer s.failures.mu.Unlock()
+	if seen := s.failures.runs[run]; seen != nil && (seen.failed == failed || time.Now().Before(seen.until)) {
+		return seen.groups, nil
+	}
+	began := time.Now()
+	groups, err := a.groupFailures(ctx, failed)
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	if s.failures.runs == nil || len(s.failures.runs) > 64 {
+		s.failures.runs = map[Page]*failuresOf{}
+	}
+	s.failures.runs[run] = &failuresOf{failed, time.Now().Add(failuresRest * time.Since(began)), groups}
+	return groups, nil
+}
+
+func (a *view) groupFailures(ctx context.Context, failed int) ([]*FailureGroup, error) {
+	groups := map[string]*FailureGroup{}
+	for after, more := uint32(0), true; more && failed > 0; {
+		var jobs []dispatch.JobView // which are grouped beside the loop
+		more = false
+		err := a.run.QueryAll(ctx, func(c *state.Cores) {
+			looked := 0
+			for job := range c.Dispatch.Jobs(c.Run, after) {
+				if looked++; looked > searchPiece {
+					more = true
+					return
+				}
+				if after = job.ID.Number(); job.State == dispatch.Failed {
+					jobs = append(jobs, job)
+				}
+			}
+		})
+		if err != nil {
+			return nil, err
+		}
+		failed -= len(jobs)
+		for i := range jobs {
+			job := &jobs[i]
+			message := alike(job.Name, job.Reason)
+			g := groups[message]
+			if g == nil {
+				if len(groups) == failureGroups {
+					continue
+				}
+				g = &FailureGroup{Message: message, Job: job.ID.Number(), Name: job.Name, Reason: job.Reason}
+				groups[message] = g
+			}
+			if g.Jobs++; !slices.Contains(g.Steps, job.Step) {
+				g.Steps = append(g.Steps, job.Step)
+			}
+		}
+	}
+	return slices.SortedFunc(maps.Values(groups), func(a, b *FailureGroup) int {
+		if a.Jobs != b.Jobs {
+			return int(b.Jobs - a.Jobs)
+		}
+		return strings.Compare(a.Message, b.Message)
+	}), ctx.Err()
+}
+
+// messageLimit is the most of a reason that is compared.
+const messageLimit = 300
+
+var (
+	differing = regexp.MustCompile(`[0-9a-f]{8,}|[0-9]+([.:][0-9]+)*`)
+	replaced  = regexp.MustCompile(`…/[^\s:'",]*|#|JOB`)
+	paths     = regexp.MustCompile(`(/[^\s:'",]+)+`)
+)
+
+// alike is a reason without what differs from job to job: its name, paths and numbers.
+func alike(name, reason string) string {
+	if len(reason) > messageLimit {
+		reason = strings.ToValidUTF8(reason[:messageLimit], "")
+	}
+	reason = strings.ReplaceAll(reason, name, "JOB")
+	reason = paths.ReplaceAllStringFunc(reason, func(path string) string {
+		return "…" + path[strings.LastIndex(path, "/"):]
+	})
+	return differing.ReplaceAllString(reason, "#")
+}

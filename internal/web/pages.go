@@ -1,0 +1,373 @@
+package web
+
+import (
+	"cmp"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/server/api"
+	"fairway/internal/wire"
+)
+
+// runs is the first page of a server that takes workflows. Of one run, that of the run is.
+func (s *site) runs(r *http.Request) (*content, error) {
+	if !s.Service.IsLasting() {
+		run, err := s.Service.Number(r.Context(), 0)
+		if err != nil {
+			return nil, err
+		}
+		return nil, elsewhere(runPath(run))
+	}
+	q := &wire.ListRunsRequest{Limit: runsListed}
+	state := r.FormValue("state")
+	if state != "" {
+		q.States = []string{state}
+	}
+	list, err := s.Service.ListRuns(r.Context(), q)
+	if err != nil {
+		return nil, err
+	}
+	sites, waiting, err := s.Service.Sites(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	return &content{Title: "Runs", Body: &runsBody{list, state, sites, waiting}}, nil
+}
+
+const runsListed = 200
+
+type runsBody struct {
+	*wire.ListRunsResponse
+	State   string
+	Sites   []dispatch.SiteView
+	Waiting []string
+}
+
+func runPath(run api.Page) string { return "/runs/" + strconv.Itoa(int(run)) }
+
+// about makes the content of a page of a run.
+func (s *site) about(r *http.Request) (*content, *api.Overview, error) {
+	run, err := runOf(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	o, err := s.Service.Overview(r.Context(), run)
+	if err != nil {
+		return nil, nil, err
+	}
+	over := !o.Live || !s.Service.IsLasting() && o.Report.GetEnded()
+	return &content{Run: api.Page(o.Run), Name: o.Report.GetWorkflow(), Over: over}, o, nil
+}
+
+type runBody struct {
+	*api.Overview
+	Total  *tally
+	When   when
+	Stuck  []reason
+	Graph  *drawing
+	Failed []*api.FailureGroup
+}
+
+// run is the page that says when a run is done, and what it is stuck on.
+func (s *site) run(r *http.Request) (*content, error) {
+	c, o, err := s.about(r)
+	if err != nil {
+		return nil, err
+	}
+	graph, err := s.Service.Graph(r.Context(), c.Run)
+	if err != nil {
+		return nil, err
+	}
+	body := &runBody{Overview: o, Total: totalOf(o.Report.GetSteps()), Graph: draw(c.Run, graph)}
+	if body.Failed, err = s.Service.Failures(r.Context(), c.Run); err != nil {
+		return nil, err
+	}
+	body.When = whenDone(o, body.Total)
+	body.Stuck = s.stuckOn(r.Context(), o, body.Total)
+	c.Title, c.Body = "Overview", body
+	return c, nil
+}
+
+type jobsBody struct {
+	*api.FoundJobs
+	Run         api.Page
+	Search      api.JobSearch
+	Steps       []*wire.StepProgress
+	First, Last uint32 // numbers of the jobs that are shown
+}
+
+// jobsListed is how many jobs are on a page.
+const jobsListed = 50
+
+func (s *site) jobs(r *http.Request) (*content, error) {
+	c, o, err := s.about(r)
+	if err != nil {
+		return nil, err
+	}
+	q := api.JobSearch{
+		State: r.FormValue("state"), Step: r.FormValue("step"), Text: r.FormValue("text"), Message: r.FormValue("message"),
+		After: uint32(number(r, "after")), Before: uint32(number(r, "before")), Limit: jobsListed,
+	}
+	found, err := s.Service.SearchJobs(r.Context(), c.Run, q)
+	if err != nil {
+		return nil, err
+	}
+	body := &jobsBody{FoundJobs: found, Run: c.Run, Search: q, Steps: o.Report.GetSteps()}
+	if n := len(found.Jobs); n > 0 {
+		body.First, body.Last = found.Jobs[0].GetId(), found.Jobs[n-1].GetId()
+	}
+	c.Title, c.Body = "Jobs", body
+	return c, nil
+}
+
+// Page is the address of other jobs of the same search.
+func (b *jobsBody) Page(after, before uint32) string {
+	q := url.Values{}
+	for name, value := range map[string]string{
+		"state": b.Search.State, "step": b.Search.Step, "text": b.Search.Text, "message": b.Search.Message,
+	} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	for name, value := range map[string]uint32{"after": after, "before": before} {
+		if value > 0 {
+			q.Set(name, strconv.FormatUint(uint64(value), 10))
+		}
+	}
+	return runPath(b.Run) + "/jobs?" + q.Encode()
+}
+
+type jobBody struct {
+	*wire.JobDetail
+	Run  api.Page
+	Now  time.Time
+	Why  []string
+	Wait []*wire.WaitsFor
+	// Printed is the attempt whose log is shown; 0: none.
+	Printed uint64
+	Runs    bool // it has not ended
+	Files   []jobFile
+}
+
+type jobFile struct {
+	*wire.FileDetail
+	Writes bool
+	Hosts  []string // that have it in their caches
+	Lost   string
+}
+
+// filesShown bounds the files of a job on its page, and whereLooked those of which it tells where
+// they are.
+const (
+	filesShown  = 200
+	whereLooked = 40
+)
+
+func (s *site) job(r *http.Request) (*content, error) {
+	c, o, err := s.about(r)
+	if err != nil {
+		return nil, err
+	}
+	ctx, name, run := r.Context(), r.PathValue("id"), uint32(c.Run)
+	detail, err := s.Service.ShowJob(ctx, &wire.ShowJobRequest{Job: name, Run: run})
+	if err != nil {
+		return nil, err
+	}
+	body := &jobBody{JobDetail: detail, Run: c.Run, Now: o.Now}
+	if why, err := s.Service.Explain(ctx, &wire.ExplainRequest{Job: name, Run: run}); err == nil {
+		body.Why, body.Wait = why.GetLines(), why.GetWaitsFor()
+	}
+	for _, attempt := range detail.GetAttempts() {
+		body.Printed = attempt.GetAttempt()
+		body.Runs = attempt.GetResult() == nil
+	}
+	if asked, err := strconv.ParseUint(r.FormValue("attempt"), 10, 64); err == nil {
+		body.Printed = asked
+	}
+	for _, file := range detail.GetReads() {
+		body.Files = append(body.Files, jobFile{FileDetail: file})
+	}
+	for _, file := range detail.GetWrites() {
+		body.Files = append(body.Files, jobFile{FileDetail: file, Writes: true})
+	}
+	body.Files = body.Files[:min(len(body.Files), filesShown)]
+	if err := s.whereTheyAre(r, body); err != nil {
+		return nil, err
+	}
+	c.Title, c.Body = detail.GetSummary().GetName(), body
+	return c, nil
+}
+
+// whereTheyAre finds the hosts that have files of a job in their caches.
+func (s *site) whereTheyAre(r *http.Request, body *jobBody) error {
+	for i := range body.Files[:min(len(body.Files), whereLooked)] {
+		file := &body.Files[i]
+		if file.GetPattern() {
+			continue
+		}
+		versions, err := s.Service.Versions(r.Context(), body.Run, file.GetLfn())
+		if err != nil {
+			return err
+		}
+		for _, v := range versions {
+			if v.GetVersion() == file.GetVersion() {
+				file.Hosts, file.Lost = v.GetHosts(), v.GetLost()
+			}
+		}
+	}
+	return nil
+}
+
+func (s *site) failures(r *http.Request) (*content, error) {
+	c, o, err := s.about(r)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := s.Service.Failures(r.Context(), c.Run)
+	if err != nil {
+		return nil, err
+	}
+	c.Title, c.Body = "Failures", &runBody{Overview: o, Total: totalOf(o.Report.GetSteps()), Failed: groups}
+	return c, nil
+}
+
+type slotsBody struct {
+	*api.Slots
+	Run        api.Page
+	From, Next int
+	Chart      *chart
+}
+
+// lanesShown is of how many pilots a page tells.
+const lanesShown = 40
+
+func (s *site) slots(r *http.Request) (*content, error) {
+	c, _, err := s.about(r)
+	if err != nil {
+		return nil, err
+	}
+	from := number(r, "from")
+	slots, err := s.Service.Slots(r.Context(), c.Run, from, lanesShown)
+	if err != nil {
+		return nil, err
+	}
+	body := &slotsBody{Slots: slots, Run: c.Run, From: from, Chart: drawSlots(c.Run, slots, c.Over)}
+	if from+lanesShown < slots.Pilots {
+		body.Next = from + lanesShown
+	}
+	c.Title, c.Body = "Slots", body
+	return c, nil
+}
+
+// Back is where the page before begins.
+func (b *slotsBody) Back() int { return max(0, b.From-lanesShown) }
+
+type dataBody struct {
+	*wire.ListCachesResponse
+	Flows []flowRow
+	Usage *wire.Summary
+}
+
+type flowRow struct {
+	api.Flow
+	Share float64 // of the largest, in percent
+}
+
+func (s *site) data(r *http.Request) (*content, error) {
+	c, o, err := s.about(r)
+	if err != nil {
+		return nil, err
+	}
+	caches, err := s.Service.ListCaches(r.Context(), &wire.ListCachesRequest{Run: uint32(c.Run)})
+	if err != nil {
+		return nil, err
+	}
+	flows, err := s.Service.Flows(r.Context(), c.Run)
+	if err != nil {
+		return nil, err
+	}
+	body := &dataBody{ListCachesResponse: caches, Usage: o.Report.GetSummary()}
+	most := int64(1)
+	for _, f := range flows {
+		most = max(most, f.Bytes)
+	}
+	for _, f := range flows {
+		body.Flows = append(body.Flows, flowRow{f, 100 * float64(f.Bytes) / float64(most)})
+	}
+	c.Title, c.Body = "Data", body
+	return c, nil
+}
+
+type pilotsBody struct {
+	Sites   []dispatch.SiteView
+	Waiting []string
+	*wire.ListPilotsResponse
+	Shown []*wire.PilotSummary
+	From  int
+	Next  int
+	All   int
+}
+
+// pilotsShown is how many pilots are on a page.
+const pilotsShown = 100
+
+func (s *site) pilots(r *http.Request) (*content, error) {
+	sites, waiting, err := s.Service.Sites(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	list, err := s.Service.ListPilots(r.Context(), &wire.ListPilotsRequest{})
+	if err != nil {
+		return nil, err
+	}
+	body := &pilotsBody{Sites: sites, Waiting: waiting, ListPilotsResponse: list, All: len(list.GetPilots())}
+	body.From = min(number(r, "from"), body.All)
+	end := min(body.From+pilotsShown, body.All)
+	body.Shown = list.GetPilots()[body.From:end]
+	if end < body.All {
+		body.Next = end
+	}
+	return &content{Title: "Sites and pilots", Body: body}, nil
+}
+
+// tally counts the jobs of all steps.
+type tally struct {
+	wire.StepProgress
+}
+
+func totalOf(steps []*wire.StepProgress) *tally {
+	t := &tally{}
+	t.TotalFinal = true
+	for _, s := range steps {
+		t.Total += s.GetTotal()
+		t.TotalFinal = t.TotalFinal && s.GetTotalFinal()
+		t.Waiting += s.GetWaiting()
+		t.Ready += s.GetReady()
+		t.Queued += s.GetQueued()
+		t.Running += s.GetRunning()
+		t.Done += s.GetDone()
+		t.Reused += s.GetReused()
+		t.Failed += s.GetFailed()
+		t.Blocked += s.GetBlocked()
+		t.Cancelled += s.GetCancelled()
+	}
+	return t
+}
+
+// largest are the steps with most jobs left, the first of them.
+func largest(steps []*wire.StepProgress) (step *wire.StepProgress) {
+	for _, s := range steps {
+		if step == nil || cmp.Compare(left(s), left(step)) > 0 {
+			step = s
+		}
+	}
+	return step
+}
+
+func left(s *wire.StepProgress) int64 {
+	return s.GetWaiting() + s.GetReady() + s.GetQueued() + s.GetRunning()
+}

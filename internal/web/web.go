@@ -1,0 +1,247 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"embed"
+	"errors"
+	"html/template"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"time"
+
+	"connectrpc.com/connect"
+
+	"fairway/internal/server/api"
+)
+
+//go:embed static vendored
+var assets embed.FS
+
+//go:embed templates
+var sources embed.FS
+
+// Config is what pages are made of.
+type Config struct {
+	Service *api.Service
+	Access  *Access
+	Name    string // of the server, for people
+	Log     *slog.Logger
+}
+
+// site are the pages of a server.
+type site struct {
+	Config
+	streams streams
+}
+
+// New makes the handler of the pages of a server.
+func New(c Config) http.Handler {
+	s := &site{Config: c}
+	pages := http.NewServeMux()
+	for pattern, p := range map[string]page{
+		"/{$}":                  {"runs", s.runs},
+		"/pilots":               {"pilots", s.pilots},
+		"/runs/{run}":           {"run", s.run},
+		"/runs/{run}/jobs":      {"jobs", s.jobs},
+		"/runs/{run}/jobs/{id}": {"job", s.job},
+		"/runs/{run}/failures":  {"failures", s.failures},
+		"/runs/{run}/slots":     {"slots", s.slots},
+		"/runs/{run}/data":      {"data", s.data},
+		"/runs/{run}/why":       {"why", s.why},
+	} {
+		pages.Handle("GET "+pattern, s.serve(p))
+	}
+	pages.HandleFunc("GET /runs/{run}/series", s.series)
+	pages.HandleFunc("GET /runs/{run}/jobs/{id}/log", s.log)
+	pages.HandleFunc("POST /runs/{run}/retry", s.retry)
+	pages.HandleFunc("POST /runs/{run}/cancel", s.cancel)
+	pages.HandleFunc("POST /runs/{run}/stop", s.stop)
+	pages.Handle("GET /metrics", newMetrics(s))
+	pages.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
+		refuse(w, http.StatusNotFound, "There is no such page.")
+	})
+	all := http.NewServeMux()
+	all.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
+	all.HandleFunc("GET /readyz", s.ready)
+	all.HandleFunc("GET /static/{name}", static)
+	all.Handle("/", c.Access.guard(pages))
+	return secured(all)
+}
+
+func plain(w http.ResponseWriter, code int, text string) {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write([]byte(text + "\n"))
+}
+
+// ready tells whether the server answers.
+func (s *site) ready(w http.ResponseWriter, r *http.Request) {
+	ctx, cancel := context.WithTimeout(r.Context(), readyTime)
+	defer cancel()
+	if err := s.Service.Answers(ctx); err != nil {
+		plain(w, http.StatusServiceUnavailable, "the server does not answer")
+		return
+	}
+	plain(w, http.StatusOK, "ok")
+}
+
+// readyTime is how long the server may take to answer if it is ready.
+const readyTime = 5 * time.Second
+
+// static serves what belongs to the program. It is no secret.
+func static(w http.ResponseWriter, r *http.Request) {
+	name := path.Base(r.PathValue("name"))
+	for _, folder := range []string{"static", "vendored"} {
+		content, err := assets.ReadFile(path.Join(folder, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		w.Header().Set("Cache-Control", "max-age=3600")
+		http.ServeContent(w, r, name, time.Time{}, bytes.NewReader(content))
+		return
+	}
+	refuse(w, http.StatusNotFound, "There is no such page.")
+}
+
+// page shows something that may change. load gets what that is.
+type page struct {
+	name string // of its template
+	load func(*http.Request) (*content, error)
+}
+
+// content is what a page shows.
+type content struct {
+	Title string
+	Run   api.Page // 0: it is about the server
+	Name  string   // of the workflow of the run
+	Over  bool     // nothing of it changes any more
+	Body  any
+}
+
+// frame is what the template of all pages gets.
+type frame struct {
+	*content
+	Server  string
+	Lasting bool
+	Page    string // the name of its template
+	Live    string // the address of its stream
+}
+
+// views are the templates, by the name of the page.
+var views = func() map[string]*template.Template {
+	all := map[string]*template.Template{}
+	names, err := fs.Glob(sources, "templates/*.html")
+	if err != nil {
+		panic(err)
+	}
+	parts := []string{"templates/frame.html", "templates/parts.html"}
+	for _, name := range names {
+		t := template.New("frame.html").Funcs(functions)
+		all[strings.TrimSuffix(path.Base(name), ".html")] = template.Must(t.ParseFS(sources, append(parts, name)...))
+	}
+	return all
+}()
+
+// show writes a page that stands alone.
+func show(w http.ResponseWriter, code int, name string, data any) {
+	var text bytes.Buffer
+	if err := views[name].ExecuteTemplate(&text, name+".html", data); err != nil {
+		http.Error(w, "the page could not be made", http.StatusInternalServerError)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(code)
+	_, _ = w.Write(text.Bytes())
+}
+
+// serve answers with a page, or with the stream of what changes in it.
+func (s *site) serve(p page) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Has("live") {
+			s.stream(w, r, p)
+			return
+		}
+		c, err := p.load(r)
+		if to, ok := errors.AsType[elsewhere](err); ok {
+			http.Redirect(w, r, string(to), http.StatusSeeOther)
+			return
+		}
+		if err != nil {
+			s.fail(w, err)
+			return
+		}
+		text, err := s.render(r, p, c, "frame.html")
+		if err != nil {
+			s.fail(w, err)
+			return
+		}
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		_, _ = w.Write(text)
+	})
+}
+
+// elsewhere is the path of the page that a person gets instead.
+type elsewhere string
+
+// Error is part of error.
+func (e elsewhere) Error() string { return "the page is at " + string(e) }
+
+func (s *site) render(r *http.Request, p page, c *content, part string) ([]byte, error) {
+	f := &frame{content: c, Server: s.Name, Lasting: s.Service.IsLasting(), Page: p.name}
+	if !c.Over {
+		query := r.URL.Query()
+		query.Set("live", "1")
+		f.Live = r.URL.Path + "?" + query.Encode()
+	}
+	var text bytes.Buffer
+	err := views[p.name].ExecuteTemplate(&text, part, f)
+	return text.Bytes(), err
+}
+
+// fail tells a person what went wrong.
+func (s *site) fail(w http.ResponseWriter, err error) {
+	code := http.StatusInternalServerError
+	text := err.Error()
+	if coded, ok := errors.AsType[*connect.Error](err); ok {
+		text = coded.Message()
+		switch coded.Code() {
+		case connect.CodeNotFound:
+			code = http.StatusNotFound
+		case connect.CodeInvalidArgument:
+			code = http.StatusBadRequest
+		case connect.CodeFailedPrecondition:
+			code = http.StatusConflict
+		case connect.CodeUnavailable, connect.CodeCanceled, connect.CodeDeadlineExceeded:
+			code = http.StatusServiceUnavailable
+		}
+	}
+	if code == http.StatusInternalServerError {
+		s.Log.Warn("a page could not be made", "error", err)
+	}
+	refuse(w, code, text)
+}
+
+// runOf is the run that the path of a request names.
+func runOf(r *http.Request) (api.Page, error) {
+	number, err := strconv.ParseUint(r.PathValue("run"), 10, 32)
+	if err != nil {
+		return 0, errNoPage
+	}
+	return api.Page(number), nil
+}
+
+var errNoPage = connect.NewError(connect.CodeNotFound, errors.New("there is no such page"))
+
+// number is a parameter of a request that counts something; what is wrong is 0.
+func number(r *http.Request, name string) int {
+	n, err := strconv.ParseUint(r.FormValue(name), 10, 31)
+	if err != nil {
+		return 0
+	}
+	return int(n)
+}

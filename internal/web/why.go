@@ -1,0 +1,71 @@
+package web
+
+import (
+	"net/http"
+	"time"
+
+	"fairway/internal/history"
+	"fairway/internal/server/api"
+	"fairway/internal/wire"
+)
+
+// whyJobs is the most executed jobs of which a page tells what set the time; `fairway why` takes its
+// time for more. pathShown is how many jobs of the path it lists.
+const (
+	whyJobs   = 5000
+	pathShown = 100
+)
+
+type whyBody struct {
+	Run     api.Page
+	TooMany bool
+	Why     *history.Why // nil: nothing was executed
+	Span    time.Duration
+	Causes  []history.Cause
+	Path    []*history.Job
+	Times   map[*history.Job]time.Duration // of the jobs of the path
+}
+
+// why tells what set the time of a run, as far as it has come. It is not kept up to date.
+func (s *site) why(r *http.Request) (*content, error) {
+	c, o, err := s.about(r)
+	if err != nil {
+		return nil, err
+	}
+	c.Over = true
+	body := &whyBody{Run: c.Run, Causes: history.Causes, Times: map[*history.Job]time.Duration{}}
+	c.Title, c.Body = "What set the time", body
+	if body.TooMany = o.Report.GetSummary().GetAttempts() > whyJobs; body.TooMany {
+		return c, nil
+	}
+	run := &history.Run{}
+	for after, more := uint32(0), true; more; {
+		list, err := s.Service.ListJobs(r.Context(), &wire.ListJobsRequest{Run: uint32(c.Run), After: after})
+		if err != nil {
+			return nil, err
+		}
+		for _, summary := range list.GetJobs() {
+			if after = summary.GetId(); summary.GetAttempts() == 0 {
+				continue
+			}
+			if body.TooMany = len(run.Jobs) == whyJobs; body.TooMany {
+				return c, nil
+			}
+			detail, err := s.Service.ShowJob(r.Context(), &wire.ShowJobRequest{Run: uint32(c.Run), Job: summary.GetName()})
+			if err != nil {
+				return nil, err
+			}
+			run.Jobs = append(run.Jobs, history.Of(detail))
+		}
+		more = list.GetMore() && len(list.GetJobs()) > 0
+	}
+	if body.Why = run.Explain(); body.Why == nil {
+		return c, nil
+	}
+	body.Span = body.Why.End.Sub(body.Why.Begin)
+	body.Path = body.Why.Path[:min(len(body.Why.Path), pathShown)]
+	for _, part := range body.Why.Parts {
+		body.Times[part.Job] += part.To.Sub(part.From)
+	}
+	return c, nil
+}
