@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
-	"slices"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -97,18 +96,4 @@ func awaitEnd(ctx context.Context, client wire.WorkflowClient) error {
 		}
 	}
 	return stream.Err()
-}
-
-// addJobs submits jobs to a run, in as many calls as that takes.
-func addJobs(
-	ctx context.Context, client wire.WorkflowClient, jobs []*wire.SubmittedJob, waitAnyway bool,
-) (refs []*wire.SubmittedRef, err error) {
-	for part := range slices.Chunk(jobs, wire.MaxSubmitted) {
-		answer, err := client.Submit(ctx, &wire.SubmitRequest{Jobs: part, WaitAnyway: waitAnyway})
-		if err != nil {
-			return nil, explained(err)
-		}
-		refs = append(refs, answer.GetJobs()...)
-	}
-	return refs, nil
 }

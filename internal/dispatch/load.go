@@ -38,7 +38,8 @@ type Loading struct {
 	remembers bool // there is a record of the store
 	commits   map[JobID]*commitBody
 	fates     map[JobID]*fate
-	unusable  []identity // results that a job did not take, which was executed
+	unusable  []identity // results that a job could not take, which was executed
+	twice     []identity // results that a job would have taken, had they been there before it was executed
 
 	job jobBody // the last one, as the next is much like it
 }
@@ -89,6 +90,10 @@ func (l *Loading) End() (*Core, Effects, error) {
 	}
 	for _, key := range l.unusable {
 		delete(c.journal.results, key)
+	}
+	for _, key := range l.twice {
+		delete(c.journal.results, key)
+		c.journal.taken[key] = true // its record stays, and what the job has made goes with the job
 	}
 	c.bringUpToDate()
 	for j := range c.jobs.all {
@@ -276,6 +281,8 @@ func (l *Loading) committed(j *job) error {
 		case !b.Whole:
 			outputs = r.outputs
 			delete(c.journal.results, key)
+		case ok && j.reusable(r.outputs) != nil && !j.cannotPublish(r.outputs):
+			l.twice = append(l.twice, key) // a job of a run that is retired has made it too
 		case ok:
 			l.unusable = append(l.unusable, key) // by this job; one of another run may have taken it
 		}
