@@ -53,11 +53,11 @@ func TestEndings(t *testing.T) {
 		if len(jobs) != 2 || jobs["bad"].GetSummary().GetState() != "failed" || jobs["b"].GetSummary().GetState() != "done" {
 			t.Errorf("heard %v", jobs)
 		}
-		read, err := c.ReadFile(ctx, &wire.ReadFileRequest{Lfn: "b.txt"})
+		read, err := c.Fetch(ctx, &wire.FetchRequest{Lfn: "b.txt"})
 		if err != nil || !read.Receive() || string(read.Msg().GetData()) != "b:a:" {
 			t.Errorf("read %v, %v", read.Msg(), err)
 		}
-		none, err := c.ReadFile(ctx, &wire.ReadFileRequest{Lfn: "bad.txt"})
+		none, err := c.Fetch(ctx, &wire.FetchRequest{Lfn: "bad.txt"})
 		if err == nil && none.Receive() || connect.CodeOf(none.Err()) != connect.CodeNotFound {
 			t.Errorf("reading what was not made: %v", none.Err())
 		}

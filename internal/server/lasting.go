@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -478,11 +477,6 @@ func (s *Server) PilotsWaiting() []string { return s.pilots.Waiting() }
 // openArchive shows a run that is retired.
 func (s *Server) openArchive(ctx context.Context, id dispatch.RunID) (api.Archived, error) {
 	return api.OpenArchived(ctx, s.layoutOf(id), s.archiveOf(id), s.records)
-}
-
-// OpenStored is part of api.Lasting.
-func (s *Server) OpenStored(ctx context.Context, pfn string) (io.ReadCloser, error) {
-	return s.config.tellingSlow(s.element).Open(ctx, pfn)
 }
 
 // ListRuns is part of api.Lasting. The records of those that are not listed are not read.

@@ -53,8 +53,6 @@ const (
 	WorkflowFetchProcedure = "/fairway.v1.Workflow/Fetch"
 	// WorkflowEndingsProcedure is the fully-qualified name of the Workflow's Endings RPC.
 	WorkflowEndingsProcedure = "/fairway.v1.Workflow/Endings"
-	// WorkflowReadFileProcedure is the fully-qualified name of the Workflow's ReadFile RPC.
-	WorkflowReadFileProcedure = "/fairway.v1.Workflow/ReadFile"
 	// WorkflowCancelProcedure is the fully-qualified name of the Workflow's Cancel RPC.
 	WorkflowCancelProcedure = "/fairway.v1.Workflow/Cancel"
 	// WorkflowRetryProcedure is the fully-qualified name of the Workflow's Retry RPC.
@@ -94,17 +92,14 @@ type WorkflowClient interface {
 	// Logs streams standard output and error of one attempt; with follow, until
 	// the attempt ends.
 	Logs(context.Context, *LogsRequest) (*connect.ServerStreamForClient[LogChunk], error)
-	// Fetch streams a stored version of a file. A stream that broke off is gone on with by offset. Of a
-	// lasting server only. Errors: not_found where it is not stored, or is lost; aborted where another
+	// Fetch streams a stored version of a file. A stream that broke off is gone on with by offset.
+	// Errors: not_found where it is not stored, or is lost; aborted where another
 	// version than that of the call before would be sent.
 	Fetch(context.Context, *FetchRequest) (*connect.ServerStreamForClient[FetchChunk], error)
 	// Endings streams the jobs that end from now on, as they do: an empty report at once, then some
 	// as soon as any have ended. So who has asked for it before, and looks at a job, misses no end.
 	// A job whose ending is undone (by Retry, or by that of a job before it) comes again.
 	Endings(context.Context, *EndingsRequest) (*connect.ServerStreamForClient[EndedJobs], error)
-	// ReadFile streams the bytes of a stored version of a file. Errors: not_found where there is
-	// none, or it is not stored.
-	ReadFile(context.Context, *ReadFileRequest) (*connect.ServerStreamForClient[FileChunk], error)
 	Cancel(context.Context, *CancelRequest) (*ChangedJobs, error)
 	Retry(context.Context, *RetryRequest) (*ChangedJobs, error)
 	// Submit adds jobs to an open run, all or none, in order. When it answers, they survive any
@@ -206,12 +201,6 @@ func NewWorkflowClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(workflowMethods.ByName("Endings")),
 			connect.WithClientOptions(opts...),
 		),
-		readFile: connect.NewClient[ReadFileRequest, FileChunk](
-			httpClient,
-			baseURL+WorkflowReadFileProcedure,
-			connect.WithSchema(workflowMethods.ByName("ReadFile")),
-			connect.WithClientOptions(opts...),
-		),
 		cancel: connect.NewClient[CancelRequest, ChangedJobs](
 			httpClient,
 			baseURL+WorkflowCancelProcedure,
@@ -286,7 +275,6 @@ type workflowClient struct {
 	logs           *connect.Client[LogsRequest, LogChunk]
 	fetch          *connect.Client[FetchRequest, FetchChunk]
 	endings        *connect.Client[EndingsRequest, EndedJobs]
-	readFile       *connect.Client[ReadFileRequest, FileChunk]
 	cancel         *connect.Client[CancelRequest, ChangedJobs]
 	retry          *connect.Client[RetryRequest, ChangedJobs]
 	submit         *connect.Client[SubmitRequest, SubmitResponse]
@@ -362,11 +350,6 @@ func (c *workflowClient) Fetch(ctx context.Context, req *FetchRequest) (*connect
 // Endings calls fairway.v1.Workflow.Endings.
 func (c *workflowClient) Endings(ctx context.Context, req *EndingsRequest) (*connect.ServerStreamForClient[EndedJobs], error) {
 	return c.endings.CallServerStream(ctx, connect.NewRequest(req))
-}
-
-// ReadFile calls fairway.v1.Workflow.ReadFile.
-func (c *workflowClient) ReadFile(ctx context.Context, req *ReadFileRequest) (*connect.ServerStreamForClient[FileChunk], error) {
-	return c.readFile.CallServerStream(ctx, connect.NewRequest(req))
 }
 
 // Cancel calls fairway.v1.Workflow.Cancel.
@@ -476,17 +459,14 @@ type WorkflowHandler interface {
 	// Logs streams standard output and error of one attempt; with follow, until
 	// the attempt ends.
 	Logs(context.Context, *LogsRequest, *connect.ServerStream[LogChunk]) error
-	// Fetch streams a stored version of a file. A stream that broke off is gone on with by offset. Of a
-	// lasting server only. Errors: not_found where it is not stored, or is lost; aborted where another
+	// Fetch streams a stored version of a file. A stream that broke off is gone on with by offset.
+	// Errors: not_found where it is not stored, or is lost; aborted where another
 	// version than that of the call before would be sent.
 	Fetch(context.Context, *FetchRequest, *connect.ServerStream[FetchChunk]) error
 	// Endings streams the jobs that end from now on, as they do: an empty report at once, then some
 	// as soon as any have ended. So who has asked for it before, and looks at a job, misses no end.
 	// A job whose ending is undone (by Retry, or by that of a job before it) comes again.
 	Endings(context.Context, *EndingsRequest, *connect.ServerStream[EndedJobs]) error
-	// ReadFile streams the bytes of a stored version of a file. Errors: not_found where there is
-	// none, or it is not stored.
-	ReadFile(context.Context, *ReadFileRequest, *connect.ServerStream[FileChunk]) error
 	Cancel(context.Context, *CancelRequest) (*ChangedJobs, error)
 	Retry(context.Context, *RetryRequest) (*ChangedJobs, error)
 	// Submit adds jobs to an open run, all or none, in order. When it answers, they survive any
@@ -584,12 +564,6 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(workflowMethods.ByName("Endings")),
 		connect.WithHandlerOptions(opts...),
 	)
-	workflowReadFileHandler := connect.NewServerStreamHandlerSimple(
-		WorkflowReadFileProcedure,
-		svc.ReadFile,
-		connect.WithSchema(workflowMethods.ByName("ReadFile")),
-		connect.WithHandlerOptions(opts...),
-	)
 	workflowCancelHandler := connect.NewUnaryHandlerSimple(
 		WorkflowCancelProcedure,
 		svc.Cancel,
@@ -670,8 +644,6 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 			workflowFetchHandler.ServeHTTP(w, r)
 		case WorkflowEndingsProcedure:
 			workflowEndingsHandler.ServeHTTP(w, r)
-		case WorkflowReadFileProcedure:
-			workflowReadFileHandler.ServeHTTP(w, r)
 		case WorkflowCancelProcedure:
 			workflowCancelHandler.ServeHTTP(w, r)
 		case WorkflowRetryProcedure:
@@ -735,10 +707,6 @@ func (UnimplementedWorkflowHandler) Fetch(context.Context, *FetchRequest, *conne
 
 func (UnimplementedWorkflowHandler) Endings(context.Context, *EndingsRequest, *connect.ServerStream[EndedJobs]) error {
 	return connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.Endings is not implemented"))
-}
-
-func (UnimplementedWorkflowHandler) ReadFile(context.Context, *ReadFileRequest, *connect.ServerStream[FileChunk]) error {
-	return connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.ReadFile is not implemented"))
 }
 
 func (UnimplementedWorkflowHandler) Cancel(context.Context, *CancelRequest) (*ChangedJobs, error) {

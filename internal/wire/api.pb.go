@@ -2837,110 +2837,6 @@ func (x *MadeFile) GetPath() string {
 	return ""
 }
 
-type ReadFileRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Lfn           string                 `protobuf:"bytes,1,opt,name=lfn,proto3" json:"lfn,omitempty"`
-	Version       uint32                 `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"` // 0: the newest
-	Run           uint32                 `protobuf:"varint,3,opt,name=run,proto3" json:"run,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *ReadFileRequest) Reset() {
-	*x = ReadFileRequest{}
-	mi := &file_api_proto_msgTypes[32]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *ReadFileRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*ReadFileRequest) ProtoMessage() {}
-
-func (x *ReadFileRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[32]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use ReadFileRequest.ProtoReflect.Descriptor instead.
-func (*ReadFileRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{32}
-}
-
-func (x *ReadFileRequest) GetLfn() string {
-	if x != nil {
-		return x.Lfn
-	}
-	return ""
-}
-
-func (x *ReadFileRequest) GetVersion() uint32 {
-	if x != nil {
-		return x.Version
-	}
-	return 0
-}
-
-func (x *ReadFileRequest) GetRun() uint32 {
-	if x != nil {
-		return x.Run
-	}
-	return 0
-}
-
-type FileChunk struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Data          []byte                 `protobuf:"bytes,1,opt,name=data,proto3" json:"data,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
-}
-
-func (x *FileChunk) Reset() {
-	*x = FileChunk{}
-	mi := &file_api_proto_msgTypes[33]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *FileChunk) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*FileChunk) ProtoMessage() {}
-
-func (x *FileChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[33]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use FileChunk.ProtoReflect.Descriptor instead.
-func (*FileChunk) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{33}
-}
-
-func (x *FileChunk) GetData() []byte {
-	if x != nil {
-		return x.Data
-	}
-	return nil
-}
-
 type CancelRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []string               `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"` // numbers or names
@@ -2951,7 +2847,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_api_proto_msgTypes[34]
+	mi := &file_api_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2963,7 +2859,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[34]
+	mi := &file_api_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2976,7 +2872,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{34}
+	return file_api_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *CancelRequest) GetJobs() []string {
@@ -3003,7 +2899,7 @@ type RetryRequest struct {
 
 func (x *RetryRequest) Reset() {
 	*x = RetryRequest{}
-	mi := &file_api_proto_msgTypes[35]
+	mi := &file_api_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3015,7 +2911,7 @@ func (x *RetryRequest) String() string {
 func (*RetryRequest) ProtoMessage() {}
 
 func (x *RetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[35]
+	mi := &file_api_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3028,7 +2924,7 @@ func (x *RetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryRequest.ProtoReflect.Descriptor instead.
 func (*RetryRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{35}
+	return file_api_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RetryRequest) GetJobs() []string {
@@ -3055,7 +2951,7 @@ type ChangedJobs struct {
 
 func (x *ChangedJobs) Reset() {
 	*x = ChangedJobs{}
-	mi := &file_api_proto_msgTypes[36]
+	mi := &file_api_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3067,7 +2963,7 @@ func (x *ChangedJobs) String() string {
 func (*ChangedJobs) ProtoMessage() {}
 
 func (x *ChangedJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[36]
+	mi := &file_api_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3080,7 +2976,7 @@ func (x *ChangedJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangedJobs.ProtoReflect.Descriptor instead.
 func (*ChangedJobs) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{36}
+	return file_api_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *ChangedJobs) GetJobs() []*JobSummary {
@@ -3108,7 +3004,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_api_proto_msgTypes[37]
+	mi := &file_api_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3120,7 +3016,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[37]
+	mi := &file_api_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3133,7 +3029,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{37}
+	return file_api_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *SubmitRequest) GetRun() uint32 {
@@ -3183,7 +3079,7 @@ type SubmittedJob struct {
 
 func (x *SubmittedJob) Reset() {
 	*x = SubmittedJob{}
-	mi := &file_api_proto_msgTypes[38]
+	mi := &file_api_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3195,7 +3091,7 @@ func (x *SubmittedJob) String() string {
 func (*SubmittedJob) ProtoMessage() {}
 
 func (x *SubmittedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[38]
+	mi := &file_api_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3208,7 +3104,7 @@ func (x *SubmittedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmittedJob.ProtoReflect.Descriptor instead.
 func (*SubmittedJob) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{38}
+	return file_api_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SubmittedJob) GetName() string {
@@ -3301,7 +3197,7 @@ type SubmittedInput struct {
 
 func (x *SubmittedInput) Reset() {
 	*x = SubmittedInput{}
-	mi := &file_api_proto_msgTypes[39]
+	mi := &file_api_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3313,7 +3209,7 @@ func (x *SubmittedInput) String() string {
 func (*SubmittedInput) ProtoMessage() {}
 
 func (x *SubmittedInput) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[39]
+	mi := &file_api_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3326,7 +3222,7 @@ func (x *SubmittedInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmittedInput.ProtoReflect.Descriptor instead.
 func (*SubmittedInput) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{39}
+	return file_api_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SubmittedInput) GetLfn() string {
@@ -3362,7 +3258,7 @@ type SubmittedOutput struct {
 
 func (x *SubmittedOutput) Reset() {
 	*x = SubmittedOutput{}
-	mi := &file_api_proto_msgTypes[40]
+	mi := &file_api_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3374,7 +3270,7 @@ func (x *SubmittedOutput) String() string {
 func (*SubmittedOutput) ProtoMessage() {}
 
 func (x *SubmittedOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[40]
+	mi := &file_api_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3387,7 +3283,7 @@ func (x *SubmittedOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmittedOutput.ProtoReflect.Descriptor instead.
 func (*SubmittedOutput) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{40}
+	return file_api_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SubmittedOutput) GetLfn() string {
@@ -3430,7 +3326,7 @@ type RetryPolicy struct {
 
 func (x *RetryPolicy) Reset() {
 	*x = RetryPolicy{}
-	mi := &file_api_proto_msgTypes[41]
+	mi := &file_api_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3442,7 +3338,7 @@ func (x *RetryPolicy) String() string {
 func (*RetryPolicy) ProtoMessage() {}
 
 func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[41]
+	mi := &file_api_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3455,7 +3351,7 @@ func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryPolicy.ProtoReflect.Descriptor instead.
 func (*RetryPolicy) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{41}
+	return file_api_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *RetryPolicy) GetAttempts() int32 {
@@ -3495,7 +3391,7 @@ type SubmitResponse struct {
 
 func (x *SubmitResponse) Reset() {
 	*x = SubmitResponse{}
-	mi := &file_api_proto_msgTypes[42]
+	mi := &file_api_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3507,7 +3403,7 @@ func (x *SubmitResponse) String() string {
 func (*SubmitResponse) ProtoMessage() {}
 
 func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[42]
+	mi := &file_api_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3520,7 +3416,7 @@ func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResponse.ProtoReflect.Descriptor instead.
 func (*SubmitResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{42}
+	return file_api_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SubmitResponse) GetJobs() []*SubmittedRef {
@@ -3542,7 +3438,7 @@ type SubmittedRef struct {
 
 func (x *SubmittedRef) Reset() {
 	*x = SubmittedRef{}
-	mi := &file_api_proto_msgTypes[43]
+	mi := &file_api_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3554,7 +3450,7 @@ func (x *SubmittedRef) String() string {
 func (*SubmittedRef) ProtoMessage() {}
 
 func (x *SubmittedRef) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[43]
+	mi := &file_api_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3567,7 +3463,7 @@ func (x *SubmittedRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmittedRef.ProtoReflect.Descriptor instead.
 func (*SubmittedRef) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{43}
+	return file_api_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SubmittedRef) GetId() uint32 {
@@ -3608,7 +3504,7 @@ type CloseInputRequest struct {
 
 func (x *CloseInputRequest) Reset() {
 	*x = CloseInputRequest{}
-	mi := &file_api_proto_msgTypes[44]
+	mi := &file_api_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3620,7 +3516,7 @@ func (x *CloseInputRequest) String() string {
 func (*CloseInputRequest) ProtoMessage() {}
 
 func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[44]
+	mi := &file_api_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3633,7 +3529,7 @@ func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputRequest.ProtoReflect.Descriptor instead.
 func (*CloseInputRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{44}
+	return file_api_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *CloseInputRequest) GetInput() string {
@@ -3658,7 +3554,7 @@ type CloseInputResponse struct {
 
 func (x *CloseInputResponse) Reset() {
 	*x = CloseInputResponse{}
-	mi := &file_api_proto_msgTypes[45]
+	mi := &file_api_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3670,7 +3566,7 @@ func (x *CloseInputResponse) String() string {
 func (*CloseInputResponse) ProtoMessage() {}
 
 func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[45]
+	mi := &file_api_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3683,7 +3579,7 @@ func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputResponse.ProtoReflect.Descriptor instead.
 func (*CloseInputResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{45}
+	return file_api_proto_rawDescGZIP(), []int{43}
 }
 
 type StopRequest struct {
@@ -3696,7 +3592,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_api_proto_msgTypes[46]
+	mi := &file_api_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3708,7 +3604,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[46]
+	mi := &file_api_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3721,7 +3617,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{46}
+	return file_api_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *StopRequest) GetDrain() bool {
@@ -3746,7 +3642,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_api_proto_msgTypes[47]
+	mi := &file_api_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3758,7 +3654,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[47]
+	mi := &file_api_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3771,7 +3667,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{47}
+	return file_api_proto_rawDescGZIP(), []int{45}
 }
 
 type ListPilotsRequest struct {
@@ -3783,7 +3679,7 @@ type ListPilotsRequest struct {
 
 func (x *ListPilotsRequest) Reset() {
 	*x = ListPilotsRequest{}
-	mi := &file_api_proto_msgTypes[48]
+	mi := &file_api_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3795,7 +3691,7 @@ func (x *ListPilotsRequest) String() string {
 func (*ListPilotsRequest) ProtoMessage() {}
 
 func (x *ListPilotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[48]
+	mi := &file_api_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3808,7 +3704,7 @@ func (x *ListPilotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPilotsRequest.ProtoReflect.Descriptor instead.
 func (*ListPilotsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{48}
+	return file_api_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *ListPilotsRequest) GetRun() uint32 {
@@ -3837,7 +3733,7 @@ type PilotSummary struct {
 
 func (x *PilotSummary) Reset() {
 	*x = PilotSummary{}
-	mi := &file_api_proto_msgTypes[49]
+	mi := &file_api_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3849,7 +3745,7 @@ func (x *PilotSummary) String() string {
 func (*PilotSummary) ProtoMessage() {}
 
 func (x *PilotSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[49]
+	mi := &file_api_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3862,7 +3758,7 @@ func (x *PilotSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PilotSummary.ProtoReflect.Descriptor instead.
 func (*PilotSummary) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{49}
+	return file_api_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *PilotSummary) GetName() string {
@@ -3953,7 +3849,7 @@ type ListPilotsResponse struct {
 
 func (x *ListPilotsResponse) Reset() {
 	*x = ListPilotsResponse{}
-	mi := &file_api_proto_msgTypes[50]
+	mi := &file_api_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3965,7 +3861,7 @@ func (x *ListPilotsResponse) String() string {
 func (*ListPilotsResponse) ProtoMessage() {}
 
 func (x *ListPilotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[50]
+	mi := &file_api_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3978,7 +3874,7 @@ func (x *ListPilotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPilotsResponse.ProtoReflect.Descriptor instead.
 func (*ListPilotsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{50}
+	return file_api_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *ListPilotsResponse) GetPilots() []*PilotSummary {
@@ -4012,7 +3908,7 @@ type UploadedFile struct {
 
 func (x *UploadedFile) Reset() {
 	*x = UploadedFile{}
-	mi := &file_api_proto_msgTypes[51]
+	mi := &file_api_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4024,7 +3920,7 @@ func (x *UploadedFile) String() string {
 func (*UploadedFile) ProtoMessage() {}
 
 func (x *UploadedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[51]
+	mi := &file_api_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4037,7 +3933,7 @@ func (x *UploadedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadedFile.ProtoReflect.Descriptor instead.
 func (*UploadedFile) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{51}
+	return file_api_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *UploadedFile) GetPath() string {
@@ -4081,7 +3977,7 @@ type SubmitWorkflowRequest struct {
 
 func (x *SubmitWorkflowRequest) Reset() {
 	*x = SubmitWorkflowRequest{}
-	mi := &file_api_proto_msgTypes[52]
+	mi := &file_api_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4093,7 +3989,7 @@ func (x *SubmitWorkflowRequest) String() string {
 func (*SubmitWorkflowRequest) ProtoMessage() {}
 
 func (x *SubmitWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[52]
+	mi := &file_api_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4106,7 +4002,7 @@ func (x *SubmitWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*SubmitWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{52}
+	return file_api_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *SubmitWorkflowRequest) GetWorkflow() []byte {
@@ -4217,7 +4113,7 @@ type SubmitWorkflowResponse struct {
 
 func (x *SubmitWorkflowResponse) Reset() {
 	*x = SubmitWorkflowResponse{}
-	mi := &file_api_proto_msgTypes[53]
+	mi := &file_api_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4229,7 +4125,7 @@ func (x *SubmitWorkflowResponse) String() string {
 func (*SubmitWorkflowResponse) ProtoMessage() {}
 
 func (x *SubmitWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[53]
+	mi := &file_api_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4242,7 +4138,7 @@ func (x *SubmitWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*SubmitWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{53}
+	return file_api_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SubmitWorkflowResponse) GetRun() uint32 {
@@ -4283,7 +4179,7 @@ type RunSummary struct {
 
 func (x *RunSummary) Reset() {
 	*x = RunSummary{}
-	mi := &file_api_proto_msgTypes[54]
+	mi := &file_api_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4295,7 +4191,7 @@ func (x *RunSummary) String() string {
 func (*RunSummary) ProtoMessage() {}
 
 func (x *RunSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[54]
+	mi := &file_api_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4308,7 +4204,7 @@ func (x *RunSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunSummary.ProtoReflect.Descriptor instead.
 func (*RunSummary) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{54}
+	return file_api_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *RunSummary) GetRun() uint32 {
@@ -4431,7 +4327,7 @@ type ListSharesRequest struct {
 
 func (x *ListSharesRequest) Reset() {
 	*x = ListSharesRequest{}
-	mi := &file_api_proto_msgTypes[55]
+	mi := &file_api_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4443,7 +4339,7 @@ func (x *ListSharesRequest) String() string {
 func (*ListSharesRequest) ProtoMessage() {}
 
 func (x *ListSharesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[55]
+	mi := &file_api_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4456,7 +4352,7 @@ func (x *ListSharesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSharesRequest.ProtoReflect.Descriptor instead.
 func (*ListSharesRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{55}
+	return file_api_proto_rawDescGZIP(), []int{53}
 }
 
 // A group or a user. Those of a group follow it, by level_fs.
@@ -4487,7 +4383,7 @@ type ShareSummary struct {
 
 func (x *ShareSummary) Reset() {
 	*x = ShareSummary{}
-	mi := &file_api_proto_msgTypes[56]
+	mi := &file_api_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4499,7 +4395,7 @@ func (x *ShareSummary) String() string {
 func (*ShareSummary) ProtoMessage() {}
 
 func (x *ShareSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[56]
+	mi := &file_api_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4512,7 +4408,7 @@ func (x *ShareSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareSummary.ProtoReflect.Descriptor instead.
 func (*ShareSummary) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{56}
+	return file_api_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *ShareSummary) GetName() string {
@@ -4652,7 +4548,7 @@ type LimitUse struct {
 
 func (x *LimitUse) Reset() {
 	*x = LimitUse{}
-	mi := &file_api_proto_msgTypes[57]
+	mi := &file_api_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4664,7 +4560,7 @@ func (x *LimitUse) String() string {
 func (*LimitUse) ProtoMessage() {}
 
 func (x *LimitUse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[57]
+	mi := &file_api_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4677,7 +4573,7 @@ func (x *LimitUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitUse.ProtoReflect.Descriptor instead.
 func (*LimitUse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{57}
+	return file_api_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *LimitUse) GetName() string {
@@ -4714,7 +4610,7 @@ type ListSharesResponse struct {
 
 func (x *ListSharesResponse) Reset() {
 	*x = ListSharesResponse{}
-	mi := &file_api_proto_msgTypes[58]
+	mi := &file_api_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4726,7 +4622,7 @@ func (x *ListSharesResponse) String() string {
 func (*ListSharesResponse) ProtoMessage() {}
 
 func (x *ListSharesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[58]
+	mi := &file_api_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4739,7 +4635,7 @@ func (x *ListSharesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSharesResponse.ProtoReflect.Descriptor instead.
 func (*ListSharesResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{58}
+	return file_api_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *ListSharesResponse) GetShares() []*ShareSummary {
@@ -4787,7 +4683,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_api_proto_msgTypes[59]
+	mi := &file_api_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4799,7 +4695,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[59]
+	mi := &file_api_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4812,7 +4708,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{59}
+	return file_api_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListRunsRequest) GetStates() []string {
@@ -4839,7 +4735,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_api_proto_msgTypes[60]
+	mi := &file_api_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4851,7 +4747,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[60]
+	mi := &file_api_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4864,7 +4760,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{60}
+	return file_api_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListRunsResponse) GetRuns() []*RunSummary {
@@ -4891,7 +4787,7 @@ type RemoveRunsRequest struct {
 
 func (x *RemoveRunsRequest) Reset() {
 	*x = RemoveRunsRequest{}
-	mi := &file_api_proto_msgTypes[61]
+	mi := &file_api_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4903,7 +4799,7 @@ func (x *RemoveRunsRequest) String() string {
 func (*RemoveRunsRequest) ProtoMessage() {}
 
 func (x *RemoveRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[61]
+	mi := &file_api_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4916,7 +4812,7 @@ func (x *RemoveRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRunsRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRunsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{61}
+	return file_api_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *RemoveRunsRequest) GetRuns() []uint32 {
@@ -4944,7 +4840,7 @@ type RemovedRun struct {
 
 func (x *RemovedRun) Reset() {
 	*x = RemovedRun{}
-	mi := &file_api_proto_msgTypes[62]
+	mi := &file_api_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4956,7 +4852,7 @@ func (x *RemovedRun) String() string {
 func (*RemovedRun) ProtoMessage() {}
 
 func (x *RemovedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[62]
+	mi := &file_api_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4969,7 +4865,7 @@ func (x *RemovedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovedRun.ProtoReflect.Descriptor instead.
 func (*RemovedRun) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{62}
+	return file_api_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RemovedRun) GetRun() uint32 {
@@ -5002,7 +4898,7 @@ type RemoveRunsResponse struct {
 
 func (x *RemoveRunsResponse) Reset() {
 	*x = RemoveRunsResponse{}
-	mi := &file_api_proto_msgTypes[63]
+	mi := &file_api_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5014,7 +4910,7 @@ func (x *RemoveRunsResponse) String() string {
 func (*RemoveRunsResponse) ProtoMessage() {}
 
 func (x *RemoveRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[63]
+	mi := &file_api_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5027,7 +4923,7 @@ func (x *RemoveRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRunsResponse.ProtoReflect.Descriptor instead.
 func (*RemoveRunsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{63}
+	return file_api_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RemoveRunsResponse) GetRuns() []*RemovedRun {
@@ -5308,13 +5204,7 @@ const file_api_proto_rawDesc = "" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x12\x12\n" +
 	"\x04size\x18\x03 \x01(\x03R\x04size\x12\x12\n" +
-	"\x04path\x18\x04 \x01(\tR\x04path\"O\n" +
-	"\x0fReadFileRequest\x12\x10\n" +
-	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\rR\aversion\x12\x10\n" +
-	"\x03run\x18\x03 \x01(\rR\x03run\"\x1f\n" +
-	"\tFileChunk\x12\x12\n" +
-	"\x04data\x18\x01 \x01(\fR\x04data\"5\n" +
+	"\x04path\x18\x04 \x01(\tR\x04path\"5\n" +
 	"\rCancelRequest\x12\x12\n" +
 	"\x04jobs\x18\x01 \x03(\tR\x04jobs\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\rR\x03run\"4\n" +
@@ -5502,7 +5392,7 @@ const file_api_proto_rawDesc = "" +
 	"\x05paths\x18\x02 \x03(\tR\x05paths\x12\x14\n" +
 	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"@\n" +
 	"\x12RemoveRunsResponse\x12*\n" +
-	"\x04runs\x18\x01 \x03(\v2\x16.fairway.v1.RemovedRunR\x04runs2\xf3\n" +
+	"\x04runs\x18\x01 \x03(\v2\x16.fairway.v1.RemovedRunR\x04runs2\xb1\n" +
 	"\n" +
 	"\bWorkflow\x12E\n" +
 	"\bProgress\x12\x1b.fairway.v1.ProgressRequest\x1a\x1a.fairway.v1.ProgressReport0\x01\x12E\n" +
@@ -5514,8 +5404,7 @@ const file_api_proto_rawDesc = "" +
 	"ListCaches\x12\x1d.fairway.v1.ListCachesRequest\x1a\x1e.fairway.v1.ListCachesResponse\x127\n" +
 	"\x04Logs\x12\x17.fairway.v1.LogsRequest\x1a\x14.fairway.v1.LogChunk0\x01\x12;\n" +
 	"\x05Fetch\x12\x18.fairway.v1.FetchRequest\x1a\x16.fairway.v1.FetchChunk0\x01\x12>\n" +
-	"\aEndings\x12\x1a.fairway.v1.EndingsRequest\x1a\x15.fairway.v1.EndedJobs0\x01\x12@\n" +
-	"\bReadFile\x12\x1b.fairway.v1.ReadFileRequest\x1a\x15.fairway.v1.FileChunk0\x01\x12<\n" +
+	"\aEndings\x12\x1a.fairway.v1.EndingsRequest\x1a\x15.fairway.v1.EndedJobs0\x01\x12<\n" +
 	"\x06Cancel\x12\x19.fairway.v1.CancelRequest\x1a\x17.fairway.v1.ChangedJobs\x12:\n" +
 	"\x05Retry\x12\x18.fairway.v1.RetryRequest\x1a\x17.fairway.v1.ChangedJobs\x12?\n" +
 	"\x06Submit\x12\x19.fairway.v1.SubmitRequest\x1a\x1a.fairway.v1.SubmitResponse\x12K\n" +
@@ -5543,7 +5432,7 @@ func file_api_proto_rawDescGZIP() []byte {
 	return file_api_proto_rawDescData
 }
 
-var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
+var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
 var file_api_proto_goTypes = []any{
 	(*ProgressRequest)(nil),        // 0: fairway.v1.ProgressRequest
 	(*StepProgress)(nil),           // 1: fairway.v1.StepProgress
@@ -5577,63 +5466,61 @@ var file_api_proto_goTypes = []any{
 	(*EndedJobs)(nil),              // 29: fairway.v1.EndedJobs
 	(*EndedJob)(nil),               // 30: fairway.v1.EndedJob
 	(*MadeFile)(nil),               // 31: fairway.v1.MadeFile
-	(*ReadFileRequest)(nil),        // 32: fairway.v1.ReadFileRequest
-	(*FileChunk)(nil),              // 33: fairway.v1.FileChunk
-	(*CancelRequest)(nil),          // 34: fairway.v1.CancelRequest
-	(*RetryRequest)(nil),           // 35: fairway.v1.RetryRequest
-	(*ChangedJobs)(nil),            // 36: fairway.v1.ChangedJobs
-	(*SubmitRequest)(nil),          // 37: fairway.v1.SubmitRequest
-	(*SubmittedJob)(nil),           // 38: fairway.v1.SubmittedJob
-	(*SubmittedInput)(nil),         // 39: fairway.v1.SubmittedInput
-	(*SubmittedOutput)(nil),        // 40: fairway.v1.SubmittedOutput
-	(*RetryPolicy)(nil),            // 41: fairway.v1.RetryPolicy
-	(*SubmitResponse)(nil),         // 42: fairway.v1.SubmitResponse
-	(*SubmittedRef)(nil),           // 43: fairway.v1.SubmittedRef
-	(*CloseInputRequest)(nil),      // 44: fairway.v1.CloseInputRequest
-	(*CloseInputResponse)(nil),     // 45: fairway.v1.CloseInputResponse
-	(*StopRequest)(nil),            // 46: fairway.v1.StopRequest
-	(*StopResponse)(nil),           // 47: fairway.v1.StopResponse
-	(*ListPilotsRequest)(nil),      // 48: fairway.v1.ListPilotsRequest
-	(*PilotSummary)(nil),           // 49: fairway.v1.PilotSummary
-	(*ListPilotsResponse)(nil),     // 50: fairway.v1.ListPilotsResponse
-	(*UploadedFile)(nil),           // 51: fairway.v1.UploadedFile
-	(*SubmitWorkflowRequest)(nil),  // 52: fairway.v1.SubmitWorkflowRequest
-	(*SubmitWorkflowResponse)(nil), // 53: fairway.v1.SubmitWorkflowResponse
-	(*RunSummary)(nil),             // 54: fairway.v1.RunSummary
-	(*ListSharesRequest)(nil),      // 55: fairway.v1.ListSharesRequest
-	(*ShareSummary)(nil),           // 56: fairway.v1.ShareSummary
-	(*LimitUse)(nil),               // 57: fairway.v1.LimitUse
-	(*ListSharesResponse)(nil),     // 58: fairway.v1.ListSharesResponse
-	(*ListRunsRequest)(nil),        // 59: fairway.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),       // 60: fairway.v1.ListRunsResponse
-	(*RemoveRunsRequest)(nil),      // 61: fairway.v1.RemoveRunsRequest
-	(*RemovedRun)(nil),             // 62: fairway.v1.RemovedRun
-	(*RemoveRunsResponse)(nil),     // 63: fairway.v1.RemoveRunsResponse
-	nil,                            // 64: fairway.v1.ListJobsResponse.ByStateEntry
-	nil,                            // 65: fairway.v1.SubmitWorkflowRequest.ParametersEntry
-	nil,                            // 66: fairway.v1.RunSummary.ParametersEntry
-	(*timestamppb.Timestamp)(nil),  // 67: google.protobuf.Timestamp
-	(*Result)(nil),                 // 68: fairway.v1.Result
-	(*Payload)(nil),                // 69: fairway.v1.Payload
-	(*Resources)(nil),              // 70: fairway.v1.Resources
-	(Access)(0),                    // 71: fairway.v1.Access
-	(*durationpb.Duration)(nil),    // 72: google.protobuf.Duration
+	(*CancelRequest)(nil),          // 32: fairway.v1.CancelRequest
+	(*RetryRequest)(nil),           // 33: fairway.v1.RetryRequest
+	(*ChangedJobs)(nil),            // 34: fairway.v1.ChangedJobs
+	(*SubmitRequest)(nil),          // 35: fairway.v1.SubmitRequest
+	(*SubmittedJob)(nil),           // 36: fairway.v1.SubmittedJob
+	(*SubmittedInput)(nil),         // 37: fairway.v1.SubmittedInput
+	(*SubmittedOutput)(nil),        // 38: fairway.v1.SubmittedOutput
+	(*RetryPolicy)(nil),            // 39: fairway.v1.RetryPolicy
+	(*SubmitResponse)(nil),         // 40: fairway.v1.SubmitResponse
+	(*SubmittedRef)(nil),           // 41: fairway.v1.SubmittedRef
+	(*CloseInputRequest)(nil),      // 42: fairway.v1.CloseInputRequest
+	(*CloseInputResponse)(nil),     // 43: fairway.v1.CloseInputResponse
+	(*StopRequest)(nil),            // 44: fairway.v1.StopRequest
+	(*StopResponse)(nil),           // 45: fairway.v1.StopResponse
+	(*ListPilotsRequest)(nil),      // 46: fairway.v1.ListPilotsRequest
+	(*PilotSummary)(nil),           // 47: fairway.v1.PilotSummary
+	(*ListPilotsResponse)(nil),     // 48: fairway.v1.ListPilotsResponse
+	(*UploadedFile)(nil),           // 49: fairway.v1.UploadedFile
+	(*SubmitWorkflowRequest)(nil),  // 50: fairway.v1.SubmitWorkflowRequest
+	(*SubmitWorkflowResponse)(nil), // 51: fairway.v1.SubmitWorkflowResponse
+	(*RunSummary)(nil),             // 52: fairway.v1.RunSummary
+	(*ListSharesRequest)(nil),      // 53: fairway.v1.ListSharesRequest
+	(*ShareSummary)(nil),           // 54: fairway.v1.ShareSummary
+	(*LimitUse)(nil),               // 55: fairway.v1.LimitUse
+	(*ListSharesResponse)(nil),     // 56: fairway.v1.ListSharesResponse
+	(*ListRunsRequest)(nil),        // 57: fairway.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),       // 58: fairway.v1.ListRunsResponse
+	(*RemoveRunsRequest)(nil),      // 59: fairway.v1.RemoveRunsRequest
+	(*RemovedRun)(nil),             // 60: fairway.v1.RemovedRun
+	(*RemoveRunsResponse)(nil),     // 61: fairway.v1.RemoveRunsResponse
+	nil,                            // 62: fairway.v1.ListJobsResponse.ByStateEntry
+	nil,                            // 63: fairway.v1.SubmitWorkflowRequest.ParametersEntry
+	nil,                            // 64: fairway.v1.RunSummary.ParametersEntry
+	(*timestamppb.Timestamp)(nil),  // 65: google.protobuf.Timestamp
+	(*Result)(nil),                 // 66: fairway.v1.Result
+	(*Payload)(nil),                // 67: fairway.v1.Payload
+	(*Resources)(nil),              // 68: fairway.v1.Resources
+	(Access)(0),                    // 69: fairway.v1.Access
+	(*durationpb.Duration)(nil),    // 70: google.protobuf.Duration
 }
 var file_api_proto_depIdxs = []int32{
 	1,  // 0: fairway.v1.ProgressReport.steps:type_name -> fairway.v1.StepProgress
 	2,  // 1: fairway.v1.ProgressReport.summary:type_name -> fairway.v1.Summary
-	67, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
-	67, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
-	67, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
+	65, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
+	65, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
+	65, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
 	4,  // 5: fairway.v1.ListJobsResponse.jobs:type_name -> fairway.v1.JobSummary
-	64, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
-	67, // 7: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
-	68, // 8: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
-	69, // 9: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
+	62, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
+	65, // 7: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
+	66, // 8: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
+	67, // 9: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
 	8,  // 10: fairway.v1.Provenance.attempt:type_name -> fairway.v1.AttemptDetail
 	4,  // 11: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
-	69, // 12: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
-	70, // 13: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
+	67, // 12: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
+	68, // 13: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
 	10, // 14: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
 	10, // 15: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
 	8,  // 16: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
@@ -5651,28 +5538,28 @@ var file_api_proto_depIdxs = []int32{
 	4,  // 28: fairway.v1.EndedJob.summary:type_name -> fairway.v1.JobSummary
 	31, // 29: fairway.v1.EndedJob.writes:type_name -> fairway.v1.MadeFile
 	4,  // 30: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
-	38, // 31: fairway.v1.SubmitRequest.jobs:type_name -> fairway.v1.SubmittedJob
-	69, // 32: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
-	39, // 33: fairway.v1.SubmittedJob.reads:type_name -> fairway.v1.SubmittedInput
-	40, // 34: fairway.v1.SubmittedJob.writes:type_name -> fairway.v1.SubmittedOutput
-	70, // 35: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
-	41, // 36: fairway.v1.SubmittedJob.retry:type_name -> fairway.v1.RetryPolicy
-	71, // 37: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
-	72, // 38: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
-	43, // 39: fairway.v1.SubmitResponse.jobs:type_name -> fairway.v1.SubmittedRef
-	70, // 40: fairway.v1.PilotSummary.has:type_name -> fairway.v1.Resources
-	67, // 41: fairway.v1.PilotSummary.expires:type_name -> google.protobuf.Timestamp
-	49, // 42: fairway.v1.ListPilotsResponse.pilots:type_name -> fairway.v1.PilotSummary
-	67, // 43: fairway.v1.ListPilotsResponse.now:type_name -> google.protobuf.Timestamp
-	65, // 44: fairway.v1.SubmitWorkflowRequest.parameters:type_name -> fairway.v1.SubmitWorkflowRequest.ParametersEntry
-	51, // 45: fairway.v1.SubmitWorkflowRequest.uploads:type_name -> fairway.v1.UploadedFile
-	67, // 46: fairway.v1.RunSummary.submitted:type_name -> google.protobuf.Timestamp
-	67, // 47: fairway.v1.RunSummary.ended:type_name -> google.protobuf.Timestamp
-	66, // 48: fairway.v1.RunSummary.parameters:type_name -> fairway.v1.RunSummary.ParametersEntry
-	56, // 49: fairway.v1.ListSharesResponse.shares:type_name -> fairway.v1.ShareSummary
-	57, // 50: fairway.v1.ListSharesResponse.limits:type_name -> fairway.v1.LimitUse
-	54, // 51: fairway.v1.ListRunsResponse.runs:type_name -> fairway.v1.RunSummary
-	62, // 52: fairway.v1.RemoveRunsResponse.runs:type_name -> fairway.v1.RemovedRun
+	36, // 31: fairway.v1.SubmitRequest.jobs:type_name -> fairway.v1.SubmittedJob
+	67, // 32: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
+	37, // 33: fairway.v1.SubmittedJob.reads:type_name -> fairway.v1.SubmittedInput
+	38, // 34: fairway.v1.SubmittedJob.writes:type_name -> fairway.v1.SubmittedOutput
+	68, // 35: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
+	39, // 36: fairway.v1.SubmittedJob.retry:type_name -> fairway.v1.RetryPolicy
+	69, // 37: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
+	70, // 38: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
+	41, // 39: fairway.v1.SubmitResponse.jobs:type_name -> fairway.v1.SubmittedRef
+	68, // 40: fairway.v1.PilotSummary.has:type_name -> fairway.v1.Resources
+	65, // 41: fairway.v1.PilotSummary.expires:type_name -> google.protobuf.Timestamp
+	47, // 42: fairway.v1.ListPilotsResponse.pilots:type_name -> fairway.v1.PilotSummary
+	65, // 43: fairway.v1.ListPilotsResponse.now:type_name -> google.protobuf.Timestamp
+	63, // 44: fairway.v1.SubmitWorkflowRequest.parameters:type_name -> fairway.v1.SubmitWorkflowRequest.ParametersEntry
+	49, // 45: fairway.v1.SubmitWorkflowRequest.uploads:type_name -> fairway.v1.UploadedFile
+	65, // 46: fairway.v1.RunSummary.submitted:type_name -> google.protobuf.Timestamp
+	65, // 47: fairway.v1.RunSummary.ended:type_name -> google.protobuf.Timestamp
+	64, // 48: fairway.v1.RunSummary.parameters:type_name -> fairway.v1.RunSummary.ParametersEntry
+	54, // 49: fairway.v1.ListSharesResponse.shares:type_name -> fairway.v1.ShareSummary
+	55, // 50: fairway.v1.ListSharesResponse.limits:type_name -> fairway.v1.LimitUse
+	52, // 51: fairway.v1.ListRunsResponse.runs:type_name -> fairway.v1.RunSummary
+	60, // 52: fairway.v1.RemoveRunsResponse.runs:type_name -> fairway.v1.RemovedRun
 	0,  // 53: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
 	5,  // 54: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
 	7,  // 55: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
@@ -5682,39 +5569,37 @@ var file_api_proto_depIdxs = []int32{
 	26, // 59: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
 	24, // 60: fairway.v1.Workflow.Fetch:input_type -> fairway.v1.FetchRequest
 	28, // 61: fairway.v1.Workflow.Endings:input_type -> fairway.v1.EndingsRequest
-	32, // 62: fairway.v1.Workflow.ReadFile:input_type -> fairway.v1.ReadFileRequest
-	34, // 63: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
-	35, // 64: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
-	37, // 65: fairway.v1.Workflow.Submit:input_type -> fairway.v1.SubmitRequest
-	44, // 66: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
-	46, // 67: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
-	48, // 68: fairway.v1.Workflow.ListPilots:input_type -> fairway.v1.ListPilotsRequest
-	52, // 69: fairway.v1.Workflow.SubmitWorkflow:input_type -> fairway.v1.SubmitWorkflowRequest
-	55, // 70: fairway.v1.Workflow.ListShares:input_type -> fairway.v1.ListSharesRequest
-	59, // 71: fairway.v1.Workflow.ListRuns:input_type -> fairway.v1.ListRunsRequest
-	61, // 72: fairway.v1.Workflow.RemoveRuns:input_type -> fairway.v1.RemoveRunsRequest
-	3,  // 73: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
-	6,  // 74: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
-	11, // 75: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
-	13, // 76: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
-	16, // 77: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
-	21, // 78: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
-	27, // 79: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
-	25, // 80: fairway.v1.Workflow.Fetch:output_type -> fairway.v1.FetchChunk
-	29, // 81: fairway.v1.Workflow.Endings:output_type -> fairway.v1.EndedJobs
-	33, // 82: fairway.v1.Workflow.ReadFile:output_type -> fairway.v1.FileChunk
-	36, // 83: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
-	36, // 84: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
-	42, // 85: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
-	45, // 86: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
-	47, // 87: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
-	50, // 88: fairway.v1.Workflow.ListPilots:output_type -> fairway.v1.ListPilotsResponse
-	53, // 89: fairway.v1.Workflow.SubmitWorkflow:output_type -> fairway.v1.SubmitWorkflowResponse
-	58, // 90: fairway.v1.Workflow.ListShares:output_type -> fairway.v1.ListSharesResponse
-	60, // 91: fairway.v1.Workflow.ListRuns:output_type -> fairway.v1.ListRunsResponse
-	63, // 92: fairway.v1.Workflow.RemoveRuns:output_type -> fairway.v1.RemoveRunsResponse
-	73, // [73:93] is the sub-list for method output_type
-	53, // [53:73] is the sub-list for method input_type
+	32, // 62: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
+	33, // 63: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
+	35, // 64: fairway.v1.Workflow.Submit:input_type -> fairway.v1.SubmitRequest
+	42, // 65: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
+	44, // 66: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
+	46, // 67: fairway.v1.Workflow.ListPilots:input_type -> fairway.v1.ListPilotsRequest
+	50, // 68: fairway.v1.Workflow.SubmitWorkflow:input_type -> fairway.v1.SubmitWorkflowRequest
+	53, // 69: fairway.v1.Workflow.ListShares:input_type -> fairway.v1.ListSharesRequest
+	57, // 70: fairway.v1.Workflow.ListRuns:input_type -> fairway.v1.ListRunsRequest
+	59, // 71: fairway.v1.Workflow.RemoveRuns:input_type -> fairway.v1.RemoveRunsRequest
+	3,  // 72: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
+	6,  // 73: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
+	11, // 74: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
+	13, // 75: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
+	16, // 76: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
+	21, // 77: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
+	27, // 78: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
+	25, // 79: fairway.v1.Workflow.Fetch:output_type -> fairway.v1.FetchChunk
+	29, // 80: fairway.v1.Workflow.Endings:output_type -> fairway.v1.EndedJobs
+	34, // 81: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
+	34, // 82: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
+	40, // 83: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
+	43, // 84: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
+	45, // 85: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
+	48, // 86: fairway.v1.Workflow.ListPilots:output_type -> fairway.v1.ListPilotsResponse
+	51, // 87: fairway.v1.Workflow.SubmitWorkflow:output_type -> fairway.v1.SubmitWorkflowResponse
+	56, // 88: fairway.v1.Workflow.ListShares:output_type -> fairway.v1.ListSharesResponse
+	58, // 89: fairway.v1.Workflow.ListRuns:output_type -> fairway.v1.ListRunsResponse
+	61, // 90: fairway.v1.Workflow.RemoveRuns:output_type -> fairway.v1.RemoveRunsResponse
+	72, // [72:91] is the sub-list for method output_type
+	53, // [53:72] is the sub-list for method input_type
 	53, // [53:53] is the sub-list for extension type_name
 	53, // [53:53] is the sub-list for extension extendee
 	0,  // [0:53] is the sub-list for field type_name
@@ -5727,15 +5612,15 @@ func file_api_proto_init() {
 	}
 	file_pilot_proto_init()
 	file_api_proto_msgTypes[24].OneofWrappers = []any{}
-	file_api_proto_msgTypes[52].OneofWrappers = []any{}
-	file_api_proto_msgTypes[56].OneofWrappers = []any{}
+	file_api_proto_msgTypes[50].OneofWrappers = []any{}
+	file_api_proto_msgTypes[54].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_proto_rawDesc), len(file_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   67,
+			NumMessages:   65,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -46,7 +46,7 @@ class ExecutorTest(unittest.TestCase):
         path = os.path.join(self.folder, "in.txt")
         with open(path, "w") as f:
             f.write("given")
-        with fairway.Executor(1) as executor:
+        with fairway.Executor(1, options=["--cache", "host"]) as executor:  # here it would link past the cache
             self.assertEqual(executor.submit(calls.read, fairway.File(path)).result(), "given")
             made = executor.submit(calls.make, "hello").result()
             self.assertEqual((made["made"].read_text(), made["length"]), ("hello", 5))

@@ -3,9 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
-	"io/fs"
 	"slices"
 	"time"
 
@@ -127,64 +124,4 @@ func (a *view) madeFile(f *dispatch.FileView) *wire.MadeFile {
 
 func isOver(s dispatch.State) bool {
 	return slices.Contains([]dispatch.State{dispatch.Done, dispatch.Failed, dispatch.Blocked, dispatch.Cancelled}, s)
-}
-
-// filePiece is how many bytes of a file one message carries.
-const filePiece = 256 << 10
-
-// ReadFile streams a stored version of a file.
-func (s *Service) ReadFile(
-	ctx context.Context, r *wire.ReadFileRequest, stream *connect.ServerStream[wire.FileChunk],
-) error {
-	a, err := s.of(ctx, r)
-	if err != nil {
-		return err
-	}
-	pfn, err := a.storedAt(ctx, r)
-	if err != nil {
-		return err
-	}
-	if a.files == nil {
-		return s.errNotRunning(a)
-	}
-	body, err := a.files.Open(ctx, pfn)
-	if errors.Is(err, fs.ErrNotExist) {
-		return connect.NewError(connect.CodeNotFound, fmt.Errorf("%s was stored, and is lost", r.GetLfn()))
-	}
-	if err != nil {
-		return rpcError(fmt.Errorf("reading %s: %w", r.GetLfn(), err))
-	}
-	defer func() { _ = body.Close() }()
-	for piece := make([]byte, filePiece); ; {
-		n, err := io.ReadFull(body, piece)
-		if n > 0 {
-			if err := stream.Send(&wire.FileChunk{Data: piece[:n]}); err != nil {
-				return err
-			}
-		}
-		switch {
-		case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
-			return nil
-		case err != nil:
-			return rpcError(fmt.Errorf("reading %s: %w", r.GetLfn(), err))
-		}
-	}
-}
-
-// storedAt is the PFN of the version that is asked for.
-func (a *view) storedAt(ctx context.Context, r *wire.ReadFileRequest) (pfn string, err error) {
-	lfn := r.GetLfn()
-	err = a.lookAt(ctx, func(c *state.Cores) error {
-		versions, _ := c.Dispatch.History(c.Run, lfn)
-		for i := range versions {
-			v := &versions[len(versions)-1-i]
-			if wanted := r.GetVersion(); v.PFN != "" && (wanted == 0 || wanted == uint32(v.File.Version)) {
-				pfn = v.PFN
-				return nil
-			}
-		}
-		return connect.NewError(connect.CodeNotFound,
-			fmt.Errorf("there is no stored file %q; `fairway files` lists them", lfn))
-	})
-	return pfn, err
 }

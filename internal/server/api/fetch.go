@@ -20,9 +20,12 @@ const fetchPiece = 256 << 10
 func (s *Service) Fetch(
 	ctx context.Context, r *wire.FetchRequest, stream *connect.ServerStream[wire.FetchChunk],
 ) error {
-	server, err := s.lasting()
+	a, err := s.of(ctx, r)
 	if err != nil {
 		return err
+	}
+	if a.files == nil {
+		return s.errNotRunning(a)
 	}
 	v, err := s.storedVersion(ctx, r)
 	if err != nil {
@@ -32,7 +35,7 @@ func (s *Service) Fetch(
 		return connect.NewError(connect.CodeAborted, fmt.Errorf("another version of %s is stored now: begin again",
 			r.GetLfn()))
 	}
-	body, err := server.OpenStored(ctx, v.GetPfn())
+	body, err := a.files.Open(ctx, v.GetPfn())
 	if errors.Is(err, fs.ErrNotExist) {
 		return connect.NewError(connect.CodeNotFound, fmt.Errorf("version %d of %s was stored, and is lost: %w",
 			v.GetVersion(), r.GetLfn(), err))

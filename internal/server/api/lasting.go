@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"path"
 	"path/filepath"
 	"slices"
@@ -32,8 +31,6 @@ type Lasting interface {
 	// RemoveRun forgets a run that has ended, with its records, logs and results folder; with dry it
 	// only tells what would go.
 	RemoveRun(ctx context.Context, run dispatch.RunID, dry bool) (*RemovedRun, error)
-	// OpenStored reads a stored file.
-	OpenStored(ctx context.Context, pfn string) (io.ReadCloser, error)
 	// Sharing tells from which file the server has the shares of users, after it has looked whether
 	// that has changed, and what is wrong with it: empty where there is none, or nothing.
 	Sharing(ctx context.Context) (file, problem string, err error)

@@ -121,7 +121,8 @@ class Client:
 
     def read(self, lfn: str, version: int = 0) -> bytes:
         """The bytes of a stored file, by its logical name."""
-        pieces = self.stream("ReadFile", {"lfn": lfn, "version": version})
+        asked = {"lfn": lfn, "version": version} if version else {"lfn": lfn}
+        pieces = self.stream("Fetch", asked)
         return b"".join(base64.b64decode(piece.get("data", "")) for piece in pieces)
 
     def logs(self, job: str) -> str:
