@@ -226,7 +226,7 @@ func (pl *placement) chooseOf(s *share, p *pilot) *job {
 		switch {
 		case p.hasRoom(j.class, 1):
 			return j
-		case p.used.milliCPUs < p.totalCPUs():
+		case pl.shares.solo || p.used.milliCPUs < p.totalCPUs(): // of one user, whoever is oldest is next
 			p.reserved, pl.reserved[j] = j, p
 			return j
 		case pl.waits && pl.jobs.ready > pl.fleet.slots && p.takesASlot(j.class):

@@ -185,6 +185,7 @@ func calls(ctx context.Context, c wire.WorkflowClient) map[string]func() error {
 		"ListPilots":     func() error { _, err := c.ListPilots(ctx, &wire.ListPilotsRequest{}); return err },
 		"SubmitWorkflow": func() error { _, err := c.SubmitWorkflow(ctx, &wire.SubmitWorkflowRequest{}); return err },
 		"ListRuns":       func() error { _, err := c.ListRuns(ctx, &wire.ListRunsRequest{}); return err },
+		"ListShares":     func() error { _, err := c.ListShares(ctx, &wire.ListSharesRequest{}); return err },
 		"RemoveRuns":     func() error { _, err := c.RemoveRuns(ctx, &wire.RemoveRunsRequest{}); return err },
 		"Logs": func() error {
 			stream, err := c.Logs(ctx, &wire.LogsRequest{})
@@ -192,6 +193,10 @@ func calls(ctx context.Context, c wire.WorkflowClient) map[string]func() error {
 		},
 		"Fetch": func() error {
 			stream, err := c.Fetch(ctx, &wire.FetchRequest{})
+			return drained(stream, err)
+		},
+		"Endings": func() error {
+			stream, err := c.Endings(ctx, &wire.EndingsRequest{})
 			return drained(stream, err)
 		},
 		"Progress": func() error {
@@ -218,7 +223,7 @@ func TestServersThatHangAreTold(t *testing.T) {
 		name := string(methods.Get(i).Name())
 		kind, limit, says := "proto", access.CallTime, "has not answered within 1m0s ("+name+")"
 		switch name {
-		case "Logs", "Progress", "Fetch":
+		case "Logs", "Progress", "Fetch", "Endings":
 			kind, limit, says = "connect+proto", access.SilentTime, "has said nothing for 2m0s"
 		case "ListFiles", "Retry", "SubmitWorkflow":
 			limit, says = access.StorageTime, "has not answered within 5m0s ("+name+")"
