@@ -8,7 +8,8 @@ import (
 
 // CheckBinding returns an error that names a job that is bound to a pilot when it should not be.
 // There is none, unless the Core has a fault; simulations ask after each step. It looks at all
-// attempts.
+// attempts. What was just given is what the last transition gave: another one at the same instant may
+// have changed who is next.
 //
 //   - Nothing waits at a silent pilot, and silence is noticed when it begins.
 //   - What a pilot was asked for is given back in time, or forfeited.
@@ -37,7 +38,7 @@ func (c *Core) CheckBinding() error {
 }
 
 func (c *Core) checkAttempt(a *attempt) error {
-	if a.given == c.now && !a.adopted {
+	if c.fleet.isNew(a) {
 		if j := c.outranked(a); j != nil {
 			return fmt.Errorf("job %s of priority %d is ready, and this one has priority %d", j.name, j.effective, a.priority)
 		}
@@ -107,7 +108,7 @@ func (c *Core) behind(a *attempt) *job {
 	s := a.job.share()
 	given := 0
 	for _, x := range a.pilot.attempts {
-		if x.given == c.now {
+		if c.fleet.isNew(x) {
 			given++
 		}
 	}

@@ -72,6 +72,7 @@ func newCore(config Config) *Core {
 func (c *Core) Step(now time.Time, in Input) (Effects, error) {
 	c.now = max(c.now, toInstant(now))
 	c.clearEffects()
+	c.fleet.before = c.fleet.lastAttempt
 	if !c.fleet.grace.begun {
 		c.jobs.shortenPauses()
 		c.startGrace()

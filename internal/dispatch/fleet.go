@@ -37,6 +37,7 @@ type fleet struct {
 	recalls     int                     // attempts being recalled
 	staging     map[*version][]*attempt // whose input may be read still, by attempt.lacks; no list is empty
 	lastAttempt uint64                  // lower half of the number given last
+	before      uint64                  // lastAttempt when the transition began
 	lastAnswer  uint64                  // the same of answers
 
 	// How far the run is.

@@ -175,6 +175,11 @@ func (fl *fleet) nextAttempt() AttemptID {
 	return AttemptID(fl.journal.incarnation<<32 | fl.lastAttempt)
 }
 
+// isNew reports whether the attempt was given out in this transition.
+func (fl *fleet) isNew(a *attempt) bool {
+	return uint64(a.id)>>32 == fl.journal.incarnation && uint64(uint32(a.id)) > fl.before
+}
+
 func (fl *fleet) addAttempt(a *attempt) {
 	if len(a.pilot.attempts) == 0 {
 		a.pilot.worksSince = fl.now
