@@ -18,9 +18,9 @@ type saved struct {
 	Hash    string    `json:"h,omitempty"`
 }
 
-// savedBy returns the folder that an attempt has brought, or nil.
+// savedBy returns the folder that an attempt has brought which was ended before its time, or nil.
 func (j *job) savedBy(r *Result) *WrittenFile {
-	if j.policy.checkpoint == "" || r.Outcome == Succeeded {
+	if j.policy.checkpoint == "" || r.Outcome != Ended && r.Outcome != Lost && r.Outcome != OutOfTime {
 		return nil
 	}
 	i := slices.IndexFunc(r.Outputs, func(w WrittenFile) bool { return w.LFN == j.policy.checkpoint && w.PFN != "" })
@@ -30,9 +30,8 @@ func (j *job) savedBy(r *Result) *WrittenFile {
 	return &r.Outputs[i]
 }
 
-// takeCheckpoint keeps what an attempt that counts has saved, and lets the job go on from there
-// where the attempt was ended before its time: that is no failure. It reports whether the result
-// is dealt with. An attempt that leaves the very bytes with which it began has come no further;
+// takeCheckpoint keeps what an attempt that counts has saved, and lets the job go on from there:
+// that is no failure. It reports whether the result is dealt with. An attempt that leaves the very bytes with which it began has come no further;
 // it is counted as any other, so that no job runs in vain for ever.
 func (c *Core) takeCheckpoint(by PilotID, j *job, r *Result) bool {
 	w := j.savedBy(r)
@@ -40,17 +39,17 @@ func (c *Core) takeCheckpoint(by PilotID, j *job, r *Result) bool {
 		return false
 	}
 	f, before := j.itsFate(), j.saved()
+	f.Reason = r.describe()
 	further := before == nil || before.Size != w.Size || before.Adler32 != w.Adler32
 	f.remember(r.Attempt) // its pilot may say the result again, and the folder is to stay
 	f.Saved = &saved{r.Attempt, w.PFN, w.Size, w.Adler32, w.Hash}
 	c.files.removeSaved(before)
 	r.Outputs = slices.DeleteFunc(slices.Clone(r.Outputs), func(o WrittenFile) bool { return o.LFN == w.LFN })
 	c.files.discard(j, r)
-	if !further || r.Outcome != Ended && r.Outcome != Lost && r.Outcome != OutOfTime {
+	c.journal.persistFate(j) // with the removal of the folder before
+	if !further {
 		return false
 	}
-	f.Reason = r.describe()
-	c.journal.persistFate(j)
 	c.event(Event{
 		Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r,
 		Reason: f.Reason + "; it goes on from its checkpoint",
@@ -82,13 +81,11 @@ func (j *job) checkpointInput() (in InputFile, ok bool) {
 // loseCheckpoint is for a checkpoint that an attempt has found lost: the job begins anew.
 func (c *Core) loseCheckpoint(j *job, lost *LostFile) {
 	if s := j.saved(); s != nil && lost.PFN == s.PFN {
-		j.fate.Saved = nil
-		c.files.removeSaved(s)
-		c.journal.persistFate(j)
+		c.dropCheckpoint(j)
 	}
 }
 
-// dropCheckpoint removes what a job has saved that is done.
+// dropCheckpoint removes what a job has saved that does not need it any more.
 func (c *Core) dropCheckpoint(j *job) {
 	if s := j.saved(); s != nil {
 		j.fate.Saved = nil

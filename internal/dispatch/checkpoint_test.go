@@ -122,63 +122,122 @@ func TestCheckpointsDoNotHideFailures(t *testing.T) {
 // What is kept outlives the server, and what an attempt of the server before tells the next one
 // counts.
 func TestCheckpointsAreDurable(t *testing.T) {
-	core, e := New(Config{})
-	durable := map[string]Record{}
-	seq := uint64(0)
-	step := func(in Input) Effects {
-		t.Helper()
-		e, err := core.Step(epoch, in)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range e.Persist {
-			durable[durableName(r)] = r
-		}
-		return e
-	}
-	for _, r := range e.Persist {
-		durable[durableName(r)] = r
-	}
-	says := func(results ...Result) (a Assignment) {
-		t.Helper()
-		seq++
-		hello := &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}}
-		e := step(Sync{Pilot: "p", Seq: seq, Full: true, Hello: hello, Ended: results})
-		for _, r := range e.Replies {
-			for _, a = range r.Answer.Run {
-			}
-		}
-		return a
-	}
-	restart := func() {
-		t.Helper()
-		var records []Record
-		for _, name := range sortedKeys(durable) {
-			if r := durable[name]; r.Body != nil {
-				records = append(records, r)
-			}
-		}
-		var err error
-		if core, e, err = Load(Config{}, records); err != nil {
-			t.Fatal(err)
-		}
-		for _, r := range e.Persist {
-			durable[durableName(r)] = r
-		}
-	}
-	step(SetRun{Run{ID: 1, KeepGoing: true}})
-	step(Submit{Run: 1, Jobs: []Job{{Name: "long", Step: "s", Checkpoint: "state/"}}})
+	c := newCrashing(t)
+	c.step(SetRun{Run{ID: 1, KeepGoing: true}})
+	c.step(Submit{Run: 1, Jobs: []Job{{Name: "long", Step: "s", Checkpoint: "state/"}}})
 	for i := range 3 {
-		a := says()
+		a := c.says()
 		if len(a.Inputs) != min(i, 1) || a.Checkpoint != "state/" {
 			t.Fatalf("attempt %d begins with %+v", i+1, a)
 		}
 		if i > 0 && a.Inputs[0].PFN != string(rune('a'+i-1)) {
 			t.Fatalf("attempt %d begins with %s", i+1, a.Inputs[0].PFN)
 		}
-		restart()
+		c.crash()
 		saved := savedAs(string(rune('a'+i)), uint32(i+1))
-		says(Result{Job: a.Job, Attempt: a.Attempt, Outcome: Lost, Outputs: []WrittenFile{*saved}})
-		restart()
+		c.says(Result{Job: a.Job, Attempt: a.Attempt, Outcome: Lost, Outputs: []WrittenFile{*saved}})
+		c.crash()
 	}
+}
+
+// What the job begins with after a crash is there: the file that is removed is no longer named,
+// also where an attempt has come no further.
+func TestTheCheckpointOfACrashedServerIsThere(t *testing.T) {
+	for _, o := range []Outcome{Ended, Lost, OutOfTime} {
+		c := newCrashing(t)
+		c.step(SetRun{Run{ID: 1, KeepGoing: true}})
+		c.step(Submit{Run: 1, Jobs: []Job{{Name: "long", Step: "s", Checkpoint: "state/"}}})
+		for _, pfn := range []string{"a", "b"} { // with the same bytes
+			a := c.says()
+			c.says(Result{Job: a.Job, Attempt: a.Attempt, Outcome: o, Outputs: []WrittenFile{*savedAs(pfn, 1)}})
+			c.crash()
+			c.now = c.now.Add(time.Hour)
+		}
+		if a := c.says(); len(a.Inputs) != 1 || c.removed[a.Inputs[0].PFN] {
+			t.Errorf("%v: the next attempt begins with %+v, and %v are removed", o, a.Inputs, c.removed)
+		}
+	}
+}
+
+// A folder that comes with a failure of the command is not one to go on from.
+func TestAFailureSavesNothing(t *testing.T) {
+	b := newBinding(t)
+	b.step(Submit{Run: 1, Jobs: []Job{{Name: "long", Step: "s", Checkpoint: "state/"}}})
+	b.sync("p", nil)
+	if e := b.ends("p", Exited, savedAs("a", 1)); !slices.Equal(e.Remove, []string{"a"}) {
+		t.Errorf("%v are removed", e.Remove)
+	}
+}
+
+// crashing is a Core with one pilot, whose records outlive it.
+type crashing struct {
+	t       *testing.T
+	core    *Core
+	now     time.Time
+	durable map[string]Record
+	removed map[string]bool
+	seq     uint64
+}
+
+func newCrashing(t *testing.T) *crashing {
+	c := &crashing{t: t, now: epoch, durable: map[string]Record{}, removed: map[string]bool{}}
+	var e Effects
+	c.core, e = New(Config{})
+	c.keep(e)
+	return c
+}
+
+func (c *crashing) keep(e Effects) {
+	for _, r := range e.Persist {
+		c.durable[durableName(r)] = r
+	}
+	for _, pfn := range e.Remove {
+		c.removed[pfn] = true
+	}
+}
+
+func (c *crashing) step(in Input) Effects {
+	c.t.Helper()
+	e, err := c.core.Step(c.now, in)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	c.keep(e)
+	return e
+}
+
+// crash has another server load what was durable.
+func (c *crashing) crash() {
+	c.t.Helper()
+	var records []Record
+	for _, name := range sortedKeys(c.durable) {
+		if r := c.durable[name]; r.Body != nil {
+			records = append(records, r)
+		}
+	}
+	var e Effects
+	var err error
+	if c.core, e, err = Load(Config{}, records); err != nil {
+		c.t.Fatal(err)
+	}
+	c.keep(e)
+}
+
+// says has the pilot tell all that it knows, and returns what it is given.
+func (c *crashing) says(results ...Result) (a Assignment) {
+	c.t.Helper()
+	for _, a = range c.all(results...) {
+	}
+	return a
+}
+
+func (c *crashing) all(results ...Result) (given []Assignment) {
+	c.t.Helper()
+	c.seq++
+	hello := &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 2000}}
+	e := c.step(Sync{Pilot: "p", Seq: c.seq, Full: true, Hello: hello, Ended: results})
+	for _, r := range e.Replies {
+		given = append(given, r.Answer.Run...)
+	}
+	return given
 }

@@ -150,14 +150,15 @@ func (ar *Area) store(a *Execution, w written) (*wire.WrittenFile, error) {
 const largeOutput = 1 << 20
 
 // describe says what tells an output, which nobody writes to, from others: its size and its sums,
-// or the time at which it was written.
+// or the time at which it was written. A checkpoint has sums always: they tell whether the job has
+// come further.
 func (ar *Area) describe(a *Execution, w written, f *os.File, prefix string, out *wire.WrittenFile) error {
 	info, err := f.Stat()
 	if err != nil {
 		return err
 	}
 	if info.Size() >= largeOutput && !w.promise.GetCacheOnly() {
-		if ar.Unsummed && ar.Sharing == nil && ar.Reach == nil && ar.linksTo(f, prefix) {
+		if w.promise != a.GetCheckpoint() && ar.Unsummed && ar.Sharing == nil && ar.Reach == nil && ar.linksTo(f, prefix) {
 			out.Size, out.Written = info.Size(), storage.Written(info.ModTime())
 			return nil
 		}
