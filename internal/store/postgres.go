@@ -47,6 +47,7 @@ type postgresStore struct {
 
 	mu     sync.Mutex // guards what follows, and is held while the database works
 	conn   *pgx.Conn  // nil while it is lost
+	holder uint32     // the process of PostgreSQL that this writer had the lock by last
 	term   int64      // of this writer; 0: it reads only
 	closed bool
 }
@@ -177,6 +178,7 @@ func (s *postgresStore) lock(ctx context.Context) error {
 		var got bool
 		err := s.conn.QueryRow(ctx, `SELECT pg_try_advisory_lock($1, hashtext(current_schema()))`, writerLock).Scan(&got)
 		if err != nil || got {
+			s.holder = s.conn.PgConn().PID()
 			return err
 		}
 		if waited >= LockWait*time.Millisecond {
@@ -204,12 +206,11 @@ func (s *postgresStore) Apply(ctx context.Context, records []dispatch.Record) er
 	if err := beforeApply.Hit(); err != nil {
 		return err
 	}
-	batch := s.batch(records)
 	if err := beforeCommit.Hit(); err != nil {
 		return err
 	}
 	err := s.connected(context.WithoutCancel(ctx), func(ctx context.Context, conn *pgx.Conn) error {
-		return conn.SendBatch(ctx, batch).Close()
+		return conn.SendBatch(ctx, s.batch(records)).Close() // a batch is of one connection
 	})
 	if err != nil {
 		return s.explain("write", err)
@@ -286,25 +287,46 @@ func (s *postgresStore) connected(ctx context.Context, do func(context.Context, 
 	}
 }
 
-// reconnect makes a connection where there is none. A writer takes its lock again: another one
-// that has it meanwhile has another term.
+// reconnect makes a connection where there is none. A writer takes its lock again, unless another
+// one has begun a term. PostgreSQL may not have heard that the line was cut, and hold the lock by
+// the connection before: that one is ended.
 func (s *postgresStore) reconnect(ctx context.Context) (err error) {
 	if s.conn != nil {
 		return nil
 	}
-	conn, err := pgx.ConnectConfig(ctx, s.config)
-	if err != nil {
+	if s.conn, err = pgx.ConnectConfig(ctx, s.config); err != nil {
+		s.conn = nil
 		return err
 	}
-	s.conn = conn
 	if s.mode == ReadOnly {
 		return nil
 	}
-	err = s.lock(ctx)
-	if errors.Is(err, ErrLocked) {
+	if err := s.checkTerm(ctx); err != nil {
+		return err
+	}
+	if _, err := s.conn.Exec(ctx, `SELECT pg_terminate_backend(pid) FROM pg_locks
+		WHERE locktype = 'advisory' AND classid = $1 AND pid = $2`, uint32(writerLock), s.holder); err != nil {
+		return err
+	}
+	if err := s.lock(ctx); !errors.Is(err, ErrLocked) {
+		return err
+	}
+	return cmp.Or(s.checkTerm(ctx), errLockHeld)
+}
+
+// errLockHeld: somebody has the lock, and has not begun a term yet. It is tried again.
+var errLockHeld = errors.New("somebody is opening the store")
+
+// checkTerm returns ErrSuperseded where another writer has begun a term.
+func (s *postgresStore) checkTerm(ctx context.Context) error {
+	var term int64
+	if err := s.conn.QueryRow(ctx, `SELECT term FROM store`).Scan(&term); err != nil {
+		return err
+	}
+	if term != s.term {
 		return ErrSuperseded
 	}
-	return err
+	return nil
 }
 
 // Codes of errors of PostgreSQL.
@@ -325,6 +347,9 @@ func superseded(err error) error {
 func broken(err error) bool {
 	if errors.Is(err, ErrSuperseded) {
 		return false
+	}
+	if errors.Is(err, errLockHeld) {
+		return true
 	}
 	if failure, ok := errors.AsType[*pgconn.PgError](err); ok {
 		class := failure.Code[:min(2, len(failure.Code))]

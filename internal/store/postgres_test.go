@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -82,6 +84,75 @@ func TestPostgresIsRestarted(t *testing.T) {
 		if err != nil || len(all) != i+1 {
 			t.Fatal(all, err)
 		}
+	}
+}
+
+// A line may break so that only one side hears of it: PostgreSQL still has the connection, and the
+// lock with it. The writer goes on all the same, as nobody has taken its place.
+func TestPostgresDoesNotHearOfACutLine(t *testing.T) {
+	database := storetest.Postgres(t)
+	line := newLine(t, database.Host())
+	s := openPostgres(t, strings.Replace(database.Address(), database.Host(), line.address, 1))
+	for _, key := range []string{"1", "2"} {
+		if err := s.Apply(t.Context(), []dispatch.Record{{Table: "job", Key: key, Body: []byte(key)}}); err != nil {
+			t.Fatal(err)
+		}
+		line.cut()
+	}
+	if all, err := s.Load(t.Context(), "job"); err != nil || len(all) != 2 {
+		t.Error(all, err)
+	}
+}
+
+// line is a way to a server that can be cut for its clients alone.
+type line struct {
+	address string
+	mu      sync.Mutex
+	clients []net.Conn
+}
+
+func newLine(t *testing.T, to string) *line {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	made := &line{address: l.Addr().String()}
+	var servers []net.Conn
+	var copying sync.WaitGroup
+	copying.Go(func() {
+		for {
+			client, err := l.Accept()
+			if err != nil {
+				return
+			}
+			server, err := net.Dial("tcp", to)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			made.mu.Lock()
+			made.clients, servers = append(made.clients, client), append(servers, server)
+			made.mu.Unlock()
+			copying.Go(func() { _, _ = io.Copy(client, server) })
+			copying.Go(func() { _, _ = io.Copy(server, client) }) // and does not hang up
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		made.cut()
+		for _, server := range servers {
+			_ = server.Close()
+		}
+		copying.Wait()
+	})
+	return made
+}
+
+func (l *line) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.clients {
+		_ = c.Close()
 	}
 }
 

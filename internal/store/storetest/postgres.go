@@ -77,9 +77,12 @@ func (d *Database) Stop() {
 	d.run("pg_ctl", "-D", d.folder+"/data", "-m", "immediate", "stop")
 }
 
+// Host is where it listens, as HOST:PORT.
+func (d *Database) Host() string { return fmt.Sprintf("127.0.0.1:%d", d.port) }
+
 // Address is that of a schema which nobody has used.
 func (d *Database) Address() string {
-	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?schema=s%d", d.port, d.named.Add(1))
+	return fmt.Sprintf("postgres://postgres@%s/postgres?schema=s%d", d.Host(), d.named.Add(1))
 }
 
 func (d *Database) run(program string, arguments ...string) {
