@@ -75,7 +75,8 @@ for arch in amd64 arm64; do
 	cp -r "$stage/$arch/fairway" "$stage"/{LICENSE,README.md,licenses,sbom.json,workflow.schema.json,completions,man1} "$work/$name"
 	tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=ustar -C "$work" -c "$name" |
 		gzip -9n >"$out/$name.tar.gz"
-	(cd "$work" && ARCH=$arch "$root/bin/nfpm" package --config "$root/scripts/release/nfpm.yaml" --packager deb \
+	sed "s/@ARCH@/$arch/; s/@VERSION@/$version/" scripts/release/nfpm.yaml >"$work/nfpm.yaml"
+	(cd "$work" && "$root/bin/nfpm" package --config nfpm.yaml --packager deb \
 		--target "$out/fairway_${version}_$arch.deb" >"$work/deb.log" 2>&1) || { cat "$work/deb.log" >&2; exit 1; }
 done
 wheel amd64 manylinux_2_17_x86_64
