@@ -79,8 +79,8 @@ func (s *surveyed) match(glob, pattern string) {
 		}
 	}
 	if !matched && !comesLater(s.input) && !s.input.MayBeEmpty {
-		says, instead,
-			_ := strings.Cut(feed.NothingMatches(s.folder, glob, displayPath(inFolder(s.folder, pattern))).Error(), "; ")
+		why := feed.NothingMatches(s.folder, glob, displayPath(inFolder(s.folder, pattern)))
+		says, instead, _ := strings.Cut(why.Error(), "; ")
 		s.add(cmp.Or(instead, "name files that are there, or watch the folder if they come later"), "%s", says)
 	}
 }

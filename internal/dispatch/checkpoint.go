@@ -31,8 +31,9 @@ func (j *job) savedBy(r *Result) *WrittenFile {
 }
 
 // takeCheckpoint keeps what an attempt that counts has saved, and lets the job go on from there:
-// that is no failure. It reports whether the result is dealt with. An attempt that leaves the very bytes with which it began has come no further;
-// it is counted as any other, so that no job runs in vain for ever.
+// that is no failure. It reports whether the result is dealt with. An attempt that leaves the
+// very bytes with which it began has come no further; it is counted as any other, so that no job
+// runs in vain for ever.
 func (c *Core) takeCheckpoint(by PilotID, j *job, r *Result) bool {
 	w := j.savedBy(r)
 	if w == nil {

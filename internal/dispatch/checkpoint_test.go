@@ -161,8 +161,7 @@ func TestTheCheckpointOfACrashedServerIsThere(t *testing.T) {
 
 // A folder that comes with a failure of the command is not one to go on from.
 func TestAFailureSavesNothing(t *testing.T) {
-	b := newBinding(t)
-	b.step(Submit{Run: 1, Jobs: []Job{{Name: "long", Step: "s", Checkpoint: "state/"}}})
+	b := newSaver(t)
 	b.sync("p", nil)
 	if e := b.ends("p", Exited, savedAs("a", 1)); !slices.Equal(e.Remove, []string{"a"}) {
 		t.Errorf("%v are removed", e.Remove)

@@ -38,8 +38,10 @@ func TestUnderFaults(t *testing.T) {
 //     waited for a server that stood still.
 //   - 297698009: that message was read by the next server an hour later, after the one that
 //     stood still had died, by when the output was removed as a stray.
+//   - 12500000307: a user was said to have overtaken another, whose turn it came to be by what
+//     happened next, at the same instant.
 func TestSeedsThatFailed(t *testing.T) {
-	for _, seed := range []uint64{3786, 8024, 16331, 82005377, 83004405, 84001365, 84002519, 297698009} {
+	for _, seed := range []uint64{3786, 8024, 16331, 82005377, 83004405, 84001365, 84002519, 297698009, 12500000307} {
 		if _, err := checkSeed(seed); err != nil {
 			t.Error(err)
 		}
