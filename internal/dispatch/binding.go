@@ -14,7 +14,8 @@ import (
 //   - Nothing waits at a silent pilot, and silence is noticed when it begins.
 //   - What a pilot was asked for is given back in time, or forfeited.
 //   - No pilot is idle beside a ready job that it could begin and that is kept for no other.
-//   - No attempt waits at a pilot for long beside an idle one that could begin it.
+//   - No attempt waits at a pilot for long beside an idle one that could begin it, and for which
+//     no other attempt is being taken back.
 //   - No job was just given to a pilot before one of a higher priority that needs the same, was
 //     ready before, and is kept for no other pilot. One that was passed over for
 //     Config.MaxPassOver may be.
@@ -54,7 +55,8 @@ func (c *Core) checkAttempt(a *attempt) error {
 		return errors.New("it has not begun, and the pilot is silent")
 	case a.asked != 0 && a.returnedBy(&c.config) < c.now:
 		return errors.New("the pilot was asked for it, and has not given it back")
-	case a.asked == 0 && a.ahead && a.waitsItsTurn() && a.given < late && c.placement.couldStartElsewhere(a):
+	case a.asked == 0 && a.ahead && a.waitsItsTurn() && a.given < late && c.placement.unclaimed() > 0 &&
+		c.placement.couldStartElsewhere(a):
 		return errors.New("it waits there for long, and another pilot is idle")
 	}
 	return nil

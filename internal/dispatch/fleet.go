@@ -35,6 +35,8 @@ type fleet struct {
 	parked      []*pilot                // could start a job at once
 	between     int                     // pilots that run nothing and are between two Syncs
 	recalls     int                     // attempts being recalled
+	ahead       []*attempt              // waiting at pilots (placement_ahead.go)
+	aheadGone   int                     // of them have begun or ended
 	staging     map[*version][]*attempt // whose input may be read still, by attempt.lacks; no list is empty
 	lastAttempt uint64                  // lower half of the number given last
 	before      uint64                  // lastAttempt when the transition began

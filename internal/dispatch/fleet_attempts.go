@@ -211,6 +211,9 @@ func (fl *fleet) removeAttempt(a *attempt) {
 	if a.recall {
 		fl.recalls--
 	}
+	if !a.started {
+		fl.waitsNoMore(a)
+	}
 	for at := &a.job.attempt; *at != nil; at = &(*at).next {
 		if *at == a {
 			*at = a.next
@@ -299,8 +302,11 @@ func (a *attempt) waitsItsTurn() bool {
 	p := a.pilot
 	p.used = usage{}
 	for _, x := range p.attempts {
-		if x.precedes(a) {
-			p.add(x.needs, 1)
+		if !x.precedes(a) {
+			continue
+		}
+		if p.add(x.needs, 1); !p.hasRoom(a.needs, 1) { // of hundreds the first ones tell
+			return true
 		}
 	}
 	return !p.hasRoom(a.needs, 1)

@@ -55,7 +55,7 @@ func (c *Core) checkQueue(p *pilot) {
 			c.placement.askBack(a)
 		case !a.ahead:
 			a.ahead = true
-			c.placement.ahead = append(c.placement.ahead, a)
+			c.fleet.waitAhead(a)
 		}
 	}
 	if next != 0 {

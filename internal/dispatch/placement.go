@@ -26,7 +26,6 @@ type placement struct {
 	kept     kept
 	reserved map[*job]*pilot // pilots that drain for a job
 	expected map[*job]*pilot // which pilot fetches inputs of ready jobs; pilot.next names the same
-	ahead    []*attempt      // assigned beyond what was free, and some that were
 	backlog  backlog         // of the pilot that asks
 	waits    bool            // it may be given jobs beyond what is free
 	roomFor  []int8          // by class, in one recall: 1 a parked pilot has room, -1 none has, 0 not looked up
@@ -316,7 +315,7 @@ func (pl *placement) assign(j *job, p *pilot) *attempt {
 	pl.fleet.addAttempt(a)
 	pl.fleet.checkLater(p, pl.now.after(overdueAfter*pl.config.AheadTime))
 	if a.ahead {
-		pl.ahead = append(pl.ahead, a)
+		pl.fleet.waitAhead(a)
 	}
 	pl.jobs.setState(j, Assigned)
 	pl.fleet.mustAnswer(p)

@@ -1,6 +1,9 @@
 package dispatch
 
-import "time"
+import (
+	"slices"
+	"time"
+)
 
 // What a pilot is given beyond what is free is bound to it before it can begin. Tiny jobs
 // need that, or the pilot would stand still while reports and assignments are on their way;
@@ -75,6 +78,27 @@ func (p *pilot) outranks(s *share, priority int32) bool {
 		}
 	}
 	return false
+}
+
+// waitAhead lists an attempt that was given to a pilot beyond what was free, or that the pilot
+// should have begun.
+func (fl *fleet) waitAhead(a *attempt) { fl.ahead = append(fl.waitingAhead(), a) }
+
+// waitingAhead are these attempts in the order of their listing. Those that have begun or ended
+// leave the list when they are half of it, so that a report costs the same however many wait.
+func (fl *fleet) waitingAhead() []*attempt {
+	if 2*fl.aheadGone > len(fl.ahead) {
+		fl.ahead = slices.DeleteFunc(fl.ahead, func(a *attempt) bool { return a.started || fl.attempts[a.id] != a })
+		fl.aheadGone = 0
+	}
+	return fl.ahead
+}
+
+// waitsNoMore takes note that an attempt has begun, or has ended before.
+func (fl *fleet) waitsNoMore(a *attempt) {
+	if a.ahead {
+		fl.aheadGone++
+	}
 }
 
 // delivers takes note that the pilot has ended so many attempts since it ended some

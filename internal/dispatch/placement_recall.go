@@ -13,20 +13,18 @@ import "slices"
 // It reports whether jobs were freed at once, because their pilot has not
 // heard of them yet.
 func (pl *placement) recall() bool {
-	if len(pl.ahead) == 0 || len(pl.fleet.parked) == 0 {
+	waiting := pl.fleet.waitingAhead()
+	if len(waiting) == 0 || len(pl.fleet.parked) == 0 {
 		return false
 	}
 	freed := false
-	free := -pl.fleet.recalls
-	for _, p := range pl.fleet.parked {
-		free += max(0, p.slots()-len(p.attempts))
-	}
-	pl.ahead = slices.DeleteFunc(pl.ahead, func(a *attempt) bool {
-		return a.started || a.ended || pl.fleet.attempts[a.id] != a
-	})
+	free := pl.unclaimed()
 	clear(pl.roomFor)
-	for i := len(pl.ahead) - 1; i >= 0 && free > 0; i-- {
-		a := pl.ahead[i]
+	for i := len(waiting) - 1; i >= 0 && free > 0; i-- {
+		a := waiting[i]
+		if a.started || pl.fleet.attempts[a.id] != a {
+			continue
+		}
 		waits := a.isLate(pl.now, &pl.config) || a.waitsItsTurn()
 		if a.leaves() || !pl.someHasRoom(a.job.class) || !waits || !pl.couldStartElsewhere(a) {
 			continue
@@ -40,6 +38,17 @@ func (pl *placement) recall() bool {
 		pl.fleet.recalls++
 	}
 	return freed
+}
+
+// unclaimed is how many more attempts parked pilots could begin than are being taken back for
+// them. Those may come to any pilot, so a pilot can be idle for as long as one that was asked may
+// take to answer.
+func (pl *placement) unclaimed() int {
+	n := -pl.fleet.recalls
+	for _, p := range pl.fleet.parked {
+		n += max(0, p.slots()-len(p.attempts))
+	}
+	return n
 }
 
 // askBack has the pilot give an attempt back, or forgets one that the pilot has not heard

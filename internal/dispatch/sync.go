@@ -216,6 +216,7 @@ func (c *Core) started(p *pilot, ref AttemptRef) {
 		return
 	}
 	a.started, a.since = true, c.now
+	c.fleet.waitsNoMore(a)
 	if a.recall {
 		a.recall = false
 		c.fleet.recalls--

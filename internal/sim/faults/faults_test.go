@@ -40,8 +40,11 @@ func TestUnderFaults(t *testing.T) {
 //     stood still had died, by when the output was removed as a stray.
 //   - 12500000307: a user was said to have overtaken another, whose turn it came to be by what
 //     happened next, at the same instant.
+//   - 12600004836: an attempt was said to wait beside an idle pilot that another one, which was
+//     being taken back, was to go to.
 func TestSeedsThatFailed(t *testing.T) {
-	for _, seed := range []uint64{3786, 8024, 16331, 82005377, 83004405, 84001365, 84002519, 297698009, 12500000307} {
+	for _, seed := range []uint64{3786, 8024, 16331, 82005377, 83004405, 84001365, 84002519, 297698009, 12500000307,
+		12600004836} {
 		if _, err := checkSeed(seed); err != nil {
 			t.Error(err)
 		}
