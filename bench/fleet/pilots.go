@@ -13,6 +13,7 @@ import (
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"fairway/internal/access"
 	"fairway/internal/pilot"
@@ -159,21 +160,25 @@ func (p *light) message(full bool) *wire.SyncRequest {
 	return m
 }
 
-// take carries an answer out. Once it has a job it waits until jobs may end.
+// take carries an answer out. Once it has a job it waits until jobs may end. It tells how long each
+// took, as a pilot does: of a step whose times are unknown no job waits at a pilot.
 func (p *light) take(answer *wire.SyncAnswer) {
 	if answer.GetNumber() <= p.answer {
 		return
 	}
 	p.answer, p.patience = answer.GetNumber(), answer.GetNextSync().AsDuration()
+	if len(answer.GetRun()) > 0 {
+		<-p.crowd.working
+	}
+	begun := timestamppb.Now()
 	for _, a := range answer.GetRun() {
 		same := func(r *wire.Report) bool { return r.GetResult().GetAttempt() == a.GetAttempt() }
-		if !slices.ContainsFunc(p.told, same) {
-			p.told = append(p.told, &wire.Report{
-				Result: &wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt()}, Ticket: a.GetTicket(),
-			})
+		if slices.ContainsFunc(p.told, same) {
+			continue
 		}
-	}
-	if len(p.told) > 0 {
-		<-p.crowd.working
+		r := &wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt()}
+		r.Usage = &wire.Usage{StageInStart: begun, Start: begun, End: timestamppb.Now()}
+		r.Usage.StageOutEnd = r.Usage.End
+		p.told = append(p.told, &wire.Report{Result: r, Ticket: a.GetTicket()})
 	}
 }
