@@ -58,6 +58,40 @@ func TestQueue(t *testing.T) {
 	expect(t, q.result(third.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
 }
 
+// What waits at a pilot starts by priority, also what came last.
+func TestHigherPriorityStartsFirst(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.MilliCPUs = 1000
+	q.start(cfg)
+	folder := t.TempDir()
+	file, order := filepath.Join(folder, "go"), filepath.Join(folder, "order")
+	first := shell("while ! [ -e " + file + " ]; do sleep 0.01; done")
+	q.assign("p1", first)
+	q.started("p1", first.GetAttempt())
+	var waiting []*wire.Assignment
+	for i, priority := range []int32{0, 5, 0, 9, 5} {
+		waiting = append(waiting, shell(fmt.Sprintf("echo -n %d >> %s", i, order),
+			func(a *wire.Assignment) { a.Priority = priority }))
+	}
+	before := uint64(0)
+	q.change(func() { before = q.pilot("p1").number })
+	q.assign("p1", waiting...)
+	q.until("the answer is told to have come", func() bool {
+		syncs := q.pilot("p1").syncs
+		return syncs[len(syncs)-1].GetLastAnswer() > before
+	})
+	if err := os.WriteFile(file, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, a := range waiting {
+		expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	}
+	if got := contents(t, order); got != "31402" {
+		t.Errorf("they started in the order %s", got)
+	}
+}
+
 // An attempt that is wanted back goes on if its command has begun.
 func TestABegunCommandIsNotGivenBack(t *testing.T) {
 	q := newTaskQueue(t)
