@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"maps"
 	"slices"
 	"time"
 )
@@ -246,6 +247,12 @@ func (fl *fleet) believed(info *PilotInfo) Resources {
 	} {
 		if *amount.most > 0 {
 			*amount.said = min(*amount.said, *amount.most)
+		}
+	}
+	has.Countable = maps.Clone(has.Countable)
+	for name, most := range s.Most.Countable {
+		if n, ok := has.Countable[name]; ok {
+			has.Countable[name] = min(n, most)
 		}
 	}
 	return has

@@ -263,7 +263,7 @@ type Site struct {
 	Pilot         Resources // what one pilot of this site has
 	Tools         []string
 	FindsTools    bool          // its pilots look for other programs that jobs name (Answer.LookFor): it may have them
-	Most          Resources     // that one pilot may say that it has; an amount of 0: as it says, at most MaxPilotCPUs
+	Most          Resources     // that one pilot may say that it has; an amount of 0, or a thing without one: as it says, at most MaxPilotCPUs
 	Lease         time.Duration // the longest that one may ask for; 0: Config.MaxPilotLease
 	CacheWith     []string      // sites whose pilots exchange cached files with those here, if they name this one too
 

@@ -216,14 +216,24 @@ func TestWhatWaitsIsTakenBack(t *testing.T) {
 // A pilot is believed as far as its site says.
 func TestAPilotHasWhatItsSiteSays(t *testing.T) {
 	b := newBinding(t)
-	b.step(SetSite{Site{Name: "far", MaxPilots: 1, Most: Resources{MilliCPUs: 2000}, Lease: 2 * time.Minute}})
+	b.step(SetSite{Site{
+		Name: "far", MaxPilots: 1, Lease: 2 * time.Minute,
+		Most: Resources{MilliCPUs: 2000, Countable: map[string]int64{"gpu": 1}},
+	}})
+	sub := Submit{Run: 1}
+	for i := range 100 {
+		sub.Jobs = append(sub.Jobs, Job{Name: fmt.Sprint("gpu", i), Step: "s",
+			Needs: Resources{MilliCPUs: 10, Countable: map[string]int64{"gpu": 1}}})
+	}
+	b.step(sub)
 	b.jobs("s", 0, 100)
 	b.sync("liar", func(s *Sync) {
-		s.Hello.Has.MilliCPUs, s.Hello.Lease = 1000<<50, 9*365*24*time.Hour
+		s.Hello.Has = Resources{MilliCPUs: 1000 << 50, Countable: map[string]int64{"gpu": 1 << 50, "licence": 1}}
+		s.Hello.Lease = 9 * 365 * 24 * time.Hour
 	})
 	b.sync("liar", nil)
-	if got := len(b.has["liar"]); got != 2 {
-		t.Errorf("it was given %d jobs", got)
+	if got := b.names("liar"); !slices.Equal(got, []string{"gpu0", "s0"}) {
+		t.Errorf("it was given %v", got)
 	}
 	b.step(HangUp{"liar", b.held["liar"]})
 	b.after(2*time.Minute + 30*time.Second)
