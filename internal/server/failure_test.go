@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -186,6 +187,10 @@ func TestEndWithAStoppedPilot(t *testing.T) {
 		r.pilots.onStop = func() { s.Stop(drain) }
 		if outcome, err := s.Run(context.Background()); err != nil || !outcome.Stopped || len(outcome.Problems) > 0 {
 			t.Fatalf("%+v, %v", outcome, err)
+		} else if !slices.ContainsFunc(outcome.Notes, func(note string) bool {
+			return strings.HasPrefix(note, "the end waits for pilots that have not left: ")
+		}) {
+			t.Errorf("it does not say what it waits for: %q", outcome.Notes)
 		}
 	}
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()

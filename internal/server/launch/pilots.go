@@ -155,6 +155,19 @@ func (p *Pilots) None() bool {
 	return len(p.live) == len(p.gone)
 }
 
+// Awaited is part of loop.Pilots.
+func (p *Pilots) Awaited() (launches []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for launch := range p.live {
+		if !p.gone[launch] {
+			launches = append(launches, launch)
+		}
+	}
+	slices.Sort(launches)
+	return launches
+}
+
 // withdrawn lets a run end before the batch system says that a launch has ended of which no
 // pilot was ever heard. One that comes all the same is waited for again.
 func (p *Pilots) withdrawn(launch string) {

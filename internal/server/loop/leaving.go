@@ -2,6 +2,7 @@ package loop
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -28,9 +29,17 @@ type Leaving struct {
 	// not decided; withdrawn says that they were, abandoned that they have not left
 	// then either: closing the batch system ends what hears no signal.
 	leaveBy   time.Time
+	tellAt    time.Time // when a person is told whom the end waits for; zero: that was told, or is not yet decided
 	withdrawn bool
 	abandoned bool
 }
+
+// slowLeave is how long pilots may take to leave until a person is told that the end waits for
+// them, or LeaveTime if that is less.
+const slowLeave = 5 * time.Second
+
+// maxAwaitedNamed is how many pilots a person is told of by name that do not leave.
+const maxAwaitedNamed = 3
 
 func newLeaving() *Leaving {
 	v := new(Leaving)
@@ -133,7 +142,12 @@ func (v *Leaving) hurry(l *Loop) {
 	}
 	now := state.Now()
 	if v.leaveBy.IsZero() {
-		v.leaveBy = now.Add(l.LeaveTime)
+		v.leaveBy, v.tellAt = now.Add(l.LeaveTime), now.Add(min(slowLeave, l.LeaveTime))
+		l.waker.want(byLeaving, v.tellAt)
+	}
+	if !v.tellAt.IsZero() && !now.Before(v.tellAt) {
+		v.tellAt = time.Time{}
+		v.tell(l, v.leaveBy.Sub(now))
 		l.waker.want(byLeaving, v.leaveBy)
 	}
 	if now.Before(v.leaveBy) {
@@ -147,4 +161,20 @@ func (v *Leaving) hurry(l *Loop) {
 	v.leaveBy = now.Add(l.LeaveTime)
 	l.waker.want(byLeaving, v.leaveBy)
 	l.Pilots.Withdraw(l.Pilots.Launches())
+}
+
+// tell says whom the end waits for, and until when at most.
+func (v *Leaving) tell(l *Loop, left time.Duration) {
+	names := l.Pilots.Awaited()
+	if more := len(names) - maxAwaitedNamed; more > 0 {
+		names = append(names[:maxAwaitedNamed], fmt.Sprintf("%d more", more))
+	}
+	text := fmt.Sprintf("the end waits for pilots that have not left: %s; their batch systems end them in %v, and after %v "+
+		"more they are left", strings.Join(names, ", "), left.Round(time.Second), l.LeaveTime)
+	if l.Lasting {
+		l.Log.Warn(text)
+	}
+	for _, run := range l.runs {
+		run.Ending.Note(text)
+	}
 }

@@ -47,6 +47,8 @@ type Pilots interface {
 	Here(launch Launch, here bool)
 	// None reports whether no pilot is there and none will come.
 	None() bool
+	// Awaited are the launches because of which None is false, by name.
+	Awaited() []string
 	// Launches are those that are durable and have not ended.
 	Launches() []string
 }
