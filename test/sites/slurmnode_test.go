@@ -38,9 +38,12 @@ func TestSlurmNodeDies(t *testing.T) {
 	folder := folderWith(t, strings.ReplaceAll(patient, "${marks}", marks), sites)
 	out, ended := begin(t, folder, filepath.Join(marks, "0"))
 	killNodeOf(t, cluster, filepath.Join(marks, "0"))
+	killed := time.Now()
 	if err := <-ended; err != nil {
 		t.Fatalf("%v\n%s\n%s", err, out, pilotLogs(folder))
 	}
+	t.Logf("the run ended %v after the node; its jobs take %v on the other one", time.Since(killed).Round(time.Second),
+		8*3*time.Second/2)
 	for name, text := range results(t, folder) {
 		if want, _ := os.ReadFile(filepath.Join(folder, "in", filepath.Base(name)+".txt")); text != string(want) {
 			t.Errorf("%s is not what was read", name)
