@@ -142,63 +142,85 @@ func (pl *placement) byTurn(jobs []*job, do func(*job) bool) {
 // chooses among all ready jobs. Where there are many parked pilots
 // all of them are looked at only if that is asked for, and none of the first fits.
 func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
-	best, most := (*pilot)(nil), rating{score: math.Inf(1)}
-	var at *pilot
-	known := false
-	together := func() *pilot {
-		if !known {
-			at, known = pl.together(j), true
-		}
-		return at
-	}
-	for _, p := range rivals {
-		if pl.fleet.takes(p) && pl.admits(p, j.class, false) == always && pl.allowed(j, p) {
-			s := pl.rate(p, j, together())
-			s.busy = 0 // it has asked
-			if s.above(most) {
-				most = s
-			}
-		}
-	}
-	consider := func(p *pilot) {
-		if p.parked == 0 || p.listedAsker || !pl.mayStart(p, j) {
-			return
-		}
-		if s := pl.rate(p, j, together()); s.above(most) || s == most && best != nil && p.parked < best.parked {
-			best, most = p, s
-		}
-	}
-	for _, p := range pl.fleet.parked[:min(len(pl.fleet.parked), pl.compared())] {
-		consider(p)
-	}
+	s := parkedSearch{pl: pl, job: j, most: rating{score: math.Inf(1)}}
+	s.outdo(rivals)
+	s.consider(pl.fleet.parked[:min(len(pl.fleet.parked), pl.compared())])
 	if len(pl.fleet.parked) > maxPlaces {
-		for i := range j.requests {
-			if v := j.requests[i].read; v != nil {
-				for _, p := range v.holders[:min(len(v.holders), maxPlaces)] {
-					consider(p)
-				}
-			}
-		}
-		if at := together(); at != nil {
-			for _, p := range at.host.pilots[:min(len(at.host.pilots), maxPlaces)] {
-				consider(p)
-			}
-		}
-		if best == nil && all {
-			pl.searchParked(j, consider, &best)
+		s.considerHolders()
+		if s.best == nil && all {
+			s.considerRest()
 		}
 	}
-	if best != nil && pl.keepForOther(j, best) {
+	if s.best != nil && pl.keepForOther(j, s.best) {
 		return nil
 	}
-	return best
+	return s.best
 }
 
-// searchParked looks at all parked pilots when none of the first fits.
-func (pl *placement) searchParked(j *job, consider func(*pilot), best **pilot) {
-	somewhere := slices.ContainsFunc(pl.fleet.shapes, func(s *shape) bool { return s.fits(j.class) })
-	for i := maxPlaces; somewhere && i < len(pl.fleet.parked) && *best == nil; i++ {
-		consider(pl.fleet.parked[i])
+// parkedSearch looks for the parked pilot that a job belongs to most.
+type parkedSearch struct {
+	pl     *placement
+	job    *job
+	best   *pilot // so far; nil: none is above the rivals
+	most   rating // of best, or of the best rival
+	beside *pilot // see together
+	looked bool   // beside is known
+}
+
+// together is where the outputs of the job belong; it is looked up when the first pilot is rated.
+func (s *parkedSearch) together() *pilot {
+	if !s.looked {
+		s.beside, s.looked = s.pl.together(s.job), true
+	}
+	return s.beside
+}
+
+// outdo has only pilots count that are above the rivals which could start the job.
+func (s *parkedSearch) outdo(rivals []*pilot) {
+	for _, p := range rivals {
+		if s.pl.fleet.takes(p) && s.pl.admits(p, s.job.class, false) == always && s.pl.allowed(s.job, p) {
+			r := s.pl.rate(p, s.job, s.together())
+			r.busy = 0 // it has asked
+			if r.above(s.most) {
+				s.most = r
+			}
+		}
+	}
+}
+
+// consider compares the pilots that are parked, and could start the job, with the best so far. Of
+// equal ones that counts which has waited longest.
+func (s *parkedSearch) consider(pilots []*pilot) {
+	for _, p := range pilots {
+		if p.parked == 0 || p.listedAsker || !s.pl.mayStart(p, s.job) {
+			continue
+		}
+		r := s.pl.rate(p, s.job, s.together())
+		if r.above(s.most) || r == s.most && s.best != nil && p.parked < s.best.parked {
+			s.best, s.most = p, r
+		}
+	}
+}
+
+// considerHolders looks at pilots that hold an input of the job, or are where its outputs belong.
+func (s *parkedSearch) considerHolders() {
+	for i := range s.job.requests {
+		if v := s.job.requests[i].read; v != nil {
+			s.consider(v.holders[:min(len(v.holders), maxPlaces)])
+		}
+	}
+	if at := s.together(); at != nil {
+		s.consider(at.host.pilots[:min(len(at.host.pilots), maxPlaces)])
+	}
+}
+
+// considerRest looks at all parked pilots, until one fits.
+func (s *parkedSearch) considerRest() {
+	if !slices.ContainsFunc(s.pl.fleet.shapes, func(x *shape) bool { return x.fits(s.job.class) }) {
+		return
+	}
+	for i := maxPlaces; i < len(s.pl.fleet.parked) && s.best == nil; i++ {
+		s.consider(s.pl.fleet.parked[i : i+1])
 	}
 }
 

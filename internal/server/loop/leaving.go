@@ -169,8 +169,8 @@ func (v *Leaving) tell(l *Loop, left time.Duration) {
 	if more := len(names) - maxAwaitedNamed; more > 0 {
 		names = append(names[:maxAwaitedNamed], fmt.Sprintf("%d more", more))
 	}
-	text := fmt.Sprintf("the end waits for pilots that have not left: %s; their batch systems end them in %v, and after %v "+
-		"more they are left", strings.Join(names, ", "), left.Round(time.Second), l.LeaveTime)
+	text := fmt.Sprintf("the end waits for pilots that have not left: %s; their batch systems end them in %v, and it goes on "+
+		"without them %v later", strings.Join(names, ", "), left.Round(time.Second), l.LeaveTime)
 	if l.Lasting {
 		l.Log.Warn(text)
 	}
