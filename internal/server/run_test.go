@@ -205,6 +205,10 @@ steps:
 			sum.GetAttempts() != want.allAttempts || sum.GetRemoved() != want.allRemoved {
 			t.Errorf("the server counts %v, the run %v, want %+v", own, sum, want)
 		}
+		if spent := own.GetWaitingSeconds() + own.GetStagingSeconds() + own.GetComputingSeconds(); want.attempts == 0 &&
+			spent != 0 {
+			t.Errorf("the server, which ran nothing, counts %v s", spent)
+		}
 		if own.GetWallSeconds() > sum.GetWallSeconds() || !failing && own.GetWallSeconds() == sum.GetWallSeconds() {
 			t.Errorf("the server took %v s, all of the run %v s", own.GetWallSeconds(), sum.GetWallSeconds())
 		}
