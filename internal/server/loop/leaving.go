@@ -36,7 +36,7 @@ type Leaving struct {
 
 // slowLeave is how long pilots may take to leave until a person is told that the end waits for
 // them, or LeaveTime if that is less.
-const slowLeave = 5 * time.Second
+const slowLeave = 2 * time.Second
 
 // maxAwaitedNamed is how many pilots a person is told of by name that do not leave.
 const maxAwaitedNamed = 3
@@ -169,8 +169,8 @@ func (v *Leaving) tell(l *Loop, left time.Duration) {
 	if more := len(names) - maxAwaitedNamed; more > 0 {
 		names = append(names[:maxAwaitedNamed], fmt.Sprintf("%d more", more))
 	}
-	text := fmt.Sprintf("the end waits for pilots that have not left: %s; their batch systems end them in %v, and it goes on "+
-		"without them %v later", strings.Join(names, ", "), left.Round(time.Second), l.LeaveTime)
+	text := fmt.Sprintf("the end waits for pilots that have not left: %s; their batch systems end them in %v, and it "+
+		"goes on without them %v later", strings.Join(names, ", "), left.Round(time.Second), l.LeaveTime)
 	if l.Lasting {
 		l.Log.Warn(text)
 	}
