@@ -90,7 +90,6 @@ func (pl *placement) matchAll() {
 			}
 		}
 		w.fresh = emptied(w.fresh)
-		pl.placeKept()
 	}
 }
 

@@ -1,11 +1,6 @@
 package dispatch
 
-import (
-	"cmp"
-	"maps"
-	"slices"
-	"time"
-)
+import "time"
 
 // maxKept bounds the ready jobs that are kept for pilots at a time. A further
 // one goes to the first pilot that takes it.
@@ -99,31 +94,6 @@ func (pl *placement) noLongerAwaited(p *pilot) {
 	if p.awaited > 0 {
 		pl.kept.due = true
 	}
-}
-
-// placeKept offers the kept jobs to the parked pilots again. One that no parked
-// pilot takes is there for those that ask.
-func (pl *placement) placeKept() {
-	if !pl.kept.due {
-		return
-	}
-	pl.kept.due = false
-	byPriority := func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(pl.jobs.table.At(b).effective, pl.jobs.table.At(a).effective), cmp.Compare(a, b))
-	}
-	var list []*job
-	for _, id := range slices.SortedFunc(maps.Keys(pl.kept.jobs), byPriority) {
-		list = append(list, pl.jobs.table.At(id))
-	}
-	pl.byTurn(list, func(j *job) bool {
-		pl.kept.some = false
-		if p := pl.bestParked(j, nil, true); p != nil {
-			pl.assign(j, p)
-		} else if !pl.kept.some {
-			pl.unkeep(j)
-		}
-		return true
-	})
 }
 
 // firstNotKept returns the job of the group of the lowest rank that is not kept

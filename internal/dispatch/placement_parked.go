@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 )
@@ -69,32 +70,49 @@ func (pl *placement) compared() int {
 	return maxPlaces
 }
 
-// placeFresh gives the jobs that became ready in this transition to parked pilots.
-// While there are pilots that ask it leaves them what no parked pilot holds
-// more of, because they may have better things to do.
+// placeFresh gives the jobs that became ready in this transition to parked pilots, and with them the
+// kept ones that are due, in the order of all of these. While there are pilots that ask it leaves
+// them what no parked pilot holds more of, because they may have better things to do. After that, a
+// kept job that no parked pilot takes is there for those that ask.
 func (pl *placement) placeFresh(askers []*pilot) {
-	fresh := pl.work.fresh
-	if len(pl.fleet.parked) == 0 || len(fresh) == 0 {
+	last, due := len(askers) == 0, pl.kept.due
+	if len(pl.work.fresh) == 0 && !due || len(pl.fleet.parked) == 0 && (!due || !last) {
 		return
 	}
-	slices.SortStableFunc(fresh, func(a, b *job) int {
-		if a.effective != b.effective {
-			return int(int64(b.effective) - int64(a.effective))
-		}
-		return int(int64(a.id) - int64(b.id))
+	jobs := pl.work.fresh
+	if due {
+		jobs = pl.withKept(jobs)
+		pl.kept.due = !last
+	}
+	slices.SortStableFunc(jobs, func(a, b *job) int {
+		return cmp.Or(cmp.Compare(b.effective, a.effective), cmp.Compare(a.id, b.id))
 	})
-	pl.byTurn(fresh, func(j *job) bool {
-		if len(pl.fleet.parked) == 0 {
+	pl.byTurn(jobs, func(j *job) bool {
+		if len(pl.fleet.parked) == 0 && (!due || !last) {
 			return false
 		}
 		if j.group == nil {
 			return true
 		}
-		if p := pl.bestParked(j, askers, len(askers) == 0); p != nil {
+		pl.kept.some = false
+		if p := pl.bestParked(j, askers, last); p != nil {
 			pl.assign(j, p)
+		} else if due && last && !pl.kept.some {
+			pl.unkeep(j)
 		}
 		return true
 	})
+}
+
+// withKept appends the kept jobs to those that became ready, in an order of their own.
+func (pl *placement) withKept(fresh []*job) []*job {
+	all := slices.Clone(fresh)
+	for _, row := range slices.Sorted(maps.Keys(pl.kept.jobs)) {
+		if j := pl.jobs.table.At(row); !j.freshly {
+			all = append(all, j)
+		}
+	}
+	return all
 }
 
 // byTurn does something for each of the jobs until that returns false: in their order for those

@@ -42,9 +42,11 @@ func TestUnderFaults(t *testing.T) {
 //     happened next, at the same instant.
 //   - 12600004836: an attempt was said to wait beside an idle pilot that another one, which was
 //     being taken back, was to go to.
+//   - 12700054194: a job that was lost took the place of one of a higher priority that had been
+//     kept for the pilot that was lost.
 func TestSeedsThatFailed(t *testing.T) {
 	for _, seed := range []uint64{3786, 8024, 16331, 82005377, 83004405, 84001365, 84002519, 297698009, 12500000307,
-		12600004836} {
+		12600004836, 12700054194} {
 		if _, err := checkSeed(seed); err != nil {
 			t.Error(err)
 		}
