@@ -104,7 +104,7 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 			Name: s.Name, MinPilots: s.MinPilots, MaxPilots: s.MaxPilots, MinIdlePilots: s.MinIdlePilots, Pilot: has,
 			Tools: tools, FindsTools: o.lasting || workflow.Open(),
 			CacheWith: s.CacheWith, Lease: cmp.Or(s.Lease, pilot.DefaultFarLease),
-			Most:  dispatch.Resources{MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Countable: s.Has},
+			Most:  dispatch.Resources{MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Time: has.Time, Countable: s.Has},
 			Price: s.Price.Seconds(), QueueWait: s.QueueWait, Storage: s.Near,
 		},
 		Poll: s.Poll,

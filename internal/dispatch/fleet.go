@@ -92,7 +92,8 @@ type pilot struct {
 	// Who it is. info, expires, life, shape and host change together, when it describes itself.
 	id        PilotID
 	info      PilotInfo
-	expires   instant       // as info says; 0: never
+	expires   instant       // as info says, and no later than by its site; 0: never
+	mostLife  instant       // until when it may live by its site, since it registered; 0: for ever
 	life      time.Duration // until then, the most that was ever left of it
 	shape     *shape
 	lookedFor uint64 // the number of the programs that it was last known to have looked for
@@ -211,6 +212,12 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 	}
 	info.Has = fl.believed(&info)
 	p.info, p.expires = info, toInstant(info.Expires)
+	if s := fl.monitor.byName[info.Site]; s != nil && s.Most.Time > 0 && p.mostLife == 0 {
+		p.mostLife = fl.now.after(s.Most.Time)
+	}
+	if p.mostLife != 0 && (p.expires == 0 || p.expires > p.mostLife) {
+		p.expires = p.mostLife
+	}
 	if p.expires != 0 {
 		p.life = max(p.life, time.Duration(p.expires-fl.now))
 	}

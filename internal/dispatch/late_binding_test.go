@@ -242,6 +242,34 @@ func TestAPilotHasWhatItsSiteSays(t *testing.T) {
 	}
 }
 
+// A pilot that says that it lives for ever gets no job that takes longer than its site lets it live,
+// and gets no longer life by describing itself again.
+func TestAPilotLivesAsLongAsItsSiteSays(t *testing.T) {
+	b := newBinding(t)
+	b.step(SetSite{Site{Name: "far", MaxPilots: 1, Most: Resources{Time: time.Hour}}})
+	b.step(Submit{Run: 1, Jobs: []Job{
+		{Name: "long", Step: "s", Needs: Resources{MilliCPUs: 1000, Time: 2 * time.Hour}},
+		{Name: "short", Step: "s", Needs: Resources{MilliCPUs: 1000, Time: 10 * time.Minute}},
+		{Name: "half", Step: "s", Needs: Resources{MilliCPUs: 1000, Time: 30 * time.Minute}},
+	}})
+	hello := func(s *Sync) { s.Hello = &PilotInfo{Host: "liar", Site: "far", Has: Resources{MilliCPUs: 1000}} }
+	b.sync("liar", hello)
+	b.sync("liar", nil)
+	if got := b.names("liar"); !slices.Equal(got, []string{"short"}) {
+		t.Errorf("it was given %v", got)
+	}
+	b.begins("liar")
+	for range 20 {
+		b.after(2 * time.Minute)
+		b.sync("liar", hello)
+	}
+	b.runs("liar", time.Minute)
+	b.sync("liar", hello)
+	if got := b.names("liar"); len(got) > 0 {
+		t.Errorf("with less than 20 minutes left it was given %v", got)
+	}
+}
+
 // A job that becomes ready with the result of another does not go before one of higher priority
 // that waits already, at the pilot that tells of the result.
 func TestTheJobThatFollowsGoesAfterHigherPriority(t *testing.T) {
