@@ -116,6 +116,9 @@ func (pl *placement) placeKept() {
 		list = append(list, pl.jobs.table.At(id))
 	}
 	pl.byTurn(list, func(j *job) bool {
+		if j.group == nil { // a twin of it was given out meanwhile
+			return true
+		}
 		pl.kept.some = false
 		if p := pl.bestParked(j, nil, true); p != nil {
 			pl.assign(j, p)
