@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -32,8 +33,9 @@ const (
 	maxReserve = 1 << 30
 )
 
-// space is what is known of the disk. The goroutine that watches it changes it.
+// space is what is known of the disk.
 type space struct {
+	mu     sync.Mutex // held while it is looked at; guards all but held
 	folder string // of the stored outputs; empty: they are on another machine
 	free   int64
 	all    int64
@@ -124,6 +126,8 @@ func (s *Server) lookAtSpace(ctx context.Context, now time.Time) error {
 	if err != nil {
 		return err
 	}
+	s.space.mu.Lock()
+	defer s.space.mu.Unlock()
 	s.space.look(now, free, all)
 	if err := s.tellSpace(ctx); err != nil || !s.config.Lasting {
 		return err
