@@ -62,9 +62,9 @@ a copy of .fairway/service.`,
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
 	flags.StringVar(&o.shares, "shares", "", "`file` that says how groups and users share the server; it is read again "+
 		"when it changes (default: all users alike)")
-	flags.StringVar(&o.retention, "retention", "30d", "how long stored outputs are kept that no run names any more, of "+
-		"groups whose shares do not say; 0: not at all")
-	flags.StringVar(&o.compared, "compare-inputs", "64GiB", "know inputs up to this size by their contents, which are read "+
+	flags.StringVar(&o.retention, "retention", "30d", "keep stored outputs that no run names any more for this `time`, "+
+		"of groups whose shares do not say; 0: not at all")
+	flags.StringVar(&o.compared, "compare-inputs", "64GiB", "know inputs up to this `size` by their contents, which are read "+
 		"once; larger ones are known by size, time and inode")
 	webFlag(command, o)
 	c.serverFlags(command, o)

@@ -39,12 +39,14 @@ type Loading struct {
 	commits   map[JobID]*commitBody
 	fates     map[JobID]*fate
 
-	job jobBody // the last one, as the next is much like it
+	job   jobBody           // the last one, as the next is much like it
+	texts map[string]string // that many results have in common
 }
 
 // NewLoading returns a Loading without any record.
 func NewLoading(config Config) *Loading {
-	l := &Loading{c: newCore(config), commits: make(map[JobID]*commitBody), fates: make(map[JobID]*fate)}
+	l := &Loading{c: newCore(config), commits: make(map[JobID]*commitBody), fates: make(map[JobID]*fate),
+		texts: make(map[string]string)}
 	l.takes = map[string]func(Record) error{
 		TableMeta: l.takeMeta, TableRun: l.takeRun, TableResult: l.takeResult,
 		TableFile: l.takeFile, TableCommit: l.takeCommit,
@@ -172,9 +174,19 @@ func (l *Loading) takeResult(k Record) error {
 	id, err := parseIdentity(k.Key)
 	l.c.journal.results[id] = &storedResult{
 		job: b.Job, digest: b.Digest, inputs: b.Inputs, made: b.Made, outputs: b.Outputs,
-		origin: Origin{b.Run, Account{b.Group, b.User}, b.Job}, scope: b.Scope, runs: b.Runs, left: b.Left,
+		origin: Origin{b.Run, Account{l.common(b.Group), l.common(b.User)}, b.Job}, scope: l.common(b.Scope),
+		runs: b.Runs, left: b.Left,
 	}
 	return err
+}
+
+// common returns a text that was read before, if it is the same.
+func (l *Loading) common(text string) string {
+	if before, ok := l.texts[text]; ok {
+		return before
+	}
+	l.texts[text] = text
+	return text
 }
 
 func (l *Loading) takeFile(k Record) error {

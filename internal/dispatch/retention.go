@@ -147,11 +147,17 @@ func (r *storedResult) othersThan(id RunID) (others []RunID) {
 
 // IsSharedWith reports whether a run may take the result of a key, as far as it is known.
 func (c *Core) IsSharedWith(id RunID, key string) bool {
-	run, result := c.runs.byID[id], c.journal.results[identity{}]
-	if parsed, err := parseIdentity(key); err == nil {
-		result = c.journal.results[parsed]
+	parsed, err := parseIdentity(key)
+	run, result := c.runs.byID[id], c.journal.results[parsed]
+	return err == nil && run != nil && result != nil && result.scope == run.Scope
+}
+
+// MadeBy is the name of the job that made the result of a key; empty if there is no such result.
+func (c *Core) MadeBy(key string) string {
+	if id, err := parseIdentity(key); err == nil && c.journal.results[id] != nil {
+		return c.journal.results[id].job
 	}
-	return run != nil && result != nil && result.scope == run.Scope
+	return ""
 }
 
 // ResultFiles yields the PFNs of the stored files of all results.

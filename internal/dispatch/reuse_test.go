@@ -281,3 +281,28 @@ func TestThePilotOfOneRunLosesNoResultOfAnother(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A result that is kept takes little memory.
+func TestMemoryOfKeptResults(t *testing.T) {
+	const n = 20_000
+	l := NewLoading(Config{})
+	before := heapInUse()
+	for i := range n {
+		r := resultBody{
+			Job: fmt.Sprintf("align/sample%06d", i), Digest: strings.Repeat("d", 32), Inputs: []string{"abcdef"}, Made: 7,
+			Scope: "group lab", Run: 3, Group: "lab", User: "ann", Runs: []RunID{3},
+			Outputs: []output{{
+				LFN: fmt.Sprintf("bam/sample%06d.bam", i), Size: 1 << 30, Adler32: 1, Tag: 1 << 33,
+				PFN: fmt.Sprintf("state:storage/0123456789/bam/sample%06d.bam.v1.a30064771073", i),
+			}},
+		}
+		if err := l.Add(Record{TableResult, 0, fmt.Sprintf("%032x", i), appendResult(nil, &r)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	each := (heapInUse() - before) / n
+	t.Logf("%.0f bytes each", each)
+	if core, _, err := l.End(); err != nil || core.Results() != n || each > 1000 {
+		t.Errorf("%.0f bytes each; %v", each, err)
+	}
+}

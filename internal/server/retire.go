@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -125,7 +126,15 @@ func (s *Server) retire(ctx context.Context, r *run) error {
 	_ = beforeRetire.Hit()
 	run := *r.opened.run
 	run.Archived = true
-	if err := s.inbox.Query(ctx, func(c *state.Cores) { run.Stored = c.Dispatch.StoredBytes(id) }); err != nil {
+	err = s.inbox.Query(ctx, func(c *state.Cores) {
+		run.Stored = c.Dispatch.StoredBytes(id)
+		provenance = slices.DeleteFunc(provenance, func(r dispatch.Record) bool {
+			job, key, _ := strings.Cut(r.Key, "\n")
+			maker := c.Dispatch.MadeBy(key)
+			return maker != "" && maker != job // its result is that of another job, and what it made itself goes
+		})
+	})
+	if err != nil {
 		return err
 	}
 	record, err := run.Record()

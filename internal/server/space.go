@@ -36,7 +36,7 @@ const (
 // space is what is known of the disk.
 type space struct {
 	mu     sync.Mutex // held while it is looked at; guards all but held
-	folder string // of the stored outputs; empty: they are on another machine
+	folder string     // of the stored outputs; empty: they are on another machine
 	free   int64
 	all    int64
 	at     time.Time // of the last look; zero: none yet
