@@ -403,6 +403,7 @@ func (fs *files) tryRemove(v *version) {
 		return
 	}
 	fs.remove(v.pfn)
+	fs.journal.results[v.writer.key].dropped(v.pfn)
 	if wasRead {
 		r := v.writer.step.run
 		r.removed++

@@ -9,7 +9,7 @@ import "slices"
 // by itself, with its own retries: the failure or cancellation of one is none of the others.
 //
 // Invariants:
-//   - listed has the jobs of such runs that are Ready, Assigned or Running, and those that are Done
+//   - listed has the jobs of such runs that are Ready, Assigned or Running, and those that were committed
 //     and have made their result themselves, unless it is in the journal already.
 //   - A job in behind is Waiting, and one with its key is listed that has an attempt. Some may be
 //     left behind that wait no more; they are passed over.
@@ -42,7 +42,7 @@ func (t *twins) each(key identity) func(yield func(*job) bool) {
 
 // isListed reports whether a job in this state is to be listed.
 func (j *job) isListed(s State) bool {
-	return s == Ready || s == Assigned || s == Running || s == Done && j.result == ownResult
+	return s == Ready || s == Assigned || s == Running || j.committed != 0 && j.result == ownResult
 }
 
 // moved takes note of a job that changes its state. Whom that concerns is put into the worklists.
@@ -101,7 +101,8 @@ func (t *twins) remove(j *job) {
 		delete(t.listed, j.key)
 		return
 	} else {
-		t.listed[j.key], rest = rest[0], slices.Delete(rest, 0, 1)
+		t.listed[j.key] = rest[0]
+		rest = slices.Delete(rest, 0, 1)
 	}
 	if len(rest) == 0 {
 		delete(t.more, j.key)
@@ -148,6 +149,29 @@ func (t *twins) done(j *job) *job {
 		}
 	}
 	return nil
+}
+
+// committed returns the jobs of all runs that were committed under the key of a job, but for that job. None
+// of them has taken a result.
+func (js *jobs) committed(j *job) (list []*job) {
+	if j.step.run.Scope != "" {
+		for x := range js.twins.each(j.key) {
+			if x != j && x.committed != 0 {
+				list = append(list, x)
+			}
+		}
+		return list
+	}
+	for _, r := range js.runs.inOrder { // the key is of the name, too
+		number, ok := r.names.Find(r.names.Hash(j.name), func(n uint32) bool { return js.table.At(r.row(n)).name == j.name })
+		if !ok || r == j.step.run {
+			continue
+		}
+		if x := js.table.At(r.row(number)); x.committed != 0 && x.key == j.key {
+			list = append(list, x)
+		}
+	}
+	return list
 }
 
 // leave forgets a job whose run is retired.

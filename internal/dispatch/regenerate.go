@@ -244,6 +244,7 @@ func (c *Core) loseFile(l *LostFile) {
 	}
 	if !c.files.isShared(v) {
 		c.files.remove(v.pfn)
+		c.journal.results[v.writer.key].dropped(v.pfn)
 	}
 	c.files.notStored(v)
 	for _, p := range slices.Clone(v.holders) {

@@ -60,7 +60,7 @@ func (c *Core) retireJob(j *job, keep bool) {
 	if c.files.outdated[j] != nil {
 		c.files.persistOutputs(j)
 	}
-	c.files.keepResult(j, keep)
+	c.keepResult(j, keep)
 	c.jobs.twins.leave(j, &c.work)
 	c.files.removeSaved(j.saved())
 	delete(c.files.matched, j.id)
@@ -75,10 +75,11 @@ func (c *Core) retireJob(j *job, keep bool) {
 
 // keepResult makes a result of the outputs of a job, or has the one stay that there is under its key;
 // then what the job has made besides is removed. So is all that no job could take.
-func (fs *files) keepResult(j *job, keep bool) {
+func (c *Core) keepResult(j *job, keep bool) {
 	if j.committed == 0 {
 		return
 	}
+	fs := &c.files
 	r := fs.journal.results[j.key]
 	switch {
 	case j.key == (identity{}):
@@ -86,6 +87,7 @@ func (fs *files) keepResult(j *job, keep bool) {
 		return
 	case r == nil:
 		r = fs.resultOf(j)
+		r.takers = c.jobs.committed(j)
 		fs.journal.results[j.key] = r
 	default:
 		r.leave(j)

@@ -77,6 +77,20 @@ func (r *storedResult) names(pfn string) bool {
 	return slices.ContainsFunc(r.outputs, func(o output) bool { return o.PFN == pfn })
 }
 
+// dropped is for a stored file that is being removed: nobody takes it any more. The job that had it has
+// the result recorded anew.
+func (r *storedResult) dropped(pfn string) {
+	if r == nil || !r.names(pfn) {
+		return
+	}
+	r.outputs = slices.Clone(r.outputs)
+	for i := range r.outputs {
+		if o := &r.outputs[i]; o.PFN == pfn {
+			o.PFN = ""
+		}
+	}
+}
+
 // lasts reports whether the stored files of the result stay whatever the jobs need that have it: a
 // run that is kept names it, or one did.
 func (r *storedResult) lasts() bool { return len(r.runs) > 0 || r.left != 0 }

@@ -337,7 +337,7 @@ func (c *Core) verifyResults() error {
 			return fmt.Errorf("the outputs of job %s are in no result", j.name)
 		}
 		shares := j.step.run.Scope != "" && j.key != (identity{})
-		if is := shares && j.isListed(j.state) && !(j.state == Done && r != nil); is && !c.jobs.twins.has(j) {
+		if is := shares && j.isListed(j.state) && (j.committed == 0 || r == nil); is && !c.jobs.twins.has(j) {
 			return fmt.Errorf("job %s of run %d is %v, and not listed among its twins", j.name, j.id.Run(), j.state)
 		}
 		if shares && c.jobs.twins.has(j) {
