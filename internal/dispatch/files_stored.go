@@ -210,8 +210,11 @@ func (fs *files) persistOutputs(j *job) {
 	case len(r.takers) == 1 && !r.lasts():
 		r.outputs, r.made = outputs, fs.journal.incarnation
 		fs.journal.persistResult(j.key, r)
-	case !r.agrees(outputs):
-		fs.detach(j)
+	default:
+		if !r.agrees(outputs) {
+			fs.detach(j)
+		}
+		fs.journal.persistResult(j.key, r) // a file of it may just have been dropped
 	}
 	fs.upToDate(j)
 }
