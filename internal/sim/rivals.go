@@ -14,7 +14,6 @@ type rivals struct {
 	jobs  []task
 	ended map[dispatch.JobID]bool
 	made  map[string]bool // scope and job of what was executed and committed
-	taken int             // jobs that took the result of another
 }
 
 const (
@@ -106,7 +105,7 @@ const takenAttempt dispatch.AttemptID = 1
 func (r *run) rivalCommitted(id dispatch.JobID, name string, attempt dispatch.AttemptID, again bool) {
 	if result := r.scopeOf(id.Run()) + " " + name; attempt != takenAttempt {
 		r.rivals.made[result] = true
-	} else if r.rivals.taken++; !r.rivals.made[result] {
+	} else if !r.rivals.made[result] {
 		r.fail("job %s of run %d took a result that nobody in its group has made", name, id.Run())
 	}
 	r.checkCommit(id, name, attempt, again)
