@@ -313,7 +313,7 @@ func (js *jobs) setState(j *job, s State) {
 			t.Reused++
 		}
 	}
-	if j.step.run.Scope != "" {
+	if j.shares() {
 		js.twins.moved(j, before, s, &js.work)
 	}
 }

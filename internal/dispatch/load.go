@@ -174,14 +174,14 @@ func (l *Loading) takeResult(k Record) error {
 	id, err := parseIdentity(k.Key)
 	l.c.journal.results[id] = &storedResult{
 		job: b.Job, digest: b.Digest, inputs: b.Inputs, made: b.Made, outputs: b.Outputs,
-		origin: Origin{b.Run, Account{l.common(b.Group), l.common(b.User)}, b.Job}, scope: l.common(b.Scope),
+		origin: Origin{b.Run, Account{l.readBefore(b.Group), l.readBefore(b.User)}, b.Job}, scope: l.readBefore(b.Scope),
 		runs: b.Runs, left: b.Left,
 	}
 	return err
 }
 
-// common returns a text that was read before, if it is the same.
-func (l *Loading) common(text string) string {
+// readBefore returns a text that was read before, if it is the same.
+func (l *Loading) readBefore(text string) string {
 	if before, ok := l.texts[text]; ok {
 		return before
 	}

@@ -131,6 +131,10 @@ const resultForm = "2"
 // sharedForm takes its place where runs share results.
 const sharedForm = "shared 1"
 
+// shares reports whether the job may have twins. One without outputs is there for something else, which
+// nobody else has when it is done; it is known by its name.
+func (j *job) shares() bool { return j.step.run.Scope != "" && len(j.outputs) > 0 }
+
 // keyOf is the hash of all that decides what the job writes: its digest, the
 // identities of its inputs and the names of its outputs, and who may take it. Within one
 // workflow its name counts too. It is zero for a job without a digest.
@@ -146,6 +150,9 @@ func (j *job) keyOf() identity {
 		b = appendPart(appendPart(b, sharedForm), r.Scope)
 		if r.NoReuse {
 			b = appendPart(b, fmt.Sprint("run ", r.ID))
+		}
+		if !j.shares() {
+			b = appendPart(b, j.name)
 		}
 	}
 	b = appendPart(b, j.digest)

@@ -306,3 +306,21 @@ func TestMemoryOfKeptResults(t *testing.T) {
 		t.Errorf("%.0f bytes each; %v", each, err)
 	}
 }
+
+// Jobs without outputs are there for what else they do: two of them with the same command are both executed,
+// also in two runs at once.
+func TestJobsWithoutOutputsAreNoTwins(t *testing.T) {
+	s := newSharing(t, Config{})
+	for range 2 {
+		id := s.core.NextRun()
+		s.step(SetRun{Run{ID: id, Account: Account{User: "ann"}, Scope: "all", KeepGoing: true}})
+		s.step(Submit{Run: id, Jobs: []Job{{Name: "a", Step: "ring", Digest: "d"}, {Name: "b", Step: "ring", Digest: "d"}}})
+	}
+	if given := s.all(); len(given) < 2 {
+		t.Errorf("%d are executed at once", len(given))
+	}
+	s.work()
+	if s.made["ring"] != 4 {
+		t.Errorf("%d were executed", s.made["ring"])
+	}
+}

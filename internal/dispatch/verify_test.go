@@ -336,7 +336,7 @@ func (c *Core) verifyResults() error {
 		if r == nil && j.inJournal() {
 			return fmt.Errorf("the outputs of job %s are in no result", j.name)
 		}
-		shares := j.step.run.Scope != "" && j.key != (identity{})
+		shares := j.shares() && j.key != (identity{})
 		if is := shares && j.isListed(j.state) && (j.committed == 0 || r == nil); is && !c.jobs.twins.has(j) {
 			return fmt.Errorf("job %s of run %d is %v, and not listed among its twins", j.name, j.id.Run(), j.state)
 		}
