@@ -8,6 +8,7 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,6 +32,11 @@ type runOptions struct {
 	dryRun       bool
 	keepGoing    bool
 	keepResults  bool
+	noReuse      bool
+	retention    string
+	keeps        time.Duration // the same
+	compared     string
+	comparedSize int64 // the same
 	results      string
 	storage      string
 	force        []string
@@ -103,6 +109,7 @@ Ctrl-C ends the run when the running attempts have ended; twice ends it at once.
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure, go on with the jobs that do not depend on it")
 	flags.StringArrayVar(&o.force, "force", nil,
 		"run a step or a job again, with all that depends on it (may be repeated)")
+	flags.BoolVar(&o.noReuse, "no-reuse", false, noReuseHelp)
 	flags.StringVar(&o.until, "until", "", "run only up to this step, or up to the step that writes this file")
 	flags.BoolVar(&o.keepResults, "keep-results", false, "keep results of earlier runs that this run does not make")
 	flags.BoolVar(&o.follow, "follow", false, "if another process runs the workflow already, watch that run")
@@ -300,6 +307,7 @@ func (c *console) runAtServer(ctx context.Context, o *runOptions) error {
 	request, err := submission(o.file, o.folder, &submitOptions{
 		set: o.set, until: o.until, keepGoing: o.keepGoing, results: strings.TrimPrefix(o.results, "file:"),
 		scales: flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale}, waitAnyway: o.waitAnyway,
+		noReuse: o.noReuse,
 	})
 	if err != nil {
 		return err

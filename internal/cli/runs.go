@@ -31,6 +31,7 @@ type submitOptions struct {
 	scales    flow.Scales
 
 	waitAnyway bool
+	noReuse    bool
 }
 
 func (c *console) submitCommand() *cobra.Command {
@@ -79,11 +80,14 @@ func (c *console) submissionFlags(command *cobra.Command, o *submitOptions) {
 	flags.Float64Var(&o.scales.SizeScale, "size-scale", 1, "multiply the file sizes of a trace by this")
 	flags.BoolVar(&o.waitAnyway, "wait-anyway", false, "wait for pilots even if no pilot of the server could ever run a "+
 		"step, as it seems now")
+	flags.BoolVar(&o.noReuse, "no-reuse", false, noReuseHelp)
 	flags.StringVar(&o.key, "key", "",
 		"a `name` for this submission: a repeated one answers with the same run")
 	flags.StringArrayVar(&o.upload, "upload", nil, "send this file or folder along, as an input (may be repeated)")
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 }
+
+const noReuseHelp = "take no result of another run, also where command and inputs are the same"
 
 // submittedFile finds the workflow file that is meant, and the folder of its inputs.
 func (c *console) submittedFile(arguments []string) (file, dir string, err error) {
@@ -122,7 +126,7 @@ func submission(file, dir string, o *submitOptions) (*wire.SubmitWorkflowRequest
 	}
 	request := &wire.SubmitWorkflowRequest{
 		Workflow: text, File: filepath.Base(file), Folder: dir, Parameters: values, Until: o.until, KeepGoing: o.keepGoing,
-		Results: o.results, Key: o.key, WaitAnyway: o.waitAnyway,
+		Results: o.results, Key: o.key, WaitAnyway: o.waitAnyway, NoReuse: o.noReuse,
 	}
 	if wfformat.Is(text) {
 		request.TimeScale, request.SizeScale = &o.scales.TimeScale, &o.scales.SizeScale
@@ -340,8 +344,9 @@ func (c *console) removeCommand() *cobra.Command {
 		Use:   "rm RUN...",
 		Short: "Remove runs of a server that have ended",
 		Long: `Remove runs that have ended from a server that takes workflows, with their records,
-logs and results folders. Results at other places stay, and so does what later runs
-may take from them.`,
+logs and results folders. Results at other places stay. What its jobs have stored is
+kept while another run names it, and after that for as long as the retention says:
+--dry-run lists it.`,
 		Example: "  fairway rm 3 4 --server /data/fairway\n  fairway rm 3 --dry-run",
 		Args:    cobra.MinimumNArgs(1),
 		RunE: func(command *cobra.Command, arguments []string) error {
@@ -376,5 +381,49 @@ func (c *console) printRemoved(answer *wire.RemoveRunsResponse, dry bool) {
 		for _, path := range run.GetPaths() {
 			fmt.Fprintf(c.out, "  %s\n", displayPath(path))
 		}
+		c.printRemovedResults(run, dry)
 	}
+}
+
+// printRemovedResults tells what becomes of the stored outputs of a run: how much goes and stays, and
+// before a removal of each.
+func (c *console) printRemovedResults(run *wire.RemovedRun, dry bool) {
+	goes, stays := "gone", "kept"
+	if dry {
+		goes, stays = "would go", "would be kept"
+	}
+	count := func(n, bytes int64, what string) {
+		if n > 0 {
+			fmt.Fprintf(c.out, "  stored outputs of %s %s: %s\n", quantity.Count(n, "job"), what, quantity.Bytes(bytes))
+		}
+	}
+	count(run.GetResultsGone(), run.GetResultBytesGone(), goes)
+	count(run.GetResultsKept(), run.GetResultBytesKept(), stays)
+	if !dry {
+		return
+	}
+	for _, result := range run.GetResults() {
+		fmt.Fprintf(c.out, "    %s (%s): %s\n", oneLine(result.GetJob()), quantity.Bytes(result.GetBytes()), fateOf(result))
+		for _, lfn := range result.GetFiles() {
+			fmt.Fprintf(c.out, "      %s\n", oneLine(lfn))
+		}
+	}
+	if more := run.GetResultsGone() + run.GetResultsKept() - int64(len(run.GetResults())); more > 0 {
+		fmt.Fprintf(c.out, "    and of %s more\n", quantity.Count(more, "job"))
+	}
+}
+
+// fateOf tells what keeps a result without the run.
+func fateOf(result *wire.RunResult) string {
+	switch {
+	case len(result.GetNamedBy()) > 0:
+		return "kept, since " + strings.Join(result.GetNamedBy(), ", ") + " has it"
+	case result.GetUntil() == nil:
+		return "would go"
+	}
+	until := result.GetUntil().AsTime().Local().Format("2006-01-02 15:04")
+	if result.GetPromised() {
+		return "kept until " + until + " by the retention of its group"
+	}
+	return "kept until " + until + ", if there is room"
 }

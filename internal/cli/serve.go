@@ -252,6 +252,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		Enumerated:  listed,
 		KeepGoing:   o.keepGoing,
 		KeepResults: o.keepResults,
+		NoReuse:     o.noReuse,
 		Results:     o.results,
 		Storage:     o.storage,
 		Rerun:       o.force,
@@ -271,6 +272,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	}
 	if o.lasting {
 		config.Lasting, config.Workflow, config.Shares, config.Store = true, nil, o.shares, o.store
+		config.Dispatch.Retention, config.CompareInputs = o.keeps, o.comparedSize
 	}
 	if len(o.tools) > 0 {
 		capacity.tools = toolsThere(o.tools)

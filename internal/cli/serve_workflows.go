@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/quantity"
 	"fairway/internal/server"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
@@ -61,6 +62,10 @@ a copy of .fairway/service.`,
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
 	flags.StringVar(&o.shares, "shares", "", "`file` that says how groups and users share the server; it is read again "+
 		"when it changes (default: all users alike)")
+	flags.StringVar(&o.retention, "retention", "30d", "keep stored outputs that no run names any more for this `time`, "+
+		"of groups whose shares do not say; 0: not at all")
+	flags.StringVar(&o.compared, "compare-inputs", "64GiB", "know inputs up to this `size` by their contents, which are read "+
+		"once; larger ones are known by size, time and inode")
 	webFlag(command, o)
 	c.serverFlags(command, o)
 	for _, name := range []string{"record", "results", "wait-anyway"} { // of one run
@@ -90,6 +95,9 @@ func (c *console) prepareService(command *cobra.Command, o *runOptions) error {
 			return &failure{code: exitUsage, err: fmt.Errorf("--store: %w", err)}
 		}
 	}
+	if err := o.checkResults(); err != nil {
+		return err
+	}
 	o.lasting, o.waitAnyway, o.file, o.text = true, true, "fairway serve", []byte(serviceText)
 	if o.listen != "" && len(o.sites) == 0 {
 		o.sites = []string{server.LocalSite}
@@ -108,6 +116,19 @@ func (c *console) prepareService(command *cobra.Command, o *runOptions) error {
 	}
 	o.folder, err = givenFolder(o.folder)
 	return err
+}
+
+// checkResults reads how long results are kept, and which inputs are compared.
+func (o *runOptions) checkResults() (err error) {
+	if o.retention != "0" {
+		if o.keeps, err = quantity.Duration(o.retention); err != nil {
+			return fail(exitUsage, "write a time such as 30d, or 0", "--retention: %w", err)
+		}
+	}
+	if o.comparedSize, err = quantity.Size(o.compared); err != nil {
+		return fail(exitUsage, "write a size such as 64GiB", "--compare-inputs: %w", err)
+	}
+	return nil
 }
 
 // serveWorkflows takes workflows until a person ends that.

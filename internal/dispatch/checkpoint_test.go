@@ -176,12 +176,13 @@ type crashing struct {
 	durable map[string]Record
 	removed map[string]bool
 	seq     uint64
+	config  Config
 }
 
 func newCrashing(t *testing.T) *crashing {
 	c := &crashing{t: t, now: epoch, durable: map[string]Record{}, removed: map[string]bool{}}
 	var e Effects
-	c.core, e = New(Config{})
+	c.core, e = New(c.config)
 	c.keep(e)
 	return c
 }
@@ -216,7 +217,7 @@ func (c *crashing) crash() {
 	}
 	var e Effects
 	var err error
-	if c.core, e, err = Load(Config{}, records); err != nil {
+	if c.core, e, err = Load(c.config, records); err != nil {
 		c.t.Fatal(err)
 	}
 	c.keep(e)

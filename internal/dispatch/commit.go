@@ -39,7 +39,9 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
 		}
 	}
 	fs.leave(j)
+	j.countKept(outputs)
 	c.journal.persistCommit(j, outputs)
+	fs.enterResult(j)
 	for _, v := range versions {
 		fs.publish(j, v)
 		fs.superseded(v)
@@ -389,14 +391,19 @@ func (fs *files) superseded(v *version) {
 }
 
 // tryRemove removes the stored copy of a version that was superseded, or is temporary, and
-// that no job reads any more. What existed before Fairway is never touched. Failed and
-// cancelled jobs count as ones that read, as they may be retried.
+// that no job reads any more. What existed before Fairway is never touched, and what others name
+// stays with the result (isShared). Failed and cancelled jobs count as ones that read, as they may
+// be retried.
 func (fs *files) tryRemove(v *version) {
 	wasRead := v.temporary() && v.readersKnown()
 	if v.existing || v.pfn == "" || v.pins > 0 || v.toPublish || v.state != present || v.file.newest() == v && !wasRead {
 		return
 	}
+	if fs.isShared(v) {
+		return
+	}
 	fs.remove(v.pfn)
+	fs.journal.results[v.writer.key].dropped(v.pfn)
 	if wasRead {
 		r := v.writer.step.run
 		r.removed++

@@ -15,6 +15,10 @@ type Config struct {
 	// earlier submission. It is below 1<<30.
 	FirstIncarnation uint64
 
+	// Retention is how long a result is kept that no run names any more which is kept, unless Shares
+	// say otherwise: not at all. Only what Shares say is a promise ([Core.Forgettable]).
+	Retention time.Duration
+
 	// Attempts of a job that does not say how many: 3.
 	Attempts int
 	// Backoff before the second attempt of a job that does not say: 1 s. It

@@ -51,7 +51,7 @@ func newCore(config Config) *Core {
 	s := &transition{config: config.withDefaults()}
 	c := &Core{
 		transition: s,
-		journal:    journal{transition: s, results: make(map[identity]storedResult), taken: make(map[identity]bool)},
+		journal:    journal{transition: s, results: make(map[identity]*storedResult)},
 		answerSize: MaxAssignment,
 	}
 	c.shares = newShares(s, &c.journal)
@@ -90,6 +90,8 @@ func (c *Core) apply(in Input) error {
 		return c.files.addFiles(in)
 	case SetShares:
 		return c.setShares(in.Shares)
+	case HoldJobs:
+		c.shares.hold(in.Why)
 	case SetKept:
 		return c.shares.setKept(in)
 	case SetRun:
@@ -103,7 +105,9 @@ func (c *Core) apply(in Input) error {
 	case LookFor:
 		c.lookFor(in.Tools)
 	case RetireRun:
-		return c.retireRun(in.Run)
+		return c.retireRun(in)
+	case ReleaseRun:
+		c.releaseRun(in.Run)
 	case ForgetResults:
 		return c.forgetResults(in.Keys)
 	case Submit:
@@ -170,6 +174,12 @@ func (c *Core) propagateJobs() {
 			c.unblockJob(pop(&w.unblock))
 		case len(w.examine) > 0:
 			c.examineAll()
+		case len(w.twins) > 0:
+			t := pop(&w.twins)
+			if t.state == Ready {
+				c.placement.setWaiting(t)
+				w.examine = append(w.examine, t)
+			}
 		case len(w.failed) > 0:
 			c.failRun(pop(&w.failed))
 		case len(w.resume) > 0:
@@ -217,7 +227,7 @@ func (c *Core) examine(j *job) {
 	if c.files.await(j, func(v *version) bool { return v.state == pending }) {
 		return
 	}
-	if !j.regenerating && c.reuse(j) {
+	if !j.regenerating && (c.reuse(j) || c.jobs.twins.follow(j)) {
 		return
 	}
 	if c.files.await(j, func(v *version) bool { return v.state != present }) {
@@ -308,6 +318,7 @@ type worklists struct {
 	wanted  []wanting // versions to be made again
 	cancel  []*job    // may run again for nothing: their regeneration is to be cancelled
 	changed []*job    // committed, and a copy of their outputs came or went
+	twins   []*job    // Ready, and another run executes the same job, or has done so
 	fresh   []*job    // became Ready
 	askers  []*pilot  // want jobs
 	answers []*pilot  // are to be answered

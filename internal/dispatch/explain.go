@@ -15,6 +15,7 @@ type Explanation struct {
 	JobView
 	Lines    []string   // for a person, one reason a line
 	WaitsFor []WaitsFor // requests before it and versions that are not there
+	Taken    *Origin    // who made the result that it has taken, as in [JobDetail]
 	Missing  []string   // what no known pilot, nor one that a site could start, has
 
 	unnamed int // others that it waits for, beyond maxExplained
@@ -37,7 +38,7 @@ func (c *Core) Explain(id JobID) (Explanation, bool) {
 	if j == nil {
 		return Explanation{}, false
 	}
-	e := Explanation{JobView: c.view(j)}
+	e := Explanation{JobView: c.view(j), Taken: c.journal.originOf(j)}
 	switch j.state {
 	case Waiting:
 		c.explainWaiting(j, &e)
@@ -64,6 +65,8 @@ func explainEnd(e *Explanation) {
 	switch {
 	case e.Reason != "": // also of one that was done, and whose outputs were lost
 		e.say("%s", e.Reason)
+	case e.Reused && e.Taken != nil:
+		e.say("nothing was executed: its result is that of %s", e.Taken)
 	case e.Reused:
 		e.say("nothing was executed: an earlier run had its result")
 	case e.Committed != 0:
@@ -130,6 +133,10 @@ func (c *Core) explainWaiting(j *job, e *Explanation) {
 	}
 	if e.unnamed > 0 {
 		e.say("and so on: %d more", e.unnamed)
+	}
+	if w := c.jobs.twins.executed(j); w != nil && c.jobs.twins.follows(j) {
+		o := w.origin()
+		e.say("the same job is %v as %s; its result is taken when it has one, and otherwise this one is executed", w.state, &o)
 	}
 	if j.fate != nil && j.fate.backingOff {
 		e.say("tried again %s, because the last attempt ended with: %s", c.when(j.fate.NotBefore), j.fate.Reason)

@@ -33,6 +33,9 @@ func (c *Core) explainTurn(j *job, e *Explanation) {
 
 // explainQuota tells which quotas the share has reached.
 func (s *share) explainQuota(e *Explanation) {
+	if s.held != "" {
+		e.say("no further job is started: %s", s.held)
+	}
 	q := &s.quota
 	if q.Running > 0 && s.attempts >= q.Running {
 		e.say("%s may have %d jobs running, and has %d", s.title(), q.Running, s.attempts)

@@ -52,15 +52,13 @@ func (fs *files) lostOutputs(j *job) []*version {
 }
 
 // loseResults is for results of earlier runs: what they have lost is made again when
-// it is needed.
-func (fs *files) loseResults(files []LostFile) {
-	lost := make(map[string]string, len(files)) // why, by PFN
-	for i := range files {
-		lost[files[i].PFN] = files[i].Why
-	}
+// it is needed. It is told why, by PFN.
+func (fs *files) loseResults(lost map[string]string) {
 	isLost := func(pfn string) bool { _, ok := lost[pfn]; return ok }
 	fs.changeResults(isLost, func(r *storedResult, o *output) {
-		fs.effects.Events = append(fs.effects.Events, Event{Kind: FileLost, Name: r.job, Reason: o.LFN + ": " + lost[o.PFN]})
+		if len(r.takers) == 0 { // else an event tells whose it is
+			fs.effects.Events = append(fs.effects.Events, Event{Kind: FileLost, Name: r.job, Reason: o.LFN + ": " + lost[o.PFN]})
+		}
 		fs.remove(o.PFN)
 		o.PFN, o.Tag = "", lostTag
 	})
@@ -70,19 +68,15 @@ func (fs *files) loseResults(files []LostFile) {
 // results anew.
 func (fs *files) changeResults(in func(pfn string) bool, change func(*storedResult, *output)) {
 	isIn := func(o output) bool { return in(o.PFN) }
-	for _, key := range fs.journal.resultKeys() {
+	for _, key := range fs.journal.resultKeysOf(func(r *storedResult) bool { return slices.ContainsFunc(r.outputs, isIn) }) {
 		r := fs.journal.results[key]
-		if !slices.ContainsFunc(r.outputs, isIn) {
-			continue
-		}
 		r.outputs = slices.Clone(r.outputs)
 		for i := range r.outputs {
 			if o := &r.outputs[i]; isIn(*o) {
-				change(&r, o)
+				change(r, o)
 			}
 		}
-		fs.journal.results[key] = r
-		fs.journal.persistResult(key, &r)
+		fs.journal.persistResult(key, r)
 	}
 }
 
@@ -195,7 +189,7 @@ func (fs *files) recorded(j *job) []output {
 			LFN: v.file.lfn, PFN: v.pfn, Size: v.size, Records: v.records, Adler32: v.adler32(), Written: v.written(),
 			Hash: fs.hash(v).committed(),
 		}
-		if j.reused || v.tag != Tag(j.committed) {
+		if j.inJournal() || v.tag != Tag(j.committed) {
 			outputs[i].Tag = v.tag
 		}
 		outputs[i].asWanted(j.outputFor(v.file.lfn))
@@ -206,20 +200,42 @@ func (fs *files) recorded(j *job) []output {
 // persistOutputs is for a committed job of whose outputs a copy came or went.
 func (fs *files) persistOutputs(j *job) {
 	outputs := fs.recorded(j)
-	if j.reused {
-		fs.journal.persistResult(j.key, &storedResult{j.name, j.digest, j.inputMarks(), fs.journal.incarnation, 0, outputs})
-	} else {
+	r := fs.journal.results[j.key]
+	switch {
+	case !j.inJournal():
 		fs.journal.persistCommit(j, outputs)
+		if r != nil {
+			fs.complete(r, j)
+		}
+	case len(r.takers) == 1 && !r.lasts():
+		r.outputs, r.made = outputs, fs.journal.incarnation
+		fs.journal.persistResult(j.key, r)
+	default:
+		if !r.agrees(outputs) {
+			fs.detach(j)
+		}
+		fs.journal.persistResult(j.key, r) // a file of it may just have been dropped
 	}
 	fs.upToDate(j)
 }
 
+// agrees reports whether outputs of a job are where the result has them.
+func (r *storedResult) agrees(outputs []output) bool {
+	for _, o := range outputs {
+		at := slices.IndexFunc(r.outputs, func(x output) bool { return x.LFN == o.LFN })
+		if at < 0 || r.outputs[at].PFN != o.PFN || r.outputs[at].Tag != o.Tag {
+			return false
+		}
+	}
+	return true
+}
+
 // persistRegenerated is for a job that was committed and has run again.
 func (fs *files) persistRegenerated(j *job) {
-	if j.reused {
+	fs.persistOutputs(j)
+	if j.inJournal() {
 		fs.journal.persistCommit(j, nil)
 	}
-	fs.persistOutputs(j)
 	if j.fate != nil {
 		fs.journal.persistFate(j)
 	}
@@ -246,7 +262,11 @@ func (c *Core) Stored(yield func(StoredFile) bool) {
 		}
 	}
 	for _, key := range c.journal.resultKeys() {
-		for _, o := range c.journal.results[key].outputs {
+		r := c.journal.results[key]
+		if len(r.takers) > 0 {
+			continue
+		}
+		for _, o := range r.outputs {
 			if o.PFN != "" && !yield(StoredFile{File: FileRef{LFN: o.LFN}, PFN: o.PFN, Size: o.Size}) {
 				return
 			}

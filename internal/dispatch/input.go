@@ -58,14 +58,23 @@ type StopRun struct {
 //
 // A lasting server steps it (docs/decisions/0136-lasting-servers.md). A server of one workflow
 // begins each run with a store of which [Fresh] has retired all others.
-type RetireRun struct{ Run RunID }
+type RetireRun struct {
+	Run RunID
+	// Keep has its results named by the run on, so that none of them is forgotten before
+	// ReleaseRun.
+	Keep bool
+}
+
+// ReleaseRun has a run that was retired name no results any more. Those that no other run names
+// are kept for as long as a policy says ([Core.Forgettable]).
+type ReleaseRun struct{ Run RunID }
 
 // LookFor has pilots look for programs that jobs to come will name, and once more for those that were
 // not found.
 type LookFor struct{ Tools []string }
 
 // ForgetResults forgets results of earlier runs, by their keys ([UnusedResult]), and removes what is
-// stored of them. One that a job has taken, or that is not known, is passed over.
+// stored of them. One that a run names, or that is not known, is passed over.
 type ForgetResults struct{ Keys []string }
 
 // Submit inserts jobs of a run in order, all or none. Refused, with an error that
@@ -313,6 +322,7 @@ func (CompleteRun) isInput()    {}
 func (ReadersKnown) isInput()   {}
 func (StopRun) isInput()        {}
 func (RetireRun) isInput()      {}
+func (ReleaseRun) isInput()     {}
 func (ForgetResults) isInput()  {}
 func (LookFor) isInput()        {}
 func (Submit) isInput()         {}

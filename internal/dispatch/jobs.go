@@ -18,7 +18,7 @@ import (
 //   - A job is in the indexes exactly while it is Ready: then its bit in readyBit
 //     is set, job.group is the group of its user, class and effective priority, and the
 //     versions that it reads list it.
-//   - A job has at least the priority of every job that waits for it.
+//   - A job has at least the priority of every job that waits for it, but for its twins.
 //   - totals and those of the steps count every job once, under its state.
 //
 // It changes states and counts them. What becomes of the pilot that a
@@ -47,12 +47,14 @@ type jobs struct {
 	changed  bool  // jobs became ready or ceased to be since pilots were planned
 	common   int32 // priority of the first job
 	unequal  bool  // jobs differ in priority; until then nothing is inherited
+
+	twins twins
 }
 
 func newJobs(s *transition, sh *shares, rs *runs, fs *files) jobs {
 	js := jobs{
 		transition: s, shares: sh, runs: rs, files: fs, policies: make(map[policyKey]*policy),
-		classes: make(map[classKey]*class), bound: make(map[cacheID][]*class),
+		classes: make(map[classKey]*class), bound: make(map[cacheID][]*class), twins: newTwins(),
 	}
 	js.table.Add() // that holds no job
 	return js
@@ -114,9 +116,9 @@ type job struct {
 	ungranted    int32    // requests that stand behind others
 	absent       int32    // versions that it waits for although granted
 	state        State
-	reused       bool // its result was taken from an earlier run, though it may have been made again since
-	regenerating bool // was Done, and runs again because outputs of it are gone
-	freshly      bool // in worklists.fresh
+	result       resultKind // whose its result is, when it is Done
+	regenerating bool       // was Done, and runs again because outputs of it are gone
+	freshly      bool       // in worklists.fresh
 
 	// What it is, fixed at its submission, and what happened to it. committed is
 	// the attempt whose outputs count, and stays while the job is regenerating.
@@ -160,7 +162,8 @@ func (r *run) row(number uint32) uint32 {
 // step is a step of the workflow in one run.
 type step struct {
 	StepTotals
-	run *run
+	run  *run
+	kept int64 // bytes that its jobs which are done have stored to stay; those that took results, none
 }
 
 // fate is what a job went through besides its success. Most jobs have none. The
@@ -310,13 +313,14 @@ func (js *jobs) setState(j *job, s State) {
 			t.Reused++
 		}
 	}
+	if j.shares() {
+		js.twins.moved(j, before, s, &js.work)
+	}
 }
 
 // fromBefore reports whether the job counts as Reused. Its committed attempt changes only
 // while it is not Done.
-func (j *job) fromBefore() bool {
-	return j.reused && j.state == Done && j.committed == reusedAttempt
-}
+func (j *job) fromBefore() bool { return j.state == Done && j.committed == reusedAttempt }
 
 // backOff keeps the job from being ready for its pause.
 func (js *jobs) backOff(j *job) {

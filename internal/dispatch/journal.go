@@ -21,13 +21,12 @@ import (
 // changes such state, in the same transition.
 type journal struct {
 	*transition
-	incarnation uint64                    // of this Core; it grows with each Load
-	since       uint64                    // the first of this store
-	results     map[identity]storedResult // of earlier runs, until a job takes them
-	taken       map[identity]bool         // results that a job of a run has taken
-	kept        uint64                    // number of the last result that a run has left since the core was loaded
-	body        []byte                    // empty: memory in which the next body is encoded
-	bodies      []byte                    // of bodies that were given out; never used again, since others keep them
+	incarnation uint64                     // of this Core; it grows with each Load
+	since       uint64                     // the first of this store
+	results     map[identity]*storedResult // of earlier runs, and what jobs of several runs have
+	kept        uint64                     // number of the last result that a run has left since the core was loaded
+	body        []byte                     // empty: memory in which the next body is encoded
+	bodies      []byte                     // of bodies that were given out; never used again, since others keep them
 }
 
 func (jn *journal) beginStore() {
@@ -43,6 +42,7 @@ func (jn *journal) persistMeta(last RunID) {
 func (jn *journal) persistRun(r *run) {
 	jn.persist(TableRun, r.ID, runKey, runBody{
 		bodyVersion, r.Name, r.KeepGoing, r.state, r.complete, r.reason, r.Account.Group, r.Account.User, r.Limits,
+		r.Scope, r.NoReuse,
 	})
 }
 
@@ -70,7 +70,10 @@ func (jn *journal) persistCommit(j *job, outputs []output) {
 }
 
 func (jn *journal) persistResult(key identity, r *storedResult) {
-	b := resultBody{Job: r.job, Digest: r.digest, Inputs: r.inputs, Made: r.made, Outputs: r.outputs}
+	b := resultBody{
+		Job: r.job, Digest: r.digest, Inputs: r.inputs, Made: r.made, Outputs: r.outputs, Scope: r.scope,
+		Run: r.origin.Run, Group: r.origin.Account.Group, User: r.origin.Account.User, Runs: r.runs, Left: r.left,
+	}
 	jn.persistBody(TableResult, 0, key.hex(), appendResult(jn.body, &b))
 }
 
@@ -112,13 +115,26 @@ func (jn *journal) forget(table string, run RunID, key string) {
 	jn.effects.Persist = append(jn.effects.Persist, Record{Table: table, Run: run, Key: key})
 }
 
-// resultKeys are the keys of the results that no job has taken, oldest first.
+// resultKeys are the keys of all results, oldest first.
 func (jn *journal) resultKeys() []identity {
-	return slices.SortedFunc(maps.Keys(jn.results), func(a, b identity) int {
-		one, other := jn.results[a], jn.results[b]
-		return cmp.Or(cmp.Compare(one.made, other.made), cmp.Compare(one.kept, other.kept), bytes.Compare(a[:], b[:]))
-	})
+	return jn.resultKeysOf(func(*storedResult) bool { return true })
 }
+
+// resultKeysOf are the keys of some results, oldest first.
+func (jn *journal) resultKeysOf(which func(*storedResult) bool) (keys []identity) {
+	for key, r := range jn.results {
+		if which(r) {
+			keys = append(keys, key)
+		}
+	}
+	slices.SortFunc(keys, func(a, b identity) int {
+		one, other := jn.results[a], jn.results[b]
+		return cmp.Or(cmp.Compare(one.made, other.made), cmp.Compare(one.kept, other.kept), compareKeys(a, b))
+	})
+	return keys
+}
+
+func compareKeys(a, b identity) int { return bytes.Compare(a[:], b[:]) }
 
 func sortedKeys[K ~string, V any](m map[K]V) []K {
 	return slices.Sorted(maps.Keys(m))
@@ -283,16 +299,19 @@ func appendJob(b []byte, j *job, s *Job) []byte {
 	return append(b, '}')
 }
 
-// appendCommit appends the body of a commit. What was reused stands in the
-// result that it was taken from.
+// appendCommit appends the body of a commit. What was taken stands in the
+// result that it was taken from, and so does what was lent.
 func appendCommit(b []byte, j *job, outputs []output) []byte {
 	b = appendInt(append(b, `{"v":1`...), `,"a":`, int64(j.committed))
 	if j.key != (identity{}) {
 		b = hex.AppendEncode(append(b, `,"k":"`...), j.key[:])
 		b = append(b, '"')
 	}
-	if j.reused {
+	switch j.result {
+	case takenResult:
 		return append(b, `,"re":true}`...)
+	case lentResult:
+		return append(b, '}')
 	}
 	b = append(b, `,"w":true`...)
 	before := `,"i":["` // what inputMarks returns
@@ -313,5 +332,18 @@ func appendResult(b []byte, r *resultBody) []byte {
 	b = appendText(b, `,"d":`, r.Digest)
 	b = appendStrings(b, `,"i":[`, r.Inputs)
 	b = appendInt(b, `,"n":`, int64(r.Made))
+	b = appendText(b, `,"sc":`, r.Scope)
+	b = appendInt(b, `,"ru":`, int64(r.Run))
+	b = appendText(b, `,"g":`, r.Group)
+	b = appendText(b, `,"u":`, r.User)
+	field := `,"by":[`
+	for _, id := range r.Runs {
+		b = strconv.AppendUint(append(b, field...), uint64(id), 10)
+		field = ","
+	}
+	if len(r.Runs) > 0 {
+		b = append(b, ']')
+	}
+	b = appendInt(b, `,"le":`, int64(r.Left))
 	return append(appendOutputs(b, r.Outputs), '}')
 }

@@ -62,6 +62,8 @@ type runBody struct {
 	Group     string           `json:"g,omitempty"`
 	User      string           `json:"u,omitempty"`
 	Limits    map[string]int64 `json:"l,omitempty"`
+	Scope     string           `json:"sc,omitempty"`
+	NoReuse   bool             `json:"nr,omitempty"`
 }
 
 type sharesBody struct {
@@ -127,9 +129,8 @@ type writeBody struct {
 }
 
 // commitBody holds the outputs of a job, and what a later run must know to
-// take them. Those of a job that took them itself stand in the result of Key; so
-// do those of all jobs with a Key where Whole is not set, as earlier versions
-// wrote it.
+// take them. Those of a job that took them itself stand in the result of Key, and so
+// do those that others have taken: Whole is not set then.
 type commitBody struct {
 	V       int       `json:"v"`
 	Attempt AttemptID `json:"a"`
@@ -147,6 +148,14 @@ type resultBody struct {
 	Inputs  []string `json:"i"` // identities, shortened, in the order of Reads
 	Made    uint64   `json:"n"` // incarnation; 0 in stores of before it was recorded
 	Outputs []output `json:"o"`
+
+	// Where runs share results, or have done so.
+	Scope string  `json:"sc"`
+	Run   RunID   `json:"ru"` // that made it
+	Group string  `json:"g"`  // of that
+	User  string  `json:"u"`
+	Runs  []RunID `json:"by"` // that were retired, are kept, and name it
+	Left  instant `json:"le"` // since when no run that is kept names it
 }
 
 type fateBody struct {
@@ -496,6 +505,19 @@ func (s *scan) result(b *resultBody) {
 			b.Inputs = s.strings()
 		case "n":
 			b.Made = s.digits(math.MaxUint64)
+		case "sc":
+			b.Scope = s.string()
+		case "ru":
+			b.Run = RunID(s.digits(math.MaxUint32))
+		case "g":
+			b.Group = s.string()
+		case "u":
+			b.User = s.string()
+		case "by":
+			b.Runs = []RunID{}
+			s.list(func() { b.Runs = append(b.Runs, RunID(s.digits(math.MaxUint32))) })
+		case "le":
+			b.Left = instant(s.int())
 		case "o":
 			b.Outputs = s.outputs()
 		default:

@@ -63,7 +63,7 @@ func (c *Core) checkOwed(j *job) error {
 
 func (c *Core) checkWaiting(j *job) error {
 	if j.ungranted == 0 && j.absent == 0 && (j.fate == nil || !j.fate.backingOff) {
-		return errors.New("it waits for nothing")
+		return c.checkFollows(j)
 	}
 	if j.absent == 0 {
 		return nil
@@ -75,4 +75,17 @@ func (c *Core) checkWaiting(j *job) error {
 		}
 	}
 	return nil
+}
+
+// checkFollows looks for a twin of a job that is executed at present.
+func (c *Core) checkFollows(j *job) error {
+	if !c.jobs.twins.follows(j) {
+		return errors.New("it waits for nothing")
+	}
+	for x := range c.jobs.twins.each(j.key) {
+		if x.attempt != nil {
+			return nil
+		}
+	}
+	return errors.New("it waits for a twin that has no attempt")
 }

@@ -38,15 +38,15 @@ type Loading struct {
 	remembers bool // there is a record of the store
 	commits   map[JobID]*commitBody
 	fates     map[JobID]*fate
-	unusable  []identity // results that a job could not take, which was executed
-	twice     []identity // results that a job would have taken, had they been there before it was executed
 
-	job jobBody // the last one, as the next is much like it
+	job   jobBody           // the last one, as the next is much like it
+	texts map[string]string // that many results have in common
 }
 
 // NewLoading returns a Loading without any record.
 func NewLoading(config Config) *Loading {
-	l := &Loading{c: newCore(config), commits: make(map[JobID]*commitBody), fates: make(map[JobID]*fate)}
+	l := &Loading{c: newCore(config), commits: make(map[JobID]*commitBody), fates: make(map[JobID]*fate),
+		texts: make(map[string]string)}
 	l.takes = map[string]func(Record) error{
 		TableMeta: l.takeMeta, TableRun: l.takeRun, TableResult: l.takeResult,
 		TableFile: l.takeFile, TableCommit: l.takeCommit,
@@ -87,13 +87,6 @@ func (l *Loading) End() (*Core, Effects, error) {
 	}
 	if err := c.checkWriters(); err != nil {
 		return nil, Effects{}, err
-	}
-	for _, key := range l.unusable {
-		delete(c.journal.results, key)
-	}
-	for _, key := range l.twice {
-		delete(c.journal.results, key)
-		c.journal.taken[key] = true // its record stays, and what the job has made goes with the job
 	}
 	c.bringUpToDate()
 	for j := range c.jobs.all {
@@ -157,6 +150,7 @@ func (l *Loading) takeRun(k Record) error {
 	}
 	r := l.c.runs.add(k.Run, Account{b.Group, b.User})
 	r.Name, r.KeepGoing, r.Limits, r.pools = b.Name, b.KeepGoing, b.Limits, setPools(nil, b.Limits)
+	r.Scope, r.NoReuse = b.Scope, b.NoReuse
 	r.state, r.complete, r.reason = b.State, b.Complete, b.Reason
 	if (r.halted() || r.complete) && r.state != RunEnded {
 		l.c.runs.mayEnd(r)
@@ -178,8 +172,21 @@ func (l *Loading) takeResult(k Record) error {
 		return err
 	}
 	id, err := parseIdentity(k.Key)
-	l.c.journal.results[id] = storedResult{b.Job, b.Digest, b.Inputs, b.Made, 0, b.Outputs}
+	l.c.journal.results[id] = &storedResult{
+		job: b.Job, digest: b.Digest, inputs: b.Inputs, made: b.Made, outputs: b.Outputs,
+		origin: Origin{b.Run, Account{l.readBefore(b.Group), l.readBefore(b.User)}, b.Job}, scope: l.readBefore(b.Scope),
+		runs: b.Runs, left: b.Left,
+	}
 	return err
+}
+
+// readBefore returns a text that was read before, if it is the same.
+func (l *Loading) readBefore(text string) string {
+	if before, ok := l.texts[text]; ok {
+		return before
+	}
+	l.texts[text] = text
+	return text
 }
 
 func (l *Loading) takeFile(k Record) error {
@@ -277,26 +284,22 @@ func (l *Loading) committed(j *job) error {
 		if !ok && !b.Whole {
 			return fmt.Errorf("job %s is committed, but its result %s is not there", j.name, b.Key)
 		}
-		switch {
-		case !b.Whole:
-			outputs = r.outputs
-			delete(c.journal.results, key)
-		case ok && j.reusable(r.outputs) != nil && !j.cannotPublish(r.outputs):
-			l.twice = append(l.twice, key) // a job of a run that is retired has made it too
-		case ok:
-			l.unusable = append(l.unusable, key) // by this job; one of another run may have taken it
+		if j.key = key; !b.Whole {
+			outputs, j.result = r.outputs, lentResult
 		}
-		j.key = key
+		if ok {
+			r.takers = append(r.takers, j)
+		}
 	}
 	j.committed = b.Attempt
 	if b.Reused {
-		c.journal.taken[j.key] = true
-		j.reused = true
+		j.result = takenResult
 	}
 	stored := j.reusable(outputs)
 	if stored == nil {
 		return fmt.Errorf("job %s is committed without the outputs that it promises", j.name)
 	}
+	j.countKept(stored)
 	for _, o := range stored {
 		v := c.files.outputVersion(j, &o)
 		v.store(o.PFN, o.Size)

@@ -317,6 +317,11 @@ func (pl *placement) assign(j *job, p *pilot) *attempt {
 		pl.fleet.waitAhead(a)
 	}
 	pl.jobs.setState(j, Assigned)
+	for w := &pl.work; len(w.twins) > 0; {
+		t := pop(&w.twins)
+		pl.setWaiting(t)
+		pl.jobs.twins.follow(t)
+	}
 	pl.fleet.mustAnswer(p)
 	return a
 }

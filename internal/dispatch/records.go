@@ -77,10 +77,16 @@ func resultOf(
 	}
 	if !c.Whole {
 		var b resultBody
-		if r, ok := results[c.Key]; ok {
+		r, ok := results[c.Key]
+		if ok {
 			err = decode(r, &b)
 		}
-		return Record{}, nil, j.handed(b.Outputs), err
+		if c.Reused || !ok || err != nil {
+			return Record{}, nil, j.handed(b.Outputs), err
+		}
+		return r, &Made{
+			Key: c.Key, Name: j.Name, Attempt: c.Attempt, Payload: j.Payload, Reads: j.Reads, Marks: b.Inputs,
+		}, j.handed(b.Outputs), nil // it made what others have taken too
 	}
 	if _, err := parseJobKey(commit.Run, commit.Key); err != nil {
 		return Record{}, nil, nil, fmt.Errorf("dispatch: the key %q of a commit: %w", commit.Key, err)
@@ -227,7 +233,7 @@ func (r *RecordedJob) View() (JobView, error) {
 	f, _ := r.fate()
 	v := JobView{
 		ID: r.ID, Name: b.Name, Step: b.Step, State: state, Priority: b.Priority, Effective: b.Priority,
-		Reused: c.Reused, Submitted: b.Submitted.time(), Committed: c.Attempt,
+		Reused: c.Reused || c.Attempt == reusedAttempt, Submitted: b.Submitted.time(), Committed: c.Attempt,
 	}
 	if state != Done {
 		v.Reason = f.Reason

@@ -157,17 +157,29 @@ func TestHandWrittenEncoding(t *testing.T) {
 				Hash:    rapid.StringMatching(`[0-9a-f]{0,9}`).Draw(t, "hash"),
 			})
 		}
-		result := resultBody{V: 1, Job: text.Draw(t, "job"), Digest: text.Draw(t, "digest"), Outputs: outputs}
+		result := resultBody{
+			V: 1, Job: text.Draw(t, "job"), Digest: text.Draw(t, "digest"), Outputs: outputs, Scope: text.Draw(t, "scope"),
+			Run: RunID(rapid.Uint32().Draw(t, "run")), Group: text.Draw(t, "group"), User: text.Draw(t, "user"),
+			Left: instant(rapid.Int64Min(0).Draw(t, "left")),
+		}
+		for range rapid.IntRange(0, 3).Draw(t, "runs") {
+			result.Runs = append(result.Runs, RunID(rapid.Uint32().Draw(t, "names")))
+		}
 		same(t, appendResult(nil, &result), result)
 		commit := commitBody{
 			V: 1, Attempt: AttemptID(rapid.Int64Min(0).Draw(t, "attempt")), Reused: rapid.Bool().Draw(t, "reused"),
 		}
-		done := job{committed: commit.Attempt, reused: commit.Reused, key: identityOf(text.Draw(t, "key"))}
+		done := job{committed: commit.Attempt, key: identityOf(text.Draw(t, "key"))}
+		if commit.Reused {
+			done.result = takenResult
+		} else if rapid.Bool().Draw(t, "lent") {
+			done.result = lentResult
+		}
 		for range rapid.IntRange(1, 3).Draw(t, "inputs") {
 			done.requests = append(done.requests, request{read: &version{identity: identityOf(text.Draw(t, "input"))}})
 		}
 		commit.Key = done.key.hex()
-		if !done.reused {
+		if !done.inJournal() {
 			commit.Whole, commit.Inputs, commit.Outputs = true, done.inputMarks(), outputs
 		}
 		same(t, appendCommit(nil, &done, outputs), commit)

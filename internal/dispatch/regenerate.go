@@ -191,9 +191,26 @@ func (c *Core) lostLastCopy(v *version) {
 // loseFiles takes note of stored files that are lost. What is not stored any more
 // under the name that is told is known already.
 func (c *Core) loseFiles(files []LostFile) {
-	c.files.loseResults(files)
+	lost := make(map[string]string, len(files)) // why, by PFN
+	for i := range files {
+		lost[files[i].PFN] = files[i].Why
+	}
+	delete(lost, "")
+	c.files.loseResults(lost)
 	for i := range files {
 		c.loseFile(&files[i])
+	}
+	// The caller has looked, so they are lost for all jobs that name them. The word of a pilot
+	// counts for the run of its job alone.
+	shared := func(r *storedResult) bool { return len(r.takers) > 0 }
+	for _, key := range c.journal.resultKeysOf(shared) {
+		for _, j := range c.journal.results[key].takers {
+			for _, v := range c.files.writtenBy(j) {
+				if why, ok := lost[v.pfn]; ok {
+					c.loseFile(&LostFile{File: v.ref(), PFN: v.pfn, Why: why})
+				}
+			}
+		}
 	}
 }
 
@@ -225,7 +242,10 @@ func (c *Core) loseFile(l *LostFile) {
 	if v == nil || v.writer == nil || v.pfn == "" || v.pfn != l.PFN || v.state != present {
 		return
 	}
-	c.files.remove(v.pfn)
+	if !c.files.isShared(v) {
+		c.files.remove(v.pfn)
+		c.journal.results[v.writer.key].dropped(v.pfn)
+	}
 	c.files.notStored(v)
 	for _, p := range slices.Clone(v.holders) {
 		c.setCopyAside(p, v)

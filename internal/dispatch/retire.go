@@ -5,7 +5,8 @@ import "slices"
 // retireRun forgets a run, with its jobs and files. What outlives it: its results, which
 // are records of their own from now on; what is to be removed; and the copies in caches,
 // which may go first unless a file of another run holds the same.
-func (c *Core) retireRun(id RunID) error {
+func (c *Core) retireRun(in RetireRun) error {
+	id := in.Run
 	r, err := c.runs.get(id)
 	if err != nil {
 		return err
@@ -24,7 +25,7 @@ func (c *Core) retireRun(id RunID) error {
 		}
 	}
 	for j := range c.jobs.of(r) {
-		c.retireJob(j)
+		c.retireJob(j, in.Keep)
 	}
 	c.files.deferred = slices.DeleteFunc(c.files.deferred, func(w wanting) bool { return w.version.run == id })
 	for f := range r.files.All {
@@ -53,13 +54,14 @@ func (c *Core) dropAttempt(a *attempt) {
 
 // retireJob deletes the records of a job. Of one that is done the outputs stay that a
 // later run can take.
-func (c *Core) retireJob(j *job) {
+func (c *Core) retireJob(j *job, keep bool) {
 	c.placement.unready(j)
 	c.files.unawait(j)
 	if c.files.outdated[j] != nil {
 		c.files.persistOutputs(j)
 	}
-	c.files.keepResult(j)
+	c.keepResult(j, keep)
+	c.jobs.twins.leave(j, &c.work)
 	c.files.removeSaved(j.saved())
 	delete(c.files.matched, j.id)
 	c.journal.forget(TableJob, j.id.Run(), jobKey(j.id))
@@ -71,34 +73,63 @@ func (c *Core) retireJob(j *job) {
 	}
 }
 
-// keepResult makes a result of the outputs of a job, or removes them where there is one
-// already, or no job could take it.
-func (fs *files) keepResult(j *job) {
+// keepResult makes a result of the outputs of a job, or has the one stay that there is under its key;
+// then what the job has made besides is removed. So is all that no job could take.
+func (c *Core) keepResult(j *job, keep bool) {
 	if j.committed == 0 {
 		return
 	}
-	_, ok := fs.journal.results[j.key]
-	if j.key == (identity{}) || !j.reused && (ok || fs.journal.taken[j.key]) {
-		for _, v := range fs.writtenBy(j) {
-			if v.pfn != "" {
-				fs.remove(v.pfn)
-			}
-		}
+	fs := &c.files
+	r := fs.journal.results[j.key]
+	switch {
+	case j.key == (identity{}):
+		fs.removeOutputs(j, nil)
 		return
+	case r == nil:
+		r = fs.resultOf(j)
+		r.takers = c.jobs.committed(j)
+		fs.journal.results[j.key] = r
+	default:
+		r.leave(j)
+		fs.complete(r, j)
+		fs.removeOutputs(j, r)
 	}
+	before := len(r.runs)
 	fs.journal.kept++
-	made := uint64(j.committed >> 32)
-	r := storedResult{j.name, j.digest, j.inputMarks(), made, fs.journal.kept, fs.recorded(j)}
-	for i := range r.outputs {
-		r.outputs[i].Tag = r.outputs[i].tag(j.committed)
-	}
-	if j.reused {
+	r.kept = fs.journal.kept
+	if j.result == takenResult {
 		r.made = fs.journal.incarnation
-		delete(fs.journal.taken, j.key)
-	} else {
-		fs.journal.persistResult(j.key, &r)
 	}
-	fs.journal.results[j.key] = r
+	switch id := j.id.Run(); {
+	case keep && !slices.Contains(r.runs, id):
+		r.runs, r.left = append(r.runs, id), 0
+	case r.unused() && j.step.run.Scope != "":
+		r.left = fs.now
+	}
+	if j.result != takenResult || len(r.runs) != before || r.left != 0 {
+		fs.journal.persistResult(j.key, r)
+	}
+}
+
+// removeOutputs removes what a job has stored and no result names that it leaves.
+func (fs *files) removeOutputs(j *job, left *storedResult) {
+	for _, v := range fs.writtenBy(j) {
+		if v.pfn != "" && (left == nil || !left.names(v.pfn)) {
+			fs.remove(v.pfn)
+		}
+	}
+}
+
+// releaseRun has no result named by a run that was retired.
+func (c *Core) releaseRun(id RunID) {
+	for _, key := range c.journal.resultKeysOf(func(r *storedResult) bool { return slices.Contains(r.runs, id) }) {
+		r := c.journal.results[key]
+		r.runs = slices.DeleteFunc(r.runs, func(x RunID) bool { return x == id })
+		if r.unused() {
+			r.left = c.now
+		}
+		c.journal.persistResult(key, r)
+	}
 }
 
 // retireFile forgets a file. Copies of it that are the same as those of a file of

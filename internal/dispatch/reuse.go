@@ -3,11 +3,15 @@ package dispatch
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"slices"
 )
 
-// storedResult is what an earlier run of the workflow left: the outputs of
-// the job whose key it is stored under.
+// storedResult is the outputs of a job that was done, under the key of that job. Runs name it
+// that were retired and are kept, and jobs of runs that were not.
+//
+// A file of it may be named by versions of several jobs. It is removed with the result only, unless
+// there is just one such job, and no retired run has ever named the result.
 type storedResult struct {
 	job     string
 	digest  string
@@ -15,6 +19,97 @@ type storedResult struct {
 	made    uint64 // incarnation
 	kept    uint64 // orders those that runs left in this incarnation; 0: left before
 	outputs []output
+	origin  Origin
+
+	scope string  // Run.Scope of those that may take it
+	runs  []RunID // that were retired, are kept, and name it
+	left  instant // since when no run that is kept names it; 0: one does, or none that was retired ever did
+	// takers are the jobs of runs that were not retired which are Done under its key. Of those
+	// whose result is their own the outputs stand in their commits.
+	takers []*job
+}
+
+// resultKind says whose the result of a job is that is done.
+type resultKind uint8
+
+const (
+	ownResult   resultKind = iota // it has made it, and its commit holds the outputs
+	lentResult                    // it has made it, and a result of the journal holds the outputs, since others have taken it
+	takenResult                   // it was taken from a result of the journal, though it may have been made again since
+)
+
+// inJournal reports whether a result of the journal holds the outputs of the job.
+func (j *job) inJournal() bool { return j.result != ownResult }
+
+// wasTaken reports whether the job was committed from the result of another one.
+func (j *job) wasTaken() bool { return j.result == takenResult || j.committed == reusedAttempt }
+
+// Origin is who made a result: a job of a run, and whose the run is.
+type Origin struct {
+	Run     RunID
+	Account Account
+	Job     string
+}
+
+// String names the origin for a person.
+func (o *Origin) String() string {
+	text := fmt.Sprintf("job %s of run %d", o.Job, o.Run)
+	if o.Account.User != "" {
+		text += fmt.Sprintf(" of %s", o.Account.User)
+	}
+	return text
+}
+
+func (j *job) origin() Origin { return Origin{j.id.Run(), j.step.run.Account, j.name} }
+
+// originOf says who made the result that a job has taken, where that is known.
+func (jn *journal) originOf(j *job) *Origin {
+	r := jn.results[j.key]
+	if !j.wasTaken() || r == nil || r.origin.Run == 0 {
+		return nil
+	}
+	o := r.origin
+	return &o
+}
+
+// names reports whether a stored file is one of the result.
+func (r *storedResult) names(pfn string) bool {
+	return slices.ContainsFunc(r.outputs, func(o output) bool { return o.PFN == pfn })
+}
+
+// dropped is for a stored file that is being removed: nobody takes it any more. The job that had it has
+// the result recorded anew.
+func (r *storedResult) dropped(pfn string) {
+	if r == nil || !r.names(pfn) {
+		return
+	}
+	r.outputs = slices.Clone(r.outputs)
+	for i := range r.outputs {
+		if o := &r.outputs[i]; o.PFN == pfn {
+			o.PFN = ""
+		}
+	}
+}
+
+// lasts reports whether the stored files of the result stay whatever the jobs need that have it: a
+// run that is kept names it, or one did.
+func (r *storedResult) lasts() bool { return len(r.runs) > 0 || r.left != 0 }
+
+// unused reports whether no run names the result.
+func (r *storedResult) unused() bool { return len(r.runs)+len(r.takers) == 0 }
+
+func (r *storedResult) leave(j *job) {
+	r.takers = slices.DeleteFunc(r.takers, func(x *job) bool { return x == j })
+}
+
+// isShared reports whether the stored file of a version belongs to a result that others name,
+// or have named.
+func (fs *files) isShared(v *version) bool {
+	if v.writer == nil {
+		return false
+	}
+	r := fs.journal.results[v.writer.key]
+	return r != nil && (len(r.takers) > 1 || r.lasts() || !v.writer.inJournal()) && r.names(v.pfn)
 }
 
 // inputMarks are the marks of the job's inputs, in hexadecimal.
@@ -33,16 +128,33 @@ func (j *job) inputMarks() []string {
 // made from other contents of an input than they say.
 const resultForm = "2"
 
-// keyOf is the hash of all that decides what the job writes: its name, its
-// digest, the identities of its inputs and the names of its outputs. It is
-// zero for a job without a digest.
+// sharedForm takes its place where runs share results.
+const sharedForm = "shared 1"
+
+// shares reports whether the job may have twins. One without outputs is there for something else, which
+// nobody else has when it is done; it is known by its name.
+func (j *job) shares() bool { return j.step.run.Scope != "" && len(j.outputs) > 0 }
+
+// keyOf is the hash of all that decides what the job writes: its digest, the
+// identities of its inputs and the names of its outputs, and who may take it. Within one
+// workflow its name counts too. It is zero for a job without a digest.
 func (j *job) keyOf() identity {
 	if j.digest == "" {
 		return identity{}
 	}
 	var buffer [1024]byte
-	b := appendPart(buffer[:0], resultForm)
-	b = appendPart(b, j.name)
+	b := buffer[:0]
+	if r := j.step.run; r.Scope == "" {
+		b = appendPart(appendPart(b, resultForm), j.name)
+	} else {
+		b = appendPart(appendPart(b, sharedForm), r.Scope)
+		if r.NoReuse {
+			b = appendPart(b, fmt.Sprint("run ", r.ID))
+		}
+		if !j.shares() {
+			b = appendPart(b, j.name)
+		}
+	}
 	b = appendPart(b, j.digest)
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
@@ -57,24 +169,114 @@ func (j *job) keyOf() identity {
 	return identity(sum[:16])
 }
 
-// reuse commits a job whose result is known from an earlier run. The inputs
-// need not be there any more, only known.
+// reuse commits a job whose result is known. The inputs need not be there any more, only known.
 func (c *Core) reuse(j *job) bool {
 	j.key = j.keyOf()
-	r, ok := c.journal.results[j.key]
-	if !ok || j.key == (identity{}) {
+	if j.key == (identity{}) || j.step.run.NoReuse && j.step.run.Scope == "" {
 		return false
 	}
-	delete(c.journal.results, j.key)
-	c.journal.taken[j.key] = true
-	outputs := j.reusable(r.outputs)
+	var known []output
+	r, twin := c.journal.results[j.key], (*job)(nil)
+	if r != nil {
+		known = r.outputs
+	} else if twin = c.jobs.twins.done(j); twin != nil {
+		known = c.files.toKeep(twin)
+	} else {
+		return false
+	}
+	outputs := j.reusable(known)
 	if outputs == nil || j.cannotPublish(outputs) || c.files.choseOthers(j, outputs) {
 		return false
 	}
-	j.reused, j.committed = true, reusedAttempt
+	if twin != nil {
+		c.lend(twin)
+	}
+	j.result, j.committed = takenResult, reusedAttempt
 	files := c.commit(j, outputs, nil)
 	c.event(Event{Kind: JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Reused: true, Files: files})
 	return true
+}
+
+// lend makes the outputs of a job that is done a result that others take.
+func (c *Core) lend(j *job) {
+	r := c.files.resultOf(j)
+	r.takers = []*job{j}
+	c.journal.results[j.key] = r
+	j.result = lentResult
+	c.jobs.twins.remove(j)
+	c.journal.persistCommit(j, nil)
+	c.journal.persistResult(j.key, r)
+}
+
+// resultOf is a result made of the outputs of a committed job.
+func (fs *files) resultOf(j *job) *storedResult {
+	r := &storedResult{
+		job: j.name, digest: j.digest, inputs: j.inputMarks(), made: uint64(j.committed >> 32), outputs: fs.toKeep(j),
+	}
+	if run := j.step.run; run.Scope != "" {
+		r.origin, r.scope = j.origin(), run.Scope
+		if run.NoReuse {
+			r.scope = "" // nobody else can take it
+		}
+	}
+	return r
+}
+
+// toKeep are the outputs of a committed job as others can take them.
+func (fs *files) toKeep(j *job) []output {
+	outputs := fs.recorded(j)
+	for i := range outputs {
+		outputs[i].Tag = outputs[i].tag(j.committed)
+	}
+	return outputs
+}
+
+// enterResult notes that a job which is committed now has the result of its key, if there is one.
+func (fs *files) enterResult(j *job) {
+	r := fs.journal.results[j.key]
+	if r == nil || j.key == (identity{}) {
+		return
+	}
+	r.takers = append(r.takers, j)
+	fs.complete(r, j)
+}
+
+// complete gives a result what it lacks and a job has made under the same key. Those whose outputs
+// it holds would get it too, so it waits until there are none.
+func (fs *files) complete(r *storedResult, j *job) {
+	if j.inJournal() || slices.ContainsFunc(r.takers, func(x *job) bool { return x.inJournal() }) {
+		return
+	}
+	var own []output
+	changed := false
+	for i := range r.outputs {
+		o := &r.outputs[i]
+		if o.PFN != "" {
+			continue
+		}
+		if own == nil {
+			own = fs.toKeep(j)
+		}
+		at := slices.IndexFunc(own, func(x output) bool { return x.LFN == o.LFN && x.PFN != "" })
+		if at < 0 || fs.removing[own[at].PFN] {
+			continue
+		}
+		if !changed {
+			r.outputs = slices.Clone(r.outputs)
+			changed = true
+		}
+		r.outputs[i] = own[at]
+	}
+	if changed {
+		fs.journal.persistResult(j.key, r)
+	}
+}
+
+// detach has the commit of a job hold its outputs, which are no longer those of the result that it has
+// with others.
+func (fs *files) detach(j *job) {
+	j.result = ownResult
+	fs.journal.persistCommit(j, fs.recorded(j))
 }
 
 // cannotPublish reports whether an output is to be published which is stored no
@@ -151,7 +353,7 @@ func (c *Core) Foresee() (reuse, again map[JobID]bool) {
 			continue
 		}
 		j.key = j.keyOf()
-		if r, ok := c.journal.results[j.key]; ok {
+		if r, ok := c.journal.results[j.key]; ok && !j.step.run.NoReuse {
 			outputs := j.reusable(r.outputs)
 			reuse[j.id] = outputs != nil && !j.cannotPublish(outputs)
 			for i := range j.requests {
@@ -184,32 +386,33 @@ func (c *Core) Foresee() (reuse, again map[JobID]bool) {
 	return reuse, again
 }
 
-// UnusedResult is a result of an earlier run that no job of this one has taken.
+// UnusedResult is a result of an earlier run that no run names.
 type UnusedResult struct {
 	Record Record   // deletes it; its key is that of the result
 	Job    string   // that it was made by
 	PFNs   []string // of its outputs
+	Bytes  int64    // of these
 }
 
-// UnusedResults is how many results Unused returns.
-func (c *Core) UnusedResults() int { return len(c.journal.results) }
+// Results is how many results the Core has.
+func (c *Core) Results() int { return len(c.journal.results) }
 
 // IsUnused reports whether a result, by its key, is among those that Unused returns.
 func (c *Core) IsUnused(key string) bool {
 	id, err := parseIdentity(key)
-	_, ok := c.journal.results[id]
-	return ok && err == nil
+	r := c.journal.results[id]
+	return err == nil && r != nil && r.unused()
 }
 
-// forgetResults forgets results that no job has taken.
+// forgetResults forgets results that no run names.
 func (c *Core) forgetResults(keys []string) error {
 	for _, text := range keys {
 		key, err := parseIdentity(text)
 		if err != nil {
 			return refuse("dispatch: %q is no key of a result", text)
 		}
-		r, ok := c.journal.results[key]
-		if !ok {
+		r := c.journal.results[key]
+		if r == nil || !r.unused() {
 			continue
 		}
 		delete(c.journal.results, key)
@@ -223,21 +426,26 @@ func (c *Core) forgetResults(keys []string) error {
 	return nil
 }
 
-// Unused returns the results that no job has taken, so far, the oldest first: by the incarnation, and
+// Unused returns the results that no run names, so far, the oldest first: by the incarnation, and
 // those of this one as their runs were retired. The caller may remove them, with their files, when no job
 // will come any more that could; a Core that is loaded afterwards no longer
 // knows them.
 func (c *Core) Unused() []UnusedResult {
-	keys := c.journal.resultKeys()
-	list := make([]UnusedResult, len(keys))
-	for i, key := range keys {
-		list[i].Record = Record{Table: TableResult, Key: key.hex()}
-		list[i].Job = c.journal.results[key].job
-		for _, o := range c.journal.results[key].outputs {
-			if o.PFN != "" {
-				list[i].PFNs = append(list[i].PFNs, o.PFN)
-			}
+	var list []UnusedResult
+	for _, key := range c.journal.resultKeys() {
+		if r := c.journal.results[key]; r.unused() {
+			list = append(list, r.asUnused(key))
 		}
 	}
 	return list
+}
+
+func (r *storedResult) asUnused(key identity) UnusedResult {
+	u := UnusedResult{Record: Record{Table: TableResult, Key: key.hex()}, Job: r.job}
+	for _, o := range r.outputs {
+		if o.PFN != "" {
+			u.PFNs, u.Bytes = append(u.PFNs, o.PFN), u.Bytes+o.Size
+		}
+	}
+	return u
 }

@@ -57,7 +57,7 @@ func TestRetirementGivesMemoryBack(t *testing.T) {
 		step(Sync{
 			Pilot: "p", Seq: seq, Full: true, Hello: &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}}, LastAnswer: 1 << 40,
 		})
-		if e := step(RetireRun{run}); len(e.Remove) != 1 {
+		if e := step(RetireRun{Run: run}); len(e.Remove) != 1 {
 			t.Fatalf("%d stored files are removed, not that of the one job that was done", len(e.Remove))
 		}
 		step(Removed{out.PFN})

@@ -21,6 +21,12 @@ type Run struct {
 	// Limits bound what all its attempts together may hold of a resource that a name in
 	// Resources.Countable stands for, as those of Shares do for all runs.
 	Limits map[string]int64
+	// Scope says with whom it shares results, for good: runs of one Scope take each other's, and execute a
+	// job once that several have. Empty: it takes those that earlier runs of the workflow left.
+	Scope string
+	// NoReuse has it take no result of another run, for good. Where runs share results, it leaves none
+	// to others either.
+	NoReuse bool
 	// KeepGoing has the run go on after one of its jobs has failed for good. Otherwise
 	// nothing more of it is started then.
 	KeepGoing bool
@@ -165,6 +171,8 @@ func (c *Core) setRun(in Run) error {
 	switch {
 	case r != nil && r.Account != in.Account:
 		return refuse("dispatch: run %d belongs to %v, not to %v", in.ID, r.Account, in.Account)
+	case r != nil && (r.Scope != in.Scope || r.NoReuse != in.NoReuse):
+		return refuse("dispatch: with whom run %d shares results was said when it began, and stays", in.ID)
 	case r != nil:
 	case in.ID == 0:
 		return refuse("dispatch: a run without a number")
@@ -177,6 +185,7 @@ func (c *Core) setRun(in Run) error {
 			return err
 		}
 		r = c.runs.add(in.ID, in.Account)
+		r.Scope, r.NoReuse = in.Scope, in.NoReuse
 		c.journal.persistMeta(c.runs.last)
 	}
 	held := r.halted()

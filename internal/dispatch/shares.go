@@ -40,6 +40,9 @@ type Shares struct {
 	// Limits bound what all attempts together may hold of a resource that a name in
 	// Resources.Countable stands for. Such a resource is none of pilots.
 	Limits map[string]int64 `json:"l,omitempty"`
+	// Retention is how long results are kept that no run names any more which is kept, of groups
+	// that do not say: 0 means Config.Retention, negative not at all.
+	Retention time.Duration `json:"r,omitempty"`
 	// Of are the groups and users at the root.
 	Of []Share `json:"s,omitempty"`
 }
@@ -51,6 +54,8 @@ type Share struct {
 	Weight int64   `json:"w"`           // 0: only what all others leave
 	Limits Quota   `json:"q,omitzero"`
 	Of     []Share `json:"s,omitempty"` // in a group
+	// Retention is that of Shares for results of a group: 0 means that of the group around it.
+	Retention time.Duration `json:"r,omitempty"`
 }
 
 const (
@@ -108,7 +113,9 @@ type share struct {
 	weight   int64
 	weights  int64 // of the children
 	quota    Quota
-	stored   int64 // bytes of outputs
+	stored   int64         // bytes of outputs
+	keeps    time.Duration // Share.Retention
+	held     string        // of the root: HoldJobs.Why
 
 	settled  float64           // usage of attempts that have ended, in units
 	charged  float64           // what attempts that have not are expected to use
@@ -420,8 +427,9 @@ func (sh *shares) arrange(said Shares) {
 	sh.said, sh.solo = said, false
 	sh.pools = setPools(sh.pools, said.Limits)
 	for s := range sh.each {
-		s.weight, s.quota = 1, Quota{}
+		s.weight, s.quota, s.keeps = 1, Quota{}, 0
 	}
+	sh.root.keeps = said.Retention
 	sh.arrangeIn(sh.root, said.Of)
 	sh.bounded = false
 	for s := range sh.each {
@@ -441,7 +449,7 @@ func (sh *shares) arrange(said Shares) {
 func (sh *shares) arrangeIn(s *share, list []Share) {
 	for i := range list {
 		x := sh.childOf(s, list[i].Name, list[i].User)
-		x.weight, x.quota = list[i].Weight, list[i].Limits
+		x.weight, x.quota, x.keeps = list[i].Weight, list[i].Limits, list[i].Retention
 		sh.arrangeIn(x, list[i].Of)
 	}
 }

@@ -54,7 +54,7 @@ func (s *share) mayBegin(p *pilot) bool { return s.exceeded(p.launch.site.Name, 
 // so many thousandths of processors; nil if all may. One that it is to replace does not count.
 func (s *share) exceeded(site string, cpus int64, replaced *attempt) *share {
 	for x := range s.up {
-		if x.quota.bounds() && x.wouldExceed(site, cpus, replaced) {
+		if x.held != "" || x.quota.bounds() && x.wouldExceed(site, cpus, replaced) {
 			x.stopped = true
 			return x
 		}
@@ -125,6 +125,19 @@ func (sh *shares) setKept(in SetKept) error {
 	user.kept = in.Bytes
 	sh.gaveBackOf(user)
 	return nil
+}
+
+// HoldJobs has no further attempts given out to runs that have an account, until it is stepped with an
+// empty Why, which is for a person. What runs goes on, and results are taken. It is not durable.
+type HoldJobs struct{ Why string }
+
+func (HoldJobs) isInput() {}
+
+func (sh *shares) hold(why string) {
+	sh.root.held = why
+	if why == "" {
+		sh.gaveBack(sh.root)
+	}
 }
 
 // pool is a resource that is none of pilots: all attempts, or those of one run, together hold at
@@ -269,7 +282,7 @@ func (js *jobs) startable(yield func(*group, int) bool) {
 func (s *share) room() int {
 	room := math.MaxInt
 	for x := range s.up {
-		if q := &x.quota; q.Stored > 0 && x.stored >= q.Stored {
+		if q := &x.quota; x.held != "" || q.Stored > 0 && x.stored >= q.Stored {
 			return 0
 		} else if q.Running > 0 {
 			room = min(room, max(0, q.Running-x.attempts))

@@ -354,7 +354,7 @@ func (p *simPilot) report(a *simAttempt, r Result) {
 }
 
 func (p *simPilot) execute(a *simAttempt) []WrittenFile {
-	parts := []string{a.a.Name, string(a.a.Payload)}
+	parts := decides(a.a.Name, string(a.a.Payload))
 	for _, f := range a.a.Inputs {
 		c, ok := p.read(f)
 		if !ok || p.s.damaged[f.PFN] != "" {

@@ -56,6 +56,9 @@ func (s *simulation) check() error {
 		if err := s.core.verify(); err != nil {
 			return err
 		}
+		if err := s.checkKept(); err != nil {
+			return err
+		}
 	}
 	if s.steps%101 != 0 {
 		return nil
@@ -124,6 +127,11 @@ func (s *simulation) letOut(in Input, e Effects) error {
 func (s *simulation) mayRemove(pfn string) error {
 	ref, counts := s.made[pfn]
 	m := s.models[ref.Run]
+	for key, r := range s.core.journal.results {
+		if len(r.runs) > 0 && r.names(pfn) {
+			return fmt.Errorf("%s is removed, which is of result %s, which runs %v name", pfn, key.hex(), r.runs)
+		}
+	}
 	if !counts || s.damaged[pfn] != "" || !slices.Contains(s.live, m) {
 		return nil
 	}
@@ -231,7 +239,7 @@ func (s *simulation) beginRun(earlier *submission) error {
 	m := newSubmission(len(s.models), s.core.NextRun(), s.core.journal.incarnation, earlier)
 	s.note("run %d from incarnation %d on", m.run, m.since)
 	s.models[m.run] = m
-	err := s.step(SetRun{Run{ID: m.run, Account: accountOf(m.run), KeepGoing: s.rng.IntN(4) > 0}})
+	err := s.step(s.theRun(m.run, s.rng.IntN(4) > 0))
 	if _, there := s.core.Run(m.run); err != nil || !there {
 		return err
 	}
@@ -250,8 +258,18 @@ func (s *simulation) retire(m *submission) error {
 			before[v.pfn] = v.existing
 		}
 	}
-	err := s.step(RetireRun{m.run})
+	var keys []string
+	for j := range s.core.jobs.of(s.core.runs.byID[m.run]) {
+		if j.committed != 0 && j.key != (identity{}) {
+			keys = append(keys, j.key.hex())
+		}
+	}
+	keep := s.rng.IntN(3) > 0
+	err := s.step(RetireRun{m.run, keep})
 	if _, there := s.core.Run(m.run); !there {
+		if keep {
+			s.kept[m.run] = keys
+		}
 		s.live = slices.DeleteFunc(s.live, func(x *submission) bool { return x == m })
 		for pfn, existing := range before {
 			if existing {
@@ -268,6 +286,7 @@ func (s *simulation) another() (*Core, Effects, error) {
 		clear(s.durable)
 		clear(s.acked) // what was to be removed is forgotten
 		clear(s.made)
+		clear(s.kept)
 		s.models = make(map[RunID]*submission)
 		s.config.FirstIncarnation = s.core.journal.incarnation + 1 + s.rng.Uint64N(100)
 		core, e := New(s.config)

@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // submission is what must come of one run of a workflow.
@@ -99,7 +100,7 @@ func (m *submission) place(o Output, n int, last map[string]Version, lfns *[]str
 func (m *submission) enter(j *simJob) {
 	m.jobs[j.Name] = j
 	m.inOrder = append(m.inOrder, j)
-	parts := []string{j.Name, string(j.Payload)}
+	parts := decides(j.Name, string(j.Payload))
 	for _, r := range j.reads {
 		parts = append(parts, m.content[r])
 	}
@@ -132,6 +133,15 @@ func (m *submission) matchedFile(j *simJob, f FileRef) {
 	if !slices.Contains(m.lfns, f.LFN) {
 		m.lfns = append(m.lfns, f.LFN)
 	}
+}
+
+// decides is what decides with its inputs what a job writes: its command, and of one without a
+// digest its name.
+func decides(name, command string) []string {
+	if strings.HasPrefix(command, "command ") {
+		return []string{command, name}
+	}
+	return []string{command}
 }
 
 func (j *simJob) contentOf(lfn string) string { return digestOf(j.base, lfn) }

@@ -45,11 +45,13 @@ func (s *simulation) disturb() error {
 
 // disturbRun begins a run beside the others, or does something to one as a whole.
 func (s *simulation) disturbRun(m *submission) error {
-	switch s.rng.IntN(6) {
+	switch s.rng.IntN(7) {
+	case 6:
+		return s.forget()
 	case 0:
 		return s.step(StopRun{Run: m.run, Drain: s.rng.IntN(2) == 0})
 	case 1:
-		return s.step(SetRun{Run{ID: m.run, Account: accountOf(m.run), KeepGoing: s.rng.IntN(2) == 0}})
+		return s.step(s.theRun(m.run, s.rng.IntN(2) == 0))
 	case 2:
 		return s.step(CompleteRun{m.run})
 	case 3:
@@ -61,6 +63,28 @@ func (s *simulation) disturbRun(m *submission) error {
 		return nil
 	}
 	return s.beginRun(m)
+}
+
+// forget releases a run that is kept, or has results forgotten that nobody names.
+func (s *simulation) forget() error {
+	if len(s.kept) > 0 && s.rng.IntN(2) == 0 {
+		run := slices.Min(slices.Collect(maps.Keys(s.kept)))
+		keys := s.kept[run]
+		delete(s.kept, run)
+		err := s.step(ReleaseRun{run})
+		for _, text := range keys { // unless a crash came before
+			if key, _ := parseIdentity(text); s.core.journal.results[key] != nil &&
+				slices.Contains(s.core.journal.results[key].runs, run) {
+				s.kept[run] = keys
+			}
+		}
+		return err
+	}
+	var keys []string
+	for _, r := range s.core.Forgettable(s.now, s.rng.IntN(3), 0) {
+		keys = append(keys, r.Record.Key)
+	}
+	return s.step(ForgetResults{keys})
 }
 
 // anyRun is one of those that were not retired.

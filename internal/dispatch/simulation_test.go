@@ -3,6 +3,7 @@ package dispatch
 import (
 	"crypto/sha256"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -59,11 +60,13 @@ type simulation struct {
 	pilots  []*simPilot
 	born    int
 	calm    bool // no more faults
+	shares  bool // runs of a group share results
 	trace   []string
 
 	models   map[RunID]*submission // also of runs that were retired
 	live     []*submission         // of the others
 	stored   map[string]bool       // PFNs of runs that are known no more
+	kept     map[RunID][]string    // keys of results that runs name which were retired
 	attempts map[AttemptID]bool    // that were given out
 	acked    map[AttemptID][]string
 	hash     [32]byte
@@ -79,12 +82,13 @@ func newSimulation(seed uint64) *simulation {
 		rng: rand.New(rand.NewPCG(seed, 1)), now: epoch, durable: make(map[string]Record),
 		storage: make(map[string]string), damaged: make(map[string]string), made: make(map[string]FileRef),
 		stored: make(map[string]bool), attempts: make(map[AttemptID]bool),
-		acked: make(map[AttemptID][]string), models: make(map[RunID]*submission),
+		acked: make(map[AttemptID][]string), models: make(map[RunID]*submission), kept: make(map[RunID][]string),
 	}
 	s.config = Config{
 		Placement: Placement(s.rng.IntN(3)), Ahead: s.rng.IntN(4) - 1, MaxLosses: 50,
 		MaxPassOver: time.Duration(1+s.rng.IntN(100)) * time.Second, MaxRegenerations: 1000,
 	}
+	s.shares = s.rng.IntN(3) > 0
 	s.sites = s.newSites()
 	if s.rng.IntN(2) == 0 {
 		s.weighSites()
@@ -160,6 +164,19 @@ func accountOf(run RunID) Account {
 	return []Account{{}, {"", "ann"}, {"lab", "bob"}, {"lab", "ann"}}[run%4]
 }
 
+// scopeOf says with which runs a run shares results: all runs of a simulation do, or none.
+func (s *simulation) scopeOf(run RunID) string {
+	if !s.shares {
+		return ""
+	}
+	return "of " + accountOf(run).Group
+}
+
+// theRun is what is said of a run whenever it begins or goes on.
+func (s *simulation) theRun(id RunID, keepGoing bool) SetRun {
+	return SetRun{Run{ID: id, Account: accountOf(id), Scope: s.scopeOf(id), NoReuse: id%7 == 6, KeepGoing: keepGoing}}
+}
+
 func (s *simulation) anyShares() Shares {
 	weight := func() int64 { return s.rng.Int64N(4) }
 	return Shares{
@@ -179,7 +196,7 @@ func (s *simulation) finish() error {
 	s.startAnyPilot()
 	s.startAnyPilot()
 	for _, m := range s.live {
-		if err := s.step(SetRun{Run{ID: m.run, Account: accountOf(m.run), KeepGoing: true}}); err != nil {
+		if err := s.step(s.theRun(m.run, true)); err != nil {
 			return err
 		}
 	}
@@ -242,12 +259,16 @@ func (s *simulation) retireAll() error {
 	if err := s.loop(s.now.Add(30 * time.Minute)); err != nil {
 		return err
 	}
+	if err := s.releaseAll(); err != nil {
+		return err
+	}
 	c := s.core
 	fs := &c.files
 	left := len(fs.matched) + len(fs.waiters) + len(fs.raisedTo) + len(fs.older) + len(fs.publishing) +
 		len(c.fleet.attempts) +
 		len(c.placement.kept.jobs) + len(c.placement.reserved) + len(c.placement.expected) + c.jobs.totals.Jobs +
-		c.jobs.ready + len(c.fleet.pace.runs) + len(c.files.outdated) + len(c.files.stillNamed)
+		c.jobs.ready + len(c.fleet.pace.runs) + len(c.files.outdated) + len(c.files.stillNamed) +
+		len(c.jobs.twins.listed) + len(c.jobs.twins.more) + len(c.jobs.twins.behind)
 	if left > 0 {
 		return fmt.Errorf("%d things are left of runs that were retired", left)
 	}
@@ -257,6 +278,49 @@ func (s *simulation) retireAll() error {
 		}
 	}
 	return s.checkStorage()
+}
+
+// releaseAll releases all runs that are kept, and has what nobody names forgotten: then no result that
+// runs share is left.
+func (s *simulation) releaseAll() error {
+	for _, run := range slices.Sorted(maps.Keys(s.kept)) {
+		delete(s.kept, run)
+		if err := s.step(ReleaseRun{run}); err != nil {
+			return err
+		}
+	}
+	for tries := 0; ; tries++ {
+		var keys []string
+		for _, r := range s.core.Unused() {
+			keys = append(keys, r.Record.Key)
+		}
+		if len(keys) == 0 || tries == 10 {
+			break
+		}
+		if err := s.step(ForgetResults{keys}); err != nil {
+			return err
+		}
+	}
+	if n := s.core.Results(); n > 0 {
+		return fmt.Errorf("%d results are left that nobody names", n)
+	}
+	return s.loop(s.now.Add(30 * time.Minute))
+}
+
+// checkKept looks for results that runs name which are kept, and that are there no more.
+func (s *simulation) checkKept() error {
+	for run, keys := range s.kept {
+		for _, text := range keys {
+			key, err := parseIdentity(text)
+			if err != nil {
+				return err
+			}
+			if r := s.core.journal.results[key]; r == nil || !slices.Contains(r.runs, run) {
+				return fmt.Errorf("result %s of run %d, which is kept, is lost", text, run)
+			}
+		}
+	}
+	return nil
 }
 
 // forGood reports whether a job would fail again for this reason: the pattern that
@@ -273,7 +337,7 @@ func (s *simulation) checkStorage() error {
 	for f := range s.core.files.all {
 		for _, v := range f.versions {
 			used[v.pfn] = true
-			if v.pfn != "" && v.temporary() && v.readersKnown() && v.pins == 0 {
+			if v.pfn != "" && v.temporary() && v.readersKnown() && v.pins == 0 && !s.core.files.isShared(v) {
 				return fmt.Errorf("%s@%d is temporary, and stored when all is done", f.lfn, v.number)
 			}
 		}

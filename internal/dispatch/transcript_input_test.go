@@ -67,7 +67,7 @@ func (s *script) input(d *datadriven.TestData) (Input, error) {
 	case "stop-run":
 		return StopRun{Run: s.current, Drain: len(words) > 0}, nil
 	case "retire":
-		return RetireRun{s.current}, nil
+		return RetireRun{Run: s.current}, nil
 	case "tick":
 		return Tick{}, nil
 	}

@@ -9,7 +9,7 @@ import (
 func (c *Core) verify() error {
 	for _, check := range []func() error{
 		c.CheckLiveness, c.verifyJobs, c.verifyPilots, c.verifyVersions, c.verifyIndex, c.verifyMonitor,
-		c.verifyShares,
+		c.verifyShares, c.verifyResults,
 	} {
 		if err := check(); err != nil {
 			return err
@@ -17,7 +17,7 @@ func (c *Core) verify() error {
 	}
 	w := &c.work
 	if len(w.examine)+len(w.block)+len(w.unblock)+len(w.fresh)+len(w.askers)+len(w.answers)+len(w.wanted)+
-		len(w.cancel) > 0 {
+		len(w.cancel)+len(w.twins) > 0 {
 		return fmt.Errorf("work is left over: %+v", *w)
 	}
 	return nil
@@ -29,7 +29,7 @@ func (c *Core) verifyJobs() error {
 	for j := range c.jobs.all {
 		totals.Jobs++
 		totals.ByState[j.state]++
-		if j.state == Done && j.reused && j.committed == reusedAttempt {
+		if j.state == Done && j.committed == reusedAttempt {
 			totals.Reused++
 		}
 		if j.state != Ready && j.group != nil || j.state == Ready && (j.group == nil) != j.step.run.halted() ||
@@ -193,7 +193,7 @@ func (c *Core) verifyVersions() error {
 					len(v.holders))
 			}
 			if f.allReaders && v.temporary() && v.state == present && v.pfn != "" && v.pins == 0 && !v.toPublish &&
-				c.fleet.grace.over {
+				c.fleet.grace.over && !c.files.isShared(v) {
 				return fmt.Errorf("%s@%d is temporary, stored, and read by nobody", f.lfn, v.number)
 			}
 			if v.state == pending && !v.writer.live() {
@@ -318,6 +318,44 @@ func (c *Core) verifyShares() error {
 		if p.used != n {
 			return fmt.Errorf("attempts have %d %s, and it counts %d", n, p.name, p.used)
 		}
+	}
+	return nil
+}
+
+// verifyResults recomputes which jobs have which results, and which jobs are twins.
+func (c *Core) verifyResults() error {
+	takers, listed := make(map[identity]int), 0
+	for j := range c.jobs.all {
+		r := c.journal.results[j.key]
+		if j.committed != 0 && r != nil {
+			takers[j.key]++
+			if !slices.Contains(r.takers, j) {
+				return fmt.Errorf("job %s of run %d has result %s, which does not know", j.name, j.id.Run(), j.key.hex())
+			}
+		}
+		if r == nil && j.inJournal() {
+			return fmt.Errorf("the outputs of job %s are in no result", j.name)
+		}
+		shares := j.shares() && j.key != (identity{})
+		if is := shares && j.isListed(j.state) && (j.committed == 0 || r == nil); is && !c.jobs.twins.has(j) {
+			return fmt.Errorf("job %s of run %d is %v, and not listed among its twins", j.name, j.id.Run(), j.state)
+		}
+		if shares && c.jobs.twins.has(j) {
+			listed++
+		}
+	}
+	for key, r := range c.journal.results {
+		if len(r.takers) != takers[key] {
+			return fmt.Errorf("result %s counts %d jobs, and %d have it", key.hex(), len(r.takers), takers[key])
+		}
+	}
+	for key := range c.jobs.twins.listed {
+		for range c.jobs.twins.each(key) {
+			listed--
+		}
+	}
+	if listed != 0 {
+		return fmt.Errorf("%d twins are listed that are none", -listed)
 	}
 	return nil
 }

@@ -72,7 +72,7 @@ func (c *Core) Job(id JobID) (JobView, bool) {
 func (c *Core) view(j *job) JobView {
 	v := JobView{
 		ID: j.id, Name: j.name, Step: j.step.Step, State: j.state, Priority: int(j.priority),
-		Effective: int(j.effective), Reused: j.reused,
+		Effective: int(j.effective), Reused: j.wasTaken(),
 		Submitted: j.submitted.time(), Committed: j.committed,
 	}
 	if j.fate != nil && j.state != Done {
@@ -116,6 +116,9 @@ type JobDetail struct {
 	Writes  []FileView // what patterns have matched follows the patterns
 	// Key is that of the job's result; empty before the job has come to its turn.
 	Key string
+	// Taken says who made the result that the job has taken; nil if it has taken none, or that is
+	// not known.
+	Taken *Origin
 }
 
 // Detail returns all that is known of a job.
@@ -131,6 +134,7 @@ func (c *Core) Detail(id JobID) (JobDetail, bool) {
 	if j.key != (identity{}) {
 		d.Key = j.key.hex()
 	}
+	d.Taken = c.journal.originOf(j)
 	for i := range j.requests {
 		r := &j.requests[i]
 		if r.read != nil {

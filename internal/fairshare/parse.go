@@ -52,12 +52,14 @@ func init() {
 		{Key{"queued", "most jobs that wait; beyond that nothing is submitted"}, false, whole(func(s *dispatch.Share) *int { return &s.Limits.Queued })},
 		{Key{"stored", "size of what its runs may keep in storage, such as 2TB; beyond that none of its jobs starts"}, false, scalar(quantity.Size, func(s *dispatch.Share) *int64 { return &s.Limits.Stored })},
 		{Key{"sites", "by name of a site: `running` and `cores` there"}, false, (*reader).sites},
+		{Key{"retention", "how long results of the group are kept that no run names any more, such as 30d (default: that around it; 0: not at all)"}, true, (*reader).shareRetention},
 		{Key{"users", "users of the group, by name: a weight, or keys of this table"}, true, (*reader).users},
 		{Key{"groups", "groups in it, by name"}, true, (*reader).groups},
 	}
 	fileKeys = []fileKey{
 		{Key{"half_life", "time after which usage counts half (default 7d)"}, scalar(quantity.Duration, func(s *dispatch.Shares) *time.Duration { return &s.HalfLife })},
 		{Key{"overtake", "slot-seconds by which a user may get ahead of the share where a pilot has the input (default 1m; 0: not at all)"}, (*reader).overtake},
+		{Key{"retention", "the same as in a group, for groups that do not say (default: that of `serve --retention`)"}, (*reader).retention},
 		{Key{"limits", "of what steps ask for under `needs:`, how much all jobs together may have, such as {licence: 5}"}, (*reader).limits},
 		{Key{"groups", "groups, by name"}, (*reader).rootGroups},
 		{Key{"users", "users who are in no group, by name: a weight, or keys of the table below"}, (*reader).rootUsers},
@@ -86,7 +88,7 @@ var habits = map[string]string{
 	"maxjobs": "write `running: NUMBER`", "max_jobs": "write `running: NUMBER`", "grpjobs": "write `running: NUMBER`",
 	"cpus": "write `cores: NUMBER`", "grpcpus": "write `cores: NUMBER`", "maxsubmitjobs": "write `queued: NUMBER`",
 	"accounts": "write `groups:`", "members": "write `users:`", "disk": "write `stored: SIZE`",
-	"halflife": "write `half_life: 7d`",
+	"halflife": "write `half_life: 7d`", "keep": "write `retention: 30d`", "expire": "write `retention: 30d`",
 }
 
 type reader struct{ yamlfile.Reader }
@@ -185,6 +187,23 @@ func (r *reader) overtake(n *yaml.Node, s *dispatch.Shares, what string) {
 			s.Overtake = yamlfile.Scalar(&r.Reader, n, text, what, quantity.Duration)
 		}
 	}
+}
+
+func (r *reader) retention(n *yaml.Node, s *dispatch.Shares, what string) {
+	s.Retention = r.keeps(n, what)
+}
+
+func (r *reader) shareRetention(n *yaml.Node, s *dispatch.Share, what string) {
+	s.Retention = r.keeps(n, what)
+}
+
+// keeps reads how long results are kept: negative where that is not at all.
+func (r *reader) keeps(n *yaml.Node, what string) time.Duration {
+	text, ok := r.Text(n, what)
+	if !ok || text == "0" {
+		return -1
+	}
+	return yamlfile.Scalar(&r.Reader, n, text, what, quantity.Duration)
 }
 
 func (r *reader) limits(n *yaml.Node, s *dispatch.Shares, what string) {

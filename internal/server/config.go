@@ -43,14 +43,28 @@ type Config struct {
 	// Account is to whom the run belongs. A run of a Lasting server gets it with its submission.
 	Account dispatch.Account
 
+	// Scope says which runs of a Lasting server share results (dispatch.Run). A run gets it with its
+	// submission.
+	Scope string
+	// NoReuse has the run take no result of another run, and where runs share results leave none to
+	// them.
+	NoReuse bool
+
 	// Check refuses steps and jobs that are submitted and that no pilot of the server could ever run;
 	// with waitAnyway only those that one would run otherwise than they ask for. limits bound what all
 	// jobs together have of a resource. nil: none is refused.
 	Check func(demands []flow.Demand, limits map[string]int64, waitAnyway bool) error
 
-	// UnusedResults is how many results of earlier runs a lasting server keeps that no run uses now:
-	// UnusedResultLimit.
+	// UnusedResults is how many results a lasting server keeps that no run names which is kept, and
+	// no group has promised to keep: UnusedResultLimit.
 	UnusedResults int
+	// CompareInputs is up to which size, in bytes, a lasting server knows inputs by their contents, which
+	// it reads once: DefaultCompareInputs.
+	CompareInputs int64
+
+	// Space measures the file system of a folder, in bytes: what is free and all. nil: the system is
+	// asked.
+	Space func(folder string) (free, all int64, err error)
 
 	// KeepGoing goes on after a job has failed with what doesn't depend on it.
 	// Otherwise no further attempts are started then.
@@ -167,6 +181,12 @@ func (c Config) withDefaults() Config {
 	if c.UnusedResults == 0 {
 		c.UnusedResults = UnusedResultLimit
 	}
+	if c.CompareInputs == 0 {
+		c.CompareInputs = DefaultCompareInputs
+	}
+	if c.Space == nil {
+		c.Space = spaceOf
+	}
 	if c.LeaveTime == 0 {
 		c.LeaveTime = DefaultLeaveTime
 	}
@@ -185,6 +205,12 @@ func (c *Config) tellingSlow(e storage.Element) storage.Element {
 		c.Log.Warn(fmt.Sprintf("%s is slow to answer: it is waited for, up to %s at a time", host, storage.AwayTime))
 	})
 }
+
+// DefaultCompareInputs is CompareInputs where it is not given.
+const DefaultCompareInputs = 64 << 30
+
+// DefaultRetention is Dispatch.Retention of a lasting server where nothing else is said.
+const DefaultRetention = 30 * 24 * time.Hour
 
 // DefaultSiteWeights are Dispatch.Sites where they are not given: a job goes where it is expected to
 // end first, and a price is in seconds for the hour of a processor. With one site they mean nothing.

@@ -18,7 +18,6 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/api"
-	"fairway/internal/server/convert"
 	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
@@ -56,6 +55,8 @@ type submission struct {
 	Results    string            `json:"results,omitempty"`
 	Scales     *flow.Scales      `json:"scales,omitempty"` // of a recorded run
 	Account    dispatch.Account  `json:"account,omitzero"`
+	Scope      string            `json:"scope,omitempty"`
+	NoReuse    bool              `json:"no_reuse,omitempty"`
 }
 
 // parse reads the workflow that was submitted.
@@ -78,6 +79,7 @@ func (b *submission) parse() (*flow.Workflow, error) {
 func (s *Server) configOf(b *submission, workflow *flow.Workflow) Config {
 	c := s.config
 	c.Workflow, c.Folder, c.KeepGoing, c.Results, c.Account = workflow, b.Folder, b.KeepGoing, b.Results, b.Account
+	c.Scope, c.NoReuse = b.Scope, b.NoReuse
 	return c
 }
 
@@ -85,6 +87,7 @@ func (s *Server) configOf(b *submission, workflow *flow.Workflow) Config {
 // files have absolute names.
 func (s *Server) finderOf(b *submission, own string) *feed.Finder {
 	find := feed.NewFinder(b.Folder, s.config.tellingSlow(s.element))
+	find.Contents, find.Compared = s.contents, s.config.CompareInputs
 	find.Apart, find.Made = true, s.ownIn(filepath.Join(folder.InputsName, s.folders.ID), own)
 	return find
 }
@@ -226,7 +229,7 @@ func (s *Server) SubmitWorkflow(
 ) (id dispatch.RunID, known bool, err error) {
 	b := &submission{
 		Key: w.Key, File: w.File, Text: w.Text, Folder: w.Folder, Parameters: w.Parameters, Until: w.Until,
-		KeepGoing: w.KeepGoing, Results: w.Results,
+		KeepGoing: w.KeepGoing, Results: w.Results, NoReuse: w.NoReuse,
 	}
 	if wfformat.Is(b.Text) {
 		b.Scales = &w.Scales
@@ -236,13 +239,16 @@ func (s *Server) SubmitWorkflow(
 		return 0, false, connect.NewError(connect.CodeInvalidArgument, err)
 	}
 	var limits map[string]int64
-	if b.Account, limits, err = s.accountOf(ctx, w); err != nil {
+	if b.Account, b.Scope, limits, err = s.accountOf(ctx, w); err != nil {
 		return 0, false, err
 	}
 	if s.config.Check != nil {
 		if err := s.config.Check(workflow.Demands(), LimitsOf(workflow.Limits, limits), w.WaitAnyway); err != nil {
 			return 0, false, connect.NewError(connect.CodeInvalidArgument, err)
 		}
+	}
+	if err := s.space.refuse(); err != nil {
+		return 0, false, err
 	}
 	if err := s.findTools(ctx, workflow.Demands(), w.WaitAnyway); err != nil {
 		return 0, false, err
@@ -431,17 +437,10 @@ func (s *Server) restRuns(failure error) Outcome {
 			s.log.Warn("how long a run took could not be recorded", "run", r.room.Run, "error", err)
 		}
 	}
-	gone, kept := oldest(s.loop.Dispatch.Unused(), s.config.UnusedResults)
-	for _, result := range kept {
-		needed.Add(result.PFNs...)
+	for pfn := range s.loop.Dispatch.ResultFiles {
+		needed.Add(pfn)
 	}
-	err := s.records.Apply(context.Background(), convert.Each(gone, func(r dispatch.UnusedResult) dispatch.Record {
-		return r.Record
-	}))
-	if err == nil {
-		err = s.storage.Sweep(context.Background(), needed)
-	}
-	if err != nil {
+	if err := s.storage.Sweep(context.Background(), needed); err != nil {
 		s.log.Warn("files that nobody needs could not be removed", "folder", s.folders.Storage, "error", err)
 	}
 	return Outcome{Succeeded: true}

@@ -38,6 +38,7 @@ type opened struct {
 	run      *state.Run
 	decision decision
 	rerun    rerun
+	noReuse  bool     // no result of an earlier run is to be taken
 	reasons  []string // why it is runChanged, one line each
 	inputs   []state.Input
 	now      map[string][]flow.InputFile // of inputs, by name; of open ones if all were closed before
@@ -94,7 +95,11 @@ func openRecords(ctx context.Context, config *Config, s store.Store, find *feed.
 	if o.run != nil {
 		o.findArrivals(ctx, find)
 	}
+	o.noReuse = config.NoReuse
 	o.decide(ctx, find)
+	if o.decision == runOn || o.decision == runDone {
+		config.NoReuse = o.run.NoReuse // that was said when it began
+	}
 	return o, nil
 }
 
@@ -176,6 +181,9 @@ func (o *opened) decide(ctx context.Context, find *feed.Finder) {
 		o.reasons = append(o.reasons, "the last run was refused something that it needed")
 	case o.run.Digest != workflow.Digest():
 		o.reasons = append(o.reasons, "the workflow or its parameters changed")
+	}
+	if o.noReuse && (!o.run.NoReuse || o.run.State == state.Succeeded) {
+		o.reasons = append(o.reasons, "no result of an earlier run is to be taken")
 	}
 	if len(o.rerun) > 0 {
 		o.reasons = append(o.reasons, fmt.Sprintf("%s is to run once more", strings.Join(o.rerun, ", ")))
@@ -296,7 +304,7 @@ func (o *opened) runID() dispatch.RunID {
 // setRun begins a run, or has it go on.
 func (c *Config) setRun(run dispatch.RunID) dispatch.Input {
 	return dispatch.SetRun{Run: dispatch.Run{
-		ID: run, Name: c.Workflow.Name, Account: c.Account, Limits: c.Workflow.Limits,
+		ID: run, Name: c.Workflow.Name, Account: c.Account, Limits: c.Workflow.Limits, Scope: c.Scope, NoReuse: c.NoReuse,
 		KeepGoing: c.KeepGoing || c.Workflow.Open(),
 	}}
 }
@@ -316,7 +324,8 @@ func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) err
 	id := o.runID()
 	if o.decision == runNew || o.decision == runChanged {
 		gone := len(o.gone) > 0 || o.run != nil && o.run.State != state.Succeeded && o.run.InputsGone
-		o.run = &state.Run{ID: id, Form: state.Form, Started: time.Now(), Parameters: config.Workflow.Set(), InputsGone: gone}
+		o.run = &state.Run{ID: id, Form: state.Form, Started: time.Now(), Parameters: config.Workflow.Set(), InputsGone: gone,
+			NoReuse: config.NoReuse}
 		o.inputs = nil
 	}
 	o.run.Workflow, o.run.File, o.run.Source, o.run.Digest = workflow.Name, workflow.File, sourceOf(config),

@@ -3,25 +3,41 @@ package server
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/api"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
 )
 
-// cutResults removes the oldest results that no run uses, with what is known of how they were made,
-// where a lasting server has a twentieth more than it keeps. So it looks through all of them once for
-// many that go.
+// A lasting server keeps results for as long as a run that it keeps names them, and after that for as
+// long as a policy says: see Core.Forgettable.
+
+// resultsPeriod is how often a lasting server looks which results are kept no longer.
+const resultsPeriod = time.Minute
+
+// watchResults removes results whose time is over until ctx ends.
+func (s *Server) watchResults(ctx context.Context) {
+	for s.sched.Sleep(ctx, resultsPeriod) == nil {
+		s.cutResults(ctx)
+	}
+}
+
+// cutResults removes results that are kept no longer, with what is known of how they were made: those
+// whose time is over, and the oldest of those that no group has promised to keep, where there are a
+// twentieth more than the limit. So it looks through all of them once for many that go.
 func (s *Server) cutResults(ctx context.Context) {
-	keep := s.config.UnusedResults
 	var gone []dispatch.UnusedResult
 	err := s.inbox.Query(ctx, func(c *state.Cores) {
-		if c.Dispatch.UnusedResults() > keep+keep/20 {
-			gone, _ = oldest(c.Dispatch.Unused(), keep)
+		keep := s.config.UnusedResults
+		if c.Dispatch.Results() <= keep+keep/20 {
+			keep = c.Dispatch.Results()
 		}
+		gone = c.Dispatch.Forgettable(time.Now(), keep, 0)
 	})
 	if err == nil && len(gone) > 0 {
 		err = s.forgetResults(ctx, gone)
@@ -29,6 +45,38 @@ func (s *Server) cutResults(ctx context.Context) {
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("results that nobody needs could not be removed", "error", err)
 	}
+}
+
+// tellResults adds to what a removal tells which results the run names, and what would keep them.
+func (s *Server) tellResults(ctx context.Context, removed *api.RemovedRun) error {
+	var named []dispatch.NamedResult
+	err := s.inbox.Query(ctx, func(c *state.Cores) { named = c.Dispatch.NamedBy(removed.Run, time.Now()) })
+	if err != nil {
+		return err
+	}
+	shown := map[dispatch.RunID]string{}
+	for _, result := range named {
+		told := api.RunResult{NamedResult: result}
+		for _, id := range result.Others {
+			if shown[id] == "" {
+				if shown[id], err = s.shownRun(ctx, id); err != nil {
+					return err
+				}
+			}
+			told.NamedBy = append(told.NamedBy, shown[id])
+		}
+		removed.Results = append(removed.Results, told)
+	}
+	return nil
+}
+
+// shownRun names a run for a person.
+func (s *Server) shownRun(ctx context.Context, id dispatch.RunID) (string, error) {
+	run, err := state.LoadRunOf(ctx, s.records, id)
+	if err != nil || run == nil || run.Account.User == "" {
+		return fmt.Sprintf("run %d", id), err
+	}
+	return fmt.Sprintf("run %d of %s", id, run.Account.User), nil
 }
 
 // forgetResults has the core forget results, unless a job has taken them meanwhile.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
@@ -14,11 +15,13 @@ import (
 	"fairway/test/files"
 )
 
-// Results that no run uses are cut when a run ends, the oldest first, with their stored files, logs
+// Results that no run names are cut to a number, the oldest first, with their stored files, logs
 // and what is known of how they were made; a later run takes one that has stayed.
 func TestUnusedResultsAreCutWhenARunEnds(t *testing.T) {
 	const keep = 6
-	v := startServiceAs(t, t.TempDir(), twoStepsScript, func(c *Config) { c.UnusedResults = keep })
+	v := startServiceAs(t, t.TempDir(), twoStepsScript, func(c *Config) {
+		c.UnusedResults, c.Dispatch.Retention = keep, time.Hour
+	})
 	defer v.stop()
 	submit := func(i int) uint32 {
 		texts := files.Folder(t, map[string]string{"in/a.txt": fmt.Sprint(i), "in/b.txt": fmt.Sprint("b", i)})
@@ -30,6 +33,12 @@ func TestUnusedResultsAreCutWhenARunEnds(t *testing.T) {
 		}
 		v.retired(dispatch.RunID(i + 1))
 	}
+	settled(t, v, 18) // of runs that are kept
+	for i := range 6 {
+		if _, err := v.server.RemoveRun(t.Context(), dispatch.RunID(i+1), false); err != nil {
+			t.Fatal(err)
+		}
+	}
 	settled(t, v, keep)
 	end := v.await(submit(5))
 	if end.GetSteps()[0].GetReused() != 2 || end.GetSummary().GetAttempts() != 0 {
@@ -38,7 +47,8 @@ func TestUnusedResultsAreCutWhenARunEnds(t *testing.T) {
 	if end := v.await(submit(0)); end.GetSummary().GetAttempts() != 3 {
 		t.Errorf("the oldest results are there still: %v", end)
 	}
-	settled(t, v, keep)
+	v.retired(8)
+	settled(t, v, 9) // six of two runs, and three of none
 }
 
 // settled waits until a server has so many results, and no more than belongs to them.
@@ -62,7 +72,7 @@ func settled(t *testing.T, v *service, want int) {
 	for {
 		var results int
 		if err := v.server.inbox.Query(t.Context(), func(c *state.Cores) {
-			results = c.Dispatch.UnusedResults()
+			results = c.Dispatch.Results()
 		}); err != nil {
 			t.Fatal(err)
 		}

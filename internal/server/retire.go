@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"connectrpc.com/connect"
@@ -125,7 +126,15 @@ func (s *Server) retire(ctx context.Context, r *run) error {
 	_ = beforeRetire.Hit()
 	run := *r.opened.run
 	run.Archived = true
-	if err := s.inbox.Query(ctx, func(c *state.Cores) { run.Stored = c.Dispatch.StoredBytes(id) }); err != nil {
+	err = s.inbox.Query(ctx, func(c *state.Cores) {
+		run.Stored = c.Dispatch.StoredBytes(id)
+		provenance = slices.DeleteFunc(provenance, func(r dispatch.Record) bool {
+			job, key, _ := strings.Cut(r.Key, "\n")
+			maker := c.Dispatch.MadeBy(key)
+			return maker != "" && maker != job // its result is that of another job, and what it made itself goes
+		})
+	})
+	if err != nil {
 		return err
 	}
 	record, err := run.Record()
@@ -138,7 +147,7 @@ func (s *Server) retire(ctx context.Context, r *run) error {
 	kept := s.sharing.keep(run.Account, run.Stored)
 	err = s.inbox.Drop(ctx, func() *loop.Request {
 		return &loop.Request{
-			Run: id, Dispatch: []dispatch.Input{dispatch.RetireRun{Run: id}, kept},
+			Run: id, Dispatch: []dispatch.Input{dispatch.RetireRun{Run: id, Keep: true}, kept},
 			Records: slices.Concat(moved, provenance, []dispatch.Record{record}),
 		}
 	})
@@ -223,8 +232,8 @@ func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*a
 		}
 		removed.Paths, removed.Bytes = append(removed.Paths, path), removed.Bytes+size
 	}
-	if dry {
-		return removed, nil
+	if err := s.tellResults(ctx, removed); err != nil || dry {
+		return removed, err
 	}
 	if r != nil {
 		if err := s.retire(ctx, r); err != nil {
@@ -260,7 +269,7 @@ func (s *Server) forget(ctx context.Context, run *state.Run) error {
 	err = s.inbox.Deliver(ctx, func() *loop.Request {
 		return &loop.Request{
 			Records:  []dispatch.Record{{Table: state.RunTable, Run: run.ID, Key: state.RunKey}, last},
-			Dispatch: []dispatch.Input{kept},
+			Dispatch: []dispatch.Input{kept, dispatch.ReleaseRun{Run: run.ID}},
 		}
 	})
 	if err != nil {
@@ -296,13 +305,9 @@ func (s *Server) removeLogsOf(ctx context.Context, id dispatch.RunID) error {
 	if err != nil {
 		return err
 	}
-	earlier, err := state.LoadEarlierResults(ctx, s.records)
+	kept, err := state.ResultAttempts(ctx, s.records)
 	if err != nil {
 		return err
-	}
-	kept := map[dispatch.AttemptID]bool{}
-	for _, p := range earlier {
-		kept[dispatch.AttemptID(p.GetAttempt().GetAttempt())] = true
 	}
 	attempts = slices.DeleteFunc(attempts, func(a dispatch.AttemptID) bool { return kept[a] })
 	return state.Logs(s.folders.Logs).Remove(attempts)

@@ -85,6 +85,9 @@ func (r *run) goOn(core *dispatch.Core) (*loop.Request, error) {
 func (s *Server) revivePilots(core *dispatch.Core) *loop.Request {
 	request := &loop.Request{Publish: s.looked.Unpublished}
 	request.Dispatch = append(request.Dispatch, s.sharing.said()...)
+	if why := s.space.held.Load(); why != nil {
+		request.Dispatch = append(request.Dispatch, dispatch.HoldJobs{Why: *why})
+	}
 	if len(s.looked.Lost) > 0 {
 		request.Dispatch = append(request.Dispatch, dispatch.LoseFiles{Files: s.looked.Lost})
 	}

@@ -185,9 +185,16 @@ func (r *run) QueryTally(ctx context.Context, ask func(*state.Tally)) error {
 	return r.QueryAll(ctx, func(c *state.Cores) { ask(c.Tally) })
 }
 
-// Provenance is part of api.Run.
+// Provenance is part of api.Run. A run of a lasting server is not told of results that it may not take.
 func (r *run) Provenance(ctx context.Context, job, key string) (*wire.Provenance, error) {
-	return state.LoadProvenance(ctx, r.server.records, job, key)
+	mayTake := state.EveryResult
+	if r.owner != 0 && key == "" {
+		mayTake = func(key string) (is bool) {
+			err := r.inbox.Query(ctx, func(c *state.Cores) { is = c.Dispatch.IsSharedWith(c.Run, key) })
+			return is && err == nil
+		}
+	}
+	return state.LoadProvenance(ctx, r.server.records, job, key, mayTake)
 }
 
 // Report is part of api.Run. It counts what this server has seen. Where a run goes on that another

@@ -66,7 +66,9 @@ type Server struct {
 
 	runs runs
 
-	sharing sharing // of a lasting server
+	sharing  sharing        // of a lasting server
+	space    space          // where outputs are stored
+	contents *feed.Contents // the same: what inputs of all its runs hold
 
 	// How people and pilots reach the server: the socket in the state folder, which
 	// Open has listen, and the network, if pilots come that way.
@@ -183,6 +185,7 @@ func (s *Server) openState() (err error) {
 	s.inbox = loop.NewInbox()
 	s.runs.keys, s.runs.beginning = map[string]*state.Run{}, map[string]chan struct{}{}
 	s.runs.ended = loop.NewMailbox[dispatch.RunID]()
+	s.contents = feed.NewContents()
 	s.element = elements.New(s.folders.Roots(), s.sched.Sleep)
 	s.storage = publish.NewStorage(s.records, s.folders, s.element, s.inbox, s.tellPerson, s.sched, s.log)
 	return nil
@@ -359,7 +362,9 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	if s.config.Lasting {
 		group.Go(func() { s.endRuns(working) })
 		group.Go(func() { s.watchShares(working) })
+		group.Go(func() { s.watchResults(working) })
 	}
+	group.Go(func() { s.watchSpace(working) })
 	if s.term != nil {
 		group.Go(func() { s.keepTerm(working) })
 	}

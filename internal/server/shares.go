@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -146,12 +147,12 @@ func (s *Server) Sharing(ctx context.Context) (file, problem string, err error) 
 }
 
 // accountOf finds to whom a submission belongs, and refuses it where that may not have more jobs that
-// wait. It returns the limits over all runs, too.
+// wait. It returns with which runs it shares results, and the limits over all runs, too.
 func (s *Server) accountOf(
 	ctx context.Context, w *api.SubmittedWorkflow,
-) (a dispatch.Account, limits map[string]int64, err error) {
+) (a dispatch.Account, scope string, limits map[string]int64, err error) {
 	if _, err := s.lookAtShares(ctx); err != nil {
-		return a, nil, err
+		return a, "", nil, err
 	}
 	var said dispatch.Shares
 	var refused error
@@ -170,9 +171,22 @@ func (s *Server) accountOf(
 		}
 	})
 	if unknown, ok := errors.AsType[*fairshare.UnknownError](refused); ok {
-		return a, nil, connect.NewError(connect.CodePermissionDenied, unknown)
+		return a, "", nil, connect.NewError(connect.CodePermissionDenied, unknown)
 	}
-	return a, said.Limits, cmp.Or(err, refused)
+	return a, scopeOf(a, &said), said.Limits, cmp.Or(err, refused)
+}
+
+// scopeOf says which runs share results with one of an account: those of its group. Where there are no
+// groups these are all, and beside groups each user is alone.
+func scopeOf(a dispatch.Account, said *dispatch.Shares) string {
+	groups := slices.ContainsFunc(said.Of, func(s dispatch.Share) bool { return !s.User })
+	switch {
+	case a.Group != "":
+		return "group " + a.Group
+	case groups:
+		return "user " + a.User
+	}
+	return "all"
 }
 
 // limits are those over all runs, as the file says.

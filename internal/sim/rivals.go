@@ -8,14 +8,16 @@ import (
 )
 
 // rivals are other users of the TaskQueue, each with a run of jobs without files (rivals: of an
-// experiment). They come within rivalTime of the workflow.
+// experiment). They come within rivalTime of the workflow. All have the same jobs: those of one group
+// share results, and one of them has a group of its own.
 type rivals struct {
 	jobs  []task
 	ended map[dispatch.JobID]bool
+	made  map[string]bool // scope and job of what was executed and committed
 }
 
 const (
-	rivalUsers = 2
+	rivalUsers = 3
 	rivalTime  = 20 * time.Minute
 )
 
@@ -36,8 +38,15 @@ func (r *run) accountOf(id dispatch.RunID) dispatch.Account {
 	case id == theRun:
 		return dispatch.Account{User: "workflow"}
 	}
-	return dispatch.Account{Group: "rivals", User: fmt.Sprint("rival", id)}
+	group := "rivals"
+	if id == theRun+rivalUsers {
+		group = "others"
+	}
+	return dispatch.Account{Group: group, User: fmt.Sprint("rival", id)}
 }
+
+// scopeOf says with which runs a run of a rival shares results.
+func (r *run) scopeOf(id dispatch.RunID) string { return r.accountOf(id).Group }
 
 // beginRivals has them submit their jobs, now and then.
 func (r *run) beginRivals() {
@@ -45,14 +54,16 @@ func (r *run) beginRivals() {
 	if n == 0 {
 		return
 	}
-	r.rivals.ended = map[dispatch.JobID]bool{}
+	r.rivals.ended, r.rivals.made = map[dispatch.JobID]bool{}, map[string]bool{}
 	draw := Stream(r.seed, "rivals")
 	r.server.submit(dispatch.SetShares{Shares: rivalShares})
 	for u := range rivalUsers {
 		id := theRun + 1 + dispatch.RunID(u)
-		r.server.submit(dispatch.SetRun{Run: dispatch.Run{ID: id, Account: r.accountOf(id), KeepGoing: true}})
+		r.server.submit(dispatch.SetRun{Run: dispatch.Run{
+			ID: id, Account: r.accountOf(id), Scope: r.scopeOf(id), KeepGoing: true,
+		}})
 		for i := range n {
-			name := fmt.Sprintf("rival%d/%d", id, i)
+			name := fmt.Sprint("rival/", i)
 			t := task{
 				job: dispatch.Job{Name: name, Step: "rival", Digest: name, Payload: appendIndex(nil, len(r.rivals.jobs))},
 				run: r.exp.Workflow.Run.Draw(draw),
@@ -77,11 +88,28 @@ func (r *run) taskOf(as *dispatch.Assignment) *task {
 func (r *run) rivalEvent(e *dispatch.Event) {
 	switch e.Kind {
 	case dispatch.JobCommitted:
-		r.checkCommit(e.Job, e.Name, e.Result.Attempt, false)
-		r.rivalEnded(e.Job)
+		attempt := takenAttempt
+		if !e.Reused {
+			attempt = e.Result.Attempt
+		}
+		r.rivalCommitted(e.Job, e.Name, attempt, false)
 	case dispatch.JobFailed, dispatch.JobBlocked, dispatch.JobCancelled:
 		r.fail("job %s of another user ended as %v: %s", e.Name, e.Kind, e.Reason)
 	}
+}
+
+// takenAttempt is that of a job which took the result of another.
+const takenAttempt dispatch.AttemptID = 1
+
+// rivalCommitted makes sure that a job which took a result took one that was made in its group.
+func (r *run) rivalCommitted(id dispatch.JobID, name string, attempt dispatch.AttemptID, again bool) {
+	if result := r.scopeOf(id.Run()) + " " + name; attempt != takenAttempt {
+		r.rivals.made[result] = true
+	} else if !r.rivals.made[result] {
+		r.fail("job %s of run %d took a result that nobody in its group has made", name, id.Run())
+	}
+	r.checkCommit(id, name, attempt, again)
+	r.rivalEnded(id)
 }
 
 func (r *run) rivalEnded(id dispatch.JobID) {
@@ -96,11 +124,12 @@ func (r *run) recountRivals(core *dispatch.Core) {
 	if len(r.rivals.jobs) == 0 {
 		return
 	}
-	for u := range rivalUsers {
-		for j := range core.Jobs(theRun+1+dispatch.RunID(u), 0) {
-			if j.Committed != 0 {
-				r.checkCommit(j.ID, j.Name, j.Committed, true)
-				r.rivalEnded(j.ID)
+	for _, taken := range []bool{false, true} { // what was made comes before who took it
+		for u := range rivalUsers {
+			for j := range core.Jobs(theRun+1+dispatch.RunID(u), 0) {
+				if j.Committed != 0 && taken == (j.Committed == takenAttempt) {
+					r.rivalCommitted(j.ID, j.Name, j.Committed, true)
+				}
 			}
 		}
 	}

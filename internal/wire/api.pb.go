@@ -1226,8 +1226,78 @@ func (x *FileDetail) GetTemporary() bool {
 	return false
 }
 
+// ResultOrigin says which job made a result that another has taken.
+type ResultOrigin struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Run           uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
+	User          string                 `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`
+	Group         string                 `protobuf:"bytes,3,opt,name=group,proto3" json:"group,omitempty"`
+	Job           string                 `protobuf:"bytes,4,opt,name=job,proto3" json:"job,omitempty"` // its name
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ResultOrigin) Reset() {
+	*x = ResultOrigin{}
+	mi := &file_api_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ResultOrigin) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ResultOrigin) ProtoMessage() {}
+
+func (x *ResultOrigin) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ResultOrigin.ProtoReflect.Descriptor instead.
+func (*ResultOrigin) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *ResultOrigin) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *ResultOrigin) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *ResultOrigin) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *ResultOrigin) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
 type JobDetail struct {
 	state             protoimpl.MessageState `protogen:"open.v1"`
+	TakenFrom         *ResultOrigin          `protobuf:"bytes,12,opt,name=taken_from,json=takenFrom,proto3" json:"taken_from,omitempty"` // unset: it has made its result itself, or that is not known
 	Summary           *JobSummary            `protobuf:"bytes,1,opt,name=summary,proto3" json:"summary,omitempty"`
 	Payload           *Payload               `protobuf:"bytes,2,opt,name=payload,proto3" json:"payload,omitempty"`
 	Needs             *Resources             `protobuf:"bytes,3,opt,name=needs,proto3" json:"needs,omitempty"`
@@ -1243,7 +1313,7 @@ type JobDetail struct {
 
 func (x *JobDetail) Reset() {
 	*x = JobDetail{}
-	mi := &file_api_proto_msgTypes[11]
+	mi := &file_api_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1255,7 +1325,7 @@ func (x *JobDetail) String() string {
 func (*JobDetail) ProtoMessage() {}
 
 func (x *JobDetail) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[11]
+	mi := &file_api_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1268,7 +1338,14 @@ func (x *JobDetail) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobDetail.ProtoReflect.Descriptor instead.
 func (*JobDetail) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{11}
+	return file_api_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *JobDetail) GetTakenFrom() *ResultOrigin {
+	if x != nil {
+		return x.TakenFrom
+	}
+	return nil
 }
 
 func (x *JobDetail) GetSummary() *JobSummary {
@@ -1344,7 +1421,7 @@ type ExplainRequest struct {
 
 func (x *ExplainRequest) Reset() {
 	*x = ExplainRequest{}
-	mi := &file_api_proto_msgTypes[12]
+	mi := &file_api_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1356,7 +1433,7 @@ func (x *ExplainRequest) String() string {
 func (*ExplainRequest) ProtoMessage() {}
 
 func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[12]
+	mi := &file_api_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1369,7 +1446,7 @@ func (x *ExplainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainRequest.ProtoReflect.Descriptor instead.
 func (*ExplainRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{12}
+	return file_api_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *ExplainRequest) GetJob() string {
@@ -1391,14 +1468,15 @@ type ExplainResponse struct {
 	Summary       *JobSummary            `protobuf:"bytes,1,opt,name=summary,proto3" json:"summary,omitempty"`
 	Lines         []string               `protobuf:"bytes,2,rep,name=lines,proto3" json:"lines,omitempty"` // for a person: what it waits for, one reason a line
 	WaitsFor      []*WaitsFor            `protobuf:"bytes,3,rep,name=waits_for,json=waitsFor,proto3" json:"waits_for,omitempty"`
-	Missing       []string               `protobuf:"bytes,4,rep,name=missing,proto3" json:"missing,omitempty"` // resources or tools that no pilot has
+	Missing       []string               `protobuf:"bytes,4,rep,name=missing,proto3" json:"missing,omitempty"`                      // resources or tools that no pilot has
+	TakenFrom     *ResultOrigin          `protobuf:"bytes,5,opt,name=taken_from,json=takenFrom,proto3" json:"taken_from,omitempty"` // whose result it has taken; unset: none, or that is not known
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *ExplainResponse) Reset() {
 	*x = ExplainResponse{}
-	mi := &file_api_proto_msgTypes[13]
+	mi := &file_api_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1410,7 +1488,7 @@ func (x *ExplainResponse) String() string {
 func (*ExplainResponse) ProtoMessage() {}
 
 func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[13]
+	mi := &file_api_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1423,7 +1501,7 @@ func (x *ExplainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ExplainResponse.ProtoReflect.Descriptor instead.
 func (*ExplainResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{13}
+	return file_api_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ExplainResponse) GetSummary() *JobSummary {
@@ -1454,6 +1532,13 @@ func (x *ExplainResponse) GetMissing() []string {
 	return nil
 }
 
+func (x *ExplainResponse) GetTakenFrom() *ResultOrigin {
+	if x != nil {
+		return x.TakenFrom
+	}
+	return nil
+}
+
 type WaitsFor struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Lfn           string                 `protobuf:"bytes,1,opt,name=lfn,proto3" json:"lfn,omitempty"`
@@ -1467,7 +1552,7 @@ type WaitsFor struct {
 
 func (x *WaitsFor) Reset() {
 	*x = WaitsFor{}
-	mi := &file_api_proto_msgTypes[14]
+	mi := &file_api_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1479,7 +1564,7 @@ func (x *WaitsFor) String() string {
 func (*WaitsFor) ProtoMessage() {}
 
 func (x *WaitsFor) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[14]
+	mi := &file_api_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1492,7 +1577,7 @@ func (x *WaitsFor) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WaitsFor.ProtoReflect.Descriptor instead.
 func (*WaitsFor) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{14}
+	return file_api_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *WaitsFor) GetLfn() string {
@@ -1541,7 +1626,7 @@ type ListFilesRequest struct {
 
 func (x *ListFilesRequest) Reset() {
 	*x = ListFilesRequest{}
-	mi := &file_api_proto_msgTypes[15]
+	mi := &file_api_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1553,7 +1638,7 @@ func (x *ListFilesRequest) String() string {
 func (*ListFilesRequest) ProtoMessage() {}
 
 func (x *ListFilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[15]
+	mi := &file_api_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1566,7 +1651,7 @@ func (x *ListFilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFilesRequest.ProtoReflect.Descriptor instead.
 func (*ListFilesRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{15}
+	return file_api_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *ListFilesRequest) GetPattern() string {
@@ -1601,7 +1686,7 @@ type ListFilesResponse struct {
 
 func (x *ListFilesResponse) Reset() {
 	*x = ListFilesResponse{}
-	mi := &file_api_proto_msgTypes[16]
+	mi := &file_api_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1613,7 +1698,7 @@ func (x *ListFilesResponse) String() string {
 func (*ListFilesResponse) ProtoMessage() {}
 
 func (x *ListFilesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[16]
+	mi := &file_api_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1626,7 +1711,7 @@ func (x *ListFilesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListFilesResponse.ProtoReflect.Descriptor instead.
 func (*ListFilesResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{16}
+	return file_api_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *ListFilesResponse) GetFiles() []*FileHistory {
@@ -1660,7 +1745,7 @@ type FileHistory struct {
 
 func (x *FileHistory) Reset() {
 	*x = FileHistory{}
-	mi := &file_api_proto_msgTypes[17]
+	mi := &file_api_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1672,7 +1757,7 @@ func (x *FileHistory) String() string {
 func (*FileHistory) ProtoMessage() {}
 
 func (x *FileHistory) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[17]
+	mi := &file_api_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1685,7 +1770,7 @@ func (x *FileHistory) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileHistory.ProtoReflect.Descriptor instead.
 func (*FileHistory) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{17}
+	return file_api_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *FileHistory) GetLfn() string {
@@ -1724,7 +1809,7 @@ type FileVersion struct {
 
 func (x *FileVersion) Reset() {
 	*x = FileVersion{}
-	mi := &file_api_proto_msgTypes[18]
+	mi := &file_api_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +1821,7 @@ func (x *FileVersion) String() string {
 func (*FileVersion) ProtoMessage() {}
 
 func (x *FileVersion) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[18]
+	mi := &file_api_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +1834,7 @@ func (x *FileVersion) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FileVersion.ProtoReflect.Descriptor instead.
 func (*FileVersion) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{18}
+	return file_api_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *FileVersion) GetVersion() uint32 {
@@ -1861,7 +1946,7 @@ type JobRef struct {
 
 func (x *JobRef) Reset() {
 	*x = JobRef{}
-	mi := &file_api_proto_msgTypes[19]
+	mi := &file_api_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1873,7 +1958,7 @@ func (x *JobRef) String() string {
 func (*JobRef) ProtoMessage() {}
 
 func (x *JobRef) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[19]
+	mi := &file_api_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1886,7 +1971,7 @@ func (x *JobRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use JobRef.ProtoReflect.Descriptor instead.
 func (*JobRef) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{19}
+	return file_api_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *JobRef) GetId() uint32 {
@@ -1923,7 +2008,7 @@ type ListCachesRequest struct {
 
 func (x *ListCachesRequest) Reset() {
 	*x = ListCachesRequest{}
-	mi := &file_api_proto_msgTypes[20]
+	mi := &file_api_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1935,7 +2020,7 @@ func (x *ListCachesRequest) String() string {
 func (*ListCachesRequest) ProtoMessage() {}
 
 func (x *ListCachesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[20]
+	mi := &file_api_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1948,7 +2033,7 @@ func (x *ListCachesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCachesRequest.ProtoReflect.Descriptor instead.
 func (*ListCachesRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{20}
+	return file_api_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ListCachesRequest) GetNode() string {
@@ -1999,7 +2084,7 @@ type ListCachesResponse struct {
 
 func (x *ListCachesResponse) Reset() {
 	*x = ListCachesResponse{}
-	mi := &file_api_proto_msgTypes[21]
+	mi := &file_api_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2011,7 +2096,7 @@ func (x *ListCachesResponse) String() string {
 func (*ListCachesResponse) ProtoMessage() {}
 
 func (x *ListCachesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[21]
+	mi := &file_api_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2024,7 +2109,7 @@ func (x *ListCachesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListCachesResponse.ProtoReflect.Descriptor instead.
 func (*ListCachesResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{21}
+	return file_api_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *ListCachesResponse) GetLive() bool {
@@ -2095,7 +2180,7 @@ type NodeCache struct {
 
 func (x *NodeCache) Reset() {
 	*x = NodeCache{}
-	mi := &file_api_proto_msgTypes[22]
+	mi := &file_api_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2107,7 +2192,7 @@ func (x *NodeCache) String() string {
 func (*NodeCache) ProtoMessage() {}
 
 func (x *NodeCache) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[22]
+	mi := &file_api_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2120,7 +2205,7 @@ func (x *NodeCache) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NodeCache.ProtoReflect.Descriptor instead.
 func (*NodeCache) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{22}
+	return file_api_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *NodeCache) GetHost() string {
@@ -2287,7 +2372,7 @@ type CachedCopy struct {
 
 func (x *CachedCopy) Reset() {
 	*x = CachedCopy{}
-	mi := &file_api_proto_msgTypes[23]
+	mi := &file_api_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2299,7 +2384,7 @@ func (x *CachedCopy) String() string {
 func (*CachedCopy) ProtoMessage() {}
 
 func (x *CachedCopy) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[23]
+	mi := &file_api_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2312,7 +2397,7 @@ func (x *CachedCopy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CachedCopy.ProtoReflect.Descriptor instead.
 func (*CachedCopy) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{23}
+	return file_api_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *CachedCopy) GetHost() string {
@@ -2384,7 +2469,7 @@ type FetchRequest struct {
 
 func (x *FetchRequest) Reset() {
 	*x = FetchRequest{}
-	mi := &file_api_proto_msgTypes[24]
+	mi := &file_api_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2396,7 +2481,7 @@ func (x *FetchRequest) String() string {
 func (*FetchRequest) ProtoMessage() {}
 
 func (x *FetchRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[24]
+	mi := &file_api_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2409,7 +2494,7 @@ func (x *FetchRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchRequest.ProtoReflect.Descriptor instead.
 func (*FetchRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{24}
+	return file_api_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *FetchRequest) GetRun() uint32 {
@@ -2457,7 +2542,7 @@ type FetchChunk struct {
 
 func (x *FetchChunk) Reset() {
 	*x = FetchChunk{}
-	mi := &file_api_proto_msgTypes[25]
+	mi := &file_api_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2469,7 +2554,7 @@ func (x *FetchChunk) String() string {
 func (*FetchChunk) ProtoMessage() {}
 
 func (x *FetchChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[25]
+	mi := &file_api_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2482,7 +2567,7 @@ func (x *FetchChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FetchChunk.ProtoReflect.Descriptor instead.
 func (*FetchChunk) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{25}
+	return file_api_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FetchChunk) GetVersion() *FileVersion {
@@ -2512,7 +2597,7 @@ type LogsRequest struct {
 
 func (x *LogsRequest) Reset() {
 	*x = LogsRequest{}
-	mi := &file_api_proto_msgTypes[26]
+	mi := &file_api_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2524,7 +2609,7 @@ func (x *LogsRequest) String() string {
 func (*LogsRequest) ProtoMessage() {}
 
 func (x *LogsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[26]
+	mi := &file_api_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2537,7 +2622,7 @@ func (x *LogsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogsRequest.ProtoReflect.Descriptor instead.
 func (*LogsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{26}
+	return file_api_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *LogsRequest) GetJob() string {
@@ -2585,7 +2670,7 @@ type LogChunk struct {
 
 func (x *LogChunk) Reset() {
 	*x = LogChunk{}
-	mi := &file_api_proto_msgTypes[27]
+	mi := &file_api_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2597,7 +2682,7 @@ func (x *LogChunk) String() string {
 func (*LogChunk) ProtoMessage() {}
 
 func (x *LogChunk) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[27]
+	mi := &file_api_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2610,7 +2695,7 @@ func (x *LogChunk) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LogChunk.ProtoReflect.Descriptor instead.
 func (*LogChunk) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{27}
+	return file_api_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *LogChunk) GetStandardError() bool {
@@ -2636,7 +2721,7 @@ type EndingsRequest struct {
 
 func (x *EndingsRequest) Reset() {
 	*x = EndingsRequest{}
-	mi := &file_api_proto_msgTypes[28]
+	mi := &file_api_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2648,7 +2733,7 @@ func (x *EndingsRequest) String() string {
 func (*EndingsRequest) ProtoMessage() {}
 
 func (x *EndingsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[28]
+	mi := &file_api_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2661,7 +2746,7 @@ func (x *EndingsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndingsRequest.ProtoReflect.Descriptor instead.
 func (*EndingsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{28}
+	return file_api_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *EndingsRequest) GetRun() uint32 {
@@ -2681,7 +2766,7 @@ type EndedJobs struct {
 
 func (x *EndedJobs) Reset() {
 	*x = EndedJobs{}
-	mi := &file_api_proto_msgTypes[29]
+	mi := &file_api_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2693,7 +2778,7 @@ func (x *EndedJobs) String() string {
 func (*EndedJobs) ProtoMessage() {}
 
 func (x *EndedJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[29]
+	mi := &file_api_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2706,7 +2791,7 @@ func (x *EndedJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedJobs.ProtoReflect.Descriptor instead.
 func (*EndedJobs) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{29}
+	return file_api_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *EndedJobs) GetJobs() []*EndedJob {
@@ -2726,7 +2811,7 @@ type EndedJob struct {
 
 func (x *EndedJob) Reset() {
 	*x = EndedJob{}
-	mi := &file_api_proto_msgTypes[30]
+	mi := &file_api_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2738,7 +2823,7 @@ func (x *EndedJob) String() string {
 func (*EndedJob) ProtoMessage() {}
 
 func (x *EndedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[30]
+	mi := &file_api_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2751,7 +2836,7 @@ func (x *EndedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EndedJob.ProtoReflect.Descriptor instead.
 func (*EndedJob) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{30}
+	return file_api_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *EndedJob) GetSummary() *JobSummary {
@@ -2781,7 +2866,7 @@ type MadeFile struct {
 
 func (x *MadeFile) Reset() {
 	*x = MadeFile{}
-	mi := &file_api_proto_msgTypes[31]
+	mi := &file_api_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2793,7 +2878,7 @@ func (x *MadeFile) String() string {
 func (*MadeFile) ProtoMessage() {}
 
 func (x *MadeFile) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[31]
+	mi := &file_api_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2806,7 +2891,7 @@ func (x *MadeFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MadeFile.ProtoReflect.Descriptor instead.
 func (*MadeFile) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{31}
+	return file_api_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *MadeFile) GetLfn() string {
@@ -2847,7 +2932,7 @@ type CancelRequest struct {
 
 func (x *CancelRequest) Reset() {
 	*x = CancelRequest{}
-	mi := &file_api_proto_msgTypes[32]
+	mi := &file_api_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2859,7 +2944,7 @@ func (x *CancelRequest) String() string {
 func (*CancelRequest) ProtoMessage() {}
 
 func (x *CancelRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[32]
+	mi := &file_api_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2872,7 +2957,7 @@ func (x *CancelRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
 func (*CancelRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{32}
+	return file_api_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *CancelRequest) GetJobs() []string {
@@ -2899,7 +2984,7 @@ type RetryRequest struct {
 
 func (x *RetryRequest) Reset() {
 	*x = RetryRequest{}
-	mi := &file_api_proto_msgTypes[33]
+	mi := &file_api_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2911,7 +2996,7 @@ func (x *RetryRequest) String() string {
 func (*RetryRequest) ProtoMessage() {}
 
 func (x *RetryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[33]
+	mi := &file_api_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2924,7 +3009,7 @@ func (x *RetryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryRequest.ProtoReflect.Descriptor instead.
 func (*RetryRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{33}
+	return file_api_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RetryRequest) GetJobs() []string {
@@ -2951,7 +3036,7 @@ type ChangedJobs struct {
 
 func (x *ChangedJobs) Reset() {
 	*x = ChangedJobs{}
-	mi := &file_api_proto_msgTypes[34]
+	mi := &file_api_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2963,7 +3048,7 @@ func (x *ChangedJobs) String() string {
 func (*ChangedJobs) ProtoMessage() {}
 
 func (x *ChangedJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[34]
+	mi := &file_api_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2976,7 +3061,7 @@ func (x *ChangedJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangedJobs.ProtoReflect.Descriptor instead.
 func (*ChangedJobs) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{34}
+	return file_api_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *ChangedJobs) GetJobs() []*JobSummary {
@@ -3004,7 +3089,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_api_proto_msgTypes[35]
+	mi := &file_api_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3016,7 +3101,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[35]
+	mi := &file_api_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3029,7 +3114,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{35}
+	return file_api_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *SubmitRequest) GetRun() uint32 {
@@ -3079,7 +3164,7 @@ type SubmittedJob struct {
 
 func (x *SubmittedJob) Reset() {
 	*x = SubmittedJob{}
-	mi := &file_api_proto_msgTypes[36]
+	mi := &file_api_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3091,7 +3176,7 @@ func (x *SubmittedJob) String() string {
 func (*SubmittedJob) ProtoMessage() {}
 
 func (x *SubmittedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[36]
+	mi := &file_api_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3104,7 +3189,7 @@ func (x *SubmittedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmittedJob.ProtoReflect.Descriptor instead.
 func (*SubmittedJob) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{36}
+	return file_api_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SubmittedJob) GetName() string {
@@ -3197,7 +3282,7 @@ type SubmittedInput struct {
 
 func (x *SubmittedInput) Reset() {
 	*x = SubmittedInput{}
-	mi := &file_api_proto_msgTypes[37]
+	mi := &file_api_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3209,7 +3294,7 @@ func (x *SubmittedInput) String() string {
 func (*SubmittedInput) ProtoMessage() {}
 
 func (x *SubmittedInput) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[37]
+	mi := &file_api_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3222,7 +3307,7 @@ func (x *SubmittedInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmittedInput.ProtoReflect.Descriptor instead.
 func (*SubmittedInput) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{37}
+	return file_api_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SubmittedInput) GetLfn() string {
@@ -3258,7 +3343,7 @@ type SubmittedOutput struct {
 
 func (x *SubmittedOutput) Reset() {
 	*x = SubmittedOutput{}
-	mi := &file_api_proto_msgTypes[38]
+	mi := &file_api_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3270,7 +3355,7 @@ func (x *SubmittedOutput) String() string {
 func (*SubmittedOutput) ProtoMessage() {}
 
 func (x *SubmittedOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[38]
+	mi := &file_api_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3283,7 +3368,7 @@ func (x *SubmittedOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmittedOutput.ProtoReflect.Descriptor instead.
 func (*SubmittedOutput) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{38}
+	return file_api_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SubmittedOutput) GetLfn() string {
@@ -3326,7 +3411,7 @@ type RetryPolicy struct {
 
 func (x *RetryPolicy) Reset() {
 	*x = RetryPolicy{}
-	mi := &file_api_proto_msgTypes[39]
+	mi := &file_api_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3338,7 +3423,7 @@ func (x *RetryPolicy) String() string {
 func (*RetryPolicy) ProtoMessage() {}
 
 func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[39]
+	mi := &file_api_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3351,7 +3436,7 @@ func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryPolicy.ProtoReflect.Descriptor instead.
 func (*RetryPolicy) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{39}
+	return file_api_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RetryPolicy) GetAttempts() int32 {
@@ -3391,7 +3476,7 @@ type SubmitResponse struct {
 
 func (x *SubmitResponse) Reset() {
 	*x = SubmitResponse{}
-	mi := &file_api_proto_msgTypes[40]
+	mi := &file_api_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3403,7 +3488,7 @@ func (x *SubmitResponse) String() string {
 func (*SubmitResponse) ProtoMessage() {}
 
 func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[40]
+	mi := &file_api_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3416,7 +3501,7 @@ func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResponse.ProtoReflect.Descriptor instead.
 func (*SubmitResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{40}
+	return file_api_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *SubmitResponse) GetJobs() []*SubmittedRef {
@@ -3438,7 +3523,7 @@ type SubmittedRef struct {
 
 func (x *SubmittedRef) Reset() {
 	*x = SubmittedRef{}
-	mi := &file_api_proto_msgTypes[41]
+	mi := &file_api_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3450,7 +3535,7 @@ func (x *SubmittedRef) String() string {
 func (*SubmittedRef) ProtoMessage() {}
 
 func (x *SubmittedRef) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[41]
+	mi := &file_api_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3463,7 +3548,7 @@ func (x *SubmittedRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmittedRef.ProtoReflect.Descriptor instead.
 func (*SubmittedRef) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{41}
+	return file_api_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SubmittedRef) GetId() uint32 {
@@ -3504,7 +3589,7 @@ type CloseInputRequest struct {
 
 func (x *CloseInputRequest) Reset() {
 	*x = CloseInputRequest{}
-	mi := &file_api_proto_msgTypes[42]
+	mi := &file_api_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3516,7 +3601,7 @@ func (x *CloseInputRequest) String() string {
 func (*CloseInputRequest) ProtoMessage() {}
 
 func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[42]
+	mi := &file_api_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3529,7 +3614,7 @@ func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputRequest.ProtoReflect.Descriptor instead.
 func (*CloseInputRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{42}
+	return file_api_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *CloseInputRequest) GetInput() string {
@@ -3554,7 +3639,7 @@ type CloseInputResponse struct {
 
 func (x *CloseInputResponse) Reset() {
 	*x = CloseInputResponse{}
-	mi := &file_api_proto_msgTypes[43]
+	mi := &file_api_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3566,7 +3651,7 @@ func (x *CloseInputResponse) String() string {
 func (*CloseInputResponse) ProtoMessage() {}
 
 func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[43]
+	mi := &file_api_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3579,7 +3664,7 @@ func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputResponse.ProtoReflect.Descriptor instead.
 func (*CloseInputResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{43}
+	return file_api_proto_rawDescGZIP(), []int{44}
 }
 
 type StopRequest struct {
@@ -3592,7 +3677,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_api_proto_msgTypes[44]
+	mi := &file_api_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3604,7 +3689,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[44]
+	mi := &file_api_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3617,7 +3702,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{44}
+	return file_api_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *StopRequest) GetDrain() bool {
@@ -3642,7 +3727,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_api_proto_msgTypes[45]
+	mi := &file_api_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3654,7 +3739,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[45]
+	mi := &file_api_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3667,7 +3752,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{45}
+	return file_api_proto_rawDescGZIP(), []int{46}
 }
 
 type ListPilotsRequest struct {
@@ -3679,7 +3764,7 @@ type ListPilotsRequest struct {
 
 func (x *ListPilotsRequest) Reset() {
 	*x = ListPilotsRequest{}
-	mi := &file_api_proto_msgTypes[46]
+	mi := &file_api_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3691,7 +3776,7 @@ func (x *ListPilotsRequest) String() string {
 func (*ListPilotsRequest) ProtoMessage() {}
 
 func (x *ListPilotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[46]
+	mi := &file_api_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3704,7 +3789,7 @@ func (x *ListPilotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPilotsRequest.ProtoReflect.Descriptor instead.
 func (*ListPilotsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{46}
+	return file_api_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *ListPilotsRequest) GetRun() uint32 {
@@ -3733,7 +3818,7 @@ type PilotSummary struct {
 
 func (x *PilotSummary) Reset() {
 	*x = PilotSummary{}
-	mi := &file_api_proto_msgTypes[47]
+	mi := &file_api_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3745,7 +3830,7 @@ func (x *PilotSummary) String() string {
 func (*PilotSummary) ProtoMessage() {}
 
 func (x *PilotSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[47]
+	mi := &file_api_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3758,7 +3843,7 @@ func (x *PilotSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PilotSummary.ProtoReflect.Descriptor instead.
 func (*PilotSummary) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{47}
+	return file_api_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *PilotSummary) GetName() string {
@@ -3849,7 +3934,7 @@ type ListPilotsResponse struct {
 
 func (x *ListPilotsResponse) Reset() {
 	*x = ListPilotsResponse{}
-	mi := &file_api_proto_msgTypes[48]
+	mi := &file_api_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3861,7 +3946,7 @@ func (x *ListPilotsResponse) String() string {
 func (*ListPilotsResponse) ProtoMessage() {}
 
 func (x *ListPilotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[48]
+	mi := &file_api_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3874,7 +3959,7 @@ func (x *ListPilotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPilotsResponse.ProtoReflect.Descriptor instead.
 func (*ListPilotsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{48}
+	return file_api_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListPilotsResponse) GetPilots() []*PilotSummary {
@@ -3908,7 +3993,7 @@ type UploadedFile struct {
 
 func (x *UploadedFile) Reset() {
 	*x = UploadedFile{}
-	mi := &file_api_proto_msgTypes[49]
+	mi := &file_api_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3920,7 +4005,7 @@ func (x *UploadedFile) String() string {
 func (*UploadedFile) ProtoMessage() {}
 
 func (x *UploadedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[49]
+	mi := &file_api_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3933,7 +4018,7 @@ func (x *UploadedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadedFile.ProtoReflect.Descriptor instead.
 func (*UploadedFile) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{49}
+	return file_api_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *UploadedFile) GetPath() string {
@@ -3970,14 +4055,15 @@ type SubmitWorkflowRequest struct {
 	WaitAnyway bool     `protobuf:"varint,14,opt,name=wait_anyway,json=waitAnyway,proto3" json:"wait_anyway,omitempty"` // also for pilots that could run its steps, where it seems that there will be none
 	// Who submits. A connection over a socket tells that itself, and then this is ignored.
 	User          string `protobuf:"bytes,16,opt,name=user,proto3" json:"user,omitempty"`
-	Group         string `protobuf:"bytes,17,opt,name=group,proto3" json:"group,omitempty"` // whose share it takes, such as physics/higgs; empty: the first that has the user
+	Group         string `protobuf:"bytes,17,opt,name=group,proto3" json:"group,omitempty"`                     // whose share it takes, such as physics/higgs; empty: the first that has the user
+	NoReuse       bool   `protobuf:"varint,20,opt,name=no_reuse,json=noReuse,proto3" json:"no_reuse,omitempty"` // no result of another run is taken, or left to one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SubmitWorkflowRequest) Reset() {
 	*x = SubmitWorkflowRequest{}
-	mi := &file_api_proto_msgTypes[50]
+	mi := &file_api_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3989,7 +4075,7 @@ func (x *SubmitWorkflowRequest) String() string {
 func (*SubmitWorkflowRequest) ProtoMessage() {}
 
 func (x *SubmitWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[50]
+	mi := &file_api_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4002,7 +4088,7 @@ func (x *SubmitWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*SubmitWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{50}
+	return file_api_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *SubmitWorkflowRequest) GetWorkflow() []byte {
@@ -4103,6 +4189,13 @@ func (x *SubmitWorkflowRequest) GetGroup() string {
 	return ""
 }
 
+func (x *SubmitWorkflowRequest) GetNoReuse() bool {
+	if x != nil {
+		return x.NoReuse
+	}
+	return false
+}
+
 type SubmitWorkflowResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Run           uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
@@ -4113,7 +4206,7 @@ type SubmitWorkflowResponse struct {
 
 func (x *SubmitWorkflowResponse) Reset() {
 	*x = SubmitWorkflowResponse{}
-	mi := &file_api_proto_msgTypes[51]
+	mi := &file_api_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4125,7 +4218,7 @@ func (x *SubmitWorkflowResponse) String() string {
 func (*SubmitWorkflowResponse) ProtoMessage() {}
 
 func (x *SubmitWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[51]
+	mi := &file_api_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4138,7 +4231,7 @@ func (x *SubmitWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*SubmitWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{51}
+	return file_api_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *SubmitWorkflowResponse) GetRun() uint32 {
@@ -4179,7 +4272,7 @@ type RunSummary struct {
 
 func (x *RunSummary) Reset() {
 	*x = RunSummary{}
-	mi := &file_api_proto_msgTypes[52]
+	mi := &file_api_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4191,7 +4284,7 @@ func (x *RunSummary) String() string {
 func (*RunSummary) ProtoMessage() {}
 
 func (x *RunSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[52]
+	mi := &file_api_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4204,7 +4297,7 @@ func (x *RunSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunSummary.ProtoReflect.Descriptor instead.
 func (*RunSummary) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{52}
+	return file_api_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *RunSummary) GetRun() uint32 {
@@ -4327,7 +4420,7 @@ type ListSharesRequest struct {
 
 func (x *ListSharesRequest) Reset() {
 	*x = ListSharesRequest{}
-	mi := &file_api_proto_msgTypes[53]
+	mi := &file_api_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4339,7 +4432,7 @@ func (x *ListSharesRequest) String() string {
 func (*ListSharesRequest) ProtoMessage() {}
 
 func (x *ListSharesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[53]
+	mi := &file_api_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4352,7 +4445,7 @@ func (x *ListSharesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSharesRequest.ProtoReflect.Descriptor instead.
 func (*ListSharesRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{53}
+	return file_api_proto_rawDescGZIP(), []int{54}
 }
 
 // A group or a user. Those of a group follow it, by level_fs.
@@ -4383,7 +4476,7 @@ type ShareSummary struct {
 
 func (x *ShareSummary) Reset() {
 	*x = ShareSummary{}
-	mi := &file_api_proto_msgTypes[54]
+	mi := &file_api_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4395,7 +4488,7 @@ func (x *ShareSummary) String() string {
 func (*ShareSummary) ProtoMessage() {}
 
 func (x *ShareSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[54]
+	mi := &file_api_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4408,7 +4501,7 @@ func (x *ShareSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareSummary.ProtoReflect.Descriptor instead.
 func (*ShareSummary) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{54}
+	return file_api_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *ShareSummary) GetName() string {
@@ -4548,7 +4641,7 @@ type LimitUse struct {
 
 func (x *LimitUse) Reset() {
 	*x = LimitUse{}
-	mi := &file_api_proto_msgTypes[55]
+	mi := &file_api_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4560,7 +4653,7 @@ func (x *LimitUse) String() string {
 func (*LimitUse) ProtoMessage() {}
 
 func (x *LimitUse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[55]
+	mi := &file_api_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4573,7 +4666,7 @@ func (x *LimitUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitUse.ProtoReflect.Descriptor instead.
 func (*LimitUse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{55}
+	return file_api_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *LimitUse) GetName() string {
@@ -4610,7 +4703,7 @@ type ListSharesResponse struct {
 
 func (x *ListSharesResponse) Reset() {
 	*x = ListSharesResponse{}
-	mi := &file_api_proto_msgTypes[56]
+	mi := &file_api_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4622,7 +4715,7 @@ func (x *ListSharesResponse) String() string {
 func (*ListSharesResponse) ProtoMessage() {}
 
 func (x *ListSharesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[56]
+	mi := &file_api_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4635,7 +4728,7 @@ func (x *ListSharesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSharesResponse.ProtoReflect.Descriptor instead.
 func (*ListSharesResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{56}
+	return file_api_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ListSharesResponse) GetShares() []*ShareSummary {
@@ -4683,7 +4776,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_api_proto_msgTypes[57]
+	mi := &file_api_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4695,7 +4788,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[57]
+	mi := &file_api_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4708,7 +4801,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{57}
+	return file_api_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ListRunsRequest) GetStates() []string {
@@ -4735,7 +4828,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_api_proto_msgTypes[58]
+	mi := &file_api_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4747,7 +4840,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[58]
+	mi := &file_api_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4760,7 +4853,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{58}
+	return file_api_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListRunsResponse) GetRuns() []*RunSummary {
@@ -4787,7 +4880,7 @@ type RemoveRunsRequest struct {
 
 func (x *RemoveRunsRequest) Reset() {
 	*x = RemoveRunsRequest{}
-	mi := &file_api_proto_msgTypes[59]
+	mi := &file_api_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4799,7 +4892,7 @@ func (x *RemoveRunsRequest) String() string {
 func (*RemoveRunsRequest) ProtoMessage() {}
 
 func (x *RemoveRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[59]
+	mi := &file_api_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4812,7 +4905,7 @@ func (x *RemoveRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRunsRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRunsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{59}
+	return file_api_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *RemoveRunsRequest) GetRuns() []uint32 {
@@ -4830,17 +4923,23 @@ func (x *RemoveRunsRequest) GetDryRun() bool {
 }
 
 type RemovedRun struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Run           uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
-	Paths         []string               `protobuf:"bytes,2,rep,name=paths,proto3" json:"paths,omitempty"` // what is removed with it
-	Bytes         int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
-	unknownFields protoimpl.UnknownFields
-	sizeCache     protoimpl.SizeCache
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Run     uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
+	Paths   []string               `protobuf:"bytes,2,rep,name=paths,proto3" json:"paths,omitempty"`     // what is removed with it
+	Bytes   int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`    // of these
+	Results []*RunResult           `protobuf:"bytes,4,rep,name=results,proto3" json:"results,omitempty"` // that it names, at most 1000
+	// Of all of them, how many go with it, how many stay, and the bytes of their stored files.
+	ResultsGone     int64 `protobuf:"varint,5,opt,name=results_gone,json=resultsGone,proto3" json:"results_gone,omitempty"`
+	ResultBytesGone int64 `protobuf:"varint,6,opt,name=result_bytes_gone,json=resultBytesGone,proto3" json:"result_bytes_gone,omitempty"`
+	ResultsKept     int64 `protobuf:"varint,7,opt,name=results_kept,json=resultsKept,proto3" json:"results_kept,omitempty"`
+	ResultBytesKept int64 `protobuf:"varint,8,opt,name=result_bytes_kept,json=resultBytesKept,proto3" json:"result_bytes_kept,omitempty"`
+	unknownFields   protoimpl.UnknownFields
+	sizeCache       protoimpl.SizeCache
 }
 
 func (x *RemovedRun) Reset() {
 	*x = RemovedRun{}
-	mi := &file_api_proto_msgTypes[60]
+	mi := &file_api_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4852,7 +4951,7 @@ func (x *RemovedRun) String() string {
 func (*RemovedRun) ProtoMessage() {}
 
 func (x *RemovedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[60]
+	mi := &file_api_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4865,7 +4964,7 @@ func (x *RemovedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovedRun.ProtoReflect.Descriptor instead.
 func (*RemovedRun) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{60}
+	return file_api_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *RemovedRun) GetRun() uint32 {
@@ -4889,6 +4988,126 @@ func (x *RemovedRun) GetBytes() int64 {
 	return 0
 }
 
+func (x *RemovedRun) GetResults() []*RunResult {
+	if x != nil {
+		return x.Results
+	}
+	return nil
+}
+
+func (x *RemovedRun) GetResultsGone() int64 {
+	if x != nil {
+		return x.ResultsGone
+	}
+	return 0
+}
+
+func (x *RemovedRun) GetResultBytesGone() int64 {
+	if x != nil {
+		return x.ResultBytesGone
+	}
+	return 0
+}
+
+func (x *RemovedRun) GetResultsKept() int64 {
+	if x != nil {
+		return x.ResultsKept
+	}
+	return 0
+}
+
+func (x *RemovedRun) GetResultBytesKept() int64 {
+	if x != nil {
+		return x.ResultBytesKept
+	}
+	return 0
+}
+
+// A result that a run names: the outputs of a job, as they are stored.
+type RunResult struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`     // that made it
+	Files         []string               `protobuf:"bytes,2,rep,name=files,proto3" json:"files,omitempty"` // LFNs
+	Bytes         int64                  `protobuf:"varint,3,opt,name=bytes,proto3" json:"bytes,omitempty"`
+	NamedBy       []string               `protobuf:"bytes,4,rep,name=named_by,json=namedBy,proto3" json:"named_by,omitempty"` // other runs, such as "run 4 of ann"; it stays while there are some
+	Until         *timestamppb.Timestamp `protobuf:"bytes,5,opt,name=until,proto3" json:"until,omitempty"`                    // it stays until then; unset: no policy keeps it
+	Promised      bool                   `protobuf:"varint,6,opt,name=promised,proto3" json:"promised,omitempty"`             // by the policy of its group; else it may go before, for want of room
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RunResult) Reset() {
+	*x = RunResult{}
+	mi := &file_api_proto_msgTypes[62]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RunResult) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RunResult) ProtoMessage() {}
+
+func (x *RunResult) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[62]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RunResult.ProtoReflect.Descriptor instead.
+func (*RunResult) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{62}
+}
+
+func (x *RunResult) GetJob() string {
+	if x != nil {
+		return x.Job
+	}
+	return ""
+}
+
+func (x *RunResult) GetFiles() []string {
+	if x != nil {
+		return x.Files
+	}
+	return nil
+}
+
+func (x *RunResult) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *RunResult) GetNamedBy() []string {
+	if x != nil {
+		return x.NamedBy
+	}
+	return nil
+}
+
+func (x *RunResult) GetUntil() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Until
+	}
+	return nil
+}
+
+func (x *RunResult) GetPromised() bool {
+	if x != nil {
+		return x.Promised
+	}
+	return false
+}
+
 type RemoveRunsResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Runs          []*RemovedRun          `protobuf:"bytes,1,rep,name=runs,proto3" json:"runs,omitempty"`
@@ -4898,7 +5117,7 @@ type RemoveRunsResponse struct {
 
 func (x *RemoveRunsResponse) Reset() {
 	*x = RemoveRunsResponse{}
-	mi := &file_api_proto_msgTypes[61]
+	mi := &file_api_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4910,7 +5129,7 @@ func (x *RemoveRunsResponse) String() string {
 func (*RemoveRunsResponse) ProtoMessage() {}
 
 func (x *RemoveRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[61]
+	mi := &file_api_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4923,7 +5142,7 @@ func (x *RemoveRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRunsResponse.ProtoReflect.Descriptor instead.
 func (*RemoveRunsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{61}
+	return file_api_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RemoveRunsResponse) GetRuns() []*RemovedRun {
@@ -5066,8 +5285,15 @@ const file_api_proto_rawDesc = "" +
 	"\x06writer\x18\b \x01(\rR\x06writer\x12\x16\n" +
 	"\x06access\x18\t \x01(\tR\x06access\x12\x1c\n" +
 	"\ttemporary\x18\n" +
-	" \x01(\bR\ttemporary\"\x8d\x03\n" +
-	"\tJobDetail\x120\n" +
+	" \x01(\bR\ttemporary\"\\\n" +
+	"\fResultOrigin\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\rR\x03run\x12\x12\n" +
+	"\x04user\x18\x02 \x01(\tR\x04user\x12\x14\n" +
+	"\x05group\x18\x03 \x01(\tR\x05group\x12\x10\n" +
+	"\x03job\x18\x04 \x01(\tR\x03job\"\xc6\x03\n" +
+	"\tJobDetail\x127\n" +
+	"\n" +
+	"taken_from\x18\f \x01(\v2\x18.fairway.v1.ResultOriginR\ttakenFrom\x120\n" +
 	"\asummary\x18\x01 \x01(\v2\x16.fairway.v1.JobSummaryR\asummary\x12-\n" +
 	"\apayload\x18\x02 \x01(\v2\x13.fairway.v1.PayloadR\apayload\x12+\n" +
 	"\x05needs\x18\x03 \x01(\v2\x15.fairway.v1.ResourcesR\x05needs\x12\x12\n" +
@@ -5079,12 +5305,14 @@ const file_api_proto_rawDesc = "" +
 	"\battempts\x18\t \x03(\v2\x19.fairway.v1.AttemptDetailR\battempts\"4\n" +
 	"\x0eExplainRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x10\n" +
-	"\x03run\x18\x02 \x01(\rR\x03run\"\xa6\x01\n" +
+	"\x03run\x18\x02 \x01(\rR\x03run\"\xdf\x01\n" +
 	"\x0fExplainResponse\x120\n" +
 	"\asummary\x18\x01 \x01(\v2\x16.fairway.v1.JobSummaryR\asummary\x12\x14\n" +
 	"\x05lines\x18\x02 \x03(\tR\x05lines\x121\n" +
 	"\twaits_for\x18\x03 \x03(\v2\x14.fairway.v1.WaitsForR\bwaitsFor\x12\x18\n" +
-	"\amissing\x18\x04 \x03(\tR\amissing\"r\n" +
+	"\amissing\x18\x04 \x03(\tR\amissing\x127\n" +
+	"\n" +
+	"taken_from\x18\x05 \x01(\v2\x18.fairway.v1.ResultOriginR\ttakenFrom\"r\n" +
 	"\bWaitsFor\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x12\x10\n" +
@@ -5288,7 +5516,7 @@ const file_api_proto_rawDesc = "" +
 	"\awaiting\x18\x03 \x03(\tR\awaiting\"<\n" +
 	"\fUploadedFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
-	"\acontent\x18\x02 \x01(\fR\acontent\"\xb7\x04\n" +
+	"\acontent\x18\x02 \x01(\fR\acontent\"\xd2\x04\n" +
 	"\x15SubmitWorkflowRequest\x12\x1a\n" +
 	"\bworkflow\x18\x01 \x01(\fR\bworkflow\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12\x16\n" +
@@ -5309,7 +5537,8 @@ const file_api_proto_rawDesc = "" +
 	"\vwait_anyway\x18\x0e \x01(\bR\n" +
 	"waitAnyway\x12\x12\n" +
 	"\x04user\x18\x10 \x01(\tR\x04user\x12\x14\n" +
-	"\x05group\x18\x11 \x01(\tR\x05group\x1a=\n" +
+	"\x05group\x18\x11 \x01(\tR\x05group\x12\x19\n" +
+	"\bno_reuse\x18\x14 \x01(\bR\anoReuse\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +
@@ -5385,12 +5614,24 @@ const file_api_proto_rawDesc = "" +
 	"\x04more\x18\x02 \x01(\bR\x04more\"@\n" +
 	"\x11RemoveRunsRequest\x12\x12\n" +
 	"\x04runs\x18\x01 \x03(\rR\x04runs\x12\x17\n" +
-	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"J\n" +
+	"\adry_run\x18\x02 \x01(\bR\x06dryRun\"\x99\x02\n" +
 	"\n" +
 	"RemovedRun\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\rR\x03run\x12\x14\n" +
 	"\x05paths\x18\x02 \x03(\tR\x05paths\x12\x14\n" +
-	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\"@\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12/\n" +
+	"\aresults\x18\x04 \x03(\v2\x15.fairway.v1.RunResultR\aresults\x12!\n" +
+	"\fresults_gone\x18\x05 \x01(\x03R\vresultsGone\x12*\n" +
+	"\x11result_bytes_gone\x18\x06 \x01(\x03R\x0fresultBytesGone\x12!\n" +
+	"\fresults_kept\x18\a \x01(\x03R\vresultsKept\x12*\n" +
+	"\x11result_bytes_kept\x18\b \x01(\x03R\x0fresultBytesKept\"\xb2\x01\n" +
+	"\tRunResult\x12\x10\n" +
+	"\x03job\x18\x01 \x01(\tR\x03job\x12\x14\n" +
+	"\x05files\x18\x02 \x03(\tR\x05files\x12\x14\n" +
+	"\x05bytes\x18\x03 \x01(\x03R\x05bytes\x12\x19\n" +
+	"\bnamed_by\x18\x04 \x03(\tR\anamedBy\x120\n" +
+	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x1a\n" +
+	"\bpromised\x18\x06 \x01(\bR\bpromised\"@\n" +
 	"\x12RemoveRunsResponse\x12*\n" +
 	"\x04runs\x18\x01 \x03(\v2\x16.fairway.v1.RemovedRunR\x04runs2\xb1\n" +
 	"\n" +
@@ -5432,7 +5673,7 @@ func file_api_proto_rawDescGZIP() []byte {
 	return file_api_proto_rawDescData
 }
 
-var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 65)
+var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
 var file_api_proto_goTypes = []any{
 	(*ProgressRequest)(nil),        // 0: fairway.v1.ProgressRequest
 	(*StepProgress)(nil),           // 1: fairway.v1.StepProgress
@@ -5445,164 +5686,170 @@ var file_api_proto_goTypes = []any{
 	(*AttemptDetail)(nil),          // 8: fairway.v1.AttemptDetail
 	(*Provenance)(nil),             // 9: fairway.v1.Provenance
 	(*FileDetail)(nil),             // 10: fairway.v1.FileDetail
-	(*JobDetail)(nil),              // 11: fairway.v1.JobDetail
-	(*ExplainRequest)(nil),         // 12: fairway.v1.ExplainRequest
-	(*ExplainResponse)(nil),        // 13: fairway.v1.ExplainResponse
-	(*WaitsFor)(nil),               // 14: fairway.v1.WaitsFor
-	(*ListFilesRequest)(nil),       // 15: fairway.v1.ListFilesRequest
-	(*ListFilesResponse)(nil),      // 16: fairway.v1.ListFilesResponse
-	(*FileHistory)(nil),            // 17: fairway.v1.FileHistory
-	(*FileVersion)(nil),            // 18: fairway.v1.FileVersion
-	(*JobRef)(nil),                 // 19: fairway.v1.JobRef
-	(*ListCachesRequest)(nil),      // 20: fairway.v1.ListCachesRequest
-	(*ListCachesResponse)(nil),     // 21: fairway.v1.ListCachesResponse
-	(*NodeCache)(nil),              // 22: fairway.v1.NodeCache
-	(*CachedCopy)(nil),             // 23: fairway.v1.CachedCopy
-	(*FetchRequest)(nil),           // 24: fairway.v1.FetchRequest
-	(*FetchChunk)(nil),             // 25: fairway.v1.FetchChunk
-	(*LogsRequest)(nil),            // 26: fairway.v1.LogsRequest
-	(*LogChunk)(nil),               // 27: fairway.v1.LogChunk
-	(*EndingsRequest)(nil),         // 28: fairway.v1.EndingsRequest
-	(*EndedJobs)(nil),              // 29: fairway.v1.EndedJobs
-	(*EndedJob)(nil),               // 30: fairway.v1.EndedJob
-	(*MadeFile)(nil),               // 31: fairway.v1.MadeFile
-	(*CancelRequest)(nil),          // 32: fairway.v1.CancelRequest
-	(*RetryRequest)(nil),           // 33: fairway.v1.RetryRequest
-	(*ChangedJobs)(nil),            // 34: fairway.v1.ChangedJobs
-	(*SubmitRequest)(nil),          // 35: fairway.v1.SubmitRequest
-	(*SubmittedJob)(nil),           // 36: fairway.v1.SubmittedJob
-	(*SubmittedInput)(nil),         // 37: fairway.v1.SubmittedInput
-	(*SubmittedOutput)(nil),        // 38: fairway.v1.SubmittedOutput
-	(*RetryPolicy)(nil),            // 39: fairway.v1.RetryPolicy
-	(*SubmitResponse)(nil),         // 40: fairway.v1.SubmitResponse
-	(*SubmittedRef)(nil),           // 41: fairway.v1.SubmittedRef
-	(*CloseInputRequest)(nil),      // 42: fairway.v1.CloseInputRequest
-	(*CloseInputResponse)(nil),     // 43: fairway.v1.CloseInputResponse
-	(*StopRequest)(nil),            // 44: fairway.v1.StopRequest
-	(*StopResponse)(nil),           // 45: fairway.v1.StopResponse
-	(*ListPilotsRequest)(nil),      // 46: fairway.v1.ListPilotsRequest
-	(*PilotSummary)(nil),           // 47: fairway.v1.PilotSummary
-	(*ListPilotsResponse)(nil),     // 48: fairway.v1.ListPilotsResponse
-	(*UploadedFile)(nil),           // 49: fairway.v1.UploadedFile
-	(*SubmitWorkflowRequest)(nil),  // 50: fairway.v1.SubmitWorkflowRequest
-	(*SubmitWorkflowResponse)(nil), // 51: fairway.v1.SubmitWorkflowResponse
-	(*RunSummary)(nil),             // 52: fairway.v1.RunSummary
-	(*ListSharesRequest)(nil),      // 53: fairway.v1.ListSharesRequest
-	(*ShareSummary)(nil),           // 54: fairway.v1.ShareSummary
-	(*LimitUse)(nil),               // 55: fairway.v1.LimitUse
-	(*ListSharesResponse)(nil),     // 56: fairway.v1.ListSharesResponse
-	(*ListRunsRequest)(nil),        // 57: fairway.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),       // 58: fairway.v1.ListRunsResponse
-	(*RemoveRunsRequest)(nil),      // 59: fairway.v1.RemoveRunsRequest
-	(*RemovedRun)(nil),             // 60: fairway.v1.RemovedRun
-	(*RemoveRunsResponse)(nil),     // 61: fairway.v1.RemoveRunsResponse
-	nil,                            // 62: fairway.v1.ListJobsResponse.ByStateEntry
-	nil,                            // 63: fairway.v1.SubmitWorkflowRequest.ParametersEntry
-	nil,                            // 64: fairway.v1.RunSummary.ParametersEntry
-	(*timestamppb.Timestamp)(nil),  // 65: google.protobuf.Timestamp
-	(*Result)(nil),                 // 66: fairway.v1.Result
-	(*Payload)(nil),                // 67: fairway.v1.Payload
-	(*Resources)(nil),              // 68: fairway.v1.Resources
-	(Access)(0),                    // 69: fairway.v1.Access
-	(*durationpb.Duration)(nil),    // 70: google.protobuf.Duration
+	(*ResultOrigin)(nil),           // 11: fairway.v1.ResultOrigin
+	(*JobDetail)(nil),              // 12: fairway.v1.JobDetail
+	(*ExplainRequest)(nil),         // 13: fairway.v1.ExplainRequest
+	(*ExplainResponse)(nil),        // 14: fairway.v1.ExplainResponse
+	(*WaitsFor)(nil),               // 15: fairway.v1.WaitsFor
+	(*ListFilesRequest)(nil),       // 16: fairway.v1.ListFilesRequest
+	(*ListFilesResponse)(nil),      // 17: fairway.v1.ListFilesResponse
+	(*FileHistory)(nil),            // 18: fairway.v1.FileHistory
+	(*FileVersion)(nil),            // 19: fairway.v1.FileVersion
+	(*JobRef)(nil),                 // 20: fairway.v1.JobRef
+	(*ListCachesRequest)(nil),      // 21: fairway.v1.ListCachesRequest
+	(*ListCachesResponse)(nil),     // 22: fairway.v1.ListCachesResponse
+	(*NodeCache)(nil),              // 23: fairway.v1.NodeCache
+	(*CachedCopy)(nil),             // 24: fairway.v1.CachedCopy
+	(*FetchRequest)(nil),           // 25: fairway.v1.FetchRequest
+	(*FetchChunk)(nil),             // 26: fairway.v1.FetchChunk
+	(*LogsRequest)(nil),            // 27: fairway.v1.LogsRequest
+	(*LogChunk)(nil),               // 28: fairway.v1.LogChunk
+	(*EndingsRequest)(nil),         // 29: fairway.v1.EndingsRequest
+	(*EndedJobs)(nil),              // 30: fairway.v1.EndedJobs
+	(*EndedJob)(nil),               // 31: fairway.v1.EndedJob
+	(*MadeFile)(nil),               // 32: fairway.v1.MadeFile
+	(*CancelRequest)(nil),          // 33: fairway.v1.CancelRequest
+	(*RetryRequest)(nil),           // 34: fairway.v1.RetryRequest
+	(*ChangedJobs)(nil),            // 35: fairway.v1.ChangedJobs
+	(*SubmitRequest)(nil),          // 36: fairway.v1.SubmitRequest
+	(*SubmittedJob)(nil),           // 37: fairway.v1.SubmittedJob
+	(*SubmittedInput)(nil),         // 38: fairway.v1.SubmittedInput
+	(*SubmittedOutput)(nil),        // 39: fairway.v1.SubmittedOutput
+	(*RetryPolicy)(nil),            // 40: fairway.v1.RetryPolicy
+	(*SubmitResponse)(nil),         // 41: fairway.v1.SubmitResponse
+	(*SubmittedRef)(nil),           // 42: fairway.v1.SubmittedRef
+	(*CloseInputRequest)(nil),      // 43: fairway.v1.CloseInputRequest
+	(*CloseInputResponse)(nil),     // 44: fairway.v1.CloseInputResponse
+	(*StopRequest)(nil),            // 45: fairway.v1.StopRequest
+	(*StopResponse)(nil),           // 46: fairway.v1.StopResponse
+	(*ListPilotsRequest)(nil),      // 47: fairway.v1.ListPilotsRequest
+	(*PilotSummary)(nil),           // 48: fairway.v1.PilotSummary
+	(*ListPilotsResponse)(nil),     // 49: fairway.v1.ListPilotsResponse
+	(*UploadedFile)(nil),           // 50: fairway.v1.UploadedFile
+	(*SubmitWorkflowRequest)(nil),  // 51: fairway.v1.SubmitWorkflowRequest
+	(*SubmitWorkflowResponse)(nil), // 52: fairway.v1.SubmitWorkflowResponse
+	(*RunSummary)(nil),             // 53: fairway.v1.RunSummary
+	(*ListSharesRequest)(nil),      // 54: fairway.v1.ListSharesRequest
+	(*ShareSummary)(nil),           // 55: fairway.v1.ShareSummary
+	(*LimitUse)(nil),               // 56: fairway.v1.LimitUse
+	(*ListSharesResponse)(nil),     // 57: fairway.v1.ListSharesResponse
+	(*ListRunsRequest)(nil),        // 58: fairway.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),       // 59: fairway.v1.ListRunsResponse
+	(*RemoveRunsRequest)(nil),      // 60: fairway.v1.RemoveRunsRequest
+	(*RemovedRun)(nil),             // 61: fairway.v1.RemovedRun
+	(*RunResult)(nil),              // 62: fairway.v1.RunResult
+	(*RemoveRunsResponse)(nil),     // 63: fairway.v1.RemoveRunsResponse
+	nil,                            // 64: fairway.v1.ListJobsResponse.ByStateEntry
+	nil,                            // 65: fairway.v1.SubmitWorkflowRequest.ParametersEntry
+	nil,                            // 66: fairway.v1.RunSummary.ParametersEntry
+	(*timestamppb.Timestamp)(nil),  // 67: google.protobuf.Timestamp
+	(*Result)(nil),                 // 68: fairway.v1.Result
+	(*Payload)(nil),                // 69: fairway.v1.Payload
+	(*Resources)(nil),              // 70: fairway.v1.Resources
+	(Access)(0),                    // 71: fairway.v1.Access
+	(*durationpb.Duration)(nil),    // 72: google.protobuf.Duration
 }
 var file_api_proto_depIdxs = []int32{
 	1,  // 0: fairway.v1.ProgressReport.steps:type_name -> fairway.v1.StepProgress
 	2,  // 1: fairway.v1.ProgressReport.summary:type_name -> fairway.v1.Summary
-	65, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
-	65, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
-	65, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
+	67, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
+	67, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
+	67, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
 	4,  // 5: fairway.v1.ListJobsResponse.jobs:type_name -> fairway.v1.JobSummary
-	62, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
-	65, // 7: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
-	66, // 8: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
-	67, // 9: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
+	64, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
+	67, // 7: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
+	68, // 8: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
+	69, // 9: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
 	8,  // 10: fairway.v1.Provenance.attempt:type_name -> fairway.v1.AttemptDetail
-	4,  // 11: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
-	67, // 12: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
-	68, // 13: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
-	10, // 14: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
-	10, // 15: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
-	8,  // 16: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
-	4,  // 17: fairway.v1.ExplainResponse.summary:type_name -> fairway.v1.JobSummary
-	14, // 18: fairway.v1.ExplainResponse.waits_for:type_name -> fairway.v1.WaitsFor
-	17, // 19: fairway.v1.ListFilesResponse.files:type_name -> fairway.v1.FileHistory
-	18, // 20: fairway.v1.FileHistory.versions:type_name -> fairway.v1.FileVersion
-	19, // 21: fairway.v1.FileVersion.writer:type_name -> fairway.v1.JobRef
-	19, // 22: fairway.v1.FileVersion.readers:type_name -> fairway.v1.JobRef
-	22, // 23: fairway.v1.ListCachesResponse.nodes:type_name -> fairway.v1.NodeCache
-	23, // 24: fairway.v1.ListCachesResponse.files:type_name -> fairway.v1.CachedCopy
-	19, // 25: fairway.v1.CachedCopy.next_use:type_name -> fairway.v1.JobRef
-	18, // 26: fairway.v1.FetchChunk.version:type_name -> fairway.v1.FileVersion
-	30, // 27: fairway.v1.EndedJobs.jobs:type_name -> fairway.v1.EndedJob
-	4,  // 28: fairway.v1.EndedJob.summary:type_name -> fairway.v1.JobSummary
-	31, // 29: fairway.v1.EndedJob.writes:type_name -> fairway.v1.MadeFile
-	4,  // 30: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
-	36, // 31: fairway.v1.SubmitRequest.jobs:type_name -> fairway.v1.SubmittedJob
-	67, // 32: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
-	37, // 33: fairway.v1.SubmittedJob.reads:type_name -> fairway.v1.SubmittedInput
-	38, // 34: fairway.v1.SubmittedJob.writes:type_name -> fairway.v1.SubmittedOutput
-	68, // 35: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
-	39, // 36: fairway.v1.SubmittedJob.retry:type_name -> fairway.v1.RetryPolicy
-	69, // 37: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
-	70, // 38: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
-	41, // 39: fairway.v1.SubmitResponse.jobs:type_name -> fairway.v1.SubmittedRef
-	68, // 40: fairway.v1.PilotSummary.has:type_name -> fairway.v1.Resources
-	65, // 41: fairway.v1.PilotSummary.expires:type_name -> google.protobuf.Timestamp
-	47, // 42: fairway.v1.ListPilotsResponse.pilots:type_name -> fairway.v1.PilotSummary
-	65, // 43: fairway.v1.ListPilotsResponse.now:type_name -> google.protobuf.Timestamp
-	63, // 44: fairway.v1.SubmitWorkflowRequest.parameters:type_name -> fairway.v1.SubmitWorkflowRequest.ParametersEntry
-	49, // 45: fairway.v1.SubmitWorkflowRequest.uploads:type_name -> fairway.v1.UploadedFile
-	65, // 46: fairway.v1.RunSummary.submitted:type_name -> google.protobuf.Timestamp
-	65, // 47: fairway.v1.RunSummary.ended:type_name -> google.protobuf.Timestamp
-	64, // 48: fairway.v1.RunSummary.parameters:type_name -> fairway.v1.RunSummary.ParametersEntry
-	54, // 49: fairway.v1.ListSharesResponse.shares:type_name -> fairway.v1.ShareSummary
-	55, // 50: fairway.v1.ListSharesResponse.limits:type_name -> fairway.v1.LimitUse
-	52, // 51: fairway.v1.ListRunsResponse.runs:type_name -> fairway.v1.RunSummary
-	60, // 52: fairway.v1.RemoveRunsResponse.runs:type_name -> fairway.v1.RemovedRun
-	0,  // 53: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
-	5,  // 54: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
-	7,  // 55: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
-	12, // 56: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
-	15, // 57: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
-	20, // 58: fairway.v1.Workflow.ListCaches:input_type -> fairway.v1.ListCachesRequest
-	26, // 59: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
-	24, // 60: fairway.v1.Workflow.Fetch:input_type -> fairway.v1.FetchRequest
-	28, // 61: fairway.v1.Workflow.Endings:input_type -> fairway.v1.EndingsRequest
-	32, // 62: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
-	33, // 63: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
-	35, // 64: fairway.v1.Workflow.Submit:input_type -> fairway.v1.SubmitRequest
-	42, // 65: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
-	44, // 66: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
-	46, // 67: fairway.v1.Workflow.ListPilots:input_type -> fairway.v1.ListPilotsRequest
-	50, // 68: fairway.v1.Workflow.SubmitWorkflow:input_type -> fairway.v1.SubmitWorkflowRequest
-	53, // 69: fairway.v1.Workflow.ListShares:input_type -> fairway.v1.ListSharesRequest
-	57, // 70: fairway.v1.Workflow.ListRuns:input_type -> fairway.v1.ListRunsRequest
-	59, // 71: fairway.v1.Workflow.RemoveRuns:input_type -> fairway.v1.RemoveRunsRequest
-	3,  // 72: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
-	6,  // 73: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
-	11, // 74: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
-	13, // 75: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
-	16, // 76: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
-	21, // 77: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
-	27, // 78: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
-	25, // 79: fairway.v1.Workflow.Fetch:output_type -> fairway.v1.FetchChunk
-	29, // 80: fairway.v1.Workflow.Endings:output_type -> fairway.v1.EndedJobs
-	34, // 81: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
-	34, // 82: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
-	40, // 83: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
-	43, // 84: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
-	45, // 85: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
-	48, // 86: fairway.v1.Workflow.ListPilots:output_type -> fairway.v1.ListPilotsResponse
-	51, // 87: fairway.v1.Workflow.SubmitWorkflow:output_type -> fairway.v1.SubmitWorkflowResponse
-	56, // 88: fairway.v1.Workflow.ListShares:output_type -> fairway.v1.ListSharesResponse
-	58, // 89: fairway.v1.Workflow.ListRuns:output_type -> fairway.v1.ListRunsResponse
-	61, // 90: fairway.v1.Workflow.RemoveRuns:output_type -> fairway.v1.RemoveRunsResponse
-	72, // [72:91] is the sub-list for method output_type
-	53, // [53:72] is the sub-list for method input_type
-	53, // [53:53] is the sub-list for extension type_name
-	53, // [53:53] is the sub-list for extension extendee
-	0,  // [0:53] is the sub-list for field type_name
+	11, // 11: fairway.v1.JobDetail.taken_from:type_name -> fairway.v1.ResultOrigin
+	4,  // 12: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
+	69, // 13: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
+	70, // 14: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
+	10, // 15: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
+	10, // 16: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
+	8,  // 17: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
+	4,  // 18: fairway.v1.ExplainResponse.summary:type_name -> fairway.v1.JobSummary
+	15, // 19: fairway.v1.ExplainResponse.waits_for:type_name -> fairway.v1.WaitsFor
+	11, // 20: fairway.v1.ExplainResponse.taken_from:type_name -> fairway.v1.ResultOrigin
+	18, // 21: fairway.v1.ListFilesResponse.files:type_name -> fairway.v1.FileHistory
+	19, // 22: fairway.v1.FileHistory.versions:type_name -> fairway.v1.FileVersion
+	20, // 23: fairway.v1.FileVersion.writer:type_name -> fairway.v1.JobRef
+	20, // 24: fairway.v1.FileVersion.readers:type_name -> fairway.v1.JobRef
+	23, // 25: fairway.v1.ListCachesResponse.nodes:type_name -> fairway.v1.NodeCache
+	24, // 26: fairway.v1.ListCachesResponse.files:type_name -> fairway.v1.CachedCopy
+	20, // 27: fairway.v1.CachedCopy.next_use:type_name -> fairway.v1.JobRef
+	19, // 28: fairway.v1.FetchChunk.version:type_name -> fairway.v1.FileVersion
+	31, // 29: fairway.v1.EndedJobs.jobs:type_name -> fairway.v1.EndedJob
+	4,  // 30: fairway.v1.EndedJob.summary:type_name -> fairway.v1.JobSummary
+	32, // 31: fairway.v1.EndedJob.writes:type_name -> fairway.v1.MadeFile
+	4,  // 32: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
+	37, // 33: fairway.v1.SubmitRequest.jobs:type_name -> fairway.v1.SubmittedJob
+	69, // 34: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
+	38, // 35: fairway.v1.SubmittedJob.reads:type_name -> fairway.v1.SubmittedInput
+	39, // 36: fairway.v1.SubmittedJob.writes:type_name -> fairway.v1.SubmittedOutput
+	70, // 37: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
+	40, // 38: fairway.v1.SubmittedJob.retry:type_name -> fairway.v1.RetryPolicy
+	71, // 39: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
+	72, // 40: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
+	42, // 41: fairway.v1.SubmitResponse.jobs:type_name -> fairway.v1.SubmittedRef
+	70, // 42: fairway.v1.PilotSummary.has:type_name -> fairway.v1.Resources
+	67, // 43: fairway.v1.PilotSummary.expires:type_name -> google.protobuf.Timestamp
+	48, // 44: fairway.v1.ListPilotsResponse.pilots:type_name -> fairway.v1.PilotSummary
+	67, // 45: fairway.v1.ListPilotsResponse.now:type_name -> google.protobuf.Timestamp
+	65, // 46: fairway.v1.SubmitWorkflowRequest.parameters:type_name -> fairway.v1.SubmitWorkflowRequest.ParametersEntry
+	50, // 47: fairway.v1.SubmitWorkflowRequest.uploads:type_name -> fairway.v1.UploadedFile
+	67, // 48: fairway.v1.RunSummary.submitted:type_name -> google.protobuf.Timestamp
+	67, // 49: fairway.v1.RunSummary.ended:type_name -> google.protobuf.Timestamp
+	66, // 50: fairway.v1.RunSummary.parameters:type_name -> fairway.v1.RunSummary.ParametersEntry
+	55, // 51: fairway.v1.ListSharesResponse.shares:type_name -> fairway.v1.ShareSummary
+	56, // 52: fairway.v1.ListSharesResponse.limits:type_name -> fairway.v1.LimitUse
+	53, // 53: fairway.v1.ListRunsResponse.runs:type_name -> fairway.v1.RunSummary
+	62, // 54: fairway.v1.RemovedRun.results:type_name -> fairway.v1.RunResult
+	67, // 55: fairway.v1.RunResult.until:type_name -> google.protobuf.Timestamp
+	61, // 56: fairway.v1.RemoveRunsResponse.runs:type_name -> fairway.v1.RemovedRun
+	0,  // 57: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
+	5,  // 58: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
+	7,  // 59: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
+	13, // 60: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
+	16, // 61: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
+	21, // 62: fairway.v1.Workflow.ListCaches:input_type -> fairway.v1.ListCachesRequest
+	27, // 63: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
+	25, // 64: fairway.v1.Workflow.Fetch:input_type -> fairway.v1.FetchRequest
+	29, // 65: fairway.v1.Workflow.Endings:input_type -> fairway.v1.EndingsRequest
+	33, // 66: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
+	34, // 67: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
+	36, // 68: fairway.v1.Workflow.Submit:input_type -> fairway.v1.SubmitRequest
+	43, // 69: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
+	45, // 70: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
+	47, // 71: fairway.v1.Workflow.ListPilots:input_type -> fairway.v1.ListPilotsRequest
+	51, // 72: fairway.v1.Workflow.SubmitWorkflow:input_type -> fairway.v1.SubmitWorkflowRequest
+	54, // 73: fairway.v1.Workflow.ListShares:input_type -> fairway.v1.ListSharesRequest
+	58, // 74: fairway.v1.Workflow.ListRuns:input_type -> fairway.v1.ListRunsRequest
+	60, // 75: fairway.v1.Workflow.RemoveRuns:input_type -> fairway.v1.RemoveRunsRequest
+	3,  // 76: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
+	6,  // 77: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
+	12, // 78: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
+	14, // 79: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
+	17, // 80: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
+	22, // 81: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
+	28, // 82: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
+	26, // 83: fairway.v1.Workflow.Fetch:output_type -> fairway.v1.FetchChunk
+	30, // 84: fairway.v1.Workflow.Endings:output_type -> fairway.v1.EndedJobs
+	35, // 85: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
+	35, // 86: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
+	41, // 87: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
+	44, // 88: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
+	46, // 89: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
+	49, // 90: fairway.v1.Workflow.ListPilots:output_type -> fairway.v1.ListPilotsResponse
+	52, // 91: fairway.v1.Workflow.SubmitWorkflow:output_type -> fairway.v1.SubmitWorkflowResponse
+	57, // 92: fairway.v1.Workflow.ListShares:output_type -> fairway.v1.ListSharesResponse
+	59, // 93: fairway.v1.Workflow.ListRuns:output_type -> fairway.v1.ListRunsResponse
+	63, // 94: fairway.v1.Workflow.RemoveRuns:output_type -> fairway.v1.RemoveRunsResponse
+	76, // [76:95] is the sub-list for method output_type
+	57, // [57:76] is the sub-list for method input_type
+	57, // [57:57] is the sub-list for extension type_name
+	57, // [57:57] is the sub-list for extension extendee
+	0,  // [0:57] is the sub-list for field type_name
 }
 
 func init() { file_api_proto_init() }
@@ -5611,16 +5858,16 @@ func file_api_proto_init() {
 		return
 	}
 	file_pilot_proto_init()
-	file_api_proto_msgTypes[24].OneofWrappers = []any{}
-	file_api_proto_msgTypes[50].OneofWrappers = []any{}
-	file_api_proto_msgTypes[54].OneofWrappers = []any{}
+	file_api_proto_msgTypes[25].OneofWrappers = []any{}
+	file_api_proto_msgTypes[51].OneofWrappers = []any{}
+	file_api_proto_msgTypes[55].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_proto_rawDesc), len(file_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   65,
+			NumMessages:   67,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

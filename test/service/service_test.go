@@ -93,7 +93,8 @@ type campaign struct {
 
 // TestKills kills a server while workflows are submitted to it, and starts it again. In the end each
 // submission that was acknowledged is one run, which has succeeded with the results that it should
-// have, and of runs that are retired the server keeps nothing.
+// have, and of runs that are retired the server keeps nothing but their results: a second submission
+// takes these, and they go with the runs.
 func TestKills(t *testing.T) {
 	newCampaign(t).run()
 }
@@ -133,10 +134,11 @@ func (c *campaign) run() {
 
 // flags of a start: where the records are, it need be told at first only.
 func (c *campaign) flags(n int) []string {
+	flags := []string{"--retention", "0"}
 	if c.address == "" || n > 0 && n%2 == 0 {
-		return nil
+		return flags
 	}
-	return []string{"--store", c.address}
+	return append(flags, "--store", c.address)
 }
 
 // disturb starts the server, submits workflows, and kills it: with even numbers at a fault point, or
@@ -260,7 +262,7 @@ func (c *campaign) watch(s *server) error {
 // conclude lets all runs end, and looks at what they have left.
 func (c *campaign) conclude() {
 	c.t.Helper()
-	s := serve(c.t, c.state, nil)
+	s := serve(c.t, c.state, c.flags(0))
 	var again []*submission
 	for _, one := range c.all {
 		if one.key != "" {
@@ -271,6 +273,7 @@ func (c *campaign) conclude() {
 		c.t.Fatalf("%v\n%s", err, s.output.String())
 	}
 	c.checkRuns(s)
+	c.checkReuse(s)
 	c.ask("stop")
 	s.end()
 	if left := program.Pilots(c.state); len(left) > 0 {
@@ -323,6 +326,46 @@ func (c *campaign) checkRuns(s *server) {
 	}
 }
 
+// checkReuse submits all workflows once more: each takes the results of the run before, which is kept. Then
+// all runs are removed, and nothing that they have stored is left.
+func (c *campaign) checkReuse(s *server) {
+	c.t.Helper()
+	for _, one := range c.all {
+		if one.run == 0 {
+			continue
+		}
+		answer, err := s.client.SubmitWorkflow(c.t.Context(), &wire.SubmitWorkflowRequest{
+			Workflow: []byte(workflow), Folder: c.in, Parameters: map[string]string{"word": one.word},
+		})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		stream, err := s.client.Progress(c.t.Context(), &wire.ProgressRequest{Run: answer.GetRun(), Follow: true})
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		var last *wire.ProgressReport
+		for stream.Receive() {
+			last = stream.Msg()
+		}
+		_ = stream.Close()
+		if n := last.GetSummary().GetAttempts(); !last.GetSucceeded() || n > 0 {
+			c.t.Errorf("run %d executed %d jobs that run %d, which is kept, had executed", answer.GetRun(), n, one.run)
+		}
+	}
+	answer, err := s.client.ListRuns(c.t.Context(), &wire.ListRunsRequest{Limit: 1 << 20})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	remove := &wire.RemoveRunsRequest{}
+	for _, run := range answer.GetRuns() {
+		remove.Runs = append(remove.Runs, run.GetRun())
+	}
+	if _, err := s.client.RemoveRuns(c.t.Context(), remove); err != nil {
+		c.t.Error(err)
+	}
+}
+
 // logs is what a job of a run has printed.
 func (c *campaign) logs(s *server, run uint32) string {
 	c.t.Helper()
@@ -349,12 +392,20 @@ func (c *campaign) checkStore() {
 		c.t.Fatal(err)
 	}
 	defer func() { _ = records.Close() }()
+	for name := range files.Below(c.t, filepath.Join(c.state, folder.StateFolder, "storage")) {
+		if strings.Contains(name, ".a") {
+			c.t.Errorf("%s is stored, and no run is left", name)
+		}
+	}
 	for _, table := range dispatch.Tables() {
 		left, err := records.Load(c.t.Context(), table)
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		for _, r := range left {
+			if r.Table == dispatch.TableResult {
+				c.t.Errorf("the result %s is kept, which no run names", r.Key)
+			}
 			if r.Run != 0 {
 				c.t.Errorf("the store has the record %q in %s of run %d, which is retired", r.Key, r.Table, r.Run)
 			}

@@ -27,10 +27,11 @@ func (s *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.Ex
 		e, _ := c.Dispatch.Explain(id)
 		job, _ = c.Dispatch.Detail(id)
 		response = &wire.ExplainResponse{
-			Summary:  summaryOf(c, &e.JobView),
-			Lines:    e.Lines,
-			WaitsFor: convert.Each(e.WaitsFor, waitsForToWire),
-			Missing:  e.Missing,
+			Summary:   summaryOf(c, &e.JobView),
+			Lines:     e.Lines,
+			WaitsFor:  convert.Each(e.WaitsFor, waitsForToWire),
+			Missing:   e.Missing,
+			TakenFrom: originToWire(e.Taken),
 		}
 		if a.control == nil {
 			a.explainRest(e.State, response)

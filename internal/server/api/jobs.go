@@ -154,21 +154,36 @@ func (s *Service) ShowJob(ctx context.Context, r *wire.ShowJobRequest) (*wire.Jo
 		return nil, err
 	}
 	var detail *wire.JobDetail
-	var key string
+	var key, maker string
 	err = a.lookAtJob(ctx, r, func(c *state.Cores, id dispatch.JobID) (err error) {
 		job, _ := c.Dispatch.Detail(id)
-		key = job.Key
+		key, maker = job.Key, makerOf(&job)
 		detail, err = detailOf(c, &job)
 		return err
 	})
 	if err != nil || !detail.Summary.Reused {
 		return detail, err
 	}
-	made, err := a.run.Provenance(ctx, detail.Summary.Name, key)
+	made, err := a.run.Provenance(ctx, maker, key)
 	if err == nil && made.GetAttempt() != nil {
 		detail.Attempts = append([]*wire.AttemptDetail{made.Attempt}, detail.Attempts...)
 	}
 	return detail, rpcError(err)
+}
+
+// makerOf is the name of the job that made the result which a job has.
+func makerOf(job *dispatch.JobDetail) string {
+	if job.Taken != nil {
+		return job.Taken.Job
+	}
+	return job.Name
+}
+
+func originToWire(o *dispatch.Origin) *wire.ResultOrigin {
+	if o == nil {
+		return nil
+	}
+	return &wire.ResultOrigin{Run: uint32(o.Run), User: o.Account.User, Group: o.Account.Group, Job: o.Job}
 }
 
 func detailOf(c *state.Cores, job *dispatch.JobDetail) (*wire.JobDetail, error) {
@@ -202,6 +217,7 @@ func detailOf(c *state.Cores, job *dispatch.JobDetail) (*wire.JobDetail, error) 
 		Reads:             convert.Each(job.Reads, fileDetail),
 		Writes:            convert.Each(job.Writes, fileDetail),
 		Attempts:          attempts,
+		TakenFrom:         originToWire(job.Taken),
 	}, nil
 }
 

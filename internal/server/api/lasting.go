@@ -55,6 +55,7 @@ type SubmittedWorkflow struct {
 	WaitAnyway bool        // also for pilots that could run its steps, where it seems that there will be none
 	User       string      // who submits
 	Certain    bool        // the system says so
+	NoReuse    bool        // no result of another run is taken, or left to one
 	Group      string      // whose share the run takes; empty: the first that has the user
 }
 
@@ -76,6 +77,46 @@ type RemovedRun struct {
 	Run   dispatch.RunID
 	Paths []string
 	Bytes int64
+
+	// Results that it names: of each whether it goes, and what keeps it.
+	Results []RunResult
+}
+
+// RunResult is a result that a run names.
+type RunResult struct {
+	dispatch.NamedResult
+	NamedBy []string // the other runs that name it, for people
+}
+
+// stays reports whether the result is kept without the run.
+func (r *RunResult) stays() bool { return len(r.Others) > 0 || !r.Until.IsZero() }
+
+// maxResultsTold bounds the results of a run that an answer has one by one.
+const maxResultsTold = 1000
+
+// toWire tells what was removed, or would be.
+func (r *RemovedRun) toWire() *wire.RemovedRun {
+	w := &wire.RemovedRun{Run: uint32(r.Run), Paths: r.Paths, Bytes: r.Bytes}
+	for i := range r.Results {
+		result := &r.Results[i]
+		if result.stays() {
+			w.ResultsKept, w.ResultBytesKept = w.ResultsKept+1, w.ResultBytesKept+result.Bytes
+		} else {
+			w.ResultsGone, w.ResultBytesGone = w.ResultsGone+1, w.ResultBytesGone+result.Bytes
+		}
+		if i >= maxResultsTold {
+			continue
+		}
+		told := &wire.RunResult{
+			Job: result.Job, Bytes: result.Bytes, NamedBy: result.NamedBy, Until: convert.InstantToWire(result.Until),
+			Promised: result.Promised,
+		}
+		for _, file := range result.Files {
+			told.Files = append(told.Files, file.File.LFN)
+		}
+		w.Results = append(w.Results, told)
+	}
+	return w
 }
 
 // MaxKey bounds the key of a submission, in bytes.
@@ -127,7 +168,7 @@ func submittedWorkflow(r *wire.SubmitWorkflowRequest) (*SubmittedWorkflow, error
 	w := &SubmittedWorkflow{
 		File: r.GetFile(), Text: r.GetWorkflow(), Folder: r.GetFolder(), Parameters: r.GetParameters(), Until: r.GetUntil(),
 		KeepGoing: r.GetKeepGoing(), Results: r.GetResults(), Key: r.GetKey(), User: r.GetUser(), Group: r.GetGroup(),
-		WaitAnyway: r.GetWaitAnyway(),
+		WaitAnyway: r.GetWaitAnyway(), NoReuse: r.GetNoReuse(),
 	}
 	w.Scales = flow.Scales{TimeScale: 1, SizeScale: 1}
 	if r.TimeScale != nil {
@@ -224,7 +265,7 @@ func removeRuns(ctx context.Context, server Lasting, runs []uint32, dry bool) (*
 		if err != nil {
 			return nil, err
 		}
-		response.Runs = append(response.Runs, &wire.RemovedRun{Run: run, Paths: removed.Paths, Bytes: removed.Bytes})
+		response.Runs = append(response.Runs, removed.toWire())
 	}
 	return response, nil
 }

@@ -96,7 +96,7 @@ func (a *view) attemptFor(
 func (a *view) attemptBefore(
 	ctx context.Context, job *dispatch.JobDetail, wanted dispatch.AttemptID,
 ) (dispatch.AttemptID, error) {
-	p, err := a.run.Provenance(ctx, job.Name, job.Key)
+	p, err := a.run.Provenance(ctx, makerOf(job), job.Key)
 	if err != nil {
 		return 0, rpcError(err)
 	}

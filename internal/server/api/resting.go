@@ -68,9 +68,12 @@ func OpenArchived(ctx context.Context, folders folder.Layout, path string, recor
 	return Archived{v, records}, err
 }
 
-// Provenance is part of Run.
+// Provenance is part of Run. Of results by the name of a job alone those of others might be told.
 func (v Archived) Provenance(ctx context.Context, job, key string) (*wire.Provenance, error) {
-	return state.LoadProvenance(ctx, v.records, job, key)
+	if key == "" {
+		return nil, nil
+	}
+	return state.LoadProvenance(ctx, v.records, job, key, state.EveryResult)
 }
 
 // Change is part of Run: nothing of the run changes any more.
@@ -193,7 +196,7 @@ func (v *Resting) List(ctx context.Context, r *wire.ListJobsRequest) (response *
 // Provenance is part of Run.
 func (v *Resting) Provenance(ctx context.Context, job, key string) (p *wire.Provenance, err error) {
 	err = v.reading(func(records store.Store) (err error) {
-		p, err = state.LoadProvenance(ctx, records, job, key)
+		p, err = state.LoadProvenance(ctx, records, job, key, state.EveryResult)
 		return err
 	})
 	return p, err

@@ -7,11 +7,13 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
 
+	"github.com/zeebo/blake3"
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/archive"
@@ -22,16 +24,32 @@ import (
 	"fairway/internal/storage"
 )
 
-// ComparedSize is the largest input, in bytes, that is known by its contents.
-// Larger ones are known by size, time of modification and inode: they are not
-// read by the server.
+// ComparedSize is the largest input, in bytes, that is known by its contents where nothing
+// else is said (Finder.Compared). Larger ones are known by size, time of modification and inode: they
+// are not read by the server.
 const ComparedSize = 4 << 20
 
-// contents knows what the small inputs hold, by PFN. A file whose stamp is that of
-// the last look is not read again. Goroutines may share it.
-type contents struct {
+// Contents knows what inputs hold, by PFN. A file whose stamp is that of the last look is not read
+// again. Goroutines may share it.
+type Contents struct {
 	mu   sync.Mutex
 	seen map[string]looked
+}
+
+// NewContents knows nothing yet.
+func NewContents() *Contents { return &Contents{seen: map[string]looked{}} }
+
+// maxSeen bounds the files that are known. Beyond it all are forgotten, and are read again when they
+// are looked at.
+const maxSeen = 1 << 20
+
+func (c *Contents) note(pfn string, l looked) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.seen) >= maxSeen {
+		clear(c.seen)
+	}
+	c.seen[pfn] = l
 }
 
 type looked struct {
@@ -40,7 +58,7 @@ type looked struct {
 }
 
 // Remember takes over what is recorded of the inputs of the last run.
-func (c *contents) Remember(inputs []state.Input) {
+func (c *Contents) Remember(inputs []state.Input) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, r := range inputs {
@@ -51,7 +69,7 @@ func (c *contents) Remember(inputs []state.Input) {
 }
 
 // StampOf is that of the last look at a file, for its record.
-func (c *contents) StampOf(pfn string) *state.Stamp {
+func (c *Contents) StampOf(pfn string) *state.Stamp {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if known, ok := c.seen[pfn]; ok {
@@ -63,7 +81,7 @@ func (c *contents) StampOf(pfn string) *state.Stamp {
 // identify gives the identity of a file: another one when its contents changed
 // and, where it is large, when it was replaced or only touched. A file that is
 // written to just now has one that its readers will find to be over.
-func (c *contents) identify(pfn, path string, info fs.FileInfo) (string, error) {
+func (c *Contents) identify(pfn, path string, info fs.FileInfo, compared int64) (string, error) {
 	now := state.StampOf(info)
 	c.mu.Lock()
 	known, ok := c.seen[pfn]
@@ -71,18 +89,36 @@ func (c *contents) identify(pfn, path string, info fs.FileInfo) (string, error) 
 	if ok && known.stamp == now {
 		return known.identity, nil
 	}
-	identity := fileIdentity(info)
-	if info.Size() <= ComparedSize {
-		sum, err := sumOf(path)
-		if err != nil {
-			return "", err
-		}
-		identity = sum
+	identity, err := identityIn(path, info, compared)
+	if err == nil {
+		c.note(pfn, looked{now, identity})
 	}
-	c.mu.Lock()
-	c.seen[pfn] = looked{now, identity}
-	c.mu.Unlock()
-	return identity, nil
+	return identity, err
+}
+
+// identityIn is that of a file of a run which knows those up to a size by what they hold.
+func identityIn(path string, info fs.FileInfo, compared int64) (string, error) {
+	switch {
+	case info.Size() <= ComparedSize:
+		return sumOf(path)
+	case info.Size() <= compared:
+		return hashOf(path)
+	}
+	return fileIdentity(info), nil
+}
+
+// hashOf reads a large file. BLAKE3 is as fast as disks are.
+func hashOf(path string) (string, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = file.Close() }()
+	sum := blake3.New()
+	if _, err := io.CopyBuffer(sum, struct{ io.Reader }{file}, make([]byte, 1<<20)); err != nil {
+		return "", fmt.Errorf("reading %s: %w", path, err)
+	}
+	return "blake3-" + hex.EncodeToString(sum.Sum(nil)), nil
 }
 
 // sumPieces has what sumOf reads into. A run looks at all inputs that its jobs have links to,
@@ -144,7 +180,7 @@ func (f *Finder) existing(lfn, pfn string) (*flow.InputFile, error) {
 	if f.Brief {
 		return new(flow.InputFile), Unfit(path)
 	}
-	identity, err := f.Contents.identify(pfn, path, info)
+	identity, err := f.Contents.identify(pfn, path, info, f.Compared)
 	if errors.Is(err, fs.ErrPermission) {
 		identity, err = fileIdentity(info), nil // whoever reads it will say so
 	}
@@ -163,7 +199,7 @@ func (f *Finder) existingFolder(lfn, pfn, path string) (*flow.InputFile, error) 
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	identity, err := f.Contents.identifyFolder(pfn, path, listing)
+	identity, err := f.Contents.identifyFolder(pfn, path, listing, f.Compared)
 	if err != nil {
 		return nil, err
 	}
@@ -173,7 +209,7 @@ func (f *Finder) existingFolder(lfn, pfn, path string) (*flow.InputFile, error) 
 }
 
 // identifyFolder is identify for a folder, by the manifest of what it holds.
-func (c *contents) identifyFolder(pfn, path string, listing archive.Listing) (string, error) {
+func (c *Contents) identifyFolder(pfn, path string, listing archive.Listing, compared int64) (string, error) {
 	sum := sha256.Sum256([]byte(listing.State()))
 	now := state.Stamp{Size: listing.Size(), Tree: binary.LittleEndian.Uint64(sum[:])}
 	c.mu.Lock()
@@ -182,27 +218,25 @@ func (c *contents) identifyFolder(pfn, path string, listing archive.Listing) (st
 	if ok && known.stamp == now {
 		return known.identity, nil
 	}
-	identity, err := manifestIdentity(path, listing)
+	identity, err := manifestIdentity(path, listing, max(compared, ComparedSize))
 	if err != nil {
 		return "", err
 	}
-	c.mu.Lock()
-	c.seen[pfn] = looked{now, identity}
-	c.mu.Unlock()
+	c.note(pfn, looked{now, identity})
 	return identity, nil
 }
 
-// manifestIdentity says what each file holds where all are small together, and else
+// manifestIdentity says what each file holds where all together have at most compared bytes, and else
 // what [fileIdentity] tells.
-func manifestIdentity(path string, listing archive.Listing) (string, error) {
+func manifestIdentity(path string, listing archive.Listing, compared int64) (string, error) {
 	sum := sha256.New()
 	for _, found := range listing {
 		held := found.Target
 		if found.Kind == archive.File {
 			held = fileIdentity(found.Info)
 		}
-		if found.Kind == archive.File && listing.Size() <= ComparedSize {
-			text, err := sumOf(filepath.Join(path, found.Name))
+		if found.Kind == archive.File && listing.Size() <= compared {
+			text, err := identityIn(filepath.Join(path, found.Name), found.Info, compared)
 			if err != nil && !errors.Is(err, fs.ErrPermission) { // whoever reads it will say so
 				return "", err
 			}

@@ -31,10 +31,11 @@ type Finder struct {
 	Made     string         // where files of traces are made
 	Run      dispatch.RunID // that the files are found for; its records bear it
 	element  storage.Element
-	Contents *contents
-	Dry      bool // only: files of traces are not made
-	Apart    bool // the folder is not that of the state: all files have absolute names
-	Brief    bool // no file is read and no server asked: identities and sizes on servers are missing
+	Contents *Contents
+	Compared int64 // up to which size files are known by what they hold; those up to ComparedSize always are
+	Dry      bool  // only: files of traces are not made
+	Apart    bool  // the folder is not that of the state: all files have absolute names
+	Brief    bool  // no file is read and no server asked: identities and sizes on servers are missing
 	// Enumerated is what whoever asks for the run has listed already of closed inputs; nil: nothing.
 	Enumerated *Enumeration
 
@@ -45,7 +46,7 @@ type Finder struct {
 func NewFinder(folder string, element storage.Element) *Finder {
 	return &Finder{
 		folder: folder, element: element,
-		roots: storage.Roots{Folder: folder}, Contents: &contents{seen: map[string]looked{}},
+		roots: storage.Roots{Folder: folder}, Contents: NewContents(),
 	}
 }
 

@@ -103,9 +103,11 @@ type PartSource interface {
 const provenanceShown = 100
 
 // LoadProvenance returns how the results of a job were made that earlier runs
-// left: that with a key, or the last one if none is given. It returns nil if
+// left: that with a key, or the last one if none is given, of those whose keys count. It returns nil if
 // there is none.
-func LoadProvenance(ctx context.Context, s PartSource, job, key string) (*wire.Provenance, error) {
+func LoadProvenance(
+	ctx context.Context, s PartSource, job, key string, counts func(key string) bool,
+) (*wire.Provenance, error) {
 	from, below := ProvenanceKey(job, ""), job+"\v" // follows the line break
 	if key != "" {
 		from = ProvenanceKey(job, key)
@@ -115,7 +117,31 @@ func LoadProvenance(ctx context.Context, s PartSource, job, key string) (*wire.P
 	if err != nil {
 		return nil, err
 	}
+	records = slices.DeleteFunc(records, func(r dispatch.Record) bool {
+		_, key, _ := strings.Cut(r.Key, "\n")
+		return !counts(key)
+	})
 	return lastProvenance(records)
+}
+
+// EveryResult counts all.
+func EveryResult(string) bool { return true }
+
+// ResultAttempts are the attempts that made the results of ProvenanceTable.
+func ResultAttempts(ctx context.Context, s Source) (map[dispatch.AttemptID]bool, error) {
+	records, err := s.Load(ctx, ProvenanceTable)
+	if err != nil {
+		return nil, err
+	}
+	attempts := make(map[dispatch.AttemptID]bool, len(records))
+	for _, r := range records {
+		p, err := lastProvenance([]dispatch.Record{r})
+		if err != nil {
+			return nil, err
+		}
+		attempts[dispatch.AttemptID(p.GetAttempt().GetAttempt())] = true
+	}
+	return attempts, nil
 }
 
 func lastProvenance(records []dispatch.Record) (last *wire.Provenance, err error) {

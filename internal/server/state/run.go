@@ -59,6 +59,7 @@ type Run struct {
 	Own        string            `json:"own,omitempty"`      // the same: the name of its folders in the state
 	Account    dispatch.Account  `json:"account,omitzero"`   // the same: who has submitted it
 	Closed     bool              `json:"closed,omitempty"`   // the same, of an open run: no more jobs are submitted
+	NoReuse    bool              `json:"no_reuse,omitempty"` // it takes no results of earlier runs
 	Archived   bool              `json:"archived,omitempty"` // the same: its records are in a store of their own
 	Stored     int64             `json:"stored,omitempty"`   // the same, of an archived one: bytes of its outputs
 	Seconds    float64           `json:"seconds"`            // that servers ran, up to the last end

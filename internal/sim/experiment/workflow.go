@@ -25,7 +25,7 @@ type WorkflowSpec struct {
 	Fan      int    `yaml:"fan"`       // of layers: files that each job reads
 	// Priorities is, of layers, how many priorities there are: each job has one of them.
 	Priorities int `yaml:"priorities"`
-	// Rivals is, of layers, how many jobs without files each of two other users submits meanwhile.
+	// Rivals is, of layers, how many jobs without files each of three other users submits meanwhile.
 	Rivals    int      `yaml:"rivals"`
 	Raw       bool     `yaml:"raw"`        // of layers: each job of the first reads a file that exists before the run
 	Home      []string `yaml:"home"`       // storage elements that share what exists before the run, each an equal part of the files, in their order; default: the first

@@ -1,0 +1,213 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"connectrpc.com/connect"
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/quantity"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/loop"
+	"fairway/internal/server/state"
+)
+
+// The disk of stored outputs is looked at while a server works. That it will be full is foreseen by how
+// fast it fills and by what the known jobs are expected to store. When little is left, a lasting server
+// makes room: results go that no run names (Core.Forgettable). If that is not enough, it starts no further
+// jobs and takes no further runs until there is room.
+
+const (
+	// spacePeriod is how often the disk is looked at.
+	spacePeriod = 10 * time.Second
+	// spaceMemory is over how long the rate at which it fills is an average.
+	spaceMemory = 5 * time.Minute
+	// foreseenTime is how far ahead a full disk is told of that is foreseen by the rate alone.
+	foreseenTime = 6 * time.Hour
+	// maxReserve bounds what is to stay free: a fiftieth of the disk, or this.
+	maxReserve = 1 << 30
+)
+
+// space is what is known of the disk.
+type space struct {
+	mu     sync.Mutex // held while it is looked at; guards all but held
+	folder string     // of the stored outputs; empty: they are on another machine
+	free   int64
+	all    int64
+	at     time.Time // of the last look; zero: none yet
+	rate   float64   // bytes a second by which it fills
+	told   bool      // that it will be full
+	held   atomic.Pointer[string]
+}
+
+// reserve is what is to stay free.
+func (s *space) reserve() int64 { return min(maxReserve, s.all/50) }
+
+// look takes a measurement.
+func (s *space) look(now time.Time, free, all int64) {
+	if passed := now.Sub(s.at).Seconds(); !s.at.IsZero() && passed > 0 {
+		part := min(1, passed/spaceMemory.Seconds())
+		s.rate += part * (float64(s.free-free)/passed - s.rate)
+	}
+	s.free, s.all, s.at = free, all, now
+}
+
+// foresee says why the disk will be full, for a person; empty where that is not foreseen. expected is what
+// the known jobs will store.
+func (s *space) foresee(expected int64) string {
+	left := max(0, s.free-s.reserve())
+	when := time.Duration(0) // unknown
+	if s.rate >= 1 {
+		when = time.Duration(min(float64(left)/s.rate, 1e9) * float64(time.Second))
+	}
+	about := func() string { return when.Round(time.Minute).String() }
+	switch {
+	case expected > left && when > 0:
+		return fmt.Sprintf("the disk of %s will be full in about %s: %s are free, and the jobs that are known are expected to "+
+			"store %s more", s.folder, about(), quantity.Bytes(s.free), quantity.Bytes(expected))
+	case expected > left:
+		return fmt.Sprintf("the disk of %s will be full: %s are free, and the jobs that are known are expected to store %s more",
+			s.folder, quantity.Bytes(s.free), quantity.Bytes(expected))
+	case when > 0 && when <= foreseenTime && s.free < s.all/10:
+		return fmt.Sprintf("the disk of %s will be full in about %s: %s are free, and it fills by %s a minute", s.folder,
+			about(), quantity.Bytes(s.free), quantity.Bytes(int64(s.rate*60)))
+	}
+	return ""
+}
+
+// refuse refuses further runs while the disk is full.
+func (s *space) refuse() error {
+	if why := s.held.Load(); why != nil {
+		return connect.NewError(connect.CodeResourceExhausted, fmt.Errorf("no further run is taken: %s", *why))
+	}
+	return nil
+}
+
+// spaceOf asks the system.
+func spaceOf(folder string) (free, all int64, err error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(folder, &s); err != nil {
+		return 0, 0, fmt.Errorf("asking how full the disk of %s is: %w", folder, err)
+	}
+	return int64(s.Bavail) * s.Bsize, int64(s.Blocks) * s.Bsize, nil
+}
+
+// watchSpace looks at the disk until ctx ends.
+func (s *Server) watchSpace(ctx context.Context) {
+	if s.space.folder = s.storageFolder(); s.space.folder == "" {
+		return
+	}
+	for {
+		if err := s.lookAtSpace(ctx, time.Now()); err != nil && ctx.Err() == nil {
+			s.log.Warn("how full the disk of stored outputs is is not known", "error", err)
+			return
+		}
+		if s.sched.Sleep(ctx, spacePeriod) != nil {
+			return
+		}
+	}
+}
+
+// storageFolder is where outputs are stored; empty if that is another machine.
+func (s *Server) storageFolder() string {
+	if stores := s.storage.Stores(); len(stores) == 0 || stores[0] != folder.StoragePrefix {
+		return ""
+	}
+	return s.folders.State
+}
+
+func (s *Server) lookAtSpace(ctx context.Context, now time.Time) error {
+	free, all, err := s.config.Space(s.space.folder)
+	if err != nil {
+		return err
+	}
+	s.space.mu.Lock()
+	defer s.space.mu.Unlock()
+	s.space.look(now, free, all)
+	if err := s.tellSpace(ctx); err != nil || !s.config.Lasting {
+		return err
+	}
+	return s.makeRoom(ctx, now)
+}
+
+// tellSpace tells the runs that are under way, once, that the disk will be full.
+func (s *Server) tellSpace(ctx context.Context) error {
+	var expected int64
+	err := s.inbox.Query(ctx, func(c *state.Cores) {
+		for _, r := range s.runs.all() {
+			expected += c.Dispatch.Expected(r.room.Run)
+		}
+	})
+	why := s.space.foresee(expected)
+	if err != nil || why == "" || s.space.told {
+		s.space.told = s.space.told && why != ""
+		return err
+	}
+	s.space.told = true
+	s.log.Warn(why)
+	for _, r := range s.runs.all() {
+		if r.concluded.Load() == nil {
+			r.tellPerson(why + "; " + roomAdvice(s.config.Lasting))
+		}
+	}
+	return nil
+}
+
+func roomAdvice(lasting bool) string {
+	if lasting {
+		return "`fairway rm RUN` removes a run, and --dry-run tells what that gives back; a shorter retention has results go " +
+			"sooner"
+	}
+	return "remove what you do not need there"
+}
+
+// makeRoom has results go while too little is free, and holds jobs if those are too few.
+func (s *Server) makeRoom(ctx context.Context, now time.Time) error {
+	short := s.space.reserve() - s.space.free
+	if short > 0 {
+		var gone []dispatch.UnusedResult
+		err := s.inbox.Query(ctx, func(c *state.Cores) { gone = c.Dispatch.Forgettable(now, c.Dispatch.Results(), short) })
+		if err == nil && len(gone) > 0 {
+			err = s.forgetResults(ctx, gone)
+		}
+		if err != nil {
+			return err
+		}
+		for i := range gone {
+			short -= gone[i].Bytes
+		}
+		if len(gone) > 0 {
+			s.log.Warn("results that no run names were removed, since the disk is nearly full", "results", len(gone))
+		}
+	}
+	held := s.space.held.Load() != nil
+	switch {
+	case short > 0 && !held:
+		why := fmt.Sprintf("of the disk of %s only %s are free; %s", s.space.folder, quantity.Bytes(s.space.free),
+			roomAdvice(true))
+		s.space.held.Store(&why)
+		s.log.Error("no further jobs are started: " + why)
+		for _, r := range s.runs.all() {
+			if r.concluded.Load() == nil {
+				r.tellPerson("no further jobs are started: " + why)
+			}
+		}
+		return s.hold(ctx, why)
+	case held && s.space.free > s.space.reserve()*5/4:
+		s.space.held.Store(nil)
+		s.log.Info("there is room on the disk again: jobs are started")
+		return s.hold(ctx, "")
+	}
+	return nil
+}
+
+func (s *Server) hold(ctx context.Context, why string) error {
+	return s.inbox.Deliver(ctx, func() *loop.Request {
+		return &loop.Request{Dispatch: []dispatch.Input{dispatch.HoldJobs{Why: why}}}
+	})
+}

@@ -1,0 +1,34 @@
+package server
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// A disk that will be full is foreseen by what is free, how fast that goes, and what is to be stored.
+func TestForeseenDisks(t *testing.T) {
+	const gib = 1 << 30
+	for name, c := range map[string]struct {
+		free     []int64 // one each minute, of 1000 GiB
+		expected int64
+		want     string // part of it; empty: nothing
+	}{
+		"there is room":                {[]int64{500 * gib}, 100 * gib, ""},
+		"the known jobs need more":     {[]int64{500 * gib}, 600 * gib, "will be full: 537 GB are free"},
+		"and it fills":                 {[]int64{502 * gib, 501 * gib, 500 * gib}, 600 * gib, "will be full in about"},
+		"it fills fast":                {[]int64{90 * gib, 70 * gib, 50 * gib}, 0, "it fills by"},
+		"it fills while much is there": {[]int64{900 * gib, 880 * gib, 860 * gib}, 0, ""},
+		"it fills slowly":              {[]int64{90*gib + 2, 90*gib + 1, 90 * gib}, 0, ""},
+		"it gets emptier":              {[]int64{50 * gib, 60 * gib, 70 * gib}, 0, ""},
+	} {
+		var s space
+		for i, free := range c.free {
+			s.look(time.Unix(int64(60*i), 0), free, 1000*gib)
+		}
+		got := s.foresee(c.expected)
+		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q", name, got)
+		}
+	}
+}
