@@ -64,8 +64,8 @@ a copy of .fairway/service.`,
 		"when it changes (default: all users alike)")
 	flags.StringVar(&o.retention, "retention", "30d", "keep stored outputs that no run names any more for this `time`, "+
 		"of groups whose shares do not say; 0: not at all")
-	flags.StringVar(&o.compared, "compare-inputs", "64GiB", "know inputs up to this `size` by their contents, which are read "+
-		"once; larger ones are known by size, time and inode")
+	flags.StringVar(&o.compared, "compare-inputs", "64GiB", "know inputs up to this `size` by their contents, which are "+
+		"read once; larger ones are known by size, time and inode")
 	webFlag(command, o)
 	c.serverFlags(command, o)
 	for _, name := range []string{"record", "results", "wait-anyway"} { // of one run

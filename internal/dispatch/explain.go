@@ -136,7 +136,8 @@ func (c *Core) explainWaiting(j *job, e *Explanation) {
 	}
 	if w := c.jobs.twins.executed(j); w != nil && c.jobs.twins.follows(j) {
 		o := w.origin()
-		e.say("the same job is %v as %s; its result is taken when it has one, and otherwise this one is executed", w.state, &o)
+		e.say("the same job is %v as %s; its result is taken when it has one, and otherwise this one is executed", w.state,
+			&o)
 	}
 	if j.fate != nil && j.fate.backingOff {
 		e.say("tried again %s, because the last attempt ended with: %s", c.when(j.fate.NotBefore), j.fate.Reason)

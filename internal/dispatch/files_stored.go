@@ -68,7 +68,8 @@ func (fs *files) loseResults(lost map[string]string) {
 // results anew.
 func (fs *files) changeResults(in func(pfn string) bool, change func(*storedResult, *output)) {
 	isIn := func(o output) bool { return in(o.PFN) }
-	for _, key := range fs.journal.resultKeysOf(func(r *storedResult) bool { return slices.ContainsFunc(r.outputs, isIn) }) {
+	hasSome := func(r *storedResult) bool { return slices.ContainsFunc(r.outputs, isIn) }
+	for _, key := range fs.journal.resultKeysOf(hasSome) {
 		r := fs.journal.results[key]
 		r.outputs = slices.Clone(r.outputs)
 		for i := range r.outputs {

@@ -34,7 +34,7 @@ type resultKind uint8
 
 const (
 	ownResult   resultKind = iota // it has made it, and its commit holds the outputs
-	lentResult                    // it has made it, and a result of the journal holds the outputs, since others have taken it
+	lentResult                    // it has made it, and a result of the journal holds the outputs, as others have taken it
 	takenResult                   // it was taken from a result of the journal, though it may have been made again since
 )
 

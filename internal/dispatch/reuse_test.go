@@ -31,7 +31,8 @@ func (s *sharing) begin(user, scope string, noReuse bool) RunID {
 		ID: id, Name: "w", Account: Account{Group: scope, User: user}, Scope: scope, NoReuse: noReuse, KeepGoing: true,
 	}})
 	step := "align " + user
-	s.step(Submit{Run: id, Files: []ExistingFile{{LFN: "in", PFN: "data:" + user, Size: 1, Identity: "same", Tag: 1 << 62}},
+	in := ExistingFile{LFN: "in", PFN: "data:" + user, Size: 1, Identity: "same", Tag: 1 << 62}
+	s.step(Submit{Run: id, Files: []ExistingFile{in},
 		Jobs: []Job{
 			{Name: step, Step: step, Digest: "align", Reads: []string{"in"}, Writes: []Output{{LFN: "bam", Temporary: true}}},
 			{Name: "call " + user, Step: "call", Digest: "call", Reads: []string{"bam"}, Writes: []Output{{LFN: "vcf"}}},
@@ -234,7 +235,8 @@ func TestResultsGoWhenNobodyNamesThemAndTheirTimeIsOver(t *testing.T) {
 	check("while a new run has taken some", "align ann-none", "align ann-open", "call ann-none", "call ann-open")
 	s.end(again, false)
 	s.now = s.now.Add(31 * day)
-	check("after all", "align ann-lab", "align ann-none", "align ann-open", "call ann-lab", "call ann-none", "call ann-open")
+	check("after all", "align ann-lab", "align ann-none", "align ann-open", "call ann-lab", "call ann-none",
+		"call ann-open")
 	var all []string
 	for _, r := range s.core.Forgettable(s.now, 0, 0) {
 		all = append(all, r.Record.Key)
@@ -259,7 +261,8 @@ func TestThePilotOfOneRunLosesNoResultOfAnother(t *testing.T) {
 		t.Fatalf("%+v was given out", a)
 	}
 	in := a.Inputs[0]
-	s.all(Result{Job: a.Job, Attempt: a.Attempt, Outcome: InputLost, Lost: []LostFile{{File: in.File, PFN: in.PFN, Why: "is not there"}}})
+	lost := []LostFile{{File: in.File, PFN: in.PFN, Why: "is not there"}}
+	s.all(Result{Job: a.Job, Attempt: a.Attempt, Outcome: InputLost, Lost: lost})
 	s.crash()
 	s.now = s.now.Add(time.Hour)
 	s.work()

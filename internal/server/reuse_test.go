@@ -123,7 +123,9 @@ func TestASecondCohortRunsNoAlignment(t *testing.T) {
 	defer p.stop()
 	big := strings.Repeat("x", 5<<20) // too large for what a run in a folder compares
 	anns := map[string]string{"in/a.fq": "one " + big, "in/b.fq": "two ", "in/c.fq": "three "}
-	bobs := map[string]string{"x/y/s_a.gz": "one " + big, "x/y/s_b.gz": "two ", "x/y/s_c.gz": "three ", "x/y/s_d.gz": "four "}
+	bobs := map[string]string{
+		"x/y/s_a.gz": "one " + big, "x/y/s_b.gz": "two ", "x/y/s_c.gz": "three ", "x/y/s_d.gz": "four ",
+	}
 
 	first := p.do("ann", "lab", "align", "in/{sample}.fq", anns, false)
 	if got := p.executed(); len(got) != 3 {
@@ -133,7 +135,8 @@ func TestASecondCohortRunsNoAlignment(t *testing.T) {
 	if got := p.executed(); !slices.Equal(got, []string{fmt.Sprint(second, ":bam/d.bam")}) {
 		t.Errorf("of a second cohort %v were aligned", got)
 	}
-	for _, want := range []string{fmt.Sprintf("its result is that of job align/a of run %d of ann", first), "user:\"ann\""} {
+	whose := fmt.Sprintf("its result is that of job align/a of run %d of ann", first)
+	for _, want := range []string{whose, "user:\"ann\""} {
 		if text := p.explain(second, "map/a"); !strings.Contains(text, want) {
 			t.Errorf("explain says %q, and not %q", text, want)
 		}

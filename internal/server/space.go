@@ -68,11 +68,11 @@ func (s *space) foresee(expected int64) string {
 	about := func() string { return when.Round(time.Minute).String() }
 	switch {
 	case expected > left && when > 0:
-		return fmt.Sprintf("the disk of %s will be full in about %s: %s are free, and the jobs that are known are expected to "+
-			"store %s more", s.folder, about(), quantity.Bytes(s.free), quantity.Bytes(expected))
+		return fmt.Sprintf("the disk of %s will be full in about %s: %s are free, and the jobs that are known are expected "+
+			"to store %s more", s.folder, about(), quantity.Bytes(s.free), quantity.Bytes(expected))
 	case expected > left:
-		return fmt.Sprintf("the disk of %s will be full: %s are free, and the jobs that are known are expected to store %s more",
-			s.folder, quantity.Bytes(s.free), quantity.Bytes(expected))
+		return fmt.Sprintf("the disk of %s will be full: %s are free, and the jobs that are known are expected to store %s "+
+			"more", s.folder, quantity.Bytes(s.free), quantity.Bytes(expected))
 	case when > 0 && when <= foreseenTime && s.free < s.all/10:
 		return fmt.Sprintf("the disk of %s will be full in about %s: %s are free, and it fills by %s a minute", s.folder,
 			about(), quantity.Bytes(s.free), quantity.Bytes(int64(s.rate*60)))
@@ -160,8 +160,8 @@ func (s *Server) tellSpace(ctx context.Context) error {
 
 func roomAdvice(lasting bool) string {
 	if lasting {
-		return "`fairway rm RUN` removes a run, and --dry-run tells what that gives back; a shorter retention has results go " +
-			"sooner"
+		return "`fairway rm RUN` removes a run, and --dry-run tells what that gives back; a shorter retention has results " +
+			"go sooner"
 	}
 	return "remove what you do not need there"
 }
