@@ -59,6 +59,9 @@ type runOptions struct {
 	server       string // serverHere or serverSite
 	lasting      bool   // a server that takes workflows
 	shares       string // its file of shares
+	rights       string // its file of rights
+	// The certificate of its pages, and the key.
+	webCertificate, webKey string
 	tools        []string
 	demands      []flow.Demand // of jobs that come with the call
 	web          string        // address of pages; empty: there are none

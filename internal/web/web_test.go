@@ -17,6 +17,7 @@ import (
 
 	"fairway/internal/server"
 	"fairway/internal/server/api"
+	"fairway/internal/server/people"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 	"fairway/test/files"
@@ -52,13 +53,13 @@ func serve(t *testing.T) *served {
 		t.Fatal(err)
 	}
 	address := listener.Addr().String()
-	v := &served{t: t, base: "http://" + address, access: NewAccess(address)}
+	v := &served{t: t, base: "http://" + address, access: NewAccess(address, false)}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	root := t.TempDir()
 	config := server.Config{
 		Lasting: true, Folder: root, Sched: s, Log: log,
-		Web: &server.Web{Listener: listener, Handler: func(service *api.Service) http.Handler {
-			return New(Config{Service: service, Access: v.access, Name: root, Log: log})
+		Web: &server.Web{Listener: listener, Handler: func(service *api.Service, door *people.Door) http.Handler {
+			return New(Config{Service: service, Access: v.access, Door: door, Name: root, Log: log})
 		}},
 	}
 	opened, err := server.Open(t.Context(), config)
