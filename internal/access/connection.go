@@ -30,6 +30,10 @@ type Connection struct {
 	Pilot json.RawMessage `json:"pilot,omitempty"`
 }
 
+// Person is the name by which a person's own commands say who makes a call, in the place
+// of a launch. No launch has it: theirs begin with the name of a site.
+const Person = "person"
+
 // Limits of a connection file.
 const (
 	MaxConnectionFile = 256 << 10

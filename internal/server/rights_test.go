@@ -459,14 +459,18 @@ func TestTokensAreKeptAsHashes(t *testing.T) {
 	}
 }
 
-// One who makes 100,000 calls, and as many who prove nothing, keep nobody else waiting for long, and take
-// a bounded place.
+// One who makes very many calls keeps nobody else waiting for long, and has a bounded number of
+// connections.
 func TestManyRequestsOfOne(t *testing.T) {
 	l := startListening(t, t.TempDir(), nil)
 	defer l.stop()
 	token, _ := l.token(rights.Submitter, "ada", time.Hour)
 	other, _ := l.token(rights.Submitter, "bob", time.Hour)
-	const connections, requests = 80, 100_000
+	const connections = 80
+	requests := 4000
+	if os.Getenv("FAIRWAY_SOAK") != "" {
+		requests = 100_000
+	}
 	busy, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	done, refused := make(chan int, connections), make(chan int, connections)
@@ -499,7 +503,7 @@ func TestManyRequestsOfOne(t *testing.T) {
 		turnedAway += <-refused
 	}
 	t.Logf("of %d calls %d were answered and %d refused; another user waited %v at most", requests, answered, turnedAway, longest)
-	if answered == 0 || longest > 30*time.Second {
+	if answered == 0 || turnedAway == 0 || longest > 30*time.Second {
 		t.Errorf("%d answers; another user waited %v", answered, longest)
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"fairway/internal/server"
 	"fairway/internal/server/api"
+	"fairway/internal/server/listen"
 	"fairway/internal/server/people"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
@@ -42,6 +43,8 @@ type served struct {
 	base   string
 	access *Access
 	client *http.Client // that is let in
+	api    *listen.Connection
+	site   *site
 }
 
 func serve(t *testing.T) *served {
@@ -59,7 +62,8 @@ func serve(t *testing.T) *served {
 	config := server.Config{
 		Lasting: true, Folder: root, Sched: s, Log: log,
 		Web: &server.Web{Listener: listener, Handler: func(service *api.Service, door *people.Door) http.Handler {
-			return New(Config{Service: service, Access: v.access, Door: door, Name: root, Log: log})
+			v.site = &site{Config: Config{Service: service, Access: v.access, Door: door, Name: root, Log: log}}
+			return v.site.routes()
 		}},
 	}
 	opened, err := server.Open(t.Context(), config)
@@ -82,6 +86,7 @@ func serve(t *testing.T) *served {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
+	v.api = client
 	folder := files.Folder(t, map[string]string{"in/plain.txt": "x"})
 	if err := os.WriteFile(filepath.Join(folder, "in", odd+".txt"), []byte("y"), 0o600); err != nil {
 		t.Fatal(err)
