@@ -467,7 +467,9 @@ func (s *Server) Find(ctx context.Context, number uint32) (api.Run, api.Control,
 }
 
 // Owner is part of api.Lasting.
-func (s *Server) Owner(run dispatch.RunID) (owner dispatch.Account, ok bool) { return s.runs.owner(run) }
+func (s *Server) Owner(run dispatch.RunID) (owner dispatch.Account, ok bool) {
+	return s.runs.owner(run)
+}
 
 // QueryFleet is part of api.Fleet.
 func (s *Server) QueryFleet(ctx context.Context, ask func(*dispatch.Core)) error {

@@ -357,7 +357,7 @@ type runs struct {
 	mu      sync.Mutex // guards what follows
 	byID    map[dispatch.RunID]*run
 	away    map[dispatch.RunID]awayRun // those that are put away
-	working context.Context                 // of their rooms; nil before they work
+	working context.Context            // of their rooms; nil before they work
 }
 
 func (rs *runs) add(r *run) {

@@ -150,4 +150,3 @@ func (l *login) once(proof string, end, now time.Time) bool {
 	l.proofs[sum] = end
 	return true
 }
-
