@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/rights"
 	"fairway/internal/server"
 	"fairway/internal/server/api"
 	"fairway/internal/server/listen"
@@ -323,16 +324,44 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// More streams than the bound are refused.
+// More streams than the bound are refused, and a user has a part of them only.
 func TestStreamsAreBounded(t *testing.T) {
 	var s streams
-	for range MaxStreams {
-		if _, _, ok := s.begin(httptest.NewRecorder()); !ok {
+	by := func(user string) *http.Request {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		return r.WithContext(rights.With(r.Context(), rights.Principal{User: user, Role: rights.Reader}))
+	}
+	var ends []func()
+	begin := func(user string) bool {
+		w := httptest.NewRecorder()
+		_, end, ok := s.begin(w, by(user))
+		if ok {
+			ends = append(ends, end)
+		} else if w.Code != http.StatusServiceUnavailable {
+			t.Error(w.Code)
+		}
+		return ok
+	}
+	for range MaxUserStreams {
+		if !begin("ada") {
 			t.Fatal("one is refused too early")
 		}
 	}
-	refused := httptest.NewRecorder()
-	if _, _, ok := s.begin(refused); ok || refused.Code != http.StatusServiceUnavailable {
+	if begin("ada") {
+		t.Error("ada has one too many")
+	}
+	for range MaxStreams - MaxUserStreams {
+		if !begin("") {
+			t.Fatal("one is refused too early")
+		}
+	}
+	if begin("bob") || begin("") {
 		t.Error("one too many is open")
+	}
+	for _, end := range ends {
+		end()
+	}
+	if len(s.of) != 0 || s.open.Load() != 0 || !begin("ada") {
+		t.Errorf("streams that have ended count: %v", s.of)
 	}
 }

@@ -169,7 +169,7 @@ func TestTwoPeopleLogIn(t *testing.T) {
 	})
 	s := serve(t, state, []string{
 		"--listen", "127.0.0.1:0", "--shares", filepath.Join(settings, "shares.yaml"), "--rights",
-		filepath.Join(settings, "rights.yaml"), "--web",
+		filepath.Join(settings, "rights.yaml"), "--web", "--cache", "host",
 	})
 	if s.client == nil {
 		t.Fatal(s.output.String())
@@ -177,7 +177,9 @@ func TestTwoPeopleLogIn(t *testing.T) {
 	defer s.kill()
 	public := filepath.Join(state, ".fairway", "public")
 	someone := func(name string) *person {
-		home := files.Folder(t, map[string]string{"workflow.yaml": words, "in/one.txt": "hello", "in/two.txt": "world"})
+		home := files.Folder(t, map[string]string{
+			"workflow.yaml": words, "in/one.txt": "hello", "in/of-" + name + ".txt": name + "'s world",
+		})
 		return &person{t, name, home, filepath.Join(home, "fairway", "service")}
 	}
 	ada, bob, eve := someone("ada"), someone("bob"), someone("eve")
@@ -212,6 +214,15 @@ func TestTwoPeopleLogIn(t *testing.T) {
 		t.Errorf("ada's log: %s", out)
 	}
 	bobSeesNothing(t, bob)
+	if run := strings.TrimSpace(bob.must("submit", "--upload", "in", "--watch=false")); run != "2" {
+		t.Fatalf("bob's run is %s", run)
+	}
+	cached := bob.must("cache", "--run", "2", "--files")
+	bob.must("watch", "2")
+	cached += bob.must("cache", "--run", "2", "--files")
+	if strings.Contains(cached, "of-ada") {
+		t.Errorf("bob sees what is cached of ada: %s", cached)
+	}
 	everythingStaysHidden(t, state, s, ada, bob)
 	curlWorks(t, ada)
 	log := owner.must("audit", "--json")
