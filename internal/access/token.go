@@ -5,6 +5,7 @@ package access
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"strings"
 	"sync"
 )
 
@@ -71,6 +72,15 @@ func (t *Tokens) Allow(g Grant) {
 	}
 	t.grants[g.Launch] = granted{g, pilots}
 }
+
+// byHand divides the name of a launch that no batch system has started.
+const byHand = "+"
+
+// LaunchByHand is the name of the launch that stands for the pilots that people start with one token.
+func LaunchByHand(site, token string) string { return site + byHand + token }
+
+// IsByHand reports whether no batch system knows of a launch.
+func IsByHand(launch string) bool { return strings.Contains(launch, byHand) }
 
 // Beside has launches be known that have no grant: those of pilots that a person has started. The function
 // returns the site of one whose token is good.

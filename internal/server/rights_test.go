@@ -8,8 +8,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
+	"os/user"
 	"path"
 	"path/filepath"
 	"slices"
@@ -22,8 +24,14 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"fairway/internal/access"
+	"fairway/internal/batch"
+	"fairway/internal/dispatch"
 	"fairway/internal/rights"
+	"fairway/internal/server/api"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/launch"
 	"fairway/internal/server/listen"
+	"fairway/internal/server/people"
 	"fairway/internal/wire"
 	"fairway/test/files"
 )
@@ -530,4 +538,179 @@ func everyFile(t *testing.T, root string) (names []string) {
 		t.Fatal(err)
 	}
 	return names
+}
+
+// A token of pilots is good for pilots of its site, as long as it is not revoked, and for nothing else; the
+// server counts them although no batch system has started them, also after a restart.
+func TestPilotsOfPeople(t *testing.T) {
+	root := t.TempDir()
+	site := Site{
+		Site: dispatch.Site{Name: "cluster", MaxPilots: 2},
+		System: func(folder.Layout, func(string, any) (launch.Way, error)) (batch.System, error) {
+			return idleSystem{}, nil
+		},
+		Pilot: func(folder.Layout) any { return map[string]string{"scratch": "/tmp"} },
+	}
+	start := func() *listening { return startListening(t, root, func(c *Config) { c.Sites, c.LeaveTime = []Site{site}, 50*time.Millisecond }) }
+	l := start()
+	if _, err := l.client.Rights.CreateToken(t.Context(), &wire.CreateTokenRequest{Role: "pilot", Site: "moon"}); connect.CodeOf(err) != connect.CodeInvalidArgument {
+		t.Errorf("a site that there is not: %v", err)
+	}
+	made, err := l.client.Rights.CreateToken(t.Context(), &wire.CreateTokenRequest{Role: "pilot", Site: "cluster", ExpiresSeconds: 3600})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "pilot.connect")
+	if err := access.WritePrivate(file, made.GetConnection()); err != nil {
+		t.Fatal(err)
+	}
+	connection, err := access.ReadConnection(file)
+	if err != nil || !strings.Contains(string(connection.Pilot), "scratch") || connection.Site != "cluster" {
+		t.Fatalf("%+v, %v", connection, err)
+	}
+	sync := func(by access.Connection, ending, site string, seq uint64) error {
+		client := access.NewLine(by).Client(1)
+		defer client.CloseIdleConnections()
+		_, err := wire.NewTaskQueueClient(client, access.BaseURL).Sync(t.Context(), &wire.SyncRequest{
+			Protocol: wire.Protocol, Pilot: by.Launch + "-" + ending, Seq: seq, Full: true,
+			Hello: &wire.PilotInfo{Launch: by.Launch, Site: site, Host: "h", Has: &wire.Resources{MilliCpus: 1000}},
+		})
+		return err
+	}
+	if err := sync(connection, "a", "cluster", 1); err != nil {
+		t.Fatal(err)
+	}
+	pilots, err := l.client.ListPilots(t.Context(), &wire.ListPilotsRequest{})
+	if err != nil || len(pilots.GetPilots()) != 1 || pilots.GetPilots()[0].GetLaunch() != connection.Launch {
+		t.Errorf("%v, %v", pilots, err)
+	}
+	if err := sync(connection, "a", "elsewhere", 2); connect.CodeOf(err) != connect.CodePermissionDenied {
+		t.Errorf("of another site: %v", err)
+	}
+	for i := range access.MaxLaunchPilots - 1 {
+		if err := sync(connection, fmt.Sprint("x", i), "cluster", 1); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := sync(connection, "more", "cluster", 1); connect.CodeOf(err) != connect.CodePermissionDenied {
+		t.Errorf("one too many: %v", err)
+	}
+	for _, m := range peoplesMethods() {
+		if a := call(t, connection, m, "{}"); a.code != "permission_denied" && a.code != "unauthenticated" {
+			t.Errorf("a pilot makes the call %s: %v", m.Name(), a)
+		}
+		person := connection
+		person.Launch = access.Person
+		if a := call(t, person, m, "{}"); a.code != "permission_denied" && rights.Calls[procedure(m)] != rights.Anybody {
+			t.Errorf("a pilot makes the call %s as a person: %v", m.Name(), a)
+		}
+	}
+	ada, _ := l.token(rights.Admin, "ada", time.Hour)
+	if person := connection; true {
+		if person.Token = access.Token(ada); connect.CodeOf(sync(person, "b", "cluster", 1)) != connect.CodeUnauthenticated {
+			t.Error("an administrator is a pilot")
+		}
+	}
+	l.stop()
+	l = start()
+	if moved, err := access.Move(file, l.owner.Addresses, l.owner.Pin); err != nil {
+		t.Fatal(err)
+	} else if err := sync(moved, "a", "cluster", 3); err != nil {
+		t.Errorf("after a restart: %v", err)
+	} else {
+		number := made.GetSummary().GetNumber()
+		if _, err := l.client.Rights.RevokeToken(t.Context(), &wire.RevokeTokenRequest{Number: number}); err != nil {
+			t.Fatal(err)
+		}
+		if err := sync(moved, "a", "cluster", 4); connect.CodeOf(err) != connect.CodeUnauthenticated {
+			t.Errorf("a pilot whose token was revoked: %v", err)
+		}
+	}
+	l.stop()
+}
+
+// The socket of a proxy believes the proxy, and only users of this machine who are named.
+func TestSocketOfAProxy(t *testing.T) {
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := filepath.Join(placeOfASocket(t), "proxy")
+	file := filepath.Join(files.Folder(t, map[string]string{
+		"rights.yaml": "proxy: {socket: " + at + ", peers: [" + me.Username + "]}\n",
+	}), "rights.yaml")
+	l := startListening(t, t.TempDir(), func(c *Config) {
+		c.Rights = file
+		c.Web = &Web{Handler: func(_ *api.Service, door *people.Door) http.Handler {
+			return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				p, named, err := door.Proxied(r)
+				fmt.Fprint(w, "page for ", p.User, named, err)
+			})
+		}}
+	})
+	defer l.stop()
+	client := &http.Client{Transport: &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return new(net.Dialer).DialContext(ctx, "unix", at)
+	}}}
+	ask := func(path, user string) (int, string) {
+		t.Helper()
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://fairway"+path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		if user != "" {
+			r.Header.Set("X-Remote-User", user)
+		}
+		answer, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		return answer.StatusCode, string(text)
+	}
+	for _, c := range []struct {
+		path, user string
+		code       int
+		says       string
+	}{
+		{"/fairway.v1.Rights/WhoAmI", "ada", http.StatusOK, `"groups":["physics"]`},
+		{"/fairway.v1.Rights/WhoAmI", "eve", http.StatusForbidden, "may not use this server"},
+		{"/fairway.v1.Rights/WhoAmI", "", http.StatusUnauthorized, "has no token"},
+		{"/fairway.v1.Rights/ListAudit", "ada", http.StatusForbidden, "the role submit"},
+		{"/fairway.v1.TaskQueue/Sync", "ada", http.StatusForbidden, "the role submit"},
+		{"/", "ada", http.StatusOK, "page for adatrue <nil>"},
+	} {
+		if code, text := ask(c.path, c.user); code != c.code || !strings.Contains(text, c.says) {
+			t.Errorf("%s of %s: %d %s", c.path, c.user, code, text)
+		}
+	}
+	// Over the network the header says nothing.
+	connection := l.owner
+	connection.Token = ""
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, access.BaseURL+"/fairway.v1.Rights/WhoAmI", strings.NewReader("{}"))
+	r.Header.Set("Content-Type", "application/json")
+	r.Header.Set("X-Remote-User", "ada")
+	answer, err := access.NewLine(connection).Client(1).Do(r)
+	if err != nil || answer.StatusCode != http.StatusUnauthorized {
+		t.Errorf("%v, %v", answer, err)
+	}
+	if err == nil {
+		answer.Body.Close()
+	}
+	if _, err := listen.Socket(filepath.Join(placeOfASocket(t), "x"), []string{"no such user here"}); err == nil {
+		t.Error("a user that there is not may use a socket")
+	}
+}
+
+// placeOfASocket is a folder whose path leaves room for the name of a socket.
+func placeOfASocket(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("/tmp", "fw")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return folder
 }

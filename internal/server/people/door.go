@@ -208,7 +208,7 @@ func (d *Door) Pilot(launch string, token access.Token) (site string, err error)
 }
 
 // launchOf is the name of the launch that stands for the pilots of a token.
-func launchOf(t *rights.Token) string { return t.Site + ".by." + t.Number }
+func launchOf(t *rights.Token) string { return access.LaunchByHand(t.Site, t.Number) }
 
 // issue makes a token durable and good. Logins of a user take the place of the oldest ones.
 func (d *Door) issue(ctx context.Context, t rights.Token) (made rights.Token, text string, err error) {

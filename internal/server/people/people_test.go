@@ -239,13 +239,13 @@ func TestTokensAreKept(t *testing.T) {
 		}
 	}
 	for launch, want := range map[string]string{
-		"cluster.by." + pilot.Number: "cluster", "cluster.by." + short.Number: "", "cluster.1": "", "other.by." + pilot.Number: "",
+		"cluster+" + pilot.Number: "cluster", "cluster+" + short.Number: "", "cluster.1": "", "other+" + pilot.Number: "",
 	} {
 		if site, err := d.Pilot(launch, access.Token(work)); site != want || (err == nil) != (want != "") {
 			t.Errorf("launch %s: site %q, %v", launch, site, err)
 		}
 	}
-	if site, err := d.Pilot("cluster.by."+pilot.Number, access.Token(forever)); err == nil {
+	if site, err := d.Pilot("cluster+"+pilot.Number, access.Token(forever)); err == nil {
 		t.Errorf("a person is a pilot of %s", site)
 	}
 	copied, err := Open(t.Context(), Config{Key: rights.HashKey{2}, Store: records, Settings: &rights.Settings{}, Now: clock})
