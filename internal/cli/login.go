@@ -26,7 +26,7 @@ func (c *console) loginCommand() *cobra.Command {
 machine, and write a file with a token by which --server or $` + serverVariable + ` reach the
 server. --server names the server's file .fairway/public, which is no secret, or an
 older file of yours.`,
-		Example: "  fairway login --server fairway.public\n  export " + serverVariable + "=~/.config/fairway/service",
+		Example: "  fairway login --server fairway.public\n  fairway login --server fairway.public -o ada.service",
 		Args:    noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if output == "" {
