@@ -7,8 +7,8 @@
 //     goes. All files together are bounded by Files times FileSize.
 //   - An entry that [Log.Append] has taken is with the system: it survives a crash of the process, and
 //     not a loss of power.
-//   - Refusals cannot push out what was done: of those that come faster than Refusals in a minute, only
-//     the number is written.
+//   - What was refused or failed cannot push out what was done: of what comes faster than Refusals in a
+//     minute, only the number is written.
 //   - No text in it is a secret: who appends sees to that. A text is cut after MaxText bytes.
 //
 // Any goroutine may use a [Log].
@@ -33,7 +33,7 @@ const (
 	// FileSize is when a file is full, in bytes, and Files how many are kept.
 	FileSize = 8 << 20
 	Files    = 8
-	// Refusals is how many refusals are written down in a minute.
+	// Refusals is how many entries about what was refused or failed are written down in a minute.
 	Refusals = 60
 	// MaxText bounds a text of an entry, in bytes.
 	MaxText = 300

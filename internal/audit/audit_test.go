@@ -99,7 +99,8 @@ func TestRefusalsAreCounted(t *testing.T) {
 	at := time.Date(2026, 11, 27, 12, 0, 0, 0, time.UTC)
 	add(t, l, Entry{At: at, User: "ada", Call: "Submit", Outcome: Done})
 	for i := range 100_000 {
-		add(t, l, Entry{At: at.Add(time.Duration(i) * time.Microsecond), Call: "ListRuns", Outcome: "unauthenticated", Refused: true})
+		add(t, l, Entry{At: at.Add(time.Duration(i) * time.Microsecond), Call: "ListRuns", Outcome: "unauthenticated",
+			Refused: true})
 	}
 	add(t, l, Entry{At: at.Add(time.Hour), Call: "ListRuns", Outcome: "unauthenticated", Refused: true})
 	entries, more, err := l.Read(1000, all)

@@ -53,7 +53,8 @@ func (c *console) printAudit(answer *wire.ListAuditResponse) {
 		return
 	}
 	rows := [][]cell{{
-		{"WHEN", dim}, {"WHO", dim}, {"BY", dim}, {"FROM", dim}, {"CALL", dim}, {"RUN", dim}, {"OUTCOME", dim}, {"ABOUT", dim},
+		{"WHEN", dim}, {"WHO", dim}, {"BY", dim}, {"FROM", dim}, {"CALL", dim}, {"RUN", dim}, {"OUTCOME", dim}, {"ABOUT",
+			dim},
 	}}
 	for _, e := range answer.GetEntries() {
 		run, by, outcome, colour := "", e.GetProof(), e.GetOutcome(), ""

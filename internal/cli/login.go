@@ -39,14 +39,16 @@ older file of yours.`,
 			return c.logIn(command.Context(), output)
 		},
 	}
-	command.Flags().StringVarP(&output, "output", "o", "", "the `file` to write (default: fairway/service in the folder of "+
+	command.Flags().StringVarP(&output, "output", "o", "", "the `file` to write (default: fairway/service in the "+
+		"folder of "+
 		"your settings)")
 	return command
 }
 
 func (c *console) logIn(ctx context.Context, output string) error {
 	if c.service == "" {
-		return fail(exitUsage, "name the file .fairway/public of the server with --server", "it is not said which server is meant")
+		return fail(exitUsage, "name the file .fairway/public of the server with --server",
+			"it is not said which server is meant")
 	}
 	connection, err := dialPublic(ctx, c.service)
 	if err != nil {
@@ -63,7 +65,8 @@ func (c *console) logIn(ctx context.Context, output string) error {
 	}
 	idToken, _ := proof.Extra("id_token").(string)
 	if idToken == "" {
-		return fmt.Errorf("%s has told no id_token: the client %s needs the scope openid there", way.GetIssuer(), way.GetClient())
+		return fmt.Errorf("%s has told no id_token: the client %s needs the scope openid there", way.GetIssuer(),
+			way.GetClient())
 	}
 	answer, err := connection.Rights.Login(ctx, &wire.LoginRequest{IdToken: idToken, AccessToken: proof.AccessToken})
 	if err != nil {
@@ -99,10 +102,12 @@ func (c *console) prove(ctx context.Context, way *wire.LoginWayResponse) (*oauth
 		return nil, fmt.Errorf("the identity provider is not reached: %w", err)
 	}
 	client := oauth2.Config{
-		ClientID: way.GetClient(), ClientSecret: way.GetClientSecret(), Endpoint: provider.Endpoint(), Scopes: way.GetScopes(),
+		ClientID: way.GetClient(), ClientSecret: way.GetClientSecret(), Endpoint: provider.Endpoint(),
+		Scopes: way.GetScopes(),
 	}
 	if client.Endpoint.DeviceAuthURL == "" {
-		return nil, fmt.Errorf("%s does not offer the device flow: ask an administrator of the server for a token", way.GetIssuer())
+		return nil, fmt.Errorf("%s does not offer the device flow: ask an administrator of the server for a token",
+			way.GetIssuer())
 	}
 	device, err := client.DeviceAuth(ctx)
 	if err != nil {
@@ -125,7 +130,8 @@ func dialPublic(ctx context.Context, address string) (*listen.Connection, error)
 	info, err := os.Stat(address)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fail(exitUsage, "ask its administrator for the file .fairway/public", "--server %s: there is no such file",
+		return nil, fail(exitUsage, "ask its administrator for the file .fairway/public",
+			"--server %s: there is no such file",
 			address)
 	case err != nil:
 		return nil, err
@@ -134,7 +140,8 @@ func dialPublic(ctx context.Context, address string) (*listen.Connection, error)
 	}
 	connection, err := listen.DialPublic(ctx, address)
 	if err != nil {
-		return nil, fail(exitNoState, "see whether it runs, and whether the file is the one that it has now", "--server %s: %w",
+		return nil, fail(exitNoState, "see whether it runs, and whether the file is the one that it has now",
+			"--server %s: %w",
 			address, err)
 	}
 	return connection, nil

@@ -61,10 +61,12 @@ a copy of .fairway/service.`,
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
 	flags.StringVar(&o.shares, "shares", "", "`file` that says how groups and users share the server; it is read again "+
 		"when it changes (default: all users alike)")
-	flags.StringVar(&o.rights, "rights", "", "`file` that says who may ask the server besides those who have a token: by an "+
+	flags.StringVar(&o.rights, "rights", "", "`file` that says who may ask the server besides those who have a token: "+
+		"by an "+
 		"identity provider, or by a proxy")
 	webFlag(command, o)
-	flags.StringVar(&o.webCertificate, "web-certificate", "", "PEM `file` with the certificate of the pages, where they are "+
+	flags.StringVar(&o.webCertificate, "web-certificate", "", "PEM `file` with the certificate of the pages, where "+
+		"they are "+
 		"not on loopback (default: one that the state signs)")
 	flags.StringVar(&o.webKey, "web-key", "", "PEM `file` with its key")
 	c.serverFlags(command, o)

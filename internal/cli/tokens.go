@@ -70,7 +70,8 @@ takes that of a pilot. Administrators may do that.`,
 		string(rights.Submitter), string(rights.Admin), string(rights.Pilot))
 	flags.StringVar(&o.user, "user", "", "the `user` who gets it, as the file of shares names users")
 	flags.StringVar(&o.site, "site", "", "the `site` of a pilot")
-	flags.StringVar(&o.expires, "expires", o.expires, "`time` for which it is good, such as 12h or 30d; never: without an end")
+	flags.StringVar(&o.expires, "expires", o.expires, "`time` for which it is good, such as 12h or 30d; never: "+
+		"without an end")
 	flags.StringVar(&o.note, "note", "", "`text` that says what it is for")
 	flags.StringVarP(&o.output, "output", "o", "", "write a `file` with it that says how the server is reached")
 	return command

@@ -64,7 +64,8 @@ func (c *console) openWeb(o *runOptions, config *server.Config) error {
 	if secure {
 		where = ""
 	}
-	c.announce(fmt.Sprintf("fairway: open %s in a browser %s(the link lets in whoever has it)", entry.Link(address), where))
+	c.announce(fmt.Sprintf("fairway: open %s in a browser %s(the link lets in whoever has it)", entry.Link(address),
+		where))
 	return nil
 }
 

@@ -18,7 +18,8 @@ import (
 // Every call of every service has a row in the table, and there are no other rows.
 func TestEveryCallHasARow(t *testing.T) {
 	calls := map[string]bool{}
-	for _, file := range []protoreflect.FileDescriptor{wire.File_api_proto, wire.File_rights_proto, wire.File_pilot_proto} {
+	for _, file := range []protoreflect.FileDescriptor{wire.File_api_proto, wire.File_rights_proto,
+		wire.File_pilot_proto} {
 		for i := range file.Services().Len() {
 			service := file.Services().Get(i)
 			for k := range service.Methods().Len() {
@@ -247,7 +248,8 @@ func FuzzParse(f *testing.F) {
 func FuzzNamed(f *testing.F) {
 	f.Add("user", "a.b.c", "x,y")
 	f.Fuzz(func(t *testing.T, user, claim, groups string) {
-		claims := map[string]any{claim: groups, "user": user, "a": map[string]any{"b": map[string]any{"c": []any{groups, 1, nil}}}}
+		claims := map[string]any{claim: groups, "user": user, "a": map[string]any{"b": map[string]any{"c": []any{groups, 1,
+			nil}}}}
 		before := len(claims)
 		name, in, err := Mapping{"user", claim}.Named(claims)
 		if err == nil && !dispatch.NamesShare(name) || len(slices.Collect(maps.Keys(claims))) != before {

@@ -150,7 +150,8 @@ func (r *reader) names(n *yaml.Node, what string) []string {
 func (r *reader) role(nodes map[string]*yaml.Node) Role {
 	role := string(Submitter)
 	if r.text(nodes, "role", &role); Role(role) != Reader && Role(role) != Submitter {
-		r.Fail(nodes["role"], "write read or submit; administrators are named under `admins:`", "%q is no role of users", role)
+		r.Fail(nodes["role"], "write read or submit; administrators are named under `admins:`", "%q is no role of users",
+			role)
 	}
 	return Role(role)
 }

@@ -126,7 +126,8 @@ func (t *Token) Verify(now time.Time) error {
 	case t.Role != Pilot && t.Site != "":
 		return errors.New("only tokens of pilots name a site")
 	case t.Role != Pilot && !dispatch.NamesShare(t.User):
-		return fmt.Errorf("%.100q cannot be the name of a user: write a name without /, spaces and control characters", t.User)
+		return fmt.Errorf("%.100q cannot be the name of a user: write a name without /, spaces and control characters",
+			t.User)
 	case !t.Expires.IsZero() && !t.Expires.After(now):
 		return errors.New("the token would have expired already")
 	case !t.Expires.IsZero() && t.Expires.Sub(now) > MaxLife:

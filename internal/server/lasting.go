@@ -284,7 +284,8 @@ func (s *Server) SubmitWorkflow(
 
 // claim returns the run of a user's key. Where there is none, whoever asks is to begin it, and calls done
 // when it is durable or refused; others who ask meanwhile wait for that.
-func (rs *runs) claim(ctx context.Context, s *sched.Scheduler, key submissionName) (run *state.Run, done func(), err error) {
+func (rs *runs) claim(ctx context.Context, s *sched.Scheduler, key submissionName) (run *state.Run, done func(),
+	err error) {
 	for {
 		rs.submitting.Lock()
 		run, begun := rs.keys[key], rs.beginning[key]

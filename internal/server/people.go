@@ -86,7 +86,8 @@ func (s *Server) writePublic(c access.Connection) error {
 func (s *Server) renewOwner() error {
 	c, ok := s.publicConnection()
 	if !ok {
-		return connect.NewError(connect.CodeFailedPrecondition, errors.New("this server does not listen on a network, and its "+
+		return connect.NewError(connect.CodeFailedPrecondition, errors.New("this server does not listen on a network, "+
+			"and its "+
 			"owner has no token"))
 	}
 	c.Token = access.NewToken()

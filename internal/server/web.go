@@ -53,7 +53,8 @@ func (s *Server) webTLS() (*tls.Config, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the certificate of the pages: %w", err)
 	}
-	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"}, Certificates: []tls.Certificate{pair}},
+	return &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"http/1.1"},
+			Certificates: []tls.Certificate{pair}},
 		nil
 }
 

@@ -131,10 +131,12 @@ func TestSessionsOfThePages(t *testing.T) {
 	if code, _ := logIn("wrong", nil); code != http.StatusUnauthorized {
 		t.Error("a wrong token: ", code)
 	}
-	if code, _ := logIn(token, map[string]string{"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"}); code != http.StatusForbidden {
+	if code, _ := logIn(token, map[string]string{"Origin": "https://evil.example",
+		"Sec-Fetch-Site": "cross-site"}); code != http.StatusForbidden {
 		t.Error("from another site: ", code)
 	}
-	if code, text := logIn(token, nil); code != http.StatusOK || !strings.Contains(text, "Log out") || !strings.Contains(text, "run1") {
+	if code, text := logIn(token, nil); code != http.StatusOK || !strings.Contains(text, "Log out") ||
+		!strings.Contains(text, "run1") {
 		t.Errorf("%d %s", code, text)
 	}
 	base, _ := url.Parse(v.base)
@@ -153,7 +155,8 @@ func TestSessionsOfThePages(t *testing.T) {
 	if code, _ := logIn(token, nil); code != http.StatusOK {
 		t.Fatal(code)
 	}
-	if code, text := v.send(http.MethodPost, "/logout", browser, nil, ""); code != http.StatusOK || !strings.Contains(text, "Your token") {
+	if code, text := v.send(http.MethodPost, "/logout", browser, nil, ""); code != http.StatusOK ||
+		!strings.Contains(text, "Your token") {
 		t.Errorf("%d %s", code, text)
 	}
 	if code, _ := v.get("/", browser, nil); code != http.StatusUnauthorized {

@@ -34,7 +34,8 @@ type users struct{ issuer string }
 func (users) find(name string) *storage.User {
 	for _, known := range []string{"ada", "bob", "eve"} {
 		if name == known {
-			return &storage.User{ID: name, Username: name, Password: "password of " + name, FirstName: name, Email: name + "@example.org"}
+			return &storage.User{ID: name, Username: name, Password: "password of " + name, FirstName: name, Email: name +
+				"@example.org"}
 		}
 	}
 	return nil
@@ -74,7 +75,8 @@ type person struct {
 func (p *person) run(arguments ...string) (out, errors string, code int) {
 	p.t.Helper()
 	command := exec.Command(fairway, arguments...)
-	command.Dir, command.Env = p.home, append(os.Environ(), "HOME="+p.home, "XDG_CONFIG_HOME="+p.home, "FAIRWAY_SERVICE="+p.server)
+	command.Dir, command.Env = p.home, append(os.Environ(), "HOME="+p.home, "XDG_CONFIG_HOME="+p.home,
+		"FAIRWAY_SERVICE="+p.server)
 	var printed, complained bytes.Buffer
 	command.Stdout, command.Stderr = &printed, &complained
 	_ = command.Run()
@@ -138,7 +140,8 @@ func (p *person) confirm(at, code, password string) {
 		p.t.Fatal(err)
 	}
 	_ = answer.Body.Close()
-	answer, err = browser.Get(base.ResolveReference(&url.URL{Path: "/device/confirm", RawQuery: "action=allowed"}).String())
+	answer, err = browser.Get(base.ResolveReference(&url.URL{Path: "/device/confirm",
+		RawQuery: "action=allowed"}).String())
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -199,7 +202,8 @@ func TestTwoPeopleLogIn(t *testing.T) {
 	if refused != 1 {
 		t.Errorf("%d people are refused, and eve should be", refused)
 	}
-	if out := ada.must("whoami"); !strings.Contains(out, "ada") || !strings.Contains(out, "physics") || !strings.Contains(out, "submit") {
+	if out := ada.must("whoami"); !strings.Contains(out, "ada") || !strings.Contains(out, "physics") ||
+		!strings.Contains(out, "submit") {
 		t.Errorf("ada is %s", out)
 	}
 	if run := strings.TrimSpace(ada.must("submit", "--upload", "in")); run != "1" {
@@ -234,7 +238,9 @@ func TestTwoPeopleLogIn(t *testing.T) {
 	if out, complained, code := ada.run("audit"); code != 1 || !strings.Contains(complained, "role submit") {
 		t.Errorf("ada looks at the audit log: %d %s%s", code, out, complained)
 	}
-	var listed struct{ Tokens []struct{ Number, User string } }
+	var listed struct {
+		Tokens []struct{ Number, User string }
+	}
 	if err := json.Unmarshal([]byte(owner.must("token", "list", "--json")), &listed); err != nil {
 		t.Fatal(err)
 	}

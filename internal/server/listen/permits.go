@@ -21,7 +21,8 @@ func Permit(ctx context.Context, action rights.Action) error {
 	case p.Role == "":
 		return connect.NewError(connect.CodeUnauthenticated, errors.New("nobody has proved who makes this call"))
 	}
-	return connect.NewError(connect.CodePermissionDenied, fmt.Errorf("the role %s may not do that: it takes the right to %v; "+
+	return connect.NewError(connect.CodePermissionDenied, fmt.Errorf("the role %s may not do that: it takes the right "+
+		"to %v; "+
 		"an administrator of the server can give you a token with another role", p.Role, action))
 }
 

@@ -65,7 +65,7 @@ func (d *Door) Acted(ctx context.Context, remote, call string, run uint32, about
 }
 
 func (d *Door) acted(p rights.Principal, e audit.Entry, err error) {
-	e.Outcome, e.Refused = audit.Done, isRefused(err)
+	e.Outcome, e.Refused = audit.Done, err != nil
 	if err != nil {
 		e.Outcome = connect.CodeOf(err).String()
 	}

@@ -318,7 +318,8 @@ func (d *Door) listed(p rights.Principal) (all []*issued) {
 }
 
 // ErrUnknownUser says that the settings let in only those whom the file of shares has.
-var ErrUnknownUser = errors.New("may not use this server: its file of shares has neither this user nor a group of theirs")
+var ErrUnknownUser = errors.New("may not use this server: its file of shares has neither this user nor a group of " +
+	"theirs")
 
 // Admit makes the principal of a user whom a login or a proxy names.
 func (d *Door) Admit(user string, groups []string, role rights.Role, everybody bool, how rights.Proof) (

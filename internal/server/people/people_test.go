@@ -77,7 +77,8 @@ func provider(t *testing.T) (issuer string, key *ecdsa.PrivateKey) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &oidctest.Server{Algorithms: []string{oidc.ES256}, PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(), KeyID: "one", Algorithm: oidc.ES256}}}
+	s := &oidctest.Server{Algorithms: []string{oidc.ES256}, PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(),
+		KeyID: "one", Algorithm: oidc.ES256}}}
 	listening := httptest.NewServer(s)
 	t.Cleanup(listening.Close)
 	s.SetIssuer(listening.URL)
@@ -142,7 +143,8 @@ func TestLoginNeedsAProof(t *testing.T) {
 		}
 	}
 	for range 2 * MaxLogins {
-		if _, err := s.Login(t.Context(), &wire.LoginRequest{IdToken: proof(key, map[string]any{"jti": rand.Text()})}); err != nil {
+		if _, err := s.Login(t.Context(), &wire.LoginRequest{IdToken: proof(key,
+			map[string]any{"jti": rand.Text()})}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,7 +164,8 @@ func TestLoginNeedsAProof(t *testing.T) {
 // A server is there although its identity provider is not.
 func TestProviderThatIsAway(t *testing.T) {
 	d := door(t, newMemory(), &rights.Settings{Login: &rights.Login{Issuer: "http://127.0.0.1:1", Client: "x"}}, time.Now)
-	if _, err := (&Service{d}).Login(t.Context(), &wire.LoginRequest{IdToken: "x"}); connect.CodeOf(err) != connect.CodeUnavailable {
+	if _, err := (&Service{d}).Login(t.Context(),
+		&wire.LoginRequest{IdToken: "x"}); connect.CodeOf(err) != connect.CodeUnavailable {
 		t.Error(err)
 	}
 	none := door(t, newMemory(), &rights.Settings{}, time.Now)
@@ -174,7 +177,8 @@ func TestProviderThatIsAway(t *testing.T) {
 // A header names a user where the proxy of the settings has set it, and nowhere else.
 func TestHeadersOfProxies(t *testing.T) {
 	d := door(t, newMemory(), &rights.Settings{Admins: []string{"root"}, Proxy: &rights.Proxy{
-		Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, User: "X-User", Groups: "X-Groups", Role: rights.Reader,
+		Addresses: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/24")}, User: "X-User", Groups: "X-Groups",
+		Role: rights.Reader,
 	}}, time.Now)
 	for name, c := range map[string]struct {
 		from   string
@@ -223,7 +227,8 @@ func TestTokensAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	short, brief, err := d.issue(t.Context(), rights.Token{User: "ada", Role: rights.Reader, How: rights.ByToken, Expires: now.Add(time.Hour)})
+	short, brief, err := d.issue(t.Context(), rights.Token{User: "ada", Role: rights.Reader, How: rights.ByToken,
+		Expires: now.Add(time.Hour)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -248,7 +253,8 @@ func TestTokensAreKept(t *testing.T) {
 	if site, err := d.Pilot("cluster+"+pilot.Number, access.Token(forever)); err == nil {
 		t.Errorf("a person is a pilot of %s", site)
 	}
-	copied, err := Open(t.Context(), Config{Key: rights.HashKey{2}, Store: records, Settings: &rights.Settings{}, Now: clock})
+	copied, err := Open(t.Context(), Config{Key: rights.HashKey{2}, Store: records, Settings: &rights.Settings{},
+		Now: clock})
 	if err != nil || len(copied.listed(rights.Owner)) != 0 {
 		t.Errorf("the copy has %d tokens, %v", len(copied.listed(rights.Owner)), err)
 	}
@@ -264,7 +270,8 @@ func TestTokensAreKept(t *testing.T) {
 	}
 	now = now.Add(ExpiredTime)
 	d = door(t, records, &rights.Settings{}, clock)
-	if slices.ContainsFunc(d.listed(rights.Owner), func(i *issued) bool { return i.Number == short.Number }) || len(records.bodies) != 2 {
+	if slices.ContainsFunc(d.listed(rights.Owner), func(i *issued) bool { return i.Number == short.Number }) ||
+		len(records.bodies) != 2 {
 		t.Error("what has expired long ago is kept")
 	}
 	if _, _, err := d.Token(forever); err != nil {
@@ -282,8 +289,9 @@ func TestAboutTellsNoSecrets(t *testing.T) {
 		}, &wire.SubmitWorkflowResponse{Run: 5}},
 		"0 token k with the role admin for ada": {&wire.CreateTokenRequest{}, &wire.CreateTokenResponse{
 			Summary: &wire.TokenSummary{Number: "k", Role: "admin", User: "ada"}, Token: secret, Connection: []byte(secret)}},
-		"0 token k with the role submit for ada": {&wire.LoginRequest{IdToken: secret, AccessToken: secret}, &wire.LoginResponse{
-			Summary: &wire.TokenSummary{Number: "k", Role: "submit", User: "ada"}, Token: secret}},
+		"0 token k with the role submit for ada": {&wire.LoginRequest{IdToken: secret, AccessToken: secret},
+			&wire.LoginResponse{
+				Summary: &wire.TokenSummary{Number: "k", Role: "submit", User: "ada"}, Token: secret}},
 		"0 ":                              {&wire.LoginRequest{IdToken: secret}, nil},
 		"3 2 jobs":                        {&wire.SubmitRequest{Run: 3, Jobs: make([]*wire.SubmittedJob, 2)}, nil},
 		"4 jobs a, b, c, d, e and 2 more": {&wire.CancelRequest{Run: 4, Jobs: strings.Split("a b c d e f g", " ")}, nil},

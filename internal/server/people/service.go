@@ -68,7 +68,8 @@ func (s *Service) CreateToken(ctx context.Context, r *wire.CreateTokenRequest) (
 	}
 	switch seconds := r.GetExpiresSeconds(); {
 	case seconds < 0 || seconds > int64(rights.MaxLife/time.Second):
-		return nil, invalid(fmt.Errorf("a token cannot be good for %d seconds: it expires within ten years, or never", seconds))
+		return nil, invalid(fmt.Errorf("a token cannot be good for %d seconds: it expires within ten years, or never",
+			seconds))
 	case seconds > 0:
 		t.Expires = d.config.Now().Add(time.Duration(seconds) * time.Second).UTC().Truncate(time.Second)
 	}
