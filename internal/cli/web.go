@@ -14,6 +14,7 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/server"
 	"fairway/internal/server/api"
+	"fairway/internal/server/folder"
 	"fairway/internal/server/people"
 	"fairway/internal/web"
 )
@@ -60,12 +61,17 @@ func (c *console) openWeb(o *runOptions, config *server.Config) error {
 		Listener: listener, Handler: o.pages(entry), Secure: secure, Certificate: o.webCertificate, Key: o.webKey,
 		Names: names,
 	}
+	config.Web.Link = entry.Link(address)
+	if _, _, terminal := terminalSize(c.err); !terminal { // what is printed may become a log, which keeps no secrets
+		c.announce("fairway: the link to the pages is in " + displayPath(filepath.Join(o.folder, stateFolder, folder.LinkName)) +
+			" (it lets in whoever has it)")
+		return nil
+	}
 	where := "of this machine "
 	if secure {
 		where = ""
 	}
-	c.announce(fmt.Sprintf("fairway: open %s in a browser %s(the link lets in whoever has it)", entry.Link(address),
-		where))
+	c.announce(fmt.Sprintf("fairway: open %s in a browser %s(the link lets in whoever has it)", config.Web.Link, where))
 	return nil
 }
 

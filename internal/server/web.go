@@ -2,14 +2,19 @@ package server
 
 import (
 	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 
 	"fairway/internal/access"
 	"fairway/internal/server/api"
+	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
 	"fairway/internal/server/people"
+	"fairway/internal/server/term"
 )
 
 // Web is how a server shows itself to browsers.
@@ -24,6 +29,8 @@ type Web struct {
 	Secure           bool
 	Certificate, Key string
 	Names            []string // hosts and addresses by which browsers reach the listener
+	// Link lets the owner in, a secret. It is in a file of the state while the server runs.
+	Link string
 }
 
 // openWeb makes the endpoint of pages, where they are wanted.
@@ -31,6 +38,9 @@ func (s *Server) openWeb() (*listen.Endpoint, error) {
 	w := s.config.Web
 	if w == nil || w.Listener == nil {
 		return nil, nil
+	}
+	if err := access.WritePrivate(s.linkFile(), []byte(w.Link+"\n")); err != nil {
+		return nil, err
 	}
 	listener := w.Listener
 	if w.Secure {
@@ -58,9 +68,15 @@ func (s *Server) webTLS() (*tls.Config, error) {
 		nil
 }
 
+// linkFile has the link to the pages.
+func (s *Server) linkFile() string { return filepath.Join(s.folders.State, folder.LinkName) }
+
 // closeWeb gives the port of pages back.
 func (s *Server) closeWeb() {
 	if s.config.Web != nil && s.config.Web.Listener != nil {
 		_ = s.config.Web.Listener.Close()
+	}
+	if s.web != nil && !errors.Is(s.leaving(), term.ErrFollowed) {
+		_ = os.Remove(s.linkFile())
 	}
 }

@@ -35,6 +35,7 @@ const (
 	LastingName   = "lasting"   // the mark of the state of a lasting server
 	ServiceName   = "service"   // of a lasting server: how its owner reaches it over the network
 	PublicName    = "public"    // the same: how those reach it who have no token yet
+	LinkName      = "link"      // to the pages, while a server has some
 	AuditName     = "audit"     // the same: what people have done
 )
 
