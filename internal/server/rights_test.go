@@ -399,10 +399,18 @@ func TestTokensEnd(t *testing.T) {
 		&wire.ListRunsRequest{}); connect.CodeOf(err) != connect.CodeUnauthenticated {
 		t.Errorf("the owner's old token: %v", err)
 	}
+	renewed, err := access.ReadConnection(l.server.serviceFile())
+	if err != nil {
+		t.Fatal(err)
+	}
 	l.stop()
 	l = startListening(t, root, nil)
 	if _, err := l.as(other).ListRuns(t.Context(), &wire.ListRunsRequest{}); err != nil {
 		t.Errorf("a token after a restart: %v", err)
+	}
+	if owner, err := l.as(string(renewed.Token)).Rights.WhoAmI(t.Context(), &wire.WhoAmIRequest{}); err != nil ||
+		owner.GetRole() != "admin" || owner.GetProof() != "owner" {
+		t.Errorf("the owner's token of an earlier server: %v, %v", owner, err)
 	}
 	if _, err := l.as(token).ListRuns(t.Context(),
 		&wire.ListRunsRequest{}); connect.CodeOf(err) != connect.CodeUnauthenticated {
