@@ -62,7 +62,8 @@ func (c *console) openWeb(o *runOptions, config *server.Config) error {
 		Names: names,
 	}
 	config.Web.Link = entry.Link(address)
-	if _, _, terminal := terminalSize(c.err); !terminal { // what is printed may become a log, which keeps no secrets
+	// What is printed elsewhere may become a log, which keeps no secrets.
+	if _, _, terminal := terminalSize(c.err); !terminal {
 		c.announce("fairway: the link to the pages is in " + displayPath(filepath.Join(o.folder, stateFolder, folder.LinkName)) +
 			" (it lets in whoever has it)")
 		return nil
