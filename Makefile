@@ -171,6 +171,11 @@ test-postgres: ## run the tests of the store, and 200 kills of a server, on a re
 	scripts/install-packages.sh $(DATABASE_PACKAGES)
 	FAIRWAY_SOAK=1 go test $(RACE) -count=1 -timeout 14m -run Postgres ./internal/store ./test/service
 
+.PHONY: test-service
+test-service: ## run a server with two people who log in, and one who makes 100,000 calls
+	FAIRWAY_SOAK=1 go test $(RACE) -count=1 -timeout 14m -run 'ManyRequestsOfOne|EveryCallAgainst|RunsOfOthers|TokensEnd|PilotsOfPeople|SocketOfAProxy' ./internal/server
+	go test $(RACE) -count=1 -timeout 5m -run TestTwoPeopleLogIn ./test/service
+
 .PHONY: test-mpi
 test-mpi: ## run the tests and the program of examples/mpi on a real Open MPI, which it installs
 	scripts/install-packages.sh openmpi-bin libopenmpi-dev gcc libc6-dev

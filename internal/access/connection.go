@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,10 @@ type Connection struct {
 	// Pilot holds the settings of the pilot, those of pilot.Config.
 	Pilot json.RawMessage `json:"pilot,omitempty"`
 }
+
+// Person is the name by which a person's own commands say who makes a call, in the place
+// of a launch. No launch has it: theirs begin with the name of a site.
+const Person = "person"
 
 // Limits of a connection file.
 const (
@@ -95,6 +100,40 @@ func decodeConnection(text []byte) (Connection, error) {
 	}
 	return c, c.check()
 }
+
+// ReadPublic reads a connection file of people that need not have a token, and then is no secret.
+func ReadPublic(path string) (Connection, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return Connection{}, err
+	}
+	defer func() { _ = file.Close() }()
+	text, err := io.ReadAll(io.LimitReader(file, MaxConnectionFile))
+	if err != nil {
+		return Connection{}, err
+	}
+	return decodePublic(text)
+}
+
+// decodePublic reads the text of a connection file, whose token is left out: nobody sees it who may not.
+func decodePublic(text []byte) (Connection, error) {
+	var c Connection
+	if err := json.Unmarshal(text, &c); err != nil {
+		return Connection{}, fmt.Errorf("it is not a connection file: %w", err)
+	}
+	if c.Launch != Person {
+		return Connection{}, errors.New("it is a connection file of a pilot, and not of people")
+	}
+	c.Token = publicToken
+	if err := c.check(); err != nil {
+		return Connection{}, err
+	}
+	c.Token = ""
+	return c, nil
+}
+
+// publicToken stands for one while the rest of a file is checked.
+const publicToken = "none"
 
 func (c *Connection) check() error {
 	digest, isSum := strings.CutPrefix(c.Pin, pinScheme)

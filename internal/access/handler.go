@@ -69,15 +69,11 @@ func Handler(tokens *Tokens, routes map[string]http.Handler) http.Handler {
 	})
 }
 
-// Person is the name by which a person's own commands say who makes a call, in the place
-// of a launch. No launch has it: theirs begin with the name of a site.
-const Person = "person"
-
-// ByCaller gives calls that a person's commands say they make to people, and all others to
-// pilots. Both look at the token that belongs to the name.
+// ByCaller gives calls that a person's commands say they make, and those of programs that name no launch,
+// to people, and all others to pilots. Both look at the token that belongs to the name.
 func ByCaller(people, pilots http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get(launchHeader) == Person {
+		if launch := r.Header.Get(launchHeader); launch == Person || launch == "" {
 			people.ServeHTTP(w, r)
 			return
 		}

@@ -203,7 +203,9 @@ func (b *bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	c := b.line.Connection()
 	r = r.Clone(r.Context())
 	r.Header.Set(launchHeader, c.Launch)
-	r.Header.Set(tokenHeader, tokenScheme+string(c.Token))
+	if c.Token != "" {
+		r.Header.Set(tokenHeader, tokenScheme+string(c.Token))
+	}
 	return b.next.RoundTrip(r)
 }
 

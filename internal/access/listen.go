@@ -75,6 +75,9 @@ func Guard(l net.Listener, settings *tls.Config, strangers int) net.Listener {
 	return tls.NewListener(g, settings)
 }
 
+// Names are the hosts and addresses by which others may know a host that a server listens at.
+func Names(host string) []string { return namesOf(host) }
+
 // namesOf are the names and addresses by which others may know a host that a
 // server listens at: of all interfaces, those of this machine. The loopback
 // comes last, for pilots that run beside the server; at another machine it leads

@@ -5,6 +5,7 @@ package access
 import (
 	"crypto/sha256"
 	"crypto/subtle"
+	"strings"
 	"sync"
 )
 
@@ -47,8 +48,10 @@ func (l *launchPilots) admits(name string) bool {
 
 // Tokens are the grants that are good now. Any goroutine may call its methods.
 type Tokens struct {
-	mu     sync.RWMutex // guards grants
+	mu     sync.RWMutex // guards what follows
 	grants map[string]granted
+	beside func(launch string, token Token) (site string, err error)
+	others map[string]*launchPilots // of launches that beside knows
 }
 
 type granted struct {
@@ -68,6 +71,43 @@ func (t *Tokens) Allow(g Grant) {
 		pilots = &launchPilots{names: map[string]bool{}}
 	}
 	t.grants[g.Launch] = granted{g, pilots}
+}
+
+// byHand divides the name of a launch that no batch system has started.
+const byHand = "+"
+
+// LaunchByHand is the name of the launch that stands for the pilots that people start with one token.
+func LaunchByHand(site, token string) string { return site + byHand + token }
+
+// IsByHand reports whether no batch system knows of a launch.
+func IsByHand(launch string) bool { return strings.Contains(launch, byHand) }
+
+// Beside has launches be known that have no grant: those of pilots that a person has started. The function
+// returns the site of one whose token is good.
+func (t *Tokens) Beside(find func(launch string, token Token) (site string, err error)) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.beside, t.others = find, map[string]*launchPilots{}
+}
+
+// known is a launch that Beside knows.
+func (t *Tokens) known(launch string, token Token) (caller Caller, ok bool) {
+	t.mu.RLock()
+	find := t.beside
+	t.mu.RUnlock()
+	if find == nil {
+		return caller, false
+	}
+	site, err := find(launch, token)
+	if err != nil {
+		return caller, false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.others[launch] == nil {
+		t.others[launch] = &launchPilots{names: map[string]bool{}}
+	}
+	return Caller{Launch: launch, Site: site, pilots: t.others[launch]}, true
 }
 
 // Revoke ends a grant, when its launch has ended. It reports whether there was
@@ -93,6 +133,9 @@ func (t *Tokens) Check(launch string, token Token) (Caller, error) {
 		return Caller{}, refuse("the call names no launch or has no token: start pilots with `fairway pilot --connect " +
 			"FILE`, with the file that the server wrote for the launch")
 	case !ok:
+		if caller, ok := t.known(launch, token); ok {
+			return caller, nil
+		}
 		return Caller{}, refuse("the launch %s has ended, or never was of this server, so its token is not good: this "+
 			"pilot is not wanted any more", shown(launch))
 	case !right:

@@ -139,6 +139,9 @@ depends on timing.`),
 		c.checkCommand(), c.graphCommand(), c.siteCommand(),
 		c.stopCommand(), c.cleanCommand())
 	grouped("look", c.runsCommand(), c.watchCommand(), c.pilotsCommand(), c.sharesCommand())
+	grouped("run", c.loginCommand())
+	grouped("look", c.whoamiCommand(), c.auditCommand())
+	grouped("change", c.tokenCommand())
 	grouped("look", c.jobsCommand(), c.showCommand(), c.explainCommand(), c.logsCommand(), c.whyCommand())
 	grouped("look", c.reportCommand(), c.exportCommand())
 	grouped("look", c.filesCommand(), c.getCommand(), c.cacheCommand())

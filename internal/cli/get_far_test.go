@@ -56,6 +56,7 @@ func TestFetchGoesOn(t *testing.T) {
 		Writer: &wire.JobRef{Name: "j"},
 	}}
 	_, handler := listen.People(s)
+	handler = listen.AsOwner(handler)
 	server := httptest.NewServer(handler)
 	defer server.Close()
 	client := listen.PeoplesClient(server.Client(), server.URL)

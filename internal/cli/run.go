@@ -65,10 +65,13 @@ type runOptions struct {
 	server       string // serverHere or serverSite
 	lasting      bool   // a server that takes workflows
 	shares       string // its file of shares
-	tools        []string
-	demands      []flow.Demand // of jobs that come with the call
-	web          string        // address of pages; empty: there are none
-	notify       string        // a URL or a command; empty: none
+	rights       string // its file of rights
+	// The certificate of its pages, and the key.
+	webCertificate, webKey string
+	tools                  []string
+	demands                []flow.Demand // of jobs that come with the call
+	web                    string        // address of pages; empty: there are none
+	notify                 string        // a URL or a command; empty: none
 }
 
 func (c *console) runCommand() *cobra.Command {

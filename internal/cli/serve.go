@@ -273,6 +273,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	if o.lasting {
 		config.Lasting, config.Workflow, config.Shares, config.Store = true, nil, o.shares, o.store
 		config.Dispatch.Retention, config.CompareInputs = o.keeps, o.comparedSize
+		config.Rights = o.rights
 	}
 	if len(o.tools) > 0 {
 		capacity.tools = toolsThere(o.tools)

@@ -66,7 +66,12 @@ a copy of .fairway/service.`,
 		"of groups whose shares do not say; 0: not at all")
 	flags.StringVar(&o.compared, "compare-inputs", "64GiB", "know inputs up to this `size` by their contents, which are "+
 		"read once; larger ones are known by size, time and inode")
+	flags.StringVar(&o.rights, "rights", "", "`file` that says who may ask the server besides those who have a token: "+
+		"by an identity provider, or by a proxy")
 	webFlag(command, o)
+	flags.StringVar(&o.webCertificate, "web-certificate", "", "PEM `file` with the certificate of the pages, where "+
+		"they are not on loopback (default: one that the state signs)")
+	flags.StringVar(&o.webKey, "web-key", "", "PEM `file` with its key")
 	c.serverFlags(command, o)
 	for _, name := range []string{"record", "results", "wait-anyway"} { // of one run
 		_ = flags.MarkHidden(name)
@@ -110,6 +115,14 @@ func (c *console) prepareService(command *cobra.Command, o *runOptions) error {
 		if o.shares, err = filepath.Abs(o.shares); err != nil {
 			return err
 		}
+	}
+	if o.rights != "" {
+		if o.rights, err = filepath.Abs(o.rights); err != nil {
+			return err
+		}
+	}
+	if (o.webCertificate == "") != (o.webKey == "") {
+		return fail(exitUsage, "name both with --web-certificate and --web-key", "a certificate is good with its key only")
 	}
 	if err := os.MkdirAll(o.folder, 0o777); err != nil {
 		return err

@@ -108,6 +108,11 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 			Price: s.Price.Seconds(), QueueWait: s.QueueWait, Storage: s.Near,
 		},
 		Poll: s.Poll,
+		Pilot: func(l folder.Layout) any {
+			settings := farPilot(s, tools, l, o)
+			settings.IdleTime = 0 // whoever has started it ends it
+			return settings
+		},
 		System: func(l folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
 			settings := farPilot(s, tools, l, o)
 			return s.Open(site.Launcher{

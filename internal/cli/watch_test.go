@@ -76,7 +76,7 @@ func TestWhyNoJobRunsIsTold(t *testing.T) {
 		mux := http.NewServeMux()
 		mux.Handle(listen.People(s))
 		pipes := listen.NewPipes()
-		e := listen.NewEndpoint(pipes, mux, slog.New(slog.DiscardHandler))
+		e := listen.NewEndpoint(pipes, listen.AsOwner(mux), slog.New(slog.DiscardHandler))
 		go e.Serve()
 		client, transport := listen.Client(pipes.Dial)
 		var said strings.Builder

@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -10,8 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/access"
 	"fairway/internal/server"
 	"fairway/internal/server/api"
+	"fairway/internal/server/folder"
+	"fairway/internal/server/people"
 	"fairway/internal/web"
 )
 
@@ -21,36 +25,75 @@ const defaultWeb = "127.0.0.1:0"
 func webFlag(command *cobra.Command, o *runOptions) {
 	flags := command.Flags()
 	flags.StringVar(&o.web, "web", "", "show pages to browsers on this machine, and print the link to them once; "+
-		"--web=`HOST:PORT` names the address (default 127.0.0.1 and a free port)")
+		"--web=`HOST:PORT` names the address (default 127.0.0.1 and a free port); with fairway serve, others than "+
+		"loopback speak TLS")
 	flags.Lookup("web").NoOptDefVal = defaultWeb
 }
 
 // openWeb opens the port of pages, if they are wanted, and prints the link to them.
 func (c *console) openWeb(o *runOptions, config *server.Config) error {
 	if o.web == "" {
+		c.webForProxy(o, config)
 		return nil
 	}
 	host, _, err := net.SplitHostPort(o.web)
 	if err != nil {
 		return fail(exitUsage, "write --web=HOST:PORT, such as --web=127.0.0.1:8080", "--web=%s is no address", o.web)
 	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+	ip := net.ParseIP(host)
+	secure := host != "localhost" && (ip == nil || !ip.IsLoopback())
+	if secure && !o.lasting {
 		return fail(exitUsage, "let it listen on 127.0.0.1, and reach it through ssh -L or a proxy that speaks TLS",
-			"--web=%s: pages are for browsers on this machine, since nothing on the way to them is encrypted", o.web)
+			"--web=%s: pages of one run are for browsers on this machine, since nothing on the way to them is encrypted", o.web)
 	}
 	listener, err := net.Listen("tcp", o.web)
 	if err != nil {
 		return fail(exitUsage, "name another port, or none", "--web: %w", err)
 	}
 	address := listener.Addr().String()
-	access := web.NewAccess(address)
+	names := access.Names(host)
+	if secure && len(names) > 0 {
+		_, port, _ := net.SplitHostPort(address)
+		address = net.JoinHostPort(names[0], port)
+	}
+	entry := web.NewAccess(address, secure)
+	config.Web = &server.Web{
+		Listener: listener, Handler: o.pages(entry), Secure: secure, Certificate: o.webCertificate, Key: o.webKey,
+		Names: names,
+	}
+	config.Web.Link = entry.Link(address)
+	// What is printed elsewhere may become a log, which keeps no secrets.
+	if _, _, terminal := terminalSize(c.err); !terminal {
+		c.announce("fairway: the link to the pages is in " + displayPath(filepath.Join(o.folder, stateFolder, folder.LinkName)) +
+			" (it lets in whoever has it)")
+		return nil
+	}
+	where := "of this machine "
+	if secure {
+		where = ""
+	}
+	c.announce(fmt.Sprintf("fairway: open %s in a browser %s(the link lets in whoever has it)", config.Web.Link, where))
+	return nil
+}
+
+// pages makes the pages of a server.
+func (o *runOptions) pages(entry *web.Access) func(*api.Service, *people.Door) http.Handler {
 	name, err := filepath.Abs(o.folder)
 	if err != nil {
 		name = o.folder
 	}
-	config.Web = &server.Web{Listener: listener, Handler: func(service *api.Service) http.Handler {
-		return web.New(web.Config{Service: service, Access: access, Name: name, Log: slog.Default()})
-	}}
-	c.announce("fairway: open " + access.Link(address) + " in a browser of this machine (the link lets in whoever has it)")
-	return nil
+	return func(service *api.Service, door *people.Door) http.Handler {
+		config := web.Config{Service: service, Access: entry, Name: name, Log: slog.Default()}
+		if o.lasting {
+			config.Door = door
+		}
+		return web.New(config)
+	}
+}
+
+// webForProxy has a proxy of the file of rights get the pages, where no port has them.
+func (c *console) webForProxy(o *runOptions, config *server.Config) {
+	if o.lasting && o.rights != "" {
+		config.Web = &server.Web{Handler: o.pages(web.NewAccess("", true))}
+	}
 }

@@ -213,6 +213,9 @@ func (a *attempt) before() string {
 	}
 	first := before[0].job
 	text := fmt.Sprintf("job %s, which is %v", first.name, first.state)
+	if first.id.Run() != a.job.id.Run() { // which may be another user's
+		text = fmt.Sprintf("a job of another run, which is %v", first.state)
+	}
 	if more := len(before) - 1; more > 0 {
 		text += fmt.Sprintf(", and %d more", more)
 	}

@@ -23,6 +23,7 @@ type CopyView struct {
 	Pinned bool    // a job that runs reads it
 	Stale  bool    // nobody may read it
 	Pilot  PilotID // that holds it; one of those that do
+	Runs   []RunID // in which it is a version of a file; none: it is not known in which
 }
 
 // Nodes yields the nodes that have registered pilots, by the names that Node and NextReaders
@@ -101,7 +102,11 @@ func (c *Core) copiesIn(pilots []*pilot) (copies []CopyView) {
 			copies[i].Pinned = copies[i].Pinned || pinned
 		}
 		for _, v := range p.versions {
-			add(c.files.copyAt(p, v), v.size, pinned[v] != nil, false)
+			r := c.files.copyAt(p, v)
+			add(r, v.size, pinned[v] != nil, false)
+			if runs := &copies[at[r]].Runs; !slices.Contains(*runs, v.run) {
+				*runs = append(*runs, v.run)
+			}
 		}
 		for r, size := range p.other.all() {
 			add(r, size, false, c.fleet.attempts[AttemptID(r.Tag)] == nil)

@@ -26,17 +26,47 @@ type UnknownError struct{ Text string }
 
 func (e *UnknownError) Error() string { return e.Text }
 
+// GroupsOf are the groups that the file names a user in, in its order; "" is beside all groups.
+func (p *People) GroupsOf(user string) []string {
+	if p == nil || user == "" {
+		return nil
+	}
+	return groupsOf(p.Shares.Of, user, "")
+}
+
+// Has reports whether the file has a group, such as physics/higgs.
+func (p *People) Has(group string) bool {
+	if p == nil || group == "" {
+		return false
+	}
+	list := p.Shares.Of
+	for name := range strings.SplitSeq(group, "/") {
+		at := slices.IndexFunc(list, func(s dispatch.Share) bool { return !s.User && s.Name == name })
+		if at < 0 {
+			return false
+		}
+		list = list[at].Of
+	}
+	return true
+}
+
 // Account is that of a user who submits for a group, or for the first that the file names the user
-// in if group is empty. A user whom the file does not name is refused, unless certain: the system
-// says who it is. Such a one stands beside the groups.
-func (p *People) Account(user, group string, certain bool) (dispatch.Account, error) {
+// in if group is empty, or that is proved. A user whom the file does not name is refused, unless
+// certain: it is proved who that is. Such a one stands beside the groups. proved are groups in which
+// the proof has the user, of which those count that the file has; without a file, all.
+func (p *People) Account(user, group string, certain bool, proved []string) (dispatch.Account, error) {
 	if p == nil {
-		if group != "" {
+		if group != "" && !slices.Contains(proved, group) {
 			return dispatch.Account{}, &UnknownError{"the server has no file of shares, and so no groups: leave --group out"}
 		}
-		return dispatch.Account{User: user}, nil
+		return dispatch.Account{Group: group, User: user}, nil
 	}
 	groups := groupsOf(p.Shares.Of, user, "")
+	for _, name := range proved {
+		if p.Has(name) && !slices.Contains(groups, name) {
+			groups = append(groups, name)
+		}
+	}
 	switch {
 	case group == "" && len(groups) > 0:
 		return dispatch.Account{Group: groups[0], User: user}, nil

@@ -57,7 +57,7 @@ func TestParse(t *testing.T) {
 		{"eve", "", true, "eve"},
 		{"eve", "physics", true, "!it is in none"},
 	} {
-		a, err := p.Account(c.user, c.group, c.certain)
+		a, err := p.Account(c.user, c.group, c.certain, nil)
 		if want, refused := strings.CutPrefix(c.want, "!"); refused {
 			if err == nil || !strings.Contains(err.Error(), want) {
 				t.Errorf("%+v: %v, %v", c, a, err)

@@ -40,6 +40,10 @@ type Config struct {
 	// read again when it changes. Empty: as the server was told last, or all alike.
 	Shares string
 
+	// Rights is the file that says who may ask a Lasting server (package rights). Empty: those who have
+	// a token.
+	Rights string
+
 	// Account is to whom the run belongs. A run of a Lasting server gets it with its submission.
 	Account dispatch.Account
 
@@ -147,6 +151,9 @@ type Site struct {
 	// what the pilot of a launch is to be started with, before it submits the launch;
 	// settings are those of the pilot (pilot.Config).
 	System func(folders folder.Layout, way func(name string, settings any) (launch.Way, error)) (batch.System, error)
+	// Pilot are the settings of a pilot that a person starts, with a token for the site. Nil: there are
+	// none.
+	Pilot func(folders folder.Layout) any
 }
 
 // Outcome is how a run ended.

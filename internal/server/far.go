@@ -35,7 +35,7 @@ const farHeapGrowth = 40
 type far struct {
 	listener    net.Listener
 	connections *launch.Connections
-	people      *access.Tokens // nil where people use the socket only
+	people      *access.Connection // of the owner; nil where people use the socket only
 	files       http.Handler
 	endpoint    *listen.Endpoint
 }
@@ -67,6 +67,7 @@ func (s *Server) openFar() error {
 	if err != nil {
 		return err
 	}
+	connections.Tokens.Beside(s.door.Pilot)
 	s.far.connections = connections
 	if s.far.files, err = s.openFiles(); err != nil {
 		return err
@@ -137,8 +138,7 @@ func (s *Server) farHandler() http.Handler {
 	if s.far.people == nil {
 		return pilots
 	}
-	path, handler = s.workflow()
-	return access.ByCaller(access.Handler(s.far.people, map[string]http.Handler{path: handler}), pilots)
+	return access.ByCaller(s.door.Guard(s.peoplesCalls()), pilots)
 }
 
 // taskQueue is the service of pilots, wherever they call.

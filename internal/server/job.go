@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"sync"
@@ -19,7 +18,6 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
-	"fairway/internal/server/listen"
 	"fairway/internal/server/term"
 	"fairway/internal/store"
 )
@@ -140,16 +138,29 @@ func (s *Server) openPeople(addresses []string) error {
 		Addresses: addresses, Pin: s.authority.Pin(), Launch: access.Person, Token: access.NewToken(),
 		Certificate: string(s.authority.Certificate()),
 	}
-	s.far.people = access.NewTokens()
+	s.far.people = &connection
 	if s.config.Lasting {
 		if before, err := access.ReadConnection(s.serviceFile()); err == nil {
 			connection.Token = before.Token // copies of the file stay good
 		}
-		s.far.people.Allow(connection.Grant())
-		return connection.Write(s.serviceFile())
+		if err := s.writePublic(connection); err != nil {
+			return err
+		}
 	}
-	s.far.people.Allow(connection.Grant())
-	return s.term.Change(func(h *term.Holder) { h.Connection = &connection })
+	return s.setOwner(connection)
+}
+
+// setOwner gives the owner a token, by the file that says how the server is reached.
+func (s *Server) setOwner(connection access.Connection) error {
+	if s.config.Lasting {
+		if err := connection.Write(s.serviceFile()); err != nil {
+			return err
+		}
+	} else if err := s.term.Change(func(h *term.Holder) { h.Connection = &connection }); err != nil {
+		return err
+	}
+	s.door.SetOwner(connection.Token)
+	return nil
 }
 
 // serviceFile says how people reach a lasting server over the network.
@@ -176,11 +187,6 @@ func (s *Server) disownService() error {
 	s.log.Warn("this folder is a copy of that of another server, whose token is not good here: copies of the file " +
 		".fairway/service lead to that one; if this server listens, it has a file and a token of its own")
 	return nil
-}
-
-// workflow is the service of people.
-func (s *Server) workflow() (path string, handler http.Handler) {
-	return listen.People(s.service())
 }
 
 func (s *Server) service() *api.Service {

@@ -158,7 +158,7 @@ func (s *Server) openSubmitted(ctx context.Context) error {
 	for _, run := range recorded {
 		s.runs.last = max(s.runs.last, run.ID)
 		if run.Key != "" {
-			s.runs.keys[run.Key] = run
+			s.runs.keys[submissionOf(run)] = run
 		}
 		if run.Archived {
 			s.sharing.keep(run.Account, run.Stored)
@@ -254,7 +254,7 @@ func (s *Server) SubmitWorkflow(
 		return 0, false, err
 	}
 	if b.Key != "" {
-		run, done, err := s.runs.claim(ctx, s.sched, b.Key)
+		run, done, err := s.runs.claim(ctx, s.sched, submissionName{b.Account.User, b.Key})
 		switch {
 		case err != nil:
 			return 0, false, err
@@ -288,9 +288,10 @@ func (s *Server) SubmitWorkflow(
 	return id, false, err
 }
 
-// claim returns the run of a key. Where there is none, whoever asks is to begin it, and calls done
+// claim returns the run of a user's key. Where there is none, whoever asks is to begin it, and calls done
 // when it is durable or refused; others who ask meanwhile wait for that.
-func (rs *runs) claim(ctx context.Context, s *sched.Scheduler, key string) (run *state.Run, done func(), err error) {
+func (rs *runs) claim(ctx context.Context, s *sched.Scheduler, key submissionName) (run *state.Run, done func(),
+	err error) {
 	for {
 		rs.submitting.Lock()
 		run, begun := rs.keys[key], rs.beginning[key]
@@ -384,7 +385,7 @@ func (s *Server) beginRun(
 	}
 	s.runs.last = id
 	if b.Key != "" {
-		s.runs.keys[b.Key] = o.run
+		s.runs.keys[submissionOf(o.run)] = o.run
 	}
 	s.runs.add(r)
 	return id, nil
@@ -460,9 +461,14 @@ func (s *Server) Find(ctx context.Context, number uint32) (api.Run, api.Control,
 	}
 	archived, err := s.openArchive(ctx, dispatch.RunID(number))
 	if err != nil {
-		return nil, nil, api.NoRun(number, "`fairway runs` lists those that there are")
+		return nil, nil, api.NoRun(number, api.ListedRuns)
 	}
 	return archived, nil, nil
+}
+
+// Owner is part of api.Lasting.
+func (s *Server) Owner(run dispatch.RunID) (owner dispatch.Account, ok bool) {
+	return s.runs.owner(run)
 }
 
 // QueryFleet is part of api.Fleet.
@@ -480,7 +486,7 @@ func (s *Server) openArchive(ctx context.Context, id dispatch.RunID) (api.Archiv
 
 // ListRuns is part of api.Lasting. The records of those that are not listed are not read.
 func (s *Server) ListRuns(
-	ctx context.Context, states []string, limit int,
+	ctx context.Context, states []string, limit int, wanted func(dispatch.Account) bool,
 ) (listed []api.RunStanding, more bool, err error) {
 	load := func(id dispatch.RunID) (*state.Run, error) { return state.LoadRunOf(ctx, s.records, id) }
 	numbers := s.runs.numbers()
@@ -496,6 +502,9 @@ func (s *Server) ListRuns(
 		load = func(id dispatch.RunID) (*state.Run, error) { return byID[id], nil }
 	}
 	for _, id := range numbers {
+		if owner, ok := s.runs.owner(id); !ok || !wanted(owner) {
+			continue
+		}
 		standing, err := s.standing(ctx, id, states, load)
 		switch {
 		case err != nil:

@@ -213,7 +213,7 @@ func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*a
 		return nil, err
 	}
 	if recorded == nil {
-		return nil, api.NoRun(uint32(id), "`fairway runs` lists those that there are")
+		return nil, api.NoRun(uint32(id), api.ListedRuns)
 	}
 	r := s.runs.get(id)
 	if r != nil && r.ended() == nil {
@@ -275,7 +275,7 @@ func (s *Server) forget(ctx context.Context, run *state.Run) error {
 	if err != nil {
 		s.sharing.keep(run.Account, run.Stored)
 	} else {
-		delete(s.runs.keys, run.Key)
+		delete(s.runs.keys, submissionOf(run))
 		s.runs.remove(run.ID)
 	}
 	s.loop.Notify()

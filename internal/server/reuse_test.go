@@ -36,17 +36,17 @@ steps:
     command: call
 `
 
-// people is a lasting server that several people use. aligned are the samples that were executed, by the
+// cohorts is a lasting server that several people use. aligned are the samples that were executed, by the
 // number of the run.
-type people struct {
+type cohorts struct {
 	*service
 	mu      sync.Mutex
 	aligned []string
 }
 
-func startPeople(t *testing.T, shares string, change func(*Config)) *people {
+func startPeople(t *testing.T, shares string, change func(*Config)) *cohorts {
 	t.Helper()
-	p := &people{}
+	p := &cohorts{}
 	file := filepath.Join(t.TempDir(), "shares.yaml")
 	if err := os.WriteFile(file, []byte(shares), 0o600); err != nil {
 		t.Fatal(err)
@@ -67,7 +67,7 @@ func startPeople(t *testing.T, shares string, change func(*Config)) *people {
 }
 
 // executed are the samples that were aligned since it was asked before.
-func (p *people) executed() (list []string) {
+func (p *cohorts) executed() (list []string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	list, p.aligned = p.aligned, nil
@@ -76,7 +76,7 @@ func (p *people) executed() (list []string) {
 }
 
 // begin submits the cohort of a person in a group.
-func (p *people) begin(user, group, step, pattern string, samples map[string]string, noReuse bool) uint32 {
+func (p *cohorts) begin(user, group, step, pattern string, samples map[string]string, noReuse bool) uint32 {
 	p.t.Helper()
 	folder := files.Folder(p.t, samples)
 	for name := range samples {
@@ -96,7 +96,7 @@ func (p *people) begin(user, group, step, pattern string, samples map[string]str
 }
 
 // do is begin, and waits for the end.
-func (p *people) do(user, group, step, pattern string, samples map[string]string, noReuse bool) uint32 {
+func (p *cohorts) do(user, group, step, pattern string, samples map[string]string, noReuse bool) uint32 {
 	p.t.Helper()
 	run := p.begin(user, group, step, pattern, samples, noReuse)
 	if end := p.await(run); !end.GetSucceeded() {
@@ -106,7 +106,7 @@ func (p *people) do(user, group, step, pattern string, samples map[string]string
 	return run
 }
 
-func (p *people) explain(run uint32, job string) string {
+func (p *cohorts) explain(run uint32, job string) string {
 	p.t.Helper()
 	answer, err := p.client.Explain(p.t.Context(), &wire.ExplainRequest{Run: run, Job: job})
 	if err != nil {

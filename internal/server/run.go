@@ -332,6 +332,18 @@ func (r *run) Stop(drain bool) {
 // PilotsWaiting is part of api.Control.
 func (r *run) PilotsWaiting() []string { return r.server.pilots.Waiting() }
 
+// submissionName is by what a submission is known: two users may choose the same key.
+type submissionName struct{ user, key string }
+
+// submissionOf is that of the submission of a run.
+func submissionOf(run *state.Run) submissionName { return submissionName{run.Account.User, run.Key} }
+
+// awayRun is what is known of a run whose records are in an archive.
+type awayRun struct {
+	ended state.Status // how
+	owner dispatch.Account
+}
+
 // runs are those of a server.
 type runs struct {
 	own *run // of the folder; nil in a lasting server
@@ -345,14 +357,14 @@ type runs struct {
 	removing   sync.Mutex
 	submitting sync.Mutex
 	last       dispatch.RunID
-	keys       map[string]*state.Run
-	beginning  map[string]chan struct{}
+	keys       map[submissionName]*state.Run
+	beginning  map[submissionName]chan struct{}
 	ended      *loop.Mailbox[dispatch.RunID]
 
 	mu      sync.Mutex // guards what follows
 	byID    map[dispatch.RunID]*run
-	away    map[dispatch.RunID]state.Status // how those have ended that are put away
-	working context.Context                 // of their rooms; nil before they work
+	away    map[dispatch.RunID]awayRun // those that are put away
+	working context.Context            // of their rooms; nil before they work
 }
 
 func (rs *runs) add(r *run) {
@@ -391,17 +403,28 @@ func (rs *runs) putAway(run *state.Run) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if rs.away == nil {
-		rs.away = map[dispatch.RunID]state.Status{}
+		rs.away = map[dispatch.RunID]awayRun{}
 	}
-	rs.away[run.ID] = run.State
+	rs.away[run.ID] = awayRun{run.State, run.Account}
 }
 
 // endedAs is how a run has ended that is put away.
 func (rs *runs) endedAs(id dispatch.RunID) (ended state.Status, ok bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	ended, ok = rs.away[id]
-	return ended, ok
+	away, ok := rs.away[id]
+	return away.ended, ok
+}
+
+// owner is to whom a run belongs that is kept.
+func (rs *runs) owner(id dispatch.RunID) (owner dispatch.Account, ok bool) {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	if r := rs.byID[id]; r != nil {
+		return r.config.Account, true
+	}
+	away, ok := rs.away[id]
+	return away.owner, ok
 }
 
 // remove forgets a run that is put away.

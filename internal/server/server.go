@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"fairway/internal/access"
+	"fairway/internal/audit"
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/notice"
@@ -26,6 +27,7 @@ import (
 	"fairway/internal/server/launch"
 	"fairway/internal/server/listen"
 	"fairway/internal/server/loop"
+	"fairway/internal/server/people"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
 	"fairway/internal/server/term"
@@ -76,6 +78,9 @@ type Server struct {
 	endpoint *listen.Endpoint
 	far      far
 	web      *listen.Endpoint // nil: there are no pages
+	proxy    *listen.Endpoint // nil: no proxy has a socket
+	door     *people.Door     // nil: the socket alone is asked
+	audit    *audit.Log       // of a lasting server
 	notices  *notice.Sender   // nil: nobody wants them
 
 	// Where servers of the state are or were batch jobs: the term of this one, the batch
@@ -136,11 +141,10 @@ func (s *Server) open(ctx context.Context) error {
 	if err := s.record(); err != nil {
 		return err
 	}
-	if err := s.openWays(); err != nil {
+	if err := s.openWays(ctx); err != nil {
 		return err
 	}
-	s.assemble()
-	return nil
+	return s.assemble()
 }
 
 // takeState makes this server the one of the state.
@@ -183,7 +187,7 @@ func (s *Server) openState() (err error) {
 		s.records = fenced{s.records, s}
 	}
 	s.inbox = loop.NewInbox()
-	s.runs.keys, s.runs.beginning = map[string]*state.Run{}, map[string]chan struct{}{}
+	s.runs.keys, s.runs.beginning = map[submissionName]*state.Run{}, map[submissionName]chan struct{}{}
 	s.runs.ended = loop.NewMailbox[dispatch.RunID]()
 	s.contents = feed.NewContents()
 	s.element = elements.New(s.folders.Roots(), s.sched.Sleep)
@@ -229,9 +233,12 @@ func (s *Server) openPlaces(ctx context.Context) error {
 }
 
 // openWays opens the socket and the port, and the batch systems whose pilots call there.
-func (s *Server) openWays() (err error) {
+func (s *Server) openWays(ctx context.Context) (err error) {
 	var address string
 	if s.listener, address, err = listen.Unix(s.folders.State); err != nil {
+		return err
+	}
+	if err := s.openDoor(ctx); err != nil {
 		return err
 	}
 	s.pilots = launch.New(s.inbox, s.sched, s.log)
@@ -261,7 +268,7 @@ func (s *Server) record() error {
 }
 
 // assemble makes the parts and connects them.
-func (s *Server) assemble() {
+func (s *Server) assemble() (err error) {
 	s.loop = loop.New(loop.Config{
 		Inbox: s.inbox, Store: s.records, Runs: s.runs.rooms(), Lasting: s.config.Lasting, Over: s.over,
 		Load: s.load, Look: s.surveyFiles, Revive: s.revive, Pilots: s.pilots, Stores: s.storage,
@@ -275,17 +282,23 @@ func (s *Server) assemble() {
 	if s.far.listener != nil {
 		s.far.endpoint = listen.NewEndpoint(s.far.listener, s.farHandler(), s.log)
 	}
-	s.web = s.openWeb()
+	if s.web, err = s.openWeb(); err != nil {
+		return err
+	}
+	if s.proxy, err = s.openProxy(); err != nil {
+		return err
+	}
 	if s.config.Notify != "" {
 		s.notices = notice.NewSender(s.config.Notify, s.log)
 	}
+	return nil
 }
 
 // handler serves pilots and people at the socket of the state folder.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(s.taskQueue())
-	mux.Handle(s.workflow())
+	mux.Handle("/", listen.AsOwner(s.peoplesCalls()))
 	return mux
 }
 
@@ -308,6 +321,9 @@ func (s *Server) release() {
 		}
 	}
 	s.closeWeb()
+	if err := s.audit.Close(); err != nil {
+		s.log.Warn("not all that people have done was written down", "error", err)
+	}
 	if errors.Is(s.leaving(), term.ErrFollowed) {
 		return // all names in the state folder are those of another server
 	}
@@ -377,6 +393,9 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	}
 	if s.web != nil {
 		endpoints = append(endpoints, s.web)
+	}
+	if s.proxy != nil {
+		endpoints = append(endpoints, s.proxy)
 	}
 	for _, e := range endpoints {
 		group.Go(e.Serve)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +27,7 @@ type sharing struct {
 	people  *fairshare.People // nil: no file was ever read
 	stamp   fileStamp
 	problem string
+	asked   bool                       // what an earlier server was told is known
 	kept    map[dispatch.Account]int64 // bytes of outputs of archived runs
 }
 
@@ -154,39 +154,68 @@ func (s *Server) accountOf(
 	if _, err := s.lookAtShares(ctx); err != nil {
 		return a, "", nil, err
 	}
+	people, err := s.knownPeople(ctx)
+	if err != nil {
+		return a, "", nil, err
+	}
 	var said dispatch.Shares
 	var refused error
-	people := func() *fairshare.People {
-		s.sharing.mu.Lock()
-		defer s.sharing.mu.Unlock()
-		if s.sharing.people == nil && len(said.Of) > 0 {
-			return &fairshare.People{Shares: said} // an earlier server was told
-		}
-		return s.sharing.people
-	}
 	err = s.inbox.Query(ctx, func(c *state.Cores) {
 		said = c.Dispatch.SharesSaid()
-		if a, refused = people().Account(w.User, w.Group, w.Certain); refused == nil {
+		if a, refused = people.Account(w.User, w.Group, w.Certain, w.Groups); refused == nil {
 			refused = api.RefuseQueued(c.Dispatch, a, 1)
 		}
 	})
 	if unknown, ok := errors.AsType[*fairshare.UnknownError](refused); ok {
 		return a, "", nil, connect.NewError(connect.CodePermissionDenied, unknown)
 	}
-	return a, scopeOf(a, &said), said.Limits, cmp.Or(err, refused)
+	return a, scopeOf(a), said.Limits, cmp.Or(err, refused)
 }
 
-// scopeOf says which runs share results with one of an account: those of its group. Where there are no
-// groups these are all, and beside groups each user is alone.
-func scopeOf(a dispatch.Account, said *dispatch.Shares) string {
-	groups := slices.ContainsFunc(said.Of, func(s dispatch.Share) bool { return !s.User })
-	switch {
-	case a.Group != "":
+// scopeOf says which runs share results with one of an account: those of its group, and of a user
+// beside all groups the own ones: nobody else may see those.
+func scopeOf(a dispatch.Account) string {
+	if a.Group != "" {
 		return "group " + a.Group
-	case groups:
-		return "user " + a.User
 	}
-	return "all"
+	return "user " + a.User
+}
+
+// knownPeople are those that the file of shares names, or that an earlier server was told of; nil where
+// nobody is named.
+func (s *Server) knownPeople(ctx context.Context) (*fairshare.People, error) {
+	sh := &s.sharing
+	sh.mu.Lock()
+	people, asked := sh.people, sh.asked
+	sh.mu.Unlock()
+	if people != nil || asked {
+		return people, nil
+	}
+	var said dispatch.Shares
+	if err := s.inbox.Query(ctx, func(c *state.Cores) { said = c.Dispatch.SharesSaid() }); err != nil {
+		return nil, err
+	}
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if sh.asked = true; sh.people == nil && len(said.Of) > 0 {
+		sh.people = &fairshare.People{Shares: said}
+	}
+	return sh.people, nil
+}
+
+// GroupsOf is part of api.Lasting. While the server ends nobody is in a group.
+func (s *Server) GroupsOf(user string) []string {
+	people, err := s.knownPeople(context.Background())
+	if err != nil {
+		return nil
+	}
+	return people.GroupsOf(user)
+}
+
+// hasGroup reports whether the file of shares has a group.
+func (s *Server) hasGroup(group string) bool {
+	people, err := s.knownPeople(context.Background())
+	return err == nil && people.Has(group)
 }
 
 // limits are those over all runs, as the file says.

@@ -1,36 +1,62 @@
 package web
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"crypto/subtle"
+	"errors"
 	"net"
 	"net/http"
 	"net/url"
 	"strings"
+
+	"fairway/internal/rights"
 )
 
 // tokenParameter is in the link that lets a browser in.
 const tokenParameter = "token"
 
-// Access lets those in who know a token. Any goroutine may use it.
-type Access struct {
-	hash   [sha256.Size]byte
-	cookie string // its name: cookies of all ports of a host go to each of them
-	token  string
+// Door knows people by their tokens, and by proxies. (people.Door is one.)
+type Door interface {
+	// Token is who has a token, and a context that ends when it is good no more.
+	Token(text string) (rights.Principal, context.Context, error)
+	// Standing is that context of a token by its number; the error of one that is good no more.
+	Standing(number string) (context.Context, error)
+	// Proxied is whom a trusted proxy names; false where none has named anybody.
+	Proxied(r *http.Request) (p rights.Principal, named bool, err error)
+	// Within has what a principal does end when its token is good no more.
+	Within(ctx context.Context, p rights.Principal, good context.Context) (_ context.Context, done func())
+	// Acted writes down what a person has done.
+	Acted(ctx context.Context, remote, call string, run uint32, about string, err error)
 }
 
-// NewAccess makes a token for pages at an address (HOST:PORT).
-func NewAccess(address string) *Access {
+// Access lets those in who know a token: the server's owner by a link, and others by sessions that their
+// tokens begin. Any goroutine may use it.
+type Access struct {
+	hash     [sha256.Size]byte
+	cookie   string // its name: cookies of all ports of a host go to each of them
+	token    string
+	secure   bool // browsers speak TLS with the pages, or with a proxy before them
+	sessions sessions
+}
+
+// NewAccess makes a token for pages at an address (HOST:PORT). secure says that browsers reach them over
+// TLS.
+func NewAccess(address string, secure bool) *Access {
 	_, port, _ := net.SplitHostPort(address)
 	token := rand.Text()
-	return &Access{hash: sha256.Sum256([]byte(token)), cookie: "fairway-" + port, token: token}
+	return &Access{hash: sha256.Sum256([]byte(token)), cookie: "fairway-" + port, token: token, secure: secure}
 }
 
 // Link lets a browser in. It is a secret.
 func (a *Access) Link(address string) string {
+	scheme := "http"
+	if a.secure {
+		scheme = "https"
+	}
 	return (&url.URL{
-		Scheme: "http", Host: address, Path: "/", RawQuery: url.Values{tokenParameter: {a.token}}.Encode(),
+		Scheme: scheme, Host: address, Path: "/", RawQuery: url.Values{tokenParameter: {a.token}}.Encode(),
 	}).String()
 }
 
@@ -39,42 +65,109 @@ func (a *Access) isToken(text string) bool {
 	return subtle.ConstantTimeCompare(hash[:], a.hash[:]) == 1
 }
 
-func (a *Access) knows(r *http.Request) bool {
+// setCookie has a browser keep what it is known by.
+func (a *Access) setCookie(w http.ResponseWriter, value string, age int) {
+	http.SetCookie(w, &http.Cookie{
+		Name: a.cookie, Value: value, Path: "/", HttpOnly: true, Secure: a.secure, SameSite: http.SameSiteStrictMode,
+		MaxAge: age,
+	})
+}
+
+var errUnknown = errors.New("nobody is known by it")
+
+// identify is who makes a request, and a context that ends when that is known no more.
+func (s *site) identify(r *http.Request) (rights.Principal, context.Context, error) {
+	a := s.Access
+	if s.Door != nil {
+		if p, named, err := s.Door.Proxied(r); named {
+			return p, context.Background(), err
+		}
+	}
 	if bearer, ok := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer "); ok {
-		return a.isToken(bearer)
+		switch {
+		case a.isToken(bearer):
+			return rights.Owner, context.Background(), nil
+		case s.Door != nil:
+			return s.Door.Token(bearer)
+		}
+		return rights.Principal{}, nil, errUnknown
 	}
 	cookie, err := r.Cookie(a.cookie)
-	return err == nil && a.isToken(cookie.Value)
+	switch {
+	case err != nil:
+		return rights.Principal{}, nil, errUnknown
+	case a.isToken(cookie.Value):
+		return rights.Owner, context.Background(), nil
+	case s.Door != nil:
+		return a.sessions.find(cookie.Value, s.Door)
+	}
+	return rights.Principal{}, nil, errUnknown
 }
 
 // guard lets requests through that may be made. A link with the token becomes a cookie and leads to
 // the same page without it. It does so by a page of its own: a browser that comes from another site
 // would not send the cookie after a redirection.
-func (a *Access) guard(next http.Handler) http.Handler {
+func (s *site) guard(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		given := r.URL.Query()
+		if given.Has(tokenParameter) && r.Method == http.MethodGet {
+			if !s.Access.isToken(given.Get(tokenParameter)) {
+				s.denied(w, r, "This link is not good any more: take the one that the server printed last.")
+				return
+			}
+			s.Access.setCookie(w, s.Access.token, 0)
+			given.Del(tokenParameter)
+			to := url.URL{Path: localPath(r.URL.Path), RawQuery: given.Encode()}
+			show(w, http.StatusOK, "entered", to.String())
+			return
+		}
+		p, good, err := s.identify(r)
+		switch {
+		case errors.Is(err, errUnknown) && s.Door == nil:
+			s.denied(w, r, "Open the link that the server printed: it has the token for this page.")
+		case errors.Is(err, errUnknown):
+			show(w, http.StatusUnauthorized, "login", "")
+		case err != nil:
+			s.denied(w, r, "You are not let in: "+err.Error()+".")
+		case s.Door == nil:
+			next.ServeHTTP(w, r.WithContext(rights.With(r.Context(), p)))
+		default:
+			ctx, done := s.Door.Within(r.Context(), p, good)
+			defer done()
+			next.ServeHTTP(w, r.WithContext(ctx))
+		}
+	})
+}
+
+// denied refuses somebody who is not known.
+func (s *site) denied(w http.ResponseWriter, r *http.Request, text string) {
+	if s.Door != nil {
+		s.Door.Acted(r.Context(), r.RemoteAddr, r.URL.Path, 0, "", errUnauthenticated)
+	}
+	refuse(w, http.StatusUnauthorized, text)
+}
+
+// ownSite refuses requests of other sites.
+func ownSite(next http.Handler) http.Handler {
 	crossOrigin := http.NewCrossOriginProtection()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if err := crossOrigin.Check(r); err != nil || fromElsewhere(r) {
 			refuse(w, http.StatusForbidden, "This request comes from another site, and is refused.")
 			return
 		}
-		given := r.URL.Query()
-		switch {
-		case given.Has(tokenParameter) && r.Method == http.MethodGet:
-			if !a.isToken(given.Get(tokenParameter)) {
-				refuse(w, http.StatusUnauthorized, "This link is not good any more: take the one that the server printed last.")
-				return
-			}
-			http.SetCookie(w, &http.Cookie{
-				Name: a.cookie, Value: a.token, Path: "/", HttpOnly: true, SameSite: http.SameSiteStrictMode,
-			})
-			given.Del(tokenParameter)
-			to := url.URL{Path: localPath(r.URL.Path), RawQuery: given.Encode()}
-			show(w, http.StatusOK, "entered", to.String())
-		case !a.knows(r):
-			refuse(w, http.StatusUnauthorized, "Open the link that the server printed: it has the token for this page.")
-		default:
-			next.ServeHTTP(w, r)
+		next.ServeHTTP(w, r)
+	})
+}
+
+// may lets those do something who have the right.
+func may(action rights.Action, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if p := rights.Of(r.Context()); action != rights.Anybody && !p.Role.May(action) {
+			refuse(w, http.StatusForbidden, "The role "+string(p.Role)+" may not do that: it takes the right to "+
+				action.String()+".")
+			return
 		}
+		next.ServeHTTP(w, r)
 	})
 }
 

@@ -11,8 +11,9 @@ import (
 	"fairway/internal/wire"
 )
 
-// act carries out what a person wants of a run, and leads back to where it was wanted.
-func (s *site) act(w http.ResponseWriter, r *http.Request, do func(run api.Page, job []string) error) {
+// act carries out what a person wants of a run, and leads back to where it was wanted. call is what it
+// is called in the audit log.
+func (s *site) act(w http.ResponseWriter, r *http.Request, call string, do func(run api.Page, job []string) error) {
 	run, err := runOf(r)
 	if err == nil {
 		r.Body = http.MaxBytesReader(w, r.Body, formLimit)
@@ -30,6 +31,13 @@ func (s *site) act(w http.ResponseWriter, r *http.Request, do func(run api.Page,
 	if err == nil {
 		err = do(run, jobs)
 	}
+	if s.Door != nil {
+		about := ""
+		if len(jobs) > 0 {
+			about = "jobs " + jobs[0]
+		}
+		s.Door.Acted(r.Context(), r.RemoteAddr, call, uint32(run), about, err)
+	}
 	if err != nil {
 		s.fail(w, err)
 		return
@@ -42,7 +50,7 @@ const formLimit = 4 << 10
 
 // retry lets a job run again, or all that failed.
 func (s *site) retry(w http.ResponseWriter, r *http.Request) {
-	s.act(w, r, func(run api.Page, jobs []string) error {
+	s.act(w, r, "Retry", func(run api.Page, jobs []string) error {
 		_, err := s.Service.Retry(r.Context(), &wire.RetryRequest{Run: uint32(run), Jobs: jobs})
 		return err
 	})
@@ -50,7 +58,7 @@ func (s *site) retry(w http.ResponseWriter, r *http.Request) {
 
 // cancel ends a job.
 func (s *site) cancel(w http.ResponseWriter, r *http.Request) {
-	s.act(w, r, func(run api.Page, jobs []string) error {
+	s.act(w, r, "Cancel", func(run api.Page, jobs []string) error {
 		if len(jobs) == 0 {
 			return connect.NewError(connect.CodeInvalidArgument, errors.New("no job is named"))
 		}
@@ -61,7 +69,7 @@ func (s *site) cancel(w http.ResponseWriter, r *http.Request) {
 
 // stop ends a run when what runs has ended.
 func (s *site) stop(w http.ResponseWriter, r *http.Request) {
-	s.act(w, r, func(run api.Page, _ []string) error {
+	s.act(w, r, "Stop", func(run api.Page, _ []string) error {
 		number, err := s.Service.Number(r.Context(), run) // 0 would be the server itself
 		if err == nil {
 			_, err = s.Service.Stop(r.Context(), &wire.StopRequest{Run: uint32(number), Drain: true})

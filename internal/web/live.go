@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"sync"
 	"sync/atomic"
 	"time"
 
+	"fairway/internal/rights"
 	"fairway/internal/wire"
 )
 
@@ -17,6 +19,8 @@ const (
 	// MaxStreams is how many streams of events are open at a time; more are refused, and browsers
 	// try again.
 	MaxStreams = 256
+	// MaxUserStreams is how many of these a user has; the owner of the server may have all.
+	MaxUserStreams = 64
 	// MinPause is the least time between two events of a stream.
 	MinPause = time.Second
 	// Rest is for how many times as long as all streams together take to make one event each they
@@ -28,7 +32,36 @@ const (
 	logTail   = 64 << 10         // bytes of a log that a page begins with
 )
 
-type streams struct{ open atomic.Int64 }
+type streams struct {
+	open atomic.Int64
+
+	mu sync.Mutex       // guards of
+	of map[string]int64 // open streams by user
+}
+
+// enter counts a stream of a user; false if there are too many.
+func (s *streams) enter(user string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.of == nil {
+		s.of = map[string]int64{}
+	}
+	if user != "" && s.of[user] >= MaxUserStreams || s.open.Load() >= MaxStreams {
+		return false
+	}
+	s.of[user]++
+	s.open.Add(1)
+	return true
+}
+
+func (s *streams) leave(user string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open.Add(-1)
+	if s.of[user]--; s.of[user] == 0 {
+		delete(s.of, user)
+	}
+}
 
 // events is a stream of server-sent events.
 type events struct {
@@ -37,15 +70,15 @@ type events struct {
 }
 
 // begin makes a stream of an answer; false if there are too many.
-func (s *streams) begin(w http.ResponseWriter) (e events, end func(), ok bool) {
-	if s.open.Add(1) > MaxStreams {
-		s.open.Add(-1)
+func (s *streams) begin(w http.ResponseWriter, r *http.Request) (e events, end func(), ok bool) {
+	user := rights.Of(r.Context()).User
+	if !s.enter(user) {
 		plain(w, http.StatusServiceUnavailable, "too many pages are open")
 		return e, nil, false
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no") // for a proxy before it
-	return events{w, http.NewResponseController(w)}, func() { s.open.Add(-1) }, true
+	return events{w, http.NewResponseController(w)}, func() { s.leave(user) }, true
 }
 
 // send sends an event. Its text may have lines.
@@ -65,7 +98,7 @@ func (e events) send(kind string, text []byte) error {
 
 // stream sends what a page shows whenever that has changed, until nothing does any more.
 func (s *site) stream(w http.ResponseWriter, r *http.Request, p page) {
-	e, end, ok := s.streams.begin(w)
+	e, end, ok := s.streams.begin(w, r)
 	if !ok {
 		return
 	}
@@ -155,7 +188,7 @@ func (s *site) log(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	e, end, ok := s.streams.begin(w)
+	e, end, ok := s.streams.begin(w, r)
 	if !ok {
 		return
 	}

@@ -16,6 +16,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"fairway/internal/rights"
 	"fairway/internal/server/api"
 )
 
@@ -29,6 +30,7 @@ var sources embed.FS
 type Config struct {
 	Service *api.Service
 	Access  *Access
+	Door    Door   // nil: the server has its owner only
 	Name    string // of the server, for people
 	Log     *slog.Logger
 }
@@ -36,13 +38,20 @@ type Config struct {
 // site are the pages of a server.
 type site struct {
 	Config
-	streams streams
+	streams  streams
+	patterns []string // of all routes
 }
 
 // New makes the handler of the pages of a server.
-func New(c Config) http.Handler {
-	s := &site{Config: c}
-	pages := http.NewServeMux()
+func New(c Config) http.Handler { return (&site{Config: c}).routes() }
+
+// routes makes the handler. What a route is, rights.Pages says; one that is not there is refused.
+func (s *site) routes() http.Handler {
+	pages, all := http.NewServeMux(), http.NewServeMux()
+	route := func(mux *http.ServeMux, pattern string, h http.Handler) {
+		s.patterns = append(s.patterns, pattern)
+		mux.Handle(pattern, may(rights.Pages[pattern], h))
+	}
 	for pattern, p := range map[string]page{
 		"/{$}":                  {"runs", s.runs},
 		"/pilots":               {"pilots", s.pilots},
@@ -54,22 +63,32 @@ func New(c Config) http.Handler {
 		"/runs/{run}/data":      {"data", s.data},
 		"/runs/{run}/why":       {"why", s.why},
 	} {
-		pages.Handle("GET "+pattern, s.serve(p))
+		route(pages, "GET "+pattern, s.serve(p))
 	}
-	pages.HandleFunc("GET /runs/{run}/series", s.series)
-	pages.HandleFunc("GET /runs/{run}/jobs/{id}/log", s.log)
-	pages.HandleFunc("POST /runs/{run}/retry", s.retry)
-	pages.HandleFunc("POST /runs/{run}/cancel", s.cancel)
-	pages.HandleFunc("POST /runs/{run}/stop", s.stop)
-	pages.Handle("GET /metrics", newMetrics(s))
-	pages.HandleFunc("/", func(w http.ResponseWriter, _ *http.Request) {
-		refuse(w, http.StatusNotFound, "There is no such page.")
-	})
-	all := http.NewServeMux()
-	all.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") })
-	all.HandleFunc("GET /readyz", s.ready)
-	all.HandleFunc("GET /static/{name}", static)
-	all.Handle("/", c.Access.guard(pages))
+	for pattern, handle := range map[string]http.HandlerFunc{
+		"GET /runs/{run}/series":        s.series,
+		"GET /runs/{run}/jobs/{id}/log": s.log,
+		"POST /runs/{run}/retry":        s.retry,
+		"POST /runs/{run}/cancel":       s.cancel,
+		"POST /runs/{run}/stop":         s.stop,
+		"GET /metrics":                  newMetrics(s).ServeHTTP,
+		"/": func(w http.ResponseWriter, _ *http.Request) {
+			refuse(w, http.StatusNotFound, "There is no such page.")
+		},
+	} {
+		route(pages, pattern, handle)
+	}
+	for pattern, handle := range map[string]http.HandlerFunc{
+		"GET /healthz":       func(w http.ResponseWriter, _ *http.Request) { plain(w, http.StatusOK, "ok") },
+		"GET /readyz":        s.ready,
+		"GET /static/{name}": static,
+		"GET /login":         s.loginPage,
+		"POST /login":        ownSite(http.HandlerFunc(s.login)).ServeHTTP,
+		"POST /logout":       ownSite(http.HandlerFunc(s.logout)).ServeHTTP,
+	} {
+		route(all, pattern, handle)
+	}
+	all.Handle("/", ownSite(s.guard(pages)))
 	return secured(all)
 }
 
@@ -130,6 +149,8 @@ type frame struct {
 	Lasting bool
 	Page    string // the name of its template
 	Live    string // the address of its stream
+	Who     string // has a session; empty: nobody
+	Changes bool   // who looks may change runs
 }
 
 // views are the templates, by the name of the page.
@@ -192,7 +213,14 @@ type elsewhere string
 func (e elsewhere) Error() string { return "the page is at " + string(e) }
 
 func (s *site) render(r *http.Request, p page, c *content, part string) ([]byte, error) {
-	f := &frame{content: c, Server: s.Name, Lasting: s.Service.IsLasting(), Page: p.name}
+	who := rights.Of(r.Context())
+	f := &frame{
+		content: c, Server: s.Name, Lasting: s.Service.IsLasting(), Page: p.name,
+		Changes: who.Role.May(rights.Change),
+	}
+	if who.Token != "" {
+		f.Who = who.Name()
+	}
 	if !c.Over {
 		query := r.URL.Query()
 		query.Set("live", "1")
@@ -212,6 +240,8 @@ func (s *site) fail(w http.ResponseWriter, err error) {
 		switch coded.Code() {
 		case connect.CodeNotFound:
 			code = http.StatusNotFound
+		case connect.CodePermissionDenied, connect.CodeUnauthenticated:
+			code = http.StatusForbidden
 		case connect.CodeInvalidArgument:
 			code = http.StatusBadRequest
 		case connect.CodeFailedPrecondition:

@@ -15,8 +15,11 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/rights"
 	"fairway/internal/server"
 	"fairway/internal/server/api"
+	"fairway/internal/server/listen"
+	"fairway/internal/server/people"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 	"fairway/test/files"
@@ -41,6 +44,8 @@ type served struct {
 	base   string
 	access *Access
 	client *http.Client // that is let in
+	api    *listen.Connection
+	site   *site
 }
 
 func serve(t *testing.T) *served {
@@ -52,13 +57,14 @@ func serve(t *testing.T) *served {
 		t.Fatal(err)
 	}
 	address := listener.Addr().String()
-	v := &served{t: t, base: "http://" + address, access: NewAccess(address)}
+	v := &served{t: t, base: "http://" + address, access: NewAccess(address, false)}
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	root := t.TempDir()
 	config := server.Config{
 		Lasting: true, Folder: root, Sched: s, Log: log,
-		Web: &server.Web{Listener: listener, Handler: func(service *api.Service) http.Handler {
-			return New(Config{Service: service, Access: v.access, Name: root, Log: log})
+		Web: &server.Web{Listener: listener, Handler: func(service *api.Service, door *people.Door) http.Handler {
+			v.site = &site{Config: Config{Service: service, Access: v.access, Door: door, Name: root, Log: log}}
+			return v.site.routes()
 		}},
 	}
 	opened, err := server.Open(t.Context(), config)
@@ -81,6 +87,7 @@ func serve(t *testing.T) *served {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
+	v.api = client
 	folder := files.Folder(t, map[string]string{"in/plain.txt": "x"})
 	if err := os.WriteFile(filepath.Join(folder, "in", odd+".txt"), []byte("y"), 0o600); err != nil {
 		t.Fatal(err)
@@ -317,16 +324,44 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// More streams than the bound are refused.
+// More streams than the bound are refused, and a user has a part of them only.
 func TestStreamsAreBounded(t *testing.T) {
 	var s streams
-	for range MaxStreams {
-		if _, _, ok := s.begin(httptest.NewRecorder()); !ok {
+	by := func(user string) *http.Request {
+		r := httptest.NewRequest(http.MethodGet, "/", nil)
+		return r.WithContext(rights.With(r.Context(), rights.Principal{User: user, Role: rights.Reader}))
+	}
+	var ends []func()
+	begin := func(user string) bool {
+		w := httptest.NewRecorder()
+		_, end, ok := s.begin(w, by(user))
+		if ok {
+			ends = append(ends, end)
+		} else if w.Code != http.StatusServiceUnavailable {
+			t.Error(w.Code)
+		}
+		return ok
+	}
+	for range MaxUserStreams {
+		if !begin("ada") {
 			t.Fatal("one is refused too early")
 		}
 	}
-	refused := httptest.NewRecorder()
-	if _, _, ok := s.begin(refused); ok || refused.Code != http.StatusServiceUnavailable {
+	if begin("ada") {
+		t.Error("ada has one too many")
+	}
+	for range MaxStreams - MaxUserStreams {
+		if !begin("") {
+			t.Fatal("one is refused too early")
+		}
+	}
+	if begin("bob") || begin("") {
 		t.Error("one too many is open")
+	}
+	for _, end := range ends {
+		end()
+	}
+	if len(s.of) != 0 || s.open.Load() != 0 || !begin("ada") {
+		t.Errorf("streams that have ended count: %v", s.of)
 	}
 }

@@ -20,10 +20,11 @@ var update = flag.Bool("update", false, "add what is new in the API to testdata/
 // stored has the API that programs of people were written for, one fact a line.
 const stored = "testdata/api.txt"
 
-// TestCompatible keeps the Workflow service compatible, for protobuf and JSON alike: what the
+// TestCompatible keeps the services of people compatible, for protobuf and JSON alike: what the
 // stored API has, the one of now has too. What only pilots use is not part of it.
 func TestCompatible(t *testing.T) {
 	now := facts(File_api_proto)
+	maps.Copy(now, facts(File_rights_proto))
 	text, err := os.ReadFile(stored)
 	if err != nil && !*update {
 		t.Fatal(err)

@@ -3,7 +3,7 @@
 // and the two plugins (`make tools` installs them); the results are committed.
 package wire
 
-//go:generate protoc --go_out=. --go_opt=paths=source_relative --connect-go_out=. --connect-go_opt=paths=source_relative,simple=true,package_suffix= pilot.proto api.proto
+//go:generate protoc --go_out=. --go_opt=paths=source_relative --connect-go_out=. --connect-go_opt=paths=source_relative,simple=true,package_suffix= pilot.proto api.proto rights.proto
 
 // Protocol is the version of the pilot protocol. A server tells pilots of another
 // version to leave; others are started in their place. It grows with every change

@@ -111,9 +111,16 @@ func serve(t *testing.T) *served {
 		_ = s.command.Wait()
 	})
 	lines := bufio.NewScanner(printed)
-	for lines.Scan() && s.link == "" {
-		s.link = link.FindString(lines.Text())
+	for lines.Scan() && !strings.Contains(lines.Text(), "fairway: serving ") {
+		if link.MatchString(lines.Text()) {
+			t.Error("the server prints a link where no terminal is")
+		}
 	}
+	text, err := os.ReadFile(filepath.Join(s.folder, ".fairway", "link"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.link = link.FindString(string(text))
 	go func() {
 		for lines.Scan() {
 			t.Log(lines.Text())
@@ -121,7 +128,7 @@ func serve(t *testing.T) *served {
 	}()
 	s.base, _, _ = strings.Cut(s.link, "/?")
 	if s.base == "" {
-		t.Fatal("the server printed no link")
+		t.Fatal("the server has no link")
 	}
 	return s
 }

@@ -81,7 +81,15 @@ func (a *view) lookAtNodes(
 			}
 		}
 	}
-	return files, nil
+	return a.known(ctx, files), nil
+}
+
+// known are the copies among some of which who asks may know: of the run's own files, unless of all.
+func (a *view) known(ctx context.Context, files []cachedCopy) []cachedCopy {
+	if a.knowsAll(ctx) {
+		return files
+	}
+	return slices.DeleteFunc(files, func(f cachedCopy) bool { return !slices.Contains(f.Runs, a.run.ID()) })
 }
 
 // cachedCopy is a copy on a node.
@@ -116,7 +124,7 @@ func (a *view) withNextUse(
 		}
 		err := a.lookAt(ctx, func(c *state.Cores) error {
 			for i, next := range c.Dispatch.NextReaders(node, copies) {
-				if next.ID != 0 {
+				if next.ID != 0 && (next.ID.Run() == c.Run || a.knowsAll(ctx)) {
 					listed[at[i]].NextUse = jobRef(next)
 				}
 			}

@@ -131,7 +131,10 @@ func connectLive(ctx context.Context, state string) (*listen.Connection, error) 
 	}
 	_ = probe.Close()
 	client, transport := listen.Client(func(ctx context.Context) (net.Conn, error) { return listen.Dial(ctx, state) })
-	return &listen.Connection{WorkflowClient: client, Live: true, Closing: transport.CloseIdleConnections}, nil
+	return &listen.Connection{
+		WorkflowClient: client, Rights: listen.ClientOfRights(transport), Live: true,
+		Closing: transport.CloseIdleConnections,
+	}, nil
 }
 
 // connectResting serves the view inside this process.
@@ -144,7 +147,7 @@ func connectResting(v *Resting, s *sched.Scheduler) *listen.Connection {
 	}
 	mux.Handle(listen.People(service))
 	listener := listen.NewPipes()
-	endpoint := listen.NewEndpoint(listener, mux, slog.New(slog.DiscardHandler))
+	endpoint := listen.NewEndpoint(listener, listen.AsOwner(mux), slog.New(slog.DiscardHandler))
 	var group sync.WaitGroup
 	group.Go(endpoint.Serve)
 	client, transport := listen.Client(listener.Dial)

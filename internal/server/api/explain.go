@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/rights"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
@@ -86,7 +87,7 @@ func streamedText(reads []dispatch.FileView) string {
 // whyNotReused tells why a job runs, or has run, although there was an earlier
 // result of it.
 func (a *view) whyNotReused(ctx context.Context, job *dispatch.JobDetail) ([]string, error) {
-	if job.Reused {
+	if job.Reused || !a.knowsAll(ctx) { // whose result it was is not recorded
 		return nil, nil
 	}
 	earlier, err := a.run.Provenance(ctx, job.Name, "")
@@ -103,6 +104,11 @@ func (a *view) whyNotReused(ctx context.Context, job *dispatch.JobDetail) ([]str
 	}
 	return append([]string{"the result of an earlier run was not taken:"},
 		convert.Each(changes, func(line string) string { return "  " + line })...), nil
+}
+
+// knowsAll reports whether who asks may know of the runs of all.
+func (a *view) knowsAll(ctx context.Context) bool {
+	return a.server == nil || rights.Of(ctx).Role == rights.Admin
 }
 
 // explainRest is for jobs that wait for a run above all.

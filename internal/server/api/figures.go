@@ -8,6 +8,8 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/rights"
+	"fairway/internal/server/listen"
 	"fairway/internal/server/state"
 )
 
@@ -34,6 +36,9 @@ func (s *Service) Measure(server Figured) { s.figures = server }
 
 // Figures tells what the server measures.
 func (s *Service) Figures(ctx context.Context) (*Figures, error) {
+	if err := listen.Permit(ctx, rights.Watch); err != nil {
+		return nil, err
+	}
 	if s.figures == nil {
 		return nil, connect.NewError(connect.CodeFailedPrecondition, errors.New("this server has no figures"))
 	}

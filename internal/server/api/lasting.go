@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/rights"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/listen"
 	"fairway/internal/server/publish"
@@ -25,9 +27,14 @@ type Lasting interface {
 	// SubmitWorkflow begins a run, or finds the one of an earlier submission with the key. When it
 	// returns, the run is durable.
 	SubmitWorkflow(ctx context.Context, w *SubmittedWorkflow) (run dispatch.RunID, known bool, err error)
-	// ListRuns tells how the newest limit of the runs stand that are kept and in one of the states, the
-	// newest first; without states, of all. more says that there are others.
-	ListRuns(ctx context.Context, states []string, limit int) (listed []RunStanding, more bool, err error)
+	// Owner is to whom a run belongs that is kept.
+	Owner(run dispatch.RunID) (owner dispatch.Account, ok bool)
+	// GroupsOf are the groups that the file of shares has a user in.
+	GroupsOf(user string) []string
+	// ListRuns tells how the newest limit of the runs stand that are kept, in one of the states and of
+	// owners that are wanted, the newest first; without states, in any. more says that there are others.
+	ListRuns(ctx context.Context, states []string, limit int, wanted func(owner dispatch.Account) bool) (
+		listed []RunStanding, more bool, err error)
 	// RemoveRun forgets a run that has ended, with its records, logs and results folder; with dry it
 	// only tells what would go.
 	RemoveRun(ctx context.Context, run dispatch.RunID, dry bool) (*RemovedRun, error)
@@ -54,8 +61,9 @@ type SubmittedWorkflow struct {
 	Scales     flow.Scales // of a recorded run
 	WaitAnyway bool        // also for pilots that could run its steps, where it seems that there will be none
 	User       string      // who submits
-	Certain    bool        // the system says so
 	NoReuse    bool        // no result of another run is taken, or left to one
+	Certain    bool        // that is proved
+	Groups     []string    // in which the proof has the user
 	Group      string      // whose share the run takes; empty: the first that has the user
 }
 
@@ -137,6 +145,9 @@ func (s *Service) lasting() (Lasting, error) {
 func (s *Service) SubmitWorkflow(
 	ctx context.Context, r *wire.SubmitWorkflowRequest,
 ) (*wire.SubmitWorkflowResponse, error) {
+	if err := listen.Permit(ctx, rights.Submit); err != nil {
+		return nil, err
+	}
 	server, err := s.lasting()
 	if err != nil {
 		return nil, err
@@ -145,8 +156,8 @@ func (s *Service) SubmitWorkflow(
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}
-	if name, ok := listen.PeerOf(ctx); ok {
-		w.User, w.Certain = name, true
+	if p := rights.Of(ctx); p.Certain() {
+		w.User, w.Certain, w.Groups = p.User, true, p.Groups
 	}
 	size := 0
 	for _, file := range w.Uploads {
@@ -210,6 +221,9 @@ func submittedWorkflow(r *wire.SubmitWorkflowRequest) (*SubmittedWorkflow, error
 
 // ListRuns lists the runs that are kept, the newest first.
 func (s *Service) ListRuns(ctx context.Context, r *wire.ListRunsRequest) (*wire.ListRunsResponse, error) {
+	if err := listen.Permit(ctx, rights.Look); err != nil {
+		return nil, err
+	}
 	server, err := s.lasting()
 	if err != nil {
 		return nil, err
@@ -218,7 +232,9 @@ func (s *Service) ListRuns(ctx context.Context, r *wire.ListRunsRequest) (*wire.
 	if r.GetLimit() > 0 {
 		limit = int(r.GetLimit())
 	}
-	listed, more, err := server.ListRuns(ctx, r.GetStates(), limit)
+	listed, more, err := server.ListRuns(ctx, r.GetStates(), limit, func(owner dispatch.Account) bool {
+		return s.sees(ctx, owner)
+	})
 	if err != nil {
 		return nil, rpcError(err)
 	}
@@ -244,9 +260,17 @@ func (s *RunStanding) summary() *wire.RunSummary {
 
 // RemoveRuns forgets runs that have ended: all that are named, or none.
 func (s *Service) RemoveRuns(ctx context.Context, r *wire.RemoveRunsRequest) (*wire.RemoveRunsResponse, error) {
+	if err := listen.Permit(ctx, rights.Change); err != nil {
+		return nil, err
+	}
 	server, err := s.lasting()
 	if err != nil {
 		return nil, err
+	}
+	for _, run := range r.GetRuns() {
+		if err := s.seen(ctx, run); run == 0 || err != nil {
+			return nil, cmp.Or(err, NoRun(run, ListedRuns))
+		}
 	}
 	response, err := removeRuns(ctx, server, r.GetRuns(), true)
 	if err == nil && !r.GetDryRun() {

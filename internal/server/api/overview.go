@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/rights"
+	"fairway/internal/server/listen"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
 )
@@ -32,12 +34,12 @@ func (s *Service) Number(ctx context.Context, run Page) (Page, error) {
 	return Page(a.run.ID()), nil
 }
 
-// Answers returns nil if the server answers questions.
+// Answers returns nil if the server answers questions. Anybody may ask.
 func (s *Service) Answers(ctx context.Context) error {
 	if s.server != nil {
 		return rpcError(s.server.QueryFleet(ctx, func(*dispatch.Core) {}))
 	}
-	a, err := s.of(ctx, Page(0))
+	a, err := s.find(ctx, 0)
 	if err != nil {
 		return err
 	}
@@ -46,9 +48,12 @@ func (s *Service) Answers(ctx context.Context) error {
 
 // Sites tells how the pilots of all sites stand, and why some are not there yet.
 func (s *Service) Sites(ctx context.Context) (sites []dispatch.SiteView, waiting []string, err error) {
+	if err := listen.Permit(ctx, rights.Watch); err != nil {
+		return nil, nil, err
+	}
 	fleet := Fleet(s.server)
 	if s.server == nil {
-		a, err := s.of(ctx, Page(0))
+		a, err := s.find(ctx, 0)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -6,7 +6,9 @@ import (
 	"strings"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/rights"
 	"fairway/internal/server/convert"
+	"fairway/internal/server/listen"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
 )
@@ -14,9 +16,12 @@ import (
 // ListPilots lists the pilots by site and name, and then those that are asked for and are not
 // there yet.
 func (s *Service) ListPilots(ctx context.Context, r *wire.ListPilotsRequest) (*wire.ListPilotsResponse, error) {
+	if err := listen.Permit(ctx, rights.Watch); err != nil {
+		return nil, err
+	}
 	fleet := Fleet(s.server)
 	if s.server == nil {
-		a, err := s.of(ctx, r)
+		a, err := s.find(ctx, r.GetRun())
 		if err != nil {
 			return nil, err
 		}

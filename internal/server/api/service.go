@@ -9,7 +9,9 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/rights"
 	"fairway/internal/server/folder"
+	"fairway/internal/server/listen"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
@@ -95,14 +97,61 @@ type view struct {
 	control Control // nil where nothing runs
 }
 
-// of finds the run that a request is about.
+// of finds the run that a request looks at. Who asks must see it.
 func (s *Service) of(ctx context.Context, r interface{ GetRun() uint32 }) (*view, error) {
-	run, control, err := s.archives.find(ctx, s.runs, r.GetRun())
+	return s.allowed(ctx, r.GetRun(), rights.Look)
+}
+
+// toChange is of for a request that changes the run.
+func (s *Service) toChange(ctx context.Context, r interface{ GetRun() uint32 }) (*view, error) {
+	return s.allowed(ctx, r.GetRun(), rights.Change)
+}
+
+// allowed finds a run if who asks sees it, and may do something with it.
+func (s *Service) allowed(ctx context.Context, number uint32, action rights.Action) (*view, error) {
+	if err := listen.Permit(ctx, action); err != nil {
+		return nil, err
+	}
+	if err := s.seen(ctx, number); err != nil {
+		return nil, err
+	}
+	return s.find(ctx, number)
+}
+
+// seen is the error of a run that is not there, unless who asks sees it.
+func (s *Service) seen(ctx context.Context, number uint32) error {
+	if rights.Of(ctx).Role == rights.Admin || s.server != nil && number == 0 {
+		return nil
+	}
+	if s.server != nil {
+		if owner, ok := s.server.Owner(dispatch.RunID(number)); ok && s.sees(ctx, owner) {
+			return nil
+		}
+	}
+	return NoRun(number, ListedRuns)
+}
+
+// sees reports whether who asks sees the runs of somebody.
+func (s *Service) sees(ctx context.Context, owner dispatch.Account) bool {
+	p := rights.Of(ctx)
+	var groups []string
+	if p.Role != rights.Admin && p.User != "" && owner.Group != "" {
+		groups = s.server.GroupsOf(p.User)
+	}
+	return p.Sees(owner, groups)
+}
+
+// find finds a run, whoever asks.
+func (s *Service) find(ctx context.Context, number uint32) (*view, error) {
+	run, control, err := s.archives.find(ctx, s.runs, number)
 	if err != nil {
 		return nil, rpcError(err)
 	}
 	return &view{s, run, control}, nil
 }
+
+// ListedRuns says where the runs are found that there are.
+const ListedRuns = "`fairway runs` lists those that there are"
 
 // NoRun is the error of a request about a run that is not there; instead says which are.
 func NoRun(number uint32, instead string) error {
@@ -195,7 +244,7 @@ func (a *view) lookAtJob(
 
 // Cancel ends jobs. Those that wait for their outputs become blocked.
 func (s *Service) Cancel(ctx context.Context, r *wire.CancelRequest) (*wire.ChangedJobs, error) {
-	a, err := s.of(ctx, r)
+	a, err := s.toChange(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +257,7 @@ func (s *Service) Cancel(ctx context.Context, r *wire.CancelRequest) (*wire.Chan
 // Retry lets jobs run again that failed or were cancelled, or are done and whose stored
 // outputs are lost.
 func (s *Service) Retry(ctx context.Context, r *wire.RetryRequest) (*wire.ChangedJobs, error) {
-	a, err := s.of(ctx, r)
+	a, err := s.toChange(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -338,7 +387,7 @@ func jobsNamed(c *state.Cores, names []string) ([]dispatch.JobID, error) {
 // CloseInput tells the run that an open input, or each of them, gets no more files, or that no
 // more jobs are submitted.
 func (s *Service) CloseInput(ctx context.Context, r *wire.CloseInputRequest) (*wire.CloseInputResponse, error) {
-	a, err := s.of(ctx, r)
+	a, err := s.toChange(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -354,10 +403,13 @@ func (s *Service) CloseInput(ctx context.Context, r *wire.CloseInputRequest) (*w
 // Stop ends the run: with drain after the attempts that run, else at once.
 func (s *Service) Stop(ctx context.Context, r *wire.StopRequest) (*wire.StopResponse, error) {
 	if s.server != nil && r.GetRun() == 0 {
+		if err := listen.Permit(ctx, rights.Administer); err != nil {
+			return nil, err
+		}
 		s.server.Stop(r.GetDrain())
 		return &wire.StopResponse{}, nil
 	}
-	a, err := s.of(ctx, r)
+	a, err := s.toChange(ctx, r)
 	if err != nil {
 		return nil, err
 	}

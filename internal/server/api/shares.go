@@ -8,12 +8,17 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/rights"
 	"fairway/internal/server/convert"
+	"fairway/internal/server/listen"
 	"fairway/internal/wire"
 )
 
 // ListShares tells how people share the server.
 func (s *Service) ListShares(ctx context.Context, _ *wire.ListSharesRequest) (*wire.ListSharesResponse, error) {
+	if err := listen.Permit(ctx, rights.Watch); err != nil {
+		return nil, err
+	}
 	server, err := s.lasting()
 	if err != nil {
 		return nil, err

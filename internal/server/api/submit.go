@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/rights"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
@@ -30,7 +31,7 @@ type submission struct {
 
 // Submit adds jobs to an open run, all or none, and answers when they are durable.
 func (s *Service) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.SubmitResponse, error) {
-	a, err := s.of(ctx, r)
+	a, err := s.allowed(ctx, r.GetRun(), rights.Submit)
 	if err != nil {
 		return nil, err
 	}

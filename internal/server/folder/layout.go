@@ -33,7 +33,10 @@ const (
 	UploadsName   = "uploads"   // of a lasting server: files that came with submissions, by run
 	ArchiveName   = "archive"   // the same: stores of the records of retired runs
 	LastingName   = "lasting"   // the mark of the state of a lasting server
-	ServiceName   = "service"   // of a lasting server: how people reach it over the network
+	ServiceName   = "service"   // of a lasting server: how its owner reaches it over the network
+	PublicName    = "public"    // the same: how those reach it who have no token yet
+	LinkName      = "link"      // to the pages, while a server has some
+	AuditName     = "audit"     // the same: what people have done
 )
 
 // Layout are where a workflow folder keeps what. Those of a folder without a

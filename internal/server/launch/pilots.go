@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/internal/access"
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/server/loop"
@@ -243,6 +244,9 @@ func (p *Pilots) Adopt(ctx context.Context, known []dispatch.LaunchView) (ends [
 	bySite := map[string][]string{}
 	var gone []batch.End
 	for _, l := range known {
+		if access.IsByHand(l.Launch) {
+			continue // it returns by itself, or is given up
+		}
 		if p.rosters[l.Site] == nil {
 			gone = append(gone, batch.End{Launch: l.Launch, Reason: fmt.Sprintf("the site %s is not one of this run", l.Site)})
 			continue

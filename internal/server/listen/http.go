@@ -8,11 +8,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
 
 	"fairway/internal/access"
+	"fairway/internal/rights"
 	"fairway/internal/wire"
 )
 
@@ -65,18 +67,50 @@ func (e *Endpoint) Close(wait time.Duration) {
 // Client makes a client of the Workflow service whose connections dial makes. The
 // transport holds them.
 func Client(dial func(ctx context.Context) (net.Conn, error)) (wire.WorkflowClient, *http.Transport) {
+	client, transport := clientOver(dial)
+	return PeoplesClient(client, "http://fairway"), transport
+}
+
+// ClientOfRights is Client for the calls about tokens and logins, over connections of the same transport.
+func ClientOfRights(transport *http.Transport) wire.RightsClient {
+	return RightsClient(&http.Client{Transport: transport}, "http://fairway")
+}
+
+func clientOver(dial func(ctx context.Context) (net.Conn, error)) (*http.Client, *http.Transport) {
 	transport := &http.Transport{
 		DialContext:        func(ctx context.Context, _, _ string) (net.Conn, error) { return dial(ctx) },
 		DisableCompression: true,
 	}
-	return PeoplesClient(&http.Client{Transport: transport}, "http://fairway"), transport
+	return &http.Client{Transport: transport}, transport
 }
 
 // People is the handler of what people's commands call, with the limits of each call: how
 // large a request is, how long it and its answer may be on their way, and how long the
-// service works on it.
-func People(service wire.WorkflowHandler) (at string, handler http.Handler) {
+// service works on it. Calls that their caller may not make are refused. around are interceptors that
+// see that, too.
+func People(service wire.WorkflowHandler, around ...connect.Interceptor) (at string, handler http.Handler) {
 	at, handler = wire.NewWorkflowHandler(service, Uncompressed, connect.WithReadMaxBytes(access.MaxRequest),
-		connect.WithInterceptors(limits{}))
+		connect.WithInterceptors(slices.Concat(around, []connect.Interceptor{permits{}, limits{}})...))
 	return at, access.Timed(handler)
+}
+
+// maxRightsRequest is the largest request about rights, in bytes: it may come from anybody.
+const maxRightsRequest = 128 << 10
+
+// Rights is People for the calls about tokens and logins.
+func Rights(service wire.RightsHandler, around ...connect.Interceptor) (at string, handler http.Handler) {
+	at, handler = wire.NewRightsHandler(service, Uncompressed, connect.WithReadMaxBytes(maxRightsRequest),
+		connect.WithInterceptors(slices.Concat(around, []connect.Interceptor{permits{}, limits{}})...))
+	return at, access.Timed(handler)
+}
+
+// AsOwner has all calls be made by whoever has started the server: nobody else can reach the handler.
+func AsOwner(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		p := rights.Owner
+		if name, ok := PeerOf(r.Context()); ok {
+			p.User, p.How = name, rights.BySocket
+		}
+		next.ServeHTTP(w, r.WithContext(rights.With(r.Context(), p)))
+	})
 }

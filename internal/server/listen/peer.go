@@ -7,8 +7,6 @@ import (
 	"net"
 	"os/user"
 	"strconv"
-
-	"golang.org/x/sys/unix"
 )
 
 type peerKey struct{}
@@ -21,18 +19,8 @@ func PeerOf(ctx context.Context) (name string, ok bool) {
 
 // withPeer notes who has connected. Who passes a connection on, passes its rights on.
 func withPeer(ctx context.Context, connection net.Conn) context.Context {
-	socket, ok := connection.(*net.UnixConn)
-	if !ok {
-		return ctx
-	}
-	raw, err := socket.SyscallConn()
-	if err != nil {
-		return ctx
-	}
-	var peer *unix.Ucred
-	if raw.Control(func(fd uintptr) {
-		peer, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}) != nil || err != nil {
+	peer := credentials(connection)
+	if peer == nil {
 		return ctx
 	}
 	id := strconv.FormatUint(uint64(peer.Uid), 10)

@@ -25,6 +25,13 @@ func PeoplesClient(client *http.Client, baseURL string) wire.WorkflowClient {
 		connect.WithInterceptors(limits{}))
 }
 
+// RightsClient is PeoplesClient for the calls about tokens and logins.
+func RightsClient(client *http.Client, baseURL string) wire.RightsClient {
+	return wire.NewRightsClient(client, baseURL,
+		connect.WithAcceptCompression("gzip", nil, nil), connect.WithReadMaxBytes(access.MaxAnswer),
+		connect.WithInterceptors(limits{}))
+}
+
 // callTime is how long a call may take in all.
 func callTime(procedure string) time.Duration {
 	switch procedure {

@@ -86,7 +86,7 @@ func serving(t *testing.T, s *service, test func(t *testing.T, l *counted)) {
 		l := &counted{Pipes: NewPipes()}
 		mux := http.NewServeMux()
 		mux.Handle(People(s))
-		e := NewEndpoint(l, mux, slog.New(slog.DiscardHandler))
+		e := NewEndpoint(l, AsOwner(mux), slog.New(slog.DiscardHandler))
 		go e.Serve()
 		synctest.Wait()
 		test(t, l)

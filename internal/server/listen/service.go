@@ -15,6 +15,8 @@ const ConnectTime = 3 * time.Second
 // Connection is a client of the Workflow service.
 type Connection struct {
 	wire.WorkflowClient
+	// Rights is the client of the Rights service; nil where records answer.
+	Rights wire.RightsClient
 	// Live says that a server answers; otherwise the records of the last run of a folder do, and
 	// what would change them is refused.
 	Live bool
@@ -40,6 +42,19 @@ func DialService(ctx context.Context, file string) (*Connection, error) {
 	return c, nil
 }
 
+// DialPublic is DialService by a file that need not have a token: for calls that need none.
+func DialPublic(ctx context.Context, file string) (*Connection, error) {
+	connection, err := access.ReadPublic(file)
+	if err != nil {
+		return nil, err
+	}
+	c, err := DialLine(ctx, connection)
+	if err != nil {
+		return nil, fmt.Errorf("the server is not reached: %w", err)
+	}
+	return c, nil
+}
+
 // DialLine reaches a server over the network.
 func DialLine(ctx context.Context, connection access.Connection) (*Connection, error) {
 	line := access.NewLine(connection)
@@ -52,7 +67,7 @@ func DialLine(ctx context.Context, connection access.Connection) (*Connection, e
 	_ = probe.Close()
 	client := line.Client(1)
 	return &Connection{
-		WorkflowClient: PeoplesClient(client, access.BaseURL),
-		Live:           true, Far: true, Closing: client.CloseIdleConnections,
+		WorkflowClient: PeoplesClient(client, access.BaseURL), Rights: RightsClient(client, access.BaseURL),
+		Live: true, Far: true, Closing: client.CloseIdleConnections,
 	}, nil
 }
