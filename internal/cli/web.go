@@ -64,8 +64,8 @@ func (c *console) openWeb(o *runOptions, config *server.Config) error {
 	config.Web.Link = entry.Link(address)
 	// What is printed elsewhere may become a log, which keeps no secrets.
 	if _, _, terminal := terminalSize(c.err); !terminal {
-		c.announce("fairway: the link to the pages is in " + displayPath(filepath.Join(o.folder, stateFolder, folder.LinkName)) +
-			" (it lets in whoever has it)")
+		file := displayPath(filepath.Join(o.folder, stateFolder, folder.LinkName))
+		c.announce("fairway: the link to the pages is in " + file + " (it lets in whoever has it)")
 		return nil
 	}
 	where := "of this machine "
