@@ -140,6 +140,7 @@ depends on timing.`),
 		c.stopCommand(), c.cleanCommand())
 	grouped("look", c.runsCommand(), c.watchCommand(), c.pilotsCommand(), c.sharesCommand())
 	grouped("look", c.jobsCommand(), c.showCommand(), c.explainCommand(), c.logsCommand(), c.whyCommand())
+	grouped("look", c.whatIfCommand())
 	grouped("look", c.reportCommand(), c.exportCommand())
 	grouped("look", c.filesCommand(), c.getCommand(), c.cacheCommand())
 	grouped("look", c.simCommand(), c.catalogCommand())
