@@ -26,25 +26,33 @@ func (o *observed) around() around {
 			if p.attempt != firstOf(p.job) {
 				continue
 			}
-			var before time.Time
+			begin, ready := p.attempt.Begin(), o.ready(p.job)
+			var freed time.Time // the last slot, which is before what its command wrote is stored
 			for _, q := range list[:i] {
-				if e := q.attempt.Ended(); !e.After(p.attempt.Begin()) && e.After(before) {
-					before = e
+				if e := commandEnd(q.attempt); !e.After(begin) && e.After(freed) {
+					freed = e
 				}
 			}
-			if before.IsZero() {
-				continue
-			}
-			if ready := o.ready(p.job); ready.After(before) {
-				reaction = append(reaction, max(0, p.attempt.Begin().Sub(ready)))
-			} else {
-				between = append(between, p.attempt.Begin().Sub(before))
+			switch {
+			case freed.IsZero():
+			case ready.After(freed):
+				reaction = append(reaction, max(0, begin.Sub(ready)))
+			default:
+				between = append(between, begin.Sub(freed))
 			}
 		}
 	}
 	a := around{between: median(between), reaction: median(reaction)}
 	a.reaction = max(a.reaction, a.between)
 	return a
+}
+
+// commandEnd is when the command of an attempt ended, or the attempt itself where it had none.
+func commandEnd(a *history.Attempt) time.Time {
+	if a.Start.IsZero() {
+		return a.Ended()
+	}
+	return a.End
 }
 
 func firstOf(j *history.Job) *history.Attempt {

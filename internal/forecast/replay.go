@@ -169,6 +169,7 @@ func (m *Model) experiment(c *Change, sites map[string]sim.RecordedSite) experim
 		}
 		exp.Sites = append(exp.Sites, experiment.SiteSpec{
 			Name: s.name, Nodes: hosts, Slots: (pilots + hosts - 1) / hosts, Max: pilots, StagesIn: true,
+			Behind: true,
 		})
 		r := sim.RecordedSite{MilliCPUs: cpus, Slowing: m.slow, Waits: []time.Duration{0}}
 		if !c.NoWait {
