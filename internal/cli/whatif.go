@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/forecast"
+	"fairway/internal/history"
 	"fairway/internal/quantity"
 	"fairway/internal/sim/experiment"
 	"fairway/internal/wire"
@@ -194,4 +195,22 @@ func (c *console) printWhatIf(a *whatIfAnswer) {
 	for _, note := range a.Notes {
 		fmt.Fprintf(c.out, "note: %s\n", note)
 	}
+}
+
+// A run of up to fewJobs executed jobs is foretold with what set its time, with so many draws.
+const (
+	fewJobs  = 2000
+	fewDraws = 4
+)
+
+// foretoldOf foretells the usual changes of a run; nil: it has too many jobs for that to be quick.
+func foretoldOf(ctx context.Context, run *history.Run) (*whatIfAnswer, error) {
+	if len(run.Jobs) > fewJobs {
+		return nil, nil
+	}
+	model, err := forecast.Of(run)
+	if err != nil {
+		return nil, err
+	}
+	return whatIfOf(ctx, model, model.Usual(), fewDraws)
 }

@@ -344,8 +344,10 @@ func mostCPUs(list []placed) (most int64) {
 	}
 	var changes []change
 	for _, p := range list {
-		if a, needs := p.attempt, cmp.Or(p.job.MilliCPUs, wholeCPU); a.End.After(a.Begin()) {
-			changes = append(changes, change{a.Begin(), needs}, change{a.End, -needs})
+		a, needs := p.attempt, cmp.Or(p.job.MilliCPUs, wholeCPU)
+		most = max(most, needs)
+		if end := commandEnd(a); end.After(a.Begin()) {
+			changes = append(changes, change{a.Begin(), needs}, change{end, -needs})
 		}
 	}
 	slices.SortFunc(changes, func(a, b change) int { return cmp.Or(a.at.Compare(b.at), cmp.Compare(a.by, b.by)) })
@@ -354,5 +356,5 @@ func mostCPUs(list []placed) (most int64) {
 		now += c.by
 		most = max(most, now)
 	}
-	return max(most, 1)
+	return most
 }

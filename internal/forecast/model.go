@@ -35,6 +35,9 @@ type Model struct {
 	path   string // the step that takes most of the critical path; empty: none
 	ahead  bool   // pilots fetched files ahead
 	reads  bool   // files were read from storage or caches
+	needs  int64  // the most that a job asks for, in thousandths of a processor
+
+	outputs map[string]*sizes // by step; of Earlier
 }
 
 // site is where pilots of the run were.
@@ -47,7 +50,10 @@ type site struct {
 }
 
 // stepTimes are the tries of a step, to draw from: those of commands that succeeded, and others.
-type stepTimes struct{ good, failed []sim.RecordedTry }
+type stepTimes struct {
+	good, failed []sim.RecordedTry
+	reused       bool // they are of earlier runs
+}
 
 // Of fits a model to a run, and replays it as it was. The error is ErrNothing, or that of a replay.
 func Of(run *history.Run) (*Model, error) {
@@ -141,14 +147,22 @@ func (m *Model) describe(o *observed, begin time.Time) {
 			r.Writes = append(r.Writes, sim.RecordedFile{LFN: f.LFN, Size: f.Size, CacheOnly: f.CacheOnly})
 		}
 		for i := range j.Attempts {
-			if a := &j.Attempts[i]; isTimed(a) {
+			if a := &j.Attempts[i]; isTimed(a) && !wasGivenBack(a) {
 				r.Tries = append(r.Tries, m.try(o, a))
 			}
 		}
+		if len(r.Tries) == 0 {
+			r.Tries = []sim.RecordedTry{{}}
+		}
+		m.needs = max(m.needs, j.MilliCPUs)
 		m.jobs = append(m.jobs, r)
 		m.remember(&r)
 	}
 }
+
+// wasGivenBack reports whether an attempt was taken from its pilot before its command began, which
+// is no failure.
+func wasGivenBack(a *history.Attempt) bool { return a.Start.IsZero() && a.Outcome == "ended" }
 
 // remember keeps the tries of a job for draws.
 func (m *Model) remember(r *sim.RecordedJob) {

@@ -141,12 +141,13 @@ func faster(jobs []sim.RecordedJob, by map[string]float64) []sim.RecordedJob {
 const (
 	peerSpeed = 125e6
 	cacheSize = 1 << 50
+	longest   = 60 * 24 * time.Hour // of a replay, besides
 )
 
 // experiment is the model of where the jobs run.
 func (m *Model) experiment(c *Change, sites map[string]sim.RecordedSite) experiment.Experiment {
 	exp := experiment.Experiment{
-		Name: "what-if", Seed: 1, Submission: experiment.Monitor,
+		Name: "what-if", Seed: 1, Submission: experiment.Monitor, Limit: longest + 20*m.Recorded,
 		Storage: []experiment.StorageSpec{{
 			Name: "se", Bandwidth: experiment.Size(m.link.bandwidth), Connection: experiment.Size(m.link.each),
 		}},
@@ -193,7 +194,7 @@ func spreadOver(waits []time.Duration, n int) []time.Duration {
 // changed is how many pilots a site has, and the processors of each. Where pilots are too few to be
 // halved, their processors are.
 func (m *Model) changed(s *site, c *Change) (pilots int, milliCPUs int64) {
-	pilots, milliCPUs = s.pilots, s.milliCPUs
+	pilots, milliCPUs = s.pilots, max(s.milliCPUs, m.needs)
 	if c.Pilots > 0 {
 		pilots = max(1, int(math.Round(float64(c.Pilots)*float64(s.pilots)/float64(m.Pilots()))))
 	}
@@ -204,7 +205,7 @@ func (m *Model) changed(s *site, c *Change) (pilots int, milliCPUs int64) {
 	if n := math.Round(wanted); n >= 1 && (math.Abs(n-wanted) < 1e-9 || milliCPUs < 2*wholeCPU) {
 		return int(n), milliCPUs
 	}
-	return pilots, max(wholeCPU, int64(math.Round(float64(milliCPUs)/wholeCPU*c.Slots))*wholeCPU)
+	return pilots, max(wholeCPU, m.needs, int64(math.Round(float64(milliCPUs)/wholeCPU*c.Slots))*wholeCPU)
 }
 
 // slots is how many there are with a change.

@@ -3,7 +3,13 @@ package history
 import "fairway/internal/wire"
 
 // Of takes from a job what is recorded of it.
-func Of(detail *wire.JobDetail) Job {
+func Of(detail *wire.JobDetail) Job { return of(detail, false) }
+
+// Earlier takes from a job whose result is that of an earlier run what is recorded of the attempt
+// that made it.
+func Earlier(detail *wire.JobDetail) Job { return of(detail, true) }
+
+func of(detail *wire.JobDetail, earlier bool) Job {
 	s := detail.GetSummary()
 	job := Job{
 		ID: s.GetId(), Name: s.GetName(), Step: s.GetStep(), State: s.GetState(), Reason: s.GetReason(),
@@ -18,7 +24,7 @@ func Of(detail *wire.JobDetail) Job {
 	}
 	for _, a := range detail.GetAttempts() {
 		u := a.GetResult().GetUsage()
-		if a.GetResult() == nil || a.GetEarlier() {
+		if a.GetResult() == nil || a.GetEarlier() != earlier {
 			continue
 		}
 		attempt := Attempt{
