@@ -84,7 +84,11 @@ func (m *Model) drawn(seed uint64) []sim.RecordedJob {
 	return jobs
 }
 
+// draw takes a try that went as t; t itself where none is known.
 func (s *stepTimes) draw(random *rand.Rand, t sim.RecordedTry) sim.RecordedTry {
+	if s == nil {
+		return t
+	}
 	from := s.good
 	if t.Failed {
 		from = s.failed
@@ -141,13 +145,12 @@ func faster(jobs []sim.RecordedJob, by map[string]float64) []sim.RecordedJob {
 const (
 	peerSpeed = 125e6
 	cacheSize = 1 << 50
-	longest   = 60 * 24 * time.Hour // of a replay, besides
 )
 
 // experiment is the model of where the jobs run.
 func (m *Model) experiment(c *Change, sites map[string]sim.RecordedSite) experiment.Experiment {
 	exp := experiment.Experiment{
-		Name: "what-if", Seed: 1, Submission: experiment.Monitor, Limit: longest + 20*m.Recorded,
+		Name: "what-if", Seed: 1, Submission: experiment.Monitor, Limit: m.limit(c),
 		Storage: []experiment.StorageSpec{{
 			Name: "se", Bandwidth: experiment.Size(m.link.bandwidth), Connection: experiment.Size(m.link.each),
 		}},
@@ -179,6 +182,18 @@ func (m *Model) experiment(c *Change, sites map[string]sim.RecordedSite) experim
 		sites[s.name] = r
 	}
 	return exp
+}
+
+// A replay is given up after limitFactor times the recorded time, and limitBesides, or as many times
+// that as there are fewer slots: what is recorded may be wrong.
+const (
+	limitFactor  = 50
+	limitBesides = time.Hour
+)
+
+func (m *Model) limit(c *Change) time.Duration {
+	limit := limitFactor*m.Recorded + limitBesides
+	return scaled(limit, max(1, float64(m.Slots())/float64(max(1, m.slots(c)))))
 }
 
 // spreadOver takes so many of the waits, in their order and as evenly as can be.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"fairway/internal/forecast"
 	"fairway/internal/history"
 	"fairway/internal/server/api"
 	"fairway/internal/wire"
@@ -24,6 +25,38 @@ type whyBody struct {
 	Causes  []history.Cause
 	Path    []*history.Job
 	Times   map[*history.Job]time.Duration // of the jobs of the path
+	WhatIf  *whatIf                        // nil: too many jobs were executed
+}
+
+// Runs of up to foretoldJobs executed jobs are foretold on the page, with so many draws.
+const (
+	foretoldJobs  = 1000
+	foretoldDraws = 4
+)
+
+// whatIf is how long the run would have taken under other conditions.
+type whatIf struct {
+	*forecast.Model
+	Cases []*forecast.Forecast
+}
+
+func foretold(run *history.Run) (*whatIf, error) {
+	if len(run.Jobs) > foretoldJobs {
+		return nil, nil
+	}
+	model, err := forecast.Of(run)
+	if err != nil {
+		return nil, err
+	}
+	w := &whatIf{Model: model}
+	for _, change := range model.Usual() {
+		f, err := model.Foretell(change, foretoldDraws)
+		if err != nil {
+			return nil, err
+		}
+		w.Cases = append(w.Cases, f)
+	}
+	return w, nil
 }
 
 // why tells what set the time of a run, as far as it has come. It is not kept up to date.
@@ -66,6 +99,9 @@ func (s *site) why(r *http.Request) (*content, error) {
 	body.Path = body.Why.Path[:min(len(body.Why.Path), pathShown)]
 	for _, part := range body.Why.Parts {
 		body.Times[part.Job] += part.To.Sub(part.From)
+	}
+	if body.WhatIf, err = foretold(run); err != nil {
+		s.Log.Warn("a run cannot be foretold", "run", uint32(c.Run), "error", err)
 	}
 	return c, nil
 }
