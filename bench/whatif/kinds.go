@@ -20,8 +20,11 @@ func pause(seed int, least, most float64) string {
 		most-least)
 }
 
-// plans are four variants of each kind, in turn.
-func plans() (all []plan) {
+// plans are four variants of each kind, in turn; or, if they are to compute, two that do.
+func plans(compute bool) (all []plan) {
+	if compute {
+		return []plan{computing(0), computing(1)}
+	}
 	for v := range 4 {
 		all = append(all, fan(v), layers(v), tail(v), retried(v), late(v))
 	}
@@ -145,6 +148,22 @@ steps:
 		name: named("late", v), kind: "pilots that Slurm starts late", workflow: text, slurm: true,
 		late: []int{3, 5, 8, 6}[v],
 	}
+}
+
+// computing has jobs that compute: with more slots than processors they slow each other down.
+func computing(v int) plan {
+	text := fmt.Sprintf(`workflow: computing
+steps:
+  work:
+    times: %d
+    writes: parts/{number}.txt
+    command: awk -v n="$number" 'BEGIN{srand(n*31+%d); rand(); for (i = %d*(1+rand()); i > 0; i--) x += i; print x}' >"$out"
+  join:
+    merge: parts/{number}.txt
+    writes: joined.txt
+    command: cat $in > "$out"
+`, []int{16, 24}[v], v, []int{12_000_000, 8_000_000}[v])
+	return plan{name: named("computing", v), kind: "jobs that compute", workflow: text}
 }
 
 // site is the site file of a plan, for so many slots.

@@ -9,6 +9,9 @@
 // foretold from that alone, real_s what it took, and error is foretold over real, less 1. All
 // times go from the submission of the first job to the end of the last attempt.
 //
+// Jobs that compute have their time from the processors that other jobs and other programs leave,
+// which a record tells in part only: -computing has runs of them instead.
+//
 // With -keep the runs stay in a folder, and those that are there are not run again.
 package main
 
@@ -28,12 +31,13 @@ func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	runs := flag.Int("runs", 20, "recorded runs, of the kinds in turn")
 	keep := flag.String("keep", "", "folder in which the runs stay")
+	compute := flag.Bool("computing", false, "runs whose jobs compute, and disturb each other, instead")
 	program := flag.String("fairway", "", "the program; default: it is built")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	h := measure.NewHost("whatif", "")
-	rows, err := measureAll(ctx, h, *keep, *program, *runs)
+	rows, err := measureAll(ctx, h, *keep, *program, plans(*compute), *runs)
 	h.End()
 	measure.ExitOn(err)
 	if !*asJSON {
@@ -42,7 +46,7 @@ func main() {
 	measure.ExitOn(measure.Print(rows, *asJSON, row.String))
 }
 
-func measureAll(ctx context.Context, h *measure.Host, keep, program string, runs int) ([]row, error) {
+func measureAll(ctx context.Context, h *measure.Host, keep, program string, all []plan, runs int) ([]row, error) {
 	if keep == "" {
 		keep = h.TempDir()
 	}
@@ -58,7 +62,6 @@ func measureAll(ctx context.Context, h *measure.Host, keep, program string, runs
 	if program, err = filepath.Abs(program); err != nil {
 		return nil, err
 	}
-	all := plans()
 	b := bench{folder: keep, program: program, plans: all[:min(max(runs, 1), len(all))]}
 	if err := b.runAll(ctx, h); err != nil {
 		return nil, err

@@ -289,6 +289,7 @@ func (m *Model) fitSlowing(o *observed) {
 // long each was awaited.
 func (o *observed) sites(reaction time.Duration) (all []*site) {
 	byName := map[string]*site{}
+	backlogs := o.backlogs(reaction)
 	hosts := map[string]map[string]bool{}
 	lives := map[string][]interval{}
 	for _, name := range o.names {
@@ -310,16 +311,61 @@ func (o *observed) sites(reaction time.Duration) (all []*site) {
 		}
 		lives[at] = append(lives[at], interval{from: first.attempt.Begin(), to: last})
 		s.milliCPUs = max(s.milliCPUs, mostCPUs(list))
-		wait := time.Duration(0)
-		if first.attempt == firstOf(first.job) {
-			wait = first.attempt.Begin().Sub(o.ready(first.job)) - reaction
-		}
-		s.waits = append(s.waits, max(0, wait))
+		s.waits = append(s.waits, max(0, first.attempt.Begin().Sub(backlogs.since(o, first))-reaction))
 	}
 	for _, s := range all {
 		s.hosts, s.pilots = len(hosts[s.name]), mostAtOnce(lives[s.name])
 	}
 	return all
+}
+
+// backlogs are the times in which jobs could have begun and had no slot, one after the other.
+type backlogs []interval
+
+// soon is up to how much later than the reaction a job begins that had a slot.
+const soon = 50 * time.Millisecond
+
+func (o *observed) backlogs(reaction time.Duration) (all backlogs) {
+	var waiting []interval
+	for _, p := range o.all {
+		if from, to := o.ready(p.job), p.attempt.Begin(); p.attempt == firstOf(p.job) && to.Sub(from) > reaction+soon {
+			waiting = append(waiting, interval{from: from, to: to})
+		}
+	}
+	slices.SortFunc(waiting, func(a, b interval) int { return a.from.Compare(b.from) })
+	for _, w := range waiting {
+		if n := len(all); n > 0 && !w.from.After(all[n-1].to) {
+			if w.to.After(all[n-1].to) {
+				all[n-1].to = w.to
+			}
+			continue
+		}
+		all = append(all, w)
+	}
+	return all
+}
+
+// since is when the pilot was wanted whose first attempt this is: the begin of the backlog in which
+// it came or, where another one of its site had gone by then, in whose place it may be, not before that.
+func (b backlogs) since(o *observed, first placed) time.Time {
+	begin := first.attempt.Begin()
+	since := begin
+	if first.attempt == firstOf(first.job) {
+		since = o.ready(first.job)
+	}
+	for _, x := range b {
+		if !x.from.After(since) && !x.to.Before(since) {
+			since = x.from
+		}
+	}
+	for _, name := range o.names {
+		list := o.pilots[name]
+		last := list[len(list)-1].attempt.Ended()
+		if list[0].attempt.Site() == first.attempt.Site() && last.Before(begin) && last.After(since) {
+			since = last
+		}
+	}
+	return since
 }
 
 // mostAtOnce is how many intervals there are at a time at most.
