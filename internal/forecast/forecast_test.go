@@ -158,7 +158,7 @@ func TestForetoldIsWhatHappens(t *testing.T) {
 		if model.Recorded.Round(time.Millisecond) != took.Round(time.Millisecond) {
 			t.Errorf("recorded as %v, and took %v", model.Recorded, took)
 		}
-		if e := off(model.Replayed, took); math.Abs(e) > 0.05 {
+		if e := off(model.Replayed, took); math.Abs(e) > 0.1 {
 			t.Errorf("replayed as it was: %.1f %%", 100*e)
 		}
 		other := experiment.NoCache
@@ -180,7 +180,7 @@ func TestForetoldIsWhatHappens(t *testing.T) {
 			}
 			e := off(f.Time, real)
 			errs = append(errs, math.Abs(e))
-			if math.Abs(e) > 0.15 {
+			if math.Abs(e) > 0.2 {
 				t.Errorf("%s: %v foretold, %v happened: %+.1f %%", f.Name, f.Time, real, 100*e)
 			}
 			if f.Low > f.Time || f.High < f.Time {
@@ -189,6 +189,9 @@ func TestForetoldIsWhatHappens(t *testing.T) {
 		}
 	}
 	slices.Sort(errs)
+	if median, most := errs[len(errs)/2], errs[len(errs)*9/10]; median > 0.05 || most > 0.15 {
+		t.Errorf("the median error is %.1f %%, and one of ten is above %.1f %%", 100*median, 100*most)
+	}
 	t.Logf("median error %.1f %%, worst %.1f %%", 100*errs[len(errs)/2], 100*errs[len(errs)-1])
 }
 

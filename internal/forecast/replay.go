@@ -275,8 +275,10 @@ func (m *Model) name(c *Change) string {
 	case experiment.NoCache:
 		all = append(all, "without caches")
 	case "":
+	case experiment.GlobalCache:
+		all = append(all, "with a global cache")
 	default:
-		all = append(all, fmt.Sprintf("with a cache (%s)", c.Cache))
+		all = append(all, fmt.Sprintf("with a cache of each %s", c.Cache))
 	}
 	for _, step := range slices.Sorted(maps.Keys(c.Faster)) {
 		if c.Faster[step] == 2 {
