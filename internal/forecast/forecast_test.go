@@ -1,6 +1,7 @@
 package forecast
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -310,7 +311,7 @@ func TestPlannedJobs(t *testing.T) {
 	if e.Time < 19*time.Second || e.Time > 22*time.Second {
 		t.Errorf("8 jobs of 10 s on 4 slots take %v", e.Time)
 	}
-	if _, err := Earlier(&history.Run{}, nil, 1); err != ErrNothing {
+	if _, err := Earlier(&history.Run{}, nil, 1); !errors.Is(err, ErrNothing) {
 		t.Error(err)
 	}
 	model, err = Earlier(&history.Run{}, run.Jobs, 2)
