@@ -49,8 +49,8 @@ type row struct {
 const heading = "name       slots  recorded  foretold (interval)      real   error"
 
 func (r row) String() string {
-	return fmt.Sprintf("%-10s %5d %7.1f s %7.1f s (%5.1f-%5.1f) %7.1f s %+6.1f %%", r.Name, r.Slots, r.Recorded, r.Foretold,
-		r.Low, r.High, r.Real, 100*r.Error)
+	return fmt.Sprintf("%-10s %5d %7.1f s %7.1f s (%5.1f-%5.1f) %7.1f s %+6.1f %%", r.Name, r.Slots, r.Recorded,
+		r.Foretold, r.Low, r.High, r.Real, 100*r.Error)
 }
 
 // runAll runs what is not there yet: those of this machine one after the other, and those of Slurm

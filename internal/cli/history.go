@@ -17,7 +17,8 @@ import (
 // history gathers what is recorded of the attempts of a run. Jobs whose results came from an earlier
 // run were not executed, and are left out.
 func (c *console) history(ctx context.Context, client wire.WorkflowClient) (*history.Run, history.About, error) {
-	return c.historyOf(ctx, client, func(s *wire.JobSummary) bool { return s.GetAttempts() > 0 || s.GetState() == "failed" },
+	executed := func(s *wire.JobSummary) bool { return s.GetAttempts() > 0 || s.GetState() == "failed" }
+	return c.historyOf(ctx, client, executed,
 		func(run *history.Run, detail *wire.JobDetail) { run.Jobs = append(run.Jobs, history.Of(detail)) })
 }
 

@@ -120,8 +120,8 @@ func (o *whatIfOptions) change(m *forecast.Model) (*forecast.Change, error) {
 			return nil, fail(exitUsage, "", "--faster: %w", err)
 		}
 		if !m.HasStep(step) {
-			return nil, fail(exitNotFound, "`fairway why --json` lists the steps", "no job of a step %q was executed in this run",
-				step)
+			return nil, fail(exitNotFound, "`fairway why --json` lists the steps", "no job of a step %q was "+
+				"executed in this run", step)
 		}
 		change.Faster[step] = factor
 	}

@@ -26,7 +26,8 @@ func (m *Model) SlotsFactor(text string) (float64, error) {
 	case isFactor:
 		return value, nil
 	case value != math.Trunc(value) || value > MaxPilots:
-		return 0, fmt.Errorf("%q is no number of slots; write a whole one up to %d, or a multiple such as 2x", text, MaxPilots)
+		return 0, fmt.Errorf("%q is no number of slots; write a whole one up to %d, or a multiple such as 2x", text,
+			MaxPilots)
 	}
 	return value / float64(m.Slots()), nil
 }

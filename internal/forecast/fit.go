@@ -2,6 +2,7 @@ package forecast
 
 import (
 	"cmp"
+	"maps"
 	"math"
 	"slices"
 	"time"
@@ -237,6 +238,7 @@ const (
 	certain      = 3
 	fewAttempts  = 12
 	littleVaries = 0.3
+	mostSlowing  = 1 // all share one processor
 )
 
 // fitSlowing finds how much longer jobs compute for each other one on their host: the slope of their
@@ -246,14 +248,16 @@ func (m *Model) fitSlowing(o *observed) {
 	steps := map[string][]sample{}
 	for _, p := range o.all {
 		a := p.attempt
-		if a.Failed || a.Start.IsZero() || a.End.Sub(a.Start) <= 0 || a.CPU.Seconds() < busyShare*a.End.Sub(a.Start).Seconds() {
+		span := a.End.Sub(a.Start)
+		if a.Failed || a.Start.IsZero() || span <= 0 || a.CPU.Seconds() < busyShare*span.Seconds() {
 			continue
 		}
-		steps[p.job.Step] = append(steps[p.job.Step], sample{o.beside[a].computing, a.End.Sub(a.Start).Seconds()})
+		steps[p.job.Step] = append(steps[p.job.Step], sample{o.beside[a].computing, span.Seconds()})
 	}
 	var xx, xy, yy, weight, middle float64
 	n, groups := 0, 0
-	for _, list := range steps {
+	for _, step := range slices.Sorted(maps.Keys(steps)) { // so that sums do not depend on chance
+		list := steps[step]
 		var x, y float64
 		for _, s := range list {
 			x, y = x+s.beside, y+s.time
@@ -271,8 +275,8 @@ func (m *Model) fitSlowing(o *observed) {
 	}
 	middle /= weight
 	if n < fewAttempts || xx/float64(n) < littleVaries*littleVaries {
-		m.Notes = append(m.Notes, "Jobs compute, and nearly always as many side by side: whether more of them slow each other "+
-			"down cannot be told from this run.")
+		m.Notes = append(m.Notes, "Jobs compute, and nearly always as many side by side: whether more of them slow each "+
+			"other down cannot be told from this run.")
 		return
 	}
 	slope := xy / xx
@@ -281,7 +285,7 @@ func (m *Model) fitSlowing(o *observed) {
 		return
 	}
 	if alone := 1 - slope*(middle-1); alone > 0 {
-		m.slow = slope / alone
+		m.slow = min(slope/alone, mostSlowing)
 	}
 }
 

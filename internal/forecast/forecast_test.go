@@ -134,8 +134,9 @@ func (w *world) history(result *sim.Run) *history.Run {
 		u := &a.Usage
 		j.Attempts = append(j.Attempts, history.Attempt{
 			Pilot: "here-x." + a.Pilot[len("p-here."):], Host: a.Host, Outcome: a.Outcome.String(),
-			Failed: a.Outcome != dispatch.Succeeded, StageIn: u.StageInStart, Start: u.Start, End: u.End, StageOut: u.StageOutEnd,
-			BytesRead: u.BytesStaged + u.BytesCached, BytesCached: u.BytesCached, CacheHits: u.CacheHits, CPU: u.End.Sub(u.Start),
+			Failed: a.Outcome != dispatch.Succeeded, StageIn: u.StageInStart, Start: u.Start, End: u.End,
+			StageOut: u.StageOutEnd, BytesRead: u.BytesStaged + u.BytesCached, BytesCached: u.BytesCached,
+			CacheHits: u.CacheHits, CPU: u.End.Sub(u.Start),
 		})
 	}
 	return run
