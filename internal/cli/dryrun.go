@@ -60,7 +60,7 @@ func (c *console) dryRun(ctx context.Context, o *runOptions) error {
 		}
 	}
 	if p.Estimate, err = c.estimateOf(ctx, o, config, plan); err != nil {
-		return err
+		c.announce(fmt.Sprintf("note: how long the jobs take cannot be told: %v", err))
 	}
 	place := folder.ResultsFolder
 	if config.Results != "" {

@@ -32,7 +32,7 @@ type estimate struct {
 
 // estimateOf estimates what a plan takes, by the last run of the folder or, where that has none, by
 // the last one of the workflow at the server of the environment. It is nil where nothing would run, or
-// nothing is known.
+// nothing is known. An error, as of a server that does not answer, is none of the plan.
 func (c *console) estimateOf(
 	ctx context.Context, o *runOptions, config server.Config, plan *server.Plan,
 ) (*estimate, error) {
@@ -132,7 +132,7 @@ func (c *console) printEstimate(p *planObject) {
 	e := p.Estimate
 	switch {
 	case e == nil && p.Run > 0:
-		fmt.Fprintln(c.out, "how long that takes is not known: no step of these was run here before")
+		fmt.Fprintln(c.out, "how long that takes is not known: no attempt of an earlier run is recorded here")
 	case e == nil:
 	case e.Jobs > 0:
 		fmt.Fprintf(c.out, "by earlier runs it takes %s (%s to %s) with %s: %s core-hours, %s read, %s written\n",

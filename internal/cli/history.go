@@ -95,7 +95,7 @@ enough jobs were executed. RUN is a number at a server that takes workflows.`,
 				}
 				foretold, err := foretoldOf(ctx, run)
 				if err != nil {
-					return err
+					c.announce(fmt.Sprintf("note: the time under other conditions cannot be told: %v", err))
 				}
 				answer := whyJSON(why)
 				answer.WhatIf = foretold
