@@ -143,6 +143,7 @@ depends on timing.`),
 	grouped("look", c.whoamiCommand(), c.auditCommand())
 	grouped("change", c.tokenCommand())
 	grouped("look", c.jobsCommand(), c.showCommand(), c.explainCommand(), c.logsCommand(), c.whyCommand())
+	grouped("look", c.whatIfCommand())
 	grouped("look", c.reportCommand(), c.exportCommand())
 	grouped("look", c.filesCommand(), c.getCommand(), c.cacheCommand())
 	grouped("look", c.simCommand(), c.catalogCommand())

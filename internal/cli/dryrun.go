@@ -23,6 +23,8 @@ type planObject struct {
 	Reuse   int          `json:"reuse"`   // jobs that would not
 	Removes []string     `json:"removes"` // results of earlier runs, after success
 	More    bool         `json:"more"`
+
+	Estimate *estimate `json:"estimate"` // of the jobs that would be executed; null: nothing is known
 }
 
 type plannedJob struct {
@@ -50,12 +52,15 @@ func (c *console) dryRun(ctx context.Context, o *runOptions) error {
 		Jobs: []plannedJob{}, Removes: append([]string{}, plan.Removes...), More: plan.More,
 	}
 	for _, job := range plan.Jobs {
-		p.Jobs = append(p.Jobs, plannedJob(job))
+		p.Jobs = append(p.Jobs, plannedJob{Name: job.Name, Step: job.Step, Runs: job.Runs, Why: job.Why})
 		if job.Runs {
 			p.Run++
 		} else {
 			p.Reuse++
 		}
+	}
+	if p.Estimate, err = c.estimateOf(ctx, o, config, plan); err != nil {
+		c.announce(fmt.Sprintf("note: how long the jobs take cannot be told: %v", err))
 	}
 	place := folder.ResultsFolder
 	if config.Results != "" {
@@ -103,6 +108,7 @@ func (c *console) printPlan(workflow, place string, p *planObject) {
 		fmt.Fprint(c.out, "; more will follow when it is known what these write, or which files come")
 	}
 	fmt.Fprintln(c.out)
+	c.printEstimate(p)
 	if len(p.Removes) > 0 {
 		fmt.Fprintf(c.out, "results that this run does not make, and would remove when it has succeeded: %d; with "+
 			"--keep-results they stay\n", len(p.Removes))

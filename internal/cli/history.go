@@ -17,6 +17,16 @@ import (
 // history gathers what is recorded of the attempts of a run. Jobs whose results came from an earlier
 // run were not executed, and are left out.
 func (c *console) history(ctx context.Context, client wire.WorkflowClient) (*history.Run, history.About, error) {
+	executed := func(s *wire.JobSummary) bool { return s.GetAttempts() > 0 || s.GetState() == "failed" }
+	return c.historyOf(ctx, client, executed,
+		func(run *history.Run, detail *wire.JobDetail) { run.Jobs = append(run.Jobs, history.Of(detail)) })
+}
+
+// historyOf looks at the jobs of a run that are wanted, and has them taken into its history.
+func (c *console) historyOf(
+	ctx context.Context, client wire.WorkflowClient, wanted func(*wire.JobSummary) bool,
+	take func(*history.Run, *wire.JobDetail),
+) (*history.Run, history.About, error) {
 	report, err := progressNow(ctx, client)
 	if err != nil {
 		return nil, history.About{}, err
@@ -27,14 +37,14 @@ func (c *console) history(ctx context.Context, client wire.WorkflowClient) (*his
 		if err != nil {
 			return nil, about, err
 		}
-		if summary.GetAttempts() == 0 && summary.GetState() != "failed" {
+		if !wanted(summary) {
 			continue
 		}
 		detail, err := client.ShowJob(ctx, &wire.ShowJobRequest{Job: summary.GetName()})
 		if err != nil {
 			return nil, about, err
 		}
-		run.Jobs = append(run.Jobs, history.Of(detail))
+		take(run, detail)
 	}
 	return run, about, nil
 }
@@ -69,7 +79,8 @@ func (c *console) whyCommand() *cobra.Command {
 		Long: `Tell what set the time of a run: the critical path, from the job that ended last to
 what it waited for, and how much of the time was computing, staging, waiting for a
 slot, for the batch system, and failed attempts. It goes by the attempts that are
-recorded. RUN is a number at a server that takes workflows.`,
+recorded, and foretells the time under other conditions, as what-if does, where few
+enough jobs were executed. RUN is a number at a server that takes workflows.`,
 		Example: "  fairway why\n  fairway why 7 --server /data/fairway",
 		Args:    c.numbered,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -82,12 +93,19 @@ recorded. RUN is a number at a server that takes workflows.`,
 				if why == nil {
 					return fail(exitNotFound, "a job that has ended is needed", "nothing was executed in this run")
 				}
-				if c.json {
-					c.printJSON(whyJSON(why))
-					return nil
+				foretold, err := foretoldOf(ctx, run)
+				if err != nil {
+					c.announce(fmt.Sprintf("note: the time under other conditions cannot be told: %v", err))
 				}
-				c.printWhy(why)
-				return nil
+				answer := whyJSON(why)
+				answer.WhatIf = foretold
+				return c.answer(answer, func() {
+					c.printWhy(why)
+					if foretold != nil {
+						fmt.Fprintln(c.out, "\nUnder other conditions:")
+						c.printWhatIf(foretold)
+					}
+				})
 			})
 		},
 	}
@@ -144,6 +162,7 @@ type whyAnswer struct {
 	Causes  map[history.Cause]float64 `json:"causes"`
 	Steps   map[string]float64        `json:"steps"`
 	Path    []string                  `json:"path"`
+	WhatIf  *whatIfAnswer             `json:"what_if"` // null: too many jobs were executed
 }
 
 func whyJSON(w *history.Why) whyAnswer {

@@ -108,7 +108,8 @@ Ctrl-C ends the run when the running attempts have ended; twice ends it at once.
 	}
 	flags := command.Flags()
 	flags.StringArrayVar(&o.set, "set", nil, "give a parameter a value: name=value (may be repeated)")
-	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would run and why, and run nothing")
+	flags.BoolVar(&o.dryRun, "dry-run", false, "print what would run, why, and how long it takes by earlier "+
+		"runs, and run nothing")
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure, go on with the jobs that do not depend on it")
 	flags.StringArrayVar(&o.force, "force", nil,
 		"run a step or a job again, with all that depends on it (may be repeated)")

@@ -5,6 +5,7 @@ package history
 import (
 	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -26,6 +27,20 @@ type Job struct {
 	Submitted time.Time
 	After     []uint32  // jobs whose files it reads
 	Attempts  []Attempt // in their order; none of an earlier run
+	Priority  int
+	MilliCPUs int64 // that it asks for; 0: it does not say
+	Reads     []File
+	Writes    []File
+}
+
+// File is a version of a file that a job reads or writes.
+type File struct {
+	LFN       string
+	Version   uint32
+	Size      int64
+	Writer    uint32 // job; 0: it existed before
+	Streamed  bool   // read by the command itself
+	CacheOnly bool   // not stored
 }
 
 // Attempt is one that has ended.
@@ -41,6 +56,22 @@ type Attempt struct {
 	BytesCached int64 // of BytesRead
 	BytesOut    int64
 	MaxRSS      int64
+	StagedAhead time.Duration // of its stage-in, before StageIn
+	CPU         time.Duration
+	CacheHits   int
+	RemoteHits  int // of CacheHits: from other hosts
+}
+
+// Site is where the attempt ran, as far as the name of its pilot tells it: SITE-SERVER.NUMBER.
+func (a *Attempt) Site() string {
+	name := a.Pilot
+	if dot := strings.LastIndexByte(name, '.'); dot >= 0 {
+		name = name[:dot]
+	}
+	if dash := strings.LastIndexByte(name, '-'); dash > 0 {
+		name = name[:dash]
+	}
+	return name
 }
 
 // Begin is when an attempt began, as far as is known.

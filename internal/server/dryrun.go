@@ -50,6 +50,17 @@ type PlannedJob struct {
 	Step string
 	Runs bool   // it would be executed
 	Why  string // or why not, for a person; one reason a line
+
+	Reads     []PlannedFile
+	Writes    []string // LFNs, or patterns
+	MilliCPUs int64    // that it asks for; 0: it does not say
+	Priority  int
+}
+
+// PlannedFile is a file that a job reads.
+type PlannedFile struct {
+	LFN  string
+	Size int64 // bytes; 0 where it is not known
 }
 
 var beginnings = [...]string{runNew: "new", runOn: "on", runChanged: "again", runDone: "done"}
@@ -226,7 +237,16 @@ func (o *outlook) runs(job dispatch.JobID, state dispatch.State) bool {
 }
 
 func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
-	p := PlannedJob{Name: job.Name, Step: job.Step, Runs: outlook.runs(job.ID, job.State)}
+	p := PlannedJob{
+		Name: job.Name, Step: job.Step, Runs: outlook.runs(job.ID, job.State),
+		MilliCPUs: job.Needs.MilliCPUs, Priority: job.Priority,
+	}
+	for i := range job.Reads {
+		p.Reads = append(p.Reads, PlannedFile{job.Reads[i].File.LFN, job.Reads[i].Size})
+	}
+	for i := range job.Writes {
+		p.Writes = append(p.Writes, job.Writes[i].File.LFN)
+	}
 	switch {
 	case p.Runs &&
 		slices.ContainsFunc(o.spooled, func(a *wire.AttemptRef) bool { return convert.JobFromWire(a) == job.ID }):

@@ -34,6 +34,13 @@ func (p *pilot) execute(as dispatch.Assignment) {
 	if p.site.StagesIn {
 		x.keep = a.keepInput
 	}
+	begin := x.begin
+	if try := t.try(as.Try); try != nil {
+		x.compute = time.Duration(float64(try.Compute) / p.site.Speed)
+		x.fails, x.storing, x.processors = try.Failed, try.StageOut, p.site.processors(p.slot.host)
+		x.isRecorded = true
+		begin = func() { x.after(try.Setup, x.begin) }
+	}
 	x.draw(t.job.Name, as.Try)
 	for _, in := range as.Inputs {
 		p.run.used(in.File, in.Size, false)
@@ -48,7 +55,7 @@ func (p *pilot) execute(as dispatch.Assignment) {
 		}
 	}
 	a.work = x
-	x.begin()
+	begin()
 }
 
 // begun reports whether the job computes, or has. One that reads its inputs meanwhile does so
@@ -125,6 +132,8 @@ func (a *attempt) finish(o dispatch.Outcome, message string) {
 	r.Usage.Start = r.Usage.StageInStart.Add(a.work.stageIn) // as if all reading came first
 	r.Usage.End = p.run.instant()
 	r.Usage.StageOutEnd = p.run.instant()
+	a.work.tell(&r.Usage)
+	p.run.tell(a, &r)
 	r.Outputs = a.written()
 	if o == dispatch.InputLost {
 		r.Lost = a.lost()

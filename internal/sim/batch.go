@@ -68,7 +68,10 @@ func (b *batch) submit(start func(*slot), forgotten func(launch string)) (launch
 	q := &queued{launch: b.site.launchName(b.count), start: start}
 	b.pending++
 	b.queue[q.launch] = q
-	wait := b.site.Batch.Delay.Draw(b.rand)
+	wait, recorded := b.site.waited(b.count)
+	if !recorded {
+		wait = b.site.Batch.Delay.Draw(b.rand)
+	}
 	for pause := refusalPause; b.whim(b.site.Batch.Refuse); pause *= 2 {
 		b.site.run.faced[SubmissionRefused]++
 		wait += pause

@@ -42,6 +42,10 @@ func (c *creator) begin() {
 		rules.begin()
 		return
 	}
+	if submitted := c.run.work.submitted; submitted != nil {
+		c.beginRecorded(submitted)
+		return
+	}
 	all := make([]int, len(c.run.work.jobs))
 	for i := range all {
 		all[i] = i

@@ -29,7 +29,15 @@ type execution struct {
 	stageIn   time.Duration // time spent reading so far
 	wrote     int           // outputs that are stored
 	cancelled bool
-	failAt    []int // by input: the access that fails, or -1
+
+	// Of a recorded job:
+	isRecorded bool
+	processors *link         // nil: others do not slow it down
+	fails      bool          // its command
+	storing    time.Duration // its outputs
+	begun      time.Duration // its command
+	computedAt time.Duration
+	failAt     []int // by input: the access that fails, or -1
 }
 
 // input is a file to be read, and from where.
@@ -152,11 +160,17 @@ func (x *execution) stageFromStorage(f int, then func()) {
 func (x *execution) slice(i int) {
 	n := x.run.exp.Workflow.Accesses
 	if i == n || len(x.reads) == x.staged {
-		x.after(x.compute/time.Duration(n)*time.Duration(n-i), func() {
+		x.begun = x.run.now
+		x.computeFor(x.compute/time.Duration(n)*time.Duration(n-i), func() {
+			x.computedAt = x.run.now
+			if x.fails {
+				x.done(dispatch.Exited, "as recorded")
+				return
+			}
 			if x.computed != nil {
 				x.computed()
 			}
-			x.write(0)
+			x.after(x.storing, func() { x.write(0) })
 		})
 		return
 	}
@@ -269,8 +283,12 @@ func (x *execution) write(i int) {
 		x.write(i + 1)
 		return
 	}
-	x.after(x.element.delay(x.writing, x.compute, 1), func() {
-		x.transfer(x.element.line, out.size, func() {
+	delay, bytes := time.Duration(0), int64(0) // what was recorded has its time already
+	if !x.isRecorded {
+		delay, bytes = x.element.delay(x.writing, x.compute, 1), out.size
+	}
+	x.after(delay, func() {
+		x.transfer(x.element.line, bytes, func() {
 			switch {
 			case x.writing.Float64() < float64(x.element.FailureRate):
 				x.run.faced[StoreFailed]++

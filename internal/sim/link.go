@@ -19,6 +19,7 @@ type link struct {
 	engine    *engine
 	bandwidth float64 // bytes per second for all together; 0: no limit
 	each      float64 // bytes per second for one; 0: no limit
+	slowing   float64 // of processors, whose bytes are nanoseconds of computing: RecordedSite.Slowing; else 0
 	served    float64
 	since     time.Duration
 	waiting   rows.Ordered[transfer]
@@ -44,6 +45,9 @@ func newLink(e *engine, bandwidth, each experiment.Size) *link {
 }
 
 func (l *link) rate() float64 {
+	if l.slowing > 0 {
+		return float64(time.Second) / (1 + l.slowing*float64(len(l.waiting)-1))
+	}
 	rate := math.Inf(1)
 	if l.bandwidth > 0 {
 		rate = l.bandwidth / float64(len(l.waiting))

@@ -29,6 +29,7 @@ type measured struct {
 	pilots                   int
 	wide                     int64 // bytes read over the network between sites
 	accesses                 []Access
+	tries                    []RecordedAttempt // of a replay
 }
 
 // Sample is the number of running jobs from an instant on.

@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -147,10 +148,18 @@ func (p *pilot) accept(assigned []dispatch.Assignment) bool {
 	return p.startNext()
 }
 
-// startNext starts the attempt of the queue that has the highest priority, of these the first,
-// unless another one computes.
+// startNext starts attempts of the queue while the next one fits beside those that compute. The
+// next one is that of the highest priority, of these the first.
 func (p *pilot) startNext() bool {
-	if len(p.queue) == 0 || slices.ContainsFunc(p.running, func(a *attempt) bool { return !a.yielded }) {
+	started := false
+	for p.startOne() {
+		started = true
+	}
+	return started
+}
+
+func (p *pilot) startOne() bool {
+	if len(p.queue) == 0 {
 		return false
 	}
 	first := 0
@@ -160,9 +169,28 @@ func (p *pilot) startNext() bool {
 		}
 	}
 	a := p.queue[first]
+	if p.cpusOf(&a) > p.freeCPUs() {
+		return false
+	}
 	p.queue = slices.Delete(p.queue, first, first+1)
 	p.execute(a)
 	return true
+}
+
+// cpusOf is what an attempt takes of the pilot, in thousandths of a processor.
+func (p *pilot) cpusOf(a *dispatch.Assignment) int64 {
+	return cmp.Or(a.Needs.MilliCPUs, min(oneCPU, p.site.milliCPUs()))
+}
+
+// freeCPUs is what those that compute leave.
+func (p *pilot) freeCPUs() int64 {
+	free := p.site.milliCPUs()
+	for _, a := range p.running {
+		if !a.yielded {
+			free -= p.cpusOf(&a.Assignment)
+		}
+	}
+	return free
 }
 
 // yield keeps the outputs of an attempt that has computed, and has the next one begin

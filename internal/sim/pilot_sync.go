@@ -118,7 +118,7 @@ func (p *pilot) whole(m *dispatch.Sync) {
 func (p *pilot) hello() *dispatch.PilotInfo {
 	h := &dispatch.PilotInfo{
 		Host: p.slot.host, Site: p.site.Name, Launch: p.slot.launch,
-		Has: dispatch.Resources{MilliCPUs: 1000},
+		Has: dispatch.Resources{MilliCPUs: p.site.milliCPUs()},
 	}
 	if p.space != nil {
 		h.CacheSize = max(int64(p.space.spec.Size-p.space.spec.Spare), 0)

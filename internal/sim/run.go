@@ -23,8 +23,9 @@ type run struct {
 	elements map[string]*element
 	sites    []*site
 	byName   map[string]*site
-	lan      *link // between the nodes of a site
-	wan      *link // between sites
+	lan      *link                   // between the nodes of a site
+	wan      *link                   // between sites
+	recorded map[string]RecordedSite // by site; of a replay
 
 	// Random streams, each for one kind of thing, so that no kind moves the draws
 	// of another.

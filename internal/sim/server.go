@@ -104,7 +104,7 @@ func (s *server) makeSitesKnown() {
 	for _, site := range s.run.sites {
 		known := dispatch.Site{
 			Name: site.Name, MinPilots: site.Min, MaxPilots: site.Max, MinIdlePilots: site.MinIdle,
-			Pilot: dispatch.Resources{MilliCPUs: 1000}, Price: site.Price, QueueWait: site.Expects,
+			Pilot: dispatch.Resources{MilliCPUs: site.milliCPUs()}, Price: site.Price, QueueWait: site.Expects,
 			Storage: site.element.name + ":",
 		}
 		if s.run.exp.Submission == experiment.Running && site.Started > 0 {

@@ -15,6 +15,7 @@ type site struct {
 	element *element
 	batch   *batch
 	spaces  map[string]*space // by host, or one for the whole site
+	hosts   map[string]*link  // their processors, where jobs slow each other down
 }
 
 // occupy starts the pilots of a site that run from the start.

@@ -32,9 +32,10 @@ type Row struct {
 // Run is one repetition.
 type Run struct {
 	Seed     uint64
-	Metrics  []float64 // in the order of Metrics
-	Timeline []Sample  // of the first repetition, where the experiment wants it
-	Accesses []Access  // of the first repetition, where the experiment wants it
+	Metrics  []float64         // in the order of Metrics
+	Timeline []Sample          // of the first repetition, where the experiment wants it
+	Accesses []Access          // of the first repetition, where the experiment wants it
+	Attempts []RecordedAttempt // of a replay, in the order of their ends
 
 	Faced     Happened      // what went wrong
 	Submitted time.Duration // when, on the clock of the run, the first job was submitted

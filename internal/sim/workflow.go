@@ -17,13 +17,17 @@ type workflow struct {
 	sizes map[string]int64  // of every file by LFN
 	homes map[string]string // PFN of files that exist before, where it is not that of the first storage element
 	rules *unfolding        // of a workflow file: creates the jobs as data appears; else nil
+
+	submitted []time.Duration // of recorded jobs: when each was; nil: all are at the start
 }
 
 // task is a job with what the model needs to know of it.
 type task struct {
 	job  dispatch.Job
 	run  time.Duration // on a node of speed 1, without access to storage
-	made []made        // of a workflow file: what it writes
+	made []made        // of a workflow file, or recorded: what it writes
+
+	tries []RecordedTry // of a recorded job; else none
 }
 
 // made is a file that a job of a workflow file writes.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"fairway/internal/forecast"
 	"fairway/internal/history"
 	"fairway/internal/server/api"
 	"fairway/internal/wire"
@@ -24,6 +25,53 @@ type whyBody struct {
 	Causes  []history.Cause
 	Path    []*history.Job
 	Times   map[*history.Job]time.Duration // of the jobs of the path
+	WhatIf  *whatIf                        // nil: too many jobs were executed
+}
+
+// Runs of up to foretoldJobs executed jobs are foretold on the page, with so many draws.
+const (
+	foretoldJobs  = 1000
+	foretoldDraws = 4
+)
+
+// explain takes what a run tells. After an error, which is that of a replay, nothing is foretold.
+func (b *whyBody) explain(run *history.Run) (err error) {
+	if b.Why = run.Explain(); b.Why == nil {
+		return nil
+	}
+	b.Span = b.Why.End.Sub(b.Why.Begin)
+	b.Path = b.Why.Path[:min(len(b.Why.Path), pathShown)]
+	b.Times = map[*history.Job]time.Duration{}
+	for _, part := range b.Why.Parts {
+		b.Times[part.Job] += part.To.Sub(part.From)
+	}
+	b.WhatIf, err = foretold(run)
+	return err
+}
+
+// whatIf is how long the run would have taken under other conditions.
+type whatIf struct {
+	*forecast.Model
+	Cases []*forecast.Forecast
+}
+
+func foretold(run *history.Run) (*whatIf, error) {
+	if len(run.Jobs) > foretoldJobs {
+		return nil, nil
+	}
+	model, err := forecast.Of(run)
+	if err != nil {
+		return nil, err
+	}
+	w := &whatIf{Model: model}
+	for _, change := range model.Usual() {
+		f, err := model.Foretell(change, foretoldDraws)
+		if err != nil {
+			return nil, err
+		}
+		w.Cases = append(w.Cases, f)
+	}
+	return w, nil
 }
 
 // why tells what set the time of a run, as far as it has come. It is not kept up to date.
@@ -33,7 +81,7 @@ func (s *site) why(r *http.Request) (*content, error) {
 		return nil, err
 	}
 	c.Over = true
-	body := &whyBody{Run: c.Run, Causes: history.Causes, Times: map[*history.Job]time.Duration{}}
+	body := &whyBody{Run: c.Run, Causes: history.Causes}
 	c.Title, c.Body = "What set the time", body
 	if body.TooMany = o.Report.GetSummary().GetAttempts() > whyJobs; body.TooMany {
 		return c, nil
@@ -59,13 +107,8 @@ func (s *site) why(r *http.Request) (*content, error) {
 		}
 		more = list.GetMore() && len(list.GetJobs()) > 0
 	}
-	if body.Why = run.Explain(); body.Why == nil {
-		return c, nil
-	}
-	body.Span = body.Why.End.Sub(body.Why.Begin)
-	body.Path = body.Why.Path[:min(len(body.Why.Path), pathShown)]
-	for _, part := range body.Why.Parts {
-		body.Times[part.Job] += part.To.Sub(part.From)
+	if err := body.explain(run); err != nil {
+		s.Log.Warn("a run cannot be foretold", "run", uint32(c.Run), "error", err)
 	}
 	return c, nil
 }

@@ -1,0 +1,70 @@
+// Command whatif measures how well Fairway foretells. It records runs of several kinds, asks
+// `fairway what-if` how long each would take with half and twice the slots, and runs each for real
+// with these. Jobs mostly wait, so that other work on the machine disturbs little.
+//
+//	go run ./bench/whatif -json
+//	go run ./bench/whatif -runs 5 -keep /tmp/whatif
+//
+// A row is one of these runs: recorded_s is how long the recorded one took, foretold_s what was
+// foretold from that alone, real_s what it took, and error is foretold over real, less 1. All
+// times go from the submission of the first job to the end of the last attempt.
+//
+// Jobs that compute have their time from the processors that other jobs and other programs leave,
+// which a record tells in part only: -computing has runs of them instead.
+//
+// With -keep the runs stay in a folder, and those that are there are not run again.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"fairway/bench/measure"
+	testprogram "fairway/test/program"
+)
+
+func main() {
+	asJSON := flag.Bool("json", false, "print one JSON object")
+	runs := flag.Int("runs", 20, "recorded runs, of the kinds in turn")
+	keep := flag.String("keep", "", "folder in which the runs stay")
+	compute := flag.Bool("computing", false, "runs whose jobs compute, and disturb each other, instead")
+	program := flag.String("fairway", "", "the program; default: it is built")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	h := measure.NewHost("whatif", "")
+	rows, err := measureAll(ctx, h, *keep, *program, plans(*compute), *runs)
+	h.End()
+	measure.ExitOn(err)
+	if !*asJSON {
+		fmt.Println(heading)
+	}
+	measure.ExitOn(measure.Print(rows, *asJSON, row.String))
+}
+
+func measureAll(ctx context.Context, h *measure.Host, keep, program string, all []plan, runs int) ([]row, error) {
+	if keep == "" {
+		keep = h.TempDir()
+	}
+	keep, err := filepath.Abs(keep)
+	if err != nil {
+		return nil, err
+	}
+	if program == "" {
+		if program, err = testprogram.Build(h.TempDir()); err != nil {
+			return nil, err
+		}
+	}
+	if program, err = filepath.Abs(program); err != nil {
+		return nil, err
+	}
+	b := bench{folder: keep, program: program, plans: all[:min(max(runs, 1), len(all))]}
+	if err := b.runAll(ctx, h); err != nil {
+		return nil, err
+	}
+	return b.rows(ctx)
+}
