@@ -91,13 +91,20 @@ class ExecutorTest(unittest.TestCase):
             for line in server.stderr:
                 if os.path.exists(service):
                     break
-            for at in (state, service):
+            for runs, at in enumerate((state, service)):
                 with fairway.Executor(server=at, python=__import__("sys").executable) as executor:
                     self.assertEqual(executor.submit(calls.square, 5).result(), 25)
                     made = executor.submit(calls.make, "hello").result()
                     self.assertEqual(executor.client.read(made["made"].lfn), b"hello")
                     with self.assertRaises(KeyError):
                         executor.submit(calls.fail, 1).result()
+                    # Over 48 kB, and over one part: the call goes by a file, its result comes by one.
+                    for size in (100_000, 9_000_000):
+                        large = os.urandom(size)
+                        self.assertEqual(executor.submit(bytes.swapcase, large).result(), large.swapcase())
+                        self.assertEqual(executor.submit(bytes.swapcase, large).result(), large.swapcase())
+                    kept = os.path.join(state, ".fairway", "uploads")
+                    self.assertEqual(sum(len(names) for _, _, names in os.walk(kept)), 2 * (runs + 1))
             self.assertEqual(len(fairway.Service(service).runs()), 2)
         finally:
             server.terminate()

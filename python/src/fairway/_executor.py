@@ -26,6 +26,7 @@ from ._program import Server
 from ._resources import resources
 
 _INLINE = 48_000  # bytes of a call that stand in its job; a larger one is a file
+_PART = 4 << 20  # bytes of one call of Upload
 _MAX_BATCH = 1000  # jobs of one call of Submit
 _MAX_BATCH_BYTES = 8 << 20  # of calls in them
 _CALLS = "calls"  # the folder of what calls make
@@ -120,6 +121,8 @@ class Executor(concurrent.futures.Executor):
         self._count = itertools.count(1)
         self._temporary: Optional[str] = None
         self._server: Optional[Server] = None
+        self._lasting = server is not None
+        self._uploads: Dict[str, str] = {}  # paths at a server of what was uploaded, by name
         self._words: List[str] = ["open", "--pilots", str(self._max_workers), "--watch-inputs", "none"]
         for name in [site] if isinstance(site, str) else site or ():
             self._words += ["--site", name]
@@ -277,12 +280,13 @@ class Executor(concurrent.futures.Executor):
         """How a job gets its call: in a word of its command or, if it is long, by a file."""
         if len(data) <= _INLINE:
             return base64.b64encode(data).decode()
-        if self.client._service is not None:
-            raise ValueError(
-                f"a call of {len(data)} bytes is too long for a server that is reached over a network: "
-                "write the data to a file that the server sees, and give fairway.File"
-            )
-        name = "call-" + hashlib.sha256(data).hexdigest()[:24]
+        name = "call-" + hashlib.sha256(data).hexdigest()
+        path = self._uploaded(name, data) if self._lasting else self._written(name, data)
+        reads["files/" + name] = {"lfn": "files/" + name, "file": path}
+        return "@files/" + name
+
+    def _written(self, name: str, data: bytes) -> str:
+        """The path of a file beside the run, which holds data."""
         folder = os.path.join(self.client.at, ".fairway", "calls")
         os.makedirs(folder, mode=0o700, exist_ok=True)
         path = os.path.join(folder, name)
@@ -290,8 +294,29 @@ class Executor(concurrent.futures.Executor):
             with open(path + self._prefix, "wb") as f:
                 f.write(data)
             os.rename(path + self._prefix, path)
-        reads["files/" + name] = {"lfn": "files/" + name, "file": path}
-        return "@files/" + name
+        return path
+
+    def _uploaded(self, name: str, data: bytes) -> str:
+        """The path at a server of a file that holds data."""
+        path = self._uploads.get(name)
+        at = 0
+        while path is None:
+            part = data[at: at + _PART]
+            try:
+                answer = self._asked("Upload", {
+                    "name": name, "offset": at, "content": base64.b64encode(part).decode(), "last": at + len(part) == len(data),
+                })
+            except FairwayError as e:
+                if e.code == "resource_exhausted":
+                    raise ValueError(f"a call of {len(data)} bytes is too long: {e}") from e
+                if e.code != "out_of_range":  # the server has lost the parts before
+                    raise
+                at = 0
+                continue
+            path = answer.get("file")
+            at = int(answer["size"])
+        self._uploads[name] = path
+        return path
 
     def _send(self) -> None:
         """Submit what is queued, many jobs at a time."""
