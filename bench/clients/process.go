@@ -53,17 +53,16 @@ func (b *bench) run(ctx context.Context, folder, program string, words ...string
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
 	command.WaitDelay = orderly
-	var said bytes.Buffer
-	command.Stderr = &said
-	out, err := command.Output()
-	if err != nil {
+	var out, said bytes.Buffer
+	command.Stdout, command.Stderr = &out, &said
+	if err := command.Run(); err != nil {
 		if command.Process != nil {
 			_ = syscall.Kill(-command.Process.Pid, syscall.SIGKILL)
 		}
-		text := strings.TrimSpace(said.String())
+		text := strings.TrimSpace(out.String() + said.String())
 		return "", fmt.Errorf("%s: %w: %s", filepath.Base(program), err, text[max(0, len(text)-600):])
 	}
-	return string(out), nil
+	return out.String(), nil
 }
 
 // install has modules of Python, as pip names them, in the environment of the tools.

@@ -58,8 +58,9 @@ func (b *bench) snakemake(ctx context.Context, jobs int, flags []string) (float6
 		}
 	}
 	began := time.Now()
-	_, err = b.run(ctx, folder, b.python, append([]string{"-m", "snakemake", "--quiet", "all", "--scheduler", "greedy"},
-		flags...)...)
+	_, err = b.run(ctx, folder, b.python, append([]string{
+		"-m", "snakemake", "--quiet", "rules", "progress", "--scheduler", "greedy",
+	}, flags...)...)
 	took := time.Since(began)
 	made, failure := os.ReadDir(filepath.Join(folder, "made"))
 	if err == nil {

@@ -115,7 +115,7 @@ const orderly = time.Minute
 
 // snakemake runs it in a folder.
 func (c *cluster) snakemake(ctx context.Context, folder string, words []string) error {
-	command := exec.CommandContext(ctx, c.python, append([]string{"-m", "snakemake", "--quiet", "all"}, words...)...)
+	command := exec.CommandContext(ctx, c.python, append([]string{"-m", "snakemake", "--quiet", "rules", "progress"}, words...)...)
 	command.Dir, command.Env = folder, c.env
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
