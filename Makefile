@@ -161,12 +161,13 @@ test-release: release-tools ## make a release twice, compare the bytes, and try 
 WHEEL_PLATFORM = linux_$(shell uname -m)
 
 .PHONY: wheels
-wheels: build ## make wheels for this machine in bin/wheels: of Fairway, and of the plugin for Snakemake
+wheels: ## make wheels for this machine in bin/wheels: of Fairway, and of the plugin for Snakemake
 	scripts/install-packages.sh python3 python3-venv
 	test -x bin/wheel-tools/bin/python || python3 -m venv bin/wheel-tools
 	bin/wheel-tools/bin/pip -q install build $(shell sed -n 's/^requires = \["\(.*\)"\]/\1/p' python/pyproject.toml)
 	rm -rf bin/wheels
-	scripts/wheel.sh bin/wheels bin/wheel-tools/bin/python program bin/fairway $(WHEEL_PLATFORM)
+	CGO_ENABLED=0 go build -ldflags '$(STAMP) -s -w' -o bin/wheel-tools/fairway ./cmd/fairway
+	scripts/wheel.sh bin/wheels bin/wheel-tools/bin/python program bin/wheel-tools/fairway $(WHEEL_PLATFORM)
 	scripts/wheel.sh bin/wheels bin/wheel-tools/bin/python snakemake
 	@ls bin/wheels
 
@@ -186,6 +187,16 @@ test-snakemake: build ## run Snakemake's tests for executors, and those of the p
 	bin/snakemake/bin/pip -q install snakemake==$(SNAKEMAKE_VERSION) snakemake-interface-executor-plugins==9.4.0 pytest
 	FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=$(SNAKEMAKE_PATHS) bin/snakemake/bin/python -m pytest -q \
 		python/snakemake-executor-plugin-fairway/tests
+
+.PHONY: test-tutorial
+test-tutorial: build ## run Snakemake's tutorial and an example of it, unchanged, with the plugin
+	scripts/install-packages.sh python3 python3-venv bwa samtools bcftools gcc libc6-dev
+	scripts/fetch-snakemake-doc.sh $(CURDIR)/bin/snakemake-doc
+	python3 -m venv bin/snakemake
+	bin/snakemake/bin/pip -q install snakemake==$(SNAKEMAKE_VERSION) snakemake-interface-executor-plugins==9.4.0 pytest \
+		pysam matplotlib
+	FAIRWAY_BIN=$(CURDIR)/bin FAIRWAY_SNAKEMAKE_DOC=$(CURDIR)/bin/snakemake-doc PYTHONPATH=$(SNAKEMAKE_PATHS) \
+		bin/snakemake/bin/python -m pytest -q python/snakemake-executor-plugin-fairway/tests/test_published.py
 
 .PHONY: test-postgres
 test-postgres: ## run the tests of the store, and 200 kills of a server, on a real PostgreSQL, which it installs

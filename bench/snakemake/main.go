@@ -12,7 +12,8 @@
 // jobs: the processors of each, times how long it had them.
 //
 // Each row is said on standard error as soon as it is measured. One that does not end within -limit
-// says so. Needs root, Slurm and Python 3.11.
+// says so. Needs root, Slurm, Python 3.11, and a machine without a Slurm of its own: meanwhile
+// /etc/slurm/slurm.conf leads to the settings of this one.
 package main
 
 import (
@@ -33,7 +34,8 @@ type row struct {
 	Name       string  `json:"name"`
 	Jobs       int     `json:"jobs"` // of Snakemake, that were done
 	Turnaround float64 `json:"turnaround_s"`
-	BatchJobs  int     `json:"batch_jobs"`        // submitted
+	BatchJobs  int     `json:"batch_jobs"`        // of Slurm; each task of an array is one
+	Submitted  int     `json:"submissions"`       // calls of sbatch
 	Calls      int     `json:"slurmctld_calls"`   // of all kinds, by users and nodes
 	CoreHours  float64 `json:"core_hours"`        // that Slurm gave
 	Slot       float64 `json:"slot_s"`            // of a slot for each job
@@ -43,9 +45,9 @@ type row struct {
 }
 
 func (r row) String() string {
-	return strings.TrimRight(fmt.Sprintf("%-12s %5d jobs %8.1f s  %5d batch jobs  %6d calls of slurmctld  "+
-		"%7.3f core-hours  %5.2f s of a slot for each  %s", r.Name, r.Jobs, r.Turnaround, r.BatchJobs, r.Calls, r.CoreHours,
-		r.Slot, r.Note), " ")
+	return strings.TrimRight(fmt.Sprintf("%-12s %5d jobs %8.1f s  %5d batch jobs in %d submissions  "+
+		"%6d calls of slurmctld  %7.3f core-hours  %5.2f s of a slot for each  %s", r.Name, r.Jobs, r.Turnaround, r.BatchJobs,
+		r.Submitted, r.Calls, r.CoreHours, r.Slot, r.Note), " ")
 }
 
 func main() {

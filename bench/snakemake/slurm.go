@@ -27,6 +27,10 @@ type cluster struct {
 	env             []string
 }
 
+// usualSettings are found by programs of Slurm that are told of none. They lead to those of this Slurm
+// while it runs.
+const usualSettings = "/etc/slurm/slurm.conf"
+
 func openCluster(ctx context.Context, h *measure.Host) (*cluster, error) {
 	scratch := h.TempDir()
 	c := &cluster{scratch: scratch, record: filepath.Join(scratch, "jobs.txt")}
@@ -45,6 +49,11 @@ func openCluster(ctx context.Context, h *measure.Host) (*cluster, error) {
 	}
 	// The plugin for Slurm asks about jobs that have ended: they are kept, as by default.
 	batchtest.Slurm(h, "JobCompType=jobcomp/filetxt", "JobCompLoc="+c.record, "MinJobAge=300", "")
+	// Its jobs call srun without the variables of Slurm, so that SLURM_CONF tells them nothing.
+	if err := os.Symlink(os.Getenv("SLURM_CONF"), usualSettings); err != nil {
+		return nil, fmt.Errorf("for jobs that do not know SLURM_CONF: %w", err)
+	}
+	h.Cleanup(func() { _ = os.Remove(usualSettings) })
 	c.env = append(os.Environ(), "FAIRWAY_BIN="+fairway, "PATH="+filepath.Dir(c.python)+":"+os.Getenv("PATH"),
 		"PYTHONPATH="+filepath.Join(source, "src")+":"+filepath.Join(source, "snakemake-executor-plugin-fairway/src"))
 	return c, nil
@@ -91,26 +100,30 @@ var (
 	called    = regexp.MustCompile(`(?m)^\s+([A-Z_0-9]+)\s+\(\s*\d+\)\s+count:(\d+)`)
 )
 
-// diagnosed is how many jobs were submitted since reset, and how often slurmctld was called.
-func (c *cluster) diagnosed(ctx context.Context) (jobs, calls int, err error) {
+// diagnose tells how many jobs were submitted since reset, and how often slurmctld was called.
+func (c *cluster) diagnose(ctx context.Context, r *row) error {
 	text, err := c.command(ctx, "sdiag")
 	if err != nil {
-		return 0, 0, err
+		return err
 	}
 	found := submitted.FindStringSubmatch(text)
 	byType, _, _ := strings.Cut(text, "by user")
 	if found == nil || !strings.Contains(byType, "by message type") {
-		return 0, 0, fmt.Errorf("sdiag says nothing of jobs and calls:\n%s", text)
+		return fmt.Errorf("sdiag says nothing of jobs and calls:\n%s", text)
 	}
-	jobs, err = strconv.Atoi(found[1])
+	r.BatchJobs, err = strconv.Atoi(found[1])
 	for _, call := range called.FindAllStringSubmatch(byType, -1) {
-		if call[1] == "REQUEST_STATS_INFO" { // sdiag itself
-			continue
-		}
 		count, failure := strconv.Atoi(call[2])
-		calls, err = calls+count, errors.Join(err, failure)
+		err = errors.Join(err, failure)
+		switch call[1] {
+		case "REQUEST_STATS_INFO": // sdiag itself
+			continue
+		case "REQUEST_SUBMIT_BATCH_JOB":
+			r.Submitted = count
+		}
+		r.Calls += count
 	}
-	return jobs, calls, err
+	return err
 }
 
 // allocated is how many seconds the processors were given to jobs, all together.

@@ -42,7 +42,7 @@ var ways = []way{
 		"--slurm-array-jobs", "all", "--slurm-array-limit", strconv.Itoa(together),
 	}, ofSlurm...)},
 	{name: "slurm-groups", group: true, flags: append([]string{
-		"--group-components", fmt.Sprintf("some=%d", together),
+		"--group-components", fmt.Sprintf("some=%d", together), "--cores", strconv.Itoa(batchtest.SlurmCPUs),
 	}, ofSlurm...)},
 }
 
@@ -102,12 +102,22 @@ func (c *cluster) measure(ctx context.Context, w way, jobs int, limit time.Durat
 	if err := c.ended(ctx); err != nil {
 		return row{}, err
 	}
-	if r.BatchJobs, r.Calls, err = c.diagnosed(ctx); err != nil {
+	if err := c.diagnose(ctx, &r); err != nil {
 		return row{}, err
 	}
 	seconds, err := c.allocated()
 	r.CoreHours, r.Slot = seconds/3600, seconds/float64(max(1, r.Jobs))
 	return r, err
+}
+
+// printed is what a job of Slurm has printed, the first that there is.
+func printed(folder string) []byte {
+	logs, _ := filepath.Glob(filepath.Join(folder, ".snakemake/slurm_logs/*/*/*.log"))
+	if len(logs) == 0 {
+		return nil
+	}
+	text, _ := os.ReadFile(logs[0])
+	return text
 }
 
 // orderly is how long Snakemake may take to end after Ctrl-C.
@@ -124,7 +134,7 @@ func (c *cluster) snakemake(ctx context.Context, folder string, words []string) 
 	command.Stdout, command.Stderr = &said, &said
 	if err := command.Run(); err != nil {
 		text := strings.TrimSpace(said.String())
-		return fmt.Errorf("snakemake: %w\n%s", err, text[max(0, len(text)-2000):])
+		return fmt.Errorf("snakemake: %w\n%s\n%s", err, text[max(0, len(text)-2000):], printed(folder))
 	}
 	return nil
 }
