@@ -61,7 +61,7 @@ for debian in bullseye bookworm; do
 set -euo pipefail
 mount --rbind /dev "$1/dev"
 mount --rbind /proc "$1/proc"
-env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root chroot "$1" bash -euc '
+chroot "$1" /usr/bin/env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root bash -euc '
 	python3 --version
 	python3 -m venv /venv
 	/venv/bin/pip -q install --no-index /*.whl
