@@ -125,7 +125,8 @@ const orderly = time.Minute
 
 // snakemake runs it in a folder.
 func (c *cluster) snakemake(ctx context.Context, folder string, words []string) error {
-	command := exec.CommandContext(ctx, c.python, append([]string{"-m", "snakemake", "--quiet", "rules", "progress"}, words...)...)
+	words = append([]string{"-m", "snakemake", "--quiet", "rules", "progress"}, words...)
+	command := exec.CommandContext(ctx, c.python, words...)
 	command.Dir, command.Env = folder, c.env
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGINT) }
