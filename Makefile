@@ -8,7 +8,8 @@ EXAMPLE_PACKAGES := bowtie2 bowtie2-examples samtools bcftools
 STORAGE_PACKAGES := xrootd-server xrootd-client nginx-light libnginx-mod-http-dav-ext
 BATCH_PACKAGES   := slurm-wlm munge gridengine-master gridengine-exec gridengine-client openssh-server
 DATABASE_PACKAGES := postgresql
-TEST_PACKAGES    := python3 gcc libc6-dev iproute2 nftables curl wget openssl $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES) $(DATABASE_PACKAGES)
+TOOL_PACKAGES    := python3-venv openjdk-17-jre-headless maven bubblewrap charliecloud busybox-static squashfs-tools
+TEST_PACKAGES    := python3 gcc libc6-dev iproute2 nftables curl wget openssl $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES) $(DATABASE_PACKAGES) $(TOOL_PACKAGES)
 VERSITYGW_VERSION := v1.8.0
 S5CMD_VERSION     := v2.3.0
 
@@ -50,12 +51,16 @@ run: build ## install what the example needs and run examples/lambda
 
 test: test-packages checks unit ## install what the tests need and run all checks and tests
 
-.PHONY: test-packages checks
+.PHONY: test-packages test-tools checks
 checks: # side by side
-	+$(MAKE) --no-print-directory --jobs --output-sync vet lint rules
+	+$(MAKE) --no-print-directory --jobs --output-sync vet lint rules test-tools
 
 test-packages:
 	scripts/install-packages.sh $(TEST_PACKAGES)
+
+# It mostly waits for registries, while the others compile.
+test-tools: uv # what no package of Debian has, for the short tests with tools that people have
+	scripts/install-nextflow.sh $(NEXTFLOW_VERSION)
 
 # What is compiled for other systems only to be vetted need not be fast.
 NOT_RUN := -gcflags=all="-N -l -dwarf=false"
@@ -85,7 +90,7 @@ LONGEST := ./test/sites ./test/cli ./internal/server ./test/crash ./internal/sto
 TREE := $(shell git rev-parse 'HEAD^{tree}' 2>/dev/null | cut -c1-8)
 unit: export FAIRWAY_SEED ?= $(if $(TREE),$(shell printf %d 0x$(TREE)))
 unit: ## run all tests under the race detector
-	GOFLAGS='$(GOFLAGS) $(PLAIN)' go test $(RACE) -vet=off -p $(shell echo $$((2 * $$(nproc)))) -timeout 14m \
+	PATH="$$PATH:$(UV)" GOFLAGS='$(GOFLAGS) $(PLAIN)' go test $(RACE) -vet=off -p $(shell echo $$((2 * $$(nproc)))) -timeout 14m \
 		$(LONGEST) ./... fairway/lib/...
 
 .PHONY: test-storage
@@ -124,13 +129,16 @@ CONTAINER_PACKAGES := charliecloud bubblewrap podman runc uidmap busybox-static 
 SIFTOOL_VERSION    := v2.24.2
 UV_VERSION         := 0.13.9
 
-.PHONY: test-containers
-test-containers: ## run jobs in real containers and environments, by programs that it installs
+UV                  = $(CURDIR)/bin/uv-$(UV_VERSION)/bin
+
+.PHONY: uv test-containers
+uv:
+	test -x $(UV)/uv || { python3 -m venv bin/uv-$(UV_VERSION) && $(UV)/pip install --quiet uv==$(UV_VERSION); }
+
+test-containers: uv ## run jobs in real containers and environments, by programs that it installs
 	scripts/install-packages.sh $(CONTAINER_PACKAGES)
 	scripts/install-go-tool.sh github.com/sylabs/sif/v2/cmd/siftool $(SIFTOOL_VERSION)
-	test -x bin/uv-$(UV_VERSION)/bin/uv || { python3 -m venv bin/uv-$(UV_VERSION) && \
-		bin/uv-$(UV_VERSION)/bin/pip install --quiet uv==$(UV_VERSION); }
-	PATH="$(CURDIR)/bin:$(CURDIR)/bin/uv-$(UV_VERSION)/bin:$$PATH" FAIRWAY_TEST_CONTAINERS=1 \
+	PATH="$(CURDIR)/bin:$(UV):$$PATH" FAIRWAY_TEST_CONTAINERS=1 \
 		go test $(RACE) -count=1 -timeout 14m ./test/containers ./internal/pilot/container
 
 NFPM_VERSION       := v2.43.0
@@ -149,6 +157,20 @@ release: release-tools ## make wheels, Debian packages, tarballs, an SBOM and ch
 test-release: release-tools ## make a release twice, compare the bytes, and try what it installs
 	scripts/test-release.sh
 
+# What of the names of platforms of wheels is the machine's.
+WHEEL_PLATFORM = linux_$(shell uname -m)
+
+.PHONY: wheels
+wheels: ## make wheels for this machine in bin/wheels: of Fairway, and of the plugin for Snakemake
+	scripts/install-packages.sh python3 python3-venv
+	test -x bin/wheel-tools/bin/python || python3 -m venv bin/wheel-tools
+	bin/wheel-tools/bin/pip -q install build $(shell sed -n 's/^requires = \["\(.*\)"\]/\1/p' python/pyproject.toml)
+	rm -rf bin/wheels
+	CGO_ENABLED=0 go build -ldflags '$(STAMP) -s -w' -o bin/wheel-tools/fairway ./cmd/fairway
+	scripts/wheel.sh bin/wheels bin/wheel-tools/bin/python program bin/wheel-tools/fairway $(WHEEL_PLATFORM)
+	scripts/wheel.sh bin/wheels bin/wheel-tools/bin/python snakemake
+	@ls bin/wheels
+
 .PHONY: test-python test-snakemake
 test-python: build ## run the tests of the Python client with joblib and Dask, which it installs
 	scripts/install-packages.sh python3 python3-venv
@@ -165,6 +187,16 @@ test-snakemake: build ## run Snakemake's tests for executors, and those of the p
 	bin/snakemake/bin/pip -q install snakemake==$(SNAKEMAKE_VERSION) snakemake-interface-executor-plugins==9.4.0 pytest
 	FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=$(SNAKEMAKE_PATHS) bin/snakemake/bin/python -m pytest -q \
 		python/snakemake-executor-plugin-fairway/tests
+
+.PHONY: test-tutorial
+test-tutorial: build ## run Snakemake's tutorial and an example of it, unchanged, with the plugin
+	scripts/install-packages.sh python3 python3-venv bwa samtools bcftools gcc libc6-dev
+	scripts/fetch-snakemake-doc.sh $(CURDIR)/bin/snakemake-doc
+	python3 -m venv bin/snakemake
+	bin/snakemake/bin/pip -q install snakemake==$(SNAKEMAKE_VERSION) snakemake-interface-executor-plugins==9.4.0 pytest \
+		pysam matplotlib
+	FAIRWAY_BIN=$(CURDIR)/bin FAIRWAY_SNAKEMAKE_DOC=$(CURDIR)/bin/snakemake-doc PYTHONPATH=$(SNAKEMAKE_PATHS) \
+		bin/snakemake/bin/python -m pytest -q python/snakemake-executor-plugin-fairway/tests/test_published.py
 
 .PHONY: test-postgres
 test-postgres: ## run the tests of the store, and 200 kills of a server, on a real PostgreSQL, which it installs

@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Makes a release of this commit in a folder: release.sh FOLDER. It gets tarballs and Debian packages
-# for linux on amd64 and arm64, wheels for these and one of the client alone for macOS, an SBOM, and
-# SHA256SUMS. Two builds of a commit with the same Go are the same bytes: all times are that of the
-# commit. It needs nfpm and cyclonedx-gomod in bin/ (`make release` installs them), and python3.
+# for linux on amd64 and arm64, wheels for these, of the client alone for macOS and of the plugin for
+# Snakemake, an SBOM, and SHA256SUMS. Two builds of a commit with the same Go are the same bytes: all
+# times are that of the commit. It needs nfpm and cyclonedx-gomod in bin/ (`make release` installs
+# them), and python3.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -36,17 +37,7 @@ gzip -9n "$stage"/man1/*.1
 # The builder of wheels, at the version that pyproject.toml names.
 python3 -m venv "$work/venv"
 "$work/venv/bin/pip" -q install build "$(sed -n 's/^requires = \["\(.*\)"\]/\1/p' python/pyproject.toml)"
-wheel() { # ARCH PLATFORM; without ARCH of the client alone
-	local source=$work/python-${1:-client}
-	cp -RL python "$source"
-	find "$source" -name __pycache__ -prune -exec rm -rf {} +
-	cp LICENSE "$source"
-	cp -r "$stage/licenses" "$source/licenses"
-	chmod -R u+w,go+r "$source"
-	FAIRWAY_SCHEMA=$stage/workflow.schema.json FAIRWAY_PROGRAM=${1:+$stage/$1/fairway} FAIRWAY_PLATFORM=$2 \
-		"$work/venv/bin/python" -m build --no-isolation --wheel --outdir "$out" "$source" >"$work/build.log" 2>&1 ||
-		{ cat "$work/build.log" >&2; return 1; }
-}
+wheel() { FAIRWAY_LICENSES=$stage/licenses scripts/wheel.sh "$out" "$work/venv/bin/python" "$@"; }
 
 for arch in amd64 arm64; do
 	mkdir "$stage/$arch"
@@ -79,11 +70,12 @@ for arch in amd64 arm64; do
 	(cd "$work" && "$root/bin/nfpm" package --config nfpm.yaml --packager deb \
 		--target "$out/fairway_${version}_$arch.deb" >"$work/deb.log" 2>&1) || { cat "$work/deb.log" >&2; exit 1; }
 done
-wheel amd64 manylinux_2_17_x86_64
-wheel arm64 manylinux_2_17_aarch64
-wheel "" macosx_11_0_universal2
+wheel program "$stage/amd64/fairway" manylinux_2_17_x86_64
+wheel program "$stage/arm64/fairway" manylinux_2_17_aarch64
+wheel client macosx_11_0_universal2
+wheel snakemake
 cp "$stage/sbom.json" "$out/fairway-$version.cdx.json"
 
 cd "$out"
-sha256sum fairway* >SHA256SUMS
+sha256sum *fairway* >SHA256SUMS
 ls -l

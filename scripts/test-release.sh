@@ -1,9 +1,11 @@
 #!/usr/bin/env bash
 # Makes a release twice, from two clones at other paths, and compares the bytes. Then it installs what
 # is for this machine and runs the workflow of the README with it: the wheel in an environment that
-# is empty, the package by dpkg into another root, and the tarball.
+# is empty and on a Debian that has Python and nothing else, the package by dpkg into another root, and
+# the tarball.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+root=$PWD
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -24,11 +26,12 @@ for wheel in *.whl; do
 	[ "$size" -lt 25000000 ] || { echo "$wheel has $size bytes" >&2; exit 1; }
 done
 
+awk '/^```yaml/ {on = 1; next} /^```/ {on = 0} on' "$root/README.md" >"$work/workflow.yaml"
 try() { # PROGRAM: runs the README's workflow
 	"$1" --version
 	rm -rf "$work/words"
 	mkdir "$work/words"
-	awk '/^```yaml/ {on = 1; next} /^```/ {on = 0} on' "$OLDPWD/README.md" >"$work/words/workflow.yaml"
+	cp "$work/workflow.yaml" "$work/words/"
 	"$1" run "$work/words/workflow.yaml" >"$work/said" 2>&1 || { cat "$work/said"; return 1; }
 	[ "$(wc -l <"$work/words/results/top.txt")" = 20 ]
 }
@@ -44,6 +47,34 @@ with fairway.Executor(1) as executor:
     assert executor.submit(os.path.join, "a", "b").result() == "a/b"
 json.loads((importlib.resources.files("fairway") / "workflow.schema.json").read_text())
 PYTHON
+
+# Debian 11 has Python 3.9, the oldest for which the package is.
+for debian in bullseye bookworm; do
+	"$root/scripts/bare-debian.sh" "$debian" "$root/bin/bare/$debian-$arch.tar"
+	bare=$work/$debian
+	mkdir -p "$bare/words"
+	tar -C "$bare" -xf "$root/bin/bare/$debian-$arch.tar"
+	cp ./fairway-*"_$platform.whl" "$bare"
+	cp "$work/workflow.yaml" "$bare/words"
+	began=$SECONDS
+	unshare --mount bash -s "$bare" <<'BARE' || { echo "on a bare Debian ($debian) it failed" >&2; exit 1; }
+set -euo pipefail
+mount --rbind /dev "$1/dev"
+mount --rbind /proc "$1/proc"
+chroot "$1" /usr/bin/env -i PATH=/usr/local/bin:/usr/bin:/bin HOME=/root bash -euc '
+	python3 --version
+	python3 -m venv /venv
+	/venv/bin/pip -q install --no-index /*.whl
+	cd /words
+	/venv/bin/fairway run workflow.yaml >said 2>&1 || { cat said; exit 1; }
+	[ "$(wc -l <results/top.txt)" = 20 ]
+	printf "import operator, fairway\nwith fairway.Executor(1) as executor:\n    assert executor.submit(operator.add, 1, 2).result() == 3\n" |
+		/venv/bin/python -'
+BARE
+	took=$((SECONDS - began))
+	[ "$took" -lt 60 ] || { echo "on a bare Debian ($debian) it took $took s" >&2; exit 1; }
+	echo "on a bare Debian ($debian): from pip install to results in $took s"
+done
 
 mkdir "$work/root"
 dpkg-deb -x fairway_*_"$arch".deb "$work/root"

@@ -1,4 +1,4 @@
-"""Calls a function that does nothing, many times: functions.py NAME CALLS prints calls a second.
+"""Calls a function that does nothing, many times: functions.py NAME SLOTS CALLS prints calls a second.
 
 The workers are there, and have been called, when the time begins.
 """
@@ -18,10 +18,22 @@ def pool(slots):
     return ProcessPoolExecutor(slots)
 
 
-def fairway(slots):
-    import fairway
+class Fairway:
+    def __init__(self, slots):
+        import fairway
 
-    return fairway.Executor(1, folder=None)  # one pilot with all processors
+        self.executor = fairway.Executor(slots)
+
+    def map(self, f, xs):
+        return self.executor.map(f, xs)
+
+    def shutdown(self):
+        self.executor.shutdown(cancel_futures=True)
+
+
+class FairwayChunks(Fairway):
+    def map(self, f, xs):
+        return self.executor.map(f, xs, chunksize=50)
 
 
 class Dask:
@@ -75,14 +87,19 @@ class Ray:
 
 
 if __name__ == "__main__":
-    kind = {"fairway": fairway, "ProcessPoolExecutor": pool, "dask": Dask, "parsl": Parsl, "ray": Ray}[sys.argv[1]]
-    calls = int(sys.argv[2])
-    executor = kind(2)
-    for _ in range(2):  # both workers are there
-        list(executor.map(nothing, range(20)))
-    began = time.perf_counter()
-    found = sum(executor.map(nothing, range(calls)))
-    took = time.perf_counter() - began
-    assert found == sum(range(calls))
-    executor.shutdown()
+    kind = {
+        "fairway": Fairway, "fairway chunks": FairwayChunks, "ProcessPoolExecutor": pool, "dask": Dask, "parsl": Parsl,
+        "ray": Ray,
+    }[sys.argv[1]]
+    calls = int(sys.argv[3])
+    executor = kind(int(sys.argv[2]))
+    try:
+        for _ in range(2):  # all workers are there
+            list(executor.map(nothing, range(20)))
+        began = time.perf_counter()
+        found = sum(executor.map(nothing, range(calls)))
+        took = time.perf_counter() - began
+        assert found == sum(range(calls))
+    finally:  # also after Ctrl-C
+        executor.shutdown()
     print(calls / took)

@@ -1,196 +1,150 @@
-// Command clients measures what people's own tools reach with Fairway behind them, in tasks a second:
-// Python functions that do nothing through fairway.Executor, concurrent.futures.ProcessPoolExecutor,
-// Dask, Parsl's HighThroughputExecutor and Ray; and a Snakefile of jobs that do nothing with the
-// plugin for Fairway, its local executor and cluster-generic. All have two slots.
+// Command clients measures what people's own tools reach with Fairway behind them, in tasks that do
+// nothing a second, on two slots:
 //
-// It installs the tools from PyPI into bin/clients, if they are not there. One that cannot be had has
-// no row, and standard error says why.
+//   - python: a function by fairway.Executor, concurrent.futures.ProcessPoolExecutor, Dask, Parsl's
+//     HighThroughputExecutor and Ray;
+//   - snakemake: a Snakefile with the plugin for Fairway, its local executor and cluster-generic;
+//   - nextflow: a process with its executor for HyperQueue, which finds Fairway under the name hq,
+//     and with its local executor.
+//
+// Run it as
+//
+//	go run ./bench/clients -json
+//	go run ./bench/clients -only snakemake -jobs 100
+//
+// Each measurement is said on standard error at once. The rows of a kind take turns, and their medians
+// count. A row takes part in no further round once it has used -limit in all; one that does not end
+// within it says so in its note. Ctrl-C prints the rows that there are.
+//
+// It installs the tools from PyPI into bin/clients, and Nextflow by scripts/install-nextflow.sh. One
+// that cannot be had has a row that says why.
 package main
 
 import (
-	"bytes"
+	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
-	"strconv"
+	"os/signal"
 	"strings"
 	"time"
 
 	"fairway/bench/measure"
 )
 
+// slots is how many tasks run at a time.
+const slots = 2
+
 // row is the median of some rounds.
 type row struct {
 	Name        string  `json:"name"`
-	TasksPerSec float64 `json:"tasks_per_s"`
+	TasksPerSec float64 `json:"tasks_per_s"` // 0: see the note
+	Tasks       int     `json:"tasks"`       // of a round
+	Rounds      int     `json:"rounds"`
+	Note        string  `json:"note,omitempty"`
 }
 
-func (r row) String() string { return fmt.Sprintf("%-32s %8.1f tasks/s", r.Name, r.TasksPerSec) }
+func (r row) String() string {
+	return strings.TrimRight(fmt.Sprintf("%-28s %8.1f tasks/s  %5d tasks, %d rounds  %s", r.Name, r.TasksPerSec, r.Tasks,
+		r.Rounds, r.Note), " ")
+}
 
-// bench is where everything is.
-type bench struct {
-	root, python, folder string
-	env                  []string
+// subject is one way to have tasks run.
+type subject struct {
+	name  string
+	tasks int
+	// run returns tasks a second. If the context ends before the tasks do it returns an error, with the
+	// rate so far if that is known.
+	run func(ctx context.Context, tasks int) (float64, error)
+
+	rates []float64
+	used  time.Duration
+	note  string
+}
+
+// plan says how much to measure.
+type plan struct {
+	rounds int
+	limit  time.Duration // of all rounds of a row
+	only   string        // beginning of the names of the rows that are wanted
 }
 
 func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object")
-	rounds := flag.Int("rounds", 3, "rounds, in each of which all have a turn")
+	var p plan
+	flag.IntVar(&p.rounds, "rounds", 3, "rounds, in each of which all rows of a kind have a turn")
+	flag.DurationVar(&p.limit, "limit", 3*time.Minute, "how long the rounds of a row may take in all")
+	flag.StringVar(&p.only, "only", "", "measure only rows whose names begin like this")
 	calls := flag.Int("calls", 1000, "calls of a Python function")
 	jobs := flag.Int("jobs", 1000, "jobs of the Snakefile; a tenth of it for those that start Snakemake for each")
-	only := flag.String("only", "", "measure those only whose names begin like this")
+	tasks := flag.Int("tasks", 1000, "tasks of Nextflow")
 	flag.Parse()
-	b, err := newBench()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	b, err := newBench(ctx)
 	measure.ExitOn(err)
 	defer func() { _ = os.RemoveAll(b.folder) }()
-	type subject struct {
-		name string
-		run  func() (float64, error)
-	}
-	var subjects []subject
-	for _, name := range []string{"fairway", "ProcessPoolExecutor", "dask", "parsl", "ray"} {
-		subjects = append(subjects, subject{"python " + name, func() (float64, error) { return b.functions(name, *calls) }})
-	}
-	for _, s := range []struct {
-		name  string
-		jobs  int
-		flags []string
-	}{
-		{"fairway", *jobs, []string{"--executor", "fairway", "--jobs", "100"}},
-		{"fairway cold", *jobs / 10, []string{"--executor", "fairway", "--fairway-cold", "--jobs", "100"}},
-		{"local", *jobs, []string{"--cores", "2"}},
-		{"cluster-generic", *jobs / 10, []string{
-			"--executor", "cluster-generic", "--jobs", "2", "--cluster-generic-submit-cmd", "./submit",
-			"--seconds-between-status-checks", "0", "--max-status-checks-per-second", "100",
-		}},
-	} {
-		subjects = append(subjects, subject{
-			"snakemake " + s.name, func() (float64, error) { return b.snakemake(s.jobs, s.flags) },
-		})
-	}
-	rates := map[string][]float64{}
-	for range *rounds {
-		for _, s := range subjects {
-			if !strings.HasPrefix(s.name, *only) {
-				continue
-			}
-			rate, err := s.run()
-			if err != nil {
-				fmt.Fprintf(os.Stderr, "%s: %v\n", s.name, err)
-				continue
-			}
-			rates[s.name] = append(rates[s.name], rate)
-		}
-	}
 	var rows []row
-	for _, s := range subjects {
-		if len(rates[s.name]) > 0 {
-			rows = append(rows, row{s.name, measure.Median(rates[s.name])})
+	for _, kind := range [][]*subject{b.functions(*calls), b.snakefiles(*jobs), b.nextflows(*tasks)} {
+		measured := p.measure(ctx, kind)
+		if !*asJSON {
+			measure.ExitOn(measure.Print(measured, false, row.String))
 		}
+		rows = append(rows, measured...)
 	}
-	measure.ExitOn(measure.Print(rows, *asJSON, row.String))
+	if *asJSON {
+		measure.ExitOn(measure.Print(rows, true, row.String))
+	}
 }
 
-// newBench builds fairway and installs the tools.
-func newBench() (*bench, error) {
-	root, err := os.Getwd()
-	if err != nil {
-		return nil, err
-	}
-	b := &bench{root: root, python: filepath.Join(root, "bin/clients/bin/python")}
-	if b.folder, err = os.MkdirTemp("", "clients"); err != nil {
-		return nil, err
-	}
-	program := filepath.Join(b.folder, "fairway")
-	if out, err := exec.Command("go", "build", "-o", program, "./cmd/fairway").CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("building fairway: %w\n%s", err, out)
-	}
-	python := filepath.Join(root, "python")
-	b.env = append(os.Environ(), "FAIRWAY_BIN="+program,
-		"PATH="+filepath.Dir(b.python)+":"+os.Getenv("PATH"), "PYTHONPATH="+filepath.Join(python, "src")+":"+
-			filepath.Join(python, "snakemake-executor-plugin-fairway/src"), "RAY_ENABLE_UV_RUN_RUNTIME_ENV=0")
-	if _, err := os.Stat(b.python); err == nil {
-		return b, nil
-	}
-	environment := filepath.Join(root, "bin/clients")
-	if out, err := exec.Command("python3", "-m", "venv", environment).CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("an environment for Python: %w\n%s", err, out)
-	}
-	for _, tools := range [][]string{
-		{"cloudpickle", "snakemake==9.27.1", "snakemake-executor-plugin-cluster-generic"},
-		{"dask[distributed]"}, {"parsl"}, {"ray"},
-	} {
-		words := append([]string{"-m", "pip", "-q", "install"}, tools...)
-		if out, err := exec.Command(b.python, words...).CombinedOutput(); err != nil {
-			fmt.Fprintf(os.Stderr, "pip install %v: %v\n%s", tools, err, out)
+// measure gives each subject its turns, and returns a row for each.
+func (p plan) measure(ctx context.Context, kind []*subject) (rows []row) {
+	for round := range p.rounds {
+		for _, s := range kind {
+			mean := s.used / time.Duration(max(1, len(s.rates)))
+			if ctx.Err() == nil && strings.HasPrefix(s.name, p.only) && s.note == "" && s.used+mean <= p.limit {
+				p.turn(ctx, s, round)
+			}
 		}
 	}
-	return b, nil
-}
-
-// functions has a library call a function so often, and returns calls a second.
-func (b *bench) functions(name string, calls int) (float64, error) {
-	out, err := b.run(b.python, filepath.Join(b.root, "bench/clients/functions.py"), name, strconv.Itoa(calls))
-	if err != nil {
-		return 0, err
-	}
-	lines := strings.Fields(string(out))
-	if len(lines) == 0 {
-		return 0, fmt.Errorf("it said nothing")
-	}
-	return strconv.ParseFloat(lines[len(lines)-1], 64)
-}
-
-const snakefile = `rule all:
-    input: expand("made/{i}", i=range(%d))
-rule one:
-    output: "made/{i}"
-    shell: "touch {output}"
-`
-
-// snakemake runs a Snakefile of so many jobs, and returns jobs a second, with all that comes before and
-// after them.
-func (b *bench) snakemake(jobs int, flags []string) (float64, error) {
-	folder, err := os.MkdirTemp(b.folder, "snakemake")
-	if err != nil {
-		return 0, err
-	}
-	for name, text := range map[string]string{
-		"Snakefile": fmt.Sprintf(snakefile, jobs), "submit": "#!/bin/sh\nsetsid sh \"$1\" >/dev/null 2>&1 &\necho $!\n",
-	} {
-		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o755); err != nil {
-			return 0, err
+	for _, s := range kind {
+		r := row{Name: s.name, Tasks: s.tasks, Rounds: len(s.rates), Note: s.note}
+		if len(s.rates) > 0 {
+			r.TasksPerSec = measure.Median(s.rates)
+		}
+		if r.Rounds > 0 || r.Note != "" {
+			rows = append(rows, r)
 		}
 	}
-	words := append([]string{"-m", "snakemake", "--quiet", "all", "--directory", folder, "--snakefile",
-		filepath.Join(folder, "Snakefile"), "--scheduler", "greedy"}, flags...)
+	return rows
+}
+
+// turn measures a subject once.
+func (p plan) turn(ctx context.Context, s *subject, round int) {
+	limited, cancel := context.WithTimeout(ctx, p.limit-s.used)
+	defer cancel()
 	began := time.Now()
-	if _, err := b.runIn(folder, b.python, words...); err != nil {
-		return 0, err
-	}
+	rate, err := s.run(limited, s.tasks)
 	took := time.Since(began)
-	made, err := os.ReadDir(filepath.Join(folder, "made"))
-	if err == nil && len(made) != jobs {
-		err = fmt.Errorf("%d of %d files were made", len(made), jobs)
+	s.used += took
+	switch {
+	case err == nil:
+		s.rates = append(s.rates, rate)
+		fmt.Fprintf(os.Stderr, "%-28s round %d: %8.1f tasks/s, %v in all\n", s.name, round+1, rate,
+			took.Round(time.Millisecond))
+		return
+	case ctx.Err() != nil: // Ctrl-C
+		return
+	case len(s.rates) > 0 && limited.Err() != nil:
+		s.used = p.limit // the rounds before count
+	case errors.Is(limited.Err(), context.DeadlineExceeded):
+		s.note = fmt.Sprintf("not done within %v", p.limit)
+		if rate > 0 {
+			s.rates, s.note = []float64{rate}, s.note+", the rate is that until then"
+		}
+	default:
+		s.note, _, _ = strings.Cut(err.Error(), "\n")
 	}
-	return float64(jobs) / took.Seconds(), err
-}
-
-func (b *bench) run(program string, words ...string) ([]byte, error) {
-	return b.runIn(b.folder, program, words...)
-}
-
-func (b *bench) runIn(folder, program string, words ...string) ([]byte, error) {
-	command := exec.Command(program, words...)
-	command.Dir, command.Env = folder, b.env
-	var said bytes.Buffer
-	command.Stderr = &said
-	out, err := command.Output()
-	if err != nil {
-		text := strings.TrimSpace(said.String())
-		return nil, fmt.Errorf("%w: %s", err, text[max(0, len(text)-600):])
-	}
-	return out, nil
+	fmt.Fprintf(os.Stderr, "%-28s round %d: %v\n", s.name, round+1, err)
 }

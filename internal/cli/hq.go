@@ -122,6 +122,9 @@ func (c *console) hqSubmitCommand(output *string) *cobra.Command {
 				refs, err = addJobs(ctx, client, []*wire.SubmittedJob{job}, false)
 				return err
 			})
+			if nothing, ok := errors.AsType[*failure](err); ok && nothing.code == exitNoState {
+				nothing.hint = "open a run there with `fairway open`, or name the folder of one with $" + serverVariable
+			}
 			if err != nil {
 				return err
 			}

@@ -39,6 +39,10 @@ func (p *parser) step(s *step, f yamlfile.Field) {
 	p.command(s, f, keys, what)
 	p.entryNames(s)
 	p.checkpointApart(s, keys["checkpoint"], what)
+	if n := keys["worker"]; n != nil && keys["container"] != nil {
+		p.Fail(n, "leave out worker, or put the modules into an environment in the place of the container",
+			"%s has a worker and a container, and a worker begins jobs outside of containers", what)
+	}
 	if keys["writes"] == nil && keys["rewrites"] == nil {
 		p.Fail(f.Key, "add writes: NAME; a job is known by its outputs", "%s writes nothing", what)
 	}

@@ -53,10 +53,13 @@ func Submitted(job dispatch.Job, command Command) (NewJob, error) {
 	return made, nil
 }
 
-// checkInside refuses a container or an environment that is not among the inputs, and has the node
-// have what runs the container.
+// checkInside refuses a container or an environment that is not among the inputs, or a container with
+// a worker, and has the node have what runs the container.
 func checkInside(job *dispatch.Job, command *Command) error {
 	if c := command.Container; c != nil {
+		if command.Worker != "" {
+			return errors.New("it has a worker and a container, and a worker begins jobs outside of containers: leave one out")
+		}
 		if c.Runtime == "" {
 			c.Runtime = DefaultRuntime
 		}

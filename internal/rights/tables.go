@@ -21,6 +21,7 @@ var Calls = map[string]Action{
 	"/fairway.v1.Workflow/RemoveRuns":     Change,
 	"/fairway.v1.Workflow/Submit":         Submit,
 	"/fairway.v1.Workflow/SubmitWorkflow": Submit,
+	"/fairway.v1.Workflow/Upload":         Submit,
 
 	"/fairway.v1.Rights/WhoAmI":      Look,
 	"/fairway.v1.Rights/LoginWay":    Anybody,

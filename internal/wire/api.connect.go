@@ -67,6 +67,8 @@ const (
 	WorkflowListPilotsProcedure = "/fairway.v1.Workflow/ListPilots"
 	// WorkflowSubmitWorkflowProcedure is the fully-qualified name of the Workflow's SubmitWorkflow RPC.
 	WorkflowSubmitWorkflowProcedure = "/fairway.v1.Workflow/SubmitWorkflow"
+	// WorkflowUploadProcedure is the fully-qualified name of the Workflow's Upload RPC.
+	WorkflowUploadProcedure = "/fairway.v1.Workflow/Upload"
 	// WorkflowListSharesProcedure is the fully-qualified name of the Workflow's ListShares RPC.
 	WorkflowListSharesProcedure = "/fairway.v1.Workflow/ListShares"
 	// WorkflowListRunsProcedure is the fully-qualified name of the Workflow's ListRuns RPC.
@@ -124,6 +126,11 @@ type WorkflowClient interface {
 	// the group; resource_exhausted beyond 4 MiB of uploads, and where the user may not have more jobs
 	// that wait.
 	SubmitWorkflow(context.Context, *SubmitWorkflowRequest) (*SubmitWorkflowResponse, error)
+	// Upload keeps a part of a file that submitted jobs will read, for programs that share no folder
+	// with the server. The file goes with the run. Parts come in order; one that was sent before may
+	// be sent again. Errors: invalid_argument for a name that cannot be; out_of_range where the part is
+	// not the next one; resource_exhausted beyond 4 MiB a part and 1 GiB a file.
+	Upload(context.Context, *UploadRequest) (*UploadResponse, error)
 	// ListShares tells how people share the server: the tree of groups and users with their weights,
 	// usage and ranks, and what of the limits is in use. The file of shares is read again before, if it
 	// has changed.
@@ -243,6 +250,12 @@ func NewWorkflowClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(workflowMethods.ByName("SubmitWorkflow")),
 			connect.WithClientOptions(opts...),
 		),
+		upload: connect.NewClient[UploadRequest, UploadResponse](
+			httpClient,
+			baseURL+WorkflowUploadProcedure,
+			connect.WithSchema(workflowMethods.ByName("Upload")),
+			connect.WithClientOptions(opts...),
+		),
 		listShares: connect.NewClient[ListSharesRequest, ListSharesResponse](
 			httpClient,
 			baseURL+WorkflowListSharesProcedure,
@@ -282,6 +295,7 @@ type workflowClient struct {
 	stop           *connect.Client[StopRequest, StopResponse]
 	listPilots     *connect.Client[ListPilotsRequest, ListPilotsResponse]
 	submitWorkflow *connect.Client[SubmitWorkflowRequest, SubmitWorkflowResponse]
+	upload         *connect.Client[UploadRequest, UploadResponse]
 	listShares     *connect.Client[ListSharesRequest, ListSharesResponse]
 	listRuns       *connect.Client[ListRunsRequest, ListRunsResponse]
 	removeRuns     *connect.Client[RemoveRunsRequest, RemoveRunsResponse]
@@ -415,6 +429,15 @@ func (c *workflowClient) SubmitWorkflow(ctx context.Context, req *SubmitWorkflow
 	return nil, err
 }
 
+// Upload calls fairway.v1.Workflow.Upload.
+func (c *workflowClient) Upload(ctx context.Context, req *UploadRequest) (*UploadResponse, error) {
+	response, err := c.upload.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
 // ListShares calls fairway.v1.Workflow.ListShares.
 func (c *workflowClient) ListShares(ctx context.Context, req *ListSharesRequest) (*ListSharesResponse, error) {
 	response, err := c.listShares.CallUnary(ctx, connect.NewRequest(req))
@@ -491,6 +514,11 @@ type WorkflowHandler interface {
 	// the group; resource_exhausted beyond 4 MiB of uploads, and where the user may not have more jobs
 	// that wait.
 	SubmitWorkflow(context.Context, *SubmitWorkflowRequest) (*SubmitWorkflowResponse, error)
+	// Upload keeps a part of a file that submitted jobs will read, for programs that share no folder
+	// with the server. The file goes with the run. Parts come in order; one that was sent before may
+	// be sent again. Errors: invalid_argument for a name that cannot be; out_of_range where the part is
+	// not the next one; resource_exhausted beyond 4 MiB a part and 1 GiB a file.
+	Upload(context.Context, *UploadRequest) (*UploadResponse, error)
 	// ListShares tells how people share the server: the tree of groups and users with their weights,
 	// usage and ranks, and what of the limits is in use. The file of shares is read again before, if it
 	// has changed.
@@ -606,6 +634,12 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(workflowMethods.ByName("SubmitWorkflow")),
 		connect.WithHandlerOptions(opts...),
 	)
+	workflowUploadHandler := connect.NewUnaryHandlerSimple(
+		WorkflowUploadProcedure,
+		svc.Upload,
+		connect.WithSchema(workflowMethods.ByName("Upload")),
+		connect.WithHandlerOptions(opts...),
+	)
 	workflowListSharesHandler := connect.NewUnaryHandlerSimple(
 		WorkflowListSharesProcedure,
 		svc.ListShares,
@@ -658,6 +692,8 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 			workflowListPilotsHandler.ServeHTTP(w, r)
 		case WorkflowSubmitWorkflowProcedure:
 			workflowSubmitWorkflowHandler.ServeHTTP(w, r)
+		case WorkflowUploadProcedure:
+			workflowUploadHandler.ServeHTTP(w, r)
 		case WorkflowListSharesProcedure:
 			workflowListSharesHandler.ServeHTTP(w, r)
 		case WorkflowListRunsProcedure:
@@ -735,6 +771,10 @@ func (UnimplementedWorkflowHandler) ListPilots(context.Context, *ListPilotsReque
 
 func (UnimplementedWorkflowHandler) SubmitWorkflow(context.Context, *SubmitWorkflowRequest) (*SubmitWorkflowResponse, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.SubmitWorkflow is not implemented"))
+}
+
+func (UnimplementedWorkflowHandler) Upload(context.Context, *UploadRequest) (*UploadResponse, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.Upload is not implemented"))
 }
 
 func (UnimplementedWorkflowHandler) ListShares(context.Context, *ListSharesRequest) (*ListSharesResponse, error) {

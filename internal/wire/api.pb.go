@@ -3579,6 +3579,136 @@ func (x *SubmittedRef) GetKnown() bool {
 	return false
 }
 
+type UploadRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
+	// Letters, digits, '.', '-' and '_', at most 100, not beginning with a '.': unique in the run for
+	// what the file holds, such as a hash of it. A file that is complete is not written again.
+	Name          string `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Offset        int64  `protobuf:"varint,3,opt,name=offset,proto3" json:"offset,omitempty"` // of content in the file
+	Content       []byte `protobuf:"bytes,4,opt,name=content,proto3" json:"content,omitempty"`
+	Last          bool   `protobuf:"varint,5,opt,name=last,proto3" json:"last,omitempty"` // the file ends here
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UploadRequest) Reset() {
+	*x = UploadRequest{}
+	mi := &file_api_proto_msgTypes[43]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UploadRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UploadRequest) ProtoMessage() {}
+
+func (x *UploadRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[43]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UploadRequest.ProtoReflect.Descriptor instead.
+func (*UploadRequest) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{43}
+}
+
+func (x *UploadRequest) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
+func (x *UploadRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *UploadRequest) GetOffset() int64 {
+	if x != nil {
+		return x.Offset
+	}
+	return 0
+}
+
+func (x *UploadRequest) GetContent() []byte {
+	if x != nil {
+		return x.Content
+	}
+	return nil
+}
+
+func (x *UploadRequest) GetLast() bool {
+	if x != nil {
+		return x.Last
+	}
+	return false
+}
+
+type UploadResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Size          int64                  `protobuf:"varint,1,opt,name=size,proto3" json:"size,omitempty"` // of what is kept: where the next part begins
+	File          string                 `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"`  // what the reads of a SubmittedJob name; empty: the file is not complete
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *UploadResponse) Reset() {
+	*x = UploadResponse{}
+	mi := &file_api_proto_msgTypes[44]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *UploadResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*UploadResponse) ProtoMessage() {}
+
+func (x *UploadResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[44]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use UploadResponse.ProtoReflect.Descriptor instead.
+func (*UploadResponse) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{44}
+}
+
+func (x *UploadResponse) GetSize() int64 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *UploadResponse) GetFile() string {
+	if x != nil {
+		return x.File
+	}
+	return ""
+}
+
 type CloseInputRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Input         string                 `protobuf:"bytes,1,opt,name=input,proto3" json:"input,omitempty"` // empty: all that is open
@@ -3589,7 +3719,7 @@ type CloseInputRequest struct {
 
 func (x *CloseInputRequest) Reset() {
 	*x = CloseInputRequest{}
-	mi := &file_api_proto_msgTypes[43]
+	mi := &file_api_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3601,7 +3731,7 @@ func (x *CloseInputRequest) String() string {
 func (*CloseInputRequest) ProtoMessage() {}
 
 func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[43]
+	mi := &file_api_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3614,7 +3744,7 @@ func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputRequest.ProtoReflect.Descriptor instead.
 func (*CloseInputRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{43}
+	return file_api_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *CloseInputRequest) GetInput() string {
@@ -3639,7 +3769,7 @@ type CloseInputResponse struct {
 
 func (x *CloseInputResponse) Reset() {
 	*x = CloseInputResponse{}
-	mi := &file_api_proto_msgTypes[44]
+	mi := &file_api_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3651,7 +3781,7 @@ func (x *CloseInputResponse) String() string {
 func (*CloseInputResponse) ProtoMessage() {}
 
 func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[44]
+	mi := &file_api_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3664,7 +3794,7 @@ func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputResponse.ProtoReflect.Descriptor instead.
 func (*CloseInputResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{44}
+	return file_api_proto_rawDescGZIP(), []int{46}
 }
 
 type StopRequest struct {
@@ -3677,7 +3807,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_api_proto_msgTypes[45]
+	mi := &file_api_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3689,7 +3819,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[45]
+	mi := &file_api_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3702,7 +3832,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{45}
+	return file_api_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *StopRequest) GetDrain() bool {
@@ -3727,7 +3857,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_api_proto_msgTypes[46]
+	mi := &file_api_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3739,7 +3869,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[46]
+	mi := &file_api_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3752,7 +3882,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{46}
+	return file_api_proto_rawDescGZIP(), []int{48}
 }
 
 type ListPilotsRequest struct {
@@ -3764,7 +3894,7 @@ type ListPilotsRequest struct {
 
 func (x *ListPilotsRequest) Reset() {
 	*x = ListPilotsRequest{}
-	mi := &file_api_proto_msgTypes[47]
+	mi := &file_api_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3776,7 +3906,7 @@ func (x *ListPilotsRequest) String() string {
 func (*ListPilotsRequest) ProtoMessage() {}
 
 func (x *ListPilotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[47]
+	mi := &file_api_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3789,7 +3919,7 @@ func (x *ListPilotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPilotsRequest.ProtoReflect.Descriptor instead.
 func (*ListPilotsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{47}
+	return file_api_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *ListPilotsRequest) GetRun() uint32 {
@@ -3818,7 +3948,7 @@ type PilotSummary struct {
 
 func (x *PilotSummary) Reset() {
 	*x = PilotSummary{}
-	mi := &file_api_proto_msgTypes[48]
+	mi := &file_api_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3830,7 +3960,7 @@ func (x *PilotSummary) String() string {
 func (*PilotSummary) ProtoMessage() {}
 
 func (x *PilotSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[48]
+	mi := &file_api_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3843,7 +3973,7 @@ func (x *PilotSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PilotSummary.ProtoReflect.Descriptor instead.
 func (*PilotSummary) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{48}
+	return file_api_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *PilotSummary) GetName() string {
@@ -3934,7 +4064,7 @@ type ListPilotsResponse struct {
 
 func (x *ListPilotsResponse) Reset() {
 	*x = ListPilotsResponse{}
-	mi := &file_api_proto_msgTypes[49]
+	mi := &file_api_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3946,7 +4076,7 @@ func (x *ListPilotsResponse) String() string {
 func (*ListPilotsResponse) ProtoMessage() {}
 
 func (x *ListPilotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[49]
+	mi := &file_api_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3959,7 +4089,7 @@ func (x *ListPilotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPilotsResponse.ProtoReflect.Descriptor instead.
 func (*ListPilotsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{49}
+	return file_api_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *ListPilotsResponse) GetPilots() []*PilotSummary {
@@ -3993,7 +4123,7 @@ type UploadedFile struct {
 
 func (x *UploadedFile) Reset() {
 	*x = UploadedFile{}
-	mi := &file_api_proto_msgTypes[50]
+	mi := &file_api_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4005,7 +4135,7 @@ func (x *UploadedFile) String() string {
 func (*UploadedFile) ProtoMessage() {}
 
 func (x *UploadedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[50]
+	mi := &file_api_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4018,7 +4148,7 @@ func (x *UploadedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadedFile.ProtoReflect.Descriptor instead.
 func (*UploadedFile) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{50}
+	return file_api_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *UploadedFile) GetPath() string {
@@ -4063,7 +4193,7 @@ type SubmitWorkflowRequest struct {
 
 func (x *SubmitWorkflowRequest) Reset() {
 	*x = SubmitWorkflowRequest{}
-	mi := &file_api_proto_msgTypes[51]
+	mi := &file_api_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4075,7 +4205,7 @@ func (x *SubmitWorkflowRequest) String() string {
 func (*SubmitWorkflowRequest) ProtoMessage() {}
 
 func (x *SubmitWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[51]
+	mi := &file_api_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4088,7 +4218,7 @@ func (x *SubmitWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*SubmitWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{51}
+	return file_api_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *SubmitWorkflowRequest) GetWorkflow() []byte {
@@ -4206,7 +4336,7 @@ type SubmitWorkflowResponse struct {
 
 func (x *SubmitWorkflowResponse) Reset() {
 	*x = SubmitWorkflowResponse{}
-	mi := &file_api_proto_msgTypes[52]
+	mi := &file_api_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4218,7 +4348,7 @@ func (x *SubmitWorkflowResponse) String() string {
 func (*SubmitWorkflowResponse) ProtoMessage() {}
 
 func (x *SubmitWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[52]
+	mi := &file_api_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4231,7 +4361,7 @@ func (x *SubmitWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*SubmitWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{52}
+	return file_api_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *SubmitWorkflowResponse) GetRun() uint32 {
@@ -4272,7 +4402,7 @@ type RunSummary struct {
 
 func (x *RunSummary) Reset() {
 	*x = RunSummary{}
-	mi := &file_api_proto_msgTypes[53]
+	mi := &file_api_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4284,7 +4414,7 @@ func (x *RunSummary) String() string {
 func (*RunSummary) ProtoMessage() {}
 
 func (x *RunSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[53]
+	mi := &file_api_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4297,7 +4427,7 @@ func (x *RunSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunSummary.ProtoReflect.Descriptor instead.
 func (*RunSummary) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{53}
+	return file_api_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *RunSummary) GetRun() uint32 {
@@ -4420,7 +4550,7 @@ type ListSharesRequest struct {
 
 func (x *ListSharesRequest) Reset() {
 	*x = ListSharesRequest{}
-	mi := &file_api_proto_msgTypes[54]
+	mi := &file_api_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4432,7 +4562,7 @@ func (x *ListSharesRequest) String() string {
 func (*ListSharesRequest) ProtoMessage() {}
 
 func (x *ListSharesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[54]
+	mi := &file_api_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4445,7 +4575,7 @@ func (x *ListSharesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSharesRequest.ProtoReflect.Descriptor instead.
 func (*ListSharesRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{54}
+	return file_api_proto_rawDescGZIP(), []int{56}
 }
 
 // A group or a user. Those of a group follow it, by level_fs.
@@ -4476,7 +4606,7 @@ type ShareSummary struct {
 
 func (x *ShareSummary) Reset() {
 	*x = ShareSummary{}
-	mi := &file_api_proto_msgTypes[55]
+	mi := &file_api_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4488,7 +4618,7 @@ func (x *ShareSummary) String() string {
 func (*ShareSummary) ProtoMessage() {}
 
 func (x *ShareSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[55]
+	mi := &file_api_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4501,7 +4631,7 @@ func (x *ShareSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareSummary.ProtoReflect.Descriptor instead.
 func (*ShareSummary) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{55}
+	return file_api_proto_rawDescGZIP(), []int{57}
 }
 
 func (x *ShareSummary) GetName() string {
@@ -4641,7 +4771,7 @@ type LimitUse struct {
 
 func (x *LimitUse) Reset() {
 	*x = LimitUse{}
-	mi := &file_api_proto_msgTypes[56]
+	mi := &file_api_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4653,7 +4783,7 @@ func (x *LimitUse) String() string {
 func (*LimitUse) ProtoMessage() {}
 
 func (x *LimitUse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[56]
+	mi := &file_api_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4666,7 +4796,7 @@ func (x *LimitUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitUse.ProtoReflect.Descriptor instead.
 func (*LimitUse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{56}
+	return file_api_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *LimitUse) GetName() string {
@@ -4703,7 +4833,7 @@ type ListSharesResponse struct {
 
 func (x *ListSharesResponse) Reset() {
 	*x = ListSharesResponse{}
-	mi := &file_api_proto_msgTypes[57]
+	mi := &file_api_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4715,7 +4845,7 @@ func (x *ListSharesResponse) String() string {
 func (*ListSharesResponse) ProtoMessage() {}
 
 func (x *ListSharesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[57]
+	mi := &file_api_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4728,7 +4858,7 @@ func (x *ListSharesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSharesResponse.ProtoReflect.Descriptor instead.
 func (*ListSharesResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{57}
+	return file_api_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *ListSharesResponse) GetShares() []*ShareSummary {
@@ -4776,7 +4906,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_api_proto_msgTypes[58]
+	mi := &file_api_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4788,7 +4918,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[58]
+	mi := &file_api_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4801,7 +4931,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{58}
+	return file_api_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListRunsRequest) GetStates() []string {
@@ -4828,7 +4958,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_api_proto_msgTypes[59]
+	mi := &file_api_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4840,7 +4970,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[59]
+	mi := &file_api_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4853,7 +4983,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{59}
+	return file_api_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListRunsResponse) GetRuns() []*RunSummary {
@@ -4880,7 +5010,7 @@ type RemoveRunsRequest struct {
 
 func (x *RemoveRunsRequest) Reset() {
 	*x = RemoveRunsRequest{}
-	mi := &file_api_proto_msgTypes[60]
+	mi := &file_api_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4892,7 +5022,7 @@ func (x *RemoveRunsRequest) String() string {
 func (*RemoveRunsRequest) ProtoMessage() {}
 
 func (x *RemoveRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[60]
+	mi := &file_api_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4905,7 +5035,7 @@ func (x *RemoveRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRunsRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRunsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{60}
+	return file_api_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *RemoveRunsRequest) GetRuns() []uint32 {
@@ -4939,7 +5069,7 @@ type RemovedRun struct {
 
 func (x *RemovedRun) Reset() {
 	*x = RemovedRun{}
-	mi := &file_api_proto_msgTypes[61]
+	mi := &file_api_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4951,7 +5081,7 @@ func (x *RemovedRun) String() string {
 func (*RemovedRun) ProtoMessage() {}
 
 func (x *RemovedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[61]
+	mi := &file_api_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4964,7 +5094,7 @@ func (x *RemovedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovedRun.ProtoReflect.Descriptor instead.
 func (*RemovedRun) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{61}
+	return file_api_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RemovedRun) GetRun() uint32 {
@@ -5038,7 +5168,7 @@ type RunResult struct {
 
 func (x *RunResult) Reset() {
 	*x = RunResult{}
-	mi := &file_api_proto_msgTypes[62]
+	mi := &file_api_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5050,7 +5180,7 @@ func (x *RunResult) String() string {
 func (*RunResult) ProtoMessage() {}
 
 func (x *RunResult) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[62]
+	mi := &file_api_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5063,7 +5193,7 @@ func (x *RunResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunResult.ProtoReflect.Descriptor instead.
 func (*RunResult) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{62}
+	return file_api_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RunResult) GetJob() string {
@@ -5117,7 +5247,7 @@ type RemoveRunsResponse struct {
 
 func (x *RemoveRunsResponse) Reset() {
 	*x = RemoveRunsResponse{}
-	mi := &file_api_proto_msgTypes[63]
+	mi := &file_api_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5129,7 +5259,7 @@ func (x *RemoveRunsResponse) String() string {
 func (*RemoveRunsResponse) ProtoMessage() {}
 
 func (x *RemoveRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[63]
+	mi := &file_api_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5142,7 +5272,7 @@ func (x *RemoveRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRunsResponse.ProtoReflect.Descriptor instead.
 func (*RemoveRunsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{63}
+	return file_api_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *RemoveRunsResponse) GetRuns() []*RemovedRun {
@@ -5484,7 +5614,16 @@ const file_api_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\tR\x04name\x12\x14\n" +
 	"\x05state\x18\x03 \x01(\tR\x05state\x12\x14\n" +
-	"\x05known\x18\x04 \x01(\bR\x05known\";\n" +
+	"\x05known\x18\x04 \x01(\bR\x05known\"{\n" +
+	"\rUploadRequest\x12\x10\n" +
+	"\x03run\x18\x01 \x01(\rR\x03run\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\tR\x04name\x12\x16\n" +
+	"\x06offset\x18\x03 \x01(\x03R\x06offset\x12\x18\n" +
+	"\acontent\x18\x04 \x01(\fR\acontent\x12\x12\n" +
+	"\x04last\x18\x05 \x01(\bR\x04last\"8\n" +
+	"\x0eUploadResponse\x12\x12\n" +
+	"\x04size\x18\x01 \x01(\x03R\x04size\x12\x12\n" +
+	"\x04file\x18\x02 \x01(\tR\x04file\";\n" +
 	"\x11CloseInputRequest\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\tR\x05input\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\rR\x03run\"\x14\n" +
@@ -5633,7 +5772,7 @@ const file_api_proto_rawDesc = "" +
 	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x1a\n" +
 	"\bpromised\x18\x06 \x01(\bR\bpromised\"@\n" +
 	"\x12RemoveRunsResponse\x12*\n" +
-	"\x04runs\x18\x01 \x03(\v2\x16.fairway.v1.RemovedRunR\x04runs2\xb1\n" +
+	"\x04runs\x18\x01 \x03(\v2\x16.fairway.v1.RemovedRunR\x04runs2\xf2\n" +
 	"\n" +
 	"\bWorkflow\x12E\n" +
 	"\bProgress\x12\x1b.fairway.v1.ProgressRequest\x1a\x1a.fairway.v1.ProgressReport0\x01\x12E\n" +
@@ -5654,7 +5793,8 @@ const file_api_proto_rawDesc = "" +
 	"\x04Stop\x12\x17.fairway.v1.StopRequest\x1a\x18.fairway.v1.StopResponse\x12K\n" +
 	"\n" +
 	"ListPilots\x12\x1d.fairway.v1.ListPilotsRequest\x1a\x1e.fairway.v1.ListPilotsResponse\x12W\n" +
-	"\x0eSubmitWorkflow\x12!.fairway.v1.SubmitWorkflowRequest\x1a\".fairway.v1.SubmitWorkflowResponse\x12K\n" +
+	"\x0eSubmitWorkflow\x12!.fairway.v1.SubmitWorkflowRequest\x1a\".fairway.v1.SubmitWorkflowResponse\x12?\n" +
+	"\x06Upload\x12\x19.fairway.v1.UploadRequest\x1a\x1a.fairway.v1.UploadResponse\x12K\n" +
 	"\n" +
 	"ListShares\x12\x1d.fairway.v1.ListSharesRequest\x1a\x1e.fairway.v1.ListSharesResponse\x12E\n" +
 	"\bListRuns\x12\x1b.fairway.v1.ListRunsRequest\x1a\x1c.fairway.v1.ListRunsResponse\x12K\n" +
@@ -5673,7 +5813,7 @@ func file_api_proto_rawDescGZIP() []byte {
 	return file_api_proto_rawDescData
 }
 
-var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 67)
+var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
 var file_api_proto_goTypes = []any{
 	(*ProgressRequest)(nil),        // 0: fairway.v1.ProgressRequest
 	(*StepProgress)(nil),           // 1: fairway.v1.StepProgress
@@ -5718,53 +5858,55 @@ var file_api_proto_goTypes = []any{
 	(*RetryPolicy)(nil),            // 40: fairway.v1.RetryPolicy
 	(*SubmitResponse)(nil),         // 41: fairway.v1.SubmitResponse
 	(*SubmittedRef)(nil),           // 42: fairway.v1.SubmittedRef
-	(*CloseInputRequest)(nil),      // 43: fairway.v1.CloseInputRequest
-	(*CloseInputResponse)(nil),     // 44: fairway.v1.CloseInputResponse
-	(*StopRequest)(nil),            // 45: fairway.v1.StopRequest
-	(*StopResponse)(nil),           // 46: fairway.v1.StopResponse
-	(*ListPilotsRequest)(nil),      // 47: fairway.v1.ListPilotsRequest
-	(*PilotSummary)(nil),           // 48: fairway.v1.PilotSummary
-	(*ListPilotsResponse)(nil),     // 49: fairway.v1.ListPilotsResponse
-	(*UploadedFile)(nil),           // 50: fairway.v1.UploadedFile
-	(*SubmitWorkflowRequest)(nil),  // 51: fairway.v1.SubmitWorkflowRequest
-	(*SubmitWorkflowResponse)(nil), // 52: fairway.v1.SubmitWorkflowResponse
-	(*RunSummary)(nil),             // 53: fairway.v1.RunSummary
-	(*ListSharesRequest)(nil),      // 54: fairway.v1.ListSharesRequest
-	(*ShareSummary)(nil),           // 55: fairway.v1.ShareSummary
-	(*LimitUse)(nil),               // 56: fairway.v1.LimitUse
-	(*ListSharesResponse)(nil),     // 57: fairway.v1.ListSharesResponse
-	(*ListRunsRequest)(nil),        // 58: fairway.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),       // 59: fairway.v1.ListRunsResponse
-	(*RemoveRunsRequest)(nil),      // 60: fairway.v1.RemoveRunsRequest
-	(*RemovedRun)(nil),             // 61: fairway.v1.RemovedRun
-	(*RunResult)(nil),              // 62: fairway.v1.RunResult
-	(*RemoveRunsResponse)(nil),     // 63: fairway.v1.RemoveRunsResponse
-	nil,                            // 64: fairway.v1.ListJobsResponse.ByStateEntry
-	nil,                            // 65: fairway.v1.SubmitWorkflowRequest.ParametersEntry
-	nil,                            // 66: fairway.v1.RunSummary.ParametersEntry
-	(*timestamppb.Timestamp)(nil),  // 67: google.protobuf.Timestamp
-	(*Result)(nil),                 // 68: fairway.v1.Result
-	(*Payload)(nil),                // 69: fairway.v1.Payload
-	(*Resources)(nil),              // 70: fairway.v1.Resources
-	(Access)(0),                    // 71: fairway.v1.Access
-	(*durationpb.Duration)(nil),    // 72: google.protobuf.Duration
+	(*UploadRequest)(nil),          // 43: fairway.v1.UploadRequest
+	(*UploadResponse)(nil),         // 44: fairway.v1.UploadResponse
+	(*CloseInputRequest)(nil),      // 45: fairway.v1.CloseInputRequest
+	(*CloseInputResponse)(nil),     // 46: fairway.v1.CloseInputResponse
+	(*StopRequest)(nil),            // 47: fairway.v1.StopRequest
+	(*StopResponse)(nil),           // 48: fairway.v1.StopResponse
+	(*ListPilotsRequest)(nil),      // 49: fairway.v1.ListPilotsRequest
+	(*PilotSummary)(nil),           // 50: fairway.v1.PilotSummary
+	(*ListPilotsResponse)(nil),     // 51: fairway.v1.ListPilotsResponse
+	(*UploadedFile)(nil),           // 52: fairway.v1.UploadedFile
+	(*SubmitWorkflowRequest)(nil),  // 53: fairway.v1.SubmitWorkflowRequest
+	(*SubmitWorkflowResponse)(nil), // 54: fairway.v1.SubmitWorkflowResponse
+	(*RunSummary)(nil),             // 55: fairway.v1.RunSummary
+	(*ListSharesRequest)(nil),      // 56: fairway.v1.ListSharesRequest
+	(*ShareSummary)(nil),           // 57: fairway.v1.ShareSummary
+	(*LimitUse)(nil),               // 58: fairway.v1.LimitUse
+	(*ListSharesResponse)(nil),     // 59: fairway.v1.ListSharesResponse
+	(*ListRunsRequest)(nil),        // 60: fairway.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),       // 61: fairway.v1.ListRunsResponse
+	(*RemoveRunsRequest)(nil),      // 62: fairway.v1.RemoveRunsRequest
+	(*RemovedRun)(nil),             // 63: fairway.v1.RemovedRun
+	(*RunResult)(nil),              // 64: fairway.v1.RunResult
+	(*RemoveRunsResponse)(nil),     // 65: fairway.v1.RemoveRunsResponse
+	nil,                            // 66: fairway.v1.ListJobsResponse.ByStateEntry
+	nil,                            // 67: fairway.v1.SubmitWorkflowRequest.ParametersEntry
+	nil,                            // 68: fairway.v1.RunSummary.ParametersEntry
+	(*timestamppb.Timestamp)(nil),  // 69: google.protobuf.Timestamp
+	(*Result)(nil),                 // 70: fairway.v1.Result
+	(*Payload)(nil),                // 71: fairway.v1.Payload
+	(*Resources)(nil),              // 72: fairway.v1.Resources
+	(Access)(0),                    // 73: fairway.v1.Access
+	(*durationpb.Duration)(nil),    // 74: google.protobuf.Duration
 }
 var file_api_proto_depIdxs = []int32{
 	1,  // 0: fairway.v1.ProgressReport.steps:type_name -> fairway.v1.StepProgress
 	2,  // 1: fairway.v1.ProgressReport.summary:type_name -> fairway.v1.Summary
-	67, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
-	67, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
-	67, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
+	69, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
+	69, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
+	69, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
 	4,  // 5: fairway.v1.ListJobsResponse.jobs:type_name -> fairway.v1.JobSummary
-	64, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
-	67, // 7: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
-	68, // 8: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
-	69, // 9: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
+	66, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
+	69, // 7: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
+	70, // 8: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
+	71, // 9: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
 	8,  // 10: fairway.v1.Provenance.attempt:type_name -> fairway.v1.AttemptDetail
 	11, // 11: fairway.v1.JobDetail.taken_from:type_name -> fairway.v1.ResultOrigin
 	4,  // 12: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
-	69, // 13: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
-	70, // 14: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
+	71, // 13: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
+	72, // 14: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
 	10, // 15: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
 	10, // 16: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
 	8,  // 17: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
@@ -5784,29 +5926,29 @@ var file_api_proto_depIdxs = []int32{
 	32, // 31: fairway.v1.EndedJob.writes:type_name -> fairway.v1.MadeFile
 	4,  // 32: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
 	37, // 33: fairway.v1.SubmitRequest.jobs:type_name -> fairway.v1.SubmittedJob
-	69, // 34: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
+	71, // 34: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
 	38, // 35: fairway.v1.SubmittedJob.reads:type_name -> fairway.v1.SubmittedInput
 	39, // 36: fairway.v1.SubmittedJob.writes:type_name -> fairway.v1.SubmittedOutput
-	70, // 37: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
+	72, // 37: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
 	40, // 38: fairway.v1.SubmittedJob.retry:type_name -> fairway.v1.RetryPolicy
-	71, // 39: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
-	72, // 40: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
+	73, // 39: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
+	74, // 40: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
 	42, // 41: fairway.v1.SubmitResponse.jobs:type_name -> fairway.v1.SubmittedRef
-	70, // 42: fairway.v1.PilotSummary.has:type_name -> fairway.v1.Resources
-	67, // 43: fairway.v1.PilotSummary.expires:type_name -> google.protobuf.Timestamp
-	48, // 44: fairway.v1.ListPilotsResponse.pilots:type_name -> fairway.v1.PilotSummary
-	67, // 45: fairway.v1.ListPilotsResponse.now:type_name -> google.protobuf.Timestamp
-	65, // 46: fairway.v1.SubmitWorkflowRequest.parameters:type_name -> fairway.v1.SubmitWorkflowRequest.ParametersEntry
-	50, // 47: fairway.v1.SubmitWorkflowRequest.uploads:type_name -> fairway.v1.UploadedFile
-	67, // 48: fairway.v1.RunSummary.submitted:type_name -> google.protobuf.Timestamp
-	67, // 49: fairway.v1.RunSummary.ended:type_name -> google.protobuf.Timestamp
-	66, // 50: fairway.v1.RunSummary.parameters:type_name -> fairway.v1.RunSummary.ParametersEntry
-	55, // 51: fairway.v1.ListSharesResponse.shares:type_name -> fairway.v1.ShareSummary
-	56, // 52: fairway.v1.ListSharesResponse.limits:type_name -> fairway.v1.LimitUse
-	53, // 53: fairway.v1.ListRunsResponse.runs:type_name -> fairway.v1.RunSummary
-	62, // 54: fairway.v1.RemovedRun.results:type_name -> fairway.v1.RunResult
-	67, // 55: fairway.v1.RunResult.until:type_name -> google.protobuf.Timestamp
-	61, // 56: fairway.v1.RemoveRunsResponse.runs:type_name -> fairway.v1.RemovedRun
+	72, // 42: fairway.v1.PilotSummary.has:type_name -> fairway.v1.Resources
+	69, // 43: fairway.v1.PilotSummary.expires:type_name -> google.protobuf.Timestamp
+	50, // 44: fairway.v1.ListPilotsResponse.pilots:type_name -> fairway.v1.PilotSummary
+	69, // 45: fairway.v1.ListPilotsResponse.now:type_name -> google.protobuf.Timestamp
+	67, // 46: fairway.v1.SubmitWorkflowRequest.parameters:type_name -> fairway.v1.SubmitWorkflowRequest.ParametersEntry
+	52, // 47: fairway.v1.SubmitWorkflowRequest.uploads:type_name -> fairway.v1.UploadedFile
+	69, // 48: fairway.v1.RunSummary.submitted:type_name -> google.protobuf.Timestamp
+	69, // 49: fairway.v1.RunSummary.ended:type_name -> google.protobuf.Timestamp
+	68, // 50: fairway.v1.RunSummary.parameters:type_name -> fairway.v1.RunSummary.ParametersEntry
+	57, // 51: fairway.v1.ListSharesResponse.shares:type_name -> fairway.v1.ShareSummary
+	58, // 52: fairway.v1.ListSharesResponse.limits:type_name -> fairway.v1.LimitUse
+	55, // 53: fairway.v1.ListRunsResponse.runs:type_name -> fairway.v1.RunSummary
+	64, // 54: fairway.v1.RemovedRun.results:type_name -> fairway.v1.RunResult
+	69, // 55: fairway.v1.RunResult.until:type_name -> google.protobuf.Timestamp
+	63, // 56: fairway.v1.RemoveRunsResponse.runs:type_name -> fairway.v1.RemovedRun
 	0,  // 57: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
 	5,  // 58: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
 	7,  // 59: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
@@ -5819,34 +5961,36 @@ var file_api_proto_depIdxs = []int32{
 	33, // 66: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
 	34, // 67: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
 	36, // 68: fairway.v1.Workflow.Submit:input_type -> fairway.v1.SubmitRequest
-	43, // 69: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
-	45, // 70: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
-	47, // 71: fairway.v1.Workflow.ListPilots:input_type -> fairway.v1.ListPilotsRequest
-	51, // 72: fairway.v1.Workflow.SubmitWorkflow:input_type -> fairway.v1.SubmitWorkflowRequest
-	54, // 73: fairway.v1.Workflow.ListShares:input_type -> fairway.v1.ListSharesRequest
-	58, // 74: fairway.v1.Workflow.ListRuns:input_type -> fairway.v1.ListRunsRequest
-	60, // 75: fairway.v1.Workflow.RemoveRuns:input_type -> fairway.v1.RemoveRunsRequest
-	3,  // 76: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
-	6,  // 77: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
-	12, // 78: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
-	14, // 79: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
-	17, // 80: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
-	22, // 81: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
-	28, // 82: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
-	26, // 83: fairway.v1.Workflow.Fetch:output_type -> fairway.v1.FetchChunk
-	30, // 84: fairway.v1.Workflow.Endings:output_type -> fairway.v1.EndedJobs
-	35, // 85: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
-	35, // 86: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
-	41, // 87: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
-	44, // 88: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
-	46, // 89: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
-	49, // 90: fairway.v1.Workflow.ListPilots:output_type -> fairway.v1.ListPilotsResponse
-	52, // 91: fairway.v1.Workflow.SubmitWorkflow:output_type -> fairway.v1.SubmitWorkflowResponse
-	57, // 92: fairway.v1.Workflow.ListShares:output_type -> fairway.v1.ListSharesResponse
-	59, // 93: fairway.v1.Workflow.ListRuns:output_type -> fairway.v1.ListRunsResponse
-	63, // 94: fairway.v1.Workflow.RemoveRuns:output_type -> fairway.v1.RemoveRunsResponse
-	76, // [76:95] is the sub-list for method output_type
-	57, // [57:76] is the sub-list for method input_type
+	45, // 69: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
+	47, // 70: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
+	49, // 71: fairway.v1.Workflow.ListPilots:input_type -> fairway.v1.ListPilotsRequest
+	53, // 72: fairway.v1.Workflow.SubmitWorkflow:input_type -> fairway.v1.SubmitWorkflowRequest
+	43, // 73: fairway.v1.Workflow.Upload:input_type -> fairway.v1.UploadRequest
+	56, // 74: fairway.v1.Workflow.ListShares:input_type -> fairway.v1.ListSharesRequest
+	60, // 75: fairway.v1.Workflow.ListRuns:input_type -> fairway.v1.ListRunsRequest
+	62, // 76: fairway.v1.Workflow.RemoveRuns:input_type -> fairway.v1.RemoveRunsRequest
+	3,  // 77: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
+	6,  // 78: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
+	12, // 79: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
+	14, // 80: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
+	17, // 81: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
+	22, // 82: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
+	28, // 83: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
+	26, // 84: fairway.v1.Workflow.Fetch:output_type -> fairway.v1.FetchChunk
+	30, // 85: fairway.v1.Workflow.Endings:output_type -> fairway.v1.EndedJobs
+	35, // 86: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
+	35, // 87: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
+	41, // 88: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
+	46, // 89: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
+	48, // 90: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
+	51, // 91: fairway.v1.Workflow.ListPilots:output_type -> fairway.v1.ListPilotsResponse
+	54, // 92: fairway.v1.Workflow.SubmitWorkflow:output_type -> fairway.v1.SubmitWorkflowResponse
+	44, // 93: fairway.v1.Workflow.Upload:output_type -> fairway.v1.UploadResponse
+	59, // 94: fairway.v1.Workflow.ListShares:output_type -> fairway.v1.ListSharesResponse
+	61, // 95: fairway.v1.Workflow.ListRuns:output_type -> fairway.v1.ListRunsResponse
+	65, // 96: fairway.v1.Workflow.RemoveRuns:output_type -> fairway.v1.RemoveRunsResponse
+	77, // [77:97] is the sub-list for method output_type
+	57, // [57:77] is the sub-list for method input_type
 	57, // [57:57] is the sub-list for extension type_name
 	57, // [57:57] is the sub-list for extension extendee
 	0,  // [0:57] is the sub-list for field type_name
@@ -5859,15 +6003,15 @@ func file_api_proto_init() {
 	}
 	file_pilot_proto_init()
 	file_api_proto_msgTypes[25].OneofWrappers = []any{}
-	file_api_proto_msgTypes[51].OneofWrappers = []any{}
-	file_api_proto_msgTypes[55].OneofWrappers = []any{}
+	file_api_proto_msgTypes[53].OneofWrappers = []any{}
+	file_api_proto_msgTypes[57].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_proto_rawDesc), len(file_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   67,
+			NumMessages:   69,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

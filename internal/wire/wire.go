@@ -14,6 +14,9 @@ const Protocol = 5
 const (
 	// MaxUploads bounds the uploads of one submission, in bytes.
 	MaxUploads = 4 << 20
+	// MaxPart bounds what one call of Upload brings, and MaxUploadedFile the file, in bytes.
+	MaxPart         = 4 << 20
+	MaxUploadedFile = 1 << 30
 	// MaxSubmitted bounds the jobs that one call submits.
 	MaxSubmitted = 10_000
 	// DefaultRunsListed is how many runs ListRuns returns when it is not told.

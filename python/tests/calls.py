@@ -38,6 +38,30 @@ def read(file):
     return file.read_text()
 
 
+def odd_one(x):
+    if x % 10 == 3:
+        print("before it failed")
+        raise KeyError("no such thing", x)
+    if x % 10 == 4:
+        with open("made.txt", "w") as f:
+            f.write(str(x))
+        return fairway.File("made.txt")
+    os.chdir("/")
+    return x
+
+
+def die_at(x, last):
+    if x == last:
+        die()
+    return x
+
+
+def square_behind(x, gate):
+    if gate:
+        wait_for(gate)
+    return x * x
+
+
 def append(path, line):
     with open(path, "a") as f:
         f.write(line + "\n")

@@ -42,6 +42,36 @@ class ExecutorTest(unittest.TestCase):
             executor.submit(calls.square, 1)
         self.assertFalse(os.path.exists(executor.client.at))
 
+    def test_short_calls_share_jobs(self):
+        with fairway.Executor(2, folder=os.path.join(self.folder, "run")) as executor:
+            list(executor.map(calls.square, range(10)))  # now it is known how long they take
+            futures = [executor.submit(calls.square, x) for x in range(200)]
+            self.assertEqual([future.result() for future in futures], [x * x for x in range(200)])
+            self.assertLess(len({future.job for future in futures}), 150)
+            # One that fails, or prints, or makes a file, does so alone.
+            futures = [executor.submit(calls.odd_one, x) for x in range(100)]
+            for x, future in enumerate(futures):
+                if x % 10 == 3:
+                    self.assertEqual(future.exception().args, ("no such thing", x))
+                    self.assertIn("calls.py", str(future.exception().__cause__))
+                elif x % 10 == 4:
+                    self.assertEqual(future.result().read_text(), str(x))
+                else:
+                    self.assertEqual(future.result(), x)
+            # Others do not notice that one is killed.
+            futures = [executor.submit(calls.die_at, x, 42) for x in range(100)]
+            for x, future in enumerate(futures):
+                if x == 42:
+                    self.assertIsInstance(future.exception(), fairway.JobFailed)
+                else:
+                    self.assertEqual(future.result(), x)
+            # A call that takes longer than was thought keeps no others waiting that could run.
+            gate = os.path.join(self.folder, "gate")
+            futures = [executor.submit(calls.square_behind, x, gate if x == 0 else "") for x in range(50)]
+            self.assertEqual([future.result() for future in futures[25:]], [x * x for x in range(25, 50)])
+            open(gate, "w").close()
+            self.assertEqual(futures[0].result(), 0)
+
     def test_files_stay_between_calls(self):
         path = os.path.join(self.folder, "in.txt")
         with open(path, "w") as f:
@@ -91,13 +121,20 @@ class ExecutorTest(unittest.TestCase):
             for line in server.stderr:
                 if os.path.exists(service):
                     break
-            for at in (state, service):
+            for runs, at in enumerate((state, service)):
                 with fairway.Executor(server=at, python=__import__("sys").executable) as executor:
                     self.assertEqual(executor.submit(calls.square, 5).result(), 25)
                     made = executor.submit(calls.make, "hello").result()
                     self.assertEqual(executor.client.read(made["made"].lfn), b"hello")
                     with self.assertRaises(KeyError):
                         executor.submit(calls.fail, 1).result()
+                    # Over 48 kB, and over one part: the call goes by a file, its result comes by one.
+                    for size in (100_000, 9_000_000):
+                        large = os.urandom(size)
+                        self.assertEqual(executor.submit(bytes.swapcase, large).result(), large.swapcase())
+                        self.assertEqual(executor.submit(bytes.swapcase, large).result(), large.swapcase())
+                    kept = os.path.join(state, ".fairway", "uploads")
+                    self.assertEqual(sum(len(names) for _, _, names in os.walk(kept)), 2 * (runs + 1))
             self.assertEqual(len(fairway.Service(service).runs()), 2)
         finally:
             server.terminate()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,23 +21,41 @@ var fairway string
 
 func TestMain(m *testing.M) { program.Main(m, &fairway) }
 
-// libraries names the folder with the jars of Nextflow.
+// libraries names the folder with the jars of Nextflow for the long tests. The short one takes those
+// that `make test` installs.
 const libraries = "FAIRWAY_TEST_NEXTFLOW"
+
+const installed = "../../bin/nextflow-24.10.0"
 
 // launch is a folder in which Nextflow is started.
 type launch struct {
 	t      *testing.T
 	folder string
 	path   string // with hq
+	jars   string // of Nextflow
 	server *exec.Cmd
 }
 
-func newLaunch(t *testing.T) *launch {
+// newLongLaunch is newLaunch for tests that take minutes.
+func newLongLaunch(t *testing.T) *launch {
 	t.Helper()
-	if os.Getenv(libraries) == "" {
-		t.Skip("`make test-nextflow` installs Nextflow and runs this")
+	jars := os.Getenv(libraries)
+	if jars == "" {
+		t.Skip("`make test-nextflow` runs this")
 	}
-	l := &launch{t: t, folder: t.TempDir()}
+	return newLaunch(t, jars)
+}
+
+func newLaunch(t *testing.T, jars string) *launch {
+	t.Helper()
+	jars, err := filepath.Abs(jars)
+	if err == nil {
+		_, err = os.Stat(jars)
+	}
+	if err != nil {
+		t.Skipf("`make test` installs Nextflow: %v", err)
+	}
+	l := &launch{t: t, folder: t.TempDir(), jars: jars}
 	bin := filepath.Join(t.TempDir(), "bin")
 	l.path = bin + ":" + os.Getenv("PATH")
 	if err := errors.Join(
@@ -108,7 +127,7 @@ func (l *launch) nextflow(arguments ...string) (*exec.Cmd, *bytes.Buffer) {
 	} {
 		words = append(words, "--add-opens=java.base/"+name+"=ALL-UNNAMED")
 	}
-	words = append(words, "-cp", os.Getenv(libraries)+"/*", "nextflow.cli.Launcher", "-q")
+	words = append(words, "-cp", l.jars+"/*", "nextflow.cli.Launcher", "-q")
 	command := exec.CommandContext(l.t.Context(), "java", append(words, arguments...)...)
 	command.Dir = l.folder
 	command.Env = append(os.Environ(), "PATH="+l.path, "NXF_HOME="+filepath.Join(l.folder, "home"), "NXF_OFFLINE=true",
@@ -162,14 +181,32 @@ func (l *launch) result() string {
 	return string(text)
 }
 
+// Tasks that wait for others, and one that fails at first, end as Nextflow means them to.
+func TestShort(t *testing.T) {
+	l := newLaunch(t, installed)
+	l.serve()
+	l.run("run", "short.nf", "-process.executor", "hq", "-with-trace", "trace.txt")
+	if got := l.result(); got != "A\nB\nC\n" {
+		t.Errorf("the result is %q", got)
+	}
+	ends := l.trace("trace.txt")
+	want := map[string]int{"UPPER COMPLETED 0": 3, "GATHER FAILED 7": 1, "GATHER COMPLETED 0": 1}
+	if !maps.Equal(ends, want) {
+		t.Errorf("tasks ended as %v, not as %v", ends, want)
+	}
+	if jobs := l.jobs("--state", "done"); len(jobs) != 4 {
+		t.Errorf("%d jobs of Fairway are done: %v", len(jobs), jobs)
+	}
+}
+
 // A workflow of twenty processes does as with Nextflow's own executor, also where Nextflow and the
 // server are killed meanwhile.
 func TestAsWithTheLocalExecutor(t *testing.T) {
-	local := newLaunch(t)
+	local := newLongLaunch(t)
 	local.run("run", "main.nf", "-process.executor", "local", "-with-trace", "trace.txt")
 	want, wantEnds := local.result(), local.trace("trace.txt")
 
-	l := newLaunch(t)
+	l := newLongLaunch(t)
 	gate := filepath.Join(l.folder, "gate")
 	l.serve()
 	killed, said := l.nextflow("run", "main.nf", "-process.executor", "hq", "--gate", gate, "-with-trace", "killed.txt")
@@ -206,7 +243,7 @@ func TestAsWithTheLocalExecutor(t *testing.T) {
 
 // Tasks that fail, are killed, cancelled, run out of time or memory end for Nextflow as they do.
 func TestEndsOfTasks(t *testing.T) {
-	l := newLaunch(t)
+	l := newLongLaunch(t)
 	l.serve()
 	command, said := l.nextflow("run", "ends.nf", "-process.executor", "hq", "-with-trace", "trace.txt")
 	cancelled := l.await("CANCELLED", "running")
@@ -231,7 +268,7 @@ func TestEndsOfTasks(t *testing.T) {
 
 // Ctrl-C at Nextflow cancels what runs.
 func TestInterrupted(t *testing.T) {
-	l := newLaunch(t)
+	l := newLongLaunch(t)
 	l.serve()
 	command, said := l.nextflow("run", "main.nf", "-process.executor", "hq", "--gate", filepath.Join(l.folder, "gate"))
 	l.await("GATHER", "running")

@@ -180,6 +180,10 @@ type Control interface {
 	// FindFile describes a file that a submitted job reads as lfn: at a path on this machine,
 	// relative to the folder of the run, or at a URL.
 	FindFile(ctx context.Context, lfn, file string) (dispatch.ExistingFile, error)
+	// KeepPart keeps a part of a file for submitted jobs, for a lasting server only. It returns how much
+	// of the file there is and, once it is complete, the path by which FindFile finds it. A part that is
+	// not the next one, nor before it, is [ErrNotNext].
+	KeepPart(p *Part) (size int64, file string, err error)
 	// Check refuses submitted jobs that no pilot could ever run; with waitAnyway only those that one would
 	// run otherwise than they ask for.
 	Check(demands []flow.Demand, waitAnyway bool) error

@@ -180,6 +180,7 @@ func calls(ctx context.Context, c wire.WorkflowClient) map[string]func() error {
 		"Cancel":         func() error { _, err := c.Cancel(ctx, &wire.CancelRequest{}); return err },
 		"Retry":          func() error { _, err := c.Retry(ctx, &wire.RetryRequest{}); return err },
 		"Submit":         func() error { _, err := c.Submit(ctx, &wire.SubmitRequest{}); return err },
+		"Upload":         func() error { _, err := c.Upload(ctx, &wire.UploadRequest{}); return err },
 		"CloseInput":     func() error { _, err := c.CloseInput(ctx, &wire.CloseInputRequest{}); return err },
 		"Stop":           func() error { _, err := c.Stop(ctx, &wire.StopRequest{}); return err },
 		"ListPilots":     func() error { _, err := c.ListPilots(ctx, &wire.ListPilotsRequest{}); return err },

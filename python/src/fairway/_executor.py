@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import base64
+import collections
 import concurrent.futures
 import hashlib
 import itertools
 import os
 import pickle
-import queue
 import re
 import shutil
 import sys
@@ -17,7 +17,7 @@ import threading
 import time
 import uuid
 import zlib
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple, Union
+from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple, Union
 
 import fairway_call as _call
 from ._client import Client, FairwayError, Message
@@ -26,8 +26,16 @@ from ._program import Server
 from ._resources import resources
 
 _INLINE = 48_000  # bytes of a call that stand in its job; a larger one is a file
+_PART = 4 << 20  # bytes of one call of Upload
 _MAX_BATCH = 1000  # jobs of one call of Submit
 _MAX_BATCH_BYTES = 8 << 20  # of calls in them
+_TOGETHER = 0.05  # seconds that short calls of one job should take
+_WORTH = 0.01  # seconds that they should take at least, if there are as many
+_UNTIL = 0.2  # seconds of a job of several calls after which it begins no further one
+_MAX_TOGETHER = 100  # calls of such a job
+_HOLD = 2.0  # seconds for which calls wait to learn how long the first of their kind take
+_GATHER = 0.25  # seconds for which short calls wait for others
+_LOOK = 0.05  # seconds after which it is looked whether calls have waited for so long
 _CALLS = "calls"  # the folder of what calls make
 _ENDED = ("done", "failed", "blocked", "cancelled")
 _AGAIN_PAUSE = 0.1
@@ -53,18 +61,37 @@ class RemoteTraceback(Exception):
         return "\n" + str(self.args[0])
 
 
+class _Call:
+    """What was submitted, until it has ended."""
+
+    __slots__ = ("name", "step", "paths", "data", "reads", "future", "unpack", "alone", "since")
+
+    def __init__(self, name: str, step: str, paths: bytes, data: bytes, reads: Dict[str, Message], future: "_Future",
+                 unpack: Callable[[List[Any]], Any], alone: bool) -> None:
+        self.name = name
+        self.step = step
+        self.paths = paths  # of modules
+        self.data = data
+        self.reads = reads
+        self.future = future
+        self.unpack = unpack
+        self.alone = alone  # it is never in a job with others
+        self.since = time.monotonic()
+
+
 class _Future(concurrent.futures.Future):
     """The result of a call; cancel also ends a call that runs."""
 
-    def __init__(self, executor: "Executor", job: str) -> None:
+    def __init__(self, executor: "Executor", name: str) -> None:
         super().__init__()
         self._executor = executor
-        self.job = job  # the name of its job, for `fairway show`
+        self.name = name
+        self.job = name  # the name of its job, for `fairway show`; short calls may share one
 
     def cancel(self) -> bool:
         if self.done():
             return self.cancelled()
-        self._executor._cancel(self.job)
+        self._executor._cancel(self)
         return super().cancel()
 
 
@@ -88,6 +115,7 @@ class Executor(concurrent.futures.Executor):
     max_workers: local pilots (default: one for each processor). site: sites to run on.
     needs: of each call: cpus, memory, disk, time, or what a site names.
     retries: how often a call is made again that failed. (A call that is lost with its node is.)
+    together: calls of a function that take less than 50 ms may share jobs, and so processes.
     remember: a call with the same function and arguments as an earlier one has its result.
     python: the interpreter of the calls; modules: what their workers import once.
     options: further words for `fairway open`.
@@ -103,6 +131,7 @@ class Executor(concurrent.futures.Executor):
         site: Union[str, Iterable[str], None] = None,
         needs: Optional[Mapping[str, Any]] = None,
         retries: int = 0,
+        together: bool = True,
         remember: bool = False,
         python: Optional[str] = None,
         modules: Iterable[str] = (),
@@ -111,6 +140,7 @@ class Executor(concurrent.futures.Executor):
         self._max_workers = max_workers or os.cpu_count() or 1
         self._needs = resources(needs or {})
         self._retries = retries
+        self._together = together and not retries and not remember
         self._remember = remember
         self._python = python or (sys.executable if server is None else "python3")
         names = ["fairway_call?", "cloudpickle?", *modules]
@@ -120,17 +150,24 @@ class Executor(concurrent.futures.Executor):
         self._count = itertools.count(1)
         self._temporary: Optional[str] = None
         self._server: Optional[Server] = None
+        self._lasting = server is not None
+        self._uploads: Dict[str, str] = {}  # paths at a server of what was uploaded, by name
         self._words: List[str] = ["open", "--pilots", str(self._max_workers), "--watch-inputs", "none"]
         for name in [site] if isinstance(site, str) else site or ():
             self._words += ["--site", name]
         self._words += options
         self._lock = threading.Lock()  # guards what follows
-        self._pending: Dict[str, Tuple[_Future, Callable[[List[Any]], Any]]] = {}
-        self._unwanted: Set[str] = set()  # jobs that were cancelled, perhaps before they were submitted
+        self._pending: Dict[str, _Call] = {}
+        self._unsent: Deque[_Call] = collections.deque()  # some may be cancelled
+        self._sent: Dict[str, List[_Call]] = {}  # by the name of their job
+        self._unwanted: Set[str] = set()  # calls that were cancelled, perhaps before they were submitted
+        self._seconds: Dict[str, float] = {}  # that a call takes, by its step
+        self._shared = 0  # jobs that are sent, of calls that may share one
+        self._first: Dict[str, List[float]] = {}  # of steps of which that is not known: when one was sent, how many
         self._closed = False
         self._broken: Optional[BaseException] = None
-        self._queue: "queue.SimpleQueue[Optional[Message]]" = queue.SimpleQueue()
         self._idle = threading.Condition(self._lock)
+        self._news = threading.Condition(self._lock)  # for who sends
         if server is not None:
             self.client = Client(server, run)
             self._owns = run == 0
@@ -183,7 +220,7 @@ class Executor(concurrent.futures.Executor):
         """Take no more calls and, with wait, wait for those that there are and end the run."""
         with self._lock:
             self._closed = True
-            left = [future for future, _ in self._pending.values()]
+            left = [call.future for call in self._pending.values()]
         if cancel_futures:
             for future in left:
                 future.cancel()
@@ -205,7 +242,8 @@ class Executor(concurrent.futures.Executor):
         if self._stop.is_set():
             return
         self._stop.set()
-        self._queue.put(None)
+        with self._news:
+            self._news.notify_all()
         self._sender.join()
         try:
             if self._owns and self._broken is None:
@@ -241,48 +279,77 @@ class Executor(concurrent.futures.Executor):
             reads[name] = {"lfn": name, "file": path}
             return name
 
-        paths = "\0".join(path for path in sys.path if path).encode()
+        paths = "\0".join(path for path in sys.path if path).encode().replace(b"\n", b"") + b"\n"
         _refuse_main(calls)
-        data = paths.replace(b"\n", b"") + b"\n" + _call.dumps(calls, named)
+        data = _call.dumps(calls, named)
         if self._remember:
-            job = "call-" + hashlib.sha256(data + repr(sorted(reads.items())).encode()).hexdigest()[:24]
+            name = "call-" + hashlib.sha256(paths + data + repr(sorted(reads.items())).encode()).hexdigest()[:24]
         else:
-            job = f"call-{self._prefix}-{next(self._count)}"
+            name = f"call-{self._prefix}-{next(self._count)}"
+        future = _Future(self, name)
+        alone = not self._together or bool(reads) or len(paths) + len(data) > _INLINE // 4
+        call = _Call(name, _step(calls[0][0]), paths, data, reads, future, unpack, alone)
+        with self._news:
+            if self._broken is not None:
+                raise concurrent.futures.BrokenExecutor(str(self._broken)) from self._broken
+            if self._closed:
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            if name in self._pending:  # the same call, with remember
+                self._pending[name].future.add_done_callback(lambda done: _copy(done, future))
+                return future
+            self._pending[name] = call
+            self._unsent.append(call)
+            self._news.notify()
+        return future
+
+    def _messages(self, jobs: List[Tuple[str, List[_Call]]]) -> List[Message]:
+        """The jobs of calls. A call that can be none fails."""
+        messages = []
+        for job, calls in jobs:
+            try:
+                messages.append(self._message(job, calls))
+            except (ValueError, OSError) as e:
+                self._is_over(job)
+                self._resolve(calls[0], error=e)
+                continue
+            if calls[0].alone:
+                calls[0].data = b""  # it is needed no more
+        return messages
+
+    def _message(self, job: str, calls: List[_Call]) -> Message:
+        """The job of a call, or of several short ones."""
         folder = f"{_CALLS}/{job}"
+        reads = dict(calls[0].reads)
+        words = [folder]
+        if len(calls) == 1:
+            words.append(self._given(calls[0].paths + calls[0].data, reads))
+        else:
+            words.append(str(_UNTIL))
+            for k, call in enumerate(calls):
+                words.append(base64.b64encode((b"\n" if k else call.paths) + call.data).decode())
         message: Message = {
             "name": job,
-            "step": _step(calls[0][0]),
-            "payload": {"argv": [self._python, "-c", self._text, folder, self._given(data, reads)], "worker": self._worker},
+            "step": calls[0].step,
+            "payload": {"argv": [self._python, "-c", self._text, *words], "worker": self._worker},
             "reads": list(reads.values()),
             "writes": [{"lfn": folder + "/*", "pattern": True, "unpublished": True}],
             "retry": {"attempts": self._retries + 1},
         }
         if self._needs:
             message["needs"] = self._needs
-        future = _Future(self, job)
-        with self._lock:
-            if self._broken is not None:
-                raise concurrent.futures.BrokenExecutor(str(self._broken)) from self._broken
-            if self._closed:
-                raise RuntimeError("cannot schedule new futures after shutdown")
-            if job in self._pending:  # the same call, with remember
-                first = self._pending[job][0]
-                first.add_done_callback(lambda done: _copy(done, future))
-                return future
-            self._pending[job] = (future, unpack)
-        self._queue.put(message)
-        return future
+        return message
 
     def _given(self, data: bytes, reads: Dict[str, Message]) -> str:
         """How a job gets its call: in a word of its command or, if it is long, by a file."""
         if len(data) <= _INLINE:
             return base64.b64encode(data).decode()
-        if self.client._service is not None:
-            raise ValueError(
-                f"a call of {len(data)} bytes is too long for a server that is reached over a network: "
-                "write the data to a file that the server sees, and give fairway.File"
-            )
-        name = "call-" + hashlib.sha256(data).hexdigest()[:24]
+        name = "call-" + hashlib.sha256(data).hexdigest()
+        path = self._uploaded(name, data) if self._lasting else self._written(name, data)
+        reads["files/" + name] = {"lfn": "files/" + name, "file": path}
+        return "@files/" + name
+
+    def _written(self, name: str, data: bytes) -> str:
+        """The path of a file beside the run, which holds data."""
         folder = os.path.join(self.client.at, ".fairway", "calls")
         os.makedirs(folder, mode=0o700, exist_ok=True)
         path = os.path.join(folder, name)
@@ -290,37 +357,132 @@ class Executor(concurrent.futures.Executor):
             with open(path + self._prefix, "wb") as f:
                 f.write(data)
             os.rename(path + self._prefix, path)
-        reads["files/" + name] = {"lfn": "files/" + name, "file": path}
-        return "@files/" + name
+        return path
+
+    def _uploaded(self, name: str, data: bytes) -> str:
+        """The path at a server of a file that holds data."""
+        path = self._uploads.get(name)
+        at = 0
+        while path is None:
+            part = data[at: at + _PART]
+            try:
+                answer = self._asked("Upload", {
+                    "name": name, "offset": at, "content": base64.b64encode(part).decode(), "last": at + len(part) == len(data),
+                })
+            except FairwayError as e:
+                if e.code == "resource_exhausted":
+                    raise ValueError(f"a call of {len(data)} bytes is too long: {e}") from e
+                if e.code != "out_of_range":  # the server has lost the parts before
+                    raise
+                at = 0
+                continue
+            path = answer.get("file")
+            at = int(answer["size"])
+        self._uploads[name] = path
+        return path
 
     def _send(self) -> None:
         """Submit what is queued, many jobs at a time."""
         self._listening.wait()
         while True:
-            first = self._queue.get()
-            if first is None:
-                return
-            batch, size = [first], len(first["payload"]["argv"][-1])
-            while len(batch) < _MAX_BATCH and size < _MAX_BATCH_BYTES:
-                try:
-                    message = self._queue.get_nowait()
-                except queue.Empty:
-                    break
-                if message is None:
-                    self._queue.put(None)
-                    break
-                batch.append(message)
-                size += len(message["payload"]["argv"][-1])
+            with self._news:
+                while not (jobs := self._taken()):
+                    if self._stop.is_set():
+                        return
+                    self._news.wait(_LOOK if self._unsent else None)
             try:
-                self._add([message for message in batch if message["name"] not in self._unwanted])
+                self._add(self._messages(jobs))
                 with self._lock:
-                    late = [message["name"] for message in batch if message["name"] in self._unwanted]
-                    self._unwanted.difference_update(late)
+                    late = [job for job, calls in jobs if all(call.name in self._unwanted for call in calls)]
+                    self._unwanted.difference_update(call.name for _, calls in jobs for call in calls)
                 for job in late:
                     self._end_job(job)
             except BaseException as e:
                 self._fail(e)
                 return
+
+    def _taken(self) -> List[Tuple[str, List[_Call]]]:
+        """Take calls that are to be submitted now, as jobs by name. The caller holds the lock."""
+        jobs: List[Tuple[str, List[_Call]]] = []
+        held: List[_Call] = []
+        size, most = 0, len(self._unsent)
+        while self._unsent and len(jobs) < _MAX_BATCH and size < _MAX_BATCH_BYTES:
+            call = self._unsent.popleft()
+            if call.name not in self._pending:  # it was cancelled
+                self._unwanted.discard(call.name)
+                continue
+            count = self._count_together(call, most)
+            if count == 0:
+                held.append(call)
+                continue
+            calls, bytes_ = [call], len(call.paths) + len(call.data)
+            while len(calls) < count and self._unsent:
+                following = self._unsent[0]
+                fits = following.step == call.step and following.paths == call.paths and not following.alone
+                if not fits or bytes_ + len(following.data) > _INLINE:
+                    break
+                self._unsent.popleft()
+                if following.name in self._pending:
+                    calls.append(following)
+                    bytes_ += len(following.data)
+            name = call.name if len(calls) == 1 else f"calls-{self._prefix}-{next(self._count)}"
+            for one in calls:
+                one.future.job = name
+            self._sent[name] = calls
+            self._shared += not call.alone
+            jobs.append((name, calls))
+            size += min(bytes_, _INLINE)
+        self._unsent.extendleft(reversed(held))
+        return jobs
+
+    def _count_together(self, call: _Call, queued: int) -> int:
+        """How many calls like this one are to be one job; 0: it is to wait.
+
+        Calls wait until it is known how long the first ones take, _HOLD seconds at most; and, while there
+        are jobs for all workers, until they are many enough for a job, _GATHER seconds at most. The caller
+        holds the lock.
+        """
+        if call.alone:
+            return 1
+        seconds = self._seconds.get(call.step)
+        if seconds is not None:
+            full = max(1, min(int(_TOGETHER / max(seconds, 1e-6)), _MAX_TOGETHER))
+            enough = self._shared >= 2 * self._max_workers
+            if enough and queued < full and time.monotonic() < call.since + _GATHER:
+                return 0
+            worth = int(_WORTH / max(seconds, 1e-6))  # what is less costs more than it computes
+            return full if enough else max(1, min(full, max(worth, queued // (2 * self._max_workers))))
+        first = self._first.setdefault(call.step, [time.monotonic(), 0])
+        if first[1] >= 2 * self._max_workers and time.monotonic() < first[0] + _HOLD:
+            return 0
+        first[1] += 1
+        return 1
+
+    def _learn(self, step: str, seconds: float) -> None:
+        """Note how long a call has taken."""
+        with self._news:
+            before = self._seconds.get(step)
+            self._seconds[step] = seconds if before is None else 0.8 * before + 0.2 * seconds
+            if before is None:
+                self._first.pop(step, None)
+                self._news.notify()
+
+    def _is_over(self, job: str) -> Optional[List[_Call]]:
+        """The calls of a job that was sent, which has ended."""
+        with self._news:
+            calls = self._sent.pop(job, None)
+            if calls is not None and not calls[0].alone:
+                self._shared -= 1
+                self._news.notify()
+            return calls
+
+    def _again(self, calls: List[_Call], alone: bool) -> None:
+        """Have calls of a job be submitted once more, before others."""
+        with self._news:
+            for call in reversed(calls):
+                call.alone = call.alone or alone
+                self._unsent.appendleft(call)
+            self._news.notify()
 
     def _add(self, batch: List[Message]) -> None:
         """Submit jobs. One that is refused fails alone."""
@@ -332,7 +494,8 @@ class Executor(concurrent.futures.Executor):
             if e.code not in ("invalid_argument", "already_exists", "resource_exhausted"):
                 raise
             if len(batch) == 1:
-                self._resolve(batch[0]["name"], error=JobFailed(str(e)))
+                for call in self._is_over(batch[0]["name"]) or ():
+                    self._resolve(call, error=JobFailed(str(e)))
                 return
             middle = len(batch) // 2
             self._add(batch[:middle])
@@ -377,7 +540,7 @@ class Executor(concurrent.futures.Executor):
                     if again:
                         again = False
                         with self._lock:
-                            waiting = list(self._pending)
+                            waiting = list(self._sent)
                         for job in waiting:
                             self._look(job)
                     self._listening.set()
@@ -415,19 +578,45 @@ class Executor(concurrent.futures.Executor):
 
     def _ended(self, ended: Message) -> None:
         job = ended["summary"]["name"]
-        with self._lock:
-            known = self._pending.get(job)
-        if known is None:
+        calls = self._is_over(job)
+        if calls is None:
             return
         try:
-            if ended["summary"]["state"] == "done":
-                self._resolve(job, results=self._results(job, ended.get("writes", [])))
-            else:
-                self._resolve(job, error=self._error(ended["summary"]))
+            done = ended["summary"]["state"] == "done"
+            if len(calls) == 1:
+                if done:
+                    self._resolve(calls[0], results=self._results(calls[0], job, ended.get("writes", [])))
+                else:
+                    self._resolve(calls[0], error=self._error(ended["summary"]))
+            elif done:
+                self._ended_together(job, calls, ended.get("writes", []))
+            else:  # one of them has ended all
+                self._again(calls, alone=True)
         except BaseException as e:
-            self._resolve(job, error=e)
+            for call in calls:
+                self._resolve(call, error=e)
 
-    def _results(self, job: str, writes: List[Message]) -> List[Any]:
+    def _ended_together(self, job: str, calls: List[_Call], writes: List[Message]) -> None:
+        """Give each call of a job its result or error. What the job has left is submitted again."""
+        data, file = self._made(job, writes)
+        results = pickle.loads(data)
+        for call, (made, error, seconds) in zip(calls, results):
+            self._learn(call.step, seconds)
+            try:
+                if error is None:
+                    self._resolve(call, results=_call.loads(made, file))
+                    continue
+                raised, trace = _call.loads(error, lambda name: None)
+                if raised is None:
+                    raised = JobFailed(trace.strip().splitlines()[-1])
+                raised.__cause__ = RemoteTraceback(trace)
+                self._resolve(call, error=_with_log(raised, self._log(job)))
+            except BaseException as e:
+                self._resolve(call, error=e)
+        self._again(calls[len(results):], alone=False)
+
+    def _made(self, job: str, writes: List[Message]) -> Tuple[bytes, Callable[[str], File]]:
+        """What a job has told, and the files that it has made, by name."""
         files = {f["lfn"]: f.get("path", "") for f in writes}
         value = f"{_CALLS}/{job}/value"
         if value not in files:
@@ -444,37 +633,40 @@ class Executor(concurrent.futures.Executor):
             lfn = f"{_CALLS}/{job}/{name}"
             return File(files.get(lfn) or lfn, lfn, self.client)
 
+        return data, file
+
+    def _results(self, call: _Call, job: str, writes: List[Message]) -> List[Any]:
+        data, file = self._made(job, writes)
+        seconds = re.search(rb"\nseconds=([0-9.]+)$", data[-40:])
+        if seconds:
+            self._learn(call.step, float(seconds.group(1)))
         return _call.loads(data, file)
+
+    def _log(self, job: str) -> str:
+        try:
+            return self.client.logs(job)
+        except FairwayError:
+            return ""  # it printed nothing
 
     def _error(self, summary: Message) -> BaseException:
         """The exception of a call that failed, as it was raised."""
         if summary["state"] == "cancelled":
             return concurrent.futures.CancelledError()
-        log, found = "", None
-        try:
-            log = self.client.logs(summary["name"])
-        except FairwayError:
-            pass  # it printed nothing
+        log, found = self._log(summary["name"]), None
         match = re.search(r"\n?^%s(\S+)\n" % _call.MARK, log, re.MULTILINE)
         if match:
             log = log[: match.start()] + log[match.end():]
             error, trace = _call.loads(base64.b64decode(match.group(1)), lambda name: None)
             found = error if error is not None else JobFailed(trace.strip().splitlines()[-1], log)
             found.__cause__ = RemoteTraceback(trace)
-        if found is None:
-            found = JobFailed(summary.get("reason", summary["state"]), log)
-        try:
-            found.log = log  # type: ignore[union-attr]
-        except AttributeError:
-            pass
-        return found
+        return _with_log(found or JobFailed(summary.get("reason", summary["state"]), log), log)
 
-    def _resolve(self, job: str, results: Optional[List[Any]] = None, error: Optional[BaseException] = None) -> None:
+    def _resolve(self, call: _Call, results: Optional[List[Any]] = None, error: Optional[BaseException] = None) -> None:
         with self._lock:
-            known = self._pending.pop(job, None)
+            known = self._pending.pop(call.name, None)
         if known is None:
             return
-        future, unpack = known
+        future = call.future
         try:
             if isinstance(error, concurrent.futures.CancelledError):
                 concurrent.futures.Future.cancel(future)
@@ -482,19 +674,23 @@ class Executor(concurrent.futures.Executor):
                 if error is not None:
                     future.set_exception(error)
                 else:
-                    future.set_result(unpack(results or []))
+                    future.set_result(call.unpack(results or []))
         except concurrent.futures.InvalidStateError:
             pass  # it was cancelled meanwhile
         finally:
             with self._idle:
                 self._idle.notify_all()
 
-    def _cancel(self, job: str) -> None:
+    def _cancel(self, future: _Future) -> None:
+        """Forget a call, and end its job if it has one of its own."""
         with self._lock:
-            self._pending.pop(job, None)
-            self._unwanted.add(job)
+            call = self._pending.pop(future.name, None)
+            if call is not None:
+                self._unwanted.add(call.name)
+            alone = call is not None and len(self._sent.get(future.job, ())) == 1
             self._idle.notify_all()
-        self._end_job(job)
+        if alone:
+            self._end_job(future.job)
 
     def _end_job(self, job: str) -> None:
         try:
@@ -506,9 +702,9 @@ class Executor(concurrent.futures.Executor):
         """The run cannot go on: all that waits fails."""
         with self._lock:
             self._broken = error
-            waiting = list(self._pending)
-        for job in waiting:
-            self._resolve(job, error=concurrent.futures.BrokenExecutor(str(error)))
+            waiting = list(self._pending.values())
+        for call in waiting:
+            self._resolve(call, error=concurrent.futures.BrokenExecutor(str(error)))
         self._listening.set()
 
 
@@ -520,12 +716,12 @@ def _answers(client: Client) -> bool:
         return e.code != "unavailable"
 
 
-def _has(module: str) -> bool:
+def _with_log(error: BaseException, log: str) -> BaseException:
     try:
-        __import__(module)
-        return True
-    except ImportError:
-        return False
+        error.log = log  # type: ignore[attr-defined]
+    except AttributeError:
+        pass
+    return error
 
 
 def _refuse_main(calls: List[Tuple[Any, Any, Any]]) -> None:

@@ -253,8 +253,11 @@ class Executor(RemoteExecutor):
                 for one in batch:
                     self._add([one])
                 return
+            hint = ""
+            if "processors; a pilot has" in str(e):
+                hint = "; or, of Snakemake, --max-threads N, which is the most that any rule gets"
             for info in infos:
-                self.report_job_error(info, msg=f"Fairway takes no jobs: {e}\n")
+                self.report_job_error(info, msg=f"Fairway takes no jobs: {e}{hint}\n")
             return
         for info in infos:
             self.report_job_submission(info)
