@@ -1,6 +1,9 @@
 package dispatch
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // retireRun forgets a run, with its jobs and files. What outlives it: its results, which
 // are records of their own from now on; what is to be removed; and the copies in caches,
@@ -35,6 +38,11 @@ func (c *Core) retireRun(id RunID) error {
 	}
 	c.fleet.sources.retire(id)
 	c.jobs.drop(r)
+	for _, index := range c.jobs.unused() {
+		for _, s := range c.fleet.shapes {
+			s.forget(index)
+		}
+	}
 	c.journal.forget(TableRun, id, runKey)
 	c.runs.remove(r)
 	return nil
@@ -88,9 +96,11 @@ func (fs *files) keepResult(j *job) {
 	}
 	fs.journal.kept++
 	made := uint64(j.committed >> 32)
-	r := storedResult{j.name, j.digest, j.inputMarks(), made, fs.journal.kept, fs.recorded(j)}
+	// It outlives the texts of the run.
+	r := storedResult{strings.Clone(j.name), strings.Clone(j.digest), j.inputMarks(), made, fs.journal.kept, fs.recorded(j)}
 	for i := range r.outputs {
-		r.outputs[i].Tag = r.outputs[i].tag(j.committed)
+		o := &r.outputs[i]
+		o.LFN, o.Pattern, o.Tag = strings.Clone(o.LFN), strings.Clone(o.Pattern), o.tag(j.committed)
 	}
 	if j.reused {
 		r.made = fs.journal.incarnation
@@ -140,6 +150,9 @@ func (fs *files) adoptCopy(p *pilot, copied FileRef, retired RunID) {
 // drop takes the jobs of a run out of the table.
 func (js *jobs) drop(r *run) {
 	for j := range js.of(r) {
+		j.class.users--
+		j.original.users--
+		clear(j.requests) // or they would keep all of the run alive, beside those of another run
 		js.totals.Jobs--
 		js.totals.ByState[j.state]--
 		if j.fromBefore() {
