@@ -81,14 +81,15 @@ type row struct {
 	Database float64 `json:"store_us_per_job,omitempty"`
 	Load     float64 `json:"load_us_per_job,omitempty"`
 
-	Submitted   float64 `json:"submitted_per_s,omitempty"`       // waiting jobs
-	Heap        float64 `json:"heap_bytes_per_job,omitempty"`    // in use
-	Resident    float64 `json:"resident_mib,omitempty"`          // when all wait
-	Start       float64 `json:"start_s,omitempty"`               // of another server, until it has answered
-	Peak        float64 `json:"start_resident_mib,omitempty"`    // then
-	Slowest     float64 `json:"slowest_ms,omitempty"`            // page or command
-	SlowestName string  `json:"slowest,omitempty"`               // which
-	Meanwhile   float64 `json:"submitting_slowest_ms,omitempty"` // the same, while jobs are submitted
+	Submitted     float64 `json:"submitted_per_s,omitempty"`       // waiting jobs
+	Heap          float64 `json:"heap_bytes_per_job,omitempty"`    // in use
+	Resident      float64 `json:"resident_mib,omitempty"`          // when all wait
+	Start         float64 `json:"start_s,omitempty"`               // of another server, until it has answered
+	Peak          float64 `json:"start_resident_mib,omitempty"`    // then
+	Slowest       float64 `json:"slowest_ms,omitempty"`            // page or command
+	SlowestName   string  `json:"slowest,omitempty"`               // which
+	Meanwhile     float64 `json:"submitting_slowest_ms,omitempty"` // the same, while jobs are submitted
+	MeanwhileName string  `json:"submitting_slowest,omitempty"`
 }
 
 func main() {
@@ -178,8 +179,8 @@ func (r row) String() string {
 		return fmt.Sprintf("%-10s %-8s %7.0f jobs/s, ratio %.3f (server %.0f µs a job)", r.Name, r.Store, r.Rate, r.Ratio, r.Server)
 	case "waiting":
 		return fmt.Sprintf("%-10s %-8s %8d jobs: %.0f submitted/s, %.0f bytes each, %.0f MiB resident, started after %.1f s "+
-			"(%.0f MiB), %.0f matches/s, slowest %.0f ms (%s), while they come %.0f ms", r.Name, r.Store, r.Jobs, r.Submitted, r.Heap,
-			r.Resident, r.Start, r.Peak, r.Rate, r.Slowest, r.SlowestName, r.Meanwhile)
+			"(%.0f MiB), %.0f matches/s, slowest %.0f ms (%s), while they come %.0f ms (%s)", r.Name, r.Store, r.Jobs, r.Submitted, r.Heap,
+			r.Resident, r.Start, r.Peak, r.Rate, r.Slowest, r.SlowestName, r.Meanwhile, r.MeanwhileName)
 	}
 	return fmt.Sprintf("%-10s %-8s %3d runs: %7.0f jobs/s, assigned within %.1f ms; µs a job: server %.0f, database %.0f, load %.0f",
 		r.Name, r.Store, r.Runs, r.Rate, r.P99, r.Server, r.Database, r.Load)

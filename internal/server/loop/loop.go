@@ -37,7 +37,7 @@ const (
 	pieceJobs = 500
 	// fullGathering is with how many records the loop takes no more requests until the transaction before
 	// them is durable: so none takes long, and what waits for one does not grow.
-	fullGathering = 20_000
+	fullGathering = 5000
 )
 
 // Pilots are those that the run has started (package launch). No method blocks.
@@ -483,11 +483,7 @@ func (l *Loop) observe(run *Run, event *dispatch.Event) error {
 		}
 	}
 	if event.Result != nil {
-		record, err := run.Tally.Attempts.Record(event)
-		if err != nil {
-			return err
-		}
-		l.gathering.records = append(l.gathering.records, record)
+		l.gathering.records = append(l.gathering.records, run.Tally.Attempts.Record(event))
 	}
 	if event.Kind == dispatch.JobCommitted {
 		return l.stepFlow(run, flow.Happened{Event: *event})
