@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What only jobs of retired runs have needed is forgotten, with what was known of it, and its place
-// is taken by what others need.
+// What only jobs of retired runs have needed is forgotten where there is much of it, with what was
+// known of it, and its place is taken by what others need.
 func TestClassesGoWithTheirRuns(t *testing.T) {
 	// Run 1 stays, with one job, which needs to avoid a host once its pilot has lost it.
 	const classes, stays = 100, 2
@@ -51,6 +51,7 @@ func TestClassesGoWithTheirRuns(t *testing.T) {
 			Pilot: "p", Seq: seq, Full: true, Hello: &PilotInfo{Host: "h", Has: has}, LastAnswer: 1 << 40,
 		})
 		step(RetireRun{run})
+		c.dropClasses(0)
 		groups := 0
 		for s := range c.shares.each {
 			groups += len(s.groups)

@@ -12,9 +12,13 @@ import (
 // refused then, until runs are retired. What happens to jobs may make more.
 const maxClasses = 1 << 18
 
+// keptClasses is how many classes stay that nothing uses any more, with what is known of them: jobs
+// of later runs mostly need the same as those before.
+const keptClasses = 10_000
+
 // class is a requirement class: jobs that need the same. Whether a pilot fits
-// is asked of classes, never of jobs. It lives as long as it is used, and up to the next
-// retirement of a run.
+// is asked of classes, never of jobs. It lives as long as it is used, and while there are
+// few.
 type class struct {
 	index     int // no other class has it
 	key       classKey
@@ -112,8 +116,12 @@ func (j *job) asSubmitted(cl *class) {
 	j.original = cl
 }
 
-// unused takes out the classes that nothing uses any more, and returns their indexes.
-func (js *jobs) unused() (indexes []int) {
+// dropUnused takes out the classes that nothing uses any more, if there are more than kept, and
+// returns their indexes.
+func (js *jobs) dropUnused(kept int) (indexes []int) {
+	if len(js.classes) <= kept {
+		return nil
+	}
 	for i, cl := range js.byIndex {
 		if cl == nil || cl.users > 0 {
 			continue

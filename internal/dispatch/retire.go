@@ -38,14 +38,19 @@ func (c *Core) retireRun(id RunID) error {
 	}
 	c.fleet.sources.retire(id)
 	c.jobs.drop(r)
-	for _, index := range c.jobs.unused() {
+	c.dropClasses(keptClasses)
+	c.journal.forget(TableRun, id, runKey)
+	c.runs.remove(r)
+	return nil
+}
+
+// dropClasses forgets what no job needs any more, if there are more classes than kept.
+func (c *Core) dropClasses(kept int) {
+	for _, index := range c.jobs.dropUnused(kept) {
 		for _, s := range c.fleet.shapes {
 			s.forget(index)
 		}
 	}
-	c.journal.forget(TableRun, id, runKey)
-	c.runs.remove(r)
-	return nil
 }
 
 // dropAttempt has the pilot of an attempt end it, which nobody waits for any more.
