@@ -47,8 +47,8 @@ func KeepGrowth(percent int, bytes uint64) {
 	growths.Do(func() { growBy(percent, bytes) })
 }
 
-// collected dies with each collection.
-type collected struct{ itself *collected }
+// collected dies with the next collection. It is too large to share memory with what lives on.
+type collected [64]byte
 
 // growBy sets the percentage for the heap as it is now, and again after each collection.
 func growBy(percent int, bytes uint64) {
