@@ -206,7 +206,8 @@ func (l *load) await(so func() bool) error {
 func (l *load) openRuns(ctx context.Context, n int) error {
 	for i := range n {
 		run, err := l.lines[0].SubmitWorkflow(ctx, &wire.SubmitWorkflowRequest{
-			Workflow: []byte("workflow: load\nopen: true\n"), File: "load.yaml", User: "bench", KeepGoing: true, WaitAnyway: true,
+			Workflow: []byte("workflow: load\nopen: true\n"), File: "load.yaml", User: "bench", KeepGoing: true,
+			WaitAnyway: true,
 		})
 		if err != nil {
 			return fmt.Errorf("opening run %d: %w", i+1, err)
@@ -230,7 +231,8 @@ func (l *load) submit(ctx context.Context, line int, run uint32, first, n int) e
 	jobs := make([]*wire.SubmittedJob, n)
 	for i := range jobs {
 		jobs[i] = &wire.SubmittedJob{
-			Name: strconv.Itoa(first + i), Payload: &wire.Payload{Argv: []string{"true"}}, Needs: &wire.Resources{MilliCpus: 1000},
+			Name: strconv.Itoa(first + i), Payload: &wire.Payload{Argv: []string{"true"}},
+			Needs: &wire.Resources{MilliCpus: 1000},
 		}
 	}
 	_, err := l.lines[line].Submit(ctx, &wire.SubmitRequest{Run: run, Jobs: jobs})

@@ -101,7 +101,7 @@ func main() {
 	rounds := flag.Int("rounds", 0, "rounds of each row; 0 for the usual number")
 	jobs := flag.Int("jobs", 0, "jobs of each round; 0 for the usual number")
 	waiting := flag.Int("waiting", 0, "jobs that wait; 0 for the usual number")
-	profile := flag.String("cpuprofile", "", "write a CPU profile of the server while jobs are done, or while it starts, to this file")
+	profile := flag.String("cpuprofile", "", "write a CPU profile of the server, at work or at its start, to this file")
 	memory := flag.String("memprofile", "", "write a profile of the server's memory while jobs wait to this file")
 	folder := flag.String("folder", "", "make the states beneath this folder")
 	var s serverConfig
@@ -176,12 +176,13 @@ func measureAll(ctx context.Context, p plan, only []string) (rows []row, err err
 func (r row) String() string {
 	switch r.Name {
 	case "page":
-		return fmt.Sprintf("%-10s %-8s %7.0f jobs/s, ratio %.3f (server %.0f µs a job)", r.Name, r.Store, r.Rate, r.Ratio, r.Server)
+		return fmt.Sprintf("%-10s %-8s %7.0f jobs/s, ratio %.3f (server %.0f µs a job)", r.Name, r.Store, r.Rate,
+			r.Ratio, r.Server)
 	case "waiting":
 		return fmt.Sprintf("%-10s %-8s %8d jobs: %.0f submitted/s, %.0f bytes each, %.0f MiB resident, started after %.1f s "+
-			"(%.0f MiB), %.0f matches/s, slowest %.0f ms (%s), while they come %.0f ms (%s)", r.Name, r.Store, r.Jobs, r.Submitted, r.Heap,
-			r.Resident, r.Start, r.Peak, r.Rate, r.Slowest, r.SlowestName, r.Meanwhile, r.MeanwhileName)
+			"(%.0f MiB), %.0f matches/s, slowest %.0f ms (%s), while they come %.0f ms (%s)", r.Name, r.Store, r.Jobs,
+			r.Submitted, r.Heap, r.Resident, r.Start, r.Peak, r.Rate, r.Slowest, r.SlowestName, r.Meanwhile, r.MeanwhileName)
 	}
-	return fmt.Sprintf("%-10s %-8s %3d runs: %7.0f jobs/s, assigned within %.1f ms; µs a job: server %.0f, database %.0f, load %.0f",
-		r.Name, r.Store, r.Runs, r.Rate, r.P99, r.Server, r.Database, r.Load)
+	return fmt.Sprintf("%-10s %-8s %3d runs: %7.0f jobs/s, assigned within %.1f ms; µs a job: server %.0f, "+
+		"database %.0f, load %.0f", r.Name, r.Store, r.Runs, r.Rate, r.P99, r.Server, r.Database, r.Load)
 }

@@ -149,7 +149,8 @@ func pageRow(ctx context.Context, host *measure.Host, p plan) (row, error) {
 	}
 	var rounds []row
 	for range p.rounds * 3 {
-		without, with := row{Name: "page", Store: sqlite, Runs: 1, Jobs: p.jobs}, row{Name: "page", Store: sqlite, Runs: 1, Jobs: p.jobs}
+		without := row{Name: "page", Store: sqlite, Runs: 1, Jobs: p.jobs}
+		with := without
 		if err := l.round(ctx, p, &without); err != nil {
 			return row{}, err
 		}

@@ -58,7 +58,8 @@ func waitingRow(ctx context.Context, host *measure.Host, p plan, jobs int) (row,
 		return r, err
 	}
 	began := time.Now()
-	if r.Meanwhile, r.MeanwhileName, err = l.whileAsked(ctx, func() error { return l.submitWaiting(ctx, jobs) }); err != nil {
+	submit := func() error { return l.submitWaiting(ctx, jobs) }
+	if r.Meanwhile, r.MeanwhileName, err = l.whileAsked(ctx, submit); err != nil {
 		return r, err
 	}
 	r.Submitted = float64(jobs) / time.Since(began).Seconds()

@@ -102,7 +102,8 @@ func (fs *files) keepResult(j *job) {
 	fs.journal.kept++
 	made := uint64(j.committed >> 32)
 	// It outlives the texts of the run.
-	r := storedResult{strings.Clone(j.name), strings.Clone(j.digest), j.inputMarks(), made, fs.journal.kept, fs.recorded(j)}
+	name, digest := strings.Clone(j.name), strings.Clone(j.digest)
+	r := storedResult{name, digest, j.inputMarks(), made, fs.journal.kept, fs.recorded(j)}
 	for i := range r.outputs {
 		o := &r.outputs[i]
 		o.LFN, o.Pattern, o.Tag = strings.Clone(o.LFN), strings.Clone(o.Pattern), o.tag(j.committed)
