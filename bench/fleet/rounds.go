@@ -4,14 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"fairway/bench/measure"
+	"fairway/bench/measure/lightpilot"
 	"fairway/internal/server/folder"
 	"fairway/lib/subprocess"
 )
@@ -104,7 +103,7 @@ func launchServer(scratch string, pilots, jobs, busy int) (f *fleet, err error) 
 	if err != nil {
 		return nil, err
 	}
-	files := connections(places.Pilots)
+	files := lightpilot.Connections(places.Pilots)
 	if len(files) != pilots {
 		return nil, fmt.Errorf("%d connection files of %d launches", len(files), pilots)
 	}
@@ -187,10 +186,10 @@ func idleRow(scratch string, p plan, n int) (row, error) {
 	}
 	defer f.end()
 	r := row{Pilots: n, Connect: f.connect.Seconds()}
-	before := cpuOf(f.server.Process())
+	before := measure.ProcessorTime(f.server.Process().Pid)
 	time.Sleep(p.idle)
-	r.Idle = (cpuOf(f.server.Process()) - before).Seconds() / p.idle.Seconds()
-	if r.Bytes, err = residentOf(f.server.Process()); err != nil {
+	r.Idle = (measure.ProcessorTime(f.server.Process().Pid) - before).Seconds() / p.idle.Seconds()
+	if r.Bytes, err = measure.ResidentMemory(f.server.Process().Pid); err != nil {
 		return row{}, err
 	}
 	if err := f.tell("again"); err != nil {
@@ -233,11 +232,11 @@ func (f *fleet) work(profile string) (rate, serverCores, pilotCores float64, err
 	}
 	crowds := func() (sum time.Duration) {
 		for _, c := range f.crowds {
-			sum += cpuOf(c.Process())
+			sum += measure.ProcessorTime(c.Process().Pid)
 		}
 		return sum
 	}
-	server, pilots, began := cpuOf(f.server.Process()), crowds(), time.Now()
+	server, pilots, began := measure.ProcessorTime(f.server.Process().Pid), crowds(), time.Now()
 	if err := f.tell("work"); err != nil {
 		return 0, 0, 0, err
 	}
@@ -248,36 +247,10 @@ func (f *fleet) work(profile string) (rate, serverCores, pilotCores float64, err
 		return 0, 0, 0, err
 	}
 	took := time.Since(began).Seconds()
-	serverCores = (cpuOf(f.server.Process()) - server).Seconds() / took
+	serverCores = (measure.ProcessorTime(f.server.Process().Pid) - server).Seconds() / took
 	pilotCores = (crowds() - pilots).Seconds() / took
 	if profile != "" {
 		_, err = f.server.Ask("")
 	}
 	return float64(ended) / took, serverCores, pilotCores, err
-}
-
-// cpuOf is the processor time that a process took so far, 0 of one that has ended.
-func cpuOf(p *os.Process) time.Duration {
-	text, _ := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.Pid), "stat"))
-	_, rest, _ := strings.Cut(string(text), ") ")
-	fields := strings.Fields(rest)
-	if len(fields) < 13 {
-		return 0
-	}
-	user, _ := strconv.ParseInt(fields[11], 10, 64)
-	system, _ := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * (time.Second / 100) // ticks of Linux
-}
-
-// residentOf is the memory of a process, in bytes.
-func residentOf(p *os.Process) (float64, error) {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(p.Pid), "statm"))
-	if err != nil {
-		return 0, err
-	}
-	var size, resident float64
-	if _, err := fmt.Sscan(string(text), &size, &resident); err != nil {
-		return 0, err
-	}
-	return resident * float64(os.Getpagesize()), nil
 }

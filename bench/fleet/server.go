@@ -3,14 +3,12 @@ package main
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"runtime/pprof"
-	"strings"
 
+	"fairway/bench/measure/lightpilot"
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
@@ -58,7 +56,9 @@ func serve(ctx context.Context, c serverConfig) error {
 		Sites: []server.Site{{
 			Site: dispatch.Site{Name: siteName, MinPilots: c.pilots, MaxPilots: c.pilots, Pilot: pilotHas, Tools: []string{tool}},
 			System: func(folders folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
-				return &roll{folder: folders.Pilots, way: way, missing: c.pilots}, nil
+				return &lightpilot.Roll{
+					Folder: folders.Pilots, Way: way, Missing: c.pilots, All: func() { fmt.Println("submitted") },
+				}, nil
 			},
 		}},
 	})
@@ -91,45 +91,4 @@ func obey() {
 		}
 	}
 	os.Exit(0)
-}
-
-// roll is a batch system whose pilots run as soon as they are submitted: the
-// benchmark finds them by their connection files.
-type roll struct {
-	folder  string
-	way     func(launch string, settings any) (launch.Way, error)
-	missing int // launches until all are submitted; the roster's goroutine counts
-}
-
-// Submit is part of batch.System.
-func (r *roll) Submit(_ context.Context, name string) error {
-	if _, err := r.way(name, struct{}{}); err != nil {
-		return err
-	}
-	if r.missing--; r.missing == 0 {
-		fmt.Println("submitted")
-	}
-	return nil
-}
-
-// Status is part of batch.System.
-func (r *roll) Status(context.Context) (map[string]batch.Status, error) {
-	running := map[string]batch.Status{}
-	for _, file := range connections(r.folder) {
-		running[strings.TrimSuffix(filepath.Base(file), connectionEnding)] = batch.Status{State: batch.Running, Jobs: 1}
-	}
-	return running, nil
-}
-
-// Withdraw is part of batch.System. No pilot is withdrawn while it is measured.
-func (r *roll) Withdraw(context.Context, ...string) error {
-	return errors.New("pilots of this benchmark stay")
-}
-
-const connectionEnding = ".connect"
-
-// connections are the connection files of the launches in a folder, in order.
-func connections(folder string) []string {
-	files, _ := filepath.Glob(filepath.Join(folder, "*"+connectionEnding)) // the pattern is right
-	return files
 }

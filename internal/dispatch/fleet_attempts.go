@@ -185,6 +185,7 @@ func (fl *fleet) addAttempt(a *attempt) {
 		a.pilot.worksSince = fl.now
 	}
 	a.given = fl.now
+	a.needs.users++
 	a.next, a.job.attempt = a.job.attempt, a
 	fl.attempts[a.id] = a
 	a.pilot.attempts = append(a.pilot.attempts, a)
@@ -206,6 +207,7 @@ func (fl *fleet) limitsMoved(a *attempt) {
 // removeAttempt forgets an attempt that has ended.
 func (fl *fleet) removeAttempt(a *attempt) {
 	delete(fl.attempts, a.id)
+	a.needs.users--
 	fl.shares.end(a)
 	fl.limitsMoved(a)
 	if a.recall {

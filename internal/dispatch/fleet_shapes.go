@@ -131,6 +131,13 @@ func (s *shape) fit(cl *class) shapeFit {
 	return s.fitOf[cl.index]
 }
 
+// forget is for a class that is no more; another one may get its index.
+func (s *shape) forget(index int) {
+	if index < len(s.fitOf) {
+		s.fitOf[index] = notAsked
+	}
+}
+
 // fits reports whether some pilot of the shape could run the class if it ran nothing else.
 func (s *shape) fits(cl *class) bool {
 	fit := s.fit(cl)

@@ -34,9 +34,10 @@ type jobs struct {
 	policies map[policyKey]*policy
 	totals   Totals
 
-	// Requirement classes: what a pilot is compared with. None is ever taken out.
+	// Requirement classes: what a pilot is compared with.
 	classes map[classKey]*class
-	byIndex []*class
+	byIndex []*class // nil: the index is spare
+	spare   []int
 	bound   map[cacheID][]*class // those of jobs that must run where they read this cache
 	// newTools are programs of classes that are new, until pilots are asked to look for them.
 	newTools []string
@@ -98,9 +99,9 @@ type StepTotals struct {
 	Totals
 }
 
-// job is a submitted Job, kept small: a million of them are queued at times. It
-// stands with its requests in one page of memory, and in eight lines of the
-// processor's cache; what a match looks at stands in the first.
+// job is a submitted Job, kept small: millions of them are queued at times. It
+// stands in four lines of the processor's cache, and each of its requests in one;
+// what a match looks at stands in the first.
 //
 // A job lives as long as its run. This part changes its state, class and
 // priority; Core changes what happened to it.
@@ -142,8 +143,7 @@ type job struct {
 	payload   []byte
 	digest    string
 	submitted instant
-	one       [1]Output  // what outputs holds if it is the only one
-	few       [4]request // and requests if there are no more, as mostly
+	one       [1]Output // what outputs holds if it is the only one
 }
 
 // span says that jobs of a run which follow each other by number do so by row, from
@@ -289,10 +289,13 @@ func (c *Core) JobNamed(run RunID, name string) (JobID, bool) {
 	if r == nil {
 		return 0, false
 	}
-	number, ok := r.names.Find(r.names.Hash(name), func(number uint32) bool {
-		return c.jobs.table.At(r.row(number)).name == name
-	})
+	number, ok := c.jobs.named(r, r.names.Hash(name), name)
 	return NewJobID(run, number), ok
+}
+
+// named finds the number of a job by its name, of which the hash is known.
+func (js *jobs) named(r *run, hash uint64, name string) (number uint32, ok bool) {
+	return r.names.Find(hash, func(number uint32) bool { return js.table.At(r.row(number)).name == name })
 }
 
 // counted are the totals that a job counts in: of its step, its run and all.

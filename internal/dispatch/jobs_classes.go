@@ -8,11 +8,21 @@ import (
 	"time"
 )
 
+// maxClasses bounds the requirement classes of a Core. Jobs that need something else yet are
+// refused then, until runs are retired. What happens to jobs may make more.
+const maxClasses = 1 << 18
+
+// keptClasses is how many classes stay that nothing uses any more, with what is known of them: jobs
+// of later runs mostly need the same as those before.
+const keptClasses = 10_000
+
 // class is a requirement class: jobs that need the same. Whether a pilot fits
-// is asked of classes, never of jobs.
+// is asked of classes, never of jobs. It lives as long as it is used, and while there are
+// few.
 type class struct {
-	index     int
+	index     int // no other class has it
 	key       classKey
+	users     int // jobs that need it now, jobs that were submitted with it, and attempts
 	needs     Resources
 	countable []countable // of pilots
 	pools     []poolNeed  // of what is none of pilots
@@ -49,7 +59,9 @@ type countable struct {
 	n    int64
 }
 
-func (js *jobs) classOf(r *run, j *Job) *class {
+func (js *jobs) classOf(r *run, j *Job) *class { return js.intern(js.keyOf(r, j), j.Needs.Countable) }
+
+func (js *jobs) keyOf(r *run, j *Job) classKey {
 	k := classKey{
 		milliCPUs: j.Needs.MilliCPUs, memory: j.Needs.Memory, disk: j.Needs.Disk, time: j.Needs.Time,
 		countable: joinCountable(j.Needs.Countable), site: j.Site,
@@ -65,7 +77,70 @@ func (js *jobs) classOf(r *run, j *Job) *class {
 			k.run = r.ID
 		}
 	}
-	return js.intern(k, j.Needs.Countable)
+	return k
+}
+
+// checkClasses refuses jobs of more classes than there may be.
+func (js *jobs) checkClasses(r *run, jobs []Job) error {
+	if len(js.classes)+len(jobs) <= maxClasses {
+		return nil
+	}
+	fresh := make(map[classKey]bool)
+	for i := range jobs {
+		if k := js.keyOf(r, &jobs[i]); js.classes[k] == nil {
+			fresh[k] = true
+		}
+	}
+	if len(js.classes)+len(fresh) > maxClasses {
+		return refuse("dispatch: jobs need %d different things, and %d are possible (maxClasses): round what they need",
+			len(js.classes)+len(fresh), maxClasses)
+	}
+	return nil
+}
+
+// needsNow has the job need what another class says.
+func (j *job) needsNow(cl *class) {
+	cl.users++
+	if j.class != nil {
+		j.class.users--
+	}
+	j.class = cl
+}
+
+// asSubmitted has the job begin with a class.
+func (j *job) asSubmitted(cl *class) {
+	cl.users++
+	if j.original != nil {
+		j.original.users--
+	}
+	j.original = cl
+}
+
+// dropUnused takes out the classes that nothing uses any more, if there are more than kept, and
+// returns their indexes.
+func (js *jobs) dropUnused(kept int) (indexes []int) {
+	if len(js.classes) <= kept {
+		return nil
+	}
+	for i, cl := range js.byIndex {
+		if cl == nil || cl.users > 0 {
+			continue
+		}
+		delete(js.classes, cl.key)
+		if at := (cacheID{cl.key.host, cl.key.pilot}); at != (cacheID{}) {
+			rest := slices.DeleteFunc(js.bound[at], func(x *class) bool { return x == cl })
+			if js.bound[at] = rest; len(rest) == 0 {
+				delete(js.bound, at)
+			}
+		}
+		for _, g := range cl.groups {
+			delete(g.share.groups, groupKey{cl, g.priority})
+		}
+		js.byIndex[i] = nil
+		js.spare = append(js.spare, i)
+		indexes = append(indexes, i)
+	}
+	return indexes
 }
 
 func (js *jobs) waitOf(d time.Duration) time.Duration {
@@ -79,8 +154,12 @@ func (js *jobs) intern(k classKey, counts map[string]int64) *class {
 	if cl := js.classes[k]; cl != nil {
 		return cl
 	}
+	if len(js.spare) == 0 {
+		js.spare = append(js.spare, len(js.byIndex))
+		js.byIndex = append(js.byIndex, nil)
+	}
 	cl := &class{
-		index: len(js.byIndex), key: k,
+		index: pop(&js.spare), key: k,
 		needs: Resources{MilliCPUs: k.milliCPUs, Memory: k.memory, Disk: k.disk, Time: k.time, Countable: maps.Clone(counts)},
 	}
 	js.draw(cl)
@@ -88,7 +167,7 @@ func (js *jobs) intern(k classKey, counts map[string]int64) *class {
 		cl.tools = strings.Split(k.tools, "\n")
 		js.newTools = append(js.newTools, cl.tools...)
 	}
-	js.byIndex = append(js.byIndex, cl)
+	js.byIndex[cl.index] = cl
 	js.classes[k] = cl
 	if at := (cacheID{k.host, k.pilot}); at != (cacheID{}) {
 		js.bound[at] = append(js.bound[at], cl)
@@ -127,7 +206,7 @@ func (cl *class) onOne() Resources {
 // drawAgain is for when limits of runs or of the TaskQueue have changed.
 func (js *jobs) drawAgain() {
 	for _, cl := range js.byIndex {
-		if len(cl.needs.Countable) > 0 {
+		if cl != nil && len(cl.needs.Countable) > 0 {
 			js.draw(cl)
 		}
 	}

@@ -284,9 +284,7 @@ func appendJob(b []byte, j *job, s *Job) []byte {
 	if len(j.outputs) > 0 {
 		b = append(b, "}]"...)
 	}
-	if n := s.Needs; n.MilliCPUs != 0 || n.Memory != 0 || n.Disk != 0 || n.Time != 0 || n.Countable != nil {
-		b = appendAny(b, `,"q":`, n)
-	}
+	b = appendNeeds(b, &s.Needs)
 	b = appendStrings(b, `,"t":[`, s.Tools)
 	b = appendText(b, `,"at":`, s.Site)
 	b = appendInt(b, `,"pr":`, int64(s.Priority))
@@ -297,6 +295,26 @@ func appendJob(b []byte, j *job, s *Job) []byte {
 	b = appendInt(b, `,"wd":`, int64(s.WaitForData))
 	b = appendInt(b, `,"su":`, int64(j.submitted))
 	return append(b, '}')
+}
+
+func appendNeeds(b []byte, r *Resources) []byte {
+	if r.Countable != nil {
+		return appendAny(b, `,"q":`, r)
+	}
+	before := `,"q":{`
+	for _, x := range []struct {
+		name string
+		n    int64
+	}{{`"MilliCPUs":`, r.MilliCPUs}, {`"Memory":`, r.Memory}, {`"Disk":`, r.Disk}, {`"Time":`, int64(r.Time)}} {
+		if x.n != 0 {
+			b = strconv.AppendInt(append(append(b, before...), x.name...), x.n, 10)
+			before = ","
+		}
+	}
+	if before == "," {
+		b = append(b, '}')
+	}
+	return b
 }
 
 // appendCommit appends the body of a commit. What was taken stands in the

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"time"
 	"unicode/utf8"
+
+	"fairway/internal/dispatch/rows"
 )
 
 // The tables of durable records. Bodies are JSON objects; "v" is the version
@@ -108,7 +110,9 @@ type jobBody struct {
 	WaitForData int64       `json:"wd"`
 	Submitted   instant     `json:"su"`
 
-	like alike // those of the job before
+	like  alike      // those of the job before
+	texts *rows.Text // where its own texts are to stand; nil: anywhere
+	one   [1]Output  // of job, if it is the only one
 }
 
 // alike are texts that many jobs have in common. Whoever decodes one after the other takes
@@ -190,6 +194,9 @@ func (b *jobBody) job() Job {
 		Tools: b.Tools, Site: b.Site, Priority: b.Priority, Retry: b.Retry, WaitForData: time.Duration(b.WaitForData),
 		Checkpoint: b.Checkpoint,
 	}
+	if len(b.Writes) > 0 {
+		j.Writes = b.one[:0] // of which newJob makes a copy
+	}
 	for _, w := range b.Writes {
 		o := Output{LFN: w.LFN, Pattern: w.Pattern, Publish: w.Publish, Temporary: w.Temp}
 		if w.Cache {
@@ -264,7 +271,7 @@ func (s *scan) expect(c byte) {
 }
 
 // object reads an object. The field is called for each value, after its name.
-func (s *scan) object(field func(name string)) {
+func (s *scan) object(field func(name []byte)) {
 	s.expect('{')
 	for more := !s.next('}'); more && !s.lost; more = !s.next('}') {
 		if s.text[s.at-1] != '{' {
@@ -273,7 +280,7 @@ func (s *scan) object(field func(name string)) {
 		name := s.raw()
 		s.expect(':')
 		if !s.lost {
-			field(string(name))
+			field(name)
 		}
 	}
 }
@@ -310,6 +317,15 @@ func (s *scan) raw() []byte {
 
 func (s *scan) string() string { return string(s.raw()) }
 
+// stringIn reads a string, which is to stand in texts.
+func (s *scan) stringIn(texts *rows.Text) string {
+	raw := s.raw()
+	if texts == nil {
+		return string(raw)
+	}
+	return texts.StringOf(raw)
+}
+
 // as reads a string, and returns the other one if it is the same.
 func (s *scan) as(other string) string {
 	if text := s.raw(); string(text) != other {
@@ -333,9 +349,13 @@ func (s *scan) stringsAs(others []string) []string {
 	return list
 }
 
-func (s *scan) bytes() []byte {
+func (s *scan) bytes(texts *rows.Text) (data []byte) {
 	text := s.raw()
-	data := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+	if n := base64.StdEncoding.DecodedLen(len(text)); texts == nil {
+		data = make([]byte, n)
+	} else {
+		data = texts.Take(n)
+	}
 	n, err := base64.StdEncoding.Strict().Decode(data, text)
 	if err != nil {
 		s.lost = true
@@ -402,31 +422,31 @@ func (s *scan) version() int {
 }
 
 func (s *scan) job(b *jobBody) {
-	s.object(func(name string) {
-		switch name {
+	s.object(func(name []byte) {
+		switch string(name) {
 		case "v":
 			b.V = s.version()
 		case "n":
-			b.Name = s.string()
+			b.Name = s.stringIn(b.texts)
 		case "s":
 			b.Step = s.as(b.like.step)
 		case "p":
-			b.Payload = s.bytes()
+			b.Payload = s.bytes(b.texts)
 		case "d":
-			b.Digest = s.string()
+			b.Digest = s.stringIn(b.texts)
 		case "r":
 			b.Reads = s.stringsAs(b.like.reads)
 		case "ra":
 			b.Access = []Access{}
 			s.list(func() { b.Access = append(b.Access, Access(s.digits(math.MaxUint8))) })
 		case "rv":
-			b.Read = []Version{}
+			b.Read = cleared(b.Read)
 			s.list(func() { b.Read = append(b.Read, Version(s.digits(math.MaxUint32))) })
 		case "w":
-			b.Writes = []writeBody{}
-			s.list(func() { b.Writes = append(b.Writes, s.write()) })
+			b.Writes = cleared(b.Writes)
+			s.list(func() { b.Writes = append(b.Writes, s.write(b.texts)) })
 		case "q":
-			s.other(&b.Needs)
+			s.needs(&b.Needs)
 		case "t":
 			b.Tools = s.stringsAs(b.like.tools)
 		case "at":
@@ -447,11 +467,44 @@ func (s *scan) job(b *jobBody) {
 	})
 }
 
-func (s *scan) write() (w writeBody) {
-	s.object(func(name string) {
-		switch name {
+// cleared is an empty list, with the memory of another one. As encoding/json has it, it is not nil.
+func cleared[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list[:0]
+}
+
+func (s *scan) needs(r *Resources) {
+	s.object(func(name []byte) {
+		switch string(name) {
+		case "MilliCPUs":
+			r.MilliCPUs = s.int()
+		case "Memory":
+			r.Memory = s.int()
+		case "Disk":
+			r.Disk = s.int()
+		case "Time":
+			r.Time = time.Duration(s.int())
+		case "Countable":
+			if s.at < len(s.text) && s.text[s.at] == '{' {
+				s.other(&r.Countable)
+				return
+			}
+			for _, c := range []byte("null") { // as earlier versions wrote it
+				s.expect(c)
+			}
+		default:
+			s.lost = true
+		}
+	})
+}
+
+func (s *scan) write(texts *rows.Text) (w writeBody) {
+	s.object(func(name []byte) {
+		switch string(name) {
 		case "l":
-			w.LFN = s.string()
+			w.LFN = s.stringIn(texts)
 		case "p":
 			w.Pattern = s.bool()
 		case "u":
@@ -470,8 +523,8 @@ func (s *scan) write() (w writeBody) {
 }
 
 func (s *scan) commit(b *commitBody) {
-	s.object(func(name string) {
-		switch name {
+	s.object(func(name []byte) {
+		switch string(name) {
 		case "v":
 			b.V = s.version()
 		case "a":
@@ -493,8 +546,8 @@ func (s *scan) commit(b *commitBody) {
 }
 
 func (s *scan) result(b *resultBody) {
-	s.object(func(name string) {
-		switch name {
+	s.object(func(name []byte) {
+		switch string(name) {
 		case "v":
 			b.V = s.version()
 		case "j":
@@ -527,8 +580,8 @@ func (s *scan) result(b *resultBody) {
 }
 
 func (s *scan) file(b *fileBody) {
-	s.object(func(name string) {
-		switch name {
+	s.object(func(name []byte) {
+		switch string(name) {
 		case "v":
 			b.V = s.version()
 		case "l":
@@ -550,8 +603,8 @@ func (s *scan) file(b *fileBody) {
 }
 
 func (s *scan) published(b *publishedBody) {
-	s.object(func(name string) {
-		switch name {
+	s.object(func(name []byte) {
+		switch string(name) {
 		case "v":
 			b.V = s.version()
 		case "n":
@@ -566,8 +619,8 @@ func (s *scan) outputs() (list []output) {
 	list = []output{}
 	s.list(func() {
 		var o output
-		s.object(func(name string) {
-			switch name {
+		s.object(func(name []byte) {
+			switch string(name) {
 			case "l":
 				o.LFN = s.string()
 			case "p":

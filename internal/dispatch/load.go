@@ -232,12 +232,12 @@ func (r recorded) write(i int, f *file) *version { return f.versionFor(r.body.Wr
 
 func (l *Loading) takeJob(k Record) error {
 	c, b := l.c, &l.job
-	*b = jobBody{like: alike{b.Step, b.Reads, b.Tools}}
-	if err := read(k, b, &b.V); err != nil {
-		return err
-	}
 	r, err := l.run(k)
 	if err != nil {
+		return err
+	}
+	*b = jobBody{like: alike{b.Step, b.Reads, b.Tools}, texts: &r.texts, Read: b.Read[:0], Writes: b.Writes[:0]}
+	if err := read(k, b, &b.V); err != nil {
 		return err
 	}
 	id, err := parseJobKey(k.Run, k.Key)
@@ -251,16 +251,18 @@ func (l *Loading) takeJob(k Record) error {
 	if err := s.check(); err != nil {
 		return err
 	}
-	if _, ok := c.JobNamed(r.ID, s.Name); ok {
+	hash := r.names.Hash(s.Name)
+	if _, ok := c.jobs.named(r, hash, s.Name); ok {
 		return fmt.Errorf("job name %s is used twice", s.Name)
 	}
 	j := c.jobs.newJob(r, &s)
-	r.names.Add(r.names.Hash(j.name), j.id.Number())
+	r.names.Add(hash, j.id.Number())
 	j.submitted = b.Submitted
-	reads := make([]*file, len(s.Reads))
-	for i, lfn := range s.Reads {
-		reads[i] = r.files.named(lfn)
+	reads := c.files.readFiles[:0]
+	for _, lfn := range s.Reads {
+		reads = append(reads, r.files.named(lfn))
 	}
+	c.files.readFiles = reads
 	c.files.requestFiles(j, reads, s.Access, recorded{b})
 	j.fate = l.fates[id]
 	return l.committed(j)

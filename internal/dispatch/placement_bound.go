@@ -4,10 +4,10 @@ import "slices"
 
 // setClass finds what the job needs now, after what happened to it.
 func (pl *placement) setClass(j *job) {
-	j.class = j.original
+	cl := j.original
 	at := pl.boundTo(j)
 	if f := j.fate; f != nil || at != (cacheID{}) {
-		j.class = pl.jobs.variant(j.original, func(k *classKey) {
+		cl = pl.jobs.variant(j.original, func(k *classKey) {
 			if f != nil {
 				k.memory = max(k.memory, f.Memory)
 				if at == (cacheID{}) {
@@ -17,6 +17,7 @@ func (pl *placement) setClass(j *job) {
 			k.host, k.pilot = at.host, at.pilot
 		})
 	}
+	j.needsNow(cl)
 }
 
 // boundTo says where a job must run because inputs of it are in caches only:

@@ -36,9 +36,19 @@ func (c *Core) retireRun(in RetireRun) error {
 	}
 	c.fleet.sources.retire(id)
 	c.jobs.drop(r)
+	c.dropClasses(keptClasses)
 	c.journal.forget(TableRun, id, runKey)
 	c.runs.remove(r)
 	return nil
+}
+
+// dropClasses forgets what no job needs any more, if there are more classes than kept.
+func (c *Core) dropClasses(kept int) {
+	for _, index := range c.jobs.dropUnused(kept) {
+		for _, s := range c.fleet.shapes {
+			s.forget(index)
+		}
+	}
 }
 
 // dropAttempt has the pilot of an attempt end it, which nobody waits for any more.
@@ -171,6 +181,9 @@ func (fs *files) adoptCopy(p *pilot, copied FileRef, retired RunID) {
 // drop takes the jobs of a run out of the table.
 func (js *jobs) drop(r *run) {
 	for j := range js.of(r) {
+		j.class.users--
+		j.original.users--
+		clear(j.requests) // or they would keep all of the run alive, beside those of another run
 		js.totals.Jobs--
 		js.totals.ByState[j.state]--
 		if j.fromBefore() {

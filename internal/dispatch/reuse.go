@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // storedResult is the outputs of a job that was done, under the key of that job. Runs name it
@@ -210,8 +211,9 @@ func (c *Core) lend(j *job) {
 
 // resultOf is a result made of the outputs of a committed job.
 func (fs *files) resultOf(j *job) *storedResult {
-	r := &storedResult{
-		job: j.name, digest: j.digest, inputs: j.inputMarks(), made: uint64(j.committed >> 32), outputs: fs.toKeep(j),
+	r := &storedResult{ // it outlives the texts of the run
+		job: strings.Clone(j.name), digest: strings.Clone(j.digest), inputs: j.inputMarks(),
+		made: uint64(j.committed >> 32), outputs: fs.toKeep(j),
 	}
 	if run := j.step.run; run.Scope != "" {
 		r.origin, r.scope = j.origin(), run.Scope
@@ -226,7 +228,8 @@ func (fs *files) resultOf(j *job) *storedResult {
 func (fs *files) toKeep(j *job) []output {
 	outputs := fs.recorded(j)
 	for i := range outputs {
-		outputs[i].Tag = outputs[i].tag(j.committed)
+		o := &outputs[i]
+		o.LFN, o.Pattern, o.Tag = strings.Clone(o.LFN), strings.Clone(o.Pattern), o.tag(j.committed)
 	}
 	return outputs
 }

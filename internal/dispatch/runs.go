@@ -98,6 +98,7 @@ type run struct {
 	jobs      uint32
 	spans     []span
 	names     rows.Names // to numbers
+	texts     rows.Text  // what jobs and files are called, and payloads
 	steps     map[string]*step
 	stepOrder []*step // in the order of their first job
 	totals    Totals
@@ -209,7 +210,7 @@ func (c *Core) limitRun(r *run, limits map[string]int64) {
 		if len(j.original.needs.Countable) == 0 {
 			continue
 		}
-		j.original = c.jobs.variant(j.original, func(k *classKey) { k.run = r.ID })
+		j.asSubmitted(c.jobs.variant(j.original, func(k *classKey) { k.run = r.ID }))
 		if j.state == Ready {
 			c.placement.setWaiting(j)
 			c.work.examine = append(c.work.examine, j)

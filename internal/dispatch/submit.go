@@ -15,13 +15,7 @@ import (
 const maxJobs = math.MaxUint32 - 1
 
 func (c *Core) submit(in Submit) error {
-	r, err := c.runs.get(in.Run)
-	if err == nil {
-		err = checkExisting(in.Files)
-	}
-	if err == nil {
-		err = c.jobs.checkJobs(r, in.Files, in.Jobs)
-	}
+	r, err := c.checkSubmit(&in)
 	if err != nil {
 		return err
 	}
@@ -32,16 +26,16 @@ func (c *Core) submit(in Submit) error {
 	c.effects.Events = slices.Grow(c.effects.Events, 2*len(in.Jobs)) // most are ready at once
 	reads := c.files.readFiles
 	for i := range in.Jobs {
-		s := &in.Jobs[i]
+		s := r.owned(in.Jobs[i])
 		n := len(s.Reads)
-		j := c.jobs.newJob(r, s)
+		j := c.jobs.newJob(r, &s)
 		j.submitted = c.now
 		c.files.requestFiles(j, reads[:n], s.Access, tail(j.id.Number()))
 		for k := range j.requests {
 			c.files.insert(&j.requests[k])
 		}
 		reads = reads[n:]
-		c.journal.persistBody(TableJob, j.id.Run(), jobKey(j.id), appendJob(c.journal.body, j, s))
+		c.journal.persistBody(TableJob, j.id.Run(), jobKey(j.id), appendJob(c.journal.body, j, &s))
 		c.jobEvent(JobSubmitted, j, "")
 		c.placement.letGo(c.jobs.inheritPriority(j)...)
 		c.files.startOut(j)
@@ -49,11 +43,35 @@ func (c *Core) submit(in Submit) error {
 	return nil
 }
 
+// Refuses tells why Step would refuse a submission now, as an error that wraps [ErrRefused]; nil if
+// it would not. So a caller that submits the jobs in pieces knows before that all will be taken.
+func (c *Core) Refuses(in Submit) error {
+	r, err := c.checkSubmit(&in)
+	if err == nil {
+		r.forgetNames(in.Jobs)
+	}
+	return err
+}
+
+func (c *Core) checkSubmit(in *Submit) (*run, error) {
+	r, err := c.runs.get(in.Run)
+	if err == nil {
+		err = checkExisting(in.Files)
+	}
+	if err == nil {
+		err = c.jobs.checkJobs(r, in.Files, in.Jobs)
+	}
+	return r, err
+}
+
 // checkJobs refuses what cannot be inserted when the files are known. It leaves the names of the
 // jobs in names, and the files that they read in files.readFiles.
 func (js *jobs) checkJobs(r *run, files []ExistingFile, jobs []Job) error {
 	if uint64(js.table.Len())+uint64(len(jobs)) > maxJobs {
 		return refuse("dispatch: more than %d jobs", uint64(maxJobs))
+	}
+	if err := js.checkClasses(r, jobs); err != nil {
+		return err
 	}
 	js.files.readFiles = js.files.readFiles[:0]
 	var written map[string]bool // files, and what jobs before write; made when it is asked for
@@ -65,13 +83,18 @@ func (js *jobs) checkJobs(r *run, files []ExistingFile, jobs []Job) error {
 	}
 	for i := range jobs {
 		if err := js.checkJob(r, jobs, i, &written); err != nil {
-			for k := range jobs[:i] {
-				r.names.Remove(r.names.Hash(jobs[k].Name), r.jobs+1+uint32(k))
-			}
+			r.forgetNames(jobs[:i])
 			return err
 		}
 	}
 	return nil
+}
+
+// forgetNames takes the names of jobs that were checked out of names again.
+func (r *run) forgetNames(jobs []Job) {
+	for i := range jobs {
+		r.names.Remove(r.names.Hash(jobs[i].Name), r.jobs+1+uint32(i))
+	}
 }
 
 func (js *jobs) checkJob(r *run, jobs []Job, i int, written *map[string]bool) error {
@@ -119,7 +142,17 @@ func addWritten(written map[string]bool, jobs []Job) {
 	}
 }
 
-// newJob makes the next job of a run, without requests.
+// owned is a job with those texts in the run's own memory that stay as long as that: of what comes
+// in one message each would keep a piece of memory alive.
+func (r *run) owned(s Job) Job {
+	s.Name, s.Digest, s.Payload = r.texts.String(s.Name), r.texts.String(s.Digest), r.texts.Bytes(s.Payload)
+	for i := range s.Writes {
+		s.Writes[i].LFN = r.texts.String(s.Writes[i].LFN)
+	}
+	return s
+}
+
+// newJob makes the next job of a run, without requests. It keeps the texts of s.
 func (js *jobs) newJob(r *run, s *Job) *job {
 	cl := js.classOf(r, s)
 	row := js.table.Len()
@@ -135,7 +168,9 @@ func (js *jobs) newJob(r *run, s *Job) *job {
 		r.steps[s.Step] = j.step
 		r.stepOrder = append(r.stepOrder, j.step)
 	}
-	j.policy, j.original, j.class, j.outputs = js.policyOf(s), cl, cl, s.Writes
+	j.asSubmitted(cl)
+	j.needsNow(cl)
+	j.policy, j.outputs = js.policyOf(s), s.Writes
 	j.priority, j.effective, j.state = int32(s.Priority), int32(s.Priority), Waiting
 	if len(s.Writes) == 1 {
 		j.one[0] = s.Writes[0]
@@ -251,9 +286,7 @@ func (j *job) files() *namespace { return &j.step.run.files }
 // requestFiles makes the requests of a job: first what it reads, in the order
 // of Reads, each with its access, then what it only writes.
 func (fs *files) requestFiles(j *job, reads []*file, access []Access, at numbering) {
-	if n := len(reads) + len(j.outputs); n <= len(j.few) {
-		j.requests = j.few[:0]
-	} else {
+	if n := len(reads) + len(j.outputs); n > 0 {
 		j.requests = fs.requestSlab.Take(n)[:0]
 	}
 	for i, f := range reads {

@@ -1,6 +1,9 @@
 package dispatch
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 // A refused Submit leaves none of its files behind: a job that reads one is refused too, until a
 // Submit that is taken brings it.
@@ -24,6 +27,32 @@ func TestARefusedSubmitAddsNoFiles(t *testing.T) {
 	} {
 		if _, err := core.Step(epoch, in); err != nil {
 			t.Errorf("%+v: %v", in, err)
+		}
+	}
+}
+
+// Refuses says what Step says, and changes nothing.
+func TestRefusesForetellsStep(t *testing.T) {
+	core := withRun(t, Config{})
+	job := func(name string, reads ...string) Job {
+		return Job{Name: name, Step: "s", Reads: reads, Writes: []Output{{LFN: name + ".out"}}}
+	}
+	for _, in := range []Submit{
+		{Run: 1, Jobs: []Job{job("a"), job("b", "a.out")}},
+		{Run: 1, Jobs: []Job{job("c"), job("a")}},
+		{Run: 1, Jobs: []Job{job("c"), job("c")}},
+		{Run: 1, Jobs: []Job{job("c"), job("d", "nowhere")}},
+		{Run: 2, Jobs: []Job{job("c")}},
+		{Run: 1, Jobs: []Job{job("c", "b.out")}},
+	} {
+		foretold := core.Refuses(in)
+		again := core.Refuses(in)
+		effects, err := core.Step(epoch, in)
+		if fmt.Sprint(foretold) != fmt.Sprint(err) || fmt.Sprint(again) != fmt.Sprint(err) {
+			t.Errorf("%+v: Step says %v, and Refuses said %v and %v", in, err, foretold, again)
+		}
+		if err == nil && len(effects.Persist) != len(in.Jobs) {
+			t.Errorf("%+v: %d records", in, len(effects.Persist))
 		}
 	}
 }

@@ -69,6 +69,16 @@ func (c *Core) Job(id JobID) (JobView, bool) {
 	return c.view(j), true
 }
 
+// ReadySince is when a job became ready, last; zero if there is none, or it did not since the Core was
+// made or loaded.
+func (c *Core) ReadySince(id JobID) time.Time {
+	j := c.jobs.find(id)
+	if j == nil {
+		return time.Time{}
+	}
+	return j.readySince.time()
+}
+
 func (c *Core) view(j *job) JobView {
 	v := JobView{
 		ID: j.id, Name: j.name, Step: j.step.Step, State: j.state, Priority: int(j.priority),

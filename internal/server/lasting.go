@@ -501,11 +501,15 @@ func (s *Server) ListRuns(
 		}
 		load = func(id dispatch.RunID) (*state.Run, error) { return byID[id], nil }
 	}
+	live, err := s.standings(ctx)
+	if err != nil {
+		return nil, false, err
+	}
 	for _, id := range numbers {
 		if owner, ok := s.runs.owner(id); !ok || !wanted(owner) {
 			continue
 		}
-		standing, err := s.standing(ctx, id, states, load)
+		standing, err := s.standing(id, states, live[id], load)
 		switch {
 		case err != nil:
 			return nil, false, err
@@ -522,32 +526,61 @@ func (s *Server) ListRuns(
 // fewRuns are as many as are sooner read one by one than all together.
 const fewRuns = 1000
 
-// standing is how a run stands; nil if it is not there any more, or in none of the states.
+// liveStanding is how a run stands of which there are rooms.
+type liveStanding struct {
+	totals   *dispatch.Totals // nil: it was retired meanwhile
+	underway *state.Run       // its record, with its problems; nil if it is not under way
+}
+
+// standings are those of all runs in the core, by one question to the loop.
+func (s *Server) standings(ctx context.Context) (map[dispatch.RunID]*liveStanding, error) {
+	all := s.runs.all()
+	live := make(map[dispatch.RunID]*liveStanding, len(all))
+	for _, r := range all {
+		live[r.room.Run] = new(liveStanding)
+	}
+	err := s.inbox.Query(ctx, func(c *state.Cores) {
+		for _, r := range all {
+			view, ok := c.Dispatch.Run(r.room.Run)
+			if !ok {
+				continue
+			}
+			standing := live[r.room.Run]
+			if standing.totals = &view.Totals; r.ended() == nil {
+				run := r.before // which the loop alone changes
+				run.State, run.Problems = state.Underway, r.room.Ending.Problems()
+				standing.underway = &run
+			}
+		}
+	})
+	if errors.Is(err, loop.ErrEnded) {
+		err = nil
+	}
+	return live, err
+}
+
+// standing is how a run stands; nil if it is not there any more, or in none of the states. live is nil
+// unless there are rooms of it.
 func (s *Server) standing(
-	ctx context.Context, id dispatch.RunID, states []string, load func(dispatch.RunID) (*state.Run, error),
+	id dispatch.RunID, states []string, live *liveStanding, load func(dispatch.RunID) (*state.Run, error),
 ) (*api.RunStanding, error) {
 	wanted := func(of state.Status) bool { return len(states) == 0 || slices.Contains(states, string(of)) }
-	r := s.runs.get(id)
-	if ended, ok := s.runs.endedAs(id); r == nil && (!ok || !wanted(ended)) {
+	if ended, ok := s.runs.endedAs(id); live == nil && (!ok || !wanted(ended)) {
 		return nil, nil
 	}
-	run, err := load(id)
-	if run == nil || err != nil {
-		return nil, err
+	var run *state.Run
+	if live != nil && live.underway != nil {
+		run = live.underway // the store may be at work for long
+	} else {
+		var err error
+		if run, err = load(id); run == nil || err != nil {
+			return nil, err
+		}
 	}
 	standing := &api.RunStanding{Run: run, Results: publish.ShownPlace(run.Results, s.layoutOf(id))}
 	standing.Totals = dispatch.Summed(run.Totals)
-	if r != nil {
-		err := r.inbox.Query(ctx, func(c *state.Cores) {
-			view, _ := c.Dispatch.Run(id)
-			standing.Totals = view.Totals
-			if r.ended() == nil {
-				run.State, run.Problems = state.Underway, r.room.Ending.Problems()
-			}
-		})
-		if err != nil && !errors.Is(err, loop.ErrEnded) {
-			return nil, err
-		}
+	if live != nil && live.totals != nil {
+		standing.Totals = *live.totals
 	}
 	if !wanted(run.State) {
 		return nil, nil

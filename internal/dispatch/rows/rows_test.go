@@ -188,3 +188,34 @@ func TestOrderedKeepsOrder(t *testing.T) {
 		}
 	}
 }
+
+// What was given out stays as it is, whatever comes after it.
+func TestText(t *testing.T) {
+	rng := seed.Source(t)
+	var text Text
+	var want, got []string
+	for range 5000 {
+		b := make([]byte, rng.IntN(200))
+		for i := range b {
+			b[i] = byte(rng.IntN(256))
+		}
+		want = append(want, string(b))
+		switch rng.IntN(3) {
+		case 0:
+			got = append(got, text.String(string(b)))
+		case 1:
+			got = append(got, text.StringOf(b))
+		default:
+			kept := text.Bytes(b)
+			got = append(got, string(kept))
+			_ = append(kept, 'x') // not over what comes next
+		}
+		clear(b)
+	}
+	if !slices.Equal(got, want) {
+		t.Fatal("a text has changed")
+	}
+	if long := text.String(string(make([]byte, 3*lastPiece))); len(long) != 3*lastPiece {
+		t.Errorf("a long text has %d bytes", len(long))
+	}
+}

@@ -22,7 +22,7 @@ const filesAtATime = 8
 
 // submission is one call of Submit. It is made beside the loop, as far as that needs no cores.
 type submission struct {
-	jobs  []flow.NewJob
+	jobs  []dispatch.Job
 	reads [][]dispatch.ExistingFile // of each job, in the order of its Reads; without a PFN: a job writes it
 
 	// What prepare finds out in the loop.
@@ -56,18 +56,19 @@ func (s *Service) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.Subm
 func (a *view) newSubmission(
 	ctx context.Context, jobs []*wire.SubmittedJob, waitAnyway bool,
 ) (*submission, error) {
-	s := &submission{
-		jobs: make([]flow.NewJob, len(jobs)), reads: make([][]dispatch.ExistingFile, len(jobs)),
-		known: make([]bool, len(jobs)),
-	}
+	s := &submission{reads: make([][]dispatch.ExistingFile, len(jobs)), known: make([]bool, len(jobs))}
+	made := make([]flow.NewJob, len(jobs))
+	var err error
 	for i, asked := range jobs {
-		var err error
-		if s.jobs[i], err = flow.Submitted(convert.SubmittedFromWire(asked)); err != nil {
+		if made[i], err = flow.Submitted(convert.SubmittedFromWire(asked)); err != nil {
 			return nil, notAJob(i, asked.GetName(), err)
 		}
-		if err := a.control.Check([]flow.Demand{flow.DemandOf(&s.jobs[i])}, waitAnyway); err != nil {
+		if err := a.control.Check([]flow.Demand{flow.DemandOf(&made[i])}, waitAnyway); err != nil {
 			return nil, notAJob(i, asked.GetName(), err)
 		}
+	}
+	if s.jobs, err = convert.JobsWithPayload(made); err != nil {
+		return nil, err
 	}
 	var group errgroup.Group
 	group.SetLimit(filesAtATime)
@@ -111,10 +112,10 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 	writers := map[string]string{} // by LFN: the last job that writes it, of this call or before
 	added := map[string]string{}   // digests of the jobs that are new, by name
 	var files []dispatch.ExistingFile
-	var fresh []flow.NewJob
+	var fresh []dispatch.Job
 	var again []dispatch.JobID
 	for i := range s.jobs {
-		job := &s.jobs[i].Job
+		job := &s.jobs[i]
 		marks := make([]string, len(job.Reads))
 		for k, file := range s.reads[i] {
 			if marks[k] = file.Identity; file.PFN == "" {
@@ -136,7 +137,7 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 					files = append(files, file)
 				}
 			}
-			fresh = append(fresh, s.jobs[i])
+			fresh = append(fresh, *job)
 			continue
 		}
 		s.known[i] = true
@@ -157,12 +158,8 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 			return err
 		}
 	}
-	jobs, err := convert.JobsWithPayload(fresh)
-	if err != nil {
-		return err
-	}
-	if len(jobs) > 0 {
-		r.Dispatch = append(r.Dispatch, dispatch.Submit{Run: c.Run, Files: files, Jobs: jobs})
+	if len(fresh) > 0 {
+		r.Dispatch = append(r.Dispatch, dispatch.Submit{Run: c.Run, Files: files, Jobs: fresh})
 	}
 	if len(again) > 0 {
 		r.Dispatch = append(r.Dispatch, dispatch.RetryJobs{Jobs: again})
@@ -185,7 +182,7 @@ func lastWriter(c *state.Cores, ofCall map[string]string, lfn string) string {
 // describe tells how the jobs stand.
 func (s *submission) describe(c *state.Cores, answer *wire.SubmitResponse) {
 	for i := range s.jobs {
-		id, ok := c.Dispatch.JobNamed(c.Run, s.jobs[i].Job.Name)
+		id, ok := c.Dispatch.JobNamed(c.Run, s.jobs[i].Name)
 		if !ok {
 			return // the call was refused
 		}

@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/wire"
+	"fairway/lib/seed"
 )
 
 // TestOutcomesAgree: the conversion relies on equal numbers.
@@ -32,6 +33,48 @@ func TestResultSurvivesTheWire(t *testing.T) {
 	converted := ResultFromWire(r)
 	if back := ResultToWire(&converted); !proto.Equal(back, r) {
 		t.Fatalf("got %v, want %v", back, r)
+	}
+}
+
+// Attempts are encoded by hand as the messages that would be made of them.
+func TestAttemptsAreEncodedAsMessages(t *testing.T) {
+	rng := seed.Source(t)
+	maybe := func(n int64) int64 { return n * rng.Int64N(2) * rng.Int64N(1<<rng.IntN(40)+1) }
+	at := func() time.Time {
+		if rng.IntN(3) == 0 {
+			return time.Time{}
+		}
+		return time.Unix(1_800_000_000+maybe(1), rng.Int64N(1e9)).UTC()
+	}
+	for range 2000 {
+		r := dispatch.Result{
+			Job: dispatch.NewJobID(dispatch.RunID(rng.Uint32()), rng.Uint32()), Attempt: dispatch.AttemptID(maybe(1)),
+			Outcome: dispatch.Outcome(rng.IntN(len(wire.Outcome_name))), ExitCode: int(rng.Int32()) * (rng.IntN(3) - 1),
+			Signal: rng.IntN(64), Message: strings.Repeat("é", rng.IntN(300)),
+			Usage: dispatch.Usage{
+				StageInStart: at(), Start: at(), End: at(), StageOutEnd: at(), CPU: time.Duration(maybe(1)),
+				MaxRSS: maybe(1), BytesStaged: maybe(1), BytesCached: maybe(1), BytesWritten: maybe(1),
+				CacheHits: rng.IntN(3), CacheMisses: rng.IntN(3), StagedAhead: time.Duration(maybe(-1)),
+				RemoteHits: rng.IntN(3), BytesRemote: maybe(1), PrefetchHits: rng.IntN(3), BytesPrefetched: maybe(1),
+			},
+		}
+		for range rng.IntN(3) {
+			r.Outputs = append(r.Outputs, dispatch.WrittenFile{
+				LFN: strings.Repeat("o", rng.IntN(200)), Version: dispatch.Version(rng.Uint32()), PFN: "p", Size: maybe(1),
+				Adler32: rng.Uint32(), Hash: strings.Repeat("ab", 32*rng.IntN(2)), Records: maybe(1), Written: rng.Uint32(),
+			})
+			r.Notes = append(r.Notes, strings.Repeat("n", rng.IntN(2)))
+			r.Lost = append(r.Lost, dispatch.LostFile{File: dispatch.FileRef{LFN: "l", Version: 2, Tag: 3}, PFN: "p", Why: "w"})
+		}
+		want := &wire.AttemptDetail{
+			Attempt: uint64(r.Attempt), Try: int32(rng.IntN(3)), Pilot: strings.Repeat("p", rng.IntN(9)),
+			Outcome: r.Outcome.String(), Result: ResultToWire(&r),
+		}
+		got := new(wire.AttemptDetail)
+		body := AppendAttempt([]byte("before"), int(want.Try), dispatch.PilotID(want.Pilot), &r)
+		if err := proto.Unmarshal(body[len("before"):], got); err != nil || !proto.Equal(got, want) {
+			t.Fatalf("%v: encoded as\n%v\nnot\n%v", err, got, want)
+		}
 	}
 }
 

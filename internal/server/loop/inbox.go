@@ -73,24 +73,26 @@ func (r *Request) finish(err error) {
 const inboxSize = 256
 
 // Inbox is how goroutines reach the loop. It is made before the loop, for those that
-// the loop hands work to.
+// the loop hands work to. Questions overtake requests: who asks sees what was acknowledged
+// before, and waits for no more than one piece of what others submit.
 type Inbox struct {
-	requests chan *Request
-	ended    chan struct{} // closed when the loop takes no more
-	held     *heldSyncs
-	run      dispatch.RunID // that requests are about which do not say
+	requests  chan *Request
+	questions chan *Request // that only ask
+	ended     chan struct{} // closed when the loop takes no more
+	held      *heldSyncs
+	run       dispatch.RunID // that requests are about which do not say
 }
 
 // NewInbox makes the inbox of one loop.
 func NewInbox() *Inbox {
 	return &Inbox{
-		requests: make(chan *Request, inboxSize), ended: make(chan struct{}),
+		requests: make(chan *Request, inboxSize), questions: make(chan *Request, inboxSize), ended: make(chan struct{}),
 		held: &heldSyncs{byPilot: map[dispatch.PilotID][]*heldSync{}},
 	}
 }
 
 // Waiting is how many requests wait for the loop.
-func (i *Inbox) Waiting() int { return len(i.requests) }
+func (i *Inbox) Waiting() int { return len(i.requests) + len(i.questions) }
 
 // Of is the same inbox, for requests that are about a run.
 func (i *Inbox) Of(run dispatch.RunID) *Inbox {
@@ -125,8 +127,12 @@ func (i *Inbox) Send(ctx context.Context, r *Request) error {
 	if r.Run == 0 {
 		r.Run = i.run
 	}
+	way := i.requests
+	if r.asks() {
+		way = i.questions
+	}
 	select {
-	case i.requests <- r:
+	case way <- r:
 		return nil
 	case <-i.ended:
 		return ErrEnded

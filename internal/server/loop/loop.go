@@ -33,6 +33,11 @@ const (
 	// roundSize bounds the requests that are stepped before the loop looks
 	// whether the disk is done.
 	roundSize = 128
+	// pieceJobs is how many jobs are submitted until questions are answered that have come meanwhile.
+	pieceJobs = 500
+	// fullGathering is with how many records the loop takes no more requests until the transaction before
+	// them is durable: so none takes long, and what waits for one does not grow.
+	fullGathering = 5000
 )
 
 // Pilots are those that the run has started (package launch). No method blocks.
@@ -194,8 +199,16 @@ func (l *Loop) Run(ctx context.Context) error {
 // turn takes what there is, and starts a commit if the disk is free.
 func (l *Loop) turn(ctx context.Context) error {
 	news := true
+	requests := l.Inbox.requests
+	if l.busy && l.full() {
+		requests = nil
+	}
 	select {
-	case r := <-l.Inbox.requests:
+	case q := <-l.Inbox.questions:
+		l.take(q)
+		l.answerQuestions()
+		news = false
+	case r := <-requests:
 		news = l.round(r)
 	case err := <-l.committed:
 		if err := l.landed(ctx, err); err != nil {
@@ -233,6 +246,9 @@ func (l *Loop) round(r *Request) (news bool) {
 	l.take(r)
 	news = !r.asks()
 	for range roundSize {
+		if l.answerQuestions(); l.full() {
+			break
+		}
 		select {
 		case r := <-l.Inbox.requests:
 			l.take(r)
@@ -242,6 +258,16 @@ func (l *Loop) round(r *Request) (news bool) {
 		}
 	}
 	return news
+}
+
+// full reports whether no more is to be gathered.
+func (l *Loop) full() bool { return len(l.gathering.records) >= fullGathering }
+
+// answerQuestions answers those that wait now.
+func (l *Loop) answerQuestions() {
+	for range len(l.Inbox.questions) {
+		l.take(<-l.Inbox.questions)
+	}
 }
 
 // take steps one request. What it leads to is gathered.
@@ -259,7 +285,11 @@ func (l *Loop) take(r *Request) {
 	l.owe(r.Publish)
 	var refused error
 	for _, in := range r.Dispatch {
-		refused = errors.Join(refused, l.stepDispatch(in))
+		if jobs, ok := in.(dispatch.Submit); ok {
+			refused = errors.Join(refused, l.submit(jobs))
+		} else {
+			refused = errors.Join(refused, l.stepDispatch(in))
+		}
 		l.propagate()
 	}
 	for _, in := range r.Flow {
@@ -355,6 +385,26 @@ func (l *Loop) stepDispatch(in dispatch.Input) error {
 	return nil
 }
 
+// submit submits jobs, all or none, in pieces. Between them questions are answered: who asks need
+// not wait for all, and may see some of the jobs only. The events wait for propagate.
+func (l *Loop) submit(in dispatch.Submit) error {
+	if len(in.Jobs) <= pieceJobs {
+		return l.stepDispatch(in)
+	}
+	if err := l.Dispatch.Refuses(in); err != nil {
+		return err
+	}
+	for piece := range slices.Chunk(in.Jobs, pieceJobs) {
+		in.Jobs = piece
+		if err := l.stepDispatch(in); err != nil {
+			return err
+		}
+		in.Files = nil // they came with the first piece
+		l.answerQuestions()
+	}
+	return nil
+}
+
 // gather takes over the effects of one step of dispatch, which the next step
 // overwrites.
 func (l *Loop) gather(e *dispatch.Effects) {
@@ -429,12 +479,13 @@ func (l *Loop) propagate() {
 func (l *Loop) observe(run *Run, event *dispatch.Event) error {
 	run.Ending.observe(event)
 	run.Tally.Observe(event)
-	if event.Result != nil {
-		record, err := run.Tally.Attempts.Record(event)
-		if err != nil {
-			return err
+	if event.Kind == dispatch.JobStarted {
+		if since := l.Dispatch.ReadySince(event.Job); !since.IsZero() {
+			run.Tally.Sums.Waiting += event.At.Sub(since)
 		}
-		l.gathering.records = append(l.gathering.records, record)
+	}
+	if event.Result != nil {
+		l.gathering.records = append(l.gathering.records, run.Tally.Attempts.Record(event))
 	}
 	if event.Kind == dispatch.JobCommitted {
 		return l.stepFlow(run, flow.Happened{Event: *event})
@@ -493,24 +544,21 @@ func (l *Loop) stepFlow(run *Run, in flow.Input) error {
 	for _, note := range effects.Notes {
 		run.Ending.Note(note)
 	}
-	var inputs []dispatch.Input
+	jobs, err := convert.JobsWithPayload(effects.Submit)
+	if err != nil {
+		return err
+	}
 	if len(effects.AddFiles) > 0 {
-		inputs = append(inputs, dispatch.AddFiles{Run: run.Run, Files: effects.AddFiles})
+		err = l.stepDispatch(dispatch.AddFiles{Run: run.Run, Files: effects.AddFiles})
 	}
-	if len(effects.Submit) > 0 {
-		jobs, err := convert.JobsWithPayload(effects.Submit)
-		if err != nil {
-			return err
-		}
-		inputs = append(inputs, dispatch.Submit{Run: run.Run, Jobs: jobs})
+	if len(jobs) > 0 && err == nil {
+		err = l.submit(dispatch.Submit{Run: run.Run, Jobs: jobs})
 	}
-	if len(effects.ReadersKnown) > 0 {
-		inputs = append(inputs, dispatch.ReadersKnown{Run: run.Run, LFNs: effects.ReadersKnown})
+	if len(effects.ReadersKnown) > 0 && err == nil {
+		err = l.stepDispatch(dispatch.ReadersKnown{Run: run.Run, LFNs: effects.ReadersKnown})
 	}
-	for _, in := range inputs {
-		if err := l.stepDispatch(in); err != nil {
-			return fmt.Errorf("the workflow asks for what cannot be done: %w", err)
-		}
+	if err != nil {
+		return fmt.Errorf("the workflow asks for what cannot be done: %w", err)
 	}
 	return nil
 }
@@ -698,6 +746,8 @@ func (l *Loop) await(ctx context.Context) (held []*Request) {
 	}()
 	for {
 		select {
+		case q := <-l.Inbox.questions:
+			l.take(q)
 		case r := <-l.Inbox.requests:
 			if r.changes() {
 				held = append(held, r)
@@ -743,6 +793,8 @@ func (l *Loop) close() {
 		select {
 		case r := <-l.Inbox.requests:
 			r.finish(ErrEnded)
+		case q := <-l.Inbox.questions:
+			q.finish(ErrEnded)
 		default:
 			l.Inbox.held.fail(ErrEnded)
 			return

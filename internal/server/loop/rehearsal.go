@@ -19,7 +19,7 @@ type Rehearsal struct {
 func Rehearse(cores state.Cores, s *sched.Scheduler, log *slog.Logger) *Rehearsal {
 	run := NewRun(state.RunOf{Run: cores.Run, Workflow: cores.Flow.Workflow()})
 	run.Cores = cores
-	l := New(Config{Runs: []*Run{run}, Sched: s, Log: log})
+	l := New(Config{Inbox: NewInbox(), Runs: []*Run{run}, Sched: s, Log: log})
 	l.Dispatch, l.nodes = cores.Dispatch, cores.Tally.Nodes
 	return &Rehearsal{l, run}
 }

@@ -29,7 +29,9 @@ const AttemptTable = "server_attempt"
 type attempts struct {
 	stored []storedAttempt // that were in the store, in the order of their records
 	fresh  map[dispatch.JobID][][]byte
-	room   []byte // for the next bodies of stored ones: there may be millions
+	room   []byte // for the next bodies: there may be millions
+
+	encoded []byte // the last one, for its memory
 }
 
 type storedAttempt struct {
@@ -37,8 +39,11 @@ type storedAttempt struct {
 	body []byte
 }
 
-// attemptsRoom is how many bytes of bodies stand in one piece of memory, at least.
-const attemptsRoom = 64 << 10
+// Pieces of memory for bodies grow from firstRoom to attemptsRoom, in bytes.
+const (
+	firstRoom    = 512
+	attemptsRoom = 64 << 10
+)
 
 func attemptKey(job dispatch.JobID, attempt dispatch.AttemptID) string {
 	return fmt.Sprintf("%010d/%016x", job.Number(), uint64(attempt))
@@ -71,23 +76,14 @@ func (a *attempts) bodies(job dispatch.JobID) (all [][]byte) {
 }
 
 // Record notes an attempt that ended, and returns what makes that durable.
-func (a *attempts) Record(e *dispatch.Event) (dispatch.Record, error) {
-	body, err := proto.Marshal(&wire.AttemptDetail{
-		Attempt: uint64(e.Result.Attempt),
-		Try:     int32(a.Count(e.Job) + 1),
-		Pilot:   string(e.Pilot),
-		Outcome: e.Result.Outcome.String(),
-		Result:  convert.ResultToWire(e.Result),
-	})
-	if err != nil {
-		return dispatch.Record{}, fmt.Errorf("attempt %d of job %s: %w", e.Result.Attempt, e.Name, err)
-	}
+func (a *attempts) Record(e *dispatch.Event) dispatch.Record {
+	a.encoded = convert.AppendAttempt(a.encoded[:0], a.Count(e.Job)+1, e.Pilot, e.Result)
+	body := a.keep(a.encoded)
 	if a.fresh == nil {
 		a.fresh = make(map[dispatch.JobID][][]byte)
 	}
 	a.fresh[e.Job] = append(a.fresh[e.Job], body)
-	return dispatch.Record{Table: AttemptTable, Run: e.Job.Run(), Key: attemptKey(e.Job, e.Result.Attempt), Body: body},
-		nil
+	return dispatch.Record{Table: AttemptTable, Run: e.Job.Run(), Key: attemptKey(e.Job, e.Result.Attempt), Body: body}
 }
 
 func parseAttemptKey(r dispatch.Record) (dispatch.JobID, dispatch.AttemptID, error) {
@@ -107,13 +103,18 @@ func (a *attempts) take(r dispatch.Record) error {
 	if err != nil {
 		return err
 	}
-	if len(r.Body) > cap(a.room)-len(a.room) {
-		a.room = make([]byte, 0, max(attemptsRoom, len(r.Body)))
+	a.stored = append(a.stored, storedAttempt{job, a.keep(r.Body)})
+	return nil
+}
+
+// keep copies a body.
+func (a *attempts) keep(body []byte) []byte {
+	if len(body) > cap(a.room)-len(a.room) {
+		a.room = make([]byte, 0, max(min(2*cap(a.room), attemptsRoom), firstRoom, len(body)))
 	}
 	begin := len(a.room)
-	a.room = append(a.room, r.Body...)
-	a.stored = append(a.stored, storedAttempt{job, a.room[begin:len(a.room):len(a.room)]})
-	return nil
+	a.room = append(a.room, body...)
+	return a.room[begin:len(a.room):len(a.room)]
 }
 
 // usageOf is what an attempt used, and of which pilot it was. Only that is decoded of its

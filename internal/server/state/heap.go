@@ -1,7 +1,9 @@
 package state
 
 import (
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"sync"
 )
 
@@ -31,4 +33,36 @@ func growFreely() (end func()) {
 			debug.SetGCPercent(loads.usually)
 		}
 	}
+}
+
+// maxGrowth bounds what KeepGrowth sets, in percent.
+const maxGrowth = 400
+
+var growths sync.Once
+
+// KeepGrowth has the heap of this process grow by a percentage of what is in use until the garbage
+// collector looks at it, and by so many bytes where that is more: a small heap would be looked at
+// many times a second. What is said first counts, for good.
+func KeepGrowth(percent int, bytes uint64) {
+	growths.Do(func() { growBy(percent, bytes) })
+}
+
+// collected dies with the next collection. It is too large to share memory with what lives on.
+type collected [64]byte
+
+// growBy sets the percentage for the heap as it is now, and again after each collection.
+func growBy(percent int, bytes uint64) {
+	live := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(live)
+	if n := live[0].Value.Uint64(); n > 0 {
+		percent := max(percent, int(min(bytes*100/n, maxGrowth)))
+		loads.Lock()
+		if loads.n > 0 {
+			loads.usually = percent
+		} else {
+			debug.SetGCPercent(percent)
+		}
+		loads.Unlock()
+	}
+	runtime.AddCleanup(new(collected), func(uint64) { growBy(percent, bytes) }, bytes)
 }

@@ -40,9 +40,7 @@ type Tally struct {
 	// Timeline tells when attempts ran on which pilots.
 	Timeline Timeline
 
-	// What goes on now, not durable: since when jobs wait for a pilot, until they start,
-	// and since when attempts run, until they end.
-	ready   map[dispatch.JobID]time.Time
+	// What goes on now, not durable: since when attempts run, until they end.
 	Started map[dispatch.JobID]time.Time
 
 	// The jobs that came to an end since the cores were loaded, in that order; one that ran again is
@@ -94,7 +92,7 @@ func newTally(workflow string, steps []string, nodes *Nodes) *Tally {
 	return &Tally{
 		Workflow: workflow, order: steps, final: map[string]bool{}, Nodes: nodes, ReadsAt: map[string]*Reads{},
 		WrittenAt: map[string]int64{},
-		pace:      newPace(), ready: map[dispatch.JobID]time.Time{}, Started: map[dispatch.JobID]time.Time{},
+		pace:      newPace(), Started: map[dispatch.JobID]time.Time{},
 		published: map[string]bool{}, workers: map[dispatch.PilotID]bool{},
 	}
 }
@@ -139,14 +137,8 @@ func (t *Tally) Observe(e *dispatch.Event) {
 		t.Used.observe(e)
 	}
 	switch e.Kind {
-	case dispatch.JobReady:
-		t.ready[e.Job] = e.At
 	case dispatch.JobStarted:
 		t.Started[e.Job] = e.At
-		if since, ok := t.ready[e.Job]; ok {
-			t.Sums.Waiting += e.At.Sub(since)
-			delete(t.ready, e.Job)
-		}
 	case dispatch.JobCommitted, dispatch.JobFailed, dispatch.JobBlocked, dispatch.JobCancelled:
 		t.Ended = append(t.Ended, e.Job)
 	case dispatch.PilotRegistered:

@@ -7,27 +7,39 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"syscall"
-	"testing"
-
-	"strconv"
 )
+
+// Host is who starts a PostgreSQL: a test, or another program that stands in for one.
+type Host interface {
+	Cleanup(f func())
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
+	Skip(args ...any)
+}
 
 // Database is a real PostgreSQL that a test has started, in a folder of its own.
 type Database struct {
-	t      testing.TB
+	t      Host
 	folder string
 	bin    string
 	port   int
 	as     *syscall.Credential // it does not run as root
+	sync   string              // its setting fsync
 	named  atomic.Int64
 }
 
-// Postgres starts a PostgreSQL, which ends with the test. It skips where none is installed.
-func Postgres(t testing.TB) *Database {
-	t.Helper()
+// Postgres starts a PostgreSQL, which ends with the test. It skips where none is installed. It does
+// not wait for the disk: the machine does not crash.
+func Postgres(t Host) *Database { return postgres(t, "off") }
+
+// DurablePostgres starts one that waits for the disk, as those do that keep records.
+func DurablePostgres(t Host) *Database { return postgres(t, "on") }
+
+func postgres(t Host, sync string) *Database {
 	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
 	if len(found) == 0 {
 		t.Skip("no PostgreSQL is installed; apt-get install postgresql")
@@ -36,7 +48,7 @@ func Postgres(t testing.TB) *Database {
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &Database{t: t, folder: folder, bin: filepath.Dir(found[len(found)-1])}
+	d := &Database{t: t, folder: folder, bin: filepath.Dir(found[len(found)-1]), sync: sync}
 	if os.Geteuid() == 0 {
 		u, err := user.Lookup("postgres")
 		if err != nil {
@@ -64,16 +76,14 @@ func Postgres(t testing.TB) *Database {
 	return d
 }
 
-// Start starts it again after Stop. It does not wait for the disk: the machine does not crash.
+// Start starts it again after Stop.
 func (d *Database) Start() {
-	d.t.Helper()
 	d.run("pg_ctl", "-D", d.folder+"/data", "-w", "-l", d.folder+"/log", "-o",
-		fmt.Sprintf("-p %d -k %s -c listen_addresses=127.0.0.1 -c fsync=off", d.port, d.folder), "start")
+		fmt.Sprintf("-p %d -k %s -c listen_addresses=127.0.0.1 -c fsync=%s", d.port, d.folder, d.sync), "start")
 }
 
 // Stop ends it as a crash would: nothing is written any more.
 func (d *Database) Stop() {
-	d.t.Helper()
 	d.run("pg_ctl", "-D", d.folder+"/data", "-m", "immediate", "stop")
 }
 
@@ -86,7 +96,6 @@ func (d *Database) Address() string {
 }
 
 func (d *Database) run(program string, arguments ...string) {
-	d.t.Helper()
 	cmd := exec.Command(filepath.Join(d.bin, program), arguments...)
 	cmd.Dir = d.folder
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: d.as}
@@ -101,4 +110,12 @@ func (d *Database) run(program string, arguments ...string) {
 		text, _ := os.ReadFile(said.Name())
 		d.t.Fatalf("%s %s: %v\n%s", program, strings.Join(arguments, " "), err, text)
 	}
+}
+
+// Process is the number of the process that all others of it belong to; 0 if it does not run.
+func (d *Database) Process() int {
+	text, _ := os.ReadFile(d.folder + "/data/postmaster.pid")
+	line, _, _ := strings.Cut(string(text), "\n")
+	pid, _ := strconv.Atoi(line)
+	return pid
 }

@@ -1,0 +1,104 @@
+package loop
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/flow"
+	"fairway/internal/server/state"
+	"fairway/lib/sched"
+)
+
+// Who asks while many jobs are submitted is answered before all of them are, and not before what was
+// acknowledged. All of a submission is in one transaction, or nothing is.
+func TestQuestionsOvertakeSubmissions(t *testing.T) {
+	workflow, err := flow.Parse("workflow.yaml", []byte("workflow: w\nopen: true\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	steps, err := flow.New(workflow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sched.New(sched.Config{})
+	defer s.Close()
+	core, _ := dispatch.New(dispatch.Config{})
+	run := NewRun(state.RunOf{Run: 1, Workflow: workflow})
+	run.Cores = state.Cores{Run: 1, Dispatch: core, Flow: steps, Tally: &state.Tally{Nodes: new(state.Nodes)}}
+	l := New(Config{Inbox: NewInbox(), Runs: []*Run{run}, Pilots: onePilot{}, Sched: s})
+	l.Dispatch = core
+	defer l.waker.stop()
+	if _, err := core.Step(state.Now(), dispatch.SetRun{Run: dispatch.Run{ID: 1}}); err != nil {
+		t.Fatal(err)
+	}
+	submit := func(first, n int) *Request {
+		in := dispatch.Submit{Run: 1}
+		for i := range n {
+			in.Jobs = append(in.Jobs, dispatch.Job{Name: fmt.Sprint(first + i), Step: "s"})
+		}
+		return &Request{Run: 1, Dispatch: []dispatch.Input{in}}
+	}
+	jobs := func() int {
+		view, _ := core.Run(1)
+		return view.Totals.Jobs
+	}
+	const many = 3*pieceJobs + 1
+	seen := -1
+	if err := l.Inbox.Of(1).Send(t.Context(), &Request{Ask: func(*state.Cores) { seen = jobs() }}); err != nil {
+		t.Fatal(err)
+	}
+	l.take(submit(0, many))
+	if seen != pieceJobs {
+		t.Errorf("the question was answered when %d jobs were there", seen)
+	}
+	if n := len(l.gathering.records); jobs() != many || n != many {
+		t.Errorf("%d jobs are there, and %d records", jobs(), n)
+	}
+
+	twice := submit(many, many)
+	last := &twice.Dispatch[0].(dispatch.Submit).Jobs[many-1]
+	last.Name = "0"
+	var refused error
+	twice.Done = func(err error) { refused = err }
+	l.take(twice)
+	if n := len(l.gathering.records); !errors.Is(refused, dispatch.ErrRefused) || jobs() != many || n != many {
+		t.Errorf("a submission with a job that was there: %v, %d jobs and %d records", refused, jobs(), n)
+	}
+}
+
+// The loop takes nothing more, but questions, when enough is gathered for the next transaction.
+func TestTransactionsAreBounded(t *testing.T) {
+	s := sched.New(sched.Config{})
+	defer s.Close()
+	core, _ := dispatch.New(dispatch.Config{})
+	l := New(Config{Inbox: NewInbox(), Pilots: onePilot{}, Sched: s, Lasting: true})
+	l.Dispatch = core
+	defer l.waker.stop()
+	l.flying, l.busy = new(transaction), true
+	records := func() *Request { return &Request{Records: make([]dispatch.Record, fullGathering/2)} }
+	for range 4 {
+		if err := l.Inbox.Send(t.Context(), records()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turn := func() {
+		t.Helper()
+		if err := l.turn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	turn()
+	if n := len(l.gathering.records); n != fullGathering {
+		t.Fatalf("%d records are gathered", n)
+	}
+	asked := false
+	if err := l.Inbox.Send(t.Context(), &Request{Ask: func(*state.Cores) { asked = true }}); err != nil {
+		t.Fatal(err)
+	}
+	turn()
+	if n := len(l.gathering.records); !asked || n != fullGathering {
+		t.Errorf("a question was answered: %t; %d records are gathered", asked, n)
+	}
+}
