@@ -33,6 +33,11 @@ func (c *Core) checkJob(j *job) error {
 			return fmt.Errorf("its request to %s %s is the first, and not granted", r.Mode(), r.file().lfn)
 		}
 	}
+	if j.original.gang() {
+		if err := c.checkGang(j); err != nil {
+			return err
+		}
+	}
 	switch {
 	case j.state == Waiting:
 		return c.checkWaiting(j)
