@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -49,6 +50,7 @@ func (c *Core) explainGang(j *job, e *Explanation) {
 	case s.whole >= n:
 		e.say("no room is kept for it yet: other jobs are before it, or jobs of several tasks have room kept")
 	}
+	c.explainGangQuota(j, e)
 	if s.whole >= n {
 		return
 	}
@@ -60,6 +62,21 @@ func (c *Core) explainGang(j *job, e *Explanation) {
 	v.explainPilots(e)
 	for _, at := range v.sites {
 		at.explain(c, e)
+	}
+}
+
+// explainGangQuota tells of quotas that all tasks together would exceed whatever else runs.
+func (c *Core) explainGangQuota(j *job, e *Explanation) {
+	n := j.class.tasks()
+	cpus := int64(n) * cmp.Or(j.class.key.milliCPUs, minSlot)
+	for s := range j.share().up {
+		if q := &s.quota; q.Running > 0 && n > q.Running {
+			e.say("%s may have %d jobs running, each task counts as one, and this job has %d: it cannot run", s.title(),
+				q.Running, n)
+		} else if q.MilliCPUs > 0 && cpus > q.MilliCPUs {
+			e.say("%s may have %g cores, and the tasks of this job need %g: it cannot run", s.title(),
+				float64(q.MilliCPUs)/1000, float64(cpus)/1000)
+		}
 	}
 }
 

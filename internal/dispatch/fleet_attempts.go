@@ -45,12 +45,10 @@ type attempt struct {
 	charge float64    // slot-seconds that it was expected to take when it was given out
 	pools  []poolNeed // what it was granted
 
-	// As a member of a gang, which is nil where it is none: what its pilot said of it.
+	// As a member of a gang, which is nil where it is none.
 	gang  *gang
 	task  int
-	host  string // where others reach it; empty until it is ready
-	ports []int
-	begun bool // it has been told of the others
+	begun bool // its pilot has told that it knows the others
 
 	took time.Duration // as its pilot measured; 0 before it has ended
 }

@@ -43,7 +43,7 @@ func (c *Core) checkQueue(p *pilot) {
 	}
 	for _, a := range slices.Clone(p.attempts) {
 		switch {
-		case a.started || a.ended:
+		case a.started || a.ended || c.fleet.attempts[a.id] != a:
 		case a.gang != nil: // the others wait for it
 			if at := a.given.after(c.config.MaxPassOver); at > c.now {
 				later(at)

@@ -56,6 +56,7 @@ type gang struct {
 	job     *job
 	leader  AttemptID
 	members []*attempt // by task; nil: it has ended, or is not known to live yet
+	where   []Member   // by task; without a host until it is ready
 	done    []bool     // those that have succeeded
 	ended   int        // how many these are
 	result  *Result    // of the first, when it has
@@ -80,7 +81,10 @@ func (cl *class) tasks() int { return max(1, cl.key.tasks) }
 // newGang is a gang of a job, with what is recorded of it.
 func (fl *fleet) newGang(j *job, leader AttemptID) *gang {
 	n := j.class.tasks()
-	g := &gang{job: j, leader: leader, members: make([]*attempt, n), done: make([]bool, n)}
+	g := &gang{job: j, leader: leader, members: make([]*attempt, n), where: make([]Member, n), done: make([]bool, n)}
+	for task := range g.where {
+		g.where[task].Task = task
+	}
 	if j.fate != nil && j.fate.Gang != nil && j.fate.Gang.Leader == leader {
 		d := j.fate.Gang
 		for _, task := range d.Tasks {
@@ -102,15 +106,19 @@ func (g *gang) succeeded(task int) {
 // whole reports whether each member is known to live or to have succeeded, and those that wait for
 // the others can be told of them.
 func (g *gang) whole() bool {
-	waiting, known := false, true
+	waiting := false
 	for task, a := range g.members {
 		if a == nil && !g.done[task] {
 			return false
 		}
 		waiting = waiting || a != nil && !a.begun
-		known = known && a != nil && a.host != ""
 	}
-	return !g.begins || !waiting || known
+	return !g.begins || !waiting || g.located()
+}
+
+// located reports whether it is known where each member is reached.
+func (g *gang) located() bool {
+	return !slices.ContainsFunc(g.where, func(m Member) bool { return m.Host == "" })
 }
 
 // current is the gang of an attempt, if that is still one.
@@ -267,10 +275,9 @@ func (c *Core) takeMembers(p *pilot, s *Sync) {
 		if g == nil {
 			continue
 		}
-		a.host, a.ports, a.begun = m.Host, slices.Clone(m.Ports), a.begun || m.Begun
-		g.begins = g.begins || m.Begun || !slices.ContainsFunc(g.members, func(x *attempt) bool {
-			return x == nil || x.host == ""
-		})
+		a.begun = a.begun || m.Begun
+		g.where[a.task].Host, g.where[a.task].Ports = m.Host, slices.Clone(m.Ports)
+		g.begins = g.begins || m.Begun || g.located()
 		if g.begins {
 			for _, x := range g.members {
 				if x.toBegin() {
@@ -283,19 +290,12 @@ func (c *Core) takeMembers(p *pilot, s *Sync) {
 
 // toBegin reports whether the command of a member is to begin, as far as its pilot has told.
 func (a *attempt) toBegin() bool {
-	return a != nil && a.gang != nil && a.gang.begins && !a.begun && !a.ended && a.host != ""
+	return a != nil && a.gang != nil && a.gang.begins && !a.begun && !a.ended && a.gang.located()
 }
 
-// start is what a member is told of the others; false if that is not known yet.
-func (a *attempt) start() (GangStart, bool) {
-	s := GangStart{Attempt: a.id, GangPlace: a.place(), Members: make([]Member, len(a.gang.members))}
-	for task, x := range a.gang.members {
-		if x == nil || x.host == "" {
-			return s, false
-		}
-		s.Members[task] = Member{Task: task, Host: x.host, Ports: x.ports}
-	}
-	return s, true
+// start is what a member is told of the others.
+func (a *attempt) start() GangStart {
+	return GangStart{Attempt: a.id, GangPlace: a.place(), Members: slices.Clone(a.gang.where)}
 }
 
 // place is where an attempt stands in its gang.
@@ -342,7 +342,6 @@ func (c *Core) checkGang(j *job) error {
 		}
 		return nil
 	}
-	ready := true
 	for task, a := range g.members {
 		switch {
 		case a == nil && !g.done[task]:
@@ -352,9 +351,8 @@ func (c *Core) checkGang(j *job) error {
 		case a != nil && a.begun && !g.begins:
 			return fmt.Errorf("its task %d has begun, and not all were ready", task)
 		}
-		ready = ready && a != nil && a.host != ""
 	}
-	if ready && !g.begins {
+	if g.located() && !g.begins {
 		return fmt.Errorf("all of its tasks are ready, and do not begin")
 	}
 	return nil

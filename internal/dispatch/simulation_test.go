@@ -168,7 +168,7 @@ func (s *simulation) anyShares() Shares {
 		HalfLife: s.ms(100_000),
 		Overtake: s.ms(100_000),
 		Of: []Share{
-			{Name: "ann", User: true, Weight: weight(), Limits: Quota{Running: s.rng.IntN(4)}},
+			{Name: "ann", User: true, Weight: weight(), Limits: Quota{Running: []int{0, 3, 4, 6}[s.rng.IntN(4)]}},
 			{Name: "lab", Weight: weight(), Of: []Share{{Name: "bob", User: true, Weight: weight()}}},
 		},
 	}

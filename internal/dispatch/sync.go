@@ -117,8 +117,8 @@ func (c *Core) takeHoldings(p *pilot, s *Sync) {
 func (c *Core) takeHeard(p *pilot, s *Sync) {
 	p.ending = slices.DeleteFunc(p.ending, func(e ending) bool { return e.number != 0 && s.LastAnswer >= e.number })
 	p.acked = max(p.acked, s.LastAnswer)
-	for _, a := range slices.Backward(p.attempts) {
-		if a.leaves() && !a.started && a.endNumber != 0 && s.LastAnswer >= a.endNumber {
+	for _, a := range slices.Backward(slices.Clone(p.attempts)) {
+		if c.fleet.attempts[a.id] == a && a.leaves() && !a.started && a.endNumber != 0 && s.LastAnswer >= a.endNumber {
 			c.forfeit(a)
 		}
 	}
@@ -345,9 +345,7 @@ func (c *Core) answer(p *pilot) Answer {
 			a.GiveBack = append(a.GiveBack, x.id)
 		}
 		if x.toBegin() {
-			if start, ok := x.start(); ok {
-				a.Begin = append(a.Begin, start)
-			}
+			a.Begin = append(a.Begin, x.start())
 		}
 		if x.known() || x.number != 0 && x.number <= p.acked {
 			continue
