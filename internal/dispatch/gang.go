@@ -178,9 +178,7 @@ func (c *Core) memberEnded(by PilotID, j *job, a *attempt, r *Result) (*Result, 
 	}
 	switch {
 	case g == nil:
-		if j.committed != r.Attempt {
-			c.files.discard(j, r)
-		}
+		c.discardMember(j, r)
 		c.placement.requeue(j)
 		return nil, ""
 	case g.done[task]:
@@ -207,6 +205,19 @@ func (c *Core) memberEnded(by PilotID, j *job, a *attempt, r *Result) (*Result, 
 		c.journal.persistFate(j)
 	}
 	return g.result, g.by
+}
+
+// discardMember removes what an attempt of a gang has written that does not count. It never will: its
+// pilot may tell of it again after a restart, and the files are gone then.
+func (c *Core) discardMember(j *job, r *Result) {
+	if j.committed == r.Attempt {
+		return
+	}
+	c.files.discard(j, r)
+	if len(r.Outputs) > 0 && !j.dealtWith(r.Attempt) {
+		j.itsFate().remember(r.Attempt)
+		c.journal.persistFate(j)
+	}
 }
 
 // persistDone records which members have succeeded: their pilots forget that.

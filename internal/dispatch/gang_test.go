@@ -242,6 +242,7 @@ func TestShortJobsFillTheGap(t *testing.T) {
 		holder, free = "q", "p"
 	}
 	g.calls(holder, 1, nil)
+	g.after(20 * time.Second)
 	g.submit(Job{Name: "gang", Step: "g", Tasks: 2}, Job{Name: "long1", Step: "long"}, Job{Name: "short1", Step: "short"})
 	g.calls(free, 1, nil)
 	if names := g.names(free); !slices.Equal(names, []string{"short1"}) {
