@@ -32,11 +32,11 @@ type mix struct {
 }
 
 var mixes = []mix{
-	{"even times", 16, 4, 60, 2, 16, 6000, 0, 300, 60},
-	{"mixed gangs and small jobs", 16, 4, 60, 2, 16, 6000, 0.5, 300, 60},
-	{"large gangs", 16, 4, 40, 32, 64, 6000, 0.5, 300, 60},
-	{"pilots of one slot", 64, 1, 60, 2, 16, 6000, 0.5, 300, 60},
-	{"exponential times", 16, 4, 60, 2, 16, 6000, 1, 300, 60},
+	{"even times", 16, 4, 30, 2, 16, 2000, 0, 300, 60},
+	{"mixed gangs and small jobs", 16, 4, 30, 2, 16, 2000, 0.5, 300, 60},
+	{"large gangs", 16, 4, 12, 32, 64, 2000, 0.5, 300, 60},
+	{"pilots of one slot", 64, 1, 30, 2, 16, 2000, 0.5, 300, 60},
+	{"exponential times", 16, 4, 30, 2, 16, 2000, 1, 300, 60},
 }
 
 func main() {
