@@ -62,6 +62,8 @@ func checkTasks(job *dispatch.Job, command *Command) error {
 		return nil
 	case job.Checkpoint != "":
 		return fmt.Errorf("it has a checkpoint, and %d tasks that would share it; store the state as an output", job.Tasks)
+	case job.Once && command.Container != nil:
+		return errors.New("it runs its command once, and what that starts on other nodes would run in no container")
 	case command.Worker != "":
 		return fmt.Errorf("it has a worker, which cannot begin jobs of %d tasks", job.Tasks)
 	case slices.ContainsFunc(job.Writes, func(w dispatch.Output) bool { return w.Storage == dispatch.StorageCache }):
