@@ -74,8 +74,8 @@ type row struct {
 const heading = "mix                         slots gangs  tasks small runs   idle  worst  alone gang_wait small_wait"
 
 func (r row) String() string {
-	return fmt.Sprintf("%-27s %5d %5d %6s %5d %4d %6.4f %6.4f %6.4f %9.0f %10.0f", r.Name, r.Slots, r.Gangs, r.Tasks, r.Small,
-		r.Runs, r.Idle, r.IdleWorst, r.Alone, r.GangWait, r.SmallWait)
+	return fmt.Sprintf("%-27s %5d %5d %6s %5d %4d %6.4f %6.4f %6.4f %9.0f %10.0f", r.Name, r.Slots, r.Gangs, r.Tasks,
+		r.Small, r.Runs, r.Idle, r.IdleWorst, r.Alone, r.GangWait, r.SmallWait)
 }
 
 func (m *mix) measure(seed uint64, runs int) (row, error) {

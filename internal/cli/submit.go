@@ -166,7 +166,7 @@ type stepOf struct {
 	Needs   map[string]any `yaml:"needs,omitempty,flow"`
 	Tasks   int            `yaml:"tasks,omitempty"`
 	Nodes   int            `yaml:"nodes,omitempty"`
-	Run     string         `yaml:"run,omitempty"`
+	Once    bool           `yaml:"once,omitempty"`
 	Retry   map[string]int `yaml:"retry,omitempty,flow"`
 	State   string         `yaml:"checkpoint,omitempty"`
 	Command string         `yaml:"command"`
@@ -212,10 +212,7 @@ func (l *commandLine) workflow() ([]byte, error) {
 	if len(l.each) == 0 {
 		reads, writes = literal(l.reads, noPlaceholder), literal(l.writes, noPlaceholder)
 	}
-	step := stepOf{Writes: writes, Command: l.command(), State: l.checkpoint, Tasks: l.tasks, Nodes: l.nodes}
-	if l.once {
-		step.Run = "once"
-	}
+	step := stepOf{Writes: writes, Command: l.command(), State: l.checkpoint, Tasks: l.tasks, Nodes: l.nodes, Once: l.once}
 	if len(step.Writes) == 0 {
 		if l.print {
 			return nil, fail(exitUsage, "name a file with --writes", "a step of a workflow file must write something")

@@ -26,7 +26,7 @@ func (c *console) taskCommand() *cobra.Command {
 		Use:   "shell TASK COMMAND...",
 		Short: "Run a command on the node of a task, as ssh does (mpirun calls it)",
 		Long: `Run a command on the node of a task of the job, as ssh does. A task is called task0,
-task1 and so on. It is for commands of steps with run: once; mpirun finds it by itself.`,
+task1 and so on. It is for commands of steps with once: true; mpirun finds it by itself.`,
 		Example:            `  $FAIRWAY_RSH task1 hostname`,
 		Args:               takes(2, anyNumber, "TASK and a COMMAND"),
 		DisableFlagParsing: true,

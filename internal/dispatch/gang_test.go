@@ -65,7 +65,9 @@ func (g *gangs) readies(pilots ...PilotID) {
 			for _, a := range g.has[p] {
 				if a.Tasks > 0 {
 					_, begun := g.begun[a.Attempt]
-					s.Members = append(s.Members, MemberState{Attempt: a.Attempt, Host: "10.0.0.1", Ports: []int{1, 2}, Begun: begun})
+					s.Members = append(s.Members, MemberState{
+						Attempt: a.Attempt, Host: "10.0.0.1", Ports: []int{1, 2}, Begun: begun,
+					})
 				}
 			}
 		})
@@ -285,7 +287,8 @@ func TestQuotasAndLimitsCountAllTasks(t *testing.T) {
 		t.Fatalf("p has %v", g.names("p"))
 	}
 	needs := Resources{Countable: map[string]int64{"licence": 2}}
-	g.submit(Job{Name: "greedy", Step: "g", Tasks: 3, Needs: needs}, Job{Name: "modest", Step: "g", Tasks: 2, Needs: needs})
+	g.submit(Job{Name: "greedy", Step: "g", Tasks: 3, Needs: needs})
+	g.submit(Job{Name: "modest", Step: "g", Tasks: 2, Needs: needs})
 	g.calls("q", 4, nil)
 	if g.count("greedy", "q") != 0 || g.count("modest", "q") != 2 {
 		t.Errorf("q has %v", g.names("q"))

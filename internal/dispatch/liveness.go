@@ -43,7 +43,8 @@ func (c *Core) checkJob(j *job) error {
 		return c.checkWaiting(j)
 	case j.state == Ready && j.group == nil && !j.step.run.halted():
 		return errors.New("no pilot is offered it")
-	case (j.state == Assigned || j.state == Running) && j.attempt == nil && (c.fleet.gangs[j] == nil || c.fleet.grace.over):
+	case (j.state == Assigned || j.state == Running) && j.attempt == nil &&
+		(c.fleet.gangs[j] == nil || c.fleet.grace.over): // else its tasks are still told of
 		return errors.New("it has no attempt")
 	case j.state == Blocked && !j.readsMissing():
 		return errors.New("nothing that it reads is missing")

@@ -184,7 +184,8 @@ func (pl *placement) overdue(s *share, p *pilot) *job {
 	for _, l := range s.levels {
 		for _, g := range l.groups {
 			j := pl.jobs.oldest(g)
-			if j == nil || g.class.gang() || j.readySince > limit || pl.reserved[j] != nil || best != nil && !j.readyBefore(best) {
+			if j == nil || g.class.gang() || j.readySince > limit || pl.reserved[j] != nil ||
+				best != nil && !j.readyBefore(best) {
 				continue
 			}
 			if !pl.fleet.fitsWhole(p, g.class) || p.gather != nil && !(p.hasRoom(g.class, 1) && pl.mayFill(p, j)) {

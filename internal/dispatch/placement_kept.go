@@ -130,8 +130,8 @@ func (pl *placement) placeKept() {
 }
 
 // firstNotKept returns the job of the group of the lowest rank that is not kept
-// from the pilot, does not delay a gang for which that is kept, and of which neither the outputs belong elsewhere nor another pilot fetches
-// inputs, if there is such a job among the first.
+// from the pilot, does not delay a gang for which that is kept, and of which neither the outputs
+// belong elsewhere nor another pilot fetches inputs, if there is such a job among the first.
 func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 	var skipped []uint32
 	var first *job // that is not kept

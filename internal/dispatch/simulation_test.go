@@ -252,7 +252,8 @@ func (s *simulation) retireAll() error {
 	left := len(fs.matched) + len(fs.waiters) + len(fs.raisedTo) + len(fs.older) + len(fs.publishing) +
 		len(c.fleet.attempts) +
 		len(c.placement.kept.jobs) + len(c.placement.reserved) + len(c.placement.expected) + c.jobs.totals.Jobs +
-		c.jobs.ready + c.jobs.gangs + len(c.fleet.gangs) + len(c.placement.gatherings) + len(c.fleet.pace.runs) + len(c.files.outdated) + len(c.files.stillNamed)
+		c.jobs.ready + c.jobs.gangs + len(c.fleet.gangs) + len(c.placement.gatherings) +
+		len(c.fleet.pace.runs) + len(c.files.outdated) + len(c.files.stillNamed)
 	if left > 0 {
 		return fmt.Errorf("%d things are left of runs that were retired", left)
 	}

@@ -152,7 +152,7 @@ var stepKeys = []fileKey[*step]{
 	{"needs", "[what a job needs](#where-and-how-jobs-run): `cpus`, `memory`, `disk`, `time`, and any resource that a site names", "needs", (*parser).needs},
 	{"tasks", "so many [tasks that begin together](#jobs-of-several-tasks), each with what `needs` says", "whole", (*parser).tasks},
 	{"nodes", "as `tasks`, each on a node of its own", "whole", (*parser).nodes},
-	{"run", "with `tasks` or `nodes`: whether `each` task runs the command (default), or it runs `once`, as for `mpirun`", `{ "type": "string", "pattern": "^(each|once)$|\$\{" }`, (*parser).runBy},
+	{"once", "with `tasks` or `nodes`: only the first task runs the command, which starts processes in the others, as `mpirun` does", flagValue, (*parser).onceKey},
 	{"tools", "programs that must be installed", "texts", (*parser).tools},
 	{"checkpoint", "a folder such as `state/` in which the command saves its state: a job that is ended before its time [goes on from there](#jobs-that-outlive-their-pilot)", textOnly, scalarOf(parseCheckpoint, func(s *step) *string { return &s.checkpoint })},
 	{"retry", "[how often and when](#where-and-how-jobs-run) a failed job is tried again", "retry", (*parser).retry},

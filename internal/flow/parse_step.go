@@ -62,13 +62,8 @@ func (p *parser) nodes(s *step, n *yaml.Node, at field) {
 	s.apart = true
 }
 
-func (p *parser) runBy(s *step, n *yaml.Node, at field) {
-	s.once = scalar(p, n, at.what, func(text string) (bool, error) {
-		if text != "each" && text != "once" {
-			return false, fmt.Errorf("%q is neither; write each or once", text)
-		}
-		return text == "once", nil
-	})
+func (p *parser) onceKey(s *step, n *yaml.Node, at field) {
+	s.once = scalar(p, n, at.what, parseFlag)
 	if at.keys["tasks"] == nil && at.keys["nodes"] == nil {
 		p.Fail(n, "add tasks: NUMBER, or remove it", "%s is for steps with tasks or nodes", at.what)
 	}

@@ -1,6 +1,7 @@
 package pilot
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,7 +22,7 @@ const (
 	TasksVariable    = "FAIRWAY_TASKS"    // how many tasks the job has
 	TaskVariable     = "FAIRWAY_TASK"     // which one this is, from 0
 	HostfileVariable = "FAIRWAY_HOSTFILE" // the hosts with the processors that the job has there, as OpenMPI reads it
-	// RSHVariable is, in the first task of a job with run: once, what runs a command on the node of
+	// RSHVariable is, in the first task of a job with once: true, what runs a command on the node of
 	// another task, as ssh does: $FAIRWAY_RSH task1 COMMAND.
 	RSHVariable = "FAIRWAY_RSH"
 )
@@ -123,7 +124,8 @@ func (p *pilot) writeGang(a *attempt) (err error) {
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Mkdir("locations"), f.Write("cert.pem", start.GetCertificate()), f.Write("key.pem", start.GetKey()),
+	return errors.Join(
+		f.Mkdir("locations"), f.Write("cert.pem", start.GetCertificate()), f.Write("key.pem", start.GetKey()),
 		f.Write("ca.pem", start.GetAuthority()), f.Write("hostfile", hostfile(start, a.slots())),
 		f.Write(tasksFile, taskHosts(int(a.GetGang().GetTasks()), a.slots())),
 		f.Write("gang.json", append(text, '\n')))
@@ -207,7 +209,7 @@ func (p *pilot) members(m *wire.SyncRequest) {
 			m.Members = append(m.Members, a.member.state)
 		}
 	}
-	slices.SortFunc(m.Members, func(a, b *wire.MemberState) int { return int(int64(a.GetAttempt()) - int64(b.GetAttempt())) })
+	slices.SortFunc(m.Members, func(a, b *wire.MemberState) int { return cmp.Compare(a.GetAttempt(), b.GetAttempt()) })
 }
 
 // beginMember lets the command of a member begin, which has been told of the others. The caller
@@ -219,7 +221,9 @@ func (p *pilot) beginMember(start *wire.GangStart) {
 	}
 	m := a.member
 	m.start = start
-	m.state = &wire.MemberState{Attempt: m.state.GetAttempt(), Host: m.state.GetHost(), Ports: m.state.GetPorts(), Begun: true}
+	m.state = &wire.MemberState{
+		Attempt: m.state.GetAttempt(), Host: m.state.GetHost(), Ports: m.state.GetPorts(), Begun: true,
+	}
 	p.reports.News = true
 	close(m.told)
 }

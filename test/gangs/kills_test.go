@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/lib/sched"
 	"fairway/lib/seed"
 	"fairway/test/program"
 )
@@ -92,7 +93,7 @@ func TestKillsOfTasks(t *testing.T) {
 func killMembers(t *testing.T, rng *rand.Rand, released string, jobs int, ended chan error) (killed int) {
 	t.Helper()
 	kills, last := map[string]int{}, map[string]string{}
-	for done := 0; done < jobs; time.Sleep(time.Duration(rng.IntN(int(5 * time.Millisecond)))) {
+	for done := 0; done < jobs; pause(t, time.Duration(rng.IntN(int(5*time.Millisecond)))) {
 		select {
 		case err := <-ended:
 			ended <- err
@@ -124,6 +125,13 @@ func killMembers(t *testing.T, rng *rand.Rand, released string, jobs int, ended 
 		}
 	}
 	return killed
+}
+
+func pause(t *testing.T, d time.Duration) {
+	t.Helper()
+	if err := sched.Default().Sleep(t.Context(), d); err != nil {
+		t.Fatal(err)
+	}
 }
 
 type process struct {

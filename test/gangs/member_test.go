@@ -1,6 +1,7 @@
 package gangs
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/binary"
@@ -13,6 +14,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+
+	"fairway/lib/sched"
 )
 
 // What a task of these tests is told besides what Fairway tells it.
@@ -73,10 +76,11 @@ func member(released string) error {
 		}
 		return errors.Join(err, next.Close())
 	}
-	for name := filepath.Join(released, os.Getenv("FAIRWAY_NAME")); ; time.Sleep(time.Millisecond) {
-		if _, err := os.Stat(name); err == nil {
-			break
-		}
+	if _, err := sched.Default().WaitFile(context.Background(), sched.FileQuery{
+		Path:  filepath.Join(released, os.Getenv("FAIRWAY_NAME")),
+		Until: func(f sched.FileState) bool { return f.Info != nil },
+	}); err != nil {
+		return err
 	}
 	if err := os.WriteFile(os.Getenv("out"), []byte(fmt.Sprintln(x)), 0o600); err != nil {
 		return err
@@ -161,7 +165,9 @@ func (g *gang) connect() (previous, next net.Conn, err error) {
 		if err == nil {
 			return previous, next, <-accepted
 		}
-		time.Sleep(5 * time.Millisecond)
+		if err := sched.Default().Sleep(context.Background(), 5*time.Millisecond); err != nil {
+			return nil, nil, err
+		}
 	}
 	return nil, nil, err
 }

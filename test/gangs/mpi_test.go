@@ -17,7 +17,7 @@ inputs: {program: {files: ring}}
 steps:
   ring:
     tasks: 3
-    run: once
+    once: true
     reads: ring
     writes: said.txt
     command: |
@@ -34,7 +34,8 @@ func TestMPI(t *testing.T) {
 		}
 	}
 	folder := t.TempDir()
-	if out, err := exec.Command("mpicc", "-o", filepath.Join(folder, "ring"), "testdata/ring.c").CombinedOutput(); err != nil {
+	compile := exec.Command("mpicc", "-o", filepath.Join(folder, "ring"), "testdata/ring.c")
+	if out, err := compile.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	fairway, err := program.Build(t.TempDir())

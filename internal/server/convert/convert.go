@@ -100,7 +100,9 @@ func JobFromWire(m interface {
 }
 
 func attemptFromWire(a *wire.AttemptRef) dispatch.AttemptRef {
-	return dispatch.AttemptRef{Job: JobFromWire(a), Attempt: dispatch.AttemptID(a.GetAttempt()), GangPlace: placeFromWire(a)}
+	return dispatch.AttemptRef{
+		Job: JobFromWire(a), Attempt: dispatch.AttemptID(a.GetAttempt()), GangPlace: placeFromWire(a),
+	}
 }
 
 // placeFromWire is where an attempt says that it stands in its gang.
