@@ -42,7 +42,8 @@ func TestSlurmMPI(t *testing.T) {
 	}
 	run(t, folder, "run", "--site", "cluster")
 	said, err := os.ReadFile(filepath.Join(folder, "results/said.txt"))
-	m := regexp.MustCompile(`^rank 0 of 2, task 0 on (n\d): 150\nrank 1 of 2, task 1 on (n\d): 150\n$`).FindSubmatch(said)
+	want := regexp.MustCompile(`^rank 0 of 2, task 0 on (n\d): 150\nrank 1 of 2, task 1 on (n\d): 150\n$`)
+	m := want.FindSubmatch(said)
 	if err != nil || m == nil || string(m[1]) == string(m[2]) {
 		t.Errorf("it said %q, %v", said, err)
 	}
