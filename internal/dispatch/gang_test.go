@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -308,4 +309,29 @@ func TestGangsThatCannotBeAreRefused(t *testing.T) {
 			t.Errorf("%+v is taken", j)
 		}
 	}
+}
+
+// A gang is not passed over for ever, whatever comes: its turn comes after Config.MaxPassOver.
+func TestAGangIsNotPassedOverForEver(t *testing.T) {
+	g := newGangs(t, Job{Name: "gang", Step: "g", Tasks: 3})
+	began := g.now
+	for round := 0; g.now.Sub(began) < 15*time.Minute; round++ {
+		name := "urgent" + strconv.Itoa(round)
+		g.submit(Job{Name: name, Step: "s", Priority: 1}, Job{Name: name + "b", Step: "s", Priority: 1})
+		for i, p := range []PilotID{"p", "q"} {
+			if g.count("gang", p) > 0 {
+				if waited := g.now.Sub(began); waited > 11*time.Minute {
+					t.Errorf("it has waited for %v", waited)
+				}
+				return
+			}
+			if len(g.has[p]) > 0 && round%2 == i {
+				g.tellsEnd(p, Succeeded)
+			}
+			g.calls(p, int64(i+1), nil)
+		}
+		g.after(4 * time.Second)
+	}
+	e, _ := g.core.Explain(NewJobID(1, 1))
+	t.Errorf("it waits for ever: %v", e.Lines)
 }
