@@ -101,7 +101,7 @@ test-storage: ## run the tests of storage elements on real servers, which it ins
 
 .PHONY: test-slurm test-gridengine test-arc test-ssh
 test-slurm: ## run the tests of batch systems on a real Slurm, which it installs
-	scripts/install-packages.sh slurm-wlm munge $(EXAMPLE_PACKAGES)
+	scripts/install-packages.sh slurm-wlm munge openmpi-bin libopenmpi-dev $(EXAMPLE_PACKAGES)
 	FAIRWAY_TEST_BATCH=slurm go test $(RACE) -count=1 -timeout 14m -run Slurm ./internal/batch/... ./test/sites
 
 test-gridengine: ## run the tests of batch systems on a real Grid Engine, which it installs
@@ -116,6 +116,11 @@ test-ssh: ## run the tests of hosts that are reached by ssh, on servers of its o
 	scripts/install-packages.sh openssh-server openssh-client
 	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 -timeout 14m -run SSH ./internal/batch/... ./test/sites
 	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 ./internal/batch/ssh
+
+.PHONY: test-gangs
+test-gangs: ## run jobs of several tasks with 200 kills, and a program of MPI, which it installs
+	scripts/install-packages.sh openmpi-bin libopenmpi-dev
+	FAIRWAY_SOAK=1 go test $(RACE) -count=1 -timeout 14m -v ./test/gangs
 
 NEXTFLOW_VERSION := 24.10.0
 

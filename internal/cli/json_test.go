@@ -61,7 +61,9 @@ func TestJSONOfMessages(t *testing.T) {
       "bytes_prefetched": 0
     },
     "notes": [],
-    "lost": []
+    "lost": [],
+    "leader": 0,
+    "task": 0
   },
   "host": "",
   "earlier": false

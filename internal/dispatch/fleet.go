@@ -26,22 +26,26 @@ type fleet struct {
 
 	// Registered pilots, from their first Sync until they leave or are silent for
 	// too long, and what they were given.
-	pilots      map[PilotID]*pilot
-	attempts    map[AttemptID]*attempt // that have not ended
-	hosts       map[string]*host       // with a registered pilot
-	shapes      []*shape               // of the registered pilots, in no order
-	shapeOf     map[classKey]*shape
-	slots       int                     // of all registered pilots
-	others      int64                   // bytes that others of all pilots take
-	parked      []*pilot                // could start a job at once
-	between     int                     // pilots that run nothing and are between two Syncs
-	recalls     int                     // attempts being recalled
-	ahead       []*attempt              // waiting at pilots (placement_ahead.go)
-	aheadGone   int                     // of them have begun or ended
-	staging     map[*version][]*attempt // whose input may be read still, by attempt.lacks; no list is empty
-	lastAttempt uint64                  // lower half of the number given last
-	before      uint64                  // lastAttempt when the transition began
-	lastAnswer  uint64                  // the same of answers
+	pilots   map[PilotID]*pilot
+	attempts map[AttemptID]*attempt // that have not ended
+	gangs    map[*job]*gang         // of which members have been given out
+	// recordedGangs are jobs of whose gangs an earlier incarnation has recorded something, until pilots
+	// have told what they have of them.
+	recordedGangs []*job
+	hosts         map[string]*host // with a registered pilot
+	shapes        []*shape         // of the registered pilots, in no order
+	shapeOf       map[classKey]*shape
+	slots         int                     // of all registered pilots
+	others        int64                   // bytes that others of all pilots take
+	parked        []*pilot                // could start a job at once
+	between       int                     // pilots that run nothing and are between two Syncs
+	recalls       int                     // attempts being recalled
+	ahead         []*attempt              // waiting at pilots (placement_ahead.go)
+	aheadGone     int                     // of them have begun or ended
+	staging       map[*version][]*attempt // whose input may be read still, by attempt.lacks; no list is empty
+	lastAttempt   uint64                  // lower half of the number given last
+	before        uint64                  // lastAttempt when the transition began
+	lastAnswer    uint64                  // the same of answers
 
 	// How far the run is.
 	stop  stopping
@@ -59,7 +63,7 @@ type fleet struct {
 func newFleet(s *transition, jn *journal, sh *shares, js *jobs, fs *files) fleet {
 	return fleet{
 		transition: s, journal: jn, shares: sh, jobs: js, files: fs, pilots: make(map[PilotID]*pilot),
-		attempts: make(map[AttemptID]*attempt), staging: make(map[*version][]*attempt),
+		attempts: make(map[AttemptID]*attempt), gangs: make(map[*job]*gang), staging: make(map[*version][]*attempt),
 		hosts: make(map[string]*host), shapeOf: make(map[classKey]*shape),
 		monitor: monitor{byName: make(map[string]*site), launches: make(map[string]*launch)},
 		sources: sources{arriving: make(map[*version][]*arrival)}, pace: pace{runs: make(map[*step]*average)},
@@ -121,10 +125,11 @@ type pilot struct {
 	attempts []*attempt // in the order of their assignment
 	ending   []ending   // unknown attempts that it named, until it has been told to end them
 	used     usage
-	checkAt  instant  // when those that wait there are to be looked at; 0: never
-	reserved *job     // nothing else is assigned until this fits
-	next     []*job   // ready jobs whose inputs it fetches
-	taking   *attempt // of another pilot, asked back for this one
+	checkAt  instant    // when those that wait there are to be looked at; 0: never
+	reserved *job       // nothing else is assigned until this fits
+	gather   *gathering // for which room is kept here; nil: none is
+	next     []*job     // ready jobs whose inputs it fetches
+	taking   *attempt   // of another pilot, asked back for this one
 
 	// Its cache: cached and versions have the same versions, and hot lists some of
 	// them. Files change these, the placement cools what has no ready readers.

@@ -265,6 +265,9 @@ func (l *Loading) takeJob(k Record) error {
 	c.files.readFiles = reads
 	c.files.requestFiles(j, reads, s.Access, recorded{b})
 	j.fate = l.fates[id]
+	if j.fate != nil && j.fate.Gang != nil {
+		c.fleet.recordedGangs = append(c.fleet.recordedGangs, j)
+	}
 	return l.committed(j)
 }
 
@@ -352,6 +355,9 @@ func (l *Loading) resume(j *job) {
 		c.jobs.armBackoff(j)
 	}
 	c.placement.letGo(c.jobs.inheritPriority(j)...)
+	if j.fate != nil && j.fate.Gang != nil {
+		c.fleet.newGang(j, j.fate.Gang.Leader)
+	}
 	c.files.startOut(j)
 }
 

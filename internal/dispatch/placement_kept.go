@@ -67,6 +67,9 @@ func (pl *placement) letGo(jobs ...*job) {
 		if p := pl.reserved[j]; p != nil {
 			pl.release(p)
 		}
+		if gt := pl.gatheringOf(j); gt != nil {
+			pl.endGathering(gt)
+		}
 	}
 }
 
@@ -97,15 +100,15 @@ func (pl *placement) noLongerAwaited(p *pilot) {
 }
 
 // firstNotKept returns the job of the group of the lowest rank that is not kept
-// from the pilot, and of which neither the outputs belong elsewhere nor another pilot fetches
-// inputs, if there is such a job among the first.
+// from the pilot, does not delay a gang for which that is kept, and of which neither the outputs
+// belong elsewhere nor another pilot fetches inputs, if there is such a job among the first.
 func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 	var skipped []uint32
 	var first *job // that is not kept
 	aside := 0
 	j := pl.jobs.first(g)
 	for ; j != nil && len(skipped) < maxSkipped && aside < maxAside; j = pl.jobs.first(g) {
-		if !pl.keepForOther(j, p) {
+		if pl.mayFill(p, j) && !pl.keepForOther(j, p) {
 			left := pl.isLeftToAnother(j, p)
 			if at := pl.together(j); !left && (at == nil || p.shares(at)) {
 				first = nil
@@ -124,10 +127,10 @@ func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 	for _, id := range skipped {
 		g.ranks.Push(id)
 	}
-	if first != nil {
-		return first
+	if first == nil && j != nil && pl.mayFill(p, j) {
+		return j
 	}
-	return j
+	return first
 }
 
 // worthWaitingFor returns a pilot that holds more of the job's input than p,
@@ -163,7 +166,7 @@ func (pl *placement) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
 
 // mayCome reports whether the pilot, which is not parked, could run the job later.
 func (pl *placement) mayCome(q *pilot, j *job) bool {
-	if q.parked > 0 || q.reserved != nil || !pl.rule.waitsForBusy() && !q.between {
+	if q.parked > 0 || q.reserved != nil || q.gather != nil || !pl.rule.waitsForBusy() && !q.between {
 		return false
 	}
 	k := &j.class.key

@@ -196,7 +196,8 @@ func (s *parkedSearch) together() *pilot {
 // outdo has only pilots count that are above the rivals which could start the job.
 func (s *parkedSearch) outdo(rivals []*pilot) {
 	for _, p := range rivals {
-		if s.pl.fleet.takes(p) && s.pl.admits(p, s.job.class, false) == always && s.pl.allowed(s.job, p) {
+		if s.pl.fleet.takes(p) && s.pl.admits(p, s.job.class, false) == always && s.pl.mayFill(p, s.job) &&
+			s.pl.allowed(s.job, p) {
 			r := s.pl.rate(p, s.job, s.together())
 			r.busy = 0 // it has asked
 			if r.above(s.most) {
@@ -260,7 +261,7 @@ func (pl *placement) offerAvoiding() {
 }
 
 func (pl *placement) mayStart(p *pilot, j *job) bool {
-	if !pl.allowed(j, p) {
+	if !pl.mayFill(p, j) || !pl.allowed(j, p) {
 		return false
 	}
 	switch pl.admits(p, j.class, false) {

@@ -50,13 +50,34 @@ func Fresh(records []Record) (fresh []Record, made []Made, handed []StoredFile, 
 				fresh, made = append(fresh, result), append(made, *m)
 			}
 			handed = append(handed, outputs...)
-		case TableRun, TableFile, TableJob, TableFate, TablePublished, TablePilot:
+		case TableFate:
+			removals, err := removalsOf(r)
+			if err != nil {
+				return nil, nil, nil, err
+			}
+			fresh = append(fresh, removals...)
+		case TableRun, TableFile, TableJob, TablePublished, TablePilot:
 		default:
 			continue
 		}
 		fresh = append(fresh, Record{Table: r.Table, Run: r.Run, Key: r.Key})
 	}
 	return fresh, made, handed, nil
+}
+
+// removalsOf are the records that have removed what the first member of a gang has stored, of which
+// others were under way.
+func removalsOf(k Record) (list []Record, err error) {
+	var b fateBody
+	if err := decode(k, &b); err != nil || b.Gang == nil || b.Gang.Result == nil {
+		return nil, err
+	}
+	for _, o := range b.Gang.Result.Outputs {
+		if o.PFN != "" {
+			list = append(list, Record{TableRemove, 0, o.PFN, fmt.Appendf(nil, `{"v":%d}`, bodyVersion)})
+		}
+	}
+	return list, nil
 }
 
 // resultOf makes the result that a commit holds a record of its own. made is nil

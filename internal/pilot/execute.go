@@ -23,6 +23,9 @@ func (p *pilot) execute(a *attempt) {
 	if a.failed() {
 		return
 	}
+	if a.member != nil && !p.joinGang(a) {
+		return
+	}
 	if !p.begin(a) {
 		reason := a.stopReason()
 		a.fail(reason.outcome, "%s", reason.why)
@@ -60,7 +63,7 @@ func (p *pilot) stageInNow(a *attempt) {
 // makeReady makes a sandbox as the command is to find it, in a slot that is
 // free or, where s is nil, in another one.
 func (p *pilot) makeReady(a *attempt, s *stage.Slot) {
-	a.Result = &wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Usage: &wire.Usage{}}
+	a.Result = a.emptyResult()
 	if s == nil {
 		var err error
 		if s, err = p.stage.TakeSlot(&a.Execution); err != nil {
@@ -75,6 +78,14 @@ func (p *pilot) makeReady(a *attempt, s *stage.Slot) {
 	}
 }
 
+// emptyResult is a success without anything.
+func (a *attempt) emptyResult() *wire.Result {
+	return &wire.Result{
+		Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Usage: &wire.Usage{},
+		Leader: a.GetGang().GetLeader(), Task: a.GetGang().GetTask(),
+	}
+}
+
 // deliver keeps what a command has printed and, if it ended well, written.
 func (p *pilot) deliver(a *attempt) {
 	if a.Slot != nil {
@@ -83,7 +94,7 @@ func (p *pilot) deliver(a *attempt) {
 	if a.begun && a.In != nil {
 		a.In.CheckStreamed()
 	}
-	if !a.failed() {
+	if !a.failed() && a.isFirst() {
 		if err := p.stage.StageOut(&a.Execution); err != nil {
 			a.failBy(wire.Outcome_OUTCOME_STAGE_OUT_FAILED, err)
 		}
