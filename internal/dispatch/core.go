@@ -149,7 +149,9 @@ func (c *Core) propagate() {
 	c.lookForNew()
 	c.placement.assignGivenBack()
 	c.placement.matchAll()
-	if c.placement.recall() {
+	// Attempts that their pilots have not heard of are taken back at once: for parked pilots, or
+	// from those that are kept for a gang from now on.
+	for freed := c.placement.recall(); freed || len(c.work.examine) > 0; freed = false {
 		c.propagateJobs()
 		c.placement.matchAll()
 	}
