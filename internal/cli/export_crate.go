@@ -82,7 +82,7 @@ func (c *console) exportCrate(ctx context.Context, client wire.WorkflowClient, o
 	}
 	files := []crateFile{{rocrate.MetadataFile, metadata.Bytes()}, {rocrate.WorkflowFile, text}}
 	if strings.HasSuffix(out, ".zip") {
-		return writeZIP(out, files)
+		return writeNew(out, func(w io.Writer) error { return packZIP(w, files) })
 	}
 	return writeFolder(out, files)
 }
@@ -216,7 +216,7 @@ type crateFile struct {
 
 // writeFolder makes a folder with files, which appears when it is complete.
 func writeFolder(path string, files []crateFile) (err error) {
-	made, err := os.MkdirTemp(filepath.Dir(filepath.Clean(path)), ".crate-")
+	made, err := os.MkdirTemp(filepath.Dir(filepath.Clean(path)), ".fairway-new-")
 	if err != nil {
 		return err
 	}
@@ -236,14 +236,14 @@ func writeFolder(path string, files []crateFile) (err error) {
 	return os.Rename(made, filepath.Clean(path))
 }
 
-// writeZIP makes a ZIP file of files, which appears when it is complete.
-func writeZIP(path string, files []crateFile) (err error) {
-	out, err := os.CreateTemp(filepath.Dir(path), ".crate-")
+// writeNew makes a file, which appears when it is complete, and replaces none (fs.ErrExist).
+func writeNew(path string, write func(io.Writer) error) (err error) {
+	out, err := os.CreateTemp(filepath.Dir(path), ".fairway-new-")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, os.Remove(out.Name())) }() // its other name stays
-	if err := errors.Join(packZIP(out, files), out.Chmod(0o644), out.Close()); err != nil {
+	if err := errors.Join(write(out), out.Chmod(0o644), out.Close()); err != nil {
 		return err
 	}
 	return os.Link(out.Name(), path)
