@@ -64,16 +64,16 @@ func (c *console) exportCrate(ctx context.Context, client wire.WorkflowClient, o
 	run.About, run.Steps, run.FileSize = workflow.About, workflow.Steps(), int64(len(text))
 	run.FileSum = fmt.Sprintf("%x", sha256.Sum256(text))
 	if workflow.Name != run.Workflow {
-		return fail(exitBadFile, "name the file of the run with --workflow", "%s is the workflow %s, and the run is one of %s",
-			file, workflow.Name, run.Workflow)
+		return fail(exitBadFile, "name the file of the run with --workflow",
+			"%s is the workflow %s, and the run is one of %s", file, workflow.Name, run.Workflow)
 	}
 	if err := gatherCrate(ctx, client, &run); err != nil {
 		return err
 	}
 	for i := range run.Jobs {
 		if !slices.Contains(run.Steps, run.Jobs[i].Step) {
-			return fail(exitBadFile, "name the file as it was with --workflow", "%s was changed after the run: it has no step %s",
-				file, run.Jobs[i].Step)
+			return fail(exitBadFile, "name the file as it was with --workflow",
+				"%s was changed after the run: it has no step %s", file, run.Jobs[i].Step)
 		}
 	}
 	var metadata bytes.Buffer

@@ -233,8 +233,9 @@ func writeStep(steps *bytes.Buffer, name string, lfns []string) {
 		}
 		read, command = "["+strings.Join(lists, ", ")+"]", "cat "+strings.Join(words, " ")+` | wc -c > "$out"`
 	}
-	fmt.Fprintf(steps, "  %s:\n    %s: %s\n    writes: %s\n    # Put your command here; it reads and writes the files above.\n"+
-		"    command: |\n      %s\n", step, from, read, quoted(result), command)
+	fmt.Fprintf(steps, "  %s:\n    %s: %s\n    writes: %s\n"+
+		"    # Put your command here; it reads and writes the files above.\n    command: |\n      %s\n",
+		step, from, read, quoted(result), command)
 }
 
 // nameFrom is a text as a name of an input or a step.

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestServiceManagerHearsOfReadiness(t *testing.T) {
+func TestReadinessIsTold(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "notify")
 	manager, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: socket, Net: "unixgram"})
 	if err != nil {

@@ -89,7 +89,8 @@ func TestEachReferenceIsDescribed(t *testing.T) {
 func TestJobsBecomeActions(t *testing.T) {
 	all := graphOf(t, example())
 	job := all["#job/up/a%20b"]
-	if job == nil || job["startTime"] != "2026-11-27T08:00:00.000+00:00" || job["endTime"] != "2026-11-27T08:00:01.000+00:00" {
+	if job == nil || job["startTime"] != "2026-11-27T08:00:00.000+00:00" ||
+		job["endTime"] != "2026-11-27T08:00:01.000+00:00" {
 		t.Fatalf("the job is %v", job)
 	}
 	read, wrote := references(job["object"]), references(job["result"])
@@ -157,7 +158,8 @@ func TestSameRunSameText(t *testing.T) {
 
 func TestNothingExecuted(t *testing.T) {
 	all := graphOf(t, &Run{Workflow: "w", Made: began, Steps: []string{"a"}})
-	if all["#orchestration"] != nil || all[agentID] != nil || all[runID]["startTime"] != nil || all[runID]["actionStatus"] != nil {
+	if all["#orchestration"] != nil || all[agentID] != nil ||
+		all[runID]["startTime"] != nil || all[runID]["actionStatus"] != nil {
 		t.Error("a run without jobs tells of some")
 	}
 }
