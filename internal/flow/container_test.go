@@ -97,7 +97,7 @@ func TestWrongContainers(t *testing.T) {
 		"container: {runtime: bubblewrap}":     "add image: FILE",
 		"container: {image: a, runtime: runc}": `"runc" is none that is known`,
 		"environment: '{x}.txt'":               "has a placeholder or a wildcard",
-		"container: a\n    worker: python":      "has a worker and a container",
+		"container: a\n    worker: python":     "has a worker and a container",
 	} {
 		_, err := Parse("t.yaml", []byte("workflow: w\nsteps:\n  s:\n    writes: s\n    command: 'true'\n    "+text+"\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {
