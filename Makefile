@@ -203,6 +203,18 @@ test-tutorial: build ## run Snakemake's tutorial and an example of it, unchanged
 	FAIRWAY_BIN=$(CURDIR)/bin FAIRWAY_SNAKEMAKE_DOC=$(CURDIR)/bin/snakemake-doc PYTHONPATH=$(SNAKEMAKE_PATHS) \
 		bin/snakemake/bin/python -m pytest -q python/snakemake-executor-plugin-fairway/tests/test_published.py
 
+ROC_VALIDATOR_VERSION := 0.13.0
+ROCRATE_VERSION       := 0.11.0
+
+# Of the package rocrate, only the terms of RO-Crate 1.1 are read.
+.PHONY: test-crate
+test-crate: ## check the RO-Crates that `fairway export` writes with roc-validator, which it installs
+	scripts/install-packages.sh python3 python3-venv
+	python3 -m venv bin/crate
+	bin/crate/bin/pip -q install roc-validator==$(ROC_VALIDATOR_VERSION)
+	bin/crate/bin/pip -q install --no-deps rocrate==$(ROCRATE_VERSION)
+	FAIRWAY_TEST_CRATE=$(CURDIR)/bin/crate/bin/python go test -count=1 -timeout 10m ./test/crate
+
 .PHONY: test-postgres
 test-postgres: ## run the tests of the store, and 200 kills of a server, on a real PostgreSQL, which it installs
 	scripts/install-packages.sh $(DATABASE_PACKAGES)

@@ -14,7 +14,7 @@ import (
 var passive = []string{
 	"internal/dispatch", "internal/dispatch/rows", "internal/eviction", "internal/flow", "internal/wfformat",
 	"lib/fifo", "internal/logical", "internal/quantity", "internal/shelltext", "internal/yamlfile",
-	"internal/rights",
+	"internal/rights", "internal/rocrate",
 }
 
 func isPassive(folder string) bool {

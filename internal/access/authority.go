@@ -16,7 +16,6 @@ import (
 	"math/big"
 	"net"
 	"os"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -290,22 +289,4 @@ func ReadPrivate(path string, limit int64) ([]byte, error) {
 
 // WritePrivate replaces a file by one that only its user may read, complete and durable, or
 // not at all.
-func WritePrivate(path string, text []byte) error {
-	fresh := path + ".new"
-	if err := os.Remove(fresh); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	file, err := os.OpenFile(fresh, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(text)
-	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
-		err = os.Rename(fresh, path)
-	}
-	if err != nil {
-		_ = os.Remove(fresh)
-		return err
-	}
-	return disk.Sync(filepath.Dir(path))
-}
+func WritePrivate(path string, text []byte) error { return disk.Replace(path, text, 0o600) }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -53,8 +54,8 @@ func (c *console) printAudit(answer *wire.ListAuditResponse) {
 		return
 	}
 	rows := [][]cell{{
-		{"WHEN", dim}, {"WHO", dim}, {"BY", dim}, {"FROM", dim}, {"CALL", dim}, {"RUN", dim}, {"OUTCOME", dim}, {"ABOUT",
-			dim},
+		{"WHEN", dim}, {"WHO", dim}, {"BY", dim}, {"FROM", dim}, {"CALL", dim}, {"RUN", dim}, {"OUTCOME", dim},
+		{"ABOUT", dim},
 	}}
 	for _, e := range answer.GetEntries() {
 		run, by, outcome, colour := "", e.GetProof(), e.GetOutcome(), ""
@@ -71,19 +72,13 @@ func (c *console) printAudit(answer *wire.ListAuditResponse) {
 			outcome += fmt.Sprintf(", and %d more", e.GetRepeated())
 		}
 		rows = append(rows, []cell{
-			{e.GetAt().AsTime().Local().Format("2006-01-02 15:04:05"), ""}, {orDash(e.GetUser()), ""}, {orDash(by), ""},
-			{orDash(e.GetFrom()), ""}, {e.GetCall(), ""}, {run, ""}, {outcome, colour}, {e.GetAbout(), ""},
+			{e.GetAt().AsTime().Local().Format("2006-01-02 15:04:05"), ""}, {cmp.Or(e.GetUser(), "-"), ""},
+			{cmp.Or(by, "-"), ""}, {cmp.Or(e.GetFrom(), "-"), ""},
+			{e.GetCall(), ""}, {run, ""}, {outcome, colour}, {e.GetAbout(), ""},
 		})
 	}
 	printTable(c.out, rows)
 	if answer.GetMore() {
 		fmt.Fprintln(c.err, "there are older entries: --limit shows more")
 	}
-}
-
-func orDash(text string) string {
-	if text == "" {
-		return "-"
-	}
-	return text
 }

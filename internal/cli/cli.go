@@ -136,7 +136,7 @@ depends on timing.`),
 		}
 	}
 	grouped("run", c.runCommand(), c.execCommand(), c.mapCommand(), c.openCommand(), c.serveCommand(), c.submitCommand(),
-		c.checkCommand(), c.graphCommand(), c.siteCommand(),
+		c.initCommand(), c.checkCommand(), c.graphCommand(), c.siteCommand(),
 		c.stopCommand(), c.cleanCommand())
 	grouped("look", c.runsCommand(), c.watchCommand(), c.pilotsCommand(), c.sharesCommand())
 	grouped("run", c.loginCommand())

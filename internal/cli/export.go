@@ -17,19 +17,31 @@ import (
 
 func (c *console) exportCommand() *cobra.Command {
 	out, format := "-", "1.5"
+	var crate crateOptions
 	command := &cobra.Command{
 		Use:   "export",
-		Short: "Write a run as WfFormat, or for Perfetto",
+		Short: "Write a run as WfFormat, as RO-Crate, or for Perfetto",
 		Long: `Write the run of this folder as WfFormat (JSON), the format in which workflow
 systems exchange recorded runs, with times to the microsecond. Jobs that are not
 done, or whose results came from an earlier run, are left out. With --format
-perfetto it is a timeline of all attempts for https://ui.perfetto.dev.`,
-		Example: "  fairway export -o run.json\n  fairway -C examples/lambda export --format 1.6 | jq .workflow.execution.makespanInSeconds",
-		Args:    noArgument,
+perfetto it is a timeline of all attempts for https://ui.perfetto.dev.
+With --format ro-crate it is a Workflow Run RO-Crate 0.5, with the workflow file: a
+new folder, or a ZIP file if the name ends in .zip. It tells of the steps and jobs,
+what they read and wrote, with sizes and checksums, when, and who had them run. The
+data are not copied.`,
+		Example: "  fairway export -o run.json\n  fairway export --format ro-crate --license CC-BY-4.0 -o crate.zip\n" +
+			"  fairway -C examples/lambda export --format 1.6 | jq .workflow.execution.makespanInSeconds",
+		Args: noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if err := crate.refuse(format, out); err != nil {
+				return err
+			}
 			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
-				if format == formatPerfetto {
+				switch format {
+				case formatPerfetto:
 					return c.exportPerfetto(ctx, client, out)
+				case formatCrate:
+					return c.exportCrate(ctx, client, out, crate)
 				}
 				run, err := recorded(ctx, client)
 				if err != nil {
@@ -44,12 +56,22 @@ perfetto it is a timeline of all attempts for https://ui.perfetto.dev.`,
 		},
 	}
 	command.Flags().StringVarP(&out, "output", "o", out, "file to write; -: standard output")
-	oneOf(command, &format, "format", "version of WfFormat: 1.5 or 1.6; or perfetto", "1.5", "1.6", formatPerfetto)
+	oneOf(command, &format, "format", "version of WfFormat: 1.5 or 1.6; or perfetto, or ro-crate", "1.5", "1.6",
+		formatPerfetto, formatCrate)
+	flags := command.Flags()
+	flags.StringVar(&crate.workflow, "workflow", "", "of an RO-Crate: the workflow `file` (default: workflow.yaml in the "+
+		"folder of the run)")
+	flags.StringVar(&crate.agent, "agent", "", "of an RO-Crate: who had it run, a name or a URL such as that of an ORCID "+
+		"(default: the user of the run)")
+	flags.StringVar(&crate.license, "license", "", "of an RO-Crate: under which licence it is, a name or a URL")
 	return command
 }
 
-// formatPerfetto is the --format for Perfetto.
-const formatPerfetto = "perfetto"
+// Values of --format that are no version.
+const (
+	formatPerfetto = "perfetto"
+	formatCrate    = "ro-crate"
+)
 
 func (c *console) exportPerfetto(ctx context.Context, client wire.WorkflowClient, out string) error {
 	run, _, err := c.history(ctx, client)

@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"github.com/spf13/cobra"
 	"golang.org/x/oauth2"
+	"mvdan.cc/sh/v3/syntax"
 
 	"fairway/internal/server/listen"
 	"fairway/internal/wire"
@@ -40,8 +40,7 @@ older file of yours.`,
 		},
 	}
 	command.Flags().StringVarP(&output, "output", "o", "", "the `file` to write (default: fairway/service in the "+
-		"folder of "+
-		"your settings)")
+		"folder of your settings)")
 	return command
 }
 
@@ -75,22 +74,16 @@ func (c *console) logIn(ctx context.Context, output string) error {
 	if err := writeService(output, answer.GetConnection()); err != nil {
 		return err
 	}
+	word, err := syntax.Quote(output, syntax.LangBash)
+	if err != nil {
+		return err
+	}
 	answer.Token, answer.Connection = "", nil
 	return c.answer(answer, func() {
 		fmt.Fprintf(c.out, "you are %s, with the role %s, %s\n", oneLine(answer.GetSummary().GetUser()),
 			answer.GetSummary().GetRole(), loginEnd(answer.GetSummary()))
-		fmt.Fprintf(c.out, "export %s=%s\n", serverVariable, quotedWord(output))
+		fmt.Fprintf(c.out, "export %s=%s\n", serverVariable, word)
 	})
-}
-
-// quotedWord is a word of a shell.
-func quotedWord(word string) string {
-	if !strings.ContainsFunc(word, func(c rune) bool {
-		return !strings.ContainsRune("_@%+=:,./-", c) && (c < '0' || c > '9') && (c < 'A' || c > 'Z') && (c < 'a' || c > 'z')
-	}) {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }
 
 func loginEnd(t *wire.TokenSummary) string { return "until " + minute(t.GetExpires()) }
@@ -131,8 +124,7 @@ func dialPublic(ctx context.Context, address string) (*listen.Connection, error)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fail(exitUsage, "ask its administrator for the file .fairway/public",
-			"--server %s: there is no such file",
-			address)
+			"--server %s: there is no such file", address)
 	case err != nil:
 		return nil, err
 	case info.IsDir():
@@ -141,8 +133,7 @@ func dialPublic(ctx context.Context, address string) (*listen.Connection, error)
 	connection, err := listen.DialPublic(ctx, address)
 	if err != nil {
 		return nil, fail(exitNoState, "see whether it runs, and whether the file is the one that it has now",
-			"--server %s: %w",
-			address, err)
+			"--server %s: %w", address, err)
 	}
 	return connection, nil
 }

@@ -176,6 +176,9 @@ func (c *console) serveWorkflows(ctx context.Context, o *runOptions) error {
 	c.announce(fmt.Sprintf("fairway: serving %s; submit with `fairway submit FILE --server %s`", folderText(o.folder),
 		displayPath(o.folder)))
 	interrupted := c.stopOnSignal(s)
+	if err := tellReady(); err != nil {
+		c.announce("fairway: " + err.Error())
+	}
 	_, err = s.Run(ctx)
 	first := interrupted()
 	switch {

@@ -49,6 +49,10 @@ func (o *runOptions) checkServer() error {
 // siteOfServer is the site whose job the server is to be. The job gets what the pilots of
 // all sites are to get, and hands it on.
 func siteOfServer(o *runOptions) (*site.Site, error) {
+	if len(o.sites) == 0 {
+		return nil, fail(exitUsage, "unset it; FAIRWAY_SERVICE is the variable that names a server which takes workflows",
+			"%s is set, as it is in the job of a site that is a server, and no site is named", serverjob.Variable)
+	}
 	s, err := findSite(o.folder, o.sites[0])
 	if err != nil {
 		return nil, err

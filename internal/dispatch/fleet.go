@@ -97,7 +97,7 @@ type pilot struct {
 	id        PilotID
 	info      PilotInfo
 	expires   instant       // as info says, and no later than by its site; 0: never
-	mostLife  instant       // until when it may live by its site, since it registered; 0: for ever
+	endsBy    instant       // when its site ends it at the latest, from when it registered; 0: never
 	life      time.Duration // until then, the most that was ever left of it
 	shape     *shape
 	lookedFor uint64 // the number of the programs that it was last known to have looked for
@@ -217,11 +217,11 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 	}
 	info.Has = fl.believed(&info)
 	p.info, p.expires = info, toInstant(info.Expires)
-	if s := fl.monitor.byName[info.Site]; s != nil && s.Most.Time > 0 && p.mostLife == 0 {
-		p.mostLife = fl.now.after(s.Most.Time)
+	if s := fl.monitor.byName[info.Site]; s != nil && s.Most.Time > 0 && p.endsBy == 0 {
+		p.endsBy = fl.now.after(s.Most.Time)
 	}
-	if p.mostLife != 0 && (p.expires == 0 || p.expires > p.mostLife) {
-		p.expires = p.mostLife
+	if p.endsBy != 0 && (p.expires == 0 || p.expires > p.endsBy) {
+		p.expires = p.endsBy
 	}
 	if p.expires != 0 {
 		p.life = max(p.life, time.Duration(p.expires-fl.now))

@@ -163,7 +163,7 @@ func (js *jobs) committed(j *job) (list []*job) {
 		return list
 	}
 	for _, r := range js.runs.inOrder { // the key is of the name, too
-		number, ok := r.names.Find(r.names.Hash(j.name), func(n uint32) bool { return js.table.At(r.row(n)).name == j.name })
+		number, ok := js.named(r, r.names.Hash(j.name), j.name)
 		if !ok || r == j.step.run {
 			continue
 		}

@@ -14,8 +14,8 @@ import (
 )
 
 // counting adds a line to its state each time it starts, says so, and waits to be told to end;
-// then it writes a last line.
-const counting = `trap 'echo end >> "$FAIRWAY_CHECKPOINT/lines"; exit 143' TERM
+// then it writes a last line, once, however often it is told.
+const counting = `trap 'trap "" TERM; echo end >> "$FAIRWAY_CHECKPOINT/lines"; exit 143' TERM
 echo start >> "$FAIRWAY_CHECKPOINT/lines"; : > "$mark"; while :; do sleep 0.01; done`
 
 // saving is an attempt of a job that begins with what another has saved.

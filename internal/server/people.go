@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/audit"
+	"fairway/internal/disk"
 	"fairway/internal/rights"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
@@ -75,11 +76,7 @@ func (s *Server) writePublic(c access.Connection) error {
 	if err != nil {
 		return err
 	}
-	path := filepath.Join(s.folders.State, folder.PublicName)
-	if err := os.WriteFile(path+".new", append(text, '\n'), 0o644); err != nil {
-		return err
-	}
-	return os.Rename(path+".new", path)
+	return disk.Replace(filepath.Join(s.folders.State, folder.PublicName), append(text, '\n'), 0o644)
 }
 
 // renewOwner gives the owner another token: copies of the file .fairway/service are good no more.
@@ -87,8 +84,7 @@ func (s *Server) renewOwner() error {
 	c, ok := s.publicConnection()
 	if !ok {
 		return connect.NewError(connect.CodeFailedPrecondition, errors.New("this server does not listen on a network, "+
-			"and its "+
-			"owner has no token"))
+			"and its owner has no token"))
 	}
 	c.Token = access.NewToken()
 	return s.setOwner(c)

@@ -102,12 +102,25 @@ func (s *Server) watchSpace(ctx context.Context) {
 	if s.space.folder = s.storageFolder(); s.space.folder == "" {
 		return
 	}
-	for {
-		if err := s.lookAtSpace(ctx, time.Now()); err != nil && ctx.Err() == nil {
-			s.log.Warn("how full the disk of stored outputs is is not known", "error", err)
-			return
+	lookAgain(
+		func() error { return s.lookAtSpace(ctx, time.Now()) },
+		func() error { return s.sched.Sleep(ctx, spacePeriod) },
+		func(err error) {
+			if ctx.Err() == nil {
+				s.log.Warn("how full the disk of stored outputs is is not known", "error", err)
+			}
+		})
+}
+
+// lookAgain looks until a pause ends with an error. Of errors in a row the first one is told; jobs may be
+// held until it goes well again.
+func lookAgain(look, pause func() error, tell func(error)) {
+	for well := true; ; {
+		err := look()
+		if err != nil && well {
+			tell(err)
 		}
-		if s.sched.Sleep(ctx, spacePeriod) != nil {
+		if well = err == nil; pause() != nil {
 			return
 		}
 	}
@@ -190,6 +203,9 @@ func (s *Server) makeRoom(ctx context.Context, now time.Time) error {
 	case short > 0 && !held:
 		why := fmt.Sprintf("of the disk of %s only %s are free; %s", s.space.folder, quantity.Bytes(s.space.free),
 			roomAdvice(true))
+		if err := s.hold(ctx, why); err != nil {
+			return err
+		}
 		s.space.held.Store(&why)
 		s.log.Error("no further jobs are started: " + why)
 		for _, r := range s.runs.all() {
@@ -197,11 +213,12 @@ func (s *Server) makeRoom(ctx context.Context, now time.Time) error {
 				r.tellPerson("no further jobs are started: " + why)
 			}
 		}
-		return s.hold(ctx, why)
 	case held && s.space.free > s.space.reserve()*5/4:
+		if err := s.hold(ctx, ""); err != nil {
+			return err
+		}
 		s.space.held.Store(nil)
 		s.log.Info("there is room on the disk again: jobs are started")
-		return s.hold(ctx, "")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"errors"
 	"strings"
 	"testing"
 	"time"
@@ -30,5 +31,24 @@ func TestForeseenDisks(t *testing.T) {
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q", name, got)
 		}
+	}
+}
+
+// A disk that cannot be asked is asked again: jobs that are held would be for ever.
+func TestADiskIsAskedAgain(t *testing.T) {
+	bad := errors.New("bad")
+	answers := []error{bad, bad, nil, bad, nil}
+	looks, told := 0, 0
+	lookAgain(
+		func() error { looks++; return answers[looks-1] },
+		func() error {
+			if looks == len(answers) {
+				return bad
+			}
+			return nil
+		},
+		func(error) { told++ })
+	if looks != len(answers) || told != 2 {
+		t.Errorf("it was asked %d times, and told of %d errors", looks, told)
 	}
 }

@@ -26,11 +26,11 @@ var uploadName = regexp.MustCompile(`^[A-Za-z0-9_-][A-Za-z0-9._-]{0,99}$`)
 
 // Upload keeps a part of a file. What it answers for the last one is durable.
 func (s *Service) Upload(ctx context.Context, r *wire.UploadRequest) (*wire.UploadResponse, error) {
-	if _, err := s.lasting(); err != nil {
-		return nil, err
-	}
 	a, err := s.of(ctx, r)
 	if err != nil {
+		return nil, err
+	}
+	if _, err := s.lasting(); err != nil {
 		return nil, err
 	}
 	if a.control == nil {

@@ -84,14 +84,7 @@ func KeepStoreAt(l *Layout, address string) error {
 	if _, err := os.Lstat(filepath.Join(l.State, StoreFile)); !errors.Is(err, fs.ErrNotExist) {
 		return errors.Join(fmt.Errorf("%w: in %s", ErrStoreKept, filepath.Join(l.State, StoreFile)), IgnoreMissing(err))
 	}
-	path := filepath.Join(l.State, StoreAddressName)
-	if err := os.WriteFile(path+".new", []byte(address+"\n"), 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(path+".new", path); err != nil {
-		return err
-	}
-	return disk.Sync(l.State)
+	return disk.Replace(filepath.Join(l.State, StoreAddressName), []byte(address+"\n"), 0o600)
 }
 
 // ownStore copies files of the store that have other names, or all of them for a fence. A copy of the folder by

@@ -1,0 +1,2 @@
+// Package systemd has the unit of a Fairway server, and its test.
+package systemd

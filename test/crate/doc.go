@@ -1,0 +1,3 @@
+// Package crate has roc-validator check the RO-Crates that `fairway export` writes: `make test-crate`
+// installs it.
+package crate
