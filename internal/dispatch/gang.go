@@ -90,7 +90,7 @@ func (fl *fleet) newGang(j *job, leader AttemptID) *gang {
 		for _, task := range d.Tasks {
 			g.succeeded(task)
 		}
-		g.result, g.by, g.begins = d.Result, d.By, true
+		g.result, g.by = d.Result, d.By
 	} else {
 		fl.forgetRecorded(j)
 	}
@@ -113,7 +113,10 @@ func (fl *fleet) forgetRecorded(j *job) {
 	fl.journal.persistFate(j)
 }
 
+// succeeded takes that a task has. All were ready before that, also if nobody has told a restarted
+// TaskQueue so.
 func (g *gang) succeeded(task int) {
+	g.begins = true
 	if task >= 0 && task < len(g.done) && !g.done[task] {
 		g.done[task] = true
 		g.ended++

@@ -335,3 +335,31 @@ func TestAGangIsNotPassedOverForEver(t *testing.T) {
 	e, _ := g.core.Explain(NewJobID(1, 1))
 	t.Errorf("it waits for ever: %v", e.Lines)
 }
+
+// A task that ended while the server was down is not waited for by one that has not begun: nobody
+// knows any more where it was.
+func TestAGangOfWhichOneEndedWhileTheServerWasDown(t *testing.T) {
+	c := newCrashing(t)
+	c.step(SetRun{Run{ID: 1, KeepGoing: true}})
+	c.step(Submit{Run: 1, Jobs: []Job{{Name: "gang", Step: "g", Tasks: 2}}})
+	given := c.all()
+	if len(given) != 2 {
+		t.Fatalf("given are %+v", given)
+	}
+	c.crash()
+	ref := func(a Assignment) AttemptRef {
+		return AttemptRef{Job: a.Job, Attempt: a.Attempt, GangPlace: a.GangPlace}
+	}
+	c.seq++
+	e := c.step(Sync{
+		Pilot: "p", Seq: c.seq, Full: true, Hello: &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 2000}},
+		Ended: []Result{{
+			Job: given[0].Job, Attempt: given[0].Attempt, GangPlace: given[0].GangPlace, Outcome: Succeeded,
+		}},
+		Started: []AttemptRef{ref(given[1])},
+		Members: []MemberState{{Attempt: given[1].Attempt, Host: "h", Ports: []int{1, 2}}},
+	})
+	if len(e.Replies) != 1 || !slices.Contains(e.Replies[0].Answer.End, given[1].Attempt) {
+		t.Errorf("the task that waits is not ended: %+v", e.Replies)
+	}
+}
