@@ -76,14 +76,23 @@ func (r *gangRun) start() (all []*exec.Cmd) {
 	return all
 }
 
-// attempt runs a gang and kills one of its tasks after a while. The others end by themselves, since
-// they lose what they share with it. It reports whether all came to their end before.
+// patience is how long the others may take to notice that a task is lost. One that was killed before
+// it reached them they cannot miss: as the TaskQueue does, the test ends them then.
+const patience = time.Second
+
+// attempt runs a gang and kills one of its tasks after a while. It reports whether all came to their
+// end before.
 func (r *gangRun) attempt(kill bool) bool {
 	all := r.start()
 	if kill {
 		victim := all[r.rng.IntN(len(all))]
-		late := time.AfterFunc(time.Duration(r.rng.IntN(500))*time.Millisecond, func() { _ = victim.Process.Kill() })
-		defer late.Stop()
+		delay := time.Duration(r.rng.IntN(500)) * time.Millisecond
+		defer time.AfterFunc(delay, func() { _ = victim.Process.Kill() }).Stop()
+		defer time.AfterFunc(delay+patience, func() {
+			for _, cmd := range all {
+				_ = cmd.Process.Kill()
+			}
+		}).Stop()
 	}
 	done := true
 	for _, cmd := range all {

@@ -252,7 +252,7 @@ func TestGangGoesOnFromItsCheckpoints(t *testing.T) {
 	for name, shared := range map[string]bool{"one folder": true, "a folder for each": false} {
 		t.Run(name, func(t *testing.T) {
 			rng := seed.Source(t)
-			for range rounds(3) {
+			for range rounds(2) {
 				gangUntilDone(t, rng, shared)
 			}
 		})
@@ -272,7 +272,7 @@ func gangUntilDone(t *testing.T, rng *rand.Rand, shared bool) {
 	begun := 0
 	for n := 0; ; n++ {
 		end := begun + 1 + rng.IntN(iterations/2)
-		if n == 10 { // with long intervals it may get nowhere
+		if n == 6 { // with long intervals it may get nowhere
 			end = 0
 		}
 		paths := testGang(t, tasks, fmt.Sprint("attempt ", n), folders...)
@@ -320,7 +320,7 @@ func TestPlanOfCheckpoints(t *testing.T) {
 				}
 				last = q.iteration
 				apart := time.Duration(q.iteration-before) * iteration
-				if q.save && (apart < 7*time.Second || apart > max(20*time.Second, iteration)) {
+				if q.save && (apart < 7*time.Second || apart > max(20*time.Second, iteration) && saved > 0) {
 					t.Errorf("%v: checkpoints are %v apart", iteration, apart)
 				}
 				if q.save {
@@ -328,7 +328,7 @@ func TestPlanOfCheckpoints(t *testing.T) {
 				}
 			}
 		}
-		if (saved == 0) != (iteration <= time.Millisecond) {
+		if (saved == 0) != (iteration == 0) {
 			t.Errorf("%v: %d checkpoints", iteration, saved)
 		}
 	}

@@ -67,7 +67,7 @@ func (c *Checkpoints) openVault() (*wholePart, Resource, error) {
 // serveVault has the others reach the vault.
 func (c *Checkpoints) serveVault(v *vault) error {
 	g := c.member.gang
-	if err := g.addFence(&v.server); err != nil {
+	if _, err := g.addFence(&v.server, 1); err != nil {
 		return err
 	}
 	for k := 1; k < g.Tasks; k++ {

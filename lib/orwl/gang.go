@@ -160,6 +160,9 @@ func joinGang(ctx context.Context, path string) (*Member, error) {
 		return nil, fmt.Errorf("joining the gang: %w", err)
 	}
 	m.gang = g
+	if m.fence, err = g.addFence(&m.server, g.Tasks); err != nil {
+		return nil, errors.Join(err, m.Close())
+	}
 	return m, nil
 }
 
@@ -167,20 +170,44 @@ func joinGang(ctx context.Context, path string) (*Member, error) {
 // none belongs to another one, which is over.
 func (g *gang) fence() string { return "attempt " + g.Attempt }
 
-// addFence serves the fence.
-func (g *gang) addFence(s *Server) error {
-	l, err := New(g.fence(), 0)
+// addFence serves the fence. It is granted when so many requests have come.
+func (g *gang) addFence(s *Server, requests int) (*Location, error) {
+	l, err := New(g.fence(), 0, StartWith(requests))
 	if err == nil {
 		s.Add(l)
 	}
-	return err
+	return l, err
 }
 
-// passFence reports whether a task is of the same attempt.
-func (g *gang) passFence(ctx context.Context, p *Peer) error {
-	_, err := p.Mirror(ctx, g.fence())
+// mirrorOfFence opens the fence of another task, and refuses one of another attempt.
+func (g *gang) mirrorOfFence(ctx context.Context, p *Peer) (*Mirror, error) {
+	f, err := p.Mirror(ctx, g.fence())
 	if errors.Is(err, ErrUnknown) {
-		return errors.New("it belongs to another attempt of the gang")
+		err = errors.New("it belongs to another attempt of the gang")
 	}
-	return err
+	return f, err
+}
+
+// meet waits until each task has reached each other one: before that none may finish.
+func (m *Member) meet(ctx context.Context, own *Location) error {
+	var all Handles
+	for k := range m.peers {
+		var r Resource = own
+		if k != m.Process() {
+			f, err := m.gang.mirrorOfFence(ctx, m.peers[k])
+			if err != nil {
+				return fmt.Errorf("task %d: %w", k, err)
+			}
+			r = f
+		}
+		h := new(Handle)
+		if err := h.ReadRequest(r); err != nil {
+			return errors.Join(err, all.Cancel())
+		}
+		all = append(all, h)
+	}
+	if err := all.Acquire(ctx); err != nil {
+		return fmt.Errorf("waiting for all tasks to start: %w", err)
+	}
+	return all.Release()
 }

@@ -1,6 +1,7 @@
 package orwl
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -121,15 +122,21 @@ func TestOtherAttemptsAreRefused(t *testing.T) {
 			must(t, os.WriteFile(path, text, 0o600))
 			m, err := joinGang(background, path)
 			must(t, err)
-			m.group.Neighbours = []int{}
-			must(t, m.Serve(background))
-			defer m.Close()
 			late, err := joinGang(background, old[1])
 			must(t, err)
-			if err := late.Serve(background); err == nil {
-				t.Error("it was let in")
-				late.Close()
+			ctx, cancel := context.WithCancel(background)
+			defer cancel()
+			var both sync.WaitGroup
+			for _, m := range []*Member{m, late} {
+				both.Go(func() {
+					defer cancel() // who is left waits for a task that comes no more
+					if m.Serve(ctx) == nil {
+						t.Error("it was let in")
+						m.Close()
+					}
+				})
 			}
+			both.Wait()
 		})
 	}
 }

@@ -71,7 +71,8 @@ func LoadTLS(certificate, key, authorities string) (*tls.Config, error) {
 // Member is a process of a group that has joined it. Any goroutine may call its methods.
 type Member struct {
 	group    Group
-	gang     *gang // nil where the group was given by hand
+	gang     *gang     // nil where the group was given by hand
+	fence    *Location // of a gang
 	listener net.Listener
 	server   Server
 	served   chan struct{} // closed when nothing is served any more; nil before Serve
@@ -124,17 +125,18 @@ func (m *Member) Serve(ctx context.Context, locations ...*Location) error {
 		m.own[l.Name()] = l
 	}
 	m.server.Add(locations...)
-	if m.gang != nil {
-		if err := m.gang.addFence(&m.server); err != nil {
-			return err
-		}
-	}
 	m.served = make(chan struct{})
 	go func() {
 		defer close(m.served)
 		m.err = m.group.serve(&m.server, m.listener)
 	}()
-	if err := m.dial(ctx); err != nil {
+	err := m.dial(ctx)
+	if err == nil && m.gang != nil {
+		start, cancel := context.WithTimeout(ctx, JoinPatience)
+		defer cancel()
+		err = m.meet(start, m.fence)
+	}
+	if err != nil {
 		return errors.Join(err, m.Close())
 	}
 	return nil
@@ -183,7 +185,7 @@ func (m *Member) reach(ctx context.Context, address string) (*Peer, error) {
 	if err != nil || m.gang == nil {
 		return p, err
 	}
-	if err := m.gang.passFence(ctx, p); err != nil {
+	if _, err := m.gang.mirrorOfFence(ctx, p); err != nil {
 		return nil, errors.Join(fmt.Errorf("%s: %w", address, err), p.Close())
 	}
 	return p, nil
