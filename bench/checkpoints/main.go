@@ -46,8 +46,8 @@ type row struct {
 }
 
 func (r row) String() string {
-	s := fmt.Sprintf("%-5s %5d² %d tasks, folders: %-5s every %4.1f s %6.1f MB  %7.2f s, without %7.2f s", r.Name, r.N, r.Tasks,
-		r.Folders, r.EveryS, r.SavedMB, r.Seconds, r.Without)
+	s := fmt.Sprintf("%-5s %5d² %d tasks, folders: %-5s every %4.1f s %6.1f MB  %7.2f s, without %7.2f s", r.Name, r.N,
+		r.Tasks, r.Folders, r.EveryS, r.SavedMB, r.Seconds, r.Without)
 	if r.Cost != nil {
 		s += fmt.Sprintf("  cost %.1f %%, of processor time %.1f %%", 100**r.Cost, 100**r.CPUCost)
 	}

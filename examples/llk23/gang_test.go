@@ -43,8 +43,8 @@ type gangRun struct {
 }
 
 func newGangRun(t *testing.T, rng *rand.Rand) *gangRun {
-	r := &gangRun{t: t, rng: rng, tasks: 2 + rng.IntN(3), n: 100 + rng.IntN(60), folder: t.TempDir()}
-	r.iterations = 32*(40+rng.IntN(40)) + rng.IntN(32)
+	r := &gangRun{t: t, rng: rng, tasks: 2 + rng.IntN(3), n: 60 + rng.IntN(60), folder: t.TempDir()}
+	r.iterations = 32*(10+rng.IntN(30)) + rng.IntN(32)
 	shared := rng.IntN(2) == 0
 	for k := range r.tasks {
 		at := k
@@ -86,7 +86,7 @@ func (r *gangRun) attempt(kill bool) bool {
 	all := r.start()
 	if kill {
 		victim := all[r.rng.IntN(len(all))]
-		delay := time.Duration(r.rng.IntN(500)) * time.Millisecond
+		delay := time.Duration(r.rng.IntN(400)) * time.Millisecond
 		defer time.AfterFunc(delay, func() { _ = victim.Process.Kill() }).Stop()
 		defer time.AfterFunc(delay+patience, func() {
 			for _, cmd := range all {

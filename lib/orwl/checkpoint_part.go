@@ -98,7 +98,8 @@ func (c *Checkpoints) restore(ctx context.Context, from *wholePart) error {
 // readPart reads a part that has a sum, and must be of these locations.
 func readPart(ctx context.Context, r io.Reader, want partSum, all []*covered) error {
 	var sum partSum
-	in := bufio.NewReaderSize(io.TeeReader(io.LimitReader(r, want.Size), writerFunc(func(b []byte) { sum.add(b) })), pieceSize)
+	counted := io.TeeReader(io.LimitReader(r, want.Size), writerFunc(func(b []byte) { sum.add(b) }))
+	in := bufio.NewReaderSize(counted, pieceSize)
 	head, err := readPartHead(in)
 	if err != nil {
 		return err
@@ -200,11 +201,12 @@ func parseManifest(text []byte, tasks int, w *manifest) error {
 		return fmt.Errorf("%s: %w", manifestName, err)
 	}
 	if w.Tasks != tasks {
-		return fmt.Errorf("the last checkpoint is of %d tasks, and these are %d: empty the folder of checkpoints to begin anew",
-			w.Tasks, tasks)
+		return fmt.Errorf("the last checkpoint is of %d tasks, and these are %d: empty the folder of checkpoints to begin "+
+			"anew", w.Tasks, tasks)
 	}
 	if w.Iteration <= 0 || len(w.Parts) != tasks {
-		return fmt.Errorf("%s: iteration %d with %d parts of %d: %w", manifestName, w.Iteration, len(w.Parts), tasks, errDamaged)
+		return fmt.Errorf("%s: iteration %d with %d parts of %d: %w", manifestName, w.Iteration, len(w.Parts), tasks,
+			errDamaged)
 	}
 	for _, p := range w.Parts {
 		if p.Size <= 0 {

@@ -260,7 +260,7 @@ func (v *vault) piece(task int, offset uint64) (a message, err error) {
 	a.data = make([]byte, pieceSize)
 	n, err := f.(*os.File).ReadAt(a.data, int64(min(offset, 1<<62)))
 	a.data = a.data[:n]
-	if err == io.EOF {
+	if errors.Is(err, io.EOF) {
 		err = nil
 	}
 	return a, err

@@ -22,8 +22,8 @@ const GangVariable = "FAIRWAY_GANG"
 const JoinPatience = 10 * time.Minute
 
 // ErrNoGang says that this process was not started as a task of a gang.
-var ErrNoGang = errors.New("this process is no task of a gang: " + GangVariable + " is not set. Run it by a step with " +
-	"`tasks:`, or give orwl.Group the addresses")
+var ErrNoGang = errors.New("this process is no task of a gang: " + GangVariable + " is not set. Run it by a step " +
+	"with `tasks:`, or give orwl.Group the addresses")
 
 // gang is what the file of a task says.
 type gang struct {
