@@ -4,6 +4,7 @@ package access
 
 import (
 	"fmt"
+	"math"
 	"net"
 	"path/filepath"
 	"slices"
@@ -70,6 +71,9 @@ func (c *Claims) Check(caller *Caller, m *wire.SyncRequest) error {
 		return err
 	}
 	if err := checkCounts(m.GetCounts()); err != nil {
+		return err
+	}
+	if err := checkMembers(m.GetMembers()); err != nil {
 		return err
 	}
 	for _, list := range [][]*wire.AttemptRef{m.GetQueued(), m.GetStarted()} {
@@ -204,6 +208,27 @@ func checkLists(m *wire.SyncRequest) error {
 	for _, f := range m.GetCacheGone() {
 		if err := checkName(f.GetFile().GetLfn()); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// memberPorts is how many ports a member of a gang has.
+const memberPorts = 2
+
+// checkMembers takes where members of gangs say that they are reached: others connect to that.
+func checkMembers(members []*wire.MemberState) error {
+	if len(members) > MaxAttempts {
+		return malformed("a Sync tells of at most %d members of gangs", MaxAttempts)
+	}
+	for _, m := range members {
+		if ip := net.ParseIP(m.GetHost()); ip == nil || !ip.IsGlobalUnicast() && !ip.IsLoopback() {
+			return malformed("a member of a gang is reached at an IP address of a machine, and %.100q is none", m.GetHost())
+		}
+		if len(m.GetPorts()) != memberPorts || slices.ContainsFunc(m.GetPorts(), func(port uint32) bool {
+			return port == 0 || port > math.MaxUint16
+		}) {
+			return malformed("a member of a gang has %d ports, and %v are none", memberPorts, m.GetPorts())
 		}
 	}
 	return nil

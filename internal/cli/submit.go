@@ -36,6 +36,9 @@ type commandLine struct {
 	attempts int
 
 	checkpoint string
+	tasks      int
+	nodes      int
+	once       bool
 	print      bool
 	words      []string // of the command
 }
@@ -117,6 +120,9 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 		"(may be repeated)")
 	flags.StringVar(&l.checkpoint, "checkpoint", "", "a `folder` such as state/ in which the command saves its state: a "+
 		"job that is ended before its time goes on from there")
+	flags.IntVar(&l.tasks, "tasks", 0, "so many tasks that begin together, each with what --needs says")
+	flags.IntVar(&l.nodes, "nodes", 0, "as --tasks, each on a node of its own")
+	flags.BoolVar(&l.once, "once", false, "with --tasks or --nodes: only the first runs the command, as for mpirun")
 	flags.IntVar(&l.attempts, "attempts", 1, "how often a job is tried in all")
 	flags.BoolVar(&l.print, "print", false, "print the workflow file that this stands for, and run nothing")
 	c.groupFlag(command)
@@ -158,6 +164,9 @@ type stepOf struct {
 	Reads   []string       `yaml:"reads,omitempty,flow"`
 	Writes  []string       `yaml:"writes,omitempty,flow"`
 	Needs   map[string]any `yaml:"needs,omitempty,flow"`
+	Tasks   int            `yaml:"tasks,omitempty"`
+	Nodes   int            `yaml:"nodes,omitempty"`
+	Run     string         `yaml:"run,omitempty"`
 	Retry   map[string]int `yaml:"retry,omitempty,flow"`
 	State   string         `yaml:"checkpoint,omitempty"`
 	Command string         `yaml:"command"`
@@ -203,7 +212,10 @@ func (l *commandLine) workflow() ([]byte, error) {
 	if len(l.each) == 0 {
 		reads, writes = literal(l.reads, noPlaceholder), literal(l.writes, noPlaceholder)
 	}
-	step := stepOf{Writes: writes, Command: l.command(), State: l.checkpoint}
+	step := stepOf{Writes: writes, Command: l.command(), State: l.checkpoint, Tasks: l.tasks, Nodes: l.nodes}
+	if l.once {
+		step.Run = "once"
+	}
 	if len(step.Writes) == 0 {
 		if l.print {
 			return nil, fail(exitUsage, "name a file with --writes", "a step of a workflow file must write something")

@@ -21,6 +21,9 @@ import (
 //   - No user was just given a slot who has got more than Shares.Overtake ahead of the share,
 //     relative to another one with such a job that is ready the same.
 func (c *Core) CheckBinding() error {
+	if err := c.placement.checkGatherings(); err != nil {
+		return err
+	}
 	for _, p := range c.fleet.pilots {
 		if at := c.fleet.silentAt(p); at != 0 && at < c.now {
 			return fmt.Errorf("pilot %s is silent, and that is not noticed", p.id)
@@ -38,7 +41,7 @@ func (c *Core) CheckBinding() error {
 }
 
 func (c *Core) checkAttempt(a *attempt) error {
-	if c.fleet.isNew(a) {
+	if c.fleet.isNew(a) && a.gang == nil {
 		if j := c.outranked(a); j != nil {
 			return fmt.Errorf("job %s of priority %d is ready, and this one has priority %d", j.name, j.effective, a.priority)
 		}
@@ -62,7 +65,7 @@ func (c *Core) checkAttempt(a *attempt) error {
 
 // passedOver returns a ready job that a parked pilot could begin.
 func (c *Core) passedOver(p *pilot) *job {
-	if p.parked == 0 || p.reserved != nil || c.fleet.stop != running {
+	if p.parked == 0 || p.reserved != nil || p.gather != nil || c.fleet.stop != running {
 		return nil
 	}
 	pl := &c.placement

@@ -57,6 +57,8 @@ type Answer struct {
 	// with the number as Sync.LookedFor. They are repeated until it has.
 	LookFor       []string
 	LookForNumber uint64
+
+	Begin []GangStart // members of gangs whose commands are to begin; repeated until Sync.Members says that they have
 }
 
 // Assignment is an attempt that a pilot is to run.
@@ -75,6 +77,9 @@ type Assignment struct {
 	// before has saved stands in Inputs.
 	Checkpoint string
 	Private    bool // it is to read copies of its own: somebody wrote to what it shared
+	GangPlace
+	Tasks int  // of its gang; 0: it is of none
+	Once  bool // the first member alone runs the command
 }
 
 // InputFile is the version of an input that belongs to the job's place, with

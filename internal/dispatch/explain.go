@@ -184,11 +184,17 @@ func (c *Core) explainAttempt(a *attempt, e *Explanation) {
 		e.say("its %s has been silent for %v; what it has begun is given out again in %v", where,
 			time.Duration(c.now-p.silent).Round(time.Second), c.until(p.silentAfter))
 	}
+	what := fmt.Sprintf("attempt %d", a.try)
+	if a.gang != nil {
+		what = fmt.Sprintf("task %d of attempt %d", a.task, a.try)
+	}
 	switch {
 	case a.ended:
-		e.say("attempt %d is being ended by %s", a.try, where)
+		e.say("%s is being ended by %s", what, where)
+	case a.started && a.gang != nil && !a.gang.begins:
+		e.say("%s is ready on %s, or reads its input; the commands begin when all are ready", what, where)
 	case a.started:
-		e.say("attempt %d runs on %s", a.try, where)
+		e.say("%s runs on %s", what, where)
 	case a.waitsItsTurn():
 		e.say("waits at %s for its turn, behind %s", where, a.before())
 	default:

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -22,10 +23,60 @@ func (c *Core) explainReady(j *job, e *Explanation) {
 		e.say("ready; kept for site %s, where it is expected to do better, for up to %v", k.site.Name, c.until(k.until))
 	case ok:
 		e.say("ready; kept for pilot %s, which holds more of its input, for up to %v", k.holder.id, c.until(k.until))
+	case j.class.gang():
+		c.explainGang(j, e)
+		c.explainPreference(j, e)
+		c.explainTurn(j, e)
 	default:
 		c.survey(j).explain(c, e)
 		c.explainPreference(j, e)
 		c.explainTurn(j, e)
+	}
+}
+
+// explainGang says how much room there is for a job of several tasks, and what is kept for it.
+func (c *Core) explainGang(j *job, e *Explanation) {
+	n, s, where := j.class.tasks(), c.placement.standOf(j), "at one site"
+	if j.class.key.apart {
+		where = "on hosts of one site, one on each"
+	}
+	e.say("ready; its %d tasks begin together %s: there is room for %d now, and for %d if nothing else ran", n, where,
+		min(n, s.free), s.whole)
+	switch gt := c.placement.gatheringOf(j); {
+	case gt != nil && s.in > 0:
+		e.say("room is kept for %d of them; all is expected to be free in %v", s.keeps, s.in.Round(time.Second))
+	case gt != nil:
+		e.say("room is kept for %d of them; when the rest is free is not known", s.keeps)
+	case s.whole >= n:
+		e.say("no room is kept for it yet: other jobs are before it, or jobs of several tasks have room kept")
+	}
+	c.explainGangQuota(j, e)
+	if s.whole >= n {
+		return
+	}
+	v := c.survey(j)
+	if len(v.sites) == 0 {
+		e.Missing = v.short.names()
+		e.say("no site could start pilots for it%s", forWantOf(v.short))
+	}
+	v.explainPilots(e)
+	for _, at := range v.sites {
+		at.explain(c, e)
+	}
+}
+
+// explainGangQuota tells of quotas that all tasks together would exceed whatever else runs.
+func (c *Core) explainGangQuota(j *job, e *Explanation) {
+	n := j.class.tasks()
+	cpus := int64(n) * cmp.Or(j.class.key.milliCPUs, minSlot)
+	for s := range j.share().up {
+		if q := &s.quota; q.Running > 0 && n > q.Running {
+			e.say("%s may have %d jobs running, each task counts as one, and this job has %d: it cannot run", s.title(),
+				q.Running, n)
+		} else if q.MilliCPUs > 0 && cpus > q.MilliCPUs {
+			e.say("%s may have %g cores, and the tasks of this job need %g: it cannot run", s.title(),
+				float64(q.MilliCPUs)/1000, float64(cpus)/1000)
+		}
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 // explainTurn says where the user of a ready job stands in line, and what limits keep the job.
 func (c *Core) explainTurn(j *job, e *Explanation) {
 	for _, x := range j.class.pools {
-		if x.pool.used+x.n > x.pool.most {
-			e.say("needs %d %s, and of %d that all jobs together may have %d are in use", x.n, x.pool.name, x.pool.most,
+		if n := x.n * int64(j.class.tasks()); x.pool.used+n > x.pool.most {
+			e.say("needs %d %s, and of %d that all jobs together may have %d are in use", n, x.pool.name, x.pool.most,
 				x.pool.used)
 		} else if k := x.pool.keptFor; k != nil && k != j && c.now < x.pool.keptUntil {
 			e.say("%s is kept for job %s, which was passed over for too long", x.pool.name, k.name)

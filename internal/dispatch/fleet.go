@@ -27,6 +27,7 @@ type fleet struct {
 	// too long, and what they were given.
 	pilots      map[PilotID]*pilot
 	attempts    map[AttemptID]*attempt // that have not ended
+	gangs       map[*job]*gang         // of which members have been given out
 	hosts       map[string]*host       // with a registered pilot
 	shapes      []*shape               // of the registered pilots, in no order
 	shapeOf     map[classKey]*shape
@@ -56,7 +57,7 @@ type fleet struct {
 func newFleet(s *transition, jn *journal, sh *shares, js *jobs, fs *files) fleet {
 	return fleet{
 		transition: s, journal: jn, shares: sh, jobs: js, files: fs, pilots: make(map[PilotID]*pilot),
-		attempts: make(map[AttemptID]*attempt), staging: make(map[*version][]*attempt),
+		attempts: make(map[AttemptID]*attempt), gangs: make(map[*job]*gang), staging: make(map[*version][]*attempt),
 		hosts: make(map[string]*host), shapeOf: make(map[classKey]*shape),
 		monitor: monitor{byName: make(map[string]*site), launches: make(map[string]*launch)},
 		sources: sources{arriving: make(map[*version][]*arrival)}, pace: pace{runs: make(map[*step]*average)},
@@ -117,10 +118,11 @@ type pilot struct {
 	attempts []*attempt // in the order of their assignment
 	ending   []ending   // unknown attempts that it named, until it has been told to end them
 	used     usage
-	checkAt  instant  // when those that wait there are to be looked at; 0: never
-	reserved *job     // nothing else is assigned until this fits
-	next     []*job   // ready jobs whose inputs it fetches
-	taking   *attempt // of another pilot, asked back for this one
+	checkAt  instant    // when those that wait there are to be looked at; 0: never
+	reserved *job       // nothing else is assigned until this fits
+	gather   *gathering // for which room is kept here; nil: none is
+	next     []*job     // ready jobs whose inputs it fetches
+	taking   *attempt   // of another pilot, asked back for this one
 
 	// Its cache: cached and versions have the same versions, and hot lists some of
 	// them. Files change these, the placement cools what has no ready readers.

@@ -40,11 +40,17 @@ type attempt struct {
 	ahead    bool // beyond what was free
 
 	// What it is charged for, to the user of its run.
-	slots  float64       // that it takes of its pilot; 0: it is not charged
-	cpus   int64         // thousandths of processors
-	charge float64       // slot-seconds that it was expected to take when it was given out
-	pools  []poolNeed    // what it was granted
-	took   time.Duration // as its pilot measured; 0 before it has ended
+	slots  float64    // that it takes of its pilot; 0: it is not charged
+	cpus   int64      // thousandths of processors
+	charge float64    // slot-seconds that it was expected to take when it was given out
+	pools  []poolNeed // what it was granted
+
+	// As a member of a gang, which is nil where it is none.
+	gang  *gang
+	task  int
+	begun bool // its pilot has told that it knows the others
+
+	took time.Duration // as its pilot measured; 0 before it has ended
 }
 
 // leaves reports whether the attempt is to end before it has run.
@@ -206,6 +212,9 @@ func (fl *fleet) limitsMoved(a *attempt) {
 // removeAttempt forgets an attempt that has ended.
 func (fl *fleet) removeAttempt(a *attempt) {
 	delete(fl.attempts, a.id)
+	if a.gang != nil && a.gang.members[a.task] == a {
+		a.gang.members[a.task] = nil
+	}
 	fl.shares.end(a)
 	fl.limitsMoved(a)
 	if a.recall {
@@ -265,8 +274,18 @@ func (p *pilot) mayHaveStarted(cl *class) bool {
 	return storing <= p.slots()
 }
 
+// dropAttempt has the pilot of an attempt end it, which nobody waits for any more.
+func (fl *fleet) dropAttempt(a *attempt) {
+	fl.removeAttempt(a)
+	if a.number != 0 || a.known() {
+		fl.endUnknown(a.pilot, a.id)
+	}
+	fl.wantsJobs(a.pilot)
+}
+
 // endAttempts has all attempts of the job ended.
 func (fl *fleet) endAttempts(j *job) {
+	fl.forgetGang(j)
 	for a := j.attempt; a != nil; {
 		next := a.next
 		if !a.ended {

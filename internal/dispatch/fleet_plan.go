@@ -96,7 +96,7 @@ func (fl *fleet) allotJobs(j *job, sites []*site, n int) {
 	}
 	if best != nil {
 		per := best.jobsPerPilot(j.class)
-		best.outlook.line.next().take((n*wholePilot+per-1)/per, fl.runAt(j, best))
+		best.outlook.line.next().take((n*j.class.tasks()*wholePilot+per-1)/per, fl.runAt(j, best))
 	}
 }
 

@@ -313,7 +313,7 @@ func (fl *fleet) pilotsNeeded(s *site) []int {
 			continue
 		}
 		per := s.jobsPerPilot(g.class)
-		needed = append(needed, (n+per-1)/per)
+		needed = append(needed, (n*g.class.tasks()+per-1)/per)
 	}
 	return needed
 }
@@ -331,6 +331,9 @@ func (s *site) jobsPerPilot(cl *class) int {
 		if x.n > 0 {
 			n = min(n, s.Pilot.Countable[x.name]/x.n)
 		}
+	}
+	if cl.key.apart {
+		return 1
 	}
 	return int(max(n, 1))
 }

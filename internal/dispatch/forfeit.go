@@ -43,7 +43,13 @@ func (c *Core) checkQueue(p *pilot) {
 	}
 	for _, a := range slices.Clone(p.attempts) {
 		switch {
-		case a.started || a.ended:
+		case a.started || a.ended || c.fleet.attempts[a.id] != a:
+		case a.gang != nil: // the others wait for it
+			if at := a.given.after(c.config.MaxPassOver); at > c.now {
+				later(at)
+			} else {
+				c.forfeit(a)
+			}
 		case a.asked != 0 && a.returnedBy(&c.config) <= c.now:
 			p.withholds = true
 			c.forfeit(a)
@@ -65,6 +71,10 @@ func (c *Core) checkQueue(p *pilot) {
 
 // forfeit gives a job out again whose attempt a pilot has not started, as far as it has told.
 func (c *Core) forfeit(a *attempt) {
+	if g := c.fleet.current(a); g != nil {
+		c.placement.restart(g)
+		return
+	}
 	p := a.pilot
 	c.fleet.removeAttempt(a)
 	c.fleet.endUnknown(p, a.id)
@@ -74,7 +84,10 @@ func (c *Core) forfeit(a *attempt) {
 // forfeitAll gives out all jobs again that wait at a pilot.
 func (c *Core) forfeitAll(p *pilot) {
 	for _, a := range slices.Clone(p.attempts) {
-		switch {
+		switch g := c.fleet.current(a); {
+		case c.fleet.attempts[a.id] != a: // it has gone with another one of its gang
+		case g != nil && !g.begins:
+			c.placement.restart(g)
 		case a.started:
 		case a.number == 0 && !a.known(): // it has not heard of it
 			c.fleet.removeAttempt(a)

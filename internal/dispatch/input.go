@@ -98,6 +98,9 @@ type Sync struct {
 	Hold       bool      // the pilot is ready to wait for the answer
 	LookedFor  uint64    // the Answer.LookForNumber up to which Hello tells what was found; 0: none
 	Unserved   []PilotID // sources that could not be reached, refused, broke off or sent something else
+	// Members are all attempts of gangs there that have their inputs and ports, whether or not their
+	// commands have begun; in each Sync.
+	Members []MemberState
 }
 
 // HangUp says that the connection broke on which a Sync of a pilot was held: an answer to
@@ -115,6 +118,7 @@ type Copies = logical.Copies
 type AttemptRef struct {
 	Job     JobID
 	Attempt AttemptID
+	GangPlace
 }
 
 // PilotInfo is what a pilot says of itself when it registers (section IV).
@@ -194,6 +198,7 @@ type Result struct {
 	Outputs  []WrittenFile // of one that did not succeed: its checkpoint only
 	Usage    Usage
 	Lost     []LostFile // inputs that it found lost, or damaged meanwhile; others do not count
+	GangPlace
 }
 
 // WrittenFile is an output of an attempt, stored but not yet visible.
@@ -431,7 +436,13 @@ type Job struct {
 	Retry    Retry
 	// Checkpoint is a folder, as a/, in which the command saves its state: the next attempt begins
 	// with what one has saved that was ended before its time. Needs.Time is that of an attempt then.
-	Checkpoint  string
+	Checkpoint string
+	// Tasks above 1 make the job a gang: so many attempts, its members, each with Needs of its own, are
+	// given out together, begin together, and succeed together. With Apart each has a host of its own,
+	// with Once the first alone runs the command, and the others end with it.
+	Tasks       int
+	Apart       bool
+	Once        bool
 	WaitForData time.Duration // how long to be kept for a pilot that holds more input; 0 means the core's default, negative never
 }
 

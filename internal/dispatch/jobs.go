@@ -44,6 +44,7 @@ type jobs struct {
 	// The ready jobs, which stand in the levels of their users.
 	readyBit rows.Set
 	ready    int
+	gangs    int   // of these, those of several tasks
 	changed  bool  // jobs became ready or ceased to be since pilots were planned
 	common   int32 // priority of the first job
 	unequal  bool  // jobs differ in priority; until then nothing is inherited
@@ -167,17 +168,18 @@ type step struct {
 // exported fields are durable, as they are in table fate; the others begin empty
 // after a restart. A retry by a person begins a new fate.
 type fate struct {
-	Tries     int         `json:"t,omitempty"` // failed attempts that count
-	Losses    int         `json:"l,omitempty"`
-	Attempts  []AttemptID `json:"a,omitempty"` // whose results are not taken again, the last maxRemembered
-	Memory    int64       `json:"m,omitempty"` // grown
-	Avoid     string      `json:"h,omitempty"` // host where it failed for want of something
-	NotBefore instant     `json:"n,omitempty"`
-	Withdrawn bool        `json:"w,omitempty"` // its requests have left the FIFOs
-	End       State       `json:"s,omitempty"` // Failed or Cancelled
-	Reason    string      `json:"r,omitempty"`
-	Private   bool        `json:"p,omitempty"` // somebody wrote to what it read; it gets copies of its own
-	Saved     *saved      `json:"k,omitempty"` // its checkpoint
+	Tries     int          `json:"t,omitempty"` // failed attempts that count
+	Losses    int          `json:"l,omitempty"`
+	Attempts  []AttemptID  `json:"a,omitempty"` // whose results are not taken again, the last maxRemembered
+	Memory    int64        `json:"m,omitempty"` // grown
+	Avoid     string       `json:"h,omitempty"` // host where it failed for want of something
+	NotBefore instant      `json:"n,omitempty"`
+	Withdrawn bool         `json:"w,omitempty"` // its requests have left the FIFOs
+	End       State        `json:"s,omitempty"` // Failed or Cancelled
+	Reason    string       `json:"r,omitempty"`
+	Private   bool         `json:"p,omitempty"` // somebody wrote to what it read; it gets copies of its own
+	Saved     *saved       `json:"k,omitempty"` // its checkpoint
+	Gang      *doneMembers `json:"g,omitempty"` // of its gang, while others of that run
 
 	cache         cacheID // while it is regenerating: where its outputs are needed
 	regenerations int     // bounded by Config.MaxRegenerations

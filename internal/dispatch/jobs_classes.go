@@ -35,6 +35,8 @@ type classKey struct {
 	pilot                   PilotID       // or only in this pilot's
 	avoid                   string        // not on this host while another can
 	run                     RunID         // whose limits it draws on; 0: of none
+	tasks                   int           // members of a gang; 0: it is none
+	apart                   bool          // each of them on a host of its own
 }
 
 // inAll is how long an attempt of the class needs a pilot: for its command, as jobs say, and to
@@ -59,6 +61,9 @@ func (js *jobs) classOf(r *run, j *Job) *class {
 	}
 	if k.site != "" {
 		k.wait = js.waitOf(j.WaitForData)
+	}
+	if j.Tasks > 1 {
+		k.tasks, k.apart = j.Tasks, j.Apart
 	}
 	for name := range j.Needs.Countable {
 		if r.pools[name] != nil {
@@ -156,6 +161,7 @@ type policy struct {
 	retry      Retry
 	wait       time.Duration
 	checkpoint string
+	once       bool
 }
 
 type policyKey struct {
@@ -166,16 +172,17 @@ type policyKey struct {
 	wait      time.Duration
 
 	checkpoint string
+	once       bool
 }
 
 func (js *jobs) policyOf(j *Job) *policy {
-	k := policyKey{j.Retry.Attempts, j.Retry.Backoff, j.Retry.MemoryFactor, "", j.WaitForData, j.Checkpoint}
+	k := policyKey{j.Retry.Attempts, j.Retry.Backoff, j.Retry.MemoryFactor, "", j.WaitForData, j.Checkpoint, j.Once}
 	if len(j.Retry.ExitCodes) > 0 {
 		k.exitCodes = fmt.Sprint(j.Retry.ExitCodes)
 	}
 	p := js.policies[k]
 	if p == nil {
-		p = &policy{retry: j.Retry, wait: j.WaitForData, checkpoint: j.Checkpoint}
+		p = &policy{retry: j.Retry, wait: j.WaitForData, checkpoint: j.Checkpoint, once: j.Once}
 		js.policies[k] = p
 	}
 	return p

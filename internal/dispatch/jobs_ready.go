@@ -26,6 +26,7 @@ type group struct {
 	ages     rows.Queue[aged] // in the order in which they became ready
 	armed    instant
 	open     admission // for the pilot that is asking
+	closed   uint64    // placement.pulls when it got none of these any more: they would delay a gang
 }
 
 type aged struct {
@@ -61,6 +62,9 @@ func (js *jobs) index(j *job) {
 	g.ready++
 	g.share.becameReady(js.shares, 1)
 	js.ready++
+	if g.class.gang() {
+		js.gangs++
+	}
 	js.changed = true
 	js.readyBit.Add(j.row)
 	g.ranks.Push(j.row)
@@ -119,6 +123,9 @@ func (js *jobs) unindex(j *job) bool {
 	j.group = nil
 	js.readyBit.Remove(j.row)
 	js.ready--
+	if g.class.gang() {
+		js.gangs--
+	}
 	g.ready--
 	g.share.becameReady(js.shares, -1)
 	if j.stages() {

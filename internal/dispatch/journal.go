@@ -278,6 +278,9 @@ func appendJob(b []byte, j *job, s *Job) []byte {
 		b = appendAny(b, `,"re":`, r)
 	}
 	b = appendText(b, `,"ck":`, s.Checkpoint)
+	b = appendInt(b, `,"ta":`, int64(s.Tasks))
+	b = appendFlag(b, `,"ap":`, s.Apart)
+	b = appendFlag(b, `,"on":`, s.Once)
 	b = appendInt(b, `,"wd":`, int64(s.WaitForData))
 	b = appendInt(b, `,"su":`, int64(j.submitted))
 	return append(b, '}')

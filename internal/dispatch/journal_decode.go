@@ -103,6 +103,9 @@ type jobBody struct {
 	Priority    int         `json:"pr"`
 	Retry       Retry       `json:"re"`
 	Checkpoint  string      `json:"ck"`
+	Tasks       int         `json:"ta"`
+	Apart       bool        `json:"ap"`
+	Once        bool        `json:"on"`
 	WaitForData int64       `json:"wd"`
 	Submitted   instant     `json:"su"`
 
@@ -179,7 +182,7 @@ func (b *jobBody) job() Job {
 	j := Job{
 		Name: b.Name, Step: b.Step, Payload: b.Payload, Digest: b.Digest, Reads: b.Reads, Access: b.Access, Needs: b.Needs,
 		Tools: b.Tools, Site: b.Site, Priority: b.Priority, Retry: b.Retry, WaitForData: time.Duration(b.WaitForData),
-		Checkpoint: b.Checkpoint,
+		Checkpoint: b.Checkpoint, Tasks: b.Tasks, Apart: b.Apart, Once: b.Once,
 	}
 	for _, w := range b.Writes {
 		o := Output{LFN: w.LFN, Pattern: w.Pattern, Publish: w.Publish, Temporary: w.Temp}
@@ -428,6 +431,12 @@ func (s *scan) job(b *jobBody) {
 			s.other(&b.Retry)
 		case "ck":
 			b.Checkpoint = s.string()
+		case "ta":
+			b.Tasks = int(s.int())
+		case "ap":
+			b.Apart = s.bool()
+		case "on":
+			b.Once = s.bool()
 		case "wd":
 			b.WaitForData = s.int()
 		case "su":

@@ -88,7 +88,7 @@ func (b *binding) begins(pilot PilotID) Assignment {
 		b.t.Fatalf("%s was given nothing", pilot)
 	}
 	a := b.has[pilot][0]
-	b.sync(pilot, func(s *Sync) { s.Started = []AttemptRef{{a.Job, a.Attempt}} })
+	b.sync(pilot, func(s *Sync) { s.Started = []AttemptRef{{Job: a.Job, Attempt: a.Attempt}} })
 	return a
 }
 

@@ -33,12 +33,17 @@ func (c *Core) checkJob(j *job) error {
 			return fmt.Errorf("its request to %s %s is the first, and not granted", r.Mode(), r.file().lfn)
 		}
 	}
+	if j.original.gang() {
+		if err := c.checkGang(j); err != nil {
+			return err
+		}
+	}
 	switch {
 	case j.state == Waiting:
 		return c.checkWaiting(j)
 	case j.state == Ready && j.group == nil && !j.step.run.halted():
 		return errors.New("no pilot is offered it")
-	case (j.state == Assigned || j.state == Running) && j.attempt == nil:
+	case (j.state == Assigned || j.state == Running) && j.attempt == nil && (c.fleet.gangs[j] == nil || c.fleet.grace.over):
 		return errors.New("it has no attempt")
 	case j.state == Blocked && !j.readsMissing():
 		return errors.New("nothing that it reads is missing")

@@ -347,6 +347,9 @@ func (l *Loading) resume(j *job) {
 		c.jobs.armBackoff(j)
 	}
 	c.placement.letGo(c.jobs.inheritPriority(j)...)
+	if j.fate != nil && j.fate.Gang != nil {
+		c.fleet.newGang(j, j.fate.Gang.Leader)
+	}
 	c.files.startOut(j)
 }
 

@@ -140,6 +140,7 @@ func (c *Core) endGrace() {
 		return
 	}
 	c.fleet.grace.over = true
+	c.loseGangs()
 	for _, id := range sortedKeys(c.fleet.grace.awaited) {
 		launch := c.fleet.grace.awaited[id]
 		c.journal.forgetPilot(id)

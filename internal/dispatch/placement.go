@@ -23,15 +23,16 @@ type placement struct {
 	fleet  *fleet
 	rule   placementRule
 
-	kept     kept
-	reserved map[*job]*pilot // pilots that drain for a job
-	expected map[*job]*pilot // which pilot fetches inputs of ready jobs; pilot.next names the same
-	ahead    []*attempt      // assigned beyond what was free, and some that were
-	backlog  backlog         // of the pilot that asks
-	waits    bool            // it may be given jobs beyond what is free
-	roomFor  []int8          // by class, in one recall: 1 a parked pilot has room, -1 none has, 0 not looked up
-	offers   uint64          // counts what lets pilots ask again that asked in vain, mostly jobs that became ready
-	pulls    uint64          // counts pilots that asked
+	kept       kept
+	reserved   map[*job]*pilot // pilots that drain for a job
+	gatherings []*gathering    // for gangs, in the order in which they began
+	expected   map[*job]*pilot // which pilot fetches inputs of ready jobs; pilot.next names the same
+	ahead      []*attempt      // assigned beyond what was free, and some that were
+	backlog    backlog         // of the pilot that asks
+	waits      bool            // it may be given jobs beyond what is free
+	roomFor    []int8          // by class, in one recall: 1 a parked pilot has room, -1 none has, 0 not looked up
+	offers     uint64          // counts what lets pilots ask again that asked in vain, mostly jobs that became ready
+	pulls      uint64          // counts pilots that asked
 
 	// Of one transition: who asked and has room left, and which attempts were given back
 	// for others. Both are empty between transitions.
@@ -58,16 +59,37 @@ const (
 // everything before, so it looks only at those that are new in this transition. (A pilot whose
 // life has become long enough for a job asks again with its next Sync.)
 //
+//  0. Gangs whose turn it is are given out, or get room kept for them.
 //  1. A fresh job goes to a parked pilot that holds more of its input than the pilots that ask.
 //  2. Each pilot that asks takes the best job for it.
 //  3. The other fresh jobs go to any parked pilot that they fit.
+//  4. Other gangs are given out where there is room for all of one.
 //
 // Jobs that are kept for a pilot are offered again when it has asked, or is gone, or their time
 // is up.
 func (pl *placement) matchAll() {
+	for {
+		pl.placeGangs(false)
+		pl.matchFresh()
+		pl.placeGangs(true)
+		if !pl.mayMatch() {
+			return
+		}
+	}
+}
+
+// mayMatch reports whether there are jobs or pilots that were not offered each other.
+func (pl *placement) mayMatch() bool {
 	w := &pl.work
-	for len(w.fresh) > 0 || len(w.askers) > 0 || pl.kept.due || pl.shares.freed {
+	return len(w.fresh) > 0 || len(w.askers) > 0 || pl.kept.due || pl.shares.freed
+}
+
+// matchFresh is 1 to 3 of matchAll.
+func (pl *placement) matchFresh() {
+	w := &pl.work
+	for pl.mayMatch() {
 		pl.offerFreed()
+		pl.placeGangs(false)
 		if len(w.askers) > 0 {
 			pl.placeFresh(w.askers)
 			w.askers, pl.served = pl.served[:0], w.askers
@@ -110,7 +132,7 @@ func (pl *placement) pull(p *pilot) {
 	}
 	pl.pulls++
 	pl.tally.level, pl.backlog.pilot = nil, nil
-	pl.kept.some, pl.waits = false, true
+	pl.kept.some, pl.waits = false, p.gather == nil
 	for {
 		j := pl.choose(p)
 		if j == nil {
@@ -118,6 +140,10 @@ func (pl *placement) pull(p *pilot) {
 		}
 		if p.reserved == j {
 			return
+		}
+		if !pl.mayFill(p, j) {
+			j.group.closed = pl.pulls
+			continue
 		}
 		if !p.hasRoom(j.class, 1) && !pl.mayWait(p, j) {
 			pl.waits = false // nor one that comes after it
@@ -157,10 +183,10 @@ func (pl *placement) overdue(s *share, p *pilot) *job {
 	for _, l := range s.levels {
 		for _, g := range l.groups {
 			j := pl.jobs.oldest(g)
-			if j == nil || j.readySince > limit || pl.reserved[j] != nil || best != nil && !j.readyBefore(best) {
+			if j == nil || g.class.gang() || j.readySince > limit || pl.reserved[j] != nil || best != nil && !j.readyBefore(best) {
 				continue
 			}
-			if !pl.fleet.fitsWhole(p, g.class) {
+			if !pl.fleet.fitsWhole(p, g.class) || p.gather != nil && !(p.hasRoom(g.class, 1) && pl.mayFill(p, j)) {
 				continue
 			}
 			if pl.allowed(j, p) {
@@ -261,6 +287,9 @@ func (pl *placement) open(p *pilot, l *level) bool {
 	waits := pl.waits && (pl.jobs.ready > pl.fleet.slots || p.outranks(l.groups[0].share, l.priority))
 	for _, g := range l.groups {
 		g.open = pl.admits(p, g.class, waits)
+		if g.closed == pl.pulls {
+			g.open = never
+		}
 		if g.open != never && !pl.shares.solo && !pl.withinQuota(g.share, g.class, p, nil) ||
 			pl.shares.lackingPool(g.class, nil, nil) != nil {
 			g.open = never
@@ -273,7 +302,7 @@ func (pl *placement) open(p *pilot, l *level) bool {
 // admits looks at what the pilot has left; ahead allows Config.Ahead times
 // more than it has.
 func (pl *placement) admits(p *pilot, cl *class, ahead bool) admission {
-	if !pl.fleet.fitsWhole(p, cl) {
+	if cl.gang() || !pl.fleet.fitsWhole(p, cl) {
 		return never
 	}
 	if !p.hasRoom(cl, 1) {

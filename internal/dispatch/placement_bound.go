@@ -6,6 +6,9 @@ import "slices"
 func (pl *placement) setClass(j *job) {
 	j.class = j.original
 	at := pl.boundTo(j)
+	if j.original.gang() {
+		at = cacheID{} // its members may be anywhere, and gather has brought its inputs to storage
+	}
 	if f := j.fate; f != nil || at != (cacheID{}) {
 		j.class = pl.jobs.variant(j.original, func(k *classKey) {
 			if f != nil {
@@ -59,11 +62,15 @@ func (pl *placement) weightAt(j *job, at cacheID) int64 {
 }
 
 // gather has inputs made again that are in caches only, but not in those where
-// the job must run for the sake of others. It reports whether there are any.
+// the job must run for the sake of others; of a gang, all that are in caches only. It reports
+// whether there are any.
 func (pl *placement) gather(j *job) bool {
 	at := pl.boundTo(j)
 	if at == (cacheID{}) {
 		return false
+	}
+	if j.original.gang() {
+		at = cacheID{} // a copy in storage: no cache is that of all its members
 	}
 	elsewhere := func(v *version) bool { return v.pfn == "" && !v.cachedAt(at) }
 	if !pl.files.await(j, elsewhere) {

@@ -72,6 +72,9 @@ func (pl *placement) letGo(jobs ...*job) {
 		if p := pl.reserved[j]; p != nil {
 			pl.release(p)
 		}
+		if gt := pl.gatheringOf(j); gt != nil {
+			pl.endGathering(gt)
+		}
 	}
 }
 
@@ -193,7 +196,7 @@ func (pl *placement) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
 
 // mayCome reports whether the pilot, which is not parked, could run the job later.
 func (pl *placement) mayCome(q *pilot, j *job) bool {
-	if q.parked > 0 || q.reserved != nil || !pl.rule.waitsForBusy() && !q.between {
+	if q.parked > 0 || q.reserved != nil || q.gather != nil || !pl.rule.waitsForBusy() && !q.between {
 		return false
 	}
 	k := &j.class.key

@@ -19,7 +19,7 @@ func (pl *placement) expectNext(p *pilot) {
 			if len(p.next) >= p.slots() {
 				return
 			}
-			if g.staging > 0 && pl.fleet.fitsWhole(p, g.class) {
+			if g.staging > 0 && !g.class.gang() && pl.fleet.fitsWhole(p, g.class) {
 				pl.expectOf(g, p)
 			}
 		}

@@ -152,7 +152,7 @@ func (pl *placement) bestParked(j *job, rivals []*pilot, all bool) *pilot {
 		return at
 	}
 	for _, p := range rivals {
-		if pl.fleet.takes(p) && pl.admits(p, j.class, false) == always && pl.allowed(j, p) {
+		if pl.fleet.takes(p) && pl.admits(p, j.class, false) == always && pl.mayFill(p, j) && pl.allowed(j, p) {
 			s := pl.rate(p, j, together())
 			s.busy = 0 // it has asked
 			if s.above(most) {
@@ -220,7 +220,7 @@ func (pl *placement) offerAvoiding() {
 }
 
 func (pl *placement) mayStart(p *pilot, j *job) bool {
-	if !pl.allowed(j, p) {
+	if !pl.mayFill(p, j) || !pl.allowed(j, p) {
 		return false
 	}
 	switch pl.admits(p, j.class, false) {

@@ -85,8 +85,16 @@ func (pl *placement) recallPlaces() []*pilot {
 // takeBackQueued takes back the attempts for which the pilot has no room yet, of one run
 // or, with nil, of all: at an orderly end they are not started any more.
 func (pl *placement) takeBackQueued(p *pilot, r *run) {
-	for i := len(p.attempts) - 1; i >= 0; i-- {
-		a := p.attempts[i]
+	for _, a := range slices.Backward(slices.Clone(p.attempts)) {
+		if pl.fleet.attempts[a.id] != a {
+			continue // it has gone with another one of its gang
+		}
+		if g := pl.fleet.current(a); g != nil {
+			if (r == nil || a.job.step.run == r) && !g.begins {
+				pl.restart(g)
+			}
+			continue
+		}
 		if (r == nil || a.job.step.run == r) && !a.started && !a.ended && a.waitsItsTurn() && pl.fleet.endAttempt(a) {
 			pl.requeue(a.job)
 		}

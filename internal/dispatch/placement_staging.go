@@ -119,7 +119,7 @@ func (p *pilot) inReach(yield func(*version) bool) {
 // another one still reads the input.
 func (pl *placement) couldTake(p *pilot, a *attempt) bool {
 	j := a.job
-	return !a.ended && a.asked == 0 && a.next == nil && j.attempt == a && a.pilot != p &&
+	return !a.ended && a.gang == nil && a.asked == 0 && a.next == nil && j.attempt == a && a.pilot != p &&
 		a.since <= pl.now.after(-minGain) && !j.step.run.halted() &&
 		pl.couldBegin(p, j) && (!pl.fleet.choosesSites() || pl.scoreWith(j, p) <= pl.scoreWith(j, a.pilot))
 }
@@ -127,7 +127,7 @@ func (pl *placement) couldTake(p *pilot, a *attempt) bool {
 // couldBegin reports whether the pilot may be given the job without waiting for its site, and
 // lacks nothing of its input.
 func (pl *placement) couldBegin(p *pilot, j *job) bool {
-	return pl.admits(p, j.class, false) == always && !p.lacksSome(j)
+	return pl.admits(p, j.class, false) == always && pl.mayFill(p, j) && !p.lacksSome(j)
 }
 
 // assignGivenBack gives the jobs that were given back in this transition to the pilots for which

@@ -41,6 +41,12 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 		c.files.discard(nil, r)
 		return
 	}
+	if j.original.gang() {
+		if r, by = c.memberEnded(by, j, a, r); r != nil {
+			c.concluded(by, c.fleet.pilots[by], j, nil, r)
+		}
+		return
+	}
 	counts := true
 	if a != nil {
 		a.took = r.Usage.took()
@@ -63,6 +69,11 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 		}
 		return
 	}
+	c.concluded(by, p, j, a, r)
+}
+
+// concluded takes a result that counts, of a job that is live; a is the attempt if that is known.
+func (c *Core) concluded(by PilotID, p *pilot, j *job, a *attempt, r *Result) {
 	host := ""
 	if p != nil {
 		host = p.host.name
@@ -353,8 +364,15 @@ func (j *job) reads(f FileRef) bool {
 
 // attemptLost is for an attempt whose pilot is gone, or no longer has it.
 func (c *Core) attemptLost(a *attempt, reason string) {
+	if c.fleet.attempts[a.id] != a {
+		return // with another one of its gang
+	}
 	j := a.job
+	g := c.fleet.current(a)
 	c.fleet.removeAttempt(a)
+	if g != nil {
+		c.placement.disband(g)
+	}
 	if !j.live() || a.ended {
 		c.placement.requeue(j)
 		return

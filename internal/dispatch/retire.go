@@ -20,7 +20,7 @@ func (c *Core) retireRun(id RunID) error {
 	}
 	for j := range c.jobs.of(r) {
 		for j.attempt != nil {
-			c.dropAttempt(j.attempt)
+			c.fleet.dropAttempt(j.attempt)
 		}
 	}
 	for j := range c.jobs.of(r) {
@@ -40,21 +40,11 @@ func (c *Core) retireRun(id RunID) error {
 	return nil
 }
 
-// dropAttempt has the pilot of an attempt end it, which nobody waits for any more.
-func (c *Core) dropAttempt(a *attempt) {
-	p := a.pilot
-	c.fleet.removeAttempt(a)
-	if a.number != 0 || a.known() {
-		p.ending = append(p.ending, ending{attempt: a.id})
-		c.fleet.mustAnswer(p)
-	}
-	c.fleet.wantsJobs(p)
-}
-
 // retireJob deletes the records of a job. Of one that is done the outputs stay that a
 // later run can take.
 func (c *Core) retireJob(j *job) {
 	c.placement.unready(j)
+	c.fleet.forgetGang(j)
 	c.files.unawait(j)
 	if c.files.outdated[j] != nil {
 		c.files.persistOutputs(j)

@@ -247,10 +247,11 @@ func (js *jobs) startable(yield func(*group, int) bool) {
 		room := s.room()
 		for _, l := range s.levels {
 			for _, g := range l.groups {
-				n := min(g.ready, room)
+				each := g.class.tasks()
+				n := min(g.ready, room/each)
 				for _, x := range g.class.pools {
 					if x.n > 0 {
-						n = min(n, int(max(0, x.pool.most-x.pool.used)/x.n))
+						n = min(n, int(max(0, x.pool.most-x.pool.used)/(x.n*int64(each))))
 					}
 				}
 				if n == 0 {
@@ -259,7 +260,7 @@ func (js *jobs) startable(yield func(*group, int) bool) {
 				if !yield(g, n) {
 					return
 				}
-				room -= n
+				room -= n * each
 			}
 		}
 	}

@@ -220,7 +220,7 @@ func (m *market) call(p *trader) error {
 		}
 		slices.SortFunc(s.CacheAdded, func(a, b CachedFile) int { return cmpText(a.File.LFN, b.File.LFN) })
 		for id, a := range p.runs {
-			s.Started = append(s.Started, AttemptRef{a.Job, id})
+			s.Started = append(s.Started, AttemptRef{Job: a.Job, Attempt: id})
 		}
 		slices.SortFunc(s.Started, func(a, b AttemptRef) int { return int(int64(a.Attempt) - int64(b.Attempt)) })
 	}
@@ -271,7 +271,7 @@ func (m *market) begin(p *trader, a Assignment) error {
 	}
 	u.last = m.now
 	u.most = max(u.most, m.now.Sub(u.wait[a.Name]))
-	p.begun = append(p.begun, AttemptRef{a.Job, a.Attempt})
+	p.begun = append(p.begun, AttemptRef{Job: a.Job, Attempt: a.Attempt})
 	began := m.now
 	var stage time.Duration
 	var staged int64

@@ -32,6 +32,7 @@ type simPilot struct {
 type simAttempt struct {
 	a       Assignment
 	begun   bool // its command, for which its inputs were read
+	ready   bool // as a member of a gang
 	dropped bool
 }
 
@@ -50,11 +51,14 @@ func (s *simulation) startAnyPilot() {
 }
 
 func (s *simulation) startPilot(site, launch string) {
+	s.startPilotOn(fmt.Sprintf("host%d", s.rng.IntN(2)), site, launch, int64(2000*(1+s.rng.IntN(2))))
+}
+
+func (s *simulation) startPilotOn(host, site, launch string, cpus int64) {
 	s.born++
 	p := &simPilot{s: s, id: PilotID(fmt.Sprintf("pilot%d", s.born)), full: true, cache: make(map[FileRef]string)}
 	p.info = PilotInfo{
-		Host: fmt.Sprintf("host%d", s.rng.IntN(2)), Site: site, Launch: launch,
-		Has: Resources{MilliCPUs: int64(2000 * (1 + s.rng.IntN(2))), Memory: 1000},
+		Host: host, Site: site, Launch: launch, Has: Resources{MilliCPUs: cpus, Memory: 1000},
 	}
 	if s.rng.IntN(3) > 0 {
 		p.info.CacheDir = "/cache/" + string(p.id)
@@ -70,13 +74,18 @@ func (p *simPilot) call() {
 	p.seq++
 	sync := Sync{Pilot: p.id, Seq: p.seq, LastAnswer: p.last, Full: p.full, Hold: !p.polls}
 	for _, a := range p.running {
-		sync.Started = append(sync.Started, AttemptRef{a.a.Job, a.a.Attempt})
+		sync.Started = append(sync.Started, a.ref())
+		if a.ready {
+			sync.Members = append(sync.Members, MemberState{
+				Attempt: a.a.Attempt, Host: p.info.Host, Ports: []int{1, 2}, Begun: a.begun,
+			})
+		}
 	}
 	if p.full {
 		info := p.info
 		sync.Hello = &info
 		for _, a := range p.queued {
-			sync.Queued = append(sync.Queued, AttemptRef{a.a.Job, a.a.Attempt})
+			sync.Queued = append(sync.Queued, a.ref())
 		}
 		if p.s.rng.IntN(2) == 0 {
 			sync.Cache = p.copies()
@@ -177,6 +186,7 @@ func (s *simulation) reply(r Reply) {
 	p := s.pilots[i]
 	a := r.Answer
 	a.Run, a.End, a.GiveBack = slices.Clone(a.Run), slices.Clone(a.End), slices.Clone(a.GiveBack)
+	a.Begin = slices.Clone(a.Begin)
 	models := s.models
 	s.after(s.ms(100), func() error { return p.answered(models, r.Seq, a) })
 }
@@ -208,6 +218,11 @@ func (p *simPilot) answered(models map[RunID]*submission, seq uint64, a Answer) 
 	}
 	for _, x := range a.Run {
 		if err := p.given(models[x.Job.Run()], x); err != nil {
+			return err
+		}
+	}
+	for _, b := range a.Begin {
+		if err := p.beginsWith(b); err != nil {
 			return err
 		}
 	}
@@ -279,12 +294,59 @@ func (p *simPilot) startQueued() {
 		p.queued = p.queued[1:]
 		p.running = append(p.running, a)
 		p.used += p.cpus(a)
+		if a.a.Tasks > 1 {
+			p.s.after(p.s.ms(4000), func() error { return p.readies(a) })
+			continue
+		}
 		p.s.after(p.s.ms(4000), func() error {
 			a.begun = true
 			return nil
 		})
 		p.s.after(p.s.ms(5000), func() error { return p.ends(a) })
 	}
+}
+
+func (a *simAttempt) ref() AttemptRef {
+	return AttemptRef{Job: a.a.Job, Attempt: a.a.Attempt, GangPlace: a.a.GangPlace}
+}
+
+// readies has a member of a gang ready, unless that fails.
+func (p *simPilot) readies(a *simAttempt) error {
+	if p.dead || a.dropped {
+		return nil
+	}
+	if p.s.chance(5) {
+		p.over(a, Result{Outcome: StageInFailed})
+	} else {
+		a.ready = true
+		p.s.ready[a.a.Attempt] = true
+	}
+	p.startQueued()
+	p.call()
+	return nil
+}
+
+// beginsWith begins the command of a member that was told of the others. All of these were ready.
+func (p *simPilot) beginsWith(b GangStart) error {
+	i := slices.IndexFunc(p.running, func(x *simAttempt) bool { return x.a.Attempt == b.Attempt })
+	if i < 0 || p.running[i].begun {
+		return nil
+	}
+	a := p.running[i]
+	if len(b.Members) != a.a.Tasks || b.GangPlace != a.a.GangPlace || a.a.Attempt != b.Leader+AttemptID(b.Task) {
+		return fmt.Errorf("%s is to begin as %+v", a.a.Name, b)
+	}
+	for task, m := range b.Members {
+		if m.Task != task || m.Host == "" || !p.s.ready[b.Leader+AttemptID(task)] {
+			return fmt.Errorf("task %d of %s begins, and task %d was never ready", b.Task, a.a.Name, task)
+		}
+	}
+	a.begun = true
+	p.s.together++
+	if !a.a.Once || b.Task == 0 {
+		p.s.after(p.s.ms(5000), func() error { return p.ends(a) })
+	}
+	return nil
 }
 
 func (p *simPilot) end(id AttemptID) {
@@ -311,6 +373,7 @@ func (p *simPilot) ends(a *simAttempt) error {
 	s := p.s
 	r := Result{}
 	switch n := s.rng.IntN(100); {
+	case a.a.Task > 0 && (s.calm || n < 90):
 	case s.calm || n < 75:
 		r.Outputs = p.execute(a)
 		if r.Lost = p.lost(a); len(r.Lost) > 0 {
@@ -345,7 +408,7 @@ func (p *simPilot) over(a *simAttempt, r Result) {
 }
 
 func (p *simPilot) report(a *simAttempt, r Result) {
-	r.Job, r.Attempt = a.a.Job, a.a.Attempt
+	r.Job, r.Attempt, r.GangPlace = a.a.Job, a.a.Attempt, a.a.GangPlace
 	in := epoch.Add(p.s.ms(2000))
 	r.Usage = Usage{
 		StageInStart: epoch, Start: in, StageOutEnd: in.Add(p.s.ms(3000)), BytesStaged: int64(p.s.rng.IntN(20)),

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -204,8 +205,18 @@ func (s *simulation) makeJob(m *submission, n int, last map[string]Version, lfns
 	if s.rng.IntN(4) == 0 {
 		j.Site, j.WaitForData = "b", time.Duration(s.rng.IntN(20)-1)*time.Second
 	}
+	gangs := s.rng.IntN(4) == 0
+	if gangs {
+		j.Tasks, j.Once = 2+s.rng.IntN(2), s.rng.IntN(3) == 0
+		if j.Apart = j.Tasks == 2 && s.rng.IntN(2) == 0; j.Needs.Memory > 300 {
+			j.Needs.Memory = 300 // which may double
+		}
+	}
 	for range s.rng.IntN(4) {
 		lfn := (*lfns)[s.rng.IntN(len(*lfns))]
+		if gangs && strings.HasPrefix(lfn, "tmp") {
+			continue
+		}
 		if !slices.Contains(j.Reads, lfn) && !m.known[lfn] {
 			j.Reads = append(j.Reads, lfn)
 			j.reads = append(j.reads, m.file(lfn, last[lfn]))
@@ -217,6 +228,9 @@ func (s *simulation) makeJob(m *submission, n int, last map[string]Version, lfns
 		case 0:
 			o.LFN, o.Pattern = fmt.Sprintf("part%d.*", s.rng.IntN(3)), true
 		case 1, 2:
+			if gangs {
+				continue
+			}
 			o.LFN, o.Storage, o.Publish = fmt.Sprintf("tmp%d", s.rng.IntN(30)), StorageCache, false
 		case 3:
 			o.Temporary, o.Publish = true, false

@@ -65,6 +65,8 @@ type simulation struct {
 	live     []*submission         // of the others
 	stored   map[string]bool       // PFNs of runs that are known no more
 	attempts map[AttemptID]bool    // that were given out
+	ready    map[AttemptID]bool    // members of gangs that told so
+	together int                   // members that began with the others
 	acked    map[AttemptID][]string
 	hash     [32]byte
 	crashes  int
@@ -78,7 +80,7 @@ func newSimulation(seed uint64) *simulation {
 	s := &simulation{
 		rng: rand.New(rand.NewPCG(seed, 1)), now: epoch, durable: make(map[string]Record),
 		storage: make(map[string]string), damaged: make(map[string]string), made: make(map[string]FileRef),
-		stored: make(map[string]bool), attempts: make(map[AttemptID]bool),
+		stored: make(map[string]bool), attempts: make(map[AttemptID]bool), ready: make(map[AttemptID]bool),
 		acked: make(map[AttemptID][]string), models: make(map[RunID]*submission),
 	}
 	s.config = Config{
@@ -166,7 +168,7 @@ func (s *simulation) anyShares() Shares {
 		HalfLife: s.ms(100_000),
 		Overtake: s.ms(100_000),
 		Of: []Share{
-			{Name: "ann", User: true, Weight: weight(), Limits: Quota{Running: s.rng.IntN(4)}},
+			{Name: "ann", User: true, Weight: weight(), Limits: Quota{Running: []int{0, 3, 4, 6}[s.rng.IntN(4)]}},
 			{Name: "lab", Weight: weight(), Of: []Share{{Name: "bob", User: true, Weight: weight()}}},
 		},
 	}
@@ -176,8 +178,11 @@ func (s *simulation) anyShares() Shares {
 func (s *simulation) finish() error {
 	s.calm = true
 	s.note("calm")
-	s.startAnyPilot()
-	s.startAnyPilot()
+	for _, site := range simSites { // with room for any gang
+		for i := range 3 {
+			s.startPilotOn(fmt.Sprintf("host%d", i%2), site, fmt.Sprintf("launch%d", s.born+1), 4000)
+		}
+	}
 	for _, m := range s.live {
 		if err := s.step(SetRun{Run{ID: m.run, Account: accountOf(m.run), KeepGoing: true}}); err != nil {
 			return err
@@ -247,7 +252,7 @@ func (s *simulation) retireAll() error {
 	left := len(fs.matched) + len(fs.waiters) + len(fs.raisedTo) + len(fs.older) + len(fs.publishing) +
 		len(c.fleet.attempts) +
 		len(c.placement.kept.jobs) + len(c.placement.reserved) + len(c.placement.expected) + c.jobs.totals.Jobs +
-		c.jobs.ready + len(c.fleet.pace.runs) + len(c.files.outdated) + len(c.files.stillNamed)
+		c.jobs.ready + c.jobs.gangs + len(c.fleet.gangs) + len(c.placement.gatherings) + len(c.fleet.pace.runs) + len(c.files.outdated) + len(c.files.stillNamed)
 	if left > 0 {
 		return fmt.Errorf("%d things are left of runs that were retired", left)
 	}

@@ -92,6 +92,9 @@ func (js *jobs) checkJob(r *run, jobs []Job, i int, written *map[string]bool) er
 			f = r.files.named(lfn)
 		}
 		js.files.readFiles = append(js.files.readFiles, f)
+		if j.Tasks > 1 && staysInCaches(f, lfn, jobs[:i]) {
+			return refuse("dispatch: job %s has several tasks and reads %s, which stays in caches only: store it", j.Name, lfn)
+		}
 	}
 	if *written != nil {
 		addWritten(*written, jobs[i:i+1])
@@ -107,6 +110,23 @@ func (js *jobs) checkJob(r *run, jobs []Job, i int, written *map[string]bool) er
 	}
 	r.names.Add(hash, first+uint32(i))
 	return nil
+}
+
+// staysInCaches reports whether the last version of a file, which one of the jobs may write that
+// are submitted with its reader, is not stored.
+func staysInCaches(f *file, lfn string, jobs []Job) bool {
+	for i := range slices.Backward(jobs) {
+		for _, w := range jobs[i].Writes {
+			if w.LFN == lfn {
+				return w.Storage == StorageCache
+			}
+		}
+	}
+	if len(f.versions) == 0 || f.last().writer == nil {
+		return false
+	}
+	o := f.last().writer.outputFor(lfn)
+	return o != nil && o.Storage == StorageCache
 }
 
 func addWritten(written map[string]bool, jobs []Job) {
@@ -208,6 +228,15 @@ func (j *Job) check() error {
 	}
 	if why := j.TooLarge(); why != "" {
 		return refuse("dispatch: job %s cannot be run: %s", j.Name, why)
+	}
+	if j.Tasks < 0 || j.Tasks > MaxTasks {
+		return refuse("dispatch: job %s has %d tasks, and a job may have %d", j.Name, j.Tasks, MaxTasks)
+	}
+	if j.Tasks > 1 && j.Checkpoint != "" {
+		return refuse("dispatch: job %s has a checkpoint, and %d tasks that would share it", j.Name, j.Tasks)
+	}
+	if j.Tasks > 1 && slices.ContainsFunc(j.Writes, func(o Output) bool { return o.Storage == StorageCache }) {
+		return refuse("dispatch: job %s has several tasks, and what it writes would stay in caches only: store it", j.Name)
 	}
 	n := j.Needs
 	if n.MilliCPUs < 0 || n.Memory < 0 || n.Disk < 0 || n.Time < 0 {

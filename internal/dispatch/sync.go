@@ -45,6 +45,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 		c.fleet.mustAnswer(p)
 	}
 	c.takeHoldings(p, s)
+	c.takeMembers(p, s)
 	c.takeHeard(p, s)
 	if s.Leaving {
 		c.farewell(p)
@@ -116,8 +117,8 @@ func (c *Core) takeHoldings(p *pilot, s *Sync) {
 func (c *Core) takeHeard(p *pilot, s *Sync) {
 	p.ending = slices.DeleteFunc(p.ending, func(e ending) bool { return e.number != 0 && s.LastAnswer >= e.number })
 	p.acked = max(p.acked, s.LastAnswer)
-	for _, a := range slices.Backward(p.attempts) {
-		if a.leaves() && !a.started && a.endNumber != 0 && s.LastAnswer >= a.endNumber {
+	for _, a := range slices.Backward(slices.Clone(p.attempts)) {
+		if c.fleet.attempts[a.id] == a && a.leaves() && !a.started && a.endNumber != 0 && s.LastAnswer >= a.endNumber {
 			c.forfeit(a)
 		}
 	}
@@ -126,7 +127,7 @@ func (c *Core) takeHeard(p *pilot, s *Sync) {
 // toldTooLittle reports whether the pilot has not heard of all that it is to run and to end.
 func (p *pilot) toldTooLittle() bool {
 	return len(p.ending) > 0 || slices.ContainsFunc(p.attempts, func(a *attempt) bool {
-		return a.number > p.acked && !a.known() || (a.ended || a.asked != 0) && a.endNumber > p.acked
+		return a.number > p.acked && !a.known() || (a.ended || a.asked != 0) && a.endNumber > p.acked || a.toBegin()
 	})
 }
 
@@ -180,6 +181,10 @@ func (c *Core) adopt(p *pilot, ref AttemptRef, started bool) {
 		return
 	}
 	j := c.jobs.find(ref.Job)
+	if j != nil && j.original.gang() {
+		c.adoptMember(p, j, ref)
+		return
+	}
 	another := j != nil && j.attempt != nil // it has been given out again
 	started = started && j != nil && p.mayHaveStarted(j.class)
 	if j == nil || c.foreign(ref.Attempt) || !j.live() || c.fleet.attempts[ref.Attempt] != nil ||
@@ -220,7 +225,9 @@ func (c *Core) started(p *pilot, ref AttemptRef) {
 		a.recall = false
 		c.fleet.recalls--
 	}
-	c.fleet.stagesIn(a)
+	if a.gang == nil {
+		c.fleet.stagesIn(a)
+	}
 	if a.job.state == Assigned {
 		c.jobs.setState(a.job, Running)
 	}
@@ -337,6 +344,9 @@ func (c *Core) answer(p *pilot) Answer {
 			}
 			a.GiveBack = append(a.GiveBack, x.id)
 		}
+		if x.toBegin() {
+			a.Begin = append(a.Begin, x.start())
+		}
 		if x.known() || x.number != 0 && x.number <= p.acked {
 			continue
 		}
@@ -386,7 +396,10 @@ func (c *Core) describeTo(a *Assignment, x *attempt) {
 		Job: j.id, Attempt: x.id, Name: j.name, Step: j.step.Step, Try: x.try, Priority: int(x.priority), Payload: j.payload,
 		Needs: x.needs.onOne(), Inputs: c.inputSlab.Take(len(j.requests))[:0],
 		Outputs: c.outputSlab.Take(len(j.outputs)), Private: j.fate != nil && j.fate.Private,
-		Checkpoint: j.policy.checkpoint,
+		Checkpoint: j.policy.checkpoint, GangPlace: x.place(), Once: j.policy.once,
+	}
+	if x.gang != nil {
+		a.Tasks = len(x.gang.members)
 	}
 	for i := range j.requests {
 		r := &j.requests[i]

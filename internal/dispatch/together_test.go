@@ -104,7 +104,7 @@ func TestWhatIsReadTogetherIsMadeTogether(t *testing.T) {
 		w0 := s.ran["w0"]
 		s.seq["a0"]++
 		s.step(Sync{
-			Pilot: "a0", Seq: s.seq["a0"], LastAnswer: s.last["a0"], Hold: true, Started: []AttemptRef{{w0.Job, w0.Attempt}},
+			Pilot: "a0", Seq: s.seq["a0"], LastAnswer: s.last["a0"], Hold: true, Started: []AttemptRef{{Job: w0.Job, Attempt: w0.Attempt}},
 		})
 		s.ask("b0 b1 b2 b0 b1")
 		for _, host := range []string{"a", "b"} { // the second time on another host, as always

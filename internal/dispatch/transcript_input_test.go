@@ -272,7 +272,7 @@ func (s *script) refs(vals []string) []AttemptRef {
 	var list []AttemptRef
 	for _, v := range vals {
 		id := parseAttempt(v)
-		list = append(list, AttemptRef{s.given[id].Job, id})
+		list = append(list, AttemptRef{Job: s.given[id].Job, Attempt: id})
 	}
 	return list
 }

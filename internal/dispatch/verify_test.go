@@ -9,7 +9,7 @@ import (
 func (c *Core) verify() error {
 	for _, check := range []func() error{
 		c.CheckLiveness, c.verifyJobs, c.verifyPilots, c.verifyVersions, c.verifyIndex, c.verifyMonitor,
-		c.verifyShares,
+		c.verifyShares, c.placement.checkGatherings,
 	} {
 		if err := check(); err != nil {
 			return err

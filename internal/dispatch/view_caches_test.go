@@ -62,7 +62,7 @@ func TestNodesTellWhatTheirCachesHold(t *testing.T) {
 		t.Error("a copy is pinned before a job runs")
 	}
 	ran := s.ran["p1"]
-	s.sync("p1", "", "", func(m *Sync) { m.Started = []AttemptRef{{ran.Job, ran.Attempt}} })
+	s.sync("p1", "", "", func(m *Sync) { m.Started = []AttemptRef{{Job: ran.Job, Attempt: ran.Attempt}} })
 	if pinned() != 1 {
 		t.Errorf("%d copies are pinned that a job reads where they are shared", pinned())
 	}
@@ -82,7 +82,7 @@ func TestNodesTellWhatTheirCachesHold(t *testing.T) {
 	}
 	for _, id := range []PilotID{"p2", "p3", "p4"} {
 		ran := s.ran[id]
-		s.sync(id, "", "", func(m *Sync) { m.Started = []AttemptRef{{ran.Job, ran.Attempt}} })
+		s.sync(id, "", "", func(m *Sync) { m.Started = []AttemptRef{{Job: ran.Job, Attempt: ran.Attempt}} })
 	}
 	if next = s.core.NextReaders(nodes[0], first.Copies); next[0] != (JobRef{}) {
 		t.Errorf("all readers run, and the next one is %+v", next[0])

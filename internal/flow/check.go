@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/internal/dispatch"
 	"fairway/internal/logical"
 	"fairway/internal/yamlfile"
 )
@@ -29,6 +30,20 @@ func (p *parser) check(w *Workflow) {
 	setAside(w)
 	r.connect(w)
 	pin(w)
+	p.checkGangInputs(w)
+}
+
+// checkGangInputs refuses steps of several tasks that read what stays in caches: no cache is that of
+// all tasks.
+func (p *parser) checkGangInputs(w *Workflow) {
+	for _, s := range w.steps {
+		for _, m := range s.needed() {
+			if s.tasks > 1 && m.step != nil && m.step.storage == dispatch.StorageCache {
+				p.FailAt(s.line, 1, fmt.Sprintf("write storage: temporary in step %q", m.step.name),
+					"step %q has %d tasks, and reads what step %q keeps in caches only", s.name, s.tasks, m.step.name)
+			}
+		}
+	}
 }
 
 // checkPlaceholders finds which placeholders are bound, and that outputs tell

@@ -39,6 +39,12 @@ func digest(j NewJob) string {
 	if c.Worker != "" {
 		d = d.text(c.Worker)
 	}
+	if j.Job.Tasks > 1 { // what they make together may depend on how many they are
+		d = d.text("tasks").number(j.Job.Tasks)
+		if j.Job.Once {
+			d = d.text("once")
+		}
+	}
 	sum := blake3.Sum256(d)
 	return hex.EncodeToString(sum[:16])
 }

@@ -176,6 +176,7 @@ func (f *Flow) describe(j *job) dispatch.Job {
 	return dispatch.Job{
 		Name: j.name, Step: s.name, Needs: s.needs, Tools: s.tools, Site: s.site,
 		Priority: s.priority, Retry: s.retry, WaitForData: s.wait, Checkpoint: s.checkpoint,
+		Tasks: s.tasks, Apart: s.apart, Once: s.once,
 	}
 }
 

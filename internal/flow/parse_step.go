@@ -39,8 +39,55 @@ func (p *parser) step(s *step, f yamlfile.Field) {
 	p.command(s, f, keys, what)
 	p.entryNames(s)
 	p.checkpointApart(s, keys["checkpoint"], what)
+	p.checkGang(s, keys, what)
 	if keys["writes"] == nil && keys["rewrites"] == nil {
 		p.Fail(f.Key, "add writes: NAME; a job is known by its outputs", "%s writes nothing", what)
+	}
+}
+
+func (p *parser) tasks(s *step, n *yaml.Node, at field) {
+	tasks := p.integer(n, at.what, 1)
+	if tasks > dispatch.MaxTasks {
+		p.Fail(n, "have each task do more", "%s is %d, the limit is %d", at.what, tasks, dispatch.MaxTasks)
+	}
+	s.tasks = int(tasks)
+}
+
+func (p *parser) nodes(s *step, n *yaml.Node, at field) {
+	if at.keys["tasks"] != nil {
+		p.Fail(n, "keep one of the two; with nodes each task may need several cpus", "%s has tasks and nodes", at.of)
+		return
+	}
+	p.tasks(s, n, at)
+	s.apart = true
+}
+
+func (p *parser) runBy(s *step, n *yaml.Node, at field) {
+	s.once = scalar(p, n, at.what, func(text string) (bool, error) {
+		if text != "each" && text != "once" {
+			return false, fmt.Errorf("%q is neither; write each or once", text)
+		}
+		return text == "once", nil
+	})
+	if at.keys["tasks"] == nil && at.keys["nodes"] == nil {
+		p.Fail(n, "add tasks: NUMBER, or remove it", "%s is for steps with tasks or nodes", at.what)
+	}
+}
+
+// checkGang reports what steps of several tasks cannot have.
+func (p *parser) checkGang(s *step, keys map[string]*yaml.Node, what string) {
+	if s.tasks < 2 {
+		return
+	}
+	if n := keys["checkpoint"]; n != nil {
+		p.Fail(n, "have the command store its state as an output", "%s has a checkpoint, and %d tasks that would share it",
+			what, s.tasks)
+	}
+	if n := keys["storage"]; n != nil && s.storage == dispatch.StorageCache {
+		p.Fail(n, "write storage: temporary", "%s has %d tasks, and what it writes would stay in caches only", what, s.tasks)
+	}
+	if n := keys["worker"]; n != nil {
+		p.Fail(n, "remove it", "%s has a worker, which cannot begin jobs of %d tasks", what, s.tasks)
 	}
 }
 
@@ -293,9 +340,10 @@ func (p *parser) runLimits(w *Workflow, n *yaml.Node, at field) {
 func (p *parser) checkLimits(w *Workflow) {
 	for _, s := range w.steps {
 		for _, name := range sortedKeys(s.needs.Countable) {
-			if most, ok := w.Limits[name]; ok && s.needs.Countable[name] > most {
+			needs := s.needs.Countable[name] * int64(max(1, s.tasks))
+			if most, ok := w.Limits[name]; ok && needs > most {
 				p.FailAt(s.line, 1, "ask for less, or raise the limit", "step %q needs %d %s, and all jobs together may have %d",
-					s.name, s.needs.Countable[name], name, most)
+					s.name, needs, name, most)
 			}
 		}
 	}

@@ -57,6 +57,7 @@ func (f *Flow) fillCount(j *job, d *pendingJob) {
 	c := &commandSource{w: f.w, step: &step{reads: d.readEntries(), eachNames: s.eachNames}, values: d.values,
 		in: []string{d.in[0].lfn}, reads: d.reads}
 	j.new.Job, j.new.From, j.new.Counts = f.describe(j), 1, true
+	j.new.Job.Tasks, j.new.Job.Apart, j.new.Job.Once = 0, false, false
 	j.new.Job.Reads = logical.Unique(append(slices.Clone(c.in), d.reads...))
 	j.new.Job.Writes = []dispatch.Output{{LFN: logical.Escape(j.countPrefix()) + "*", Pattern: true}}
 	f.fillAccess(j, c)

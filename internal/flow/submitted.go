@@ -30,7 +30,7 @@ func Submitted(job dispatch.Job, command Command) (NewJob, error) {
 		func(w dispatch.Output) bool { return w.LFN == log }) {
 		return NewJob{}, fmt.Errorf("its log %q is none of its outputs: name it under writes too", log)
 	}
-	if err := errors.Join(checkNames(&job), checkInside(&job, &command)); err != nil {
+	if err := errors.Join(checkNames(&job), checkTasks(&job, &command), checkInside(&job, &command)); err != nil {
 		return NewJob{}, err
 	}
 	for name := range command.Environment {
@@ -51,6 +51,23 @@ func Submitted(job dispatch.Job, command Command) (NewJob, error) {
 	made := NewJob{Job: job, Command: command}
 	made.Job.Digest = digest(made)
 	return made, nil
+}
+
+// checkTasks refuses what a job of several tasks cannot have.
+func checkTasks(job *dispatch.Job, command *Command) error {
+	switch {
+	case job.Tasks < 0 || job.Tasks > dispatch.MaxTasks:
+		return fmt.Errorf("it has %d tasks, and may have up to %d", job.Tasks, dispatch.MaxTasks)
+	case job.Tasks < 2:
+		return nil
+	case job.Checkpoint != "":
+		return fmt.Errorf("it has a checkpoint, and %d tasks that would share it; store the state as an output", job.Tasks)
+	case command.Worker != "":
+		return fmt.Errorf("it has a worker, which cannot begin jobs of %d tasks", job.Tasks)
+	case slices.ContainsFunc(job.Writes, func(w dispatch.Output) bool { return w.Storage == dispatch.StorageCache }):
+		return fmt.Errorf("it has %d tasks, and what it writes would stay in caches only; store it", job.Tasks)
+	}
+	return nil
 }
 
 // checkInside refuses a container or an environment that is not among the inputs, and has the node

@@ -191,6 +191,9 @@ type step struct {
 	temporary   bool
 	strict      bool // its jobs see only their own
 	checkpoint  string
+	tasks       int  // that begin together; 0: it is one
+	apart       bool // each on a node of its own
+	once        bool // the first alone runs the command
 	publish     *bool
 	interpreter string
 	worker      string // words of a program that begins its jobs
@@ -319,6 +322,9 @@ type Demand struct {
 	Site  string
 	Needs dispatch.Resources
 	Tools []string
+	// Tasks begin together, each with Needs, and with Apart on a node of its own; 0: it is one.
+	Tasks int
+	Apart bool
 	// Strict says that they see only what is their own.
 	Strict bool
 }
@@ -326,7 +332,8 @@ type Demand struct {
 // DemandOf is what a job of an open workflow asks, under its name.
 func DemandOf(j *NewJob) Demand {
 	return Demand{
-		Step: j.Job.Name, Site: j.Job.Site, Needs: j.Job.Needs, Tools: j.Job.Tools, Strict: j.Command.Strict,
+		Step: j.Job.Name, Site: j.Job.Site, Needs: j.Job.Needs, Tools: j.Job.Tools, Tasks: j.Job.Tasks,
+		Apart: j.Job.Apart, Strict: j.Command.Strict,
 	}
 }
 
@@ -336,7 +343,8 @@ func (w *Workflow) Demands() []Demand {
 	demands := make([]Demand, len(w.steps))
 	for _, s := range w.steps {
 		demands[s.listed] = Demand{
-			Step: s.name, Line: s.line, Site: s.site, Needs: s.needs, Tools: s.tools, Strict: s.strict,
+			Step: s.name, Line: s.line, Site: s.site, Needs: s.needs, Tools: s.tools, Tasks: s.tasks, Apart: s.apart,
+			Strict: s.strict,
 		}
 	}
 	return demands

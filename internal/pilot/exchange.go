@@ -298,6 +298,7 @@ func (p *pilot) send(talk context.Context, now time.Time) {
 		p.reports.Carry(m)
 	}
 	p.describeAgain(m)
+	p.members(m)
 	p.caching.carry(m)
 	m.Counts = p.stage.CacheCounts()
 	p.stage.Sharing.Carry(m)
@@ -347,6 +348,7 @@ func (p *pilot) fullState(m *wire.SyncRequest) {
 	for _, r := range p.reports.CarryFull(m) {
 		m.Started = append(m.Started, &wire.AttemptRef{
 			Run: r.GetResult().GetRun(), Job: r.GetResult().GetJob(), Attempt: r.GetResult().GetAttempt(), Ticket: r.GetTicket(),
+			Leader: r.GetResult().GetLeader(), Task: r.GetResult().GetTask(),
 		})
 	}
 	for _, a := range p.known {
@@ -455,6 +457,9 @@ func (p *pilot) carryOut(a *wire.SyncAnswer) {
 	}
 	for _, w := range a.GetRun() {
 		p.assign(w)
+	}
+	for _, start := range a.GetBegin() {
+		p.beginMember(start)
 	}
 	if (a.GetLeave() || a.GetLeaveNow()) && a.GetWhy() == "" {
 		p.over = true

@@ -23,13 +23,18 @@ func (p *pilot) execute(a *attempt) {
 	if a.failed() {
 		return
 	}
+	if a.member != nil && !p.joinGang(a) {
+		return
+	}
 	if !p.begin(a) {
 		reason := a.stopReason()
 		a.fail(reason.outcome, "%s", reason.why)
 		return
 	}
 	a.Result.Usage.Start = a.moment()
-	if a.Payload.GetReplay() != nil {
+	if a.onlyHolds() {
+		p.hold(a)
+	} else if a.Payload.GetReplay() != nil {
 		p.concludePrevious(a)
 		p.replay(a)
 	} else {
@@ -60,7 +65,7 @@ func (p *pilot) stageInNow(a *attempt) {
 // makeReady makes a sandbox as the command is to find it, in a slot that is
 // free or, where s is nil, in another one.
 func (p *pilot) makeReady(a *attempt, s *stage.Slot) {
-	a.Result = &wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Usage: &wire.Usage{}}
+	a.Result = a.emptyResult()
 	if s == nil {
 		var err error
 		if s, err = p.stage.TakeSlot(&a.Execution); err != nil {
@@ -75,6 +80,14 @@ func (p *pilot) makeReady(a *attempt, s *stage.Slot) {
 	}
 }
 
+// emptyResult is a success without anything.
+func (a *attempt) emptyResult() *wire.Result {
+	return &wire.Result{
+		Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Usage: &wire.Usage{},
+		Leader: a.GetGang().GetLeader(), Task: a.GetGang().GetTask(),
+	}
+}
+
 // deliver keeps what a command has printed and, if it ended well, written.
 func (p *pilot) deliver(a *attempt) {
 	if a.Slot != nil {
@@ -83,7 +96,7 @@ func (p *pilot) deliver(a *attempt) {
 	if a.begun && a.In != nil {
 		a.In.CheckStreamed()
 	}
-	if !a.failed() {
+	if !a.failed() && a.isFirst() {
 		if err := p.stage.StageOut(&a.Execution); err != nil {
 			a.failBy(wire.Outcome_OUTCOME_STAGE_OUT_FAILED, err)
 		}

@@ -34,6 +34,7 @@ type attempt struct {
 	inside *inside  // in what its command runs besides; nil: in nothing
 	told   []string // what a worker of its step is told, in the place of a command
 	logs   liveLogs
+	member *membership // nil: it is of no gang
 
 	// The pilot's mutex guards what follows.
 	queued    bool // it waits in the queue
@@ -64,6 +65,9 @@ func (p *pilot) assign(w *wire.Assignment) {
 	payload.Strict = payload.Strict || p.cfg.Sandbox == SandboxStrict
 	a := &attempt{Execution: stage.Execution{Assignment: w, Payload: payload}, needs: needsOf(w, &p.has), queued: true}
 	a.Ctx, a.end = context.WithCancelCause(p.jobs)
+	if w.GetGang() != nil {
+		a.member = &membership{told: make(chan struct{})}
+	}
 	p.known[id] = a
 	// Before those of lower priority; one that is being prepared keeps its sandbox.
 	at := len(p.queue)
@@ -75,7 +79,10 @@ func (p *pilot) assign(w *wire.Assignment) {
 }
 
 func (a *attempt) ref() *wire.AttemptRef {
-	return &wire.AttemptRef{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Ticket: a.GetTicket()}
+	return &wire.AttemptRef{
+		Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Ticket: a.GetTicket(),
+		Leader: a.GetGang().GetLeader(), Task: a.GetGang().GetTask(),
+	}
 }
 
 // next takes the first attempt of the queue if it fits.
@@ -259,8 +266,9 @@ func (p *pilot) recall(a *attempt, outcome wire.Outcome, why string) {
 	if a.ready {
 		p.workers.Go(func() { p.clear(a) })
 	}
-	p.reports.End(&wire.Result{Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Outcome: outcome, Message: why},
-		a.GetTicket())
+	r := a.emptyResult()
+	r.Usage, r.Outcome, r.Message = nil, outcome, why
+	p.reports.End(r, a.GetTicket())
 }
 
 // begin lets the command of an attempt start, unless it is to end.

@@ -41,7 +41,7 @@ func (p *pilot) variables(a *attempt, r *running, path string) ([]string, error)
 	if a.Payload.GetStrict() {
 		base = &p.base.public
 	}
-	env := make([]string, len(base.entries), len(base.entries)+len(own)+15)
+	env := make([]string, len(base.entries), len(base.entries)+len(own)+20)
 	copy(env, base.entries)
 	env = append(env,
 		JobVariable+"="+strconv.FormatUint(uint64(a.GetJob()), 10),
@@ -57,7 +57,7 @@ func (p *pilot) variables(a *attempt, r *running, path string) ([]string, error)
 	if folder := a.GetCheckpoint().GetLfn(); folder != "" {
 		env = append(env, CheckpointVariable+"="+folder)
 	}
-	env = append(env, a.In.Environment()...)
+	env = append(append(env, a.gangVariables()...), a.In.Environment()...)
 	set := func(name, value string) {
 		if at, ok := base.index[name]; ok {
 			env[at] = name + "=" + value

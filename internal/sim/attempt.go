@@ -19,6 +19,7 @@ type attempt struct {
 	began time.Duration
 
 	yielded bool // the next one may run: only its outputs are to be stored
+	waits   bool // for the other tasks of its job
 }
 
 // execute starts an attempt on the pilot.
@@ -40,6 +41,9 @@ func (p *pilot) execute(as dispatch.Assignment) {
 		x.reads = append(x.reads, a.locate(in))
 	}
 	for _, out := range as.Outputs {
+		if as.Task > 0 {
+			break // the first task writes them
+		}
 		for _, f := range p.run.work.writes(t, out.Output) {
 			w := output{FileRef: dispatch.FileRef{LFN: f.lfn, Version: out.Version, Tag: dispatch.Tag(as.Attempt)}, size: f.size}
 			w.pfn = fmt.Sprintf("%s:%s.v%d.a%d", p.site.element.name, f.lfn, out.Version, as.Attempt)
@@ -48,12 +52,18 @@ func (p *pilot) execute(as dispatch.Assignment) {
 		}
 	}
 	a.work = x
+	if as.Tasks > 0 {
+		a.joinGang()
+		return
+	}
 	x.begin()
 }
 
 // begun reports whether the job computes, or has. One that reads its inputs meanwhile does so
 // from the start.
-func (a *attempt) begun() bool { return a.work.keep == nil || a.work.staged == len(a.work.reads) }
+func (a *attempt) begun() bool {
+	return !a.waits && (a.work.keep == nil || a.work.staged == len(a.work.reads))
+}
 
 // locate finds an input: in the cache, in the cache of another host that
 // shares it, or on the storage element. A cached file is pinned meanwhile. One that is
@@ -121,6 +131,7 @@ func (a *attempt) finish(o dispatch.Outcome, message string) {
 	a.release()
 	p.running = slices.DeleteFunc(p.running, func(b *attempt) bool { return a == b })
 	r := dispatch.Result{Job: a.Job, Attempt: a.Attempt, Outcome: o, Message: message, Usage: a.usage}
+	r.GangPlace = a.GangPlace
 	r.Usage.StageInStart = epoch.Add(a.began)
 	r.Usage.Start = r.Usage.StageInStart.Add(a.work.stageIn) // as if all reading came first
 	r.Usage.End = p.run.instant()

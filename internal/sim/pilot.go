@@ -107,6 +107,7 @@ func (p *pilot) carryOut(reply *dispatch.Reply) {
 	news = p.end(a.End) || news
 	news = p.end(slices.DeleteFunc(slices.Clone(a.GiveBack), p.computes)) || news
 	news = p.accept(a.Run) || news
+	news = p.beginMembers(a.Begin) || news
 	if p.space != nil && len(a.Evict) > 0 {
 		p.space.order.Follow(a.Evict, a.Stale)
 	}
@@ -210,7 +211,7 @@ func (p *pilot) computes(id dispatch.AttemptID) bool {
 
 // giveBack tells that an attempt has ended before it started.
 func (p *pilot) giveBack(a dispatch.Assignment, o dispatch.Outcome) {
-	r := dispatch.Result{Job: a.Job, Attempt: a.Attempt, Outcome: o, Message: "not started"}
+	r := dispatch.Result{Job: a.Job, Attempt: a.Attempt, Outcome: o, Message: "not started", GangPlace: a.GangPlace}
 	p.ended = append(p.ended, unacknowledged{r, p.seq + 1})
 }
 

@@ -37,7 +37,10 @@ func (p *pilot) sync() {
 		m.Ended = append(m.Ended, r.Result)
 	}
 	for _, a := range p.running {
-		m.Started = append(m.Started, dispatch.AttemptRef{Job: a.Job, Attempt: a.Attempt})
+		m.Started = append(m.Started, a.ref())
+		if a.Tasks > 0 {
+			m.Members = append(m.Members, a.member())
+		}
 	}
 	if p.known {
 		p.changed(&m)
@@ -97,7 +100,7 @@ func (p *pilot) whole(m *dispatch.Sync) {
 	m.Full = true
 	m.Hello = p.hello()
 	for _, a := range p.queue {
-		m.Queued = append(m.Queued, dispatch.AttemptRef{Job: a.Job, Attempt: a.Attempt})
+		m.Queued = append(m.Queued, dispatch.AttemptRef{Job: a.Job, Attempt: a.Attempt, GangPlace: a.GangPlace})
 	}
 	if len(p.linked) > fewCached {
 		m.Cache = new(dispatch.Copies)

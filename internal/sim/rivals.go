@@ -57,6 +57,9 @@ func (r *run) beginRivals() {
 				job: dispatch.Job{Name: name, Step: "rival", Digest: name, Payload: appendIndex(nil, len(r.rivals.jobs))},
 				run: r.exp.Workflow.Run.Draw(draw),
 			}
+			if w := &r.exp.Workflow; w.Tasks > 1 && draw.Float64() < float64(w.Gangs) {
+				t.job.Tasks = 2 + draw.IntN(w.Tasks-1)
+			}
 			r.rivals.jobs = append(r.rivals.jobs, t)
 			r.after(time.Duration(draw.Int64N(int64(rivalTime))), func() {
 				r.server.submit(dispatch.Submit{Run: id, Jobs: []dispatch.Job{t.job}})

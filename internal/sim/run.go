@@ -40,6 +40,7 @@ type run struct {
 	hold    time.Duration // the longest time that a pilot waits for an answer, or between two questions
 
 	// What went wrong so far: faced only grows; damaged holds what readers find.
+	ready   map[dispatch.AttemptID]bool // tasks of jobs that run together, which were there
 	faced   Happened
 	damaged damaged
 	outages outages
@@ -67,6 +68,7 @@ func (e *Stuck) Error() string {
 func newRun(exp *experiment.Experiment, work *workflow, rep int) *run {
 	r := &run{
 		exp: exp, seed: mix(exp.Seed) + uint64(rep), work: work, elements: map[string]*element{}, byName: map[string]*site{},
+		ready: map[dispatch.AttemptID]bool{},
 	}
 	r.network, r.faults = Stream(r.seed, "network"), Stream(r.seed, "faults")
 	r.harm, r.damaged = Stream(r.seed, "harm"), damaged{map[string]string{}, map[string]bool{}}

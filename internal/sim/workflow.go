@@ -189,6 +189,10 @@ func layers(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
 		if s.Priorities > 1 {
 			w.jobs[len(w.jobs)-1].job.Priority = r.IntN(s.Priorities)
 		}
+		if s.Tasks > 1 && r.Float64() < float64(s.Gangs) {
+			j := &w.jobs[len(w.jobs)-1].job
+			j.Tasks, j.Once = 2+r.IntN(s.Tasks-1), r.IntN(4) == 0
+		}
 	}
 	return w
 }

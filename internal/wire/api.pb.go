@@ -3072,7 +3072,12 @@ type SubmittedJob struct {
 	Retry    *RetryPolicy       `protobuf:"bytes,10,opt,name=retry,proto3" json:"retry,omitempty"`       // none: the default
 	// A folder, as state/, in which the command saves its own state: the next attempt begins with
 	// it if one is ended before its time. needs.time is that of one attempt then.
-	Checkpoint    string `protobuf:"bytes,20,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	Checkpoint string `protobuf:"bytes,20,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`
+	// Above 1: so many attempts of the job begin together, each with what it needs, and each told of
+	// the others.
+	Tasks         int32 `protobuf:"varint,21,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	Apart         bool  `protobuf:"varint,22,opt,name=apart,proto3" json:"apart,omitempty"` // each on a node of its own
+	Once          bool  `protobuf:"varint,23,opt,name=once,proto3" json:"once,omitempty"`   // the first alone runs the command, as for mpirun
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3182,6 +3187,27 @@ func (x *SubmittedJob) GetCheckpoint() string {
 		return x.Checkpoint
 	}
 	return ""
+}
+
+func (x *SubmittedJob) GetTasks() int32 {
+	if x != nil {
+		return x.Tasks
+	}
+	return 0
+}
+
+func (x *SubmittedJob) GetApart() bool {
+	if x != nil {
+		return x.Apart
+	}
+	return false
+}
+
+func (x *SubmittedJob) GetOnce() bool {
+	if x != nil {
+		return x.Once
+	}
+	return false
 }
 
 type SubmittedInput struct {
@@ -5218,7 +5244,7 @@ const file_api_proto_rawDesc = "" +
 	"\x03run\x18\x01 \x01(\rR\x03run\x12,\n" +
 	"\x04jobs\x18\x02 \x03(\v2\x18.fairway.v1.SubmittedJobR\x04jobs\x12\x1f\n" +
 	"\vwait_anyway\x18\x03 \x01(\bR\n" +
-	"waitAnyway\"\x8e\x03\n" +
+	"waitAnyway\"\xce\x03\n" +
 	"\fSubmittedJob\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x12\n" +
 	"\x04step\x18\x02 \x01(\tR\x04step\x12-\n" +
@@ -5233,7 +5259,10 @@ const file_api_proto_rawDesc = "" +
 	" \x01(\v2\x17.fairway.v1.RetryPolicyR\x05retry\x12\x1e\n" +
 	"\n" +
 	"checkpoint\x18\x14 \x01(\tR\n" +
-	"checkpoint\"b\n" +
+	"checkpoint\x12\x14\n" +
+	"\x05tasks\x18\x15 \x01(\x05R\x05tasks\x12\x14\n" +
+	"\x05apart\x18\x16 \x01(\bR\x05apart\x12\x12\n" +
+	"\x04once\x18\x17 \x01(\bR\x04once\"b\n" +
 	"\x0eSubmittedInput\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12*\n" +

@@ -950,8 +950,10 @@ type Result struct {
 	Message       string                 `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"`
 	Outputs       []*WrittenFile         `protobuf:"bytes,7,rep,name=outputs,proto3" json:"outputs,omitempty"`
 	Usage         *Usage                 `protobuf:"bytes,8,opt,name=usage,proto3" json:"usage,omitempty"`
-	Notes         []string               `protobuf:"bytes,9,rep,name=notes,proto3" json:"notes,omitempty"` // for a person, one line each: what the step should declare
-	Lost          []*LostFile            `protobuf:"bytes,10,rep,name=lost,proto3" json:"lost,omitempty"`  // stored inputs that are not there, or hold other bytes than were stored
+	Notes         []string               `protobuf:"bytes,9,rep,name=notes,proto3" json:"notes,omitempty"`     // for a person, one line each: what the step should declare
+	Lost          []*LostFile            `protobuf:"bytes,10,rep,name=lost,proto3" json:"lost,omitempty"`      // stored inputs that are not there, or hold other bytes than were stored
+	Leader        uint64                 `protobuf:"varint,12,opt,name=leader,proto3" json:"leader,omitempty"` // of its gang, as in AttemptRef
+	Task          int32                  `protobuf:"varint,13,opt,name=task,proto3" json:"task,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1061,6 +1063,20 @@ func (x *Result) GetLost() []*LostFile {
 		return x.Lost
 	}
 	return nil
+}
+
+func (x *Result) GetLeader() uint64 {
+	if x != nil {
+		return x.Leader
+	}
+	return 0
+}
+
+func (x *Result) GetTask() int32 {
+	if x != nil {
+		return x.Task
+	}
+	return 0
 }
 
 // Report is the end of an attempt, as a pilot tells it.
@@ -1183,7 +1199,9 @@ type AttemptRef struct {
 	Run           uint32                 `protobuf:"varint,4,opt,name=run,proto3" json:"run,omitempty"`
 	Job           uint32                 `protobuf:"varint,1,opt,name=job,proto3" json:"job,omitempty"`
 	Attempt       uint64                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Ticket        []byte                 `protobuf:"bytes,3,opt,name=ticket,proto3" json:"ticket,omitempty"` // of the assignment
+	Ticket        []byte                 `protobuf:"bytes,3,opt,name=ticket,proto3" json:"ticket,omitempty"`  // of the assignment
+	Leader        uint64                 `protobuf:"varint,5,opt,name=leader,proto3" json:"leader,omitempty"` // of a gang: the attempt of its task 0; 0: it is of none
+	Task          int32                  `protobuf:"varint,6,opt,name=task,proto3" json:"task,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1246,6 +1264,89 @@ func (x *AttemptRef) GetTicket() []byte {
 	return nil
 }
 
+func (x *AttemptRef) GetLeader() uint64 {
+	if x != nil {
+		return x.Leader
+	}
+	return 0
+}
+
+func (x *AttemptRef) GetTask() int32 {
+	if x != nil {
+		return x.Task
+	}
+	return 0
+}
+
+// MemberState tells of an attempt of a gang that is ready, or whose command has begun.
+type MemberState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Host          string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`           // an address of its node that the other members reach
+	Ports         []uint32               `protobuf:"varint,3,rep,packed,name=ports,proto3" json:"ports,omitempty"` // two that are free there
+	Begun         bool                   `protobuf:"varint,4,opt,name=begun,proto3" json:"begun,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *MemberState) Reset() {
+	*x = MemberState{}
+	mi := &file_pilot_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MemberState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MemberState) ProtoMessage() {}
+
+func (x *MemberState) ProtoReflect() protoreflect.Message {
+	mi := &file_pilot_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MemberState.ProtoReflect.Descriptor instead.
+func (*MemberState) Descriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *MemberState) GetAttempt() uint64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *MemberState) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *MemberState) GetPorts() []uint32 {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
+}
+
+func (x *MemberState) GetBegun() bool {
+	if x != nil {
+		return x.Begun
+	}
+	return false
+}
+
 type SyncRequest struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Pilot          string                 `protobuf:"bytes,1,opt,name=pilot,proto3" json:"pilot,omitempty"`
@@ -1269,6 +1370,7 @@ type SyncRequest struct {
 	OutputsStored  int64                  `protobuf:"varint,20,opt,name=outputs_stored,json=outputsStored,proto3" json:"outputs_stored,omitempty"`      // of outputs_to_store
 	OutputsToStore int64                  `protobuf:"varint,21,opt,name=outputs_to_store,json=outputsToStore,proto3" json:"outputs_to_store,omitempty"` // of attempts that store many outputs now, all together
 	Counts         *CacheCounts           `protobuf:"bytes,22,opt,name=counts,proto3" json:"counts,omitempty"`                                          // none: all are 0
+	Members        []*MemberState         `protobuf:"bytes,24,rep,name=members,proto3" json:"members,omitempty"`                                        // all of gangs that are there and ready, or have begun
 	LookedFor      uint64                 `protobuf:"varint,23,opt,name=looked_for,json=lookedFor,proto3" json:"looked_for,omitempty"`                  // the look_for_number of the programs that were looked for; hello tells what was found
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1276,7 +1378,7 @@ type SyncRequest struct {
 
 func (x *SyncRequest) Reset() {
 	*x = SyncRequest{}
-	mi := &file_pilot_proto_msgTypes[13]
+	mi := &file_pilot_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1288,7 +1390,7 @@ func (x *SyncRequest) String() string {
 func (*SyncRequest) ProtoMessage() {}
 
 func (x *SyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[13]
+	mi := &file_pilot_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1301,7 +1403,7 @@ func (x *SyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncRequest.ProtoReflect.Descriptor instead.
 func (*SyncRequest) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{13}
+	return file_pilot_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *SyncRequest) GetPilot() string {
@@ -1451,6 +1553,13 @@ func (x *SyncRequest) GetCounts() *CacheCounts {
 	return nil
 }
 
+func (x *SyncRequest) GetMembers() []*MemberState {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
 func (x *SyncRequest) GetLookedFor() uint64 {
 	if x != nil {
 		return x.LookedFor
@@ -1476,7 +1585,7 @@ type InputFile struct {
 
 func (x *InputFile) Reset() {
 	*x = InputFile{}
-	mi := &file_pilot_proto_msgTypes[14]
+	mi := &file_pilot_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1488,7 +1597,7 @@ func (x *InputFile) String() string {
 func (*InputFile) ProtoMessage() {}
 
 func (x *InputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[14]
+	mi := &file_pilot_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1501,7 +1610,7 @@ func (x *InputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputFile.ProtoReflect.Descriptor instead.
 func (*InputFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{14}
+	return file_pilot_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *InputFile) GetFile() *FileRef {
@@ -1587,7 +1696,7 @@ type OutputFile struct {
 
 func (x *OutputFile) Reset() {
 	*x = OutputFile{}
-	mi := &file_pilot_proto_msgTypes[15]
+	mi := &file_pilot_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1599,7 +1708,7 @@ func (x *OutputFile) String() string {
 func (*OutputFile) ProtoMessage() {}
 
 func (x *OutputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[15]
+	mi := &file_pilot_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1612,7 +1721,7 @@ func (x *OutputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputFile.ProtoReflect.Descriptor instead.
 func (*OutputFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{15}
+	return file_pilot_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *OutputFile) GetLfn() string {
@@ -1665,6 +1774,7 @@ type Assignment struct {
 	Private       bool                   `protobuf:"varint,10,opt,name=private,proto3" json:"private,omitempty"`                     // it reads copies of its own: somebody wrote to what it shared
 	Ticket        []byte                 `protobuf:"bytes,11,opt,name=ticket,proto3" json:"ticket,omitempty"`                        // proves that the attempt was given to who has it
 	LogTicket     []byte                 `protobuf:"bytes,12,opt,name=log_ticket,json=logTicket,proto3" json:"log_ticket,omitempty"` // to write what it prints through the server
+	Gang          *Gang                  `protobuf:"bytes,21,opt,name=gang,proto3" json:"gang,omitempty"`                            // it is a member of one; none: it is not
 	Priority      int32                  `protobuf:"varint,15,opt,name=priority,proto3" json:"priority,omitempty"`                   // it takes its turn before those of lower priority, and after others that came before it
 	Checkpoint    *OutputFile            `protobuf:"bytes,20,opt,name=checkpoint,proto3" json:"checkpoint,omitempty"`                // the folder that it stores, in the outputs of its result, if it is ended before its time
 	Storage       string                 `protobuf:"bytes,14,opt,name=storage,proto3" json:"storage,omitempty"`                      // how the PFNs of its outputs begin; empty: as the pilot was told at its start
@@ -1674,7 +1784,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_pilot_proto_msgTypes[16]
+	mi := &file_pilot_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1686,7 +1796,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[16]
+	mi := &file_pilot_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1699,7 +1809,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{16}
+	return file_pilot_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Assignment) GetRun() uint32 {
@@ -1793,6 +1903,13 @@ func (x *Assignment) GetLogTicket() []byte {
 	return nil
 }
 
+func (x *Assignment) GetGang() *Gang {
+	if x != nil {
+		return x.Gang
+	}
+	return nil
+}
+
 func (x *Assignment) GetPriority() int32 {
 	if x != nil {
 		return x.Priority
@@ -1812,6 +1929,237 @@ func (x *Assignment) GetStorage() string {
 		return x.Storage
 	}
 	return ""
+}
+
+// Gang is the place of an attempt among those of its job that begin together.
+type Gang struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Leader        uint64                 `protobuf:"varint,1,opt,name=leader,proto3" json:"leader,omitempty"` // the attempt of task 0; that of task k has a number k above
+	Task          int32                  `protobuf:"varint,2,opt,name=task,proto3" json:"task,omitempty"`
+	Tasks         int32                  `protobuf:"varint,3,opt,name=tasks,proto3" json:"tasks,omitempty"`
+	Once          bool                   `protobuf:"varint,4,opt,name=once,proto3" json:"once,omitempty"` // the first member alone runs the command
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Gang) Reset() {
+	*x = Gang{}
+	mi := &file_pilot_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Gang) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Gang) ProtoMessage() {}
+
+func (x *Gang) ProtoReflect() protoreflect.Message {
+	mi := &file_pilot_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Gang.ProtoReflect.Descriptor instead.
+func (*Gang) Descriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *Gang) GetLeader() uint64 {
+	if x != nil {
+		return x.Leader
+	}
+	return 0
+}
+
+func (x *Gang) GetTask() int32 {
+	if x != nil {
+		return x.Task
+	}
+	return 0
+}
+
+func (x *Gang) GetTasks() int32 {
+	if x != nil {
+		return x.Tasks
+	}
+	return 0
+}
+
+func (x *Gang) GetOnce() bool {
+	if x != nil {
+		return x.Once
+	}
+	return false
+}
+
+// GangStart tells a member of the others: its command begins.
+type GangStart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Leader        uint64                 `protobuf:"varint,2,opt,name=leader,proto3" json:"leader,omitempty"`
+	Task          int32                  `protobuf:"varint,3,opt,name=task,proto3" json:"task,omitempty"`
+	Members       []*Member              `protobuf:"bytes,4,rep,name=members,proto3" json:"members,omitempty"`         // by task
+	Name          string                 `protobuf:"bytes,5,opt,name=name,proto3" json:"name,omitempty"`               // that no other attempt of a gang has
+	Authority     []byte                 `protobuf:"bytes,6,opt,name=authority,proto3" json:"authority,omitempty"`     // the certificate by which members know each other, in PEM
+	Certificate   []byte                 `protobuf:"bytes,7,opt,name=certificate,proto3" json:"certificate,omitempty"` // of this member
+	Key           []byte                 `protobuf:"bytes,8,opt,name=key,proto3" json:"key,omitempty"`                 // the private key of that
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GangStart) Reset() {
+	*x = GangStart{}
+	mi := &file_pilot_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GangStart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GangStart) ProtoMessage() {}
+
+func (x *GangStart) ProtoReflect() protoreflect.Message {
+	mi := &file_pilot_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GangStart.ProtoReflect.Descriptor instead.
+func (*GangStart) Descriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *GangStart) GetAttempt() uint64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *GangStart) GetLeader() uint64 {
+	if x != nil {
+		return x.Leader
+	}
+	return 0
+}
+
+func (x *GangStart) GetTask() int32 {
+	if x != nil {
+		return x.Task
+	}
+	return 0
+}
+
+func (x *GangStart) GetMembers() []*Member {
+	if x != nil {
+		return x.Members
+	}
+	return nil
+}
+
+func (x *GangStart) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *GangStart) GetAuthority() []byte {
+	if x != nil {
+		return x.Authority
+	}
+	return nil
+}
+
+func (x *GangStart) GetCertificate() []byte {
+	if x != nil {
+		return x.Certificate
+	}
+	return nil
+}
+
+func (x *GangStart) GetKey() []byte {
+	if x != nil {
+		return x.Key
+	}
+	return nil
+}
+
+// Member is where a member of a gang is reached.
+type Member struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Task          int32                  `protobuf:"varint,1,opt,name=task,proto3" json:"task,omitempty"`
+	Host          string                 `protobuf:"bytes,2,opt,name=host,proto3" json:"host,omitempty"`
+	Ports         []uint32               `protobuf:"varint,3,rep,packed,name=ports,proto3" json:"ports,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Member) Reset() {
+	*x = Member{}
+	mi := &file_pilot_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Member) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Member) ProtoMessage() {}
+
+func (x *Member) ProtoReflect() protoreflect.Message {
+	mi := &file_pilot_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Member.ProtoReflect.Descriptor instead.
+func (*Member) Descriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *Member) GetTask() int32 {
+	if x != nil {
+		return x.Task
+	}
+	return 0
+}
+
+func (x *Member) GetHost() string {
+	if x != nil {
+		return x.Host
+	}
+	return ""
+}
+
+func (x *Member) GetPorts() []uint32 {
+	if x != nil {
+		return x.Ports
+	}
+	return nil
 }
 
 // Payload is what a job's attempt executes. The server keeps it and hands it on as bytes, the
@@ -1837,7 +2185,7 @@ type Payload struct {
 
 func (x *Payload) Reset() {
 	*x = Payload{}
-	mi := &file_pilot_proto_msgTypes[17]
+	mi := &file_pilot_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1849,7 +2197,7 @@ func (x *Payload) String() string {
 func (*Payload) ProtoMessage() {}
 
 func (x *Payload) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[17]
+	mi := &file_pilot_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1862,7 +2210,7 @@ func (x *Payload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Payload.ProtoReflect.Descriptor instead.
 func (*Payload) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{17}
+	return file_pilot_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Payload) GetShell() string {
@@ -1967,7 +2315,7 @@ type Container struct {
 
 func (x *Container) Reset() {
 	*x = Container{}
-	mi := &file_pilot_proto_msgTypes[18]
+	mi := &file_pilot_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1979,7 +2327,7 @@ func (x *Container) String() string {
 func (*Container) ProtoMessage() {}
 
 func (x *Container) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[18]
+	mi := &file_pilot_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1992,7 +2340,7 @@ func (x *Container) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Container.ProtoReflect.Descriptor instead.
 func (*Container) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{18}
+	return file_pilot_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Container) GetImage() string {
@@ -2021,7 +2369,7 @@ type InputVariable struct {
 
 func (x *InputVariable) Reset() {
 	*x = InputVariable{}
-	mi := &file_pilot_proto_msgTypes[19]
+	mi := &file_pilot_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2033,7 +2381,7 @@ func (x *InputVariable) String() string {
 func (*InputVariable) ProtoMessage() {}
 
 func (x *InputVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[19]
+	mi := &file_pilot_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2046,7 +2394,7 @@ func (x *InputVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputVariable.ProtoReflect.Descriptor instead.
 func (*InputVariable) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{19}
+	return file_pilot_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *InputVariable) GetName() string {
@@ -2076,7 +2424,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_pilot_proto_msgTypes[20]
+	mi := &file_pilot_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2088,7 +2436,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[20]
+	mi := &file_pilot_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2101,7 +2449,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{20}
+	return file_pilot_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Replay) GetCompute() *durationpb.Duration {
@@ -2135,7 +2483,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_pilot_proto_msgTypes[21]
+	mi := &file_pilot_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2147,7 +2495,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[21]
+	mi := &file_pilot_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2160,7 +2508,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{21}
+	return file_pilot_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Peer) GetCacheDir() string {
@@ -2183,7 +2531,7 @@ type CacheCounts struct {
 
 func (x *CacheCounts) Reset() {
 	*x = CacheCounts{}
-	mi := &file_pilot_proto_msgTypes[22]
+	mi := &file_pilot_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2195,7 +2543,7 @@ func (x *CacheCounts) String() string {
 func (*CacheCounts) ProtoMessage() {}
 
 func (x *CacheCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[22]
+	mi := &file_pilot_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2208,7 +2556,7 @@ func (x *CacheCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheCounts.ProtoReflect.Descriptor instead.
 func (*CacheCounts) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{22}
+	return file_pilot_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *CacheCounts) GetEvictedFiles() int64 {
@@ -2250,7 +2598,7 @@ type CacheDigest struct {
 
 func (x *CacheDigest) Reset() {
 	*x = CacheDigest{}
-	mi := &file_pilot_proto_msgTypes[23]
+	mi := &file_pilot_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2262,7 +2610,7 @@ func (x *CacheDigest) String() string {
 func (*CacheDigest) ProtoMessage() {}
 
 func (x *CacheDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[23]
+	mi := &file_pilot_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2275,7 +2623,7 @@ func (x *CacheDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheDigest.ProtoReflect.Descriptor instead.
 func (*CacheDigest) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{23}
+	return file_pilot_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CacheDigest) GetFiles() uint64 {
@@ -2313,15 +2661,16 @@ type SyncAnswer struct {
 	TellCache  uint64                 `protobuf:"varint,16,opt,name=tell_cache,json=tellCache,proto3" json:"tell_cache,omitempty"` // not 0: tell all of the cache anew; the number tells this wish from others
 	ShareKeys  []*ShareKey            `protobuf:"bytes,15,rep,name=share_keys,json=shareKeys,proto3" json:"share_keys,omitempty"`  // those that are good; for pilots that serve their caches
 	// Programs that the pilot is to look for in its PATH, and to tell of in a hello; none: it has.
-	LookFor       []string `protobuf:"bytes,19,rep,name=look_for,json=lookFor,proto3" json:"look_for,omitempty"`
-	LookForNumber uint64   `protobuf:"varint,20,opt,name=look_for_number,json=lookForNumber,proto3" json:"look_for_number,omitempty"`
+	LookFor       []string     `protobuf:"bytes,19,rep,name=look_for,json=lookFor,proto3" json:"look_for,omitempty"`
+	LookForNumber uint64       `protobuf:"varint,20,opt,name=look_for_number,json=lookForNumber,proto3" json:"look_for_number,omitempty"`
+	Begin         []*GangStart `protobuf:"bytes,21,rep,name=begin,proto3" json:"begin,omitempty"` // members whose commands begin; repeated until members says that they have
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *SyncAnswer) Reset() {
 	*x = SyncAnswer{}
-	mi := &file_pilot_proto_msgTypes[24]
+	mi := &file_pilot_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2333,7 +2682,7 @@ func (x *SyncAnswer) String() string {
 func (*SyncAnswer) ProtoMessage() {}
 
 func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[24]
+	mi := &file_pilot_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2346,7 +2695,7 @@ func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncAnswer.ProtoReflect.Descriptor instead.
 func (*SyncAnswer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{24}
+	return file_pilot_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *SyncAnswer) GetNumber() uint64 {
@@ -2489,6 +2838,13 @@ func (x *SyncAnswer) GetLookForNumber() uint64 {
 	return 0
 }
 
+func (x *SyncAnswer) GetBegin() []*GangStart {
+	if x != nil {
+		return x.Begin
+	}
+	return nil
+}
+
 var File_pilot_proto protoreflect.FileDescriptor
 
 const file_pilot_proto_rawDesc = "" +
@@ -2571,7 +2927,7 @@ const file_pilot_proto_rawDesc = "" +
 	"remoteHits\x12!\n" +
 	"\fbytes_remote\x18\x0e \x01(\x03R\vbytesRemote\x12#\n" +
 	"\rprefetch_hits\x18\x0f \x01(\x05R\fprefetchHits\x12)\n" +
-	"\x10bytes_prefetched\x18\x10 \x01(\x03R\x0fbytesPrefetched\"\xe0\x02\n" +
+	"\x10bytes_prefetched\x18\x10 \x01(\x03R\x0fbytesPrefetched\"\x8c\x03\n" +
 	"\x06Result\x12\x10\n" +
 	"\x03run\x18\v \x01(\rR\x03run\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\rR\x03job\x12\x18\n" +
@@ -2584,20 +2940,29 @@ const file_pilot_proto_rawDesc = "" +
 	"\x05usage\x18\b \x01(\v2\x11.fairway.v1.UsageR\x05usage\x12\x14\n" +
 	"\x05notes\x18\t \x03(\tR\x05notes\x12(\n" +
 	"\x04lost\x18\n" +
-	" \x03(\v2\x14.fairway.v1.LostFileR\x04lost\"L\n" +
+	" \x03(\v2\x14.fairway.v1.LostFileR\x04lost\x12\x16\n" +
+	"\x06leader\x18\f \x01(\x04R\x06leader\x12\x12\n" +
+	"\x04task\x18\r \x01(\x05R\x04task\"L\n" +
 	"\x06Report\x12*\n" +
 	"\x06result\x18\x01 \x01(\v2\x12.fairway.v1.ResultR\x06result\x12\x16\n" +
 	"\x06ticket\x18\x02 \x01(\fR\x06ticket\"W\n" +
 	"\bLostFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x10\n" +
 	"\x03pfn\x18\x02 \x01(\tR\x03pfn\x12\x10\n" +
-	"\x03why\x18\x03 \x01(\tR\x03why\"b\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\"\x8e\x01\n" +
 	"\n" +
 	"AttemptRef\x12\x10\n" +
 	"\x03run\x18\x04 \x01(\rR\x03run\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\rR\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x16\n" +
-	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\xa1\x06\n" +
+	"\x06ticket\x18\x03 \x01(\fR\x06ticket\x12\x16\n" +
+	"\x06leader\x18\x05 \x01(\x04R\x06leader\x12\x12\n" +
+	"\x04task\x18\x06 \x01(\x05R\x04task\"g\n" +
+	"\vMemberState\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x14\n" +
+	"\x05ports\x18\x03 \x03(\rR\x05ports\x12\x14\n" +
+	"\x05begun\x18\x04 \x01(\bR\x05begun\"\xd4\x06\n" +
 	"\vSyncRequest\x12\x14\n" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1f\n" +
@@ -2624,7 +2989,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\bunserved\x18\x10 \x03(\tR\bunserved\x12%\n" +
 	"\x0eoutputs_stored\x18\x14 \x01(\x03R\routputsStored\x12(\n" +
 	"\x10outputs_to_store\x18\x15 \x01(\x03R\x0eoutputsToStore\x12/\n" +
-	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06counts\x12\x1d\n" +
+	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06counts\x121\n" +
+	"\amembers\x18\x18 \x03(\v2\x17.fairway.v1.MemberStateR\amembers\x12\x1d\n" +
 	"\n" +
 	"looked_for\x18\x17 \x01(\x04R\tlookedForJ\x04\b\b\x10\t\"\xb4\x02\n" +
 	"\tInputFile\x12'\n" +
@@ -2646,7 +3012,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"cache_only\x18\x03 \x01(\bR\tcacheOnly\x12\x18\n" +
 	"\aversion\x18\x05 \x01(\rR\aversion\x12\x16\n" +
-	"\x06ticket\x18\x06 \x01(\fR\x06ticketJ\x04\b\x04\x10\x05\"\xeb\x03\n" +
+	"\x06ticket\x18\x06 \x01(\fR\x06ticketJ\x04\b\x04\x10\x05\"\x91\x04\n" +
 	"\n" +
 	"Assignment\x12\x10\n" +
 	"\x03run\x18\r \x01(\rR\x03run\x12\x10\n" +
@@ -2663,12 +3029,31 @@ const file_pilot_proto_rawDesc = "" +
 	" \x01(\bR\aprivate\x12\x16\n" +
 	"\x06ticket\x18\v \x01(\fR\x06ticket\x12\x1d\n" +
 	"\n" +
-	"log_ticket\x18\f \x01(\fR\tlogTicket\x12\x1a\n" +
+	"log_ticket\x18\f \x01(\fR\tlogTicket\x12$\n" +
+	"\x04gang\x18\x15 \x01(\v2\x10.fairway.v1.GangR\x04gang\x12\x1a\n" +
 	"\bpriority\x18\x0f \x01(\x05R\bpriority\x126\n" +
 	"\n" +
 	"checkpoint\x18\x14 \x01(\v2\x16.fairway.v1.OutputFileR\n" +
 	"checkpoint\x12\x18\n" +
-	"\astorage\x18\x0e \x01(\tR\astorage\"\xb5\x04\n" +
+	"\astorage\x18\x0e \x01(\tR\astorage\"\\\n" +
+	"\x04Gang\x12\x16\n" +
+	"\x06leader\x18\x01 \x01(\x04R\x06leader\x12\x12\n" +
+	"\x04task\x18\x02 \x01(\x05R\x04task\x12\x14\n" +
+	"\x05tasks\x18\x03 \x01(\x05R\x05tasks\x12\x12\n" +
+	"\x04once\x18\x04 \x01(\bR\x04once\"\xe5\x01\n" +
+	"\tGangStart\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x16\n" +
+	"\x06leader\x18\x02 \x01(\x04R\x06leader\x12\x12\n" +
+	"\x04task\x18\x03 \x01(\x05R\x04task\x12,\n" +
+	"\amembers\x18\x04 \x03(\v2\x12.fairway.v1.MemberR\amembers\x12\x12\n" +
+	"\x04name\x18\x05 \x01(\tR\x04name\x12\x1c\n" +
+	"\tauthority\x18\x06 \x01(\fR\tauthority\x12 \n" +
+	"\vcertificate\x18\a \x01(\fR\vcertificate\x12\x10\n" +
+	"\x03key\x18\b \x01(\fR\x03key\"F\n" +
+	"\x06Member\x12\x12\n" +
+	"\x04task\x18\x01 \x01(\x05R\x04task\x12\x12\n" +
+	"\x04host\x18\x02 \x01(\tR\x04host\x12\x14\n" +
+	"\x05ports\x18\x03 \x03(\rR\x05ports\"\xb5\x04\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +
@@ -2709,7 +3094,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x10prefetched_bytes\x18\x04 \x01(\x03R\x0fprefetchedBytes\"5\n" +
 	"\vCacheDigest\x12\x14\n" +
 	"\x05files\x18\x01 \x01(\x04R\x05files\x12\x10\n" +
-	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xaf\x05\n" +
+	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xdc\x05\n" +
 	"\n" +
 	"SyncAnswer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
@@ -2736,7 +3121,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"share_keys\x18\x0f \x03(\v2\x14.fairway.v1.ShareKeyR\tshareKeys\x12\x19\n" +
 	"\blook_for\x18\x13 \x03(\tR\alookFor\x12&\n" +
-	"\x0flook_for_number\x18\x14 \x01(\x04R\rlookForNumber*\xc7\x02\n" +
+	"\x0flook_for_number\x18\x14 \x01(\x04R\rlookForNumber\x12+\n" +
+	"\x05begin\x18\x15 \x03(\v2\x15.fairway.v1.GangStartR\x05begin*\xc7\x02\n" +
 	"\aOutcome\x12\x15\n" +
 	"\x11OUTCOME_SUCCEEDED\x10\x00\x12\x12\n" +
 	"\x0eOUTCOME_EXITED\x10\x01\x12\x15\n" +
@@ -2772,7 +3158,7 @@ func file_pilot_proto_rawDescGZIP() []byte {
 }
 
 var file_pilot_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
 var file_pilot_proto_goTypes = []any{
 	(Outcome)(0),                  // 0: fairway.v1.Outcome
 	(Access)(0),                   // 1: fairway.v1.Access
@@ -2789,39 +3175,43 @@ var file_pilot_proto_goTypes = []any{
 	(*Report)(nil),                // 12: fairway.v1.Report
 	(*LostFile)(nil),              // 13: fairway.v1.LostFile
 	(*AttemptRef)(nil),            // 14: fairway.v1.AttemptRef
-	(*SyncRequest)(nil),           // 15: fairway.v1.SyncRequest
-	(*InputFile)(nil),             // 16: fairway.v1.InputFile
-	(*OutputFile)(nil),            // 17: fairway.v1.OutputFile
-	(*Assignment)(nil),            // 18: fairway.v1.Assignment
-	(*Payload)(nil),               // 19: fairway.v1.Payload
-	(*Container)(nil),             // 20: fairway.v1.Container
-	(*InputVariable)(nil),         // 21: fairway.v1.InputVariable
-	(*Replay)(nil),                // 22: fairway.v1.Replay
-	(*Peer)(nil),                  // 23: fairway.v1.Peer
-	(*CacheCounts)(nil),           // 24: fairway.v1.CacheCounts
-	(*CacheDigest)(nil),           // 25: fairway.v1.CacheDigest
-	(*SyncAnswer)(nil),            // 26: fairway.v1.SyncAnswer
-	nil,                           // 27: fairway.v1.Resources.CountableEntry
-	nil,                           // 28: fairway.v1.Payload.EnvironmentEntry
-	nil,                           // 29: fairway.v1.Replay.WritesBytesEntry
-	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	(*MemberState)(nil),           // 15: fairway.v1.MemberState
+	(*SyncRequest)(nil),           // 16: fairway.v1.SyncRequest
+	(*InputFile)(nil),             // 17: fairway.v1.InputFile
+	(*OutputFile)(nil),            // 18: fairway.v1.OutputFile
+	(*Assignment)(nil),            // 19: fairway.v1.Assignment
+	(*Gang)(nil),                  // 20: fairway.v1.Gang
+	(*GangStart)(nil),             // 21: fairway.v1.GangStart
+	(*Member)(nil),                // 22: fairway.v1.Member
+	(*Payload)(nil),               // 23: fairway.v1.Payload
+	(*Container)(nil),             // 24: fairway.v1.Container
+	(*InputVariable)(nil),         // 25: fairway.v1.InputVariable
+	(*Replay)(nil),                // 26: fairway.v1.Replay
+	(*Peer)(nil),                  // 27: fairway.v1.Peer
+	(*CacheCounts)(nil),           // 28: fairway.v1.CacheCounts
+	(*CacheDigest)(nil),           // 29: fairway.v1.CacheDigest
+	(*SyncAnswer)(nil),            // 30: fairway.v1.SyncAnswer
+	nil,                           // 31: fairway.v1.Resources.CountableEntry
+	nil,                           // 32: fairway.v1.Payload.EnvironmentEntry
+	nil,                           // 33: fairway.v1.Replay.WritesBytesEntry
+	(*durationpb.Duration)(nil),   // 34: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
 }
 var file_pilot_proto_depIdxs = []int32{
-	30, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
-	27, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
+	34, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
+	31, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
 	3,  // 2: fairway.v1.PilotInfo.has:type_name -> fairway.v1.Resources
-	30, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
-	30, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
+	34, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
+	34, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
 	2,  // 5: fairway.v1.CachedFile.file:type_name -> fairway.v1.FileRef
 	6,  // 6: fairway.v1.Source.origin:type_name -> fairway.v1.Source
 	2,  // 7: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
-	31, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
-	31, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
-	31, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
-	31, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
-	30, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
-	30, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
+	35, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
+	35, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
+	35, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
+	35, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
+	34, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
+	34, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
 	0,  // 14: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
 	9,  // 15: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
 	10, // 16: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
@@ -2834,35 +3224,39 @@ var file_pilot_proto_depIdxs = []int32{
 	5,  // 23: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
 	8,  // 24: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
 	12, // 25: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
-	25, // 26: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
-	24, // 27: fairway.v1.SyncRequest.counts:type_name -> fairway.v1.CacheCounts
-	2,  // 28: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
-	6,  // 29: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
-	1,  // 30: fairway.v1.InputFile.access:type_name -> fairway.v1.Access
-	3,  // 31: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
-	16, // 32: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
-	17, // 33: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
-	17, // 34: fairway.v1.Assignment.checkpoint:type_name -> fairway.v1.OutputFile
-	28, // 35: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	22, // 36: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	20, // 37: fairway.v1.Payload.container:type_name -> fairway.v1.Container
-	21, // 38: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
-	30, // 39: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	29, // 40: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	18, // 41: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	16, // 42: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	2,  // 43: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	23, // 44: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	30, // 45: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	30, // 46: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
-	7,  // 47: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
-	15, // 48: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	26, // 49: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	49, // [49:50] is the sub-list for method output_type
-	48, // [48:49] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	29, // 26: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
+	28, // 27: fairway.v1.SyncRequest.counts:type_name -> fairway.v1.CacheCounts
+	15, // 28: fairway.v1.SyncRequest.members:type_name -> fairway.v1.MemberState
+	2,  // 29: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
+	6,  // 30: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
+	1,  // 31: fairway.v1.InputFile.access:type_name -> fairway.v1.Access
+	3,  // 32: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
+	17, // 33: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
+	18, // 34: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
+	20, // 35: fairway.v1.Assignment.gang:type_name -> fairway.v1.Gang
+	18, // 36: fairway.v1.Assignment.checkpoint:type_name -> fairway.v1.OutputFile
+	22, // 37: fairway.v1.GangStart.members:type_name -> fairway.v1.Member
+	32, // 38: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	26, // 39: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	24, // 40: fairway.v1.Payload.container:type_name -> fairway.v1.Container
+	25, // 41: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
+	34, // 42: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	33, // 43: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	19, // 44: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	17, // 45: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	2,  // 46: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	27, // 47: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	34, // 48: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	34, // 49: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	7,  // 50: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
+	21, // 51: fairway.v1.SyncAnswer.begin:type_name -> fairway.v1.GangStart
+	16, // 52: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	30, // 53: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	53, // [53:54] is the sub-list for method output_type
+	52, // [52:53] is the sub-list for method input_type
+	52, // [52:52] is the sub-list for extension type_name
+	52, // [52:52] is the sub-list for extension extendee
+	0,  // [0:52] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }
@@ -2876,7 +3270,7 @@ func file_pilot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pilot_proto_rawDesc), len(file_pilot_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   28,
+			NumMessages:   32,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

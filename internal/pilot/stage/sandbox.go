@@ -29,6 +29,7 @@ type Slot struct {
 	dir      *beneath.Folder // the same, opened before the attempt began
 	Out, Err *process.Stream
 	info     info
+	gang     *beneath.Folder   // that of what the attempt is told of its gang; nil: it is of none
 	staged   []*input          // inputs of the last attempt
 	retained map[string]*input // those of them that stay for the next one, by path
 	last     *Execution        // the last attempt
@@ -115,6 +116,7 @@ func (ar *Area) emptied(s *Slot, next *Execution) bool {
 
 // Close removes the sandbox.
 func (s *Slot) Close() {
+	s.closeGang()
 	s.Out.Close()
 	s.Err.Close()
 	s.info.close()
@@ -129,6 +131,7 @@ func (s *Slot) Close() {
 // for one like the last: to make and remove folders costs more than a short job. A folder that
 // the command removed or changed is made anew.
 func (s *Slot) empty(next *Execution) error {
+	s.closeGang()
 	s.retained = s.shared(next)
 	s.staged, s.kept = nil, nil
 	var folders map[string][]string

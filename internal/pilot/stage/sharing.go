@@ -35,7 +35,7 @@ const MaxRefusals = 3
 // OpenSharing opens the cache of an area to others, at the address by which the pilot
 // reaches its server.
 func OpenSharing(line *access.Line, ar *Area) (*Sharing, error) {
-	at, err := shareAddress(line)
+	at, err := OwnAddress(line)
 	if err != nil {
 		return nil, err
 	}
@@ -44,10 +44,10 @@ func OpenSharing(line *access.Line, ar *Area) (*Sharing, error) {
 	return s, err
 }
 
-// shareAddress is the address by which others reach this machine: that from which it
+// OwnAddress is the address by which others reach this machine: that from which it
 // reaches its server, or, beside the server, another one that is not the loopback, if
 // there is any.
-func shareAddress(line *access.Line) (net.IP, error) {
+func OwnAddress(line *access.Line) (net.IP, error) {
 	at := line.Local()
 	if at == nil {
 		return nil, errors.New("the server was not reached yet")

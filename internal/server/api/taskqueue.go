@@ -51,6 +51,9 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 		a.Storage = prefix // another server may have started the pilot, with another place
 		a.Ticket = q.Claims.Authority.Ticket(a.GetRun(), a.GetJob(), a.GetAttempt())
 	}
+	if err := q.Claims.Authority.GrantGangs(answer); err != nil {
+		return nil, rpcError(err)
+	}
 	if caller != nil {
 		access.GrantFiles(q.Claims.Authority.FileKey(), caller.Launch, prefix, answer)
 		if message.GetServes() {

@@ -48,6 +48,7 @@ func SyncFromWire(r *wire.SyncRequest, now time.Time) dispatch.Sync {
 		Leaving:    r.GetLeaving(),
 		Hold:       r.GetHold(),
 		LookedFor:  r.GetLookedFor(),
+		Members:    Each(r.GetMembers(), memberFromWire),
 		Unserved:   Each(r.GetUnserved(), func(id string) dispatch.PilotID { return dispatch.PilotID(id) }),
 	}
 }
@@ -99,7 +100,23 @@ func JobFromWire(m interface {
 }
 
 func attemptFromWire(a *wire.AttemptRef) dispatch.AttemptRef {
-	return dispatch.AttemptRef{Job: JobFromWire(a), Attempt: dispatch.AttemptID(a.GetAttempt())}
+	return dispatch.AttemptRef{Job: JobFromWire(a), Attempt: dispatch.AttemptID(a.GetAttempt()), GangPlace: placeFromWire(a)}
+}
+
+// placeFromWire is where an attempt says that it stands in its gang.
+func placeFromWire(m interface {
+	GetLeader() uint64
+	GetTask() int32
+},
+) dispatch.GangPlace {
+	return dispatch.GangPlace{Leader: dispatch.AttemptID(m.GetLeader()), Task: int(m.GetTask())}
+}
+
+func memberFromWire(m *wire.MemberState) dispatch.MemberState {
+	return dispatch.MemberState{
+		Attempt: dispatch.AttemptID(m.GetAttempt()), Host: m.GetHost(), Begun: m.GetBegun(),
+		Ports: Each(m.GetPorts(), func(port uint32) int { return int(port) }),
+	}
 }
 
 func fileFromWire(f *wire.FileRef) dispatch.FileRef {
@@ -135,6 +152,8 @@ func ResultFromWire(r *wire.Result) dispatch.Result {
 		Outputs:  Each(r.GetOutputs(), writtenFromWire),
 		Usage:    UsageFromWire(r.GetUsage()),
 		Lost:     Each(r.GetLost(), lostFromWire),
+
+		GangPlace: placeFromWire(r),
 	}
 }
 
@@ -235,6 +254,7 @@ func AnswerToWire(a dispatch.Answer) *wire.SyncAnswer {
 		Leave:      a.Leave,
 		LeaveNow:   a.LeaveNow,
 		Superseded: a.Superseded,
+		Begin:      Each(a.Begin, startToWire),
 		LookFor:    a.LookFor, LookForNumber: a.LookForNumber,
 	}
 }
@@ -255,6 +275,26 @@ func assignmentToWire(a *dispatch.Assignment) *wire.Assignment {
 		Priority: int32(a.Priority),
 
 		Checkpoint: checkpointToWire(a.Checkpoint),
+		Gang:       gangToWire(a),
+	}
+}
+
+func gangToWire(a *dispatch.Assignment) *wire.Gang {
+	if a.Tasks == 0 {
+		return nil
+	}
+	return &wire.Gang{Leader: uint64(a.Leader), Task: int32(a.Task), Tasks: int32(a.Tasks), Once: a.Once}
+}
+
+// startToWire makes the message but for the keys, which the server has.
+func startToWire(s dispatch.GangStart) *wire.GangStart {
+	return &wire.GangStart{
+		Attempt: uint64(s.Attempt), Leader: uint64(s.Leader), Task: int32(s.Task),
+		Members: Each(s.Members, func(m dispatch.Member) *wire.Member {
+			return &wire.Member{
+				Task: int32(m.Task), Host: m.Host, Ports: Each(m.Ports, func(port int) uint32 { return uint32(port) }),
+			}
+		}),
 	}
 }
 
@@ -319,6 +359,8 @@ func ResultToWire(r *dispatch.Result) *wire.Result {
 		Outputs:  Each(r.Outputs, writtenToWire),
 		Usage:    usageToWire(&r.Usage),
 		Lost:     Each(r.Lost, lostToWire),
+		Leader:   uint64(r.Leader),
+		Task:     int32(r.Task),
 	}
 }
 
@@ -431,6 +473,7 @@ func SubmittedFromWire(m *wire.SubmittedJob) (dispatch.Job, flow.Command) {
 	job := dispatch.Job{
 		Name: m.GetName(), Step: m.GetStep(), Tools: m.GetTools(), Site: m.GetSite(), Priority: int(m.GetPriority()),
 		Needs: resourcesFromWire(m.GetNeeds()), Retry: retryFromWire(m.GetRetry()), Checkpoint: m.GetCheckpoint(),
+		Tasks: int(m.GetTasks()), Apart: m.GetApart(), Once: m.GetOnce(),
 		Reads:  Each(m.GetReads(), func(r *wire.SubmittedInput) string { return r.GetLfn() }),
 		Access: Each(m.GetReads(), func(r *wire.SubmittedInput) dispatch.Access { return dispatch.Access(r.GetAccess()) }),
 		Writes: Each(m.GetWrites(), func(w *wire.SubmittedOutput) dispatch.Output {
@@ -460,6 +503,7 @@ func SubmittedToWire(j *flow.NewJob, paths map[string]string) *wire.SubmittedJob
 		Name: j.Job.Name, Step: j.Job.Step, Payload: payloadOf(&j.Command),
 		Needs: ResourcesToWire(j.Job.Needs), Tools: j.Job.Tools,
 		Site: j.Job.Site, Priority: int32(j.Job.Priority), Checkpoint: j.Job.Checkpoint,
+		Tasks: int32(j.Job.Tasks), Apart: j.Job.Apart, Once: j.Job.Once,
 		Retry: &wire.RetryPolicy{
 			Attempts: int32(j.Job.Retry.Attempts), Backoff: durationToWire(j.Job.Retry.Backoff),
 			MemoryFactor: j.Job.Retry.MemoryFactor,

@@ -25,6 +25,9 @@ type WorkflowSpec struct {
 	Fan      int    `yaml:"fan"`       // of layers: files that each job reads
 	// Priorities is, of layers, how many priorities there are: each job has one of them.
 	Priorities int `yaml:"priorities"`
+	// Gangs is, of layers, the part of the jobs that have 2 to Tasks tasks, which run together.
+	Gangs Chance `yaml:"gangs"`
+	Tasks int    `yaml:"tasks"`
 	// Rivals is, of layers, how many jobs without files each of two other users submits meanwhile.
 	Rivals    int      `yaml:"rivals"`
 	Raw       bool     `yaml:"raw"`        // of layers: each job of the first reads a file that exists before the run

@@ -65,8 +65,26 @@ func Experiment(seed uint64) experiment.Experiment {
 	faultyHosts(sim.Stream(seed, "hosts"), &e)
 	e.Workflow.Priorities = pick(sim.Stream(seed, "priorities"), 0, 2, 5)
 	e.Workflow.Rivals = pick(sim.Stream(seed, "rivals"), 0, 5, 30)
+	faultyGangs(sim.Stream(seed, "gangs"), &e)
 	e.Defaults()
 	return e
+}
+
+// faultyGangs gives some of the jobs several tasks, in half of the runs: as many as the largest site has
+// pilots at most. What stays in caches is for no such job.
+func faultyGangs(r *rand.Rand, e *experiment.Experiment) {
+	most := 0
+	for i := range e.Sites {
+		s := &e.Sites[i]
+		pilots := s.Nodes * s.Slots
+		if e.Submission == experiment.Running && s.Started > 0 {
+			pilots = s.Started
+		}
+		most = max(most, pilots)
+	}
+	if gangs := experiment.Chance(pick(r, 0, 0, 0.1, 0.5)); gangs > 0 && e.Workflow.Cached == 0 && most > 1 {
+		e.Workflow.Gangs, e.Workflow.Tasks = gangs, min(most, 2+r.IntN(4))
+	}
 }
 
 // faultyHosts has lines cut, hosts frozen, and batch systems refuse, forget and repeat,

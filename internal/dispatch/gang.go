@@ -1,0 +1,370 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+)
+
+// A gang is a job of several tasks. Its attempts, one for each task, are its members: they are
+// given out in one transition, or none is (placement_gangs.go). A pilot that has a member ready,
+// with its inputs and ports, tells so; when all are ready the pilots are told of each other, and the
+// commands begin. Nothing of a gang is kept when one member fails: the others are ended, and all
+// are tried again. The job is committed with the outputs of the first member when all have
+// succeeded, or with Once, when the first has.
+//
+// The attempts of a gang have numbers that follow each other by task, and that of the first names
+// it. After a restart the members that pilots tell of find together by that; a gang of which one is
+// missing when the time for that is over has lost it.
+
+// MaxTasks bounds the tasks of a gang.
+const MaxTasks = 4096
+
+// GangPlace names an attempt as a member of a gang; the zero value is of none.
+type GangPlace struct {
+	Leader AttemptID // the attempt of task 0
+	Task   int
+}
+
+// MemberState tells of a member that is ready, or whose command has begun.
+type MemberState struct {
+	Attempt AttemptID
+	Host    string // an address of its node that the others reach
+	Ports   []int  // that are free there
+	Begun   bool   // it has been told of the others
+}
+
+// MemberPorts is how many ports each member gets.
+const MemberPorts = 2
+
+// GangStart tells a member of all members, so that its command begins.
+type GangStart struct {
+	Attempt AttemptID
+	GangPlace
+	Members []Member // by task
+}
+
+// Member is where a member of a gang is reached.
+type Member struct {
+	Task  int
+	Host  string
+	Ports []int
+}
+
+// gang is a job of which members have been given out. It is in fleet.gangs until the job is
+// committed, or one member has ended otherwise.
+type gang struct {
+	job     *job
+	leader  AttemptID
+	members []*attempt // by task; nil: it has ended, or is not known to live yet
+	where   []Member   // by task; without a host until it is ready
+	done    []bool     // those that have succeeded
+	ended   int        // how many these are
+	result  *Result    // of the first, when it has
+	by      PilotID    // which has told it
+	begins  bool       // all have been ready: their commands begin, or have begun
+}
+
+// doneMembers is what the fate of a job keeps of its gang, so that nobody has to tell it again.
+type doneMembers struct {
+	Leader AttemptID `json:"a"`
+	Tasks  []int     `json:"t"`
+	Result *Result   `json:"r,omitempty"`
+	By     PilotID   `json:"b,omitempty"`
+}
+
+// gang reports whether jobs of the class have several tasks.
+func (cl *class) gang() bool { return cl.key.tasks > 1 }
+
+// tasks is how many attempts of a job of the class are given out together.
+func (cl *class) tasks() int { return max(1, cl.key.tasks) }
+
+// newGang is a gang of a job, with what is recorded of it.
+func (fl *fleet) newGang(j *job, leader AttemptID) *gang {
+	n := j.class.tasks()
+	g := &gang{job: j, leader: leader, members: make([]*attempt, n), where: make([]Member, n), done: make([]bool, n)}
+	for task := range g.where {
+		g.where[task].Task = task
+	}
+	if j.fate != nil && j.fate.Gang != nil && j.fate.Gang.Leader == leader {
+		d := j.fate.Gang
+		for _, task := range d.Tasks {
+			g.succeeded(task)
+		}
+		g.result, g.by, g.begins = d.Result, d.By, true
+	}
+	fl.gangs[j] = g
+	return g
+}
+
+func (g *gang) succeeded(task int) {
+	if task >= 0 && task < len(g.done) && !g.done[task] {
+		g.done[task] = true
+		g.ended++
+	}
+}
+
+// whole reports whether each member is known to live or to have succeeded, and those that wait for
+// the others can be told of them.
+func (g *gang) whole() bool {
+	waiting := false
+	for task, a := range g.members {
+		if a == nil && !g.done[task] {
+			return false
+		}
+		waiting = waiting || a != nil && !a.begun
+	}
+	return !g.begins || !waiting || g.located()
+}
+
+// located reports whether it is known where each member is reached.
+func (g *gang) located() bool {
+	return !slices.ContainsFunc(g.where, func(m Member) bool { return m.Host == "" })
+}
+
+// current is the gang of an attempt, if that is still one.
+func (fl *fleet) current(a *attempt) *gang {
+	if a.gang != nil && fl.gangs[a.job] == a.gang {
+		return a.gang
+	}
+	return nil
+}
+
+// forgetGang ends what is known of the gang of a job: what its members tell does not count any
+// more. The caller has them ended, and records the fate of the job.
+func (fl *fleet) forgetGang(j *job) {
+	g := fl.gangs[j]
+	if g == nil {
+		return
+	}
+	delete(fl.gangs, j)
+	f := j.itsFate()
+	f.remember(g.leader)
+	f.Gang = nil
+	if g.result != nil {
+		fl.files.discard(j, g.result)
+	}
+}
+
+// disband ends all members of a gang at once. Their pilots are told; until then others may wait
+// there for what they use. The caller has the job matched again, or ends it.
+func (pl *placement) disband(g *gang) {
+	pl.fleet.forgetGang(g.job)
+	for _, a := range slices.Clone(g.members) {
+		if a != nil {
+			pl.fleet.dropAttempt(a)
+		}
+	}
+	pl.fleet.journal.persistFate(g.job)
+}
+
+// restart disbands a gang that nobody is to blame for, and has its job matched again.
+func (pl *placement) restart(g *gang) {
+	pl.disband(g)
+	pl.requeue(g.job)
+}
+
+// memberEnded takes the end of an attempt of a gang, which is nil if that is not known, and
+// returns what it means for the job, and whose result that is: that of the first member if all is
+// done, or the failure of this one. Otherwise it returns nil.
+func (c *Core) memberEnded(by PilotID, j *job, a *attempt, r *Result) (*Result, PilotID) {
+	var g *gang
+	task := r.Task
+	if a != nil {
+		a.took = r.Usage.took()
+		g, task = c.fleet.current(a), a.task
+		c.fleet.removeAttempt(a)
+	} else {
+		g = c.gangOf(j, AttemptRef{Job: j.id, Attempt: r.Attempt, GangPlace: r.GangPlace})
+	}
+	switch {
+	case g == nil:
+		c.discardMember(j, r)
+		c.placement.requeue(j)
+		return nil, ""
+	case g.done[task]:
+		return nil, ""
+	case r.Outcome != Succeeded || task == 0 && c.files.checkOutputs(j, r) != "":
+		c.placement.disband(g)
+		return r, by
+	}
+	g.succeeded(task)
+	if task == 0 {
+		kept := *r
+		kept.Outputs, kept.Notes = slices.Clone(r.Outputs), slices.Clone(r.Notes)
+		g.result, g.by = &kept, by
+	} else {
+		c.files.discard(j, r)
+	}
+	if g.ended < len(g.done) && !(task == 0 && j.policy.once) {
+		c.persistDone(g)
+		return nil, ""
+	}
+	delete(c.fleet.gangs, j)
+	if j.fate != nil && j.fate.Gang != nil {
+		j.fate.Gang = nil
+		c.journal.persistFate(j)
+	}
+	return g.result, g.by
+}
+
+// discardMember removes what an attempt of a gang has written that does not count. It never will: its
+// pilot may tell of it again after a restart, and the files are gone then.
+func (c *Core) discardMember(j *job, r *Result) {
+	if j.committed == r.Attempt {
+		return
+	}
+	c.files.discard(j, r)
+	if len(r.Outputs) > 0 && !j.dealtWith(r.Attempt) {
+		j.itsFate().remember(r.Attempt)
+		c.journal.persistFate(j)
+	}
+}
+
+// persistDone records which members have succeeded: their pilots forget that.
+func (c *Core) persistDone(g *gang) {
+	d := &doneMembers{Leader: g.leader, Result: g.result, By: g.by}
+	for task, done := range g.done {
+		if done {
+			d.Tasks = append(d.Tasks, task)
+		}
+	}
+	g.job.itsFate().Gang = d
+	c.journal.persistFate(g.job)
+}
+
+// gangOf is the gang to which an attempt says that it belongs, which an earlier incarnation has given
+// out: the one that is known, or, while pilots tell what they have, another one. Nil: it does not count.
+func (c *Core) gangOf(j *job, ref AttemptRef) *gang {
+	if !j.live() || ref.Task < 0 || ref.Task >= j.class.tasks() || ref.Attempt != ref.Leader+AttemptID(ref.Task) ||
+		c.foreign(ref.Leader) || j.dealtWith(ref.Leader) {
+		return nil
+	}
+	g := c.fleet.gangs[j]
+	switch {
+	case g != nil && g.leader == ref.Leader:
+		return g
+	case c.fleet.grace.over || g != nil && g.leader > ref.Leader:
+		return nil
+	case g != nil:
+		c.placement.disband(g)
+	}
+	return c.fleet.newGang(j, ref.Leader)
+}
+
+// adoptMember takes over a member of a gang that an earlier incarnation has given out.
+func (c *Core) adoptMember(p *pilot, j *job, ref AttemptRef) {
+	g := c.gangOf(j, ref)
+	if g == nil || g.done[ref.Task] || g.members[ref.Task] != nil {
+		c.fleet.endUnknown(p, ref.Attempt)
+		return
+	}
+	c.placement.unready(j)
+	c.files.unawait(j)
+	if j.state < Assigned {
+		c.jobs.setState(j, Assigned)
+	}
+	a := &attempt{
+		id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, priority: j.effective, adopted: true,
+		gang: g, task: ref.Task,
+	}
+	g.members[ref.Task] = a
+	c.fleet.addAttempt(a)
+	if j.step.run.state >= RunStopping {
+		c.fleet.endAttempts(j)
+	}
+}
+
+// takeMembers takes which members of gangs are ready at a pilot. When all of one are, it begins.
+func (c *Core) takeMembers(p *pilot, s *Sync) {
+	for i := range s.Members {
+		m := &s.Members[i]
+		a := c.fleet.attempts[m.Attempt]
+		if a == nil || a.pilot != p || len(m.Ports) != MemberPorts || m.Host == "" {
+			continue
+		}
+		g := c.fleet.current(a)
+		if g == nil {
+			continue
+		}
+		a.begun = a.begun || m.Begun
+		g.where[a.task].Host, g.where[a.task].Ports = m.Host, slices.Clone(m.Ports)
+		g.begins = g.begins || m.Begun || g.located()
+		if g.begins {
+			for _, x := range g.members {
+				if x.toBegin() {
+					c.fleet.mustAnswer(x.pilot)
+				}
+			}
+		}
+	}
+}
+
+// toBegin reports whether the command of a member is to begin, as far as its pilot has told.
+func (a *attempt) toBegin() bool {
+	return a != nil && a.gang != nil && a.gang.begins && !a.begun && !a.ended && a.gang.located()
+}
+
+// start is what a member is told of the others.
+func (a *attempt) start() GangStart {
+	return GangStart{Attempt: a.id, GangPlace: a.place(), Members: slices.Clone(a.gang.where)}
+}
+
+// place is where an attempt stands in its gang.
+func (a *attempt) place() GangPlace {
+	if a.gang == nil {
+		return GangPlace{}
+	}
+	return GangPlace{Leader: a.gang.leader, Task: a.task}
+}
+
+// loseGangs is for when the pilots that a restarted TaskQueue knew have told what they have: gangs
+// of which a member is missing are tried again.
+func (c *Core) loseGangs() {
+	for _, j := range c.fleet.gangJobs() {
+		if g := c.fleet.gangs[j]; !g.whole() {
+			c.placement.disband(g)
+			r := &Result{Job: j.id, Attempt: g.leader, Outcome: Lost, Message: "not all of its tasks are there after a restart"}
+			c.lossCounted("", j, r, "")
+		}
+	}
+}
+
+// gangJobs are the jobs with gangs, in their order.
+func (fl *fleet) gangJobs() []*job {
+	list := make([]*job, 0, len(fl.gangs))
+	for j := range fl.gangs {
+		list = append(list, j)
+	}
+	slices.SortFunc(list, func(a, b *job) int { return int(int64(a.row) - int64(b.row)) })
+	return list
+}
+
+// checkGang looks for a gang of which only a part is given out, or began.
+func (c *Core) checkGang(j *job) error {
+	g := c.fleet.gangs[j]
+	if !c.fleet.grace.over {
+		return nil
+	}
+	if g == nil {
+		for a := j.attempt; a != nil; a = a.next {
+			if a.gang != nil && !a.ended {
+				return fmt.Errorf("a task of it lives, of a gang that is over")
+			}
+		}
+		return nil
+	}
+	for task, a := range g.members {
+		switch {
+		case a == nil && !g.done[task]:
+			return fmt.Errorf("its task %d is at no pilot, and others are", task)
+		case a != nil && (a.gang != g || a.task != task || c.fleet.attempts[a.id] != a):
+			return fmt.Errorf("its task %d is another one", task)
+		case a != nil && a.begun && !g.begins:
+			return fmt.Errorf("its task %d has begun, and not all were ready", task)
+		}
+	}
+	if g.located() && !g.begins {
+		return fmt.Errorf("all of its tasks are ready, and do not begin")
+	}
+	return nil
+}

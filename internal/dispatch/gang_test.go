@@ -1,0 +1,307 @@
+package dispatch
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// gangs is a binding whose pilots have several processors and tell of members of gangs.
+type gangs struct {
+	*binding
+	begun map[AttemptID]GangStart
+}
+
+func newGangs(t *testing.T, jobs ...Job) *gangs {
+	g := &gangs{newBinding(t), map[AttemptID]GangStart{}}
+	if len(jobs) > 0 {
+		g.submit(jobs...)
+	}
+	return g
+}
+
+func (g *gangs) submit(jobs ...Job) {
+	g.t.Helper()
+	g.take(g.step(Submit{Run: 1, Jobs: jobs}))
+}
+
+func (g *gangs) take(e Effects) {
+	for _, r := range e.Replies {
+		for _, b := range r.Answer.Begin {
+			g.begun[b.Attempt] = b
+		}
+	}
+}
+
+// calls has a pilot with so many processors call, with what change adds.
+func (g *gangs) calls(pilot PilotID, cpus int64, change func(*Sync)) {
+	g.t.Helper()
+	g.seq[pilot]++
+	s := Sync{Pilot: pilot, Seq: g.seq[pilot], LastAnswer: g.last[pilot], Hold: true}
+	if g.last[pilot] == 0 {
+		s.Full, s.Hello = true, &PilotInfo{Host: string(pilot), Site: "far", Has: Resources{MilliCPUs: 1000 * cpus}}
+	}
+	for _, a := range g.has[pilot] {
+		s.Started = append(s.Started, AttemptRef{Job: a.Job, Attempt: a.Attempt, GangPlace: a.GangPlace})
+	}
+	if change != nil {
+		change(&s)
+	}
+	g.take(g.step(s))
+	if err := g.core.verify(); err != nil {
+		g.t.Fatal(err)
+	}
+	if err := g.core.CheckBinding(); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// readies has a pilot tell that its members are ready.
+func (g *gangs) readies(pilots ...PilotID) {
+	g.t.Helper()
+	for _, p := range pilots {
+		g.calls(p, 0, func(s *Sync) {
+			for _, a := range g.has[p] {
+				if a.Tasks > 0 {
+					_, begun := g.begun[a.Attempt]
+					s.Members = append(s.Members, MemberState{Attempt: a.Attempt, Host: "10.0.0.1", Ports: []int{1, 2}, Begun: begun})
+				}
+			}
+		})
+	}
+}
+
+// tellsEnd has a pilot tell of the end of what it was given first.
+func (g *gangs) tellsEnd(pilot PilotID, o Outcome) {
+	g.t.Helper()
+	a := g.has[pilot][0]
+	g.has[pilot] = g.has[pilot][1:]
+	g.calls(pilot, 0, func(s *Sync) {
+		began := g.now.Add(-time.Minute)
+		if strings.HasPrefix(a.Name, "long") {
+			began = g.now.Add(-time.Hour)
+		}
+		s.Ended = []Result{{
+			Job: a.Job, Attempt: a.Attempt, GangPlace: a.GangPlace, Outcome: o,
+			Usage: Usage{StageInStart: began, Start: began, End: g.now, StageOutEnd: g.now},
+		}}
+	})
+}
+
+func (g *gangs) state(job uint32) State {
+	v, _ := g.core.Job(NewJobID(1, job))
+	return v.State
+}
+
+func (g *gangs) count(name string, pilots ...PilotID) (n int) {
+	for _, p := range pilots {
+		for _, has := range g.names(p) {
+			if has == name {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+func TestAGangIsGivenOutTogetherOrNotAtAll(t *testing.T) {
+	g := newGangs(t, Job{Name: "small", Step: "s"}, Job{Name: "gang", Step: "g", Tasks: 3})
+	g.calls("p", 2, nil)
+	g.calls("q", 1, nil)
+	if g.count("small", "p") != 1 || g.count("gang", "p", "q") != 0 {
+		t.Fatalf("p has %v, q has %v", g.names("p"), g.names("q"))
+	}
+	e, _ := g.core.Explain(NewJobID(1, 2))
+	if text := strings.Join(e.Lines, "\n"); !strings.Contains(text, "3 tasks begin together") ||
+		!strings.Contains(text, "room is kept for 2 of them") {
+		t.Error(text)
+	}
+	g.tellsEnd("p", Succeeded)
+	g.calls("q", 1, nil)
+	if g.count("gang", "p") != 2 || g.count("gang", "q") != 1 {
+		t.Fatalf("p has %v, q has %v", g.names("p"), g.names("q"))
+	}
+	all := append(slices.Clone(g.has["p"]), g.has["q"]...)
+	for task, a := range all {
+		if a.Task != task || a.Tasks != 3 || a.Attempt != a.Leader+AttemptID(task) {
+			t.Errorf("task %d is %+v", task, a.GangPlace)
+		}
+	}
+	g.readies("p")
+	if len(g.begun) > 0 {
+		t.Fatal("some begin before all are ready")
+	}
+	g.readies("q")
+	g.readies("p")
+	if len(g.begun) != 3 || len(g.begun[all[0].Attempt].Members) != 3 {
+		t.Fatalf("%+v begin", g.begun)
+	}
+	g.tellsEnd("q", Succeeded)
+	g.tellsEnd("p", Succeeded)
+	if g.state(2) != Running {
+		t.Fatalf("with a task that runs it is %v", g.state(2))
+	}
+	if g.tellsEnd("p", Succeeded); g.state(2) != Done {
+		t.Errorf("it is %v", g.state(2))
+	}
+}
+
+// begins has a gang of two begin at p and q.
+func begunGang(t *testing.T, job Job) *gangs {
+	job.Name, job.Step, job.Tasks = "gang", "g", 2
+	g := newGangs(t, job)
+	g.calls("p", 1, nil)
+	g.calls("q", 1, nil)
+	g.calls("p", 1, nil)
+	g.readies("p", "q", "p")
+	if len(g.begun) != 2 {
+		t.Fatalf("%+v begin", g.begun)
+	}
+	return g
+}
+
+func TestTheFailureOfOneEndsAndRetriesAll(t *testing.T) {
+	for _, o := range []Outcome{Exited, Lost, Ended, OutOfTime, StageInFailed} {
+		g := begunGang(t, Job{Retry: Retry{Attempts: 2}})
+		first, second := g.has["p"][0], g.has["q"][0]
+		g.tellsEnd("q", o)
+		g.calls("p", 1, nil)
+		if !g.asked[first.Attempt] {
+			t.Fatalf("%v: the other one is not ended", o)
+		}
+		g.has["p"] = slices.DeleteFunc(g.has["p"], func(a Assignment) bool { return a.Attempt == first.Attempt })
+		g.after(2 * time.Second)
+		g.calls("p", 1, func(s *Sync) {
+			s.Ended = []Result{{Job: first.Job, Attempt: first.Attempt, GangPlace: first.GangPlace}} // it comes too late
+		})
+		g.calls("q", 1, nil)
+		g.calls("p", 1, nil)
+		if g.count("gang", "p") != 1 || g.count("gang", "q") != 1 {
+			t.Fatalf("%v: p has %v, q has %v, and the job is %v", o, g.names("p"), g.names("q"), g.state(1))
+		}
+		if again := g.has["p"][0]; again.Leader == first.Leader || again.Leader == second.Leader {
+			t.Errorf("%v: the gang has the number %d again", o, again.Leader)
+		}
+	}
+}
+
+func TestALostPilotEndsItsGang(t *testing.T) {
+	g := begunGang(t, Job{})
+	first := g.has["p"][0]
+	g.step(PilotEnded{Launch: launchName("q", "")})
+	g.calls("p", 1, nil)
+	if !g.asked[first.Attempt] || g.state(1) != Ready {
+		t.Errorf("the other task is asked to end: %v; the job is %v", g.asked[first.Attempt], g.state(1))
+	}
+}
+
+// Before its commands have begun, a gang leaves a pilot that falls silent.
+func TestAGangLeavesASilentPilot(t *testing.T) {
+	g := newGangs(t, Job{Name: "gang", Step: "g", Tasks: 2})
+	g.calls("p", 1, nil)
+	g.calls("q", 1, nil)
+	g.readies("p")
+	if g.count("gang", "q") != 1 {
+		t.Fatal("it is not given out")
+	}
+	for range 10 {
+		g.after(5 * time.Second)
+	}
+	if g.state(1) != Ready {
+		t.Errorf("it is %v", g.state(1))
+	}
+}
+
+func TestOnceTheFirstTaskDecides(t *testing.T) {
+	g := begunGang(t, Job{Once: true})
+	first, second := "p", "q"
+	if g.has["p"][0].Task != 0 {
+		first, second = "q", "p"
+	}
+	other := g.has[PilotID(second)][0]
+	if g.tellsEnd(PilotID(first), Succeeded); g.state(1) != Done {
+		t.Fatalf("it is %v", g.state(1))
+	}
+	g.calls(PilotID(second), 1, nil)
+	if !g.asked[other.Attempt] {
+		t.Error("the other task goes on")
+	}
+}
+
+// What is shorter than the wait for the rest of a gang fills the gap, and nothing else does.
+func TestShortJobsFillTheGap(t *testing.T) {
+	g := newGangs(t, Job{Name: "long0", Step: "long"}, Job{Name: "short0", Step: "short"})
+	g.calls("p", 1, nil)
+	g.tellsEnd("p", Succeeded)
+	g.tellsEnd("p", Succeeded)
+	g.calls("q", 1, nil)
+	g.submit(Job{Name: "running", Step: "long"})
+	holder, free := PilotID("p"), PilotID("q")
+	if g.calls("p", 1, nil); g.count("running", "p") != 1 {
+		holder, free = "q", "p"
+	}
+	g.calls(holder, 1, nil)
+	g.after(20 * time.Second)
+	g.submit(Job{Name: "gang", Step: "g", Tasks: 2}, Job{Name: "long1", Step: "long"}, Job{Name: "short1", Step: "short"})
+	g.calls(free, 1, nil)
+	if names := g.names(free); !slices.Equal(names, []string{"short1"}) {
+		t.Fatalf("the free pilot has %v", names)
+	}
+	g.tellsEnd(free, Succeeded)
+	if names := g.names(free); len(names) > 0 {
+		t.Fatalf("the free pilot has %v", names)
+	}
+	g.tellsEnd(holder, Succeeded)
+	g.calls(free, 1, nil)
+	if g.count("gang", holder, free) != 2 {
+		t.Errorf("they have %v and %v", g.names(holder), g.names(free))
+	}
+}
+
+// A gang of tasks apart has a host of its own for each.
+func TestTasksApart(t *testing.T) {
+	g := newGangs(t, Job{Name: "gang", Step: "g", Tasks: 2, Apart: true})
+	if g.calls("p", 4, nil); g.count("gang", "p") != 0 {
+		t.Fatal("both tasks are on one host")
+	}
+	g.calls("q", 4, nil)
+	g.calls("p", 4, nil)
+	if g.count("gang", "p") != 1 || g.count("gang", "q") != 1 {
+		t.Errorf("they have %v and %v", g.names("p"), g.names("q"))
+	}
+}
+
+func TestQuotasAndLimitsCountAllTasks(t *testing.T) {
+	g := newGangs(t)
+	g.step(SetShares{Shares{Limits: map[string]int64{"licence": 5}, Of: []Share{
+		{Name: "ann", User: true, Weight: 1, Limits: Quota{Running: 3}},
+	}}})
+	g.step(SetRun{Run{ID: 2, Name: "ann's", Account: Account{User: "ann"}, KeepGoing: true}})
+	g.step(Submit{Run: 2, Jobs: []Job{{Name: "four", Step: "g", Tasks: 4}, {Name: "three", Step: "g", Tasks: 3}}})
+	g.calls("p", 4, nil)
+	if g.count("four", "p") != 0 || g.count("three", "p") != 3 {
+		t.Fatalf("p has %v", g.names("p"))
+	}
+	needs := Resources{Countable: map[string]int64{"licence": 2}}
+	g.submit(Job{Name: "greedy", Step: "g", Tasks: 3, Needs: needs}, Job{Name: "modest", Step: "g", Tasks: 2, Needs: needs})
+	g.calls("q", 4, nil)
+	if g.count("greedy", "q") != 0 || g.count("modest", "q") != 2 {
+		t.Errorf("q has %v", g.names("q"))
+	}
+}
+
+func TestGangsThatCannotBeAreRefused(t *testing.T) {
+	g := newGangs(t, Job{Name: "cached", Step: "s", Writes: []Output{{LFN: "c", Storage: StorageCache}}})
+	for _, j := range []Job{
+		{Name: "a", Tasks: -1},
+		{Name: "a", Tasks: MaxTasks + 1},
+		{Name: "a", Tasks: 2, Checkpoint: "state/"},
+		{Name: "a", Tasks: 2, Writes: []Output{{LFN: "x", Storage: StorageCache}}},
+		{Name: "a", Tasks: 2, Reads: []string{"c"}},
+	} {
+		if _, err := g.core.Step(g.now, Submit{Run: 1, Jobs: []Job{j}}); err == nil {
+			t.Errorf("%+v is taken", j)
+		}
+	}
+}

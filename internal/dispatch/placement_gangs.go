@@ -1,0 +1,558 @@
+package dispatch
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// How gangs get their pilots. All members are given out in one transition, each to a pilot with
+// room for it, all at one site. So no gang has some of what it needs and waits for the rest,
+// and none waits for another in a circle.
+//
+// A gang that does not fit, and whose turn it is, has room kept for it (a gathering): at those
+// pilots where so many members are expected to have room first. What is free there stays so
+// until all is, but for jobs that do not delay it: that leave as much room as it needs, or are
+// expected to end before the rest is free (backfill). A pilot is kept for one gathering at a time,
+// and each has pilots enough for its whole gang. So none waits for another one, and a gathering ends
+// when what runs at its pilots has ended. Config.MaxPassOver after it began nothing is filled in any
+// more; so estimates that are wrong delay a gang by the jobs that were begun until then.
+//
+// It is the turn of a gang when no job stands before it that is not one: of users before in turn, or of
+// the same user of a higher priority, or of the same and a lower rank; or when it was passed over
+// for Config.MaxPassOver. A gang whose turn it is not is given out where it fits what nobody else takes.
+
+// maxGatherings bounds the gangs for which room is kept at a time.
+const maxGatherings = 8
+
+// gathering is the room that is kept for a ready gang.
+type gathering struct {
+	job      *job
+	since    instant
+	foreseen instant // when all is expected to be free; 0: nothing tells
+	at       map[*pilot]int
+}
+
+// opening is room for n members that a pilot has from a time on.
+type opening struct {
+	at   instant
+	sure bool // it is known how long what runs there takes
+	p    *pilot
+	n    int
+	held int64 // of the input of the job, at the pilot
+}
+
+// placeGangs gives out the ready gangs whose turn it is, and keeps room for those that do not
+// fit. all: whose turn it is not, too, where there is room that nobody else has taken.
+func (pl *placement) placeGangs(all bool) {
+	if len(pl.gatherings) == 0 && pl.jobs.gangs == 0 {
+		return
+	}
+	for _, gt := range slices.Clone(pl.gatherings) {
+		pl.gatherAgain(gt)
+	}
+	for _, turn := range pl.readyGangs() {
+		if pl.jobs.gangs == 0 {
+			return
+		}
+		if turn.its || all {
+			pl.placeGangsOf(turn)
+		}
+	}
+}
+
+// gangTurn is a group of ready gangs.
+type gangTurn struct {
+	group *group
+	its   bool   // it may be the turn of some
+	below uint32 // of those whose rows are below this one
+}
+
+// readyGangs are the groups of ready gangs that are not gathering, by turn.
+func (pl *placement) readyGangs() (turns []gangTurn) {
+	others := false // jobs that are no gangs stand before
+	for s := range pl.shares.inOrder {
+		before := others
+		for _, l := range s.levels {
+			below := uint32(1<<32 - 1)
+			for _, g := range l.groups {
+				if j := pl.jobs.first(g); j != nil && !g.class.gang() {
+					below = min(below, j.row)
+				}
+			}
+			for _, g := range l.groups {
+				if g.class.gang() {
+					turns = append(turns, gangTurn{g, !before, below})
+				}
+			}
+			before = before || below < 1<<32-1
+		}
+		others = others || before
+	}
+	limit := pl.now.after(-pl.config.MaxPassOver)
+	for i := range turns {
+		if t := &turns[i]; !t.its || t.below < 1<<32-1 {
+			if j := pl.jobs.oldest(t.group); j != nil && j.readySince <= limit {
+				t.its, t.below = true, 1<<32-1
+			}
+		}
+	}
+	return turns
+}
+
+// placeGangsOf gives out gangs of a group by rank, until one does not fit; for those whose turn it
+// is room is kept.
+func (pl *placement) placeGangsOf(t gangTurn) {
+	var passed []uint32
+	g := t.group
+	for len(passed) < 2*maxGatherings {
+		j := pl.jobs.first(g)
+		if j == nil {
+			break
+		}
+		passed = append(passed, j.row)
+		g.ranks.Pop()
+		if pl.gatheringOf(j) == nil && !pl.placeGang(j, t.its && j.row < t.below) {
+			break
+		}
+	}
+	for _, row := range passed {
+		if g.ready > 0 && pl.jobs.isReady(row, g) {
+			g.ranks.Push(row)
+		}
+	}
+}
+
+// placeGang gives a gang out, or keeps room for it if it may. It reports whether it has done one of
+// both.
+func (pl *placement) placeGang(j *job, keep bool) bool {
+	rooms, ok := pl.roomsFor(j, nil)
+	if !ok {
+		return false
+	}
+	free := rooms[len(rooms)-1].at <= pl.now
+	if !free && (!keep || len(pl.gatherings) >= maxGatherings) || !pl.gangAllowed(j, rooms) {
+		return false
+	}
+	if free {
+		pl.assignGang(j, rooms)
+		return true
+	}
+	gt := &gathering{job: j, since: pl.now}
+	pl.gatherings = append(pl.gatherings, gt)
+	pl.keepRooms(gt, rooms)
+	return true
+}
+
+// gatherAgain looks where a gang that gathers has room by now. It is given out, or room is kept for
+// it where that is expected first.
+func (pl *placement) gatherAgain(gt *gathering) {
+	rooms, ok := pl.roomsFor(gt.job, gt)
+	switch {
+	case !ok || !pl.gangAllowed(gt.job, rooms):
+		pl.endGathering(gt)
+	case rooms[len(rooms)-1].at <= pl.now:
+		pl.assignGang(gt.job, rooms)
+	default:
+		pl.keepRooms(gt, rooms)
+	}
+}
+
+// keepRooms keeps the pilots of some rooms for a gang, and lets others go.
+func (pl *placement) keepRooms(gt *gathering, rooms []opening) {
+	at, foreseen := make(map[*pilot]int, len(rooms)), rooms[len(rooms)-1].at
+	for _, o := range rooms {
+		at[o.p] += o.n
+		if !o.sure {
+			foreseen = 0
+		}
+	}
+	before, later := gt.at, foreseen > gt.foreseen
+	gt.at, gt.foreseen = at, foreseen
+	for _, p := range inOrderOf(before) {
+		if at[p] == 0 {
+			pl.letGoOf(p)
+		} else if later || before[p] > at[p] {
+			pl.offerAgain(p)
+		}
+	}
+	for _, p := range inOrderOf(at) {
+		if p.gather == nil {
+			p.gather = gt
+			pl.askBackQueued(p)
+		}
+	}
+}
+
+// askBackQueued has attempts given back that wait at a pilot for what is kept there now.
+func (pl *placement) askBackQueued(p *pilot) {
+	for _, a := range slices.Clone(p.attempts) {
+		if a.ahead && !a.leaves() && a.gang == nil && a.waitsItsTurn() {
+			pl.askBack(a)
+		}
+	}
+}
+
+func inOrderOf(at map[*pilot]int) []*pilot {
+	list := make([]*pilot, 0, len(at))
+	for p := range at {
+		list = append(list, p)
+	}
+	slices.SortFunc(list, func(a, b *pilot) int { return strings.Compare(string(a.id), string(b.id)) })
+	return list
+}
+
+// letGoOf lets a pilot take other jobs again.
+func (pl *placement) letGoOf(p *pilot) {
+	p.gather = nil
+	pl.offerAgain(p)
+}
+
+// offerAgain has a pilot ask again that could take more than before.
+func (pl *placement) offerAgain(p *pilot) {
+	p.askedInVain = 0
+	if p.parked > 0 {
+		pl.fleet.wantsJobs(p)
+	}
+}
+
+// endGathering lets go what is kept for a gang.
+func (pl *placement) endGathering(gt *gathering) {
+	pl.gatherings = slices.DeleteFunc(pl.gatherings, func(o *gathering) bool { return o == gt })
+	for _, p := range inOrderOf(gt.at) {
+		pl.letGoOf(p)
+	}
+	gt.at = nil
+}
+
+// gatheringOf is what is kept for a job, nil if nothing is.
+func (pl *placement) gatheringOf(j *job) *gathering {
+	for _, gt := range pl.gatherings {
+		if gt.job == j {
+			return gt
+		}
+	}
+	return nil
+}
+
+// assignGang gives out all members of a gang: to pilots in the order of their names, so that members
+// that follow each other are mostly together.
+func (pl *placement) assignGang(j *job, rooms []opening) {
+	if gt := pl.gatheringOf(j); gt != nil {
+		pl.endGathering(gt)
+	}
+	slices.SortStableFunc(rooms, func(a, b opening) int {
+		return cmp.Or(strings.Compare(a.p.host.name, b.p.host.name), strings.Compare(string(a.p.id), string(b.p.id)))
+	})
+	pl.unready(j)
+	g := (*gang)(nil)
+	for _, o := range rooms {
+		for range o.n {
+			a := &attempt{
+				id: pl.fleet.nextAttempt(), job: j, pilot: o.p, needs: j.class, try: j.tries() + 1, priority: j.effective,
+			}
+			if g == nil {
+				g = pl.fleet.newGang(j, a.id)
+			}
+			a.gang, a.task = g, int(a.id-g.leader)
+			g.members[a.task] = a
+			pl.fleet.addAttempt(a)
+			pl.fleet.checkLater(o.p, pl.now.after(overdueAfter*pl.config.AheadTime))
+			pl.fleet.mustAnswer(o.p)
+		}
+		o.p.hints.incoming += o.p.lacking(j)
+	}
+	pl.jobs.setState(j, Assigned)
+}
+
+// roomsFor finds room for all members of a gang, at the site where that is expected first: what is
+// free now, and what will be. gt is what is kept for it, which may be nil. It reports false where
+// no site has pilots enough.
+func (pl *placement) roomsFor(j *job, gt *gathering) (rooms []opening, ok bool) {
+	bySite := make(map[*site][]opening)
+	for _, p := range pl.fleet.pilots {
+		if pl.mayGather(p, j, gt) {
+			bySite[p.launch.site] = pl.openings(bySite[p.launch.site], p, j)
+		}
+	}
+	names := make([]*site, 0, len(bySite))
+	for s := range bySite {
+		names = append(names, s)
+	}
+	slices.SortFunc(names, func(a, b *site) int { return strings.Compare(a.Name, b.Name) })
+	for _, s := range names {
+		found := firstRooms(bySite[s], j.class)
+		if found != nil && (rooms == nil || found[len(found)-1].at < rooms[len(rooms)-1].at) {
+			rooms = found
+		}
+	}
+	return rooms, rooms != nil
+}
+
+// firstRooms takes the rooms that are free first until there are enough, nil if there are not.
+func firstRooms(all []opening, cl *class) (rooms []opening) {
+	slices.SortFunc(all, func(a, b opening) int {
+		return cmp.Or(cmp.Compare(a.at, b.at), shunned(a.p, cl)-shunned(b.p, cl), cmp.Compare(b.held, a.held),
+			b.n-a.n, strings.Compare(string(a.p.id), string(b.p.id)))
+	})
+	left := cl.tasks()
+	var hosts map[*host]bool
+	if cl.key.apart {
+		hosts = make(map[*host]bool, left)
+	}
+	for _, o := range all {
+		if hosts != nil {
+			if hosts[o.p.host] {
+				continue
+			}
+			hosts[o.p.host], o.n = true, 1
+		}
+		o.n = min(o.n, left)
+		rooms = append(rooms, o)
+		if left -= o.n; left == 0 {
+			return rooms
+		}
+	}
+	return nil
+}
+
+// shunned is 1 for a pilot of the host where the job failed last.
+func shunned(p *pilot, cl *class) int {
+	if cl.key.avoid != "" && cl.key.avoid == p.info.node() {
+		return 1
+	}
+	return 0
+}
+
+// mayGather reports whether a pilot may be given members of a gang, now or later.
+func (pl *placement) mayGather(p *pilot, j *job, gt *gathering) bool {
+	cl := j.class
+	k := &cl.key
+	return pl.fleet.takes(p) && p.reserved == nil && (p.gather == nil || p.gather == gt) && p.fits(cl) &&
+		(!k.bound() || p.cache() == cacheID{k.host, k.pilot}) && pl.fleet.outlives(p, cl) &&
+		(k.site == "" || k.site == p.info.Site || j.readySince.after(k.wait) <= pl.now)
+}
+
+// openings appends when the pilot has room for members of the gang: now, and when attempts there are
+// expected to have ended, one after the other.
+func (pl *placement) openings(list []opening, p *pilot, j *job) []opening {
+	cl := j.class
+	later := &pilot{info: p.info, used: p.used}
+	later.used.countable = slices.Clone(p.used.countable)
+	o := opening{at: pl.now, sure: true, p: p, n: later.spare(cl), held: pl.weigh(p, j)}
+	room := o.n
+	if room > 0 {
+		list = append(list, o)
+	}
+	if room >= cl.tasks() || len(p.attempts) == 0 {
+		return list
+	}
+	type ending struct {
+		at   instant
+		sure bool
+		a    *attempt
+	}
+	ends := make([]ending, len(p.attempts))
+	for i, a := range p.attempts {
+		at, sure := pl.expectedEnd(a)
+		ends[i] = ending{at, sure, a}
+	}
+	slices.SortStableFunc(ends, func(a, b ending) int { return cmp.Compare(a.at, b.at) })
+	for _, e := range ends {
+		later.add(e.a.needs, -1)
+		o.at, o.sure = e.at, o.sure && e.sure
+		if p.expires != 0 && e.at.after(cl.key.time) > p.expires {
+			break
+		}
+		if n := later.spare(cl); n > room {
+			o.n, room = n-room, n
+			list = append(list, o)
+		}
+	}
+	return list
+}
+
+// expectedEnd is when an attempt is expected to end, as others of its step did. One that should have
+// ended is expected to need as long again as it is late.
+func (pl *placement) expectedEnd(a *attempt) (at instant, sure bool) {
+	run := pl.fleet.pace.runOf(a.job)
+	sure = run > 0
+	if !sure {
+		run = pl.fleet.expectedRun(a.job)
+	}
+	since := pl.now
+	if a.started {
+		since = a.since
+	}
+	at = since.after(run)
+	if at <= pl.now {
+		at = pl.now + (pl.now - at) + 1
+	}
+	return at, sure
+}
+
+// spare is how many jobs of the class have room at the pilot besides what is assigned.
+func (p *pilot) spare(cl *class) int {
+	k, has := &cl.key, &p.info.Has
+	n := (p.totalCPUs() - p.used.milliCPUs) / p.cpusOf(cl)
+	if k.memory > 0 {
+		n = min(n, (has.Memory-p.used.memory)/k.memory)
+	}
+	if k.disk > 0 {
+		n = min(n, (has.Disk-p.used.disk)/k.disk)
+	}
+	for _, x := range cl.countable {
+		if x.n > 0 {
+			n = min(n, (has.Countable[x.name]-p.used.count(x.name))/x.n)
+		}
+	}
+	return int(max(0, n))
+}
+
+// mayFill reports whether a pilot that may be kept for a gang may be given the job all the same.
+func (pl *placement) mayFill(p *pilot, j *job) bool {
+	gt := p.gather
+	if gt == nil {
+		return true
+	}
+	if j.readySince <= pl.now.after(-pl.config.MaxPassOver) && j.readySince < gt.job.readySince {
+		return true // it was passed over for longer
+	}
+	if p.leaves(gt.at[p], gt.job.class, j.class) {
+		return true
+	}
+	run := pl.fleet.pace.runOf(j)
+	return run > 0 && gt.foreseen != 0 && pl.now.after(run) <= gt.foreseen &&
+		pl.now <= gt.since.after(pl.config.MaxPassOver)
+}
+
+// leaves reports whether the pilot has room for so many members of a gang besides a job that it
+// would be given.
+func (p *pilot) leaves(members int, gang, cl *class) bool {
+	before := p.used
+	p.used.countable = slices.Clone(before.countable)
+	defer func() { p.used = before }()
+	p.add(cl, 1)
+	return p.spare(gang) >= members
+}
+
+// gangAllowed reports whether neither a quota nor a pool forbids that all members are given out.
+func (pl *placement) gangAllowed(j *job, rooms []opening) bool {
+	if pl.shares.solo && len(j.class.pools) == 0 {
+		return true
+	}
+	if !pl.gangWithinQuota(j, rooms) {
+		return false
+	}
+	for _, x := range j.class.pools {
+		kept := x.pool.keptFor != nil && x.pool.keptFor != j && pl.now < x.pool.keptUntil
+		if x.pool.used+x.n*int64(j.class.tasks()) > x.pool.most || kept {
+			x.pool.stopped = true
+			if j.readySince <= pl.now.after(-pl.config.MaxPassOver) {
+				pl.keepPools(j)
+			}
+			return false
+		}
+	}
+	return true
+}
+
+func (pl *placement) gangWithinQuota(j *job, rooms []opening) bool {
+	site := rooms[0].p.launch.site.Name
+	var more taken
+	for _, o := range rooms {
+		more.running += o.n
+		more.cpus += int64(o.n) * o.p.cpusOf(j.class)
+	}
+	for s := range j.share().up {
+		if s.quota.bounds() && s.exceededBy(site, more) {
+			s.stopped = true
+			return false
+		}
+	}
+	return true
+}
+
+// exceededBy reports whether the share may not have so much more at a site.
+func (s *share) exceededBy(site string, more taken) bool {
+	all, here := taken{s.attempts + more.running, s.cpus + more.cpus}, more
+	if t := s.atSite[site]; t != nil {
+		here.running += t.running
+		here.cpus += t.cpus
+	}
+	q := &s.quota
+	return all.exceeds(q.Running, q.MilliCPUs) || here.exceeds(q.Sites[site].Running, q.Sites[site].MilliCPUs) ||
+		q.Stored > 0 && s.stored >= q.Stored
+}
+
+// checkGatherings looks for pilots that are kept for a gang without need.
+func (pl *placement) checkGatherings() error {
+	kept := 0
+	for _, p := range pl.fleet.pilots {
+		if p.gather == nil {
+			continue
+		}
+		kept++
+		if !slices.Contains(pl.gatherings, p.gather) || p.gather.at[p] == 0 {
+			return refuse("dispatch: pilot %s is kept for a gang that does not gather", p.id)
+		}
+	}
+	for _, gt := range pl.gatherings {
+		n := 0
+		for p, members := range gt.at {
+			n += members
+			kept--
+			if p.left || p.gather != gt {
+				return refuse("dispatch: gang %s gathers at pilot %s, which is not kept for it", gt.job.name, p.id)
+			}
+		}
+		if n != gt.job.class.tasks() || gt.job.group == nil {
+			return refuse("dispatch: gang %s, which is %v, gathers %d tasks of %d", gt.job.name, gt.job.state, n,
+				gt.job.class.tasks())
+		}
+	}
+	if kept != 0 {
+		return refuse("dispatch: %d pilots more are kept for gangs than gather", kept)
+	}
+	return nil
+}
+
+// gangStands is what there is to say of room for a ready gang.
+type gangStand struct {
+	free, whole int           // members that fit now, and if nothing else ran, at the best site
+	keeps       int           // members for which room is kept
+	in          time.Duration // until all is expected to be free; 0: nothing tells
+}
+
+func (pl *placement) standOf(j *job) (s gangStand) {
+	free, whole := make(map[*site]int), make(map[*site]int)
+	hosts := make(map[*host]bool)
+	for _, p := range pl.fleet.inOrder() {
+		if !pl.fleet.takes(p) || !p.fits(j.class) {
+			continue
+		}
+		empty := &pilot{info: p.info}
+		n, all := p.spare(j.class), empty.spare(j.class)
+		if j.class.key.apart {
+			if hosts[p.host] {
+				continue
+			}
+			hosts[p.host] = true
+			n, all = min(n, 1), min(all, 1)
+		}
+		at := p.launch.site
+		free[at] += n
+		whole[at] += all
+		s.free, s.whole = max(s.free, free[at]), max(s.whole, whole[at])
+	}
+	if gt := pl.gatheringOf(j); gt != nil {
+		for p, n := range gt.at {
+			s.keeps += min(n, p.spare(j.class))
+		}
+		if gt.foreseen > pl.now {
+			s.in = time.Duration(gt.foreseen - pl.now)
+		}
+	}
+	return s
+}
