@@ -46,6 +46,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 	}
 	c.takeHoldings(p, s)
 	c.takeMembers(p, s)
+	c.takeSaved(p, s)
 	c.takeHeard(p, s)
 	if s.Leaving {
 		c.farewell(p)

@@ -168,11 +168,12 @@ func (f writerFunc) Write(b []byte) (int, error) {
 // manifestName is the file that says which checkpoint is whole. It is written last.
 const manifestName = "whole.json"
 
-// manifest is what it says.
+// manifest is what it says. A pilot stores the files that it names as soon as it is there.
 type manifest struct {
 	Tasks     int       `json:"tasks"`
 	Iteration int       `json:"iteration"`
 	Parts     []partSum `json:"parts"`
+	Files     []string  `json:"files"`
 }
 
 func partFolder(folder string, iteration int) string {

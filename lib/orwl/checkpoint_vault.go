@@ -155,6 +155,7 @@ func (v *vault) arrived(iteration, task int, sum partSum) error {
 	w := manifest{Tasks: v.tasks, Iteration: iteration}
 	for k := range v.tasks {
 		w.Parts = append(w.Parts, parts[k])
+		w.Files = append(w.Files, fmt.Sprintf("%d/%d", iteration, k))
 	}
 	if err := v.declare(w); err != nil {
 		return err

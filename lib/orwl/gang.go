@@ -37,9 +37,12 @@ type gang struct {
 	Cert string `json:"cert"`
 	Key  string `json:"key"`
 	CA   string `json:"ca"`
-	// Folder is where checkpoints are kept.
+	// Folder is where checkpoints are kept, unless the step has a folder for them.
 	Folder string `json:"folder"`
 }
+
+// CheckpointVariable is the environment variable with the folder of a step's `checkpoint: state/`.
+const CheckpointVariable = "FAIRWAY_CHECKPOINT"
 
 // gangMember is where a task listens: for locations at its first port, for checkpoints at the
 // second.
@@ -158,6 +161,9 @@ func joinGang(ctx context.Context, path string) (*Member, error) {
 	m, err := Group{Addresses: g.addresses(0), Process: g.Task, TLS: c, Patience: JoinPatience}.open()
 	if err != nil {
 		return nil, fmt.Errorf("joining the gang: %w", err)
+	}
+	if folder := os.Getenv(CheckpointVariable); folder != "" {
+		g.Folder = folder
 	}
 	m.gang = g
 	if m.fence, err = g.addFence(&m.server, g.Tasks); err != nil {
