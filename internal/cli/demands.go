@@ -50,7 +50,7 @@ func checkDemands(
 func unserved(
 	demand flow.Demand, o *runOptions, c *capacity, sites []*site.Site, limits map[string]int64,
 ) []shortage {
-	if beyond := beyondLimits(demand.Needs.Countable, limits); len(beyond) > 0 {
+	if beyond := beyondLimits(demand, limits); len(beyond) > 0 {
 		return beyond
 	}
 	demand.Needs.Countable = ofPilots(demand.Needs.Countable, limits)
@@ -80,7 +80,7 @@ func refuseUnserved(
 		if demand.Strict && o.lasting && !o.strict {
 			return fmt.Errorf("%s asks for a strict sandbox, and this server is without: start it with --strict-sandboxes", who)
 		}
-		if beyond := beyondLimits(demand.Needs.Countable, limits); len(beyond) > 0 { // no pilot would help
+		if beyond := beyondLimits(demand, limits); len(beyond) > 0 { // no pilot would help
 			return fmt.Errorf("%s %s", who, beyond[0].what)
 		}
 		var lacks []string
@@ -96,11 +96,12 @@ func refuseUnserved(
 }
 
 // beyondLimits is what is needed beyond what all jobs together may have.
-func beyondLimits(needs, limits map[string]int64) (beyond []shortage) {
-	for _, name := range slices.Sorted(maps.Keys(needs)) {
-		if most, ok := limits[name]; ok && needs[name] > most {
+func beyondLimits(demand flow.Demand, limits map[string]int64) (beyond []shortage) {
+	for _, name := range slices.Sorted(maps.Keys(demand.Needs.Countable)) {
+		needs := demand.Needs.Countable[name] * int64(max(1, demand.Tasks))
+		if most, ok := limits[name]; ok && needs > most {
 			beyond = append(beyond, shortage{
-				fmt.Sprintf("needs %d %s, and all jobs together may have %d", needs[name], name, most), "ask for less",
+				fmt.Sprintf("needs %d %s, and all jobs together may have %d", needs, name, most), "ask for less",
 			})
 		}
 	}
@@ -199,6 +200,8 @@ func (c *capacity) lacks(demand flow.Demand) (lacking []shortage) {
 			})
 		}
 	}
+	lacking = append(lacking, tooManyTasks(demand, c.each, c.pilots, 1, "this machine",
+		"ask for fewer tasks, or use more --pilots or a --site")...)
 	return append(lacking, amounts(demand.Needs, c.each, "a pilot has", "ask for less, or use fewer --pilots",
 		func(name string) string { return "say what this machine has with --has " + name + "=N" })...)
 }
@@ -209,8 +212,23 @@ func siteLacks(s *site.Site, demand flow.Demand) []shortage {
 	if s.File != "" {
 		more = fmt.Sprintf("ask for less, or change %s:%d", displayPath(s.File), s.Line)
 	}
-	return amounts(demand.Needs, siteHas(s), fmt.Sprintf("a pilot of the site %s has", s.Name), more,
-		func(name string) string { return "say what a pilot of the site has with `has: [" + name + "=N]`" })
+	lacking := tooManyTasks(demand, siteHas(s), s.MaxPilots, s.MaxPilots, "the site "+s.Name, more)
+	return append(lacking, amounts(demand.Needs, siteHas(s), fmt.Sprintf("a pilot of the site %s has", s.Name), more,
+		func(name string) string { return "say what a pilot of the site has with `has: [" + name + "=N]`" })...)
+}
+
+// tooManyTasks says that tasks that begin together have no room on so many pilots, which are on at most
+// so many nodes.
+func tooManyTasks(demand flow.Demand, each dispatch.Resources, pilots, nodes int, who, more string) []shortage {
+	switch room := demand.RoomOn(each); {
+	case demand.Tasks < 2 || pilots == 0:
+	case demand.Apart && demand.Tasks > nodes:
+		return []shortage{{fmt.Sprintf("needs %d nodes; %s has %d", demand.Tasks, who, nodes), more}}
+	case !demand.Apart && room > 0 && demand.Tasks > room*pilots:
+		return []shortage{{fmt.Sprintf("has %d tasks, which begin together; %s has room for %d", demand.Tasks, who,
+			room*pilots), more}}
+	}
+	return nil
 }
 
 // siteHas is what a pilot of a site has, as far as its description tells.

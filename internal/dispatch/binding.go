@@ -41,7 +41,7 @@ func (c *Core) CheckBinding() error {
 }
 
 func (c *Core) checkAttempt(a *attempt) error {
-	if c.fleet.isNew(a) && a.gang == nil {
+	if c.fleet.isNew(a) && a.gang == nil && a.pilot.gather == nil {
 		if j := c.outranked(a); j != nil {
 			return fmt.Errorf("job %s of priority %d is ready, and this one has priority %d", j.name, j.effective, a.priority)
 		}

@@ -179,7 +179,13 @@ func (fl *fleet) serves(s *site, cl *class) bool {
 	if k.site != "" && k.site != s.Name && k.wait > 0 && fl.monitor.site(k.site) != nil {
 		return false // its own site's
 	}
-	return len(s.lacks(cl)) == 0
+	return len(s.lacks(cl)) == 0 && s.holds(cl)
+}
+
+// holds reports whether the pilots that the site may have could run all tasks of a job of the class
+// together, as far as it is known what they have.
+func (s *site) holds(cl *class) bool {
+	return !cl.gang() || s.Pilot.MilliCPUs == 0 || s.MaxPilots*s.jobsPerPilot(cl) >= cl.tasks()
 }
 
 // reads tell how long bytes of input take to come, by where from: seconds for each.

@@ -42,7 +42,13 @@ func (c *Core) checkQueue(p *pilot) {
 		}
 	}
 	for _, a := range slices.Clone(p.attempts) {
-		switch {
+		switch g := c.fleet.current(a); {
+		case g != nil && !g.begins && a.started && p.silent != 0: // it keeps the others waiting
+			if at := p.silent.after(c.config.PilotLease); at > c.now {
+				later(at)
+			} else {
+				c.placement.restart(g)
+			}
 		case a.started || a.ended || c.fleet.attempts[a.id] != a:
 		case a.gang != nil: // the others wait for it
 			if at := a.given.after(c.config.MaxPassOver); at > c.now {
@@ -86,8 +92,10 @@ func (c *Core) forfeitAll(p *pilot) {
 	for _, a := range slices.Clone(p.attempts) {
 		switch g := c.fleet.current(a); {
 		case c.fleet.attempts[a.id] != a: // it has gone with another one of its gang
-		case g != nil && !g.begins:
+		case g != nil && !a.started:
 			c.placement.restart(g)
+		case g != nil && !g.begins:
+			c.fleet.checkLater(p, p.silent.after(c.config.PilotLease))
 		case a.started:
 		case a.number == 0 && !a.known(): // it has not heard of it
 			c.fleet.removeAttempt(a)

@@ -246,7 +246,8 @@ func TestShortJobsFillTheGap(t *testing.T) {
 	g.submit(Job{Name: "gang", Step: "g", Tasks: 2}, Job{Name: "long1", Step: "long"}, Job{Name: "short1", Step: "short"})
 	g.calls(free, 1, nil)
 	if names := g.names(free); !slices.Equal(names, []string{"short1"}) {
-		t.Fatalf("the free pilot has %v", names)
+		e, _ := g.core.Explain(NewJobID(1, 6))
+		t.Fatalf("the free pilot has %v, since %v", names, e.Lines)
 	}
 	g.tellsEnd(free, Succeeded)
 	if names := g.names(free); len(names) > 0 {

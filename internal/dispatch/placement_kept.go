@@ -130,7 +130,7 @@ func (pl *placement) placeKept() {
 }
 
 // firstNotKept returns the job of the group of the lowest rank that is not kept
-// from the pilot, and of which neither the outputs belong elsewhere nor another pilot fetches
+// from the pilot, does not delay a gang for which that is kept, and of which neither the outputs belong elsewhere nor another pilot fetches
 // inputs, if there is such a job among the first.
 func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 	var skipped []uint32
@@ -138,7 +138,7 @@ func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 	aside := 0
 	j := pl.jobs.first(g)
 	for ; j != nil && len(skipped) < maxSkipped && aside < maxAside; j = pl.jobs.first(g) {
-		if !pl.keepForOther(j, p) {
+		if pl.mayFill(p, j) && !pl.keepForOther(j, p) {
 			left := pl.isLeftToAnother(j, p)
 			if at := pl.together(j); !left && (at == nil || p.shares(at)) {
 				first = nil
@@ -157,10 +157,10 @@ func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 	for _, id := range skipped {
 		g.ranks.Push(id)
 	}
-	if first != nil {
-		return first
+	if first == nil && j != nil && pl.mayFill(p, j) {
+		return j
 	}
-	return j
+	return first
 }
 
 // worthWaitingFor returns a pilot that holds more of the job's input than p,

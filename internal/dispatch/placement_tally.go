@@ -236,7 +236,7 @@ func (pl *placement) bestCached(p *pilot) *job {
 		if w < most || w == most && best != nil && j.row >= best.row {
 			return
 		}
-		if pl.keepForOther(j, p) {
+		if !pl.mayFill(p, j) || pl.keepForOther(j, p) {
 			t.enterAll()
 			return
 		}

@@ -1,8 +1,10 @@
 package flow
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"time"
 
@@ -327,6 +329,23 @@ type Demand struct {
 	Apart bool
 	// Strict says that they see only what is their own.
 	Strict bool
+}
+
+// RoomOn is how many tasks a pilot has room for that has these resources and runs nothing else.
+func (d *Demand) RoomOn(has dispatch.Resources) int {
+	n := has.MilliCPUs / max(1, cmp.Or(d.Needs.MilliCPUs, min(1000, has.MilliCPUs)))
+	if d.Needs.Memory > 0 {
+		n = min(n, has.Memory/d.Needs.Memory)
+	}
+	if d.Needs.Disk > 0 {
+		n = min(n, has.Disk/d.Needs.Disk)
+	}
+	for name, needs := range d.Needs.Countable {
+		if needs > 0 {
+			n = min(n, has.Countable[name]/needs)
+		}
+	}
+	return int(min(max(0, n), math.MaxInt32))
 }
 
 // DemandOf is what a job of an open workflow asks, under its name.

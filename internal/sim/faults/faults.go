@@ -84,6 +84,7 @@ func faultyGangs(r *rand.Rand, e *experiment.Experiment) {
 	}
 	if gangs := experiment.Chance(pick(r, 0, 0, 0.1, 0.5)); gangs > 0 && e.Workflow.Cached == 0 && most > 1 {
 		e.Workflow.Gangs, e.Workflow.Tasks = gangs, min(most, 2+r.IntN(4))
+		e.TaskQueue.Lease = patientLease // all pilots of a job have to outlast it together
 	}
 }
 
