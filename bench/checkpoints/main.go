@@ -4,8 +4,8 @@
 //	cost    the time with a checkpoint every so often, over that without, in turns
 //	kill    how much longer it takes when one task is killed and all begin again
 //
-// The tasks are processes of this machine, which stand for hosts: where they have one folder, all
-// write to it; where each has its own, parts are sent to task 0. It needs no root.
+// The tasks are processes of this machine, which stand for hosts: parts are sent to task 0. It needs
+// no root.
 package main
 
 import (
@@ -27,11 +27,10 @@ import (
 
 // row is a line of the table.
 type row struct {
-	Name    string  `json:"name"` // cost or kill
-	N       int     `json:"n"`
-	Tasks   int     `json:"tasks"`
-	Folders string  `json:"folders"` // one or each
-	EveryS  float64 `json:"every_s"`
+	Name   string  `json:"name"` // cost or kill
+	N      int     `json:"n"`
+	Tasks  int     `json:"tasks"`
+	EveryS float64 `json:"every_s"`
 	// SavedMB is the size of a checkpoint, in MB.
 	SavedMB float64 `json:"saved_mb"`
 	// Seconds with checkpoints, and without (cost) or without a kill (kill).
@@ -46,8 +45,8 @@ type row struct {
 }
 
 func (r row) String() string {
-	s := fmt.Sprintf("%-5s %5d² %d tasks, folders: %-5s every %4.1f s %6.1f MB  %7.2f s, without %7.2f s", r.Name, r.N,
-		r.Tasks, r.Folders, r.EveryS, r.SavedMB, r.Seconds, r.Without)
+	s := fmt.Sprintf("%-5s %5d² %d tasks, every %4.1f s %6.1f MB  %7.2f s, without %7.2f s", r.Name, r.N, r.Tasks,
+		r.EveryS, r.SavedMB, r.Seconds, r.Without)
 	if r.Cost != nil {
 		s += fmt.Sprintf("  cost %.1f %%, of processor time %.1f %%", 100**r.Cost, 100**r.CPUCost)
 	}
@@ -83,15 +82,10 @@ func main() {
 	}
 	var rows []row
 	for _, tasks := range []int{1, 2} {
-		for _, each := range []bool{false, true} {
-			if tasks == 1 && each {
-				continue
-			}
-			r, err := s.cost(tasks, each)
-			measure.ExitOn(err)
-			fmt.Fprintln(os.Stderr, "checkpoints:", r)
-			rows = append(rows, r)
-		}
+		r, err := s.cost(tasks)
+		measure.ExitOn(err)
+		fmt.Fprintln(os.Stderr, "checkpoints:", r)
+		rows = append(rows, r)
 	}
 	r, err := s.kill(2)
 	measure.ExitOn(err)
@@ -105,12 +99,9 @@ type gang struct {
 	began time.Time
 }
 
-// folders are new, one for all or one for each.
-func (s *settings) folders(tasks int, each bool) (all []string, err error) {
-	for k := range tasks {
-		if k > 0 && !each {
-			break
-		}
+// folders are new, one for each task.
+func (s *settings) folders(tasks int) (all []string, err error) {
+	for range tasks {
 		folder, err := os.MkdirTemp(s.folder, "state")
 		if err != nil {
 			return nil, err
@@ -176,14 +167,11 @@ func (s *settings) once(tasks int, folders []string, every time.Duration) (wall,
 // never is an interval that no run lasts.
 const never = 1000 * time.Hour
 
-func (s *settings) cost(tasks int, each bool) (row, error) {
-	r := row{Name: "cost", N: s.n, Tasks: tasks, Folders: "one", EveryS: s.every.Seconds(), Rounds: s.rounds}
-	if each {
-		r.Folders = "each"
-	}
+func (s *settings) cost(tasks int) (row, error) {
+	r := row{Name: "cost", N: s.n, Tasks: tasks, EveryS: s.every.Seconds(), Rounds: s.rounds}
 	var with, without, costs, cpuCosts []float64
 	for range s.rounds {
-		folders, err := s.folders(tasks, each)
+		folders, err := s.folders(tasks)
 		if err != nil {
 			return r, err
 		}
@@ -194,7 +182,7 @@ func (s *settings) cost(tasks int, each bool) (row, error) {
 		if r.SavedMB, err = savedMB(folders[0]); err != nil {
 			return r, err
 		}
-		if folders, err = s.folders(tasks, each); err != nil {
+		if folders, err = s.folders(tasks); err != nil {
 			return r, err
 		}
 		wallWithout, cpuWithout, err := s.once(tasks, folders, never)
@@ -227,10 +215,10 @@ func savedMB(folder string) (float64, error) {
 
 // kill runs gangs with a task killed in the middle, beside gangs that nobody kills.
 func (s *settings) kill(tasks int) (row, error) {
-	r := row{Name: "kill", N: s.n, Tasks: tasks, Folders: "each", EveryS: s.every.Seconds(), Rounds: s.rounds}
+	r := row{Name: "kill", N: s.n, Tasks: tasks, EveryS: s.every.Seconds(), Rounds: s.rounds}
 	var with, without, lost []float64
 	for round := range s.rounds {
-		folders, err := s.folders(tasks, true)
+		folders, err := s.folders(tasks)
 		if err != nil {
 			return r, err
 		}
@@ -238,7 +226,7 @@ func (s *settings) kill(tasks int) (row, error) {
 		if err != nil {
 			return r, err
 		}
-		if folders, err = s.folders(tasks, true); err != nil {
+		if folders, err = s.folders(tasks); err != nil {
 			return r, err
 		}
 		began := time.Now()

@@ -45,13 +45,8 @@ type gangRun struct {
 func newGangRun(t *testing.T, rng *rand.Rand) *gangRun {
 	r := &gangRun{t: t, rng: rng, tasks: 2 + rng.IntN(3), n: 60 + rng.IntN(60), folder: t.TempDir()}
 	r.iterations = 32*(10+rng.IntN(30)) + rng.IntN(32)
-	shared := rng.IntN(2) == 0
 	for k := range r.tasks {
-		at := k
-		if shared {
-			at = 0
-		}
-		r.folders = append(r.folders, filepath.Join(r.folder, fmt.Sprint("state", at)))
+		r.folders = append(r.folders, filepath.Join(r.folder, fmt.Sprint("state", k)))
 	}
 	return r
 }

@@ -10,7 +10,8 @@ import "slices"
 // goes when the job is done, or its run is retired.
 
 // A command may also say while it runs that what it has saved is whole. Its pilot stores that at once,
-// and tells of it in each Sync until the attempt ends: so it outlives the pilot.
+// and tells of it in each Sync until the attempt ends: so it outlives the pilot. From then on failures
+// and losses count anew, since the job has come further. Of a gang, the first task saves.
 
 // saved is the folder that the next attempt of a job begins with.
 type saved struct {
@@ -82,8 +83,9 @@ func (c *Core) takeSaved(p *pilot, s *Sync) {
 			c.files.remove(m.File.PFN)
 			continue
 		}
-		w := &m.File
-		j.itsFate().Saved = &saved{a.id, w.Version, w.PFN, w.Size, w.Adler32, w.Hash}
+		w, f := &m.File, j.itsFate()
+		f.Saved = &saved{a.id, w.Version, w.PFN, w.Size, w.Adler32, w.Hash}
+		f.Tries, f.Losses = 0, 0
 		c.files.removeSaved(before)
 		c.journal.persistFate(j)
 	}

@@ -289,3 +289,27 @@ func TestStatesAreSavedWhileAJobRuns(t *testing.T) {
 		t.Errorf("%v are removed in the end", e.Remove)
 	}
 }
+
+// Failures of a job that comes further each time are not added up.
+func TestFailuresCountSinceTheLastSavedState(t *testing.T) {
+	b := newBinding(t)
+	b.step(Submit{Run: 1, Jobs: []Job{{Name: "long", Step: "s", Checkpoint: "state/", Retry: Retry{Attempts: 2}}}})
+	for i := range 5 {
+		b.sync("p", nil)
+		b.saves("p", b.begins("p"), string(rune('a'+i)), 1)
+		b.ends("p", Exited, nil)
+		b.after(time.Hour)
+	}
+	b.sync("p", nil)
+	if with := b.begunWith("p"); with != "e" {
+		t.Fatalf("the next attempt begins with %q", with)
+	}
+	for range 2 {
+		b.ends("p", Exited, nil)
+		b.after(time.Hour)
+		b.sync("p", nil)
+	}
+	if j, _ := b.core.Job(NewJobID(1, 1)); j.State != Failed {
+		t.Errorf("a job that comes no further is %v", j.State)
+	}
+}

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"os"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -82,13 +81,13 @@ var ErrNoStart = errors.New("a checkpoint needs a location with StartWith whose 
 // Checkpoints begins checkpoints of the locations of this process, which nobody may have requested
 // or served yet: all processes of a gang call it before Serve, with the same interval between two
 // checkpoints and in each attempt with locations of the same names. If there is a whole checkpoint
-// the locations have its versions afterwards. The folder is that which the pilot names, where the step
-// has `checkpoint: state/`; only that of task 0 counts. Memory is needed for one copy of the locations.
+// the locations have its versions afterwards. The folder is that of the step's
+// `checkpoint: state/` at task 0. Memory is needed for one copy of the locations.
 func (m *Member) Checkpoints(ctx context.Context, every time.Duration, locations ...*Location) (*Checkpoints, error) {
 	switch {
 	case m.gang == nil:
 		return nil, ErrNoGang
-	case m.gang.Folder == "":
+	case m.gang.Folder == "" && m.Process() == 0:
 		return nil, fmt.Errorf("there is no folder for checkpoints: give the step a key such as `checkpoint: state/`")
 	case every <= 0:
 		return nil, fmt.Errorf("an interval of %v between checkpoints: give more than zero", every)
@@ -120,9 +119,6 @@ func (m *Member) Checkpoints(ctx context.Context, every time.Duration, locations
 
 // begin joins the others, and takes what was saved.
 func (c *Checkpoints) begin(ctx context.Context) (err error) {
-	if err := os.MkdirAll(c.member.gang.Folder, 0o777); err != nil {
-		return err
-	}
 	var from *wholePart
 	var plan Resource
 	if c.member.Process() == 0 {

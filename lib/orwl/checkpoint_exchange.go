@@ -7,9 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
-	"path/filepath"
-	"strings"
 )
 
 // exchange is how a task other than 0 reaches the vault: by a connection of its own, so that what is
@@ -18,7 +15,6 @@ type exchange struct {
 	peer   *Peer
 	pair   Pair // in turn with task 0; held between two questions
 	number uint64
-	shared bool // this task sees the folder of task 0
 }
 
 func talkName(task int) string { return fmt.Sprintf("checkpoints of task %d", task) }
@@ -51,38 +47,19 @@ func (c *Checkpoints) openExchange(ctx context.Context) (*wholePart, Resource, e
 	if err != nil {
 		return nil, nil, err
 	}
-	token := string(a.data)
-	if strings.HasPrefix(token, tokenPrefix) && filepath.Base(token) == token {
-		_, err := os.Stat(filepath.Join(g.Folder, token))
-		x.shared = err == nil
-	}
 	if a.iteration == 0 {
 		return nil, plan, nil
 	}
-	return &wholePart{iteration: int(a.iteration), sum: a.part(), open: x.opener(ctx, g, int(a.iteration))}, plan, nil
+	open := func() (io.ReadCloser, error) { return io.NopCloser(&pieceReader{ctx: ctx, exchange: x}), nil }
+	return &wholePart{iteration: int(a.iteration), sum: a.part(), open: open}, plan, nil
 }
 
-// opener opens the part of this task in the checkpoint from which the gang goes on.
-func (x *exchange) opener(ctx context.Context, g *gang, iteration int) func() (io.ReadCloser, error) {
-	return func() (io.ReadCloser, error) {
-		if x.shared {
-			return os.Open(partPath(g.Folder, iteration, g.Task))
-		}
-		return io.NopCloser(&pieceReader{ctx: ctx, exchange: x}), nil
-	}
-}
-
-// store makes the part of this task durable, in its folder or in that of task 0.
+// store makes the part of this task durable in the folder of task 0.
 func (x *exchange) store(c *Checkpoints, iteration int) error {
-	g := c.member.gang
-	var sum partSum
-	var err error
-	if x.shared {
-		sum, err = writePartFile(c.ctx, g.Folder, iteration, g.Task, c.covered)
-	} else {
-		w := &pieceWriter{ctx: c.ctx, exchange: x, iteration: uint64(iteration)}
-		sum, err = writePart(c.ctx, w, c.covered)
-		err = errors.Join(err, w.flush())
+	w := &pieceWriter{ctx: c.ctx, exchange: x, iteration: uint64(iteration)}
+	sum, err := writePart(c.ctx, w, c.covered)
+	if err == nil {
+		err = w.flush()
 	}
 	if err != nil {
 		return err

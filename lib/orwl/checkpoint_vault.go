@@ -2,7 +2,6 @@ package orwl
 
 import (
 	"context"
-	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,12 +15,11 @@ import (
 )
 
 // vault is where task 0 keeps the checkpoints of all: in its folder, which is the one that the pilot
-// carries on. The other tasks write their parts into it themselves where they see the same folder,
-// and else send them, by a location for each task in which questions and answers take turns.
+// carries on. The other tasks send their parts, by a location for each in which questions and answers
+// take turns.
 type vault struct {
 	folder string
 	tasks  int
-	token  string // a file by which others know that they see the same folder
 	server Server
 	served chan struct{} // closed when nothing is served any more
 
@@ -30,24 +28,20 @@ type vault struct {
 	open  map[int]map[int]partSum // parts of checkpoints that are not whole, by iteration and task
 }
 
-// tokenPrefix begins the names of files by which others know the folder.
-const tokenPrefix = "seen-by-"
-
 // openVault makes the vault of task 0, and serves it to the others.
 func (c *Checkpoints) openVault() (*wholePart, Resource, error) {
 	g := c.member.gang
 	v := &vault{
-		folder: g.Folder, tasks: g.Tasks, token: tokenPrefix + rand.Text(), served: make(chan struct{}),
-		open: make(map[int]map[int]partSum),
+		folder: g.Folder, tasks: g.Tasks, served: make(chan struct{}), open: make(map[int]map[int]partSum),
 	}
-	var err error
+	err := os.MkdirAll(v.folder, 0o777)
+	if err != nil {
+		return nil, nil, err
+	}
 	if v.whole, err = readManifest(v.folder, v.tasks); err != nil {
 		return nil, nil, err
 	}
 	if err := v.tidy(v.whole.Iteration); err != nil {
-		return nil, nil, err
-	}
-	if err := os.WriteFile(filepath.Join(v.folder, v.token), nil, 0o666); err != nil {
 		return nil, nil, err
 	}
 	plan, err := New("plan of checkpoints", pointSize, StartWith(g.Tasks))
@@ -112,8 +106,7 @@ func (v *vault) tidy(keep int) error {
 	for _, e := range entries {
 		name := e.Name()
 		n, err := strconv.Atoi(name)
-		if err == nil && e.IsDir() && n != keep || strings.HasPrefix(name, tokenPrefix) && name != v.token ||
-			strings.HasPrefix(name, manifestName+temporary) {
+		if err == nil && e.IsDir() && n != keep || strings.HasPrefix(name, manifestName+temporary) {
 			if err := os.RemoveAll(filepath.Join(v.folder, name)); err != nil {
 				return err
 			}
@@ -236,7 +229,7 @@ func (v *vault) answer(task int, part *incoming, q message) (a message, err erro
 	case askState:
 		v.mu.Lock()
 		defer v.mu.Unlock()
-		a.iteration, a.data = uint64(v.whole.Iteration), []byte(v.token)
+		a.iteration = uint64(v.whole.Iteration)
 		if v.whole.Iteration > 0 {
 			a.setPart(v.whole.Parts[task])
 		}
@@ -292,32 +285,25 @@ func (v *vault) take(task int, part *incoming, q message) error {
 	return nil
 }
 
-// complete ends a part that was sent, or that the task has written itself.
+// complete ends a part that was sent.
 func (v *vault) complete(task int, part *incoming, q message) error {
 	iteration, err := v.checkIteration(q)
 	if err != nil {
 		return err
 	}
-	if part.file != nil && part.iteration == iteration {
-		sum := part.sum
-		err := closePart(part.file, nil)
-		*part = incoming{}
-		if err == nil && sum != q.part() {
-			err = errDamaged
-		}
-		if err != nil {
-			return err
-		}
-	} else {
-		info, err := os.Stat(partPath(v.folder, iteration, task))
-		if err != nil {
-			return err
-		}
-		if info.Size() != q.part().Size {
-			return errDamaged
-		}
+	if part.file == nil || part.iteration != iteration {
+		return fmt.Errorf("nothing was sent of iteration %d", iteration)
 	}
-	return v.arrived(iteration, task, q.part())
+	sum := part.sum
+	err = closePart(part.file, nil)
+	*part = incoming{}
+	if err == nil && sum != q.part() {
+		err = errDamaged
+	}
+	if err != nil {
+		return err
+	}
+	return v.arrived(iteration, task, sum)
 }
 
 // checkIteration refuses parts of checkpoints that are over, or were never planned: iterations are
