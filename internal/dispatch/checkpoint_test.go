@@ -294,20 +294,24 @@ func TestStatesAreSavedWhileAJobRuns(t *testing.T) {
 func TestFailuresCountSinceTheLastSavedState(t *testing.T) {
 	b := newBinding(t)
 	b.step(Submit{Run: 1, Jobs: []Job{{Name: "long", Step: "s", Checkpoint: "state/", Retry: Retry{Attempts: 2}}}})
-	for i := range 5 {
-		b.sync("p", nil)
-		b.saves("p", b.begins("p"), string(rune('a'+i)), 1)
-		b.ends("p", Exited, nil)
+	pilot := PilotID("0") // each time another one, as the job avoids where it has failed
+	for i := range 6 {
+		b.sync(pilot, nil)
+		if i > 0 {
+			if with, want := b.begunWith(pilot), string(rune('a'+i-1)); with != want {
+				t.Fatalf("attempt %d begins with %q and not %s", i+1, with, want)
+			}
+		}
+		a := b.begins(pilot)
+		if i < 5 {
+			b.saves(pilot, a, string(rune('a'+i)), 1)
+		}
+		if j, _ := b.core.Job(NewJobID(1, 1)); j.State == Failed {
+			t.Fatalf("it has failed after %d attempts", i)
+		}
+		b.ends(pilot, Exited, nil)
 		b.after(time.Hour)
-	}
-	b.sync("p", nil)
-	if with := b.begunWith("p"); with != "e" {
-		t.Fatalf("the next attempt begins with %q", with)
-	}
-	for range 2 {
-		b.ends("p", Exited, nil)
-		b.after(time.Hour)
-		b.sync("p", nil)
+		pilot = PilotID(rune('1' + i))
 	}
 	if j, _ := b.core.Job(NewJobID(1, 1)); j.State != Failed {
 		t.Errorf("a job that comes no further is %v", j.State)
