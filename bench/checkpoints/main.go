@@ -71,6 +71,7 @@ func main() {
 	flag.IntVar(&s.iterations, "iterations", 2560, "sweeps: enough for some intervals")
 	flag.IntVar(&s.rounds, "rounds", 3, "rounds of each row")
 	flag.DurationVar(&s.every, "every", 10*time.Second, "time between two checkpoints")
+	only := flag.String("only", "", "only this row: cost or kill")
 	folder := flag.String("folder", "", "where checkpoints are stored; empty: where temporary files are")
 	flag.Parse()
 	host := measure.NewHost("checkpoints", *folder)
@@ -82,14 +83,20 @@ func main() {
 	}
 	var rows []row
 	for _, tasks := range []int{1, 2} {
+		if *only == "kill" {
+			break
+		}
 		r, err := s.cost(tasks)
 		measure.ExitOn(err)
 		fmt.Fprintln(os.Stderr, "checkpoints:", r)
 		rows = append(rows, r)
 	}
-	r, err := s.kill(2)
-	measure.ExitOn(err)
-	measure.ExitOn(measure.Print(append(rows, r), *asJSON, row.String))
+	if *only != "cost" {
+		r, err := s.kill(2)
+		measure.ExitOn(err)
+		rows = append(rows, r)
+	}
+	measure.ExitOn(measure.Print(rows, *asJSON, row.String))
 }
 
 // gang is one attempt under way.

@@ -51,8 +51,8 @@ func TestKillsOfTasksThatSave(t *testing.T) {
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	const n = 400
-	iterations := 32 * 50 * (kills + 10)
+	const n = 250
+	iterations := 32 * 40 * (kills + 6)
 	text := fmt.Sprintf(savedWorkflow, n, iterations)
 	if err := os.WriteFile(filepath.Join(folder, "workflow.yaml"), []byte(text), 0o600); err != nil {
 		t.Fatal(err)

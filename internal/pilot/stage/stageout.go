@@ -166,7 +166,8 @@ func (ar *Area) describe(a *Execution, w written, f *os.File, prefix string, out
 		return err
 	}
 	if info.Size() >= largeOutput && !w.promise.GetCacheOnly() {
-		if w.lfn != a.GetCheckpoint().GetLfn() && ar.Unsummed && ar.Sharing == nil && ar.Reach == nil && ar.linksTo(f, prefix) {
+		sums := w.lfn == a.GetCheckpoint().GetLfn() || !ar.Unsummed || ar.Sharing != nil || ar.Reach != nil
+		if !sums && ar.linksTo(f, prefix) {
 			out.Size, out.Written = info.Size(), storage.Written(info.ModTime())
 			return nil
 		}
