@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -36,6 +37,11 @@ type row struct {
 	// Seconds with checkpoints, and without (cost) or without a kill (kill).
 	Seconds float64 `json:"seconds"`
 	Without float64 `json:"without_s"`
+	// Checkpoints is how many were made in all rounds, and CPUEach the processor time of one in seconds;
+	// CPUShare is that over the time of all cores in an interval.
+	Checkpoints int      `json:"checkpoints,omitempty"`
+	CPUEach     *float64 `json:"cpu_s_each,omitempty"`
+	CPUShare    *float64 `json:"cpu_share,omitempty"`
 	// Cost is the median over the rounds of how much longer it takes, as a share; CPUCost the same of
 	// processor time. A kill has Lost instead: by how many intervals it takes longer.
 	Cost    *float64 `json:"cost,omitempty"`
@@ -49,6 +55,9 @@ func (r row) String() string {
 		r.EveryS, r.SavedMB, r.Seconds, r.Without)
 	if r.Cost != nil {
 		s += fmt.Sprintf("  cost %.1f %%, of processor time %.1f %%", 100**r.Cost, 100**r.CPUCost)
+	}
+	if r.CPUEach != nil {
+		s += fmt.Sprintf("; %d checkpoints of %.2f s, %.1f %% of all cores", r.Checkpoints, *r.CPUEach, 100**r.CPUShare)
 	}
 	if r.Lost != nil {
 		s += fmt.Sprintf("  lost %.2f intervals", *r.Lost)
@@ -163,13 +172,20 @@ func (g *gang) end() error {
 }
 
 // once runs a gang from its beginning to its end.
-func (s *settings) once(tasks int, folders []string, every time.Duration) (wall, cpu float64, err error) {
+func (s *settings) once(tasks int, folders []string, every time.Duration) (wall, cpu float64, saved int, err error) {
 	g, err := s.start(tasks, folders, every)
 	if err != nil {
-		return 0, 0, err
+		return 0, 0, 0, err
 	}
-	return g.wait()
+	wall, cpu, err = g.wait()
+	if m := checkpointCount.FindSubmatch(g.out[0].Bytes()); m != nil {
+		saved, _ = strconv.Atoi(string(m[1]))
+	}
+	return wall, cpu, saved, err
 }
+
+// checkpointCount finds in what a task says how many it has made.
+var checkpointCount = regexp.MustCompile(`; (\d+) checkpoints`)
 
 // never is an interval that no run lasts.
 const never = 1000 * time.Hour
@@ -177,12 +193,13 @@ const never = 1000 * time.Hour
 func (s *settings) cost(tasks int) (row, error) {
 	r := row{Name: "cost", N: s.n, Tasks: tasks, EveryS: s.every.Seconds(), Rounds: s.rounds}
 	var with, without, costs, cpuCosts []float64
+	more := 0.0 // processor time
 	for range s.rounds {
 		folders, err := s.folders(tasks)
 		if err != nil {
 			return r, err
 		}
-		wall, cpu, err := s.once(tasks, folders, s.every)
+		wall, cpu, saved, err := s.once(tasks, folders, s.every)
 		if err != nil {
 			return r, err
 		}
@@ -192,15 +209,22 @@ func (s *settings) cost(tasks int) (row, error) {
 		if folders, err = s.folders(tasks); err != nil {
 			return r, err
 		}
-		wallWithout, cpuWithout, err := s.once(tasks, folders, never)
+		wallWithout, cpuWithout, _, err := s.once(tasks, folders, never)
 		if err != nil {
 			return r, err
 		}
+		r.Checkpoints += saved
+		more += cpu - cpuWithout
 		with, without = append(with, wall), append(without, wallWithout)
 		costs, cpuCosts = append(costs, wall/wallWithout-1), append(cpuCosts, cpu/cpuWithout-1)
 	}
 	cost, cpuCost := measure.Median(costs), measure.Median(cpuCosts)
 	r.Seconds, r.Without, r.Cost, r.CPUCost = measure.Median(with), measure.Median(without), &cost, &cpuCost
+	if r.Checkpoints > 0 {
+		each := more / float64(r.Checkpoints)
+		share := each / (s.every.Seconds() * float64(s.cores))
+		r.CPUEach, r.CPUShare = &each, &share
+	}
 	return r, nil
 }
 
@@ -229,7 +253,7 @@ func (s *settings) kill(tasks int) (row, error) {
 		if err != nil {
 			return r, err
 		}
-		undisturbed, _, err := s.once(tasks, folders, s.every)
+		undisturbed, _, _, err := s.once(tasks, folders, s.every)
 		if err != nil {
 			return r, err
 		}
@@ -250,7 +274,7 @@ func (s *settings) kill(tasks int) (row, error) {
 		if err == nil {
 			return r, errors.New("the gang came to its end before a task was killed: take more iterations")
 		}
-		if _, _, err := s.once(tasks, folders, s.every); err != nil {
+		if _, _, _, err := s.once(tasks, folders, s.every); err != nil {
 			return r, err
 		}
 		took := time.Since(began).Seconds()

@@ -70,12 +70,12 @@ func compute(ctx context.Context, g *gang, p *sweep.Program, m *orwl.Member) err
 		return err
 	}
 	took := time.Since(start)
-	saved, err := p.Saves.Saved()
+	last, saved, err := p.Saves.Saved()
 	if err != nil {
 		return err
 	}
-	fmt.Printf("task %d of %d: iterations %d to %d in %v, computing for %v; the last checkpoint is after %d\n", task,
-		tasks, p.Saves.Begun(), (p.Iterations+p.Sweeps-1)/p.Sweeps, took.Round(time.Microsecond), p.Computing(), saved)
+	fmt.Printf("task %d of %d: iterations %d to %d in %v, computing for %v; %d checkpoints, the last after %d\n", task,
+		tasks, p.Saves.Begun(), (p.Iterations+p.Sweeps-1)/p.Sweeps, took.Round(time.Microsecond), p.Computing(), saved, last)
 	if g.result != "" {
 		err = orwl.Do(ctx, &own, func(rows []float64) error { return p.Result(ctx, rows) })
 	}

@@ -59,6 +59,7 @@ type Checkpoints struct {
 	covered []*covered
 	err     error // the last of what was not saved
 	saved   int   // the iteration of the last part that was stored
+	stored  int   // how many were
 }
 
 // covered is a location whose versions are saved.
@@ -153,12 +154,12 @@ func (c *Checkpoints) Begun() int {
 }
 
 // Saved returns the iteration of the last checkpoint of which this process has stored its part in
-// this attempt, or 0, and why a later one was not stored, if one was not. That does not end the
-// program: it goes on without.
-func (c *Checkpoints) Saved() (int, error) {
+// this attempt, or 0; of how many it has; and why a later one was not stored, if one was not. That does
+// not end the program: it goes on without.
+func (c *Checkpoints) Saved() (last, count int, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.saved, c.err
+	return c.saved, c.stored, c.err
 }
 
 // Release ends an iteration of a task, the n-th one since the very beginning: it does what
@@ -292,6 +293,7 @@ func (c *Checkpoints) store(s *shot) {
 	c.busy = false
 	if err == nil {
 		c.saved = s.iteration
+		c.stored++
 	} else if c.ctx.Err() == nil {
 		c.err = fmt.Errorf("checkpoint after iteration %d: %w", s.iteration, err)
 	}

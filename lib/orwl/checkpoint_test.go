@@ -197,7 +197,7 @@ func attempt(t *testing.T, paths []string, iterations int, every time.Duration, 
 				cancel()
 				return
 			}
-			_, err = l.saves.Saved()
+			_, _, err = l.saves.Saved()
 			errs[k] = errors.Join(err, l.member.Finish(ctx))
 			got.numbers[k] = BytesAs[int64](read(t, l.number))[0]
 			got.lists[k] = append([]int64(nil), BytesAs[int64](read(t, l.list))...)
