@@ -144,7 +144,7 @@ depends on timing.`),
 	grouped("look", c.filesCommand(), c.getCommand(), c.cacheCommand())
 	grouped("look", c.simCommand(), c.catalogCommand())
 	grouped("change", c.cancelCommand(), c.retryCommand(), c.closeCommand(), c.removeCommand())
-	root.AddCommand(c.versionCommand(), c.pilotCommand(), exitCodesTopic())
+	root.AddCommand(c.versionCommand(), c.pilotCommand(), c.taskCommand(), exitCodesTopic())
 	root.SetFlagErrorFunc(flagError)
 	plainTypes(root)
 	root.SetVersionTemplate("fairway {{.Version}}\n")

@@ -120,6 +120,7 @@ func (c *console) serveCommand() *cobra.Command { return elsewhere("serve", "Sta
 func (c *console) siteCommand() *cobra.Command  { return elsewhere("site", "Describe batch systems") }
 func (c *console) cleanCommand() *cobra.Command { return elsewhere("clean", "Remove a finished run") }
 func (c *console) pilotCommand() *cobra.Command { return elsewhere("pilot", "Run a pilot") }
+func (c *console) taskCommand() *cobra.Command  { return elsewhere("task", "Start processes of a job") }
 
 // checkNeeds looks at nothing: sites are described where servers run.
 func (c *console) checkNeeds(*flow.Workflow, string, []string) error { return nil }

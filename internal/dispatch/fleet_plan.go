@@ -1,6 +1,10 @@
 package dispatch
 
-import "time"
+import (
+	"cmp"
+	"slices"
+	"time"
+)
 
 // maxAllotted bounds the ready jobs that are looked at for one plan of all
 // sites. Where there are more, each stands for several.
@@ -39,6 +43,26 @@ func (s *stand) take(room int, run time.Duration) {
 	}
 	for s.used += room; s.used >= s.room; s.used -= s.room {
 		s.in += run
+	}
+}
+
+// give gives room away for a time: what is free first, one after the other; together says that all of
+// it is needed at the same time.
+func (l line) give(room int, together bool, run time.Duration) {
+	if !together {
+		l.next().take(room, run)
+		return
+	}
+	order := make([]int, len(l))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(l[a].in, l[b].in) })
+	for _, i := range order {
+		if part := min(room, l[i].room); part > 0 {
+			l[i].take(part, run)
+			room -= part
+		}
 	}
 }
 
@@ -96,7 +120,7 @@ func (fl *fleet) allotJobs(j *job, sites []*site, n int) {
 	}
 	if best != nil {
 		per := best.jobsPerPilot(j.class)
-		best.outlook.line.next().take((n*j.class.tasks()*wholePilot+per-1)/per, fl.runAt(j, best))
+		best.outlook.line.give((n*j.class.tasks()*wholePilot+per-1)/per, j.class.gang(), fl.runAt(j, best))
 	}
 }
 

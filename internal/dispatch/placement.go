@@ -68,6 +68,7 @@ const (
 // Jobs that are kept for a pilot are offered again when it has asked, or is gone, or their time
 // is up.
 func (pl *placement) matchAll() {
+	pl.gatherAll()
 	for {
 		pl.placeGangs(false)
 		pl.matchFresh()

@@ -46,11 +46,8 @@ type opening struct {
 // placeGangs gives out the ready gangs whose turn it is, and keeps room for those that do not
 // fit. all: whose turn it is not, too, where there is room that nobody else has taken.
 func (pl *placement) placeGangs(all bool) {
-	if len(pl.gatherings) == 0 && pl.jobs.gangs == 0 {
+	if pl.jobs.gangs == 0 {
 		return
-	}
-	for _, gt := range slices.Clone(pl.gatherings) {
-		pl.gatherAgain(gt)
 	}
 	for _, turn := range pl.readyGangs() {
 		if pl.jobs.gangs == 0 {
@@ -67,6 +64,14 @@ type gangTurn struct {
 	group *group
 	its   bool   // it may be the turn of some
 	below uint32 // of those whose rows are below this one
+}
+
+// gatherAll looks once, before anything else is given out, where gangs that gather have room by now. If
+// it looked again when pilots have taken what one has let go, two could trade pilots for ever.
+func (pl *placement) gatherAll() {
+	for _, gt := range slices.Clone(pl.gatherings) {
+		pl.gatherAgain(gt)
+	}
 }
 
 // readyGangs are the groups of ready gangs that are not gathering, by turn.

@@ -82,6 +82,10 @@ func (p *parser) checkGang(s *step, keys map[string]*yaml.Node, what string) {
 	if n := keys["storage"]; n != nil && s.storage == dispatch.StorageCache {
 		p.Fail(n, "write storage: temporary", "%s has %d tasks, and what it writes would stay in caches only", what, s.tasks)
 	}
+	if n := keys["container"]; n != nil && s.once {
+		p.Fail(n, "run the command in each task, or without container", "%s runs its command once, and what that starts on "+
+			"other nodes would run in no container", what)
+	}
 	if n := keys["worker"]; n != nil {
 		p.Fail(n, "remove it", "%s has a worker, which cannot begin jobs of %d tasks", what, s.tasks)
 	}

@@ -60,6 +60,8 @@ func checkTasks(job *dispatch.Job, command *Command) error {
 		return fmt.Errorf("it has %d tasks, and may have up to %d", job.Tasks, dispatch.MaxTasks)
 	case job.Tasks < 2:
 		return nil
+	case job.Once && command.Container != nil:
+		return errors.New("it runs its command once, and what that starts on other nodes would run in no container")
 	case command.Worker != "":
 		return fmt.Errorf("it has a worker, which cannot begin jobs of %d tasks", job.Tasks)
 	case slices.ContainsFunc(job.Writes, func(w dispatch.Output) bool { return w.Storage == dispatch.StorageCache }):

@@ -32,9 +32,7 @@ func (p *pilot) execute(a *attempt) {
 		return
 	}
 	a.Result.Usage.Start = a.moment()
-	if a.onlyHolds() {
-		p.hold(a)
-	} else if a.Payload.GetReplay() != nil {
+	if a.Payload.GetReplay() != nil {
 		p.concludePrevious(a)
 		p.replay(a)
 	} else {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 
+	"fairway/internal/pilot/launcher"
 	"fairway/internal/pilot/stage"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
@@ -18,31 +20,14 @@ import (
 const (
 	TasksVariable    = "FAIRWAY_TASKS"    // how many tasks the job has
 	TaskVariable     = "FAIRWAY_TASK"     // which one this is, from 0
-	GangVariable     = "FAIRWAY_GANG"     // a file that says where the others are: a gangFile
-	HostfileVariable = "FAIRWAY_HOSTFILE" // the hosts with the processors that the job has there, for mpirun
+	HostfileVariable = "FAIRWAY_HOSTFILE" // the hosts with the processors that the job has there, as OpenMPI reads it
+	// RSHVariable is, in the first task of a job with run: once, what runs a command on the node of
+	// another task, as ssh does: $FAIRWAY_RSH task1 COMMAND.
+	RSHVariable = "FAIRWAY_RSH"
 )
 
 // memberPorts is how many ports a member of a gang gets.
 const memberPorts = 2
-
-// gangFile is what a member is told, as JSON. Others read it: its names never change.
-type gangFile struct {
-	Tasks   int          `json:"tasks"`
-	Task    int32        `json:"task"`
-	Attempt string       `json:"attempt"` // of the gang; no other has the same
-	Members []gangMember `json:"members"`
-	// Paths of files in PEM by which members know each other over TLS.
-	Certificate string `json:"cert"`
-	Key         string `json:"key"`
-	Authority   string `json:"ca"`
-	Folder      string `json:"folder"` // for versions of locations
-}
-
-type gangMember struct {
-	Task  int32    `json:"task"`
-	Host  string   `json:"host"`
-	Ports []uint32 `json:"ports"`
-}
 
 // membership is that of an attempt in a gang. The pilot's mutex guards state and start.
 type membership struct {
@@ -123,12 +108,16 @@ func (p *pilot) writeGang(a *attempt) (err error) {
 		return err
 	}
 	a.member.files = f
-	told := gangFile{
-		Tasks: int(a.GetGang().GetTasks()), Task: a.GetGang().GetTask(), Attempt: start.GetName(),
+	told := launcher.Gang{
+		Tasks: int(a.GetGang().GetTasks()), Task: int(a.GetGang().GetTask()), Attempt: start.GetName(),
 		Certificate: f.Path("cert.pem"), Key: f.Path("key.pem"), Authority: f.Path("ca.pem"), Folder: f.Path("locations"),
 	}
 	for _, m := range start.GetMembers() {
-		told.Members = append(told.Members, gangMember{m.GetTask(), m.GetHost(), m.GetPorts()})
+		member := launcher.Member{Task: int(m.GetTask()), Host: m.GetHost()}
+		for _, port := range m.GetPorts() {
+			member.Ports = append(member.Ports, uint16(port))
+		}
+		told.Members = append(told.Members, member)
 	}
 	text, err := json.MarshalIndent(told, "", "  ")
 	if err != nil {
@@ -136,6 +125,7 @@ func (p *pilot) writeGang(a *attempt) (err error) {
 	}
 	return errors.Join(f.Mkdir("locations"), f.Write("cert.pem", start.GetCertificate()), f.Write("key.pem", start.GetKey()),
 		f.Write("ca.pem", start.GetAuthority()), f.Write("hostfile", hostfile(start, a.slots())),
+		f.Write(tasksFile, taskHosts(int(a.GetGang().GetTasks()), a.slots())),
 		f.Write("gang.json", append(text, '\n')))
 }
 
@@ -165,27 +155,50 @@ func (a *attempt) gangVariables() []string {
 	if g == nil {
 		return nil
 	}
-	return []string{
+	f := &a.member.files
+	variables := []string{
 		TasksVariable + "=" + strconv.Itoa(int(g.GetTasks())), TaskVariable + "=" + strconv.Itoa(int(g.GetTask())),
-		GangVariable + "=" + a.member.files.Path("gang.json"), HostfileVariable + "=" + a.member.files.Path("hostfile"),
+		launcher.GangVariable + "=" + f.Path("gang.json"), HostfileVariable + "=" + f.Path("hostfile"),
 	}
+	if !g.GetOnce() || !a.isFirst() {
+		return variables
+	}
+	// By these mpirun of OpenMPI finds the other tasks, whatever batch system there is around it.
+	shell := ownProgram + " task shell"
+	return append(variables, RSHVariable+"="+shell, "OMPI_MCA_plm=rsh", "OMPI_MCA_plm_rsh_agent="+shell,
+		"OMPI_MCA_plm_rsh_no_tree_spawn=1", "OMPI_MCA_ras=^slurm,gridengine,tm,lsf",
+		"OMPI_MCA_orte_default_hostfile="+f.Path(tasksFile))
+}
+
+// ownProgram is what the pilot runs as, also where the file has been replaced meanwhile.
+var ownProgram = func() string {
+	path, err := os.Executable()
+	if err != nil {
+		return "fairway"
+	}
+	return path
+}()
+
+// tasksFile is the name of a list of the tasks, as mpirun is to see them.
+const tasksFile = "tasks"
+
+// taskHosts lists the tasks as hosts in the form of OpenMPI: the first is this one, and the others
+// are named for launcher.Run. So each runs what it has room for, also where several share a node.
+func taskHosts(tasks, each int) []byte {
+	var b strings.Builder
+	fmt.Fprintf(&b, "localhost slots=%d\n", each)
+	for task := 1; task < tasks; task++ {
+		fmt.Fprintf(&b, "%s slots=%d\n", launcher.HostOf(task), each)
+	}
+	return []byte(b.String())
 }
 
 // isFirst reports whether what the attempt writes is what its job writes.
 func (a *attempt) isFirst() bool { return a.GetGang().GetTask() == 0 }
 
-// onlyHolds reports whether the attempt runs no command, and is there for that of the first task.
-func (a *attempt) onlyHolds() bool { return a.GetGang().GetOnce() && !a.isFirst() }
-
-// hold keeps what an attempt has been given until it is ended.
-func (p *pilot) hold(a *attempt) {
-	_, err := sched.Receive(a.Ctx, p.sched, make(chan struct{}))
-	reason := a.stopReason()
-	if reason == nil {
-		reason = &stopped{wire.Outcome_OUTCOME_LOST, err.Error()}
-	}
-	a.fail(reason.outcome, "%s", reason.why)
-}
+// onlyServes reports whether the attempt runs no command of its own, but what the first task starts on
+// its node.
+func (a *attempt) onlyServes() bool { return a.GetGang().GetOnce() && !a.isFirst() }
 
 // members tells of the members of gangs that are ready, or have begun. The caller holds the mutex.
 func (p *pilot) members(m *wire.SyncRequest) {

@@ -28,6 +28,9 @@ const maxScript = 16 << 20
 
 // program returns what is executed: the path and its arguments.
 func (p *pilot) program(a *attempt) (string, []string, error) {
+	if a.onlyServes() {
+		return ownProgram, []string{ownProgram, "task", "serve"}, nil
+	}
 	payload := a.Payload
 	argv := payload.GetArgv()
 	if words := p.ownWorker(a); words != nil {
