@@ -127,10 +127,10 @@ func checkOutput(o *wire.WrittenFile, attempt uint64, stores []string) error {
 		return fmt.Errorf("says that %.100q has %d bytes and %d records", o.GetLfn(), o.GetSize(), o.GetRecords())
 	}
 	if err := checkHash(o.GetBlake3()); err != nil {
-		return fmt.Errorf("tells no hash of %.100q: %v", o.GetLfn(), err)
+		return fmt.Errorf("tells no hash of %.100q: %w", o.GetLfn(), err)
 	}
 	if err := checkName(o.GetLfn()); err != nil {
-		return fmt.Errorf("names an output that cannot be one: %v", err)
+		return fmt.Errorf("names an output that cannot be one: %w", err)
 	}
 	if o.GetPfn() != "" && !assigned(o, attempt, stores) {
 		return fmt.Errorf("says that %.100q is stored as %.200q, which was not assigned to it", o.GetLfn(), o.GetPfn())
