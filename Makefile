@@ -232,6 +232,10 @@ test-mpi: ## run the tests and the program of examples/mpi on a real Open MPI, w
 		go vet ./... && go test -race -count=1 -timeout 5m ./... && go build -o ../../bin/pingpong ./pingpong && \
 		mpirun --oversubscribe --bind-to none -n 2 ../../bin/pingpong
 
+.PHONY: test-kills-gangs
+test-kills-gangs: ## kill tasks of gangs that save their state 200 times, without pilots and with them
+	FAIRWAY_SOAK=1 go test -count=1 -timeout 60m -run 'TestKilledGangs|TestKillsOfTasksThatSave' -v ./examples/llk23 ./test/gangs
+
 .PHONY: test-apart
 test-apart: ## run workflows on a machine that shares nothing with this one (a network namespace)
 	scripts/install-packages.sh iproute2 util-linux curl $(EXAMPLE_PACKAGES)

@@ -8,6 +8,8 @@
 //
 //	go run ./examples/llk23 -addresses 127.0.0.1:7001,127.0.0.1:7002 -process 0 &
 //	go run ./examples/llk23 -addresses 127.0.0.1:7001,127.0.0.1:7002 -process 1
+//
+// As a gang of jobs it needs no addresses, and saves what it has every few seconds: workflow.yaml.
 package main
 
 import (
@@ -30,20 +32,25 @@ func main() {
 	trace := flag.String("trace", "", "write who waited for whom to this file (open it in Perfetto)")
 	var o part
 	o.flags()
+	var g gang
+	g.flags()
 	flag.Parse()
 	p := &sweep.Program{Cut: sweep.NewCut(*n, *rows, *columns, sweep.DefaultSweeps), Last: *rows, Iterations: *iterations}
 	if *trace != "" {
 		p.Trace = new(orwl.Trace)
 	}
-	if err := errors.Join(run(&o, p), write(p.Trace, *trace)); err != nil {
+	if err := errors.Join(run(&o, &g, p), write(p.Trace, *trace)); err != nil {
 		fmt.Fprintln(os.Stderr, "llk23:", err)
 		os.Exit(1)
 	}
 }
 
-func run(o *part, p *sweep.Program) error {
-	if o.addresses != "" {
+func run(o *part, g *gang, p *sweep.Program) error {
+	switch {
+	case o.addresses != "":
 		return runPart(o, p)
+	case g.every > 0:
+		return runTask(g, p)
 	}
 	ctx := context.Background()
 	if err := p.Build(); err != nil {

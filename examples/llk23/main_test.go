@@ -15,7 +15,7 @@ func program() *sweep.Program {
 }
 
 func TestOneProcess(t *testing.T) {
-	if err := run(new(part), program()); err != nil {
+	if err := run(new(part), new(gang), program()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -27,7 +27,7 @@ func TestParts(t *testing.T) {
 	for k := range 3 {
 		all.Go(func() {
 			if err := run(
-				&part{addresses: addresses, group: orwl.Group{Process: k, Patience: time.Minute}}, program(),
+				&part{addresses: addresses, group: orwl.Group{Process: k, Patience: time.Minute}}, new(gang), program(),
 			); err != nil {
 				t.Errorf("process %d: %v", k, err)
 			}

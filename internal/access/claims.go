@@ -3,6 +3,7 @@
 package access
 
 import (
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -76,6 +77,9 @@ func (c *Claims) Check(caller *Caller, m *wire.SyncRequest) error {
 	if err := checkMembers(m.GetMembers()); err != nil {
 		return err
 	}
+	if len(m.GetSaved()) > MaxAttempts {
+		return malformed("a Sync tells of at most %d states that were saved", MaxAttempts)
+	}
 	for _, list := range [][]*wire.AttemptRef{m.GetQueued(), m.GetStarted()} {
 		for _, a := range list {
 			if err := c.checkTicket(a.GetRun(), a.GetJob(), a.GetAttempt(), a.GetTicket()); err != nil {
@@ -83,7 +87,7 @@ func (c *Claims) Check(caller *Caller, m *wire.SyncRequest) error {
 			}
 		}
 	}
-	if len(m.GetEnded()) == 0 {
+	if len(m.GetEnded()) == 0 && len(m.GetSaved()) == 0 {
 		return nil
 	}
 	site := m.GetHello().GetSite()
@@ -95,6 +99,41 @@ func (c *Claims) Check(caller *Caller, m *wire.SyncRequest) error {
 		if err := c.checkReport(r, stores); err != nil {
 			return err
 		}
+	}
+	return c.checkSaved(m.GetSaved(), stores)
+}
+
+// checkSaved makes sure that what attempts have saved was given to them, and is stored where they may.
+func (c *Claims) checkSaved(saved []*wire.SavedState, stores []string) error {
+	for _, s := range saved {
+		of := s.GetOf()
+		if err := c.checkTicket(of.GetRun(), of.GetJob(), of.GetAttempt(), of.GetTicket()); err != nil {
+			return err
+		}
+		wrong := checkOutput(s.GetFile(), of.GetAttempt(), stores)
+		if wrong == nil && s.GetFile().GetPfn() == "" {
+			wrong = errors.New("is stored nowhere")
+		}
+		if wrong != nil {
+			return malformed("what attempt %d has saved %v", of.GetAttempt(), wrong)
+		}
+	}
+	return nil
+}
+
+// checkOutput returns what is wrong with a file that an attempt says it has stored.
+func checkOutput(o *wire.WrittenFile, attempt uint64, stores []string) error {
+	if o.GetSize() < 0 || o.GetSize() > maxAmount || o.GetRecords() < 0 || o.GetRecords() > maxRecords {
+		return fmt.Errorf("says that %.100q has %d bytes and %d records", o.GetLfn(), o.GetSize(), o.GetRecords())
+	}
+	if err := checkHash(o.GetBlake3()); err != nil {
+		return fmt.Errorf("tells no hash of %.100q: %w", o.GetLfn(), err)
+	}
+	if err := checkName(o.GetLfn()); err != nil {
+		return fmt.Errorf("names an output that cannot be one: %w", err)
+	}
+	if o.GetPfn() != "" && !assigned(o, attempt, stores) {
+		return fmt.Errorf("says that %.100q is stored as %.200q, which was not assigned to it", o.GetLfn(), o.GetPfn())
 	}
 	return nil
 }
@@ -257,17 +296,8 @@ func (c *Claims) checkReport(report *wire.Report, stores []string) error {
 		return of("names more than %d files", MaxOutputs)
 	}
 	for _, o := range r.GetOutputs() {
-		if o.GetSize() < 0 || o.GetSize() > maxAmount || o.GetRecords() < 0 || o.GetRecords() > maxRecords {
-			return of("says that %.100q has %d bytes and %d records", o.GetLfn(), o.GetSize(), o.GetRecords())
-		}
-		if err := checkHash(o.GetBlake3()); err != nil {
-			return of("tells no hash of %.100q: %v", o.GetLfn(), err)
-		}
-		if err := checkName(o.GetLfn()); err != nil {
-			return of("names an output that cannot be one: %v", err)
-		}
-		if o.GetPfn() != "" && !assigned(o, r.GetAttempt(), stores) {
-			return of("says that %.100q is stored as %.200q, which was not assigned to it", o.GetLfn(), o.GetPfn())
+		if err := checkOutput(o, r.GetAttempt(), stores); err != nil {
+			return of("%v", err)
 		}
 	}
 	for _, l := range r.GetLost() {

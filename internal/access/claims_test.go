@@ -48,6 +48,10 @@ func honest(c *Claims) *wire.SyncRequest {
 				{Lfn: "cached", Version: 1},
 			},
 		}}},
+		Saved: []*wire.SavedState{{
+			Of:   &wire.AttemptRef{Run: 2, Job: 3, Attempt: 9, Ticket: ticket},
+			File: &wire.WrittenFile{Lfn: "state/", Version: 4, Size: 5, Pfn: "state:state/.v4.a9"},
+		}},
 		CacheAdded: []*wire.CachedFile{{File: &wire.FileRef{Lfn: "raw/x"}, Size: 1}},
 		CacheGone:  []*wire.CacheGone{{File: &wire.FileRef{Lfn: "raw/y"}}},
 		Counts:     &wire.CacheCounts{EvictedFiles: 1, EvictedBytes: 1 << 40},
@@ -103,6 +107,9 @@ func TestLiesAreRefused(t *testing.T) {
 		said string
 	}{
 		"a file that the server can read":   {stored("file:/etc/passwd"), "was not assigned"},
+		"a state of another attempt":        {func(m *wire.SyncRequest) { m.Saved[0].File.Pfn = "state:state/.v4.a8" }, "was not assigned"},
+		"a state that is nowhere":           {func(m *wire.SyncRequest) { m.Saved[0].File.Pfn = "" }, "stored nowhere"},
+		"a state without a ticket":          {func(m *wire.SyncRequest) { m.Saved[0].Of.Ticket = nil }, "was not given"},
 		"a path":                            {stored("/etc/passwd"), "was not assigned"},
 		"an input":                          {stored("folder:raw/x"), "was not assigned"},
 		"the output of another attempt":     {stored("state:bam/p1.bam.v2.a8"), "was not assigned"},

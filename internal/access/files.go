@@ -5,7 +5,6 @@ package access
 import (
 	"crypto/hmac"
 	"crypto/sha256"
-	"slices"
 	"strings"
 
 	"fairway/internal/storage"
@@ -40,18 +39,14 @@ func GrantFiles(key *served.Key, launch, prefix string, answer *wire.SyncAnswer)
 	read(answer.GetPrefetch())
 	for _, a := range answer.GetRun() {
 		read(a.GetInputs())
-		for _, o := range slices.Concat(a.GetOutputs(), checkpointOf(a)) {
+		for _, o := range a.GetOutputs() {
 			o.Ticket = key.PatternTicket(launch, served.Write,
 				served.OutputPattern(prefix, o.GetLfn(), o.GetPattern(), o.GetVersion(), a.GetAttempt()))
 		}
+		if c := a.GetCheckpoint(); c != nil {
+			c.Ticket = key.PatternTicket(launch, served.Write,
+				served.CheckpointPattern(prefix, c.GetLfn(), a.GetAttempt()))
+		}
 		a.LogTicket = key.PatternTicket(launch, served.Write, served.LogPattern(a.GetAttempt()))
 	}
-}
-
-// checkpointOf is the folder that the attempt may store besides its outputs, if there is one.
-func checkpointOf(a *wire.Assignment) []*wire.OutputFile {
-	if a.GetCheckpoint() == nil {
-		return nil
-	}
-	return []*wire.OutputFile{a.GetCheckpoint()}
 }

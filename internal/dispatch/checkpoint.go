@@ -9,9 +9,14 @@ import "slices"
 // removed unseen, and what is kept is durable with the fate of the job. There is one at a time. It
 // goes when the job is done, or its run is retired.
 
+// A command may also say while it runs that what it has saved is whole. Its pilot stores that at once,
+// and tells of it in each Sync until the attempt ends: so it outlives the pilot. From then on failures
+// and losses count anew, since the job has come further. Of a gang, the first task saves.
+
 // saved is the folder that the next attempt of a job begins with.
 type saved struct {
 	Attempt AttemptID `json:"a"`
+	Version Version   `json:"v,omitempty"` // among those of the attempt
 	PFN     string    `json:"f"`
 	Size    int64     `json:"s,omitempty"`
 	Adler32 uint32    `json:"d,omitempty"`
@@ -41,9 +46,9 @@ func (c *Core) takeCheckpoint(by PilotID, j *job, r *Result) bool {
 	}
 	f, before := j.itsFate(), j.saved()
 	f.Reason = r.describe()
-	further := before == nil || before.Size != w.Size || before.Adler32 != w.Adler32
+	further := before == nil || before.Attempt == r.Attempt || before.Size != w.Size || before.Adler32 != w.Adler32
 	f.remember(r.Attempt) // its pilot may say the result again, and the folder is to stay
-	f.Saved = &saved{r.Attempt, w.PFN, w.Size, w.Adler32, w.Hash}
+	f.Saved = &saved{r.Attempt, w.Version, w.PFN, w.Size, w.Adler32, w.Hash}
 	c.files.removeSaved(before)
 	r.Outputs = slices.DeleteFunc(slices.Clone(r.Outputs), func(o WrittenFile) bool { return o.LFN == w.LFN })
 	c.files.discard(j, r)
@@ -57,6 +62,33 @@ func (c *Core) takeCheckpoint(by PilotID, j *job, r *Result) bool {
 	})
 	c.placement.requeue(j)
 	return true
+}
+
+// takeSaved takes what attempts at a pilot have saved while they run. What an attempt has stored that
+// does not count any more is removed.
+func (c *Core) takeSaved(p *pilot, s *Sync) {
+	for i := range s.Saved {
+		m := &s.Saved[i]
+		j := c.jobs.find(m.Of.Job)
+		if j == nil || j.policy.checkpoint == "" || m.File.LFN != j.policy.checkpoint || m.File.PFN == "" {
+			continue
+		}
+		before := j.saved()
+		if before != nil && before.PFN == m.File.PFN {
+			continue
+		}
+		a := c.fleet.attempts[m.Of.Attempt]
+		if a == nil || a.job != j || a.pilot != p || a.task != 0 ||
+			before != nil && before.Attempt == a.id && before.Version >= m.File.Version {
+			c.files.remove(m.File.PFN)
+			continue
+		}
+		w, f := &m.File, j.itsFate()
+		f.Saved = &saved{a.id, w.Version, w.PFN, w.Size, w.Adler32, w.Hash}
+		f.Tries, f.Losses = 0, 0
+		c.files.removeSaved(before)
+		c.journal.persistFate(j)
+	}
 }
 
 // saved is what the next attempt begins with; nil: nothing.
@@ -74,7 +106,8 @@ func (j *job) checkpointInput() (in InputFile, ok bool) {
 		return in, false
 	}
 	return InputFile{
-		File: FileRef{Run: j.id.Run(), LFN: j.policy.checkpoint, Tag: Tag(s.Attempt)}, Size: s.Size, PFN: s.PFN,
+		File: FileRef{Run: j.id.Run(), LFN: j.policy.checkpoint, Version: s.Version, Tag: Tag(s.Attempt)},
+		Size: s.Size, PFN: s.PFN,
 		Adler32: s.Adler32, Hash: s.Hash, Committed: s.Hash != "", Access: AccessCopy,
 	}, true
 }

@@ -241,3 +241,80 @@ func (c *crashing) all(results ...Result) (given []Assignment) {
 	}
 	return given
 }
+
+// saves has the pilot tell what its attempt has saved while it runs.
+func (b *binding) saves(pilot PilotID, a Assignment, pfn string, version Version) (e Effects) {
+	b.t.Helper()
+	w := savedAs(pfn, uint32(version))
+	w.Version = version
+	b.seq[pilot]++
+	return b.step(Sync{
+		Pilot: pilot, Seq: b.seq[pilot], LastAnswer: b.last[pilot], Hold: true,
+		Saved: []SavedState{{AttemptRef{Job: a.Job, Attempt: a.Attempt}, *w}},
+	})
+}
+
+// What a command saves while it runs is what the next attempt begins with, also where nothing is
+// heard of the pilot any more; each state takes the place of the one before.
+func TestStatesAreSavedWhileAJobRuns(t *testing.T) {
+	b := newSaver(t)
+	b.sync("p", nil)
+	first := b.begins("p")
+	for i, pfn := range []string{"a", "b"} {
+		e := b.saves("p", first, pfn, Version(i+1))
+		if i == 1 && !slices.Equal(e.Remove, []string{"a"}) || i == 0 && len(e.Remove) > 0 {
+			t.Fatalf("%v are removed", e.Remove)
+		}
+	}
+	if e := b.saves("p", first, "b", 2); len(e.Remove) > 0 || len(e.Persist) > 0 {
+		t.Errorf("what is told again is recorded again: %+v", e)
+	}
+	if e := b.saves("p", first, "late", 1); !slices.Equal(e.Remove, []string{"late"}) {
+		t.Errorf("%v are removed for an earlier state", e.Remove)
+	}
+	b.ends("p", Lost, nil)
+	if with := b.begunWith("p"); with != "b" {
+		t.Fatalf("the next attempt begins with %q", with)
+	}
+	if e := b.saves("p", first, "old", 3); !slices.Equal(e.Remove, []string{"old"}) {
+		t.Errorf("%v are removed for an attempt that is over", e.Remove)
+	}
+	// It has come further though it ends with what it has saved last.
+	second := b.begins("p")
+	b.saves("p", second, "c", 1)
+	b.ends("p", OutOfTime, savedAs("d", 1))
+	if with := b.begunWith("p"); with != "d" {
+		t.Fatalf("the next attempt begins with %q", with)
+	}
+	if e := b.ends("p", Succeeded, nil); !slices.Equal(e.Remove, []string{"d"}) {
+		t.Errorf("%v are removed in the end", e.Remove)
+	}
+}
+
+// Failures of a job that comes further each time are not added up.
+func TestFailuresCountSinceTheLastSavedState(t *testing.T) {
+	b := newBinding(t)
+	b.step(Submit{Run: 1, Jobs: []Job{{Name: "long", Step: "s", Checkpoint: "state/", Retry: Retry{Attempts: 2}}}})
+	pilot := PilotID("0") // each time another one, as the job avoids where it has failed
+	for i := range 6 {
+		b.sync(pilot, nil)
+		if i > 0 {
+			if with, want := b.begunWith(pilot), string(rune('a'+i-1)); with != want {
+				t.Fatalf("attempt %d begins with %q and not %s", i+1, with, want)
+			}
+		}
+		a := b.begins(pilot)
+		if i < 5 {
+			b.saves(pilot, a, string(rune('a'+i)), 1)
+		}
+		if j, _ := b.core.Job(NewJobID(1, 1)); j.State == Failed {
+			t.Fatalf("it has failed after %d attempts", i)
+		}
+		b.ends(pilot, Exited, nil)
+		b.after(time.Hour)
+		pilot = PilotID(rune('1' + i))
+	}
+	if j, _ := b.core.Job(NewJobID(1, 1)); j.State != Failed {
+		t.Errorf("a job that comes no further is %v", j.State)
+	}
+}

@@ -110,6 +110,15 @@ type Sync struct {
 	// Members are all attempts of gangs there that have their inputs and ports, whether or not their
 	// commands have begun; in each Sync.
 	Members []MemberState
+	// Saved is the last state that each attempt there which runs has saved, if any; in each Sync.
+	Saved []SavedState
+}
+
+// SavedState is a state that an attempt with a checkpoint has saved while it runs. The versions of
+// the file grow.
+type SavedState struct {
+	Of   AttemptRef
+	File WrittenFile
 }
 
 // HangUp says that the connection broke on which a Sync of a pilot was held: an answer to

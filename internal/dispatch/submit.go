@@ -267,9 +267,6 @@ func (j *Job) check() error {
 	if j.Tasks < 0 || j.Tasks > MaxTasks {
 		return refuse("dispatch: job %s has %d tasks, and a job may have %d", j.Name, j.Tasks, MaxTasks)
 	}
-	if j.Tasks > 1 && j.Checkpoint != "" {
-		return refuse("dispatch: job %s has a checkpoint, and %d tasks that would share it", j.Name, j.Tasks)
-	}
 	if j.Tasks > 1 && slices.ContainsFunc(j.Writes, func(o Output) bool { return o.Storage == StorageCache }) {
 		return refuse("dispatch: job %s has several tasks, and what it writes would stay in caches only: store it", j.Name)
 	}

@@ -46,6 +46,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 	}
 	c.takeHoldings(p, s)
 	c.takeMembers(p, s)
+	c.takeSaved(p, s)
 	c.takeHeard(p, s)
 	if s.Leaving {
 		c.farewell(p)
@@ -397,7 +398,10 @@ func (c *Core) describeTo(a *Assignment, x *attempt) {
 		Job: j.id, Attempt: x.id, Name: j.name, Step: j.step.Step, Try: x.try, Priority: int(x.priority), Payload: j.payload,
 		Needs: x.needs.onOne(), Inputs: c.inputSlab.Take(len(j.requests))[:0],
 		Outputs: c.outputSlab.Take(len(j.outputs)), Private: j.fate != nil && j.fate.Private,
-		Checkpoint: j.policy.checkpoint, GangPlace: x.place(), Once: j.policy.once,
+		GangPlace: x.place(), Once: j.policy.once,
+	}
+	if x.task == 0 {
+		a.Checkpoint = j.policy.checkpoint
 	}
 	if x.gang != nil {
 		a.Tasks = len(x.gang.members)
@@ -416,7 +420,7 @@ func (c *Core) describeTo(a *Assignment, x *attempt) {
 			a.Outputs[r.output] = OutputFile{Output: j.outputs[r.output], Version: v.number}
 		}
 	}
-	if in, ok := j.checkpointInput(); ok {
+	if in, ok := j.checkpointInput(); ok && x.task == 0 {
 		a.Inputs = append(a.Inputs, in)
 	}
 }

@@ -78,10 +78,6 @@ func (p *parser) checkGang(s *step, keys map[string]*yaml.Node, what string) {
 	if s.tasks < 2 {
 		return
 	}
-	if n := keys["checkpoint"]; n != nil {
-		p.Fail(n, "have the command store its state as an output", "%s has a checkpoint, and %d tasks that would share it",
-			what, s.tasks)
-	}
 	if n := keys["storage"]; n != nil && s.storage == dispatch.StorageCache {
 		p.Fail(n, "write storage: temporary", "%s has %d tasks, and what it writes would stay in caches only", what, s.tasks)
 	}

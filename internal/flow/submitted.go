@@ -60,8 +60,6 @@ func checkTasks(job *dispatch.Job, command *Command) error {
 		return fmt.Errorf("it has %d tasks, and may have up to %d", job.Tasks, dispatch.MaxTasks)
 	case job.Tasks < 2:
 		return nil
-	case job.Checkpoint != "":
-		return fmt.Errorf("it has a checkpoint, and %d tasks that would share it; store the state as an output", job.Tasks)
 	case job.Once && command.Container != nil:
 		return errors.New("it runs its command once, and what that starts on other nodes would run in no container")
 	case command.Worker != "":

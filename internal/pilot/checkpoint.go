@@ -1,9 +1,12 @@
 package pilot
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
+	"fairway/internal/pilot/stage"
 	"fairway/internal/wire"
 )
 
@@ -43,17 +46,81 @@ func (p *pilot) endInTimeToSave() {
 // MaxSavingTime for that, though the attempt itself is over.
 func (p *pilot) saveCheckpoint(a *attempt) {
 	reason := a.stopReason()
-	if a.GetCheckpoint() == nil || !a.begun || reason == nil || !mayGoOn(reason.outcome) {
+	if !a.savesState() || !a.begun || reason == nil || !mayGoOn(reason.outcome) {
 		return
 	}
 	ctx, cancel := context.WithTimeout(p.jobs, MaxSavingTime)
 	defer cancel()
 	saving := a.Execution
 	saving.Ctx = ctx
-	if err := p.stage.StoreCheckpoint(&saving); err != nil {
+	if err := p.stage.StoreCheckpoint(&saving, a.states+1); err != nil {
 		a.Note("its checkpoint could not be saved: " + err.Error())
 		p.log.Warn("a checkpoint could not be saved", "attempt", a.GetAttempt(), "error", err)
 	}
+}
+
+// savesState reports whether there is a checkpoint to be stored: of a gang, that of the first task.
+func (a *attempt) savesState() bool { return a.GetCheckpoint() != nil && a.isFirst() }
+
+// markPause is how often a pilot looks whether a command has saved a whole state.
+const markPause = time.Second
+
+// followMark stores what a command saves while it runs, each time that it marks a state as whole: so
+// it outlives the node. The TaskQueue hears of the last one.
+func (p *pilot) followMark(ctx context.Context, a *attempt) {
+	var last stage.MarkID
+	saving := a.Execution
+	saving.Ctx = ctx
+	for p.sched.Sleep(ctx, markPause) == nil {
+		mark := saving.Mark()
+		if mark == (stage.MarkID{}) || mark == last {
+			continue
+		}
+		last = mark
+		out, err := p.stage.StoreMarked(&saving, a.states+1)
+		if ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			p.log.Warn("a state of a job that runs could not be stored", "attempt", a.GetAttempt(), "error", err)
+			continue
+		}
+		p.mu.Lock()
+		a.states++
+		a.state = out
+		p.reports.News = true
+		p.poke()
+		p.mu.Unlock()
+	}
+}
+
+// runSaving runs f, the command of an attempt, and stores meanwhile what it saves.
+func (p *pilot) runSaving(a *attempt, f func(a *attempt)) {
+	if !a.savesState() {
+		f(a)
+		return
+	}
+	ctx, end := context.WithCancel(a.Ctx)
+	ended := make(chan struct{})
+	p.workers.Go(func() {
+		defer close(ended)
+		p.followMark(ctx, a)
+	})
+	f(a)
+	end()
+	<-ended
+}
+
+// savedStates tells of the last state that each command here has saved. The caller holds the mutex.
+func (p *pilot) savedStates(m *wire.SyncRequest) {
+	for _, a := range p.known {
+		if a.state != nil {
+			m.Saved = append(m.Saved, &wire.SavedState{Of: a.ref(), File: a.state})
+		}
+	}
+	slices.SortFunc(m.Saved, func(a, b *wire.SavedState) int {
+		return cmp.Compare(a.GetOf().GetAttempt(), b.GetOf().GetAttempt())
+	})
 }
 
 // mayGoOn reports whether the next attempt may go on where one of this outcome was.

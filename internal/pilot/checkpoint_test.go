@@ -103,3 +103,45 @@ func TestFailuresBringNoState(t *testing.T) {
 		t.Error(r)
 	}
 }
+
+// marking saves a state as whole, twice, and is never told to end.
+const marking = `cd "$FAIRWAY_CHECKPOINT"
+save() { mkdir $1; echo "$1" > $1/part; echo '{"files": ["'$1'/part"]}' > new; mv new whole.json; }
+echo junk > other
+save 1; while [ ! -e "$mark" ]; do sleep 0.01; done; save 2; rm -r 1; sleep 1000`
+
+// A state that a command marks as whole while it runs is stored at once, with the files that it names
+// and no others.
+func TestWholeStatesAreStoredWhileACommandRuns(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	mark := q.folder + "/mark"
+	a := shell(marking, payload(func(p *wire.Payload) { p.Environment = map[string]string{"mark": mark} }))
+	a.Checkpoint = &wire.OutputFile{Lfn: "state/"}
+	q.assign("p1", a)
+	for n, want := range []string{"1", "2"} {
+		var saved *wire.WrittenFile
+		q.until("a state", func() bool {
+			p := q.pilot("p1")
+			if len(p.saved) == 0 || p.saved[0].GetFile().GetVersion() != uint32(n+1) {
+				return false
+			}
+			saved = p.saved[0].GetFile()
+			return p.saved[0].GetOf().GetAttempt() == a.GetAttempt()
+		})
+		if got := archivedFile(t, saved, want+"/part"); got != want+"\n" {
+			t.Errorf("state %s has %q", want, got)
+		}
+		z, err := zip.OpenReader(strings.TrimPrefix(saved.GetPfn(), "file:"))
+		check(t, err)
+		if len(z.File) != 3 { // the mark, a folder and its file
+			t.Errorf("state %s has %d entries", want, len(z.File))
+		}
+		check(t, z.Close())
+		check(t, os.WriteFile(mark, nil, 0o600))
+	}
+	q.end("p1", a.GetAttempt())
+	if r := q.result(a.GetAttempt()); len(r.GetOutputs()) != 1 || r.GetOutputs()[0].GetVersion() != 3 {
+		t.Error(r)
+	}
+}

@@ -299,6 +299,7 @@ func (p *pilot) send(talk context.Context, now time.Time) {
 	}
 	p.describeAgain(m)
 	p.members(m)
+	p.savedStates(m)
 	p.caching.carry(m)
 	m.Counts = p.stage.CacheCounts()
 	p.stage.Sharing.Carry(m)

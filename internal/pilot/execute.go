@@ -36,7 +36,7 @@ func (p *pilot) execute(a *attempt) {
 		p.concludePrevious(a)
 		p.replay(a)
 	} else {
-		p.command(a)
+		p.runSaving(a, p.command)
 	}
 	a.Result.Usage.End = a.moment()
 	a.In.CheckUnchanged() // before the next one reads the same files

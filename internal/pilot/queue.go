@@ -35,16 +35,18 @@ type attempt struct {
 	told   []string // what a worker of its step is told, in the place of a command
 	logs   liveLogs
 	member *membership // nil: it is of no gang
+	states uint32      // that its command has saved and that were stored; of who runs it
 
 	// The pilot's mutex guards what follows.
-	queued    bool // it waits in the queue
-	recalled  bool // it was taken out of the queue and will not run
-	preparing bool // its sandbox is prepared before its turn
-	ready     bool // that is done
-	cold      bool // that cannot be done
-	hasDisk   bool // it was given the disk that it needs
-	yielded   bool // it has given back what its command needed
-	begun     bool // its command has been let start
+	queued    bool              // it waits in the queue
+	recalled  bool              // it was taken out of the queue and will not run
+	preparing bool              // its sandbox is prepared before its turn
+	ready     bool              // that is done
+	cold      bool              // that cannot be done
+	hasDisk   bool              // it was given the disk that it needs
+	yielded   bool              // it has given back what its command needed
+	begun     bool              // its command has been let start
+	state     *wire.WrittenFile // the last one that its command has saved
 
 	turn        time.Time     // when it was taken out of the queue to run
 	stagedAhead time.Duration // of its stage-in, before that

@@ -83,7 +83,8 @@ type pilotSeen struct {
 	run     []*wire.Assignment // not started as far as is known
 	started map[uint64]bool
 	cached  map[string]bool
-	counts  *wire.CacheCounts // as told last
+	counts  *wire.CacheCounts  // as told last
+	saved   []*wire.SavedState // as told last
 	peers   []*wire.Peer
 	evict   []*wire.FileRef
 	pre     []*wire.InputFile
@@ -236,6 +237,7 @@ func (q *taskQueue) report(id string, m *wire.SyncRequest) {
 	})
 	p.left = p.left || m.GetLeaving()
 	p.counts = m.GetCounts()
+	p.saved = m.GetSaved()
 }
 
 func (q *taskQueue) answer(p *pilotSeen, m *wire.SyncRequest) *wire.SyncAnswer {

@@ -1347,6 +1347,59 @@ func (x *MemberState) GetBegun() bool {
 	return false
 }
 
+// SavedState is the state that an attempt with a checkpoint has saved last, while it runs.
+type SavedState struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Of            *AttemptRef            `protobuf:"bytes,1,opt,name=of,proto3" json:"of,omitempty"`
+	File          *WrittenFile           `protobuf:"bytes,2,opt,name=file,proto3" json:"file,omitempty"` // the versions of one attempt grow
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SavedState) Reset() {
+	*x = SavedState{}
+	mi := &file_pilot_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SavedState) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SavedState) ProtoMessage() {}
+
+func (x *SavedState) ProtoReflect() protoreflect.Message {
+	mi := &file_pilot_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SavedState.ProtoReflect.Descriptor instead.
+func (*SavedState) Descriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *SavedState) GetOf() *AttemptRef {
+	if x != nil {
+		return x.Of
+	}
+	return nil
+}
+
+func (x *SavedState) GetFile() *WrittenFile {
+	if x != nil {
+		return x.File
+	}
+	return nil
+}
+
 type SyncRequest struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Pilot          string                 `protobuf:"bytes,1,opt,name=pilot,proto3" json:"pilot,omitempty"`
@@ -1371,6 +1424,7 @@ type SyncRequest struct {
 	OutputsToStore int64                  `protobuf:"varint,21,opt,name=outputs_to_store,json=outputsToStore,proto3" json:"outputs_to_store,omitempty"` // of attempts that store many outputs now, all together
 	Counts         *CacheCounts           `protobuf:"bytes,22,opt,name=counts,proto3" json:"counts,omitempty"`                                          // none: all are 0
 	Members        []*MemberState         `protobuf:"bytes,24,rep,name=members,proto3" json:"members,omitempty"`                                        // all of gangs that are there and ready, or have begun
+	Saved          []*SavedState          `protobuf:"bytes,26,rep,name=saved,proto3" json:"saved,omitempty"`                                            // the last one of each attempt there that runs and has saved any
 	LookedFor      uint64                 `protobuf:"varint,23,opt,name=looked_for,json=lookedFor,proto3" json:"looked_for,omitempty"`                  // the look_for_number of the programs that were looked for; hello tells what was found
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1378,7 +1432,7 @@ type SyncRequest struct {
 
 func (x *SyncRequest) Reset() {
 	*x = SyncRequest{}
-	mi := &file_pilot_proto_msgTypes[14]
+	mi := &file_pilot_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1390,7 +1444,7 @@ func (x *SyncRequest) String() string {
 func (*SyncRequest) ProtoMessage() {}
 
 func (x *SyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[14]
+	mi := &file_pilot_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1403,7 +1457,7 @@ func (x *SyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncRequest.ProtoReflect.Descriptor instead.
 func (*SyncRequest) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{14}
+	return file_pilot_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *SyncRequest) GetPilot() string {
@@ -1560,6 +1614,13 @@ func (x *SyncRequest) GetMembers() []*MemberState {
 	return nil
 }
 
+func (x *SyncRequest) GetSaved() []*SavedState {
+	if x != nil {
+		return x.Saved
+	}
+	return nil
+}
+
 func (x *SyncRequest) GetLookedFor() uint64 {
 	if x != nil {
 		return x.LookedFor
@@ -1585,7 +1646,7 @@ type InputFile struct {
 
 func (x *InputFile) Reset() {
 	*x = InputFile{}
-	mi := &file_pilot_proto_msgTypes[15]
+	mi := &file_pilot_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1597,7 +1658,7 @@ func (x *InputFile) String() string {
 func (*InputFile) ProtoMessage() {}
 
 func (x *InputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[15]
+	mi := &file_pilot_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1610,7 +1671,7 @@ func (x *InputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputFile.ProtoReflect.Descriptor instead.
 func (*InputFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{15}
+	return file_pilot_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *InputFile) GetFile() *FileRef {
@@ -1696,7 +1757,7 @@ type OutputFile struct {
 
 func (x *OutputFile) Reset() {
 	*x = OutputFile{}
-	mi := &file_pilot_proto_msgTypes[16]
+	mi := &file_pilot_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1708,7 +1769,7 @@ func (x *OutputFile) String() string {
 func (*OutputFile) ProtoMessage() {}
 
 func (x *OutputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[16]
+	mi := &file_pilot_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1721,7 +1782,7 @@ func (x *OutputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputFile.ProtoReflect.Descriptor instead.
 func (*OutputFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{16}
+	return file_pilot_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *OutputFile) GetLfn() string {
@@ -1784,7 +1845,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_pilot_proto_msgTypes[17]
+	mi := &file_pilot_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1796,7 +1857,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[17]
+	mi := &file_pilot_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1809,7 +1870,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{17}
+	return file_pilot_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Assignment) GetRun() uint32 {
@@ -1944,7 +2005,7 @@ type Gang struct {
 
 func (x *Gang) Reset() {
 	*x = Gang{}
-	mi := &file_pilot_proto_msgTypes[18]
+	mi := &file_pilot_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1956,7 +2017,7 @@ func (x *Gang) String() string {
 func (*Gang) ProtoMessage() {}
 
 func (x *Gang) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[18]
+	mi := &file_pilot_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1969,7 +2030,7 @@ func (x *Gang) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gang.ProtoReflect.Descriptor instead.
 func (*Gang) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{18}
+	return file_pilot_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Gang) GetLeader() uint64 {
@@ -2017,7 +2078,7 @@ type GangStart struct {
 
 func (x *GangStart) Reset() {
 	*x = GangStart{}
-	mi := &file_pilot_proto_msgTypes[19]
+	mi := &file_pilot_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2029,7 +2090,7 @@ func (x *GangStart) String() string {
 func (*GangStart) ProtoMessage() {}
 
 func (x *GangStart) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[19]
+	mi := &file_pilot_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2042,7 +2103,7 @@ func (x *GangStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangStart.ProtoReflect.Descriptor instead.
 func (*GangStart) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{19}
+	return file_pilot_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GangStart) GetAttempt() uint64 {
@@ -2113,7 +2174,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_pilot_proto_msgTypes[20]
+	mi := &file_pilot_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2125,7 +2186,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[20]
+	mi := &file_pilot_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2138,7 +2199,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{20}
+	return file_pilot_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Member) GetTask() int32 {
@@ -2185,7 +2246,7 @@ type Payload struct {
 
 func (x *Payload) Reset() {
 	*x = Payload{}
-	mi := &file_pilot_proto_msgTypes[21]
+	mi := &file_pilot_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2197,7 +2258,7 @@ func (x *Payload) String() string {
 func (*Payload) ProtoMessage() {}
 
 func (x *Payload) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[21]
+	mi := &file_pilot_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2210,7 +2271,7 @@ func (x *Payload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Payload.ProtoReflect.Descriptor instead.
 func (*Payload) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{21}
+	return file_pilot_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Payload) GetShell() string {
@@ -2315,7 +2376,7 @@ type Container struct {
 
 func (x *Container) Reset() {
 	*x = Container{}
-	mi := &file_pilot_proto_msgTypes[22]
+	mi := &file_pilot_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2327,7 +2388,7 @@ func (x *Container) String() string {
 func (*Container) ProtoMessage() {}
 
 func (x *Container) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[22]
+	mi := &file_pilot_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2340,7 +2401,7 @@ func (x *Container) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Container.ProtoReflect.Descriptor instead.
 func (*Container) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{22}
+	return file_pilot_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Container) GetImage() string {
@@ -2369,7 +2430,7 @@ type InputVariable struct {
 
 func (x *InputVariable) Reset() {
 	*x = InputVariable{}
-	mi := &file_pilot_proto_msgTypes[23]
+	mi := &file_pilot_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2381,7 +2442,7 @@ func (x *InputVariable) String() string {
 func (*InputVariable) ProtoMessage() {}
 
 func (x *InputVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[23]
+	mi := &file_pilot_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2394,7 +2455,7 @@ func (x *InputVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputVariable.ProtoReflect.Descriptor instead.
 func (*InputVariable) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{23}
+	return file_pilot_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *InputVariable) GetName() string {
@@ -2424,7 +2485,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_pilot_proto_msgTypes[24]
+	mi := &file_pilot_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2436,7 +2497,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[24]
+	mi := &file_pilot_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2449,7 +2510,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{24}
+	return file_pilot_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Replay) GetCompute() *durationpb.Duration {
@@ -2483,7 +2544,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_pilot_proto_msgTypes[25]
+	mi := &file_pilot_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2495,7 +2556,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[25]
+	mi := &file_pilot_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2508,7 +2569,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{25}
+	return file_pilot_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Peer) GetCacheDir() string {
@@ -2531,7 +2592,7 @@ type CacheCounts struct {
 
 func (x *CacheCounts) Reset() {
 	*x = CacheCounts{}
-	mi := &file_pilot_proto_msgTypes[26]
+	mi := &file_pilot_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2543,7 +2604,7 @@ func (x *CacheCounts) String() string {
 func (*CacheCounts) ProtoMessage() {}
 
 func (x *CacheCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[26]
+	mi := &file_pilot_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2556,7 +2617,7 @@ func (x *CacheCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheCounts.ProtoReflect.Descriptor instead.
 func (*CacheCounts) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{26}
+	return file_pilot_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *CacheCounts) GetEvictedFiles() int64 {
@@ -2598,7 +2659,7 @@ type CacheDigest struct {
 
 func (x *CacheDigest) Reset() {
 	*x = CacheDigest{}
-	mi := &file_pilot_proto_msgTypes[27]
+	mi := &file_pilot_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2610,7 +2671,7 @@ func (x *CacheDigest) String() string {
 func (*CacheDigest) ProtoMessage() {}
 
 func (x *CacheDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[27]
+	mi := &file_pilot_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2623,7 +2684,7 @@ func (x *CacheDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheDigest.ProtoReflect.Descriptor instead.
 func (*CacheDigest) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{27}
+	return file_pilot_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *CacheDigest) GetFiles() uint64 {
@@ -2670,7 +2731,7 @@ type SyncAnswer struct {
 
 func (x *SyncAnswer) Reset() {
 	*x = SyncAnswer{}
-	mi := &file_pilot_proto_msgTypes[28]
+	mi := &file_pilot_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2682,7 +2743,7 @@ func (x *SyncAnswer) String() string {
 func (*SyncAnswer) ProtoMessage() {}
 
 func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[28]
+	mi := &file_pilot_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2695,7 +2756,7 @@ func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncAnswer.ProtoReflect.Descriptor instead.
 func (*SyncAnswer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{28}
+	return file_pilot_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *SyncAnswer) GetNumber() uint64 {
@@ -2962,7 +3023,11 @@ const file_pilot_proto_rawDesc = "" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x14\n" +
 	"\x05ports\x18\x03 \x03(\rR\x05ports\x12\x14\n" +
-	"\x05begun\x18\x04 \x01(\bR\x05begun\"\xd4\x06\n" +
+	"\x05begun\x18\x04 \x01(\bR\x05begun\"a\n" +
+	"\n" +
+	"SavedState\x12&\n" +
+	"\x02of\x18\x01 \x01(\v2\x16.fairway.v1.AttemptRefR\x02of\x12+\n" +
+	"\x04file\x18\x02 \x01(\v2\x17.fairway.v1.WrittenFileR\x04file\"\x82\a\n" +
 	"\vSyncRequest\x12\x14\n" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1f\n" +
@@ -2990,7 +3055,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\x0eoutputs_stored\x18\x14 \x01(\x03R\routputsStored\x12(\n" +
 	"\x10outputs_to_store\x18\x15 \x01(\x03R\x0eoutputsToStore\x12/\n" +
 	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06counts\x121\n" +
-	"\amembers\x18\x18 \x03(\v2\x17.fairway.v1.MemberStateR\amembers\x12\x1d\n" +
+	"\amembers\x18\x18 \x03(\v2\x17.fairway.v1.MemberStateR\amembers\x12,\n" +
+	"\x05saved\x18\x1a \x03(\v2\x16.fairway.v1.SavedStateR\x05saved\x12\x1d\n" +
 	"\n" +
 	"looked_for\x18\x17 \x01(\x04R\tlookedForJ\x04\b\b\x10\t\"\xb4\x02\n" +
 	"\tInputFile\x12'\n" +
@@ -3158,7 +3224,7 @@ func file_pilot_proto_rawDescGZIP() []byte {
 }
 
 var file_pilot_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 32)
+var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_pilot_proto_goTypes = []any{
 	(Outcome)(0),                  // 0: fairway.v1.Outcome
 	(Access)(0),                   // 1: fairway.v1.Access
@@ -3176,87 +3242,91 @@ var file_pilot_proto_goTypes = []any{
 	(*LostFile)(nil),              // 13: fairway.v1.LostFile
 	(*AttemptRef)(nil),            // 14: fairway.v1.AttemptRef
 	(*MemberState)(nil),           // 15: fairway.v1.MemberState
-	(*SyncRequest)(nil),           // 16: fairway.v1.SyncRequest
-	(*InputFile)(nil),             // 17: fairway.v1.InputFile
-	(*OutputFile)(nil),            // 18: fairway.v1.OutputFile
-	(*Assignment)(nil),            // 19: fairway.v1.Assignment
-	(*Gang)(nil),                  // 20: fairway.v1.Gang
-	(*GangStart)(nil),             // 21: fairway.v1.GangStart
-	(*Member)(nil),                // 22: fairway.v1.Member
-	(*Payload)(nil),               // 23: fairway.v1.Payload
-	(*Container)(nil),             // 24: fairway.v1.Container
-	(*InputVariable)(nil),         // 25: fairway.v1.InputVariable
-	(*Replay)(nil),                // 26: fairway.v1.Replay
-	(*Peer)(nil),                  // 27: fairway.v1.Peer
-	(*CacheCounts)(nil),           // 28: fairway.v1.CacheCounts
-	(*CacheDigest)(nil),           // 29: fairway.v1.CacheDigest
-	(*SyncAnswer)(nil),            // 30: fairway.v1.SyncAnswer
-	nil,                           // 31: fairway.v1.Resources.CountableEntry
-	nil,                           // 32: fairway.v1.Payload.EnvironmentEntry
-	nil,                           // 33: fairway.v1.Replay.WritesBytesEntry
-	(*durationpb.Duration)(nil),   // 34: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 35: google.protobuf.Timestamp
+	(*SavedState)(nil),            // 16: fairway.v1.SavedState
+	(*SyncRequest)(nil),           // 17: fairway.v1.SyncRequest
+	(*InputFile)(nil),             // 18: fairway.v1.InputFile
+	(*OutputFile)(nil),            // 19: fairway.v1.OutputFile
+	(*Assignment)(nil),            // 20: fairway.v1.Assignment
+	(*Gang)(nil),                  // 21: fairway.v1.Gang
+	(*GangStart)(nil),             // 22: fairway.v1.GangStart
+	(*Member)(nil),                // 23: fairway.v1.Member
+	(*Payload)(nil),               // 24: fairway.v1.Payload
+	(*Container)(nil),             // 25: fairway.v1.Container
+	(*InputVariable)(nil),         // 26: fairway.v1.InputVariable
+	(*Replay)(nil),                // 27: fairway.v1.Replay
+	(*Peer)(nil),                  // 28: fairway.v1.Peer
+	(*CacheCounts)(nil),           // 29: fairway.v1.CacheCounts
+	(*CacheDigest)(nil),           // 30: fairway.v1.CacheDigest
+	(*SyncAnswer)(nil),            // 31: fairway.v1.SyncAnswer
+	nil,                           // 32: fairway.v1.Resources.CountableEntry
+	nil,                           // 33: fairway.v1.Payload.EnvironmentEntry
+	nil,                           // 34: fairway.v1.Replay.WritesBytesEntry
+	(*durationpb.Duration)(nil),   // 35: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 36: google.protobuf.Timestamp
 }
 var file_pilot_proto_depIdxs = []int32{
-	34, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
-	31, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
+	35, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
+	32, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
 	3,  // 2: fairway.v1.PilotInfo.has:type_name -> fairway.v1.Resources
-	34, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
-	34, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
+	35, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
+	35, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
 	2,  // 5: fairway.v1.CachedFile.file:type_name -> fairway.v1.FileRef
 	6,  // 6: fairway.v1.Source.origin:type_name -> fairway.v1.Source
 	2,  // 7: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
-	35, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
-	35, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
-	35, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
-	35, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
-	34, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
-	34, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
+	36, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
+	36, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
+	36, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
+	36, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
+	35, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
+	35, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
 	0,  // 14: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
 	9,  // 15: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
 	10, // 16: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
 	13, // 17: fairway.v1.Result.lost:type_name -> fairway.v1.LostFile
 	11, // 18: fairway.v1.Report.result:type_name -> fairway.v1.Result
 	2,  // 19: fairway.v1.LostFile.file:type_name -> fairway.v1.FileRef
-	4,  // 20: fairway.v1.SyncRequest.hello:type_name -> fairway.v1.PilotInfo
-	14, // 21: fairway.v1.SyncRequest.queued:type_name -> fairway.v1.AttemptRef
-	14, // 22: fairway.v1.SyncRequest.started:type_name -> fairway.v1.AttemptRef
-	5,  // 23: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
-	8,  // 24: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
-	12, // 25: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
-	29, // 26: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
-	28, // 27: fairway.v1.SyncRequest.counts:type_name -> fairway.v1.CacheCounts
-	15, // 28: fairway.v1.SyncRequest.members:type_name -> fairway.v1.MemberState
-	2,  // 29: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
-	6,  // 30: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
-	1,  // 31: fairway.v1.InputFile.access:type_name -> fairway.v1.Access
-	3,  // 32: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
-	17, // 33: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
-	18, // 34: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
-	20, // 35: fairway.v1.Assignment.gang:type_name -> fairway.v1.Gang
-	18, // 36: fairway.v1.Assignment.checkpoint:type_name -> fairway.v1.OutputFile
-	22, // 37: fairway.v1.GangStart.members:type_name -> fairway.v1.Member
-	32, // 38: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	26, // 39: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	24, // 40: fairway.v1.Payload.container:type_name -> fairway.v1.Container
-	25, // 41: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
-	34, // 42: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	33, // 43: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	19, // 44: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	17, // 45: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	2,  // 46: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	27, // 47: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	34, // 48: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	34, // 49: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
-	7,  // 50: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
-	21, // 51: fairway.v1.SyncAnswer.begin:type_name -> fairway.v1.GangStart
-	16, // 52: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	30, // 53: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	53, // [53:54] is the sub-list for method output_type
-	52, // [52:53] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	14, // 20: fairway.v1.SavedState.of:type_name -> fairway.v1.AttemptRef
+	9,  // 21: fairway.v1.SavedState.file:type_name -> fairway.v1.WrittenFile
+	4,  // 22: fairway.v1.SyncRequest.hello:type_name -> fairway.v1.PilotInfo
+	14, // 23: fairway.v1.SyncRequest.queued:type_name -> fairway.v1.AttemptRef
+	14, // 24: fairway.v1.SyncRequest.started:type_name -> fairway.v1.AttemptRef
+	5,  // 25: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
+	8,  // 26: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
+	12, // 27: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
+	30, // 28: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
+	29, // 29: fairway.v1.SyncRequest.counts:type_name -> fairway.v1.CacheCounts
+	15, // 30: fairway.v1.SyncRequest.members:type_name -> fairway.v1.MemberState
+	16, // 31: fairway.v1.SyncRequest.saved:type_name -> fairway.v1.SavedState
+	2,  // 32: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
+	6,  // 33: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
+	1,  // 34: fairway.v1.InputFile.access:type_name -> fairway.v1.Access
+	3,  // 35: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
+	18, // 36: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
+	19, // 37: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
+	21, // 38: fairway.v1.Assignment.gang:type_name -> fairway.v1.Gang
+	19, // 39: fairway.v1.Assignment.checkpoint:type_name -> fairway.v1.OutputFile
+	23, // 40: fairway.v1.GangStart.members:type_name -> fairway.v1.Member
+	33, // 41: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	27, // 42: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	25, // 43: fairway.v1.Payload.container:type_name -> fairway.v1.Container
+	26, // 44: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
+	35, // 45: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	34, // 46: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	20, // 47: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	18, // 48: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	2,  // 49: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	28, // 50: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	35, // 51: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	35, // 52: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	7,  // 53: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
+	22, // 54: fairway.v1.SyncAnswer.begin:type_name -> fairway.v1.GangStart
+	17, // 55: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	31, // 56: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	56, // [56:57] is the sub-list for method output_type
+	55, // [55:56] is the sub-list for method input_type
+	55, // [55:55] is the sub-list for extension type_name
+	55, // [55:55] is the sub-list for extension extendee
+	0,  // [0:55] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }
@@ -3270,7 +3340,7 @@ func file_pilot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pilot_proto_rawDesc), len(file_pilot_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   32,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

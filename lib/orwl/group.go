@@ -70,37 +70,76 @@ func LoadTLS(certificate, key, authorities string) (*tls.Config, error) {
 
 // Member is a process of a group that has joined it. Any goroutine may call its methods.
 type Member struct {
-	server Server
-	served chan struct{} // closed when nothing is served any more
-	err    error         // why, set before
-	own    map[string]*Location
-	peers  []*Peer // by process; nil where none was dialled
+	group    Group
+	gang     *gang     // nil where the group was given by hand
+	fence    *Location // of a gang
+	listener net.Listener
+	server   Server
+	served   chan struct{} // closed when nothing is served any more; nil before Serve
+	err      error         // why, set before
+	own      map[string]*Location
+	peers    []*Peer // by process; nil where none was dialled
+	saving   *Checkpoints
 }
 
 // Join serves the locations and dials the neighbours. After an error nothing is left behind.
 func (g Group) Join(ctx context.Context, locations ...*Location) (*Member, error) {
+	m, err := g.open()
+	if err != nil {
+		return nil, err
+	}
+	if err := m.Serve(ctx, locations...); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// open takes the place of this process in the group, and serves nothing yet.
+func (g Group) open() (*Member, error) {
 	if g.Process < 0 || g.Process >= len(g.Addresses) {
 		return nil, fmt.Errorf("there is no process %d in a group of %d", g.Process, len(g.Addresses))
 	}
-	m := &Member{served: make(chan struct{}), own: make(map[string]*Location), peers: make([]*Peer, len(g.Addresses))}
+	m := &Member{group: g, own: make(map[string]*Location), peers: make([]*Peer, len(g.Addresses))}
+	m.server.Lease = g.Lease
+	address := g.Addresses[g.Process]
+	var err error
+	if m.listener, err = net.Listen(Network(address), address); err != nil {
+		return nil, fmt.Errorf("process %d: %w", g.Process, err)
+	}
+	return m, nil
+}
+
+// Process is the number of this process in the group, from 0.
+func (m *Member) Process() int { return m.group.Process }
+
+// Processes is how many the group has.
+func (m *Member) Processes() int { return len(m.group.Addresses) }
+
+// Serve serves the locations and dials the neighbours, once in the life of a member; Group.Join has
+// done it. After an error nothing is left behind.
+func (m *Member) Serve(ctx context.Context, locations ...*Location) error {
+	if m.served != nil {
+		return fmt.Errorf("process %d serves already: give all its locations at once", m.Process())
+	}
 	for _, l := range locations {
 		m.own[l.Name()] = l
 	}
-	m.server.Lease = g.Lease
 	m.server.Add(locations...)
-	address := g.Addresses[g.Process]
-	listener, err := net.Listen(Network(address), address)
-	if err != nil {
-		return nil, fmt.Errorf("process %d: %w", g.Process, err)
-	}
+	m.served = make(chan struct{})
 	go func() {
 		defer close(m.served)
-		m.err = g.serve(&m.server, listener)
+		m.err = m.group.serve(&m.server, m.listener)
 	}()
-	if err := g.dial(ctx, m.peers); err != nil {
-		return nil, errors.Join(err, m.Close())
+	err := m.dial(ctx)
+	if err == nil && m.gang != nil {
+		start, cancel := context.WithTimeout(ctx, JoinPatience)
+		defer cancel()
+		err = m.meet(start, m.fence)
 	}
-	return m, nil
+	if err != nil {
+		return errors.Join(err, m.Close())
+	}
+	return nil
 }
 
 func (g Group) serve(s *Server, listener net.Listener) (err error) {
@@ -115,8 +154,8 @@ func (g Group) serve(s *Server, listener net.Listener) (err error) {
 	return err
 }
 
-func (g Group) dial(ctx context.Context, peers []*Peer) error {
-	d := Dialer{TLS: g.TLS, Patience: g.Patience, Lease: g.Lease}
+func (m *Member) dial(ctx context.Context) error {
+	g := m.group
 	neighbours := g.Neighbours
 	if neighbours == nil {
 		for k := range g.Addresses {
@@ -124,19 +163,32 @@ func (g Group) dial(ctx context.Context, peers []*Peer) error {
 		}
 	}
 	for _, k := range neighbours {
-		if k < 0 || k >= len(peers) {
-			return fmt.Errorf("there is no process %d in a group of %d", k, len(peers))
+		if k < 0 || k >= len(m.peers) {
+			return fmt.Errorf("there is no process %d in a group of %d", k, len(m.peers))
 		}
-		if k == g.Process || peers[k] != nil {
+		if k == g.Process || m.peers[k] != nil {
 			continue
 		}
-		p, err := d.Dial(ctx, Network(g.Addresses[k]), g.Addresses[k])
+		p, err := m.reach(ctx, g.Addresses[k])
 		if err != nil {
 			return fmt.Errorf("process %d: %w", k, err)
 		}
-		peers[k] = p
+		m.peers[k] = p
 	}
 	return nil
+}
+
+// reach dials a process of the group, which in a gang must be of the same attempt.
+func (m *Member) reach(ctx context.Context, address string) (*Peer, error) {
+	d := Dialer{TLS: m.group.TLS, Patience: m.group.Patience, Lease: m.group.Lease}
+	p, err := d.Dial(ctx, Network(address), address)
+	if err != nil || m.gang == nil {
+		return p, err
+	}
+	if _, err := m.gang.mirrorOfFence(ctx, p); err != nil {
+		return nil, errors.Join(fmt.Errorf("%s: %w", address, err), p.Close())
+	}
+	return p, nil
 }
 
 // Peer returns the connection to a process, or nil where that is no neighbour.
@@ -165,16 +217,26 @@ func (m *Member) Resource(ctx context.Context, name string) (Resource, error) {
 
 // Finish ends the part of this process. It returns nil when what the process has released has
 // arrived, and the others have finished their parts or are lost: they can read its locations until
-// then. When ctx ends first it closes at once.
+// then. When ctx ends first it closes at once. It also ends the checkpoints.
 func (m *Member) Finish(ctx context.Context) error {
+	if m.served == nil {
+		return m.Close()
+	}
 	left := m.leave()
 	done := m.server.Shutdown(ctx)
 	<-m.served
-	return errors.Join(left, done, m.err)
+	return errors.Join(left, done, m.err, m.saving.finish(ctx))
 }
 
 // Close ends the part of this process without waiting for the others. After Finish it does nothing.
 func (m *Member) Close() error {
+	m.saving.close()
+	if m.served == nil {
+		if err := m.listener.Close(); !errors.Is(err, net.ErrClosed) {
+			return err
+		}
+		return nil
+	}
 	left := m.leave()
 	m.server.Close()
 	<-m.served

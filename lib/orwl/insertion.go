@@ -313,6 +313,9 @@ func (l *Location) unlatchLocked(wake *wakeList) {
 	a := l.latch
 	l.latch = nil
 	close(a.open)
+	if a.starts() {
+		l.first = a.postponed[0].handle
+	}
 	for _, p := range a.postponed {
 		if l.queue.Insert(&p.handle.req, p.mode) {
 			l.grantLocked(&p.handle.req, nil, wake)

@@ -69,8 +69,9 @@ type Location struct {
 	calm       int // how often in a row a request was released that nobody had met
 	reads      int // how many reads in a row were granted at once beside others
 	generation uint64
-	err        error  // why all requests fail, for ever; nil while they do not
-	latch      *latch // nil where nothing is kept back
+	err        error   // why all requests fail, for ever; nil while they do not
+	latch      *latch  // nil where nothing is kept back
+	first      *Handle // that of the first request, after a start with StartWith; for checkpoints
 	trace      *Trace
 	// The journal is there once the data has gone to another host, for life. The memory changes
 	// under the write lock only; it is freed with the location.

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,6 +29,8 @@ type Program struct {
 	// Others is where the frontiers of other processes are; nil when there are
 	// none.
 	Others Resources
+	// Saves, where set, are the checkpoints from which Run goes on, and which it makes.
+	Saves *orwl.Checkpoints
 	// Trace, where set, records all locations.
 	Trace *orwl.Trace
 	// Bound says that the process has its processors for itself: each thread that
@@ -143,6 +147,12 @@ func (p *Program) Frontiers() []*orwl.Location {
 		}
 	}
 	return all
+}
+
+// Locations returns all that Run computes with: what a checkpoint has to save.
+func (p *Program) Locations() []*orwl.Location {
+	return slices.Concat(slices.Collect(maps.Values(p.data)), slices.Collect(maps.Values(p.frontiers)),
+		slices.Collect(maps.Values(p.exports)))
 }
 
 // Run runs the tasks to the end.

@@ -53,12 +53,11 @@ func (p *Program) add(t task, err error) error {
 	return err
 }
 
+// recur does the iterations of a task, from the one at which the last checkpoint ends.
 func (p *Program) recur(ctx context.Context, t task) error {
-	for done := 0; done < p.Iterations; {
-		sweeps := min(p.Sweeps, p.Iterations-done)
-		done += sweeps
+	for n := p.Saves.Begun(); n*p.Sweeps < p.Iterations; n++ {
 		for _, s := range t {
-			if err := s.turn(ctx, sweeps, done == p.Iterations); err != nil {
+			if err := p.turn(ctx, s, n); err != nil {
 				return errors.Join(err, t.cancel())
 			}
 		}
@@ -66,17 +65,19 @@ func (p *Program) recur(ctx context.Context, t task) error {
 	return nil
 }
 
-func (s step) turn(ctx context.Context, sweeps int, last bool) error {
+// turn does a step in an iteration, which is counted from 0.
+func (p *Program) turn(ctx context.Context, s step, n int) error {
 	if err := s.pairs.Acquire(ctx); err != nil {
 		return err
 	}
-	if err := s.do(sweeps); err != nil {
+	left := p.Iterations - n*p.Sweeps
+	if err := s.do(min(p.Sweeps, left)); err != nil {
 		return err
 	}
-	if last {
+	if left <= p.Sweeps {
 		return s.pairs.Finish()
 	}
-	return s.pairs.Release()
+	return p.Saves.Release(ctx, n+1, s.pairs)
 }
 
 func (t task) cancel() error {

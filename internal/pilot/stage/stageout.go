@@ -87,6 +87,17 @@ func (ar *Area) StageOut(a *Execution) error {
 	return stageOutAfter.Hit()
 }
 
+// put stores a file under a name that no other attempt and version has.
+func (ar *Area) put(a *Execution, w written, path, prefix string, out *wire.WrittenFile) error {
+	out.Pfn = storage.OutputPFN(prefix, w.lfn, out.Version, a.GetAttempt())
+	promised := served.OutputPattern(prefix, w.promise.GetLfn(), w.promise.GetPattern(), out.Version, a.GetAttempt())
+	if w.lfn == a.GetCheckpoint().GetLfn() {
+		promised = served.CheckpointPattern(prefix, w.lfn, a.GetAttempt())
+	}
+	ctx := storage.WithOwnName(a.Ctx) // since the attempt is in it
+	return ar.Storage.Put(served.WithPatternTicket(ctx, promised, w.promise.GetTicket()), path, out.Pfn)
+}
+
 // ManyOutputs is from how many outputs on the stage-out of an attempt counts in Storing.
 const ManyOutputs = 100
 
@@ -135,10 +146,7 @@ func (ar *Area) store(a *Execution, w written) (*wire.WrittenFile, error) {
 	if w.promise.GetCacheOnly() && ar.cacheOutput(a, item, path) {
 		return out, nil
 	}
-	out.Pfn = storage.OutputPFN(prefix, w.lfn, out.Version, a.GetAttempt())
-	promised := served.OutputPattern(prefix, w.promise.GetLfn(), w.promise.GetPattern(), out.Version, a.GetAttempt())
-	ctx := storage.WithOwnName(a.Ctx) // since the attempt is in it
-	err = ar.Storage.Put(served.WithPatternTicket(ctx, promised, w.promise.GetTicket()), path, out.Pfn)
+	err = ar.put(a, w, path, prefix, out)
 	if err == nil && !w.promise.GetCacheOnly() && !ar.links(out.Pfn) {
 		ar.cacheOutput(a, item, path)
 	}
@@ -158,7 +166,8 @@ func (ar *Area) describe(a *Execution, w written, f *os.File, prefix string, out
 		return err
 	}
 	if info.Size() >= largeOutput && !w.promise.GetCacheOnly() {
-		if w.promise != a.GetCheckpoint() && ar.Unsummed && ar.Sharing == nil && ar.Reach == nil && ar.linksTo(f, prefix) {
+		sums := w.lfn == a.GetCheckpoint().GetLfn() || !ar.Unsummed || ar.Sharing != nil || ar.Reach != nil
+		if !sums && ar.linksTo(f, prefix) {
 			out.Size, out.Written = info.Size(), storage.Written(info.ModTime())
 			return nil
 		}

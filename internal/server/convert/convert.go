@@ -49,6 +49,7 @@ func SyncFromWire(r *wire.SyncRequest, now time.Time) dispatch.Sync {
 		Hold:       r.GetHold(),
 		LookedFor:  r.GetLookedFor(),
 		Members:    Each(r.GetMembers(), memberFromWire),
+		Saved:      Each(r.GetSaved(), savedFromWire),
 		Unserved:   Each(r.GetUnserved(), func(id string) dispatch.PilotID { return dispatch.PilotID(id) }),
 	}
 }
@@ -119,6 +120,10 @@ func memberFromWire(m *wire.MemberState) dispatch.MemberState {
 		Attempt: dispatch.AttemptID(m.GetAttempt()), Host: m.GetHost(), Begun: m.GetBegun(),
 		Ports: Each(m.GetPorts(), func(port uint32) int { return int(port) }),
 	}
+}
+
+func savedFromWire(s *wire.SavedState) dispatch.SavedState {
+	return dispatch.SavedState{Of: attemptFromWire(s.GetOf()), File: writtenFromWire(s.GetFile())}
 }
 
 func fileFromWire(f *wire.FileRef) dispatch.FileRef {

@@ -34,6 +34,13 @@ func OutputPattern(prefix, lfn string, isPattern bool, version uint32, attempt u
 	return storage.OutputPFN(prefix, lfn, version, attempt)
 }
 
+// CheckpointPattern is the pattern of the PFNs that an attempt may give the folder in which it saves
+// its state, each time that it is stored: the versions differ.
+func CheckpointPattern(prefix, lfn string, attempt uint64) string {
+	first := logical.Escape(storage.OutputPFN(prefix, lfn, 0, attempt))
+	return strings.TrimSuffix(first, fmt.Sprintf(".v0.a%d", attempt)) + fmt.Sprintf(".v*.a%d", attempt)
+}
+
 // LogPattern is the pattern of the PFNs of what one attempt prints.
 func LogPattern(attempt uint64) string { return fmt.Sprintf("%s:%d.*", LogScheme, attempt) }
 

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"time"
+
+	"fairway/examples/llk23/sweep"
+	"fairway/lib/orwl"
+)
+
+// gang says how this process takes part in a gang of jobs.
+type gang struct {
+	every  time.Duration
+	result string
+	check  bool
+}
+
+func (g *gang) flags() {
+	flag.DurationVar(&g.every, "every", 0, "as a task of a gang: time between two checkpoints")
+	flag.StringVar(&g.result, "result", "", "as a task of a gang: file for the matrix, which task 0 writes")
+	flag.BoolVar(&g.check, "check", true, "as a task of a gang: compare with the sequential sweep, which takes longer")
+}
+
+// runTask computes the rows of blocks of one task, from the last checkpoint on.
+func runTask(g *gang, p *sweep.Program) error {
+	ctx := context.Background()
+	m, err := orwl.Join(ctx)
+	if err != nil {
+		return err
+	}
+	defer m.Close()
+	return compute(ctx, g, p, m)
+}
+
+func compute(ctx context.Context, g *gang, p *sweep.Program, m *orwl.Member) error {
+	task, tasks := m.Process(), m.Processes()
+	p.First, p.Last = task*p.Rows/tasks, (task+1)*p.Rows/tasks
+	if p.First == p.Last {
+		return fmt.Errorf("task %d of %d has none of %d rows of blocks", task, tasks, p.Rows)
+	}
+	if err := p.Build(); err != nil {
+		return err
+	}
+	served := p.Frontiers()
+	var own orwl.Handle // on the rows of this task, which nobody reads before they are there
+	if g.result != "" {
+		matrix, err := orwl.New(resultName(task), 8*p.N*p.N)
+		if err != nil {
+			return err
+		}
+		if err := own.WriteRequest(matrix); err != nil {
+			return err
+		}
+		served = append(served, matrix)
+	}
+	var err error
+	if p.Saves, err = m.Checkpoints(ctx, g.every, p.Locations()...); err != nil {
+		return err
+	}
+	if err := m.Serve(ctx, served...); err != nil {
+		return err
+	}
+	p.Others = m
+	start := time.Now()
+	if err := errors.Join(p.Insert(ctx), p.Run(ctx)); err != nil {
+		return err
+	}
+	took := time.Since(start)
+	last, saved, err := p.Saves.Saved()
+	if err != nil {
+		return err
+	}
+	fmt.Printf("task %d of %d: iterations %d to %d in %v, computing for %v; %d checkpoints, the last after %d\n", task,
+		tasks, p.Saves.Begun(), (p.Iterations+p.Sweeps-1)/p.Sweeps, took.Round(time.Microsecond), p.Computing(), saved, last)
+	if g.result != "" {
+		err = orwl.Do(ctx, &own, func(rows []float64) error { return p.Result(ctx, rows) })
+	}
+	if g.result != "" && err == nil && task == 0 {
+		err = gather(ctx, p, m, g.result)
+	}
+	if err := errors.Join(err, m.Finish(ctx)); err != nil {
+		return err
+	}
+	if !g.check {
+		return nil
+	}
+	return report(ctx, p, took)
+}
+
+func resultName(task int) string { return fmt.Sprint("result ", task) }
+
+// gather writes the whole matrix to a file, from the rows of all tasks.
+func gather(ctx context.Context, p *sweep.Program, m *orwl.Member, path string) error {
+	matrix := make([]float64, p.N*p.N)
+	for k := range m.Processes() {
+		r, err := m.Resource(ctx, resultName(k))
+		if err != nil {
+			return err
+		}
+		var h orwl.Handle
+		err = errors.Join(h.ReadRequest(r), orwl.DoReading(ctx, &h, func(rows []float64) error {
+			for i, v := range rows {
+				if math.Float64bits(v) != 0 { // those of other tasks are zero
+					matrix[i] = v
+				}
+			}
+			return nil
+		}))
+		if err != nil {
+			return err
+		}
+	}
+	sweep.Boundary(p.N, matrix)
+	whole, err := orwl.New("matrix", 8*len(matrix))
+	if err != nil {
+		return err
+	}
+	whole.Initialize(func(b []byte) { copy(orwl.BytesAs[float64](b), matrix) })
+	return orwl.WriteFile(ctx, whole, path)
+}

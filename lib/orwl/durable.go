@@ -1,0 +1,82 @@
+package orwl
+
+import (
+	"bufio"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"runtime"
+)
+
+// NewFromFile makes a location whose first version is the contents of a file, such as an input of a
+// job. A StartWith among the options keeps the others waiting until all are there.
+func NewFromFile(name, path string, options ...Option) (*Location, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("making location %s: %w", name, err)
+	}
+	l, err := New(name, len(data), options...)
+	if err != nil {
+		return nil, err
+	}
+	l.Initialize(func(b []byte) { copy(b, data) })
+	return l, nil
+}
+
+// WriteFile writes a version of a location to a file, such as an output of a job: that which a read
+// sees which is requested now. It waits for it, and writers wait until it is written. The file is
+// there as a whole or not at all.
+func WriteFile(ctx context.Context, r Resource, path string) error {
+	h := Handle{Name: "writing " + path}
+	if len(h.Name) > MaxName {
+		h.Name = "writing a file"
+	}
+	if err := h.ReadRequest(r); err != nil {
+		return err
+	}
+	return DoReading(ctx, &h, func(data []byte) error {
+		return writeDurably(path, func(w io.Writer) error {
+			_, err := w.Write(data)
+			return err
+		})
+	})
+}
+
+// temporary is in the names of files that are not complete yet.
+const temporary = ".incomplete-"
+
+// writeDurably has a file stand under its name when it is complete and durable, or not at all.
+func writeDurably(path string, write func(io.Writer) error) error {
+	f, err := os.OpenFile(path+temporary+rand.Text(), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return err
+	}
+	w := bufio.NewWriterSize(f, 1<<16)
+	err = errors.Join(write(w), w.Flush())
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(path string) error {
+	if runtime.GOOS == "windows" { // which does so by itself, and opens no folder for it
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}
