@@ -121,8 +121,9 @@ func (c *Core) behind(a *attempt) *job {
 		a.job.fate != nil && a.job.fate.takenBack > 0 {
 		return nil
 	}
+	bound := max(c.shares.overtake(), 0).Seconds() + 1
 	for o := range c.shares.inOrder {
-		if o == s || c.shares.ahead(s, o)-a.charge <= max(c.shares.overtake(), 0).Seconds()+1 {
+		if o == s || c.shares.ahead(s, o) <= bound || c.shares.ahead(s, o)-c.chargedNow(s, o) <= bound {
 			continue
 		}
 		for _, l := range o.levels {
@@ -138,6 +139,20 @@ func (c *Core) behind(a *attempt) *job {
 		}
 	}
 	return nil
+}
+
+// chargedNow is what this transition has charged to a user, and to those who share with the user what
+// another one has no part in: a gang among it, which may have been given out after what is looked at.
+func (c *Core) chargedNow(s, than *share) (sum float64) {
+	branch, _ := apart(s, than)
+	for _, p := range c.fleet.pilots {
+		for _, a := range p.attempts {
+			if c.fleet.isNew(a) && slices.Contains(slices.Collect(a.job.share().up), branch) {
+				sum += a.charge
+			}
+		}
+	}
+	return sum
 }
 
 // wouldBeGiven reports whether a ready job is kept for no pilot but that of the attempt.

@@ -44,9 +44,11 @@ func TestUnderFaults(t *testing.T) {
 //     being taken back, was to go to.
 //   - 12700054194: a job that was lost took the place of one of a higher priority that had been
 //     kept for the pilot that was lost.
+//   - 12713001737: a user was said to have overtaken another by what a gang, which was given out
+//     after that at the same instant, was charged to the group of the first.
 func TestSeedsThatFailed(t *testing.T) {
 	for _, seed := range []uint64{3786, 8024, 16331, 82005377, 83004405, 84001365, 84002519, 297698009, 12500000307,
-		12600004836, 12700054194} {
+		12600004836, 12700054194, 12713001737} {
 		if _, err := checkSeed(seed); err != nil {
 			t.Error(err)
 		}
