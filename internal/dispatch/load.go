@@ -265,6 +265,9 @@ func (l *Loading) takeJob(k Record) error {
 	c.files.readFiles = reads
 	c.files.requestFiles(j, reads, s.Access, recorded{b})
 	j.fate = l.fates[id]
+	if s := j.saved(); s != nil {
+		c.files.saves[Tag(s.Attempt)] = true
+	}
 	return l.committed(j)
 }
 
