@@ -264,8 +264,10 @@ func (fl *fleet) differs(p *pilot, v *version, other bool) {
 // empty: none. Nobody tells the first hash but who was told to get the file ([fleet.hashTold]), or
 // after a restart a pilot that was there before and returns.
 func (fl *fleet) arrived(p *pilot, v *version, hash string) {
-	if hash != "" && p.info.Address != "" {
-		if _, ok := fl.grace.awaited[p.id]; ok && !fl.grace.over && fl.files.hashes[v] == "" {
+	if hash != "" && (p.info.Address != "" || fl.groupCache(p)) {
+		_, back := fl.grace.awaited[p.id]
+		told := back && !fl.grace.over || p.info.Address == "" && v.writer == nil && p.begins(v)
+		if told && fl.files.hashes[v] == "" {
 			fl.files.setHash(v, hash, p.id)
 		}
 		known := fl.files.hash(v)
@@ -277,6 +279,24 @@ func (fl *fleet) arrived(p *pilot, v *version, hash string) {
 		}
 		fl.endArrival(x)
 	}
+}
+
+// groupCache reports whether the pilot reads files of other users on its host: by their hashes.
+func (fl *fleet) groupCache(p *pilot) bool {
+	return p.launch != nil && p.launch.site != nil && p.launch.site.GroupCache
+}
+
+// begins reports whether the pilot has an attempt that reads a version, of the first maxPassed
+// requests for it.
+func (p *pilot) begins(v *version) bool {
+	passed := 0
+	for r := v.file.fifo.Head(); r != nil && passed < maxPassed; r = r.Next() {
+		if j := r.Owner.job; r.Owner.read == v && j.attempt != nil && j.attempt.pilot == p {
+			return true
+		}
+		passed++
+	}
+	return false
 }
 
 // endArrival ends an arrival. What others have told while it was the origin counts now, if it

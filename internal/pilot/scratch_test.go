@@ -49,7 +49,7 @@ func TestNothingIsLeftOnANodeWhenTheRunIsOver(t *testing.T) {
 
 func claimed(t *testing.T, folder string) *scratch {
 	t.Helper()
-	s, err := claimScratch(t.Context(), folder, sched.Default(), slog.New(slog.NewTextHandler(t.Output(), nil)))
+	s, err := claimScratch(t.Context(), folder, false, sched.Default(), slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func TestAScratchFolderThatIsNotOursIsRefused(t *testing.T) {
 			if err := prepare(folder); err != nil {
 				t.Fatal(err)
 			}
-			s, err := claimScratch(t.Context(), folder, sched.Default(), slog.New(slog.DiscardHandler))
+			s, err := claimScratch(t.Context(), folder, false, sched.Default(), slog.New(slog.DiscardHandler))
 			if err == nil {
 				s.release(false, slog.New(slog.DiscardHandler))
 				t.Fatal("it was taken")
@@ -189,7 +189,7 @@ func TestPilotsComeWhileTheScratchFolderIsRemoved(t *testing.T) {
 	for range 4 {
 		pilots.Go(func() {
 			for range 25 {
-				s, err := claimScratch(context.Background(), folder, sched.Default(), log)
+				s, err := claimScratch(context.Background(), folder, false, sched.Default(), log)
 				if err != nil {
 					t.Error(err)
 					return
