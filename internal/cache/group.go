@@ -59,7 +59,7 @@ func (c *Cache) openToGroup() error {
 		return nil
 	}
 	for _, folder := range []string{c.cfg.Dir, c.folder} {
-		if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
 			return err
 		}
 		info, err := os.Lstat(folder)

@@ -114,14 +114,16 @@ func (c *Cache) setUp() (err error) {
 	if c.own == nil {
 		c.own = c.takeOver()
 	}
-	if err := os.MkdirAll(c.folder, 0o777); err != nil {
-		return full(err)
-	}
-	if err := c.openToGroup(); err != nil {
+	if err := errors.Join(c.openToGroup(), os.MkdirAll(c.folder, 0o777)); err != nil {
 		return full(err)
 	}
 	if c.own == nil {
 		if c.own, err = lockFolder(c.folder, true); err != nil {
+			return full(err)
+		}
+	}
+	if c.cfg.Group {
+		if err := c.own.Chmod(c.bookMode()); err != nil {
 			return full(err)
 		}
 	}
