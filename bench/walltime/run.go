@@ -71,10 +71,9 @@ const sites = `sites:
     system: command
     poll: 200ms
     max_pilots: 1
-    cpus: 1
     time: %[3]s
     command:
-      submit: [%[1]s, "{script}", "{name}", "%[4]g", %[2]s]
+      submit: [%[1]s, "{script}", "{name}", "{seconds}", %[2]s]
       status: [sh, -c, 'while read name id; do kill -0 $id 2>/dev/null && echo "$name $id runs"; done <"%[2]s/submitted"; true']
       job: '(?m)^(?P<name>\S+) (?P<id>\d+) (?P<state>\S+)$'
       states: {running: [runs]}
@@ -97,7 +96,7 @@ func (b *bench) measure(ctx context.Context, name string, every time.Duration) (
 	submitter := filepath.Join(folder, "submit")
 	err = errors.Join(os.MkdirAll(log, 0o700), os.WriteFile(submitter, []byte(submit), 0o700),
 		os.WriteFile(filepath.Join(folder, "sites.yaml"),
-			fmt.Appendf(nil, sites, submitter, folder, b.life, b.life.Seconds()), 0o600),
+			fmt.Appendf(nil, sites, submitter, folder, b.life), 0o600),
 		os.WriteFile(filepath.Join(folder, "workflow.yaml"), fmt.Appendf(nil, workflow, b.self, b.steps, every, log), 0o600),
 	)
 	if err != nil {

@@ -265,9 +265,7 @@ func (fl *fleet) differs(p *pilot, v *version, other bool) {
 // after a restart a pilot that was there before and returns.
 func (fl *fleet) arrived(p *pilot, v *version, hash string) {
 	if hash != "" && (p.info.Address != "" || fl.groupCache(p)) {
-		_, back := fl.grace.awaited[p.id]
-		told := back && !fl.grace.over || p.info.Address == "" && v.writer == nil && p.begins(v)
-		if told && fl.files.hashes[v] == "" {
+		if _, ok := fl.grace.awaited[p.id]; ok && !fl.grace.over && fl.files.hashes[v] == "" {
 			fl.files.setHash(v, hash, p.id)
 		}
 		known := fl.files.hash(v)
@@ -286,9 +284,16 @@ func (fl *fleet) groupCache(p *pilot) bool {
 	return p.launch != nil && p.launch.site != nil && p.launch.site.GroupCache
 }
 
-// begins reports whether the pilot has an attempt that reads a version, of the first maxPassed
-// requests for it.
-func (p *pilot) begins(v *version) bool {
+// wasTold reports whether the pilot was told to get a version: it comes from where the TaskQueue has
+// said, or, where pilots read each other's files without being told, it is read by an attempt of
+// this one, of the first maxPassed requests for it.
+func (fl *fleet) wasTold(p *pilot, v *version) bool {
+	if p.arrivalOf(v) != nil {
+		return true
+	}
+	if !fl.groupCache(p) || v.writer != nil || fl.files.hashes[v] != "" {
+		return false
+	}
 	passed := 0
 	for r := v.file.fifo.Head(); r != nil && passed < maxPassed; r = r.Next() {
 		if j := r.Owner.job; r.Owner.read == v && j.attempt != nil && j.attempt.pilot == p {
