@@ -55,9 +55,9 @@ type row struct {
 }
 
 func (r row) String() string {
-	return fmt.Sprintf("%-8s %6.1f s of work in %d pilots of %.0f s: %.1f s done twice (%.2f %%), lost %.2f %% of their time; "+
-		"in pilots of 4 h %.2f %% (at most %.0f %%)", r.Name, r.Work, r.Count, r.Life, r.Twice, 100*r.TwicePer, 100*r.Lost,
-		100*r.AtLong, 100*r.Goal)
+	return fmt.Sprintf("%-8s %6.1f s of work in %d pilots of %.0f s: %.1f s done twice (%.2f %%), "+
+		"lost %.2f %% of their time; in pilots of 4 h %.2f %% (at most %.0f %%)", r.Name, r.Work, r.Count, r.Life,
+		r.Twice, 100*r.TwicePer, 100*r.Lost, 100*r.AtLong, 100*r.Goal)
 }
 
 func main() {

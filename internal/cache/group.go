@@ -13,8 +13,7 @@ import (
 	"time"
 
 	"github.com/zeebo/blake3"
-
-	"fairway/internal/beneath"
+	"golang.org/x/sys/unix"
 )
 
 // The pilots of a host may be those of several users of one group, who read each other's files
@@ -151,12 +150,8 @@ func (c *Cache) CopyFromGroup(ctx context.Context, wanted Item, hash Hash, path 
 
 // copyChecked copies a file of a folder, and removes the copy if it is not right.
 func copyChecked(ctx context.Context, folder string, wanted Item, hash Hash, path string) (err error) {
-	from, err := beneath.Open(folder)
-	if err != nil {
-		return err
-	}
-	defer from.Close()
-	in, err := from.Open(fileName(wanted))
+	// What stands there may be anything: to open it does not wait for a writer, and follows no link.
+	in, err := os.OpenFile(filepath.Join(folder, fileName(wanted)), os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return err
 	}
@@ -164,6 +159,9 @@ func copyChecked(ctx context.Context, folder string, wanted Item, hash Hash, pat
 	info, err := in.Stat()
 	if err != nil {
 		return err
+	}
+	if !info.Mode().IsRegular() {
+		return fmt.Errorf("%s: %w", in.Name(), errOtherContents)
 	}
 	out, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, info.Mode().Perm()&^0o222|0o400)
 	if err != nil {

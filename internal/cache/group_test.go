@@ -176,8 +176,8 @@ func TestUsersOfAGroupReadEachOthersFiles(t *testing.T) {
 	// A member of the group may list the folder and read its files, and nothing else; others may not
 	// even that.
 	ask(b, "spoil "+filepath.Dir(aDir),
-		"list ., list pilot, read pilot/.trust, read pilot/"+fileName(item("in", 5))+", read pilot/"+fileName(item("other", 4))+
-			", read pilot/"+fileName(item("out", 6)))
+		"list ., list pilot, read pilot/.trust, read pilot/"+fileName(item("in", 5))+
+			", read pilot/"+fileName(item("other", 4))+", read pilot/"+fileName(item("out", 6)))
 	ask(c, "spoil "+filepath.Dir(aDir), "")
 
 	// What its owner has changed is not taken, nor what another file stands in the place of.
@@ -224,7 +224,8 @@ func TestFoldersOfOtherUsersAreNotFollowed(t *testing.T) {
 	if _, ok := a.Get(t.Context(), item("x", 10)); ok || limitOf(a) != 100 {
 		t.Error("a file of another user was linked")
 	}
-	if ok, err := a.CopyFromGroup(t.Context(), item("x", 10), hashOf(strings.Repeat("\x00", 10)), filepath.Join(dir, "x")); ok {
+	hash := hashOf(strings.Repeat("\x00", 10))
+	if ok, err := a.CopyFromGroup(t.Context(), item("x", 10), hash, filepath.Join(dir, "x")); ok {
 		t.Error("it was copied:", err)
 	}
 }

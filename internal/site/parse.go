@@ -352,9 +352,9 @@ func (r *reader) checkCache(s *Site, nodes map[string]*yaml.Node, what string) {
 	if n := nodes["cache_with"]; n != nil && s.Cache != CacheGlobal && !r.failed() {
 		r.Fail(n, "add `cache: global`", "%s: nobody reads caches of other sites without a global cache", what)
 	}
-	if n := nodes["share_cache"]; n != nil && s.GroupCache && s.Cache != CacheGlobal && s.Cache != CacheHost && !r.failed() {
-		r.Fail(n, "add `cache: host`, or `cache: global`", "%s: pilots of a group share no files where those of a user do not",
-			what)
+	shared := s.Cache == CacheGlobal || s.Cache == CacheHost
+	if n := nodes["share_cache"]; n != nil && s.GroupCache && !shared && !r.failed() {
+		r.Fail(n, "add `cache: host`, or `cache: global`", "%s: pilots of a group share only what those of a user do", what)
 	}
 	if n := nodes["cache_space"]; n != nil && s.Cache == CacheNone && !r.failed() {
 		r.Fail(n, "remove it, or `cache: none`", "%s has no cache, and a size for it", what)

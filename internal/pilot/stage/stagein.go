@@ -333,7 +333,8 @@ func (ar *Area) fetch(ctx context.Context, i *input, get func(path string) (int6
 // when another pilot takes the cache over.
 func (ar *Area) getSummed(ctx context.Context, i *input, path string) (size int64, of cache.Hash, err error) {
 	size, err = ar.get(ctx, i, path)
-	if err != nil || i.madeByJob() || storage.IsLocal(i.pfn) && (!ar.Hashed || ar.Reach == nil || ar.Reach.inPlace(i.pfn)) {
+	here := storage.IsLocal(i.pfn) && (!ar.Hashed || ar.Reach == nil || ar.Reach.inPlace(i.pfn))
+	if err != nil || i.madeByJob() || here {
 		return size, of, err
 	}
 	sums := i.newSums(true)
