@@ -115,7 +115,7 @@ type stretch struct {
 }
 
 // text has always the same length.
-func (s stretch) text() []byte { return fmt.Appendf(nil, "%016d %016d\n", s.steps, s.took) }
+func (s stretch) text() []byte { return fmt.Appendf(nil, "%16d %16d\n", s.steps, s.took) }
 
 // stretches are those of all attempts, together.
 func stretches(log string) (sum stretch, err error) {
