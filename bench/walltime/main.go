@@ -64,7 +64,7 @@ func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	work := flag.Duration("work", 20*time.Minute, "how long the job computes")
 	life := flag.Duration("life", 0, "how long a pilot may live; 0: a tenth of the work")
-	every := flag.Duration("every", 0, "how often the program of the row interval saves; 0: a hundredth of the life")
+	every := flag.Duration("every", 0, "how often the program of the row interval saves; 0: as a minute in 4 hours")
 	only := flag.String("only", "", "measure this row alone")
 	var c computing
 	flag.Int64Var(&c.steps, "compute", 0, "internal: be the program of the job, of so many steps")
@@ -79,7 +79,7 @@ func main() {
 		*life = *work / scale
 	}
 	if *every == 0 {
-		*every = *life / 100
+		*every = *life / time.Duration(long/time.Minute)
 	}
 	b, err := newBench(*work, *life)
 	measure.ExitOn(err)
