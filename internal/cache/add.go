@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -85,7 +86,7 @@ func (c *Cache) end(ref Ref, under *fetch) {
 	close(under.done)
 }
 
-// Add puts a local file into the cache, by a link if that can be made; the file
+// Add puts a local file of this user into the cache, by a link if that can be made; the file
 // must not be written to any more. It is left where it is. The path may be that of
 // an open file (disk.Descriptor).
 func (c *Cache) Add(ctx context.Context, i Item, path string) error {
@@ -101,6 +102,9 @@ func (c *Cache) Add(ctx context.Context, i Item, path string) error {
 			defer c.end(i.Ref, under)
 			f, _, err := c.bring(ctx, i, func(target string) (int64, Hash, error) {
 				size, err := linkOrCopy(ctx, path, target)
+				if err == nil {
+					err = c.letGroupRead(target, true)
+				}
 				return size, Hash{}, err
 			})
 			if err == nil {
@@ -202,6 +206,9 @@ func (c *Cache) name(r *reservation, name string) error {
 	if _, unread := c.recorded[name]; taken && !unread && c.linkFromPeer(name) {
 		return nil
 	}
+	if err := c.letGroupRead(r.path, false); err != nil {
+		return err
+	}
 	if err := unix.Rename(r.path, filepath.Join(c.folder, name)); err != nil {
 		return &os.LinkError{Op: "rename", Old: r.path, New: name, Err: err}
 	}
@@ -232,13 +239,18 @@ func (c *Cache) reserve(i Item) (r *reservation, linked []string, err error) {
 	if err := unix.Access(c.folder, unix.W_OK); err != nil {
 		return nil, nil, fmt.Errorf("%w, since %s cannot be written to: %w", ErrFull, c.folder, err)
 	}
+	if c.cfg.Group {
+		if err := os.Mkdir(filepath.Join(c.folder, partsName), 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, nil, full(err)
+		}
+	}
 	if linked, err := c.makeRoom(i.Size); err != nil {
 		return nil, linked, err
 	}
 	c.parts++
 	c.reserved += i.Size
 	c.claim()
-	return &reservation{path: filepath.Join(c.folder, partOf(strconv.Itoa(c.parts), fileName(i)))}, nil, nil
+	return &reservation{path: filepath.Join(c.folder, c.partPath(strconv.Itoa(c.parts), fileName(i)))}, nil, nil
 }
 
 // linkOrCopy makes the contents of a local regular file appear at target, where a

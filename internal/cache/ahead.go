@@ -22,7 +22,7 @@ func (c *Cache) aheadPath(folder string, ref Ref) string {
 func (c *Cache) MarkAhead(ref Ref, began time.Time) {
 	text := fmt.Appendf(nil, "%d %d", began.UnixNano(), time.Since(began))
 	c.marksAhead.Store(true)
-	_ = os.WriteFile(c.aheadPath(c.folder, ref), text, 0o666) // without it the file counts as any other
+	_ = os.WriteFile(c.aheadPath(c.folder, ref), text, c.bookMode()) // without it the file counts as any other
 }
 
 // TakeAhead reports whether a pilot of the host has fetched a file ahead, and nobody has

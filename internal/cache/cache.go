@@ -27,7 +27,8 @@
 // add.go brings files in. They are evicted by makeRoom (room.go) when space is needed, in
 // the order of package eviction, by shrink (open.go) when the limit falls, and by giveUp (peer.go)
 // when a pilot that shares them has done so or waits for that (untilDropped). peer.go and
-// claim.go share the space of a host, trust.go says what a cache takes over when it is opened.
+// claim.go share the space of a host, group.go reads files of other users, trust.go says what a
+// cache takes over when it is opened.
 //
 // Methods may be called from any goroutine. They block for the disk, and in a
 // shared cache for the lock of the host, which is held for a few system calls: if it is not
@@ -106,8 +107,11 @@ type Config struct {
 	MaxSpace int64
 	// MinThreshold is the part of that which is kept free for jobs, in bytes.
 	MinThreshold int64
-	// Shared has the cache take links to what the peers hold.
+	// Shared has the cache take links to what the peers hold, of the same user.
 	Shared bool
+	// Group has it copy what the peers of other users hold (CopyFromGroup), and lets the group of
+	// the folder read what it holds itself.
+	Group bool
 	// Changed is called for each change, one at a time. It must not call the
 	// cache. May be nil.
 	Changed func(Change)
@@ -169,6 +173,9 @@ type Cache struct {
 	// files that this cache has found damaged and not brought in since: it takes them from no peer.
 	recorded map[string]Hash
 	damaged  map[string]bool
+
+	// The folders of live pilots of other users, with how many files there were found wrong.
+	others map[string]int
 
 	// The other live pilots of the host, by folder, as SetPeers said. looked is closed, and
 	// another one takes its place, when this cache has looked at the folder of one.

@@ -24,6 +24,12 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if dir := os.Getenv(userVariable); dir != "" {
+		if err := ofUser(dir); err != nil {
+			fmt.Println(err)
+		}
+		return
+	}
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("fairway/lib/sched.(*pool).work"),
 		goleak.IgnoreAnyFunction("fairway/lib/sched.(*source).drive"))
 }

@@ -3,6 +3,7 @@ package cache
 import (
 	"encoding/binary"
 	"io"
+	"io/fs"
 	"math"
 	"os"
 	"path/filepath"
@@ -20,8 +21,8 @@ type claim struct{ files, reserved int64 }
 
 const claimSize = 16
 
-func openClaims(folder string) (*claims, error) {
-	f, err := os.OpenFile(filepath.Join(folder, changesName), os.O_RDWR|os.O_CREATE, 0o666)
+func openClaims(folder string, mode fs.FileMode) (*claims, error) {
+	f, err := os.OpenFile(filepath.Join(folder, changesName), os.O_RDWR|os.O_CREATE, mode)
 	if err != nil {
 		return nil, err
 	}

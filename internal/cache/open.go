@@ -114,7 +114,7 @@ func (c *Cache) setUp() (err error) {
 	if c.own == nil {
 		c.own = c.takeOver()
 	}
-	if err := os.MkdirAll(c.folder, 0o777); err != nil {
+	if err := errors.Join(c.openToGroup(), os.MkdirAll(c.folder, 0o777)); err != nil {
 		return full(err)
 	}
 	if c.own == nil {
@@ -122,27 +122,32 @@ func (c *Cache) setUp() (err error) {
 			return full(err)
 		}
 	}
+	if c.cfg.Group {
+		if err := c.own.Chmod(c.bookMode()); err != nil {
+			return full(err)
+		}
+	}
 	if !c.cfg.Shared {
 		return nil
 	}
 	if c.host == nil {
-		file, err := os.OpenFile(filepath.Join(c.cfg.Dir, lockName), os.O_RDWR|os.O_CREATE, 0o666)
+		file, err := os.OpenFile(filepath.Join(c.cfg.Dir, lockName), os.O_RDWR|os.O_CREATE, c.bookMode())
 		if err != nil {
 			return full(err)
 		}
 		c.host = &hostLock{file: file, log: c.cfg.Log}
 	}
 	if c.turns == nil {
-		file, err := os.OpenFile(filepath.Join(c.cfg.Dir, turnsName), os.O_RDWR|os.O_CREATE, 0o666)
+		file, err := os.OpenFile(filepath.Join(c.cfg.Dir, turnsName), os.O_RDWR|os.O_CREATE, c.bookMode())
 		if err != nil {
 			return full(err)
 		}
 		c.turns = &turns{file, c.cfg.Sched, c.cfg.Log, TurnTime}
 	}
-	if c.claims, err = openClaims(c.folder); err != nil {
+	if c.claims, err = openClaims(c.folder, c.bookMode()); err != nil {
 		return full(err)
 	}
-	c.uses, err = openUses(c.folder)
+	c.uses, err = openUses(c.folder, c.bookMode())
 	return full(err)
 }
 

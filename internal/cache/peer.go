@@ -42,8 +42,9 @@ func (p *peer) names() []string {
 }
 
 // SetPeers says which folders the other live pilots of the host have now. A
-// shared cache takes links to the files in them, also to those that come later
-// (paper 3, section IV-D); the limit follows their number.
+// shared cache takes links to the files in those of this user, also to those that come later
+// (paper 3, section IV-D); the limit follows their number. Folders of other users are for
+// CopyFromGroup.
 func (c *Cache) SetPeers(folders []string) {
 	if !c.cfg.Shared {
 		return
@@ -51,8 +52,13 @@ func (c *Cache) SetPeers(folders []string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now := map[string]bool{}
+	var others []string
 	for _, folder := range folders {
 		if folder == c.folder {
+			continue
+		}
+		if c.peers[folder] == nil && !c.isOfThisUser(folder) {
+			others = append(others, folder)
 			continue
 		}
 		now[folder] = true
@@ -70,6 +76,9 @@ func (c *Cache) SetPeers(folders []string) {
 	}
 	if left {
 		c.shrink()
+	}
+	if c.cfg.Group {
+		c.setOthers(others)
 	}
 }
 
@@ -212,7 +221,7 @@ func (c *Cache) untilDropped(ctx context.Context, names []string) bool {
 // have seen that this cache held them: it looks at the folder only now and then.
 func (c *Cache) askToDrop(names []string) (done func()) {
 	for _, name := range names {
-		_ = os.WriteFile(filepath.Join(c.folder, dropOf(name)), nil, 0o666)
+		_ = os.WriteFile(filepath.Join(c.folder, dropOf(name)), nil, c.bookMode())
 	}
 	c.touch()
 	return func() {

@@ -60,7 +60,7 @@ func readSums(dir string) map[string]Hash {
 
 // recordSum adds a line. If that fails, the next pilot does not know the file.
 func (c *Cache) recordSum(name string, hash Hash) {
-	f, err := os.OpenFile(filepath.Join(c.cfg.Dir, sumsName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o666)
+	f, err := os.OpenFile(filepath.Join(c.cfg.Dir, sumsName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, c.bookMode())
 	if err != nil {
 		return
 	}
@@ -96,7 +96,7 @@ func (c *Cache) cutSums(recorded map[string]Hash) {
 			}
 		}
 	}
-	if os.WriteFile(path+".new", []byte(text.String()), 0o666) == nil {
+	if os.WriteFile(path+".new", []byte(text.String()), c.bookMode()) == nil {
 		_ = os.Rename(path+".new", path)
 	}
 }

@@ -49,7 +49,7 @@ func distrust(folder string) error {
 		}
 	}
 	// Where the disk is full the mark is missing or cut, and the folder not trusted.
-	_ = os.WriteFile(path, []byte(boot()), 0o666)
+	_ = os.WriteFile(path, []byte(boot()), 0o644)
 	return nil
 }
 
@@ -67,7 +67,7 @@ func (c *Cache) bringToDisk() {
 	}
 	go func() { done <- syncFolder(c.folder, few) }()
 	if err, other := sched.Receive(ctx, c.cfg.Sched, done); err == nil && other == nil {
-		_ = os.WriteFile(filepath.Join(c.folder, trustName), []byte(durableMark), 0o666)
+		_ = os.WriteFile(filepath.Join(c.folder, trustName), []byte(durableMark), 0o644)
 	}
 }
 

@@ -124,7 +124,7 @@ func (c *Cache) comingAtPeers(name string) string {
 	c.mu.Unlock()
 	var come strings.Builder
 	for _, folder := range folders {
-		parts, _ := fs.Glob(os.DirFS(folder), partOf("*", name)) // the pattern is well formed
+		parts, _ := fs.Glob(os.DirFS(folder), c.partPath("*", name)) // the pattern is well formed
 		for _, part := range parts {
 			if info, err := os.Lstat(filepath.Join(folder, part)); err == nil {
 				fmt.Fprintf(&come, "%s/%s %d %d\n", folder, part, info.Size(), info.ModTime().UnixNano())

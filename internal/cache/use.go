@@ -2,6 +2,7 @@ package cache
 
 import (
 	"encoding/binary"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -28,8 +29,8 @@ type uses struct {
 // ownUses is the lock of a pilot on its uses.
 func ownUses() *unix.Flock_t { return &unix.Flock_t{Type: unix.F_WRLCK, Len: 1} }
 
-func openUses(folder string) (*uses, error) {
-	f, err := os.OpenFile(filepath.Join(folder, usesName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o666)
+func openUses(folder string, mode fs.FileMode) (*uses, error) {
+	f, err := os.OpenFile(filepath.Join(folder, usesName), os.O_RDWR|os.O_CREATE|os.O_TRUNC, mode)
 	if err != nil {
 		return nil, err
 	}

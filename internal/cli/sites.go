@@ -103,7 +103,7 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 		Site: dispatch.Site{
 			Name: s.Name, MinPilots: s.MinPilots, MaxPilots: s.MaxPilots, MinIdlePilots: s.MinIdlePilots, Pilot: has,
 			Tools: tools, FindsTools: o.lasting || workflow.Open(),
-			CacheWith: s.CacheWith, Lease: cmp.Or(s.Lease, pilot.DefaultFarLease),
+			CacheWith: s.CacheWith, GroupCache: s.GroupCache, Lease: cmp.Or(s.Lease, pilot.DefaultFarLease),
 			Most:  dispatch.Resources{MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Time: has.Time, Countable: s.Has},
 			Price: s.Price.Seconds(), QueueWait: s.QueueWait, Storage: s.Near,
 		},
@@ -204,6 +204,7 @@ func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pil
 	if c.Cache.Mode != pilot.CacheNone {
 		c.Cache.MaxSpace = max(s.CacheSpace, o.cacheSpace)
 		c.Cache.MinThreshold = s.MinThreshold
+		c.Cache.Group = s.GroupCache
 		c.Cache.Policy = cmp.Or(s.CachePolicy, eviction.Policy(o.cachePolicy))
 	}
 	c.InScratch(filepath.Join(s.Scratch, pilot.ScratchPrefix+l.ID))

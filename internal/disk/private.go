@@ -12,7 +12,13 @@ import (
 // nobody else may open, and not of a link to one. It is for names in places where
 // everybody may write: somebody may have made the folder before. The error of a path
 // where nothing is wraps [fs.ErrNotExist].
-func CheckPrivate(path string) error {
+func CheckPrivate(path string) error { return checkOwn(path, 0o077, "chmod it to 0700") }
+
+// CheckGroupReads is CheckPrivate for a folder that the members of its group may read.
+func CheckGroupReads(path string) error { return checkOwn(path, 0o027, "chmod it to 0750") }
+
+// checkOwn refuses a folder of another user, and one with permissions that are denied.
+func checkOwn(path string, denied uint32, advice string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
 		return &fs.PathError{Op: "lstat", Path: path, Err: err}
@@ -22,8 +28,8 @@ func CheckPrivate(path string) error {
 		return fmt.Errorf("%s is not a folder; remove it", path)
 	case int(st.Uid) != os.Geteuid():
 		return fmt.Errorf("%s belongs to another user", path)
-	case st.Mode&0o077 != 0:
-		return fmt.Errorf("other users may open %s; remove it, or chmod it to 0700", path)
+	case st.Mode&denied != 0:
+		return fmt.Errorf("other users may open %s, or write to it; remove it, or %s", path, advice)
 	}
 	return nil
 }

@@ -7,7 +7,8 @@ import "slices"
 // its result, stored under a name that is unique to the attempt, and the next attempt begins with
 // it. The folder is fenced as an output is: that of an attempt which does not count any more is
 // removed unseen, and what is kept is durable with the fate of the job. There is one at a time. It
-// goes when the job is done, or its run is retired.
+// goes when the job is done, or its run is retired. Until then copies of it in caches count where
+// pilots are compared for the job, and do not go first.
 
 // A command may also say while it runs that what it has saved is whole. Its pilot stores that at once,
 // and tells of it in each Sync until the attempt ends: so it outlives the pilot. From then on failures
@@ -50,6 +51,7 @@ func (c *Core) takeCheckpoint(by PilotID, j *job, r *Result) bool {
 	f.remember(r.Attempt) // its pilot may say the result again, and the folder is to stay
 	f.Saved = &saved{r.Attempt, w.Version, w.PFN, w.Size, w.Adler32, w.Hash}
 	c.files.removeSaved(before)
+	c.files.saves[Tag(r.Attempt)] = true
 	r.Outputs = slices.DeleteFunc(slices.Clone(r.Outputs), func(o WrittenFile) bool { return o.LFN == w.LFN })
 	c.files.discard(j, r)
 	c.journal.persistFate(j) // with the removal of the folder before
@@ -87,6 +89,7 @@ func (c *Core) takeSaved(p *pilot, s *Sync) {
 		f.Saved = &saved{a.id, w.Version, w.PFN, w.Size, w.Adler32, w.Hash}
 		f.Tries, f.Losses = 0, 0
 		c.files.removeSaved(before)
+		c.files.saves[Tag(a.id)] = true
 		c.journal.persistFate(j)
 	}
 }
@@ -130,6 +133,21 @@ func (c *Core) dropCheckpoint(j *job) {
 
 func (fs *files) removeSaved(s *saved) {
 	if s != nil {
+		delete(fs.saves, Tag(s.Attempt))
 		fs.remove(s.PFN)
 	}
+}
+
+// holdsSaved reports whether the folder that the next attempt of the job begins with is in the
+// pilot's cache. It is no version, so it stands among the other copies there.
+func (p *pilot) holdsSaved(j *job) bool {
+	s := j.saved()
+	return s != nil && p.other.has(FileRef{LFN: j.policy.checkpoint, Version: s.Version, Tag: Tag(s.Attempt)})
+}
+
+// findsSaved reports whether the pilot does not hold that folder, and another that shares its cache
+// on the same host does.
+func (p *pilot) findsSaved(j *job) bool {
+	return j.saved() != nil && p.info.CacheDir != "" && !p.holdsSaved(j) &&
+		slices.ContainsFunc(p.host.pilots, func(q *pilot) bool { return q.info.CacheDir != "" && q.holdsSaved(j) })
 }

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -116,6 +117,76 @@ func TestCheckpointsDoNotHideFailures(t *testing.T) {
 	b.ends("p", Exited, nil)
 	if j, _ := b.core.Job(NewJobID(1, 1)); j.State != Failed {
 		t.Errorf("a job that exits is %v", j.State)
+	}
+}
+
+// A job goes on where a free pilot has its checkpoint in the cache, also past many others, or
+// beside a pilot of the same host that has.
+func TestAJobGoesOnWhereItsCheckpointIs(t *testing.T) {
+	for _, free := range []int{3, maxPlaces + 3} {
+		for _, beside := range []bool{false, free == 3} {
+			b := newSaver(t)
+			b.sync("p", nil)
+			copied := CachedFile{File: FileRef{LFN: "state/", Tag: Tag(b.has["p"][0].Attempt)}, Size: 7}
+			last := PilotID(fmt.Sprint("free", free))
+			if beside {
+				b.jobs("other", 0, 1)
+				b.parks("busy", fmt.Sprint("host", free), copied)
+			}
+			for i := range free {
+				b.parks(fmt.Sprint("free", i+1), fmt.Sprint("host", i+1))
+			}
+			for i := range free { // the first call is answered at once
+				b.sync(PilotID(fmt.Sprint("free", i+1)), func(s *Sync) {
+					if i+1 == free && !beside {
+						s.CacheAdded = []CachedFile{copied}
+					}
+				})
+			}
+			b.leaves("p", savedAs("a", 1))
+			if with := b.begunWith(last); with != "a" {
+				t.Errorf("%d free pilots, beside another: %v: the job begins with %q", free, beside, with)
+			}
+		}
+	}
+}
+
+// parks has a pilot that shares its cache with others of its host ask for jobs.
+func (b *binding) parks(pilot, host string, cached ...CachedFile) {
+	b.sync(PilotID(pilot), func(s *Sync) {
+		s.Hello.Host, s.Hello.CacheDir, s.Hello.CacheSize = host, "/"+pilot, 1000
+		s.CacheAdded = cached
+	})
+}
+
+// leaves has a pilot end with the one attempt that it has.
+func (b *binding) leaves(pilot PilotID, saved *WrittenFile) {
+	a := b.has[pilot][0]
+	b.has[pilot] = nil
+	r := Result{Job: a.Job, Attempt: a.Attempt, Outcome: Lost, Outputs: []WrittenFile{*saved}}
+	b.sync(pilot, func(s *Sync) { s.Ended, s.Leaving = []Result{r}, true })
+}
+
+// A copy of a checkpoint in a cache is not among the first that may go until the job is done, also
+// after the server was started again.
+func TestCheckpointsStayInCaches(t *testing.T) {
+	c := newCrashing(t)
+	c.step(SetRun{Run{ID: 1, KeepGoing: true}})
+	c.step(Submit{Run: 1, Jobs: []Job{{Name: "long", Step: "s", Checkpoint: "state/"}}})
+	a := c.says()
+	c.says(Result{Job: a.Job, Attempt: a.Attempt, Outcome: Lost, Outputs: []WrittenFile{*savedAs("a", 1)}})
+	c.crash()
+	a = c.says()
+	p := c.core.fleet.pilots["p"]
+	copied := FileRef{LFN: "state/", Tag: a.Inputs[0].File.Tag}
+	p.other.set(copied, 7)
+	if stale := c.core.placement.stale(p); len(stale) > 0 {
+		t.Errorf("%v may go, although the job may need it again", stale)
+	}
+	c.says(Result{Job: a.Job, Attempt: a.Attempt, Outcome: Succeeded})
+	p.other.set(copied, 7)
+	if stale := c.core.placement.stale(p); !slices.Equal(stale, []FileRef{copied}) {
+		t.Errorf("%v may go when the job is done", stale)
 	}
 }
 

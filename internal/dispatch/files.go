@@ -45,6 +45,7 @@ type files struct {
 	removing   map[string]bool      // PFNs to be removed, until they are; durable
 	outdated   map[*job]*outdated   // committed, with stored outputs in their records that were removed
 	stillNamed map[string]bool      // the PFNs of all outdated; their records of removal are kept
+	saves      map[Tag]bool         // of the checkpoints that jobs go on from
 
 	requestSlab rows.Slab[request]
 	fileSlab    rows.Slab[CommittedFile]
@@ -59,6 +60,7 @@ func newFiles(s *transition, jn *journal, rs *runs) files {
 		hashes: make(map[*version]string), tellers: make(map[*version]PilotID),
 		older: make(map[copyOf]olderCopy), publishing: make(map[*file]*version), removing: make(map[string]bool),
 		outdated: make(map[*job]*outdated), stillNamed: make(map[string]bool),
+		saves: make(map[Tag]bool),
 	}
 }
 

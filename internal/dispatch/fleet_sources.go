@@ -264,7 +264,7 @@ func (fl *fleet) differs(p *pilot, v *version, other bool) {
 // empty: none. Nobody tells the first hash but who was told to get the file ([fleet.hashTold]), or
 // after a restart a pilot that was there before and returns.
 func (fl *fleet) arrived(p *pilot, v *version, hash string) {
-	if hash != "" && p.info.Address != "" {
+	if hash != "" && (p.info.Address != "" || fl.groupCache(p)) {
 		if _, ok := fl.grace.awaited[p.id]; ok && !fl.grace.over && fl.files.hashes[v] == "" {
 			fl.files.setHash(v, hash, p.id)
 		}
@@ -277,6 +277,31 @@ func (fl *fleet) arrived(p *pilot, v *version, hash string) {
 		}
 		fl.endArrival(x)
 	}
+}
+
+// groupCache reports whether the pilot reads files of other users on its host: by their hashes.
+func (fl *fleet) groupCache(p *pilot) bool {
+	return p.launch != nil && p.launch.site != nil && p.launch.site.GroupCache
+}
+
+// wasTold reports whether the pilot was told to get a version: it comes from where the TaskQueue has
+// said, or, where pilots read each other's files without being told, it is read by an attempt of
+// this one, of the first maxPassed requests for it.
+func (fl *fleet) wasTold(p *pilot, v *version) bool {
+	if p.arrivalOf(v) != nil {
+		return true
+	}
+	if !fl.groupCache(p) || v.writer != nil || fl.files.hashes[v] != "" {
+		return false
+	}
+	passed := 0
+	for r := v.file.fifo.Head(); r != nil && passed < maxPassed; r = r.Next() {
+		if j := r.Owner.job; r.Owner.read == v && j.attempt != nil && j.attempt.pilot == p {
+			return true
+		}
+		passed++
+	}
+	return false
 }
 
 // endArrival ends an arrival. What others have told while it was the origin counts now, if it

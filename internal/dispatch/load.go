@@ -268,6 +268,9 @@ func (l *Loading) takeJob(k Record) error {
 	if j.fate != nil && j.fate.Gang != nil {
 		c.fleet.recordedGangs = append(c.fleet.recordedGangs, j)
 	}
+	if s := j.saved(); s != nil {
+		c.files.saves[Tag(s.Attempt)] = true
+	}
 	return l.committed(j)
 }
 

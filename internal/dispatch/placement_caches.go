@@ -119,10 +119,10 @@ func (pl *placement) nextReader(v *version) (rank uint32, ok bool) {
 }
 
 // stale are the copies of a pilot that nobody may read, the largest first. Those
-// of an attempt that runs may still become ones of its version.
+// of an attempt that runs may still become ones of its version, or a checkpoint.
 func (pl *placement) stale(p *pilot) []FileRef {
 	list := slices.DeleteFunc(slices.Collect(maps.Keys(p.other.sizes)), func(r FileRef) bool {
-		return pl.fleet.attempts[AttemptID(r.Tag)] != nil
+		return pl.fleet.attempts[AttemptID(r.Tag)] != nil || pl.files.saves[r.Tag]
 	})
 	slices.SortFunc(list, func(a, b FileRef) int {
 		return cmp.Or(cmp.Compare(p.other.sizes[b], p.other.sizes[a]), a.compare(b))

@@ -49,6 +49,9 @@ func (pl *placement) rate(p *pilot, j *job, at *pilot) rating {
 	if !passes && p.info.CacheDir == "" {
 		return s
 	}
+	if p.findsSaved(j) {
+		s.host += pl.rule.weight(j.saved().Size)
+	}
 	for i := range j.requests {
 		r := &j.requests[i]
 		switch {
@@ -221,11 +224,19 @@ func (s *parkedSearch) consider(pilots []*pilot) {
 	}
 }
 
-// considerHolders looks at pilots that hold an input of the job, or are where its outputs belong.
+// considerHolders looks at pilots that hold an input of the job or its checkpoint, or are where its
+// outputs belong.
 func (s *parkedSearch) considerHolders() {
 	for i := range s.job.requests {
 		if v := s.job.requests[i].read; v != nil {
 			s.consider(v.holders[:min(len(v.holders), maxPlaces)])
+		}
+	}
+	if s.job.saved() != nil {
+		for _, p := range s.pl.fleet.parked {
+			if p.holdsSaved(s.job) {
+				s.consider([]*pilot{p})
+			}
 		}
 	}
 	if at := s.together(); at != nil {

@@ -308,9 +308,12 @@ func (t *tally) heaviest() int {
 	return best
 }
 
-// weigh returns how much of the job's input the pilot holds.
+// weigh returns how much the pilot holds of the job's input, and of its checkpoint.
 func (pl *placement) weigh(p *pilot, j *job) int64 {
 	var sum int64
+	if p.holdsSaved(j) {
+		sum = pl.rule.weight(j.saved().Size)
+	}
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
 			if p.holds(v) {

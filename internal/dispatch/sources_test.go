@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -666,5 +667,46 @@ func TestAJobGoesToTheHostOfItsInput(t *testing.T) {
 	s.jobs(2)
 	if _, ok := s.ran["c"]; !ok || len(s.ran) != 2 {
 		t.Errorf("assigned to %v, want a and c", s.ran)
+	}
+}
+
+// Pilots that read each other's files on a host, at a site where several users do, are told the
+// hash that the first of them has found of a file from outside which it was to read. One that was
+// not to read it tells nothing, and neither does one of another site.
+func TestPilotsOfAGroupLearnHashes(t *testing.T) {
+	s := newSharers(t, Site{Name: "farm", GroupCache: true, MaxPilots: 9}, Site{Name: "plain", MaxPilots: 9})
+	hash := strings.Repeat("07", 32)
+	unserved := func(m *Sync) { m.Hello.Address, m.Hello.Pin = "", "" }
+	copied := func(m *Sync) {
+		m.CacheAdded = []CachedFile{{File: FileRef{LFN: "f", Tag: 1 << 63}, Size: 1000, Hash: hash}}
+	}
+	known := func() string {
+		v := s.core.files.version(FileRef{Run: 1, LFN: "f"})
+		return s.core.files.hash(v).text()
+	}
+	for _, p := range []struct{ id, site string }{{"plain", "plain"}, {"stranger", "farm"}, {"reader", "farm"}} {
+		id := PilotID(p.id)
+		s.sync(id, "h", p.site, unserved)
+		if p.id != "stranger" {
+			s.jobs(1)
+			if s.ran[id].Attempt == 0 {
+				t.Fatalf("%s was given no job", id)
+			}
+		}
+		s.sync(id, "", "", func(m *Sync) {
+			if copied(m); p.id != "stranger" {
+				a := s.ran[id]
+				m.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outcome: Succeeded}}
+			}
+			m.Draining = true
+		})
+		if got := known(); (got == hash) != (p.id == "reader") {
+			t.Errorf("when %s has told, the hash is %q", id, got)
+		}
+	}
+	s.sync("next", "h", "farm", unserved)
+	s.jobs(1)
+	if in := s.ran["next"].Inputs; len(in) != 1 || in[0].Hash != hash || in[0].Source != nil {
+		t.Errorf("the next one reads %+v", in)
 	}
 }

@@ -74,7 +74,7 @@ func (c *Core) takeDescription(p *pilot, s *Sync) {
 
 // takeResults takes the ends of attempts, after the hashes of files that were arriving for them.
 func (c *Core) takeResults(p *pilot, s *Sync) {
-	if len(p.arriving) > 0 { // which end with their attempts
+	if len(p.arriving) > 0 || c.fleet.groupCache(p) { // those end with their attempts
 		c.takeHashes(p, s.CacheAdded)
 	}
 	before := len(p.attempts)
@@ -274,7 +274,7 @@ func (c *Core) takeHashes(p *pilot, files []CachedFile) {
 		if f.Hash == "" {
 			continue
 		}
-		if v := c.files.copied(p, f.File); v != nil && v.tag == f.File.Tag && p.arrivalOf(v) != nil {
+		if v := c.files.copied(p, f.File); v != nil && v.tag == f.File.Tag && c.fleet.wasTold(p, v) {
 			c.fleet.hashTold(p, v, f.Hash)
 		}
 	}

@@ -35,7 +35,8 @@ func (p *pilot) openCache() (err error) {
 	c := p.cfg.Cache
 	p.stage.Cache, err = cache.Open(cache.Config{
 		Dir: c.Dir, Name: p.cfg.Pilot, MaxSpace: c.MaxSpace, MinThreshold: c.MinThreshold, Policy: c.Policy,
-		Shared: c.Mode == CacheHost || c.Mode == CacheGlobal, Changed: p.cacheChanged, Sched: p.sched, Log: p.log,
+		Shared: c.Mode == CacheHost || c.Mode == CacheGlobal, Group: c.Group, Changed: p.cacheChanged, Sched: p.sched,
+		Log: p.log,
 	})
 	if errors.Is(err, cache.ErrNoSpace) {
 		p.log.Warn("the pilot works without a cache", "error", err)
@@ -47,8 +48,10 @@ func (p *pilot) openCache() (err error) {
 	if c.Mode == CacheHost || c.Mode == CacheGlobal {
 		p.hello.CacheDir = p.stage.Cache.Dir()
 	}
+	p.stage.Hashed = c.Group
 	if c.Mode == CacheGlobal {
 		p.openToOthers()
+		p.stage.Hashed = p.stage.Hashed || p.stage.Sharing != nil
 	}
 	p.hello.CacheSize = max(0, c.MaxSpace-c.MinThreshold)
 	return nil

@@ -14,16 +14,16 @@ import (
 // FAIRWAY_DEADLINE before that. An attempt that is ended before its time brings the folder with
 // its result, and the next attempt begins with it.
 
-// savingShare of the life of a pilot, and MaxSavingTime at most, is left for attempts to be ended
-// and their checkpoints to be stored.
+// SavingShare, one part in so many, of the life of a pilot, and MaxSavingTime at most, is left for
+// attempts to be ended and their checkpoints to be stored.
 const (
-	savingShare   = 50
+	SavingShare   = 50
 	MaxSavingTime = 5 * time.Minute
 )
 
 // saveBy is when attempts that have a checkpoint are ended, as the pilot's life is nearly over.
 func (p *pilot) saveBy() time.Time {
-	return p.lifeEnds.Add(-min(p.cfg.Life/savingShare, MaxSavingTime))
+	return p.lifeEnds.Add(-min(p.cfg.Life/SavingShare, MaxSavingTime))
 }
 
 // endInTimeToSave ends the attempts that have a checkpoint, and takes no more jobs then: these

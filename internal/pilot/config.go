@@ -186,6 +186,10 @@ type CacheConfig struct {
 	// that which is kept free for its jobs.
 	MaxSpace     int64 `json:"max_space,omitempty"`
 	MinThreshold int64 `json:"min_threshold,omitempty"`
+	// Group has the pilots of several users of one group read each other's files on a node, and
+	// is for caches that pilots share. The group is that of the folder in which Config.Scratch is
+	// if that hands it down (setgid), else that of the pilot. See [Config.InScratch].
+	Group bool `json:"group,omitempty"`
 	// Spared leaves out files of which a link to where they are stored is as good.
 	Spared bool `json:"spared,omitempty"`
 	// Policy chooses what goes when there is no room. Default: eviction.NextUse.
@@ -255,6 +259,8 @@ func (c *CacheConfig) check(network bool) error {
 		return errors.New("cache mode global is for pilots that reach the server over a network; write host")
 	case c.Mode != "" && c.Mode != CacheNone && c.Dir == "":
 		return fmt.Errorf("cache mode %s needs cache.dir", c.Mode)
+	case c.Group && c.Mode != CacheHost && c.Mode != CacheGlobal:
+		return fmt.Errorf("cache.group is for caches that pilots share, not for the mode %q", c.Mode)
 	}
 	return nil
 }
@@ -300,6 +306,7 @@ func (c *Config) connect() error {
 
 // fill puts the defaults in that depend on no check of the environment.
 func (c *Config) fill() error {
+	c.scratchOfUser()
 	if c.Pilot == "" {
 		c.Pilot = c.Launch + "-" + randomName()
 	}

@@ -41,7 +41,7 @@ func Probe(ctx context.Context, cfg Config) Found {
 	err := cfg.onNode(os.Getenv)
 	var own *scratch
 	if err == nil && cfg.Scratch != "" {
-		own, err = claimScratch(ctx, cfg.Scratch, sched.Default(), slog.Default())
+		own, err = claimScratch(ctx, cfg.Scratch, cfg.Cache.Group, sched.Default(), slog.Default())
 	}
 	defer func() { own.release(true, slog.Default()) }()
 	host, _ := os.Hostname()

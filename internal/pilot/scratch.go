@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
@@ -51,7 +52,9 @@ type scratch struct {
 
 // InScratch has the pilot keep sandboxes and cached files in a folder of a node that
 // belongs to the state alone, and is removed when the run is over. Its name must begin
-// with [ScratchPrefix]; its path may begin with a variable of the node.
+// with [ScratchPrefix]; its path may begin with a variable of the node. With Cache.Group each
+// user has one, with the number of the user behind the name, and the group may read the cache
+// in it.
 func (c *Config) InScratch(folder string) {
 	c.Scratch = folder
 	c.SandboxDir = filepath.Join(folder, scratchSandbox)
@@ -60,10 +63,42 @@ func (c *Config) InScratch(folder string) {
 	}
 }
 
+// scratchOfUser has the folder be that of this user alone, where users share their caches.
+func (c *Config) scratchOfUser() {
+	if suffix := "-" + strconv.Itoa(os.Geteuid()); c.Cache.Group && c.Scratch != "" {
+		c.InScratch(c.Scratch + suffix)
+	}
+}
+
+// openToGroup lets the group reach the cache in a scratch folder, and nothing else there.
+func (s *scratch) openToGroup() error {
+	sandboxes := filepath.Join(s.folder, scratchSandbox)
+	if err := os.Mkdir(sandboxes, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("scratch folder: %w", err)
+	}
+	if err := disk.CheckPrivate(sandboxes); err != nil {
+		return fmt.Errorf("scratch folder: %w", err)
+	}
+	info, err := os.Lstat(s.folder)
+	if err == nil {
+		err = os.Chmod(s.folder, info.Mode()&fs.ModeSetgid|0o750)
+	}
+	if err != nil {
+		return fmt.Errorf("scratch folder: %w", err)
+	}
+	return nil
+}
+
 // claimScratch makes the folder, and removes those of other states of this user that no
 // pilot has used for ScratchLife. A folder that others could have prepared is refused:
-// the place is often one where everybody may write.
-func claimScratch(ctx context.Context, folder string, s *sched.Scheduler, log *slog.Logger) (*scratch, error) {
+// the place is often one where everybody may write. The group may read one that is shared.
+func claimScratch(
+	ctx context.Context, folder string, shared bool, s *sched.Scheduler, log *slog.Logger,
+) (*scratch, error) {
+	check := disk.CheckPrivate
+	if shared {
+		check = disk.CheckGroupReads
+	}
 	if err := os.MkdirAll(filepath.Dir(folder), 0o755); err != nil {
 		return nil, fmt.Errorf("scratch folder: %w", err)
 	}
@@ -73,9 +108,13 @@ func claimScratch(ctx context.Context, folder string, s *sched.Scheduler, log *s
 		if made != nil && !errors.Is(made, fs.ErrExist) {
 			return nil, fmt.Errorf("scratch folder: %w", made)
 		}
-		lock, err := lockScratch(folder, disk.TryShare)
+		lock, err := lockScratch(folder, check, disk.TryShare)
 		if err == nil {
-			return &scratch{folder: folder, lock: lock, made: made == nil}, nil
+			claimed := &scratch{folder: folder, lock: lock, made: made == nil}
+			if shared {
+				err = claimed.openToGroup()
+			}
+			return claimed, err
 		}
 		if !errors.Is(err, errRemoving) {
 			return nil, err
@@ -89,10 +128,10 @@ func claimScratch(ctx context.Context, folder string, s *sched.Scheduler, log *s
 // errRemoving says that another pilot has a scratch folder to itself.
 var errRemoving = errors.New("it is being removed")
 
-// lockScratch locks a scratch folder of this user. The lock file is the one that has
-// the name at the end: it may be removed between.
-func lockScratch(folder string, take func(*os.File) error) (*os.File, error) {
-	if err := disk.CheckPrivate(folder); errors.Is(err, fs.ErrNotExist) {
+// lockScratch locks a scratch folder of this user, which check must find right. The lock file is
+// the one that has the name at the end: it may be removed between.
+func lockScratch(folder string, check func(string) error, take func(*os.File) error) (*os.File, error) {
+	if err := check(folder); errors.Is(err, fs.ErrNotExist) {
 		return nil, errRemoving
 	} else if err != nil {
 		return nil, fmt.Errorf("scratch folder: %w; or change scratch of the site", err)
@@ -136,7 +175,7 @@ func sweepScratch(parent, own string, log *slog.Logger) {
 		if err != nil || time.Since(info.ModTime()) < ScratchLife {
 			continue
 		}
-		lock, err := lockScratch(folder, disk.TryLock)
+		lock, err := lockScratch(folder, disk.CheckGroupReads, disk.TryLock)
 		if err != nil {
 			continue
 		}
@@ -175,7 +214,7 @@ func (s *scratch) release(over bool, log *slog.Logger) {
 	if info, err := os.Lstat(s.lock.Name()); err != nil || info.Size() == 0 && (s.heard || !s.made) {
 		return
 	}
-	lock, err := lockScratch(s.folder, disk.TryLock)
+	lock, err := lockScratch(s.folder, disk.CheckGroupReads, disk.TryLock)
 	if err != nil {
 		return // another pilot is there, and looks when it leaves; or one removes the folder
 	}

@@ -3,6 +3,7 @@ package pilot
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -49,7 +50,7 @@ func TestNothingIsLeftOnANodeWhenTheRunIsOver(t *testing.T) {
 
 func claimed(t *testing.T, folder string) *scratch {
 	t.Helper()
-	s, err := claimScratch(t.Context(), folder, sched.Default(), slog.New(slog.NewTextHandler(t.Output(), nil)))
+	s, err := claimScratch(t.Context(), folder, false, sched.Default(), slog.New(slog.NewTextHandler(t.Output(), nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +173,7 @@ func TestAScratchFolderThatIsNotOursIsRefused(t *testing.T) {
 			if err := prepare(folder); err != nil {
 				t.Fatal(err)
 			}
-			s, err := claimScratch(t.Context(), folder, sched.Default(), slog.New(slog.DiscardHandler))
+			s, err := claimScratch(t.Context(), folder, false, sched.Default(), slog.New(slog.DiscardHandler))
 			if err == nil {
 				s.release(false, slog.New(slog.DiscardHandler))
 				t.Fatal("it was taken")
@@ -189,7 +190,7 @@ func TestPilotsComeWhileTheScratchFolderIsRemoved(t *testing.T) {
 	for range 4 {
 		pilots.Go(func() {
 			for range 25 {
-				s, err := claimScratch(context.Background(), folder, sched.Default(), log)
+				s, err := claimScratch(context.Background(), folder, false, sched.Default(), log)
 				if err != nil {
 					t.Error(err)
 					return
@@ -202,4 +203,54 @@ func TestPilotsComeWhileTheScratchFolderIsRemoved(t *testing.T) {
 		})
 	}
 	pilots.Wait()
+}
+
+// Where users share their caches, the group reads the cache in a scratch folder and nothing else
+// there, and each user has a folder of their own, which goes as any other.
+func TestTheGroupReadsTheCacheAlone(t *testing.T) {
+	q := newTaskQueue(t)
+	parent := t.TempDir()
+	cfg := q.config("p1")
+	cfg.Cache = CacheConfig{Mode: CacheHost, Dir: "set below", Group: true, MaxSpace: 1 << 20}
+	cfg.InScratch(filepath.Join(parent, "fairway-state"))
+	folder := filepath.Join(parent, fmt.Sprintf("fairway-state-%d", os.Geteuid()))
+	for _, mode := range []fs.FileMode{0o700, 0o750} { // it may be there
+		if err := errors.Join(os.MkdirAll(folder, 0o700), os.Chmod(folder, mode)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p := q.start(cfg)
+	expect(t, q.run("p1", shell("echo > out", writes("out"))), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	for name, want := range map[string]fs.FileMode{".": 0o750, "cache": 0o750, "cache/p1*": 0o750, "sandbox": 0o700} {
+		found, _ := filepath.Glob(filepath.Join(folder, name))
+		if len(found) != 1 {
+			t.Errorf("%s: %v", name, found)
+			continue
+		}
+		if info, err := os.Stat(found[0]); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s has the mode %v, and should have %v; %v", name, info.Mode(), want, err)
+		}
+	}
+	q.change(func() { q.pilot("p1").leave, q.pilot("p1").news = true, true })
+	p.wait()
+	if left, _ := os.ReadDir(parent); len(left) > 0 {
+		t.Error("left:", left)
+	}
+}
+
+// A scratch folder in which the group may write is refused, and one without a shared cache.
+func TestAFolderThatTheGroupWritesIsRefused(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "fairway-a")
+	if err := errors.Join(os.Mkdir(folder, 0o700), os.Chmod(folder, 0o770)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := claimScratch(t.Context(), folder, true, sched.Default(), slog.New(slog.DiscardHandler)); err == nil {
+		t.Error("it was taken")
+	}
+	for _, mode := range []CacheMode{CachePilot, CacheNone, ""} {
+		c := CacheConfig{Mode: mode, Dir: "/c", Group: true}
+		if err := c.check(false); err == nil {
+			t.Errorf("%q: a group shares nothing", mode)
+		}
+	}
 }

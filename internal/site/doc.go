@@ -57,6 +57,12 @@ const (
 	CacheGlobal = "global" // all pilots of the site; on a host as with CacheHost
 )
 
+// Whose pilots share cached files on a node.
+const (
+	CacheOfUser  = "user"
+	CacheOfGroup = "group" // of several users of one group
+)
+
 var caches = []string{CacheGlobal, CacheHost, CachePilot, CacheNone}
 
 // EnvironmentAll, in place of names of variables, stands for all.
@@ -107,6 +113,7 @@ type Site struct {
 
 	Scratch      string          // folder of a node for sandboxes and caches; may begin with a variable
 	Cache        string          // who shares cached files; empty: it does not say
+	GroupCache   bool            // pilots of several users of one group share files on a node
 	CacheWith    []string        // other sites with which cached files are exchanged
 	CacheSpace   int64           // bytes of a pilot's cache; 0: the default
 	MinThreshold int64           // so many of these each pilot keeps free for its jobs

@@ -54,6 +54,7 @@ var Keys = []Key{
 	{"setup", "shell commands before the pilot starts", false, text(func(s *Site) *string { return &s.Setup })},
 	{"scratch", "local folder of a node for sandboxes and caches (default $TMPDIR, else /tmp)", false, (*reader).scratch},
 	{"cache", "who shares cached files: global (all pilots of the site; they listen at a port), host (the pilots of a node), pilot (nobody), none (there is no cache) (default: what --cache says)", false, (*reader).cache},
+	{"share_cache", "whose pilots share files on a node: user (those of one user; default), or group (those of several users of one group, which the modes of files let read each other's)", false, (*reader).shareCache},
 	{"cache_with", "other sites with which pilots exchange cached files, if those name this one too", true, (*reader).cacheWith},
 	{"cache_space", "size of a pilot's cache, such as 50GB", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.CacheSpace })},
 	{"cache_policy", "which file a full cache gives up first: " + policies() + " (default: what --cache-policy says)", false, (*reader).cachePolicy},
@@ -311,6 +312,14 @@ func (r *reader) cache(n *yaml.Node, s *Site, what string) {
 	}
 }
 
+func (r *reader) shareCache(n *yaml.Node, s *Site, what string) {
+	text, _ := r.Text(n, what)
+	s.GroupCache = text == CacheOfGroup
+	if text != CacheOfGroup && text != CacheOfUser {
+		r.Fail(n, "write "+CacheOfUser+" or "+CacheOfGroup, "%s: %q does not say whose pilots share a cache", what, text)
+	}
+}
+
 func (r *reader) cachePolicy(n *yaml.Node, s *Site, what string) {
 	text, _ := r.Text(n, what)
 	s.CachePolicy = eviction.Policy(text)
@@ -342,6 +351,10 @@ func (r *reader) cacheWith(n *yaml.Node, s *Site, what string) {
 func (r *reader) checkCache(s *Site, nodes map[string]*yaml.Node, what string) {
 	if n := nodes["cache_with"]; n != nil && s.Cache != CacheGlobal && !r.failed() {
 		r.Fail(n, "add `cache: global`", "%s: nobody reads caches of other sites without a global cache", what)
+	}
+	shared := s.Cache == CacheGlobal || s.Cache == CacheHost
+	if n := nodes["share_cache"]; n != nil && s.GroupCache && !shared && !r.failed() {
+		r.Fail(n, "add `cache: host`, or `cache: global`", "%s: pilots of a group share only what those of a user do", what)
 	}
 	if n := nodes["cache_space"]; n != nil && s.Cache == CacheNone && !r.failed() {
 		r.Fail(n, "remove it, or `cache: none`", "%s has no cache, and a size for it", what)

@@ -88,6 +88,8 @@ func TestProblems(t *testing.T) {
 		"sites: {a: {system: slurm, cache: node}}":                   `"node" does not say who shares a cache; write global, host, pilot, none`,
 		"sites: {a: {system: slurm, cache_with: b}}":                 "add `cache: global`",
 		"sites: {a: {system: slurm, cache: global, cache_with: d}}":  `site "a": cache_with: there is no site "d"; name a site of this file`,
+		"sites: {a: {system: slurm, share_cache: all}}":              `"all" does not say whose pilots share a cache; write user or group`,
+		"sites: {a: {system: slurm, share_cache: group}}":            "add `cache: host`, or `cache: global`",
 		"sites: {a: {system: slurm, cache: none, cache_space: 5GB}}": `site "a" has no cache, and a size for it; remove it`,
 		"sites: {a: {system: slurm, cache_with: a}}":                 `"a" is no site with which caches could be shared`,
 		"sites: {a: {system: slurm, cache_size: 5GB}}":               "write `cache_space: 50GB`",

@@ -133,9 +133,16 @@ func factor(p unsafe.Pointer, offset int) *Coefficients {
 // needs in the north lies east of the sweep behind it.
 func eightLanes(p, f unsafe.Pointer, columns, stride, steps int) {
 	d, e := (columns+1)*word, (stride+1)*factorSize
-	d2, d3, e2, e3 := 2*d, 3*d, 2*e, 3*e
-	q, g := unsafe.Add(p, 4*d), unsafe.Add(f, 4*e)
-	north, south := unsafe.Add(p, -columns*word), unsafe.Add(q, d3+columns*word)
+	laneSteps(p, f, -columns*word, d, 2*d, 3*d, e, 2*e, 3*e, steps)
+}
+
+// laneSteps gets multiples of both distances as arguments: where the compiler sees that they are
+// multiples it computes each address anew, and keeps those that it has no register for in memory.
+//
+//go:noinline
+func laneSteps(p, f unsafe.Pointer, row, d, d2, d3, e, e2, e3, steps int) {
+	q, g := unsafe.Add(p, d+d3), unsafe.Add(f, e+e3)
+	north, south := unsafe.Add(p, row), unsafe.Add(q, d3-row)
 	w0, w1, w2, w3 := load(p, -word), load(p, d-word), load(p, d2-word), load(p, d3-word)
 	w4, w5, w6, w7 := load(q, -word), load(q, d-word), load(q, d2-word), load(q, d3-word)
 	for range steps {

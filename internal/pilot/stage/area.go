@@ -38,6 +38,9 @@ type Area struct {
 	// a link that only this machine reads: to sum them up takes as long as to copy them.
 	Unsummed bool
 	Sharing  *Sharing // nil unless files come from caches of other hosts, and go there
+	// Hashed has the hash of each file found by which others know a copy of it: pilots of other
+	// hosts, or of other users of this one.
+	Hashed bool
 
 	Folder   string          // the pilot's own, in which the sandboxes are
 	Dir      *beneath.Folder // the same, taken before any attempt ran

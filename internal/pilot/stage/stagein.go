@@ -305,13 +305,18 @@ func (ar *Area) linkOutside(i *input, target string) (made bool, err error) {
 	return true, nil
 }
 
-// fetch has the cache hold a file, which get writes to a path. Of one that nobody needs yet
-// the cache knows so before anybody can read it.
+// fetch has the cache hold a file, which get writes to a path unless the cache of another user of
+// this host has it. Of one that nobody needs yet the cache knows so before anybody can read it.
 func (ar *Area) fetch(ctx context.Context, i *input, get func(path string) (int64, cache.Hash, error)) (err error) {
-	marked := false
+	marked, copied := false, false
 	i.cached, i.hit, err = ar.Cache.Fetch(ctx, i.Item, func(path string) (size int64, hash cache.Hash, err error) {
 		began := time.Now()
-		if size, hash, err = get(path); err == nil && i.ahead {
+		if copied, err = ar.Cache.CopyFromGroup(ctx, i.Item, i.hash, path); copied {
+			size, hash = i.Size, i.hash
+		} else if err == nil {
+			size, hash, err = get(path)
+		}
+		if err == nil && i.ahead {
 			ar.Cache.MarkAhead(i.Ref, began)
 			marked = true
 		}
@@ -320,6 +325,7 @@ func (ar *Area) fetch(ctx context.Context, i *input, get func(path string) (int6
 	if marked && err != nil { // it could not be named, at the last moment
 		ar.Cache.TakeAhead(i.Ref)
 	}
+	i.hit = i.hit || copied && err == nil
 	return err
 }
 
@@ -327,7 +333,8 @@ func (ar *Area) fetch(ctx context.Context, i *input, get func(path string) (int6
 // when another pilot takes the cache over.
 func (ar *Area) getSummed(ctx context.Context, i *input, path string) (size int64, of cache.Hash, err error) {
 	size, err = ar.get(ctx, i, path)
-	if err != nil || i.madeByJob() || storage.IsLocal(i.pfn) {
+	here := storage.IsLocal(i.pfn) && (!ar.Hashed || ar.Reach == nil || ar.Reach.inPlace(i.pfn))
+	if err != nil || i.madeByJob() || here {
 		return size, of, err
 	}
 	sums := i.newSums(true)

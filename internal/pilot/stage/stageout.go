@@ -166,7 +166,7 @@ func (ar *Area) describe(a *Execution, w written, f *os.File, prefix string, out
 		return err
 	}
 	if info.Size() >= largeOutput && !w.promise.GetCacheOnly() {
-		sums := w.lfn == a.GetCheckpoint().GetLfn() || !ar.Unsummed || ar.Sharing != nil || ar.Reach != nil
+		sums := w.lfn == a.GetCheckpoint().GetLfn() || !ar.Unsummed || ar.Hashed || ar.Reach != nil
 		if !sums && ar.linksTo(f, prefix) {
 			out.Size, out.Written = info.Size(), storage.Written(info.ModTime())
 			return nil
@@ -175,7 +175,7 @@ func (ar *Area) describe(a *Execution, w written, f *os.File, prefix string, out
 	}
 	sum, hash := adler32.New(), blake3.New()
 	var sums io.Writer = sum
-	if ar.Sharing != nil {
+	if ar.Hashed {
 		sums = io.MultiWriter(sum, hash)
 	}
 	if out.Size, err = readInto(a.Ctx, sums, f); err != nil {
@@ -183,7 +183,7 @@ func (ar *Area) describe(a *Execution, w written, f *os.File, prefix string, out
 	}
 	ar.proven.add(info, sum.Sum32())
 	out.Adler32 = sum.Sum32()
-	if ar.Sharing != nil {
+	if ar.Hashed {
 		out.Blake3 = hash.Sum(nil)
 	}
 	return nil
