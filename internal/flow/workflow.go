@@ -198,7 +198,8 @@ type step struct {
 	script      string // LFN of the file that is the command
 	container   Container
 	environment string // LFN of a folder with what its commands find besides; empty: none
-	mayBeEmpty  bool   // it may make nothing of what it takes
+	variables   []variable
+	mayBeEmpty  bool // it may make nothing of what it takes
 	access      accessRule
 
 	replayed bool // a kind of task of a trace: its jobs are fixed
@@ -321,6 +322,8 @@ type Demand struct {
 	Tools []string
 	// Strict says that they see only what is their own.
 	Strict bool
+	// Variables are those of the environment that they get from whoever runs the workflow.
+	Variables []string
 }
 
 // DemandOf is what a job of an open workflow asks, under its name.
@@ -337,6 +340,7 @@ func (w *Workflow) Demands() []Demand {
 	for _, s := range w.steps {
 		demands[s.listed] = Demand{
 			Step: s.name, Line: s.line, Site: s.site, Needs: s.needs, Tools: s.tools, Strict: s.strict,
+			Variables: s.takenVariables(),
 		}
 	}
 	return demands

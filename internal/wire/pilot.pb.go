@@ -1830,6 +1830,7 @@ type Payload struct {
 	EnvironmentFolder string                 `protobuf:"bytes,15,opt,name=environment_folder,json=environmentFolder,proto3" json:"environment_folder,omitempty"` // the LFN of an input, a folder with programs and Python packages that it finds besides
 	Unwatched         bool                   `protobuf:"varint,13,opt,name=unwatched,proto3" json:"unwatched,omitempty"`                                         // what it opens is not looked at: it works in folders that are no sandbox
 	Worker            string                 `protobuf:"bytes,12,opt,name=worker,proto3" json:"worker,omitempty"`                                                // words of a program that starts the command, which a pilot starts once; empty: none
+	Variables         []string               `protobuf:"bytes,16,rep,name=variables,proto3" json:"variables,omitempty"`                                          // those of the environment whose values come in SyncAnswer.variables; no record has them
 	InputVariables    []*InputVariable       `protobuf:"bytes,10,rep,name=input_variables,json=inputVariables,proto3" json:"input_variables,omitempty"`          // those of environment that name inputs that may be streamed
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -1947,6 +1948,13 @@ func (x *Payload) GetWorker() string {
 		return x.Worker
 	}
 	return ""
+}
+
+func (x *Payload) GetVariables() []string {
+	if x != nil {
+		return x.Variables
+	}
+	return nil
 }
 
 func (x *Payload) GetInputVariables() []*InputVariable {
@@ -2315,6 +2323,8 @@ type SyncAnswer struct {
 	// Programs that the pilot is to look for in its PATH, and to tell of in a hello; none: it has.
 	LookFor       []string `protobuf:"bytes,19,rep,name=look_for,json=lookFor,proto3" json:"look_for,omitempty"`
 	LookForNumber uint64   `protobuf:"varint,20,opt,name=look_for_number,json=lookForNumber,proto3" json:"look_for_number,omitempty"`
+	// The values of Payload.variables, by name; with each run.
+	Variables     map[string][]byte `protobuf:"bytes,21,rep,name=variables,proto3" json:"variables,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2487,6 +2497,13 @@ func (x *SyncAnswer) GetLookForNumber() uint64 {
 		return x.LookForNumber
 	}
 	return 0
+}
+
+func (x *SyncAnswer) GetVariables() map[string][]byte {
+	if x != nil {
+		return x.Variables
+	}
+	return nil
 }
 
 var File_pilot_proto protoreflect.FileDescriptor
@@ -2668,7 +2685,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"checkpoint\x18\x14 \x01(\v2\x16.fairway.v1.OutputFileR\n" +
 	"checkpoint\x12\x18\n" +
-	"\astorage\x18\x0e \x01(\tR\astorage\"\xb5\x04\n" +
+	"\astorage\x18\x0e \x01(\tR\astorage\"\xd3\x04\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +
@@ -2681,7 +2698,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\tcontainer\x18\x0e \x01(\v2\x15.fairway.v1.ContainerR\tcontainer\x12-\n" +
 	"\x12environment_folder\x18\x0f \x01(\tR\x11environmentFolder\x12\x1c\n" +
 	"\tunwatched\x18\r \x01(\bR\tunwatched\x12\x16\n" +
-	"\x06worker\x18\f \x01(\tR\x06worker\x12B\n" +
+	"\x06worker\x18\f \x01(\tR\x06worker\x12\x1c\n" +
+	"\tvariables\x18\x10 \x03(\tR\tvariables\x12B\n" +
 	"\x0finput_variables\x18\n" +
 	" \x03(\v2\x19.fairway.v1.InputVariableR\x0einputVariables\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
@@ -2709,7 +2727,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x10prefetched_bytes\x18\x04 \x01(\x03R\x0fprefetchedBytes\"5\n" +
 	"\vCacheDigest\x12\x14\n" +
 	"\x05files\x18\x01 \x01(\x04R\x05files\x12\x10\n" +
-	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xaf\x05\n" +
+	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xb2\x06\n" +
 	"\n" +
 	"SyncAnswer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
@@ -2736,7 +2754,11 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"share_keys\x18\x0f \x03(\v2\x14.fairway.v1.ShareKeyR\tshareKeys\x12\x19\n" +
 	"\blook_for\x18\x13 \x03(\tR\alookFor\x12&\n" +
-	"\x0flook_for_number\x18\x14 \x01(\x04R\rlookForNumber*\xc7\x02\n" +
+	"\x0flook_for_number\x18\x14 \x01(\x04R\rlookForNumber\x12C\n" +
+	"\tvariables\x18\x15 \x03(\v2%.fairway.v1.SyncAnswer.VariablesEntryR\tvariables\x1a<\n" +
+	"\x0eVariablesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01*\xc7\x02\n" +
 	"\aOutcome\x12\x15\n" +
 	"\x11OUTCOME_SUCCEEDED\x10\x00\x12\x12\n" +
 	"\x0eOUTCOME_EXITED\x10\x01\x12\x15\n" +
@@ -2772,7 +2794,7 @@ func file_pilot_proto_rawDescGZIP() []byte {
 }
 
 var file_pilot_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_pilot_proto_goTypes = []any{
 	(Outcome)(0),                  // 0: fairway.v1.Outcome
 	(Access)(0),                   // 1: fairway.v1.Access
@@ -2804,24 +2826,25 @@ var file_pilot_proto_goTypes = []any{
 	nil,                           // 27: fairway.v1.Resources.CountableEntry
 	nil,                           // 28: fairway.v1.Payload.EnvironmentEntry
 	nil,                           // 29: fairway.v1.Replay.WritesBytesEntry
-	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	nil,                           // 30: fairway.v1.SyncAnswer.VariablesEntry
+	(*durationpb.Duration)(nil),   // 31: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
 }
 var file_pilot_proto_depIdxs = []int32{
-	30, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
+	31, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
 	27, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
 	3,  // 2: fairway.v1.PilotInfo.has:type_name -> fairway.v1.Resources
-	30, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
-	30, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
+	31, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
+	31, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
 	2,  // 5: fairway.v1.CachedFile.file:type_name -> fairway.v1.FileRef
 	6,  // 6: fairway.v1.Source.origin:type_name -> fairway.v1.Source
 	2,  // 7: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
-	31, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
-	31, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
-	31, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
-	31, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
-	30, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
-	30, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
+	32, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
+	32, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
+	32, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
+	32, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
+	31, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
+	31, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
 	0,  // 14: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
 	9,  // 15: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
 	10, // 16: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
@@ -2847,22 +2870,23 @@ var file_pilot_proto_depIdxs = []int32{
 	22, // 36: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
 	20, // 37: fairway.v1.Payload.container:type_name -> fairway.v1.Container
 	21, // 38: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
-	30, // 39: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	31, // 39: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
 	29, // 40: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
 	18, // 41: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
 	16, // 42: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
 	2,  // 43: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
 	23, // 44: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	30, // 45: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	30, // 46: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	31, // 45: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	31, // 46: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
 	7,  // 47: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
-	15, // 48: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	26, // 49: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	49, // [49:50] is the sub-list for method output_type
-	48, // [48:49] is the sub-list for method input_type
-	48, // [48:48] is the sub-list for extension type_name
-	48, // [48:48] is the sub-list for extension extendee
-	0,  // [0:48] is the sub-list for field type_name
+	30, // 48: fairway.v1.SyncAnswer.variables:type_name -> fairway.v1.SyncAnswer.VariablesEntry
+	15, // 49: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	26, // 50: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	50, // [50:51] is the sub-list for method output_type
+	49, // [49:50] is the sub-list for method input_type
+	49, // [49:49] is the sub-list for extension type_name
+	49, // [49:49] is the sub-list for extension extendee
+	0,  // [0:49] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }
@@ -2876,7 +2900,7 @@ func file_pilot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pilot_proto_rawDesc), len(file_pilot_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
