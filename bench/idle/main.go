@@ -166,8 +166,8 @@ const startTime = 5 * time.Second
 // idle watches a run whose one job sleeps.
 func idle(ctx context.Context, base string, watched time.Duration) ([]idleRow, error) {
 	sleeps := int((2*startTime + watched).Seconds())
-	folder, err := newFolder(base, fmt.Sprintf("workflow: idle\nsteps: {idle: {writes: one.txt, command: 'echo 1 > \"$out\"; "+
-		"exec sleep %d'}}\n", sleeps))
+	folder, err := newFolder(base, fmt.Sprintf("workflow: idle\nsteps: {idle: {writes: one.txt, "+
+		"command: 'echo 1 > \"$out\"; exec sleep %d'}}\n", sleeps))
 	if err != nil {
 		return nil, err
 	}
