@@ -12,7 +12,8 @@ import (
 type fields struct {
 	declared map[string][]*ast.Ident
 	set      map[string]bool
-	unkeyed  map[string]bool // types of which values are made without the names of fields
+	unkeyed  map[string]bool // types, each with its folder, of which values are made without the names of fields
+	folder   string          // that of the file that is looked at
 }
 
 // setElsewhere are fields that no statement sets, and why.
@@ -25,12 +26,13 @@ var setElsewhere = map[string]string{
 // No field of a struct stands there for ever with its zero value: whoever reads it would wonder who
 // sets it.
 func TestFieldsAreSet(t *testing.T) {
-	f := &fields{map[string][]*ast.Ident{}, map[string]bool{}, map[string]bool{}}
+	f := &fields{map[string][]*ast.Ident{}, map[string]bool{}, map[string]bool{}, ""}
 	structs := map[string]string{} // of a field: its type
 	eachSource(t, func(s *source) {
 		if s.test() {
 			return
 		}
+		f.folder = s.folder
 		others := !strings.HasPrefix(s.path, "internal/") || strings.HasSuffix(s.folder, "test") // set them
 		ast.Inspect(s.syntax, func(n ast.Node) bool {
 			if _, declares := n.(*ast.TypeSpec); !declares || !others {
@@ -58,7 +60,7 @@ func (f *fields) note(n ast.Node, structs map[string]string) {
 			if pair, ok := e.(*ast.KeyValueExpr); ok {
 				f.sets(pair.Key)
 			} else {
-				f.unkeyed[lastName(n.Type)] = true
+				f.unkeyed[f.folder+"."+lastName(n.Type)] = true
 			}
 		}
 	case *ast.AssignStmt:
@@ -89,7 +91,7 @@ func (f *fields) declare(of string, s *ast.StructType, structs map[string]string
 		for _, name := range field.Names {
 			if name.Name != "_" {
 				f.declared[name.Name] = append(f.declared[name.Name], name)
-				structs[name.Name] = of
+				structs[name.Name] = f.folder + "." + of
 			}
 		}
 	}
