@@ -56,13 +56,7 @@ func (f *fields) note(n ast.Node, structs map[string]string) {
 			f.declare(n.Name.Name, fields, structs)
 		}
 	case *ast.CompositeLit:
-		for _, e := range n.Elts {
-			if pair, ok := e.(*ast.KeyValueExpr); ok {
-				f.sets(pair.Key)
-			} else {
-				f.unkeyed[f.folder+"."+lastName(n.Type)] = true
-			}
-		}
+		f.made(n, n.Type)
 	case *ast.AssignStmt:
 		for _, left := range n.Lhs {
 			f.sets(left)
@@ -81,6 +75,32 @@ func (f *fields) note(n ast.Node, structs map[string]string) {
 			f.sets(called.X)
 		}
 	}
+}
+
+// made takes note of a value of a type that is written down.
+func (f *fields) made(value *ast.CompositeLit, of ast.Expr) {
+	for _, e := range value.Elts {
+		if pair, ok := e.(*ast.KeyValueExpr); ok {
+			f.sets(pair.Key)
+			e = pair.Value
+		} else {
+			f.unkeyed[f.folder+"."+lastName(of)] = true
+		}
+		if inner, ok := e.(*ast.CompositeLit); ok && inner.Type == nil { // it is of the type of the elements
+			f.made(inner, elementOf(of))
+		}
+	}
+}
+
+// elementOf is the type of the elements of a list or mapping; nil where it has another name.
+func elementOf(e ast.Expr) ast.Expr {
+	switch e := e.(type) {
+	case *ast.ArrayType:
+		return e.Elt
+	case *ast.MapType:
+		return e.Value
+	}
+	return nil
 }
 
 func (f *fields) declare(of string, s *ast.StructType, structs map[string]string) {
