@@ -1,8 +1,6 @@
 package rules
 
 import (
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -13,25 +11,15 @@ import (
 // is hard to read in a diff and in a terminal.
 const longestLine = 100
 
-// longLines are documents whose prose is still wider. The list only gets shorter.
-var longLines = map[string]bool{
-	"docs/commands.md": true, // generated from the help texts
-}
-
 // A line of prose in a document is no longer than longestLine. Tables, code and
 // pictures have the width that they need, and so does a line of one word.
 func TestLinesOfDocumentsAreShort(t *testing.T) {
 	eachLineOfProse(t, func(path string, number int, line string) {
 		if utf8.RuneCountInString(line) > longestLine && strings.Contains(strings.TrimSpace(line), " ") &&
-			!strings.HasPrefix(line, "![") && !longLines[path] {
+			!strings.HasPrefix(line, "![") {
 			t.Errorf("%s:%d: %d characters, at most %d", path, number, utf8.RuneCountInString(line), longestLine)
 		}
 	})
-	for path := range longLines {
-		if _, err := os.Stat(filepath.Join(root, path)); err != nil {
-			t.Errorf("longLines names %s, which is not there", path)
-		}
-	}
 }
 
 // foreign are phrases that an international reader stumbles over, and what to
@@ -43,18 +31,10 @@ var foreign = map[string]*regexp.Regexp{
 	"nothing outside the repository: move it here": regexp.MustCompile(`DESIGN\.md`),
 }
 
-// oldWords are documents that still have such phrases. The list only gets shorter.
-var oldWords = map[string]bool{
-	"docs/commands.md": true,
-}
-
 // The documentation is written in plain words, and refers to no file outside
 // the repository.
 func TestPlainWords(t *testing.T) {
 	eachLineOfProse(t, func(path string, number int, line string) {
-		if oldWords[path] {
-			return
-		}
 		for instead, phrase := range foreign {
 			if found := phrase.FindString(line); found != "" {
 				t.Errorf("%s:%d: %q: write %s", path, number, found, instead)

@@ -9,8 +9,6 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
-
-	"fairway/bench/measure"
 )
 
 // used is what a run needed.
@@ -53,23 +51,7 @@ func compare(ctx context.Context, base string, w workflow, programs []program, r
 	}
 	rows := make([]row, len(programs))
 	for i, p := range programs {
-		median := func(of func(used) float64) float64 {
-			var values []float64
-			for _, u := range all[i] {
-				values = append(values, of(u))
-			}
-			return measure.Median(values)
-		}
-		rows[i] = row{
-			Workflow: w.name, Program: p.name(), Files: w.files, Size: w.size,
-			Seconds:  median(func(u used) float64 { return u.seconds }),
-			Ratio:    median(func(u used) float64 { return u.ratio }),
-			CPU:      median(func(u used) float64 { return u.cpu }),
-			Read:     int64(median(func(u used) float64 { return u.read })),
-			Written:  int64(median(func(u used) float64 { return u.written })),
-			ToDisk:   int64(median(func(u used) float64 { return u.toDisk })),
-			DiskMost: int64(median(func(u used) float64 { return u.diskMost })),
-		}
+		rows[i] = rowOf(w.name, p.name(), w, all[i])
 	}
 	return rows, nil
 }
@@ -124,14 +106,8 @@ func runIn(ctx context.Context, inputs string, w workflow, p program) (used, err
 		return used{}, err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	if err := os.Mkdir(filepath.Join(folder, "in"), 0o755); err != nil {
+	if err := linkInputs(inputs, folder, w); err != nil {
 		return used{}, err
-	}
-	for n := range w.files {
-		name := filepath.Join("in", strconv.Itoa(n))
-		if err := os.Link(filepath.Join(inputs, name), filepath.Join(folder, name)); err != nil {
-			return used{}, err
-		}
 	}
 	if err := p.describe(folder, w); err != nil {
 		return used{}, err
@@ -145,6 +121,20 @@ func runIn(ctx context.Context, inputs string, w workflow, p program) (used, err
 		return used{}, err
 	}
 	return u, complete(filepath.Join(folder, p.results()), w)
+}
+
+// linkInputs gives a folder the inputs.
+func linkInputs(inputs, folder string, w workflow) error {
+	if err := os.Mkdir(filepath.Join(folder, "in"), 0o755); err != nil {
+		return err
+	}
+	for n := range w.files {
+		name := filepath.Join("in", strconv.Itoa(n))
+		if err := os.Link(filepath.Join(inputs, name), filepath.Join(folder, name)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // complete returns an error unless all outputs are there that are results.

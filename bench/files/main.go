@@ -3,9 +3,13 @@
 //
 //	go run ./bench/files -json
 //	go run ./bench/files -small 20000 -medium 60 -medium-size 50000000 -large-size 1000000000 -peers
+//	go run ./bench/files -only merge -merge 20000
+//	go run ./bench/files -only merge -merge 100000 -rounds 1
 //
-// There are three workflows: many small files and some of medium size, each copied by a job (cp),
-// and large ones, each copied by a job whose output another one counts (wc -l). All run two jobs
+// Three workflows are compared with make: many small files and some of medium size, each copied by a job
+// (cp), and large ones, each copied by a job whose output another one counts (wc -l). A fourth, merge, is
+// one job that reads many files: its first run, one when a file has changed, both over the same
+// with --cache none, and how long it goes on after a Ctrl-C while its files are staged in. All run two jobs
 // at a time, over the same inputs, in turns, of which each round has another order. Fairway brings
 // to disk what it has acknowledged; make and Snakemake do not, so their time includes a sync of the
 // file system at the end.
@@ -36,7 +40,7 @@ type row struct {
 	Files    int     `json:"files"`
 	Size     int64   `json:"size"` // of each, in bytes
 	Seconds  float64 `json:"seconds"`
-	Ratio    float64 `json:"ratio"` // of the time, over make in the same round
+	Ratio    float64 `json:"ratio"` // of the time, over make in the same round; of a merge over no cache
 	CPU      float64 `json:"cpu_seconds"`
 	Read     int64   `json:"bytes_read"`
 	Written  int64   `json:"bytes_written"`
@@ -67,7 +71,10 @@ func main() {
 	flag.Int64Var(&medium.size, "medium-size", 20e6, "bytes of each of them")
 	flag.IntVar(&large.files, "large", 4, "large files")
 	flag.Int64Var(&large.size, "large-size", 100e6, "bytes of each of them")
-	only := flag.String("only", "", "measure only this workflow: small, medium, large")
+	merge := workflow{name: "merge"}
+	flag.IntVar(&merge.files, "merge", 2000, "small files that one job merges")
+	flag.Int64Var(&merge.size, "merge-size", 1000, "bytes of each of them")
+	only := flag.String("only", "", "measure only this workflow: small, medium, large, merge")
 	peers := flag.Bool("peers", false, "also with Snakemake (pip install snakemake; FAIRWAY_PEERS_SNAKEMAKE names it)")
 	folder := flag.String("folder", "", "make folders here (default: where the system keeps temporary files)")
 	flag.Parse()
@@ -84,12 +91,17 @@ func main() {
 		measure.ExitOn(err)
 		rows = append(rows, found...)
 	}
+	if (*only == "" || *only == merge.name) && merge.files > 0 {
+		found, err := mergeRows(context.Background(), *folder, merge, *rounds)
+		measure.ExitOn(err)
+		rows = append(rows, found...)
+	}
 	measure.ExitOn(measure.Print(rows, *asJSON, line))
 }
 
 func line(r row) string {
 	const mega = 1e6
-	return fmt.Sprintf("%-6s %6d x %10d B  %-9s %8.2f s  %5.2f of make  %7.2f s of processors  read %7.0f MB"+
+	return fmt.Sprintf("%-11s %6d x %10d B  %-9s %8.2f s  %5.2f  %7.2f s of processors  read %7.0f MB"+
 		"  written %7.0f MB  to disk %7.0f MB  disk at most %7.0f MB", r.Workflow, r.Files, r.Size, r.Program, r.Seconds,
 		r.Ratio, r.CPU, float64(r.Read)/mega, float64(r.Written)/mega, float64(r.ToDisk)/mega, float64(r.DiskMost)/mega)
 }

@@ -577,11 +577,16 @@ func (r *Roster) submitAll() (taken, refused bool) {
 			return taken, true
 		}
 		if err != nil {
-			r.warn(fmt.Sprintf("%s takes no %s, and is asked again: %v", r.cfg.Site, r.cfg.Job, err))
+			r.warn(r.refusedText(err))
 			return taken, true
 		}
 		taken = true
 	}
+}
+
+// refusedText is what a person is told of a submission that was refused.
+func (r *Roster) refusedText(err error) string {
+	return fmt.Sprintf("%s takes no %s, and is asked again: %v", r.cfg.Site, r.cfg.Job, err)
 }
 
 // next takes the launch that is to be submitted now, if there is one. Until it is
@@ -617,7 +622,9 @@ func (r *Roster) submittedNow(name string, err error) (told bool) {
 	taken := err == nil
 	r.refusal = err
 	if never, ok := errors.AsType[*NeverError](err); ok {
-		told = r.tellNever(oneLine(never))
+		if told = r.tellNever(oneLine(never)); told {
+			r.lastTold = r.refusedText(err) // which is no news any more
+		}
 	}
 	if taken {
 		r.lastTold = ""

@@ -279,6 +279,9 @@ func TestNeverIsToldOnce(t *testing.T) {
 				if fmt.Sprint(told) != fmt.Sprint(test.told) {
 					t.Errorf("told %q, want %q", told, test.told)
 				}
+				if want := 1 - len(test.told); len(r.said) != want { // what ends the run is no warning besides
+					t.Errorf("a person was told %d times besides, want %d: %q", len(r.said), want, r.said)
+				}
 			})
 		})
 	}

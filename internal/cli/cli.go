@@ -26,9 +26,13 @@ import (
 func Main() int {
 	unix.Umask(unix.Umask(0) &^ 0o700)
 	outliveReaders()
+	collectLater()
 	root := (*console).root
-	if filepath.Base(os.Args[0]) == hqName {
+	switch {
+	case filepath.Base(os.Args[0]) == hqName:
 		root = (*console).hqRoot
+	case len(os.Args) > 1 && os.Args[1] == pilotName:
+		root = (*console).pilotRoot
 	}
 	return execute(context.Background(), root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
@@ -93,7 +97,20 @@ func asksForJSON(arguments []string) bool {
 // Commands are all commands, for who documents them.
 func Commands() *cobra.Command { return new(console).root() }
 
-func (c *console) root() *cobra.Command {
+// pilotName is the command by which pilots are started.
+const pilotName = "pilot"
+
+// pilotRoot has the command for pilots alone. Each run starts some, and to make all others takes longer
+// than many a job.
+func (c *console) pilotRoot() *cobra.Command {
+	root := c.bareRoot()
+	root.AddCommand(c.pilotCommand())
+	root.SetFlagErrorFunc(flagError)
+	return root
+}
+
+// bareRoot is the root without commands.
+func (c *console) bareRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fairway",
 		Short: "Run data-driven workflows",
@@ -111,7 +128,7 @@ depends on timing.`),
 		SilenceErrors: true,
 		PersistentPreRun: func(command *cobra.Command, _ []string) {
 			c.started = true
-			if command.Name() != "pilot" { // whose log is for programs, too
+			if command.Name() != pilotName { // whose log is for programs, too
 				slog.SetDefault(slog.New(newWarnings(c.announce)))
 			}
 		},
@@ -124,6 +141,11 @@ depends on timing.`),
 	flags.Uint32Var(&c.number, "run", 0, "number of the `run` that is meant, at a server that takes workflows")
 	flags.BoolVar(&c.json, "json", false, "print one JSON object instead of text")
 	_ = root.MarkPersistentFlagDirname("dir")
+	return root
+}
+
+func (c *console) root() *cobra.Command {
+	root := c.bareRoot()
 	root.AddGroup(
 		&cobra.Group{ID: "run", Title: "Running:"},
 		&cobra.Group{ID: "look", Title: "Looking:"},

@@ -80,6 +80,9 @@ func refuseUnserved(
 		if demand.Strict && o.lasting && !o.strict {
 			return fmt.Errorf("%s asks for a strict sandbox, and this server is without: start it with --strict-sandboxes", who)
 		}
+		if err := refuseVariables(demand, who, o); err != nil {
+			return err
+		}
 		if beyond := beyondLimits(demand, limits); len(beyond) > 0 { // no pilot would help
 			return fmt.Errorf("%s %s", who, beyond[0].what)
 		}

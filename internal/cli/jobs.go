@@ -126,9 +126,14 @@ func progressOf(byState map[string]int64) *wire.StepProgress {
 }
 
 func jobRow(job *wire.JobSummary, now *timestamppb.Timestamp) []cell {
-	note := job.Reason
+	note, state := job.Reason, job.State
+	if set(job.Silent) {
+		state = "silent"
+	}
 	if job.Reused && job.Attempts == 0 {
 		note = "result of an earlier run"
+	} else if note == "" && set(job.Silent) {
+		note = fmt.Sprintf("on %s, which has not been heard of for %s", job.Pilot, quantity.Seconds(between(job.Silent, now)))
 	} else if note == "" && job.State == "running" {
 		note = "on " + job.Pilot
 	} else if note == "" {
@@ -137,7 +142,7 @@ func jobRow(job *wire.JobSummary, now *timestamppb.Timestamp) []cell {
 	return []cell{
 		{strconv.FormatUint(uint64(job.Id), 10), ""},
 		{job.Name, ""},
-		{job.State, stateColour(job.State)},
+		{state, stateColour(state)},
 		{strconv.Itoa(int(job.Attempts)), ""},
 		{ranText(job, now), ""},
 		{note, dim},
@@ -148,7 +153,7 @@ func stateColour(state string) string {
 	switch state {
 	case "done":
 		return green
-	case "failed":
+	case "failed", "silent":
 		return red
 	case "blocked", "cancelled":
 		return yellow

@@ -22,7 +22,7 @@ import (
 func (c *console) pilotCommand() *cobra.Command {
 	connect, brought, probing := "", "", false
 	command := &cobra.Command{
-		Use:    "pilot",
+		Use:    pilotName,
 		Short:  "Run a pilot (started by the batch system, configured by " + pilot.ConfigVariable + " or a connection file)",
 		Hidden: true,
 		Args:   noArgument,

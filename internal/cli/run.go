@@ -61,6 +61,7 @@ type runOptions struct {
 	listen       string
 	detach       bool
 	environment  []string // variables that jobs get, or process.AllVariables
+	variables    []string // those that steps name
 	waitAnyway   bool
 	server       string // serverHere or serverSite
 	lasting      bool   // a server that takes workflows

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"slices"
 	"syscall"
@@ -246,8 +247,14 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	if err != nil {
 		return server.Config{}, err
 	}
+	variables, err := variablesOf(workflow, o)
+	if err != nil {
+		return server.Config{}, &failure{code: exitBadFile, err: err}
+	}
+	o.variables = slices.Collect(maps.Keys(variables))
 	config := server.Config{
 		Workflow:    workflow,
+		Variables:   variables,
 		Folder:      o.folder,
 		Enumerated:  listed,
 		KeepGoing:   o.keepGoing,

@@ -67,7 +67,7 @@ func siteOfServer(o *runOptions) (*site.Site, error) {
 		}
 		s.Environment = append(s.Environment, other.Environment...)
 	}
-	s.Environment = append(s.Environment, o.environment...)
+	s.Environment = slices.Concat(s.Environment, o.environment, o.variables)
 	return s, nil
 }
 

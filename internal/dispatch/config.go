@@ -54,6 +54,8 @@ type Config struct {
 	// Sync or that it has given a job back: 5 s. After that what it has not started is
 	// given to others, and it gets nothing until it is heard.
 	Silence time.Duration
+	// EndSilence is the same when all is to end at once, if it is less: 1 s.
+	EndSilence time.Duration
 	// Hold is how long a Sync waits for news: 25 s. It is also NextSync.
 	Hold time.Duration
 	// PilotLease is how long after NextSync a silent pilot is held to be alive that
@@ -84,6 +86,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.AheadTime, time.Second)
 	setDefault(&c.Ahead, 2)
 	setDefault(&c.Silence, 5*time.Second)
+	setDefault(&c.EndSilence, time.Second)
 	setDefault(&c.Hold, 25*time.Second)
 	setDefault(&c.PilotLease, time.Minute)
 	setDefault(&c.MaxPilotLease, 24*time.Hour)

@@ -81,7 +81,7 @@ func (c *Core) beginStop(drain bool) {
 		c.fleet.stop = stopped
 	}
 	for _, p := range c.fleet.inOrder() {
-		if p.silent != 0 {
+		if at := c.fleet.silentAt(p); p.silent != 0 || at != 0 && at <= c.now {
 			c.giveUp(p, "is silent, and the run ends")
 			continue
 		}
@@ -89,6 +89,7 @@ func (c *Core) beginStop(drain bool) {
 		c.placement.takeBackQueued(p, nil)
 		c.fleet.mustAnswer(p)
 		c.fleet.recount(p)
+		c.fleet.armPilot(p)
 	}
 	for _, name := range sortedKeys(c.fleet.monitor.launches) {
 		if l := c.fleet.monitor.launches[name]; l.pilot == nil && !l.expected {

@@ -1,6 +1,9 @@
 package dispatch
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // A pilot is silent when no Sync of it is held, and the next one has not come for
 // Config.Silence after it was due. It may have died, or stand still, or its line may be
@@ -13,7 +16,16 @@ func (fl *fleet) silentAt(p *pilot) instant {
 	if p.held != 0 || p.silent != 0 {
 		return 0
 	}
-	return p.due.after(fl.config.Silence)
+	return p.due.after(fl.silence())
+}
+
+// silence is how long a pilot may keep to itself what it is to say. When all is to end at once there
+// is nothing that it could say and that is worth to wait for.
+func (fl *fleet) silence() time.Duration {
+	if fl.stop == stopped {
+		return min(fl.config.EndSilence, fl.config.Silence)
+	}
+	return fl.config.Silence
 }
 
 // fallsSilent is for a pilot whose Sync has not come. At the end of the TaskQueue nobody

@@ -140,6 +140,9 @@ func (s *script) jobs() string {
 		fmt.Fprintf(&b, "%s %v", v.Name, v.State)
 		for _, a := range v.Attempts {
 			fmt.Fprintf(&b, " %s@%s", attemptName(a.Attempt), a.Pilot)
+			if !a.Silent.IsZero() {
+				b.WriteString(" silent")
+			}
 		}
 		if v.Reason != "" {
 			fmt.Fprintf(&b, " (%s)", v.Reason)

@@ -42,6 +42,8 @@ type AttemptView struct {
 	Attempt AttemptID
 	Pilot   PilotID
 	Running bool // else assigned
+	// Silent is since when its pilot is not heard of; zero: it is.
+	Silent time.Time
 }
 
 // Jobs yields the jobs of a run with a number above after, in the order of submission.
@@ -92,7 +94,7 @@ func (c *Core) view(j *job) JobView {
 		v.Reason = c.jobs.blockedBy(j)
 	}
 	for a := j.attempt; a != nil; a = a.next {
-		v.Attempts = append(v.Attempts, AttemptView{a.id, a.pilot.id, a.started})
+		v.Attempts = append(v.Attempts, AttemptView{a.id, a.pilot.id, a.started, a.pilot.silent.time()})
 	}
 	return v
 }

@@ -15,6 +15,7 @@ import (
 func (p *parser) check(w *Workflow) {
 	for _, s := range w.steps {
 		p.checkPlaceholders(s)
+		p.checkNames(s)
 		p.checkVariables(s)
 	}
 	p.checkCommands(w)
@@ -201,8 +202,8 @@ func (s *step) missing(output *pattern) []string {
 	return lacks
 }
 
-// checkVariables finds a named file with the name of a placeholder.
-func (p *parser) checkVariables(s *step) {
+// checkNames finds a named file with the name of a placeholder.
+func (p *parser) checkNames(s *step) {
 	for _, e := range append(s.reads[:len(s.reads):len(s.reads)], s.outputs()...) {
 		if e.name != "" && slices.Contains(s.bound, e.name) {
 			p.FailAt(e.pattern.line, e.pattern.column, "choose another name",

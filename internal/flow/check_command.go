@@ -73,6 +73,9 @@ func (c writtenCommand) variables(w *Workflow) []string {
 	for _, parameter := range w.Parameters {
 		known = append(known, parameter.Name)
 	}
+	for _, v := range c.step.variables {
+		known = append(known, v.name)
+	}
 	known = append(known, commandVariables...)
 	return slices.DeleteFunc(known, func(name string) bool { return !placeholderName.MatchString(name) })
 }

@@ -30,7 +30,10 @@ const maxListBytes = 100_000
 
 func (c *commandSource) command(text string) Command {
 	interpreter := c.step.interpreter
-	made := Command{Environment: c.environment(text), Log: c.log, Strict: c.step.strict, Worker: c.step.worker}
+	made := Command{
+		Environment: c.environment(text), Variables: c.step.takenVariables(), Log: c.log, Strict: c.step.strict,
+		Worker: c.step.worker,
+	}
 	if c.access != nil {
 		made.InputVariables = c.inputVariables()
 	}
@@ -50,6 +53,11 @@ func (c *commandSource) command(text string) Command {
 
 func (c *commandSource) environment(text string) map[string]string {
 	env := map[string]string{}
+	for _, v := range c.step.variables {
+		if !v.taken {
+			env[v.name] = v.value
+		}
+	}
 	for _, p := range c.w.Parameters {
 		if c.step.script != "" || mentions(text, p.Name) {
 			env[p.Name] = p.Value

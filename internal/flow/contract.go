@@ -83,8 +83,9 @@ type Command struct {
 	Worker      string   // words of a program that starts the command, which a pilot starts once; may be empty
 	Log         string   // LFN of the output that is kept when the job fails; may be empty
 	Environment map[string]string
-	Strict      bool // it sees only its own (sandbox: strict)
-	Unwatched   bool // what it opens is not looked at, since it works in folders that are no sandbox
+	Variables   []string // of the environment, whose values whoever runs the job has
+	Strict      bool     // it sees only its own (sandbox: strict)
+	Unwatched   bool     // what it opens is not looked at, since it works in folders that are no sandbox
 
 	Container *Container // it runs in one; nil: in none
 	// EnvironmentFolder is the LFN of an input, a folder in which the command finds programs and

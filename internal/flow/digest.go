@@ -13,9 +13,9 @@ import (
 const digestFormat = "fairway job 2"
 
 // digest identifies all that decides the outputs of a job besides the
-// contents of what it reads: the command, its variables and the names of its
-// files. What it needs, where it runs and how often it is retried are left
-// out.
+// contents of what it reads: the command, its variables (of those from outside
+// the names) and the names of its files. What it needs, where it runs and how
+// often it is retried are left out.
 func digest(j NewJob) string {
 	c := &j.Command
 	d := digested{}.text(digestFormat).text(c.Shell).text(c.Script).text(c.Interpreter).text(c.Log).list(c.Argv)
@@ -44,6 +44,9 @@ func digest(j NewJob) string {
 		if j.Job.Once {
 			d = d.text("once")
 		}
+	}
+	if len(c.Variables) > 0 {
+		d = d.list(c.Variables)
 	}
 	sum := blake3.Sum256(d)
 	return hex.EncodeToString(sum[:16])

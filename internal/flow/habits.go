@@ -18,6 +18,7 @@ var workflowHabits = map[string]string{
 	"tasks":       "write `steps:`",
 	"jobs":        "write `steps:`; a step makes a job for each file",
 	"executable":  "write `shell:`",
+	"env":         habitVariables, "envvars": habitVariables,
 }
 
 var inputHabits = map[string]string{
@@ -34,15 +35,16 @@ var inputHabits = map[string]string{
 }
 
 const (
-	habitCPUs   = "write `needs: {cpus: 4}`; a command has the number as $FAIRWAY_CPUS"
-	habitMemory = "write `needs: {memory: 2GB}`"
-	habitDisk   = "write `needs: {disk: 10GB}`"
-	habitTime   = "write `needs: {time: 2h}`"
-	habitRetry  = "write `retry: {attempts: 3}`, which counts the first one"
-	habitTools  = "name the programs under tools; they must be installed"
-	habitAccess = "write `access: link`, `access: copy` or `access: stream`"
-	habitStream = "write `access: stream`"
-	habitOrder  = "name the files under reads: a step waits for what it reads"
+	habitCPUs      = "write `needs: {cpus: 4}`; a command has the number as $FAIRWAY_CPUS"
+	habitMemory    = "write `needs: {memory: 2GB}`"
+	habitDisk      = "write `needs: {disk: 10GB}`"
+	habitTime      = "write `needs: {time: 2h}`"
+	habitRetry     = "write `retry: {attempts: 3}`, which counts the first one"
+	habitTools     = "name the programs under tools; they must be installed"
+	habitAccess    = "write `access: link`, `access: copy` or `access: stream`"
+	habitStream    = "write `access: stream`"
+	habitVariables = "write `variables: [NAME, NAME=value]`"
+	habitOrder     = "name the files under reads: a step waits for what it reads"
 )
 
 var stepHabits = map[string]string{
@@ -62,6 +64,7 @@ var stepHabits = map[string]string{
 	"parameters": "write them beside `steps:`; commands have them as variables",
 	"publishDir": "write `publish: true`; results are in results/",
 	"conda":      habitTools, "singularity": "write `container: IMAGE`", "docker": "write `container: IMAGE`",
+	"env": habitVariables, "envvars": habitVariables, "secret": habitVariables, "secrets": habitVariables,
 	"module": habitTools, "envmodules": habitTools,
 	"after": habitOrder, "depends": habitOrder, "depends_on": habitOrder, "dependencies": habitOrder,
 	"requires": habitOrder,

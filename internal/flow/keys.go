@@ -74,12 +74,13 @@ func entriesOf(of func(*step) *[]entry) func(*parser, *step, *yaml.Node, field) 
 }
 
 const (
-	flagValue    = `{ "anyOf": [{ "type": "boolean" }, { "type": "string", "pattern": "\\$\\{" }] }`
-	textOnly     = `{ "type": "string" }`
-	shellHelp    = "what runs commands: `bash` (default), `sh`, or the words of a program such as `python3`"
-	sandboxHelp  = "`strict`: each job sees [its own files only](pilot.md#what-a-job-may-see); `open` (default): what the user of the pilot sees"
-	sandboxValue = `{ "type": "string", "pattern": "^(strict|open)$|\\$\\{" }`
-	accessHelp   = "how commands get what they read: `link` (default), `copy` to be written to, or `stream` by a URL"
+	variablesHelp = "[variables of the environment](#variables-of-the-environment) that commands get: `NAME` from the shell that calls `fairway run`, `NAME=value` as it stands"
+	flagValue     = `{ "anyOf": [{ "type": "boolean" }, { "type": "string", "pattern": "\\$\\{" }] }`
+	textOnly      = `{ "type": "string" }`
+	shellHelp     = "what runs commands: `bash` (default), `sh`, or the words of a program such as `python3`"
+	sandboxHelp   = "`strict`: each job sees [its own files only](pilot.md#what-a-job-may-see); `open` (default): what the user of the pilot sees"
+	sandboxValue  = `{ "type": "string", "pattern": "^(strict|open)$|\\$\\{" }`
+	accessHelp    = "how commands get what they read: `link` (default), `copy` to be written to, or `stream` by a URL"
 )
 
 var workflowKeys = []fileKey[*Workflow]{
@@ -96,6 +97,8 @@ var workflowKeys = []fileKey[*Workflow]{
 		func(p *parser, _ *Workflow, n *yaml.Node, at field) {
 			p.strict = scalar(p, n, at.what, parseSandbox)
 		}},
+	{"variables", variablesHelp + "; of all steps", "texts",
+		func(p *parser, _ *Workflow, n *yaml.Node, at field) { p.variables = p.readVariables(n, at.what) }},
 	{"inputs", "data that exists before, or comes from outside while the workflow runs, by name", `{
       "type": ["object", "null"],
       "propertyNames": { "$ref": "#/$defs/word" },
@@ -174,6 +177,7 @@ var stepKeys = []fileKey[*step]{
           "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/container" }]
         }`, (*parser).inContainer},
 	{"environment", "a `requirements.txt`: commands find [what it names](#environments)", textOnly, (*parser).environment},
+	{"variables", variablesHelp + "; beside those of the workflow", "texts", (*parser).stepVariables},
 	{"command", "[what each job executes](#commands)", "text", nil},
 	{"script", "a file with the text of the command, in place of `command`", textOnly, nil},
 	{"worker", "words of [a program](#warm-workers) that a pilot starts once and that begins each job: `python MODULES` or one of your own", "shell", scalarOf(parseWorker, func(s *step) *string { return &s.worker })},

@@ -141,7 +141,7 @@ func (p *parser) open(w *Workflow, n *yaml.Node, at field) {
 	if !scalar(p, n, at.what, parseFlag) {
 		return
 	}
-	for _, key := range []string{"inputs", "steps"} {
+	for _, key := range []string{"inputs", "steps", "variables"} {
 		if n := at.keys[key]; n != nil {
 			p.Fail(n, "leave it out, or leave out `open: true`", "an open workflow has no %s: whoever submits a job says what "+
 				"it reads and does", key)

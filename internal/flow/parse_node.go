@@ -17,6 +17,7 @@ type parser struct {
 	data      []byte
 	values    map[string]string // of parameters
 	shell     string            // of the workflow
+	variables []variable        // of all steps
 	strict    bool              // sandboxes are, where their step does not say otherwise
 	temporary bool              // outputs are, where their step does not say otherwise
 	commands  []writtenCommand

@@ -34,7 +34,7 @@ func (p *parser) steps(w *Workflow, n *yaml.Node, _ field) {
 func (p *parser) step(s *step, f yamlfile.Field) {
 	what := fmt.Sprintf("step %q", s.name)
 	keys := known(p, f.Value, what, stepKeys, stepHabits)
-	s.temporary, s.strict = p.temporary, p.strict
+	s.temporary, s.strict, s.variables = p.temporary, p.strict, p.variables
 	take(p, s, keys, what, stepKeys)
 	p.command(s, f, keys, what)
 	p.entryNames(s)

@@ -33,6 +33,17 @@ var problemCases = []problemCase{
 			`t.yaml:3:42: unknown key "cpu" in step "a": needs; did you mean "cpus"?`,
 			`t.yaml:3:59: unknown key "atempts" in step "a": retry; did you mean "attempts"?`,
 		}},
+	{"variables", frame("  a: {writes: '{n}.b', each: {f: 'raw/{n}'}, command: 'true', variables: [p, PATH, 1x, A, A=1, " +
+		"in=2]}\n  b: {writes: c, command: 'true', variables: {A: 1}, env: [A]}\n"), []string{
+		`the variable "p" has the name of a parameter`, `the variable "PATH" would hide`, `"1x" is no name for a variable`,
+		`step "a": variables names "A" twice`, `the variable "in" would hide`,
+		`step "b": variables must be a list, not a mapping; write a list: [NAME, NAME=value]`,
+		`unknown key "env" in step "b"; write`,
+	}},
+	{"variables like files", frame("  a: {writes: '{n}.b', each: {f: 'raw/{n}'}, command: 'true', " +
+		"variables: [f, n, A]}\n"), []string{
+		`step "a": the variable "f" has the name of a file`, `step "a": the variable "n" has the name of a placeholder`,
+	}},
 	{"merge keys",
 		"workflow: w\nsteps:\n  a: &a {writes: x, command: 'true'}\n  b: {<<: *a, writes: y, command: 'true'}\n", []string{
 			`t.yaml:4:7: step "b" has a merge key, <<, which a workflow cannot have; repeat its keys here`,

@@ -203,7 +203,8 @@ type step struct {
 	script      string // LFN of the file that is the command
 	container   Container
 	environment string // LFN of a folder with what its commands find besides; empty: none
-	mayBeEmpty  bool   // it may make nothing of what it takes
+	variables   []variable
+	mayBeEmpty  bool // it may make nothing of what it takes
 	access      accessRule
 
 	replayed bool // a kind of task of a trace: its jobs are fixed
@@ -329,6 +330,8 @@ type Demand struct {
 	Apart bool
 	// Strict says that they see only what is their own.
 	Strict bool
+	// Variables are those of the environment that they get from whoever runs the workflow.
+	Variables []string
 }
 
 // RoomOn is how many tasks a pilot has room for that has these resources and runs nothing else.
@@ -363,7 +366,7 @@ func (w *Workflow) Demands() []Demand {
 	for _, s := range w.steps {
 		demands[s.listed] = Demand{
 			Step: s.name, Line: s.line, Site: s.site, Needs: s.needs, Tools: s.tools, Tasks: s.tasks, Apart: s.apart,
-			Strict: s.strict,
+			Strict: s.strict, Variables: s.takenVariables(),
 		}
 	}
 	return demands

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"fairway/internal/quantity"
@@ -16,13 +17,16 @@ import (
 //go:embed report.html
 var reportText string
 
-var reportPage = template.Must(template.New("report").Funcs(template.FuncMap{
-	"bytes": quantity.Bytes, "span": func(d time.Duration) string { return quantity.Seconds(d.Seconds()) },
-	"percent": func(part, all time.Duration) string {
-		return fmt.Sprintf("%.0f", 100*float64(part)/float64(max(all, 1)))
-	},
-	"time": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
-}).Parse(reportText))
+// reportPage is read when a report is written, and not whenever the program starts.
+var reportPage = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("report").Funcs(template.FuncMap{
+		"bytes": quantity.Bytes, "span": func(d time.Duration) string { return quantity.Seconds(d.Seconds()) },
+		"percent": func(part, all time.Duration) string {
+			return fmt.Sprintf("%.0f", 100*float64(part)/float64(max(all, 1)))
+		},
+		"time": func(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") },
+	}).Parse(reportText))
+})
 
 // About is what a report tells beside the attempts.
 type About struct {
@@ -83,7 +87,7 @@ func (r *Run) Report(to io.Writer, about About) error {
 		data.Rows, data.More = r.rows(why.Begin, why.End)
 		data.Height = len(data.Rows) * rowHigh
 	}
-	return reportPage.Execute(to, data)
+	return reportPage().Execute(to, data)
 }
 
 // rowHigh is the height of a row of the picture.

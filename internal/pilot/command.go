@@ -37,6 +37,10 @@ type running struct {
 
 // command runs the command of an attempt and judges how it ended.
 func (p *pilot) command(a *attempt) {
+	if a.lacking != "" {
+		a.fail(wire.Outcome_OUTCOME_STAGE_IN_FAILED, "the server has not told the variable %s", a.lacking)
+		return
+	}
 	if inContainer(a.Payload) || a.Payload.GetEnvironmentFolder() != "" {
 		var err error
 		a.inside, err = p.enter(a)

@@ -63,6 +63,21 @@ func TestCommandsDoNotSeeSecrets(t *testing.T) {
 	}
 }
 
+// Variables that the TaskQueue tells beside an attempt are those of its command, also where jobs get none
+// of the pilot's. One that it does not tell fails the attempt, and says so.
+func TestCommandsGetTheVariablesThatTheyName(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	q.variables = map[string][]byte{"KEY": []byte("told"), "OTHER": []byte("for others")}
+	q.start(cfg, "KEY=of the pilot")
+	a := shell("echo $KEY ${OTHER:-none}", names("KEY"))
+	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if got := contents(t, q.log(a, "out")); got != "told none\n" {
+		t.Errorf("a job sees %q", got)
+	}
+	expect(t, q.run("p1", shell("true", names("KEY", "AWAY"))), wire.Outcome_OUTCOME_STAGE_IN_FAILED, "the variable AWAY")
+}
+
 // A pilot that has nothing printed keeps no files of it.
 func TestNothingPrintedNothingKept(t *testing.T) {
 	q := newTaskQueue(t)

@@ -406,6 +406,9 @@ func (p *pilot) answered(m *wire.SyncRequest, answer *wire.SyncAnswer, tools []s
 	p.announceAll(answer.GetTellCache())
 	p.stage.Sharing.Acknowledge(answer.GetSeen())
 	p.found(answer, tools)
+	if len(answer.GetRun()) > 0 {
+		p.handed = answer.GetVariables()
+	}
 	p.carryOut(answer)
 	return true
 }

@@ -26,16 +26,17 @@ var (
 // recorded.
 type attempt struct {
 	stage.Execution
-	needs  resources
-	end    context.CancelCauseFunc
-	before *attempt // whose place it took, until that one is told
-	shared bool     // processes may be left that have what it had open
-	direct bool     // its command needs no shell
-	inside *inside  // in what its command runs besides; nil: in nothing
-	told   []string // what a worker of its step is told, in the place of a command
-	logs   liveLogs
-	member *membership // nil: it is of no gang
-	states uint32      // that its command has saved and that were stored; of who runs it
+	needs   resources
+	end     context.CancelCauseFunc
+	before  *attempt // whose place it took, until that one is told
+	shared  bool     // processes may be left that have what it had open
+	direct  bool     // its command needs no shell
+	lacking string   // a variable that it was not told; empty: none
+	inside  *inside  // in what its command runs besides; nil: in nothing
+	told    []string // what a worker of its step is told, in the place of a command
+	logs    liveLogs
+	member  *membership // nil: it is of no gang
+	states  uint32      // that its command has saved and that were stored; of who runs it
 
 	// The pilot's mutex guards what follows.
 	queued    bool              // it waits in the queue
@@ -64,8 +65,10 @@ func (p *pilot) assign(w *wire.Assignment) {
 		p.log.Error("a command cannot be read, and fails", "attempt", id, "error", err)
 		payload = new(wire.Payload)
 	}
+	lacking := p.giveVariables(payload)
 	payload.Strict = payload.Strict || p.cfg.Sandbox == SandboxStrict
-	a := &attempt{Execution: stage.Execution{Assignment: w, Payload: payload}, needs: needsOf(w, &p.has), queued: true}
+	a := &attempt{Execution: stage.Execution{Assignment: w, Payload: payload}, needs: needsOf(w, &p.has), queued: true,
+		lacking: lacking}
 	a.Ctx, a.end = context.WithCancelCause(p.jobs)
 	if w.GetGang() != nil {
 		a.member = &membership{told: make(chan struct{})}

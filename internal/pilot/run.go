@@ -79,6 +79,7 @@ type pilot struct {
 	// running whose command has ended and that have yielded their processors:
 	// 0 <= concluding <= running, and concluding <= slots that the pilot has.
 	known      map[uint64]*attempt
+	handed     map[string][]byte // the values of variables that attempts may name, as the TaskQueue told last
 	queue      []*attempt
 	running    int
 	concluding int

@@ -62,17 +62,18 @@ type taskQueue struct {
 	http    *http.Server
 	files   http.Handler // of pilots that are far
 
-	mu      sync.Mutex
-	changed chan struct{} // closed and replaced when something changes
-	pilots  map[string]*pilotSeen
-	results map[uint64]*wire.Result
-	ends    map[uint64]bool
-	wanted  []uint64 // back, unless their commands have begun
-	hold    time.Duration
-	lease   time.Duration // that pilots are granted; 0: what they want
-	refuse  bool          // to acknowledge
-	silent  bool          // there is no news for a pilot that was not known
-	strange bool          // it knows of a pilot only what comes with the whole state
+	mu        sync.Mutex
+	changed   chan struct{} // closed and replaced when something changes
+	pilots    map[string]*pilotSeen
+	results   map[uint64]*wire.Result
+	ends      map[uint64]bool
+	wanted    []uint64 // back, unless their commands have begun
+	hold      time.Duration
+	lease     time.Duration     // that pilots are granted; 0: what they want
+	refuse    bool              // to acknowledge
+	silent    bool              // there is no news for a pilot that was not known
+	variables map[string][]byte // told with attempts
+	strange   bool              // it knows of a pilot only what comes with the whole state
 }
 
 // pilotSeen is what the server knows of a pilot.
@@ -243,7 +244,8 @@ func (q *taskQueue) report(id string, m *wire.SyncRequest) {
 func (q *taskQueue) answer(p *pilotSeen, m *wire.SyncRequest) *wire.SyncAnswer {
 	p.news = false
 	p.number++
-	a := &wire.SyncAnswer{Number: p.number, Seen: m.GetSeq(), Run: slices.Clone(p.run), Peers: p.peers, Evict: p.evict,
+	a := &wire.SyncAnswer{Number: p.number, Seen: m.GetSeq(), Run: slices.Clone(p.run), Variables: q.variables,
+		Peers: p.peers, Evict: p.evict,
 		Prefetch: p.pre, Leave: p.leave, NextSync: durationpb.New(q.hold), TellCache: p.tell}
 	if q.lease > 0 {
 		a.Lease = durationpb.New(q.lease)
@@ -460,6 +462,10 @@ func payload(change func(*wire.Payload)) func(*wire.Assignment) {
 
 func argv(words ...string) func(*wire.Assignment) {
 	return payload(func(p *wire.Payload) { p.Shell, p.Argv = "", words })
+}
+
+func names(variables ...string) func(*wire.Assignment) {
+	return payload(func(p *wire.Payload) { p.Variables = variables })
 }
 
 func writes(lfns ...string) func(*wire.Assignment) {

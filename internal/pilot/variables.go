@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/internal/pilot/process"
+	"fairway/internal/wire"
 )
 
 // The environment of a command, besides Payload.environment, which comes last
@@ -77,6 +78,22 @@ func (p *pilot) variables(a *attempt, r *running, path string) ([]string, error)
 		set(name, value)
 	}
 	return env, nil
+}
+
+// giveVariables puts the values of the variables into a payload that the TaskQueue has told, and names
+// one that it has not told. The caller holds the mutex.
+func (p *pilot) giveVariables(payload *wire.Payload) (lacking string) {
+	for _, name := range payload.GetVariables() {
+		value, told := p.handed[name]
+		if !told {
+			return name
+		}
+		if payload.Environment == nil {
+			payload.Environment = map[string]string{}
+		}
+		payload.Environment[name] = string(value)
+	}
+	return ""
 }
 
 // share is what the step asks for, or else all that the pilot has. A part of a

@@ -121,6 +121,10 @@ type Config struct {
 	// not be empty then.
 	Job *Job
 
+	// Variables are those of the environment that jobs may name (flow.Demand.Variables), with their
+	// values, which are told to pilots and kept nowhere.
+	Variables map[string][]byte
+
 	// Dispatch holds limits and policies of the TaskQueue.
 	Dispatch dispatch.Config
 	// CommitDelay is the least time from the start of a large transaction to that

@@ -152,6 +152,7 @@ func (s *Server) taskQueue() (path string, handler http.Handler) {
 		Inbox: s.inbox, Claims: access.Claims{
 			Authority: s.authority, Stores: func(string) []string { return s.storage.Stores() },
 		},
+		Variables: s.config.Variables,
 	}, listen.Uncompressed, connect.WithReadMaxBytes(access.MaxMessage))
 	return path, access.Timed(s.bodies.Limit(handler))
 }

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 	"modernc.org/sqlite"
 	codes "modernc.org/sqlite/lib"
@@ -74,12 +75,12 @@ func OpenSQLite(path string, mode Mode) (Store, error) {
 }
 
 func (s *sqliteStore) open(ctx context.Context) error {
-	if s.mode == ReadOnly {
-		if _, err := os.Stat(s.path); err != nil {
-			return err
-		}
+	_, err := os.Stat(s.path)
+	fresh := s.mode == ReadWrite && errors.Is(err, fs.ErrNotExist)
+	if s.mode == ReadOnly && err != nil {
+		return err
 	}
-	name, err := s.dataSource()
+	name, err := s.dataSource(fresh)
 	if err != nil {
 		return err
 	}
@@ -106,6 +107,11 @@ func (s *sqliteStore) open(ctx context.Context) error {
 	if err := migrate(ctx, s.conn, version); err != nil {
 		return err
 	}
+	if fresh {
+		if err := s.settle(ctx); err != nil {
+			return err
+		}
+	}
 	if err := disk.Sync(filepath.Dir(s.path)); err != nil {
 		return err
 	}
@@ -115,10 +121,23 @@ func (s *sqliteStore) open(ctx context.Context) error {
 	return s.stmt.prepareAll(ctx, s.conn)
 }
 
+// settle brings a new store to disk, in which nothing was acknowledged yet: at once, where SQLite
+// would wait for the disk seven times one after the other. From then on it waits at each commit.
+func (s *sqliteStore) settle(ctx context.Context) error {
+	if _, err := s.conn.ExecContext(ctx, "PRAGMA synchronous = full"); err != nil {
+		return err
+	}
+	var files errgroup.Group
+	for _, ending := range []string{"", "-wal"} {
+		files.Go(func() error { return disk.Sync(s.path + ending) })
+	}
+	return files.Wait()
+}
+
 // dataSource names the file and the settings of the connection. A writer keeps
 // its lock for as long as the store is open (locking_mode), and every commit
-// waits for the disk (synchronous).
-func (s *sqliteStore) dataSource() (string, error) {
+// waits for the disk (synchronous), but those that make a fresh store.
+func (s *sqliteStore) dataSource(fresh bool) (string, error) {
 	path, err := filepath.Abs(s.path)
 	if err != nil {
 		return "", err
@@ -127,11 +146,15 @@ func (s *sqliteStore) dataSource() (string, error) {
 	if s.mode == ReadOnly {
 		pragmas = append(pragmas, "query_only(1)")
 	} else {
+		pragmas = append(pragmas, "locking_mode(exclusive)")
+		if fresh { // the log is turned on in a transaction, which has a journal too
+			pragmas = append(pragmas, "synchronous(off)", "journal_mode(memory)")
+		} else {
+			pragmas = append(pragmas, "synchronous(full)")
+		}
 		pragmas = append(pragmas,
-			"locking_mode(exclusive)",
 			fmt.Sprintf("page_size(%d)", pageSize),
 			"journal_mode(wal)",
-			"synchronous(full)",
 			fmt.Sprintf("cache_size(-%d)", pageCache),
 			fmt.Sprintf("wal_autocheckpoint(%d)", checkpointSize),
 			"temp_store(memory)")

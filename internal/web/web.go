@@ -12,6 +12,7 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"connectrpc.com/connect"
@@ -153,8 +154,10 @@ type frame struct {
 	Changes bool   // who looks may change runs
 }
 
-// views are the templates, by the name of the page.
-var views = func() map[string]*template.Template {
+// views are the templates, by the name of the page. They are read when the first page is asked for: to
+// read them takes longer than all else that the program does before it begins, and every pilot is
+// this program.
+var views = sync.OnceValue(func() map[string]*template.Template {
 	all := map[string]*template.Template{}
 	names, err := fs.Glob(sources, "templates/*.html")
 	if err != nil {
@@ -166,12 +169,12 @@ var views = func() map[string]*template.Template {
 		all[strings.TrimSuffix(path.Base(name), ".html")] = template.Must(t.ParseFS(sources, append(parts, name)...))
 	}
 	return all
-}()
+})
 
 // show writes a page that stands alone.
 func show(w http.ResponseWriter, code int, name string, data any) {
 	var text bytes.Buffer
-	if err := views[name].ExecuteTemplate(&text, name+".html", data); err != nil {
+	if err := views()[name].ExecuteTemplate(&text, name+".html", data); err != nil {
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
 		return
 	}
@@ -227,7 +230,7 @@ func (s *site) render(r *http.Request, p page, c *content, part string) ([]byte,
 		f.Live = r.URL.Path + "?" + query.Encode()
 	}
 	var text bytes.Buffer
-	err := views[p.name].ExecuteTemplate(&text, part, f)
+	err := views()[p.name].ExecuteTemplate(&text, part, f)
 	return text.Bytes(), err
 }
 

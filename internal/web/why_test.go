@@ -32,7 +32,7 @@ func TestWhyAndWhatIf(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text bytes.Buffer
-	if err := views["why"].ExecuteTemplate(&text, "live", &frame{content: &content{Body: body}}); err != nil {
+	if err := views()["why"].ExecuteTemplate(&text, "live", &frame{content: &content{Body: body}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

@@ -589,21 +589,23 @@ func (x *ProgressReport) GetRunningUnheard() int64 {
 }
 
 type JobSummary struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Id            uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // its number in the run
-	Name          string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
-	Step          string                 `protobuf:"bytes,3,opt,name=step,proto3" json:"step,omitempty"`
-	State         string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"` // waiting, ready, assigned, running, done, failed, blocked, cancelled
-	Attempts      int32                  `protobuf:"varint,5,opt,name=attempts,proto3" json:"attempts,omitempty"`
-	Reason        string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
-	Pilot         string                 `protobuf:"bytes,7,opt,name=pilot,proto3" json:"pilot,omitempty"`
-	Submitted     *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=submitted,proto3" json:"submitted,omitempty"`
-	Started       *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=started,proto3" json:"started,omitempty"`
-	Ended         *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=ended,proto3" json:"ended,omitempty"`
-	Reused        bool                   `protobuf:"varint,11,opt,name=reused,proto3" json:"reused,omitempty"`
-	Host          string                 `protobuf:"bytes,12,opt,name=host,proto3" json:"host,omitempty"`   // of the pilot
-	Notes         []string               `protobuf:"bytes,13,rep,name=notes,proto3" json:"notes,omitempty"` // of the last attempt that ended
-	Run           uint32                 `protobuf:"varint,14,opt,name=run,proto3" json:"run,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Id        uint32                 `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"` // its number in the run
+	Name      string                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`
+	Step      string                 `protobuf:"bytes,3,opt,name=step,proto3" json:"step,omitempty"`
+	State     string                 `protobuf:"bytes,4,opt,name=state,proto3" json:"state,omitempty"` // waiting, ready, assigned, running, done, failed, blocked, cancelled
+	Attempts  int32                  `protobuf:"varint,5,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	Reason    string                 `protobuf:"bytes,6,opt,name=reason,proto3" json:"reason,omitempty"`
+	Pilot     string                 `protobuf:"bytes,7,opt,name=pilot,proto3" json:"pilot,omitempty"`
+	Submitted *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=submitted,proto3" json:"submitted,omitempty"`
+	Started   *timestamppb.Timestamp `protobuf:"bytes,9,opt,name=started,proto3" json:"started,omitempty"`
+	Ended     *timestamppb.Timestamp `protobuf:"bytes,10,opt,name=ended,proto3" json:"ended,omitempty"`
+	Reused    bool                   `protobuf:"varint,11,opt,name=reused,proto3" json:"reused,omitempty"`
+	Host      string                 `protobuf:"bytes,12,opt,name=host,proto3" json:"host,omitempty"`   // of the pilot
+	Notes     []string               `protobuf:"bytes,13,rep,name=notes,proto3" json:"notes,omitempty"` // of the last attempt that ended
+	Run       uint32                 `protobuf:"varint,14,opt,name=run,proto3" json:"run,omitempty"`
+	// Since when its pilot is silent, of a job that runs as far as is known; unset: the pilot is heard.
+	Silent        *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=silent,proto3" json:"silent,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -734,6 +736,13 @@ func (x *JobSummary) GetRun() uint32 {
 		return x.Run
 	}
 	return 0
+}
+
+func (x *JobSummary) GetSilent() *timestamppb.Timestamp {
+	if x != nil {
+		return x.Silent
+	}
+	return nil
 }
 
 type ListJobsRequest struct {
@@ -5378,7 +5387,7 @@ const file_api_proto_rawDesc = "" +
 	"\n" +
 	"to_publish\x18\x0f \x01(\x03R\ttoPublish\x12#\n" +
 	"\rpilots_silent\x18\x10 \x01(\x03R\fpilotsSilent\x12'\n" +
-	"\x0frunning_unheard\x18\x11 \x01(\x03R\x0erunningUnheard\"\x9a\x03\n" +
+	"\x0frunning_unheard\x18\x11 \x01(\x03R\x0erunningUnheard\"\xce\x03\n" +
 	"\n" +
 	"JobSummary\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +
@@ -5395,7 +5404,8 @@ const file_api_proto_rawDesc = "" +
 	"\x06reused\x18\v \x01(\bR\x06reused\x12\x12\n" +
 	"\x04host\x18\f \x01(\tR\x04host\x12\x14\n" +
 	"\x05notes\x18\r \x03(\tR\x05notes\x12\x10\n" +
-	"\x03run\x18\x0e \x01(\rR\x03run\"}\n" +
+	"\x03run\x18\x0e \x01(\rR\x03run\x122\n" +
+	"\x06silent\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\x06silent\"}\n" +
 	"\x0fListJobsRequest\x12\x16\n" +
 	"\x06states\x18\x01 \x03(\tR\x06states\x12\x14\n" +
 	"\x05steps\x18\x02 \x03(\tR\x05steps\x12\x14\n" +
@@ -5926,103 +5936,104 @@ var file_api_proto_depIdxs = []int32{
 	69, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
 	69, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
 	69, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
-	4,  // 5: fairway.v1.ListJobsResponse.jobs:type_name -> fairway.v1.JobSummary
-	66, // 6: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
-	69, // 7: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
-	70, // 8: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
-	71, // 9: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
-	8,  // 10: fairway.v1.Provenance.attempt:type_name -> fairway.v1.AttemptDetail
-	11, // 11: fairway.v1.JobDetail.taken_from:type_name -> fairway.v1.ResultOrigin
-	4,  // 12: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
-	71, // 13: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
-	72, // 14: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
-	10, // 15: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
-	10, // 16: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
-	8,  // 17: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
-	4,  // 18: fairway.v1.ExplainResponse.summary:type_name -> fairway.v1.JobSummary
-	15, // 19: fairway.v1.ExplainResponse.waits_for:type_name -> fairway.v1.WaitsFor
-	11, // 20: fairway.v1.ExplainResponse.taken_from:type_name -> fairway.v1.ResultOrigin
-	18, // 21: fairway.v1.ListFilesResponse.files:type_name -> fairway.v1.FileHistory
-	19, // 22: fairway.v1.FileHistory.versions:type_name -> fairway.v1.FileVersion
-	20, // 23: fairway.v1.FileVersion.writer:type_name -> fairway.v1.JobRef
-	20, // 24: fairway.v1.FileVersion.readers:type_name -> fairway.v1.JobRef
-	23, // 25: fairway.v1.ListCachesResponse.nodes:type_name -> fairway.v1.NodeCache
-	24, // 26: fairway.v1.ListCachesResponse.files:type_name -> fairway.v1.CachedCopy
-	20, // 27: fairway.v1.CachedCopy.next_use:type_name -> fairway.v1.JobRef
-	19, // 28: fairway.v1.FetchChunk.version:type_name -> fairway.v1.FileVersion
-	31, // 29: fairway.v1.EndedJobs.jobs:type_name -> fairway.v1.EndedJob
-	4,  // 30: fairway.v1.EndedJob.summary:type_name -> fairway.v1.JobSummary
-	32, // 31: fairway.v1.EndedJob.writes:type_name -> fairway.v1.MadeFile
-	4,  // 32: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
-	37, // 33: fairway.v1.SubmitRequest.jobs:type_name -> fairway.v1.SubmittedJob
-	71, // 34: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
-	38, // 35: fairway.v1.SubmittedJob.reads:type_name -> fairway.v1.SubmittedInput
-	39, // 36: fairway.v1.SubmittedJob.writes:type_name -> fairway.v1.SubmittedOutput
-	72, // 37: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
-	40, // 38: fairway.v1.SubmittedJob.retry:type_name -> fairway.v1.RetryPolicy
-	73, // 39: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
-	74, // 40: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
-	42, // 41: fairway.v1.SubmitResponse.jobs:type_name -> fairway.v1.SubmittedRef
-	72, // 42: fairway.v1.PilotSummary.has:type_name -> fairway.v1.Resources
-	69, // 43: fairway.v1.PilotSummary.expires:type_name -> google.protobuf.Timestamp
-	50, // 44: fairway.v1.ListPilotsResponse.pilots:type_name -> fairway.v1.PilotSummary
-	69, // 45: fairway.v1.ListPilotsResponse.now:type_name -> google.protobuf.Timestamp
-	67, // 46: fairway.v1.SubmitWorkflowRequest.parameters:type_name -> fairway.v1.SubmitWorkflowRequest.ParametersEntry
-	52, // 47: fairway.v1.SubmitWorkflowRequest.uploads:type_name -> fairway.v1.UploadedFile
-	69, // 48: fairway.v1.RunSummary.submitted:type_name -> google.protobuf.Timestamp
-	69, // 49: fairway.v1.RunSummary.ended:type_name -> google.protobuf.Timestamp
-	68, // 50: fairway.v1.RunSummary.parameters:type_name -> fairway.v1.RunSummary.ParametersEntry
-	57, // 51: fairway.v1.ListSharesResponse.shares:type_name -> fairway.v1.ShareSummary
-	58, // 52: fairway.v1.ListSharesResponse.limits:type_name -> fairway.v1.LimitUse
-	55, // 53: fairway.v1.ListRunsResponse.runs:type_name -> fairway.v1.RunSummary
-	64, // 54: fairway.v1.RemovedRun.results:type_name -> fairway.v1.RunResult
-	69, // 55: fairway.v1.RunResult.until:type_name -> google.protobuf.Timestamp
-	63, // 56: fairway.v1.RemoveRunsResponse.runs:type_name -> fairway.v1.RemovedRun
-	0,  // 57: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
-	5,  // 58: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
-	7,  // 59: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
-	13, // 60: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
-	16, // 61: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
-	21, // 62: fairway.v1.Workflow.ListCaches:input_type -> fairway.v1.ListCachesRequest
-	27, // 63: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
-	25, // 64: fairway.v1.Workflow.Fetch:input_type -> fairway.v1.FetchRequest
-	29, // 65: fairway.v1.Workflow.Endings:input_type -> fairway.v1.EndingsRequest
-	33, // 66: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
-	34, // 67: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
-	36, // 68: fairway.v1.Workflow.Submit:input_type -> fairway.v1.SubmitRequest
-	45, // 69: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
-	47, // 70: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
-	49, // 71: fairway.v1.Workflow.ListPilots:input_type -> fairway.v1.ListPilotsRequest
-	53, // 72: fairway.v1.Workflow.SubmitWorkflow:input_type -> fairway.v1.SubmitWorkflowRequest
-	43, // 73: fairway.v1.Workflow.Upload:input_type -> fairway.v1.UploadRequest
-	56, // 74: fairway.v1.Workflow.ListShares:input_type -> fairway.v1.ListSharesRequest
-	60, // 75: fairway.v1.Workflow.ListRuns:input_type -> fairway.v1.ListRunsRequest
-	62, // 76: fairway.v1.Workflow.RemoveRuns:input_type -> fairway.v1.RemoveRunsRequest
-	3,  // 77: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
-	6,  // 78: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
-	12, // 79: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
-	14, // 80: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
-	17, // 81: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
-	22, // 82: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
-	28, // 83: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
-	26, // 84: fairway.v1.Workflow.Fetch:output_type -> fairway.v1.FetchChunk
-	30, // 85: fairway.v1.Workflow.Endings:output_type -> fairway.v1.EndedJobs
-	35, // 86: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
-	35, // 87: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
-	41, // 88: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
-	46, // 89: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
-	48, // 90: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
-	51, // 91: fairway.v1.Workflow.ListPilots:output_type -> fairway.v1.ListPilotsResponse
-	54, // 92: fairway.v1.Workflow.SubmitWorkflow:output_type -> fairway.v1.SubmitWorkflowResponse
-	44, // 93: fairway.v1.Workflow.Upload:output_type -> fairway.v1.UploadResponse
-	59, // 94: fairway.v1.Workflow.ListShares:output_type -> fairway.v1.ListSharesResponse
-	61, // 95: fairway.v1.Workflow.ListRuns:output_type -> fairway.v1.ListRunsResponse
-	65, // 96: fairway.v1.Workflow.RemoveRuns:output_type -> fairway.v1.RemoveRunsResponse
-	77, // [77:97] is the sub-list for method output_type
-	57, // [57:77] is the sub-list for method input_type
-	57, // [57:57] is the sub-list for extension type_name
-	57, // [57:57] is the sub-list for extension extendee
-	0,  // [0:57] is the sub-list for field type_name
+	69, // 5: fairway.v1.JobSummary.silent:type_name -> google.protobuf.Timestamp
+	4,  // 6: fairway.v1.ListJobsResponse.jobs:type_name -> fairway.v1.JobSummary
+	66, // 7: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
+	69, // 8: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
+	70, // 9: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
+	71, // 10: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
+	8,  // 11: fairway.v1.Provenance.attempt:type_name -> fairway.v1.AttemptDetail
+	11, // 12: fairway.v1.JobDetail.taken_from:type_name -> fairway.v1.ResultOrigin
+	4,  // 13: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
+	71, // 14: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
+	72, // 15: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
+	10, // 16: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
+	10, // 17: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
+	8,  // 18: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
+	4,  // 19: fairway.v1.ExplainResponse.summary:type_name -> fairway.v1.JobSummary
+	15, // 20: fairway.v1.ExplainResponse.waits_for:type_name -> fairway.v1.WaitsFor
+	11, // 21: fairway.v1.ExplainResponse.taken_from:type_name -> fairway.v1.ResultOrigin
+	18, // 22: fairway.v1.ListFilesResponse.files:type_name -> fairway.v1.FileHistory
+	19, // 23: fairway.v1.FileHistory.versions:type_name -> fairway.v1.FileVersion
+	20, // 24: fairway.v1.FileVersion.writer:type_name -> fairway.v1.JobRef
+	20, // 25: fairway.v1.FileVersion.readers:type_name -> fairway.v1.JobRef
+	23, // 26: fairway.v1.ListCachesResponse.nodes:type_name -> fairway.v1.NodeCache
+	24, // 27: fairway.v1.ListCachesResponse.files:type_name -> fairway.v1.CachedCopy
+	20, // 28: fairway.v1.CachedCopy.next_use:type_name -> fairway.v1.JobRef
+	19, // 29: fairway.v1.FetchChunk.version:type_name -> fairway.v1.FileVersion
+	31, // 30: fairway.v1.EndedJobs.jobs:type_name -> fairway.v1.EndedJob
+	4,  // 31: fairway.v1.EndedJob.summary:type_name -> fairway.v1.JobSummary
+	32, // 32: fairway.v1.EndedJob.writes:type_name -> fairway.v1.MadeFile
+	4,  // 33: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
+	37, // 34: fairway.v1.SubmitRequest.jobs:type_name -> fairway.v1.SubmittedJob
+	71, // 35: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
+	38, // 36: fairway.v1.SubmittedJob.reads:type_name -> fairway.v1.SubmittedInput
+	39, // 37: fairway.v1.SubmittedJob.writes:type_name -> fairway.v1.SubmittedOutput
+	72, // 38: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
+	40, // 39: fairway.v1.SubmittedJob.retry:type_name -> fairway.v1.RetryPolicy
+	73, // 40: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
+	74, // 41: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
+	42, // 42: fairway.v1.SubmitResponse.jobs:type_name -> fairway.v1.SubmittedRef
+	72, // 43: fairway.v1.PilotSummary.has:type_name -> fairway.v1.Resources
+	69, // 44: fairway.v1.PilotSummary.expires:type_name -> google.protobuf.Timestamp
+	50, // 45: fairway.v1.ListPilotsResponse.pilots:type_name -> fairway.v1.PilotSummary
+	69, // 46: fairway.v1.ListPilotsResponse.now:type_name -> google.protobuf.Timestamp
+	67, // 47: fairway.v1.SubmitWorkflowRequest.parameters:type_name -> fairway.v1.SubmitWorkflowRequest.ParametersEntry
+	52, // 48: fairway.v1.SubmitWorkflowRequest.uploads:type_name -> fairway.v1.UploadedFile
+	69, // 49: fairway.v1.RunSummary.submitted:type_name -> google.protobuf.Timestamp
+	69, // 50: fairway.v1.RunSummary.ended:type_name -> google.protobuf.Timestamp
+	68, // 51: fairway.v1.RunSummary.parameters:type_name -> fairway.v1.RunSummary.ParametersEntry
+	57, // 52: fairway.v1.ListSharesResponse.shares:type_name -> fairway.v1.ShareSummary
+	58, // 53: fairway.v1.ListSharesResponse.limits:type_name -> fairway.v1.LimitUse
+	55, // 54: fairway.v1.ListRunsResponse.runs:type_name -> fairway.v1.RunSummary
+	64, // 55: fairway.v1.RemovedRun.results:type_name -> fairway.v1.RunResult
+	69, // 56: fairway.v1.RunResult.until:type_name -> google.protobuf.Timestamp
+	63, // 57: fairway.v1.RemoveRunsResponse.runs:type_name -> fairway.v1.RemovedRun
+	0,  // 58: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
+	5,  // 59: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
+	7,  // 60: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
+	13, // 61: fairway.v1.Workflow.Explain:input_type -> fairway.v1.ExplainRequest
+	16, // 62: fairway.v1.Workflow.ListFiles:input_type -> fairway.v1.ListFilesRequest
+	21, // 63: fairway.v1.Workflow.ListCaches:input_type -> fairway.v1.ListCachesRequest
+	27, // 64: fairway.v1.Workflow.Logs:input_type -> fairway.v1.LogsRequest
+	25, // 65: fairway.v1.Workflow.Fetch:input_type -> fairway.v1.FetchRequest
+	29, // 66: fairway.v1.Workflow.Endings:input_type -> fairway.v1.EndingsRequest
+	33, // 67: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
+	34, // 68: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
+	36, // 69: fairway.v1.Workflow.Submit:input_type -> fairway.v1.SubmitRequest
+	45, // 70: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
+	47, // 71: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
+	49, // 72: fairway.v1.Workflow.ListPilots:input_type -> fairway.v1.ListPilotsRequest
+	53, // 73: fairway.v1.Workflow.SubmitWorkflow:input_type -> fairway.v1.SubmitWorkflowRequest
+	43, // 74: fairway.v1.Workflow.Upload:input_type -> fairway.v1.UploadRequest
+	56, // 75: fairway.v1.Workflow.ListShares:input_type -> fairway.v1.ListSharesRequest
+	60, // 76: fairway.v1.Workflow.ListRuns:input_type -> fairway.v1.ListRunsRequest
+	62, // 77: fairway.v1.Workflow.RemoveRuns:input_type -> fairway.v1.RemoveRunsRequest
+	3,  // 78: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
+	6,  // 79: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
+	12, // 80: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
+	14, // 81: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
+	17, // 82: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
+	22, // 83: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
+	28, // 84: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
+	26, // 85: fairway.v1.Workflow.Fetch:output_type -> fairway.v1.FetchChunk
+	30, // 86: fairway.v1.Workflow.Endings:output_type -> fairway.v1.EndedJobs
+	35, // 87: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
+	35, // 88: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
+	41, // 89: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
+	46, // 90: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
+	48, // 91: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
+	51, // 92: fairway.v1.Workflow.ListPilots:output_type -> fairway.v1.ListPilotsResponse
+	54, // 93: fairway.v1.Workflow.SubmitWorkflow:output_type -> fairway.v1.SubmitWorkflowResponse
+	44, // 94: fairway.v1.Workflow.Upload:output_type -> fairway.v1.UploadResponse
+	59, // 95: fairway.v1.Workflow.ListShares:output_type -> fairway.v1.ListSharesResponse
+	61, // 96: fairway.v1.Workflow.ListRuns:output_type -> fairway.v1.ListRunsResponse
+	65, // 97: fairway.v1.Workflow.RemoveRuns:output_type -> fairway.v1.RemoveRunsResponse
+	78, // [78:98] is the sub-list for method output_type
+	58, // [58:78] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_api_proto_init() }

@@ -2239,6 +2239,7 @@ type Payload struct {
 	EnvironmentFolder string                 `protobuf:"bytes,15,opt,name=environment_folder,json=environmentFolder,proto3" json:"environment_folder,omitempty"` // the LFN of an input, a folder with programs and Python packages that it finds besides
 	Unwatched         bool                   `protobuf:"varint,13,opt,name=unwatched,proto3" json:"unwatched,omitempty"`                                         // what it opens is not looked at: it works in folders that are no sandbox
 	Worker            string                 `protobuf:"bytes,12,opt,name=worker,proto3" json:"worker,omitempty"`                                                // words of a program that starts the command, which a pilot starts once; empty: none
+	Variables         []string               `protobuf:"bytes,16,rep,name=variables,proto3" json:"variables,omitempty"`                                          // those of the environment whose values come in SyncAnswer.variables; no record has them
 	InputVariables    []*InputVariable       `protobuf:"bytes,10,rep,name=input_variables,json=inputVariables,proto3" json:"input_variables,omitempty"`          // those of environment that name inputs that may be streamed
 	unknownFields     protoimpl.UnknownFields
 	sizeCache         protoimpl.SizeCache
@@ -2356,6 +2357,13 @@ func (x *Payload) GetWorker() string {
 		return x.Worker
 	}
 	return ""
+}
+
+func (x *Payload) GetVariables() []string {
+	if x != nil {
+		return x.Variables
+	}
+	return nil
 }
 
 func (x *Payload) GetInputVariables() []*InputVariable {
@@ -2725,6 +2733,8 @@ type SyncAnswer struct {
 	LookFor       []string     `protobuf:"bytes,19,rep,name=look_for,json=lookFor,proto3" json:"look_for,omitempty"`
 	LookForNumber uint64       `protobuf:"varint,20,opt,name=look_for_number,json=lookForNumber,proto3" json:"look_for_number,omitempty"`
 	Begin         []*GangStart `protobuf:"bytes,21,rep,name=begin,proto3" json:"begin,omitempty"` // members whose commands begin; repeated until members says that they have
+	// The values of Payload.variables, by name; with each run.
+	Variables     map[string][]byte `protobuf:"bytes,22,rep,name=variables,proto3" json:"variables,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2902,6 +2912,13 @@ func (x *SyncAnswer) GetLookForNumber() uint64 {
 func (x *SyncAnswer) GetBegin() []*GangStart {
 	if x != nil {
 		return x.Begin
+	}
+	return nil
+}
+
+func (x *SyncAnswer) GetVariables() map[string][]byte {
+	if x != nil {
+		return x.Variables
 	}
 	return nil
 }
@@ -3119,7 +3136,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06Member\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\x05R\x04task\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x14\n" +
-	"\x05ports\x18\x03 \x03(\rR\x05ports\"\xb5\x04\n" +
+	"\x05ports\x18\x03 \x03(\rR\x05ports\"\xd3\x04\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +
@@ -3132,7 +3149,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\tcontainer\x18\x0e \x01(\v2\x15.fairway.v1.ContainerR\tcontainer\x12-\n" +
 	"\x12environment_folder\x18\x0f \x01(\tR\x11environmentFolder\x12\x1c\n" +
 	"\tunwatched\x18\r \x01(\bR\tunwatched\x12\x16\n" +
-	"\x06worker\x18\f \x01(\tR\x06worker\x12B\n" +
+	"\x06worker\x18\f \x01(\tR\x06worker\x12\x1c\n" +
+	"\tvariables\x18\x10 \x03(\tR\tvariables\x12B\n" +
 	"\x0finput_variables\x18\n" +
 	" \x03(\v2\x19.fairway.v1.InputVariableR\x0einputVariables\x1a>\n" +
 	"\x10EnvironmentEntry\x12\x10\n" +
@@ -3160,7 +3178,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x10prefetched_bytes\x18\x04 \x01(\x03R\x0fprefetchedBytes\"5\n" +
 	"\vCacheDigest\x12\x14\n" +
 	"\x05files\x18\x01 \x01(\x04R\x05files\x12\x10\n" +
-	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xdc\x05\n" +
+	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xdf\x06\n" +
 	"\n" +
 	"SyncAnswer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
@@ -3188,7 +3206,11 @@ const file_pilot_proto_rawDesc = "" +
 	"share_keys\x18\x0f \x03(\v2\x14.fairway.v1.ShareKeyR\tshareKeys\x12\x19\n" +
 	"\blook_for\x18\x13 \x03(\tR\alookFor\x12&\n" +
 	"\x0flook_for_number\x18\x14 \x01(\x04R\rlookForNumber\x12+\n" +
-	"\x05begin\x18\x15 \x03(\v2\x15.fairway.v1.GangStartR\x05begin*\xc7\x02\n" +
+	"\x05begin\x18\x15 \x03(\v2\x15.fairway.v1.GangStartR\x05begin\x12C\n" +
+	"\tvariables\x18\x16 \x03(\v2%.fairway.v1.SyncAnswer.VariablesEntryR\tvariables\x1a<\n" +
+	"\x0eVariablesEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01*\xc7\x02\n" +
 	"\aOutcome\x12\x15\n" +
 	"\x11OUTCOME_SUCCEEDED\x10\x00\x12\x12\n" +
 	"\x0eOUTCOME_EXITED\x10\x01\x12\x15\n" +
@@ -3224,7 +3246,7 @@ func file_pilot_proto_rawDescGZIP() []byte {
 }
 
 var file_pilot_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
+var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
 var file_pilot_proto_goTypes = []any{
 	(Outcome)(0),                  // 0: fairway.v1.Outcome
 	(Access)(0),                   // 1: fairway.v1.Access
@@ -3261,24 +3283,25 @@ var file_pilot_proto_goTypes = []any{
 	nil,                           // 32: fairway.v1.Resources.CountableEntry
 	nil,                           // 33: fairway.v1.Payload.EnvironmentEntry
 	nil,                           // 34: fairway.v1.Replay.WritesBytesEntry
-	(*durationpb.Duration)(nil),   // 35: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 36: google.protobuf.Timestamp
+	nil,                           // 35: fairway.v1.SyncAnswer.VariablesEntry
+	(*durationpb.Duration)(nil),   // 36: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 37: google.protobuf.Timestamp
 }
 var file_pilot_proto_depIdxs = []int32{
-	35, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
+	36, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
 	32, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
 	3,  // 2: fairway.v1.PilotInfo.has:type_name -> fairway.v1.Resources
-	35, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
-	35, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
+	36, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
+	36, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
 	2,  // 5: fairway.v1.CachedFile.file:type_name -> fairway.v1.FileRef
 	6,  // 6: fairway.v1.Source.origin:type_name -> fairway.v1.Source
 	2,  // 7: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
-	36, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
-	36, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
-	36, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
-	36, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
-	35, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
-	35, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
+	37, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
+	37, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
+	37, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
+	37, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
+	36, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
+	36, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
 	0,  // 14: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
 	9,  // 15: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
 	10, // 16: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
@@ -3310,23 +3333,24 @@ var file_pilot_proto_depIdxs = []int32{
 	27, // 42: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
 	25, // 43: fairway.v1.Payload.container:type_name -> fairway.v1.Container
 	26, // 44: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
-	35, // 45: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	36, // 45: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
 	34, // 46: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
 	20, // 47: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
 	18, // 48: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
 	2,  // 49: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
 	28, // 50: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	35, // 51: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	35, // 52: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	36, // 51: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	36, // 52: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
 	7,  // 53: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
 	22, // 54: fairway.v1.SyncAnswer.begin:type_name -> fairway.v1.GangStart
-	17, // 55: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	31, // 56: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	56, // [56:57] is the sub-list for method output_type
-	55, // [55:56] is the sub-list for method input_type
-	55, // [55:55] is the sub-list for extension type_name
-	55, // [55:55] is the sub-list for extension extendee
-	0,  // [0:55] is the sub-list for field type_name
+	35, // 55: fairway.v1.SyncAnswer.variables:type_name -> fairway.v1.SyncAnswer.VariablesEntry
+	17, // 56: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	31, // 57: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	57, // [57:58] is the sub-list for method output_type
+	56, // [56:57] is the sub-list for method input_type
+	56, // [56:56] is the sub-list for extension type_name
+	56, // [56:56] is the sub-list for extension extendee
+	0,  // [0:56] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }
@@ -3340,7 +3364,7 @@ func file_pilot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pilot_proto_rawDesc), len(file_pilot_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   33,
+			NumMessages:   34,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -8,7 +8,7 @@ package wire
 // Protocol is the version of the pilot protocol. A server tells pilots of another
 // version to leave; others are started in their place. It grows with every change
 // that a pilot or a server of before would misunderstand.
-const Protocol = 5
+const Protocol = 6
 
 // Limits of calls of the Workflow service, which its clients keep too.
 const (

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -199,6 +200,27 @@ var slurmFaults = []slurmFault{
 		tr.cluster.KillNode(node)
 		return func() { tr.cluster.StartNode(node) }
 	}},
+	{"a node dies", func(tr *trial) func() {
+		pids := tr.processes()
+		var there []int // that Slurm has started
+		for _, pid := range pids {
+			if stepAbove(pid) > 0 {
+				there = append(there, pid)
+			}
+		}
+		if len(there) == 0 {
+			return nil
+		}
+		node := nodeOf(there[tr.random.IntN(len(there))])
+		if node == "" {
+			return nil
+		}
+		for _, pid := range there { // before they are gone
+			tr.killed = tr.killed || nodeOf(pid) == node && slices.Contains(servers(tr.t), batchJobOf(pid))
+		}
+		number, _ := killNode(tr.cluster, node, there)
+		return func() { tr.cluster.StartNode(number) }
+	}},
 	{"a node is drained", func(tr *trial) func() { return tr.node("DRAIN") }},
 	{"a node is down", func(tr *trial) func() { return tr.node("DOWN") }},
 	{"the server is killed", func(tr *trial) func() {
@@ -271,12 +293,24 @@ func (tr *trial) killServer() {
 		}
 		return
 	}
-	for _, line := range processesOf(filepath.Join(tr.folder, ".fairway", "servers")) {
+	for _, pid := range pidsOf(filepath.Join(tr.folder, ".fairway", "servers")) {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// processes are the pilots and servers of the run, in the order of their numbers.
+func (tr *trial) processes() []int { return pidsOf(filepath.Join(tr.folder, ".fairway")) }
+
+// pidsOf are processesOf by their numbers.
+func pidsOf(folder string) (pids []int) {
+	for _, line := range processesOf(folder) {
 		var pid int
 		if _, err := fmt.Sscanf(line, "/proc/%d/", &pid); err == nil {
-			_ = syscall.Kill(pid, syscall.SIGKILL)
+			pids = append(pids, pid)
 		}
 	}
+	slices.Sort(pids)
+	return pids
 }
 
 // run has faults begin and end until the run has ended, and all of them once at least.

@@ -102,7 +102,7 @@ func TestSlurmStopBesideADeadPilot(t *testing.T) {
 					node := killNodeOf(t, cluster, mark)
 					defer cluster.StartNode(node)
 				case "still":
-					for _, p := range []int{parentOf(t, pid), pid} {
+					for _, p := range []int{parentOf(pid), pid} {
 						if err := syscall.Kill(p, syscall.SIGSTOP); err != nil {
 							t.Fatal(err)
 						}
@@ -138,27 +138,36 @@ func jobOf(t *testing.T, mark string) int {
 	return pid
 }
 
-// killNodeOf kills all that lets a node be known of whose pilot runs the job that has written its
-// process to a file: slurmd, slurmstepd, the pilot and the job. It returns the number of the node.
+// killNodeOf kills the node whose pilot runs the job that has written its process to a file. It returns
+// the number of the node.
 func killNodeOf(t *testing.T, cluster *batchtest.Cluster, mark string) (number int) {
 	t.Helper()
 	pid := jobOf(t, mark)
-	var line []int // the job and those that it comes from
-	var node string
-	for node == "" {
-		line = append(line, pid)
-		said, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-		if err != nil || pid < 2 {
-			t.Fatalf("job %d is of no slurmstepd: %v", line[0], err)
+	node := nodeOf(pid)
+	if node == "" {
+		t.Fatalf("job %d is of no slurmstepd", pid)
+	}
+	number, _ = killNode(cluster, node, []int{pid})
+	return number
+}
+
+// killNode kills all that lets a node be known: its slurmd, and the slurmstepd of those of the given
+// processes that are there, with all that they have started, as pilots and jobs. It returns the number
+// of the node, and what it has killed besides the slurmd.
+func killNode(cluster *batchtest.Cluster, node string, among []int) (number int, killed map[int]bool) {
+	killed = map[int]bool{}
+	started := startedBy()
+	var kill func(pid int)
+	kill = func(pid int) {
+		killed[pid] = true
+		for _, child := range started[pid] {
+			kill(child)
 		}
-		if job := stepOf.FindStringSubmatch(string(said)); job != nil {
-			out, err := exec.Command("squeue", "--noheader", "--job="+job[1], "--format=%N").Output()
-			if err != nil {
-				t.Fatal(err)
-			}
-			node = strings.TrimSpace(string(out))
+	}
+	for _, pid := range among {
+		if step := stepAbove(pid); step > 0 && !killed[step] && nodeOf(pid) == node {
+			kill(step)
 		}
-		pid = parentOf(t, pid)
 	}
 	for i := range batchtest.SlurmNodes {
 		if batchtest.NodeName(i) == node {
@@ -166,25 +175,62 @@ func killNodeOf(t *testing.T, cluster *batchtest.Cluster, mark string) (number i
 			cluster.KillNode(i)
 		}
 	}
-	for i := len(line) - 1; i >= 0; i-- {
-		_ = syscall.Kill(line[i], syscall.SIGKILL)
+	for pid := range killed {
+		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	return number
+	return number, killed
 }
 
 // stepOf finds the job in the command line of a slurmstepd.
 var stepOf = regexp.MustCompile(`^slurmstepd: \[(\d+)\.`)
 
-func parentOf(t *testing.T, pid int) int {
-	t.Helper()
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
-	if err != nil {
-		t.Fatal(err)
+// stepAbove is the slurmstepd that has started a process, or what it comes from; 0 where there is none.
+func stepAbove(pid int) int {
+	for ; pid > 1; pid = parentOf(pid) {
+		if said, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); stepOf.Match(said) {
+			return pid
+		}
 	}
+	return 0
+}
+
+// batchJobOf is the job of Slurm that a process belongs to; empty where it belongs to none.
+func batchJobOf(pid int) string {
+	said, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", stepAbove(pid)))
+	if job := stepOf.FindStringSubmatch(string(said)); job != nil {
+		return job[1]
+	}
+	return ""
+}
+
+// nodeOf is the node on which a process runs; empty where Slurm has not started it.
+func nodeOf(pid int) string {
+	job := batchJobOf(pid)
+	if job == "" {
+		return ""
+	}
+	out, _ := exec.Command("squeue", "--noheader", "--job="+job, "--format=%N").Output()
+	return strings.TrimSpace(string(out))
+}
+
+// parentOf is the process that has started another; 0 where that is gone.
+func parentOf(pid int) int {
+	status, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	_, after, _ := strings.Cut(string(status), "PPid:")
-	parent, err := strconv.Atoi(strings.Fields(after)[0])
-	if err != nil {
-		t.Fatal(err)
-	}
+	line, _, _ := strings.Cut(after, "\n")
+	parent, _ := strconv.Atoi(strings.TrimSpace(line))
 	return parent
+}
+
+// startedBy are all processes, by the one that has started them.
+func startedBy() map[int][]int {
+	all, _ := filepath.Glob("/proc/[0-9]*") // the pattern is right
+	started := map[int][]int{}
+	for _, folder := range all {
+		if pid, err := strconv.Atoi(filepath.Base(folder)); err == nil {
+			parent := parentOf(pid)
+			started[parent] = append(started[parent], pid)
+		}
+	}
+	return started
 }

@@ -23,28 +23,49 @@ func ChangesSince(p *wire.Provenance, job *dispatch.JobDetail, now *wire.Payload
 	if p.GetPayload() == nil {
 		return nil
 	}
-	changes := variableChanges(p.Payload.Environment, now.GetEnvironment())
-	if lines := commandChanges(commandLines(p.Payload), commandLines(now)); len(lines) > 0 {
+	lines := commandChanges(commandLines(p.Payload), commandLines(now))
+	changes := variableChanges(p.Payload, now, len(lines) == 0)
+	if len(lines) > 0 {
 		changes = append(changes, "its command changed:")
 		changes = append(changes, lines...)
 	}
 	return append(changes, inputChanges(p, job)...)
 }
 
-func variableChanges(before, now map[string]string) []string {
-	names := maps.Clone(before)
-	maps.Copy(names, now)
+// variableChanges tells variables with other values. Those that came or went are told if the command
+// is the same; else it says so itself.
+func variableChanges(before, now *wire.Payload, sameCommand bool) []string {
+	had, has := variablesOf(before), variablesOf(now)
+	names := maps.Clone(had)
+	maps.Copy(names, has)
 	var changes []string
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		was, known := before[name]
-		is, still := now[name]
+		was, known := had[name]
+		is, still := has[name]
 		switch {
-		case was == is && known == still, !known || !still: // the command says so itself
-		default:
-			changes = append(changes, fmt.Sprintf("%s %s -> %s", name, quoted(was), quoted(is)))
+		case was == is && known == still:
+		case known && still:
+			changes = append(changes, fmt.Sprintf("%s %s -> %s", name, was, is))
+		case known && sameCommand:
+			changes = append(changes, fmt.Sprintf("it has no variable %s any more", name))
+		case sameCommand:
+			changes = append(changes, fmt.Sprintf("its variable %s is new", name))
 		}
 	}
 	return few(changes, "variables")
+}
+
+// variablesOf are the variables that a command has of its own, as people see their values. Those that
+// come from outside have none here.
+func variablesOf(p *wire.Payload) map[string]string {
+	values := map[string]string{}
+	for name, value := range p.GetEnvironment() {
+		values[name] = quoted(value)
+	}
+	for _, name := range p.GetVariables() {
+		values[name] = "that of the shell"
+	}
+	return values
 }
 
 // quoted shows a value, in quotes where it would not be told from the text

@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"connectrpc.com/connect"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
@@ -144,7 +146,22 @@ func summaryOf(c *state.Cores, job *dispatch.JobView) *wire.JobSummary {
 		Ended:     ended,
 		Reused:    job.Reused,
 		Notes:     last.GetResult().GetNotes(),
+		Silent:    silentSince(job.Attempts),
 	}
+}
+
+// silentSince is since when no pilot is heard that has an attempt of a job; nil: one is.
+func silentSince(attempts []dispatch.AttemptView) *timestamppb.Timestamp {
+	var since time.Time
+	for _, a := range attempts {
+		if a.Silent.IsZero() {
+			return nil
+		}
+		if since.IsZero() || a.Silent.After(since) {
+			since = a.Silent
+		}
+	}
+	return convert.InstantToWire(since)
 }
 
 // ShowJob tells all that is known of one job.

@@ -19,6 +19,9 @@ import (
 type TaskQueue struct {
 	Inbox  *loop.Inbox
 	Claims access.Claims // what a pilot may say
+	// Variables are those of the environment that jobs may name, with their values. They are told to
+	// pilots with what these are to run, and never kept.
+	Variables map[string][]byte
 }
 
 // Sync answers a pilot. What it cannot have the right to say, dispatch never
@@ -53,6 +56,9 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 	}
 	if err := q.Claims.Authority.GrantGangs(answer); err != nil {
 		return nil, rpcError(err)
+	}
+	if len(answer.GetRun()) > 0 {
+		answer.Variables = q.Variables
 	}
 	if caller != nil {
 		access.GrantFiles(q.Claims.Authority.FileKey(), caller.Launch, prefix, answer)

@@ -443,6 +443,7 @@ func payloadOf(c *flow.Command) *wire.Payload {
 		EnvironmentFolder: c.EnvironmentFolder,
 		Argv:              c.Argv,
 		Environment:       c.Environment,
+		Variables:         c.Variables,
 		Replay:            replayOf(c.Replay),
 		InputVariables: Each(c.InputVariables, func(v flow.InputVariable) *wire.InputVariable {
 			return &wire.InputVariable{Name: v.Name, Lfns: v.LFNs}

@@ -96,7 +96,17 @@ func mendIdentity(state string) error {
 	return nil
 }
 
+// write is durable when it returns.
 func (i *identity) write(state string) error {
+	if err := i.begin(state); err != nil {
+		return err
+	}
+	return disk.Sync(state)
+}
+
+// begin has the identity in its place, whole, and durable as soon as the folder is: for a state that
+// has nothing yet, and whose store is made next, which brings the folder to disk.
+func (i *identity) begin(state string) error {
 	text, err := json.Marshal(i)
 	if err != nil {
 		return err
@@ -109,7 +119,7 @@ func (i *identity) write(state string) error {
 	if _, err := file.Write(append(text, '\n')); err != nil {
 		return err
 	}
-	if err := file.Sync(); err != nil {
+	if err := disk.Flush(file.File); err != nil {
 		return err
 	}
 	fresh := filepath.Join(state, identityName+".new")
@@ -119,10 +129,7 @@ func (i *identity) write(state string) error {
 	if err := file.Link(fresh); err != nil {
 		return err
 	}
-	if err := os.Rename(fresh, filepath.Join(state, identityName)); err != nil {
-		return err
-	}
-	return disk.Sync(state)
+	return os.Rename(fresh, filepath.Join(state, identityName))
 }
 
 // claimFolder makes sure that the folder of a state is ours and for nobody else
@@ -251,7 +258,7 @@ func claimState(workflow string) (Layout, error) {
 	switch {
 	case i == nil:
 		i = &identity{ID: newIdentity(), folderID: there}
-		err = i.write(state)
+		err = i.begin(state)
 	case fresh:
 		i = &identity{ID: newIdentity(), Former: i.ID, folderID: there}
 		err = i.write(state)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/disk"
@@ -66,13 +67,15 @@ func (system fileSystem) try(folder string) error {
 		return err
 	}
 	defer func() { _ = above.Close() }()
+	var both errgroup.Group // the disk is waited for once
 	for _, f := range []*os.File{file.File, above} {
-		if err := system.sync(f); err != nil {
-			if of, ok := errors.AsType[*fs.PathError](err); ok {
-				err = of.Err // the file is gone when this is read
-			}
-			return fmt.Errorf("files cannot be brought to disk there (fsync): %w", err)
+		both.Go(func() error { return system.sync(f) })
+	}
+	if err := both.Wait(); err != nil {
+		if of, ok := errors.AsType[*fs.PathError](err); ok {
+			err = of.Err // the file is gone when this is read
 		}
+		return fmt.Errorf("files cannot be brought to disk there (fsync): %w", err)
 	}
 	if err := system.mmap(file.File); err != nil {
 		return fmt.Errorf("processes cannot share memory in files there (mmap): %w", err)

@@ -35,8 +35,11 @@ type Leaving struct {
 }
 
 // slowLeave is how long pilots may take to leave until a person is told that the end waits for
-// them, or LeaveTime if that is less.
-const slowLeave = 2 * time.Second
+// them, or LeaveTime if that is less; slowEnd, if all is to end at once.
+const (
+	slowLeave = 2 * time.Second
+	slowEnd   = time.Second
+)
 
 // maxAwaitedNamed is how many pilots a person is told of by name that do not leave.
 const maxAwaitedNamed = 3
@@ -142,7 +145,11 @@ func (v *Leaving) hurry(l *Loop) {
 	}
 	now := state.Now()
 	if v.leaveBy.IsZero() {
-		v.leaveBy, v.tellAt = now.Add(l.LeaveTime), now.Add(min(slowLeave, l.LeaveTime))
+		slow := slowLeave
+		if v.phase == leaving {
+			slow = slowEnd
+		}
+		v.leaveBy, v.tellAt = now.Add(l.LeaveTime), now.Add(min(slow, l.LeaveTime))
 		l.waker.want(byLeaving, v.tellAt)
 	}
 	if !v.tellAt.IsZero() && !now.Before(v.tellAt) {
