@@ -120,6 +120,12 @@ func ofPilots(needs dispatch.Resources, limits map[string]int64) dispatch.Resour
 	return needs
 }
 
+// checkSites returns what is wrong in a file of sites.
+func checkSites(file string, data []byte) error {
+	_, err := site.Parse(file, data)
+	return err
+}
+
 // checkNeeds refuses a workflow with a step that the sites could never run, or, where none is named,
 // that needs what no site that is described has.
 func (c *console) checkNeeds(workflow *flow.Workflow, folder string, sites []string) error {

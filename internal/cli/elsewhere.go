@@ -121,5 +121,8 @@ func (c *console) siteCommand() *cobra.Command  { return elsewhere("site", "Desc
 func (c *console) cleanCommand() *cobra.Command { return elsewhere("clean", "Remove a finished run") }
 func (c *console) pilotCommand() *cobra.Command { return elsewhere("pilot", "Run a pilot") }
 
+// checkSites looks at nothing: sites are described where servers run.
+func checkSites(string, []byte) error { return onLinux("fairway check of a file of sites") }
+
 // checkNeeds looks at nothing: sites are described where servers run.
 func (c *console) checkNeeds(*flow.Workflow, string, []string) error { return nil }
