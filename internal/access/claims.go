@@ -207,6 +207,9 @@ func checkHello(h *wire.PilotInfo) error {
 		}
 		amounts = append(amounts, n)
 	}
+	if has.GetGpuShare() != 0 {
+		return malformed("a pilot has whole GPUs, not %d thousandths of one", has.GetGpuShare())
+	}
 	for _, n := range amounts {
 		if n < 0 || n > maxAmount {
 			return malformed("a pilot cannot have %d of anything", n)

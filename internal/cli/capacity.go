@@ -18,6 +18,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/pilot/gpu"
+	"fairway/internal/quantity"
 )
 
 // capacity is what this machine has for the jobs of a run, and among how many
@@ -55,8 +56,8 @@ func capacityFor(ctx context.Context, workflow *flow.Workflow, o *runOptions) (*
 		if whole.Countable == nil {
 			whole.Countable = map[string]int64{}
 		}
-		if _, said := whole.Countable["gpu"]; !said {
-			whole.Countable["gpu"] = n
+		if _, said := whole.Countable[quantity.GPU]; !said {
+			whole.Countable[quantity.GPU] = n
 		}
 	}
 	if c.pilots == 0 {
@@ -69,8 +70,8 @@ func capacityFor(ctx context.Context, workflow *flow.Workflow, o *runOptions) (*
 
 // gpusFor finds the GPUs of this machine, if a step needs some.
 func gpusFor(ctx context.Context, workflow *flow.Workflow, o *runOptions) ([]gpu.Device, error) {
-	needed := o.countable["gpu"] > 0 || slices.ContainsFunc(workflow.Demands(),
-		func(d flow.Demand) bool { return d.Needs.Countable["gpu"] > 0 })
+	needed := o.countable[quantity.GPU] > 0 || slices.ContainsFunc(workflow.Demands(),
+		func(d flow.Demand) bool { return d.Needs.Countable[quantity.GPU] > 0 || d.Needs.GPUShare > 0 })
 	if !needed || !o.runsLocally() {
 		return nil, nil
 	}

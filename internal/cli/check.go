@@ -21,6 +21,7 @@ type checkedObject struct {
 	Steps      []string          `json:"steps"`
 	Inputs     []checkedInput    `json:"inputs"`
 	Parameters []parameterObject `json:"parameters"`
+	Changes    []changeObject    `json:"changes"` // by --fix
 }
 
 type checkedInput struct {
@@ -36,57 +37,110 @@ type parameterObject struct {
 	Required bool   `json:"required"`
 }
 
+// checkOptions are the flags of check.
+type checkOptions struct {
+	settings, sites []string
+	fix, dry        bool
+}
+
 func (c *console) checkCommand() *cobra.Command {
-	var settings, sites []string
+	o := checkOptions{}
 	command := &cobra.Command{
 		Use:   "check [FILE]",
-		Short: "Check a workflow file",
+		Short: "Check a workflow file, and mend it",
 		Long: `Check a workflow file (default: workflow.yaml), and run nothing. Fairway checks
 grammar and names, that the steps fix the order of the readers and writers of each
 file, that a site has what steps need (one of --site; without it what is named under
 needs: and is no limit), that the inputs are there, and the names of outputs of the jobs that the files
-of this machine would make. It reports all problems at once.`,
-		Example:           "  fairway check workflow.yaml\n  fairway check workflow.yaml --set reads=/data --json",
+of this machine would make. It reports all problems at once. A FILE named sites.yaml
+is checked as a file of sites.
+
+With --fix it first mends what has one certain answer in the file and in sites.yaml
+beside it: misspelt keys, keys of other systems that have another name here, values
+that lack quotes, units that are spelled out, names of variables in commands. It
+prints the difference, changes nothing else, and then checks what is left. With
+--dry-run it prints the difference, and ends.`,
+		Example: `  fairway check workflow.yaml
+  fairway check workflow.yaml --set reads=/data --json
+  fairway check workflow.yaml --fix --dry-run`,
 		Args:              maybeFile,
 		ValidArgsFunction: workflowFiles,
-		RunE: func(_ *cobra.Command, arguments []string) error {
-			values, err := parameters(settings)
-			if err != nil {
-				return err
-			}
-			file, folder, err := c.fileAndFolder(arguments)
-			if err != nil {
-				return err
-			}
-			workflow, err := readWorkflow(file, values, flow.Scales{})
-			if err != nil {
-				return err
-			}
-			listed, err := newListing(folder)
-			if err != nil {
-				return err
-			}
-			checked, found, err := inspect(workflow, file, folder, listed, true)
-			if err != nil {
-				return err
-			}
-			if err := c.checkNeeds(workflow, folder, sites); err != nil {
-				return err
-			}
-			if err := refusedJobs(workflow, file, found); err != nil {
-				return err
-			}
-			if unsurveyed != "" && len(workflow.Inputs) > 0 {
-				fmt.Fprintln(c.err, "fairway: "+unsurveyed)
-			}
-			return c.answer(checked, func() { c.printChecked(checked) })
-		},
+		RunE:              func(_ *cobra.Command, arguments []string) error { return c.check(arguments, &o) },
 	}
-	command.Flags().StringArrayVar(&settings, "set", nil, "give a parameter a value: name=value (may be repeated)")
-	command.Flags().StringArrayVar(&sites, "site", nil, "check that this `site`, or another one of those named, could "+
+	flags := command.Flags()
+	flags.StringArrayVar(&o.settings, "set", nil, "give a parameter a value: name=value (may be repeated)")
+	flags.StringArrayVar(&o.sites, "site", nil, "check that this `site`, or another one of those named, could "+
 		"run each step (may be repeated)")
+	flags.BoolVar(&o.fix, "fix", false, "mend what has one certain answer")
+	flags.BoolVar(&o.dry, "dry-run", false, "with --fix: print what it would change, change nothing, and end")
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 	return command
+}
+
+func (c *console) check(arguments []string, o *checkOptions) error {
+	values, err := parameters(o.settings)
+	if err != nil {
+		return err
+	}
+	if o.dry && !o.fix {
+		return fail(exitUsage, "add --fix; check alone changes nothing", "--dry-run is for --fix")
+	}
+	file, folder, err := c.fileAndFolder(arguments)
+	if err != nil {
+		return err
+	}
+	changes := []changeObject{}
+	if o.fix {
+		for _, f := range mendable(file, folder) {
+			made, err := c.mend(f, o.dry)
+			if err != nil {
+				return err
+			}
+			changes = append(changes, made...)
+		}
+	}
+	if o.dry {
+		return c.answer(checkedSites{file, changes}, func() {
+			fmt.Fprintf(c.err, "fairway: %s would be made\n", quantity.Count(int64(len(changes)), "change"))
+		})
+	}
+	if isSiteFile(file) {
+		return c.checkSiteFile(file, changes, o)
+	}
+	checked, err := c.checkWorkflow(file, folder, values, o.sites)
+	if err != nil {
+		return mendableBy(err, o)
+	}
+	checked.Changes = changes
+	return c.answer(checked, func() { c.printChecked(checked) })
+}
+
+// checkWorkflow does all that can be done without a run.
+func (c *console) checkWorkflow(
+	file, folder string, values map[string]string, sites []string,
+) (checked checkedObject, err error) {
+	workflow, err := readWorkflow(file, values, flow.Scales{})
+	if err != nil {
+		return checked, err
+	}
+	listed, err := newListing(folder)
+	if err != nil {
+		return checked, err
+	}
+	checked, found, err := inspect(workflow, file, folder, listed, true)
+	if err != nil {
+		return checked, err
+	}
+	if err := c.checkNeeds(workflow, folder, sites); err != nil {
+		return checked, err
+	}
+	if err := refusedJobs(workflow, file, found); err != nil {
+		return checked, err
+	}
+	if unsurveyed != "" && len(workflow.Inputs) > 0 {
+		fmt.Fprintln(c.err, "fairway: "+unsurveyed)
+	}
+	return checked, nil
 }
 
 // readWorkflow reads a workflow file, with its parameters where any are given,

@@ -53,7 +53,7 @@ func unserved(
 	if beyond := beyondLimits(demand, limits); len(beyond) > 0 {
 		return beyond
 	}
-	demand.Needs.Countable = ofPilots(demand.Needs.Countable, limits)
+	demand.Needs = ofPilots(demand.Needs, limits)
 	var lacking [][]shortage // of each place
 	if o.runsLocally() {
 		lacking = append(lacking, c.lacks(demand))
@@ -112,13 +112,22 @@ func beyondLimits(demand flow.Demand, limits map[string]int64) (beyond []shortag
 }
 
 // ofPilots are the needs that nothing limits: pilots must have that.
-func ofPilots(needs, limits map[string]int64) map[string]int64 {
-	left := maps.Clone(needs)
-	maps.DeleteFunc(left, func(name string, _ int64) bool {
+func ofPilots(needs dispatch.Resources, limits map[string]int64) dispatch.Resources {
+	needs.Countable = maps.Clone(needs.Countable)
+	maps.DeleteFunc(needs.Countable, func(name string, _ int64) bool {
 		_, limited := limits[name]
 		return limited
 	})
-	return left
+	if _, limited := limits[quantity.GPU]; limited {
+		needs.GPUShare = 0
+	}
+	return needs
+}
+
+// checkSites returns what is wrong in a file of sites.
+func checkSites(file string, data []byte) error {
+	_, err := site.Parse(file, data)
+	return err
 }
 
 // checkNeeds refuses a workflow with a step that the sites could never run, or, where none is named,
@@ -135,11 +144,11 @@ func (c *console) checkNeeds(workflow *flow.Workflow, folder string, sites []str
 	}
 	var problems yamlfile.Problems
 	for _, demand := range workflow.Demands() {
-		demand.Needs.Countable = ofPilots(demand.Needs.Countable, workflow.Limits)
+		demand.Needs = ofPilots(demand.Needs, workflow.Limits)
 		if len(sites) == 0 { // it may run on another machine, of which no amount is known
-			demand.Needs = dispatch.Resources{Countable: demand.Needs.Countable}
+			demand.Needs = dispatch.Resources{Countable: demand.Needs.Countable, GPUShare: demand.Needs.GPUShare}
 		}
-		if len(sites) == 0 && len(demand.Needs.Countable) == 0 {
+		if len(sites) == 0 && len(demand.Needs.Countable) == 0 && demand.Needs.GPUShare == 0 {
 			continue
 		}
 		lacking := []shortage{}
@@ -273,6 +282,9 @@ func amounts(needs, has dispatch.Resources, who, more string, sayHow func(name s
 		if n := needs.Countable[name]; n > has.Countable[name] {
 			lack(sayHow(name), "needs %d %s; %s %d", n, name, who, has.Countable[name])
 		}
+	}
+	if needs.GPUShare > 0 && has.Countable[quantity.GPU] == 0 {
+		lack(sayHow(quantity.GPU), "needs %s gpu; %s 0", quantity.Amount{Share: needs.GPUShare}, who)
 	}
 	return lacking
 }

@@ -122,5 +122,8 @@ func (c *console) cleanCommand() *cobra.Command { return elsewhere("clean", "Rem
 func (c *console) pilotCommand() *cobra.Command { return elsewhere("pilot", "Run a pilot") }
 func (c *console) taskCommand() *cobra.Command  { return elsewhere("task", "Start processes of a job") }
 
+// checkSites looks at nothing: sites are described where servers run.
+func checkSites(string, []byte) error { return onLinux("fairway check of a file of sites") }
+
 // checkNeeds looks at nothing: sites are described where servers run.
 func (c *console) checkNeeds(*flow.Workflow, string, []string) error { return nil }

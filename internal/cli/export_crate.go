@@ -22,6 +22,7 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/flow"
+	"fairway/internal/quantity"
 	"fairway/internal/rocrate"
 	"fairway/internal/wfformat"
 	"fairway/internal/wire"
@@ -62,6 +63,7 @@ func (c *console) exportCrate(ctx context.Context, client wire.WorkflowClient, o
 		return &failure{code: exitBadFile, err: err}
 	}
 	run.About, run.Steps, run.FileSize = workflow.About, workflow.Steps(), int64(len(text))
+	run.Tools = toolsOf(workflow)
 	run.FileSum = fmt.Sprintf("%x", sha256.Sum256(text))
 	if workflow.Name != run.Workflow {
 		return fail(exitBadFile, "name the file of the run with --workflow",
@@ -85,6 +87,19 @@ func (c *console) exportCrate(ctx context.Context, client wire.WorkflowClient, o
 		return writeNew(out, func(w io.Writer) error { return packZIP(w, files) })
 	}
 	return writeFolder(out, files)
+}
+
+// toolsOf are the programs that steps name.
+func toolsOf(workflow *flow.Workflow) map[string][]string {
+	tools := map[string][]string{}
+	for _, demand := range workflow.Demands() {
+		for _, tool := range demand.Tools {
+			if _, memory := quantity.ParseGPUMemory(tool); !memory {
+				tools[demand.Step] = append(tools[demand.Step], tool)
+			}
+		}
+	}
+	return tools
 }
 
 // aboutCrate asks for what is known of the run, and finds its workflow file unless one is named.
@@ -157,6 +172,7 @@ func crateJob(detail *wire.JobDetail) rocrate.Job {
 		Name: summary.GetName(), Step: summary.GetStep(), Failed: summary.GetState() == "failed",
 		Command: strings.TrimSpace(detail.GetPayload().GetShell()), Earlier: summary.GetReused(), Host: summary.GetHost(),
 	}
+	job.Image, job.Environment = detail.GetPayload().GetContainer().GetImage(), detail.GetPayload().GetEnvironmentFolder()
 	if argv := detail.GetPayload().GetArgv(); len(argv) > 0 {
 		job.Command = strings.Join(argv, " ")
 	}

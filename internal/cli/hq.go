@@ -95,8 +95,8 @@ func (o *hqOptions) flags(command *cobra.Command) {
 	flags.StringVar(&o.stdout, "stdout", "", "file for its standard output")
 	flags.StringVar(&o.stderr, "stderr", "", "file for its standard error")
 	flags.StringVar(&o.cwd, "cwd", "", "folder in which it runs (default: this one)")
-	flags.StringArrayVar(&o.resources, "resource", nil, "mem=MEGABYTES (or bytes, from 2^24 on), gpus=N, or what a site "+
-		"names")
+	flags.StringArrayVar(&o.resources, "resource", nil, "mem=MEGABYTES (or bytes, from 2^24 on), gpus=N or 0.5, "+
+		"or what a site names")
 	flags.StringArrayVar(&o.variables, "env", nil, "NAME=VALUE")
 	flags.StringVar(&o.cpus, "cpus", "1", "processors")
 	flags.StringVar(&o.timeLimit, "time-limit", "", "how long it may run, such as 600sec")
@@ -264,8 +264,11 @@ func (o *hqOptions) needs() (*wire.Resources, error) {
 		case "mem":
 			needs.MemoryBytes, err = hqMemory(amount)
 		case "gpus":
-			name = "gpu"
-			fallthrough
+			var n quantity.Amount
+			n, err = quantity.GPUs(amount)
+			if needs.GpuShare = n.Share; n.Share == 0 {
+				needs.Countable[quantity.GPU] = n.Whole
+			}
 		default:
 			needs.Countable[name], err = quantity.Whole(amount)
 		}

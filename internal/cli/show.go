@@ -113,6 +113,9 @@ func needsText(needs *wire.Resources) string {
 	for name, count := range needs.Countable {
 		parts = append(parts, fmt.Sprintf("%d %s", count, name))
 	}
+	if needs.GpuShare > 0 {
+		parts = append(parts, quantity.Amount{Share: needs.GpuShare}.String()+" gpu")
+	}
 	return strings.Join(parts, ", ")
 }
 

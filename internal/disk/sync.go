@@ -37,7 +37,7 @@ func Replace(path string, text []byte, mode fs.FileMode) error {
 		return err
 	}
 	_, err = file.Write(text)
-	if err = errors.Join(err, file.Sync(), file.Close()); err == nil {
+	if err = errors.Join(err, file.Chmod(mode), file.Sync(), file.Close()); err == nil {
 		err = os.Rename(fresh, path)
 	}
 	if err != nil {

@@ -4,7 +4,54 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+
+	"fairway/internal/quantity"
 )
+
+// A share of a GPU is counted beside whole ones, and in a pool, where it is none of pilots, as one.
+func TestSharesOfGPUsAreCounted(t *testing.T) {
+	c, _ := New(Config{})
+	step := func(in Input) Effects {
+		t.Helper()
+		e, err := c.Step(epoch, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	step(SetRun{Run{ID: 1}})
+	step(Submit{Run: 1, Jobs: []Job{
+		{Name: "a", Step: "s", Needs: Resources{MilliCPUs: 1, GPUShare: 600}},
+		{Name: "b", Step: "s", Needs: Resources{MilliCPUs: 1, GPUShare: 600}},
+		{Name: "c", Step: "s", Needs: Resources{MilliCPUs: 1, Countable: map[string]int64{quantity.GPU: 1}}},
+	}})
+	for _, needs := range []Resources{
+		{GPUShare: quantity.WholeGPU}, {GPUShare: -1}, {GPUShare: 1, Countable: map[string]int64{quantity.GPU: 1}},
+		{Countable: map[string]int64{"licence": -1}},
+	} {
+		if _, err := c.Step(epoch, Submit{Run: 1, Jobs: []Job{{Name: "wrong", Step: "s", Needs: needs}}}); err == nil {
+			t.Errorf("%+v was taken", needs)
+		}
+	}
+	has := Resources{MilliCPUs: 1000, Countable: map[string]int64{quantity.GPU: 1}}
+	step(Sync{Pilot: "p", Seq: 1, Full: true, Hello: &PilotInfo{Host: "h", Has: has}})
+	p, job := c.fleet.pilots["p"], func(n uint32) *job { return c.jobs.find(NewJobID(1, n)) }
+	p.used = usage{}
+	p.add(job(1).class, 1)
+	if p.hasRoom(job(2).class, 1) || p.hasRoom(job(3).class, 1) || !p.hasRoom(job(2).class, 2) {
+		t.Error("0.6 of a GPU leave room for more than 0.4")
+	}
+	if why := fmt.Sprint(p.lacksNow(job(2).class)); why != "[gpu (0.6 needed, 0.4 there)]" {
+		t.Error(why)
+	}
+	step(SetShares{Shares: Shares{Limits: map[string]int64{quantity.GPU: 4}}})
+	for n, want := range map[uint32]int64{2: 1, 3: 1} {
+		cl := job(n).class
+		if len(cl.pools) != 1 || cl.pools[0].n != want || len(cl.countable) != 0 || cl.onOne().GPUShare != 0 {
+			t.Errorf("job %d needs %+v of pools, %+v and %+v of pilots", n, cl.pools, cl.countable, cl.onOne())
+		}
+	}
+}
 
 // What only jobs of retired runs have needed is forgotten where there is much of it, with what was
 // known of it, and its place is taken by what others need.

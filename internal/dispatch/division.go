@@ -1,6 +1,10 @@
 package dispatch
 
-import "math"
+import (
+	"math"
+
+	"fairway/internal/quantity"
+)
 
 // PilotsFor is among how many pilots a machine is divided: one for each processor, or fewer where a
 // job with one of the needs would not fit into the share of one; at least one.
@@ -11,6 +15,9 @@ func PilotsFor(machine Resources, needs []Resources) int {
 			times(machine.Disk, n.Disk))
 		for name, count := range n.Countable {
 			pilots = min(pilots, times(machine.Countable[name], count))
+		}
+		if n.GPUShare > 0 { // pilots have whole ones
+			pilots = min(pilots, times(machine.Countable[quantity.GPU], 1))
 		}
 	}
 	return int(pilots)

@@ -19,6 +19,7 @@ func TestMachinesAreDividedAmongPilots(t *testing.T) {
 		"memory":                      {[]Resources{{Memory: 5 * gb}}, 3},
 		"disk":                        {[]Resources{{Disk: 60 * gb}}, 1},
 		"countable things":            {[]Resources{{Countable: map[string]int64{"gpu": 1}}}, 2},
+		"shares, of whole ones":       {[]Resources{{GPUShare: 100}}, 2},
 		"more than there is":          {[]Resources{{MilliCPUs: 64000}}, 1},
 		"something it does not have":  {[]Resources{{Countable: map[string]int64{"licence": 1}}}, 1},
 		"several, of which one least": {[]Resources{{Memory: 3 * gb}, {Disk: 30 * gb}}, 3},

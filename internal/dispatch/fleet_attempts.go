@@ -96,7 +96,7 @@ func (p *pilot) hasRoom(cl *class, times int64) bool {
 		return false
 	}
 	for _, n := range cl.countable {
-		if p.used.count(n.name)+n.n > times*p.info.Has.Countable[n.name] {
+		if p.used.count(n.name)+n.n > times*thousandths(p.info.Has.Countable[n.name]) {
 			return false
 		}
 	}

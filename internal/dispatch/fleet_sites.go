@@ -329,7 +329,7 @@ func (s *site) jobsPerPilot(cl *class) int {
 	}
 	for _, x := range cl.countable {
 		if x.n > 0 {
-			n = min(n, s.Pilot.Countable[x.name]/x.n)
+			n = min(n, thousandths(s.Pilot.Countable[x.name])/x.n)
 		}
 	}
 	if cl.key.apart {

@@ -394,6 +394,10 @@ type Resources struct {
 	Disk      int64            // bytes in the sandbox
 	Time      time.Duration    // wall clock; of a pilot: its remaining life, 0 for unlimited
 	Countable map[string]int64 // whatever else a site names: gpu, licence
+	// GPUShare is what a job needs of one GPU that others may share, in thousandths, below 1000.
+	// Whole ones are among Countable, as quantity.GPU, and beside them there is no share. Pilots have
+	// whole ones only.
+	GPUShare int64
 }
 
 // Storage says where an output lives for good.

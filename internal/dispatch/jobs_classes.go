@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"fairway/internal/quantity"
 )
 
 // maxClasses bounds the requirement classes of a Core. Jobs that need something else yet are
@@ -24,12 +26,14 @@ type class struct {
 	key       classKey
 	users     int // jobs that need it now, jobs that were submitted with it, and attempts
 	needs     Resources
-	countable []countable // of pilots
+	countable []countable // of pilots, in thousandths
 	pools     []poolNeed  // of what is none of pilots
 	tools     []string
 	groups    []*group         // one for each user and priority that occurred
 	lately    *group           // the last of these that was asked for
 	onPilot   map[string]int64 // countable, as pilots are told
+	// shareOnPilot is that of a GPU, as pilots are told.
+	shareOnPilot int64
 	// staging tells how long attempts that succeeded read and stored files, in seconds. It is
 	// not durable.
 	staging average
@@ -39,6 +43,7 @@ type classKey struct {
 	milliCPUs, memory, disk int64
 	time                    time.Duration
 	countable, tools        string
+	gpuShare                int64
 	site                    string
 	wait                    time.Duration // for the preferred site
 	host                    string        // must run there: its inputs are only in caches of this host
@@ -58,15 +63,21 @@ func (k *classKey) bound() bool { return k.host != "" || k.pilot != "" }
 
 type countable struct {
 	name string
-	n    int64
+	n    int64 // in thousandths
 }
+
+// maxCount bounds how much of a countable thing there can be.
+const maxCount = 1 << 40
+
+// thousandths is how a number of countable things is compared: some are shared.
+func thousandths(n int64) int64 { return min(n, maxCount) * quantity.WholeGPU }
 
 func (js *jobs) classOf(r *run, j *Job) *class { return js.intern(js.keyOf(r, j), j.Needs.Countable) }
 
 func (js *jobs) keyOf(r *run, j *Job) classKey {
 	k := classKey{
 		milliCPUs: j.Needs.MilliCPUs, memory: j.Needs.Memory, disk: j.Needs.Disk, time: j.Needs.Time,
-		countable: joinCountable(j.Needs.Countable), site: j.Site,
+		countable: joinCountable(j.Needs.Countable), gpuShare: j.Needs.GPUShare, site: j.Site,
 	}
 	if len(j.Tools) > 0 {
 		k.tools = strings.Join(slices.Compact(slices.Sorted(slices.Values(j.Tools))), "\n")
@@ -81,6 +92,9 @@ func (js *jobs) keyOf(r *run, j *Job) classKey {
 		if r.pools[name] != nil {
 			k.run = r.ID
 		}
+	}
+	if j.Needs.GPUShare > 0 && r.pools[quantity.GPU] != nil {
+		k.run = r.ID
 	}
 	return k
 }
@@ -165,7 +179,10 @@ func (js *jobs) intern(k classKey, counts map[string]int64) *class {
 	}
 	cl := &class{
 		index: pop(&js.spare), key: k,
-		needs: Resources{MilliCPUs: k.milliCPUs, Memory: k.memory, Disk: k.disk, Time: k.time, Countable: maps.Clone(counts)},
+		needs: Resources{
+			MilliCPUs: k.milliCPUs, Memory: k.memory, Disk: k.disk, Time: k.time, Countable: maps.Clone(counts),
+			GPUShare: k.gpuShare,
+		},
 	}
 	js.draw(cl)
 	if k.tools != "" {
@@ -180,38 +197,57 @@ func (js *jobs) intern(k classKey, counts map[string]int64) *class {
 	return cl
 }
 
-// draw finds what of the countable needs of a class is of pilots, and what of pools.
+// draw finds what of the countable needs of a class is of pilots, and what of pools. A share of a
+// GPU counts in a pool as one.
 func (js *jobs) draw(cl *class) {
-	cl.countable, cl.pools, cl.onPilot = nil, nil, cl.needs.Countable
-	for _, name := range slices.Sorted(maps.Keys(cl.needs.Countable)) {
-		n := cl.needs.Countable[name]
-		pools := js.poolsOf(cl.key.run, name)
+	cl.countable, cl.pools = nil, nil
+	cl.onPilot, cl.shareOnPilot = cl.needs.Countable, cl.needs.GPUShare
+	for _, need := range cl.needs.counted() {
+		pools := js.poolsOf(cl.key.run, need.name)
 		for _, p := range pools {
-			cl.pools = append(cl.pools, poolNeed{p, n})
+			cl.pools = append(cl.pools, poolNeed{p, (need.n + quantity.WholeGPU - 1) / quantity.WholeGPU})
 		}
 		if len(pools) == 0 {
-			cl.countable = append(cl.countable, countable{name, n})
+			cl.countable = append(cl.countable, need)
 		}
 	}
 	if len(cl.pools) > 0 {
-		cl.onPilot = make(map[string]int64, len(cl.countable))
+		cl.onPilot, cl.shareOnPilot = make(map[string]int64, len(cl.countable)), 0
 		for _, x := range cl.countable {
-			cl.onPilot[x.name] = x.n
+			if x.n < quantity.WholeGPU {
+				cl.shareOnPilot += x.n
+			} else {
+				cl.onPilot[x.name] = x.n / quantity.WholeGPU
+			}
 		}
 	}
 }
 
+// counted are the countable things that a job needs, by their names, in thousandths.
+func (r *Resources) counted() (list []countable) {
+	for _, name := range slices.Sorted(maps.Keys(r.Countable)) {
+		list = append(list, countable{name, thousandths(r.Countable[name])})
+	}
+	if r.GPUShare > 0 {
+		list = append(list, countable{quantity.GPU, r.GPUShare})
+	}
+	return list
+}
+
+// counts reports whether a job needs countable things.
+func (r *Resources) counts() bool { return len(r.Countable) > 0 || r.GPUShare > 0 }
+
 // onOne is what the class needs of the pilot that runs a job of it.
 func (cl *class) onOne() Resources {
 	needs := cl.needs
-	needs.Countable = cl.onPilot
+	needs.Countable, needs.GPUShare = cl.onPilot, cl.shareOnPilot
 	return needs
 }
 
 // drawAgain is for when limits of runs or of the TaskQueue have changed.
 func (js *jobs) drawAgain() {
 	for _, cl := range js.byIndex {
-		if cl != nil && len(cl.needs.Countable) > 0 {
+		if cl != nil && cl.needs.counts() {
 			js.draw(cl)
 		}
 	}

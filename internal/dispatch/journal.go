@@ -301,7 +301,7 @@ func appendJob(b []byte, j *job, s *Job) []byte {
 }
 
 func appendNeeds(b []byte, r *Resources) []byte {
-	if r.Countable != nil {
+	if r.Countable != nil || r.GPUShare > 0 {
 		return appendAny(b, `,"q":`, r)
 	}
 	before := `,"q":{`

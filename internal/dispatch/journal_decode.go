@@ -495,6 +495,8 @@ func (s *scan) needs(r *Resources) {
 			r.Disk = s.int()
 		case "Time":
 			r.Time = time.Duration(s.int())
+		case "GPUShare":
+			r.GPUShare = s.int()
 		case "Countable":
 			if s.at < len(s.text) && s.text[s.at] == '{' {
 				s.other(&r.Countable)

@@ -409,7 +409,7 @@ func (p *pilot) spare(cl *class) int {
 	}
 	for _, x := range cl.countable {
 		if x.n > 0 {
-			n = min(n, (has.Countable[x.name]-p.used.count(x.name))/x.n)
+			n = min(n, (thousandths(has.Countable[x.name])-p.used.count(x.name))/x.n)
 		}
 	}
 	return int(max(0, n))

@@ -32,7 +32,8 @@ func history(t testing.TB) []Record {
 	}
 	step(AddFiles{1, []ExistingFile{{LFN: "raw", PFN: "/data/raw", Size: 10, Identity: "1"}}})
 	sub, err := s.submission([]string{
-		"a1 reads=raw writes=a,tmp!cache mem=5 tools=root,sh gpu=1 codes=3,4", "b1 reads=a,raw writes=part.*,raw!publish",
+		"a1 reads=raw writes=a,tmp!cache mem=5 tools=root,sh gpu=1 codes=3,4",
+		"b1 reads=a,raw writes=part.*,raw!publish share=250",
 		"c1 reads=a writes=c", "d1 reads=c writes=d digest= priority=3 site=x wait=1s",
 	})
 	if err != nil {

@@ -207,7 +207,7 @@ func (c *Core) limitRun(r *run, limits map[string]int64) {
 	r.pools = setPools(r.pools, limits)
 	c.shares.freed = true
 	for j := range c.jobs.of(r) {
-		if len(j.original.needs.Countable) == 0 {
+		if !j.original.needs.counts() {
 			continue
 		}
 		j.asSubmitted(c.jobs.variant(j.original, func(k *classKey) { k.run = r.ID }))

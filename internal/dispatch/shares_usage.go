@@ -95,7 +95,7 @@ func slotsOf(p *pilot, cl *class) float64 {
 		part = max(part, float64(k.disk)/float64(max(has.Disk, 1)))
 	}
 	for _, n := range cl.countable {
-		if most := has.Countable[n.name]; most > 0 {
+		if most := thousandths(has.Countable[n.name]); most > 0 {
 			part = max(part, float64(n.n)/float64(most))
 		}
 	}

@@ -1,6 +1,10 @@
 package dispatch
 
-import "fmt"
+import (
+	"fmt"
+
+	"fairway/internal/quantity"
+)
 
 // describeSites tells the core of the sites, which are not durable.
 func (s *simulation) describeSites() error {
@@ -19,7 +23,7 @@ func (s *simulation) newSites() []Site {
 		most := s.rng.IntN(6)
 		sites = append(sites, Site{
 			Name: name, MinPilots: s.rng.IntN(most + 1), MaxPilots: most, MinIdlePilots: s.rng.IntN(3),
-			Pilot: Resources{MilliCPUs: 2000, Memory: 1000},
+			Pilot: Resources{MilliCPUs: 2000, Memory: 1000, Countable: map[string]int64{quantity.GPU: 1}},
 		})
 	}
 	return sites

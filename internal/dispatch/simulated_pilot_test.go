@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fairway/internal/logical"
+	"fairway/internal/quantity"
 )
 
 // simPilot behaves as a pilot does: what it sends is repeated until an answer
@@ -27,6 +28,7 @@ type simPilot struct {
 	changes []simChange
 	telling uint64 // the wish to tell all of the cache since which that is among the changes, or was seen
 	used    int64
+	gpus    []int64 // what is used of each, in thousandths
 }
 
 type simAttempt struct {
@@ -34,6 +36,7 @@ type simAttempt struct {
 	begun   bool // its command, for which its inputs were read
 	ready   bool // as a member of a gang
 	dropped bool
+	gpu     int // of which it has a share or all, if it needs that
 }
 
 type simResult struct {
@@ -60,6 +63,8 @@ func (s *simulation) startPilotOn(host, site, launch string, cpus int64) {
 	p.info = PilotInfo{
 		Host: host, Site: site, Launch: launch, Has: Resources{MilliCPUs: cpus, Memory: 1000},
 	}
+	p.gpus = make([]int64, 1+s.rng.IntN(2))
+	p.info.Has.Countable = map[string]int64{quantity.GPU: int64(len(p.gpus))}
 	if s.rng.IntN(3) > 0 {
 		p.info.CacheDir = "/cache/" + string(p.id)
 	}
@@ -278,7 +283,40 @@ func (p *simPilot) given(m *submission, x Assignment) error {
 		return fmt.Errorf("job %s does not fit pilot %s", x.Name, p.id)
 	}
 	p.queued = append(p.queued, &simAttempt{a: x})
+	return p.gpusSuffice()
+}
+
+// gpusSuffice checks that a pilot is given no more than twice the shares of GPUs that it has: what
+// runs, and what comes next.
+func (p *simPilot) gpusSuffice() error {
+	sum, most := int64(0), 2*quantity.WholeGPU*int64(len(p.gpus))
+	for _, a := range slices.Concat(p.running, p.queued) {
+		sum += gpuParts(a)
+	}
+	if sum > most {
+		return fmt.Errorf("pilot %s is given %d thousandths of GPUs, and has %d of them", p.id, sum, len(p.gpus))
+	}
 	return nil
+}
+
+// gpuParts is what an attempt needs of one GPU.
+func gpuParts(a *simAttempt) int64 {
+	return a.a.Needs.Countable[quantity.GPU]*quantity.WholeGPU + a.a.Needs.GPUShare
+}
+
+// takeGPU gives an attempt its part of the GPU that has the least left of those that have enough.
+func (p *simPilot) takeGPU(a *simAttempt) bool {
+	parts, best := gpuParts(a), -1
+	for i, used := range p.gpus {
+		if used+parts <= quantity.WholeGPU && (best < 0 || used > p.gpus[best]) {
+			best = i
+		}
+	}
+	if best >= 0 {
+		a.gpu = best
+		p.gpus[best] += parts
+	}
+	return best >= 0
 }
 
 func (p *simPilot) cpus(a *simAttempt) int64 {
@@ -289,7 +327,7 @@ func (p *simPilot) cpus(a *simAttempt) int64 {
 }
 
 func (p *simPilot) startQueued() {
-	for len(p.queued) > 0 && p.used+p.cpus(p.queued[0]) <= p.info.Has.MilliCPUs {
+	for len(p.queued) > 0 && p.used+p.cpus(p.queued[0]) <= p.info.Has.MilliCPUs && p.takeGPU(p.queued[0]) {
 		a := p.queued[0]
 		p.queued = p.queued[1:]
 		p.running = append(p.running, a)
@@ -403,6 +441,7 @@ func (p *simPilot) ends(a *simAttempt) error {
 func (p *simPilot) over(a *simAttempt, r Result) {
 	a.dropped = true
 	p.used -= p.cpus(a)
+	p.gpus[a.gpu] -= gpuParts(a)
 	p.running = slices.DeleteFunc(p.running, func(x *simAttempt) bool { return x == a })
 	p.report(a, r)
 }

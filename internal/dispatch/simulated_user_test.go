@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"fairway/internal/quantity"
 )
 
 // disturb is one thing that a person or the world does.
@@ -225,6 +227,12 @@ func (s *simulation) makeJob(m *submission, n int, last map[string]Version, lfns
 	s.setCommand(m, j)
 	j.Priority = s.rng.IntN(3) * s.rng.IntN(2)
 	j.Needs = Resources{MilliCPUs: int64(500 * s.rng.IntN(4)), Memory: int64(100 * s.rng.IntN(5))}
+	switch s.rng.IntN(12) {
+	case 0:
+		j.Needs.Countable = map[string]int64{quantity.GPU: 1}
+	case 1, 2:
+		j.Needs.GPUShare = 1 + s.rng.Int64N(quantity.WholeGPU-1)
+	}
 	j.Retry = Retry{Attempts: 1 + s.rng.IntN(4)}
 	if s.rng.IntN(4) == 0 {
 		j.Site, j.WaitForData = "b", time.Duration(s.rng.IntN(20)-1)*time.Second

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"fairway/internal/logical"
+	"fairway/internal/quantity"
 	"fairway/lib/fifo"
 )
 
@@ -273,6 +274,14 @@ func (j *Job) check() error {
 	n := j.Needs
 	if n.MilliCPUs < 0 || n.Memory < 0 || n.Disk < 0 || n.Time < 0 {
 		return refuse("dispatch: job %s needs a negative amount", j.Name)
+	}
+	for name, count := range n.Countable {
+		if count < 0 {
+			return refuse("dispatch: job %s needs a negative amount of %s", j.Name, name)
+		}
+	}
+	if n.GPUShare < 0 || n.GPUShare >= quantity.WholeGPU || n.GPUShare > 0 && n.Countable[quantity.GPU] > 0 {
+		return refuse("dispatch: job %s: a share is less than a GPU, and there are none beside whole GPUs", j.Name)
 	}
 	if int(int32(j.Priority)) != j.Priority {
 		return refuse("dispatch: job %s: priority %d is out of range", j.Name, j.Priority)

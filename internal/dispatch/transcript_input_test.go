@@ -153,6 +153,8 @@ func setField(j *Job, k, v string) error {
 		j.Needs.Time = d
 	case "gpu":
 		j.Needs.Countable = map[string]int64{"gpu": int64(n)}
+	case "share":
+		j.Needs.GPUShare = int64(n)
 	case "tools":
 		j.Tools = strings.Split(v, ",")
 	case "site":

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -19,8 +20,7 @@ type unmetNeed struct {
 type needUnit uint8
 
 const (
-	ofNumber needUnit = iota
-	ofCPUs            // in thousandths
+	ofNumber needUnit = iota // in thousandths
 	ofBytes
 	ofTime
 	ofPrograms // it has it or not
@@ -31,7 +31,7 @@ const (
 func lacks(cl *class, has Resources, tools map[string]bool) []unmetNeed {
 	p := pilot{info: PilotInfo{Has: has}}
 	has.MilliCPUs = p.totalCPUs()
-	list := tooLittle(cl, p.cpusOf(cl), &has)
+	list := tooLittle(cl, p.cpusOf(cl), &has, func(name string) int64 { return thousandths(has.Countable[name]) })
 	if has.Time != 0 && cl.key.time > has.Time {
 		list = append(list, unmetNeed{"time", ofTime, int64(cl.key.time), int64(has.Time)})
 	}
@@ -50,25 +50,23 @@ func (p *pilot) lacksNow(cl *class) []unmetNeed {
 		MilliCPUs: p.totalCPUs() - p.used.milliCPUs,
 		Memory:    p.info.Has.Memory - p.used.memory,
 		Disk:      p.info.Has.Disk - p.used.disk,
-		Countable: make(map[string]int64, len(p.info.Has.Countable)),
 	}
-	for name, n := range p.info.Has.Countable {
-		left.Countable[name] = n - p.used.count(name)
-	}
-	return tooLittle(cl, p.cpusOf(cl), &left)
+	return tooLittle(cl, p.cpusOf(cl), &left, func(name string) int64 {
+		return thousandths(p.info.Has.Countable[name]) - p.used.count(name)
+	})
 }
 
-func tooLittle(cl *class, milliCPUs int64, has *Resources) (list []unmetNeed) {
+func tooLittle(cl *class, milliCPUs int64, has *Resources, count func(name string) int64) (list []unmetNeed) {
 	need := func(name string, unit needUnit, needs, has int64) {
 		if needs > has {
 			list = append(list, unmetNeed{name, unit, needs, max(0, has)})
 		}
 	}
-	need("cpus", ofCPUs, milliCPUs, has.MilliCPUs)
+	need("cpus", ofNumber, milliCPUs, has.MilliCPUs)
 	need("memory", ofBytes, cl.key.memory, has.Memory)
 	need("disk", ofBytes, cl.key.disk, has.Disk)
 	for _, n := range cl.countable {
-		need(n.name, ofNumber, n.n, has.Countable[n.name])
+		need(n.name, ofNumber, n.n, count(n.name))
 	}
 	return list
 }
@@ -147,13 +145,11 @@ func (s unmetNeed) String() string {
 
 func (u needUnit) text(n int64) string {
 	switch u {
-	case ofCPUs:
-		return fmt.Sprint(float64(n) / 1000)
 	case ofBytes:
 		return quantity.Bytes(n)
 	case ofTime:
 		return time.Duration(n).Round(time.Second).String()
 	default:
-		return fmt.Sprint(n)
+		return strconv.FormatFloat(float64(n)/1000, 'f', -1, 64)
 	}
 }

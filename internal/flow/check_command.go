@@ -1,7 +1,9 @@
 package flow
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -42,6 +44,9 @@ func (p *parser) checkCommand(c writtenCommand, w *Workflow) {
 		default:
 			p.FailAt(line, column, variableAdvice(m.Name, known), "step %q: the %s uses the variable %q, which nothing sets",
 				c.step.name, c.key, m.Name)
+			if meant := cmp.Or(yamlfile.Surely(m.Name, known), variableHabits[m.Name]); meant != "" {
+				p.MendAt(line, column, m.Text, strings.Replace(m.Text, m.Name, meant, 1))
+			}
 		}
 	}
 	for _, m := range text.Braces() {
@@ -49,9 +54,20 @@ func (p *parser) checkCommand(c writtenCommand, w *Workflow) {
 			line, column := p.place(c, m)
 			p.FailAt(line, column, fmt.Sprintf("write %q", "$"+meant),
 				"step %q: %s in the %s stays as it is, since a command has its values as variables", c.step.name, m.Text, c.key)
+			p.MendAt(line, column, m.Text, c.variable(m, meant))
 		}
 	}
 }
+
+// variable is how a command writes a variable in the place of a mention.
+func (c writtenCommand) variable(m shelltext.Mention, name string) string {
+	if inWord.MatchString(c.n.Value[m.Offset+len(m.Text):]) {
+		return "${" + name + "}"
+	}
+	return "$" + name
+}
+
+var inWord = regexp.MustCompile(`^\w`)
 
 // variables are the names of those that the command has.
 func (c writtenCommand) variables(w *Workflow) []string {
@@ -85,6 +101,7 @@ var commandVariables = []string{
 	"FAIRWAY_JOB", "FAIRWAY_NAME", "FAIRWAY_STEP", "FAIRWAY_ATTEMPT", "FAIRWAY_TRY", "FAIRWAY_PILOT", "FAIRWAY_SANDBOX",
 	"FAIRWAY_CPUS", "FAIRWAY_MEMORY", "FAIRWAY_DEADLINE", "FAIRWAY_TIME_LEFT", "FAIRWAY_CHECKPOINT",
 	"FAIRWAY_TASKS", "FAIRWAY_TASK", "FAIRWAY_GANG", "FAIRWAY_HOSTFILE", "FAIRWAY_RSH",
+	"FAIRWAY_GPU_SHARE",
 	"FAIRWAY_INPUTS_FILE", "FAIRWAY_OUTPUTS_FILE", "FAIRWAY_CATALOG", "FAIRWAY_REPORT",
 }
 

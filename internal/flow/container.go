@@ -80,27 +80,36 @@ func parseRuntime(text string) (string, error) {
 }
 
 var gpuKeys = []fileKey[*gpuNeed]{
-	{"count", "how many; default: 1", "whole", func(p *parser, g *gpuNeed, n *yaml.Node, at field) {
-		g.count = p.integer(n, at.what, 1)
-	}},
-	{"memory", "what each must have", "size", scalarOf(quantity.Size, func(g *gpuNeed) *int64 { return &g.memory })},
+	{"count", "how many, or a share of one such as 0.5; default: 1", "whole",
+		scalarOf(quantity.GPUs, func(g *gpuNeed) *quantity.Amount { return &g.count })},
+	{"memory", "what each must have, also one of which a job has a share", "size",
+		scalarOf(quantity.Size, func(g *gpuNeed) *int64 { return &g.memory })},
 }
 
 // gpuNeed is what a step says of the GPUs that its jobs need.
-type gpuNeed struct{ count, memory int64 }
+type gpuNeed struct {
+	count  quantity.Amount
+	memory int64
+}
 
 // gpus reads how many GPUs a job needs. That each has memory is asked of a node as a program is.
 func (p *parser) gpus(s *step, n *yaml.Node, at field) {
-	g := &gpuNeed{count: 1}
+	g := &gpuNeed{count: quantity.Amount{Whole: 1}}
 	if n = yamlfile.Follow(n); n.Kind == yaml.MappingNode {
-		take(p, g, known(p, n, at.what, gpuKeys, nil), at.what, gpuKeys)
+		keys := known(p, n, at.what, gpuKeys, nil)
+		take(p, g, keys, at.what, gpuKeys)
+		if g.count == (quantity.Amount{}) && keys["count"] != nil {
+			p.Fail(keys["count"], "write a number above 0", "%s: no GPU is asked for", at.what)
+		}
 	} else {
-		g.count = p.integer(n, at.what, 0)
+		g.count = scalar(p, n, at.what, quantity.GPUs)
 	}
 	if s.needs.Countable == nil {
 		s.needs.Countable = map[string]int64{}
 	}
-	s.needs.Countable["gpu"] = g.count
+	if s.needs.GPUShare = g.count.Share; g.count.Share == 0 {
+		s.needs.Countable[quantity.GPU] = g.count.Whole
+	}
 	if g.memory > 0 {
 		s.tools = append(s.tools, quantity.GPUMemory(g.memory))
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/quantity"
 )
 
 const inContainer = `workflow: w
@@ -57,6 +58,29 @@ func made(t *testing.T, text string) map[string]NewJob {
 		step(Closed{Input: in.Name})
 	}
 	return jobs
+}
+
+// GPUs are needed as whole ones, or as a share of one.
+func TestGPUs(t *testing.T) {
+	const text = `workflow: w
+steps:
+  two: {writes: a, needs: {gpu: 2}, command: "true"}
+  half: {writes: b, needs: {gpu: 0.5}, command: "true"}
+  large: {writes: c, needs: {gpu: {count: 0.333, memory: 20GB}}, command: "true"}
+  one: {writes: d, needs: {gpu: {memory: 20GB}}, command: "true"}
+  none: {writes: e, needs: {gpu: 0}, command: "true"}
+`
+	jobs := made(t, text)
+	for step, want := range map[string][2]int64{
+		"two": {2, 0}, "half": {0, 500}, "large": {0, 333}, "one": {1, 0}, "none": {0, 0},
+	} {
+		if needs := jobs[step].Job.Needs; [2]int64{needs.Countable[quantity.GPU], needs.GPUShare} != want {
+			t.Errorf("%s needs %+v, want %d", step, needs, want)
+		}
+	}
+	if tools := jobs["large"].Job.Tools; !slices.Equal(tools, jobs["one"].Job.Tools) || len(tools) != 1 {
+		t.Errorf("a share of a large GPU asks for %q", tools)
+	}
 }
 
 func TestContainersAndEnvironments(t *testing.T) {

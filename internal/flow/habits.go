@@ -29,7 +29,7 @@ var inputHabits = map[string]string{
 	"pattern": "write `files: PATTERN`",
 	"url":     "write `url_list: FILE`, a file with one URL a line",
 	"urls":    "write `url_list: FILE`, a file with one URL a line",
-	"name":    "write `as: NAME`",
+	"name":    "`as:` says by which names steps know the files, as in `as: books/{book}`",
 	"stream":  habitStream, "streaming": habitStream, "retrieve": habitStream, "remote": habitStream,
 	"stageInMode": habitAccess,
 }
@@ -42,6 +42,7 @@ const (
 	habitRetry     = "write `retry: {attempts: 3}`, which counts the first one"
 	habitTools     = "name the programs under tools; they must be installed"
 	habitAccess    = "write `access: link`, `access: copy` or `access: stream`"
+	habitImage     = "write `container:` with a file that has the image"
 	habitStream    = "write `access: stream`"
 	habitVariables = "write `variables: [NAME, NAME=value]`"
 	habitOrder     = "name the files under reads: a step waits for what it reads"
@@ -63,7 +64,7 @@ var stepHabits = map[string]string{
 	"params":     "write `parameters:` beside `steps:`; commands have them as variables",
 	"parameters": "write them beside `steps:`; commands have them as variables",
 	"publishDir": "write `publish: true`; results are in results/",
-	"conda":      habitTools, "singularity": "write `container: IMAGE`", "docker": "write `container: IMAGE`",
+	"conda":      habitTools, "singularity": habitImage, "docker": habitImage,
 	"env": habitVariables, "envvars": habitVariables, "secret": habitVariables, "secrets": habitVariables,
 	"module": habitTools, "envmodules": habitTools,
 	"after": habitOrder, "depends": habitOrder, "depends_on": habitOrder, "dependencies": habitOrder,

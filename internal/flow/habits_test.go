@@ -14,7 +14,7 @@ func TestKeysOfOtherSystemsAreUnderstood(t *testing.T) {
 		"retries: 2":          "write `retry: {attempts: 3}`",
 		"output: x":           "write `writes: NAME`",
 		"input: x":            "write `each: PATTERN`",
-		"singularity: x":      "write `container: IMAGE`",
+		"singularity: x":      "write `container:` with a file",
 		"comand: x":           `did you mean "command"?`,
 		"needs: {threads: 4}": `did you mean "cpus"?`,
 		"needs: {mem: 4GB}":   `did you mean "memory"?`,

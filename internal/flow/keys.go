@@ -195,11 +195,12 @@ var needsKeys = []fileKey[*step]{
 	{"cpus", "processors, also fractions such as 0.5", "text", scalarOf(quantity.MilliCPUs, func(s *step) *int64 { return &s.needs.MilliCPUs })},
 	{"memory", "also a limit", "size", scalarOf(quantity.Size, func(s *step) *int64 { return &s.needs.Memory })},
 	{"disk", "space for what a job writes", "size", scalarOf(quantity.Size, func(s *step) *int64 { return &s.needs.Disk })},
-	{"gpu", "GPUs that [no other job has](#gpus): a number, or `{count: 1, memory: 20GB}` with the memory of each", `{
+	{"gpu", "GPUs that [no other job has](#gpus), or 0.5 of one: a number, or `{count: 1, memory: 20GB}` of each", `{
           "anyOf": [
             { "type": "integer", "minimum": 0 },
+            { "type": "number", "minimum": 0.001, "exclusiveMaximum": 1 },
             { "type": "string", "pattern": "\\\\$\\\\{" },
-            { "type": "object", "additionalProperties": false, "properties": { "count": { "type": "integer", "minimum": 1 }, "memory": { "type": "string" } } }
+            { "type": "object", "additionalProperties": false, "properties": { "count": { "anyOf": [{ "type": "integer", "minimum": 1 }, { "type": "number", "minimum": 0.001, "exclusiveMaximum": 1 }, { "type": "string", "pattern": "\\\\$\\\\{" }] }, "memory": { "type": "string" } } }
           ]
         }`, (*parser).gpus},
 	{"time", "wall clock of the command, also a limit", "duration", scalarOf(quantity.Duration, func(s *step) *time.Duration { return &s.needs.Time })},

@@ -110,7 +110,10 @@ func (p *parser) root(data []byte) *yaml.Node {
 	root := p.Root(hidePlaceholders(data))
 	if root == nil {
 		for i := range p.Problems {
-			p.Problems[i].What = showPlaceholders.Replace(p.Problems[i].What)
+			problem := &p.Problems[i]
+			problem.What = showPlaceholders.Replace(problem.What)
+			problem.Fix.Old = showPlaceholders.Replace(problem.Fix.Old)
+			problem.Fix.New = showPlaceholders.Replace(problem.Fix.New)
 		}
 		return nil
 	}

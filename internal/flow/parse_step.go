@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -313,6 +314,9 @@ func (p *parser) needs(s *step, n *yaml.Node, at field) {
 		}
 		if meant != "" {
 			p.Fail(f.Key, fmt.Sprintf("did you mean %q?", meant), "unknown key %q in %s", name, at.what)
+			if certain := cmp.Or(needsHabits[name], yamlfile.Surely(name, keyNames(needsKeys))); !bareSize(certain, f.Value) {
+				p.MendRenamed(f.Key, certain, yamlfile.KeysOf(n))
+			}
 			continue
 		}
 		if s.needs.Countable == nil {
@@ -321,6 +325,12 @@ func (p *parser) needs(s *step, n *yaml.Node, at field) {
 		s.needs.Countable[name] = p.integer(f.Value, at.what+": "+name, 0)
 	}
 	take(p, s, found, at.what, needsKeys)
+}
+
+// bareSize reports whether a size would have no unit: other systems count in units of their own.
+func bareSize(key string, n *yaml.Node) bool {
+	_, err := quantity.Decimal(yamlfile.Follow(n).Value)
+	return err == nil && (key == "memory" || key == "disk")
 }
 
 // runLimits reads the limits of the run.

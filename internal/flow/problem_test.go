@@ -44,6 +44,15 @@ var problemCases = []problemCase{
 		"variables: [f, n, A]}\n"), []string{
 		`step "a": the variable "f" has the name of a file`, `step "a": the variable "n" has the name of a placeholder`,
 	}},
+	{"GPUs", "workflow: w\nsteps:\n  a: {writes: x, command: 'true', needs: {gpu: 1.5}}\n" +
+		"  b: {writes: y, command: 'true', needs: {gpu: half}}\n" +
+		"  c: {writes: z, command: 'true', needs: {gpu: {count: 0}}}\n" +
+		"  d: {writes: u, command: 'true', needs: {gpu: 0.0001}}\n", []string{
+		`t.yaml:3:48: step "a": needs: gpu: 1.5 GPUs are whole ones and a share, and a share is of one GPU; write a whole`,
+		`step "b": needs: gpu: "half" is no number of GPUs; write a number such as 1, or 0.5 for a share of one`,
+		`step "c": needs: gpu: no GPU is asked for; write a number above 0`,
+		`0.0001 of a GPU is less than the smallest share; write 0.001 or more`,
+	}},
 	{"merge keys",
 		"workflow: w\nsteps:\n  a: &a {writes: x, command: 'true'}\n  b: {<<: *a, writes: y, command: 'true'}\n", []string{
 			`t.yaml:4:7: step "b" has a merge key, <<, which a workflow cannot have; repeat its keys here`,

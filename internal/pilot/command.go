@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/fault"
-	"fairway/internal/pilot/gpu"
 	"fairway/internal/pilot/process"
 	"fairway/internal/pilot/report"
 	"fairway/internal/quantity"
@@ -32,7 +31,6 @@ type running struct {
 	*attempt
 	process.Watched
 	opens *process.OpenWatch // that sees which files it opens, nil if none does
-	gpus  *gpu.Given         // nil where the pilot gives none
 }
 
 // command runs the command of an attempt and judges how it ended.
@@ -70,7 +68,6 @@ func (p *pilot) command(a *attempt) {
 	}
 	p.concludePrevious(a)
 	exit, err := p.attend(r)
-	r.gpus.GiveBack()
 	_ = commandAfter.Hit()
 	p.noteUndeclared(r, r.opens.End())
 	p.judge(r, exit, err)
@@ -89,15 +86,10 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 	if err != nil {
 		return nil, err
 	}
-	var seen string
-	if r.gpus, seen, err = p.takeGPUs(a); err != nil {
-		return nil, err
+	if a.noGPUs != nil {
+		return nil, a.noGPUs
 	}
-	if seen != "" {
-		variables = withVariable(variables, seen)
-	}
-	if err = p.fork(a, r, path, argv, variables); err != nil {
-		r.gpus.GiveBack()
+	if err = p.fork(a, r, path, argv, p.seesGPUs(a, variables)); err != nil {
 		return nil, err
 	}
 	return r, nil

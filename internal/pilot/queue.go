@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"fairway/internal/fault"
+	"fairway/internal/pilot/gpu"
 	"fairway/internal/pilot/process"
 	"fairway/internal/pilot/report"
 	"fairway/internal/pilot/stage"
@@ -48,6 +49,10 @@ type attempt struct {
 	yielded   bool              // it has given back what its command needed
 	begun     bool              // its command has been let start
 	state     *wire.WrittenFile // the last one that its command has saved
+
+	// GPUs that it has from its turn on until its command has ended, or why it has none.
+	gpus   *gpu.Given
+	noGPUs error
 
 	turn        time.Time     // when it was taken out of the queue to run
 	stagedAhead time.Duration // of its stage-in, before that
@@ -101,6 +106,9 @@ func (p *pilot) next() *attempt {
 		lacks = a.needs.processing()
 	}
 	if p.running > 0 && (!p.free.fits(lacks) || !a.hasDisk && !p.roomFor(a)) {
+		return nil
+	}
+	if !p.takeGPUs(a) {
 		return nil
 	}
 	p.queue = slices.Delete(p.queue, 0, 1)
@@ -184,6 +192,7 @@ func (p *pilot) yield(a *attempt) *attempt {
 	}
 	p.concluding++
 	a.yielded = true
+	p.giveBackGPUs(a)
 	p.free.add(a.needs.processing(), 1)
 	next := p.next()
 	p.startFitting()
@@ -212,6 +221,7 @@ func (p *pilot) finish(a *attempt) *attempt {
 	defer p.mu.Unlock()
 	a.end(nil)
 	p.running--
+	p.giveBackGPUs(a)
 	if a.yielded {
 		p.concluding--
 		p.free.disk += a.needs.disk

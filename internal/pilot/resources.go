@@ -7,6 +7,7 @@ import (
 
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"fairway/internal/quantity"
 	"fairway/internal/wire"
 )
 
@@ -16,13 +17,16 @@ const wholeCPU = 1000
 // resources are amounts; what a job needs is taken from what is free.
 type resources struct {
 	milliCPUs, memory, disk int64
-	countable               map[string]int64
+	countable               map[string]int64 // in thousandths
 }
 
 // needsOf is what an attempt takes, never more processors than the pilot has.
 func needsOf(a *wire.Assignment, has *resources) resources {
 	n := a.GetNeeds()
-	r := resources{n.GetMilliCpus(), n.GetMemoryBytes(), n.GetDiskBytes(), n.GetCountable()}
+	r := resources{n.GetMilliCpus(), n.GetMemoryBytes(), n.GetDiskBytes(), inThousandths(n.GetCountable())}
+	if share := n.GetGpuShare(); share > 0 {
+		r.countable[quantity.GPU] += share
+	}
 	if r.milliCPUs == 0 {
 		r.milliCPUs = min(wholeCPU, has.milliCPUs)
 	}
@@ -63,14 +67,20 @@ func (r *resources) add(need *resources, sign int64) {
 func (r *resources) clone() resources {
 	c := *r
 	c.countable = maps.Clone(r.countable)
-	if c.countable == nil {
-		c.countable = map[string]int64{}
-	}
 	return c
 }
 
 func (c *Config) resources() resources {
-	return resources{c.MilliCPUs, c.Memory, c.Disk, c.Countable}
+	return resources{c.MilliCPUs, c.Memory, c.Disk, inThousandths(c.Countable)}
+}
+
+// inThousandths makes numbers comparable with shares.
+func inThousandths(counts map[string]int64) map[string]int64 {
+	made := make(map[string]int64, len(counts))
+	for name, n := range counts {
+		made[name] = n * quantity.WholeGPU
+	}
+	return made
 }
 
 func (c *Config) resourcesToWire() *wire.Resources {

@@ -22,6 +22,7 @@ const (
 	MemoryVariable   = "FAIRWAY_MEMORY"    // bytes of memory that it may use
 	DeadlineVariable = "FAIRWAY_DEADLINE"  // Unix time in seconds at which the attempt is ended; empty without a limit
 	TimeVariable     = "FAIRWAY_TIME_LEFT" // seconds from the start of the command until then; empty without a limit
+	GPUShareVariable = "FAIRWAY_GPU_SHARE" // of a GPU, such as 0.5, where a job has one of the GPUs only in part
 
 	// CheckpointVariable is the folder in which the command saves its state, relative to the
 	// working folder; set where the job has one.

@@ -19,14 +19,15 @@ type Run struct {
 	Workflow   string // its name
 	About      string // one line; may be empty
 	Number     uint32
-	Parameters map[string]string // that were given
-	Made       time.Time         // when the crate is made
-	Version    string            // of Fairway
-	Agent      string            // who had it run: a name or a URL; empty: not known
-	License    string            // a URL or a text; empty: none is stated
-	FileSize   int64             // of the workflow file, bytes
-	FileSum    string            // its SHA-256, hexadecimal
-	Steps      []string          // of the workflow, in their order
+	Parameters map[string]string   // that were given
+	Made       time.Time           // when the crate is made
+	Version    string              // of Fairway
+	Agent      string              // who had it run: a name or a URL; empty: not known
+	License    string              // a URL or a text; empty: none is stated
+	FileSize   int64               // of the workflow file, bytes
+	FileSum    string              // its SHA-256, hexadecimal
+	Steps      []string            // of the workflow, in their order
+	Tools      map[string][]string // programs that nodes must have, by step
 	Ended      bool
 	Succeeded  bool
 	Jobs       []Job // that were executed; of one that succeeded the attempt that counts
@@ -47,6 +48,9 @@ type Job struct {
 	Memory  int64         // the most that it used, bytes; 0: not known
 	Reads   []File
 	Writes  []File
+
+	Image       string // LFN of that in which its command ran; empty: in none
+	Environment string // LFN of the folder with the programs of its environment; empty: it has none
 }
 
 // File is a version of a file that a job read or wrote.

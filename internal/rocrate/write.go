@@ -26,7 +26,9 @@ const (
 	completed    = "http://schema.org/CompletedActionStatus"
 	failed       = "http://schema.org/FailedActionStatus"
 	second       = "http://qudt.org/vocab/unit/SEC"
-	byteUnit     = "http://qudt.org/vocab/unit/BYTE"
+	// buildInstructions is a term that RO-Crate 1.1 lacks.
+	buildInstructions = "https://codemeta.github.io/terms/buildInstructions"
+	byteUnit          = "http://qudt.org/vocab/unit/BYTE"
 )
 
 // Identifiers within the crate of what there is one of.
@@ -70,6 +72,11 @@ type crate struct {
 	steps    map[string]bool // that have jobs
 	examples map[string]entity
 	base     string // authority of files
+
+	images    map[string]bool  // that are described
+	described map[string]bool  // other things of which several may tell
+	of        map[string][]key // files of parameters, by the parameter
+	madeFrom  map[string][]key // what the job read that made a folder, by the folder
 }
 
 // Write writes the metadata of a crate whose folder holds the workflow file and nothing else:
@@ -79,6 +86,7 @@ func Write(out io.Writer, run *Run) error {
 	c := &crate{
 		run: run, versions: map[string]map[uint32]bool{}, files: map[key]entity{}, found: map[key]File{},
 		read: map[key]bool{}, steps: map[string]bool{}, examples: map[string]entity{}, base: run.authority(),
+		images: map[string]bool{}, described: map[string]bool{}, of: map[string][]key{}, madeFrom: map[string][]key{},
 	}
 	c.survey()
 	encoder := json.NewEncoder(out)
@@ -89,8 +97,10 @@ func Write(out io.Writer, run *Run) error {
 		e.compact()
 	}
 	text := map[string]any{
-		"@context": []string{crateSpec + "/context", runTerms + "/context"},
-		"@graph":   graph,
+		"@context": []any{
+			crateSpec + "/context", runTerms + "/context", map[string]string{"buildInstructions": buildInstructions},
+		},
+		"@graph": graph,
 	}
 	if err := encoder.Encode(text); err != nil {
 		return fmt.Errorf("RO-Crate: %w", err)
@@ -105,6 +115,11 @@ func (c *crate) survey() {
 		c.steps[job.Step] = true
 		for _, f := range job.Reads {
 			c.read[f.key()] = true
+		}
+		for _, f := range job.Writes {
+			if f.folder() {
+				c.madeFrom[f.LFN] = keysOf(job.Reads)
+			}
 		}
 		for _, f := range slices.Concat(job.Reads, job.Writes) {
 			if c.versions[f.LFN] == nil {
@@ -213,23 +228,40 @@ func (c *crate) workflow() entity {
 		w["description"] = c.run.About
 	}
 	var tools, steps []reference
+	sources, reads := map[key]string{}, map[string][]reference{}
+	c.comeFrom(w["input"].([]reference), sources)
 	for i, name := range c.run.Steps {
 		if !c.steps[name] {
 			continue
 		}
 		tool, step := fragment("tool", name), fragment("step", name)
 		tools, steps = append(tools, reference{tool}), append(steps, reference{step})
-		reads, writes := c.filesOf(name)
+		read, written := c.filesOf(name)
+		reads[name] = c.parameters("reads/"+name, read)
+		writes := c.parameters("writes/"+name, written)
+		c.comeFrom(writes, sources)
 		c.graph = append(c.graph, entity{
 			"@id": tool, "@type": "SoftwareApplication", "name": name, "softwareVersion": c.run.Version,
 			"description": "The command of the step " + name + ", as the workflow file has it",
-			"input":       c.parameters("reads/"+name, reads), "output": c.parameters("writes/"+name, writes),
+			"input":       reads[name], "output": writes, "softwareRequirements": c.programs(name),
 		}, entity{
 			"@id": step, "@type": "HowToStep", "name": name, "position": strconv.Itoa(i + 1), "workExample": reference{tool},
+			"buildInstructions": c.refsTo(c.requirements(name)),
 		})
 	}
 	w["hasPart"], w["step"] = tools, steps
+	c.connect(w, reads, sources)
 	return w
+}
+
+// connect describes how the parameters of the workflow and of its steps hang together.
+func (c *crate) connect(workflow entity, reads map[string][]reference, sources map[key]string) {
+	for _, e := range c.graph {
+		if e["@type"] == "HowToStep" {
+			e["connection"] = c.connections(reads[e["name"].(string)], sources)
+		}
+	}
+	workflow["connection"] = c.connections(workflow["output"].([]reference), sources)
 }
 
 // ends are the files that no job made, and those that are results: the published ones, or else
@@ -277,6 +309,7 @@ func (c *crate) parameters(name string, files []key) []reference {
 		}
 		id := fragment("parameter", name, strings.ToLower(kind))
 		var examples []reference
+		c.of[id] = of
 		for _, k := range of {
 			examples = append(examples, reference{c.id(k)})
 			file := c.files[k]
@@ -318,7 +351,7 @@ func (c *crate) workflowAction() entity {
 	a := entity{
 		"@id": runID, "@type": "CreateAction", "name": "Run of " + c.run.Workflow, "instrument": reference{WorkflowFile},
 		"description": fmt.Sprintf("Run %d of the workflow %s, with all its jobs", c.run.Number, c.run.Workflow),
-		"object":      objects, "result": c.refsTo(outputs),
+		"object":      objects, "result": c.refsTo(outputs), "containerImage": c.allImages(),
 	}
 	c.attribute(a)
 	start, end := c.run.span()
@@ -346,7 +379,7 @@ func (c *crate) jobs() (all []entity, controls []reference) {
 		a := entity{
 			"@id": id, "@type": "CreateAction", "name": job.Name, "instrument": reference{fragment("tool", job.Step)},
 			"description": job.describe(), "object": c.refsTo(keysOf(job.Reads)), "result": c.refsTo(keysOf(job.Writes)),
-			"actionStatus": status(job.Failed),
+			"actionStatus": status(job.Failed), "containerImage": c.image(job),
 		}
 		c.attribute(a)
 		if job.Failed {

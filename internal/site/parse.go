@@ -62,21 +62,23 @@ var Keys = []Key{
 	{"shares", "what nodes share with the server: folder (of the workflow, under the same path) or nothing", false, (*reader).shares},
 }
 
+const habitTime = "write `time: DURATION`, such as 12h"
+
 // siteHabits are keys of other systems, and what to write instead.
 var siteHabits = map[string]string{
-	"walltime": "write `time: 12h`", "timelimit": "write `time: 12h`", "time_limit": "write `time: 12h`",
-	"runtime": "write `time: 12h`",
-	"mem":     "write `memory: 64GB`", "mem_mb": "write `memory: 64GB`", "cores": "write `cpus: 16`",
-	"threads":       "write `cpus: 16`",
-	"cpus_per_task": "write `cpus: 16`", "slots": "write `cpus: 16`", "ncpus": "write `cpus: 16`",
+	"walltime": habitTime, "timelimit": habitTime, "time_limit": habitTime, "runtime": habitTime,
+	"mem": "write `memory: 64GB`", "mem_mb": "write `memory: 64GB`", "cores": "write `cpus: NUMBER`",
+	"threads":       "write `cpus: NUMBER`",
+	"cpus_per_task": "write `cpus: NUMBER`", "slots": "write `cpus: NUMBER`", "ncpus": "write `cpus: NUMBER`",
 	"pe":   "write `parallel_environment: NAME`",
 	"host": "write `hosts: [node1]`", "hostname": "write `hosts: [node1]`", "user": "write `hosts: [USER@HOST]`",
 	"port":    "write `hosts: [ssh://HOST:PORT]`",
 	"nodes":   "leave it out: a pilot has one node, and max_pilots says how many there are",
-	"jobs":    "write `max_pilots: NUMBER`",
+	"jobs":    "`max_pilots` says how many pilots there are at most",
 	"project": "write `account: NAME`", "module": "write `modules: [NAME]`", "env": "write `environment: [NAME]`",
 	"export": "write `environment: [NAME]`", "envmodules": "write `modules: [NAME]`",
-	"executor": "write `system: slurm`", "scheduler": "write `system: slurm`", "type": "write `system: slurm`",
+	"executor": "write `system: NAME`, such as slurm", "scheduler": "write `system: NAME`, such as slurm",
+	"type":  "write `system: NAME`, such as slurm",
 	"extra": "write `options: [--exclusive]`", "clusterOptions": "write `options: [--exclusive]`",
 	"template":  "write `system: htcondor`, or the template under `command:`",
 	"resources": "write `has: {gpu: 2}`", "cost": "write `price: 10m`",

@@ -76,7 +76,7 @@ func TestProblems(t *testing.T) {
 		"sites: {a: {system: slrum}}":                `did you mean "slurm"?`,
 		"sites: {a: {system: local}}":                "leave it out",
 		"sites: {a: {system: slurm, queue: x}}":      `site "a": the system slurm has no queue; write ` + "`partition:`",
-		"sites: {a: {system: slurm, walltime: 2h}}":  "write `time: 12h`",
+		"sites: {a: {system: slurm, walltime: 2h}}":  "write `time: DURATION`, such as 12h",
 		"sites: {a: {system: slurm, nodes: 4}}":      "a pilot has one node, and max_pilots says how many",
 		"sites: {a: {system: slurm, max_pilots: 0}}": "write a whole number from 1",
 

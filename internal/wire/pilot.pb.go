@@ -218,12 +218,15 @@ func (x *FileRef) GetTag() uint64 {
 }
 
 type Resources struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	MilliCpus     int64                  `protobuf:"varint,1,opt,name=milli_cpus,json=milliCpus,proto3" json:"milli_cpus,omitempty"`
-	MemoryBytes   int64                  `protobuf:"varint,2,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
-	DiskBytes     int64                  `protobuf:"varint,3,opt,name=disk_bytes,json=diskBytes,proto3" json:"disk_bytes,omitempty"`
-	Time          *durationpb.Duration   `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
-	Countable     map[string]int64       `protobuf:"bytes,5,rep,name=countable,proto3" json:"countable,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	MilliCpus   int64                  `protobuf:"varint,1,opt,name=milli_cpus,json=milliCpus,proto3" json:"milli_cpus,omitempty"`
+	MemoryBytes int64                  `protobuf:"varint,2,opt,name=memory_bytes,json=memoryBytes,proto3" json:"memory_bytes,omitempty"`
+	DiskBytes   int64                  `protobuf:"varint,3,opt,name=disk_bytes,json=diskBytes,proto3" json:"disk_bytes,omitempty"`
+	Time        *durationpb.Duration   `protobuf:"bytes,4,opt,name=time,proto3" json:"time,omitempty"`
+	Countable   map[string]int64       `protobuf:"bytes,5,rep,name=countable,proto3" json:"countable,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	// gpu_share is what a job needs of one GPU that others may share, in thousandths, below 1000.
+	// Whole ones are countable things named gpu, and beside them there is no share.
+	GpuShare      int64 `protobuf:"varint,6,opt,name=gpu_share,json=gpuShare,proto3" json:"gpu_share,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -291,6 +294,13 @@ func (x *Resources) GetCountable() map[string]int64 {
 		return x.Countable
 	}
 	return nil
+}
+
+func (x *Resources) GetGpuShare() int64 {
+	if x != nil {
+		return x.GpuShare
+	}
+	return 0
 }
 
 type PilotInfo struct {
@@ -2932,7 +2942,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\aFileRef\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\rR\aversion\x12\x10\n" +
-	"\x03tag\x18\x03 \x01(\x06R\x03tag\"\x9d\x02\n" +
+	"\x03tag\x18\x03 \x01(\x06R\x03tag\"\xba\x02\n" +
 	"\tResources\x12\x1d\n" +
 	"\n" +
 	"milli_cpus\x18\x01 \x01(\x03R\tmilliCpus\x12!\n" +
@@ -2940,7 +2950,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"disk_bytes\x18\x03 \x01(\x03R\tdiskBytes\x12-\n" +
 	"\x04time\x18\x04 \x01(\v2\x19.google.protobuf.DurationR\x04time\x12B\n" +
-	"\tcountable\x18\x05 \x03(\v2$.fairway.v1.Resources.CountableEntryR\tcountable\x1a<\n" +
+	"\tcountable\x18\x05 \x03(\v2$.fairway.v1.Resources.CountableEntryR\tcountable\x12\x1b\n" +
+	"\tgpu_share\x18\x06 \x01(\x03R\bgpuShare\x1a<\n" +
 	"\x0eCountableEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xae\x03\n" +

@@ -18,6 +18,7 @@ type Problem struct {
 	Column  int    `json:"column"`
 	What    string `json:"what"`
 	Instead string `json:"instead,omitempty"` // what to write instead
+	Fix     Edit   `json:"-"`                 // the one certain answer, if there is one
 }
 
 // String is the problem in one line, as compilers print them.

@@ -2,9 +2,11 @@ package yamlfile
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -56,16 +58,13 @@ func (r *Reader) Root(data []byte) *yaml.Node {
 	documents := yaml.NewDecoder(bytes.NewReader(data))
 	var document, second yaml.Node
 	if err := documents.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
-		line, what := 1, strings.TrimPrefix(err.Error(), "yaml: ")
-		if m := yamlLine.FindStringSubmatch(err.Error()); m != nil {
-			line, _ = strconv.Atoi(m[1])
-			what = m[2]
-		}
+		line, what := placeOf(err, data)
 		if strings.HasPrefix(what, "did not find") {
 			what = "in what begins here, " + what // the parser tells where the list or mapping began
 		}
 		r.FailAt(line, 1, "indent with spaces, and quote texts that start with a special character",
 			"this is no YAML: %s", what)
+		r.Problems[len(r.Problems)-1].Fix = quoteFor(data, line, yamlUntil)
 		return nil
 	}
 	if err := documents.Decode(&second); !errors.Is(err, io.EOF) { // what follows a line of ---
@@ -78,6 +77,46 @@ func (r *Reader) Root(data []byte) *yaml.Node {
 		return nil
 	}
 	return document.Content[0]
+}
+
+// yamlUntil is the line from which on a text is no YAML, or one that it does not have.
+func yamlUntil(data []byte) int {
+	var n yaml.Node
+	err := yaml.Unmarshal(data, &n)
+	if err == nil {
+		return math.MaxInt
+	}
+	line, _ := placeOf(err, data)
+	return line
+}
+
+// placeOf is the line of which the parser tells, and what it says of it.
+func placeOf(err error, data []byte) (line int, what string) {
+	what = strings.TrimPrefix(err.Error(), "yaml: ")
+	if m := yamlLine.FindStringSubmatch(what); m != nil {
+		line, _ = strconv.Atoi(m[1])
+		return line, m[2]
+	}
+	if m := unknownAnchor.FindStringSubmatch(what); m != nil { // it tells no line
+		use := regexp.MustCompile(`(?:^|[\s\[{,])\*` + regexp.QuoteMeta(m[1]) + `(?:[\s\]},]|$)`)
+		if at := use.FindIndex(data); at != nil {
+			return 1 + bytes.Count(data[:at[0]+1], []byte("\n")), what
+		}
+	}
+	return 1, what
+}
+
+var unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)
+
+// KeysOf are the keys of a mapping.
+func KeysOf(n *yaml.Node) (keys []string) {
+	if n = Follow(n); n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		keys = append(keys, n.Content[i].Value)
+	}
+	return keys
 }
 
 // Field is one key of a mapping with its value.
@@ -135,11 +174,9 @@ func (r *Reader) Known(n *yaml.Node, what string, keys []string, habits map[stri
 	found := map[string]*yaml.Node{}
 	for _, f := range r.Mapping(n, what) {
 		if !slices.Contains(keys, f.Key.Value) {
-			instead := habits[f.Key.Value]
-			if instead == "" {
-				instead = DidYouMean(f.Key.Value, keys)
-			}
-			r.Fail(f.Key, instead, "unknown key %q in %s", f.Key.Value, what)
+			advice := habits[f.Key.Value]
+			r.Fail(f.Key, cmp.Or(advice, DidYouMean(f.Key.Value, keys)), "unknown key %q in %s", f.Key.Value, what)
+			r.MendKey(f.Key, advice, keys, KeysOf(n))
 			continue
 		}
 		found[f.Key.Value] = f.Value
@@ -212,7 +249,13 @@ func Scalar[T any](r *Reader, n *yaml.Node, text, what string, parse func(string
 	value, err := parse(text)
 	if err != nil {
 		says, instead, _ := strings.Cut(err.Error(), "; ")
-		r.Fail(Follow(n), instead, "%s: %s", what, says)
+		n = Follow(n)
+		r.Fail(n, instead, "%s: %s", what, says)
+		if meant := otherwise(text); meant != "" && text == n.Value {
+			if _, err := parse(meant); err == nil {
+				r.mend(n, text, meant, false)
+			}
+		}
 	}
 	return value
 }

@@ -56,6 +56,7 @@ class WorkflowTest(unittest.TestCase):
         self.assertEqual((seconds("1h30m"), seconds("90s"), seconds(2)), (5400, 90, 2))
         self.assertEqual(resources({"cpus": 0.5, "memory": "1GB", "time": "2m", "gpu": 1}),
                          {"milliCpus": 500, "memoryBytes": 10**9, "time": "120s", "countable": {"gpu": 1}})
+        self.assertEqual(resources({"gpu": 0.29}), {"gpuShare": 290})
         for wrong in ("lots", "4XB"):
             self.assertRaises(ValueError, size, wrong)
         self.assertRaises(ValueError, seconds, "soon")

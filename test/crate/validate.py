@@ -1,28 +1,16 @@
 """Check an RO-Crate with roc-validator: validate.py CRATE PROFILE SEVERITY.
 
-It prints one line for each issue, and ends with 1 if there is any. The two documents of terms are
-not fetched: that of RO-Crate 1.1 is part of the package rocrate, and of that of the workflow run
-profiles the terms that Fairway uses stand here, as https://w3id.org/ro/terms/workflow-run has them.
+It prints one line for each issue, and ends with 1 if there is any. No terms are fetched: terms.py
+has them.
 """
 
-import importlib.util
 import json
-import pathlib
 import sys
 
 from rocrate_validator import models, services
 from rocrate_validator.utils import document_loader, http
 
-RUN_TERMS = "https://w3id.org/ro/terms/workflow-run"
-CRATE_TERMS = pathlib.Path(importlib.util.find_spec("rocrate").origin).parent / "data" / "ro-crate.jsonld"
-
-
-def terms(url):
-    if url == "https://w3id.org/ro/crate/1.1/context":
-        return json.loads(CRATE_TERMS.read_text())
-    if url == RUN_TERMS + "/context":
-        return {"@context": {"resourceUsage": RUN_TERMS + "#resourceUsage"}}
-    raise SystemExit(f"validate.py: the crate has terms of {url}")
+from terms import terms
 
 
 class Answer:

@@ -2,8 +2,9 @@
 //
 // Guarantees:
 //
-//   - A device is given to one attempt at a time, among all pilots of a user on the node: whoever
-//     has it holds a lock on a file that is named after it.
+//   - A device is given to one attempt at a time, or in shares that are no more than it together,
+//     among all pilots of a user on the node: whoever has it, or a part of it, holds a lock on a
+//     file that is named after it. The lock ends with the process that holds it.
 //   - Devices are known by their UUIDs, which no other numbering changes: those of NVIDIA by
 //     nvidia-smi, parts of them (MIG) too, those of AMD by what the kernel's driver tells in sysfs.
 //   - A list of devices that the environment names is respected: others are not given.
@@ -184,6 +185,12 @@ func visible(devices []Device, environment func(string) (string, bool), variable
 	return named
 }
 
+// Need is what an attempt needs: so many whole devices, or a share of one.
+type Need struct {
+	Whole int
+	Share int // in thousandths of a device, below 1000; with one, Whole is 0
+}
+
 // Given are devices that an attempt has, until it gives them back.
 type Given struct {
 	UUIDs []string
@@ -193,29 +200,39 @@ type Given struct {
 // ErrTaken says that others have the devices.
 var ErrTaken = errors.New("other jobs of this user have the GPUs of this node")
 
-// Take gives so many of some devices that nobody else has, by locks in a folder.
-func Take(devices []Device, count int, folder string) (*Given, error) {
+// Take gives of some devices what is needed and nobody else has, by locks in a folder. Shares come
+// of the device that has the least left of those that have enough, so that others stay whole.
+func Take(devices []Device, need Need, folder string) (*Given, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, err
 	}
-	given := &Given{}
+	given, count := &Given{}, need.Whole
+	lock := func(file *os.File) error { return unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB) }
+	if need.Share > 0 {
+		count, lock = 1, func(file *os.File) error { return lockShare(file, int64(need.Share)) }
+		var err error
+		if devices, err = fullestFirst(devices, int64(need.Share), folder); err != nil {
+			return nil, err
+		}
+	}
 	for _, d := range devices {
 		if len(given.UUIDs) == count {
 			break
 		}
-		lock, err := os.OpenFile(filepath.Join(folder, filepath.Base(d.UUID)), os.O_CREATE|os.O_RDWR, 0o600)
+		file, err := openLock(folder, d)
 		if err == nil {
-			err = unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+			if err = lock(file); err != nil {
+				_ = file.Close()
+			}
 		}
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			_ = lock.Close()
+		if isHeld(err) {
 			continue
 		}
 		if err != nil {
 			given.GiveBack()
 			return nil, fmt.Errorf("taking a GPU: %w", err)
 		}
-		given.UUIDs, given.locks = append(given.UUIDs, d.UUID), append(given.locks, lock)
+		given.UUIDs, given.locks = append(given.UUIDs, d.UUID), append(given.locks, file)
 	}
 	if len(given.UUIDs) < count {
 		given.GiveBack()

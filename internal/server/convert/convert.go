@@ -143,6 +143,7 @@ func resourcesFromWire(r *wire.Resources) dispatch.Resources {
 		Disk:      r.GetDiskBytes(),
 		Time:      r.GetTime().AsDuration(),
 		Countable: r.GetCountable(),
+		GPUShare:  r.GetGpuShare(),
 	}
 }
 
@@ -349,6 +350,7 @@ func ResourcesToWire(r dispatch.Resources) *wire.Resources {
 		DiskBytes:   r.Disk,
 		Time:        durationToWire(r.Time),
 		Countable:   r.Countable,
+		GpuShare:    r.GPUShare,
 	}
 }
 

@@ -42,6 +42,8 @@ def resources(needs: Mapping[str, Any]) -> Dict[str, Any]:
             made["diskBytes"] = size(value)
         elif name == "time":
             made["time"] = f"{seconds(value):g}s"
+        elif name == "gpu" and 0 < float(value) < 1:
+            made["gpuShare"] = int(float(value) * 1000 + 1e-6)
         else:
             made.setdefault("countable", {})[name] = int(value)
     return made
