@@ -55,6 +55,7 @@ type input struct {
 	remote     bool        // it came from a cache of another host
 	linked     bool        // it is a link to where it is stored, past the cache
 	before     fs.FileInfo // as the command finds it; nil for a folder
+	placed     fs.FileInfo // as it was linked just now, until it is checked; nil: it is looked at then
 	unpacked   *unpacked   // of a folder: what the pilot has of it
 	tree       *folderTree // of a folder: as the command finds it
 }
@@ -155,8 +156,10 @@ func (in *Inputs) provide(i *input, target string) error {
 
 // check looks whether a file in the sandbox is what the job is to read.
 func (in *Inputs) check(i *input, target string) (err error) {
-	if i.before, err = os.Stat(target); err != nil {
-		return err
+	if i.before, i.placed = i.placed, nil; i.before == nil {
+		if i.before, err = os.Stat(target); err != nil {
+			return err
+		}
 	}
 	if !in.ar.intact(i) {
 		return &changedError{i.pfn}
@@ -301,7 +304,7 @@ func (ar *Area) linkOutside(i *input, target string) (made bool, err error) {
 	case storage.TellsState(i.Tag) && storage.TagOf(i.pfn, storage.InfoOf(info)) != i.Tag:
 		return true, errors.Join(&changedError{ar.Roots.Shown(i.pfn)}, os.Remove(target))
 	}
-	i.Size = info.Size()
+	i.Size, i.placed = info.Size(), info
 	return true, nil
 }
 
