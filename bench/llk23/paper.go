@@ -48,6 +48,10 @@ const (
 		"TLS and system calls."
 )
 
+// defaultBlock is the side of the largest blocks. The paper has 4000 and 3000, on nodes with the memory
+// for one of them each.
+const defaultBlock = 500
+
 // paperRounds is how often a configuration runs; the median counts. One run of a large matrix is
 // long enough.
 func (c config) paperRounds() int {
@@ -60,18 +64,18 @@ func (c config) paperRounds() int {
 func (c config) large() bool { return c.N*c.N > elements/10 }
 
 // repeatPaper does the experiments of section 4.2 in sizes that fit here, and
-// writes plots and a text with the tables into a folder.
-// note says what else there was, for the first paragraph.
-func repeatPaper(folder, note string) error {
-	perElement, computing, err := blockSizes()
+// writes plots and a text with the tables into a folder. block is the side of the largest blocks, of
+// which there are up to 64. note says what else there was, for the first paragraph.
+func repeatPaper(folder string, block int, note string) error {
+	perElement, computing, err := blockSizes(block)
 	if err != nil {
 		return err
 	}
-	overcommitted, err := overcommitting()
+	overcommitted, err := overcommitting(block)
 	if err != nil {
 		return err
 	}
-	scaling, err := weakScaling()
+	scaling, err := weakScaling(block)
 	if err != nil {
 		return err
 	}
@@ -134,7 +138,7 @@ func squares(rows, size, cores, processes int, transport string) config {
 	return c
 }
 
-func blockSizes() (perElement, computing experiment, err error) {
+func blockSizes(largest int) (perElement, computing experiment, err error) {
 	perElement = experiment{
 		file: "llk23-element.svg", title: "Time per element", x: "elements per side of a block", y: "ns per element",
 		paper: "the time falls with the size of the blocks towards a limit. 4 blocks are below the others, which look alike.",
@@ -146,6 +150,10 @@ func blockSizes() (perElement, computing experiment, err error) {
 		paper: "the share is almost nothing for small blocks, and about 55 % for large ones.",
 		here:  hereComputing,
 	}
+	sizes := []int{32, 64, 128, 256, 512}
+	if largest > sizes[len(sizes)-1] {
+		sizes = append(sizes, largest)
+	}
 	for _, theirs := range []bool{false, true} {
 		for _, rows := range []int{2, 4, 8} {
 			name := fmt.Sprintf("%d blocks", rows*rows)
@@ -153,7 +161,7 @@ func blockSizes() (perElement, computing experiment, err error) {
 				name += ", theirs"
 			}
 			e, c := series{name: name}, series{name: name}
-			for _, size := range []int{32, 64, 128, 256, 512, largeBlock} {
+			for _, size := range sizes {
 				config := squares(rows, size, 2, 1, "memory")
 				if theirs {
 					config = config.theirs()
@@ -171,13 +179,9 @@ func blockSizes() (perElement, computing experiment, err error) {
 	return perElement, computing, nil
 }
 
-// largeBlock is the side of the blocks of which there are up to 64. The paper has 4000 and 3000, on
-// nodes with the memory for one of them each.
-const largeBlock = 1000
-
-func overcommitting() (experiment, error) {
+func overcommitting(block int) (experiment, error) {
 	e := experiment{
-		file: "llk23-overcommitting.svg", title: fmt.Sprintf("64 blocks of %d x %[1]d", largeBlock), x: "processes", y: "ms per iteration",
+		file: "llk23-overcommitting.svg", title: fmt.Sprintf("64 blocks of %d x %[1]d", block), x: "processes", y: "ms per iteration",
 		paper: "the time of an iteration grows only slightly beyond what fewer cores explain: 64 blocks of 4000 x 4000 on " +
 			"64 down to 4 nodes.",
 		here: hereOvercommitting,
@@ -193,7 +197,7 @@ func overcommitting() (experiment, error) {
 				if processes == 1 {
 					transport = "memory"
 				}
-				c := squares(8, largeBlock, cores, processes, transport)
+				c := squares(8, block, cores, processes, transport)
 				if theirs {
 					c = c.theirs()
 				}
@@ -209,9 +213,9 @@ func overcommitting() (experiment, error) {
 	return e, nil
 }
 
-func weakScaling() (experiment, error) {
+func weakScaling(block int) (experiment, error) {
 	e := experiment{
-		file: "llk23-scaling.svg", title: fmt.Sprintf("Blocks of %d x %[1]d", largeBlock), x: "blocks", y: "ms per iteration and block",
+		file: "llk23-scaling.svg", title: fmt.Sprintf("Blocks of %d x %[1]d", block), x: "blocks", y: "µs per iteration and block",
 		paper: "more blocks of the same size, of 3000 x 3000, on more nodes, hardly take longer.",
 		here:  hereScaling,
 	}
@@ -222,7 +226,7 @@ func weakScaling() (experiment, error) {
 				s.name += ", theirs"
 			}
 			for _, rows := range []int{2, 4, 6, 8} {
-				c := squares(rows, largeBlock, cores, 1, "memory")
+				c := squares(rows, block, cores, 1, "memory")
 				if theirs {
 					c = c.theirs()
 				}
@@ -230,7 +234,7 @@ func weakScaling() (experiment, error) {
 				if err != nil {
 					return e, err
 				}
-				s.points = append(s.points, plotter.XY{X: float64(rows * rows), Y: a.ns * largeBlock * largeBlock / 1e6})
+				s.points = append(s.points, plotter.XY{X: float64(rows * rows), Y: a.ns * float64(block*block) / 1e3})
 			}
 			e.series = append(e.series, s)
 		}
