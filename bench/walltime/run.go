@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"fairway/internal/pilot"
+	"fairway/lib/sched"
 	"fairway/test/program"
 )
 
@@ -125,7 +127,7 @@ func (b *bench) measure(ctx context.Context, name string, every time.Duration) (
 	if err != nil {
 		return r, err
 	}
-	if r.Count, r.Pilots, err = allLives(lives); err != nil {
+	if r.Count, r.Pilots, err = allLives(ctx, lives, filepath.Join(folder, "submitted")); err != nil {
 		return r, err
 	}
 	r.add(computed, b.steps)
@@ -144,11 +146,26 @@ func (r *row) add(computed stretch, needed int64) {
 	r.AtLong = r.TwicePer + (r.Beside+kept.Seconds())/long.Seconds()
 }
 
-// allLives are how many pilots there were, and how long together.
-func allLives(file string) (n int, sum float64, err error) {
-	text, err := os.ReadFile(file)
+// endTime is how long the last pilot may take to end after its run.
+const endTime = time.Minute
+
+// allLives are how many pilots there were, and how long together, when all that were submitted have
+// ended.
+func allLives(ctx context.Context, file, submitted string) (n int, sum float64, err error) {
+	jobs, err := os.ReadFile(submitted)
 	if err != nil {
 		return 0, 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, endTime)
+	defer cancel()
+	var text []byte
+	for bytes.Count(text, []byte("\n")) < bytes.Count(jobs, []byte("\n")) {
+		if text, err = os.ReadFile(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, 0, err
+		}
+		if err := sched.Default().Sleep(ctx, 100*time.Millisecond); err != nil {
+			return 0, 0, fmt.Errorf("waiting for the end of the pilots: %w", err)
+		}
 	}
 	for line := range strings.Lines(string(text)) {
 		var from, to float64
