@@ -181,7 +181,8 @@ func blockSizes(largest int) (perElement, computing experiment, err error) {
 
 func overcommitting(block int) (experiment, error) {
 	e := experiment{
-		file: "llk23-overcommitting.svg", title: fmt.Sprintf("64 blocks of %d x %[1]d", block), x: "processes", y: "ms per iteration",
+		file: "llk23-overcommitting.svg", title: fmt.Sprintf("64 blocks of %d x %[1]d", block),
+		x: "processes", y: "ms per iteration",
 		paper: "the time of an iteration grows only slightly beyond what fewer cores explain: 64 blocks of 4000 x 4000 on " +
 			"64 down to 4 nodes.",
 		here: hereOvercommitting,
@@ -215,7 +216,8 @@ func overcommitting(block int) (experiment, error) {
 
 func weakScaling(block int) (experiment, error) {
 	e := experiment{
-		file: "llk23-scaling.svg", title: fmt.Sprintf("Blocks of %d x %[1]d", block), x: "blocks", y: "µs per iteration and block",
+		file: "llk23-scaling.svg", title: fmt.Sprintf("Blocks of %d x %[1]d", block),
+		x: "blocks", y: "µs per iteration and block",
 		paper: "more blocks of the same size, of 3000 x 3000, on more nodes, hardly take longer.",
 		here:  hereScaling,
 	}
