@@ -138,8 +138,8 @@ func (b *bench) measure(ctx context.Context, name string, every time.Duration) (
 func (r *row) add(computed stretch, needed int64) {
 	took := computed.took.Seconds()
 	r.Work = took * float64(needed) / float64(computed.steps)
-	r.Twice = took - r.Work
-	r.TwicePer = r.Twice / r.Work
+	r.TwicePer = float64(computed.steps-needed) / float64(needed)
+	r.Twice = r.Work * r.TwicePer
 	r.Lost = 1 - r.Work/r.Pilots
 	r.Beside = (r.Pilots - took) / float64(r.Count)
 	kept := min(long/pilot.SavingShare, pilot.MaxSavingTime)
