@@ -21,6 +21,7 @@ func main() {
 	size := flag.Int("n", 0, "only this size of matrix")
 	paper := flag.Bool("paper", false, "repeat the experiments of the paper's section 4.2")
 	docs := flag.String("docs", "docs", "where -paper writes its tables and plots")
+	block := flag.Int("block", defaultBlock, "side of the largest blocks of -paper; 64 of 1000² need 3 GB of memory")
 	note := flag.String("note", "", "what -paper is to say about the run besides, such as what else ran")
 	hosts := flag.String("hosts", "", "only over these `numbers` of hosts, which are network namespaces (needs root)")
 	flag.Parse()
@@ -30,7 +31,7 @@ func main() {
 	case *hosts != "":
 		exit(runHosts(*hosts, *size, *asJSON))
 	case *paper:
-		exit(repeatPaper(*docs, *note))
+		exit(repeatPaper(*docs, *block, *note))
 	case *size > 0:
 		exit(run(*asJSON, *quick, *size))
 	case *quick:

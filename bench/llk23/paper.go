@@ -35,9 +35,10 @@ var coreNames = map[int]string{1: "1 core", 2: "2 cores"}
 
 // What is to be seen in our figures, beside those of the paper.
 const (
-	hereElement = "the same, but 4 blocks are above the others: of 2 x 2 blocks two can compute at a time and " +
-		"never three, so 2 cores have no slack. For an element ours takes a fifth to an eleventh of the " +
-		"time of theirs."
+	hereElement = "the same, but 4 blocks are above the others, in both schemes. In the paper each block has a node " +
+		"of its own, and of 4 blocks each has two neighbours to wait for, not four. Here 2 cores compute all " +
+		"blocks: of 2 x 2 two can compute at a time and never three, so 2 cores have no slack. For an element " +
+		"ours takes a fifth to an eleventh of the time of theirs."
 	hereComputing = "theirs goes from 26 % to 48 % with 4 blocks, nearly as in the paper, and to 66 % with more " +
 		"blocks; ours from 42 % to 59 %, and to 81 %. What other programs take of the cores counts as waiting."
 	hereOvercommitting = "the same: 4 processes take about as long as one, on one core and on two, in both schemes."
@@ -47,6 +48,10 @@ const (
 		"waits for one line after the other. In both, the processors that the hosts share also work for " +
 		"TLS and system calls."
 )
+
+// defaultBlock is the side of the largest blocks. The paper has 4000 and 3000, on nodes with the memory
+// for one of them each.
+const defaultBlock = 500
 
 // paperRounds is how often a configuration runs; the median counts. One run of a large matrix is
 // long enough.
@@ -60,18 +65,18 @@ func (c config) paperRounds() int {
 func (c config) large() bool { return c.N*c.N > elements/10 }
 
 // repeatPaper does the experiments of section 4.2 in sizes that fit here, and
-// writes plots and a text with the tables into a folder.
-// note says what else there was, for the first paragraph.
-func repeatPaper(folder, note string) error {
-	perElement, computing, err := blockSizes()
+// writes plots and a text with the tables into a folder. block is the side of the largest blocks, of
+// which there are up to 64. note says what else there was, for the first paragraph.
+func repeatPaper(folder string, block int, note string) error {
+	perElement, computing, err := blockSizes(block)
 	if err != nil {
 		return err
 	}
-	overcommitted, err := overcommitting()
+	overcommitted, err := overcommitting(block)
 	if err != nil {
 		return err
 	}
-	scaling, err := weakScaling()
+	scaling, err := weakScaling(block)
 	if err != nil {
 		return err
 	}
@@ -134,7 +139,7 @@ func squares(rows, size, cores, processes int, transport string) config {
 	return c
 }
 
-func blockSizes() (perElement, computing experiment, err error) {
+func blockSizes(largest int) (perElement, computing experiment, err error) {
 	perElement = experiment{
 		file: "llk23-element.svg", title: "Time per element", x: "elements per side of a block", y: "ns per element",
 		paper: "the time falls with the size of the blocks towards a limit. 4 blocks are below the others, which look alike.",
@@ -146,6 +151,10 @@ func blockSizes() (perElement, computing experiment, err error) {
 		paper: "the share is almost nothing for small blocks, and about 55 % for large ones.",
 		here:  hereComputing,
 	}
+	sizes := []int{32, 64, 128, 256, 512}
+	if largest > sizes[len(sizes)-1] {
+		sizes = append(sizes, largest)
+	}
 	for _, theirs := range []bool{false, true} {
 		for _, rows := range []int{2, 4, 8} {
 			name := fmt.Sprintf("%d blocks", rows*rows)
@@ -153,7 +162,7 @@ func blockSizes() (perElement, computing experiment, err error) {
 				name += ", theirs"
 			}
 			e, c := series{name: name}, series{name: name}
-			for _, size := range []int{32, 64, 128, 256, 512} {
+			for _, size := range sizes {
 				config := squares(rows, size, 2, 1, "memory")
 				if theirs {
 					config = config.theirs()
@@ -171,9 +180,10 @@ func blockSizes() (perElement, computing experiment, err error) {
 	return perElement, computing, nil
 }
 
-func overcommitting() (experiment, error) {
+func overcommitting(block int) (experiment, error) {
 	e := experiment{
-		file: "llk23-overcommitting.svg", title: "64 blocks of 500 x 500", x: "processes", y: "ms per iteration",
+		file: "llk23-overcommitting.svg", title: fmt.Sprintf("64 blocks of %d x %[1]d", block),
+		x: "processes", y: "ms per iteration",
 		paper: "the time of an iteration grows only slightly beyond what fewer cores explain: 64 blocks of 4000 x 4000 on " +
 			"64 down to 4 nodes.",
 		here: hereOvercommitting,
@@ -189,7 +199,7 @@ func overcommitting() (experiment, error) {
 				if processes == 1 {
 					transport = "memory"
 				}
-				c := squares(8, 500, cores, processes, transport)
+				c := squares(8, block, cores, processes, transport)
 				if theirs {
 					c = c.theirs()
 				}
@@ -205,9 +215,10 @@ func overcommitting() (experiment, error) {
 	return e, nil
 }
 
-func weakScaling() (experiment, error) {
+func weakScaling(block int) (experiment, error) {
 	e := experiment{
-		file: "llk23-scaling.svg", title: "Blocks of 500 x 500", x: "blocks", y: "µs per iteration and block",
+		file: "llk23-scaling.svg", title: fmt.Sprintf("Blocks of %d x %[1]d", block),
+		x: "blocks", y: "µs per iteration and block",
 		paper: "more blocks of the same size, of 3000 x 3000, on more nodes, hardly take longer.",
 		here:  hereScaling,
 	}
@@ -218,7 +229,7 @@ func weakScaling() (experiment, error) {
 				s.name += ", theirs"
 			}
 			for _, rows := range []int{2, 4, 6, 8} {
-				c := squares(rows, 500, cores, 1, "memory")
+				c := squares(rows, block, cores, 1, "memory")
 				if theirs {
 					c = c.theirs()
 				}
@@ -226,7 +237,7 @@ func weakScaling() (experiment, error) {
 				if err != nil {
 					return e, err
 				}
-				s.points = append(s.points, plotter.XY{X: float64(rows * rows), Y: a.ns * 500 * 500 / 1e3})
+				s.points = append(s.points, plotter.XY{X: float64(rows * rows), Y: a.ns * float64(block*block) / 1e3})
 			}
 			e.series = append(e.series, s)
 		}
@@ -246,6 +257,7 @@ func (e experiment) plot(folder string) error {
 	}
 	p.Y.Min, p.Y.Max = 0, 1.5*p.Y.Max // room for the legend, which is above the lines
 	p.Legend.Top = true
+	p.X.Max += (p.X.Max - p.X.Min) / 25 // room for the last label
 	p.X.Tick.Marker = e.ticks()
 	return p.Save(16*vg.Centimeter, 10*vg.Centimeter, filepath.Join(folder, e.file))
 }

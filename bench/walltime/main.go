@@ -62,7 +62,7 @@ func (r row) String() string {
 
 func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object")
-	work := flag.Duration("work", 20*time.Minute, "how long the job computes")
+	work := flag.Duration("work", 5*time.Minute, "how long the job computes")
 	life := flag.Duration("life", 0, "how long a pilot may live; 0: a tenth of the work")
 	every := flag.Duration("every", 0, "how often the program of the row interval saves; 0: as a minute in 4 hours")
 	only := flag.String("only", "", "measure this row alone")

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,6 +15,7 @@ import (
 	"time"
 
 	"fairway/internal/pilot"
+	"fairway/lib/sched"
 	"fairway/test/program"
 )
 
@@ -45,14 +48,16 @@ func newBench(work, life time.Duration) (b *bench, err error) {
 
 func (b *bench) close() { _ = os.RemoveAll(b.folder) }
 
-// timeOfAStep is the mean of those of a second.
+// timeOfAStep is the least of those of a second: other programs may take the processor in between.
 func timeOfAStep() time.Duration {
-	buffer, began, n := make([]byte, stepBytes), time.Now(), 0
-	for time.Since(began) < time.Second {
+	buffer, began := make([]byte, stepBytes), time.Now()
+	least := time.Duration(math.MaxInt64)
+	for last := began; last.Sub(began) < time.Second; {
 		work(buffer)
-		n++
+		now := time.Now()
+		least, last = min(least, now.Sub(last)), now
 	}
-	return time.Since(began) / time.Duration(n)
+	return least
 }
 
 // submit is how the batch system takes a job: it runs it, kills it when its time is over, and
@@ -125,7 +130,7 @@ func (b *bench) measure(ctx context.Context, name string, every time.Duration) (
 	if err != nil {
 		return r, err
 	}
-	if r.Count, r.Pilots, err = allLives(lives); err != nil {
+	if r.Count, r.Pilots, err = allLives(ctx, lives, filepath.Join(folder, "submitted")); err != nil {
 		return r, err
 	}
 	r.add(computed, b.steps)
@@ -136,19 +141,34 @@ func (b *bench) measure(ctx context.Context, name string, every time.Duration) (
 func (r *row) add(computed stretch, needed int64) {
 	took := computed.took.Seconds()
 	r.Work = took * float64(needed) / float64(computed.steps)
-	r.Twice = took - r.Work
-	r.TwicePer = r.Twice / r.Work
+	r.TwicePer = float64(computed.steps-needed) / float64(needed)
+	r.Twice = r.Work * r.TwicePer
 	r.Lost = 1 - r.Work/r.Pilots
 	r.Beside = (r.Pilots - took) / float64(r.Count)
 	kept := min(long/pilot.SavingShare, pilot.MaxSavingTime)
 	r.AtLong = r.TwicePer + (r.Beside+kept.Seconds())/long.Seconds()
 }
 
-// allLives are how many pilots there were, and how long together.
-func allLives(file string) (n int, sum float64, err error) {
-	text, err := os.ReadFile(file)
+// endTime is how long the last pilot may take to end after its run.
+const endTime = time.Minute
+
+// allLives are how many pilots there were, and how long together, when all that were submitted have
+// ended.
+func allLives(ctx context.Context, file, submitted string) (n int, sum float64, err error) {
+	jobs, err := os.ReadFile(submitted)
 	if err != nil {
 		return 0, 0, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, endTime)
+	defer cancel()
+	var text []byte
+	for bytes.Count(text, []byte("\n")) < bytes.Count(jobs, []byte("\n")) {
+		if text, err = os.ReadFile(file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return 0, 0, err
+		}
+		if err := sched.Default().Sleep(ctx, 100*time.Millisecond); err != nil {
+			return 0, 0, fmt.Errorf("waiting for the end of the pilots: %w", err)
+		}
 	}
 	for line := range strings.Lines(string(text)) {
 		var from, to float64
