@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"runtime"
 
 	"connectrpc.com/connect"
 	"golang.org/x/sync/errgroup"
@@ -17,10 +16,6 @@ import (
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
 )
-
-// breath is after how many jobs of a call others are let in that wait for a processor: a call may
-// have thousands, and several are made at a time, while people ask for pages.
-const breath = 64
 
 // filesAtATime is how many files that jobs read are looked at side by side.
 const filesAtATime = 8
@@ -61,16 +56,19 @@ func (s *Service) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.Subm
 func (a *view) newSubmission(
 	ctx context.Context, jobs []*wire.SubmittedJob, waitAnyway bool,
 ) (*submission, error) {
-	s := &submission{
-		jobs: make([]dispatch.Job, 0, len(jobs)), reads: make([][]dispatch.ExistingFile, len(jobs)), known: make([]bool, len(jobs)),
-	}
-	for first := 0; first < len(jobs); first += breath {
-		part, err := a.made(jobs[first:min(first+breath, len(jobs))], first, waitAnyway)
-		if err != nil {
-			return nil, err
+	s := &submission{reads: make([][]dispatch.ExistingFile, len(jobs)), known: make([]bool, len(jobs))}
+	made := make([]flow.NewJob, len(jobs))
+	var err error
+	for i, asked := range jobs {
+		if made[i], err = flow.Submitted(convert.SubmittedFromWire(asked)); err != nil {
+			return nil, notAJob(i, asked.GetName(), err)
 		}
-		s.jobs = append(s.jobs, part...)
-		runtime.Gosched()
+		if err := a.control.Check([]flow.Demand{flow.DemandOf(&made[i])}, waitAnyway); err != nil {
+			return nil, notAJob(i, asked.GetName(), err)
+		}
+	}
+	if s.jobs, err = convert.JobsWithPayload(made); err != nil {
+		return nil, err
 	}
 	var group errgroup.Group
 	group.SetLimit(filesAtATime)
@@ -92,21 +90,6 @@ func (a *view) newSubmission(
 		}
 	}
 	return s, group.Wait()
-}
-
-// made makes jobs of what was asked for, from one job of a call on.
-func (a *view) made(asked []*wire.SubmittedJob, first int, waitAnyway bool) ([]dispatch.Job, error) {
-	made := make([]flow.NewJob, len(asked))
-	var err error
-	for i, job := range asked {
-		if made[i], err = flow.Submitted(convert.SubmittedFromWire(job)); err == nil {
-			err = a.control.Check([]flow.Demand{flow.DemandOf(&made[i])}, waitAnyway)
-		}
-		if err != nil {
-			return nil, notAJob(first+i, job.GetName(), err)
-		}
-	}
-	return convert.JobsWithPayload(made)
 }
 
 // notAJob refuses what cannot be a job.
