@@ -32,6 +32,9 @@ const (
 	callJobs = 100
 	// submitters is how many calls are under way at a time.
 	submitters = 8
+	// pacedCalls is the same of a paced phase: so many that none waits for another, as jobs come at
+	// their rate whatever becomes of those before.
+	pacedCalls = 64
 	// window is how many jobs wait at the most while as many as possible are done.
 	window = 4000
 )
@@ -289,10 +292,10 @@ func (l *load) pace(ctx context.Context, rate float64, lasts time.Duration) ([]t
 	type call struct{ number, first, jobs int }
 	due := make(chan call, jobs)
 	var calls errgroup.Group
-	for i := range submitters {
+	for i := range pacedCalls {
 		calls.Go(func() error {
 			for c := range due {
-				if err := l.submit(ctx, i, l.runs[c.number%len(l.runs)], c.first, c.jobs); err != nil {
+				if err := l.submit(ctx, i%submitters, l.runs[c.number%len(l.runs)], c.first, c.jobs); err != nil {
 					return err
 				}
 			}
@@ -302,7 +305,7 @@ func (l *load) pace(ctx context.Context, rate float64, lasts time.Duration) ([]t
 	for began, done, number := time.Now(), 0, 0; done < jobs; number++ {
 		time.Sleep(time.Until(began.Add(time.Duration(number) * pacing)))
 		n := min(max(int(rate*time.Since(began).Seconds())-done, 1), jobs-done)
-		for i := range n { // also if all submitters are busy
+		for i := range n { // also if all calls are under way
 			l.submitted[first+done+i] = int64(time.Since(l.began))
 		}
 		due <- call{number, first + done, n}

@@ -118,11 +118,7 @@ func (fl *fleet) learn(p *pilot, j *job, u *Usage) {
 	fl.pace.reads.learn(u)
 	if took > 0 {
 		j.class.staging.add(max(0, (took-u.End.Sub(u.Start)).Seconds()), 1)
-		if fl.pace.runs[j.step] == nil {
-			fl.pace.runs[j.step] = &average{}
-		}
-		fl.pace.runs[j.step].add(took.Seconds(), 1)
-		fl.pace.all.add(took.Seconds(), 1)
+		fl.pace.ended(j.step, took)
 	}
 }
 
@@ -232,7 +228,36 @@ func (fl *fleet) readTime(p *pilot, j *job) time.Duration {
 type pace struct {
 	reads reads
 	runs  map[*step]*average
-	all   average // seconds of an attempt, whatever its step
+	alike map[stepName]*average // at most maxAlike
+	all   average               // seconds of an attempt, whatever its step
+}
+
+// stepName is what the steps of one workflow are called that somebody runs again and again.
+type stepName struct {
+	account   Account
+	run, step string
+}
+
+// maxAlike bounds the names of steps of which it is known how long their attempts took.
+const maxAlike = 10_000
+
+func (s *step) stepName() stepName { return stepName{s.run.Account, s.run.Name, s.Step} }
+
+// ended takes how long an attempt of a step took that succeeded.
+func (e *pace) ended(s *step, took time.Duration) {
+	if e.runs[s] == nil {
+		e.runs[s] = &average{}
+	}
+	name := s.stepName()
+	if e.alike[name] == nil {
+		if len(e.alike) >= maxAlike {
+			clear(e.alike)
+		}
+		e.alike[name] = &average{}
+	}
+	for _, a := range []*average{e.runs[s], e.alike[name], &e.all} {
+		a.add(took.Seconds(), 1)
+	}
 }
 
 // average is a mean in which what came n terms later counts (1-1/averaged)^n
@@ -256,7 +281,13 @@ func (a *average) mean() float64 {
 }
 
 // runOf is how long an attempt of the job's step is expected to occupy its
-// pilot; 0 if nothing tells.
-func (e *pace) runOf(j *job) time.Duration { return seconds(e.runs[j.step].mean()) }
+// pilot, as others of it did, or those of this step in other runs of the workflow; 0 if nothing tells.
+func (e *pace) runOf(j *job) time.Duration {
+	a := e.runs[j.step]
+	if a == nil {
+		a = e.alike[j.step.stepName()]
+	}
+	return seconds(a.mean())
+}
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -360,3 +360,68 @@ func TestLateAttemptsStayWhereNobodyIsIdle(t *testing.T) {
 		t.Error("it was not asked back for an idle pilot")
 	}
 }
+
+// Short jobs that become ready together go at once to pilots that were idle, also when there are more
+// of them than slots, and fewer: none waits for the next Syncs of these.
+func TestShortJobsGoAtOnce(t *testing.T) {
+	for _, n := range []int{12, 40} { // no more wait at a pilot than it has ended
+		b := newBinding(t)
+		pilots := []PilotID{"p", "q", "r", "s"}
+		for _, p := range pilots {
+			b.sync(p, nil)
+			b.sync(p, nil)
+		}
+		b.jobs("s", 0, 40)
+		for range 10 {
+			for _, p := range pilots {
+				if len(b.has[p]) > 0 {
+					b.runs(p, time.Millisecond)
+				}
+			}
+		}
+		for _, p := range pilots {
+			for len(b.has[p]) > 0 {
+				b.runs(p, time.Millisecond)
+			}
+			b.sync(p, nil)
+		}
+		given := 0
+		b.step(Submit{Run: 1, Jobs: manyJobs("s", 100, n)})
+		for _, p := range pilots {
+			given += len(b.has[p])
+		}
+		if given != n {
+			t.Errorf("%d of %d jobs were given out", given, n)
+		}
+	}
+}
+
+func manyJobs(step string, first, n int) (jobs []Job) {
+	for i := range n {
+		jobs = append(jobs, Job{Name: fmt.Sprint(step, first+i), Step: step})
+	}
+	return jobs
+}
+
+// How long jobs of a step take is known from other runs of the workflow of the same user, until one
+// of this run has ended.
+func TestAnotherRunOfAWorkflowIsKnown(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		user  string
+		known bool
+	}{{"w", "", true}, {"another", "", false}, {"w", "stranger", false}} {
+		b := newBinding(t)
+		b.jobs("s", 0, 40)
+		b.sync("p", nil)
+		for range 40 {
+			b.runs("p", time.Millisecond)
+		}
+		b.step(SetRun{Run{ID: 2, Name: c.name, Account: Account{User: c.user}}})
+		b.step(Submit{Run: 2, Jobs: manyJobs("s", 0, 300)})
+		b.sync("p", nil)
+		if got := len(b.has["p"]); (got > 1) != c.known {
+			t.Errorf("%+v: %d jobs are at the pilot", c, got)
+		}
+	}
+}

@@ -34,9 +34,10 @@ type placement struct {
 	pulls      uint64          // counts pilots that asked
 
 	// Of one transition: who asked and has room left, and which attempts were given back
-	// for others. Both are empty between transitions.
+	// for others, who was given what became ready. All are empty between transitions.
 	roomLeft  []*pilot
 	givenBack []*attempt
+	placed    []*pilot // were parked, and were given a job that became ready
 
 	tally tally
 
@@ -62,7 +63,8 @@ const (
 //  1. A fresh job goes to a parked pilot that holds more of its input than the pilots that ask.
 //  2. Each pilot that asks takes the best job for it.
 //  3. The other fresh jobs go to any parked pilot that they fit.
-//  4. Other gangs are given out where there is room for all of one.
+//  4. A parked pilot that was given one asks: if there are more, they may wait there (mayWait).
+//  5. Other gangs are given out where there is room for all of one.
 //
 // Jobs that are kept for a pilot are offered again when it has asked, or is gone, or their time
 // is up.
@@ -113,7 +115,19 @@ func (pl *placement) matchFresh() {
 			}
 		}
 		w.fresh = emptied(w.fresh)
+		pl.placedAsk()
 	}
+}
+
+// placedAsk has pilots ask again that were given jobs which became ready, if there are more: before
+// their next Syncs these may be there already.
+func (pl *placement) placedAsk() {
+	if pl.config.Ahead > 0 && pl.jobs.ready > 0 {
+		for _, p := range pl.placed {
+			pl.fleet.wantsJobs(p)
+		}
+	}
+	pl.placed = pl.placed[:0]
 }
 
 // pull gives the pilot that asks the jobs that suit it best, until it is full
@@ -283,8 +297,9 @@ func (pl *placement) chooseOf(s *share, p *pilot) *job {
 func (pl *placement) open(p *pilot, l *level) bool {
 	some := false
 	// Jobs wait at a pilot only while there are more of them than all pilots have slots,
-	// so that none runs dry meanwhile, or if they go before others there.
-	waits := pl.waits && (pl.jobs.ready > pl.fleet.slots || p.outranks(l.groups[0].share, l.priority))
+	// so that none runs dry meanwhile, if they begin there soon, or if they go before others there.
+	waits := pl.waits && (pl.jobs.ready > pl.fleet.slots || pl.beginsSoon(p, l.priority) ||
+		p.outranks(l.groups[0].share, l.priority))
 	for _, g := range l.groups {
 		g.open = pl.admits(p, g.class, waits)
 		if g.closed == pl.pulls {

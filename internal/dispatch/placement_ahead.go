@@ -26,15 +26,33 @@ type backlog struct {
 
 // mayWait reports whether a job that does not fit now may wait at the pilot.
 func (pl *placement) mayWait(p *pilot, j *job) bool {
+	b := pl.backlogOf(p, j.effective)
+	return b.waiting < p.delivered && !p.withholds && b.cpus >= p.cpusOf(j.class) &&
+		b.work <= pl.config.AheadTime.Seconds()*float64(b.cpus)
+}
+
+// soon is the part of Config.AheadTime within which a job that waits at a pilot begins sooner than
+// most that wait in the TaskQueue for the next Sync of another one: that takes a message there and
+// back, and a transaction.
+const soon = 20
+
+// beginsSoon reports whether a job of the priority that waits at the pilot is expected to begin so
+// soon that no other pilot would begin it earlier.
+func (pl *placement) beginsSoon(p *pilot, priority int32) bool {
+	b := pl.backlogOf(p, priority)
+	return b.cpus > 0 && b.work <= pl.config.AheadTime.Seconds()/soon*float64(b.cpus)
+}
+
+// backlogOf is what comes before a job of the priority at the pilot.
+func (pl *placement) backlogOf(p *pilot, priority int32) *backlog {
 	b := &pl.backlog
-	if b.pilot != p || b.priority != j.effective {
-		*b = backlog{pilot: p, priority: j.effective, cpus: p.totalCPUs()}
+	if b.pilot != p || b.priority != priority {
+		*b = backlog{pilot: p, priority: priority, cpus: p.totalCPUs()}
 		for _, a := range p.attempts {
 			pl.enterBacklog(a)
 		}
 	}
-	return b.waiting < p.delivered && !p.withholds && b.cpus >= p.cpusOf(j.class) &&
-		b.work <= pl.config.AheadTime.Seconds()*float64(b.cpus)
+	return b
 }
 
 // enterBacklog counts an attempt of the pilot that the backlog is of.

@@ -100,6 +100,7 @@ func (pl *placement) placeFresh(askers []*pilot) {
 		pl.kept.some = false
 		if p := pl.bestParked(j, askers, last); p != nil {
 			pl.assign(j, p)
+			pl.placed = append(pl.placed, p)
 		} else if due && last && !pl.kept.some {
 			pl.unkeep(j)
 		}

@@ -49,7 +49,8 @@ type Run struct {
 	// InputsClosed reports whether no more files will come.
 	InputsClosed func() bool
 
-	wake time.Time // when flow wants a Tick; zero: never
+	wake    time.Time // when flow wants a Tick; zero: never
+	touched bool      // in Loop.touched
 }
 
 // NewRun makes a run for a loop. Results and InputsClosed are to be set before it gets there.
@@ -139,6 +140,9 @@ func (e *Ending) Failed() bool { return e.fatal || e.publish != nil }
 // Rest says, before the loop has the run, that it has ended.
 func (e *Ending) Rest() { e.phase = over }
 
+// isEnding reports whether the run will be over by itself.
+func (e *Ending) isEnding() bool { return e.phase == draining || e.phase == leaving }
+
 // Over reports whether the run has ended. It is for requests that the loop carries out.
 func (e *Ending) Over() bool { return e.phase == over }
 
@@ -220,13 +224,13 @@ func (e *Ending) cutsShort() bool {
 
 // repeat tells cores that were just loaded of an end that was under way.
 func (e *Ending) repeat(l *Loop, run *Run) {
-	if e.phase == draining || e.phase == leaving {
+	if e.isEnding() {
 		e.enter(l, run, e.phase)
 	}
 }
 
-// advance is called after every turn of the loop, and moves on to the next phase
-// if it is time.
+// advance is called after every turn of the loop in which something of the run changed, and moves
+// on to the next phase if it is time.
 func (e *Ending) advance(l *Loop, run *Run) {
 	if e.phase == over {
 		return

@@ -46,6 +46,8 @@ type Request struct {
 
 	refused func(error) // instead of Ask; unlike Done it is not told of success
 
+	ofPilot bool // it is a call of a pilot: what it changes of runs, events tell
+
 	add  *Run // a run that is new to the loop
 	drop bool // the loop forgets the run, if nothing is refused
 }
@@ -231,6 +233,7 @@ func (i *Inbox) Sync(ctx context.Context, in dispatch.Sync, note func(*state.Nod
 	held := i.held.add(in.Pilot, in.Seq)
 	defer i.held.remove(in.Pilot, held)
 	err := i.Send(ctx, &Request{
+		ofPilot: true,
 		Prepare: func(c *state.Cores, _ *Request) error {
 			note(c.Tally.Nodes)
 			c.Plausible(state.Now(), in.Ended)

@@ -111,6 +111,10 @@ type Loop struct {
 	runs     map[dispatch.RunID]*Run
 	events   []dispatch.Event
 
+	// Runs of which it is to be found out whether they are over; all of them, if all is set.
+	touched []*Run
+	all     bool
+
 	// Leaving decides when the pilots leave, and when the loop is over. It outlives the cores.
 	Leaving *Leaving
 
@@ -167,6 +171,7 @@ func New(config Config) *Loop {
 	l := &Loop{
 		Config:    config,
 		runs:      map[dispatch.RunID]*Run{},
+		all:       true,
 		Leaving:   newLeaving(),
 		gathering: new(transaction),
 		commits:   make(chan []dispatch.Record, 1),
@@ -228,9 +233,7 @@ func (l *Loop) turn(ctx context.Context) error {
 		return ctx.Err()
 	}
 	l.flush()
-	for _, run := range l.runs {
-		run.Ending.advance(l, run)
-	}
+	l.advance()
 	l.Leaving.advance(l)
 	l.flush()
 	if news {
@@ -238,6 +241,39 @@ func (l *Loop) turn(ctx context.Context) error {
 	}
 	l.Tape.Flush()
 	return nil
+}
+
+// touch notes that a run may be over.
+func (l *Loop) touch(run *Run) {
+	if !run.touched {
+		run.touched = true
+		l.touched = append(l.touched, run)
+	}
+}
+
+// advance finds out which runs are over, of those that may be: a turn costs the same however many
+// there are. One that is ending waits for what the next turns bring.
+func (l *Loop) advance() {
+	if l.all {
+		l.all = false
+		for _, run := range l.runs {
+			l.touch(run)
+		}
+	}
+	list := l.touched
+	l.touched = nil
+	for _, run := range list {
+		if run.touched = false; l.runs[run.Run] != run {
+			continue
+		}
+		if run.Ending.advance(l, run); run.Ending.isEnding() {
+			l.touch(run)
+		}
+	}
+	if l.touched == nil {
+		clear(list)
+		l.touched = list[:0]
+	}
 }
 
 // round takes a request and those that wait behind it. It reports whether one of them
@@ -279,6 +315,12 @@ func (l *Loop) take(r *Request) {
 	if err != nil {
 		r.finish(err)
 		return
+	}
+	switch {
+	case run != nil && !r.asks():
+		l.touch(run)
+	case run == nil && !r.ofPilot:
+		l.all = true
 	}
 	l.gathering.records = append(l.gathering.records, r.Records...)
 	l.gathering.publish = append(l.gathering.publish, r.Publish...)
@@ -346,6 +388,7 @@ func (l *Loop) tell(run *Run, what func(*Ending)) {
 		what(run.Ending)
 		return
 	}
+	l.all = true
 	for _, each := range l.runs {
 		what(each.Ending)
 	}
@@ -464,6 +507,7 @@ func (l *Loop) propagate() {
 		run := l.runs[max(event.Run, event.Job.Run())]
 		var err error
 		if run != nil {
+			l.touch(run)
 			err = l.observe(run, &event)
 		} else { // of a pilot, or of results of earlier runs
 			l.tell(nil, func(e *Ending) { e.observe(&event) })
@@ -596,7 +640,7 @@ func (l *Loop) flush() {
 // each takes in what comes meanwhile.
 func (l *Loop) Commit(ctx context.Context) {
 	for records := range l.commits {
-		next := time.Now().Add(l.CommitDelay * time.Duration(min(len(records), fullTransaction)) / fullTransaction)
+		next := time.Now().Add(spacing(l.CommitDelay, len(records)))
 		l.committed <- l.Store.Apply(ctx, records)
 		if l.Sched.WaitUntil(ctx, next) != nil {
 			continue // the run ends, and what is left is not held up
@@ -605,10 +649,23 @@ func (l *Loop) Commit(ctx context.Context) {
 	}
 }
 
-// fullTransaction is how many records a transaction has that is followed by the
-// whole CommitDelay. After a smaller one the next begins sooner, in proportion,
-// so that jobs that wait for each other are not held up.
-const fullTransaction = 16
+const (
+	// fullTransaction is how many records a transaction has that is followed by the
+	// whole CommitDelay. After a smaller one the next begins sooner, in proportion,
+	// so that jobs that wait for each other are not held up.
+	fullTransaction = 16
+	// largeTransaction is how many records are so many that the next transaction begins sooner again: its
+	// cost is that of its records, and more of them would only wait.
+	largeTransaction = 64
+)
+
+// spacing is the least time from the start of a transaction of so many records to that of the next.
+func spacing(delay time.Duration, records int) time.Duration {
+	if records > largeTransaction {
+		return delay * largeTransaction / time.Duration(records)
+	}
+	return delay * time.Duration(min(records, fullTransaction)) / fullTransaction
+}
 
 // landed lets a transaction out that is durable, or starts anew if it isn't.
 func (l *Loop) landed(ctx context.Context, err error) error {
@@ -695,7 +752,7 @@ func (l *Loop) reload(ctx context.Context) error {
 			delete(l.runs, run.Run)
 		}
 	}
-	runs, l.unsure = l.inOrder(), nil
+	runs, l.unsure, l.all = l.inOrder(), nil, true
 	l.Leaving.forgetOwed()
 	l.Tape.Load(loaded.Records, &loaded.Effects)
 	l.gathering = new(transaction)

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
@@ -100,5 +101,53 @@ func TestTransactionsAreBounded(t *testing.T) {
 	turn()
 	if n := len(l.gathering.records); !asked || n != fullGathering {
 		t.Errorf("a question was answered: %t; %d records are gathered", asked, n)
+	}
+}
+
+// Where more share a transaction the next one begins sooner.
+func TestLargeTransactionsAreSpacedLess(t *testing.T) {
+	for _, c := range []struct {
+		records int
+		want    time.Duration
+	}{{fullTransaction / 2, time.Hour / 2}, {fullTransaction, time.Hour}, {largeTransaction, time.Hour},
+		{2 * largeTransaction, time.Hour / 2}, {largeTransaction * 60, time.Minute}} {
+		if got := spacing(time.Hour, c.records); got != c.want {
+			t.Errorf("after %d records the next transaction begins after %v, want %v", c.records, got, c.want)
+		}
+	}
+}
+
+// A turn finds out only of runs that it is about, or that are ending, whether they are over.
+func TestATurnLooksAtTheRunsThatChange(t *testing.T) {
+	s := sched.New(sched.Config{})
+	defer s.Close()
+	core, _ := dispatch.New(dispatch.Config{})
+	l := New(Config{Inbox: NewInbox(), Pilots: onePilot{}, Sched: s, Lasting: true})
+	l.Dispatch = core
+	defer l.waker.stop()
+	for id := range dispatch.RunID(3) {
+		run := &Run{Ending: newEnding()}
+		run.Run, run.Ending.phase = id+1, over
+		l.runs[run.Run] = run
+	}
+	l.advance()
+	if l.all || len(l.touched) > 0 {
+		t.Fatalf("%d runs are still to be looked at", len(l.touched))
+	}
+	l.take(&Request{ofPilot: true})
+	if l.all || len(l.touched) > 0 {
+		t.Error("a call of a pilot that changes nothing of runs has all of them looked at")
+	}
+	l.take(&Request{Run: 2, end: func(*Ending) {}})
+	if l.all || len(l.touched) != 1 || l.touched[0] != l.runs[2] {
+		t.Errorf("a request about run 2 has %v looked at", l.touched)
+	}
+	l.take(&Request{})
+	if !l.all {
+		t.Error("a request about no run has not all of them looked at")
+	}
+	l.advance()
+	if l.all || len(l.touched) > 0 {
+		t.Errorf("%d runs are still to be looked at", len(l.touched))
 	}
 }
