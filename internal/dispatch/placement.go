@@ -86,7 +86,7 @@ func (pl *placement) mayMatch() bool {
 	return len(w.fresh) > 0 || len(w.askers) > 0 || pl.kept.due || pl.shares.freed
 }
 
-// matchFresh is 1 to 3 of matchAll.
+// matchFresh is 1 to 4 of matchAll.
 func (pl *placement) matchFresh() {
 	w := &pl.work
 	for pl.mayMatch() {
