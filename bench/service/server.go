@@ -19,8 +19,8 @@ import (
 	"fairway/internal/server"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
-	"fairway/internal/server/people"
 	"fairway/internal/server/launch"
+	"fairway/internal/server/people"
 	"fairway/internal/web"
 )
 
