@@ -208,12 +208,12 @@ ROCRATE_VERSION       := 0.11.0
 
 # Of the package rocrate, only the terms of RO-Crate 1.1 are read.
 .PHONY: test-crate
-test-crate: ## check the RO-Crates that `fairway export` writes with roc-validator, which it installs
-	scripts/install-packages.sh python3 python3-venv
+test-crate: ## check the RO-Crates that `fairway export` writes with roc-validator and rdflib, which it installs
+	scripts/install-packages.sh python3 python3-venv bubblewrap
 	python3 -m venv bin/crate
-	bin/crate/bin/pip -q install roc-validator==$(ROC_VALIDATOR_VERSION)
+	bin/crate/bin/pip -q install roc-validator==$(ROC_VALIDATOR_VERSION) uv==$(UV_VERSION)
 	bin/crate/bin/pip -q install --no-deps rocrate==$(ROCRATE_VERSION)
-	FAIRWAY_TEST_CRATE=$(CURDIR)/bin/crate/bin/python go test -count=1 -timeout 10m ./test/crate
+	PATH="$(CURDIR)/bin/crate/bin:$$PATH" FAIRWAY_TEST_CRATE=$(CURDIR)/bin/crate/bin/python go test -count=1 -timeout 10m ./test/crate
 
 .PHONY: test-postgres
 test-postgres: ## run the tests of the store, and 200 kills of a server, on a real PostgreSQL, which it installs

@@ -39,7 +39,7 @@ arch=$(go env GOARCH)
 case $arch in amd64) platform=x86_64 ;; arm64) platform=aarch64 ;; esac
 
 python3 -m venv "$work/venv"
-"$work/venv/bin/pip" -q install --no-index ./fairway-*"_$platform.whl"
+"$work/venv/bin/pip" -q install --no-index ./fairway_jobs-*"_$platform.whl"
 try "$work/venv/bin/fairway"
 "$work/venv/bin/python" - <<'PYTHON'
 import json, importlib.resources, os, fairway
@@ -54,7 +54,7 @@ for debian in bullseye bookworm; do
 	bare=$work/$debian
 	mkdir -p "$bare/words"
 	tar -C "$bare" -xf "$root/bin/bare/$debian-$arch.tar"
-	cp ./fairway-*"_$platform.whl" "$bare"
+	cp ./fairway_jobs-*"_$platform.whl" "$bare"
 	cp "$work/workflow.yaml" "$bare/words"
 	began=$SECONDS
 	unshare --mount bash -s "$bare" <<'BARE' || { echo "on a bare Debian ($debian) it failed" >&2; exit 1; }

@@ -60,7 +60,7 @@ QUESTIONS = {
 
 def main():
     graph = rdflib.Graph()
-    graph.parse(data=json.dumps(inline(sys.argv[1])), format="json-ld", publicID="arcp://name,crate/")
+    graph.parse(data=json.dumps(inline(sys.argv[1])), format="json-ld", publicID="https://crate.example/")
     answers = {number: sorted([str(v) for v in row] for row in graph.query(PREFIXES + query))
                for number, query in QUESTIONS.items()}
     print(json.dumps(answers))
