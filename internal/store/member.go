@@ -379,3 +379,12 @@ func Abandon(s Store) {
 		p.abandon()
 	}
 }
+
+// TermOf is the term of a store in a PostgreSQL that was opened for writing; 0: stores of its kind have
+// none.
+func TermOf(s Store) uint64 {
+	if p, ok := s.(*postgresStore); ok {
+		return uint64(p.term)
+	}
+	return 0
+}

@@ -1269,6 +1269,8 @@ type SyncRequest struct {
 	OutputsStored  int64                  `protobuf:"varint,20,opt,name=outputs_stored,json=outputsStored,proto3" json:"outputs_stored,omitempty"`      // of outputs_to_store
 	OutputsToStore int64                  `protobuf:"varint,21,opt,name=outputs_to_store,json=outputsToStore,proto3" json:"outputs_to_store,omitempty"` // of attempts that store many outputs now, all together
 	Counts         *CacheCounts           `protobuf:"bytes,22,opt,name=counts,proto3" json:"counts,omitempty"`                                          // none: all are 0
+	Term           uint64                 `protobuf:"varint,24,opt,name=term,proto3" json:"term,omitempty"`                                             // the highest that an answer had; a server of a lower one has been replaced
+	ServersKnown   uint64                 `protobuf:"fixed64,25,opt,name=servers_known,json=serversKnown,proto3" json:"servers_known,omitempty"`        // the servers_number of the last servers
 	LookedFor      uint64                 `protobuf:"varint,23,opt,name=looked_for,json=lookedFor,proto3" json:"looked_for,omitempty"`                  // the look_for_number of the programs that were looked for; hello tells what was found
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1449,6 +1451,20 @@ func (x *SyncRequest) GetCounts() *CacheCounts {
 		return x.Counts
 	}
 	return nil
+}
+
+func (x *SyncRequest) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *SyncRequest) GetServersKnown() uint64 {
+	if x != nil {
+		return x.ServersKnown
+	}
+	return 0
 }
 
 func (x *SyncRequest) GetLookedFor() uint64 {
@@ -2315,6 +2331,9 @@ type SyncAnswer struct {
 	// Programs that the pilot is to look for in its PATH, and to tell of in a hello; none: it has.
 	LookFor       []string `protobuf:"bytes,19,rep,name=look_for,json=lookFor,proto3" json:"look_for,omitempty"`
 	LookForNumber uint64   `protobuf:"varint,20,opt,name=look_for_number,json=lookForNumber,proto3" json:"look_for_number,omitempty"`
+	Term          uint64   `protobuf:"varint,21,opt,name=term,proto3" json:"term,omitempty"`                                         // of the server, where others stand by; a pilot takes no answer of a lower one than it has seen
+	Servers       []string `protobuf:"bytes,22,rep,name=servers,proto3" json:"servers,omitempty"`                                    // the addresses, HOST:PORT, of all servers of the state; none: as they were
+	ServersNumber uint64   `protobuf:"fixed64,23,opt,name=servers_number,json=serversNumber,proto3" json:"servers_number,omitempty"` // tells these from others
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2489,6 +2508,27 @@ func (x *SyncAnswer) GetLookForNumber() uint64 {
 	return 0
 }
 
+func (x *SyncAnswer) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *SyncAnswer) GetServers() []string {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *SyncAnswer) GetServersNumber() uint64 {
+	if x != nil {
+		return x.ServersNumber
+	}
+	return 0
+}
+
 var File_pilot_proto protoreflect.FileDescriptor
 
 const file_pilot_proto_rawDesc = "" +
@@ -2597,7 +2637,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x03run\x18\x04 \x01(\rR\x03run\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\rR\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x16\n" +
-	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\xa1\x06\n" +
+	"\x06ticket\x18\x03 \x01(\fR\x06ticket\"\xda\x06\n" +
 	"\vSyncRequest\x12\x14\n" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1f\n" +
@@ -2624,7 +2664,9 @@ const file_pilot_proto_rawDesc = "" +
 	"\bunserved\x18\x10 \x03(\tR\bunserved\x12%\n" +
 	"\x0eoutputs_stored\x18\x14 \x01(\x03R\routputsStored\x12(\n" +
 	"\x10outputs_to_store\x18\x15 \x01(\x03R\x0eoutputsToStore\x12/\n" +
-	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06counts\x12\x1d\n" +
+	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06counts\x12\x12\n" +
+	"\x04term\x18\x18 \x01(\x04R\x04term\x12#\n" +
+	"\rservers_known\x18\x19 \x01(\x06R\fserversKnown\x12\x1d\n" +
 	"\n" +
 	"looked_for\x18\x17 \x01(\x04R\tlookedForJ\x04\b\b\x10\t\"\xb4\x02\n" +
 	"\tInputFile\x12'\n" +
@@ -2709,7 +2751,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x10prefetched_bytes\x18\x04 \x01(\x03R\x0fprefetchedBytes\"5\n" +
 	"\vCacheDigest\x12\x14\n" +
 	"\x05files\x18\x01 \x01(\x04R\x05files\x12\x10\n" +
-	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xaf\x05\n" +
+	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\x84\x06\n" +
 	"\n" +
 	"SyncAnswer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
@@ -2736,7 +2778,10 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"share_keys\x18\x0f \x03(\v2\x14.fairway.v1.ShareKeyR\tshareKeys\x12\x19\n" +
 	"\blook_for\x18\x13 \x03(\tR\alookFor\x12&\n" +
-	"\x0flook_for_number\x18\x14 \x01(\x04R\rlookForNumber*\xc7\x02\n" +
+	"\x0flook_for_number\x18\x14 \x01(\x04R\rlookForNumber\x12\x12\n" +
+	"\x04term\x18\x15 \x01(\x04R\x04term\x12\x18\n" +
+	"\aservers\x18\x16 \x03(\tR\aservers\x12%\n" +
+	"\x0eservers_number\x18\x17 \x01(\x06R\rserversNumber*\xc7\x02\n" +
 	"\aOutcome\x12\x15\n" +
 	"\x11OUTCOME_SUCCEEDED\x10\x00\x12\x12\n" +
 	"\x0eOUTCOME_EXITED\x10\x01\x12\x15\n" +
