@@ -21,7 +21,9 @@ type Connection struct {
 	// what would change them is refused.
 	Live bool
 	// Far says that the server may run on another machine.
-	Far     bool
+	Far bool
+	// Standby says that servers stand by: when the active one goes, another one answers soon.
+	Standby bool
 	Closing func() // what Close does
 }
 
@@ -68,6 +70,6 @@ func DialLine(ctx context.Context, connection access.Connection) (*Connection, e
 	client := line.Client(1)
 	return &Connection{
 		WorkflowClient: PeoplesClient(client, access.BaseURL), Rights: RightsClient(client, access.BaseURL),
-		Live: true, Far: true, Closing: client.CloseIdleConnections,
+		Live: true, Far: true, Standby: connection.Standby, Closing: client.CloseIdleConnections,
 	}, nil
 }
