@@ -108,6 +108,9 @@ type Server struct {
 // if another process runs the workflow, those of package store, those of
 // flow.New, and missing inputs.
 func Open(ctx context.Context, config Config) (*Server, error) {
+	if config.Standby != nil && config.Dispatch.Hold == 0 {
+		config.Dispatch.Hold = StandbyHold
+	}
 	config = config.withDefaults()
 	s := &Server{
 		config: config, sched: config.Sched, log: config.Log, began: time.Now(), bodies: access.NewBodies(),

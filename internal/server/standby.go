@@ -39,6 +39,10 @@ import (
 //     to read it.
 //   - Files with addresses and tokens say the same, whoever writes them.
 
+// StandbyHold is for how long a pilot waits for news (dispatch.Config.Hold), so that it soon leaves a
+// server that is frozen.
+const StandbyHold = 5 * time.Second
+
 // Standby is this process as one of the servers of a state.
 type Standby struct {
 	config    Config

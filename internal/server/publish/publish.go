@@ -40,9 +40,10 @@ const (
 )
 
 var (
-	beforePublish  = fault.New("publish.before")
-	linkedPublish  = fault.New("publish.linked")
-	renamedPublish = fault.New("publish.renamed")
+	beforePublish   = fault.New("publish.before")
+	linkedPublish   = fault.New("publish.linked")
+	assertedPublish = fault.New("publish.asserted")
+	renamedPublish  = fault.New("publish.renamed")
 )
 
 // publishLoop carries out publications until ctx ends. While one fails, those
@@ -305,7 +306,9 @@ func (p *publisher) place(results *beneath.Folder, b dispatch.StoredFile, change
 		err = linkedPublish.Hit()
 	}
 	if err == nil && p.assert != nil {
-		err = p.assert()
+		if err = p.assert(); err == nil {
+			err = assertedPublish.Hit()
+		}
 	}
 	if err == nil {
 		err = p.setAside(results, b.File.LFN)
