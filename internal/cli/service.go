@@ -13,7 +13,6 @@ import (
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
-	"fairway/internal/access"
 	"fairway/internal/quantity"
 	"fairway/internal/server/listen"
 	"fairway/internal/wire"
@@ -58,7 +57,7 @@ func (c *console) askActive(
 ) (next bool, err error) {
 	connection, err := dialService(ctx, c.service)
 	if err != nil {
-		return errors.Is(err, access.ErrStandsBy), err
+		return errors.Is(err, listen.ErrNoActive), err
 	}
 	defer connection.Close()
 	err = do(ctx, connection)

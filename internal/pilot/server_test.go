@@ -72,6 +72,7 @@ type taskQueue struct {
 	lease   time.Duration // that pilots are granted; 0: what they want
 	refuse  bool          // to acknowledge
 	silent  bool          // there is no news for a pilot that was not known
+	term    uint64        // of the answers
 	strange bool          // it knows of a pilot only what comes with the whole state
 }
 
@@ -242,7 +243,7 @@ func (q *taskQueue) answer(p *pilotSeen, m *wire.SyncRequest) *wire.SyncAnswer {
 	p.news = false
 	p.number++
 	a := &wire.SyncAnswer{Number: p.number, Seen: m.GetSeq(), Run: slices.Clone(p.run), Peers: p.peers, Evict: p.evict,
-		Prefetch: p.pre, Leave: p.leave, NextSync: durationpb.New(q.hold), TellCache: p.tell}
+		Prefetch: p.pre, Leave: p.leave, NextSync: durationpb.New(q.hold), TellCache: p.tell, Term: q.term}
 	if q.lease > 0 {
 		a.Lease = durationpb.New(q.lease)
 	}

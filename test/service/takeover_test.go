@@ -306,7 +306,7 @@ func (m *member) frozen() bool { return disk.IsStopped(m.server.cmd.Process.Pid)
 
 // asking asks servers whether they are ready. Who they are does not matter here.
 var asking = &http.Client{
-	Timeout: time.Second,
+	Timeout:   time.Second,
 	Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true},
 }
 

@@ -104,13 +104,22 @@ func connectActive(ctx context.Context, state string) (*listen.Connection, error
 	if err != nil || !connection.Standby {
 		return nil, nil
 	}
-	c, err := listen.DialLine(ctx, connection)
-	if err != nil && !errors.Is(err, access.ErrStandsBy) {
-		if live, _ := folder.IsRunning(state); !live {
+	for deadline := time.Now().Add(listen.ConnectTime); ; {
+		c, err := listen.DialActive(ctx, connection)
+		if err == nil || errors.Is(err, access.ErrStandsBy) {
+			return c, err
+		}
+		if live, _ := folder.IsRunning(state); live {
+			return nil, err
+		}
+		// On other machines one may be changing its part.
+		if time.Now().After(deadline) {
 			return nil, &EndedError{Folder: filepath.Dir(state)}
 		}
+		if err := sched.Default().Sleep(ctx, connectPause); err != nil {
+			return nil, err
+		}
 	}
-	return c, err
 }
 
 // connectFar reaches the server by what the file of its term says. It returns nothing where

@@ -2,6 +2,7 @@ package listen
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -37,8 +38,21 @@ func DialService(ctx context.Context, file string) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
+	return DialActive(ctx, connection)
+}
+
+// ErrNoActive says that none of the servers which stand by for each other is active at the moment, as far as
+// they are reached.
+var ErrNoActive = errors.New("no active server is reached")
+
+// DialActive reaches a server by its connection file. Where servers stand by and none is active, the
+// error is ErrNoActive: it may be tried again.
+func DialActive(ctx context.Context, connection access.Connection) (*Connection, error) {
 	c, err := DialLine(ctx, connection)
-	if err != nil {
+	switch {
+	case err != nil && connection.Standby:
+		return nil, fmt.Errorf("%w: %w", ErrNoActive, err)
+	case err != nil:
 		return nil, fmt.Errorf("the server is not reached: %w", err)
 	}
 	return c, nil
