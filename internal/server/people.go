@@ -109,8 +109,8 @@ func (s *Server) peoplesCalls() http.Handler {
 	if s.config.Lasting {
 		service.Door = s.door
 	}
-	mux.Handle(listen.People(s.service(), s.door.Interceptor()))
-	mux.Handle(listen.Rights(service, s.door.Interceptor()))
+	mux.Handle(listen.People(s.service(), replacedCalls{s}, s.door.Interceptor()))
+	mux.Handle(listen.Rights(service, replacedCalls{s}, s.door.Interceptor()))
 	return mux
 }
 

@@ -383,3 +383,32 @@ func ready(answers func(context.Context) error, next http.Handler) http.Handler 
 
 // readyTime is how long the server may take to answer if it is ready.
 const readyTime = 5 * time.Second
+
+// replacedCalls is an interceptor that has whoever asks a server that was replaced ask the next one,
+// whatever failed.
+type replacedCalls struct{ server *Server }
+
+func (c replacedCalls) see(err error) error {
+	if err != nil && IsReplaced(c.server.leaving()) {
+		return connect.NewError(connect.CodeUnavailable, errors.New("another server is active by now, or may be; ask again"))
+	}
+	return err
+}
+
+// WrapUnary is part of connect.Interceptor.
+func (c replacedCalls) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
+	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
+		answer, err := next(ctx, r)
+		return answer, c.see(err)
+	}
+}
+
+// WrapStreamingClient is part of connect.Interceptor.
+func (c replacedCalls) WrapStreamingClient(next connect.StreamingClientFunc) connect.StreamingClientFunc {
+	return next
+}
+
+// WrapStreamingHandler is part of connect.Interceptor.
+func (c replacedCalls) WrapStreamingHandler(next connect.StreamingHandlerFunc) connect.StreamingHandlerFunc {
+	return func(ctx context.Context, conn connect.StreamingHandlerConn) error { return c.see(next(ctx, conn)) }
+}
