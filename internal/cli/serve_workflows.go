@@ -43,7 +43,7 @@ killed, or is silent for a --lease, another one goes on; pilots and clients foll
 		Example: `  fairway serve --state /data/fairway --site cluster --listen :7070
   fairway serve --state /data/fairway --detach
   fairway serve --state /data/fairway --web
-  fairway serve --state /shared/fairway --store postgres://fairway@db/fairway --listen :7070 --standby
+  fairway serve --state /shared/fairway --store postgres://db/fairway --listen :7070 --standby
   fairway submit workflow.yaml --server /data/fairway`,
 		Args: noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -202,8 +202,11 @@ func (c *console) serveOpened(ctx context.Context, o *runOptions, config server.
 	if err := tellReady(); err != nil {
 		c.announce("fairway: " + err.Error())
 	}
-	_, err = s.Run(ctx)
+	outcome, err := s.Run(ctx)
 	first := interrupted()
+	if outcome.HandedOver {
+		c.announce("fairway: this server ends, and one that stands by goes on")
+	}
 	switch {
 	case server.IsReplaced(err):
 		return err

@@ -32,11 +32,12 @@ func (o *runOptions) checkStandby(command *cobra.Command) (err error) {
 		return fail(exitUsage, "write a time such as 10s", "--lease: %w", err)
 	}
 	if _, port, err := net.SplitHostPort(o.listen); err != nil || port == "" || port == "0" {
-		return fail(exitUsage, "name it, as in --listen :7070", "--standby wants an address with a port: by it pilots and "+
-			"clients find the next server")
+		return fail(exitUsage, "name it, as in --listen :7070",
+			"--standby wants an address with a port: by it pilots and clients find the next server")
 	}
 	if o.detach {
-		return fail(exitUsage, "let a service manager start it (examples/systemd)", "--standby and --detach do not go together")
+		return fail(exitUsage, "let a service manager start it (examples/systemd)",
+			"--standby and --detach do not go together")
 	}
 	return nil
 }
@@ -60,11 +61,11 @@ func (c *console) serveByTurns(ctx context.Context, o *runOptions, config server
 		}
 		active := config
 		active.Standby = b
-		if err := c.serveOpened(ctx, o, active); !server.IsReplaced(err) {
+		err := c.serveOpened(ctx, o, active)
+		if !server.IsReplaced(err) {
 			return err
-		} else {
-			c.announce(fmt.Sprintf("fairway: this server is not the active one any more: %v", err))
 		}
+		c.announce(fmt.Sprintf("fairway: this server is not the active one any more: %v", err))
 	}
 }
 

@@ -135,7 +135,8 @@ func (s *Server) openPeople(addresses []string) error {
 		return nil
 	}
 	connection := access.Connection{
-		Addresses: addresses, Standby: s.config.Standby != nil, Pin: s.authority.Pin(), Launch: access.Person, Token: access.NewToken(),
+		Addresses: addresses, Standby: s.config.Standby != nil, Pin: s.authority.Pin(), Launch: access.Person,
+		Token:       access.NewToken(),
 		Certificate: string(s.authority.Certificate()),
 	}
 	s.far.people = &connection

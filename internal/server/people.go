@@ -66,6 +66,9 @@ func (s *Server) publicConnection() (c access.Connection, ok bool) {
 	}
 	c = *s.far.people
 	c.Token = ""
+	if known := s.far.known.Load(); known != nil {
+		c.Addresses = known.all
+	}
 	return c, true
 }
 

@@ -390,8 +390,13 @@ func (s *Server) release() {
 }
 
 // Stop asks for an end: with drain after the attempts that run, else at once.
-// The state can be gone on with. Any goroutine may call it, at any time.
+// The state can be gone on with. Where another server stands by, this one leaves all to it: jobs and
+// pilots go on. Any goroutine may call it, at any time.
 func (s *Server) Stop(drain bool) {
+	if b := s.config.Standby; b != nil && b.member.Relieved() {
+		s.leave(errHandedOver)
+		return
+	}
 	if own := s.runs.own; own != nil {
 		own.room.Ending.Request(drain)
 	} else {

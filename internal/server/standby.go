@@ -75,7 +75,7 @@ func (b *Standby) join(ctx context.Context, lease time.Duration) error {
 	if err != nil {
 		return err
 	}
-	if b.lock, b.folders, err = folder.ClaimShared(ctx, dir); err != nil {
+	if err := b.claim(ctx, dir); err != nil {
 		return err
 	}
 	if err := folder.ClaimKind(&b.folders, b.config.Lasting); err != nil {
@@ -91,8 +91,8 @@ func (b *Standby) join(ctx context.Context, lease time.Duration) error {
 		return err
 	}
 	if address == "" {
-		return errors.New("servers stand by for each other only where a PostgreSQL keeps the records: name it with --store, " +
-			"from the first start on")
+		return errors.New("servers stand by for each other only where a PostgreSQL keeps the records: name it with " +
+			"--store, from the first start on")
 	}
 	if b.authority, err = access.OpenAuthority(filepath.Join(b.folders.State, folder.AuthorityName),
 		b.folders.ID); err != nil {
@@ -102,6 +102,23 @@ func (b *Standby) join(ctx context.Context, lease time.Duration) error {
 	self := store.Reached{Host: cmp.Or(host, "?")}
 	b.member, err = store.JoinPostgres(ctx, address, b.folders.ID, self, lease, b.config.Sched)
 	return err
+}
+
+// claimingTime is how long a server waits for another one that is making the state, or was of another
+// kind and is ending.
+const claimingTime = 5 * time.Second
+
+func (b *Standby) claim(ctx context.Context, dir string) (err error) {
+	for began := time.Now(); ; {
+		b.lock, b.folders, err = folder.ClaimShared(dir)
+		waits := errors.Is(err, folder.ErrBeingMade) || errors.As(err, new(*folder.RunningError))
+		if !waits || time.Since(began) > claimingTime {
+			return err
+		}
+		if err := b.config.Sched.Sleep(ctx, claimingTime/100); err != nil {
+			return err
+		}
+	}
 }
 
 // Await stands by until this server is the active one: Open makes it so, with Standby in its
@@ -136,6 +153,9 @@ func (b *Standby) Leave() {
 
 // answer opens the port of a server that stands by.
 func (b *Standby) answer() error {
+	if b.endpoint != nil {
+		return nil // it became active, and was replaced before it had opened its port
+	}
 	listener, addresses, err := access.ListenStandby(b.config.Listen, b.authority)
 	if err != nil {
 		return err

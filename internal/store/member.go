@@ -46,6 +46,13 @@ type Member struct {
 	good    time.Time // when the last beat was sent that has arrived
 	unclean bool
 	seen    assembly
+	heard   map[string]hearing // of each other member, by its name
+}
+
+// hearing is the last beat of a member, and when it was seen first.
+type hearing struct {
+	beat int64
+	at   time.Time
 }
 
 // Reached is how a member is reached: the name of its host, for people, and its addresses, HOST:PORT.
@@ -75,7 +82,8 @@ func JoinPostgres(
 	if err != nil {
 		return nil, err
 	}
-	m := &Member{postgres: postgres, owner: owner, address: address, name: rand.Text(), lease: lease, sched: s, self: self}
+	m := &Member{postgres: postgres, owner: owner, address: address, name: rand.Text(), lease: lease, sched: s, self: self,
+		heard: map[string]hearing{}}
 	if m.conn, err = m.connect(ctx); err == nil {
 		err = prepare(ctx, m.conn, postgres.schema, owner)
 	}
@@ -124,6 +132,19 @@ func (m *Member) Others() []Reached {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.seen.others)
+}
+
+// Relieved reports whether another member is there that would become active if this one ended.
+func (m *Member) Relieved() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, h := range m.heard {
+		// The first beat that is seen of one may be its last.
+		if !h.at.IsZero() && time.Since(h.at) < m.lease {
+			return true
+		}
+	}
+	return false
 }
 
 // Active is the active member as it was seen last, unless it is this one; false: there is none.
@@ -216,6 +237,11 @@ func (m *Member) exchange(ctx context.Context) (now assembly, err error) {
 			now.active = beating{name, beat}
 		}
 		now.others = append(now.others, Reached{r.Host, slices.Clone(r.Addresses)})
+		if before, known := m.heard[name]; !known {
+			m.heard[name] = hearing{beat: beat}
+		} else if before.beat != beat {
+			m.heard[name] = hearing{beat, sent}
+		}
 		return nil
 	})
 	if err == nil {

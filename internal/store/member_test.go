@@ -105,11 +105,21 @@ func TestAMemberEndsInOrder(t *testing.T) {
 	address := database.Address()
 	first, second := join(t, address, "a"), join(t, address, "b")
 	s := await(t, first)
+	if first.Relieved() {
+		t.Error("nobody would take its place")
+	}
+	next := make(chan store.Store, 1)
+	go func() { next <- await(t, second) }()
+	for !first.Relieved() {
+		if err := errors.Join(first.Beat(t.Context()), sched.Default().Sleep(t.Context(), first.BeatTime())); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := errors.Join(put(s, "first"), s.Close()); err != nil {
 		t.Fatal(err)
 	}
 	first.Leave()
-	holds(t, await(t, second), "first")
+	holds(t, <-next, "first")
 	if second.Unclean() {
 		t.Error("the member before has ended in order")
 	}

@@ -288,16 +288,16 @@ func claimMember(workflow string) (Layout, error) {
 	if i == nil || !i.isOfMember(there) {
 		return claimState(workflow)
 	}
-	return memberLayout(workflow, i, nil)
+	return memberLayout(workflow, i)
 }
 
 // memberLayout is the layout of a state that another member of its servers may have in use.
-func memberLayout(workflow string, i *identity, unread error) (Layout, error) {
+func memberLayout(workflow string, i *identity) (Layout, error) {
 	state := filepath.Join(workflow, StateFolder)
 	there, err := identify(state)
 	switch {
-	case unread != nil || err != nil:
-		return Layout{}, errors.Join(unread, err)
+	case err != nil:
+		return Layout{}, err
 	case !i.isOfMember(there):
 		return Layout{}, fmt.Errorf("%s is a copy of the state of other servers, and is not ready for a server: start one "+
 			"there alone first", state)

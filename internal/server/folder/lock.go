@@ -1,19 +1,16 @@
 package folder
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/disk"
-	"fairway/lib/sched"
 )
 
 // StateFolder is the name of the folder beside a workflow that holds the state
@@ -54,50 +51,46 @@ func Claim(workflow string) (*Lock, Layout, error) {
 	return lock, l, nil
 }
 
-// sharingTime is how long a member waits for one that is just making the state.
-const sharingTime = 10 * time.Second
+// ErrBeingMade: another server that stands by for this one is just making the state. It is tried again.
+var ErrBeingMade = errors.New("another server is making the state")
 
 // ClaimShared is Claim for one of several servers that stand by for each other, on whatever machines: they
 // have the lock together, and a server of another kind has it alone. Which of them is active, the
 // store tells. Machines may know a file system that they share by different numbers, so the
 // folder is known by its inode alone.
-func ClaimShared(ctx context.Context, workflow string) (*Lock, Layout, error) {
+func ClaimShared(workflow string) (*Lock, Layout, error) {
 	state := filepath.Join(workflow, StateFolder)
-	lock, err := LockState(state)
-	for waited := time.Duration(0); errors.As(err, new(*RunningError)); waited += sharingPause {
-		lock, err = openLockAs(state, unix.F_RDLCK)
+	alone, err := LockState(state)
+	if err == nil {
+		l, err := claimMember(workflow)
 		if err == nil {
-			if i, unread := readIdentity(state); i != nil || unread != nil {
-				l, err := memberLayout(workflow, i, unread)
-				if err != nil {
-					return nil, Layout{}, errors.Join(err, lock.Release())
-				}
-				return lock, l, nil
-			}
-			_ = lock.Release()
-			err = &RunningError{Folder: workflow, PID: holder(state)}
+			err = setLock(alone.file, unix.F_RDLCK)
 		}
-		if waited >= sharingTime {
-			return nil, Layout{}, err
+		if err != nil {
+			return nil, Layout{}, errors.Join(err, alone.Release())
 		}
-		if err := sched.Default().Sleep(ctx, sharingPause); err != nil {
-			return nil, Layout{}, err
-		}
+		return alone, l, nil
 	}
+	if !errors.As(err, new(*RunningError)) {
+		return nil, Layout{}, err
+	}
+	shared, err := openLockAs(state, unix.F_RDLCK)
 	if err != nil {
 		return nil, Layout{}, err
 	}
-	l, err := claimMember(workflow)
+	i, err := readIdentity(state)
+	if i == nil && err == nil {
+		err = ErrBeingMade
+	}
+	var l Layout
 	if err == nil {
-		err = setLock(lock.file, unix.F_RDLCK)
+		l, err = memberLayout(workflow, i)
 	}
 	if err != nil {
-		return nil, Layout{}, errors.Join(err, lock.Release())
+		return nil, Layout{}, errors.Join(err, shared.Release())
 	}
-	return lock, l, nil
+	return shared, l, nil
 }
-
-const sharingPause = 50 * time.Millisecond
 
 // ShowHolder names this process to who asks why the lock is held.
 func (l *Lock) ShowHolder() error { return writePID(l.file) }

@@ -62,7 +62,7 @@ func TestOnlyTheFirstClaimIsNew(t *testing.T) {
 // knows the file system by another number. Others are kept away.
 func TestMembersShareTheLock(t *testing.T) {
 	dir := t.TempDir()
-	first, l, err := ClaimShared(t.Context(), dir)
+	first, l, err := ClaimShared(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestMembersShareTheLock(t *testing.T) {
 	if err := i.write(l.State); err != nil {
 		t.Fatal(err)
 	}
-	second, again, err := ClaimShared(t.Context(), dir)
+	second, again, err := ClaimShared(dir)
 	if err != nil || again.ID != l.ID || again.New {
 		t.Fatal(again, err)
 	}
@@ -95,7 +95,7 @@ func TestMembersShareTheLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = alone.Release()
-	third, l3, err := ClaimShared(t.Context(), dir)
+	third, l3, err := ClaimShared(dir)
 	if err != nil || l3.ID != l.ID {
 		t.Fatal("it has become another state:", l3.ID, l.ID, err)
 	}
