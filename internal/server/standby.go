@@ -334,17 +334,24 @@ func (s *Server) tellAddresses() {
 }
 
 // assertTerm returns an error if another server may be active. It is for what is done outside of the
-// store.
+// store. While the database does not answer it waits, and the server ends when that lasts for a lease.
 func (s *Server) assertTerm(ctx context.Context) error {
 	b := s.config.Standby
 	if b == nil {
 		return nil
 	}
-	err := b.member.Assert(ctx)
-	if errors.Is(err, store.ErrSuperseded) {
-		s.leave(err)
+	for {
+		switch err := b.member.Assert(ctx); {
+		case errors.Is(err, store.ErrSuperseded):
+			s.leave(err)
+			return err
+		case err == nil || ctx.Err() != nil:
+			return err
+		}
+		if err := s.sched.Sleep(ctx, b.member.BeatTime()); err != nil {
+			return err
+		}
 	}
-	return err
 }
 
 // assertingStore is a store whose server ends when another one writes.

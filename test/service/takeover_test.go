@@ -89,6 +89,7 @@ type takeover struct {
 	random   *rand.Rand
 	state    string
 	in       string
+	batch    string // the folder of the batch system
 	service  string // a copy of the file by which clients reach the servers
 	database *storetest.Database
 	address  string // of the store
@@ -142,6 +143,8 @@ func newTakeover(t *testing.T) *takeover {
 	if err := os.Chmod(batch, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	c.batch = filepath.Dir(batch)
+	files.Write(t, filepath.Join(c.in, "workflow.yaml"), workflow)
 	files.Write(t, filepath.Join(c.state, "sites.yaml"), fmt.Sprintf(`sites:
   cluster:
     system: command
@@ -277,6 +280,13 @@ func (c *takeover) end() {
 	}
 	for _, pid := range program.Pilots(c.state) {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	jobs, _ := filepath.Glob(filepath.Join(c.batch, "*.pid"))
+	for _, job := range jobs {
+		text, _ := os.ReadFile(job)
+		if pid, err := strconv.Atoi(strings.TrimSpace(string(text))); err == nil {
+			_ = syscall.Kill(-pid, syscall.SIGKILL) // a session of its own
+		}
 	}
 }
 
@@ -538,9 +548,6 @@ func (c *takeover) acknowledge(one *submission, run uint32) {
 // runCommand runs a workflow as a person does, who knows nothing of several servers.
 func (c *takeover) runCommand(one *submission) {
 	file := filepath.Join(c.in, "workflow.yaml")
-	if err := os.WriteFile(file, []byte(workflow), 0o644); err != nil {
-		c.t.Error(err)
-	}
 	at := c.service
 	if len(one.word)%2 == 0 {
 		at = c.state

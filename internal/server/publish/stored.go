@@ -42,10 +42,8 @@ func (f *Storage) removeLoop(ctx context.Context) {
 			return
 		}
 		_ = beforeRemove.Hit()
-		for f.assert != nil && f.assert(ctx) != nil {
-			if f.sched.Sleep(ctx, PublishPause) != nil {
-				return
-			}
+		if f.assert != nil && f.assert(ctx) != nil {
+			return
 		}
 		for _, pfn := range batch {
 			if err := f.removeFile(ctx, pfn); err != nil {

@@ -92,6 +92,8 @@ class Client:
             try:
                 return self._call(name, json.dumps(request).encode())
             except FairwayError as e:
+                if name == "Stop" and not request.get("run"):
+                    raise  # the next server is not meant
                 lost = self._lost(e, lost, began)
 
     def _lost(self, error: FairwayError, lost: float, began: float) -> float:
