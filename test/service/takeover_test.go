@@ -421,7 +421,8 @@ func (c *takeover) round(n int) {
 	}
 	pause := time.Duration(c.random.Int64N(int64(longest)))
 	what := []string{"kill", "freeze", "kill", "freeze", "freeze briefly", "kill the other", "freeze the other",
-		"crash database", "crash database and kill", "crash database and freeze", "fill disk", "fill disk and kill"}[c.random.IntN(12)]
+		"crash database", "crash database and kill", "crash database and freeze", "fill disk",
+		"fill disk and kill"}[c.random.IntN(12)]
 	if n < 2 {
 		what = []string{"kill", "freeze"}[n]
 	}
@@ -671,9 +672,9 @@ func (c *takeover) conclude(rounds int) {
 	if rounds >= 4 && most < 2 {
 		c.t.Errorf("no pilot has outlived its server: %v", c.lived)
 	}
-	c.t.Logf("%d rounds %v: %d runs, %d terms that wrote over %d connections, %d pilots of which one lived through %d rounds; "+
-		"at the longest %v until one was active and one stood by", rounds, c.counts, len(runs), terms, connections, len(c.lived), most,
-		c.longest.Round(time.Millisecond))
+	c.t.Logf("%d rounds %v: %d runs, %d terms that wrote over %d connections, %d pilots of which one lived through "+
+		"%d rounds; at the longest %v until one was active and one stood by", rounds, c.counts, len(runs), terms,
+		connections, len(c.lived), most, c.longest.Round(time.Millisecond))
 }
 
 func (c *takeover) listed() ([]*wire.RunSummary, error) {
