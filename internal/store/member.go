@@ -70,6 +70,10 @@ const freeBeats = 3
 // MinLease is the shortest lease. In a shorter one a busy machine would look like a dead one.
 const MinLease = time.Second
 
+// patience is how long a member that stands by waits for the database at a time, however short the lease: the
+// machine may be busy.
+const patience = 10 * time.Second
+
 // ErrLeaseOver: the database was not reached for a lease, so another member may be active by now.
 var ErrLeaseOver = errors.New("the database of the store was not reached for longer than the lease")
 
@@ -187,7 +191,11 @@ func (m *Member) look(ctx context.Context) (now assembly, err error) {
 // connected does something with the connection, and makes one if there is none. The caller holds the
 // mutex.
 func (m *Member) connected(ctx context.Context, do func(context.Context) error) (err error) {
-	ctx, cancel := context.WithTimeout(ctx, m.lease/4)
+	limit := m.lease / 4
+	if m.term == 0 {
+		limit = max(limit, patience) // nobody relies on this member
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	if m.conn == nil {
 		if m.conn, err = m.connect(ctx); err != nil {
@@ -308,7 +316,7 @@ func passes(err error) bool {
 // take begins the next term, unless another member has, or the active one lives after all: the error is
 // pgx.ErrNoRows then.
 func (m *Member) take(ctx context.Context, seen assembly) (_ Store, err error) {
-	ctx, cancel := context.WithTimeout(ctx, m.lease)
+	ctx, cancel := context.WithTimeout(ctx, max(m.lease, patience))
 	defer cancel()
 	s, err := newPostgres(m.address, ReadWrite)
 	if err != nil {
