@@ -220,6 +220,11 @@ test-postgres: ## run the tests of the store, and 200 kills of a server, on a re
 	scripts/install-packages.sh $(DATABASE_PACKAGES)
 	FAIRWAY_SOAK=1 go test $(RACE) -count=1 -timeout 14m -run Postgres ./internal/store ./test/service
 
+.PHONY: test-takeover
+test-takeover: ## kill and freeze the active one of two servers 100 times, on a real PostgreSQL, which it installs
+	scripts/install-packages.sh $(DATABASE_PACKAGES)
+	FAIRWAY_TAKEOVERS=100 go test $(RACE) -count=1 -v -timeout 45m -run TestTakeover ./test/service
+
 .PHONY: test-service
 test-service: ## run a server with two people who log in, and one who makes 100,000 calls
 	FAIRWAY_SOAK=1 go test $(RACE) -count=1 -timeout 14m -run 'ManyRequestsOfOne|EveryCallAgainst|RunsOfOthers|TokensEnd|PilotsOfPeople|SocketOfAProxy' ./internal/server

@@ -502,3 +502,32 @@ func FuzzAuthority(f *testing.F) {
 		}
 	})
 }
+
+// Who finds a server that stands by passes on to the next address, and has told it nothing.
+func TestAServerThatStandsByIsPassedOver(t *testing.T) {
+	a := authority(t)
+	s := serve(t, a, 0)
+	listener, addresses, err := ListenStandby("127.0.0.1:0", a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	standby := &http.Server{
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelDebug),
+		Handler:  http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { t.Error("it was told", r.Header) }),
+	}
+	go standby.Serve(listener)
+	t.Cleanup(func() { standby.Close() })
+	c := s.launch("site-1")
+	c.Addresses = addresses
+	l := NewLine(c)
+	if _, err := l.Dial(t.Context()); !errors.Is(err, ErrStandsBy) {
+		t.Error(err)
+	}
+	l.Learn(s.addresses)
+	if said, err := call(t, l); err != nil || said != "site-1 at cluster true" {
+		t.Error(said, err)
+	}
+	if l.Reached() != s.addresses[0] {
+		t.Error("it has reached", l.Reached())
+	}
+}

@@ -27,6 +27,10 @@ import (
 // server by its pin, and not by where it is.
 const ServerName = "fairway"
 
+// StandbyName is the name in the certificate of a server that stands by. Who looks for the active one
+// passes on to the next address, and has said nothing yet.
+const StandbyName = "fairway-standby"
+
 // Authority is what the server of a state proves itself with. It is the same
 // for all servers of the state, and for no other state.
 type Authority struct {
@@ -188,12 +192,21 @@ func pinOf(certificate *x509.Certificate) string {
 // that are made for it and never written down. names are the hosts and addresses where
 // it is reached: a pilot does not look at them, and other programs do.
 func (a *Authority) ServerTLS(names ...string) (*tls.Config, error) {
+	return a.tlsAs(ServerName, names)
+}
+
+// StandbyTLS is ServerTLS for a server that stands by.
+func (a *Authority) StandbyTLS(names ...string) (*tls.Config, error) {
+	return a.tlsAs(StandbyName, names)
+}
+
+func (a *Authority) tlsAs(as string, names []string) (*tls.Config, error) {
 	public, key, err := ed25519.GenerateKey(rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	template := certificateOf(ServerName)
-	template.DNSNames = []string{ServerName}
+	template := certificateOf(as)
+	template.DNSNames = []string{as}
 	for _, name := range names {
 		if ip := net.ParseIP(name); ip != nil {
 			template.IPAddresses = append(template.IPAddresses, ip)
@@ -217,6 +230,10 @@ func (a *Authority) ServerTLS(names ...string) (*tls.Config, error) {
 // ErrOtherServer says that whoever answers at an address is not the server of
 // the connection file.
 var ErrOtherServer = errors.New("another server answers there: its certificate is not that of the connection file")
+
+// ErrStandsBy says that a server answers at an address which stands by: another one of the same state is
+// active, or will be.
+var ErrStandsBy = errors.New("a server answers there that stands by")
 
 // ClientTLS are the TLS settings by which somebody talks to the servers of the
 // authority with this pin, and to nobody else.
@@ -243,10 +260,17 @@ func verify(chain []*x509.Certificate, pin string) error {
 	if len(chain) == 0 {
 		return ErrOtherServer
 	}
-	_, err := chain[0].Verify(x509.VerifyOptions{
-		DNSName: ServerName, Roots: roots, CurrentTime: chain[0].NotBefore,
-		KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	})
+	is := func(name string) error {
+		_, err := chain[0].Verify(x509.VerifyOptions{
+			DNSName: name, Roots: roots, CurrentTime: chain[0].NotBefore,
+			KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		})
+		return err
+	}
+	err := is(ServerName)
+	if err != nil && is(StandbyName) == nil {
+		return ErrStandsBy
+	}
 	if err != nil {
 		return fmt.Errorf("%w (%w)", ErrOtherServer, err)
 	}

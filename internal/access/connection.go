@@ -17,6 +17,8 @@ import (
 type Connection struct {
 	// Addresses are those of the server, as HOST:PORT, tried in order.
 	Addresses []string `json:"addresses"`
+	// Standby says that servers of the state stand by: where none is active, one will be soon.
+	Standby bool `json:"standby,omitempty"`
 	// Pin tells the server from all others: [Authority.Pin].
 	Pin    string `json:"pin"`
 	Launch string `json:"launch"`

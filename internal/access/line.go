@@ -37,8 +37,9 @@ type Line struct {
 
 	mu    sync.Mutex // guards what follows
 	at    Connection
-	good  string // the address at which the server was reached last
-	local net.IP // from which
+	told  []string // addresses that the server has told since
+	good  string   // the address at which the server was reached last
+	local net.IP   // from which
 }
 
 // OpenLine reads a connection file; "-" is standard input, which is read once.
@@ -111,7 +112,7 @@ func (l *Line) dial(ctx context.Context) (net.Conn, error) {
 	c := l.reread()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	left := c.Addresses
+	left := l.addresses()
 	if good := l.Reached(); slices.Contains(left, good) {
 		left = append([]string{good}, slices.DeleteFunc(slices.Clone(left), func(a string) bool { return a == good })...)
 	}
@@ -157,6 +158,27 @@ func (l *Line) dial(ctx context.Context) (net.Conn, error) {
 		}
 	}
 	return nil, errors.Join(failures...)
+}
+
+// Learn takes the addresses of all servers of the state that an answer has: where nothing moves the
+// line, it finds the next server by them.
+func (l *Line) Learn(addresses []string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.told = addresses[:min(len(addresses), MaxAddresses)]
+}
+
+// addresses are all that are known.
+func (l *Line) addresses() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := slices.Clone(l.at.Addresses)
+	for _, address := range l.told {
+		if !slices.Contains(all, address) {
+			all = append(all, address)
+		}
+	}
+	return all
 }
 
 // dialPause is how long one address is tried before the next is, too.

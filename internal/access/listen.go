@@ -21,6 +21,17 @@ const maxInterfaces = 16
 // reach it. Where the address names no port, it takes the one that pilots know
 // from before, if that is free, so that they find the server again at once.
 func Listen(address string, before int, a *Authority) (listener net.Listener, addresses []string, err error) {
+	return listenAs(address, before, a.ServerTLS)
+}
+
+// ListenStandby is Listen for a server that stands by. The address names a port.
+func ListenStandby(address string, a *Authority) (listener net.Listener, addresses []string, err error) {
+	return listenAs(address, 0, a.StandbyTLS)
+}
+
+func listenAs(
+	address string, before int, settingsOf func(names ...string) (*tls.Config, error),
+) (listener net.Listener, addresses []string, err error) {
 	if address == "" {
 		address = DefaultListen
 	}
@@ -29,7 +40,7 @@ func Listen(address string, before int, a *Authority) (listener net.Listener, ad
 		return nil, nil, fmt.Errorf("--listen %s: write HOST:PORT, or :PORT for all interfaces: %w", address, err)
 	}
 	names := namesOf(host)
-	settings, err := a.ServerTLS(names...)
+	settings, err := settingsOf(names...)
 	if err != nil {
 		return nil, nil, err
 	}

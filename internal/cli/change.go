@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 
+	"fairway/internal/server/listen"
 	"fairway/internal/wire"
 )
 
@@ -122,6 +123,12 @@ ends, and its runs go on when it is started again.`,
 			}
 			asked := false
 			err := c.askRunning(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+				if connection, ok := client.(*listen.Connection); ok && connection.Standby && c.number == 0 {
+					text = "the server ends, and one that stands by goes on; the last one ends when the running attempts have"
+					if asked { // who answers now is another one, which goes on
+						return c.printDone(&wire.StopResponse{}, nil, "the server that was asked has gone, and another one is active")
+					}
+				}
 				asked = true
 				answer, err := client.Stop(ctx, &wire.StopRequest{Drain: !now})
 				return c.printDone(answer, err, text)

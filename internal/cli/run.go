@@ -52,6 +52,9 @@ type runOptions struct {
 	keepSandbox  bool
 	cachePolicy  string
 	store        string
+	standby      bool          // other servers of the state stand by for it
+	leaseText    string        // of a server that may have others, as it was given
+	lease        time.Duration // the same
 	cacheSize    string
 	cacheSpace   int64 // bytes for each pilot
 	timeScale    float64

@@ -203,6 +203,7 @@ func (c *console) submitted(
 ) (answer *wire.SubmitWorkflowResponse, err error) {
 	request.User, request.Group = thisUser(), c.group
 	err = c.askServer(ctx, func(ctx context.Context, client wire.WorkflowClient) (err error) {
+		withKey(client, request)
 		answer, err = client.SubmitWorkflow(ctx, request)
 		return err
 	})

@@ -35,10 +35,15 @@ func (c *console) serveCommand() *cobra.Command {
 them side by side, with the same pilots and caches. Its state is in .fairway/ of the
 folder --state, results are in results/NUMBER/. Start it again there, and all runs
 go on. With --listen or --site it also answers over the network, to those who have
-a copy of .fairway/service.`,
+a copy of .fairway/service.
+
+With --standby several servers may be started for one state, on machines that share
+its folder and reach the PostgreSQL of --store. One is active. When it has ended, was
+killed, or is silent for a --lease, another one goes on; pilots and clients follow.`,
 		Example: `  fairway serve --state /data/fairway --site cluster --listen :7070
   fairway serve --state /data/fairway --detach
   fairway serve --state /data/fairway --web
+  fairway serve --state /shared/fairway --store postgres://db/fairway --listen :7070 --standby
   fairway submit workflow.yaml --server /data/fairway`,
 		Args: noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -55,6 +60,10 @@ a copy of .fairway/service.`,
 	flags.StringVar(&o.folder, "state", ".", "folder of the server, which is made if need be")
 	flags.StringVar(&o.store, "store", "", "a PostgreSQL that keeps the records, from the first start on: "+
 		"postgres://USER@HOST:PORT/DATABASE?schema=NAME (default: a file in the folder of the state)")
+	flags.BoolVar(&o.standby, "standby", false, "share the state with other servers that are started in this way, "+
+		"of which one at a time is active; wants --store and --listen with a port")
+	flags.StringVar(&o.leaseText, "lease", "10s", "with --standby: the `time` for which the active server may be silent "+
+		"until another one takes its place; say the same to all")
 	flags.StringArrayVar(&o.tools, "tool", nil,
 		"a `program` that pilots look for when they start; for others they look when a run names them under tools: "+
 			"(may be repeated)")
@@ -101,6 +110,9 @@ func (c *console) prepareService(command *cobra.Command, o *runOptions) error {
 		}
 	}
 	if err := o.checkResults(); err != nil {
+		return err
+	}
+	if err := o.checkStandby(command); err != nil {
 		return err
 	}
 	o.lasting, o.waitAnyway, o.file, o.text = true, true, "fairway serve", []byte(serviceText)
@@ -150,13 +162,24 @@ func (c *console) serveWorkflows(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.standby {
+		return c.serveByTurns(ctx, o, config)
+	}
+	return c.serveOpened(ctx, o, config)
+}
+
+// serveOpened is serveWorkflows of the active server. The error is one of server.IsReplaced where
+// another one is, or may be.
+func (c *console) serveOpened(ctx context.Context, o *runOptions, config server.Config) error {
 	if err := c.openWeb(o, &config); err != nil {
 		return err
 	}
 	s, err := server.Open(ctx, config)
+	if server.IsReplaced(err) {
+		return err
+	}
 	if running, ok := errors.AsType[*folder.RunningError](err); ok {
-		return fail(exitRunning, "end it with `fairway stop --server "+displayPath(o.folder)+"`",
-			"another process serves %s", folderText(running.Folder))
+		return served(running, o)
 	}
 	if kind, ok := errors.AsType[*folder.KindError](err); ok {
 		return fail(exitUsage, "choose another folder with --state", "%w", kind)
@@ -179,15 +202,26 @@ func (c *console) serveWorkflows(ctx context.Context, o *runOptions) error {
 	if err := tellReady(); err != nil {
 		c.announce("fairway: " + err.Error())
 	}
-	_, err = s.Run(ctx)
+	outcome, err := s.Run(ctx)
 	first := interrupted()
+	if outcome.HandedOver {
+		c.announce("fairway: this server ends, and one that stands by goes on")
+	}
 	switch {
+	case server.IsReplaced(err):
+		return err
 	case err != nil:
 		return stateLost(err)
 	case first != nil:
 		return quietly(signalCode(first))
 	}
 	return nil
+}
+
+// served is the error where another server has the state.
+func served(running *folder.RunningError, o *runOptions) error {
+	return fail(exitRunning, "end it with `fairway stop --server "+displayPath(o.folder)+"`",
+		"another process serves %s", folderText(running.Folder))
 }
 
 // asksService reports whether a command asks a server that takes workflows.

@@ -2,17 +2,21 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"strings"
+	"time"
 
+	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
 	"fairway/internal/quantity"
 	"fairway/internal/server/listen"
 	"fairway/internal/wire"
+	"fairway/lib/sched"
 )
 
 // serverVariable names the server that takes workflows, where --server does not.
@@ -20,14 +24,52 @@ const serverVariable = "FAIRWAY_SERVICE"
 
 // askService talks to the server that --server names.
 func (c *console) askService(ctx context.Context, do func(context.Context, wire.WorkflowClient) error) error {
-	return askAgain(ctx, func() (live bool, err error) {
-		connection, err := dialService(ctx, c.service)
-		if err != nil {
-			return false, err
+	var lost time.Time // when the active server was lost; zero: it answers
+	for {
+		began := time.Now()
+		next, err := c.askActive(ctx, do)
+		if !next || ctx.Err() != nil {
+			return explained(err)
 		}
-		defer connection.Close()
-		return false, do(ctx, connection)
-	})
+		if lost.IsZero() || time.Since(began) > takeoverTime { // it has answered meanwhile
+			lost = time.Now()
+			c.announce("fairway: no active server answers; waiting for one that stands by")
+		}
+		if time.Since(lost) > takeoverTime {
+			return explained(err)
+		}
+		if err := sched.Default().Sleep(ctx, takeoverPause); err != nil {
+			return err
+		}
+	}
+}
+
+// takeoverTime is how long a question is asked again, where servers stand by for the one that is
+// lost.
+const (
+	takeoverTime  = 2 * time.Minute
+	takeoverPause = 250 * time.Millisecond
+)
+
+// askActive asks the server that is active now. It reports whether the next one is to be asked.
+func (c *console) askActive(
+	ctx context.Context, do func(context.Context, wire.WorkflowClient) error,
+) (next bool, err error) {
+	connection, err := dialService(ctx, c.service)
+	if err != nil {
+		return errors.Is(err, listen.ErrNoActive), err
+	}
+	defer connection.Close()
+	err = do(ctx, connection)
+	gone := serverGone(err) || errors.Is(err, errWentAway) || connect.CodeOf(err) == connect.CodeDeadlineExceeded
+	return gone && connection.Standby, err
+}
+
+// withKey has a repeated submission be known, where it may be repeated: by a key, if it has none.
+func withKey(client wire.WorkflowClient, request *wire.SubmitWorkflowRequest) {
+	if c, ok := client.(*listen.Connection); ok && c.Standby && request.GetKey() == "" {
+		request.Key = "once-" + rand.Text()
+	}
 }
 
 // dialService reaches a server by its folder, or by a file that says how.

@@ -175,8 +175,10 @@ func receiveProgress(ctx context.Context, client wire.WorkflowClient, out chan<-
 	if err := stream.Err(); err != nil {
 		return err
 	}
-	return errors.New("the server went away before the run had ended")
+	return errWentAway
 }
+
+var errWentAway = errors.New("the server went away before the run had ended")
 
 // later is a report in which only the clock has moved on, and the time left with it.
 func later(report *wire.ProgressReport, since time.Duration) *wire.ProgressReport {

@@ -18,3 +18,14 @@ func WithEnding(folder, ending string) (paths []string) {
 	}
 	return paths
 }
+
+// Beginning are the paths that begin with one, in their order; none where its folder cannot be listed.
+func Beginning(path string) (paths []string) {
+	found, _ := os.ReadDir(filepath.Dir(path))
+	for _, f := range found {
+		if strings.HasPrefix(f.Name(), filepath.Base(path)) {
+			paths = append(paths, filepath.Join(filepath.Dir(path), f.Name()))
+		}
+	}
+	return paths
+}

@@ -3,6 +3,7 @@ package pilot
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"hash/fnv"
 	"math/rand/v2"
@@ -53,6 +54,11 @@ type exchange struct {
 	// do; from then on each Sync says that it leaves, until farewell, which is the end.
 	farewellBy time.Time
 	farewell   bool
+
+	// Where servers stand by: the highest term of an answer, and the number of the addresses
+	// that were told last.
+	term    uint64
+	servers uint64
 
 	// lookedFor is the number of the programs that were looked for last, of which hello tells;
 	// tellFound says that the next Sync describes the pilot for that.
@@ -297,6 +303,7 @@ func (p *pilot) send(talk context.Context, now time.Time) {
 	} else {
 		p.reports.Carry(m)
 	}
+	m.Term, m.ServersKnown = x.term, x.servers
 	p.describeAgain(m)
 	p.members(m)
 	p.savedStates(m)
@@ -388,6 +395,9 @@ func (p *pilot) answered(m *wire.SyncRequest, answer *wire.SyncAnswer, tools []s
 	defer p.mu.Unlock()
 	x := &p.exchange
 	x.inFlight--
+	if err == nil {
+		err = p.ofServer(answer)
+	}
 	if err != nil {
 		p.callFailed(m, err)
 		return false
@@ -411,6 +421,24 @@ func (p *pilot) answered(m *wire.SyncRequest, answer *wire.SyncAnswer, tools []s
 	}
 	p.carryOut(answer)
 	return true
+}
+
+// errReplaced: what a server says that another one has replaced does not count. It may have been frozen, and
+// not know.
+var errReplaced = errors.New("it was answered by a server that another one has replaced")
+
+// ofServer takes note of which server has answered. The caller holds the mutex.
+func (p *pilot) ofServer(a *wire.SyncAnswer) error {
+	x := &p.exchange
+	if a.GetTerm() < x.term {
+		return errReplaced
+	}
+	x.term = a.GetTerm()
+	if servers := a.GetServers(); len(servers) > 0 && p.cfg.Line != nil {
+		p.cfg.Line.Learn(servers)
+		x.servers = a.GetServersNumber()
+	}
+	return nil
 }
 
 // spoolUntold keeps on disk what the TaskQueue could not be told. The caller holds the

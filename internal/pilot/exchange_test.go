@@ -203,3 +203,29 @@ func TestPilotsComeBackOneAfterTheOther(t *testing.T) {
 		t.Errorf("%d pilots come back within %v, evenly that would be %d", most, part, even)
 	}
 }
+
+// An answer of a server that another one has replaced does not count: it may have been frozen, and gives
+// out work that is another pilot's by now. The pilot says which term it has seen.
+func TestAnAnswerOfALowerTermDoesNotCount(t *testing.T) {
+	q := newTaskQueue(t)
+	q.change(func() { q.term = 7 })
+	q.start(q.config("p1"))
+	expect(t, q.run("p1", shell("true")), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	late := shell("touch " + filepath.Join(t.TempDir(), "late"))
+	syncs := 0
+	q.change(func() {
+		q.term, syncs = 6, len(q.pilot("p1").syncs)
+		q.pilot("p1").run, q.pilot("p1").news = []*wire.Assignment{late}, true
+	})
+	q.until("it asks again, twice", func() bool { return len(q.pilot("p1").syncs) > syncs+2 })
+	q.change(func() {
+		if q.pilot("p1").started[late.GetAttempt()] || q.results[late.GetAttempt()] != nil {
+			t.Error("it has begun what a server of a lower term has given out")
+		}
+		if term := q.pilot("p1").syncs[len(q.pilot("p1").syncs)-1].GetTerm(); term != 7 {
+			t.Error("it says that it has seen the term", term)
+		}
+		q.term, q.pilot("p1").run = 8, nil
+	})
+	expect(t, q.run("p1", shell("true")), wire.Outcome_OUTCOME_SUCCEEDED, "")
+}

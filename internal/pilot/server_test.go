@@ -73,6 +73,7 @@ type taskQueue struct {
 	refuse    bool              // to acknowledge
 	silent    bool              // there is no news for a pilot that was not known
 	variables map[string][]byte // told with attempts
+	term      uint64            // of the answers
 	strange   bool              // it knows of a pilot only what comes with the whole state
 }
 
@@ -246,7 +247,7 @@ func (q *taskQueue) answer(p *pilotSeen, m *wire.SyncRequest) *wire.SyncAnswer {
 	p.number++
 	a := &wire.SyncAnswer{Number: p.number, Seen: m.GetSeq(), Run: slices.Clone(p.run), Variables: q.variables,
 		Peers: p.peers, Evict: p.evict,
-		Prefetch: p.pre, Leave: p.leave, NextSync: durationpb.New(q.hold), TellCache: p.tell}
+		Prefetch: p.pre, Leave: p.leave, NextSync: durationpb.New(q.hold), TellCache: p.tell, Term: q.term}
 	if q.lease > 0 {
 		a.Lease = durationpb.New(q.lease)
 	}

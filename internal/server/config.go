@@ -36,6 +36,10 @@ type Config struct {
 	// first start on; empty: where they were, or else in the folder of the state.
 	Store string
 
+	// Standby says that other servers of the state stand by for this one, and has awaited its turn; nil:
+	// none do.
+	Standby *Standby
+
 	// Shares is the file that says how people share a Lasting server (package fairshare), which is
 	// read again when it changes. Empty: as the server was told last, or all alike.
 	Shares string

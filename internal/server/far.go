@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync/atomic"
 
 	"connectrpc.com/connect"
 
@@ -39,6 +40,8 @@ const (
 // that.
 type far struct {
 	listener    net.Listener
+	own         []string                       // the addresses of this server
+	known       atomic.Pointer[knownAddresses] // of all, where servers stand by; nil: none do
 	connections *launch.Connections
 	people      *access.Connection // of the owner; nil where people use the socket only
 	files       http.Handler
@@ -61,9 +64,16 @@ func (s *Server) openFar() error {
 	if os.Getenv("GOGC") == "" {
 		state.KeepGrowth(farHeapGrowth, leastHeapGrowth)
 	}
+	if s.config.Standby != nil {
+		s.config.Standby.hush()
+	}
 	s.far.listener, addresses, err = access.Listen(s.config.Listen, launch.KnownPort(s.folders.Pilots), s.authority)
 	if err != nil {
 		return err
+	}
+	if s.far.own = addresses; s.config.Standby != nil {
+		s.config.Standby.member.SetAddresses(addresses)
+		addresses = s.withOthers(addresses)
 	}
 	if err := s.openPeople(addresses); err != nil {
 		return err
@@ -143,16 +153,20 @@ func (s *Server) farHandler() http.Handler {
 	if s.far.people == nil {
 		return pilots
 	}
-	return access.ByCaller(s.door.Guard(s.peoplesCalls()), pilots)
+	return ready(s.service().Answers, access.ByCaller(s.door.Guard(s.peoplesCalls()), pilots))
 }
 
 // taskQueue is the service of pilots, wherever they call.
 func (s *Server) taskQueue() (path string, handler http.Handler) {
-	path, handler = wire.NewTaskQueueHandler(&api.TaskQueue{
+	queue := &api.TaskQueue{
 		Inbox: s.inbox, Claims: access.Claims{
 			Authority: s.authority, Stores: func(string) []string { return s.storage.Stores() },
 		},
 		Variables: s.config.Variables,
-	}, listen.Uncompressed, connect.WithReadMaxBytes(access.MaxMessage))
+	}
+	if s.termNumber != 0 {
+		queue.Members = members{s}
+	}
+	path, handler = wire.NewTaskQueueHandler(queue, listen.Uncompressed, connect.WithReadMaxBytes(access.MaxMessage))
 	return path, access.Timed(s.bodies.Limit(handler))
 }

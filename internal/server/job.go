@@ -135,7 +135,8 @@ func (s *Server) openPeople(addresses []string) error {
 		return nil
 	}
 	connection := access.Connection{
-		Addresses: addresses, Pin: s.authority.Pin(), Launch: access.Person, Token: access.NewToken(),
+		Addresses: addresses, Standby: s.config.Standby != nil, Pin: s.authority.Pin(), Launch: access.Person,
+		Token:       access.NewToken(),
 		Certificate: string(s.authority.Certificate()),
 	}
 	s.far.people = &connection
@@ -307,7 +308,12 @@ func (s *Server) leave(why error) {
 	if socket, ok := s.listener.(*net.UnixListener); ok && errors.Is(why, term.ErrFollowed) {
 		socket.SetUnlinkOnClose(false) // its name is that of another server's by now
 	}
-	s.cancel()
+	if IsReplaced(why) && s.records != nil {
+		store.Abandon(s.rawStore)
+	}
+	if s.cancel != nil {
+		s.cancel()
+	}
 }
 
 // leaving is why the server has left a run that goes on, nil where it has not.

@@ -280,7 +280,7 @@ func (s *Server) SubmitWorkflow(
 		o.run.Own = own
 		id, err = s.beginRun(ctx, b, o, find)
 	}
-	if err != nil {
+	if err != nil && !errors.Is(err, loop.ErrEnded) { // else the next server knows whether the store has it
 		for _, path := range s.ownOf(&state.Run{Own: own}) {
 			_ = os.RemoveAll(path)
 		}

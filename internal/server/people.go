@@ -66,6 +66,9 @@ func (s *Server) publicConnection() (c access.Connection, ok bool) {
 	}
 	c = *s.far.people
 	c.Token = ""
+	if known := s.far.known.Load(); known != nil {
+		c.Addresses = known.all
+	}
 	return c, true
 }
 
@@ -109,8 +112,8 @@ func (s *Server) peoplesCalls() http.Handler {
 	if s.config.Lasting {
 		service.Door = s.door
 	}
-	mux.Handle(listen.People(s.service(), s.door.Interceptor()))
-	mux.Handle(listen.Rights(service, s.door.Interceptor()))
+	mux.Handle(listen.People(s.service(), replacedCalls{s}, s.door.Interceptor()))
+	mux.Handle(listen.Rights(service, replacedCalls{s}, s.door.Interceptor()))
 	return mux
 }
 

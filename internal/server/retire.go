@@ -192,7 +192,7 @@ func (s *Server) archive(ctx context.Context, id dispatch.RunID) (provenance, mo
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := writeArchive(ctx, s.archiveOf(id), all); err != nil {
+	if err := s.writeArchive(ctx, s.archiveOf(id), all); err != nil {
 		return nil, nil, err
 	}
 	_, made, _, err := dispatch.Fresh(all)
@@ -242,6 +242,9 @@ func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*a
 		recorded = r.opened.run
 	}
 	if err := s.removeLogsOf(ctx, id); err != nil {
+		return nil, err
+	}
+	if err := s.assertTerm(ctx); err != nil {
 		return nil, err
 	}
 	for _, path := range removed.Paths {

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -53,6 +54,7 @@ type Server struct {
 	folders   folder.Layout
 	lock      *folder.Lock
 	records   store.Store
+	rawStore  store.Store // the same, without what looks at its errors
 	authority *access.Authority
 	bodies    *access.Bodies
 	tape      *recording.Writer // nil: none
@@ -77,11 +79,17 @@ type Server struct {
 	listener net.Listener
 	endpoint *listen.Endpoint
 	far      far
-	web      *listen.Endpoint // nil: there are no pages
-	proxy    *listen.Endpoint // nil: no proxy has a socket
-	door     *people.Door     // nil: the socket alone is asked
-	audit    *audit.Log       // of a lasting server
-	notices  *notice.Sender   // nil: nobody wants them
+
+	// Where the records are in a PostgreSQL: the term. Where servers stand by, too: the listener as the
+	// socket of pilots.
+	termNumber   uint64
+	pilotsSocket *listen.PilotsSocket
+
+	web     *listen.Endpoint // nil: there are no pages
+	proxy   *listen.Endpoint // nil: no proxy has a socket
+	door    *people.Door     // nil: the socket alone is asked
+	audit   *audit.Log       // of a lasting server
+	notices *notice.Sender   // nil: nobody wants them
 
 	// Where servers of the state are or were batch jobs: the term of this one, the batch
 	// system with the jobs that are servers (nil until one of them matters), the job before if
@@ -100,13 +108,16 @@ type Server struct {
 // if another process runs the workflow, those of package store, those of
 // flow.New, and missing inputs.
 func Open(ctx context.Context, config Config) (*Server, error) {
+	if config.Standby != nil && config.Dispatch.Hold == 0 {
+		config.Dispatch.Hold = StandbyHold
+	}
 	config = config.withDefaults()
 	s := &Server{
 		config: config, sched: config.Sched, log: config.Log, began: time.Now(), bodies: access.NewBodies(),
 	}
 	if err := s.open(ctx); err != nil {
 		s.release()
-		return nil, err
+		return nil, cmp.Or(s.leaving(), err)
 	}
 	return s, nil
 }
@@ -122,6 +133,11 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	defer s.beatWhileOpening()()
+	if s.config.Standby != nil {
+		var opened func()
+		ctx, opened = s.beatLease(ctx)
+		defer opened()
+	}
 	if err := s.openState(); err != nil {
 		return err
 	}
@@ -149,6 +165,10 @@ func (s *Server) open(ctx context.Context) error {
 
 // takeState makes this server the one of the state.
 func (s *Server) takeState(ctx context.Context, dir string) error {
+	if b := s.config.Standby; b != nil {
+		s.folders = b.folders
+		return nil
+	}
 	before, err := s.awaitTerm(ctx, dir)
 	if err != nil {
 		return err
@@ -166,6 +186,10 @@ func (s *Server) takeState(ctx context.Context, dir string) error {
 func (s *Server) openState() (err error) {
 	var authority errgroup.Group // beside the store: each takes a while, and waits for the disk
 	authority.Go(func() (err error) {
+		if b := s.config.Standby; b != nil {
+			s.authority = b.authority
+			return nil
+		}
 		s.authority, err = access.OpenAuthority(filepath.Join(s.folders.State, folder.AuthorityName), s.folders.ID)
 		return err
 	})
@@ -174,17 +198,8 @@ func (s *Server) openState() (err error) {
 			err = failed
 		}
 	}()
-	if s.config.Store != "" {
-		if err := folder.KeepStoreAt(&s.folders, s.config.Store); err != nil {
-			return err
-		}
-	}
-	s.records, err = folder.OpenStore(s.folders.State, s.term != nil && s.term.Unclean)
-	if err != nil {
+	if s.records, err = s.openStore(); err != nil {
 		return err
-	}
-	if s.term != nil {
-		s.records = fenced{s.records, s}
 	}
 	s.inbox = loop.NewInbox()
 	s.runs.keys, s.runs.beginning = map[submissionName]*state.Run{}, map[submissionName]chan struct{}{}
@@ -192,7 +207,34 @@ func (s *Server) openState() (err error) {
 	s.contents = feed.NewContents()
 	s.element = elements.New(s.folders.Roots(), s.sched.Sleep)
 	s.storage = publish.NewStorage(s.records, s.folders, s.element, s.inbox, s.tellPerson, s.sched, s.log)
+	if b := s.config.Standby; b != nil {
+		s.storage.FenceBy(s.termNumber, s.assertTerm, b.removesAt())
+	}
 	return nil
+}
+
+// openStore opens the store, so that the server ends when another one writes.
+func (s *Server) openStore() (records store.Store, err error) {
+	if b := s.config.Standby; b != nil {
+		records, b.records = b.records, nil
+	} else {
+		if s.config.Store != "" {
+			if err := folder.KeepStoreAt(&s.folders, s.config.Store); err != nil {
+				return nil, err
+			}
+		}
+		if records, err = folder.OpenStore(s.folders.State, s.term != nil && s.term.Unclean); err != nil {
+			return nil, err
+		}
+	}
+	s.rawStore, s.termNumber = records, store.TermOf(records)
+	switch {
+	case s.term != nil:
+		return fenced{records, s}, nil
+	case s.termNumber != 0:
+		return assertingStore{records, s}, nil
+	}
+	return records, nil
 }
 
 // openRun decides how the run of the folder begins.
@@ -235,7 +277,13 @@ func (s *Server) openPlaces(ctx context.Context) error {
 // openWays opens the socket and the port, and the batch systems whose pilots call there.
 func (s *Server) openWays(ctx context.Context) (err error) {
 	var address string
-	if s.listener, address, err = listen.Unix(s.folders.State); err != nil {
+	if s.config.Standby == nil {
+		s.listener, address, err = listen.Unix(s.folders.State)
+	} else if s.pilotsSocket, err = listen.OpenPilotsSocket(s.folders.State, s.termNumber); err == nil {
+		s.listener, address = s.pilotsSocket, s.pilotsSocket.Address()
+		err = s.pilotsSocket.Show()
+	}
+	if err != nil {
 		return err
 	}
 	if err := s.openDoor(ctx); err != nil {
@@ -327,8 +375,8 @@ func (s *Server) release() {
 	if errors.Is(s.leaving(), term.ErrFollowed) {
 		return // all names in the state folder are those of another server
 	}
-	if s.records != nil {
-		_ = s.records.Close()
+	if s.rawStore != nil {
+		_ = s.rawStore.Close()
 	}
 	if s.lock != nil {
 		_ = listen.RemoveSocket(s.folders.State)
@@ -342,8 +390,13 @@ func (s *Server) release() {
 }
 
 // Stop asks for an end: with drain after the attempts that run, else at once.
-// The state can be gone on with. Any goroutine may call it, at any time.
+// The state can be gone on with. Where another server stands by, this one leaves all to it: jobs and
+// pilots go on. Any goroutine may call it, at any time.
 func (s *Server) Stop(drain bool) {
+	if b := s.config.Standby; b != nil && b.member.Relieved() {
+		s.leave(errHandedOver)
+		return
+	}
 	if own := s.runs.own; own != nil {
 		own.room.Ending.Request(drain)
 	} else {
@@ -362,6 +415,9 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	working, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	s.cancel = cancel
+	if why := s.leaving(); why != nil {
+		return Outcome{}, why
+	}
 	spare := make([]byte, heapSpare)
 	defer runtime.KeepAlive(spare)
 	for _, r := range s.runs.all() {
@@ -381,6 +437,9 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 		group.Go(func() { s.watchResults(working) })
 	}
 	group.Go(func() { s.watchSpace(working) })
+	if s.config.Standby != nil {
+		group.Go(func() { s.keepLease(working) })
+	}
 	if s.term != nil {
 		group.Go(func() { s.keepTerm(working) })
 	}

@@ -2,7 +2,6 @@ package server
 
 import (
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -14,7 +13,6 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
 	"fairway/internal/server/people"
-	"fairway/internal/server/term"
 )
 
 // Web is how a server shows itself to browsers.
@@ -76,7 +74,7 @@ func (s *Server) closeWeb() {
 	if s.config.Web != nil && s.config.Web.Listener != nil {
 		_ = s.config.Web.Listener.Close()
 	}
-	if s.web != nil && !errors.Is(s.leaving(), term.ErrFollowed) {
+	if s.web != nil && !IsReplaced(s.leaving()) {
 		_ = os.Remove(s.linkFile())
 	}
 }

@@ -43,7 +43,11 @@ func CheckAddress(address string) error {
 type postgresStore struct {
 	config *pgx.ConnConfig
 	mode   Mode
+	schema string
 	where  string // for people: host, database and schema, without a password
+
+	given   context.Context // ends with abandon: then nothing waits for the database any more
+	abandon context.CancelFunc
 
 	mu     sync.Mutex // guards what follows, and is held while the database works
 	conn   *pgx.Conn  // nil while it is lost
@@ -63,8 +67,12 @@ var ErrSuperseded = errors.New("another server has taken the store over; this on
 // ErrOwned: the schema holds the records of something else.
 var ErrOwned = errors.New("the records there are of the state of another folder; name another schema, as ?schema=NAME")
 
-// writerLock is the advisory lock of the writer, beside the number of its schema.
-const writerLock = 0x46616972
+// writerLock is the advisory lock of the writer, beside the number of its schema; preparing is held
+// for a moment by who makes a schema.
+const (
+	writerLock = 0x46616972
+	preparing  = 0x46616972776179
+)
 
 // OpenPostgres opens the store in the schema of a database that address names, as
 // postgres://user@host:5432/database?schema=fairway; without a schema, fairway. The password may
@@ -72,6 +80,19 @@ const writerLock = 0x46616972
 // is not there, and belongs to the owner from then on; another one is ErrOwned, and another live
 // writer is ErrLocked.
 func OpenPostgres(ctx context.Context, address string, mode Mode, owner string) (Store, error) {
+	s, err := newPostgres(address, mode)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.open(ctx, owner); err != nil {
+		_ = s.Close()
+		return nil, s.explain("open", err)
+	}
+	return s, nil
+}
+
+// newPostgres is a store without a connection.
+func newPostgres(address string, mode Mode) (*postgresStore, error) {
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
 		return nil, fmt.Errorf("the address of the store cannot be read; write postgres://user@host:5432/database: %w",
@@ -83,13 +104,10 @@ func OpenPostgres(ctx context.Context, address string, mode Mode, owner string) 
 	config.RuntimeParams["application_name"] = "fairway"
 	config.RuntimeParams["synchronous_commit"] = "on"
 	s := &postgresStore{
-		config: config, mode: mode,
+		config: config, mode: mode, schema: schema,
 		where: fmt.Sprintf("schema %s of database %s at %s:%d", schema, config.Database, config.Host, config.Port),
 	}
-	if err := s.open(ctx, schema, owner); err != nil {
-		_ = s.Close()
-		return nil, s.explain("open", err)
-	}
+	s.given, s.abandon = context.WithCancel(context.Background())
 	return s, nil
 }
 
@@ -110,36 +128,65 @@ var postgresMigrations = []string{
 		PRIMARY KEY (tbl, run, key))`,
 }
 
-func (s *postgresStore) open(ctx context.Context, schema, owner string) (err error) {
+func (s *postgresStore) open(ctx context.Context, owner string) (err error) {
 	if s.conn, err = pgx.ConnectConfig(ctx, s.config); err != nil {
 		return err
 	}
 	if s.mode == ReadOnly {
 		return s.checkReadable(ctx)
 	}
-	if _, err := s.conn.Exec(ctx, "CREATE SCHEMA IF NOT EXISTS "+pgx.Identifier{schema}.Sanitize()); err != nil {
+	if err := prepare(ctx, s.conn, s.schema, owner); err != nil {
 		return err
 	}
 	if err := s.lock(ctx); err != nil {
 		return err
 	}
-	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
-		_, err := tx.Exec(ctx, `CREATE TABLE IF NOT EXISTS store (one boolean PRIMARY KEY DEFAULT true CHECK (one),
-			version int NOT NULL, term bigint NOT NULL, owner text NOT NULL)`)
-		if err == nil {
-			_, err = tx.Exec(ctx, `INSERT INTO store (version, term, owner) VALUES (0, 0, $1) ON CONFLICT DO NOTHING`, owner)
+	return s.beginTerm(ctx, `UPDATE store SET term = term + 1 RETURNING version, term`)
+}
+
+// prepare makes what a schema needs for terms, where it is not there yet. Others may do so at the
+// same time.
+func prepare(ctx context.Context, conn *pgx.Conn, schema, owner string) error {
+	return pgx.BeginFunc(ctx, conn, func(tx pgx.Tx) error {
+		for _, statement := range []string{
+			// Of several who make the same at once, PostgreSQL would refuse all but one.
+			fmt.Sprintf(`SELECT pg_advisory_xact_lock(%d)`, int64(preparing)),
+			"CREATE SCHEMA IF NOT EXISTS " + pgx.Identifier{schema}.Sanitize(),
+			`CREATE TABLE IF NOT EXISTS store (one boolean PRIMARY KEY DEFAULT true CHECK (one),
+				version int NOT NULL, term bigint NOT NULL, owner text NOT NULL)`,
+			`CREATE TABLE IF NOT EXISTS member (name text PRIMARY KEY, term bigint NOT NULL, beat bigint NOT NULL,
+				host text NOT NULL, addresses text[] NOT NULL, at timestamptz NOT NULL DEFAULT now())`,
+		} {
+			if _, err := tx.Exec(ctx, statement); err != nil {
+				return err
+			}
 		}
-		if err != nil {
+		if _, err := tx.Exec(ctx, `INSERT INTO store (version, term, owner) VALUES (0, 0, $1) ON CONFLICT DO NOTHING`,
+			owner); err != nil {
 			return err
 		}
 		var version int
 		var of string
-		row := tx.QueryRow(ctx, `UPDATE store SET term = term + 1 RETURNING version, term, owner`)
-		if err := row.Scan(&version, &s.term, &of); err != nil {
+		switch err := tx.QueryRow(ctx, `SELECT version, owner FROM store`).Scan(&version, &of); {
+		case err != nil:
 			return err
-		}
-		if of != owner {
+		case of != owner:
 			return ErrOwned
+		case version > len(postgresMigrations):
+			return ErrNewer
+		}
+		return nil
+	})
+}
+
+// beginTerm takes a term by a statement that returns the version and the term, or no row where
+// another writer came before, and brings the schema up to date. From then on the writer of the term
+// before changes nothing any more.
+func (s *postgresStore) beginTerm(ctx context.Context, statement string, arguments ...any) error {
+	return pgx.BeginFunc(ctx, s.conn, func(tx pgx.Tx) error {
+		var version int
+		if err := tx.QueryRow(ctx, statement, arguments...).Scan(&version, &s.term); err != nil {
+			return err
 		}
 		if version > len(postgresMigrations) {
 			return ErrNewer
@@ -149,7 +196,7 @@ func (s *postgresStore) open(ctx context.Context, schema, owner string) (err err
 				return err
 			}
 		}
-		_, err = tx.Exec(ctx, `UPDATE store SET version = $1`, len(postgresMigrations))
+		_, err := tx.Exec(ctx, `UPDATE store SET version = $1`, len(postgresMigrations))
 		return err
 	})
 }
@@ -236,8 +283,7 @@ func (s *postgresStore) batch(records []dispatch.Record) *pgx.Batch {
 		}
 	}
 	batch := new(pgx.Batch)
-	// Division by zero is how one statement of a batch ends all of it.
-	batch.Queue(`SELECT 1 / count(*) FROM (SELECT 1 FROM store WHERE term = $1 FOR SHARE) AS mine`, s.term)
+	batch.Queue(assertTerm, s.term)
 	if len(gone.tables) > 0 {
 		batch.Queue(`DELETE FROM record USING unnest($1::text[], $2::bigint[], $3::bytea[]) AS gone (tbl, run, key)
 			WHERE record.tbl = gone.tbl AND record.run = gone.run AND record.key = gone.key`, gone.tables, gone.runs, gone.keys)
@@ -248,6 +294,11 @@ func (s *postgresStore) batch(records []dispatch.Record) *pgx.Batch {
 	}
 	return batch
 }
+
+// assertTerm fails in a transaction of a writer whose term is over, and keeps the next one from
+// beginning before the transaction has ended. Division by zero is how one statement of a batch ends all
+// of it.
+const assertTerm = `SELECT 1 / count(*) FROM (SELECT 1 FROM store WHERE term = $1 FOR SHARE) AS mine`
 
 // columns are records as PostgreSQL takes many at once.
 type columns struct {
@@ -269,6 +320,7 @@ func (s *postgresStore) connected(ctx context.Context, do func(context.Context, 
 	}
 	ctx, cancel := context.WithTimeout(ctx, ReconnectTime)
 	defer cancel()
+	defer context.AfterFunc(s.given, cancel)()
 	for {
 		err := s.reconnect(ctx)
 		if err == nil {
@@ -407,8 +459,20 @@ func (s *postgresStore) read(
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	arguments = slices.Insert(arguments, 0, any(table))
-	err = s.connected(ctx, func(ctx context.Context, conn *pgx.Conn) error {
-		rows, err := conn.Query(ctx, `SELECT run, key, body FROM record WHERE tbl = $1 `+which, arguments...)
+	err = s.connected(ctx, func(ctx context.Context, conn *pgx.Conn) (err error) {
+		batch := new(pgx.Batch)
+		if s.mode != ReadOnly { // one that was replaced must not decide by what the next one has changed
+			batch.Queue(assertTerm, s.term)
+		}
+		batch.Queue(`SELECT run, key, body FROM record WHERE tbl = $1 `+which, arguments...)
+		results := conn.SendBatch(ctx, batch)
+		defer func() { err = errors.Join(err, results.Close()) }()
+		if s.mode != ReadOnly {
+			if _, err := results.Exec(); err != nil {
+				return err
+			}
+		}
+		rows, err := results.Query()
 		if err != nil {
 			return err
 		}
@@ -433,6 +497,7 @@ func (s *postgresStore) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.closed = true
+	s.abandon()
 	if s.conn == nil {
 		return nil
 	}
@@ -448,8 +513,13 @@ func (s *postgresStore) explain(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	if failure, ok := errors.AsType[*pgconn.PgError](err); ok && failure.Code == diskFull {
+	if isFull(err) {
 		return fmt.Errorf("%s %s: %w (%w)", doing, s.where, ErrFull, err)
 	}
 	return fmt.Errorf("%s %s: %w", doing, s.where, err)
+}
+
+func isFull(err error) bool {
+	failure, ok := errors.AsType[*pgconn.PgError](err)
+	return ok && failure.Code == diskFull
 }

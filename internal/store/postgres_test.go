@@ -107,6 +107,7 @@ func TestPostgresDoesNotHearOfACutLine(t *testing.T) {
 // line is a way to a server that can be cut for its clients alone.
 type line struct {
 	address string
+	listens net.Listener
 	mu      sync.Mutex
 	clients []net.Conn
 }
@@ -116,7 +117,7 @@ func newLine(t *testing.T, to string) *line {
 	if err != nil {
 		t.Fatal(err)
 	}
-	made := &line{address: l.Addr().String()}
+	made := &line{address: l.Addr().String(), listens: l}
 	var servers []net.Conn
 	var copying sync.WaitGroup
 	copying.Go(func() {
@@ -146,6 +147,12 @@ func newLine(t *testing.T, to string) *line {
 		copying.Wait()
 	})
 	return made
+}
+
+// close cuts the line for good.
+func (l *line) close() {
+	_ = l.listens.Close()
+	l.cut()
 }
 
 func (l *line) cut() {

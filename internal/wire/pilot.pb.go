@@ -1435,6 +1435,8 @@ type SyncRequest struct {
 	Counts         *CacheCounts           `protobuf:"bytes,22,opt,name=counts,proto3" json:"counts,omitempty"`                                          // none: all are 0
 	Members        []*MemberState         `protobuf:"bytes,24,rep,name=members,proto3" json:"members,omitempty"`                                        // all of gangs that are there and ready, or have begun
 	Saved          []*SavedState          `protobuf:"bytes,26,rep,name=saved,proto3" json:"saved,omitempty"`                                            // the last one of each attempt there that runs and has saved any
+	Term           uint64                 `protobuf:"varint,27,opt,name=term,proto3" json:"term,omitempty"`                                             // the highest that an answer had; a server of a lower one has been replaced
+	ServersKnown   uint64                 `protobuf:"fixed64,25,opt,name=servers_known,json=serversKnown,proto3" json:"servers_known,omitempty"`        // the servers_number of the last servers
 	LookedFor      uint64                 `protobuf:"varint,23,opt,name=looked_for,json=lookedFor,proto3" json:"looked_for,omitempty"`                  // the look_for_number of the programs that were looked for; hello tells what was found
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1629,6 +1631,20 @@ func (x *SyncRequest) GetSaved() []*SavedState {
 		return x.Saved
 	}
 	return nil
+}
+
+func (x *SyncRequest) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *SyncRequest) GetServersKnown() uint64 {
+	if x != nil {
+		return x.ServersKnown
+	}
+	return 0
 }
 
 func (x *SyncRequest) GetLookedFor() uint64 {
@@ -2745,6 +2761,9 @@ type SyncAnswer struct {
 	Begin         []*GangStart `protobuf:"bytes,21,rep,name=begin,proto3" json:"begin,omitempty"` // members whose commands begin; repeated until members says that they have
 	// The values of Payload.variables, by name; with each run.
 	Variables     map[string][]byte `protobuf:"bytes,22,rep,name=variables,proto3" json:"variables,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Term          uint64            `protobuf:"varint,23,opt,name=term,proto3" json:"term,omitempty"`                                         // of the server, where others stand by; a pilot takes no answer of a lower one than it has seen
+	Servers       []string          `protobuf:"bytes,24,rep,name=servers,proto3" json:"servers,omitempty"`                                    // the addresses, HOST:PORT, of all servers of the state; none: as they were
+	ServersNumber uint64            `protobuf:"fixed64,25,opt,name=servers_number,json=serversNumber,proto3" json:"servers_number,omitempty"` // tells these from others
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2933,6 +2952,27 @@ func (x *SyncAnswer) GetVariables() map[string][]byte {
 	return nil
 }
 
+func (x *SyncAnswer) GetTerm() uint64 {
+	if x != nil {
+		return x.Term
+	}
+	return 0
+}
+
+func (x *SyncAnswer) GetServers() []string {
+	if x != nil {
+		return x.Servers
+	}
+	return nil
+}
+
+func (x *SyncAnswer) GetServersNumber() uint64 {
+	if x != nil {
+		return x.ServersNumber
+	}
+	return 0
+}
+
 var File_pilot_proto protoreflect.FileDescriptor
 
 const file_pilot_proto_rawDesc = "" +
@@ -3055,7 +3095,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"SavedState\x12&\n" +
 	"\x02of\x18\x01 \x01(\v2\x16.fairway.v1.AttemptRefR\x02of\x12+\n" +
-	"\x04file\x18\x02 \x01(\v2\x17.fairway.v1.WrittenFileR\x04file\"\x82\a\n" +
+	"\x04file\x18\x02 \x01(\v2\x17.fairway.v1.WrittenFileR\x04file\"\xbb\a\n" +
 	"\vSyncRequest\x12\x14\n" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1f\n" +
@@ -3084,7 +3124,9 @@ const file_pilot_proto_rawDesc = "" +
 	"\x10outputs_to_store\x18\x15 \x01(\x03R\x0eoutputsToStore\x12/\n" +
 	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06counts\x121\n" +
 	"\amembers\x18\x18 \x03(\v2\x17.fairway.v1.MemberStateR\amembers\x12,\n" +
-	"\x05saved\x18\x1a \x03(\v2\x16.fairway.v1.SavedStateR\x05saved\x12\x1d\n" +
+	"\x05saved\x18\x1a \x03(\v2\x16.fairway.v1.SavedStateR\x05saved\x12\x12\n" +
+	"\x04term\x18\x1b \x01(\x04R\x04term\x12#\n" +
+	"\rservers_known\x18\x19 \x01(\x06R\fserversKnown\x12\x1d\n" +
 	"\n" +
 	"looked_for\x18\x17 \x01(\x04R\tlookedForJ\x04\b\b\x10\t\"\xb4\x02\n" +
 	"\tInputFile\x12'\n" +
@@ -3189,7 +3231,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x10prefetched_bytes\x18\x04 \x01(\x03R\x0fprefetchedBytes\"5\n" +
 	"\vCacheDigest\x12\x14\n" +
 	"\x05files\x18\x01 \x01(\x04R\x05files\x12\x10\n" +
-	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xdf\x06\n" +
+	"\x03sum\x18\x02 \x01(\x06R\x03sum\"\xb4\a\n" +
 	"\n" +
 	"SyncAnswer\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x04R\x06number\x12\x12\n" +
@@ -3218,7 +3260,10 @@ const file_pilot_proto_rawDesc = "" +
 	"\blook_for\x18\x13 \x03(\tR\alookFor\x12&\n" +
 	"\x0flook_for_number\x18\x14 \x01(\x04R\rlookForNumber\x12+\n" +
 	"\x05begin\x18\x15 \x03(\v2\x15.fairway.v1.GangStartR\x05begin\x12C\n" +
-	"\tvariables\x18\x16 \x03(\v2%.fairway.v1.SyncAnswer.VariablesEntryR\tvariables\x1a<\n" +
+	"\tvariables\x18\x16 \x03(\v2%.fairway.v1.SyncAnswer.VariablesEntryR\tvariables\x12\x12\n" +
+	"\x04term\x18\x17 \x01(\x04R\x04term\x12\x18\n" +
+	"\aservers\x18\x18 \x03(\tR\aservers\x12%\n" +
+	"\x0eservers_number\x18\x19 \x01(\x06R\rserversNumber\x1a<\n" +
 	"\x0eVariablesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\fR\x05value:\x028\x01*\xc7\x02\n" +

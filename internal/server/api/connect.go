@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/internal/access"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/server/listen"
@@ -76,6 +77,9 @@ func connectOnce(ctx context.Context, workflow string, s *sched.Scheduler) (*lis
 			return c, err
 		}
 	}
+	if c, err := connectActive(ctx, state); c != nil || err != nil {
+		return c, err
+	}
 	live, err := folder.IsRunning(state)
 	if err != nil {
 		return nil, err
@@ -91,6 +95,31 @@ func connectOnce(ctx context.Context, workflow string, s *sched.Scheduler) (*lis
 		return nil, err
 	}
 	return connectResting(v, s), nil
+}
+
+// connectActive reaches the active one of servers that stand by for each other, on whatever machine. It
+// returns nothing where none do.
+func connectActive(ctx context.Context, state string) (*listen.Connection, error) {
+	connection, err := access.ReadConnection(filepath.Join(state, folder.ServiceName))
+	if err != nil || !connection.Standby {
+		return nil, nil
+	}
+	for deadline := time.Now().Add(listen.ConnectTime); ; {
+		c, err := listen.DialActive(ctx, connection)
+		if err == nil || errors.Is(err, access.ErrStandsBy) {
+			return c, err
+		}
+		if live, _ := folder.IsRunning(state); live {
+			return nil, err
+		}
+		// On other machines one may be changing its part.
+		if time.Now().After(deadline) {
+			return nil, &EndedError{Folder: filepath.Dir(state)}
+		}
+		if err := sched.Default().Sleep(ctx, connectPause); err != nil {
+			return nil, err
+		}
+	}
 }
 
 // connectFar reaches the server by what the file of its term says. It returns nothing where

@@ -22,6 +22,33 @@ type TaskQueue struct {
 	// Variables are those of the environment that jobs may name, with their values. They are told to
 	// pilots with what these are to run, and never kept.
 	Variables map[string][]byte
+	// Members is asked of servers that stand by for this one; nil: none do.
+	Members Members
+}
+
+// Members are the servers of a state of which one is active. Any goroutine may call the methods.
+type Members interface {
+	// Term is that of this server.
+	Term() uint64
+	// Addresses are those of all, with a number that tells these from others.
+	Addresses() (all []string, number uint64)
+	// Followed says that somebody has seen a later term.
+	Followed()
+}
+
+// tell refuses a pilot that has seen a later term, and tells others where all servers are.
+func (q *TaskQueue) tell(message *wire.SyncRequest, answer *wire.SyncAnswer) (*wire.SyncAnswer, error) {
+	if message.GetTerm() > q.Members.Term() {
+		q.Members.Followed()
+		return nil, connect.NewError(connect.CodeUnavailable, errors.New("another server is active by now"))
+	}
+	if answer != nil {
+		answer.Term = q.Members.Term()
+		if all, number := q.Members.Addresses(); number != message.GetServersKnown() {
+			answer.Servers, answer.ServersNumber = all, number
+		}
+	}
+	return answer, nil
 }
 
 // Sync answers a pilot. What it cannot have the right to say, dispatch never
@@ -36,6 +63,11 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 	}
 	if err := q.Claims.Check(caller, message); err != nil {
 		return nil, err
+	}
+	if q.Members != nil {
+		if _, err := q.tell(message, nil); err != nil {
+			return nil, err
+		}
 	}
 	if access.IsLarge(ctx) {
 		message.Hold = false
@@ -65,6 +97,9 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 		if message.GetServes() {
 			q.Claims.Authority.GrantSources(message.GetPilot(), state.Now(), answer)
 		}
+	}
+	if q.Members != nil && err == nil {
+		return q.tell(message, answer)
 	}
 	return answer, rpcError(err)
 }

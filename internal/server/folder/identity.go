@@ -48,6 +48,10 @@ func identify(folder string) (folderID, error) {
 
 func (i *identity) isOf(folder folderID) bool { return i.folderID == folder && i.Former == "" }
 
+// isOfMember is isOf for a state of servers that stand by: machines that share it may know its file
+// system by different numbers.
+func (i *identity) isOfMember(folder folderID) bool { return i.Inode == folder.Inode && i.Former == "" }
+
 var errDamagedIdentity = errors.New("is damaged: `fairway clean` removes the state, and leaves results/")
 
 // readIdentity returns nil where there is none.
@@ -275,6 +279,41 @@ func claimState(workflow string) (Layout, error) {
 		return Layout{}, err
 	}
 	return f, f.resolve()
+}
+
+// claimMember is claimState for a folder that other machines may know by another device.
+func claimMember(workflow string) (Layout, error) {
+	state := filepath.Join(workflow, StateFolder)
+	i, err := readIdentity(state)
+	if err != nil {
+		return Layout{}, err
+	}
+	there, err := identify(state)
+	if err != nil {
+		return Layout{}, err
+	}
+	if i == nil || !i.isOfMember(there) {
+		return claimState(workflow)
+	}
+	return memberLayout(workflow, i)
+}
+
+// memberLayout is the layout of a state that another member of its servers may have in use.
+func memberLayout(workflow string, i *identity) (Layout, error) {
+	state := filepath.Join(workflow, StateFolder)
+	there, err := identify(state)
+	switch {
+	case err != nil:
+		return Layout{}, err
+	case !i.isOfMember(there):
+		return Layout{}, fmt.Errorf("%s is a copy of the state of other servers, and is not ready for a server: start one "+
+			"there alone first", state)
+	}
+	l := layoutOf(workflow, i.ID)
+	if err := l.make(); err != nil {
+		return Layout{}, err
+	}
+	return l, l.resolve()
 }
 
 // resolve names folders by the paths that the processes of jobs see, also where

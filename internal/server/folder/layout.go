@@ -28,15 +28,16 @@ var sharedNames = []string{StorageName, cacheName, sandboxName, logsName, Inputs
 const (
 	lockName      = "lock"
 	SocketName    = "socket"
-	AuthorityName = "authority" // of package access
-	ServersName   = "servers"   // of package term
-	UploadsName   = "uploads"   // of a lasting server: files that came with submissions, by run
-	ArchiveName   = "archive"   // the same: stores of the records of retired runs
-	LastingName   = "lasting"   // the mark of the state of a lasting server
-	ServiceName   = "service"   // of a lasting server: how its owner reaches it over the network
-	PublicName    = "public"    // the same: how those reach it who have no token yet
-	LinkName      = "link"      // to the pages, while a server has some
-	AuditName     = "audit"     // the same: what people have done
+	PilotsSocket  = "pilot-socket" // of servers that stand by for each other: leads to the socket of the active one
+	AuthorityName = "authority"    // of package access
+	ServersName   = "servers"      // of package term
+	UploadsName   = "uploads"      // of a lasting server: files that came with submissions, by run
+	ArchiveName   = "archive"      // the same: stores of the records of retired runs
+	LastingName   = "lasting"      // the mark of the state of a lasting server
+	ServiceName   = "service"      // of a lasting server: how its owner reaches it over the network
+	PublicName    = "public"       // the same: how those reach it who have no token yet
+	LinkName      = "link"         // to the pages, while a server has some
+	AuditName     = "audit"        // the same: what people have done
 )
 
 // Layout are where a workflow folder keeps what. Those of a folder without a

@@ -51,6 +51,50 @@ func Claim(workflow string) (*Lock, Layout, error) {
 	return lock, l, nil
 }
 
+// ErrBeingMade: another server that stands by for this one is just making the state. It is tried again.
+var ErrBeingMade = errors.New("another server is making the state")
+
+// ClaimShared is Claim for one of several servers that stand by for each other, on whatever machines: they
+// have the lock together, and a server of another kind has it alone. Which of them is active, the
+// store tells. Machines may know a file system that they share by different numbers, so the
+// folder is known by its inode alone.
+func ClaimShared(workflow string) (*Lock, Layout, error) {
+	state := filepath.Join(workflow, StateFolder)
+	alone, err := LockState(state)
+	if err == nil {
+		l, err := claimMember(workflow)
+		if err == nil {
+			err = setLock(alone.file, unix.F_RDLCK)
+		}
+		if err != nil {
+			return nil, Layout{}, errors.Join(err, alone.Release())
+		}
+		return alone, l, nil
+	}
+	if !errors.As(err, new(*RunningError)) {
+		return nil, Layout{}, err
+	}
+	shared, err := openLockAs(state, unix.F_RDLCK)
+	if err != nil {
+		return nil, Layout{}, err
+	}
+	i, err := readIdentity(state)
+	if i == nil && err == nil {
+		err = ErrBeingMade
+	}
+	var l Layout
+	if err == nil {
+		l, err = memberLayout(workflow, i)
+	}
+	if err != nil {
+		return nil, Layout{}, errors.Join(err, shared.Release())
+	}
+	return shared, l, nil
+}
+
+// ShowHolder names this process to who asks why the lock is held.
+func (l *Lock) ShowHolder() error { return writePID(l.file) }
+
 // LockState takes the lock of a state folder, and makes the folder if need be. A
 // folder that is not ours is refused, and so is a new one where no state can be kept: what was
 // made for it goes again.
@@ -70,31 +114,42 @@ func LockState(state string) (*Lock, error) {
 
 // openLock takes the lock of a state folder that is there, whatever is in it.
 func openLock(state string) (*Lock, error) {
+	lock, err := openLockAs(state, unix.F_WRLCK)
+	if err != nil {
+		return nil, err
+	}
+	if err := lock.ShowHolder(); err != nil {
+		return nil, errors.Join(err, lock.Release())
+	}
+	return lock, nil
+}
+
+// openLockAs takes the lock alone (F_WRLCK), or together with others (F_RDLCK).
+func openLockAs(state string, kind int16) (*Lock, error) {
 	file, err := os.OpenFile(filepath.Join(state, lockName), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	if err := tryLock(file); err != nil {
+	if err := setLock(file, kind); err != nil {
 		_ = file.Close()
 		if errors.Is(err, unix.EAGAIN) {
 			return nil, &RunningError{Folder: filepath.Dir(state), PID: holder(state)}
 		}
 		return nil, fmt.Errorf("locking %s: %w", file.Name(), err)
 	}
-	if err := writePID(file); err != nil {
-		_ = file.Close()
-		return nil, err
-	}
 	return &Lock{file: file}, nil
 }
 
 // ownLock is a lock that belongs to the open file, so that whoever asks for it
 // (IsRunning) does not take it.
-func ownLock() *unix.Flock_t { return &unix.Flock_t{Type: unix.F_WRLCK} }
+func ownLock(kind int16) *unix.Flock_t { return &unix.Flock_t{Type: kind} }
 
-func tryLock(file *os.File) error {
+func tryLock(file *os.File) error { return setLock(file, unix.F_WRLCK) }
+
+// setLock takes the lock, or changes its kind.
+func setLock(file *os.File, kind int16) error {
 	for {
-		err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, ownLock())
+		err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, ownLock(kind))
 		if !errors.Is(err, unix.EINTR) {
 			return err
 		}
@@ -155,7 +210,7 @@ func IsRunning(state string) (bool, error) {
 		return false, err
 	}
 	defer func() { _ = file.Close() }()
-	lock := ownLock()
+	lock := ownLock(unix.F_WRLCK)
 	if err := unix.FcntlFlock(file.Fd(), unix.F_OFD_GETLK, lock); err != nil {
 		return false, fmt.Errorf("asking for the lock %s: %w", file.Name(), err)
 	}

@@ -57,3 +57,47 @@ func TestOnlyTheFirstClaimIsNew(t *testing.T) {
 		t.Error("a copy is not new at first, or later too")
 	}
 }
+
+// Servers that stand by for each other have the lock together, and the same state, also where a machine
+// knows the file system by another number. Others are kept away.
+func TestMembersShareTheLock(t *testing.T) {
+	dir := t.TempDir()
+	first, l, err := ClaimShared(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i, err := readIdentity(l.State)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i.Device++
+	if err := i.write(l.State); err != nil {
+		t.Fatal(err)
+	}
+	second, again, err := ClaimShared(dir)
+	if err != nil || again.ID != l.ID || again.New {
+		t.Fatal(again, err)
+	}
+	for range 2 {
+		if _, _, err := Claim(dir); !errors.As(err, new(*RunningError)) {
+			t.Error("another server:", err)
+		}
+		if running, err := IsRunning(l.State); err != nil || !running {
+			t.Error(running, err)
+		}
+		_ = first.Release()
+	}
+	if err := second.Release(); err != nil {
+		t.Fatal(err)
+	}
+	alone, _, err := Claim(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = alone.Release()
+	third, l3, err := ClaimShared(dir)
+	if err != nil || l3.ID != l.ID {
+		t.Fatal("it has become another state:", l3.ID, l.ID, err)
+	}
+	_ = third.Release()
+}

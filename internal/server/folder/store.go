@@ -19,7 +19,7 @@ import (
 // gets other inodes first: what a server still writes that has the former ones open, nobody
 // reads. That server must not close them: SQLite would remove the log by its name.
 func OpenStore(state string, fence bool) (store.Store, error) {
-	address, err := storeAddress(state)
+	address, err := StoreAddress(state)
 	if err != nil {
 		return nil, err
 	}
@@ -43,7 +43,7 @@ func OpenStore(state string, fence bool) (store.Store, error) {
 // OpenRecords opens the store of a state folder to look at it. Where nothing is stored yet the
 // error wraps fs.ErrNotExist.
 func OpenRecords(ctx context.Context, state string) (store.Store, error) {
-	address, err := storeAddress(state)
+	address, err := StoreAddress(state)
 	if err != nil {
 		return nil, err
 	}
@@ -57,8 +57,8 @@ func OpenRecords(ctx context.Context, state string) (store.Store, error) {
 // where that is in a PostgreSQL.
 const StoreAddressName = "store"
 
-// storeAddress is that of the store of a state folder; empty: it is in the folder.
-func storeAddress(state string) (string, error) {
+// StoreAddress is that of the store of a state folder; empty: it is in the folder.
+func StoreAddress(state string) (string, error) {
 	text, err := os.ReadFile(filepath.Join(state, StoreAddressName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -72,7 +72,7 @@ var ErrStoreKept = errors.New("its records are kept somewhere else")
 // KeepStoreAt has a state keep its records at an address, from its beginning on. The caller has
 // the lock of the state.
 func KeepStoreAt(l *Layout, address string) error {
-	now, err := storeAddress(l.State)
+	now, err := StoreAddress(l.State)
 	switch {
 	case err != nil:
 		return err

@@ -28,12 +28,12 @@ type Connections struct {
 
 	folder    string
 	authority *access.Authority
-	addresses []string
 	program   bootstrap.Program // of this process
 	log       *slog.Logger
 
-	mu   sync.Mutex                   // guards good
-	good map[string]bootstrap.Program // copies that were found good, by hash
+	mu        sync.Mutex                   // guards what follows
+	addresses []string                     // of the server, and of those that stand by
+	good      map[string]bootstrap.Program // copies that were found good, by hash
 }
 
 // Way is how the pilot of a launch is started, and reaches its server.
@@ -91,6 +91,24 @@ func OpenConnections(
 	return c, nil
 }
 
+// Move has launches find their servers at other addresses.
+func (c *Connections) Move(addresses []string) {
+	c.mu.Lock()
+	c.addresses = addresses
+	c.mu.Unlock()
+	for _, file := range connectionsIn(c.folder) {
+		if _, err := access.Move(file, addresses, c.authority.Pin()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			c.log.Warn("a pilot does not hear of other addresses", "error", err)
+		}
+	}
+}
+
+func (c *Connections) known() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.addresses
+}
+
 func (c *Connections) path(launch string) string {
 	return filepath.Join(c.folder, launch+connectionEnding)
 }
@@ -122,7 +140,7 @@ func (c *Connections) To(launch, site string, settings any) (Way, error) {
 			return Way{}, fmt.Errorf("settings of pilot %s: %w", launch, err)
 		}
 		at = access.Connection{
-			Addresses: c.addresses, Pin: c.authority.Pin(), Launch: launch, Site: site, Token: access.NewToken(), Pilot: encoded,
+			Addresses: c.known(), Pin: c.authority.Pin(), Launch: launch, Site: site, Token: access.NewToken(), Pilot: encoded,
 		}
 	}
 	program, err := c.find(at.Program)

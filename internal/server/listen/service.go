@@ -2,6 +2,7 @@ package listen
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,7 +22,9 @@ type Connection struct {
 	// what would change them is refused.
 	Live bool
 	// Far says that the server may run on another machine.
-	Far     bool
+	Far bool
+	// Standby says that servers stand by: when the active one goes, another one answers soon.
+	Standby bool
 	Closing func() // what Close does
 }
 
@@ -35,8 +38,21 @@ func DialService(ctx context.Context, file string) (*Connection, error) {
 	if err != nil {
 		return nil, err
 	}
+	return DialActive(ctx, connection)
+}
+
+// ErrNoActive says that none of the servers which stand by for each other is active at the moment, as far as
+// they are reached.
+var ErrNoActive = errors.New("no active server is reached")
+
+// DialActive reaches a server by its connection file. Where servers stand by and none is active, the
+// error is ErrNoActive: it may be tried again.
+func DialActive(ctx context.Context, connection access.Connection) (*Connection, error) {
 	c, err := DialLine(ctx, connection)
-	if err != nil {
+	switch {
+	case err != nil && connection.Standby:
+		return nil, fmt.Errorf("%w: %w", ErrNoActive, err)
+	case err != nil:
 		return nil, fmt.Errorf("the server is not reached: %w", err)
 	}
 	return c, nil
@@ -68,6 +84,6 @@ func DialLine(ctx context.Context, connection access.Connection) (*Connection, e
 	client := line.Client(1)
 	return &Connection{
 		WorkflowClient: PeoplesClient(client, access.BaseURL), Rights: RightsClient(client, access.BaseURL),
-		Live: true, Far: true, Closing: client.CloseIdleConnections,
+		Live: true, Far: true, Standby: connection.Standby, Closing: client.CloseIdleConnections,
 	}, nil
 }

@@ -32,7 +32,10 @@ func Unix(state string) (listener net.Listener, address string, err error) {
 	}
 	address = name
 	if len(name) > maxSocketPath {
-		if address, err = shortAddress(state); err != nil {
+		if address, err = shortAddress(state); err == nil {
+			err = folder.IgnoreMissing(os.Remove(address))
+		}
+		if err != nil {
 			return nil, "", err
 		}
 	}
@@ -46,6 +49,54 @@ func Unix(state string) (listener net.Listener, address string, err error) {
 		}
 	}
 	return listener, address, nil
+}
+
+// PilotsSocket is the socket of the pilots of this machine, at a server of a state that may have
+// others. The socket itself is this server's own; pilots dial a link to it, which the active server
+// puts in the place of that of the one before.
+type PilotsSocket struct {
+	net.Listener
+	link, own string
+}
+
+// OpenPilotsSocket opens the socket in a state folder, under a number that no other server has. Nobody
+// finds it before Show.
+func OpenPilotsSocket(state string, number uint64) (*PilotsSocket, error) {
+	p := &PilotsSocket{link: filepath.Join(state, folder.PilotsSocket)}
+	ending := fmt.Sprintf("-%d", number)
+	if len(p.link)+len(ending) > maxSocketPath {
+		var err error
+		if p.link, err = shortAddress(state + "\n" + folder.PilotsSocket); err != nil {
+			return nil, err
+		}
+	}
+	for _, path := range disk.Beginning(p.link + "-") {
+		_ = os.Remove(path) // of servers that were killed, or replaced
+	}
+	p.own = p.link + ending
+	var err error
+	p.Listener, err = listenPrivately(p.own)
+	return p, err
+}
+
+// Address is the path that a pilot is to dial.
+func (p *PilotsSocket) Address() string { return p.link }
+
+// Show has pilots find this server. The caller is the active one; it calls again, since one that was
+// replaced may have been late.
+func (p *PilotsSocket) Show() error {
+	name := filepath.Base(p.own)
+	if to, err := os.Readlink(p.link); err == nil && to == name {
+		return nil
+	}
+	fresh := p.own + ".link"
+	if err := folder.IgnoreMissing(os.Remove(fresh)); err != nil {
+		return err
+	}
+	if err := os.Symlink(name, fresh); err != nil {
+		return err
+	}
+	return os.Rename(fresh, p.link)
 }
 
 // listenPrivately makes the socket with its final mode, so that nobody else
@@ -78,8 +129,7 @@ func shortAddress(state string) (string, error) {
 		return "", fmt.Errorf("a folder for the socket of %s: %w", state, err)
 	}
 	sum := sha256.Sum256([]byte(state))
-	address := filepath.Join(dir, fmt.Sprintf("fairway-%x", sum[:8]))
-	return address, folder.IgnoreMissing(os.Remove(address))
+	return filepath.Join(dir, fmt.Sprintf("fairway-%x", sum[:8])), nil
 }
 
 // RemoveSocket removes what an earlier server left. The lock must be held.

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
+	"time"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
@@ -31,6 +32,19 @@ type Storage struct {
 	OtherPlace bool
 
 	toRemove *loop.Mailbox[string]
+
+	// Where servers of the state stand by: the term of this one, what returns an error if another one may
+	// be active, and when files may be removed.
+	term      uint64
+	assert    func(context.Context) error
+	removesAt time.Time
+}
+
+// FenceBy is for a server that others may replace while it is frozen: what it publishes bears its term, and
+// assert returns an error when another one may be active. Nothing is removed before removesAt. It comes
+// before Run.
+func (f *Storage) FenceBy(term uint64, assert func(context.Context) error, removesAt time.Time) {
+	f.term, f.assert, f.removesAt = term, assert, removesAt
 }
 
 // NewStorage makes the storage of a state.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -39,9 +40,10 @@ const (
 )
 
 var (
-	beforePublish  = fault.New("publish.before")
-	linkedPublish  = fault.New("publish.linked")
-	renamedPublish = fault.New("publish.renamed")
+	beforePublish   = fault.New("publish.before")
+	linkedPublish   = fault.New("publish.linked")
+	assertedPublish = fault.New("publish.asserted")
+	renamedPublish  = fault.New("publish.renamed")
 )
 
 // publishLoop carries out publications until ctx ends. While one fails, those
@@ -111,11 +113,15 @@ func (f *Results) lose(ctx context.Context, b *dispatch.StoredFile, why *lostErr
 
 // publishHere publishes in the results folder.
 func (f *Results) publishHere(ctx context.Context) func([]dispatch.StoredFile) (int, error) {
-	return newPublisher(f.results, func(lfn string) bool { return f.isOld(ctx, lfn) }, func(lfn, name string) {
+	p := newPublisher(f.results, func(lfn string) bool { return f.isOld(ctx, lfn) }, func(lfn, name string) {
 		note := fmt.Sprintf("%s/%s was not published by this state, or was changed since: it is now %s/%s",
 			folder.ResultsFolder, lfn, folder.ResultsFolder, name)
 		_ = f.inbox.Note(ctx, note)
-	}).publishAll
+	})
+	if f.assert != nil {
+		p.term, p.assert = f.term, func() error { return f.assert(ctx) }
+	}
+	return p.publishAll
 }
 
 func (f *Results) confirm(ctx context.Context, batch []dispatch.StoredFile) error {
@@ -151,6 +157,12 @@ type publisher struct {
 	old       func(lfn string) bool       // what stands under a name is of an earlier run, and may go
 	aside     func(lfn, name string)      // is told what was set aside, and as what
 	latest    map[string]dispatch.Version // published by this process, by LFN
+
+	// Where servers stand by: the term of this one, what returns an error if another one may be active,
+	// and that what others had ready is gone.
+	term    uint64
+	assert  func() error
+	cleared bool
 }
 
 func newPublisher(s *published, old func(lfn string) bool, aside func(lfn, name string)) *publisher {
@@ -161,7 +173,33 @@ func newPublisher(s *published, old func(lfn string) bool, aside func(lfn, name 
 // between its link and its rename. One is enough: files are published one by
 // one, by the process that holds the state's lock.
 func (p *publisher) unpublishedName() string {
-	return ".fairway-publishing-" + p.published.folders.ID
+	name := ".fairway-publishing-" + p.published.folders.ID
+	if p.term > 0 {
+		name = fmt.Sprintf("%s-%d", name, p.term)
+	}
+	return name
+}
+
+// fence keeps servers of earlier terms from publishing: what they had ready is gone, so they cannot
+// rename it, and before they rename what they make ready from now on they learn that their term is over.
+func (p *publisher) fence(results *beneath.Folder) error {
+	if p.assert == nil || p.cleared {
+		return nil
+	}
+	names, err := results.List(".")
+	if err != nil {
+		return err
+	}
+	own := p.unpublishedName()
+	for _, name := range names {
+		if strings.HasPrefix(name, own[:strings.LastIndexByte(own, '-')]) && name != own {
+			if err := results.Clear(name); err != nil {
+				return err
+			}
+		}
+	}
+	p.cleared = true
+	return nil
 }
 
 // publishAll publishes in order and makes the names durable. It returns how
@@ -175,6 +213,9 @@ func (p *publisher) publishAll(batch []dispatch.StoredFile) (int, error) {
 		return 0, fmt.Errorf("publishing: %w", err)
 	}
 	defer func() { _ = results.Close() }()
+	if err := p.fence(results); err != nil {
+		return 0, fmt.Errorf("publishing: %w", err)
+	}
 	changed := map[string]bool{}
 	done := 0
 	var failure error
@@ -263,6 +304,11 @@ func (p *publisher) place(results *beneath.Folder, b dispatch.StoredFile, change
 	}
 	if err == nil {
 		err = linkedPublish.Hit()
+	}
+	if err == nil && p.assert != nil {
+		if err = p.assert(); err == nil {
+			err = assertedPublish.Hit()
+		}
 	}
 	if err == nil {
 		err = p.setAside(results, b.File.LFN)

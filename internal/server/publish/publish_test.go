@@ -15,6 +15,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
 	"fairway/internal/storage"
+	"fairway/internal/store"
 	"fairway/test/files"
 )
 
@@ -310,5 +311,39 @@ func TestResultsAreKnownWhileTheirStoredFilesAreRemoved(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
+	}
+}
+
+// A server that was frozen, after it had learnt that its term goes on and before the rename, publishes
+// nothing when another one has published meanwhile: neither what it had ready, nor what it makes ready
+// then.
+func TestAReplacedServerPublishesNothing(t *testing.T) {
+	s := resultsOf(t, t.TempDir())
+	first, second := publication(t, s, "a", 1, "old"), publication(t, s, "a", 2, "new")
+	term := uint64(1)
+	by := func(mine uint64, asked func()) *publisher {
+		own := &published{folders: s.folders, records: map[string]publishedRecord{}}
+		p := newPublisher(own, noneIsOld, nothingAside(t))
+		p.term, p.assert = mine, func() error {
+			if term != mine {
+				return store.ErrSuperseded
+			}
+			asked()
+			return nil
+		}
+		return p
+	}
+	late := by(1, func() {
+		term = 2
+		mustPublish(t, by(2, func() {}), second)
+	})
+	if n, err := late.publishAll([]dispatch.StoredFile{first}); n != 0 || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it has published what it had ready: %d, %v", n, err)
+	}
+	if n, err := late.publishAll([]dispatch.StoredFile{first}); n != 0 || !errors.Is(err, store.ErrSuperseded) {
+		t.Errorf("it has published what it made ready later: %d, %v", n, err)
+	}
+	if got := files.Below(t, s.folders.Results); len(got) != 1 || got["a"] != "new" {
+		t.Errorf("there are %q", got)
 	}
 }

@@ -33,12 +33,18 @@ var beforeRemove = fault.New("remove.before")
 // that cannot be removed stays, which is told once: it takes room but does no
 // harm, and the next server tries again.
 func (f *Storage) removeLoop(ctx context.Context) {
+	if f.sched.WaitUntil(ctx, f.removesAt) != nil {
+		return
+	}
 	for {
 		batch, err := f.toRemove.Take(ctx, f.sched)
 		if err != nil {
 			return
 		}
 		_ = beforeRemove.Hit()
+		if f.assert != nil && f.assert(ctx) != nil {
+			return
+		}
 		for _, pfn := range batch {
 			if err := f.removeFile(ctx, pfn); err != nil {
 				f.log.Warn("a file that nobody needs could not be removed", "pfn", pfn, "error", err)
@@ -72,6 +78,9 @@ func (f *Storage) removeFile(ctx context.Context, pfn string) error {
 // else in the storage element is touched. It may be done only when no pilot is
 // left.
 func (f *Storage) Sweep(ctx context.Context, needed Stored) error {
+	if f.assert != nil {
+		return nil // if it were frozen amid that, it would remove what the next server knows to be needed
+	}
 	return errors.Join(f.sweepOwn(needed), f.sweepStores(ctx, needed))
 }
 

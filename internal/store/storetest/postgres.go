@@ -23,32 +23,42 @@ type Host interface {
 
 // Database is a real PostgreSQL that a test has started, in a folder of its own.
 type Database struct {
-	t      Host
-	folder string
-	bin    string
-	port   int
-	as     *syscall.Credential // it does not run as root
-	sync   string              // its setting fsync
-	named  atomic.Int64
+	t        Host
+	folder   string
+	bin      string
+	port     int
+	as       *syscall.Credential // it does not run as root
+	settings string              // words of its command line
+	named    atomic.Int64
 }
 
 // Postgres starts a PostgreSQL, which ends with the test. It skips where none is installed. It does
 // not wait for the disk: the machine does not crash.
-func Postgres(t Host) *Database { return postgres(t, "off") }
+func Postgres(t Host) *Database { return postgres(t, "-c fsync=off") }
 
 // DurablePostgres starts one that waits for the disk, as those do that keep records.
-func DurablePostgres(t Host) *Database { return postgres(t, "on") }
+func DurablePostgres(t Host) *Database { return postgres(t, "-c fsync=on") }
 
-func postgres(t Host, sync string) *Database {
-	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
-	if len(found) == 0 {
-		t.Skip("no PostgreSQL is installed; apt-get install postgresql")
-	}
+// PostgresIn starts one in a folder that is there, such as a small disk. It takes little room.
+func PostgresIn(t Host, folder string) *Database {
+	return postgresIn(t, "-c fsync=off -c max_wal_size=64MB -c min_wal_size=32MB", folder)
+}
+
+func postgres(t Host, settings string) *Database {
 	folder, err := os.MkdirTemp("", "fairway-postgres")
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &Database{t: t, folder: folder, bin: filepath.Dir(found[len(found)-1]), sync: sync}
+	t.Cleanup(func() { _ = os.RemoveAll(folder) })
+	return postgresIn(t, settings, folder)
+}
+
+func postgresIn(t Host, settings, folder string) *Database {
+	found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/postgres")
+	if len(found) == 0 {
+		t.Skip("no PostgreSQL is installed; apt-get install postgresql")
+	}
+	d := &Database{t: t, folder: folder, bin: filepath.Dir(found[len(found)-1]), settings: settings}
 	if os.Geteuid() == 0 {
 		u, err := user.Lookup("postgres")
 		if err != nil {
@@ -70,7 +80,6 @@ func postgres(t Host, sync string) *Database {
 		t.Fatal(err)
 	}
 	d.run("initdb", "-D", folder+"/data", "-A", "trust", "-U", "postgres", "--no-sync")
-	t.Cleanup(func() { _ = os.RemoveAll(folder) })
 	d.Start()
 	t.Cleanup(d.Stop)
 	return d
@@ -79,7 +88,15 @@ func postgres(t Host, sync string) *Database {
 // Start starts it again after Stop.
 func (d *Database) Start() {
 	d.run("pg_ctl", "-D", d.folder+"/data", "-w", "-l", d.folder+"/log", "-o",
-		fmt.Sprintf("-p %d -k %s -c listen_addresses=127.0.0.1 -c fsync=%s", d.port, d.folder, d.sync), "start")
+		fmt.Sprintf("-p %d -k %s -c listen_addresses=127.0.0.1 %s", d.port, d.folder, d.settings), "start")
+}
+
+// Running reports whether it runs: it may have ended by itself, as where its disk is full.
+func (d *Database) Running() bool {
+	cmd := exec.Command(filepath.Join(d.bin, "pg_ctl"), "-D", d.folder+"/data", "status")
+	cmd.Dir = d.folder
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: d.as}
+	return cmd.Run() == nil
 }
 
 // Stop ends it as a crash would: nothing is written any more.

@@ -11,6 +11,8 @@ import socket
 import ssl
 import struct
 import threading
+import time
+import uuid
 from typing import Any, Dict, Iterator, List, Optional, Union
 
 Message = Dict[str, Any]
@@ -24,6 +26,9 @@ _MAX_PATH = 100  # bytes of the path of a socket, which the kernel cuts at 107
 _END_OF_STREAM = 2
 _CALL_TIME = 330.0  # seconds; the server bounds calls by less
 _SILENT_TIME = 130.0  # seconds without anything in a stream
+_TAKEOVER_TIME = 120.0  # seconds for which a call is repeated, where servers stand by
+_TAKEOVER_PAUSE = 0.25
+_FROZEN_TIME = 70.0  # as _CALL_TIME and _SILENT_TIME, where another server answers instead
 
 
 class FairwayError(Exception):
@@ -54,6 +59,9 @@ class Client:
     at is the folder of a run or of a server that lasts, or a copy of the file .fairway/service
     (the default is FAIRWAY_SERVICE, or else this folder). run is the number of the run that calls
     are about, where the server has several.
+
+    Where servers stand by for each other, a call that the active one does not answer is made again
+    at the next one, and so is a stream that nothing was had of. A stream that breaks off raises.
     """
 
     def __init__(self, at: Union[str, os.PathLike, None] = None, run: int = 0) -> None:
@@ -66,15 +74,44 @@ class Client:
         if os.path.isfile(self.at):
             with open(self.at, encoding="utf-8") as f:
                 self._service = json.load(f)
+        elif os.path.isfile(os.path.join(self.at, _SERVICE_FILE)):
+            with open(os.path.join(self.at, _SERVICE_FILE), encoding="utf-8") as f:
+                service = json.load(f)
+            if service.get("standby"):  # its servers have no socket for people
+                self._service = service
+        self._standby = bool(self._service and self._service.get("standby"))
 
     def call(self, name: str, request: Optional[Message] = None) -> Message:
         """Make one call, such as call("ListJobs", {"states": ["failed"]}), and return its answer."""
-        body = json.dumps(self._about(request)).encode()
+        request = self._about(request)
+        if self._standby and name == "SubmitWorkflow" and not request.get("key"):
+            request["key"] = "once-" + uuid.uuid4().hex  # a repeated submission is known
+        lost = 0.0
+        while True:
+            began = time.monotonic()
+            try:
+                return self._call(name, json.dumps(request).encode())
+            except FairwayError as e:
+                if name == "Stop" and not request.get("run"):
+                    raise  # the next server is not meant
+                lost = self._lost(e, lost, began)
+
+    def _lost(self, error: FairwayError, lost: float, began: float) -> float:
+        """Wait for the next active server, which was lost then; raise where there is none to wait for."""
+        now = time.monotonic()
+        if not self._standby or error.code != "unavailable":
+            raise error
+        if lost and now - lost > _TAKEOVER_TIME and now - began < _TAKEOVER_TIME:
+            raise error
+        time.sleep(_TAKEOVER_PAUSE)
+        return lost if lost and now - began < _TAKEOVER_TIME else now
+
+    def _call(self, name: str, body: bytes) -> Message:
         for again in (True, False):
             connection = getattr(self._local, "connection", None)
             fresh = connection is None
             if fresh:
-                connection = self._local.connection = self._opened(_CALL_TIME)
+                connection = self._local.connection = self._opened(_FROZEN_TIME if self._standby else _CALL_TIME)
             try:
                 connection.request("POST", _SERVICE + name, body, self._headers("application/json"))
                 answer = connection.getresponse()
@@ -93,8 +130,22 @@ class Client:
 
     def stream(self, name: str, request: Optional[Message] = None) -> Iterator[Message]:
         """Make a call whose answer is a stream, such as stream("Progress", {"follow": True})."""
-        body = json.dumps(self._about(request)).encode()
-        connection = self._opened(_SILENT_TIME)
+        lost = 0.0
+        while True:
+            began, had = time.monotonic(), False
+            try:
+                for message in self._stream(name, self._about(request)):
+                    had = True
+                    yield message
+                return
+            except FairwayError as e:
+                if had:
+                    raise
+                lost = self._lost(e, lost, began)
+
+    def _stream(self, name: str, request: Message) -> Iterator[Message]:
+        body = json.dumps(request).encode()
+        connection = self._opened(_FROZEN_TIME if self._standby else _SILENT_TIME)
         try:
             connection.request(
                 "POST", _SERVICE + name, struct.pack(">BI", 0, len(body)) + body,
@@ -170,9 +221,11 @@ class Client:
         for address in self._service["addresses"]:
             host, _, port = address.rpartition(":")
             try:
-                plain = socket.create_connection((host.strip("[]"), int(port)), timeout=10)
-                plain.settimeout(timeout)
-                return _context(self._service).wrap_socket(plain, server_hostname=_SERVER_NAME)
+                # A server that is frozen takes the connection, and says nothing.
+                plain = socket.create_connection((host.strip("[]"), int(port)), timeout=3 if self._standby else 10)
+                secure = _context(self._service).wrap_socket(plain, server_hostname=_SERVER_NAME)
+                secure.settimeout(timeout)
+                return secure
             except OSError as e:
                 errors.append(f"{address}: {e}")
         raise ConnectionError("; ".join(errors))

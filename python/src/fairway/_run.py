@@ -110,14 +110,19 @@ class Run:
         return self._last
 
     def follow(self) -> Iterator[Record]:
-        """progress() whenever it changes, until the run has ended or its server goes."""
-        try:
-            for report in self.client.stream("Progress", {"follow": True}):
-                self._last = _plain(report)
-                yield self._last
-        except FairwayError as e:
-            if e.code != "unavailable":
-                raise
+        """progress() whenever it changes, until the run has ended or its server goes and none stands by."""
+        while True:
+            had = False
+            try:
+                for report in self.client.stream("Progress", {"follow": True}):
+                    had = True
+                    self._last = _plain(report)
+                    yield self._last
+            except FairwayError as e:
+                if e.code != "unavailable":
+                    raise
+            if not had or not self.client._standby or self._last.get("ended"):
+                return
 
     def wait(self, progress: bool = False) -> "Run":
         """Wait for the end. With progress, show a line that changes, also in notebooks.

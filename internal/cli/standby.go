@@ -1,0 +1,93 @@
+//go:build linux
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"fairway/internal/quantity"
+	"fairway/internal/server"
+	"fairway/internal/server/folder"
+	"fairway/internal/store"
+)
+
+// checkStandby reads the flags of a server that may have others.
+func (o *runOptions) checkStandby(command *cobra.Command) (err error) {
+	if !o.standby {
+		if command.Flags().Changed("lease") {
+			return fail(exitUsage, "add --standby, or leave it out", "--lease is for servers that stand by for each other")
+		}
+		return nil
+	}
+	if o.lease, err = quantity.Duration(o.leaseText); err == nil && o.lease < store.MinLease {
+		err = fmt.Errorf("it is shorter than %v", store.MinLease)
+	}
+	if err != nil {
+		return fail(exitUsage, "write a time such as 10s", "--lease: %w", err)
+	}
+	if _, port, err := net.SplitHostPort(o.listen); err != nil || port == "" || port == "0" {
+		return fail(exitUsage, "name it, as in --listen :7070",
+			"--standby wants an address with a port: by it pilots and clients find the next server")
+	}
+	if o.detach {
+		return fail(exitUsage, "let a service manager start it (examples/systemd)",
+			"--standby and --detach do not go together")
+	}
+	return nil
+}
+
+// serveByTurns serves workflows whenever this server is the active one, and stands by otherwise.
+func (c *console) serveByTurns(ctx context.Context, o *runOptions, config server.Config) error {
+	b, err := server.JoinStandby(ctx, config, o.lease)
+	if running, ok := errors.AsType[*folder.RunningError](err); ok {
+		return served(running, o)
+	}
+	if kind, ok := errors.AsType[*folder.KindError](err); ok {
+		return fail(exitUsage, "choose another folder with --state", "%w", kind)
+	}
+	if err != nil {
+		return opened(err)
+	}
+	defer b.Leave()
+	for {
+		if err := c.awaitTurn(ctx, o, b); err != nil {
+			return err
+		}
+		active := config
+		active.Standby = b
+		err := c.serveOpened(ctx, o, active)
+		if !server.IsReplaced(err) {
+			return err
+		}
+		c.announce(fmt.Sprintf("fairway: this server is not the active one any more: %v", err))
+	}
+}
+
+// awaitTurn stands by until this server is the active one, or a signal ends it.
+func (c *console) awaitTurn(ctx context.Context, o *runOptions, b *server.Standby) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	received := make(chan os.Signal, 1)
+	stop := signalled(func(signal os.Signal) {
+		received <- signal
+		cancel()
+	}, func(os.Signal) {})
+	defer stop()
+	c.announce("fairway: standing by for " + folderText(o.folder))
+	if err := tellReady(); err != nil {
+		c.announce("fairway: " + err.Error())
+	}
+	err := b.Await(ctx)
+	select {
+	case signal := <-received:
+		return quietly(signalCode(signal))
+	default:
+	}
+	return err
+}
