@@ -66,7 +66,7 @@ func newFleet(s *transition, jn *journal, sh *shares, js *jobs, fs *files) fleet
 		attempts: make(map[AttemptID]*attempt), gangs: make(map[*job]*gang), staging: make(map[*version][]*attempt),
 		hosts: make(map[string]*host), shapeOf: make(map[classKey]*shape),
 		monitor: monitor{byName: make(map[string]*site), launches: make(map[string]*launch)},
-		sources: sources{arriving: make(map[*version][]*arrival)}, pace: pace{runs: make(map[*step]*average)},
+		sources: sources{arriving: make(map[*version][]*arrival)}, pace: pace{runs: make(map[*step]*runTimes)},
 	}
 }
 

@@ -119,9 +119,9 @@ func (fl *fleet) learn(p *pilot, j *job, u *Usage) {
 	if took > 0 {
 		j.class.staging.add(max(0, (took-u.End.Sub(u.Start)).Seconds()), 1)
 		if fl.pace.runs[j.step] == nil {
-			fl.pace.runs[j.step] = &average{}
+			fl.pace.runs[j.step] = &runTimes{}
 		}
-		fl.pace.runs[j.step].add(took.Seconds(), 1)
+		fl.pace.runs[j.step].add(took.Seconds())
 		fl.pace.all.add(took.Seconds(), 1)
 	}
 }
@@ -231,7 +231,7 @@ func (fl *fleet) readTime(p *pilot, j *job) time.Duration {
 // durable: after Load nothing is expected until some have ended.
 type pace struct {
 	reads reads
-	runs  map[*step]*average
+	runs  map[*step]*runTimes
 	all   average // seconds of an attempt, whatever its step
 }
 
@@ -257,6 +257,42 @@ func (a *average) mean() float64 {
 
 // runOf is how long an attempt of the job's step is expected to occupy its
 // pilot; 0 if nothing tells.
-func (e *pace) runOf(j *job) time.Duration { return seconds(e.runs[j.step].mean()) }
+func (e *pace) runOf(j *job) time.Duration {
+	if r := e.runs[j.step]; r != nil {
+		return seconds(r.time.mean())
+	}
+	return 0
+}
+
+// restOf is how much longer an attempt of the job's step is expected to occupy its pilot, after so
+// long; 0 if nothing tells.
+func (e *pace) restOf(j *job, age time.Duration) time.Duration {
+	r := e.runs[j.step]
+	if r == nil {
+		return 0
+	}
+	return seconds(r.rest(age.Seconds()))
+}
+
+// runTimes are the seconds that attempts of a step took.
+type runTimes struct{ time, square average }
+
+func (r *runTimes) add(took float64) {
+	r.time.add(took, 1)
+	r.square.add(took*took, 1)
+}
+
+// rest is how many seconds more one is expected to take that has taken so many: what is left of
+// the mean where all take the same, the whole mean again where times are so spread (exponentially)
+// that the past tells nothing, and in between by how far they are spread. One that has taken
+// longer than the mean is expected to need at least as long again as it is late.
+func (r *runTimes) rest(age float64) float64 {
+	mean := r.time.mean()
+	if mean == 0 {
+		return 0
+	}
+	spread := min(1, max(0, r.square.mean()/(mean*mean)-1)) // the variance, as a part of the mean squared
+	return max((1-spread)*max(0, mean-age)+spread*mean, age-mean)
+}
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
