@@ -129,6 +129,8 @@ func jobRow(job *wire.JobSummary, now *timestamppb.Timestamp) []cell {
 	note := job.Reason
 	if job.Reused && job.Attempts == 0 {
 		note = "result of an earlier run"
+	} else if note == "" && job.State == "running" && job.Tasks > 0 {
+		note = fmt.Sprintf("%d tasks, the first on %s", job.Tasks, job.Pilot)
 	} else if note == "" && job.State == "running" {
 		note = "on " + job.Pilot
 	} else if note == "" {
