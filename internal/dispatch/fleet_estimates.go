@@ -265,13 +265,13 @@ func (e *pace) runOf(j *job) time.Duration {
 }
 
 // restOf is how much longer an attempt of the job's step is expected to occupy its pilot, after so
-// long; 0 if nothing tells.
-func (e *pace) restOf(j *job, age time.Duration) time.Duration {
+// long; false if nothing tells.
+func (e *pace) restOf(j *job, age time.Duration) (time.Duration, bool) {
 	r := e.runs[j.step]
 	if r == nil {
-		return 0
+		return 0, false
 	}
-	return seconds(r.rest(age.Seconds()))
+	return seconds(r.rest(age.Seconds())), true
 }
 
 // runTimes are the seconds that attempts of a step took.
@@ -288,9 +288,6 @@ func (r *runTimes) add(took float64) {
 // longer than the mean is expected to need at least as long again as it is late.
 func (r *runTimes) rest(age float64) float64 {
 	mean := r.time.mean()
-	if mean == 0 {
-		return 0
-	}
 	spread := min(1, max(0, r.square.mean()/(mean*mean)-1)) // the variance, as a part of the mean squared
 	return max((1-spread)*max(0, mean-age)+spread*mean, age-mean)
 }

@@ -385,8 +385,8 @@ func (pl *placement) expectedEnd(a *attempt) (at instant, sure bool) {
 	if a.started {
 		age = time.Duration(pl.now - a.since)
 	}
-	rest := pl.fleet.pace.restOf(a.job, age)
-	if sure = rest > 0; !sure {
+	rest, sure := pl.fleet.pace.restOf(a.job, age)
+	if !sure {
 		rest = (pl.fleet.expectedRun(a.job) - age).Abs()
 	}
 	return pl.now.after(rest) + 1, sure
