@@ -212,8 +212,11 @@ func (c *capacity) lacks(demand flow.Demand) (lacking []shortage) {
 			})
 		}
 	}
-	lacking = append(lacking, tooManyTasks(demand, c.each, c.pilots, 1, "this machine",
-		"ask for fewer tasks, or use more --pilots or a --site")...)
+	more := "ask for fewer tasks, or use more --pilots or a --site"
+	if demand.Apart {
+		more = "ask for tasks: in place of nodes:, or use a --site of several nodes"
+	}
+	lacking = append(lacking, tooManyTasks(demand, c.each, c.pilots, 1, "this machine", more)...)
 	return append(lacking, amounts(demand.Needs, c.each, "a pilot has", "ask for less, or use fewer --pilots",
 		func(name string) string { return "say what this machine has with --has " + name + "=N" })...)
 }

@@ -134,6 +134,8 @@ func jobRow(job *wire.JobSummary, now *timestamppb.Timestamp) []cell {
 		note = "result of an earlier run"
 	} else if note == "" && set(job.Silent) {
 		note = fmt.Sprintf("on %s, which has not been heard of for %s", job.Pilot, quantity.Seconds(between(job.Silent, now)))
+	} else if note == "" && job.State == "running" && job.Tasks > 0 {
+		note = fmt.Sprintf("%d tasks, the first on %s", job.Tasks, job.Pilot)
 	} else if note == "" && job.State == "running" {
 		note = "on " + job.Pilot
 	} else if note == "" {

@@ -66,7 +66,8 @@ func TestJSONOfMessages(t *testing.T) {
     "task": 0
   },
   "host": "",
-  "earlier": false
+  "earlier": false,
+  "task": 0
 }
 `
 	if got := out.String(); got != want {

@@ -14,18 +14,20 @@ import (
 
 func (c *console) logsCommand() *cobra.Command {
 	request, ofPilot := &wire.LogsRequest{}, ""
+	var task int32
 	command := &cobra.Command{
 		Use:   "logs JOB|STEP|--pilot NAME",
 		Short: "Print what a job printed",
 		Long: `Print what the last attempt of a job wrote to standard output and standard error,
 each on its own stream. If it failed, the file that its step names under log:
 follows on standard error. For a step, print the output of all its jobs that have
-started, each below a line with its name.
+started, each below a line with its name. Of a job of several tasks, print what the
+first one wrote, or the one that failed; --task prints another one.
 
 With --pilot, print what a pilot or launch of this NAME has said itself: why it
 left, or took no jobs. Of pilots that share no folder with the server, only the
 end is kept.`,
-		Example: "  fairway logs -f align/p3\n  fairway logs align --tail 500\n  fairway logs --pilot last",
+		Example: "  fairway logs -f align/p3\n  fairway logs align --tail 500\n  fairway logs relax --task 2\n  fairway logs --pilot last",
 		Args: func(command *cobra.Command, arguments []string) error {
 			if ofPilot != "" {
 				return noArgument(command, arguments)
@@ -37,8 +39,12 @@ end is kept.`,
 			if request.TailBytes < 0 {
 				return fail(exitUsage, "", "--tail is a number of bytes, not %d", request.TailBytes)
 			}
-			if ofPilot != "" && (request.Follow || request.Attempt != 0) {
-				return fail(exitUsage, "leave them out", "--follow and --attempt are for what a job printed, not for --pilot")
+			if command.Flags().Changed("task") {
+				request.Task = &task
+			}
+			if ofPilot != "" && (request.Follow || request.Attempt != 0 || request.Task != nil) {
+				return fail(exitUsage, "leave them out",
+					"--follow, --attempt and --task are for what a job printed, not for --pilot")
 			}
 			if ofPilot != "" {
 				return c.printPilotLog(ofPilot, request.TailBytes)
@@ -59,6 +65,7 @@ end is kept.`,
 	flags := command.Flags()
 	flags.BoolVarP(&request.Follow, "follow", "f", false, "go on until the attempt ends")
 	flags.Uint64Var(&request.Attempt, "attempt", 0, "number of an attempt (show --json lists them); 0: the last one")
+	flags.Int32Var(&task, "task", 0, "number of a task, from 0, of a job of several tasks")
 	flags.StringVar(&ofPilot, "pilot", "", "print what this pilot said itself; last: the one that spoke last")
 	flags.Int64Var(&request.TailBytes, "tail", 0, "print only this many bytes from the end; 0: all")
 	return command

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -37,7 +38,11 @@ func (c *console) showCommand() *cobra.Command {
 func (c *console) printJob(job *wire.JobDetail) {
 	s := styleOf(c.out)
 	summary := job.Summary
-	fmt.Fprintf(c.out, "%s  job %d of step %s, %s\n", s.paint(bold, oneLine(summary.Name)), summary.Id, summary.Step,
+	tasks := ""
+	if summary.Tasks > 0 {
+		tasks = fmt.Sprintf(" of %d tasks", summary.Tasks)
+	}
+	fmt.Fprintf(c.out, "%s  job %d%s of step %s, %s\n", s.paint(bold, oneLine(summary.Name)), summary.Id, tasks, summary.Step,
 		s.paint(stateColour(summary.State), summary.State))
 	if summary.Reason != "" {
 		fmt.Fprintf(c.out, "  %s\n", uncoloured(summary.Reason))
@@ -57,7 +62,7 @@ func (c *console) printJob(job *wire.JobDetail) {
 	c.printFiles(heading, "writes", job.Writes, done)
 	if len(job.Attempts) > 0 {
 		heading("attempts")
-		c.printAttempts(job.Attempts)
+		c.printAttempts(job.Attempts, summary.Tasks)
 	}
 }
 
@@ -162,11 +167,19 @@ func fileText(file *wire.FileDetail, done bool) string {
 	}
 }
 
-func (c *console) printAttempts(attempts []*wire.AttemptDetail) {
+// tryText numbers an attempt, or a task of one.
+func tryText(a *wire.AttemptDetail, tasks int32) string {
+	if tasks > 0 {
+		return fmt.Sprintf("%d task %d", a.Try, a.Task)
+	}
+	return strconv.Itoa(int(a.Try))
+}
+
+func (c *console) printAttempts(attempts []*wire.AttemptDetail, tasks int32) {
 	var rows [][]cell
 	for _, a := range attempts {
 		rows = append(rows, []cell{
-			{fmt.Sprintf("  %d", a.Try), ""},
+			{"  " + tryText(a, tasks), ""},
 			{outcomeText(a) + whenText(a), outcomeColour(a.Outcome)},
 			{usageText(a.Result.GetUsage()), ""},
 			{placeText(a), dim},

@@ -18,7 +18,7 @@ func CheckPrivate(path string) error { return checkOwn(path, 0o077, "chmod it to
 func CheckGroupReads(path string) error { return checkOwn(path, 0o027, "chmod it to 0750") }
 
 // checkOwn refuses a folder of another user, and one with permissions that are denied.
-func checkOwn(path string, denied uint32, advice string) error {
+func checkOwn(path string, denied fs.FileMode, advice string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
 		return &fs.PathError{Op: "lstat", Path: path, Err: err}
@@ -28,7 +28,7 @@ func checkOwn(path string, denied uint32, advice string) error {
 		return fmt.Errorf("%s is not a folder; remove it", path)
 	case int(st.Uid) != os.Geteuid():
 		return fmt.Errorf("%s belongs to another user", path)
-	case st.Mode&denied != 0:
+	case fs.FileMode(st.Mode)&denied != 0:
 		return fmt.Errorf("other users may open %s, or write to it; remove it, or %s", path, advice)
 	}
 	return nil

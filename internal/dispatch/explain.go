@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -47,9 +48,7 @@ func (c *Core) Explain(id JobID) (Explanation, bool) {
 	case Blocked:
 		e.say("%s", c.jobs.blockedBy(j))
 	case Assigned, Running:
-		for a := j.attempt; a != nil; a = a.next {
-			c.explainAttempt(a, &e)
-		}
+		c.explainAttempts(j, &e)
 	default:
 		explainEnd(&e)
 		for _, v := range c.files.lostOutputs(j) {
@@ -185,6 +184,38 @@ func (e *Explanation) explainMissing(missing []*version, reads int) {
 		strings.Join(states, "; "))
 }
 
+// explainAttempts says where the attempts of a job are. Those of a gang come by task.
+func (c *Core) explainAttempts(j *job, e *Explanation) {
+	var all []*attempt
+	for a := j.attempt; a != nil; a = a.next {
+		all = append(all, a)
+	}
+	g := c.fleet.gangs[j]
+	if g == nil {
+		for _, a := range all {
+			c.explainAttempt(a, e)
+		}
+		return
+	}
+	slices.SortFunc(all, func(a, b *attempt) int { return cmp.Compare(a.id, b.id) })
+	told := 0
+	for _, a := range all {
+		if told++; told <= maxExplained {
+			c.explainAttempt(a, e)
+		}
+	}
+	for task, done := range g.done {
+		if done {
+			if told++; told <= maxExplained {
+				e.say("task %d has succeeded; the job is done when all have", task)
+			}
+		}
+	}
+	if told > maxExplained {
+		e.say("and so on: %d more tasks", told-maxExplained)
+	}
+}
+
 // explainAttempt says where an attempt is, and why it has not started there.
 func (c *Core) explainAttempt(a *attempt, e *Explanation) {
 	where := fmt.Sprintf("pilot %s (host %s)", a.pilot.id, a.pilot.info.Host)
@@ -192,21 +223,24 @@ func (c *Core) explainAttempt(a *attempt, e *Explanation) {
 		e.say("its %s has been silent for %v; what it has begun is given out again in %v", where,
 			time.Duration(c.now-p.silent).Round(time.Second), c.until(p.silentAfter))
 	}
-	what := fmt.Sprintf("attempt %d", a.try)
+	what, task := fmt.Sprintf("attempt %d", a.try), ""
 	if a.gang != nil {
-		what = fmt.Sprintf("task %d of attempt %d", a.task, a.try)
+		what, task = fmt.Sprintf("task %d of attempt %d", a.task, a.try), fmt.Sprintf("task %d ", a.task)
 	}
+	phase := a.phase()
 	switch {
 	case a.ended:
 		e.say("%s is being ended by %s", what, where)
-	case a.started && a.gang != nil && !a.gang.begins:
-		e.say("%s is ready on %s, or reads its input; the commands begin when all are ready", what, where)
-	case a.started:
+	case phase == PhaseStaging:
+		e.say("%s gets its inputs and ports on %s; the commands begin when all tasks have theirs", what, where)
+	case phase == PhaseReady:
+		e.say("%s is ready on %s; the commands begin when all tasks are", what, where)
+	case phase == PhaseRunning:
 		e.say("%s runs on %s", what, where)
 	case a.waitsItsTurn():
-		e.say("waits at %s for its turn, behind %s", where, a.before())
+		e.say("%swaits at %s for its turn, behind %s", task, where, a.before())
 	default:
-		e.say("was given to %s, which has not started it yet", where)
+		e.say("%swas given to %s, which has not started it yet", task, where)
 	}
 }
 

@@ -67,7 +67,7 @@ func newFleet(s *transition, jn *journal, sh *shares, js *jobs, fs *files) fleet
 		hosts: make(map[string]*host), shapeOf: make(map[classKey]*shape),
 		monitor: monitor{byName: make(map[string]*site), launches: make(map[string]*launch)},
 		sources: sources{arriving: make(map[*version][]*arrival)},
-		pace:    pace{runs: make(map[*step]*average), alike: make(map[stepName]*average)},
+		pace:    pace{runs: make(map[*step]*runTimes), alike: make(map[stepName]*average)},
 	}
 }
 

@@ -227,7 +227,7 @@ func (fl *fleet) readTime(p *pilot, j *job) time.Duration {
 // durable: after Load nothing is expected until some have ended.
 type pace struct {
 	reads reads
-	runs  map[*step]*average
+	runs  map[*step]*runTimes
 	alike map[stepName]*average // at most maxAlike
 	all   average               // seconds of an attempt, whatever its step
 }
@@ -246,7 +246,7 @@ func (s *step) stepName() stepName { return stepName{s.run.Account, s.run.Name, 
 // ended takes how long an attempt of a step took that succeeded.
 func (e *pace) ended(s *step, took time.Duration) {
 	if e.runs[s] == nil {
-		e.runs[s] = &average{}
+		e.runs[s] = &runTimes{}
 	}
 	name := s.stepName()
 	if e.alike[name] == nil {
@@ -255,9 +255,9 @@ func (e *pace) ended(s *step, took time.Duration) {
 		}
 		e.alike[name] = &average{}
 	}
-	for _, a := range []*average{e.runs[s], e.alike[name], &e.all} {
-		a.add(took.Seconds(), 1)
-	}
+	e.runs[s].add(took.Seconds())
+	e.alike[name].add(took.Seconds(), 1)
+	e.all.add(took.Seconds(), 1)
 }
 
 // average is a mean in which what came n terms later counts (1-1/averaged)^n
@@ -283,11 +283,38 @@ func (a *average) mean() float64 {
 // runOf is how long an attempt of the job's step is expected to occupy its
 // pilot, as others of it did, or those of this step in other runs of the workflow; 0 if nothing tells.
 func (e *pace) runOf(j *job) time.Duration {
-	a := e.runs[j.step]
-	if a == nil {
-		a = e.alike[j.step.stepName()]
+	if r := e.runs[j.step]; r != nil {
+		return seconds(r.time.mean())
 	}
-	return seconds(a.mean())
+	return seconds(e.alike[j.step.stepName()].mean())
+}
+
+// restOf is how much longer an attempt of the job's step is expected to occupy its pilot, after so
+// long; false if nothing tells.
+func (e *pace) restOf(j *job, age time.Duration) (time.Duration, bool) {
+	r := e.runs[j.step]
+	if r == nil {
+		return 0, false
+	}
+	return seconds(r.rest(age.Seconds())), true
+}
+
+// runTimes are the seconds that attempts of a step took.
+type runTimes struct{ time, square average }
+
+func (r *runTimes) add(took float64) {
+	r.time.add(took, 1)
+	r.square.add(took*took, 1)
+}
+
+// rest is how many seconds more one is expected to take that has taken so many: what is left of
+// the mean where all take the same, the whole mean again where times are so spread (exponentially)
+// that the past tells nothing, and in between by how far they are spread. One that has taken
+// longer than the mean is expected to need at least as long again as it is late.
+func (r *runTimes) rest(age float64) float64 {
+	mean := r.time.mean()
+	spread := min(1, max(0, r.square.mean()/(mean*mean)-1)) // the variance, as a part of the mean squared
+	return max((1-spread)*max(0, mean-age)+spread*mean, age-mean)
 }
 
 func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

@@ -206,11 +206,14 @@ func (c *Core) memberEnded(by PilotID, j *job, a *attempt, r *Result) (*Result, 
 		return nil, ""
 	case r.Outcome != Succeeded || task == 0 && c.files.checkOutputs(j, r) != "":
 		c.placement.disband(g)
-		return r, by
+		failed := *r
+		failed.GangPlace = GangPlace{Leader: g.leader, Task: task}
+		return &failed, by
 	}
 	g.succeeded(task)
 	if task == 0 {
 		kept := *r
+		kept.GangPlace = GangPlace{Leader: g.leader}
 		kept.Outputs, kept.Notes = slices.Clone(r.Outputs), slices.Clone(r.Notes)
 		g.result, g.by = &kept, by
 	} else {

@@ -362,3 +362,47 @@ func TestAGangOfWhichOneEndedWhileTheServerWasDown(t *testing.T) {
 		t.Errorf("the task that waits is not ended: %+v", e.Replies)
 	}
 }
+
+// Whoever asks is told of each task where it is and how far it has come, and which of them failed.
+func TestWhatIsToldOfTasks(t *testing.T) {
+	g := newGangs(t, Job{Name: "gang", Step: "g", Tasks: 2, Retry: Retry{Attempts: 1}})
+	g.calls("p", 1, nil)
+	g.calls("q", 1, nil)
+	g.calls("p", 1, nil)
+	first, second := PilotID("p"), PilotID("q")
+	if g.has["p"][0].Task != 0 {
+		first, second = second, first
+	}
+	tells := func(phases []Phase, lines ...string) {
+		t.Helper()
+		v, _ := g.core.Job(NewJobID(1, 1))
+		e, _ := g.core.Explain(NewJobID(1, 1))
+		if v.Tasks != 2 || len(v.Attempts) != len(phases) || len(e.Lines) != len(lines) {
+			t.Fatalf("told are %+v and %q", v, e.Lines)
+		}
+		for i, a := range v.Attempts {
+			if want := phases[i]; a.Phase != want || a.Task != 2-len(phases)+i {
+				t.Errorf("attempt %d is %v, as task %d; want %v", i, a.Phase, a.Task, want)
+			}
+		}
+		for i, want := range lines {
+			if !strings.Contains(e.Lines[i], want) {
+				t.Errorf("line %d is %q; want %q", i, e.Lines[i], want)
+			}
+		}
+	}
+	g.calls(second, 1, nil)
+	g.calls(first, 1, nil)
+	tells([]Phase{PhaseStaging, PhaseStaging}, "task 0 of attempt 1 gets its inputs", "task 1 of attempt 1 gets its inputs")
+	g.readies(second)
+	tells([]Phase{PhaseStaging, PhaseReady}, "task 0 of attempt 1 gets its inputs", "task 1 of attempt 1 is ready on")
+	g.readies(first, second)
+	tells([]Phase{PhaseRunning, PhaseRunning}, "task 0 of attempt 1 runs on", "task 1 of attempt 1 runs on")
+	g.tellsEnd(first, Succeeded)
+	tells([]Phase{PhaseRunning}, "task 1 of attempt 1 runs on", "task 0 has succeeded")
+	g.tellsEnd(second, Lost)
+	v, _ := g.core.Job(NewJobID(1, 1))
+	if !strings.HasPrefix(v.Reason, "task 1: ") {
+		t.Errorf("it failed for the reason %q", v.Reason)
+	}
+}

@@ -378,23 +378,18 @@ func (pl *placement) openings(list []opening, p *pilot, j *job) []opening {
 	return list
 }
 
-// expectedEnd is when an attempt is expected to end, as others of its step did. One that should have
-// ended is expected to need as long again as it is late.
+// expectedEnd is when an attempt is expected to end, as others of its step did. sure: there were
+// some.
 func (pl *placement) expectedEnd(a *attempt) (at instant, sure bool) {
-	run := pl.fleet.pace.runOf(a.job)
-	sure = run > 0
-	if !sure {
-		run = pl.fleet.expectedRun(a.job)
-	}
-	since := pl.now
+	age := time.Duration(0)
 	if a.started {
-		since = a.since
+		age = time.Duration(pl.now - a.since)
 	}
-	at = since.after(run)
-	if at <= pl.now {
-		at = pl.now + (pl.now - at) + 1
+	rest, sure := pl.fleet.pace.restOf(a.job, age)
+	if !sure {
+		rest = (pl.fleet.expectedRun(a.job) - age).Abs()
 	}
-	return at, sure
+	return pl.now.after(rest) + 1, sure
 }
 
 // spare is how many jobs of the class have room at the pilot besides what is assigned.

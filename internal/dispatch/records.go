@@ -255,6 +255,7 @@ func (r *RecordedJob) View() (JobView, error) {
 	v := JobView{
 		ID: r.ID, Name: b.Name, Step: b.Step, State: state, Priority: b.Priority, Effective: b.Priority,
 		Reused: c.Reused || c.Attempt == reusedAttempt, Submitted: b.Submitted.time(), Committed: c.Attempt,
+		Tasks: b.Tasks,
 	}
 	if state != Done {
 		v.Reason = f.Reason

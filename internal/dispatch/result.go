@@ -377,7 +377,7 @@ func (c *Core) attemptLost(a *attempt, reason string) {
 		c.placement.requeue(j)
 		return
 	}
-	r := &Result{Job: j.id, Attempt: a.id, Outcome: Lost, Message: reason}
+	r := &Result{Job: j.id, Attempt: a.id, GangPlace: a.place(), Outcome: Lost, Message: reason}
 	c.lossCounted(a.pilot.id, j, r, a.pilot.info.node())
 }
 
@@ -410,6 +410,9 @@ func (r *Result) describe() string {
 	}
 	if r.Message != "" {
 		how += ": " + r.Message
+	}
+	if r.Leader != 0 {
+		how = fmt.Sprintf("task %d: %s", r.Task, how)
 	}
 	return how
 }

@@ -1,8 +1,10 @@
 package dispatch
 
 import (
+	"cmp"
 	"encoding/hex"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -33,17 +35,46 @@ type JobView struct {
 	Reason    string
 	Reused    bool
 	Submitted time.Time
-	Attempts  []AttemptView // that have not ended
+	Tasks     int           // of a gang; 0: it is none
+	Attempts  []AttemptView // that have not ended; of a gang by task
 	Committed AttemptID     // 0 if none
 }
 
-// AttemptView is an attempt that has not ended.
+// AttemptView is an attempt that has not ended, or one task of one.
 type AttemptView struct {
 	Attempt AttemptID
 	Pilot   PilotID
-	Running bool // else assigned
+	GangPlace
+	Phase Phase
 	// Silent is since when its pilot is not heard of; zero: it is.
 	Silent time.Time
+}
+
+// Phase is how far an attempt has come at its pilot.
+type Phase int
+
+// A pilot is given an attempt, starts it, and tells of a task of a gang when it has its inputs and
+// ports. The command of any other attempt begins without that: it runs from its start.
+const (
+	PhaseAssigned Phase = iota // the pilot has not started it
+	PhaseStaging               // of a gang: it gets its inputs and ports
+	PhaseReady                 // of a gang: it waits for other tasks
+	PhaseRunning
+)
+
+func (p Phase) String() string { return [...]string{"assigned", "staging", "ready", "running"}[p] }
+
+// phase is how far an attempt has come, as far as its pilot has told.
+func (a *attempt) phase() Phase {
+	switch {
+	case !a.started:
+		return PhaseAssigned
+	case a.gang == nil || a.gang.begins:
+		return PhaseRunning
+	case a.gang.where[a.task].Host != "":
+		return PhaseReady
+	}
+	return PhaseStaging
 }
 
 // Jobs yields the jobs of a run with a number above after, in the order of submission.
@@ -94,7 +125,11 @@ func (c *Core) view(j *job) JobView {
 		v.Reason = c.jobs.blockedBy(j)
 	}
 	for a := j.attempt; a != nil; a = a.next {
-		v.Attempts = append(v.Attempts, AttemptView{a.id, a.pilot.id, a.started, a.pilot.silent.time()})
+		v.Attempts = append(v.Attempts, AttemptView{a.id, a.pilot.id, a.place(), a.phase(), a.pilot.silent.time()})
+	}
+	if j.original.gang() {
+		v.Tasks = j.original.tasks()
+		slices.SortFunc(v.Attempts, func(a, b AttemptView) int { return cmp.Compare(a.Attempt, b.Attempt) })
 	}
 	return v
 }

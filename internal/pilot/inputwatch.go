@@ -136,6 +136,9 @@ func (p *pilot) undeclared(r *running, path string) bool {
 }
 
 func (p *pilot) given(r *running, path string) bool {
+	if path == ownProgram { // which starts processes in other tasks
+		return true
+	}
 	for _, folder := range []string{p.workspace.folder, p.cfg.Cache.Dir, p.cfg.LogDir} {
 		if folder != "" && (path == folder || strings.HasPrefix(path, folder+"/")) {
 			return true

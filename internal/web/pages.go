@@ -182,7 +182,9 @@ func (s *site) job(r *http.Request) (*content, error) {
 		body.Why, body.Wait = why.GetLines(), why.GetWaitsFor()
 	}
 	for _, attempt := range detail.GetAttempts() {
-		body.Printed = attempt.GetAttempt()
+		if attempt.GetTask() == 0 || attempt.GetResult() != nil { // of tasks that run, the first
+			body.Printed = attempt.GetAttempt()
+		}
 		body.Runs = attempt.GetResult() == nil
 	}
 	if asked, err := strconv.ParseUint(r.FormValue("attempt"), 10, 64); err == nil {

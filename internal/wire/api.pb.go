@@ -605,7 +605,10 @@ type JobSummary struct {
 	Notes     []string               `protobuf:"bytes,13,rep,name=notes,proto3" json:"notes,omitempty"` // of the last attempt that ended
 	Run       uint32                 `protobuf:"varint,14,opt,name=run,proto3" json:"run,omitempty"`
 	// Since when its pilot is silent, of a job that runs as far as is known; unset: the pilot is heard.
-	Silent        *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=silent,proto3" json:"silent,omitempty"`
+	Silent *timestamppb.Timestamp `protobuf:"bytes,15,opt,name=silent,proto3" json:"silent,omitempty"`
+	// tasks is how many begin together; 0: it is a job of one. They count as one attempt, and pilot
+	// and host are those of one task.
+	Tasks         int32 `protobuf:"varint,16,opt,name=tasks,proto3" json:"tasks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -743,6 +746,13 @@ func (x *JobSummary) GetSilent() *timestamppb.Timestamp {
 		return x.Silent
 	}
 	return nil
+}
+
+func (x *JobSummary) GetTasks() int32 {
+	if x != nil {
+		return x.Tasks
+	}
+	return 0
 }
 
 type ListJobsRequest struct {
@@ -951,14 +961,19 @@ func (x *ShowJobRequest) GetRun() uint32 {
 }
 
 type AttemptDetail struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	Try           int32                  `protobuf:"varint,2,opt,name=try,proto3" json:"try,omitempty"`
-	Pilot         string                 `protobuf:"bytes,3,opt,name=pilot,proto3" json:"pilot,omitempty"`
-	Outcome       string                 `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"` // running while it has not ended
-	Result        *Result                `protobuf:"bytes,5,opt,name=result,proto3" json:"result,omitempty"`
-	Host          string                 `protobuf:"bytes,6,opt,name=host,proto3" json:"host,omitempty"`        // empty where it is not known
-	Earlier       bool                   `protobuf:"varint,7,opt,name=earlier,proto3" json:"earlier,omitempty"` // of an earlier run, whose result the job has
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Attempt uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Try     int32                  `protobuf:"varint,2,opt,name=try,proto3" json:"try,omitempty"`
+	Pilot   string                 `protobuf:"bytes,3,opt,name=pilot,proto3" json:"pilot,omitempty"`
+	// outcome of an attempt that has not ended is assigned or running; of a task of a gang it is
+	// also staging, and ready when it waits for others.
+	Outcome string  `protobuf:"bytes,4,opt,name=outcome,proto3" json:"outcome,omitempty"`
+	Result  *Result `protobuf:"bytes,5,opt,name=result,proto3" json:"result,omitempty"`
+	Host    string  `protobuf:"bytes,6,opt,name=host,proto3" json:"host,omitempty"`        // empty where it is not known
+	Earlier bool    `protobuf:"varint,7,opt,name=earlier,proto3" json:"earlier,omitempty"` // of an earlier run, whose result the job has
+	// task is the number of a task, of a job of several. Of a gang that has ended only the task is
+	// listed that failed, or the first one.
+	Task          int32 `protobuf:"varint,8,opt,name=task,proto3" json:"task,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1040,6 +1055,13 @@ func (x *AttemptDetail) GetEarlier() bool {
 		return x.Earlier
 	}
 	return false
+}
+
+func (x *AttemptDetail) GetTask() int32 {
+	if x != nil {
+		return x.Task
+	}
+	return 0
 }
 
 // Provenance tells how a result was made that is kept for later runs.
@@ -2594,12 +2616,15 @@ func (x *FetchChunk) GetData() []byte {
 }
 
 type LogsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Job           string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
-	Attempt       uint64                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"` // 0: the last
-	Follow        bool                   `protobuf:"varint,3,opt,name=follow,proto3" json:"follow,omitempty"`
-	TailBytes     int64                  `protobuf:"varint,4,opt,name=tail_bytes,json=tailBytes,proto3" json:"tail_bytes,omitempty"` // 0: from the start
-	Run           uint32                 `protobuf:"varint,5,opt,name=run,proto3" json:"run,omitempty"`
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Job       string                 `protobuf:"bytes,1,opt,name=job,proto3" json:"job,omitempty"`
+	Attempt   uint64                 `protobuf:"varint,2,opt,name=attempt,proto3" json:"attempt,omitempty"` // 0: the last
+	Follow    bool                   `protobuf:"varint,3,opt,name=follow,proto3" json:"follow,omitempty"`
+	TailBytes int64                  `protobuf:"varint,4,opt,name=tail_bytes,json=tailBytes,proto3" json:"tail_bytes,omitempty"` // 0: from the start
+	Run       uint32                 `protobuf:"varint,5,opt,name=run,proto3" json:"run,omitempty"`
+	// task is the number of a task, of a job of several. Unset: that of the attempt, which is by
+	// itself the task that failed, or the first one.
+	Task          *int32 `protobuf:"varint,6,opt,name=task,proto3,oneof" json:"task,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2665,6 +2690,13 @@ func (x *LogsRequest) GetTailBytes() int64 {
 func (x *LogsRequest) GetRun() uint32 {
 	if x != nil {
 		return x.Run
+	}
+	return 0
+}
+
+func (x *LogsRequest) GetTask() int32 {
+	if x != nil && x.Task != nil {
+		return *x.Task
 	}
 	return 0
 }
@@ -5387,7 +5419,7 @@ const file_api_proto_rawDesc = "" +
 	"\n" +
 	"to_publish\x18\x0f \x01(\x03R\ttoPublish\x12#\n" +
 	"\rpilots_silent\x18\x10 \x01(\x03R\fpilotsSilent\x12'\n" +
-	"\x0frunning_unheard\x18\x11 \x01(\x03R\x0erunningUnheard\"\xce\x03\n" +
+	"\x0frunning_unheard\x18\x11 \x01(\x03R\x0erunningUnheard\"\xe4\x03\n" +
 	"\n" +
 	"JobSummary\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\rR\x02id\x12\x12\n" +
@@ -5405,7 +5437,8 @@ const file_api_proto_rawDesc = "" +
 	"\x04host\x18\f \x01(\tR\x04host\x12\x14\n" +
 	"\x05notes\x18\r \x03(\tR\x05notes\x12\x10\n" +
 	"\x03run\x18\x0e \x01(\rR\x03run\x122\n" +
-	"\x06silent\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\x06silent\"}\n" +
+	"\x06silent\x18\x0f \x01(\v2\x1a.google.protobuf.TimestampR\x06silent\x12\x14\n" +
+	"\x05tasks\x18\x10 \x01(\x05R\x05tasks\"}\n" +
 	"\x0fListJobsRequest\x12\x16\n" +
 	"\x06states\x18\x01 \x03(\tR\x06states\x12\x14\n" +
 	"\x05steps\x18\x02 \x03(\tR\x05steps\x12\x14\n" +
@@ -5423,7 +5456,7 @@ const file_api_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"4\n" +
 	"\x0eShowJobRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x10\n" +
-	"\x03run\x18\x02 \x01(\rR\x03run\"\xc5\x01\n" +
+	"\x03run\x18\x02 \x01(\rR\x03run\"\xd9\x01\n" +
 	"\rAttemptDetail\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x10\n" +
 	"\x03try\x18\x02 \x01(\x05R\x03try\x12\x14\n" +
@@ -5431,7 +5464,8 @@ const file_api_proto_rawDesc = "" +
 	"\aoutcome\x18\x04 \x01(\tR\aoutcome\x12*\n" +
 	"\x06result\x18\x05 \x01(\v2\x12.fairway.v1.ResultR\x06result\x12\x12\n" +
 	"\x04host\x18\x06 \x01(\tR\x04host\x12\x18\n" +
-	"\aearlier\x18\a \x01(\bR\aearlier\"\xae\x01\n" +
+	"\aearlier\x18\a \x01(\bR\aearlier\x12\x12\n" +
+	"\x04task\x18\b \x01(\x05R\x04task\"\xae\x01\n" +
 	"\n" +
 	"Provenance\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12-\n" +
@@ -5576,14 +5610,16 @@ const file_api_proto_rawDesc = "" +
 	"\n" +
 	"FetchChunk\x121\n" +
 	"\aversion\x18\x01 \x01(\v2\x17.fairway.v1.FileVersionR\aversion\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04data\"\x82\x01\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\xa4\x01\n" +
 	"\vLogsRequest\x12\x10\n" +
 	"\x03job\x18\x01 \x01(\tR\x03job\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x16\n" +
 	"\x06follow\x18\x03 \x01(\bR\x06follow\x12\x1d\n" +
 	"\n" +
 	"tail_bytes\x18\x04 \x01(\x03R\ttailBytes\x12\x10\n" +
-	"\x03run\x18\x05 \x01(\rR\x03run\"K\n" +
+	"\x03run\x18\x05 \x01(\rR\x03run\x12\x17\n" +
+	"\x04task\x18\x06 \x01(\x05H\x00R\x04task\x88\x01\x01B\a\n" +
+	"\x05_task\"K\n" +
 	"\bLogChunk\x12%\n" +
 	"\x0estandard_error\x18\x01 \x01(\bR\rstandardError\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04dataJ\x04\b\x03\x10\x04\"\"\n" +
@@ -6043,6 +6079,7 @@ func file_api_proto_init() {
 	}
 	file_pilot_proto_init()
 	file_api_proto_msgTypes[25].OneofWrappers = []any{}
+	file_api_proto_msgTypes[27].OneofWrappers = []any{}
 	file_api_proto_msgTypes[53].OneofWrappers = []any{}
 	file_api_proto_msgTypes[57].OneofWrappers = []any{}
 	type x struct{}

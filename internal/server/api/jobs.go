@@ -124,11 +124,16 @@ func stepAsked(r *wire.ListJobsRequest, step string) bool {
 
 func summaryOf(c *state.Cores, job *dispatch.JobView) *wire.JobSummary {
 	tries := c.Tally.Attempts.Count(job.ID) + len(job.Attempts)
+	if job.Tasks > 0 {
+		tries -= max(0, len(job.Attempts)-1) // tasks of one attempt
+	}
 	last := c.Tally.Attempts.Last(job.ID)
 	pilot, usage := dispatch.PilotID(last.GetPilot()), last.GetResult().GetUsage()
 	started, ended := usage.GetStart(), usage.GetEnd()
-	for _, attempt := range job.Attempts {
-		pilot = attempt.Pilot
+	for i, attempt := range job.Attempts {
+		if job.Tasks == 0 || i == 0 {
+			pilot = attempt.Pilot
+		}
 		started, ended = convert.InstantToWire(c.Tally.Started[job.ID]), nil
 	}
 	return &wire.JobSummary{
@@ -147,6 +152,7 @@ func summaryOf(c *state.Cores, job *dispatch.JobView) *wire.JobSummary {
 		Reused:    job.Reused,
 		Notes:     last.GetResult().GetNotes(),
 		Silent:    silentSince(job.Attempts),
+		Tasks:     int32(job.Tasks),
 	}
 }
 
@@ -212,16 +218,21 @@ func detailOf(c *state.Cores, job *dispatch.JobDetail) (*wire.JobDetail, error) 
 	if err != nil {
 		return nil, err
 	}
-	for _, live := range job.Attempts {
-		outcome := "assigned"
-		if live.Running {
-			outcome = "running"
+	ended := len(attempts)
+	for i, live := range job.Attempts {
+		try := ended + 1
+		if job.Tasks == 0 {
+			try += i
 		}
 		attempts = append(attempts, &wire.AttemptDetail{
-			Attempt: uint64(live.Attempt), Try: int32(len(attempts) + 1), Pilot: string(live.Pilot), Outcome: outcome,
+			Attempt: uint64(live.Attempt), Try: int32(try), Pilot: string(live.Pilot), Outcome: live.Phase.String(),
+			Task: int32(live.Task),
 		})
 	}
 	for _, attempt := range attempts {
+		if attempt.Result != nil {
+			attempt.Task = attempt.Result.Task
+		}
 		attempt.Host = c.Tally.Hosts[dispatch.PilotID(attempt.GetPilot())]
 	}
 	return &wire.JobDetail{

@@ -83,32 +83,29 @@ func (a *view) attemptFor(
 			made = detail
 			return nil
 		}
-		attempt, err = chooseAttempt(c, job, dispatch.AttemptID(r.GetAttempt()))
+		attempt, err = chooseAttempt(c, job, r)
 		return err
 	})
 	if err == nil && made.Reused {
-		attempt, err = a.attemptBefore(ctx, &made, dispatch.AttemptID(r.GetAttempt()))
+		attempt, err = a.attemptBefore(ctx, &made, r)
 	}
 	return job, attempt, err
 }
 
 // attemptBefore is the attempt of an earlier run that made the result of a job.
 func (a *view) attemptBefore(
-	ctx context.Context, job *dispatch.JobDetail, wanted dispatch.AttemptID,
+	ctx context.Context, job *dispatch.JobDetail, r *wire.LogsRequest,
 ) (dispatch.AttemptID, error) {
 	p, err := a.run.Provenance(ctx, makerOf(job), job.Key)
 	if err != nil {
 		return 0, rpcError(err)
 	}
-	attempt := dispatch.AttemptID(p.GetAttempt().GetAttempt())
-	switch {
-	case attempt == 0:
+	made := loggedOf(&job.JobView, p.GetAttempt())
+	if made.attempt == 0 {
 		return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s was not run: its outputs are those of an "+
 			"earlier run, of which nothing else is recorded", job.Name))
-	case wanted != 0 && wanted != attempt:
-		return 0, noAttempt(&job.JobView, wanted)
 	}
-	return attempt, nil
+	return chooseLogged(&job.JobView, []logged{made}, r)
 }
 
 func noAttempt(job *dispatch.JobView, wanted dispatch.AttemptID) error {
@@ -116,32 +113,63 @@ func noAttempt(job *dispatch.JobView, wanted dispatch.AttemptID) error {
 		job.Name, wanted, job.ID.Number()))
 }
 
-func chooseAttempt(c *state.Cores, id dispatch.JobID, wanted dispatch.AttemptID) (dispatch.AttemptID, error) {
+func chooseAttempt(c *state.Cores, id dispatch.JobID, r *wire.LogsRequest) (dispatch.AttemptID, error) {
 	job, _ := c.Dispatch.Job(id)
-	all, err := c.Tally.Attempts.Of(id)
+	ended, err := c.Tally.Attempts.Of(id)
 	if err != nil {
 		return 0, err
 	}
-	var last dispatch.AttemptID
-	for _, ended := range all {
-		last = dispatch.AttemptID(ended.GetAttempt())
-		if last == wanted {
-			return wanted, nil
+	all := convert.Each(ended, func(a *wire.AttemptDetail) logged { return loggedOf(&job, a) })
+	for i, live := range job.Attempts {
+		if job.Tasks == 0 || i == 0 {
+			all = append(all, logged{live.Attempt, live.Leader})
 		}
 	}
-	for _, live := range job.Attempts {
-		last = live.Attempt
-		if last == wanted {
-			return wanted, nil
-		}
-	}
-	switch {
-	case wanted != 0:
-		return 0, noAttempt(&job, wanted)
-	case last == 0:
+	if len(all) == 0 {
 		return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s has not started", job.Name))
 	}
-	return last, nil
+	return chooseLogged(&job, all, r)
+}
+
+// logged is an attempt of which there are logs. Of a gang each task has its own.
+type logged struct {
+	attempt dispatch.AttemptID // of a gang, the task that is meant if none is named
+	leader  dispatch.AttemptID // of its gang; 0: it is of none
+}
+
+func loggedOf(job *dispatch.JobView, ended *wire.AttemptDetail) logged {
+	l := logged{dispatch.AttemptID(ended.GetAttempt()), dispatch.AttemptID(ended.GetResult().GetLeader())}
+	if l.leader == 0 && job.Tasks > 0 { // it ended as a whole
+		l.leader = l.attempt
+	}
+	return l
+}
+
+// chooseLogged finds the attempt that is asked for, by itself the last one, and the task of it.
+func chooseLogged(job *dispatch.JobView, all []logged, r *wire.LogsRequest) (dispatch.AttemptID, error) {
+	chosen, wanted := all[len(all)-1], dispatch.AttemptID(r.GetAttempt())
+	if wanted != 0 {
+		at := slices.IndexFunc(all, func(l logged) bool {
+			return l.attempt == wanted ||
+				l.leader != 0 && wanted >= l.leader && wanted < l.leader+dispatch.AttemptID(job.Tasks)
+		})
+		if at < 0 {
+			return 0, noAttempt(job, wanted)
+		}
+		chosen = logged{wanted, all[at].leader}
+	}
+	switch task := int(r.GetTask()); {
+	case r.Task == nil:
+		return chosen.attempt, nil
+	case job.Tasks == 0:
+		return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s is one task; leave the number of a task out",
+			job.Name))
+	case task < 0 || task >= job.Tasks:
+		return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s has no task %d; its tasks are 0 to %d", job.Name,
+			task, job.Tasks-1))
+	default:
+		return chosen.leader + dispatch.AttemptID(task), nil
+	}
 }
 
 // runs reports whether an attempt has not ended.

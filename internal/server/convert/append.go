@@ -96,7 +96,9 @@ func appendResult(b []byte, r *dispatch.Result) []byte {
 			return encoded
 		})
 	}
-	return appendNumber(b, 11, uint64(r.Job.Run()))
+	b = appendNumber(b, 11, uint64(r.Job.Run()))
+	b = appendNumber(b, 12, uint64(r.Leader))
+	return appendNumber(b, 13, uint64(int32(r.Task)))
 }
 
 func appendWritten(b []byte, w *dispatch.WrittenFile) []byte {

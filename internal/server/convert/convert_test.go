@@ -51,6 +51,7 @@ func TestAttemptsAreEncodedAsMessages(t *testing.T) {
 			Job: dispatch.NewJobID(dispatch.RunID(rng.Uint32()), rng.Uint32()), Attempt: dispatch.AttemptID(maybe(1)),
 			Outcome: dispatch.Outcome(rng.IntN(len(wire.Outcome_name))), ExitCode: int(rng.Int32()) * (rng.IntN(3) - 1),
 			Signal: rng.IntN(64), Message: strings.Repeat("é", rng.IntN(300)),
+			GangPlace: dispatch.GangPlace{Leader: dispatch.AttemptID(maybe(1)), Task: rng.IntN(3)},
 			Usage: dispatch.Usage{
 				StageInStart: at(), Start: at(), End: at(), StageOutEnd: at(), CPU: time.Duration(maybe(1)),
 				MaxRSS: maybe(1), BytesStaged: maybe(1), BytesCached: maybe(1), BytesWritten: maybe(1),
