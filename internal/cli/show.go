@@ -42,8 +42,8 @@ func (c *console) printJob(job *wire.JobDetail) {
 	if summary.Tasks > 0 {
 		tasks = fmt.Sprintf(" of %d tasks", summary.Tasks)
 	}
-	fmt.Fprintf(c.out, "%s  job %d%s of step %s, %s\n", s.paint(bold, oneLine(summary.Name)), summary.Id, tasks, summary.Step,
-		s.paint(stateColour(summary.State), summary.State))
+	fmt.Fprintf(c.out, "%s  job %d%s of step %s, %s\n", s.paint(bold, oneLine(summary.Name)), summary.Id, tasks,
+		summary.Step, s.paint(stateColour(summary.State), summary.State))
 	if summary.Reason != "" {
 		fmt.Fprintf(c.out, "  %s\n", uncoloured(summary.Reason))
 	}

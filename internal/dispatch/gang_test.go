@@ -393,7 +393,8 @@ func TestWhatIsToldOfTasks(t *testing.T) {
 	}
 	g.calls(second, 1, nil)
 	g.calls(first, 1, nil)
-	tells([]Phase{PhaseStaging, PhaseStaging}, "task 0 of attempt 1 gets its inputs", "task 1 of attempt 1 gets its inputs")
+	tells([]Phase{PhaseStaging, PhaseStaging}, "task 0 of attempt 1 gets its inputs",
+		"task 1 of attempt 1 gets its inputs")
 	g.readies(second)
 	tells([]Phase{PhaseStaging, PhaseReady}, "task 0 of attempt 1 gets its inputs", "task 1 of attempt 1 is ready on")
 	g.readies(first, second)

@@ -45,7 +45,7 @@ func TestMPI(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "workflow.yaml"), []byte(mpiWorkflow), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute) // also for the lease of a pilot
 	defer cancel()
 	run := exec.CommandContext(ctx, fairway, "run", filepath.Join(folder, "workflow.yaml"), "--pilots", "3")
 	if out, err := run.CombinedOutput(); err != nil {

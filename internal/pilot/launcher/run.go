@@ -13,8 +13,9 @@ import (
 	"time"
 )
 
-// connectTime is how long another task may take to be there, which begins at the same time.
-const connectTime = 30 * time.Second
+// connectTime is how long another task may take to be there. It begins at the same time, but its pilot
+// may be slow, and may be silent for its lease; if it is lost, the TaskQueue ends this task too.
+const connectTime = 10 * time.Minute
 
 // connectPause is the least time between two tries.
 const connectPause = 20 * time.Millisecond
@@ -70,6 +71,9 @@ func (g *Gang) dial(ctx context.Context, task int) (*tls.Conn, error) {
 		conn, err := dialer.DialContext(ctx, "tcp", address)
 		if err == nil {
 			return conn.(*tls.Conn), nil
+		}
+		if untrusted := (*tls.CertificateVerificationError)(nil); errors.As(err, &untrusted) {
+			return nil, err // it is another program that has the port
 		}
 		select {
 		case <-ctx.Done():
