@@ -50,7 +50,7 @@ func TestUndeclaredFilesAreNoted(t *testing.T) {
 		"cat ../../../results/sub/foo":            "it opened " + result + ", which the step does not declare: name sub/foo in reads",
 		"cat " + data + "; exit 3":                "it opened " + data,
 		"cat x; cat " + input:                     "",
-		"cat " + ownProgram + " >/dev/null":        "",
+		"cat " + ownProgram + " >/dev/null":       "",
 		"echo made >made; cat made; tmp=$(mktemp); echo made >$tmp; cat $tmp; rm $tmp":                        "",
 		"cat /etc/passwd /proc/self/status >/dev/null; ls -R /usr/share/doc >/dev/null; printf x >>" + result: "",
 		"test -e " + data + "; cat " + data + ".missing || true":                                              "",
