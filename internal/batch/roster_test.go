@@ -651,8 +651,9 @@ func TestTheEndOfAnExpectedLaunchIsTold(t *testing.T) {
 		if fmt.Sprint(r.endedSoFar()) != "[l1]" {
 			t.Errorf("ended %v", r.endedSoFar())
 		}
-		n.do(func() { n.jobs["l2"] = 1 })
 		r.Expect("l1")
+		synctest.Wait() // else a look that this asks for may take l2 for one that nobody expects
+		n.do(func() { n.jobs["l2"] = 1 })
 		r.Expect("l2")
 		synctest.Wait()
 		if fmt.Sprint(r.endedSoFar()) != "[l1 l1]" || n.jobs["l2"] != 1 {

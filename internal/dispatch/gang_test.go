@@ -301,6 +301,7 @@ func TestGangsThatCannotBeAreRefused(t *testing.T) {
 	for _, j := range []Job{
 		{Name: "a", Tasks: -1},
 		{Name: "a", Tasks: MaxTasks + 1},
+		{Name: "a", Tasks: 2, Needs: Resources{GPUShare: 500}},
 		{Name: "a", Tasks: 2, Writes: []Output{{LFN: "x", Storage: StorageCache}}},
 		{Name: "a", Tasks: 2, Reads: []string{"c"}},
 	} {

@@ -240,6 +240,7 @@ func (s *simulation) makeJob(m *submission, n int, last map[string]Version, lfns
 	gangs := s.rng.IntN(4) == 0
 	if gangs {
 		j.Tasks, j.Once = 2+s.rng.IntN(2), s.rng.IntN(3) == 0
+		j.Needs.GPUShare = 0
 		if j.Apart = j.Tasks == 2 && s.rng.IntN(2) == 0; j.Needs.Memory > 300 {
 			j.Needs.Memory = 300 // which may double
 		}

@@ -86,6 +86,10 @@ func (p *parser) checkGang(s *step, keys map[string]*yaml.Node, what string) {
 		p.Fail(n, "run the command in each task, or without container", "%s runs its command once, and what that starts on "+
 			"other nodes would run in no container", what)
 	}
+	if n := keys["needs"]; n != nil && s.needs.GPUShare > 0 {
+		p.Fail(n, "write gpu: 1", "%s has %d tasks that share a GPU, and those that begin together need whole ones", what,
+			s.tasks)
+	}
 	if n := keys["worker"]; n != nil {
 		p.Fail(n, "remove it", "%s has a worker, which cannot begin jobs of %d tasks", what, s.tasks)
 	}

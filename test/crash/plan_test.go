@@ -41,6 +41,7 @@ var (
 // plan has every fault point of the code.
 var plan = map[string]place{
 	"batch.local.started":      {theServer, linking},
+	"publish.asserted":         {theServer, nil}, // of servers that stand by: test/service freezes there
 	"publish.before":           {theServer, both},
 	"publish.elsewhere.before": {theServer, []layout{away}},
 	"publish.linked":           {theServer, both},

@@ -1,6 +1,7 @@
 package sites_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -8,7 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"fairway/lib/sched"
 	"fairway/test/files"
 )
 
@@ -143,9 +146,20 @@ func TestUsersOfAGroupShareACache(t *testing.T) {
 			if len(users) != 2 || !users[fmt.Sprint(firstUser)] || !users[fmt.Sprint(firstUser+1)] {
 				t.Errorf("the users were %v", users)
 			}
-			if left := below(scratch, "fairway-*"); len(left) > 0 {
-				t.Error("left:", left)
+			for _, left := range below(scratch, "fairway-*") { // pilots remove theirs after they have said that they leave
+				isGone(t, left)
 			}
 		})
+	}
+}
+
+// isGone waits until a path names nothing any more.
+func isGone(t *testing.T, path string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	gone := func(f sched.FileState) bool { return f.Info == nil }
+	if _, err := sched.Default().WaitFile(ctx, sched.FileQuery{Path: path, Until: gone}); err != nil {
+		t.Errorf("%s is left: %v", path, err)
 	}
 }
