@@ -146,7 +146,7 @@ func TestUsersOfAGroupShareACache(t *testing.T) {
 			if len(users) != 2 || !users[fmt.Sprint(firstUser)] || !users[fmt.Sprint(firstUser+1)] {
 				t.Errorf("the users were %v", users)
 			}
-			for _, left := range below(scratch, "fairway-*") { // pilots remove theirs after they have said that they leave
+			for _, left := range below(scratch, "fairway-*") { // pilots remove theirs after they have left
 				isGone(t, left)
 			}
 		})
