@@ -83,7 +83,7 @@ rules: ## check the rules of the repository
 # Tests mostly wait for processes, leases and batch systems. So twice as many packages run at a
 # time as there are processors, and those that take longest begin first; the others, and what is
 # still to be compiled, fill the time. `make lint` has vetted all packages.
-LONGEST := ./test/sites ./test/cli ./internal/server ./test/crash ./internal/storage/xrootd ./internal/dispatch fairway/lib/sched fairway/lib/orwl
+LONGEST := ./test/sites ./test/cli ./internal/server ./test/crash ./internal/dispatch ./test/gangs ./internal/store ./test/cluster ./internal/pilot ./internal/sim/faults fairway/lib/sched fairway/lib/orwl ./test/service
 
 # A commit is tested with seeds of its own, so that who repeats a run repeats it; `make soak`
 # and a test by itself take new ones.
