@@ -25,7 +25,7 @@ type Watcher struct {
 	folders map[int32]string   // of watch descriptors, relative to results
 	sizes   map[string][]int64 // of the files that appeared, as seen a moment later
 	wrong   []string           // what else happened
-	leaving uint32             // cookie of the last rename of a name with a dot
+	leaving map[uint32]bool    // cookies of renames of names with a dot, which may mix
 	done    chan struct{}
 }
 
@@ -38,7 +38,8 @@ func Watch(t *testing.T, folder string, below ...string) *Watcher {
 		t.Fatal(err)
 	}
 	w := &Watcher{t: t, file: os.NewFile(uintptr(fd), "inotify"), results: filepath.Join(folder, "results"),
-		folders: map[int32]string{}, sizes: map[string][]int64{}, done: make(chan struct{})}
+		folders: map[int32]string{}, sizes: map[string][]int64{}, leaving: map[uint32]bool{},
+		done: make(chan struct{})}
 	for _, name := range append([]string{"."}, below...) {
 		path := filepath.Join(folder, "results", name)
 		if err := os.MkdirAll(path, 0o755); err != nil {
@@ -87,9 +88,10 @@ func (w *Watcher) event(raw []byte) (rest []byte, last bool) {
 		w.wrong = append(w.wrong, "the watcher lost events")
 	case strings.HasPrefix(name, "."): // not yet published
 		if mask&unix.IN_MOVED_FROM != 0 {
-			w.leaving = cookie
+			w.leaving[cookie] = true
 		}
-	case mask&unix.IN_MOVED_TO != 0 && cookie == w.leaving:
+	case mask&unix.IN_MOVED_TO != 0 && w.leaving[cookie]:
+		delete(w.leaving, cookie)
 		w.sizes[path] = append(w.sizes[path], w.sizeOf(path))
 	case mask&(unix.IN_ISDIR|unix.IN_IGNORED) == 0:
 		w.wrong = append(w.wrong, fmt.Sprintf("the result %s was not renamed into place: event %#x", path, mask))
