@@ -255,9 +255,6 @@ func checkLists(m *wire.SyncRequest) error {
 	return nil
 }
 
-// memberPorts is how many ports a member of a gang has.
-const memberPorts = 2
-
 // checkMembers takes where members of gangs say that they are reached: others connect to that.
 func checkMembers(members []*wire.MemberState) error {
 	if len(members) > MaxAttempts {
@@ -267,10 +264,10 @@ func checkMembers(members []*wire.MemberState) error {
 		if ip := net.ParseIP(m.GetHost()); ip == nil || !ip.IsGlobalUnicast() && !ip.IsLoopback() {
 			return malformed("a member of a gang is reached at an IP address of a machine, and %.100q is none", m.GetHost())
 		}
-		if len(m.GetPorts()) != memberPorts || slices.ContainsFunc(m.GetPorts(), func(port uint32) bool {
+		if len(m.GetPorts()) != wire.MemberPorts || slices.ContainsFunc(m.GetPorts(), func(port uint32) bool {
 			return port == 0 || port > math.MaxUint16
 		}) {
-			return malformed("a member of a gang has %d ports, and %v are none", memberPorts, m.GetPorts())
+			return malformed("a member of a gang has %d ports, and %v are none", wire.MemberPorts, m.GetPorts())
 		}
 	}
 	return nil

@@ -33,9 +33,6 @@ type MemberState struct {
 	Begun   bool   // it has been told of the others
 }
 
-// MemberPorts is how many ports each member gets.
-const MemberPorts = 2
-
 // GangStart tells a member of all members, so that its command begins.
 type GangStart struct {
 	Attempt AttemptID
@@ -303,7 +300,7 @@ func (c *Core) takeMembers(p *pilot, s *Sync) {
 	for i := range s.Members {
 		m := &s.Members[i]
 		a := c.fleet.attempts[m.Attempt]
-		if a == nil || a.pilot != p || len(m.Ports) != MemberPorts || m.Host == "" {
+		if a == nil || a.pilot != p || m.Host == "" {
 			continue
 		}
 		g := c.fleet.current(a)

@@ -284,7 +284,7 @@ func (j *Job) check() error {
 		return refuse("dispatch: job %s: a share is less than a GPU, and there are none beside whole GPUs", j.Name)
 	}
 	if n.GPUShare > 0 && j.Tasks > 1 { // a pilot may have room for shares together, and no device for one of them
-		return refuse("dispatch: job %s has several tasks, and shares of GPUs are for jobs of one: need whole GPUs", j.Name)
+		return refuse("dispatch: job %s has several tasks, which need whole GPUs and no shares", j.Name)
 	}
 	if int(int32(j.Priority)) != j.Priority {
 		return refuse("dispatch: job %s: priority %d is out of range", j.Name, j.Priority)

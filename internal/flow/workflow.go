@@ -11,7 +11,6 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"fairway/internal/dispatch"
-	"fairway/internal/quantity"
 )
 
 // Workflow is a workflow file, or a trace, that was found to be right. It is
@@ -348,9 +347,6 @@ func (d *Demand) RoomOn(has dispatch.Resources) int {
 		if needs > 0 {
 			n = min(n, has.Countable[name]/needs)
 		}
-	}
-	if d.Needs.GPUShare > 0 {
-		n = min(n, has.Countable[quantity.GPU]*(quantity.WholeGPU/d.Needs.GPUShare))
 	}
 	return int(min(max(0, n), math.MaxInt32))
 }

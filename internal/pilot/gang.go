@@ -27,9 +27,6 @@ const (
 	RSHVariable = "FAIRWAY_RSH"
 )
 
-// memberPorts is how many ports a member of a gang gets.
-const memberPorts = 2
-
 // membership is that of an attempt in a gang. The pilot's mutex guards state and start.
 type membership struct {
 	state *wire.MemberState // nil until it is ready
@@ -81,7 +78,7 @@ func (p *pilot) claimPorts(a *attempt, m *membership) (*wire.MemberState, error)
 		}
 	}
 	state := &wire.MemberState{Attempt: a.GetAttempt(), Host: at.String()}
-	for range memberPorts {
+	for range wire.MemberPorts {
 		l, err := net.Listen("tcp", net.JoinHostPort(at.String(), "0"))
 		if err != nil {
 			return nil, err

@@ -10,6 +10,9 @@ package wire
 // that a pilot or a server of before would misunderstand.
 const Protocol = 6
 
+// MemberPorts is how many ports each task of a gang has.
+const MemberPorts = 2
+
 // Limits of calls of the Workflow service, which its clients keep too.
 const (
 	// MaxUploads bounds the uploads of one submission, in bytes.
