@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/heap"
 	"fairway/lib/sched"
 )
 
@@ -26,7 +27,9 @@ import (
 func Main() int {
 	unix.Umask(unix.Umask(0) &^ 0o700)
 	outliveReaders()
-	collectLater()
+	if os.Getenv("GOGC") == "" {
+		heap.CollectLate()
+	}
 	root := (*console).root
 	switch {
 	case filepath.Base(os.Args[0]) == hqName:

@@ -15,11 +15,11 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/bootstrap"
+	"fairway/internal/heap"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/server/listen"
-	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/storage/served"
 	"fairway/internal/wire"
@@ -62,7 +62,7 @@ func (s *Server) openFar() error {
 	var addresses []string
 	var err error
 	if os.Getenv("GOGC") == "" {
-		state.KeepGrowth(farHeapGrowth, leastHeapGrowth)
+		heap.KeepGrowth(farHeapGrowth, leastHeapGrowth)
 	}
 	if s.config.Standby != nil {
 		s.config.Standby.hush()

@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/heap"
 	"fairway/internal/store"
 )
 
@@ -49,7 +50,7 @@ func Load(
 	if err != nil {
 		return nil, err
 	}
-	defer growFreely()()
+	defer heap.GrowFreely()()
 	l := new(Loaded)
 	var group errgroup.Group
 	group.Go(func() (err error) {
@@ -158,7 +159,7 @@ func LoadEndedRun(ctx context.Context, records store.Store) (*Run, error) {
 // LoadEnded makes the cores of a run of which no server is there, without Tally, as if the
 // deferred requests had been carried out.
 func LoadEnded(ctx context.Context, records store.Store, run *Run) (*Cores, error) {
-	defer growFreely()()
+	defer heap.GrowFreely()()
 	core, _, err := loadDispatch(ctx, records, dispatch.Config{}, func(dispatch.Record) {})
 	if err != nil {
 		return nil, err

@@ -1,4 +1,6 @@
-package state
+// Package heap says how far the heap of a process grows before the garbage collector looks at it. All
+// of a process go by it, so that what one part sets for a time does not undo what another one has set.
+package heap
 
 import (
 	"runtime"
@@ -17,8 +19,39 @@ var loads struct {
 	n, usually int // under way, and the percentage without them
 }
 
-// growFreely sets loadGrowth until the returned function is called.
-func growFreely() (end func()) {
+// firstGrowth has garbage be collected for the first time when the heap has 32 MiB: the Go runtime
+// would do so with 4 MiB, which a run of one job reaches several times. usualGrowth is that of the
+// Go runtime, from then on.
+const (
+	firstGrowth = 800
+	usualGrowth = 100
+)
+
+// CollectLate has a process that does little collect no garbage. It is called when the process begins;
+// what is set after that stays.
+func CollectLate() {
+	debug.SetGCPercent(firstGrowth)
+	runtime.AddCleanup(new(collected), func(int) { endFirst() }, 0)
+}
+
+// endFirst sets the usual growth unless another one was set.
+func endFirst() {
+	loads.Lock()
+	defer loads.Unlock()
+	if loads.n > 0 {
+		if loads.usually == firstGrowth {
+			loads.usually = usualGrowth
+		}
+		return
+	}
+	growth := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+	if metrics.Read(growth); growth[0].Value.Uint64() == firstGrowth {
+		debug.SetGCPercent(usualGrowth)
+	}
+}
+
+// GrowFreely sets loadGrowth until the returned function is called. Any goroutine may call it.
+func GrowFreely() (end func()) {
 	loads.Lock()
 	defer loads.Unlock()
 	if loads.n++; loads.n == 1 {
