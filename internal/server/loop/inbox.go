@@ -143,8 +143,13 @@ func (i *Inbox) Send(ctx context.Context, r *Request) error {
 	}
 }
 
-// Wake has the loop find out whether the run is over.
-func (i *Inbox) Wake(ctx context.Context) error { return i.Send(ctx, &Request{}) }
+// Wake has the loop find out whether the run is over. A loop that has ended knows.
+func (i *Inbox) Wake(ctx context.Context) error {
+	if err := i.Send(ctx, &Request{}); !errors.Is(err, ErrEnded) {
+		return err
+	}
+	return nil
+}
 
 // Do carries out a request and waits until it is durable.
 func (i *Inbox) Do(ctx context.Context, r *Request) error {
