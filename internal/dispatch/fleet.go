@@ -28,6 +28,7 @@ type fleet struct {
 	// too long, and what they were given.
 	pilots   map[PilotID]*pilot
 	attempts map[AttemptID]*attempt // that have not ended
+	moves    uint64                 // counts attempts that began or ended
 	gangs    map[*job]*gang         // of which members have been given out
 	// recordedGangs are jobs of whose gangs an earlier incarnation has recorded something, until pilots
 	// have told what they have of them.

@@ -191,6 +191,7 @@ func (fl *fleet) addAttempt(a *attempt) {
 		a.pilot.worksSince = fl.now
 	}
 	a.given = fl.now
+	fl.moves++
 	a.needs.users++
 	a.next, a.job.attempt = a.job.attempt, a
 	fl.attempts[a.id] = a
@@ -213,6 +214,7 @@ func (fl *fleet) limitsMoved(a *attempt) {
 // removeAttempt forgets an attempt that has ended.
 func (fl *fleet) removeAttempt(a *attempt) {
 	delete(fl.attempts, a.id)
+	fl.moves++
 	a.needs.users--
 	if a.gang != nil && a.gang.members[a.task] == a {
 		a.gang.members[a.task] = nil

@@ -29,6 +29,7 @@ type site struct {
 	failures    int             // pilots in a row that could not work
 	notBefore   instant
 	outlook     outlook
+	gathers     *gathering // the gang for which room is kept at its pilots; nil: none
 }
 
 // launch is a submitted pilot, from when the batch system took it, or the pilot

@@ -263,6 +263,29 @@ func TestShortJobsFillTheGap(t *testing.T) {
 	}
 }
 
+// One gang at a time gathers at a site, and one of a higher priority takes its place.
+func TestAnUrgentGangGathersFirst(t *testing.T) {
+	g := newGangs(t, Job{Name: "a", Step: "s"}, Job{Name: "b", Step: "s"}, Job{Name: "patient", Step: "g", Tasks: 2})
+	g.calls("p", 1, nil)
+	g.calls("q", 1, nil)
+	gathers := func(name string) {
+		t.Helper()
+		if all := g.core.placement.gatherings; len(all) != 1 || all[0].job.name != name {
+			t.Fatalf("%d gangs gather, and not %s", len(all), name)
+		}
+	}
+	gathers("patient")
+	g.submit(Job{Name: "later", Step: "g", Tasks: 2}, Job{Name: "urgent", Step: "g", Tasks: 2, Priority: 1})
+	gathers("urgent")
+	g.tellsEnd("p", Succeeded)
+	g.tellsEnd("q", Succeeded)
+	g.calls("p", 1, nil)
+	if g.count("urgent", "p", "q") != 2 {
+		t.Fatalf("they have %v and %v", g.names("p"), g.names("q"))
+	}
+	gathers("patient")
+}
+
 // A gang of tasks apart has a host of its own for each.
 func TestTasksApart(t *testing.T) {
 	g := newGangs(t, Job{Name: "gang", Step: "g", Tasks: 2, Apart: true})

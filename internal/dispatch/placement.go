@@ -26,6 +26,7 @@ type placement struct {
 	kept       kept
 	reserved   map[*job]*pilot // pilots that drain for a job
 	gatherings []*gathering    // for gangs, in the order in which they began
+	roomOf     []siteRoom      // scratch of roomAt
 	expected   map[*job]*pilot // which pilot fetches inputs of ready jobs; pilot.next names the same
 	backlog    backlog         // of the pilot that asks
 	waits      bool            // it may be given jobs beyond what is free

@@ -14,24 +14,25 @@ import (
 // A gang that does not fit, and whose turn it is, has room kept for it (a gathering): at those
 // pilots where so many members are expected to have room first. What is free there stays so
 // until all is, but for jobs that do not delay it: that leave as much room as it needs, or are
-// expected to end before the rest is free (backfill). A pilot is kept for one gathering at a time,
-// and each has pilots enough for its whole gang. So none waits for another one, and a gathering ends
-// when what runs at its pilots has ended. Config.MaxPassOver after it began nothing is filled in any
+// expected to end before the rest is free (backfill). At a site, one gang gathers at a time, and has
+// pilots enough for all of it. So none waits for another one, and a gathering ends when what runs at its
+// pilots has ended. What would be kept for a second gang meanwhile stands idle for longer than what is
+// kept for both, one after the other. Config.MaxPassOver after it began nothing is filled in any
 // more; so estimates that are wrong delay a gang by the jobs that were begun until then.
 //
 // It is the turn of a gang when no job stands before it that is not one: of users before in turn, or of
 // the same user of a higher priority, or of the same and a lower rank; or when it was passed over
 // for Config.MaxPassOver. A gang whose turn it is not is given out where it fits what nobody else takes.
 
-// maxGatherings bounds the gangs for which room is kept at a time.
-const maxGatherings = 8
-
-// gathering is the room that is kept for a ready gang.
+// gathering is the room that is kept for a ready gang, at one site.
 type gathering struct {
 	job      *job
 	since    instant
-	foreseen instant // when all is expected to be free; 0: nothing tells
-	at       map[*pilot]int
+	site     *site
+	looked   instant        // when the room to keep was last looked for
+	moves    uint64         // fleet.moves then
+	foreseen instant        // when all is expected to be free; 0: nothing tells
+	at       map[*pilot]int // members for which room is kept; nil when that is over
 }
 
 // opening is room for n members that a pilot has from a time on.
@@ -70,8 +71,33 @@ type gangTurn struct {
 // it looked again when pilots have taken what one has let go, two could trade pilots for ever.
 func (pl *placement) gatherAll() {
 	for _, gt := range slices.Clone(pl.gatherings) {
-		pl.gatherAgain(gt)
+		if gt.at != nil && pl.mayHaveMoved(gt) { // else another has taken its place
+			pl.gatherAgain(gt)
+		}
 	}
+}
+
+// manyPilots is how many pilots are looked at for a gang whenever an attempt begins or ends. If there
+// are more, they are looked at once each lookTime for each of them: a look takes a tenth of that.
+const (
+	manyPilots = 256
+	lookTime   = 10 * time.Microsecond
+)
+
+// mayHaveMoved reports whether a gang that gathers may have all its room by now, or be better off with
+// other pilots than are kept for it.
+func (pl *placement) mayHaveMoved(gt *gathering) bool {
+	n := time.Duration(len(pl.fleet.pilots))
+	if gt.moves != pl.fleet.moves && (n <= manyPilots || pl.now >= gt.looked.after(n*lookTime)) {
+		return true
+	}
+	for p := range gt.at {
+		if !pl.mayGather(p, gt.job, gt) {
+			return true
+		}
+	}
+	free, _ := pl.roomAt(gt.job, gt)
+	return free
 }
 
 // readyGangs are the groups of ready gangs that are not gathering, by turn.
@@ -111,7 +137,7 @@ func (pl *placement) readyGangs() (turns []gangTurn) {
 func (pl *placement) placeGangsOf(t gangTurn) {
 	var passed []uint32
 	g := t.group
-	for len(passed) < 2*maxGatherings {
+	for {
 		j := pl.jobs.first(g)
 		if j == nil {
 			break
@@ -132,19 +158,19 @@ func (pl *placement) placeGangsOf(t gangTurn) {
 // placeGang gives a gang out, or keeps room for it if it may. It reports whether it has done one of
 // both.
 func (pl *placement) placeGang(j *job, keep bool) bool {
-	rooms, ok := pl.roomsFor(j, nil)
-	if !ok {
+	free, whole := pl.roomAt(j, nil)
+	if !free && !(keep && whole) {
 		return false
 	}
-	free := rooms[len(rooms)-1].at <= pl.now
-	if !free && (!keep || len(pl.gatherings) >= maxGatherings) || !pl.gangAllowed(j, rooms) {
+	gt := &gathering{job: j, since: pl.now}
+	rooms, ok := pl.roomsFor(gt, keep)
+	if !ok || !pl.gangAllowed(j, rooms) {
 		return false
 	}
-	if free {
+	if isFree(rooms, pl.now) {
 		pl.assignGang(j, rooms)
 		return true
 	}
-	gt := &gathering{job: j, since: pl.now}
 	pl.gatherings = append(pl.gatherings, gt)
 	pl.keepRooms(gt, rooms)
 	return true
@@ -153,16 +179,18 @@ func (pl *placement) placeGang(j *job, keep bool) bool {
 // gatherAgain looks where a gang that gathers has room by now. It is given out, or room is kept for
 // it where that is expected first.
 func (pl *placement) gatherAgain(gt *gathering) {
-	rooms, ok := pl.roomsFor(gt.job, gt)
+	rooms, ok := pl.roomsFor(gt, true)
 	switch {
 	case !ok || !pl.gangAllowed(gt.job, rooms):
 		pl.endGathering(gt)
-	case rooms[len(rooms)-1].at <= pl.now:
+	case isFree(rooms, pl.now):
 		pl.assignGang(gt.job, rooms)
 	default:
 		pl.keepRooms(gt, rooms)
 	}
 }
+
+func isFree(rooms []opening, now instant) bool { return rooms[len(rooms)-1].at <= now }
 
 // keepRooms keeps the pilots of some rooms for a gang, and lets others go.
 func (pl *placement) keepRooms(gt *gathering, rooms []opening) {
@@ -173,8 +201,16 @@ func (pl *placement) keepRooms(gt *gathering, rooms []opening) {
 			foreseen = 0
 		}
 	}
+	s := rooms[0].p.launch.site
+	if s.gathers != nil && s.gathers != gt {
+		pl.endGathering(s.gathers)
+	}
 	before, later := gt.at, foreseen > gt.foreseen
-	gt.at, gt.foreseen = at, foreseen
+	gt.at, gt.foreseen, gt.looked, gt.moves = at, foreseen, pl.now, pl.fleet.moves
+	if s != gt.site {
+		gt.leaveSite()
+		gt.site, s.gathers = s, gt
+	}
 	for _, p := range inOrderOf(before) {
 		if at[p] == 0 {
 			pl.letGoOf(p)
@@ -229,6 +265,13 @@ func (pl *placement) endGathering(gt *gathering) {
 		pl.letGoOf(p)
 	}
 	gt.at = nil
+	gt.leaveSite()
+}
+
+func (gt *gathering) leaveSite() {
+	if gt.site != nil {
+		gt.site.gathers, gt.site = nil, nil
+	}
 }
 
 // gatheringOf is what is kept for a job, nil if nothing is.
@@ -271,14 +314,54 @@ func (pl *placement) assignGang(j *job, rooms []opening) {
 	pl.setAssigned(j)
 }
 
+// roomAt reports whether pilots of some site may have room for all members of a gang: by now, and if they
+// ran nothing else. It is quick: roomsFor knows of hosts, and of what ends when. gt is what is kept for
+// it, which may be nil.
+func (pl *placement) roomAt(j *job, gt *gathering) (free, whole bool) {
+	cl := j.class
+	of := pl.roomOf[:0]
+	defer func() { pl.roomOf = of }()
+	for _, sh := range pl.fleet.shapes {
+		if sh.fit(cl) == noneFits {
+			continue
+		}
+		for _, p := range sh.pilots {
+			if !pl.mayGather(p, j, gt) {
+				continue
+			}
+			i := slices.IndexFunc(of, func(r siteRoom) bool { return r.site == p.launch.site })
+			if i < 0 {
+				i, of = len(of), append(of, siteRoom{site: p.launch.site})
+			}
+			of[i].free += p.spare(cl)
+			of[i].whole += p.roomBeside(cl, &usage{})
+			if free, whole = of[i].free >= cl.tasks(), whole || of[i].whole >= cl.tasks(); free {
+				return true, true
+			}
+		}
+	}
+	return false, whole
+}
+
+// siteRoom counts members of a gang for which pilots of a site have room.
+type siteRoom struct {
+	site        *site
+	free, whole int
+}
+
 // roomsFor finds room for all members of a gang, at the site where that is expected first: what is
-// free now, and what will be. gt is what is kept for it, which may be nil. It reports false where
-// no site has pilots enough.
-func (pl *placement) roomsFor(j *job, gt *gathering) (rooms []opening, ok bool) {
+// free now and, if later, what will be where no other gang gathers. It reports false where no site has
+// that.
+func (pl *placement) roomsFor(gt *gathering, later bool) (rooms []opening, ok bool) {
 	bySite := make(map[*site][]opening)
-	for _, p := range pl.fleet.pilots {
-		if pl.mayGather(p, j, gt) {
-			bySite[p.launch.site] = pl.openings(bySite[p.launch.site], p, j)
+	for _, sh := range pl.fleet.shapes {
+		if sh.fit(gt.job.class) == noneFits {
+			continue
+		}
+		for _, p := range sh.pilots {
+			if s := p.launch.site; pl.mayGather(p, gt.job, gt) {
+				bySite[s] = pl.openings(bySite[s], p, gt.job, later && pl.mayKeep(s.gathers, gt.job, gt))
+			}
 		}
 	}
 	names := make([]*site, 0, len(bySite))
@@ -287,7 +370,7 @@ func (pl *placement) roomsFor(j *job, gt *gathering) (rooms []opening, ok bool) 
 	}
 	slices.SortFunc(names, func(a, b *site) int { return strings.Compare(a.Name, b.Name) })
 	for _, s := range names {
-		found := firstRooms(bySite[s], j.class)
+		found := firstRooms(bySite[s], gt.job.class)
 		if found != nil && (rooms == nil || found[len(found)-1].at < rooms[len(rooms)-1].at) {
 			rooms = found
 		}
@@ -334,25 +417,32 @@ func shunned(p *pilot, cl *class) int {
 func (pl *placement) mayGather(p *pilot, j *job, gt *gathering) bool {
 	cl := j.class
 	k := &cl.key
-	return pl.fleet.takes(p) && p.reserved == nil && (p.gather == nil || p.gather == gt) && p.fits(cl) &&
+	return pl.fleet.takes(p) && p.reserved == nil && pl.mayKeep(p.gather, j, gt) && p.fits(cl) &&
 		(!k.bound() || p.cache() == cacheID{k.host, k.pilot}) && pl.fleet.outlives(p, cl) &&
 		(k.site == "" || k.site == p.info.Site || j.readySince.after(k.wait) <= pl.now)
 }
 
-// openings appends when the pilot has room for members of the gang: now, and when attempts there are
-// expected to have ended, one after the other.
-func (pl *placement) openings(list []opening, p *pilot, j *job) []opening {
+// mayKeep reports whether what other may keep for its gang may be kept for a job, for which gt is kept:
+// for one of the same user and a higher priority, unless it was passed over for too long.
+func (pl *placement) mayKeep(other *gathering, j *job, gt *gathering) bool {
+	return other == nil || other == gt || other.job.share() == j.share() && other.job.effective < j.effective &&
+		other.job.readySince > pl.now.after(-pl.config.MaxPassOver)
+}
+
+// openings appends when the pilot has room for members of the gang: now and, if later, when attempts there
+// are expected to have ended, one after the other.
+func (pl *placement) openings(list []opening, p *pilot, j *job, later bool) []opening {
 	cl := j.class
-	later := &pilot{info: p.info, used: p.used}
-	later.used.countable = slices.Clone(p.used.countable)
-	o := opening{at: pl.now, sure: true, p: p, n: later.spare(cl), held: pl.weigh(p, j)}
+	o := opening{at: pl.now, sure: true, p: p, n: p.spare(cl), held: pl.weigh(p, j)}
 	room := o.n
 	if room > 0 {
 		list = append(list, o)
 	}
-	if room >= cl.tasks() || len(p.attempts) == 0 {
+	if room >= cl.tasks() || len(p.attempts) == 0 || !later {
 		return list
 	}
+	then := &pilot{info: p.info, used: p.used}
+	then.used.countable = slices.Clone(p.used.countable)
 	type ending struct {
 		at   instant
 		sure bool
@@ -365,12 +455,12 @@ func (pl *placement) openings(list []opening, p *pilot, j *job) []opening {
 	}
 	slices.SortStableFunc(ends, func(a, b ending) int { return cmp.Compare(a.at, b.at) })
 	for _, e := range ends {
-		later.add(e.a.needs, -1)
+		then.add(e.a.needs, -1)
 		o.at, o.sure = e.at, o.sure && e.sure
 		if p.expires != 0 && e.at.after(cl.key.time) > p.expires {
 			break
 		}
-		if n := later.spare(cl); n > room {
+		if n := then.spare(cl); n > room {
 			o.n, room = n-room, n
 			list = append(list, o)
 		}
@@ -393,18 +483,21 @@ func (pl *placement) expectedEnd(a *attempt) (at instant, sure bool) {
 }
 
 // spare is how many jobs of the class have room at the pilot besides what is assigned.
-func (p *pilot) spare(cl *class) int {
+func (p *pilot) spare(cl *class) int { return p.roomBeside(cl, &p.used) }
+
+// roomBeside is how many jobs of the class have room at the pilot besides what others use.
+func (p *pilot) roomBeside(cl *class, used *usage) int {
 	k, has := &cl.key, &p.info.Has
-	n := (p.totalCPUs() - p.used.milliCPUs) / p.cpusOf(cl)
+	n := (p.totalCPUs() - used.milliCPUs) / p.cpusOf(cl)
 	if k.memory > 0 {
-		n = min(n, (has.Memory-p.used.memory)/k.memory)
+		n = min(n, (has.Memory-used.memory)/k.memory)
 	}
 	if k.disk > 0 {
-		n = min(n, (has.Disk-p.used.disk)/k.disk)
+		n = min(n, (has.Disk-used.disk)/k.disk)
 	}
 	for _, x := range cl.countable {
 		if x.n > 0 {
-			n = min(n, (thousandths(has.Countable[x.name])-p.used.count(x.name))/x.n)
+			n = min(n, (thousandths(has.Countable[x.name])-used.count(x.name))/x.n)
 		}
 	}
 	return int(max(0, n))
@@ -494,7 +587,7 @@ func (pl *placement) checkGatherings() error {
 			continue
 		}
 		kept++
-		if !slices.Contains(pl.gatherings, p.gather) || p.gather.at[p] == 0 {
+		if gt := p.gather; !slices.Contains(pl.gatherings, gt) || gt.at[p] == 0 || p.launch.site.gathers != gt {
 			return refuse("dispatch: pilot %s is kept for a gang that does not gather", p.id)
 		}
 	}
@@ -503,7 +596,7 @@ func (pl *placement) checkGatherings() error {
 		for p, members := range gt.at {
 			n += members
 			kept--
-			if p.left || p.gather != gt {
+			if p.left || p.gather != gt || gt.site != p.launch.site {
 				return refuse("dispatch: gang %s gathers at pilot %s, which is not kept for it", gt.job.name, p.id)
 			}
 		}
@@ -532,8 +625,7 @@ func (pl *placement) standOf(j *job) (s gangStand) {
 		if !pl.fleet.takes(p) || !p.fits(j.class) {
 			continue
 		}
-		empty := &pilot{info: p.info}
-		n, all := p.spare(j.class), empty.spare(j.class)
+		n, all := p.spare(j.class), p.roomBeside(j.class, &usage{})
 		if j.class.key.apart {
 			if hosts[p.host] {
 				continue
