@@ -72,7 +72,6 @@ const (
 func (pl *placement) matchAll() {
 	pl.gatherAll()
 	for {
-		pl.placeGangs(false)
 		pl.matchFresh()
 		pl.placeGangs(true)
 		if !pl.mayMatch() {

@@ -50,12 +50,12 @@ func (pl *placement) placeGangs(all bool) {
 	if pl.jobs.gangs == 0 {
 		return
 	}
-	for _, turn := range pl.readyGangs() {
-		if pl.jobs.gangs == 0 {
-			return
-		}
-		if turn.its || all {
-			pl.placeGangsOf(turn)
+	turns := pl.readyGangs()
+	for _, its := range []bool{true, false} {
+		for _, turn := range turns {
+			if turn.its == its && (its || all) && pl.jobs.gangs > 0 {
+				pl.placeGangsOf(turn)
+			}
 		}
 	}
 }
@@ -158,8 +158,8 @@ func (pl *placement) placeGangsOf(t gangTurn) {
 // placeGang gives a gang out, or keeps room for it if it may. It reports whether it has done one of
 // both.
 func (pl *placement) placeGang(j *job, keep bool) bool {
-	free, whole := pl.roomAt(j, nil)
-	if !free && !(keep && whole) {
+	free, later := pl.roomAt(j, nil)
+	if !free && !(keep && later) {
 		return false
 	}
 	gt := &gathering{job: j, since: pl.now}
@@ -314,10 +314,10 @@ func (pl *placement) assignGang(j *job, rooms []opening) {
 	pl.setAssigned(j)
 }
 
-// roomAt reports whether pilots of some site may have room for all members of a gang: by now, and if they
-// ran nothing else. It is quick: roomsFor knows of hosts, and of what ends when. gt is what is kept for
-// it, which may be nil.
-func (pl *placement) roomAt(j *job, gt *gathering) (free, whole bool) {
+// roomAt reports whether pilots of some site may have room for all members of a gang: by now, and later
+// where no other gang gathers. It is quick: roomsFor knows of hosts, and of what ends when. gt is what is
+// kept for it, which may be nil.
+func (pl *placement) roomAt(j *job, gt *gathering) (free, later bool) {
 	cl := j.class
 	of := pl.roomOf[:0]
 	defer func() { pl.roomOf = of }()
@@ -333,14 +333,16 @@ func (pl *placement) roomAt(j *job, gt *gathering) (free, whole bool) {
 			if i < 0 {
 				i, of = len(of), append(of, siteRoom{site: p.launch.site})
 			}
-			of[i].free += p.spare(cl)
-			of[i].whole += p.roomBeside(cl, &usage{})
-			if free, whole = of[i].free >= cl.tasks(), whole || of[i].whole >= cl.tasks(); free {
+			if of[i].free += p.spare(cl); of[i].free >= cl.tasks() {
 				return true, true
+			}
+			if !later && pl.mayKeep(p.launch.site.gathers, j, gt) {
+				of[i].whole += p.roomBeside(cl, &usage{})
+				later = of[i].whole >= cl.tasks()
 			}
 		}
 	}
-	return false, whole
+	return false, later
 }
 
 // siteRoom counts members of a gang for which pilots of a site have room.
