@@ -112,14 +112,15 @@ func TestClassesGoWithTheirRuns(t *testing.T) {
 // Jobs that need more different things than there may be are refused as a whole.
 func TestClassesAreBounded(t *testing.T) {
 	c := withRun(t, Config{})
+	c.jobs.mostClasses = 1000
 	in := Submit{Run: 1}
-	for i := range maxClasses + 1 {
+	for i := range c.jobs.mostClasses + 1 {
 		in.Jobs = append(in.Jobs, Job{Name: fmt.Sprint(i), Step: "s", Needs: Resources{Memory: int64(i)}})
 	}
 	if _, err := c.Step(epoch, in); !errors.Is(err, ErrRefused) {
 		t.Fatalf("%d classes: %v", len(in.Jobs), err)
 	}
-	in.Jobs[maxClasses].Needs.Memory = 0
+	in.Jobs[c.jobs.mostClasses].Needs.Memory = 0
 	if _, err := c.Step(epoch, in); err != nil {
 		t.Fatal(err)
 	}

@@ -35,10 +35,11 @@ type jobs struct {
 	totals   Totals
 
 	// Requirement classes: what a pilot is compared with.
-	classes map[classKey]*class
-	byIndex []*class // nil: the index is spare
-	spare   []int
-	bound   map[cacheID][]*class // those of jobs that must run where they read this cache
+	classes     map[classKey]*class
+	mostClasses int      // maxClasses, and fewer in a test
+	byIndex     []*class // nil: the index is spare
+	spare       []int
+	bound       map[cacheID][]*class // those of jobs that must run where they read this cache
 	// newTools are programs of classes that are new, until pilots are asked to look for them.
 	newTools []string
 
@@ -57,6 +58,7 @@ func newJobs(s *transition, sh *shares, rs *runs, fs *files) jobs {
 	js := jobs{
 		transition: s, shares: sh, runs: rs, files: fs, policies: make(map[policyKey]*policy),
 		classes: make(map[classKey]*class), bound: make(map[cacheID][]*class), twins: newTwins(),
+		mostClasses: maxClasses,
 	}
 	js.table.Add() // that holds no job
 	return js

@@ -101,7 +101,7 @@ func (js *jobs) keyOf(r *run, j *Job) classKey {
 
 // checkClasses refuses jobs of more classes than there may be.
 func (js *jobs) checkClasses(r *run, jobs []Job) error {
-	if len(js.classes)+len(jobs) <= maxClasses {
+	if len(js.classes)+len(jobs) <= js.mostClasses {
 		return nil
 	}
 	fresh := make(map[classKey]bool)
@@ -110,9 +110,9 @@ func (js *jobs) checkClasses(r *run, jobs []Job) error {
 			fresh[k] = true
 		}
 	}
-	if len(js.classes)+len(fresh) > maxClasses {
+	if len(js.classes)+len(fresh) > js.mostClasses {
 		return refuse("dispatch: jobs need %d different things, and %d are possible (maxClasses): round what they need",
-			len(js.classes)+len(fresh), maxClasses)
+			len(js.classes)+len(fresh), js.mostClasses)
 	}
 	return nil
 }

@@ -86,7 +86,7 @@ func (m *market) user(t *testing.T, name string, files int) *user {
 // because of their input.
 func TestNewcomerIsNext(t *testing.T) {
 	first := seed.Of(t)
-	for i := range uint64(5) {
+	for i := range uint64(3) {
 		m := marketOf(t, first+i, Shares{Of: []Share{{Name: "new", User: true, Weight: 1}}}, Config{})
 		old := []*user{m.user(t, "ann", 10), m.user(t, "bob", 10)}
 		for _, u := range old {
@@ -118,7 +118,7 @@ func TestNewcomerIsNext(t *testing.T) {
 // ready jobs takes turns by rank, at each step, and every job ends.
 func TestNobodyStarves(t *testing.T) {
 	first := seed.Of(t)
-	for i := range uint64(6) {
+	for i := range uint64(4) {
 		if err := randomMarket(first + i); err != nil {
 			t.Errorf("FAIRWAY_SEED=%d: %v", first+i, err)
 		}
@@ -307,7 +307,7 @@ func TestUsageDecaysAndIsDurable(t *testing.T) {
 // A user never has more than a quota says, and all of it while there is work.
 func TestQuotasAndLimitsHold(t *testing.T) {
 	first := seed.Of(t)
-	for i := range uint64(4) {
+	for i := range uint64(3) {
 		shares := Shares{
 			Limits: map[string]int64{"licence": 3},
 			Of: []Share{
