@@ -220,8 +220,7 @@ func repeatOverHosts(list string, n int, folder, note string) error {
 	text.WriteString("# Kernel 23 over several hosts\n\n")
 	text.WriteString(wrapped(fmt.Sprintf(
 		"Made by `go run ./bench/llk23 -paper -hosts %s` on %d cores of %s: %d² in %d blocks, up to "+
-			"%d iterations. Each host is a network namespace, with TLS between them; `tc` limits its "+
-			"line, and the ends of connections delay. All hosts share the processors of this machine. "+
+			"%d iterations. Each host is a network namespace on this machine, with TLS between them. "+
 			"Waiting is the share of the cores' time in which no main task computed. *Theirs* is the "+
 			"paper's own scheme ([llk23.md](llk23.md)). %s",
 		list, m.Cores, m.CPU, rows[0].N, rows[0].Blocks, hostsIterations, note)))

@@ -35,18 +35,16 @@ var coreNames = map[int]string{1: "1 core", 2: "2 cores"}
 
 // What is to be seen in our figures, beside those of the paper.
 const (
-	hereElement = "the same, but 4 blocks are above the others, in both schemes. In the paper each block has a node " +
-		"of its own, and of 4 blocks each has two neighbours to wait for, not four. Here 2 cores compute all " +
-		"blocks: of 2 x 2 two can compute at a time and never three, so 2 cores have no slack. For an element " +
-		"ours takes a fifth to an eleventh of the time of theirs."
-	hereComputing = "theirs goes from 26 % to 48 % with 4 blocks, nearly as in the paper, and to 66 % with more " +
-		"blocks; ours from 42 % to 59 %, and to 81 %. What other programs take of the cores counts as waiting."
-	hereOvercommitting = "the same: 4 processes take about as long as one, on one core and on two, in both schemes."
+	hereElement = "the same, but 4 blocks are above the others: of 2 x 2 blocks two can compute at a time and never " +
+		"three, so 2 cores have no slack. In the paper each block has a node of its own. Ours takes a fifth " +
+		"to an eleventh of the time of theirs."
+	hereComputing = "theirs goes from 26 % to 48 % with 4 blocks, nearly as in the paper, and to 66 % with more; ours " +
+		"from 42 % to 59 %, and to 81 %. What other programs take counts as waiting."
+	hereOvercommitting = "the same: 4 processes take about as long as one, in both schemes."
 	hereScaling        = "the same. On 2 cores 4 blocks take the longest, as they wait for each other."
-	hereHosts          = "ours takes 1.0 to 1.9 times as long over 2 to 8 hosts as on one, and hardly longer at 100 " +
-		"Mbit/s or with a delay than without. Theirs takes 1.1 to 2.6 times as long, since each sweep " +
-		"waits for one line after the other. In both, the processors that the hosts share also work for " +
-		"TLS and system calls."
+	hereHosts          = "ours takes 1.0 to 1.9 times as long over 2 to 8 hosts as on one, theirs 1.1 to 2.6 times, " +
+		"since each sweep waits for one line after the other. Neither a line of 100 Mbit/s nor a delay " +
+		"matters much to ours."
 )
 
 // defaultBlock is the side of the largest blocks. The paper has 4000 and 3000, on nodes with the memory
