@@ -77,7 +77,7 @@ func jobRows(ctx context.Context, host *measure.Host, p plan) ([]row, error) {
 func medians(rounds []row) row {
 	r := rounds[0]
 	for _, field := range []func(*row) *float64{
-		func(r *row) *float64 { return &r.Rate }, func(r *row) *float64 { return &r.P99 },
+		func(r *row) *float64 { return &r.Rate }, func(r *row) *float64 { return &r.P99 }, func(r *row) *float64 { return &r.Calm },
 		func(r *row) *float64 { return &r.Server }, func(r *row) *float64 { return &r.Database },
 		func(r *row) *float64 { return &r.Load }, func(r *row) *float64 { return &r.Ratio },
 	} {
@@ -103,12 +103,24 @@ func jobRound(ctx context.Context, at *places, p plan, r row) (row, error) {
 	if err := l.round(ctx, p, &r); err != nil {
 		return r, err
 	}
-	times, err := l.pace(ctx, r.Rate/2, p.paced)
-	if err != nil {
+	if r.P99, err = l.assignedWithin(ctx, r.Rate/2, p.paced); err != nil {
 		return r, err
 	}
-	r.P99 = float64(times[len(times)*99/100].Microseconds()) / 1000
-	return r, nil
+	r.Calm, err = l.assignedWithin(ctx, min(calmRate, r.Rate/2), p.paced)
+	return r, err
+}
+
+// calmRate is half of the jobs per second that a server is asked for.
+const calmRate = 2500
+
+// assignedWithin is the time in ms within which all jobs but 1 % have reached a pilot, if they come at a
+// rate.
+func (l *load) assignedWithin(ctx context.Context, rate float64, lasts time.Duration) (float64, error) {
+	times, err := l.pace(ctx, rate, lasts)
+	if err != nil {
+		return 0, err
+	}
+	return float64(times[len(times)*99/100].Microseconds()) / 1000, nil
 }
 
 // round has jobs done as fast as possible.
