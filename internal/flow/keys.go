@@ -161,14 +161,14 @@ var stepKeys = []fileKey[*step]{
 	{"retry", "[how often and when](#where-and-how-jobs-run) a failed job is tried again", "retry", (*parser).retry},
 	{"priority", "among ready jobs, a higher one goes first; default: 0", "whole", (*parser).priority},
 	{"site", "preferred site", textOnly, textOf(func(s *step) *string { return &s.site })},
-	{"wait_for_data", "how long a job may wait for a pilot that holds more of its input; `0s`: never", "duration", (*parser).waitForData},
+	{"wait_for_data", "how long a ready job may wait for a pilot that holds more of its input, if that saves time, or for the preferred site; default: 10s; `0s`: never", "duration", (*parser).waitForData},
 	{"access", "[how the command gets what it reads](#reading-files-where-they-are): one word, or one for each variable", `{
           "anyOf": [
             { "$ref": "#/$defs/access" },
             { "type": "object", "minProperties": 1, "propertyNames": { "$ref": "#/$defs/variable" }, "additionalProperties": { "$ref": "#/$defs/access" } }
           ]
         }`, (*parser).access},
-	{"storage", "where outputs stay: `element`, `temporary` ([until they were read](#temporary-files)) or `cache`", `{ "type": "string", "pattern": "^(element|temporary|cache)$|\\$\\{" }`, (*parser).storage},
+	{"storage", "where outputs stay: `element` (default: on the storage element, also for later runs), `temporary` ([until they were read](#temporary-files)) or `cache` (made again if they are lost there)", `{ "type": "string", "pattern": "^(element|temporary|cache)$|\\$\\{" }`, (*parser).storage},
 	{"publish", "whether outputs are results; default: those that no step reads", flagValue, (*parser).publish},
 	{"may_be_empty", "[whether the step may produce nothing](#inputs-and-steps-without-a-result)", flagValue, scalarOf(parseFlag, func(s *step) *bool { return &s.mayBeEmpty })},
 	{"sandbox", "as that of the workflow: `strict` or `open`", sandboxValue, scalarOf(parseSandbox, func(s *step) *bool { return &s.strict })},
