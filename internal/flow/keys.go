@@ -74,11 +74,11 @@ func entriesOf(of func(*step) *[]entry) func(*parser, *step, *yaml.Node, field) 
 }
 
 const (
-	variablesHelp = "[variables of the environment](#variables-of-the-environment) that commands get: `NAME` from the shell that calls `fairway run`, `NAME=value` as it stands"
+	variablesHelp = "[variables of the environment](#variables-of-the-environment) of commands: `NAME` from the shell that calls `fairway run`, or `NAME=value`"
 	flagValue     = `{ "anyOf": [{ "type": "boolean" }, { "type": "string", "pattern": "\\$\\{" }] }`
 	textOnly      = `{ "type": "string" }`
 	shellHelp     = "what runs commands: `bash` (default), `sh`, or the words of a program such as `python3`"
-	sandboxHelp   = "`strict`: each job sees [its own files only](pilot.md#what-a-job-may-see); `open` (default): what the user of the pilot sees"
+	sandboxHelp   = "`strict`: each job sees [its own files only](pilot.md#what-a-job-may-see); `open` (default): all that the pilot's user sees"
 	sandboxValue  = `{ "type": "string", "pattern": "^(strict|open)$|\\$\\{" }`
 	accessHelp    = "how commands get what they read: `link` (default), `copy` to be written to, or `stream` by a URL"
 )
@@ -91,25 +91,25 @@ var workflowKeys = []fileKey[*Workflow]{
     }`, (*parser).parameters},
 	{"workflow", "name of the workflow", "word", (*parser).workflowName},
 	{"about", "one line that says what it is for", textOnly, textOf(func(w *Workflow) *string { return &w.About })},
-	{"shell", shellHelp + "; of all steps that have none", "shell", (*parser).workflowShell},
-	{"storage", "`temporary`: outputs go when they were read; `element` (default): they stay; of all steps that do not say otherwise", `{ "type": "string", "pattern": "^(element|temporary)$|\\$\\{" }`, (*parser).workflowStorage},
-	{"sandbox", sandboxHelp + "; of all steps that do not say otherwise", sandboxValue,
+	{"shell", shellHelp + "; for steps that have none", "shell", (*parser).workflowShell},
+	{"storage", "for steps that have none: `temporary`: outputs go when they were read; `element` (default): they stay", `{ "type": "string", "pattern": "^(element|temporary)$|\\$\\{" }`, (*parser).workflowStorage},
+	{"sandbox", sandboxHelp + "; for steps that have none", sandboxValue,
 		func(p *parser, _ *Workflow, n *yaml.Node, at field) {
 			p.strict = scalar(p, n, at.what, parseSandbox)
 		}},
-	{"variables", variablesHelp + "; of all steps", "texts",
+	{"variables", variablesHelp + "; for all steps", "texts",
 		func(p *parser, _ *Workflow, n *yaml.Node, at field) { p.variables = p.readVariables(n, at.what) }},
-	{"inputs", "data that exists before, or comes from outside while the workflow runs, by name", `{
+	{"inputs", "data from outside, by name", `{
       "type": ["object", "null"],
       "propertyNames": { "$ref": "#/$defs/word" },
       "additionalProperties": { "$ref": "#/$defs/input" }
     }`, (*parser).inputs},
-	{"limits", "[how much all jobs of the run together have](#limits-of-a-run) of a resource, by name", `{
+	{"limits", "[how much of a resource all jobs together have](#limits-of-a-run), by name", `{
       "type": "object",
       "propertyNames": { "$ref": "#/$defs/variable" },
       "additionalProperties": { "$ref": "#/$defs/whole" }
     }`, (*parser).runLimits},
-	{"open", "`true`: programs [submit the jobs](api.md), until the run is closed; then there are no inputs and steps", flagValue, (*parser).open},
+	{"open", "`true`: programs [submit the jobs](api.md); there are no inputs and steps", flagValue, (*parser).open},
 	{"steps", "rules that create jobs, by name", `{
       "type": "object",
       "minProperties": 1,
@@ -128,7 +128,7 @@ var inputKeys = []fileKey[*DeclaredInput]{
 	{"close", "when an open input gets no more files: `manual` (default), `after 30s idle`, or `file NAME`", `{ "type": "string", "pattern": "^(after .+ idle|manual|file .+)$" }`, (*parser).closeRule},
 	{"access", accessHelp + "; unless their step says", "access", (*parser).inputAccess},
 	{"may_be_empty", "whether the input may have no files", flagValue, scalarOf(parseFlag, func(in *DeclaredInput) *bool { return &in.MayBeEmpty })},
-	{"catalog", "with `url_list`: a site's file catalogue, which says where the lines are that are no URLs", "catalog", (*parser).catalog},
+	{"catalog", "with `url_list`: a site's file catalogue, which translates lines that are no URLs", "catalog", (*parser).catalog},
 }
 
 var catalogKeys = []fileKey[*CatalogRef]{
@@ -140,8 +140,8 @@ var catalogKeys = []fileKey[*CatalogRef]{
 
 // The last three say what the jobs execute, and are read together.
 var stepKeys = []fileKey[*step]{
-	{"each", "pattern, or list of patterns: [one job for each file](#one-job-for-each-file), or combination of files", "names", (*parser).each},
-	{"merge", "pattern, or list of patterns: [many files to one job](#merging)", "texts", (*parser).merge},
+	{"each", "patterns: [one job for each file](#one-job-for-each-file), or combination of files", "names", (*parser).each},
+	{"merge", "patterns: [many files to one job](#merging)", "texts", (*parser).merge},
 	{"files", "merge so many files", "whole", (*parser).mergeFiles},
 	{"size", "merge files until they have this size together", "size", limitOf(quantity.Size, func(s *step) *int64 { return &s.limits.size })},
 	{"max_latency", "merge what there is when a file has waited so long", "duration", limitOf(quantity.Duration, func(s *step) *time.Duration { return &s.limits.latency })},
@@ -149,39 +149,38 @@ var stepKeys = []fileKey[*step]{
 	{"split", "with `each`: [many jobs from one file](#splitting)", "split", (*parser).split},
 	{"times", "without `each` and `merge`: [the number of jobs](#plain-steps)", "whole", (*parser).times},
 	{"reads", "further files that each job reads", "names", entriesOf(func(s *step) *[]entry { return &s.reads })},
-	{"writes", "files that each job makes; it [chooses](#outputs-chosen-by-content) what placeholders stand for that nothing binds", "names", entriesOf(func(s *step) *[]entry { return &s.writes })},
+	{"writes", "files that each job makes; it [chooses](#outputs-chosen-by-content) the values of free placeholders", "names", entriesOf(func(s *step) *[]entry { return &s.writes })},
 	{"log", "a file of messages that each job may write; it is [kept when the job fails](#commands)", "text", (*parser).log},
 	{"rewrites", "files that each job [replaces](#rewriting)", "names", entriesOf(func(s *step) *[]entry { return &s.rewrites })},
 	{"needs", "[what a job needs](#where-and-how-jobs-run): `cpus`, `memory`, `disk`, `time`, and any resource that a site names", "needs", (*parser).needs},
 	{"tasks", "so many [tasks that begin together](#jobs-of-several-tasks), each with what `needs` says", "whole", (*parser).tasks},
 	{"nodes", "as `tasks`, each on a node of its own", "whole", (*parser).nodes},
-	{"once", "with `tasks` or `nodes`: only the first task runs the command, which starts processes in the others, as `mpirun` does", flagValue, (*parser).onceKey},
+	{"once", "with `tasks` or `nodes`: the first task alone runs the command, such as `mpirun`", flagValue, (*parser).onceKey},
 	{"tools", "programs that must be installed", "texts", (*parser).tools},
-	{"checkpoint", "a folder such as `state/` in which the command saves its state: a job that is ended before its time [goes on from there](#jobs-that-outlive-their-pilot)", textOnly, scalarOf(parseCheckpoint, func(s *step) *string { return &s.checkpoint })},
+	{"checkpoint", "a folder such as `state/` where the command saves its state; the next attempt [goes on from there](#jobs-that-outlive-their-pilot)", textOnly, scalarOf(parseCheckpoint, func(s *step) *string { return &s.checkpoint })},
 	{"retry", "[how often and when](#where-and-how-jobs-run) a failed job is tried again", "retry", (*parser).retry},
 	{"priority", "among ready jobs, a higher one goes first; default: 0", "whole", (*parser).priority},
 	{"site", "preferred site", textOnly, textOf(func(s *step) *string { return &s.site })},
-	{"wait_for_data", "how long a job may wait for a pilot that holds more of its input; `0s`: never", "duration", (*parser).waitForData},
-	{"access", "[how the command gets what it reads](#reading-files-where-they-are): one word, or a word for each " +
-		"variable of a file", `{
+	{"wait_for_data", "how long a ready job may wait for a pilot that holds more of its input, if that saves time, or for the preferred site; default: 10s; `0s`: never", "duration", (*parser).waitForData},
+	{"access", "[how the command gets what it reads](#reading-files-where-they-are): one word, or one for each variable", `{
           "anyOf": [
             { "$ref": "#/$defs/access" },
             { "type": "object", "minProperties": 1, "propertyNames": { "$ref": "#/$defs/variable" }, "additionalProperties": { "$ref": "#/$defs/access" } }
           ]
         }`, (*parser).access},
-	{"storage", "where outputs stay: `element`, `temporary` ([until they were read](#temporary-files)) or `cache`", `{ "type": "string", "pattern": "^(element|temporary|cache)$|\\$\\{" }`, (*parser).storage},
+	{"storage", "where outputs stay: `element` (default: on the storage element, also for later runs), `temporary` ([until they were read](#temporary-files)) or `cache` (made again if they are lost there)", `{ "type": "string", "pattern": "^(element|temporary|cache)$|\\$\\{" }`, (*parser).storage},
 	{"publish", "whether outputs are results; default: those that no step reads", flagValue, (*parser).publish},
 	{"may_be_empty", "[whether the step may produce nothing](#inputs-and-steps-without-a-result)", flagValue, scalarOf(parseFlag, func(s *step) *bool { return &s.mayBeEmpty })},
-	{"sandbox", sandboxHelp, sandboxValue, scalarOf(parseSandbox, func(s *step) *bool { return &s.strict })},
+	{"sandbox", "as that of the workflow: `strict` or `open`", sandboxValue, scalarOf(parseSandbox, func(s *step) *bool { return &s.strict })},
 	{"container", "the image of a [container](#containers) in which commands run", `{
           "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/container" }]
         }`, (*parser).inContainer},
 	{"environment", "a `requirements.txt`: commands find [what it names](#environments)", textOnly, (*parser).environment},
-	{"variables", variablesHelp + "; beside those of the workflow", "texts", (*parser).stepVariables},
+	{"variables", "more [variables of the environment](#variables-of-the-environment), beside those of the workflow", "texts", (*parser).stepVariables},
 	{"command", "[what each job executes](#commands)", "text", nil},
 	{"script", "a file with the text of the command, in place of `command`", textOnly, nil},
-	{"worker", "words of [a program](#warm-workers) that a pilot starts once and that begins each job: `python MODULES` or one of your own", "shell", scalarOf(parseWorker, func(s *step) *string { return &s.worker })},
-	{"shell", shellHelp, "shell", nil},
+	{"worker", "[a program](#warm-workers) that a pilot starts once and that begins each job: `python MODULES` or your own", "shell", scalarOf(parseWorker, func(s *step) *string { return &s.worker })},
+	{"shell", "[what runs the command](#commands)", "shell", nil},
 }
 
 var splitKeys = []fileKey[*step]{
