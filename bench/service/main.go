@@ -14,12 +14,13 @@
 // and commit, and counts when the server has acknowledged its result, which is durable then. After
 // that jobs come at half of that rate: assign_p99_ms is the time from the call that submits a job
 // until a pilot has it, which all but 1 % are within; assign_p99_at_2500_ms is the same when 2,500 come
-// a second. A job is ready within that call, so it is more than the time from ready to assigned. In a row "page" the same jobs are done in turns with
-// and without a client that reads the live events of the first page of a run, as a browser does:
-// ratio is what a job takes of the server's processors, with the client over without. A row
-// "waiting" has many jobs wait, of 200 requirement classes in 200 runs, each with a command and an
-// output, and then starts another server over them. A row "hyperqueue" is its server with a
-// journal, and with workers that execute nothing either.
+// a second. A job is ready within that call, so it is more than the time from ready to assigned. In a
+// row "page" the same jobs are done in turns with and without a client that reads the live events
+// of the first page of a run, as a browser does: ratio is what a job takes of the server's
+// processors, with the client over without. A row "waiting" has many jobs wait, of 200 requirement
+// classes in 200 runs, each with a command and an output, and then starts another server over
+// them. A row "hyperqueue" is its server with a journal, and with workers that execute nothing
+// either.
 package main
 
 import (
@@ -184,6 +185,7 @@ func (r row) String() string {
 			"(%.0f MiB), %.0f matches/s, slowest %.0f ms (%s), while they come %.0f ms (%s)", r.Name, r.Store, r.Jobs,
 			r.Submitted, r.Heap, r.Resident, r.Start, r.Peak, r.Rate, r.Slowest, r.SlowestName, r.Meanwhile, r.MeanwhileName)
 	}
-	return fmt.Sprintf("%-10s %-8s %3d runs: %7.0f jobs/s, assigned within %.1f ms, of %d/s within %.1f ms; µs a job: server %.0f, "+
-		"database %.0f, load %.0f", r.Name, r.Store, r.Runs, r.Rate, r.P99, calmRate, r.Calm, r.Server, r.Database, r.Load)
+	return fmt.Sprintf("%-10s %-8s %3d runs: %7.0f jobs/s, assigned within %.1f ms, of %d/s within %.1f ms; "+
+		"µs a job: server %.0f, database %.0f, load %.0f", r.Name, r.Store, r.Runs, r.Rate, r.P99, calmRate, r.Calm,
+		r.Server, r.Database, r.Load)
 }

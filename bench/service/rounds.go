@@ -77,7 +77,8 @@ func jobRows(ctx context.Context, host *measure.Host, p plan) ([]row, error) {
 func medians(rounds []row) row {
 	r := rounds[0]
 	for _, field := range []func(*row) *float64{
-		func(r *row) *float64 { return &r.Rate }, func(r *row) *float64 { return &r.P99 }, func(r *row) *float64 { return &r.Calm },
+		func(r *row) *float64 { return &r.Rate }, func(r *row) *float64 { return &r.P99 },
+		func(r *row) *float64 { return &r.Calm },
 		func(r *row) *float64 { return &r.Server }, func(r *row) *float64 { return &r.Database },
 		func(r *row) *float64 { return &r.Load }, func(r *row) *float64 { return &r.Ratio },
 	} {
