@@ -120,7 +120,7 @@ test-ssh: ## run the tests of hosts that are reached by ssh, on servers of its o
 .PHONY: test-gangs
 test-gangs: ## run jobs of several tasks with 200 kills, and a program of MPI, which it installs
 	scripts/install-packages.sh openmpi-bin libopenmpi-dev
-	FAIRWAY_SOAK=1 go test $(RACE) -count=1 -timeout 14m -v ./test/gangs
+	FAIRWAY_SOAK=1 go test $(RACE) -count=1 -timeout 25m -v ./test/gangs
 
 NEXTFLOW_VERSION := 24.10.0
 
