@@ -92,6 +92,7 @@ unit: export FAIRWAY_SEED ?= $(if $(TREE),$(shell printf %d 0x$(TREE)))
 unit: ## run all tests under the race detector
 	PATH="$$PATH:$(UV)" GOFLAGS='$(GOFLAGS) $(PLAIN)' go test $(RACE) -vet=off -p $(shell echo $$((2 * $$(nproc)))) -timeout 14m \
 		$(LONGEST) ./... fairway/lib/...
+	go test -vet=off fairway/lib/orwl/internal/token # which is another one under the race detector
 
 .PHONY: test-storage
 test-storage: ## run the tests of storage elements on real servers, which it installs
@@ -120,7 +121,7 @@ test-ssh: ## run the tests of hosts that are reached by ssh, on servers of its o
 .PHONY: test-gangs
 test-gangs: ## run jobs of several tasks with 200 kills, and a program of MPI, which it installs
 	scripts/install-packages.sh openmpi-bin libopenmpi-dev
-	FAIRWAY_SOAK=1 go test $(RACE) -count=1 -timeout 14m -v ./test/gangs
+	FAIRWAY_SOAK=1 go test $(RACE) -count=1 -timeout 40m -v ./test/gangs
 
 NEXTFLOW_VERSION := 24.10.0
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"fairway/lib/fifo"
+	"fairway/lib/orwl/internal/token"
 	"fairway/lib/sched"
 )
 
@@ -42,9 +43,9 @@ type Handle struct {
 	state      uint8
 	pending    bool
 	generation uint64
-	err        error         // why it failed
-	token      chan struct{} // of capacity 1, made at the first wait and kept
-	nextWoken  *Handle       // in the wakeList of who decides
+	err        error // why it failed
+	token      token.Token
+	nextWoken  *Handle // in the wakeList of who decides
 	traced     *tracedRequest
 
 	// What the task does under a grant; gone with the release.
@@ -111,7 +112,7 @@ func (h *Handle) Acquire(ctx context.Context) error {
 	}
 	// The wait is here and not deeper down because after a switch of goroutines
 	// the processor mispredicts every return.
-	<-h.token
+	h.token.Take()
 	h.pending = false
 	return h.fate()
 }
@@ -120,13 +121,11 @@ func (h *Handle) Acquire(ctx context.Context) error {
 // that it never will be.
 func (h *Handle) Test() (bool, error) {
 	if h.pending && h.req.Owner == h {
-		select {
-		case <-h.token:
-			h.pending = false
-		default:
+		if !h.token.TryTake() {
 			h.res.polled(h)
 			return false, nil
 		}
+		h.pending = false
 	}
 	err := h.fate()
 	return err == nil, err
@@ -202,8 +201,8 @@ func (h *Handle) holds() bool { return !h.pending && h.state == held && h.req.Ow
 // awaits notes, under the location's lock, that a token will come.
 func (h *Handle) awaits() {
 	h.state, h.pending = waiting, true
-	if h.token == nil && h.served == nil {
-		h.token = make(chan struct{}, 1)
+	if h.served == nil {
+		h.token.Expect()
 	}
 }
 
@@ -244,8 +243,9 @@ func (h *Handle) wait(ctx context.Context) error {
 func (h *Handle) leave() bool {
 	left := h.res.withdraw(h)
 	if !left {
-		<-h.token
+		<-h.token.Channel()
 	}
+	h.token.Taken()
 	h.pending = false
 	return left
 }
@@ -273,6 +273,15 @@ func (h *Handle) refuseAt(r Resource, err error) error {
 		return err
 	}
 	return fmt.Errorf("location %s: %w", r.Name(), err)
+}
+
+// park waits for the token or the end of ctx.
+func (h *Handle) park(ctx context.Context) error {
+	err := park(ctx, h.token.Channel())
+	if err == nil {
+		h.token.Taken()
+	}
+	return err
 }
 
 // park waits for a token or the end of ctx; a task of package sched gives its

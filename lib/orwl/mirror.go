@@ -91,9 +91,10 @@ func (m *Mirror) park(ctx context.Context, h *Handle) error {
 	l := h.remote.replica.link
 	if ctx != context.Background() { // a task that can be interrupted does not read
 		l.Resume()
-		return park(ctx, h.token)
+		return h.park(ctx)
 	}
-	l.Await(h.token)
+	l.Await(h.token.Channel())
+	h.token.Taken()
 	return nil
 }
 

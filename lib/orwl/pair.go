@@ -30,7 +30,7 @@ func (p *Pair) Acquire(ctx context.Context) error {
 	if ctx != context.Background() || h.detour {
 		return h.wait(ctx)
 	}
-	<-h.token // here, as in Handle.Acquire
+	h.token.Take() // here, as in Handle.Acquire
 	h.pending = false
 	return h.fate()
 }

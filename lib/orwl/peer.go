@@ -425,7 +425,8 @@ func (p *Peer) dismiss(postings []Posting) {
 	}
 	p.mu.Unlock()
 	for _, h := range decided { // it was granted or failed meanwhile
-		<-h.token
+		<-h.token.Channel()
+		h.token.Taken()
 		h.traced.end()
 		h.state, h.pending = idle, false
 	}

@@ -279,7 +279,7 @@ func (l *Location) cycle(cur, next *Handle) error {
 		h.generation, h.state = l.generation, held
 		next.awaits()
 		l.mu.Unlock()
-		h.token <- struct{}{}
+		h.token.Give()
 		return nil
 	}
 	var wake wakeList
@@ -469,7 +469,7 @@ func (w wakeList) up() {
 		if h.served != nil {
 			h.served.decided()
 		} else {
-			h.token <- struct{}{}
+			h.token.Give()
 		}
 		h = next
 	}
@@ -508,6 +508,6 @@ func (l *Location) takeOutLocked(h *Handle, wake *wakeList) {
 	l.grantLocked(l.queue.Cancel(&h.req), h, wake)
 }
 
-func (l *Location) park(ctx context.Context, h *Handle) error { return park(ctx, h.token) }
+func (l *Location) park(ctx context.Context, h *Handle) error { return h.park(ctx) }
 
 func (l *Location) polled(*Handle) {}

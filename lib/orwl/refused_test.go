@@ -197,7 +197,7 @@ func (p *insertions) compare() {
 	}
 	for h, l := range p.at {
 		if l < 0 {
-			if _, err := p.handles[h].Test(); !errors.Is(err, ErrNotRequested) || len(p.handles[h].token) > 0 {
+			if _, err := p.handles[h].Test(); !errors.Is(err, ErrNotRequested) || p.handles[h].token.Given() {
 				p.t.Fatalf("handle %d has something left: %v", h, err)
 			}
 			continue

@@ -138,7 +138,7 @@ func (g *wordGame) compare() {
 	}
 	for task := range g.pairs {
 		if !g.standsAt(task) {
-			if h := g.pairs[task].now(); h.busy() || len(h.token) > 0 {
+			if h := g.pairs[task].now(); h.busy() || h.token.Given() {
 				g.t.Fatalf("task %d has something left", task)
 			}
 			continue

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -21,6 +22,9 @@ import (
 	"fairway/test/program"
 )
 
+// savedSize is the number of rows and columns of the matrix.
+const savedSize = 250
+
 const savedWorkflow = `workflow: kernel23
 inputs: {program: {files: llk23}}
 steps:
@@ -33,71 +37,106 @@ steps:
     command: ./llk23 -n %d -iterations %d -rows 6 -columns 2 -every 100ms -result "$out" -check=false
 `
 
+// killsOfARun is about how many kills a run of the workflow lasts for on a busy machine.
+const killsOfARun = 40
+
 // TestKillsOfTasksThatSave kills tasks of examples/llk23, and pilots with theirs, at any moment. All
-// begin again from the last whole checkpoint, and the result has the bits of one core. FAIRWAY_SOAK
-// makes 200 kills.
+// begin again from the last whole checkpoint, and the result has the bits of one core. A run lasts for
+// some kills, fewer the faster the machine is. FAIRWAY_SOAK makes 200 in all.
 func TestKillsOfTasksThatSave(t *testing.T) {
 	kills := 4
 	if os.Getenv("FAIRWAY_SOAK") != "" {
 		kills = 200
 	}
 	rng := rand.New(rand.NewPCG(seed.Of(t), 0))
-	folder := t.TempDir()
 	fairway, err := program.Build(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-o", filepath.Join(folder, "llk23"), "fairway/examples/llk23")
-	if out, err := build.CombinedOutput(); err != nil {
+	solver := filepath.Join(t.TempDir(), "llk23")
+	if out, err := exec.Command("go", "build", "-o", solver, "fairway/examples/llk23").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	const n = 250
-	iterations := 32 * 40 * (kills + 6)
-	text := fmt.Sprintf(savedWorkflow, n, iterations)
-	if err := os.WriteFile(filepath.Join(folder, "workflow.yaml"), []byte(text), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Hour)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 	defer cancel()
-	var out bytes.Buffer
-	run := exec.CommandContext(ctx, fairway, "run", filepath.Join(folder, "workflow.yaml"), "--pilots", "4")
-	run.Stdout, run.Stderr = &out, &out
-	if err := run.Start(); err != nil {
-		t.Fatal(err)
+	iterations := sweep.DefaultSweeps * 40 * min(kills+6, killsOfARun)
+	want := sweep.Sequential(savedSize, iterations)
+	for killed := 0; killed < kills; {
+		r := startSaved(ctx, t, fairway, solver, iterations)
+		killed += r.kill(rng, kills-killed)
+		r.check(want)
+		t.Logf("%d kills; %s", killed, regexp.MustCompile(`attempts .*`).FindString(r.out.String()))
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- run.Wait() }()
-	killed := 0
-	for killed < kills {
-		select {
-		case err := <-ended:
-			ended <- err
-			kills = killed
-		case <-time.After(time.Duration(rng.IntN(2500)) * time.Millisecond):
-			running := savers(folder)
-			if len(running) == 0 {
-				continue
-			}
-			victim := running[rng.IntN(len(running))]
-			if pilots := program.Pilots(folder); len(pilots) > 0 && rng.IntN(4) == 0 {
-				victim = pilots[rng.IntN(len(pilots))]
-			}
-			if syscall.Kill(victim, syscall.SIGKILL) == nil {
-				killed++
-			}
-		}
-	}
-	if err := <-ended; err != nil {
-		t.Fatalf("after %d kills: %v\n%s", killed, err, out.String())
-	}
-	t.Logf("%d kills; %s", killed, regexp.MustCompile(`attempts .*`).FindString(out.String()))
-	made, err := os.ReadFile(filepath.Join(folder, "results/matrix"))
+}
+
+// savedRun is a run of the workflow.
+type savedRun struct {
+	t      *testing.T
+	folder string
+	out    bytes.Buffer
+	ended  chan struct{}
+	err    error // how it ended
+}
+
+func startSaved(ctx context.Context, t *testing.T, fairway, solver string, iterations int) *savedRun {
+	t.Helper()
+	r := &savedRun{t: t, folder: t.TempDir(), ended: make(chan struct{})}
+	file := filepath.Join(r.folder, "workflow.yaml")
+	text := fmt.Sprintf(savedWorkflow, savedSize, iterations)
+	err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.Link(solver, filepath.Join(r.folder, "llk23")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range sweep.Sequential(n, iterations) {
+	run := exec.CommandContext(ctx, fairway, "run", file, "--pilots", "4")
+	run.Stdout, run.Stderr = &r.out, &r.out
+	if err := run.Start(); err != nil {
+		t.Fatal(err)
+	}
+	go func() {
+		r.err = run.Wait()
+		close(r.ended)
+	}()
+	return r
+}
+
+// kill kills tasks and pilots, at most so many in all, until the run ends. It returns how many it
+// has killed.
+func (r *savedRun) kill(rng *rand.Rand, most int) (killed int) {
+	for killed < most {
+		select {
+		case <-r.ended:
+			return killed
+		case <-time.After(time.Duration(rng.IntN(2500)) * time.Millisecond):
+		}
+		running := savers(r.folder)
+		if len(running) == 0 {
+			continue
+		}
+		victim := running[rng.IntN(len(running))]
+		if pilots := program.Pilots(r.folder); len(pilots) > 0 && rng.IntN(4) == 0 {
+			victim = pilots[rng.IntN(len(pilots))]
+		}
+		if syscall.Kill(victim, syscall.SIGKILL) == nil {
+			killed++
+		}
+	}
+	return killed
+}
+
+// check waits for the end of the run, and compares what it has made.
+func (r *savedRun) check(want []float64) {
+	r.t.Helper()
+	<-r.ended
+	if r.err != nil {
+		r.t.Fatalf("%v\n%s", r.err, r.out.String())
+	}
+	made, err := os.ReadFile(filepath.Join(r.folder, "results/matrix"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for i, want := range want {
 		if got := binary.NativeEndian.Uint64(made[8*i:]); got != math.Float64bits(want) {
-			t.Fatalf("element %d has other bits after %d kills", i, killed)
+			r.t.Fatalf("element %d has other bits", i)
 		}
 	}
 }
