@@ -28,7 +28,8 @@ func Flush(f *os.File) error {
 	}
 }
 
-// BeginFlush has the contents of a file written, and does not wait for that.
-func BeginFlush(f *os.File) {
-	_ = unix.SyncFileRange(int(f.Fd()), 0, 0, unix.SYNC_FILE_RANGE_WRITE)
+// BeginFlush has written what a file holds between two places, and does not wait for that, unless
+// the device has more to do than it takes. An error is told by Flush or by [os.File.Sync], later.
+func BeginFlush(f *os.File, from, to int64) {
+	_ = unix.SyncFileRange(int(f.Fd()), from, to-from, unix.SYNC_FILE_RANGE_WRITE)
 }

@@ -81,6 +81,7 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 	r := &running{attempt: a, Watched: process.Watched{
 		Since: time.Now(), Limit: a.GetNeeds().GetTime().AsDuration(), Memory: a.GetNeeds().GetMemoryBytes(),
 		Disk: a.GetNeeds().GetDiskBytes(), Folder: a.Slot.Folder, Exceeds: a.stop,
+		Look: p.stage.Writeback(&a.Execution, p.workers.Go).Look,
 	}}
 	variables, err := p.variables(a, r, path)
 	if err != nil {

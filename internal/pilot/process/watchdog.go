@@ -36,6 +36,10 @@ type Watched struct {
 	Peak    atomic.Int64  // of memory, as far as it was seen
 	kills   int           // processes that the kernel had ended for memory when it began
 	Exceeds func(limit wire.Outcome, why string)
+	// Look is called when the command has run for WatchInterval, and then as long as it runs
+	// after what it has returned; 0: no more. It must not block. nil: never.
+	Look  func(now time.Time) time.Duration
+	looks time.Time // when next
 }
 
 // Watchdog keeps attempts within their limits. One loop checks all of them, so
@@ -170,7 +174,23 @@ func (w *Watchdog) checkOne(r *Watched, now time.Time) time.Duration {
 		w.checkMemory(r)
 		next = WatchInterval
 	}
+	if r.Look != nil && spent >= WatchInterval {
+		next = min(next, r.look(now))
+	}
 	return next
+}
+
+// look calls Look if it is due, and returns when it is next.
+func (r *Watched) look(now time.Time) time.Duration {
+	if !now.Before(r.looks) {
+		after := r.Look(now)
+		if after == 0 {
+			r.Look = nil
+			return never
+		}
+		r.looks = now.Add(after)
+	}
+	return max(WatchInterval, r.looks.Sub(now))
 }
 
 // checkMemory watches the memory that all processes of an attempt have in RAM,

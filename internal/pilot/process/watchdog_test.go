@@ -1,6 +1,7 @@
 package process
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -30,6 +31,32 @@ func TestTheWatchdogLooksWhenSomethingIsDue(t *testing.T) {
 		if w.resting != (c.want > WatchInterval) {
 			t.Errorf("%s: it rests: %t", what, w.resting)
 		}
+	}
+}
+
+// Who is to look at a command is called once it has run for a while, then as often as it says.
+func TestTheWatchdogHasOthersLook(t *testing.T) {
+	began := time.Now()
+	var looked []time.Duration
+	r := &Watched{Since: began}
+	r.Look = func(now time.Time) time.Duration {
+		if looked = append(looked, now.Sub(began)); len(looked) == 3 {
+			return 0
+		}
+		return 3 * WatchInterval
+	}
+	w := &Watchdog{
+		computing: func(bool) {}, some: make(chan struct{}, 1), scratch: &Scratch{}, running: map[*Watched]bool{r: true},
+	}
+	next := time.Duration(0)
+	for spent := time.Duration(0); spent < time.Minute; spent += WatchInterval {
+		if next = w.check(began.Add(spent)); next == never {
+			break
+		}
+	}
+	want := []time.Duration{WatchInterval, 4 * WatchInterval, 7 * WatchInterval}
+	if !slices.Equal(looked, want) || next != never {
+		t.Errorf("it looked after %v, want %v, and looks again in %v", looked, want, next)
 	}
 }
 

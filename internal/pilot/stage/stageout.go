@@ -171,7 +171,7 @@ func (ar *Area) describe(a *Execution, w written, f *os.File, prefix string, out
 			out.Size, out.Written = info.Size(), storage.Written(info.ModTime())
 			return nil
 		}
-		disk.BeginFlush(f)
+		disk.BeginFlush(f, 0, info.Size())
 	}
 	sum, hash := adler32.New(), blake3.New()
 	var sums io.Writer = sum
