@@ -123,7 +123,10 @@ def make_experiment(folder):
 
 
 def pigx(folder, made, *words):
-    """Run PiGx RNA-seq on an experiment, as its program does, and return what it has counted."""
+    """Run PiGx RNA-seq on an experiment, as its program does, and return what it has counted.
+
+    What it normalizes of Salmon is left out: Salmon itself draws at random, and no two runs are the same.
+    """
     import yaml
 
     with open("/usr/share/pigx_rnaseq/settings.yaml", encoding="utf-8") as f:
@@ -139,7 +142,9 @@ def pigx(folder, made, *words):
     (made / "config.json").write_text(json.dumps(config))
     snakemake(made, "--snakefile", PIGX + "/snakefile.py", "--configfile", "config.json", "--cores", "2", *words)
     counts = made / "out/feature_counts"
-    return {str(f.relative_to(counts)): f.read_text() for f in sorted(counts.rglob("*")) if f.is_file()}
+    made = {str(f.relative_to(counts)): f.read_text() for f in sorted(counts.rglob("*")) if f.is_file()}
+    assert len(made) == 7, made.keys()
+    return {name: text for name, text in made.items() if not name.startswith("normalized/salmon")}
 
 
 @pytest.mark.skipif(not os.path.exists(PIGX), reason="make test-pigx runs it")
@@ -152,4 +157,4 @@ def test_pigx(tmp_path):
     steps = done(tmp_path / "remote")
     assert steps["hisat2_map"] == steps["salmon_quant"] == steps["trim_qc_reads_pe"] == 4, steps
     assert "multiqc" in steps and sum(steps.values()) > 30, steps
-    assert remote == pigx(tmp_path, tmp_path / "local") and len(remote) == 7, remote.keys()
+    assert remote == pigx(tmp_path, tmp_path / "local") and len(remote) == 5, remote.keys()
