@@ -204,6 +204,14 @@ test-tutorial: build ## run Snakemake's tutorial and an example of it, unchanged
 	FAIRWAY_BIN=$(CURDIR)/bin FAIRWAY_SNAKEMAKE_DOC=$(CURDIR)/bin/snakemake-doc PYTHONPATH=$(SNAKEMAKE_PATHS) \
 		bin/snakemake/bin/python -m pytest -q python/snakemake-executor-plugin-fairway/tests/test_published.py
 
+.PHONY: test-pigx
+test-pigx: build ## run PiGx RNA-seq, a published workflow of Snakemake, unchanged with the plugin; it installs 410 MB
+	scripts/install-packages.sh python3 python3-venv pigx-rnaseq
+	python3 -m venv bin/snakemake
+	bin/snakemake/bin/pip -q install snakemake==$(SNAKEMAKE_VERSION) snakemake-interface-executor-plugins==9.4.0 pytest
+	FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=$(SNAKEMAKE_PATHS) bin/snakemake/bin/python -m pytest -q \
+		python/snakemake-executor-plugin-fairway/tests/test_published.py -k pigx
+
 ROC_VALIDATOR_VERSION := 0.13.0
 ROCRATE_VERSION       := 0.11.0
 

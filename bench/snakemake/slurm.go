@@ -54,9 +54,8 @@ func openCluster(ctx context.Context, h *measure.Host) (*cluster, error) {
 		return nil, fmt.Errorf("for jobs that do not know SLURM_CONF: %w", err)
 	}
 	h.Cleanup(func() { _ = os.Remove(usualSettings) })
-	c.env = append(os.Environ(), "FAIRWAY_BIN="+fairway, "PATH="+filepath.Dir(c.python)+":"+os.Getenv("PATH"),
-		"PYTHONPATH="+filepath.Join(source, "src")+":"+filepath.Join(source, "snakemake-executor-plugin-fairway/src"))
-	return c, nil
+	c.env = append(os.Environ(), "FAIRWAY_BIN="+fairway, "PATH="+filepath.Dir(c.python)+":"+os.Getenv("PATH"))
+	return c, c.addPlugin(ctx, filepath.Join(source, "src"), filepath.Join(source, "snakemake-executor-plugin-fairway/src"))
 }
 
 // install has Snakemake and its plugin for Slurm in an environment of their own.
@@ -71,6 +70,17 @@ func (c *cluster) install(ctx context.Context) error {
 	_, err := c.command(ctx, c.python, "-m", "pip", "-q", "install", "snakemake==9.27.1",
 		"snakemake-interface-executor-plugins==9.4.0", "snakemake-executor-plugin-slurm==2.8.0")
 	return err
+}
+
+// addPlugin has the environment find our packages in the folders of their sources, also in jobs of
+// Slurm, which do not get PYTHONPATH.
+func (c *cluster) addPlugin(ctx context.Context, folders ...string) error {
+	packages, err := c.command(ctx, c.python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(strings.TrimSpace(packages), "fairway.pth"),
+		[]byte(strings.Join(folders, "\n")+"\n"), 0o644)
 }
 
 // reset has Slurm count from zero.

@@ -38,7 +38,7 @@ func checkDemands(
 		}
 	}
 	slices.Sort(tools)
-	c.tools = toolsThere(slices.Compact(tools))
+	c.tools = c.toolsThere(slices.Compact(tools))
 	if len(problems) > 0 && !o.waitAnyway {
 		return problems
 	}
@@ -181,13 +181,22 @@ func (c *console) checkNeeds(workflow *flow.Workflow, folder string, sites []str
 }
 
 // toolsThere are those of some programs that this machine has.
-func toolsThere(tools []string) (there []string) {
+func (c *capacity) toolsThere(tools []string) (there []string) {
 	for _, tool := range tools {
-		if _, err := exec.LookPath(tool); err == nil {
+		if c.hasTool(tool) {
 			there = append(there, tool)
 		}
 	}
 	return there
+}
+
+// hasTool reports whether a program is in PATH, or all GPUs have the memory that is named like one.
+func (c *capacity) hasTool(tool string) bool {
+	if memory, ok := quantity.ParseGPUMemory(tool); ok {
+		return gpu.AllHave(c.gpus, memory)
+	}
+	_, err := exec.LookPath(tool)
+	return err == nil
 }
 
 // shortage is what a step needs and a pilot could never have, and what to do about it.
@@ -196,21 +205,18 @@ type shortage struct{ what, instead string }
 // lacks is what this machine lacks.
 func (c *capacity) lacks(demand flow.Demand) (lacking []shortage) {
 	for _, tool := range demand.Tools {
-		if memory, ok := quantity.ParseGPUMemory(tool); ok {
-			if gpu.AllHave(c.gpus, memory) {
-				c.tools = append(c.tools, tool)
-			} else {
-				lacking = append(lacking, shortage{
-					fmt.Sprintf("needs GPUs of %s each, which are not there", quantity.Bytes(memory)), "ask for less memory",
-				})
-			}
+		if c.hasTool(tool) {
 			continue
 		}
-		if _, err := exec.LookPath(tool); err != nil {
-			lacking = append(lacking, shortage{
-				fmt.Sprintf("needs the program %s, which is not there", tool), "install it, or put it into PATH",
-			})
+		without := shortage{
+			fmt.Sprintf("needs the program %s, which is not there", tool), "install it, or put it into PATH",
 		}
+		if memory, ok := quantity.ParseGPUMemory(tool); ok {
+			without = shortage{
+				fmt.Sprintf("needs GPUs of %s each, which are not there", quantity.Bytes(memory)), "ask for less memory",
+			}
+		}
+		lacking = append(lacking, without)
 	}
 	more := "ask for fewer tasks, or use more --pilots or a --site"
 	if demand.Apart {

@@ -283,7 +283,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		config.Rights = o.rights
 	}
 	if len(o.tools) > 0 {
-		capacity.tools = toolsThere(o.tools)
+		capacity.tools = capacity.toolsThere(o.tools)
 	}
 	if serverjob.Running() {
 		if config.Job, err = jobOf(ctx, o); err != nil {

@@ -106,6 +106,32 @@ def test_what_rules_may_say(tmp_path):
         assert needed in detail
 
 
+_LOADED_LATE = """
+import sys
+import snakemake_executor_plugin_fairway.warm
+before = set(sys.modules)
+sys.argv = ["snakemake", *"--mode remote --target-jobs one: --allowed-rules one --cores 1 --force --nolock".split()]
+from snakemake.cli import main
+try:
+    main()
+finally:
+    print("loaded late:", *sorted(set(sys.modules) - before))
+"""
+
+
+def test_worker_has_loaded_all(tmp_path):
+    """A job loads nothing that its worker could have loaded."""
+    w = Workflow(tmp_path, """
+        rule one:
+            output: "made"
+            shell: "touch {output}"
+    """)
+    said = w.finish(subprocess.Popen([sys.executable, "-c", _LOADED_LATE], cwd=tmp_path, stdout=subprocess.PIPE,
+                                     stderr=subprocess.STDOUT, text=True))
+    assert (tmp_path / "made").exists(), said
+    assert re.search(r"^loaded late:(.*)$", said, re.MULTILINE).group(1) == "", said
+
+
 def test_failures(tmp_path):
     """Snakemake tries again, with what grows by the attempt; an error has what the job printed."""
     w = Workflow(tmp_path, """

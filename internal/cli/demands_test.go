@@ -1,0 +1,36 @@
+//go:build linux
+
+package cli
+
+import (
+	"slices"
+	"testing"
+
+	"fairway/internal/flow"
+	"fairway/internal/pilot/gpu"
+	"fairway/internal/quantity"
+)
+
+// Pilots of this machine are started for jobs that need GPUs of so much memory, if all have it.
+func TestMemoryOfGPUsIsThere(t *testing.T) {
+	w, err := flow.Parse("w.yaml", []byte(`workflow: w
+steps:
+  one: {writes: a, needs: {gpu: {memory: 12GB}}, command: "true"}
+  other: {writes: b, tools: [sh], command: "true"}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &capacity{pilots: 1, gpus: []gpu.Device{{UUID: "GPU-1", Memory: 15e9}}}
+	c.each.MilliCPUs, c.each.Countable = 1000, map[string]int64{quantity.GPU: 1}
+	if err := checkDemands(w, &runOptions{}, c, nil, nil); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{quantity.GPUMemory(12e9), "sh"}; !slices.Equal(c.tools, want) {
+		t.Errorf("the machine has %q, want %q", c.tools, want)
+	}
+	c.gpus[0].Memory = 11e9
+	if err := checkDemands(w, &runOptions{}, c, nil, nil); err == nil || slices.Contains(c.tools, quantity.GPUMemory(12e9)) {
+		t.Errorf("less memory is taken for it: %v, %q", err, c.tools)
+	}
+}
