@@ -181,15 +181,15 @@ func (c *Checkpoints) pass(ctx context.Context, n int, ps Pairs) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for n > c.plan.horizon() {
+		if c.ctx.Err() != nil { // nobody tells of more, or wakes who waits
+			return fmt.Errorf("the plan of checkpoints ends with iteration %d: %w", c.plan.horizon(), ErrLeaseLost)
+		}
 		learned := c.learned
 		c.mu.Unlock()
 		err := park(ctx, learned)
 		c.mu.Lock()
 		if err != nil {
 			return fmt.Errorf("waiting for the plan of checkpoints: %w", err)
-		}
-		if c.ctx.Err() != nil {
-			return fmt.Errorf("the plan of checkpoints ends with iteration %d: %w", c.plan.horizon(), ErrLeaseLost)
 		}
 	}
 	if c.plan.passes(n) {

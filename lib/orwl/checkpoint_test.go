@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fairway/lib/seed"
@@ -325,6 +326,25 @@ func TestPlanOfCheckpoints(t *testing.T) {
 			t.Errorf("%v: %d checkpoints", iteration, saved)
 		}
 	}
+}
+
+// TestPlanThatEnds has tasks come to the end of the plan of a first task that is gone: before it is known
+// to be gone, and after.
+func TestPlanThatEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &Checkpoints{plan: newPlan(0), learned: make(chan struct{}), reached: make(chan struct{}, 1)}
+		c.ctx, c.cancel = context.WithCancel(t.Context())
+		beyond := c.plan.horizon() + 1
+		waits := make(chan error)
+		go func() { waits <- c.Release(background, beyond, nil) }()
+		synctest.Wait()
+		c.end()
+		for _, err := range []error{<-waits, c.Release(background, beyond, nil)} {
+			if !errors.Is(err, ErrLeaseLost) {
+				t.Errorf("a task goes on with %v", err)
+			}
+		}
+	})
 }
 
 // What cannot be saved is refused, with what to do.
