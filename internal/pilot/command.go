@@ -78,11 +78,7 @@ const exitNotFound = 127
 
 func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) {
 	_ = commandBefore.Hit()
-	r := &running{attempt: a, Watched: process.Watched{
-		Since: time.Now(), Limit: a.GetNeeds().GetTime().AsDuration(), Memory: a.GetNeeds().GetMemoryBytes(),
-		Disk: a.GetNeeds().GetDiskBytes(), Folder: a.Slot.Folder, Exceeds: a.stop,
-		Look: p.stage.Writeback(&a.Execution, p.workers.Go).Look,
-	}}
+	r := &running{attempt: a, Watched: p.watched(a)}
 	variables, err := p.variables(a, r, path)
 	if err != nil {
 		return nil, err
@@ -94,6 +90,15 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 		return nil, err
 	}
 	return r, nil
+}
+
+// watched is how the command of an attempt is watched that starts now.
+func (p *pilot) watched(a *attempt) process.Watched {
+	return process.Watched{
+		Since: time.Now(), Limit: a.GetNeeds().GetTime().AsDuration(), Memory: a.GetNeeds().GetMemoryBytes(),
+		Disk: a.GetNeeds().GetDiskBytes(), Folder: a.Slot.Folder, Exceeds: a.stop,
+		Look: p.stage.Writeback(&a.Execution, p.workers.Go).Look,
+	}
 }
 
 // withVariable sets a variable in the place of another value that it may have.

@@ -76,7 +76,7 @@ func (w *Writeback) Look(now time.Time) time.Duration {
 		w.busy.Store(true)
 		w.do(func() { w.write(pieces) })
 	}
-	return min(writebackRest, max(process.WatchInterval, now.Sub(w.since)/2))
+	return min(writebackRest, max(process.WatchInterval, now.Sub(w.since)))
 }
 
 // growing are the outputs that are looked at. Of many each is small, and to look at them costs more
