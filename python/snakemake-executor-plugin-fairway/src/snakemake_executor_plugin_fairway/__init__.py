@@ -253,11 +253,14 @@ class Executor(RemoteExecutor):
                 for one in batch:
                     self._add([one])
                 return
-            hint = ""
+            what, hint = "takes no jobs", ""
+            if isinstance(e, FairwayError) and e.code == "invalid_argument":
+                what = "refuses this job"
             if "processors; a pilot has" in str(e):
-                hint = "; or, of Snakemake, --max-threads N, which is the most that any rule gets"
+                hint = ("; of Snakemake: --max-threads N bounds the threads of all rules, --fairway-pilots N is how many "
+                        "pilots share this machine")
             for info in infos:
-                self.report_job_error(info, msg=f"Fairway takes no jobs: {e}{hint}\n")
+                self.report_job_error(info, msg=f"Fairway {what}: {e}{hint}\n")
             return
         for info in infos:
             self.report_job_submission(info)
