@@ -113,8 +113,16 @@ class Executor(RemoteExecutor):
                 self._ours = True
                 self._server = Server(self._client.at, self._words)
                 self._server.wait_open(self._client)
+                return
         except (FairwayError, OSError) as e:
             raise WorkflowError(f"Fairway: {e}") from e
+        s = self._settings
+        if s.site or s.options or s.pilots != 1:
+            self.logger.warning(
+                f"Fairway: the run in {at} is open already, with pilots of its own: --fairway-site, --fairway-pilots and "
+                f"--fairway-options change nothing there. To have them, end it with `fairway -C {shlex.quote(at)} close`, "
+                "and start Snakemake again."
+            )
 
     def _find_left(self) -> None:
         """Find what goes on in the run though the Snakemake that submitted it was killed."""
