@@ -84,7 +84,8 @@ needs a run that is under way.`,
 		Args:              takes(0, 1, "INPUT"),
 		ValidArgsFunction: c.completeInputs,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			request, text := &wire.CloseInputRequest{}, "all inputs are closed: no more files and jobs come, and the run ends when its jobs have"
+			request := &wire.CloseInputRequest{}
+			text := "all inputs are closed: no more files and jobs come, and the run ends when its jobs have"
 			if len(arguments) > 0 {
 				request.Input = arguments[0]
 				text = fmt.Sprintf("the input %s is closed", request.Input)

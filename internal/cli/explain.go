@@ -50,7 +50,8 @@ func (c *console) explainStep(ctx context.Context, client wire.WorkflowClient, s
 		return err
 	}
 	if list.GetTotal() == 0 {
-		return fail(exitNotFound, "`fairway jobs` lists the jobs; those of a step are made when the names of their files are known",
+		return fail(exitNotFound,
+			"`fairway jobs` lists the jobs; those of a step are made when the names of their files are known",
 			"there is no job %q, and no job of a step of this name yet", step)
 	}
 	states := slices.Sorted(maps.Keys(list.GetByState()))
