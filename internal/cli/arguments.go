@@ -18,7 +18,7 @@ func takes(least, most int, what string) cobra.PositionalArgs {
 		case len(arguments) < least:
 			return fmt.Errorf("%s needs a %s: %s", command.Name(), what, command.UseLine())
 		case most == 0 && len(arguments) > 0:
-			return fmt.Errorf("%s takes no argument, such as %q", command.Name(), arguments[0])
+			return fmt.Errorf("%s takes flags only, and not %q: %s", command.Name(), arguments[0], command.UseLine())
 		case most > 1 && len(arguments) > most:
 			return fmt.Errorf("%s takes at most %d arguments, and not %s too: %s", command.Name(), most,
 				strings.Join(arguments[most:], " "), command.UseLine())

@@ -78,12 +78,14 @@ func (c *console) closeCommand() *cobra.Command {
 		Short: "Say that a watched input gets no more files",
 		Long: `Say that a watched input (watch: or url_list: in the workflow file) gets no more
 files, so that the last merges are made and the run can end. Without a name, close
-takes all watched inputs. It needs a run that is under way.`,
-		Example:           "  fairway close runs",
+takes all watched inputs, and an open run (fairway open) takes no more jobs. It
+needs a run that is under way.`,
+		Example:           "  fairway close runs\n  fairway close",
 		Args:              takes(0, 1, "INPUT"),
 		ValidArgsFunction: c.completeInputs,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			request, text := &wire.CloseInputRequest{}, "all inputs are closed"
+			request := &wire.CloseInputRequest{}
+			text := "all inputs are closed: no more files and jobs come, and the run ends when its jobs have"
 			if len(arguments) > 0 {
 				request.Input = arguments[0]
 				text = fmt.Sprintf("the input %s is closed", request.Input)

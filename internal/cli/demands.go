@@ -223,7 +223,11 @@ func (c *capacity) lacks(demand flow.Demand) (lacking []shortage) {
 		more = "ask for tasks: in place of nodes:, or use a --site of several nodes"
 	}
 	lacking = append(lacking, tooManyTasks(demand, c.each, c.pilots, 1, "this machine", more)...)
-	return append(lacking, amounts(demand.Needs, c.each, "a pilot has", "ask for less, or use fewer --pilots",
+	less := "ask for less, or use fewer --pilots"
+	if c.pilots == 1 {
+		less = "ask for less, or use a --site with more"
+	}
+	return append(lacking, amounts(demand.Needs, c.each, "a pilot has", less,
 		func(name string) string { return "say what this machine has with --has " + name + "=N" })...)
 }
 

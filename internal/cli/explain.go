@@ -50,8 +50,9 @@ func (c *console) explainStep(ctx context.Context, client wire.WorkflowClient, s
 		return err
 	}
 	if list.GetTotal() == 0 {
-		return fail(exitNotFound, "jobs are made when the names of their files are known",
-			"the step %s has no jobs yet", step)
+		return fail(exitNotFound,
+			"`fairway jobs` lists the jobs; those of a step are made when the names of their files are known",
+			"there is no job %q, and no job of a step of this name yet", step)
 	}
 	states := slices.Sorted(maps.Keys(list.GetByState()))
 	states = slices.DeleteFunc(states, func(state string) bool {

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"path/filepath"
 	"time"
 
 	"connectrpc.com/connect"
@@ -62,9 +63,15 @@ func (c *console) askRunning(ctx context.Context, do func(context.Context, wire.
 	return c.askRunningHere(ctx, do)
 }
 
+// snakemakeFolder is where Fairway's plugin for Snakemake opens a run, in the folder of a workflow.
+const snakemakeFolder = ".fairway-snakemake"
+
 func noState(folder string) error {
-	return fail(exitNoState, "name the folder of the workflow with -C, or start one with `fairway run FILE`",
-		"no workflow was run in %s", folderText(folder))
+	hint := "name the folder of the workflow with -C, or start one with `fairway run FILE`"
+	if hasState(filepath.Join(folder, snakemakeFolder)) {
+		hint = "the jobs of Snakemake are in " + snakemakeFolder + ": name that folder with -C"
+	}
+	return fail(exitNoState, hint, "no workflow was run in %s", folderText(folder))
 }
 
 var errNothingRuns = errors.New("nothing runs")

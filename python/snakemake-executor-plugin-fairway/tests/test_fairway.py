@@ -154,6 +154,36 @@ def test_failures(tmp_path):
     assert "asking for much" in said
 
 
+def test_open_run_keeps_its_pilots(tmp_path):
+    """Who asks for a site is told that the run that is open has pilots of its own."""
+    w = Workflow(tmp_path, """
+        rule all:
+            output: "made.txt"
+            shell: "touch {output}"
+        """)
+    fairway = [os.path.join(os.environ["FAIRWAY_BIN"], "fairway"), "-C", w.run]
+    subprocess.run([*fairway, "open", "--pilots", "1", "--detach"], check=True)
+    try:
+        assert "is open already" not in w.finish(w.start())
+        said = w.finish(w.start("--forceall", "--fairway-site", "cluster"))
+        assert "is open already, with pilots of its own" in said
+        assert f"fairway -C {w.run} close" in said
+    finally:
+        subprocess.run([*fairway, "close"], check=True)
+
+
+def test_refused(tmp_path):
+    """A rule that asks for too much is told of the flags of Snakemake."""
+    w = Workflow(tmp_path, """
+        rule all:
+            output: "made.txt"
+            threads: 9999
+            shell: "touch {output}"
+        """)
+    said = w.finish(w.start(), code=1)
+    assert "Fairway refuses this job" in said and "--max-threads N" in said
+
+
 def test_cancel(tmp_path):
     """What runs ends with Ctrl-C. (After SIGTERM Snakemake itself waits for it.)"""
     w = Workflow(tmp_path, """

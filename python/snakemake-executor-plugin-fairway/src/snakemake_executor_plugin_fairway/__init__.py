@@ -113,8 +113,16 @@ class Executor(RemoteExecutor):
                 self._ours = True
                 self._server = Server(self._client.at, self._words)
                 self._server.wait_open(self._client)
+                return
         except (FairwayError, OSError) as e:
             raise WorkflowError(f"Fairway: {e}") from e
+        s = self._settings
+        if s.site or s.options or s.pilots != 1:
+            self.logger.warning(
+                f"Fairway: the run in {at} is open already, with pilots of its own: --fairway-site, --fairway-pilots and "
+                f"--fairway-options change nothing there. To have them, end it with `fairway -C {shlex.quote(at)} close`, "
+                "and start Snakemake again."
+            )
 
     def _find_left(self) -> None:
         """Find what goes on in the run though the Snakemake that submitted it was killed."""
@@ -253,11 +261,14 @@ class Executor(RemoteExecutor):
                 for one in batch:
                     self._add([one])
                 return
-            hint = ""
+            what, hint = "takes no jobs", ""
+            if isinstance(e, FairwayError) and e.code == "invalid_argument":
+                what = "refuses this job"
             if "processors; a pilot has" in str(e):
-                hint = "; or, of Snakemake, --max-threads N, which is the most that any rule gets"
+                hint = ("; of Snakemake: --max-threads N bounds the threads of all rules, --fairway-pilots N is how many "
+                        "pilots share this machine")
             for info in infos:
-                self.report_job_error(info, msg=f"Fairway takes no jobs: {e}{hint}\n")
+                self.report_job_error(info, msg=f"Fairway {what}: {e}{hint}\n")
             return
         for info in infos:
             self.report_job_submission(info)
