@@ -322,6 +322,9 @@ func TestMetrics(t *testing.T) {
 			t.Errorf("there is no %s in\n%s", line, text)
 		}
 	}
+	if strings.Contains(text, `state=""`) {
+		t.Errorf("a state has no name in\n%s", text)
+	}
 }
 
 // More streams than the bound are refused, and a user has a part of them only.
