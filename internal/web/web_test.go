@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -311,6 +312,18 @@ func TestFormsAndStreams(t *testing.T) {
 	}
 	if code, _ := v.send(http.MethodPost, "/runs/0/stop", v.client, header, ""); code == http.StatusOK {
 		t.Error("a page stops the server")
+	}
+}
+
+// Where people share a server, its first page says whose a run is.
+func TestRunsAreThoseOfUsers(t *testing.T) {
+	v := serve(t)
+	me, err := user.Current()
+	if err != nil {
+		t.Skip(err)
+	}
+	if _, text := v.get("/", v.client, nil); !strings.Contains(text, "<td>"+me.Username+"</td>") {
+		t.Errorf("%s is not named in\n%s", me.Username, text)
 	}
 }
 
