@@ -198,7 +198,8 @@ func (c *console) serveOpened(ctx context.Context, o *runOptions, config server.
 		}
 	}
 	sched.Default().React()
-	c.announce(fmt.Sprintf("fairway: serving %s; submit with `fairway submit FILE --server %s`", folderText(o.folder), shown))
+	c.announce(fmt.Sprintf("fairway: serving %s; submit with `fairway submit FILE --server %s`", folderText(o.folder),
+		shown))
 	interrupted := c.stopOnSignal(s)
 	if err := tellReady(); err != nil {
 		c.announce("fairway: " + err.Error())

@@ -91,8 +91,8 @@ func mayNot(role rights.Role, action rights.Action, call string) error {
 	if action == rights.Nobody {
 		return denied(fmt.Errorf("the role %s may not call %.100q", role, call))
 	}
-	return denied(fmt.Errorf("the role %s may not call %.100q: it takes the right to %v; an administrator of the server can "+
-		"give you a token with another role", role, path.Base(call), action))
+	return denied(fmt.Errorf("the role %s may not call %.100q: it takes the right to %v; an administrator of the server "+
+		"can give you a token with another role", role, path.Base(call), action))
 }
 
 // Guard lets calls of people over a network through, with their principals. Calls that need no proof come
