@@ -297,7 +297,7 @@ func ReadPrivate(path string, limit int64) ([]byte, error) {
 	case st.Mode&unix.S_IFMT != unix.S_IFREG:
 		return nil, fmt.Errorf("%s is not a regular file", path)
 	case user != 0 && int(st.Uid) != user:
-		return nil, fmt.Errorf("%s belongs to another user, so it is not read", path)
+		return nil, fmt.Errorf("%s belongs to another user, so it is not read; make a copy of your own", path)
 	case st.Mode&0o077 != 0:
 		return nil, fmt.Errorf("%s holds a secret and others may read it: `chmod 600` it", path)
 	case st.Size > limit:

@@ -72,7 +72,7 @@ func (c *Connection) Headers() []string {
 func ReadConnection(path string) (Connection, error) {
 	text, err := ReadPrivate(path, MaxConnectionFile)
 	if err != nil {
-		return Connection{}, fmt.Errorf("connection file: %w", err)
+		return Connection{}, err
 	}
 	c, err := decodeConnection(text)
 	if err != nil {

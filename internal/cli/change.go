@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/server/listen"
 	"fairway/internal/wire"
+	"fairway/lib/sched"
 )
 
 func (c *console) cancelCommand() *cobra.Command {
@@ -99,7 +101,7 @@ needs a run that is under way.`,
 }
 
 func (c *console) stopCommand() *cobra.Command {
-	var now bool
+	var now, wait bool
 	command := &cobra.Command{
 		Use:   "stop",
 		Short: "End the run that is under way here",
@@ -108,10 +110,17 @@ which also ends pilots that still compute for a run that was killed. The next ru
 goes on from there.
 
 Of a server that takes workflows, --run names the run to end. Without it the server
-ends, and its runs go on when it is started again.`,
-		Example: "  fairway stop\n  fairway stop --now\n  fairway stop --server /data/fairway --run 7",
-		Args:    noArgument,
+ends, and its runs go on when it is started again.
+
+The command does not wait for the end, unless you give --wait.`,
+		Example: "  fairway stop\n  fairway stop --now\n  fairway stop --server /data/fairway --run 7\n" +
+			"  fairway stop --server /data/fairway --wait",
+		Args: noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
+			if wait && c.number != 0 {
+				return fail(exitUsage, fmt.Sprintf("stop it, and `fairway watch %d`", c.number),
+					"--wait is for a server, and for the run of a folder")
+			}
 			text := "the run ends when the running attempts have; `fairway stop --now` ends them too"
 			if now {
 				text = "the run is being ended"
@@ -123,10 +132,11 @@ ends, and its runs go on when it is started again.`,
 					text = "the server is being ended; its runs go on when it is started again"
 				}
 			}
-			asked := false
+			asked, follows := false, false
 			err := c.askRunning(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				if connection, ok := client.(*listen.Connection); ok && connection.Standby && c.number == 0 {
 					text = "the server ends, and one that stands by goes on; the last one ends when the running attempts have"
+					follows = true
 					if asked { // who answers now is another one, which goes on
 						return c.printDone(&wire.StopResponse{}, nil, "the server that was asked has gone, and another one is active")
 					}
@@ -140,12 +150,34 @@ ends, and its runs go on when it is started again.`,
 				return c.printDone(&wire.StopResponse{}, nil, "the run has ended")
 			case errors.Is(err, errNothingRuns):
 				return c.stopLeft(command.Context(), now)
+			case err == nil && wait && !follows:
+				return c.waitForEnd(command.Context())
 			}
 			return err
 		},
 	}
 	command.Flags().BoolVar(&now, "now", false, "end the running attempts too; the next run starts them again")
+	command.Flags().BoolVar(&wait, "wait", false, "return when the server, or the run of this folder, has ended")
 	return command
+}
+
+// endPause is how often a command that waits for the end of a server asks whether it is there.
+const endPause = 100 * time.Millisecond
+
+// waitForEnd returns when nothing runs any more where the command asks.
+func (c *console) waitForEnd(ctx context.Context) error {
+	for {
+		err := c.askRunning(ctx, func(context.Context, wire.WorkflowClient) error { return nil })
+		if failed, ok := errors.AsType[*failure](err); ok && failed.code == exitNoState {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := sched.Default().Sleep(ctx, endPause); err != nil {
+			return err
+		}
+	}
 }
 
 // printDone tells that something was done of which the answer says nothing.

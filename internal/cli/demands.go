@@ -161,7 +161,8 @@ func (c *console) checkNeeds(workflow *flow.Workflow, folder string, sites []str
 		if len(described) == 0 && !fits {
 			lacking = amounts(demand.Needs, dispatch.Resources{}, "the sites that are described have", "",
 				func(name string) string {
-					return "give the workflow `limits: {" + name + ": N}`, or a site `has: [" + name + "=N]`"
+					return "give the workflow `limits: {" + name + ": N}`, or a site `has: [" + name + "=N]`; a server may " +
+						"have a limit of that name, of which this command does not know"
 				})
 		}
 		if fits {

@@ -28,7 +28,7 @@ var exitCodes = []struct {
 }{
 	{exitOK, "success; for run: every job is done"},
 	{exitFailed, "for run: jobs failed, were cancelled, wait for files that will not come, or were left when `fairway stop` ended the run; for other commands: something outside failed (disk, permissions)"},
-	{exitUsage, "unknown command, flag or argument"},
+	{exitUsage, "unknown command, flag or argument, or a server refuses a submission"},
 	{exitBadFile, "the workflow or experiment file has an error, or a parameter or input is missing"},
 	{exitRunning, "another process runs this workflow (watch it with --follow)"},
 	{exitNoState, "this folder has no run, or the command needs a run that is under way"},

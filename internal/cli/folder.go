@@ -96,7 +96,7 @@ func displayPath(path string) string {
 		return path
 	}
 	relative, err := filepath.Rel(here, path)
-	if err != nil || len(relative) >= len(path) || strings.HasPrefix(relative, "../../..") {
+	if err != nil || len(relative) >= len(path) || strings.HasPrefix(relative, "../..") {
 		return path
 	}
 	return relative

@@ -132,8 +132,7 @@ func dialPublic(ctx context.Context, address string) (*listen.Connection, error)
 	}
 	connection, err := listen.DialPublic(ctx, address)
 	if err != nil {
-		return nil, fail(exitNoState, "see whether it runs, and whether the file is the one that it has now",
-			"--server %s: %w", address, err)
+		return nil, notDialled(address, err)
 	}
 	return connection, nil
 }

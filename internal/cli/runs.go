@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -149,6 +150,9 @@ func uploads(dir string, names []string) (files []*wire.UploadedFile, err error)
 	size := int64(0)
 	for _, name := range names {
 		err := filepath.WalkDir(filepath.Join(dir, name), func(at string, entry fs.DirEntry, err error) error {
+			if errors.Is(err, fs.ErrNotExist) {
+				return fail(exitUsage, "name a file or folder there", "--upload %s: it is not in %s", name, folderText(dir))
+			}
 			if err != nil || entry.IsDir() {
 				return err
 			}
@@ -349,7 +353,7 @@ logs and results folders. Results at other places stay. What its jobs have store
 kept while another run names it, and after that for as long as the retention says:
 --dry-run lists it.`,
 		Example: "  fairway rm 3 4 --server /data/fairway\n  fairway rm 3 --dry-run",
-		Args:    cobra.MinimumNArgs(1),
+		Args:    takes(1, math.MaxInt, "RUN"),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			request := &wire.RemoveRunsRequest{DryRun: dry}
 			for _, argument := range arguments {
@@ -418,7 +422,11 @@ func (c *console) printRemovedResults(run *wire.RemovedRun, dry bool) {
 func fateOf(result *wire.RunResult) string {
 	switch {
 	case len(result.GetNamedBy()) > 0:
-		return "kept, since " + strings.Join(result.GetNamedBy(), ", ") + " has it"
+		verb := " has it"
+		if len(result.GetNamedBy()) > 1 {
+			verb = " have it"
+		}
+		return "kept, since " + strings.Join(result.GetNamedBy(), ", ") + verb
 	case result.GetUntil() == nil:
 		return "would go"
 	}

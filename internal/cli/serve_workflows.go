@@ -190,14 +190,16 @@ func (c *console) serveOpened(ctx context.Context, o *runOptions, config server.
 	if err != nil {
 		return opened(err)
 	}
+	shown := displayPath(o.folder)
 	if isDetached() {
+		shown = o.folder // who reads the log is elsewhere
 		if err := leaveTerminal(o.folder); err != nil {
 			return fmt.Errorf("going on in the background: %w", err)
 		}
 	}
 	sched.Default().React()
 	c.announce(fmt.Sprintf("fairway: serving %s; submit with `fairway submit FILE --server %s`", folderText(o.folder),
-		displayPath(o.folder)))
+		shown))
 	interrupted := c.stopOnSignal(s)
 	if err := tellReady(); err != nil {
 		c.announce("fairway: " + err.Error())
@@ -250,7 +252,7 @@ func serviceEnded(ended *api.EndedError) error {
 func dialServiceFolder(ctx context.Context, address string) (*listen.Connection, error) {
 	mark := filepath.Join(address, folder.StateFolder, folder.LastingName)
 	if _, err := os.Stat(mark); errors.Is(err, fs.ErrPermission) {
-		return nil, fail(exitNoState, "ask its owner for a copy of the file .fairway/service, and name that copy",
+		return nil, fail(exitNoState, "ask its owner for a token (`fairway token create -o FILE`), and name that file",
 			"--server %s: the folder is that of another user", address)
 	}
 	if !folder.IsLasting(address) {

@@ -86,12 +86,20 @@ func dialService(ctx context.Context, address string) (*listen.Connection, error
 	if !info.IsDir() {
 		connection, err := listen.DialService(ctx, address)
 		if err != nil {
-			return nil, fail(exitNoState, "see whether it runs, and whether the file is the one that it has now",
-				"--server %s: %w", address, err)
+			return nil, notDialled(address, err)
 		}
 		return connection, nil
 	}
 	return dialServiceFolder(ctx, address)
+}
+
+// notDialled is the error of a file by which no server is reached.
+func notDialled(address string, err error) error {
+	hint := "" // what is wrong with the file says what to do
+	if errors.Is(err, listen.ErrUnreached) || errors.Is(err, listen.ErrNoActive) {
+		hint = "see whether it runs, and whether the file is the one that it has now"
+	}
+	return fail(exitNoState, hint, "--server %s: %w", address, err)
 }
 
 func isFolder(path string) bool {

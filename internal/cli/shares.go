@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"os/user"
 	"strconv"
 	"strings"
@@ -77,8 +78,11 @@ func (c *console) printShares(answer *wire.ListSharesResponse) {
 	for _, l := range answer.GetLimits() {
 		fmt.Fprintf(c.out, "%s: %d of %d in use\n", l.GetName(), l.GetUsed(), l.GetMost())
 	}
-	fmt.Fprintf(c.out, "usage counts half after %s\n",
-		quantity.Clock(answer.GetHalfLife()))
+	halfLife := quantity.Seconds(answer.GetHalfLife())
+	if days := answer.GetHalfLife() / (24 * 3600); days >= 1 && days == math.Trunc(days) {
+		halfLife = quantity.Count(int64(days), "day")
+	}
+	fmt.Fprintf(c.out, "usage counts half after %s\n", halfLife)
 }
 
 func shareRow(s *wire.ShareSummary) []cell {

@@ -55,7 +55,8 @@ The same command with the same files does not run again; a killed call may be
 repeated.
 
 With --server the job goes to a server that takes workflows, which must see the
-files under the same paths: to its open run --run, or to one of its own.`,
+files under the same paths: to its open run --run, or to one of its own. Results are
+in results/NUMBER/ there; ` + "`fairway get NAME --run NUMBER`" + ` brings them.`,
 		Example: `  fairway exec -- hostname
   fairway exec --reads a.txt --writes b.txt -- 'sort "$in" > "$out"'
   fairway exec --site cluster --needs cpus=8 --needs memory=16GB -- ./simulate`,

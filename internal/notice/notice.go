@@ -176,7 +176,7 @@ func (s *Sender) run(ctx context.Context, n *Notice) error {
 		return err
 	}
 	command := exec.CommandContext(ctx, "sh", "-c", s.place)
-	command.Stdin = bytes.NewReader(body)
+	command.Stdin = bytes.NewReader(append(body, '\n')) // a command may append it to a file
 	command.Env = append(os.Environ(), "FAIRWAY_EVENT="+n.Event, "FAIRWAY_TEXT="+n.Text,
 		fmt.Sprintf("FAIRWAY_RUN=%d", n.Run), "FAIRWAY_WORKFLOW="+n.Workflow)
 	command.WaitDelay = time.Second

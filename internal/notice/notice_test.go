@@ -45,10 +45,10 @@ func TestURL(t *testing.T) {
 	}
 }
 
-// A command gets it on its standard input and in its environment.
+// A command gets it on its standard input, as one line, and in its environment.
 func TestCommand(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "out")
-	s := NewSender(`{ cat; echo; echo "$FAIRWAY_EVENT $FAIRWAY_RUN $FAIRWAY_TEXT"; } >`+out, slog.New(slog.DiscardHandler))
+	s := NewSender(`{ cat; echo "$FAIRWAY_EVENT $FAIRWAY_RUN $FAIRWAY_TEXT"; } >`+out, slog.New(slog.DiscardHandler))
 	s.Send(failed)
 	s.Close()
 	s.Close()

@@ -87,8 +87,9 @@ func (k HashKey) State() string { return fmt.Sprintf("%x", k.Hash("state")[:8]) 
 // Why a token is refused. What was revoked, forged, or made by another server is answered alike: who
 // guesses learns nothing.
 var (
-	ErrBadToken = errors.New("the token is not good here: it was revoked, is another server's, or never was one")
-	ErrExpired  = errors.New("the token has expired")
+	ErrBadToken = errors.New("the token is not good here: it was revoked, is another server's, or never was one; " +
+		"ask an administrator of the server for another one")
+	ErrExpired = errors.New("the token has expired")
 )
 
 // Check is nil if a text is that of a token that is good now. How long it takes tells nothing of the
@@ -103,7 +104,8 @@ func (k HashKey) Check(t *Token, text string, now time.Time) error {
 	case t == nil || !right:
 		return ErrBadToken
 	case !t.Good(now):
-		return fmt.Errorf("%w at %s", ErrExpired, t.Expires.UTC().Format(time.RFC3339))
+		return fmt.Errorf("%w at %s; ask an administrator of the server for another one, or `fairway login`", ErrExpired,
+			t.Expires.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

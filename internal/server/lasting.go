@@ -5,7 +5,9 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -332,7 +334,7 @@ func (s *Server) openSubmission(
 			continue
 		}
 		if o.now[in.Name], _, err = find.Find(ctx, in, nil); err != nil {
-			return nil, invalid(err)
+			return nil, invalid(asServer(err, "reads inputs", "; `--upload` sends them along"))
 		}
 	}
 	if b.Results != "" {
@@ -340,7 +342,7 @@ func (s *Server) openSubmission(
 			err = s.storage.TryPlace(ctx, b.Results)
 		}
 		if err != nil {
-			return nil, invalid(fmt.Errorf("results: %w", err))
+			return nil, invalid(fmt.Errorf("results: %w", asServer(err, "writes results", "")))
 		}
 	}
 	o.run = &state.Run{
@@ -349,6 +351,18 @@ func (s *Server) openSubmission(
 		State: state.Underway, Key: b.Key, Account: b.Account,
 	}
 	return o, nil
+}
+
+// asServer adds to an error of permission whose permission it is: who submits may have it.
+func asServer(err error, does, instead string) error {
+	if !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	name := strconv.Itoa(os.Geteuid())
+	if u, err := user.LookupId(name); err == nil {
+		name = u.Username
+	}
+	return fmt.Errorf("%w; the server %s as the user %s%s", err, does, name, instead)
 }
 
 // beginRun gives a run its number and has the loop begin it. When it returns without an error, the

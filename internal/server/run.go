@@ -324,9 +324,13 @@ func (r *run) Check(demands []flow.Demand, waitAnyway bool) error {
 }
 
 // Stop is part of api.Control.
-func (r *run) Stop(drain bool) {
+func (r *run) Stop(drain bool) bool {
+	if r.owner != 0 && r.concluded.Load() != nil {
+		return false
+	}
 	r.room.Ending.Request(drain)
 	_ = r.inbox.Wake(context.Background())
+	return true
 }
 
 // PilotsWaiting is part of api.Control.

@@ -78,6 +78,9 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(m.all[name], prometheus.CounterValue, value, labels...)
 	}
 	for state, n := range f.Jobs.ByState {
+		if dispatch.State(state).String() == "" {
+			continue // no job is in it
+		}
 		gauge("jobs", float64(n), dispatch.State(state).String())
 	}
 	gauge("runs", float64(f.Runs))

@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"os"
+	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -314,6 +315,18 @@ func TestFormsAndStreams(t *testing.T) {
 	}
 }
 
+// Where people share a server, its first page says whose a run is.
+func TestRunsAreThoseOfUsers(t *testing.T) {
+	v := serve(t)
+	me, err := user.Current()
+	if err != nil {
+		t.Skip(err)
+	}
+	if _, text := v.get("/", v.client, nil); !strings.Contains(text, "<td>"+me.Username+"</td>") {
+		t.Errorf("%s is not named in\n%s", me.Username, text)
+	}
+}
+
 func TestMetrics(t *testing.T) {
 	v := serve(t)
 	_, text := v.get("/metrics", v.client, nil)
@@ -321,6 +334,9 @@ func TestMetrics(t *testing.T) {
 		if !strings.Contains(text, line) {
 			t.Errorf("there is no %s in\n%s", line, text)
 		}
+	}
+	if strings.Contains(text, `state=""`) {
+		t.Errorf("a state has no name in\n%s", text)
 	}
 }
 

@@ -187,8 +187,9 @@ type Control interface {
 	// Check refuses submitted jobs that no pilot could ever run; with waitAnyway only those that one would
 	// run otherwise than they ask for.
 	Check(demands []flow.Demand, waitAnyway bool) error
-	// Stop ends the run: with drain after the attempts that run, else at once.
-	Stop(drain bool)
+	// Stop ends the run: with drain after the attempts that run, else at once. It is false where the run has
+	// ended before.
+	Stop(drain bool) bool
 	// PilotsWaiting says why pilots are not there yet, one sentence each for a person.
 	PilotsWaiting() []string
 }
@@ -420,6 +421,9 @@ func (s *Service) Stop(ctx context.Context, r *wire.StopRequest) (*wire.StopResp
 	if a.control == nil {
 		return nil, s.errNotRunning(a)
 	}
-	a.control.Stop(r.GetDrain())
+	if !a.control.Stop(r.GetDrain()) {
+		return nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("run %d has ended already; `fairway retry "+
+			"--run %d` has it go on, and `fairway rm %d` removes it", a.run.ID(), a.run.ID(), a.run.ID()))
+	}
 	return &wire.StopResponse{}, nil
 }

@@ -45,6 +45,9 @@ func DialService(ctx context.Context, file string) (*Connection, error) {
 // they are reached.
 var ErrNoActive = errors.New("no active server is reached")
 
+// ErrUnreached says that a server does not answer where its connection file says, or is another one.
+var ErrUnreached = errors.New("the server is not reached")
+
 // DialActive reaches a server by its connection file. Where servers stand by and none is active, the
 // error is ErrNoActive: it may be tried again.
 func DialActive(ctx context.Context, connection access.Connection) (*Connection, error) {
@@ -53,7 +56,7 @@ func DialActive(ctx context.Context, connection access.Connection) (*Connection,
 	case err != nil && connection.Standby:
 		return nil, fmt.Errorf("%w: %w", ErrNoActive, err)
 	case err != nil:
-		return nil, fmt.Errorf("the server is not reached: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrUnreached, err)
 	}
 	return c, nil
 }
@@ -66,7 +69,7 @@ func DialPublic(ctx context.Context, file string) (*Connection, error) {
 	}
 	c, err := DialLine(ctx, connection)
 	if err != nil {
-		return nil, fmt.Errorf("the server is not reached: %w", err)
+		return nil, fmt.Errorf("%w: %w", ErrUnreached, err)
 	}
 	return c, nil
 }

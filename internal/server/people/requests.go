@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/netip"
+	"path"
 	"strings"
 	"time"
 
@@ -85,6 +86,15 @@ func (d *Door) Within(ctx context.Context, p rights.Principal, good context.Cont
 	}
 }
 
+// mayNot is the refusal of a call that a role does not allow. Calls that nobody may make are not there.
+func mayNot(role rights.Role, action rights.Action, call string) error {
+	if action == rights.Nobody {
+		return denied(fmt.Errorf("the role %s may not call %.100q", role, call))
+	}
+	return denied(fmt.Errorf("the role %s may not call %.100q: it takes the right to %v; an administrator of the server "+
+		"can give you a token with another role", role, path.Base(call), action))
+}
+
 // Guard lets calls of people over a network through, with their principals. Calls that need no proof come
 // through without one. Nothing of a call's body was read before.
 func (d *Door) Guard(next http.Handler) http.Handler {
@@ -92,7 +102,7 @@ func (d *Door) Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		p, good, err := d.Identify(r)
 		if action := rights.Calls[r.URL.Path]; err == nil && !p.Role.May(action) {
-			err = denied(fmt.Errorf("the role %s may not call %.100q", p.Role, r.URL.Path))
+			err = mayNot(p.Role, action, r.URL.Path)
 		}
 		switch {
 		case err == nil && !access.Admit(r, connectionsOf(p)):
