@@ -15,6 +15,9 @@ import (
 // openName is the workflow of an open run that has no other name.
 const openName = flow.SubmittedJobs
 
+// openedBy stands for the file of an open run that has none.
+const openedBy = "fairway open, exec or map"
+
 func (c *console) openCommand() *cobra.Command {
 	o, name := newRunOptions(), openName
 	command := &cobra.Command{
@@ -60,7 +63,7 @@ func (c *console) prepareOpen(command *cobra.Command, o *runOptions, name string
 	if err := o.check(command); err != nil {
 		return err
 	}
-	o.file, o.text = "fairway open", []byte("workflow: "+name+"\nopen: true\n")
+	o.file, o.text = openedBy, []byte("workflow: "+name+"\nopen: true\n")
 	if _, err := o.workflow(); err != nil {
 		return fail(exitUsage, "use letters, digits, '_', '-' and '.'", "--name %q is no name for a run", name)
 	}

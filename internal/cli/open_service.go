@@ -80,7 +80,7 @@ func (c *console) submitAtServer(ctx context.Context, o *runOptions, l *commandL
 	}); err != nil {
 		return err
 	}
-	return c.concludeJobs(l, refs, func(do asking) error { return c.ask(ctx, do) })
+	return c.concludeJobs(l, refs, nil, func(do asking) error { return c.ask(ctx, do) })
 }
 
 // awaitEnd waits until a run has ended, and its results are in their place.

@@ -77,7 +77,8 @@ func noState(folder string) error {
 var errNothingRuns = errors.New("nothing runs")
 
 func nothingRuns(folder string) error {
-	return fail(exitNoState, "start it with `fairway run`", "%w in %s", errNothingRuns, folderText(folder))
+	return fail(exitNoState, "start it with `fairway run`, or name a server with --server",
+		"%w in %s", errNothingRuns, folderText(folder))
 }
 
 // explained turns an error of the API into one with an exit code.

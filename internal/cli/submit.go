@@ -44,7 +44,7 @@ type commandLine struct {
 }
 
 func (c *console) execCommand() *cobra.Command {
-	l := &commandLine{step: "exec"}
+	l := &commandLine{step: execStep}
 	return c.submitting(l, &cobra.Command{
 		Use:   "exec [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run one command as a job",
@@ -64,27 +64,27 @@ in results/NUMBER/ there; ` + "`fairway get NAME --run NUMBER`" + ` brings them.
 }
 
 func (c *console) mapCommand() *cobra.Command {
-	l := &commandLine{step: "map"}
+	l := &commandLine{step: mapStep}
 	command := c.submitting(l, &cobra.Command{
 		Use:   "map --each PATTERN --writes PATTERN [flags] -- COMMAND [ARGUMENT...]",
 		Short: "Run a command for each file, as jobs",
 		Long: `Run a command for each file that a pattern matches, as jobs of a run as with exec.
 {x} in the pattern stands for a part of the name, and has the same value in
---writes. The command finds its input in $in, its output in $out, and the value in
-$x; in a command of several words, {in}, {out} and {x} are replaced. What is done
-is not done again: after a crash, or with more files, repeat the call.`,
+--writes; the outputs are put into results/. The command finds its input in $in, its
+output in $out, and the value in $x; in a command of several words, those that are
+{in}, {out} or {x} are replaced. What is done is not done again: after a crash, or
+with more files, repeat the call.`,
 		Example: `  fairway map --each 'data/{x}.gz' --writes 'out/{x}.txt' -- 'zcat "$in" | sort > "$out"'
   fairway map --each 'in/{x}.png' --writes 'small/{x}.jpg' -- convert {in} -resize 50% {out}`,
 	})
 	command.Flags().StringArrayVar(&l.each, "each", nil, "pattern of the files, such as 'data/{x}.gz' (may be repeated)")
-	_ = command.MarkFlagRequired("each")
 	return command
 }
 
 // submitting gives a command what exec and map have in common.
 func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Command {
 	o := newRunOptions()
-	command.Args = takes(1, anyNumber, "COMMAND")
+	command.Args = l.arguments
 	command.RunE = func(command *cobra.Command, words []string) error {
 		l.words = words
 		text, err := l.workflow()
@@ -98,7 +98,7 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 		if err := c.prepareOpen(command, o, openName); err != nil {
 			return err
 		}
-		workflow, err := flow.Parse("the workflow of --print", text)
+		workflow, err := flow.Parse("what --print shows", text)
 		if err != nil {
 			return &failure{code: exitUsage, err: err}
 		}
@@ -130,6 +130,25 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 	c.serverFlags(command, o)
 	return command
 }
+
+// arguments refuses what stands before the --: it is no part of the command, but mostly file names
+// that a shell has put in place of a pattern of --each without quotes.
+func (l *commandLine) arguments(command *cobra.Command, words []string) error {
+	if n := command.ArgsLenAtDash(); n > 0 {
+		return fmt.Errorf("%s takes no %q before the --; quote patterns, since the shell replaces * by names of files",
+			command.Name(), words[0])
+	}
+	if l.step == mapStep && len(l.each) == 0 {
+		return fmt.Errorf("%s needs --each: %s", command.Name(), command.UseLine())
+	}
+	return takes(1, anyNumber, "COMMAND")(command, words)
+}
+
+// The steps of what exec and map submit.
+const (
+	execStep = "exec"
+	mapStep  = "map"
+)
 
 // asWord is a word of a command that stands for a variable.
 var asWord = regexp.MustCompile(`^\{([A-Za-z_][A-Za-z0-9_]*)\}$`)
@@ -232,6 +251,12 @@ func (l *commandLine) workflow() ([]byte, error) {
 		return names
 	}
 	step.Each, step.Reads = declare("each", l.each), declare("reads", reads)
+	for i, as := range step.Each {
+		if strings.ContainsAny(as, "*?") {
+			return nil, fail(exitUsage, "write a placeholder such as {x} in its place, and in --writes",
+				"--each %s has a wildcard, which gives the outputs no names", l.each[i])
+		}
+	}
 	if l.attempts > 0 {
 		step.Retry = map[string]int{"attempts": l.attempts}
 	}
@@ -320,8 +345,8 @@ func (c *console) submit(ctx context.Context, o *runOptions, l *commandLine, wor
 		refs, err = addJobs(ctx, client, jobs, o.waitAnyway)
 		return err
 	}
-	conclude := func() error {
-		return c.concludeJobs(l, refs, func(do asking) error { return askIn(ctx, o.folder, do) })
+	conclude := func(report *wire.ProgressReport) error {
+		return c.concludeJobs(l, refs, report, func(do asking) error { return askIn(ctx, o.folder, do) })
 	}
 	connection, err := reachRunning(ctx, o.folder)
 	if err != nil {
@@ -338,7 +363,7 @@ func (c *console) submit(ctx context.Context, o *runOptions, l *commandLine, wor
 		if err := awaitJobs(ctx, connection, refs); err != nil {
 			return err
 		}
-		return conclude()
+		return conclude(nil)
 	}
 	report, first, err := c.serveRun(ctx, o, func(ctx context.Context) error {
 		connection := runningIn(ctx, o.folder)
@@ -358,7 +383,7 @@ func (c *console) submit(ctx context.Context, o *runOptions, l *commandLine, wor
 	case first != nil && !report.GetSucceeded():
 		return quietly(signalCode(first))
 	}
-	return conclude()
+	return conclude(report)
 }
 
 // awaitJobs waits until jobs of a run have come to their ends.
@@ -393,8 +418,11 @@ func ended(job *wire.JobSummary) bool {
 }
 
 // concludeJobs prints how the jobs of a call ended: what they printed, where they write nothing,
-// else how many are done; and which are not.
-func (c *console) concludeJobs(l *commandLine, refs []*wire.SubmittedRef, ask func(asking) error) error {
+// else how many are done; and which are not. report is what a person was shown when the run ended
+// with the call, nil where it goes on: it says where results are, and names failures already.
+func (c *console) concludeJobs(
+	l *commandLine, refs []*wire.SubmittedRef, report *wire.ProgressReport, ask func(asking) error,
+) error {
 	return ask(func(ctx context.Context, client wire.WorkflowClient) error {
 		known, ours := 0, make(map[uint32]bool, len(refs))
 		for _, ref := range refs {
@@ -424,13 +452,20 @@ func (c *console) concludeJobs(l *commandLine, refs []*wire.SubmittedRef, ask fu
 				Known int `json:"known"`
 				Left  int `json:"left"`
 			}{len(refs), known, len(left)}, func() {
-				fmt.Fprintf(c.out, "%s: %d of %s done, %d of them known before\n", l.step, len(refs)-len(left),
+				text := fmt.Sprintf("%s: %d of %s done, %d of them known before", l.step, len(refs)-len(left),
 					quantity.Count(int64(len(refs)), "job"), known)
+				if results := report.GetSummary().GetResults(); results != "" && len(left) < len(refs) {
+					text += "; results in " + oneLine(displayPath(results)) + "/"
+				}
+				fmt.Fprintln(c.out, text)
 			})
 		}
 		c.concluded = true
 		for _, job := range left[:min(len(left), maxLeftShown)] {
-			fmt.Fprintf(c.err, "fairway: job %s is %s: %s\n", oneLine(job.GetName()), job.GetState(), oneLine(job.GetReason()))
+			line := fmt.Sprintf("job %s %s: %s", job.GetName(), job.GetState(), job.GetReason())
+			if c.json || !slices.Contains(report.GetProblems(), line) {
+				fmt.Fprintf(c.err, "fairway: %s\n", oneLine(line))
+			}
 		}
 		if more := len(left) - maxLeftShown; more > 0 {
 			fmt.Fprintf(c.err, "fairway: and %d more; `fairway jobs --state failed` lists them\n", more)

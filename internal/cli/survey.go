@@ -75,7 +75,11 @@ func (s *surveyed) match(glob, pattern string) {
 					ExistingFile: dispatch.ExistingFile{LFN: lfn, Size: info.Size()}, Path: written,
 				})
 			}
-			s.misfit(feed.Unfit(path), "put a file there, or write a pattern that leaves it out")
+			unfit, instead := feed.Unfit(path), "put a file there"
+			if errors.Is(unfit, fs.ErrPermission) {
+				instead = "permit that"
+			}
+			s.misfit(unfit, instead+", or write a pattern that leaves it out")
 		}
 	}
 	if !matched && !comesLater(s.input) && !s.input.MayBeEmpty {

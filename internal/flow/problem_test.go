@@ -112,7 +112,12 @@ var problemCases = []problemCase{
 		`both write one file, since "a/{n}" and "a/all" can be the same name`,
 	}},
 	{"input overwritten", frame("  a: {each: 'raw/{n}', writes: 'raw/{n}', command: 'true'}\n"), []string{
-		`the input "raw" exists and step "a" writes "raw/{n}": whether a reader gets what was there before is left open`,
+		`step "a" writes "raw/{n}", and a file of the input "raw" can have that name by "raw/{n}": whether`,
+	}},
+	{"input without a folder", "workflow: w\ninputs: {d: {files: 'in/{x}.txt'}}\nsteps:\n  a: {merge: '{x}.txt', " +
+		"writes: all.txt, command: 'true'}\n", []string{
+		`a file of the input "d" can have that name by "{x}.txt": whether a reader gets what was there before is left open; ` +
+			"choose another name, or give the input a folder of its own with `as: d/{x}.txt`;",
 	}},
 	{"reader and rewriter", frame("  a: {each: 'raw/{n}', rewrites: c, command: 'true'}\n  b: {reads: c, writes: b, " +
 		"command: 'true'}\n  d: {each: 'raw/{n}', reads: c, writes: 'd/{n}', command: 'true'}\n"), []string{

@@ -225,10 +225,14 @@ func (p *parser) twoMakers(a, b *maker) {
 	case a.step != nil && a.step == b.step:
 		p.FailAt(b.pattern.line, b.pattern.column, "make the names differ", "step %q may write %s twice", b.step.name, both)
 	case a.input != nil && b.step != nil:
-		p.FailAt(b.pattern.line, b.pattern.column, "choose another name, or give the input a folder of its own with `as`; "+
-			"if the step is meant to replace the input, list it under rewrites",
-			"the input %q exists and step %q writes %s: whether a reader gets what was there before is left open", a.input.Name,
-			b.step.name, both)
+		as := "`as`"
+		if !strings.Contains(a.pattern.text, "/") { // as it is without `as`
+			as = "`as: " + a.input.Name + "/" + a.pattern.text + "`"
+		}
+		p.FailAt(b.pattern.line, b.pattern.column, "choose another name, or give the input a folder of its own with "+as+
+			"; if the step is meant to replace the input, list it under rewrites",
+			"step %q writes %q, and a file of the input %q can have that name by %q: whether a reader gets what was there "+
+				"before is left open", b.step.name, b.pattern.text, a.input.Name, a.pattern.text)
 	case b.input != nil:
 		if len(a.pattern.names) == 0 && len(b.pattern.names) == 0 {
 			p.FailAt(b.pattern.line, b.pattern.column, "give one of them another name with `as`", "%s and %s both provide %s",

@@ -195,7 +195,8 @@ func undeclaredIn(said, workflow string) string {
 		hint := "it found no file " + name + ": a job sees only the files that its step declares in reads"
 		if workflow != "" && filepath.IsLocal(name) {
 			if _, err := os.Stat(filepath.Join(workflow, name)); err == nil {
-				hint += " (there is one in the folder of the workflow: make it an input)"
+				hint += " (there is one in the folder of the workflow: make it an input and name it in reads; with exec and " +
+					"map, by --reads)"
 			}
 		}
 		return hint

@@ -4,8 +4,10 @@ import concurrent.futures
 import os
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
+import unittest.mock
 
 import calls
 
@@ -140,7 +142,23 @@ class ExecutorTest(unittest.TestCase):
             server.terminate()
             server.communicate()
 
+    def test_without_shutdown(self):
+        text = ("import calls, fairway\n"
+                "executor = fairway.Executor(1)\n"
+                "print(executor.client.at)\n"
+                "executor.submit(calls.square, 3).add_done_callback(lambda done: print(done.result()))\n")
+        paths = os.pathsep.join(filter(None, [os.path.dirname(__file__), os.environ.get("PYTHONPATH")]))
+        done = subprocess.run([sys.executable, "-c", text], env={**os.environ, "PYTHONPATH": paths}, timeout=120,
+                              stdout=subprocess.PIPE, universal_newlines=True, check=True)
+        folder, result = done.stdout.split()
+        self.assertEqual(result, "9")
+        self.assertFalse(os.path.exists(folder))  # and so its server has ended
+
     def test_broken(self):
+        with tempfile.TemporaryDirectory() as inside, unittest.mock.patch("tempfile.tempdir", inside):
+            with self.assertRaises(fairway.FairwayError):
+                fairway.Executor(1, site="nowhere")
+            self.assertEqual(os.listdir(inside), [])
         with self.assertRaises(fairway.FairwayError) as caught:
             fairway.Executor(1, folder=self.folder, options=["--no-such-flag"])
         self.assertIn("no-such-flag", str(caught.exception))

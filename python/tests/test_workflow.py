@@ -37,7 +37,18 @@ class WorkflowTest(unittest.TestCase):
         self.assertEqual(run.explain("up/a"), ["its outputs are committed"])
         again = fairway.Run(self.folder)
         self.assertEqual(again.jobs(), jobs)
+        with self.assertRaisesRegex(fairway.FairwayError, "no job .*nope"):
+            again.explain("nope")
+        again.retry()  # as the command, also when nothing runs
+        with self.assertRaisesRegex(fairway.FairwayError, "nothing runs in .*; start it"):
+            again.stop()
         self.workflow().run(self.folder).wait()  # nothing is left to do
+
+    def test_no_run(self):
+        with self.assertRaisesRegex(fairway.FairwayError, "no workflow was run in"):
+            fairway.Run(self.folder).jobs()
+        with self.assertRaisesRegex(fairway.FairwayError, "there is no folder .*nowhere$"):
+            fairway.Service(os.path.join(self.folder, "nowhere")).runs()
 
     def test_failure(self):
         workflow = self.workflow().step("bad", merge="up/{x}.txt", writes="bad.txt", retry={"attempts": 1},
@@ -57,6 +68,8 @@ class WorkflowTest(unittest.TestCase):
         self.assertEqual(resources({"cpus": 0.5, "memory": "1GB", "time": "2m", "gpu": 1}),
                          {"milliCpus": 500, "memoryBytes": 10**9, "time": "120s", "countable": {"gpu": 1}})
         self.assertEqual(resources({"gpu": 0.29}), {"gpuShare": 290})
+        with self.assertRaisesRegex(ValueError, "memry.*'1GB' is no whole number"):
+            resources({"memry": "1GB"})
         for wrong in ("lots", "4XB"):
             self.assertRaises(ValueError, size, wrong)
         self.assertRaises(ValueError, seconds, "soon")

@@ -264,10 +264,15 @@ func (in *Inputs) Redacted(text string) string {
 // noSuchFile is what programs say of a file that is not there.
 const noSuchFile = "No such file or directory"
 
-// MissedFile returns a hint if a failed command looked for the file of a streamed input, or
-// "".
+// MissedFile returns a hint if a failed command looked for the file of a streamed input, or for
+// the first word of a name with spaces, or "".
 func (in *Inputs) MissedFile(said string) string {
 	for _, i := range in.files {
+		if word, _, ok := strings.Cut(i.LFN, " "); ok && word != "" &&
+			(strings.Contains(said, " "+word+": "+noSuchFile) || strings.Contains(said, "'"+word+"': "+noSuchFile)) {
+			return fmt.Sprintf(`the name of the input %q has spaces, at which the shell parts it: write "$in" for one file, `+
+				"and read the names of several from $FAIRWAY_INPUTS_FILE", i.LFN)
+		}
 		_, after, ok := strings.Cut(said, i.path)
 		if i.url != "" && ok && strings.HasPrefix(strings.TrimLeft(after, `'"`), ": "+noSuchFile) {
 			return "the input " + i.LFN + " is streamed, so it may have no file in the sandbox: use the variable that names it"

@@ -136,14 +136,22 @@ func (i *identity) begin(state string) error {
 	return os.Rename(fresh, filepath.Join(state, identityName))
 }
 
+// unwritable says what to do where the folder of a workflow may not be written to.
+func unwritable(err error) error {
+	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
+		return fmt.Errorf("%w; keep state and results in another folder with --dir", err)
+	}
+	return err
+}
+
 // claimFolder makes sure that the folder of a state is ours and for nobody else
 // to look into, and makes it if need be.
 func claimFolder(state string) error {
 	if err := os.MkdirAll(filepath.Dir(state), 0o777); err != nil {
-		return err
+		return unwritable(err)
 	}
 	if err := os.Mkdir(state, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+		return unwritable(err)
 	}
 	mode, err := checkOurs(state)
 	if err == nil && mode&0o077 != 0 {

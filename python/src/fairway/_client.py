@@ -121,7 +121,7 @@ class Client:
                 self._local.connection = None
                 # A connection that was idle may have been closed; nothing was begun on it then.
                 if fresh or not again or not isinstance(e, (ConnectionError, http.client.RemoteDisconnected)):
-                    raise FairwayError("unavailable", f"no server answers at {self.at}: {e}") from e
+                    raise self._unanswered(e) from e
                 continue
             if answer.status == 200:
                 return json.loads(text)
@@ -166,9 +166,17 @@ class Client:
                     return
                 yield message
         except (OSError, http.client.HTTPException) as e:
-            raise FairwayError("unavailable", f"no server answers at {self.at}: {e}") from e
+            raise self._unanswered(e) from e
         finally:
             self._let_go(connection)
+
+    def _unanswered(self, error: Exception) -> FairwayError:
+        """What is wrong where no server answers: there may be none, or no such folder."""
+        if not os.path.exists(self.at):
+            return FairwayError("unavailable", f"there is no folder {self.at}")
+        if self._service is None and isinstance(error, (FileNotFoundError, ConnectionRefusedError)):
+            return FairwayError("unavailable", f"nothing runs in {self.at}; start it with `fairway run` or `fairway serve`")
+        return FairwayError("unavailable", f"no server answers at {self.at}: {error}")
 
     def read(self, lfn: str, version: int = 0) -> bytes:
         """The bytes of a stored file, by its logical name."""

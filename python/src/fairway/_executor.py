@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import base64
 import collections
 import concurrent.futures
@@ -187,6 +188,8 @@ class Executor(concurrent.futures.Executor):
         self._listener.start()
         self._sender = threading.Thread(target=self._send, name="fairway-submit", daemon=True)
         self._sender.start()
+        self._process = os.getpid()
+        _open_executors.add(self)  # until it has ended
 
     # What callers use.
 
@@ -234,14 +237,26 @@ class Executor(concurrent.futures.Executor):
     # How it works.
 
     def _open(self) -> None:
-        if self._owns:
+        if not self._owns:
+            return
+        try:
             self._server = Server(self.client.at, self._words)
             self._server.wait_open(self.client)
+        except BaseException:  # also Ctrl-C: nobody else knows of it yet
+            if self._server is not None:
+                self._server.stop()
+            self._remove_temporary()
+            raise
+
+    def _remove_temporary(self) -> None:
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
 
     def _end(self) -> None:
         if self._stop.is_set():
             return
         self._stop.set()
+        _open_executors.discard(self)
         with self._news:
             self._news.notify_all()
         self._sender.join()
@@ -262,8 +277,7 @@ class Executor(concurrent.futures.Executor):
                 self.client.close()  # the stream goes on
             self._listener.join(_AWAY_TIME)
             self.client.close()
-            if self._temporary is not None:
-                shutil.rmtree(self._temporary, ignore_errors=True)
+            self._remove_temporary()
 
     def _submit(self, calls: List[Tuple[Any, Any, Any]], unpack: Callable[[List[Any]], Any]) -> _Future:
         reads: Dict[str, Message] = {}
@@ -732,6 +746,19 @@ def _refuse_main(calls: List[Tuple[Any, Any, Any]]) -> None:
                 f"{getattr(fn, '__qualname__', fn)} is a function of the program itself: "
                 "put it into a module, or `pip install cloudpickle`"
             )
+
+
+_open_executors: "Set[Executor]" = set()
+
+
+def _end_all() -> None:
+    """End what the program has left open, when it ends: as with those of concurrent.futures, calls end before."""
+    for executor in list(_open_executors):
+        if executor._process == os.getpid():  # and not that of a fork
+            executor.shutdown()
+
+
+atexit.register(_end_all)
 
 
 def _step(fn: Any) -> str:

@@ -45,5 +45,14 @@ def resources(needs: Mapping[str, Any]) -> Dict[str, Any]:
         elif name == "gpu" and 0 < float(value) < 1:
             made["gpuShare"] = int(float(value) * 1000 + 1e-6)
         else:
-            made.setdefault("countable", {})[name] = int(value)
+            made.setdefault("countable", {})[name] = _number(name, value)
     return made
+
+
+def _number(name: str, value: Any) -> int:
+    try:
+        return int(value)
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"needs: {name}: {value!r} is no whole number; sizes and times are those of memory, disk and time"
+        ) from None
