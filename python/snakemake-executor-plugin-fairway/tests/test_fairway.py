@@ -23,6 +23,8 @@ class Workflow:
         return subprocess.Popen(
             [sys.executable, "-m", "snakemake", "--executor", "fairway", "--jobs", "10", "--fairway-run", self.run, *flags],
             cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            # Tests that a shell runs in the background ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def finish(self, process, code=0):
