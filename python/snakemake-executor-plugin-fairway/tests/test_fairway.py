@@ -8,7 +8,7 @@ import sys
 import textwrap
 import time
 
-from fairway import Run
+from fairway import Client, Run
 
 
 class Workflow:
@@ -218,3 +218,4 @@ def test_snakemake_is_killed(tmp_path):
     (w.folder / "gate").touch()
     w.finish(process)
     assert w.text("times") == "run\n"
+    Client(w.run).call("CloseInput")  # the run of a Snakemake that was killed stays open
