@@ -209,8 +209,8 @@ test-pigx: build ## run PiGx RNA-seq, a published workflow of Snakemake, unchang
 	scripts/install-packages.sh python3 python3-venv pigx-rnaseq
 	python3 -m venv bin/snakemake
 	bin/snakemake/bin/pip -q install snakemake==$(SNAKEMAKE_VERSION) snakemake-interface-executor-plugins==9.4.0 pytest
-	FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=$(SNAKEMAKE_PATHS) bin/snakemake/bin/python -m pytest -q \
-		python/snakemake-executor-plugin-fairway/tests/test_published.py -k pigx
+	FAIRWAY_BIN=$(CURDIR)/bin FAIRWAY_PIGX=/usr/libexec/pigx_rnaseq PYTHONPATH=$(SNAKEMAKE_PATHS) \
+		bin/snakemake/bin/python -m pytest -q python/snakemake-executor-plugin-fairway/tests/test_published.py -k pigx
 
 ROC_VALIDATOR_VERSION := 0.13.0
 ROCRATE_VERSION       := 0.11.0

@@ -55,7 +55,8 @@ func openCluster(ctx context.Context, h *measure.Host) (*cluster, error) {
 	}
 	h.Cleanup(func() { _ = os.Remove(usualSettings) })
 	c.env = append(os.Environ(), "FAIRWAY_BIN="+fairway, "PATH="+filepath.Dir(c.python)+":"+os.Getenv("PATH"))
-	return c, c.addPlugin(ctx, filepath.Join(source, "src"), filepath.Join(source, "snakemake-executor-plugin-fairway/src"))
+	return c, c.addPlugin(ctx, filepath.Join(source, "src"),
+		filepath.Join(source, "snakemake-executor-plugin-fairway/src"))
 }
 
 // install has Snakemake and its plugin for Slurm in an environment of their own.

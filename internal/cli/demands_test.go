@@ -30,7 +30,8 @@ steps:
 		t.Errorf("the machine has %q, want %q", c.tools, want)
 	}
 	c.gpus[0].Memory = 11e9
-	if err := checkDemands(w, &runOptions{}, c, nil, nil); err == nil || slices.Contains(c.tools, quantity.GPUMemory(12e9)) {
+	err = checkDemands(w, &runOptions{}, c, nil, nil)
+	if err == nil || slices.Contains(c.tools, quantity.GPUMemory(12e9)) {
 		t.Errorf("less memory is taken for it: %v, %q", err, c.tools)
 	}
 }

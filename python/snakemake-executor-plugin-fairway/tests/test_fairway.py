@@ -8,7 +8,7 @@ import sys
 import textwrap
 import time
 
-from fairway import Run
+from fairway import Client, Run
 
 
 class Workflow:
@@ -23,6 +23,8 @@ class Workflow:
         return subprocess.Popen(
             [sys.executable, "-m", "snakemake", "--executor", "fairway", "--jobs", "10", "--fairway-run", self.run, *flags],
             cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+            # Tests that a shell runs in the background ignore it.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def finish(self, process, code=0):
@@ -246,3 +248,4 @@ def test_snakemake_is_killed(tmp_path):
     (w.folder / "gate").touch()
     w.finish(process)
     assert w.text("times") == "run\n"
+    Client(w.run).call("CloseInput")  # the run of a Snakemake that was killed stays open
