@@ -32,9 +32,10 @@ type market struct {
 type user struct {
 	Account
 	run   RunID
-	jobs  int           // submitted
-	files int           // that they read
-	got   time.Duration // slot-seconds
+	jobs  int                     // submitted
+	files int                     // that they read
+	got   time.Duration           // slot-seconds of what has ended
+	runs  map[AttemptID]time.Time // since when
 	done  int
 	last  time.Time // when it was last given a job
 	wait  map[string]time.Time
@@ -167,7 +168,7 @@ func (m *market) until(at time.Time, stop func() bool) error {
 }
 
 func (m *market) addUser(a Account, files int, size int64) (*user, error) {
-	u := &user{Account: a, run: m.core.NextRun(), files: files, wait: make(map[string]time.Time)}
+	u := &user{Account: a, run: m.core.NextRun(), files: files, wait: make(map[string]time.Time), runs: make(map[AttemptID]time.Time)}
 	m.users[u.run] = u
 	if err := m.step(SetRun{Run{ID: u.run, Name: a.String(), Account: a, KeepGoing: true}}); err != nil {
 		return nil, err
@@ -273,6 +274,7 @@ func (m *market) begin(p *trader, a Assignment) error {
 	u.most = max(u.most, m.now.Sub(u.wait[a.Name]))
 	p.begun = append(p.begun, AttemptRef{Job: a.Job, Attempt: a.Attempt})
 	began := m.now
+	u.runs[a.Attempt] = began
 	var stage time.Duration
 	var staged int64
 	for _, in := range a.Inputs {
@@ -285,6 +287,7 @@ func (m *market) begin(p *trader, a Assignment) error {
 	}
 	run := 10*time.Second + time.Duration(m.rng.Int64N(int64(20*time.Second)))
 	m.after(stage+run, func() error {
+		delete(u.runs, a.Attempt)
 		if _, ok := p.runs[a.Attempt]; !ok {
 			return nil
 		}
@@ -298,6 +301,15 @@ func (m *market) begin(p *trader, a Assignment) error {
 		return m.call(p)
 	})
 	return nil
+}
+
+// had is what a user has had of slots of one processor, with what runs now.
+func (m *market) had(u *user) time.Duration {
+	had := u.got
+	for _, began := range u.runs {
+		had += m.now.Sub(began)
+	}
+	return had
 }
 
 // crash loses the Core; what is durable stays, and all pilots send their whole state.
