@@ -168,7 +168,10 @@ func (m *market) until(at time.Time, stop func() bool) error {
 }
 
 func (m *market) addUser(a Account, files int, size int64) (*user, error) {
-	u := &user{Account: a, run: m.core.NextRun(), files: files, wait: make(map[string]time.Time), runs: make(map[AttemptID]time.Time)}
+	u := &user{
+		Account: a, run: m.core.NextRun(), files: files, wait: make(map[string]time.Time),
+		runs: make(map[AttemptID]time.Time),
+	}
 	m.users[u.run] = u
 	if err := m.step(SetRun{Run{ID: u.run, Name: a.String(), Account: a, KeepGoing: true}}); err != nil {
 		return nil, err
