@@ -4,6 +4,7 @@ import (
 	"container/heap"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"testing"
 	"time"
 
@@ -308,9 +309,9 @@ func (m *machine) about(d time.Duration) func() time.Duration {
 // time, that compute and wait, and that are new.
 func TestNoTaskWaitsLongerThanTheBound(t *testing.T) {
 	random := seed.Source(t)
-	runs := 20
-	if testing.Short() {
-		runs = 5
+	runs := 8
+	if os.Getenv("FAIRWAY_SOAK") != "" {
+		runs = 100
 	}
 	for range runs {
 		runSeed := random.Uint64()
