@@ -151,7 +151,7 @@ The command does not wait for the end, unless you give --wait.`,
 			case errors.Is(err, errNothingRuns):
 				return c.stopLeft(command.Context(), now)
 			case err == nil && wait && !follows:
-				return c.waitForEnd(command.Context())
+				return c.awaitGone(command.Context())
 			}
 			return err
 		},
@@ -161,11 +161,11 @@ The command does not wait for the end, unless you give --wait.`,
 	return command
 }
 
-// endPause is how often a command that waits for the end of a server asks whether it is there.
-const endPause = 100 * time.Millisecond
+// gonePause is how often a command that waits for the end of a server asks whether it is there.
+const gonePause = 100 * time.Millisecond
 
-// waitForEnd returns when nothing runs any more where the command asks.
-func (c *console) waitForEnd(ctx context.Context) error {
+// awaitGone returns when nothing runs any more where the command asks.
+func (c *console) awaitGone(ctx context.Context) error {
 	for {
 		err := c.askRunning(ctx, func(context.Context, wire.WorkflowClient) error { return nil })
 		if failed, ok := errors.AsType[*failure](err); ok && failed.code == exitNoState {
@@ -174,7 +174,7 @@ func (c *console) waitForEnd(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := sched.Default().Sleep(ctx, endPause); err != nil {
+		if err := sched.Default().Sleep(ctx, gonePause); err != nil {
 			return err
 		}
 	}

@@ -431,3 +431,40 @@ func TestWhatIsToldOfTasks(t *testing.T) {
 		t.Errorf("it failed for the reason %q", v.Reason)
 	}
 }
+
+// With many pilots a gang that gathers does not look at all of them whenever an attempt ends, and is given
+// out all the same as soon as there is room for all of it.
+func TestAGangGathersAmongManyPilots(t *testing.T) {
+	g := newGangs(t)
+	var singles []Job
+	for i := range manyPilots + 2 {
+		singles = append(singles, Job{Name: "a" + strconv.Itoa(i), Step: "s"})
+	}
+	g.submit(singles...)
+	pilot := func(i int) PilotID { return PilotID("p" + strconv.Itoa(i)) }
+	for i := range singles {
+		g.calls(pilot(i), 1, nil)
+	}
+	g.submit(Job{Name: "gang", Step: "g", Tasks: 2})
+	gathers := func() *gathering {
+		t.Helper()
+		if all := g.core.placement.gatherings; len(all) == 1 {
+			return all[0]
+		}
+		t.Fatalf("%d gangs gather", len(g.core.placement.gatherings))
+		return nil
+	}
+	gt := gathers()
+	moves := gt.moves
+	g.tellsEnd(pilot(0), Succeeded)
+	if gt.moves != moves {
+		t.Error("all pilots are looked at in the same moment again")
+	}
+	g.tellsEnd(pilot(1), Succeeded)
+	if g.count("gang", pilot(0)) != 1 {
+		g.calls(pilot(0), 1, nil)
+	}
+	if n := g.count("gang", pilot(0), pilot(1)); n != 2 {
+		t.Errorf("%d tasks are given out", n)
+	}
+}

@@ -78,7 +78,7 @@ func (pl *placement) gatherAll() {
 }
 
 // manyPilots is how many pilots are looked at for a gang whenever an attempt begins or ends. If there
-// are more, they are looked at once each lookTime for each of them: a look takes a tenth of that.
+// are more, they are looked at once each lookTime for each of them, which is twenty times what a look takes.
 const (
 	manyPilots = 256
 	lookTime   = 10 * time.Microsecond
