@@ -137,7 +137,10 @@ func (r *run) carry(p *pilot, deliver func()) {
 	if r.outages.cut[p.slot.host] > r.now { // its line carries nothing
 		return
 	}
-	f := &r.exp.Faults
+	f := r.exp.Faults
+	if f.LostUntil > 0 && r.now >= f.LostUntil {
+		f.Lost, f.Repeated = 0, 0
+	}
 	if f.Lost > 0 && r.faults.Float64() < float64(f.Lost) {
 		r.faced[MessageLost]++
 		return

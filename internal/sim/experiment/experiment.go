@@ -186,22 +186,23 @@ type DirectSpec struct {
 
 // FaultSpec is what goes wrong.
 type FaultSpec struct {
-	Lost          Chance `yaml:"lost"`           // a message does not arrive
-	Repeated      Chance `yaml:"repeated"`       // a message arrives twice
-	PilotDies     Gauss  `yaml:"pilot_dies"`     // after so long; zero: never
-	ServerDies    Gauss  `yaml:"server_dies"`    // so long after its start; zero: never
-	ServerAway    Gauss  `yaml:"server_away"`    // how long it stays away
-	WriteFails    Chance `yaml:"write_fails"`    // the records of a step cannot be made durable
-	WriteFailures int    `yaml:"write_failures"` // at most; 0: no limit
-	Crashes       int    `yaml:"crashes"`        // of the server at most; 0: no limit
-	PilotDeaths   int    `yaml:"pilot_deaths"`   // at most; 0: no limit
-	Damage        Gauss  `yaml:"damage"`         // so long until a stored file is lost, cut or changed, or a cached one changed; zero: never
-	Damages       int    `yaml:"damages"`        // at most; 0: no limit
-	CutOff        Gauss  `yaml:"cut_off"`        // so long until the line of a host is cut; zero: never
-	CutFor        Gauss  `yaml:"cut_for"`        // how long it stays so
-	Freezes       Gauss  `yaml:"freezes"`        // so long until a host, a pilot or the server stands still; zero: never
-	FrozenFor     Gauss  `yaml:"frozen_for"`     // how long it does
-	Outages       int    `yaml:"outages"`        // cuts and freezes at most; 0: no limit
+	Lost          Chance        `yaml:"lost"`           // a message does not arrive
+	Repeated      Chance        `yaml:"repeated"`       // a message arrives twice
+	LostUntil     time.Duration `yaml:"lost_until"`     // no message is lost or repeated after that; 0: no end
+	PilotDies     Gauss         `yaml:"pilot_dies"`     // after so long; zero: never
+	ServerDies    Gauss         `yaml:"server_dies"`    // so long after its start; zero: never
+	ServerAway    Gauss         `yaml:"server_away"`    // how long it stays away
+	WriteFails    Chance        `yaml:"write_fails"`    // the records of a step cannot be made durable
+	WriteFailures int           `yaml:"write_failures"` // at most; 0: no limit
+	Crashes       int           `yaml:"crashes"`        // of the server at most; 0: no limit
+	PilotDeaths   int           `yaml:"pilot_deaths"`   // at most; 0: no limit
+	Damage        Gauss         `yaml:"damage"`         // so long until a stored file is lost, cut or changed, or a cached one changed; zero: never
+	Damages       int           `yaml:"damages"`        // at most; 0: no limit
+	CutOff        Gauss         `yaml:"cut_off"`        // so long until the line of a host is cut; zero: never
+	CutFor        Gauss         `yaml:"cut_for"`        // how long it stays so
+	Freezes       Gauss         `yaml:"freezes"`        // so long until a host, a pilot or the server stands still; zero: never
+	FrozenFor     Gauss         `yaml:"frozen_for"`     // how long it does
+	Outages       int           `yaml:"outages"`        // cuts and freezes at most; 0: no limit
 }
 
 // Defaults fills in what a file may leave out.
