@@ -158,7 +158,7 @@ func (pl *placement) pull(p *pilot) {
 			j.group.closed = pl.pulls
 			continue
 		}
-		if !p.hasRoom(j.class, 1) && !pl.mayWait(p, j) {
+		if !p.hasRoom(j.class, 1) && !pl.mayWait(p, j.effective, p.cpusOf(j.class)) {
 			pl.waits = false // nor one that comes after it
 			continue
 		}
@@ -298,8 +298,8 @@ func (pl *placement) open(p *pilot, l *level) bool {
 	some := false
 	// Jobs wait at a pilot only while there are more of them than all pilots have slots,
 	// so that none runs dry meanwhile, if they begin there soon, or if they go before others there.
-	waits := pl.waits && (pl.jobs.ready > pl.fleet.slots || pl.beginsSoon(p, l.priority) ||
-		p.outranks(l.groups[0].share, l.priority))
+	waits := pl.waits && pl.mayWait(p, l.priority, 1) && (pl.jobs.ready > pl.fleet.slots ||
+		pl.beginsSoon(p, l.priority) || p.outranks(l.groups[0].share, l.priority))
 	for _, g := range l.groups {
 		g.open = pl.admits(p, g.class, waits)
 		if g.closed == pl.pulls {

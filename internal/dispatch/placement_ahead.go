@@ -24,10 +24,11 @@ type backlog struct {
 	waiting  int     // attempts that wait for them beyond what was free
 }
 
-// mayWait reports whether a job that does not fit now may wait at the pilot.
-func (pl *placement) mayWait(p *pilot, j *job) bool {
-	b := pl.backlogOf(p, j.effective)
-	return b.waiting < p.delivered && !p.withholds && b.cpus >= p.cpusOf(j.class) &&
+// mayWait reports whether a job of the priority that does not fit now may wait at the pilot, if it needs
+// so many thousandths of processors.
+func (pl *placement) mayWait(p *pilot, priority int32, cpus int64) bool {
+	b := pl.backlogOf(p, priority)
+	return b.waiting < p.delivered && !p.withholds && b.cpus >= cpus &&
 		b.work <= pl.config.AheadTime.Seconds()*float64(b.cpus)
 }
 
