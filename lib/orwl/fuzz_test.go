@@ -40,7 +40,7 @@ func cancelAgainstGrant(t *testing.T, resources []Resource, ops []byte) {
 		var err error
 		switch {
 		case !h.pending && h.state == idle && op&8 == 0:
-			err = r.insert(h, mode)
+			err = h.request(r, mode)
 		case !h.pending && h.state == idle:
 			insertUntil(resources, h, handles[:], op)
 		case op&6 == 0:

@@ -83,6 +83,14 @@ func (h *Handle) ReadRequest(r Resource) error { return h.request(r, Read) }
 func (h *Handle) WriteRequest(r Resource) error { return h.request(r, Write) }
 
 func (h *Handle) request(r Resource, m Mode) error {
+	// A task that meets nobody goes no further than this, which saves a call.
+	if l, ok := r.(*Location); ok && l != nil && !h.busy() && l.word.Load() == nil {
+		l.take(h, m)
+		if l.word.CompareAndSwap(nil, h) {
+			return nil
+		}
+		h.state = idle
+	}
 	if r == nil {
 		return h.refuseAt(nil, ErrNothing)
 	}

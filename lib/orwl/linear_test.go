@@ -80,7 +80,7 @@ func registerOperation(h *Handle, r Resource, in registerInput) (uint64, error) 
 	if in.write {
 		mode = Write
 	}
-	if err := r.insert(h, mode); err != nil {
+	if err := h.request(r, mode); err != nil {
 		return 0, err
 	}
 	if err := h.Acquire(background); err != nil {

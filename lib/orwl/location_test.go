@@ -192,7 +192,7 @@ func TestCancelRacesWithGrant(t *testing.T) {
 		var all sync.WaitGroup
 		for range 6 {
 			h, mode := new(Handle), Mode(rng.IntN(2))
-			must(t, l.insert(h, mode))
+			must(t, h.request(l, mode))
 			ctx, cancel := context.WithCancel(background)
 			all.Go(func() {
 				if h.Acquire(ctx) == nil {

@@ -24,7 +24,7 @@ import (
 //
 // Who changes it:
 //
-//  1. a task, by one compare and swap without the mutex: from nil to its handle (take),
+//  1. a task, by one compare and swap without the mutex: from nil to its handle (request),
 //     from its handle to nil (release), and from one handle of its pair to the other
 //     (cycle);
 //  2. whoever holds the mutex: by compare and swap to queueing (engage), whatever was there,
@@ -116,20 +116,8 @@ func (l *Location) insert(h *Handle, m Mode) error {
 	if l == nil {
 		return h.refuseAt(nil, ErrNothing)
 	}
-	switch l.word.Load() {
-	case nil:
-		if h.busy() {
-			break
-		}
-		l.take(h, m)
-		if l.word.CompareAndSwap(nil, h) {
-			return nil
-		}
-		h.state = idle
-	case reading:
-		if m == Read && !h.busy() && l.enter(h) {
-			return nil
-		}
+	if m == Read && l.word.Load() == reading && !h.busy() && l.enter(h) {
+		return nil
 	}
 	l.mu.Lock()
 	switch l.word.Load() {

@@ -147,7 +147,7 @@ func TestRemoteCancel(t *testing.T) {
 		var all sync.WaitGroup
 		for range rounds(100) {
 			h, mode := new(Handle), Mode(rng.IntN(2))
-			must(t, m.insert(h, mode))
+			must(t, h.request(m, mode))
 			ctx, cancel := context.WithCancel(background)
 			all.Go(func() {
 				if h.Acquire(ctx) == nil {

@@ -186,7 +186,7 @@ func useAnyhow(p *Peer) {
 	}
 }
 
-func (h *Handle) insertAt(r Resource, m Mode) error { return r.insert(h, m) }
+func (h *Handle) insertAt(r Resource, m Mode) error { return h.request(r, m) }
 
 // FuzzHello has somebody connect and send any bytes. The server goes on, and keeps no
 // connection of it.

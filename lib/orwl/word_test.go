@@ -35,7 +35,7 @@ func (g *wordGame) step(task int) {
 	mode := Mode(g.rng.IntN(2))
 	switch op := g.rng.IntN(4); {
 	case !g.standsAt(task):
-		must(g.t, g.location.insert(p.now(), mode))
+		must(g.t, p.now().request(g.location, mode))
 		g.model.insert(modelPlace{handle: task, mode: mode})
 	case !g.model.granted(task):
 		if op > 0 {
@@ -178,12 +178,12 @@ func TestUncontendedLeavesTheQueueAlone(t *testing.T) {
 	var h Handle
 	var p Pair
 	for _, mode := range []Mode{Read, Write} {
-		must(t, l.insert(&h, mode))
+		must(t, h.request(l, mode))
 		must(t, h.Acquire(background))
 		_, err := h.view(mode)
 		must(t, err)
 		must(t, h.Release())
-		must(t, l.insert(p.now(), mode))
+		must(t, p.now().request(l, mode))
 		for range 3 {
 			must(t, p.Acquire(background))
 			_, err := p.now().view(mode)
@@ -229,7 +229,7 @@ func contend(t *testing.T, l *Location, rng *rand.Rand, times int) (writes uint6
 	var p Pair
 	for range times {
 		if !p.now().busy() {
-			if err := l.insert(p.now(), Mode(rng.IntN(2))); err != nil {
+			if err := p.now().request(l, Mode(rng.IntN(2))); err != nil {
 				t.Error(err)
 			}
 		}
