@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -82,6 +83,65 @@ func TestStoreFailsAtARetirement(t *testing.T) {
 		t.Fatal("the run is not retired")
 	}
 	v.retired(1)
+}
+
+// How a run has ended is found out by cores that know it: not right after they were loaded again, when
+// questions are answered.
+func TestTheEndOfARunWaitsForItsCores(t *testing.T) {
+	root := t.TempDir()
+	server, err := Open(t.Context(), Config{
+		Lasting: true, Folder: root, System: newScripted(t, twoStepsScript).at,
+		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Nothing can be archived here, so the run stays when it has ended.
+	files.Write(t, filepath.Dir(server.archiveOf(1)), "no folder")
+	var armed atomic.Bool
+	broken := &failing{Store: server.records, fails: func(int64) bool { return armed.Swap(false) }}
+	server.records, server.loop.Store = broken, broken
+	looks, goesOn, look := make(chan struct{}), make(chan struct{}), server.loop.Look
+	var held atomic.Bool
+	server.loop.Look = func(core *dispatch.Core) func(context.Context) {
+		survey := look(core)
+		return func(ctx context.Context) {
+			if survey(ctx); held.Swap(false) {
+				looks <- struct{}{}
+				<-goesOn
+			}
+		}
+	}
+	v := running(t, root, server)
+	defer v.stop()
+	texts := files.Folder(t, threeTexts)
+	run := v.submit(twoSteps, texts, nil)
+	if end := v.await(run); !end.GetSucceeded() {
+		t.Fatal(end)
+	}
+	r := server.runs.get(dispatch.RunID(run))
+	r.concluded.Store(nil)
+	held.Store(true)
+	armed.Store(true)
+	go func() { // the store refuses it
+		request := &wire.SubmitWorkflowRequest{Workflow: []byte(twoSteps), Folder: texts}
+		_, _ = v.client.SubmitWorkflow(context.Background(), request)
+	}()
+	<-looks
+	ended := make(chan error, 1)
+	go func() { ended <- server.endRun(context.Background(), r) }()
+	for range 100_000 { // time enough for whoever does not wait
+		if err := r.inbox.Query(t.Context(), func(*state.Cores) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if end := r.concluded.Load(); end != nil {
+		t.Errorf("while the cores do not know their inputs, the end is told: %+v", end)
+	}
+	close(goesOn)
+	if err := <-ended; r.concluded.Load() == nil || !r.concluded.Load().Succeeded {
+		t.Errorf("%+v, %v", r.concluded.Load(), err)
+	}
 }
 
 // The number and the key of a run that was removed: the number is given to no other run, also not by

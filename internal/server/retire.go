@@ -74,16 +74,21 @@ func (s *Server) endRun(ctx context.Context, r *run) error {
 	var outcome *Outcome
 	var record dispatch.Record
 	var failure error
-	err := r.inbox.Query(ctx, func(c *state.Cores) {
-		if !r.room.Ending.Over() {
-			return // a person has it go on
-		}
-		ended := r.outcome(c, nil)
-		ended.seconds = time.Since(r.began).Seconds()
-		r.opened.run.Ended = time.Now()
-		record, failure = r.endRecord(c, &ended)
-		outcome = &ended
-		r.concluded.Store(outcome)
+	// It waits as what changes something does: right after a load questions are answered by cores
+	// that do not know yet that all is done.
+	err := r.inbox.Deliver(ctx, func() *loop.Request {
+		return &loop.Request{Prepare: func(c *state.Cores, _ *loop.Request) error {
+			if !r.room.Ending.Over() {
+				return nil // a person has it go on
+			}
+			ended := r.outcome(c, nil)
+			ended.seconds = time.Since(r.began).Seconds()
+			r.opened.run.Ended = time.Now()
+			record, failure = r.endRecord(c, &ended)
+			outcome = &ended
+			r.concluded.Store(outcome)
+			return nil
+		}}
 	})
 	if err = errors.Join(err, failure); err != nil || outcome == nil {
 		return err

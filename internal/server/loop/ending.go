@@ -222,9 +222,13 @@ func (e *Ending) cutsShort() bool {
 	return e.fatal || e.requested > running
 }
 
-// repeat tells cores that were just loaded of an end that was under way.
+// repeat tells cores that were just loaded of an end that was under way. One to which the run had come
+// by itself is found out anew, since what led to it may be lost.
 func (e *Ending) repeat(l *Loop, run *Run) {
-	if e.isEnding() {
+	switch {
+	case e.phase == draining && !e.asked && !e.fatal:
+		e.phase = running
+	case e.isEnding():
 		e.enter(l, run, e.phase)
 	}
 }
