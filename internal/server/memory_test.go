@@ -23,6 +23,7 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
+	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
 )
@@ -59,8 +60,10 @@ func beBesieged(root string) {
 		panic(err)
 	}
 	go func() {
-		// The loop has forgotten launches of earlier servers when it answers.
-		if err := s.inbox.Query(context.Background(), func(*state.Cores) {}); err != nil {
+		// The loop has forgotten launches of earlier servers when it takes what may change something; a
+		// question it answers before.
+		revived := &loop.Request{Prepare: func(*state.Cores, *loop.Request) error { return nil }}
+		if err := s.inbox.Do(context.Background(), revived); err != nil {
 			panic(err)
 		}
 		var all []access.Connection
