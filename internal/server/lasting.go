@@ -474,10 +474,14 @@ func (s *Server) Find(ctx context.Context, number uint32) (api.Run, api.Control,
 		return r, r, nil
 	}
 	archived, err := s.openArchive(ctx, dispatch.RunID(number))
-	if err != nil {
-		return nil, nil, api.NoRun(number, api.ListedRuns)
+	switch _, kept := s.runs.owner(dispatch.RunID(number)); {
+	case err == nil:
+		return archived, nil, nil
+	case kept && !errors.Is(err, os.ErrNotExist): // who follows the run is to ask again
+		return nil, nil, connect.NewError(connect.CodeUnavailable,
+			fmt.Errorf("opening the archive of run %d: %w", number, err))
 	}
-	return archived, nil, nil
+	return nil, nil, api.NoRun(number, api.ListedRuns)
 }
 
 // Owner is part of api.Lasting.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -164,6 +165,20 @@ func TestNumbersAndKeysOfRemovedRuns(t *testing.T) {
 		}
 	}
 	v.stop()
+}
+
+// A run that cannot be read at the moment is not one that is gone: who follows it asks again.
+func TestAnArchiveThatCannotBeOpenedIsNotGone(t *testing.T) {
+	v := startService(t, t.TempDir(), twoStepsScript)
+	defer v.stop()
+	v.await(v.submit(twoSteps, files.Folder(t, threeTexts), nil))
+	v.retired(1)
+	files.Write(t, v.server.archiveOf(1), strings.Repeat("no database ", 1000))
+	for run, want := range map[uint32]connect.Code{1: connect.CodeUnavailable, 2: connect.CodeNotFound} {
+		if _, _, err := v.server.Find(t.Context(), run); connect.CodeOf(err) != want {
+			t.Errorf("run %d: %v", run, err)
+		}
+	}
 }
 
 // A removal that a crash has cut short is completed when it is asked for again.
