@@ -137,16 +137,14 @@ func (r *run) carry(p *pilot, deliver func()) {
 	if r.outages.cut[p.slot.host] > r.now { // its line carries nothing
 		return
 	}
-	f := r.exp.Faults
-	if f.LostUntil > 0 && r.now >= f.LostUntil {
-		f.Lost, f.Repeated = 0, 0
-	}
-	if f.Lost > 0 && r.faults.Float64() < float64(f.Lost) {
+	f := &r.exp.Faults
+	calm := f.LostUntil > 0 && r.now >= f.LostUntil
+	if !calm && f.Lost > 0 && r.faults.Float64() < float64(f.Lost) {
 		r.faced[MessageLost]++
 		return
 	}
 	r.after(r.exp.Network.Latency.Draw(r.network), deliver)
-	if f.Repeated > 0 && r.faults.Float64() < float64(f.Repeated) {
+	if !calm && f.Repeated > 0 && r.faults.Float64() < float64(f.Repeated) {
 		r.faced[MessageRepeated]++
 		r.after(2*r.exp.Network.Latency.Draw(r.network)+r.exp.Network.Latency.Draw(r.network), deliver)
 	}

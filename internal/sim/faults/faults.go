@@ -34,7 +34,7 @@ func Experiment(seed uint64) experiment.Experiment {
 		Network:   experiment.NetworkSpec{Latency: experiment.Gauss{Mean: 100 * time.Millisecond, SD: 100 * time.Millisecond}},
 		TaskQueue: experiment.TaskQueueSpec{Attempts: 10_000, MaxLosses: 10_000, MaxRegenerations: 10_000, Backoff: pick(r, time.Second, time.Minute)},
 	}
-	e.Faults.LostUntil = e.Limit / 2 // what is stuck after that is so for another reason
+	e.Faults.LostUntil = e.Limit / 2 // what is stuck long after that is not so for lost messages
 	e.Submission = pick(r, experiment.Running, experiment.Monitor)
 	e.Creation = experiment.CreationSpec{WhenData: r.IntN(2) == 0, Poll: 30 * time.Second}
 	e.TaskQueue.WaitForData = pick(r, 0, -1, time.Minute)
