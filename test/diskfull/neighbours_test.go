@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// crowded has a job that fills the scratch which it shares, and one that goes on when that is over.
+// crowded has a job that fills the scratch which it shares, the last of it slowly, and one that goes
+// on when that is over and its sandbox has been removed.
 const crowded = `
 workflow: crowded
 steps:
@@ -17,7 +18,8 @@ steps:
     command: |
       trap 'touch MARKS/over; exit 1' TERM
       touch MARKS/begun
-      while head -c 1000000 /dev/zero >>"$out"; do sleep 0.05; done
+      head -c 34000000 /dev/zero >"$out"
+      while head -c 100000 /dev/zero >>"$out"; do sleep 0.05; done
       touch MARKS/over
       exit 3
   neighbour:
@@ -26,7 +28,7 @@ steps:
     retry: {attempts: 1}
     command: |
       while ! [ -e MARKS/begun ] || ! [ -e MARKS/over ]; do sleep 0.05; done
-      head -c 1000000 /dev/zero >"$out"
+      until head -c 1000000 /dev/zero >"$out"; do sleep 0.05; done
 `
 
 // A job that fills the scratch of a node ends before its neighbours do, and is told why.
