@@ -32,7 +32,7 @@ RACE := -race $(PLAIN) "-gcflags=modernc.org/sqlite/lib=-race=false -dwarf=false
 export GORACE ?= atexit_sleep_ms=50
 
 .DEFAULT_GOAL := build
-.PHONY: help build install run test lint vet rules unit fuzz soak bench picture tools generate clean
+.PHONY: help build install run test lint vet rules passive unit fuzz soak bench picture tools generate clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "%-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,9 +51,9 @@ run: build ## install what the example needs and run examples/lambda
 
 test: test-packages checks unit ## install what the tests need and run all checks and tests
 
-.PHONY: test-packages test-tools test-sites checks
+.PHONY: test-packages test-tools checks
 checks: # side by side
-	+$(MAKE) --no-print-directory --jobs --output-sync test-sites vet lint rules test-tools
+	+$(MAKE) --no-print-directory --jobs --output-sync vet lint rules passive test-tools
 
 test-packages:
 	scripts/install-packages.sh $(TEST_PACKAGES)
@@ -80,23 +80,28 @@ lint: ## run the linters
 rules: ## check the rules of the repository
 	go test $(PLAIN) -vet=off ./rules # which read files, and have no goroutines
 
-# Tests mostly wait for processes, leases and batch systems. So twice as many packages run at a
-# time as there are processors, and those that take longest begin first; the others, and what is
-# still to be compiled, fill the time. `make lint` has vetted all packages. Those of sites wait for
-# batch systems for minutes, while the linter needs the processors.
-LONGEST := ./test/cli ./internal/server ./test/crash ./internal/dispatch ./test/gangs ./internal/store ./test/cluster ./internal/pilot ./internal/sim/faults fairway/lib/sched fairway/lib/orwl ./test/service
+# The race detector makes these five to ten times slower, and could find nothing: `make lint` holds
+# that the first have no goroutines, and each simulation of the others is one (what they share is
+# tested under it in internal/sim, and all of them in `make soak`).
+PASSIVE := ./internal/dispatch ./internal/flow fairway/lib/fifo \
+	./internal/sim/compare ./internal/sim/faults ./internal/sim/paper ./internal/sim/report
+
+# Tests mostly wait for processes, leases and batch systems. So more than twice as many packages run
+# at a time as there are processors, and those that take longest begin first; the others, and what
+# is still to be compiled, fill the time. `make lint` has vetted all packages.
+LONGEST := ./test/sites ./test/cli ./internal/server ./test/crash ./test/gangs ./internal/store ./test/cluster ./internal/pilot fairway/lib/sched fairway/lib/orwl ./test/service
 
 # A commit is tested with seeds of its own, so that who repeats a run repeats it; `make soak`
 # and a test by itself take new ones.
 TREE := $(shell git rev-parse 'HEAD^{tree}' 2>/dev/null | cut -c1-8)
-unit test-sites: export FAIRWAY_SEED ?= $(if $(TREE),$(shell printf %d 0x$(TREE)))
-unit: ## run all tests under the race detector but those of sites
-	PATH="$$PATH:$(UV)" GOFLAGS='$(GOFLAGS) $(PLAIN)' go test $(RACE) -vet=off -p $(shell echo $$((2 * $$(nproc)))) -timeout 14m \
-		$(LONGEST) $$(go list ./... | grep -vE '^fairway/(rules|test/sites)$$') fairway/lib/...
+unit passive: export FAIRWAY_SEED ?= $(if $(TREE),$(shell printf %d 0x$(TREE)))
+unit: ## run all tests under the race detector but those of `make passive`
+	PATH="$$PATH:$(UV)" GOFLAGS='$(GOFLAGS) $(PLAIN)' go test $(RACE) -vet=off -p $(shell echo $$((2 * $$(nproc) + 1))) -timeout 14m \
+		$(LONGEST) $(filter-out fairway/rules $(PASSIVE:./%=fairway/%),$(shell go list ./... fairway/lib/...))
 	go test -vet=off fairway/lib/orwl/internal/token # which is another one under the race detector
 
-test-sites: ## run the short tests of batch systems and hosts under the race detector
-	GOFLAGS='$(GOFLAGS) $(PLAIN)' go test $(RACE) -vet=off -timeout 14m ./test/sites
+passive: | rules ## run the tests of what has no goroutines
+	go test $(PLAIN) -vet=off $(PASSIVE)
 
 .PHONY: test-storage
 test-storage: ## run the tests of storage elements on real servers, which it installs
