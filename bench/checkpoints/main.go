@@ -1,7 +1,7 @@
 // Command checkpoints measures what checkpoints by order cost a gang, and what the loss of a node
 // costs, with examples/llk23 as the program:
 //
-//	cost    the time with a checkpoint every so often, over that without, in turns
+//	cost    the work in an interval with a checkpoint, against the intervals beside it without one
 //	kill    how much longer it takes when one task is killed and all begin again
 //
 // The tasks are processes of this machine, which stand for hosts: parts are sent to task 0. It needs
@@ -10,14 +10,16 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
+	"slices"
 	"strconv"
 	"time"
 
@@ -34,33 +36,32 @@ type row struct {
 	EveryS float64 `json:"every_s"`
 	// SavedMB is the size of a checkpoint, in MB.
 	SavedMB float64 `json:"saved_mb"`
-	// Seconds with checkpoints, and without (cost) or without a kill (kill).
-	Seconds float64 `json:"seconds"`
-	Without float64 `json:"without_s"`
-	// Checkpoints is how many were made in all rounds, and CPUEach the processor time of one in seconds;
-	// CPUShare is that over the time of all cores in an interval.
-	Checkpoints int      `json:"checkpoints,omitempty"`
-	CPUEach     *float64 `json:"cpu_s_each,omitempty"`
-	CPUShare    *float64 `json:"cpu_share,omitempty"`
-	// Cost is the median over the rounds of how much longer it takes, as a share; CPUCost the same of
-	// processor time. A kill has Lost instead: by how many intervals it takes longer.
-	Cost    *float64 `json:"cost,omitempty"`
-	CPUCost *float64 `json:"cpu_cost,omitempty"`
-	Lost    *float64 `json:"lost_intervals,omitempty"`
-	Rounds  int      `json:"rounds"`
+	// MUpdates is millions of elements that are computed in a second of an interval with a checkpoint, and
+	// without one (cost).
+	MUpdates        float64 `json:"mupdates_s,omitempty"`
+	MUpdatesWithout float64 `json:"mupdates_s_without,omitempty"`
+	// Seconds with a kill, and without (kill).
+	Seconds float64 `json:"seconds,omitempty"`
+	Without float64 `json:"without_s,omitempty"`
+	// Cost is the median over checkpoints of how much longer the same work takes in an interval with
+	// one, as a share, between its Quartiles; CPUCost is the same of processor time.
+	Cost      *float64  `json:"cost,omitempty"`
+	Quartiles []float64 `json:"quartiles,omitempty"`
+	CPUCost   *float64  `json:"cpu_cost,omitempty"`
+	// Lost is by how many intervals a gang that is killed takes longer.
+	Lost   *float64 `json:"lost_intervals,omitempty"`
+	Rounds int      `json:"rounds"`
 }
 
 func (r row) String() string {
-	s := fmt.Sprintf("%-5s %5d² %d tasks, every %4.1f s %6.1f MB  %7.2f s, without %7.2f s", r.Name, r.N, r.Tasks,
-		r.EveryS, r.SavedMB, r.Seconds, r.Without)
+	s := fmt.Sprintf("%-5s %5d² %d tasks, every %4.1f s %6.1f MB, %d rounds", r.Name, r.N, r.Tasks, r.EveryS, r.SavedMB,
+		r.Rounds)
 	if r.Cost != nil {
-		s += fmt.Sprintf("  cost %.1f %%, of processor time %.1f %%", 100**r.Cost, 100**r.CPUCost)
-	}
-	if r.CPUEach != nil {
-		s += fmt.Sprintf("; %d checkpoints of %.2f s, %.1f %% of all cores", r.Checkpoints, *r.CPUEach, 100**r.CPUShare)
+		s += fmt.Sprintf("  %.0f updates/us, without %.0f: cost %.1f %% (%.1f to %.1f), of processor time %.1f %%",
+			r.MUpdates, r.MUpdatesWithout, 100**r.Cost, 100*r.Quartiles[0], 100*r.Quartiles[1], 100**r.CPUCost)
 	}
 	if r.Lost != nil {
-		s += fmt.Sprintf("  lost %.2f intervals", *r.Lost)
+		s += fmt.Sprintf("  %.2f s, without %.2f s  lost %.2f intervals", r.Seconds, r.Without, *r.Lost)
 	}
 	return s
 }
@@ -77,8 +78,8 @@ func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	s := settings{cores: 2}
 	flag.IntVar(&s.n, "n", 4000, "rows and columns of the matrix")
-	flag.IntVar(&s.iterations, "iterations", 2560, "sweeps: enough for some intervals")
-	flag.IntVar(&s.rounds, "rounds", 3, "rounds of each row")
+	flag.IntVar(&s.iterations, "iterations", 2560, "sweeps of a gang that is killed: enough for some intervals")
+	flag.IntVar(&s.rounds, "rounds", 5, "checkpoints, or kills, of each row")
 	flag.DurationVar(&s.every, "every", 10*time.Second, "time between two checkpoints")
 	only := flag.String("only", "", "only this row: cost or kill")
 	folder := flag.String("folder", "", "where checkpoints are stored; empty: where temporary files are")
@@ -110,9 +111,10 @@ func main() {
 
 // gang is one attempt under way.
 type gang struct {
-	tasks []*exec.Cmd
-	out   []*bytes.Buffer
-	began time.Time
+	tasks    []*exec.Cmd
+	out      []*bytes.Buffer
+	progress []string // files
+	began    time.Time
 }
 
 // folders are new, one for each task.
@@ -127,7 +129,7 @@ func (s *settings) folders(tasks int) (all []string, err error) {
 	return all, nil
 }
 
-func (s *settings) start(tasks int, folders []string, every time.Duration) (*gang, error) {
+func (s *settings) start(tasks int, folders []string, every time.Duration, iterations int) (*gang, error) {
 	files, err := os.MkdirTemp(s.folder, "gang")
 	if err != nil {
 		return nil, err
@@ -138,8 +140,9 @@ func (s *settings) start(tasks int, folders []string, every time.Duration) (*gan
 	}
 	g := &gang{began: time.Now()}
 	for _, path := range paths {
+		g.progress = append(g.progress, path+".progress")
 		cmd := exec.Command(s.program, "-n", strconv.Itoa(s.n), "-rows", "8", "-columns", "2", "-iterations",
-			strconv.Itoa(s.iterations), "-every", every.String(), "-check=false")
+			strconv.Itoa(iterations), "-every", every.String(), "-check=false", "-progress", path+".progress")
 		cmd.Env = append(os.Environ(), orwl.GangVariable+"="+path, fmt.Sprint("GOMAXPROCS=", max(1, s.cores/tasks)))
 		out := new(bytes.Buffer)
 		cmd.Stdout, cmd.Stderr = out, out
@@ -151,15 +154,14 @@ func (s *settings) start(tasks int, folders []string, every time.Duration) (*gan
 	return g, nil
 }
 
-// wait waits for all, and returns the time and the processor time in seconds.
-func (g *gang) wait() (wall, cpu float64, err error) {
+// wait waits for all, and returns the time in seconds.
+func (g *gang) wait() (seconds float64, err error) {
 	for k, cmd := range g.tasks {
 		if e := cmd.Wait(); e != nil {
 			err = errors.Join(err, fmt.Errorf("task %d: %w: %s", k, e, g.out[k]))
 		}
-		cpu += (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
 	}
-	return time.Since(g.began).Seconds(), cpu, err
+	return time.Since(g.began).Seconds(), err
 }
 
 // end kills all.
@@ -172,60 +174,130 @@ func (g *gang) end() error {
 }
 
 // once runs a gang from its beginning to its end.
-func (s *settings) once(tasks int, folders []string, every time.Duration) (wall, cpu float64, saved int, err error) {
-	g, err := s.start(tasks, folders, every)
+func (s *settings) once(tasks int, folders []string) (seconds float64, err error) {
+	g, err := s.start(tasks, folders, s.every, s.iterations)
 	if err != nil {
-		return 0, 0, 0, err
+		return 0, err
 	}
-	wall, cpu, err = g.wait()
-	if m := checkpointCount.FindSubmatch(g.out[0].Bytes()); m != nil {
-		saved, _ = strconv.Atoi(string(m[1]))
-	}
-	return wall, cpu, saved, err
+	return g.wait()
 }
 
-// checkpointCount finds in what a task says how many it has made.
-var checkpointCount = regexp.MustCompile(`; (\d+) checkpoints`)
-
-// never is an interval that no run lasts.
-const never = 1000 * time.Hour
-
+// cost runs one gang that makes a checkpoint in every second interval, and compares each such
+// interval with the two beside it: what else changes on a machine is slower than that.
 func (s *settings) cost(tasks int) (row, error) {
 	r := row{Name: "cost", N: s.n, Tasks: tasks, EveryS: s.every.Seconds(), Rounds: s.rounds}
-	var with, without, costs, cpuCosts []float64
-	more := 0.0 // processor time
-	for range s.rounds {
-		folders, err := s.folders(tasks)
-		if err != nil {
-			return r, err
-		}
-		wall, cpu, saved, err := s.once(tasks, folders, s.every)
-		if err != nil {
-			return r, err
-		}
-		if r.SavedMB, err = savedMB(folders[0]); err != nil {
-			return r, err
-		}
-		if folders, err = s.folders(tasks); err != nil {
-			return r, err
-		}
-		wallWithout, cpuWithout, _, err := s.once(tasks, folders, never)
-		if err != nil {
-			return r, err
-		}
-		r.Checkpoints += saved
-		more += cpu - cpuWithout
-		with, without = append(with, wall), append(without, wallWithout)
-		costs, cpuCosts = append(costs, wall/wallWithout-1), append(cpuCosts, cpu/cpuWithout-1)
+	folders, err := s.folders(tasks)
+	if err != nil {
+		return r, err
+	}
+	g, err := s.start(tasks, folders, 2*s.every, math.MaxInt32)
+	if err != nil {
+		return r, err
+	}
+	course, err := g.follow(s.rounds, s.every)
+	_ = g.end()
+	if err != nil {
+		return r, err
+	}
+	var rates, ratesWithout, costs, cpuCosts []float64
+	for _, at := range course.checkpoints[:s.rounds] {
+		every := s.every.Seconds()
+		with := course.between(at-every/2, at+every/2)
+		before, after := course.between(at-3*every/2, at-every/2), course.between(at+every/2, at+3*every/2)
+		without := (before.updates + after.updates) / 2
+		rates, ratesWithout = append(rates, with.updates/every/1e6), append(ratesWithout, without/every/1e6)
+		costs = append(costs, without/with.updates-1)
+		cpuCosts = append(cpuCosts, with.cpu/with.updates/((before.cpu+after.cpu)/2/without)-1)
 	}
 	cost, cpuCost := measure.Median(costs), measure.Median(cpuCosts)
-	r.Seconds, r.Without, r.Cost, r.CPUCost = measure.Median(with), measure.Median(without), &cost, &cpuCost
-	if r.Checkpoints > 0 {
-		each := more / float64(r.Checkpoints)
-		share := each / (s.every.Seconds() * float64(s.cores))
-		r.CPUEach, r.CPUShare = &each, &share
+	slices.Sort(costs)
+	r.Quartiles = []float64{costs[len(costs)/4], costs[len(costs)-1-len(costs)/4]}
+	r.MUpdates, r.MUpdatesWithout, r.Cost, r.CPUCost = measure.Median(rates), measure.Median(ratesWithout), &cost, &cpuCost
+	r.SavedMB, err = savedMB(folders[0])
+	return r, err
+}
+
+// course is how far a gang has come, from its beginning on.
+type course struct {
+	tasks       [][]sample
+	checkpoints []float64 // when task 0 had stored its part, in seconds; the first is left out
+}
+
+// sample is a line of what a task tells by -progress.
+type sample struct {
+	Seconds     float64
+	Updated     float64
+	Processor   float64
+	Checkpoints int
+}
+
+// follow waits until so many checkpoints, apart from the first, have an interval after them.
+func (g *gang) follow(rounds int, every time.Duration) (course, error) {
+	last := -1.0
+	for {
+		time.Sleep(every)
+		var c course
+		for k, path := range g.progress {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return c, fmt.Errorf("task %d tells nothing: %w: %s", k, err, g.out[k])
+			}
+			samples, err := parse(text)
+			if err != nil {
+				return c, err
+			}
+			c.tasks = append(c.tasks, samples)
+		}
+		all := c.tasks[0]
+		for i := range all[:max(1, len(all))-1] {
+			if all[i+1].Checkpoints > max(1, all[i].Checkpoints) {
+				c.checkpoints = append(c.checkpoints, all[i+1].Seconds)
+			}
+		}
+		if len(c.checkpoints) >= rounds && all[len(all)-1].Seconds > c.checkpoints[rounds-1]+2*every.Seconds() {
+			return c, nil
+		}
+		if len(all) == 0 || all[len(all)-1].Seconds <= last {
+			return c, fmt.Errorf("task 0 does not go on: %s", g.out[0])
+		}
+		last = all[len(all)-1].Seconds
 	}
-	return r, nil
+}
+
+// parse leaves out a last line that is being written.
+func parse(text []byte) (all []sample, err error) {
+	for line := range bytes.Lines(text) {
+		if !bytes.HasSuffix(line, []byte("\n")) {
+			break
+		}
+		var s sample
+		if err := json.Unmarshal(line, &s); err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// work is what all tasks did in a time.
+type work struct{ updates, cpu float64 }
+
+func (c course) between(from, to float64) (w work) {
+	for _, samples := range c.tasks {
+		f, t := at(samples, from), at(samples, to)
+		w.updates += t.updates - f.updates
+		w.cpu += t.cpu - f.cpu
+	}
+	return w
+}
+
+// at is what a task had done at a time, between the two samples beside it.
+func at(samples []sample, seconds float64) work {
+	i, _ := slices.BinarySearchFunc(samples, seconds, func(s sample, t float64) int { return cmp.Compare(s.Seconds, t) })
+	i = min(max(i, 1), len(samples)-1)
+	a, b := samples[i-1], samples[i]
+	share := (seconds - a.Seconds) / (b.Seconds - a.Seconds)
+	return work{a.Updated + share*(b.Updated-a.Updated), a.Processor + share*(b.Processor-a.Processor)}
 }
 
 // savedMB is the size of the last whole checkpoint.
@@ -253,7 +325,7 @@ func (s *settings) kill(tasks int) (row, error) {
 		if err != nil {
 			return r, err
 		}
-		undisturbed, _, _, err := s.once(tasks, folders, s.every)
+		undisturbed, err := s.once(tasks, folders)
 		if err != nil {
 			return r, err
 		}
@@ -261,7 +333,7 @@ func (s *settings) kill(tasks int) (row, error) {
 			return r, err
 		}
 		began := time.Now()
-		g, err := s.start(tasks, folders, s.every)
+		g, err := s.start(tasks, folders, s.every, s.iterations)
 		if err != nil {
 			return r, err
 		}
@@ -269,12 +341,12 @@ func (s *settings) kill(tasks int) (row, error) {
 		share := 0.5 + float64(round)/float64(s.rounds)*s.every.Seconds()/undisturbed
 		victim := g.tasks[round%tasks].Process
 		late := time.AfterFunc(time.Duration(share*undisturbed*float64(time.Second)), func() { _ = victim.Kill() })
-		_, _, err = g.wait()
+		_, err = g.wait()
 		late.Stop()
 		if err == nil {
 			return r, errors.New("the gang came to its end before a task was killed: take more iterations")
 		}
-		if _, _, _, err := s.once(tasks, folders, s.every); err != nil {
+		if _, err := s.once(tasks, folders); err != nil {
 			return r, err
 		}
 		took := time.Since(began).Seconds()

@@ -2,11 +2,15 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
 	"math"
+	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"fairway/examples/llk23/sweep"
 	"fairway/lib/orwl"
@@ -14,14 +18,17 @@ import (
 
 // gang says how this process takes part in a gang of jobs.
 type gang struct {
-	every  time.Duration
-	result string
-	check  bool
+	every    time.Duration
+	result   string
+	check    bool
+	progress string
 }
 
 func (g *gang) flags() {
 	flag.DurationVar(&g.every, "every", 0, "as a task of a gang: time between two checkpoints")
 	flag.StringVar(&g.result, "result", "", "as a task of a gang: file for the matrix, which task 0 writes")
+	flag.StringVar(&g.progress, "progress", "", "as a task of a gang: file for the elements updated so far, in "+
+		"lines of JSON, ten a second")
 	flag.BoolVar(&g.check, "check", true, "as a task of a gang: compare with the sequential sweep, which takes longer")
 }
 
@@ -66,7 +73,11 @@ func compute(ctx context.Context, g *gang, p *sweep.Program, m *orwl.Member) err
 	}
 	p.Others = m
 	start := time.Now()
-	if err := errors.Join(p.Insert(ctx), p.Run(ctx)); err != nil {
+	told, err := g.tell(p, start)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(p.Insert(ctx), p.Run(ctx), told()); err != nil {
 		return err
 	}
 	took := time.Since(start)
@@ -89,6 +100,52 @@ func compute(ctx context.Context, g *gang, p *sweep.Program, m *orwl.Member) err
 		return nil
 	}
 	return report(ctx, p, took)
+}
+
+// Progress is a line of the file of -progress: the seconds since the beginning, the elements updated
+// (sweep.Program.Updated), the seconds of processor time of this process, and the checkpoints stored.
+type Progress struct {
+	Seconds     float64 `json:"seconds"`
+	Updated     int64   `json:"updated"`
+	Processor   float64 `json:"processor"`
+	Checkpoints int     `json:"checkpoints"`
+}
+
+// tell writes the progress until told, which returns why it could not.
+func (g *gang) tell(p *sweep.Program, start time.Time) (told func() error, err error) {
+	if g.progress == "" {
+		return func() error { return nil }, nil
+	}
+	file, err := os.Create(g.progress)
+	if err != nil {
+		return nil, err
+	}
+	stop, done := make(chan struct{}), make(chan error)
+	go func() {
+		ticks := time.NewTicker(100 * time.Millisecond)
+		defer ticks.Stop()
+		out := json.NewEncoder(file)
+		for {
+			_, saved, _ := p.Saves.Saved()
+			var used unix.Rusage
+			_ = unix.Getrusage(unix.RUSAGE_SELF, &used) // cannot fail for oneself
+			err := out.Encode(Progress{
+				Seconds: time.Since(start).Seconds(), Updated: p.Updated(), Checkpoints: saved,
+				Processor: float64(used.Utime.Nano()+used.Stime.Nano()) / 1e9,
+			})
+			select {
+			case <-ticks.C:
+				if err == nil {
+					continue
+				}
+				<-stop
+			case <-stop:
+			}
+			done <- errors.Join(err, file.Close())
+			return
+		}
+	}()
+	return func() error { close(stop); return <-done }, nil
 }
 
 func resultName(task int) string { return fmt.Sprint("result ", task) }

@@ -147,6 +147,7 @@ func (p *Program) paperMain(ctx context.Context, at cell) (task, error) {
 			carry(source, data, all)
 		}
 		p.computing.Add(int64(processorTime(func() { s.compute(data, p.factors, 1) })))
+		p.updated.Add(s.updates(1))
 		return nil
 	}}}, err
 }

@@ -45,6 +45,7 @@ type Program struct {
 	frontiers map[frontier]*orwl.Location // to other processes
 	exports   map[export]*orwl.Location   // of the paper's scheme
 	computing atomic.Int64
+	updated   atomic.Int64 // elements, in all sweeps
 	binding   *binding
 }
 
@@ -169,6 +170,9 @@ func (p *Program) Run(ctx context.Context) error {
 	running.Wait()
 	return errors.Join(errs...)
 }
+
+// Updated is how many elements main tasks have computed so far, counting each sweep.
+func (p *Program) Updated() int64 { return p.updated.Load() }
 
 // Computing returns the processor time that main tasks have spent in the kernel.
 func (p *Program) Computing() time.Duration { return time.Duration(p.computing.Load()) }

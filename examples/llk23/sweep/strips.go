@@ -120,6 +120,11 @@ func (c Cut) strip(at cell) *strip {
 // size returns the number of elements that the strip keeps.
 func (s *strip) size() int { return s.height * s.wide }
 
+// updates is how many elements so many sweeps compute.
+func (s *strip) updates(sweeps int) int64 {
+	return int64(s.rows.end-s.rows.start) * int64(s.cols.end-s.cols.start) * int64(sweeps)
+}
+
 // fill writes the initial values.
 func (s *strip) fill(data []float64) {
 	for i := range s.height {

@@ -137,6 +137,7 @@ func (p *Program) computation(ctx context.Context, at cell) (step, error) {
 				defer p.binding.leave()
 				s.compute(data, p.factors, sweeps)
 			})))
+			p.updated.Add(s.updates(sweeps))
 		}
 		return err
 	}}, err
