@@ -2,6 +2,7 @@ package xrootd
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -532,19 +533,21 @@ func (p *protocol) write(ctx context.Context, f file, source io.ReaderAt, size i
 	}
 	stop := context.AfterFunc(ctx, func() { _ = o.net.SetDeadline(time.Unix(1, 0)) })
 	err = o.send(ctx, source, size)
-	if !stop() || err != nil {
+	if !stop() || !lasting(err) {
 		_ = o.net.Close()
 		return f.named(ctx, err)
 	}
-	if err := o.close(ctx); err != nil {
+	// Also after a refusal: what the server has open takes its room after it was removed.
+	if err = cmp.Or(err, o.close(ctx)); err != nil {
 		return f.named(ctx, err)
 	}
 	return nil
 }
 
 // send writes what source has, in pieces. Several are under way before the first is
-// acknowledged, so that a distant server is kept busy.
-func (o *opened) send(ctx context.Context, source io.ReaderAt, size int64) error {
+// acknowledged, so that a distant server is kept busy. After a refusal no more are sent, and the
+// answers to those under way are taken.
+func (o *opened) send(ctx context.Context, source io.ReaderAt, size int64) (refused error) {
 	piece := make([]byte, min(size, pieceSize))
 	underWay := 0
 	for at := int64(0); at < size || underWay > 0; {
@@ -552,8 +555,10 @@ func (o *opened) send(ctx context.Context, source io.ReaderAt, size int64) error
 			if err := o.soon(ctx); err != nil {
 				return err
 			}
-			if _, err := o.answer(maxAnswer); err != nil {
+			if _, err := o.answer(maxAnswer); !lasting(err) {
 				return err
+			} else if err != nil {
+				at, refused = size, cmp.Or(refused, err)
 			}
 			underWay--
 			continue
@@ -569,7 +574,7 @@ func (o *opened) send(ctx context.Context, source io.ReaderAt, size int64) error
 		at += int64(len(part))
 		underWay++
 	}
-	return nil
+	return refused
 }
 
 // soon gives the server as long as a transfer may stand still.
