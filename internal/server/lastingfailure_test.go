@@ -9,12 +9,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 
 	"connectrpc.com/connect"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/api"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
 	"fairway/internal/wire"
@@ -70,16 +72,30 @@ func TestStoreFailsAtASubmission(t *testing.T) {
 	}
 }
 
-// A run whose retirement the store has refused is retired at the next try.
+// A run whose retirement the store has refused is retired at the next try. Who asks meanwhile reads
+// nothing that the loop changes.
 func TestStoreFailsAtARetirement(t *testing.T) {
 	v := startServiceOn(t, t.TempDir(), twoStepsScript, func(s store.Store) store.Store {
 		return &failingOnce{Store: s, text: `"archived":true`}
 	})
 	defer v.stop()
 	run := v.submit(twoSteps, files.Folder(t, threeTexts), nil)
+	asking, stop := context.WithCancel(t.Context())
+	var asked sync.WaitGroup
+	if r := v.server.runs.get(dispatch.RunID(run)); r != nil {
+		for range 4 {
+			asked.Go(func() {
+				for asking.Err() == nil {
+					_, _ = api.Progress(asking, r)
+				}
+			})
+		}
+	}
 	if end := v.await(run); !end.GetSucceeded() {
 		t.Error(end)
 	}
+	stop()
+	asked.Wait()
 	if v.server.runs.get(dispatch.RunID(run)) != nil {
 		t.Fatal("the run is not retired")
 	}

@@ -199,14 +199,15 @@ func (r *run) Provenance(ctx context.Context, job, key string) (*wire.Provenance
 
 // Report is part of api.Run. It counts what this server has seen. Where a run goes on that another
 // server began, api.Resting counts both when it has ended. A run of a lasting server is counted as
-// a whole.
-func (r *run) Report(report *wire.ProgressReport) {
+// a whole. The cores may be those of its archive (Query): those of the loop, which may have the run
+// again if the store fails, are not for who asks then, and nothing was owed.
+func (r *run) Report(report *wire.ProgressReport, c *state.Cores) {
 	report.Summary.Results = r.results.Place()
 	before := 0.0
 	if r.owner == 0 {
 		subtract(report.Summary, r.earlier)
 	} else {
-		before, report.Summary.Pilots = r.before.Seconds, r.room.Tally.Workers()
+		before, report.Summary.Pilots = r.before.Seconds, c.Tally.Workers()
 		report.Summary.WaitingSeconds += r.before.Waiting
 		report.Summary.Removed += r.before.Removed
 		report.Summary.BytesRemoved += r.before.BytesRemoved
@@ -218,7 +219,9 @@ func (r *run) Report(report *wire.ProgressReport) {
 	}
 	report.Summary.WallSeconds = before + time.Since(r.began).Seconds()
 	report.Problems, report.Notes = r.room.Ending.Problems(), r.room.Ending.Notes()
-	report.ToPublish = int64(r.room.Ending.ToPublish())
+	if c == &r.room.Cores {
+		report.ToPublish = int64(r.room.Ending.ToPublish())
+	}
 }
 
 // Ended is part of api.Run.

@@ -35,7 +35,7 @@ func (s *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.Ex
 			TakenFrom: originToWire(e.Taken),
 		}
 		if a.control == nil {
-			a.explainRest(e.State, response)
+			a.explainRest(c, e.State, response)
 		} else if e.State == dispatch.Ready {
 			response.Lines = append(response.Lines, a.control.PilotsWaiting()...)
 		}
@@ -112,15 +112,15 @@ func (a *view) knowsAll(ctx context.Context) bool {
 }
 
 // explainRest is for jobs that wait for a run above all.
-func (a *view) explainRest(state dispatch.State, response *wire.ExplainResponse) {
+func (a *view) explainRest(c *state.Cores, of dispatch.State, response *wire.ExplainResponse) {
 	const goesOn = "nothing runs in this folder: `fairway run` goes on"
 	var last wire.ProgressReport
 	last.Summary = &wire.Summary{}
-	a.run.Report(&last)
+	a.run.Report(&last, c)
 	switch {
-	case state == dispatch.Ready:
+	case of == dispatch.Ready:
 		response.Lines, response.Missing = []string{"ready; " + goesOn}, nil
-	case state == dispatch.Waiting:
+	case of == dispatch.Waiting:
 		response.Lines = append(response.Lines, goesOn)
 	default:
 		return

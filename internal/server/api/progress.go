@@ -91,7 +91,7 @@ func Progress(ctx context.Context, run Run) (*wire.ProgressReport, error) {
 			}
 		}
 		report.PilotsInactive = int64(max(len(c.Dispatch.Launches())-registered, 0))
-		run.Report(report)
+		run.Report(report, c)
 	})
 	return report, err
 }

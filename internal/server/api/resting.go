@@ -203,7 +203,7 @@ func (v *Resting) Provenance(ctx context.Context, job, key string) (p *wire.Prov
 }
 
 // Report is part of Run.
-func (v *Resting) Report(r *wire.ProgressReport) {
+func (v *Resting) Report(r *wire.ProgressReport, _ *state.Cores) {
 	r.Ended = true
 	r.Succeeded = v.run.State == state.Succeeded
 	r.Problems, r.Notes = v.run.Problems, v.run.Notes

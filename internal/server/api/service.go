@@ -40,8 +40,8 @@ type Run interface {
 	// Provenance tells how a result of a job was made that an earlier run left:
 	// that with a key, or the last one if none is given; nil if there is none.
 	Provenance(ctx context.Context, job, key string) (*wire.Provenance, error)
-	// Report fills in what the cores don't know.
-	Report(*wire.ProgressReport)
+	// Report fills in what the cores don't know. It is called within a question, with what that gets.
+	Report(*wire.ProgressReport, *state.Cores)
 	// Changes returns a channel that is closed at the next change, nil if there
 	// will be none.
 	Changes() <-chan struct{}
