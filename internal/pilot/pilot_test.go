@@ -16,10 +16,14 @@ import (
 func TestLeavesWhenDrained(t *testing.T) {
 	q := newTaskQueue(t)
 	p := q.start(q.config("p1"))
-	file := filepath.Join(t.TempDir(), "go")
-	a := shell("while ! [ -e " + file + " ]; do sleep 0.01; done")
+	folder := t.TempDir()
+	begun, file := filepath.Join(folder, "begun"), filepath.Join(folder, "go")
+	if err := syscall.Mkfifo(begun, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := shell(": > " + begun + "; while ! [ -e " + file + " ]; do sleep 0.01; done")
 	q.assign("p1", a)
-	q.started("p1", a.GetAttempt())
+	contents(t, begun) // is read when the command has opened it
 	q.change(func() { q.pilot("p1").leave, q.pilot("p1").news = true, true })
 	if err := os.WriteFile(file, nil, 0o644); err != nil {
 		t.Fatal(err)
