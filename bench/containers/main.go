@@ -1,9 +1,11 @@
-// Containers measures what Fairway adds to jobs in containers: 1,000 jobs of true by a runtime, on
-// two slots, against a loop that calls the same runtime in the same way on two slots. Rounds of the
-// two alternate, and medians count. Besides the time it tells what both took of processors, all
+// Containers measures what Fairway adds to jobs in containers: 1,000 jobs by a runtime, on two slots,
+// against a loop that calls the same runtime in the same way on two slots. The jobs do nothing, and
+// in rows of their own count to some number, which takes them some time. Rounds of the two
+// alternate, and medians count. Besides the time it tells what both took of processors, all
 // processes together, which hardly depends on what else the machine does.
 //
 //	go run ./bench/containers -json
+//	go run ./bench/containers -count 100000 -rounds 3
 //
 // Runtimes that are not installed are left out. busybox-static is the image.
 package main
@@ -17,6 +19,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -36,24 +39,26 @@ func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	jobs := flag.Int("jobs", 1000, "jobs of each round")
 	rounds := flag.Int("rounds", 5, "rounds of which the median counts")
+	counts := flag.String("count", "0,20000,100000", "to what the jobs count, a row for each; 0: jobs of true")
 	flag.Parse()
-	rows, err := measureAll(context.Background(), *jobs, *rounds)
+	rows, err := measureAll(context.Background(), *jobs, *rounds, strings.Split(*counts, ","))
 	measure.ExitOn(err)
 	measure.ExitOn(measure.Print(rows, *asJSON, func(r row) string {
-		return fmt.Sprintf("%-14s %6.2f ms a job, %6.2f ms by hand, ratio %.2f; of processors %.2f and %.2f ms, ratio %.2f",
-			r.Name, r.NS/1e6, r.Yardstick/1e6, r.Ratio, r.CPU/1e6, r.CPUByHand/1e6, r.CPURatio)
+		return fmt.Sprintf("%-14s to %6s  %6.2f ms a job, %6.2f ms by hand, ratio %.2f; of processors %.2f and %.2f ms, ratio %.2f",
+			r.Name, r.Count, r.NS/1e6, r.Yardstick/1e6, r.Ratio, r.CPU/1e6, r.CPUByHand/1e6, r.CPURatio)
 	}))
 }
 
 // row is a line of the result; all times are for one job.
 type row struct {
 	measure.Row
+	Count     string  `json:"count"` // to what the jobs count
 	CPU       float64 `json:"cpu_ns"`
 	CPUByHand float64 `json:"cpu_by_hand_ns"`
 	CPURatio  float64 `json:"cpu_ratio"`
 }
 
-func measureAll(ctx context.Context, jobs, rounds int) (rows []row, err error) {
+func measureAll(ctx context.Context, jobs, rounds int, counts []string) (rows []row, err error) {
 	scratch, err := os.MkdirTemp("", "containers")
 	if err != nil {
 		return nil, err
@@ -88,24 +93,34 @@ func measureAll(ctx context.Context, jobs, rounds int) (rows []row, err error) {
 		if _, err := exec.LookPath(flow.Runtimes[runtime]); err != nil {
 			continue
 		}
-		b := &round{client: client, runtime: runtime, call: container.Call{
-			Root: root, Dir: scratch, Writable: []string{scratch, root}, Argv: []string{"true"},
-		}}
-		if _, err := b.fairway(ctx, 10*slots); err != nil { // each pilot unpacks the image
-			return nil, err
+		for _, count := range counts {
+			b := &round{client: client, runtime: runtime, step: runtime + count, call: container.Call{
+				Root: root, Dir: scratch, Writable: []string{scratch, root}, Argv: countTo(count),
+			}}
+			if _, err := b.fairway(ctx, 10*slots); err != nil { // each pilot unpacks the image
+				return nil, err
+			}
+			ours, byHand := processors{of: server.Process.Pid}, processors{of: os.Getpid(), without: server.Process.Pid}
+			compared, err := measure.Alternate(runtime, rounds,
+				ours.counted(jobs, func() (float64, error) { return b.fairway(ctx, jobs) }),
+				byHand.counted(jobs, func() (float64, error) { return b.byHand(ctx, jobs) }))
+			if err != nil {
+				return nil, err
+			}
+			r := row{Row: compared, Count: count, CPU: measure.Median(ours.spent), CPUByHand: measure.Median(byHand.spent)}
+			r.CPURatio = r.CPU / r.CPUByHand
+			rows = append(rows, r)
 		}
-		ours, byHand := processors{of: server.Process.Pid}, processors{of: os.Getpid(), without: server.Process.Pid}
-		compared, err := measure.Alternate(runtime, rounds,
-			ours.counted(jobs, func() (float64, error) { return b.fairway(ctx, jobs) }),
-			byHand.counted(jobs, func() (float64, error) { return b.byHand(ctx, jobs) }))
-		if err != nil {
-			return nil, err
-		}
-		r := row{Row: compared, CPU: measure.Median(ours.spent), CPUByHand: measure.Median(byHand.spent)}
-		r.CPURatio = r.CPU / r.CPUByHand
-		rows = append(rows, r)
 	}
 	return rows, nil
+}
+
+// countTo is a command that takes its time.
+func countTo(count string) []string {
+	if count == "0" {
+		return []string{"true"}
+	}
+	return []string{"sh", "-c", "i=0; while [ $i -lt " + count + " ]; do i=$((i+1)); done"}
 }
 
 // processors counts what rounds take of processors.
@@ -143,9 +158,11 @@ func makeImage(path string) error {
 		return err
 	}
 	w := tar.NewWriter(file)
-	err = w.WriteHeader(&tar.Header{Name: "bin/true", Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))})
-	if err == nil {
-		_, err = w.Write(program)
+	for _, name := range []string{"bin/true", "bin/sh"} {
+		err = errors.Join(err, w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))}))
+		if err == nil {
+			_, err = w.Write(program)
+		}
 	}
 	return errors.Join(err, w.Close(), file.Close())
 }
@@ -165,6 +182,7 @@ func reach(ctx context.Context, folder string) (*listen.Connection, error) {
 type round struct {
 	client  *listen.Connection
 	runtime string
+	step    string // of the jobs
 	call    container.Call
 	made    int
 }
@@ -175,7 +193,7 @@ func (r *round) fairway(ctx context.Context, jobs int) (float64, error) {
 	for range jobs {
 		r.made++
 		request.Jobs = append(request.Jobs, &wire.SubmittedJob{
-			Name: fmt.Sprint(r.runtime, r.made), Step: r.runtime,
+			Name: fmt.Sprint(r.step, "-", r.made), Step: r.step,
 			Payload: &wire.Payload{Argv: r.call.Argv, Container: &wire.Container{Image: "image.tar", Runtime: r.runtime}},
 			Reads:   []*wire.SubmittedInput{{Lfn: "image.tar", File: "image.tar"}},
 		})
