@@ -44,8 +44,9 @@ func main() {
 	rows, err := measureAll(context.Background(), *jobs, *rounds, strings.Split(*counts, ","))
 	measure.ExitOn(err)
 	measure.ExitOn(measure.Print(rows, *asJSON, func(r row) string {
-		return fmt.Sprintf("%-14s to %6s  %6.2f ms a job, %6.2f ms by hand, ratio %.2f; of processors %.2f and %.2f ms, ratio %.2f",
-			r.Name, r.Count, r.NS/1e6, r.Yardstick/1e6, r.Ratio, r.CPU/1e6, r.CPUByHand/1e6, r.CPURatio)
+		return fmt.Sprintf("%-14s to %6s  %6.2f ms a job, %6.2f ms by hand, ratio %.2f; "+
+			"of processors %.2f and %.2f ms, ratio %.2f", r.Name, r.Count, r.NS/1e6, r.Yardstick/1e6, r.Ratio,
+			r.CPU/1e6, r.CPUByHand/1e6, r.CPURatio)
 	}))
 }
 
@@ -159,7 +160,8 @@ func makeImage(path string) error {
 	}
 	w := tar.NewWriter(file)
 	for _, name := range []string{"bin/true", "bin/sh"} {
-		err = errors.Join(err, w.WriteHeader(&tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))}))
+		header := &tar.Header{Name: name, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))}
+		err = errors.Join(err, w.WriteHeader(header))
 		if err == nil {
 			_, err = w.Write(program)
 		}
