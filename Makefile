@@ -273,12 +273,12 @@ test-clocks: ## run workflows whose processes go by wrong clocks that jump (it c
 AXE_VERSION := 4.14.1
 TEST_WEB    = FAIRWAY_TEST_WEB=1 FAIRWAY_AXE=$(CURDIR)/bin/axe-$(AXE_VERSION).min.js go test $(RACE) -count=1 -timeout 10m ./test/web
 test-web: ## run the tests of pages in a real Chromium, which it installs, with axe-core
-	scripts/install-packages.sh chromium npm
+	scripts/install-packages.sh chromium curl
 	scripts/fetch-axe.sh $(AXE_VERSION) bin
 	$(TEST_WEB)
 
 web-pictures: ## take the pictures of docs/web.md
-	scripts/install-packages.sh chromium npm fonts-dejavu-core
+	scripts/install-packages.sh chromium curl fonts-dejavu-core
 	scripts/fetch-axe.sh $(AXE_VERSION) bin
 	FAIRWAY_WEB_PICTURES=$(CURDIR)/docs/web $(TEST_WEB) -run TestPagesInABrowser
 

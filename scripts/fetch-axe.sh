@@ -9,5 +9,6 @@ file=$folder/axe-$version.min.js
 mkdir -p "$folder"
 temporary=$(mktemp -d)
 trap 'rm -rf "$temporary"' EXIT
-(cd "$temporary" && npm pack --silent "axe-core@$version" >/dev/null && tar xzf axe-core-*.tgz package/axe.min.js)
+curl --fail --silent --show-error --location "https://registry.npmjs.org/axe-core/-/axe-core-$version.tgz" |
+	tar xz -C "$temporary" package/axe.min.js
 mv "$temporary/package/axe.min.js" "$file"
