@@ -34,7 +34,7 @@ func compare(ctx context.Context, base string, w workflow, programs []program, r
 		for at := range programs {
 			i := (at + n) % len(programs) // what comes first may find another machine
 			p := programs[i]
-			if err := takeMemory(int64(w.files) * w.size); err != nil {
+			if err := takeMemory(2 * int64(w.files) * w.size); err != nil {
 				return nil, err
 			}
 			if round[i], err = runIn(ctx, inputs, w, p); err != nil {
