@@ -2,7 +2,7 @@
 // costs, with examples/llk23 as the program:
 //
 //	cost    the work in an interval with a checkpoint, against the intervals beside it without one
-//	kill    how much longer it takes when one task is killed and all begin again
+//	kill    how much longer it takes when one task is lost, the others are ended, and all begin again
 //
 // The tasks are processes of this machine, which stand for hosts: parts are sent to task 0. It needs
 // no root.
@@ -339,8 +339,11 @@ func (s *settings) kill(tasks int) (row, error) {
 		}
 		// Each round at another place between two checkpoints.
 		share := 0.5 + float64(round)/float64(s.rounds)*s.every.Seconds()/undisturbed
-		victim := g.tasks[round%tasks].Process
-		late := time.AfterFunc(time.Duration(share*undisturbed*float64(time.Second)), func() { _ = victim.Kill() })
+		late := time.AfterFunc(time.Duration(share*undisturbed*float64(time.Second)), func() {
+			for _, task := range g.tasks { // as a TaskQueue ends the others; by themselves they notice after their lease
+				_ = task.Process.Kill()
+			}
+		})
 		_, err = g.wait()
 		late.Stop()
 		if err == nil {
