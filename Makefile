@@ -81,8 +81,8 @@ rules: ## check the rules of the repository
 	go test $(PLAIN) -vet=off ./rules # which read files, and have no goroutines
 
 # The race detector makes these five to ten times slower, and could find nothing: `make lint` holds
-# that the first have no goroutines, and each simulation of the others is one (what they share is
-# tested under it in internal/sim, and all of them in `make soak`).
+# that the first three have no goroutines, and each simulation of the others runs in one. What
+# simulations side by side share is tested under it in internal/sim, and all of them in `make soak`.
 PASSIVE := ./internal/dispatch ./internal/flow fairway/lib/fifo \
 	./internal/sim/compare ./internal/sim/faults ./internal/sim/paper ./internal/sim/report
 

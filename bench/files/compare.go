@@ -34,7 +34,7 @@ func compare(ctx context.Context, base string, w workflow, programs []program, r
 		for at := range programs {
 			i := (at + n) % len(programs) // what comes first may find another machine
 			p := programs[i]
-			if err := takeMemory(2 * int64(w.files) * w.size); err != nil {
+			if err := takeMemory(int64(w.files) * w.size); err != nil {
 				return nil, err
 			}
 			if round[i], err = runIn(ctx, inputs, w, p); err != nil {
@@ -82,15 +82,17 @@ func makeInputs(folder string, w workflow) error {
 	return nil
 }
 
-// takeMemory has the machine get the memory that copies of all inputs need, as far as half of what is
-// free: a virtual one may have given back to its host what it did not use, and takes it again page
-// by page. That costs up to three times as much as the copy, and whoever runs first is charged.
+// takeMemory has the machine get memory: twice what copies of all inputs need, since they may get other
+// pages, but at most half of what is free. A virtual machine may have given back to its host what it
+// did not use, and takes it again page by page. That costs up to three times as much as the copy, and
+// whoever runs first is charged.
 func takeMemory(bytes int64) error {
 	var has unix.Sysinfo_t
 	if err := unix.Sysinfo(&has); err != nil {
 		return err
 	}
-	memory, err := unix.Mmap(-1, 0, int(min(bytes, int64(has.Freeram)*int64(has.Unit)/2)), unix.PROT_READ|unix.PROT_WRITE,
+	size := int(min(2*bytes, int64(has.Freeram)*int64(has.Unit)/2))
+	memory, err := unix.Mmap(-1, 0, size, unix.PROT_READ|unix.PROT_WRITE,
 		unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
 	if err != nil {
 		return err

@@ -102,9 +102,9 @@ func compute(ctx context.Context, g *gang, p *sweep.Program, m *orwl.Member) err
 	return report(ctx, p, took)
 }
 
-// Progress is a line of the file of -progress: the seconds since the beginning, the elements updated
+// progress is a line of the file of -progress: the seconds since the beginning, the elements updated
 // (sweep.Program.Updated), the seconds of processor time of this process, and the checkpoints stored.
-type Progress struct {
+type progress struct {
 	Seconds     float64 `json:"seconds"`
 	Updated     int64   `json:"updated"`
 	Processor   float64 `json:"processor"`
@@ -129,7 +129,7 @@ func (g *gang) tell(p *sweep.Program, start time.Time) (told func() error, err e
 			_, saved, _ := p.Saves.Saved()
 			var used unix.Rusage
 			_ = unix.Getrusage(unix.RUSAGE_SELF, &used) // cannot fail for oneself
-			err := out.Encode(Progress{
+			err := out.Encode(progress{
 				Seconds: time.Since(start).Seconds(), Updated: p.Updated(), Checkpoints: saved,
 				Processor: float64(used.Utime.Nano()+used.Stime.Nano()) / 1e9,
 			})
