@@ -186,6 +186,11 @@ wheels: ## make wheels for this machine in bin/wheels: of Fairway, and of the pl
 	scripts/wheel.sh bin/wheels bin/wheel-tools/bin/python snakemake
 	@ls bin/wheels
 
+.PHONY: test-workers
+test-workers: ## run jobs that workers of Python and of a real R begin, which it installs
+	scripts/install-packages.sh python3 r-base-core
+	go test $(RACE) -count=1 -timeout 5m ./internal/pilot/warm
+
 .PHONY: test-python test-snakemake
 test-python: build ## run the tests of the Python client with joblib and Dask, which it installs
 	scripts/install-packages.sh python3 python3-venv

@@ -34,8 +34,8 @@ func (p *parser) interpreter(n *yaml.Node, what string) string {
 // parseWorker reads `worker`.
 func parseWorker(text string) (string, error) {
 	if plainWords(text) == nil || len(text) > maxListBytes {
-		return "", fmt.Errorf("%q is no worker; write python with modules that it imports, or the words of a program, "+
-			"such as python3 worker.py", text)
+		return "", fmt.Errorf("%q is no worker; write python with modules that it imports, R with packages, or the words "+
+			"of a program, such as python3 worker.py", text)
 	}
 	return strings.Join(strings.Fields(text), " "), nil
 }

@@ -179,7 +179,7 @@ var stepKeys = []fileKey[*step]{
 	{"variables", "more [variables of the environment](#variables-of-the-environment), beside those of the workflow", "texts", (*parser).stepVariables},
 	{"command", "[what each job executes](#commands)", "text", nil},
 	{"script", "a file with the text of the command, in place of `command`", textOnly, nil},
-	{"worker", "[a program](#warm-workers) that a pilot starts once and that begins each job: `python MODULES` or your own", "shell", scalarOf(parseWorker, func(s *step) *string { return &s.worker })},
+	{"worker", "[a program](#warm-workers) that a pilot starts once and that begins each job: `python MODULES`, `R PACKAGES` or your own", "shell", scalarOf(parseWorker, func(s *step) *string { return &s.worker })},
 	{"shell", "[what runs the command](#commands)", "shell", nil},
 }
 

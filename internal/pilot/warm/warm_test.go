@@ -84,6 +84,17 @@ func (f *fixture) run(named string, argv []string, env ...string) (code int, pri
 	return exit.Status.ExitStatus(), string(text), nil
 }
 
+// becomes has jobs be those of another interpreter.
+func (f *fixture) becomes(program string) *fixture {
+	f.t.Helper()
+	path, err := exec.LookPath(program)
+	if err != nil {
+		f.t.Skip("there is no " + program)
+	}
+	f.python = path
+	return f
+}
+
 // kind names the worker for Python by its interpreter.
 func (f *fixture) kind(modules string) string { return f.python + " " + Script + " " + modules }
 
@@ -148,6 +159,98 @@ func TestJobsAreAsInANewInterpreter(t *testing.T) {
 	}
 	if first == second {
 		t.Errorf("two jobs drew the same random number %s", first)
+	}
+}
+
+// A job of R prints what Rscript prints by itself, and ends as it ends; only where R finds its program and how
+// long it has run may differ.
+func TestJobsOfRAreAsByRscript(t *testing.T) {
+	f := newFixture(t).becomes("Rscript")
+	folder := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		path := filepath.Join(folder, name)
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	script := write("script.R", "print(commandArgs())\n1 + 1\nf <- function(x) {\n  x * 2\n}\nf(21)\n"+
+		"cat(Sys.getenv('ABC'), interactive(), nchar('"+strings.Repeat("x", 6000)+"'), '\\n')\n"+
+		"Sys.getenv('R_HOME'); sort(c('b', 'A', 'a')); readLines(file('stdin')); warning('careful'); search()")
+	for _, c := range []struct {
+		name string
+		argv []string
+	}{
+		{"script", []string{script, "a b", "-x"}},
+		{"no words", []string{script}},
+		{"text", []string{"-e", "x <- 3", "-e", "x; commandArgs()", "more"}},
+		{"code", []string{"-e", "quit(status = 7)"}},
+		{"error", []string{"-e", "stop('broken')"}},
+		{"syntax", []string{write("syntax.R", "1 +\n")}},
+		{"lines of DOS", []string{write("dos.R", "cat('dos\\n')\r\nx <- 'a\r\nb'\r\nnchar(x)\r\n")}},
+		{"no file", []string{"none.R"}},
+		{"options", []string{"--vanilla", "-e", "commandArgs()"}},
+		{"at the end", []string{"-e", ".Last <- function() cat('bye\\n')"}},
+		{"signals", []string{"-e", "tools::pskill(Sys.getpid(), 9)"}},
+		{"loaded later", []string{"-e", "library(tools); file_ext('a.txt')"}},
+	} {
+		alone := exec.Command(f.python, c.argv...)
+		alone.Dir, alone.Env = t.TempDir(), append(os.Environ(), "ABC=d")
+		out, _ := alone.CombinedOutput()
+		code, printed, err := f.run("R tools", append([]string{"Rscript"}, c.argv...), "ABC=d")
+		if err != nil || code != alone.ProcessState.ExitCode() || printed != string(out) {
+			t.Errorf("%s: code %d, %v, printed\n%s\nby itself %d\n%s", c.name, code, err, printed,
+				alone.ProcessState.ExitCode(), out)
+		}
+	}
+	if k := f.worker(); k == nil || len(f.known) != 1 || k.failures != 0 {
+		t.Errorf("workers: %v", f.known)
+	}
+	for locale, want := range map[string]string{"C": "FALSE", "C.UTF-8": "TRUE"} {
+		_, printed, err := f.run("R tools", []string{"Rscript", "-e", "cat(l10n_info()[['UTF-8']])"}, "LC_ALL="+locale)
+		if err != nil || printed != want {
+			t.Errorf("in the locale %s it printed %q, %v", locale, printed, err)
+		}
+	}
+}
+
+// Two jobs of R draw other numbers and have other folders for temporary files, which are where TMPDIR says
+// and gone afterwards. The worker leaves none.
+func TestJobsOfRShareNothing(t *testing.T) {
+	temporary := t.TempDir()
+	t.Setenv("TMPDIR", temporary)
+	f := newFixture(t).becomes("Rscript")
+	f.run("R stats", []string{"Rscript", "-e", "1"})
+	jobs := t.TempDir()
+	said := map[string]bool{}
+	for range 2 {
+		code, printed, err := f.run("R stats", []string{"Rscript", "-e",
+			"writeLines('x', tempfile()); cat(tempdir(), runif(1), 'stats' %in% loadedNamespaces())"}, "TMPDIR="+jobs)
+		words := strings.Fields(printed)
+		if err != nil || code != 0 || len(words) != 3 || filepath.Dir(words[0]) != jobs || words[2] != "TRUE" {
+			t.Fatalf("code %d, printed %q, %v", code, printed, err)
+		}
+		said[words[0]], said[words[1]] = true, true
+	}
+	if len(said) != 4 {
+		t.Errorf("two jobs share a folder or a number: %v", said)
+	}
+	for _, folder := range []string{jobs, temporary} {
+		if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+			t.Errorf("%v is left in %s, %v", left, folder, err)
+		}
+	}
+}
+
+// A package that is not there is told, and the job is started without a worker.
+func TestWorkerOfRThatDoesNotStart(t *testing.T) {
+	f := newFixture(t).becomes("Rscript")
+	for name, want := range map[string]string{"no.such.package": "no.such.package", "a;b": "no name of an R package"} {
+		_, _, err := f.run("R "+name, []string{"Rscript", "-e", "1"})
+		if !errors.Is(err, ErrNone) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

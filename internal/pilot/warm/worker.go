@@ -97,12 +97,16 @@ func (k *worker) start() (err error) {
 		return err
 	}
 	defer func() { _ = null.Close() }()
-	script, err := inMemory("worker.py", python)
+	argv, scripts, err := passed(k.words)
+	defer func() {
+		for _, script := range scripts {
+			_ = script.Close()
+		}
+	}()
 	if err != nil {
 		_ = unix.Close(ends[0])
 		return err
 	}
-	defer func() { _ = script.Close() }()
 	if k.said != nil {
 		_ = k.said.Close()
 	}
@@ -110,19 +114,32 @@ func (k *worker) start() (err error) {
 		_ = unix.Close(ends[0])
 		return err
 	}
-	argv := slices.Clone(k.words)
-	for i, word := range argv {
-		if word == Script {
-			argv[i] = "/proc/self/fd/4"
-		}
-	}
-	attr := k.of.attr(append(slices.Clone(k.own), "FAIRWAY_WORKER_PROGRAM="+path), null, k.said, ends[1], script)
+	attr := k.of.attr(append(slices.Clone(k.own), "FAIRWAY_WORKER_PROGRAM="+path), null, k.said, ends[1], scripts)
 	if k.lead, err = k.of.Tree.StartWorker(path, argv, attr); err != nil {
 		_ = unix.Close(ends[0])
 		return err
 	}
 	k.control, k.runs, k.jobs, k.size = ends[0], true, 0, 0
 	return nil
+}
+
+// passed puts the paths of scripts, which are passed from descriptor 4 on, in the place of the words that
+// stand for them. The caller closes the scripts, also with an error.
+func passed(words []string) (argv []string, scripts []*os.File, err error) {
+	argv = slices.Clone(words)
+	for i, word := range argv {
+		text := map[string][]byte{Script: python, scriptR: forR}[word]
+		if text == nil {
+			continue
+		}
+		script, err := inMemory("worker", text)
+		if err != nil {
+			return nil, scripts, err
+		}
+		argv[i] = fmt.Sprint("/proc/self/fd/", 4+len(scripts))
+		scripts = append(scripts, script)
+	}
+	return argv, scripts, nil
 }
 
 // fork asks for a process, which waits until a byte is written to let.

@@ -28,8 +28,9 @@ def serve(main=None, modules=()):
     """Fork for each job that the pilot sends, and call main(argv) there; return never.
 
     Without main a job is what `python3` would make of its words. modules are imported before; one that
-    ends in a question mark may be missing. What main returns is the exit code, as with sys.exit. Where no pilot is, main(sys.argv[1:]) is called
-    at once, without the word `--` that stands before the words of a command.
+    ends in a question mark may be missing. What main returns is the exit code, as with sys.exit. Where
+    no pilot is, main(sys.argv[1:]) is called at once, without the word `--` that stands before the
+    words of a command.
     """
     control = os.environ.pop("FAIRWAY_WORKER_FD", None)
     if control is None:
@@ -132,8 +133,8 @@ def _become(descriptors, libc, main):
         if "numpy" in sys.modules:
             sys.modules["numpy"].random.seed()
         gc.unfreeze() if hasattr(gc, "unfreeze") else None
-        if main is _python:
-            code = _ending(lambda: _python(argv, os.fsdecode(path)))
+        if main in _interpreters:
+            code = _ending(lambda: main(argv, os.fsdecode(path)))
         else:
             code = _ending(lambda: main(argv))
     except BaseException:  # nothing of the worker may run in the job
@@ -223,9 +224,25 @@ def _is_this(path):
 
 _PROGRAM = os.environ.pop("FAIRWAY_WORKER_PROGRAM", None)
 
+# What does as new interpreters would: main(argv, path), with the path of the interpreter.
+_interpreters = [_python]
+_MEMORY = "/proc/self/fd/"  # where the pilot passes files that have no name
+
+
+def _execute(path):
+    """The names of a file of the pilot."""
+    space = {}
+    with open(path, "rb") as f:
+        exec(compile(f.read(), "fairway:R", "exec"), space)
+    return space
+
+
 if __name__ == "__main__":
     sys.modules["fairway_worker"] = sys.modules["__main__"]
     del sys.path[0]
-    if sys.argv[0].startswith("/proc/self/fd/"):
+    if sys.argv[1:2] and sys.argv[1].startswith(_MEMORY):
+        _interpreters.append(_execute(sys.argv[1])["prepare"](sys.argv[2:]))
+        del sys.argv[1:]
+    if sys.argv[0].startswith(_MEMORY):
         os.close(int(os.path.basename(sys.argv[0])))
-    serve(modules=sys.argv[1:])
+    serve(_interpreters[-1], modules=sys.argv[1:])

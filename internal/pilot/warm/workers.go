@@ -34,11 +34,20 @@ const (
 // ErrNone says that a job has not begun, and is to be started without a worker.
 var ErrNone = errors.New("no worker has begun the job")
 
-//go:embed worker.py
-var python []byte
+// The worker for Python, and what it does for R.
+var (
+	//go:embed worker.py
+	python []byte
+	//go:embed r.py
+	forR []byte
+)
 
-// Script is the word that stands for the path of the worker for Python.
-const Script = "fairway:python"
+// Script is the word that stands for the path of the worker for Python, and scriptR for what it executes
+// to begin jobs of R.
+const (
+	Script  = "fairway:python"
+	scriptR = "fairway:R"
+)
 
 // Words are those of a worker as a step names it, and whether it stands for the interpreter of the
 // command: then the command can be started by itself, else it is told to the program.
@@ -49,6 +58,8 @@ func Words(named string) (words []string, interpreter bool) {
 		return nil, false
 	case words[0] == "python":
 		words = append([]string{"python3", Script}, words[1:]...)
+	case words[0] == "R":
+		words = append([]string{"python3", Script, scriptR}, words[1:]...)
 	case words[0] == "snakemake":
 		words = append([]string{"python3", Script, "snakemake.cli", "snakemake_executor_plugin_fairway.warm?"}, words[1:]...)
 	}
@@ -110,7 +121,7 @@ func (w *Workers) Start(named string, job *Job) (process.Lead, error) {
 // those of the pilot.
 func decisive(env, pilots []string) (own []string) {
 	for _, entry := range env {
-		for _, prefix := range []string{"PYTHON", "LD_", "R_", "CONDA_", "VIRTUAL_ENV="} {
+		for _, prefix := range []string{"PYTHON", "LD_", "R_", "CONDA_", "VIRTUAL_ENV=", "LANG", "LC_"} {
 			if strings.HasPrefix(entry, prefix) && !slices.Contains(pilots, entry) {
 				own = append(own, entry)
 			}
@@ -163,11 +174,12 @@ func (w *Workers) Close() {
 	}
 }
 
-// attr describes the process of a worker, with its end of the socket and its script as further files.
-func (w *Workers) attr(own []string, null, said *os.File, control int, script *os.File) *syscall.ProcAttr {
+// attr describes the process of a worker, with its end of the socket and its scripts as further files.
+func (w *Workers) attr(own []string, null, said *os.File, control int, scripts []*os.File) *syscall.ProcAttr {
 	env := append(slices.Clone(w.Env), own...)
-	return &syscall.ProcAttr{
-		Dir: w.Dir, Env: append(env, "FAIRWAY_WORKER_FD=3"),
-		Files: []uintptr{null.Fd(), said.Fd(), said.Fd(), uintptr(control), script.Fd()},
+	files := []uintptr{null.Fd(), said.Fd(), said.Fd(), uintptr(control)}
+	for _, script := range scripts {
+		files = append(files, script.Fd())
 	}
+	return &syscall.ProcAttr{Dir: w.Dir, Env: append(env, "FAIRWAY_WORKER_FD=3"), Files: files}
 }
