@@ -48,8 +48,11 @@ type row struct {
 	Cost      *float64  `json:"cost,omitempty"`
 	Quartiles []float64 `json:"quartiles,omitempty"`
 	CPUCost   *float64  `json:"cpu_cost,omitempty"`
-	// Lost is by how many intervals a gang that is killed takes longer.
+	// Lost is by how many intervals a gang that is killed takes longer. Of that, Again is computed once
+	// more, and StartS are the seconds until the new tasks compute.
 	Lost   *float64 `json:"lost_intervals,omitempty"`
+	Again  float64  `json:"again_intervals,omitempty"`
+	StartS float64  `json:"start_s,omitempty"`
 	Rounds int      `json:"rounds"`
 }
 
@@ -61,7 +64,8 @@ func (r row) String() string {
 			r.MUpdates, r.MUpdatesWithout, 100**r.Cost, 100*r.Quartiles[0], 100*r.Quartiles[1], 100**r.CPUCost)
 	}
 	if r.Lost != nil {
-		s += fmt.Sprintf("  %.2f s, without %.2f s  lost %.2f intervals", r.Seconds, r.Without, *r.Lost)
+		s += fmt.Sprintf("  %.2f s, without %.2f s  lost %.2f intervals: %.2f computed again, %.1f s to begin",
+			r.Seconds, r.Without, *r.Lost, r.Again, r.StartS)
 	}
 	return s
 }
@@ -115,6 +119,7 @@ type gang struct {
 	out      []*bytes.Buffer
 	progress []string // files
 	began    time.Time
+	took     time.Duration // until all had ended
 }
 
 // folders are new, one for each task.
@@ -154,14 +159,15 @@ func (s *settings) start(tasks int, folders []string, every time.Duration, itera
 	return g, nil
 }
 
-// wait waits for all, and returns the time in seconds.
-func (g *gang) wait() (seconds float64, err error) {
+// wait waits for all.
+func (g *gang) wait() (err error) {
 	for k, cmd := range g.tasks {
 		if e := cmd.Wait(); e != nil {
 			err = errors.Join(err, fmt.Errorf("task %d: %w: %s", k, e, g.out[k]))
 		}
 	}
-	return time.Since(g.began).Seconds(), err
+	g.took = time.Since(g.began)
+	return err
 }
 
 // end kills all.
@@ -173,13 +179,53 @@ func (g *gang) end() error {
 	return nil
 }
 
-// once runs a gang from its beginning to its end.
-func (s *settings) once(tasks int, folders []string) (seconds float64, err error) {
+// attempt is what one attempt of a gang has done.
+type attempt struct{ seconds, computing, updates float64 }
+
+// once runs a gang to its end.
+func (s *settings) once(tasks int, folders []string) (a attempt, err error) {
 	g, err := s.start(tasks, folders, s.every, s.iterations)
 	if err != nil {
-		return 0, err
+		return a, err
 	}
-	return g.wait()
+	if err := g.wait(); err != nil {
+		return a, err
+	}
+	return g.done()
+}
+
+// killed runs a gang for some seconds.
+func (s *settings) killed(tasks int, folders []string, seconds float64) (a attempt, err error) {
+	g, err := s.start(tasks, folders, s.every, s.iterations)
+	if err != nil {
+		return a, err
+	}
+	late := time.AfterFunc(time.Duration(seconds*float64(time.Second)), func() {
+		for _, task := range g.tasks { // as a TaskQueue ends the others; by themselves they notice after their lease
+			_ = task.Process.Kill()
+		}
+	})
+	defer late.Stop()
+	if g.wait() == nil {
+		return a, errors.New("the gang came to its end before a task was killed: take more iterations")
+	}
+	return g.done()
+}
+
+// done is what an attempt that has ended did.
+func (g *gang) done() (attempt, error) {
+	c, err := g.course()
+	if err != nil {
+		return attempt{}, err
+	}
+	a := attempt{seconds: g.took.Seconds()}
+	for _, samples := range c.tasks {
+		if len(samples) > 0 {
+			last := samples[len(samples)-1]
+			a.computing, a.updates = max(a.computing, last.Seconds), a.updates+last.Updated
+		}
+	}
+	return a, nil
 }
 
 // cost runs one gang that makes a checkpoint in every second interval, and compares each such
@@ -236,17 +282,9 @@ func (g *gang) follow(rounds int, every time.Duration) (course, error) {
 	last := -1.0
 	for {
 		time.Sleep(every)
-		var c course
-		for k, path := range g.progress {
-			text, err := os.ReadFile(path)
-			if err != nil {
-				return c, fmt.Errorf("task %d tells nothing: %w: %s", k, err, g.out[k])
-			}
-			samples, err := parse(text)
-			if err != nil {
-				return c, err
-			}
-			c.tasks = append(c.tasks, samples)
+		c, err := g.course()
+		if err != nil {
+			return c, err
 		}
 		all := c.tasks[0]
 		for i := range all[:max(1, len(all))-1] {
@@ -262,6 +300,22 @@ func (g *gang) follow(rounds int, every time.Duration) (course, error) {
 		}
 		last = all[len(all)-1].Seconds
 	}
+}
+
+// course reads how far the tasks have come.
+func (g *gang) course() (c course, err error) {
+	for k, path := range g.progress {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return c, fmt.Errorf("task %d tells nothing: %w: %s", k, err, g.out[k])
+		}
+		samples, err := parse(text)
+		if err != nil {
+			return c, err
+		}
+		c.tasks = append(c.tasks, samples)
+	}
+	return c, nil
 }
 
 // parse leaves out a last line that is being written.
@@ -319,47 +373,43 @@ func savedMB(folder string) (float64, error) {
 // kill runs gangs with a task killed in the middle, beside gangs that nobody kills.
 func (s *settings) kill(tasks int) (row, error) {
 	r := row{Name: "kill", N: s.n, Tasks: tasks, EveryS: s.every.Seconds(), Rounds: s.rounds}
-	var with, without, lost []float64
+	var with, without, lost, again, start []float64
 	for round := range s.rounds {
 		folders, err := s.folders(tasks)
 		if err != nil {
 			return r, err
 		}
-		undisturbed, err := s.once(tasks, folders)
+		whole, err := s.once(tasks, folders)
 		if err != nil {
 			return r, err
 		}
 		if folders, err = s.folders(tasks); err != nil {
 			return r, err
 		}
-		began := time.Now()
-		g, err := s.start(tasks, folders, s.every, s.iterations)
+		// Each round at another place between two checkpoints.
+		share := 0.5 + float64(round)/float64(s.rounds)*s.every.Seconds()/whole.seconds
+		first, err := s.killed(tasks, folders, share*whole.seconds)
 		if err != nil {
 			return r, err
 		}
-		// Each round at another place between two checkpoints.
-		share := 0.5 + float64(round)/float64(s.rounds)*s.every.Seconds()/undisturbed
-		late := time.AfterFunc(time.Duration(share*undisturbed*float64(time.Second)), func() {
-			for _, task := range g.tasks { // as a TaskQueue ends the others; by themselves they notice after their lease
-				_ = task.Process.Kill()
-			}
-		})
-		_, err = g.wait()
-		late.Stop()
-		if err == nil {
-			return r, errors.New("the gang came to its end before a task was killed: take more iterations")
-		}
-		if _, err := s.once(tasks, folders); err != nil {
+		second, err := s.once(tasks, folders)
+		if err != nil {
 			return r, err
 		}
-		took := time.Since(began).Seconds()
-		with, without = append(with, took), append(without, undisturbed)
-		lost = append(lost, (took-undisturbed)/s.every.Seconds())
+		took := first.seconds + second.seconds
+		with, without = append(with, took), append(without, whole.seconds)
+		lost = append(lost, (took-whole.seconds)/s.every.Seconds())
+		interval := whole.updates / whole.computing * s.every.Seconds()
+		again = append(again, (first.updates+second.updates-whole.updates)/interval)
+		start = append(start, second.seconds-second.computing)
+		fmt.Fprintf(os.Stderr, "checkpoints: round %d: %.2f s, without %.2f s, lost %.2f intervals: %.2f computed again, "+
+			"%.1f s to begin\n", round+1, took, whole.seconds, lost[round], again[round], start[round])
 		if r.SavedMB, err = savedMB(folders[0]); err != nil {
 			return r, err
 		}
 	}
 	intervals := measure.Median(lost)
 	r.Seconds, r.Without, r.Lost = measure.Median(with), measure.Median(without), &intervals
+	r.Again, r.StartS = measure.Median(again), measure.Median(start)
 	return r, nil
 }

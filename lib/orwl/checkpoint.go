@@ -423,14 +423,16 @@ func (p *plan) add(q point) {
 	}
 }
 
-// further is the next point when an iteration takes a time: about an interval after the last one,
-// but at most twice as far as that one was from the one before, since the time is a guess at first.
+// further is the next point when an iteration takes a time: an interval after the last checkpoint,
+// but at most twice as far from the last point as that one was from the one before, since the time is
+// a guess at first.
 func (p *plan) further(iteration, every time.Duration) point {
 	n := len(p.points)
 	most := 2 * (p.points[n-1].iteration - p.points[n-2].iteration)
 	wanted := math.MaxInt
 	if iteration > 0 {
-		wanted = int(min(float64(every)/float64(iteration), float64(most)))
+		due := int(min(float64(every)/float64(iteration), math.MaxInt32))
+		wanted = p.last + due - p.horizon()
 	}
 	q := point{iteration: p.horizon() + max(1, min(most, wanted))}
 	q.save = float64(q.iteration-p.last)*float64(iteration) >= nearlyEvery*float64(every)
