@@ -49,13 +49,13 @@ run: build ## install what the example needs and run examples/lambda
 	scripts/install-packages.sh $(EXAMPLE_PACKAGES)
 	bin/fairway run examples/lambda/workflow.yaml
 
-test: test-packages checks unit ## install what the tests need and run all checks and tests
+test: installed checks unit ## install what the tests need and run all checks and tests
 
-.PHONY: test-packages test-tools checks
+.PHONY: installed test-tools checks
 checks: # side by side
 	+$(MAKE) --no-print-directory --jobs --output-sync vet lint rules passive test-tools
 
-test-packages:
+installed: # the Debian packages that the tests need
 	scripts/install-packages.sh $(TEST_PACKAGES)
 
 # It mostly waits for registries, while the others compile.
@@ -159,7 +159,7 @@ test-containers: uv ## run jobs in real containers and environments, by programs
 NFPM_VERSION       := v2.43.0
 CYCLONEDX_VERSION  := v1.10.0
 
-.PHONY: release test-release release-tools
+.PHONY: release test-packages release-tools
 release-tools:
 	scripts/install-packages.sh python3 python3-venv
 	scripts/install-go-tool.sh github.com/goreleaser/nfpm/v2/cmd/nfpm $(NFPM_VERSION)
@@ -169,8 +169,8 @@ release: release-tools ## make wheels, Debian packages, tarballs, an SBOM and ch
 	rm -rf bin/release
 	scripts/release.sh bin/release
 
-test-release: release-tools ## make a release twice, compare the bytes, and try what it installs
-	scripts/test-release.sh
+test-packages: release-tools ## make a release twice, compare the bytes, and try what it installs
+	scripts/try-packages.sh
 
 # What of the names of platforms of wheels is the machine's.
 WHEEL_PLATFORM = linux_$(shell uname -m)
@@ -297,7 +297,7 @@ fuzz: ## run every fuzz target for a short time (FUZZ_TIME=20s)
 		done || exit 1; \
 	done
 
-soak: test-packages fuzz ## run the long tests: hours of crashes, faults and random workflows
+soak: installed fuzz ## run the long tests: hours of crashes, faults and random workflows
 	FAIRWAY_SOAK=1 go test $(RACE) -timeout 4h -tags soak ./... fairway/lib/...
 
 bench: ## run the benchmarks whose figures stand in docs/benchmarks.md
