@@ -5,7 +5,7 @@
 // processes together, which hardly depends on what else the machine does.
 //
 //	go run ./bench/containers -json
-//	go run ./bench/containers -count 100000 -rounds 3
+//	go run ./bench/containers -count 20000 -rounds 3
 //
 // Runtimes that are not installed are left out. busybox-static is the image.
 package main
@@ -39,15 +39,11 @@ func main() {
 	asJSON := flag.Bool("json", false, "print one JSON object")
 	jobs := flag.Int("jobs", 1000, "jobs of each round")
 	rounds := flag.Int("rounds", 5, "rounds of which the median counts")
-	counts := flag.String("count", "0,20000,100000", "to what the jobs count, a row for each; 0: jobs of true")
+	counts := flag.String("count", "0,5000,20000", "to what the jobs count, a row for each; 0: jobs of true")
 	flag.Parse()
 	rows, err := measureAll(context.Background(), *jobs, *rounds, strings.Split(*counts, ","))
 	measure.ExitOn(err)
-	measure.ExitOn(measure.Print(rows, *asJSON, func(r row) string {
-		return fmt.Sprintf("%-14s to %6s  %6.2f ms a job, %6.2f ms by hand, ratio %.2f; "+
-			"of processors %.2f and %.2f ms, ratio %.2f", r.Name, r.Count, r.NS/1e6, r.Yardstick/1e6, r.Ratio,
-			r.CPU/1e6, r.CPUByHand/1e6, r.CPURatio)
-	}))
+	measure.ExitOn(measure.Print(rows, *asJSON, row.String))
 }
 
 // row is a line of the result; all times are for one job.
@@ -57,6 +53,12 @@ type row struct {
 	CPU       float64 `json:"cpu_ns"`
 	CPUByHand float64 `json:"cpu_by_hand_ns"`
 	CPURatio  float64 `json:"cpu_ratio"`
+}
+
+func (r row) String() string {
+	return fmt.Sprintf("%-14s to %6s  %6.2f ms a job, %6.2f ms by hand, ratio %.2f; "+
+		"of processors %.2f and %.2f ms, ratio %.2f", r.Name, r.Count, r.NS/1e6, r.Yardstick/1e6, r.Ratio,
+		r.CPU/1e6, r.CPUByHand/1e6, r.CPURatio)
 }
 
 func measureAll(ctx context.Context, jobs, rounds int, counts []string) (rows []row, err error) {
@@ -110,6 +112,7 @@ func measureAll(ctx context.Context, jobs, rounds int, counts []string) (rows []
 			}
 			r := row{Row: compared, Count: count, CPU: measure.Median(ours.spent), CPUByHand: measure.Median(byHand.spent)}
 			r.CPURatio = r.CPU / r.CPUByHand
+			fmt.Fprintln(os.Stderr, "containers:", r)
 			rows = append(rows, r)
 		}
 	}
