@@ -423,24 +423,28 @@ func (p *plan) add(q point) {
 	}
 }
 
-// further is the next point when an iteration takes a time: an interval after the last checkpoint,
-// but at most twice as far from the last point as that one was from the one before, since the time is
-// a guess at first.
-func (p *plan) further(iteration, every time.Duration) point {
+// further is the next point when an iteration takes a time, and the last checkpoint was begun age
+// before the last point that was passed. A point is a quarter of an interval after the one before, so
+// that a plan holds where iterations become slower, but at most twice as far as that one was from the
+// one before, since the time is a guess at first. The one where an interval is over has a checkpoint.
+func (p *plan) further(iteration, every, age time.Duration) point {
 	n := len(p.points)
-	most := 2 * (p.points[n-1].iteration - p.points[n-2].iteration)
-	wanted := math.MaxInt
-	if iteration > 0 {
-		due := int(min(float64(every)/float64(iteration), math.MaxInt32))
-		wanted = p.last + due - p.horizon()
+	step := 2 * (p.points[n-1].iteration - p.points[n-2].iteration)
+	from := p.points[max(0, p.passed-1)].iteration
+	if p.last > from { // it is planned, and not begun yet
+		from, age = p.last, 0
 	}
-	q := point{iteration: p.horizon() + max(1, min(most, wanted))}
-	q.save = float64(q.iteration-p.last)*float64(iteration) >= nearlyEvery*float64(every)
+	if iteration > 0 {
+		fit := func(t time.Duration) int { return int(min(float64(t)/float64(iteration), math.MaxInt32)) }
+		step = min(step, fit(every/4), from+fit(every-age)-p.horizon())
+	}
+	q := point{iteration: p.horizon() + max(1, step)}
+	q.save = float64(age)+float64(q.iteration-from)*float64(iteration) >= nearlyEvery*float64(every)
 	return q
 }
 
 // nearlyEvery is the share of the interval after which a point of the plan has a checkpoint.
-const nearlyEvery = 0.75
+const nearlyEvery = 0.9
 
 // pointsAhead is how many points the plan has beyond those to which task 0 has come.
 const pointsAhead = 2
@@ -455,6 +459,7 @@ func (c *Checkpoints) lead(r Resource) error {
 	c.tasks.Go(func() {
 		defer w.Cancel()
 		began, before := time.Now(), c.begun
+		saved, savedAt := c.begun, began
 		var iteration time.Duration
 		for {
 			select {
@@ -467,8 +472,12 @@ func (c *Checkpoints) lead(r Resource) error {
 				iteration = c.at.Sub(began) / time.Duration(p.iteration-before)
 				began, before = c.at, p.iteration
 			}
+			if c.plan.last > saved && c.plan.last <= before {
+				saved, savedAt = c.plan.last, c.at
+			}
+			age := c.at.Sub(savedAt)
 			c.mu.Unlock()
-			if c.extend(w, iteration) != nil {
+			if c.extend(w, iteration, age) != nil {
 				return
 			}
 		}
@@ -477,11 +486,11 @@ func (c *Checkpoints) lead(r Resource) error {
 }
 
 // extend adds points to the plan until it is far enough ahead.
-func (c *Checkpoints) extend(w *Pair, iteration time.Duration) error {
+func (c *Checkpoints) extend(w *Pair, iteration, age time.Duration) error {
 	for {
 		c.mu.Lock()
 		enough := len(c.plan.points)-c.plan.passed >= pointsAhead
-		q := c.plan.further(iteration, c.every)
+		q := c.plan.further(iteration, c.every, age)
 		c.mu.Unlock()
 		if enough {
 			return nil

@@ -292,47 +292,70 @@ func TestCheckpointsAreMade(t *testing.T) {
 	}
 }
 
-// The plan comes to the interval by doubling its distances, and has its points in order.
+// The plan comes to the interval by doubling its distances, has its points in order, and keeps about an interval
+// between two checkpoints, also where iterations change.
 func TestPlanOfCheckpoints(t *testing.T) {
-	iterations := []time.Duration{time.Millisecond, 20 * time.Second, 0}
-	for i := range time.Duration(60) { // a point before an interval is over must not put the checkpoint off
-		iterations = append(iterations, 200*time.Millisecond+i*10*time.Millisecond)
+	const every = 10 * time.Second
+	steady := func(iteration time.Duration) func(int) time.Duration {
+		return func(int) time.Duration { return iteration }
 	}
-	for _, iteration := range iterations {
-		const every = 10 * time.Second
-		p := newPlan(100)
-		last, saved := p.horizon(), 0
-		for n := 101; n < 5000; n++ {
-			for p.horizon() < n {
-				t.Fatalf("%v: at %d nobody knows what comes", iteration, n)
+	for _, c := range []struct {
+		iteration         time.Duration
+		shortest, longest time.Duration // between two checkpoints
+	}{
+		{time.Millisecond, 9 * time.Second, 10 * time.Second},
+		{20 * time.Second, 20 * time.Second, 60 * time.Second}, // the first two points save nothing
+		{0, 0, 0},
+	} {
+		checkPlan(t, fmt.Sprint(c.iteration), steady(c.iteration), every, c.shortest, c.longest)
+	}
+	for i := range time.Duration(60) { // a point before an interval is over does not put the checkpoint off
+		iteration := 200*time.Millisecond + i*10*time.Millisecond
+		checkPlan(t, fmt.Sprint(iteration), steady(iteration), every, 8*time.Second, 10*time.Second)
+	}
+	// A machine that becomes slower and faster by two, at once.
+	for period := 5; period < 200; period += 7 {
+		uneven := func(n int) time.Duration {
+			if n/period%2 == 0 {
+				return 300 * time.Millisecond
 			}
-			if !p.passes(n) {
-				continue
-			}
-			for len(p.points)-p.passed < pointsAhead {
-				before := p.last
-				q := p.further(iteration, every)
-				p.add(q)
-				if q.iteration <= last {
-					t.Fatalf("%v: %d follows %d", iteration, q.iteration, last)
-				}
-				last = q.iteration
-				apart := time.Duration(q.iteration-before) * iteration
-				longest := max(every, iteration)
-				if saved == 0 {
-					longest = max(every, 3*iteration) // the first two points save nothing
-				}
-				if q.save && (apart < 7*time.Second || apart > longest) {
-					t.Errorf("%v: checkpoints are %v apart", iteration, apart)
-				}
-				if q.save {
-					saved++
-				}
-			}
+			return 600 * time.Millisecond
 		}
-		if (saved == 0) != (iteration == 0) {
-			t.Errorf("%v: %d checkpoints", iteration, saved)
+		checkPlan(t, fmt.Sprint("changing after ", period), uneven, every, 6*time.Second, 15*time.Second)
+	}
+}
+
+// checkPlan makes a plan for iterations that take some time, as task 0 does.
+func checkPlan(t *testing.T, name string, takes func(n int) time.Duration, every, shortest, longest time.Duration) {
+	t.Helper()
+	p := newPlan(100)
+	var now, savedAt, passedAt, iteration time.Duration
+	passed, saved := 100, 0
+	for n := 101; now < 200*time.Second && n < 300_000; n++ {
+		now += takes(n)
+		if p.horizon() < n {
+			t.Fatalf("%s: at %d nobody knows what comes", name, n)
 		}
+		if p.isSaved(n) {
+			if apart := now - savedAt; apart < shortest || apart > longest {
+				t.Errorf("%s: checkpoints are %v apart", name, apart)
+			}
+			saved, savedAt = saved+1, now
+		}
+		if !p.passes(n) {
+			continue
+		}
+		iteration, passed, passedAt = (now-passedAt)/time.Duration(n-passed), n, now
+		for len(p.points)-p.passed < pointsAhead {
+			q := p.further(iteration, every, now-savedAt)
+			if q.iteration <= p.horizon() {
+				t.Fatalf("%s: %d follows %d", name, q.iteration, p.horizon())
+			}
+			p.add(q)
+		}
+	}
+	if (saved == 0) != (longest == 0) {
+		t.Errorf("%s: %d checkpoints", name, saved)
 	}
 }
 
