@@ -22,6 +22,8 @@ func main() {
 	paper := flag.Bool("paper", false, "repeat the experiments of the paper's section 4.2")
 	docs := flag.String("docs", "docs", "where -paper writes its tables and plots")
 	block := flag.Int("block", defaultBlock, "side of the largest blocks of -paper; 64 of 1000² need 3 GB of memory")
+	scaled := flag.Int("scaled", defaultBlock, "side of the blocks of -paper of which there are 4 to 64, as many as "+
+		"memory has room for; 36 of 3000² need 15 GB")
 	note := flag.String("note", "", "what -paper is to say about the run besides, such as what else ran")
 	hosts := flag.String("hosts", "", "only over these `numbers` of hosts, which are network namespaces (needs root)")
 	flag.Parse()
@@ -31,7 +33,7 @@ func main() {
 	case *hosts != "":
 		exit(runHosts(*hosts, *size, *asJSON))
 	case *paper:
-		exit(repeatPaper(*docs, *block, *note))
+		exit(repeatPaper(*docs, *block, *scaled, *note))
 	case *size > 0:
 		exit(run(*asJSON, *quick, *size))
 	case *quick:
