@@ -75,12 +75,13 @@ func (s *share) rekey() {
 }
 
 // levelFS is the level fair share of Slurm's Fair Tree: the part of the weights of all siblings
-// over the part of their usage. It is 0 without weight, and infinite without usage.
+// over the part of their usage. It is 0 without weight, and infinite without usage. It is rounded once,
+// so that groups which are tied are equal.
 func (s *share) levelFS() float64 {
 	if s.key == 0 || math.IsInf(s.key, 1) {
 		return s.key
 	}
-	return s.key * s.parent.usage() / float64(s.parent.weights)
+	return float64(s.weight) * s.parent.usage() / (s.usage() * float64(s.parent.weights))
 }
 
 // slotsOf is how many slots of a pilot an attempt takes: the largest part that it needs of
