@@ -119,11 +119,21 @@ func TestAPeerThatDropsNothingIsWaitedForOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	a.dropTime = time.Hour
-	if _, _, err := a.Fetch(t.Context(), item("z", 90), bytes(90)); err != nil && !errors.Is(err, ErrFull) {
-		t.Fatal(err)
+	waits := true
+	for range 100 { // what b did before may be seen only now, and it is waited for again after a change
+		ctx, stop := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		dropped := a.untilDropped(ctx, []string{fileName(item("x", 90))})
+		waits = ctx.Err() != nil
+		stop()
+		if dropped {
+			t.Fatal("a peer that keeps x is said to have dropped it")
+		}
+		if !waits {
+			break
+		}
 	}
-	if a.untilDropped(t.Context(), []string{fileName(item("x", 90))}) {
-		t.Error("a peer that keeps x is said to have dropped it")
+	if waits {
+		t.Error("a peer that drops nothing is waited for each time")
 	}
 }
 
