@@ -22,5 +22,5 @@
 // family, so that the pilot becomes its parent, and writes its number in decimal digits and a line
 // break. This process reads a byte of the pipe; if there is none, it ends. Else it makes a session of
 // its own, asks to be killed with its parent, takes the streams, the variables and the folder, and
-// does what the words say. worker.py does this for Python.
+// does what the words say. worker.py does this for Python, and with r.py for R.
 package warm

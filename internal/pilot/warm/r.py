@@ -1,14 +1,18 @@
 """What worker.py forks where jobs are `Rscript`: a process that has loaded R and packages before.
 
 worker.py executes it, and calls prepare(packages), which returns what is called in each job. R is
-loaded as the library that other programs embed (libR.so). Python 3.6 and later, R 4.0 and later.
+loaded as the library that other programs embed (libR.so). Python 3.6 and later; tried with R 4.2.
 """
 
 import ctypes
+import io
 import os
 import re
 import shutil
 import subprocess
+
+# What the program R tells its library by variables: where its files are.
+_FOLDERS = ("R_HOME", "R_SHARE_DIR", "R_INCLUDE_DIR", "R_DOC_DIR")
 
 _LOAD = """tryCatch({
     for (name in c(%s)) suppressMessages(loadNamespace(name))
@@ -25,11 +29,13 @@ def prepare(packages):
     program = shutil.which("R")
     if program is None:
         raise SystemExit("there is no R in PATH")
-    home = subprocess.check_output([program, "RHOME"]).decode().strip()
+    said = subprocess.check_output([program, "CMD", "printenv"] + list(_FOLDERS))
+    folders = dict(zip(_FOLDERS, map(os.fsdecode, said.split(b"\n"))))
+    home = folders["R_HOME"]
     ours = {os.path.realpath(os.path.join(folder, "Rscript"))
             for folder in (os.path.dirname(program), os.path.join(home, "bin"))}
     os.chdir("/")  # a .Rprofile is that of a job
-    r = _load(home)
+    r = _load(folders)
     r.R_ParseEvalString((_LOAD % ", ".join('"%s"' % name for name in packages)).encode(),
                         ctypes.c_void_p.in_dll(r, "R_GlobalEnv"))
     # Each job makes a folder for temporary files of its own, where its variables say.
@@ -37,10 +43,10 @@ def prepare(packages):
     shutil.rmtree(os.fsdecode(folder.value))
     folder.value = None
 
-    def main(argv, path=None):
+    def main(argv, path):
         source = _source(argv[1:])
-        if source is None or path is None or os.path.realpath(path) not in ours or _has_profile():
-            os.execve(path or argv[0], argv, dict(os.environ))
+        if source is None or os.path.realpath(path) not in ours or _has_profile():
+            os.execve(path, argv, dict(os.environ))
         options, lines = source
         r.R_reInitTempDir(1)
         words = [os.path.join(home, "bin", "exec", "R"), "--no-echo", "--no-restore"] + options
@@ -52,19 +58,16 @@ def prepare(packages):
     return main
 
 
-def _load(home):
+def _load(folders):
     """The library, after what `R --no-echo --no-restore --no-save` does before its first line."""
-    folder = os.path.join(home, "lib")
+    folder = os.path.join(folders["R_HOME"], "lib")
     for name in ("libRblas.so", "libRlapack.so"):  # of an R that brings them
         if os.path.exists(os.path.join(folder, name)):
             ctypes.CDLL(os.path.join(folder, name), ctypes.RTLD_GLOBAL)
     libc = ctypes.CDLL(None)
-    for name, below in (("HOME", ""), ("SHARE_DIR", "share"), ("INCLUDE_DIR", "include"), ("DOC_DIR", "doc")):
-        said = "/usr/share/R/" + below if below else home  # as Debian has it
-        if not os.path.isdir(said):
-            said = os.path.join(home, below)
-        os.environ.pop("R_" + name, None)
-        libc.setenv(b"R_" + name.encode(), os.fsencode(said), 1)  # not for os.environ, which jobs replace
+    for name, value in folders.items():
+        os.environ.pop(name, None)
+        libc.setenv(name.encode(), os.fsencode(value), 1)  # not for os.environ, which jobs replace
     r = ctypes.CDLL(os.path.join(folder, "libR.so"), ctypes.RTLD_GLOBAL)
     r.R_ParseEvalString.argtypes, r.R_ParseEvalString.restype = (ctypes.c_char_p, ctypes.c_void_p), ctypes.c_void_p
     r.Rf_initialize_R(*_words(["R", "--no-echo", "--no-restore", "--no-save"]))
@@ -94,8 +97,6 @@ def _source(words):
         words = words[2:]
     if not text or words and words[0].startswith("-"):
         return None
-    import io
-
     return options + (["--args"] + words if words else []), io.BytesIO(os.fsencode("\n".join(text) + "\n"))
 
 

@@ -177,7 +177,8 @@ func TestJobsOfRAreAsByRscript(t *testing.T) {
 	}
 	script := write("script.R", "print(commandArgs())\n1 + 1\nf <- function(x) {\n  x * 2\n}\nf(21)\n"+
 		"cat(Sys.getenv('ABC'), interactive(), nchar('"+strings.Repeat("x", 6000)+"'), '\\n')\n"+
-		"Sys.getenv('R_HOME'); sort(c('b', 'A', 'a')); readLines(file('stdin')); warning('careful'); search()")
+		"Sys.getenv(c('R_HOME', 'R_SHARE_DIR', 'R_INCLUDE_DIR', 'R_DOC_DIR')); "+
+		"sort(c('b', 'A', 'a')); readLines(file('stdin')); warning('careful'); search()")
 	for _, c := range []struct {
 		name string
 		argv []string
@@ -226,9 +227,12 @@ func TestJobsOfRShareNothing(t *testing.T) {
 	said := map[string]bool{}
 	for range 2 {
 		code, printed, err := f.run("R stats", []string{"Rscript", "-e",
-			"writeLines('x', tempfile()); cat(tempdir(), runif(1), 'stats' %in% loadedNamespaces())"}, "TMPDIR="+jobs)
+			"writeLines('x', tempfile()); cat(tempdir(), runif(1), 'stats' %in% loadedNamespaces(), " +
+				"any(grepl('memfd', Sys.readlink(list.files('/proc/self/fd', full.names = TRUE)))))"}, "TMPDIR="+jobs)
 		words := strings.Fields(printed)
-		if err != nil || code != 0 || len(words) != 3 || filepath.Dir(words[0]) != jobs || words[2] != "TRUE" {
+		if err != nil || code != 0 || len(words) != 4 || filepath.Dir(words[0]) != jobs || words[2] != "TRUE" ||
+			words[3] != "FALSE" { // files of the worker
+
 			t.Fatalf("code %d, printed %q, %v", code, printed, err)
 		}
 		said[words[0]], said[words[1]] = true, true

@@ -230,10 +230,12 @@ _MEMORY = "/proc/self/fd/"  # where the pilot passes files that have no name
 
 
 def _execute(path):
-    """The names of a file of the pilot."""
+    """The names of a file that the pilot has passed, which is closed: jobs do not see it."""
     space = {}
     with open(path, "rb") as f:
-        exec(compile(f.read(), "fairway:R", "exec"), space)
+        text = f.read()
+    os.close(int(os.path.basename(path)))
+    exec(compile(text, "fairway:R", "exec"), space)
     return space
 
 
