@@ -49,13 +49,13 @@ run: build ## install what the example needs and run examples/lambda
 	scripts/install-packages.sh $(EXAMPLE_PACKAGES)
 	bin/fairway run examples/lambda/workflow.yaml
 
-test: installed checks unit ## install what the tests need and run all checks and tests
+test: dependencies checks unit ## install what the tests need and run all checks and tests
 
-.PHONY: installed test-tools checks
+.PHONY: dependencies test-tools checks
 checks: # side by side
 	+$(MAKE) --no-print-directory --jobs --output-sync vet lint rules passive test-tools
 
-installed: # the Debian packages that the tests need
+dependencies: # the Debian packages that the tests need
 	scripts/install-packages.sh $(TEST_PACKAGES)
 
 # It mostly waits for registries, while the others compile.
@@ -297,7 +297,7 @@ fuzz: ## run every fuzz target for a short time (FUZZ_TIME=20s)
 		done || exit 1; \
 	done
 
-soak: installed fuzz ## run the long tests: hours of crashes, faults and random workflows
+soak: dependencies fuzz ## run the long tests: hours of crashes, faults and random workflows
 	FAIRWAY_SOAK=1 go test $(RACE) -timeout 4h -tags soak ./... fairway/lib/...
 
 bench: ## run the benchmarks whose figures stand in docs/benchmarks.md

@@ -226,6 +226,9 @@ func weakScaling(block int) (experiment, error) {
 		return experiment{}, fmt.Errorf("how much memory there is: %w", err)
 	}
 	most := int(memory.Totalram * uint64(memory.Unit) * 3 / 4 / bytesOfElement)
+	if 4*block*block > most {
+		return experiment{}, fmt.Errorf("-scaled %d: 4 such blocks do not fit into memory; take smaller ones", block)
+	}
 	e := experiment{
 		file: "llk23-scaling.svg", title: fmt.Sprintf("Blocks of %d x %[1]d", block),
 		x: "blocks", y: "µs per iteration and block",

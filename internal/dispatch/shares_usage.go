@@ -75,8 +75,8 @@ func (s *share) rekey() {
 }
 
 // levelFS is the level fair share of Slurm's Fair Tree: the part of the weights of all siblings
-// over the part of their usage. It is 0 without weight, and infinite without usage. It is rounded once,
-// so that groups which are tied are equal.
+// over the part of their usage. It is 0 without weight, and infinite without usage. It is one
+// quotient of products, which are exact for small numbers, so that groups which are tied are equal.
 func (s *share) levelFS() float64 {
 	if s.key == 0 || math.IsInf(s.key, 1) {
 		return s.key
