@@ -117,16 +117,21 @@ func (a *attempt) missed(in input) input {
 	return in
 }
 
-// await calls then when input f, which somebody fetches ahead, is there or cannot be had.
+// await calls then when input f, which somebody fetched ahead when the attempt was assigned, is there
+// or cannot be had. That may have come by the time that the attempt asks for it.
 func (a *attempt) await(f int, then func()) {
 	in := a.Inputs[f]
-	fetched := a.pilot.space.fetched
-	fetched[in.File] = append(fetched[in.File], func() {
+	found := func() {
 		if !a.work.cancelled {
 			a.work.reads[f] = a.locate(in)
 			then()
 		}
-	})
+	}
+	if s := a.pilot.space; s.isFetched(in.File) {
+		s.fetched[in.File] = append(s.fetched[in.File], found)
+		return
+	}
+	found()
 }
 
 // finish is called when the execution has ended one way or the other.

@@ -1,0 +1,121 @@
+package examples
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// block is a fenced block of a page: its language, and its text.
+var block = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
+
+// Pages that begin with an example do what they say when their commands are typed one after the
+// other. What was recorded by then can be explained and foretold, as for any other run.
+func TestPagesAsTyped(t *testing.T) {
+	for page, files := range map[string][]string{
+		"README.md":                {"data/a.gz"},
+		"docs/tutorials/lambda.md": nil,
+		"docs/tutorials/tier0.md":  nil,
+	} {
+		t.Run(filepath.Base(page), func(t *testing.T) {
+			t.Parallel()
+			if page == "docs/tutorials/lambda.md" {
+				needs(t, "bowtie2", "samtools", "bcftools")
+			}
+			folder := clone(t)
+			for _, name := range files {
+				mustRun(t, folder, "mkdir -p "+filepath.Dir(name)+"; echo words | gzip >"+name)
+			}
+			text, err := os.ReadFile("../../" + page)
+			if err != nil {
+				t.Fatal(err)
+			}
+			mustRun(t, folder, typed(string(text)))
+			out := mustRun(t, folder, `find . -name .fairway -printf '%h\n' | while read -r run; do
+				fairway -C "$run" what-if
+				fairway -C "$run" why
+			done`)
+			for _, want := range []string{"Replayed as it was: ", "The critical path has "} {
+				if !strings.Contains(out, want) {
+					t.Errorf("no %q in what was printed:\n%s", want, out)
+				}
+			}
+		})
+	}
+}
+
+// typed is what a reader types: the commands of a page in their order, and its workflow. What builds
+// and installs Fairway has been done; `make run` ends by running the example.
+func typed(page string) string {
+	var script strings.Builder
+	for _, b := range block.FindAllStringSubmatch(page, -1) {
+		language, text := b[1], b[2]
+		switch {
+		case language == "yaml":
+			script.WriteString("cat >workflow.yaml <<'end of the workflow'\n" + text + "end of the workflow\n")
+		case language != "" || strings.HasPrefix(text, " "): // something that is shown, or to be changed
+		default:
+			for line := range strings.Lines(text) {
+				switch word, _, _ := strings.Cut(line, " "); {
+				case strings.HasPrefix(line, "make run"):
+					script.WriteString("fairway run examples/lambda/workflow.yaml\n")
+				case word == "fairway", word == "grep", word == "cp", word == "diff", word == "cat", word == "cd", word == "mkdir",
+					strings.HasPrefix(word, "./"):
+					script.WriteString(line)
+				}
+			}
+		}
+	}
+	return script.String()
+}
+
+// clone is a folder with the examples, as in a clone in which nothing was run yet.
+func clone(t *testing.T) string {
+	t.Helper()
+	folder := t.TempDir()
+	for _, example := range []string{"lambda", "tier0"} {
+		names, err := exec.Command("git", "-C", "../../examples/"+example, "ls-files").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name := range strings.Lines(string(names)) {
+			from := filepath.Join("../../examples", example, strings.TrimSpace(name))
+			to := filepath.Join(folder, "examples", example, strings.TrimSpace(name))
+			text, err := os.ReadFile(from)
+			if err == nil {
+				err = os.MkdirAll(filepath.Dir(to), 0o755)
+			}
+			if err == nil {
+				err = os.WriteFile(to, text, 0o755)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return folder
+}
+
+func needs(t *testing.T, programs ...string) {
+	t.Helper()
+	for _, p := range programs {
+		if _, err := exec.LookPath(p); err != nil {
+			t.Skip(err)
+		}
+	}
+}
+
+func mustRun(t *testing.T, folder, script string) string {
+	t.Helper()
+	c := exec.Command("bash", "-euo", "pipefail", "-xc", script)
+	c.Dir = folder
+	c.Env = append(os.Environ(), "PATH="+filepath.Dir(fairway)+":"+os.Getenv("PATH"))
+	out, err := c.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return string(out)
+}
