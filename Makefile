@@ -274,6 +274,10 @@ test-clocks: ## run workflows whose processes go by wrong clocks that jump (it c
 	scripts/install-packages.sh iproute2 nftables
 	FAIRWAY_SOAK=1 go test $(RACE) -count=1 -timeout 14m -run TestClocks ./test/cluster
 
+.PHONY: test-whatif
+test-whatif: ## record ten runs, foretell each with half and twice the pilots, and compare with what these take
+	go run ./bench/whatif -defaults -runs 10 -most 0.15
+
 .PHONY: test-web web-pictures
 AXE_VERSION := 4.14.1
 TEST_WEB    = FAIRWAY_TEST_WEB=1 FAIRWAY_AXE=$(CURDIR)/bin/axe-$(AXE_VERSION).min.js go test $(RACE) -count=1 -timeout 10m ./test/web

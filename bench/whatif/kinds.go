@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -20,13 +21,20 @@ func pause(seed int, least, most float64) string {
 		most-least)
 }
 
-// plans are four variants of each kind, in turn; or, if they are to compute, two that do.
-func plans(compute bool) (all []plan) {
+// plans are four variants of each kind, in turn; if they are to compute, two that do; or those of
+// this machine, with the default flags.
+func plans(compute, defaults bool) (all []plan) {
 	if compute {
 		return []plan{computing(0), computing(1)}
 	}
 	for v := range 4 {
 		all = append(all, fan(v), layers(v), tail(v), retried(v), late(v))
+	}
+	if defaults {
+		all = slices.DeleteFunc(all, func(p plan) bool { return p.slurm })
+		for i := range all {
+			all[i].arguments = nil
+		}
 	}
 	return all
 }

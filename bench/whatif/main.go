@@ -12,6 +12,9 @@
 // Jobs that compute have their time from the processors that other jobs and other programs leave,
 // which a record tells in part only: -computing has runs of them instead.
 //
+// With -defaults the runs are those of this machine with the default flags, as a person has them;
+// -most is the largest error with which the command succeeds.
+//
 // With -keep the runs stay in a folder, and those that are there are not run again.
 package main
 
@@ -32,18 +35,21 @@ func main() {
 	runs := flag.Int("runs", 20, "recorded runs, of the kinds in turn")
 	keep := flag.String("keep", "", "folder in which the runs stay")
 	compute := flag.Bool("computing", false, "runs whose jobs compute, and disturb each other, instead")
+	defaults := flag.Bool("defaults", false, "runs of this machine alone, with the default flags but for the number of pilots")
+	most := flag.Float64("most", 0, "fail where an error is larger, such as 0.15 (0: never)")
 	program := flag.String("fairway", "", "the program; default: it is built")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	h := measure.NewHost("whatif", "")
-	rows, err := measureAll(ctx, h, *keep, *program, plans(*compute), *runs)
+	rows, err := measureAll(ctx, h, *keep, *program, plans(*compute, *defaults), *runs)
 	h.End()
 	measure.ExitOn(err)
 	if !*asJSON {
 		fmt.Println(heading)
 	}
 	measure.ExitOn(measure.Print(rows, *asJSON, row.String))
+	measure.ExitOn(within(rows, *most))
 }
 
 func measureAll(ctx context.Context, h *measure.Host, keep, program string, all []plan, runs int) ([]row, error) {

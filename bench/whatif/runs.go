@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -51,6 +52,17 @@ const heading = "name       slots  recorded  foretold (interval)      real   err
 func (r row) String() string {
 	return fmt.Sprintf("%-10s %5d %7.1f s %7.1f s (%5.1f-%5.1f) %7.1f s %+6.1f %%", r.Name, r.Slots, r.Recorded,
 		r.Foretold, r.Low, r.High, r.Real, 100*r.Error)
+}
+
+// within is an error where one of what is foretold is off by more; most 0 allows all.
+func within(rows []row, most float64) error {
+	for _, r := range rows {
+		if most > 0 && math.Abs(r.Error) > most {
+			return fmt.Errorf("%s with %d slots: foretold %.1f s, took %.1f s: off by more than %g %%", r.Name, r.Slots,
+				r.Foretold, r.Real, 100*most)
+		}
+	}
+	return nil
 }
 
 // runAll runs what is not there yet: those of this machine one after the other, and those of Slurm
