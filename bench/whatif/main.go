@@ -35,7 +35,7 @@ func main() {
 	runs := flag.Int("runs", 20, "recorded runs, of the kinds in turn")
 	keep := flag.String("keep", "", "folder in which the runs stay")
 	compute := flag.Bool("computing", false, "runs whose jobs compute, and disturb each other, instead")
-	defaults := flag.Bool("defaults", false, "runs of this machine alone, with the default flags but for the number of pilots")
+	defaults := flag.Bool("defaults", false, "runs of this machine, with the default flags but for their pilots")
 	most := flag.Float64("most", 0, "fail where an error is larger, such as 0.15 (0: never)")
 	program := flag.String("fairway", "", "the program; default: it is built")
 	flag.Parse()
