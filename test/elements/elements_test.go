@@ -468,7 +468,7 @@ func TestOutputsAreStoredOnAnElement(t *testing.T) {
 				t.Fatal(err)
 			}
 			if out, err := run(folder, nil, arguments...); err != nil || !strings.Contains(out, "is not there") ||
-				!strings.Contains(out, "4 temporary files") {
+				!strings.Contains(out, "2 temporary files") {
 				t.Errorf("%v\n%s", err, out)
 			}
 			if got := results(); got != "a1\na2\nb1\nb2\n" {

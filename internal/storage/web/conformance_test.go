@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
 	"net/url"
 	"os"
 	"path"
@@ -401,4 +402,42 @@ func TestXRootDOverHTTPUnderFaults(t *testing.T) {
 
 func TestFullWebDAV(t *testing.T) {
 	storagetest.Full(t, storagetest.Folder{Element: New(Credentials{}), PFN: "dav://" + storagetest.FullWebDAV(t) + "/x"})
+}
+
+// A server may close a connection that was kept alive just when the next request comes. What changes
+// nothing when it is repeated is sent again on another connection.
+func TestRequestsOnClosedConnectionsAreRepeated(t *testing.T) {
+	for name, ask := range map[string]func(*Element, string) error{
+		"remove": func(e *Element, pfn string) error { return e.Remove(t.Context(), pfn) },
+		"list": func(e *Element, pfn string) error {
+			_, err := e.List(t.Context(), pfn)
+			return err
+		},
+		"stat": func(e *Element, pfn string) error {
+			_, err := e.Stat(t.Context(), pfn)
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var asked atomic.Int32
+			address := storagetest.WebDAV(t)
+			proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if asked.Add(1) == 2 {
+					panic(http.ErrAbortHandler)
+				}
+				httputil.NewSingleHostReverseProxy(server(address)).ServeHTTP(w, r)
+			}))
+			defer proxy.Close()
+			e, pfn := New(Credentials{}), fmt.Sprintf("dav://%s/%d", proxy.Listener.Addr(), places.Add(1))
+			if err := e.Remove(t.Context(), pfn); err != nil {
+				t.Fatal(err)
+			}
+			if err := ask(e, pfn); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%v, after %d requests", err, asked.Load())
+			}
+			if asked.Load() < 3 {
+				t.Errorf("only %d requests", asked.Load())
+			}
+		})
+	}
 }

@@ -154,6 +154,11 @@ func (r *request) make(ctx context.Context) (*http.Request, error) {
 		made.Body, made.ContentLength = r.body(), r.size
 		made.GetBody = func() (io.ReadCloser, error) { return r.body(), nil }
 	}
+	if r.method == http.MethodDelete || r.method == "PROPFIND" {
+		// It may be repeated where the server closes a connection that was kept alive just then. With
+		// no value, this tells net/http so and is not sent.
+		made.Header["Idempotency-Key"] = nil
+	}
 	return made, nil
 }
 
