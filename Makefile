@@ -103,6 +103,15 @@ unit: ## run all tests under the race detector but those of `make passive`
 passive: | rules ## run the tests of what has no goroutines
 	go test $(PLAIN) -vet=off $(PASSIVE)
 
+# Each target below has a form of at most 12 minutes. SOAK=1 makes those that kill and draw at random
+# do it for longer, as `make soak` does.
+SOAK      :=
+TAKEOVERS := 20
+
+.PHONY: test-all
+test-all: ## run all targets below one after the other, and end with a table
+	scripts/test-targets.sh all
+
 .PHONY: test-storage
 test-storage: ## run the tests of storage elements on real servers, which it installs
 	scripts/install-packages.sh $(STORAGE_PACKAGES) rclone $(EXAMPLE_PACKAGES)
@@ -128,9 +137,9 @@ test-ssh: ## run the tests of hosts that are reached by ssh, on servers of its o
 	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 ./internal/batch/ssh
 
 .PHONY: test-gangs
-test-gangs: ## run jobs of several tasks with 200 kills, and a program of MPI, which it installs
+test-gangs: ## kill jobs of several tasks (SOAK=1: 200 times), and run a program of MPI, which it installs
 	scripts/install-packages.sh openmpi-bin libopenmpi-dev
-	FAIRWAY_SOAK=1 go test $(RACE) -count=1 -timeout 40m -v ./test/gangs
+	FAIRWAY_SOAK=$(SOAK) go test $(RACE) -count=1 -timeout 40m -v ./test/gangs
 
 NEXTFLOW_VERSION := 24.10.0
 
@@ -239,14 +248,14 @@ test-crate: ## check the RO-Crates that `fairway export` writes with roc-validat
 	PATH="$(CURDIR)/bin/crate/bin:$$PATH" FAIRWAY_TEST_CRATE=$(CURDIR)/bin/crate/bin/python go test -count=1 -timeout 10m ./test/crate
 
 .PHONY: test-postgres
-test-postgres: ## run the tests of the store, and 200 kills of a server, on a real PostgreSQL, which it installs
+test-postgres: ## run the tests of the store, and kill a server (SOAK=1: 200 times), on a real PostgreSQL, which it installs
 	scripts/install-packages.sh $(DATABASE_PACKAGES)
-	FAIRWAY_SOAK=1 go test $(RACE) -count=1 -timeout 14m -run Postgres ./internal/store ./test/service
+	FAIRWAY_SOAK=$(SOAK) go test $(RACE) -count=1 -timeout 14m -run Postgres ./internal/store ./test/service
 
 .PHONY: test-takeover
-test-takeover: ## kill and freeze the active one of two servers 100 times, on a real PostgreSQL, which it installs
+test-takeover: ## kill and freeze the active one of two servers (TAKEOVERS=20), on a real PostgreSQL, which it installs
 	scripts/install-packages.sh $(DATABASE_PACKAGES)
-	FAIRWAY_TAKEOVERS=100 go test $(RACE) -count=1 -v -timeout 45m -run TestTakeover ./test/service
+	FAIRWAY_TAKEOVERS=$(TAKEOVERS) go test $(RACE) -count=1 -v -timeout 45m -run TestTakeover ./test/service
 
 .PHONY: test-service
 test-service: ## run a server with two people who log in, and one who makes 100,000 calls
@@ -261,8 +270,8 @@ test-mpi: ## run the tests and the program of examples/mpi on a real Open MPI, w
 		mpirun --oversubscribe --bind-to none -n 2 ../../bin/pingpong
 
 .PHONY: test-kills-gangs
-test-kills-gangs: ## kill tasks of gangs that save their state 200 times, without pilots and with them
-	FAIRWAY_SOAK=1 go test -count=1 -timeout 60m -run 'TestKilledGangs|TestKillsOfTasksThatSave' -v ./examples/llk23 ./test/gangs
+test-kills-gangs: ## kill tasks of gangs that save their state (SOAK=1: 200 times), without pilots and with them
+	FAIRWAY_SOAK=$(SOAK) go test -count=1 -timeout 60m -run 'TestKilledGangs|TestKillsOfTasksThatSave' -v ./examples/llk23 ./test/gangs
 
 .PHONY: test-apart
 test-apart: ## run workflows on a machine that shares nothing with this one (a network namespace)
@@ -303,6 +312,7 @@ fuzz: ## run every fuzz target for a short time (FUZZ_TIME=20s)
 
 soak: dependencies fuzz ## run the long tests: hours of crashes, faults and random workflows
 	FAIRWAY_SOAK=1 go test $(RACE) -timeout 4h -tags soak ./... fairway/lib/...
+	$(MAKE) SOAK=1 TAKEOVERS=100 test-gangs test-kills-gangs test-postgres test-takeover
 
 bench: ## run the benchmarks whose figures stand in docs/benchmarks.md
 	scripts/install-packages.sh $(STORAGE_PACKAGES) bubblewrap charliecloud busybox-static
