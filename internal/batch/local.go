@@ -35,6 +35,8 @@ type LocalConfig struct {
 	Command []string
 	// CommandOf returns the command of a launch, in place of Command.
 	CommandOf func(launch string) ([]string, error)
+	// Stdin is what pilots read. Default: nothing.
+	Stdin *os.File
 	// EndSignal asks a pilot to end its jobs and leave. Default: SIGTERM.
 	EndSignal os.Signal
 	// Environment returns what a pilot's environment has besides that of this
@@ -124,6 +126,9 @@ func (l *Local) command(launch string) (*exec.Cmd, error) {
 	}
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Stdout, cmd.Stderr = log, log
+	if l.cfg.Stdin != nil { // and not an interface that holds a nil
+		cmd.Stdin = l.cfg.Stdin
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	cmd.Env = append(os.Environ(), LaunchVariable+"="+launch, StateVariable+"="+l.cfg.State)
 	if l.cfg.Environment != nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 
 	"fairway/internal/batch"
@@ -46,10 +47,16 @@ func localPilots(o *runOptions, c *capacity) func(string, folder.Layout) (batch.
 			Environment: o.environment,
 			KeepSandbox: o.keepSandbox,
 		}
+		command, stdin, err := pilotProcess(o)
+		if err != nil {
+			return nil, err
+		}
 		local, err := batch.NewLocal(batch.LocalConfig{
-			LogDir: folders.Pilots,
-			State:  folders.ID,
-			New:    folders.New,
+			Command: command,
+			Stdin:   stdin,
+			LogDir:  folders.Pilots,
+			State:   folders.ID,
+			New:     folders.New,
 			Environment: func(launch string) ([]string, error) {
 				config := config
 				config.Launch = launch
@@ -65,6 +72,16 @@ func localPilots(o *runOptions, c *capacity) func(string, folder.Layout) (batch.
 		}
 		return tidySystem{local, folders.Sandbox}, nil
 	}
+}
+
+// pilotProcess is the command of local pilots, and what they read. Those of a run that ends with its
+// program read what the server reads, so that they end too where the server was killed.
+func pilotProcess(o *runOptions) (command []string, stdin *os.File, err error) {
+	self, err := os.Executable()
+	if err != nil || !o.attached {
+		return []string{self, pilotName}, nil, err
+	}
+	return []string{self, pilotName, "--" + untilStdinEnds}, os.Stdin, nil
 }
 
 // tidySystem removes what pilots that had to be killed have left, once all have

@@ -39,7 +39,7 @@ jobs have. With --server the run is at that server; open prints its number, for
 				if err := c.refuseGroup(); err != nil {
 					return err
 				}
-				return c.run(command.Context(), o)
+				return c.runAttached(command.Context(), o)
 			}
 			if err := refuseHere(command); err != nil {
 				return err
@@ -53,6 +53,7 @@ jobs have. With --server the run is at that server; open prints its number, for
 	}
 	command.Flags().StringVar(&name, "name", openName, "name of the run, for people")
 	command.Flags().BoolVar(&o.detach, "detach", false, detachHelp)
+	attachFlags(command, o)
 	c.groupFlag(command)
 	c.serverFlags(command, o)
 	return command

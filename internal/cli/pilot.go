@@ -20,7 +20,7 @@ import (
 // pilotCommand is what a batch system starts on a worker node. It is of no use
 // to a person, so help does not list it.
 func (c *console) pilotCommand() *cobra.Command {
-	connect, brought, probing := "", "", false
+	connect, brought, probing, attached := "", "", false, false
 	command := &cobra.Command{
 		Use:    pilotName,
 		Short:  "Run a pilot (started by the batch system, configured by " + pilot.ConfigVariable + " or a connection file)",
@@ -44,7 +44,13 @@ func (c *console) pilotCommand() *cobra.Command {
 			if probing {
 				return probeNode(command.Context(), config)
 			}
-			if err := pilot.Run(command.Context(), config); err != nil {
+			ctx := command.Context()
+			if attached {
+				var stop func()
+				ctx, stop = whileStdin(ctx, os.Stdin)
+				defer stop()
+			}
+			if err := pilot.Run(ctx, config); err != nil {
 				return fmt.Errorf("pilot: %w", err)
 			}
 			return nil
@@ -54,6 +60,7 @@ func (c *console) pilotCommand() *cobra.Command {
 		"wrote for the launch; -: standard input")
 	command.Flags().StringVar(&brought, "brought", "", "the folder into which a script has brought this program; it is "+
 		"removed")
+	command.Flags().BoolVar(&attached, untilStdinEnds, false, "end in order when standard input ends")
 	command.Flags().BoolVar(&probing, "probe", false, "tell the server what the node has, and end")
 	return command
 }

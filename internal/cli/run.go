@@ -63,6 +63,8 @@ type runOptions struct {
 	sites        []string
 	listen       string
 	detach       bool
+	attached     bool     // it ends with its standard input
+	temporary    bool     // its folder goes when it has ended
 	environment  []string // variables that jobs get, or process.AllVariables
 	variables    []string // those that steps name
 	waitAnyway   bool
@@ -231,6 +233,12 @@ func (o *runOptions) check(command *cobra.Command) error {
 		return fail(exitUsage, "", "--time-scale and --size-scale cannot be negative")
 	case o.detach && (o.dryRun || o.follow):
 		return fail(exitUsage, "", "--detach is for a run that goes on, not for --dry-run or --follow")
+	case o.attached && (o.detach || o.server != serverHere):
+		return fail(exitUsage, "leave one of them out", "--until-stdin-ends is for a run of this process, "+
+			"not for --detach or --server")
+	case o.temporary && (o.detach || o.server != serverHere):
+		return fail(exitUsage, "leave one of them out", "--temporary is for a run of this process, "+
+			"not for --detach or --server")
 	case o.dryRun && o.follow:
 		return fail(exitUsage, "", "--dry-run runs nothing that --follow could watch")
 	}

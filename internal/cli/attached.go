@@ -1,0 +1,105 @@
+//go:build linux
+
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
+
+	"fairway/internal/beneath"
+	"fairway/internal/server/folder"
+	"fairway/lib/sched"
+)
+
+// untilStdinEnds is the flag of a command that ends with the program that has started it. The program
+// holds the other end of its standard input, which the kernel closes however the program ends.
+const untilStdinEnds = "until-stdin-ends"
+
+// errStdinEnded is why the context of whileStdin ends.
+var errStdinEnded = errors.New("standard input has ended, and with it the program that had started this one")
+
+// whileStdin returns a context that ends, by errStdinEnded, when nobody can write to a file any more.
+// What is written there is dropped. Several processes may read one file in this way.
+func whileStdin(ctx context.Context, stdin *os.File) (while context.Context, stop func()) {
+	ctx, end := context.WithCancelCause(ctx)
+	go func() {
+		if readToEnd(ctx, stdin) == nil {
+			end(errStdinEnded)
+		}
+	}()
+	return ctx, func() { end(nil) }
+}
+
+// readToEnd reads a file until its end, or an error of reading it. Its own error is that of ctx.
+func readToEnd(ctx context.Context, f *os.File) error {
+	buffer := make([]byte, 512)
+	for {
+		// A regular file cannot be waited for, and always has something to read.
+		if err := sched.Default().WaitReadable(ctx, int(f.Fd())); ctx.Err() != nil {
+			return err
+		}
+		if n, err := unix.Read(int(f.Fd()), buffer); n == 0 || err != nil && err != unix.EAGAIN && err != unix.EINTR {
+			return nil
+		}
+	}
+}
+
+// attachFlags are those of a run that a program opens for itself.
+func attachFlags(command *cobra.Command, o *runOptions) {
+	flags := command.Flags()
+	flags.BoolVar(&o.attached, untilStdinEnds, false, "end at once, with pilots and jobs, when standard input ends: a "+
+		"program holds a pipe to it, and has what it started end with it")
+	flags.BoolVar(&o.temporary, "temporary", false, "remove the folder of the run, which must be empty now, when the "+
+		"run has ended")
+}
+
+// runAttached is run for a run that may end with its program, or whose folder goes with it.
+func (c *console) runAttached(ctx context.Context, o *runOptions) (err error) {
+	if o.temporary {
+		if err := refuseFull(o.folder); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, removeTemporary(o.folder)) }()
+	}
+	if !o.attached {
+		return c.run(ctx, o)
+	}
+	ctx, stop := whileStdin(ctx, os.Stdin)
+	defer stop()
+	if err = c.run(ctx, o); errors.Is(context.Cause(ctx), errStdinEnded) {
+		return quietly(exitHungUp)
+	}
+	return err
+}
+
+// refuseFull keeps a folder from being removed in which somebody has something.
+func refuseFull(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err == nil && len(entries) > 0 {
+		return fail(exitUsage, "name a new folder with --dir, or leave --temporary out", "--temporary removes the folder of "+
+			"the run at its end, and there is something in %s already", folderText(folder))
+	}
+	return err
+}
+
+// removeTemporary removes the folder of a run that has ended, whatever jobs have done to what is in it.
+func removeTemporary(path string) error {
+	f, err := beneath.Open(path)
+	if err == nil {
+		var names []string
+		names, err = f.List(".")
+		for _, name := range names {
+			err = errors.Join(err, f.RemoveAll(name))
+		}
+		err = errors.Join(err, f.Close(), os.Remove(path))
+	}
+	if err = folder.IgnoreMissing(err); err != nil {
+		return fmt.Errorf("removing the temporary folder of the run: %w", err)
+	}
+	return nil
+}
