@@ -21,7 +21,8 @@ import zlib
 from typing import Any, Callable, Deque, Dict, Iterable, Iterator, List, Mapping, Optional, Set, Tuple, Union
 
 import fairway_call as _call
-from ._client import Client, FairwayError, Message
+from ._connection import Client, Message
+from ._errors import FairwayError, JobFailed, RemoteTraceback
 from ._file import File
 from ._program import Server
 from ._resources import resources
@@ -41,25 +42,6 @@ _CALLS = "calls"  # the folder of what calls make
 _ENDED = ("done", "failed", "blocked", "cancelled")
 _AGAIN_PAUSE = 0.1
 _AWAY_TIME = 120.0  # seconds for which a server that does not answer is asked again
-
-
-class JobFailed(Exception):
-    """A call did not end, and did not raise an exception either: it was killed, or went over a limit.
-
-    reason says why, and log is what it printed.
-    """
-
-    def __init__(self, reason: str, log: str = "") -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.log = log
-
-
-class RemoteTraceback(Exception):
-    """The traceback of an exception at the place where it was raised."""
-
-    def __str__(self) -> str:
-        return "\n" + str(self.args[0])
 
 
 class _Call:

@@ -1,4 +1,4 @@
-"""The program fairway: where it is, and runs that this process has opened."""
+"""The program fairway: where it is, and servers that this process has started."""
 
 from __future__ import annotations
 
@@ -9,58 +9,76 @@ import sys
 import sysconfig
 import tempfile
 import time
-from typing import IO, List, Optional, Sequence
+from collections.abc import Sequence
+from typing import IO
 
-from ._client import Client, FairwayError
+from ._connection import Client
+from ._errors import FairwayError
 
 _OPEN_TIME = 60.0  # seconds for a server to answer after its start
+_STOP_TIME = 30.0  # seconds for a server to end in order
 _PAUSE = 0.02
 
 
 def program() -> str:
-    """The path of the program: FAIRWAY_BIN, that of this package, or the one on the path."""
+    """The path of the program: FAIRWAY_BIN, that of this package, or the one on the path.
+
+    Raises:
+        FairwayError: there is none.
+    """
     named = os.environ.get("FAIRWAY_BIN")
     if named:
         return os.path.join(named, "fairway") if os.path.isdir(named) else named
     beside = [os.path.dirname(sys.executable), sysconfig.get_path("scripts")]
     found = shutil.which("fairway", path=os.pathsep.join(beside)) or shutil.which("fairway")
     if not found:
-        raise FairwayError("unavailable", "the program fairway is not installed: put it on the PATH, or name it with FAIRWAY_BIN")
+        raise FairwayError(
+            "unavailable", "the program fairway is not installed: put it on the PATH, or name it with FAIRWAY_BIN")
     return found
 
 
-class Server:
-    """A server that this process has started, as `fairway open` or `fairway run`."""
+def version() -> str:
+    """The version of the program, or "" where there is none."""
+    try:
+        words = subprocess.run([program(), "version"], stdout=subprocess.PIPE, check=True, text=True).stdout.split()
+    except (FairwayError, OSError, subprocess.CalledProcessError):
+        return ""
+    return words[1] if len(words) > 1 else ""
 
-    def __init__(self, folder: str, words: Sequence[str]) -> None:
+
+class Server:
+    """A server that this process has started, as `fairway open` or `fairway run`.
+
+    Args:
+        folder: in which it runs.
+        words: of its command, without the program.
+        stdin: a descriptor that it reads, of which it has a copy.
+    """
+
+    def __init__(self, folder: str, words: Sequence[str], stdin: int = subprocess.DEVNULL) -> None:
         self.folder = folder
-        self._said: IO[bytes] = tempfile.TemporaryFile()  # closed by stop
-        command: List[str] = [program(), "-C", folder, *words]
+        self._output: IO[bytes] = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            command, stdin=subprocess.DEVNULL, stdout=self._said, stderr=self._said, start_new_session=True
+            [program(), "-C", folder, *words], stdin=stdin, stdout=self._output, stderr=self._output, start_new_session=True
         )
 
     def wait_open(self, client: Client) -> None:
-        """Wait until the server answers. The error says what it said, if it has ended."""
+        """Wait until the server answers. The error holds its output, if it has ended."""
         deadline = time.monotonic() + _OPEN_TIME
-        while True:
-            try:
-                client.call("ListJobs", {"limit": 1})
-                return
-            except FairwayError as e:
-                if self.process.poll() is not None:
-                    raise FairwayError("unavailable", f"fairway has ended: {self.said()}") from e
-                if time.monotonic() > deadline:
-                    raise
+        while not client.answers():
+            if self.process.poll() is not None:
+                raise FairwayError("unavailable", f"fairway has ended: {self.output()}")
+            if time.monotonic() > deadline:
+                raise FairwayError("unavailable", f"fairway does not answer in {self.folder}: {self.output()}")
             time.sleep(_PAUSE)
 
-    def said(self) -> str:
+    def output(self) -> str:
         """The end of what it has printed."""
-        self._said.seek(0, os.SEEK_END)
-        self._said.seek(max(0, self._said.tell() - 4000))
-        return self._said.read().decode("utf-8", "replace").strip()
+        self._output.seek(0, os.SEEK_END)
+        self._output.seek(max(0, self._output.tell() - 4000))
+        return self._output.read().decode("utf-8", "replace").strip()
 
-    def wait(self, timeout: Optional[float] = None) -> int:
+    def wait(self, timeout: float | None = None) -> int:
         """Wait for its end, and return its exit code."""
         return self.process.wait(timeout)
 
@@ -69,8 +87,8 @@ class Server:
         if self.process.poll() is None:
             self.process.terminate()
             try:
-                self.process.wait(30)
+                self.process.wait(_STOP_TIME)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()
-        self._said.close()
+        self._output.close()

@@ -10,7 +10,8 @@ import subprocess
 import sys
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
 
-from ._client import Client, FairwayError, Message
+from ._connection import Client, Message
+from ._errors import FairwayError
 from ._program import Server, program
 
 Record = Dict[str, Any]
@@ -51,7 +52,7 @@ class Run:
         self._last: Record = {}
 
     def __repr__(self) -> str:
-        return f"Run({self.client.at!r}{f', {self.number}' if self.number else ''})"
+        return f"Run({self.client.location!r}{f', {self.number}' if self.number else ''})"
 
     def jobs(self, state: Union[str, List[str], None] = None, step: Union[str, List[str], None] = None) -> List[Record]:
         """All jobs, or those of states and steps, one record each: pandas.DataFrame(run.jobs())."""
@@ -79,7 +80,7 @@ class Run:
         except FairwayError as e:
             if e.code != "unavailable":
                 raise
-        return _program(self.client.at, ["logs", str(job)])
+        return _program(self.client.location, ["logs", str(job)])
 
     @property
     def results(self) -> List[Record]:
@@ -96,8 +97,8 @@ class Run:
         return found
 
     def _result(self, lfn: str) -> str:
-        place = self.progress().get("summary", {}).get("results", "") or os.path.join(self.client.at, "results")
-        return f"{place.rstrip('/')}/{lfn}" if "://" in place else os.path.join(self.client.at, place, lfn)
+        place = self.progress().get("summary", {}).get("results", "") or os.path.join(self.client.location, "results")
+        return f"{place.rstrip('/')}/{lfn}" if "://" in place else os.path.join(self.client.location, place, lfn)
 
     def progress(self) -> Record:
         """How the run stands: steps with their counts, a summary, problems; the last known when it has ended."""
@@ -121,7 +122,7 @@ class Run:
             except FairwayError as e:
                 if e.code != "unavailable":
                     raise
-            if not had or not self.client._standby or self._last.get("ended"):
+            if not had or not self.client.standby or self._last.get("ended"):
                 return
 
     def wait(self, progress: bool = False) -> "Run":
@@ -137,7 +138,7 @@ class Run:
         last = self._last
         if code or last.get("ended") and not last.get("succeeded"):
             problems = "; ".join(last.get("problems", []))
-            raise FairwayError("failed", problems or (self._server.said() if self._server is not None else "the run failed"))
+            raise FairwayError("failed", problems or (self._server.output() if self._server is not None else "the run failed"))
         return self
 
     def stop(self, now: bool = False) -> None:
@@ -154,9 +155,9 @@ class Run:
         try:
             self.client.call("Retry", {"jobs": names})
         except FairwayError as e:
-            if e.code != "unavailable" or self.client._service is not None:
+            if e.code != "unavailable" or not self.client.local:
                 raise
-            _program(self.client.at, ["retry", *names])  # which the next run begins with
+            _program(self.client.location, ["retry", *names])  # which the next run begins with
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
@@ -172,11 +173,11 @@ class Run:
         try:
             return _plain(self.client.call(name, request))
         except FairwayError as e:
-            if e.code != "unavailable" or self.client._service is not None:
+            if e.code != "unavailable" or not self.client.local:
                 raise
         if "after" in request:
             words = [*words, "--after", str(request["after"])]
-        return json.loads(_program(self.client.at, [*words, "--json"]))
+        return json.loads(_program(self.client.location, [*words, "--json"]))
 
 
 class Service:
@@ -199,7 +200,7 @@ class Service:
         }
         if folder is not None:
             request["folder"] = os.path.abspath(folder)
-        return Run(self.client.at, self.client.call("SubmitWorkflow", request)["run"])
+        return Run(self.client.location, self.client.call("SubmitWorkflow", request)["run"])
 
     def runs(self) -> List[Record]:
         """The runs that are kept, the newest first, one record each."""

@@ -6,7 +6,8 @@ import json
 import os
 from typing import Any, Dict, List, Mapping, Optional, Union
 
-from ._client import Client, FairwayError
+from ._connection import Client
+from ._errors import FairwayError
 from ._program import Server
 from ._run import Run
 
@@ -66,7 +67,7 @@ class Workflow:
             server.wait_open(Client(folder))
         except FairwayError as e:  # it may have ended already, with all done or with an error
             if server.process.poll() != 0:
-                raise FairwayError("failed", server.said()) from e
+                raise FairwayError("failed", server.output()) from e
         return Run(folder, server=server)
 
 

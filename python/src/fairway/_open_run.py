@@ -1,0 +1,508 @@
+"""OpenRun: a run to which a program submits jobs, and of whose ends it hears."""
+
+from __future__ import annotations
+
+import base64
+import fcntl
+import hashlib
+import logging
+import os
+import shutil
+import tempfile
+import threading
+import time
+import uuid
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from types import TracebackType
+from typing import Any
+
+from ._connection import Client, Message, Path
+from ._errors import FairwayError
+from ._program import Server
+
+ENDED = ("done", "failed", "blocked", "cancelled")  # states of jobs
+
+_log = logging.getLogger("fairway")
+_MAX_BATCH = 1000  # jobs of one call of Submit
+_PAGE = 1000  # jobs of one call of ListJobs
+_PART = 4 << 20  # bytes of one call of Upload
+_MAX_RESTARTS = 3  # of an upload whose parts the server has lost
+_AWAY_TIME = 120.0  # seconds for which a server that does not answer is asked again
+_AWAY_PAUSE = 0.1
+_OPEN_TIME = 60.0  # seconds for a run that others end to be gone
+_END_TIME = 30.0  # seconds for a server to end when its run has
+_HOLD = os.path.join(".fairway", "programs")  # a pipe that holds the server: see _Hold
+_REFUSED = ("invalid_argument", "already_exists", "resource_exhausted")  # what one job can be the reason of
+
+
+class OpenRun:
+    """A run to which this program submits jobs. Any thread may use it.
+
+    In a folder where nothing runs it starts a server, which goes on until the last program that has
+    joined it closes its OpenRun or ends, however it ends. A run that a person has opened there is
+    used, and left as it is. A server of this kind that is killed is started again.
+
+    Args:
+        folder: of the run; what was done there before is known. Default: one that goes with the run.
+        server: the folder of a server that lasts, or a copy of its service file: then the run is one
+            of that server.
+        run: the number of an open run of that server. Default: a new one.
+        name: of a new run, for people.
+        pilots: on this machine. Default: those of `fairway open`.
+        site: sites to run on.
+        options: further words for `fairway open`.
+        on_end: is called in a thread of the run with jobs that have ended, as messages EndedJob of
+            docs/api.md: of those that were submitted or awaited here, each once.
+        on_failure: is called in that thread, once, with the error by which the run cannot go on.
+
+    Attributes:
+        client: asks the server.
+        owned: whether the run ends with the programs that use it.
+        ignored: a sentence where pilots, site and options change nothing, since the run is open already.
+    """
+
+    def __init__(
+        self, folder: Path | None = None, *, server: Path | None = None, run: int = 0, name: str = "python",
+        pilots: int | None = None, site: str | Iterable[str] | None = None, options: Iterable[str] = (),
+        on_end: Callable[[list[Message]], None] = lambda ended: None,
+        on_failure: Callable[[BaseException], None] = lambda error: None,
+    ) -> None:
+        sites = [site] if isinstance(site, str) else list(site or ())
+        more = [*(["--pilots", str(pilots)] if pilots else []), *(w for s in sites for w in ("--site", s)), *options]
+        self._words = ["open", "--name", name, "--watch-inputs", "none", "--until-stdin-ends", *more]
+        self._on_end, self._on_failure = on_end, on_failure
+        self._temporary: str | None = None
+        self._lasting = server is not None
+        self._uploads: dict[str, str] = {}  # paths at a server of what was uploaded, by name
+        self._starting = threading.Lock()  # guards the two that follow; held while a server starts
+        self._server: Server | None = None  # that this program has started last
+        self._hold: _Hold | None = None
+        self._lock = threading.Lock()  # guards what follows; never held while something is awaited
+        self._awaited: dict[str, int] = {}  # numbers of jobs whose end is awaited, by name; 0: not known
+        self.failure: BaseException | None = None
+        self._listening = threading.Event()
+        self._closing = threading.Event()
+        self.ignored = ""
+        if server is not None:
+            self.client = Client(server, run)
+            self.owned = not run
+            if self.owned:
+                text = base64.b64encode(f"workflow: {name}\nopen: true\n".encode()).decode()
+                self.client.run = self.client.call("SubmitWorkflow", {"workflow": text, "file": name})["run"]
+        else:
+            if folder is None:
+                folder = self._temporary = tempfile.mkdtemp(prefix="fairway-")
+            os.makedirs(folder, exist_ok=True)
+            self.client = Client(folder)
+            try:
+                self.owned = self._join()
+            except BaseException:  # also Ctrl-C: nobody else knows of it yet
+                self._leave()
+                raise
+        if more and (not self.owned or self._server is None):
+            self.ignored = (
+                f"the run in {self.client.location} is open already: {' '.join(more)} changes nothing there. "
+                f"To have it, end that run with `fairway -C {self.client.location} close`")
+        self._listener = threading.Thread(target=self._listen, name="fairway-endings", daemon=True)
+        self._listener.start()
+
+    def __repr__(self) -> str:
+        return f"OpenRun({self.client.location!r}{f', run={self.client.run}' if self.client.run else ''})"
+
+    def __enter__(self) -> OpenRun:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close(cancel=error is not None)
+
+    def call(self, name: str, request: Message | None = None) -> Message:
+        """A call of the API that is repeated while the server is away, which is started again if it is ours.
+
+        Raises:
+            FairwayError: the server refused, or was away for 120 seconds.
+        """
+        deadline = time.monotonic() + _AWAY_TIME
+        while True:
+            try:
+                return self.client.call(name, request)
+            except FairwayError as e:
+                if e.code != "unavailable" or time.monotonic() > deadline or self._closing.is_set():
+                    raise
+                self._revive(e)
+
+    def submit(self, jobs: Sequence[Message]) -> dict[str, FairwayError]:
+        """Submit jobs, which are messages SubmittedJob of docs/api.md with names. Their ends come to on_end.
+
+        Returns:
+            Why jobs were refused, by their names.
+
+        Raises:
+            FairwayError: the server is away for good, or the run takes no jobs.
+        """
+        self._listening.wait()
+        if self.failure is not None:
+            raise self.failure
+        refused: dict[str, FairwayError] = {}
+        with self._lock:
+            self._awaited.update((job["name"], 0) for job in jobs)
+        for begin in range(0, len(jobs), _MAX_BATCH):
+            self._add(jobs[begin: begin + _MAX_BATCH], refused)
+        return refused
+
+    def watch(self, job: str) -> str | None:
+        """Have the end of a job come to on_end that another program has submitted.
+
+        Returns:
+            Its state; None: there is no such job.
+        """
+        self._listening.wait()
+        with self._lock:
+            self._awaited[job] = 0
+        state = self._look_at(job)
+        if state is None:
+            self.forget([job])
+        return state
+
+    def forget(self, jobs: Iterable[str]) -> None:
+        """Tell nobody of the ends of jobs."""
+        with self._lock:
+            for job in jobs:
+                self._awaited.pop(job, None)
+
+    def cancel(self, jobs: Iterable[str]) -> None:
+        """End jobs. Those that there are not, or that have ended, are passed over."""
+        names = list(jobs)
+        try:
+            if names:
+                self.call("Cancel", {"jobs": names})
+        except FairwayError as e:
+            if e.code == "unavailable":
+                raise
+            for name in names if len(names) > 1 else ():  # one that is not known hinders the others
+                self.cancel([name])
+
+    def jobs(self, states: Iterable[str], after: int = 0) -> Iterable[Message]:
+        """The summaries of jobs in states whose number is above after."""
+        request: Message = {"states": list(states), "limit": _PAGE, "after": after}
+        while True:
+            answer = self.call("ListJobs", request)
+            yield from answer.get("jobs", [])
+            if not answer.get("more"):
+                return
+            request["after"] = answer["jobs"][-1]["id"]
+
+    def store(self, data: bytes | memoryview) -> Message:
+        """Keep bytes that jobs read.
+
+        Returns:
+            What stands in the reads of a job: the name is that of the contents.
+
+        Raises:
+            ValueError: they are too many.
+        """
+        name = "call-" + hashlib.sha256(data).hexdigest()
+        path = self._uploaded(name, data) if self._lasting else self._written(name, data)
+        return {"lfn": "files/" + name, "file": path}
+
+    def close(self, *, cancel: bool = False) -> None:
+        """Leave the run, and end it and its server unless others use it.
+
+        Args:
+            cancel: end what still runs; else that is waited for.
+        """
+        if self._closing.is_set():
+            return
+        self._closing.set()
+        try:
+            if self._lasting and self.owned and self.failure is None:
+                self.client.call("Stop" if cancel else "CloseInput")
+        except FairwayError as e:
+            _log.debug("the run is not closed: %s", e)
+        finally:
+            self._leave(cancel)
+            self.client.close()
+            if self._listener is not threading.current_thread():
+                self._listener.join(_END_TIME)
+            self.client.close()
+
+    # The server.
+
+    def _join(self) -> bool:
+        """Use the run that is open in the folder, or open one. It returns whether the run is that of programs."""
+        deadline = time.monotonic() + _OPEN_TIME
+        while True:
+            if self.client.answers():
+                hold = _Hold.of(self.client.location)
+                if hold is None:
+                    return False
+                if hold.share() and self.client.answers():
+                    self._hold = hold
+                    return True
+                hold.close()  # its last program ends it
+            elif self._start():
+                return True
+            if time.monotonic() > deadline:
+                raise FairwayError("unavailable", f"the run in {self.client.location} does not end")
+            time.sleep(_AWAY_PAUSE)
+
+    def _start(self) -> bool:
+        """Start a server in the folder, unless another program does so."""
+        hold, reader = _Hold.make(self.client.location)
+        server = None
+        try:
+            if hold.share():
+                words = self._words
+                if self._temporary and self._server is None:  # then the folder is to be empty
+                    _Hold.remove(self.client.location)
+                    words = [*words, "--temporary"]
+                server = Server(self.client.location, words, reader)
+                server.wait_open(self.client)
+                if server.process.poll() is None:
+                    old, self._hold = self._hold, hold
+                    if old is not None:
+                        old.close()
+                    self._server = server
+                    return True
+            return False
+        except BaseException as e:
+            if isinstance(e, FairwayError) and self.client.answers():  # that of another program was first
+                return False
+            raise
+        finally:
+            os.close(reader)
+            if self._hold is not hold:
+                hold.close()
+                if server is not None:
+                    server.stop()
+
+    def _revive(self, why: FairwayError) -> None:
+        """Start the server again if it was killed."""
+        if not os.path.exists(self.client.location):
+            raise why  # no server comes back there
+        if self._hold is not None:
+            with self._starting:
+                server = self._server
+                gone = server is None or server.process.poll() is not None
+                if gone and not self._closing.is_set() and not self.client.answers():
+                    _log.warning("the server in %s was killed, and is started again", self.client.location)
+                    if self._start() and server is not None:
+                        server.stop()
+                    return
+        time.sleep(_AWAY_PAUSE)
+
+    def _leave(self, cancel: bool = True) -> None:
+        hold, self._hold = self._hold, None
+        server, self._server = self._server, None
+        last = hold is not None and hold.take()
+        try:
+            if last and not cancel and self.failure is None:
+                self.client.call("CloseInput")
+                if server is not None:
+                    server.wait(_END_TIME)
+        except Exception as e:
+            _log.debug("the run is not closed: %s", e)
+        if hold is not None:
+            hold.close()
+        if server is not None and last:
+            server.stop()
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
+
+    # What has ended.
+
+    def _listen(self) -> None:
+        """Hear of jobs that have ended."""
+        deadline = time.monotonic() + _AWAY_TIME
+        while not self._closing.is_set():
+            try:
+                missed = self._listening.is_set()
+                for report in self.client.stream("Endings"):
+                    deadline = time.monotonic() + _AWAY_TIME
+                    if missed:
+                        self._look()
+                    missed = False
+                    self._listening.set()
+                    self._tell(report.get("jobs", []))
+                time.sleep(_AWAY_PAUSE)
+            except BaseException as e:
+                if self._closing.is_set():
+                    break
+                try:
+                    if not isinstance(e, FairwayError) or e.code != "unavailable" or time.monotonic() > deadline:
+                        raise
+                    self._revive(e)
+                except BaseException as failure:
+                    self.failure = failure
+                    self._on_failure(failure)
+                    break
+        self._listening.set()
+
+    def _look(self) -> None:
+        """Look at the jobs that may have ended while nobody listened."""
+        with self._lock:
+            awaited = dict(self._awaited)
+        if not awaited:
+            return
+        lost = []
+        for summary in self.jobs(ENDED, max(0, min(awaited.values()) - 1)):
+            if summary["name"] in awaited:
+                if summary["state"] == "done":
+                    self._look_at(summary["name"])
+                else:
+                    lost.append({"summary": summary})
+        self._tell(lost)
+
+    def _look_at(self, job: str) -> str | None:
+        """The state of a job, None where there is none."""
+        try:
+            detail = self.client.call("ShowJob", {"job": job})
+        except FairwayError as e:
+            if e.code != "not_found":
+                raise
+            return None
+        state: str = detail["summary"]["state"]
+        if state in ENDED:
+            made = [{"lfn": f["lfn"]} for f in detail.get("writes", []) if f.get("available") and not f.get("pattern")]
+            self._tell([{"summary": detail["summary"], "writes": made}])
+        return state
+
+    def _tell(self, ended: list[Message]) -> None:
+        with self._lock:
+            ended = [e for e in ended if self._awaited.pop(e["summary"]["name"], None) is not None]
+        if ended:
+            self._on_end(ended)
+
+    # Jobs.
+
+    def _add(self, batch: Sequence[Message], refused: dict[str, FairwayError]) -> None:
+        """Submit jobs. One that is refused does not hinder the others."""
+        try:
+            answer = self.call("Submit", {"jobs": list(batch)})
+        except FairwayError as e:
+            if e.code not in _REFUSED:
+                raise
+            if len(batch) == 1:
+                self.forget([batch[0]["name"]])
+                refused[batch[0]["name"]] = e
+                return
+            middle = len(batch) // 2
+            self._add(batch[:middle], refused)
+            self._add(batch[middle:], refused)
+            return
+        refs = answer.get("jobs", [])
+        with self._lock:
+            self._awaited.update((ref["name"], ref["id"]) for ref in refs if ref["name"] in self._awaited)
+        cancelled = [ref["name"] for ref in refs if ref.get("known") and ref["state"] == "cancelled"]
+        if cancelled:
+            self.call("Retry", {"jobs": cancelled})
+        for ref in refs:
+            if ref.get("known") and ref["state"] in ENDED and ref["name"] not in cancelled:
+                self._look_at(ref["name"])
+
+    def _written(self, name: str, data: bytes | memoryview) -> str:
+        """The path of a file beside the run, which holds data."""
+        folder = os.path.join(self.client.location, ".fairway", "calls")
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        path = os.path.join(folder, name)
+        if not os.path.exists(path):
+            part = f"{path}.{uuid.uuid4().hex[:8]}"
+            with open(part, "wb") as f:
+                f.write(data)
+            os.rename(part, path)
+        return path
+
+    def _uploaded(self, name: str, data: bytes | memoryview) -> str:
+        """The path at a server of a file that holds data."""
+        path, offset, restarts = self._uploads.get(name), 0, 0
+        while path is None:
+            part = data[offset: offset + _PART]
+            try:
+                answer = self.call("Upload", {
+                    "name": name, "offset": offset, "content": base64.b64encode(part).decode(),
+                    "last": offset + len(part) == len(data),
+                })
+            except FairwayError as e:
+                if e.code == "resource_exhausted":
+                    raise ValueError(f"a call of {len(data)} bytes is too long: {e}") from e
+                restarts += 1
+                if e.code != "out_of_range" or restarts > _MAX_RESTARTS:
+                    raise
+                offset = 0  # the server has lost the parts before
+                continue
+            path = answer.get("file")
+            offset = int(answer["size"])
+        self._uploads[name] = path
+        return path
+
+
+class _Hold:
+    """The end for writing of a named pipe that a server reads: the server ends when no program has it open.
+
+    Who has it shared uses the run, and who can take it alone is the last and may end the run. The
+    kernel gives both back when a program ends, and a fork does not keep them.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        _holds.add(self)
+
+    @classmethod
+    def of(cls, folder: str) -> _Hold | None:
+        """That of the server in a folder, None where it reads none."""
+        try:
+            return cls(os.open(os.path.join(folder, _HOLD), os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            return None
+
+    @classmethod
+    def make(cls, folder: str) -> tuple[_Hold, int]:
+        """One for a server that is to be started in a folder, and what the server reads."""
+        path = os.path.join(folder, _HOLD)
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            os.mkfifo(path, 0o600)
+        except FileExistsError:
+            pass
+        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        os.set_blocking(reader, True)
+        try:
+            return cls(os.open(path, os.O_WRONLY)), reader
+        except BaseException:
+            os.close(reader)
+            raise
+
+    @staticmethod
+    def remove(folder: str) -> None:
+        """Take its name away, so that no other program finds it."""
+        os.remove(os.path.join(folder, _HOLD))
+        os.rmdir(os.path.dirname(os.path.join(folder, _HOLD)))
+
+    def share(self) -> bool:
+        return self._locked(fcntl.LOCK_SH)
+
+    def take(self) -> bool:
+        return self._locked(fcntl.LOCK_EX)
+
+    def _locked(self, how: int) -> bool:
+        try:
+            fcntl.flock(self._descriptor, how | fcntl.LOCK_NB)
+            return True
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+_holds: weakref.WeakSet[_Hold] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    for hold in list(_holds):
+        hold.close()
+
+
+os.register_at_fork(after_in_child=_forked)
