@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 
 	"connectrpc.com/connect"
@@ -19,9 +18,6 @@ import (
 // maxConnections is one for the Sync that is held and one for the newer one
 // that supersedes it.
 const maxConnections = 2
-
-// maxAddressFile bounds a file that names a socket.
-const maxAddressFile = 4096
 
 func randomName() string {
 	var b [4]byte
@@ -50,7 +46,7 @@ func (c *Config) dial() (wire.TaskQueueClient, error) {
 	path = socketPath(path)
 	transport := &http.Transport{
 		MaxIdleConnsPerHost: maxConnections, DisableCompression: true,
-		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return dialSocket(ctx, path) },
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return access.DialSocket(ctx, path) },
 	}
 	return wire.NewTaskQueueClient(&http.Client{Transport: transport}, "http://fairway", clientOptions...), nil
 }
@@ -61,16 +57,4 @@ func socketPath(path string) string {
 		return path[2:]
 	}
 	return path
-}
-
-// dialSocket follows a file that stands where the socket's path was too long.
-func dialSocket(ctx context.Context, path string) (net.Conn, error) {
-	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Size() <= maxAddressFile {
-		name, err := os.ReadFile(path)
-		if err != nil {
-			return nil, err
-		}
-		path = strings.TrimSpace(string(name))
-	}
-	return (&net.Dialer{}).DialContext(ctx, "unix", path)
 }

@@ -78,8 +78,7 @@ const (
 
 // Config is what a pilot needs to know. Zero fields mean their defaults.
 type Config struct {
-	// Server is the address of the TaskQueue on this machine, unix:PATH. The path
-	// may also be that of a file that holds the path of a socket.
+	// Server is the address of the TaskQueue on this machine, unix:PATH.
 	Server string `json:"server,omitempty"`
 	// Line is the way to the TaskQueue over a network, in place of Server. Launch
 	// and Site are then those of its connection.

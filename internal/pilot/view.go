@@ -36,11 +36,7 @@ func (p *pilot) hidden() []string {
 		c.Workflow, c.Element, c.SandboxDir, c.SpoolDir, c.LogDir, c.Cache.Dir, c.Scratch, os.Getenv("XDG_RUNTIME_DIR"),
 	}
 	if path, isSocket := strings.CutPrefix(c.Server, "unix:"); isSocket {
-		path = socketPath(path)
-		paths = append(paths, path)
-		if text, err := os.ReadFile(path); err == nil && len(text) <= maxAddressFile { // it names the socket
-			paths = append(paths, strings.TrimSpace(string(text)))
-		}
+		paths = append(paths, socketPath(path))
 	}
 	if path, isFile := strings.CutPrefix(c.Storage, "file:"); isFile || filepath.IsAbs(c.Storage) {
 		paths = append(paths, path)

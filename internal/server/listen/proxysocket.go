@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/access"
 	"fairway/internal/server/folder"
 )
 
@@ -35,7 +36,7 @@ func Socket(path string, users []string) (net.Listener, error) {
 	if err := folder.IgnoreMissing(os.Remove(path)); err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("unix", path)
+	listener, err := access.ListenSocket(path)
 	if err != nil {
 		return nil, err
 	}

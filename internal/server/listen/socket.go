@@ -4,51 +4,27 @@ package listen
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/access"
 	"fairway/internal/disk"
 	"fairway/internal/server/folder"
 )
 
-// maxSocketPath is the longest path that fits a socket address, without the
-// byte that ends it.
-const maxSocketPath = 107
-
 // Unix opens the server's socket in a state folder whose lock is held. Only the
-// user may connect. address is the path that a pilot is to dial.
+// user may connect. address is the path that a pilot is to dial (access.DialSocket).
 func Unix(state string) (listener net.Listener, address string, err error) {
-	name := filepath.Join(state, folder.SocketName)
 	if err := RemoveSocket(state); err != nil {
 		return nil, "", err
 	}
-	address = name
-	if len(name) > maxSocketPath {
-		if address, err = shortAddress(state); err == nil {
-			err = folder.IgnoreMissing(os.Remove(address))
-		}
-		if err != nil {
-			return nil, "", err
-		}
-	}
-	if listener, err = listenPrivately(address); err != nil {
-		return nil, "", err
-	}
-	if address != name {
-		if err := os.WriteFile(name, []byte(address+"\n"), 0o600); err != nil {
-			_ = listener.Close()
-			return nil, "", err
-		}
-	}
-	return listener, address, nil
+	address = filepath.Join(state, folder.SocketName)
+	listener, err = listenPrivately(address)
+	return listener, address, err
 }
 
 // PilotsSocket is the socket of the pilots of this machine, at a server of a state that may have
@@ -63,17 +39,10 @@ type PilotsSocket struct {
 // finds it before Show.
 func OpenPilotsSocket(state string, number uint64) (*PilotsSocket, error) {
 	p := &PilotsSocket{link: filepath.Join(state, folder.PilotsSocket)}
-	ending := fmt.Sprintf("-%d", number)
-	if len(p.link)+len(ending) > maxSocketPath {
-		var err error
-		if p.link, err = shortAddress(state + "\n" + folder.PilotsSocket); err != nil {
-			return nil, err
-		}
-	}
 	for _, path := range disk.Beginning(p.link + "-") {
 		_ = os.Remove(path) // of servers that were killed, or replaced
 	}
-	p.own = p.link + ending
+	p.own = fmt.Sprintf("%s-%d", p.link, number)
 	var err error
 	p.Listener, err = listenPrivately(p.own)
 	return p, err
@@ -103,7 +72,7 @@ func (p *PilotsSocket) Show() error {
 // can connect before a chmod.
 func listenPrivately(address string) (net.Listener, error) {
 	before := unix.Umask(0o077)
-	listener, err := net.Listen("unix", address)
+	listener, err := access.ListenSocket(address)
 	unix.Umask(before)
 	if err != nil {
 		return nil, err
@@ -115,23 +84,6 @@ func listenPrivately(address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// shortAddress gives a socket path for a state folder whose own is too long: in
-// the user's runtime folder, or in a folder of the user's under /tmp.
-func shortAddress(state string) (string, error) {
-	dir := os.Getenv("XDG_RUNTIME_DIR")
-	if dir == "" {
-		dir = fmt.Sprintf("/tmp/fairway-%d", os.Getuid())
-		if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-			return "", err
-		}
-	}
-	if err := disk.CheckPrivate(dir); err != nil {
-		return "", fmt.Errorf("a folder for the socket of %s: %w", state, err)
-	}
-	sum := sha256.Sum256([]byte(state))
-	return filepath.Join(dir, fmt.Sprintf("fairway-%x", sum[:8])), nil
-}
-
 // RemoveSocket removes what an earlier server left. The lock must be held.
 func RemoveSocket(state string) error {
 	return folder.IgnoreMissing(os.Remove(filepath.Join(state, folder.SocketName)))
@@ -139,14 +91,5 @@ func RemoveSocket(state string) error {
 
 // Dial connects to the server of a state folder.
 func Dial(ctx context.Context, state string) (net.Conn, error) {
-	address := filepath.Join(state, folder.SocketName)
-	if info, err := os.Lstat(address); err == nil && info.Mode().IsRegular() {
-		text, err := os.ReadFile(address)
-		if err != nil {
-			return nil, err
-		}
-		address = strings.TrimSpace(string(text))
-	}
-	var dialer net.Dialer
-	return dialer.DialContext(ctx, "unix", address)
+	return access.DialSocket(ctx, filepath.Join(state, folder.SocketName))
 }
