@@ -37,6 +37,9 @@ func (c *commandSource) command(text string) Command {
 	if c.access != nil {
 		made.InputVariables = c.inputVariables()
 	}
+	if c.step.worker != "" {
+		made.Decisive = c.decisive(made.Environment)
+	}
 	if c.longURLs() {
 		delete(made.Environment, "in")
 	}
@@ -88,6 +91,20 @@ func (c *commandSource) environment(text string) map[string]string {
 		}
 	}
 	return env
+}
+
+// decisive are the names of the variables that all jobs of the step have alike, in order.
+func (c *commandSource) decisive(given map[string]string) (names []string) {
+	for _, v := range c.step.variables {
+		names = append(names, v.name)
+	}
+	for _, p := range c.w.Parameters {
+		if _, ok := given[p.Name]; ok {
+			names = append(names, p.Name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // urlBytes is what a URL in the variable `in` is taken to need.

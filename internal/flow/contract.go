@@ -84,6 +84,7 @@ type Command struct {
 	Log         string   // LFN of the output that is kept when the job fails; may be empty
 	Environment map[string]string
 	Variables   []string // of the environment, whose values whoever runs the job has
+	Decisive    []string // of the environment, which all jobs of its step have alike: Worker starts with them
 	Strict      bool     // it sees only its own (sandbox: strict)
 	Unwatched   bool     // what it opens is not looked at, since it works in folders that are no sandbox
 

@@ -39,6 +39,10 @@ func Submitted(job dispatch.Job, command Command) (NewJob, error) {
 				"commands have anyhow", name)
 		}
 	}
+	command.Decisive = nil
+	if command.Worker != "" {
+		command.Decisive = sortedKeys(command.Environment)
+	}
 	files := commandFiles(&job, &command)
 	for name, value := range files {
 		if _, given := command.Environment[name]; !given {

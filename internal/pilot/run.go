@@ -5,13 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"fairway/internal/pilot/process"
 	"fairway/internal/pilot/report"
@@ -107,6 +111,7 @@ type pilot struct {
 // error wraps [ErrEnvironment], [ErrLease], [ErrRefused] or [ErrRemoved] where one
 // of them is the reason.
 func Run(ctx context.Context, cfg Config) error {
+	keepDescriptors()
 	p, err := newPilot(cfg)
 	if err != nil {
 		return err
@@ -133,6 +138,19 @@ func Run(ctx context.Context, cfg Config) error {
 	}
 	defer p.close()
 	return p.converse(ctx)
+}
+
+// keepDescriptors keeps what the pilot was started with, and has no use for, from its commands.
+func keepDescriptors() {
+	if unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) == nil {
+		return
+	}
+	entries, _ := os.ReadDir("/proc/self/fd") // before Linux 5.11
+	for _, entry := range entries {
+		if fd, err := strconv.Atoi(entry.Name()); err == nil && fd > 2 {
+			unix.CloseOnExec(fd)
+		}
+	}
 }
 
 func newPilot(cfg Config) (*pilot, error) {

@@ -2,6 +2,7 @@ package pilot
 
 import (
 	"os"
+	"path/filepath"
 	"syscall"
 
 	"fairway/internal/pilot/warm"
@@ -20,7 +21,7 @@ func (p *pilot) openWorkers() {
 	if info, err := os.Stat(p.cfg.Workflow); err == nil && info.IsDir() {
 		w.Dir = p.cfg.Workflow
 	}
-	w.Find = func(program string) (string, error) { return p.base.find(program, "") }
+	w.Find = p.base.find
 }
 
 // ownWorker gives the words of a worker that is a program of the user, which is told the words of
@@ -43,14 +44,15 @@ func (p *pilot) ownWorker(a *attempt) []string {
 func (p *pilot) startWarm(r *running, path string, argv []string, attr *syscall.ProcAttr) bool {
 	a := r.attempt
 	named := a.Payload.GetWorker()
-	if named == "" || a.Payload.GetStrict() || r.opens != nil {
+	if named == "" || a.Payload.GetStrict() || r.opens != nil || !canStart(path, attr.Dir) {
 		return false
 	}
 	if a.told != nil {
 		argv = a.told
 	}
 	lead, err := p.warm.Start(named, &warm.Job{
-		Attempt: a.GetAttempt(), Path: path, Argv: argv, Env: attr.Env, Dir: attr.Dir,
+		Attempt: a.GetAttempt(), Path: path, Argv: argv, Env: attr.Env,
+		Decisive: a.Payload.GetDecisive(), Dir: attr.Dir,
 		Files: [3]uintptr(attr.Files), Box: r.Box,
 	})
 	if err != nil {
@@ -59,4 +61,12 @@ func (p *pilot) startWarm(r *running, path string, argv []string, attr *syscall.
 	}
 	r.Lead = lead
 	return true
+}
+
+// canStart reports whether there is a program; where there is none, the pilot says so itself.
+func canStart(path, folder string) bool {
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(folder, path)
+	}
+	return executable(path)
 }

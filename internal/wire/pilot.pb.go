@@ -2265,6 +2265,7 @@ type Payload struct {
 	EnvironmentFolder string                 `protobuf:"bytes,15,opt,name=environment_folder,json=environmentFolder,proto3" json:"environment_folder,omitempty"` // the LFN of an input, a folder with programs and Python packages that it finds besides
 	Unwatched         bool                   `protobuf:"varint,13,opt,name=unwatched,proto3" json:"unwatched,omitempty"`                                         // what it opens is not looked at: it works in folders that are no sandbox
 	Worker            string                 `protobuf:"bytes,12,opt,name=worker,proto3" json:"worker,omitempty"`                                                // words of a program that starts the command, which a pilot starts once; empty: none
+	Decisive          []string               `protobuf:"bytes,17,rep,name=decisive,proto3" json:"decisive,omitempty"`                                            // those of the environment that the step sets for all its jobs: its worker starts with them
 	Variables         []string               `protobuf:"bytes,16,rep,name=variables,proto3" json:"variables,omitempty"`                                          // those of the environment whose values come in SyncAnswer.variables; no record has them
 	InputVariables    []*InputVariable       `protobuf:"bytes,10,rep,name=input_variables,json=inputVariables,proto3" json:"input_variables,omitempty"`          // those of environment that name inputs that may be streamed
 	unknownFields     protoimpl.UnknownFields
@@ -2383,6 +2384,13 @@ func (x *Payload) GetWorker() string {
 		return x.Worker
 	}
 	return ""
+}
+
+func (x *Payload) GetDecisive() []string {
+	if x != nil {
+		return x.Decisive
+	}
+	return nil
 }
 
 func (x *Payload) GetVariables() []string {
@@ -3189,7 +3197,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06Member\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\x05R\x04task\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x14\n" +
-	"\x05ports\x18\x03 \x03(\rR\x05ports\"\xd3\x04\n" +
+	"\x05ports\x18\x03 \x03(\rR\x05ports\"\xef\x04\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +
@@ -3202,7 +3210,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\tcontainer\x18\x0e \x01(\v2\x15.fairway.v1.ContainerR\tcontainer\x12-\n" +
 	"\x12environment_folder\x18\x0f \x01(\tR\x11environmentFolder\x12\x1c\n" +
 	"\tunwatched\x18\r \x01(\bR\tunwatched\x12\x16\n" +
-	"\x06worker\x18\f \x01(\tR\x06worker\x12\x1c\n" +
+	"\x06worker\x18\f \x01(\tR\x06worker\x12\x1a\n" +
+	"\bdecisive\x18\x11 \x03(\tR\bdecisive\x12\x1c\n" +
 	"\tvariables\x18\x10 \x03(\tR\tvariables\x12B\n" +
 	"\x0finput_variables\x18\n" +
 	" \x03(\v2\x19.fairway.v1.InputVariableR\x0einputVariables\x1a>\n" +

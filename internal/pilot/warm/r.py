@@ -9,10 +9,12 @@ import io
 import os
 import re
 import shutil
+import signal
 import subprocess
+import sys
 
 # What the program R tells its library by variables: where its files are.
-_FOLDERS = ("R_HOME", "R_SHARE_DIR", "R_INCLUDE_DIR", "R_DOC_DIR")
+_FOLDERS = ("R_HOME", "R_SHARE_DIR", "R_INCLUDE_DIR", "R_DOC_DIR", "R_ARCH", "LD_LIBRARY_PATH")
 
 _LOAD = """tryCatch({
     for (name in c(%s)) suppressMessages(loadNamespace(name))
@@ -30,6 +32,7 @@ def prepare(packages):
     if program is None:
         raise SystemExit("there is no R in PATH")
     said = subprocess.check_output([program, "CMD", "printenv"] + list(_FOLDERS))
+    signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # as R has it; the interpreter ignores it
     folders = dict(zip(_FOLDERS, map(os.fsdecode, said.split(b"\n"))))
     home = folders["R_HOME"]
     ours = {os.path.realpath(os.path.join(folder, "Rscript"))
@@ -46,8 +49,9 @@ def prepare(packages):
     def main(argv, path):
         source = _source(argv[1:])
         if source is None or os.path.realpath(path) not in ours or _has_profile():
-            os.execve(path, argv, dict(os.environ))
+            sys.modules["fairway_worker"]._execute_instead(path, argv)
         options, lines = source
+        _tell(dict(folders, PWD=os.getcwd()))
         r.R_reInitTempDir(1)
         words = [os.path.join(home, "bin", "exec", "R"), "--no-echo", "--no-restore"] + options
         r.R_set_command_line_arguments(*_words(words))
@@ -64,16 +68,21 @@ def _load(folders):
     for name in ("libRblas.so", "libRlapack.so"):  # of an R that brings them
         if os.path.exists(os.path.join(folder, name)):
             ctypes.CDLL(os.path.join(folder, name), ctypes.RTLD_GLOBAL)
-    libc = ctypes.CDLL(None)
-    for name, value in folders.items():
-        os.environ.pop(name, None)
-        libc.setenv(name.encode(), os.fsencode(value), 1)  # not for os.environ, which jobs replace
+    _tell(folders)
     r = ctypes.CDLL(os.path.join(folder, "libR.so"), ctypes.RTLD_GLOBAL)
     r.R_ParseEvalString.argtypes, r.R_ParseEvalString.restype = (ctypes.c_char_p, ctypes.c_void_p), ctypes.c_void_p
     r.Rf_initialize_R(*_words(["R", "--no-echo", "--no-restore", "--no-save"]))
     ctypes.c_int.in_dll(r, "R_Interactive").value = 0
     r.setup_Rmainloop()
     return r
+
+
+def _tell(variables):
+    """Set variables for the library; os.environ, which jobs replace, does not see it."""
+    libc = ctypes.CDLL(None)
+    for name, value in variables.items():
+        os.environ.pop(name, None)
+        libc.setenv(name.encode(), os.fsencode(value), 1)
 
 
 def _words(words):

@@ -41,7 +41,7 @@ func newFixture(t *testing.T) *fixture {
 	}
 	w := &Workers{
 		Tree: tree, Env: os.Environ(), Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler),
-		Find: exec.LookPath, AnswerTime: AnswerTime,
+		Find: func(program, _ string) (string, error) { return exec.LookPath(program) }, AnswerTime: AnswerTime,
 	}
 	t.Cleanup(func() { w.Close(); tree.Close() })
 	return &fixture{Workers: w, t: t, python: python}

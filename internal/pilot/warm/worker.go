@@ -82,7 +82,13 @@ func (k *worker) outgrown() bool {
 
 // start starts the program.
 func (k *worker) start() (err error) {
-	path, err := k.of.Find(k.words[0])
+	search := ""
+	for _, entry := range k.own {
+		if path, ok := strings.CutPrefix(entry, "PATH="); ok {
+			search = path
+		}
+	}
+	path, err := k.of.Find(k.words[0], search)
 	if err != nil {
 		return err
 	}

@@ -7,21 +7,35 @@ a process of its own for each job, with the words of its command.
 The protocol stands in internal/pilot/warm/doc.go. Standard library only; Python 3.6 and later.
 """
 
+import sys
+
+_BARE = frozenset(sys.modules)  # what an interpreter has before it imports anything
+
 import array
 import atexit
 import gc
-import importlib
+import importlib.machinery
+import io
 import os
 import signal
 import socket
-import sys
 import threading
+import time
 import types
+import weakref
 
 __all__ = ["serve"]
 
 _DESCRIPTORS = 5
 _PR_SET_PDEATHSIG = 1
+
+# What this process was started with, before a module changes it: jobs of other programs have it.
+_STARTED = dict(os.environ)
+_UMASK = os.umask(0o22)
+os.umask(_UMASK)
+_SIGNALS = sorted(getattr(signal, "valid_signals", lambda: range(1, signal.NSIG))())
+# The interpreter ignores two signals for itself, which a new program does not.
+_IGNORED = {s for s in _SIGNALS if signal.getsignal(s) is signal.SIG_IGN} - {signal.SIGPIPE, signal.SIGXFSZ}
 
 
 def serve(main=None, modules=()):
@@ -47,6 +61,7 @@ def serve(main=None, modules=()):
     control = socket.socket(fileno=int(control))
     control.set_inheritable(False)
     libc = _libc()
+    known = frozenset(sys.modules)
     gc.collect()
     if hasattr(gc, "freeze"):
         gc.freeze()
@@ -56,7 +71,7 @@ def serve(main=None, modules=()):
             os._exit(0)
         pid = _fork_away(control)
         if pid == 0:
-            _become(descriptors, libc, main or _python)
+            _become(descriptors, libc, main or _python, known)
         control.sendall(b"%d\n" % pid)
         for fd in descriptors:
             os.close(fd)
@@ -105,7 +120,7 @@ def _fork_away(control):
     return int(text or -1)
 
 
-def _become(descriptors, libc, main):
+def _become(descriptors, libc, main, known):
     """Be the job."""
     code = 1
     try:
@@ -126,55 +141,163 @@ def _become(descriptors, libc, main):
             os.close(fd)
         os.close(go)
         os.chdir(folder)
-        os.environ.clear()
-        for entry in words[int(count):]:
-            name, _, value = entry.partition(b"=")
-            os.environb[name] = value
+        _environment.update(entry.partition(b"=")[::2] for entry in words[int(count):])
+        _environment.pop(b"", None)
+        _take_variables(main in _interpreters[1:])
+        sys.orig_argv = list(argv)
         if "numpy" in sys.modules:
             sys.modules["numpy"].random.seed()
-        gc.unfreeze() if hasattr(gc, "unfreeze") else None
+        if "tempfile" in sys.modules:
+            sys.modules["tempfile"].tempdir = None
         if main in _interpreters:
-            code = _ending(lambda: main(argv, os.fsdecode(path)))
+            code = _ending(lambda: main(argv, os.fsdecode(path)), known)
         else:
-            code = _ending(lambda: main(argv))
+            code = _ending(lambda: main(argv), known)
     except BaseException:  # nothing of the worker may run in the job
         sys.excepthook(*sys.exc_info())
     finally:
-        _flush()
-        os._exit(code)
+        os._exit(_flush() or code)
 
 
-def _ending(call):
+_environment = {}  # of the job, as the pilot has it
+
+
+def _take_variables(other):
+    """Have the variables of the job, and what is set between a pilot and the interpreter, if that runs the job."""
+    os.environ.clear()
+    os.environb.update(_environment)
+    if hasattr(time, "tzset"):
+        time.tzset()
+    if other:
+        return
+    for name, value in _STARTED.items():
+        if name not in os.environ and name not in _SHELLS and not name.startswith("FAIRWAY_"):
+            os.environ[name] = value
+    if not os.environ.get("LC_CTYPE") and _STARTED.get("LC_CTYPE"):
+        os.environ["LC_CTYPE"] = _STARTED["LC_CTYPE"]  # by the interpreter, in the locale C
+
+
+_SHELLS = ("PWD", "OLDPWD", "SHLVL", "_")  # what shells set for themselves
+
+
+def _execute_instead(path, argv):
+    """Be another program, which finds what it would find without a worker."""
+    _flush()
+    for number in _SIGNALS:
+        if signal.getsignal(number) is signal.SIG_IGN and number not in _IGNORED:
+            signal.signal(number, signal.SIG_DFL)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+    os.umask(_UMASK)
+    try:
+        for fd in map(int, os.listdir("/proc/self/fd")):
+            if fd > 2:
+                _keep(fd)
+    except OSError:
+        pass  # there is no /proc
+    try:
+        os.execve(path, argv, _environment)
+    except OSError as e:
+        why = os.strerror(e.errno)
+        os.write(2, os.fsencode("start %s: %s\n" % (path, why[:1].lower() + why[1:])))
+        os._exit(127)
+
+
+def _keep(fd):
+    """Keep a descriptor of the worker's modules from another program."""
+    try:
+        os.set_inheritable(fd, False)
+    except OSError:
+        pass  # that by which it was looked
+
+
+def _ending(call, known):
     """The exit code, as the interpreter would have it."""
+    interrupted = False
     try:
         value = call()
     except SystemExit as e:
         value = e.code
     except KeyboardInterrupt:
-        sys.excepthook(*sys.exc_info())
-        value = 130
+        _report()
+        value, interrupted = 130, True
     except BaseException:
-        sys.excepthook(*sys.exc_info())
+        _report()
+        value = 1
+    if value is not None and not isinstance(value, int):
+        _flush()
+        print(value, file=sys.stderr)
         value = 1
     try:
         threading._shutdown()
         atexit._run_exitfuncs()
     except BaseException:
-        sys.excepthook(*sys.exc_info())
-    if value is None:
-        return 0
-    if isinstance(value, int):
-        return value & 0xFF
-    print(value, file=sys.stderr)
-    return 1
+        _report()
+    _finalize(known)
+    if interrupted and not _flush():
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        os.kill(os.getpid(), signal.SIGINT)
+    return 0 if value is None else value & 0xFF
+
+
+def _report():
+    """Say what was raised as the interpreter would, from the first line of the job on."""
+    kind, value, trace = sys.exc_info()
+    while trace is not None and trace.tb_frame.f_globals is globals():
+        trace = trace.tb_next
+    try:
+        sys.excepthook(kind, value.with_traceback(trace), trace)
+    except BaseException:
+        sys.__excepthook__(*sys.exc_info())
+
+
+def _finalize(known):
+    """End what the job has made, as at the end of an interpreter: files are written, destructors called.
+
+    What was there before the fork stays: it is no part of the job, and to look at it takes long.
+    """
+    left = []
+    for name in [name for name in list(sys.modules) if name not in known] + ["__main__"]:
+        module = sys.modules.pop(name, None)
+        if isinstance(module, types.ModuleType):
+            left.append(weakref.ref(module))
+        del module
+    _collect()
+    for reference in reversed(left):
+        module = reference()
+        if module is not None and module.__dict__ is not globals():
+            for private in (True, False):
+                for name in list(module.__dict__):
+                    if name != "__builtins__" and private == (name[:1] == "_" and name[1:2] != "_"):
+                        module.__dict__[name] = None
+        del module
+    _collect()
+
+
+def _collect():
+    """Collect what nobody refers to; files before, since one in a circle may be closed before it is written."""
+    for kinds in (io.TextIOWrapper, (io.BufferedWriter, io.BufferedRandom)):
+        for file in [o for o in gc.get_objects() if isinstance(o, kinds)]:
+            try:
+                file.flush()
+            except Exception:
+                pass  # it is closed, or its reader has gone
+    gc.collect()
 
 
 def _flush():
+    """Write what is held back; the exit code where that fails."""
+    code = 0
     for stream in (sys.stdout, sys.stderr):
         try:
-            stream.flush()
+            if stream is not None and not stream.closed:
+                stream.flush()
         except Exception:
-            pass
+            if stream is sys.stdout:
+                kind, value = sys.exc_info()[:2]
+                print("Exception ignored in: %r\n%s: %s" % (stream, kind.__name__, value), file=sys.stderr)
+            code = 120
+    return code
 
 
 def _python(argv, path=None):
@@ -184,32 +307,88 @@ def _python(argv, path=None):
         words, unbuffered = words[1:], True
     ours = path is not None and _is_this(path)
     kind = words[0] if words else ""
-    if not ours or not words or (kind.startswith("-") and (kind not in ("-c", "-m") or len(words) < 2)):
-        _flush()
-        os.execve(path or argv[0], argv, dict(os.environ))
+    text = _source(kind, words) if ours and words else None
+    first = "" if kind in ("-c", "-m") else os.path.dirname(os.path.realpath(kind))
+    if text is None or _finds_others(first):
+        _execute_instead(path or argv[0], argv)
     main = types.ModuleType("__main__")
     main.__builtins__ = __builtins__
+    main.__annotations__ = {}
     sys.modules["__main__"] = main
     if unbuffered and hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(line_buffering=True, write_through=True)
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(line_buffering=False, write_through=True)
+    sys.argv = [kind] + words[2:] if kind in ("-c", "-m") else words
+    if not getattr(sys.flags, "safe_path", False):
+        sys.path.insert(0, os.getcwd() if kind == "-m" else first)
+    space = main.__dict__
+    del main
     if kind == "-m":
         import runpy
 
-        sys.argv = ["-m"] + words[2:]
-        sys.path.insert(0, os.getcwd())
-        return runpy._run_module_as_main(words[1], alter_argv=True)
-    if kind == "-c":
-        sys.argv = ["-c"] + words[2:]
-        sys.path.insert(0, "")
-        exec(compile(words[1], "<string>", "exec"), main.__dict__)
+        runpy._run_module_as_main(words[1], alter_argv=True)
         return None
-    sys.argv = words
-    sys.path.insert(0, os.path.dirname(os.path.realpath(kind)))
-    main.__file__ = kind
-    with open(kind, "rb") as f:
-        text = f.read()
-    exec(compile(text, kind, "exec"), main.__dict__)
+    if kind == "-c":
+        space["__loader__"] = importlib.machinery.BuiltinImporter
+        exec(compile(text, "<string>", "exec", dont_inherit=True), space)
+        return None
+    name = os.path.abspath(kind) if sys.version_info >= (3, 9) else kind
+    space.update(__file__=name, __cached__=None, __loader__=importlib.machinery.SourceFileLoader("__main__", name))
+    exec(compile(text, name, "exec", dont_inherit=True), space)
     return None
+
+
+def _source(kind, words):
+    """The text that words of Python run; None where only a new interpreter knows what to make of them."""
+    if kind in ("-c", "-m"):
+        return words[1] if len(words) > 1 else None
+    if kind.startswith("-"):
+        return None
+    try:
+        with open(kind, "rb") as f:
+            text = f.read()
+    except OSError:
+        return None
+    return None if b"\0" in text else text
+
+
+def _finds_others(folder):
+    """Whether a job imports something else than the worker has imported by that name.
+
+    So with a relative entry of PYTHONPATH, and with a module beside the script.
+    """
+    entries = os.environ.get("PYTHONPATH")
+    if entries and not all(map(os.path.isabs, entries.split(os.pathsep))):
+        return True
+    if getattr(sys.flags, "safe_path", False):
+        return False
+    try:
+        names = os.listdir(folder or ".")
+    except OSError:
+        return False
+    for name in names:
+        module = name.partition(".")[0]
+        if module in _BARE or module not in sys.modules:
+            continue
+        path = os.path.join(folder, name)
+        if name == module:
+            path = os.path.join(path, "__init__.py")
+            if not os.path.exists(path):
+                continue
+        elif not name.endswith((".py", ".pyc", ".so")):
+            continue
+        if not _same(path, getattr(sys.modules[module], "__file__", None)):
+            return True
+    return False
+
+
+def _same(one, other):
+    """Whether two files hold the same."""
+    try:
+        with open(one, "rb") as f, open(other, "rb") as g:
+            return f.read() == g.read()
+    except (OSError, TypeError):
+        return False
 
 
 def _is_this(path):
@@ -241,7 +420,8 @@ def _execute(path):
 
 if __name__ == "__main__":
     sys.modules["fairway_worker"] = sys.modules["__main__"]
-    del sys.path[0]
+    if not getattr(sys.flags, "safe_path", False):
+        del sys.path[0]
     if sys.argv[1:2] and sys.argv[1].startswith(_MEMORY):
         _interpreters.append(_execute(sys.argv[1])["prepare"](sys.argv[2:]))
         del sys.argv[1:]

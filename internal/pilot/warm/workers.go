@@ -68,13 +68,14 @@ func Words(named string) (words []string, interpreter bool) {
 
 // Job is what a worker is to begin.
 type Job struct {
-	Attempt uint64
-	Path    string // of the program, as a pilot without worker would start it
-	Argv    []string
-	Env     []string
-	Dir     string
-	Files   [3]uintptr // its standard input, output and error
-	Box     *process.MemoryBox
+	Attempt  uint64
+	Path     string // of the program, as a pilot without worker would start it
+	Argv     []string
+	Env      []string
+	Decisive []string // names of Env that all jobs of its step have alike
+	Dir      string
+	Files    [3]uintptr // its standard input, output and error
+	Box      *process.MemoryBox
 }
 
 // Workers are those of a pilot. Any goroutine may use them.
@@ -83,7 +84,8 @@ type Workers struct {
 	Env  []string // of the pilot, for workers
 	Dir  string   // where they work
 	Log  *slog.Logger
-	Find func(program string) (path string, err error)
+	// Find gives the path of a program, in a PATH; empty: that of the pilot.
+	Find func(program, search string) (path string, err error)
 	// AnswerTime is how long a worker may take to fork.
 	AnswerTime time.Duration
 
@@ -97,7 +99,7 @@ type Workers struct {
 // begun, and can be started otherwise.
 func (w *Workers) Start(named string, job *Job) (process.Lead, error) {
 	words, _ := Words(named)
-	own := decisive(job.Env, w.Env)
+	own := decisive(job, w.Env)
 	k, err := w.worker(strings.Join(append(words, own...), "\x00"), words, own)
 	if err != nil {
 		return process.Lead{}, err
@@ -117,14 +119,23 @@ func (w *Workers) Start(named string, job *Job) (process.Lead, error) {
 	return process.Lead{}, fmt.Errorf("%w: %w", ErrNone, k.reason(err))
 }
 
-// decisive are the variables of a job that decide how a worker starts, as far as they differ from
-// those of the pilot.
-func decisive(env, pilots []string) (own []string) {
-	for _, entry := range env {
-		for _, prefix := range []string{"PYTHON", "LD_", "R_", "CONDA_", "VIRTUAL_ENV=", "LANG", "LC_"} {
-			if strings.HasPrefix(entry, prefix) && !slices.Contains(pilots, entry) {
-				own = append(own, entry)
-			}
+// reads begin the names of variables that libraries look at once, when they are loaded, or that
+// decide what is loaded. A worker starts with them, whoever has set them, also where each job has
+// another value, as in a scan over numbers of threads.
+var reads = []string{
+	"PYTHON", "LD_", "R_", "CONDA_", "VIRTUAL_ENV=", "LANG", "LC_", "TZ=", "TZDIR=", "PATH=",
+	"OMP_", "GOMP_", "KMP_", "MKL_", "OPENBLAS_", "BLIS_", "VECLIB_", "NUMEXPR_", "NUMBA_", "GLIBC_TUNABLES=", "MALLOC_",
+}
+
+// decisive are the variables that a worker starts with: those of a job that its step sets, and that
+// libraries read when they are loaded, as far as they differ from those of the pilot.
+func decisive(job *Job, pilots []string) (own []string) {
+	for _, entry := range job.Env {
+		name, _, _ := strings.Cut(entry, "=")
+		if (slices.Contains(job.Decisive, name) ||
+			slices.ContainsFunc(reads, func(prefix string) bool { return strings.HasPrefix(entry, prefix) })) &&
+			!slices.Contains(pilots, entry) {
+			own = append(own, entry)
 		}
 	}
 	slices.Sort(own)
@@ -176,7 +187,11 @@ func (w *Workers) Close() {
 
 // attr describes the process of a worker, with its end of the socket and its scripts as further files.
 func (w *Workers) attr(own []string, null, said *os.File, control int, scripts []*os.File) *syscall.ProcAttr {
-	env := append(slices.Clone(w.Env), own...)
+	env := slices.DeleteFunc(slices.Clone(w.Env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.ContainsFunc(own, func(other string) bool { return strings.HasPrefix(other, name+"=") })
+	})
+	env = append(env, own...)
 	files := []uintptr{null.Fd(), said.Fd(), said.Fd(), uintptr(control)}
 	for _, script := range scripts {
 		files = append(files, script.Fd())

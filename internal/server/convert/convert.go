@@ -437,6 +437,7 @@ func payloadOf(c *flow.Command) *wire.Payload {
 		Script:      c.Script,
 		Interpreter: c.Interpreter,
 		Worker:      c.Worker,
+		Decisive:    c.Decisive,
 		Log:         c.Log,
 		Strict:      c.Strict,
 		Unwatched:   c.Unwatched,
