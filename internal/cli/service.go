@@ -112,7 +112,8 @@ func (c *console) pilotsCommand() *cobra.Command {
 		Use:   "pilots",
 		Short: "List pilots",
 		Long: `List the pilots of the server: busy ones run jobs, idle ones have none, silent ones
-are not heard, and inactive ones are asked for and not there yet.`,
+are not heard, doubted ones have none since jobs fail on their nodes, and inactive ones
+are asked for and not there yet.`,
 		Example: "  fairway pilots\n  fairway pilots --server /data/fairway --json",
 		Args:    noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
@@ -154,7 +155,7 @@ func pilotRow(p *wire.PilotSummary, answer *wire.ListPilotsResponse) []cell {
 	if p.GetExpires() != nil {
 		left = quantity.Seconds(p.GetExpires().AsTime().Sub(answer.GetNow().AsTime()).Seconds())
 	}
-	colour := map[string]string{"busy": green, "silent": red}[p.GetState()]
+	colour := map[string]string{"busy": green, "silent": red, "doubted": red}[p.GetState()]
 	return []cell{
 		{name, ""}, {p.GetState(), colour}, {p.GetSite(), ""}, {p.GetHost(), ""}, {fmt.Sprint(p.GetRunning()), ""},
 		{fmt.Sprint(p.GetQueued()), ""}, {fmt.Sprintf("%g", float64(p.GetHas().GetMilliCpus())/1000), ""},

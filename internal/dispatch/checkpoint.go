@@ -46,7 +46,7 @@ func (c *Core) takeCheckpoint(by PilotID, j *job, r *Result) bool {
 		return false
 	}
 	f, before := j.itsFate(), j.saved()
-	f.Reason = r.describe()
+	f.Reason = r.describe("")
 	further := before == nil || before.Attempt == r.Attempt || before.Size != w.Size || before.Adler32 != w.Adler32
 	f.remember(r.Attempt) // its pilot may say the result again, and the folder is to stay
 	f.Saved = &saved{r.Attempt, w.Version, w.PFN, w.Size, w.Adler32, w.Hash}

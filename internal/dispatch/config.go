@@ -30,6 +30,12 @@ type Config struct {
 	MemoryFactor float64
 	// MaxLosses of pilots under a job that do not count as failures: 5.
 	MaxLosses int
+	// NodeFailures is how many jobs may fail in a row on a node before it gets no more until it is known whether
+	// they go well elsewhere: 4. Negative: nodes are not judged.
+	NodeFailures int
+	// NodePause is how long such a node gets none before it is tried with one job: 2 min. It doubles
+	// with each that fails, up to 1 h.
+	NodePause time.Duration
 	// MaxRegenerations of one job because its cached outputs went away: 5.
 	// After that its readers are Blocked.
 	MaxRegenerations int
@@ -80,6 +86,8 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.MaxBackoff, 5*time.Minute)
 	setDefault(&c.MemoryFactor, 2)
 	setDefault(&c.MaxLosses, 5)
+	setDefault(&c.NodeFailures, 4)
+	setDefault(&c.NodePause, 2*time.Minute)
 	setDefault(&c.MaxRegenerations, 5)
 	setDefault(&c.WaitForData, 10*time.Second)
 	setDefault(&c.MaxPassOver, 10*time.Minute)

@@ -147,6 +147,21 @@ func (c *Core) propagate() {
 	c.runTimers()
 	c.propagateJobs()
 	c.lookForNew()
+	for first := true; first || len(c.work.nodes) > 0; first = false {
+		c.reviewNodes()
+		c.matchAll()
+	}
+	c.fleet.planPilots()
+	if c.fleet.grace.over { // before that it is not known what runs
+		c.runs.endAll()
+	}
+	c.answerAll()
+	c.effects.WakeAt = c.timers.next()
+}
+
+// matchAll brings jobs and pilots together, and takes jobs back that others can begin sooner.
+func (c *Core) matchAll() {
+	c.propagateJobs()
 	c.placement.assignGivenBack()
 	c.placement.matchAll()
 	// Attempts that their pilots have not heard of are taken back at once: for parked pilots, or
@@ -156,12 +171,6 @@ func (c *Core) propagate() {
 		c.placement.matchAll()
 	}
 	c.placement.takeBack()
-	c.fleet.planPilots()
-	if c.fleet.grace.over { // before that it is not known what runs
-		c.runs.endAll()
-	}
-	c.answerAll()
-	c.effects.WakeAt = c.timers.next()
 }
 
 // propagateJobs works until no job can change any more. The lists keep long
@@ -294,6 +303,8 @@ func (c *Core) runTimers() {
 			c.placement.kept.armed, c.placement.kept.due = 0, true
 		case usageTimer:
 			c.shares.saveAll()
+		case nodesTimer:
+			c.nodesTimerFired()
 		}
 	}
 }
@@ -326,6 +337,7 @@ type worklists struct {
 	answers []*pilot  // are to be answered
 	resume  []*run    // go on: their ready jobs are to be offered again
 	failed  []*job    // have failed for good, which may halt their runs
+	nodes   []*health // changed, and it is to be seen whether they get jobs
 }
 
 func pop[T any](list *[]T) T {
@@ -413,6 +425,7 @@ const (
 	graceTimer
 	monitorTimer
 	keptTimer  // a job need no longer be kept for a pilot
+	nodesTimer // a node is to be tried, or a pilot has not come in time
 	usageTimer // usage of users is to be recorded
 )
 

@@ -146,6 +146,8 @@ const (
 	RunOver         // the Run has ended; Name is its name, and Reason says why it did not come to its end by itself
 	PilotSilent     // its Sync has not come in time; what it has not started is given to others
 	PilotHeard      // it was silent, and is not any more
+	NodeDoubted     // jobs fail on the Host, and may go well elsewhere: it gets no more for a while; Reason says why
+	NodeTrusted     // it gets jobs again
 )
 
 var eventNames = [...]string{
@@ -154,6 +156,7 @@ var eventNames = [...]string{
 	JobCancelled: "cancelled", PilotRegistered: "pilot registered", PilotGone: "pilot gone",
 	JobRegenerating: "regenerating", JobRegenerated: "regenerated", FileLost: "file lost",
 	CopyDiffers: "copy differs", RunOver: "run over", PilotSilent: "pilot silent", PilotHeard: "pilot heard",
+	NodeDoubted: "node doubted", NodeTrusted: "node trusted",
 }
 
 // String returns the kind in words.

@@ -104,6 +104,7 @@ type survey struct {
 	ending   int            // that take no more jobs
 	broken   []string       // why others take none
 	avoided  int            // on the host where it failed
+	doubted  []string       // what is known against nodes that could run it
 	pilots   int            // of which something is known
 	failing  map[string]int // by requirement: how many of them do not have it
 	short    shortage
@@ -146,8 +147,10 @@ func (s *survey) count(c *Core, p *pilot, j *job) {
 	case k.bound() && p.cache() != cacheID{k.host, k.pilot}:
 	case !c.fleet.outlives(p, j.class):
 		s.short.add([]unmetNeed{{"time with staging", ofTime, int64(j.class.inAll()), int64(p.hasNow(c.now).Time)}})
-	case !c.fleet.fitsWhole(p, j.class):
+	case !c.fleet.fitsWhole(p, j.class) && k.avoid == p.host.name:
 		s.avoided++
+	case !c.fleet.fitsWhole(p, j.class):
+		s.doubts(c, p)
 	case p.reserved != nil && p.reserved != j:
 		s.drained = append(s.drained, p.reserved)
 	case !p.hasRoom(j.class, 1):
@@ -155,6 +158,16 @@ func (s *survey) count(c *Core, p *pilot, j *job) {
 		s.occupied.add(p.lacksNow(j.class))
 	default:
 		s.free++
+	}
+}
+
+// doubts tells of a node that gets no jobs, once.
+func (s *survey) doubts(c *Core, p *pilot) {
+	if h := p.host.health; h != nil {
+		why := fmt.Sprintf("node %s: %s", p.info.Host, c.whyDoubted(h))
+		if !slices.Contains(s.doubted, why) {
+			s.doubted = append(s.doubted, why)
+		}
 	}
 }
 
@@ -224,6 +237,9 @@ func (s *survey) explainPilots(e *Explanation) {
 	if s.avoided > 0 {
 		name, _, _ := strings.Cut(k.avoid, nodeSeparator)
 		e.say("not again on host %s, while another pilot could run it", name)
+	}
+	for _, why := range s.doubted[:min(len(s.doubted), maxExplained)] {
+		e.say("%s", why)
 	}
 	for _, why := range s.broken[:min(len(s.broken), maxExplained)] {
 		e.say("a pilot cannot work: %s", why)

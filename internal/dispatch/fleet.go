@@ -52,6 +52,9 @@ type fleet struct {
 	stop  stopping
 	grace grace
 
+	// What is known against nodes.
+	nodes nodes
+
 	// Sites and launches, and how long things take; see estimates.
 	monitor   monitor
 	pace      pace
@@ -196,6 +199,7 @@ type host struct {
 	shares int       // how many of them share their caches
 	busy   int       // attempts of them
 	cut    []PilotID // from which it got nothing since it got something from any, at most maxCut
+	health *health   // what is known against it; nil: nothing
 }
 
 // register makes a pilot known that sends its whole state.
@@ -230,7 +234,7 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 	}
 	h := fl.hosts[info.node()]
 	if h == nil {
-		h = &host{name: info.node()}
+		h = &host{name: info.node(), health: fl.healthOf(info.node())}
 		fl.hosts[h.name] = h
 	}
 	p.host = h

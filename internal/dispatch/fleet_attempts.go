@@ -51,6 +51,8 @@ type attempt struct {
 	begun bool // its pilot has told that it knows the others
 
 	took time.Duration // as its pilot measured; 0 before it has ended
+
+	doubts *health // of its node, when it was given out and attempts failed there; nil: none did
 }
 
 // leaves reports whether the attempt is to end before it has run.
@@ -128,7 +130,9 @@ func (fl *fleet) fitsWhole(p *pilot, cl *class) bool {
 		return false
 	case k.bound() && p.cache() != cacheID{k.host, k.pilot}:
 		return false
-	case k.avoid != "" && k.avoid == p.info.node() && fl.fitsElsewhere(cl, k.avoid):
+	case k.avoid != "" && k.avoid == p.info.node() && fl.elsewhere(cl, k.avoid):
+		return false
+	case p.host.health != nil && fl.withholds(p.host.health) && fl.elsewhere(cl, p.host.name):
 		return false
 	}
 	return fl.outlives(p, cl)
@@ -148,9 +152,10 @@ func (fl *fleet) outlives(p *pilot, cl *class) bool {
 	return fl.now.after(needs) <= p.expires
 }
 
-// fitsElsewhere reports whether a pilot on another host could run the class, which is open.
+// fitsElsewhere reports whether a pilot on another host could run the class, which is open, and to
+// which jobs are given.
 func (fl *fleet) fitsElsewhere(cl *class, name string) bool {
-	there := func(p *pilot) bool { return p.open() && p.info.node() != name && p.fits(cl) }
+	there := func(p *pilot) bool { return p.counted && p.host.name != name && p.fits(cl) }
 	return slices.ContainsFunc(fl.shapes, func(s *shape) bool {
 		others := len(s.hosts)
 		if s.hosts[name] > 0 {
@@ -199,6 +204,7 @@ func (fl *fleet) addAttempt(a *attempt) {
 	a.pilot.host.busy++
 	a.pilot.add(a.needs, 1)
 	fl.shares.begin(a, fl.expectedRun)
+	fl.nodeGiven(a)
 	fl.limitsMoved(a)
 	fl.recount(a.pilot)
 }
@@ -220,6 +226,7 @@ func (fl *fleet) removeAttempt(a *attempt) {
 		a.gang.members[a.task] = nil
 	}
 	fl.shares.end(a)
+	fl.nodeEnded(a)
 	fl.limitsMoved(a)
 	if a.recall {
 		fl.recalls--

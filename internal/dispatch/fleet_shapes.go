@@ -19,7 +19,7 @@ type shape struct {
 	tools  map[string]bool
 	fitOf  []shapeFit     // by class index
 	pilots []*pilot       // in no order
-	hosts  map[string]int // of those pilots that are open
+	hosts  map[string]int // of those pilots that are counted
 	at     int            // index in fleet.shapes
 }
 
@@ -55,9 +55,10 @@ func (fl *fleet) enterShape(p *pilot) {
 	s.countHost(p)
 }
 
-// countHost has the pilot counted among those that its host has of the shape, if it is open.
+// countHost has the pilot counted among those that its host has of the shape, if it is open and gets
+// jobs.
 func (s *shape) countHost(p *pilot) {
-	if !p.open() {
+	if h := p.host.health; !p.open() || h != nil && h.withheld {
 		s.uncountHost(p)
 	} else if !p.counted {
 		p.counted = true

@@ -123,6 +123,7 @@ func (fl *fleet) pilotSubmitted(in PilotSubmitted) error {
 	}
 	if m.launches[in.Launch] == nil {
 		m.launched(in.Launch, in.Site).submitted = fl.now
+		fl.nodes.comes = fl.now.after(pilotComes)
 		fl.journal.persist(TableLaunch, 0, in.Launch, launchBody{bodyVersion, in.Site})
 	}
 	return nil

@@ -40,6 +40,7 @@ type jobs struct {
 	byIndex     []*class // nil: the index is spare
 	spare       []int
 	bound       map[cacheID][]*class // those of jobs that must run where they read this cache
+	avoids      bool                 // some class avoids a host, or has done so
 	// newTools are programs of classes that are new, until pilots are asked to look for them.
 	newTools []string
 
@@ -165,8 +166,10 @@ func (r *run) row(number uint32) uint32 {
 // step is a step of the workflow in one run.
 type step struct {
 	StepTotals
-	run  *run
-	kept int64 // bytes that its jobs which are done have stored to stay; those that took results, none
+	run *run
+	// failedOn are nodes on which its jobs failed since one succeeded, at most maxFailedOn.
+	failedOn []string
+	kept     int64 // bytes that its jobs which are done have stored to stay; those that took results, none
 }
 
 // fate is what a job went through besides its success. Most jobs have none. The

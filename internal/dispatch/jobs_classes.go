@@ -191,6 +191,7 @@ func (js *jobs) intern(k classKey, counts map[string]int64) *class {
 	}
 	js.byIndex[cl.index] = cl
 	js.classes[k] = cl
+	js.avoids = js.avoids || k.avoid != ""
 	if at := (cacheID{k.host, k.pilot}); at != (cacheID{}) {
 		js.bound[at] = append(js.bound[at], cl)
 	}

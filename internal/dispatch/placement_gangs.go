@@ -407,9 +407,9 @@ func firstRooms(all []opening, cl *class) (rooms []opening) {
 	return nil
 }
 
-// shunned is 1 for a pilot of the host where the job failed last.
+// shunned is 1 for a pilot of the host where the job failed last, or of one that is doubted.
 func shunned(p *pilot, cl *class) int {
-	if cl.key.avoid != "" && cl.key.avoid == p.info.node() {
+	if cl.key.avoid != "" && cl.key.avoid == p.host.name || p.host.health != nil && p.host.health.withheld {
 		return 1
 	}
 	return 0

@@ -255,15 +255,26 @@ func (s *parkedSearch) considerRest() {
 	}
 }
 
-// offerAvoiding has ready jobs that avoid a host offered to its pilots again, when a pilot has
-// gone: it may have been the last that fits them elsewhere.
+// offerAvoiding has ready jobs that avoid a host, or that a doubted one does not get, offered to its pilots
+// again, when a pilot has gone or come: it may have been the last that fits them elsewhere.
 func (pl *placement) offerAvoiding() {
+	for _, h := range pl.fleet.nodes.doubted {
+		if at := pl.fleet.hosts[h.node]; at != nil && pl.jobs.ready > 0 {
+			pl.offers++
+			for _, p := range at.pilots {
+				pl.fleet.wantsJobs(p)
+			}
+		}
+	}
+	if !pl.jobs.avoids {
+		return
+	}
 	for l := range pl.jobs.levels {
 		for _, g := range l.groups {
-			if name := g.class.key.avoid; name != "" && !pl.fleet.fitsElsewhere(g.class, name) {
+			if name := g.class.key.avoid; name != "" && !pl.fleet.elsewhere(g.class, name) {
 				pl.offers++
 				for _, p := range pl.fleet.parked {
-					if p.info.node() == name {
+					if p.host.name == name {
 						pl.fleet.wantsJobs(p)
 					}
 				}

@@ -105,6 +105,11 @@ func (c *Core) concluded(by PilotID, p *pilot, j *job, a *attempt, r *Result) {
 	case Lost:
 		c.lossCounted(by, j, r, host)
 	default:
+		if c.nodeFailed(p, j, r) {
+			j.itsFate().remember(r.Attempt)
+			c.lossCounted(by, j, r, host)
+			return
+		}
 		c.attemptFailed(by, j, r, host)
 	}
 }
@@ -236,6 +241,7 @@ func (f *file) chosenBefore(j *job) *job {
 // attempt of the job counts from here on.
 func (c *Core) commitResult(by PilotID, p *pilot, j *job, r *Result) {
 	before := j.class.inAll()
+	c.nodeSucceeded(p, j)
 	c.fleet.learn(p, j, &r.Usage)
 	if j.class.key.time > 0 && j.class.inAll() < before {
 		c.placement.offers++ // a pilot with an end that asked in vain may have the time now
@@ -285,13 +291,13 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 		return
 	}
 	f.Tries++
-	f.Reason = r.describe()
+	f.Reason = c.fleet.failureOn(r, host)
 	c.placement.unready(j)
 	most := j.policy.retry.Attempts
 	if most <= 0 {
 		most = c.config.Attempts
 	}
-	if f.Tries >= most || !j.policy.retries(r) {
+	if f.Tries >= most || !j.policy.retries(r, host != "" && c.fleet.elsewhere(j.class, host)) {
 		c.fleet.endAttempts(j)
 		n := len(c.effects.Events)
 		c.finish(j, Failed, f.Reason)
@@ -309,13 +315,14 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 // retries reports whether a failure of this kind may pass. Codes that the job
 // names restrict what the command itself causes; what the site causes is
 // always tried again. A program that is not there, or cannot be run, will not
-// be there the next time. An input that was changed is no longer what it was, and a
-// command that says it succeeded would say so again.
-func (p *policy) retries(r *Result) bool {
+// be there the next time, but may be on another node. An input that was changed is no longer what it was,
+// and a command that says it succeeded would say so again.
+func (p *policy) retries(r *Result, elsewhere bool) bool {
 	codes := p.retry.ExitCodes
 	switch r.Outcome {
 	case Exited:
-		return len(codes) == 0 && r.ExitCode != cannotRun && r.ExitCode != notFound || slices.Contains(codes, r.ExitCode)
+		mayPass := elsewhere || r.ExitCode != cannotRun && r.ExitCode != notFound
+		return len(codes) == 0 && mayPass || slices.Contains(codes, r.ExitCode)
 	case Signalled:
 		return len(codes) == 0 || slices.Contains(codes, 128+r.Signal)
 	case OutOfTime:
@@ -349,6 +356,11 @@ func (c *Core) adapt(by PilotID, j *job, r *Result, host string) {
 	case StageInFailed, StageOutFailed:
 		if p := c.fleet.pilots[by]; p == nil || f.Tries > 1 || c.placement.weigh(p, j) == 0 && !c.placement.belongsTo(j, p) {
 			f.Avoid = host
+		}
+	case Exited, Signalled:
+		if c.fleet.elsewhere(j.class, host) {
+			f.Avoid = host
+			c.armNodes(c.fleet.nodes.comes)
 		}
 	case OutOfDisk, Lost:
 		f.Avoid = host
@@ -391,14 +403,22 @@ func (c *Core) lossCounted(by PilotID, j *job, r *Result, host string) {
 		return
 	}
 	c.files.discard(j, r)
-	f.Reason, f.Avoid = r.describe(), host
+	f.Reason, f.Avoid = c.fleet.failureOn(r, host), host
 	c.journal.persistFate(j)
 	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Reason: f.Reason})
 	c.placement.requeue(j)
 }
 
-// describe says in one line how an attempt ended.
-func (r *Result) describe() string {
+// failureOn says in one line how an attempt ended and, where there are several nodes, on which.
+func (fl *fleet) failureOn(r *Result, node string) string {
+	if node == "" || len(fl.hosts) < 2 {
+		return r.describe("")
+	}
+	return r.describe(" on " + hostOf(node))
+}
+
+// describe says in one line how an attempt ended, and where if that is said.
+func (r *Result) describe(where string) string {
 	var how string
 	switch r.Outcome {
 	case Exited:
@@ -408,6 +428,7 @@ func (r *Result) describe() string {
 	default:
 		how = r.Outcome.String()
 	}
+	how += where
 	if r.Message != "" {
 		how += ": " + r.Message
 	}

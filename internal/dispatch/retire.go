@@ -35,6 +35,7 @@ func (c *Core) retireRun(in RetireRun) error {
 		delete(c.fleet.pace.runs, s)
 	}
 	c.fleet.sources.retire(id)
+	c.fleet.forgetFailures(id)
 	c.jobs.drop(r)
 	c.dropClasses(keptClasses)
 	c.journal.forget(TableRun, id, runKey)

@@ -24,6 +24,7 @@ func (c *Core) sync(s *Sync) error {
 		return nil
 	case p == nil:
 		p = c.fleet.register(s)
+		c.placement.offerAvoiding() // it may have been the last that was expected
 	case p.held != 0 && p.held != s.Seq:
 		c.reply(p, Answer{Superseded: true})
 	}

@@ -17,7 +17,7 @@ func (c *Core) verify() error {
 	}
 	w := &c.work
 	if len(w.examine)+len(w.block)+len(w.unblock)+len(w.fresh)+len(w.askers)+len(w.answers)+len(w.wanted)+
-		len(w.cancel)+len(w.twins) > 0 {
+		len(w.cancel)+len(w.twins)+len(w.nodes) > 0 {
 		return fmt.Errorf("work is left over: %+v", *w)
 	}
 	return nil

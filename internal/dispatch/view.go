@@ -302,6 +302,8 @@ type PilotView struct {
 	Cached   int // files
 	Parked   bool
 	Silent   time.Time // when it was to be heard, and was not; zero: it is heard
+	// Doubted says why its node gets no jobs that can run elsewhere, or few; empty: it does.
+	Doubted string
 }
 
 // Pilots returns the registered pilots, by name.
@@ -310,6 +312,9 @@ func (c *Core) Pilots() []PilotView {
 	for _, p := range c.fleet.inOrder() {
 		v := PilotView{
 			Pilot: p.id, Info: p.info, Cached: len(p.versions), Parked: p.held != 0, Silent: p.silent.time(),
+		}
+		if h := p.host.health; h != nil && c.fleet.isDoubted(h) {
+			v.Doubted = c.whyDoubted(h)
 		}
 		for _, a := range p.attempts {
 			if a.started {

@@ -278,7 +278,8 @@ func (p *pilot) sendAt() (time.Time, bool) {
 		return time.Time{}, false
 	case x.backoff > 0:
 		return x.due, true
-	case p.reports.News && len(p.queue) <= p.running-p.concluding: // else the pilot could run out of work
+	case p.reports.News && (len(p.queue) <= p.running-p.concluding || p.reports.HasFailures()):
+		// Else the pilot could run out of work, or it waits for the answer.
 		return x.lastSent, true
 	case p.reports.News || p.caching.news():
 		return x.lastSent.Add(ReportInterval), true
@@ -469,6 +470,9 @@ func (p *pilot) callFailed(m *wire.SyncRequest, err error) {
 		most = MaxFarBackoff
 	}
 	x.due = now.Add(x.nextPause(most))
+	if p.reports.HasFailures() {
+		p.startAll() // which waited for the answer
+	}
 }
 
 // carryOut does what the TaskQueue wants, but for the hints and the start of

@@ -95,9 +95,10 @@ func (a *attempt) ref() *wire.AttemptRef {
 	}
 }
 
-// next takes the first attempt of the queue if it fits.
+// next takes the first attempt of the queue if it fits. While the TaskQueue does not know that one has
+// failed here, none begins: the node may be to blame, and would fail them all.
 func (p *pilot) next() *attempt {
-	if len(p.queue) == 0 || p.leaving {
+	if len(p.queue) == 0 || p.leaving || p.reports.HasFailures() && !p.exchange.away {
 		return nil
 	}
 	a := p.queue[0]
@@ -183,11 +184,12 @@ func (p *pilot) concludePrevious(a *attempt) {
 // yield gives back what a command needed to run, so that the next one starts
 // before what this one has written is stored, and returns it if it can start
 // at once. While as many others are being concluded as the pilot has slots, the attempt
-// keeps what it has until it is concluded too.
+// keeps what it has until it is concluded too. So does one that has failed: nothing begins before that is
+// known.
 func (p *pilot) yield(a *attempt) *attempt {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.concluding >= p.has.slots() {
+	if p.concluding >= p.has.slots() || report.Blames(a.Result) {
 		return nil
 	}
 	p.concluding++

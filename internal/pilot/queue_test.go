@@ -14,6 +14,7 @@ import (
 
 	"fairway/internal/pilot/stage"
 	"fairway/internal/wire"
+	"fairway/lib/sched"
 )
 
 func TestReplay(t *testing.T) {
@@ -89,6 +90,48 @@ func TestHigherPriorityStartsFirst(t *testing.T) {
 	}
 	if got := contents(t, order); got != "31402" {
 		t.Errorf("they started in the order %s", got)
+	}
+}
+
+// When an attempt has failed none begins that waits at the pilot, before the TaskQueue has had a say: on a bad
+// node they would all fail. One that cannot be asked holds nothing up.
+func TestNothingBeginsBehindAFailureThatIsNotKnown(t *testing.T) {
+	for _, away := range []bool{false, true} {
+		q := newTaskQueue(t)
+		cfg := q.config("p1")
+		cfg.MilliCPUs = 1000
+		q.start(cfg)
+		marks, file := t.TempDir(), filepath.Join(t.TempDir(), "go")
+		all := []*wire.Assignment{shell("while ! [ -e " + file + " ]; do sleep 0.01; done; exit 3")}
+		for i := range 10 {
+			all = append(all, shell(fmt.Sprintf("touch %s/%d; exit 3", marks, i)))
+		}
+		q.assign("p1", all...)
+		q.started("p1", all[0].GetAttempt())
+		for _, a := range all[1:] {
+			q.suspects = append(q.suspects, a.GetAttempt())
+		}
+		if away {
+			q.http.Close()
+		}
+		if err := os.WriteFile(file, nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if away {
+			last := filepath.Join(marks, "9")
+			if _, err := sched.Default().WaitFile(t.Context(), sched.FileQuery{Path: last,
+				Until: func(f sched.FileState) bool { return f.Info != nil }}); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		expect(t, q.result(all[0].GetAttempt()), wire.Outcome_OUTCOME_EXITED, "")
+		for _, a := range all[1:] {
+			expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "")
+		}
+		if begun, _ := os.ReadDir(marks); len(begun) > 0 {
+			t.Errorf("%d have begun", len(begun))
+		}
 	}
 }
 

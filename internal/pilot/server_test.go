@@ -75,6 +75,7 @@ type taskQueue struct {
 	variables map[string][]byte // told with attempts
 	term      uint64            // of the answers
 	strange   bool              // it knows of a pilot only what comes with the whole state
+	suspects  []uint64          // it wants back when an attempt has failed
 }
 
 // pilotSeen is what the server knows of a pilot.
@@ -226,6 +227,9 @@ func (q *taskQueue) report(id string, m *wire.SyncRequest) {
 	}
 	for _, r := range m.GetEnded() {
 		q.results[r.GetResult().GetAttempt()] = r.GetResult()
+		if r.GetResult().GetOutcome() == wire.Outcome_OUTCOME_EXITED {
+			q.wanted = append(q.wanted, q.suspects...)
+		}
 		p.news = true
 	}
 	for _, c := range m.GetCacheAdded() {

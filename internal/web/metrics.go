@@ -93,7 +93,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		gauge("pilots_queued", float64(s.Inactive), s.Name)
 		gauge("pilots_wanted", float64(s.Wanted), s.Name)
 		gauge("pilots_limit", float64(s.Max), s.Name)
-		for _, state := range []string{"idle", "busy", "silent"} {
+		for _, state := range []string{"idle", "busy", "silent", "doubted"} {
 			gauge("pilots", float64(f.Pilots[s.Name][state]), s.Name, state)
 		}
 	}

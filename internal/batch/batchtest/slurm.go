@@ -40,6 +40,17 @@ func (c *Cluster) StartNode(i int) {
 	c.nodes[i] = c.all.start(nil, "slurmd", "-D", "-N", NodeName(i))
 }
 
+// NameHosts starts the slurmd of each node again, so that what runs there sees the name of the node as that of
+// its host. It needs root, and no job may be there.
+func (c *Cluster) NameHosts() {
+	for i := range c.nodes {
+		c.KillNode(i)
+		c.nodes[i] = c.all.start(nil, "unshare", "--uts", "sh", "-c",
+			"hostname "+NodeName(i)+" && exec slurmd -D -N "+NodeName(i))
+	}
+	c.Ready()
+}
+
 // NodeName is the name of a node, from 0.
 func NodeName(i int) string { return fmt.Sprintf("n%d", i+1) }
 

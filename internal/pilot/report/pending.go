@@ -18,6 +18,7 @@ type Pending struct {
 	News     bool   // there is something that no Sync has carried
 	started  []told[*wire.AttemptRef]
 	ended    []told[*wire.Report]
+	failures int // of these, of attempts that failed here
 }
 
 // told is a report and the Sync that carried it first, 0 if none did.
@@ -39,8 +40,30 @@ func (r *Pending) End(result *wire.Result, ticket []byte) {
 		return t.value.GetAttempt() == result.GetAttempt()
 	})
 	r.ended = append(r.ended, told[*wire.Report]{value: &wire.Report{Result: result, Ticket: ticket}})
+	r.failures += failures(result)
 	r.News = true
 }
+
+// Blames reports whether a result is a failure that may be due to the node.
+func Blames(result *wire.Result) bool {
+	switch result.GetOutcome() {
+	case wire.Outcome_OUTCOME_EXITED, wire.Outcome_OUTCOME_SIGNALLED, wire.Outcome_OUTCOME_STAGE_IN_FAILED,
+		wire.Outcome_OUTCOME_STAGE_OUT_FAILED, wire.Outcome_OUTCOME_OUT_OF_DISK:
+		return true
+	}
+	return false
+}
+
+func failures(result *wire.Result) int {
+	if Blames(result) {
+		return 1
+	}
+	return 0
+}
+
+// HasFailures reports whether attempts have failed here of which the TaskQueue has not confirmed that it
+// knows.
+func (r *Pending) HasFailures() bool { return r.failures > 0 }
 
 // HasEnded reports whether the end of an attempt is still to be told or acknowledged.
 func (r *Pending) HasEnded(attempt uint64) bool {
@@ -70,6 +93,7 @@ const MaxReported = 16 << 20
 func (r *Pending) Take(found []*wire.Report) {
 	for _, report := range found {
 		r.ended = append(r.ended, told[*wire.Report]{value: report})
+		r.failures += failures(report.GetResult())
 	}
 }
 
@@ -118,6 +142,7 @@ func (r *Pending) Acknowledge(seen uint64) (ended []*wire.Report) {
 			return false
 		}
 		ended = append(ended, t.value)
+		r.failures -= failures(t.value.GetResult())
 		return true
 	})
 	return ended

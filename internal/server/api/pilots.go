@@ -84,6 +84,8 @@ func pilotState(p *dispatch.PilotView) string {
 		return "silent"
 	case p.Running > 0:
 		return "busy"
+	case p.Doubted != "":
+		return "doubted"
 	}
 	return "idle"
 }

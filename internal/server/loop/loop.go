@@ -554,6 +554,10 @@ func (l *Loop) observePilot(event *dispatch.Event) error {
 			"site", event.Site)
 	case dispatch.PilotHeard:
 		l.Log.Warn("a pilot that was silent is there again", "pilot", event.Pilot, "host", event.Host, "site", event.Site)
+	case dispatch.NodeDoubted:
+		l.Log.Warn("jobs fail on a node", "node", event.Host, "reason", event.Reason)
+	case dispatch.NodeTrusted:
+		l.Log.Warn("a node gets jobs again", "node", event.Host, "reason", event.Reason)
 	case dispatch.PilotGone:
 		l.Pilots.Here(Launch{event.Site, event.Launch}, false)
 		l.nodes.Gone(event.Pilot)
