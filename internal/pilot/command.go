@@ -230,7 +230,7 @@ func (p *pilot) explain(a *attempt, code int) {
 	}
 	hint := a.In.MissedFile(said)
 	if hint == "" {
-		hint = undeclaredIn(said, p.cfg.Workflow)
+		hint = p.missingIn(a, said)
 	}
 	if hint != "" {
 		message = hint + "; it said: " + message

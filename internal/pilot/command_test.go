@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/pilot/process"
 	"fairway/internal/wire"
+	"fairway/test/files"
 )
 
 func TestRunsCommands(t *testing.T) {
@@ -115,7 +116,9 @@ func TestOutcomes(t *testing.T) {
 		"changed, same size": {shell("printf FOUR 1<>x", reads("x", 1, 4, writeFile(t, "four"))), wire.Outcome_OUTCOME_INPUT_CHANGED, "wrote to its input x"},
 		"changed and failed": {shell("echo more >> x; exit 3", reads("x", 1, 4, writeFile(t, "four"))), wire.Outcome_OUTCOME_INPUT_CHANGED, "wrote to its input x"},
 		"input replaced":     {shell("rm x; echo mine >x", reads("x", 1, 4, writeFile(t, "four"))), wire.Outcome_OUTCOME_SUCCEEDED, ""},
-		"undeclared":         {shell("cat raw/x.fq"), wire.Outcome_OUTCOME_EXITED, "found no file raw/x.fq"},
+		"undeclared":         {shell("cat raw/x.fq"), wire.Outcome_OUTCOME_EXITED, "raw/x.fq: No such file or directory"},
+		"output not made":    {shell("cat out", writes("out")), wire.Outcome_OUTCOME_EXITED, "out is an output of this job"},
+		"left its folder":    {shell("cd /; cat x", reads("x", 1, 4, writeFile(t, "four"))), wire.Outcome_OUTCOME_EXITED, "was looked for elsewhere"},
 		"bad report":         {shell("echo lines >$FAIRWAY_REPORT; : >out", writes("out")), wire.Outcome_OUTCOME_STAGE_OUT_FAILED, "line 1"},
 	} {
 		t.Run(name, func(t *testing.T) { expect(t, q.run("p1", c.assignment), c.outcome, c.message) })
@@ -130,7 +133,7 @@ func TestMessageDoesNotRepeatTheOutcome(t *testing.T) {
 		"exit 3":                       "",
 		"echo that was it >&2; exit 3": "that was it",
 		"kill -USR1 $$":                "SIGUSR1",
-		"echo a.txt: No such file or directory >&2; exit 3": "it found no file a.txt: a job sees only the files that its step declares in reads; it said: a.txt: No such file or directory",
+		"echo a.txt: No such file or directory >&2; exit 3": "a.txt: No such file or directory",
 	} {
 		if got := q.run("p1", shell(command)).GetMessage(); got != want {
 			t.Errorf("%s: message %q, want %q", command, got, want)
@@ -138,19 +141,35 @@ func TestMessageDoesNotRepeatTheOutcome(t *testing.T) {
 	}
 }
 
-func TestHintAtUndeclaredFile(t *testing.T) {
-	folder := t.TempDir()
-	if err := os.WriteFile(folder+"/calibration.txt", nil, 0o644); err != nil {
-		t.Fatal(err)
+// What is said of a file that a command did not find is so, or nothing is said.
+func TestHintAtMissingFile(t *testing.T) {
+	workflow, folder := t.TempDir(), t.TempDir()
+	files.Write(t, workflow+"/calibration.txt", "")
+	files.Write(t, folder+"/raw/a.txt", "")
+	files.Write(t, folder+"/raw/b c.txt", "")
+	m := missing{
+		inputs: []string{"raw/a.txt", "raw/b c.txt", "raw/gone"}, outputs: []string{"sum.txt", "parts/{n}.txt", "new/x"},
+		folder: folder, workflow: workflow,
 	}
+	const unknown = "No such file or directory"
 	for said, want := range map[string]string{
-		"cat: calibration.txt: No such file or directory":                   "make it an input",
-		"sh: 1: cannot open calibration.txt: No such file":                  "make it an input",
-		"FileNotFoundError: [Errno 2] No such file or directory: 'x y.txt'": "no file x y.txt",
-		"segmentation fault": "",
+		"cat: calibration.txt: " + unknown:                             "make it an input",
+		"sh: 1: cannot open calibration.txt: No such file":             "make it an input",
+		"cat: other.txt: " + unknown:                                   "",
+		"FileNotFoundError: [Errno 2] " + unknown + ": 'x y.txt'":      "",
+		"cat: raw/a.txt: " + unknown:                                   "was looked for elsewhere",
+		"cat: " + folder + "/raw/gone: " + unknown:                     "removed or renamed its input raw/gone",
+		"sort: cannot read: sum.txt: " + unknown:                       "sum.txt is an output of this job, and was read before",
+		"bash: line 1: parts/1.txt: " + unknown:                        "write mkdir -p parts first",
+		"bash: line 1: new/x: " + unknown:                              "write mkdir -p new first",
+		"cat: raw/b: " + unknown:                                       "part of the name",
+		"cat: c.txt: " + unknown:                                       "part of the name of the input \"raw/b c.txt\"",
+		"cat: 'raw/a.txt raw/a.txt': " + unknown:                       "as one word",
+		"FileNotFoundError: [Errno 2] " + unknown + ": '/no/such/one'": "there is no /no/such/one on this node",
+		"segmentation fault":                                           "",
 	} {
-		if got := undeclaredIn(said, folder); !strings.Contains(got, want) || (got == "") != (want == "") {
-			t.Errorf("%s: %q", said, got)
+		if got := m.hint(said); !strings.Contains(got, want) || (got == "") != (want == "") {
+			t.Errorf("%s: %q, not %q", said, got, want)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -176,30 +175,4 @@ func isSystem(path string) bool {
 		}
 	}
 	return filepath.Base(path) == "pyvenv.cfg"
-}
-
-// notFound is how programs say that a file is not there.
-var notFound = regexp.MustCompile(`(?m)([^\s:'"‘’]+)['"’]?: No such file or directory|No such file or directory: ['"]([^'"]+)['"]|(?:cannot|could not|can't|failed to) open (?:file )?['"‘]?([^\s:'"‘’]+)`)
-
-// undeclaredIn returns a hint if a failed command missed a file, since it may
-// be one that its step does not declare: a sandbox holds nothing else.
-func undeclaredIn(said, workflow string) string {
-	match := notFound.FindStringSubmatch(said)
-	if match == nil {
-		return ""
-	}
-	for _, name := range match[1:] {
-		if name == "" {
-			continue
-		}
-		hint := "it found no file " + name + ": a job sees only the files that its step declares in reads"
-		if workflow != "" && filepath.IsLocal(name) {
-			if _, err := os.Stat(filepath.Join(workflow, name)); err == nil {
-				hint += " (there is one in the folder of the workflow: make it an input and name it in reads; with exec and " +
-					"map, by --reads)"
-			}
-		}
-		return hint
-	}
-	return ""
 }
