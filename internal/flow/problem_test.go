@@ -63,7 +63,7 @@ var problemCases = []problemCase{
 		`t.yaml:4:45: step "b": priority: "-2147483649" is no such number; write a whole number from -2147483648`,
 	}},
 	{"no YAML", "workflow: [w\n", []string{"t.yaml:1:1: this is no YAML"}},
-	{"where YAML begins", "workflow: w\nsteps:\n  a:\n    writes: x\n   command: y\n", []string{"t.yaml:2:1: this is no YAML: in what begins here, did not find expected key"}},
+	{"where YAML ends", "workflow: w\nsteps:\n  a:\n    writes: x\n   command: y\n", []string{"t.yaml:5:1: this is no YAML: did not find expected key"}},
 	{"tabs", "workflow: w\nsteps:\n\ta: x\n", []string{"t.yaml:3:1: this is no YAML"}},
 	{"empty", "", []string{"the file is empty; start with"}},
 	{"duplicates", frame("  a: {writes: x, command: 'true'}\n  a: {writes: y, command: 'true'}\n"), []string{`7:3: steps has "a" twice, first in line 6`}},

@@ -59,9 +59,6 @@ func (r *Reader) Root(data []byte) *yaml.Node {
 	var document, second yaml.Node
 	if err := documents.Decode(&document); err != nil && !errors.Is(err, io.EOF) {
 		line, what := placeOf(err, data)
-		if strings.HasPrefix(what, "did not find") {
-			what = "in what begins here, " + what // the parser tells where the list or mapping began
-		}
 		r.FailAt(line, 1, "indent with spaces, and quote texts that start with a special character",
 			"this is no YAML: %s", what)
 		r.Problems[len(r.Problems)-1].Fix = quoteFor(data, line, yamlUntil)
@@ -90,12 +87,12 @@ func yamlUntil(data []byte) int {
 	return line
 }
 
-// placeOf is the line of which the parser tells, and what it says of it.
+// placeOf is the line from which on a text is no YAML, and what the parser says of it.
 func placeOf(err error, data []byte) (line int, what string) {
 	what = strings.TrimPrefix(err.Error(), "yaml: ")
 	if m := yamlLine.FindStringSubmatch(what); m != nil {
 		line, _ = strconv.Atoi(m[1])
-		return line, m[2]
+		return brokenFrom(data, line), m[2]
 	}
 	if m := unknownAnchor.FindStringSubmatch(what); m != nil { // it tells no line
 		use := regexp.MustCompile(`(?:^|[\s\[{,])\*` + regexp.QuoteMeta(m[1]) + `(?:[\s\]},]|$)`)
@@ -104,6 +101,33 @@ func placeOf(err error, data []byte) (line int, what string) {
 		}
 	}
 	return 1, what
+}
+
+// maxBrokenLines bounds the lines of a text in which the place of a fault is looked for: each is parsed.
+const maxBrokenLines = 2000
+
+// brokenFrom is the line after the last one up to which a text is YAML. The parser tells another one,
+// such as that where a list or a mapping began; its word counts in a long text.
+func brokenFrom(data []byte, told int) int {
+	ends := []int{0}
+	for i, b := range data {
+		if b == '\n' {
+			ends = append(ends, i+1)
+		}
+	}
+	if len(ends) > maxBrokenLines {
+		return told
+	}
+	if ends[len(ends)-1] == len(data) {
+		ends = ends[:len(ends)-1] // nothing begins there
+	}
+	for line := len(ends) - 1; line > 0; line-- {
+		var n yaml.Node
+		if yaml.Unmarshal(data[:ends[line]], &n) == nil {
+			return line + 1
+		}
+	}
+	return 1
 }
 
 var unknownAnchor = regexp.MustCompile(`^unknown anchor '(.*)' referenced$`)

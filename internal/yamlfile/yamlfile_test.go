@@ -94,7 +94,7 @@ func TestDecodeLeavesAlone(t *testing.T) {
 func TestProblems(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                        "t.yaml:1:1: the file is empty; start with `name: NAME`",
-		"name: [\n":               "t.yaml:1:1: this is no YAML: in what begins here, did not find expected node content; indent with spaces, and quote texts that start with a special character",
+		"name: [\n":               "t.yaml:1:1: this is no YAML: did not find expected node content; indent with spaces, and quote texts that start with a special character",
 		"name: a\n---\nname: b\n": "t.yaml:2:1: a second YAML document begins here, and a document is one; put each document into a file of its own, or remove the line ---",
 		"- a\n":                   "t.yaml:1:1: the document must be a mapping, not a list; write it as lines of `key: value`",
 		"nam: a\nhosts: [{name: x, slot: 1}]\n": `t.yaml:1:1: unknown key "nam" in the document; did you mean "name"?` + "\n" +
@@ -170,4 +170,26 @@ func FuzzDecode(f *testing.F) {
 			}
 		}
 	})
+}
+
+// A fault is told where it is, and not where the list or mapping began in which it is.
+func TestLineOfWhatIsNoYAML(t *testing.T) {
+	for text, line := range map[string]int{
+		"a: 1\nb:\n  c: 2\n\td: 3\n":                       4, // a tab
+		"a: 1\nb: {c: 1\nd: 2\n":                           2, // no end of the mapping
+		"a: 1\nb:\n  - [x, y\nc: 3\n":                      3,
+		"a: 1\nb:\n  c:\n    d: 2\n   e: 3\n":              5, // indented by too little
+		"a: 1\nb: {c: 1,\n  d: 2}\ne: f: g\n":              4,
+		"a: 1\nb: \"x\nc: 2\n":                             2,
+		"a: |\n  text\n more\nb: @x\n":                     3,
+		"a: 1\nb: @x\n":                                    2,
+		"a: 1\nb: *x\n":                                    2,
+		"a: 1\n" + strings.Repeat("#\n", 3000) + "b: @x\n": 3002,
+	} {
+		r := &yamlfile.Reader{File: "t.yaml", Kind: "document", Limit: 1 << 20}
+		r.Root([]byte(text))
+		if len(r.Problems) != 1 || r.Problems[0].Line != line {
+			t.Errorf("%q: %v, want line %d", text[:min(len(text), 40)], r.Problems, line)
+		}
+	}
 }
