@@ -22,6 +22,7 @@ type checkedObject struct {
 	Inputs     []checkedInput    `json:"inputs"`
 	Parameters []parameterObject `json:"parameters"`
 	Changes    []changeObject    `json:"changes"` // by --fix
+	Notes      []string          `json:"notes"`   // what may be wrong, and is allowed
 }
 
 type checkedInput struct {
@@ -131,6 +132,7 @@ func (c *console) checkWorkflow(
 	if err != nil {
 		return checked, err
 	}
+	checked.Notes = append([]string{}, workflow.Unnamed()...)
 	if err := c.checkNeeds(workflow, folder, sites); err != nil {
 		return checked, err
 	}
@@ -263,6 +265,9 @@ func (c *console) printChecked(checked checkedObject) {
 	fmt.Fprintf(c.out, "%s: workflow %s is in order: %s, %s, %s now\n", checked.File, checked.Workflow,
 		quantity.Count(int64(len(checked.Steps)), "step"), quantity.Count(int64(len(checked.Inputs)), "input"),
 		quantity.Count(int64(files), "file"))
+	for _, note := range checked.Notes {
+		fmt.Fprintf(c.out, "  note: %s\n", note)
+	}
 	for _, input := range checked.Inputs {
 		for _, left := range input.Left {
 			fmt.Fprintf(c.out, "  the input %s leaves this alone: %s\n", input.Name, left)

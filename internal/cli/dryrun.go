@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -89,12 +90,17 @@ func (c *console) printPlan(workflow, place string, p *planObject) {
 		fmt.Fprintf(c.out, "  note: %s\n", uncoloured(note))
 	}
 	var rows [][]cell
+	like := map[string]string{} // by step and reason, the first job with it
 	for _, job := range p.Jobs {
 		what := cell{"run", ""}
 		if !job.Runs {
 			what = cell{"keep", dim}
 		}
 		first, more, _ := strings.Cut(job.Why, "\n")
+		if same := like[job.Step+"\n"+job.Why]; same != "" && more != "" {
+			first, more = strings.TrimSuffix(first, ":")+" as that of "+same, ""
+		}
+		like[job.Step+"\n"+job.Why] = cmp.Or(like[job.Step+"\n"+job.Why], job.Name)
 		rows = append(rows, []cell{what, {job.Name, ""}, {first, dim}})
 		for line := range strings.SplitSeq(more, "\n") {
 			if more != "" {

@@ -12,6 +12,32 @@ import (
 	"fairway/internal/flow"
 )
 
+type graphObject struct {
+	Inputs []string     `json:"inputs"`
+	Steps  []string     `json:"steps"`
+	Feeds  []feedObject `json:"feeds"`
+}
+
+// feedObject is files that go from an input or a step to a step.
+type feedObject struct {
+	Input   string `json:"input"` // empty: from a step
+	From    string `json:"from"`  // the step; empty: from an input
+	To      string `json:"to"`
+	Pattern string `json:"pattern"`
+}
+
+func graphOf(g *flow.Graph) graphObject {
+	object := graphObject{append([]string{}, g.Inputs...), append([]string{}, g.Steps...), []feedObject{}}
+	for _, f := range g.Feeds {
+		feed := feedObject{From: f.From, To: f.To, Pattern: f.Pattern}
+		if f.Input {
+			feed.Input, feed.From = f.From, ""
+		}
+		object.Feeds = append(object.Feeds, feed)
+	}
+	return object
+}
+
 func (c *console) graphCommand() *cobra.Command {
 	out, format := "-", "mermaid"
 	command := &cobra.Command{
@@ -23,7 +49,7 @@ as a picture, or as SVG. Nothing is run, and no files are looked for.`,
 		Example:           "  fairway graph\n  fairway graph --format svg -o workflow.svg",
 		Args:              maybeFile,
 		ValidArgsFunction: workflowFiles,
-		RunE: func(_ *cobra.Command, arguments []string) error {
+		RunE: func(command *cobra.Command, arguments []string) error {
 			file, _, err := c.fileAndFolder(arguments)
 			if err != nil {
 				return err
@@ -33,6 +59,12 @@ as a picture, or as SVG. Nothing is run, and no files are looked for.`,
 				return err
 			}
 			graph := workflow.Graph()
+			if c.json {
+				if out != "-" || command.Flags().Changed("format") {
+					return fail(exitUsage, "leave them out", "--json prints an object: --output and --format are for pictures")
+				}
+				return c.answer(graphOf(&graph), func() {})
+			}
 			var text bytes.Buffer
 			if format == "svg" {
 				drawSVG(&text, &graph)

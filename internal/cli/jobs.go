@@ -17,6 +17,17 @@ import (
 
 var stateNames = []string{"waiting", "ready", "assigned", "running", "done", "failed", "blocked", "cancelled"}
 
+// statesOf are the states that a name of one means: on the screen, "queued" are jobs that could run.
+func statesOf(name string) []string {
+	switch {
+	case name == "queued":
+		return []string{"ready", "assigned"}
+	case slices.Contains(stateNames, name):
+		return []string{name}
+	}
+	return nil
+}
+
 // jobsListed is how many jobs are listed when it is not said: more than a person
 // reads, and quick however many there are.
 const jobsListed = 100
@@ -35,10 +46,14 @@ queue. Each job has a name, STEP/VALUES, and a number; all commands accept both.
   fairway jobs --step align --limit 20 --json`,
 		Args: noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
-			for _, state := range request.States {
-				if !slices.Contains(stateNames, state) {
-					return fail(exitUsage, "states are "+strings.Join(stateNames, ", "), "there is no state %q", state)
+			asked := request.States
+			request.States = nil
+			for _, name := range asked {
+				states := statesOf(name)
+				if states == nil {
+					return fail(exitUsage, "states are queued, "+strings.Join(stateNames, ", "), "there is no state %q", name)
 				}
+				request.States = append(request.States, states...)
 			}
 			if limit <= 0 {
 				return fail(exitUsage, "", "--limit is a number above 0, not %d", limit)
@@ -48,7 +63,7 @@ queue. Each job has a name, STEP/VALUES, and a number; all commands accept both.
 		},
 	}
 	flags := command.Flags()
-	flags.StringArrayVar(&request.States, "state", nil, "only jobs in this state (may be repeated)")
+	flags.StringArrayVar(&request.States, "state", nil, "only jobs in this state (may be repeated); queued: ready or assigned")
 	flags.StringArrayVar(&request.Steps, "step", nil, "only jobs of this step (may be repeated)")
 	flags.Int32Var(&limit, "limit", jobsListed, "list at most this many jobs")
 	flags.Uint32Var(&after, "after", 0, "only jobs with a number above this one, to page through many jobs")

@@ -188,8 +188,11 @@ func (p *parser) split(s *step, n *yaml.Node, at field) {
 	if len(s.each) != 1 {
 		p.Fail(n, "name one pattern under each", "%s: split needs the one file that each gives", at.of)
 	}
-	keys := known(p, n, at.what, splitKeys, nil)
 	s.split = &splitRule{}
+	if !p.hasKeys(n, at, func(string) string { return "of: lines, records" }) {
+		return
+	}
+	keys := known(p, n, at.what, splitKeys, nil)
 	take(p, s, keys, at.of, splitKeys)
 	if keys["records"] == nil {
 		p.Fail(n, "add records: NUMBER, the records of one job", "%s: split does not say how many records a job gets", at.of)
@@ -304,7 +307,22 @@ func (p *parser) waitForData(s *step, n *yaml.Node, at field) {
 	}
 }
 
+// hasKeys reports whether a value is no plain text, where keys are needed; else it says which key the
+// text is likely meant for.
+func (p *parser) hasKeys(n *yaml.Node, at field, keyOf func(text string) string) bool {
+	n = yamlfile.Follow(n)
+	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
+		return true
+	}
+	p.Fail(n, fmt.Sprintf("write {%s: %s}", keyOf(n.Value), n.Value), "%s must be a mapping, not %s", at.what,
+		yamlfile.KindName(n))
+	return false
+}
+
 func (p *parser) needs(s *step, n *yaml.Node, at field) {
+	if !p.hasKeys(n, at, keyOfNeed) {
+		return
+	}
 	found := map[string]*yaml.Node{}
 	for _, f := range p.Mapping(n, at.what) {
 		name := f.Key.Value
@@ -329,6 +347,17 @@ func (p *parser) needs(s *step, n *yaml.Node, at field) {
 		s.needs.Countable[name] = p.integer(f.Value, at.what+": "+name, 0)
 	}
 	take(p, s, found, at.what, needsKeys)
+}
+
+// keyOfNeed is the key of a text without one.
+func keyOfNeed(text string) string {
+	if _, err := quantity.MilliCPUs(text); err == nil {
+		return "cpus"
+	}
+	if _, err := quantity.Duration(text); err == nil {
+		return "time"
+	}
+	return "memory"
 }
 
 // bareSize reports whether a size would have no unit: other systems count in units of their own.
@@ -363,6 +392,14 @@ func (p *parser) checkLimits(w *Workflow) {
 }
 
 func (p *parser) retry(s *step, n *yaml.Node, at field) {
+	if !p.hasKeys(n, at, func(text string) string {
+		if _, err := quantity.Duration(text); err == nil {
+			return "backoff"
+		}
+		return "attempts"
+	}) {
+		return
+	}
 	take(p, s, known(p, n, at.what, retryKeys, retryHabits), at.what, retryKeys)
 }
 

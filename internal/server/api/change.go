@@ -85,6 +85,28 @@ func shortened(line string) string {
 	return string(runes[:lineShown-3]) + "..."
 }
 
+// counterpart is the line that stands at the same place of the other text; empty: there is none.
+func counterpart(lines []string, i int) string {
+	if i < len(lines) {
+		return lines[i]
+	}
+	return ""
+}
+
+// shortenedAround shortens a line so that its first difference from another one is seen.
+func shortenedAround(line, other string) string {
+	runes, others := []rune(line), []rune(other)
+	same := 0
+	for same < len(runes) && same < len(others) && runes[same] == others[same] {
+		same++
+	}
+	if len(runes) <= lineShown || same < lineShown/2 || len(others) == 0 {
+		return shortened(line)
+	}
+	from := same - lineShown/4
+	return shortened("..." + string(runes[from:]))
+}
+
 func commandLines(p *wire.Payload) []string {
 	text := p.GetShell()
 	if len(p.GetArgv()) > 0 {
@@ -106,11 +128,11 @@ func commandChanges(before, now []string) []string {
 		before, now = before[:len(before)-1], now[:len(now)-1]
 	}
 	var lines []string
-	for _, line := range before {
-		lines = append(lines, "  - "+shortened(line))
+	for i, line := range before {
+		lines = append(lines, "  - "+shortenedAround(line, counterpart(now, i)))
 	}
-	for _, line := range now {
-		lines = append(lines, "  + "+shortened(line))
+	for i, line := range now {
+		lines = append(lines, "  + "+shortenedAround(line, counterpart(before, i)))
 	}
 	if more := len(lines) - linesShown; more > 0 {
 		lines = append(lines[:linesShown], fmt.Sprintf("  and %d lines more", more))
