@@ -107,6 +107,7 @@ func TestOutcomes(t *testing.T) {
 		"no command":         {shell(""), wire.Outcome_OUTCOME_EXITED, "no command"},
 		"time":               {shell("sleep 1000 & sleep 1000", short), wire.Outcome_OUTCOME_OUT_OF_TIME, "longer than its limit"},
 		"missing output":     {shell("true", writes("out")), wire.Outcome_OUTCOME_MISSING_OUTPUT, "output out is not there"},
+		"another output":     {shell("echo x > put", writes("out")), wire.Outcome_OUTCOME_MISSING_OUTPUT, "output out is not there; it made put, which the step does not declare"},
 		"output is a link":   {shell("ln -s /etc/passwd out", writes("out")), wire.Outcome_OUTCOME_MISSING_OUTPUT, "not a regular file"},
 		"output outside":     {shell("true", writes("../out")), wire.Outcome_OUTCOME_STAGE_IN_FAILED, "not usable as a name"},
 		"no input":           {shell("true", reads("x", 1, 5, "/no/such/file")), wire.Outcome_OUTCOME_STAGE_IN_FAILED, "input x"},
