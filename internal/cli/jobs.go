@@ -63,7 +63,8 @@ queue. Each job has a name, STEP/VALUES, and a number; all commands accept both.
 		},
 	}
 	flags := command.Flags()
-	flags.StringArrayVar(&request.States, "state", nil, "only jobs in this state (may be repeated); queued: ready or assigned")
+	flags.StringArrayVar(&request.States, "state", nil, "only jobs in this state (may be repeated); "+
+		"queued: ready or assigned")
 	flags.StringArrayVar(&request.Steps, "step", nil, "only jobs of this step (may be repeated)")
 	flags.Int32Var(&limit, "limit", jobsListed, "list at most this many jobs")
 	flags.Uint32Var(&after, "after", 0, "only jobs with a number above this one, to page through many jobs")

@@ -62,9 +62,10 @@ var problemCases = []problemCase{
 		`t.yaml:3:45: step "a": priority is 2147483648; write a whole number up to 2147483647`,
 		`t.yaml:4:45: step "b": priority: "-2147483649" is no such number; write a whole number from -2147483648`,
 	}},
-	{"texts for keys", "workflow: w\ninputs: {i: {files: '/d/{x}', as: '{x}'}}\nsteps:\n  a:\n    writes: x\n    command: 'true'\n" +
-		"    retry: 3\n    needs: 4GB\n  b:\n    writes: y\n    command: 'true'\n    retry: 30s\n    needs: 2\n  c:\n    each: '{x}'\n" +
-		"    split: 100\n    writes: z/{x}\n    command: 'true'\n    needs: 90m\n", []string{
+	{"texts for keys", "workflow: w\ninputs: {i: {files: '/d/{x}', as: '{x}'}}\nsteps:\n" +
+		"  a:\n    writes: x\n    command: 'true'\n    retry: 3\n    needs: 4GB\n" +
+		"  b:\n    writes: y\n    command: 'true'\n    retry: 30s\n    needs: 2\n" +
+		"  c:\n    each: '{x}'\n    split: 100\n    writes: z/{x}\n    command: 'true'\n    needs: 90m\n", []string{
 		`t.yaml:7:12: step "a": retry must be a mapping, not "3"; write {attempts: 3}`,
 		`t.yaml:8:12: step "a": needs must be a mapping, not "4GB"; write {memory: 4GB}`,
 		`t.yaml:12:12: step "b": retry must be a mapping, not "30s"; write {backoff: 30s}`,

@@ -29,7 +29,8 @@ func outputVariable(e *entry) string {
 	return "out"
 }
 
-// namesOutput reports whether the command has the variable of an output, or a plain part of its name; or runs a program of the workflow's, which may know them.
+// namesOutput reports whether the command has the variable of an output, or a plain part of its name;
+// or runs a program of the workflow, which may know them.
 func (s *step) namesOutput() bool {
 	if ownProgramIn.MatchString(s.command) {
 		return true

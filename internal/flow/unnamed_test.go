@@ -15,8 +15,8 @@ func TestUnnamedOutputs(t *testing.T) {
 		"import os; open(os.environ['out'])": 0,
 		"without the word":                   1,
 	} {
-		text := "workflow: w\ninputs: {i: {files: 'in/{x}'}}\nsteps:\n  a:\n    each: '{x}'\n    writes: counts/{x}.txt\n    command: |\n      " +
-			command + "\n"
+		text := "workflow: w\ninputs: {i: {files: 'in/{x}'}}\nsteps:\n  a:\n    each: '{x}'\n    writes: counts/{x}.txt\n" +
+			"    command: |\n      " + command + "\n"
 		w, err := Parse("t.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(err)

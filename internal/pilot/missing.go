@@ -122,6 +122,6 @@ func (m *missing) undeclared(name string) string {
 	if _, err := os.Stat(filepath.Join(m.workflow, name)); err != nil {
 		return ""
 	}
-	return "it found no file " + name + ": a job sees only the files that its step declares in reads, and there is one in " +
-		"the folder of the workflow: make it an input and name it in reads; with exec and map, by --reads"
+	return "it found no file " + name + ": a job sees only the files that its step declares in reads, and there is one " +
+		"in the folder of the workflow: make it an input and name it in reads; with exec and map, by --reads"
 }
