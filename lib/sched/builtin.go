@@ -48,7 +48,6 @@ func (s *Scheduler) files() (*Handle[FileQuery, FileState], error) {
 		if err != nil {
 			return nil, err
 		}
-		s.onClose(n, n.close)
-		return Register(s, newFileSet(n, s.config.FileInterval, FileRecheck).kind()), nil
+		return register(s, newFileSet(n, s.config.FileInterval, FileRecheck).kind(), n.close), nil
 	})
 }

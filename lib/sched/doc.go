@@ -33,7 +33,8 @@
 //   - An event that was detected before ctx ended is returned, not dropped. So is
 //     what BlockEach has taken when it is asked to return, by ctx or by Close.
 //   - A panic in a callback ends all waits of that kind, now and later, with a
-//     [*PanicError], and nothing else. A condition that belongs to one wait (of
+//     [*PanicError], and nothing else; a callback that ends its goroutine does so with
+//     [ErrExited]. docs/sched.md says what a callback may call. A condition that belongs to one wait (of
 //     a file, of a status) ends only that wait.
 //   - Requests of one kind end in the order in which their events are detected;
 //     there is no order between kinds.

@@ -141,8 +141,10 @@ func (v *poller) hurryFor(ctx context.Context, e *entry) {
 	if !v.hurrying.CompareAndSwap(false, true) {
 		return
 	}
+	defer func() {
+		if len(v.current()) > 0 {
+			v.start()
+		}
+	}()
 	v.hurry(func() bool { return len(e.ready) > 0 || isClosed(ctx.Done()) })
-	if len(v.current()) > 0 {
-		v.start()
-	}
 }

@@ -64,7 +64,13 @@ func (e *entry) abort(err error) {
 
 // await parks the caller until the entry has ended and its group knows.
 func (e *entry) await(ctx context.Context) error {
-	task := pauseTask(ctx)
+	task, ended := pauseTask(ctx), false
+	defer func() {
+		if !ended { // a callback ends this goroutine
+			e.abort(ErrExited)
+		}
+		e.resume(task)
+	}()
 	if e.leads {
 		e.src.lead(ctx, e)
 	} else if e.src.eager > 0 {
@@ -76,6 +82,12 @@ func (e *entry) await(ctx context.Context) error {
 		e.abort(ctx.Err())
 		<-e.ready
 	}
+	ended = true
+	return e.fail
+}
+
+// resume has the waiter go on, as a task if it is one.
+func (e *entry) resume(task *Task) {
 	if e.each != nil {
 		e.each.over()
 	}
@@ -85,5 +97,4 @@ func (e *entry) await(ctx context.Context) error {
 		e.src.s.stir()
 	}
 	e.src.stats.queued(e)
-	return e.fail
 }

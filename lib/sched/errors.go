@@ -11,9 +11,11 @@ var (
 	ErrClosed = errors.New("scheduler is closed")
 	// ErrUnsupported is returned by a wait that this system cannot carry out.
 	ErrUnsupported = errors.New("not supported on this system")
-	// ErrExited is the error of a task or a BlockEach whose function ended its goroutine, as
+	// ErrExited is the error of a task or a callback whose function ended its goroutine, as
 	// [runtime.Goexit] does, instead of returning.
 	ErrExited = errors.New("the function has ended its goroutine")
+	// ErrCallback is returned by a Shutdown that a callback has called, and that would wait for it.
+	ErrCallback = errors.New("a callback is not waited for by itself")
 	// ErrTooMany is returned when a limit named in [Config] is reached.
 	ErrTooMany = errors.New("too many")
 )

@@ -58,7 +58,8 @@ func (s *Scheduler) waitFD(ctx context.Context, q FD) (Events, error) {
 
 // NewDescriptors registers a kind for the readiness of descriptors apart from
 // the one behind [Scheduler.WaitFD], for descriptors that need another polling
-// interval, reaction time, priority or strategy. adjust sets these.
+// interval, reaction time, priority or strategy. adjust sets these. Close of the handle
+// frees what it holds.
 func NewDescriptors(s *Scheduler, adjust func(*Kind[FD, Events])) (*Handle[FD, Events], error) {
 	set, err := newPollSet()
 	if err != nil {
@@ -66,6 +67,5 @@ func NewDescriptors(s *Scheduler, adjust func(*Kind[FD, Events])) (*Handle[FD, E
 	}
 	k := set.kind()
 	adjust(&k)
-	s.onClose(set, set.close)
-	return Register(s, k), nil
+	return register(s, k, set.close), nil
 }

@@ -191,3 +191,42 @@ func TestEventOfAClosedFileIsNotTakenForTheNextWithItsNumber(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// What a handle of descriptors holds is freed by its Close, also while it is waited for.
+func TestCloseOfDescriptorsFreesTheirOwn(t *testing.T) {
+	s := newTest(t, Config{})
+	r, _ := pipe(t)
+	_ = s.WaitReadable(canceled(t), r) // opens those of the scheduler
+	open := func() int {
+		entries, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(entries)
+	}
+	before := open()
+	for n := range 20 {
+		h, err := NewDescriptors(s, func(k *Kind[FD, Events]) { k.Priority = n })
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { _, err := h.Wait(patient(t), FD{Num: r, Want: Readable}); ended <- err }()
+		if n%2 == 0 {
+			until(t, s, "waits", func() bool { return h.src.members.Load() == 1 })
+		}
+		h.Close()
+		if err := <-ended; !errors.Is(err, ErrClosed) {
+			t.Errorf("got %v", err)
+		}
+	}
+	if after := open(); after > before+6 {
+		t.Errorf("%d descriptors are open, %d were", after, before)
+	}
+}
+
+func canceled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}

@@ -20,8 +20,7 @@ func TestFilesOnRemoteFileSystemsArePolled(t *testing.T) {
 		t.Fatal(err)
 	}
 	n.(*inotify).remote = func(string) bool { return true }
-	h := Register(s, newFileSet(silent{n}, time.Millisecond, time.Hour).kind())
-	s.onClose(n, n.close)
+	h := register(s, newFileSet(silent{n}, time.Millisecond, time.Hour).kind(), n.close)
 	path := filepath.Join(t.TempDir(), "f")
 	found := make(chan error)
 	go func() { _, err := h.Wait(patient(t), Appears(path)); found <- err }()
@@ -47,8 +46,7 @@ func rechecking(t *testing.T, q FileQuery) (joined func(), found <-chan error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := Register(s, newFileSet(n, time.Hour, time.Millisecond).kind())
-	s.onClose(n, n.close)
+	h := register(s, newFileSet(n, time.Hour, time.Millisecond).kind(), n.close)
 	ended := make(chan error, 1)
 	go func() { _, err := h.Wait(patient(t), q); ended <- err }()
 	return func() { until(t, s, "joined", func() bool { return members(s, "file") == 1 }) }, ended

@@ -62,7 +62,7 @@ func newFileSet(n notifier, interval, recheck time.Duration) *fileSet {
 
 func (fs *fileSet) kind() Kind[FileQuery, FileState] {
 	return Kind[FileQuery, FileState]{
-		Name: "file", Group: fs.group, Block: fs.block, Unblock: fs.nudge, Concurrent: true,
+		Name: "file", Group: fs.group, Block: fs.block, Unblock: fs.nudge, Concurrent: true, apart: true,
 	}
 }
 

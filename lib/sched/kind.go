@@ -87,6 +87,8 @@ type Kind[Req, Res any] struct {
 
 	// Syscalls tells how many system calls the callbacks have made, for metrics.
 	Syscalls func() uint64
+
+	apart bool // Block may take long to return: a thread of the pool calls it, and no waiter
 }
 
 // DefaultInterval is the polling interval of kinds that name none.
@@ -122,7 +124,6 @@ func (r *Request[Req, Res]) done(res Res, err error, byBlock bool) bool {
 type Handle[Req, Res any] struct {
 	src     *source
 	kind    Kind[Req, Res]
-	alarm   alarm // nil without a trigger
 	waiting []*Request[Req, Res]
 }
 
@@ -140,20 +141,19 @@ type Counts struct {
 func (h *Handle[Req, Res]) Counts() Counts { return h.src.counts() }
 
 // Close ends the waits of the kind, now and later, with [ErrClosed] and forgets
-// it. It does not wait for a Block that is running to return. A kind that lasts
-// as long as its scheduler need not be closed.
-func (h *Handle[Req, Res]) Close() {
-	h.src.fail(ErrClosed)
-	h.src.s.removeSource(h.src)
-	if h.alarm != nil {
-		h.alarm.close()
-		h.src.s.freed(h.alarm)
-	}
-}
+// it. When it has returned, no callback of the kind runs, nor will again (but Syscalls), and
+// what belongs to it may be closed. Called by a callback, it does not wait for that.
+// A kind that lasts as long as its scheduler need not be closed.
+func (h *Handle[Req, Res]) Close() { h.src.close() }
 
 // Register makes a kind known to s. It panics if the callbacks don't fit
 // together, which is a bug of the caller.
 func Register[Req, Res any](s *Scheduler, kind Kind[Req, Res]) *Handle[Req, Res] {
+	return register(s, kind, nil)
+}
+
+// register is Register for a kind that holds something, which free frees at its end.
+func register[Req, Res any](s *Scheduler, kind Kind[Req, Res], free func()) *Handle[Req, Res] {
 	switch {
 	case kind.Block != nil && kind.Unblock == nil:
 		panic("sched: kind " + kind.Name + " has Block but no Unblock")
@@ -170,10 +170,11 @@ func Register[Req, Res any](s *Scheduler, kind Kind[Req, Res]) *Handle[Req, Res]
 	}
 	h := &Handle[Req, Res]{kind: kind}
 	if kind.Trigger != nil {
-		h.alarm = h.kind.pulled(s, func(err error) { h.src.fail(err) })
-		s.onClose(h.alarm, h.alarm.close)
+		free = h.kind.pulled(s, func(err error) { h.src.fail(err) }).close
 	}
-	h.src = newSource(s, h.hooks())
+	hooks := h.hooks()
+	hooks.free = free
+	h.src = newSource(s, hooks)
 	return h
 }
 
@@ -183,7 +184,7 @@ func (h *Handle[Req, Res]) hooks() hooks {
 	k := &h.kind
 	hk := hooks{
 		name: k.Name, arm: k.Arm, block: k.Block, unblock: k.Unblock,
-		concurrent: k.Concurrent, each: k.BlockEach != nil,
+		concurrent: k.Concurrent, each: k.BlockEach != nil, apart: k.apart,
 		interval: k.Interval, eager: k.eagerness(), reaction: k.Reaction, priority: k.Priority, strategy: k.Strategy,
 		syscalls: k.Syscalls,
 		add:      h.add, remove: h.remove, everybody: h.everybody,
@@ -251,7 +252,9 @@ func (h *Handle[Req, Res]) Wait(ctx context.Context, req Req) (Res, error) {
 func (h *Handle[Req, Res]) blockEach(ctx context.Context, r *Request[Req, Res]) {
 	r.each = new(eachCall)
 	r.each.ctx, r.each.cancel = context.WithCancelCause(ctx)
-	started := h.src.s.pool.run(r.each.ctx, h.kind.Poll == nil, func() { r.each.once.Do(func() { h.callEach(ctx, r) }) })
+	started := h.src.s.pool.run(r.each.ctx, h.kind.Poll == nil, func() {
+		h.src.callEach(func() { r.each.once.Do(func() { h.callEach(ctx, r) }) })
+	})
 	if !started {
 		h.src.pollInstead(true)
 	}
@@ -267,6 +270,7 @@ func (h *Handle[Req, Res]) callEach(ctx context.Context, r *Request[Req, Res]) {
 	defer func() {
 		if v := recover(); v != nil {
 			err = h.src.panicked("BlockEach", v)
+			h.src.fail(err)
 		}
 		if err != nil && r.state.CompareAndSwap(entryCalling, entryEnding) {
 			r.fail = err

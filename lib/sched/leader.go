@@ -66,7 +66,7 @@ const linger = 50 * time.Millisecond
 // elect makes the waiter of e the leader, if there is none and there is a thread
 // left for it in the pool. calls is held.
 func (src *source) elect(e *entry) bool {
-	if src.led.Load() || !src.s.pool.seize() {
+	if src.led.Load() || src.apart || !src.s.pool.seize() {
 		return false
 	}
 	src.led.Store(true)
@@ -79,21 +79,25 @@ func (src *source) lead(ctx context.Context, e *entry) {
 	stop := context.AfterFunc(ctx, func() { e.abort(ctx.Err()) })
 	defer stop()
 	src.calls.Lock()
+	defer func() { // also where a callback ends this goroutine
+		e.leads = false
+		src.promote()
+		src.unlock()
+	}()
 	for !e.left && src.round() {
 	}
-	e.leads = false
-	src.promote()
-	src.unlock()
 }
 
 // follow polls and blocks for the group, on a thread of the pool, until nobody
 // has waited for a while or polling is better.
 func (src *source) follow() {
 	src.calls.Lock()
+	defer func() {
+		src.resign()
+		src.unlock()
+	}()
 	for src.round() {
 	}
-	src.resign()
-	src.unlock()
 }
 
 // promote has a follower lead in place of the caller and on its share of the
@@ -116,9 +120,6 @@ func (src *source) resign() {
 	}
 }
 
-// over reports whether all waits of the source end, now and later.
-func (src *source) over() bool { return src.broken != nil || src.dead.Load() }
-
 // round is poll, arm, poll, block. It is called and returns with calls held, and
 // with no request in joining. It reports whether there should be another round.
 func (src *source) round() bool {
@@ -137,9 +138,9 @@ func (src *source) round() bool {
 
 // pass lets others at the source between two rounds.
 func (src *source) pass() {
+	defer src.calls.Lock()
 	src.unlock()
 	runtime.Gosched()
-	src.calls.Lock()
 }
 
 // armed polls, arms and polls again, so that an event either is found now or
@@ -162,18 +163,25 @@ func (src *source) blockOnce() bool {
 	if idle {
 		limit = linger
 	}
-	before := src.total.Load()
-	src.blocked = true
-	src.unlock()
-	src.stats.blocks.Add(1)
-	src.guard("Block", func() { src.block(limit) })
-	ended := src.total.Load() != before
-	src.calls.Lock()
-	src.blocked = false
+	ended := src.blockFor(limit)
 	src.regroup()
 	if !ended {
 		src.pollOnce(true)
 	}
 	src.takeOut()
 	return !idle || ended || src.members.Load() > 0
+}
+
+// blockFor calls Block without calls, and reports whether a request has ended meanwhile.
+func (src *source) blockFor(limit time.Duration) bool {
+	before := src.total.Load()
+	src.blocked, src.asked = true, false
+	defer func() {
+		src.calls.Lock()
+		src.blocked = false
+	}()
+	src.unlock()
+	src.stats.blocks.Add(1)
+	src.guard("Block", func() { src.block(limit) })
+	return src.total.Load() != before
 }

@@ -62,15 +62,21 @@ func (v *poller) startLocked() {
 		v.wake()
 		return
 	}
-	v.running = true
-	v.s.slots.watchClock(true, v.s.now())
-	v.s.pool.group.Go(v.serve)
+	if v.running = v.s.pool.beside(v.serve); v.running {
+		v.s.slots.watchClock(true, v.s.now())
+	}
 }
 
 // serve sleeps until a poll is overdue, and ends when nothing is left to poll.
 func (v *poller) serve() {
 	timer := time.NewTimer(time.Hour)
 	defer timer.Stop()
+	retired := false
+	defer func() {
+		if !retired { // a callback ends this goroutine
+			v.succeed()
+		}
+	}()
 	if short, err := v.newNapper(); err == nil {
 		v.short.Store(short)
 		defer short.close()
@@ -79,6 +85,7 @@ func (v *poller) serve() {
 	for {
 		sources := v.current()
 		if len(sources) == 0 && v.retire() {
+			retired = true
 			return
 		}
 		if v.hurrying.CompareAndSwap(false, true) {
@@ -87,6 +94,14 @@ func (v *poller) serve() {
 		v.sleep(timer, v.patience(sources))
 		v.poll(sources, v.overdue, v.s.slots.idle())
 	}
+}
+
+// succeed has another goroutine serve.
+func (v *poller) succeed() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.running = false
+	v.startLocked()
 }
 
 // patience is how long the poller may sleep before a poll is overdue. A waiter who hurries

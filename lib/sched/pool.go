@@ -39,6 +39,17 @@ func (p *pool) run(ctx context.Context, must bool, f func()) bool {
 	return false
 }
 
+// beside runs f on a goroutine that is not counted, and that close waits for. It reports false where
+// all waits are about to end.
+func (p *pool) beside(f func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.group.Go(f)
+	}
+	return !p.closed
+}
+
 // seize takes a thread of the pool for the calling goroutine, which gives it back
 // by release or handOver.
 func (p *pool) seize() bool {

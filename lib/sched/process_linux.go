@@ -29,6 +29,9 @@ func (s *Scheduler) reap(ctx context.Context, p *os.Process, wait func() error) 
 func (s *Scheduler) waitEnd(ctx context.Context, p *os.Process) error {
 	var waitErr error
 	err := p.WithHandle(func(fd uintptr) {
+		if waitErr = lookAtChild(p.Pid, new(unix.Siginfo)); waitErr != nil {
+			return
+		}
 		_, waitErr = s.waitFD(ctx, FD{Num: int(fd), Want: Readable, once: true})
 	})
 	if errors.Is(err, os.ErrNoHandle) {
@@ -40,21 +43,40 @@ func (s *Scheduler) waitEnd(ctx context.Context, p *os.Process) error {
 // WaitPid waits until the child process pid, started without [os/exec], has
 // ended, and reaps it. pidfd is a descriptor for it, as [syscall.SysProcAttr]
 // gives one, or -1 to open one for the wait if it needs one; the caller's own
-// stays open. At most one goroutine may wait for a process. In a process
+// stays open. Where pid is no child, or has been reaped, the error wraps [syscall.ECHILD].
+// At most one goroutine may wait for a process. In a process
 // with one P up to sixteen waits of a scheduler block a thread each; where ctx
 // ends one, its thread stays until the process has ended.
 func (s *Scheduler) WaitPid(ctx context.Context, pid, pidfd int) (Exit, error) {
-	if err := s.waitPidEnd(ctx, pid, pidfd); err != nil {
+	err := lookAtChild(pid, new(unix.Siginfo))
+	if err == nil {
+		err = s.waitPidEnd(ctx, pid, pidfd)
+	}
+	if err != nil {
 		return Exit{}, fmt.Errorf("wait for process %d: %w", pid, err)
 	}
 	var e Exit
 	for {
-		_, err := syscall.Wait4(pid, &e.Status, 0, &e.Rusage)
+		_, err = syscall.Wait4(pid, &e.Status, 0, &e.Rusage)
 		if err == nil {
 			return e, nil
 		}
-		if err != syscall.EINTR {
+		if !errors.Is(err, syscall.EINTR) {
 			return e, fmt.Errorf("reap process %d: %w", pid, err)
+		}
+	}
+}
+
+// lookAtChild fills in info if the child process has ended, and does not reap it. It fails where
+// the process is no child: a wait for its end would not be followed by a status.
+func lookAtChild(pid int, info *unix.Siginfo) error {
+	if pid <= 0 { // would stand for a group of processes
+		return unix.ECHILD
+	}
+	for {
+		err := unix.Waitid(unix.P_PID, pid, info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if err != unix.EINTR {
+			return err
 		}
 	}
 }
@@ -142,10 +164,8 @@ var noPidfd sync.Once
 func pollPids(waiting []*Request[int, struct{}]) {
 	for _, r := range waiting {
 		var info unix.Siginfo
-		err := unix.Waitid(unix.P_PID, r.Value, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
-		if err == unix.EINTR || err == nil && info.Signo == 0 {
-			continue
+		if err := lookAtChild(r.Value, &info); err != nil || info.Signo != 0 {
+			r.Done(struct{}{}, err)
 		}
-		r.Done(struct{}{}, err)
 	}
 }

@@ -151,3 +151,24 @@ func TestWaitEndByPolling(t *testing.T) {
 		t.Fatalf("%v, %v", state, err)
 	}
 }
+
+// A process that is no child of this one can't be reaped, which is said at once.
+func TestWaitForAProcessThatIsNoChildFails(t *testing.T) {
+	s := newTest(t, Config{})
+	other, err := os.FindProcess(os.Getppid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, procs := range []int{1, 2} {
+		before := runtime.GOMAXPROCS(procs)
+		for _, pid := range []int{os.Getppid(), os.Getpid(), 0, -1} {
+			if _, err := s.WaitPid(patient(t), pid, -1); !errors.Is(err, syscall.ECHILD) {
+				t.Errorf("WaitPid of %d with %d Ps: %v", pid, procs, err)
+			}
+		}
+		if _, err := s.WaitProcess(patient(t), other); !errors.Is(err, syscall.ECHILD) {
+			t.Errorf("WaitProcess with %d Ps: %v", procs, err)
+		}
+		runtime.GOMAXPROCS(before)
+	}
+}

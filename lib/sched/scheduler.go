@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"maps"
 	"math"
 	"slices"
 	"sync"
@@ -63,7 +62,6 @@ type Scheduler struct {
 
 	mu          sync.Mutex
 	sources     []*source
-	closers     map[any]func() // by what they close
 	closed      bool
 	active      int    // tasks
 	admitted    uint64 // tasks that have ever been
@@ -81,7 +79,6 @@ func New(c Config) *Scheduler {
 	c.FileInterval = positive(c.FileInterval, DefaultFileInterval)
 	s := &Scheduler{config: c, log: c.Log, epoch: time.Now(), chosen: chosenProcessors()}
 	s.closing, s.drained, s.over = make(chan struct{}), make(chan struct{}), make(chan struct{})
-	s.closers = make(map[any]func())
 	if s.log == nil {
 		s.log = slog.Default()
 	}
@@ -109,16 +106,17 @@ func Default() *Scheduler { return standard() }
 
 var standard = sync.OnceValue(func() *Scheduler { return New(Config{}) })
 
-// Close ends all waits with [ErrClosed], refuses further ones, waits until the
-// tasks that run have ended and the callbacks have come to an end, and frees
-// what kinds hold. The process has the Ps and the time slices again that it had
-// before. No task may call it, as it would wait for itself. Closing again waits
-// for the same.
+// Close ends all waits with [ErrClosed], refuses further ones and further tasks, waits until the
+// tasks that there are have ended, those too that had no slot yet, and the callbacks have come to
+// an end, and frees what kinds hold. The process has the Ps and the time slices again that it had
+// before. No task may call it, as it would wait for itself; called by a callback, it waits for
+// nothing. Closing again waits for the same.
 func (s *Scheduler) Close() { _ = s.Shutdown(context.Background()) }
 
 // Shutdown does what Close does, and waits for it until ctx ends. Its error then
-// wraps that of ctx and says how many tasks still run. They go on, nothing is
-// freed before they have ended, and Shutdown may be called again.
+// wraps that of ctx and says what still runs. That goes on, nothing is
+// freed before it has ended, and Shutdown may be called again. Called by a callback, it
+// begins to shut down and returns [ErrCallback].
 func (s *Scheduler) Shutdown(ctx context.Context) error {
 	s.mu.Lock()
 	first := !s.closed
@@ -135,14 +133,28 @@ func (s *Scheduler) Shutdown(ctx context.Context) error {
 	if isClosed(s.over) {
 		return nil
 	}
+	if fromCallback() {
+		return fmt.Errorf("shut down the scheduler, with %s still running: %w", s.whatRuns(), ErrCallback)
+	}
 	select {
 	case <-s.over:
 		return nil
 	case <-ctx.Done():
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return fmt.Errorf("shut down the scheduler, with %s still running: %w", counted(s.active, "task"), ctx.Err())
+		return fmt.Errorf("shut down the scheduler, with %s still running: %w", s.whatRuns(), ctx.Err())
 	}
+}
+
+// whatRuns says what the end of a scheduler that is closed waits for.
+func (s *Scheduler) whatRuns() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	text := counted(s.active, "task")
+	for _, src := range s.sources {
+		if !isClosed(src.rested) {
+			text += ", callbacks of " + src.name
+		}
+	}
+	return text
 }
 
 func counted(n int, what string) string {
@@ -159,10 +171,10 @@ func (s *Scheduler) finish() {
 	close(s.drained)
 	s.pool.close()
 	s.mu.Lock()
-	closers := maps.Clone(s.closers)
+	sources := slices.Clone(s.sources)
 	s.mu.Unlock()
-	for _, c := range closers {
-		c()
+	for _, src := range sources {
+		<-src.rested
 	}
 	s.wantProcessors(0)
 	s.mu.Lock()
@@ -179,34 +191,12 @@ func (s *Scheduler) removeSource(src *source) {
 	}
 }
 
-func (s *Scheduler) addSource(src *source) {
+// addSource makes a kind known, and reports whether the scheduler is closed.
+func (s *Scheduler) addSource(src *source) (closed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.sources = append(s.sources, src)
-	if s.closed {
-		src.broken = ErrClosed
-	}
-}
-
-// onClose has f, which frees owner, called at the end of Close, or now if that is
-// over.
-func (s *Scheduler) onClose(owner any, f func()) {
-	s.mu.Lock()
-	closed := s.closed
-	if !closed {
-		s.closers[owner] = f
-	}
-	s.mu.Unlock()
-	if closed {
-		f()
-	}
-}
-
-// freed takes back onClose for an owner that has been freed before.
-func (s *Scheduler) freed(owner any) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.closers, owner)
+	return s.closed
 }
 
 // since converts to nanoseconds since the epoch, which fit into an atomic.

@@ -71,3 +71,42 @@ func TestShutdownGivesUpWithItsContext(t *testing.T) {
 		s.Close()
 	})
 }
+
+// What was accepted before Close is run, so that nobody waits for its deeds in vain.
+func TestCloseRunsTheTasksThatHaveNoSlotYet(t *testing.T) {
+	for _, p := range []Priorities{PrioritiesAuto, Nice, NoPriorities} {
+		for name, other := range map[string]func(s *Scheduler, f func(*Task) error) error{
+			"go": func(s *Scheduler, f func(*Task) error) error { return s.Go(t.Context(), f).Wait(t.Context()) },
+			"low": func(s *Scheduler, f func(*Task) error) error {
+				return s.Go(t.Context(), f, AtPriority(-1)).Wait(t.Context())
+			},
+			"high": func(s *Scheduler, f func(*Task) error) error {
+				return s.Go(t.Context(), f, AtPriority(1)).Wait(t.Context())
+			},
+			"run": func(s *Scheduler, f func(*Task) error) error { return s.Run(t.Context(), f) },
+		} {
+			s := New(Config{Slots: 1, Priorities: p})
+			begun, told := make(chan struct{}), make(chan struct{})
+			first := s.Go(t.Context(), func(*Task) error { close(begun); <-told; return nil })
+			<-begun
+			errs := make(chan error, 1)
+			go func() { errs <- other(s, func(*Task) error { close(told); return nil }) }()
+			for s.tasksThere() < 2 {
+				yieldProcessor()
+			}
+			if err := s.Shutdown(patient(t)); err != nil {
+				t.Fatalf("%s, priorities %d: %v", name, p, err)
+			}
+			<-first.Done()
+			if err := <-errs; err != nil && !errors.Is(err, ErrClosed) {
+				t.Errorf("%s, priorities %d: %v", name, p, err)
+			}
+		}
+	}
+}
+
+func (s *Scheduler) tasksThere() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.active
+}

@@ -13,11 +13,9 @@ const DefaultSignals = 16
 
 // Signals is a subscription to signals of the operating system.
 type Signals struct {
-	s    *Scheduler
 	h    *Handle[struct{}, os.Signal]
 	ch   chan os.Signal
 	quit chan struct{}
-	once sync.Once
 	done sync.WaitGroup
 
 	mu      sync.Mutex
@@ -29,11 +27,10 @@ type Signals struct {
 // until somebody waits for them, and don't have their default effect. Each goes
 // to one waiter, in the order of the waits. Close ends the subscription.
 func (s *Scheduler) Signals(signals ...os.Signal) *Signals {
-	g := &Signals{s: s, ch: make(chan os.Signal, DefaultSignals), quit: make(chan struct{})}
-	g.h = Register(s, Kind[struct{}, os.Signal]{Name: "signal", Group: g.group})
+	g := &Signals{ch: make(chan os.Signal, DefaultSignals), quit: make(chan struct{})}
 	signal.Notify(g.ch, signals...)
 	g.done.Go(g.relay)
-	s.onClose(g, g.Close)
+	g.h = register(s, Kind[struct{}, os.Signal]{Name: "signal", Group: g.group}, g.end)
 	return g
 }
 
@@ -42,14 +39,13 @@ func (g *Signals) Wait(ctx context.Context) (os.Signal, error) { return g.h.Wait
 
 // Close ends the subscription; signals have their default effect again, unless
 // there is another one. Waits end with [ErrClosed].
-func (g *Signals) Close() {
-	g.once.Do(func() {
-		signal.Stop(g.ch)
-		close(g.quit)
-	})
+func (g *Signals) Close() { g.h.Close() }
+
+// end is called when nobody waits any more.
+func (g *Signals) end() {
+	signal.Stop(g.ch)
+	close(g.quit)
 	g.done.Wait()
-	g.h.Close()
-	g.s.freed(g)
 }
 
 func (g *Signals) relay() {

@@ -2,6 +2,9 @@ package sched
 
 import (
 	"context"
+	"fmt"
+	"reflect"
+	"runtime"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -17,7 +20,9 @@ type hooks struct {
 	block      func(limit time.Duration)
 	unblock    func()
 	concurrent bool
-	each       bool // BlockEach instead of Block
+	each       bool   // BlockEach instead of Block
+	apart      bool   // Block may take long: no waiter leads
+	free       func() // frees what the kind holds, at its end; nil: nothing
 	interval   time.Duration
 	eager      time.Duration // 0: never polled without a pause
 	reaction   time.Duration
@@ -50,7 +55,8 @@ type source struct {
 	led     atomic.Bool  // a goroutine polls and blocks for all; changed under calls
 	fresh   bool         // a request has come since the last spin
 	blocked bool         // inside Block
-	broken  error        // set by Close or a panic in a callback
+	asked   bool         // Unblock has been called for this Block
+	broken  error        // set by breakUp
 	polled  time.Time    // last poll
 	window  time.Time    // start of the time in which an event found now may have come
 
@@ -60,7 +66,14 @@ type source struct {
 	ended []*entry
 	some  atomic.Int32  // length of ended
 	total atomic.Uint64 // entries that ever ended
-	dead  atomic.Bool   // a callback panicked
+
+	// How the source ends: failed is put down by anybody, breakUp ends all waits because of it, and
+	// rest comes when no callback runs any more.
+	failed atomic.Pointer[error]
+	mute   atomic.Bool   // a callback has not returned as it should, and none but Unblock is called again
+	inside atomic.Int32  // calls of BlockEach
+	rested chan struct{} // closed by rest
+	gone   atomic.Bool   // its handle is closed
 
 	eagerUntil atomic.Int64 // polled without a pause on an idle machine, ns since the scheduler's epoch
 
@@ -68,8 +81,10 @@ type source struct {
 }
 
 func newSource(s *Scheduler, h hooks) *source {
-	src := &source{hooks: h, s: s, stats: new(stats)}
-	s.addSource(src)
+	src := &source{hooks: h, s: s, stats: new(stats), rested: make(chan struct{})}
+	if closed := s.addSource(src); closed {
+		src.fail(ErrClosed)
+	}
 	return src
 }
 
@@ -83,7 +98,7 @@ func (src *source) join(e *entry) error {
 	}
 	if src.blocked && !src.concurrent {
 		src.joining = append(src.joining, e)
-		src.guard("Unblock", src.unblock)
+		src.endBlock()
 		return nil
 	}
 	src.group(e)
@@ -177,13 +192,31 @@ func (src *source) end(e *entry) {
 // unlock takes out what has ended and releases calls. The loop catches entries
 // that ended between the last look and the release.
 func (src *source) unlock() {
-	for {
-		done := src.takeOut()
-		src.calls.Unlock()
-		if !done || src.some.Add(0) == 0 || !src.calls.TryLock() {
-			return
-		}
+	for src.release() && src.some.Add(0) != 0 && src.calls.TryLock() {
 	}
+}
+
+// release is one round of unlock. It reports false if the leader does the rest. Where a callback
+// ends this goroutine, another one does.
+func (src *source) release() (done bool) {
+	returned := false
+	defer func() {
+		if !returned {
+			defer func() { go src.settle() }()
+		}
+		src.calls.Unlock()
+	}()
+	if done = src.takeOut(); done && src.broken != nil {
+		src.rest()
+	}
+	returned = true
+	return done
+}
+
+// settle takes out what has ended.
+func (src *source) settle() {
+	src.calls.Lock()
+	src.unlock()
 }
 
 // takeOut removes ended entries from the group and wakes their waiters. While an
@@ -191,8 +224,11 @@ func (src *source) unlock() {
 // takeOut reports false.
 func (src *source) takeOut() bool {
 	for src.some.Load() > 0 {
+		if src.broken == nil && src.over() {
+			src.breakUp()
+		}
 		if src.blocked && !src.concurrent {
-			src.guard("Unblock", src.unblock)
+			src.endBlock()
 			return false
 		}
 		src.endMu.Lock()
@@ -200,14 +236,39 @@ func (src *source) takeOut() bool {
 		src.ended = nil
 		src.endMu.Unlock()
 		src.some.Add(-int32(len(ended)))
-		for _, e := range ended {
-			src.leave(e)
-		}
+		src.leaveAll(ended)
 	}
 	return true
 }
 
+// leaveAll takes the ended ones out. Where a callback ends this goroutine, those that are left are
+// for the next who takes out.
+func (src *source) leaveAll(ended []*entry) {
+	defer func() {
+		if len(ended) > 0 {
+			src.endMu.Lock()
+			src.ended = append(src.ended, ended...)
+			src.endMu.Unlock()
+			src.some.Add(int32(len(ended)))
+		}
+	}()
+	for len(ended) > 0 {
+		e := ended[0]
+		ended = ended[1:]
+		src.leave(e)
+	}
+}
+
+// endBlock asks the Block that runs to return. Once is enough, as Unblock sticks.
+func (src *source) endBlock() {
+	if !src.asked {
+		src.asked = true
+		src.guard("Unblock", src.unblock)
+	}
+}
+
 func (src *source) leave(e *entry) {
+	defer src.left(e)
 	if e.grouped {
 		if src.members.Add(-1) == 0 {
 			src.s.poller.deserted()
@@ -216,6 +277,10 @@ func (src *source) leave(e *entry) {
 	} else {
 		src.forget(e)
 	}
+}
+
+// left wakes the waiter of an entry that has been taken out.
+func (src *source) left(e *entry) {
 	src.adapt.ended(e)
 	src.rouse(e.ended)
 	earliest := e.ended
@@ -229,7 +294,7 @@ func (src *source) leave(e *entry) {
 	e.left = true
 	e.ready <- struct{}{}
 	if e.leads && src.blocked && !e.byBlock {
-		src.guard("Unblock", src.unblock)
+		src.endBlock()
 	}
 }
 
@@ -267,51 +332,138 @@ func (src *source) tryPoll(free bool) {
 	if !src.calls.TryLock() {
 		return
 	}
+	defer src.unlock()
 	if !src.blocked || src.concurrent {
 		src.pollOnce(free)
 	}
 	if src.block != nil && src.members.Load() > 0 && src.strategy == Adaptive && src.wantsBlock() {
 		src.startFollower()
 	}
-	src.unlock()
 }
 
-// guard calls a callback and turns its panic into the end of the kind's waits.
+// guard calls a callback and makes its panic, or its end of the goroutine, the end of the kind's
+// waits. Afterwards nothing but Unblock is called any more.
 func (src *source) guard(callback string, call func()) {
-	defer src.contain(callback)
+	if src.mute.Load() && callback != "Unblock" {
+		return
+	}
+	returned := false
+	defer src.contain(callback, &returned)
 	call()
+	returned = true
 }
 
 // contain is deferred around callbacks.
-func (src *source) contain(callback string) {
+func (src *source) contain(callback string, returned *bool) {
+	if *returned {
+		return
+	}
+	src.mute.Store(true)
 	if v := recover(); v != nil {
-		src.panicked(callback, v)
+		src.fail(src.panicked(callback, v))
+		return
 	}
+	src.fail(fmt.Errorf("callback %s of kind %s: %w", callback, src.name, ErrExited))
 }
 
-// panicked ends all waits of the source because of what a callback has passed to panic.
+// panicked is the error for what a callback has passed to panic.
 func (src *source) panicked(callback string, v any) error {
-	err := &PanicError{Kind: src.name, Callback: callback, Value: v, Stack: debug.Stack()}
-	if src.dead.CompareAndSwap(false, true) {
-		src.s.pool.group.Go(func() { src.fail(err) })
-	}
-	return err
+	return &PanicError{Kind: src.name, Callback: callback, Value: v, Stack: debug.Stack()}
 }
 
-// fail ends all waits of the source, now and later.
+// fail ends all waits of the source, now and later. If somebody is at work on it, that one does so
+// before letting go; so callbacks may call this too. The first error counts.
 func (src *source) fail(err error) {
-	src.calls.Lock()
-	defer src.unlock()
-	if src.broken == nil {
-		src.broken = err
+	if !src.failed.CompareAndSwap(nil, &err) {
+		return
 	}
-	if src.blocked {
-		src.guard("Unblock", src.unblock)
+	src.some.Add(1) // for breakUp
+	if src.calls.TryLock() {
+		src.unlock()
 	}
+}
+
+// over reports whether all waits of the source end, now and later.
+func (src *source) over() bool { return src.failed.Load() != nil }
+
+// breakUp ends all waits because of failed. calls is held.
+func (src *source) breakUp() {
+	src.broken = *src.failed.Load()
+	src.some.Add(-1)
 	for e := range src.everybody {
-		e.abort(err)
+		e.abort(src.broken)
 	}
 	for _, e := range src.joining {
-		e.abort(err)
+		e.abort(src.broken)
+	}
+	if src.blocked {
+		src.asked = false // where Unblock itself has failed, it is tried once more
+		src.endBlock()
 	}
 }
+
+// rest frees what the kind holds when no callback of a broken source runs, nor will again. calls is
+// held.
+func (src *source) rest() {
+	if src.blocked || src.members.Load() > 0 || len(src.joining) > 0 || src.inside.Load() > 0 || isClosed(src.rested) {
+		return
+	}
+	if src.free != nil {
+		src.free()
+	}
+	close(src.rested)
+	if src.gone.Load() {
+		src.s.removeSource(src)
+	}
+}
+
+// close ends the source, and returns when no callback runs any more, unless the caller is one.
+func (src *source) close() {
+	src.gone.Store(true)
+	src.fail(ErrClosed)
+	if !fromCallback() {
+		<-src.rested
+	}
+	if isClosed(src.rested) {
+		src.s.removeSource(src)
+	}
+}
+
+// callEach has BlockEach called, and counts the call.
+func (src *source) callEach(call func()) {
+	src.inside.Add(1)
+	defer func() {
+		src.inside.Add(-1)
+		if src.over() {
+			src.settle()
+		}
+	}()
+	call()
+}
+
+// fromCallback reports whether a callback of a kind, of whatever scheduler, has called the caller.
+func fromCallback() bool {
+	var pcs [32]uintptr
+	for skip := 2; ; skip += len(pcs) {
+		n := runtime.Callers(skip, pcs[:])
+		if n == 0 {
+			return false
+		}
+		frames := runtime.CallersFrames(pcs[:n])
+		for more := true; more; {
+			var f runtime.Frame
+			f, more = frames.Next()
+			if slices.Contains(callers(), f.Function) {
+				return true
+			}
+		}
+	}
+}
+
+// callers are the names of the functions that call callbacks.
+var callers = sync.OnceValue(func() (names []string) {
+	for _, f := range []any{(*source).guard, (*source).callEach} {
+		names = append(names, runtime.FuncForPC(reflect.ValueOf(f).Pointer()).Name())
+	}
+	return names
+})

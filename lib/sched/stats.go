@@ -50,7 +50,7 @@ func (src *source) counts() Counts {
 		Events: st.events.Load(), Aborted: st.aborted.Load(),
 	}
 	if src.syscalls != nil {
-		c.Syscalls = src.syscalls()
+		src.guard("Syscalls", func() { c.Syscalls = src.syscalls() })
 	}
 	return c
 }

@@ -90,7 +90,7 @@ func NewStatus[K comparable, V any](s *Scheduler, c StatusConfig[K, V]) *Status[
 	}
 	st := &Status[K, V]{config: c, s: s, nudged: make(chan struct{}, 1), answers: make(map[K]Answer[V])}
 	st.h = Register(s, Kind[statusQuery[K, V], Answer[V]]{
-		Name: c.Name, Group: st.group, Block: st.block, Unblock: st.nudge, Concurrent: true,
+		Name: c.Name, Group: st.group, Block: st.block, Unblock: st.nudge, Concurrent: true, apart: true,
 	})
 	return st
 }
@@ -185,7 +185,7 @@ func (st *Status[K, V]) ask(asked []*statusRequest[K, V]) {
 		}
 		return
 	}
-	st.remember(values, begin)
+	st.remember(asked, values, begin)
 	for _, r := range asked {
 		v, ok := values[r.Value.key]
 		st.offer(r, Answer[V]{v, ok, begin})
@@ -227,10 +227,13 @@ func (st *Status[K, V]) giveUp(err error) {
 	}
 }
 
-// remember takes answers for Get.
-func (st *Status[K, V]) remember(values map[K]V, at time.Time) {
+// remember takes answers for Get, also that a key which was asked for is not known.
+func (st *Status[K, V]) remember(asked []*statusRequest[K, V], values map[K]V, at time.Time) {
 	st.mu.Lock()
 	defer st.mu.Unlock()
+	for _, r := range asked {
+		st.answers[r.Value.key] = Answer[V]{At: at}
+	}
 	for k, v := range values {
 		st.answers[k] = Answer[V]{v, true, at}
 	}
@@ -238,7 +241,7 @@ func (st *Status[K, V]) remember(values map[K]V, at time.Time) {
 		if len(st.answers) <= st.config.Cache {
 			return
 		}
-		if a.At != at || len(values) > st.config.Cache {
+		if a.At != at || len(values)+len(asked) > st.config.Cache {
 			delete(st.answers, k)
 		}
 	}

@@ -111,3 +111,70 @@ func TestStatusGivesUpAfterFailures(t *testing.T) {
 		}
 	})
 }
+
+// A key that is missing in an answer is not answered for with what was said of it before.
+func TestStatusForgetsWhatHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		defer s.Close()
+		answers := map[int]string{1: "running"}
+		st := NewStatus(s, StatusConfig[int, string]{
+			Name: "batch", Query: func(context.Context, []int) (map[int]string, error) { return answers, nil },
+		})
+		if a, err := st.Get(t.Context(), 1, time.Hour); err != nil || !a.Known {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		answers = nil
+		if a, err := st.Wait(t.Context(), 1, func(a Answer[string]) bool { return !a.Known }); err != nil || a.Known {
+			t.Fatalf("%+v, %v", a, err)
+		}
+		if a, err := st.Get(t.Context(), 1, time.Hour); err != nil || a.Known {
+			t.Errorf("still %+v, %v", a, err)
+		}
+	})
+}
+
+// Whoever waits alone need not wait for a query, or a file system, that hangs.
+func TestWaitsAloneEndWithTheirContext(t *testing.T) {
+	s := newTest(t, Config{})
+	asked, answer := make(chan struct{}), make(chan struct{})
+	st := NewStatus(s, StatusConfig[int, int]{Name: "batch", Query: func(context.Context, []int) (map[int]int, error) {
+		close(asked)
+		<-answer
+		return nil, nil
+	}})
+	defer close(answer)
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() { <-asked; cancel() }()
+	ended := make(chan error, 1)
+	go func() { _, err := st.Get(ctx, 1, 0); ended <- err }()
+	if err := within(t, ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestWaitForAFileEndsWithItsContextWhereTheFileSystemHangs(t *testing.T) {
+	s := newTest(t, Config{})
+	looks, look := make(chan struct{}), make(chan struct{})
+	defer close(look)
+	ctx, cancel := context.WithCancel(t.Context())
+	first := true
+	ended := make(chan error, 1)
+	go func() {
+		_, err := s.WaitFile(ctx, FileQuery{Path: t.TempDir() + "/x", Until: func(FileState) bool {
+			if first { // by the waiter itself
+				first = false
+				return false
+			}
+			close(looks)
+			<-look
+			return false
+		}})
+		ended <- err
+	}()
+	<-looks
+	cancel()
+	if err := within(t, ended); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}

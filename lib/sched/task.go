@@ -49,8 +49,8 @@ func taskOf(ctx context.Context) *Task {
 	return t
 }
 
-// Go starts f as a task. It runs when a slot is free; if ctx ends before, it is
-// not run. At most Config.Tasks tasks may exist; one more ends with
+// Go starts f as a task. It runs when a slot is free, also where the scheduler is closed
+// meanwhile; if ctx ends before, it is not run. At most Config.Tasks tasks may exist; one more ends with
 // [ErrTooMany].
 func (s *Scheduler) Go(ctx context.Context, f func(*Task) error, options ...TaskOption) *Task {
 	t := s.newTask(ctx, options)
@@ -105,7 +105,8 @@ func (t *Task) run(f func(*Task) error) error {
 	return f(t)
 }
 
-// begin gets the first slot, unless ctx ends or the scheduler is closed before.
+// begin gets the first slot, unless ctx ends before. It does so also while the scheduler is closed:
+// a task that has a slot may wait for what this one does.
 func (t *Task) begin() error {
 	if err := t.ctx.Err(); err != nil {
 		return err
@@ -119,8 +120,6 @@ func (t *Task) begin() error {
 	case <-t.granted:
 	case <-t.ctx.Done():
 		err = t.ctx.Err()
-	case <-t.s.closing:
-		err = ErrClosed
 	}
 	if err != nil && t.s.slots.abandon(t, t.s.now()) {
 		return err

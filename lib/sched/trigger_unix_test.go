@@ -130,13 +130,24 @@ func TestCloseOfAHandleEndsItsSubscription(t *testing.T) {
 	defer signal.Stop(others)
 	s := newTest(t, Config{})
 	var m mailbox
-	h := Register(s, m.kind(OnSignal(unix.SIGUSR2)))
-	h.Close()
+	trigger := &kept{Trigger: OnSignal(unix.SIGUSR2)}
+	Register(s, m.kind(trigger)).Close()
 	sendSelf(t, unix.SIGUSR2)
 	<-others
-	if n := len(h.alarm.(*signalAlarm).signals); n > 0 {
+	if n := len(trigger.alarm.(*signalAlarm).signals); n > 0 {
 		t.Errorf("%d signals after Close", n)
 	}
+}
+
+// kept is a trigger whose alarm can be looked at.
+type kept struct {
+	Trigger
+	alarm alarm
+}
+
+func (k *kept) open(s *Scheduler, fail func(error)) alarm {
+	k.alarm = k.Trigger.open(s, fail)
+	return k.alarm
 }
 
 func TestReadableDescriptorHasItsKindPolled(t *testing.T) {
