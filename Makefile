@@ -66,10 +66,11 @@ test-tools: uv suites # what no package of Debian has, for the short tests with 
 # What is compiled for other systems only to be vetted need not be fast.
 NOT_RUN := -gcflags=all="-N -l -dwarf=false"
 
-vet: # the libraries on the other systems that docs/sched.md names, and the client on macOS; `make lint` vets on this one
+vet: # the libraries on the other systems that docs/sched.md names and on 32 bits, and the client on macOS; `make lint` vets on this one
 	GOOS=darwin go -C lib vet $(NOT_RUN) ./sched ./orwl
 	GOOS=freebsd go -C lib vet $(NOT_RUN) ./sched ./orwl
 	GOOS=windows go -C lib vet $(NOT_RUN) ./sched ./orwl
+	GOARCH=386 go -C lib vet $(NOT_RUN) ./sched ./orwl ./fifo
 	GOOS=darwin go build $(NOT_RUN) -o /dev/null ./cmd/fairway
 
 # With the flags of the tests the linter reads what is compiled for these.

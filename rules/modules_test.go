@@ -2,8 +2,10 @@ package rules
 
 import (
 	"encoding/json"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
@@ -90,4 +92,15 @@ func moduleOf(path string, all []requirement) string {
 		}
 	}
 	return found
+}
+
+// Who adopts the libraries need not have the newest patch release of Go.
+func TestLibrariesAskForNoPatchRelease(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "lib/go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !regexp.MustCompile(`(?m)^go 1\.\d+\.0$`).Match(text) {
+		t.Error("lib/go.mod: the go directive names a patch release, which refuses those before")
+	}
 }

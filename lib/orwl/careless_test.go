@@ -177,9 +177,12 @@ func TestVetTellsCopies(t *testing.T) {
 // A size that cannot be had is an error, neither a panic nor the end of the process.
 func TestSizeBeyondMemory(t *testing.T) {
 	kinds := map[string][]Option{"heap": nil, "shared": {Shared()}, "strict": {Strict()}}
-	sizes := []int{-1, math.MaxInt, math.MaxInt - 7, 1 << 62, 1 << 48, 1 << 46}
+	sizes := []int{
+		-1, math.MaxInt, math.MaxInt - 7,
+		min(1<<62, math.MaxInt), min(1<<48, math.MaxInt), min(1<<46, math.MaxInt),
+	}
 	if always, err := os.ReadFile("/proc/sys/vm/overcommit_memory"); err == nil && always[0] != '1' {
-		sizes = append(sizes, 1<<40)
+		sizes = append(sizes, min(1<<40, math.MaxInt))
 	}
 	for name, options := range kinds {
 		for _, size := range sizes {
@@ -210,7 +213,7 @@ func TestDraftBeyondMemory(t *testing.T) {
 	var h Handle
 	must(t, h.WriteRequest(m))
 	must(t, h.Acquire(background))
-	for _, size := range []int{math.MaxInt, 1 << 48, 1 << 46} {
+	for _, size := range []int{math.MaxInt, min(1<<48, math.MaxInt), min(1<<46, math.MaxInt)} {
 		if err := h.Resize(size); err == nil {
 			t.Errorf("a draft has %d bytes", size)
 		}
@@ -287,4 +290,58 @@ func TestOpenBesideResize(t *testing.T) {
 			t.Fatalf("a mirror sees %d bytes that end with %d", len(b), b[len(b)-1])
 		}
 	})
+}
+
+// What New, Peer.Mirror and Initialize have not made has no data, and says so.
+func TestWhatNobodyMadeIsRefused(t *testing.T) {
+	var h Handle
+	var p Pair
+	for name, err := range map[string]error{
+		"request":      h.ReadRequest(new(Mirror)),
+		"pair":         p.WriteRequest(new(Mirror)),
+		"insert":       Insert(background, h.Writing(new(Mirror))),
+		"gate":         NewGate(1).Insert(background, "task", h.Writing(new(Mirror))),
+		"file":         WriteFile(background, new(Mirror), t.TempDir()+"/f"),
+		"location":     Insert(background, h.Writing(new(Location))),
+		"location map": mapOf(new(Location)),
+	} {
+		if !errors.Is(err, ErrNothing) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// mapOf returns the error of a mapping.
+func mapOf(r Resource) error {
+	var h Handle
+	if err := h.WriteRequest(r); err != nil {
+		return err
+	}
+	if err := h.Acquire(background); err != nil {
+		return err
+	}
+	_, read := h.ReadMap()
+	_, write := h.WriteMap()
+	return errors.Join(read, write, h.Resize(8))
+}
+
+func TestGateRefusesTwoTasksOfOneName(t *testing.T) {
+	g := NewGate(2)
+	a, b := newLocation(t, "a", 8), newLocation(t, "b", 8)
+	var first, second Handle
+	must(t, g.Insert(background, "task", first.Writing(a)))
+	if err := g.Insert(background, "task", second.Writing(b)); err == nil || !strings.Contains(err.Error(), "twice") {
+		t.Errorf("got %v", err)
+	}
+	must(t, g.Insert(background, "other", second.Writing(b)))
+	must(t, first.Acquire(background))
+}
+
+// Files that have no end, or that nobody may write any more, are refused and not read for ever.
+func TestLocationFromWhatIsNoFile(t *testing.T) {
+	for _, path := range []string{"/dev/zero", "/dev/null", t.TempDir()} {
+		if _, err := NewFromFile("l", path); err == nil || !strings.Contains(err.Error(), "regular file") {
+			t.Errorf("%s: %v", path, err)
+		}
+	}
 }

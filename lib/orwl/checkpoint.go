@@ -132,7 +132,7 @@ func (c *Checkpoints) begin(ctx context.Context) (err error) {
 	}
 	if from != nil {
 		if err := c.restore(ctx, from); err != nil {
-			return fmt.Errorf("going on after iteration %d: %w", from.iteration, err)
+			return fmt.Errorf("going on after iteration %d, from %s: %w", from.iteration, c.where(), err)
 		}
 		c.begun = from.iteration
 	}
@@ -142,6 +142,14 @@ func (c *Checkpoints) begin(ctx context.Context) (err error) {
 		return c.lead(plan)
 	}
 	return c.follow(plan)
+}
+
+// where says where the checkpoints are.
+func (c *Checkpoints) where() string {
+	if c.member.Process() == 0 {
+		return c.member.gang.Folder
+	}
+	return "the folder of task 0"
 }
 
 // Begun returns how many iterations are done already: those of the checkpoint from which the gang

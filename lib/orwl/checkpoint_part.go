@@ -84,7 +84,7 @@ func writePart(ctx context.Context, w io.Writer, all []*covered) (sum partSum, e
 // some turns of a processor that other tasks compute on: with 1 MiB a part took twice as long.
 const pieceSize = 8 << 20
 
-var errDamaged = errors.New("the part of the checkpoint is damaged: empty the folder of checkpoints to begin anew")
+var errDamaged = errors.New("the checkpoint is damaged: empty the folder of checkpoints to begin anew")
 
 // restore gives the locations the versions of a part.
 func (c *Checkpoints) restore(ctx context.Context, from *wholePart) error {
@@ -200,19 +200,19 @@ func readManifest(folder string, tasks int) (w manifest, err error) {
 
 func parseManifest(text []byte, tasks int, w *manifest) error {
 	if err := json.Unmarshal(text, w); err != nil {
-		return fmt.Errorf("%s: %w", manifestName, err)
+		return fmt.Errorf("%w: %s: %w", errDamaged, manifestName, err)
 	}
 	if w.Tasks != tasks {
 		return fmt.Errorf("the last checkpoint is of %d tasks, and these are %d: empty the folder of checkpoints to begin "+
 			"anew", w.Tasks, tasks)
 	}
 	if w.Iteration <= 0 || len(w.Parts) != tasks {
-		return fmt.Errorf("%s: iteration %d with %d parts of %d: %w", manifestName, w.Iteration, len(w.Parts), tasks,
-			errDamaged)
+		return fmt.Errorf("%w: %s: iteration %d with %d parts of %d", errDamaged, manifestName, w.Iteration,
+			len(w.Parts), tasks)
 	}
 	for _, p := range w.Parts {
 		if p.Size <= 0 {
-			return fmt.Errorf("%s: a part has %d bytes: %w", manifestName, p.Size, errDamaged)
+			return fmt.Errorf("%w: %s: a part has %d bytes", errDamaged, manifestName, p.Size)
 		}
 	}
 	return nil

@@ -401,6 +401,19 @@ func TestCheckpointsThatCannotBe(t *testing.T) {
 		newLocation(t, "l", 8, StartWith(1)))
 	must(t, os.WriteFile(filepath.Join(folder, manifestName), []byte(`{"tasks": 2, "iteration": 3}`), 0o600))
 	refused("another number of tasks", "of 2 tasks, and these are 1", time.Second, folder)
+	whole := `{"tasks": 1, "iteration": 3, "parts": [{"size": 40, "crc32c": 1}]}`
+	for n := 0; n < len(whole); n += 7 {
+		must(t, os.WriteFile(filepath.Join(folder, manifestName), []byte(whole[:n]), 0o600))
+		refused("a manifest that was cut", folder+": "+errDamaged.Error(), time.Second, folder)
+	}
+	must(t, os.WriteFile(filepath.Join(folder, manifestName), []byte(whole), 0o600))
+	refused("a part that lacks", folder+": "+errDamaged.Error(), time.Second, folder, newLocation(t, "l", 8, StartWith(1)))
+	must(t, os.MkdirAll(partFolder(folder, 3), 0o700))
+	for _, part := range []string{"", "{\"locations\": [", `{"locations": [{"name": "l", "size": 8}]}` + "\n123"} {
+		must(t, os.WriteFile(partPath(folder, 3, 0), []byte(part), 0o600))
+		refused("a part that was cut", folder+": "+errDamaged.Error(), time.Second, folder,
+			newLocation(t, "l", 8, StartWith(1)))
+	}
 }
 
 // A part says when it is not what was written.

@@ -39,7 +39,7 @@ func (c *Checkpoints) openVault() (*wholePart, Resource, error) {
 		return nil, nil, err
 	}
 	if v.whole, err = readManifest(v.folder, v.tasks); err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("%s: %w", v.folder, err)
 	}
 	if err := v.tidy(v.whole.Iteration); err != nil {
 		return nil, nil, err
@@ -117,7 +117,13 @@ func (v *vault) tidy(keep int) error {
 
 // opener opens a part of the last whole checkpoint.
 func (v *vault) opener(task int) func() (io.ReadCloser, error) {
-	return func() (io.ReadCloser, error) { return os.Open(partPath(v.folder, v.whole.Iteration, task)) }
+	return func() (io.ReadCloser, error) {
+		f, err := os.Open(partPath(v.folder, v.whole.Iteration, task))
+		if errors.Is(err, os.ErrNotExist) {
+			err = fmt.Errorf("%w: %w", errDamaged, err)
+		}
+		return f, err
+	}
 }
 
 // storeOwn stores the part of task 0.

@@ -12,18 +12,44 @@ import (
 	"runtime"
 )
 
-// NewFromFile makes a location whose first version is the contents of a file, such as an input of a
-// job. A StartWith among the options keeps the others waiting until all are there.
+// NewFromFile makes a location whose first version is the contents of a regular file, such as an
+// input of a job: one that has a size, and ends. A StartWith among the options keeps the others
+// waiting until all are there.
 func NewFromFile(name, path string, options ...Option) (*Location, error) {
-	data, err := os.ReadFile(path)
+	l, err := newFromFile(name, path, options)
 	if err != nil {
 		return nil, fmt.Errorf("making location %s: %w", name, err)
 	}
-	l, err := New(name, len(data), options...)
+	return l, nil
+}
+
+func newFromFile(name, path string, options []Option) (*Location, error) {
+	info, err := os.Stat(path) // first, as opening a pipe would wait for who writes to it
 	if err != nil {
 		return nil, err
 	}
-	l.Initialize(func(b []byte) { copy(b, data) })
+	if !info.Mode().IsRegular() || int64(int(info.Size())) != info.Size() {
+		return nil, fmt.Errorf("%s is no regular file that fits into memory: make a file of it first", path)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	l, err := New(name, int(info.Size()), options...)
+	if err != nil {
+		return nil, err
+	}
+	l.Initialize(func(b []byte) { _, err = io.ReadFull(f, b) })
+	if err == nil {
+		if n, _ := f.Read(make([]byte, 1)); n > 0 {
+			err = errors.New("it is longer")
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s had %d bytes: %w; somebody writes it, or it is none that is stored", path,
+			info.Size(), err)
+	}
 	return l, nil
 }
 

@@ -39,8 +39,9 @@ var (
 	// those to come, when a process is lost that had one of the first requests there before the
 	// start. Make another location.
 	ErrAbsentTask = errors.New("a task was lost before the start")
-	// ErrNothing refuses a request without a location, and a posting that no handle has made.
-	ErrNothing = errors.New("a request needs a handle and a location")
+	// ErrNothing refuses a request without a location, or of one that neither New nor Peer.Mirror
+	// has made, and a posting that no handle has made.
+	ErrNothing = errors.New("a request needs a handle and a location, made by New or Peer.Mirror")
 	// ErrInsecure refuses connections without TLS that leave this machine.
 	ErrInsecure = errors.New("connections to other machines need TLS")
 )

@@ -18,6 +18,7 @@ type Gate struct {
 	mu       sync.Mutex
 	missing  int
 	postings []gatePosting
+	tasks    map[string]bool // that have come
 
 	open chan struct{}
 	err  error // set before open is closed
@@ -30,15 +31,15 @@ type gatePosting struct {
 
 // NewGate makes a gate for a number of tasks.
 func NewGate(tasks int) *Gate {
-	g := &Gate{missing: tasks, open: make(chan struct{})}
+	g := &Gate{missing: tasks, open: make(chan struct{}), tasks: make(map[string]bool)}
 	if tasks <= 0 {
 		close(g.open)
 	}
 	return g
 }
 
-// Insert says what a task will request. The last task opens the gate: only it
-// waits, until the owners of the locations have all requests or its ctx ends, and
+// Insert says what a task will request; each task comes once, under a name of its own. The last
+// task opens the gate: only it waits, until the owners of the locations have all requests or its ctx ends, and
 // all tasks get its error. The handles must not be used until Wait returned.
 func (g *Gate) Insert(ctx context.Context, task string, postings ...Posting) error {
 	last, err := g.add(task, postings)
@@ -57,9 +58,14 @@ func (g *Gate) add(task string, postings []Posting) (last bool, err error) {
 	if g.missing <= 0 {
 		return false, fmt.Errorf("task %s comes to a gate that is open", task)
 	}
+	if g.tasks[task] {
+		return false, fmt.Errorf("task %q comes to a gate twice: give each task a name of its own, and all its requests at "+
+			"once", task)
+	}
 	if err := complete(postings); err != nil {
 		return false, fmt.Errorf("task %s: %w", task, err)
 	}
+	g.tasks[task] = true
 	for _, p := range postings {
 		p.nameAfter(task)
 		g.postings = append(g.postings, gatePosting{p, task})

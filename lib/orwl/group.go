@@ -10,6 +10,8 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"fairway/lib/orwl/internal/transport"
 )
 
 // Group is a number of processes that share their locations. Each is started with the same
@@ -106,6 +108,10 @@ func (g Group) open() (*Member, error) {
 	if m.listener, err = net.Listen(Network(address), address); err != nil {
 		return nil, fmt.Errorf("process %d: %w", g.Process, err)
 	}
+	if g.TLS == nil && !transport.OnThisMachine(m.listener.Addr()) {
+		err := fmt.Errorf("process %d, at %s: %w: set Group.TLS, which LoadTLS makes", g.Process, address, ErrInsecure)
+		return nil, errors.Join(err, m.listener.Close())
+	}
 	return m, nil
 }
 
@@ -137,7 +143,7 @@ func (m *Member) Serve(ctx context.Context, locations ...*Location) error {
 		err = m.meet(start, m.fence)
 	}
 	if err != nil {
-		return errors.Join(err, m.Close())
+		return errors.Join(err, m.Close(), m.err)
 	}
 	return nil
 }

@@ -1,11 +1,13 @@
 package orwl
 
 import (
+	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -117,4 +119,14 @@ func TestGroupThatCannotJoinLeavesNothing(t *testing.T) {
 	m, err := g.Join(background)
 	must(t, err)
 	must(t, errors.Join(m.Finish(background), m.Close()))
+}
+
+// A process that others reach over the network says at once that it needs TLS, whatever else fails.
+func TestGroupWithoutTLSBetweenHostsIsRefused(t *testing.T) {
+	g := Group{Addresses: []string{"0.0.0.0:0", "127.0.0.1:1"}, Patience: time.Minute}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := g.Join(ctx); !errors.Is(err, ErrInsecure) || !strings.Contains(err.Error(), "Group.TLS") {
+		t.Errorf("got %v", err)
+	}
 }

@@ -91,19 +91,19 @@ func (h *Handle) request(r Resource, m Mode) error {
 		}
 		h.state = idle
 	}
-	if r == nil {
+	if missing(r) {
 		return h.refuseAt(nil, ErrNothing)
 	}
 	return r.insert(h, m)
 }
 
-// missing reports whether r is no location.
+// missing reports whether r is no location: nil, or what neither New nor Peer.Mirror has made.
 func missing(r Resource) bool {
 	switch r := r.(type) {
 	case *Location:
-		return r == nil
+		return r == nil || r.memory == nil
 	case *Mirror:
-		return r == nil
+		return r == nil || r.peer == nil
 	}
 	return true
 }

@@ -49,7 +49,8 @@ type Resource interface {
 }
 
 // Location is memory with a queue of requests. New makes one; all its methods
-// may be called by any goroutine.
+// may be called by any goroutine. It must not be copied, which go vet tells: a copy has a queue of
+// its own, and the same memory.
 type Location struct {
 	// The word says who has the lock where nobody meets: queue.go. The version of the data counts
 	// the writes that were released; who holds the write lock raises it.
@@ -198,6 +199,9 @@ func (l *Location) generationOf(h *Handle) uint64 {
 func (l *Location) refuse(err error) error { return fmt.Errorf("location %s: %w", l.name, err) }
 
 func (l *Location) view(h *Handle, m Mode) ([]byte, error) {
+	if l.memory == nil { // New has not made it
+		return nil, l.refuse(ErrNothing)
+	}
 	if m == Write {
 		if h.mode != Write {
 			return nil, l.refuse(ErrReadOnly)
@@ -223,7 +227,10 @@ func (l *Location) owner() owner { return localOwner{} }
 func (l *Location) key() locationKey { return locationKey{processID, l.id} }
 
 func (l *Location) resize(h *Handle, size int) error {
-	if h.mode != Write {
+	switch {
+	case l.memory == nil:
+		return l.refuse(ErrNothing)
+	case h.mode != Write:
 		return l.refuse(ErrReadOnly)
 	}
 	h.mapped, h.wrote = true, true

@@ -48,9 +48,6 @@ func (m *Mirror) attach(t *Trace) {
 }
 
 func (m *Mirror) insert(h *Handle, mode Mode) error {
-	if m == nil {
-		return h.refuseAt(nil, ErrNothing)
-	}
 	p := m.peer
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -16,7 +16,8 @@ func (hs Handles) Acquire(ctx context.Context) error { return acquireAll(ctx, hs
 // Test reports whether all requests are granted.
 func (hs Handles) Test() (bool, error) { return testAll(hs) }
 
-// Release releases all.
+// Release releases all, one after the other: who waits for one of the locations may have it
+// before the last is released.
 func (hs Handles) Release() error { return forAll(hs, (*Handle).Release) }
 
 // Cancel withdraws or releases all.
@@ -34,7 +35,8 @@ func (ps Pairs) Acquire(ctx context.Context) error { return acquireAll(ctx, ps) 
 func (ps Pairs) Test() (bool, error) { return testAll(ps) }
 
 // Release posts all next requests and only then releases the current ones,
-// which keeps the order of the tasks the same in all locations. When a next
+// which keeps the order of the tasks the same in all locations. The current ones are released one
+// after the other: who waits for one of them may have it before the last is released. When a next
 // request is refused all pairs end.
 func (ps Pairs) Release() error {
 	for i, p := range ps {

@@ -7,6 +7,7 @@ package memory
 import (
 	"errors"
 	"fmt"
+	"math"
 	"unsafe"
 )
 
@@ -70,7 +71,7 @@ func aligned(size int) ([]byte, error) {
 const largeSize = 256 << 20
 
 // maxMemory bounds the size in bytes where the system cannot be asked.
-const maxMemory = 1 << 40
+const maxMemory = min(1<<40, math.MaxInt)
 
 // checkSize reports whether memory of this size can be had: the runtime of Go panics or
 // ends the process where it cannot.
