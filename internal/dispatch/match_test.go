@@ -9,15 +9,38 @@ import (
 	"fairway/lib/seed"
 )
 
+// bestOf are the figures from which the best job is found without the rule under test.
+type bestOf struct {
+	rule   Placement
+	reads  map[string][]string // files by the names of jobs
+	size   map[string]int64
+	cached map[string]bool // at the pilot
+}
+
+// weight is what the pilot has of the job's input: files under by-files, and else bytes, of which an
+// empty file has one.
+func (b *bestOf) weight(job string) (w int64) {
+	for _, f := range b.reads[job] {
+		switch {
+		case !b.cached[f]:
+		case b.rule == ByFiles:
+			w++
+		default:
+			w += max(1, b.size[f])
+		}
+	}
+	return w
+}
+
 // best looks at every ready job.
-func (c *Core) best(p *pilot) *job {
+func (c *Core) best(p *pilot, b *bestOf) *job {
 	var best *job
 	var most int64
 	for j := range c.jobs.all {
 		if j.group == nil || c.placement.admits(p, j.class, true) == never {
 			continue
 		}
-		w := c.placement.weigh(p, j)
+		w := b.weight(j.name)
 		if best == nil || j.effective > best.effective || j.effective == best.effective && w > most {
 			best, most = j, w
 		}
@@ -30,7 +53,8 @@ func (c *Core) best(p *pilot) *job {
 func TestPilotGetsTheBestJob(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed.Of(t), 0))
 	for range 40 {
-		c := withRun(t, Config{Ahead: -1, Placement: Placement(rng.IntN(3)), MaxPassOver: 1000 * time.Hour})
+		b := bestOf{Placement(rng.IntN(3)), map[string][]string{}, map[string]int64{}, map[string]bool{}}
+		c := withRun(t, Config{Ahead: -1, Placement: b.rule, MaxPassOver: 1000 * time.Hour})
 		step := func(in Input) Effects {
 			e, err := c.Step(epoch, in)
 			if err != nil {
@@ -41,7 +65,8 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 		const files = 40
 		add := AddFiles{Run: 1}
 		for i := range files {
-			add.Files = append(add.Files, ExistingFile{LFN: fmt.Sprint("f", i), PFN: "x", Size: int64(rng.IntN(5))})
+			f := ExistingFile{LFN: fmt.Sprint("f", i), PFN: "x", Size: int64(rng.IntN(5))}
+			add.Files, b.size[f.LFN] = append(add.Files, f), f.Size
 		}
 		step(add)
 		jobs := 20 + rng.IntN(200)
@@ -60,13 +85,14 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 					j.Reads = append(j.Reads, f)
 				}
 			}
-			sub.Jobs = append(sub.Jobs, j)
+			sub.Jobs, b.reads[j.Name] = append(sub.Jobs, j), j.Reads
 		}
 		step(sub)
 		s := Sync{Pilot: "p", Seq: 1, Full: true, Hold: true, Hello: &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}}}
 		for i := range files {
 			if rng.IntN(4) == 0 {
-				s.CacheAdded = append(s.CacheAdded, CachedFile{File: FileRef{LFN: fmt.Sprint("f", i)}})
+				f := fmt.Sprint("f", i)
+				s.CacheAdded, b.cached[f] = append(s.CacheAdded, CachedFile{File: FileRef{LFN: f}}), true
 			}
 		}
 		s.Draining = true
@@ -74,7 +100,7 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 		p := c.fleet.pilots["p"]
 		p.drains = false
 		for {
-			want := c.best(p)
+			want := c.best(p, &b)
 			s = Sync{Pilot: "p", Seq: p.seq + 1, LastAnswer: c.journal.incarnation<<32 | c.fleet.lastAnswer, Hold: true}
 			if p.base == 0 {
 				s.Full, s.Hello, s.CacheAdded = true, &p.info, nil
@@ -88,7 +114,7 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 					{LFN: a.Outputs[0].LFN, Version: 1, PFN: fmt.Sprint(a.Attempt)},
 				}}}
 				p.used.milliCPUs -= 1000
-				want = c.best(p)
+				want = c.best(p, &b)
 				p.used.milliCPUs += 1000
 			}
 			answer = step(s)

@@ -1,0 +1,74 @@
+package orwl
+
+import (
+	"slices"
+	"testing"
+)
+
+// logged is a location that notes what the pairs on it do.
+type logged struct {
+	*Location
+	log *[]string
+}
+
+func (l logged) insert(h *Handle, m Mode) error {
+	*l.log = append(*l.log, "post "+l.name)
+	err := l.Location.insert(h, m)
+	h.res = l
+	return err
+}
+
+func (l logged) cycle(cur, next *Handle) error {
+	*l.log = append(*l.log, "post and release "+l.name)
+	return l.Location.cycle(cur, next)
+}
+
+func (l logged) release(h *Handle) error {
+	*l.log = append(*l.log, "release "+l.name)
+	return l.Location.release(h)
+}
+
+// A task with several locations posts all its next requests before it releases the first.
+func TestPairsPostAllBeforeAnyRelease(t *testing.T) {
+	var log []string
+	a, b := logged{newLocation(t, "a", 8), &log}, logged{newLocation(t, "b", 8), &log}
+	var first, second Pair
+	for p, l := range map[*Pair]logged{&first: a, &second: b} {
+		must(t, p.now().WriteRequest(l.Location))
+		p.now().res = l
+	}
+	pairs := Pairs{&first, &second}
+	must(t, pairs.Acquire(background))
+	must(t, pairs.Release())
+	if want := []string{"post a", "post b", "release a", "release b"}; !slices.Equal(log, want) {
+		t.Errorf("%q, not %q", log, want)
+	}
+	must(t, pairs.Acquire(background))
+	must(t, pairs.Finish())
+}
+
+// The data of a request that was announced arrives before its task asks for it.
+func TestDataTravelsAheadOfAcquire(t *testing.T) {
+	overEach(t, func(t *testing.T, network string, options []Option) {
+		l := newLocation(t, "l", 8, options...)
+		_, p := served(t, network, l)
+		m := mirror(t, p, "l")
+		for n := range byte(3) {
+			var owner, far Handle
+			must(t, owner.WriteRequest(l))
+			must(t, owner.Acquire(background))
+			must(t, far.ReadRequest(m))
+			data, err := owner.WriteMap()
+			must(t, err)
+			data[0] = n + 1
+			must(t, owner.Release())
+			waitFor(t, func() bool {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				return far.state == held && m.replica.version == l.Version() && m.replica.memory.Bytes[0] == n+1
+			})
+			must(t, far.Acquire(background))
+			must(t, far.Release())
+		}
+	})
+}
