@@ -111,10 +111,10 @@ func (b *bars) say(text string) {
 
 func (b *bars) end() { _, _ = io.WriteString(b.out, showCursor) }
 
-// told counts the problems and notes of a run that were printed.
-type told struct{ problems, notes int }
+// told are the problems and notes of a run that were printed last.
+type told struct{ problems, notes []string }
 
-// news returns those that were not printed yet, as the cells of a table.
+// news returns those that are new, as the cells of a table.
 func (t *told) news(report *wire.ProgressReport) (news []cell) {
 	for _, problem := range rest(report.Problems, &t.problems) {
 		news = append(news, cell{problem, red})
@@ -125,10 +125,15 @@ func (t *told) news(report *wire.ProgressReport) (news []cell) {
 	return news
 }
 
-func rest(lines []string, told *int) []string {
-	from := min(*told, len(lines))
-	*told = max(*told, len(lines))
-	return lines[from:]
+// rest are the lines that were not told. One that was taken back meanwhile may be told again.
+func rest(lines []string, told *[]string) (fresh []string) {
+	for _, line := range lines {
+		if !slices.Contains(*told, line) {
+			fresh = append(fresh, line)
+		}
+	}
+	*told = lines
+	return fresh
 }
 
 // plainInterval is the least time between two lines of progress in a log, and plainPause the

@@ -103,7 +103,7 @@ func (c *console) serveRun(
 	if err != nil {
 		return nil, first, fmt.Errorf("asking how the run ended: %w", err)
 	}
-	told := told{len(seen.GetProblems()), len(seen.GetNotes())}
+	told := told{seen.GetProblems(), seen.GetNotes()}
 	c.tellRest(&told, report)
 	return report, first, nil
 }

@@ -66,11 +66,11 @@ func (r *run) outcome(c *state.Cores, failure error) Outcome {
 	for _, refused := range c.Flow.Refused() {
 		e.Problem(refused)
 	}
-	if !done && !e.Requested() && len(e.Problems()) == 0 {
+	if !done && !e.Requested() && len(e.AllProblems()) == 0 {
 		e.Problem(unfinished(c, totals))
 	}
 	return Outcome{
-		Succeeded: done && !e.Failed() && (!r.config.Workflow.Open() || len(e.Problems()) == 0),
+		Succeeded: done && !e.Failed() && (!r.config.Workflow.Open() || len(e.AllProblems()) == 0),
 		Stopped:   e.Requested() && !done,
 		Problems:  e.AllProblems(),
 		Notes:     e.AllNotes(),

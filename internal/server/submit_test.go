@@ -6,12 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"connectrpc.com/connect"
 
 	"fairway/internal/server/api"
 	"fairway/internal/server/listen"
+	"fairway/internal/server/loop"
 	"fairway/internal/wire"
 	"fairway/test/files"
 )
@@ -21,8 +23,16 @@ const openWorkflow = "workflow: jobs\nopen: true\n"
 // whileOpen calls ask with a client of an open run in root, closes the run and returns how it ended.
 func whileOpen(t *testing.T, root string, ask func(context.Context, *listen.Connection)) (Outcome, *scripted) {
 	t.Helper()
+	return whileOpenWith(t, root, func(name string) bool { return name == "bad" }, ask)
+}
+
+// whileOpenWith is whileOpen where it is said which jobs fail when they are executed.
+func whileOpenWith(
+	t *testing.T, root string, fails func(name string) bool, ask func(context.Context, *listen.Connection),
+) (Outcome, *scripted) {
+	t.Helper()
 	r := newRun(t, root, openWorkflow, func(a *wire.Assignment, read func(string) string) (map[string]string, int) {
-		if a.GetName() == "bad" {
+		if fails(a.GetName()) {
 			return nil, 3
 		}
 		text := a.GetName() + ":"
@@ -211,4 +221,73 @@ func TestARunOfStepsTakesNoJobs(t *testing.T) {
 	if err := <-refused; connect.CodeOf(err) != connect.CodeFailedPrecondition {
 		t.Error(err)
 	}
+}
+
+// An open run whose failed jobs were tried again and are done has succeeded, and tells of none of them;
+// of more failures than it tells, too. One that fails once more is told as it failed last.
+func TestRetriedJobsOfAnOpenRunAreNoProblem(t *testing.T) {
+	const jobs = loop.ProblemLimit + 5
+	for _, again := range []bool{false, true} {
+		t.Run(fmt.Sprintf("one fails again: %v", again), func(t *testing.T) {
+			var tried sync.Map
+			fails := func(name string) bool {
+				_, before := tried.LoadOrStore(name, true)
+				return !before || again && name == "job7"
+			}
+			outcome, _ := whileOpenWith(t, t.TempDir(), fails, func(ctx context.Context, c *listen.Connection) {
+				request := new(wire.SubmitRequest)
+				for i := range jobs {
+					request.Jobs = append(request.Jobs, submitted(fmt.Sprint("job", i), nil, fmt.Sprint(i, ".txt")))
+				}
+				if _, err := c.Submit(ctx, request); err != nil {
+					t.Error(err)
+				}
+				awaitStates(ctx, t, c, map[string]int{"failed": jobs})
+				if _, err := c.Retry(ctx, new(wire.RetryRequest)); err != nil {
+					t.Error(err)
+				}
+				if again {
+					awaitStates(ctx, t, c, map[string]int{"failed": 1, "done": jobs - 1})
+				} else {
+					awaitStates(ctx, t, c, map[string]int{"done": jobs})
+				}
+			})
+			if outcome.Succeeded == again {
+				t.Errorf("%+v", outcome)
+			}
+			want := 0
+			if again {
+				want = 1
+			}
+			if len(outcome.Problems) != want {
+				t.Errorf("problems: %q", outcome.Problems)
+			}
+		})
+	}
+}
+
+// awaitStates waits until so many jobs are in each state.
+func awaitStates(ctx context.Context, t *testing.T, c *listen.Connection, want map[string]int) {
+	t.Helper()
+	stream, err := c.Progress(ctx, &wire.ProgressRequest{Follow: true})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer stream.Close()
+	for stream.Receive() {
+		there := true
+		for state, n := range want {
+			listed, err := c.ListJobs(ctx, &wire.ListJobsRequest{States: []string{state}, Limit: 1000})
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			there = there && len(listed.GetJobs()) == n
+		}
+		if there {
+			return
+		}
+	}
+	t.Error(stream.Err())
 }

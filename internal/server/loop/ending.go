@@ -81,6 +81,8 @@ type Ending struct {
 	asked   bool  // a person ended it
 	fatal   bool  // the run cannot go on at all
 	publish error // publications that were given up
+	// failures are what was told of jobs that have failed here and are not done.
+	failures map[dispatch.JobID]string
 
 	// Publications that were let out, or will be, and are not confirmed. They are those of
 	// the cores, and forgotten with them.
@@ -90,7 +92,7 @@ type Ending struct {
 }
 
 func newEnding() *Ending {
-	e := new(Ending)
+	e := &Ending{failures: map[dispatch.JobID]string{}}
 	e.forgetOwed()
 	return e
 }
@@ -107,7 +109,15 @@ func (e *Ending) Request(drain bool) {
 	e.requested = max(e.requested, to)
 }
 
-// Problem tells a person, once, of something that keeps the run from success.
+// Asked reports whether an end was asked for. Any goroutine may call it.
+func (e *Ending) Asked() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.requested > running
+}
+
+// Problem tells a person, once, of something that keeps the run from success. Of jobs that fail and are
+// done later the Ending knows by itself.
 func (e *Ending) Problem(text string) { e.problems.add(text, ProblemLimit) }
 
 // Note tells a person, once, of something that went another way than the workflow
@@ -153,6 +163,7 @@ func (e *Ending) GoOn() (publish []dispatch.StoredFile) {
 		return cmp.Or(cmp.Compare(a.File.LFN, b.File.LFN), cmp.Compare(a.File.Version, b.File.Version))
 	})
 	clear(e.givenUp)
+	clear(e.failures)
 	e.problems.clear()
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -182,8 +193,21 @@ func (e *Ending) observe(event *dispatch.Event) {
 			"reads them from there; one of the two has a bad disk, was given other bytes by the storage, or lies", event.Host,
 			event.Reason))
 	}
-	if event.Kind == dispatch.JobFailed {
-		e.Problem(fmt.Sprintf("job %s failed: %s", event.Name, event.Reason))
+	switch event.Kind {
+	case dispatch.JobFailed:
+		e.settle(event.Job) // a person has had it tried again
+		e.failures[event.Job] = fmt.Sprintf("job %s failed: %s", event.Name, event.Reason)
+		e.Problem(e.failures[event.Job])
+	case dispatch.JobCommitted:
+		e.settle(event.Job)
+	}
+}
+
+// settle takes back what was told of a job that has failed: it is done after all, or has failed anew.
+func (e *Ending) settle(job dispatch.JobID) {
+	if text, failed := e.failures[job]; failed {
+		e.problems.remove(text)
+		delete(e.failures, job)
 	}
 }
 
@@ -293,7 +317,7 @@ func executing(t *dispatch.Totals) int {
 }
 
 // remarks are lines for a person, each once, in the order in which they came
-// up. What comes when there are as many as the limit is counted. Any goroutine
+// up, without those that were taken back. What comes when there are as many as the limit is counted. Any goroutine
 // may use them: what is tidied up after the loop has ended is told, too, while
 // somebody still watches.
 type remarks struct {
@@ -312,6 +336,18 @@ func (r *remarks) add(text string, limit int) {
 		r.lines = append(r.lines, text)
 	default:
 		r.leftOut++
+	}
+}
+
+// remove takes a line back, or one of those that were left out.
+func (r *remarks) remove(text string) {
+	text = strings.ToValidUTF8(text, "?")
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if at := slices.Index(r.lines, text); at >= 0 {
+		r.lines = slices.Delete(r.lines, at, at+1)
+	} else {
+		r.leftOut = max(0, r.leftOut-1)
 	}
 }
 
