@@ -14,7 +14,7 @@ func addJobs(
 	for part := range slices.Chunk(jobs, wire.MaxSubmitted) {
 		answer, err := client.Submit(ctx, &wire.SubmitRequest{Jobs: part, WaitAnyway: waitAnyway})
 		if err != nil {
-			return nil, explained(err)
+			return nil, err
 		}
 		refs = append(refs, answer.GetJobs()...)
 	}

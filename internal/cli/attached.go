@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/beneath"
+	"fairway/internal/server"
 	"fairway/internal/server/folder"
 	"fairway/lib/sched"
 )
@@ -20,19 +21,16 @@ import (
 // holds the other end of its standard input, which the kernel closes however the program ends.
 const untilStdinEnds = "until-stdin-ends"
 
-// errStdinEnded is why the context of whileStdin ends.
-var errStdinEnded = errors.New("standard input has ended, and with it the program that had started this one")
-
-// whileStdin returns a context that ends, by errStdinEnded, when nobody can write to a file any more.
-// What is written there is dropped. Several processes may read one file in this way.
-func whileStdin(ctx context.Context, stdin *os.File) (while context.Context, stop func()) {
-	ctx, end := context.WithCancelCause(ctx)
+// programEnd returns a channel that is closed when nobody can write to a file any more. What is written
+// there is dropped. Several processes may read one file in this way.
+func programEnd(ctx context.Context, stdin *os.File) <-chan struct{} {
+	ended := make(chan struct{})
 	go func() {
 		if readToEnd(ctx, stdin) == nil {
-			end(errStdinEnded)
+			close(ended)
 		}
 	}()
-	return ctx, func() { end(nil) }
+	return ended
 }
 
 // readToEnd reads a file until its end, or an error of reading it. Its own error is that of ctx.
@@ -69,12 +67,28 @@ func (c *console) runAttached(ctx context.Context, o *runOptions) (err error) {
 	if !o.attached {
 		return c.run(ctx, o)
 	}
-	ctx, stop := whileStdin(ctx, os.Stdin)
-	defer stop()
-	if err = c.run(ctx, o); errors.Is(context.Cause(ctx), errStdinEnded) {
+	o.program = programEnd(ctx, os.Stdin)
+	err = c.run(ctx, o)
+	select {
+	case <-o.program:
 		return quietly(exitHungUp)
+	default:
+		return err
 	}
-	return err
+}
+
+// abandonWith has a server end with the program for which it has opened the run. The returned function
+// ends that.
+func (o *runOptions) abandonWith(s *server.Server) (stop func()) {
+	ctx, stop := context.WithCancel(context.Background())
+	if o.program != nil {
+		go func() {
+			if _, err := sched.Receive(ctx, sched.Default(), o.program); errors.Is(err, sched.ErrChannelClosed) {
+				s.Abandon()
+			}
+		}()
+	}
+	return stop
 }
 
 // refuseFull keeps a folder from being removed in which somebody has something.

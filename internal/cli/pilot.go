@@ -44,13 +44,10 @@ func (c *console) pilotCommand() *cobra.Command {
 			if probing {
 				return probeNode(command.Context(), config)
 			}
-			ctx := command.Context()
 			if attached {
-				var stop func()
-				ctx, stop = whileStdin(ctx, os.Stdin)
-				defer stop()
+				config.Program = programEnd(command.Context(), os.Stdin)
 			}
-			if err := pilot.Run(ctx, config); err != nil {
+			if err := pilot.Run(command.Context(), config); err != nil {
 				return fmt.Errorf("pilot: %w", err)
 			}
 			return nil
@@ -60,7 +57,8 @@ func (c *console) pilotCommand() *cobra.Command {
 		"wrote for the launch; -: standard input")
 	command.Flags().StringVar(&brought, "brought", "", "the folder into which a script has brought this program; it is "+
 		"removed")
-	command.Flags().BoolVar(&attached, untilStdinEnds, false, "end in order when standard input ends")
+	command.Flags().BoolVar(&attached, untilStdinEnds, false, "have no patience with a server that is gone when "+
+		"standard input has ended")
 	command.Flags().BoolVar(&probing, "probe", false, "tell the server what the node has, and end")
 	return command
 }

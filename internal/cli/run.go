@@ -63,10 +63,12 @@ type runOptions struct {
 	sites        []string
 	listen       string
 	detach       bool
-	attached     bool     // it ends with its standard input
-	temporary    bool     // its folder goes when it has ended
-	environment  []string // variables that jobs get, or process.AllVariables
-	variables    []string // those that steps name
+	attached     bool            // it ends with its standard input, of a program
+	program      <-chan struct{} // closed when that has ended
+	shared       func()          // others may add jobs: gives up those of this call at the first signal; nil: none may
+	temporary    bool            // its folder goes when it has ended
+	environment  []string        // variables that jobs get, or process.AllVariables
+	variables    []string        // those that steps name
 	waitAnyway   bool
 	server       string // serverHere or serverSite
 	lasting      bool   // a server that takes workflows

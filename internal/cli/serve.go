@@ -81,9 +81,10 @@ func (c *console) serveRun(
 			refused <- err
 		}()
 	}
+	defer o.abandonWith(s)()
 	sched.Default().React() // beside jobs that compute
 	watched := c.watchInBackground(ctx, o.folder)
-	interrupted := c.stopOnSignal(s)
+	interrupted := c.stopOnSignal(s, o.shared)
 	outcome, err := s.Run(ctx)
 	first := interrupted()
 	seen := <-watched
@@ -166,11 +167,17 @@ func (c *console) tellRest(told *told, report *wire.ProgressReport) {
 
 // stopOnSignal lets the first signal end the run in order and the second at
 // once. The returned function ends that, and gives the first signal, if any.
-func (c *console) stopOnSignal(s *server.Server) (first func() os.Signal) {
+// shared gives up the jobs of this call where the run goes on for others, if there may be such.
+func (c *console) stopOnSignal(s *server.Server, shared func()) (first func() os.Signal) {
 	received := make(chan os.Signal, 1)
 	stop := signalled(
 		func(signal os.Signal) {
 			received <- signal
+			if shared != nil && s.Yield() > 0 {
+				c.announce("fairway: others add jobs to this run; it ends when they have left; Ctrl-C again ends it now")
+				shared()
+				return
+			}
 			s.Stop(true)
 			c.announce("fairway: ending when the running attempts have ended and stored their outputs; Ctrl-C again ends " +
 				"them now")

@@ -200,7 +200,7 @@ func (c *console) serveOpened(ctx context.Context, o *runOptions, config server.
 	sched.Default().React()
 	c.announce(fmt.Sprintf("fairway: serving %s; submit with `fairway submit FILE --server %s`", folderText(o.folder),
 		shown))
-	interrupted := c.stopOnSignal(s)
+	interrupted := c.stopOnSignal(s, nil)
 	if err := tellReady(); err != nil {
 		c.announce("fairway: " + err.Error())
 	}

@@ -333,59 +333,6 @@ func (l *commandLine) jobs(
 	return jobs, nil
 }
 
-// submit adds the jobs to the open run of the folder, and waits for them. It is the server if
-// there is none.
-func (c *console) submit(ctx context.Context, o *runOptions, l *commandLine, workflow *flow.Workflow) error {
-	jobs, err := l.jobs(ctx, o.folder, workflow)
-	if err != nil {
-		return err
-	}
-	var refs []*wire.SubmittedRef
-	add := func(ctx context.Context, client wire.WorkflowClient) (err error) {
-		refs, err = addJobs(ctx, client, jobs, o.waitAnyway)
-		return err
-	}
-	conclude := func(report *wire.ProgressReport) error {
-		return c.concludeJobs(l, refs, report, func(do asking) error { return askIn(ctx, o.folder, do) })
-	}
-	connection, err := reachRunning(ctx, o.folder)
-	if err != nil {
-		return withInstead(o.folder, err)
-	}
-	if connection != nil {
-		defer connection.Close()
-		if err := refuseStopped(o.folder, connection); err != nil {
-			return err
-		}
-		if err := add(ctx, connection); err != nil {
-			return withInstead(o.folder, err)
-		}
-		if err := awaitJobs(ctx, connection, refs); err != nil {
-			return err
-		}
-		return conclude(nil)
-	}
-	report, first, err := c.serveRun(ctx, o, func(ctx context.Context) error {
-		connection := runningIn(ctx, o.folder)
-		if connection == nil {
-			return nil // the run has ended already, as by a signal
-		}
-		defer connection.Close()
-		if err := add(ctx, connection); err != nil {
-			return err
-		}
-		_, err := connection.CloseInput(ctx, &wire.CloseInputRequest{})
-		return explained(err)
-	})
-	switch {
-	case err != nil:
-		return err
-	case first != nil && !report.GetSucceeded():
-		return quietly(signalCode(first))
-	}
-	return conclude(report)
-}
-
 // awaitJobs waits until jobs of a run have come to their ends.
 func awaitJobs(ctx context.Context, client wire.WorkflowClient, refs []*wire.SubmittedRef) error {
 	stream, err := client.Progress(ctx, &wire.ProgressRequest{Follow: true})

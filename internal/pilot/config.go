@@ -44,6 +44,9 @@ const (
 	MinBackoff    = 20 * time.Millisecond
 	MaxBackoff    = time.Second
 	MaxFarBackoff = 8 * time.Second
+	// OrphanPatience is how long a pilot goes on without the TaskQueue when the program has ended for
+	// which the run was opened: nobody may start another one.
+	OrphanPatience = 3 * time.Second
 	// CallMargin is how long after the promised next sync an answer is given up, or
 	// the lease if that is shorter.
 	CallMargin = 30 * time.Second
@@ -83,6 +86,9 @@ type Config struct {
 	// Line is the way to the TaskQueue over a network, in place of Server. Launch
 	// and Site are then those of its connection.
 	Line *access.Line `json:"-"`
+	// Program ends with the program for which the run was opened; nil: there is none. From then on
+	// the pilot has little patience with a TaskQueue that does not answer (OrphanPatience).
+	Program <-chan struct{} `json:"-"`
 	// Pilot is the ID, unique for ever, and a file name. Default: Launch with a
 	// random ending.
 	Pilot string `json:"pilot,omitempty"`

@@ -138,6 +138,9 @@ func (p *pilot) converse(ctx context.Context) error {
 	p.reports.StartOver()
 	p.limitLife(talk)
 	p.mu.Unlock()
+	if p.cfg.Program != nil {
+		p.workers.Go(func() { p.outliveProgram(talk) })
+	}
 	if p.sendsLogs {
 		p.workers.Go(func() { p.followLogs(talk) })
 	}
@@ -149,6 +152,17 @@ func (p *pilot) converse(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// outliveProgram takes note of the end of the program for which the run was opened.
+func (p *pilot) outliveProgram(ctx context.Context) {
+	if _, err := sched.Receive(ctx, p.sched, p.cfg.Program); !errors.Is(err, sched.ErrChannelClosed) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.orphaned = time.Now()
+	p.poke()
 }
 
 // limitLife ends what runs in time before the pilot's life is over.
@@ -257,6 +271,9 @@ func (p *pilot) giveUpAt() (time.Time, error) {
 	x := &p.exchange
 	if !x.farewellBy.IsZero() {
 		return x.farewellBy, fmt.Errorf("%w while saying farewell", ErrLease)
+	}
+	if x.away && !p.orphaned.IsZero() {
+		return p.orphaned.Add(OrphanPatience), ErrLease
 	}
 	if x.away {
 		return x.heard.Add(x.patience + x.lease), ErrLease

@@ -102,6 +102,7 @@ type pilot struct {
 	leaving   bool
 	idleSince time.Time // when it was first seen without work; zero: it has some
 	lifeEnds  time.Time // of the pilot; zero: it has no limit
+	orphaned  time.Time // when the program ended for which the run was opened; zero: it lives, or there is none
 	refusal   error     // the TaskQueue does not want the pilot any more
 	over      bool      // the run has ended: nothing on the node is needed any more
 }

@@ -48,6 +48,7 @@ type run struct {
 	concluded atomic.Pointer[Outcome]
 	putAway   atomic.Bool // of a lasting server: it is retired, or could not be
 	end       runEnd
+	holds     holds
 }
 
 // runEnd tells those who follow a run that it has ended. One that goes on gets another one.
@@ -292,8 +293,8 @@ func (r *run) goingOn(request *loop.Request) *loop.Request {
 	return &going
 }
 
-// CloseInput is part of api.Control. That a run of a lasting server takes no more jobs is durable.
-func (r *run) CloseInput(ctx context.Context, name string) error {
+// close closes an open input, or all of them. That a run of a lasting server takes no more jobs is durable.
+func (r *run) close(ctx context.Context, name string) error {
 	if r.owner != 0 && r.config.Workflow.Open() && (name == "" || name == flow.SubmittedJobs) {
 		err := r.inbox.Do(ctx, &loop.Request{Prepare: func(_ *state.Cores, request *loop.Request) error {
 			closed := *r.opened.run

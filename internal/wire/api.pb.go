@@ -2754,8 +2754,12 @@ func (x *LogChunk) GetData() []byte {
 }
 
 type EndingsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Run           uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Run   uint32                 `protobuf:"varint,1,opt,name=run,proto3" json:"run,omitempty"`
+	// The stream holds an open run: whoever leaves it does not close it (CloseInputRequest.leave), and it
+	// does not end with the program that has opened it, before the stream has ended. A run that takes no
+	// more jobs answers ABORTED: when it has ended, it can be opened again.
+	Hold          bool `protobuf:"varint,2,opt,name=hold,proto3" json:"hold,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2795,6 +2799,13 @@ func (x *EndingsRequest) GetRun() uint32 {
 		return x.Run
 	}
 	return 0
+}
+
+func (x *EndingsRequest) GetHold() bool {
+	if x != nil {
+		return x.Hold
+	}
+	return false
 }
 
 // EndedJobs is a part of a stream: jobs in the order in which they ended; none of them twice.
@@ -3780,6 +3791,7 @@ type CloseInputRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Input         string                 `protobuf:"bytes,1,opt,name=input,proto3" json:"input,omitempty"` // empty: all that is open
 	Run           uint32                 `protobuf:"varint,2,opt,name=run,proto3" json:"run,omitempty"`
+	Leave         bool                   `protobuf:"varint,3,opt,name=leave,proto3" json:"leave,omitempty"` // while streams hold the open run, it is closed only when the last of them has ended
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3828,8 +3840,16 @@ func (x *CloseInputRequest) GetRun() uint32 {
 	return 0
 }
 
+func (x *CloseInputRequest) GetLeave() bool {
+	if x != nil {
+		return x.Leave
+	}
+	return false
+}
+
 type CloseInputResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Held          uint32                 `protobuf:"varint,1,opt,name=held,proto3" json:"held,omitempty"` // by so many streams: it is not closed yet
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -3862,6 +3882,13 @@ func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
 // Deprecated: Use CloseInputResponse.ProtoReflect.Descriptor instead.
 func (*CloseInputResponse) Descriptor() ([]byte, []int) {
 	return file_api_proto_rawDescGZIP(), []int{46}
+}
+
+func (x *CloseInputResponse) GetHeld() uint32 {
+	if x != nil {
+		return x.Held
+	}
+	return 0
 }
 
 type StopRequest struct {
@@ -5622,9 +5649,10 @@ const file_api_proto_rawDesc = "" +
 	"\x05_task\"K\n" +
 	"\bLogChunk\x12%\n" +
 	"\x0estandard_error\x18\x01 \x01(\bR\rstandardError\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04dataJ\x04\b\x03\x10\x04\"\"\n" +
+	"\x04data\x18\x02 \x01(\fR\x04dataJ\x04\b\x03\x10\x04\"6\n" +
 	"\x0eEndingsRequest\x12\x10\n" +
-	"\x03run\x18\x01 \x01(\rR\x03run\"5\n" +
+	"\x03run\x18\x01 \x01(\rR\x03run\x12\x12\n" +
+	"\x04hold\x18\x02 \x01(\bR\x04hold\"5\n" +
 	"\tEndedJobs\x12(\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x14.fairway.v1.EndedJobR\x04jobs\"j\n" +
 	"\bEndedJob\x120\n" +
@@ -5698,11 +5726,13 @@ const file_api_proto_rawDesc = "" +
 	"\x04last\x18\x05 \x01(\bR\x04last\"8\n" +
 	"\x0eUploadResponse\x12\x12\n" +
 	"\x04size\x18\x01 \x01(\x03R\x04size\x12\x12\n" +
-	"\x04file\x18\x02 \x01(\tR\x04file\";\n" +
+	"\x04file\x18\x02 \x01(\tR\x04file\"Q\n" +
 	"\x11CloseInputRequest\x12\x14\n" +
 	"\x05input\x18\x01 \x01(\tR\x05input\x12\x10\n" +
-	"\x03run\x18\x02 \x01(\rR\x03run\"\x14\n" +
-	"\x12CloseInputResponse\"5\n" +
+	"\x03run\x18\x02 \x01(\rR\x03run\x12\x14\n" +
+	"\x05leave\x18\x03 \x01(\bR\x05leave\"(\n" +
+	"\x12CloseInputResponse\x12\x12\n" +
+	"\x04held\x18\x01 \x01(\rR\x04held\"5\n" +
 	"\vStopRequest\x12\x14\n" +
 	"\x05drain\x18\x01 \x01(\bR\x05drain\x12\x10\n" +
 	"\x03run\x18\x02 \x01(\rR\x03run\"\x0e\n" +

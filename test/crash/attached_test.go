@@ -92,7 +92,7 @@ func TestWhatAProgramHasOpenedEndsWithIt(t *testing.T) {
 				folder := filepath.Join(t.TempDir(), "run")
 				program, server := openUntilEnd(t, folder)
 				if busy {
-					occupy(t, folder)
+					occupy(t, folder, signal == syscall.SIGKILL)
 				} else {
 					<-time.After(moment)
 				}
@@ -115,7 +115,7 @@ func TestPilotsEndWithTheProgramOfAKilledServer(t *testing.T) {
 	t.Parallel()
 	folder := filepath.Join(t.TempDir(), "run")
 	program, server := openUntilEnd(t, folder)
-	occupy(t, folder)
+	occupy(t, folder, false)
 	_ = server.Process.Kill()
 	_ = server.Wait()
 	_ = program.Process.Kill()
@@ -123,19 +123,25 @@ func TestPilotsEndWithTheProgramOfAKilledServer(t *testing.T) {
 	waitNone(t, folder)
 }
 
-// occupy gives a run a job that has to be killed, and waits until it has begun.
-func occupy(t *testing.T, folder string) {
+// occupy gives a run a job that begins others, and waits until it has begun. A stubborn one has to be
+// killed.
+func occupy(t *testing.T, folder string, stubborn bool) {
 	t.Helper()
 	socket := filepath.Join(folder, ".fairway/socket")
 	await(t, socket)
 	begun := filepath.Join(folder, "begun")
-	job := exec.Command(fairway, "-C", folder, "exec", "--", fmt.Sprintf(
-		`trap "" TERM; setsid sleep 1001 & (sleep 1002 &) ; touch %q; wait`, begun))
+	trap := ""
+	if stubborn {
+		trap = `trap "" TERM; `
+	}
+	job := exec.Command(fairway, "-C", folder, "exec", "--", trap+fmt.Sprintf(
+		`setsid sleep 1001 & (sleep 1002 &) ; touch %q; wait`, begun))
 	if err := job.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = job.Process.Kill(); _ = job.Wait() })
 	await(t, begun)
+	_ = job.Process.Kill() // which would hold the run
+	_ = job.Wait()
 }
 
 func await(t *testing.T, path string) {

@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/dispatch"
+	"fairway/internal/rights"
 	"fairway/internal/server/state"
 	"fairway/internal/wire"
 )
@@ -28,7 +29,26 @@ func (s *Service) Endings(
 	if err != nil {
 		return err
 	}
+	if r.GetHold() {
+		release, err := s.hold(ctx, r)
+		if err != nil {
+			return rpcError(err)
+		}
+		defer release()
+	}
 	return a.tellEndings(ctx, stream.Send)
+}
+
+// hold holds the run for who adds jobs to it.
+func (s *Service) hold(ctx context.Context, r *wire.EndingsRequest) (release func(), err error) {
+	a, err := s.allowed(ctx, r.GetRun(), rights.Submit)
+	if err != nil {
+		return nil, err
+	}
+	if a.control == nil {
+		return nil, s.errNotRunning(a)
+	}
+	return a.control.Hold()
 }
 
 // tellEndings sends jobs that end, and something at least every access.KeepAlive.

@@ -177,6 +177,12 @@ func (o Only) Find(_ context.Context, number uint32) (Run, Control, error) {
 type Control interface {
 	// CloseInput closes an open input, or all of them.
 	CloseInput(ctx context.Context, name string) error
+	// Leave closes an open run for one of several who add jobs to it: at once, or when those have left
+	// who hold it. It returns how many those are.
+	Leave(ctx context.Context) (held int, err error)
+	// Hold keeps an open run from being closed by Leave, and from ending with the program for which it
+	// was opened, until release is called, which is no error to call again.
+	Hold() (release func(), err error)
 	// FindFile describes a file that a submitted job reads as lfn: at a path on this machine,
 	// relative to the folder of the run, or at a URL.
 	FindFile(ctx context.Context, lfn, file string) (dispatch.ExistingFile, error)
@@ -399,10 +405,11 @@ func (s *Service) CloseInput(ctx context.Context, r *wire.CloseInputRequest) (*w
 	if a.control == nil {
 		return nil, s.errNotRunning(a)
 	}
-	if err := a.control.CloseInput(ctx, r.GetInput()); err != nil {
-		return nil, rpcError(err)
+	if r.GetLeave() {
+		held, err := a.control.Leave(ctx)
+		return &wire.CloseInputResponse{Held: uint32(held)}, rpcError(err)
 	}
-	return &wire.CloseInputResponse{}, nil
+	return &wire.CloseInputResponse{}, rpcError(a.control.CloseInput(ctx, r.GetInput()))
 }
 
 // Stop ends the run: with drain after the attempts that run, else at once.
