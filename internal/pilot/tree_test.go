@@ -1,12 +1,15 @@
 package pilot
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"fairway/internal/wire"
 )
@@ -106,5 +109,17 @@ func TestKilledPilot(t *testing.T) {
 	expect(t, q.run("p2", shell("true")), wire.Outcome_OUTCOME_SUCCEEDED, "")
 	if _, err := os.Stat(q.folder + "/sandbox/p1" + q.mark()); err == nil {
 		t.Error("its sandboxes are there")
+	}
+}
+
+// A process that a job has left, and that has ended, is gone while the job goes on: it may wait for
+// that by the number of the process.
+func TestOrphansAreReapedWhileTheirJobRuns(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	const orphan = `read -r pid < <(%s sh -c 'echo $$; exec >&- 2>&-; exec sleep 0.1' &); while kill -0 "$pid" 2>/dev/null; do :; done`
+	for _, by := range []string{"", "setsid", "env -i"} {
+		expect(t, q.run("p1", shell(fmt.Sprintf(orphan, by), needs(&wire.Resources{Time: durationpb.New(time.Minute)}))),
+			wire.Outcome_OUTCOME_SUCCEEDED, "")
 	}
 }

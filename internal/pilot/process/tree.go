@@ -37,6 +37,9 @@ type Tree struct {
 	sched     *sched.Scheduler
 	children  *os.File // lists the pilot's children
 	restraint restraint
+	session   int // of the pilot, and of what it starts for itself
+	stop      context.CancelFunc
+	reaping   sync.WaitGroup
 
 	mu      sync.Mutex // guards what follows, and starting a process with noting it
 	leads   map[int]leader
@@ -53,6 +56,7 @@ type leader struct {
 // stray is a child of the pilot that it did not start.
 type stray struct {
 	suspects map[uint64]bool // attempts that it may belong to
+	awaited  bool            // finish reaps it
 }
 
 // NewTree makes this process the reaper of what its descendants leave behind.
@@ -65,16 +69,51 @@ func NewTree(s *sched.Scheduler) (*Tree, error) {
 	// Orphans are given to the first thread of the process. Without this file
 	// the whole of /proc is searched.
 	t.children, _ = os.Open(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
+	t.session, _ = unix.Getsid(0)
+	var ctx context.Context
+	ctx, t.stop = context.WithCancel(context.Background())
+	ends := s.Signals(syscall.SIGCHLD)
+	t.reaping.Go(func() { defer ends.Close(); t.reapStrays(ctx, ends) })
 	return t, nil
+}
+
+// ReapTime is for how long at most a process that has lost its parent, and has ended, stays a
+// zombie while its attempt runs: many ends cost one look.
+const ReapTime = 50 * time.Millisecond
+
+// reapStrays reaps what ends beside the leads, as init does: a job may wait for the end of a process
+// by its number.
+func (t *Tree) reapStrays(ctx context.Context, ends *sched.Signals) {
+	for {
+		if _, err := ends.Wait(ctx); err != nil || t.sched.Sleep(ctx, ReapTime) != nil {
+			return
+		}
+		t.mu.Lock()
+		t.notice()
+		for pid, s := range t.strays {
+			if s.awaited {
+				continue
+			}
+			if reaped, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); reaped == pid || errors.Is(err, unix.ECHILD) {
+				delete(t.strays, pid)
+			}
+		}
+		t.mu.Unlock()
+	}
 }
 
 // Close ends what attempts have left, also where it was not known to which of them
 // it belongs.
 func (t *Tree) Close() {
+	t.stop()
+	t.reaping.Wait()
 	for range maxSweeps {
 		t.mu.Lock()
 		t.notice()
 		left := slices.Collect(maps.Keys(t.strays))
+		for _, s := range t.strays {
+			s.awaited = true
+		}
 		t.mu.Unlock()
 		if len(left) == 0 {
 			break
@@ -136,7 +175,7 @@ func (t *Tree) Clear(attempt uint64) error { return t.clear(attempt, endedContex
 // clear is Clear where a SIGTERM was sent before; grace is how long it may go on after that.
 func (t *Tree) clear(attempt uint64, grace context.Context) error {
 	for range maxSweeps {
-		left := t.straysOf(attempt)
+		left := t.straysOf(attempt, true)
 		if len(left) == 0 {
 			return nil
 		}
@@ -171,14 +210,15 @@ func (t *Tree) Forget(attempt uint64) bool {
 }
 
 // straysOf returns the children that can belong to no other running attempt
-// than this one.
-func (t *Tree) straysOf(attempt uint64) (pids []int) {
+// than this one. Who clears them reaps them.
+func (t *Tree) straysOf(attempt uint64, clears bool) (pids []int) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.notice()
 	for pid, s := range t.strays {
 		if len(s.suspects) == 0 || len(s.suspects) == 1 && s.suspects[attempt] {
 			pids = append(pids, pid)
+			s.awaited = s.awaited || clears
 		}
 	}
 	return pids
@@ -190,6 +230,9 @@ func (t *Tree) notice() {
 	for pid := range t.list {
 		if _, ok := t.leads[pid]; ok || t.strays[pid] != nil || t.workers[pid] {
 			continue
+		}
+		if session, err := unix.Getsid(pid); err != nil || session == t.session {
+			continue // the pilot waits for it itself: each attempt is another session
 		}
 		if reaped, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); err != nil || reaped == pid || t.waitsForAdoption(pid) {
 			continue
@@ -269,7 +312,7 @@ func (t *Tree) search(yield func(pid int) bool) {
 
 // signal sends a signal to all processes of an attempt whose lead runs.
 func (t *Tree) signal(attempt uint64, l Lead, signal unix.Signal) {
-	roots := append(t.straysOf(attempt), l.pid)
+	roots := append(t.straysOf(attempt, false), l.pid)
 	for _, pid := range descendants(roots) {
 		_ = unix.Kill(pid, signal)
 	}
