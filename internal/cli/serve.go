@@ -239,7 +239,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	if err := folder.CheckOurs(o.folder); err != nil {
 		return server.Config{}, err
 	}
-	o.strict = workflow.Strict()
+	o.strict = o.strict || workflow.Strict()
 	if o.lasting || workflow.Open() { // jobs come later, and say then in what they run
 		o.tools = slices.Concat(o.tools, flow.InsideTools())
 	}

@@ -292,3 +292,24 @@ func TestDiskFull(t *testing.T) {
 func (q *taskQueue) log(a *wire.Assignment, stream string) string {
 	return filepath.Join(q.folder, "logs", logName(a.GetAttempt(), stream))
 }
+
+// What the pilot was started with does not lead a command out of its sandbox.
+func TestVariablesDoNotLeadOutOfTheSandbox(t *testing.T) {
+	q := newTaskQueue(t)
+	elsewhere := t.TempDir()
+	if err := os.MkdirAll(filepath.Join(elsewhere, "sub"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	q.start(q.config("p1"), "CDPATH="+elsewhere, "OLDPWD="+elsewhere, "PWD="+elsewhere, "GLOBIGNORE=*.txt")
+	for _, a := range []*wire.Assignment{
+		shell(`mkdir sub; x=$(cd sub && pwd); [ "$x" = "$FAIRWAY_SANDBOX/sub" ]; : > a.txt; [ *.txt = a.txt ]`),
+		shell(`! cd - 2>/dev/null`),
+		shell("", argv("sh", "-c", `[ "$PWD" = "$FAIRWAY_SANDBOX" ]`)),
+		shell("", argv("env")),
+	} {
+		expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
+		if out, _ := os.ReadFile(q.log(a, "out")); strings.Contains(string(out), elsewhere) {
+			t.Errorf("%s", out)
+		}
+	}
+}

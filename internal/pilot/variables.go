@@ -67,6 +67,7 @@ func (p *pilot) variables(a *attempt, r *running, path string) ([]string, error)
 			env = append(env, name+"="+value)
 		}
 	}
+	set("PWD", a.Slot.Folder) // and not where the pilot was started
 	if a.direct {
 		for _, v := range p.base.asByShell(a.Slot.Folder, path) {
 			set(v[0], v[1])

@@ -24,6 +24,14 @@ var Handed = []string{
 // gets those only that are named for it.
 var storageSecrets = []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "BEARER_TOKEN"}
 
+// ofServer are variables whose values are secrets by which a server reaches its own records. Its local
+// pilots inherit them, and a job gets those only that are named for it.
+var ofServer = []string{"PGPASSWORD"}
+
+// leading are variables that lead commands elsewhere than they say: to another folder than that of
+// `cd NAME`, to the folder before, which was none of theirs, or past files that a pattern fits.
+var leading = []string{"CDPATH", "OLDPWD", "GLOBIGNORE"}
+
 // exportOfPilot is what Slurm keeps of how the job of the pilot was submitted; to srun in a
 // command it would say to pass on no other variables than those.
 const exportOfPilot = "SLURM_EXPORT_ENV"
@@ -33,15 +41,15 @@ const exportOfPilot = "SLURM_EXPORT_ENV"
 const ownPrefix = "FAIRWAY_"
 
 // Inherited returns what commands get of the environment of their pilot: everything but
-// Fairway's own variables and those secrets of the pilot that are not named.
-// AllVariables among the names names all.
+// Fairway's own variables, those secrets of the pilot that are not named, and what would lead them
+// out of their sandboxes. AllVariables among the names names all secrets.
 func Inherited(environment, named []string) (inherited []string) {
 	all := slices.Contains(named, AllVariables)
 	for _, entry := range environment {
 		name, _, _ := strings.Cut(entry, "=")
 		switch {
-		case strings.HasPrefix(name, ownPrefix), name == exportOfPilot:
-		case slices.Contains(storageSecrets, name) && !all && !slices.Contains(named, name):
+		case strings.HasPrefix(name, ownPrefix), name == exportOfPilot, slices.Contains(leading, name):
+		case slices.Contains(slices.Concat(storageSecrets, ofServer), name) && !all && !slices.Contains(named, name):
 		default:
 			inherited = append(inherited, entry)
 		}
@@ -53,7 +61,7 @@ func Inherited(environment, named []string) (inherited []string) {
 // programs find keys and tokens: with them a command may act as the user does.
 var secrets = []string{
 	"AWS_*", "BEARER_TOKEN*", "X509_USER_*", "SSH_AUTH_SOCK", "SSH_AGENT_PID", "GPG_AGENT_INFO", "KRB5CCNAME",
-	"KUBECONFIG",
+	"KUBECONFIG", "PGPASSWORD", "PGPASSFILE", "MYSQL_PWD",
 	"GOOGLE_APPLICATION_CREDENTIALS", "AZURE_*", "GITHUB_TOKEN", "GH_TOKEN", "GITLAB_TOKEN", "HF_TOKEN",
 	"DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR",
 }

@@ -8,12 +8,14 @@ import (
 func TestCommandsGetNoSecretsOfThePilot(t *testing.T) {
 	has := []string{
 		"PATH=/bin", "FAIRWAY_PILOT_CONFIG={}", "AWS_SECRET_ACCESS_KEY=k", "AWS_PROFILE=p", "BEARER_TOKEN=t",
-		"SLURM_EXPORT_ENV=PATH", "SLURM_JOB_ID=7",
+		"SLURM_EXPORT_ENV=PATH", "SLURM_JOB_ID=7", "PGPASSWORD=p",
+		"CDPATH=/home", "OLDPWD=/home", "GLOBIGNORE=*.txt",
 	}
 	for _, test := range []struct{ named, want []string }{
 		{nil, []string{"PATH=/bin", "AWS_PROFILE=p", "SLURM_JOB_ID=7"}},
 		{[]string{"BEARER_TOKEN", "OTHER"}, []string{"PATH=/bin", "AWS_PROFILE=p", "BEARER_TOKEN=t", "SLURM_JOB_ID=7"}},
-		{[]string{AllVariables}, []string{"PATH=/bin", "AWS_SECRET_ACCESS_KEY=k", "AWS_PROFILE=p", "BEARER_TOKEN=t", "SLURM_JOB_ID=7"}},
+		{[]string{AllVariables}, []string{"PATH=/bin", "AWS_SECRET_ACCESS_KEY=k", "AWS_PROFILE=p", "BEARER_TOKEN=t",
+			"SLURM_JOB_ID=7", "PGPASSWORD=p"}},
 	} {
 		if got := Inherited(has, test.named); !slices.Equal(got, test.want) {
 			t.Errorf("named %v: got %v, want %v", test.named, got, test.want)

@@ -171,6 +171,9 @@ func (f *Finder) existing(lfn, pfn string) (*flow.InputFile, error) {
 	if info.IsDir() != logical.IsFolder(lfn) {
 		return nil, nil
 	}
+	if err := f.ofState(path); err != nil {
+		return nil, err
+	}
 	if info.IsDir() {
 		return f.existingFolder(lfn, pfn, path)
 	}
@@ -198,6 +201,13 @@ func (f *Finder) existingFolder(lfn, pfn, path string) (*flow.InputFile, error) 
 	listing, err := archive.List(path)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for i := range listing {
+		if listing[i].Kind == archive.File {
+			if err := f.ofState(filepath.Join(path, listing[i].Name)); err != nil {
+				return nil, fmt.Errorf("%s: %w", path, err)
+			}
+		}
 	}
 	identity, err := f.Contents.identifyFolder(pfn, path, listing, f.Compared)
 	if err != nil {

@@ -40,6 +40,9 @@ type Finder struct {
 	Enumerated *Enumeration
 
 	lists readLists
+
+	mu      sync.Mutex
+	outside map[string]bool // folders that were found to be in no state
 }
 
 // NewFinder makes the finder of a workflow folder.

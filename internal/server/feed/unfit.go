@@ -6,17 +6,24 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/archive"
 	"fairway/internal/logical"
+	layout "fairway/internal/server/folder"
 )
 
 // Unfit says why what stands at a path can be no file of an input or, where the path
 // ends in a slash, no folder of one; nil if it can. Nothing but folders is opened:
 // opening a named pipe blocks, and opening a device may change it.
 func Unfit(path string) error {
+	if err := ofState(path); err != nil {
+		return err
+	}
 	info, err := os.Stat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return cmp.Or(danglingLink(path), err)
@@ -38,6 +45,33 @@ func Unfit(path string) error {
 	}
 	return nil
 }
+
+// ofState refuses a file of the state of a workflow, whose server may read what those who submit to
+// it may not: its keys, tokens and records, and files of other runs. What came with a submission, and
+// what is made of traces, is there to be read.
+func ofState(path string) error {
+	folder := filepath.Dir(path)
+	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 || logical.IsFolder(path) {
+		folder = path
+	}
+	real, err := filepath.EvalSymlinks(folder)
+	if err != nil {
+		return nil //nolint:nilerr // who opens the file says so
+	}
+	if folder != path {
+		real = filepath.Join(real, filepath.Base(path))
+	}
+	parts := strings.Split(real, "/")
+	at := slices.Index(parts, layout.StateFolder)
+	if at < 0 || at+1 < len(parts) && slices.Contains(readable, parts[at+1]) {
+		return nil
+	}
+	return fmt.Errorf("%s is in %s, which holds the state of a workflow and its keys: name a file elsewhere", path,
+		layout.StateFolder)
+}
+
+// readable are the folders of a state that hold inputs.
+var readable = []string{layout.UploadsName, layout.InputsName}
 
 // danglingLink says where the link at a path leads; nil if there is none.
 func danglingLink(path string) error {
@@ -64,4 +98,29 @@ func notRegular(path string, info fs.FileInfo) error {
 		what = "a device"
 	}
 	return fmt.Errorf("%s is %s, not a regular file", path, what)
+}
+
+// maxOutside bounds the folders that a finder remembers. Beyond it all are looked at anew.
+const maxOutside = 10_000
+
+// ofState is ofState for many files of few folders.
+func (f *Finder) ofState(path string) error {
+	folder := filepath.Dir(path)
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() {
+		return ofState(path)
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.outside[folder] {
+		return nil
+	}
+	if err := ofState(path); err != nil {
+		return err
+	}
+	if f.outside == nil || len(f.outside) >= maxOutside {
+		f.outside = map[string]bool{}
+	}
+	f.outside[folder] = true
+	return nil
 }

@@ -1,0 +1,22 @@
+package cli
+
+import (
+	"io"
+	"testing"
+)
+
+// What a server is told counts besides what its own workflow asks for.
+func TestStrictSandboxesOfAServer(t *testing.T) {
+	for _, strict := range []bool{true, false} {
+		o := &runOptions{
+			folder: t.TempDir(), file: "w.yaml", text: []byte("workflow: w\nopen: true\n"), lasting: true, strict: strict,
+		}
+		c := &console{out: io.Discard, err: io.Discard}
+		if _, err := c.serverConfig(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		if o.strict != strict {
+			t.Errorf("with --strict-sandboxes=%v it is %v", strict, o.strict)
+		}
+	}
+}
