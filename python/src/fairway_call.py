@@ -1,20 +1,34 @@
 """What a job of an Executor executes: one call, or several.
 
 Its text goes along with each job, so a node needs no package but those that the functions
-themselves use. It is a module by itself so that the worker for Python need not load fairway.
+themselves use. It is a module by itself so that the worker for Python need not load fairway. An old
+Python has to read it, to say that it is too old.
 """
 
+import atexit
 import base64
 import io
 import os
 import pickle
+import shutil
 import sys
 import time
 import traceback
+import zlib
 
 __all__ = ["main"]
 
 MARK = "fairway-error:"  # begins the line of standard error that holds a pickled exception
+PROTOCOL = min(5, pickle.HIGHEST_PROTOCOL)
+
+
+def checksum(path):
+    """What tells this text from another version of it."""
+    with open(path, "rb") as f:
+        return zlib.crc32(f.read())
+
+
+CHECKSUM = checksum(__file__) if "__file__" in globals() else 0
 
 
 class LocalFile(os.PathLike):
@@ -43,53 +57,83 @@ try:
 except ImportError:
     cloudpickle = None
 
-
-def pickler():
-    """cloudpickle's, which takes functions by value, or that of the library."""
-    return cloudpickle.Pickler if cloudpickle else pickle.Pickler
+by_value = cloudpickle is not None  # functions of the program itself can be taken along
 
 
-def dumps(value, persistent_id):
-    """Pickle, with names for files."""
-    kind = pickler()
+class Pickler((cloudpickle or pickle).Pickler):
+    """Pickles into a file, with names for what name(object) names. cloudpickle's takes functions by value."""
 
-    class Pickler(kind):
-        def persistent_id(self, o):
-            return persistent_id(o)
+    def __init__(self, file, name):
+        super().__init__(file, protocol=PROTOCOL)
+        self.name = name
 
+    def persistent_id(self, o):
+        return self.name(o)
+
+
+class Unpickler(pickle.Unpickler):
+    """Undoes Pickler. object(name) is what has a name."""
+
+    def __init__(self, file, object):
+        super().__init__(file)
+        self.object = object
+
+    def persistent_load(self, name):
+        return self.object(name)
+
+
+def dumps(value, name=lambda o: None):
     out = io.BytesIO()
-    Pickler(out, protocol=4).dump(value)
+    Pickler(out, name).dump(value)
     return out.getvalue()
 
 
-def loads(data, persistent_load):
-    """Undo dumps."""
-
-    class Unpickler(pickle.Unpickler):
-        def persistent_load(self, name):
-            return persistent_load(name)
-
-    return Unpickler(io.BytesIO(data)).load()
+def loads(data, object=lambda name: None):
+    return Unpickler(io.BytesIO(data), object).load()
 
 
 def main(argv):
-    """Call what the data say, and write the results into a folder.
+    """Call what the data say, and write the results into a folder. It does not return.
 
-    argv is the folder and the data of calls; of several, a time in seconds stands before them, after which,
-    from the end of the first one on, no further one is begun. Each of several is told its result, or how it failed, and how long it took.
+    argv is the folder, the version of Python that the data are of, a time in seconds or nothing, and the data of
+    calls. Of several, none is begun after that time, from the end of the first one on; each is told its
+    result, or how it failed, and how long it took.
     """
-    folder, data = os.path.abspath(argv[0]), argv[1:]  # functions may change the working folder
+    folder, version, most, data = os.path.abspath(argv[0]), argv[1], argv[2], argv[3:]  # functions may change the folder
     try:
-        if len(data) == 1:
-            call = Call(folder, data[0])
-            value = call.made() + b"\nseconds=%.6f" % call.seconds  # pickle reads no further
-        else:
-            value = several(folder, data[1:], float(data[0]))
+        own = "%d.%d" % sys.version_info[:2]
+        if version != own:
+            raise Refused("the call was made by Python %s, and the Python that is to make it, %s, is %s: let python= of the "
+                          "Executor name one of the same version" % (version, sys.executable, own))
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, "value"), "wb") as f:
-            f.write(value)
-    except Exception as e:
-        fail(e)
+            if most:
+                f.write(several(folder, data, float(most)))
+            else:
+                call = Call(folder, data[0])
+                call.make(f)
+                f.write(b"\nseconds=%.6f" % call.seconds)  # pickle reads no further
+    except BaseException as e:  # also SystemExit: it is not the program that ends
+        leave(fail(e))
+    leave(0)
+
+
+def leave(code):
+    """End now, whatever threads the functions have left: nobody waits for more than the result."""
+    try:
+        atexit._run_exitfuncs()
+    except BaseException:
+        pass
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            pass
+    os._exit(code)
+
+
+class Refused(Exception):
+    """A sentence for who has made the call."""
 
 
 def several(folder, data, most):
@@ -101,14 +145,16 @@ def several(folder, data, most):
         call = Call(folder, one, number)
         made = error = None
         try:
-            made = call.made()
-        except Exception as e:
+            out = io.BytesIO()
+            call.make(out)
+            made = out.getvalue()
+        except BaseException as e:
             error = told(e)[0]
         number = call.number
         results.append((made, error, call.seconds))
         os.chdir(here)
         began = began or time.perf_counter()  # the first one has imported what it needs
-    return pickle.dumps(results, protocol=4)
+    return pickle.dumps(results, protocol=PROTOCOL)
 
 
 class Call:
@@ -116,59 +162,66 @@ class Call:
 
     def __init__(self, folder, data, number=0):
         self.folder, self.number, self.names = folder, number, {}
+        self.sandbox = os.path.realpath(os.getcwd())
         self.seconds = 0.0  # that the functions took, without what had to be imported for them
-        if data.startswith("@"):
-            with open(data[1:], "rb") as f:
-                data = f.read()
-        else:
-            data = base64.b64decode(data)
-        end = data.index(b"\n")
-        for entry in data[:end].decode().split("\0"):
-            if entry and entry not in sys.path:
-                sys.path.append(entry)
-        self.data = data[end + 1:]
+        self.data = open(data[1:], "rb") if data.startswith("@") else io.BytesIO(base64.b64decode(data))
+        header = self.data.readline()[:-1].decode()
+        if header:
+            before, after = (part.split("\0") for part in header.split("\0\0"))
+            entries = before + [entry for entry in sys.path if entry] + after  # an empty one would be the sandbox
+            sys.path[:] = dict.fromkeys(entry for entry in entries if entry)
 
-    def made(self):
-        """Make the calls, and return what they have returned, pickled."""
+    def make(self, out):
+        """Make the calls, and pickle what they have returned into a file."""
         fairway = sys.modules.get("fairway")
         kind = fairway.File if fairway else LocalFile
-        calls = loads(self.data, lambda name: kind(os.path.abspath(name)))
+        with self.data:
+            calls = Unpickler(self.data, lambda name: kind(os.path.abspath(name))).load()
         began = time.perf_counter()
         try:
             results = [f(*args, **kwargs) for f, args, kwargs in calls]
         finally:
             self.seconds = time.perf_counter() - began
-        return dumps(results, self.keep)
+        Pickler(out, self.keep).dump(results)
 
     def keep(self, o):
-        """The name of a file that the function has made, which is moved into the folder."""
+        """The name of a file that is a result, which is put into the folder. What is not of this call stays where it is."""
         kinds = (LocalFile, getattr(sys.modules.get("fairway"), "File", LocalFile))
         if not isinstance(o, kinds):
             return None
-        path = os.path.realpath(o.path)
+        path = os.path.abspath(o.path)
         if path not in self.names:
-            os.makedirs(self.folder, exist_ok=True)
-            self.names[path] = "%d-%s" % (self.number, os.path.basename(path))
+            name = self.names[path] = "%d-%s" % (self.number, os.path.basename(path))
             self.number += 1
-            os.rename(path, os.path.join(self.folder, self.names[path]))
+            os.makedirs(self.folder, exist_ok=True)
+            to, real = os.path.join(self.folder, name), os.path.realpath(path)
+            if real == path and real.startswith(self.sandbox + os.sep) and os.lstat(path).st_nlink == 1:
+                shutil.move(path, to)
+            else:
+                shutil.copyfile(path, to)
         return self.names[path]
 
 
 def told(e):
-    """An exception with its traceback, pickled, and the traceback."""
-    trace = "".join(traceback.format_exception(type(e), e, e.__traceback__))
+    """An exception with its traceback, pickled, and the traceback. One that cannot be pickled is None."""
+    trace = str(e) if isinstance(e, Refused) else "".join(traceback.format_exception(type(e), e, e.__traceback__))
     try:
-        text = dumps((e, trace), lambda o: None)
-        loads(text, lambda name: None)  # not all that can be pickled can be unpickled
+        text = dumps((None if isinstance(e, Refused) else e, trace))
+        loads(text)  # not all that can be pickled can be unpickled
     except Exception:
-        text = dumps((None, trace), lambda o: None)
+        text = dumps((None, trace))
     return text, trace
 
 
 def fail(e):
-    """End with an exception, which the caller gets as it was raised."""
+    """Tell of an exception, which the caller gets as it was raised. It returns the exit code."""
     text, trace = told(e)
-    sys.stdout.flush()
-    sys.stderr.write("\n%s%s\n%s" % (MARK, base64.b64encode(text).decode(), trace))
-    sys.stderr.flush()
-    sys.exit(1)
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except Exception:
+        pass
+    line = "\n%s%s\n%s" % (MARK, base64.b64encode(text).decode(), trace)
+    with open(2, "wb", closefd=False) as f:  # whatever became of sys.stderr
+        f.write(line.encode("utf-8", "backslashreplace"))
+    return 1

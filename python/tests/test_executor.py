@@ -108,7 +108,7 @@ class ExecutorTest(unittest.TestCase):
         with fairway.Executor(1, folder=os.path.join(self.folder, "run")) as executor:
             waiting = executor.submit(calls.wait_for, gate)
             futures = [executor.submit(calls.square, x) for x in range(10)]
-            os.kill(executor._server.process.pid, signal.SIGKILL)
+            os.kill(executor._queue.run._server.process.pid, signal.SIGKILL)
             more = [executor.submit(calls.square, x) for x in range(10)]
             open(gate, "w").close()
             self.assertTrue(waiting.result())

@@ -10,11 +10,12 @@ from ._connection import Client
 from ._errors import FairwayError, JobFailed, RemoteTraceback
 from ._executor import Executor
 from ._file import File
+from ._future import Future
 from ._open_run import OpenRun
 from ._run import Run, Service
 from ._workflow import Workflow
 
 __all__ = [
-    "Client", "Executor", "FairwayError", "File", "JobFailed", "OpenRun", "RemoteTraceback", "Run", "Service", "Workflow",
+    "Client", "Executor", "FairwayError", "File", "Future", "JobFailed", "OpenRun", "RemoteTraceback", "Run", "Service", "Workflow",
 ]
 __version__ = "0.1.0"

@@ -58,6 +58,7 @@ class OpenRun:
 
     Attributes:
         client: asks the server.
+        lasting: whether it is one of a server that lasts.
         owned: whether the run ends with the programs that use it.
         ignored: a sentence where pilots, site and options change nothing, since the run is open already.
     """
@@ -73,7 +74,7 @@ class OpenRun:
         self._words = ["open", "--name", name, "--watch-inputs", "none", "--until-stdin-ends", *more]
         self._on_end, self._on_failure = on_end, on_failure
         self._temporary: str | None = None
-        self._lasting = server is not None
+        self.lasting = server is not None
         self._uploads: dict[str, str] = {}  # paths at a server of what was uploaded, by name
         self._starting = threading.Lock()  # guards the two that follow; held while a server starts
         self._server: Server | None = None  # that this program has started last
@@ -202,7 +203,7 @@ class OpenRun:
             ValueError: they are too many.
         """
         name = "call-" + hashlib.sha256(data).hexdigest()
-        path = self._uploaded(name, data) if self._lasting else self._written(name, data)
+        path = self._uploaded(name, data) if self.lasting else self._written(name, data)
         return {"lfn": "files/" + name, "file": path}
 
     def close(self, *, cancel: bool = False) -> None:
@@ -215,7 +216,7 @@ class OpenRun:
             return
         self._closing.set()
         try:
-            if self._lasting and self.owned and self.failure is None:
+            if self.lasting and self.owned and self.failure is None:
                 self.client.call("Stop" if cancel else "CloseInput")
         except FairwayError as e:
             _log.debug("the run is not closed: %s", e)

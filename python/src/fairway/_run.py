@@ -11,6 +11,7 @@ import sys
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
 
 from ._connection import Client, Message
+from ._display import display
 from ._errors import FairwayError
 from ._program import Server, program
 
@@ -130,7 +131,7 @@ class Run:
 
         The error is a FairwayError that says what failed.
         """
-        show = _display() if progress else None
+        show = display() if progress else None
         for report in self.follow():
             if show is not None:
                 show(_line(report))
@@ -228,14 +229,3 @@ def _line(report: Record) -> str:
     counts = {k: sum(step.get(k, 0) for step in steps) for k in ("total", "done", "running", "failed")}
     line = f"{report.get('workflow', '')}: {counts['done']}/{counts['total']} jobs, {counts['running']} running"
     return line + (f", {counts['failed']} failed" if counts["failed"] else "")
-
-
-def _display() -> Callable[[str], None]:
-    """Shows a line that replaces the one before, in a notebook or a terminal."""
-    if "IPython" in sys.modules and sys.modules["IPython"].get_ipython() is not None:
-        from IPython.display import display  # type: ignore[import-not-found]
-
-        handle = display("", display_id=True)
-        return handle.update
-    end = "\r" if sys.stderr.isatty() else "\n"
-    return lambda line: print(line.ljust(78), end=end, file=sys.stderr, flush=True)

@@ -21,7 +21,7 @@ __all__ = ["get", "scheduler"]
 def get(dsk: Any, keys: Any, *, executor: Executor, **options: Any) -> Any:
     """The values of keys of a graph. Values between tasks go through this process."""
     options.pop("num_workers", None)
-    return get_async(executor.submit, executor._max_workers, dsk, keys, **options)
+    return get_async(executor.submit, executor.max_workers, dsk, keys, **options)
 
 
 def scheduler(executor: Executor) -> Callable[..., Any]:

@@ -8,69 +8,104 @@
 
 from __future__ import annotations
 
-from typing import Any, Optional
+import os
+import threading
+from typing import Any
 
 from joblib.parallel import AutoBatchingMixin, ParallelBackendBase, register_parallel_backend
 
 from ._executor import Executor
+from ._future import Future
+from ._resources import processors
 
 __all__ = ["FairwayBackend", "register"]
 
+_OVERHEAD = 0.005  # seconds of a job besides its calls
 
-class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):
-    """Calls of joblib as jobs of Fairway. executor, or what else Executor takes, says where."""
+
+class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
+    """Calls of joblib as jobs of Fairway. executor, or what else Executor takes, says where.
+
+    Without executor, all Parallel of a program with the same options share one, which ends with it.
+    """
 
     supports_retrieve_callback = True
     supports_return_generator = True
+    supports_timeout = True
     default_n_jobs = -1
 
-    def __init__(self, executor: Optional[Executor] = None, nesting_level: Optional[int] = None, **options: Any) -> None:
+    def __init__(self, executor: Executor | None = None, nesting_level: int | None = None, **options: Any) -> None:
         super().__init__(nesting_level=nesting_level)
         self._given = executor
         self._options = options
-        self._executor: Optional[Executor] = executor
+        self._executor = executor
+        self._futures: set[Future[Any]] = set()
+        self._last = threading.local()  # how long the call took whose result was retrieved last
 
-    def effective_n_jobs(self, n_jobs: Optional[int]) -> int:
+    def effective_n_jobs(self, n_jobs: int | None) -> int:
+        """How many calls run at a time."""
         if n_jobs == 0:
             raise ValueError("n_jobs == 0 in Parallel has no meaning")
         if n_jobs is None:
             return 1
-        if self._given is not None and n_jobs < 0:
-            return self._given._max_workers
-        if n_jobs < 0:
-            import os
-
-            return max(1, (os.cpu_count() or 1) + 1 + n_jobs)
-        return n_jobs
+        if n_jobs > 0:
+            return n_jobs
+        return self._given.max_workers if self._given is not None else max(1, processors() + 1 + n_jobs)
 
     def configure(self, n_jobs: int = 1, parallel: Any = None, **_: Any) -> int:
+        """Begin to serve a Parallel."""
         self.parallel = parallel
         n_jobs = self.effective_n_jobs(n_jobs)
-        if self._executor is None:
-            self._executor = Executor(n_jobs, **self._options)
+        if self._given is None:
+            self._executor = _shared(n_jobs, self._options)
         return n_jobs
 
-    def submit(self, func: Any, callback: Any = None) -> Any:
+    def submit(self, func: Any, callback: Any = None) -> Future[Any]:
+        """Call a batch of functions."""
         assert self._executor is not None
-        future = self._executor.submit(func)
+        future = self._executor.options(together=False).submit(func)  # joblib makes batches itself
+        self._futures.add(future)
+        future.add_done_callback(self._futures.discard)
         if callback is not None:
             future.add_done_callback(callback)
         return future
 
+    def apply_async(self, func: Any, callback: Any = None) -> Future[Any]:
+        """The name of submit in older versions of joblib."""
+        return self.submit(func, callback)
+
     def retrieve_result_callback(self, out: Any) -> Any:
+        """The results of a batch that has ended."""
+        self._last.seconds = out.seconds
         return out.result()
 
+    def batch_completed(self, batch_size: int, duration: float) -> None:
+        """Learn how long a batch took, without what it waited, so that batches grow."""
+        seconds = getattr(self._last, "seconds", None)
+        super().batch_completed(batch_size, duration if seconds is None else min(duration, seconds + _OVERHEAD))
+
     def abort_everything(self, ensure_ready: bool = True) -> None:
-        if self._executor is not None and self._given is None:
-            self._executor.shutdown(cancel_futures=True)
-            self._executor = None
-        if ensure_ready:
-            self.configure(n_jobs=self.parallel.n_jobs, parallel=self.parallel)
+        """Cancel the calls of this Parallel. The executor serves the next one."""
+        for future in list(self._futures):
+            future.cancel()
 
     def terminate(self) -> None:
-        if self._executor is not None and self._given is None:
-            self._executor.shutdown()
-            self._executor = None
+        """End to serve a Parallel."""
+        self._executor = self._given
+
+
+_lock = threading.Lock()  # guards _executors
+_executors: dict[str, tuple[int, Executor]] = {}  # by options: of which process
+
+
+def _shared(n_jobs: int, options: dict[str, Any]) -> Executor:
+    """The executor of this program for options."""
+    with _lock:
+        process, executor = _executors.get(key := repr((n_jobs, sorted(options.items()))), (0, None))
+        if executor is None or process != os.getpid() or executor.closed:
+            executor = Executor(n_jobs, **options)
+            _executors[key] = os.getpid(), executor
+        return executor
 
 
 def register() -> None:

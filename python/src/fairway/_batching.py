@@ -1,0 +1,57 @@
+"""Which calls are one job: decisions that know neither threads nor clocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+TOGETHER = 0.05  # seconds that short calls of one job should take
+WORTH = 0.01  # seconds that they should take at least, if there are as many
+UNTIL = 0.2  # seconds of a job of several calls after which it begins no further one
+MAX_TOGETHER = 100  # calls of such a job
+HOLD = 2.0  # seconds for which calls wait to learn how long the first of their kind take
+GATHER = 0.25  # seconds for which short calls wait for others
+
+
+@dataclass
+class Batching:
+    """How long calls take, and how many are under way. Times are seconds of one clock.
+
+    Args:
+        workers: calls that can run at a time.
+    """
+
+    workers: int
+    shared: int = 0  # jobs under way, of calls that may share one
+    _seconds: dict[str, float] = field(default_factory=dict)  # that a call takes, by its step
+    _first: dict[str, tuple[float, int]] = field(default_factory=dict)  # when the first were sent, and how many
+
+    def count(self, step: str, since: float, queued: int, now: float) -> int:
+        """How many calls of a step are to be one job; 0: they are to wait.
+
+        They wait until it is known how long the first ones take, HOLD seconds at most; and, while there
+        are jobs for all workers, until they are many enough for a job, GATHER seconds at most.
+
+        Args:
+            since: when the first of them was queued.
+            queued: how many calls are, of all steps.
+        """
+        seconds = self._seconds.get(step)
+        if seconds is None:
+            began, sent = self._first.get(step, (now, 0))
+            if sent >= 2 * self.workers and now < began + HOLD:
+                return 0
+            self._first[step] = (began, sent + 1)
+            return 1
+        full = max(1, min(int(TOGETHER / max(seconds, 1e-6)), MAX_TOGETHER))
+        enough = self.shared >= 2 * self.workers
+        if enough and queued < full and now < since + GATHER:
+            return 0
+        worth = int(WORTH / max(seconds, 1e-6))  # what is less costs more than it computes
+        return full if enough else max(1, min(full, max(worth, queued // (2 * self.workers))))
+
+    def learn(self, step: str, seconds: float) -> bool:
+        """Note how long a call has taken. It returns whether that was not known at all."""
+        before = self._seconds.get(step)
+        self._seconds[step] = seconds if before is None else 0.8 * before + 0.2 * seconds
+        self._first.pop(step, None)
+        return before is None

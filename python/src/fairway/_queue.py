@@ -1,0 +1,445 @@
+"""The calls of an executor: queued, submitted as jobs, and given their results."""
+
+from __future__ import annotations
+
+import collections
+import concurrent.futures
+import dataclasses
+import itertools
+import os
+import pickle
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+import fairway_call
+
+from . import _batching, _calls
+from ._batching import Batching
+from ._connection import Message
+from ._errors import FairwayError, JobFailed
+from ._future import Future
+from ._open_run import OpenRun
+
+_MAX_JOBS = 1000  # that are submitted at a time
+_MAX_BYTES = 8 << 20  # of calls in them
+_LOOK = 0.05  # seconds after which it is looked whether calls have waited for so long
+_RUNNING = 0.1  # seconds for which it is believed which jobs run
+_MAX_WORDS = 5  # kinds of workers that an executor has, by the modules that they import
+
+_Unpack = Callable[[list[Any]], Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """How calls are made."""
+
+    needs: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # a message Resources
+    retries: int = 0
+    priority: int = 0
+    together: bool = True
+    remember: bool = False
+
+
+class Work:
+    """Calls that were submitted together, until they have ended."""
+
+    __slots__ = ("name", "call", "encoded", "options", "futures", "alone", "since", "job")
+
+    def __init__(self, name: str, call: str, encoded: _calls.Encoded, options: Options) -> None:
+        self.name = self.job = name
+        self.call = call  # the name without a number
+        self.encoded = encoded
+        self.options = options
+        self.futures: dict[Future[Any], _Unpack] = {}  # by which results become theirs
+        shared = options.together and not options.retries and not options.remember
+        self.alone = not shared or bool(encoded.reads) or encoded.size > _calls.INLINE // 4  # it shares no job
+        self.since = time.monotonic()
+
+    def goes_with(self, other: Work) -> bool:
+        """Whether both can be one job."""
+        return not (self.alone or other.alone) and self.encoded.step == other.encoded.step and (
+            self.encoded.header == other.encoded.header and self.options == other.options)
+
+
+class Queue:
+    """The calls of an executor. Any thread of its process may use it.
+
+    Args:
+        open_run: makes the run, with on_end and on_failure.
+        workers: calls that can run at a time.
+        python: the interpreter of calls; modules: what its workers import besides what calls need.
+    """
+
+    def __init__(self, open_run: Callable[..., OpenRun], workers: int, python: str, modules: Iterable[str]) -> None:
+        self.process = os.getpid()
+        self.workers = workers
+        self._python = python
+        self._modules = {"fairway_call?", "cloudpickle?", *modules}
+        self._growths = 0  # of self._modules
+        self._text = _calls.bootstrap()
+        self._prefix = uuid.uuid4().hex[:12]
+        self._count = itertools.count(1)
+        self._lock = threading.Lock()  # guards what follows; never held while something is awaited
+        self._changed = threading.Condition(self._lock)
+        self._pending: dict[str, Work] = {}
+        self._unsent: collections.deque[Work] = collections.deque()  # some may be cancelled
+        self._sent: dict[str, list[Work]] = {}  # by the name of their job
+        self._unwanted: list[str] = []  # jobs that are to be cancelled
+        self._cancelled: collections.Counter[str] = collections.Counter()  # of remembered calls
+        self._batching = Batching(workers)
+        self._running: tuple[float, frozenset[str]] = (0.0, frozenset())  # when that was asked, and which
+        self.done = 0  # calls that have ended
+        self.closed = False
+        self._broken: BaseException | None = None
+        self._ending = False
+        self._stop = False
+        self.ended = threading.Event()
+        self.run = open_run(on_end=self._on_end, on_failure=self._fail)
+        self.folder = os.path.join(self.run.client.location, ".fairway", "calls") if not self.run.lasting else None
+        self._sender = threading.Thread(target=self._send, name="fairway-submit", daemon=True)
+        self._sender.start()
+
+    # What executors use.
+
+    def submit(self, calls: list[_calls.Call], options: Options, unpack: _Unpack) -> Future[Any]:
+        """Queue calls, which are one job."""
+        encoded = _calls.Encoded(calls, self.folder)
+        call = self._remembered(calls, encoded) if options.remember else f"call-{self._prefix}-{next(self._count)}"
+        with self._changed:
+            if self._broken is not None or self.closed:
+                encoded.discard()
+                if self._broken is not None:
+                    raise concurrent.futures.BrokenExecutor(str(self._broken)) from self._broken
+                raise RuntimeError("cannot schedule new futures after shutdown")
+            name = f"{call}-{self._cancelled[call]}" if call in self._cancelled else call
+            work, future = self._pending.get(name), Future[Any](self, name)
+            if work is None:
+                work = self._pending[name] = Work(name, call, encoded, options)
+                self._unsent.append(work)
+                self._changed.notify_all()
+            else:  # the same call, with remember
+                encoded.discard()
+                future.job = work.job
+            work.futures[future] = unpack
+        return future
+
+    def cancel(self, future: Future[Any]) -> bool:
+        """Forget a future, and end its job if nobody else waits for that. It returns False where it has ended."""
+        with self._changed:
+            work = self._pending.get(future._name)
+            if work is None or work.futures.pop(future, None) is None:
+                return False
+            if not work.futures:
+                self._forget(work)
+                job = self._sent.get(work.job)
+                if job is not None and not any(w.futures for w in job):
+                    self._unwanted.append(work.job)
+                    self._changed.notify_all()
+        return True
+
+    def runs(self, future: Future[Any]) -> bool:
+        """Whether the job of a future runs."""
+        with self._lock:
+            if future.job not in self._sent:
+                return False
+            asked, jobs = self._running
+        now = time.monotonic()
+        if now > asked + _RUNNING:
+            try:
+                jobs = frozenset(job["name"] for job in self.run.jobs(["running"]))
+            except FairwayError:
+                return False
+            with self._lock:
+                self._running = now, jobs
+        return future.job in jobs
+
+    def waiting(self) -> list[Future[Any]]:
+        """The futures that have not ended."""
+        with self._lock:
+            return [future for work in self._pending.values() for future in work.futures]
+
+    def close(self) -> None:
+        """Take no more calls."""
+        with self._changed:
+            self.closed = True
+            self._changed.notify_all()
+
+    def end(self, now: bool) -> None:
+        """Wait for the calls, or end them now, and end the run. Only the first caller does so."""
+        with self._changed:
+            first, self._ending = not self._ending, True
+            if not first and not now:
+                return
+            self._changed.wait_for(lambda: now or not self._pending)
+            self._stop = True
+            self._changed.notify_all()
+        if not now:
+            self._sender.join()
+        self.run.close(cancel=now)
+        self._sender.join()
+        self.ended.set()
+
+    # Jobs.
+
+    def _remembered(self, calls: list[_calls.Call], encoded: _calls.Encoded) -> str:
+        from . import _identity
+
+        more = (encoded.header.decode(), self._python, sys.version, str(fairway_call.CHECKSUM))
+        return "call-" + _identity.identity(calls, more)
+
+    def _forget(self, work: Work) -> None:
+        """The caller holds the lock."""
+        self._pending.pop(work.name, None)
+        if work.options.remember and work.job in self._sent:
+            self._cancelled[work.call] += 1  # its job ends, and the next one is another
+        self._changed.notify_all()
+
+    def _send(self) -> None:
+        """Submit what is queued, many jobs at a time, and cancel what nobody waits for."""
+        while True:
+            with self._changed:
+                while not (jobs := self._taken()) and not self._unwanted:
+                    if self._stop:
+                        return
+                    self._changed.wait(_LOOK if self._unsent else None)
+                unwanted, self._unwanted = self._unwanted, []
+            try:
+                self.run.forget(unwanted)
+                self.run.cancel(unwanted)
+                self._submit(jobs)
+            except BaseException as e:
+                if self._stop:
+                    return
+                self._fail(e)
+                return
+
+    def _taken(self) -> list[tuple[str, list[Work]]]:
+        """Take calls that are to be submitted now, as jobs by name. The caller holds the lock."""
+        jobs: list[tuple[str, list[Work]]] = []
+        held: list[Work] = []
+        size, queued, now = 0, len(self._unsent), time.monotonic()
+        while self._unsent and len(jobs) < _MAX_JOBS and size < _MAX_BYTES:
+            work = self._unsent.popleft()
+            if not work.futures:  # it was cancelled
+                work.encoded.discard()
+                continue
+            count = 1 if work.alone else self._batching.count(work.encoded.step, work.since, queued, now)
+            if count == 0:
+                held.append(work)
+                continue
+            batch, bytes_ = [work], work.encoded.size
+            while len(batch) < count and self._unsent and self._unsent[0].goes_with(work):
+                if bytes_ + self._unsent[0].encoded.size > _calls.INLINE:
+                    break
+                following = self._unsent.popleft()
+                if following.futures:
+                    batch.append(following)
+                    bytes_ += following.encoded.size
+            name = work.name if len(batch) == 1 else f"calls-{self._prefix}-{next(self._count)}"
+            for one in batch:
+                one.job = name
+                for future in one.futures:
+                    future.job = name
+            self._sent[name] = batch
+            self._batching.shared += not work.alone
+            jobs.append((name, batch))
+            size += min(bytes_, _calls.INLINE)
+        self._unsent.extendleft(reversed(held))
+        return jobs
+
+    def _submit(self, jobs: list[tuple[str, list[Work]]]) -> None:
+        messages = []
+        for job, batch in jobs:
+            try:
+                messages.append(self._message(job, batch))
+            except (ValueError, OSError) as e:
+                self._over(job)
+                self._resolve(batch[0], error=e)
+        for job, error in (self.run.submit(messages) if messages else {}).items():
+            works = self._sent.get(job, [])
+            if error.code == "already_exists" and works and works[0].options.remember:
+                self._take_up(job)
+                continue
+            self._over(job)
+            for work in works:
+                self._resolve(work, error=JobFailed(str(error)))
+
+    def _take_up(self, job: str) -> None:
+        """Have the result of the same call that another program has made, in other bytes."""
+        state = self.run.call("ShowJob", {"job": job})["summary"]["state"]
+        if state in ("failed", "blocked", "cancelled"):
+            self.run.call("Retry", {"jobs": [job]})
+        self.run.watch(job)
+
+    def _message(self, job: str, works: list[Work]) -> Message:
+        """The job of a call, or of several short ones."""
+        folder = f"{_calls.FOLDER}/{job}"
+        first, options = works[0].encoded, works[0].options
+        reads = dict(first.reads)
+        words = [folder, "%d.%d" % sys.version_info[:2], str(_batching.UNTIL) if len(works) > 1 else ""]
+        if first.path is not None:
+            stored = {"lfn": "files/" + os.path.basename(first.path), "file": first.path}
+        elif first.size > _calls.INLINE:
+            stored = self.run.store(first.data)
+        else:
+            stored = {}
+        if stored:
+            reads[stored["lfn"]] = stored
+            words.append("@" + stored["lfn"])
+        else:
+            words += [work.encoded.argument() for work in works]
+        if works[0].alone:
+            first.data = b""  # it is needed no more
+        message: Message = {
+            "name": job,
+            "step": first.step,
+            "payload": {"argv": [self._python, "-c", self._text, *words], "worker": self._worker(first, options)},
+            "reads": list(reads.values()),
+            "writes": [{"lfn": folder + "/*", "pattern": True, "unpublished": True}],
+            "retry": {"attempts": options.retries + 1},
+            "priority": options.priority,
+        }
+        if options.needs:
+            message["needs"] = dict(options.needs)
+        return message
+
+    def _worker(self, encoded: _calls.Encoded, options: Options) -> str:
+        """The words of the worker that begins a call: with the modules that calls were seen to need."""
+        missing = {name + "?" for name in encoded.modules} - self._modules
+        modules = self._modules | missing
+        if missing and not options.remember and self._growths < _MAX_WORDS:
+            self._growths += 1
+            self._modules = modules
+        elif not options.remember:  # a remembered call has the same words in each program
+            modules = self._modules
+        return " ".join([self._python, "fairway:python", *sorted(modules)])
+
+    # Ends.
+
+    def _over(self, job: str) -> list[Work]:
+        """The calls of a job that was sent, and has ended."""
+        with self._changed:
+            works = self._sent.pop(job, [])
+            if works and not works[0].alone:
+                self._batching.shared -= 1
+                self._changed.notify_all()
+            return works
+
+    def _on_end(self, ended: list[Message]) -> None:
+        for one in ended:
+            works = self._over(one["summary"]["name"])
+            try:
+                self._give(one["summary"], one.get("writes", []), works)
+            except BaseException as e:
+                for work in works:
+                    self._resolve(work, error=e)
+
+    def _give(self, summary: Message, writes: list[Message], works: list[Work]) -> None:
+        """Give calls of a job their results or errors."""
+        made = _calls.Made(summary["name"], writes, self.run.client)
+        done = summary["state"] == "done"
+        if len(works) > 1:
+            if done:
+                try:
+                    self._give_together(made, works)
+                    return
+                except JobFailed:
+                    pass  # one has ended the process
+            self._again(works, alone=True)
+        elif works and done:
+            for k, (future, unpack) in enumerate(list(works[0].futures.items())):
+                results, seconds = made.results()
+                future.seconds = seconds
+                if seconds is not None and not k:
+                    self._learn(works[0].encoded.step, seconds)
+                _set(future, lambda unpack=unpack, results=results: unpack(results))
+            self._resolve(works[0])
+            if not works[0].options.remember and self.run.owned:
+                made.remove_value()
+        elif works and summary["state"] == "cancelled":
+            self._resolve(works[0], error=concurrent.futures.CancelledError())
+        elif works:
+            self._resolve(works[0], error=_calls.raised(self.run.client, summary))
+
+    def _give_together(self, made: _calls.Made, works: list[Work]) -> None:
+        """Give each call of a job its result or error. What the job has left is submitted again."""
+        with made.open() as f:
+            results = pickle.load(f)
+        for work, (data, error, seconds) in zip(works, results):
+            self._learn(work.encoded.step, seconds)
+            try:
+                if error is not None:
+                    log = _calls.log_of(self.run.client, made.job)
+                    self._resolve(work, error=_calls.unpickled(error, log))
+                    continue
+                for future, unpack in list(work.futures.items()):
+                    future.seconds = seconds
+                    _set(future, lambda unpack=unpack: unpack(fairway_call.loads(data, made.file)))
+                self._resolve(work)
+            except BaseException as e:
+                self._resolve(work, error=e)
+        self._again(works[len(results):], alone=False)
+        if self.run.owned:
+            made.remove_value()
+
+    def _again(self, works: list[Work], alone: bool) -> None:
+        """Have calls of a job be submitted once more, before others."""
+        with self._changed:
+            for work in reversed(works):
+                work.alone = work.alone or alone
+                self._unsent.appendleft(work)
+            self._changed.notify_all()
+
+    def _learn(self, step: str, seconds: float) -> None:
+        with self._changed:
+            if self._batching.learn(step, seconds):
+                self._changed.notify_all()
+
+    def _resolve(self, work: Work, error: BaseException | None = None) -> None:
+        """Calls have ended: who still waits for them has the error."""
+        with self._changed:
+            if self._pending.get(work.name) is work:
+                del self._pending[work.name]
+            futures, work.futures = list(work.futures), {}
+            self.done += 1
+        for future in futures:
+            if isinstance(error, concurrent.futures.CancelledError):
+                future.set_cancelled()
+            elif error is not None:
+                _set(future, None, error)
+        work.encoded.discard()
+        with self._changed:
+            self._changed.notify_all()
+
+    def _fail(self, error: BaseException) -> None:
+        """The run cannot go on: all that waits fails."""
+        with self._changed:
+            self._broken = error
+            waiting = list(self._pending.values())
+            self._stop = True
+            self._changed.notify_all()
+        for work in waiting:
+            broken = concurrent.futures.BrokenExecutor(str(error))
+            broken.__cause__ = error
+            self._resolve(work, error=broken)
+
+
+def _set(future: Future[Any], make: Callable[[], Any] | None, error: BaseException | None = None) -> None:
+    """Give a future what make returns, or raises, or an error. One that was cancelled meanwhile stays so."""
+    value = None
+    if make is not None:
+        try:
+            value = make()
+        except BaseException as e:
+            error = e
+    try:
+        if error is not None:
+            future.set_exception(error)
+        else:
+            future.set_result(value)
+    except concurrent.futures.InvalidStateError:
+        pass
