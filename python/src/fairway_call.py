@@ -72,14 +72,14 @@ class Pickler((cloudpickle or pickle).Pickler):
 
 
 class Unpickler(pickle.Unpickler):
-    """Undoes Pickler. object(name) is what has a name."""
+    """Undoes Pickler. load(name) is what has a name."""
 
-    def __init__(self, file, object):
+    def __init__(self, file, load):
         super().__init__(file)
-        self.object = object
+        self.load_named = load
 
     def persistent_load(self, name):
-        return self.object(name)
+        return self.load_named(name)
 
 
 def dumps(value, name=lambda o: None):
@@ -88,8 +88,8 @@ def dumps(value, name=lambda o: None):
     return out.getvalue()
 
 
-def loads(data, object=lambda name: None):
-    return Unpickler(io.BytesIO(data), object).load()
+def loads(data, load=lambda name: None):
+    return Unpickler(io.BytesIO(data), load).load()
 
 
 def main(argv):

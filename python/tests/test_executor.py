@@ -120,7 +120,7 @@ class ExecutorTest(unittest.TestCase):
                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         try:
             service = os.path.join(state, ".fairway", "service")
-            for line in server.stderr:
+            for _line in server.stderr:
                 if os.path.exists(service):
                     break
             for runs, at in enumerate((state, service)):
@@ -149,7 +149,7 @@ class ExecutorTest(unittest.TestCase):
                 "executor.submit(calls.square, 3).add_done_callback(lambda done: print(done.result()))\n")
         paths = os.pathsep.join(filter(None, [os.path.dirname(__file__), os.environ.get("PYTHONPATH")]))
         done = subprocess.run([sys.executable, "-c", text], env={**os.environ, "PYTHONPATH": paths}, timeout=120,
-                              stdout=subprocess.PIPE, universal_newlines=True, check=True)
+                              stdout=subprocess.PIPE, text=True, check=True)
         folder, result = done.stdout.split()
         self.assertEqual(result, "9")
         self.assertFalse(os.path.exists(folder))  # and so its server has ended

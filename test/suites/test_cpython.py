@@ -17,7 +17,7 @@ from test import test_concurrent_futures as borrowed
 
 # Errors that mean the same have other names.
 borrowed.BrokenProcessPool = fairway.JobFailed
-process._RemoteTraceback = RemoteTraceback = fairway._executor.RemoteTraceback
+process._RemoteTraceback = RemoteTraceback = fairway.RemoteTraceback
 RemoteTraceback.tb = property(lambda self: str(self))
 # Programs that the tests start import the executor from concurrent.futures: cpython/sitecustomize.py puts it there.
 _STARTED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "cpython")

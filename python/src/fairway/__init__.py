@@ -16,6 +16,16 @@ from ._run import Run, Service
 from ._workflow import Workflow
 
 __all__ = [
-    "Client", "Executor", "FairwayError", "File", "Future", "JobFailed", "OpenRun", "RemoteTraceback", "Run", "Service", "Workflow",
+    "Client",
+    "Executor",
+    "FairwayError",
+    "File",
+    "Future",
+    "JobFailed",
+    "OpenRun",
+    "RemoteTraceback",
+    "Run",
+    "Service",
+    "Workflow",
 ]
 __version__ = "0.1.0"

@@ -32,8 +32,10 @@ class Batching:
         are jobs for all workers, until they are many enough for a job, GATHER seconds at most.
 
         Args:
+            step: that of the calls.
             since: when the first of them was queued.
             queued: how many calls are, of all steps.
+            now: the time.
         """
         seconds = self._seconds.get(step)
         if seconds is None:

@@ -6,7 +6,6 @@ import base64
 import functools
 import io
 import os
-import pickle
 import re
 import sys
 import sysconfig
@@ -57,7 +56,7 @@ def step(fn: Any) -> str:
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._-")[:60] or "call"
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def is_library(file: str | None) -> bool:
     """Whether the file of a module is installed, or comes with Python; others are those of the program."""
     return file is None or os.path.realpath(file).startswith(_LIBRARY)
@@ -88,7 +87,7 @@ class Encoded:
         out = _Spool(folder)
         out.write(self.header)
         try:
-            fairway_call.Pickler(out, self._name).dump(list(calls))  # type: ignore[arg-type]
+            fairway_call.Pickler(out, self._name).dump(list(calls))
         except BaseException:
             out.discard()
             raise
@@ -211,7 +210,10 @@ class Made:
     def results(self) -> tuple[list[Any], float | None]:
         """What the calls have returned, and the seconds that they took."""
         with self.open() as f:
-            found: list[Any] = fairway_call.Unpickler(f, self.file).load()
+            try:
+                found: list[Any] = fairway_call.Unpickler(f, self.file).load()
+            except BaseException as e:
+                raise JobFailed(f"the result of {self.job} cannot be unpickled: {type(e).__name__}: {e}") from e
             f.seek(max(0, f.seek(0, os.SEEK_END) - _TRAILER))
             seconds = re.search(rb"\nseconds=([0-9.]+)$", f.read())
         return found, float(seconds.group(1)) if seconds else None
@@ -233,12 +235,12 @@ def log_of(client: Client, job: str, tail: int = 0) -> str:
 
 def raised(client: Client, summary: Message) -> BaseException:
     """The exception of a call that failed, as it was raised, with its log and the traceback as cause."""
-    pattern = re.compile(r"\n?^%s(\S+)\n(?![\s\S]*^%s)" % (fairway_call.MARK, fairway_call.MARK), re.MULTILINE)
+    pattern = re.compile(rf"\n?^{fairway_call.MARK}(\S+)\n(?![\s\S]*^{fairway_call.MARK})", re.MULTILINE)
     log = log_of(client, summary["name"])
     match = pattern.search(log[-_LOG_TAIL:]) or pattern.search(log)
     if match is None:
-        return JobFailed(summary.get("reason", summary["state"]), log)
-    whole = match.string
+        return JobFailed(str(summary.get("reason") or summary["state"]), log)
+    whole: str = match.string
     rest = log[: len(log) - len(whole)] + whole[: match.start()] + whole[match.end():]
     return unpickled(base64.b64decode(match.group(1)), rest)
 

@@ -8,13 +8,14 @@ import hashlib
 import http.client
 import json
 import os
+import platform
 import socket
 import ssl
 import struct
 import time
 import uuid
-from types import TracebackType
-from typing import Any, BinaryIO, Iterator
+from collections.abc import Iterator
+from typing import Any, BinaryIO
 
 from ._errors import FairwayError
 
@@ -121,7 +122,7 @@ class Client:
     def __enter__(self) -> Client:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self.close()
 
     @property
@@ -130,7 +131,7 @@ class Client:
         return self._service is None
 
     def call(self, name: str, request: Message | None = None, *, timeout: float | None = None) -> Message:
-        """Make one call, such as call("ListJobs", {"states": ["failed"]}).
+        """Make one call of the API, such as ListJobs with {"states": ["failed"]}.
 
         Args:
             name: the name of the call in docs/api.md.
@@ -170,10 +171,10 @@ class Client:
         from . import __version__
         from ._program import version
 
-        return {"client": __version__, "python": "%d.%d.%d" % __import__("sys").version_info[:3], "program": version()}
+        return {"client": __version__, "python": platform.python_version(), "program": version()}
 
     def stream(self, name: str, request: Message | None = None) -> Iterator[Message]:
-        """Make a call whose answer is a stream, such as stream("Progress", {"follow": True}).
+        """Make a call whose answer is a stream, such as Progress with {"follow": True}.
 
         Another thread ends it by close.
 

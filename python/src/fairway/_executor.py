@@ -14,12 +14,12 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from types import TracebackType
 from typing import Any, ParamSpec, TypeVar
 
-from ._calls import step
+from ._calls import Call, step
 from ._connection import Client, Path
 from ._display import display
 from ._future import Future
@@ -64,9 +64,9 @@ class Executor(concurrent.futures.Executor):
 
     def __init__(
         self, max_workers: int | None = None, *, folder: Path | None = None, server: Path | None = None, run: int = 0,
-        site: str | Iterable[str] | None = None, needs: Mapping[str, Any] | None = None, retries: int = 0, priority: int = 0,
-        timeout: float | None = None, together: bool = True, remember: bool = False, python: str | None = None,
-        modules: Iterable[str] = (), options: Iterable[str] = (),
+        site: str | Iterable[str] | None = None, needs: Mapping[str, Any] | None = None, retries: int = 0,
+        priority: int = 0, timeout: float | None = None, together: bool = True, remember: bool = False,
+        python: str | None = None, modules: Iterable[str] = (), options: Iterable[str] = (),
     ) -> None:
         if max_workers is not None and max_workers <= 0:
             raise ValueError("max_workers must be greater than 0")
@@ -74,11 +74,14 @@ class Executor(concurrent.futures.Executor):
         workers = max_workers or processors()
         self._options = Options(_needed(needs or {}, timeout), retries, priority, together, remember)
         self._queue = Queue(
-            partial(OpenRun, folder, server=server, run=run, pilots=None if server else workers, site=site, options=options),
+            partial(OpenRun, folder, server=server, run=run, pilots=None if server else workers, site=site,
+                    options=options),
             workers, python or (sys.executable if server is None else "python3"), modules)
         if self._queue.run.ignored and (max_workers or site or options):
             warnings.warn(self._queue.run.ignored, stacklevel=2)
         _open_queues.add(self._queue)
+        self._known = _Known()  # to those who have this executor, also with other options
+        weakref.finalize(self._known, _abandon, self._queue).atexit = False
 
     @property
     def client(self) -> Client:
@@ -118,13 +121,17 @@ class Executor(concurrent.futures.Executor):
 
         Args:
             needs: what calls need besides, or in place of, what they do.
-            retries, priority, timeout, together, remember: as those of Executor.
+            retries: as that of Executor, as are the others.
+            priority: the same.
+            timeout: the same.
+            together: the same.
+            remember: the same.
         """
-        given = {"retries": retries, "priority": priority, "together": together, "remember": remember}
+        given: dict[str, Any] = {"retries": retries, "priority": priority, "together": together, "remember": remember}
         changed = {k: v for k, v in given.items() if v is not None}
         view = copy.copy(self)
         needed = {**self._options.needs, **_needed(needs or {}, timeout)}
-        view._options = dataclasses.replace(self._options, needs=needed, **changed)  # type: ignore[arg-type]
+        view._options = dataclasses.replace(self._options, needs=needed, **changed)
         return view
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
@@ -136,13 +143,15 @@ class Executor(concurrent.futures.Executor):
         """
         return self._submit([(fn, args, kwargs)], lambda results: results[0])
 
-    def map(  # type: ignore[override]
+    def map(
         self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1,
         buffersize: int | None = None, progress: bool = False,
     ) -> Iterator[T]:
         """The results of fn for each of iterables, in order.
 
         Args:
+            fn: the function.
+            *iterables: its arguments.
             timeout: seconds from now on, after which TimeoutError is raised.
             chunksize: calls that are one job.
             buffersize: jobs that are submitted ahead of what is taken. Default: all at once.
@@ -153,8 +162,9 @@ class Executor(concurrent.futures.Executor):
         if buffersize is not None and buffersize < 1:
             raise ValueError("buffersize must be at least 1")
         deadline = None if timeout is None else time.monotonic() + timeout
-        arguments = zip(*iterables)
-        chunks = iter(lambda: [(fn, args, {}) for args in itertools.islice(arguments, chunksize)], [])
+        arguments = zip(*iterables, strict=False)
+        calls: Iterator[Call] = ((fn, args, {}) for args in arguments)
+        chunks = iter(lambda: list(itertools.islice(calls, chunksize)), [])
         submitted = (self._submit(chunk, lambda results: results) for chunk in chunks)
         futures = collections.deque(itertools.islice(submitted, buffersize))
         show = display() if progress else None
@@ -164,11 +174,12 @@ class Executor(concurrent.futures.Executor):
             try:
                 while futures:
                     left = None if deadline is None else deadline - time.monotonic()
-                    for result in futures[0].result(left):
-                        given += 1
-                        yield result
+                    found = collections.deque(futures[0].result(left))
                     futures.popleft()
                     futures.extend(itertools.islice(submitted, 1))
+                    given += len(found)
+                    while found:
+                        yield found.popleft()  # and know it no more
                     if show is not None:
                         show(f"{step(fn)}: {given} done, {len(futures) * chunksize} submitted")
             finally:
@@ -191,42 +202,51 @@ class Executor(concurrent.futures.Executor):
             for future in self._queue.waiting():
                 if not future.running():
                     future.cancel()
-        if not wait:
-            threading.Thread(target=self._end, args=(False,), name="fairway-shutdown").start()
+        if not wait:  # it goes on when the caller does
+            threading.Thread(target=_end, args=(self._queue, False), name="fairway-shutdown").start()
             return
         try:
-            self._end(False)
+            _end(self._queue, False)
             self._queue.ended.wait()
         except KeyboardInterrupt:
-            self._end(True)
+            _end(self._queue, True)
             raise
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and issubclass(kind, KeyboardInterrupt) and self._queue.process == os.getpid():
-            self._end(True)
+            _end(self._queue, True)
         else:
             self.shutdown(wait=True)
-        return None
 
-    def _end(self, now: bool) -> None:
-        self._queue.close()
-        if now:
-            for future in self._queue.waiting():
-                future.cancel()
-        self._queue.end(now)
-        _open_queues.discard(self._queue)
-
-    def _submit(self, calls: list[Any], unpack: Callable[[list[Any]], T]) -> Future[T]:
+    def _submit(self, calls: Sequence[Call], unpack: Callable[[list[Any]], T]) -> Future[T]:
         if self._queue.process != os.getpid():
-            raise RuntimeError(f"this executor is that of process {self._queue.process}: after a fork, make one in the new "
-                               "process")
+            raise RuntimeError(f"this executor is that of process {self._queue.process}: after a fork, make one in the "
+                               "new process")
         return self._queue.submit(calls, self._options, unpack)
 
 
 def _needed(needs: Mapping[str, Any], timeout: float | None) -> dict[str, Any]:
     return resources({**needs, **({"time": timeout} if timeout is not None else {})})
+
+
+class _Known:
+    """Goes when nobody knows an executor any more."""
+
+
+def _abandon(queue: Queue) -> None:
+    """End a run to which nobody can submit any more when its calls have ended."""
+    if queue.process == os.getpid() and not queue.closed:
+        queue.close()
+        threading.Thread(target=_end, args=(queue, False), name="fairway-shutdown").start()
+
+
+def _end(queue: Queue, now: bool) -> None:
+    queue.close()
+    if now:
+        for future in queue.waiting():
+            future.cancel()
+    queue.end(now)
+    _open_queues.discard(queue)
 
 
 _open_queues: set[Queue] = set()
@@ -238,16 +258,13 @@ def _end_all() -> None:
     for queue in list(_open_queues):
         if queue.process != os.getpid():
             continue
-        queue.close()
         try:
             if interrupted:
                 raise KeyboardInterrupt
-            queue.end(False)
+            _end(queue, False)
             queue.ended.wait()
         except KeyboardInterrupt:
-            for future in queue.waiting():
-                future.cancel()
-            queue.end(True)
+            _end(queue, True)
 
 
 atexit.register(_end_all)

@@ -41,7 +41,7 @@ class _Canonical:
 
     def digest(self, value: Any) -> str:
         out = io.BytesIO()
-        fairway_call.Pickler(out, self._name).dump(value)  # type: ignore[arg-type]
+        fairway_call.Pickler(out, self._name).dump(value)
         return hashlib.sha256(out.getvalue()).hexdigest()
 
     def _name(self, o: Any) -> Any:
@@ -63,8 +63,8 @@ class _Canonical:
 
     def _code(self, code: types.CodeType) -> Any:
         self.modules.update(_imports_of_code(code))
-        plain = ("co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_argcount", "co_posonlyargcount",
-                 "co_kwonlyargcount", "co_flags", "co_exceptiontable")
+        plain = ("co_code", "co_names", "co_varnames", "co_freevars", "co_cellvars", "co_argcount",
+                 "co_posonlyargcount", "co_kwonlyargcount", "co_flags", "co_exceptiontable")
         return "code", [getattr(code, name, None) for name in plain], [self.digest(c) for c in code.co_consts]
 
     def _class(self, o: type) -> Any:
@@ -98,7 +98,7 @@ def _imports_of_code(code: types.CodeType) -> set[str]:
     return {name for name in code.co_names if _source(name) is not None}
 
 
-@functools.lru_cache(maxsize=None)
+@functools.cache
 def _source(module: str) -> str | None:
     """The file of a module of the program; None: it is installed, or there is none."""
     loaded = sys.modules.get(module)

@@ -14,8 +14,6 @@ import time
 import uuid
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from types import TracebackType
-from typing import Any
 
 from ._connection import Client, Message, Path
 from ._errors import FairwayError
@@ -114,8 +112,8 @@ class OpenRun:
     def __enter__(self) -> OpenRun:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close(cancel=error is not None)
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.close(cancel=kind is not None)
 
     def call(self, name: str, request: Message | None = None) -> Message:
         """A call of the API that is repeated while the server is away, which is started again if it is ours.

@@ -59,7 +59,8 @@ class Server:
         self.folder = folder
         self._output: IO[bytes] = tempfile.TemporaryFile()
         self.process = subprocess.Popen(
-            [program(), "-C", folder, *words], stdin=stdin, stdout=self._output, stderr=self._output, start_new_session=True
+            [program(), "-C", folder, *words], stdin=stdin, stdout=self._output, stderr=self._output,
+            start_new_session=True,
         )
 
     def wait_open(self, client: Client) -> None:

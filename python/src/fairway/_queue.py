@@ -12,7 +12,8 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import fairway_call
@@ -47,7 +48,7 @@ class Options:
 class Work:
     """Calls that were submitted together, until they have ended."""
 
-    __slots__ = ("name", "call", "encoded", "options", "futures", "alone", "since", "job")
+    __slots__ = ("alone", "call", "encoded", "futures", "job", "name", "options", "since")
 
     def __init__(self, name: str, call: str, encoded: _calls.Encoded, options: Options) -> None:
         self.name = self.job = name
@@ -105,16 +106,20 @@ class Queue:
 
     # What executors use.
 
-    def submit(self, calls: list[_calls.Call], options: Options, unpack: _Unpack) -> Future[Any]:
+    def submit(self, calls: Sequence[_calls.Call], options: Options, unpack: _Unpack) -> Future[Any]:
         """Queue calls, which are one job."""
-        encoded = _calls.Encoded(calls, self.folder)
+        self._refuse_closed()
+        try:
+            encoded = _calls.Encoded(calls, self.folder)
+        except Exception as e:
+            return _failed(Future[Any](self, ""), e)
         call = self._remembered(calls, encoded) if options.remember else f"call-{self._prefix}-{next(self._count)}"
         with self._changed:
-            if self._broken is not None or self.closed:
+            try:
+                self._refuse_closed()
+            except BaseException:
                 encoded.discard()
-                if self._broken is not None:
-                    raise concurrent.futures.BrokenExecutor(str(self._broken)) from self._broken
-                raise RuntimeError("cannot schedule new futures after shutdown")
+                raise
             name = f"{call}-{self._cancelled[call]}" if call in self._cancelled else call
             work, future = self._pending.get(name), Future[Any](self, name)
             if work is None:
@@ -183,9 +188,15 @@ class Queue:
         self._sender.join()
         self.ended.set()
 
+    def _refuse_closed(self) -> None:
+        if self._broken is not None:
+            raise concurrent.futures.BrokenExecutor(str(self._broken)) from self._broken
+        if self.closed:
+            raise RuntimeError("cannot schedule new futures after shutdown")
+
     # Jobs.
 
-    def _remembered(self, calls: list[_calls.Call], encoded: _calls.Encoded) -> str:
+    def _remembered(self, calls: Sequence[_calls.Call], encoded: _calls.Encoded) -> str:
         from . import _identity
 
         more = (encoded.header.decode(), self._python, sys.version, str(fairway_call.CHECKSUM))
@@ -280,7 +291,7 @@ class Queue:
         folder = f"{_calls.FOLDER}/{job}"
         first, options = works[0].encoded, works[0].options
         reads = dict(first.reads)
-        words = [folder, "%d.%d" % sys.version_info[:2], str(_batching.UNTIL) if len(works) > 1 else ""]
+        words = [folder, "{}.{}".format(*sys.version_info), str(_batching.UNTIL) if len(works) > 1 else ""]
         if first.path is not None:
             stored = {"lfn": "files/" + os.path.basename(first.path), "file": first.path}
         elif first.size > _calls.INLINE:
@@ -356,7 +367,7 @@ class Queue:
                 future.seconds = seconds
                 if seconds is not None and not k:
                     self._learn(works[0].encoded.step, seconds)
-                _set(future, lambda unpack=unpack, results=results: unpack(results))
+                _set(future, partial(unpack, results))
             self._resolve(works[0])
             if not works[0].options.remember and self.run.owned:
                 made.remove_value()
@@ -369,7 +380,7 @@ class Queue:
         """Give each call of a job its result or error. What the job has left is submitted again."""
         with made.open() as f:
             results = pickle.load(f)
-        for work, (data, error, seconds) in zip(works, results):
+        for work, (data, error, seconds) in zip(works, results, strict=False):
             self._learn(work.encoded.step, seconds)
             try:
                 if error is not None:
@@ -378,7 +389,7 @@ class Queue:
                     continue
                 for future, unpack in list(work.futures.items()):
                     future.seconds = seconds
-                    _set(future, lambda unpack=unpack: unpack(fairway_call.loads(data, made.file)))
+                    _set(future, partial(_load, data, made, unpack))
                 self._resolve(work)
             except BaseException as e:
                 self._resolve(work, error=e)
@@ -426,6 +437,15 @@ class Queue:
             broken = concurrent.futures.BrokenExecutor(str(error))
             broken.__cause__ = error
             self._resolve(work, error=broken)
+
+
+def _load(data: bytes, made: _calls.Made, unpack: _Unpack) -> Any:
+    return unpack(fairway_call.loads(data, made.file))
+
+
+def _failed(future: Future[Any], error: BaseException) -> Future[Any]:
+    future.set_exception(error)
+    return future
 
 
 def _set(future: Future[Any], make: Callable[[], Any] | None, error: BaseException | None = None) -> None:

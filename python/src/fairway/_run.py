@@ -3,29 +3,33 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import os
 import re
 import subprocess
-import sys
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Union
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
-from ._connection import Client, Message
+from ._connection import Client, Message, Path
 from ._display import display
 from ._errors import FairwayError
 from ._program import Server, program
 
-Record = Dict[str, Any]
+Record = dict[str, Any]
 
 _JOB: Record = {
     "id": 0, "name": "", "step": "", "state": "", "attempts": 0, "reason": "", "pilot": "", "submitted": None,
     "started": None, "ended": None, "reused": False, "host": "", "notes": [], "run": 0,
 }
-_COUNTS = frozenset(
-    "size total waiting ready running done reused failed blocked cancelled queued jobs attempts bytes_staged bytes_cached "
-    "bytes_written cache_hits cache_misses pilots published_count pilots_idle pilots_busy pilots_inactive bytes".split()
-)
+_COUNTS = {
+    "size", "total", "waiting", "ready", "running", "done", "reused", "failed", "blocked", "cancelled",
+    "queued", "jobs", "attempts", "bytes_staged", "bytes_cached", "bytes_written", "cache_hits",
+    "cache_misses", "pilots", "published_count", "pilots_idle", "pilots_busy", "pilots_inactive", "bytes",
+}
 _PAGE = 1000
+_SHOWN = 100  # runs that a notebook shows
 
 
 def _plain(value: Any, name: str = "") -> Any:
@@ -40,14 +44,22 @@ def _plain(value: Any, name: str = "") -> Any:
     return value
 
 
+def _record(message: Message) -> Record:
+    plain: Record = _plain(message)
+    return plain
+
+
 class Run:
     """A run of a folder, or one of a server that lasts: while it goes on, and when it has ended.
 
-    at is the folder, or that of the server or its service file; number is that of the run there.
+    Args:
+        location: the folder, or that of the server, or its service file.
+        number: that of the run there.
+        server: that this program has started for it.
     """
 
-    def __init__(self, at: Union[str, os.PathLike] = ".", number: int = 0, server: Optional[Server] = None) -> None:
-        self.client = Client(at, number)
+    def __init__(self, location: Path = ".", number: int = 0, server: Server | None = None) -> None:
+        self.client = Client(location, number)
         self.number = number
         self._server = server
         self._last: Record = {}
@@ -55,13 +67,22 @@ class Run:
     def __repr__(self) -> str:
         return f"Run({self.client.location!r}{f', {self.number}' if self.number else ''})"
 
-    def jobs(self, state: Union[str, List[str], None] = None, step: Union[str, List[str], None] = None) -> List[Record]:
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.client.close()  # the run goes on
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Run, (self.client.location, self.number)
+
+    def jobs(self, state: str | list[str] | None = None, step: str | list[str] | None = None) -> list[Record]:
         """All jobs, or those of states and steps, one record each: pandas.DataFrame(run.jobs())."""
         request: Message = {"limit": _PAGE}
         for key, value in (("states", state), ("steps", step)):
             if value:
                 request[key] = [value] if isinstance(value, str) else list(value)
-        found: List[Record] = []
+        found: list[Record] = []
         while True:
             answer = self._ask("ListJobs", request, ["jobs", "--limit", str(_PAGE), *_flags(request)])
             found += [{**_JOB, **job} for job in answer.get("jobs", [])]
@@ -69,12 +90,12 @@ class Run:
                 return found
             request["after"] = found[-1]["id"]
 
-    def explain(self, job: Union[str, int]) -> List[str]:
+    def explain(self, job: str | int) -> list[str]:
         """Why a job does not run, one reason a line."""
         answer = self._ask("Explain", {"job": str(job)}, ["explain", str(job)])
         return list(answer.get("lines", []))
 
-    def logs(self, job: Union[str, int]) -> str:
+    def logs(self, job: str | int) -> str:
         """What the last attempt of a job printed."""
         try:
             return self.client.logs(str(job))
@@ -84,28 +105,34 @@ class Run:
         return _program(self.client.location, ["logs", str(job)])
 
     @property
-    def results(self) -> List[Record]:
+    def results(self) -> list[Record]:
         """The files that are results: lfn, size, path and the job that wrote it, one record each."""
         answer = self._ask("ListFiles", {"limit": 1_000_000}, ["files", "--limit", "1000000"])
-        found = []
-        for file in answer.get("files", []):
-            for version in file.get("versions", []):
-                if version.get("newest") and version.get("published"):
-                    found.append({
-                        "lfn": file["lfn"], "size": version.get("size", 0), "path": self._result(file["lfn"]),
-                        "job": version.get("writer", {}).get("name", ""),
-                    })
-        return found
+        folder = self.progress().get("summary", {}).get("results", "") or os.path.join(self.client.location, "results")
+        place = folder.rstrip("/") if "://" in folder else os.path.join(self.client.location, folder)
+        return [
+            {"lfn": file["lfn"], "size": version.get("size", 0), "path": f"{place}/{file['lfn']}",
+             "job": version.get("writer", {}).get("name", "")}
+            for file in answer.get("files", []) for version in file.get("versions", [])
+            if version.get("newest") and version.get("published")
+        ]
 
-    def _result(self, lfn: str) -> str:
-        place = self.progress().get("summary", {}).get("results", "") or os.path.join(self.client.location, "results")
-        return f"{place.rstrip('/')}/{lfn}" if "://" in place else os.path.join(self.client.location, place, lfn)
+    def download(self, lfn: str, to: Path) -> None:
+        """Write a stored file to a path of this machine or, if its name ends in "/", all beneath it into a folder."""
+        if not lfn.endswith("/"):
+            self.client.download(lfn, to)
+            return
+        for file in self._ask("ListFiles", {"limit": 1_000_000}, ["files", "--limit", "1000000"]).get("files", []):
+            if file["lfn"].startswith(lfn):
+                path = os.path.join(to, file["lfn"][len(lfn):])
+                os.makedirs(os.path.dirname(path), exist_ok=True)
+                self.client.download(file["lfn"], path)
 
     def progress(self) -> Record:
         """How the run stands: steps with their counts, a summary, problems; the last known when it has ended."""
         try:
             for report in self.client.stream("Progress"):
-                self._last = _plain(report)
+                self._last = _record(report)
         except FairwayError as e:
             if e.code != "unavailable":
                 raise
@@ -118,7 +145,7 @@ class Run:
             try:
                 for report in self.client.stream("Progress", {"follow": True}):
                     had = True
-                    self._last = _plain(report)
+                    self._last = _record(report)
                     yield self._last
             except FairwayError as e:
                 if e.code != "unavailable":
@@ -126,31 +153,51 @@ class Run:
             if not had or not self.client.standby or self._last.get("ended"):
                 return
 
-    def wait(self, progress: bool = False) -> "Run":
-        """Wait for the end. With progress, show a line that changes, also in notebooks.
+    def wait(self, progress: bool = False, timeout: float | None = None) -> Run:
+        """Wait for the end.
 
-        The error is a FairwayError that says what failed.
+        Args:
+            progress: show a line that changes, also in notebooks.
+            timeout: seconds, after which TimeoutError is raised; the run goes on.
+
+        Raises:
+            FairwayError: the run failed; the message is why.
         """
         show = display() if progress else None
-        for report in self.follow():
-            if show is not None:
-                show(_line(report))
+        over = threading.Event()
+
+        def give_up() -> None:
+            over.set()
+            self.client.close()
+
+        timer = threading.Timer(timeout or 0, give_up)
+        if timeout is not None:
+            timer.start()
+        try:
+            for report in self.follow():
+                if show is not None:
+                    show(_line(report))
+        finally:
+            timer.cancel()
+        if over.is_set() and not self._last.get("ended"):
+            raise TimeoutError(f"the run in {self.client.location} has not ended after {timeout:g} seconds")
         code = self._server.wait() if self._server is not None else 0
         last = self._last
-        if code or last.get("ended") and not last.get("succeeded"):
+        if code or (last.get("ended") and not last.get("succeeded")):
             problems = "; ".join(last.get("problems", []))
-            raise FairwayError("failed", problems or (self._server.output() if self._server is not None else "the run failed"))
+            output = self._server.output() if self._server is not None else ""
+            raise FairwayError("failed", problems or output or "the run failed")
         return self
 
     def stop(self, now: bool = False) -> None:
         """End the run when what runs has ended, or at once."""
         self.client.call("Stop", {"drain": not now})
 
-    def cancel(self, *jobs: Union[str, int]) -> None:
+    def cancel(self, *jobs: str | int) -> None:
         """End jobs."""
         self.client.call("Cancel", {"jobs": [str(job) for job in jobs]})
 
-    def retry(self, *jobs: Union[str, int]) -> None:
+    def retry(self, *jobs: str | int) -> None:
         """Let jobs run again; without any, all that failed."""
         names = [str(job) for job in jobs]
         try:
@@ -162,36 +209,60 @@ class Run:
 
     def _repr_html_(self) -> str:
         """What notebooks show."""
-        rows = "".join(
-            f"<tr><td>{step.get('step', '')}</td><td>{step.get('done', 0)}/{step.get('total', 0)}</td>"
-            f"<td>{step.get('running', 0)}</td><td>{step.get('failed', 0)}</td></tr>"
-            for step in self.progress().get("steps", [])
-        )
-        return f"<table><tr><th>step</th><th>done</th><th>running</th><th>failed</th></tr>{rows}</table>"
+        columns = ("step", "done", "total", "running", "failed")
+        steps = self.progress().get("steps", [])
+        return _table(columns, [[step.get(column, 0) for column in columns] for step in steps])
 
-    def _ask(self, name: str, request: Message, words: List[str]) -> Record:
+    def _ask(self, name: str, request: Message, words: list[str]) -> Record:
         """Ask the server or, where none runs, the records of the folder by the program."""
         try:
-            return _plain(self.client.call(name, request))
+            return _record(self.client.call(name, request))
         except FairwayError as e:
             if e.code != "unavailable" or not self.client.local:
                 raise
         if "after" in request:
             words = [*words, "--after", str(request["after"])]
-        return json.loads(_program(self.client.location, [*words, "--json"]))
+        found: Record = json.loads(_program(self.client.location, [*words, "--json"]))
+        return found
 
 
 class Service:
     """A server that lasts (`fairway serve`): its folder, or a copy of its service file."""
 
-    def __init__(self, at: Union[str, os.PathLike, None] = None) -> None:
-        self.client = Client(at)
+    def __init__(self, location: Path | None = None) -> None:
+        self.client = Client(location)
+
+    def __repr__(self) -> str:
+        return f"Service({self.client.location!r})"
+
+    def __enter__(self) -> Service:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        self.client.close()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Service, (self.client.location,)
+
+    def _repr_html_(self) -> str:
+        """What notebooks show."""
+        columns = ("run", "workflow", "state", "jobs", "done", "failed", "running")
+        return _table(columns, [[run.get(column, 0) for column in columns] for run in self.runs()[:_SHOWN]])
 
     def submit(
-        self, workflow: Union[str, bytes, Any], *, folder: Optional[str] = None, key: str = "", results: str = "",
-        parameters: Optional[Mapping[str, Any]] = None, uploads: Optional[Mapping[str, bytes]] = None,
+        self, workflow: str | bytes | Any, *, folder: str | None = None, key: str = "", results: str = "",
+        parameters: Mapping[str, Any] | None = None, uploads: Mapping[str, bytes] | None = None,
     ) -> Run:
-        """Begin a run of a workflow: a Workflow, or the text of a file. uploads are contents by path."""
+        """Begin a run.
+
+        Args:
+            workflow: a Workflow, or the text of a file.
+            folder: of the machine of the server, that patterns of inputs are relative to.
+            key: of the submission: the same key, and the same submission, have the same run.
+            results: a folder of that machine, or a URL, for the results.
+            parameters: of the workflow.
+            uploads: contents of inputs by path, without folder.
+        """
         text = workflow if isinstance(workflow, (str, bytes)) else workflow.text()
         request: Message = {
             "workflow": base64.b64encode(text if isinstance(text, bytes) else text.encode()).decode(),
@@ -203,18 +274,24 @@ class Service:
             request["folder"] = os.path.abspath(folder)
         return Run(self.client.location, self.client.call("SubmitWorkflow", request)["run"])
 
-    def runs(self) -> List[Record]:
+    def runs(self) -> list[Record]:
         """The runs that are kept, the newest first, one record each."""
         return [_plain(run) for run in self.client.call("ListRuns", {"limit": 1_000_000}).get("runs", [])]
 
 
-def _flags(request: Message) -> List[str]:
+def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
+    head = "".join(f"<th>{column}</th>" for column in columns)
+    body = "".join("<tr>" + "".join(f"<td>{html.escape(str(value))}</td>" for value in row) + "</tr>" for row in rows)
+    return f"<table><tr>{head}</tr>{body}</table>"
+
+
+def _flags(request: Message) -> list[str]:
     return [word for key, flag in (("states", "--state"), ("steps", "--step"))
             for value in request.get(key, []) for word in (flag, value)]
 
 
-def _program(folder: str, words: List[str]) -> str:
-    done = subprocess.run([program(), "-C", folder, *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+def _program(folder: str, words: list[str]) -> str:
+    done = subprocess.run([program(), "-C", folder, *words], capture_output=True, check=False)
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()
         if "--json" in words and done.stdout:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-from typing import Any, Dict, List, Mapping, Optional, Union
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from ._connection import Client
+from ._connection import Client, Path
 from ._errors import FairwayError
 from ._program import Server
 from ._run import Run
@@ -17,41 +18,41 @@ _NAMES = {"as_": "as"}  # a word that Python keeps for itself
 class Workflow:
     """A workflow. The keys of inputs and steps are those of a workflow file; as_ stands for as.
 
-        w = Workflow("words")
-        w.input("books", files="/usr/share/common-licenses/{book}", as_="books/{book}")
-        w.step("count", each="books/{book}", writes="counts/{book}.txt", command='wc -w <"$in" >"$out"')
-        w.run().wait()
+    w = Workflow("words")
+    w.input("books", files="/usr/share/common-licenses/{book}", as_="books/{book}")
+    w.step("count", each="books/{book}", writes="counts/{book}.txt", command='wc -w <"$in" >"$out"')
+    w.run().wait()
     """
 
     def __init__(self, name: str, **keys: Any) -> None:
-        self._file: Dict[str, Any] = {"workflow": name, **_named(keys), "inputs": {}, "steps": {}}
+        self._file: dict[str, Any] = {"workflow": name, **_named(keys), "inputs": {}, "steps": {}}
 
-    def input(self, name: str, **keys: Any) -> "Workflow":
-        """Declare an input, such as input("reads", files="data/{sample}.fq")."""
+    def input(self, name: str, **keys: Any) -> Workflow:
+        """Declare an input, with keys such as files="data/{sample}.fq"."""
         return self._add("inputs", name, keys)
 
-    def step(self, name: str, **keys: Any) -> "Workflow":
-        """Declare a step, such as step("sort", each="{x}.txt", writes="sorted/{x}.txt", command=...)."""
+    def step(self, name: str, **keys: Any) -> Workflow:
+        """Declare a step, with keys such as each="{x}.txt", writes="sorted/{x}.txt", command="..."."""
         return self._add("steps", name, keys)
 
-    def _add(self, kind: str, name: str, keys: Mapping[str, Any]) -> "Workflow":
+    def _add(self, kind: str, name: str, keys: Mapping[str, Any]) -> Workflow:
         if name in self._file[kind]:
             raise ValueError(f"{kind} has two of the name {name!r}")
         self._file[kind][name] = _named(keys)
         return self
 
     def text(self) -> str:
-        """The text of its workflow file. (YAML takes JSON.)"""
+        """The text of its workflow file. (YAML takes JSON.)."""
         return json.dumps({k: v for k, v in self._file.items() if v != {}}, indent=2) + "\n"
 
-    def save(self, path: Union[str, os.PathLike]) -> None:
+    def save(self, path: Path) -> None:
         """Write its workflow file, for `fairway run`."""
         with open(path, "w", encoding="utf-8") as f:
             f.write(self.text())
 
     def run(
-        self, folder: Union[str, os.PathLike] = ".", *, parameters: Optional[Mapping[str, Any]] = None,
-        pilots: int = 0, site: Union[str, List[str], None] = None, keep_going: bool = False, options: List[str] = [],
+        self, folder: Path = ".", *, parameters: Mapping[str, Any] | None = None,
+        pilots: int = 0, site: str | list[str] | None = None, keep_going: bool = False, options: Sequence[str] = (),
     ) -> Run:
         """Begin a run in a folder, or go on with it. The folder gets the file workflow.json."""
         folder = os.path.abspath(os.fspath(folder))
@@ -62,7 +63,7 @@ class Workflow:
             words += ["--set", f"{name}={value}"]
         for name in [site] if isinstance(site, str) else site or []:
             words += ["--site", name]
-        server = Server(folder, words + (["--keep-going"] if keep_going else []) + options)
+        server = Server(folder, words + (["--keep-going"] if keep_going else []) + list(options))
         try:
             server.wait_open(Client(folder))
         except FairwayError as e:  # it may have ended already, with all done or with an error
@@ -71,5 +72,5 @@ class Workflow:
         return Run(folder, server=server)
 
 
-def _named(keys: Mapping[str, Any]) -> Dict[str, Any]:
+def _named(keys: Mapping[str, Any]) -> dict[str, Any]:
     return {_NAMES.get(k, k): v for k, v in keys.items() if v is not None}

@@ -1,9 +1,9 @@
 """joblib's Parallel by Fairway.
 
-    import fairway.joblib, joblib
-    fairway.joblib.register()
-    with joblib.parallel_config(backend="fairway", n_jobs=8):
-        joblib.Parallel()(joblib.delayed(f)(x) for x in range(100))
+import fairway.joblib, joblib
+fairway.joblib.register()
+with joblib.parallel_config(backend="fairway", n_jobs=8):
+joblib.Parallel()(joblib.delayed(f)(x) for x in range(100))
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
     """
 
     supports_retrieve_callback = True
-    supports_return_generator = True
-    supports_timeout = True
+    supports_return_generator = True  # pyright: ignore
+    supports_timeout = True  # pyright: ignore
     default_n_jobs = -1
 
     def __init__(self, executor: Executor | None = None, nesting_level: int | None = None, **options: Any) -> None:
@@ -42,7 +42,7 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         self._futures: set[Future[Any]] = set()
         self._last = threading.local()  # how long the call took whose result was retrieved last
 
-    def effective_n_jobs(self, n_jobs: int | None) -> int:
+    def effective_n_jobs(self, n_jobs: int | None) -> int:  # pyright: ignore
         """How many calls run at a time."""
         if n_jobs == 0:
             raise ValueError("n_jobs == 0 in Parallel has no meaning")
@@ -52,7 +52,7 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             return n_jobs
         return self._given.max_workers if self._given is not None else max(1, processors() + 1 + n_jobs)
 
-    def configure(self, n_jobs: int = 1, parallel: Any = None, **_: Any) -> int:
+    def configure(self, n_jobs: int = 1, parallel: Any = None, **_: Any) -> int:  # pyright: ignore
         """Begin to serve a Parallel."""
         self.parallel = parallel
         n_jobs = self.effective_n_jobs(n_jobs)
