@@ -176,7 +176,10 @@ class Call:
         fairway = sys.modules.get("fairway")
         kind = fairway.File if fairway else LocalFile
         with self.data:
-            calls = Unpickler(self.data, lambda name: kind(os.path.abspath(name))).load()
+            try:
+                calls = Unpickler(self.data, lambda name: kind(os.path.abspath(name))).load()
+            except BaseException as e:
+                raise Refused("the call cannot be unpickled: %s: %s" % (type(e).__name__, e)) from e
         began = time.perf_counter()
         try:
             results = [f(*args, **kwargs) for f, args, kwargs in calls]
@@ -204,7 +207,8 @@ class Call:
 
 def told(e):
     """An exception with its traceback, pickled, and the traceback. One that cannot be pickled is None."""
-    trace = str(e) if isinstance(e, Refused) else "".join(traceback.format_exception(type(e), e, e.__traceback__))
+    trace = "".join(traceback.format_exception(type(e), e, e.__traceback__))
+    trace += "\n" + str(e) if isinstance(e, Refused) else ""
     try:
         text = dumps((None if isinstance(e, Refused) else e, trace))
         loads(text)  # not all that can be pickled can be unpickled

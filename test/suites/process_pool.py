@@ -15,4 +15,4 @@ class FairwayExecutor(fairway.Executor):
 
     @property
     def _executor_manager_thread(self):
-        return self._listener
+        return self._queue.run._listener
