@@ -193,14 +193,17 @@ class Executor(concurrent.futures.Executor):
 
         Args:
             wait: for that. Ctrl-C ends the calls that still run.
-            cancel_futures: cancel calls that do not run yet.
+            cancel_futures: cancel calls but those that run, or are the next to.
         """
         if self._queue.process != os.getpid():
             return  # it is that of the process that this one is a fork of
         self._queue.close()
         if cancel_futures:
-            for future in self._queue.waiting():
-                if not future.running():
+            waiting = self._queue.waiting()
+            running = [future for future in waiting if future.running()]
+            begun = {*running, *waiting[: max(0, self.max_workers - len(running))]}  # they run, or will at once
+            for future in waiting:
+                if future not in begun:
                     future.cancel()
         if not wait:  # it goes on when the caller does
             threading.Thread(target=_end, args=(self._queue, False), name="fairway-shutdown").start()
