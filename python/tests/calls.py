@@ -1,6 +1,7 @@
 """Functions that tests call as jobs. They stand in a module, so that no cloudpickle is needed."""
 
 import os
+import threading
 import time
 
 import fairway
@@ -72,3 +73,40 @@ def wait_for(path):
     while not os.path.exists(path):
         time.sleep(0.01)
     return True
+
+
+def run_until(begun, path):
+    open(begun, "w").close()
+    return wait_for(path)
+
+
+def leave(code):
+    os._exit(code)
+
+
+def exit(code):
+    raise SystemExit(code)
+
+
+def keep_thread(x):
+    threading.Thread(target=time.sleep, args=(1000,)).start()
+    return x
+
+
+def give(path):
+    return fairway.File(path)
+
+
+def print_and_fail(lines):
+    for _ in range(lines):
+        print("x" * 99)
+    raise KeyError("the reason")
+
+
+def give_back(file):
+    return file
+
+
+def append_and_fail(path):
+    append(path, "tried")
+    raise KeyError("again")

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import unittest
 import unittest.mock
 
 import calls
+from test_programs import until
 
 import fairway
 from fairway._program import program
@@ -154,6 +156,91 @@ class ExecutorTest(unittest.TestCase):
         self.assertEqual(result, "9")
         self.assertFalse(os.path.exists(folder))  # and so its server has ended
 
+    def test_a_call_ends_nothing_but_itself(self):
+        with fairway.Executor(2) as executor:
+            list(executor.map(calls.square, range(10)))
+            others = [executor.submit(calls.square, x) for x in range(40)]
+            left, exited = executor.submit(calls.leave, 0), executor.submit(calls.exit, 0)
+            kept = executor.submit(calls.keep_thread, 5)  # whose thread nobody waits for
+            self.assertEqual([other.result() for other in others], [x * x for x in range(40)])
+            self.assertIn("returned nothing", left.exception().reason)
+            self.assertIsInstance(exited.exception(), SystemExit)
+            self.assertEqual(kept.result(), 5)
+
+    def test_a_file_that_is_not_of_the_call_stays(self):
+        path = os.path.join(self.folder, "mine")
+        with open(path, "w") as f:
+            f.write("mine")
+        with fairway.Executor(1) as executor:
+            for given in (executor.submit(calls.give, path), executor.submit(calls.give_back, fairway.File(path))):
+                self.assertEqual(given.result().read_text(), "mine")
+            given.result().download(path + "2")
+            executor.client.download(given.result().lfn, path + "3")
+        for copy in ("", "2", "3"):
+            with open(path + copy) as f:
+                self.assertEqual(f.read(), "mine")
+
+    def test_cancelled_futures_are_done(self):
+        with fairway.Executor(1) as executor:
+            futures = [executor.submit(calls.wait_for, os.path.join(self.folder, "never")) for _ in range(3)]
+            self.assertTrue(until(futures[0].running))
+            self.assertFalse(futures[2].running())
+            self.assertEqual([future.cancel() for future in futures], [True] * 3)
+            self.assertEqual(len(concurrent.futures.wait(futures, timeout=60).done), 3)
+            self.assertEqual(len(list(concurrent.futures.as_completed(futures, timeout=60))), 3)
+        self.assertFalse(futures[0].running())
+
+    def test_remembered_calls_that_are_cancelled(self):
+        gate = os.path.join(self.folder, "gate")
+        with fairway.Executor(1, remember=True) as executor:
+            first, second = executor.submit(calls.wait_for, gate), executor.submit(calls.wait_for, gate)
+            self.assertTrue(second.cancel())
+            self.assertTrue(until(first.running))
+            self.assertTrue(first.cancel())
+            again = executor.submit(calls.wait_for, gate)
+            open(gate, "w").close()
+            self.assertTrue(again.result())
+
+    def test_options_of_calls(self):
+        with fairway.Executor(1) as executor:
+            short = executor.options(timeout=0.5, needs={"memory": "100MB"}).submit(calls.wait_for, "never")
+            self.assertIsInstance(short.exception(), fairway.JobFailed)
+            tried = executor.options(retries=1, priority=3).submit(calls.append_and_fail, os.path.join(self.folder, "tries"))
+            self.assertIsInstance(tried.exception(), KeyError)
+            with open(os.path.join(self.folder, "tries")) as f:
+                self.assertEqual(f.read(), "tried\n" * 2)
+            job = executor.client.call("ShowJob", {"job": tried.job})
+            self.assertEqual(job["priority"], 3)
+            self.assertEqual(list(executor.map(calls.square, range(9), chunksize=2, buffersize=2)), [x * x for x in range(9)])
+            stream = executor.map(calls.square, iter(int, 1), buffersize=1)
+            self.assertEqual(next(stream), 0)
+            stream.close()
+            with self.assertRaises(TimeoutError):
+                next(executor.map(calls.wait_for, ["never"], timeout=0.1))
+            self.assertEqual(executor.client.versions()["client"], fairway.__version__)
+
+    def test_disk_does_not_grow_with_calls(self):
+        with fairway.Executor(1, folder=self.folder, together=False) as executor:
+            large = b"x" * 300_000
+
+            def stored():
+                return sum(len(names) for place, _, names in os.walk(os.path.join(self.folder, ".fairway"))
+                           if "/calls" in place or "/storage" in place)
+
+            executor.submit(len, large).result()
+            before = stored()
+            self.assertEqual(list(executor.map(len, [large] * 10)), [len(large)] * 10)
+            self.assertLessEqual(stored(), before + 1)
+
+    def test_folder_that_has_gone(self):
+        folder = os.path.join(self.folder, "run")
+        executor = fairway.Executor(1, folder=folder)
+        waiting = executor.submit(calls.wait_for, os.path.join(self.folder, "never"))
+        os.kill(executor._queue.run._server.process.pid, signal.SIGKILL)
+        shutil.rmtree(folder, ignore_errors=True)
+        self.assertIsInstance(waiting.exception(), concurrent.futures.BrokenExecutor)
+        executor.shutdown()
+
     def test_broken(self):
         with tempfile.TemporaryDirectory() as inside, unittest.mock.patch("tempfile.tempdir", inside):
             with self.assertRaises(fairway.FairwayError):
@@ -167,6 +254,21 @@ class ExecutorTest(unittest.TestCase):
 
 
 class OtherLibrariesTest(unittest.TestCase):
+    def test_joblib_goes_on_after_a_generator_that_was_given_up(self):
+        try:
+            import joblib
+        except ImportError:
+            self.skipTest("joblib is not installed")
+        import fairway.joblib
+
+        fairway.joblib.register()
+        with joblib.parallel_config(backend="fairway", n_jobs=2):
+            for result in joblib.Parallel(return_as="generator")(joblib.delayed(calls.square)(i) for i in range(200)):
+                if result == 9:
+                    break
+            self.assertEqual(sum(joblib.Parallel()(joblib.delayed(calls.square)(i) for i in range(10))), 285)
+        self.assertEqual(len(fairway.joblib._executors), 1)
+
     def test_joblib(self):
         try:
             import joblib

@@ -128,14 +128,15 @@ def search_path(entries: tuple[str, ...], here: str) -> bytes:
     """A line with the folders in which modules are found: those before the ones of Python itself, and others."""
     folders = [os.path.join(here, path) for path in entries]  # an empty one is the working folder
     folders = [os.path.normpath(path) for path in folders if "\n" not in path]
-    own = [i for i, path in enumerate(folders) if (os.path.realpath(path) + os.sep).startswith(_LIBRARY)]
-    first = own[0] if own else len(folders)
-    before, after = folders[:first], [path for path in folders[first:] if not _is_standard(path)]
+    standard = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
+    archive = "python{}{}.zip".format(*sys.version_info)  # of the standard library, which few have
+    own = [os.path.basename(path) == archive or (os.path.realpath(path) + os.sep).startswith(_LIBRARY)
+           for path in folders]
+    first = own.index(True) if True in own else len(folders)
+    before = folders[:first]
+    after = [path for path in folders[first:] if os.path.basename(path) != archive
+             and os.path.realpath(path) not in standard]
     return ("\0".join(before) + "\0\0" + "\0".join(after)).encode() + b"\n"
-
-
-def _is_standard(path: str) -> bool:
-    return os.path.realpath(path) in {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
 
 
 class _Spool:
