@@ -39,7 +39,8 @@ arch=$(go env GOARCH)
 case $arch in amd64) platform=x86_64 ;; arm64) platform=aarch64 ;; esac
 
 python3 -m venv "$work/venv"
-"$work/venv/bin/pip" -q install --no-index ./fairway_jobs-*"_$platform.whl"
+"$work/venv/bin/pip" -q download --no-deps -d "$work/needed" cloudpickle
+"$work/venv/bin/pip" -q install --no-index --find-links "$work/needed" ./fairway_jobs-*"_$platform.whl"
 try "$work/venv/bin/fairway"
 "$work/venv/bin/python" - <<'PYTHON'
 import json, importlib.resources, os, fairway
@@ -48,13 +49,13 @@ with fairway.Executor(1) as executor:
 json.loads((importlib.resources.files("fairway") / "workflow.schema.json").read_text())
 PYTHON
 
-# Debian 11 has Python 3.9, the oldest for which the package is.
-for debian in bullseye bookworm; do
+# Debian 12 has Python 3.11.
+for debian in bookworm; do
 	"$root/scripts/bare-debian.sh" "$debian" "$root/bin/bare/$debian-$arch.tar"
 	bare=$work/$debian
 	mkdir -p "$bare/words"
 	tar -C "$bare" -xf "$root/bin/bare/$debian-$arch.tar"
-	cp ./fairway_jobs-*"_$platform.whl" "$bare"
+	cp ./fairway_jobs-*"_$platform.whl" "$work"/needed/*.whl "$bare"
 	cp "$work/workflow.yaml" "$bare/words"
 	began=$SECONDS
 	unshare --mount bash -s "$bare" <<'BARE' || { echo "on a bare Debian ($debian) it failed" >&2; exit 1; }
