@@ -54,7 +54,7 @@ test: dependencies checks unit ## install what the tests need and run all checks
 
 .PHONY: dependencies test-tools checks
 checks: # side by side
-	+$(MAKE) --no-print-directory --jobs --output-sync vet lint rules passive test-tools
+	+$(MAKE) --no-print-directory --jobs --output-sync vet lint lint-python rules passive test-tools
 
 dependencies: # the Debian packages that the tests need
 	scripts/install-packages.sh $(TEST_PACKAGES)
@@ -214,12 +214,28 @@ test-workers: ## run jobs that workers of Python and of a real R begin, which it
 	scripts/install-packages.sh python3 r-base-core
 	go test $(RACE) -count=1 -timeout 5m ./internal/pilot/warm
 
+# Types and style of the Python client; joblib and Dask are there for what it imports of them.
+PYTHON_TOOLS := mypy==2.4.1 pyright[nodejs]==1.1.414 ruff==0.17.6 cloudpickle==3.1.3 joblib==1.6.0 dask==2026.8.0
+.PHONY: lint-python
+lint-python: ## check types and style of the Python client with mypy, pyright and ruff, which it installs
+	test -e bin/python-tools/done || { python3 -m venv bin/python-tools && \
+		bin/python-tools/bin/pip -q install $(PYTHON_TOOLS) && touch bin/python-tools/done; }
+	cd python && ../bin/python-tools/bin/ruff check -q . && ../bin/python-tools/bin/mypy && \
+		../bin/python-tools/bin/pyright --pythonpath ../bin/python-tools/bin/python
+
+# The newest versions, and the oldest that the metadata allow; PYTHON names the interpreter.
+PYTHON        := python3
+PYTHON_OLDEST := $(shell sed -n 's/^.*"\([a-z][a-z]*\)>=\([0-9.]*\)".*/\1==\2/p' python/pyproject.toml)
 .PHONY: test-python test-snakemake
-test-python: build ## run the tests of the Python client with joblib and Dask, which it installs
+test-python: build ## run the tests of the Python client with joblib, Dask and notebooks, which it installs
 	scripts/install-packages.sh python3 python3-venv
-	python3 -m venv bin/python
-	bin/python/bin/pip -q install cloudpickle joblib dask
-	FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=python/src bin/python/bin/python -m unittest discover -s python/tests
+	for versions in "cloudpickle joblib dask" "$(PYTHON_OLDEST)"; do \
+		rm -rf bin/python && $(PYTHON) -m venv bin/python && \
+		bin/python/bin/pip -q install $$versions coverage nbclient ipykernel && \
+		FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=python/src bin/python/bin/python -m coverage run --data-file=bin/python/data \
+			--source=python/src/fairway -m unittest discover -s python/tests || exit 1; \
+	done
+	bin/python/bin/python -m coverage report --data-file=bin/python/data --omit='*/worker.py' --fail-under=90
 
 # bin/snakemake is the environment of the plugin; Snakemake itself comes from the registry.
 SNAKEMAKE_VERSION := 9.27.1

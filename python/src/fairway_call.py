@@ -99,12 +99,12 @@ def main(argv):
     calls. Of several, none is begun after that time, from the end of the first one on; each is told its
     result, or how it failed, and how long it took.
     """
-    folder, version, most, data = os.path.abspath(argv[0]), argv[1], argv[2], argv[3:]  # functions may change the folder
+    folder, version, most, data = os.path.abspath(argv[0]), argv[1], argv[2], argv[3:]  # functions may go elsewhere
     try:
         own = "%d.%d" % sys.version_info[:2]
         if version != own:
-            raise Refused("the call was made by Python %s, and the Python that is to make it, %s, is %s: let python= of the "
-                          "Executor name one of the same version" % (version, sys.executable, own))
+            raise Refused("the call was made by Python %s, and the Python that is to make it, %s, is %s: let python= of "
+                          "the Executor name one of the same version" % (version, sys.executable, own))
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, "value"), "wb") as f:
             if most:
@@ -188,7 +188,7 @@ class Call:
         Pickler(out, self.keep).dump(results)
 
     def keep(self, o):
-        """The name of a file that is a result, which is put into the folder. What is not of this call stays where it is."""
+        """The name of a file that is a result, which is put into the folder. What is not of this call stays there."""
         kinds = (LocalFile, getattr(sys.modules.get("fairway"), "File", LocalFile))
         if not isinstance(o, kinds):
             return None

@@ -10,9 +10,9 @@ import textwrap
 import unittest
 
 import calls
-import fairway_call
 
 import fairway
+import fairway_call
 from fairway import _calls, _identity
 from fairway._batching import GATHER, HOLD, MAX_TOGETHER, Batching
 
@@ -107,8 +107,8 @@ class PicklingTest(unittest.TestCase):
 
     def test_other_version_of_python_is_refused_in_words(self):
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([sys.executable, "-c", _calls.bootstrap(), "made", "2.7", "", "bm8gcGlja2xl"], cwd=folder,
-                                  stderr=subprocess.PIPE, text=True, check=False)
+            done = subprocess.run([sys.executable, "-c", _calls.bootstrap(), "made", "2.7", "", "bm8gcGlja2xl"],
+                                  cwd=folder, stderr=subprocess.PIPE, text=True, check=False)
         told = done.stderr.partition(fairway_call.MARK)[2].split("\n")[0]
         error = _calls.unpickled(base64.b64decode(told), "")
         self.assertIsInstance(error, fairway.JobFailed)
@@ -119,8 +119,8 @@ class PicklingTest(unittest.TestCase):
             with open(os.path.join(folder, "fairway_call.py"), "w") as f:
                 f.write("CHECKSUM = 1\ndef main(argv): print('wrong')\n")
             data = _calls.Encoded([(calls.square, (3,), {})], None).argument()
-            subprocess.run([sys.executable, "-c", _calls.bootstrap(), "made", "{}.{}".format(*sys.version_info), "", data],
-                           cwd=folder, check=True)
+            version = "{}.{}".format(*sys.version_info)
+            subprocess.run([sys.executable, "-c", _calls.bootstrap(), "made", version, "", data], cwd=folder, check=True)
             with open(os.path.join(folder, "made", "value"), "rb") as f:
                 self.assertEqual(fairway_call.loads(f.read()), [9])
 

@@ -205,13 +205,15 @@ class ExecutorTest(unittest.TestCase):
         with fairway.Executor(1) as executor:
             short = executor.options(timeout=0.5, needs={"memory": "100MB"}).submit(calls.wait_for, "never")
             self.assertIsInstance(short.exception(), fairway.JobFailed)
-            tried = executor.options(retries=1, priority=3).submit(calls.append_and_fail, os.path.join(self.folder, "tries"))
+            tries = os.path.join(self.folder, "tries")
+            tried = executor.options(retries=1, priority=3).submit(calls.append_and_fail, tries)
             self.assertIsInstance(tried.exception(), KeyError)
-            with open(os.path.join(self.folder, "tries")) as f:
+            with open(tries) as f:
                 self.assertEqual(f.read(), "tried\n" * 2)
             job = executor.client.call("ShowJob", {"job": tried.job})
             self.assertEqual(job["priority"], 3)
-            self.assertEqual(list(executor.map(calls.square, range(9), chunksize=2, buffersize=2)), [x * x for x in range(9)])
+            found = list(executor.map(calls.square, range(9), chunksize=2, buffersize=2))
+            self.assertEqual(found, [x * x for x in range(9)])
             stream = executor.map(calls.square, iter(int, 1), buffersize=1)
             self.assertEqual(next(stream), 0)
             stream.close()

@@ -78,8 +78,8 @@ class ProgramsTest(unittest.TestCase):
 
     def program(self, text, *arguments):
         paths = os.pathsep.join(filter(None, [os.path.dirname(__file__), os.environ.get("PYTHONPATH")]))
-        return subprocess.Popen([sys.executable, "-c", text, *arguments], cwd=self.folder, stdout=subprocess.PIPE, text=True,
-                                env={**os.environ, "PYTHONPATH": paths, "TMPDIR": self.folder})
+        return subprocess.Popen([sys.executable, "-c", text, *arguments], cwd=self.folder, stdout=subprocess.PIPE,
+                                text=True, env={**os.environ, "PYTHONPATH": paths, "TMPDIR": self.folder})
 
     def test_forks(self):
         with fairway.Executor(1) as executor:
@@ -203,13 +203,13 @@ class ProgramsTest(unittest.TestCase):
 
     def test_two_programs_in_a_folder(self):
         text = ("import sys, calls, fairway\n"
-                "with fairway.Executor(1, folder='runs') as executor:\n"
+                "with fairway.Executor(folder='runs') as executor:\n"
                 "    print(executor.submit(calls.square, 2).result(), flush=True)\n"
-                "    sys.stdin.read() if sys.argv[1] == 'first' else calls.wait_for('ended')\n"
+                "    calls.wait_for(sys.argv[1])\n"
                 "    print(executor.submit(calls.square, 3).result(), flush=True)\n")
-        first = self.program("import calls, fairway, sys\n" + text.replace("sys.stdin.read()", "calls.wait_for('go')"), "first")
+        first = self.program(text, "go")
         self.assertEqual(first.stdout.readline(), "4\n")
-        second = self.program(text, "second")
+        second = self.program(text, "ended")
         self.assertEqual(second.stdout.readline(), "4\n")
         open(os.path.join(self.folder, "go"), "w").close()
         self.assertEqual((first.communicate()[0], first.returncode), ("9\n", 0))
