@@ -20,8 +20,8 @@ class ProgramHook(BuildHookInterface):
         schema = next(filter(os.path.exists, schemas), None)
         if self.target_name == "sdist":
             include[os.path.realpath(os.path.join(self.root, _WORKER))] = _WORKER
-            license = next(filter(os.path.exists, (os.path.join(folder, "LICENSE") for folder in beside)), None)
-            include.update({path: to for path, to in ((schema, _SCHEMA), (license, "LICENSE")) if path})
+            licence = next(filter(os.path.exists, (os.path.join(folder, "LICENSE") for folder in beside)), None)
+            include.update({path: to for path, to in ((schema, _SCHEMA), (licence, "LICENSE")) if path})
             return
         if schema:
             include[schema] = "fairway/workflow.schema.json"

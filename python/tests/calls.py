@@ -84,7 +84,7 @@ def leave(code):
     os._exit(code)
 
 
-def exit(code):
+def exit_by(code):
     raise SystemExit(code)
 
 

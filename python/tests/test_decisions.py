@@ -120,7 +120,8 @@ class PicklingTest(unittest.TestCase):
                 f.write("CHECKSUM = 1\ndef main(argv): print('wrong')\n")
             data = _calls.Encoded([(calls.square, (3,), {})], None).argument()
             version = "{}.{}".format(*sys.version_info)
-            subprocess.run([sys.executable, "-c", _calls.bootstrap(), "made", version, "", data], cwd=folder, check=True)
+            words = [sys.executable, "-c", _calls.bootstrap(), "made", version, "", data]
+            subprocess.run(words, cwd=folder, check=True)
             with open(os.path.join(folder, "made", "value"), "rb") as f:
                 self.assertEqual(fairway_call.loads(f.read()), [9])
 

@@ -160,7 +160,7 @@ class ExecutorTest(unittest.TestCase):
         with fairway.Executor(2) as executor:
             list(executor.map(calls.square, range(10)))
             others = [executor.submit(calls.square, x) for x in range(40)]
-            left, exited = executor.submit(calls.leave, 0), executor.submit(calls.exit, 0)
+            left, exited = executor.submit(calls.leave, 0), executor.submit(calls.exit_by, 0)
             kept = executor.submit(calls.keep_thread, 5)  # whose thread nobody waits for
             self.assertEqual([other.result() for other in others], [x * x for x in range(40)])
             self.assertIn("returned nothing", left.exception().reason)
