@@ -31,7 +31,9 @@ _LIBRARY = tuple(
     os.path.realpath(path) + os.sep
     for path in {sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")} if path
 )
-_NAMED = (type, types.FunctionType, types.BuiltinFunctionType, types.ModuleType)
+# Types of what pickles are full of, which are looked at first since isinstance with a File takes longer.
+_PLAIN = frozenset((type(None), bool, int, float, str, bytes, tuple, list, dict, types.CodeType))
+_NAMED = frozenset((types.FunctionType, types.BuiltinFunctionType, types.ModuleType))
 
 Call = tuple[Callable[..., Any], Sequence[Any], dict[str, Any]]
 
@@ -107,9 +109,13 @@ class Encoded:
             os.remove(path)
 
     def _name(self, o: Any) -> str | None:
-        if isinstance(o, _NAMED):
-            self._modules.add(str(o.__name__ if isinstance(o, types.ModuleType) else o.__module__))
-        if not isinstance(o, File):
+        kind = type(o)
+        if kind in _PLAIN:
+            return None
+        if kind in _NAMED or issubclass(kind, type):
+            self._modules.add(str(o.__name__ if kind is types.ModuleType else o.__module__))
+            return None
+        if File not in kind.__mro__:
             return None
         name, message = o.reference()
         self.reads[name] = message
