@@ -64,11 +64,8 @@ class Pickler((cloudpickle or pickle).Pickler):
     """Pickles into a file, with names for what name(object) names. cloudpickle's takes functions by value."""
 
     def __init__(self, file, name):
+        self.persistent_id = name  # and no method that calls it: it is asked for each object
         super().__init__(file, protocol=PROTOCOL)
-        self.name = name
-
-    def persistent_id(self, o):
-        return self.name(o)
 
 
 class Unpickler(pickle.Unpickler):

@@ -117,7 +117,8 @@ class Encoded:
             return None
         if File not in kind.__mro__:
             return None
-        name, message = o.reference()
+        file: File = o
+        name, message = file.reference()
         self.reads[name] = message
         return name
 
