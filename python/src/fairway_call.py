@@ -175,7 +175,7 @@ class Call:
         with self.data:
             try:
                 calls = Unpickler(self.data, lambda name: kind(os.path.abspath(name))).load()
-            except BaseException as e:
+            except SystemExit as e:
                 raise Refused("the call cannot be unpickled: %s: %s" % (type(e).__name__, e)) from e
         began = time.perf_counter()
         try:

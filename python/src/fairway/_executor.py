@@ -270,4 +270,5 @@ def _end_all() -> None:
             _end(queue, True)
 
 
-atexit.register(_end_all)
+# As those of concurrent.futures do, where that can be: what the program itself has registered runs afterwards.
+getattr(threading, "_register_atexit", atexit.register)(_end_all)
