@@ -205,6 +205,8 @@ class ExecutorTest(unittest.TestCase):
         with fairway.Executor(1) as executor:
             short = executor.options(timeout=0.5, needs={"memory": "100MB"}).submit(calls.wait_for, "never")
             self.assertIsInstance(short.exception(), fairway.JobFailed)
+            there = executor.options(variables={"GREETING": "hello"}).submit(os.getenv, "GREETING")
+            self.assertEqual(there.result(), "hello")
             tries = os.path.join(self.folder, "tries")
             tried = executor.options(retries=1, priority=3).submit(calls.append_and_fail, tries)
             self.assertIsInstance(tried.exception(), KeyError)

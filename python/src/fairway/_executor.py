@@ -48,6 +48,7 @@ class Executor(concurrent.futures.Executor):
         run: the number of an open run of that server. Default: a new one.
         site: sites to run on.
         needs: of each call: cpus, memory, disk, time, or what a site names, such as {"memory": "4GB"}.
+        variables: of the environment of calls.
         retries: how often a call is made again that failed. (One that is lost with its node is.)
         priority: calls with a higher one begin before others of the run.
         timeout: seconds after which a call is ended.
@@ -64,15 +65,16 @@ class Executor(concurrent.futures.Executor):
 
     def __init__(
         self, max_workers: int | None = None, *, folder: Path | None = None, server: Path | None = None, run: int = 0,
-        site: str | Iterable[str] | None = None, needs: Mapping[str, Any] | None = None, retries: int = 0,
-        priority: int = 0, timeout: float | None = None, together: bool = True, remember: bool = False,
-        python: str | None = None, modules: Iterable[str] = (), options: Iterable[str] = (),
+        site: str | Iterable[str] | None = None, needs: Mapping[str, Any] | None = None,
+        variables: Mapping[str, str] | None = None, retries: int = 0, priority: int = 0, timeout: float | None = None,
+        together: bool = True, remember: bool = False, python: str | None = None, modules: Iterable[str] = (),
+        options: Iterable[str] = (),
     ) -> None:
         if max_workers is not None and max_workers <= 0:
             raise ValueError("max_workers must be greater than 0")
         options = list(options)
         workers = max_workers or processors()
-        self._options = Options(_needed(needs or {}, timeout), retries, priority, together, remember)
+        self._options = Options(_needed(needs or {}, timeout), variables or {}, retries, priority, together, remember)
         self._queue = Queue(
             partial(OpenRun, folder, server=server, run=run, pilots=None if server else workers, site=site,
                     options=options),
@@ -114,20 +116,25 @@ class Executor(concurrent.futures.Executor):
         return f'{place}: <progress value="{done}" max="{total or 1}"></progress> {done}/{total} calls'
 
     def options(
-        self, *, needs: Mapping[str, Any] | None = None, retries: int | None = None, priority: int | None = None,
-        timeout: float | None = None, together: bool | None = None, remember: bool | None = None,
+        self, *, needs: Mapping[str, Any] | None = None, variables: Mapping[str, str] | None = None,
+        retries: int | None = None, priority: int | None = None, timeout: float | None = None,
+        together: bool | None = None, remember: bool | None = None,
     ) -> Executor:
         """This executor with other options for calls: executor.options(retries=2).submit(f).
 
         Args:
             needs: what calls need besides, or in place of, what they do.
+            variables: the same.
             retries: as that of Executor, as are the others.
             priority: the same.
             timeout: the same.
             together: the same.
             remember: the same.
         """
-        given: dict[str, Any] = {"retries": retries, "priority": priority, "together": together, "remember": remember}
+        if variables is not None:
+            variables = {**self._options.variables, **variables}
+        given: dict[str, Any] = {"variables": variables, "retries": retries, "priority": priority, "together": together,
+                                 "remember": remember}
         changed = {k: v for k, v in given.items() if v is not None}
         view = copy.copy(self)
         needed = {**self._options.needs, **_needed(needs or {}, timeout)}

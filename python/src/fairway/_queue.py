@@ -39,6 +39,7 @@ class Options:
     """How calls are made."""
 
     needs: Mapping[str, Any] = dataclasses.field(default_factory=dict)  # a message Resources
+    variables: Mapping[str, str] = dataclasses.field(default_factory=dict)
     retries: int = 0
     priority: int = 0
     together: bool = True
@@ -113,7 +114,7 @@ class Queue:
             encoded = _calls.Encoded(calls, self.folder)
         except Exception as e:
             return _failed(Future[Any](self, ""), e)
-        call = self._remembered(calls, encoded) if options.remember else f"call-{self._prefix}-{next(self._count)}"
+        call = self._remembered(calls, encoded, options) if options.remember else f"call-{self._prefix}-{next(self._count)}"
         with self._changed:
             try:
                 self._refuse_closed()
@@ -196,10 +197,11 @@ class Queue:
 
     # Jobs.
 
-    def _remembered(self, calls: Sequence[_calls.Call], encoded: _calls.Encoded) -> str:
+    def _remembered(self, calls: Sequence[_calls.Call], encoded: _calls.Encoded, options: Options) -> str:
         from . import _identity
 
-        more = (encoded.header.decode(), self._python, sys.version, str(fairway_call.CHECKSUM))
+        more = (encoded.header.decode(), self._python, sys.version, str(fairway_call.CHECKSUM),
+                *(f"{name}={value}" for name, value in sorted(options.variables.items())))
         return "call-" + _identity.identity(calls, more)
 
     def _forget(self, work: Work) -> None:
@@ -308,7 +310,11 @@ class Queue:
         message: Message = {
             "name": job,
             "step": first.step,
-            "payload": {"argv": [self._python, "-c", self._text, *words], "worker": self._worker(first, options)},
+            "payload": {
+                "argv": [self._python, "-c", self._text, *words],
+                "worker": self._worker(first, options),
+                "environment": dict(options.variables),
+            },
             "reads": list(reads.values()),
             "writes": [{"lfn": folder + "/*", "pattern": True, "unpublished": True}],
             "retry": {"attempts": options.retries + 1},

@@ -32,6 +32,7 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
     supports_retrieve_callback = True
     supports_return_generator = True  # pyright: ignore
     supports_timeout = True  # pyright: ignore
+    supports_inner_max_num_threads = True
     default_n_jobs = -1
 
     def __init__(self, executor: Executor | None = None, nesting_level: int | None = None, **options: Any) -> None:
@@ -40,6 +41,7 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         self._options = options
         self._executor = executor
         self._futures: set[Future[Any]] = set()
+        self._variables: dict[str, str] = {}
         self._last = threading.local()  # how long the call took whose result was retrieved last
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:  # pyright: ignore
@@ -56,6 +58,7 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         """Begin to serve a Parallel."""
         self.parallel = parallel
         n_jobs = self.effective_n_jobs(n_jobs)
+        self._variables = self._prepare_worker_env(n_jobs)  # by which libraries have no more threads than processors
         if self._given is None:
             self._executor = _shared(n_jobs, self._options)
         return n_jobs
@@ -63,7 +66,8 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
     def submit(self, func: Any, callback: Any = None) -> Future[Any]:
         """Call a batch of functions."""
         assert self._executor is not None
-        future = self._executor.options(together=False).submit(func)  # joblib makes batches itself
+        executor = self._executor.options(together=False, variables=self._variables)  # joblib makes batches itself
+        future = executor.submit(func)
         self._futures.add(future)
         future.add_done_callback(self._futures.discard)
         if callback is not None:
