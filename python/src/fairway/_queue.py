@@ -114,7 +114,9 @@ class Queue:
             encoded = _calls.Encoded(calls, self.folder)
         except Exception as e:
             return _failed(Future[Any](self, ""), e)
-        call = self._remembered(calls, encoded, options) if options.remember else f"call-{self._prefix}-{next(self._count)}"
+        call = f"call-{self._prefix}-{next(self._count)}"
+        if options.remember:
+            call = self._remembered(calls, encoded, options)
         with self._changed:
             try:
                 self._refuse_closed()
