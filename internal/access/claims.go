@@ -236,8 +236,9 @@ func checkLists(m *wire.SyncRequest) error {
 	case m.GetOutputsStored() < 0, m.GetOutputsToStore() < m.GetOutputsStored(), m.GetOutputsToStore() > maxAmount:
 		return malformed("%d outputs of %d cannot be stored", m.GetOutputsStored(), m.GetOutputsToStore())
 	}
+	var all total
 	for _, f := range m.GetCacheAdded() {
-		if f.GetSize() < 0 || f.GetSize() > maxAmount {
+		if !all.takes(f.GetSize()) {
 			return malformed("the cached file %.100q cannot have %d bytes", f.GetFile().GetLfn(), f.GetSize())
 		}
 		if err := checkHash(f.GetBlake3()); err != nil {
@@ -253,6 +254,18 @@ func checkLists(m *wire.SyncRequest) error {
 		}
 	}
 	return nil
+}
+
+// total is the size of several files, which is at most maxAmount: thousands of them, each as large as one may
+// be, would be more than a number holds.
+type total int64
+
+func (t *total) takes(size int64) bool {
+	if size < 0 || size > maxAmount-int64(*t) {
+		return false
+	}
+	*t += total(size)
+	return true
 }
 
 // checkMembers takes where members of gangs say that they are reached: others connect to that.
@@ -295,9 +308,13 @@ func (c *Claims) checkReport(report *wire.Report, stores []string) error {
 	if len(r.GetOutputs()) > MaxOutputs || len(r.GetLost()) > MaxOutputs {
 		return of("names more than %d files", MaxOutputs)
 	}
+	var all total
 	for _, o := range r.GetOutputs() {
 		if err := checkOutput(o, r.GetAttempt(), stores); err != nil {
 			return of("%v", err)
+		}
+		if !all.takes(o.GetSize()) {
+			return of("says that its files have more than %d bytes together", int64(maxAmount))
 		}
 	}
 	for _, l := range r.GetLost() {
@@ -315,11 +332,13 @@ func checkUsage(u *wire.Usage, of func(format string, args ...any) error) error 
 	moved := []int64{u.GetBytesStaged(), u.GetBytesCached(), u.GetBytesWritten()}
 	counts := []int64{int64(u.GetCacheHits()), int64(u.GetCacheMisses()), int64(u.GetRemoteHits()),
 		int64(u.GetPrefetchHits()), u.GetBytesRemote(), u.GetBytesPrefetched()}
-	for _, n := range slices.Concat(moved, counts,
-		[]int64{u.GetMaxRssBytes(), int64(u.GetCpu().AsDuration()), int64(u.GetStagedAhead().AsDuration())}) {
+	for _, n := range slices.Concat(moved, counts) {
 		if n < 0 {
 			return of("says that it used less than nothing")
 		}
+	}
+	if err := u.Impossible(); err != nil {
+		return of("says that it used %v", err)
 	}
 	if slices.Max(moved) > maxAmount {
 		return of("says that it read or wrote %d bytes", slices.Max(moved))

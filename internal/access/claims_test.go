@@ -2,6 +2,7 @@ package access
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -9,6 +10,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"fairway/internal/wire"
 )
@@ -152,10 +154,20 @@ func TestLiesAreRefused(t *testing.T) {
 		"a lost file in two lines":          {func(m *wire.SyncRequest) { m.Ended[0].Result.Lost = []*wire.LostFile{{Pfn: "a\nb"}} }, "several lines"},
 		"a lost file without a name":        {func(m *wire.SyncRequest) { m.Ended[0].Result.Lost = []*wire.LostFile{{Pfn: "a"}} }, "cannot be one"},
 		"more records than there are":       {output(func(o *wire.WrittenFile) { o.Records = 1 << 50 }), "records"},
+		"large files together":              {func(m *wire.SyncRequest) { m.CacheAdded = largeFiles() }, "cannot have"},
+		"large outputs together":            {output(func(o *wire.WrittenFile) { o.Size = 1 << 50 }), "together"},
 		"too many sources of no use":        {func(m *wire.SyncRequest) { m.Unserved = make([]string, MaxUnserved+1) }, "at most"},
 	} {
 		refusedLie(t, c, what, lie.tell, lie.said)
 	}
+}
+
+// largeFiles are more than a number holds, and none of them alone is.
+func largeFiles() (files []*wire.CachedFile) {
+	for i := range MaxCached {
+		files = append(files, &wire.CachedFile{File: &wire.FileRef{Lfn: fmt.Sprint("raw/", i)}, Size: 1 << 50})
+	}
+	return files
 }
 
 // refusedLie checks that a lie is refused by a sentence.
@@ -226,6 +238,9 @@ func TestCountsOfCachesAreSane(t *testing.T) {
 		"more came from other":         {used: &wire.Usage{CacheHits: 2, RemoteHits: 2, PrefetchHits: 1}},
 		"prefetched than it read":      {used: &wire.Usage{BytesPrefetched: 1}},
 		"less than nothing":            {used: &wire.Usage{RemoteHits: -1}},
+		"which no clock shows":         {used: &wire.Usage{End: &timestamppb.Timestamp{Seconds: 1 << 40}}},
+		"a processor time":             {used: &wire.Usage{Cpu: &durationpb.Duration{Seconds: 1 << 40}}},
+		"bytes of memory":              {used: &wire.Usage{MaxRssBytes: math.MaxInt64}},
 		"cannot have evicted":          {counts: &wire.CacheCounts{EvictedFiles: -1}},
 		"or prefetched 11529215046068": {counts: &wire.CacheCounts{PrefetchedBytes: 1 << 60}},
 	} {

@@ -317,4 +317,8 @@ func (r *runTimes) rest(age float64) float64 {
 	return max((1-spread)*max(0, mean-age)+spread*mean, age-mean)
 }
 
-func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }
+// longest is the longest time that is expected of anything: as an instant it can be told from now on.
+const longest = 1 << 62
+
+// seconds is so long, and no longer than longest: pilots tell what is expected.
+func seconds(s float64) time.Duration { return time.Duration(min(s*float64(time.Second), longest)) }

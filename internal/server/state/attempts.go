@@ -136,6 +136,7 @@ func usageOf(body []byte) (dispatch.PilotID, dispatch.Usage, error) {
 	}
 	usage := new(wire.Usage)
 	err = proto.Unmarshal(at, usage)
+	usage.Bear()
 	return dispatch.PilotID(pilot), convert.UsageFromWire(usage), err
 }
 
@@ -170,6 +171,7 @@ func (a *attempts) Of(job dispatch.JobID) ([]*wire.AttemptDetail, error) {
 		if err := proto.Unmarshal(body, details[i]); err != nil {
 			return nil, fmt.Errorf("attempt %d of job %d: %w", i+1, job.Number(), err)
 		}
+		details[i].GetResult().GetUsage().Bear()
 	}
 	return details, nil
 }
@@ -184,6 +186,7 @@ func (a *attempts) Last(job dispatch.JobID) *wire.AttemptDetail {
 	if proto.Unmarshal(all[len(all)-1], detail) != nil {
 		return nil
 	}
+	detail.GetResult().GetUsage().Bear()
 	return detail
 }
 

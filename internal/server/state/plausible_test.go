@@ -2,6 +2,7 @@ package state
 
 import (
 	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -38,8 +39,25 @@ func TestLiesDoNotFalsifyTheSums(t *testing.T) {
 	}
 	later := now.Add(10 * time.Minute)
 	truth := result(func(*dispatch.Usage) {})
-	if c.Plausible(later, truth); truth[0].Usage != honest {
-		t.Errorf("the truth became %+v", truth[0].Usage)
+	want := honest // by the clock of the server
+	for _, moment := range []*time.Time{&want.StageInStart, &want.Start, &want.End, &want.StageOutEnd} {
+		*moment = moment.Add(later.Sub(honest.StageOutEnd))
+	}
+	if c.Plausible(later, truth); truth[0].Usage != want || len(truth[0].Notes) > 0 {
+		t.Errorf("the truth became %+v", truth[0])
+	}
+	if c.Plausible(later, truth); truth[0].Usage != want {
+		t.Errorf("the truth by the server's clock became %+v", truth[0])
+	}
+	if c.Plausible(now.Add(-2*time.Hour), truth); truth[0].Usage != want {
+		t.Errorf("where the server's clock was set back, the truth became %+v", truth[0])
+	}
+	long := result(func(u *dispatch.Usage) {
+		u.End, u.StageOutEnd = u.End.AddDate(100, 0, 0), u.StageOutEnd.AddDate(100, 0, 0)
+	})
+	if c.Plausible(later, long); len(long[0].Notes) != 1 || !strings.Contains(long[0].Notes[0], "counts as so long") ||
+		!long[0].Usage.StageOutEnd.Equal(later) || later.Sub(long[0].Usage.StageInStart) != 10*time.Minute+ClockSlack {
+		t.Errorf("what is too long became %+v", long[0])
 	}
 	for name, lie := range map[string]func(*dispatch.Usage){
 		"hits":                func(u *dispatch.Usage) { u.CacheHits = math.MaxInt32 },
@@ -53,6 +71,7 @@ func TestLiesDoNotFalsifyTheSums(t *testing.T) {
 		"only an end":         func(u *dispatch.Usage) { u.Start, u.End = time.Time{}, time.Time{} },
 		"backwards":           func(u *dispatch.Usage) { u.End = u.Start.Add(-time.Hour) },
 		"staged ahead":        func(u *dispatch.Usage) { u.StagedAhead = math.MaxInt64 },
+		"all long":            func(u *dispatch.Usage) { u.StageOutEnd = u.End.AddDate(150, 0, 0) },
 	} {
 		told := result(lie)
 		c.Plausible(later, told)

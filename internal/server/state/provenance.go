@@ -150,6 +150,7 @@ func lastProvenance(records []dispatch.Record) (last *wire.Provenance, err error
 		if err := proto.Unmarshal(r.Body, p); err != nil {
 			return nil, fmt.Errorf("record %s %q: %w", ProvenanceTable, r.Key, err)
 		}
+		p.GetAttempt().GetResult().GetUsage().Bear()
 		if last == nil || p.GetAttempt().GetAttempt() > last.GetAttempt().GetAttempt() {
 			last = p
 		}

@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -171,14 +172,23 @@ func (s *sums) add(u *dispatch.Usage) {
 	s.Reads.add(u)
 	s.written += u.BytesWritten
 	if !u.Start.IsZero() {
-		s.staging += u.Start.Sub(u.StageInStart)
-		s.stageIn += u.Start.Sub(u.StageInStart) + u.StagedAhead
-		s.hidden += u.StagedAhead
-		s.computing += u.End.Sub(u.Start)
+		addTime(&s.staging, u.Start.Sub(u.StageInStart))
+		addTime(&s.stageIn, u.Start.Sub(u.StageInStart)+u.StagedAhead)
+		addTime(&s.hidden, u.StagedAhead)
+		addTime(&s.computing, u.End.Sub(u.Start))
 	}
 	if !u.StageOutEnd.IsZero() {
-		s.staging += u.StageOutEnd.Sub(u.End)
+		addTime(&s.staging, u.StageOutEnd.Sub(u.End))
 	}
+}
+
+// addTime adds to a sum, which ends at the longest Duration.
+func addTime(sum *time.Duration, d time.Duration) {
+	if *sum > math.MaxInt64-max(0, d) {
+		*sum = math.MaxInt64
+		return
+	}
+	*sum += d
 }
 
 // ObserveFlow takes in which steps are complete.

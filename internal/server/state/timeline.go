@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/wire"
 )
 
 // Bounds of a Timeline.
@@ -108,6 +109,9 @@ func (t *Timeline) add(job dispatch.JobID, attempt dispatch.AttemptID, pilot dis
 	if s.StageIn.IsZero() || s.StageOut.Before(s.StageIn) {
 		return // it was lost before it began
 	}
+	if !wire.ClockShows(s.StageIn) || !wire.ClockShows(s.StageOut) {
+		return // the bins reach so far, and no farther
+	}
 	t.cover(s.StageIn, s.StageOut)
 	t.keep(s)
 	t.All.add(t, &s)
@@ -131,7 +135,7 @@ func (t *Timeline) keep(s Span) {
 // Reach has the bins reach from a time at the latest up to another, so that what runs can be added to
 // copies of lanes. Nothing of what the timeline tells is lost. Only the loop may call it.
 func (t *Timeline) Reach(begin, now time.Time) {
-	if now.After(begin) && (t.Begin.IsZero() || now.After(t.Begin)) {
+	if now.After(begin) && (t.Begin.IsZero() || now.After(t.Begin)) && wire.ClockShows(begin) && wire.ClockShows(now) {
 		if !t.Begin.IsZero() {
 			begin = t.Begin
 		}
@@ -144,8 +148,11 @@ func (t *Timeline) AddRunning(l *Lane, began, now time.Time) {
 	if began.Before(t.Begin) {
 		began = t.Begin
 	}
-	if limit := t.Begin.Add(TimelineBins * t.Width); now.After(limit) {
-		now = limit
+	if now.After(wire.LatestClock) {
+		now = wire.LatestClock
+	}
+	if now.Sub(t.Begin)/TimelineBins >= t.Width {
+		now = t.Begin.Add(TimelineBins * t.Width)
 	}
 	t.fill(&l.Computing, began, now)
 }
@@ -164,7 +171,7 @@ func (t *Timeline) cover(from, to time.Time) {
 	if end := t.Begin.Add(time.Duration(len(t.All.Ended)) * t.Width); end.After(last) {
 		last = end
 	}
-	for ahead > TimelineBins || last.Sub(begin) >= TimelineBins*t.Width {
+	for ahead > TimelineBins || last.Sub(begin)/TimelineBins >= t.Width { // all bins together may be longer than a Duration
 		t.halve()
 		if from.Before(t.Begin) {
 			ahead = int((t.Begin.Sub(from) + t.Width - 1) / t.Width)

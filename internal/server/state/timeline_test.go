@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/wire"
 	"fairway/lib/seed"
 )
 
@@ -54,5 +55,58 @@ func TestTimelineKeepsAllTime(t *testing.T) {
 		if len(line.Spans) != min(n, TimelineSpans) {
 			t.Errorf("%d spans of %d", len(line.Spans), n)
 		}
+	}
+}
+
+// Whatever nodes' clocks show, the bins reach from one attempt to the next.
+func TestTimelineReachesAsFarAsClocksGo(t *testing.T) {
+	now := time.Unix(1_800_000_000, 0)
+	for _, times := range [][]time.Time{
+		{now, wire.EarliestClock, wire.LatestClock, now},
+		{wire.LatestClock.Add(-time.Hour), wire.EarliestClock, now},
+		{now, wire.EarliestClock.Add(-time.Hour), wire.LatestClock.Add(time.Hour), {}, now.AddDate(7000, 0, 0), now},
+	} {
+		var line Timeline
+		known := 0
+		for i, at := range times {
+			line.add(dispatch.JobID(i), 1, "p", false, &dispatch.Usage{StageInStart: at, Start: at, End: at.Add(time.Minute), StageOutEnd: at.Add(time.Minute)})
+			if wire.ClockShows(at) && wire.ClockShows(at.Add(time.Minute)) {
+				known++
+			}
+		}
+		line.Reach(wire.EarliestClock, wire.LatestClock.AddDate(100, 0, 0))
+		running := line.All.Clone()
+		line.AddRunning(&running, now, wire.LatestClock.AddDate(100, 0, 0))
+		ended := float32(0)
+		for _, n := range line.All.Ended {
+			ended += n
+		}
+		if ended != float32(known) || len(line.All.Ended) > TimelineBins || len(running.Computing) > TimelineBins {
+			t.Errorf("%v: %v of %d attempts in %d bins of %v", times, ended, known, len(line.All.Ended), line.Width)
+		}
+	}
+}
+
+// A server that starts again takes what an earlier version has recorded of lies.
+func TestRecordedLiesAreBorne(t *testing.T) {
+	line := newTally("w", nil, new(Nodes))
+	now := time.Unix(1_800_000_000, 0)
+	for i, years := range []int{0, -250, 250, 7000, -1900} {
+		at := now.AddDate(years, 0, 0)
+		e := dispatch.Event{Job: dispatch.NewJobID(1, uint32(i+1)), Result: &dispatch.Result{Attempt: 1, Usage: dispatch.Usage{
+			StageInStart: at, Start: at, End: at.Add(time.Minute), StageOutEnd: at.Add(time.Minute), CPU: math.MaxInt64, MaxRSS: math.MaxInt64,
+		}}}
+		var told attempts
+		if err := line.recall(told.Record(&e)); err != nil {
+			t.Fatal(err)
+		}
+		all, err := line.Attempts.Of(e.Job)
+		if err != nil || all[0].GetResult().GetUsage().Impossible() != nil ||
+			line.Attempts.Last(e.Job).GetResult().GetUsage().Impossible() != nil {
+			t.Error(all, err)
+		}
+	}
+	if n := line.Sums.Attempts(); n != 5 || line.Sums.computing > time.Minute {
+		t.Errorf("%d attempts computed for %v", n, line.Sums.computing)
 	}
 }
