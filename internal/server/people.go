@@ -39,9 +39,17 @@ func (s *Server) openDoor(ctx context.Context) (err error) {
 	s.door, err = people.Open(ctx, people.Config{
 		Key: s.authority.Key("tokens of people"), Store: s.records, Settings: settings, Audit: s.audit,
 		GroupsOf: s.GroupsOf, HasGroup: s.hasGroup, Connection: s.publicConnection, PilotSettings: s.pilotSettings,
-		RenewOwner: s.renewOwner, Now: time.Now, Log: s.log,
+		RenewOwner: s.renewOwner, Now: time.Now, Kept: s.keptTo, Log: s.log,
 	})
 	return err
+}
+
+// keptTo is the time by which tokens that have expired are forgotten.
+func (s *Server) keptTo() time.Time {
+	if s.config.Lasting {
+		return s.keeping.now()
+	}
+	return time.Now()
 }
 
 func readRights(file string) (*rights.Settings, error) {

@@ -22,6 +22,9 @@ const resultsPeriod = time.Minute
 
 // watchResults removes results whose time is over until ctx ends.
 func (s *Server) watchResults(ctx context.Context) {
+	if jump := s.keeping.ahead(); jump > keepingJump {
+		s.log.Warn("the clock went far ahead while no server ran: results are kept longer, and go by and by", "ahead", jump)
+	}
 	for s.sched.Sleep(ctx, resultsPeriod) == nil {
 		s.cutResults(ctx)
 	}
@@ -32,25 +35,38 @@ func (s *Server) watchResults(ctx context.Context) {
 // twentieth more than the limit. So it looks through all of them once for many that go.
 func (s *Server) cutResults(ctx context.Context) {
 	var gone []dispatch.UnusedResult
+	at := s.keeping.now()
 	err := s.inbox.Query(ctx, func(c *state.Cores) {
 		keep := s.config.UnusedResults
 		if c.Dispatch.Results() <= keep+keep/20 {
 			keep = c.Dispatch.Results()
 		}
-		gone = c.Dispatch.Forgettable(time.Now(), keep, 0)
+		gone = c.Dispatch.Forgettable(at, keep, 0)
 	})
 	if err == nil && len(gone) > 0 {
 		err = s.forgetResults(ctx, gone)
+	}
+	if err == nil {
+		err = s.recordKeeping(ctx)
 	}
 	if err != nil && ctx.Err() == nil {
 		s.log.Warn("results that nobody needs could not be removed", "error", err)
 	}
 }
 
+// recordKeeping makes durable how far results were kept.
+func (s *Server) recordKeeping(ctx context.Context) error {
+	records, err := s.keeping.record()
+	if records == nil {
+		return err
+	}
+	return s.inbox.Deliver(ctx, func() *loop.Request { return &loop.Request{Records: records} })
+}
+
 // tellResults adds to what a removal tells which results the run names, and what would keep them.
 func (s *Server) tellResults(ctx context.Context, removed *api.RemovedRun) error {
 	var named []dispatch.NamedResult
-	err := s.inbox.Query(ctx, func(c *state.Cores) { named = c.Dispatch.NamedBy(removed.Run, time.Now()) })
+	err := s.inbox.Query(ctx, func(c *state.Cores) { named = c.Dispatch.NamedBy(removed.Run, state.Now()) })
 	if err != nil {
 		return err
 	}

@@ -72,6 +72,7 @@ type Server struct {
 
 	sharing  sharing        // of a lasting server
 	space    space          // where outputs are stored
+	keeping  keeping        // of a lasting server
 	contents *feed.Contents // the same: what inputs of all its runs hold
 
 	// How people and pilots reach the server: the socket in the state folder, which
@@ -142,7 +143,8 @@ func (s *Server) open(ctx context.Context) error {
 		return err
 	}
 	if s.config.Lasting {
-		if err = s.sharing.open(s.config.Shares); err == nil {
+		err = errors.Join(s.sharing.open(s.config.Shares), s.keeping.open(ctx, s.records))
+		if err == nil {
 			err = s.openSubmitted(ctx)
 		}
 	} else {

@@ -145,7 +145,7 @@ func (s *Server) lookAtSpace(ctx context.Context, now time.Time) error {
 	if err := s.tellSpace(ctx); err != nil || !s.config.Lasting {
 		return err
 	}
-	return s.makeRoom(ctx, now)
+	return s.makeRoom(ctx, s.keeping.now())
 }
 
 // tellSpace tells the runs that are under way, once, that the disk will be full.

@@ -59,7 +59,9 @@ type Config struct {
 	RenewOwner func() error
 
 	Now func() time.Time
-	Log *slog.Logger
+	// Kept is the time by which expired tokens are forgotten; nil: Now.
+	Kept func() time.Time
+	Log  *slog.Logger
 }
 
 // Door lets people in who prove who they are. Any goroutine may use it.
@@ -101,6 +103,9 @@ type ownerToken struct {
 // Open reads the tokens that the store has. Those that a copied folder brought along are another
 // server's, and good for nothing here.
 func Open(ctx context.Context, c Config) (*Door, error) {
+	if c.Kept == nil {
+		c.Kept = c.Now
+	}
 	d := &Door{config: c, tokens: map[string]*issued{}}
 	d.login.provider = make(chan struct{}, 1)
 	d.login.busy = make(chan struct{}, maxLogins)
@@ -108,7 +113,7 @@ func Open(ctx context.Context, c Config) (*Door, error) {
 	if err != nil {
 		return nil, err
 	}
-	now, state := c.Now(), c.Key.State()
+	now, state := c.Kept(), c.Key.State()
 	var gone []dispatch.Record
 	for _, r := range records {
 		t := rights.Token{}
@@ -227,7 +232,7 @@ func (d *Door) issue(ctx context.Context, t rights.Token) (made rights.Token, te
 		return t, "", err
 	}
 	records := []dispatch.Record{{Table: TokenTable, Key: t.Number, Body: body}}
-	gone := d.replaced(&t, now)
+	gone := d.replaced(&t, d.config.Kept())
 	for _, number := range gone {
 		records = append(records, dispatch.Record{Table: TokenTable, Key: number})
 	}
