@@ -20,6 +20,26 @@ func isBookkeeping(name string) bool {
 	return name == lockName || name == changesName || name == usesName
 }
 
+// isOfCache reports whether a name in a cache folder is one that a cache gives.
+func isOfCache(name string) bool {
+	return isFile(name) || isBookkeeping(name) || name == trustName || name == partsName || strings.HasPrefix(name, newPrefix) ||
+		strings.HasPrefix(name, dropPrefix)
+}
+
+// isFile reports whether a name is that of a cached file, also one that earlier versions gave.
+func isFile(name string) bool {
+	fields := strings.Split(name, "@")
+	if len(fields) != 4 {
+		return false
+	}
+	for i, base := range []int{10, 16, 10} {
+		if _, err := strconv.ParseUint(fields[i+1], base, 64); err != nil {
+			return false
+		}
+	}
+	return true
+}
+
 // newPrefix begins the names of files that are being written (partOf).
 const newPrefix = ".new-"
 

@@ -209,7 +209,7 @@ func (c *Cache) inheritFrom(folder string) {
 	lock, err := lockFolder(folder, false)
 	if err != nil {
 		if errors.Is(err, fs.ErrNotExist) && strings.HasPrefix(filepath.Base(folder), gonePrefix) {
-			_ = os.RemoveAll(folder)
+			removeCache(folder)
 		}
 		return
 	}
@@ -221,7 +221,7 @@ func (c *Cache) inheritFrom(folder string) {
 			_ = os.Rename(filepath.Join(folder, n.Name()), filepath.Join(c.folder, n.Name()))
 		}
 	}
-	_ = os.RemoveAll(folder)
+	removeCache(folder)
 }
 
 // rebuild makes the index from the names of the files, and of what is recorded of
@@ -294,7 +294,7 @@ func (c *Cache) Close() {
 	if len(c.peers) > 0 {
 		gone := filepath.Join(c.cfg.Dir, gonePrefix+c.cfg.Name)
 		if os.Rename(c.folder, gone) == nil {
-			_ = os.RemoveAll(gone)
+			removeCache(gone)
 		}
 	} else if len(c.entries) > 0 {
 		c.bringToDisk()

@@ -43,8 +43,8 @@ func (p *peer) names() []string {
 
 // SetPeers says which folders the other live pilots of the host have now. A
 // shared cache takes links to the files in those of this user, also to those that come later
-// (paper 3, section IV-D); the limit follows their number. Folders of other users are for
-// CopyFromGroup.
+// (paper 3, section IV-D); the limit follows their number. The others, as those of other users, are
+// for CopyFromGroup alone: pilots say where their folders are, and one may lie.
 func (c *Cache) SetPeers(folders []string) {
 	if !c.cfg.Shared {
 		return
@@ -57,7 +57,7 @@ func (c *Cache) SetPeers(folders []string) {
 		if folder == c.folder {
 			continue
 		}
-		if c.peers[folder] == nil && !c.isOfThisUser(folder) {
+		if c.peers[folder] == nil && !c.isSibling(folder) {
 			others = append(others, folder)
 			continue
 		}
@@ -104,13 +104,56 @@ func (c *Cache) leave(p *peer) {
 	c.wakeAfterLook()
 }
 
+// isSibling reports whether a folder stands in Dir, where pilots that share files make theirs, and is of
+// the owner of this cache's. Nobody else could make one there.
+func (c *Cache) isSibling(folder string) bool {
+	own, err := os.Stat(c.cfg.Dir)
+	if err != nil {
+		return false
+	}
+	there, err := os.Stat(filepath.Dir(folder))
+	if err != nil || !os.SameFile(own, there) {
+		return false
+	}
+	info, err := os.Lstat(folder)
+	return err == nil && info.IsDir() && c.isOfThisUser(folder)
+}
+
 // inheritLinks removes the folder of a peer that was killed: what this cache
 // wanted of it, it has links to.
 func (c *Cache) inheritLinks(folder string) {
 	if lock, err := lockFolder(folder, false); err == nil {
-		_ = os.RemoveAll(folder)
+		removeCache(folder)
 		_ = lock.Close()
 	}
+}
+
+// removeCache removes what a cache has made in its folder, and the folder if nothing else is there: what
+// bears no name of a cache is somebody else's, and a folder with such things that no cache has marked is
+// left as it is. It follows no link.
+func removeCache(folder string) {
+	if info, err := os.Lstat(folder); err != nil || !info.IsDir() {
+		return
+	}
+	root, err := os.OpenRoot(folder)
+	if err != nil {
+		return
+	}
+	defer func() { _ = root.Close() }()
+	names, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return
+	}
+	is := func(ours bool) func(fs.DirEntry) bool {
+		return func(n fs.DirEntry) bool { return isOfCache(n.Name()) == ours }
+	}
+	if _, err := root.Lstat(trustName); err != nil && slices.ContainsFunc(names, is(false)) {
+		return
+	}
+	for _, n := range slices.DeleteFunc(names, is(false)) {
+		_ = root.RemoveAll(n.Name())
+	}
+	_ = os.Remove(folder)
 }
 
 // follow looks at a peer's folder whenever it has changed, until the peer has
