@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -27,13 +29,16 @@ func (c *console) cleanCommand() *cobra.Command {
 		Use:   "clean",
 		Short: "Remove the state of a finished run",
 		Long: `Remove the state of this folder, or of the one that -C names: records, caches,
-sandboxes, logs and stored files. Published results stay unless you give --results,
-files of others always. The next run starts from the beginning. Clean names what
+sandboxes, logs and stored files. Published results stay unless you give --results
+(later it is not known any more which files these are), files of others always. The next run starts from the beginning. Clean names what
 it cannot remove, and ends with 1. It is refused while a run is under way.`,
 		Example: "  fairway clean\n  fairway -C examples/lambda clean --results",
 		Args:    noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
 			folder, err := c.folderItself()
+			if results && err != nil {
+				return withoutState(err, folder)
+			}
 			if err != nil {
 				return err
 			}
@@ -57,7 +62,16 @@ func (c *console) folderItself() (string, error) {
 		return "", fail(exitNoState, fmt.Sprintf("if you mean that one: fairway -C %s clean", displayPath(above)),
 			"no workflow was run in %s, but in %s above it", folderText(dir), displayPath(above))
 	}
-	return "", noState(dir)
+	return dir, noState(dir)
+}
+
+// withoutState is the error where results are to go, and nothing is known any more of whose they are.
+func withoutState(err error, dir string) error {
+	if info, look := os.Stat(filepath.Join(dir, folder.ResultsFolder)); dir == "" || look != nil || !info.IsDir() {
+		return err
+	}
+	return fail(exitNoState, "remove what you do not need by hand", "no workflow was run in %s, or its state was removed: "+
+		"which files of %s/ Fairway made is not known", folderText(dir), folder.ResultsFolder)
 }
 
 func (c *console) clean(ctx context.Context, dir string, results bool) error {
@@ -97,6 +111,10 @@ func (c *console) clean(ctx context.Context, dir string, results bool) error {
 			fmt.Fprintf(c.out, "left %s\n", oneLine(displayPath(what)))
 		}
 		fmt.Fprintf(c.out, "%s freed\n", quantity.Bytes(cleaned.Bytes))
+		if _, err := os.Stat(filepath.Join(dir, folder.ResultsFolder)); err == nil && !results {
+			fmt.Fprintf(c.out, "%s/ stays; from now on its files are yours, and `fairway clean --results` does not know them\n",
+				folder.ResultsFolder)
+		}
 	})
 	if cleaned.Failed > 0 {
 		return quietly(exitFailed)
