@@ -207,15 +207,21 @@ class ProgramsTest(unittest.TestCase):
                 "    print(executor.submit(calls.square, 2).result(), flush=True)\n"
                 "    calls.wait_for(sys.argv[1])\n"
                 "    print(executor.submit(calls.square, 3).result(), flush=True)\n")
-        first = self.program(text, "go")
-        self.assertEqual(first.stdout.readline(), "4\n")
-        second = self.program(text, "ended")
-        self.assertEqual(second.stdout.readline(), "4\n")
-        open(os.path.join(self.folder, "go"), "w").close()
-        self.assertEqual((first.communicate()[0], first.returncode), ("9\n", 0))
-        open(os.path.join(self.folder, "ended"), "w").close()
-        self.assertEqual((second.communicate()[0], second.returncode), ("9\n", 0))
-        self.assertTrue(until(lambda: not processes_in(self.folder)))
+        for end in ("leaves", "is killed"):
+            with self.subTest(first=end):
+                go, ended = (os.path.join(self.folder, f"{name} {end}") for name in ("go", "ended"))
+                first = self.program(text, go)
+                self.assertEqual(first.stdout.readline(), "4\n")
+                second = self.program(text, ended)
+                self.assertEqual(second.stdout.readline(), "4\n")
+                if end == "leaves":
+                    open(go, "w").close()
+                else:
+                    first.kill()
+                first.communicate()
+                open(ended, "w").close()
+                self.assertEqual((second.communicate()[0], second.returncode), ("9\n", 0))
+                self.assertTrue(until(lambda: not processes_in(self.folder)))
 
 
 if __name__ == "__main__":

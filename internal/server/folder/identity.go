@@ -225,7 +225,7 @@ func CheckOwner(workflow string) error {
 
 // ownNames are what a state folder may hold before it has an identity: links
 // that people have made, and what a server that was killed at once has left.
-var ownNames = append([]string{lockName, SocketName, programsName, identityName + ".new"}, sharedNames...)
+var ownNames = append([]string{lockName, SocketName, identityName + ".new"}, sharedNames...)
 
 // refuseForeign refuses a folder that holds other things than a state.
 func refuseForeign(state string) error {

@@ -38,7 +38,6 @@ const (
 	PublicName    = "public"       // the same: how those reach it who have no token yet
 	LinkName      = "link"         // to the pages, while a server has some
 	AuditName     = "audit"        // the same: what people have done
-	programsName  = "programs"     // the pipe by which the programs that use an open run hold its server
 )
 
 // Layout are where a workflow folder keeps what. Those of a folder without a

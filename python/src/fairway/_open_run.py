@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import base64
-import fcntl
 import hashlib
+import itertools
 import logging
 import os
 import shutil
+import subprocess
 import tempfile
 import threading
 import time
 import uuid
-import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from ._connection import Client, Message, Path
 from ._errors import FairwayError
@@ -30,16 +30,16 @@ _AWAY_TIME = 120.0  # seconds for which a server that does not answer is asked a
 _AWAY_PAUSE = 0.1
 _OPEN_TIME = 60.0  # seconds for a run that others end to be gone
 _END_TIME = 30.0  # seconds for a server to end when its run has
-_HOLD = os.path.join(".fairway", "programs")  # a pipe that holds the server: see _Hold
 _REFUSED = ("invalid_argument", "already_exists", "resource_exhausted")  # what one job can be the reason of
 
 
 class OpenRun:
     """A run to which this program submits jobs. Any thread may use it.
 
-    In a folder where nothing runs it starts a server, which goes on until the last program that has
-    joined it closes its OpenRun or ends, however it ends. A run that a person has opened there is
-    used, and left as it is. A server of this kind that is killed is started again.
+    In a folder where nothing runs it starts a server, which goes on until this program closes its
+    OpenRun or ends, however it ends, and so has the last other one that uses the run. A run that is
+    open there is used, and kept open while it is. A server that is killed is started again by the
+    program that has started it.
 
     Args:
         folder: of the run; what was done there before is known. Default: one that goes with the run.
@@ -57,7 +57,7 @@ class OpenRun:
     Attributes:
         client: asks the server.
         lasting: whether it is one of a server that lasts.
-        owned: whether the run ends with the programs that use it.
+        owned: whether this program has opened the run, which ends with it.
         ignored: a sentence where pilots, site and options change nothing, since the run is open already.
     """
 
@@ -74,9 +74,9 @@ class OpenRun:
         self._temporary: str | None = None
         self.lasting = server is not None
         self._uploads: dict[str, str] = {}  # paths at a server of what was uploaded, by name
-        self._starting = threading.Lock()  # guards the two that follow; held while a server starts
+        self._starting = threading.Lock()  # guards the next one; held while a server starts
         self._server: Server | None = None  # that this program has started last
-        self._hold: _Hold | None = None
+        self._held: Iterator[Message] | None = None  # a stream of ends by which a run of others is kept open
         self._lock = threading.Lock()  # guards what follows; never held while something is awaited
         self._awaited: dict[str, int] = {}  # numbers of jobs whose end is awaited, by name; 0: not known
         self.failure: BaseException | None = None
@@ -173,13 +173,16 @@ class OpenRun:
         """End jobs. Those that there are not, or that have ended, are passed over."""
         names = list(jobs)
         try:
-            if names:
-                self.call("Cancel", {"jobs": names})
+            self._cancel_some(names)
         except FairwayError as e:
             if e.code == "unavailable":
                 raise
             for name in names if len(names) > 1 else ():  # one that is not known hinders the others
                 self.cancel([name])
+
+    def _cancel_some(self, names: list[str]) -> None:
+        if names:
+            self.call("Cancel", {"jobs": names})
 
     def jobs(self, states: Iterable[str], after: int = 0) -> Iterable[Message]:
         """The summaries of jobs in states whose number is above after."""
@@ -228,82 +231,69 @@ class OpenRun:
     # The server.
 
     def _join(self) -> bool:
-        """Use the run that is open in the folder, or open one. It returns whether the run is that of programs."""
+        """Use the run that is open in the folder, or open one, which it returns."""
         deadline = time.monotonic() + _OPEN_TIME
         while True:
-            if self.client.answers():
-                hold = _Hold.of(self.client.location)
-                if hold is None:
+            try:
+                if self.client.answers():
+                    self._held = self.client.stream("Endings", {"hold": True})
+                    next(self._held)
                     return False
-                if hold.share() and self.client.answers():
-                    self._hold = hold
-                    return True
-                hold.close()  # its last program ends it
-            elif self._start():
+                self._start()
                 return True
-            if time.monotonic() > deadline:
-                raise FairwayError("unavailable", f"the run in {self.client.location} does not end")
+            except FairwayError as e:  # another program was first, or is about to end the run
+                here = e.code == "aborted" or (e.code == "unavailable" and (self._held or self.client.answers()))
+                if not here or time.monotonic() > deadline:
+                    raise
+                self._held = None
             time.sleep(_AWAY_PAUSE)
 
-    def _start(self) -> bool:
-        """Start a server in the folder, unless another program does so."""
-        hold, reader = _Hold.make(self.client.location)
-        server = None
+    def _start(self) -> None:
+        """Start a server in the folder, which ends with this program."""
+        words = [*self._words, "--temporary"] if self._temporary and self._server is None else self._words
+        server = Server(self.client.location, words, subprocess.PIPE)
         try:
-            if hold.share():
-                words = self._words
-                if self._temporary and self._server is None:  # then the folder is to be empty
-                    _Hold.remove(self.client.location)
-                    words = [*words, "--temporary"]
-                server = Server(self.client.location, words, reader)
-                server.wait_open(self.client)
-                if server.process.poll() is None:
-                    old, self._hold = self._hold, hold
-                    if old is not None:
-                        old.close()
-                    self._server = server
-                    return True
-            return False
-        except BaseException as e:
-            if isinstance(e, FairwayError) and self.client.answers():  # that of another program was first
-                return False
+            server.wait_open(self.client)
+            if server.process.poll() is not None:  # it is that of another program that answers
+                raise FairwayError("unavailable", f"fairway has ended: {server.output()}")
+        except BaseException:
+            server.stop()
             raise
-        finally:
-            os.close(reader)
-            if self._hold is not hold:
-                hold.close()
-                if server is not None:
-                    server.stop()
+        self._server = server
 
     def _revive(self, why: FairwayError) -> None:
         """Start the server again if it was killed."""
         if not os.path.exists(self.client.location):
             raise why  # no server comes back there
-        if self._hold is not None:
+        if self._server is not None:
             with self._starting:
                 server = self._server
-                gone = server is None or server.process.poll() is not None
-                if gone and not self._closing.is_set() and not self.client.answers():
+                gone = server is not None and server.process.poll() is not None
+                if server is not None and gone and not self._closing.is_set() and not self.client.answers():
                     _log.warning("the server in %s was killed, and is started again", self.client.location)
-                    if self._start() and server is not None:
-                        server.stop()
+                    self._start()
+                    server.stop()
                     return
         time.sleep(_AWAY_PAUSE)
 
     def _leave(self, cancel: bool = True) -> None:
-        hold, self._hold = self._hold, None
+        """End the run and its server, if this program has opened it and no other one keeps it open."""
         server, self._server = self._server, None
-        last = hold is not None and hold.take()
+        held = 0
         try:
-            if last and not cancel and self.failure is None:
-                self.client.call("CloseInput")
-                if server is not None:
-                    server.wait(_END_TIME)
+            if server is not None and self.failure is None:
+                held = int(self.client.call("CloseInput", {"leave": True}).get("held", 0))
+            if cancel and (held or server is None) and not self.lasting:
+                with self._lock:
+                    awaited = list(self._awaited)
+                self._cancel_some(awaited)
+            if server is not None and not held and not cancel:
+                server.wait(_END_TIME)
         except Exception as e:
             _log.debug("the run is not closed: %s", e)
-        if hold is not None:
-            hold.close()
-        if server is not None and last:
+        if server is not None and held:
+            server.leave()
+        elif server is not None:
             server.stop()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
@@ -313,10 +303,12 @@ class OpenRun:
     def _listen(self) -> None:
         """Hear of jobs that have ended."""
         deadline = time.monotonic() + _AWAY_TIME
+        hold = {"hold": True} if not self.owned and not self.lasting else {}
         while not self._closing.is_set():
             try:
                 missed = self._listening.is_set()
-                for report in self.client.stream("Endings"):
+                held, self._held = self._held, None
+                for report in itertools.chain([{}], held) if held else self.client.stream("Endings", hold):
                     deadline = time.monotonic() + _AWAY_TIME
                     if missed:
                         self._look()
@@ -433,75 +425,3 @@ class OpenRun:
             offset = int(answer["size"])
         self._uploads[name] = path
         return path
-
-
-class _Hold:
-    """The end for writing of a named pipe that a server reads: the server ends when no program has it open.
-
-    Who has it shared uses the run, and who can take it alone is the last and may end the run. The
-    kernel gives both back when a program ends, and a fork does not keep them.
-    """
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-        _holds.add(self)
-
-    @classmethod
-    def of(cls, folder: str) -> _Hold | None:
-        """That of the server in a folder, None where it reads none."""
-        try:
-            return cls(os.open(os.path.join(folder, _HOLD), os.O_WRONLY | os.O_NONBLOCK))
-        except OSError:
-            return None
-
-    @classmethod
-    def make(cls, folder: str) -> tuple[_Hold, int]:
-        """One for a server that is to be started in a folder, and what the server reads."""
-        path = os.path.join(folder, _HOLD)
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        try:
-            os.mkfifo(path, 0o600)
-        except FileExistsError:
-            pass
-        reader = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        os.set_blocking(reader, True)
-        try:
-            return cls(os.open(path, os.O_WRONLY)), reader
-        except BaseException:
-            os.close(reader)
-            raise
-
-    @staticmethod
-    def remove(folder: str) -> None:
-        """Take its name away, so that no other program finds it."""
-        os.remove(os.path.join(folder, _HOLD))
-        os.rmdir(os.path.dirname(os.path.join(folder, _HOLD)))
-
-    def share(self) -> bool:
-        return self._locked(fcntl.LOCK_SH)
-
-    def take(self) -> bool:
-        return self._locked(fcntl.LOCK_EX)
-
-    def _locked(self, how: int) -> bool:
-        try:
-            fcntl.flock(self._descriptor, how | fcntl.LOCK_NB)
-            return True
-        except OSError:
-            return False
-
-    def close(self) -> None:
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-
-
-_holds: weakref.WeakSet[_Hold] = weakref.WeakSet()
-
-
-def _forked() -> None:
-    for hold in list(_holds):
-        hold.close()
-
-
-os.register_at_fork(after_in_child=_forked)

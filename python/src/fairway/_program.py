@@ -9,6 +9,7 @@ import sys
 import sysconfig
 import tempfile
 import time
+import weakref
 from collections.abc import Sequence
 from typing import IO
 
@@ -52,7 +53,7 @@ class Server:
     Args:
         folder: in which it runs.
         words: of its command, without the program.
-        stdin: a descriptor that it reads, of which it has a copy.
+        stdin: what it reads; with subprocess.PIPE the pipe is open until leave or stop, or this program ends.
     """
 
     def __init__(self, folder: str, words: Sequence[str], stdin: int = subprocess.DEVNULL) -> None:
@@ -62,6 +63,7 @@ class Server:
             [program(), "-C", folder, *words], stdin=stdin, stdout=self._output, stderr=self._output,
             start_new_session=True,
         )
+        _servers.add(self)
 
     def wait_open(self, client: Client) -> None:
         """Wait until the server answers. The error holds its output, if it has ended."""
@@ -83,8 +85,17 @@ class Server:
         """Wait for its end, and return its exit code."""
         return self.process.wait(timeout)
 
+    def leave(self) -> None:
+        """Close what it reads: it ends when no program uses it any more."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
+        self.process.returncode = self.process.returncode or 0  # nobody waits for it
+        self._output.close()
+
     def stop(self) -> None:
         """Have it end in order, and end it if it does not."""
+        if self.process.stdin is not None:
+            self.process.stdin.close()
         if self.process.poll() is None:
             self.process.terminate()
             try:
@@ -93,3 +104,16 @@ class Server:
                 self.process.kill()
                 self.process.wait()
         self._output.close()
+
+
+_servers: weakref.WeakSet[Server] = weakref.WeakSet()
+
+
+def _forked() -> None:
+    """A fork does not keep servers of the program that it is a fork of."""
+    for server in list(_servers):
+        if server.process.stdin is not None:
+            server.process.stdin.close()
+
+
+os.register_at_fork(after_in_child=_forked)
