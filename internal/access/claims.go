@@ -77,6 +77,9 @@ func (c *Claims) Check(caller *Caller, m *wire.SyncRequest) error {
 	if err := checkMembers(m.GetMembers()); err != nil {
 		return err
 	}
+	if err := checkWaiting(m); err != nil {
+		return err
+	}
 	if len(m.GetSaved()) > MaxAttempts {
 		return malformed("a Sync tells of at most %d states that were saved", MaxAttempts)
 	}
@@ -101,6 +104,36 @@ func (c *Claims) Check(caller *Caller, m *wire.SyncRequest) error {
 		}
 	}
 	return c.checkSaved(m.GetSaved(), stores)
+}
+
+// Limits of what one Sync tells of what is waited for at a pilot.
+const (
+	MaxWaiting = 1000 // inputs
+	MaxAway    = 16   // servers
+	maxReason  = 1000 // bytes of a server's name, or of why it is away
+	maxWaited  = 365 * 24 * time.Hour
+)
+
+// checkWaiting makes sure that what attempts wait for can be shown.
+func checkWaiting(m *wire.SyncRequest) error {
+	if len(m.GetWaiting()) > MaxWaiting || len(m.GetAway()) > MaxAway {
+		return malformed("a Sync tells of at most %d inputs that are waited for, and %d servers", MaxWaiting, MaxAway)
+	}
+	for _, w := range m.GetWaiting() {
+		most := maxWaited.Milliseconds()
+		if w.GetBytes() < 0 || w.GetBytes() > maxAmount || w.GetMilliseconds() < 0 || w.GetMilliseconds() > most {
+			return malformed("of %.100q %d bytes have come in %d ms", w.GetLfn(), w.GetBytes(), w.GetMilliseconds())
+		}
+		if err := checkName(w.GetLfn()); err != nil {
+			return err
+		}
+	}
+	for _, s := range m.GetAway() {
+		if s.GetServer() == "" || len(s.GetServer()) > maxReason || len(s.GetReason()) > maxReason {
+			return malformed("a server that is away has a name and a reason of up to %d bytes", maxReason)
+		}
+	}
+	return nil
 }
 
 // checkSaved makes sure that what attempts have saved was given to them, and is stored where they may.

@@ -65,8 +65,8 @@ const (
 	longestPause   = time.Minute
 )
 
-// standstill tells why no job runs while some are ready or run on silent pilots: pilots wait in a
-// queue, or nobody has what the jobs need, or a node is dead.
+// standstill tells why no job runs while some are ready, or wait, or run on silent pilots: pilots wait in a
+// queue, or nobody has what the jobs need, or a node is dead, or a job that failed is tried later.
 type standstill struct {
 	*console
 	since   time.Time     // when it began, or was looked at last; zero: a job runs, or none is ready
@@ -79,7 +79,7 @@ type standstill struct {
 func (s *standstill) observe(report *wire.ProgressReport) {
 	total := totalOf(report.Steps)
 	switch {
-	case total.Running-report.RunningUnheard+total.Queued > 0 || total.Ready+report.RunningUnheard == 0:
+	case total.Running-report.RunningUnheard+total.Queued > 0 || total.Ready+total.Waiting+report.RunningUnheard == 0:
 		s.since, s.pause, s.told = time.Time{}, standstillTime, ""
 	case s.since.IsZero():
 		s.since = time.Now()
@@ -132,18 +132,29 @@ func (r *reason) isNews(why string) bool {
 	return true
 }
 
-// whyStill explains the first job that is ready, empty where there is none.
+// maxStill is how many waiting jobs are looked at for one that failed and is tried again.
+const maxStill = 100
+
+// whyStill explains the first job that is ready; where there is none the first that failed and waits for its next
+// attempt, or else the first that waits. It is empty where there is none of these.
 func whyStill(ctx context.Context, client wire.WorkflowClient) string {
-	list, err := client.ListJobs(ctx, &wire.ListJobsRequest{States: []string{dispatch.Ready.String()}, Limit: 1})
-	if err != nil || len(list.Jobs) == 0 {
-		return ""
+	for _, state := range []string{dispatch.Ready.String(), dispatch.Waiting.String()} {
+		list, err := client.ListJobs(ctx, &wire.ListJobsRequest{States: []string{state}, Limit: maxStill})
+		if err != nil {
+			return ""
+		}
+		if len(list.Jobs) == 0 {
+			continue
+		}
+		failed := slices.IndexFunc(list.Jobs, func(j *wire.JobSummary) bool { return j.GetReason() != "" })
+		answer, err := client.Explain(ctx, &wire.ExplainRequest{Job: list.Jobs[max(failed, 0)].Name})
+		// it has gone on meanwhile
+		if err != nil || len(answer.Lines) == 0 || answer.Summary.GetState() != state {
+			return ""
+		}
+		return "job " + oneLine(answer.Summary.GetName()) + ": " + strings.Join(answer.Lines, "; ")
 	}
-	answer, err := client.Explain(ctx, &wire.ExplainRequest{Job: list.Jobs[0].Name})
-	// it has gone on meanwhile
-	if err != nil || len(answer.Lines) == 0 || answer.Summary.GetState() != dispatch.Ready.String() {
-		return ""
-	}
-	return "job " + oneLine(answer.Summary.GetName()) + ": " + strings.Join(answer.Lines, "; ")
+	return ""
 }
 
 // streamProgress gives the reports of a run as they come. When reports is

@@ -141,3 +141,18 @@ func TestReasonsAreToldOnce(t *testing.T) {
 		}
 	}
 }
+
+// A run stands still too where its jobs only wait for their next attempts.
+func TestARunWhoseJobsWaitStandsStill(t *testing.T) {
+	for _, c := range []struct {
+		step  *wire.StepProgress
+		still bool
+	}{{&wire.StepProgress{Waiting: 1}, true}, {&wire.StepProgress{Waiting: 1, Running: 1}, false},
+		{&wire.StepProgress{Ready: 1}, true}, {&wire.StepProgress{Done: 1}, false}} {
+		s := standstill{pause: standstillTime}
+		s.observe(&wire.ProgressReport{Steps: []*wire.StepProgress{c.step}})
+		if s.since.IsZero() == c.still {
+			t.Errorf("%v: it stands still: %v", c.step, !c.still)
+		}
+	}
+}

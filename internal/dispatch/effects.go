@@ -148,6 +148,7 @@ const (
 	PilotHeard      // it was silent, and is not any more
 	NodeDoubted     // jobs fail on the Host, and may go well elsewhere: it gets no more for a while; Reason says why
 	NodeTrusted     // it gets jobs again
+	ServerAway      // the pilot cannot reach the server of files that Name says, and waits for it; Reason says why
 )
 
 var eventNames = [...]string{
@@ -156,7 +157,7 @@ var eventNames = [...]string{
 	JobCancelled: "cancelled", PilotRegistered: "pilot registered", PilotGone: "pilot gone",
 	JobRegenerating: "regenerating", JobRegenerated: "regenerated", FileLost: "file lost",
 	CopyDiffers: "copy differs", RunOver: "run over", PilotSilent: "pilot silent", PilotHeard: "pilot heard",
-	NodeDoubted: "node doubted", NodeTrusted: "node trusted",
+	NodeDoubted: "node doubted", NodeTrusted: "node trusted", ServerAway: "server away",
 }
 
 // String returns the kind in words.

@@ -228,6 +228,7 @@ func (c *Core) explainAttempt(a *attempt, e *Explanation) {
 		what, task = fmt.Sprintf("task %d of attempt %d", a.task, a.try), fmt.Sprintf("task %d ", a.task)
 	}
 	phase := a.phase()
+	defer a.explainWaits(e)
 	switch {
 	case a.ended:
 		e.say("%s is being ended by %s", what, where)

@@ -166,6 +166,10 @@ type pilot struct {
 	due         instant // of its next Sync, while none is held
 	silent      instant // when that was, if it did not come in time; else 0
 
+	// What it waits for, as it has told last.
+	waiting []WaitingInput
+	away    []AwayServer
+
 	// Its lease, and its end.
 	silentAfter instant // from then on it counts as lost
 	armed       instant // when its timer fires

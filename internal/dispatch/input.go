@@ -112,7 +112,23 @@ type Sync struct {
 	Members []MemberState
 	// Saved is the last state that each attempt there which runs has saved, if any; in each Sync.
 	Saved []SavedState
+	// Waiting are the inputs that attempts there wait for and that did not come at once, and Away the servers of
+	// files that cannot be reached from there; in each Sync.
+	Waiting []WaitingInput
+	Away    []AwayServer
 }
+
+// WaitingInput is an input that an attempt waits for.
+type WaitingInput struct {
+	Attempt AttemptID
+	LFN     string
+	Source  PilotID // from whose cache it comes; empty: from storage
+	Bytes   int64   // that have come, if that is known
+	For     time.Duration
+}
+
+// AwayServer is a server of files that cannot be reached, and that is waited for.
+type AwayServer struct{ Server, Reason string }
 
 // SavedState is a state that an attempt with a checkpoint has saved while it runs. The versions of
 // the file grow.

@@ -48,6 +48,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 	c.takeHoldings(p, s)
 	c.takeMembers(p, s)
 	c.takeSaved(p, s)
+	c.takeWaiting(p, s)
 	c.takeHeard(p, s)
 	if s.Leaving {
 		c.farewell(p)

@@ -50,7 +50,7 @@ const (
 	// CallMargin is how long after the promised next sync an answer is given up, or
 	// the lease if that is shorter.
 	CallMargin = 30 * time.Second
-	// StoringInterval is how often the pilot tells how far it is while it stores the
+	// StoringInterval is how often the pilot tells how far it is while inputs do not come, or it stores the
 	// outputs of an attempt that has many.
 	StoringInterval = time.Second
 	// FarewellTimeout bounds how long a pilot that leaves waits for its last

@@ -304,7 +304,7 @@ func (p *pilot) sendAt() (time.Time, bool) {
 		return x.due, true
 	}
 	_, storing := p.stage.Storing()
-	return x.lastSent.Add(StoringInterval), storing > 0
+	return x.lastSent.Add(StoringInterval), storing > 0 || p.stage.Waits.Some()
 }
 
 // send sends a Sync with what is new. The caller holds the mutex.
@@ -328,6 +328,7 @@ func (p *pilot) send(talk context.Context, now time.Time) {
 	p.caching.carry(m)
 	m.Counts = p.stage.CacheCounts()
 	p.stage.Sharing.Carry(m)
+	p.stage.Waits.Carry(m)
 	m.OutputsStored, m.OutputsToStore = p.stage.Storing()
 	x.inFlight++
 	x.lastSent = now

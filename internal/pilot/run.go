@@ -174,7 +174,9 @@ func newPilot(cfg Config) (*pilot, error) {
 	roots := storage.Roots{State: p.cfg.Element, Folder: cfg.Workflow}
 	p.stage = &stage.Area{Sched: p.sched, Log: p.log, Roots: roots, Storage: elements.New(roots, p.sched.Sleep),
 		URLs: elements.NewURLs(), Wake: p.poke}
-	p.jobs, p.endJobs = context.WithCancel(storage.WithStallTime(context.Background(), cfg.StallTime))
+	p.stage.Waits.Wake = p.poke
+	p.jobs, p.endJobs = context.WithCancel(storage.WithPatience(
+		storage.WithStallTime(context.Background(), cfg.StallTime), storage.Patience, p.stage.Waits.Away))
 	return p, nil
 }
 

@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -106,7 +107,7 @@ func (s *Server) watchSpace(ctx context.Context) {
 		func() error { return s.lookAtSpace(ctx, time.Now()) },
 		func() error { return s.sched.Sleep(ctx, spacePeriod) },
 		func(err error) {
-			if ctx.Err() == nil {
+			if ctx.Err() == nil && !errors.Is(err, loop.ErrEnded) {
 				s.log.Warn("how full the disk of stored outputs is is not known", "error", err)
 			}
 		})

@@ -140,6 +140,13 @@ func (a *Arrival) wrote(n int) {
 	a.change(func() { a.at += int64(n) })
 }
 
+// Came is how many bytes have come.
+func (a *Arrival) Came() int64 {
+	a.all.mu.Lock()
+	defer a.all.mu.Unlock()
+	return a.at
+}
+
 // End says that the file is in the cache and has this hash, or, with zero, that it does not
 // come.
 func (a *Arrival) End(hash cache.Hash) {

@@ -65,7 +65,7 @@ func (s *slowServers) ask(pfn string) (answered func() bool) {
 		return func() bool { return true }
 	}
 	return time.AfterFunc(SlowTime, func() {
-		host := serverOf(pfn)
+		host := ServerOf(pfn)
 		s.mu.Lock()
 		told := s.told[host]
 		if s.told == nil {
@@ -79,8 +79,8 @@ func (s *slowServers) ask(pfn string) (answered func() bool) {
 	}).Stop
 }
 
-// serverOf is the server or bucket of a PFN, with the scheme, as it may be shown.
-func serverOf(pfn string) string { return Scheme(pfn) + "://" + HostOf(Shown(pfn)) }
+// ServerOf is the server or bucket of a PFN, with the scheme, as it may be shown.
+func ServerOf(pfn string) string { return Scheme(pfn) + "://" + HostOf(Shown(pfn)) }
 
 type telling struct {
 	Element
@@ -149,7 +149,7 @@ func (p *prompt) ask(ctx context.Context, pfn string, operation func(context.Con
 	if HostOf(pfn) == "" {
 		return operation(ctx)
 	}
-	host := serverOf(pfn)
+	host := ServerOf(pfn)
 	if err := p.away(host); err != nil {
 		return err
 	}

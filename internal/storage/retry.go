@@ -6,6 +6,7 @@ import (
 	"io"
 	"math/rand/v2"
 	"net"
+	"net/http"
 	"time"
 )
 
@@ -15,7 +16,40 @@ const (
 	DefaultBackoff = 200 * time.Millisecond
 	// MaxRetryAfter bounds how long a server may have itself waited for.
 	MaxRetryAfter = time.Minute
+	// Patience is how long jobs wait for a server that is away, which costs none of their attempts.
+	Patience = 5 * time.Minute
+	// MaxAwayPause bounds the pause between two tries meanwhile.
+	MaxAwayPause = 5 * time.Second
 )
+
+type patienceKey struct{}
+
+type patience struct {
+	limit time.Duration
+	tell  func(pfn string, why error)
+}
+
+// WithPatience has what is done with the context wait so long for servers that are away ([IsAway]),
+// however many tries that are. tell is called from any goroutine when a try finds one away that was so for
+// SlowTime.
+func WithPatience(ctx context.Context, limit time.Duration, tell func(pfn string, why error)) context.Context {
+	return context.WithValue(ctx, patienceKey{}, patience{limit, tell})
+}
+
+// IsAway reports whether an error says that a server could not be reached, or cannot serve anybody now: it says
+// nothing of the file that was asked for.
+func IsAway(err error) bool {
+	if dialled, ok := errors.AsType[*net.OpError](err); ok && dialled.Op == "dial" {
+		unknown, ok := errors.AsType[*net.DNSError](err)
+		return !ok || !unknown.IsNotFound
+	}
+	if status, ok := errors.AsType[*StatusError](err); ok {
+		return status.Status == http.StatusBadGateway || status.Status == http.StatusServiceUnavailable ||
+			status.Status == http.StatusGatewayTimeout
+	}
+	_, silent := errors.AsType[*AwayError](err)
+	return silent
+}
 
 type retrying struct {
 	Element
@@ -67,48 +101,66 @@ func isSilence(err error) bool {
 	return errors.As(err, &network) && network.Timeout() && !errors.As(err, &stall)
 }
 
-func (r *retrying) do(ctx context.Context, operation func() error) error {
+func (r *retrying) do(ctx context.Context, pfn string, operation func() error) error {
 	pause := r.backoff
+	wait, _ := ctx.Value(patienceKey{}).(patience)
+	var away time.Time // since when the server is away
 	for try, silent := 1, time.Duration(0); ; try++ {
 		began := time.Now()
 		err := operation()
 		if isSilence(err) {
 			silent += time.Since(began)
 		}
-		if err == nil || try >= r.tries || ctx.Err() != nil || !Temporary(err) || silent >= AwayTime {
+		if err == nil || ctx.Err() != nil || !Temporary(err) {
+			return err
+		}
+		if wait.limit > 0 && IsAway(err) {
+			if away.IsZero() {
+				away = began
+			}
+			if time.Since(away) < wait.limit {
+				try = 0
+			}
+			if time.Since(away) >= SlowTime {
+				wait.tell(pfn, err)
+			}
+		}
+		if try >= r.tries || try > 0 && silent >= AwayTime {
 			return err
 		}
 		if r.sleep(ctx, max(pause/2, told(err))+rand.N(pause/2+1)) != nil {
 			return err
 		}
-		pause *= 2
+		if pause *= 2; !away.IsZero() {
+			pause = min(pause, MaxAwayPause)
+		}
 	}
 }
 
 func (r *retrying) Open(ctx context.Context, pfn string) (body io.ReadCloser, err error) {
-	err = r.do(ctx, func() error { body, err = r.Element.Open(ctx, pfn); return err })
+	err = r.do(ctx, pfn, func() error { body, err = r.Element.Open(ctx, pfn); return err })
 	return body, err
 }
 
 func (r *retrying) Get(ctx context.Context, pfn, path string) (size int64, err error) {
-	err = r.do(ctx, func() error { size, err = r.Element.Get(ctx, pfn, path); return err })
+	err = r.do(ctx, pfn, func() error { size, err = r.Element.Get(ctx, pfn, path); return err })
 	return size, err
 }
 
 func (r *retrying) Put(ctx context.Context, path, pfn string) error {
-	return r.do(ctx, func() error { return r.Element.Put(ctx, path, pfn) })
+	return r.do(ctx, pfn, func() error { return r.Element.Put(ctx, path, pfn) })
 }
 
 func (r *retrying) Stat(ctx context.Context, pfn string) (info Info, err error) {
-	err = r.do(ctx, func() error { info, err = r.Element.Stat(ctx, pfn); return err })
+	err = r.do(ctx, pfn, func() error { info, err = r.Element.Stat(ctx, pfn); return err })
 	return info, err
 }
 
 func (r *retrying) Remove(ctx context.Context, pfn string) error {
-	return r.do(ctx, func() error { return r.Element.Remove(ctx, pfn) })
+	return r.do(ctx, pfn, func() error { return r.Element.Remove(ctx, pfn) })
 }
 
 func (r *retrying) List(ctx context.Context, pfn string) (entries []Entry, err error) {
-	err = r.do(ctx, func() error { entries, err = r.Element.List(ctx, pfn); return err })
+	err = r.do(ctx, pfn, func() error { entries, err = r.Element.List(ctx, pfn); return err })
 	return entries, err
 }

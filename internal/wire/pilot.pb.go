@@ -1410,6 +1410,136 @@ func (x *SavedState) GetFile() *WrittenFile {
 	return nil
 }
 
+// WaitingInput is an input that an attempt waits for, which does not come at once.
+type WaitingInput struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Lfn           string                 `protobuf:"bytes,2,opt,name=lfn,proto3" json:"lfn,omitempty"`
+	Source        string                 `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`              // the pilot that it is read from; empty: from storage
+	Bytes         int64                  `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`               // that have come, if that is known
+	Milliseconds  int64                  `protobuf:"varint,5,opt,name=milliseconds,proto3" json:"milliseconds,omitempty"` // since it was asked for
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *WaitingInput) Reset() {
+	*x = WaitingInput{}
+	mi := &file_pilot_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *WaitingInput) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*WaitingInput) ProtoMessage() {}
+
+func (x *WaitingInput) ProtoReflect() protoreflect.Message {
+	mi := &file_pilot_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use WaitingInput.ProtoReflect.Descriptor instead.
+func (*WaitingInput) Descriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *WaitingInput) GetAttempt() uint64 {
+	if x != nil {
+		return x.Attempt
+	}
+	return 0
+}
+
+func (x *WaitingInput) GetLfn() string {
+	if x != nil {
+		return x.Lfn
+	}
+	return ""
+}
+
+func (x *WaitingInput) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+func (x *WaitingInput) GetBytes() int64 {
+	if x != nil {
+		return x.Bytes
+	}
+	return 0
+}
+
+func (x *WaitingInput) GetMilliseconds() int64 {
+	if x != nil {
+		return x.Milliseconds
+	}
+	return 0
+}
+
+// AwayServer is a server of files that cannot be reached, and is waited for.
+type AwayServer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Server        string                 `protobuf:"bytes,1,opt,name=server,proto3" json:"server,omitempty"` // scheme and host
+	Reason        string                 `protobuf:"bytes,2,opt,name=reason,proto3" json:"reason,omitempty"` // one line
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AwayServer) Reset() {
+	*x = AwayServer{}
+	mi := &file_pilot_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AwayServer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AwayServer) ProtoMessage() {}
+
+func (x *AwayServer) ProtoReflect() protoreflect.Message {
+	mi := &file_pilot_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AwayServer.ProtoReflect.Descriptor instead.
+func (*AwayServer) Descriptor() ([]byte, []int) {
+	return file_pilot_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *AwayServer) GetServer() string {
+	if x != nil {
+		return x.Server
+	}
+	return ""
+}
+
+func (x *AwayServer) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
 type SyncRequest struct {
 	state          protoimpl.MessageState `protogen:"open.v1"`
 	Pilot          string                 `protobuf:"bytes,1,opt,name=pilot,proto3" json:"pilot,omitempty"`
@@ -1434,6 +1564,8 @@ type SyncRequest struct {
 	OutputsToStore int64                  `protobuf:"varint,21,opt,name=outputs_to_store,json=outputsToStore,proto3" json:"outputs_to_store,omitempty"` // of attempts that store many outputs now, all together
 	Counts         *CacheCounts           `protobuf:"bytes,22,opt,name=counts,proto3" json:"counts,omitempty"`                                          // none: all are 0
 	Members        []*MemberState         `protobuf:"bytes,24,rep,name=members,proto3" json:"members,omitempty"`                                        // all of gangs that are there and ready, or have begun
+	Waiting        []*WaitingInput        `protobuf:"bytes,28,rep,name=waiting,proto3" json:"waiting,omitempty"`                                        // all that attempts there wait for
+	Away           []*AwayServer          `protobuf:"bytes,29,rep,name=away,proto3" json:"away,omitempty"`                                              // all that are waited for there
 	Saved          []*SavedState          `protobuf:"bytes,26,rep,name=saved,proto3" json:"saved,omitempty"`                                            // the last one of each attempt there that runs and has saved any
 	Term           uint64                 `protobuf:"varint,27,opt,name=term,proto3" json:"term,omitempty"`                                             // the highest that an answer had; a server of a lower one has been replaced
 	ServersKnown   uint64                 `protobuf:"fixed64,25,opt,name=servers_known,json=serversKnown,proto3" json:"servers_known,omitempty"`        // the servers_number of the last servers
@@ -1444,7 +1576,7 @@ type SyncRequest struct {
 
 func (x *SyncRequest) Reset() {
 	*x = SyncRequest{}
-	mi := &file_pilot_proto_msgTypes[15]
+	mi := &file_pilot_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1456,7 +1588,7 @@ func (x *SyncRequest) String() string {
 func (*SyncRequest) ProtoMessage() {}
 
 func (x *SyncRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[15]
+	mi := &file_pilot_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1469,7 +1601,7 @@ func (x *SyncRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncRequest.ProtoReflect.Descriptor instead.
 func (*SyncRequest) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{15}
+	return file_pilot_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *SyncRequest) GetPilot() string {
@@ -1626,6 +1758,20 @@ func (x *SyncRequest) GetMembers() []*MemberState {
 	return nil
 }
 
+func (x *SyncRequest) GetWaiting() []*WaitingInput {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
+}
+
+func (x *SyncRequest) GetAway() []*AwayServer {
+	if x != nil {
+		return x.Away
+	}
+	return nil
+}
+
 func (x *SyncRequest) GetSaved() []*SavedState {
 	if x != nil {
 		return x.Saved
@@ -1672,7 +1818,7 @@ type InputFile struct {
 
 func (x *InputFile) Reset() {
 	*x = InputFile{}
-	mi := &file_pilot_proto_msgTypes[16]
+	mi := &file_pilot_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1684,7 +1830,7 @@ func (x *InputFile) String() string {
 func (*InputFile) ProtoMessage() {}
 
 func (x *InputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[16]
+	mi := &file_pilot_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1697,7 +1843,7 @@ func (x *InputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputFile.ProtoReflect.Descriptor instead.
 func (*InputFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{16}
+	return file_pilot_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *InputFile) GetFile() *FileRef {
@@ -1783,7 +1929,7 @@ type OutputFile struct {
 
 func (x *OutputFile) Reset() {
 	*x = OutputFile{}
-	mi := &file_pilot_proto_msgTypes[17]
+	mi := &file_pilot_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1795,7 +1941,7 @@ func (x *OutputFile) String() string {
 func (*OutputFile) ProtoMessage() {}
 
 func (x *OutputFile) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[17]
+	mi := &file_pilot_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1808,7 +1954,7 @@ func (x *OutputFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputFile.ProtoReflect.Descriptor instead.
 func (*OutputFile) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{17}
+	return file_pilot_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OutputFile) GetLfn() string {
@@ -1871,7 +2017,7 @@ type Assignment struct {
 
 func (x *Assignment) Reset() {
 	*x = Assignment{}
-	mi := &file_pilot_proto_msgTypes[18]
+	mi := &file_pilot_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1883,7 +2029,7 @@ func (x *Assignment) String() string {
 func (*Assignment) ProtoMessage() {}
 
 func (x *Assignment) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[18]
+	mi := &file_pilot_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1896,7 +2042,7 @@ func (x *Assignment) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Assignment.ProtoReflect.Descriptor instead.
 func (*Assignment) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{18}
+	return file_pilot_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Assignment) GetRun() uint32 {
@@ -2031,7 +2177,7 @@ type Gang struct {
 
 func (x *Gang) Reset() {
 	*x = Gang{}
-	mi := &file_pilot_proto_msgTypes[19]
+	mi := &file_pilot_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2043,7 +2189,7 @@ func (x *Gang) String() string {
 func (*Gang) ProtoMessage() {}
 
 func (x *Gang) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[19]
+	mi := &file_pilot_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2056,7 +2202,7 @@ func (x *Gang) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Gang.ProtoReflect.Descriptor instead.
 func (*Gang) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{19}
+	return file_pilot_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Gang) GetLeader() uint64 {
@@ -2104,7 +2250,7 @@ type GangStart struct {
 
 func (x *GangStart) Reset() {
 	*x = GangStart{}
-	mi := &file_pilot_proto_msgTypes[20]
+	mi := &file_pilot_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2116,7 +2262,7 @@ func (x *GangStart) String() string {
 func (*GangStart) ProtoMessage() {}
 
 func (x *GangStart) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[20]
+	mi := &file_pilot_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2129,7 +2275,7 @@ func (x *GangStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangStart.ProtoReflect.Descriptor instead.
 func (*GangStart) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{20}
+	return file_pilot_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GangStart) GetAttempt() uint64 {
@@ -2200,7 +2346,7 @@ type Member struct {
 
 func (x *Member) Reset() {
 	*x = Member{}
-	mi := &file_pilot_proto_msgTypes[21]
+	mi := &file_pilot_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2212,7 +2358,7 @@ func (x *Member) String() string {
 func (*Member) ProtoMessage() {}
 
 func (x *Member) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[21]
+	mi := &file_pilot_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2225,7 +2371,7 @@ func (x *Member) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Member.ProtoReflect.Descriptor instead.
 func (*Member) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{21}
+	return file_pilot_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Member) GetTask() int32 {
@@ -2274,7 +2420,7 @@ type Payload struct {
 
 func (x *Payload) Reset() {
 	*x = Payload{}
-	mi := &file_pilot_proto_msgTypes[22]
+	mi := &file_pilot_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2286,7 +2432,7 @@ func (x *Payload) String() string {
 func (*Payload) ProtoMessage() {}
 
 func (x *Payload) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[22]
+	mi := &file_pilot_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2299,7 +2445,7 @@ func (x *Payload) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Payload.ProtoReflect.Descriptor instead.
 func (*Payload) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{22}
+	return file_pilot_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Payload) GetShell() string {
@@ -2418,7 +2564,7 @@ type Container struct {
 
 func (x *Container) Reset() {
 	*x = Container{}
-	mi := &file_pilot_proto_msgTypes[23]
+	mi := &file_pilot_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2430,7 +2576,7 @@ func (x *Container) String() string {
 func (*Container) ProtoMessage() {}
 
 func (x *Container) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[23]
+	mi := &file_pilot_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2443,7 +2589,7 @@ func (x *Container) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Container.ProtoReflect.Descriptor instead.
 func (*Container) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{23}
+	return file_pilot_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Container) GetImage() string {
@@ -2472,7 +2618,7 @@ type InputVariable struct {
 
 func (x *InputVariable) Reset() {
 	*x = InputVariable{}
-	mi := &file_pilot_proto_msgTypes[24]
+	mi := &file_pilot_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2484,7 +2630,7 @@ func (x *InputVariable) String() string {
 func (*InputVariable) ProtoMessage() {}
 
 func (x *InputVariable) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[24]
+	mi := &file_pilot_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2497,7 +2643,7 @@ func (x *InputVariable) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InputVariable.ProtoReflect.Descriptor instead.
 func (*InputVariable) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{24}
+	return file_pilot_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *InputVariable) GetName() string {
@@ -2527,7 +2673,7 @@ type Replay struct {
 
 func (x *Replay) Reset() {
 	*x = Replay{}
-	mi := &file_pilot_proto_msgTypes[25]
+	mi := &file_pilot_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2539,7 +2685,7 @@ func (x *Replay) String() string {
 func (*Replay) ProtoMessage() {}
 
 func (x *Replay) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[25]
+	mi := &file_pilot_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2552,7 +2698,7 @@ func (x *Replay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Replay.ProtoReflect.Descriptor instead.
 func (*Replay) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{25}
+	return file_pilot_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Replay) GetCompute() *durationpb.Duration {
@@ -2586,7 +2732,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_pilot_proto_msgTypes[26]
+	mi := &file_pilot_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2598,7 +2744,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[26]
+	mi := &file_pilot_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2611,7 +2757,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{26}
+	return file_pilot_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Peer) GetCacheDir() string {
@@ -2634,7 +2780,7 @@ type CacheCounts struct {
 
 func (x *CacheCounts) Reset() {
 	*x = CacheCounts{}
-	mi := &file_pilot_proto_msgTypes[27]
+	mi := &file_pilot_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2646,7 +2792,7 @@ func (x *CacheCounts) String() string {
 func (*CacheCounts) ProtoMessage() {}
 
 func (x *CacheCounts) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[27]
+	mi := &file_pilot_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2659,7 +2805,7 @@ func (x *CacheCounts) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheCounts.ProtoReflect.Descriptor instead.
 func (*CacheCounts) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{27}
+	return file_pilot_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *CacheCounts) GetEvictedFiles() int64 {
@@ -2701,7 +2847,7 @@ type CacheDigest struct {
 
 func (x *CacheDigest) Reset() {
 	*x = CacheDigest{}
-	mi := &file_pilot_proto_msgTypes[28]
+	mi := &file_pilot_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2713,7 +2859,7 @@ func (x *CacheDigest) String() string {
 func (*CacheDigest) ProtoMessage() {}
 
 func (x *CacheDigest) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[28]
+	mi := &file_pilot_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2726,7 +2872,7 @@ func (x *CacheDigest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CacheDigest.ProtoReflect.Descriptor instead.
 func (*CacheDigest) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{28}
+	return file_pilot_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *CacheDigest) GetFiles() uint64 {
@@ -2778,7 +2924,7 @@ type SyncAnswer struct {
 
 func (x *SyncAnswer) Reset() {
 	*x = SyncAnswer{}
-	mi := &file_pilot_proto_msgTypes[29]
+	mi := &file_pilot_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2790,7 +2936,7 @@ func (x *SyncAnswer) String() string {
 func (*SyncAnswer) ProtoMessage() {}
 
 func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
-	mi := &file_pilot_proto_msgTypes[29]
+	mi := &file_pilot_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2803,7 +2949,7 @@ func (x *SyncAnswer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SyncAnswer.ProtoReflect.Descriptor instead.
 func (*SyncAnswer) Descriptor() ([]byte, []int) {
-	return file_pilot_proto_rawDescGZIP(), []int{29}
+	return file_pilot_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *SyncAnswer) GetNumber() uint64 {
@@ -3103,7 +3249,17 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"SavedState\x12&\n" +
 	"\x02of\x18\x01 \x01(\v2\x16.fairway.v1.AttemptRefR\x02of\x12+\n" +
-	"\x04file\x18\x02 \x01(\v2\x17.fairway.v1.WrittenFileR\x04file\"\xbb\a\n" +
+	"\x04file\x18\x02 \x01(\v2\x17.fairway.v1.WrittenFileR\x04file\"\x8c\x01\n" +
+	"\fWaitingInput\x12\x18\n" +
+	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x10\n" +
+	"\x03lfn\x18\x02 \x01(\tR\x03lfn\x12\x16\n" +
+	"\x06source\x18\x03 \x01(\tR\x06source\x12\x14\n" +
+	"\x05bytes\x18\x04 \x01(\x03R\x05bytes\x12\"\n" +
+	"\fmilliseconds\x18\x05 \x01(\x03R\fmilliseconds\"<\n" +
+	"\n" +
+	"AwayServer\x12\x16\n" +
+	"\x06server\x18\x01 \x01(\tR\x06server\x12\x16\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x9b\b\n" +
 	"\vSyncRequest\x12\x14\n" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1f\n" +
@@ -3131,7 +3287,9 @@ const file_pilot_proto_rawDesc = "" +
 	"\x0eoutputs_stored\x18\x14 \x01(\x03R\routputsStored\x12(\n" +
 	"\x10outputs_to_store\x18\x15 \x01(\x03R\x0eoutputsToStore\x12/\n" +
 	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06counts\x121\n" +
-	"\amembers\x18\x18 \x03(\v2\x17.fairway.v1.MemberStateR\amembers\x12,\n" +
+	"\amembers\x18\x18 \x03(\v2\x17.fairway.v1.MemberStateR\amembers\x122\n" +
+	"\awaiting\x18\x1c \x03(\v2\x18.fairway.v1.WaitingInputR\awaiting\x12*\n" +
+	"\x04away\x18\x1d \x03(\v2\x16.fairway.v1.AwayServerR\x04away\x12,\n" +
 	"\x05saved\x18\x1a \x03(\v2\x16.fairway.v1.SavedStateR\x05saved\x12\x12\n" +
 	"\x04term\x18\x1b \x01(\x04R\x04term\x12#\n" +
 	"\rservers_known\x18\x19 \x01(\x06R\fserversKnown\x12\x1d\n" +
@@ -3311,7 +3469,7 @@ func file_pilot_proto_rawDescGZIP() []byte {
 }
 
 var file_pilot_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 34)
+var file_pilot_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
 var file_pilot_proto_goTypes = []any{
 	(Outcome)(0),                  // 0: fairway.v1.Outcome
 	(Access)(0),                   // 1: fairway.v1.Access
@@ -3330,43 +3488,45 @@ var file_pilot_proto_goTypes = []any{
 	(*AttemptRef)(nil),            // 14: fairway.v1.AttemptRef
 	(*MemberState)(nil),           // 15: fairway.v1.MemberState
 	(*SavedState)(nil),            // 16: fairway.v1.SavedState
-	(*SyncRequest)(nil),           // 17: fairway.v1.SyncRequest
-	(*InputFile)(nil),             // 18: fairway.v1.InputFile
-	(*OutputFile)(nil),            // 19: fairway.v1.OutputFile
-	(*Assignment)(nil),            // 20: fairway.v1.Assignment
-	(*Gang)(nil),                  // 21: fairway.v1.Gang
-	(*GangStart)(nil),             // 22: fairway.v1.GangStart
-	(*Member)(nil),                // 23: fairway.v1.Member
-	(*Payload)(nil),               // 24: fairway.v1.Payload
-	(*Container)(nil),             // 25: fairway.v1.Container
-	(*InputVariable)(nil),         // 26: fairway.v1.InputVariable
-	(*Replay)(nil),                // 27: fairway.v1.Replay
-	(*Peer)(nil),                  // 28: fairway.v1.Peer
-	(*CacheCounts)(nil),           // 29: fairway.v1.CacheCounts
-	(*CacheDigest)(nil),           // 30: fairway.v1.CacheDigest
-	(*SyncAnswer)(nil),            // 31: fairway.v1.SyncAnswer
-	nil,                           // 32: fairway.v1.Resources.CountableEntry
-	nil,                           // 33: fairway.v1.Payload.EnvironmentEntry
-	nil,                           // 34: fairway.v1.Replay.WritesBytesEntry
-	nil,                           // 35: fairway.v1.SyncAnswer.VariablesEntry
-	(*durationpb.Duration)(nil),   // 36: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 37: google.protobuf.Timestamp
+	(*WaitingInput)(nil),          // 17: fairway.v1.WaitingInput
+	(*AwayServer)(nil),            // 18: fairway.v1.AwayServer
+	(*SyncRequest)(nil),           // 19: fairway.v1.SyncRequest
+	(*InputFile)(nil),             // 20: fairway.v1.InputFile
+	(*OutputFile)(nil),            // 21: fairway.v1.OutputFile
+	(*Assignment)(nil),            // 22: fairway.v1.Assignment
+	(*Gang)(nil),                  // 23: fairway.v1.Gang
+	(*GangStart)(nil),             // 24: fairway.v1.GangStart
+	(*Member)(nil),                // 25: fairway.v1.Member
+	(*Payload)(nil),               // 26: fairway.v1.Payload
+	(*Container)(nil),             // 27: fairway.v1.Container
+	(*InputVariable)(nil),         // 28: fairway.v1.InputVariable
+	(*Replay)(nil),                // 29: fairway.v1.Replay
+	(*Peer)(nil),                  // 30: fairway.v1.Peer
+	(*CacheCounts)(nil),           // 31: fairway.v1.CacheCounts
+	(*CacheDigest)(nil),           // 32: fairway.v1.CacheDigest
+	(*SyncAnswer)(nil),            // 33: fairway.v1.SyncAnswer
+	nil,                           // 34: fairway.v1.Resources.CountableEntry
+	nil,                           // 35: fairway.v1.Payload.EnvironmentEntry
+	nil,                           // 36: fairway.v1.Replay.WritesBytesEntry
+	nil,                           // 37: fairway.v1.SyncAnswer.VariablesEntry
+	(*durationpb.Duration)(nil),   // 38: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 39: google.protobuf.Timestamp
 }
 var file_pilot_proto_depIdxs = []int32{
-	36, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
-	32, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
+	38, // 0: fairway.v1.Resources.time:type_name -> google.protobuf.Duration
+	34, // 1: fairway.v1.Resources.countable:type_name -> fairway.v1.Resources.CountableEntry
 	3,  // 2: fairway.v1.PilotInfo.has:type_name -> fairway.v1.Resources
-	36, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
-	36, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
+	38, // 3: fairway.v1.PilotInfo.remaining:type_name -> google.protobuf.Duration
+	38, // 4: fairway.v1.PilotInfo.lease:type_name -> google.protobuf.Duration
 	2,  // 5: fairway.v1.CachedFile.file:type_name -> fairway.v1.FileRef
 	6,  // 6: fairway.v1.Source.origin:type_name -> fairway.v1.Source
 	2,  // 7: fairway.v1.CacheGone.file:type_name -> fairway.v1.FileRef
-	37, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
-	37, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
-	37, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
-	37, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
-	36, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
-	36, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
+	39, // 8: fairway.v1.Usage.stage_in_start:type_name -> google.protobuf.Timestamp
+	39, // 9: fairway.v1.Usage.start:type_name -> google.protobuf.Timestamp
+	39, // 10: fairway.v1.Usage.end:type_name -> google.protobuf.Timestamp
+	39, // 11: fairway.v1.Usage.stage_out_end:type_name -> google.protobuf.Timestamp
+	38, // 12: fairway.v1.Usage.cpu:type_name -> google.protobuf.Duration
+	38, // 13: fairway.v1.Usage.staged_ahead:type_name -> google.protobuf.Duration
 	0,  // 14: fairway.v1.Result.outcome:type_name -> fairway.v1.Outcome
 	9,  // 15: fairway.v1.Result.outputs:type_name -> fairway.v1.WrittenFile
 	10, // 16: fairway.v1.Result.usage:type_name -> fairway.v1.Usage
@@ -3381,41 +3541,43 @@ var file_pilot_proto_depIdxs = []int32{
 	5,  // 25: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
 	8,  // 26: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
 	12, // 27: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
-	30, // 28: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
-	29, // 29: fairway.v1.SyncRequest.counts:type_name -> fairway.v1.CacheCounts
+	32, // 28: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
+	31, // 29: fairway.v1.SyncRequest.counts:type_name -> fairway.v1.CacheCounts
 	15, // 30: fairway.v1.SyncRequest.members:type_name -> fairway.v1.MemberState
-	16, // 31: fairway.v1.SyncRequest.saved:type_name -> fairway.v1.SavedState
-	2,  // 32: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
-	6,  // 33: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
-	1,  // 34: fairway.v1.InputFile.access:type_name -> fairway.v1.Access
-	3,  // 35: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
-	18, // 36: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
-	19, // 37: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
-	21, // 38: fairway.v1.Assignment.gang:type_name -> fairway.v1.Gang
-	19, // 39: fairway.v1.Assignment.checkpoint:type_name -> fairway.v1.OutputFile
-	23, // 40: fairway.v1.GangStart.members:type_name -> fairway.v1.Member
-	33, // 41: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	27, // 42: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	25, // 43: fairway.v1.Payload.container:type_name -> fairway.v1.Container
-	26, // 44: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
-	36, // 45: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	34, // 46: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	20, // 47: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	18, // 48: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	2,  // 49: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	28, // 50: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	36, // 51: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	36, // 52: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
-	7,  // 53: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
-	22, // 54: fairway.v1.SyncAnswer.begin:type_name -> fairway.v1.GangStart
-	35, // 55: fairway.v1.SyncAnswer.variables:type_name -> fairway.v1.SyncAnswer.VariablesEntry
-	17, // 56: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	31, // 57: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	57, // [57:58] is the sub-list for method output_type
-	56, // [56:57] is the sub-list for method input_type
-	56, // [56:56] is the sub-list for extension type_name
-	56, // [56:56] is the sub-list for extension extendee
-	0,  // [0:56] is the sub-list for field type_name
+	17, // 31: fairway.v1.SyncRequest.waiting:type_name -> fairway.v1.WaitingInput
+	18, // 32: fairway.v1.SyncRequest.away:type_name -> fairway.v1.AwayServer
+	16, // 33: fairway.v1.SyncRequest.saved:type_name -> fairway.v1.SavedState
+	2,  // 34: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
+	6,  // 35: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
+	1,  // 36: fairway.v1.InputFile.access:type_name -> fairway.v1.Access
+	3,  // 37: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
+	20, // 38: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
+	21, // 39: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
+	23, // 40: fairway.v1.Assignment.gang:type_name -> fairway.v1.Gang
+	21, // 41: fairway.v1.Assignment.checkpoint:type_name -> fairway.v1.OutputFile
+	25, // 42: fairway.v1.GangStart.members:type_name -> fairway.v1.Member
+	35, // 43: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	29, // 44: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	27, // 45: fairway.v1.Payload.container:type_name -> fairway.v1.Container
+	28, // 46: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
+	38, // 47: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	36, // 48: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	22, // 49: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	20, // 50: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	2,  // 51: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	30, // 52: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	38, // 53: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	38, // 54: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	7,  // 55: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
+	24, // 56: fairway.v1.SyncAnswer.begin:type_name -> fairway.v1.GangStart
+	37, // 57: fairway.v1.SyncAnswer.variables:type_name -> fairway.v1.SyncAnswer.VariablesEntry
+	19, // 58: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	33, // 59: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	59, // [59:60] is the sub-list for method output_type
+	58, // [58:59] is the sub-list for method input_type
+	58, // [58:58] is the sub-list for extension type_name
+	58, // [58:58] is the sub-list for extension extendee
+	0,  // [0:58] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }
@@ -3429,7 +3591,7 @@ func file_pilot_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_pilot_proto_rawDesc), len(file_pilot_proto_rawDesc)),
 			NumEnums:      2,
-			NumMessages:   34,
+			NumMessages:   36,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

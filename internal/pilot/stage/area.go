@@ -48,6 +48,9 @@ type Area struct {
 	LogDir   string          // keeps what attempts print
 	LogBytes int64           // how much of each stream
 
+	// Waits tells what attempts wait for.
+	Waits Waits
+
 	mount      mount
 	folders    folders
 	proven     proven

@@ -164,6 +164,8 @@ func (ar *Area) fromSource(ctx context.Context, i *input, a *share.Arrival, path
 		proof.Adler32 = i.sum
 	}
 	began := time.Now()
+	ar.Waits.from(i, i.source, a)
+	defer ar.Waits.from(i, nil, nil)
 	hash, err = share.Get(ctx, sourceOf(i.source), origin, i.Item, proof, a, path)
 	if ctx.Err() == nil {
 		ar.Sharing.tried(i.source.GetPilot(), err)

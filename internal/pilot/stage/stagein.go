@@ -49,7 +49,9 @@ type input struct {
 	ahead      bool   // nobody needs it yet
 	unstreamed error  // why it is staged in, although it was to be streamed
 	path       string // in the sandbox, relative
+	attempt    uint64 // that waits for it; 0: none does
 	source     *wire.Source
+	wait       *wait       // while an attempt waits for it
 	cached     *cache.File // nil if it is read past the cache
 	hit        bool        // it was in a cache of this host
 	remote     bool        // it came from a cache of another host
@@ -137,6 +139,7 @@ func (in *Inputs) add(i *input) (err error) {
 
 // provide makes a file appear, and makes sure that it is what the job is to read.
 func (in *Inputs) provide(i *input, target string) error {
+	i.attempt = in.attempt.GetAttempt()
 	if err := in.ar.bring(in.attempt.Ctx, i); err != nil {
 		return err
 	}
@@ -242,6 +245,9 @@ func (ar *Area) bring(ctx context.Context, i *input) (err error) {
 	if i.cached, ok = c.Get(ctx, i.Item); ok {
 		i.hit = true
 		return nil
+	}
+	if i.attempt != 0 {
+		defer ar.Waits.begin(i.attempt, i)()
 	}
 	ctx = served.WithTicket(ctx, i.pfn, i.ticket)
 	if i.Size == 0 && i.pfn != "" && !i.madeByJob() {
@@ -415,6 +421,9 @@ func (e *changedError) Error() string {
 
 // past stages the file in without the cache.
 func (in *Inputs) past(i *input, target string) error {
+	if !storage.IsLocal(i.pfn) {
+		defer in.ar.Waits.begin(in.attempt.GetAttempt(), i)()
+	}
 	size, err := in.ar.get(in.attempt.Ctx, i, target)
 	if err == nil && i.Size != 0 && size != i.Size {
 		err = fmt.Errorf("%s has %d bytes and should have %d", in.ar.Roots.Shown(i.pfn), size, i.Size)

@@ -50,6 +50,8 @@ func SyncFromWire(r *wire.SyncRequest, now time.Time) dispatch.Sync {
 		LookedFor:  r.GetLookedFor(),
 		Members:    Each(r.GetMembers(), memberFromWire),
 		Saved:      Each(r.GetSaved(), savedFromWire),
+		Waiting:    Each(r.GetWaiting(), waitingFromWire),
+		Away:       Each(r.GetAway(), awayFromWire),
 		Unserved:   Each(r.GetUnserved(), func(id string) dispatch.PilotID { return dispatch.PilotID(id) }),
 	}
 }
@@ -120,6 +122,20 @@ func memberFromWire(m *wire.MemberState) dispatch.MemberState {
 		Attempt: dispatch.AttemptID(m.GetAttempt()), Host: m.GetHost(), Begun: m.GetBegun(),
 		Ports: Each(m.GetPorts(), func(port uint32) int { return int(port) }),
 	}
+}
+
+func waitingFromWire(w *wire.WaitingInput) dispatch.WaitingInput {
+	return dispatch.WaitingInput{
+		Attempt: dispatch.AttemptID(w.GetAttempt()), LFN: w.GetLfn(), Source: dispatch.PilotID(w.GetSource()),
+		Bytes: w.GetBytes(), For: time.Duration(w.GetMilliseconds()) * time.Millisecond,
+	}
+}
+
+// mostAway bounds what is shown of a server that is away.
+const mostAway = 500
+
+func awayFromWire(s *wire.AwayServer) dispatch.AwayServer {
+	return dispatch.AwayServer{Server: legible.Line(s.GetServer(), mostAway), Reason: legible.Line(s.GetReason(), mostAway)}
 }
 
 func savedFromWire(s *wire.SavedState) dispatch.SavedState {

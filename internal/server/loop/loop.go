@@ -556,6 +556,9 @@ func (l *Loop) observePilot(event *dispatch.Event) error {
 		l.Log.Warn("a pilot that was silent is there again", "pilot", event.Pilot, "host", event.Host, "site", event.Site)
 	case dispatch.NodeDoubted:
 		l.Log.Warn("jobs fail on a node", "node", event.Host, "reason", event.Reason)
+	case dispatch.ServerAway:
+		l.Log.Warn("a server of files is away; jobs wait for it for some minutes", "server", event.Name, "node", event.Host,
+			"reason", event.Reason)
 	case dispatch.NodeTrusted:
 		l.Log.Warn("a node gets jobs again", "node", event.Host, "reason", event.Reason)
 	case dispatch.PilotGone:

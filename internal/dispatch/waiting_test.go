@@ -1,0 +1,52 @@
+package dispatch
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// Explain says what an attempt waits for at its pilot, and a server that is away is told of once.
+func TestExplainTellsOfInputsThatDoNotCome(t *testing.T) {
+	b := newBinding(t)
+	b.step(Submit{
+		Run:   1,
+		Files: []ExistingFile{{LFN: "in", PFN: "https://se/in", Size: 20, Identity: "x", Tag: 1 << 63}},
+		Jobs:  []Job{{Name: "j", Step: "s", Reads: []string{"in"}}},
+	})
+	b.sync("p", nil)
+	a := b.begins("p")
+	waits := WaitingInput{Attempt: a.Attempt, LFN: "in", Source: "q", Bytes: 5, For: 5 * time.Second}
+	events := 0
+	tell := func(change func(*Sync)) {
+		b.seq["p"]++
+		s := Sync{Pilot: "p", Seq: b.seq["p"], LastAnswer: b.last["p"], Hold: true}
+		change(&s)
+		for _, e := range b.step(s).Events {
+			if e.Kind == ServerAway && e.Name == "https://se" {
+				events++
+			}
+		}
+	}
+	for range 3 {
+		tell(func(s *Sync) {
+			s.Waiting = []WaitingInput{waits, {Attempt: a.Attempt, LFN: "other"}, {Attempt: 99, LFN: "in"}}
+			s.Away = []AwayServer{{"https://se", "connection refused"}}
+		})
+	}
+	e, _ := b.core.Explain(a.Job)
+	text := strings.Join(e.Lines, "\n")
+	for _, want := range []string{"input in", "cache of pilot q", "5 B of 20 B", "1 B a second", "https://se is away"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not in:\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "other") || events != 1 {
+		t.Errorf("%d events, and:\n%s", events, text)
+	}
+	tell(func(*Sync) {})
+	if e, _ := b.core.Explain(a.Job); slices.ContainsFunc(e.Lines, func(l string) bool { return strings.Contains(l, "input") }) {
+		t.Errorf("it has come: %v", e.Lines)
+	}
+}
