@@ -37,6 +37,7 @@ func TestSuites(t *testing.T) {
 		short string // an expression of pytest
 	}{
 		{"cpython", "no_timeout or submit_keyword or test_first_completed or error_during_func"},
+		{"dask", "nested or HighLevelGraph or cloudpickle"},
 	} {
 		t.Run(suite.name, func(t *testing.T) {
 			t.Parallel()
