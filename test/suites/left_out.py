@@ -1,9 +1,9 @@
 """A plugin of pytest: tests of others that Fairway does not pass, and why.
 
 The file that --left-out names has one a line: the name of the test, as pytest prints it after the
-file, and the reason. Each must fail; with ! before its name it is not run, since it would not end.
-A name that no test has is an error, as is a test that fails without standing there. Lines that
-begin with # are comments.
+file, and the reason. A name that ends in * is the beginning of several. Each must fail; with ! before
+its name it is not run, since it would not end. A name that no test has is an error, as is a test that
+fails without standing there. Lines that begin with # are comments.
 """
 
 import pytest
@@ -29,11 +29,13 @@ def _read(path):
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config, items):
     listed = _read(config.getoption("left_out"))
+    unknown = set(listed)
     for item in items:
         name = item.nodeid.partition("::")[2]
-        reason, never = listed.pop(name, (None, False))
-        if reason is not None:
-            item.add_marker(pytest.mark.xfail(reason=reason, run=not never, strict=True))
+        for entry, (reason, never) in listed.items():
+            if name == entry or entry.endswith("*") and name.startswith(entry[:-1]):
+                unknown.discard(entry)
+                item.add_marker(pytest.mark.xfail(reason=reason, run=not never, strict=True))
     # Who asks for some tests only does not ask for all that are listed.
-    if listed and not config.getoption("keyword") and not any("::" in word for word in config.args):
-        raise pytest.UsageError("no test has these names, which are left out: " + ", ".join(sorted(listed)))
+    if unknown and not config.getoption("keyword") and not any("::" in word for word in config.args):
+        raise pytest.UsageError("no test has these names, which are left out: " + ", ".join(sorted(unknown)))

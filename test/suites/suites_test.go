@@ -34,21 +34,25 @@ func TestSuites(t *testing.T) {
 	}
 	for _, suite := range []struct {
 		name  string
-		short string // an expression of pytest
+		tests []string // words of pytest
+		short string   // an expression of pytest
 	}{
-		{"cpython", "no_timeout or submit_keyword or test_first_completed or error_during_func"},
-		{"dask", "nested or HighLevelGraph or cloudpickle"},
+		{"cpython", []string{"test_cpython.py"},
+			"no_timeout or submit_keyword or test_first_completed or error_during_func"},
+		{"dask", []string{"test_dask.py"}, "nested or HighLevelGraph or cloudpickle"},
+		{"joblib", []string{"-p", "joblib_backend", "--pyargs", "joblib.test.test_parallel"},
+			"test_parallel_kwargs or test_lambda_expression or test_invalid_batch_size"},
 	} {
 		t.Run(suite.name, func(t *testing.T) {
 			t.Parallel()
-			words := []string{"-m", "pytest", "-q", "-rs", "--tb=short", "-p", "no:cacheprovider", "-p", "left_out",
-				"--left-out", "left_out_" + suite.name + ".txt", "--timeout", "400", "test_" + suite.name + ".py"}
+			words := []string{"-m", "pytest", "-q", "-rs", "--tb=short", "-W", "ignore", "-p", "no:cacheprovider",
+				"-p", "left_out", "--left-out", "left_out_" + suite.name + ".txt", "--timeout", "400"}
 			if os.Getenv(all) != "" {
 				words = append(words, "-n", "4", "--durations", "10")
 			} else {
 				words = append(words, "-k", suite.short)
 			}
-			run(t, python, words...)
+			run(t, python, append(words, suite.tests...)...)
 		})
 	}
 }

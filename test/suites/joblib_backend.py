@@ -1,0 +1,40 @@
+"""A plugin of pytest: joblib's tests have the backend of Fairway in the place of loky's.
+
+What they try with other backends alone is left to joblib.
+"""
+
+import fairway.joblib
+import joblib._parallel_backends
+import joblib.parallel
+
+
+class LokyBackend(fairway.joblib.FairwayBackend):
+    """Has the name by which tests know loky's."""
+
+
+# Before the tests are read, which look for backends there.
+joblib.parallel.BACKENDS["loky"] = joblib._parallel_backends.LokyBackend = LokyBackend
+
+_OTHERS = ("multiprocessing", "threading", "sequential", "spawn")
+
+
+def _backends(item):
+    """The backends that a test is to be run with, by name."""
+    parameters = getattr(item, "callspec", None)
+    for name, value in parameters.params.items() if parameters else ():
+        if "backend" in name and value is not None:
+            kind = type(value)
+            if kind is type:
+                kind, value = value, None
+            yield value if isinstance(value, str) else kind.__name__
+
+
+def pytest_collection_modifyitems(config, items):
+    kept = []
+    for item in items:
+        backends = list(_backends(item))
+        others = [b for b in backends if b in _OTHERS or b.removesuffix("Backend").lower() in _OTHERS or b == "SpawnContext"]
+        if not backends or len(others) < len(backends):
+            kept.append(item)
+    config.hook.pytest_deselected(items=[item for item in items if item not in kept])
+    items[:] = kept
