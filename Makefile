@@ -240,12 +240,16 @@ test-python: build ## run the tests of the Python client with joblib, Dask and n
 # bin/snakemake is the environment of the plugin; Snakemake itself comes from the registry.
 SNAKEMAKE_VERSION := 9.27.1
 SNAKEMAKE_PATHS   := $(CURDIR)/python/src:$(CURDIR)/python/snakemake-executor-plugin-fairway/src
-test-snakemake: build ## run Snakemake's tests for executors, and those of the plugin, on a real one, which it installs
+SNAKEMAKE_OLDEST  := 9.0.0
+test-snakemake: build uv ## run Snakemake's tests for executors, and the plugin's, on the oldest and newest one, which it installs
 	scripts/install-packages.sh python3 python3-venv
-	python3 -m venv bin/snakemake
-	bin/snakemake/bin/pip -q install snakemake==$(SNAKEMAKE_VERSION) snakemake-interface-executor-plugins==9.4.0 pytest
-	FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=$(SNAKEMAKE_PATHS) bin/snakemake/bin/python -m pytest -q \
-		python/snakemake-executor-plugin-fairway/tests
+	for version in $(SNAKEMAKE_OLDEST) $(SNAKEMAKE_VERSION); do \
+		python=bin/snakemake-$$version; \
+		test -d $$python || $(UV)/uv --quiet venv --python python3 $$python && \
+		VIRTUAL_ENV=$$python $(UV)/uv --quiet pip install snakemake==$$version snakemake-interface-executor-plugins==9.4.0 pytest && \
+		FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=$(SNAKEMAKE_PATHS) $$python/bin/python -m pytest -q \
+			python/snakemake-executor-plugin-fairway/tests || exit 1; \
+	done
 
 .PHONY: test-tutorial
 test-tutorial: build ## run Snakemake's tutorial and an example of it, unchanged, with the plugin

@@ -2,11 +2,14 @@
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
 import textwrap
 import time
+
+import pytest
 
 from fairway import Client, Run
 
@@ -16,6 +19,7 @@ class Workflow:
 
     def __init__(self, folder, snakefile, **files):
         self.folder = folder
+        self.run = str(folder / "run")
         for name, text in {"Snakefile": snakefile, **files}.items():
             (folder / name.replace("__", ".")).write_text(textwrap.dedent(text))
 
@@ -31,10 +35,6 @@ class Workflow:
         said, _ = process.communicate(timeout=300)
         assert process.returncode == code, said
         return said
-
-    @property
-    def run(self):
-        return str(self.folder / "run")
 
     def jobs(self):
         return Run(self.run).jobs()
@@ -168,7 +168,7 @@ def test_open_run_keeps_its_pilots(tmp_path):
     try:
         assert "is open already" not in w.finish(w.start())
         said = w.finish(w.start("--forceall", "--fairway-site", "cluster"))
-        assert "is open already, with pilots of its own" in said
+        assert "is open already" in said and "--site cluster" in said
         assert f"fairway -C {w.run} close" in said
     finally:
         subprocess.run([*fairway, "close"], check=True)
@@ -224,28 +224,183 @@ def test_server_is_killed(tmp_path):
     assert w.text("done.txt") == "once\n"
 
 
-def test_snakemake_is_killed(tmp_path):
-    """The next one waits for the job that goes on, and does not run it again."""
-    w = Workflow(tmp_path, """
-        rule all:
-            input: "slow.txt"
-        rule slow:
-            output: "slow.txt"
-            shell: "echo run >> times; touch begun; while [ ! -e gate ]; do sleep 0.05; done; touch {output}"
-        """)
-    process = w.start()
+_SEEDED = """
+    rule all:
+        input: "made.txt"
+    rule make:
+        input: "given.txt"
+        output: "made.txt"
+        params: seed=config.get("seed", 1)
+        shell: "echo {params.seed} >> times; touch begun; while [ ! -e gate ]; do sleep 0.05; done; "
+               "echo {params.seed} $(cat {input}) > {output}"
+"""
+
+
+def seeded(folder):
+    """A workflow whose one job waits for the file gate."""
+    folder.mkdir(parents=True, exist_ok=True)
+    return Workflow(folder, _SEEDED, given__txt="1")
+
+
+def kill(w, process):
+    """Kill a Snakemake whose job runs, and unlock its folder as --unlock does."""
     w.wait_for("begun")
     process.kill()
     process.communicate()
-    subprocess.run([sys.executable, "-m", "snakemake", "--unlock"], cwd=w.folder, check=True, capture_output=True)
-    process = w.start()
+    shutil.rmtree(w.folder / ".snakemake/locks")
+
+
+def wait_for_no_server(w):
+    deadline = time.monotonic() + 120
+    while Client(w.run).answers():
+        assert time.monotonic() < deadline, "the server goes on"
+        time.sleep(0.02)
+
+
+def wait_for_line(process, text):
     before = ""
     for line in process.stdout:
         before += line
-        if "goes on, and is waited for" in line:
-            break
-    assert "goes on" in before, before
+        if text in line:
+            return
+    raise AssertionError(before)
+
+
+@pytest.fixture
+def open_run(tmp_path):
+    """The folder of a run that a person has opened."""
+    fairway = [os.path.join(os.environ["FAIRWAY_BIN"], "fairway"), "-C", str(tmp_path / "opened")]
+    (tmp_path / "opened").mkdir()
+    subprocess.run([*fairway, "open", "--pilots", "1", "--detach"], check=True, capture_output=True)
+    yield str(tmp_path / "opened")
+    subprocess.run([*fairway, "stop", "--now"], check=True, capture_output=True)
+
+
+def test_jobs_end_with_snakemake(tmp_path):
+    """What Snakemake itself has opened ends with it, however it ends, and the next one begins with nothing."""
+    w = seeded(tmp_path)
+    process = w.start()
+    kill(w, process)
+    wait_for_no_server(w)
+    (w.folder / "gate").touch()
+    w.finish(w.start("--config", "seed=2"))
+    assert w.text("made.txt") == "2 1\n"
+    assert "Nothing to be done" in w.finish(w.start("--config", "seed=2"))
+    wait_for_no_server(w)
+
+
+def test_job_that_goes_on_is_waited_for(tmp_path, open_run):
+    """In a run that lasts, a job goes on without Snakemake. The next one does not run it again."""
+    w = seeded(tmp_path / "w")
+    w.run = open_run
+    kill(w, w.start())
+    process = w.start()
+    wait_for_line(process, "goes on, and is waited for")
     (w.folder / "gate").touch()
     w.finish(process)
-    assert w.text("times") == "run\n"
-    Client(w.run).call("CloseInput")  # the run of a Snakemake that was killed stays open
+    assert w.text("times") == "1\n"
+
+
+def _other_input(w):
+    (w.folder / "given.txt").write_text("2")
+
+
+def _other_rule(w):
+    (w.folder / "Snakefile").write_text(textwrap.dedent(_SEEDED).replace("{params.seed} $(", "3 $("))
+
+
+@pytest.mark.parametrize("change, flags, made", [
+    (lambda w: None, ["--config", "seed=2"], "2 1"),
+    (_other_input, [], "1 2"),
+    (_other_rule, [], "3 1"),
+    (lambda w: None, ["--set-threads", "make=2"], "1 1"),
+    (lambda w: None, ["--rerun-incomplete"], "1 1"),
+], ids=["parameter", "input", "rule", "threads", "asked"])
+def test_job_that_is_another_is_ended(tmp_path, open_run, change, flags, made):
+    """A job that goes on counts only if all that decides is the same; else it ends before the new one begins."""
+    w = seeded(tmp_path / "w")
+    w.run = open_run
+    kill(w, w.start())
+    change(w)
+    process = w.start(*flags)
+    wait_for_line(process, "is not what is asked for now")
+    (w.folder / "gate").touch()
+    w.finish(process)
+    assert w.text("made.txt").strip() == made
+    assert sorted(job["state"] for job in w.jobs()) == ["cancelled", "done"]
+
+
+def test_two_folders_share_a_run(tmp_path):
+    """Neither takes a job of the other for its own, and the run goes on until the last has ended."""
+    one, two = seeded(tmp_path / "one"), seeded(tmp_path / "two")
+    one.run = two.run = str(tmp_path / "run")
+    first = one.start()
+    one.wait_for("begun")
+    second = two.start("--config", "seed=2")
+    two.wait_for("begun")
+    (one.folder / "gate").touch()
+    one.finish(first)
+    (two.folder / "gate").touch()
+    two.finish(second)
+    assert [one.text("made.txt"), two.text("made.txt")] == ["1 1\n", "2 1\n"]
+    assert [job["state"] for job in one.jobs()] == ["done", "done"]
+
+
+def test_folder_with_a_long_path(tmp_path):
+    """The path of a socket may have 107 bytes, that of a folder more."""
+    folder = tmp_path / ("long" * 30)
+    folder.mkdir()
+    w = Workflow(folder, """
+        rule all:
+            output: "made.txt"
+            shell: "touch {output}"
+        """)
+    w.finish(w.start())
+
+
+def test_reasons(tmp_path):
+    """A failed job and a failed group say why, and what they printed."""
+    w = Workflow(tmp_path, """
+        rule all:
+            input: "alone.txt", "second.txt"
+        rule alone:
+            output: "alone.txt"
+            shell: "echo what it printed; exit 7"
+        rule first:
+            output: "first.txt"
+            group: "both"
+            shell: "touch {output}"
+        rule second:
+            input: "first.txt"
+            output: "second.txt"
+            group: "both"
+            shell: "echo what the group printed; exit 8"
+        """)
+    said = w.finish(w.start("--keep-going"), code=1)
+    assert "message: None" not in said, said
+    assert re.search("message: Fairway: .*exit status 7", said), said
+    assert re.search("Error in group both: Fairway: .*exit status 8", said), said
+    logs = [log.read_text() for log in (w.folder / ".snakemake/fairway_logs").iterdir()]
+    assert sorted(re.findall("^what .* printed$", "".join(logs), re.MULTILINE)) == ["what it printed", "what the group printed"]
+
+
+_LONG_TIMERS = """
+import sys, threading
+begin = threading.Timer.__init__
+threading.Timer.__init__ = lambda self, interval, *more: begin(self, 100000, *more)
+from snakemake_executor_plugin_fairway import _BECOME
+sys.argv = ["-c", ".", *"--mode remote --target-jobs one: --allowed-rules one --cores 1 --force --nolock".split()]
+exec(_BECOME)
+"""
+
+
+def test_job_does_not_wait_for_timers(tmp_path):
+    """Snakemake's scheduler leaves one behind, for which its process would wait."""
+    w = Workflow(tmp_path, """
+        rule one:
+            output: "made"
+            shell: "touch {output}"
+    """)
+    w.finish(subprocess.Popen([sys.executable, "-c", _LONG_TIMERS], cwd=tmp_path, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT, text=True))
+    assert (tmp_path / "made").exists()

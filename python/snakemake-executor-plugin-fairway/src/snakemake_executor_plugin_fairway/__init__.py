@@ -1,32 +1,47 @@
 """Gives the jobs of Snakemake to an open run of Fairway (docs/snakemake.md)."""
 
 import asyncio
-import hashlib
 import os
 import re
 import shlex
 import threading
 import time
 import uuid
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
-from typing import Any, AsyncGenerator, Dict, List, Optional
+from typing import Any, Optional  # Optional: Snakemake reads the types of settings
 
-from fairway import Client, FairwayError
-from fairway._program import Server
+from fairway import FairwayError, OpenRun
 from snakemake_interface_common.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
 from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 from snakemake_interface_executor_plugins.settings import CommonSettings, ExecutorSettingsBase
 
-_ENDED = ("done", "failed", "blocked", "cancelled")
-_MAX_BATCH = 1000  # jobs of one call
-_AGAIN_PAUSE = 0.2  # seconds
-_AWAY_TIME = 120.0  # seconds for which a server that does not answer is asked again
-_OPEN = ["open", "--name", "snakemake", "--watch-inputs", "none"]
+from .identity import deciding, made, mark, of_workflow
+from .resources import needs, tasks
 
-# Becomes Snakemake in the working folder of the workflow, which is not that of the job.
-_BECOME = "import os,sys;os.chdir(sys.argv[1]);sys.argv[:]=['snakemake']+sys.argv[2:];from snakemake.cli import main;main()"
+_FOLDER = ".fairway-snakemake"  # of a run that this Snakemake opens
+_END_TIME = 120.0  # seconds for a job of an earlier Snakemake to end
+_LOOK = 0.1  # seconds after which it is looked again whether it has
+_GOES_ON = ("waiting", "ready", "assigned", "running")  # states of jobs
+_PAGE = 1000  # jobs of one call of ListJobs
+_GATHER = 0.005  # seconds for which jobs that end are gathered
+
+# How Snakemake says in a job why it failed; its last line is always the same.
+_REASON = re.compile(r"^(\w+ in (?:file|rule) .*:)\n(.+)$", re.MULTILINE)
+
+# Becomes Snakemake in the working folder of the workflow, which is not that of the job. A timer of its
+# scheduler, which has nothing left to do, would hold its end back for a second.
+_BECOME = """import os,sys,threading
+os.chdir(sys.argv[1])
+sys.argv[:]=['snakemake']+sys.argv[2:]
+from snakemake.cli import main
+try:
+ main()
+finally:
+ [t.cancel() for t in threading.enumerate() if isinstance(t,threading.Timer) and t.function.__module__.startswith('snakemake.sched')]
+"""
 
 
 @dataclass
@@ -36,7 +51,7 @@ class ExecutorSettings(ExecutorSettingsBase):
     run: Optional[str] = field(
         default=None,
         metadata={"help": "Folder of the run, or of a server that lasts (fairway serve), or a copy of its service file. "
-                  "Default: .fairway-snakemake in the working folder; a run is opened there if none is open."},
+                  "Default: .fairway-snakemake in the working folder, for a run that ends with Snakemake."},
     )
     site: Optional[str] = field(
         default=None, metadata={"help": "Sites to run on, separated by commas, as with `fairway run --site`."}
@@ -67,158 +82,75 @@ class Executor(RemoteExecutor):
 
     def __init__(self, workflow: Any, logger: Any) -> None:
         # Before the thread of the base class begins, which waits for jobs from then on.
-        self._lock = threading.Lock()  # guards what follows
-        self._endings: Dict[str, Dict[str, Any]] = {}  # summaries of jobs that have ended, by name
-        self._waiting: Dict[str, None] = {}  # names of jobs whose end is awaited
-        self._failure: Optional[BaseException] = None
-        self._server: Optional[Server] = None
-        self._stop = threading.Event()
-        self._news: Optional[asyncio.Event] = None
-        self._loop: Optional[asyncio.AbstractEventLoop] = None
-        self._ready = threading.Event()
+        self._lock = threading.Lock()  # guards the two that follow
+        self._endings: dict[str, dict[str, Any]] = {}  # summaries of jobs that have ended, by name
+        self._active: dict[str, None] = {}  # names of jobs whose end Snakemake has not heard of
+        self._failure: BaseException | None = None
+        self._stopped = False
+        self._news: asyncio.Event | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
         self._prefix = uuid.uuid4().hex[:8]
         self._count = 0
-        self._left: Dict[str, str] = {}  # jobs of an earlier Snakemake that go on, by what tells them from others
+        self._left: dict[str, list[tuple[int, str]]] = {}  # jobs of an earlier Snakemake that go on: run, name; by made
         super().__init__(workflow, logger)
 
     def __post_init__(self) -> None:
         settings = self.workflow.executor_settings
         self._settings: ExecutorSettings = settings if settings is not None else ExecutorSettings()
-        self._open()
-        self._listener = threading.Thread(target=self._listen, name="fairway-endings", daemon=True)
-        self._listener.start()
+        self._folder = os.path.abspath(
+            self.workflow.workdir_init if self.workflow.storage_settings.assume_common_workdir else ".")
+        self._run_name = "snakemake-" + mark([self._folder])[:8]
+        self._workflow_mark = of_workflow(self.workflow)
+        try:
+            self._open()
+            self._find_left()
+        except (FairwayError, OSError) as e:
+            raise WorkflowError(f"Fairway: {e}") from e
 
     # The run.
 
     def _open(self) -> None:
-        at = self._settings.run or ".fairway-snakemake"
-        self._words = [*_OPEN, "--pilots", str(self._settings.pilots), *shlex.split(self._settings.options)]
-        for site in (self._settings.site or "").split(","):
-            if site:
-                self._words += ["--site", site]
-        try:
-            if not os.path.isfile(at):
-                os.makedirs(at, exist_ok=True)
-            self._client = Client(at)
-            self._ours = self._settings.run is None
-            if os.path.exists(os.path.join(self._client.at, ".fairway", "lasting")) or os.path.isfile(at):
-                import base64
-
-                text = base64.b64encode(b"workflow: snakemake\nopen: true\n").decode()
-                self._client.run = self._client.call("SubmitWorkflow", {"workflow": text, "file": "snakemake"})["run"]
-                self._ours = True  # the run, not the server
-            elif self._answers():
-                self._find_left()
-            else:
-                self._ours = True
-                self._server = Server(self._client.at, self._words)
-                self._server.wait_open(self._client)
-                return
-        except (FairwayError, OSError) as e:
-            raise WorkflowError(f"Fairway: {e}") from e
-        s = self._settings
-        if s.site or s.options or s.pilots != 1:
-            self.logger.warning(
-                f"Fairway: the run in {at} is open already, with pilots of its own: --fairway-site, --fairway-pilots and "
-                f"--fairway-options change nothing there. To have them, end it with `fairway -C {shlex.quote(at)} close`, "
-                "and start Snakemake again."
-            )
+        s, place = self._settings, self._settings.run or _FOLDER
+        lasting = os.path.isfile(place) or os.path.exists(os.path.join(place, ".fairway", "lasting"))
+        self._run = OpenRun(
+            None if lasting else place, server=place if lasting else None, name=self._run_name, pilots=s.pilots,
+            site=[site for site in (s.site or "").split(",") if site], options=shlex.split(s.options),
+            on_end=self._ended, on_failure=self._failed_for_good,
+        )
+        self._lasting = lasting
+        if self._run.ignored and (s.site or s.options or s.pilots != ExecutorSettings.pilots):
+            self.logger.warning(f"Fairway: {self._run.ignored}, and start Snakemake again.")
 
     def _find_left(self) -> None:
-        """Find what goes on in the run though the Snakemake that submitted it was killed."""
-        request: Dict[str, Any] = {"states": ["waiting", "ready", "assigned", "running"], "limit": 1000}
-        while True:
-            answer = self._client.call("ListJobs", request)
-            for job in answer.get("jobs", []):
-                found = re.fullmatch(r".*-([0-9a-f]{16})-[0-9a-f]{8}-[0-9]+", job["name"])
-                if found:
-                    self._left[found.group(1)] = job["name"]
-            if not answer.get("more"):
-                return
-            request["after"] = answer["jobs"][-1]["id"]
+        """Find what goes on though the Snakemake that submitted it was killed."""
+        runs = [0]
+        if self._lasting:  # it had another run there
+            runs += [run["run"] for run in self._run.call("ListRuns").get("runs", [])
+                     if run["workflow"] == self._run_name and run["state"] == "underway" and run["run"] != self._run.client.run]
+        for run in runs:
+            asked: dict[str, Any] = {"states": list(_GOES_ON), "limit": _PAGE}
+            while True:
+                answer = self._run.call("ListJobs", {**asked, "run": run} if run else asked)
+                for job in answer.get("jobs", []):
+                    found = re.fullmatch(r".*-([0-9a-f]{16})-[0-9a-f]{16}-[0-9a-f]{8}-[0-9]+", job["name"])
+                    if found:
+                        self._left.setdefault(found.group(1), []).append((run, job["name"]))
+                if not answer.get("more"):
+                    break
+                asked["after"] = answer["jobs"][-1]["id"]
+        if not self._lasting and not self._run.ignored:  # it has started the server, so nobody waits for them
+            for left in [left for jobs in self._left.values() for left in jobs]:
+                self._end(*left)
+            self._left.clear()
 
-    def _answers(self) -> bool:
-        try:
-            self._client.call("ListJobs", {"limit": 1})
-            return True
-        except FairwayError as e:
-            return e.code != "unavailable"
-
-    def _revive(self) -> None:
-        """Start our server again if it was killed."""
+    def _ended(self, ended: list[dict[str, Any]]) -> None:
         with self._lock:
-            server = self._server
-            if server is not None and server.process.poll() is not None and not self._stop.is_set():
-                self._server = Server(self._client.at, self._words)
-                server.stop()
-                self._server.wait_open(self._client)
-                return
-        time.sleep(_AGAIN_PAUSE)
+            self._endings.update((e["summary"]["name"], e["summary"]) for e in ended)
+        self._wake()
 
-    def _asked(self, name: str, request: Dict[str, Any]) -> Dict[str, Any]:
-        deadline = time.monotonic() + _AWAY_TIME
-        while True:
-            try:
-                return self._client.call(name, request)
-            except FairwayError as e:
-                if e.code != "unavailable" or time.monotonic() > deadline or self._stop.is_set():
-                    raise
-                self._revive()
-
-    def _listen(self) -> None:
-        """Hear of jobs that have ended."""
-        deadline = time.monotonic() + _AWAY_TIME
-        while not self._stop.is_set():
-            try:
-                again = self._ready.is_set()
-                for report in self._client.stream("Endings"):
-                    deadline = time.monotonic() + _AWAY_TIME
-                    if again:
-                        again = False
-                        self._look()
-                    self._ready.set()
-                    self._note([ended["summary"] for ended in report.get("jobs", [])])
-                    if self._stop.is_set():
-                        return
-                time.sleep(_AGAIN_PAUSE)
-            except BaseException as e:
-                if self._stop.is_set():
-                    return
-                try:
-                    if not isinstance(e, FairwayError) or e.code != "unavailable" or time.monotonic() > deadline:
-                        raise
-                    self._revive()
-                except BaseException as failure:
-                    self._failure = failure
-                    self._ready.set()
-                    self._wake()
-                    return
-
-    def _look(self) -> None:
-        """Look at all jobs whose end is awaited."""
-        with self._lock:
-            names = list(self._waiting)
-        for name in names:
-            self._look_at(name)
-
-    def _look_at(self, name: str) -> Optional[str]:
-        """The state of a job, None where there is none."""
-        try:
-            summary = self._client.call("ShowJob", {"job": name})["summary"]
-        except FairwayError as e:
-            if e.code != "not_found":
-                raise
-            return None
-        if summary["state"] in _ENDED:
-            self._note([summary])
-        return summary["state"]
-
-    def _note(self, summaries: List[Dict[str, Any]]) -> None:
-        with self._lock:
-            ended = {s["name"]: s for s in summaries if s["name"] in self._waiting}
-            self._endings.update(ended)
-        if ended:
-            self._wake()
+    def _failed_for_good(self, error: BaseException) -> None:
+        self._failure = error
+        self._wake()
 
     def _wake(self) -> None:
         if self._loop is not None and self._news is not None:
@@ -229,7 +161,7 @@ class Executor(RemoteExecutor):
 
     # Jobs.
 
-    def run_jobs(self, jobs: List[JobExecutorInterface]) -> None:
+    def run_jobs(self, jobs: list[JobExecutorInterface]) -> None:
         for job in jobs:
             self.run_job_pre(job)
         self._submit(list(jobs))
@@ -237,112 +169,125 @@ class Executor(RemoteExecutor):
     def run_job(self, job: JobExecutorInterface) -> None:
         self._submit([job])
 
-    def _submit(self, jobs: List[JobExecutorInterface]) -> None:
-        self._ready.wait()
-        fresh = []
+    def _submit(self, jobs: list[JobExecutorInterface]) -> None:
+        fresh = {}
         for job in jobs:
-            before = self._left.pop(_mark(job), None)
-            if before and self._resume(job, before):
-                continue
-            fresh.append((job, self._message(job)))
-        for begin in range(0, len(fresh), _MAX_BATCH):
-            self._add(fresh[begin: begin + _MAX_BATCH])
-
-    def _add(self, batch: List[Any]) -> None:
-        infos = [SubmittedJobInfo(job, external_jobid=message["name"]) for job, message in batch]
-        with self._lock:
-            self._waiting.update((info.external_jobid, None) for info in infos)
-        try:
-            if self._failure is not None:
-                raise self._failure
-            self._asked("Submit", {"jobs": [message for _, message in batch]})
-        except Exception as e:
-            if len(batch) > 1 and isinstance(e, FairwayError) and e.code == "invalid_argument":
-                for one in batch:
-                    self._add([one])
-                return
-            what, hint = "takes no jobs", ""
-            if isinstance(e, FairwayError) and e.code == "invalid_argument":
-                what = "refuses this job"
-            if "processors; a pilot has" in str(e):
-                hint = ("; of Snakemake: --max-threads N bounds the threads of all rules, --fairway-pilots N is how many "
-                        "pilots share this machine")
-            for info in infos:
-                self.report_job_error(info, msg=f"Fairway {what}: {e}{hint}\n")
+            info = None
+            try:
+                if not self._resumed(job):
+                    message = self._message(job)
+                    info = SubmittedJobInfo(job, external_jobid=message["name"])
+                    fresh[message["name"]] = (info, message)
+            except (FairwayError, ValueError) as e:
+                self.report_job_error(info or SubmittedJobInfo(job), msg=f"Fairway takes no jobs: {e}\n")
+        if not fresh:
             return
-        for info in infos:
-            self.report_job_submission(info)
+        with self._lock:
+            self._active.update((name, None) for name in fresh)
+        try:
+            refused = self._run.submit([message for _, message in fresh.values()])
+        except FairwayError as e:
+            refused = {name: e for name in fresh}
+        for name, (info, _) in fresh.items():
+            if name in refused:
+                self._refused(info, refused[name])
+            else:
+                self.report_job_submission(info)
 
-    def _resume(self, job: JobExecutorInterface, name: str) -> bool:
-        """Wait for a job that an earlier Snakemake has submitted, if it goes on or has ended well.
+    def _refused(self, info: SubmittedJobInfo, error: FairwayError) -> None:
+        with self._lock:
+            self._active.pop(info.external_jobid, None)
+        what = "takes no jobs" if error.code == "unavailable" else "refuses this job"
+        hint = ""
+        if "processors; a pilot has" in str(error):
+            hint = ("; of Snakemake: --max-threads N bounds the threads of all rules, --fairway-pilots N is how many "
+                    "pilots share this machine")
+        self.report_job_error(info, msg=f"Fairway {what}: {error}{hint}\n")
 
-        With --rerun-incomplete it is ended.
+    def _resumed(self, job: JobExecutorInterface) -> bool:
+        """Wait for the job that an earlier Snakemake has submitted, if it goes on and is the same in all that decides.
+
+        One that makes the same files by anything else is ended before, so that no two write them.
         """
-        if self.workflow.dag_settings.force_incomplete:
-            self._asked("Cancel", {"jobs": [name]})
+        left = self._left.pop(made(job, self._folder), [])
+        if not left:
             return False
-        with self._lock:
-            self._waiting[name] = None
-        if self._look_at(name) not in (None, "failed", "blocked", "cancelled"):
-            self.logger.info(f"Job {name} of Fairway goes on, and is waited for.")
-            self.report_job_submission(SubmittedJobInfo(job, external_jobid=name))
-            return True
-        with self._lock:
-            self._waiting.pop(name, None)
-            self._endings.pop(name, None)
+        decides = self._decides(job, self.format_job_exec(job))
+        for run, name in left:
+            if run or decides is None or f"-{decides}-" not in name or self.workflow.dag_settings.force_incomplete:
+                self._end(run, name)
+                continue
+            with self._lock:
+                self._active[name] = None
+            if self._run.watch(name) in _GOES_ON:
+                self.logger.info(f"Job {name} of Fairway goes on, and is waited for.")
+                self.report_job_submission(SubmittedJobInfo(job, external_jobid=name))
+                return True
+            with self._lock:  # who knows what has become of its files since
+                self._active.pop(name, None)
+                self._endings.pop(name, None)
         return False
 
-    def _message(self, job: JobExecutorInterface) -> Dict[str, Any]:
+    def _end(self, run: int, name: str) -> None:
+        """End a job of an earlier Snakemake, and wait until nothing of it runs."""
+        self.logger.info(f"Job {name} of Fairway is ended: it is not what is asked for now.")
+        where = {"run": run} if run else {}
+        self._run.call("Cancel", {"jobs": [name], **where})
+        if run:
+            self._run.call("CloseInput", where)  # nobody submits to it any more
+        deadline = time.monotonic() + _END_TIME
+        while True:
+            attempts = self._run.call("ShowJob", {"job": name, **where}).get("attempts", [])
+            if all(attempt.get("outcome") not in ("assigned", "staging", "ready", "running") for attempt in attempts):
+                return
+            if time.monotonic() > deadline:
+                raise FairwayError("unavailable", f"job {name} of an earlier Snakemake, which makes the same, does not end")
+            time.sleep(_LOOK)
+
+    def _decides(self, job: JobExecutorInterface, text: str) -> str | None:
+        """A mark of all that decides what a job makes; None: not known. text is its command."""
+        if self._workflow_mark is None:
+            return None
+        # The order of some words is random, and some name folders that are new for each Snakemake.
+        words = re.sub(r"--runtime-source-cache-path \S+", "", text.replace(self.tmpdir, "")).split()
+        return deciding(job, self._folder, [self._workflow_mark, *sorted(words)])
+
+    def _message(self, job: JobExecutorInterface) -> dict[str, Any]:
         self._count += 1
         text = self.format_job_exec(job)
-        payload: Dict[str, Any] = {"environment": {k: str(v) for k, v in self.envvars().items()}}
+        payload: dict[str, Any] = {"environment": {k: str(v) for k, v in self.envvars().items()}}
         words = shlex.split(text)
         python = self.get_python_executable()
-        folder = self.workflow.workdir_init if self.workflow.storage_settings.assume_common_workdir else "."
         if words[:3] == [python, "-m", "snakemake"]:
-            payload["argv"] = [python, "-c", _BECOME, str(folder), *words[3:]]
+            payload["argv"] = [python, "-c", _BECOME, self._folder, *words[3:]]
             if not self._settings.cold:
                 payload["worker"] = f"{python} fairway:python snakemake_executor_plugin_fairway.warm?"
         else:  # something is to be done before
-            payload["shell"] = f"cd {shlex.quote(str(folder))} && {text}"
+            payload["shell"] = f"cd {shlex.quote(self._folder)} && {text}"
+        marks = f"{made(job, self._folder)}-{self._decides(job, text) or '0' * 16}"
         return {
-            "name": f"{self._name(job)}-{_mark(job)}-{self._prefix}-{self._count}",
+            "name": f"{self._name(job)}-{marks}-{self._prefix}-{self._count}",
             "step": re.sub(r"[^A-Za-z0-9_.-]+", "_", job.name).strip("._-")[:100] or "job",
             "payload": payload,
-            "needs": self._needs(job),
+            "needs": needs(job.resources, job.threads),
             "retry": {"attempts": 1},  # Snakemake itself tries again what has failed
+            **tasks(job.resources),
         }
 
     def _name(self, job: JobExecutorInterface) -> str:
         if job.is_group():
-            return f"group-{job.name}"
+            return re.sub(r"[^A-Za-z0-9_.=,+-]+", "_", f"group-{job.name}")[:150]
         values = [f"{k}={v}" for k, v in sorted(job.wildcards_dict.items())]
-        return re.sub(r"[^A-Za-z0-9_.=,+-]+", "_", ",".join([job.name, *values]))[:200]
+        return re.sub(r"[^A-Za-z0-9_.=,+-]+", "_", ",".join([job.name, *values]))[:150]
 
-    def _needs(self, job: JobExecutorInterface) -> Dict[str, Any]:
-        resources = job.resources
-        needs: Dict[str, Any] = {"milliCpus": 1000 * max(1, int(resources.get("_cores", job.threads)))}
-        memory = resources.get("mem_mb")
-        if _whole(memory):
-            needs["memoryBytes"] = (int(memory) + _OWN_MEMORY) * 10**6
-        runtime = resources.get("runtime")
-        if _whole(runtime):
-            needs["time"] = f"{int(runtime) * 60}s"
-        for name in ("gpu", "gpus"):
-            if _whole(resources.get(name)) and int(resources[name]) > 0:
-                needs["countable"] = {"gpu": int(resources[name])}
-        return needs
-
-    async def check_active_jobs(
-        self, active_jobs: List[SubmittedJobInfo]
-    ) -> AsyncGenerator[SubmittedJobInfo, None]:
+    async def check_active_jobs(self, active_jobs: list[SubmittedJobInfo]) -> AsyncGenerator[SubmittedJobInfo, None]:
         if self._failure is not None:
             raise WorkflowError(f"Fairway: {self._failure}")
         for info in active_jobs:
             with self._lock:
                 summary = self._endings.pop(info.external_jobid, None)
                 if summary is not None:
-                    self._waiting.pop(info.external_jobid, None)
+                    self._active.pop(info.external_jobid, None)
             if summary is None:
                 yield info
             elif summary["state"] == "done":
@@ -350,10 +295,10 @@ class Executor(RemoteExecutor):
             else:
                 self._failed(info, summary)
 
-    def _failed(self, info: SubmittedJobInfo, summary: Dict[str, Any]) -> None:
-        logs = []
+    def _failed(self, info: SubmittedJobInfo, summary: dict[str, Any]) -> None:
+        logs, text = [], ""
         try:
-            text = self._client.logs(info.external_jobid)
+            text = self._run.client.logs(info.external_jobid)
             path = os.path.abspath(os.path.join(".snakemake", "fairway_logs", info.external_jobid + ".log"))
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w", encoding="utf-8") as f:
@@ -361,59 +306,45 @@ class Executor(RemoteExecutor):
             logs.append(path)
         except (FairwayError, OSError):
             pass  # it printed nothing
-        self.report_job_error(info, msg=f"Fairway: {summary.get('reason', summary['state'])}\n", aux_logs=logs)
+        reason = summary.get("reason") or summary["state"]
+        said = _REASON.search(text) if reason.startswith("exit code") else None
+        self.report_job_error(info, msg=f"Fairway: {' '.join(said.groups()) if said else reason}\n", aux_logs=logs)
+
+    def print_job_error(self, job_info: SubmittedJobInfo, msg: str | None = None, **kwargs: Any) -> None:
+        job = job_info.job
+        if not job.is_group():
+            super().print_job_error(job_info, msg, **kwargs)
+            return
+        # Snakemake drops the message of a group, and prints its jobs with none.
+        self.logger.error(f"Error in group {job.groupid}: {(msg or '').strip()}")
+        for member in sorted(job.jobs, key=lambda j: j.rule.name):
+            member.log_error(msg=msg, indent=True, external_jobid=job_info.external_jobid, **kwargs)
 
     async def sleep(self) -> None:
         """Wait until a job has ended, or was submitted and had ended before."""
         if self._news is None:
             self._loop, self._news = asyncio.get_running_loop(), asyncio.Event()
         with self._lock:
-            if self._endings or self._stop.is_set() or self._failure is not None:
+            if self._endings or self._stopped or self._failure is not None:
                 self._news.set()
         try:
             await asyncio.wait_for(self._news.wait(), 1.0)
         except asyncio.TimeoutError:
             return
         self._news.clear()
-        await asyncio.sleep(_TOGETHER)
+        await asyncio.sleep(_GATHER)
 
-    def cancel_jobs(self, active_jobs: List[SubmittedJobInfo]) -> None:
+    def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:
         with self._lock:
-            names = list(self._waiting)
-        for name in names:
-            try:
-                self._client.call("Cancel", {"jobs": [name]})
-            except FairwayError:
-                pass  # it has ended, or the server has
+            names = list(self._active)
+        try:
+            self._run.cancel(names)
+        except FairwayError:
+            pass  # the server has ended, and they with it
 
     def shutdown(self) -> None:
-        already = self._stop.is_set()
-        self._stop.set()
+        already, self._stopped = self._stopped, True
         self._wake()
         super().shutdown()
-        if already:
-            return
-        if self._ours:
-            try:
-                self._client.call("CloseInput")
-                if self._server is not None:
-                    self._server.wait(30)
-            except Exception:
-                pass  # it has ended, or is ended now
-        if self._server is not None:
-            self._server.stop()
-        self._client.close()
-
-
-_OWN_MEMORY = 200  # MB for Snakemake itself, which runs in the job
-_TOGETHER = 0.005  # seconds for which jobs that end are gathered
-
-
-def _mark(job: JobExecutorInterface) -> str:
-    """What tells a job from others of a workflow: what it makes, or else what it is."""
-    made = sorted(str(f) for f in job.output) or [str(spec) for spec in job.get_target_spec()]
-    return hashlib.sha256("\0".join(made).encode()).hexdigest()[:16]
-
-
-def _whole(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
+        if not already:
+            self._run.close()
