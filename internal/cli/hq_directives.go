@@ -30,6 +30,10 @@ func readHQScript(text string) (hqScript, error) {
 		if !ok || options != "" && options[0] != ' ' && options[0] != '\t' {
 			continue
 		}
+		if name, ok := nextflowName(options); ok {
+			script.options = append(script.options, "--name", name)
+			continue
+		}
 		words, err := shellWords(options)
 		if err != nil {
 			return hqScript{}, fmt.Errorf("%q: %w", line, err)
@@ -38,6 +42,22 @@ func readHQScript(text string) (hqScript, error) {
 	}
 	return script, nil
 }
+
+// nextflowName gives the name of a task of Nextflow, which writes it without quotes, on a line of its
+// own. The tag in it may hold anything: it is a label.
+func nextflowName(options string) (name string, ok bool) {
+	name, ok = strings.CutPrefix(strings.TrimSpace(options), "--name ")
+	name = strings.TrimSpace(name)
+	if !ok || !strings.HasPrefix(name, "nf-") || !strings.HasSuffix(name, ")") {
+		return "", false
+	}
+	return strings.ToValidUTF8(shortened(name), "\uFFFD"), true
+}
+
+// maxHQName bounds the name of a task of Nextflow, in bytes; a longer one is cut.
+const maxHQName = 512
+
+func shortened(name string) string { return name[:min(len(name), maxHQName)] }
 
 // shellWords splits a line as a shell does that expands nothing, but for one thing: a backslash
 // between double quotes takes the meaning of any character away. Nextflow writes the paths of its

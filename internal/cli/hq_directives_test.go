@@ -2,7 +2,9 @@ package cli
 
 import (
 	"slices"
+	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"fairway/internal/quantity"
 )
@@ -24,6 +26,23 @@ func TestHQScript(t *testing.T) {
 	}
 	if _, err := readHQScript("#HQ --name 'a\n"); err == nil {
 		t.Error("a quote that is not closed was accepted")
+	}
+}
+
+// A tag of Nextflow is a label, and may hold what means something to a shell.
+func TestTagsOfNextflowAreLabels(t *testing.T) {
+	for _, name := range []string{
+		"nf-A_(plain)", "nf-A_(it's)", `nf-A_(quote"here)`, "nf-A_(a\tb)", "nf-A_((x))", `nf-A_(back\slash)`,
+		"nf-A_(two words --cpus 9)", "nf-A:B_($HOME `x`)", "nf-A_(# 1)", "nf-A_()",
+	} {
+		script, err := readHQScript("#!/bin/bash\n#HQ --name " + name + "\n#HQ --cpus 2\n")
+		if want := []string{"--name", name, "--cpus", "2"}; err != nil || !slices.Equal(script.options, want) {
+			t.Errorf("%q: %q, %v", name, script.options, err)
+		}
+	}
+	long, err := readHQScript("#HQ --name nf-A_(" + strings.Repeat("é", 2000) + ")\n")
+	if err != nil || len(long.options[1]) > maxHQName+3 || !utf8.ValidString(long.options[1]) {
+		t.Error(long, err)
 	}
 }
 
