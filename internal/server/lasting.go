@@ -25,6 +25,7 @@ import (
 	"fairway/internal/server/loop"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
+	"fairway/internal/storage"
 	"fairway/internal/wfformat"
 	"fairway/lib/sched"
 )
@@ -338,7 +339,10 @@ func (s *Server) openSubmission(
 		}
 	}
 	if b.Results != "" {
-		if err = publish.CheckWritable(b.Results); err == nil {
+		if err = s.notOfAnotherRun(b.Results); err == nil {
+			err = publish.CheckWritable(b.Results)
+		}
+		if err == nil {
 			err = s.storage.TryPlace(ctx, b.Results)
 		}
 		if err != nil {
@@ -351,6 +355,37 @@ func (s *Server) openSubmission(
 		State: state.Underway, Key: b.Key, Account: b.Account,
 	}
 	return o, nil
+}
+
+// notOfAnotherRun refuses a place for results in the folder that another run of this server has for
+// its own: that run may be of other people, who do not see this one, and whose files may go with it.
+func (s *Server) notOfAnotherRun(place string) error {
+	if !storage.IsLocal(place) {
+		return nil
+	}
+	path, err := storage.Path(place)
+	if err != nil {
+		return err
+	}
+	for at := path; ; at = filepath.Dir(at) { // as far as it is there
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			path = filepath.Join(real, strings.TrimPrefix(path, at))
+			break
+		}
+		if at == filepath.Dir(at) {
+			break
+		}
+	}
+	results, err := filepath.EvalSymlinks(s.folders.Results)
+	if err != nil {
+		results = s.folders.Results
+	}
+	below, inside := strings.CutPrefix(path, results+"/")
+	first, _, _ := strings.Cut(below, "/")
+	if _, err := strconv.ParseUint(first, 10, 32); inside && err == nil {
+		return fmt.Errorf("%s is where run %s of this server has its results: name another folder", path, first)
+	}
+	return nil
 }
 
 // asServer adds to an error of permission whose permission it is: who submits may have it.
