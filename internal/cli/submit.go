@@ -3,8 +3,10 @@
 package cli
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -17,6 +19,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/pilot/process"
 	"fairway/internal/quantity"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/feed"
@@ -386,7 +389,10 @@ func (c *console) concludeJobs(
 				left = append(left, job)
 			}
 		}
+		cut := &cutNotice{Writer: c.out}
 		if len(l.writes) == 0 && !c.json {
+			defer func(out io.Writer) { c.out = out }(c.out)
+			c.out = cut
 			for _, ref := range refs {
 				if err := c.printLogs(ctx, client, &wire.LogsRequest{Job: ref.GetName()}); err != nil &&
 					connect.CodeOf(err) != connect.CodeNotFound {
@@ -420,8 +426,27 @@ func (c *console) concludeJobs(
 		if len(left) > 0 {
 			return quietly(exitFailed)
 		}
+		if cut.seen {
+			return fail(exitFailed, "write it to a file that --writes names", "the middle of what the command printed is left "+
+				"out: it is more than logs keep")
+		}
 		return nil
 	})
+}
+
+// cutNotice looks for the notice that stands in the log of a job where something is left out.
+type cutNotice struct {
+	io.Writer
+	end  []byte // of what was written, shorter than the notice
+	seen bool
+}
+
+// Write is part of io.Writer.
+func (w *cutNotice) Write(text []byte) (int, error) {
+	w.end = append(w.end, text...)
+	w.seen = w.seen || bytes.Contains(w.end, []byte(process.CutNotice))
+	w.end = append([]byte(nil), w.end[max(0, len(w.end)-len(process.CutNotice)+1):]...)
+	return w.Writer.Write(text)
 }
 
 // notDone are the states of jobs that have no result.

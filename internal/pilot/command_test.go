@@ -175,6 +175,26 @@ func TestHintAtMissingFile(t *testing.T) {
 	}
 }
 
+// Of what a job prints, beginning and end are kept: the reason of a failure mostly comes last. What is
+// within the limit is whole.
+func TestTheEndOfALongOutputIsKept(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.LogBytes = 1000
+	q.start(cfg)
+	a := shell("echo first; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo last")
+	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	got := contents(t, q.log(a, "out"))
+	if !strings.HasPrefix(got, "first\nx") || !strings.HasSuffix(got, "x\nlast\n") || len(got) != 1000+len(process.CutNotice) {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+	b := shell("seq 1 200 | tr -d '\\n' | head -c 490; head -c 510 /dev/zero | tr '\\0' y")
+	expect(t, q.run("p1", b), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if got := contents(t, q.log(b, "out")); len(got) != 1000 || strings.Count(got, "y") != 510 {
+		t.Errorf("%d bytes: %q", len(got), got)
+	}
+}
+
 func TestOutputIsBounded(t *testing.T) {
 	q := newTaskQueue(t)
 	cfg := q.config("p1")
@@ -182,7 +202,7 @@ func TestOutputIsBounded(t *testing.T) {
 	q.start(cfg)
 	a := shell("head -c 100000 /dev/zero | tr '\\0' x")
 	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
-	if got := contents(t, q.log(a, "out")); got != strings.Repeat("x", 1000)+process.CutNotice {
+	if got := contents(t, q.log(a, "out")); got != strings.Repeat("x", 500)+process.CutNotice+strings.Repeat("x", 500) {
 		t.Error(len(got))
 	}
 	a = shell("yes")

@@ -173,7 +173,7 @@ type Config struct {
 	// attempt.
 	KeepSandbox bool `json:"keep_sandbox,omitempty"`
 	// LogBytes is how much of standard output and of standard error each is
-	// kept; what goes beyond is cut off, with a notice.
+	// kept: of what goes beyond, the beginning and the end, with a notice between them.
 	LogBytes int64 `json:"log_bytes,omitempty"`
 	// LogPause is the pause between two times at which what running attempts have printed
 	// goes to a server that shares no folder with the pilot. Default: DefaultLogPause.

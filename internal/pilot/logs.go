@@ -40,11 +40,7 @@ func (p *pilot) copyLog(a *attempt) error {
 	if err != nil {
 		return err
 	}
-	copied, err := io.Copy(to, io.LimitReader(from, p.cfg.LogBytes))
-	if info, failed := from.Stat(); err == nil && failed == nil && info.Size() > copied {
-		_, err = to.WriteString(process.CutNotice)
-	}
-	return errors.Join(err, to.Close())
+	return errors.Join(process.CopyLog(to, from, p.cfg.LogBytes), to.Close())
 }
 
 // logTail is the end of the file under log.

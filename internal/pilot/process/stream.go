@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -17,6 +18,9 @@ import (
 // TailBytes is how much of the end of standard error is looked at for the
 // reason of a failure.
 const TailBytes = 4096
+
+// LogTail is how much of the limit of a log, and at most half of it, is for the end of what is printed.
+const LogTail = 256 << 10
 
 // Stream takes what one stream of an attempt prints, and keeps it in a file that
 // has its name from the first byte on. The command has a pipe, and not the file:
@@ -36,13 +40,14 @@ type Stream struct {
 	buffer []byte
 	name   string   // of the file of the attempt, empty between attempts
 	file   *os.File // nil until something was printed
-	size   int64    // bytes in the file
+	size   int64    // bytes that were printed
+	rest   []byte   // the end of what has no room in the beginning of the file, up to twice of what is kept of it
 	last   []byte   // the end of what was printed, up to twice tailBytes
 	err    error    // why what was printed is lost
 }
 
 // NewStream returns a stream that keeps at most limit bytes of each attempt in a file in
-// folder.
+// folder: of what prints more, the beginning and the end.
 func NewStream(s *sched.Scheduler, folder string, limit int64) *Stream {
 	return &Stream{sched: s, folder: folder, limit: limit}
 }
@@ -56,7 +61,7 @@ func (s *Stream) Begin(name string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.name, s.size, s.last, s.err = name, 0, s.last[:0], nil
+	s.name, s.size, s.last, s.rest, s.err = name, 0, s.last[:0], nil, nil
 	return nil
 }
 
@@ -105,13 +110,13 @@ const (
 	pipeReads = 32
 )
 
-// store adds to the file as far as the limit, and puts a notice after that.
+// store adds to the beginning of the file, and keeps the end of what has no room there.
 func (s *Stream) store(printed []byte) {
 	s.last = append(s.last, printed[max(0, len(printed)-TailBytes):]...)
 	if beyond := len(s.last) - 2*TailBytes; beyond > 0 {
 		s.last = append(s.last[:0], s.last[len(s.last)-TailBytes:]...)
 	}
-	if s.name == "" || s.size > s.limit || s.err != nil {
+	if s.name == "" || s.err != nil {
 		return
 	}
 	if s.file == nil {
@@ -119,12 +124,50 @@ func (s *Stream) store(printed []byte) {
 			return
 		}
 	}
-	room := s.limit - s.size
+	end := logEnd(s.limit)
+	room := min(max(0, s.limit-end-s.size), int64(len(printed)))
 	s.size += int64(len(printed))
-	if int64(len(printed)) > room {
-		printed = append(printed[:room:room], CutNotice...)
+	if room > 0 {
+		_, s.err = s.file.Write(printed[:room])
 	}
-	_, s.err = s.file.Write(printed)
+	s.rest = append(s.rest, printed[room:]...)
+	if int64(len(s.rest)) > 2*end {
+		s.rest = append(s.rest[:0], s.rest[int64(len(s.rest))-end:]...)
+	}
+}
+
+// logEnd is how much is kept of the end of what prints more than a limit.
+func logEnd(limit int64) int64 { return min(limit/2, LogTail) }
+
+// finish puts the end of what was printed into the file, after a notice if something is left out.
+func (s *Stream) finish() error {
+	if len(s.rest) == 0 || s.err != nil {
+		return nil
+	}
+	if s.size > s.limit {
+		s.rest = append([]byte(CutNotice), s.rest[int64(len(s.rest))-logEnd(s.limit):]...)
+	}
+	_, err := s.file.Write(s.rest)
+	s.rest = nil
+	return err
+}
+
+// CopyLog copies a file, of one that is larger than the limit the beginning and the end.
+func CopyLog(to, from *os.File, limit int64) error {
+	info, err := from.Stat()
+	if err != nil || info.Size() <= limit {
+		_, copying := io.Copy(to, io.LimitReader(from, limit))
+		return errors.Join(err, copying)
+	}
+	end := logEnd(limit)
+	if _, err = io.Copy(to, io.LimitReader(from, limit-end)); err != nil {
+		return err
+	}
+	if _, err = to.WriteString(CutNotice); err != nil {
+		return err
+	}
+	_, err = io.Copy(to, io.NewSectionReader(from, info.Size()-end, end))
+	return err
 }
 
 // CreateLog makes a file; what a job has put there before goes.
@@ -137,8 +180,8 @@ func CreateLog(path string) (*os.File, error) {
 	return f, err
 }
 
-// CutNotice stands where output was cut off.
-const CutNotice = "\n[fairway: the output was cut off here, at the limit of what is kept]\n"
+// CutNotice stands where the middle of what was printed is left out.
+const CutNotice = "\n[fairway: the middle of the output is left out here, beyond the limit of what is kept]\n"
 
 // End ends an attempt's use of the stream, when its processes have ended. An error
 // says that what it printed is not, or not all, in the file.
@@ -154,7 +197,7 @@ func (s *Stream) End() error {
 	s.name = ""
 	err := s.err
 	if s.file != nil {
-		err = errors.Join(err, s.file.Close())
+		err = errors.Join(err, s.finish(), s.file.Close())
 		s.file = nil
 	}
 	return err
