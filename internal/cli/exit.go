@@ -19,6 +19,7 @@ const (
 	exitNotFound    = 6
 	exitHungUp      = 129
 	exitInterrupted = 130
+	exitQuit        = 131
 	exitTerminated  = 143
 )
 
@@ -35,6 +36,7 @@ var exitCodes = []struct {
 	{exitNotFound, "there is no such job, step, file, attempt, input or site, or a catalogue has no rule for a name"},
 	{exitHungUp, "the terminal was closed (SIGHUP; --detach, nohup or tmux prevent that); the next run goes on from here"},
 	{exitInterrupted, "interrupted (Ctrl-C); the next run goes on from here"},
+	{exitQuit, "ended at once (Ctrl-\\); the next run goes on from here"},
 	{exitTerminated, "ended by SIGTERM; the next run goes on from here"},
 }
 

@@ -169,7 +169,7 @@ func (c *console) tellRest(told *told, report *wire.ProgressReport) {
 // once. The returned function ends that, and gives the first signal, if any.
 // shared gives up the jobs of this call where the run goes on for others, if there may be such.
 func (c *console) stopOnSignal(s *server.Server, shared func()) (first func() os.Signal) {
-	received := make(chan os.Signal, 1)
+	received := make(chan os.Signal, 2)
 	stop := signalled(
 		func(signal os.Signal) {
 			received <- signal
@@ -182,7 +182,8 @@ func (c *console) stopOnSignal(s *server.Server, shared func()) (first func() os
 			c.announce("fairway: ending when the running attempts have ended and stored their outputs; Ctrl-C again ends " +
 				"them now")
 		},
-		func(os.Signal) {
+		func(signal os.Signal) {
+			received <- signal
 			c.announce("fairway: ending now")
 			s.Stop(false)
 		},
@@ -205,6 +206,8 @@ func signalCode(signal os.Signal) int {
 		return exitTerminated
 	case syscall.SIGHUP:
 		return exitHungUp
+	case syscall.SIGQUIT:
+		return exitQuit
 	}
 	return exitInterrupted
 }
