@@ -259,6 +259,9 @@ func (c *console) run(ctx context.Context, o *runOptions) error {
 	if o.dryRun {
 		return c.dryRun(ctx, o)
 	}
+	if o.server == serverSite && serverjob.Running() {
+		return c.serve(ctx, o) // which waits for the server before, if this one is to follow it
+	}
 	connection, err := reachRunning(ctx, o.folder)
 	if err != nil && o.follow {
 		return withInstead(o.folder, err)
@@ -273,7 +276,7 @@ func (c *console) run(ctx context.Context, o *runOptions) error {
 		}
 		return c.follow(ctx, o.folder, connection)
 	}
-	if o.server == serverSite && !serverjob.Running() {
+	if o.server == serverSite {
 		return c.runAsJob(ctx, o)
 	}
 	if o.detach && !isDetached() {
