@@ -10,7 +10,7 @@ BATCH_PACKAGES   := slurm-wlm munge gridengine-master gridengine-exec gridengine
 DATABASE_PACKAGES := postgresql
 TOOL_PACKAGES    := python3-venv $(SUITE_PACKAGES) openjdk-17-jre-headless maven bubblewrap charliecloud busybox-static squashfs-tools
 SUITE_PACKAGES   := libpython3.11-testsuite
-TEST_PACKAGES    := python3 gcc libc6-dev iproute2 nftables curl wget openssl zsh $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES) $(DATABASE_PACKAGES) $(TOOL_PACKAGES)
+TEST_PACKAGES    := python3 gcc libc6-dev iproute2 nftables curl wget openssl zsh bindfs $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES) $(DATABASE_PACKAGES) $(TOOL_PACKAGES)
 VERSITYGW_VERSION := v1.8.0
 S5CMD_VERSION     := v2.3.0
 

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -14,6 +16,8 @@ const (
 	maxDepth = 32
 	// removeTries bounds how often something is removed that comes back.
 	removeTries = 100
+	// keptTries bounds how often a file is removed that is open, and so comes back ([ErrOpen]).
+	keptTries = 3
 	// elementsAtOnce bounds the elements of one folder that are held in memory.
 	elementsAtOnce = 1024
 )
@@ -23,7 +27,8 @@ const (
 // kernel takes. A link is removed, and what it leads to stays. What is mounted
 // beneath is unmounted, without a look at what is in it, where this process may do
 // that; else the error wraps [ErrOutside]. What cannot be removed is named by the error
-// with its reason, and the rest is removed all the same. What is not there is no error.
+// with its reason, and the rest is removed all the same: the error wraps [ErrOpen] where that is a
+// file which was removed while somebody had it open. What is not there is no error.
 func (f *Folder) Clear(name string) error { return f.clear(name, false) }
 
 // RemoveAll is Clear, except that a mount stays, and so do the folders above it: the
@@ -71,16 +76,29 @@ func (r *removal) err() error {
 // remove reports whether it has removed something.
 func (r *removal) remove(in *Folder, name string, depth int) bool {
 	err := r.try(in, name, depth)
-	switch {
-	case err == nil:
-		return true
-	case errors.Is(err, errLeft): // what it is was named
-	case len(r.left) == leftNamed:
-		r.more++
-	default:
-		r.left = append(r.left, in.failed("remove", name, err))
+	if err != nil && !errors.Is(err, errLeft) { // what that is was named
+		r.leave(in, name, err)
 	}
-	return false
+	return err == nil
+}
+
+func (r *removal) leave(in *Folder, name string, err error) {
+	if len(r.left) == leftNamed {
+		r.more++
+		return
+	}
+	r.left = append(r.left, in.failed("remove", name, err))
+}
+
+// ErrOpen says that a file system keeps a file that was removed, under another name, until it is closed.
+var ErrOpen = errors.New("it was removed, and is still open")
+
+// keptPrefixes begin the names under which NFS and FUSE do that.
+var keptPrefixes = []string{".nfs", ".fuse_hidden"}
+
+// isKept reports whether a name is such a one, unless a program has given it to a file.
+func isKept(name string) bool {
+	return slices.ContainsFunc(keptPrefixes, func(prefix string) bool { return strings.HasPrefix(name, prefix) })
 }
 
 // errLeft says that something in a folder could not be removed.
@@ -95,6 +113,8 @@ func (r *removal) try(in *Folder, name string, depth int) (err error) {
 		switch {
 		case err == nil || errors.Is(err, unix.ENOENT):
 			return nil
+		case errors.Is(err, unix.EBUSY) && isKept(name):
+			return ErrOpen
 		case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EXDEV):
 			if r.keepMounts || in.unmount(name) != nil {
 				return unix.EXDEV
@@ -134,14 +154,22 @@ func (r *removal) removeFolder(in *Folder, name string, depth int) error {
 
 func (r *removal) removeElements(folder *Folder, depth int) error {
 	left := map[string]bool{}
-	for {
+	for kept := 0; ; {
 		elements, err := folder.list(elementsAtOnce + len(left))
 		if err != nil {
 			return err
 		}
 		fresh := false
+		if len(elements) > 0 && !slices.ContainsFunc(elements, func(e string) bool { return !isKept(e) }) {
+			kept++ // as often as it is removed it is there again, under the next name
+		}
 		for _, element := range elements {
 			if left[element] {
+				continue
+			}
+			if kept > keptTries {
+				r.leave(folder, element, ErrOpen)
+				left[element] = true
 				continue
 			}
 			fresh = true

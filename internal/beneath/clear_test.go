@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"slices"
@@ -330,4 +331,38 @@ func TestOwnerPermitsItselfToRead(t *testing.T) {
 			must(t, file.Close())
 		})
 	})
+}
+
+// A network file system keeps what was removed and is open under another name. It is not removed for ever.
+func TestClearOfWhatIsOpen(t *testing.T) {
+	if _, err := exec.LookPath("bindfs"); err != nil || os.Geteuid() != 0 {
+		t.Skip("it mounts with bindfs, as root")
+	}
+	at := t.TempDir()
+	if out, err := exec.Command("bindfs", t.TempDir(), at).CombinedOutput(); err != nil {
+		t.Skipf("nothing can be mounted: %v: %s", err, out)
+	}
+	defer func() { _ = unix.Unmount(at, unix.MNT_DETACH) }()
+	if err := errors.Join(os.MkdirAll(filepath.Join(at, "all/of/it"), 0o755),
+		os.WriteFile(filepath.Join(at, "all/of/.nfs0001"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(at, "all/of/it/open"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder, err := Open(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = folder.Close() }()
+	if err := folder.Clear("all"); !errors.Is(err, ErrOpen) {
+		t.Errorf("while it is open: %v", err)
+	}
+	if err := errors.Join(file.Close(), folder.Clear("all")); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(filepath.Join(at, "all")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("it is there: %v", err)
+	}
 }

@@ -168,7 +168,12 @@ func cleanBehind(all *beneath.Folder, pilot string, log *slog.Logger) {
 	if of, err := readOrigin(lock); err == nil {
 		process.EndLeft(pilot, of.started, log)
 	}
-	if err := clearWorkspace(all, folder, pilot); err != nil {
+	err = clearWorkspace(all, folder, pilot)
+	if errors.Is(err, beneath.ErrOpen) { // the lock is
+		_ = lock.Close()
+		err = all.Clear(pilot)
+	}
+	if err != nil {
 		log.Warn("what a pilot has left could not be removed", "of", pilot, "error", err)
 	}
 }
@@ -212,10 +217,15 @@ func (r *workspace) stand() bool {
 }
 
 func (r *workspace) close(log *slog.Logger) {
-	if err := clearWorkspace(r.all, r.dir, filepath.Base(r.folder)); err != nil {
+	name := filepath.Base(r.folder)
+	err := clearWorkspace(r.all, r.dir, name)
+	_ = r.lock.Close()
+	if errors.Is(err, beneath.ErrOpen) { // the lock was
+		err = r.all.Clear(name)
+	}
+	if err != nil {
 		log.Warn("sandboxes could not be removed", "error", err)
 	}
-	_ = r.lock.Close()
 	_ = r.dir.Close()
 	_ = r.all.Close()
 }
