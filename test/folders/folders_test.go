@@ -272,3 +272,78 @@ func TestWorkflowsThatShareFolders(t *testing.T) {
 		t.Errorf("of six foreign files there are %d", len(left))
 	}
 }
+
+// A host may know the file system of a folder by another number than the next one, and than itself after it
+// was mounted again. It stays the same folder; a copy there is another one.
+func TestHostsKnowAFolderByOtherNumbers(t *testing.T) {
+	if _, err := exec.LookPath("bindfs"); err != nil || os.Geteuid() != 0 {
+		t.Skip("it mounts with bindfs, as root")
+	}
+	real, hosts := t.TempDir(), t.TempDir()
+	mount := func(name string) string {
+		t.Helper()
+		at := filepath.Join(hosts, name)
+		if err := os.MkdirAll(at, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if out, err := exec.Command("bindfs", real, at).CombinedOutput(); err != nil {
+			t.Skipf("nothing can be mounted: %v: %s", err, out)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(at, unix.MNT_DETACH) })
+		return at
+	}
+	device := func(path string) uint64 {
+		t.Helper()
+		var st unix.Stat_t
+		if err := unix.Stat(path, &st); err != nil {
+			t.Fatal(err)
+		}
+		return st.Dev
+	}
+	identity := func(folder string) string {
+		t.Helper()
+		_, after, _ := strings.Cut(files.Read(t, filepath.Join(folder, ".fairway/identity")), `"id":"`)
+		id, _, _ := strings.Cut(after, `"`)
+		return id
+	}
+	first, second := mount("first"), mount("second")
+	if a, b, c := device(first), device(second), device(real); a == b || b == c || a == c {
+		t.Fatalf("the numbers do not differ: %d, %d, %d", a, b, c)
+	}
+	newProject(t, filepath.Join(first, "work"), "each")
+	do(t, filepath.Join(first, "work"), "run")
+	id := identity(filepath.Join(first, "work"))
+	same := func(when, folder string) {
+		t.Helper()
+		if said := do(t, folder, "jobs"); !strings.Contains(said, "done") {
+			t.Errorf("%s: it is known no more:\n%s", when, said)
+		}
+		again(t, folder, "each")
+		if now := identity(folder); now != id {
+			t.Fatalf("%s: it is another folder", when)
+		}
+	}
+	same("on another host", filepath.Join(second, "work"))
+	if err := unix.Unmount(first, 0); err != nil {
+		t.Fatal(err)
+	}
+	third := mount("third")
+	mount("first")
+	same("after it was mounted again", filepath.Join(first, "work"))
+	same("on the file server", filepath.Join(real, "work"))
+	same("on a third host", filepath.Join(third, "work"))
+	for _, copied := range [][2]string{{first, third}, {third, third}, {real, second}} {
+		duplicate := filepath.Join(copied[1], "copy")
+		if out, err := exec.Command("cp", "-a", filepath.Join(copied[0], "work"), duplicate).CombinedOutput(); err != nil {
+			t.Fatalf("%v: %s", err, out)
+		}
+		again(t, duplicate, "each")
+		if identity(duplicate) == id {
+			t.Error("a copy is taken for the original")
+		}
+		if err := os.RemoveAll(duplicate); err != nil {
+			t.Fatal(err)
+		}
+	}
+	same("after it was copied", filepath.Join(second, "work"))
+}

@@ -95,7 +95,8 @@ func (c *Cleaned) state(state string) error {
 	last := []string{lockName, identityName}
 	for _, name := range names {
 		known := slices.Contains(storeFiles, name) || name == SocketName || name == identityName+".new" ||
-			name == PilotsSocket || strings.HasPrefix(name, PilotsSocket+"-") || name == LinkName || name == LinkName+".new" ||
+			name == birthName || name == PilotsSocket || strings.HasPrefix(name, PilotsSocket+"-") ||
+			name == LinkName || name == LinkName+".new" ||
 			name == AuthorityName || name == AuthorityName+".new" || name == StoreAddressName+".new" || name == ServersName ||
 			strings.HasPrefix(name, disk.PartPrefix) || strings.HasPrefix(name, storage.MarkName)
 		switch {

@@ -1,6 +1,7 @@
 package folder
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/json"
 	"errors"
@@ -10,6 +11,7 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,25 +34,116 @@ type identity struct {
 	folderID
 }
 
-// folderID tells a folder from all others, wherever it is moved on its file system.
+// folderID tells the folder of a state from all others, wherever it is moved on its file system, and on
+// whatever host that is mounted.
 type folderID struct {
 	Device uint64 `json:"device"`
 	Inode  uint64 `json:"inode"`
+	// Birth is of a link in the folder that nothing changes: copies of it are made later. nil: there is
+	// none, as in states of earlier versions.
+	Birth *birth `json:"birth,omitempty"`
+	// Kind and Number are those of the file system. Number is 0 where it has none of its own.
+	Kind   int64  `json:"kind,omitempty"`
+	Number uint64 `json:"number,omitempty"`
 }
+
+// birth is when a file was made, in microseconds: file systems that are shared may round to these.
+type birth struct {
+	Made    int64 `json:"made,omitempty"` // 0: the file system does not tell
+	Changed int64 `json:"changed"`        // its name, owner or mode
+}
+
+// birthName is the link whose birth tells a folder from its copies. A link, since people change the
+// modes of all files of a folder, and these have none.
+const birthName = "birth"
 
 func identify(folder string) (folderID, error) {
 	var st unix.Stat_t
 	if err := unix.Stat(folder, &st); err != nil {
 		return folderID{}, &fs.PathError{Op: "stat", Path: folder, Err: err}
 	}
-	return folderID{Device: st.Dev, Inode: st.Ino}, nil
+	id := folderID{Device: st.Dev, Inode: st.Ino}
+	var err error
+	if id.Birth, err = birthIn(folder); err != nil {
+		return folderID{}, err
+	}
+	var system unix.Statfs_t
+	if unix.Statfs(folder, &system) == nil {
+		id.Kind = int64(system.Type)
+		id.Number = uint64(uint32(system.Fsid.Val[0])) | uint64(uint32(system.Fsid.Val[1]))<<32
+		if id.Number == id.Device { // as each host counts them
+			id.Number = 0
+		}
+	}
+	return id, nil
 }
 
-func (i *identity) isOf(folder folderID) bool { return i.folderID == folder && i.Former == "" }
+func birthIn(folder string) (*birth, error) {
+	var st unix.Statx_t
+	path := filepath.Join(folder, birthName)
+	err := unix.Statx(unix.AT_FDCWD, path, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_BTIME|unix.STATX_CTIME, &st)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, &fs.PathError{Op: "statx", Path: path, Err: err}
+	}
+	b := &birth{Changed: micros(st.Ctime)}
+	if st.Mask&unix.STATX_BTIME != 0 {
+		b.Made = micros(st.Btime)
+	}
+	return b, nil
+}
 
-// isOfMember is isOf for a state of servers that stand by: machines that share it may know its file
-// system by different numbers.
-func (i *identity) isOfMember(folder folderID) bool { return i.Inode == folder.Inode && i.Former == "" }
+func micros(t unix.StatxTimestamp) int64 { return t.Sec*1e6 + int64(t.Nsec)/1e3 }
+
+// isOf reports whether a folder is that of the identity, and not a copy. A copy has neither the inode of
+// the folder nor the birth of its link, unless it is one of a whole disk or subvolume: the numbers of
+// devices and file systems tell these, as far as they are not each host's own.
+func (i *identity) isOf(folder folderID) bool {
+	was, is := cmp.Or(i.Birth, &birth{}), cmp.Or(folder.Birth, &birth{})
+	told := was.Made != 0 && is.Made != 0
+	switch {
+	case i.Former != "", i.Inode != folder.Inode, told && was.Made != is.Made:
+		return false
+	case i.Device == folder.Device:
+		return true
+	case isOfDisk(i.Device) && isOfDisk(folder.Device) && isMounted(i.Device):
+		return false
+	case i.Kind == folder.Kind && i.Number != 0 && folder.Number != 0 && i.Number != folder.Number:
+		return false
+	}
+	return told || i.Birth != nil && folder.Birth != nil && was.Changed == is.Changed
+}
+
+// isOfDisk reports whether a device number is that of a disk. File systems that are not on one disk, as
+// those of a network, get the next free number at each mount, with major 0.
+func isOfDisk(device uint64) bool { return unix.Major(device) != 0 }
+
+// isMounted reports whether this host has a disk mounted, as far as this process sees.
+func isMounted(device uint64) bool {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return true
+	}
+	number := fmt.Sprintf("%d:%d", unix.Major(device), unix.Minor(device))
+	for line := range strings.Lines(string(mounts)) {
+		if fields := strings.Fields(line); len(fields) > 2 && fields[2] == number {
+			return true
+		}
+	}
+	return false
+}
+
+// follow takes what the folder of the identity is known by here and now. It reports whether that is news.
+func (i *identity) follow(folder folderID) (news bool) {
+	if folder.Birth != nil && i.Birth != nil && folder.Birth.Made == 0 {
+		folder.Birth.Made = i.Birth.Made // which another host has seen
+	}
+	news = !reflect.DeepEqual(i.folderID, folder)
+	i.folderID = folder
+	return news
+}
 
 var errDamagedIdentity = errors.New("is damaged: `fairway clean` removes the state, and leaves results/")
 
@@ -225,7 +318,7 @@ func CheckOwner(workflow string) error {
 
 // ownNames are what a state folder may hold before it has an identity: links
 // that people have made, and what a server that was killed at once has left.
-var ownNames = append([]string{lockName, SocketName, identityName + ".new"}, sharedNames...)
+var ownNames = append([]string{lockName, SocketName, birthName, identityName + ".new"}, sharedNames...)
 
 // refuseForeign refuses a folder that holds other things than a state.
 func refuseForeign(state string) error {
@@ -266,13 +359,20 @@ func claimState(workflow string) (Layout, error) {
 	if err != nil {
 		return Layout{}, err
 	}
-	fresh := i == nil || i.Former == "" && i.folderID != there
+	fresh := i == nil || i.Former == "" && !i.isOf(there)
+	if fresh || there.Birth == nil {
+		if there, err = beBorn(state); err != nil {
+			return Layout{}, fmt.Errorf("identity of %s: %w", state, err)
+		}
+	}
 	switch {
 	case i == nil:
 		i = &identity{ID: newIdentity(), folderID: there}
 		err = i.begin(state)
 	case fresh:
 		i = &identity{ID: newIdentity(), Former: i.ID, folderID: there}
+		err = i.write(state)
+	case i.Former == "" && i.follow(there):
 		err = i.write(state)
 	}
 	if err == nil && i.Former != "" {
@@ -289,21 +389,18 @@ func claimState(workflow string) (Layout, error) {
 	return f, f.resolve()
 }
 
-// claimMember is claimState for a folder that other machines may know by another device.
-func claimMember(workflow string) (Layout, error) {
-	state := filepath.Join(workflow, StateFolder)
-	i, err := readIdentity(state)
-	if err != nil {
-		return Layout{}, err
+// beBorn makes the link by whose birth a folder is known, and identifies the folder. A link that is there
+// came with a copy.
+func beBorn(state string) (folderID, error) {
+	path := filepath.Join(state, birthName)
+	if err := IgnoreMissing(os.Remove(path)); err != nil {
+		return folderID{}, err
 	}
-	there, err := identify(state)
-	if err != nil {
-		return Layout{}, err
+	err := os.Symlink(identityName, path)
+	if err != nil && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, errors.ErrUnsupported) {
+		return folderID{}, err // and else the file system has no links
 	}
-	if i == nil || !i.isOfMember(there) {
-		return claimState(workflow)
-	}
-	return memberLayout(workflow, i)
+	return identify(state)
 }
 
 // memberLayout is the layout of a state that another member of its servers may have in use.
@@ -313,7 +410,7 @@ func memberLayout(workflow string, i *identity) (Layout, error) {
 	switch {
 	case err != nil:
 		return Layout{}, err
-	case !i.isOfMember(there):
+	case !i.isOf(there):
 		return Layout{}, fmt.Errorf("%s is a copy of the state of other servers, and is not ready for a server: start one "+
 			"there alone first", state)
 	}

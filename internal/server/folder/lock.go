@@ -56,13 +56,12 @@ var ErrBeingMade = errors.New("another server is making the state")
 
 // ClaimShared is Claim for one of several servers that stand by for each other, on whatever machines: they
 // have the lock together, and a server of another kind has it alone. Which of them is active, the
-// store tells. Machines may know a file system that they share by different numbers, so the
-// folder is known by its inode alone.
+// store tells.
 func ClaimShared(workflow string) (*Lock, Layout, error) {
 	state := filepath.Join(workflow, StateFolder)
 	alone, err := LockState(state)
 	if err == nil {
-		l, err := claimMember(workflow)
+		l, err := claimState(workflow)
 		if err == nil {
 			err = setLock(alone.file, unix.F_RDLCK)
 		}

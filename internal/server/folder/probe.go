@@ -31,7 +31,7 @@ func checkFileSystem(state string, system fileSystem) error {
 	if err != nil {
 		return err
 	}
-	if i, err := readIdentity(state); err != nil || i != nil && i.folderID == there {
+	if i, err := readIdentity(state); err != nil || i != nil && i.isOf(there) {
 		return nil // what is damaged is told when it is read
 	}
 	if err := system.try(state); err != nil {
