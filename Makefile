@@ -123,7 +123,7 @@ test-storage: ## run the tests of storage elements on real servers, which it ins
 
 .PHONY: test-slurm test-gridengine test-arc test-ssh
 test-slurm: ## run the tests of batch systems on a real Slurm, which it installs
-	scripts/install-packages.sh slurm-wlm munge openmpi-bin libopenmpi-dev $(EXAMPLE_PACKAGES)
+	scripts/install-packages.sh slurm-wlm munge bindfs openmpi-bin libopenmpi-dev $(EXAMPLE_PACKAGES)
 	FAIRWAY_TEST_BATCH=slurm go test $(RACE) -count=1 -timeout 14m -run Slurm ./internal/batch/... ./test/sites
 
 test-gridengine: ## run the tests of batch systems on a real Grid Engine, which it installs

@@ -173,39 +173,6 @@ func slurmServerJobIsCancelled(t *testing.T) {
 	}
 }
 
-// A job has an end, and a run need not: the server has another job follow it, which goes on
-// with the same pilots.
-func slurmServerReachesItsLimit(t *testing.T) {
-	t.Helper()
-	long(t)
-	marks := t.TempDir()
-	work := strings.NewReplacer("${marks}", marks, "sleep 1.5", "sleep 12", "    each:",
-		"    site: pilots\n    each:").Replace(slow)
-	sites := strings.Replace(slurmSite, "time: 1h", "time: 1m", 1) +
-		strings.Replace(strings.TrimPrefix(slurmSite, "sites:\n"), "cluster:", "pilots:", 1)
-	sites = strings.ReplaceAll(sites, "max_pilots: 3", "max_pilots: 1")
-	folder := folderWith(t, work, sites)
-	w := asJob(t, folder, "cluster", "--site", "pilots")
-	awaitFile(t, w, filepath.Join(marks, "0"))
-	if said := run(t, folder, "run", "--follow"); !strings.Contains(said, "8 jobs done") {
-		t.Errorf("who follows the run does not see its end:\n%s", said)
-	}
-	w.mustSucceed()
-	for name, text := range results(t, folder) {
-		if want, _ := os.ReadFile(filepath.Join(folder, "in", filepath.Base(name)+".txt")); text != string(want) {
-			t.Errorf("%s is not what was read", name)
-		}
-		if begun, _ := os.ReadFile(filepath.Join(marks, filepath.Base(name))); strings.Count(string(begun), "begun") != 1 {
-			t.Errorf("%s was made %d times\n%s", name, strings.Count(string(begun), "begun"), pilotLogs(folder))
-		}
-	}
-	logs := below(folder, ".fairway/servers/*.log")
-	if len(logs) < 2 {
-		t.Errorf("one job was the server for the whole run: %v\n%s", logs, w.said.String())
-	}
-	nothingQueued(t)
-}
-
 // What a person does to a run whose server is a job works at Grid Engine too: logs that
 // grow are followed, a job is cancelled, the run is stopped, and run once more it goes on.
 func gridEngineServerIsAJob(t *testing.T) {

@@ -317,7 +317,6 @@ func TestSlurm(t *testing.T) {
 		{"hands over", slurmHandsOver},
 		{"server is a job", slurmServerIsAJob},
 		{"server job is cancelled", slurmServerJobIsCancelled},
-		{"server reaches its limit", slurmServerReachesItsLimit},
 		{"allocation", slurmAllocation},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -1,6 +1,7 @@
 package batchtest
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -19,9 +20,18 @@ const (
 	GridEngineTasks  = "tasks" // that in which a job may start tasks on its nodes
 )
 
+// Nodes are how the nodes of a Slurm are made.
+type Nodes struct {
+	CPUs int // of a node. Default: SlurmCPUs
+	// Enter are the words before the command that starts the daemon of a node, from 0, as for a namespace
+	// of its own. Default: none.
+	Enter func(node int) []string
+}
+
 // Cluster is a Slurm that Slurm has started. Its methods are for one goroutine.
 type Cluster struct {
 	all        *daemons
+	enter      func(node int) []string
 	controller *exec.Cmd
 	nodes      [SlurmNodes]*exec.Cmd
 }
@@ -37,7 +47,14 @@ func (c *Cluster) KillNode(i int) { kill(c.nodes[i]) }
 
 // StartNode starts the slurmd of a node, which takes over the jobs that run there.
 func (c *Cluster) StartNode(i int) {
-	c.nodes[i] = c.all.start(nil, "slurmd", "-D", "-N", NodeName(i))
+	c.startNode(i, "slurmd", "-D", "-N", NodeName(i))
+}
+
+func (c *Cluster) startNode(i int, command ...string) {
+	if c.enter != nil {
+		command = append(c.enter(i), command...)
+	}
+	c.nodes[i] = c.all.start(nil, command[0], command[1:]...)
 }
 
 // NameHosts starts the slurmd of each node again, so that what runs there sees the name of the node as that of
@@ -68,7 +85,10 @@ func kill(cmd *exec.Cmd) {
 // Slurm starts Slurm with four nodes on this machine, and has the environment of the
 // test name it. Further lines of its configuration may be given. It skips where Slurm is not
 // installed.
-func Slurm(t Host, further ...string) *Cluster {
+func Slurm(t Host, further ...string) *Cluster { return SlurmOf(t, Nodes{}, further...) }
+
+// SlurmOf is Slurm with nodes that are made in some way.
+func SlurmOf(t Host, nodes Nodes, further ...string) *Cluster {
 	if err := installed("munged", "slurmctld", "slurmd", "sbatch", "squeue", "scancel"); err != nil {
 		absent(t, "slurm", err)
 	}
@@ -85,6 +105,7 @@ func Slurm(t Host, further ...string) *Cluster {
 	port := freePorts(t, SlurmNodes+1)
 	settings := filepath.Join(d, "slurm.conf")
 	write(t, settings, strings.NewReplacer("$D", d, "$CTLD", fmt.Sprint(port),
+		"$CPUS", fmt.Sprint(cmp.Or(nodes.CPUs, SlurmCPUs)),
 		"$SLURMD", fmt.Sprintf("%d-%d", port+1, port+SlurmNodes)).Replace(slurmSettings)+strings.Join(further, "\n"))
 	t.Setenv("SLURM_CONF", settings)
 	for _, inherited := range []string{"SLURM_JOB_ID", "SLURM_CPUS_ON_NODE"} {
@@ -97,9 +118,9 @@ func Slurm(t Host, further ...string) *Cluster {
 		"--pid-file="+filepath.Join(d, "munged.pid"), "--log-file="+filepath.Join(d, "munged.log"),
 		"--seed-file="+filepath.Join(d, "munged.seed"))
 	until(t, nil, func(string) bool { return true }, "munge", "--no-input", "--socket="+filepath.Join(d, "munge.socket"))
-	c := &Cluster{all: all, controller: all.start(nil, "slurmctld", "-D", "-c")}
+	c := &Cluster{all: all, enter: nodes.Enter, controller: all.start(nil, "slurmctld", "-D", "-c")}
 	for i := range SlurmNodes {
-		c.nodes[i] = all.start(nil, "slurmd", "-D", "-c", "-N", NodeName(i))
+		c.startNode(i, "slurmd", "-D", "-c", "-N", NodeName(i))
 	}
 	until(t, nil, func(out string) bool { return strings.TrimSpace(out) == fmt.Sprint(SlurmNodes) }, "sinfo", "-h", "-t",
 		"idle", "-o", "%D")
@@ -155,6 +176,6 @@ SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,bf_interval=1,default_queue_depth=1000,partition_job_depth=1000
 MinJobAge=2
 KillWait=10
-NodeName=n[1-4] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[$SLURMD] CPUs=2 Boards=1 SocketsPerBoard=1 CoresPerSocket=2 ThreadsPerCore=1 RealMemory=4000 State=UNKNOWN
+NodeName=n[1-4] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[$SLURMD] CPUs=$CPUS Boards=1 SocketsPerBoard=1 CoresPerSocket=$CPUS ThreadsPerCore=1 RealMemory=4000 State=UNKNOWN
 PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 `
