@@ -531,3 +531,50 @@ func TestAServerThatStandsByIsPassedOver(t *testing.T) {
 		t.Error("it has reached", l.Reached())
 	}
 }
+
+// A launch is not wanted whose state was removed, or made anew. A workflow that was moved, and a file system
+// that is away, say nothing.
+func TestAStateThatWasRemovedWantsNoPilot(t *testing.T) {
+	for _, test := range []struct {
+		what string
+		do   func(workflow string) error
+		gone bool
+	}{
+		{"nothing", func(string) error { return nil }, false},
+		{"its state was removed", func(workflow string) error {
+			return os.RemoveAll(filepath.Join(workflow, ".fairway"))
+		}, true},
+		{"its pilots were removed", func(workflow string) error {
+			return os.RemoveAll(filepath.Join(workflow, ".fairway/pilots"))
+		}, true},
+		{"its state was made anew", func(workflow string) error {
+			return errors.Join(os.Rename(filepath.Join(workflow, ".fairway"), filepath.Join(workflow, "aside")),
+				os.MkdirAll(filepath.Join(workflow, ".fairway/pilots/other"), 0o700))
+		}, true},
+		{"the workflow was moved", func(workflow string) error { return os.Rename(workflow, workflow+".moved") }, false},
+		{"the file system is away", func(workflow string) error {
+			return errors.Join(os.Rename(workflow, workflow+".mounted"), os.Mkdir(workflow, 0o700))
+		}, false},
+		{"all is gone", os.RemoveAll, false},
+	} {
+		workflow := filepath.Join(t.TempDir(), "work")
+		file := filepath.Join(workflow, ".fairway/pilots/id/site-1.connect")
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := (&Connection{Addresses: []string{"127.0.0.1:1"}, Pin: "sha256:" + strings.Repeat("0", 64), Launch: "site-1",
+			Token: NewToken()}).Write(file); err != nil {
+			t.Fatal(err)
+		}
+		l, err := OpenLine(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := test.do(workflow); err != nil {
+			t.Fatal(err)
+		}
+		if gone := l.Gone(); gone != test.gone {
+			t.Errorf("%s: the launch is not wanted: %v", test.what, gone)
+		}
+	}
+}

@@ -33,7 +33,8 @@ const DialTime = 10 * time.Second
 // looks into the connection file, so it follows a server that moves. Any
 // goroutine may use it.
 type Line struct {
-	file string // empty: there is none to look into
+	file  string      // empty: there is none to look into
+	above []aboveFile // the folders in which that is
 
 	mu    sync.Mutex // guards what follows
 	at    Connection
@@ -55,7 +56,7 @@ func OpenLine(file string) (*Line, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Line{file: file, at: c}, nil
+	return &Line{file: file, above: foldersAbove(file), at: c}, nil
 }
 
 // NewLine is a Line that nothing moves.
@@ -238,8 +239,9 @@ func (b *bearer) CloseIdleConnections() {
 	}
 }
 
-// Gone reports whether the connection file was removed from a folder that still
-// is there: its launch is not wanted any more.
+// Gone reports whether the connection file was removed from a folder that still is there, or with the state
+// of the folder of a workflow that still is there: its launch is not wanted any more. Where a file system
+// is away or a workflow was moved, that folder is not there either, or is another one.
 func (l *Line) Gone() bool {
 	if l.file == "" {
 		return false
@@ -247,6 +249,39 @@ func (l *Line) Gone() bool {
 	if _, err := os.Lstat(l.file); !errors.Is(err, fs.ErrNotExist) {
 		return false
 	}
-	_, err := os.Lstat(filepath.Dir(l.file))
-	return err == nil
+	for _, above := range l.above {
+		now, err := os.Stat(above.path)
+		if err == nil && os.SameFile(now, above.was) {
+			return true
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false
+		}
+	}
+	return false
 }
+
+// aboveFile is a folder in which a connection file is, as it was when the line was opened.
+type aboveFile struct {
+	path string
+	was  os.FileInfo
+}
+
+// foldersAbove are those in which a connection file of a state is, up to that of its workflow:
+// WORKFLOW/.fairway/pilots/ID/LAUNCH.connect. Of another file it is the one in which it is.
+func foldersAbove(file string) (all []aboveFile) {
+	for at := filepath.Dir(file); len(all) < 4; at = filepath.Dir(at) {
+		info, err := os.Stat(at)
+		if err != nil {
+			break
+		}
+		all = append(all, aboveFile{at, info})
+	}
+	if len(all) == 4 && filepath.Base(all[2].path) == stateFolder {
+		return all
+	}
+	return all[:min(len(all), 1)]
+}
+
+// stateFolder is the name of the folder of a state.
+const stateFolder = ".fairway"

@@ -5,8 +5,14 @@ package cli
 import (
 	"context"
 	"fmt"
+	"maps"
+	"slices"
+	"time"
 
+	"fairway/internal/batch"
+	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
+	"fairway/internal/site"
 	"fairway/internal/wire"
 )
 
@@ -20,35 +26,75 @@ func (c *console) askAbout(ctx context.Context, do func(context.Context, wire.Wo
 	return err
 }
 
+// noteTime bounds the questions to batch systems beside another answer.
+const noteTime = 5 * time.Second
+
 func (c *console) noteSurvivors(ctx context.Context, folder string) {
-	if text := survivorsText(survivorsIn(ctx, folder)); text != "" {
+	ctx, cancel := context.WithTimeout(ctx, noteTime)
+	defer cancel()
+	if text := survivorsIn(ctx, folder).text(); text != "" {
 		fmt.Fprintf(c.err, "fairway: %s; `fairway run` takes them over\n", text)
 	}
 }
 
-// survivorsIn are the pilots of a folder that compute although nothing runs
-// there.
-func survivorsIn(ctx context.Context, folder string) []string {
-	survivors, _ := launch.Survivors(folder) // not to know is as if there were none
-	if len(survivors) == 0 {
-		return nil
-	}
-	if connection := runningIn(ctx, folder); connection != nil {
-		connection.Close()
-		return nil
-	}
-	return survivors
+// survivors are the pilots of a folder that compute although nothing runs there.
+type survivors struct {
+	local []string     // of this machine
+	far   *launch.Left // of sites
 }
 
-func survivorsText(launches []string) string {
-	switch len(launches) {
-	case 0:
+func survivorsIn(ctx context.Context, dir string) survivors {
+	var s survivors
+	s.local, _ = launch.Survivors(dir) // not to know is as if there were none
+	s.far, _ = launch.LeftAtSites(ctx, dir, func(name string, l folder.Layout) (batch.System, error) {
+		at, err := findSite(dir, name)
+		if err != nil {
+			return nil, err
+		}
+		return at.Open(site.Launcher{State: l.ID, Folder: l.Pilots})
+	})
+	if s.far == nil {
+		s.far = &launch.Left{}
+	}
+	if s.count() == 0 && len(s.far.Unknown) == 0 {
+		return s
+	}
+	if connection := runningIn(ctx, dir); connection != nil {
+		connection.Close()
+		return survivors{far: &launch.Left{}}
+	}
+	return s
+}
+
+func (s survivors) count() int { return len(s.local) + s.far.Count() }
+
+// text says that there are some; it is empty where there are none.
+func (s survivors) text() string {
+	n := s.count()
+	at := ""
+	for _, site := range slices.Sorted(maps.Keys(s.far.Alive)) {
+		at += fmt.Sprintf(", %d of them at the site %s", len(s.far.Alive[site]), site)
+	}
+	switch {
+	case n == 0:
 		return ""
-	case 1:
+	case n == 1 && at != "":
+		return "a pilot of a run that was cut short is still at the site " + slices.Collect(maps.Keys(s.far.Alive))[0]
+	case n == 1:
 		return "a pilot of a run that was cut short still computes"
 	default:
-		return fmt.Sprintf("%d pilots of a run that was cut short still compute", len(launches))
+		return fmt.Sprintf("%d pilots of a run that was cut short still compute%s", n, at)
 	}
+}
+
+// unknown is an error where a batch system does not say whether it has pilots of the folder.
+func (s survivors) unknown(dir string) error {
+	for _, site := range slices.Sorted(maps.Keys(s.far.Unknown)) {
+		return fail(exitRunning, "try again when it answers; if it has none, remove .fairway/pilots/*/"+site+"-*.connect",
+			"whether pilots of a run in %s that was cut short still compute at the site %s is not known: %w", folderText(dir), site,
+			s.far.Unknown[site])
+	}
+	return nil
 }
 
 // stopLeft stops what a run has without its server: the job that is to be one, or pilots.
@@ -65,27 +111,38 @@ func (c *console) stopSurvivors(ctx context.Context, now bool) error {
 	if err != nil {
 		return err
 	}
-	launches := survivorsIn(ctx, folder)
+	left := survivorsIn(ctx, folder)
+	n := left.count()
 	switch {
-	case len(launches) == 0:
+	case n == 0 && len(left.far.Unknown) > 0:
+		return left.unknown(folder)
+	case n == 0:
 		return nothingRuns(folder)
 	case !now:
 		return fail(exitNoState, "`fairway run` takes them over, and `fairway stop --now` ends them",
-			"nothing runs in %s, but %s", folderText(folder), survivorsText(launches))
+			"nothing runs in %s, but %s", folderText(folder), left.text())
 	}
-	if err := launch.EndSurvivors(folder); err != nil {
+	if len(left.local) > 0 {
+		err = launch.EndSurvivors(folder)
+	}
+	if err == nil {
+		err = left.far.End(ctx)
+	}
+	if err != nil {
 		return fmt.Errorf("ending the pilots of a run that was cut short: %w", err)
 	}
-	return c.printDone(&wire.StopResponse{}, nil, fmt.Sprintf("the pilots of a run that was cut short are ended: %d",
-		len(launches)))
+	if err := left.unknown(folder); err != nil {
+		return err
+	}
+	return c.printDone(&wire.StopResponse{}, nil, fmt.Sprintf("the pilots of a run that was cut short are ended: %d", n))
 }
 
 // refuseSurvivors keeps pilots that still compute from losing their files.
 func refuseSurvivors(ctx context.Context, folder string) error {
-	launches := survivorsIn(ctx, folder)
-	if len(launches) == 0 {
-		return nil
+	left := survivorsIn(ctx, folder)
+	if left.count() == 0 {
+		return left.unknown(folder)
 	}
-	return fail(exitRunning, "`fairway run` takes them over, and `fairway stop --now` ends them", "%s in %s",
-		survivorsText(launches), folderText(folder))
+	return fail(exitRunning, "`fairway run` takes them over, and `fairway stop --now` ends them", "%s in %s", left.text(),
+		folderText(folder))
 }

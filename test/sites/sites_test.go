@@ -310,6 +310,7 @@ func TestSlurm(t *testing.T) {
 	for _, test := range []one{
 		{"runs", runsAtSlurm},
 		{"server is killed", slurmServerIsKilled},
+		{"pilots are left", slurmPilotsAreLeft},
 		{"reasons", slurmReasons},
 		{"pilots tell why they die", slurmPilotsTellWhyTheyDie},
 		{"refuses pilots", slurmRefusesPilots},
@@ -501,6 +502,54 @@ func slurmServerIsKilled(t *testing.T) {
 	}
 	if n := most(); n > 2 || n == 0 {
 		t.Errorf("the batch system had %d pilots, of at most 2", n)
+	}
+}
+
+// Pilots of a run that was cut short are known, where no server runs: their files are not removed under them,
+// and a person can end them.
+func slurmPilotsAreLeft(t *testing.T) {
+	t.Helper()
+	marks := t.TempDir()
+	folder := folderWith(t, strings.NewReplacer("${marks}", marks, "sleep 1.5", "sleep 300").Replace(slow), slurmSite)
+	first := exec.CommandContext(t.Context(), fairway, "run", "--site", "cluster")
+	first.Dir = folder
+	if err := first.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if _, err := sched.Default().WaitFile(
+		ctx, sched.FileQuery{Path: filepath.Join(marks, "0"), Until: func(f sched.FileState) bool { return f.Info != nil }},
+	); err != nil {
+		t.Fatal("no job began:", err, pilotLogs(folder))
+	}
+	if err := first.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = first.Wait()
+	refused := func(code int, said string, arguments ...string) {
+		t.Helper()
+		cmd := command(t, folder, arguments...)
+		out, _ := cmd.CombinedOutput()
+		if got := cmd.ProcessState.ExitCode(); got != code || !strings.Contains(string(out), said) {
+			t.Errorf("fairway %s: exit code %d, want %d and %q:\n%s", strings.Join(arguments, " "), got, code, said, out)
+		}
+	}
+	refused(0, "at the site cluster; `fairway run` takes them over", "jobs")
+	refused(4, "`fairway stop --now` ends them", "clean")
+	refused(5, "`fairway stop --now` ends them", "stop")
+	sites := files.Read(t, filepath.Join(folder, "sites.yaml"))
+	files.Write(t, filepath.Join(folder, "sites.yaml"), strings.Replace(sites, "cluster:", "other:", 1))
+	refused(4, "still compute at the site cluster is not known", "clean")
+	files.Write(t, filepath.Join(folder, "sites.yaml"), sites)
+	refused(0, "are ended", "stop", "--now")
+	if left := strings.TrimSpace(queue(t)); left != "" {
+		t.Errorf("the batch system has after they were ended: %s", left)
+	}
+	refused(5, "nothing runs", "stop", "--now")
+	run(t, folder, "clean")
+	if left, err := os.ReadDir(filepath.Join(folder, ".fairway")); err == nil {
+		t.Errorf("left: %v", left)
 	}
 }
 
