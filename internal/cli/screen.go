@@ -120,8 +120,12 @@ func oneLine(text string) string {
 // uncoloured is text of others without colours of its own.
 func uncoloured(text string) string { return strings.ReplaceAll(text, "\x1b[", `\x1b[`) }
 
+// narrowestTerminal is how many columns a terminal must have for text to be cut at its edge: of a narrower
+// one too little could be read.
+const narrowestTerminal = 20
+
 // terminalSize returns the size of the terminal behind w; ok is false where w
-// is none.
+// is none, or too narrow to be drawn on.
 func terminalSize(w io.Writer) (width, height int, ok bool) {
 	file, isFile := raw(w).(*os.File)
 	if !isFile || !term.IsTerminal(int(file.Fd())) || os.Getenv("TERM") == "dumb" {
@@ -131,5 +135,5 @@ func terminalSize(w io.Writer) (width, height int, ok bool) {
 	if err != nil || width <= 0 || height <= 0 {
 		return 80, 24, true
 	}
-	return width, height, true
+	return width, height, width >= narrowestTerminal
 }

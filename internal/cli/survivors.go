@@ -91,8 +91,8 @@ func (s survivors) text() string {
 func (s survivors) unknown(dir string) error {
 	for _, site := range slices.Sorted(maps.Keys(s.far.Unknown)) {
 		return fail(exitRunning, "try again when it answers; if it has none, remove .fairway/pilots/*/"+site+"-*.connect",
-			"whether pilots of a run in %s that was cut short still compute at the site %s is not known: %w", folderText(dir), site,
-			s.far.Unknown[site])
+			"whether pilots of a run in %s that was cut short still compute at the site %s is not known: %w",
+			folderText(dir), site, s.far.Unknown[site])
 	}
 	return nil
 }

@@ -178,7 +178,9 @@ func TestTheWindowIsClosed(t *testing.T) {
 
 // Ctrl-\ ends a program at once and says nothing of its goroutines, whether it runs jobs or reads a file.
 func TestQuitSaysNothingOfGoroutines(t *testing.T) {
-	for name, command := range map[string]string{"run": "run workflow.yaml --pilots 1 --set here=.", "check": "check pipe"} {
+	for name, command := range map[string]string{
+		"run": "run workflow.yaml --pilots 1 --set here=.", "check": "check pipe",
+	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := openTerminal(t, 80, shells["bash"]...)
@@ -210,5 +212,19 @@ func TestQuitSaysNothingOfGoroutines(t *testing.T) {
 				t.Errorf("%d bytes: %.300s", len(all), all)
 			}
 		})
+	}
+}
+
+// On a terminal that is too narrow for anything else, lines go on in the next one.
+func TestATerminalOfOneColumn(t *testing.T) {
+	w := openTerminal(t, 1, shells["bash"]...)
+	files.Write(t, filepath.Join(w.dir, "go"), "")
+	said := w.read()
+	w.say(fairway + " run workflow.yaml --pilots 1 --set here=" + w.dir + "; " + fairway + " jobs; echo ended >code")
+	w.await("code")
+	w.say("exit")
+	_ = w.shell.Wait()
+	if all := said(); !strings.Contains(all, " second ") || strings.Contains(all, "…") {
+		t.Errorf("what is printed is cut: %s", all)
 	}
 }

@@ -100,7 +100,8 @@ func TestAFolderStaysTheSame(t *testing.T) {
 		}
 	}
 	for _, did := range [][]string{
-		{"chmod", "-R", "g+rX", dir}, {"cp", "-a", dir, t.TempDir()}, {"touch", filepath.Join(dir, StateFolder, identityName)},
+		{"chmod", "-R", "g+rX", dir}, {"cp", "-a", dir, t.TempDir()},
+		{"touch", filepath.Join(dir, StateFolder, identityName)},
 		{"sh", "-c", `mv "$0" "$0.aside" && mv "$0.aside" "$0"`, filepath.Join(dir, StateFolder)},
 	} {
 		elsewhere()
