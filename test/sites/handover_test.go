@@ -26,10 +26,11 @@ type hosts struct {
 	views  []string
 }
 
-// login is the number of the login node, and login2 one that people use besides: a node of the Slurm.
+// login is the number of the login node, and login2 one that people use besides: the node of the Slurm that
+// gets jobs last.
 const (
 	login  = batchtest.SlurmNodes
-	login2 = 0
+	login2 = batchtest.SlurmNodes - 1
 )
 
 // makeHosts mounts the folder for each host. It skips where nothing can be mounted.
