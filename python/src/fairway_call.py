@@ -5,6 +5,7 @@ themselves use. It is a module by itself so that the worker for Python need not 
 Python has to read it, to say that it is too old.
 """
 
+import _thread
 import atexit
 import base64
 import io
@@ -12,6 +13,7 @@ import os
 import pickle
 import shutil
 import sys
+import threading
 import time
 import traceback
 import zlib
@@ -19,6 +21,7 @@ import zlib
 __all__ = ["main"]
 
 MARK = "fairway-error:"  # begins the line of standard error that holds a pickled exception
+ENDING = 1.0  # seconds that threads and processes of the functions have to end after them
 PROTOCOL = min(5, pickle.HIGHEST_PROTOCOL)
 
 
@@ -116,17 +119,26 @@ def main(argv):
 
 
 def leave(code):
-    """End now, whatever threads the functions have left: nobody waits for more than the result."""
+    """End, as the interpreter does but at once after ENDING: nobody waits for more than the result."""
+    def flush():
+        for stream in (sys.stdout, sys.stderr):
+            try:
+                stream.flush()
+            except Exception:
+                pass
+        os._exit(code)
+
+    def watch():
+        time.sleep(ENDING)
+        flush()
+
+    _thread.start_new_thread(watch, ())
     try:
+        threading._shutdown()  # pools of processes end theirs, which multiprocessing waits for after that
         atexit._run_exitfuncs()
     except BaseException:
         pass
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except Exception:
-            pass
-    os._exit(code)
+    flush()
 
 
 class Refused(Exception):

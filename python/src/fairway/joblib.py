@@ -96,6 +96,7 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
     def terminate(self) -> None:
         """End to serve a Parallel."""
         self._executor = self._given
+        self.reset_batch_stats()
 
 
 _lock = threading.Lock()  # guards _executors
