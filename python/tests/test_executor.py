@@ -228,8 +228,8 @@ class ExecutorTest(unittest.TestCase):
             large = b"x" * 300_000
 
             def stored():
-                return sum(len(names) for place, _, names in os.walk(os.path.join(self.folder, ".fairway"))
-                           if "/calls" in place or "/storage" in place)
+                return sum(len(names) for place, _, names in os.walk(self.folder)
+                           if "-calls" in place or "/storage" in place)
 
             executor.submit(len, large).result()
             self.assertTrue(until(lambda: not stored()))

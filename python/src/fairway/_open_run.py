@@ -106,6 +106,11 @@ class OpenRun:
         self._listener = threading.Thread(target=self._listen, name="fairway-endings", daemon=True)
         self._listener.start()
 
+    @property
+    def calls(self) -> str:
+        """The folder of long calls, beside the state of the run, which no job may read."""
+        return os.path.join(self.client.location, ".fairway-calls")
+
     def __repr__(self) -> str:
         return f"OpenRun({self.client.location!r}{f', run={self.client.run}' if self.client.run else ''})"
 
@@ -297,6 +302,11 @@ class OpenRun:
             server.stop()
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
+        else:
+            try:
+                os.rmdir(self.calls)
+            except OSError:
+                pass  # there is none, or others use it
 
     # What has ended.
 
@@ -393,7 +403,7 @@ class OpenRun:
 
     def _written(self, name: str, data: bytes | memoryview) -> str:
         """The path of a file beside the run, which holds data."""
-        folder = os.path.join(self.client.location, ".fairway", "calls")
+        folder = self.calls
         os.makedirs(folder, mode=0o700, exist_ok=True)
         path = os.path.join(folder, name)
         if not os.path.exists(path):

@@ -101,7 +101,7 @@ class Queue:
         self._stop = False
         self.ended = threading.Event()
         self.run = open_run(on_end=self._on_end, on_failure=self._fail)
-        self.folder = os.path.join(self.run.client.location, ".fairway", "calls") if not self.run.lasting else None
+        self.folder = self.run.calls if not self.run.lasting else None
         self._sender = threading.Thread(target=self._send, name="fairway-submit", daemon=True)
         self._sender.start()
 
