@@ -10,7 +10,7 @@ BATCH_PACKAGES   := slurm-wlm munge gridengine-master gridengine-exec gridengine
 DATABASE_PACKAGES := postgresql
 TOOL_PACKAGES    := python3-venv $(SUITE_PACKAGES) openjdk-17-jre-headless maven bubblewrap charliecloud busybox-static squashfs-tools
 SUITE_PACKAGES   := libpython3.11-testsuite
-TEST_PACKAGES    := python3 gcc libc6-dev iproute2 nftables curl wget openssl zsh bindfs $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES) $(DATABASE_PACKAGES) $(TOOL_PACKAGES)
+TEST_PACKAGES    := python3 gcc libc6-dev spin iproute2 nftables curl wget openssl zsh bindfs $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES) $(DATABASE_PACKAGES) $(TOOL_PACKAGES)
 VERSITYGW_VERSION := v1.8.0
 S5CMD_VERSION     := v2.3.0
 
@@ -312,6 +312,10 @@ test-apart: ## run workflows on a machine that shares nothing with this one (a n
 	scripts/install-packages.sh iproute2 util-linux curl $(EXAMPLE_PACKAGES)
 	FAIRWAY_TEST_BATCH=apart go test $(RACE) -count=1 -timeout 14m -run Apart ./internal/server ./test/sites
 
+.PHONY: mutate
+mutate: ## take mechanisms of docs/papers.md out of the code, and see that their tests notice
+	go run ./scripts/mutate -at 2
+
 .PHONY: test-clocks
 test-clocks: ## run workflows whose processes go by wrong clocks that jump (it compiles the standard library anew)
 	scripts/install-packages.sh iproute2 nftables
@@ -344,7 +348,7 @@ fuzz: ## run every fuzz target for a short time (FUZZ_TIME=20s)
 		done || exit 1; \
 	done
 
-soak: dependencies fuzz ## run the long tests: hours of crashes, faults and random workflows
+soak: dependencies fuzz mutate ## run the long tests: hours of crashes, faults and random workflows
 	FAIRWAY_SOAK=1 go test $(RACE) -timeout 4h -tags soak ./... fairway/lib/...
 	$(MAKE) SOAK=1 TAKEOVERS=100 test-gangs test-kills-gangs test-postgres test-takeover
 

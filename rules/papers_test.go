@@ -49,3 +49,20 @@ func TestCommandsOfThePapersRunSomething(t *testing.T) {
 		}
 	}
 }
+
+// What scripts/mutate shows of a test is shown of one that docs/papers.md cites.
+func TestMutationsAreOfTestsThatAreCited(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root, "docs/papers.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows, err := os.ReadFile(filepath.Join(root, "scripts/mutate/mutations.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(rows)) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "go test") && !strings.Contains(string(text), line) {
+			t.Errorf("docs/papers.md does not cite %s", line)
+		}
+	}
+}

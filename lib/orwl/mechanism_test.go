@@ -1,6 +1,7 @@
 package orwl
 
 import (
+	"errors"
 	"slices"
 	"testing"
 )
@@ -71,4 +72,34 @@ func TestDataTravelsAheadOfAcquire(t *testing.T) {
 			must(t, far.Release())
 		}
 	})
+}
+
+// After the last iteration of a pair nobody stands at the location for it.
+func TestFinishPostsNoFurtherRequest(t *testing.T) {
+	l := newLocation(t, "l", 8)
+	var p Pair
+	must(t, p.WriteRequest(l))
+	must(t, p.Acquire(background))
+	must(t, p.Finish())
+	if n := l.Waiting(); n > 0 {
+		t.Errorf("%d requests", n)
+	}
+}
+
+// Who waits, or has released, is not given the data.
+func TestOnlyWhoHoldsTheLockGetsTheData(t *testing.T) {
+	l := newLocation(t, "l", 8)
+	var first, second Handle
+	must(t, first.WriteRequest(l))
+	must(t, second.ReadRequest(l))
+	must(t, first.Acquire(background))
+	if b, err := second.ReadMap(); !errors.Is(err, ErrNotHeld) || b != nil {
+		t.Errorf("who waits: %v, %v", b, err)
+	}
+	must(t, first.Release())
+	if b, err := first.WriteMap(); !errors.Is(err, ErrNotHeld) || b != nil {
+		t.Errorf("who has released: %v, %v", b, err)
+	}
+	must(t, second.Acquire(background))
+	must(t, second.Release())
 }

@@ -84,3 +84,27 @@ func TestPollIsGivenAllThatWait(t *testing.T) {
 		}
 	})
 }
+
+// An event that came just before the arming took effect is found by the poll after it, and nobody
+// blocks for it.
+func TestEventBeforeTheArmingIsFoundByThePollAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := inVirtualTime(Config{})
+		defer s.Close()
+		there, blocks := false, 0
+		h := Register(s, Kind[int, int]{
+			Name: "armed",
+			Poll: func(waiting []*Request[int, int]) {
+				if there {
+					waiting[0].Done(1, nil)
+				}
+			},
+			Arm:     func() bool { there = true; return true },
+			Block:   func(time.Duration) { blocks++ },
+			Unblock: func() {},
+		})
+		if _, err := h.Wait(t.Context(), 1); err != nil || blocks > 0 {
+			t.Errorf("%v, after %d blocks", err, blocks)
+		}
+	})
+}

@@ -1,4 +1,4 @@
-// Program mutate takes the mechanisms of docs/papers.md out of the code, one after the other, and
+// Mutate takes the mechanisms of docs/papers.md out of the code, one after the other, and
 // shows for each that the test which is cited there fails without it. It changes no file: go test
 // reads the changed ones in the place of those that are there (-overlay).
 //
