@@ -171,6 +171,8 @@ suites: uv
 
 test-suites: suites ## run the tests of CPython, joblib, Dask and Snakemake, which it installs, against Fairway
 	scripts/install-packages.sh python3-venv $(SUITE_PACKAGES)
+	VIRTUAL_ENV=bin/suites $(UV)/uv --quiet pip install snakemake-executor-plugin-cluster-generic==1.0.9
+	scripts/fetch-snakemake-tests.sh $(SNAKEMAKE_VERSION) $(CURDIR)/bin/snakemake-tests $(UV)/python
 	FAIRWAY_TEST_SUITES=1 go test -count=1 -timeout 14m -v ./test/suites
 
 test-containers: uv ## run jobs in real containers and environments, by programs that it installs

@@ -57,6 +57,26 @@ func TestSuites(t *testing.T) {
 	}
 }
 
+// Snakemake's tests that workflows_snakemake.txt names pass with Fairway in the place of its own executors.
+func TestSnakemake(t *testing.T) {
+	if os.Getenv(all) == "" {
+		t.Skip("`make test-suites` runs it")
+	}
+	list, err := filepath.Abs("workflows_snakemake.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	python, err := filepath.Abs("../../bin/suites/bin/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	run(t, python, "-c", `import os, sys, pytest
+os.chdir("../../bin/snakemake-tests")
+sys.exit(pytest.main(sys.argv[1:]))`,
+		"-q", "--tb=short", "-W", "ignore", "-p", "no:cacheprovider", "-p", "snakemake_executor", "--timeout", "400",
+		"-n", "4", "@"+list)
+}
+
 func run(t *testing.T, python string, words ...string) {
 	t.Helper()
 	root, err := filepath.Abs("../..")
