@@ -103,3 +103,19 @@ func TestOnlyWhoHoldsTheLockGetsTheData(t *testing.T) {
 	must(t, second.Acquire(background))
 	must(t, second.Release())
 }
+
+// A pair posts its next request and releases the current one as one step.
+func TestPairPostsBeforeItReleases(t *testing.T) {
+	var log []string
+	l := logged{newLocation(t, "l", 8), &log}
+	var p Pair
+	must(t, p.now().WriteRequest(l.Location))
+	p.now().res = l
+	must(t, p.Acquire(background))
+	must(t, p.Release())
+	if want := []string{"post and release l"}; !slices.Equal(log, want) {
+		t.Errorf("%q, not %q", log, want)
+	}
+	must(t, p.Acquire(background))
+	must(t, p.Finish())
+}
