@@ -48,7 +48,8 @@ def deciding(job: Any, folder: str, common: Iterable[str]) -> str | None:
 
 def _of_one(job: Any, folder: str) -> Iterator[str]:
     rule = job.rule
-    yield from (rule.name, str(job.shellcmd), str(rule.run_func_src), str(job.container_img_url), str(rule.wrapper))
+    # The code of run: is that of the Snakefiles.
+    yield from (rule.name, str(job.shellcmd), str(job.container_img_url), str(rule.wrapper))
     yield from (_text(job.wildcards_dict), _text(job.resources), _text(job.params), repr(list(job.params)))
     files = [rule.script, rule.notebook, rule.template_engine, rule.cwl, getattr(job.conda_env_spec, "file", None)]
     yield from _contents([str(f) for f in files if f is not None], [_place(rule.basedir), folder])
