@@ -324,6 +324,7 @@ func (l *commandLine) jobs(
 		if len(l.writes) == 0 {
 			job.Writes = nil
 			delete(made[i].Command.Environment, "out")
+			made[i].Command.WholeOutput = true // it is the result
 		}
 		marks := make([]string, len(job.Reads))
 		for k, lfn := range job.Reads {
@@ -428,7 +429,7 @@ func (c *console) concludeJobs(
 		}
 		if cut.seen {
 			return fail(exitFailed, "write it to a file that --writes names", "the middle of what the command printed is left "+
-				"out: it is more than logs keep")
+				"out: there was no room for it on the disk of the pilot")
 		}
 		return nil
 	})

@@ -86,6 +86,7 @@ type Command struct {
 	Variables   []string // of the environment, whose values whoever runs the job has
 	Decisive    []string // of the environment, which all jobs of its step have alike: Worker starts with them
 	Strict      bool     // it sees only its own (sandbox: strict)
+	WholeOutput bool     // all that it prints is kept, as far as the disk has room
 	Unwatched   bool     // what it opens is not looked at, since it works in folders that are no sandbox
 
 	Container *Container // it runs in one; nil: in none

@@ -55,7 +55,8 @@ func (p *pilot) command(a *attempt) {
 		return
 	}
 	if err := errors.Join(
-		a.Slot.Out.Begin(logName(a.GetAttempt(), "out")), a.Slot.Err.Begin(logName(a.GetAttempt(), "err")),
+		a.Slot.Out.Begin(logName(a.GetAttempt(), "out"), a.Payload.GetWholeOutput()),
+		a.Slot.Err.Begin(logName(a.GetAttempt(), "err"), a.Payload.GetWholeOutput()),
 	); err != nil {
 		a.failBy(wire.Outcome_OUTCOME_STAGE_IN_FAILED, err)
 		return

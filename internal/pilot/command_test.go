@@ -195,6 +195,31 @@ func TestTheEndOfALongOutputIsKept(t *testing.T) {
 	}
 }
 
+// Where what a job prints is its result, none of it is left out.
+func TestWholeOutput(t *testing.T) {
+	q := newTaskQueue(t)
+	cfg := q.config("p1")
+	cfg.LogBytes = 1000
+	q.start(cfg)
+	a := shell("")
+	a.Payload = encoded(&wire.Payload{Shell: "seq 300000; seq 200000 >&2", WholeOutput: true})
+	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	for stream, last := range map[string]int{"out": 300000, "err": 200000} {
+		want := strings.Builder{}
+		for i := 1; i <= last; i++ {
+			fmt.Fprintln(&want, i)
+		}
+		if got := contents(t, q.log(a, stream)); got != want.String() {
+			t.Errorf("%s: %d bytes of %d", stream, len(got), want.Len())
+		}
+	}
+	b := shell("seq 300000") // in the same slot
+	expect(t, q.run("p1", b), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	if got := contents(t, q.log(b, "out")); len(got) != 1000+len(process.CutNotice) {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
 func TestOutputIsBounded(t *testing.T) {
 	q := newTaskQueue(t)
 	cfg := q.config("p1")

@@ -2410,6 +2410,7 @@ type Payload struct {
 	Container         *Container             `protobuf:"bytes,14,opt,name=container,proto3" json:"container,omitempty"`                                          // it runs in one; none: in none
 	EnvironmentFolder string                 `protobuf:"bytes,15,opt,name=environment_folder,json=environmentFolder,proto3" json:"environment_folder,omitempty"` // the LFN of an input, a folder with programs and Python packages that it finds besides
 	Unwatched         bool                   `protobuf:"varint,13,opt,name=unwatched,proto3" json:"unwatched,omitempty"`                                         // what it opens is not looked at: it works in folders that are no sandbox
+	WholeOutput       bool                   `protobuf:"varint,18,opt,name=whole_output,json=wholeOutput,proto3" json:"whole_output,omitempty"`                  // all that it prints is kept, as far as the disk has room
 	Worker            string                 `protobuf:"bytes,12,opt,name=worker,proto3" json:"worker,omitempty"`                                                // words of a program that starts the command, which a pilot starts once; empty: none
 	Decisive          []string               `protobuf:"bytes,17,rep,name=decisive,proto3" json:"decisive,omitempty"`                                            // those of the environment that the step sets for all its jobs: its worker starts with them
 	Variables         []string               `protobuf:"bytes,16,rep,name=variables,proto3" json:"variables,omitempty"`                                          // those of the environment whose values come in SyncAnswer.variables; no record has them
@@ -2521,6 +2522,13 @@ func (x *Payload) GetEnvironmentFolder() string {
 func (x *Payload) GetUnwatched() bool {
 	if x != nil {
 		return x.Unwatched
+	}
+	return false
+}
+
+func (x *Payload) GetWholeOutput() bool {
+	if x != nil {
+		return x.WholeOutput
 	}
 	return false
 }
@@ -3355,7 +3363,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06Member\x12\x12\n" +
 	"\x04task\x18\x01 \x01(\x05R\x04task\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x14\n" +
-	"\x05ports\x18\x03 \x03(\rR\x05ports\"\xef\x04\n" +
+	"\x05ports\x18\x03 \x03(\rR\x05ports\"\x92\x05\n" +
 	"\aPayload\x12\x14\n" +
 	"\x05shell\x18\x01 \x01(\tR\x05shell\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12F\n" +
@@ -3367,7 +3375,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06strict\x18\v \x01(\bR\x06strict\x123\n" +
 	"\tcontainer\x18\x0e \x01(\v2\x15.fairway.v1.ContainerR\tcontainer\x12-\n" +
 	"\x12environment_folder\x18\x0f \x01(\tR\x11environmentFolder\x12\x1c\n" +
-	"\tunwatched\x18\r \x01(\bR\tunwatched\x12\x16\n" +
+	"\tunwatched\x18\r \x01(\bR\tunwatched\x12!\n" +
+	"\fwhole_output\x18\x12 \x01(\bR\vwholeOutput\x12\x16\n" +
 	"\x06worker\x18\f \x01(\tR\x06worker\x12\x1a\n" +
 	"\bdecisive\x18\x11 \x03(\tR\bdecisive\x12\x1c\n" +
 	"\tvariables\x18\x10 \x03(\tR\tvariables\x12B\n" +

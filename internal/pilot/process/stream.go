@@ -28,8 +28,9 @@ const LogTail = 256 << 10
 // by the next attempt, so one that prints nothing costs nothing.
 type Stream struct {
 	sched  *sched.Scheduler
-	folder string // of the files
-	limit  int64  // of a file, in bytes
+	folder string                             // of the files
+	limit  int64                              // of a file, in bytes
+	room   func(folder string) (int64, error) // bytes that are free there
 
 	Pipe    *os.File // the command's end of the pipe, nil before there is one
 	read    int      // the other end
@@ -40,6 +41,8 @@ type Stream struct {
 	buffer []byte
 	name   string   // of the file of the attempt, empty between attempts
 	file   *os.File // nil until something was printed
+	whole  bool     // its file grows beyond the limit while the disk has room
+	kept   int64    // bytes that its file may have
 	size   int64    // bytes that were printed
 	rest   []byte   // the end of what has no room in the beginning of the file, up to twice of what is kept of it
 	last   []byte   // the end of what was printed, up to twice tailBytes
@@ -49,11 +52,26 @@ type Stream struct {
 // NewStream returns a stream that keeps at most limit bytes of each attempt in a file in
 // folder: of what prints more, the beginning and the end.
 func NewStream(s *sched.Scheduler, folder string, limit int64) *Stream {
-	return &Stream{sched: s, folder: folder, limit: limit}
+	return &Stream{sched: s, folder: folder, limit: limit, room: freeSpace}
 }
 
-// Begin readies the stream for an attempt.
-func (s *Stream) Begin(name string) error {
+// freeSpace is how many bytes the file system of a folder has for others than root.
+func freeSpace(folder string) (int64, error) {
+	var disk unix.Statfs_t
+	err := unix.Statfs(folder, &disk)
+	return int64(disk.Bavail) * disk.Bsize, err
+}
+
+// What bounds the file of an attempt of which the whole output is kept: it takes no more of the disk
+// when WholeReserve is free, which is looked at each time it has grown by wholeStep.
+const (
+	WholeReserve = 1 << 30
+	wholeStep    = 16 << 20
+)
+
+// Begin readies the stream for an attempt. Where its whole output is to be kept, only the room on the
+// disk bounds it.
+func (s *Stream) Begin(name string, whole bool) error {
 	if s.Pipe == nil {
 		if err := s.open(); err != nil {
 			return fmt.Errorf("pipe for the output of a job: %w", err)
@@ -62,6 +80,7 @@ func (s *Stream) Begin(name string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.name, s.size, s.last, s.rest, s.err = name, 0, s.last[:0], nil, nil
+	s.whole, s.kept = whole, s.limit
 	return nil
 }
 
@@ -125,7 +144,10 @@ func (s *Stream) store(printed []byte) {
 		}
 	}
 	end := logEnd(s.limit)
-	room := min(max(0, s.limit-end-s.size), int64(len(printed)))
+	if s.whole && s.size+int64(len(printed)) > s.kept-end {
+		s.grow()
+	}
+	room := min(max(0, s.kept-end-s.size), int64(len(printed)))
 	s.size += int64(len(printed))
 	if room > 0 {
 		_, s.err = s.file.Write(printed[:room])
@@ -133,6 +155,14 @@ func (s *Stream) store(printed []byte) {
 	s.rest = append(s.rest, printed[room:]...)
 	if int64(len(s.rest)) > 2*end {
 		s.rest = append(s.rest[:0], s.rest[int64(len(s.rest))-end:]...)
+	}
+}
+
+// grow gives a file further room, if the disk has it. Else it is as large as it may be.
+func (s *Stream) grow() {
+	free, err := s.room(s.folder)
+	if s.whole = err == nil && free >= WholeReserve+wholeStep; s.whole {
+		s.kept = s.size + wholeStep
 	}
 }
 
@@ -144,7 +174,7 @@ func (s *Stream) finish() error {
 	if len(s.rest) == 0 || s.err != nil {
 		return nil
 	}
-	if s.size > s.limit {
+	if s.size > s.kept {
 		s.rest = append([]byte(CutNotice), s.rest[int64(len(s.rest))-logEnd(s.limit):]...)
 	}
 	_, err := s.file.Write(s.rest)

@@ -457,6 +457,7 @@ func payloadOf(c *flow.Command) *wire.Payload {
 		Log:         c.Log,
 		Strict:      c.Strict,
 		Unwatched:   c.Unwatched,
+		WholeOutput: c.WholeOutput,
 		Container:   containerOf(c.Container),
 
 		EnvironmentFolder: c.EnvironmentFolder,
@@ -516,7 +517,8 @@ func SubmittedFromWire(m *wire.SubmittedJob) (dispatch.Job, flow.Command) {
 		Shell: p.GetShell(), Interpreter: p.GetInterpreter(), Argv: p.GetArgv(), Log: p.GetLog(),
 		Worker:      p.GetWorker(),
 		Environment: maps.Clone(p.GetEnvironment()), Unwatched: p.GetUnwatched(),
-		Container: containerFromWire(p.GetContainer()), EnvironmentFolder: p.GetEnvironmentFolder(),
+		WholeOutput: p.GetWholeOutput(),
+		Container:   containerFromWire(p.GetContainer()), EnvironmentFolder: p.GetEnvironmentFolder(),
 		InputVariables: Each(p.GetInputVariables(), func(v *wire.InputVariable) flow.InputVariable {
 			return flow.InputVariable{Name: v.GetName(), LFNs: v.GetLfns()}
 		}),
