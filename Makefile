@@ -234,7 +234,7 @@ test-python: build ## run the tests of the Python client with joblib, Dask and n
 	for versions in "cloudpickle joblib dask" "$(PYTHON_OLDEST)"; do \
 		rm -rf bin/python && $(PYTHON) -m venv bin/python && \
 		bin/python/bin/pip -q install $$versions coverage nbclient ipykernel && \
-		FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=python/src bin/python/bin/python -m coverage run --data-file=bin/python/data \
+		FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=$(CURDIR)/python/src bin/python/bin/python -m coverage run --data-file=bin/python/data \
 			--source=python/src/fairway -m unittest discover -s python/tests || exit 1; \
 	done
 	bin/python/bin/python -m coverage report --data-file=bin/python/data --omit='*/worker.py' --fail-under=90

@@ -246,6 +246,20 @@ class ExecutorTest(unittest.TestCase):
         self.assertIsInstance(waiting.exception(), concurrent.futures.BrokenExecutor)
         executor.shutdown()
 
+    def test_records_that_have_gone(self):
+        folder = os.path.join(self.folder, "run")
+        with fairway.Executor(1, folder=folder) as executor:
+            waiting = executor.submit(calls.wait_for, os.path.join(self.folder, "never"))
+            self.assertTrue(until(waiting.running))
+            run = executor._queue.run
+            with run._starting:  # no server is started while they are removed
+                run._server.process.kill()
+                run._server.process.wait()
+                shutil.rmtree(os.path.join(folder, ".fairway"))
+            failure = waiting.exception(60)
+            self.assertIsInstance(failure, concurrent.futures.BrokenExecutor)
+            self.assertIn("records of the run", str(failure))
+
     def test_broken(self):
         with tempfile.TemporaryDirectory() as inside, unittest.mock.patch("tempfile.tempdir", inside):
             with self.assertRaises(fairway.FairwayError):

@@ -292,7 +292,7 @@ class OpenRun:
                 with self._lock:
                     awaited = list(self._awaited)
                 self._cancel_some(awaited)
-            if server is not None and not held and not cancel:
+            if server is not None and not held and not cancel and self.failure is None:
                 server.wait(_END_TIME)
         except Exception as e:
             _log.debug("the run is not closed: %s", e)
@@ -345,6 +345,10 @@ class OpenRun:
             awaited = dict(self._awaited)
         if not awaited:
             return
+        newest = max(awaited, key=lambda name: awaited[name])
+        if awaited[newest] and self._look_at(newest) is None:
+            raise FairwayError("data_loss", f"the records of the run in {self.client.location} were removed: its "
+                                            f"server knows no job {newest} any more, which it had taken")
         lost = []
         for summary in self.jobs(ENDED, max(0, min(awaited.values()) - 1)):
             if summary["name"] in awaited:
