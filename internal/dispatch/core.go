@@ -251,6 +251,9 @@ func (c *Core) examine(j *job) {
 	c.jobs.setState(j, Ready)
 	j.readySince = c.now
 	c.placement.setClass(j)
+	if j.class.key.avoid != "" {
+		c.jobs.armAvoidance(j)
+	}
 	if !j.step.run.halted() {
 		c.jobs.index(j)
 	}
@@ -293,6 +296,8 @@ func (c *Core) runTimers() {
 			c.pilotTimerFired(t.pilot)
 		case jobTimer:
 			c.jobs.backoffOver(t.job)
+		case avoidTimer:
+			c.avoidanceOver(t.job)
 		case groupTimer:
 			c.placement.siteWaitOver(t.group)
 		case graceTimer:
@@ -421,6 +426,7 @@ type timerKind uint8
 const (
 	pilotTimer timerKind = iota // its Sync was held long enough, or it is silent too long
 	jobTimer                    // its backoff is over
+	avoidTimer                  // it has avoided a node for long enough
 	groupTimer                  // jobs of it need no longer wait for their site
 	graceTimer
 	monitorTimer

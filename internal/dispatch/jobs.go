@@ -192,6 +192,7 @@ type fate struct {
 	cache         cacheID // while it is regenerating: where its outputs are needed
 	regenerations int     // bounded by Config.MaxRegenerations
 	backingOff    bool    // a timer is set for NotBefore
+	avoidUntil    instant // a timer is set for it, while the job is ready and Avoid is set
 	takenBack     int     // attempts that were asked back while they were staged in, at most maxTakenBack
 }
 
@@ -354,10 +355,21 @@ func (js *jobs) pauseOf(j *job) time.Duration {
 // another one than that by which the ends of the pauses were recorded, far behind it.
 func (js *jobs) shortenPauses() {
 	for _, t := range slices.Clone(js.timers.heap) {
-		if t.kind == jobTimer && t.at > js.now.after(js.pauseOf(t.job)) {
+		switch {
+		case t.kind == jobTimer && t.at > js.now.after(js.pauseOf(t.job)):
 			js.backOff(t.job)
+		case t.kind == avoidTimer: // it was set when no time was known
+			js.armAvoidance(t.job)
 		}
 	}
+}
+
+// armAvoidance bounds how long a job that is ready avoids a node that could be given it. While it would be given
+// to another one soon, to try it there again would waste an attempt on a node that may be bad; but no ready job
+// is passed over for longer than Config.MaxPassOver.
+func (js *jobs) armAvoidance(j *job) {
+	j.fate.avoidUntil = js.now.after(js.config.MaxPassOver)
+	js.timers.add(timer{at: j.fate.avoidUntil, kind: avoidTimer, job: j})
 }
 
 func (js *jobs) armBackoff(j *job) {

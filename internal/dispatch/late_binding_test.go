@@ -290,8 +290,8 @@ func TestTheJobThatFollowsGoesAfterHigherPriority(t *testing.T) {
 	}
 }
 
-// A job that failed on a host avoids it only while another could run it: when that goes, the
-// pilot that is idle gets it at once.
+// A job that failed on a host avoids it only while another could run it, and no longer than it may be passed
+// over: when that goes, the pilot that is idle gets it at once.
 func TestAHostIsNotAvoidedWhenItIsTheOnlyOne(t *testing.T) {
 	for why, other := range map[string]func(*binding, Assignment){
 		"the other has left": func(b *binding, long Assignment) {
@@ -303,6 +303,13 @@ func TestAHostIsNotAvoidedWhenItIsTheOnlyOne(t *testing.T) {
 		"the other is silent": func(b *binding, _ Assignment) {
 			b.step(HangUp{"other", b.held["other"]})
 			b.after(b.core.config.Silence)
+		},
+		"the other is busy for longer than a job is passed over": func(b *binding, _ Assignment) {
+			for range 10 {
+				b.after(b.core.config.MaxPassOver / 10)
+				b.sync("other", nil)
+				b.sync("p", nil)
+			}
 		},
 	} {
 		t.Run(why, func(t *testing.T) { avoided(t, other) })

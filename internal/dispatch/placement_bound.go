@@ -23,6 +23,21 @@ func (pl *placement) setClass(j *job) {
 	j.needsNow(cl)
 }
 
+// avoidanceOver has a job that is ready still go to the node where it failed, too.
+func (c *Core) avoidanceOver(j *job) {
+	f := j.fate
+	if f == nil || f.Avoid == "" || j.state != Ready || f.avoidUntil > c.now {
+		return
+	}
+	f.Avoid = ""
+	c.journal.persistFate(j)
+	c.placement.unready(j)
+	c.placement.setClass(j)
+	if !j.step.run.halted() {
+		c.jobs.index(j)
+	}
+}
+
 // boundTo says where a job must run because inputs of it are in caches only:
 // at the cache that has most of these.
 func (pl *placement) boundTo(j *job) cacheID {
