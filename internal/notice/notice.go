@@ -18,6 +18,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"fairway/internal/program"
 )
 
 // The kinds of notices.
@@ -180,8 +182,9 @@ func (s *Sender) run(ctx context.Context, n *Notice) error {
 	command.Env = append(os.Environ(), "FAIRWAY_EVENT="+n.Event, "FAIRWAY_TEXT="+n.Text,
 		fmt.Sprintf("FAIRWAY_RUN=%d", n.Run), "FAIRWAY_WORKFLOW="+n.Workflow)
 	command.WaitDelay = time.Second
+	began := time.Now()
 	out, err := command.CombinedOutput()
-	if err != nil {
+	if err = program.Failure(ctx, began, err); err != nil {
 		return fmt.Errorf("%w: %s", err, out[:min(len(out), outputShown)])
 	}
 	return nil

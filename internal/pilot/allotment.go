@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/program"
 	"fairway/internal/quantity"
 )
 
@@ -50,7 +51,9 @@ func lifeOf(left time.Duration) time.Duration {
 func slurmTimeLeft(ctx context.Context, job string) time.Duration {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, "squeue", "--noheader", "--jobs="+job, "--format=%L").Output()
+	squeue := exec.CommandContext(ctx, "squeue", "--noheader", "--jobs="+job, "--format=%L")
+	squeue.WaitDelay = time.Second // what a wrapper has started may hold its pipes
+	out, err := squeue.Output()
 	if err != nil {
 		return 0
 	}
@@ -86,10 +89,12 @@ func (c *Config) runCheck() error {
 	defer cancel()
 	check := exec.CommandContext(ctx, "/bin/sh", "-c", c.Check)
 	check.WaitDelay = time.Second
+	began := time.Now()
 	out, err := check.CombinedOutput()
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) { // what it has started may go on
 		return nil
 	}
+	err = program.Failure(ctx, began, err)
 	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
 	if said := lines[len(lines)-1]; said != "" {
 		return fmt.Errorf("the check of the site failed: %w: %s", err, said)

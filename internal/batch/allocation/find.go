@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/program"
 	"fairway/internal/quantity"
 )
 
@@ -53,8 +54,10 @@ func Find(ctx context.Context) (*Allocation, error) {
 		defer cancel()
 		cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 		cmd.Env = append(os.Environ(), "LC_ALL=C")
+		cmd.WaitDelay = time.Second // what a wrapper has started may hold its pipes
+		began := time.Now()
 		out, err := cmd.Output()
-		return string(out), err
+		return string(out), program.Failure(ctx, began, err)
 	})
 }
 

@@ -23,6 +23,7 @@ import (
 	"unicode/utf8"
 
 	"fairway/internal/batch"
+	"fairway/internal/program"
 	"fairway/lib/sched"
 )
 
@@ -365,11 +366,12 @@ func (s *System) run(ctx context.Context, argv []string, input string, environme
 	cmd.Stdin = strings.NewReader(input)
 	var out, said bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &said
+	began := time.Now()
 	err := cmd.Start()
 	if err == nil {
 		err = s.cfg.Sched.WaitCmd(context.WithoutCancel(ctx), cmd) // ctx ends the process, which must be reaped
 	}
-	if err == nil {
+	if err = program.Failure(ctx, began, err); err == nil {
 		return out.String(), nil
 	}
 	text := strings.TrimSpace(said.String())

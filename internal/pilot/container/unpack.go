@@ -14,6 +14,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"time"
+
+	"fairway/internal/program"
 )
 
 // Config is what an image says of how to run in it.
@@ -83,9 +86,10 @@ func AddMountPoints(folder string) error {
 
 // unsquash unpacks the squashfs that begins in a file.
 func unsquash(ctx context.Context, image, folder string, offset int64) error {
+	began := time.Now()
 	said, err := exec.CommandContext(ctx, "unsquashfs", "-no-progress", "-no-xattrs", "-no-exit-code", "-quiet", "-force",
 		"-offset", strconv.FormatInt(offset, 10), "-dest", folder, image).CombinedOutput()
-	if err != nil {
+	if err = program.Failure(ctx, began, err); err != nil {
 		return fmt.Errorf("unsquashfs: %w: %s", err, bytes.TrimSpace(said))
 	}
 	return nil

@@ -25,8 +25,11 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
+
+	"fairway/internal/program"
 )
 
 // Device is a GPU, or a part of one.
@@ -53,10 +56,11 @@ const topology = "/sys/class/kfd/kfd/topology/nodes"
 
 // Find finds the devices of this node that its environment lets be used. A node without any has none.
 func Find(ctx context.Context) (kind Kind, devices []Device, err error) {
-	if program, err := exec.LookPath("nvidia-smi"); err == nil {
+	if path, err := exec.LookPath("nvidia-smi"); err == nil {
 		devices, err = nvidia(func(arguments ...string) (string, error) {
-			out, err := exec.CommandContext(ctx, program, arguments...).Output()
-			return string(out), err
+			began := time.Now()
+			out, err := exec.CommandContext(ctx, path, arguments...).Output()
+			return string(out), program.Failure(ctx, began, err)
 		})
 		if err != nil {
 			return NVIDIA, nil, fmt.Errorf("the GPUs of this node: %w", err)
