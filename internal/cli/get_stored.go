@@ -33,8 +33,8 @@ func (c *console) getStored(ctx context.Context, lfn string, number *uint32, des
 	if logical.IsFolder(lfn) && v.Writer == nil {
 		return fail(exitNotFound, "copy it from there", "%s is a folder from outside, at %s", lfn, roots.Shown(v.Pfn))
 	}
-	source := storage.TellSlow(elements.New(roots, sched.Default().Sleep), func(host string) {
-		fmt.Fprintf(c.err, "fairway: %s is slow to answer: it is waited for, up to %s\n", host, storage.AwayTime)
+	source := storage.TellSlow(elements.New(roots, sched.Default().Sleep), func(host string, why error) {
+		fmt.Fprintf(c.err, "fairway: %s\n", storage.SlowText(host, why, storage.AwayTime.String()))
 	})
 	if destination == standardOutput {
 		_, err := copyVersion(ctx, source, lfn, v, c.out)

@@ -84,6 +84,17 @@ func (c *Core) Step(now time.Time, in Input) (Effects, error) {
 	return c.effects, nil
 }
 
+// At calls look, which must only read, with the clock of the Core at now if that is later: between inputs it stands
+// still, and what is told of waits and pauses would too. A Core that was never stepped knows no time, and none is
+// told it.
+func (c *Core) At(now time.Time, look func()) {
+	if stepped := c.now; stepped != 0 {
+		c.now = max(stepped, toInstant(now))
+		defer func() { c.now = stepped }()
+	}
+	look()
+}
+
 func (c *Core) apply(in Input) error {
 	switch in := in.(type) {
 	case AddFiles:

@@ -3,7 +3,9 @@ package dispatch
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 )
 
 // Of a job that waits for many inputs it is told how many are missing and how their jobs stand,
@@ -33,5 +35,32 @@ func TestManyMissingInputsAreOneReason(t *testing.T) {
 	want := []string{"39 of 40 inputs are missing; of the jobs that make them are ready: 38 jobs, first a/2; running: a/1"}
 	if !slices.Equal(e.Lines, want) || len(e.WaitsFor) != maxExplained {
 		t.Errorf("it says %q and names %d", e.Lines, len(e.WaitsFor))
+	}
+}
+
+// What is told of a pause goes down while nothing happens, and to look changes nothing.
+func TestWhatIsToldOfAPauseGoesDown(t *testing.T) {
+	b := newBinding(t)
+	b.core.config.Backoff = time.Minute
+	b.jobs("s", 0, 1)
+	b.sync("p", nil)
+	a := b.begins("p")
+	b.sync("p", func(s *Sync) {
+		s.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outcome: Exited, ExitCode: 3}}
+	})
+	text := func(after time.Duration) (said string) {
+		b.core.At(b.now.Add(after), func() {
+			e, _ := b.core.Explain(a.Job)
+			said = strings.Join(e.Lines, "; ")
+		})
+		return said
+	}
+	for after, want := range map[time.Duration]string{0: "in 1m0s", 20 * time.Second: "in 40s", time.Hour: "in 0s", -time.Hour: "in 1m0s"} {
+		if said := text(after); !strings.Contains(said, want) {
+			t.Errorf("after %v: %s", after, said)
+		}
+	}
+	if e, _ := b.core.Explain(a.Job); !strings.Contains(strings.Join(e.Lines, "; "), "in 1m0s") {
+		t.Errorf("after a look: %q", e.Lines)
 	}
 }

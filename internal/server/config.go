@@ -1,7 +1,6 @@
 package server
 
 import (
-	"fmt"
 	"log/slog"
 	"time"
 
@@ -216,8 +215,8 @@ func (c Config) withDefaults() Config {
 
 // tellingSlow has the log tell which servers keep an element waiting.
 func (c *Config) tellingSlow(e storage.Element) storage.Element {
-	return storage.TellSlow(e, func(host string) {
-		c.Log.Warn(fmt.Sprintf("%s is slow to answer: it is waited for, up to %s at a time", host, storage.AwayTime))
+	return storage.TellSlow(e, func(host string, why error) {
+		c.Log.Warn(storage.SlowText(host, why, storage.AwayTime.String()+" at a time"))
 	})
 }
 

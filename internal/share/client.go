@@ -147,7 +147,7 @@ func adorn(out *os.File, path string, told http.Header) error {
 
 // hashOf asks what the hash of a file is, of the pilot that has read it from storage.
 func (s *Source) hashOf(ctx context.Context, ref cache.Ref) (told cache.Hash, err error) {
-	ctx, cancel := context.WithTimeout(ctx, StallTime)
+	ctx, cancel := context.WithTimeoutCause(ctx, StallTime, fmt.Errorf("no answer within %v", StallTime))
 	defer cancel()
 	client := s.client()
 	defer client.CloseIdleConnections()

@@ -4,11 +4,50 @@ import (
 	"context"
 	"errors"
 	"net"
+	"net/http/httptrace"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 )
+
+// mute is an element of a server that takes requests and answers none until a time.
+type mute struct {
+	Element
+	until time.Time
+}
+
+func (m *mute) Stat(context.Context, string) (Info, error) {
+	if left := time.Until(m.until); left > HeaderTime {
+		<-time.After(HeaderTime)
+		return Info{}, &net.OpError{Op: "read", Net: "tcp", Err: context.DeadlineExceeded}
+	} else if left > 0 {
+		<-time.After(left)
+	}
+	return Info{Size: 1}, nil
+}
+
+// slowAnswers is an element that asks over HTTP: it sends and gets long bodies, and the answer comes after a time.
+type slowAnswers struct {
+	Element
+	after time.Duration
+}
+
+func (s *slowAnswers) Get(ctx context.Context, _, _ string) (int64, error) {
+	trace := httptrace.ContextClientTrace(ctx)
+	if trace == nil {
+		return 0, errors.New("nobody looks")
+	}
+	trace.GetConn("se:1")
+	trace.GotConn(httptrace.GotConnInfo{})
+	<-time.After(time.Minute) // it is sent
+	trace.WroteRequest(httptrace.WroteRequestInfo{})
+	<-time.After(s.after)
+	trace.GotFirstResponseByte()
+	<-time.After(time.Minute) // it comes
+	return 1, nil
+}
 
 // refusing is an element of a server that refuses connections until a time.
 type refusing struct {
@@ -62,6 +101,67 @@ func TestAServerThatIsAwayIsWaitedFor(t *testing.T) {
 			if took := time.Since(began); took > max(c.away, c.patience)+time.Minute && c.away < time.Hour ||
 				c.patience == 0 && took > 10*time.Second {
 				t.Errorf("it took %v", took)
+			}
+		})
+	}
+}
+
+// Who is patient waits for a server that takes requests and answers none, which costs no attempt either.
+func TestASilentServerIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e := Retry(&mute{until: time.Now().Add(4 * time.Minute)}, DefaultTries, DefaultBackoff, sleep)
+		ctx := WithPatience(t.Context(), Patience, func(string, error) {})
+		if _, err := e.Stat(ctx, "https://se:1/file"); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Those who wait are told in each SilentTime of a server that answers nothing, and not of long transfers.
+func TestASilentServerIsNamedWhileATryLasts(t *testing.T) {
+	for after, times := range map[time.Duration]int{SilentTime / 2: 0, 5 * SilentTime / 2: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			told := make(chan string, 9)
+			e := Retry(&slowAnswers{after: after}, DefaultTries, DefaultBackoff, sleep)
+			ctx := WithPatience(t.Context(), Patience, func(pfn string, why error) { told <- ServerOf(pfn) + ": " + why.Error() })
+			if _, err := e.Get(ctx, "https://se:1/file", "/file"); err != nil {
+				t.Fatal(err)
+			}
+			if len(told) != times {
+				t.Errorf("it answers after %v: told %d times", after, len(told))
+			}
+			for range len(told) {
+				if text := <-told; text != "https://se:1: https://se:1 did not answer within 10s" {
+					t.Error(text)
+				}
+			}
+		})
+	}
+}
+
+// Of a server that refuses connections nobody says that it is slow to answer, or did not answer.
+func TestAServerThatRefusesIsNotSaidToBeSlow(t *testing.T) {
+	for name, ask := range map[string]func(context.Context, Element, Slow) error{
+		"prompt": func(ctx context.Context, e Element, slow Slow) error {
+			_, err := Prompt(e, 20*time.Second, slow).Stat(ctx, "https://se:1/file")
+			return err
+		},
+		"telling": func(ctx context.Context, e Element, slow Slow) error {
+			_, err := TellSlow(e, slow).Stat(ctx, "https://se:1/file")
+			return err
+		},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			told := make(chan string, 9)
+			slow := func(host string, why error) { told <- SlowText(host, why, "20s") }
+			e := Retry(&refusing{until: time.Now().Add(time.Hour)}, 8, time.Second, sleep)
+			err := ask(t.Context(), e, slow)
+			if text := <-told; strings.Contains(text, "slow") || !strings.Contains(text, "connection refused") {
+				t.Errorf("%s tells: %s", name, text)
+			}
+			if err == nil || strings.Contains(err.Error(), "did not answer") || strings.Contains(err.Error(), "context") ||
+				!strings.Contains(err.Error(), "connection refused") {
+				t.Errorf("%s: %v", name, err)
 			}
 		})
 	}

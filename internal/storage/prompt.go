@@ -2,9 +2,11 @@ package storage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -25,9 +27,13 @@ const (
 type AwayError struct {
 	Host  string        // scheme and host, or bucket
 	Limit time.Duration // how long it was waited for
+	Why   error         // how the last try failed; nil: none has ended
 }
 
 func (e *AwayError) Error() string {
+	if e.Why != nil {
+		return fmt.Sprintf("%s was asked for %s, and the last try ended with: %v", e.Host, e.Limit, e.Why)
+	}
 	return fmt.Sprintf("%s did not answer within %s", e.Host, e.Limit)
 }
 
@@ -51,20 +57,55 @@ type promptHost struct {
 	until time.Time // when it may be asked again after err
 }
 
+// Slow tells of a server that takes longer than SlowTime. why is how the last try failed; where it is nil, none has
+// ended, and the server gives no answer.
+type Slow func(host string, why error)
+
+// SlowText says for a person what Slow is told, and how long such a server is waited for.
+func SlowText(host string, why error, limit string) string {
+	if why != nil {
+		return fmt.Sprintf("%s is tried again, as the last try ended with: %v", host, why)
+	}
+	return fmt.Sprintf("%s is slow to answer: it is waited for, up to %s", host, limit)
+}
+
+// lastTry is how the last try of a question to a server failed. Any goroutine may call its methods, and those of nil
+// do nothing.
+type lastTry struct{ err atomic.Pointer[error] }
+
+type lastTryKey struct{}
+
+// failed takes note of the end of a try, other than by the context.
+func (l *lastTry) failed(err error) {
+	if l != nil && err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
+		l.err.Store(&err)
+	}
+}
+
+// why is nil where no try has failed.
+func (l *lastTry) why() error {
+	if err := l.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
 // slowServers tells of each server once that takes longer than SlowTime.
 type slowServers struct {
-	tell func(host string)
+	tell Slow
 
 	mu   sync.Mutex // guards told
 	told map[string]bool
 }
 
-// ask begins a question to the server of a PFN, which ends when the result is called.
-func (s *slowServers) ask(pfn string) (answered func() bool) {
+// ask begins a question to the server of a PFN, which is asked with the context that is returned and ends when
+// answered is called.
+func (s *slowServers) ask(ctx context.Context, pfn string) (asked context.Context, last *lastTry, answered func() bool) {
+	last = new(lastTry)
 	if HostOf(pfn) == "" {
-		return func() bool { return true }
+		return ctx, last, func() bool { return true }
 	}
-	return time.AfterFunc(SlowTime, func() {
+	return context.WithValue(ctx, lastTryKey{}, last), last, time.AfterFunc(SlowTime, func() {
 		host := ServerOf(pfn)
 		s.mu.Lock()
 		told := s.told[host]
@@ -74,7 +115,7 @@ func (s *slowServers) ask(pfn string) (answered func() bool) {
 		s.told[host] = true
 		s.mu.Unlock()
 		if !told {
-			s.tell(host)
+			s.tell(host, last.why())
 		}
 	}).Stop
 }
@@ -90,27 +131,31 @@ type telling struct {
 // TellSlow decorates an element for a person who waits: slow is told of each server once, when
 // Open, Stat, Remove or List takes longer than SlowTime for an answer. It may be called from any
 // goroutine.
-func TellSlow(e Element, slow func(host string)) Element {
+func TellSlow(e Element, slow Slow) Element {
 	return &telling{Element: e, slow: slowServers{tell: slow}}
 }
 
 func (t *telling) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
-	defer t.slow.ask(pfn)()
+	ctx, _, answered := t.slow.ask(ctx, pfn)
+	defer answered()
 	return t.Element.Open(ctx, pfn)
 }
 
 func (t *telling) Stat(ctx context.Context, pfn string) (Info, error) {
-	defer t.slow.ask(pfn)()
+	ctx, _, answered := t.slow.ask(ctx, pfn)
+	defer answered()
 	return t.Element.Stat(ctx, pfn)
 }
 
 func (t *telling) Remove(ctx context.Context, pfn string) error {
-	defer t.slow.ask(pfn)()
+	ctx, _, answered := t.slow.ask(ctx, pfn)
+	defer answered()
 	return t.Element.Remove(ctx, pfn)
 }
 
 func (t *telling) List(ctx context.Context, pfn string) ([]Entry, error) {
-	defer t.slow.ask(pfn)()
+	ctx, _, answered := t.slow.ask(ctx, pfn)
+	defer answered()
 	return t.Element.List(ctx, pfn)
 }
 
@@ -120,7 +165,7 @@ func (t *telling) List(ctx context.Context, pfn string) ([]Entry, error) {
 // while (see [Temporary]), these operations fail at once there until limit has passed. slow
 // is told of each server once, when an answer takes longer than SlowTime; it may be called
 // from any goroutine. Local files are as without decoration.
-func Prompt(e Element, limit time.Duration, slow func(host string)) Element {
+func Prompt(e Element, limit time.Duration, slow Slow) Element {
 	return &prompt{Element: e, limit: limit, slow: slowServers{tell: slow}, hosts: map[string]*promptHost{}}
 }
 
@@ -153,9 +198,10 @@ func (p *prompt) ask(ctx context.Context, pfn string, operation func(context.Con
 	if err := p.away(host); err != nil {
 		return err
 	}
-	defer p.slow.ask(pfn)()
+	trying, last, answered := p.slow.ask(ctx, pfn)
+	defer answered()
 	asked := time.Now()
-	limited, cancel := context.WithTimeout(ctx, p.limit)
+	limited, cancel := context.WithTimeout(trying, p.limit)
 	defer cancel()
 	err := operation(limited)
 	switch {
@@ -165,9 +211,9 @@ func (p *prompt) ask(ctx context.Context, pfn string, operation func(context.Con
 		if time.Since(asked) < SlowTime { // there was no time for an answer
 			return err
 		}
-		err = &AwayError{host, SlowTime}
+		err = &AwayError{host, SlowTime, last.why()}
 	case limited.Err() != nil:
-		err = &AwayError{host, p.limit}
+		err = &AwayError{host, p.limit, last.why()}
 	case !Temporary(err):
 		return err
 	}

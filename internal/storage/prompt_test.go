@@ -43,7 +43,7 @@ func TestAFrozenServerIsWaitedForOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		element := new(frozen)
 		var slow []string
-		p := storage.Prompt(element, 20*time.Second, func(host string) { slow = append(slow, host) })
+		p := storage.Prompt(element, 20*time.Second, func(host string, _ error) { slow = append(slow, host) })
 		began := time.Now()
 		_, err := p.Stat(t.Context(), "s3://frozen/a")
 		var away *storage.AwayError
@@ -95,7 +95,7 @@ func (i *interrupted) List(ctx context.Context, _ string) ([]storage.Entry, erro
 // What was not listed is not empty.
 func TestAListThatIsInterruptedIsAnError(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	p := storage.Prompt(&interrupted{cancel: cancel}, time.Minute, func(string) {})
+	p := storage.Prompt(&interrupted{cancel: cancel}, time.Minute, func(string, error) {})
 	if entries, err := p.List(ctx, "s3://host/"); !errors.Is(err, context.Canceled) {
 		t.Error(entries, err)
 	}

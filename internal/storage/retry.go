@@ -18,6 +18,8 @@ const (
 	MaxRetryAfter = time.Minute
 	// Patience is how long jobs wait for a server that is away, which costs none of their attempts.
 	Patience = 5 * time.Minute
+	// SilentTime is how long a server gives no answer before those who wait for it are told ([WithPatience]).
+	SilentTime = 10 * time.Second
 	// MaxAwayPause bounds the pause between two tries meanwhile.
 	MaxAwayPause = 5 * time.Second
 )
@@ -29,9 +31,9 @@ type patience struct {
 	tell  func(pfn string, why error)
 }
 
-// WithPatience has what is done with the context wait so long for servers that are away ([IsAway]),
-// however many tries that are. tell is called from any goroutine when a try finds one away that was so for
-// SlowTime.
+// WithPatience has what is done with the context wait so long for servers that are away ([IsAway]) or give no
+// answer, however many tries that are. tell is called from any goroutine when a try finds one away that was so for
+// SlowTime, and in each SilentTime in which one gives no answer to a request over HTTP.
 func WithPatience(ctx context.Context, limit time.Duration, tell func(pfn string, why error)) context.Context {
 	return context.WithValue(ctx, patienceKey{}, patience{limit, tell})
 }
@@ -101,20 +103,22 @@ func isSilence(err error) bool {
 	return errors.As(err, &network) && network.Timeout() && !errors.As(err, &stall)
 }
 
-func (r *retrying) do(ctx context.Context, pfn string, operation func() error) error {
+func (r *retrying) do(ctx context.Context, pfn string, operation func(context.Context) error) error {
 	pause := r.backoff
 	wait, _ := ctx.Value(patienceKey{}).(patience)
+	last, _ := ctx.Value(lastTryKey{}).(*lastTry)
 	var away time.Time // since when the server is away
 	for try, silent := 1, time.Duration(0); ; try++ {
 		began := time.Now()
-		err := operation()
+		err := wait.attend(ctx, pfn, operation)
+		last.failed(err)
 		if isSilence(err) {
 			silent += time.Since(began)
 		}
 		if err == nil || ctx.Err() != nil || !Temporary(err) {
 			return err
 		}
-		if wait.limit > 0 && IsAway(err) {
+		if wait.limit > 0 && (IsAway(err) || isSilence(err)) {
 			if away.IsZero() {
 				away = began
 			}
@@ -138,29 +142,29 @@ func (r *retrying) do(ctx context.Context, pfn string, operation func() error) e
 }
 
 func (r *retrying) Open(ctx context.Context, pfn string) (body io.ReadCloser, err error) {
-	err = r.do(ctx, pfn, func() error { body, err = r.Element.Open(ctx, pfn); return err })
+	err = r.do(ctx, pfn, func(ctx context.Context) error { body, err = r.Element.Open(ctx, pfn); return err })
 	return body, err
 }
 
 func (r *retrying) Get(ctx context.Context, pfn, path string) (size int64, err error) {
-	err = r.do(ctx, pfn, func() error { size, err = r.Element.Get(ctx, pfn, path); return err })
+	err = r.do(ctx, pfn, func(ctx context.Context) error { size, err = r.Element.Get(ctx, pfn, path); return err })
 	return size, err
 }
 
 func (r *retrying) Put(ctx context.Context, path, pfn string) error {
-	return r.do(ctx, pfn, func() error { return r.Element.Put(ctx, path, pfn) })
+	return r.do(ctx, pfn, func(ctx context.Context) error { return r.Element.Put(ctx, path, pfn) })
 }
 
 func (r *retrying) Stat(ctx context.Context, pfn string) (info Info, err error) {
-	err = r.do(ctx, pfn, func() error { info, err = r.Element.Stat(ctx, pfn); return err })
+	err = r.do(ctx, pfn, func(ctx context.Context) error { info, err = r.Element.Stat(ctx, pfn); return err })
 	return info, err
 }
 
 func (r *retrying) Remove(ctx context.Context, pfn string) error {
-	return r.do(ctx, pfn, func() error { return r.Element.Remove(ctx, pfn) })
+	return r.do(ctx, pfn, func(ctx context.Context) error { return r.Element.Remove(ctx, pfn) })
 }
 
 func (r *retrying) List(ctx context.Context, pfn string) (entries []Entry, err error) {
-	err = r.do(ctx, pfn, func() error { entries, err = r.Element.List(ctx, pfn); return err })
+	err = r.do(ctx, pfn, func(ctx context.Context) error { entries, err = r.Element.List(ctx, pfn); return err })
 	return entries, err
 }

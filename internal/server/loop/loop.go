@@ -339,7 +339,7 @@ func (l *Loop) take(r *Request) {
 		l.propagate()
 	}
 	if r.Ask != nil {
-		r.Ask(cores)
+		l.Dispatch.At(state.Now(), func() { r.Ask(cores) })
 	}
 	if r.end != nil {
 		l.tell(run, r.end)

@@ -3,6 +3,7 @@ package loop
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -150,4 +151,48 @@ func TestATurnLooksAtTheRunsThatChange(t *testing.T) {
 	if l.all || len(l.touched) > 0 {
 		t.Errorf("%d runs are still to be looked at", len(l.touched))
 	}
+}
+
+// A question is asked of a core whose clock goes on, though no input came.
+func TestTheClockGoesOnForQuestions(t *testing.T) {
+	s := sched.New(sched.Config{})
+	defer s.Close()
+	core, _ := dispatch.New(dispatch.Config{ReconnectGrace: -1, Backoff: 2 * time.Hour, MaxBackoff: 2 * time.Hour})
+	l := New(Config{Inbox: NewInbox(), Pilots: onePilot{}, Sched: s, Lasting: true})
+	l.Dispatch = core
+	defer l.waker.stop()
+	past := time.Now().Add(-time.Hour)
+	a := failsOnce(t, core, past)
+	var lines []string
+	l.take(&Request{Ask: func(*state.Cores) {
+		e, _ := core.Explain(a)
+		lines = e.Lines
+	}})
+	if text := strings.Join(lines, "; "); !strings.Contains(text, "in 1h0m") && !strings.Contains(text, "in 59m59") {
+		t.Errorf("half of the pause has passed: %q", text)
+	}
+}
+
+// failsOnce has the only job of a core fail at a time, so that it is tried later.
+func failsOnce(t *testing.T, core *dispatch.Core, at time.Time) dispatch.JobID {
+	t.Helper()
+	step := func(in dispatch.Input) dispatch.Effects {
+		e, err := core.Step(at, in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return e
+	}
+	step(dispatch.SetRun{Run: dispatch.Run{ID: 1, Name: "w"}})
+	step(dispatch.Submit{Run: 1, Jobs: []dispatch.Job{{Name: "j", Step: "s", Writes: []dispatch.Output{{LFN: "x"}}}}})
+	hello := dispatch.Sync{Pilot: "p", Seq: 1, Full: true, Hello: &dispatch.PilotInfo{
+		Host: "h", Site: "s", Has: dispatch.Resources{MilliCPUs: 1000}}}
+	e := step(hello)
+	if len(e.Replies) != 1 || len(e.Replies[0].Answer.Run) != 1 {
+		t.Fatalf("%+v", e.Replies)
+	}
+	a := e.Replies[0].Answer
+	step(dispatch.Sync{Pilot: "p", Seq: 2, LastAnswer: a.Number, Ended: []dispatch.Result{
+		{Job: a.Run[0].Job, Attempt: a.Run[0].Attempt, Outcome: dispatch.Exited, ExitCode: 3}}})
+	return a.Run[0].Job
 }

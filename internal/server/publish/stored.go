@@ -156,8 +156,8 @@ const LookTime = 20 * time.Second
 
 // promptly decorates an element for questions to servers. note is told which are slow.
 func promptly(element storage.Element, note func(string)) storage.Element {
-	return storage.Prompt(element, LookTime, func(host string) {
-		note(fmt.Sprintf("%s is slow to answer: it is waited for, up to %s", host, LookTime))
+	return storage.Prompt(element, LookTime, func(host string, why error) {
+		note(storage.SlowText(host, why, LookTime.String()))
 	})
 }
 

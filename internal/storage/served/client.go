@@ -155,7 +155,8 @@ func (p *patience) wait(ctx context.Context, why error) error {
 func (e *Element) patiently(ctx context.Context, request func(context.Context) error) error {
 	p := patience{e: e}
 	for {
-		limited, cancel := context.WithTimeout(ctx, AnswerTime)
+		limited, cancel := context.WithTimeoutCause(ctx, AnswerTime,
+			&storage.AwayError{Host: "the server", Limit: AnswerTime})
 		err := request(limited)
 		cancel()
 		if err == nil || !comesBack(err) {

@@ -128,7 +128,8 @@ func start(ctx context.Context, program string, arguments ...string) (*exec.Cmd,
 
 // xrdfs asks the server something.
 func (f file) xrdfs(ctx context.Context, arguments ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, QueryTimeout)
+	ctx, cancel := context.WithTimeoutCause(ctx, QueryTimeout,
+		&storage.AwayError{Host: f.server, Limit: QueryTimeout})
 	defer cancel()
 	c, said := start(ctx, "xrdfs", append([]string{f.server}, arguments...)...)
 	text := &boundedOutput{cancel: cancel}

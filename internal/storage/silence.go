@@ -1,0 +1,66 @@
+package storage
+
+import (
+	"context"
+	"net/http/httptrace"
+	"sync"
+	"time"
+)
+
+// attend does an operation on a file of a server, and tells those who are patient while that gives no answer.
+func (p *patience) attend(ctx context.Context, pfn string, operation func(context.Context) error) error {
+	if p.limit <= 0 || HostOf(pfn) == "" {
+		return operation(ctx)
+	}
+	s := &silence{told: func() { p.tell(pfn, &AwayError{Host: ServerOf(pfn), Limit: SilentTime}) }}
+	defer s.end()
+	return operation(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GetConn:              func(string) { s.wait() },
+		GotConn:              func(httptrace.GotConnInfo) { s.heard() }, // what is sent then may take long
+		WroteRequest:         func(httptrace.WroteRequestInfo) { s.wait() },
+		GotFirstResponseByte: s.heard,
+	}))
+}
+
+// silence is of a server that was asked and gives no answer. Any goroutine may call its methods.
+type silence struct {
+	told func() // in each SilentTime
+
+	mu    sync.Mutex // guards what follows
+	timer *time.Timer
+	over  bool
+}
+
+// wait is for a server that is to say something now.
+func (s *silence) wait() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.over:
+	case s.timer == nil:
+		s.timer = time.AfterFunc(SilentTime, s.tell)
+	default:
+		s.timer.Reset(SilentTime)
+	}
+}
+
+func (s *silence) tell() {
+	s.told()
+	s.wait()
+}
+
+// heard is for a server that has said something.
+func (s *silence) heard() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.timer != nil {
+		s.timer.Stop()
+	}
+}
+
+func (s *silence) end() {
+	s.heard()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.over = true
+}
