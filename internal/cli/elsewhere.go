@@ -60,6 +60,8 @@ func (c *console) shownPlaces() (func(pfn string) string, error) {
 // isFolderOfRun is asked for folders of runs, which are on Linux only.
 func isFolderOfRun(string) bool { return false }
 
+func hasEnded(error) bool { return false }
+
 func dialServiceFolder(_ context.Context, address string) (*listen.Connection, error) {
 	return nil, fail(exitUsage, "name a copy of the file .fairway/service in it",
 		"--server %s: the folder of a server is for Linux only", address)

@@ -118,7 +118,7 @@ func (c *console) hqSubmitCommand(output *string) *cobra.Command {
 				return err
 			}
 			var refs []*wire.SubmittedRef
-			err = c.askRunning(command.Context(), func(ctx context.Context, client wire.WorkflowClient) (err error) {
+			err = c.askReturning(command.Context(), func(ctx context.Context, client wire.WorkflowClient) (err error) {
 				refs, err = addJobs(ctx, client, []*wire.SubmittedJob{job}, false)
 				return err
 			})

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"connectrpc.com/connect"
 
+	"fairway/internal/server/api"
 	"fairway/internal/server/listen"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
@@ -61,6 +63,40 @@ func (c *console) askRunning(ctx context.Context, do func(context.Context, wire.
 		return c.askService(ctx, do)
 	}
 	return c.askRunningHere(ctx, do)
+}
+
+// askReturning is askRunning for a question that may be asked again: it waits for a server that is
+// started again, up to takeoverTime. It does not wait where none ever was, or the run has ended.
+func (c *console) askReturning(ctx context.Context, do func(context.Context, wire.WorkflowClient) error) error {
+	for lost := (time.Time{}); ; {
+		err := c.askRunning(ctx, do)
+		away := errors.Is(err, errNothingRuns) && c.isUnderway(ctx) || errors.Is(err, listen.ErrUnreached) || hasEnded(err)
+		if !away || !lost.IsZero() && time.Since(lost) > takeoverTime {
+			return err
+		}
+		if lost.IsZero() {
+			lost = time.Now()
+			c.announce("fairway: no server answers; waiting until it is started again")
+		}
+		if err := sched.Default().Sleep(ctx, takeoverPause); err != nil {
+			return err
+		}
+	}
+}
+
+// isUnderway reports whether the last run of this folder was left by its server before its end.
+func (c *console) isUnderway(ctx context.Context) (underway bool) {
+	_ = c.ask(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+		stream, err := client.Progress(ctx, &wire.ProgressRequest{})
+		if err != nil {
+			return err
+		}
+		defer stream.Close()
+		underway = stream.Receive() &&
+			(!stream.Msg().GetEnded() || slices.Contains(stream.Msg().GetProblems(), api.CutShort))
+		return nil
+	})
+	return underway
 }
 
 // snakemakeFolder is where Fairway's plugin for Snakemake opens a run, in the folder of a workflow.

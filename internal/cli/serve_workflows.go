@@ -248,6 +248,12 @@ func serviceEnded(ended *api.EndedError) error {
 	return fail(exitNoState, "start it with `fairway serve --state "+displayPath(ended.Folder)+"`", "%w", ended)
 }
 
+// hasEnded reports whether an error says that a server that takes workflows has ended.
+func hasEnded(err error) bool {
+	_, ended := errors.AsType[*api.EndedError](err)
+	return ended
+}
+
 // dialServiceFolder is dialService for a folder of this machine.
 func dialServiceFolder(ctx context.Context, address string) (*listen.Connection, error) {
 	mark := filepath.Join(address, folder.StateFolder, folder.LastingName)

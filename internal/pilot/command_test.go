@@ -185,7 +185,8 @@ func TestTheEndOfALongOutputIsKept(t *testing.T) {
 	a := shell("echo first; head -c 3000000 /dev/zero | tr '\\0' x; echo; echo last")
 	expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
 	got := contents(t, q.log(a, "out"))
-	if !strings.HasPrefix(got, "first\nx") || !strings.HasSuffix(got, "x\nlast\n") || len(got) != 1000+len(process.CutNotice) {
+	if !strings.HasPrefix(got, "first\nx") || !strings.HasSuffix(got, "x\nlast\n") ||
+		len(got) != 1000+len(process.CutNotice) {
 		t.Errorf("%d bytes: %q", len(got), got)
 	}
 	b := shell("seq 1 200 | tr -d '\\n' | head -c 490; head -c 510 /dev/zero | tr '\\0' y")

@@ -202,13 +202,16 @@ func (v *Resting) Provenance(ctx context.Context, job, key string) (p *wire.Prov
 	return p, err
 }
 
+// CutShort is the problem of a run whose server ended before it.
+const CutShort = "the run was cut short; run it again to go on"
+
 // Report is part of Run.
 func (v *Resting) Report(r *wire.ProgressReport, _ *state.Cores) {
 	r.Ended = true
 	r.Succeeded = v.run.State == state.Succeeded
 	r.Problems, r.Notes = v.run.Problems, v.run.Notes
 	if v.run.State == state.Underway {
-		r.Problems = []string{"the run was cut short; run it again to go on"}
+		r.Problems = []string{CutShort}
 	}
 	r.PilotsBusy, r.PilotsIdle, r.PilotsInactive, r.PilotsSilent, r.RunningUnheard = 0, 0, 0, 0, 0
 	r.Summary.WallSeconds = v.run.Seconds
