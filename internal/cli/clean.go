@@ -67,7 +67,11 @@ func (c *console) folderItself() (string, error) {
 
 // withoutState is the error where results are to go, and nothing is known any more of whose they are.
 func withoutState(err error, dir string) error {
-	if info, look := os.Stat(filepath.Join(dir, folder.ResultsFolder)); dir == "" || look != nil || !info.IsDir() {
+	known, ok := errors.AsType[*failure](err)
+	if !ok || known.code != exitNoState || dir == "" {
+		return err
+	}
+	if info, look := os.Stat(filepath.Join(dir, folder.ResultsFolder)); look != nil || !info.IsDir() {
 		return err
 	}
 	return fail(exitNoState, "remove what you do not need by hand", "no workflow was run in %s, or its state was removed: "+
