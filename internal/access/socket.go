@@ -43,7 +43,7 @@ func ListenSocket(path string) (net.Listener, error) {
 	if err != nil {
 		return nil, err
 	}
-	listener, err := net.Listen("unix", short)
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: short, Net: "unix"})
 	if err != nil {
 		done()
 		return nil, err
@@ -51,13 +51,14 @@ func ListenSocket(path string) (net.Listener, error) {
 	return &socketListener{listener, done}, nil
 }
 
+// socketListener is a net.UnixListener with what its address needs until it is closed.
 type socketListener struct {
-	net.Listener
+	*net.UnixListener
 	done func()
 }
 
 // Close is part of net.Listener.
 func (l *socketListener) Close() error {
 	defer l.done()
-	return l.Listener.Close()
+	return l.UnixListener.Close()
 }

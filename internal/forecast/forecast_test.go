@@ -70,7 +70,7 @@ func randomWorld(random *rand.Rand) *world {
 			}
 			j.Access = make([]dispatch.Access, len(j.Reads))
 			t := sim.RecordedTry{
-				Setup: seconds(random.Float64()), Compute: seconds(mean * (0.5 + random.Float64())),
+				Setup: seconds(0.05 * random.Float64()), Compute: seconds(mean * (0.5 + random.Float64())),
 				StageOut: seconds(0.1 * random.Float64()),
 			}
 			if random.IntN(10) == 0 {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -305,7 +304,7 @@ func (s *Server) withdrawServers() {
 // leave ends the server, and neither the run nor its pilots.
 func (s *Server) leave(why error) {
 	s.left.CompareAndSwap(nil, &why)
-	if socket, ok := s.listener.(*net.UnixListener); ok && errors.Is(why, term.ErrFollowed) {
+	if socket, ok := s.listener.(interface{ SetUnlinkOnClose(unlink bool) }); ok && errors.Is(why, term.ErrFollowed) {
 		socket.SetUnlinkOnClose(false) // its name is that of another server's by now
 	}
 	if IsReplaced(why) && s.records != nil {

@@ -97,9 +97,20 @@ func NewStatus[K comparable, V any](s *Scheduler, c StatusConfig[K, V]) *Status[
 
 // Wait waits until an answer about key satisfies until, and returns it. The
 // queries about key begin after Wait is called; the answer's age is at least the
-// time that the query took. until must not block.
+// time that the query took. until must not block, and is not called when Wait has returned.
 func (st *Status[K, V]) Wait(ctx context.Context, key K, until func(Answer[V]) bool) (Answer[V], error) {
-	return st.h.Wait(ctx, statusQuery[K, V]{key, until})
+	// A query goes on whose waiters have left. It may not call what they have left behind.
+	var mu sync.Mutex
+	left := false
+	answer, err := st.h.Wait(ctx, statusQuery[K, V]{key, func(a Answer[V]) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		return !left && until(a)
+	}})
+	mu.Lock()
+	defer mu.Unlock()
+	left = true
+	return answer, err
 }
 
 // Get returns the last answer about key if it is not older than maxAge, and

@@ -178,3 +178,34 @@ func TestWaitForAFileEndsWithItsContextWhereTheFileSystemHangs(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A query that is under way when its only waiter leaves does not call what that has left behind.
+func TestNoAnswerIsShownToWhoHasLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		defer s.Close()
+		ctx, leave := context.WithCancel(t.Context())
+		answered := make(chan bool)
+		st := NewStatus(s, StatusConfig[int, int]{
+			Name: "slow",
+			Query: func(context.Context, []int) (map[int]int, error) {
+				leave()
+				synctest.Wait() // for the waiter to have left
+				defer close(answered)
+				return map[int]int{1: 1}, nil
+			},
+		})
+		left := false
+		_, err := st.Wait(ctx, 1, func(Answer[int]) bool {
+			if left {
+				t.Error("it was shown an answer when it had left")
+			}
+			return false
+		})
+		left = true
+		if !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		<-answered
+	})
+}
