@@ -229,15 +229,18 @@ lint-python: ## check types and style of the Python client with mypy, pyright an
 PYTHON        := python3
 PYTHON_OLDEST := $(shell sed -n 's/^.*"\([a-z][a-z]*\)>=\([0-9.]*\)".*/\1==\2/p' python/pyproject.toml)
 .PHONY: test-python test-snakemake
-test-python: build ## run the tests of the Python client with joblib, Dask and notebooks, which it installs
-	scripts/install-packages.sh python3 python3-venv
+PYTHON_COVERAGE := --rcfile=python/pyproject.toml --data-file=$(CURDIR)/bin/python-coverage/data
+test-python: build uv ## run the tests of the Python client with joblib, Dask and notebooks, which it installs
+	scripts/install-packages.sh python3
+	rm -rf bin/python-coverage && mkdir bin/python-coverage
 	for versions in "cloudpickle joblib dask" "$(PYTHON_OLDEST)"; do \
-		rm -rf bin/python && $(PYTHON) -m venv bin/python && \
-		bin/python/bin/pip -q install $$versions coverage nbclient ipykernel && \
-		FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=$(CURDIR)/python/src bin/python/bin/python -m coverage run --data-file=bin/python/data \
-			--source=python/src/fairway -m unittest discover -s python/tests || exit 1; \
+		$(UV)/uv --quiet venv --clear --python $(PYTHON) bin/python && \
+		VIRTUAL_ENV=bin/python $(UV)/uv --quiet pip install $$versions 'coverage>=7.10' nbclient ipykernel && \
+		FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=$(CURDIR)/python/src bin/python/bin/python -m coverage run $(PYTHON_COVERAGE) \
+			-m unittest discover -s python/tests || exit 1; \
 	done
-	bin/python/bin/python -m coverage report --data-file=bin/python/data --omit='*/worker.py' --fail-under=90
+	bin/python/bin/python -m coverage combine -q $(PYTHON_COVERAGE)
+	bin/python/bin/python -m coverage report $(PYTHON_COVERAGE) --fail-under=90
 
 # bin/snakemake is the environment of the plugin; Snakemake itself comes from the registry.
 SNAKEMAKE_VERSION := 9.27.1

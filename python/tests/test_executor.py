@@ -1,12 +1,16 @@
 """Executor against a real Fairway: FAIRWAY_BIN, or the one on the PATH."""
 
 import concurrent.futures
+import contextlib
+import functools
+import io
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 import unittest.mock
 
@@ -97,6 +101,78 @@ class ExecutorTest(unittest.TestCase):
                 self.assertEqual(executor.submit(calls.append, path, "a").result(), "a")
         with open(path) as f:
             self.assertEqual(f.read(), "a\n")
+
+    def test_what_people_see(self):
+        with open(os.path.join(self.folder, "lines"), "w") as f:
+            f.write("given")
+        gate = os.path.join(self.folder, "gate")
+        with fairway.Executor(1, folder=os.path.join(self.folder, "a<b")) as executor:
+            with contextlib.redirect_stderr(io.StringIO()) as told:
+                found = list(executor.map(calls.square, range(4), chunksize=2, progress=True))
+            self.assertEqual((found, "square: 4 done" in told.getvalue()), ([0, 1, 4, 9], True))
+            waiting = executor.submit(calls.wait_for, gate)
+            self.assertIn("2 done, 1 to do", repr(executor))
+            self.assertRegex(executor._repr_html_(), '/a&lt;b.*<progress value="2" max="3"></progress> 2/3 calls')
+            for wrong in ({"chunksize": 0}, {"buffersize": 0}):
+                with self.assertRaises(ValueError):
+                    executor.map(calls.square, [1], **wrong)
+            with self.assertWarnsRegex(UserWarning, "is open already: --pilots 2 changes nothing"):
+                other = fairway.Executor(2, folder=os.path.join(self.folder, "a<b"))
+            self.assertFalse(other.submit(functools.partial(calls.square, 2)).done())  # behind the one that waits
+            open(gate, "w").close()
+            other.shutdown()
+            self.assertTrue(waiting.result())
+        file = fairway.File(os.path.join(self.folder, "lines"))
+        self.assertEqual((eval(repr(file), {"File": fairway.File}), len({file, fairway.File(file)})), (file, 1))
+        with file.open() as f:
+            self.assertEqual((f.read(), file.read_bytes()), ("given", b"given"))
+
+    def test_calls_that_cannot_be_sent(self):
+        with fairway.Executor(1, folder=os.path.join(self.folder, "run")) as executor:
+            for large in (b"", b"x" * 100_000):
+                self.assertIsInstance(executor.submit(len, large, threading.Lock()).exception(), TypeError)
+            self.assertFalse(os.path.exists(executor._queue.folder) and os.listdir(executor._queue.folder))
+            with self.assertRaises(fairway.JobFailed):
+                executor.submit(calls.read, fairway.File("nowhere")).result(60)
+
+    def test_ends_of_executors(self):
+        gate = os.path.join(self.folder, "gate")
+        executor = fairway.Executor(1)
+        place = executor.client.location
+        futures = [executor.submit(calls.wait_for, gate) for _ in range(3)]
+        self.assertTrue(until(futures[0].running))
+        executor.shutdown(wait=False, cancel_futures=True)
+        self.assertEqual((futures[0].cancelled(), futures[2].cancelled()), (False, True))  # the next may be sent
+        abandoned = fairway.Executor(1)
+        left = abandoned.client.location
+        kept = abandoned.submit(calls.wait_for, gate)
+        del abandoned  # what was submitted goes on, and its run ends with it
+        open(gate, "w").close()
+        self.assertTrue(futures[0].result() and kept.result())
+        executor.shutdown()
+        self.assertFalse(os.path.exists(place))
+        self.assertTrue(until(lambda: not os.path.exists(left)))
+        with self.assertRaises(KeyboardInterrupt), fairway.Executor(1) as executor:
+            never = executor.submit(calls.wait_for, os.path.join(self.folder, "never"))
+            raise KeyboardInterrupt
+        self.assertTrue(never.cancelled())
+
+    def test_programs_that_end_with_calls(self):
+        for end, printed in (("", "9"), ("raise KeyboardInterrupt", "True")):
+            with self.subTest(end):
+                text = ("import calls, fairway, sys\n"
+                        "executor = fairway.Executor(1)\n"
+                        "future = executor.submit(calls.square, 3)\n"
+                        "if not sys.argv[1]: future.add_done_callback(lambda done: print(done.result()))\n"
+                        "else:\n"
+                        "    future.result()\n"
+                        "    never = executor.submit(calls.wait_for, 'never')\n"
+                        "    never.add_done_callback(lambda done: print(done.cancelled()))\n"
+                        "    raise KeyboardInterrupt\n")
+                paths = os.pathsep.join(filter(None, [os.path.dirname(__file__), os.environ.get("PYTHONPATH")]))
+                done = subprocess.run([sys.executable, "-c", text, end], env={**os.environ, "PYTHONPATH": paths},
+                                      timeout=120, capture_output=True, text=True, check=False)
+                self.assertEqual(done.stdout.split(), [printed])
 
     def test_cancel(self):
         with fairway.Executor(1) as executor:
@@ -237,28 +313,19 @@ class ExecutorTest(unittest.TestCase):
             self.assertEqual(list(executor.map(len, [large] * 10)), [len(large)] * 10)
             self.assertTrue(until(lambda: stored() <= before))  # soon after, what was read is removed
 
-    def test_folder_that_has_gone(self):
-        folder = os.path.join(self.folder, "run")
-        executor = fairway.Executor(1, folder=folder)
-        waiting = executor.submit(calls.wait_for, os.path.join(self.folder, "never"))
-        os.kill(executor._queue.run._server.process.pid, signal.SIGKILL)
-        shutil.rmtree(folder, ignore_errors=True)
-        self.assertIsInstance(waiting.exception(), concurrent.futures.BrokenExecutor)
-        executor.shutdown()
-
     def test_records_that_have_gone(self):
-        folder = os.path.join(self.folder, "run")
-        with fairway.Executor(1, folder=folder) as executor:
-            waiting = executor.submit(calls.wait_for, os.path.join(self.folder, "never"))
-            self.assertTrue(until(waiting.running))
-            run = executor._queue.run
-            with run._starting:  # no server is started while they are removed
-                run._server.process.kill()
-                run._server.process.wait()
-                shutil.rmtree(os.path.join(folder, ".fairway"))
-            failure = waiting.exception(60)
-            self.assertIsInstance(failure, concurrent.futures.BrokenExecutor)
-            self.assertIn("records of the run", str(failure))
+        for gone, why in (("run", "nothing runs|no folder|no server"), ("run/.fairway", "records of the run")):
+            with self.subTest(gone), fairway.Executor(1, folder=os.path.join(self.folder, "run")) as executor:
+                waiting = executor.submit(calls.wait_for, os.path.join(self.folder, "never"))
+                self.assertTrue(until(waiting.running))
+                run = executor._queue.run
+                with run._starting:  # no server is started while they are removed
+                    run._server.process.kill()
+                    run._server.process.wait()
+                    shutil.rmtree(os.path.join(self.folder, gone))
+                failure = waiting.exception(60)
+                self.assertIsInstance(failure, concurrent.futures.BrokenExecutor)
+                self.assertRegex(str(failure), why)
 
     def test_broken(self):
         with tempfile.TemporaryDirectory() as inside, unittest.mock.patch("tempfile.tempdir", inside):

@@ -268,17 +268,16 @@ class OpenRun:
 
     def _revive(self, why: FairwayError) -> None:
         """Start the server again if it was killed."""
-        if not os.path.exists(self.client.location):
-            raise why  # no server comes back there
-        if self._server is not None:
-            with self._starting:
-                server = self._server
-                gone = server is not None and server.process.poll() is not None
-                if server is not None and gone and not self._closing.is_set() and not self.client.answers():
-                    _log.warning("the server in %s was killed, and is started again", self.client.location)
-                    self._start()
-                    server.stop()
-                    return
+        with self._starting:
+            if not os.path.exists(self.client.location):
+                raise why  # no server comes back there
+            server = self._server
+            gone = server is not None and server.process.poll() is not None
+            if server is not None and gone and not self._closing.is_set() and not self.client.answers():
+                _log.warning("the server in %s was killed, and is started again", self.client.location)
+                self._start()
+                server.stop()
+                return
         time.sleep(_AWAY_PAUSE)
 
     def _leave(self, cancel: bool = True) -> None:
