@@ -45,9 +45,9 @@ const (
 	MaxTools = 1000
 	// MaxLife bounds each duration: what a pilot has left, or asks for.
 	MaxLife = 10 * 365 * 24 * time.Hour
-	// maxAmount bounds each amount, and maxRecords the records of a file: a sum of many fits a
-	// number.
-	maxAmount  = 1 << 50
+	// MaxAmount bounds each amount, and maxRecords the records of a file: a sum of many fits a
+	// number. A pilot that has more says that it has so much.
+	MaxAmount  = 1 << 50
 	maxRecords = 1 << 40
 )
 
@@ -80,8 +80,8 @@ func (c *Claims) Check(caller *Caller, m *wire.SyncRequest) error {
 	if err := checkWaiting(m); err != nil {
 		return err
 	}
-	if len(m.GetSaved()) > MaxAttempts {
-		return malformed("a Sync tells of at most %d states that were saved", MaxAttempts)
+	if max(len(m.GetSaved()), len(m.GetMovesFiles())) > MaxAttempts {
+		return malformed("a Sync tells of at most %d states that were saved, and attempts that move files", MaxAttempts)
 	}
 	for _, list := range [][]*wire.AttemptRef{m.GetQueued(), m.GetStarted()} {
 		for _, a := range list {
@@ -121,7 +121,7 @@ func checkWaiting(m *wire.SyncRequest) error {
 	}
 	for _, w := range m.GetWaiting() {
 		most := maxWaited.Milliseconds()
-		if w.GetBytes() < 0 || w.GetBytes() > maxAmount || w.GetMilliseconds() < 0 || w.GetMilliseconds() > most {
+		if w.GetBytes() < 0 || w.GetBytes() > MaxAmount || w.GetMilliseconds() < 0 || w.GetMilliseconds() > most {
 			return malformed("of %.100q %d bytes have come in %d ms", w.GetLfn(), w.GetBytes(), w.GetMilliseconds())
 		}
 		if err := checkName(w.GetLfn()); err != nil {
@@ -156,7 +156,7 @@ func (c *Claims) checkSaved(saved []*wire.SavedState, stores []string) error {
 
 // checkOutput returns what is wrong with a file that an attempt says it has stored.
 func checkOutput(o *wire.WrittenFile, attempt uint64, stores []string) error {
-	if o.GetSize() < 0 || o.GetSize() > maxAmount || o.GetRecords() < 0 || o.GetRecords() > maxRecords {
+	if o.GetSize() < 0 || o.GetSize() > MaxAmount || o.GetRecords() < 0 || o.GetRecords() > maxRecords {
 		return fmt.Errorf("says that %.100q has %d bytes and %d records", o.GetLfn(), o.GetSize(), o.GetRecords())
 	}
 	if err := checkHash(o.GetBlake3()); err != nil {
@@ -171,6 +171,18 @@ func checkOutput(o *wire.WrittenFile, attempt uint64, stores []string) error {
 	return nil
 }
 
+// Is reports whether a caller may be the pilot that a Sync names. nil is the user of the state.
+func (c *Caller) Is(pilot string) bool {
+	if pilot == "" || len(pilot) > MaxPilotName || !legible.IsLine(pilot) {
+		return false
+	}
+	if c == nil {
+		return true
+	}
+	ending, ok := strings.CutPrefix(pilot, c.Launch+"-")
+	return ok && ending != "" && !strings.Contains(ending, "-")
+}
+
 // checkPilot makes sure that a pilot is of the launch whose token it has.
 func checkPilot(caller *Caller, m *wire.SyncRequest) error {
 	id, hello := m.GetPilot(), m.GetHello()
@@ -178,8 +190,7 @@ func checkPilot(caller *Caller, m *wire.SyncRequest) error {
 		return malformed("a Sync names the pilot that makes it, in at most %d bytes without control characters", MaxPilotName)
 	}
 	if caller != nil {
-		ending, ok := strings.CutPrefix(id, caller.Launch+"-")
-		if !ok || ending == "" || strings.Contains(ending, "-") {
+		if !caller.Is(id) {
 			return forbid("the token is good for pilots of the launch %.100q, and %.100q is none: leave pilot out of the "+
 				"settings", caller.Launch, id)
 		}
@@ -244,7 +255,7 @@ func checkHello(h *wire.PilotInfo) error {
 		return malformed("a pilot has whole GPUs, not %d thousandths of one", has.GetGpuShare())
 	}
 	for _, n := range amounts {
-		if n < 0 || n > maxAmount {
+		if n < 0 || n > MaxAmount {
 			return malformed("a pilot cannot have %d of anything", n)
 		}
 	}
@@ -266,7 +277,7 @@ func checkLists(m *wire.SyncRequest) error {
 		return malformed("a Sync tells of at most %d sources that were of no use", MaxUnserved)
 	case len(m.GetCacheAdded()) > MaxCached, len(m.GetCacheGone()) > MaxCached:
 		return malformed("a Sync tells of at most %d files in a cache", MaxCached)
-	case m.GetOutputsStored() < 0, m.GetOutputsToStore() < m.GetOutputsStored(), m.GetOutputsToStore() > maxAmount:
+	case m.GetOutputsStored() < 0, m.GetOutputsToStore() < m.GetOutputsStored(), m.GetOutputsToStore() > MaxAmount:
 		return malformed("%d outputs of %d cannot be stored", m.GetOutputsStored(), m.GetOutputsToStore())
 	}
 	var all total
@@ -289,12 +300,12 @@ func checkLists(m *wire.SyncRequest) error {
 	return nil
 }
 
-// total is the size of several files, which is at most maxAmount: thousands of them, each as large as one may
+// total is the size of several files, which is at most MaxAmount: thousands of them, each as large as one may
 // be, would be more than a number holds.
 type total int64
 
 func (t *total) takes(size int64) bool {
-	if size < 0 || size > maxAmount-int64(*t) {
+	if size < 0 || size > MaxAmount-int64(*t) {
 		return false
 	}
 	*t += total(size)
@@ -347,7 +358,7 @@ func (c *Claims) checkReport(report *wire.Report, stores []string) error {
 			return of("%v", err)
 		}
 		if !all.takes(o.GetSize()) {
-			return of("says that its files have more than %d bytes together", int64(maxAmount))
+			return of("says that its files have more than %d bytes together", int64(MaxAmount))
 		}
 	}
 	for _, l := range r.GetLost() {
@@ -373,7 +384,7 @@ func checkUsage(u *wire.Usage, of func(format string, args ...any) error) error 
 	if err := u.Impossible(); err != nil {
 		return of("says that it used %v", err)
 	}
-	if slices.Max(moved) > maxAmount {
+	if slices.Max(moved) > MaxAmount {
 		return of("says that it read or wrote %d bytes", slices.Max(moved))
 	}
 	if u.GetRemoteHits() > u.GetCacheHits()-u.GetPrefetchHits() ||
@@ -386,7 +397,7 @@ func checkUsage(u *wire.Usage, of func(format string, args ...any) error) error 
 // checkCounts takes counts that many pilots may have: their sum fits a number.
 func checkCounts(c *wire.CacheCounts) error {
 	for _, n := range []int64{c.GetEvictedFiles(), c.GetEvictedBytes(), c.GetPrefetchedFiles(), c.GetPrefetchedBytes()} {
-		if n < 0 || n > maxAmount {
+		if n < 0 || n > MaxAmount {
 			return malformed("a cache cannot have evicted or prefetched %d files or bytes", n)
 		}
 	}

@@ -22,8 +22,8 @@ func isBookkeeping(name string) bool {
 
 // isOfCache reports whether a name in a cache folder is one that a cache gives.
 func isOfCache(name string) bool {
-	return isFile(name) || isBookkeeping(name) || name == trustName || name == partsName || strings.HasPrefix(name, newPrefix) ||
-		strings.HasPrefix(name, dropPrefix)
+	return isFile(name) || isBookkeeping(name) || name == trustName || name == partsName ||
+		strings.HasPrefix(name, newPrefix) || strings.HasPrefix(name, dropPrefix)
 }
 
 // isFile reports whether a name is that of a cached file, also one that earlier versions gave.

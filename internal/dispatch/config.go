@@ -60,6 +60,9 @@ type Config struct {
 	// Sync or that it has given a job back: 5 s. After that what it has not started is
 	// given to others, and it gets nothing until it is heard.
 	Silence time.Duration
+	// RunMargin is how much longer than its job says an attempt may run at a pilot that calls before others get the
+	// job: 10 min. What it takes to read inputs and store outputs does not count. Negative: for ever.
+	RunMargin time.Duration
 	// EndSilence is the same when all is to end at once, if it is less: 1 s.
 	EndSilence time.Duration
 	// Hold is how long a Sync waits for news: 25 s. It is also NextSync.
@@ -94,6 +97,7 @@ func (c Config) withDefaults() Config {
 	setDefault(&c.AheadTime, time.Second)
 	setDefault(&c.Ahead, 2)
 	setDefault(&c.Silence, 5*time.Second)
+	setDefault(&c.RunMargin, 10*time.Minute)
 	setDefault(&c.EndSilence, time.Second)
 	setDefault(&c.Hold, 25*time.Second)
 	setDefault(&c.PilotLease, time.Minute)

@@ -127,6 +127,10 @@ func (c *Core) apply(in Input) error {
 		return c.sync(&in)
 	case HangUp:
 		c.hangUp(in)
+	case Refused:
+		if p := c.fleet.pilots[in.Pilot]; p != nil {
+			c.giveUp(p, "was refused")
+		}
 	case Cancel:
 		return c.cancel(in.Jobs)
 	case RetryJobs:

@@ -151,10 +151,11 @@ type pilot struct {
 	cutFrom  []string // hosts that got nothing from it, at most maxCut
 
 	// What it has got done.
-	delivered  int     // attempts that it has ended
-	worksSince instant // it has had some since then, or since it ended the last
-	spacing    average // seconds from one that a slot of it has ended to the next
-	withholds  bool    // it did not give back what it was asked for
+	delivered  int         // attempts that it has ended
+	worksSince instant     // it has had some since then, or since it ended the last
+	spacing    average     // seconds from one that a slot of it has ended to the next
+	overran    []AttemptID // were given up, as it did not end them in time
+	withholds  bool        // it did not give back what it was asked for, or not begin what it had room for
 
 	// What placement knows of it.
 	askedInVain uint64  // value of placement.offers when it last asked in vain, plus 1

@@ -35,6 +35,7 @@ type attempt struct {
 	priority int32   // by which it takes its turn at the pilot
 	given    instant // when it was assigned
 	since    instant // when it was known to run
+	moved    instant // when it was known last to read inputs or store outputs, if it may run for a limited time only
 	started  bool
 	adopted  bool // the pilot reported it in its whole state
 	ahead    bool // beyond what was free
@@ -370,7 +371,14 @@ func (c *Core) opens(p *pilot) {
 }
 
 // takes reports whether the pilot may be given jobs at all.
-func (fl *fleet) takes(p *pilot) bool { return p.willing() && fl.stop == running && fl.grace.over }
+func (fl *fleet) takes(p *pilot) bool {
+	return p.willing() && fl.stop == running && fl.grace.over && !(p.withholds && p.hasUnbegun())
+}
+
+// hasUnbegun reports whether the pilot has something to begin. One that withholds jobs is tried with one at a time.
+func (p *pilot) hasUnbegun() bool {
+	return slices.ContainsFunc(p.attempts, func(a *attempt) bool { return !a.started && !a.ended })
+}
 
 // recount is for a pilot that may have become idle or busy, parked, or between two Syncs,
 // or ceased to be. It keeps the counts of its site, and the list of the parked pilots.

@@ -49,6 +49,14 @@ func (c *Core) checkQueue(p *pilot) {
 			} else {
 				c.placement.restart(g)
 			}
+		case c.fleet.attempts[a.id] == a && c.overrunsAt(a) != 0:
+			at := c.overrunsAt(a)
+			if at <= c.now {
+				at = c.overran(a, at)
+			}
+			if at != 0 {
+				later(at)
+			}
 		case a.started || a.ended || c.fleet.attempts[a.id] != a:
 		case a.gang != nil: // the others wait for it
 			if at := a.given.after(c.config.MaxPassOver); at > c.now {
@@ -70,6 +78,7 @@ func (c *Core) checkQueue(p *pilot) {
 			c.fleet.waitAhead(a)
 		}
 	}
+	c.fleet.recount(p)
 	if next != 0 {
 		c.fleet.checkLater(p, next)
 	}

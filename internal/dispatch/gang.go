@@ -307,7 +307,10 @@ func (c *Core) takeMembers(p *pilot, s *Sync) {
 		if g == nil {
 			continue
 		}
-		a.begun = a.begun || m.Begun
+		if m.Begun && !a.begun {
+			a.begun, a.moved = true, c.now
+			c.looksForOverrun(a)
+		}
 		g.where[a.task].Host, g.where[a.task].Ports = m.Host, slices.Clone(m.Ports)
 		g.begins = g.begins || m.Begun || g.located()
 		if g.begins {

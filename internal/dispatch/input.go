@@ -116,6 +116,9 @@ type Sync struct {
 	// files that cannot be reached from there; in each Sync.
 	Waiting []WaitingInput
 	Away    []AwayServer
+	// MovesFiles are the attempts there that began, and whose needs bound their time, while their commands do not
+	// run: they read inputs, or store outputs; in each Sync.
+	MovesFiles []AttemptID
 }
 
 // WaitingInput is an input that an attempt waits for.
@@ -143,6 +146,10 @@ type HangUp struct {
 	Pilot PilotID
 	Seq   uint64 // of that Sync
 }
+
+// Refused says that what a pilot said was refused. Nothing of it is believed any more: it is given up, others get
+// its jobs at once, and its launch is to stop.
+type Refused struct{ Pilot PilotID }
 
 // Copies is the digest of what a cache holds, which both sides make by LFN, version and tag.
 type Copies = logical.Copies
@@ -359,6 +366,7 @@ func (LookFor) isInput()        {}
 func (Submit) isInput()         {}
 func (Sync) isInput()           {}
 func (HangUp) isInput()         {}
+func (Refused) isInput()        {}
 func (Cancel) isInput()         {}
 func (RetryJobs) isInput()      {}
 func (SetSite) isInput()        {}

@@ -249,7 +249,7 @@ func TestAPilotLivesAsLongAsItsSiteSays(t *testing.T) {
 	b.step(SetSite{Site{Name: "far", MaxPilots: 1, Most: Resources{Time: time.Hour}}})
 	b.step(Submit{Run: 1, Jobs: []Job{
 		{Name: "long", Step: "s", Needs: Resources{MilliCPUs: 1000, Time: 2 * time.Hour}},
-		{Name: "short", Step: "s", Needs: Resources{MilliCPUs: 1000, Time: 10 * time.Minute}},
+		{Name: "short", Step: "s", Needs: Resources{MilliCPUs: 1000, Time: 35 * time.Minute}},
 		{Name: "half", Step: "s", Needs: Resources{MilliCPUs: 1000, Time: 30 * time.Minute}},
 	}})
 	hello := func(s *Sync) { s.Hello = &PilotInfo{Host: "liar", Site: "far", Has: Resources{MilliCPUs: 1000}} }
@@ -363,8 +363,8 @@ func TestLateAttemptsStayWhereNobodyIsIdle(t *testing.T) {
 	b.sync("idle", nil)
 	b.sync("idle", nil)
 	b.sync("p", nil)
-	if !b.asked[late.Attempt] {
-		t.Error("it was not asked back for an idle pilot")
+	if len(b.asked) != 1 || len(b.has["idle"]) != 1 {
+		t.Errorf("%v were asked back, and the idle pilot has %v", b.asked, b.names("idle"))
 	}
 }
 

@@ -16,12 +16,13 @@ const maxPlaces = 64
 // has to be among them.
 const maxSited = 1024
 
-// rating is how good a pilot is for a job: first by its site, where sites are weighed, then by how
-// much of the input it holds, then by how much more it finds in caches of its host, then by how
+// rating is how good a pilot is for a job: first by whether it begins jobs, then by its site, where sites are weighed,
+// then by how much of the input it holds, then by how much more it finds in caches of its host, then by how
 // many bytes more other pilots of its site pass on, then by whether the outputs of the job belong
 // there (together), and last by how little its host does, so that what is made is spread over the
 // caches of hosts.
 type rating struct {
+	begins int // 0: it withholds jobs; what others may begin is not tried there
 	score  float64
 	weight int64
 	host   int64
@@ -31,7 +32,7 @@ type rating struct {
 }
 
 func (s rating) above(o rating) bool {
-	return cmp.Or(cmp.Compare(o.score, s.score), cmp.Compare(s.weight, o.weight),
+	return cmp.Or(s.begins-o.begins, cmp.Compare(o.score, s.score), cmp.Compare(s.weight, o.weight),
 		cmp.Compare(s.host, o.host), cmp.Compare(s.near, o.near), s.beside-o.beside, o.busy-s.busy) > 0
 }
 
@@ -39,6 +40,9 @@ func (s rating) above(o rating) bool {
 // at is, if not nil.
 func (pl *placement) rate(p *pilot, j *job, at *pilot) rating {
 	s := rating{weight: pl.weigh(p, j), busy: p.host.busy}
+	if !p.withholds {
+		s.begins = 1
+	}
 	if at != nil && p.shares(at) {
 		s.beside = 1
 	}
@@ -200,7 +204,7 @@ func (s *parkedSearch) together() *pilot {
 // outdo has only pilots count that are above the rivals which could start the job.
 func (s *parkedSearch) outdo(rivals []*pilot) {
 	for _, p := range rivals {
-		if s.pl.fleet.takes(p) && s.pl.admits(p, s.job.class, false) == always && s.pl.mayFill(p, s.job) &&
+		if !p.withholds && s.pl.fleet.takes(p) && s.pl.admits(p, s.job.class, false) == always && s.pl.mayFill(p, s.job) &&
 			s.pl.allowed(s.job, p) {
 			r := s.pl.rate(p, s.job, s.together())
 			r.busy = 0 // it has asked

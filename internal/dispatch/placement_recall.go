@@ -36,8 +36,18 @@ func (pl *placement) recall() bool {
 		}
 		a.recall = true
 		pl.fleet.recalls++
+		pl.holdsUp(a)
 	}
 	return freed
+}
+
+// holdsUp is for an attempt that is taken back. One that its pilot had room for and has not begun in time says that
+// it begins none: it is tried with one at a time until it does, and gets what no idle pilot could begin.
+func (pl *placement) holdsUp(a *attempt) {
+	if p := a.pilot; !p.withholds && a.isLate(pl.now, &pl.config) && !a.waitsItsTurn() {
+		p.withholds = true
+		pl.fleet.recount(p)
+	}
 }
 
 // unclaimed is how many more attempts parked pilots could begin than are being taken back for

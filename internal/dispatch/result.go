@@ -50,6 +50,9 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	counts := true
 	if a != nil {
 		a.took = r.Usage.took()
+		if r.Outcome != Ended {
+			a.pilot.withholds = false // it has begun one
+		}
 		c.fleet.removeAttempt(a)
 	} else {
 		// It had been given up, belongs to an earlier incarnation, or was dealt with.
@@ -92,9 +95,6 @@ func (c *Core) concluded(by PilotID, p *pilot, j *job, a *attempt, r *Result) {
 		c.commitResult(by, p, j, r)
 	case Ended:
 		c.files.discard(j, r)
-		if p != nil && a != nil && a.asked != 0 {
-			p.withholds = false // it has given back what it was asked for
-		}
 		c.placement.requeue(j)
 		if a != nil && a.taker != nil {
 			c.placement.givenBack = append(c.placement.givenBack, a)

@@ -49,6 +49,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 	c.takeMembers(p, s)
 	c.takeSaved(p, s)
 	c.takeWaiting(p, s)
+	c.takeMoves(p, s)
 	c.takeHeard(p, s)
 	if s.Leaving {
 		c.farewell(p)
@@ -191,7 +192,7 @@ func (c *Core) adopt(p *pilot, ref AttemptRef, started bool) {
 	another := j != nil && j.attempt != nil // it has been given out again
 	started = started && j != nil && p.mayHaveStarted(j.class)
 	if j == nil || c.foreign(ref.Attempt) || !j.live() || c.fleet.attempts[ref.Attempt] != nil ||
-		j.dealtWith(ref.Attempt) || another && !started {
+		j.dealtWith(ref.Attempt) || another && !started || slices.Contains(p.overran, ref.Attempt) {
 		c.fleet.endUnknown(p, ref.Attempt)
 		return
 	}
@@ -223,12 +224,13 @@ func (c *Core) started(p *pilot, ref AttemptRef) {
 	if a == nil || a.pilot != p || a.started || !p.mayHaveStarted(a.needs) {
 		return
 	}
-	a.started, a.since = true, c.now
+	a.started, a.since, p.withholds = true, c.now, false
 	c.fleet.waitsNoMore(a)
 	if a.recall {
 		a.recall = false
 		c.fleet.recalls--
 	}
+	c.looksForOverrun(a)
 	if a.gang == nil {
 		c.fleet.stagesIn(a)
 	}

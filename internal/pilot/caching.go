@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sync"
 
+	"fairway/internal/access"
 	"fairway/internal/cache"
 	"fairway/internal/logical"
 	"fairway/internal/pilot/stage"
@@ -53,7 +54,7 @@ func (p *pilot) openCache() (err error) {
 		p.openToOthers()
 		p.stage.Hashed = p.stage.Hashed || p.stage.Sharing != nil
 	}
-	p.hello.CacheSize = max(0, c.MaxSpace-c.MinThreshold)
+	p.hello.CacheSize = min(max(0, c.MaxSpace-c.MinThreshold), access.MaxAmount)
 	return nil
 }
 

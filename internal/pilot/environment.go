@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"fairway/internal/access"
 	"fairway/internal/disk"
 	"fairway/internal/pilot/gpu"
 	"fairway/internal/pilot/process"
@@ -125,6 +126,7 @@ func (p *pilot) checkDisk() error {
 		return fmt.Errorf("%s has %d bytes free, %d are asked for", p.cfg.SandboxDir, free, p.cfg.Disk)
 	}
 	setDefault(&p.cfg.Disk, free)
+	p.cfg.Disk = min(p.cfg.Disk, access.MaxAmount)
 	return nil
 }
 

@@ -324,6 +324,7 @@ func (p *pilot) send(talk context.Context, now time.Time) {
 	m.Term, m.ServersKnown = x.term, x.servers
 	p.describeAgain(m)
 	p.members(m)
+	m.MovesFiles = p.movingFiles()
 	p.savedStates(m)
 	p.caching.carry(m)
 	m.Counts = p.stage.CacheCounts()

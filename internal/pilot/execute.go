@@ -39,6 +39,7 @@ func (p *pilot) execute(a *attempt) {
 		p.runSaving(a, p.command)
 	}
 	a.Result.Usage.End = a.moment()
+	p.isOver(a)
 	a.In.CheckUnchanged() // before the next one reads the same files
 }
 

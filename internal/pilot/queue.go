@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"fairway/internal/access"
 	"fairway/internal/fault"
 	"fairway/internal/pilot/gpu"
 	"fairway/internal/pilot/process"
@@ -48,6 +49,7 @@ type attempt struct {
 	hasDisk   bool              // it was given the disk that it needs
 	yielded   bool              // it has given back what its command needed
 	begun     bool              // its command has been let start
+	over      bool              // and has ended
 	state     *wire.WrittenFile // the last one that its command has saved
 
 	// GPUs that it has from its turn on until its command has ended, or why it has none.
@@ -294,6 +296,30 @@ func (p *pilot) begin(a *attempt) bool {
 	defer p.mu.Unlock()
 	a.begun = a.stopReason() == nil
 	return a.begun
+}
+
+// isOver notes that the command of an attempt has ended.
+func (p *pilot) isOver(a *attempt) {
+	if !a.isLimited() {
+		return // nobody asks
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	a.over = true
+}
+
+// isLimited reports whether the command may run for a limited time only.
+func (a *attempt) isLimited() bool { return a.GetNeeds().GetTime().AsDuration() > 0 }
+
+// movingFiles lists the attempts with a limit of time that read inputs or store outputs: that time is not
+// their command's, and the TaskQueue does not count it. The caller holds the mutex.
+func (p *pilot) movingFiles() (attempts []uint64) {
+	for id, a := range p.known {
+		if !a.queued && a.begun == a.over && a.isLimited() && len(attempts) < access.MaxAttempts {
+			attempts = append(attempts, id)
+		}
+	}
+	return attempts
 }
 
 // loseAll ends everything that runs and gives back what does not, because the

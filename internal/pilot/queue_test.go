@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -37,6 +38,27 @@ func TestReplay(t *testing.T) {
 	q.started("p1", a.GetAttempt())
 	q.end("p1", a.GetAttempt())
 	expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_ENDED, "")
+}
+
+// A pilot tells which attempts with a limit of time read inputs or store outputs, and no others.
+func TestAttemptsThatMoveFilesAreTold(t *testing.T) {
+	p := &pilot{known: map[uint64]*attempt{}}
+	limited := &wire.Resources{Time: durationpb.New(time.Hour)}
+	for id, a := range []*attempt{{}, {}, {begun: true}, {begun: true, over: true}, {queued: true}} {
+		a.Assignment = &wire.Assignment{Attempt: uint64(id), Needs: limited}
+		if id == 0 {
+			a.Needs = &wire.Resources{Time: durationpb.New(0)}
+		}
+		p.known[uint64(id)] = a
+	}
+	told := p.movingFiles()
+	if slices.Sort(told); !slices.Equal(told, []uint64{1, 3}) {
+		t.Errorf("told of %v", told)
+	}
+	p.isOver(p.known[2])
+	if !p.known[2].over {
+		t.Error("the end of a command is not noted")
+	}
 }
 
 // Attempts ahead wait for their resources, in order, and can be recalled.

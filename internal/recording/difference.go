@@ -35,6 +35,8 @@ func describe(in any) string {
 	switch in := in.(type) {
 	case dispatch.Sync:
 		return fmt.Sprintf("Sync %d of pilot %s", in.Seq, in.Pilot)
+	case dispatch.Refused:
+		return "refusal of pilot " + string(in.Pilot)
 	case dispatch.HangUp:
 		return fmt.Sprintf("HangUp of Sync %d of pilot %s", in.Seq, in.Pilot)
 	case dispatch.PilotSubmitted:

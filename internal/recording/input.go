@@ -27,6 +27,7 @@ var (
 		dispatch.Submit{},
 		dispatch.Sync{},
 		dispatch.HangUp{},
+		dispatch.Refused{},
 		dispatch.Cancel{},
 		dispatch.RetryJobs{},
 		dispatch.SetSite{},

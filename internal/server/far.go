@@ -162,7 +162,7 @@ func (s *Server) taskQueue() (path string, handler http.Handler) {
 		Inbox: s.inbox, Claims: access.Claims{
 			Authority: s.authority, Stores: func(string) []string { return s.storage.Stores() },
 		},
-		Variables: s.config.Variables,
+		Variables: s.config.Variables, Log: s.log,
 	}
 	if s.termNumber != 0 {
 		queue.Members = members{s}

@@ -1,6 +1,8 @@
 package server
 
 import (
+	"bytes"
+	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -47,6 +49,26 @@ func TestALyingPilotPublishesNothing(t *testing.T) {
 				t.Error("it is not as it was")
 			}
 		})
+	}
+}
+
+// The jobs of a pilot that was refused are given to others at once, also if it does not leave, and a log
+// says what was refused.
+func TestThePilotThatWasRefusedKeepsNoJob(t *testing.T) {
+	r := newRun(t, files.Folder(t, threeTexts), twoSteps, twoStepsScript)
+	var log bytes.Buffer
+	r.config.Log = slog.New(slog.NewTextHandler(&log, nil))
+	r.pilots.stay = true
+	r.pilots.lie = func(name string, m *wire.SyncRequest) {
+		if name == "p1" && len(m.GetEnded()) > 0 {
+			m.GetEnded()[0].Result.Outputs[0].Pfn = "folder:in/a.txt"
+		}
+	}
+	if outcome := r.run(); !outcome.Succeeded {
+		t.Fatalf("%+v", outcome)
+	}
+	if text := log.String(); !strings.Contains(text, "was refused") || !strings.Contains(text, "folder:in/a.txt") {
+		t.Error("no log says what was refused:", text)
 	}
 }
 

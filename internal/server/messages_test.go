@@ -209,7 +209,8 @@ type liar struct {
 }
 
 func newLiar(t *testing.T, random *rand.Rand, address string, known *sayings) *liar {
-	return &liar{t: t, random: random, client: wire.NewTaskQueueClient(overSocket(t, address), "http://fairway"), known: known}
+	client := wire.NewTaskQueueClient(overSocket(t, address), "http://fairway")
+	return &liar{t: t, random: random, client: client, known: known}
 }
 
 // tell makes one call, and fails the test if it is not answered.
@@ -243,7 +244,9 @@ func (l *liar) tell() {
 			l.known.given.Add(1)
 		}
 	}
-	l.has = slices.DeleteFunc(l.has, func(a *wire.Assignment) bool { return slices.Contains(answer.GetEnd(), a.GetAttempt()) })
+	l.has = slices.DeleteFunc(l.has, func(a *wire.Assignment) bool {
+		return slices.Contains(answer.GetEnd(), a.GetAttempt())
+	})
 }
 
 // call makes a call; ok is false if it was refused, as a lie may be.
@@ -288,8 +291,8 @@ func (l *liar) hello() *wire.PilotInfo {
 // truth is what an honest pilot could say.
 func (l *liar) truth() *wire.SyncRequest {
 	m := &wire.SyncRequest{
-		Protocol: wire.Protocol, Pilot: l.id, Seq: l.seq, Full: l.last == nil || l.last.GetNeedFull(), Counts: &wire.CacheCounts{},
-		LastAnswer: l.last.GetNumber(), Serves: true,
+		Protocol: wire.Protocol, Pilot: l.id, Seq: l.seq, Full: l.last == nil || l.last.GetNeedFull(),
+		Counts: &wire.CacheCounts{}, LastAnswer: l.last.GetNumber(), Serves: true,
 	}
 	if m.Full || l.random.IntN(20) == 0 {
 		m.Hello = l.hello()
@@ -339,15 +342,20 @@ func (l *liar) result(a *wire.Assignment) *wire.Result {
 		now = now.AddDate([]int{-250, -56, -1, 1, 250, 7000, -2000}[l.random.IntN(7)], 0, 0)
 	}
 	r := &wire.Result{
-		Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Leader: a.GetGang().GetLeader(), Task: a.GetGang().GetTask(),
+		Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(),
+		Leader: a.GetGang().GetLeader(), Task: a.GetGang().GetTask(),
 		Usage: &wire.Usage{
-			StageInStart: timestamppb.New(now.Add(-3 * time.Millisecond)), Start: timestamppb.New(now.Add(-2 * time.Millisecond)),
-			End: timestamppb.New(now.Add(-time.Millisecond)), StageOutEnd: timestamppb.New(now),
-			Cpu: durationpb.New(time.Millisecond), MaxRssBytes: 1 << 20, CacheHits: 1, BytesCached: 4, CacheMisses: 1, BytesStaged: 4,
+			StageInStart: timestamppb.New(now.Add(-3 * time.Millisecond)),
+			Start:        timestamppb.New(now.Add(-2 * time.Millisecond)),
+			End:          timestamppb.New(now.Add(-time.Millisecond)), StageOutEnd: timestamppb.New(now),
+			Cpu: durationpb.New(time.Millisecond), MaxRssBytes: 1 << 20, CacheHits: 1, BytesCached: 4, CacheMisses: 1,
+			BytesStaged: 4,
 		},
 	}
-	retried := []wire.Outcome{wire.Outcome_OUTCOME_EXITED, wire.Outcome_OUTCOME_SIGNALLED, wire.Outcome_OUTCOME_OUT_OF_MEMORY,
-		wire.Outcome_OUTCOME_OUT_OF_TIME, wire.Outcome_OUTCOME_STAGE_IN_FAILED, wire.Outcome_OUTCOME_ENDED}
+	retried := []wire.Outcome{
+		wire.Outcome_OUTCOME_EXITED, wire.Outcome_OUTCOME_SIGNALLED, wire.Outcome_OUTCOME_OUT_OF_MEMORY,
+		wire.Outcome_OUTCOME_OUT_OF_TIME, wire.Outcome_OUTCOME_STAGE_IN_FAILED, wire.Outcome_OUTCOME_ENDED,
+	}
 	switch n := l.random.IntN(400); {
 	case n == 0:
 		r.Outcome = wire.Outcome(l.random.IntN(len(wire.Outcome_name)))
@@ -381,7 +389,8 @@ func (l *liar) lie(m *wire.SyncRequest) {
 	before := proto.CloneOf(m)
 	l.change(m.ProtoReflect())
 	if m.GetPilot() != before.GetPilot() || m.GetProtocol() != before.GetProtocol() || m.GetSeq() != before.GetSeq() {
-		m.Pilot, m.Protocol, m.Seq = before.GetPilot(), before.GetProtocol(), before.GetSeq() // nothing else would be looked at
+		// else nothing would be looked at
+		m.Pilot, m.Protocol, m.Seq = before.GetPilot(), before.GetProtocol(), before.GetSeq()
 	}
 	m.Hold = false // it would be answered when there is news
 }
@@ -419,8 +428,9 @@ func (l *liar) changeList(list protoreflect.List, f protoreflect.FieldDescriptor
 }
 
 func (l *liar) text() string {
-	texts := []string{"", "gpu", "a", "..", "/", "\x00", "\n", "in/0.txt", "plain/0", strings.Repeat("x", access.MaxName+1),
-		"127.0.0.1:0", "\u2028", "*", "@"}
+	texts := []string{
+		"", "gpu", "a", "..", "/", "\x00", "\n", "in/0.txt", "plain/0", strings.Repeat("x", access.MaxName+1), "127.0.0.1:0", "\u2028", "*", "@",
+	}
 	return texts[l.random.IntN(len(texts))]
 }
 

@@ -48,6 +48,7 @@ type scripted struct {
 	lie     func(name string, m *wire.SyncRequest) // changes what a pilot says; may be nil
 	stored  func(a *wire.Assignment, pfn string)   // is told what was stored, before the server is
 	refused map[string]error                       // of launches: what they were told
+	stay    bool                                   // pilots that were refused do not leave, and say no more
 
 	mu       sync.Mutex
 	launched int
@@ -153,7 +154,7 @@ func (s *scripted) pilot(ctx context.Context, launch, name string) {
 		Host: "test", Site: LocalSite, Launch: launch,
 		Has: &wire.Resources{MilliCpus: 1000, MemoryBytes: 1 << 30, DiskBytes: 1 << 30},
 	}
-	if name == s.unheard {
+	if name == s.unheard || s.stay {
 		hello.Lease = durationpb.New(time.Hour)
 	}
 	request := &wire.SyncRequest{
@@ -164,13 +165,17 @@ func (s *scripted) pilot(ctx context.Context, launch, name string) {
 			s.lie(name, request)
 		}
 		answer, err := client.Sync(ctx, request)
-		if ctx.Err() != nil {
+		_, refused := access.Refused(err)
+		if ctx.Err() != nil && !refused {
 			return
 		}
-		if _, refused := access.Refused(err); refused {
+		if refused {
 			s.mu.Lock()
-			defer s.mu.Unlock()
 			s.refused[name] = err
+			s.mu.Unlock()
+			if s.stay {
+				<-ctx.Done() // until it is killed
+			}
 			return
 		}
 		next := &wire.SyncRequest{Protocol: wire.Protocol, Pilot: request.Pilot, Seq: request.Seq + 1, Hold: true}

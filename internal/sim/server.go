@@ -39,6 +39,7 @@ func newServer(r *run) *server {
 		Attempts: q.Attempts, Backoff: q.Backoff, MaxBackoff: q.Backoff, WaitForData: q.WaitForData,
 		Ahead: q.Ahead, Hold: q.Hold, MaxPassOver: q.PassOver, MaxLosses: q.MaxLosses, MaxRegenerations: q.MaxRegenerations,
 	}
+	s.config.RunMargin = -1 // simulated pilots do not tell what moves files
 	s.config.Placement = dispatch.Placements[q.Placement]
 	s.config.Sites = dispatch.SiteWeights(q.Sites)
 	r.hold = cmp.Or(q.Hold, 25*time.Second)

@@ -1566,6 +1566,7 @@ type SyncRequest struct {
 	Members        []*MemberState         `protobuf:"bytes,24,rep,name=members,proto3" json:"members,omitempty"`                                        // all of gangs that are there and ready, or have begun
 	Waiting        []*WaitingInput        `protobuf:"bytes,28,rep,name=waiting,proto3" json:"waiting,omitempty"`                                        // all that attempts there wait for
 	Away           []*AwayServer          `protobuf:"bytes,29,rep,name=away,proto3" json:"away,omitempty"`                                              // all that are waited for there
+	MovesFiles     []uint64               `protobuf:"varint,30,rep,packed,name=moves_files,json=movesFiles,proto3" json:"moves_files,omitempty"`        // attempts there with a limit of time whose commands do not run: they read inputs, or store outputs
 	Saved          []*SavedState          `protobuf:"bytes,26,rep,name=saved,proto3" json:"saved,omitempty"`                                            // the last one of each attempt there that runs and has saved any
 	Term           uint64                 `protobuf:"varint,27,opt,name=term,proto3" json:"term,omitempty"`                                             // the highest that an answer had; a server of a lower one has been replaced
 	ServersKnown   uint64                 `protobuf:"fixed64,25,opt,name=servers_known,json=serversKnown,proto3" json:"servers_known,omitempty"`        // the servers_number of the last servers
@@ -1768,6 +1769,13 @@ func (x *SyncRequest) GetWaiting() []*WaitingInput {
 func (x *SyncRequest) GetAway() []*AwayServer {
 	if x != nil {
 		return x.Away
+	}
+	return nil
+}
+
+func (x *SyncRequest) GetMovesFiles() []uint64 {
+	if x != nil {
+		return x.MovesFiles
 	}
 	return nil
 }
@@ -3267,7 +3275,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\n" +
 	"AwayServer\x12\x16\n" +
 	"\x06server\x18\x01 \x01(\tR\x06server\x12\x16\n" +
-	"\x06reason\x18\x02 \x01(\tR\x06reason\"\x9b\b\n" +
+	"\x06reason\x18\x02 \x01(\tR\x06reason\"\xbc\b\n" +
 	"\vSyncRequest\x12\x14\n" +
 	"\x05pilot\x18\x01 \x01(\tR\x05pilot\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x04R\x03seq\x12\x1f\n" +
@@ -3297,7 +3305,9 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06counts\x18\x16 \x01(\v2\x17.fairway.v1.CacheCountsR\x06counts\x121\n" +
 	"\amembers\x18\x18 \x03(\v2\x17.fairway.v1.MemberStateR\amembers\x122\n" +
 	"\awaiting\x18\x1c \x03(\v2\x18.fairway.v1.WaitingInputR\awaiting\x12*\n" +
-	"\x04away\x18\x1d \x03(\v2\x16.fairway.v1.AwayServerR\x04away\x12,\n" +
+	"\x04away\x18\x1d \x03(\v2\x16.fairway.v1.AwayServerR\x04away\x12\x1f\n" +
+	"\vmoves_files\x18\x1e \x03(\x04R\n" +
+	"movesFiles\x12,\n" +
 	"\x05saved\x18\x1a \x03(\v2\x16.fairway.v1.SavedStateR\x05saved\x12\x12\n" +
 	"\x04term\x18\x1b \x01(\x04R\x04term\x12#\n" +
 	"\rservers_known\x18\x19 \x01(\x06R\fserversKnown\x12\x1d\n" +

@@ -13,8 +13,10 @@ import (
 // What no attempt can have used is found in each field, and left out; the rest stays.
 func TestImpossibleUsage(t *testing.T) {
 	now := timestamppb.New(time.Unix(1_800_000_000, 0))
-	truth := &Usage{StageInStart: now, Start: now, End: now, StageOutEnd: now, Cpu: durationpb.New(time.Hour), MaxRssBytes: 1 << 30,
-		StagedAhead: durationpb.New(time.Hour), BytesStaged: 3}
+	truth := &Usage{
+		StageInStart: now, Start: now, End: now, StageOutEnd: now, Cpu: durationpb.New(time.Hour), MaxRssBytes: 1 << 30,
+		StagedAhead: durationpb.New(time.Hour), BytesStaged: 3,
+	}
 	for _, good := range []*Usage{nil, {}, truth} {
 		if err := good.Impossible(); err != nil {
 			t.Error(err)

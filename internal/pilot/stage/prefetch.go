@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"fairway/internal/access"
 	"fairway/internal/wire"
 )
 
@@ -53,6 +54,9 @@ func (ar *Area) CacheCounts() *wire.CacheCounts {
 	c.PrefetchedFiles, c.PrefetchedBytes = ar.prefetched.files.Load(), ar.prefetched.bytes.Load()
 	if c.EvictedFiles+c.PrefetchedFiles == 0 {
 		return nil
+	}
+	for _, n := range []*int64{&c.EvictedBytes, &c.PrefetchedBytes} {
+		*n = min(*n, access.MaxAmount)
 	}
 	return c
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 
 	"connectrpc.com/connect"
 
@@ -19,6 +20,7 @@ import (
 type TaskQueue struct {
 	Inbox  *loop.Inbox
 	Claims access.Claims // what a pilot may say
+	Log    *slog.Logger
 	// Variables are those of the environment that jobs may name, with their values. They are told to
 	// pilots with what these are to run, and never kept.
 	Variables map[string][]byte
@@ -62,6 +64,7 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 		caller = &c
 	}
 	if err := q.Claims.Check(caller, message); err != nil {
+		q.refused(ctx, caller, message.GetPilot(), err)
 		return nil, err
 	}
 	if q.Members != nil {
@@ -102,6 +105,22 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 		return q.tell(message, answer)
 	}
 	return answer, rpcError(err)
+}
+
+// refused says which pilot was refused, and why, and has its jobs given to others at once: nothing that it says is
+// believed any more. One that a caller names which it cannot be keeps its own.
+func (q *TaskQueue) refused(ctx context.Context, caller *access.Caller, pilot string, why error) {
+	if !caller.Is(pilot) {
+		q.Log.Warn("a caller was refused that says it is a pilot of another launch", "launch", caller.Launch, "reason", why)
+		return
+	}
+	q.Log.Warn("what a pilot says was refused; its jobs are given to others", "pilot", pilot, "reason", why)
+	given := dispatch.Refused{Pilot: dispatch.PilotID(pilot)}
+	context.AfterFunc(ctx, func() { // when it has been told: its launch is stopped
+		_ = q.Inbox.Deliver(context.WithoutCancel(ctx), func() *loop.Request {
+			return &loop.Request{Dispatch: []dispatch.Input{given}}
+		}) // fails when the server ends
+	})
 }
 
 // otherProtocol has a pilot leave that would not understand, and would not be

@@ -52,6 +52,7 @@ func SyncFromWire(r *wire.SyncRequest, now time.Time) dispatch.Sync {
 		Saved:      Each(r.GetSaved(), savedFromWire),
 		Waiting:    Each(r.GetWaiting(), waitingFromWire),
 		Away:       Each(r.GetAway(), awayFromWire),
+		MovesFiles: Each(r.GetMovesFiles(), func(id uint64) dispatch.AttemptID { return dispatch.AttemptID(id) }),
 		Unserved:   Each(r.GetUnserved(), func(id string) dispatch.PilotID { return dispatch.PilotID(id) }),
 	}
 }

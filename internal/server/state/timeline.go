@@ -171,7 +171,8 @@ func (t *Timeline) cover(from, to time.Time) {
 	if end := t.Begin.Add(time.Duration(len(t.All.Ended)) * t.Width); end.After(last) {
 		last = end
 	}
-	for ahead > TimelineBins || last.Sub(begin)/TimelineBins >= t.Width { // all bins together may be longer than a Duration
+	// all bins together may be longer than a Duration
+	for ahead > TimelineBins || last.Sub(begin)/TimelineBins >= t.Width {
 		t.halve()
 		if from.Before(t.Begin) {
 			ahead = int((t.Begin.Sub(from) + t.Width - 1) / t.Width)

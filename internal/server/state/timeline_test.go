@@ -69,8 +69,9 @@ func TestTimelineReachesAsFarAsClocksGo(t *testing.T) {
 		var line Timeline
 		known := 0
 		for i, at := range times {
-			line.add(dispatch.JobID(i), 1, "p", false, &dispatch.Usage{StageInStart: at, Start: at, End: at.Add(time.Minute), StageOutEnd: at.Add(time.Minute)})
-			if wire.ClockShows(at) && wire.ClockShows(at.Add(time.Minute)) {
+			end := at.Add(time.Minute)
+			line.add(dispatch.JobID(i), 1, "p", false, &dispatch.Usage{StageInStart: at, Start: at, End: end, StageOutEnd: end})
+			if wire.ClockShows(at) && wire.ClockShows(end) {
 				known++
 			}
 		}
@@ -93,9 +94,11 @@ func TestRecordedLiesAreBorne(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	for i, years := range []int{0, -250, 250, 7000, -1900} {
 		at := now.AddDate(years, 0, 0)
-		e := dispatch.Event{Job: dispatch.NewJobID(1, uint32(i+1)), Result: &dispatch.Result{Attempt: 1, Usage: dispatch.Usage{
-			StageInStart: at, Start: at, End: at.Add(time.Minute), StageOutEnd: at.Add(time.Minute), CPU: math.MaxInt64, MaxRSS: math.MaxInt64,
-		}}}
+		used := dispatch.Usage{
+			StageInStart: at, Start: at, End: at.Add(time.Minute), StageOutEnd: at.Add(time.Minute),
+			CPU: math.MaxInt64, MaxRSS: math.MaxInt64,
+		}
+		e := dispatch.Event{Job: dispatch.NewJobID(1, uint32(i+1)), Result: &dispatch.Result{Attempt: 1, Usage: used}}
 		var told attempts
 		if err := line.recall(told.Record(&e)); err != nil {
 			t.Fatal(err)

@@ -1,0 +1,57 @@
+package dispatch
+
+import (
+	"fmt"
+	"slices"
+	"time"
+)
+
+// A pilot ends a command that takes longer than its job says. An attempt of which nothing is heard for longer is one
+// that its pilot keeps, though it calls: it is given up, and others get the job. The time counts while the command
+// runs: a pilot tells which attempts read inputs or store outputs, and a silent one cannot tell.
+
+// maxOverran bounds the attempts of one pilot that are known to have been given up like this.
+const maxOverran = 1000
+
+// overrunsAt is when the attempt is given up, unless it ends before or moves files; 0: never.
+func (c *Core) overrunsAt(a *attempt) instant {
+	limit := a.needs.key.time
+	if limit <= 0 || c.config.RunMargin < 0 || !a.started || a.ended || a.gang != nil && !a.begun {
+		return 0
+	}
+	return max(a.since, a.moved).after(limit).after(c.config.RunMargin)
+}
+
+// looksForOverrun has an attempt looked at when its time is over.
+func (c *Core) looksForOverrun(a *attempt) {
+	if at := c.overrunsAt(a); at != 0 {
+		c.fleet.checkLater(a.pilot, at)
+	}
+}
+
+// takeMoves takes which attempts of a pilot read inputs or store outputs.
+func (c *Core) takeMoves(p *pilot, s *Sync) {
+	for _, id := range s.MovesFiles {
+		if a := c.fleet.attempts[id]; a != nil && a.pilot == p {
+			a.moved = c.now
+		}
+	}
+}
+
+// overran gives up an attempt whose time is over, and returns 0. Where the pilot is silent or the TaskQueue itself
+// stood still, nobody knows what the pilot would have told: the time begins anew. It returns when that is over.
+func (c *Core) overran(a *attempt, at instant) instant {
+	p := a.pilot
+	if p.silent != 0 || c.now >= at.after(c.config.Silence) {
+		a.moved = c.now
+		return c.overrunsAt(a)
+	}
+	if len(p.overran) == maxOverran {
+		p.overran = slices.Delete(p.overran, 0, 1)
+	}
+	p.overran = append(p.overran, a.id)
+	c.attemptLost(a, fmt.Sprintf("its pilot has not ended it %v after the %v that it may run", c.config.RunMargin,
+		time.Duration(a.needs.key.time)))
+	c.fleet.endUnknown(p, a.id)
+	return 0
+}

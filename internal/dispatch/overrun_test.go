@@ -1,0 +1,79 @@
+package dispatch
+
+import (
+	"testing"
+	"time"
+)
+
+// overrunning is a Core with a job that may run for an hour and began at the pilot p.
+func overrunning(t *testing.T) (*binding, Assignment) {
+	b := newBinding(t)
+	b.step(Submit{Run: 1, Jobs: []Job{{Name: "j", Step: "s", Needs: Resources{Time: time.Hour}}}})
+	b.sync("p", nil)
+	return b, b.begins("p")
+}
+
+// calls has pilots call for so long; change says what p tells.
+func (b *binding) calls(d time.Duration, change func(*Sync), pilots ...PilotID) {
+	for end := b.now.Add(d); b.now.Before(end); {
+		b.after(20 * time.Second)
+		b.sync("p", change)
+		for _, p := range pilots {
+			b.sync(p, nil)
+		}
+	}
+}
+
+// An attempt that a pilot which calls does not end in its time, and a margin, is ended, and its job is given out
+// again. The pilot does not get it back by saying that it runs.
+func TestAnAttemptThatItsPilotDoesNotEndGoesToOthers(t *testing.T) {
+	b, a := overrunning(t)
+	b.calls(time.Hour+b.core.config.RunMargin-time.Minute, nil, "q")
+	if len(b.has["q"]) > 0 || b.asked[a.Attempt] {
+		t.Fatal("it was given up before its time")
+	}
+	b.calls(2*time.Minute, nil, "q")
+	if len(b.has["q"]) != 1 || !b.asked[a.Attempt] {
+		t.Fatalf("q has %v, and p is to end %v", b.names("q"), b.asked)
+	}
+	started := []AttemptRef{{Job: a.Job, Attempt: a.Attempt}}
+	for range 3 {
+		b.sync("p", func(s *Sync) { s.Full, s.Hello, s.Started = true, &PilotInfo{Host: "p"}, started })
+		b.sync("p", func(s *Sync) { s.Started = started })
+	}
+	if b.core.fleet.attempts[a.Attempt] != nil {
+		t.Error("p has it again")
+	}
+	b.sync("p", func(s *Sync) { s.Ended = []Result{{Job: a.Job, Attempt: a.Attempt}} })
+	if j := b.core.jobs.find(a.Job); j.committed != a.Attempt {
+		t.Error("a success that comes late does not count")
+	}
+}
+
+// What moves files is not given up, however long that takes, nor what a silent pilot runs, nor anything because the
+// TaskQueue stood still.
+func TestSlowFilesAreNoOverrun(t *testing.T) {
+	for name, wait := range map[string]func(*binding, Assignment){
+		"files": func(b *binding, a Assignment) {
+			b.calls(10*time.Hour, func(s *Sync) { s.MovesFiles = []AttemptID{a.Attempt} })
+		},
+		"silent":      func(b *binding, _ Assignment) { b.after(50 * time.Second); b.after(40 * time.Second) },
+		"stood still": func(b *binding, _ Assignment) { b.after(10 * time.Hour) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, a := overrunning(t)
+			if name == "silent" {
+				b.calls(time.Hour+b.core.config.RunMargin-time.Minute, nil)
+			}
+			wait(b, a)
+			b.sync("p", nil)
+			if b.core.fleet.attempts[a.Attempt] == nil {
+				t.Fatal("it was given up")
+			}
+			b.calls(time.Hour+b.core.config.RunMargin+time.Minute, nil)
+			if b.core.fleet.attempts[a.Attempt] != nil {
+				t.Error("it is never given up")
+			}
+		})
+	}
+}
