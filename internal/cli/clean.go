@@ -74,8 +74,8 @@ func withoutState(err error, dir string) error {
 	if info, look := os.Stat(filepath.Join(dir, folder.ResultsFolder)); look != nil || !info.IsDir() {
 		return err
 	}
-	return fail(exitNoState, "remove what you do not need by hand", "no workflow was run in %s, or its state was removed: "+
-		"which files of %s/ Fairway made is not known", folderText(dir), folder.ResultsFolder)
+	return fail(exitNoState, "remove what you do not need by hand", "no workflow was run in %s, or its state was "+
+		"removed: which files of %s/ Fairway made is not known", folderText(dir), folder.ResultsFolder)
 }
 
 func (c *console) clean(ctx context.Context, dir string, results bool) error {

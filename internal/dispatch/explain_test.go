@@ -55,7 +55,9 @@ func TestWhatIsToldOfAPauseGoesDown(t *testing.T) {
 		})
 		return said
 	}
-	for after, want := range map[time.Duration]string{0: "in 1m0s", 20 * time.Second: "in 40s", time.Hour: "in 0s", -time.Hour: "in 1m0s"} {
+	for after, want := range map[time.Duration]string{
+		0: "in 1m0s", 20 * time.Second: "in 40s", time.Hour: "in 0s", -time.Hour: "in 1m0s",
+	} {
 		if said := text(after); !strings.Contains(said, want) {
 			t.Errorf("after %v: %s", after, said)
 		}

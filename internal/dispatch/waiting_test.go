@@ -46,7 +46,8 @@ func TestExplainTellsOfInputsThatDoNotCome(t *testing.T) {
 		t.Errorf("%d events, and:\n%s", events, text)
 	}
 	tell(func(*Sync) {})
-	if e, _ := b.core.Explain(a.Job); slices.ContainsFunc(e.Lines, func(l string) bool { return strings.Contains(l, "input") }) {
+	ofInput := func(l string) bool { return strings.Contains(l, "input") }
+	if e, _ := b.core.Explain(a.Job); slices.ContainsFunc(e.Lines, ofInput) {
 		t.Errorf("it has come: %v", e.Lines)
 	}
 }

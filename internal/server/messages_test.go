@@ -429,7 +429,8 @@ func (l *liar) changeList(list protoreflect.List, f protoreflect.FieldDescriptor
 
 func (l *liar) text() string {
 	texts := []string{
-		"", "gpu", "a", "..", "/", "\x00", "\n", "in/0.txt", "plain/0", strings.Repeat("x", access.MaxName+1), "127.0.0.1:0", "\u2028", "*", "@",
+		"", "gpu", "a", "..", "/", "\x00", "\n", "in/0.txt", "plain/0", strings.Repeat("x", access.MaxName+1),
+		"127.0.0.1:0", "\u2028", "*", "@",
 	}
 	return texts[l.random.IntN(len(texts))]
 }

@@ -123,7 +123,9 @@ func TestASilentServerIsNamedWhileATryLasts(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			told := make(chan string, 9)
 			e := Retry(&slowAnswers{after: after}, DefaultTries, DefaultBackoff, sleep)
-			ctx := WithPatience(t.Context(), Patience, func(pfn string, why error) { told <- ServerOf(pfn) + ": " + why.Error() })
+			ctx := WithPatience(t.Context(), Patience, func(pfn string, why error) {
+				told <- ServerOf(pfn) + ": " + why.Error()
+			})
 			if _, err := e.Get(ctx, "https://se:1/file", "/file"); err != nil {
 				t.Fatal(err)
 			}

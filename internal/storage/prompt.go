@@ -100,7 +100,9 @@ type slowServers struct {
 
 // ask begins a question to the server of a PFN, which is asked with the context that is returned and ends when
 // answered is called.
-func (s *slowServers) ask(ctx context.Context, pfn string) (asked context.Context, last *lastTry, answered func() bool) {
+func (s *slowServers) ask(
+	ctx context.Context, pfn string,
+) (asked context.Context, last *lastTry, answered func() bool) {
 	last = new(lastTry)
 	if HostOf(pfn) == "" {
 		return ctx, last, func() bool { return true }

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func TestShownChangesDiffer(t *testing.T) {
 				added = append(added, shown)
 			}
 		}
-		if len(lines) > 0 && strings.Join(removed, "\n") == strings.Join(added, "\n") {
+		if len(lines) > 0 && slices.Equal(removed, added) {
 			t.Fatalf("%q and %q look alike: %q", before, now, lines)
 		}
 	})

@@ -136,7 +136,9 @@ func waitingFromWire(w *wire.WaitingInput) dispatch.WaitingInput {
 const mostAway = 500
 
 func awayFromWire(s *wire.AwayServer) dispatch.AwayServer {
-	return dispatch.AwayServer{Server: legible.Line(s.GetServer(), mostAway), Reason: legible.Line(s.GetReason(), mostAway)}
+	return dispatch.AwayServer{
+		Server: legible.Line(s.GetServer(), mostAway), Reason: legible.Line(s.GetReason(), mostAway),
+	}
 }
 
 func savedFromWire(s *wire.SavedState) dispatch.SavedState {

@@ -112,7 +112,8 @@ func TestHeadersHaveALimit(t *testing.T) {
 						}
 					}
 					web := inMemory(t, serve)
-					e := storage.TellSlow(storage.Retry(web, storage.DefaultTries, storage.DefaultBackoff, pause), func(host string, _ error) {
+					retried := storage.Retry(web, storage.DefaultTries, storage.DefaultBackoff, pause)
+					e := storage.TellSlow(retried, func(host string, _ error) {
 						if host != "http://server" {
 							t.Error("slow is", host)
 						}
