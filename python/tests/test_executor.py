@@ -15,7 +15,7 @@ import unittest
 import unittest.mock
 
 import calls
-from test_programs import until
+from test_programs import thorough, until
 
 import fairway
 from fairway._program import program
@@ -50,6 +50,7 @@ class ExecutorTest(unittest.TestCase):
             executor.submit(calls.square, 1)
         self.assertFalse(os.path.exists(executor.client.at))
 
+    @thorough
     def test_short_calls_share_jobs(self):
         with fairway.Executor(2, folder=os.path.join(self.folder, "run")) as executor:
             list(executor.map(calls.square, range(10)))  # now it is known how long they take
@@ -157,6 +158,7 @@ class ExecutorTest(unittest.TestCase):
             raise KeyboardInterrupt
         self.assertTrue(never.cancelled())
 
+    @thorough
     def test_programs_that_end_with_calls(self):
         for end, printed in (("", "9"), ("raise KeyboardInterrupt", "True")):
             with self.subTest(end):
@@ -192,6 +194,7 @@ class ExecutorTest(unittest.TestCase):
             self.assertTrue(waiting.result())
             self.assertEqual([f.result() for f in futures + more], [x * x for x in range(10)] * 2)
 
+    @thorough
     def test_server_that_lasts_over_tls(self):
         state = os.path.join(self.folder, "state")
         server = subprocess.Popen([program(), "serve", "--state", state, "--listen", "127.0.0.1:0", "--pilots", "1"],
@@ -232,6 +235,7 @@ class ExecutorTest(unittest.TestCase):
         self.assertEqual(result, "9")
         self.assertFalse(os.path.exists(folder))  # and so its server has ended
 
+    @thorough
     def test_a_call_ends_nothing_but_itself(self):
         with fairway.Executor(2) as executor:
             list(executor.map(calls.square, range(10)))
@@ -277,6 +281,7 @@ class ExecutorTest(unittest.TestCase):
             open(gate, "w").close()
             self.assertTrue(again.result())
 
+    @thorough
     def test_options_of_calls(self):
         with fairway.Executor(1) as executor:
             short = executor.options(timeout=0.5, needs={"memory": "100MB"}).submit(calls.wait_for, "never")
@@ -314,7 +319,7 @@ class ExecutorTest(unittest.TestCase):
             self.assertTrue(until(lambda: stored() <= before))  # soon after, what was read is removed
 
     def test_records_that_have_gone(self):
-        for gone, why in (("run", "nothing runs|no folder|no server"), ("run/.fairway", "records of the run")):
+        for gone in ("run", "run/.fairway"):
             with self.subTest(gone), fairway.Executor(1, folder=os.path.join(self.folder, "run")) as executor:
                 waiting = executor.submit(calls.wait_for, os.path.join(self.folder, "never"))
                 self.assertTrue(until(waiting.running))
@@ -323,9 +328,7 @@ class ExecutorTest(unittest.TestCase):
                     run._server.process.kill()
                     run._server.process.wait()
                     shutil.rmtree(os.path.join(self.folder, gone))
-                failure = waiting.exception(60)
-                self.assertIsInstance(failure, concurrent.futures.BrokenExecutor)
-                self.assertRegex(str(failure), why)
+                self.assertIsInstance(waiting.exception(60), concurrent.futures.BrokenExecutor)
 
     def test_broken(self):
         with tempfile.TemporaryDirectory() as inside, unittest.mock.patch("tempfile.tempdir", inside):

@@ -18,6 +18,8 @@ import fairway
 
 _ENDED = 60.0  # seconds in which a condition must have come; the machine may be busy
 
+thorough = unittest.skipIf(os.environ.get("FAIRWAY_TEST_SHORT"), "it is one of `make test-python`")
+
 
 def until(condition):
     """Wait for a condition."""
@@ -201,6 +203,7 @@ class ProgramsTest(unittest.TestCase):
                     program.stdout.close()
                     self.assertTrue(until(lambda: not processes_in(self.folder)), processes_in(self.folder))
 
+    @thorough
     def test_two_programs_in_a_folder(self):
         text = ("import sys, calls, fairway\n"
                 "with fairway.Executor(folder='runs') as executor:\n"
