@@ -194,7 +194,8 @@ release: release-tools ## make wheels, Debian packages, tarballs, an SBOM and ch
 	rm -rf bin/release
 	scripts/release.sh bin/release
 
-test-packages: release-tools ## make a release twice, compare the bytes, and try what it installs
+test-packages: build uv release-tools ## make a release twice, compare the bytes, and try what it installs
+	scripts/try-python.sh $(UV)/uv bin
 	scripts/try-packages.sh
 
 # What of the names of platforms of wheels is the machine's.
