@@ -182,7 +182,7 @@ def test_refused(tmp_path):
             threads: 9999
             shell: "touch {output}"
         """)
-    said = w.finish(w.start(), code=1)
+    said = w.finish(w.start("--cores", "9999"), code=1)
     assert "Fairway refuses this job" in said and "--max-threads N" in said
 
 
