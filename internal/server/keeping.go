@@ -22,7 +22,8 @@ const (
 	// keepingRate is how much faster than time it goes at the most: after a server was away, it
 	// follows the clock of the machine.
 	keepingRate = 2
-	// keepingRecorded is how much of what it has reached may be lost with a server.
+	// keepingRecorded is how much of what it has reached may be lost with a server. The next one makes
+	// up for as much at its start, so that what is kept for no time goes at once.
 	keepingRecorded = time.Hour
 	// keepingJump is how far the clock of a server that starts may be ahead of it without a word.
 	keepingJump = 24 * time.Hour
@@ -52,6 +53,9 @@ func (k *keeping) open(ctx context.Context, records state.PartSource) error {
 			return fmt.Errorf("record %s %s: %w", keepingTable, keepingKey, err)
 		}
 		k.recorded = k.reached
+		if k.reached = k.reached.Add(keepingRecorded); k.reached.After(k.looked) {
+			k.reached = k.looked
+		}
 	}
 	return nil
 }

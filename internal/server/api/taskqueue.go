@@ -117,9 +117,8 @@ func (q *TaskQueue) refused(ctx context.Context, caller *access.Caller, pilot st
 	q.Log.Warn("what a pilot says was refused; its jobs are given to others", "pilot", pilot, "reason", why)
 	given := dispatch.Refused{Pilot: dispatch.PilotID(pilot)}
 	context.AfterFunc(ctx, func() { // when it has been told: its launch is stopped
-		_ = q.Inbox.Deliver(context.WithoutCancel(ctx), func() *loop.Request {
-			return &loop.Request{Dispatch: []dispatch.Input{given}}
-		}) // fails when the server ends
+		// Nobody waits for it: a server that ends, or loads its state anew, forgets it, and then the pilot is silent.
+		_ = q.Inbox.Send(context.WithoutCancel(ctx), &loop.Request{Dispatch: []dispatch.Input{given}})
 	})
 }
 
