@@ -62,6 +62,8 @@ func isFolderOfRun(string) bool { return false }
 
 func hasEnded(error) bool { return false }
 
+func (c *console) isUnderway(context.Context) bool { return false }
+
 func dialServiceFolder(_ context.Context, address string) (*listen.Connection, error) {
 	return nil, fail(exitUsage, "name a copy of the file .fairway/service in it",
 		"--server %s: the folder of a server is for Linux only", address)

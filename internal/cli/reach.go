@@ -4,12 +4,10 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
-	"slices"
 	"time"
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/server/api"
 	"fairway/internal/server/listen"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
@@ -82,21 +80,6 @@ func (c *console) askReturning(ctx context.Context, do func(context.Context, wir
 			return err
 		}
 	}
-}
-
-// isUnderway reports whether the last run of this folder was left by its server before its end.
-func (c *console) isUnderway(ctx context.Context) (underway bool) {
-	_ = c.ask(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
-		stream, err := client.Progress(ctx, &wire.ProgressRequest{})
-		if err != nil {
-			return err
-		}
-		defer stream.Close()
-		underway = stream.Receive() &&
-			(!stream.Msg().GetEnded() || slices.Contains(stream.Msg().GetProblems(), api.CutShort))
-		return nil
-	})
-	return underway
 }
 
 // snakemakeFolder is where Fairway's plugin for Snakemake opens a run, in the folder of a workflow.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 
 	"connectrpc.com/connect"
 
@@ -72,6 +73,21 @@ func askIn(ctx context.Context, dir string, do func(context.Context, wire.Workfl
 		}
 		return connection.Live, err
 	})
+}
+
+// isUnderway reports whether the last run of this folder was left by its server before its end.
+func (c *console) isUnderway(ctx context.Context) (underway bool) {
+	_ = c.ask(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+		stream, err := client.Progress(ctx, &wire.ProgressRequest{})
+		if err != nil {
+			return err
+		}
+		defer stream.Close()
+		underway = stream.Receive() &&
+			(!stream.Msg().GetEnded() || slices.Contains(stream.Msg().GetProblems(), api.CutShort))
+		return nil
+	})
+	return underway
 }
 
 // refuseStopped keeps a question from waiting for a server that was stopped: the kernel
