@@ -29,8 +29,24 @@ type Caller struct {
 
 // launchPilots are the names of the pilots that have called with the token of a launch.
 type launchPilots struct {
-	mu    sync.Mutex // guards names
-	names map[string]bool
+	mu       sync.Mutex // guards what follows
+	names    map[string]bool
+	refusals int // that were told
+}
+
+// MaxRefusalsTold is how many refusals of the pilots of one launch a server's log tells of.
+const MaxRefusalsTold = 20
+
+// TellsOfRefusal reports whether a refusal of the caller is to be told in the log, and counts it. Those of the user of
+// the state, nil, all are.
+func (c *Caller) TellsOfRefusal() bool {
+	if c == nil || c.pilots == nil {
+		return true
+	}
+	c.pilots.mu.Lock()
+	defer c.pilots.mu.Unlock()
+	c.pilots.refusals++
+	return c.pilots.refusals <= MaxRefusalsTold
 }
 
 // admits reports whether the launch may have a pilot of this name: one of MaxLaunchPilots.

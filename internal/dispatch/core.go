@@ -129,7 +129,7 @@ func (c *Core) apply(in Input) error {
 		c.hangUp(in)
 	case Refused:
 		if p := c.fleet.pilots[in.Pilot]; p != nil {
-			c.giveUp(p, "was refused")
+			c.refuse(p)
 		}
 	case Cancel:
 		return c.cancel(in.Jobs)

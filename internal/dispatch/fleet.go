@@ -154,6 +154,7 @@ type pilot struct {
 	delivered  int         // attempts that it has ended
 	worksSince instant     // it has had some since then, or since it ended the last
 	spacing    average     // seconds from one that a slot of it has ended to the next
+	refused    bool        // what it said was refused, and it has not left yet
 	overran    []AttemptID // were given up, as it did not end them in time
 	withholds  bool        // it did not give back what it was asked for, or not begin what it had room for
 

@@ -358,7 +358,7 @@ func (a *attempt) precedes(b *attempt) bool {
 func (p *pilot) willing() bool { return p.synced && !p.left && p.open() }
 
 // open reports whether it may be expected that the pilot takes jobs some time.
-func (p *pilot) open() bool { return !p.drains && p.silent == 0 && p.info.Error == "" }
+func (p *pilot) open() bool { return !p.drains && p.silent == 0 && p.info.Error == "" && !p.refused }
 
 // opens is for a pilot that may be open now and was not, or the other way round. Jobs that
 // avoid a host are offered there again: it may have been the last other one.

@@ -147,8 +147,8 @@ type HangUp struct {
 	Seq   uint64 // of that Sync
 }
 
-// Refused says that what a pilot said was refused. Nothing of it is believed any more: it is given up, others get
-// its jobs at once, and its launch is to stop.
+// Refused says that what a pilot said was refused, of which it was told. Nothing of it is believed any more: others get
+// its jobs at once, and if it has not left after Config.Silence its launch is to stop.
 type Refused struct{ Pilot PilotID }
 
 // Copies is the digest of what a cache holds, which both sides make by LFN, version and tag.

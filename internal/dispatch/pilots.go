@@ -81,6 +81,10 @@ func (c *Core) beginStop(drain bool) {
 		c.fleet.stop = stopped
 	}
 	for _, p := range c.fleet.inOrder() {
+		if p.refused {
+			c.giveUp(p, "was refused, and the run ends")
+			continue
+		}
 		if at := c.fleet.silentAt(p); p.silent != 0 || at != 0 && at <= c.now {
 			c.giveUp(p, "is silent, and the run ends")
 			continue

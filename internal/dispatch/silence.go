@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -79,6 +80,31 @@ func (c *Core) giveUp(p *pilot, reason string) {
 	c.dropPilot(p, reason)
 }
 
+// refuse is for a pilot of which something was refused. It leaves when it hears of that, and says why in its log: so
+// its launch is stopped only if it stays.
+func (c *Core) refuse(p *pilot) {
+	if p.refused {
+		return
+	}
+	p.refused = true
+	c.opens(p)
+	if p.held != 0 {
+		c.reply(p, Answer{LeaveNow: true})
+		p.held = 0
+	}
+	if p.reserved != nil {
+		c.placement.release(p)
+	}
+	for _, a := range slices.Clone(p.attempts) {
+		c.attemptLost(a, fmt.Sprintf("pilot %s was refused", p.id))
+	}
+	c.placement.expectNothing(p)
+	c.placement.noLongerAwaited(p)
+	p.due, p.silentAfter = c.now, c.now.after(c.config.Silence)
+	c.fleet.recount(p)
+	c.fleet.armPilot(p)
+}
+
 // pilotTimerFired answers a Sync that was held long enough, looks at what waits at the
 // pilot, and notices that it is silent, and then that it is so for too long. If the timer
 // is late the TaskQueue itself stood still, and the pilot may have called meanwhile.
@@ -93,7 +119,11 @@ func (c *Core) pilotTimerFired(p *pilot) {
 		return
 	}
 	if p.held == 0 && p.silentAfter <= c.now {
-		c.giveUp(p, fmt.Sprintf("has not called for %v", c.fleet.lease(p)))
+		reason := fmt.Sprintf("has not called for %v", c.fleet.lease(p))
+		if p.refused {
+			reason = "was refused, and has not left"
+		}
+		c.giveUp(p, reason)
 		return
 	}
 	if late {

@@ -14,6 +14,15 @@ func (c *Core) sync(s *Sync) error {
 	case p != nil && s.Seq < p.seq:
 		c.effects.Replies = append(c.effects.Replies, Reply{s.Pilot, s.Seq, Answer{Superseded: true}})
 		return nil
+	case p != nil && p.refused && s.Leaving:
+		p.seq, p.held = s.Seq, s.Seq
+		c.farewell(p)
+		return nil
+	case p != nil && p.refused:
+		c.effects.Replies = append(c.effects.Replies, Reply{s.Pilot, s.Seq, Answer{
+			Number: c.fleet.nextAnswer(), Seen: s.Seq, LeaveNow: true,
+		}})
+		return nil
 	case p == nil && (!s.Full || s.Hello == nil): // nothing is known of it
 		for i := range s.Ended {
 			c.resultArrived(s.Pilot, nil, &s.Ended[i])

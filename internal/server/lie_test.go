@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"fairway/internal/access"
 	"fairway/internal/wire"
@@ -59,6 +60,7 @@ func TestThePilotThatWasRefusedKeepsNoJob(t *testing.T) {
 	var log bytes.Buffer
 	r.config.Log = slog.New(slog.NewTextHandler(&log, nil))
 	r.pilots.stay = true
+	r.config.Dispatch.Silence = time.Second // until its launch is stopped
 	r.pilots.lie = func(name string, m *wire.SyncRequest) {
 		if name == "p1" && len(m.GetEnded()) > 0 {
 			m.GetEnded()[0].Result.Outputs[0].Pfn = "folder:in/a.txt"

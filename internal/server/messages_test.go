@@ -109,6 +109,7 @@ func TestNoMessageOfAPilotStopsTheServer(t *testing.T) {
 	for range restarts {
 		r := newRun(t, root, liedTo, nil)
 		r.config.Log, r.config.KeepGoing = nil, true
+		r.config.LeaveTime = 10 * time.Millisecond // a pilot may have said that it is of a launch that there is not
 		r.config.Dispatch.Backoff, r.config.Dispatch.MaxBackoff = time.Millisecond, time.Millisecond
 		address := ""
 		r.config.System = func(at string, _ folder.Layout) (batch.System, error) {

@@ -110,16 +110,19 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 // refused says which pilot was refused, and why, and has its jobs given to others at once: nothing that it says is
 // believed any more. One that a caller names which it cannot be keeps its own.
 func (q *TaskQueue) refused(ctx context.Context, caller *access.Caller, pilot string, why error) {
-	if !caller.Is(pilot) {
+	tells, is := caller.TellsOfRefusal(), caller.Is(pilot)
+	if tells && is {
+		q.Log.Warn("what a pilot says was refused; its jobs are given to others", "pilot", pilot, "reason", why)
+	}
+	if tells && !is && caller != nil {
 		q.Log.Warn("a caller was refused that says it is a pilot of another launch", "launch", caller.Launch, "reason", why)
+	}
+	if !is {
 		return
 	}
-	q.Log.Warn("what a pilot says was refused; its jobs are given to others", "pilot", pilot, "reason", why)
 	given := dispatch.Refused{Pilot: dispatch.PilotID(pilot)}
-	context.AfterFunc(ctx, func() { // when it has been told: its launch is stopped
-		// Nobody waits for it: a server that ends, or loads its state anew, forgets it, and then the pilot is silent.
-		_ = q.Inbox.Send(context.WithoutCancel(ctx), &loop.Request{Dispatch: []dispatch.Input{given}})
-	})
+	// Nobody waits for it: a server that ends, or loads its state anew, forgets it, and then the pilot is silent.
+	_ = q.Inbox.Send(ctx, &loop.Request{Dispatch: []dispatch.Input{given}})
 }
 
 // otherProtocol has a pilot leave that would not understand, and would not be
