@@ -189,11 +189,7 @@ func TestForetoldIsWhatHappens(t *testing.T) {
 			}
 			e := off(f.Time, real)
 			errs = append(errs, math.Abs(e))
-			most := 0.2
-			if w.ahead > 0 && c.Cache != "" { // how long it took to fetch files ahead is not recorded
-				most = 0.3
-			}
-			if math.Abs(e) > most {
+			if math.Abs(e) > 0.2 {
 				t.Errorf("%s: %v foretold, %v happened: %+.1f %%", f.Name, f.Time, real, 100*e)
 			}
 			if f.Low > f.Time || f.High < f.Time {
