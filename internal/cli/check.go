@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -86,7 +87,11 @@ func (c *console) check(arguments []string, o *checkOptions) error {
 	if o.dry && !o.fix {
 		return fail(exitUsage, "add --fix; check alone changes nothing", "--dry-run is for --fix")
 	}
-	file, folder, err := c.fileAndFolder(arguments)
+	file, _, err := c.fileAndFolder(arguments)
+	if err != nil {
+		return err
+	}
+	folder, err := filepath.Abs(filepath.Dir(file))
 	if err != nil {
 		return err
 	}

@@ -133,16 +133,17 @@ depends on timing.`),
 		SilenceErrors: true,
 		PersistentPreRun: func(command *cobra.Command, _ []string) {
 			c.started = true
+			c.chooseMeant(command)
 			if command.Name() != pilotName { // whose log is for programs, too
 				slog.SetDefault(slog.New(newWarnings(c.announce)))
 			}
 		},
 	}
 	flags := root.PersistentFlags()
-	flags.StringVarP(&c.dir, "dir", "C", "", "folder of the workflow (default for run and check: the folder of FILE; "+
+	flags.StringVarP(&c.dir, "dir", "C", "", "folder of the run's state and results (default for run: that of FILE; "+
 		"for others: this folder, or the nearest one above it that has a .fairway)")
 	flags.StringVar(&c.service, "server", os.Getenv(serverVariable), "a server that takes workflows (fairway serve): its "+
-		"folder, or a copy of the file .fairway/service in it (default: $"+serverVariable+")")
+		"folder, or a copy of the file .fairway/service in it (default: $"+serverVariable+" where no run is here)")
 	flags.Uint32Var(&c.number, "run", 0, "number of the `run` that is meant, at a server that takes workflows")
 	flags.BoolVar(&c.json, "json", false, "print one JSON object instead of text")
 	_ = root.MarkPersistentFlagDirname("dir")
@@ -162,19 +163,24 @@ func (c *console) root() *cobra.Command {
 			root.AddCommand(command)
 		}
 	}
-	grouped("run", c.runCommand(), c.execCommand(), c.mapCommand(), c.openCommand(), c.serveCommand(), c.submitCommand(),
-		c.initCommand(), c.checkCommand(), c.graphCommand(), c.siteCommand(),
-		c.stopCommand(), c.cleanCommand())
-	grouped("look", c.runsCommand(), c.watchCommand(), c.pilotsCommand(), c.sharesCommand())
-	grouped("run", c.loginCommand())
-	grouped("look", c.whoamiCommand(), c.auditCommand())
-	grouped("change", c.tokenCommand())
+	grouped("run", c.runCommand())
+	grouped("run", marked(opensHere, c.execCommand(), c.mapCommand(), c.openCommand())...)
+	grouped("run", c.serveCommand())
+	grouped("run", marked(asksServers, c.submitCommand())...)
+	grouped("run", c.initCommand(), c.checkCommand(), c.graphCommand(), c.siteCommand(), c.stopCommand(), c.cleanCommand())
+	grouped("look", marked(asksServers, c.runsCommand())...)
+	grouped("look", c.watchCommand(), c.pilotsCommand())
+	grouped("look", marked(asksServers, c.sharesCommand())...)
+	grouped("run", marked(asksServers, c.loginCommand())...)
+	grouped("look", marked(asksServers, c.whoamiCommand(), c.auditCommand())...)
+	grouped("change", marked(asksServers, c.tokenCommand())...)
 	grouped("look", c.jobsCommand(), c.showCommand(), c.explainCommand(), c.logsCommand(), c.whyCommand())
 	grouped("look", c.whatIfCommand())
 	grouped("look", c.reportCommand(), c.exportCommand())
 	grouped("look", c.filesCommand(), c.getCommand(), c.cacheCommand())
 	grouped("look", c.simCommand(), c.catalogCommand())
-	grouped("change", c.cancelCommand(), c.retryCommand(), c.closeCommand(), c.removeCommand())
+	grouped("change", c.cancelCommand(), c.retryCommand(), c.closeCommand())
+	grouped("change", marked(asksServers, c.removeCommand())...)
 	root.AddCommand(c.versionCommand(), c.pilotCommand(), c.taskCommand(), exitCodesTopic())
 	root.SetFlagErrorFunc(flagError)
 	plainTypes(root)

@@ -37,7 +37,7 @@ func (c *console) completeJob(
 func (c *console) completeJobs(
 	command *cobra.Command, _ []string, begun string,
 ) (words []string, _ cobra.ShellCompDirective) {
-	return c.complete(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+	return c.complete(command, func(ctx context.Context, client wire.WorkflowClient) error {
 		for job, err := range allJobs(ctx, client, &wire.ListJobsRequest{}) {
 			if err != nil || len(words) == completionLimit {
 				return err
@@ -53,7 +53,7 @@ func (c *console) completeJobs(
 func (c *console) completeSteps(
 	command *cobra.Command, _ []string, _ string,
 ) (words []string, _ cobra.ShellCompDirective) {
-	return c.complete(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+	return c.complete(command, func(ctx context.Context, client wire.WorkflowClient) error {
 		report, err := progressNow(ctx, client)
 		for _, step := range report.GetSteps() {
 			words = append(words, step.Step)
@@ -63,9 +63,11 @@ func (c *console) completeSteps(
 }
 
 func (c *console) complete(
-	ctx context.Context, find func(context.Context, wire.WorkflowClient) error, words *[]string,
+	command *cobra.Command, find func(context.Context, wire.WorkflowClient) error, words *[]string,
 ) ([]string, cobra.ShellCompDirective) {
-	ctx, cancel := context.WithTimeout(ctx, completionTime)
+	c.chooseMeant(command)
+	c.meant = "" // nobody reads it
+	ctx, cancel := context.WithTimeout(command.Context(), completionTime)
 	defer cancel()
 	if err := c.ask(ctx, find); err != nil {
 		return nil, cobra.ShellCompDirectiveError

@@ -21,6 +21,7 @@ type console struct {
 
 	// A lasting server, and the run there that is meant.
 	service string // its folder, or a file that says how it is reached; empty: the folder of dir
+	meant   string // to be told: that the folder is asked, and how to name the server
 	number  uint32 // 0: the only one
 	group   string // whose share a run that begins at the server takes
 

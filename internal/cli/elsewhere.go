@@ -60,6 +60,10 @@ func (c *console) shownPlaces() (func(pfn string) string, error) {
 // isFolderOfRun is asked for folders of runs, which are on Linux only.
 func isFolderOfRun(string) bool { return false }
 
+func isLasting(string) bool { return false }
+
+func isUnderwayIn(string) bool { return false }
+
 func hasEnded(error) bool { return false }
 
 func (c *console) isUnderway(context.Context) bool { return false }

@@ -65,9 +65,9 @@ func (c *console) numbered(_ *cobra.Command, arguments []string) error {
 		return fail(exitUsage, "name one run", "it takes one run, not %d", len(arguments))
 	}
 	if len(arguments) == 1 {
-		if _, err := fmt.Sscanf(arguments[0], "%d", &c.number); err != nil || c.number == 0 {
-			return fail(exitUsage, "`fairway runs` lists the numbers", "%q is no number of a run", arguments[0])
-		}
+		var err error
+		c.number, err = runNumber(arguments[0])
+		return err
 	}
 	return nil
 }

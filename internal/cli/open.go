@@ -68,6 +68,7 @@ func (c *console) prepareOpen(command *cobra.Command, o *runOptions, name string
 	if _, err := o.workflow(); err != nil {
 		return fail(exitUsage, "use letters, digits, '_', '-' and '.'", "--name %q is no name for a run", name)
 	}
+	c.tellMeant()
 	folder := c.dir
 	if folder == "" {
 		folder = "."

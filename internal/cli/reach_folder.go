@@ -21,6 +21,7 @@ import (
 
 // askHere is ask for a workflow of this machine.
 func (c *console) askHere(ctx context.Context, do asking) error {
+	c.tellMeant()
 	folder, err := c.folderWithState()
 	if err != nil {
 		return err
@@ -30,6 +31,7 @@ func (c *console) askHere(ctx context.Context, do asking) error {
 
 // askRunningHere is askRunning for a workflow of this machine.
 func (c *console) askRunningHere(ctx context.Context, do asking) error {
+	c.tellMeant()
 	folder, err := c.folderWithState()
 	if err != nil {
 		return err
@@ -198,3 +200,15 @@ func (c *console) folderWithState() (string, error) {
 // isFolderOfRun reports whether a path is the folder of a run, and not that of a server that
 // takes workflows, or a file.
 func isFolderOfRun(path string) bool { return hasState(path) && !folder.IsLasting(path) }
+
+// isUnderwayIn reports whether a process of some machine runs a workflow in a folder now.
+func isUnderwayIn(dir string) bool {
+	if !hasState(dir) {
+		return false
+	}
+	_, running := errors.AsType[*folder.RunningError](folder.CheckFree(dir))
+	return running
+}
+
+// isLasting reports whether a path is the folder of a server that takes workflows.
+func isLasting(path string) bool { return folder.IsLasting(path) }

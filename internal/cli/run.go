@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"strings"
 	"time"
@@ -26,6 +27,7 @@ import (
 // runOptions are the flags of run.
 type runOptions struct {
 	file, folder string
+	base         string // folder that names in the workflow are relative to; empty: folder
 	text         []byte // of a workflow that no file has; nil: that of file
 	set          []string
 	parameters   map[string]string
@@ -109,6 +111,9 @@ Ctrl-C ends the run when the running attempts have ended; twice ends it at once.
 			}
 			var err error
 			if o.file, o.folder, err = c.fileAndFolder(arguments); err != nil {
+				return err
+			}
+			if o.base, err = filepath.Abs(filepath.Dir(o.file)); err != nil {
 				return err
 			}
 			return c.run(command.Context(), o)
@@ -325,7 +330,7 @@ func (c *console) runAtServer(ctx context.Context, o *runOptions) error {
 			"--keep-results, --record and --site are not for a workflow that is submitted to a server")
 	}
 	c.service = o.server
-	request, err := submission(o.file, o.folder, &submitOptions{
+	request, err := submission(o.file, o.base, &submitOptions{
 		set: o.set, until: o.until, keepGoing: o.keepGoing, results: strings.TrimPrefix(o.results, "file:"),
 		scales: flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale}, waitAnyway: o.waitAnyway,
 		noReuse: o.noReuse,

@@ -42,8 +42,8 @@ func (c *console) submitCommand() *cobra.Command {
 		Short: "Submit a workflow to a server",
 		Long: `Submit the workflow that FILE describes (default: workflow.yaml) to a server that
 takes workflows (` + "`fairway serve`" + `), and print the number of its run. Inputs are
-relative to the folder of FILE, or --dir, which the server must see under the same
-path. Otherwise --upload sends them, 4 MiB at most, or they are URLs. FILE
+relative to the folder of FILE, which the server must see under the same path.
+Otherwise --upload sends them, 4 MiB at most, or they are URLs. FILE
 can also be a recorded trace in WfFormat (JSON).`,
 		Example: `  fairway submit workflow.yaml --server /data/fairway --set pairs=500 --watch
   fairway submit --key nightly-2026-11-27 --results s3://bucket/nightly
@@ -96,10 +96,7 @@ func (c *console) submittedFile(arguments []string) (file, dir string, err error
 	if len(arguments) > 0 {
 		file = arguments[0]
 	}
-	if dir = c.dir; dir == "" {
-		dir = filepath.Dir(file)
-	}
-	dir, err = filepath.Abs(dir)
+	dir, err = filepath.Abs(filepath.Dir(file))
 	return file, dir, err
 }
 
@@ -233,16 +230,9 @@ func (c *console) watchCommand() *cobra.Command {
 		Long: `Watch the run of this folder, or a run of a server that takes workflows, until it has
 ended. Ctrl-C ends the watching only. The exit code is that of the run.`,
 		Example: "  fairway watch\n  fairway watch 7 --server /data/fairway",
-		Args:    cobra.MaximumNArgs(1),
-		RunE: func(command *cobra.Command, arguments []string) error {
-			number := c.number
-			if len(arguments) > 0 {
-				var err error
-				if number, err = runNumber(arguments[0]); err != nil {
-					return err
-				}
-			}
-			return c.watchRun(command.Context(), number)
+		Args:    c.numbered,
+		RunE: func(command *cobra.Command, _ []string) error {
+			return c.watchRun(command.Context(), c.number)
 		},
 	}
 }

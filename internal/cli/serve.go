@@ -3,6 +3,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -219,6 +220,10 @@ func (o *runOptions) workflow() (*flow.Workflow, error) {
 	return readWorkflow(o.file, o.parameters, flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale})
 }
 
+// relativeTo is the folder that names in the workflow are relative to, and beside which sites may be
+// described.
+func (o *runOptions) relativeTo() string { return cmp.Or(o.base, o.folder) }
+
 func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Config, error) {
 	workflow, err := o.workflow()
 	if err != nil {
@@ -232,11 +237,11 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 			return server.Config{}, &failure{code: exitNotFound, err: err}
 		}
 	}
-	listed, err := newListing(o.folder)
+	listed, err := newListing(o.relativeTo())
 	if err != nil {
 		return server.Config{}, err
 	}
-	if _, _, err := inspect(workflow, o.file, o.folder, listed, false); err != nil {
+	if _, _, err := inspect(workflow, o.file, o.relativeTo(), listed, false); err != nil {
 		return server.Config{}, err
 	}
 	if err := folder.CheckOurs(o.folder); err != nil {
@@ -266,6 +271,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		Workflow:    workflow,
 		Variables:   variables,
 		Folder:      o.folder,
+		Base:        o.base,
 		Enumerated:  listed,
 		KeepGoing:   o.keepGoing,
 		KeepResults: o.keepResults,

@@ -53,7 +53,7 @@ func siteOfServer(o *runOptions) (*site.Site, error) {
 		return nil, fail(exitUsage, "unset it; FAIRWAY_SERVICE is the variable that names a server which takes workflows",
 			"%s is set, as it is in the job of a site that is a server, and no site is named", serverjob.Variable)
 	}
-	s, err := findSite(o.folder, o.sites[0])
+	s, err := findSite(o.relativeTo(), o.sites[0])
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func siteOfServer(o *runOptions) (*site.Site, error) {
 		return nil, fail(exitUsage, "name another site first, or leave --server out", "--server site: %w", err)
 	}
 	for _, name := range o.sites[1:] {
-		other, err := findSite(o.folder, name)
+		other, err := findSite(o.relativeTo(), name)
 		if err != nil {
 			return nil, err
 		}

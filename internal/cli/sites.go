@@ -40,7 +40,7 @@ func farSites(ctx context.Context, o *runOptions) (sites []*site.Site, err error
 			continue
 		}
 		named[name] = true
-		s, err := findSite(o.folder, name)
+		s, err := findSite(o.relativeTo(), name)
 		if err == nil {
 			err = enterSite(ctx, s)
 		}

@@ -19,11 +19,12 @@ import (
 type Config struct {
 	// Workflow is what to run, with the values of its parameters.
 	Workflow *flow.Workflow
-	// Folder is where the workflow lives: its .fairway/ and results/, and what
-	// the patterns of its inputs are relative to. It is made if need be.
+	// Folder is where the workflow lives: its .fairway/ and results/. It is made if need be.
 	Folder string
+	// Base is the folder that names in the workflow are relative to, that of its file. Empty: Folder.
+	Base string
 
-	// Enumerated is what has been listed of the inputs in Folder, so that it is not listed again;
+	// Enumerated is what has been listed of the inputs in Base, so that it is not listed again;
 	// nil: nothing. It should be fresh.
 	Enumerated *feed.Enumeration
 

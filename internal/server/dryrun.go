@@ -94,7 +94,10 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 	if records != nil {
 		defer func() { _ = records.Close() }()
 	}
-	find := feed.NewFinder(dir, config.tellingSlow(elements.New(folders.Roots(), config.Sched.Sleep)))
+	find, err := config.finderIn(dir, elements.New(folders.Roots(), config.Sched.Sleep))
+	if err != nil {
+		return nil, err
+	}
 	find.Dry, find.Made, find.Enumerated = true, madeIn(folders), config.Enumerated
 	o, err := openRecords(ctx, &config, records, find)
 	if err != nil {

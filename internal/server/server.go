@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"runtime"
 	"sync"
@@ -241,7 +242,10 @@ func (s *Server) openStore() (records store.Store, err error) {
 
 // openRun decides how the run of the folder begins.
 func (s *Server) openRun(ctx context.Context, dir string) error {
-	find := feed.NewFinder(dir, s.config.tellingSlow(s.element))
+	find, err := s.config.finderIn(dir, s.element)
+	if err != nil {
+		return err
+	}
 	find.Made = madeIn(s.folders)
 	if s.term == nil { // else it may have waited for long
 		find.Enumerated = s.config.Enumerated
@@ -252,6 +256,34 @@ func (s *Server) openRun(ctx context.Context, dir string) error {
 	}
 	s.runs.add(s.newRun(s.config, o, find))
 	return nil
+}
+
+// finderIn finds the inputs of a run whose state is in a folder. Files beside a workflow elsewhere are
+// named absolutely: the state may be moved without them.
+func (c *Config) finderIn(dir string, element storage.Element) (*feed.Finder, error) {
+	base, err := filepath.Abs(cmp.Or(c.Base, dir))
+	if err != nil {
+		return nil, err
+	}
+	apart := !sameFolder(base, dir)
+	if !apart {
+		base = dir
+	}
+	find := feed.NewFinder(base, c.tellingSlow(element))
+	find.Apart = apart
+	return find, nil
+}
+
+func sameFolder(a, b string) bool {
+	if a == b {
+		return true
+	}
+	first, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	second, err := os.Stat(b)
+	return err == nil && os.SameFile(first, second)
 }
 
 // openPlaces makes sure that what jobs write can be stored and published where it is to be.
