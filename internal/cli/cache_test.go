@@ -27,7 +27,7 @@ func TestARunWithoutCountsOfCachesSaysSo(t *testing.T) {
 func TestTooManyArgumentsAreNamed(t *testing.T) {
 	for arguments, want := range map[string]string{
 		"cache a b c": "cache takes at most 2 arguments, and not c too: fairway cache [NODE [PATTERN]]",
-		"get a b c":   "get takes at most 2 arguments, and not c too: fairway get NAME [DESTINATION]",
+		"get a b c":   "get takes at most 2 arguments, and not c too: fairway get NAME|PATTERN [DESTINATION]",
 		"files a b":   "files takes one pattern, and not b too",
 	} {
 		var text strings.Builder

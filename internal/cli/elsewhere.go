@@ -40,8 +40,8 @@ func (c *console) askRunningHere(context.Context, asking) error { return noServe
 func (c *console) askAbout(ctx context.Context, do asking) error {
 	return c.ask(ctx, do)
 }
-func (c *console) getStored(context.Context, string, *uint32, string) error {
-	return noServer()
+func (c *console) getStored(context.Context, string, *uint32, string) (*fetched, error) {
+	return nil, noServer()
 }
 
 func (c *console) stopLeft(context.Context, bool) error { return noServer() }

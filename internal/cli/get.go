@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/logical"
+	"fairway/internal/quantity"
 	"fairway/internal/wire"
 )
 
@@ -22,15 +24,21 @@ const standardOutput = "-"
 func (c *console) getCommand() *cobra.Command {
 	var number uint32
 	command := &cobra.Command{
-		Use:   "get NAME [DESTINATION]",
-		Short: "Fetch a file of the run from where it is stored",
+		Use:   "get NAME|PATTERN [DESTINATION]",
+		Short: "Fetch files of the run from where they are stored",
 		Long: `Fetch a file of this folder's workflow by its logical name, from where it is
 stored. DESTINATION is a new file, a folder that exists (default: this one), or -
 for standard output. The copy appears when it is complete and has the recorded
 checksum, and replaces nothing; with -, get fails at the end if the checksum is
 wrong. A folder (its name ends in a slash) comes as a ZIP file.
+
+A PATTERN with a placeholder or a wildcard stands for all files that match. They keep
+their names below DESTINATION, which is made if need be. A file that is there already
+is left alone, so a call that was cut short may be repeated.
+
 From a server that is reached over the network, files come through the server.`,
 		Example: `  fairway get merged/all.bam
+  fairway get 'counts/{sample}.txt' /tmp/counts
   fairway get table.txt --version 2 - | head
   fairway get report/ /tmp/report.zip`,
 		Args: takes(1, 2, "file"),
@@ -44,14 +52,108 @@ From a server that is reached over the network, files come through the server.`,
 				return fail(exitUsage, "name a file to write",
 					"with --json, standard output holds one JSON object and nothing else")
 			}
-			if c.service != "" && !isFolder(c.service) {
-				return c.getFar(command.Context(), arguments[0], version, destination)
+			if isPattern(arguments[0]) {
+				return c.getMatching(command.Context(), arguments[0], version, destination)
 			}
-			return c.getStored(command.Context(), arguments[0], version, destination)
+			f, err := c.getFile(command.Context(), arguments[0], version, destination)
+			if err != nil || destination == standardOutput {
+				return err
+			}
+			return c.answer(f, func() { c.printFetched(f) })
 		},
 	}
 	command.Flags().Uint32Var(&number, "version", 0, "number of a version (files lists them; default: the newest)")
 	return command
+}
+
+// getFile fetches one file, and reports what became of it.
+func (c *console) getFile(ctx context.Context, lfn string, number *uint32, destination string) (*fetched, error) {
+	if c.service != "" && !isFolder(c.service) {
+		return c.getFar(ctx, lfn, number, destination)
+	}
+	return c.getStored(ctx, lfn, number, destination)
+}
+
+func (c *console) printFetched(f *fetched) {
+	fmt.Fprintf(c.out, "%s: version %d of %s, %s\n", f.Destination, f.Version, f.LFN, quantity.Bytes(f.Size))
+}
+
+// isPattern reports whether a name stands for several files. Names of files have no such signs, but
+// where their workflow has written them so: then the name itself is asked for first.
+func isPattern(name string) bool { return strings.ContainsAny(name, "{}*?") }
+
+// fetchedObject is what --json prints of a pattern.
+type fetchedObject struct {
+	Files []*fetched `json:"files"`
+	There []string   `json:"there"` // names of files that were at the destination already
+	Left  []string   `json:"left"`  // names of files that are not stored
+}
+
+// getMatching fetches the newest versions of all files that match a pattern.
+func (c *console) getMatching(ctx context.Context, pattern string, number *uint32, destination string) error {
+	if number != nil || destination == standardOutput {
+		return fail(exitUsage, "name one file", "--version and - are for one file, and %s is a pattern", pattern)
+	}
+	names, left, err := c.storedNames(ctx, pattern)
+	if err != nil {
+		return err
+	}
+	got := fetchedObject{[]*fetched{}, []string{}, left}
+	for _, lfn := range names {
+		to := filepath.Join(destination, filepath.FromSlash(path.Dir(logical.Path(lfn))))
+		if !filepath.IsLocal(filepath.FromSlash(logical.Path(lfn))) {
+			return fail(exitFailed, "", "%q is no name for a file below a folder", lfn)
+		}
+		if err := os.MkdirAll(to, 0o777); err != nil {
+			return fmt.Errorf("making a folder for %s: %w", lfn, err)
+		}
+		to = destinationOf(lfn, to)
+		if _, err := os.Lstat(to); err == nil {
+			got.There = append(got.There, lfn)
+			continue
+		}
+		f, err := c.getFile(ctx, lfn, nil, to)
+		if err != nil {
+			return err
+		}
+		got.Files = append(got.Files, f)
+	}
+	_ = c.answer(got, func() {
+		for _, f := range got.Files {
+			c.printFetched(f)
+		}
+		if n := int64(len(got.There)); n > 0 {
+			fmt.Fprintf(c.err, "fairway: %s left alone, which were there already\n", quantity.Count(n, "file"))
+		}
+		if n := int64(len(left)); n > 0 {
+			fmt.Fprintf(c.err, "fairway: %s left out, which are not stored: `fairway files '%s'` says why\n",
+				quantity.Count(n, "file"), pattern)
+		}
+	})
+	return nil
+}
+
+// storedNames are the files that match a pattern: those that can be fetched, and those that are not
+// stored.
+func (c *console) storedNames(ctx context.Context, pattern string) (names, left []string, err error) {
+	left = []string{}
+	err = c.ask(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+		answer, err := client.ListFiles(ctx, &wire.ListFilesRequest{Pattern: pattern, Limit: math.MaxInt32})
+		names, left = nil, []string{}
+		for _, file := range answer.GetFiles() {
+			stored := slices.ContainsFunc(file.GetVersions(), func(v *wire.FileVersion) bool { return v.Newest && v.Pfn != "" })
+			if stored {
+				names = append(names, file.GetLfn())
+			} else {
+				left = append(left, file.GetLfn())
+			}
+		}
+		return err
+	})
+	if err == nil && len(names)+len(left) == 0 {
+		err = fail(exitNotFound, "`fairway files` lists them", "there is no file that matches %q", pattern)
+	}
+	return names, left, err
 }
 
 type fetched struct {

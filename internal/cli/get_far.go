@@ -14,7 +14,6 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/adler32"
-	"fairway/internal/quantity"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 )
@@ -27,19 +26,21 @@ const fetchPause = 250 * time.Millisecond
 
 // getFar fetches a file through a server that is reached over the network. It appears under its name
 // when it is complete and has the checksum that the server has recorded.
-func (c *console) getFar(ctx context.Context, lfn string, number *uint32, destination string) error {
+func (c *console) getFar(
+	ctx context.Context, lfn string, number *uint32, destination string,
+) (*fetched, error) {
 	ask := func(do asking) error { return c.ask(ctx, do) }
 	if destination == standardOutput {
 		_, err := fetch(ctx, ask, lfn, number, c.out)
-		return err
+		return nil, err
 	}
-	f := fetched{LFN: lfn, Destination: destinationOf(lfn, destination)}
+	f := &fetched{LFN: lfn, Destination: destinationOf(lfn, destination)}
 	if _, err := os.Lstat(f.Destination); err == nil { // known before anything is copied
-		return taken(f.Destination)
+		return nil, taken(f.Destination)
 	}
 	out, err := os.CreateTemp(filepath.Dir(f.Destination), ".fairway-get-*")
 	if err != nil {
-		return fmt.Errorf("making %s: %w", f.Destination, err)
+		return nil, fmt.Errorf("making %s: %w", f.Destination, err)
 	}
 	defer func() {
 		_ = out.Close()
@@ -47,7 +48,7 @@ func (c *console) getFar(ctx context.Context, lfn string, number *uint32, destin
 	}()
 	version, err := fetch(ctx, ask, lfn, number, out)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	f.Version, f.Adler32, f.Size = version.GetVersion(), version.GetAdler32(), version.GetSize()
 	err = errors.Join(out.Chmod(0o644), out.Sync(), out.Close())
@@ -56,13 +57,11 @@ func (c *console) getFar(ctx context.Context, lfn string, number *uint32, destin
 	}
 	switch {
 	case errors.Is(err, fs.ErrExist):
-		return taken(f.Destination)
+		return nil, taken(f.Destination)
 	case err != nil:
-		return fmt.Errorf("making %s: %w", f.Destination, err)
+		return nil, fmt.Errorf("making %s: %w", f.Destination, err)
 	}
-	return c.answer(f, func() {
-		fmt.Fprintf(c.out, "%s: version %d of %s, %s\n", f.Destination, f.Version, lfn, quantity.Bytes(f.Size))
-	})
+	return f, nil
 }
 
 // fetch writes a stored version, and checks it. A stream that breaks off is gone on with.

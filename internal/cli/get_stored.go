@@ -13,7 +13,6 @@ import (
 
 	"fairway/internal/disk"
 	"fairway/internal/logical"
-	"fairway/internal/quantity"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
@@ -21,46 +20,46 @@ import (
 )
 
 // getStored fetches a file from where it is stored.
-func (c *console) getStored(ctx context.Context, lfn string, number *uint32, destination string) error {
+func (c *console) getStored(
+	ctx context.Context, lfn string, number *uint32, destination string,
+) (*fetched, error) {
 	v, err := c.storedVersion(ctx, lfn, number)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	roots, err := c.roots()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if logical.IsFolder(lfn) && v.Writer == nil {
-		return fail(exitNotFound, "copy it from there", "%s is a folder from outside, at %s", lfn, roots.Shown(v.Pfn))
+		return nil, fail(exitNotFound, "copy it from there", "%s is a folder from outside, at %s", lfn, roots.Shown(v.Pfn))
 	}
 	source := storage.TellSlow(elements.New(roots, sched.Default().Sleep), func(host string, why error) {
 		fmt.Fprintf(c.err, "fairway: %s\n", storage.SlowText(host, why, storage.AwayTime.String()))
 	})
 	if destination == standardOutput {
 		_, err := copyVersion(ctx, source, lfn, v, c.out)
-		return err
+		return nil, err
 	}
-	f := fetched{LFN: lfn, Version: v.Version, Adler32: v.Adler32, Destination: destinationOf(lfn, destination)}
+	f := &fetched{LFN: lfn, Version: v.Version, Adler32: v.Adler32, Destination: destinationOf(lfn, destination)}
 	if _, err := os.Lstat(f.Destination); err == nil { // known before anything is copied
-		return taken(f.Destination)
+		return nil, taken(f.Destination)
 	}
 	out, err := disk.CreateUnnamed(filepath.Dir(f.Destination), 0, 0o666)
 	if err != nil {
-		return fmt.Errorf("making %s: %w", f.Destination, err)
+		return nil, fmt.Errorf("making %s: %w", f.Destination, err)
 	}
 	defer func() { _ = out.Close() }()
 	if f.Size, err = copyVersion(ctx, source, lfn, v, out); err != nil {
-		return err
+		return nil, err
 	}
 	if err := errors.Join(out.Sync(), out.Link(f.Destination)); err != nil {
 		if errors.Is(err, fs.ErrExist) {
-			return taken(f.Destination)
+			return nil, taken(f.Destination)
 		}
-		return fmt.Errorf("making %s: %w", f.Destination, err)
+		return nil, fmt.Errorf("making %s: %w", f.Destination, err)
 	}
-	return c.answer(f, func() {
-		fmt.Fprintf(c.out, "%s: version %d of %s, %s\n", f.Destination, f.Version, lfn, quantity.Bytes(f.Size))
-	})
+	return f, nil
 }
 
 // copyVersion writes the contents of a version, and checks them against what was recorded

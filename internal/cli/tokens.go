@@ -193,27 +193,67 @@ func minute(t *timestamppb.Timestamp) string {
 }
 
 func (c *console) tokenRevokeCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "revoke TOKEN...",
+	user := ""
+	command := &cobra.Command{
+		Use:   "revoke TOKEN...|--user USER",
 		Short: "Make tokens worthless",
-		Long: `Make tokens worthless at once, by their numbers; what is done with them ends. You may do
-that with your own, an administrator with all. The number owner stands for the token
-of the file .fairway/service: it gets another one, and copies of it are good no more.`,
-		Example: "  fairway token revoke k2vq7x3am4\n  fairway token revoke owner",
-		Args:    takes(1, anyNumber, "TOKEN"),
+		Long: `Make tokens worthless at once, by their numbers, or all of a user; what is done with
+them ends. You may do that with your own, an administrator with all. The number owner
+stands for the token of the file .fairway/service: it gets another one, and copies of
+it are good no more.`,
+		Example: "  fairway token revoke k2vq7x3am4\n  fairway token revoke --user ada\n  fairway token revoke owner",
+		Args: func(command *cobra.Command, numbers []string) error {
+			switch {
+			case user == "":
+				return takes(1, anyNumber, "TOKEN")(command, numbers)
+			case len(numbers) > 0:
+				return fmt.Errorf("revoke takes numbers of tokens or --user, not both")
+			}
+			return nil
+		},
 		RunE: func(command *cobra.Command, numbers []string) error {
-			return c.askRights(command.Context(), func(ctx context.Context, client wire.RightsClient) error {
+			return c.askRights(command.Context(), func(ctx context.Context, client wire.RightsClient) (err error) {
+				if user != "" {
+					if numbers, err = tokensOf(ctx, client, user); err != nil {
+						return err
+					}
+				}
 				for _, number := range numbers {
 					if _, err := client.RevokeToken(ctx, &wire.RevokeTokenRequest{Number: number}); err != nil {
 						return err
 					}
 				}
-				return c.answer(&wire.RevokeTokenResponse{}, func() {
+				return c.answer(revokedObject{append([]string{}, numbers...)}, func() {
 					fmt.Fprintf(c.out, "revoked: %s\n", strings.Join(numbers, " "))
 				})
 			})
 		},
 	}
+	command.Flags().StringVar(&user, "user", "", "all tokens of this `user`, those of logins too")
+	return command
+}
+
+// revokedObject is what --json prints.
+type revokedObject struct {
+	Revoked []string `json:"revoked"` // numbers of tokens
+}
+
+// tokensOf are the numbers of the tokens of a user, as far as the one who asks may see them.
+func tokensOf(ctx context.Context, client wire.RightsClient, user string) (numbers []string, err error) {
+	answer, err := client.ListTokens(ctx, &wire.ListTokensRequest{})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range answer.GetTokens() {
+		if t.GetUser() == user && t.GetProof() != string(rights.ByOwner) {
+			numbers = append(numbers, t.GetNumber())
+		}
+	}
+	if len(numbers) == 0 {
+		return nil, fail(exitNotFound, "`fairway token list` lists those that you may see", "there is no token of a user %q",
+			user)
+	}
+	return numbers, nil
 }
 
 func (c *console) whoamiCommand() *cobra.Command {
