@@ -149,6 +149,7 @@ const (
 	NodeDoubted     // jobs fail on the Host, and may go well elsewhere: it gets no more for a while; Reason says why
 	NodeTrusted     // it gets jobs again
 	ServerAway      // the pilot cannot reach the server of files that Name says, and waits for it; Reason says why
+	SourceCut       // the pilot got nothing from the cache of the pilot Name: its Host is not offered that one any more
 )
 
 var eventNames = [...]string{
@@ -158,6 +159,7 @@ var eventNames = [...]string{
 	JobRegenerating: "regenerating", JobRegenerated: "regenerated", FileLost: "file lost",
 	CopyDiffers: "copy differs", RunOver: "run over", PilotSilent: "pilot silent", PilotHeard: "pilot heard",
 	NodeDoubted: "node doubted", NodeTrusted: "node trusted", ServerAway: "server away",
+	SourceCut: "source cut",
 }
 
 // String returns the kind in words.

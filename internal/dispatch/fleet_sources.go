@@ -374,6 +374,7 @@ func (fl *fleet) unserved(p *pilot, from PilotID) {
 		return
 	}
 	q.cutFrom = append(q.cutFrom, p.host.name)
+	fl.event(Event{Kind: SourceCut, Pilot: p.id, Site: p.info.Site, Host: p.host.name, Name: string(from)})
 	if len(p.host.cut) < maxCut && !slices.Contains(p.host.cut, from) {
 		p.host.cut = append(p.host.cut, from)
 	}

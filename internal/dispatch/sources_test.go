@@ -23,6 +23,7 @@ type sharers struct {
 	named int             // jobs
 	evict func([]FileRef) // sees the hints of each answer
 	other []PilotID       // that told another hash
+	cut   []string        // of whom it was told that he is offered no more, and to which host
 	kept  []Record        // all that were persisted
 }
 
@@ -49,8 +50,11 @@ func (s *sharers) step(in Input) {
 	}
 	s.kept = append(s.kept, e.Persist...)
 	for _, x := range e.Events {
-		if x.Kind == CopyDiffers {
+		switch x.Kind {
+		case CopyDiffers:
 			s.other = append(s.other, x.Pilot)
+		case SourceCut:
+			s.cut = append(s.cut, fmt.Sprintf("%s from %s", x.Name, x.Host))
 		}
 	}
 	for _, r := range e.Replies {
@@ -290,6 +294,10 @@ func TestUnreachablePilotsAreNotOffered(t *testing.T) {
 		s.core.fleet.pilots["r0"], s.core.fleet.pilots["dead"].versions[0],
 	); from != nil {
 		t.Error("a host that reaches nobody is offered", from.id)
+	}
+	s.sync("r0", "", "", func(m *Sync) { m.Unserved = []PilotID{"r2"} }) // it says so again
+	if want := []string{"dead from rh0", "dead from rh1", "r2 from rh0"}; !slices.Equal(s.cut, want) {
+		t.Errorf("told of %q, want %q", s.cut, want)
 	}
 }
 

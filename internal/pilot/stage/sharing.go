@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
@@ -26,6 +27,7 @@ type Sharing struct {
 	mu       sync.Mutex        // guards what follows
 	unserved map[string]uint64 // sources that were of no use, with the Sync that said so first; 0: none has
 	refusals map[string]int    // of sources, in a row; with MaxRefusals it is not asked again
+	blamed   map[string]bool   // sources whose fault was told, which is told once
 }
 
 // MaxRefusals is how many requests in a row a source may refuse until it counts as one of no
@@ -176,8 +178,28 @@ func (ar *Area) fromSource(ctx context.Context, i *input, a *share.Arrival, path
 		ar.Log.Debug("read from another cache", "lfn", i.LFN, "source", i.source.GetPilot(), "took", time.Since(began))
 		return hash, nil
 	}
-	ar.Log.Info("another cache was of no use", "lfn", i.LFN, "source", i.source.GetPilot(), "reason", err)
+	level := slog.LevelInfo // a file may have gone from its cache a moment before, or the network been cut
+	if ctx.Err() == nil && ar.Sharing.blame(i.source.GetPilot(), err) {
+		level = slog.LevelWarn
+	}
+	ar.Log.Log(ctx, level, "another cache was of no use; the file comes from storage", "lfn", i.LFN, "source",
+		i.source.GetPilot(), "address", i.source.GetAddress(), "reason", err)
 	return hash, err
+}
+
+// blame reports whether a source is not to be asked again, for the first time.
+func (s *Sharing) blame(id string, err error) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	ofSource := errors.Is(err, share.ErrUnserved) || errors.Is(err, share.ErrRefused)
+	first := ofSource && s.refusals[id] >= MaxRefusals && !s.blamed[id]
+	if first {
+		if s.blamed == nil {
+			s.blamed = map[string]bool{}
+		}
+		s.blamed[id] = true
+	}
+	return first
 }
 
 // tried notes what came of asking a source.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -78,6 +79,8 @@ func TestASourceThatHasNothingIsTold(t *testing.T) {
 	}))
 	defer server.Close()
 	ar, other := sharingArea(t), sharingArea(t)
+	var log bytes.Buffer
+	ar.Log = slog.New(slog.NewTextHandler(&log, nil))
 	source, err := share.Listen(net.IPv4(127, 0, 0, 1), other.Cache, other.Sharing.arrivals, other.Log)
 	if err != nil {
 		t.Fatal(err)
@@ -140,6 +143,16 @@ func TestASourceThatHasNothingIsTold(t *testing.T) {
 	bring("c2")
 	if all := told(); fromStorage.Load() != asked+1 || !slices.Equal(all, []string{"source"}) {
 		t.Errorf("%d files were read from storage, and the TaskQueue is told of %v", fromStorage.Load()-asked, all)
+	}
+	// Who looks at the log is warned once, of whom and why.
+	var warned []string
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, "level=WARN") {
+			warned = append(warned, line)
+		}
+	}
+	if len(warned) != 1 || !strings.Contains(warned[0], "source=source") || !strings.Contains(warned[0], "reason=") {
+		t.Errorf("warnings: %q", warned)
 	}
 }
 

@@ -559,6 +559,9 @@ func (l *Loop) observePilot(event *dispatch.Event) error {
 	case dispatch.ServerAway:
 		l.Log.Warn("a server of files is away; jobs wait for it for some minutes", "server", event.Name, "node", event.Host,
 			"reason", event.Reason)
+	case dispatch.SourceCut:
+		l.Log.Warn("a pilot got nothing from the cache of another, and its node is not offered that one any more; the log "+
+			"of the pilot says why", "pilot", event.Pilot, "node", event.Host, "source", event.Name)
 	case dispatch.NodeTrusted:
 		l.Log.Warn("a node gets jobs again", "node", event.Host, "reason", event.Reason)
 	case dispatch.PilotGone:
