@@ -141,6 +141,16 @@ func (r *retrying) do(ctx context.Context, pfn string, operation func(context.Co
 	}
 }
 
+// Patiently does an operation on a file of a server, which is not patient itself: once, and again while ctx is
+// patient ([WithPatience]) and a server away or silent. It is for what may be done in several ways, of which each is
+// tried before anybody waits.
+func Patiently(ctx context.Context, pfn string, sleep Sleep, operation func(context.Context) error) error {
+	once := &retrying{tries: 1, backoff: DefaultBackoff, sleep: sleep}
+	return once.do(ctx, pfn, func(ctx context.Context) error {
+		return operation(context.WithValue(ctx, patienceKey{}, patience{}))
+	})
+}
+
 func (r *retrying) Open(ctx context.Context, pfn string) (body io.ReadCloser, err error) {
 	err = r.do(ctx, pfn, func(ctx context.Context) error { body, err = r.Element.Open(ctx, pfn); return err })
 	return body, err

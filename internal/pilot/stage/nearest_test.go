@@ -3,10 +3,13 @@ package stage
 import (
 	"context"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"sync/atomic"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"fairway/internal/storage"
@@ -73,6 +76,50 @@ func TestOtherServersThroughTheOwn(t *testing.T) {
 	r = &Reach{near: counting{&near, os.ErrNotExist}, through: counting{&through, nil}, far: map[string]bool{}}
 	if _, err := r.Stat(t.Context(), "https://data/x"); !isMissing(err) {
 		t.Error("what is not there is not there:", err)
+	}
+}
+
+// Who is patient waits for a server of files that is away, not for one that only their own server reaches.
+func TestBothWaysAreTriedBeforeAnybodyWaits(t *testing.T) {
+	for away, longest := range map[time.Duration]time.Duration{0: 10 * time.Second, 2 * time.Minute: 3 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			began, told := time.Now(), 0
+			retried := func(until time.Time) storage.Element {
+				return storage.Retry(awayUntil{until: until}, storage.DefaultTries, storage.DefaultBackoff, pause)
+			}
+			r := &Reach{
+				near: retried(began.Add(time.Hour)), through: retried(began.Add(away)), sleep: pause, far: map[string]bool{},
+			}
+			ctx := storage.WithPatience(t.Context(), storage.Patience, func(string, error) { told++ })
+			if _, err := r.Stat(ctx, "https://data/x"); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(began); took < away || took > longest || (told > 0) != (away > 0) {
+				t.Errorf("away for %v: it took %v, and people were told %d times", away, took, told)
+			}
+		})
+	}
+}
+
+// awayUntil cannot be reached until a time.
+type awayUntil struct {
+	counting
+	until time.Time
+}
+
+func (a awayUntil) Stat(context.Context, string) (storage.Info, error) {
+	if time.Now().Before(a.until) {
+		return storage.Info{}, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ENETUNREACH}
+	}
+	return storage.Info{Size: 1}, nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }
 

@@ -30,6 +30,7 @@ type Reach struct {
 	through storage.Element // by the server
 	server  *served.Element
 	roots   storage.Roots
+	sleep   storage.Sleep
 
 	mu     sync.Mutex // guards what follows
 	shared map[string]served.Reach
@@ -49,6 +50,7 @@ func NewReach(
 		through: throughServer(e, sleep),
 		server:  e,
 		roots:   roots,
+		sleep:   sleep,
 		far:     map[string]bool{},
 	}
 	return r, r.prove(ctx)
@@ -215,7 +217,7 @@ func (r *Reach) Stat(ctx context.Context, pfn string) (storage.Info, error) {
 func (r *Reach) Put(ctx context.Context, path, pfn string) error {
 	proved, marked := r.of(pfn)
 	if !marked && !storage.IsLocal(pfn) && storage.Scheme(pfn) != served.LogScheme {
-		return (&nearest{r}).do(ctx, pfn, func(e storage.Element) error { return e.Put(ctx, path, pfn) })
+		return (&nearest{r}).do(ctx, pfn, func(ctx context.Context, e storage.Element) error { return e.Put(ctx, path, pfn) })
 	}
 	if proved.Reads && proved.Writes {
 		err := r.near.Put(ctx, path, pfn)
@@ -242,50 +244,55 @@ func (r *Reach) exact(pfn string) bool {
 
 // nearest has files of other servers: here, and through the server of the pilot
 // where they cannot be reached from here, or not with what this node knows. A
-// server that was found out of reach is not tried again.
+// server that was found out of reach is not tried again. One that is away is waited
+// for when both ways have been tried.
 type nearest struct{ *Reach }
 
-func (n *nearest) do(ctx context.Context, pfn string, operation func(storage.Element) error) error {
-	host := storage.Scheme(pfn) + "://" + storage.HostOf(pfn)
-	if !n.isFar(host) {
-		err := operation(n.near)
+func (n *nearest) do(
+	ctx context.Context, pfn string, operation func(context.Context, storage.Element) error,
+) error {
+	return storage.Patiently(ctx, pfn, n.sleep, func(ctx context.Context) error {
+		if n.isFar(pfn) {
+			return operation(ctx, n.through)
+		}
+		err := operation(ctx, n.near)
 		if err == nil || ctx.Err() != nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrExist) ||
 			errors.Is(err, storage.ErrNoSpace) {
 			return err
 		}
 		var answered *storage.StatusError
-		if through := operation(n.through); through != nil {
+		if through := operation(ctx, n.through); through != nil {
 			return errors.Join(err, fmt.Errorf("and through the server: %w", through))
 		}
-		n.setFar(host, !errors.As(err, &answered) || errors.Is(err, storage.ErrPermission))
+		n.setFar(pfn, !errors.As(err, &answered) || errors.Is(err, storage.ErrPermission))
 		return nil
-	}
-	return operation(n.through)
+	})
 }
 
-func (n *nearest) isFar(host string) bool {
+// isFar reports whether the server of a file was found out of reach.
+func (n *nearest) isFar(pfn string) bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.far[host]
+	return n.far[storage.ServerOf(pfn)]
 }
 
-func (n *nearest) setFar(host string, far bool) {
+func (n *nearest) setFar(pfn string, far bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.far[host] = far
+	n.far[storage.ServerOf(pfn)] = far
 }
 
 func (n *nearest) Open(ctx context.Context, pfn string) (body io.ReadCloser, err error) {
-	err = n.do(ctx, pfn, func(e storage.Element) error { body, err = e.Open(ctx, pfn); return err })
+	err = n.do(ctx, pfn, func(ctx context.Context, e storage.Element) error { body, err = e.Open(ctx, pfn); return err })
 	return body, err
 }
 
 func (n *nearest) Get(ctx context.Context, pfn, path string) (size int64, err error) {
-	err = n.do(ctx, pfn, func(e storage.Element) error { size, err = e.Get(ctx, pfn, path); return err })
+	err = n.do(ctx, pfn, func(ctx context.Context, e storage.Element) error { size, err = e.Get(ctx, pfn, path); return err })
 	return size, err
 }
 
 func (n *nearest) Stat(ctx context.Context, pfn string) (info storage.Info, err error) {
-	err = n.do(ctx, pfn, func(e storage.Element) error { info, err = e.Stat(ctx, pfn); return err })
+	err = n.do(ctx, pfn, func(ctx context.Context, e storage.Element) error { info, err = e.Stat(ctx, pfn); return err })
 	return info, err
 }

@@ -109,15 +109,10 @@ func (in *Inputs) readInPlace(i *input, target string) error {
 // sameStored compares a file on a server with what the job is to read, as far as can be told
 // without reading it. why says that this node cannot tell.
 func (ar *Area) sameStored(ctx context.Context, i *input) (changed, why error) {
-	element := ar.Storage
-	if ar.Reach != nil {
-		n := &nearest{ar.Reach}
-		if n.isFar(storage.Scheme(i.pfn) + "://" + storage.HostOf(i.pfn)) {
-			return nil, errors.New("this node does not reach its server")
-		}
-		element = n.near
+	now, err := ar.Storage.Stat(ctx, i.pfn)
+	if ar.Reach != nil && (&nearest{ar.Reach}).isFar(i.pfn) {
+		return nil, errors.New("this node does not reach its server")
 	}
-	now, err := element.Stat(ctx, i.pfn)
 	switch {
 	case i.madeByJob() && isMissing(err):
 		return &lostError{ar.lost(i, "is not there")}, nil
