@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 import traceback
+import types
 import zlib
 
 __all__ = ["main"]
@@ -63,12 +64,29 @@ except ImportError:
 by_value = cloudpickle is not None  # functions of the program itself can be taken along
 
 
+def reduced_code(code):
+    """What cloudpickle makes of code, with the name of its file, so that tracebacks show lines of it."""
+    make, parts = cloudpickle.Pickler.dispatch_table[types.CodeType](code)
+    return make, tuple(code.co_filename if part == "<dynamic-code>" else part for part in parts)
+
+
 class Pickler((cloudpickle or pickle).Pickler):
     """Pickles into a file, with names for what name(object) names. cloudpickle's takes functions by value."""
+
+    if cloudpickle:
+        dispatch_table = cloudpickle.Pickler.dispatch_table.new_child({types.CodeType: reduced_code})
 
     def __init__(self, file, name):
         self.persistent_id = name  # and no method that calls it: it is asked for each object
         super().__init__(file, protocol=PROTOCOL)
+
+    def reducer_override(self, o):
+        managers = sys.modules.get("multiprocessing.managers")
+        if managers and isinstance(o, managers.BaseProxy) and isinstance(o._token.address, str):
+            make, parts = o.__reduce__()
+            parts[-1]["authkey"] = bytes(o._authkey)  # its socket is a file that only this user can reach
+            return make, parts
+        return super().reducer_override(o) if cloudpickle else NotImplemented
 
 
 class Unpickler(pickle.Unpickler):
@@ -169,6 +187,8 @@ def several(folder, data, most):
 class Call:
     """Calls that belong together, as they came."""
 
+    begun = False  # the initializer of this process was called
+
     def __init__(self, folder, data, number=0):
         self.folder, self.number, self.names = folder, number, {}
         self.sandbox = os.path.realpath(os.getcwd())
@@ -186,9 +206,12 @@ class Call:
         kind = fairway.File if fairway else LocalFile
         with self.data:
             try:
-                calls = Unpickler(self.data, lambda name: kind(os.path.abspath(name))).load()
+                begin, calls = Unpickler(self.data, lambda name: kind(os.path.abspath(name))).load()
             except SystemExit as e:
                 raise Refused("the call cannot be unpickled: %s: %s" % (type(e).__name__, e)) from e
+        if begin is not None and not Call.begun:
+            begin()
+            Call.begun = True
         began = time.perf_counter()
         try:
             results = [f(*args, **kwargs) for f, args, kwargs in calls]

@@ -11,6 +11,10 @@ def square(x):
     return x * x
 
 
+def increment(x):
+    return x + 1
+
+
 def fail(x):
     print("before it failed")
     raise KeyError("no such thing", x)
@@ -105,6 +109,24 @@ def print_and_fail(lines):
 
 def give_back(file):
     return file
+
+
+state = []
+
+
+def begin(word):
+    if word is None:
+        raise KeyError("no word")
+    state.append(word)
+
+
+def begun():
+    return state, os.getpid()
+
+
+def put(shared, key):
+    shared[key] = os.getpid()
+    return shared
 
 
 def append_and_fail(path):

@@ -4,7 +4,9 @@ import concurrent.futures
 import contextlib
 import functools
 import io
+import multiprocessing
 import os
+import pickle
 import shutil
 import signal
 import subprocess
@@ -304,6 +306,45 @@ class ExecutorTest(unittest.TestCase):
                 next(executor.map(calls.wait_for, ["never"], timeout=0.1))
             self.assertEqual(executor.client.versions()["client"], fairway.__version__)
 
+    def test_initializer(self):
+        with fairway.Executor(1, initializer=calls.begin, initargs=("once",)) as executor:
+            list(executor.map(calls.square, range(4)))  # now it is known how long calls take
+            found = [executor.submit(calls.begun) for _ in range(20)]
+            self.assertEqual([future.result()[0] for future in found], [["once"]] * 20)
+            other = executor.options(initializer=calls.begin, initargs=("other",))
+            self.assertEqual(other.submit(calls.begun).result()[0], ["other"])
+            wrong = executor.options(initializer=calls.begin, initargs=(None,)).submit(calls.begun)
+            self.assertEqual(wrong.exception().args, ("no word",))
+            with self.assertRaises(TypeError):
+                executor.options(initializer="begin")
+
+    def test_managers_of_multiprocessing(self):
+        with multiprocessing.Manager() as manager, fairway.Executor(1) as executor:
+            shared = manager.dict()
+            back = executor.submit(calls.put, shared, "a").result()  # also what comes back is the same dictionary
+            self.assertEqual((shared["a"], len(back)), (back["a"], 1))
+
+    def test_lines_of_functions_that_are_sent_by_value(self):
+        text = "def raises():\n    raise KeyError(1)  # here\n"
+        path = os.path.join(self.folder, "program.py")
+        with open(path, "w") as f:
+            f.write(text)
+        space = {"__name__": "__main__"}
+        exec(compile(text, path, "exec"), space)
+        with fairway.Executor(1) as executor:
+            error = executor.submit(space["raises"]).exception()
+        self.assertIn("raise KeyError(1)  # here", str(error.__cause__))
+
+    def test_versions_of_python_are_compared_before_a_call_is_sent(self):
+        other = os.path.join(self.folder, "python")
+        with open(other, "w") as f:
+            f.write("#!/bin/sh\necho 3.9\n")
+        os.chmod(other, 0o755)
+        for python, words in ((other, "is Python 3.9, which cannot read calls of this Python 3"),
+                              ("/nowhere/python", "is no interpreter")):
+            with self.assertRaisesRegex(ValueError, words):
+                fairway.Executor(1, python=python)
+
     def test_disk_does_not_grow_with_calls(self):
         with fairway.Executor(1, folder=self.folder, together=False) as executor:
             large = b"x" * 300_000
@@ -378,6 +419,13 @@ class OtherLibrariesTest(unittest.TestCase):
                              [x * x for x in range(10)])
             with self.assertRaises(KeyError):
                 joblib.Parallel()(joblib.delayed(calls.fail)(x) for x in range(2))
+            with self.assertRaises(pickle.PicklingError) as caught:
+                joblib.Parallel()(joblib.delayed(id)(threading.Lock()) for _ in range(2))
+            self.assertIsInstance(caught.exception.__cause__, TypeError)
+            begun = joblib.Parallel(initializer=calls.begin, initargs=("word",))([joblib.delayed(calls.begun)()] * 2)
+            self.assertEqual([words for words, _ in begun], [["word"]] * 2)
+            # One at a time is not parallel: it is the program itself that calls, as joblib says.
+            self.assertEqual(joblib.Parallel(n_jobs=1)([joblib.delayed(os.getpid)()]), [os.getpid()])
 
     def test_dask(self):
         try:
@@ -393,6 +441,9 @@ class OtherLibrariesTest(unittest.TestCase):
             self.assertEqual(total.compute(scheduler=executor), 30)
             with self.assertRaises(KeyError):
                 dask.delayed(calls.fail)(1).compute(scheduler=scheduler(executor))
+            before, chain = executor._queue.done, {f"x{k + 1}": (calls.increment, f"x{k}") for k in range(50)}
+            self.assertEqual(scheduler(executor)({"x0": 0, **chain, "y": (calls.die,)}, "x50"), 50)
+            self.assertLess(executor._queue.done, before + 5)  # what only follows each other is one call
 
 
 class ConcurrentFuturesTest(unittest.TestCase):

@@ -9,7 +9,9 @@ import joblib.parallel
 
 
 class LokyBackend(fairway.joblib.FairwayBackend):
-    """Has the name by which tests know loky's."""
+    """Has the name by which tests know loky's, which is the default: and that has one job where nobody says more."""
+
+    default_n_jobs = 1
 
 
 # Before the tests are read, which look for backends there.

@@ -70,6 +70,7 @@ class Encoded:
     Args:
         calls: functions with their arguments.
         folder: of the file that holds them if they are long; None: they are kept in memory.
+        begin: is called before the first of a process.
 
     Attributes:
         data: what is pickled, if it stands in memory; path: of the file that holds it otherwise.
@@ -77,7 +78,7 @@ class Encoded:
         modules: those of libraries that it needs.
     """
 
-    def __init__(self, calls: Sequence[Call], folder: str | None) -> None:
+    def __init__(self, calls: Sequence[Call], folder: str | None, begin: Callable[[], Any] | None = None) -> None:
         for fn, _, _ in calls:
             if getattr(fn, "__module__", None) == "__main__" and not fairway_call.by_value:
                 raise TypeError(f"{getattr(fn, '__qualname__', fn)} is a function of the program itself: put it into a "
@@ -89,7 +90,7 @@ class Encoded:
         out = _Spool(folder)
         out.write(self.header)
         try:
-            fairway_call.Pickler(out, self._name).dump(list(calls))
+            fairway_call.Pickler(out, self._name).dump((begin, list(calls)))
         except BaseException:
             out.discard()
             raise

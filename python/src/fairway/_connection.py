@@ -15,9 +15,10 @@ import struct
 import time
 import uuid
 from collections.abc import Iterator
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ._errors import FairwayError
+from .messages import Calls
 
 Message = dict[str, Any]
 Path = str | os.PathLike[str]
@@ -84,7 +85,7 @@ class _Connections:
             connection.close()
 
 
-class Client:
+class Client(Calls):
     """Asks a server. Threads share it, and so do processes: each has connections of its own after a fork.
 
     Where servers stand by for each other, a call that the active one does not answer is made again at
@@ -130,33 +131,38 @@ class Client:
         """Whether the server is reached by a socket of this machine."""
         return self._service is None
 
-    def call(self, name: str, request: Message | None = None, *, timeout: float | None = None) -> Message:
-        """Make one call of the API, such as ListJobs with {"states": ["failed"]}.
+    if not TYPE_CHECKING:  # Calls has their types
 
-        Args:
-            name: the name of the call in docs/api.md.
-            request: its message, with the names of JSON.
-            timeout: seconds, in place of those of the client.
+        def call(self, name: str, request: Message | None = None, *, timeout: float | None = None) -> Message:
+            """Make one call of the API, such as ListJobs with {"states": ["failed"]}.
 
-        Returns:
-            The answer. Numbers of 64 bits are texts, as JSON of protobuf has them.
+            Args:
+                name: the name of the call in docs/api.md.
+                request: its message, with the names of JSON.
+                timeout: seconds, in place of those of the client.
 
-        Raises:
-            FairwayError: the server refused, or none answers.
-        """
-        request = self._about(request)
-        if name == "SubmitWorkflow" and not request.get("key"):
-            request["key"] = "once-" + uuid.uuid4().hex  # a repeated submission is known
-        body = json.dumps(request).encode()
-        lost = 0.0
-        while True:
-            began = time.monotonic()
-            try:
-                return self._call(name, body, timeout or self.timeout)
-            except FairwayError as e:
-                if name == "Stop" and not request.get("run"):
-                    raise  # the next server is not meant
-                lost = self._lost(e, lost, began)
+            Returns:
+                The answer, whose type is in fairway.messages. Numbers of 64 bits are texts, as JSON of protobuf has
+                them.
+
+            Raises:
+                FairwayError: the server refused, or none answers.
+            """
+            return self._answered(name, request, timeout)
+
+        def stream(self, name: str, request: Message | None = None) -> Iterator[Message]:
+            """Make a call whose answer is a stream, such as Progress with {"follow": True}.
+
+            Another thread ends it by close.
+
+            Args:
+                name: the name of the call in docs/api.md.
+                request: its message.
+
+            Raises:
+                FairwayError: as with call, or the stream broke off.
+            """
+            return self._streamed(name, request)
 
     def answers(self) -> bool:
         """Whether a server answers."""
@@ -172,27 +178,6 @@ class Client:
         from ._program import version
 
         return {"client": __version__, "python": platform.python_version(), "program": version()}
-
-    def stream(self, name: str, request: Message | None = None) -> Iterator[Message]:
-        """Make a call whose answer is a stream, such as Progress with {"follow": True}.
-
-        Another thread ends it by close.
-
-        Raises:
-            FairwayError: as with call, or the stream broke off.
-        """
-        lost = 0.0
-        while True:
-            began, had = time.monotonic(), False
-            try:
-                for message in self._stream(name, self._about(request)):
-                    had = True
-                    yield message
-                return
-            except FairwayError as e:
-                if had:
-                    raise
-                lost = self._lost(e, lost, began)
 
     def read(self, lfn: str, version: int = 0) -> bytes:
         """The bytes of a stored file, by its logical name."""
@@ -223,6 +208,35 @@ class Client:
             connection.abort()
         while (idle := connections.take()) is not None:
             idle.close()
+
+    def _answered(self, name: str, request: Message | None, timeout: float | None) -> Message:
+        request = self._about(request)
+        if name == "SubmitWorkflow" and not request.get("key"):
+            request["key"] = "once-" + uuid.uuid4().hex  # a repeated submission is known
+        body = json.dumps(request).encode()
+        lost = 0.0
+        while True:
+            began = time.monotonic()
+            try:
+                return self._call(name, body, timeout or self.timeout)
+            except FairwayError as e:
+                if name == "Stop" and not request.get("run"):
+                    raise  # the next server is not meant
+                lost = self._lost(e, lost, began)
+
+    def _streamed(self, name: str, request: Message | None) -> Iterator[Message]:
+        lost = 0.0
+        while True:
+            began, had = time.monotonic(), False
+            try:
+                for message in self._stream(name, self._about(request)):
+                    had = True
+                    yield message
+                return
+            except FairwayError as e:
+                if had:
+                    raise
+                lost = self._lost(e, lost, began)
 
     def _copy(self, lfn: str, to: BinaryIO, version: int) -> None:
         for piece in self._pieces("Fetch", {"lfn": lfn, "version": version} if version else {"lfn": lfn}):

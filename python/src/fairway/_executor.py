@@ -17,18 +17,22 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, overload
 
 from ._calls import Call, step
 from ._connection import Client, Path
 from ._display import display
 from ._future import Future
 from ._open_run import OpenRun
+from ._program import check_version
 from ._queue import Options, Queue
 from ._resources import processors, resources
 
 P = ParamSpec("P")
 T = TypeVar("T")
+A = TypeVar("A")
+B = TypeVar("B")
+C = TypeVar("C")
 
 
 class Executor(concurrent.futures.Executor):
@@ -57,10 +61,13 @@ class Executor(concurrent.futures.Executor):
             as an earlier one in the same folder has its result.
         python: the interpreter of calls, of the same version as this one.
         modules: what their workers import once; those that calls are seen to need are added.
+        initializer: is called in each process of calls before the first. A call fails with the error that it raises.
+        initargs: its arguments.
         options: further words for `fairway open`.
 
     Raises:
         FairwayError: no server could be started, or it refuses.
+        ValueError: python is of another version than this one, which could not read what is sent.
     """
 
     def __init__(
@@ -68,13 +75,16 @@ class Executor(concurrent.futures.Executor):
         site: str | Iterable[str] | None = None, needs: Mapping[str, Any] | None = None,
         variables: Mapping[str, str] | None = None, retries: int = 0, priority: int = 0, timeout: float | None = None,
         together: bool = True, remember: bool = False, python: str | None = None, modules: Iterable[str] = (),
-        options: Iterable[str] = (),
+        initializer: Callable[..., object] | None = None, initargs: Iterable[Any] = (), options: Iterable[str] = (),
     ) -> None:
         if max_workers is not None and max_workers <= 0:
             raise ValueError("max_workers must be greater than 0")
+        if python is not None and server is None and not site:
+            check_version(python)
         options = list(options)
         workers = max_workers or processors()
-        self._options = Options(_needed(needs or {}, timeout), variables or {}, retries, priority, together, remember)
+        self._options = Options(_needed(needs or {}, timeout), variables or {}, retries, priority, together, remember,
+                                _begin(initializer, initargs))
         self._queue = Queue(
             partial(OpenRun, folder, server=server, run=run, pilots=None if server else workers, site=site,
                     options=options),
@@ -118,7 +128,8 @@ class Executor(concurrent.futures.Executor):
     def options(
         self, *, needs: Mapping[str, Any] | None = None, variables: Mapping[str, str] | None = None,
         retries: int | None = None, priority: int | None = None, timeout: float | None = None,
-        together: bool | None = None, remember: bool | None = None,
+        together: bool | None = None, remember: bool | None = None, initializer: Callable[..., object] | None = None,
+        initargs: Iterable[Any] = (),
     ) -> Executor:
         """This executor with other options for calls: executor.options(retries=2).submit(f).
 
@@ -130,11 +141,13 @@ class Executor(concurrent.futures.Executor):
             timeout: the same.
             together: the same.
             remember: the same.
+            initializer: the same.
+            initargs: the same.
         """
         if variables is not None:
             variables = {**self._options.variables, **variables}
         given: dict[str, Any] = {"variables": variables, "retries": retries, "priority": priority, "together": together,
-                                 "remember": remember}
+                                 "remember": remember, "begin": _begin(initializer, initargs)}
         changed = {k: v for k, v in given.items() if v is not None}
         view = copy.copy(self)
         needed = {**self._options.needs, **_needed(needs or {}, timeout)}
@@ -149,6 +162,31 @@ class Executor(concurrent.futures.Executor):
             TypeError: the function cannot be sent.
         """
         return self._submit([(fn, args, kwargs)], lambda results: results[0])
+
+    @overload  # type: ignore[override]  # that of concurrent.futures takes anything
+    def map(
+        self, fn: Callable[[A], T], iterable: Iterable[A], /, *, timeout: float | None = None, chunksize: int = 1,
+        buffersize: int | None = None, progress: bool = False,
+    ) -> Iterator[T]: ...
+
+    @overload
+    def map(
+        self, fn: Callable[[A, B], T], iterable: Iterable[A], second: Iterable[B], /, *, timeout: float | None = None,
+        chunksize: int = 1, buffersize: int | None = None, progress: bool = False,
+    ) -> Iterator[T]: ...
+
+    @overload
+    def map(
+        self, fn: Callable[[A, B, C], T], iterable: Iterable[A], second: Iterable[B], third: Iterable[C], /, *,
+        timeout: float | None = None, chunksize: int = 1, buffersize: int | None = None, progress: bool = False,
+    ) -> Iterator[T]: ...
+
+    @overload
+    def map(
+        self, fn: Callable[..., T], iterable: Iterable[Any], second: Iterable[Any], third: Iterable[Any],
+        fourth: Iterable[Any], /, *more: Iterable[Any], timeout: float | None = None, chunksize: int = 1,
+        buffersize: int | None = None, progress: bool = False,
+    ) -> Iterator[T]: ...
 
     def map(
         self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1,
@@ -237,6 +275,12 @@ class Executor(concurrent.futures.Executor):
 
 def _needed(needs: Mapping[str, Any], timeout: float | None) -> dict[str, Any]:
     return resources({**needs, **({"time": timeout} if timeout is not None else {})})
+
+
+def _begin(initializer: Callable[..., object] | None, arguments: Iterable[Any]) -> Callable[[], object] | None:
+    if initializer is not None and not callable(initializer):
+        raise TypeError("initializer must be a callable")
+    return None if initializer is None else partial(initializer, *arguments)
 
 
 class _Known:

@@ -14,6 +14,7 @@ import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from ._connection import Client, Message, Path
 from ._errors import FairwayError
@@ -76,7 +77,7 @@ class OpenRun:
         self._uploads: dict[str, str] = {}  # paths at a server of what was uploaded, by name
         self._starting = threading.Lock()  # guards the next one; held while a server starts
         self._server: Server | None = None  # that this program has started last
-        self._held: Iterator[Message] | None = None  # a stream of ends by which a run of others is kept open
+        self._held: Iterator[Any] | None = None  # a stream of ends by which a run of others is kept open
         self._lock = threading.Lock()  # guards what follows; never held while something is awaited
         self._awaited: dict[str, int] = {}  # numbers of jobs whose end is awaited, by name; 0: not known
         self.failure: BaseException | None = None
@@ -129,7 +130,7 @@ class OpenRun:
         deadline = time.monotonic() + _AWAY_TIME
         while True:
             try:
-                return self.client.call(name, request)
+                return self.client.call(name, request)  # type: ignore[no-any-return]
             except FairwayError as e:
                 if e.code != "unavailable" or time.monotonic() > deadline or self._closing.is_set():
                     raise

@@ -47,6 +47,19 @@ def version() -> str:
     return words[1] if len(words) > 1 else ""
 
 
+def check_version(python: str) -> None:
+    """Have an interpreter of this machine be of the version of this one, or raise ValueError."""
+    try:
+        words = [python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"]
+        found = subprocess.run(words, stdout=subprocess.PIPE, check=True, text=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError) as e:
+        raise ValueError(f"python={python!r} is no interpreter of Python: {e}") from e
+    own = "{}.{}".format(*sys.version_info)
+    if found != own:
+        raise ValueError(f"python={python!r} is Python {found}, which cannot read calls of this Python {own}: name one "
+                         f"of version {own}")
+
+
 class Server:
     """A server that this process has started, as `fairway open` or `fairway run`.
 

@@ -44,6 +44,7 @@ class Options:
     priority: int = 0
     together: bool = True
     remember: bool = False
+    begin: Callable[[], Any] | None = None  # is called in each process before its first call
 
 
 class Work:
@@ -111,7 +112,7 @@ class Queue:
         """Queue calls, which are one job."""
         self._refuse_closed()
         try:
-            encoded = _calls.Encoded(calls, self.folder)
+            encoded = _calls.Encoded(calls, self.folder, options.begin)
         except Exception as e:
             return _failed(Future[Any](self, ""), e)
         call = f"call-{self._prefix}-{next(self._count)}"
@@ -204,7 +205,8 @@ class Queue:
 
         more = (encoded.header.decode(), self._python, sys.version, str(fairway_call.CHECKSUM),
                 *(f"{name}={value}" for name, value in sorted(options.variables.items())))
-        return "call-" + _identity.identity(calls, more)
+        begin: list[_calls.Call] = [(options.begin, (), {})] if options.begin is not None else []
+        return "call-" + _identity.identity([*begin, *calls], more)
 
     def _forget(self, work: Work) -> None:
         """The caller holds the lock."""

@@ -44,7 +44,7 @@ def _plain(value: Any, name: str = "") -> Any:
     return value
 
 
-def _record(message: Message) -> Record:
+def _record(message: Mapping[str, Any]) -> Record:
     plain: Record = _plain(message)
     return plain
 

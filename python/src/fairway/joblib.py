@@ -3,16 +3,23 @@
 import fairway.joblib, joblib
 fairway.joblib.register()
 with joblib.parallel_config(backend="fairway", n_jobs=8):
-joblib.Parallel()(joblib.delayed(f)(x) for x in range(100))
+    joblib.Parallel()(joblib.delayed(f)(x) for x in range(100))
 """
 
 from __future__ import annotations
 
 import os
+import pickle
 import threading
 from typing import Any
 
-from joblib.parallel import AutoBatchingMixin, ParallelBackendBase, register_parallel_backend
+from joblib.parallel import (
+    AutoBatchingMixin,
+    FallbackToBackend,
+    ParallelBackendBase,
+    SequentialBackend,
+    register_parallel_backend,
+)
 
 from ._executor import Executor
 from ._future import Future
@@ -41,7 +48,7 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         self._options = options
         self._executor = executor
         self._futures: set[Future[Any]] = set()
-        self._variables: dict[str, str] = {}
+        self._changed: dict[str, Any] = {}  # options of the calls of a Parallel
         self._last = threading.local()  # how long the call took whose result was retrieved last
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:  # pyright: ignore
@@ -54,11 +61,14 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             return n_jobs
         return self._given.max_workers if self._given is not None else max(1, processors() + 1 + n_jobs)
 
-    def configure(self, n_jobs: int = 1, parallel: Any = None, **_: Any) -> int:  # pyright: ignore
-        """Begin to serve a Parallel."""
+    def configure(self, n_jobs: int = 1, parallel: Any = None, **options: Any) -> int:  # pyright: ignore
+        """Begin to serve a Parallel. One of a single job is the program itself, as joblib promises."""
+        if n_jobs == 1:
+            raise FallbackToBackend(SequentialBackend(nesting_level=self.nesting_level))
         self.parallel = parallel
         n_jobs = self.effective_n_jobs(n_jobs)
-        self._variables = self._prepare_worker_env(n_jobs)  # by which libraries have no more threads than processors
+        self._changed = {name: options[name] for name in ("initializer", "initargs") if name in options}
+        self._changed["variables"] = self._prepare_worker_env(n_jobs)  # libraries have no more threads than processors
         if self._given is None:
             self._executor = _shared(n_jobs, self._options)
         return n_jobs
@@ -66,7 +76,7 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
     def submit(self, func: Any, callback: Any = None) -> Future[Any]:
         """Call a batch of functions."""
         assert self._executor is not None
-        executor = self._executor.options(together=False, variables=self._variables)  # joblib makes batches itself
+        executor = self._executor.options(together=False, **self._changed)  # joblib makes batches itself
         future = executor.submit(func)
         self._futures.add(future)
         future.add_done_callback(self._futures.discard)
@@ -81,6 +91,8 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
     def retrieve_result_callback(self, out: Any) -> Any:
         """The results of a batch that has ended."""
         self._last.seconds = out.seconds
+        if not out.job:
+            raise pickle.PicklingError("Could not pickle the task to send to the workers.") from out.exception()
         return out.result()
 
     def batch_completed(self, batch_size: int, duration: float) -> None:
