@@ -117,6 +117,24 @@ func (l Listing) State() string {
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
+// Contents is a text that tells the folder from any other one: by names, kinds, targets of links, and what
+// held says of each file.
+func (l Listing) Contents(held func(*Found) (string, error)) (string, error) {
+	sum := sha256.New()
+	for i := range l {
+		found := &l[i]
+		holds := found.Target
+		if found.Kind == File {
+			var err error
+			if holds, err = held(found); err != nil {
+				return "", err
+			}
+		}
+		fmt.Fprintf(sum, "%c %t %q %q\n", found.Kind, found.Executable, found.Name, holds)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
 // modified is the time of modification of a file. That of a folder says nothing
 // that its names do not say.
 func (f *Found) modified() int64 {

@@ -100,6 +100,10 @@ type InputFile struct {
 	Committed bool
 
 	Source *Source // where to try first; nil: where the PFN says
+
+	// Known is what the key of the result knows an existing file by ([logical.Known]), where that tells
+	// what the file holds and other runs take results; zero: of no matter.
+	Known [16]byte
 }
 
 // Source is a pilot that holds a file in its cache, or is about to.

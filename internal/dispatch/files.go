@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fairway/internal/dispatch/rows"
+	"fairway/internal/logical"
 	"fairway/lib/fifo"
 )
 
@@ -221,6 +222,7 @@ type version struct {
 	toPublish bool // given out to be published, or waiting for its turn
 	hasReader bool // a job that reads it was submitted
 	timed     bool // proof is of a time, and not of contents
+	compared  bool // identity tells what it holds, so that who reads it can compare that
 	file      *file
 	size      int64
 	identity  identity // zero until it is committed for the first time
@@ -375,7 +377,7 @@ func (fs *files) addFile(r *run, e *ExistingFile) {
 	}
 	v := f.newVersion(n)
 	v.existing, v.state, v.size, v.pfn, v.tag = true, present, e.Size, e.PFN, e.Tag
-	v.identity = identityOf("existing", e.LFN, e.Identity)
+	v.identity, v.compared = logical.Known(e.LFN, e.Identity), logical.TellsContents(e.Identity)
 	fs.journal.persistExisting(v, e.Identity)
 	fs.superseded(v)
 }
@@ -383,7 +385,7 @@ func (fs *files) addFile(r *run, e *ExistingFile) {
 // existingAs is the version that existed before and has the same contents; nil
 // where there is none, or where that is not known.
 func (f *file) existingAs(e *ExistingFile) *version {
-	id := identityOf("existing", e.LFN, e.Identity)
+	id := logical.Known(e.LFN, e.Identity)
 	for _, v := range f.versions {
 		if e.Identity != "" && v.existing && v.identity == id && v.size == e.Size {
 			return v

@@ -82,6 +82,9 @@ func (fs *files) inputFor(p *pilot, v *version) InputFile {
 		File: fs.copyAt(p, v), Size: v.size, PFN: v.pfn, Adler32: v.adler32(), Written: v.written(), Hash: hash.text(),
 		Committed: v.writer != nil && hash.committed() != "",
 	}
+	if r := fs.runs.byID[v.run]; v.compared && r != nil && r.Scope != "" {
+		in.Known = v.identity
+	}
 	if len(fs.older) == 0 || p.holds(v) || v.pfn != "" {
 		return in
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"fairway/internal/logical"
 )
 
 // Load makes a Core from all its durable records, in any order, as a [Loading] does.
@@ -200,7 +202,7 @@ func (l *Loading) takeFile(k Record) error {
 	}
 	v := r.files.named(b.LFN).versionFor(b.Version)
 	v.existing, v.state, v.size, v.pfn, v.tag = true, present, b.Size, b.PFN, b.Tag
-	v.identity = identityOf("existing", b.LFN, b.Identity)
+	v.identity, v.compared = logical.Known(b.LFN, b.Identity), logical.TellsContents(b.Identity)
 	return nil
 }
 

@@ -5,6 +5,8 @@
 package logical
 
 import (
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"slices"
 	"strings"
@@ -167,4 +169,29 @@ func Matches(pattern, name string) bool {
 		p++
 	}
 	return p == len(pattern)
+}
+
+// Forms of texts that say what a file or folder holds, of which somebody has read all. They stand before
+// a hash.
+const (
+	SHA256Of = "sha256-"
+	BLAKE3Of = "blake3-"
+	FolderOf = "folder-"
+)
+
+// TellsContents reports whether a text says what a file or folder holds, and not only when it was written
+// and how large it is.
+func TellsContents(text string) bool {
+	return strings.HasPrefix(text, SHA256Of) || strings.HasPrefix(text, BLAKE3Of) || strings.HasPrefix(text, FolderOf)
+}
+
+// Known is what keys of results know a file by that no job has made: its LFN and a text that says what
+// it holds.
+func Known(lfn, contents string) [16]byte {
+	var b []byte
+	for _, part := range [...]string{"existing", lfn, contents} {
+		b = append(binary.LittleEndian.AppendUint32(b, uint32(len(part))), part...)
+	}
+	sum := sha256.Sum256(b)
+	return [16]byte(sum[:16])
 }

@@ -91,7 +91,8 @@ func (s *Server) configOf(b *submission, workflow *flow.Workflow) Config {
 func (s *Server) finderOf(b *submission, own string) *feed.Finder {
 	find := feed.NewFinder(b.Folder, s.config.tellingSlow(s.element))
 	find.Contents, find.Compared = s.contents, s.config.CompareInputs
-	find.Apart, find.Made = true, s.ownIn(filepath.Join(folder.InputsName, s.folders.ID), own)
+	find.Apart, find.Alone = true, own
+	find.Made = s.ownIn(filepath.Join(folder.InputsName, s.folders.ID), own)
 	return find
 }
 

@@ -1820,6 +1820,7 @@ type InputFile struct {
 	Blake3        []byte                 `protobuf:"bytes,8,opt,name=blake3,proto3" json:"blake3,omitempty"`        // that the contents have; empty: unknown
 	Committed     bool                   `protobuf:"varint,9,opt,name=committed,proto3" json:"committed,omitempty"` // blake3 stands in the commit, so that it alone proves what an output is
 	Written       uint32                 `protobuf:"varint,10,opt,name=written,proto3" json:"written,omitempty"`    // of an output with neither sum: stands for the time when it was written
+	Known         []byte                 `protobuf:"bytes,11,opt,name=known,proto3" json:"known,omitempty"`         // what keys of results know it by, which its contents are compared with; empty: of no matter
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1922,6 +1923,13 @@ func (x *InputFile) GetWritten() uint32 {
 		return x.Written
 	}
 	return 0
+}
+
+func (x *InputFile) GetKnown() []byte {
+	if x != nil {
+		return x.Known
+	}
+	return nil
 }
 
 type OutputFile struct {
@@ -3312,7 +3320,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\x04term\x18\x1b \x01(\x04R\x04term\x12#\n" +
 	"\rservers_known\x18\x19 \x01(\x06R\fserversKnown\x12\x1d\n" +
 	"\n" +
-	"looked_for\x18\x17 \x01(\x04R\tlookedForJ\x04\b\b\x10\t\"\xb4\x02\n" +
+	"looked_for\x18\x17 \x01(\x04R\tlookedForJ\x04\b\b\x10\t\"\xca\x02\n" +
 	"\tInputFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x12\n" +
 	"\x04size\x18\x02 \x01(\x03R\x04size\x12\x10\n" +
@@ -3324,7 +3332,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\x06blake3\x18\b \x01(\fR\x06blake3\x12\x1c\n" +
 	"\tcommitted\x18\t \x01(\bR\tcommitted\x12\x18\n" +
 	"\awritten\x18\n" +
-	" \x01(\rR\awritten\"\x8f\x01\n" +
+	" \x01(\rR\awritten\x12\x14\n" +
+	"\x05known\x18\v \x01(\fR\x05known\"\x8f\x01\n" +
 	"\n" +
 	"OutputFile\x12\x10\n" +
 	"\x03lfn\x18\x01 \x01(\tR\x03lfn\x12\x18\n" +

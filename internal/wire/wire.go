@@ -8,7 +8,7 @@ package wire
 // Protocol is the version of the pilot protocol. A server tells pilots of another
 // version to leave; others are started in their place. It grows with every change
 // that a pilot or a server of before would misunderstand.
-const Protocol = 6
+const Protocol = 7
 
 // MemberPorts is how many ports each task of a gang has.
 const MemberPorts = 2

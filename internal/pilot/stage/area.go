@@ -54,6 +54,7 @@ type Area struct {
 	mount      mount
 	folders    folders
 	proven     proven
+	identified proven // copies of what no job made
 	prefetched prefetched
 
 	// Wake is called when the attempt begins to store ManyOutputs or more, so that

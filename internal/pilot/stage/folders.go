@@ -321,6 +321,9 @@ func (in *Inputs) unpack(i *input) (tree *folderTree, err error) {
 		entries, err = in.fetchFolder(i, into, path+".zip")
 	}
 	if err == nil {
+		err = in.ar.compareFolder(in.attempt.Ctx, i, path)
+	}
+	if err == nil {
 		tree, err = newFolderTree(path, entries)
 	}
 	if err != nil {
@@ -404,7 +407,11 @@ func (in *Inputs) takeFolder(i *input, path string) ([]archive.Entry, error) {
 		entries[at] = found.Entry
 	}
 	from := &folderTree{path: source, entries: entries}
-	if err := from.appear(in.attempt.Ctx, path, linkFile); err != nil {
+	appears := linkFile
+	if i.known != (known{}) {
+		appears = copyFile // what is written to the original after it was compared is not seen
+	}
+	if err := from.appear(in.attempt.Ctx, path, appears); err != nil {
 		return nil, err
 	}
 	_, err = in.listed(i, source)

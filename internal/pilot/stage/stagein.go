@@ -42,6 +42,7 @@ type input struct {
 	written    uint32     // of what a job made and nobody has summed up: storage.Written; 0: see sum
 	hash       cache.Hash // that copies in caches must have; zero if it is not known
 	committed  bool       // the hash stands in the commit
+	known      known      // what the key of the result knows it by; zero: of no matter
 	ticket     []byte     // to read it through the server
 	access     wire.Access
 	url        string // by which the command reads it; empty: by path, or not located yet
@@ -69,6 +70,7 @@ func newInput(f *wire.InputFile) *input {
 	i := &input{Item: cache.Item{Ref: RefOf(f.GetFile()), Size: f.GetSize()}, pfn: f.GetPfn(), sum: f.GetAdler32(),
 		written: f.GetWritten(), ticket: f.GetTicket(), access: f.GetAccess(), source: f.GetSource()}
 	copy(i.hash[:], f.GetBlake3())
+	copy(i.known[:], f.GetKnown())
 	i.committed = f.GetCommitted() && i.hash != cache.Hash{}
 	return i
 }
@@ -238,7 +240,7 @@ func (ar *Area) bring(ctx context.Context, i *input) (err error) {
 	if c == nil || i.cached != nil {
 		return nil
 	}
-	if i.linked = ar.links(i.pfn); i.linked {
+	if i.linked = i.known == (known{}) && ar.links(i.pfn); i.linked {
 		return nil
 	}
 	var ok bool
@@ -356,7 +358,22 @@ func (ar *Area) getSummed(ctx context.Context, i *input, path string) (size int6
 // get reads a file from the storage element, and makes sure that it is the one
 // that the TaskQueue has chosen: one that existed before may change at any time.
 func (ar *Area) get(ctx context.Context, i *input, path string) (int64, error) {
-	return ar.getBy(ctx, i, path, func(ctx context.Context) (int64, error) { return ar.Storage.Get(ctx, i.pfn, path) })
+	size, err := ar.getBy(ctx, i, path, func(ctx context.Context) (int64, error) {
+		if i.known != (known{}) && ar.here(ctx, i) == nil {
+			return ar.copyApart(ctx, i.pfn, path)
+		}
+		return ar.Storage.Get(ctx, i.pfn, path)
+	})
+	if err != nil || i.known == (known{}) {
+		return size, err
+	}
+	if err = ar.compareKnown(ctx, i, path); isSpoilt(err) {
+		err = &changedError{ar.Roots.Shown(i.pfn)}
+	}
+	if err != nil {
+		_ = os.Remove(path)
+	}
+	return size, err
 }
 
 // getBy is get with a way to read the element.
@@ -635,7 +652,7 @@ func (in *Inputs) TakeCached() bool {
 			i.hit = i.unpacked != nil
 		}
 		if !i.hit && in.ar.Cache != nil {
-			i.linked = in.ar.links(i.pfn) && !logical.IsFolder(i.LFN)
+			i.linked = i.known == (known{}) && in.ar.links(i.pfn) && !logical.IsFolder(i.LFN)
 		}
 		if !i.hit && !i.linked && in.ar.Cache != nil {
 			i.cached, i.hit = in.ar.Cache.Get(in.attempt.Ctx, i.Item)

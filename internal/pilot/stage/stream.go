@@ -224,11 +224,23 @@ func (in *Inputs) changedMeanwhile(i *input) (changed, why error) {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	case err == nil && os.SameFile(now, i.before) && sameState(now, i.before):
-		return nil, nil
+		return in.knownMeanwhile(i, path)
 	case i.madeByJob():
 		return &lostError{in.ar.lost(i, "was written to, replaced or removed while a job read it")}, nil
 	}
 	return &changedError{path}, nil
+}
+
+// knownMeanwhile reads a file that was streamed, which is as long and as old as before, as its key says
+// what it holds.
+func (in *Inputs) knownMeanwhile(i *input, path string) (changed, why error) {
+	if i.known == (known{}) {
+		return nil, nil
+	}
+	if why = in.ar.compareKnown(in.attempt.Ctx, i, path); isSpoilt(why) {
+		return &changedError{path}, nil
+	}
+	return nil, why
 }
 
 // Redacted leaves out of a text what may be secret in the URLs of the inputs, which a

@@ -71,8 +71,14 @@ func (p *proven) add(info fs.FileInfo, sum uint32) {
 // file that may be written to: what is stored is read-only, so somebody has changed that, and
 // may have written and put the time back.
 func (p *proven) holds(info fs.FileInfo, sum uint32) bool {
+	return info.Mode()&0o222 == 0 && p.unchanged(info, sum)
+}
+
+// unchanged is holds for a file that nobody can write to but the jobs that read it, which are found out
+// when they end.
+func (p *proven) unchanged(info fs.FileInfo, sum uint32) bool {
 	at, ok := inodeIn(info)
-	if !ok || info.Mode()&0o222 != 0 {
+	if !ok {
 		return false
 	}
 	p.mu.Lock()
@@ -114,6 +120,8 @@ func (i *input) wrongSize(size int64) error {
 // stored.
 func (in *Inputs) verify(i *input, path string) error {
 	switch {
+	case i.known != known{} && !in.ar.identified.unchanged(i.before, i.known.short()):
+		return in.ar.compareKnown(in.attempt.Ctx, i, path)
 	case !i.madeByJob() || in.ar.proven.holds(i.before, i.sum) && i.before.Size() == i.Size:
 		return nil
 	case i.before.Size() != i.Size:

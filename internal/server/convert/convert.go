@@ -340,7 +340,15 @@ func inputToWire(f dispatch.InputFile) *wire.InputFile {
 	return &wire.InputFile{
 		File: fileToWire(f.File), Size: f.Size, Pfn: f.PFN, Adler32: f.Adler32, Written: f.Written,
 		Blake3: hashToWire(f.Hash), Access: wire.Access(f.Access), Source: sourceToWire(f.Source), Committed: f.Committed,
+		Known: knownToWire(f.Known),
 	}
+}
+
+func knownToWire(known [16]byte) []byte {
+	if known == [16]byte{} {
+		return nil
+	}
+	return known[:]
 }
 
 func sourceToWire(s *dispatch.Source) *wire.Source {

@@ -1,20 +1,13 @@
 package feed
 
 import (
-	"cmp"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
-
-	"github.com/zeebo/blake3"
-	"golang.org/x/sys/unix"
 
 	"fairway/internal/archive"
 	"fairway/internal/dispatch"
@@ -27,7 +20,7 @@ import (
 // ComparedSize is the largest input, in bytes, that is known by its contents where nothing
 // else is said (Finder.Compared). Larger ones are known by size, time of modification and inode: they
 // are not read by the server.
-const ComparedSize = 4 << 20
+const ComparedSize = storage.SmallFile
 
 // Contents knows what inputs hold, by PFN. A file whose stamp is that of the last look is not read
 // again. Goroutines may share it.
@@ -98,63 +91,10 @@ func (c *Contents) identify(pfn, path string, info fs.FileInfo, compared int64) 
 
 // identityIn is that of a file of a run which knows those up to a size by what they hold.
 func identityIn(path string, info fs.FileInfo, compared int64) (string, error) {
-	switch {
-	case info.Size() <= ComparedSize:
-		return sumOf(path)
-	case info.Size() <= compared:
-		return hashOf(path)
+	if info.Size() <= max(compared, ComparedSize) {
+		return storage.ContentsOf(context.Background(), path, info.Size())
 	}
 	return fileIdentity(info), nil
-}
-
-// hashOf reads a large file. BLAKE3 is as fast as disks are.
-func hashOf(path string) (string, error) {
-	file, err := os.Open(path)
-	if err != nil {
-		return "", err
-	}
-	defer func() { _ = file.Close() }()
-	sum := blake3.New()
-	if _, err := io.CopyBuffer(sum, struct{ io.Reader }{file}, make([]byte, 1<<20)); err != nil {
-		return "", fmt.Errorf("reading %s: %w", path, err)
-	}
-	return "blake3-" + hex.EncodeToString(sum.Sum(nil)), nil
-}
-
-// sumPieces has what sumOf reads into. A run looks at all inputs that its jobs have links to,
-// since each link changes the stamp.
-var sumPieces = sync.Pool{New: func() any { return new([64 << 10]byte) }}
-
-// sumOf does without os.File, which costs as much as to read a small file.
-func sumOf(path string) (string, error) {
-	fd, err := retried(func() (int, error) { return unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) })
-	if err != nil {
-		return "", &os.PathError{Op: "open", Path: path, Err: err}
-	}
-	defer func() { _ = unix.Close(fd) }()
-	piece := sumPieces.Get().(*[64 << 10]byte)
-	defer sumPieces.Put(piece)
-	sum := sha256.New()
-	for left := ComparedSize + 1; left > 0; {
-		n, err := retried(func() (int, error) { return unix.Read(fd, piece[:min(left, len(piece))]) })
-		if err != nil {
-			return "", &os.PathError{Op: "read", Path: path, Err: err}
-		}
-		if n == 0 {
-			break
-		}
-		_, _ = sum.Write(piece[:n])
-		left -= n
-	}
-	return "sha256-" + hex.EncodeToString(sum.Sum(nil)), nil
-}
-
-func retried(call func() (int, error)) (n int, err error) {
-	for {
-		if n, err = call(); !errors.Is(err, unix.EINTR) {
-			return n, err
-		}
-	}
 }
 
 // existing describes a file as it is now, or a folder if the name stands for
@@ -220,8 +160,13 @@ func (f *Finder) existingFolder(lfn, pfn, path string) (*flow.InputFile, error) 
 
 // identifyFolder is identify for a folder, by the manifest of what it holds.
 func (c *Contents) identifyFolder(pfn, path string, listing archive.Listing, compared int64) (string, error) {
-	sum := sha256.Sum256([]byte(listing.State()))
-	now := state.Stamp{Size: listing.Size(), Tree: binary.LittleEndian.Uint64(sum[:])}
+	now := state.StampOfFolder(listing.State(), listing.Size(), func(yield func(fs.FileInfo) bool) {
+		for i := range listing {
+			if listing[i].Kind == archive.File && !yield(listing[i].Info) {
+				return
+			}
+		}
+	})
 	c.mu.Lock()
 	known, ok := c.seen[pfn]
 	c.mu.Unlock()
@@ -236,23 +181,25 @@ func (c *Contents) identifyFolder(pfn, path string, listing archive.Listing, com
 	return identity, nil
 }
 
-// manifestIdentity says what each file holds where all together have at most compared bytes, and else
-// what [fileIdentity] tells.
+// manifestIdentity says what each file holds where all together have at most compared bytes and the server
+// may read them, and else what [fileIdentity] tells.
 func manifestIdentity(path string, listing archive.Listing, compared int64) (string, error) {
-	sum := sha256.New()
-	for _, found := range listing {
-		held := found.Target
-		if found.Kind == archive.File {
-			held = fileIdentity(found.Info)
-		}
-		if found.Kind == archive.File && listing.Size() <= compared {
-			text, err := identityIn(filepath.Join(path, found.Name), found.Info, compared)
-			if err != nil && !errors.Is(err, fs.ErrPermission) { // whoever reads it will say so
-				return "", err
-			}
-			held = cmp.Or(text, held)
-		}
-		fmt.Fprintf(sum, "%c %t %q %q\n", found.Kind, found.Executable, found.Name, held)
+	form := logical.FolderOf
+	if listing.Size() > compared {
+		form = listedForm
 	}
-	return "folder-" + hex.EncodeToString(sum.Sum(nil)), nil
+	text, err := listing.Contents(func(found *archive.Found) (string, error) {
+		if form == logical.FolderOf {
+			text, err := identityIn(filepath.Join(path, found.Name), found.Info, compared)
+			if !errors.Is(err, fs.ErrPermission) {
+				return text, err
+			}
+			form = listedForm // whoever reads it will say so
+		}
+		return fileIdentity(found.Info), nil
+	})
+	return form + text, err
 }
+
+// listedForm begins the identity of a folder that nobody has read.
+const listedForm = "listed-"

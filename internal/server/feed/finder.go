@@ -35,7 +35,10 @@ type Finder struct {
 	Compared int64 // up to which size files are known by what they hold; those up to ComparedSize always are
 	Dry      bool  // only: files of traces are not made
 	Apart    bool  // the folder is not that of the state: all files have absolute names
-	Brief    bool  // no file is read and no server asked: identities and sizes on servers are missing
+	// Alone is another text for each run. A file on a server that does not say when it was written is known
+	// by it, so that what another run has read of it does not count; empty: its size is enough.
+	Alone string
+	Brief bool // no file is read and no server asked: identities and sizes on servers are missing
 	// Enumerated is what whoever asks for the run has listed already of closed inputs; nil: nothing.
 	Enumerated *Enumeration
 
@@ -323,16 +326,7 @@ func tagOf(pfn string, now storage.Info) dispatch.Tag {
 
 // fileIdentity changes whenever a file is written to or replaced, as far as
 // that can be told without reading it.
-func fileIdentity(info fs.FileInfo) string { return identityOf("", storage.InfoOf(info)) }
-
-// identityOf is fileIdentity of any file. Where there are no inodes, the place
-// stands for them.
-func identityOf(url string, info storage.Info) string {
-	if info.Inode == 0 {
-		return fmt.Sprintf("%s-%d-%d", url, info.Size, info.ModTime.UnixNano())
-	}
-	return fmt.Sprintf("%d-%d-%d", info.Size, info.ModTime.UnixNano(), info.Inode)
-}
+func fileIdentity(info fs.FileInfo) string { return storage.StateText("", storage.InfoOf(info)) }
 
 // urls gives the files of a complete URL list.
 func (f *Finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]flow.InputFile, error) {
@@ -371,9 +365,14 @@ func (f *Finder) stated(ctx context.Context, lfn, url string) (flow.InputFile, e
 	if err != nil {
 		return flow.InputFile{}, err
 	}
-	return flow.InputFile{ExistingFile: dispatch.ExistingFile{
-		LFN: lfn, PFN: url, Size: max(info.Size, 0), Identity: identityOf(url, info), Tag: tagOf(url, info),
-	}, Unsized: info.Size < 0}, nil
+	e := dispatch.ExistingFile{
+		LFN: lfn, PFN: url, Size: max(info.Size, 0), Identity: storage.StateText(url, info), Tag: tagOf(url, info),
+	}
+	if f.Alone != "" && info.Inode == 0 && info.ModTime.IsZero() {
+		e.Identity += "-" + f.Alone
+		e.Tag = dispatch.Tag(storage.FixedTag(e.Identity))
+	}
+	return flow.InputFile{ExistingFile: e, Unsized: info.Size < 0}, nil
 }
 
 // locate gives the PFN of what stands in a URL list: a URL, a path, or, where

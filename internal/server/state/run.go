@@ -3,9 +3,12 @@ package state
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io/fs"
+	"iter"
 	"math"
 	"slices"
 	"strconv"
@@ -140,7 +143,7 @@ type Input struct {
 type Stamp struct {
 	Size     int64  `json:"size"`
 	Modified int64  `json:"modified"` // nanoseconds
-	Changed  int64  `json:"changed"`  // of the inode, nanoseconds
+	Changed  int64  `json:"changed"`  // of the inode, nanoseconds; of a folder: stands for those of its files
 	Inode    uint64 `json:"inode"`
 	Tree     uint64 `json:"tree,omitempty"` // of a folder: all that is in it
 }
@@ -152,6 +155,18 @@ func StampOf(info fs.FileInfo) Stamp {
 		s.Inode, s.Changed = st.Ino, st.Ctim.Nano()
 	}
 	return s
+}
+
+// StampOfFolder makes the stamp of a folder of a state and size, as a text tells it, with some files.
+func StampOfFolder(text string, size int64, files iter.Seq[fs.FileInfo]) Stamp {
+	tree, changed := sha256.Sum256([]byte(text)), sha256.New()
+	for info := range files {
+		of := StampOf(info)
+		_ = binary.Write(changed, binary.LittleEndian, [2]uint64{of.Inode, uint64(of.Changed)})
+	}
+	return Stamp{
+		Size: size, Changed: int64(binary.LittleEndian.Uint64(changed.Sum(nil))), Tree: binary.LittleEndian.Uint64(tree[:]),
+	}
 }
 
 // Like reports whether it may be the same contents: that the inode changed may come
