@@ -150,6 +150,8 @@ type FileView struct {
 	Writer    JobID  // 0 if it existed before
 	// Mark tells contents apart, for a person; empty while they are not known.
 	Mark string
+	// Identity is what keys of results know the contents by; zero while they are not known.
+	Identity [16]byte
 }
 
 // JobDetail is all that is known of a job.
@@ -235,7 +237,7 @@ func (v *version) view() FileView {
 	if v.writer != nil {
 		f.Writer = v.writer.id
 	}
-	if v.identity != (identity{}) {
+	if f.Identity = v.identity; v.identity != (identity{}) {
 		f.Mark = hex.EncodeToString(v.mark())
 	}
 	return f

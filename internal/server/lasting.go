@@ -257,16 +257,15 @@ func (s *Server) SubmitWorkflow(
 	if err := s.findTools(ctx, workflow.Demands(), w.WaitAnyway); err != nil {
 		return 0, false, err
 	}
+	var meaning map[string]string
 	if b.Key != "" {
+		meaning = b.meaning(workflow.Digest(), w.Uploads)
 		run, done, err := s.runs.claim(ctx, s.sched, submissionName{b.Account.User, b.Key})
 		switch {
 		case err != nil:
 			return 0, false, err
-		case run != nil && run.Digest != workflow.Digest():
-			return 0, false, connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("the key %q is that of run %d, which is of "+
-				"another workflow, or has other parameters; give this submission a key of its own", b.Key, run.ID))
 		case run != nil:
-			return run.ID, true, nil
+			return run.ID, true, refuseOther(run, meaning, workflow.Digest(), b.Results)
 		}
 		defer done()
 	}
@@ -281,7 +280,7 @@ func (s *Server) SubmitWorkflow(
 		o, err = s.openSubmission(ctx, b, workflow, find)
 	}
 	if err == nil {
-		o.run.Own = own
+		o.run.Own, o.run.Meaning = own, meaning
 		id, err = s.beginRun(ctx, b, o, find)
 	}
 	if err != nil && !errors.Is(err, loop.ErrEnded) { // else the next server knows whether the store has it

@@ -303,14 +303,59 @@ func TestKeysOfSubmissions(t *testing.T) {
 	if again := v.submit(twoSteps, texts, keyed); again != first {
 		t.Errorf("runs %d and %d", first, again)
 	}
-	_, err := v.client.SubmitWorkflow(t.Context(), &wire.SubmitWorkflowRequest{
-		Workflow: []byte(strings.Replace(twoSteps, "cat", "tac", 1)), Folder: texts, Key: "nightly",
-	})
-	if connect.CodeOf(err) != connect.CodeAlreadyExists {
-		t.Error(err)
+	for other, change := range map[string]func(*wire.SubmitWorkflowRequest){
+		"workflow": func(r *wire.SubmitWorkflowRequest) {
+			r.Workflow = []byte(strings.Replace(twoSteps, "cat", "tac", 1))
+		},
+		"folder":          func(r *wire.SubmitWorkflowRequest) { r.Folder = files.Folder(t, threeTexts) },
+		"results":         func(r *wire.SubmitWorkflowRequest) { r.Results = t.TempDir() },
+		"flags":           func(r *wire.SubmitWorkflowRequest) { r.KeepGoing = true },
+		"folder, uploads": func(r *wire.SubmitWorkflowRequest) { r.Folder, r.Uploads = "", uploaded(threeTexts) },
+	} {
+		r := &wire.SubmitWorkflowRequest{Workflow: []byte(twoSteps), Folder: texts, Key: "nightly"}
+		change(r)
+		_, err := v.client.SubmitWorkflow(t.Context(), r)
+		if connect.CodeOf(err) != connect.CodeAlreadyExists || !strings.Contains(err.Error(), "with other "+other+";") {
+			t.Errorf("%s: %v", other, err)
+		}
 	}
 	if got := len(v.runs()); got != 1 {
 		t.Errorf("%d runs", got)
+	}
+}
+
+func uploaded(texts map[string]string) (list []*wire.UploadedFile) {
+	for path, text := range texts {
+		list = append(list, &wire.UploadedFile{Path: path, Content: []byte(text)})
+	}
+	return list
+}
+
+// Uploads and parameters are what they are in any order, and others are not taken for them.
+func TestKeysOfUploads(t *testing.T) {
+	v := startService(t, t.TempDir(), twoStepsScript)
+	defer v.stop()
+	text := "workflow: w\nparameters: {p: a}\ninputs: {in: {files: in}}\n" +
+		"steps: {s: {reads: in, writes: out, command: 'echo ${p}'}}\n"
+	submit := func(p string, uploads ...*wire.UploadedFile) (*wire.SubmitWorkflowResponse, error) {
+		return v.client.SubmitWorkflow(t.Context(), &wire.SubmitWorkflowRequest{
+			Workflow: []byte(text), Uploads: uploads, Key: "k", Parameters: map[string]string{"p": p},
+		})
+	}
+	in, more := &wire.UploadedFile{Path: "in", Content: []byte("x")}, &wire.UploadedFile{Path: "more"}
+	if _, err := submit("a", in, more); err != nil {
+		t.Fatal(err)
+	}
+	if again, err := submit("a", more, in); err != nil || !again.GetKnown() {
+		t.Error(again, err)
+	}
+	in.Content = []byte("y")
+	if _, err := submit("a", more, in); err == nil || !strings.Contains(err.Error(), "with other uploads;") {
+		t.Error(err)
+	}
+	in.Content = []byte("x")
+	if _, err := submit("b", more, in); err == nil || !strings.Contains(err.Error(), "with other parameters;") {
+		t.Error(err)
 	}
 }
 

@@ -87,7 +87,8 @@ func from(lfn, file string) []*wire.SubmittedInput {
 }
 
 // A job that is submitted again, in the same server or in a later one, runs once; one that reads
-// the output of another gets it; a changed input makes another job where no name was given.
+// the output of another gets it; a changed input makes another job where no name was given, and is
+// refused where one was.
 func TestSubmittedJobsRunOnce(t *testing.T) {
 	root := files.Folder(t, map[string]string{"in.txt": "x"})
 	jobs := []*wire.SubmittedJob{
@@ -119,8 +120,12 @@ func TestSubmittedJobsRunOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	second, pilots := whileOpen(t, root, func(ctx context.Context, c *listen.Connection) {
-		answer, err := c.Submit(ctx, &wire.SubmitRequest{Jobs: jobs})
-		if err != nil || !answer.GetJobs()[0].GetKnown() || answer.GetJobs()[2].GetKnown() {
+		_, err := c.Submit(ctx, &wire.SubmitRequest{Jobs: jobs})
+		if connect.CodeOf(err) != connect.CodeAlreadyExists || !strings.Contains(err.Error(), "its input in.txt held") {
+			t.Error(err)
+		}
+		answer, err := c.Submit(ctx, &wire.SubmitRequest{Jobs: jobs[1:]})
+		if err != nil || !answer.GetJobs()[0].GetKnown() || answer.GetJobs()[1].GetKnown() {
 			t.Error(answer, err)
 		}
 	})
@@ -155,7 +160,7 @@ func TestSubmittedAgainAfterFailure(t *testing.T) {
 
 // What cannot be a job is refused with a code and a reason, and the others of its call with it.
 func TestSubmissionsThatAreRefused(t *testing.T) {
-	root := files.Folder(t, map[string]string{"in.txt": "x"})
+	root := files.Folder(t, map[string]string{"in.txt": "x", "two.txt": "y"})
 	outcome, pilots := whileOpen(t, root, func(ctx context.Context, c *listen.Connection) {
 		good := submitted("good", nil, "good.txt")
 		if _, err := c.Submit(ctx, &wire.SubmitRequest{Jobs: []*wire.SubmittedJob{good}}); err != nil {
@@ -181,6 +186,7 @@ func TestSubmissionsThatAreRefused(t *testing.T) {
 		}{
 			"another job of the name": {[]*wire.SubmittedJob{other}, connect.CodeAlreadyExists, "good"},
 			"two of one name":         {[]*wire.SubmittedJob{submitted("x", nil), submitted("x", nil, "x.txt")}, connect.CodeAlreadyExists, "x"},
+			"two with other files":    {[]*wire.SubmittedJob{submitted("t", from("in", "in.txt")), submitted("t", from("in", "two.txt"))}, connect.CodeAlreadyExists, "t"},
 			"no command":              {[]*wire.SubmittedJob{{Name: "empty"}}, connect.CodeInvalidArgument, "shell or argv"},
 			"two commands":            {[]*wire.SubmittedJob{both}, connect.CodeInvalidArgument, "shell or argv"},
 			"a file that is not":      {[]*wire.SubmittedJob{submitted("y", from("y", "y.txt"))}, connect.CodeInvalidArgument, "y.txt"},

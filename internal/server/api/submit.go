@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/logical"
 	"fairway/internal/rights"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/loop"
@@ -110,7 +111,7 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 		return errClosed
 	}
 	writers := map[string]string{} // by LFN: the last job that writes it, of this call or before
-	added := map[string]string{}   // digests of the jobs that are new, by name
+	added := map[string]string{}   // what the jobs do and read that are new, by name
 	var files []dispatch.ExistingFile
 	var fresh []dispatch.Job
 	var again []dispatch.JobID
@@ -128,26 +129,27 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 		for k := range job.Writes {
 			writers[job.Writes[k].LFN] = job.Name
 		}
-		digest, twice := added[job.Name]
+		does := job.Digest
+		for _, file := range outside(s.reads[i]) {
+			does += fmt.Sprintf(" %q %q", file.LFN, file.Identity)
+		}
+		before, twice := added[job.Name]
 		id, known := c.Dispatch.JobNamed(c.Run, job.Name)
 		if !known && !twice {
-			added[job.Name] = job.Digest
-			for _, file := range s.reads[i] {
-				if file.PFN != "" {
-					files = append(files, file)
-				}
-			}
+			added[job.Name] = does
+			files = append(files, outside(s.reads[i])...)
 			fresh = append(fresh, *job)
 			continue
 		}
 		s.known[i] = true
 		detail, _ := c.Dispatch.Detail(id)
-		if known {
-			digest = detail.Digest
-		}
-		if digest != job.Digest {
+		if known && detail.Digest != job.Digest || twice && before != does {
 			return connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("another job is called %s: it executes something "+
 				"else, or has other files; give this one a name of its own", job.Name))
+		}
+		if lfn := otherContents(s.reads[i], detail.Reads); known && lfn != "" {
+			return connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("a job that is called %s was submitted when its "+
+				"input %s held something else; give this one a name of its own", job.Name, lfn))
 		}
 		if detail.State == dispatch.Failed || detail.State == dispatch.Cancelled {
 			again = append(again, id)
@@ -165,6 +167,29 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 		r.Dispatch = append(r.Dispatch, dispatch.RetryJobs{Jobs: again})
 	}
 	return nil
+}
+
+// outside are those of the files that exist before the jobs.
+func outside(reads []dispatch.ExistingFile) (files []dispatch.ExistingFile) {
+	for _, file := range reads {
+		if file.PFN != "" {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// otherContents names a file that exists and holds something else than when a job was submitted that reads
+// it; empty: there is none.
+func otherContents(now []dispatch.ExistingFile, then []dispatch.FileView) string {
+	for _, file := range outside(now) {
+		for _, f := range then {
+			if f.File.LFN == file.LFN && f.Writer == 0 && f.Identity != logical.Known(file.LFN, file.Identity) {
+				return file.LFN
+			}
+		}
+	}
+	return ""
 }
 
 // lastWriter is the name of the job that writes the newest version of a file.

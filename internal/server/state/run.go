@@ -59,6 +59,7 @@ type Run struct {
 	Started    time.Time         `json:"started"`
 	Ended      time.Time         `json:"ended,omitzero"`     // of a run of a lasting server
 	Key        string            `json:"key,omitempty"`      // the same: of its submission
+	Meaning    map[string]string `json:"meaning,omitempty"`  // the same, where it has a key: hashes of what was submitted
 	Own        string            `json:"own,omitempty"`      // the same: the name of its folders in the state
 	Account    dispatch.Account  `json:"account,omitzero"`   // the same: who has submitted it
 	Closed     bool              `json:"closed,omitempty"`   // the same, of an open run: no more jobs are submitted
