@@ -1,6 +1,7 @@
 """Functions that tests call as jobs. They stand in a module, so that no cloudpickle is needed."""
 
 import os
+import subprocess
 import threading
 import time
 
@@ -82,6 +83,11 @@ def wait_for(path):
 def run_until(begun, path):
     open(begun, "w").close()
     return wait_for(path)
+
+
+def leave_process(begun):
+    subprocess.Popen(["sleep", "1000"], start_new_session=True)
+    run_until(begun, "never")
 
 
 def leave(code):

@@ -18,6 +18,22 @@ import fairway
 
 _ENDED = 60.0  # seconds in which a condition must have come; the machine may be busy
 
+_RUNS = "running = executor.submit(calls.run_until, begun, 'never'); calls.wait_for(begun)"
+
+# When a program is ended that has an executor, and what it has done before.
+MOMENTS = {
+    "its server starts": "",
+    "nothing was submitted": "",
+    "calls were submitted": "futures = [executor.submit(calls.run_until, begun, 'never') for _ in range(3)]",
+    "a call runs": _RUNS,
+    "many calls wait": _RUNS + "; futures = [executor.submit(calls.square, x) for x in range(2000)]",
+    "short calls run": "list(executor.map(calls.square, range(9))); futures = executor.map(calls.square, range(2000))",
+    "a call is being ended": _RUNS + "; running.cancel()",
+    "a call has left a process": "executor.submit(calls.leave_process, begun); calls.wait_for(begun)",
+    "it leaves": _RUNS,
+    "its executor is closed": "executor.submit(calls.square, 2)",
+}
+
 thorough = unittest.skipIf(os.environ.get("FAIRWAY_TEST_SHORT"), "it is one of `make test-python`")
 
 
@@ -183,20 +199,23 @@ class ProgramsTest(unittest.TestCase):
         self.assertIn("3/3 calls", notebook.cells[3].outputs[0].data["text/html"])
 
     def test_nothing_goes_on_for_a_program_that_was_ended(self):
-        text = ("import sys, calls, fairway\n"
-                "if sys.argv[1] == 'opened': print('now', flush=True)\n"
+        text = ("import sys, threading, calls, fairway, fairway._program\n"
+                "begun, moment, prepare = sys.argv[1:]\n"
+                "def now(then=threading.Event().wait):\n"
+                "    print('now', flush=True)\n"
+                "    then()\n"
+                "if moment == 'its server starts': fairway._program.Server.wait_open = lambda self, client: now()\n"
                 "with fairway.Executor(1) as executor:\n"
-                "    futures = [executor.submit(calls.run_until, f'begun{k}', 'never') for k in range(3)]\n"
-                "    if sys.argv[1] == 'submitted': print('now', flush=True)\n"
-                "    calls.wait_for('begun0')\n"
-                "    if sys.argv[1] == 'runs': print('now', flush=True)\n"
-                "    if sys.argv[1] == 'left': print('now', flush=True)\n"
-                "    else: futures[0].result()\n")
-        for number in (signal.SIGTERM, signal.SIGKILL, signal.SIGHUP, signal.SIGINT):
-            for moment in ("opened", "submitted", "runs", "left"):
+                "    exec(prepare)\n"
+                "    if moment != 'its executor is closed': now(**{'then': int} if moment == 'it leaves' else {})\n"
+                "now()\n")
+        for n, number in enumerate((signal.SIGTERM, signal.SIGKILL, signal.SIGHUP, signal.SIGINT)):
+            for m, (moment, prepare) in enumerate(MOMENTS.items()):
+                if os.environ.get("FAIRWAY_TEST_SHORT") and (m - n) % 4:
+                    continue  # each moment has one of the signals
                 with self.subTest(signal=number, moment=moment):
-                    text_ = text.replace("'begun", f"'{os.path.join(self.folder, str(number) + moment)}")
-                    program = self.program(text_, moment)
+                    begun = os.path.join(self.folder, f"{number} {moment}")
+                    program = self.program(text, begun, moment, prepare)
                     self.assertEqual(program.stdout.readline(), "now\n")
                     program.send_signal(number)
                     self.assertNotEqual(program.wait(_ENDED), 0)
