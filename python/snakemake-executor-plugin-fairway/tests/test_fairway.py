@@ -134,6 +134,25 @@ def test_worker_has_loaded_all(tmp_path):
     assert re.search(r"^loaded late:(.*)$", said, re.MULTILINE).group(1) == "", said
 
 
+def test_records_of_the_one_before_are_removed(tmp_path):
+    """What Snakemake keeps for itself does not grow with each that runs there, unless one was killed."""
+    w = Workflow(tmp_path, """
+        rule one:
+            output: "{name}.txt"
+            shell: "touch {output}"
+    """)
+    w.run = str(tmp_path / ".fairway-snakemake")
+    for target in ("a.txt", "b.txt"):
+        w.finish(subprocess.Popen([sys.executable, "-m", "snakemake", "--executor", "fairway", "--jobs", "1", target],
+                                  cwd=w.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+        assert [job["name"].partition("-")[0] for job in w.jobs()] == [f"one,name={target[0]}"]
+    os.remove(os.path.join(w.run, "ended"))  # as if it was killed
+    w.finish(subprocess.Popen([sys.executable, "-m", "snakemake", "--executor", "fairway", "--jobs", "1", "c.txt"],
+                              cwd=w.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+    assert len(w.jobs()) == 2
+    assert sorted(os.listdir(w.run)) == [".fairway", "ended"]
+
+
 def test_failures(tmp_path):
     """Snakemake tries again, with what grows by the attempt; an error has what the job printed."""
     w = Workflow(tmp_path, """

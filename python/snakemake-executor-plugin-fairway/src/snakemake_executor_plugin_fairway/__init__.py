@@ -4,6 +4,7 @@ import asyncio
 import os
 import re
 import shlex
+import shutil
 import threading
 import time
 import uuid
@@ -11,7 +12,7 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any, Optional  # Optional: Snakemake reads the types of settings
 
-from fairway import FairwayError, OpenRun
+from fairway import Client, FairwayError, OpenRun
 from snakemake_interface_common.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
@@ -22,6 +23,7 @@ from .identity import deciding, made, mark, of_workflow
 from .resources import needs, tasks
 
 _FOLDER = ".fairway-snakemake"  # of a run that this Snakemake opens
+_IN_ORDER = "ended"  # a file there that says that nothing of it goes on
 _END_TIME = 120.0  # seconds for a job of an earlier Snakemake to end
 _LOOK = 0.1  # seconds after which it is looked again whether it has
 _GOES_ON = ("waiting", "ready", "assigned", "running")  # states of jobs
@@ -112,6 +114,8 @@ class Executor(RemoteExecutor):
     def _open(self) -> None:
         s, place = self._settings, self._settings.run or _FOLDER
         lasting = os.path.isfile(place) or os.path.exists(os.path.join(place, ".fairway", "lasting"))
+        if s.run is None:
+            _forget(os.path.abspath(place))
         self._run = OpenRun(
             None if lasting else place, server=place if lasting else None, name=self._run_name, pilots=s.pilots,
             site=[site for site in (s.site or "").split(",") if site], options=shlex.split(s.options),
@@ -346,5 +350,22 @@ class Executor(RemoteExecutor):
         already, self._stopped = self._stopped, True
         self._wake()
         super().shutdown()
-        if not already:
-            self._run.close()
+        if already:
+            return
+        self._run.close()
+        folder = self._run.client.location
+        if self._settings.run is None and os.path.isdir(folder) and not self._run.client.answers():
+            with open(os.path.join(folder, _IN_ORDER), "w"):
+                pass
+
+
+def _forget(folder: str) -> None:
+    """Remove the records of the Snakemake before, if it ended in order: nobody needs them when the next one begins."""
+    state, old = os.path.join(folder, ".fairway"), os.path.join(folder, uuid.uuid4().hex[:8])
+    try:
+        os.remove(os.path.join(folder, _IN_ORDER))  # one alone of those that begin at a time
+        if not Client(folder).answers():
+            os.rename(state, old)
+            shutil.rmtree(old, ignore_errors=True)
+    except FileNotFoundError:
+        pass  # it is the first, or did not end in order
