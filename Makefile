@@ -380,6 +380,10 @@ tools: ## install what `make generate` needs
 	scripts/install-go-tool.sh google.golang.org/protobuf/cmd/protoc-gen-go $(PROTOC_GEN_GO_VERSION)
 	scripts/install-go-tool.sh connectrpc.com/connect/cmd/protoc-gen-connect-go $(PROTOC_GEN_CONNECT_VERSION)
 
+.PHONY: generate-python
+generate-python: suites ## generate docs/python-api.md from the docstrings of the Python client
+	PYTHONPATH=python/src bin/suites/bin/python scripts/python-api.py docs/python-api.md
+
 generate: tools ## generate internal/wire from its .proto files
 	PATH="$(CURDIR)/bin:$$PATH" go generate ./internal/wire
 

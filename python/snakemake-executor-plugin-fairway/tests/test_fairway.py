@@ -146,6 +146,10 @@ def test_records_of_the_one_before_are_removed(tmp_path):
         w.finish(subprocess.Popen([sys.executable, "-m", "snakemake", "--executor", "fairway", "--jobs", "1", target],
                                   cwd=w.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
         assert [job["name"].partition("-")[0] for job in w.jobs()] == [f"one,name={target[0]}"]
+    # One with nothing to do opens no run.
+    w.finish(subprocess.Popen([sys.executable, "-m", "snakemake", "--executor", "fairway", "--jobs", "1", "b.txt"],
+                              cwd=w.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+    assert [job["name"].partition("-")[0] for job in w.jobs()] == ["one,name=b"]
     os.remove(os.path.join(w.run, "ended"))  # as if it was killed
     w.finish(subprocess.Popen([sys.executable, "-m", "snakemake", "--executor", "fairway", "--jobs", "1", "c.txt"],
                               cwd=w.folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))

@@ -180,11 +180,28 @@ class Client(Calls):
         return {"client": __version__, "python": platform.python_version(), "program": version()}
 
     def read(self, lfn: str, version: int = 0) -> bytes:
-        """The bytes of a stored file, by its logical name."""
+        """The bytes of a stored file.
+
+        Args:
+            lfn: its logical name.
+            version: 0: the newest.
+
+        Raises:
+            FairwayError: it is not stored.
+        """
         return b"".join(self._pieces("Fetch", {"lfn": lfn, "version": version} if version else {"lfn": lfn}))
 
     def download(self, lfn: str, to: Path, version: int = 0) -> None:
-        """Write a stored file to a path of this machine, which it has when it is complete."""
+        """Write a stored file to a path of this machine, which it has when it is complete.
+
+        Args:
+            lfn: its logical name.
+            to: the path.
+            version: 0: the newest.
+
+        Raises:
+            FairwayError: it is not stored.
+        """
         part = f"{os.fspath(to)}.{uuid.uuid4().hex[:8]}.part"
         try:
             with open(part, "wb") as f:
@@ -196,7 +213,15 @@ class Client(Calls):
             raise
 
     def logs(self, job: str, tail: int = 0) -> str:
-        """What the last attempt of a job printed, as text; with tail, at most so many bytes of its end."""
+        """What the last attempt of a job printed, as text.
+
+        Args:
+            job: its name or number.
+            tail: bytes of its end. 0: all.
+
+        Raises:
+            FairwayError: there is no such job, or it printed nothing.
+        """
         return b"".join(self._pieces("Logs", {"job": job, "tailBytes": tail})).decode("utf-8", "replace")
 
     def close(self) -> None:

@@ -134,7 +134,7 @@ class Executor(concurrent.futures.Executor):
         """This executor with other options for calls: executor.options(retries=2).submit(f).
 
         Args:
-            needs: what calls need besides, or in place of, what they do.
+            needs: what calls need, in addition to or in place of what they do.
             variables: the same.
             retries: as that of Executor, as are the others.
             priority: the same.
@@ -155,11 +155,18 @@ class Executor(concurrent.futures.Executor):
         return view
 
     def submit(self, fn: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Call fn as a job. File arguments are brought to it; exceptions come back as they were raised.
+        """Call a function as a job.
+
+        Args:
+            fn: the function. Of what cannot be pickled the future has the error.
+            *args: its arguments. A File is brought to it.
+            **kwargs: more of them.
+
+        Returns:
+            What it returns, or the exception that it raises.
 
         Raises:
             RuntimeError: the executor was shut down, or is that of another process.
-            TypeError: the function cannot be sent.
         """
         return self._submit([(fn, args, kwargs)], lambda results: results[0])
 
@@ -192,7 +199,7 @@ class Executor(concurrent.futures.Executor):
         self, fn: Callable[..., T], *iterables: Iterable[Any], timeout: float | None = None, chunksize: int = 1,
         buffersize: int | None = None, progress: bool = False,
     ) -> Iterator[T]:
-        """The results of fn for each of iterables, in order.
+        """The results of a function for each of iterables, in order.
 
         Args:
             fn: the function.
@@ -201,6 +208,12 @@ class Executor(concurrent.futures.Executor):
             chunksize: calls that are one job.
             buffersize: jobs that are submitted ahead of what is taken. Default: all at once.
             progress: show a line that changes.
+
+        Returns:
+            An iterator. What it has not given when it is closed is cancelled.
+
+        Raises:
+            ValueError: chunksize or buffersize is below 1.
         """
         if chunksize < 1:
             raise ValueError("chunksize must be at least 1")

@@ -18,6 +18,11 @@ class File(os.PathLike[str]):
     function that returns File("name") has the file kept: the caller gets a File that it can read, or
     give to the next call, which then finds it in the cache of its node. What lies in the folder of the
     call is moved then, and anything else copied.
+
+    Args:
+        path: its path, or a URL.
+        lfn: its logical name, where a call has made it.
+        client: by which what is on no disk of this machine is read.
     """
 
     def __init__(self, path: Path, lfn: str = "", client: Client | None = None) -> None:
@@ -38,7 +43,12 @@ class File(os.PathLike[str]):
         return hash((self.path, self.lfn))
 
     def open(self, mode: str = "r", **how: Any) -> IO[Any]:
-        """Open it for reading or, within a function that makes it, for writing."""
+        """Open it for reading or, within a function that makes it, for writing.
+
+        Args:
+            mode: as that of the builtin open.
+            **how: what else that takes.
+        """
         return open(self.path, mode, **how)
 
     def read_bytes(self) -> bytes:

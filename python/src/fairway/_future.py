@@ -18,7 +18,11 @@ class _Queue(Protocol):
 
 
 class Future(concurrent.futures.Future[T]):
-    """The result of a call, as that of concurrent.futures.
+    """The result of a call, as that of concurrent.futures. Executors make it.
+
+    Args:
+        queue: what it asks about itself.
+        name: of its call.
 
     Attributes:
         job: the name of its job, for `fairway show`; short calls may share one.

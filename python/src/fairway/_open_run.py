@@ -124,6 +124,10 @@ class OpenRun:
     def call(self, name: str, request: Message | None = None) -> Message:
         """A call of the API that is repeated while the server is away, which is started again if it is ours.
 
+        Args:
+            name: the name of the call.
+            request: its message.
+
         Raises:
             FairwayError: the server refused, or was away for 120 seconds.
         """
@@ -191,7 +195,12 @@ class OpenRun:
             self.call("Cancel", {"jobs": names})
 
     def jobs(self, states: Iterable[str], after: int = 0) -> Iterable[Message]:
-        """The summaries of jobs in states whose number is above after."""
+        """The summaries of jobs, as messages JobSummary.
+
+        Args:
+            states: those that jobs are in.
+            after: the number that theirs are above.
+        """
         request: Message = {"states": list(states), "limit": _PAGE, "after": after}
         while True:
             answer = self.call("ListJobs", request)

@@ -77,7 +77,12 @@ class Run:
         return Run, (self.client.location, self.number)
 
     def jobs(self, state: str | list[str] | None = None, step: str | list[str] | None = None) -> list[Record]:
-        """All jobs, or those of states and steps, one record each: pandas.DataFrame(run.jobs())."""
+        """The jobs, one record each: pandas.DataFrame(run.jobs()).
+
+        Args:
+            state: those in these states alone.
+            step: those of these steps alone.
+        """
         request: Message = {"limit": _PAGE}
         for key, value in (("states", state), ("steps", step)):
             if value:
@@ -118,7 +123,12 @@ class Run:
         ]
 
     def download(self, lfn: str, to: Path) -> None:
-        """Write a stored file to a path of this machine or, if its name ends in "/", all beneath it into a folder."""
+        """Write a stored file to a path of this machine, or several into a folder.
+
+        Args:
+            lfn: its logical name; one that ends in "/" stands for all beneath it.
+            to: the path, or the folder.
+        """
         if not lfn.endswith("/"):
             self.client.download(lfn, to)
             return

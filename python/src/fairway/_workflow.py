@@ -22,17 +22,31 @@ class Workflow:
     w.input("books", files="/usr/share/common-licenses/{book}", as_="books/{book}")
     w.step("count", each="books/{book}", writes="counts/{book}.txt", command='wc -w <"$in" >"$out"')
     w.run().wait()
+
+    Args:
+        name: of the workflow.
+        **keys: those of the file beside inputs and steps.
     """
 
     def __init__(self, name: str, **keys: Any) -> None:
         self._file: dict[str, Any] = {"workflow": name, **_named(keys), "inputs": {}, "steps": {}}
 
     def input(self, name: str, **keys: Any) -> Workflow:
-        """Declare an input, with keys such as files="data/{sample}.fq"."""
+        """Declare an input.
+
+        Args:
+            name: of the input.
+            **keys: such as files="data/{sample}.fq".
+        """
         return self._add("inputs", name, keys)
 
     def step(self, name: str, **keys: Any) -> Workflow:
-        """Declare a step, with keys such as each="{x}.txt", writes="sorted/{x}.txt", command="..."."""
+        """Declare a step.
+
+        Args:
+            name: of the step.
+            **keys: such as each="{x}.txt", writes="sorted/{x}.txt", command="...".
+        """
         return self._add("steps", name, keys)
 
     def _add(self, kind: str, name: str, keys: Mapping[str, Any]) -> Workflow:
@@ -54,7 +68,19 @@ class Workflow:
         self, folder: Path = ".", *, parameters: Mapping[str, Any] | None = None,
         pilots: int = 0, site: str | list[str] | None = None, keep_going: bool = False, options: Sequence[str] = (),
     ) -> Run:
-        """Begin a run in a folder, or go on with it. The folder gets the file workflow.json."""
+        """Begin a run in a folder, or go on with it. The folder gets the file workflow.json.
+
+        Args:
+            folder: of the run.
+            parameters: of the workflow.
+            pilots: on this machine. 0: as `fairway run` has them.
+            site: sites to run on.
+            keep_going: begin what can be begun when jobs have failed.
+            options: further words for `fairway run`.
+
+        Raises:
+            FairwayError: the workflow is wrong, or no server starts; the message is why.
+        """
         folder = os.path.abspath(os.fspath(folder))
         os.makedirs(folder, exist_ok=True)
         self.save(os.path.join(folder, "workflow.json"))

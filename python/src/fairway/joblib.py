@@ -31,9 +31,13 @@ _OVERHEAD = 0.005  # seconds of a job besides its calls
 
 
 class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
-    """Calls of joblib as jobs of Fairway. executor, or what else Executor takes, says where.
+    """Calls of joblib as jobs of Fairway.
 
-    Without executor, all Parallel of a program with the same options share one, which ends with it.
+    Args:
+        executor: makes the calls. Default: one that all Parallel of a program with the same options share, and that
+            ends with it.
+        nesting_level: that of joblib.
+        **options: of that executor.
     """
 
     supports_retrieve_callback = True
@@ -62,7 +66,13 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         return self._given.max_workers if self._given is not None else max(1, processors() + 1 + n_jobs)
 
     def configure(self, n_jobs: int = 1, parallel: Any = None, **options: Any) -> int:  # pyright: ignore
-        """Begin to serve a Parallel. One of a single job is the program itself, as joblib promises."""
+        """Begin to serve a Parallel. One of a single job is the program itself, as joblib promises.
+
+        Args:
+            n_jobs: calls at a time; -1: one for each processor.
+            parallel: who is served.
+            **options: what it was made with, of which initializer and initargs count.
+        """
         if n_jobs == 1:
             raise FallbackToBackend(SequentialBackend(nesting_level=self.nesting_level))
         self.parallel = parallel
@@ -74,7 +84,12 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         return n_jobs
 
     def submit(self, func: Any, callback: Any = None) -> Future[Any]:
-        """Call a batch of functions."""
+        """Call a batch of functions.
+
+        Args:
+            func: the batch.
+            callback: is called when it has ended.
+        """
         assert self._executor is not None
         executor = self._executor.options(together=False, **self._changed)  # joblib makes batches itself
         future = executor.submit(func)
@@ -85,7 +100,12 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         return future
 
     def apply_async(self, func: Any, callback: Any = None) -> Future[Any]:
-        """The name of submit in older versions of joblib."""
+        """The name of submit in older versions of joblib.
+
+        Args:
+            func: the batch.
+            callback: is called when it has ended.
+        """
         return self.submit(func, callback)
 
     def retrieve_result_callback(self, out: Any) -> Any:
@@ -96,7 +116,12 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         return out.result()
 
     def batch_completed(self, batch_size: int, duration: float) -> None:
-        """Learn how long a batch took, without what it waited, so that batches grow."""
+        """Learn how long a batch took, without what it waited, so that batches grow.
+
+        Args:
+            batch_size: its calls.
+            duration: seconds from its submission to its end.
+        """
         seconds = getattr(self._last, "seconds", None)
         super().batch_completed(batch_size, duration if seconds is None else min(duration, seconds + _OVERHEAD))
 

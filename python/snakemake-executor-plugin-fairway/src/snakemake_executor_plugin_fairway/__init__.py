@@ -103,11 +103,18 @@ class Executor(RemoteExecutor):
             self.workflow.workdir_init if self.workflow.storage_settings.assume_common_workdir else ".")
         self._run_name = "snakemake-" + mark([self._folder])[:8]
         self._workflow_mark = of_workflow(self.workflow)
-        try:
-            self._open()
-            self._find_left()
-        except (FairwayError, OSError) as e:
-            raise WorkflowError(f"Fairway: {e}") from e
+        self._opened: OpenRun | None = None
+
+    @property
+    def _run(self) -> OpenRun:
+        """The run, which is opened when it is needed first: often there is nothing to be done."""
+        if self._opened is None:
+            try:
+                self._open()
+                self._find_left()
+            except (FairwayError, OSError) as e:
+                raise WorkflowError(f"Fairway: {e}") from e
+        return self._opened
 
     # The run.
 
@@ -116,7 +123,7 @@ class Executor(RemoteExecutor):
         lasting = os.path.isfile(place) or os.path.exists(os.path.join(place, ".fairway", "lasting"))
         if s.run is None:
             _forget(os.path.abspath(place))
-        self._run = OpenRun(
+        self._opened = OpenRun(
             None if lasting else place, server=place if lasting else None, name=self._run_name, pilots=s.pilots,
             site=[site for site in (s.site or "").split(",") if site], options=shlex.split(s.options),
             on_end=self._ended, on_failure=self._failed_for_good,
@@ -174,7 +181,7 @@ class Executor(RemoteExecutor):
         self._submit([job])
 
     def _submit(self, jobs: list[JobExecutorInterface]) -> None:
-        fresh = {}
+        run, fresh = self._run, {}
         for job in jobs:
             info = None
             try:
@@ -189,7 +196,7 @@ class Executor(RemoteExecutor):
         with self._lock:
             self._active.update((name, None) for name in fresh)
         try:
-            refused = self._run.submit([message for _, message in fresh.values()])
+            refused = run.submit([message for _, message in fresh.values()])
         except FairwayError as e:
             refused = {name: e for name in fresh}
         for name, (info, _) in fresh.items():
@@ -342,7 +349,8 @@ class Executor(RemoteExecutor):
         with self._lock:
             names = list(self._active)
         try:
-            self._run.cancel(names)
+            if self._opened is not None:
+                self._opened.cancel(names)
         except FairwayError:
             pass  # the server has ended, and they with it
 
@@ -350,11 +358,11 @@ class Executor(RemoteExecutor):
         already, self._stopped = self._stopped, True
         self._wake()
         super().shutdown()
-        if already:
+        if already or self._opened is None:
             return
-        self._run.close()
-        folder = self._run.client.location
-        if self._settings.run is None and os.path.isdir(folder) and not self._run.client.answers():
+        self._opened.close()
+        folder = self._opened.client.location
+        if self._settings.run is None and os.path.isdir(folder) and not self._opened.client.answers():
             with open(os.path.join(folder, _IN_ORDER), "w"):
                 pass
 
