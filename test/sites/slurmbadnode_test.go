@@ -32,14 +32,23 @@ func TestSlurmBadNode(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("it needs root, to give nodes names")
 	}
-	cluster := batchtest.Slurm(t)
-	cluster.NameHosts()
+	t.Run("of four", func(t *testing.T) { oneNodeIsBad(t, 4) })
+	t.Run("of eight", func(t *testing.T) {
+		if os.Getenv(batchtest.Required) == "" {
+			t.Skip("half a minute more: FAIRWAY_TEST_BATCH=slurm")
+		}
+		oneNodeIsBad(t, 8)
+	})
+}
+
+func oneNodeIsBad(t *testing.T, number int) {
+	batchtest.SlurmOf(t, batchtest.Nodes{Number: number}).NameHosts()
 	const jobs, most = 100, 8
 	for kind, there := range map[string]string{"fails": "exit 3", "lacks a program": "no-such-program"} {
 		t.Run(kind, func(t *testing.T) {
 			marks := t.TempDir()
 			workflow := strings.NewReplacer("${marks}", marks, "${there}", there).Replace(onOneNode)
-			folder := folderWith(t, workflow, strings.Replace(slurmSite, "max_pilots: 3", "max_pilots: 4", 1))
+			folder := folderWith(t, workflow, strings.Replace(slurmSite, "max_pilots: 3", fmt.Sprint("max_pilots: ", number), 1))
 			for i := range jobs {
 				files.Write(t, filepath.Join(folder, fmt.Sprintf("in/%d.txt", i)), fmt.Sprint(i))
 			}
@@ -57,7 +66,7 @@ func TestSlurmBadNode(t *testing.T) {
 					}
 				}
 			}
-			if lost == 0 || lost > most || len(nodes) != batchtest.SlurmNodes {
+			if lost == 0 || lost > most || len(nodes) != number {
 				t.Errorf("%d attempts were lost, on nodes %v", lost, nodes)
 			}
 			if !strings.Contains(said, "node n2") {

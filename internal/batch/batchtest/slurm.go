@@ -22,7 +22,8 @@ const (
 
 // Nodes are how the nodes of a Slurm are made.
 type Nodes struct {
-	CPUs int // of a node. Default: SlurmCPUs
+	Number int // of nodes. Default: SlurmNodes
+	CPUs   int // of a node. Default: SlurmCPUs
 	// Enter are the words before the command that starts the daemon of a node, from 0, as for a namespace
 	// of its own. Default: none.
 	Enter func(node int) []string
@@ -33,7 +34,7 @@ type Cluster struct {
 	all        *daemons
 	enter      func(node int) []string
 	controller *exec.Cmd
-	nodes      [SlurmNodes]*exec.Cmd
+	nodes      []*exec.Cmd
 }
 
 // KillController kills slurmctld with SIGKILL. Nobody answers squeue until StartController.
@@ -73,7 +74,7 @@ func NodeName(i int) string { return fmt.Sprintf("n%d", i+1) }
 
 // Ready waits until all nodes take jobs.
 func (c *Cluster) Ready() {
-	until(c.all.t, nil, func(out string) bool { return strings.Count(out, "\n") == SlurmNodes }, "sinfo", "-h", "-N", "-t",
+	until(c.all.t, nil, func(out string) bool { return strings.Count(out, "\n") == len(c.nodes) }, "sinfo", "-h", "-N", "-t",
 		"idle,mixed,allocated,completing", "-o", "%N")
 }
 
@@ -102,11 +103,12 @@ func SlurmOf(t Host, nodes Nodes, further ...string) *Cluster {
 	if err := os.WriteFile(key, []byte(strings.Repeat("fairway test key", 64)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	port := freePorts(t, SlurmNodes+1)
+	number := cmp.Or(nodes.Number, SlurmNodes)
+	port := freePorts(t, number+1)
 	settings := filepath.Join(d, "slurm.conf")
 	write(t, settings, strings.NewReplacer("$D", d, "$CTLD", fmt.Sprint(port),
 		"$CPUS", fmt.Sprint(cmp.Or(nodes.CPUs, SlurmCPUs)),
-		"$SLURMD", fmt.Sprintf("%d-%d", port+1, port+SlurmNodes)).Replace(slurmSettings)+strings.Join(further, "\n"))
+		"$NODES", fmt.Sprintf("n[1-%d]", number), "$SLURMD", fmt.Sprintf("%d-%d", port+1, port+number)).Replace(slurmSettings)+strings.Join(further, "\n"))
 	t.Setenv("SLURM_CONF", settings)
 	for _, inherited := range []string{"SLURM_JOB_ID", "SLURM_CPUS_ON_NODE"} {
 		t.Setenv(inherited, "")
@@ -118,11 +120,14 @@ func SlurmOf(t Host, nodes Nodes, further ...string) *Cluster {
 		"--pid-file="+filepath.Join(d, "munged.pid"), "--log-file="+filepath.Join(d, "munged.log"),
 		"--seed-file="+filepath.Join(d, "munged.seed"))
 	until(t, nil, func(string) bool { return true }, "munge", "--no-input", "--socket="+filepath.Join(d, "munge.socket"))
-	c := &Cluster{all: all, enter: nodes.Enter, controller: all.start(nil, "slurmctld", "-D", "-c")}
-	for i := range SlurmNodes {
+	c := &Cluster{
+		all: all, enter: nodes.Enter, controller: all.start(nil, "slurmctld", "-D", "-c"),
+		nodes: make([]*exec.Cmd, number),
+	}
+	for i := range c.nodes {
 		c.startNode(i, "slurmd", "-D", "-c", "-N", NodeName(i))
 	}
-	until(t, nil, func(out string) bool { return strings.TrimSpace(out) == fmt.Sprint(SlurmNodes) }, "sinfo", "-h", "-t",
+	until(t, nil, func(out string) bool { return strings.TrimSpace(out) == fmt.Sprint(number) }, "sinfo", "-h", "-t",
 		"idle", "-o", "%D")
 	t.Cleanup(func() { run(t, nil, "", "scancel", "--partition="+SlurmPartition) })
 	return c
@@ -176,6 +181,6 @@ SchedulerType=sched/backfill
 SchedulerParameters=batch_sched_delay=0,sched_interval=1,sched_min_interval=0,bf_interval=1,default_queue_depth=1000,partition_job_depth=1000
 MinJobAge=2
 KillWait=10
-NodeName=n[1-4] NodeHostname=localhost NodeAddr=127.0.0.1 Port=[$SLURMD] CPUs=$CPUS Boards=1 SocketsPerBoard=1 CoresPerSocket=$CPUS ThreadsPerCore=1 RealMemory=4000 State=UNKNOWN
+NodeName=$NODES NodeHostname=localhost NodeAddr=127.0.0.1 Port=[$SLURMD] CPUs=$CPUS Boards=1 SocketsPerBoard=1 CoresPerSocket=$CPUS ThreadsPerCore=1 RealMemory=4000 State=UNKNOWN
 PartitionName=batch Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 `
