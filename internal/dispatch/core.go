@@ -414,7 +414,11 @@ func (s *transition) when(at instant) string {
 	if s.now == 0 {
 		return "when the run goes on"
 	}
-	return fmt.Sprintf("in %v", s.until(at))
+	left := s.until(at)
+	if left > 10*time.Second {
+		left = left.Round(time.Second)
+	}
+	return fmt.Sprintf("in %v", left)
 }
 
 // instant is a time in nanoseconds since 1970; 0 is no time.

@@ -74,8 +74,8 @@ func NodeName(i int) string { return fmt.Sprintf("n%d", i+1) }
 
 // Ready waits until all nodes take jobs.
 func (c *Cluster) Ready() {
-	until(c.all.t, nil, func(out string) bool { return strings.Count(out, "\n") == len(c.nodes) }, "sinfo", "-h", "-N", "-t",
-		"idle,mixed,allocated,completing", "-o", "%N")
+	all := func(out string) bool { return strings.Count(out, "\n") == len(c.nodes) }
+	until(c.all.t, nil, all, "sinfo", "-h", "-N", "-t", "idle,mixed,allocated,completing", "-o", "%N")
 }
 
 func kill(cmd *exec.Cmd) {
@@ -108,7 +108,8 @@ func SlurmOf(t Host, nodes Nodes, further ...string) *Cluster {
 	settings := filepath.Join(d, "slurm.conf")
 	write(t, settings, strings.NewReplacer("$D", d, "$CTLD", fmt.Sprint(port),
 		"$CPUS", fmt.Sprint(cmp.Or(nodes.CPUs, SlurmCPUs)),
-		"$NODES", fmt.Sprintf("n[1-%d]", number), "$SLURMD", fmt.Sprintf("%d-%d", port+1, port+number)).Replace(slurmSettings)+strings.Join(further, "\n"))
+		"$NODES", fmt.Sprintf("n[1-%d]", number), "$SLURMD", fmt.Sprintf("%d-%d", port+1, port+number),
+	).Replace(slurmSettings)+strings.Join(further, "\n"))
 	t.Setenv("SLURM_CONF", settings)
 	for _, inherited := range []string{"SLURM_JOB_ID", "SLURM_CPUS_ON_NODE"} {
 		t.Setenv(inherited, "")

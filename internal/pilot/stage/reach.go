@@ -288,7 +288,10 @@ func (n *nearest) Open(ctx context.Context, pfn string) (body io.ReadCloser, err
 }
 
 func (n *nearest) Get(ctx context.Context, pfn, path string) (size int64, err error) {
-	err = n.do(ctx, pfn, func(ctx context.Context, e storage.Element) error { size, err = e.Get(ctx, pfn, path); return err })
+	err = n.do(ctx, pfn, func(ctx context.Context, e storage.Element) error {
+		size, err = e.Get(ctx, pfn, path)
+		return err
+	})
 	return size, err
 }
 
