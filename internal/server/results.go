@@ -49,7 +49,7 @@ func (s *Server) cutResults(ctx context.Context) {
 	if err == nil {
 		err = s.recordKeeping(ctx)
 	}
-	if err != nil && ctx.Err() == nil {
+	if failed(ctx, err) {
 		s.log.Warn("results that nobody needs could not be removed", "error", err)
 	}
 }

@@ -51,7 +51,7 @@ func (s *Server) endRuns(ctx context.Context) {
 			err := s.endRun(ctx, r)
 			r.tellPutAway()
 			s.loop.Notify()
-			if err != nil && ctx.Err() == nil {
+			if failed(ctx, err) {
 				s.log.Error("a run that has ended could not be put away; the next server tries again", "run", id, "error", err)
 			}
 		}

@@ -134,7 +134,7 @@ func (s *Server) tellShares(ctx context.Context) error {
 // watchShares looks at the file of shares until ctx ends.
 func (s *Server) watchShares(ctx context.Context) {
 	for s.config.Shares != "" && s.sched.Sleep(ctx, sharesPeriod) == nil {
-		if _, err := s.lookAtShares(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, loop.ErrEnded) {
+		if _, err := s.lookAtShares(ctx); failed(ctx, err) {
 			s.log.Warn("new shares could not be taken; they are tried again", "error", err)
 		}
 	}

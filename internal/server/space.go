@@ -107,10 +107,16 @@ func (s *Server) watchSpace(ctx context.Context) {
 		func() error { return s.lookAtSpace(ctx, time.Now()) },
 		func() error { return s.sched.Sleep(ctx, spacePeriod) },
 		func(err error) {
-			if ctx.Err() == nil && !errors.Is(err, loop.ErrEnded) {
+			if failed(ctx, err) {
 				s.log.Warn("how full the disk of stored outputs is is not known", "error", err)
 			}
 		})
+}
+
+// failed reports whether an error says more than that the server, or its loop, comes to its end. The next server
+// does what this one could not do any more.
+func failed(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() == nil && !errors.Is(err, loop.ErrEnded)
 }
 
 // lookAgain looks until a pause ends with an error. Of errors in a row the first one is told; jobs may be

@@ -2,9 +2,12 @@ package server
 
 import (
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/internal/server/loop"
 )
 
 // A disk that will be full is foreseen by what is free, how fast that goes, and what is to be stored.
@@ -50,5 +53,25 @@ func TestADiskIsAskedAgain(t *testing.T) {
 		func(error) { told++ })
 	if looks != len(answers) || told != 2 {
 		t.Errorf("it was asked %d times, and told of %d errors", looks, told)
+	}
+}
+
+// What is looked at now and then, when the loop has just ended, is nothing to warn of.
+func TestNothingIsWarnedOfWhenAServerEnds(t *testing.T) {
+	v := startService(t, t.TempDir(), twoStepsScript)
+	v.stop()
+	var said strings.Builder
+	v.server.log = slog.New(slog.NewTextHandler(&said, &slog.HandlerOptions{Level: slog.LevelWarn}))
+	v.server.cutResults(t.Context())
+	v.server.space.folder = t.TempDir()
+	err := v.server.lookAtSpace(t.Context(), time.Now())
+	if !errors.Is(err, loop.ErrEnded) || failed(t.Context(), err) {
+		t.Errorf("a look at the disk gives %v", err)
+	}
+	if said.Len() > 0 {
+		t.Error(said.String())
+	}
+	if !failed(t.Context(), errors.New("bad")) {
+		t.Error("other errors are not told")
 	}
 }
