@@ -31,13 +31,16 @@ type Source struct {
 }
 
 // ErrUnserved is wrapped by errors after which a source is not to be tried again: it
-// cannot be reached, is somebody else, or has sent something else. Others, such as a
-// transfer that was cut or a ticket that has grown old, may be different the next time.
+// cannot be reached, is somebody else, or has sent something else.
 var ErrUnserved = errors.New("the source is of no use")
 
 // ErrRefused is wrapped by errors after which a source counts as one of no use if it goes on
 // like that: it does not have the file, does not take the ticket, or does not answer.
 var ErrRefused = errors.New("the source gives nothing")
+
+// ErrPoor is wrapped by errors of a source that is busy, slower than [StallBytes] allows, or has broken off. It
+// may be no fault of the source, and be better soon, so that it is avoided for a while only.
+var ErrPoor = errors.New("the source serves badly")
 
 // Proof is what the contents of a file must have; what is zero is not known. Without an adler32
 // the hash alone is believed, and who sends other bytes has lied. With one, which the commit of an
@@ -60,8 +63,13 @@ func Get(
 	defer cancel(nil)
 	client := from.client()
 	defer client.CloseIdleConnections()
+	stalled := endSlow(cancel, i.Size)
+	defer stalled.Stop()
 	answer, err := from.ask(ctx, client, http.MethodGet, i.Ref)
 	if err != nil {
+		if context.Cause(ctx) != ctx.Err() {
+			err = context.Cause(ctx)
+		}
 		return got, err
 	}
 	defer answer.Body.Close()
@@ -77,7 +85,7 @@ func Get(
 	if proof.Adler32 != 0 {
 		all = io.MultiWriter(h, sum)
 	}
-	if err = receive(ctx, cancel, answer.Body, out, a, i.Size, all); err != nil {
+	if err = receive(ctx, &bounded{answer.Body, i.Size, 0, stalled}, out, a, all); err != nil {
 		err = fmt.Errorf("%s: %w", from.Address, err)
 	} else if proof.Adler32 != 0 && sum.Sum32() != proof.Adler32 {
 		err = fmt.Errorf("%w: %s has sent other bytes of %s (checksum %08x instead of %08x)", ErrUnserved, from.Address,
@@ -102,35 +110,45 @@ func Get(
 	return got, nil
 }
 
+// endSlow ends what is got from a source, unless the timer is held back.
+func endSlow(end context.CancelCauseFunc, size int64) *time.Timer {
+	return time.AfterFunc(BeginTime+StallTime, func() {
+		end(fmt.Errorf("%w: it sends fewer than %d bytes in %v", ErrPoor, min(StallBytes, size), StallTime))
+	})
+}
+
 // receive writes what comes, as far as that is no more than it should be.
-func receive(
-	ctx context.Context, cancel context.CancelCauseFunc, body io.Reader, out *os.File, a *Arrival, size int64,
-	sum io.Writer,
-) error {
-	stalled := time.AfterFunc(StallTime, func() { cancel(fmt.Errorf("nothing has come for %v", StallTime)) })
-	defer stalled.Stop()
-	got, err := a.Write(out, &bounded{body, size, stalled}, sum)
+func receive(ctx context.Context, body *bounded, out *os.File, a *Arrival, sum io.Writer) error {
+	size := body.left
+	got, err := a.Write(out, body, sum)
 	switch {
 	case err != nil && context.Cause(ctx) != nil:
 		return context.Cause(ctx)
 	case err == nil && got != size:
-		return fmt.Errorf("%d bytes came of %d: %w", got, size, io.ErrUnexpectedEOF)
+		return fmt.Errorf("%w: %d bytes came of %d: %w", ErrPoor, got, size, io.ErrUnexpectedEOF)
 	}
 	return err
 }
 
-// bounded is a body that gives so many bytes at most, and says when something has come.
+// bounded is a body that gives so many bytes at most, and holds a timer back as long as enough come.
 type bounded struct {
 	body    io.Reader
 	left    int64
+	fresh   int64 // bytes since the timer was set
 	stalled *time.Timer
 }
 
 func (b *bounded) Read(p []byte) (int, error) {
 	n, err := b.body.Read(p)
-	b.stalled.Reset(StallTime)
+	if b.fresh += int64(n); b.fresh >= StallBytes {
+		b.fresh = 0
+		b.stalled.Reset(StallTime)
+	}
 	if b.left -= int64(n); b.left < 0 {
 		return 0, fmt.Errorf("%w: it sends more bytes than the file has", ErrUnserved)
+	}
+	if err != nil && !errors.Is(err, io.EOF) {
+		err = fmt.Errorf("%w: %w", ErrPoor, err)
 	}
 	return n, err
 }
@@ -211,8 +229,8 @@ func (s *Source) ask(ctx context.Context, client *http.Client, method string, re
 	}
 	_ = answer.Body.Close()
 	err = fmt.Errorf("%s answers %s", s.Address, answer.Status)
-	if answer.StatusCode != http.StatusServiceUnavailable { // with which it says that it is busy
-		err = fmt.Errorf("%w: %w", ErrRefused, err)
+	if answer.StatusCode == http.StatusServiceUnavailable { // with which it says that it is busy
+		return nil, fmt.Errorf("%w: %w", ErrPoor, err)
 	}
-	return nil, err
+	return nil, fmt.Errorf("%w: %w", ErrRefused, err)
 }

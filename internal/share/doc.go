@@ -18,8 +18,8 @@
 //     told the hash (docs/pilot.md).
 //   - A server sends [MaxStreams] files at a time, and refuses more. Whoever has no ticket
 //     cannot keep it from those that have one, by however many connections.
-//   - Neither end keeps a file in memory, and no transfer waits for longer than
-//     [StallTime] for the next byte.
+//   - Neither end keeps a file in memory. A server waits no longer than [StallTime] for a client to
+//     take more, and a client no longer than that for each [StallBytes], or what is left.
 package share
 
 import (
@@ -35,8 +35,11 @@ const (
 	// BeginTime is how long a server waits for a file to begin to arrive that it was said
 	// to be about to get.
 	BeginTime = 2 * time.Second
-	// StallTime is how long either end waits for the next byte.
+	// StallTime is how long either end waits for the other one.
 	StallTime = 10 * time.Second
+	// StallBytes are the bytes that a client is to get in each StallTime: a pilot that sends less is slower
+	// than a storage element would be, which is asked then.
+	StallBytes = 640 << 10
 	// DialTime is how long a client tries to reach a server.
 	DialTime = 3 * time.Second
 

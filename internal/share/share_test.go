@@ -2,8 +2,10 @@ package share
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"hash/adler32"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -14,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/zeebo/blake3"
@@ -383,7 +386,7 @@ func TestSourceDiesInTheMiddle(t *testing.T) {
 			t.Error(err)
 		}
 		die(first, a)
-		if err := <-got; err == nil || errors.Is(err, ErrUnserved) {
+		if err := <-got; !errors.Is(err, ErrPoor) || errors.Is(err, ErrUnserved) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if _, err := os.Lstat(path); err == nil {
@@ -474,6 +477,61 @@ func TestSourceSendsTooMuch(t *testing.T) {
 	}
 }
 
+// Who gets a file waits for a source that is slower than a storage element would be for some seconds, not until it
+// has sent all.
+func TestASlowSourceIsLeft(t *testing.T) {
+	for name, c := range map[string]struct {
+		size, rate int64 // bytes, and bytes a second
+		comes      bool
+	}{
+		"a byte a second":           {20, 1, false},
+		"a large file, bytewise":    {1 << 30, 1, false},
+		"a tenth of what is needed": {8 << 20, StallBytes / 100, false},
+		"a small file":              {10, 1, true},
+		"twice what is needed":      {8 << 20, StallBytes / 5, true},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(t.Context())
+			defer cancel(nil)
+			a := NewArrivals(sched.Default()).Add(cache.Item{Size: c.size})
+			out, err := a.Begin(filepath.Join(t.TempDir(), "x"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer out.Close()
+			stalled, began := endSlow(cancel, c.size), time.Now()
+			body := &bounded{&dripping{ctx, c.size, c.rate}, c.size, 0, stalled}
+			switch err := receive(ctx, body, out, a, io.Discard); {
+			case c.comes && err != nil:
+				t.Errorf("%s: %v", name, err)
+			case !c.comes && (!errors.Is(err, ErrPoor) || time.Since(began) > BeginTime+StallTime):
+				t.Errorf("%s: %v after %v", name, err, time.Since(began))
+			}
+			stalled.Stop()
+		})
+	}
+}
+
+// dripping gives bytes once a second.
+type dripping struct {
+	ctx        context.Context
+	left, rate int64
+}
+
+func (d *dripping) Read(p []byte) (int, error) {
+	if d.left == 0 {
+		return 0, io.EOF
+	}
+	select {
+	case <-time.After(time.Second):
+	case <-d.ctx.Done():
+		return 0, d.ctx.Err()
+	}
+	n := min(d.left, d.rate, int64(len(p)))
+	d.left -= n
+	return int(n), nil
+}
+
 // A pilot that sends as much as it may refuses more at once.
 func TestStreamsAreLimited(t *testing.T) {
 	text := []byte("text")
@@ -483,7 +541,7 @@ func TestStreamsAreLimited(t *testing.T) {
 	for range MaxStreams {
 		p.streams <- struct{}{}
 	}
-	if err := newPilot(t, 2).gets(i, blake3.Sum256(text), p.source(i), nil); err == nil || errors.Is(err, ErrUnserved) {
+	if err := newPilot(t, 2).gets(i, blake3.Sum256(text), p.source(i), nil); !errors.Is(err, ErrPoor) {
 		t.Error(err)
 	}
 	<-p.streams

@@ -26,13 +26,26 @@ type Sharing struct {
 
 	mu       sync.Mutex        // guards what follows
 	unserved map[string]uint64 // sources that were of no use, with the Sync that said so first; 0: none has
-	refusals map[string]int    // of sources, in a row; with MaxRefusals it is not asked again
-	blamed   map[string]bool   // sources whose fault was told, which is told once
+	sources  map[string]*past
 }
 
-// MaxRefusals is how many requests in a row a source may refuse until it counts as one of no
-// use. A file may have gone from its cache a moment before.
-const MaxRefusals = 3
+// past is how a source has served. What counts in a row ends when it has sent a file.
+type past struct {
+	refusals int       // in a row; with MaxRefusals it is not asked again
+	poor     int       // files in a row that it sent badly; with MaxPoor it rests
+	rests    time.Time // until then it is not asked
+	blamed   bool      // people were told, which is done once
+}
+
+const (
+	// MaxRefusals is how many requests in a row a source may refuse until it counts as one of no
+	// use. A file may have gone from its cache a moment before.
+	MaxRefusals = 3
+	// MaxPoor is how many files in a row a source may send too slowly, or not to their ends, or be too busy
+	// for. It is not asked for RestTime then.
+	MaxPoor  = 3
+	RestTime = 5 * time.Minute
+)
 
 // OpenSharing opens the cache of an area to others, at the address by which the pilot
 // reaches its server.
@@ -41,7 +54,7 @@ func OpenSharing(line *access.Line, ar *Area) (*Sharing, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Sharing{arrivals: share.NewArrivals(ar.Sched), unserved: map[string]uint64{}, refusals: map[string]int{}}
+	s := &Sharing{arrivals: share.NewArrivals(ar.Sched), unserved: map[string]uint64{}, sources: map[string]*past{}}
 	s.Server, err = share.Listen(at, ar.Cache, s.arrivals, ar.Log)
 	return s, err
 }
@@ -179,7 +192,7 @@ func (ar *Area) fromSource(ctx context.Context, i *input, a *share.Arrival, path
 		return hash, nil
 	}
 	level := slog.LevelInfo // a file may have gone from its cache a moment before, or the network been cut
-	if ctx.Err() == nil && ar.Sharing.blame(i.source.GetPilot(), err) {
+	if ctx.Err() == nil && ar.Sharing.blame(i.source.GetPilot()) {
 		level = slog.LevelWarn
 	}
 	ar.Log.Log(ctx, level, "another cache was of no use; the file comes from storage", "lfn", i.LFN, "source",
@@ -187,49 +200,58 @@ func (ar *Area) fromSource(ctx context.Context, i *input, a *share.Arrival, path
 	return hash, err
 }
 
-// blame reports whether a source is not to be asked again, for the first time.
-func (s *Sharing) blame(id string, err error) bool {
+// blame reports whether a source is not to be asked again, or for a while, for the first time.
+func (s *Sharing) blame(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	ofSource := errors.Is(err, share.ErrUnserved) || errors.Is(err, share.ErrRefused)
-	first := ofSource && s.refusals[id] >= MaxRefusals && !s.blamed[id]
-	if first {
-		if s.blamed == nil {
-			s.blamed = map[string]bool{}
-		}
-		s.blamed[id] = true
-	}
+	of := s.past(id)
+	first := !of.blamed && (of.refusals >= MaxRefusals || of.poor >= MaxPoor)
+	of.blamed = of.blamed || first
 	return first
+}
+
+// past is how a source has served. s.mu is held.
+func (s *Sharing) past(id string) *past {
+	if s.sources[id] == nil {
+		s.sources[id] = new(past)
+	}
+	return s.sources[id]
 }
 
 // tried notes what came of asking a source.
 func (s *Sharing) tried(id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	of := s.past(id)
 	switch {
 	case errors.Is(err, share.ErrUnserved):
-		s.refusals[id] = MaxRefusals
+		of.refusals = MaxRefusals
 	case errors.Is(err, share.ErrRefused):
-		s.refusals[id]++
+		of.refusals++
+	case errors.Is(err, share.ErrPoor):
+		if of.poor++; of.poor >= MaxPoor { // one more after the rest, and it rests again
+			of.rests = time.Now().Add(RestTime)
+		}
 	case err == nil:
-		delete(s.refusals, id)
-	default: // it may be different the next time, or is no fault of the source
+		of.refusals, of.poor = 0, 0
+	default: // it is no fault of the source
 	}
 	s.tellOf(id)
 }
 
-// useless reports whether a source is not to be asked again. The TaskQueue has named it before
-// it knew, for the next file of the same job, or has forgotten what it knew: it is told.
+// useless reports whether a source is not to be asked now. The TaskQueue has named it before
+// it knew, for the next file of the same job, or has forgotten what it knew: it is told. Of one that
+// only rests it is not.
 func (s *Sharing) useless(id string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.tellOf(id)
+	return s.tellOf(id) || time.Now().Before(s.past(id).rests)
 }
 
 // tellOf has the TaskQueue told of a source if it is of no use, and reports whether it is.
 // s.mu is held.
 func (s *Sharing) tellOf(id string) bool {
-	if s.refusals[id] < MaxRefusals {
+	if s.past(id).refusals < MaxRefusals {
 		return false
 	}
 	if _, ok := s.unserved[id]; !ok {

@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/zeebo/blake3"
 
@@ -36,7 +38,7 @@ func sharingArea(t *testing.T) *Area {
 	s := sched.Default()
 	return &Area{
 		Sched: s, Log: slog.New(slog.DiscardHandler), Cache: c, Storage: elements.New(storage.Roots{}, s.Sleep),
-		Sharing: &Sharing{arrivals: share.NewArrivals(s), unserved: map[string]uint64{}, refusals: map[string]int{}},
+		Sharing: &Sharing{arrivals: share.NewArrivals(s), unserved: map[string]uint64{}, sources: map[string]*past{}},
 	}
 }
 
@@ -153,6 +155,96 @@ func TestASourceThatHasNothingIsTold(t *testing.T) {
 	}
 	if len(warned) != 1 || !strings.Contains(warned[0], "source=source") || !strings.Contains(warned[0], "reason=") {
 		t.Errorf("warnings: %q", warned)
+	}
+}
+
+// A source that sends a byte a second is left for the storage element after some seconds, in which the TaskQueue is
+// told what is waited for, from where, and how much has come. One that goes on like that is not asked for a while.
+func TestASourceThatCrawlsIsLeft(t *testing.T) {
+	t.Parallel() // it waits for share.BeginTime and share.StallTime
+	const text = "twenty bytes of text"
+	storage := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = w.Write([]byte(text))
+	}))
+	defer storage.Close()
+	identity, err := access.NewAuthority("crawling pilot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings, err := identity.ServerTLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var asked, sent atomic.Int32
+	left := make(chan struct{}, share.MaxStreams)
+	source := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		w.Header().Set("Fairway-Size", strconv.Itoa(len(text)))
+		every := time.NewTicker(time.Second)
+		defer every.Stop()
+		for i := range text {
+			if _, err := w.Write([]byte(text[i : i+1])); err != nil {
+				break
+			}
+			_ = http.NewResponseController(w).Flush()
+			sent.Add(1)
+			select {
+			case <-every.C:
+			case <-r.Context().Done():
+				left <- struct{}{}
+				return
+			}
+		}
+	}))
+	source.TLS = settings
+	source.StartTLS()
+	defer source.Close()
+	ar := sharingArea(t)
+	bring := func(name string) {
+		i := &input{
+			Item: cache.Item{Ref: cache.Ref{LFN: name, Version: 1, Tag: 1}, Size: int64(len(text))},
+			sum:  adler32.Checksum([]byte(text)), hash: blake3.Sum256([]byte(text)), committed: true,
+			pfn: storage.URL + "/" + name, source: &wire.Source{
+				Pilot: "crawler", Address: source.Listener.Addr().String(), Pin: identity.Pin(), Epoch: 1, Ticket: []byte("any"),
+			},
+		}
+		defer ar.Waits.begin(1, i)()
+		if err := ar.bringShared(t.Context(), i); err != nil {
+			t.Error(err)
+			return
+		}
+		i.cached.Release()
+	}
+	told := make(chan struct{}, MaxPoor)
+	ar.Waits.Wake = func() { told <- struct{}{} }
+	var coming sync.WaitGroup
+	for i := range MaxPoor {
+		coming.Go(func() { bring(strconv.Itoa(i)) })
+	}
+	for range MaxPoor {
+		<-told
+	}
+	m := new(wire.SyncRequest)
+	ar.Waits.Carry(m)
+	for _, w := range m.GetWaiting() {
+		if w.GetSource() != "crawler" || w.GetAttempt() != 1 || w.GetBytes() >= int64(len(text)) {
+			t.Errorf("the TaskQueue is told %v", w)
+		}
+	}
+	coming.Wait()
+	for range MaxPoor {
+		<-left
+	}
+	if len(m.GetWaiting()) != MaxPoor || sent.Load() >= int32(MaxPoor*len(text)) {
+		t.Errorf("of %d files it is told that they are waited for, and %d bytes came", len(m.GetWaiting()), sent.Load())
+	}
+	bring("another")
+	if asked.Load() != MaxPoor {
+		t.Errorf("it was asked %d times", asked.Load())
+	}
+	ar.Sharing.Carry(m)
+	if len(m.GetUnserved()) > 0 {
+		t.Error("others are told that it is of no use, though it may be better soon")
 	}
 }
 
