@@ -118,7 +118,7 @@ func (c *Core) apply(in Input) error {
 	case RetireRun:
 		return c.retireRun(in)
 	case ReleaseRun:
-		c.releaseRun(in.Run)
+		return c.releaseRun(in)
 	case ForgetResults:
 		return c.forgetResults(in.Keys)
 	case Submit:

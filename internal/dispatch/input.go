@@ -67,7 +67,11 @@ type RetireRun struct {
 
 // ReleaseRun has a run that was retired name no results any more. Those that no other run names
 // are kept for as long as a policy says ([Core.Forgettable]).
-type ReleaseRun struct{ Run RunID }
+type ReleaseRun struct {
+	Run RunID
+	// Results are some of those that it names ([Core.KeysNamedBy]), which alone it names no more; nil: all.
+	Results []string
+}
 
 // LookFor has pilots look for programs that jobs to come will name, and once more for those that were
 // not found.

@@ -121,16 +121,43 @@ func (fs *files) removeOutputs(j *job, left *storedResult) {
 	}
 }
 
-// releaseRun has no result named by a run that was retired.
-func (c *Core) releaseRun(id RunID) {
-	for _, key := range c.journal.resultKeysOf(func(r *storedResult) bool { return slices.Contains(r.runs, id) }) {
+// KeysNamedBy are the results that a run names which was retired: their keys.
+func (c *Core) KeysNamedBy(id RunID) (keys []string) {
+	for _, key := range c.journal.namedBy(id) {
+		keys = append(keys, key.hex())
+	}
+	return keys
+}
+
+func (jn *journal) namedBy(id RunID) []identity {
+	return jn.resultKeysOf(func(r *storedResult) bool { return slices.Contains(r.runs, id) })
+}
+
+// releaseRun has results named no more by a run that was retired.
+func (c *Core) releaseRun(in ReleaseRun) error {
+	keys := make([]identity, len(in.Results))
+	for i, text := range in.Results {
+		key, err := parseIdentity(text)
+		if err != nil {
+			return refuse("dispatch: %q is no key of a result", text)
+		}
+		keys[i] = key
+	}
+	if in.Results == nil {
+		keys = c.journal.namedBy(in.Run)
+	}
+	for _, key := range keys {
 		r := c.journal.results[key]
-		r.runs = slices.DeleteFunc(r.runs, func(x RunID) bool { return x == id })
+		if r == nil || !slices.Contains(r.runs, in.Run) {
+			continue // it went meanwhile
+		}
+		r.runs = slices.DeleteFunc(r.runs, func(x RunID) bool { return x == in.Run })
 		if r.unused() {
 			r.left = c.now
 		}
 		c.journal.persistResult(key, r)
 	}
+	return nil
 }
 
 // retireFile forgets a file. Copies of it that are the same as those of a file of

@@ -209,11 +209,11 @@ func TestResultsGoWhenNobodyNamesThemAndTheirTimeIsOver(t *testing.T) {
 		}
 	}
 	for i := 0; i < len(runs); i += 2 {
-		s.step(ReleaseRun{runs[i]})
+		s.step(ReleaseRun{Run: runs[i]})
 	}
 	check("while one run of each group is kept")
 	for i := 1; i < len(runs); i += 2 {
-		s.step(ReleaseRun{runs[i]})
+		s.step(ReleaseRun{Run: runs[i]})
 	}
 	s.crash()
 	check("at once", "align ann-none", "call ann-none")

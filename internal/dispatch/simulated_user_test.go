@@ -74,7 +74,7 @@ func (s *simulation) forget() error {
 		run := slices.Min(slices.Collect(maps.Keys(s.kept)))
 		keys := s.kept[run]
 		delete(s.kept, run)
-		err := s.step(ReleaseRun{run})
+		err := s.step(ReleaseRun{Run: run})
 		for _, text := range keys { // unless a crash came before
 			if key, _ := parseIdentity(text); s.core.journal.results[key] != nil &&
 				slices.Contains(s.core.journal.results[key].runs, run) {

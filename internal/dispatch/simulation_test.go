@@ -291,7 +291,7 @@ func (s *simulation) retireAll() error {
 func (s *simulation) releaseAll() error {
 	for _, run := range slices.Sorted(maps.Keys(s.kept)) {
 		delete(s.kept, run)
-		if err := s.step(ReleaseRun{run}); err != nil {
+		if err := s.step(ReleaseRun{Run: run}); err != nil {
 			return err
 		}
 	}

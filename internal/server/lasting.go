@@ -210,7 +210,7 @@ func (s *Server) reopen(ctx context.Context, run *state.Run) (*run, error) {
 			r.tellPutAway()
 		}
 	} else if err := o.findClosed(ctx, find); err != nil {
-		r.room.Ending.Note(fmt.Sprintf("an input could not be looked at when the server began again: %v", err))
+		r.feeds.Unfound = fmt.Errorf("an input could not be looked at when the server began again: %w", err)
 	}
 	return r, r.openResults(ctx)
 }
@@ -218,7 +218,7 @@ func (s *Server) reopen(ctx context.Context, run *state.Run) (*run, error) {
 // findClosed finds the files of closed inputs that were not fed before the server ended.
 func (o *opened) findClosed(ctx context.Context, find *feed.Finder) (err error) {
 	for _, in := range o.flow.Inputs() {
-		fed := slices.ContainsFunc(o.inputs, func(r state.Input) bool { return r.Input == in.Name })
+		fed := slices.ContainsFunc(o.inputs, func(r state.Input) bool { return r.Input == in.Name && !r.Part })
 		if !in.IsOpen() && !fed {
 			files, _, failure := find.Find(ctx, in, o.fed(in))
 			o.now[in.Name], err = files, errors.Join(err, failure)
@@ -401,43 +401,67 @@ func asServer(err error, does, instead string) error {
 }
 
 // beginRun gives a run its number and has the loop begin it. When it returns without an error, the
-// run is durable. One run begins after the other: the core takes their numbers in order.
+// run is durable. Nothing is begun for a caller that has gone before the loop had the run.
 func (s *Server) beginRun(
 	ctx context.Context, b *submission, o *opened, find *feed.Finder,
 ) (id dispatch.RunID, err error) {
+	r, begun, err := s.handOver(ctx, b, o, find)
+	if err != nil {
+		return 0, err
+	}
+	if err := begun(context.WithoutCancel(ctx)); err != nil {
+		s.runs.submitting.Lock()
+		defer s.runs.submitting.Unlock()
+		if id := r.room.Run; s.runs.last == id && !errors.Is(err, loop.ErrEnded) {
+			s.runs.last-- // the next one has it
+		}
+		return 0, err
+	}
+	s.runs.add(r)
+	if b.Key != "" {
+		s.runs.submitting.Lock()
+		s.runs.keys[submissionOf(o.run)] = o.run
+		s.runs.submitting.Unlock()
+	}
+	return r.room.Run, nil
+}
+
+// handOver hands a run to the loop under the next number: the core takes numbers in order. Nobody waits here
+// for what others submit to be durable.
+func (s *Server) handOver(
+	ctx context.Context, b *submission, o *opened, find *feed.Finder,
+) (r *run, begun func(context.Context) error, err error) {
 	s.runs.submitting.Lock()
 	defer s.runs.submitting.Unlock()
-	id = s.runs.last + 1
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	id := s.runs.last + 1
 	o.run.ID, find.Run = id, id
-	r := s.newRunAt(s.configOf(b, o.flow.Workflow()), o, find, s.layoutOf(id), id)
+	r = s.newRunAt(s.configOf(b, o.flow.Workflow()), o, find, s.layoutOf(id), id)
 	r.begun, r.results.Tried = true, true
 	if err := r.openResults(ctx); err != nil {
-		return 0, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("results: %w", err))
+		return nil, nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("results: %w", err))
 	}
 	if err := r.ready(ctx); err != nil {
-		return 0, err
+		return nil, nil, err
 	}
 	run, err := o.run.Record()
 	if err != nil {
-		return 0, err
+		return nil, nil, err
 	}
 	submitted, err := state.NewRecord(submissionTable, id, submissionKey, b)
 	if err != nil {
-		return 0, err
+		return nil, nil, err
 	}
-	err = s.inbox.Begin(context.WithoutCancel(ctx), r.room, &loop.Request{
+	begun, err = s.inbox.Begin(ctx, r.room, &loop.Request{
 		Records: []dispatch.Record{run, submitted}, Dispatch: []dispatch.Input{r.config.setRun(id)},
 		Flow: []flow.Input{flow.Tick{}},
 	})
-	if err != nil {
-		return 0, err
+	if err == nil {
+		s.runs.last = id
 	}
-	s.runs.last = id
-	if b.Key != "" {
-		s.runs.keys[submissionOf(o.run)] = o.run
-	}
-	s.runs.add(r)
-	return id, nil
+	return r, begun, err
 }
 
 // writeUploads makes the folder of a run with the files that came with it.

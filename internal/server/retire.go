@@ -267,9 +267,13 @@ func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*a
 
 // forget removes the record of a run. Its key is free then, and its number is given to no other run.
 func (s *Server) forget(ctx context.Context, run *state.Run) error {
+	if err := s.releaseResults(ctx, run.ID); err != nil {
+		return err
+	}
 	s.runs.submitting.Lock()
-	defer s.runs.submitting.Unlock()
-	last, err := state.NewRecord(lastTable, 0, lastRunKey, s.runs.last)
+	number := s.runs.last
+	s.runs.submitting.Unlock()
+	last, err := state.NewRecord(lastTable, 0, lastRunKey, number)
 	if err != nil {
 		return err
 	}
@@ -283,11 +287,33 @@ func (s *Server) forget(ctx context.Context, run *state.Run) error {
 	if err != nil {
 		s.sharing.keep(run.Account, run.Stored)
 	} else {
+		s.runs.submitting.Lock()
 		delete(s.runs.keys, submissionOf(run))
+		s.runs.submitting.Unlock()
 		s.runs.remove(run.ID)
 	}
 	s.loop.Notify()
 	return err
+}
+
+// releasedTogether is how many results are released in one transaction.
+const releasedTogether = 2000
+
+// releaseResults has no result named by a run any more, in pieces: others are served between.
+func (s *Server) releaseResults(ctx context.Context, id dispatch.RunID) error {
+	var keys []string
+	if err := s.inbox.Query(ctx, func(c *state.Cores) { keys = c.Dispatch.KeysNamedBy(id) }); err != nil {
+		return err
+	}
+	for piece := range slices.Chunk(keys, releasedTogether) {
+		err := s.inbox.Deliver(ctx, func() *loop.Request {
+			return &loop.Request{Dispatch: []dispatch.Input{dispatch.ReleaseRun{Run: id, Results: piece}}}
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // sizeOf is that of a file or of all files in a folder, in bytes.

@@ -69,7 +69,7 @@ func (r *run) goOn(core *dispatch.Core) (*loop.Request, error) {
 		if r.opened.decision == runChanged {
 			break
 		}
-		records, err := r.find.Records(name, files)
+		records, err := r.find.Records(name, files, false)
 		if err != nil {
 			return request, err
 		}

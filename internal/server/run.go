@@ -87,6 +87,9 @@ func (s *Server) newRunAt(
 		room: loop.NewRun(state.RunOf{Run: id, Workflow: config.Workflow}), inbox: s.inbox.Of(id),
 	}
 	r.feeds = feed.New(o.flow.Inputs(), find, r.inbox, s.sched, s.log)
+	if s.config.Lasting {
+		r.feeds.Piece = fedTogether
+	}
 	r.results = s.storage.NewResults(folders, owner, r.inbox, r.tellPerson)
 	r.room.Results, r.room.InputsClosed = r.results, r.feeds.AllClosed
 	return r
@@ -339,6 +342,10 @@ func (r *run) Stop(drain bool) bool {
 
 // PilotsWaiting is part of api.Control.
 func (r *run) PilotsWaiting() []string { return r.server.pilots.Waiting() }
+
+// fedTogether is how many files of an input a lasting server takes up together. The jobs that they make are
+// one transaction, which whoever changes something meanwhile waits for.
+const fedTogether = 2000
 
 // submissionName is by what a submission is known: two users may choose the same key.
 type submissionName struct{ user, key string }

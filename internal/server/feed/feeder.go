@@ -28,6 +28,12 @@ type Feeder struct {
 	sched  *sched.Scheduler
 	log    *slog.Logger
 
+	// Piece is how many files are fed together at the most, so that others are served between; 0: all. It is
+	// set before Run.
+	Piece int
+	// Unfound says why files cannot be found that are still to be fed: the run fails then. It is set before Run.
+	Unfound error
+
 	mu     sync.Mutex                    // guards what follows
 	known  map[string]map[string]string  // PFNs of what has a durable record, by input and LFN
 	left   map[string][]string           // what was told to be left alone, by input
@@ -130,6 +136,10 @@ func (f *Feeder) Run(ctx context.Context, first map[string][]flow.InputFile, ear
 	defer group.Wait()
 	f.recorded(earlier)
 	if f.recallClosed(ctx) != nil {
+		return
+	}
+	if f.Unfound != nil {
+		f.feedFailed(ctx, f.Unfound)
 		return
 	}
 	for _, in := range f.inputs {
@@ -238,7 +248,18 @@ func (f *Feeder) feed(ctx context.Context, input string, files []flow.InputFile,
 	if len(files) == 0 && !last {
 		return nil
 	}
-	records, err := f.find.Records(input, files)
+	for f.Piece > 0 && len(files) > f.Piece {
+		if err := f.feedPiece(ctx, input, files[:f.Piece], true, false); err != nil {
+			return err
+		}
+		files = files[f.Piece:]
+	}
+	return f.feedPiece(ctx, input, files, false, last)
+}
+
+// feedPiece is feed for some of the files, of which more are to come or not.
+func (f *Feeder) feedPiece(ctx context.Context, input string, files []flow.InputFile, part, last bool) error {
+	records, err := f.find.Records(input, files, part)
 	if err != nil {
 		return err
 	}
@@ -267,13 +288,14 @@ func (f *Finder) Named(ctx context.Context, lfn, file string) (flow.InputFile, e
 	return found, err
 }
 
-// Records are those of files that are fed to an input.
-func (f *Finder) Records(input string, files []flow.InputFile) ([]dispatch.Record, error) {
+// Records are those of files that are fed to an input. part says that more are to come.
+func (f *Finder) Records(input string, files []flow.InputFile, part bool) ([]dispatch.Record, error) {
 	records := make([]dispatch.Record, len(files))
 	for i, file := range files {
 		var err error
 		records[i], err = state.NewRecord(state.InputTable, f.Run, input+"/"+file.LFN, state.Input{
 			Input: input, LFN: file.LFN, PFN: file.PFN, Identity: file.Identity, Stamp: f.Contents.StampOf(file.PFN),
+			Part: part,
 		})
 		if err != nil {
 			return nil, err

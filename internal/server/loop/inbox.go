@@ -103,16 +103,22 @@ func (i *Inbox) Of(run dispatch.RunID) *Inbox {
 	return &of
 }
 
-// Begin hands a run to the loop that is new to it, with the request that begins it. It answers
-// when that is durable. After an error the loop does not have the run, unless it is ErrEnded: then
-// the store may have it.
-func (i *Inbox) Begin(ctx context.Context, run *Run, r *Request) error {
+// Begin hands a run to the loop that is new to it, with the request that begins it: runs begin in the order
+// of these calls. An error means that it was not handed over. begun answers when it is durable; after an
+// error of it the loop does not have the run, unless it is ErrEnded: then the store may have it.
+func (i *Inbox) Begin(ctx context.Context, run *Run, r *Request) (begun func(context.Context) error, err error) {
 	r.Run, r.add = run.Run, run
-	err := i.Do(ctx, r)
-	if errors.Is(err, ErrReloaded) && i.Of(run.Run).Query(ctx, func(*state.Cores) {}) == nil {
-		return nil // the store failed when it had done it
+	durable, err := i.start(ctx, r)
+	if err != nil {
+		return nil, err
 	}
-	return err
+	return func(ctx context.Context) error {
+		err := durable(ctx)
+		if errors.Is(err, ErrReloaded) && i.Of(run.Run).Query(ctx, func(*state.Cores) {}) == nil {
+			return nil // the store failed when it had done it
+		}
+		return err
+	}, nil
 }
 
 // Drop is Deliver for a request that has the loop forget its run, unless it is refused.
@@ -153,24 +159,35 @@ func (i *Inbox) Wake(ctx context.Context) error {
 
 // Do carries out a request and waits until it is durable.
 func (i *Inbox) Do(ctx context.Context, r *Request) error {
+	durable, err := i.start(ctx, r)
+	if err != nil {
+		return err
+	}
+	return durable(ctx)
+}
+
+// start hands a request over, and returns what waits until it is durable.
+func (i *Inbox) start(ctx context.Context, r *Request) (durable func(context.Context) error, err error) {
 	result := make(chan error, 1)
 	r.Done = func(err error) { result <- err }
 	if err := i.Send(ctx, r); err != nil {
-		return err
+		return nil, err
 	}
-	select {
-	case err := <-result:
-		return err
-	case <-i.ended:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	select {
-	case err := <-result: // it was among the last
-		return err
-	default:
-		return ErrEnded
-	}
+	return func(ctx context.Context) error {
+		select {
+		case err := <-result:
+			return err
+		case <-i.ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		select {
+		case err := <-result: // it was among the last
+			return err
+		default:
+			return ErrEnded
+		}
+	}, nil
 }
 
 // Deliver is Do for the server's own goroutines, which repeat a request that

@@ -138,6 +138,8 @@ type Input struct {
 	Identity string `json:"identity"`
 	// What a local file was when it was taken; nil for others.
 	Stamp *Stamp `json:"stamp,omitempty"`
+	// Part says that the files of its input came in pieces, and that this was not the last one.
+	Part bool `json:"part,omitempty"`
 }
 
 // Stamp tells a file from what somebody has put in its place or written into it.

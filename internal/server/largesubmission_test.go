@@ -1,0 +1,174 @@
+package server
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/internal/dispatch"
+	"fairway/internal/server/folder"
+	"fairway/internal/store"
+	"fairway/internal/wire"
+	"fairway/lib/sched"
+	"fairway/test/files"
+)
+
+// betweenPieces calls between when the jobs of the first run begin to be durable, and notes the transactions.
+type betweenPieces struct {
+	store.Store
+	between func()
+	most    int              // records of a transaction
+	order   []dispatch.RunID // of the jobs of each
+}
+
+func (s *betweenPieces) Apply(ctx context.Context, records []dispatch.Record) error {
+	err := s.Store.Apply(ctx, records)
+	s.most = max(s.most, len(records))
+	for _, r := range records {
+		if r.Table != dispatch.TableJob || r.Body == nil {
+			continue
+		}
+		if s.order = append(s.order, r.Run); len(s.order) == 1 {
+			s.between()
+		}
+		break
+	}
+	return err
+}
+
+// largeInput are so many that they are taken up in pieces.
+const largeInput = 3 * fedTogether
+
+func inputsOfLarge(t *testing.T) (inputs string) {
+	inputs = t.TempDir()
+	first := filepath.Join(inputs, "0.in")
+	files.Write(t, first, "x")
+	for i := 1; i < largeInput; i++ {
+		if err := os.Link(first, filepath.Join(inputs, fmt.Sprint(i, ".in"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return inputs
+}
+
+const largeText = `
+workflow: many
+inputs: {in: {files: "{n}.in", as: "in/{n}"}}
+steps:
+  one: {each: "in/{n}", writes: "out/{n}", command: none, needs: {cpus: 1000}}
+`
+
+// waits submits for pilots that will not come.
+func waits(r *wire.SubmitWorkflowRequest) { r.WaitAnyway = true }
+
+// While the jobs of one person's submission are being made, those of another are, and questions are answered.
+func TestALargeSubmissionKeepsNobodyWaiting(t *testing.T) {
+	inputs, small := inputsOfLarge(t), files.Folder(t, threeTexts)
+	var v *service
+	other := make(chan uint32, 1)
+	between := &betweenPieces{between: func() {
+		if _, err := v.client.ListJobs(t.Context(), &wire.ListJobsRequest{Run: 1, Limit: 1}); err != nil {
+			t.Error(err)
+		}
+		if _, err := v.client.ShowJob(t.Context(), &wire.ShowJobRequest{Run: 1, Job: "1"}); err != nil {
+			t.Error(err)
+		}
+		if runs := v.runs(); len(runs) != 1 || !strings.HasPrefix(runs[0], "1 many underway") {
+			t.Errorf("runs are %q", runs)
+		}
+		go func() { other <- v.submit(twoSteps, small, nil) }()
+		for end := time.Now().Add(time.Minute); ; { // until the loop has been handed it
+			_ = sched.Default().Sleep(t.Context(), time.Millisecond)
+			v.server.runs.submitting.Lock()
+			last := v.server.runs.last
+			v.server.runs.submitting.Unlock()
+			if last == 2 || time.Now().After(end) {
+				return
+			}
+		}
+	}}
+	v = startServiceOn(t, t.TempDir(), twoStepsScript, func(s store.Store) store.Store {
+		between.Store = s
+		return between
+	})
+	defer v.stop()
+	v.submit(largeText, inputs, waits)
+	if run := <-other; run != 2 {
+		t.Errorf("the other run is %d", run)
+	}
+	v.await(2)
+	if _, err := v.client.Stop(t.Context(), &wire.StopRequest{Run: 1}); err != nil {
+		t.Fatal(err)
+	}
+	v.await(1)
+	if at := between.order; len(at) < 3 || at[0] != 1 || at[1] != 2 && at[2] != 2 || at[len(at)-1] != 1 {
+		t.Errorf("jobs of the runs became durable in the order %v", at)
+	}
+	if between.most > 5*fedTogether {
+		t.Errorf("%d records were one transaction", between.most)
+	}
+}
+
+// A server that ends when some of the files of an input were taken up goes on with the others.
+func TestALargeSubmissionGoesOnAfterARestart(t *testing.T) {
+	inputs, root := inputsOfLarge(t), t.TempDir()
+	var v *service
+	killed := make(chan struct{})
+	v = startServiceOn(t, root, twoStepsScript, func(s store.Store) store.Store {
+		return &betweenPieces{Store: s, between: func() {
+			go func() {
+				v.server.Stop(false)
+				close(killed)
+			}()
+			<-killed
+		}}
+	})
+	v.submit(largeText, inputs, waits)
+	<-killed
+	v.stop()
+	v = startService(t, root, twoStepsScript)
+	defer v.stop()
+	for {
+		answer, err := v.client.ListRuns(t.Context(), &wire.ListRunsRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if jobs := answer.GetRuns()[0].GetJobs(); jobs == largeInput {
+			break
+		} else if jobs > largeInput {
+			t.Fatalf("%d jobs", jobs)
+		}
+		<-v.server.loop.Changes()
+	}
+}
+
+// Nothing is submitted for a caller that has gone while it waited for its turn.
+func TestNothingIsSubmittedForACallerThatHasGone(t *testing.T) {
+	v := startService(t, t.TempDir(), twoStepsScript)
+	defer v.stop()
+	ctx, gone := context.WithCancel(t.Context())
+	v.server.runs.submitting.Lock()
+	answer := make(chan error, 1)
+	go func() {
+		_, err := v.client.SubmitWorkflow(ctx, &wire.SubmitWorkflowRequest{
+			Workflow: []byte(twoSteps), Uploads: uploaded(threeTexts),
+		})
+		answer <- err
+	}()
+	for uploads := 0; uploads < len(threeTexts); _ = sched.Default().Sleep(ctx, time.Millisecond) {
+		found, _ := filepath.Glob(filepath.Join(v.server.folders.State, folder.UploadsName, "*", "in", "*"))
+		uploads = len(found)
+	}
+	gone()
+	if err := <-answer; err == nil {
+		t.Error("a call that was cancelled succeeded")
+	}
+	v.server.runs.submitting.Unlock()
+	if next := v.submit(twoSteps, files.Folder(t, threeTexts), nil); next != 1 {
+		t.Errorf("run %d", next)
+	}
+}
