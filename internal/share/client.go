@@ -67,8 +67,8 @@ func Get(
 	defer stalled.Stop()
 	answer, err := from.ask(ctx, client, http.MethodGet, i.Ref)
 	if err != nil {
-		if context.Cause(ctx) != ctx.Err() {
-			err = context.Cause(ctx)
+		if cause := context.Cause(ctx); errors.Is(cause, ErrPoor) {
+			err = cause
 		}
 		return got, err
 	}

@@ -43,7 +43,8 @@ const (
 	MaxRefusals = 3
 	// MaxPoor is how many files in a row a source may send too slowly, or not to their ends, or be too busy
 	// for. It is not asked for RestTime then.
-	MaxPoor  = 3
+	MaxPoor = 3
+	// RestTime is how long a source is not asked that served MaxPoor files badly.
 	RestTime = 5 * time.Minute
 )
 
