@@ -151,6 +151,30 @@ func TestHigherPriorityIsGivenPastTheOthers(t *testing.T) {
 	}
 }
 
+// A job that is alone ready is given to a pilot where it would begin before others that wait there, also if that is
+// not soon. One of their priority waits in the TaskQueue for whoever is free first.
+func TestAJobThatTakesItsTurnFirstDoesNotWaitInTheTaskQueue(t *testing.T) {
+	for priority, given := range map[int]bool{0: false, 9: true} {
+		b := newBinding(t)
+		b.jobs("s", 0, 43)
+		b.sync("p", nil)
+		for range 40 {
+			b.runs("p", 700*time.Millisecond)
+		}
+		b.begins("p")
+		b.sync("other", nil) // takes what waits in the TaskQueue
+		b.begins("other")
+		if len(b.has["p"]) != 2 || len(b.has["other"]) != 1 {
+			t.Fatalf("they have %v and %v", b.names("p"), b.names("other"))
+		}
+		b.jobs("new", priority, 1)
+		b.sync("p", nil)
+		if slices.Contains(b.names("p"), "new0") != given {
+			t.Errorf("priority %d: the pilot has %v", priority, b.names("p"))
+		}
+	}
+}
+
 // What waits at a pilot goes to an idle one: at once if the first gives it back, after Silence if
 // it does not, and after Silence too if its line is cut. What it runs stays.
 func TestWhatWaitsIsTakenBack(t *testing.T) {
