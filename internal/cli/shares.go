@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"fmt"
-	"math"
 	"os/user"
 	"strconv"
 	"strings"
@@ -78,11 +77,7 @@ func (c *console) printShares(answer *wire.ListSharesResponse) {
 	for _, l := range answer.GetLimits() {
 		fmt.Fprintf(c.out, "%s: %d of %d in use\n", l.GetName(), l.GetUsed(), l.GetMost())
 	}
-	halfLife := quantity.Seconds(answer.GetHalfLife())
-	if days := answer.GetHalfLife() / (24 * 3600); days >= 1 && days == math.Trunc(days) {
-		halfLife = quantity.Count(int64(days), "day")
-	}
-	fmt.Fprintf(c.out, "usage counts half after %s\n", halfLife)
+	fmt.Fprintf(c.out, "usage counts half after %s\n", quantity.Days(answer.GetHalfLife()))
 }
 
 func shareRow(s *wire.ShareSummary) []cell {

@@ -41,6 +41,14 @@ func Seconds(seconds float64) string {
 	return fmt.Sprintf("%d min %02d s", minutes, rest)
 }
 
+// Days gives a time span in days where it is whole days, else as Seconds.
+func Days(seconds float64) string {
+	if days := seconds / (24 * 3600); days >= 1 && days == math.Trunc(days) {
+		return Count(int64(days), "day")
+	}
+	return Seconds(seconds)
+}
+
 // Clock gives a running time as 1:02 or 1:02:03.
 func Clock(seconds float64) string {
 	s := int(seconds)

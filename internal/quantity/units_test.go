@@ -74,3 +74,13 @@ func TestClockTime(t *testing.T) {
 		}
 	}
 }
+
+func TestDays(t *testing.T) {
+	for seconds, want := range map[float64]string{
+		86400: "1 day", 7 * 86400: "7 days", 36 * 3600: "36 h 00 min", 5: "5.0 s",
+	} {
+		if got := Days(seconds); got != want {
+			t.Errorf("%v s is %s", seconds, got)
+		}
+	}
+}

@@ -37,28 +37,36 @@ var Calls = map[string]Action{
 // Pages says what each page and other route for browsers is, by its pattern. A route that is not here
 // is refused.
 var Pages = map[string]Action{
-	"GET /{$}":                      Look,
-	"GET /pilots":                   Watch,
-	"GET /runs/{run}":               Look,
-	"GET /runs/{run}/jobs":          Look,
-	"GET /runs/{run}/jobs/{id}":     Look,
-	"GET /runs/{run}/jobs/{id}/log": Look,
-	"GET /runs/{run}/failures":      Look,
-	"GET /runs/{run}/slots":         Look,
-	"GET /runs/{run}/series":        Look,
-	"GET /runs/{run}/data":          Look,
-	"GET /runs/{run}/why":           Look,
-	"POST /runs/{run}/retry":        Change,
-	"POST /runs/{run}/cancel":       Change,
-	"POST /runs/{run}/stop":         Change,
-	"GET /metrics":                  Watch,
-	"GET /login":                    Anybody,
-	"POST /login":                   Anybody, // the proof comes with it
-	"POST /logout":                  Anybody, // of one's own session
-	"GET /healthz":                  Anybody,
-	"GET /readyz":                   Anybody,
-	"GET /static/{name}":            Anybody,
-	"/":                             Look, // says that there is no such page
+	"GET /{$}":                          Look,
+	"GET /pilots":                       Watch,
+	"GET /shares":                       Watch,
+	"GET /runs/{run}":                   Look,
+	"GET /runs/{run}/jobs":              Look,
+	"GET /runs/{run}/jobs/{id}":         Look,
+	"GET /runs/{run}/jobs/{id}/log":     Look,
+	"GET /runs/{run}/jobs/{id}/log.txt": Look,
+	"GET /runs/{run}/failures":          Look,
+	"GET /runs/{run}/files":             Look,
+	"GET /runs/{run}/file":              Look,
+	"GET /runs/{run}/files.zip":         Look,
+	"GET /runs/{run}/slots":             Look,
+	"GET /runs/{run}/series":            Look,
+	"GET /runs/{run}/data":              Look,
+	"GET /runs/{run}/why":               Look,
+	"GET /runs/{run}/ask/{action}":      Change, // the question before it is done
+	"POST /runs/{run}/retry":            Change,
+	"POST /runs/{run}/cancel":           Change,
+	"POST /runs/{run}/stop":             Change,
+	"POST /runs/{run}/end":              Change,
+	"POST /runs/{run}/remove":           Change,
+	"GET /metrics":                      Watch,
+	"GET /login":                        Anybody,
+	"POST /login":                       Anybody, // the proof comes with it
+	"POST /logout":                      Anybody, // of one's own session
+	"GET /healthz":                      Anybody,
+	"GET /readyz":                       Anybody,
+	"GET /static/{name}":                Anybody,
+	"/":                                 Look, // says that there is no such page
 }
 
 // Audited reports whether an action is written down: whatever may change something. What people only

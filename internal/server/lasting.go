@@ -561,13 +561,11 @@ func (s *Server) openArchive(ctx context.Context, id dispatch.RunID) (api.Archiv
 	return api.OpenArchived(ctx, s.layoutOf(id), s.archiveOf(id), s.records)
 }
 
-// ListRuns is part of api.Lasting. The records of those that are not listed are not read.
-func (s *Server) ListRuns(
-	ctx context.Context, states []string, limit int, wanted func(dispatch.Account) bool,
-) (listed []api.RunStanding, more bool, err error) {
+// ListRuns is part of api.Lasting. The records of those that are not listed are not read one by one.
+func (s *Server) ListRuns(ctx context.Context, q *api.RunQuery) (listed []api.RunStanding, more bool, err error) {
 	load := func(id dispatch.RunID) (*state.Run, error) { return state.LoadRunOf(ctx, s.records, id) }
 	numbers := s.runs.numbers()
-	if min(limit, len(numbers)) > fewRuns {
+	if len(numbers) > fewRuns && (q.Fits != nil || q.Limit > fewRuns) {
 		all, err := state.LoadRuns(ctx, s.records)
 		if err != nil {
 			return nil, false, err
@@ -583,15 +581,15 @@ func (s *Server) ListRuns(
 		return nil, false, err
 	}
 	for _, id := range numbers {
-		if owner, ok := s.runs.owner(id); !ok || !wanted(owner) {
+		if owner, ok := s.runs.owner(id); !ok || !q.Seen(owner) || q.Before > 0 && id >= q.Before {
 			continue
 		}
-		standing, err := s.standing(id, states, live[id], load)
+		standing, err := s.standing(id, q.States, live[id], load)
 		switch {
 		case err != nil:
 			return nil, false, err
-		case standing == nil:
-		case len(listed) == limit:
+		case standing == nil || q.Fits != nil && !q.Fits(standing.Run):
+		case len(listed) == q.Limit:
 			return listed, true, nil
 		default:
 			listed = append(listed, *standing)

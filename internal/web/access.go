@@ -14,8 +14,12 @@ import (
 	"fairway/internal/rights"
 )
 
-// tokenParameter is in the link that lets a browser in.
-const tokenParameter = "token"
+const (
+	tokenParameter = "token" // in the link that lets a browser in
+	liveParameter  = "live"  // asks for the part of a page that changes
+	nextParameter  = "next"  // of a login: where it leads to
+	loginPath      = "/login"
+)
 
 // Door knows people by their tokens, and by proxies. (people.Door is one.)
 type Door interface {
@@ -124,9 +128,13 @@ func (s *site) guard(next http.Handler) http.Handler {
 		p, good, err := s.identify(r)
 		switch {
 		case errors.Is(err, errUnknown) && s.Door == nil:
-			s.denied(w, r, "Open the link that the server printed: it has the token for this page.")
+			text := "Open the link that the server printed last: it has the token for this page."
+			if r.Method != http.MethodGet {
+				text = "Nothing was done: the server does not know this browser, or no more. " + text
+			}
+			s.denied(w, r, text)
 		case errors.Is(err, errUnknown):
-			show(w, http.StatusUnauthorized, "login", "")
+			show(w, http.StatusUnauthorized, "login", unknown(w, r))
 		case err != nil:
 			s.denied(w, r, "You are not let in: "+err.Error()+".")
 		case s.Door == nil:
@@ -137,6 +145,31 @@ func (s *site) guard(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r.WithContext(ctx))
 		}
 	})
+}
+
+// unknown is what the login says and leads to after a request of somebody who is not known.
+func unknown(w http.ResponseWriter, r *http.Request) loginBody {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead {
+		return loginBody{Next: nextPage(r.URL.RequestURI())}
+	}
+	if question := asked(w, r); question != "" {
+		return loginBody{nothingDone + " Log in, and you are asked once more.", question}
+	}
+	return loginBody{Text: nothingDone}
+}
+
+const nothingDone = "You are not logged in any more, and nothing was done."
+
+// nextPage is where a login leads to: the page of this server that an address names, without what only its
+// scripts ask for. No browser takes it for an address elsewhere.
+func nextPage(address string) string {
+	to, err := url.Parse(address)
+	if err != nil || to.Scheme != "" || to.Host != "" || !strings.HasPrefix(to.Path, "/") || to.Path == loginPath {
+		return "/"
+	}
+	query := to.Query()
+	query.Del(liveParameter)
+	return (&url.URL{Path: localPath(to.Path), RawQuery: query.Encode()}).String()
 }
 
 // denied refuses somebody who is not known.

@@ -10,6 +10,7 @@
 // from then on, or in a header, as programs do. Requests of other sites are refused. Scripts and
 // styles come from the server itself, none stands in a page, and all text of jobs is escaped.
 //
-// A page that is open stays up to date by one stream of events. The server rests longer between two
-// of them the longer they take, so that all pages together cost at most a few percent of a processor.
+// A page that is open asks again and again how it looks now, and holds no connection between. The server
+// makes it again only when it has rested, the longer the more it took, so that all pages together cost at
+// most a few percent of a processor.
 package web

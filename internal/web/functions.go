@@ -21,7 +21,14 @@ var functions = template.FuncMap{
 	"number":   grouped,
 	"percent":  func(part, all int64) float64 { return 100 * float64(part) / float64(max(all, 1)) },
 	"time":     shownTime,
+	"zone":     zone,
+	"moment":   moment,
 	"span":     span,
+	"days":     quantity.Days,
+	"limits":   limitsOf,
+	"hours":    func(seconds float64) string { return fmt.Sprintf("%.1f", seconds/3600) },
+	"file":     fileLink,
+	"hundred":  func(part float64) float64 { return 100 * part },
 	"path":     runPath,
 	"query":    url.QueryEscape,
 	"join":     strings.Join,
@@ -66,6 +73,43 @@ func shownTime(t *timestamppb.Timestamp) string {
 		return at.Format("15:04:05")
 	}
 	return at.Format("2006-01-02 15:04")
+}
+
+// zone is that of the clock of the server, by which all times of a page are.
+func zone() string {
+	now := time.Now()
+	switch name, _ := now.Zone(); {
+	case name == "UTC":
+		return name
+	case strings.HasPrefix(name, "+"), strings.HasPrefix(name, "-"): // it has none
+		return now.Format("UTC-07:00")
+	}
+	return now.Format("MST (UTC-07:00)")
+}
+
+// moment is a time with its day.
+func moment(t *timestamppb.Timestamp) string {
+	if t == nil {
+		return ""
+	}
+	return t.AsTime().Local().Format("2006-01-02 15:04:05")
+}
+
+// limitsOf tells what a group or a user may have at most, and has.
+func limitsOf(s *wire.ShareSummary) (texts []string) {
+	if n := s.GetMostRunning(); n > 0 {
+		texts = append(texts, fmt.Sprintf("%d of %d running", s.GetRunning(), n))
+	}
+	if n := s.GetMostCores(); n > 0 {
+		texts = append(texts, fmt.Sprintf("%v of %v cores", s.GetCores(), n))
+	}
+	if n := s.GetMostQueued(); n > 0 {
+		texts = append(texts, fmt.Sprintf("at most %d waiting", n))
+	}
+	if n := s.GetMostStored(); n > 0 {
+		texts = append(texts, quantity.Bytes(s.GetStored())+" of "+quantity.Bytes(n)+" stored")
+	}
+	return texts
 }
 
 // span is the time between two.

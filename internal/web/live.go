@@ -2,177 +2,199 @@ package web
 
 import (
 	"bytes"
-	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
+	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"fairway/internal/rights"
+	"fairway/internal/server/api"
 	"fairway/internal/wire"
 )
 
-// Bounds of streams.
+// Bounds of pages that are kept up to date. Each asks again and again, and holds no connection between.
 const (
-	// MaxStreams is how many streams of events are open at a time; more are refused, and browsers
-	// try again.
-	MaxStreams = 256
-	// MaxUserStreams is how many of these a user has; the owner of the server may have all.
-	MaxUserStreams = 64
-	// MinPause is the least time between two events of a stream.
+	// MaxPages is how many different pages are kept up to date at a time. Further ones are refused, and
+	// ask again. A page that several look at, who see the same, is one.
+	MaxPages = 256
+	// MaxUserPages is how many of these a user has; the owner of the server may have all.
+	MaxUserPages = 64
+	// MinPause is the least time between two changes of a page.
 	MinPause = time.Second
-	// Rest is for how many times as long as all streams together take to make one event each they
-	// rest.
+	// Rest is for how many times as long as all pages together take to be made once they rest.
 	Rest = 40
 
-	keepAlive = 20 * time.Second // of a stream without news
-	writeTime = time.Minute      // for who reads it
+	quietTime = 20 * time.Second // a page is made anew after, also without news
+	writeTime = time.Minute      // for who reads an answer, or a part of a long one
 	logTail   = 64 << 10         // bytes of a log that a page begins with
 )
 
-type streams struct {
-	open atomic.Int64
+// Headers of the answer to a page that asks.
+const (
+	againHeader = "Fairway-Again" // in how many milliseconds to ask again; none: nothing changes any more
+	tagHeader   = "ETag"
+)
 
-	mu sync.Mutex       // guards of
-	of map[string]int64 // open streams by user
+// lives are the pages that somebody looks at, as they were last made.
+type lives struct {
+	mu  sync.Mutex // guards what follows
+	all map[liveKey]*livePage
+	of  map[string]int // by user
 }
 
-// enter counts a stream of a user; false if there are too many.
-func (s *streams) enter(user string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.of == nil {
-		s.of = map[string]int64{}
+// liveKey is a page as one person sees it.
+type liveKey struct{ who, address string }
+
+// livePage is the part of a page that changes.
+type livePage struct {
+	user  string
+	until time.Time // nobody looks at it any more who has not asked until then; guarded by lives
+
+	mu      sync.Mutex // guards what follows, and is held while one makes it
+	text    []byte     // nil: it has not been made
+	tag     string
+	over    bool
+	made    time.Time
+	took    time.Duration
+	changed <-chan struct{} // closed: it may look different; nil: only time tells
+}
+
+// find is a page that somebody looks at, and how many there are; nil if that would be one too many.
+func (l *lives) find(p rights.Principal, address string, now time.Time) (page *livePage, n int) {
+	key := liveKey{fmt.Sprintf("%q", []any{p.User, p.Groups, p.Role, p.Token, p.How}), address}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.all == nil {
+		l.all, l.of = map[liveKey]*livePage{}, map[string]int{}
 	}
-	if user != "" && s.of[user] >= MaxUserStreams || s.open.Load() >= MaxStreams {
+	if page = l.all[key]; page == nil {
+		l.forget(now)
+		if len(l.all) >= MaxPages || p.User != "" && l.of[p.User] >= MaxUserPages {
+			return nil, 0
+		}
+		page = &livePage{user: p.User}
+		l.all[key] = page
+		l.of[p.User]++
+	}
+	page.until = now.Add(quietTime)
+	return page, len(l.all)
+}
+
+// forget drops pages that nobody looks at any more. The caller holds the mutex.
+func (l *lives) forget(now time.Time) {
+	for key, page := range l.all {
+		if now.Before(page.until) {
+			continue
+		}
+		delete(l.all, key)
+		if l.of[page.user]--; l.of[page.user] == 0 {
+			delete(l.of, page.user)
+		}
+	}
+}
+
+// keep says that whoever looks at a page asks again after a pause.
+func (l *lives) keep(page *livePage, now time.Time, pause time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	page.until = now.Add(pause + quietTime)
+}
+
+// open is how many pages are looked at.
+func (l *lives) open() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.forget(time.Now())
+	return len(l.all)
+}
+
+// rest is how long a page stays as it is, whatever happens, where n are looked at. The caller holds the mutex.
+func (v *livePage) rest(n int) time.Duration { return max(MinPause, v.took*Rest*time.Duration(n)) }
+
+// isFresh reports whether a page may stay as it is. The caller holds the mutex.
+func (v *livePage) isFresh(now time.Time, n int) bool {
+	age := now.Sub(v.made)
+	if v.text == nil || age < v.rest(n) {
+		return v.text != nil
+	}
+	select {
+	case <-v.changed:
 		return false
-	}
-	s.of[user]++
-	s.open.Add(1)
-	return true
-}
-
-func (s *streams) leave(user string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open.Add(-1)
-	if s.of[user]--; s.of[user] == 0 {
-		delete(s.of, user)
+	default:
+		return v.changed != nil && age < quietTime
 	}
 }
 
-// events is a stream of server-sent events.
-type events struct {
-	w       http.ResponseWriter
-	control *http.ResponseController
-}
-
-// begin makes a stream of an answer; false if there are too many.
-func (s *streams) begin(w http.ResponseWriter, r *http.Request) (e events, end func(), ok bool) {
-	user := rights.Of(r.Context()).User
-	if !s.enter(user) {
-		plain(w, http.StatusServiceUnavailable, "too many pages are open")
-		return e, nil, false
-	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no") // for a proxy before it
-	return events{w, http.NewResponseController(w)}, func() { s.leave(user) }, true
-}
-
-// send sends an event. Its text may have lines.
-func (e events) send(kind string, text []byte) error {
-	var message bytes.Buffer
-	fmt.Fprintf(&message, "event: %s\n", kind)
-	for line := range bytes.SplitSeq(text, []byte("\n")) {
-		fmt.Fprintf(&message, "data: %s\n", bytes.TrimRight(line, "\r"))
-	}
-	message.WriteString("\n")
-	_ = e.control.SetWriteDeadline(time.Now().Add(writeTime))
-	if _, err := e.w.Write(message.Bytes()); err != nil {
-		return err
-	}
-	return e.control.Flush()
-}
-
-// stream sends what a page shows whenever that has changed, until nothing does any more.
-func (s *site) stream(w http.ResponseWriter, r *http.Request, p page) {
-	e, end, ok := s.streams.begin(w, r)
-	if !ok {
+// live answers a page that asks how it looks now.
+func (s *site) live(w http.ResponseWriter, r *http.Request, p page) {
+	changed, err := s.changes(r) // which is refused where the run is not to be seen any more
+	if err != nil {
+		plain(w, codeOf(err), textOf(err))
 		return
 	}
-	defer end()
-	ctx := r.Context()
-	var last []byte
-	for ctx.Err() == nil {
-		began := time.Now()
-		c, err := p.load(r)
-		if err != nil { // the server ends, or the run was removed
-			_ = e.send("end", []byte("This page is no longer up to date: "+firstLine(err)))
-			return
-		}
-		changed := s.changes(ctx, c)
-		text, err := s.render(r, p, c, "live")
-		if err != nil {
-			s.Log.Warn("a page could not be made", "error", err)
-			return
-		}
-		if !bytes.Equal(text, last) {
-			err, last = e.send("page", text), text
-		}
-		if err == nil && c.Over {
-			_ = e.send("end", nil)
-			return
-		}
-		if err != nil || !rest(ctx, max(MinPause, time.Since(began)*Rest*time.Duration(s.streams.open.Load()))) {
-			return
-		}
-		if !await(ctx, changed) && e.send("alive", nil) != nil {
-			return
-		}
+	query := r.URL.Query()
+	v, n := s.lives.find(rights.Of(r.Context()), r.URL.Path+"?"+query.Encode(), time.Now())
+	if v == nil {
+		plain(w, http.StatusServiceUnavailable, "too many pages are open")
+		return
 	}
+	v.mu.Lock()
+	if !v.isFresh(time.Now(), n) {
+		err = s.renew(v, r, p, changed)
+	}
+	text, tag, over, pause := v.text, v.tag, v.over, max(MinPause, v.rest(n)-time.Since(v.made))
+	v.mu.Unlock()
+	if err != nil {
+		plain(w, codeOf(err), textOf(err))
+		return
+	}
+	s.lives.keep(v, time.Now(), pause)
+	w.Header().Set(tagHeader, tag)
+	if !over {
+		w.Header().Set(againHeader, strconv.FormatInt(pause.Milliseconds(), 10))
+	}
+	if r.Header.Get("If-None-Match") == tag {
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	_, _ = w.Write(text)
+}
+
+// renew makes a page anew. The caller holds its mutex.
+func (s *site) renew(v *livePage, r *http.Request, p page, changed <-chan struct{}) error {
+	began := time.Now()
+	c, err := p.load(r)
+	if err != nil {
+		return err
+	}
+	text, err := s.render(r, p, c, "live")
+	if err != nil {
+		return err
+	}
+	sum := sha256.Sum256(text)
+	v.text, v.tag, v.over, v.changed = text, `"`+hex.EncodeToString(sum[:12])+`"`, c.Over, changed
+	v.made, v.took = time.Now(), time.Since(began)
+	return nil
 }
 
 // changes is closed when something of a page may look different; nil if only time tells.
-func (s *site) changes(ctx context.Context, c *content) <-chan struct{} {
-	if c.Run == 0 && s.Service.IsLasting() {
-		return nil
+func (s *site) changes(r *http.Request) (<-chan struct{}, error) {
+	var run api.Page
+	if r.PathValue("run") != "" {
+		var err error
+		if run, err = runOf(r); err != nil {
+			return nil, err
+		}
+	} else if s.Service.IsLasting() {
+		return nil, nil
 	}
-	changed, err := s.Service.Changes(ctx, c.Run)
-	if err != nil {
-		return nil
-	}
-	return changed
-}
-
-// rest waits for a time, and reports whether that has passed.
-func rest(ctx context.Context, pause time.Duration) bool {
-	timer := time.NewTimer(pause)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// await waits for a change; false if a person hears nothing for too long. Without a channel it does
-// not wait.
-func await(ctx context.Context, changed <-chan struct{}) bool {
-	if changed == nil {
-		return true
-	}
-	timer := time.NewTimer(keepAlive)
-	defer timer.Stop()
-	select {
-	case <-changed:
-		return true
-	case <-timer.C:
-	case <-ctx.Done():
-	}
-	return false
+	return s.Service.Changes(r.Context(), run)
 }
 
 // logPiece is a piece of a log for a browser.
@@ -181,35 +203,65 @@ type logPiece struct {
 	Text  string `json:"text"`
 }
 
-// log streams what an attempt of a job prints.
+// logAnswer is what has been printed since a place.
+type logAnswer struct {
+	Pieces []logPiece `json:"pieces"`
+	Place  string     `json:"place"` // to ask from the next time
+	More   bool       `json:"more"`  // may come
+}
+
+// log answers with what an attempt of a job has printed since a place.
 func (s *site) log(w http.ResponseWriter, r *http.Request) {
-	run, err := runOf(r)
+	request, err := logOf(r)
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
-	e, end, ok := s.streams.begin(w, r)
-	if !ok {
+	request.TailBytes = logTail
+	var after []int64
+	for text := range strings.SplitSeq(r.FormValue("after"), ",") {
+		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
+			after = append(after, n)
+		}
+	}
+	answer := logAnswer{Pieces: []logPiece{}}
+	place, more, err := s.Service.ReadLogs(r.Context(), request, after, func(chunk *wire.LogChunk) error {
+		text := string(bytes.ToValidUTF8(chunk.GetData(), []byte("�")))
+		answer.Pieces = append(answer.Pieces, logPiece{chunk.GetStandardError(), text})
+		return nil
+	})
+	if err != nil {
+		s.fail(w, err)
 		return
 	}
-	defer end()
-	request := &wire.LogsRequest{
-		Run: uint32(run), Job: r.PathValue("id"), Attempt: uint64(number(r, "attempt")), Follow: true, TailBytes: logTail,
+	answer.More = more
+	for i, n := range place {
+		answer.Place += strings.Repeat(",", min(i, 1)) + strconv.FormatInt(n, 10)
 	}
-	if attempt := r.FormValue("attempt"); attempt != "" {
-		_, _ = fmt.Sscan(attempt, &request.Attempt)
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer)
+}
+
+// logOf is the request for the log that a path and its query name.
+func logOf(r *http.Request) (*wire.LogsRequest, error) {
+	run, err := runOf(r)
+	if err != nil {
+		return nil, err
 	}
-	err = s.Service.FollowLogs(r.Context(), request, func(chunk *wire.LogChunk) error {
-		if len(chunk.GetData()) == 0 {
-			return e.send("alive", nil)
-		}
-		text, err := json.Marshal(logPiece{chunk.GetStandardError(), string(bytes.ToValidUTF8(chunk.GetData(), []byte("�")))})
-		if err != nil {
-			return err
-		}
-		return e.send("log", text)
-	})
-	if r.Context().Err() == nil {
-		_ = e.send("end", []byte(firstLine(err)))
+	request := &wire.LogsRequest{Run: uint32(run), Job: jobOf(r)}
+	request.Attempt, _ = strconv.ParseUint(r.FormValue("attempt"), 10, 64)
+	return request, nil
+}
+
+// wholeLog has a browser store all that an attempt has printed.
+func (s *site) wholeLog(w http.ResponseWriter, r *http.Request) {
+	request, err := logOf(r)
+	if err != nil {
+		s.fail(w, err)
+		return
 	}
+	out := newDownload(w, "job-"+r.PathValue("id")+".log", "text/plain; charset=utf-8")
+	send := func(chunk *wire.LogChunk) error { return out.write(chunk.GetData()) }
+	err = s.Service.FollowLogs(r.Context(), request, send)
+	out.end(s, r, err)
 }

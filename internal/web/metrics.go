@@ -52,7 +52,7 @@ var described = []struct {
 	{"written_bytes_total", "Bytes that attempts wrote.", nil},
 	{"slot_seconds_total", "Time of slots, by what they did.", []string{"use"}},
 	{"queue_length", "What waits, by queue: ready jobs, jobs at pilots, requests for the loop.", []string{"queue"}},
-	{"page_streams", "Open streams of pages.", nil},
+	{"pages_live", "Pages that are kept up to date.", nil},
 }
 
 // Describe is part of prometheus.Collector.
@@ -84,7 +84,7 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		gauge("jobs", float64(n), dispatch.State(state).String())
 	}
 	gauge("runs", float64(f.Runs))
-	gauge("page_streams", float64(m.site.streams.open.Load()))
+	gauge("pages_live", float64(m.site.lives.open()))
 	gauge("queue_length", float64(f.Jobs.ByState[dispatch.Ready]), "ready")
 	gauge("queue_length", float64(f.Queued), "pilots")
 	gauge("queue_length", float64(f.Inbox), "loop")

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/rights"
 	"fairway/internal/server/api"
 	"fairway/internal/wire"
 )
@@ -21,29 +22,59 @@ func (s *site) runs(r *http.Request) (*content, error) {
 		}
 		return nil, elsewhere(runPath(run))
 	}
-	q := &wire.ListRunsRequest{Limit: runsListed}
-	state := r.FormValue("state")
-	if state != "" {
-		q.States = []string{state}
+	q := api.RunSearch{
+		State: r.FormValue("state"), Text: r.FormValue("text"), Before: api.Page(number(r, "before")), Limit: runsListed,
 	}
-	list, err := s.Service.ListRuns(r.Context(), q)
+	list, err := s.Service.SearchRuns(r.Context(), q)
 	if err != nil {
 		return nil, err
 	}
-	sites, waiting, err := s.Service.Sites(r.Context())
-	if err != nil {
+	body := &runsBody{ListRunsResponse: list, Search: q}
+	if body.Sites, body.Waiting, err = s.Service.Sites(r.Context()); err != nil {
 		return nil, err
 	}
-	return &content{Title: "Runs", Body: &runsBody{list, state, sites, waiting}}, nil
+	return &content{Title: "Runs", Body: body}, nil
 }
 
-const runsListed = 200
+// runsListed is how many runs are on a page.
+const runsListed = 100
 
 type runsBody struct {
 	*wire.ListRunsResponse
-	State   string
+	Search  api.RunSearch
 	Sites   []dispatch.SiteView
 	Waiting []string
+}
+
+// Page is the address of the runs before one that the same search finds; 0: of the newest.
+func (b *runsBody) Page(before uint32) string {
+	q := url.Values{}
+	for name, value := range map[string]string{"state": b.Search.State, "text": b.Search.Text} {
+		if value != "" {
+			q.Set(name, value)
+		}
+	}
+	if before > 0 {
+		q.Set("before", strconv.FormatUint(uint64(before), 10))
+	}
+	return "/?" + q.Encode()
+}
+
+// Older is the address of the runs before those that are shown; empty: there are none.
+func (b *runsBody) Older() string {
+	if n := len(b.GetRuns()); b.GetMore() && n > 0 {
+		return b.Page(b.GetRuns()[n-1].GetRun())
+	}
+	return ""
+}
+
+// shares tells how people share the server, and what each may have.
+func (s *site) shares(r *http.Request) (*content, error) {
+	list, err := s.Service.ListShares(r.Context(), &wire.ListSharesRequest{})
+	if err != nil {
+		return nil, err
+	}
+	return &content{Title: "Shares and quotas", Body: list}, nil
 }
 
 func runPath(run api.Page) string { return "/runs/" + strconv.Itoa(int(run)) }
@@ -68,8 +99,47 @@ type runBody struct {
 	When   when
 	Stuck  []reason
 	Graph  *drawing
-	Failed []*api.FailureGroup
+	Failed *failed
+	About  *wire.RunSummary // nil: it is the run of a folder
 }
+
+// failed are groups of failures, and what is left out of them.
+type failed struct {
+	Run     api.Page
+	Retries bool // who looks may have each run again
+	Groups  []*api.FailureGroup
+	All     int   // groups that can be looked at
+	From    int   // of which so many are before these
+	Jobs    int64 // of what is after these: how many, and
+	Reasons int   // messages
+	Next    int   // where the groups after begin; 0: there are none
+}
+
+// Groups of failures on the first page of a run, and on that of failures.
+const (
+	failuresShown  = 3
+	failuresListed = 20
+)
+
+// failedFrom are so many groups from one on.
+func failedFrom(run api.Page, all *api.FailureGroups, from, most int) *failed {
+	from = min(from, len(all.Groups))
+	end := min(from+most, len(all.Groups))
+	f := &failed{
+		Run: run, Groups: all.Groups[from:end], All: len(all.Groups), From: from, Jobs: all.Rest,
+		Reasons: all.Messages + len(all.Groups) - end,
+	}
+	for _, g := range all.Groups[end:] {
+		f.Jobs += g.Jobs
+	}
+	if end < len(all.Groups) {
+		f.Next = end
+	}
+	return f
+}
+
+// Before is where the groups before begin.
+func (f *failed) Before() int { return max(0, f.From-failuresListed) }
 
 // run is the page that says when a run is done, and what it is stuck on.
 func (s *site) run(r *http.Request) (*content, error) {
@@ -81,9 +151,18 @@ func (s *site) run(r *http.Request) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := &runBody{Overview: o, Total: totalOf(o.Report.GetSteps()), Graph: draw(c.Run, graph)}
-	if body.Failed, err = s.Service.Failures(r.Context(), c.Run); err != nil {
+	groups, err := s.Service.Failures(r.Context(), c.Run)
+	if err != nil {
 		return nil, err
+	}
+	body := &runBody{
+		Overview: o, Total: totalOf(o.Report.GetSteps()), Graph: draw(c.Run, graph),
+		Failed: failedFrom(c.Run, groups, 0, failuresShown),
+	}
+	if s.Service.IsLasting() {
+		if body.About, err = s.Service.RunOf(r.Context(), c.Run); err != nil {
+			return nil, err
+		}
 	}
 	body.When = whenDone(o, body.Total)
 	body.Stuck = s.stuckOn(r.Context(), o, body.Total)
@@ -172,7 +251,7 @@ func (s *site) job(r *http.Request) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	ctx, name, run := r.Context(), r.PathValue("id"), uint32(c.Run)
+	ctx, name, run := r.Context(), jobOf(r), uint32(c.Run)
 	detail, err := s.Service.ShowJob(ctx, &wire.ShowJobRequest{Job: name, Run: run})
 	if err != nil {
 		return nil, err
@@ -233,7 +312,9 @@ func (s *site) failures(r *http.Request) (*content, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.Title, c.Body = "Failures", &runBody{Overview: o, Total: totalOf(o.Report.GetSteps()), Failed: groups}
+	shown := failedFrom(c.Run, groups, number(r, "from"), failuresListed)
+	shown.Retries = rights.Of(r.Context()).Role.May(rights.Change) && !o.Report.GetSucceeded()
+	c.Title, c.Body = "Failures", &runBody{Overview: o, Total: totalOf(o.Report.GetSteps()), Failed: shown}
 	return c, nil
 }
 

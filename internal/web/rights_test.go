@@ -1,6 +1,7 @@
 package web
 
 import (
+	"html"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -70,7 +71,7 @@ func TestEveryRouteAgainstEveryRole(t *testing.T) {
 			if !ok {
 				method, path = http.MethodGet, "/nothing"
 			}
-			path = strings.NewReplacer("{$}", "", "{name}", "fairway.css", "{id}", "1").Replace(path)
+			path = strings.NewReplacer("{$}", "", "{name}", "fairway.css", "{id}", "1", "{action}", "stop").Replace(path)
 			action := rights.Pages[pattern]
 			about := strings.Contains(path, "{run}")
 			there := strings.ReplaceAll(path, "{run}", "1")
@@ -172,4 +173,90 @@ func TestSessionsOfThePages(t *testing.T) {
 	if n := len(v.access.sessions.known); n > MaxSessions || n != len(v.access.sessions.order) {
 		t.Errorf("%d sessions", n)
 	}
+}
+
+// Who was not known is led to where they were when they have logged in, and nowhere else. What a form wanted
+// was not done then, and is asked once more.
+func TestLoginLeadsBack(t *testing.T) {
+	v := serve(t)
+	token, _ := v.token(rights.Admin)
+	form := map[string]string{"Content-Type": "application/x-www-form-urlencoded"}
+	for next, want := range map[string]string{
+		"/runs/1/jobs?state=ready&live=1": "/runs/1/jobs?state=ready", "https://evil.example/x": "/", "//evil.example": "/",
+		`/\evil.example`: "/evil.example", "javascript:alert(1)": "/", "": "/", "/login?next=/": "/", "x": "/",
+		`\\evil.example`: "/", "/runs/1#x": "/runs/1",
+	} {
+		client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, v.base+"/login",
+			strings.NewReader(url.Values{"token": {token}, "next": {next}}.Encode()))
+		r.Header.Set("Content-Type", form["Content-Type"])
+		answer, err := client.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer.Body.Close()
+		if to := answer.Header.Get("Location"); answer.StatusCode != http.StatusSeeOther || to != want {
+			t.Errorf("%q leads to %q (%d), and not to %q", next, to, answer.StatusCode, want)
+		}
+	}
+	stranger := &http.Client{}
+	for path, lead := range map[string]string{
+		"/runs/1/jobs?state=ready": "/runs/1/jobs?state=ready", "/runs/1?live=1": "/runs/1",
+	} {
+		_, text := v.get(path, stranger, nil)
+		if want := `name="next" value="` + html.EscapeString(lead) + `"`; !strings.Contains(text, want) {
+			t.Errorf("%s does not lead to %s: %s", path, lead, text)
+		}
+	}
+	code, text := v.send(http.MethodPost, "/runs/1/cancel", stranger, form, "job=1")
+	if code != http.StatusUnauthorized || !strings.Contains(text, "nothing was done") ||
+		!strings.Contains(text, `value="/runs/1/ask/cancel?job=1"`) {
+		t.Errorf("%d %s", code, text)
+	}
+	if _, text := v.get("/runs/1/jobs/1", v.client, nil); !strings.Contains(text, "state ready") {
+		t.Error("it was done")
+	}
+	jar, _ := cookiejar.New(nil)
+	owner := &http.Client{Jar: jar}
+	given := url.Values{"token": {"http://localhost/?token=" + v.access.token}, "next": {"/runs/1/ask/cancel?job=1"}}
+	if code, text := v.send(http.MethodPost, "/login", owner, form, given.Encode()); code != http.StatusOK ||
+		!strings.Contains(text, "Cancel this job?") {
+		t.Errorf("the link of the owner: %d %s", code, text)
+	}
+}
+
+// Who may not change runs gets no button for it.
+func TestReadersGetNoButtons(t *testing.T) {
+	v := serve(t)
+	made, err := v.api.Rights.CreateToken(t.Context(), &wire.CreateTokenRequest{Role: string(rights.Reader),
+		User: v.owner(1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/", "/runs/1", "/runs/1/jobs/1", "/runs/1/failures", "/runs/1/files", "/shares"} {
+		code, text := v.get(path, &http.Client{}, map[string]string{"Authorization": "Bearer " + made.GetToken()})
+		text = strings.ReplaceAll(text, `action="/logout"`, "")
+		if code != http.StatusOK || strings.Contains(text, "/ask/") || strings.Contains(text, `method="post" action`) {
+			t.Errorf("%s: %d %s", path, code, text)
+		}
+		if _, text = v.get(path, v.client, nil); strings.HasSuffix(path, "/1") && !strings.Contains(text, "/ask/") {
+			t.Errorf("%s has no button for the owner", path)
+		}
+	}
+}
+
+// owner is the user who has submitted a run.
+func (v *served) owner(run uint32) string {
+	v.t.Helper()
+	listed, err := v.api.ListRuns(v.t.Context(), &wire.ListRunsRequest{})
+	if err != nil {
+		v.t.Fatal(err)
+	}
+	for _, r := range listed.GetRuns() {
+		if r.GetRun() == run {
+			return r.GetUser()
+		}
+	}
+	v.t.Fatal("there is no run ", run)
+	return ""
 }

@@ -6,6 +6,8 @@ import (
 	"crypto/sha256"
 	"errors"
 	"net/http"
+	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,23 +94,36 @@ func (s *sessions) end(cookie string) {
 
 var errUnauthenticated = connect.NewError(connect.CodeUnauthenticated, errors.New("nobody is known by that token"))
 
+// loginBody is what the login shows.
+type loginBody struct {
+	Text string // what was wrong; empty: nothing
+	Next string // where it leads to
+}
+
 // loginPage asks for a token.
-func (s *site) loginPage(w http.ResponseWriter, _ *http.Request) {
+func (s *site) loginPage(w http.ResponseWriter, r *http.Request) {
 	if s.Door == nil {
 		refuse(w, http.StatusNotFound, "There is no such page.")
 		return
 	}
-	show(w, http.StatusOK, "login", "")
+	show(w, http.StatusOK, "login", loginBody{Next: nextPage(r.FormValue(nextParameter))})
 }
 
-// login begins a session for who has a token.
+// login begins a session for who has a token, or the link of the owner, and leads to where they were.
 func (s *site) login(w http.ResponseWriter, r *http.Request) {
 	if s.Door == nil {
 		refuse(w, http.StatusNotFound, "There is no such page.")
 		return
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, formLimit)
-	p, good, err := s.Door.Token(r.PostFormValue(tokenParameter))
+	given, next := tokenIn(r.PostFormValue(tokenParameter)), nextPage(r.PostFormValue(nextParameter))
+	if s.Access.isToken(given) {
+		s.Door.Acted(rights.With(r.Context(), rights.Owner), r.RemoteAddr, "Login", 0, "the pages", nil)
+		s.Access.setCookie(w, s.Access.token, 0)
+		http.Redirect(w, r, next, http.StatusSeeOther)
+		return
+	}
+	p, good, err := s.Door.Token(given)
 	if err == nil && !p.Role.May(rights.Look) {
 		err = rights.ErrBadToken
 	}
@@ -117,11 +132,20 @@ func (s *site) login(w http.ResponseWriter, r *http.Request) {
 		ctx = rights.With(ctx, p)
 		s.Door.Acted(ctx, r.RemoteAddr, "Login", 0, "the pages", nil)
 		s.Access.setCookie(w, s.Access.sessions.begin(p, good), int(SessionTime.Seconds()))
-		http.Redirect(w, r, "/", http.StatusSeeOther)
+		http.Redirect(w, r, next, http.StatusSeeOther)
 		return
 	}
 	s.Door.Acted(ctx, r.RemoteAddr, "Login", 0, "the pages", errUnauthenticated)
-	show(w, http.StatusUnauthorized, "login", "You are not let in: "+err.Error()+".")
+	show(w, http.StatusUnauthorized, "login", loginBody{"You are not let in: " + err.Error() + ".", next})
+}
+
+// tokenIn is the token that a person gives: itself, or in the link that the server printed.
+func tokenIn(text string) string {
+	text = strings.TrimSpace(text)
+	if link, err := url.Parse(text); err == nil && link.Query().Has(tokenParameter) {
+		return link.Query().Get(tokenParameter)
+	}
+	return text
 }
 
 // logout ends a session.
@@ -130,5 +154,5 @@ func (s *site) logout(w http.ResponseWriter, r *http.Request) {
 		s.Access.sessions.end(cookie.Value)
 	}
 	s.Access.setCookie(w, "", -1)
-	http.Redirect(w, r, "/login", http.StatusSeeOther)
+	http.Redirect(w, r, loginPath, http.StatusSeeOther)
 }

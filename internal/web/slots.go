@@ -214,6 +214,7 @@ func columns(s *api.Slots, l *api.SlotLane, by scale) (staging, computing string
 // seriesAnswer are lines over time, for uPlot: the times in seconds since 1970, then what is at each.
 type seriesAnswer struct {
 	Over  bool        `json:"over"`
+	Zone  int         `json:"zone"` // the clock of the server, in seconds east of Greenwich
 	Names []string    `json:"names"`
 	Data  [][]float64 `json:"data"`
 }
@@ -230,7 +231,9 @@ func (s *site) series(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	a := seriesAnswer{Over: c.Over, Names: []string{"computing", "staging", "waiting"}, Data: make([][]float64, 4)}
+	_, zone := time.Now().Zone()
+	a := seriesAnswer{Over: c.Over, Zone: zone, Names: []string{"computing", "staging", "waiting"}}
+	a.Data = make([][]float64, 4)
 	width := slots.Width.Seconds()
 	for at := leading(slots); at < max(len(slots.All.Ended), len(slots.Present)); at++ {
 		computing := float64(value(slots.All.Computing, at)) / width

@@ -213,11 +213,3 @@ func unique(lines []string) (each []string) {
 	}
 	return each
 }
-
-func firstLine(err error) string {
-	if err == nil {
-		return ""
-	}
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return line
-}

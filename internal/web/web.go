@@ -39,7 +39,7 @@ type Config struct {
 // site are the pages of a server.
 type site struct {
 	Config
-	streams  streams
+	lives    lives
 	patterns []string // of all routes
 }
 
@@ -54,25 +54,31 @@ func (s *site) routes() http.Handler {
 		mux.Handle(pattern, may(rights.Pages[pattern], h))
 	}
 	for pattern, p := range map[string]page{
-		"/{$}":                  {"runs", s.runs},
-		"/pilots":               {"pilots", s.pilots},
-		"/runs/{run}":           {"run", s.run},
-		"/runs/{run}/jobs":      {"jobs", s.jobs},
-		"/runs/{run}/jobs/{id}": {"job", s.job},
-		"/runs/{run}/failures":  {"failures", s.failures},
-		"/runs/{run}/slots":     {"slots", s.slots},
-		"/runs/{run}/data":      {"data", s.data},
-		"/runs/{run}/why":       {"why", s.why},
+		"/{$}":                     {"runs", s.runs},
+		"/pilots":                  {"pilots", s.pilots},
+		"/shares":                  {"shares", s.shares},
+		"/runs/{run}":              {"run", s.run},
+		"/runs/{run}/jobs":         {"jobs", s.jobs},
+		"/runs/{run}/jobs/{id}":    {"job", s.job},
+		"/runs/{run}/failures":     {"failures", s.failures},
+		"/runs/{run}/files":        {"files", s.files},
+		"/runs/{run}/slots":        {"slots", s.slots},
+		"/runs/{run}/data":         {"data", s.data},
+		"/runs/{run}/why":          {"why", s.why},
+		"/runs/{run}/ask/{action}": {"ask", s.ask},
 	} {
 		route(pages, "GET "+pattern, s.serve(p))
 	}
+	for name, a := range actions {
+		route(pages, "POST /runs/{run}/"+name, s.act(a))
+	}
 	for pattern, handle := range map[string]http.HandlerFunc{
-		"GET /runs/{run}/series":        s.series,
-		"GET /runs/{run}/jobs/{id}/log": s.log,
-		"POST /runs/{run}/retry":        s.retry,
-		"POST /runs/{run}/cancel":       s.cancel,
-		"POST /runs/{run}/stop":         s.stop,
-		"GET /metrics":                  newMetrics(s).ServeHTTP,
+		"GET /runs/{run}/series":            s.series,
+		"GET /runs/{run}/file":              s.file,
+		"GET /runs/{run}/files.zip":         s.filesZIP,
+		"GET /runs/{run}/jobs/{id}/log":     s.log,
+		"GET /runs/{run}/jobs/{id}/log.txt": s.wholeLog,
+		"GET /metrics":                      newMetrics(s).ServeHTTP,
 		"/": func(w http.ResponseWriter, _ *http.Request) {
 			refuse(w, http.StatusNotFound, "There is no such page.")
 		},
@@ -149,9 +155,10 @@ type frame struct {
 	Server  string
 	Lasting bool
 	Page    string // the name of its template
-	Live    string // the address of its stream
+	Live    string // the address that answers with the part that changes; empty: nothing does
 	Who     string // has a session; empty: nobody
 	Changes bool   // who looks may change runs
+	Logins  bool   // who is not known can log in
 }
 
 // views are the templates, by the name of the page. They are read when the first page is asked for: to
@@ -183,11 +190,11 @@ func show(w http.ResponseWriter, code int, name string, data any) {
 	_, _ = w.Write(text.Bytes())
 }
 
-// serve answers with a page, or with the stream of what changes in it.
+// serve answers with a page, or with the part of it that changes.
 func (s *site) serve(p page) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Query().Has("live") {
-			s.stream(w, r, p)
+		if r.URL.Query().Has(liveParameter) {
+			s.live(w, r, p)
 			return
 		}
 		c, err := p.load(r)
@@ -219,14 +226,14 @@ func (s *site) render(r *http.Request, p page, c *content, part string) ([]byte,
 	who := rights.Of(r.Context())
 	f := &frame{
 		content: c, Server: s.Name, Lasting: s.Service.IsLasting(), Page: p.name,
-		Changes: who.Role.May(rights.Change),
+		Changes: who.Role.May(rights.Change), Logins: s.Door != nil,
 	}
 	if who.Token != "" {
 		f.Who = who.Name()
 	}
 	if !c.Over {
 		query := r.URL.Query()
-		query.Set("live", "1")
+		query.Set(liveParameter, "1")
 		f.Live = r.URL.Path + "?" + query.Encode()
 	}
 	var text bytes.Buffer
@@ -236,27 +243,35 @@ func (s *site) render(r *http.Request, p page, c *content, part string) ([]byte,
 
 // fail tells a person what went wrong.
 func (s *site) fail(w http.ResponseWriter, err error) {
-	code := http.StatusInternalServerError
-	text := err.Error()
-	if coded, ok := errors.AsType[*connect.Error](err); ok {
-		text = coded.Message()
-		switch coded.Code() {
-		case connect.CodeNotFound:
-			code = http.StatusNotFound
-		case connect.CodePermissionDenied, connect.CodeUnauthenticated:
-			code = http.StatusForbidden
-		case connect.CodeInvalidArgument:
-			code = http.StatusBadRequest
-		case connect.CodeFailedPrecondition:
-			code = http.StatusConflict
-		case connect.CodeUnavailable, connect.CodeCanceled, connect.CodeDeadlineExceeded:
-			code = http.StatusServiceUnavailable
-		}
-	}
+	code := codeOf(err)
 	if code == http.StatusInternalServerError {
 		s.Log.Warn("a page could not be made", "error", err)
 	}
-	refuse(w, code, text)
+	refuse(w, code, textOf(err))
+}
+
+func codeOf(err error) int {
+	switch connect.CodeOf(err) {
+	case connect.CodeNotFound:
+		return http.StatusNotFound
+	case connect.CodePermissionDenied, connect.CodeUnauthenticated:
+		return http.StatusForbidden
+	case connect.CodeInvalidArgument:
+		return http.StatusBadRequest
+	case connect.CodeFailedPrecondition:
+		return http.StatusConflict
+	case connect.CodeUnavailable, connect.CodeCanceled, connect.CodeDeadlineExceeded:
+		return http.StatusServiceUnavailable
+	}
+	return http.StatusInternalServerError
+}
+
+// textOf is what an error says to a person.
+func textOf(err error) string {
+	if coded, ok := errors.AsType[*connect.Error](err); ok {
+		return coded.Message()
+	}
+	return err.Error()
 }
 
 // runOf is the run that the path of a request names.
@@ -266,6 +281,17 @@ func runOf(r *http.Request) (api.Page, error) {
 		return 0, errNoPage
 	}
 	return api.Page(number), nil
+}
+
+// jobOf is the job that the path of a request names: pages name it by its number.
+func jobOf(r *http.Request) string { return numbered(r.PathValue("id")) }
+
+// numbered makes a name that means the job with a number, also where another has that number for a name.
+func numbered(id string) string {
+	if _, err := strconv.ParseUint(id, 10, 32); err == nil {
+		return api.JobNumber + id
+	}
+	return id
 }
 
 var errNoPage = connect.NewError(connect.CodeNotFound, errors.New("there is no such page"))

@@ -1,20 +1,21 @@
 package web
 
 import (
-	"bufio"
+	"archive/zip"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/cookiejar"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"os/user"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"fairway/internal/rights"
 	"fairway/internal/server"
@@ -156,7 +157,9 @@ func (v *served) send(method, path string, client *http.Client, header map[strin
 
 var paths = []string{
 	"/", "/pilots", "/runs/1", "/runs/1/jobs", "/runs/1/jobs?text=IMG&state=ready", "/runs/1/jobs/1", "/runs/1/jobs/2",
-	"/runs/1/failures", "/runs/1/slots", "/runs/1/data", "/runs/1/why", "/runs/1/series", "/metrics",
+	"/runs/1/failures", "/runs/1/slots", "/runs/1/data", "/runs/1/why", "/runs/1/series", "/metrics", "/shares",
+	"/runs/1/files", "/runs/1/files?show=all&text=IMG", "/?text=o&state=underway&before=9", "/runs/1/ask/stop",
+	"/runs/1/ask/end", "/runs/1/ask/cancel?job=1", "/runs/1/ask/retry?message=" + url.QueryEscape(odd),
 }
 
 // Who has no token sees nothing but what belongs to the program; who has one sees all pages.
@@ -231,7 +234,7 @@ func TestOtherSitesAreRefused(t *testing.T) {
 		for name, value := range form {
 			header[name] = value
 		}
-		for _, path := range []string{"/runs/1/cancel", "/runs/1/stop", "/runs/1/retry"} {
+		for _, path := range []string{"/runs/1/cancel", "/runs/1/stop", "/runs/1/retry", "/runs/1/end", "/runs/1/remove"} {
 			if code, _ := v.send(http.MethodPost, path, v.client, header, "job=1"); code != http.StatusForbidden {
 				t.Errorf("%s at %s: %d", what, path, code)
 			}
@@ -267,6 +270,8 @@ func TestWhatIsNotThere(t *testing.T) {
 	v := serve(t)
 	for path, want := range map[string]int{
 		"/runs/7": 404, "/runs/x": 404, "/runs/1/jobs/99": 404, "/runs/1/nothing": 404, "/nothing": 404, "/static/x": 404,
+		"/runs/1/ask/nothing": 404, "/runs/1/ask/cancel?job=x": 400, "/runs/1/ask/cancel?job=99": 404,
+		"/runs/7/ask/stop":    404,
 		"/static/..%2fweb.go": 404, "/runs/99999999999": 404, "/runs/7/slots": 404, "/runs/7/series": 404,
 		"/runs/1/jobs?after=-3&before=x": 200, "/runs/1/slots?from=99999": 200, "/pilots?from=5": 200,
 	} {
@@ -279,40 +284,58 @@ func TestWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// A form of the page itself is carried out, and the stream of the page tells.
-func TestFormsAndStreams(t *testing.T) {
-	v := serve(t)
-	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, v.base+"/runs/1/jobs/1?live=1", nil)
-	stream, err := v.client.Do(r)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stream.Body.Close()
-	lines := bufio.NewScanner(stream.Body)
-	lines.Buffer(nil, 1<<20)
-	until := func(text string) {
-		t.Helper()
-		for lines.Scan() {
-			if strings.Contains(lines.Text(), text) {
-				return
-			}
+// live asks how a page looks now, until it has a text. It returns the tag of that, and what the last answer was.
+func (v *served) live(path, text string) (tag string, code int) {
+	v.t.Helper()
+	ctx, cancel := context.WithTimeout(v.t.Context(), time.Minute)
+	defer cancel()
+	for {
+		r, _ := http.NewRequestWithContext(ctx, http.MethodGet, v.base+path, nil)
+		r.Header.Set("If-None-Match", tag)
+		answer, err := v.client.Do(r)
+		if err != nil {
+			v.t.Fatal(err)
 		}
-		t.Fatalf("the stream ends before %q: %v", text, lines.Err())
+		body, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		switch {
+		case err != nil:
+			v.t.Fatal(err)
+		case answer.StatusCode == http.StatusNotModified:
+			continue
+		case answer.StatusCode != http.StatusOK || strings.Contains(string(body), text):
+			return answer.Header.Get(tagHeader), answer.StatusCode
+		}
+		tag = answer.Header.Get(tagHeader)
 	}
-	until("state ready")
+}
+
+// A form of the page itself is carried out, and the page tells when it asks again.
+func TestFormsAndChanges(t *testing.T) {
+	v := serve(t)
+	v.live("/runs/1/jobs/1?live=1", "state ready")
 	header := map[string]string{
 		"Content-Type": "application/x-www-form-urlencoded", "Sec-Fetch-Site": "same-origin", "Sec-Fetch-Mode": "navigate",
 	}
 	if code, body := v.send(http.MethodPost, "/runs/1/cancel", v.client, header, "job=1"); code != http.StatusOK {
 		t.Errorf("%d %s", code, body)
 	}
-	until("state cancelled")
+	v.live("/runs/1/jobs/1?live=1", "state cancelled")
 	if code, _ := v.send(http.MethodPost, "/runs/1/cancel", v.client, header, ""); code != http.StatusBadRequest {
 		t.Errorf("cancelling nothing: %d", code)
 	}
-	if code, _ := v.send(http.MethodPost, "/runs/0/stop", v.client, header, ""); code == http.StatusOK {
-		t.Error("a page stops the server")
+	for _, path := range []string{"/runs/0/stop", "/runs/0/end", "/runs/0/remove"} {
+		if code, _ := v.send(http.MethodPost, path, v.client, header, ""); code == http.StatusOK {
+			t.Error("a page stops the server: ", path)
+		}
 	}
+	if code, _ := v.send(http.MethodPost, "/runs/1/remove", v.client, header, ""); code != http.StatusConflict {
+		t.Errorf("removing a run that is under way: %d", code)
+	}
+	if _, code := v.live("/runs/7?live=1", "x"); code != http.StatusNotFound {
+		t.Errorf("a run that is not there: %d", code)
+	}
+	v.live("/shares?live=1", "<table")
 }
 
 // Where people share a server, its first page says whose a run is.
@@ -340,44 +363,153 @@ func TestMetrics(t *testing.T) {
 	}
 }
 
-// More streams than the bound are refused, and a user has a part of them only.
-func TestStreamsAreBounded(t *testing.T) {
-	var s streams
-	by := func(user string) *http.Request {
-		r := httptest.NewRequest(http.MethodGet, "/", nil)
-		return r.WithContext(rights.With(r.Context(), rights.Principal{User: user, Role: rights.Reader}))
+// More pages than the bound are refused, and a user has a part of them only. A page that is asked for again is
+// none more, and one that nobody asks for any more is none.
+func TestLivePagesAreBounded(t *testing.T) {
+	var l lives
+	now := time.Now()
+	asks := func(user string, page int) bool {
+		p := rights.Principal{User: user, Role: rights.Reader}
+		v, n := l.find(p, fmt.Sprint(page), now)
+		return v != nil && n > 0
 	}
-	var ends []func()
-	begin := func(user string) bool {
-		w := httptest.NewRecorder()
-		_, end, ok := s.begin(w, by(user))
-		if ok {
-			ends = append(ends, end)
-		} else if w.Code != http.StatusServiceUnavailable {
-			t.Error(w.Code)
-		}
-		return ok
-	}
-	for range MaxUserStreams {
-		if !begin("ada") {
-			t.Fatal("one is refused too early")
+	for page := range MaxUserPages {
+		for range 2 {
+			if !asks("ada", page) {
+				t.Fatal("one is refused too early")
+			}
 		}
 	}
-	if begin("ada") {
+	if asks("ada", MaxUserPages) {
 		t.Error("ada has one too many")
 	}
-	for range MaxStreams - MaxUserStreams {
-		if !begin("") {
+	for page := range MaxPages - MaxUserPages {
+		if !asks("", page) {
 			t.Fatal("one is refused too early")
 		}
 	}
-	if begin("bob") || begin("") {
+	if asks("bob", 0) || asks("", MaxPages) || !asks("ada", 0) {
 		t.Error("one too many is open")
 	}
-	for _, end := range ends {
-		end()
+	now = now.Add(quietTime)
+	if !asks("bob", 0) || len(l.all) != 1 || len(l.of) != 1 {
+		t.Errorf("pages that nobody looks at count: %v", l.of)
 	}
-	if len(s.of) != 0 || s.open.Load() != 0 || !begin("ada") {
-		t.Errorf("streams that have ended count: %v", s.of)
+}
+
+// A page is made anew when something has changed and it has rested, and else after a time.
+func TestWhenAPageIsMadeAnew(t *testing.T) {
+	changed := make(chan struct{})
+	close(changed)
+	now := time.Now()
+	for _, c := range []struct {
+		age     time.Duration
+		pages   int
+		changed <-chan struct{}
+		want    bool
+	}{
+		{MinPause / 2, 1, changed, true},
+		{MinPause, 1, changed, false},
+		{MinPause, 1, make(chan struct{}), true},
+		{MinPause, 1, nil, false},
+		{quietTime, 1, make(chan struct{}), false},
+		{MinPause, 2, changed, true},
+		{2 * Rest * 20 * time.Millisecond, 2, changed, false},
+	} {
+		v := &livePage{text: []byte("x"), made: now.Add(-c.age), took: 20 * time.Millisecond, changed: c.changed}
+		if got := v.isFresh(now, c.pages); got != c.want {
+			t.Errorf("after %v with %d pages: fresh is %v", c.age, c.pages, got)
+		}
+	}
+	if new(livePage).isFresh(now, 1) {
+		t.Error("what was never made is fresh")
+	}
+}
+
+// Files of a run and logs come whole, as what a browser stores and never shows.
+func TestFilesAreStoredByTheBrowser(t *testing.T) {
+	v := serve(t)
+	address := v.base + "/runs/1/file?name=in%2Fplain.txt&version=0"
+	r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, address, nil)
+	answer, err := v.client.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, _ := io.ReadAll(answer.Body)
+	answer.Body.Close()
+	if string(body) != "x" || answer.Header.Get("Content-Disposition") != "attachment; filename=plain.txt" ||
+		answer.Header.Get("Content-Type") != "application/octet-stream" {
+		t.Errorf("%d %q %v", answer.StatusCode, body, answer.Header)
+	}
+	for path, want := range map[string]int{
+		"/runs/1/file?name=out%2Fplain.txt": 404, "/runs/1/file": 404, "/runs/7/file?name=in%2Fplain.txt": 404,
+		"/runs/1/file?name=in%2Fplain.txt&version=7": 404, "/runs/1/file?name=..%2F..%2Fetc%2Fpasswd": 404,
+		"/runs/1/jobs/1/log.txt": 404, "/runs/1/jobs/1/log": 404, "/runs/7/files.zip": 404,
+	} {
+		if code, body := v.get(path, v.client, nil); code != want {
+			t.Errorf("%s: %d %s", path, code, body)
+		}
+	}
+	_, text := v.get("/runs/1/files.zip?show=all", v.client, nil)
+	packed, err := zip.NewReader(strings.NewReader(text), int64(len(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	have := map[string]string{}
+	for _, file := range packed.File {
+		from, err := file.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, _ := io.ReadAll(from)
+		have[file.Name] = string(content)
+	}
+	if have["in/plain.txt"] != "x" || have["in/"+odd+".txt"] != "y" ||
+		!strings.Contains(have[missingName], "out/plain.txt: ") {
+		t.Errorf("it holds %q", have)
+	}
+}
+
+// A file whose bytes are not those that were stored does not come to its end.
+func TestWrongBytesDoNotArrive(t *testing.T) {
+	for want, fails := range map[string]bool{"": false, "00790079": false, "00780078": true} {
+		var came []byte
+		c := &checked{to: func(data []byte) error {
+			came = append(came, data...)
+			return nil
+		}}
+		_ = c.take(&wire.FetchChunk{Version: &wire.FileVersion{Adler32: want}})
+		_ = c.take(&wire.FetchChunk{Data: []byte("x")})
+		if len(came) > 0 {
+			t.Error("the last piece comes before the checksum is known")
+		}
+		if err := c.end("file"); (err != nil) != fails || (string(came) == "x") == fails {
+			t.Errorf("with the checksum %q: %q, %v", want, came, err)
+		}
+	}
+}
+
+// Each failed job is in a group that is shown, before those, or in the rest.
+func TestEachFailureIsInAGroup(t *testing.T) {
+	all := &api.FailureGroups{Rest: 40, Messages: 30}
+	for i := range 50 {
+		all.Groups = append(all.Groups, &api.FailureGroup{Jobs: int64(100 - i)})
+	}
+	const jobs = 50*100 - 49*50/2 + 40
+	pages, before := 0, int64(0)
+	for from := 0; pages == 0 || from > 0; pages++ {
+		f := failedFrom(1, all, from, failuresListed)
+		sum := before + f.Jobs
+		for _, g := range f.Groups {
+			sum += g.Jobs
+			before += g.Jobs
+		}
+		if sum != jobs || f.Reasons != 80-from-len(f.Groups) {
+			t.Errorf("from group %d on there are %d jobs, and %d other reasons", from, sum, f.Reasons)
+		}
+		from = f.Next
+	}
+	if f := failedFrom(1, all, 999, failuresListed); pages != 3 || len(f.Groups) != 0 || f.Jobs != 40 {
+		t.Errorf("%d pages, and then %+v", pages, f)
 	}
 }

@@ -84,20 +84,31 @@ steps:
 // served is a server with its pages.
 type served struct {
 	folder, link, base string
+	more               []string // arguments
 	command            *exec.Cmd
 }
 
 var link = regexp.MustCompile(`http://\S+`)
 
-func serve(t *testing.T) *served {
+// serve starts a server with further arguments.
+func serve(t *testing.T, more ...string) *served {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "survey")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(folder) })
-	s := &served{folder: folder}
-	s.command = exec.Command(fairway, "serve", "--state", s.folder, "--web", "--pilots", "4")
+	s := &served{folder: folder, more: append([]string{"--pilots", "4"}, more...)}
+	t.Cleanup(s.end)
+	s.start(t, "--web")
+	return s
+}
+
+// start starts the server, and waits until it serves.
+func (s *served) start(t *testing.T, web string) {
+	t.Helper()
+	s.command = exec.Command(fairway, append([]string{"serve", "--state", s.folder, web}, s.more...)...)
+	s.command.Env = append(os.Environ(), "TZ="+serverZone)
 	printed, err := s.command.StderrPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -105,11 +116,6 @@ func serve(t *testing.T) *served {
 	if err := s.command.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = s.command.Process.Signal(syscall.SIGTERM)
-		_ = s.command.Process.Signal(syscall.SIGTERM)
-		_ = s.command.Wait()
-	})
 	lines := bufio.NewScanner(printed)
 	for lines.Scan() && !strings.Contains(lines.Text(), "fairway: serving ") {
 		if link.MatchString(lines.Text()) {
@@ -130,8 +136,28 @@ func serve(t *testing.T) *served {
 	if s.base == "" {
 		t.Fatal("the server has no link")
 	}
-	return s
 }
+
+// end ends the server and what runs, at once.
+func (s *served) end() {
+	_ = s.command.Process.Signal(syscall.SIGQUIT)
+	_ = s.command.Wait()
+}
+
+// restart kills the server, and starts it at the same address with another link.
+func (s *served) restart(t *testing.T) {
+	t.Helper()
+	_, address, _ := strings.Cut(s.base, "//")
+	_ = s.command.Process.Kill()
+	_ = s.command.Wait()
+	s.start(t, "--web="+address)
+}
+
+// Time zones of the server and of the browser: pages have one of them only.
+const (
+	serverZone  = "Asia/Kathmandu"
+	browserZone = "America/St_Johns"
+)
 
 // submit begins a run whose gate opens when the returned function is called.
 func (s *served) submit(t *testing.T, samples int) (open func()) {
@@ -149,8 +175,8 @@ func (s *served) submit(t *testing.T, samples int) (open func()) {
 	return func() { files.Write(t, gate, "") }
 }
 
-// browser is a tab of a real Chromium. What its console says of errors fails the test.
-type browser struct {
+// browserTab is a tab of a real Chromium. What its console says of errors fails the test.
+type browserTab struct {
 	context.Context
 	t  *testing.T
 	mu sync.Mutex // guards said
@@ -158,7 +184,7 @@ type browser struct {
 	said []string
 }
 
-func browse(t *testing.T) *browser {
+func browse(t *testing.T) *browserTab {
 	t.Helper()
 	if os.Getenv(wanted) == "" {
 		t.Skip("there may be no browser: `make test-web` installs one, and runs this")
@@ -166,9 +192,15 @@ func browse(t *testing.T) *browser {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.NoSandbox)
 	starting, stop := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(stop)
-	tab, end := chromedp.NewContext(starting)
+	return newTab(t, starting)
+}
+
+// newTab opens a tab: the first of a browser, or one beside another.
+func newTab(t *testing.T, of context.Context) *browserTab {
+	t.Helper()
+	tab, end := chromedp.NewContext(of)
 	t.Cleanup(end)
-	b := &browser{Context: tab, t: t}
+	b := &browserTab{Context: tab, t: t}
 	err := chromedp.Listen(tab, func(event any) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -184,13 +216,17 @@ func browse(t *testing.T) *browser {
 	if err == nil {
 		_, err = chromedp.Call(tab, log.Enable, cdp.Empty{})
 	}
+	if err == nil {
+		_, err = chromedp.Call(tab, emulation.SetTimezoneOverride,
+			emulation.SetTimezoneOverrideParams{TimezoneID: browserZone})
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b
 }
 
-func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
+func (b *browserTab) do(steps ...chromedp.Action[chromedp.Void]) {
 	b.t.Helper()
 	limited, cancel := context.WithTimeout(b, longest)
 	defer cancel()
@@ -203,7 +239,7 @@ func (b *browser) do(steps ...chromedp.Action[chromedp.Void]) {
 const longest = time.Minute
 
 // ask evaluates an expression.
-func ask[T any](b *browser, expression string) T {
+func ask[T any](b *browserTab, expression string) T {
 	b.t.Helper()
 	limited, cancel := context.WithTimeout(b, longest)
 	defer cancel()
@@ -215,7 +251,7 @@ func ask[T any](b *browser, expression string) T {
 }
 
 // quiet checks that the console has said nothing.
-func (b *browser) quiet(page string) {
+func (b *browserTab) quiet(page string) {
 	b.t.Helper()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -226,13 +262,13 @@ func (b *browser) quiet(page string) {
 }
 
 // open goes to a page.
-func (b *browser) open(url string) {
+func (b *browserTab) open(url string) {
 	b.t.Helper()
 	b.do(chromedp.Navigate(url), chromedp.WaitReady("main"))
 }
 
 // awaiting waits until an expression is true, also on the page that comes after this one.
-func (b *browser) awaiting(expression string) {
+func (b *browserTab) awaiting(expression string) {
 	b.t.Helper()
 	limited, cancel := context.WithTimeout(b, longest)
 	defer cancel()
@@ -255,11 +291,16 @@ type look struct {
 }
 
 // pictured are the pages of which docs/web.md has pictures, besides that of a run that goes on.
-var pictured = map[string]bool{"run, dark": true, "run, phone": true, "slots, wide": true, "failed, wide": true}
+var pictured = map[string]bool{
+	"run, dark": true, "run, phone": true, "slots, wide": true, "failed, wide": true,
+	"failures, wide": true, "files, wide": true,
+}
 
-var looks = []look{{"wide", 1280, 900, false}, {"dark", 1280, 900, true}, {"phone", 390, 844, false}}
+var looks = []look{
+	{"wide", 1280, 900, false}, {"dark", 1280, 900, true}, {"phone", 390, 844, false}, {"small phone", 360, 640, false},
+}
 
-func (b *browser) as(l look) {
+func (b *browserTab) as(l look) {
 	b.t.Helper()
 	scheme := "light"
 	if l.dark {
@@ -279,7 +320,7 @@ func (b *browser) as(l look) {
 }
 
 // accessible has axe look for what some people could not use.
-func (b *browser) accessible(axe, page string) {
+func (b *browserTab) accessible(axe, page string) {
 	b.t.Helper()
 	ask[int](b, axe+";1")
 	found := ask[string](b, `axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v =>
@@ -294,14 +335,14 @@ func (b *browser) accessible(axe, page string) {
 }
 
 // fits checks that the page is not wider than the window.
-func (b *browser) fits(page string) {
+func (b *browserTab) fits(page string) {
 	b.t.Helper()
 	if over := ask[int](b, `document.documentElement.scrollWidth - document.documentElement.clientWidth`); over > 0 {
 		b.t.Errorf("%s is %d pixels wider than the window", page, over)
 	}
 }
 
-func (b *browser) picture(name string) {
+func (b *browserTab) picture(name string) {
 	b.t.Helper()
 	folder := os.Getenv(pictures)
 	if folder == "" {
@@ -358,6 +399,7 @@ func TestPagesInABrowser(t *testing.T) {
 		"runs": "/", "run": "/runs/1", "jobs": "/runs/1/jobs?state=failed", "job": "/runs/1/jobs/" + gate,
 		"failed": "/runs/1/jobs/" + s.jobNamed(t, "table/s09"), "failures": "/runs/1/failures", "slots": "/runs/1/slots",
 		"data": "/runs/1/data", "why": "/runs/1/why", "pilots": "/pilots", "refused": "/runs/7",
+		"files": "/runs/1/files", "shares": "/shares", "ask": "/runs/1/ask/end",
 	}
 	for name, path := range pages {
 		for _, l := range looks {
@@ -408,7 +450,7 @@ func (s *served) jobNamed(t *testing.T, name string) string {
 }
 
 // searches types a name, and follows what is found by keyboard alone.
-func (b *browser) searches(s *served) {
+func (b *browserTab) searches(s *served) {
 	b.t.Helper()
 	b.open(s.base + "/runs/1/jobs")
 	b.do(chromedp.SendKeys("#text", "ot/s07"))
@@ -425,11 +467,12 @@ func (b *browser) searches(s *served) {
 }
 
 // acts has failed jobs run once more.
-func (b *browser) acts(s *served) {
+func (b *browserTab) acts(s *served) {
 	b.t.Helper()
 	b.open(s.base + "/runs/1/failures")
-	ask[bool](b, `window.confirm = () => true; true`)
 	b.do(chromedp.Click("#retry"))
+	b.awaiting(`location.pathname === "/runs/1/ask/retry" && document.querySelector("#yes") !== null`)
+	b.do(chromedp.Click("#yes"))
 	b.awaiting(`location.pathname === "/runs/1"`)
 	b.awaiting(`document.querySelector("h1")?.textContent === "Overview"`)
 }

@@ -20,6 +20,11 @@ const fetchPiece = 256 << 10
 func (s *Service) Fetch(
 	ctx context.Context, r *wire.FetchRequest, stream *connect.ServerStream[wire.FetchChunk],
 ) error {
+	return s.FetchFile(ctx, r, stream.Send)
+}
+
+// FetchFile is Fetch with what sends a piece, which is good only for the call.
+func (s *Service) FetchFile(ctx context.Context, r *wire.FetchRequest, send func(*wire.FetchChunk) error) error {
 	a, err := s.of(ctx, r)
 	if err != nil {
 		return err
@@ -52,7 +57,7 @@ func (s *Service) Fetch(
 		n, err := io.ReadFull(body, buffer)
 		chunk.Data = buffer[:n]
 		if n > 0 || chunk.GetVersion() != nil {
-			if err := stream.Send(chunk); err != nil {
+			if err := send(chunk); err != nil {
 				return err
 			}
 		}

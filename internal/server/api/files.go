@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -34,13 +35,19 @@ func (s *Service) ListFiles(ctx context.Context, r *wire.ListFilesRequest) (*wir
 		limit = int(r.GetLimit())
 	}
 	response := &wire.ListFilesResponse{Total: int64(len(names)), More: len(names) > limit}
+	response.Files, err = a.histories(ctx, names[:min(len(names), limit)])
+	return response, err
+}
+
+// histories tell where files are. Where no server runs they look for the stored ones, too.
+func (a *view) histories(ctx context.Context, names []string) (files []*wire.FileHistory, err error) {
 	stored := map[string]*wire.FileVersion{} // by PFN
 	var written []dispatch.StoredFile
 	err = a.lookAt(ctx, func(c *state.Cores) error {
-		for _, lfn := range names[:min(len(names), limit)] {
+		for _, lfn := range names {
 			versions, _ := c.Dispatch.History(c.Run, lfn)
 			file := &wire.FileHistory{Lfn: lfn, Versions: convert.Each(versions, fileVersion)}
-			response.Files = append(response.Files, file)
+			files = append(files, file)
 			for i := range versions {
 				if v := &versions[i]; v.Writer != 0 && v.PFN != "" {
 					stored[v.PFN] = file.Versions[i]
@@ -51,12 +58,50 @@ func (s *Service) ListFiles(ctx context.Context, r *wire.ListFilesRequest) (*wir
 		return nil
 	})
 	if err != nil || a.control != nil { // a server looks when it begins, and whenever a job reads
-		return response, err
+		return files, err
 	}
 	for _, lost := range publish.LostFiles(ctx, a.roots, written, func(string) {}) {
 		stored[lost.PFN].Lost = lost.Why
 	}
-	return response, rpcError(ctx.Err())
+	return files, rpcError(ctx.Err())
+}
+
+// FileSearch says which files of a run are wanted: those that have all that is given.
+type FileSearch struct {
+	Text    string // in the name, in lower or upper case
+	Results bool   // only those that are published
+	From    int    // so many are left out
+	Limit   int
+}
+
+// FoundFiles are some of the files that were searched for, in the order of their names.
+type FoundFiles struct {
+	Files []*wire.FileHistory
+	All   int // that were found
+}
+
+// SearchFiles finds files, and tells where they are.
+func (s *Service) SearchFiles(ctx context.Context, run Page, q FileSearch) (*FoundFiles, error) {
+	a, err := s.of(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	if q.Results {
+		err = a.run.QueryTally(ctx, func(t *state.Tally) { names = t.AllPublished() })
+	} else {
+		err = a.run.Query(ctx, 0, func(c *state.Cores) { names = slices.Collect(c.Dispatch.Files(c.Run)) })
+	}
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	text := strings.ToLower(q.Text)
+	names = slices.DeleteFunc(names, func(lfn string) bool { return !strings.Contains(strings.ToLower(lfn), text) })
+	slices.Sort(names)
+	found := &FoundFiles{All: len(names)}
+	from := min(max(q.From, 0), len(names))
+	found.Files, err = a.histories(ctx, names[from:min(from+q.Limit, len(names))])
+	return found, err
 }
 
 // filesNamed are the names that match. They are compared beside the loop, which a million

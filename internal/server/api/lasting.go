@@ -31,10 +31,9 @@ type Lasting interface {
 	Owner(run dispatch.RunID) (owner dispatch.Account, ok bool)
 	// GroupsOf are the groups that the file of shares has a user in.
 	GroupsOf(user string) []string
-	// ListRuns tells how the newest limit of the runs stand that are kept, in one of the states and of
-	// owners that are wanted, the newest first; without states, in any. more says that there are others.
-	ListRuns(ctx context.Context, states []string, limit int, wanted func(owner dispatch.Account) bool) (
-		listed []RunStanding, more bool, err error)
+	// ListRuns tells how the newest of the wanted runs stand that are kept, the newest first. more says that
+	// there are older ones.
+	ListRuns(ctx context.Context, q *RunQuery) (listed []RunStanding, more bool, err error)
 	// RemoveRun forgets a run that has ended, with its records, logs and results folder; with dry it
 	// only tells what would go.
 	RemoveRun(ctx context.Context, run dispatch.RunID, dry bool) (*RemovedRun, error)
@@ -71,6 +70,15 @@ type SubmittedWorkflow struct {
 type Upload struct {
 	Path    string
 	Content []byte
+}
+
+// RunQuery says which runs are wanted: those that have all that is given.
+type RunQuery struct {
+	States []string                          // one of them; empty: any
+	Before dispatch.RunID                    // numbers below; 0: all
+	Limit  int                               // at most so many
+	Seen   func(owner dispatch.Account) bool // whose runs
+	Fits   func(run *state.Run) bool         // nil: any
 }
 
 // RunStanding is how a run of a lasting server stands.
@@ -232,9 +240,13 @@ func (s *Service) ListRuns(ctx context.Context, r *wire.ListRunsRequest) (*wire.
 	if r.GetLimit() > 0 {
 		limit = int(r.GetLimit())
 	}
-	listed, more, err := server.ListRuns(ctx, r.GetStates(), limit, func(owner dispatch.Account) bool {
-		return s.sees(ctx, owner)
-	})
+	return s.listRuns(ctx, server, &RunQuery{States: r.GetStates(), Limit: limit})
+}
+
+// listRuns lists the runs that who asks may see.
+func (s *Service) listRuns(ctx context.Context, server Lasting, q *RunQuery) (*wire.ListRunsResponse, error) {
+	q.Seen = func(owner dispatch.Account) bool { return s.sees(ctx, owner) }
+	listed, more, err := server.ListRuns(ctx, q)
 	if err != nil {
 		return nil, rpcError(err)
 	}
@@ -243,6 +255,59 @@ func (s *Service) ListRuns(ctx context.Context, r *wire.ListRunsRequest) (*wire.
 		response.Runs = append(response.Runs, listed[i].summary())
 	}
 	return response, nil
+}
+
+// RunSearch says which runs are wanted: those that have all that is given.
+type RunSearch struct {
+	State  string
+	Text   string // words: each is in the workflow, its file, the user, the group, or in a name=value of a parameter
+	Before Page   // numbers below; 0: all
+	Limit  int
+}
+
+// SearchRuns finds runs, the newest first.
+func (s *Service) SearchRuns(ctx context.Context, q RunSearch) (*wire.ListRunsResponse, error) {
+	if err := listen.Permit(ctx, rights.Look); err != nil {
+		return nil, err
+	}
+	server, err := s.lasting()
+	if err != nil {
+		return nil, err
+	}
+	query := &RunQuery{Before: dispatch.RunID(q.Before), Limit: q.Limit}
+	if q.State != "" {
+		query.States = []string{q.State}
+	}
+	if words := strings.Fields(strings.ToLower(q.Text)); len(words) > 0 {
+		query.Fits = func(run *state.Run) bool { return hasWords(run, words) }
+	}
+	return s.listRuns(ctx, server, query)
+}
+
+// hasWords reports whether each word is in something by which people know a run.
+func hasWords(run *state.Run, words []string) bool {
+	known := []string{run.Workflow, run.File, run.Account.User, run.Account.Group}
+	for name, value := range run.Parameters {
+		known = append(known, name+"="+value)
+	}
+	for i := range known {
+		known[i] = strings.ToLower(known[i])
+	}
+	return !slices.ContainsFunc(words, func(word string) bool {
+		return !slices.ContainsFunc(known, func(text string) bool { return strings.Contains(text, word) })
+	})
+}
+
+// RunOf tells what a run of a lasting server was submitted as, and how it stands.
+func (s *Service) RunOf(ctx context.Context, run Page) (*wire.RunSummary, error) {
+	found, err := s.SearchRuns(ctx, RunSearch{Before: run + 1, Limit: 1})
+	if err == nil && (len(found.GetRuns()) == 0 || found.Runs[0].GetRun() != uint32(run)) {
+		err = NoRun(uint32(run), ListedRuns)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return found.Runs[0], nil
 }
 
 func (s *RunStanding) summary() *wire.RunSummary {

@@ -34,30 +34,19 @@ func (s *Service) FollowLogs(ctx context.Context, r *wire.LogsRequest, send func
 	if err != nil {
 		return err
 	}
-	job, attempt, err := a.attemptFor(ctx, r)
+	l, err := a.openLogs(ctx, r)
 	if err != nil {
 		return err
 	}
-	var tails []*tail
-	for _, kind := range state.LogKinds {
-		t := &tail{whole: a.logs.Path(attempt, kind), live: a.logs.Live(attempt, kind), standardError: kind != "out"}
-		t.skipTo(r.GetTailBytes())
-		tails = append(tails, t)
+	var paths []string
+	for _, t := range l.tails {
+		paths = append(paths, t.whole, t.live)
 	}
 	for {
-		var paths []string
-		for _, t := range tails {
-			paths = append(paths, t.whole, t.live)
-		}
 		before, changed := convert.Each(paths, statQuietly), a.run.Changes()
-		running := r.GetFollow() && a.runs(ctx, job, attempt)
-		for _, t := range tails {
-			if err := t.send(send); err != nil {
-				return err
-			}
-		}
-		if !running {
-			return nil
+		running := r.GetFollow() && a.runs(ctx, l.job, l.attempt)
+		if err := l.send(send); err != nil || !running {
+			return err
 		}
 		waiting, cancel := context.WithTimeout(ctx, access.KeepAlive)
 		err := a.awaitLog(waiting, changed, paths, before)
@@ -69,6 +58,57 @@ func (s *Service) FollowLogs(ctx context.Context, r *wire.LogsRequest, send func
 			return rpcError(err)
 		}
 	}
+}
+
+// ReadLogs sends what an attempt has printed after a place, which is empty at first, and at most the last
+// bytes that are asked for of each log. It returns the place up to which it has sent, and whether more may come.
+func (s *Service) ReadLogs(
+	ctx context.Context, r *wire.LogsRequest, after []int64, send func(*wire.LogChunk) error,
+) (place []int64, more bool, err error) {
+	a, err := s.of(ctx, r)
+	if err != nil {
+		return nil, false, err
+	}
+	l, err := a.openLogs(ctx, r)
+	if err != nil {
+		return nil, false, err
+	}
+	for i, t := range l.tails[:min(len(l.tails), len(after))] {
+		t.offset = max(t.offset, after[i])
+	}
+	more = a.runs(ctx, l.job, l.attempt)
+	err = l.send(send)
+	return convert.Each(l.tails, func(t *tail) int64 { return t.offset }), more, err
+}
+
+// openedLogs are what an attempt prints.
+type openedLogs struct {
+	job     dispatch.JobID
+	attempt dispatch.AttemptID
+	tails   []*tail // in the order of state.LogKinds
+}
+
+// openLogs finds what is asked for, and leaves out all but the last bytes that are asked for.
+func (a *view) openLogs(ctx context.Context, r *wire.LogsRequest) (l openedLogs, err error) {
+	if l.job, l.attempt, err = a.attemptFor(ctx, r); err != nil {
+		return l, err
+	}
+	for _, kind := range state.LogKinds {
+		t := &tail{whole: a.logs.Path(l.attempt, kind), live: a.logs.Live(l.attempt, kind), standardError: kind != "out"}
+		t.skipTo(r.GetTailBytes())
+		l.tails = append(l.tails, t)
+	}
+	return l, nil
+}
+
+// send sends what has come of all logs.
+func (l *openedLogs) send(send func(*wire.LogChunk) error) error {
+	for _, t := range l.tails {
+		if err := t.send(send); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // attemptFor finds the attempt that is meant.

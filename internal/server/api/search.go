@@ -1,13 +1,17 @@
 package api
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"maps"
 	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"connectrpc.com/connect"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/state"
@@ -191,16 +195,26 @@ func (a *view) searchAmong(ctx context.Context, q *JobSearch, found *FoundJobs, 
 type FailureGroup struct {
 	Message string // without what differs from job to job
 	Jobs    int64
-	Steps   []string
-	Job     uint32 // one of them, with its name and its reason
+	Steps   []string // of them, at most stepsTold
+	Others  bool     // there are further ones
+	Job     uint32   // one of them, with its name and the beginning of its reason
 	Name    string
 	Reason  string
 }
 
+// FailureGroups are the jobs of a run that failed, each in one group or in the rest.
+type FailureGroups struct {
+	Groups   []*FailureGroup // the largest first
+	Rest     int64           // jobs of smaller groups
+	Messages int             // of the rest, as far as they were told apart
+}
+
 // Bounds of Failures.
 const (
-	failureGroups = 200
-	failuresRest  = 50 // between two looks at all jobs passes so many times as long as one takes
+	failureGroups    = 200
+	messagesCompared = 10_000 // jobs with further ones are of the rest
+	stepsTold        = 5
+	failuresRest     = 50 // between two looks at all jobs passes so many times as long as one takes
 )
 
 // failuresSeen are the answers of Failures, for a while.
@@ -210,48 +224,55 @@ type failuresSeen struct {
 }
 
 type failuresOf struct {
-	failed int
-	until  time.Time // another look is not taken
-	groups []*FailureGroup
+	failed   int
+	attempts int64     // of the run that had ended
+	until    time.Time // another look is not taken
+	groups   *FailureGroups
 }
 
-// Failures groups the jobs that failed by their reasons, the largest group first.
-func (s *Service) Failures(ctx context.Context, run Page) ([]*FailureGroup, error) {
+// Failures groups the jobs that failed by their reasons.
+func (s *Service) Failures(ctx context.Context, run Page) (*FailureGroups, error) {
 	a, err := s.of(ctx, run)
 	if err != nil {
 		return nil, err
 	}
-	failed := 0
+	failed, attempts := 0, int64(0)
 	err = a.run.QueryAll(ctx, func(c *state.Cores) {
 		view, _ := c.Dispatch.Run(c.Run)
-		failed = view.Totals.ByState[dispatch.Failed]
+		failed, attempts = view.Totals.ByState[dispatch.Failed], c.Tally.Sums.Attempts()
 	})
 	if err != nil || failed == 0 {
-		return nil, rpcError(err)
+		return new(FailureGroups), rpcError(err)
 	}
 	s.failures.mu.Lock()
 	defer s.failures.mu.Unlock()
-	if seen := s.failures.runs[run]; seen != nil && (seen.failed == failed || time.Now().Before(seen.until)) {
+	if seen := s.failures.runs[run]; seen != nil &&
+		(seen.failed == failed && seen.attempts == attempts || time.Now().Before(seen.until)) {
 		return seen.groups, nil
 	}
 	began := time.Now()
-	groups, err := a.groupFailures(ctx, failed)
+	groups, err := a.groupFailures(ctx)
 	if err != nil {
 		return nil, rpcError(err)
 	}
 	if s.failures.runs == nil || len(s.failures.runs) > 64 {
 		s.failures.runs = map[Page]*failuresOf{}
 	}
-	s.failures.runs[run] = &failuresOf{failed, time.Now().Add(failuresRest * time.Since(began)), groups}
+	s.failures.runs[run] = &failuresOf{failed, attempts, time.Now().Add(failuresRest * time.Since(began)), groups}
 	return groups, nil
 }
 
-func (a *view) groupFailures(ctx context.Context, failed int) ([]*FailureGroup, error) {
-	groups := map[string]*FailureGroup{}
-	for after, more := uint32(0), true; more && failed > 0; {
-		var jobs []dispatch.JobView // which are grouped beside the loop
+// eachFailed visits the jobs that failed, in the order of their numbers and beside the loop.
+func (a *view) eachFailed(ctx context.Context, visit func(*dispatch.JobView)) error {
+	left := 0
+	err := a.run.QueryAll(ctx, func(c *state.Cores) {
+		view, _ := c.Dispatch.Run(c.Run)
+		left = view.Totals.ByState[dispatch.Failed]
+	})
+	for after, more := uint32(0), err == nil; more && left > 0; {
+		var jobs []dispatch.JobView
 		more = false
-		err := a.run.QueryAll(ctx, func(c *state.Cores) {
+		err = a.run.QueryAll(ctx, func(c *state.Cores) {
 			looked := 0
 			for job := range c.Dispatch.Jobs(c.Run, after) {
 				if looked++; looked > searchPiece {
@@ -264,31 +285,80 @@ func (a *view) groupFailures(ctx context.Context, failed int) ([]*FailureGroup, 
 			}
 		})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		failed -= len(jobs)
+		left -= len(jobs)
 		for i := range jobs {
-			job := &jobs[i]
-			message := alike(job.Name, job.Reason)
-			g := groups[message]
-			if g == nil {
-				if len(groups) == failureGroups {
-					continue
-				}
-				g = &FailureGroup{Message: message, Job: job.ID.Number(), Name: job.Name, Reason: job.Reason}
-				groups[message] = g
-			}
-			if g.Jobs++; !slices.Contains(g.Steps, job.Step) {
-				g.Steps = append(g.Steps, job.Step)
-			}
+			visit(&jobs[i])
 		}
 	}
-	return slices.SortedFunc(maps.Values(groups), func(a, b *FailureGroup) int {
-		if a.Jobs != b.Jobs {
-			return int(b.Jobs - a.Jobs)
+	return cmp.Or(err, ctx.Err())
+}
+
+func (a *view) groupFailures(ctx context.Context) (*FailureGroups, error) {
+	byMessage := map[string]*FailureGroup{}
+	all := new(FailureGroups)
+	err := a.eachFailed(ctx, func(job *dispatch.JobView) {
+		message := alike(job.Name, job.Reason)
+		g := byMessage[message]
+		if g == nil && len(byMessage) == messagesCompared {
+			all.Rest++
+			return
 		}
-		return strings.Compare(a.Message, b.Message)
-	}), ctx.Err()
+		if g == nil {
+			g = &FailureGroup{Message: message, Job: job.ID.Number(), Name: job.Name, Reason: beginning(job.Reason)}
+			byMessage[message] = g
+		}
+		g.Jobs++
+		switch {
+		case slices.Contains(g.Steps, job.Step):
+		case len(g.Steps) < stepsTold:
+			g.Steps = append(g.Steps, job.Step)
+		default:
+			g.Others = true
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	all.Groups = slices.SortedFunc(maps.Values(byMessage), func(a, b *FailureGroup) int {
+		return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), strings.Compare(a.Message, b.Message))
+	})
+	shown := min(len(all.Groups), failureGroups)
+	for _, g := range all.Groups[shown:] {
+		all.Rest += g.Jobs
+	}
+	all.Messages = len(all.Groups) - shown
+	all.Groups = slices.Clip(all.Groups[:shown])
+	return all, nil
+}
+
+// RetryFailures lets the jobs of one group of failures run again.
+func (s *Service) RetryFailures(ctx context.Context, run Page, message string) (*wire.ChangedJobs, error) {
+	a, err := s.toChange(ctx, run)
+	if err != nil {
+		return nil, err
+	}
+	var jobs []dispatch.JobID
+	err = a.eachFailed(ctx, func(job *dispatch.JobView) {
+		if alike(job.Name, job.Reason) == message {
+			jobs = append(jobs, job.ID)
+		}
+	})
+	if err != nil {
+		return nil, rpcError(err)
+	}
+	if len(jobs) == 0 {
+		return nil, connect.NewError(connect.CodeNotFound, errors.New("no job is left that failed so: look at the failures "+
+			"that there are now"))
+	}
+	return a.changeJobs(ctx, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
+		jobs := slices.DeleteFunc(slices.Clone(jobs), func(id dispatch.JobID) bool {
+			job, _ := c.Dispatch.Job(id)
+			return job.State != dispatch.Failed // somebody else was faster
+		})
+		return []dispatch.Input{dispatch.RetryJobs{Jobs: jobs}}, jobs, nil
+	})
 }
 
 // messageLimit is the most of a reason that is compared.
@@ -310,4 +380,12 @@ func alike(name, reason string) string {
 		return "…" + path[strings.LastIndex(path, "/"):]
 	})
 	return differing.ReplaceAllString(reason, "#")
+}
+
+// beginning is the part of a reason that is compared.
+func beginning(reason string) string {
+	if len(reason) <= messageLimit {
+		return reason
+	}
+	return strings.ToValidUTF8(reason[:messageLimit], "") + "…"
 }

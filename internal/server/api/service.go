@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"connectrpc.com/connect"
 
@@ -211,17 +212,24 @@ func (s *Service) errNotRunning(a *view) error {
 var errNotRunning = connect.NewError(connect.CodeFailedPrecondition,
 	fmt.Errorf("nothing runs in this folder; start it with `fairway run`"))
 
+// JobNumber before a number means the job with that number, and no other.
+const JobNumber = "#"
+
 // findJob takes the number or the name of a job. A name that is a number is
-// found by name if there is such a job.
+// found by name if there is such a job, unless JobNumber stands before it.
 func findJob(c *state.Cores, text string) (dispatch.JobID, error) {
-	if id, ok := c.Dispatch.JobNamed(c.Run, text); ok {
+	digits, certain := strings.CutPrefix(text, JobNumber)
+	if id, ok := c.Dispatch.JobNamed(c.Run, text); ok && !certain {
 		return id, nil
 	}
-	if number, err := strconv.ParseUint(text, 10, 32); err == nil {
+	if number, err := strconv.ParseUint(digits, 10, 32); err == nil {
 		id := dispatch.NewJobID(c.Run, uint32(number))
 		if _, ok := c.Dispatch.Job(id); ok {
 			return id, nil
 		}
+	}
+	if id, ok := c.Dispatch.JobNamed(c.Run, text); ok {
+		return id, nil
 	}
 	return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("there is no job %q; `fairway jobs` lists them", text))
 }

@@ -177,6 +177,7 @@ func LoadEndedTally(ctx context.Context, records store.Store, run *Run) (*Tally,
 		return nil, err
 	}
 	t := newTally(run.Workflow, run.Steps, nodes)
+	t.Finished = run.State == Succeeded // of another, the records do not tell it
 	return t, loadTallies(ctx, records, map[dispatch.RunID]*Tally{run.ID: t})
 }
 

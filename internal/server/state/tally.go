@@ -167,6 +167,9 @@ func (t *Tally) Published(lfn string) {
 	t.names = t.names[:min(len(t.names), PublishedLimit)]
 }
 
+// AllPublished are the names that stand for a result, in no order.
+func (t *Tally) AllPublished() []string { return slices.Collect(maps.Keys(t.published)) }
+
 func (s *sums) add(u *dispatch.Usage) {
 	s.attempts++
 	s.Reads.add(u)
