@@ -213,6 +213,9 @@ func (s *Server) archive(ctx context.Context, id dispatch.RunID) (provenance, mo
 func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*api.RemovedRun, error) {
 	s.runs.removing.Lock()
 	defer s.runs.removing.Unlock()
+	if free, _, err := spaceOf(s.folders.State); err == nil && free < maxSpare && !dry {
+		s.giveSpare()
+	}
 	recorded, err := state.LoadRunOf(ctx, s.records, id)
 	if err != nil {
 		return nil, err

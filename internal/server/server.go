@@ -207,6 +207,7 @@ func (s *Server) openState() (err error) {
 	s.inbox = loop.NewInbox()
 	s.runs.keys, s.runs.beginning = map[submissionName]*state.Run{}, map[submissionName]chan struct{}{}
 	s.runs.ended = loop.NewMailbox[dispatch.RunID]()
+	s.space.crowded = loop.NewMailbox[string]()
 	s.contents = feed.NewContents()
 	s.element = elements.New(s.folders.Roots(), s.sched.Sleep)
 	s.storage = publish.NewStorage(s.records, s.folders, s.element, s.inbox, s.tellPerson, s.sched, s.log)
@@ -226,11 +227,17 @@ func (s *Server) openStore() (records store.Store, err error) {
 				return nil, err
 			}
 		}
+		if free, _, err := spaceOf(s.folders.State); err == nil && free < maxSpare/2 && s.config.Lasting {
+			s.giveSpare() // to open a store takes some room, too
+		}
 		if records, err = folder.OpenStore(s.folders.State, s.term != nil && s.term.Unclean); err != nil {
 			return nil, err
 		}
 	}
 	s.rawStore, s.termNumber = records, store.TermOf(records)
+	if s.config.Lasting {
+		records = sparingStore{records, s}
+	}
 	switch {
 	case s.term != nil:
 		return fenced{records, s}, nil
@@ -354,7 +361,7 @@ func (s *Server) assemble() (err error) {
 	s.loop = loop.New(loop.Config{
 		Inbox: s.inbox, Store: s.records, Runs: s.runs.rooms(), Lasting: s.config.Lasting, Over: s.over,
 		Load: s.load, Look: s.surveyFiles, Revive: s.revive, Pilots: s.pilots, Stores: s.storage,
-		LeaveTime: s.config.LeaveTime, CommitDelay: s.config.CommitDelay,
+		Crowded: s.crowded, LeaveTime: s.config.LeaveTime, CommitDelay: s.config.CommitDelay,
 		Tape: s.tape, Sched: s.sched, Log: s.log,
 	})
 	if own := s.runs.own; own != nil {
@@ -471,6 +478,7 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 		group.Go(func() { s.watchResults(working) })
 	}
 	group.Go(func() { s.watchSpace(working) })
+	group.Go(func() { s.makeRoomForOutputs(working) })
 	if s.config.Standby != nil {
 		group.Go(func() { s.keepLease(working) })
 	}

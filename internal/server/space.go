@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -44,6 +47,8 @@ type space struct {
 	rate   float64   // bytes a second by which it fills
 	told   bool      // that it will be full
 	held   atomic.Pointer[string]
+
+	crowded *loop.Mailbox[string] // what attempts said that had no room
 }
 
 // reserve is what is to stay free.
@@ -138,7 +143,10 @@ func (s *Server) storageFolder() string {
 	if stores := s.storage.Stores(); len(stores) == 0 || stores[0] != folder.StoragePrefix {
 		return ""
 	}
-	return s.folders.State
+	if _, err := os.Stat(s.folders.Storage); err != nil { // it may be a link to another disk
+		return s.folders.State
+	}
+	return s.folders.Storage
 }
 
 func (s *Server) lookAtSpace(ctx context.Context, now time.Time) error {
@@ -149,16 +157,18 @@ func (s *Server) lookAtSpace(ctx context.Context, now time.Time) error {
 	s.space.mu.Lock()
 	defer s.space.mu.Unlock()
 	s.space.look(now, free, all)
-	if err := s.tellSpace(ctx); err != nil || !s.config.Lasting {
+	expected, err := s.tellSpace(ctx)
+	if err != nil || !s.config.Lasting {
 		return err
 	}
-	return s.makeRoom(ctx, s.keeping.now())
+	s.keepSpare()
+	return s.makeRoom(ctx, s.keeping.now(), expected)
 }
 
-// tellSpace tells the runs that are under way, once, that the disk will be full.
-func (s *Server) tellSpace(ctx context.Context) error {
-	var expected int64
-	err := s.inbox.Query(ctx, func(c *state.Cores) {
+// tellSpace tells the runs that are under way, once, that the disk will be full. expected is what the known
+// jobs will store.
+func (s *Server) tellSpace(ctx context.Context) (expected int64, err error) {
+	err = s.inbox.Query(ctx, func(c *state.Cores) {
 		for _, r := range s.runs.all() {
 			expected += c.Dispatch.Expected(r.room.Run)
 		}
@@ -166,7 +176,7 @@ func (s *Server) tellSpace(ctx context.Context) error {
 	why := s.space.foresee(expected)
 	if err != nil || why == "" || s.space.told {
 		s.space.told = s.space.told && why != ""
-		return err
+		return expected, err
 	}
 	s.space.told = true
 	s.log.Warn(why)
@@ -175,7 +185,7 @@ func (s *Server) tellSpace(ctx context.Context) error {
 			r.tellPerson(why + "; " + roomAdvice(s.config.Lasting))
 		}
 	}
-	return nil
+	return expected, nil
 }
 
 func roomAdvice(lasting bool) string {
@@ -186,25 +196,15 @@ func roomAdvice(lasting bool) string {
 	return "remove what you do not need there"
 }
 
-// makeRoom has results go while too little is free, and holds jobs if those are too few.
-func (s *Server) makeRoom(ctx context.Context, now time.Time) error {
+// makeRoom has results go while too little is free for what the known jobs are expected to store, as far as
+// that is a tenth of the disk, and holds jobs if less than the reserve is.
+func (s *Server) makeRoom(ctx context.Context, now time.Time, expected int64) error {
 	short := s.space.reserve() - s.space.free
-	if short > 0 {
-		var gone []dispatch.UnusedResult
-		err := s.inbox.Query(ctx, func(c *state.Cores) { gone = c.Dispatch.Forgettable(now, c.Dispatch.Results(), short) })
-		if err == nil && len(gone) > 0 {
-			err = s.forgetResults(ctx, gone)
-		}
-		if err != nil {
-			return err
-		}
-		for i := range gone {
-			short -= gone[i].Bytes
-		}
-		if len(gone) > 0 {
-			s.log.Warn("results that no run names were removed, since the disk is nearly full", "results", len(gone))
-		}
+	freed, err := s.forgetFor(ctx, now, short+min(expected, s.space.all/10))
+	if err != nil {
+		return err
 	}
+	short -= freed
 	held := s.space.held.Load() != nil
 	switch {
 	case short > 0 && !held:
@@ -228,6 +228,69 @@ func (s *Server) makeRoom(ctx context.Context, now time.Time) error {
 		s.log.Info("there is room on the disk again: jobs are started")
 	}
 	return nil
+}
+
+// forgetFor has results go that no run names, until so many bytes are given back or none is left.
+func (s *Server) forgetFor(ctx context.Context, now time.Time, bytes int64) (freed int64, err error) {
+	if bytes <= 0 {
+		return 0, nil
+	}
+	var gone []dispatch.UnusedResult
+	err = s.inbox.Query(ctx, func(c *state.Cores) { gone = c.Dispatch.Forgettable(now, c.Dispatch.Results(), bytes) })
+	if err == nil && len(gone) > 0 {
+		err = s.forgetResults(ctx, gone)
+	}
+	if err != nil || len(gone) == 0 {
+		return 0, err
+	}
+	for i := range gone {
+		freed += gone[i].Bytes
+	}
+	s.log.Warn("results that no run names were removed, since the disk has too little room", "results", len(gone))
+	return freed, nil
+}
+
+// crowded takes note in the loop that an attempt had no room.
+func (s *Server) crowded(said string) {
+	if s.config.Lasting {
+		s.space.crowded.Put(said)
+	}
+}
+
+// crowdedPause is how long results that were removed have to give their room back before others go.
+const crowdedPause = time.Second
+
+// makeRoomForOutputs has results go when an attempt had no room for its outputs, until as much again is free:
+// nobody knows how large they are. The attempt is made again.
+func (s *Server) makeRoomForOutputs(ctx context.Context) {
+	for {
+		said, err := s.space.crowded.Take(ctx, s.sched)
+		if err != nil {
+			return
+		}
+		if err := s.makeRoomAfter(ctx, said); err != nil && !errors.Is(err, loop.ErrEnded) {
+			s.log.Warn("no room could be made for outputs", "error", err)
+		}
+		if s.sched.Sleep(ctx, crowdedPause) != nil {
+			return
+		}
+	}
+}
+
+func (s *Server) makeRoomAfter(ctx context.Context, said []string) error {
+	place := s.storageFolder()
+	if place == "" {
+		return nil
+	}
+	free, all, err := s.config.Space(place)
+	if err != nil {
+		return err
+	}
+	stored := func(text string) bool { return !strings.Contains(text, "left in the sandbox") }
+	if slices.ContainsFunc(said, stored) || free < all/10 { // a sandbox may be on another disk
+		_, err = s.forgetFor(ctx, s.keeping.now(), free+min(maxReserve, all/50))
+	}
+	return err
 }
 
 func (s *Server) hold(ctx context.Context, why string) error {

@@ -203,6 +203,10 @@ func (s *sqliteStore) explain(doing string, err error) error {
 		if failure.Code()&0xff == codes.SQLITE_CANTOPEN && len(s.path) >= longPath {
 			kind = fmt.Errorf("%w (it has %d bytes)", ErrPath, len(s.path))
 		}
+		writes := []int{codes.SQLITE_IOERR, codes.SQLITE_CANTOPEN, codes.SQLITE_READONLY}
+		if slices.Contains(writes, failure.Code()&0xff) && s.mode == ReadWrite && s.onReadOnlyDisk() {
+			kind = ErrReadOnlyDisk
+		}
 		if kind != nil {
 			return fmt.Errorf("%s %s: %w (%w)", doing, s.path, kind, err)
 		}
@@ -227,6 +231,13 @@ func (s *sqliteStore) atSizeLimit() bool {
 		info, err := os.Stat(s.path + ending)
 		return err == nil && uint64(info.Size())+walPage > limit.Cur
 	})
+}
+
+// onReadOnlyDisk reports whether nothing may be written to the disk: SQLite says of that what it says of a
+// full one.
+func (s *sqliteStore) onReadOnlyDisk() bool {
+	var disk unix.Statfs_t
+	return unix.Statfs(filepath.Dir(s.path), &disk) == nil && disk.Flags&unix.ST_RDONLY != 0
 }
 
 func errorKind(failure *sqlite.Error) error {

@@ -67,6 +67,8 @@ var (
 	ErrFull = errors.New("no room left on the disk of the store")
 	// ErrFileSize: a file of the store has as many bytes as the limit of this process allows.
 	ErrFileSize = errors.New("the limit for the size of files (`ulimit -f`) is too low for the store: raise it")
+	// ErrReadOnlyDisk: the disk takes no changes, as one that was mounted so, or that has failed.
+	ErrReadOnlyDisk = errors.New("the disk of the store is mounted read-only")
 	// ErrReadOnly: Apply on a store that was opened with ReadOnly.
 	ErrReadOnly = errors.New("the store was opened for reading only")
 )

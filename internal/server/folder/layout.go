@@ -33,6 +33,7 @@ const (
 	ServersName   = "servers"      // of package term
 	UploadsName   = "uploads"      // of a lasting server: files that came with submissions, by run
 	ArchiveName   = "archive"      // the same: stores of the records of retired runs
+	SpareName     = "spare"        // the same: takes up room until the disk is full
 	LastingName   = "lasting"      // the mark of the state of a lasting server
 	ServiceName   = "service"      // of a lasting server: how its owner reaches it over the network
 	PublicName    = "public"       // the same: how those reach it who have no token yet

@@ -90,6 +90,10 @@ type Config struct {
 	Pilots Pilots
 	Stores Stores
 
+	// Crowded is called in the loop when an attempt had no room on a disk, with what it said of it. It must
+	// not block. nil: nobody minds.
+	Crowded func(said string)
+
 	LeaveTime   time.Duration // that pilots which are to leave may take
 	CommitDelay time.Duration // the least time between the starts of two large transactions
 
@@ -528,7 +532,10 @@ func (l *Loop) observe(run *Run, event *dispatch.Event) error {
 			run.Tally.Sums.Waiting += event.At.Sub(since)
 		}
 	}
-	if event.Result != nil {
+	if r := event.Result; r != nil {
+		if r.Outcome == dispatch.OutOfDisk && l.Crowded != nil {
+			l.Crowded(r.Message)
+		}
 		l.gathering.records = append(l.gathering.records, run.Tally.Attempts.Record(event))
 	}
 	if event.Kind == dispatch.JobCommitted {
