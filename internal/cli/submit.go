@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -54,8 +55,8 @@ func (c *console) execCommand() *cobra.Command {
 		Long: `Run one command as a job of the open run of this folder, and print what it printed.
 If no run is open here, exec opens one and closes it again. The command sees the
 files of --reads in a folder of its own; those of --writes are put into results/.
-The same command with the same files does not run again; a killed call may be
-repeated.
+The same command with the same files, and the same values of the variables that its
+text names, does not run again; a killed call may be repeated.
 
 With --server the job goes to a server that takes workflows, which must see the
 files under the same paths: to its open run --run, or to one of its own. Results are
@@ -192,6 +193,9 @@ type stepOf struct {
 	Once    bool           `yaml:"once,omitempty"`
 	Retry   map[string]int `yaml:"retry,omitempty,flow"`
 	State   string         `yaml:"checkpoint,omitempty"`
+
+	Variables []string `yaml:"variables,omitempty,flow"`
+
 	Command string         `yaml:"command"`
 }
 
@@ -212,6 +216,39 @@ var (
 	noPattern     = regexp.MustCompile(`[*?$]+`)
 	noPlaceholder = regexp.MustCompile(`[*?${}]+`)
 )
+
+// named are the variables that the text of a command names.
+var named = regexp.MustCompile(`\$\{?([A-Za-z_][A-Za-z0-9_]*)`)
+
+// ofNode are variables, or how their names begin (with *), that a job is to have of its own, or of the
+// node on which it runs.
+var ofNode = []string{"in", "out", "PWD", "TMPDIR", "TMP", "TEMP", "HOSTNAME", "SHLVL", "FAIRWAY_*", "SLURM_*", "PBS_*",
+	"SGE_*", "LSB_*", "PMI*", "OMPI_*", "CUDA_*", "ROCR_*", "OMP_NUM_THREADS"}
+
+// variables are those of the shell that the command names, with their values: they decide what it does,
+// so a call with other values is another call. Secrets, and who the user is, are no part of it.
+func (l *commandLine) variables() (list []string) {
+	if len(l.words) != 1 { // quoted: the shell of the job expands nothing
+		return nil
+	}
+	given := slices.Concat(process.Handed, ofNode, strings.FieldsFunc(l.placeholders(), func(r rune) bool {
+		return strings.ContainsRune("{}/", r)
+	}))
+	for _, m := range named.FindAllStringSubmatch(l.words[0], -1) {
+		name := m[1]
+		value, set := os.LookupEnv(name)
+		if !set || process.IsSecret(name) || slices.ContainsFunc(given, func(other string) bool {
+			beginning, open := strings.CutSuffix(other, "*")
+			return name == other || open && strings.HasPrefix(name, beginning)
+		}) {
+			continue
+		}
+		if entry := name + "=" + value; !slices.Contains(list, entry) {
+			list = append(list, entry)
+		}
+	}
+	return list
+}
 
 // workflow is the text of the workflow file that the call stands for.
 func (l *commandLine) workflow() ([]byte, error) {
@@ -236,6 +273,7 @@ func (l *commandLine) workflow() ([]byte, error) {
 		reads, writes = literal(l.reads, noPlaceholder), literal(l.writes, noPlaceholder)
 	}
 	step := stepOf{Writes: writes, Command: l.command(), State: l.checkpoint, Tasks: l.tasks, Nodes: l.nodes, Once: l.once}
+	step.Variables = literal(l.variables(), noPlaceholder)
 	if len(step.Writes) == 0 {
 		if l.print {
 			return nil, fail(exitUsage, "name a file with --writes", "a step of a workflow file must write something")
@@ -377,7 +415,7 @@ func (c *console) concludeJobs(
 	return ask(func(ctx context.Context, client wire.WorkflowClient) error {
 		known, ours := 0, make(map[uint32]bool, len(refs))
 		for _, ref := range refs {
-			if ours[ref.GetId()] = true; ref.GetKnown() {
+			if ours[ref.GetId()] = true; ref.GetKnown() && ref.GetState() == dispatch.Done.String() {
 				known++
 			}
 		}

@@ -112,7 +112,7 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 	}
 	writers := map[string]string{} // by LFN: the last job that writes it, of this call or before
 	added := map[string]string{}   // what the jobs do and read that are new, by name
-	var files []dispatch.ExistingFile
+	var files, found []dispatch.ExistingFile // of new jobs, and of those that are tried again
 	var fresh []dispatch.Job
 	var again []dispatch.JobID
 	for i := range s.jobs {
@@ -153,6 +153,7 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 		}
 		if detail.State == dispatch.Failed || detail.State == dispatch.Cancelled {
 			again = append(again, id)
+			found = append(found, outside(s.reads[i])...)
 		}
 	}
 	if view, ok := c.Dispatch.Run(c.Run); ok && len(fresh) > 0 {
@@ -162,6 +163,9 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 	}
 	if len(fresh) > 0 {
 		r.Dispatch = append(r.Dispatch, dispatch.Submit{Run: c.Run, Files: files, Jobs: fresh})
+	}
+	if len(found) > 0 { // the same contents, maybe as another file than before
+		r.Dispatch = append(r.Dispatch, dispatch.AddFiles{Run: c.Run, Files: found})
 	}
 	if len(again) > 0 {
 		r.Dispatch = append(r.Dispatch, dispatch.RetryJobs{Jobs: again})

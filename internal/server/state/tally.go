@@ -140,7 +140,8 @@ func (t *Tally) Observe(e *dispatch.Event) {
 	switch e.Kind {
 	case dispatch.JobStarted:
 		t.Started[e.Job] = e.At
-	case dispatch.JobCommitted, dispatch.JobFailed, dispatch.JobBlocked, dispatch.JobCancelled:
+	case dispatch.JobCommitted, dispatch.JobFailed, dispatch.JobBlocked, dispatch.JobCancelled,
+		dispatch.JobRegenerated: // who came while a done job ran again waits for its end too
 		t.Ended = append(t.Ended, e.Job)
 	case dispatch.PilotRegistered:
 		t.Pilots++
