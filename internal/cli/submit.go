@@ -184,19 +184,19 @@ type inputOf struct {
 }
 
 type stepOf struct {
-	Each    []string       `yaml:"each,omitempty,flow"`
-	Reads   []string       `yaml:"reads,omitempty,flow"`
-	Writes  []string       `yaml:"writes,omitempty,flow"`
-	Needs   map[string]any `yaml:"needs,omitempty,flow"`
-	Tasks   int            `yaml:"tasks,omitempty"`
-	Nodes   int            `yaml:"nodes,omitempty"`
-	Once    bool           `yaml:"once,omitempty"`
-	Retry   map[string]int `yaml:"retry,omitempty,flow"`
-	State   string         `yaml:"checkpoint,omitempty"`
+	Each   []string       `yaml:"each,omitempty,flow"`
+	Reads  []string       `yaml:"reads,omitempty,flow"`
+	Writes []string       `yaml:"writes,omitempty,flow"`
+	Needs  map[string]any `yaml:"needs,omitempty,flow"`
+	Tasks  int            `yaml:"tasks,omitempty"`
+	Nodes  int            `yaml:"nodes,omitempty"`
+	Once   bool           `yaml:"once,omitempty"`
+	Retry  map[string]int `yaml:"retry,omitempty,flow"`
+	State  string         `yaml:"checkpoint,omitempty"`
 
 	Variables []string `yaml:"variables,omitempty,flow"`
 
-	Command string         `yaml:"command"`
+	Command string `yaml:"command"`
 }
 
 // nowhere is what a job writes for flow, which knows jobs by what they write, where --writes

@@ -43,8 +43,12 @@ func Add(file, name string, settings []Setting) (added *Site, err error) {
 		if err != nil {
 			return "", err
 		}
-		// On its own first, so that what is wrong is told of what the person gave.
-		if _, err := Parse("the site", []byte("sites:\n"+description)); err != nil {
+		// On its own first, so that what is wrong is told of what the person gave. Others it may name.
+		alone := "sites:\n" + description
+		for _, s := range before {
+			alone += fmt.Sprintf("  %q: {system: slurm, cache: global}\n", s.Name)
+		}
+		if _, err := Parse("the site", []byte(alone)); err != nil {
 			return "", withoutPlaces(err)
 		}
 		text := string(data)

@@ -110,8 +110,8 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 	if !c.Flow.Accepts() {
 		return errClosed
 	}
-	writers := map[string]string{} // by LFN: the last job that writes it, of this call or before
-	added := map[string]string{}   // what the jobs do and read that are new, by name
+	writers := map[string]string{}           // by LFN: the last job that writes it, of this call or before
+	added := map[string]string{}             // what the jobs do and read that are new, by name
 	var files, found []dispatch.ExistingFile // of new jobs, and of those that are tried again
 	var fresh []dispatch.Job
 	var again []dispatch.JobID
