@@ -271,6 +271,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		Workflow:    workflow,
 		Variables:   variables,
 		Folder:      o.folder,
+		Version:     programVersion(),
 		Base:        o.base,
 		Enumerated:  listed,
 		KeepGoing:   o.keepGoing,

@@ -24,6 +24,9 @@ type Config struct {
 	// Base is the folder that names in the workflow are relative to, that of its file. Empty: Folder.
 	Base string
 
+	// Version is that of the program, which clients are told.
+	Version string
+
 	// Enumerated is what has been listed of the inputs in Base, so that it is not listed again;
 	// nil: nothing. It should be fresh.
 	Enumerated *feed.Enumeration

@@ -195,6 +195,7 @@ func (s *Server) service() *api.Service {
 		service = api.NewLastingService(s, s, s.folders, s.sched)
 	}
 	service.Measure(s)
+	service.TellVersion(s.config.Version)
 	return service.ReadBy(s.element)
 }
 

@@ -4152,6 +4152,7 @@ type ListPilotsResponse struct {
 	Pilots        []*PilotSummary        `protobuf:"bytes,1,rep,name=pilots,proto3" json:"pilots,omitempty"`   // by site and name; those that are inactive come last
 	Now           *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=now,proto3" json:"now,omitempty"`         // of the server
 	Waiting       []string               `protobuf:"bytes,3,rep,name=waiting,proto3" json:"waiting,omitempty"` // why pilots are not there yet, one sentence each
+	Version       string                 `protobuf:"bytes,4,opt,name=version,proto3" json:"version,omitempty"` // of the program of the server, as `fairway version` says it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4205,6 +4206,13 @@ func (x *ListPilotsResponse) GetWaiting() []string {
 		return x.Waiting
 	}
 	return nil
+}
+
+func (x *ListPilotsResponse) GetVersion() string {
+	if x != nil {
+		return x.Version
+	}
+	return ""
 }
 
 type UploadedFile struct {
@@ -5753,11 +5761,12 @@ const file_api_proto_rawDesc = "" +
 	" \x01(\x03R\n" +
 	"cacheFiles\x12\x1f\n" +
 	"\vcache_limit\x18\v \x01(\x03R\n" +
-	"cacheLimit\"\x8e\x01\n" +
+	"cacheLimit\"\xa8\x01\n" +
 	"\x12ListPilotsResponse\x120\n" +
 	"\x06pilots\x18\x01 \x03(\v2\x18.fairway.v1.PilotSummaryR\x06pilots\x12,\n" +
 	"\x03now\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x03now\x12\x18\n" +
-	"\awaiting\x18\x03 \x03(\tR\awaiting\"<\n" +
+	"\awaiting\x18\x03 \x03(\tR\awaiting\x12\x18\n" +
+	"\aversion\x18\x04 \x01(\tR\aversion\"<\n" +
 	"\fUploadedFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
 	"\acontent\x18\x02 \x01(\fR\acontent\"\xd2\x04\n" +

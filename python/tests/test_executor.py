@@ -7,6 +7,7 @@ import io
 import multiprocessing
 import os
 import pickle
+import platform
 import shutil
 import signal
 import subprocess
@@ -304,7 +305,10 @@ class ExecutorTest(unittest.TestCase):
             stream.close()
             with self.assertRaises(TimeoutError):
                 next(executor.map(calls.wait_for, ["never"], timeout=0.1))
-            self.assertEqual(executor.client.versions()["client"], fairway.__version__)
+            versions, python = executor.versions(), platform.python_version()
+            self.assertEqual((versions["client"], versions["workers"], versions["python"]),
+                             (fairway.__version__, python, python))
+            self.assertTrue(versions["server"] and versions["server"] == versions["program"])
 
     def test_initializer(self):
         with fairway.Executor(1, initializer=calls.begin, initargs=("once",)) as executor:

@@ -34,7 +34,7 @@ func (s *Service) ListPilots(ctx context.Context, r *wire.ListPilotsRequest) (*w
 	err := fleet.QueryFleet(ctx, func(core *dispatch.Core) {
 		response.Pilots, response.Now = pilotsOf(core), convert.InstantToWire(state.Now())
 	})
-	response.Waiting = fleet.PilotsWaiting()
+	response.Waiting, response.Version = fleet.PilotsWaiting(), s.version
 	return response, rpcError(err)
 }
 

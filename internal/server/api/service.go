@@ -71,7 +71,11 @@ type Service struct {
 	archives archives
 	failures failuresSeen
 	figures  Figured // nil: it has none
+	version  string  // of the program
 }
+
+// TellVersion says which version of the program the service tells.
+func (s *Service) TellVersion(version string) { s.version = version }
 
 // NewService makes the service of the runs of a folder.
 func NewService(runs Runs, l folder.Layout, s *sched.Scheduler) *Service {

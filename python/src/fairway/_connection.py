@@ -172,12 +172,20 @@ class Client(Calls):
         except FairwayError as e:
             return e.code != "unavailable"
 
-    def versions(self) -> dict[str, Any]:
-        """Those of this package and its Python, and of the program that is found here."""
+    def versions(self) -> dict[str, str]:
+        """Those of this package ("client") and its "python", of the "program" that is found here, and of the "server".
+
+        That of a program that is not found, or does not answer, is "". Pilots are of the program that started them,
+        which is the server's.
+        """
         from . import __version__
         from ._program import version
 
-        return {"client": __version__, "python": platform.python_version(), "program": version()}
+        try:
+            server: str = self.call("ListPilots").get("version", "")
+        except FairwayError:
+            server = ""
+        return {"client": __version__, "python": platform.python_version(), "program": version(), "server": server}
 
     def read(self, lfn: str, version: int = 0) -> bytes:
         """The bytes of a stored file.

@@ -10,6 +10,7 @@ import dataclasses
 import html
 import itertools
 import os
+import platform
 import sys
 import threading
 import time
@@ -104,6 +105,14 @@ class Executor(concurrent.futures.Executor):
     def max_workers(self) -> int:
         """How many calls run at a time on this machine."""
         return self._queue.workers
+
+    def versions(self) -> dict[str, str]:
+        """Those that its client says, and that of the Python which makes its calls, by one of them ("workers").
+
+        Raises:
+            JobFailed: that Python is of another version than this one; the message says which.
+        """
+        return {**self.client.versions(), "workers": self.submit(platform.python_version).result()}
 
     @property
     def closed(self) -> bool:

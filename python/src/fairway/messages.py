@@ -419,6 +419,7 @@ class ListPilotsResponse(TypedDict, total=False):
     pilots: list[PilotSummary]
     now: str
     waiting: list[str]
+    version: str
 
 
 class UploadedFile(TypedDict, total=False):
