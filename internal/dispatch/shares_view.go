@@ -47,7 +47,7 @@ func (c *Core) Limits() (list []LimitView) {
 }
 
 // Queued is how many jobs of a user, or of the nearest group of that with a limit for it, are waiting or
-// ready, and how many may be: 0 where that is not bounded.
+// ready in runs that go on, and how many may be: 0 where that is not bounded.
 func (c *Core) Queued(a Account) (of string, queued, most int) {
 	for s := range c.shares.known(a).up {
 		if s.quota.Queued == 0 {
@@ -63,6 +63,9 @@ func (c *Core) Queued(a Account) (of string, queued, most int) {
 func (s *share) queued() (n int) {
 	for x := range s.all {
 		for _, r := range x.runs {
+			if r.halted() { // nothing of it waits for a pilot
+				continue
+			}
 			n += r.totals.ByState[Waiting] + r.totals.ByState[Ready]
 		}
 	}

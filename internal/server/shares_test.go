@@ -96,3 +96,41 @@ func TestRunsBelongToWhoSubmits(t *testing.T) {
 		t.Error(runs, err)
 	}
 }
+
+// Jobs of a run that was stopped wait for nothing, and do not count against a quota of jobs that wait.
+func TestJobsOfStoppedRunsDoNotCountAgainstAQuota(t *testing.T) {
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	root := t.TempDir()
+	file := filepath.Join(root, "shares.yaml")
+	files.Write(t, file, "users: {"+me.Username+": {weight: 1, queued: 2}}\n")
+	real := func(s store.Store) store.Store { return s }
+	v := startServiceBy(t, root, twoStepsScript, func(c *Config) { c.Shares = file }, real)
+	defer v.stop()
+	text := strings.Replace(largeText, `"{n}.in", as: "in/{n}"`, `"in/{n}.txt", as: "in/{n}"`, 1)
+	inputs := files.Folder(t, threeTexts)
+	run := v.submit(text, inputs, waits)
+	for waiting := int64(0); waiting < 3; { // its jobs come after it was acknowledged
+		changed := v.server.loop.Changes()
+		runs, err := v.client.ListRuns(t.Context(), &wire.ListRunsRequest{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if waiting = runs.GetRuns()[0].GetJobs(); waiting < 3 {
+			<-changed
+		}
+	}
+	again := &wire.SubmitWorkflowRequest{Workflow: []byte(text), Folder: inputs, WaitAnyway: true}
+	if _, err := v.client.SubmitWorkflow(t.Context(), again); connect.CodeOf(err) != connect.CodeResourceExhausted {
+		t.Errorf("with three jobs that wait: %v", err)
+	}
+	if _, err := v.client.Stop(t.Context(), &wire.StopRequest{Run: run}); err != nil {
+		t.Fatal(err)
+	}
+	v.await(run)
+	if _, err := v.client.SubmitWorkflow(t.Context(), again); err != nil {
+		t.Errorf("when these were stopped: %v", err)
+	}
+}

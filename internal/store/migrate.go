@@ -10,7 +10,8 @@ import (
 const applicationID = 0x46616972
 
 // migrations brings a store from schema version i to i+1; the version of a
-// file is its user_version. Entries are only ever added.
+// file is its user_version. Entries are only ever added: also one that changes nothing, where records say
+// what earlier programs would pass over (TestRecordsThatChangeHaveAVersion).
 var migrations = []string{
 	// 1: bodies by table and key. Without a rowid a record costs one B-tree
 	// entry instead of two.
@@ -36,7 +37,14 @@ var migrations = []string{
 		`DROP TABLE large; ALTER TABLE apart RENAME TO large;` +
 		`INSERT INTO record SELECT 'run', 1, 'run', CAST('{"v":1}' AS BLOB) FROM record WHERE tbl = 'server_run' OR tbl = 'job' LIMIT 1;` +
 		`UPDATE record SET body = CAST(json_set(CAST(body AS TEXT), '$.r', 1) AS BLOB) WHERE tbl = 'meta' AND EXISTS (SELECT 1 FROM record WHERE tbl = 'run')`,
+	// 7: nothing to change; earlier programs do not know what decides a submission with a key, nor that the
+	// files of an input may come in pieces.
+	`SELECT 1`,
 }
+
+// readableSince is the oldest version whose records are read as they are: what came later changed nothing of
+// them. So archives of runs, which nobody writes to again, stay readable.
+const readableSince = 6
 
 // ofRuns are the tables whose records belong to one run.
 const ofRuns = `('file', 'job', 'commit', 'fate', 'published', 'flow_run', 'flow_log', 'server_run', 'server_input', 'server_attempt')`

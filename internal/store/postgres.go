@@ -126,6 +126,8 @@ var postgresMigrations = []string{
 	`CREATE TABLE record (
 		tbl text COLLATE "C" NOT NULL, run bigint NOT NULL, key bytea NOT NULL, body bytea NOT NULL,
 		PRIMARY KEY (tbl, run, key))`,
+	// 2: nothing to change; see migrations.
+	`SELECT 1`,
 }
 
 func (s *postgresStore) open(ctx context.Context, owner string) (err error) {
@@ -213,7 +215,7 @@ func (s *postgresStore) checkReadable(ctx context.Context) error {
 		return err
 	case version > len(postgresMigrations):
 		return ErrNewer
-	case version < len(postgresMigrations):
+	case version < 1:
 		return ErrOlder
 	}
 	return nil

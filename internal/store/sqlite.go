@@ -98,7 +98,7 @@ func (s *sqliteStore) open(ctx context.Context) error {
 	if s.mode == ReadOnly && version == 0 {
 		return ErrUnready
 	}
-	if s.mode == ReadOnly && version < len(migrations) {
+	if s.mode == ReadOnly && version < readableSince {
 		return ErrOlder
 	}
 	if s.mode == ReadOnly {

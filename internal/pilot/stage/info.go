@@ -210,7 +210,8 @@ func (in *Inputs) Links() (targets []string) {
 	return targets
 }
 
-// catalog is the Trivial File Catalog of the inputs.
+// catalog is the Trivial File Catalog of the inputs. A cached file has its name in the sandbox, since programs
+// that open URLs decode what a cache has escaped.
 func (in *Inputs) catalog() (string, error) {
 	var cached, stored []catalog.Entry
 	for _, f := range in.files {
@@ -223,7 +224,7 @@ func (in *Inputs) catalog() (string, error) {
 			continue
 		}
 		if f.cached != nil {
-			cached = append(cached, catalog.Entry{LFN: f.LFN, PFN: "file:" + f.cached.Path()})
+			cached = append(cached, catalog.Entry{LFN: f.LFN, PFN: "file:" + filepath.Join(in.attempt.Slot.Folder, f.path)})
 		}
 		if path, err := in.ar.Roots.Path(f.pfn); err == nil {
 			stored = append(stored, catalog.Entry{LFN: f.LFN, PFN: path})
