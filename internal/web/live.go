@@ -26,8 +26,9 @@ const (
 	MaxUserPages = 64
 	// MinPause is the least time between two changes of a page.
 	MinPause = time.Second
-	// Rest is for how many times as long as all pages together take to be made once they rest.
-	Rest = 40
+	// Rest is for how many times as long as all pages together take to be made once they rest. They are made
+	// one after another: what waits for a processor meanwhile costs nothing.
+	Rest = 20
 
 	quietTime = 20 * time.Second // a page is made anew after, also without news
 	writeTime = time.Minute      // for who reads an answer, or a part of a long one
@@ -42,9 +43,12 @@ const (
 
 // lives are the pages that somebody looks at, as they were last made.
 type lives struct {
-	mu  sync.Mutex // guards what follows
-	all map[liveKey]*livePage
-	of  map[string]int // by user
+	making sync.Mutex // is held while one is made
+
+	mu   sync.Mutex // guards what follows
+	all  map[liveKey]*livePage
+	of   map[string]int // by user
+	cost time.Duration  // of making each of them once
 }
 
 // liveKey is a page as one person sees it.
@@ -52,20 +56,23 @@ type liveKey struct{ who, address string }
 
 // livePage is the part of a page that changes.
 type livePage struct {
-	user  string
-	until time.Time // nobody looks at it any more who has not asked until then; guarded by lives
+	user string
+	// Guarded by lives: nobody looks at it any more who has not asked until then, and what making it takes.
+	until     time.Time
+	cost      time.Duration
+	forgotten bool
 
 	mu      sync.Mutex // guards what follows, and is held while one makes it
 	text    []byte     // nil: it has not been made
 	tag     string
 	over    bool
 	made    time.Time
-	took    time.Duration
 	changed <-chan struct{} // closed: it may look different; nil: only time tells
 }
 
-// find is a page that somebody looks at, and how many there are; nil if that would be one too many.
-func (l *lives) find(p rights.Principal, address string, now time.Time) (page *livePage, n int) {
+// find is a page that somebody looks at, and for how long each stays as it is, whatever happens; nil if that
+// would be one too many.
+func (l *lives) find(p rights.Principal, address string, now time.Time) (page *livePage, rest time.Duration) {
 	key := liveKey{fmt.Sprintf("%q", []any{p.User, p.Groups, p.Role, p.Token, p.How}), address}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -82,8 +89,11 @@ func (l *lives) find(p rights.Principal, address string, now time.Time) (page *l
 		l.of[p.User]++
 	}
 	page.until = now.Add(quietTime)
-	return page, len(l.all)
+	return page, l.rest()
 }
+
+// rest is for how long each page stays as it is. The caller holds the mutex.
+func (l *lives) rest() time.Duration { return max(MinPause, l.cost*Rest) }
 
 // forget drops pages that nobody looks at any more. The caller holds the mutex.
 func (l *lives) forget(now time.Time) {
@@ -92,17 +102,31 @@ func (l *lives) forget(now time.Time) {
 			continue
 		}
 		delete(l.all, key)
+		l.cost -= page.cost
+		page.forgotten = true
 		if l.of[page.user]--; l.of[page.user] == 0 {
 			delete(l.of, page.user)
 		}
 	}
 }
 
-// keep says that whoever looks at a page asks again after a pause.
-func (l *lives) keep(page *livePage, now time.Time, pause time.Duration) {
+// took takes note of what making a page took.
+func (l *lives) took(page *livePage, cost time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if !page.forgotten {
+		l.cost += cost - page.cost
+		page.cost = cost
+	}
+}
+
+// keep is in how long who looks at a page asks again, which was made at a time.
+func (l *lives) keep(page *livePage, made, now time.Time) (pause time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	pause = max(MinPause, l.rest()-now.Sub(made))
 	page.until = now.Add(pause + quietTime)
+	return pause
 }
 
 // open is how many pages are looked at.
@@ -113,13 +137,10 @@ func (l *lives) open() int {
 	return len(l.all)
 }
 
-// rest is how long a page stays as it is, whatever happens, where n are looked at. The caller holds the mutex.
-func (v *livePage) rest(n int) time.Duration { return max(MinPause, v.took*Rest*time.Duration(n)) }
-
 // isFresh reports whether a page may stay as it is. The caller holds the mutex.
-func (v *livePage) isFresh(now time.Time, n int) bool {
+func (v *livePage) isFresh(now time.Time, rest time.Duration) bool {
 	age := now.Sub(v.made)
-	if v.text == nil || age < v.rest(n) {
+	if v.text == nil || age < rest {
 		return v.text != nil
 	}
 	select {
@@ -138,22 +159,22 @@ func (s *site) live(w http.ResponseWriter, r *http.Request, p page) {
 		return
 	}
 	query := r.URL.Query()
-	v, n := s.lives.find(rights.Of(r.Context()), r.URL.Path+"?"+query.Encode(), time.Now())
+	v, rest := s.lives.find(rights.Of(r.Context()), r.URL.Path+"?"+query.Encode(), time.Now())
 	if v == nil {
 		plain(w, http.StatusServiceUnavailable, "too many pages are open")
 		return
 	}
 	v.mu.Lock()
-	if !v.isFresh(time.Now(), n) {
+	if !v.isFresh(time.Now(), rest) {
 		err = s.renew(v, r, p, changed)
 	}
-	text, tag, over, pause := v.text, v.tag, v.over, max(MinPause, v.rest(n)-time.Since(v.made))
+	text, tag, over, made := v.text, v.tag, v.over, v.made
 	v.mu.Unlock()
 	if err != nil {
 		plain(w, codeOf(err), textOf(err))
 		return
 	}
-	s.lives.keep(v, time.Now(), pause)
+	pause := s.lives.keep(v, made, time.Now())
 	w.Header().Set(tagHeader, tag)
 	if !over {
 		w.Header().Set(againHeader, strconv.FormatInt(pause.Milliseconds(), 10))
@@ -168,6 +189,8 @@ func (s *site) live(w http.ResponseWriter, r *http.Request, p page) {
 
 // renew makes a page anew. The caller holds its mutex.
 func (s *site) renew(v *livePage, r *http.Request, p page, changed <-chan struct{}) error {
+	s.lives.making.Lock()
+	defer s.lives.making.Unlock()
 	began := time.Now()
 	c, err := p.load(r)
 	if err != nil {
@@ -179,7 +202,8 @@ func (s *site) renew(v *livePage, r *http.Request, p page, changed <-chan struct
 	}
 	sum := sha256.Sum256(text)
 	v.text, v.tag, v.over, v.changed = text, `"`+hex.EncodeToString(sum[:12])+`"`, c.Over, changed
-	v.made, v.took = time.Now(), time.Since(began)
+	v.made = time.Now()
+	s.lives.took(v, v.made.Sub(began))
 	return nil
 }
 

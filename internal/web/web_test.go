@@ -370,8 +370,8 @@ func TestLivePagesAreBounded(t *testing.T) {
 	now := time.Now()
 	asks := func(user string, page int) bool {
 		p := rights.Principal{User: user, Role: rights.Reader}
-		v, n := l.find(p, fmt.Sprint(page), now)
-		return v != nil && n > 0
+		v, _ := l.find(p, fmt.Sprint(page), now)
+		return v != nil
 	}
 	for page := range MaxUserPages {
 		for range 2 {
@@ -397,32 +397,54 @@ func TestLivePagesAreBounded(t *testing.T) {
 	}
 }
 
-// A page is made anew when something has changed and it has rested, and else after a time.
-func TestWhenAPageIsMadeAnew(t *testing.T) {
+// A page is made again when something has changed and it has rested, and else after a time.
+func TestWhenAPageIsMadeAgain(t *testing.T) {
 	changed := make(chan struct{})
 	close(changed)
 	now := time.Now()
 	for _, c := range []struct {
-		age     time.Duration
-		pages   int
-		changed <-chan struct{}
-		want    bool
+		age, rest time.Duration
+		changed   <-chan struct{}
+		want      bool
 	}{
-		{MinPause / 2, 1, changed, true},
-		{MinPause, 1, changed, false},
-		{MinPause, 1, make(chan struct{}), true},
-		{MinPause, 1, nil, false},
-		{quietTime, 1, make(chan struct{}), false},
-		{MinPause, 2, changed, true},
-		{2 * Rest * 20 * time.Millisecond, 2, changed, false},
+		{MinPause / 2, MinPause, changed, true},
+		{MinPause, MinPause, changed, false},
+		{MinPause, MinPause, make(chan struct{}), true},
+		{MinPause, MinPause, nil, false},
+		{quietTime, MinPause, make(chan struct{}), false},
+		{MinPause, 2 * MinPause, changed, true},
 	} {
-		v := &livePage{text: []byte("x"), made: now.Add(-c.age), took: 20 * time.Millisecond, changed: c.changed}
-		if got := v.isFresh(now, c.pages); got != c.want {
-			t.Errorf("after %v with %d pages: fresh is %v", c.age, c.pages, got)
+		v := &livePage{text: []byte("x"), made: now.Add(-c.age), changed: c.changed}
+		if got := v.isFresh(now, c.rest); got != c.want {
+			t.Errorf("after %v with a rest of %v: fresh is %v", c.age, c.rest, got)
 		}
 	}
-	if new(livePage).isFresh(now, 1) {
+	if new(livePage).isFresh(now, MinPause) {
 		t.Error("what was never made is fresh")
+	}
+}
+
+// Pages rest by what making all of them takes, and no longer for those that nobody looks at any more.
+func TestPagesRestByWhatTheyTake(t *testing.T) {
+	var l lives
+	begin := time.Now()
+	var all []*livePage
+	for i := range 50 {
+		page, _ := l.find(rights.Owner, fmt.Sprint(i), begin)
+		l.took(page, 2*time.Millisecond)
+		l.took(page, time.Millisecond)
+		all = append(all, page)
+	}
+	if pause := l.keep(all[0], begin, begin); pause != 50*Rest*time.Millisecond {
+		t.Errorf("50 pages that take 1 ms each ask again in %v", pause)
+	}
+	if pause := l.keep(all[0], begin, begin.Add(time.Hour)); pause != MinPause {
+		t.Errorf("what was made long ago is asked for again in %v", pause)
+	}
+	_, rest := l.find(rights.Owner, "new", begin.Add(2*time.Hour))
+	l.took(all[0], time.Minute) // its answer was under way
+	if rest != MinPause || l.cost != 0 || l.open() != 1 {
+		t.Errorf("%d pages rest for %v, and cost %v", l.open(), rest, l.cost)
 	}
 }
 

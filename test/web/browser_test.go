@@ -320,9 +320,13 @@ func (b *browserTab) as(l look) {
 }
 
 // accessible has axe look for what some people could not use.
-func (b *browserTab) accessible(axe, page string) {
+func (b *browserTab) accessible(page string) {
 	b.t.Helper()
-	ask[int](b, axe+";1")
+	axe, err := os.ReadFile(os.Getenv(axePath))
+	if err != nil {
+		b.t.Fatalf("%s must name axe.min.js: %v", axePath, err)
+	}
+	ask[int](b, string(axe)+";1")
 	found := ask[string](b, `axe.run(document, {resultTypes: ["violations"]}).then(r => JSON.stringify(r.violations.map(v =>
 		v.id + ": " + v.help + ": " + v.nodes.slice(0, 3).map(n => n.html.slice(0, 160) + ": " + n.failureSummary).join(" | "))))`)
 	var violations []string
@@ -360,10 +364,6 @@ func (b *browserTab) picture(name string) {
 // Pages show a run as it goes on, to everybody, and nothing that a job says becomes a part of them.
 func TestPagesInABrowser(t *testing.T) {
 	b := browse(t)
-	axe, err := os.ReadFile(os.Getenv(axePath))
-	if err != nil {
-		t.Fatalf("%s must name axe.min.js: %v", axePath, err)
-	}
 	s := serve(t)
 	openGate := s.submit(t, 24)
 
@@ -409,7 +409,7 @@ func TestPagesInABrowser(t *testing.T) {
 			if strings.Contains("run slots", name) {
 				b.awaiting(`document.querySelectorAll("#plot canvas").length === 1`)
 			}
-			b.accessible(string(axe), page)
+			b.accessible(page)
 			b.fits(page)
 			if pictured[page] {
 				b.picture(strings.TrimSuffix(name+"-"+l.name, "-wide"))

@@ -234,7 +234,9 @@ func TestARunIsChangedByClicks(t *testing.T) {
 	files.Write(t, gate, "")
 	b.awaiting(`["Done", "Stopped"].includes(document.querySelector(".when .big")?.textContent)`)
 	b.awaiting(`document.querySelector("#remove") !== null`)
+	b.accessible("a run that has ended")
 	b.click("#remove", "/runs/1/ask/remove")
+	b.accessible("the question before a removal")
 	if says := b.text(".ask"); !strings.Contains(says, filepath.Join(s.folder, "results")) {
 		t.Errorf("the question does not tell what goes: %s", says)
 	}
@@ -271,6 +273,7 @@ steps:
 	if got := ask[int](b, `document.querySelectorAll(".failures li").length`); got != 2 {
 		t.Fatalf("there are %d groups: %s", got, b.text("main"))
 	}
+	b.accessible("groups of failures")
 	files.Write(t, mended, "")
 	b.do(chromedp.Click(".failures li:nth-child(2) button")) // the smaller one
 	b.awaiting(`document.querySelectorAll(".failures li").length === 1 &&
@@ -323,6 +326,7 @@ steps:
 	}
 	for path := "/runs/1/failures"; path != ""; path = ask[string](b, `document.querySelector("a[rel=next]")?.getAttribute("href") ?? ""`) {
 		b.open(s.base + path)
+		b.accessible(path)
 		if high := ask[int](b, `document.documentElement.scrollHeight`); high > 4000 {
 			t.Errorf("%s is %d pixels high", path, high)
 		}
@@ -366,6 +370,7 @@ func TestRunsAreFound(t *testing.T) {
 		if next != "/" {
 			b.click("a[rel=next]", next)
 		}
+		b.accessible("runs at " + next)
 		for _, id := range ask[[]string](b, `[...document.querySelectorAll("#live tbody a[id]")].map(e => e.id)`) {
 			seen[id] = true
 		}
@@ -393,6 +398,7 @@ func TestSharesAreAPage(t *testing.T) {
 	b.open(s.link)
 	b.awaiting(`document.querySelector("h1")?.textContent === "Runs"`)
 	b.click(`nav a[href="/shares"]`, "/shares")
+	b.accessible("shares")
 	for _, part := range []string{"physics", "ada", "bob", "0 of 7 running"} {
 		if text := b.text("table.shares"); !strings.Contains(text, part) {
 			t.Errorf("there is no %q: %s", part, text)
@@ -415,6 +421,7 @@ func TestAfterARestart(t *testing.T) {
 	b.open(s.base + "/runs/1/jobs?state=running")
 	s.restart(t)
 	b.awaiting(`location.pathname === "/login" && document.querySelector("#token") !== null`)
+	b.accessible("the login")
 	b.do(chromedp.SendKeys("#token", s.link+"\r"))
 	b.awaiting(`location.pathname + location.search === "/runs/1/jobs?state=running"`)
 	b.awaiting(`document.querySelector("#live tbody a")?.textContent === "gate"`)
@@ -427,6 +434,38 @@ func TestAfterARestart(t *testing.T) {
 	b.awaiting(`location.pathname === "/runs/1/ask/end" && document.querySelector("#yes") !== null`)
 	b.click("#yes", "/runs/1")
 	b.awaiting(`document.querySelector(".when .big")?.textContent === "Stopped"`)
+}
+
+// Who may only look is let in by a token, gets no buttons, and is refused what they would do.
+func TestReadersOnlyLook(t *testing.T) {
+	b := browse(t)
+	s := serve(t, "--listen", "127.0.0.1:0")
+	folder := t.TempDir()
+	begin(t, s.connect(t), &wire.SubmitWorkflowRequest{Workflow: waiting(filepath.Join(folder, "open")), Folder: folder})
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	token, err := exec.Command(fairway, "token", "create", "--role", "read", "--user", me.Username, "--server",
+		s.folder).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.open(s.base + "/runs/1")
+	b.do(chromedp.SendKeys("#token", strings.TrimSpace(string(token))+"\r"))
+	b.awaiting(`location.pathname === "/runs/1" && document.querySelector(".facts") !== null`)
+	for _, path := range []string{"/", "/runs/1", "/runs/1/jobs/1", "/runs/1/failures", "/runs/1/files", "/shares"} {
+		b.open(s.base + path)
+		if n := ask[int](b, `document.querySelectorAll("a.button, main form[method=post]").length`); n != 0 {
+			t.Errorf("%s has %d buttons for who may only look", path, n)
+		}
+	}
+	for _, action := range []string{"retry", "cancel", "stop", "end", "remove"} {
+		code := ask[int](b, `fetch("/runs/1/`+action+`", {method: "POST", body: new URLSearchParams({job: "1"})}).then(a => a.status)`)
+		if code != 403 {
+			t.Errorf("%s is answered with %d", action, code)
+		}
+	}
 }
 
 // However many pages of a server are open, each is there and stays up to date.
