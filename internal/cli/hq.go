@@ -318,7 +318,7 @@ func (c *console) hqListCommand(output *string) *cobra.Command {
 		Short: "List jobs, a line each: number and state",
 		Args:  noArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
-			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+			return c.untilReturned(command.Context(), c.ask, func(ctx context.Context, client wire.WorkflowClient) error {
 				out := bufio.NewWriter(c.out)
 				for job, err := range allJobs(ctx, client, &wire.ListJobsRequest{Limit: hqPage}) {
 					if err != nil {
@@ -352,7 +352,7 @@ func (c *console) hqCancelCommand(output *string) *cobra.Command {
 		Args:  takes(1, 1, "JOB"),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			jobs := strings.Split(arguments[0], ",")
-			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+			return c.untilReturned(command.Context(), c.ask, func(ctx context.Context, client wire.WorkflowClient) error {
 				changed, err := client.Cancel(ctx, &wire.CancelRequest{Jobs: jobs})
 				if err != nil {
 					return err

@@ -65,9 +65,16 @@ func (c *console) askRunning(ctx context.Context, do func(context.Context, wire.
 
 // askReturning is askRunning for a question that may be asked again: it waits for a server that is
 // started again, up to takeoverTime. It does not wait where none ever was, or the run has ended.
-func (c *console) askReturning(ctx context.Context, do func(context.Context, wire.WorkflowClient) error) error {
+func (c *console) askReturning(ctx context.Context, do asking) error {
+	return c.untilReturned(ctx, c.askRunning, do)
+}
+
+// untilReturned asks in a way until a server that is started again has answered.
+func (c *console) untilReturned(
+	ctx context.Context, ask func(context.Context, func(context.Context, wire.WorkflowClient) error) error, do asking,
+) error {
 	for lost := (time.Time{}); ; {
-		err := c.askRunning(ctx, do)
+		err := ask(ctx, do)
 		away := errors.Is(err, errNothingRuns) && c.isUnderway(ctx) || errors.Is(err, listen.ErrUnreached) || hasEnded(err)
 		if !away || !lost.IsZero() && time.Since(lost) > takeoverTime {
 			return err

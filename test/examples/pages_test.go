@@ -37,8 +37,17 @@ func TestPagesAsTyped(t *testing.T) {
 			out := mustRun(t, folder, `find . -name .fairway -printf '%h\n' | while read -r run; do
 				fairway -C "$run" what-if
 				fairway -C "$run" why
+				fairway -C "$run" jobs --limit 10000 --json | grep '"step"' | sort -u | cut -d'"' -f4 | while read -r step; do
+					fairway -C "$run" explain "$step"
+				done
+				fairway -C "$run" export -o recorded.json
+				fairway check recorded.json
+				if [ -e "$run/workflow.yaml" ]; then fairway -C "$run" export --format ro-crate -o crate.zip; fi
+				rm -f recorded.json crate.zip
 			done`)
-			for _, want := range []string{"Replayed as it was: ", "The critical path has "} {
+			for _, want := range []string{
+				"Replayed as it was: ", "The critical path has ", "its outputs are committed", "is in order: ",
+			} {
 				if !strings.Contains(out, want) {
 					t.Errorf("no %q in what was printed:\n%s", want, out)
 				}
