@@ -30,6 +30,7 @@ func TestEveryFlagIsTried(t *testing.T) {
 	}
 	shared := &cobra.Command{Use: "shared"}
 	new(console).serverFlags(shared, newRunOptions())
+	webFlag(shared, newRunOptions())
 	var missing []string
 	eachFlag(new(console).root(), func(command *cobra.Command, flag *pflag.Flag) {
 		name := strings.TrimPrefix(command.CommandPath(), "fairway ") + " --" + flag.Name
@@ -187,6 +188,9 @@ var flagRows = []flagRow{
 	{"exec", "nodes", "exec --print --writes o --nodes 3 -- true", "", `nodes: 3`, ""},
 	{"exec", "once", "exec --print --writes o --tasks 3 --once -- true", "", `once: true`, ""},
 	{"exec", "group", "exec --group g -- true", "exec --writes o --reads none -- true", `exit code 2`, ""},
+	{"exec", "priority", "exec --print --writes o --priority 5 -- true", "", `priority: 5`, ""},
+	{"map", "priority", "map --print --each in/{x}.txt --writes {x} --priority 5 -- true", "", `priority: 5`, ""},
+	{"run", "priority", "run --until up --priority 7 ; show up/a --json", "", `"priority": 7`, `"priority": 0`},
 	{"map", "each", "map --print --each in/{x}.txt --writes {x} -- true", "map --print --writes o -- true",
 		`files: in/\{x\}`, ""},
 	{"map", "attempts", "map --print --each in/{x}.txt --writes {x} --attempts 4 -- true", "", `attempts: 4`, ""},

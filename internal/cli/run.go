@@ -43,6 +43,7 @@ type runOptions struct {
 	storage      string
 	force        []string
 	until        string
+	priority     int32
 	follow       bool
 	pilots       int
 	has          []string
@@ -128,6 +129,7 @@ Ctrl-C ends the run when the running attempts have ended; twice ends it at once.
 		"run a step or a job again, with all that depends on it (may be repeated)")
 	flags.BoolVar(&o.noReuse, "no-reuse", false, noReuseHelp)
 	flags.StringVar(&o.until, "until", "", "run only up to this step, or up to the step that writes this file")
+	flags.Int32Var(&o.priority, "priority", 0, priorityHelp)
 	flags.BoolVar(&o.keepResults, "keep-results", false, "keep results of earlier runs that this run does not make")
 	flags.BoolVar(&o.follow, "follow", false, "if another process runs the workflow already, watch that run")
 	flags.Float64Var(&o.timeScale, "time-scale", 1, "multiply the run times of a trace by this")
@@ -246,6 +248,8 @@ func (o *runOptions) check(command *cobra.Command) error {
 	case o.temporary && (o.detach || o.server != serverHere):
 		return fail(exitUsage, "leave one of them out", "--temporary is for a run of this process, "+
 			"not for --detach or --server")
+	case o.priority != 0 && o.record != "":
+		return fail(exitUsage, "write `priority` at the steps", "--record keeps no --priority")
 	case o.dryRun && o.follow:
 		return fail(exitUsage, "", "--dry-run runs nothing that --follow could watch")
 	}
@@ -333,7 +337,7 @@ func (c *console) runAtServer(ctx context.Context, o *runOptions) error {
 	request, err := submission(o.file, o.base, &submitOptions{
 		set: o.set, until: o.until, keepGoing: o.keepGoing, results: strings.TrimPrefix(o.results, "file:"),
 		scales: flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale}, waitAnyway: o.waitAnyway,
-		noReuse: o.noReuse,
+		noReuse: o.noReuse, priority: o.priority,
 	})
 	if err != nil {
 		return err

@@ -33,6 +33,7 @@ type submitOptions struct {
 
 	waitAnyway bool
 	noReuse    bool
+	priority   int32
 }
 
 func (c *console) submitCommand() *cobra.Command {
@@ -82,11 +83,14 @@ func (c *console) submissionFlags(command *cobra.Command, o *submitOptions) {
 	flags.BoolVar(&o.waitAnyway, "wait-anyway", false, "wait for pilots even if no pilot of the server could ever run a "+
 		"step, as it seems now")
 	flags.BoolVar(&o.noReuse, "no-reuse", false, noReuseHelp)
+	flags.Int32Var(&o.priority, "priority", 0, priorityHelp)
 	flags.StringVar(&o.key, "key", "",
 		"a `name` for this submission: a repeated one answers with the same run")
 	flags.StringArrayVar(&o.upload, "upload", nil, "send this file or folder along, as an input (may be repeated)")
 	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
 }
+
+const priorityHelp = "a number that is added to the priority of each step: of your ready jobs, higher ones go first"
 
 const noReuseHelp = "take no result of another run, also where command and inputs are the same"
 
@@ -122,7 +126,11 @@ func submission(file, dir string, o *submitOptions) (*wire.SubmitWorkflowRequest
 			return nil, &failure{code: exitNotFound, err: err}
 		}
 	}
+	if _, err := workflow.Raised(int(o.priority)); err != nil {
+		return nil, &failure{code: exitUsage, err: err}
+	}
 	request := &wire.SubmitWorkflowRequest{
+		Priority: o.priority,
 		Workflow: text, File: filepath.Base(file), Folder: dir, Parameters: values, Until: o.until, KeepGoing: o.keepGoing,
 		Results: o.results, Key: o.key, WaitAnyway: o.waitAnyway, NoReuse: o.noReuse,
 	}
@@ -274,12 +282,14 @@ var runStates = []string{"underway", "stopped", "failed", "succeeded"}
 func (c *console) runsCommand() *cobra.Command {
 	request := new(wire.ListRunsRequest)
 	command := &cobra.Command{
-		Use:     "runs",
-		Short:   "List the runs of a server",
-		Long:    "List the runs of a server that takes workflows (`fairway serve`), the newest first.",
-		Example: "  fairway runs --server /data/fairway\n  fairway runs --state failed --json",
-		Args:    noArgument,
-		RunE: func(command *cobra.Command, _ []string) error {
+		Use:   "runs [WORD...]",
+		Short: "List the runs of a server",
+		Long: `List the runs of a server that takes workflows (` + "`fairway serve`" + `), the newest first.
+With words, only those that have each of them in the name of the workflow or its file,
+the user, the group, or NAME=VALUE of a parameter.`,
+		Example: "  fairway runs --server /data/fairway\n  fairway runs --state failed --json\n  fairway runs ada pairs=500",
+		RunE: func(command *cobra.Command, words []string) error {
+			request.Text = strings.Join(words, " ")
 			for _, state := range request.States {
 				if !slices.Contains(runStates, state) {
 					return fail(exitUsage, "states are "+strings.Join(runStates, ", "), "there is no state %q", state)
@@ -297,6 +307,7 @@ func (c *console) runsCommand() *cobra.Command {
 	flags := command.Flags()
 	flags.StringArrayVar(&request.States, "state", nil, "only runs in this state (may be repeated)")
 	flags.Int32Var(&request.Limit, "limit", wire.DefaultRunsListed, "list at most this many runs")
+	flags.Uint32Var(&request.Before, "before", 0, "only runs with a number below this one, to page through many runs")
 	_ = command.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(runStates, cobra.ShellCompDirectiveNoFileComp))
 	return command
 }
@@ -321,7 +332,8 @@ func (c *console) printRuns(answer *wire.ListRunsResponse) {
 	}
 	printTable(c.out, rows)
 	if answer.GetMore() {
-		fmt.Fprintln(c.err, "there are more: --limit, --state")
+		last := answer.GetRuns()[len(answer.GetRuns())-1].GetRun()
+		fmt.Fprintf(c.err, "there are more; the next: --before %d; fewer: words, --state\n", last)
 	}
 }
 

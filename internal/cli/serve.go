@@ -237,6 +237,9 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 			return server.Config{}, &failure{code: exitNotFound, err: err}
 		}
 	}
+	if workflow, err = workflow.Raised(int(o.priority)); err != nil {
+		return server.Config{}, &failure{code: exitUsage, err: err}
+	}
 	listed, err := newListing(o.relativeTo())
 	if err != nil {
 		return server.Config{}, err

@@ -38,6 +38,7 @@ type commandLine struct {
 	writes   []string
 	needs    []string
 	attempts int
+	priority int32
 
 	checkpoint string
 	tasks      int
@@ -129,6 +130,7 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 	flags.IntVar(&l.nodes, "nodes", 0, "as --tasks, each on a node of its own")
 	flags.BoolVar(&l.once, "once", false, "with --tasks or --nodes: only the first runs the command, as for mpirun")
 	flags.IntVar(&l.attempts, "attempts", 1, "how often a job is tried in all")
+	flags.Int32Var(&l.priority, "priority", 0, "a number: of your ready jobs, higher ones go first")
 	flags.BoolVar(&l.print, "print", false, "print the workflow file that this stands for, and run nothing")
 	c.groupFlag(command)
 	c.serverFlags(command, o)
@@ -194,6 +196,7 @@ type stepOf struct {
 	Retry  map[string]int `yaml:"retry,omitempty,flow"`
 	State  string         `yaml:"checkpoint,omitempty"`
 
+	Priority  int32    `yaml:"priority,omitempty"`
 	Variables []string `yaml:"variables,omitempty,flow"`
 
 	Command string `yaml:"command"`
@@ -273,6 +276,7 @@ func (l *commandLine) workflow() ([]byte, error) {
 		reads, writes = literal(l.reads, noPlaceholder), literal(l.writes, noPlaceholder)
 	}
 	step := stepOf{Writes: writes, Command: l.command(), State: l.checkpoint, Tasks: l.tasks, Nodes: l.nodes, Once: l.once}
+	step.Priority = l.priority
 	step.Variables = literal(l.variables(), noPlaceholder)
 	if len(step.Writes) == 0 {
 		if l.print {

@@ -175,7 +175,7 @@ func (f *Flow) describe(j *job) dispatch.Job {
 	s := j.state.step
 	return dispatch.Job{
 		Name: j.name, Step: s.name, Needs: s.needs, Tools: s.tools, Site: s.site,
-		Priority: s.priority, Retry: s.retry, WaitForData: s.wait, Checkpoint: s.checkpoint,
+		Priority: f.w.raised + s.priority, Retry: s.retry, WaitForData: s.wait, Checkpoint: s.checkpoint,
 		Tasks: s.tasks, Apart: s.apart, Once: s.once,
 	}
 }

@@ -68,6 +68,7 @@ func (f *Flow) startRecorded() {
 	for i, new := range f.w.recorded {
 		st := states[new.Job.Step]
 		st.held++
+		new.Job.Priority += f.w.raised
 		f.ready.Push(readyJob{&job{key: key{wave: f.wave, first: i, name: new.Job.Name}, state: st, new: new}})
 	}
 }

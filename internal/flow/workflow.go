@@ -33,6 +33,7 @@ type Workflow struct {
 	steps    []*step
 	recorded []NewJob // nil: it is no recorded run
 	digest   string
+	raised   int // what is added to the priority of each step
 }
 
 // Parameter is a value that whoever runs the workflow may set.
@@ -82,6 +83,23 @@ func (w *Workflow) unbound() (wrong error) {
 // Digest identifies the workflow with its parameters. State that was written
 // under another digest cannot be loaded.
 func (w *Workflow) Digest() string { return w.digest }
+
+// Raised is the workflow with something added to the priority of each step, or taken from it. Jobs that
+// programs submit to an open one keep theirs.
+func (w *Workflow) Raised(by int) (*Workflow, error) {
+	if by == 0 {
+		return w, nil
+	}
+	for _, s := range w.steps {
+		if p := s.priority + by; p > math.MaxInt32 || p < math.MinInt32 {
+			return nil, fmt.Errorf("the priority of the step %s would be %d, which is out of range", s.name, p)
+		}
+	}
+	raised := *w
+	raised.raised = by
+	raised.digest = workflowDigest([]byte(w.digest), map[string]string{"priority": fmt.Sprint(by)}, nil)
+	return &raised, nil
+}
 
 // Source gives what the workflow was parsed from: the text of a workflow file,
 // or that of a recorded run with its scales.

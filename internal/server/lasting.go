@@ -60,6 +60,7 @@ type submission struct {
 	Account    dispatch.Account  `json:"account,omitzero"`
 	Scope      string            `json:"scope,omitempty"`
 	NoReuse    bool              `json:"no_reuse,omitempty"`
+	Priority   int               `json:"priority,omitempty"` // added to that of each step
 }
 
 // parse reads the workflow that was submitted.
@@ -74,6 +75,9 @@ func (b *submission) parse() (*flow.Workflow, error) {
 	}
 	if err == nil && b.Until != "" {
 		workflow, err = workflow.Until(b.Until)
+	}
+	if err == nil {
+		workflow, err = workflow.Raised(b.Priority)
 	}
 	return workflow, err
 }
@@ -233,7 +237,7 @@ func (s *Server) SubmitWorkflow(
 ) (id dispatch.RunID, known bool, err error) {
 	b := &submission{
 		Key: w.Key, File: w.File, Text: w.Text, Folder: w.Folder, Parameters: w.Parameters, Until: w.Until,
-		KeepGoing: w.KeepGoing, Results: w.Results, NoReuse: w.NoReuse,
+		KeepGoing: w.KeepGoing, Results: w.Results, NoReuse: w.NoReuse, Priority: w.Priority,
 	}
 	if wfformat.Is(b.Text) {
 		b.Scales = &w.Scales

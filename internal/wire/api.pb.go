@@ -4289,6 +4289,7 @@ type SubmitWorkflowRequest struct {
 	User          string `protobuf:"bytes,16,opt,name=user,proto3" json:"user,omitempty"`
 	Group         string `protobuf:"bytes,17,opt,name=group,proto3" json:"group,omitempty"`                     // whose share it takes, such as physics/higgs; empty: the first that has the user
 	NoReuse       bool   `protobuf:"varint,20,opt,name=no_reuse,json=noReuse,proto3" json:"no_reuse,omitempty"` // no result of another run is taken, or left to one
+	Priority      int32  `protobuf:"varint,21,opt,name=priority,proto3" json:"priority,omitempty"`              // added to that of each step
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -4426,6 +4427,13 @@ func (x *SubmitWorkflowRequest) GetNoReuse() bool {
 		return x.NoReuse
 	}
 	return false
+}
+
+func (x *SubmitWorkflowRequest) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
 }
 
 type SubmitWorkflowResponse struct {
@@ -4999,9 +5007,13 @@ func (x *ListSharesResponse) GetProblem() string {
 }
 
 type ListRunsRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	States        []string               `protobuf:"bytes,1,rep,name=states,proto3" json:"states,omitempty"` // empty: all
-	Limit         int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`  // default 100, 0 means the default
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	States []string               `protobuf:"bytes,1,rep,name=states,proto3" json:"states,omitempty"` // empty: all
+	Limit  int32                  `protobuf:"varint,2,opt,name=limit,proto3" json:"limit,omitempty"`  // default 100, 0 means the default
+	// Words: each is in the name of the workflow or its file, the user, the group, or name=value of a
+	// parameter, in lower or upper case. Empty: all.
+	Text          string `protobuf:"bytes,3,opt,name=text,proto3" json:"text,omitempty"`
+	Before        uint32 `protobuf:"varint,4,opt,name=before,proto3" json:"before,omitempty"` // only runs with lower numbers; 0: all
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -5046,6 +5058,20 @@ func (x *ListRunsRequest) GetStates() []string {
 func (x *ListRunsRequest) GetLimit() int32 {
 	if x != nil {
 		return x.Limit
+	}
+	return 0
+}
+
+func (x *ListRunsRequest) GetText() string {
+	if x != nil {
+		return x.Text
+	}
+	return ""
+}
+
+func (x *ListRunsRequest) GetBefore() uint32 {
+	if x != nil {
+		return x.Before
 	}
 	return 0
 }
@@ -5769,7 +5795,7 @@ const file_api_proto_rawDesc = "" +
 	"\aversion\x18\x04 \x01(\tR\aversion\"<\n" +
 	"\fUploadedFile\x12\x12\n" +
 	"\x04path\x18\x01 \x01(\tR\x04path\x12\x18\n" +
-	"\acontent\x18\x02 \x01(\fR\acontent\"\xd2\x04\n" +
+	"\acontent\x18\x02 \x01(\fR\acontent\"\xee\x04\n" +
 	"\x15SubmitWorkflowRequest\x12\x1a\n" +
 	"\bworkflow\x18\x01 \x01(\fR\bworkflow\x12\x12\n" +
 	"\x04file\x18\x02 \x01(\tR\x04file\x12\x16\n" +
@@ -5791,7 +5817,8 @@ const file_api_proto_rawDesc = "" +
 	"waitAnyway\x12\x12\n" +
 	"\x04user\x18\x10 \x01(\tR\x04user\x12\x14\n" +
 	"\x05group\x18\x11 \x01(\tR\x05group\x12\x19\n" +
-	"\bno_reuse\x18\x14 \x01(\bR\anoReuse\x1a=\n" +
+	"\bno_reuse\x18\x14 \x01(\bR\anoReuse\x12\x1a\n" +
+	"\bpriority\x18\x15 \x01(\x05R\bpriority\x1a=\n" +
 	"\x0fParametersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\r\n" +
@@ -5858,10 +5885,12 @@ const file_api_proto_rawDesc = "" +
 	"\x06limits\x18\x02 \x03(\v2\x14.fairway.v1.LimitUseR\x06limits\x12\x1b\n" +
 	"\thalf_life\x18\x03 \x01(\x01R\bhalfLife\x12\x12\n" +
 	"\x04file\x18\x04 \x01(\tR\x04file\x12\x18\n" +
-	"\aproblem\x18\x05 \x01(\tR\aproblem\"?\n" +
+	"\aproblem\x18\x05 \x01(\tR\aproblem\"k\n" +
 	"\x0fListRunsRequest\x12\x16\n" +
 	"\x06states\x18\x01 \x03(\tR\x06states\x12\x14\n" +
-	"\x05limit\x18\x02 \x01(\x05R\x05limit\"R\n" +
+	"\x05limit\x18\x02 \x01(\x05R\x05limit\x12\x12\n" +
+	"\x04text\x18\x03 \x01(\tR\x04text\x12\x16\n" +
+	"\x06before\x18\x04 \x01(\rR\x06before\"R\n" +
 	"\x10ListRunsResponse\x12*\n" +
 	"\x04runs\x18\x01 \x03(\v2\x16.fairway.v1.RunSummaryR\x04runs\x12\x12\n" +
 	"\x04more\x18\x02 \x01(\bR\x04more\"@\n" +

@@ -60,6 +60,7 @@ type SubmittedWorkflow struct {
 	Scales     flow.Scales // of a recorded run
 	WaitAnyway bool        // also for pilots that could run its steps, where it seems that there will be none
 	User       string      // who submits
+	Priority   int         // added to that of each step
 	NoReuse    bool        // no result of another run is taken, or left to one
 	Certain    bool        // that is proved
 	Groups     []string    // in which the proof has the user
@@ -187,7 +188,7 @@ func submittedWorkflow(r *wire.SubmitWorkflowRequest) (*SubmittedWorkflow, error
 	w := &SubmittedWorkflow{
 		File: r.GetFile(), Text: r.GetWorkflow(), Folder: r.GetFolder(), Parameters: r.GetParameters(), Until: r.GetUntil(),
 		KeepGoing: r.GetKeepGoing(), Results: r.GetResults(), Key: r.GetKey(), User: r.GetUser(), Group: r.GetGroup(),
-		WaitAnyway: r.GetWaitAnyway(), NoReuse: r.GetNoReuse(),
+		WaitAnyway: r.GetWaitAnyway(), NoReuse: r.GetNoReuse(), Priority: int(r.GetPriority()),
 	}
 	w.Scales = flow.Scales{TimeScale: 1, SizeScale: 1}
 	if r.TimeScale != nil {
@@ -240,7 +241,9 @@ func (s *Service) ListRuns(ctx context.Context, r *wire.ListRunsRequest) (*wire.
 	if r.GetLimit() > 0 {
 		limit = int(r.GetLimit())
 	}
-	return s.listRuns(ctx, server, &RunQuery{States: r.GetStates(), Limit: limit})
+	q := &RunQuery{States: r.GetStates(), Limit: limit, Before: dispatch.RunID(r.GetBefore())}
+	q.Fits = fits(r.GetText())
+	return s.listRuns(ctx, server, q)
 }
 
 // listRuns lists the runs that who asks may see.
@@ -278,10 +281,17 @@ func (s *Service) SearchRuns(ctx context.Context, q RunSearch) (*wire.ListRunsRe
 	if q.State != "" {
 		query.States = []string{q.State}
 	}
-	if words := strings.Fields(strings.ToLower(q.Text)); len(words) > 0 {
-		query.Fits = func(run *state.Run) bool { return hasWords(run, words) }
-	}
+	query.Fits = fits(q.Text)
 	return s.listRuns(ctx, server, query)
+}
+
+// fits looks for words; nil: there are none.
+func fits(text string) func(run *state.Run) bool {
+	words := strings.Fields(strings.ToLower(text))
+	if len(words) == 0 {
+		return nil
+	}
+	return func(run *state.Run) bool { return hasWords(run, words) }
 }
 
 // hasWords reports whether each word is in something by which people know a run.

@@ -443,6 +443,7 @@ class SubmitWorkflowRequest(TypedDict, total=False):
     user: str
     group: str
     noReuse: bool
+    priority: int
 
 
 class SubmitWorkflowResponse(TypedDict, total=False):
@@ -505,6 +506,8 @@ class ListSharesResponse(TypedDict, total=False):
 class ListRunsRequest(TypedDict, total=False):
     states: list[str]
     limit: int
+    text: str
+    before: int
 
 
 class RunSummary(TypedDict, total=False):
