@@ -23,6 +23,7 @@ var functions = template.FuncMap{
 	"time":     shownTime,
 	"zone":     zone,
 	"moment":   moment,
+	"at":       func(t time.Time) string { return moment(timestamppb.New(t)) },
 	"span":     span,
 	"days":     quantity.Days,
 	"limits":   limitsOf,

@@ -166,6 +166,9 @@ func (s *site) run(r *http.Request) (*content, error) {
 	}
 	body.When = whenDone(o, body.Total)
 	body.Stuck = s.stuckOn(r.Context(), o, body.Total)
+	if body.Parameters == nil {
+		body.Parameters = body.About.GetParameters()
+	}
 	c.Title, c.Body = "Overview", body
 	return c, nil
 }

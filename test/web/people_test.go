@@ -205,7 +205,7 @@ func (b *browserTab) zip(path, text string) {
 
 // waiting is a workflow whose job waits for a file.
 func waiting(gate string) []byte {
-	return []byte("workflow: waits\nsteps:\n  gate:\n    writes: out.txt\n    command: |\n" +
+	return []byte("workflow: waits\nparameters: {shape: round}\nsteps:\n  gate:\n    writes: out.txt\n    command: |\n" +
 		"      until [ -e " + gate + " ]; do sleep 0.05; done\n      echo through >\"$out\"\n")
 }
 
@@ -222,6 +222,9 @@ func TestARunIsChangedByClicks(t *testing.T) {
 	b.awaiting(`document.querySelector("h1")?.textContent === "Runs"`)
 	b.open(s.base + "/runs/1")
 	b.awaiting(`document.querySelector(".figures")?.textContent.includes("running1")`)
+	if about := b.text(".facts"); !strings.Contains(about, "shape = round") {
+		t.Errorf("the first page does not tell the parameter: %s", about)
+	}
 	b.click("#end", "/runs/1/ask/end")
 	b.click("#no", "/runs/1")
 	b.click("#end", "/runs/1/ask/end")

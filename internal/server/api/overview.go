@@ -77,8 +77,10 @@ type Overview struct {
 	Now     time.Time
 	Began   time.Time // of the first attempt; zero: none has ended
 	Open    []string  // inputs that may get more files, or jobs
-	Sites   []dispatch.SiteView
-	Waiting []string // why pilots are not there yet, one sentence each
+	// Parameters of the workflow, with their values; nil where only those are recorded that were set.
+	Parameters map[string]string
+	Sites      []dispatch.SiteView
+	Waiting    []string // why pilots are not there yet, one sentence each
 }
 
 // Overview tells how a run stands.
@@ -96,6 +98,10 @@ func (s *Service) Overview(ctx context.Context, run Page) (*Overview, error) {
 		o.AtLeast = c.Tally.LeftAtLeast(c)
 		if o.Sites = c.Dispatch.Sites(); c.Flow == nil {
 			return
+		}
+		o.Parameters = map[string]string{}
+		for _, p := range c.Flow.Workflow().Parameters {
+			o.Parameters[p.Name] = p.Value
 		}
 		for _, in := range c.Flow.Inputs() {
 			if in.IsOpen() && !c.Flow.Closed(in.Name) {
