@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -19,8 +20,8 @@ import (
 // lasting server has its runs go on later. The loop has ended, so the cores are at rest; failure
 // is why, if not in order.
 func (s *Server) conclude(failure error) Outcome {
-	if s.loop.Leaving.Abandoned() {
-		// Pilots that hear nothing could store files after they were swept.
+	if s.loop.Leaving.Abandoned() || errors.Is(failure, errFolderGone) {
+		// Pilots that hear nothing could store files after they were swept, and would work for nobody.
 		s.pilots.Close()
 	}
 	if s.runs.own == nil {

@@ -343,7 +343,7 @@ func (s *Server) openSubmission(
 		}
 	}
 	if b.Results != "" {
-		if err = s.notOfAnotherRun(b.Results); err == nil {
+		if err = s.notOfAnotherRun(b.Results, b.Scope); err == nil {
 			err = publish.CheckWritable(b.Results)
 		}
 		if err == nil {
@@ -362,34 +362,46 @@ func (s *Server) openSubmission(
 }
 
 // notOfAnotherRun refuses a place for results in the folder that another run of this server has for
-// its own: that run may be of other people, who do not see this one, and whose files may go with it.
-func (s *Server) notOfAnotherRun(place string) error {
-	if !storage.IsLocal(place) {
-		return nil
-	}
-	path, err := storage.Path(place)
+// its own, or that a run of other people has named: they do not see this one, and files of one name would be
+// those of the last.
+func (s *Server) notOfAnotherRun(place, scope string) error {
+	at, err := placeOf(place)
 	if err != nil {
 		return err
 	}
-	for at := path; ; at = filepath.Dir(at) { // as far as it is there
-		if real, err := filepath.EvalSymlinks(at); err == nil {
-			path = filepath.Join(real, strings.TrimPrefix(path, at))
-			break
-		}
-		if at == filepath.Dir(at) {
-			break
-		}
+	if run := s.runs.publishing(at, scope); run != 0 {
+		return fmt.Errorf("%s is where run %d of other people has its results: name another place", place, run)
+	}
+	if !storage.IsLocal(place) {
+		return nil
 	}
 	results, err := filepath.EvalSymlinks(s.folders.Results)
 	if err != nil {
 		results = s.folders.Results
 	}
-	below, inside := strings.CutPrefix(path, results+"/")
+	below, inside := strings.CutPrefix(at, results+"/")
 	first, _, _ := strings.Cut(below, "/")
 	if _, err := strconv.ParseUint(first, 10, 32); inside && err == nil {
-		return fmt.Errorf("%s is where run %s of this server has its results: name another folder", path, first)
+		return fmt.Errorf("%s is where run %s of this server has its results: name another folder", at, first)
 	}
 	return nil
+}
+
+// placeOf is a place of results as it can be compared with others: of a folder the path that no link is in.
+func placeOf(place string) (string, error) {
+	if place == "" || !storage.IsLocal(place) {
+		return strings.TrimRight(place, "/"), nil
+	}
+	path, err := storage.Path(place)
+	if err != nil {
+		return "", err
+	}
+	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) { // as far as it is there
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, strings.TrimPrefix(path, at)), nil
+		}
+	}
+	return path, nil
 }
 
 // asServer adds to an error of permission whose permission it is: who submits may have it.

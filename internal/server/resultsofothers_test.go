@@ -5,6 +5,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"fairway/internal/dispatch"
 )
 
 // A run has its results in no folder that another run of the server has for its own, by whatever name.
@@ -20,16 +22,26 @@ func TestResultsOfAnotherRunAreNoPlace(t *testing.T) {
 	if err := os.Symlink("results", filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}
+	theirs, ours := dispatch.Account{Group: "theirs", User: "u"}, dispatch.Account{Group: "ours", User: "u"}
+	s.runs.away = map[dispatch.RunID]awayRun{
+		7: {owner: theirs, results: "file:" + root + "/link/../theirs"}, 8: {owner: ours, results: "file:" + root + "/ours"},
+		9: {owner: theirs, results: "dav://host/theirs/"},
+	}
 	for name, may := range map[string]bool{
 		"results/7": false, "results/7/deep/new": false, "results/8": false, "link/7": false, "else/../results/7": false,
+		"theirs": false, "theirs/below": false, "ours": true, "ours/below": true, "theirs2": true,
 		"else": true, "results/mine": true, "new/7": true, "else/7": true,
 	} {
-		err := s.notOfAnotherRun("file:" + root + "/" + name)
+		err := s.notOfAnotherRun("file:"+root+"/"+name, scopeOf(ours))
 		if refused := err != nil && strings.Contains(err.Error(), "has its results"); refused == may || may && err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if err := s.notOfAnotherRun("dav://host/results/7"); err != nil {
-		t.Error(err)
+	for place, may := range map[string]bool{
+		"dav://host/results/7": true, "dav://host/theirs": false, "dav://host/theirs/a": false, "dav://host/theirs2": true,
+	} {
+		if err := s.notOfAnotherRun(place, scopeOf(ours)); (err == nil) != may {
+			t.Errorf("%s: %v", place, err)
+		}
 	}
 }

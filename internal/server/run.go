@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -355,8 +356,9 @@ func submissionOf(run *state.Run) submissionName { return submissionName{run.Acc
 
 // awayRun is what is known of a run whose records are in an archive.
 type awayRun struct {
-	ended state.Status // how
-	owner dispatch.Account
+	ended   state.Status // how
+	owner   dispatch.Account
+	results string // the place that it has named
 }
 
 // runs are those of a server.
@@ -420,7 +422,7 @@ func (rs *runs) putAway(run *state.Run) {
 	if rs.away == nil {
 		rs.away = map[dispatch.RunID]awayRun{}
 	}
-	rs.away[run.ID] = awayRun{run.State, run.Account}
+	rs.away[run.ID] = awayRun{run.State, run.Account, run.Results}
 }
 
 // endedAs is how a run has ended that is put away.
@@ -440,6 +442,30 @@ func (rs *runs) owner(id dispatch.RunID) (owner dispatch.Account, ok bool) {
 	}
 	away, ok := rs.away[id]
 	return away.owner, ok
+}
+
+// publishing is a run of another scope whose results are at a place (placeOf), in it or around it; 0: none.
+func (rs *runs) publishing(at, scope string) dispatch.RunID {
+	rs.mu.Lock()
+	defer rs.mu.Unlock()
+	meets := func(owner dispatch.Account, results string) bool {
+		if results == "" || scopeOf(owner) == scope {
+			return false
+		}
+		other, err := placeOf(results)
+		return err == nil && (strings.HasPrefix(at+"/", other+"/") || strings.HasPrefix(other+"/", at+"/"))
+	}
+	for id, r := range rs.byID {
+		if meets(r.config.Account, r.config.Results) {
+			return id
+		}
+	}
+	for id, away := range rs.away {
+		if meets(away.owner, away.results) {
+			return id
+		}
+	}
+	return 0
 }
 
 // remove forgets a run that is put away.

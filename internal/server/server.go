@@ -477,6 +477,7 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 		group.Go(func() { s.watchShares(working) })
 		group.Go(func() { s.watchResults(working) })
 	}
+	group.Go(func() { s.watchFolder(working) })
 	group.Go(func() { s.watchSpace(working) })
 	group.Go(func() { s.makeRoomForOutputs(working) })
 	if s.config.Standby != nil {

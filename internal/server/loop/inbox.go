@@ -3,8 +3,10 @@ package loop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
@@ -79,8 +81,9 @@ const inboxSize = 256
 // before, and waits for no more than one piece of what others submit.
 type Inbox struct {
 	requests  chan *Request
-	questions chan *Request // that only ask
-	ended     chan struct{} // closed when the loop takes no more
+	questions chan *Request          // that only ask
+	ended     chan struct{}          // closed when the loop takes no more
+	why       *atomic.Pointer[error] // that, where it is no order; it is set before
 	held      *heldSyncs
 	run       dispatch.RunID // that requests are about which do not say
 }
@@ -89,8 +92,17 @@ type Inbox struct {
 func NewInbox() *Inbox {
 	return &Inbox{
 		requests: make(chan *Request, inboxSize), questions: make(chan *Request, inboxSize), ended: make(chan struct{}),
+		why:  new(atomic.Pointer[error]),
 		held: &heldSyncs{byPilot: map[dispatch.PilotID][]*heldSync{}},
 	}
+}
+
+// over is ErrEnded, with what ended the loop.
+func (i *Inbox) over() error {
+	if why := i.why.Load(); why != nil {
+		return fmt.Errorf("%w: %w", ErrEnded, *why)
+	}
+	return ErrEnded
 }
 
 // Waiting is how many requests wait for the loop.
@@ -143,7 +155,7 @@ func (i *Inbox) Send(ctx context.Context, r *Request) error {
 	case way <- r:
 		return nil
 	case <-i.ended:
-		return ErrEnded
+		return i.over()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -185,7 +197,7 @@ func (i *Inbox) start(ctx context.Context, r *Request) (durable func(context.Con
 		case err := <-result: // it was among the last
 			return err
 		default:
-			return ErrEnded
+			return i.over()
 		}
 	}, nil
 }
@@ -214,7 +226,7 @@ func (i *Inbox) Query(ctx context.Context, ask func(*state.Cores)) error {
 	case err := <-seen:
 		return err
 	case <-i.ended:
-		return ErrEnded
+		return i.over()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -275,7 +287,7 @@ func (i *Inbox) Sync(ctx context.Context, in dispatch.Sync, note func(*state.Nod
 	case a := <-held.answer:
 		return a.message, a.err
 	case <-i.ended:
-		held.give(answer{err: ErrEnded}) // unless it was among the last to get one
+		held.give(answer{err: i.over()}) // unless it was among the last to get one
 		a := <-held.answer
 		return a.message, a.err
 	case <-ctx.Done():

@@ -134,6 +134,7 @@ type Loop struct {
 
 	// How records get to the goroutine of Commit: one transaction at a time. busy is
 	// true from then until free says that the next may begin.
+	broken    chan error // why the loop cannot go on
 	commits   chan []dispatch.Record
 	committed chan error
 	free      chan struct{}
@@ -178,6 +179,7 @@ func New(config Config) *Loop {
 		all:       true,
 		Leaving:   newLeaving(),
 		gathering: new(transaction),
+		broken:    make(chan error, 1),
 		commits:   make(chan []dispatch.Record, 1),
 		committed: make(chan error, 1),
 		free:      make(chan struct{}, 1),
@@ -219,6 +221,9 @@ func (l *Loop) turn(ctx context.Context) error {
 		news = false
 	case r := <-requests:
 		news = l.round(r)
+	case err := <-l.broken:
+		l.Inbox.why.Store(&err)
+		return err
 	case err := <-l.committed:
 		if err := l.landed(ctx, err); err != nil {
 			return err
@@ -245,6 +250,15 @@ func (l *Loop) turn(ctx context.Context) error {
 	}
 	l.Tape.Flush()
 	return nil
+}
+
+// Break ends the loop, also in the middle of a run, since its state can be kept no more: Run returns the error.
+// Any goroutine may call it.
+func (l *Loop) Break(err error) {
+	select {
+	case l.broken <- err:
+	default: // it ends already
+	}
 }
 
 // touch notes that a run may be over.
@@ -860,17 +874,17 @@ func (l *Loop) close() {
 	l.waker.stop()
 	for _, t := range []*transaction{l.flying, l.gathering} {
 		if t != nil {
-			t.lose(ErrEnded)
+			t.lose(l.Inbox.over())
 		}
 	}
 	for {
 		select {
 		case r := <-l.Inbox.requests:
-			r.finish(ErrEnded)
+			r.finish(l.Inbox.over())
 		case q := <-l.Inbox.questions:
-			q.finish(ErrEnded)
+			q.finish(l.Inbox.over())
 		default:
-			l.Inbox.held.fail(ErrEnded)
+			l.Inbox.held.fail(l.Inbox.over())
 			return
 		}
 	}
