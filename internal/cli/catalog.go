@@ -12,6 +12,10 @@ import (
 )
 
 // translatedName is a name and what a catalogue makes of it.
+type translatedNames struct {
+	Names []translatedName `json:"names"`
+}
+
 type translatedName struct {
 	LFN string `json:"lfn"`
 	PFN string `json:"pfn"`
@@ -75,7 +79,7 @@ If no rule leads from a name to another, the command says so and ends with 6.`,
 				}
 				all = append(all, one)
 			}
-			return c.answer(all, func() {
+			return c.answer(translatedNames{all}, func() {
 				for _, one := range all {
 					fmt.Fprintln(c.out, shown(one))
 				}

@@ -25,6 +25,12 @@ const runLog = "run.log"
 
 func isDetached() bool { return os.Getenv(detachedVariable) != "" }
 
+// detachedProcess is what --json prints of a run that goes on in the background.
+type detachedProcess struct {
+	Process int    `json:"process"`
+	Log     string `json:"log"`
+}
+
 // detach has another process run the workflow, in a session of its own. It waits until
 // that has begun, and shows what goes wrong before.
 func (c *console) detach(ctx context.Context, o *runOptions) error {
@@ -65,10 +71,7 @@ func (c *console) detach(ctx context.Context, o *runOptions) error {
 	log := filepath.Join(layout.Logs, runLog)
 	switch {
 	case c.json:
-		c.printJSON(struct {
-			Process int    `json:"process"`
-			Log     string `json:"log"`
-		}{run.Process.Pid, log})
+		c.printJSON(detachedProcess{run.Process.Pid, log})
 	case connection == nil:
 		fmt.Fprintf(c.out, "The run has ended; what it printed is in %s\n", log)
 	case o.lasting:

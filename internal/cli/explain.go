@@ -39,6 +39,13 @@ it. For a step, count its jobs by state, and explain the first of each.`,
 	}
 }
 
+// explainedStep is what --json prints of a step.
+type explainedStep struct {
+	Step    string           `json:"step"`
+	ByState map[string]int64 `json:"by_state"`
+	First   []any            `json:"first"` // explained, of each state
+}
+
 // explainStep explains the first job of each state that jobs of a step are in, but for those that
 // are done where others are not. unknown is what to say if the name is no step's either.
 func (c *console) explainStep(ctx context.Context, client wire.WorkflowClient, step string, unknown error) error {
@@ -76,11 +83,7 @@ func (c *console) explainStep(ctx context.Context, client wire.WorkflowClient, s
 	for i, answer := range answers {
 		first[i] = plain(answer.ProtoReflect())
 	}
-	return c.answer(struct {
-		Step    string           `json:"step"`
-		ByState map[string]int64 `json:"by_state"`
-		First   []any            `json:"first"` // explained, of each state
-	}{step, list.GetByState(), first}, func() {
+	return c.answer(explainedStep{step, list.GetByState(), first}, func() {
 		fmt.Fprintf(c.out, "%s: %s\n", oneLine(step), jobsByState(list))
 		for _, answer := range answers {
 			c.printExplanation(answer)

@@ -15,6 +15,12 @@ import (
 // lastPilot stands for the pilot that spoke last.
 const lastPilot = "last"
 
+// pilotLogObject is what --json prints of the log of a pilot.
+type pilotLogObject struct {
+	Pilot string `json:"pilot"`
+	Log   string `json:"log"`
+}
+
 // printPilotLog prints what a pilot said, or the end of it.
 func (c *console) printPilotLog(name string, tail int64) error {
 	dir, err := c.folderWithState()
@@ -50,8 +56,5 @@ func (c *console) printPilotLog(name string, tail int64) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(struct {
-		Pilot string `json:"pilot"`
-		Log   string `json:"log"`
-	}{name, string(text)}, func() { _, _ = c.out.Write(text) })
+	return c.answer(pilotLogObject{name, string(text)}, func() { _, _ = c.out.Write(text) })
 }

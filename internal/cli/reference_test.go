@@ -73,6 +73,7 @@ func reference(root *cobra.Command) string {
 		}
 	}
 	text.WriteString(jsonChapter)
+	text.WriteString(keysTable(root))
 	text.WriteString("\n## Exit codes\n\n| code | meaning |\n| --- | --- |\n")
 	for _, e := range exitCodes {
 		fmt.Fprintf(&text, "| %d | %s |\n", e.code, e.meaning)
@@ -85,9 +86,9 @@ const jsonChapter = `
 ## JSON
 
 With ` + "`--json`" + ` a command prints one object on standard output; when it fails, with the keys
-` + "`error`, `hint` and `exit_code`" + `. The keys of ` + "`jobs`, `show`, `explain`, `cancel`, `retry`" + `
-and ` + "`run`" + ` are the field names of ` + "`internal/wire/api.proto`" + `, which stay; new ones may be added. All
-are always there: an unknown instant is null, an empty list is []. Instants are RFC 3339 in UTC,
+` + "`error`, `hint`, `problems` and `exit_code`" + `. Keys stay; new ones may be added. What is in those of
+which the table tells no more has the field names of ` + "`internal/wire/api.proto` and `rights.proto`" + `.
+All are always there: an unknown instant is null, an empty list is []. Instants are RFC 3339 in UTC,
 durations seconds, sizes bytes. Numbers of attempts need 64 bits; jq keeps them from 1.7 on.
 
 ` + "```" + `

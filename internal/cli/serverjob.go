@@ -269,13 +269,16 @@ func withdrawal(err error) error {
 	return err
 }
 
+// detachedJob is what --json prints of a run that goes on as a batch job.
+type detachedJob struct {
+	Launch string `json:"launch"`
+	Site   string `json:"site"`
+	Log    string `json:"log"`
+}
+
 func (w *serverWatch) detached() error {
 	if w.json {
-		w.printJSON(struct {
-			Launch string `json:"launch"`
-			Site   string `json:"site"`
-			Log    string `json:"log"`
-		}{w.Launch(), w.site.Name, w.Log()})
+		w.printJSON(detachedJob{w.Launch(), w.site.Name, w.Log()})
 		return nil
 	}
 	fmt.Fprintf(w.out, "The run goes on as a job of %s. Watch it with `fairway run --follow`, end it with `fairway "+

@@ -102,10 +102,24 @@ func (c *console) simulateComparison(ctx context.Context, traces []string, o *si
 	if err := c.writeChapters(o.out, chapters); err != nil {
 		return err
 	}
-	return c.answer(struct {
-		Rows []compare.Row `json:"rows"`
-	}{rows}, func() { printCompared(c.out, rows) })
+	return c.answer(comparedRows{rows}, func() { printCompared(c.out, rows) })
 }
+
+// What --json prints of policies that are compared, of the paper, and of drawn faults.
+type (
+	comparedRows struct {
+		Rows []compare.Row `json:"rows"`
+	}
+	paperClaims struct {
+		Rows []report.Claim `json:"rows"`
+	}
+	facedFaults struct {
+		First  uint64         `json:"first"`
+		Seeds  int            `json:"seeds"`
+		Failed int            `json:"failed"`
+		Faults map[string]int `json:"faults"`
+	}
+)
 
 // printCompared leaves empty what was not measured.
 func printCompared(out io.Writer, rows []compare.Row) {
@@ -154,12 +168,7 @@ the command that repeats it.`,
 			if err != nil {
 				return err
 			}
-			return c.answer(struct {
-				First  uint64         `json:"first"`
-				Seeds  int            `json:"seeds"`
-				Failed int            `json:"failed"`
-				Faults map[string]int `json:"faults"`
-			}{first, seeds, 0, faced.ByName()}, func() {
+			return c.answer(facedFaults{first, seeds, 0, faced.ByName()}, func() {
 				fmt.Fprintf(c.out, "%d seeds from %d on: all held\n", seeds, first)
 				for f, times := range faced {
 					fmt.Fprintf(c.out, "%9d  %s\n", times, sim.Fault(f))
@@ -204,9 +213,7 @@ func (c *console) simulatePaper(ctx context.Context, o *simOptions) error {
 	for _, chapter := range chapters {
 		claims = append(claims, chapter.Claims...)
 	}
-	return c.answer(struct {
-		Rows []report.Claim `json:"rows"`
-	}{claims}, func() {
+	return c.answer(paperClaims{claims}, func() {
 		for _, claim := range claims {
 			printClaim(c.out, claim)
 		}

@@ -113,6 +113,12 @@ type siteObject struct {
 	Line      int    `json:"line"`
 }
 
+// shownSite is what site show prints.
+type shownSite struct {
+	siteObject
+	Script string `json:"script"`
+}
+
 type sitesObject struct {
 	Sites []siteObject `json:"sites"`
 }
@@ -196,10 +202,7 @@ func (c *console) showSite(s *site.Site, folder string) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(struct {
-		siteObject
-		Script string `json:"script"`
-	}{objectOf(s), text}, func() {
+	return c.answer(shownSite{objectOf(s), text}, func() {
 		where := "is the job in which Fairway runs"
 		if s.File != "" {
 			where = fmt.Sprintf("is described in %s:%d", displayPath(s.File), s.Line)

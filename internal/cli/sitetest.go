@@ -93,16 +93,19 @@ func withLines(said string) string {
 	return ""
 }
 
+// testedSite is what --json prints of a test of a site.
+type testedSite struct {
+	Site   string      `json:"site"`
+	Waited float64     `json:"waited"` // seconds
+	Found  pilot.Found `json:"found"`
+	// Problems are those of hosts that take no pilot.
+	Problems []string `json:"problems,omitempty"`
+}
+
 func (c *console) printFound(s *site.Site, r *probe.Result) error {
 	found, waited := r.Found, quantity.Seconds(r.Waited.Seconds())
 	if c.json {
-		c.printJSON(struct {
-			Site   string      `json:"site"`
-			Waited float64     `json:"waited"` // seconds
-			Found  pilot.Found `json:"found"`
-			// Problems are those of hosts that take no pilot.
-			Problems []string `json:"problems,omitempty"`
-		}{s.Name, r.Waited.Seconds(), found, r.Problems})
+		c.printJSON(testedSite{s.Name, r.Waited.Seconds(), found, r.Problems})
 	} else {
 		fmt.Fprintf(c.out, "a pilot came after %s, on %s\n", waited, found.Host)
 		fmt.Fprintf(c.out, "  processors  %g\n  memory      %s\n  disk        %s in %s\n", float64(found.MilliCPUs)/1000,

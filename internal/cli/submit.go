@@ -410,6 +410,13 @@ func ended(job *wire.JobSummary) bool {
 	}, job.GetState())
 }
 
+// calledJobs is what --json prints of the jobs of a call.
+type calledJobs struct {
+	Jobs  int `json:"jobs"`
+	Known int `json:"known"`
+	Left  int `json:"left"`
+}
+
 // concludeJobs prints how the jobs of a call ended: what they printed, where they write nothing,
 // else how many are done; and which are not. report is what a person was shown when the run ended
 // with the call, nil where it goes on: it says where results are, and names failures already.
@@ -443,11 +450,7 @@ func (c *console) concludeJobs(
 				}
 			}
 		} else {
-			_ = c.answer(struct {
-				Jobs  int `json:"jobs"`
-				Known int `json:"known"`
-				Left  int `json:"left"`
-			}{len(refs), known, len(left)}, func() {
+			_ = c.answer(calledJobs{len(refs), known, len(left)}, func() {
 				text := fmt.Sprintf("%s: %d of %s done, %d of them known before", l.step, len(refs)-len(left),
 					quantity.Count(int64(len(refs)), "job"), known)
 				if results := report.GetSummary().GetResults(); results != "" && len(left) < len(refs) {
