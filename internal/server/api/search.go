@@ -296,41 +296,51 @@ func (a *view) eachFailed(ctx context.Context, visit func(*dispatch.JobView)) er
 }
 
 func (a *view) groupFailures(ctx context.Context) (*FailureGroups, error) {
-	byMessage := map[string]*FailureGroup{}
-	all := new(FailureGroups)
-	err := a.eachFailed(ctx, func(job *dispatch.JobView) {
-		message := alike(job.Name, job.Reason)
-		g := byMessage[message]
-		if g == nil && len(byMessage) == messagesCompared {
-			all.Rest++
-			return
-		}
-		if g == nil {
-			g = &FailureGroup{Message: message, Job: job.ID.Number(), Name: job.Name, Reason: beginning(job.Reason)}
-			byMessage[message] = g
-		}
-		g.Jobs++
-		switch {
-		case slices.Contains(g.Steps, job.Step):
-		case len(g.Steps) < stepsTold:
-			g.Steps = append(g.Steps, job.Step)
-		default:
-			g.Others = true
-		}
-	})
-	if err != nil {
+	g := grouping{byMessage: map[string]*FailureGroup{}}
+	if err := a.eachFailed(ctx, g.add); err != nil {
 		return nil, err
 	}
-	all.Groups = slices.SortedFunc(maps.Values(byMessage), func(a, b *FailureGroup) int {
+	return g.groups(), nil
+}
+
+// grouping puts failed jobs into groups.
+type grouping struct {
+	byMessage map[string]*FailureGroup
+	rest      int64 // of messages that are not compared any more
+}
+
+func (g *grouping) add(job *dispatch.JobView) {
+	message := alike(job.Name, job.Reason)
+	group := g.byMessage[message]
+	if group == nil && len(g.byMessage) == messagesCompared {
+		g.rest++
+		return
+	}
+	if group == nil {
+		group = &FailureGroup{Message: message, Job: job.ID.Number(), Name: job.Name, Reason: beginning(job.Reason)}
+		g.byMessage[message] = group
+	}
+	group.Jobs++
+	switch {
+	case slices.Contains(group.Steps, job.Step):
+	case len(group.Steps) < stepsTold:
+		group.Steps = append(group.Steps, job.Step)
+	default:
+		group.Others = true
+	}
+}
+
+// groups are the largest of them, and the rest.
+func (g *grouping) groups() *FailureGroups {
+	sorted := slices.SortedFunc(maps.Values(g.byMessage), func(a, b *FailureGroup) int {
 		return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), strings.Compare(a.Message, b.Message))
 	})
-	shown := min(len(all.Groups), failureGroups)
-	for _, g := range all.Groups[shown:] {
-		all.Rest += g.Jobs
+	shown := min(len(sorted), failureGroups)
+	all := &FailureGroups{Groups: slices.Clone(sorted[:shown]), Rest: g.rest, Messages: len(sorted) - shown}
+	for _, group := range sorted[shown:] {
+		all.Rest += group.Jobs
 	}
-	all.Messages = len(all.Groups) - shown
-	all.Groups = slices.Clip(all.Groups[:shown])
-	return all, nil
+	return all
 }
 
 // RetryFailures lets the jobs of one group of failures run again.
