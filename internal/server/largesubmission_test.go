@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/store"
 	"fairway/internal/wire"
@@ -153,10 +154,12 @@ func TestNothingIsSubmittedForACallerThatHasGone(t *testing.T) {
 	ctx, gone := context.WithCancel(t.Context())
 	v.server.runs.submitting.Lock()
 	answer := make(chan error, 1)
+	w := &api.SubmittedWorkflow{File: "workflow.yaml", Text: []byte(twoSteps)}
+	for path, text := range threeTexts {
+		w.Uploads = append(w.Uploads, api.Upload{Path: path, Content: []byte(text)})
+	}
 	go func() {
-		_, err := v.client.SubmitWorkflow(ctx, &wire.SubmitWorkflowRequest{
-			Workflow: []byte(twoSteps), Uploads: uploaded(threeTexts),
-		})
+		_, _, err := v.server.SubmitWorkflow(ctx, w)
 		answer <- err
 	}()
 	for uploads := 0; uploads < len(threeTexts); _ = sched.Default().Sleep(ctx, time.Millisecond) {
@@ -164,10 +167,10 @@ func TestNothingIsSubmittedForACallerThatHasGone(t *testing.T) {
 		uploads = len(found)
 	}
 	gone()
+	v.server.runs.submitting.Unlock()
 	if err := <-answer; err == nil {
 		t.Error("a call that was cancelled succeeded")
 	}
-	v.server.runs.submitting.Unlock()
 	if next := v.submit(twoSteps, files.Folder(t, threeTexts), nil); next != 1 {
 		t.Errorf("run %d", next)
 	}
