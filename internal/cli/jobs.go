@@ -17,11 +17,17 @@ import (
 
 var stateNames = []string{"waiting", "ready", "assigned", "running", "done", "failed", "blocked", "cancelled"}
 
-// statesOf are the states that a name of one means: on the screen, "queued" are jobs that could run.
+// silentName is shown for the state of a job whose pilot is not heard.
+const silentName = "silent"
+
+// statesOf are the states that a name of one means. On the screen, "queued" are jobs that could run, and
+// "silent" those whose pilot is not heard.
 func statesOf(name string) []string {
 	switch {
 	case name == "queued":
 		return []string{"ready", "assigned"}
+	case name == silentName:
+		return []string{"assigned", "running"}
 	case slices.Contains(stateNames, name):
 		return []string{name}
 	}
@@ -51,7 +57,7 @@ queue. Each job has a name, STEP/VALUES, and a number; all commands accept both.
 			for _, name := range asked {
 				states := statesOf(name)
 				if states == nil {
-					return fail(exitUsage, "states are queued, "+strings.Join(stateNames, ", "), "there is no state %q", name)
+					return fail(exitUsage, "states are queued, silent, "+strings.Join(stateNames, ", "), "there is no state %q", name)
 				}
 				request.States = append(request.States, states...)
 			}
@@ -59,18 +65,66 @@ queue. Each job has a name, STEP/VALUES, and a number; all commands accept both.
 				return fail(exitUsage, "", "--limit is a number above 0, not %d", limit)
 			}
 			request.Limit, request.After = limit, after
+			if slices.Contains(asked, silentName) {
+				if len(asked) > 1 {
+					return fail(exitUsage, "ask for it alone", "silent is no state of its own: such jobs are assigned or running")
+				}
+				return c.listSilent(command.Context(), request)
+			}
 			return c.listJobs(command.Context(), request)
 		},
 	}
 	flags := command.Flags()
 	flags.StringArrayVar(&request.States, "state", nil, "only jobs in this state (may be repeated); "+
-		"queued: ready or assigned")
+		"queued: ready or assigned; silent: at a pilot that is not heard")
 	flags.StringArrayVar(&request.Steps, "step", nil, "only jobs of this step (may be repeated)")
 	flags.Int32Var(&limit, "limit", jobsListed, "list at most this many jobs")
 	flags.Uint32Var(&after, "after", 0, "only jobs with a number above this one, to page through many jobs")
 	_ = command.RegisterFlagCompletionFunc("state", cobra.FixedCompletions(stateNames, cobra.ShellCompDirectiveNoFileComp))
 	_ = command.RegisterFlagCompletionFunc("step", c.completeSteps)
 	return command
+}
+
+// listSilent lists jobs whose pilots are not heard.
+func (c *console) listSilent(ctx context.Context, request *wire.ListJobsRequest) error {
+	return c.askAbout(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+		silent, err := silentOf(ctx, client, request)
+		if err != nil {
+			return err
+		}
+		return c.answer(silent, func() {
+			c.printJobs(silent)
+			if silent.More {
+				fmt.Fprintf(c.err, "%d of %d jobs; --limit shows more\n", len(silent.Jobs), silent.Total)
+			}
+		})
+	})
+}
+
+// silentOf are those of the jobs that a request asks for whose pilots are not heard.
+func silentOf(
+	ctx context.Context, client wire.WorkflowClient, request *wire.ListJobsRequest,
+) (*wire.ListJobsResponse, error) {
+	found, err := client.ListJobs(ctx, &wire.ListJobsRequest{Limit: 1})
+	if err != nil {
+		return nil, err
+	}
+	found.Jobs, found.More, found.Total = nil, false, 0
+	all := &wire.ListJobsRequest{States: request.States, Steps: request.Steps, After: request.After}
+	for job, err := range allJobs(ctx, client, all) {
+		if err != nil {
+			return nil, err
+		}
+		if !set(job.Silent) {
+			continue
+		}
+		if found.Total++; len(found.Jobs) < int(request.Limit) {
+			found.Jobs = append(found.Jobs, job)
+		} else {
+			found.More = true
+		}
+	}
+	return found, nil
 }
 
 func (c *console) listJobs(ctx context.Context, request *wire.ListJobsRequest) error {

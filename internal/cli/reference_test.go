@@ -78,6 +78,8 @@ func reference(root *cobra.Command) string {
 	for _, e := range exitCodes {
 		fmt.Fprintf(&text, "| %d | %s |\n", e.code, e.meaning)
 	}
+	text.WriteString("\nOutput that cannot be printed, as on a full disk, is an error. A standard output that is closed" +
+		"\n(`>&-`) counts as `/dev/null`, which the runtime of Go opens in its place before the program begins.\n")
 	text.WriteString(completionChapter)
 	return text.String()
 }
