@@ -158,6 +158,7 @@ func TestHintAtMissingFile(t *testing.T) {
 		"sh: 1: cannot open calibration.txt: No such file":             "make it an input",
 		"cat: other.txt: " + unknown:                                   "",
 		"FileNotFoundError: [Errno 2] " + unknown + ": 'x y.txt'":      "",
+		"cat: 'raw/a.txt ': " + unknown:                                "ends with a space",
 		"cat: raw/a.txt: " + unknown:                                   "was looked for elsewhere",
 		"cat: " + folder + "/raw/gone: " + unknown:                     "removed or renamed its input raw/gone",
 		"sort: cannot read: sum.txt: " + unknown:                       "sum.txt is an output of this job, and was read before",

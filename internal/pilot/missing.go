@@ -41,9 +41,14 @@ func (m *missing) hint(said string) string {
 	if match == nil {
 		return ""
 	}
-	name := strings.TrimSpace(match[slices.IndexFunc(match[1:], func(s string) bool { return s != "" })+1])
+	written := match[slices.IndexFunc(match[1:], func(s string) bool { return s != "" })+1]
+	name := strings.TrimSpace(written)
 	words := strings.Fields(name)
 	switch {
+	case len(words) == 0:
+		return ""
+	case strings.HasSuffix(written, " "):
+		return fmt.Sprintf("the name %q ends with a space", strings.TrimLeft(written, " "))
 	case len(words) > 1 && m.areInputs(words):
 		return "\"$in\" in quotes is the names of all inputs as one word: write $in where a program takes several"
 	case filepath.IsAbs(name) && !m.below(name):
