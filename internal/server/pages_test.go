@@ -51,11 +51,11 @@ func TestPagesOfARunThatIsPutAway(t *testing.T) {
 			t.Errorf("%+v finds %s, and not %s", q, got, want)
 		}
 	}
-	for q, want := range map[api.RunSearch]string{
-		{Limit: 2}: "[3 2] true", {Limit: 2, Before: 2}: "[1] false", {Limit: 9, Text: "DEMO"}: "[3 2 1] false",
-		{Limit: 9, Text: "demo other"}: "[] false", {Limit: 9, State: "failed"}: "[] false",
+	for want, q := range map[string]*wire.ListRunsRequest{
+		"[3 2] true": {Limit: 2}, "[1] false": {Limit: 2, Before: 2}, "[3 2 1] false": {Text: "DEMO"},
+		"[] false": {Text: "demo other"},
 	} {
-		found, err := service.SearchRuns(ctx, q)
+		found, err := service.ListRuns(ctx, q)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestPagesOfARunThatIsPutAway(t *testing.T) {
 			numbers = append(numbers, run.GetRun())
 		}
 		if got := fmt.Sprint(numbers, " ", found.GetMore()); got != want {
-			t.Errorf("%+v finds %s, and not %s", q, got, want)
+			t.Errorf("%v finds %s, and not %s", q, got, want)
 		}
 	}
 	if run, err := service.RunOf(ctx, 2); err != nil || run.GetRun() != 2 || run.GetFolder() == "" {

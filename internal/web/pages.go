@@ -22,14 +22,15 @@ func (s *site) runs(r *http.Request) (*content, error) {
 		}
 		return nil, elsewhere(runPath(run))
 	}
-	q := api.RunSearch{
-		State: r.FormValue("state"), Text: r.FormValue("text"), Before: api.Page(number(r, "before")), Limit: runsListed,
+	q := &wire.ListRunsRequest{Text: r.FormValue("text"), Before: uint32(number(r, "before")), Limit: runsListed}
+	body := &runsBody{Search: q, State: r.FormValue("state")}
+	if body.State != "" {
+		q.States = []string{body.State}
 	}
-	list, err := s.Service.SearchRuns(r.Context(), q)
-	if err != nil {
+	var err error
+	if body.ListRunsResponse, err = s.Service.ListRuns(r.Context(), q); err != nil {
 		return nil, err
 	}
-	body := &runsBody{ListRunsResponse: list, Search: q}
 	if body.Sites, body.Waiting, err = s.Service.Sites(r.Context()); err != nil {
 		return nil, err
 	}
@@ -41,7 +42,8 @@ const runsListed = 100
 
 type runsBody struct {
 	*wire.ListRunsResponse
-	Search  api.RunSearch
+	Search  *wire.ListRunsRequest
+	State   string
 	Sites   []dispatch.SiteView
 	Waiting []string
 }
@@ -49,7 +51,7 @@ type runsBody struct {
 // Page is the address of the runs before one that the same search finds; 0: of the newest.
 func (b *runsBody) Page(before uint32) string {
 	q := url.Values{}
-	for name, value := range map[string]string{"state": b.Search.State, "text": b.Search.Text} {
+	for name, value := range map[string]string{"state": b.State, "text": b.Search.Text} {
 		if value != "" {
 			q.Set(name, value)
 		}

@@ -260,31 +260,6 @@ func (s *Service) listRuns(ctx context.Context, server Lasting, q *RunQuery) (*w
 	return response, nil
 }
 
-// RunSearch says which runs are wanted: those that have all that is given.
-type RunSearch struct {
-	State  string
-	Text   string // words: each is in the workflow, its file, the user, the group, or in a name=value of a parameter
-	Before Page   // numbers below; 0: all
-	Limit  int
-}
-
-// SearchRuns finds runs, the newest first.
-func (s *Service) SearchRuns(ctx context.Context, q RunSearch) (*wire.ListRunsResponse, error) {
-	if err := listen.Permit(ctx, rights.Look); err != nil {
-		return nil, err
-	}
-	server, err := s.lasting()
-	if err != nil {
-		return nil, err
-	}
-	query := &RunQuery{Before: dispatch.RunID(q.Before), Limit: q.Limit}
-	if q.State != "" {
-		query.States = []string{q.State}
-	}
-	query.Fits = fits(q.Text)
-	return s.listRuns(ctx, server, query)
-}
-
 // fits looks for words; nil: there are none.
 func fits(text string) func(run *state.Run) bool {
 	words := strings.Fields(strings.ToLower(text))
@@ -310,7 +285,7 @@ func hasWords(run *state.Run, words []string) bool {
 
 // RunOf tells what a run of a lasting server was submitted as, and how it stands.
 func (s *Service) RunOf(ctx context.Context, run Page) (*wire.RunSummary, error) {
-	found, err := s.SearchRuns(ctx, RunSearch{Before: run + 1, Limit: 1})
+	found, err := s.ListRuns(ctx, &wire.ListRunsRequest{Before: uint32(run) + 1, Limit: 1})
 	if err == nil && (len(found.GetRuns()) == 0 || found.Runs[0].GetRun() != uint32(run)) {
 		err = NoRun(uint32(run), ListedRuns)
 	}
