@@ -169,11 +169,15 @@ suites: uv
 	test -d $(SUITES) || { rm -rf bin/suites && $(UV)/uv --quiet venv --python /usr/bin/python3 bin/suites && \
 		VIRTUAL_ENV=bin/suites $(UV)/uv --quiet pip install -r test/suites/requirements.txt && mkdir $(SUITES); }
 
+# What tests of Snakemake stand on. Each is run twice: an eighth of them, by the hash of the tree; SOAK=1: all.
+SNAKEMAKE_TOOLS := snakemake-executor-plugin-cluster-generic==1.0.9 snakemake-storage-plugin-fs==1.1.3 pytest-mock==3.17.0 \
+	pandas==3.1.1 peppy==0.40.8 eido==0.2.6
+SUITE_SHARE = $(if $(SOAK),,$(shell echo $$((0x$$(git rev-parse 'HEAD^{tree}' | cut -c1-7) % 8))/8))
 test-suites: suites ## run the tests of CPython, joblib, Dask and Snakemake, which it installs, against Fairway
-	scripts/install-packages.sh python3-venv $(SUITE_PACKAGES)
-	VIRTUAL_ENV=bin/suites $(UV)/uv --quiet pip install snakemake-executor-plugin-cluster-generic==1.0.9
+	scripts/install-packages.sh python3-venv rsync $(SUITE_PACKAGES)
+	VIRTUAL_ENV=bin/suites $(UV)/uv --quiet pip install $(SNAKEMAKE_TOOLS)
 	scripts/fetch-snakemake-tests.sh $(SNAKEMAKE_VERSION) $(CURDIR)/bin/snakemake-tests $(UV)/python
-	FAIRWAY_TEST_SUITES=1 go test -count=1 -timeout 14m -v ./test/suites
+	FAIRWAY_TEST_SUITES=1 FAIRWAY_TEST_SHARE=$(SUITE_SHARE) go test -count=1 -timeout $(if $(SOAK),2h,14m) -v ./test/suites
 
 test-containers: uv ## run jobs in real containers and environments, by programs that it installs
 	scripts/install-packages.sh $(CONTAINER_PACKAGES)

@@ -51,7 +51,7 @@ class ExecutorTest(unittest.TestCase):
             self.assertEqual(executor.submit(bytes.upper, large).result(), large.upper())
         with self.assertRaises(RuntimeError):
             executor.submit(calls.square, 1)
-        self.assertFalse(os.path.exists(executor.client.at))
+        self.assertFalse(os.path.exists(executor.client.location))
 
     @thorough
     def test_short_calls_share_jobs(self):
@@ -229,7 +229,7 @@ class ExecutorTest(unittest.TestCase):
     def test_without_shutdown(self):
         text = ("import calls, fairway\n"
                 "executor = fairway.Executor(1)\n"
-                "print(executor.client.at)\n"
+                "print(executor.client.location)\n"
                 "executor.submit(calls.square, 3).add_done_callback(lambda done: print(done.result()))\n")
         paths = os.pathsep.join(filter(None, [os.path.dirname(__file__), os.environ.get("PYTHONPATH")]))
         done = subprocess.run([sys.executable, "-c", text], env={**os.environ, "PYTHONPATH": paths}, timeout=120,

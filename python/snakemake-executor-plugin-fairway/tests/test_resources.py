@@ -2,7 +2,7 @@
 
 import pytest
 
-from snakemake_executor_plugin_fairway.resources import needs, tasks
+from snakemake_executor_plugin_fairway.resources import needs, said, tasks
 
 
 @pytest.mark.parametrize("resources, threads, needed", [
@@ -30,3 +30,20 @@ def test_needs(resources, threads, needed):
 ])
 def test_tasks(resources, said):
     assert tasks(resources) == said
+
+
+class _Job:
+    def __init__(self, input, **resources):
+        self.input, self.resources, self.jobs = input, resources, None
+
+    def is_group(self):
+        return self.jobs is not None
+
+
+def test_needs_have_no_disk_that_is_guessed():
+    assert "diskBytes" not in needs(said(_Job([], disk_mb=50_000)), 1)
+    assert needs(said(_Job(["a"], disk_mb=50_000)), 1)["diskBytes"] == 50_000 * 10**6
+    assert needs(said(_Job([], disk_mb=40_000)), 1)["diskBytes"] == 40_000 * 10**6
+    group = _Job([], disk_mb=51_000, mem_mb=100)
+    group.jobs = [_Job([], disk_mb=50_000), _Job(["a"], disk_mb=1000)]
+    assert "diskBytes" not in needs(said(group), 1)

@@ -112,8 +112,6 @@ class Client(Calls):
                 self._service = service
         self.standby = bool(self._service and self._service.get("standby"))
 
-    at = property(lambda self: self.location, doc="The same as location.")
-
     def __reduce__(self) -> tuple[Any, ...]:
         return _client, (self.location, self.run, self.timeout)
 

@@ -73,14 +73,10 @@ class _Canonical:
         self._within.append(o)
         try:
             parts = {k: v for k, v in vars(o).items() if k not in ("__dict__", "__weakref__", "__firstlineno__")}
-            parts = {k: (kind_of(v), list(_parts(v))) for k, v in sorted(parts.items())}
+            parts = {k: (type(v).__name__, list(_parts(v))) for k, v in sorted(parts.items())}
             return "class", o.__qualname__, [self.digest(base) for base in o.__bases__], self.digest(parts)
         finally:
             self._within.pop()
-
-
-def kind_of(value: Any) -> str:
-    return type(value).__name__
 
 
 def _parts(value: Any) -> Iterable[Any]:

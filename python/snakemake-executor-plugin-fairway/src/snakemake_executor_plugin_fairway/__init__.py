@@ -20,7 +20,7 @@ from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 from snakemake_interface_executor_plugins.settings import CommonSettings, ExecutorSettingsBase
 
 from .identity import deciding, made, mark, of_workflow
-from .resources import needs, tasks
+from .resources import needs, said, tasks
 
 _FOLDER = ".fairway-snakemake"  # of a run that this Snakemake opens
 _IN_ORDER = "ended"  # a file there that says that nothing of it goes on
@@ -280,7 +280,7 @@ class Executor(RemoteExecutor):
             "name": f"{self._name(job)}-{marks}-{self._prefix}-{self._count}",
             "step": re.sub(r"[^A-Za-z0-9_.-]+", "_", job.name).strip("._-")[:100] or "job",
             "payload": payload,
-            "needs": needs(job.resources, job.threads),
+            "needs": needs(said(job), job.threads),
             "retry": {"attempts": 1},  # Snakemake itself tries again what has failed
             **tasks(job.resources),
         }

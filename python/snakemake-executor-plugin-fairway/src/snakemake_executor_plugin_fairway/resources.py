@@ -4,6 +4,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+_GUESSED_DISK = 50_000  # MB that Snakemake assumes where a rule says nothing and has no inputs
 OWN_MEMORY = 200  # MB for Snakemake itself, which runs in the job
 
 
@@ -27,6 +28,15 @@ def needs(resources: Mapping[str, Any], threads: int) -> dict[str, Any]:
     if gpus:
         made["countable"] = {"gpu": gpus}
     return made
+
+
+def said(job: Any) -> Mapping[str, Any]:
+    """The resources of a job, but its disk space where that is a guess about a job without inputs."""
+    members = job.jobs if job.is_group() else [job]
+    if any(_number(j.resources, "disk_mb") == _GUESSED_DISK and not j.input for j in members):
+        return {name: value for name, value in job.resources.items() if name != "disk_mb"}
+    resources: Mapping[str, Any] = job.resources
+    return resources
 
 
 def tasks(resources: Mapping[str, Any]) -> dict[str, Any]:
