@@ -309,7 +309,7 @@ func TestKeysOfSubmissions(t *testing.T) {
 		},
 		"folder":          func(r *wire.SubmitWorkflowRequest) { r.Folder = files.Folder(t, threeTexts) },
 		"results":         func(r *wire.SubmitWorkflowRequest) { r.Results = t.TempDir() },
-		"flags":           func(r *wire.SubmitWorkflowRequest) { r.KeepGoing = true },
+		"flags":           func(r *wire.SubmitWorkflowRequest) { r.KeepGoing, r.Priority = true, 1 },
 		"folder, uploads": func(r *wire.SubmitWorkflowRequest) { r.Folder, r.Uploads = "", uploaded(threeTexts) },
 	} {
 		r := &wire.SubmitWorkflowRequest{Workflow: []byte(twoSteps), Folder: texts, Key: "nightly"}

@@ -37,7 +37,7 @@ func (b *submission) meaning(digest string, uploads []api.Upload) map[string]str
 	meaning := map[string]string{
 		workflowDecides: hashed(digest), parametersDecide: hashed(string(parameters)), "folder": hashed(folder),
 		"results": hashed(b.Results), "group": hashed(b.Account.Group, b.Scope),
-		flagsDecide: hashed(b.Until, fmt.Sprint(b.KeepGoing), fmt.Sprint(b.NoReuse), scales),
+		flagsDecide: hashed(b.Until, fmt.Sprint(b.KeepGoing), fmt.Sprint(b.NoReuse), scales, fmt.Sprint(b.Priority)),
 	}
 	var files []string
 	for _, file := range slices.SortedFunc(slices.Values(uploads), func(a, b api.Upload) int {
@@ -72,7 +72,7 @@ func refuseOther(run *state.Run, meaning map[string]string, digest, results stri
 		differ = []string{"workflow or parameters"}
 	case len(run.Meaning) == 0 && run.Results != results:
 		differ = []string{"results"}
-	case slices.Contains(differ, parametersDecide): // which change the workflow, too
+	case slices.Contains(differ, parametersDecide), slices.Contains(differ, flagsDecide): // they change the workflow, too
 		differ = slices.DeleteFunc(differ, func(name string) bool { return name == workflowDecides })
 	}
 	if len(differ) == 0 {

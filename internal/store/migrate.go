@@ -40,6 +40,8 @@ var migrations = []string{
 	// 7: nothing to change; earlier programs do not know what decides a submission with a key, nor that the
 	// files of an input may come in pieces.
 	`SELECT 1`,
+	// 8: nothing to change; earlier programs do not know the priority of a submission.
+	`SELECT 1`,
 }
 
 // readableSince is the oldest version whose records are read as they are: what came later changed nothing of
