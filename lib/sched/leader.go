@@ -175,7 +175,7 @@ func (src *source) blockOnce() bool {
 // blockFor calls Block without calls, and reports whether a request has ended meanwhile.
 func (src *source) blockFor(limit time.Duration) bool {
 	before := src.total.Load()
-	src.blocked, src.asked = true, false
+	src.blocked, src.limited, src.asked = true, limit > 0, false
 	defer func() {
 		src.calls.Lock()
 		src.blocked = false

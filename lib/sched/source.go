@@ -55,6 +55,8 @@ type source struct {
 	led     atomic.Bool  // a goroutine polls and blocks for all; changed under calls
 	fresh   bool         // a request has come since the last spin
 	blocked bool         // inside Block
+	limited bool         // that Block, to linger
+	lonely  bool         // somebody will call lookForNobody
 	asked   bool         // Unblock has been called for this Block
 	broken  error        // set by breakUp
 	polled  time.Time    // last poll
@@ -272,10 +274,29 @@ func (src *source) leave(e *entry) {
 	if e.grouped {
 		if src.members.Add(-1) == 0 {
 			src.s.poller.deserted()
+			src.desert(e)
 		}
 		src.guard("Group", func() { src.remove(e) })
 	} else {
 		src.forget(e)
+	}
+}
+
+// desert has a Block of another goroutine end a while after nobody waits any more: it keeps a thread of
+// the pool. A waiter who comes back soon finds it there. calls is held.
+func (src *source) desert(e *entry) {
+	if src.blocked && !src.limited && !src.lonely && !e.leads {
+		src.lonely = true
+		time.AfterFunc(linger, src.lookForNobody)
+	}
+}
+
+func (src *source) lookForNobody() {
+	src.calls.Lock()
+	defer src.unlock()
+	src.lonely = false
+	if src.blocked && !src.limited && src.members.Load() == 0 {
+		src.endBlock()
 	}
 }
 
