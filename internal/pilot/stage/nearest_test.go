@@ -38,6 +38,9 @@ func TestOtherTimesAndInodesAreNoChange(t *testing.T) {
 		t.Fatal(err)
 	}
 	i := &input{pfn: "folder:a"}
+	if err := ar.here(t.Context(), i); err != nil {
+		t.Error(err)
+	}
 	i.Tag, i.Size = storage.TagOf("folder:a", info), 1
 	got := filepath.Join(t.TempDir(), "got")
 	if _, err := ar.get(t.Context(), i, got); err != nil {

@@ -118,26 +118,48 @@ func (r *Reach) Marked() map[string]served.Reach {
 	return maps.Clone(r.shared)
 }
 
-// reads is the element by which a file is read. It is in place where its folder was
-// proved to be shared, which may be so no more when it is read.
-func (r *Reach) reads(ctx context.Context, pfn string) (e storage.Element, inPlace bool, err error) {
+// way is how a file is read. Elements are not compared: those of several schemes are maps.
+type way int
+
+const (
+	byPath way = iota
+	byServer
+	byEither // from another server, or through the pilot's own one
+)
+
+// wayTo is how a file is read. It is in place where its folder was proved to be shared, which may be
+// so no more when it is read.
+func (r *Reach) wayTo(ctx context.Context, pfn string) (by way, inPlace bool, err error) {
 	if _, packed := served.Unpacked(pfn); packed {
-		return r.through, false, nil
+		return byServer, false, nil
 	}
 	if proved, marked := r.of(pfn); marked {
 		if proved.Reads {
-			return r.near, true, nil
+			return byPath, true, nil
 		}
-		return r.through, false, nil
+		return byServer, false, nil
 	}
 	if !storage.IsLocal(pfn) {
-		return &nearest{r}, false, nil
+		return byEither, false, nil
 	}
 	same, err := r.same(ctx, pfn)
 	if same {
-		return r.near, false, err
+		return byPath, false, err
 	}
-	return r.through, false, err
+	return byServer, false, err
+}
+
+// reads is the element by which a file is read.
+func (r *Reach) reads(ctx context.Context, pfn string) (e storage.Element, inPlace bool, err error) {
+	by, inPlace, err := r.wayTo(ctx, pfn)
+	switch by {
+	case byPath:
+		return r.near, inPlace, err
+	case byServer:
+		return r.through, inPlace, err
+	default:
+		return &nearest{r}, inPlace, err
+	}
 }
 
 // inPlace reports whether a file is read by its path here.

@@ -77,8 +77,8 @@ func (ar *Area) here(ctx context.Context, i *input) error {
 	if ar.Reach == nil {
 		return nil
 	}
-	by, _, err := ar.Reach.reads(ctx, i.pfn)
-	if err == nil && by != ar.Reach.near {
+	by, _, err := ar.Reach.wayTo(ctx, i.pfn)
+	if err == nil && by != byPath {
 		err = errors.New("this node does not see its folder, and only the server of the run has it")
 	}
 	return err
