@@ -49,7 +49,7 @@ func init() {
 		{Key{"weight", "part that it gets, relative to the others beside it (default 1); 0: what all others leave"}, false, (*reader).weight},
 		{Key{"running", "most jobs that pilots have at a time"}, false, whole(func(s *dispatch.Share) *int { return &s.Limits.Running })},
 		{Key{"cores", "most processors of these"}, false, scalar(quantity.MilliCPUs, func(s *dispatch.Share) *int64 { return &s.Limits.MilliCPUs })},
-		{Key{"queued", "most jobs that wait; beyond that nothing is submitted"}, false, whole(func(s *dispatch.Share) *int { return &s.Limits.Queued })},
+		{Key{"queued", "most jobs that wait, in runs that were not stopped; beyond that nothing is submitted"}, false, whole(func(s *dispatch.Share) *int { return &s.Limits.Queued })},
 		{Key{"stored", "size of what its runs may keep in storage, such as 2TB; beyond that none of its jobs starts"}, false, scalar(quantity.Size, func(s *dispatch.Share) *int64 { return &s.Limits.Stored })},
 		{Key{"sites", "by name of a site: `running` and `cores` there"}, false, (*reader).sites},
 		{Key{"retention", "how long results of the group are kept that no run names any more, such as 30d (default: that around it; 0: not at all)"}, true, (*reader).shareRetention},
