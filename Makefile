@@ -91,7 +91,7 @@ PASSIVE := ./internal/dispatch ./internal/flow fairway/lib/fifo \
 # Tests mostly wait for processes, leases and batch systems. So more than twice as many packages run
 # at a time as there are processors, and those that take longest begin first; the others, and what
 # is still to be compiled, fill the time. `make lint` has vetted all packages.
-LONGEST := ./test/sites ./test/cli ./internal/server ./test/crash ./test/gangs ./internal/store ./test/cluster ./internal/pilot fairway/lib/sched fairway/lib/orwl ./test/service
+LONGEST := ./test/sites ./internal/server ./internal/storage/xrootd ./test/cli ./test/crash ./test/gangs ./internal/store ./test/cluster ./internal/pilot fairway/lib/sched fairway/lib/orwl ./test/service
 
 # A commit is tested with seeds of its own, so that who repeats a run repeats it; `make soak`
 # and a test by itself take new ones.
