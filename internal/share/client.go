@@ -113,7 +113,7 @@ func Get(
 // endSlow ends what is got from a source, unless the timer is held back.
 func endSlow(end context.CancelCauseFunc, size int64) *time.Timer {
 	return time.AfterFunc(BeginTime+StallTime, func() {
-		end(fmt.Errorf("%w: it sends fewer than %d bytes in %v", ErrPoor, min(StallBytes, size), StallTime))
+		end(fmt.Errorf("%w: %d bytes are to come in each %v, and fewer came", ErrPoor, min(StallBytes, size), StallTime))
 	})
 }
 
