@@ -33,7 +33,7 @@ type patience struct {
 
 // WithPatience has what is done with the context wait so long for servers that are away ([IsAway]) or give no
 // answer, however many tries that are. tell is called from any goroutine when a try finds one away that was so for
-// SlowTime, and in each SilentTime in which one gives no answer to a request over HTTP.
+// SlowTime, and in each SilentTime in which one gives no answer to a request.
 func WithPatience(ctx context.Context, limit time.Duration, tell func(pfn string, why error)) context.Context {
 	return context.WithValue(ctx, patienceKey{}, patience{limit, tell})
 }

@@ -14,12 +14,27 @@ func (p *patience) attend(ctx context.Context, pfn string, operation func(contex
 	}
 	s := &silence{told: func() { p.tell(pfn, &AwayError{Host: ServerOf(pfn), Limit: SilentTime}) }}
 	defer s.end()
+	ctx = context.WithValue(ctx, silenceKey{}, s)
 	return operation(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
 		GetConn:              func(string) { s.wait() },
 		GotConn:              func(httptrace.GotConnInfo) { s.heard() }, // what is sent then may take long
 		WroteRequest:         func(httptrace.WroteRequestInfo) { s.wait() },
 		GotFirstResponseByte: s.heard,
 	}))
+}
+
+type silenceKey struct{}
+
+// Asked is for elements that do not speak HTTP, in an operation of [Retry]: from the call on, a server is to say
+// something, and who is patient ([WithPatience]) is told while it does not. answered is for when it has begun to, or
+// the question has ended. Any goroutine may call both.
+func Asked(ctx context.Context) (answered func()) {
+	s, _ := ctx.Value(silenceKey{}).(*silence)
+	if s == nil {
+		return func() {}
+	}
+	s.wait()
+	return s.heard
 }
 
 // silence is of a server that was asked and gives no answer. Any goroutine may call its methods.

@@ -97,6 +97,7 @@ func connect(ctx context.Context, address string, far bool) (*connection, error)
 	if far {
 		dialer.Control = storage.RefuseNear
 	}
+	defer storage.Asked(ctx)()
 	dialed, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
@@ -333,6 +334,7 @@ func (c *connection) ask(
 	}
 	begun := time.Now()
 	for soon := firstPause; ; soon = min(2*soon, maxWait) {
+		answered := storage.Asked(ctx)
 		err = c.during(ctx, limit, func() error {
 			if _, err := c.net.Write(c.request(number, parameters, data)); err != nil {
 				return err
@@ -340,6 +342,7 @@ func (c *connection) ask(
 			body, err = c.answer(most)
 			return err
 		})
+		answered()
 		var wait *waiting
 		if !errors.As(err, &wait) || time.Since(begun) > limit {
 			return body, err

@@ -179,6 +179,52 @@ func TestAServerThatAlwaysWantsToBeAskedAgain(t *testing.T) {
 	})
 }
 
+// asking is an element whose questions go over one connection.
+type asking struct {
+	storage.Element
+	connection
+}
+
+func (a *asking) Stat(ctx context.Context, _ string) (storage.Info, error) {
+	_, err := a.ask(ctx, QueryTimeout, askStat, nil, nil)
+	return storage.Info{}, err
+}
+
+// Those who wait are told in each SilentTime of a server that takes a request and answers nothing.
+func TestASilentServerIsNamedWhileItIsAsked(t *testing.T) {
+	for after, times := range map[time.Duration]int{storage.SilentTime / 2: 0, 5 * storage.SilentTime / 2: 2} {
+		synctest.Test(t, func(t *testing.T) {
+			near, far := net.Pipe()
+			defer near.Close()
+			go func() {
+				defer far.Close()
+				request := make([]byte, 24)
+				if _, err := io.ReadFull(far, request); err != nil {
+					return
+				}
+				<-time.After(after)
+				_, _ = far.Write([]byte{request[0], request[1], 0, 0, 0, 0, 0, 0})
+			}()
+			told := make(chan string, 9)
+			e := storage.Retry(&asking{connection: connection{net: near, in: bufio.NewReader(near)}}, 1, time.Second, nil)
+			ctx := storage.WithPatience(t.Context(), storage.Patience, func(pfn string, why error) {
+				told <- storage.ServerOf(pfn) + ": " + why.Error()
+			})
+			if _, err := e.Stat(ctx, "root://se:1//file"); err != nil {
+				t.Fatal(err)
+			}
+			if len(told) != times {
+				t.Errorf("it answers after %v: told %d times", after, len(told))
+			}
+			for range len(told) {
+				if text := <-told; text != "root://se:1: root://se:1 did not answer within 10s" {
+					t.Error(text)
+				}
+			}
+		})
+	}
+}
+
 // A redirection leads to no server of this machine, also where there is a connection to
 // that already, for a file that is here.
 func TestKeptConnectionsAreNotForThoseWhoAreFar(t *testing.T) {

@@ -131,6 +131,7 @@ func (f file) xrdfs(ctx context.Context, arguments ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, QueryTimeout,
 		&storage.AwayError{Host: f.server, Limit: QueryTimeout})
 	defer cancel()
+	defer storage.Asked(ctx)()
 	c, said := start(ctx, "xrdfs", append([]string{f.server}, arguments...)...)
 	text := &boundedOutput{cancel: cancel}
 	c.Stdout = text
@@ -257,16 +258,18 @@ func (s programs) read(ctx context.Context, f file, from int64) (io.ReadCloser, 
 		return nil, 0, err
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
+	answered := storage.Asked(ctx)
 	c, said := start(ctx, "xrdcp", "--nopbar", "--silent", f.url(f.path), "-")
 	out, err := c.StdoutPipe()
 	if err == nil {
 		err = c.Start()
 	}
 	if err != nil {
+		answered()
 		cancel(err)
 		return nil, 0, f.failed(context.Background(), "xrdcp", err, said)
 	}
-	r := &reading{ReadCloser: out, wait: func() error {
+	r := &reading{ReadCloser: out, answered: answered, wait: func() error {
 		if err := c.Wait(); err != nil || said.astray {
 			return f.failed(ctx, "xrdcp", err, said)
 		}
@@ -283,12 +286,14 @@ func (s programs) read(ctx context.Context, f file, from int64) (io.ReadCloser, 
 // all.
 type reading struct {
 	io.ReadCloser
-	wait func() error
-	done bool
+	answered func() // that the server sends, or is not read any more
+	wait     func() error
+	done     bool
 }
 
 func (r *reading) Read(p []byte) (int, error) {
 	n, err := r.ReadCloser.Read(p)
+	r.answered()
 	if err != nil && !r.done {
 		r.done = true
 		if failed := r.wait(); failed != nil {
@@ -300,6 +305,7 @@ func (r *reading) Read(p []byte) (int, error) {
 
 // Close ends the client; Steady has cancelled its context before.
 func (r *reading) Close() error {
+	r.answered()
 	err := r.ReadCloser.Close()
 	if !r.done {
 		r.done = true

@@ -484,7 +484,9 @@ func (r *receiving) next() error {
 			return err
 		}
 	}
+	answered := storage.Asked(r.ctx)
 	status, size, err := r.header()
+	answered()
 	if err != nil {
 		return err
 	}
