@@ -1,6 +1,8 @@
 package audit
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -120,8 +122,20 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"at":"2026-11-27T12:00:00Z","call":"Cancel","outcome":"ok"}`))
 	f.Add([]byte("{}"))
 	f.Fuzz(func(t *testing.T, line []byte) {
-		if e, ok := decode(line); !ok && e != (Entry{}) {
-			t.Errorf("%v of a line that is none", e)
+		e, ok := decode(line)
+		if !ok {
+			if e != (Entry{}) {
+				t.Errorf("%v of a line that is none", e)
+			}
+			return
+		}
+		written, err := json.Marshal(e)
+		if err != nil || e.Call == "" {
+			t.Fatalf("%+v of %q: %v", e, line, err)
+		}
+		again, ok := decode(written)
+		if rewritten, err := json.Marshal(again); !ok || err != nil || !bytes.Equal(rewritten, written) {
+			t.Errorf("%q is written as %q and then as %q, %v", line, written, rewritten, err)
 		}
 	})
 }

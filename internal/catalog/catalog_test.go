@@ -247,26 +247,38 @@ func TestRulesOfBothDirections(t *testing.T) {
 
 func FuzzReadXML(f *testing.F) {
 	f.Add([]byte(`<storage-mapping><lfn-to-pfn protocol="direct" path-match="/+(.*)" result="/x/$1" chain="direct"/></storage-mapping>`), "/a")
-	f.Fuzz(func(_ *testing.T, data []byte, lfn string) {
+	f.Fuzz(func(t *testing.T, data []byte, lfn string) {
 		if c, err := ReadXML(bytes.NewReader(data)); err == nil {
-			for _, p := range c.Protocols() {
-				_, _ = c.PFN(p, lfn)
-				_, _ = c.LFN(p, lfn)
-			}
+			translateBothWays(t, c, lfn)
 		}
 	})
 }
 
 func FuzzReadJSON(f *testing.F) {
 	f.Add([]byte(`[{"site": "S", "protocols": [{"protocol": "p", "rules": [{"lfn": "/+(.*)", "pfn": "/x/$1", "chain": "p"}]}]}]`), "/a")
-	f.Fuzz(func(_ *testing.T, data []byte, lfn string) {
+	f.Fuzz(func(t *testing.T, data []byte, lfn string) {
 		if c, err := ReadJSON(bytes.NewReader(data), "", ""); err == nil {
-			for _, p := range c.Protocols() {
-				_, _ = c.PFN(p, lfn)
-				_, _ = c.LFN(p, lfn)
-			}
+			translateBothWays(t, c, lfn)
 		}
 	})
+}
+
+// translateBothWays translates a name by each protocol. Where a logical name stands for a file, it is
+// translated into the name of that file again, and does not lead out.
+func translateBothWays(t *testing.T, c *Catalog, name string) {
+	t.Helper()
+	for _, p := range c.Protocols() {
+		if _, err := c.PFN(p, name); err == nil && slices.Contains(strings.Split(name, "/"), "..") {
+			t.Errorf("%s: %q leads out", p, name)
+		}
+		lfn, err := c.LFN(p, name)
+		if err != nil {
+			continue
+		}
+		if again, err := c.PFN(p, lfn); err != nil || again != name {
+			t.Errorf("%s: %q has the logical name %q, which stands for %q, %v", p, name, lfn, again, err)
+		}
+	}
 }
 
 // A rule adds a prefix, and ".." behind it would lead to other files than those of the

@@ -13,12 +13,18 @@ func growth() uint64 {
 	return now[0].Value.Uint64()
 }
 
-// await collects garbage until the growth is so.
-func await(so func(uint64) bool) {
-	for !so(growth()) {
+// await collects garbage until the growth is so, which the end of a collection sets.
+func await(t *testing.T, so func(uint64) bool) {
+	t.Helper()
+	const most = 1000 // collections; two are needed
+	for range most {
+		if so(growth()) {
+			return
+		}
 		runtime.GC()
 		runtime.Gosched()
 	}
+	t.Fatalf("after %d collections the growth is %d", most, growth())
 }
 
 // After the first collection the growth is the usual one, also where that comes while a state is
@@ -26,7 +32,7 @@ func await(so func(uint64) bool) {
 func TestTheFirstCollectionIsLate(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(usualGrowth))
 	CollectLate()
-	await(func(now uint64) bool { return now == usualGrowth })
+	await(t, func(now uint64) bool { return now == usualGrowth })
 	debug.SetGCPercent(firstGrowth)
 	end := GrowFreely()
 	endFirst()
@@ -46,9 +52,9 @@ func TestGrowthFollowsTheHeap(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(100))
 	const percent, bytes = 40, 64 << 20
 	growBy(percent, bytes)
-	await(func(now uint64) bool { return now > percent && now <= maxGrowth })
+	await(t, func(now uint64) bool { return now > percent && now <= maxGrowth })
 	large := make([]byte, 4*bytes)
-	await(func(now uint64) bool { return now == percent })
+	await(t, func(now uint64) bool { return now == percent })
 	runtime.KeepAlive(large)
-	await(func(now uint64) bool { return now > percent })
+	await(t, func(now uint64) bool { return now > percent })
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"go/ast"
 	"go/parser"
 	"go/token"
@@ -218,7 +219,11 @@ func TestAllInputsAreKnown(t *testing.T) {
 
 func FuzzReplay(f *testing.F) {
 	f.Add([]byte(`{"begin":{"format":2,"file":"w","text":"workflow: x\n","config":{}}}` + "\n" + `{"load":true,"effects":{}}` + "\n"))
-	f.Fuzz(func(_ *testing.T, text []byte) {
-		_, _ = Replay(bytes.NewReader(text)) // it must not panic
+	f.Fuzz(func(t *testing.T, text []byte) {
+		first, failed := Replay(bytes.NewReader(text))
+		second, again := Replay(bytes.NewReader(text))
+		if first != second || fmt.Sprint(failed) != fmt.Sprint(again) {
+			t.Errorf("the first time %+v, %v; the second time %+v, %v", first, failed, second, again)
+		}
 	})
 }

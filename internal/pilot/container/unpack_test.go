@@ -21,7 +21,7 @@ type member struct {
 	link          string
 }
 
-func archived(t *testing.T, members ...member) []byte {
+func archived(t testing.TB, members ...member) []byte {
 	t.Helper()
 	var text bytes.Buffer
 	w := tar.NewWriter(&text)
@@ -59,7 +59,7 @@ func zipped(t *testing.T, data []byte) []byte {
 }
 
 // layout is an OCI image of layers.
-func layout(t *testing.T, layers ...[]byte) []byte {
+func layout(t testing.TB, layers ...[]byte) []byte {
 	t.Helper()
 	text := func(value any) string {
 		data, err := json.Marshal(value)
@@ -193,9 +193,8 @@ func TestDockerArchive(t *testing.T) {
 }
 
 func FuzzUnpack(f *testing.F) {
-	t := &testing.T{}
-	f.Add(archived(t, member{name: "a/b", content: "x"}, member{name: "l", kind: tar.TypeSymlink, link: "a"}))
-	f.Add(layout(t, archived(t, member{name: "a", content: "x"})))
+	f.Add(archived(f, member{name: "a/b", content: "x"}, member{name: "l", kind: tar.TypeSymlink, link: "a"}))
+	f.Add(layout(f, archived(f, member{name: "a", content: "x"})))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		folder, _, _ := unpacked(t, data)
 		if beside, err := os.ReadDir(filepath.Dir(folder)); err != nil || len(beside) != 1 {
