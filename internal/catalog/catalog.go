@@ -7,7 +7,8 @@
 // its groups, and are left as they are where the pattern has no such group. A
 // rule with a chain first has the name translated by the rules of the chained
 // protocol, and is then matched against what came out. At most [MaxChain] rules
-// are chained, so that rules that chain in a circle match nothing.
+// are chained, so that rules that chain in a circle match nothing. A rule that would make
+// a name of more than [MaxName] bytes matches nothing either.
 //
 // Patterns are those of package regexp: expressions with backreferences or
 // look-around are refused when the catalog is read. A catalog does not change
@@ -26,6 +27,7 @@ import (
 const (
 	MaxChain = 16      // rules that are chained for one name
 	MaxBytes = 4 << 20 // of a catalog file
+	MaxName  = 1 << 16 // bytes of a name: each rule of a chain may repeat what the one before made
 )
 
 // ErrNoRule says that no rule of a protocol matches a name.
@@ -100,6 +102,9 @@ func (r *rule) apply(name string) (string, bool) {
 	for rest := r.result; ; {
 		before, after, ok := strings.Cut(rest, "$")
 		b.WriteString(before)
+		if b.Len() > MaxName {
+			return "", false
+		}
 		if !ok {
 			return b.String(), true
 		}

@@ -3,6 +3,7 @@ package catalog
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -242,6 +243,28 @@ func TestRulesOfBothDirections(t *testing.T) {
 		if got != one[2] || (err == nil) != (one[2] != "") || err != nil && !errors.Is(err, ErrNoRule) {
 			t.Errorf("%s %s: got %q, %v, want %q", one[0], one[1], got, err, one[2])
 		}
+	}
+}
+
+// Rules that repeat a part of the name, in a circle or one after the other, end.
+func TestRulesThatRepeatEnd(t *testing.T) {
+	text := `<storage-mapping><pfn-to-lfn protocol="p" path-match="(.*)" result="$1$1$1$1$1$1$1$1" chain="p"/>`
+	for i := range MaxChain - 1 {
+		text += fmt.Sprintf(`<lfn-to-pfn protocol="c%d" path-match="(.*)" result="$1$1$1$1$1$1$1$1" chain="c%d"/>`, i, i+1)
+	}
+	c, err := ReadXML(strings.NewReader(text +
+		fmt.Sprintf(`<lfn-to-pfn protocol="c%d" path-match="(.*)" result="$1"/></storage-mapping>`, MaxChain-1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if name, err := c.LFN("p", "/x"); !errors.Is(err, ErrNoRule) {
+		t.Errorf("%d bytes, %v", len(name), err)
+	}
+	if name, err := c.PFN("c0", "/x"); !errors.Is(err, ErrNoRule) {
+		t.Errorf("%d bytes, %v", len(name), err)
+	}
+	if name, err := c.PFN(fmt.Sprint("c", MaxChain-4), "/x"); len(name) != 2*8*8*8 || err != nil {
+		t.Errorf("%d bytes, %v", len(name), err)
 	}
 }
 
