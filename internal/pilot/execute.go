@@ -99,6 +99,7 @@ func (p *pilot) deliver(a *attempt) {
 		if err := p.stage.StageOut(&a.Execution); err != nil {
 			a.failBy(wire.Outcome_OUTCOME_STAGE_OUT_FAILED, err)
 		}
+		p.noteUnkept(a)
 		a.Result.Usage.StageOutEnd = a.moment()
 	}
 	p.saveCheckpoint(a)

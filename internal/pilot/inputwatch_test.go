@@ -51,7 +51,7 @@ func TestUndeclaredFilesAreNoted(t *testing.T) {
 		"cat " + data + "; exit 3":                "it opened " + data,
 		"cat x; cat " + input:                     "",
 		"cat " + ownProgram + " >/dev/null":       "",
-		"echo made >made; cat made; tmp=$(mktemp); echo made >$tmp; cat $tmp; rm $tmp":                        "",
+		"echo made >made; cat made; rm made; tmp=$(mktemp); echo made >$tmp; cat $tmp; rm $tmp":                        "",
 		"cat /etc/passwd /proc/self/status >/dev/null; ls -R /usr/share/doc >/dev/null; printf x >>" + result: "",
 		"test -e " + data + "; cat " + data + ".missing || true":                                              "",
 	} {
@@ -94,5 +94,31 @@ func TestNothingIsWatchedUnlessWanted(t *testing.T) {
 	expect(t, r, wire.Outcome_OUTCOME_SUCCEEDED, "")
 	if len(r.GetNotes()) != 0 {
 		t.Errorf("%q", r.GetNotes())
+	}
+}
+
+// Files that go with the sandbox, since no output names them, are told of once a step.
+func TestFilesThatAreNotKeptAreNoted(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	input := writeFile(t, "four")
+	for command, want := range map[string]string{
+		": >out; : >out.bai":                        "it made out.bai, which the step does not declare: it is not kept",
+		": >out; mkdir a; : >a/b; : >c; : >d; : >e": "it made a/b, c, d and 1 more, which the step does not declare: they are",
+		": >out; : >more.txt; : >.hidden; mkdir __pycache__ empty; : >__pycache__/x": "",
+		": >out; mkdir folder; : >folder/x":                                          "",
+		": >out; mkdir ../elsewhere; : >../elsewhere/x; rm -r ../elsewhere":          "",
+	} {
+		for _, want := range []string{want, ""} {
+			a := shell(command+"; mkdir -p folder", reads("x", 1, 4, input), writes("out", "folder/", "more*"))
+			a.Step = command
+			notes := strings.Join(q.run("p1", a).GetNotes(), "; ")
+			if (notes == "") != (want == "") || !strings.Contains(notes, want) {
+				t.Errorf("%s: notes %q, want %q", command, notes, want)
+			}
+		}
+	}
+	if notes := q.run("p1", shell(": >result.txt")).GetNotes(); len(notes) != 1 {
+		t.Errorf("a job of no outputs: %q", notes)
 	}
 }

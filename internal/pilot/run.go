@@ -58,6 +58,7 @@ type pilot struct {
 	watchdog  *process.Watchdog
 	boxes     *process.MemoryBoxes
 	watch     *inputWatch
+	unkept    unkept
 	images    images
 	gpus      gpus
 	warm      warm.Workers

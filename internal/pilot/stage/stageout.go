@@ -278,40 +278,6 @@ func findOutput(a *Execution, o *wire.OutputFile) (written, error) {
 	return written{o, o.GetLfn(), path}, nil
 }
 
-// Bounds of what is told of files that a command made beside its outputs.
-const (
-	maxMadeInstead  = 3  // that are named
-	maxMadeLookedAt = 10 // folders deep
-)
-
-// madeInstead names files of the sandbox that are neither inputs nor outputs: one of them may be what
-// an output should have been.
-func (a *Execution) madeInstead() string {
-	known := map[string]bool{}
-	for _, i := range a.In.files {
-		known[i.path] = true
-	}
-	for _, o := range a.GetOutputs() {
-		if path, err := a.PathOf(o.GetLfn()); err == nil {
-			known[path] = true
-		}
-	}
-	var made []string
-	if a.Slot.bare || walk(a.Slot.dir, ".", maxMadeLookedAt, func(path string, info fs.FileInfo) error {
-		if info.Mode().IsRegular() && !known[path] && !strings.HasPrefix(filepath.Base(path), ".") {
-			made = append(made, path)
-		}
-		return nil
-	}) != nil || len(made) == 0 {
-		return ""
-	}
-	text := "; it made " + strings.Join(made[:min(len(made), maxMadeInstead)], ", ")
-	if more := len(made) - maxMadeInstead; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text + ", which the step does not declare in writes"
-}
-
 // unusable turns the error of opening an output into one that says what the
 // command has left in its place.
 func unusable(lfn string, err error) error {
