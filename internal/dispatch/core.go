@@ -117,6 +117,8 @@ func (c *Core) apply(in Input) error {
 		c.lookFor(in.Tools)
 	case RetireRun:
 		return c.retireRun(in)
+	case KeepResults:
+		return c.keepResults(in)
 	case ReleaseRun:
 		return c.releaseRun(in)
 	case ForgetResults:

@@ -63,6 +63,18 @@ type RetireRun struct {
 	// Keep has its results named by the run on, so that none of them is forgotten before
 	// ReleaseRun.
 	Keep bool
+	// Swept says that the caller deletes what the run has in [Tables], which may be much: the Core is
+	// loaded without these records from when this step is durable.
+	Swept bool
+}
+
+// KeepResults makes the results of some jobs of a run that has ended records of their own, named by the
+// run, as RetireRun with Keep does for all that are left. Whoever steps it for one part of a large run after
+// the other keeps nobody waiting for long. It may be stepped again, and the run may go on after it.
+type KeepResults struct {
+	Run  RunID
+	From uint32 // the number of the first job
+	Jobs int    // how many are looked at
 }
 
 // ReleaseRun has a run that was retired name no results any more. Those that no other run names
@@ -364,6 +376,7 @@ func (CompleteRun) isInput()    {}
 func (ReadersKnown) isInput()   {}
 func (StopRun) isInput()        {}
 func (RetireRun) isInput()      {}
+func (KeepResults) isInput()    {}
 func (ReleaseRun) isInput()     {}
 func (ForgetResults) isInput()  {}
 func (LookFor) isInput()        {}

@@ -7,12 +7,9 @@ import "slices"
 // which may go first unless a file of another run holds the same.
 func (c *Core) retireRun(in RetireRun) error {
 	id := in.Run
-	r, err := c.runs.get(id)
+	r, err := c.ended(id)
 	if err != nil {
 		return err
-	}
-	if r.state != RunEnded {
-		return refuse("dispatch: run %d %s, and can be retired when it has ended", id, r.state.standing())
 	}
 	for f := range r.files.All {
 		if c.files.publishing[f] != nil {
@@ -40,6 +37,35 @@ func (c *Core) retireRun(in RetireRun) error {
 	c.dropClasses(keptClasses)
 	c.journal.forget(TableRun, id, runKey)
 	c.runs.remove(r)
+	if in.Swept {
+		c.effects.Persist = slices.DeleteFunc(c.effects.Persist, func(k Record) bool { return k.Run == id })
+	}
+	return nil
+}
+
+// ended is a run that has come to its end.
+func (c *Core) ended(id RunID) (*run, error) {
+	r, err := c.runs.get(id)
+	if err == nil && r.state != RunEnded {
+		err = refuse("dispatch: run %d %s, and can be retired when it has ended", id, r.state.standing())
+	}
+	return r, err
+}
+
+// keepResults lends what jobs have made to the results that stay when their run is retired.
+func (c *Core) keepResults(in KeepResults) error {
+	r, err := c.ended(in.Run)
+	if err != nil {
+		return err
+	}
+	end := min(uint64(in.From)+uint64(max(in.Jobs, 0)), uint64(r.jobs)+1)
+	for n := uint64(max(in.From, 1)); n < end; n++ {
+		j := c.jobs.table.At(r.row(uint32(n)))
+		if j.committed == 0 || j.key == (identity{}) || j.inJournal() || c.journal.results[j.key] != nil {
+			continue
+		}
+		c.lend(j, append([]*job{j}, c.jobs.committed(j)...), in.Run)
+	}
 	return nil
 }
 
@@ -107,7 +133,7 @@ func (c *Core) keepResult(j *job, keep bool) {
 	case r.unused() && j.step.run.Scope != "":
 		r.left = fs.now
 	}
-	if j.result != takenResult || len(r.runs) != before || r.left != 0 {
+	if j.result == ownResult || len(r.runs) != before || r.left != 0 {
 		fs.journal.persistResult(j.key, r)
 	}
 }

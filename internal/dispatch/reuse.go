@@ -190,7 +190,7 @@ func (c *Core) reuse(j *job) bool {
 		return false
 	}
 	if twin != nil {
-		c.lend(twin)
+		c.lend(twin, []*job{twin})
 	}
 	j.result, j.committed = takenResult, reusedAttempt
 	files := c.commit(j, outputs, nil)
@@ -198,10 +198,10 @@ func (c *Core) reuse(j *job) bool {
 	return true
 }
 
-// lend makes the outputs of a job that is done a result that others take.
-func (c *Core) lend(j *job) {
+// lend makes the outputs of a job that is done a result that others take, and that runs name.
+func (c *Core) lend(j *job, takers []*job, runs ...RunID) {
 	r := c.files.resultOf(j)
-	r.takers = []*job{j}
+	r.takers, r.runs = takers, runs
 	c.journal.results[j.key] = r
 	j.result = lentResult
 	c.jobs.twins.remove(j)

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -68,7 +69,27 @@ func successOf(a Assignment) Result {
 func (s *sharing) end(id RunID, keep bool) {
 	s.t.Helper()
 	s.step(CompleteRun{id})
-	s.step(RetireRun{id, keep})
+	s.step(RetireRun{Run: id, Keep: keep})
+}
+
+// endInPieces ends a run of two jobs and retires it, job by job. The server is killed after each, and the last
+// step leaves the records of the run to the caller.
+func (s *sharing) endInPieces(id RunID) {
+	s.t.Helper()
+	s.step(CompleteRun{id})
+	for _, from := range []uint32{0, 1, 1, 2, 9} {
+		if e := s.step(KeepResults{id, from, 1}); len(e.Persist) > 2 {
+			s.t.Errorf("one job from %d on makes %d records", from, len(e.Persist))
+		}
+		s.crash()
+		if err := s.core.verify(); err != nil {
+			s.t.Error(err)
+		}
+	}
+	if e := s.step(RetireRun{Run: id, Keep: true, Swept: true}); len(e.Persist) > 0 {
+		s.t.Errorf("records of the run, or its results again: %v", e.Persist)
+	}
+	maps.DeleteFunc(s.durable, func(_ string, r Record) bool { return r.Run == id })
 }
 
 func (s *sharing) explain(id RunID, job string) string {
@@ -84,24 +105,27 @@ func (s *sharing) explain(id RunID, job string) string {
 // A second run of the group takes what the first has made, while that is still there, when it was
 // retired and kept, and across crashes; one of another group takes nothing and hears of nothing.
 func TestRunsOfAGroupTakeEachOthersResults(t *testing.T) {
-	for _, retired := range []bool{false, true} {
+	for _, retired := range []string{"no", "at once", "in pieces"} {
 		s := newSharing(t, Config{})
 		ann := s.begin("ann", "lab", false)
 		s.work()
-		if retired {
+		switch retired {
+		case "at once":
 			s.end(ann, true)
+		case "in pieces":
+			s.endInPieces(ann)
 		}
 		s.crash()
 		bob := s.begin("bob", "lab", false)
 		s.work()
 		s.crash()
 		if view, _ := s.core.Run(bob); view.Totals.Reused != 2 || s.made["align bob"] > 0 {
-			t.Fatalf("retired %v: bob's run is %+v, and executed %v", retired, view.Totals, s.made)
+			t.Fatalf("retired %s: bob's run is %+v, and executed %v", retired, view.Totals, s.made)
 		}
 		for job, maker := range map[string]string{"align bob": "align ann", "call bob": "call ann"} {
 			want := fmt.Sprintf("its result is that of job %s of run %d of ann", maker, ann)
 			if got := s.explain(bob, job); !strings.Contains(got, want) {
-				t.Errorf("retired %v: %q, and not %q", retired, got, want)
+				t.Errorf("retired %s: %q, and not %q", retired, got, want)
 			}
 		}
 		cid := s.begin("cid", "other", false)

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -38,6 +39,9 @@ func (s *simulation) step(in Input) error {
 		return s.crash() // before anything was durable
 	}
 	s.keep(e.Persist)
+	if retired, ok := in.(RetireRun); ok && retired.Swept {
+		maps.DeleteFunc(s.durable, func(_ string, r Record) bool { return r.Run == retired.Run })
+	}
 	if err := s.check(); err != nil {
 		return fmt.Errorf("after %T: %w", in, err)
 	}
@@ -264,8 +268,13 @@ func (s *simulation) retire(m *submission) error {
 			keys = append(keys, j.key.hex())
 		}
 	}
-	keep := s.rng.IntN(3) > 0
-	err := s.step(RetireRun{m.run, keep})
+	keep, parts, core := s.rng.IntN(3) > 0, s.rng.IntN(4), s.core
+	for from := uint32(1); keep && parts > 0 && from <= uint32(len(m.inOrder)); from += uint32(parts) {
+		if err := s.step(KeepResults{m.run, from, parts}); err != nil || core != s.core {
+			return err // a crash came before the others
+		}
+	}
+	err := s.step(RetireRun{m.run, keep, s.rng.IntN(2) == 0})
 	if _, there := s.core.Run(m.run); !there {
 		if keep {
 			s.kept[m.run] = keys

@@ -20,6 +20,7 @@ var (
 		dispatch.ReadersKnown{},
 		dispatch.StopRun{},
 		dispatch.RetireRun{},
+		dispatch.KeepResults{},
 		dispatch.ReleaseRun{},
 		dispatch.LookFor{},
 		dispatch.ForgetResults{},

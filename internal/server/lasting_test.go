@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"connectrpc.com/connect"
 
@@ -234,6 +235,7 @@ func (v *service) retired(last dispatch.RunID) {
 		<-changed
 		changed = v.server.loop.Changes()
 	}
+	v.swept()
 	for _, table := range append(dispatch.Tables(), archivedTables...) {
 		records, err := v.server.records.Load(v.t.Context(), table)
 		if err != nil {
@@ -244,6 +246,21 @@ func (v *service) retired(last dispatch.RunID) {
 				v.t.Errorf("%s %d %s is still there", r.Table, r.Run, r.Key)
 			}
 		}
+	}
+}
+
+// swept waits until the records of retired runs are deleted.
+func (v *service) swept() {
+	v.t.Helper()
+	for {
+		runs, err := state.LoadSwept(v.t.Context(), v.server.records)
+		if err != nil {
+			v.t.Fatal(err)
+		}
+		if len(runs) == 0 {
+			return
+		}
+		_ = sched.Default().Sleep(v.t.Context(), time.Millisecond)
 	}
 }
 

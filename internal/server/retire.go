@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -38,6 +37,7 @@ func (s *Server) endRuns(ctx context.Context) {
 			s.runs.ended.Put(r.room.Run)
 		}
 	}
+	s.sweepAll(ctx)
 	for {
 		ids, err := s.runs.ended.Take(ctx, s.sched)
 		if err != nil {
@@ -56,6 +56,17 @@ func (s *Server) endRuns(ctx context.Context) {
 			}
 		}
 		s.cutResults(ctx)
+	}
+}
+
+// sweepAll deletes what an earlier server has left of runs that it has retired.
+func (s *Server) sweepAll(ctx context.Context) {
+	left, err := state.LoadSwept(ctx, s.records)
+	for _, id := range left {
+		err = errors.Join(err, s.sweep(ctx, id))
+	}
+	if failed(ctx, err) {
+		s.log.Error("records of runs that were retired could not be deleted; the next server tries again", "error", err)
 	}
 }
 
@@ -108,6 +119,7 @@ func (s *Server) endRun(ctx context.Context, r *run) error {
 var (
 	beforeArchive = fault.New("server.archive.before")
 	beforeRetire  = fault.New("server.retire.before")
+	beforeSweep   = fault.New("server.sweep.before")
 )
 
 // archiveOf is the store that keeps the records of a run which is retired.
@@ -120,40 +132,42 @@ var archivedTables = []string{
 	flow.TableRun, flow.TableLog, state.InputTable, state.AttemptTable, submissionTable, publish.PublishedTable,
 }
 
-// retire moves the records of a run to its archive, and has the core forget it.
+// retiring says how much of a run that is retired is one transaction.
+type retiring struct {
+	jobs    int // that leave their results
+	records int // that are deleted, or are written of its results
+}
+
+var retiredTogether = retiring{jobs: 1000, records: 2000}
+
+// retire moves the records of a run to its archive, and has the core forget it. What grows with the run is
+// done in pieces: others are served between.
 func (s *Server) retire(ctx context.Context, r *run) error {
 	id := r.room.Run
 	_ = beforeArchive.Hit()
-	provenance, moved, err := s.archive(ctx, id)
+	provenance, err := s.archive(ctx, id)
 	if err != nil {
 		return fmt.Errorf("archiving run %d: %w", id, err)
 	}
 	_ = beforeRetire.Hit()
 	run := *r.opened.run
 	run.Archived = true
-	err = s.inbox.Query(ctx, func(c *state.Cores) {
-		run.Stored = c.Dispatch.StoredBytes(id)
-		provenance = slices.DeleteFunc(provenance, func(r dispatch.Record) bool {
-			job, key, _ := strings.Cut(r.Key, "\n")
-			maker := c.Dispatch.MadeBy(key)
-			return maker != "" && maker != job // its result is that of another job, and what it made itself goes
-		})
-	})
-	if err != nil {
+	if run.Stored, err = s.keepResults(ctx, id, provenance); err != nil {
 		return err
 	}
 	record, err := run.Record()
 	if err != nil {
 		return err
 	}
-	for i := range moved {
-		moved[i].Body = nil
+	left, err := state.NewRecord(state.SweptTable, id, state.RunKey, struct{}{})
+	if err != nil {
+		return err
 	}
 	kept := s.sharing.keep(run.Account, run.Stored)
 	err = s.inbox.Drop(ctx, func() *loop.Request {
 		return &loop.Request{
-			Run: id, Dispatch: []dispatch.Input{dispatch.RetireRun{Run: id, Keep: true}, kept},
-			Records: slices.Concat(moved, provenance, []dispatch.Record{record}),
+			Run: id, Dispatch: []dispatch.Input{dispatch.RetireRun{Run: id, Keep: true, Swept: true}, kept},
+			Records: []dispatch.Record{record, left},
 		}
 	})
 	if err != nil {
@@ -163,29 +177,104 @@ func (s *Server) retire(ctx context.Context, r *run) error {
 	r.opened.run = &run
 	s.runs.putAway(&run)
 	s.runs.drop(r)
-	return nil
+	_ = beforeSweep.Hit()
+	return s.sweep(ctx, id)
+}
+
+// keepResults has a run leave its results and how they were made, and returns how many bytes it has stored.
+func (s *Server) keepResults(
+	ctx context.Context, id dispatch.RunID, provenance []dispatch.Record,
+) (stored int64, err error) {
+	jobs := 0
+	if err := s.inbox.Query(ctx, func(c *state.Cores) {
+		run, _ := c.Dispatch.Run(id)
+		jobs, stored = run.Totals.Jobs, c.Dispatch.StoredBytes(id)
+	}); err != nil {
+		return 0, err
+	}
+	for from := 1; from <= jobs; from += s.retiring.jobs {
+		in := dispatch.KeepResults{Run: id, From: uint32(from), Jobs: s.retiring.jobs}
+		err := s.inbox.Deliver(ctx, func() *loop.Request {
+			return &loop.Request{Run: id, Dispatch: []dispatch.Input{in}}
+		})
+		if err != nil {
+			return 0, fmt.Errorf("keeping the results of run %d: %w", id, err)
+		}
+	}
+	for piece := range slices.Chunk(provenance, s.retiring.records) {
+		err := s.inbox.Deliver(ctx, func() *loop.Request {
+			return &loop.Request{Run: id, Prepare: func(c *state.Cores, q *loop.Request) error {
+				q.Records = slices.DeleteFunc(slices.Clone(piece), func(r dispatch.Record) bool {
+					job, key, _ := strings.Cut(r.Key, "\n")
+					maker := c.Dispatch.MadeBy(key)
+					return maker != "" && maker != job // its result is that of another job, and what it made itself goes
+				})
+				return nil
+			}}
+		})
+		if err != nil {
+			return 0, fmt.Errorf("keeping how the results of run %d were made: %w", id, err)
+		}
+	}
+	return stored, nil
+}
+
+// sweep deletes the records of a run that is retired.
+func (s *Server) sweep(ctx context.Context, id dispatch.RunID) error {
+	deleted := func(records []dispatch.Record) error {
+		for i := range records {
+			records[i].Body = nil
+		}
+		err := s.inbox.Deliver(ctx, func() *loop.Request { return &loop.Request{Records: records} })
+		if err != nil {
+			return fmt.Errorf("deleting what is left of run %d: %w", id, err)
+		}
+		return nil
+	}
+	for _, table := range slices.Concat(dispatch.Tables(), archivedTables) {
+		if err := s.inPieces(ctx, table, id, s.retiring.records, deleted); err != nil {
+			return err
+		}
+	}
+	return deleted([]dispatch.Record{{Table: state.SweptTable, Run: id, Key: state.RunKey}})
+}
+
+// inPieces calls take with the records that a table has of a run, some at a time: who writes to the store waits
+// for each reader. They may be deleted meanwhile.
+func (s *Server) inPieces(
+	ctx context.Context, table string, id dispatch.RunID, most int, take func([]dispatch.Record) error,
+) error {
+	for from := ""; ; {
+		part, err := s.records.LoadPart(ctx, table, id, from, state.LastKey, most)
+		if err != nil || len(part) == 0 {
+			return err
+		}
+		from = part[len(part)-1].Key + "\x00"
+		if err := take(slices.Clone(part)); err != nil || len(part) < most {
+			return err
+		}
+	}
 }
 
 // archive writes the records of a run to its archive. It returns how the results that the run
-// leaves were made, and the records that the core does not delete itself.
-func (s *Server) archive(ctx context.Context, id dispatch.RunID) (provenance, moved []dispatch.Record, err error) {
+// leaves were made.
+func (s *Server) archive(ctx context.Context, id dispatch.RunID) (provenance []dispatch.Record, err error) {
 	all, err := s.records.Load(ctx, state.HostTable)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	for _, table := range slices.Concat(dispatch.Tables(), archivedTables, []string{state.RunTable}) {
-		part, err := s.records.LoadPart(ctx, table, id, "", state.LastKey, math.MaxInt32)
+		err := s.inPieces(ctx, table, id, archivePart, func(part []dispatch.Record) error {
+			all = append(all, part...)
+			return nil
+		})
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
-		if slices.Contains(archivedTables, table) {
-			moved = append(moved, part...)
-		}
-		all = append(all, part...)
 	}
 	taken, err := dispatch.TakenResults(all)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	err = s.records.Each(ctx, dispatch.TableResult, func(r dispatch.Record) error {
 		if taken[r.Key] {
@@ -195,17 +284,17 @@ func (s *Server) archive(ctx context.Context, id dispatch.RunID) (provenance, mo
 		return nil
 	})
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if err := s.writeArchive(ctx, s.archiveOf(id), all); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	_, made, _, err := dispatch.Fresh(all)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	provenance, _, err = state.ProvenanceOf(ctx, state.Records(all), made)
-	return provenance, slices.Clone(moved), err
+	return provenance, err
 }
 
 // RemoveRun is part of api.Lasting. The record of the run goes last, so that a removal that was cut

@@ -69,7 +69,8 @@ type Server struct {
 	storage *publish.Storage
 	looked  *publish.Look // of the loop
 
-	runs runs
+	runs     runs
+	retiring retiring // of a lasting server
 
 	sharing  sharing        // of a lasting server
 	space    space          // where outputs are stored
@@ -116,6 +117,7 @@ func Open(ctx context.Context, config Config) (*Server, error) {
 	config = config.withDefaults()
 	s := &Server{
 		config: config, sched: config.Sched, log: config.Log, began: time.Now(), bodies: access.NewBodies(),
+		retiring: retiredTogether,
 	}
 	if err := s.open(ctx); err != nil {
 		s.release()

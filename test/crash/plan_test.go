@@ -50,6 +50,7 @@ var plan = map[string]place{
 	"server.archive.before":    {theServer, nil}, // test/service kills there
 	"server.letout.before":     {theServer, linking},
 	"server.retire.before":     {theServer, nil}, // test/service kills there
+	"server.sweep.before":      {theServer, nil}, // the same
 	"store.apply.before":       {theServer, linking},
 	"store.commit.after":       {theServer, linking},
 	"store.commit.before":      {theServer, linking},

@@ -43,7 +43,8 @@ var points = []struct {
 	name  string
 	times int
 }{
-	{"server.archive.before", each}, {"server.retire.before", each}, {"server.letout.before", 40},
+	{"server.archive.before", each}, {"server.retire.before", each}, {"server.sweep.before", each},
+	{"server.letout.before", 40},
 	{"store.commit.before", 40}, {"store.commit.after", 40},
 }
 

@@ -54,7 +54,8 @@ var armed = []struct {
 	times int
 }{
 	{"publish.before", 4}, {"publish.linked", 4}, {"publish.asserted", 4}, {"publish.renamed", 4},
-	{"server.archive.before", 3}, {"server.retire.before", 3}, {"server.letout.before", 40}, {"remove.before", 2},
+	{"server.archive.before", 3}, {"server.retire.before", 3}, {"server.sweep.before", 3}, {"server.letout.before", 40},
+	{"remove.before", 2},
 	{"store.commit.before", 40}, {"store.commit.after", 40},
 }
 

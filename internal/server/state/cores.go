@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"golang.org/x/sync/errgroup"
@@ -107,13 +108,24 @@ func Begin(run RunOf, core *dispatch.Core, nodes *Nodes) (c Cores, err error) {
 	return c, nil
 }
 
+// SweptTable has an empty record for each run that was retired and of which records may be left, that
+// nobody loads.
+const SweptTable = "server_swept"
+
 // loadDispatch tells of each record before it takes it.
 func loadDispatch(
 	ctx context.Context, source Source, config dispatch.Config, tell func(dispatch.Record),
 ) (*dispatch.Core, dispatch.Effects, error) {
 	loading := dispatch.NewLoading(config)
+	swept, err := LoadSwept(ctx, source)
+	if err != nil {
+		return nil, dispatch.Effects{}, err
+	}
 	for _, table := range dispatch.Tables() {
 		err := source.Each(ctx, table, func(r dispatch.Record) error {
+			if slices.Contains(swept, r.Run) {
+				return nil
+			}
 			tell(r)
 			return loading.Add(r)
 		})
@@ -126,6 +138,15 @@ func loadDispatch(
 		err = fmt.Errorf("loading the jobs: %w", err)
 	}
 	return core, effects, err
+}
+
+// LoadSwept are the runs of SweptTable.
+func LoadSwept(ctx context.Context, source Source) (runs []dispatch.RunID, err error) {
+	records, err := source.Load(ctx, SweptTable)
+	for _, r := range records {
+		runs = append(runs, r.Run)
+	}
+	return runs, err
 }
 
 // loadTallies takes in what is recorded of runs; what others recorded is passed over.
