@@ -9,7 +9,7 @@ import (
 )
 
 // What a command is about, where both a folder and $FAIRWAY_SERVICE could be meant. The rule is the
-// same for all commands that ask, and stands in docs/operations.md.
+// same for all commands that ask, and stands in docs/running-again.md.
 
 // asksServers marks commands that only a server which takes workflows can answer: the folder of a
 // run is never meant.

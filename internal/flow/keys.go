@@ -9,7 +9,7 @@ import (
 )
 
 // fileKey is a key of a workflow file. It is declared once: what reads the file, the advice for an
-// unknown key, the JSON Schema and the tables of docs/workflows.md come from it. The last two are
+// unknown key, the JSON Schema and the tables of docs/keys.md come from it. The last two are
 // made by `go test ./internal/flow -update`.
 type fileKey[T any] struct {
 	name  string
@@ -74,7 +74,7 @@ func entriesOf(of func(*step) *[]entry) func(*parser, *step, *yaml.Node, field) 
 }
 
 const (
-	variablesHelp = "[variables of the environment](#variables-of-the-environment) of commands: `NAME` from the shell that calls `fairway run`, or `NAME=value`"
+	variablesHelp = "[variables of the environment](commands-of-steps.md#variables-of-the-environment) of commands: `NAME` from the shell that calls `fairway run`, or `NAME=value`"
 	flagValue     = `{ "anyOf": [{ "type": "boolean" }, { "type": "string", "pattern": "\\$\\{" }] }`
 	textOnly      = `{ "type": "string" }`
 	shellHelp     = "what runs commands: `bash` (default), `sh`, or the words of a program such as `python3`"
@@ -104,7 +104,7 @@ var workflowKeys = []fileKey[*Workflow]{
       "propertyNames": { "$ref": "#/$defs/word" },
       "additionalProperties": { "$ref": "#/$defs/input" }
     }`, (*parser).inputs},
-	{"limits", "[how much of a resource all jobs together have](#limits-of-a-run), by name", `{
+	{"limits", "[how much of a resource all jobs together have](where-jobs-run.md#limits-of-a-run), by name", `{
       "type": "object",
       "propertyNames": { "$ref": "#/$defs/variable" },
       "additionalProperties": { "$ref": "#/$defs/whole" }
@@ -140,47 +140,48 @@ var catalogKeys = []fileKey[*CatalogRef]{
 
 // The last three say what the jobs execute, and are read together.
 var stepKeys = []fileKey[*step]{
-	{"each", "patterns: [one job for each file](#one-job-for-each-file), or combination of files", "names", (*parser).each},
-	{"merge", "patterns: [many files to one job](#merging)", "texts", (*parser).merge},
+	{"each", "patterns: [one job for each file](steps.md#one-job-for-each-file), or combination of files", "names", (*parser).each},
+	{"merge", "patterns: [many files to one job](steps.md#merging)", "texts", (*parser).merge},
 	{"files", "merge so many files", "whole", (*parser).mergeFiles},
 	{"size", "merge files until they have this size together", "size", limitOf(quantity.Size, func(s *step) *int64 { return &s.limits.size })},
 	{"max_latency", "merge what there is when a file has waited so long", "duration", limitOf(quantity.Duration, func(s *step) *time.Duration { return &s.limits.latency })},
 	{"by", "one sequence of merges for each value of these placeholders", "texts", (*parser).by},
-	{"split", "with `each`: [many jobs from one file](#splitting)", "split", (*parser).split},
-	{"times", "without `each` and `merge`: [the number of jobs](#plain-steps)", "whole", (*parser).times},
+	{"split", "with `each`: [many jobs from one file](steps.md#splitting)", "split", (*parser).split},
+	{"times", "without `each` and `merge`: [the number of jobs](steps.md#plain-steps)", "whole", (*parser).times},
 	{"reads", "further files that each job reads", "names", entriesOf(func(s *step) *[]entry { return &s.reads })},
-	{"writes", "files that each job makes; it [chooses](#outputs-chosen-by-content) the values of free placeholders", "names", entriesOf(func(s *step) *[]entry { return &s.writes })},
-	{"log", "a file of messages that each job may write; it is [kept when the job fails](#commands)", "text", (*parser).log},
-	{"rewrites", "files that each job [replaces](#rewriting)", "names", entriesOf(func(s *step) *[]entry { return &s.rewrites })},
-	{"needs", "[what a job needs](#where-and-how-jobs-run): `cpus`, `memory`, `disk`, `time`, and any resource that a site names", "needs", (*parser).needs},
-	{"tasks", "so many [tasks that begin together](#jobs-of-several-tasks), each with what `needs` says", "whole", (*parser).tasks},
+	{"writes", "files that each job makes; it [chooses](steps.md#outputs-chosen-by-content) the values of free placeholders", "names", entriesOf(func(s *step) *[]entry { return &s.writes })},
+	{"log", "a file of messages that each job may write; it is [kept when the job fails](commands-of-steps.md)", "text", (*parser).log},
+	{"rewrites", "files that each job [replaces](steps.md#rewriting)", "names", entriesOf(func(s *step) *[]entry { return &s.rewrites })},
+	{"needs", "[what a job needs](where-jobs-run.md): `cpus`, `memory`, `disk`, `time`, and any resource that a site names", "needs", (*parser).needs},
+	{"tasks", "so many [tasks that begin together](where-jobs-run.md#jobs-of-several-tasks), each with what `needs` says", "whole", (*parser).tasks},
 	{"nodes", "as `tasks`, each on a node of its own", "whole", (*parser).nodes},
 	{"once", "with `tasks` or `nodes`: the first task alone runs the command, such as `mpirun`", flagValue, (*parser).onceKey},
 	{"tools", "programs that must be installed", "texts", (*parser).tools},
-	{"checkpoint", "a folder such as `state/` where the command saves its state; the next attempt [goes on from there](#jobs-that-outlive-their-pilot)", textOnly, scalarOf(parseCheckpoint, func(s *step) *string { return &s.checkpoint })},
-	{"retry", "[how often and when](#where-and-how-jobs-run) a failed job is tried again", "retry", (*parser).retry},
+	{"checkpoint", "a folder such as `state/` where the command saves its state; the next attempt [goes on from there](where-jobs-run.md#jobs-that-outlive-their-pilot)", textOnly, scalarOf(parseCheckpoint, func(s *step) *string { return &s.checkpoint })},
+	{"retry", "[how often and when](where-jobs-run.md) a failed job is tried again", "retry", (*parser).retry},
 	{"priority", "among ready jobs, a higher one goes first; default: 0", "whole", (*parser).priority},
 	{"site", "preferred site", textOnly, textOf(func(s *step) *string { return &s.site })},
 	{"wait_for_data", "how long a ready job may wait for a pilot that holds more of its input, if that saves time, or for the preferred site; default: 10s; `0s`: never", "duration", (*parser).waitForData},
-	{"access", "[how the command gets what it reads](#reading-files-where-they-are): one word, or one for each variable", `{
+	{"access", "[how the command gets what it reads](commands-of-steps.md#reading-files-where-they-are): " +
+		"one word, or one for each variable", `{
           "anyOf": [
             { "$ref": "#/$defs/access" },
             { "type": "object", "minProperties": 1, "propertyNames": { "$ref": "#/$defs/variable" }, "additionalProperties": { "$ref": "#/$defs/access" } }
           ]
         }`, (*parser).access},
-	{"storage", "where outputs stay: `element` (default: on the storage element, also for later runs), `temporary` ([until they were read](#temporary-files)) or `cache` (made again if they are lost there)", `{ "type": "string", "pattern": "^(element|temporary|cache)$|\\$\\{" }`, (*parser).storage},
+	{"storage", "where outputs stay: `element` (default: on the storage element, also for later runs), `temporary` ([until they were read](where-jobs-run.md#temporary-files)) or `cache` (made again if they are lost there)", `{ "type": "string", "pattern": "^(element|temporary|cache)$|\\$\\{" }`, (*parser).storage},
 	{"publish", "whether outputs are results; default: those that no step reads", flagValue, (*parser).publish},
-	{"may_be_empty", "[whether the step may produce nothing](#inputs-and-steps-without-a-result)", flagValue, scalarOf(parseFlag, func(s *step) *bool { return &s.mayBeEmpty })},
+	{"may_be_empty", "[whether the step may produce nothing](steps.md#inputs-and-steps-without-a-result)", flagValue, scalarOf(parseFlag, func(s *step) *bool { return &s.mayBeEmpty })},
 	{"sandbox", "as that of the workflow: `strict` or `open`", sandboxValue, scalarOf(parseSandbox, func(s *step) *bool { return &s.strict })},
-	{"container", "the image of a [container](#containers) in which commands run", `{
+	{"container", "the image of a [container](commands-of-steps.md#containers) in which commands run", `{
           "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/container" }]
         }`, (*parser).inContainer},
-	{"environment", "a `requirements.txt`: commands find [what it names](#environments)", textOnly, (*parser).environment},
-	{"variables", "more [variables of the environment](#variables-of-the-environment), beside those of the workflow", "texts", (*parser).stepVariables},
-	{"command", "[what each job executes](#commands)", "text", nil},
+	{"environment", "a `requirements.txt`: commands find [what it names](commands-of-steps.md#environments)", textOnly, (*parser).environment},
+	{"variables", "more [variables of the environment](commands-of-steps.md#variables-of-the-environment), beside those of the workflow", "texts", (*parser).stepVariables},
+	{"command", "[what each job executes](commands-of-steps.md)", "text", nil},
 	{"script", "a file with the text of the command, in place of `command`", textOnly, nil},
-	{"worker", "[a program](#warm-workers) that a pilot starts once and that begins each job: `python MODULES`, `R PACKAGES` or your own", "shell", scalarOf(parseWorker, func(s *step) *string { return &s.worker })},
-	{"shell", "[what runs the command](#commands)", "shell", nil},
+	{"worker", "[a program](commands-of-steps.md#warm-workers) that a pilot starts once and that begins each job: `python MODULES`, `R PACKAGES` or your own", "shell", scalarOf(parseWorker, func(s *step) *string { return &s.worker })},
+	{"shell", "[what runs the command](commands-of-steps.md)", "shell", nil},
 }
 
 var splitKeys = []fileKey[*step]{
@@ -194,7 +195,8 @@ var needsKeys = []fileKey[*step]{
 	{"cpus", "processors, also fractions such as 0.5", "text", scalarOf(quantity.MilliCPUs, func(s *step) *int64 { return &s.needs.MilliCPUs })},
 	{"memory", "also a limit", "size", scalarOf(quantity.Size, func(s *step) *int64 { return &s.needs.Memory })},
 	{"disk", "space for what a job writes", "size", scalarOf(quantity.Size, func(s *step) *int64 { return &s.needs.Disk })},
-	{"gpu", "GPUs that [no other job has](#gpus), or 0.5 of one: a number, or `{count: 1, memory: 20GB}` of each", `{
+	{"gpu", "GPUs that [no other job has](where-jobs-run.md#gpus), or 0.5 of one: a number, or " +
+		"`{count: 1, memory: 20GB}` of each", `{
           "anyOf": [
             { "type": "integer", "minimum": 0 },
             { "type": "number", "minimum": 0.001, "exclusiveMaximum": 1 },

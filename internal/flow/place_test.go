@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// calibrating is the example of docs/workflows.md, with the files that all jobs read listed last.
+// calibrating is the example of docs/steps.md, with the files that all jobs read listed last.
 const calibrating = `
 workflow: w
 inputs:

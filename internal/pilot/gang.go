@@ -17,7 +17,7 @@ import (
 	"fairway/lib/sched"
 )
 
-// What the command of a job with several tasks finds in its environment besides (docs/gangs.md).
+// What the command of a job with several tasks finds in its environment besides (docs/where-jobs-run.md).
 const (
 	TasksVariable    = "FAIRWAY_TASKS"    // how many tasks the job has
 	TaskVariable     = "FAIRWAY_TASK"     // which one this is, from 0

@@ -155,7 +155,7 @@ func TestVariablesOfFairwayAreSetAndDocumented(t *testing.T) {
 	cfg := q.config("p1")
 	cfg.MilliCPUs, cfg.Memory = 2000, 300e6
 	q.start(cfg)
-	documented := contents(t, "../../docs/workflows.md")
+	documented := contents(t, "../../docs/commands-of-steps.md")
 	names := []string{
 		JobVariable, NameVariable, StepVariable, process.AttemptVariable, TryVariable, process.PilotVariable, SandboxVariable,
 		CPUsVariable, MemoryVariable,
@@ -164,7 +164,7 @@ func TestVariablesOfFairwayAreSetAndDocumented(t *testing.T) {
 	}
 	for _, name := range names {
 		if !strings.Contains(documented, "`"+name+"`") {
-			t.Errorf("docs/workflows.md has no %s", name)
+			t.Errorf("docs/commands-of-steps.md has no %s", name)
 		}
 		expect(t, q.run("p1", shell(": $"+name)), wire.Outcome_OUTCOME_SUCCEEDED, "")
 	}

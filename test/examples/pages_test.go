@@ -17,6 +17,7 @@ var block = regexp.MustCompile("(?ms)^```([a-z]*)\n(.*?)^```$")
 func TestPagesAsTyped(t *testing.T) {
 	for page, files := range map[string][]string{
 		"README.md":                {"data/a.gz"},
+		"docs/first-workflow.md":   nil,
 		"docs/tutorials/lambda.md": nil,
 		"docs/tutorials/tier0.md":  nil,
 	} {
@@ -69,9 +70,12 @@ func typed(page string) string {
 		default:
 			for line := range strings.Lines(text) {
 				switch word, _, _ := strings.Cut(line, " "); {
+				case strings.HasSuffix(line, "# fails\n"):
+					script.WriteString("if " + strings.TrimSuffix(line, "# fails\n") + "; then false; fi\n")
 				case strings.HasPrefix(line, "make run"):
 					script.WriteString("fairway run examples/lambda/workflow.yaml\n")
 				case word == "fairway", word == "grep", word == "cp", word == "diff", word == "cat", word == "cd", word == "mkdir",
+					word == "for", word == "seq",
 					strings.HasPrefix(word, "./"):
 					script.WriteString(line)
 				}

@@ -14,7 +14,7 @@ import (
 )
 
 // StateFolder is the name of the folder beside a workflow that holds the state
-// of its run. What is in it stands in docs/operations.md.
+// of its run. What is in it stands in docs/files-on-disk.md.
 const StateFolder = ".fairway"
 
 // RunningError says that another process runs the workflow.

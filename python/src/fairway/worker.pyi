@@ -2,7 +2,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 def serve(main: Callable[[list[str]], Any] | None = None, modules: Iterable[str] = ()) -> NoReturn:
-    """Fork for each job that the pilot sends, and call main(argv) there (docs/workflows.md#warm-workers).
+    """Fork for each job that the pilot sends, and call main(argv) there (docs/commands-of-steps.md#warm-workers).
 
     Args:
         main: what a job does; its result is the exit code, as with sys.exit. Default: what `python3` would do.
