@@ -134,6 +134,13 @@ test-arc: ## run the tests of batch systems on a real ARC in front of Slurm, whi
 	scripts/install-packages.sh slurm-wlm munge nordugrid-arc-arex nordugrid-arc-client nordugrid-arc-plugins-arcrest $(EXAMPLE_PACKAGES)
 	FAIRWAY_TEST_BATCH=arc go test -race -count=1 -timeout 14m -run ARC ./internal/batch/... ./test/sites
 
+HTCONDOR := $(CURDIR)/bin/htcondor
+.PHONY: test-htcondor
+test-htcondor: ## run the tests of batch systems on a real HTCondor, that of Debian 13, which it unpacks
+	scripts/install-packages.sh $(EXAMPLE_PACKAGES)
+	scripts/install-htcondor.sh $(HTCONDOR)
+	PATH="$(HTCONDOR)/condor:$$PATH" FAIRWAY_TEST_BATCH=htcondor go test $(RACE) -count=1 -timeout 14m -run HTCondor ./internal/batch/command ./test/sites
+
 test-ssh: ## run the tests of hosts that are reached by ssh, on servers of its own
 	scripts/install-packages.sh openssh-server openssh-client
 	FAIRWAY_TEST_BATCH=ssh go test $(RACE) -count=1 -timeout 14m -run SSH ./internal/batch/... ./test/sites

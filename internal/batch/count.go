@@ -8,11 +8,14 @@ import (
 // Calls counts what a batch system was asked. Any goroutine may look.
 type Calls struct{ Submits, Statuses, Withdrawals, Errors atomic.Int64 }
 
-// Count returns a system that counts its calls. It is a Notifier if the other is.
+// Count returns a system that counts its calls. It is a Notifier or a Batcher if the other is.
 func Count(system System) (System, *Calls) {
 	c := &counted{System: system, calls: &Calls{}}
-	if notifier, ok := system.(Notifier); ok {
-		return &countedNotifier{counted: c, notifier: notifier}, c.calls
+	switch system := system.(type) {
+	case Notifier:
+		return &countedNotifier{counted: c, notifier: system}, c.calls
+	case Batcher:
+		return &countedBatcher{counted: c, batcher: system}, c.calls
 	}
 	return c, c.calls
 }
@@ -58,3 +61,17 @@ func (c *countedNotifier) Ended() <-chan End { return c.notifier.Ended() }
 
 // Close is part of Notifier.
 func (c *countedNotifier) Close() error { return c.notifier.Close() }
+
+type countedBatcher struct {
+	*counted
+	batcher Batcher
+}
+
+// AtOnce is part of Batcher.
+func (c *countedBatcher) AtOnce() int { return c.batcher.AtOnce() }
+
+// SubmitAll is part of Batcher.
+func (c *countedBatcher) SubmitAll(ctx context.Context, launches []string) error {
+	c.calls.Submits.Add(1)
+	return c.seen(c.batcher.SubmitAll(ctx, launches))
+}

@@ -60,6 +60,15 @@ type System interface {
 	Withdraw(ctx context.Context, launches ...string) error
 }
 
+// Batcher is a System that takes several launches with one call.
+type Batcher interface {
+	System
+	// AtOnce is how many launches SubmitAll takes at most, at least 1.
+	AtOnce() int
+	// SubmitAll is Submit for launches of different names. Its error is that of all of them.
+	SubmitAll(ctx context.Context, launches []string) error
+}
+
 // Notifier is a System that tells by itself, at once and once, when it no longer
 // has a launch. Its Status is exact: a launch that it doesn't name is gone. So is
 // Submit: of one that failed it has nothing.

@@ -93,6 +93,7 @@ type Roster struct {
 	strangers map[string]int // jobs of launches that the batch system had and nobody wants, at the last answer
 	surveyed  bool           // there was an answer, so strangers is known; a Notifier has none
 	unwanted  map[string]bool
+	started   int       // calls of Start
 	doubtful  bool      // a Notifier is to be asked about launches whose ends it may have told before
 	endings   []End     // to be told
 	possible  bool      // a launch has run, or Never was told
@@ -104,6 +105,7 @@ type Roster struct {
 
 // launch is one that was started or adopted and is not known to be gone.
 type launch struct {
+	number    int       // of Start, by which those that wait are ordered
 	asked     bool      // it was submitted, or may have been
 	flying    bool      // it is being submitted
 	doubtful  bool      // its submission failed: the next answers tell whether it was taken
@@ -154,7 +156,8 @@ func (r *Roster) Start(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.launches[name] == nil {
-		r.launches[name] = &launch{}
+		r.started++
+		r.launches[name] = &launch{number: r.started}
 		r.waiting = append(r.waiting, name)
 		nudge(r.asking)
 		nudge(r.work)
@@ -563,17 +566,15 @@ func (r *Roster) withdraw() {
 // system refuses one. It reports whether it took any.
 func (r *Roster) submitAll() (taken, refused bool) {
 	for {
-		name := r.next()
-		if name == "" {
+		names := r.next()
+		if len(names) == 0 {
 			return taken, false
 		}
-		ctx, cancel := context.WithTimeout(r.ctx, CallTime)
-		err := r.cfg.System.Submit(ctx, name)
-		cancel()
+		err := r.submit(names)
 		if r.ctx.Err() != nil {
 			return taken, true
 		}
-		if told := r.submittedNow(name, err); told {
+		if told := r.submittedNow(names, err); told {
 			return taken, true
 		}
 		if err != nil {
@@ -584,25 +585,43 @@ func (r *Roster) submitAll() (taken, refused bool) {
 	}
 }
 
+// submit has the batch system take launches, which are several for a Batcher only.
+func (r *Roster) submit(names []string) error {
+	ctx, cancel := context.WithTimeout(r.ctx, CallTime)
+	defer cancel()
+	if several, ok := r.cfg.System.(Batcher); ok {
+		return several.SubmitAll(ctx, names)
+	}
+	return r.cfg.System.Submit(ctx, names[0])
+}
+
 // refusedText is what a person is told of a submission that was refused.
 func (r *Roster) refusedText(err error) string {
 	return fmt.Sprintf("%s takes no %s, and is asked again: %v", r.cfg.Site, r.cfg.Job, err)
 }
 
-// next takes the launch that is to be submitted now, if there is one. Until it is
-// known that the batch system has not taken it, it counts as submitted. While that is
-// not known of another it waits, so that launches keep their order.
-func (r *Roster) next() (name string) {
+// next takes the launches that are to be submitted with one call now, if there are any. Until
+// it is known that the batch system has not taken one, it counts as submitted. While that is
+// not known of another they wait, so that launches keep their order.
+func (r *Roster) next() (names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.waiting) == 0 || !r.surveyed || r.inDoubt() || r.cfg.MaxPilots > 0 && r.submitted() >= r.cfg.MaxPilots {
-		return ""
+	if !r.surveyed || r.inDoubt() {
+		return nil
 	}
-	name = r.waiting[0]
-	r.waiting = r.waiting[1:]
-	l := r.launches[name]
-	l.asked, l.flying = true, true
-	return name
+	n := min(1, len(r.waiting))
+	if several, ok := r.cfg.System.(Batcher); ok {
+		n = min(several.AtOnce(), len(r.waiting))
+	}
+	if r.cfg.MaxPilots > 0 {
+		n = min(n, max(0, r.cfg.MaxPilots-r.submitted()))
+	}
+	names, r.waiting = slices.Clone(r.waiting[:n]), r.waiting[n:]
+	for _, name := range names {
+		l := r.launches[name]
+		l.asked, l.flying = true, true
+	}
+	return names
 }
 
 func (r *Roster) inDoubt() bool {
@@ -614,9 +633,9 @@ func (r *Roster) inDoubt() bool {
 	return false
 }
 
-// submittedNow notes how the submission of a launch has ended. One that failed may have
+// submittedNow notes how the submission of launches has ended. Those of one that failed may have
 // been taken all the same, but by a Notifier. It reports whether Never was told.
-func (r *Roster) submittedNow(name string, err error) (told bool) {
+func (r *Roster) submittedNow(names []string, err error) (told bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	taken := err == nil
@@ -629,28 +648,33 @@ func (r *Roster) submittedNow(name string, err error) (told bool) {
 	if taken {
 		r.lastTold = ""
 	}
-	l := r.launches[name]
-	switch {
-	case l == nil:
-	case !taken && r.Notified():
-		l.flying = false
-		r.notTaken(name, l)
-	default:
-		l.flying, l.at, l.doubtful = false, time.Now(), !taken
-		nudge(r.asking)
+	for _, name := range names {
+		switch l := r.launches[name]; {
+		case l == nil:
+		case !taken && r.Notified():
+			l.flying = false
+			r.notTaken(name, l)
+		default:
+			l.flying, l.at, l.doubtful = false, time.Now(), !taken
+			nudge(r.asking)
+		}
 	}
 	return told
 }
 
-// notTaken puts a launch that the batch system does not have back in front of those that
-// wait. r.mu is held.
+// notTaken puts a launch that the batch system does not have back in its place among those
+// that wait. r.mu is held.
 func (r *Roster) notTaken(name string, l *launch) {
 	if l.withdrawn {
 		r.end(name, "was withdrawn before it was submitted")
 		return
 	}
 	l.asked, l.doubtful, l.missed = false, false, 0
-	r.waiting = slices.Insert(r.waiting, 0, name)
+	at := slices.IndexFunc(r.waiting, func(w string) bool { return r.launches[w].number > l.number })
+	if at < 0 {
+		at = len(r.waiting)
+	}
+	r.waiting = slices.Insert(r.waiting, at, name)
 }
 
 // warn says something to a person, once in a row.

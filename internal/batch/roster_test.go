@@ -691,3 +691,42 @@ func TestAnExpectedStrangerStays(t *testing.T) {
 		}
 	})
 }
+
+// several is a queue that takes some launches at once.
+type several struct {
+	*queue
+	calls [][]string
+}
+
+func (s *several) AtOnce() int { return 3 }
+
+func (s *several) SubmitAll(ctx context.Context, launches []string) (err error) {
+	s.do(func() { s.calls = append(s.calls, slices.Clone(launches)) })
+	for _, launch := range launches {
+		err = errors.Join(err, s.Submit(ctx, launch))
+	}
+	return err
+}
+
+// Launches that may go together go together, in their order, up to the number of pilots and to
+// what the system takes at once; also those that it did not take, however it tells.
+func TestLaunchesAreSubmittedTogether(t *testing.T) {
+	q := &several{queue: newQueue()}
+	q.refuse = errors.New("busy")
+	inBubble(t, q, 4, func(r *roster) {
+		for i := range 6 {
+			r.Start(fmt.Sprint("l-", i))
+		}
+		pass(5 * DefaultEvery)
+		q.do(func() { q.refuse = nil })
+		pass(time.Hour)
+		q.do(func() { delete(q.jobs, "l-1") })
+		pass(time.Hour)
+		if got := fmt.Sprint(q.submittedSoFar()); got != "[l-0 l-1 l-2 l-3 l-4]" {
+			t.Error("submitted", got)
+		}
+		if got := fmt.Sprint(q.calls[len(q.calls)-3:]); got != "[[l-0 l-1 l-2] [l-3] [l-4]]" {
+			t.Error("the calls were", q.calls)
+		}
+	})
+}

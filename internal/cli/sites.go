@@ -107,7 +107,7 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 			Most:  dispatch.Resources{MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Time: has.Time, Countable: s.Has},
 			Price: s.Price.Seconds(), QueueWait: s.QueueWait, Storage: s.Near,
 		},
-		Poll: s.Poll,
+		Poll: s.Pace(),
 		Pilot: func(l folder.Layout) any {
 			settings := farPilot(s, tools, l, o)
 			settings.IdleTime = 0 // whoever has started it ends it

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -31,12 +32,40 @@ func (c *Config) takeAllotment(ctx context.Context, environment func(string) str
 		return 0
 	}
 	const mib = 1 << 20
-	cpus := number("SLURM_CPUS_ON_NODE", "NSLOTS", "PBS_NCPUS", "NCPUS", "LSB_DJOB_NUMPROC", "_CONDOR_NPROCS")
+	cpus := number("SLURM_CPUS_ON_NODE", "NSLOTS", "PBS_NCPUS", "NCPUS", "LSB_DJOB_NUMPROC")
+	slot := slotOf(environment("_CONDOR_MACHINE_AD"))
+	cpus = cmp.Or(cpus, slot["Cpus"])
 	setDefault(&c.MilliCPUs, cpus*1000)
+	setDefault(&c.Memory, slot["Memory"]*mib/10*9)
 	setDefault(&c.Memory, cmp.Or(number("SLURM_MEM_PER_NODE"), number("SLURM_MEM_PER_CPU")*cpus)*mib/10*9)
 	if job := environment("SLURM_JOB_ID"); job != "" {
 		setDefault(&c.Life, lifeOf(slurmTimeLeft(ctx, job)))
 	}
+}
+
+// maxSlotFile bounds what is read of the description of a slot, in bytes.
+const maxSlotFile = 1 << 20
+
+// slotOf are the numbers in the file in which HTCondor describes the slot of a job; none where there
+// is no such file.
+func slotOf(path string) map[string]int64 {
+	numbers := map[string]int64{}
+	if path == "" {
+		return numbers
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return numbers
+	}
+	defer file.Close()
+	text, _ := io.ReadAll(io.LimitReader(file, maxSlotFile)) // what could be read counts
+	for line := range strings.Lines(string(text)) {
+		name, value, _ := strings.Cut(line, "=")
+		if n, err := quantity.Whole(strings.TrimSpace(value)); err == nil && n > 0 {
+			numbers[strings.TrimSpace(name)] = n
+		}
+	}
+	return numbers
 }
 
 func lifeOf(left time.Duration) time.Duration {

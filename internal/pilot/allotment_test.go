@@ -18,6 +18,11 @@ func environmentOf(settings map[string]string) func(string) string {
 
 // A pilot that took the whole machine would compute on processors of other jobs.
 func TestTakesWhatTheBatchSystemAllotted(t *testing.T) {
+	slot := filepath.Join(t.TempDir(), "machine.ad")
+	text := "Arch = \"X86_64\"\nCpus = 2\nDetectedCpus = 64\nMemory = 1000\nTotalMemory = 256000\n"
+	if err := os.WriteFile(slot, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for name, test := range map[string]struct {
 		environment  map[string]string
 		given        Config
@@ -28,6 +33,8 @@ func TestTakesWhatTheBatchSystemAllotted(t *testing.T) {
 		"slurm, per cpu":     {map[string]string{"SLURM_CPUS_ON_NODE": "4", "SLURM_MEM_PER_CPU": "1000"}, Config{}, 4000, 4000 << 20 / 10 * 9},
 		"grid engine":        {map[string]string{"NSLOTS": "8"}, Config{}, 8000, 0},
 		"pbs":                {map[string]string{"NCPUS": "8"}, Config{}, 8000, 0},
+		"htcondor":           {map[string]string{"_CONDOR_MACHINE_AD": slot}, Config{}, 2000, 1000 << 20 / 10 * 9},
+		"no file of a slot":  {map[string]string{"_CONDOR_MACHINE_AD": slot + ".none"}, Config{}, 0, 0},
 		"settings win":       {map[string]string{"NSLOTS": "8"}, Config{MilliCPUs: 500, Memory: 7}, 500, 7},
 		"nonsense is passed": {map[string]string{"NSLOTS": "-8", "SLURM_CPUS_ON_NODE": "many"}, Config{}, 0, 0},
 	} {

@@ -126,6 +126,14 @@ type Site struct {
 	nodeCPUs int64                  // of the largest node of it
 }
 
+// Pace is the least time between two questions of a server to the batch system; 0: the default.
+func (s *Site) Pace() time.Duration {
+	if s.Poll == 0 && s.Template != nil {
+		return s.Template.Poll
+	}
+	return s.Poll
+}
+
 // UserFile is the file of sites of the user.
 func UserFile() (string, error) {
 	folder, err := os.UserConfigDir()

@@ -97,7 +97,7 @@ func TestProblems(t *testing.T) {
 
 		"sites: {a: {system: slurm, cache: none, min_threshold: 1GB}}": "has no cache, and keeps a part of it free; remove it",
 		"sites: {a: {system: gridengine, shares: nothing}}":            "gridengine is not known to keep scripts from other users; write `shares: folder`",
-		"sites: {a: {system: htcondor, shares: nothing}}":              "scripts of pilots that share nothing hold a secret",
+		"sites: {a: {system: lsf, shares: nothing}}":                   "scripts of pilots that share nothing hold a secret",
 		"sites: {a: {system: gridengine, cpus: 2}}":                    "add `parallel_environment: NAME`",
 		"sites: {a: {system: command}}":                                "has the system command, and no template",
 		"sites: {a: {system: slurm, command: {}}}":                     "write `system: command`",

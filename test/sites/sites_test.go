@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -84,6 +85,9 @@ func (w work) in(t *testing.T, folder, sites string) string {
 	return folder
 }
 
+// as are the words before a command that have another user give it; none: whoever runs the tests.
+var as []string
+
 // patience is how long a run may take.
 const patience = 4 * time.Minute
 
@@ -100,8 +104,8 @@ func run(t *testing.T, folder string, arguments ...string) string {
 
 func command(t *testing.T, folder string, arguments ...string) *exec.Cmd {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), "timeout",
-		append([]string{fmt.Sprint(patience.Seconds()), fairway}, arguments...)...)
+	argv := slices.Concat([]string{fmt.Sprint(patience.Seconds())}, as, []string{fairway}, arguments)
+	cmd := exec.CommandContext(t.Context(), "timeout", argv...)
 	cmd.Dir = folder
 	return cmd
 }

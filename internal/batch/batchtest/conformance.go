@@ -86,7 +86,7 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 		t.Fatal(err)
 	}
 	o.Await(t, "l-1.ended")
-	o.gone(t, "l-1")
+	o.Gone(t, "l-1")
 	if found := status(t, o.System); found["l-2"].State != batch.Running {
 		t.Errorf("the other one was ended too: %v", found)
 	}
@@ -97,7 +97,7 @@ func Run(t *testing.T, open func(t *testing.T) Opened) {
 	if err := o.System.Withdraw(t.Context(), "l-2"); err != nil {
 		t.Fatal(err)
 	}
-	o.gone(t, "l-2")
+	o.Gone(t, "l-2")
 }
 
 func status(t *testing.T, s batch.System) map[string]batch.Status {
@@ -143,23 +143,24 @@ func (o *Opened) stop(t *testing.T, launch string) {
 
 // reach waits until a launch has a state.
 func (o *Opened) reach(t *testing.T, launch string, wanted batch.State) map[string]batch.Status {
-	return o.until(t, fmt.Sprintf("%s is %v", launch, wanted), func(found map[string]batch.Status) bool {
+	return o.Until(t, fmt.Sprintf("%s is %v", launch, wanted), func(found map[string]batch.Status) bool {
 		is, ok := found[launch]
 		return ok && is.State == wanted
 	})
 }
 
-// gone waits until a launch is gone, or is not known any more.
-func (o *Opened) gone(t *testing.T, launch string) {
-	o.until(t, launch+" is gone", func(found map[string]batch.Status) bool {
+// Gone waits until a launch is gone, or is not known any more.
+func (o *Opened) Gone(t *testing.T, launch string) {
+	o.Until(t, launch+" is gone", func(found map[string]batch.Status) bool {
 		is, ok := found[launch]
 		return !ok || is.State == batch.Gone
 	})
 }
 
-func (o *Opened) until(t *testing.T, what string, reached func(map[string]batch.Status) bool) map[string]batch.Status {
+// Until waits until what the batch system says of all launches is what is wanted.
+func (o *Opened) Until(t *testing.T, what string, reached func(map[string]batch.Status) bool) map[string]batch.Status {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), startTime)
 	defer cancel()
 	asked := sched.NewStatus(sched.Default(), sched.StatusConfig[string, map[string]batch.Status]{
 		Name: t.Name(), Every: 50 * time.Millisecond,

@@ -1,5 +1,5 @@
 // Package batchtest has what every batch system must pass, and starts real ones to
-// pass it on: Slurm with four nodes, Grid Engine, and ARC in front of Slurm, all on this
+// pass it on: Slurm with four nodes, Grid Engine, HTCondor, and ARC in front of Slurm, all on this
 // machine and in a folder of the test. What it starts it ends, by process.
 package batchtest
 

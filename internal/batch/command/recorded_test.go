@@ -36,8 +36,9 @@ var recorded = map[string]map[string]batch.Status{
 		"farm-a.5": {State: batch.Gone, Reason: "Unknown to the element"},
 	},
 	"htcondor": {
-		"farm-a.1": {State: batch.Running, Reason: "2", Jobs: 1},
-		"farm-a.2": {State: batch.Queued, Reason: "5", Jobs: 1},
+		"l-1": {State: batch.Running, Reason: "2", Jobs: 1},
+		"l-2": {State: batch.Queued, Reason: "via condor_hold (by user games)", Jobs: 1},
+		"l-3": {State: batch.Queued, Reason: "1", Jobs: 1},
 	},
 	"pbs": {
 		"farm-a.1": {State: batch.Running, Reason: "R", Jobs: 1},
@@ -225,7 +226,7 @@ func TestFailedStatus(t *testing.T) {
 func TestAnswersThatAreNone(t *testing.T) {
 	for name, answers := range map[string][]string{
 		"slurm":      {"slurm_load_jobs: retrying\n", "a|1|RUNNING|None\nfairway.0123456789ab.l-1|1", "a|1|RUNNING|None", "\x00\n", "<html>503</html>\n"},
-		"htcondor":   {"fairway.0123456789ab.l-1|1.0|2\nfairway.01"},
+		"htcondor":   {"1.0 fairway.0123456789ab.l-1 2 \n2.0 fairway.01"},
 		"pbs":        {"Job Id: 1.host\n    Job_Name = fairway.0123456789ab.l-1\n    job_state = R\n\nJob Id: 2.ho"},
 		"lsf":        {"fairway.0123456789ab.l-1|1|RUN\nfairway.0123"},
 		"kubernetes": {"fairway-0123456789ab-l-1   Running\nfairway-0123"},
@@ -271,7 +272,7 @@ func second[T any](_ T, err error) error { return err }
 // A path is not written into a job description in which it would mean something else. Into
 // those for which no path is needed, and into arguments, all go.
 func TestFoldersInJobDescriptions(t *testing.T) {
-	refused := map[string]bool{"htcondor": true, "kubernetes": true}
+	refused := map[string]bool{"kubernetes": true}
 	for _, name := range Names() {
 		template, err := Ready(name)
 		if err != nil {

@@ -1,6 +1,6 @@
 // Package command drives batch systems through their command-line programs, as
-// templates describe them. Those for Slurm, Grid Engine and ARC are tested against the
-// real ones; those for HTCondor, PBS, LSF and Kubernetes on recorded output only.
+// templates describe them. Those for Slurm, Grid Engine, ARC and HTCondor are tested against
+// the real ones; those for PBS, LSF and Kubernetes on recorded output only.
 //
 // The name of a launch stands in the name of its job, with a part of the identity of
 // the state, so one question tells of all launches of a state and of no other.
@@ -175,20 +175,49 @@ func setOf(names []string) (set []string) {
 
 // Text is the script of a launch, and what the submission reads.
 func (s *System) Text(launch string) (script, input string, err error) {
-	body, err := s.cfg.Script(launch)
-	if err != nil {
+	if script, err = s.script(launch); err != nil {
 		return "", "", err
 	}
+	return script, s.input([]string{launch}, script), nil
+}
+
+// script is that of a launch.
+func (s *System) script(launch string) (string, error) {
+	body, err := s.cfg.Script(launch)
+	if err != nil {
+		return "", err
+	}
+	lines := []string{"#!/bin/sh"}
+	lines = append(lines, s.of(launch).fill(splitLines(s.cfg.Template.Header), "option", s.cfg.Request.Options)...)
+	return strings.Join(lines, "\n") + "\n" + body, nil
+}
+
+// input is what the submission of some launches reads, of which the last has a script.
+func (s *System) input(launches []string, script string) string {
+	if s.cfg.Template.Input == "" {
+		return script
+	}
+	var lines []string
+	for _, line := range splitLines(s.cfg.Template.Input) {
+		each := launches
+		if !slices.ContainsFunc(ofLaunches, func(of string) bool { return strings.Contains(line, of) }) {
+			each = launches[:1]
+		}
+		for _, launch := range each {
+			lines = append(lines, s.of(launch).fill([]string{line}, "option", s.cfg.Request.Options)...)
+		}
+	}
+	return strings.Join(lines, "\n") + "\n"
+}
+
+// ofLaunches are the placeholders of which each launch has another value.
+var ofLaunches = []string{"{name}", "{script}", "{script_name}"}
+
+// of are the values of a launch.
+func (s *System) of(launch string) values {
 	v := s.values()
 	v["name"], v["script"], v["script_name"] = s.prefix+launch, s.scriptFile(launch), launch+scriptEnding
-	lines := []string{"#!/bin/sh"}
-	lines = append(lines, v.fill(splitLines(s.cfg.Template.Header), "option", s.cfg.Request.Options)...)
-	script = strings.Join(lines, "\n") + "\n" + body
-	if s.cfg.Template.Input == "" {
-		return script, script, nil
-	}
-	return script, strings.Join(v.fill(splitLines(s.cfg.Template.Input), "option", s.cfg.Request.Options), "\n") + "\n",
-		nil
+	return v
 }
 
 func splitLines(text string) []string {
@@ -207,21 +236,31 @@ func (s *System) scriptFile(launch string) string {
 
 // Submit is part of batch.System.
 func (s *System) Submit(ctx context.Context, launch string) error {
-	script, input, err := s.Text(launch)
-	if err != nil {
-		return err
-	}
-	if !s.cfg.Secret || s.cfg.Template.Uploads {
-		if err := os.WriteFile(s.scriptFile(launch), []byte(script), 0o700); err != nil {
+	return s.SubmitAll(ctx, []string{launch})
+}
+
+// AtOnce is part of batch.Batcher.
+func (s *System) AtOnce() int { return max(1, s.cfg.Template.AtOnce) }
+
+// SubmitAll is part of batch.Batcher.
+func (s *System) SubmitAll(ctx context.Context, launches []string) error {
+	var script string
+	for _, launch := range launches {
+		var err error
+		if script, err = s.script(launch); err != nil {
 			return err
 		}
+		if !s.cfg.Secret || s.cfg.Template.Uploads {
+			if err := os.WriteFile(s.scriptFile(launch), []byte(script), 0o700); err != nil {
+				return err
+			}
+		}
+		if s.cfg.Secret {
+			defer os.Remove(s.scriptFile(launch))
+		}
 	}
-	if s.cfg.Secret {
-		defer os.Remove(s.scriptFile(launch))
-	}
-	v := s.values()
-	v["name"], v["script"], v["script_name"] = s.prefix+launch, s.scriptFile(launch), launch+scriptEnding
-	_, err = s.run(ctx, v.fill(s.cfg.Template.Submit, "option", s.cfg.Request.Options), input, s.handedOver())
+	argv := s.of(launches[0]).fill(s.cfg.Template.Submit, "option", s.cfg.Request.Options)
+	_, err := s.run(ctx, argv, s.input(launches, script), s.handedOver())
 	if never := s.cfg.Template.Never; err != nil && never != nil && never.MatchString(err.Error()) {
 		return &batch.NeverError{Err: err}
 	}

@@ -7,10 +7,12 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"go.yaml.in/yaml/v3"
 
 	"fairway/internal/batch"
+	"fairway/internal/quantity"
 	"fairway/internal/yamlfile"
 )
 
@@ -48,6 +50,12 @@ type Template struct {
 	Never *regexp.Regexp
 	// Uploads says that Submit has sent the file {script} to the batch system when it ends.
 	Uploads bool
+	// AtOnce is how many launches one submission may carry, 0: one. Lines of Input with {name}, {script}
+	// or {script_name} stand once for each of them.
+	AtOnce int
+	// Poll is the least time between two questions for the status where the site says nothing, 0:
+	// that of package batch.
+	Poll time.Duration
 	// Private says that nobody but their user and the administrators may read the script,
 	// from the submission until after the end of the job.
 	Private bool
@@ -109,7 +117,7 @@ func About(name string) string {
 const maxTemplate = 64 << 10
 
 var templateKeys = []string{"header", "input", "submit", "status", "empty", "answer", "job", "states", "cancel",
-	"inherits", "never", "uploads", "private"}
+	"inherits", "never", "uploads", "private", "at_once", "poll"}
 
 // Read reads a template out of a file, and notes its problems.
 func Read(r *yamlfile.Reader, n *yaml.Node, what string) *Template {
@@ -140,6 +148,14 @@ func Read(r *yamlfile.Reader, n *yaml.Node, what string) *Template {
 				t.Empty = append(t.Empty, int(r.Integer(item, text, what+": empty", 1)))
 			}
 		}
+	}
+	if n := keys["at_once"]; n != nil {
+		if text, ok := r.Text(n, what+": at_once"); ok {
+			t.AtOnce = int(r.Integer(n, text, what+": at_once", 1))
+		}
+	}
+	if n := keys["poll"]; n != nil {
+		t.Poll = yamlfile.Read(r, n, what+": poll", quantity.Duration)
 	}
 	for key, flag := range map[string]*bool{"uploads": &t.Uploads, "private": &t.Private} {
 		if n := keys[key]; n != nil {

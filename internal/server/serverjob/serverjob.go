@@ -52,7 +52,7 @@ func This(ctx context.Context, s *site.Site) *server.Job {
 		}
 	}
 	return &server.Job{
-		Launch: os.Getenv(Variable), Site: s.Name, Left: left, Poll: s.Poll,
+		Launch: os.Getenv(Variable), Site: s.Name, Left: left, Poll: s.Pace(),
 		System: func(l folder.Layout) (batch.System, error) { return system(s, l) },
 	}
 }

@@ -66,7 +66,7 @@ func open(s *site.Site, l folder.Layout) (*Watch, error) {
 	}
 	w := &Watch{site: s, layout: l, ended: make(chan batch.End, 16), silentTime: SilentTime}
 	w.roster = batch.NewRoster(batch.RosterConfig{
-		Site: s.Name, Job: "server", System: jobs, Every: s.Poll,
+		Site: s.Name, Job: "server", System: jobs, Every: s.Pace(),
 		Elsewhere: func(string) bool { return true }, // other servers are no pilots
 		Ended:     func(end batch.End) { w.ended <- end },
 	})
