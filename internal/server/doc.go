@@ -5,7 +5,7 @@
 // read its comment first. Feed gives flow the files of inputs, launch has pilots
 // started, publish keeps results and stored files, api answers pilots and people. They
 // reach the run through the inbox of the loop only. All of them
-// use state, convert, listen and folder (docs/decisions/0046-packages-of-server-and-pilot.md).
+// use state, convert, listen and folder (docs/decisions/0045-packages.md).
 //
 // A lasting server (Config.Lasting) has no workflow of its own. It takes workflows while it
 // works, and has a run with rooms of its own for each. A run that has succeeded is retired: its

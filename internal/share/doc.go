@@ -1,5 +1,5 @@
 // Package share moves cached files from pilot to pilot, so that the storage element
-// need not be read again (docs/decisions/0071-shared-caches.md).
+// need not be read again (docs/decisions/0071-caches.md).
 //
 // A [Server] is what a pilot opens where its site has a global cache. It listens at one
 // address, over TLS 1.3, with a key and a certificate of its own, and it sends a file to
