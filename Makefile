@@ -369,7 +369,7 @@ soak: dependencies fuzz mutate ## run the long tests: hours of crashes, faults a
 	FAIRWAY_SOAK=1 go test $(RACE) -timeout 4h -tags soak ./... fairway/lib/...
 	$(MAKE) SOAK=1 TAKEOVERS=100 test-gangs test-kills-gangs test-postgres test-takeover
 
-bench: ## run the benchmarks whose figures stand in docs/benchmarks.md
+bench: ## run the benchmarks whose figures stand in their RESULTS.md
 	scripts/install-packages.sh $(STORAGE_PACKAGES) bubblewrap charliecloud busybox-static
 	scripts/install-go-tool.sh github.com/versity/versitygw/cmd/versitygw $(VERSITYGW_VERSION)
 	scripts/install-go-tool.sh github.com/peak/s5cmd/v2 $(S5CMD_VERSION) || true # a peer only

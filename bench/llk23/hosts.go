@@ -222,7 +222,7 @@ func repeatOverHosts(list string, n int, folder, note string) error {
 		"Made by `go run ./bench/llk23 -paper -hosts %s` on %d cores of %s: %d² in %d blocks, up to "+
 			"%d iterations. Each host is a network namespace on this machine, with TLS between them. "+
 			"Waiting is the share of the cores' time in which no main task computed. *Theirs* is the "+
-			"paper's own scheme ([llk23.md](llk23.md)). %s",
+			"paper's own scheme ([RESULTS-paper.md](RESULTS-paper.md)). %s",
 		list, m.Cores, m.CPU, rows[0].N, rows[0].Blocks, hostsIterations, note)))
 	text.WriteString("\n" + wrapped("Here: "+hereHosts))
 	text.WriteString("\n| hosts | Mbit/s | delay, ms | ours: ms per iteration | over one host | waiting |" +
@@ -233,7 +233,7 @@ func repeatOverHosts(list string, n int, folder, note string) error {
 			ours.DelayMS, ours.MSPerSweep, ours.OneHost, 100*ours.WaitingShare, theirs.MSPerSweep, theirs.OneHost,
 			100*theirs.WaitingShare, ours.SameBits && theirs.SameBits)
 	}
-	return os.WriteFile(filepath.Join(folder, "llk23-hosts.md"), []byte(text.String()), 0o644)
+	return os.WriteFile(filepath.Join(folder, "RESULTS-hosts.md"), []byte(text.String()), 0o644)
 }
 
 // Files in the folder of keys. All hosts have the same certificate.

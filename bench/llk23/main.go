@@ -20,7 +20,7 @@ func main() {
 	quick := flag.Bool("quick", false, "only the small matrix, fewer rounds")
 	size := flag.Int("n", 0, "only this size of matrix")
 	paper := flag.Bool("paper", false, "repeat the experiments of the paper's section 4.2")
-	docs := flag.String("docs", "docs", "where -paper writes its tables and plots")
+	docs := flag.String("docs", "bench/llk23", "where -paper writes its tables and plots")
 	block := flag.Int("block", defaultBlock, "side of the largest blocks of -paper; 64 of 1000² need 3 GB of memory")
 	scaled := flag.Int("scaled", defaultBlock, "side of the blocks of -paper of which there are 4 to 64, as many as "+
 		"memory has room for; 36 of 3000² need 15 GB")

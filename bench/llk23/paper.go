@@ -93,8 +93,8 @@ func repeatPaper(folder string, block, scaled int, note string) error {
 		}
 		e.write(&text)
 	}
-	text.WriteString("\n[llk23-hosts.md](llk23-hosts.md) has 64 blocks over several hosts.\n")
-	return os.WriteFile(filepath.Join(folder, "llk23.md"), []byte(text.String()), 0o644)
+	text.WriteString("\n[RESULTS-hosts.md](RESULTS-hosts.md) has 64 blocks over several hosts.\n")
+	return os.WriteFile(filepath.Join(folder, "RESULTS-paper.md"), []byte(text.String()), 0o644)
 }
 
 // median runs a configuration and returns the medians of time and waiting.

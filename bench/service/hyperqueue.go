@@ -20,7 +20,7 @@ const hqVariable = "FAIRWAY_PEERS_HQ"
 func hyperQueueRows(ctx context.Context, host *measure.Host, p plan) ([]row, error) {
 	hq := os.Getenv(hqVariable)
 	if hq == "" {
-		host.Logf("service: hyperqueue is left out: set %s (see docs/benchmarks.md)", hqVariable)
+		host.Logf("service: hyperqueue is left out: set %s (see bench/service/RESULTS.md)", hqVariable)
 		return nil, nil
 	}
 	var rounds []row
