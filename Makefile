@@ -320,6 +320,12 @@ test-mpi: ## run the tests and the program of examples/mpi on a real Open MPI, w
 		go vet ./... && go test -race -count=1 -timeout 5m ./... && go build -o ../../bin/pingpong ./pingpong && \
 		mpirun --oversubscribe --bind-to none -n 2 ../../bin/pingpong
 
+.PHONY: test-gpu
+test-gpu: ## run kernels of OpenCL under ordered locks, on the processors by a driver that it installs, and print how they overlap
+	scripts/install-packages.sh pocl-opencl-icd ocl-icd-libopencl1
+	FAIRWAY_TEST_GPU=1 go test -count=1 -timeout 10m -v ./examples/gpu
+	go run ./examples/gpu
+
 .PHONY: test-kills-gangs
 test-kills-gangs: ## kill tasks of gangs that save their state (SOAK=1: 200 times), without pilots and with them
 	FAIRWAY_SOAK=$(SOAK) go test -count=1 -timeout 60m -run 'TestKilledGangs|TestKillsOfTasksThatSave' -v ./examples/llk23 ./test/gangs
