@@ -223,6 +223,12 @@ wheels: ## make wheels for this machine in bin/wheels: of Fairway, and of the pl
 	scripts/wheel.sh bin/wheels bin/wheel-tools/bin/python snakemake
 	@ls bin/wheels
 
+.PHONY: test-root
+test-root: uv ## open files of a cache with ROOT and uproot, which it installs (700 MB)
+	test -d bin/root || $(UV)/uv --quiet venv --python $(PYTHON) bin/root
+	VIRTUAL_ENV=bin/root $(UV)/uv --quiet pip install --prerelease allow root==0.1a12 uproot==5.7.7
+	FAIRWAY_TEST_ROOT=$(CURDIR)/bin/root/bin/python go test $(RACE) -count=1 -timeout 5m -run TestProgramsOpenWhatTheCatalogueSays ./internal/pilot
+
 .PHONY: test-workers
 test-workers: ## run jobs that workers of Python and of a real R begin, which it installs
 	scripts/install-packages.sh python3 r-base-core

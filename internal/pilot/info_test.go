@@ -1,6 +1,10 @@
 package pilot
 
 import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -44,17 +48,43 @@ func TestProgramsOpenWhatTheCatalogueSays(t *testing.T) {
 	cfg := q.config("p1")
 	cfg.Cache = CacheConfig{Mode: CacheHost, Dir: q.folder + "/cache"}
 	q.start(cfg)
-	stored := writeFile(t, "text")
+	opened := func(open, lfn, stored string, size int64, command, want string) {
+		a := shell(`pfn=$(sed -n 's/.*result="\([^"]*\)".*/\1/p' "$FAIRWAY_CATALOG" | head -1)
+			[ "${pfn#file:}" != "$pfn" ] && [ "${pfn#file:}" -ef "`+lfn+`" ] && `+command, reads(lfn, 1, size, stored))
+		if r := q.run("p1", a); r.GetOutcome() != wire.Outcome_OUTCOME_SUCCEEDED {
+			t.Errorf("%s fails: %s", open, contents(t, q.log(a, "err")))
+		} else if got := contents(t, q.log(a, "out")); got != want {
+			t.Errorf("%s reads %q of %s", open, got, lfn)
+		}
+	}
 	for open, command := range map[string]string{
 		"a path": `cat "${pfn#file:}"`,
 		"curl":   `curl -fsS "$pfn"`,
 		"Python": `python3 -c "import sys, urllib.request; print(end=urllib.request.urlopen(sys.argv[1]).read().decode())" "$pfn"`,
 	} {
-		a := shell(`pfn=$(sed -n 's/.*result="\([^"]*\)".*/\1/p' "$FAIRWAY_CATALOG" | head -1)
-			[ "${pfn#file:}" != "$pfn" ] && [ "${pfn#file:}" -ef store/é/x+1.root ] && `+command, reads("store/é/x+1.root", 1, 4, stored))
-		expect(t, q.run("p1", a), wire.Outcome_OUTCOME_SUCCEEDED, "")
-		if got := contents(t, q.log(a, "out")); got != "text" {
-			t.Errorf("%s reads %q", open, got)
+		opened(open, "store/é/x+1.root", writeFile(t, "text"), 4, command, "text")
+	}
+	python := os.Getenv("FAIRWAY_TEST_ROOT")
+	if python == "" {
+		return // `make test-root` installs ROOT and uproot
+	}
+	tree := filepath.Join(t.TempDir(), "tree.root")
+	made := exec.CommandContext(t.Context(), python, "-c",
+		"import sys, uproot; uproot.recreate(sys.argv[1]).mktree('t', {'x': 'int32'}).extend({'x': [1, 2, 3]})", tree)
+	if out, err := made.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	info, err := os.Stat(tree)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, lfn := range []string{"store/é/x+1.root", "store/a b.root", "store/a%2Fb.root", "store/a:b.root", "1,2.root"} {
+		for open, code := range map[string]string{
+			"ROOT":   "f = ROOT.TFile.Open(sys.argv[1]); n = f.Get('t').GetEntries()",
+			"uproot": "n = uproot.open(sys.argv[1])['t'].num_entries",
+		} {
+			command := fmt.Sprintf(`%s -W ignore -c "import sys, %s; %s; print(n, end='')" "$pfn"`, python, open, code)
+			opened(open, lfn, tree, info.Size(), command, "3")
 		}
 	}
 }

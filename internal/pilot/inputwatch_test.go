@@ -51,7 +51,7 @@ func TestUndeclaredFilesAreNoted(t *testing.T) {
 		"cat " + data + "; exit 3":                "it opened " + data,
 		"cat x; cat " + input:                     "",
 		"cat " + ownProgram + " >/dev/null":       "",
-		"echo made >made; cat made; rm made; tmp=$(mktemp); echo made >$tmp; cat $tmp; rm $tmp":                        "",
+		"echo made >made; cat made; rm made; tmp=$(mktemp); echo made >$tmp; cat $tmp; rm $tmp":               "",
 		"cat /etc/passwd /proc/self/status >/dev/null; ls -R /usr/share/doc >/dev/null; printf x >>" + result: "",
 		"test -e " + data + "; cat " + data + ".missing || true":                                              "",
 	} {
