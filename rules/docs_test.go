@@ -1,7 +1,10 @@
 package rules
 
 import (
+	"fmt"
 	"go/ast"
+	"go/doc"
+	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -10,21 +13,27 @@ import (
 	"testing"
 )
 
-// Every package stands in the table of docs/architecture.md, and every package
-// of the table is there.
-func TestArchitectureNamesEveryPackage(t *testing.T) {
-	text := strings.Join(linesOf(t, "docs/architecture.md"), "\n")
-	seen := map[string]bool{}
+const packagesPage = "docs/packages.md"
+
+// The page of packages has each package with the first sentence of its comment.
+func TestPageOfPackagesIsCurrent(t *testing.T) {
+	said := map[string]string{}
 	eachSource(t, func(s *source) {
-		if s.test() || seen[s.folder] || !strings.HasPrefix(s.folder, "internal/") && !strings.HasPrefix(s.folder, "lib/") ||
-			strings.Contains(s.folder, "/testdata/") {
+		inside := strings.HasPrefix(s.folder, "internal/") || strings.HasPrefix(s.folder, "lib/")
+		if !inside || s.test() || strings.Contains(s.folder, "/testdata/") || s.syntax.Doc == nil {
 			return
 		}
-		seen[s.folder] = true
-		if !strings.Contains(text, "`"+s.folder+"`") && !strings.Contains(text, "`"+filepath.Base(s.folder)+"`") {
-			t.Errorf("docs/architecture.md does not name the package %s", s.folder)
-		}
+		text := new(doc.Package).Synopsis(s.syntax.Doc.Text())
+		text = strings.TrimPrefix(text, "Package "+s.syntax.Name.Name+" ")
+		said[s.folder] = strings.ReplaceAll(text, "|", `\|`)
 	})
+	var made strings.Builder
+	made.WriteString("# Packages\n\nThe first sentence of each package comment " +
+		"(made by `go test ./rules -update`).\n\n| package | |\n| --- | --- |\n")
+	for _, folder := range slices.Sorted(maps.Keys(said)) {
+		fmt.Fprintf(&made, "| `%s` | %s |\n", folder, said[folder])
+	}
+	generated(t, packagesPage, made.String())
 }
 
 var link = regexp.MustCompile(`\]\(([^)#:]*)(#[^)]*)?\)|src="([^":]+)"`)

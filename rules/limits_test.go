@@ -20,7 +20,7 @@ const (
 	limitsTemplate = "rules/limits.template"
 )
 
-var update = flag.Bool("update", false, "rewrite "+limitsPage)
+var update = flag.Bool("update", false, "rewrite the pages that come from code")
 
 // bound is what stands for a value in the template: the package, the name, and its unit.
 var bound = regexp.MustCompile(`\{(\w+)\.(\w+)(:bytes)?\}`)
@@ -48,14 +48,20 @@ func TestPageOfLimitsIsCurrent(t *testing.T) {
 		}
 		return grouped(n)
 	})
-	file := filepath.Join(root, limitsPage)
-	if content, err := os.ReadFile(file); err == nil && string(content) == made {
+	generated(t, limitsPage, made)
+}
+
+// generated compares a page with what it is to be, or makes it so.
+func generated(t *testing.T, page, want string) {
+	t.Helper()
+	file := filepath.Join(root, page)
+	if content, err := os.ReadFile(file); err == nil && string(content) == want {
 		return
 	}
 	if !*update {
-		t.Fatalf("%s is not what the code has; run go test ./rules -update", limitsPage)
+		t.Fatalf("%s is not what the code has; run go test ./rules -update", page)
 	}
-	if err := os.WriteFile(file, []byte(made), 0o644); err != nil {
+	if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -29,8 +29,8 @@ func (c *console) simCommand() *cobra.Command {
 		Short: "Simulate an experiment: sites, storage, caches, faults",
 		Long: `Simulate the experiment that FILE describes. The scheduler is that of a real run;
 time, pilots, batch systems, networks and storage are modelled. The same file and
-seed always give the same results. docs/sim.md explains the file, and
-examples/sim has some.
+seed always give the same results. examples/sim has some files;
+all-keys.yaml there explains each key.
 
 With --out, sim writes the results into a folder: runs.csv, results.json, figures
 as PNG, and report.html, which shows all of them.`,

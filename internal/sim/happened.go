@@ -1,7 +1,7 @@
 package sim
 
 // Fault is a kind of thing that goes wrong in a run. A new one has four places: its keys in
-// FaultSpec, BatchSpec or StorageSpec of package experiment (and in docs/sim.md); its name here;
+// FaultSpec, BatchSpec or StorageSpec of package experiment (and in examples/sim/all-keys.yaml); its name here;
 // where it happens, a line that counts it in run.faced; and how often it does, in Experiment of
 // package faults.
 type Fault int

@@ -1,9 +1,7 @@
 package experiment
 
 import (
-	"os"
 	"path/filepath"
-	"regexp"
 	"testing"
 )
 
@@ -14,26 +12,6 @@ func TestExamplesAreLegal(t *testing.T) {
 	}
 	for _, file := range files {
 		if _, err := ParseFile(file); err != nil {
-			t.Error(err)
-		}
-	}
-}
-
-var fenced = regexp.MustCompile("(?s)```yaml\n(.*?)```")
-
-// The files that docs/sim.md shows are legal experiments.
-func TestDocumentedExperimentsAreLegal(t *testing.T) {
-	const name = "../../../docs/sim.md"
-	text, err := os.ReadFile(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	blocks := fenced.FindAllSubmatch(text, -1)
-	if len(blocks) < 2 {
-		t.Fatalf("docs/sim.md shows %d experiments", len(blocks))
-	}
-	for _, block := range blocks {
-		if _, err := Parse(name, block[1]); err != nil {
 			t.Error(err)
 		}
 	}

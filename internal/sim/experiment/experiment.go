@@ -1,5 +1,5 @@
 // Package experiment reads experiment files: what a simulation assumes of the
-// world, what it varies, and why. docs/sim.md explains every key.
+// world, what it varies, and why. examples/sim/all-keys.yaml explains every key.
 //
 // Guarantees:
 //
@@ -20,7 +20,7 @@ import (
 )
 
 // Experiment is one point of an experiment file: everything that a run needs
-// besides the number of its repetition. docs/sim.md explains every key.
+// besides the number of its repetition. examples/sim/all-keys.yaml explains every key.
 type Experiment struct {
 	Name        string            `yaml:"experiment"`
 	About       string            `yaml:"about"`
