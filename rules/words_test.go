@@ -11,14 +11,15 @@ import (
 const (
 	// mostWords is how many words of documentation people write and keep true: README, CONTRIBUTING and
 	// docs, with the decision notes. Beyond it a page says something that another one says too.
-	mostWords = 43_500
+	mostWords = 42_500
 	// mostWordsOfResults is the same of the figures beside the benchmarks.
 	mostWordsOfResults = 8_000
 )
 
 // generatedPages are made from code, so nobody has to keep them true.
 var generatedPages = []string{
-	"docs/calls.md", "docs/commands.md", "docs/keys.md", "docs/limits.md", "docs/packages.md", "docs/python-api.md",
+	"docs/calls.md", "docs/commands.md", "docs/decisions/README.md", "docs/keys.md", "docs/limits.md",
+	"docs/packages.md", "docs/python-api.md",
 }
 
 // The documentation stays as short as somebody can read it.
