@@ -82,6 +82,10 @@ lint: ## run the linters
 rules: ## check the rules of the repository
 	go test $(PLAIN) -vet=off ./rules # which read files, and have no goroutines
 
+.PHONY: size
+size: ## print the lines of packages, the structs with many fields, and how far one reads for a result and for a pull
+	go test $(PLAIN) -vet=off -count=1 -v -run 'TestHouse|TestTheTaskQueueReadsDownwards' ./rules
+
 # The race detector makes these five to ten times slower, and could find nothing: `make lint` holds
 # that the first three have no goroutines, and each simulation of the others runs in one. What
 # simulations side by side share is tested under it in internal/sim, and all of them in `make soak`.

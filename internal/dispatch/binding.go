@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"fairway/internal/dispatch/fairtree"
 )
 
 // CheckBinding returns an error that names a job that is bound to a pilot when it should not be.
@@ -47,11 +49,11 @@ func (c *Core) checkAttempt(a *attempt) error {
 			return fmt.Errorf("job %s of priority %d is ready, and this one has priority %d", j.name, j.effective, a.priority)
 		}
 		if j := c.behind(a); j != nil {
-			return fmt.Errorf("job %s of %s is ready, and %s has used more for its weight", j.name, j.share().title(),
-				a.job.share().title())
+			return fmt.Errorf("job %s of %s is ready, and %s has used more for its weight", j.name, j.share().Title(),
+				a.job.share().Title())
 		}
 	}
-	late := c.now.after(-2 * overdueAfter * c.config.AheadTime)
+	late := c.now.After(-2 * overdueAfter * c.config.AheadTime)
 	switch {
 	case a.started || a.ended:
 	case a.pilot.silent != 0:
@@ -90,10 +92,10 @@ func (c *Core) passedOver(p *pilot) *job {
 
 // outranked returns a ready job that should have been given to the pilot in place of the attempt.
 func (c *Core) outranked(a *attempt) *job {
-	if a.job.readySince <= c.now.after(-c.config.MaxPassOver) {
+	if a.job.readySince <= c.now.After(-c.config.MaxPassOver) {
 		return nil
 	}
-	for _, l := range a.job.share().levels {
+	for _, l := range a.job.share().Own.levels {
 		if l.priority <= a.priority {
 			continue
 		}
@@ -117,16 +119,16 @@ func (c *Core) behind(a *attempt) *job {
 			given++
 		}
 	}
-	if c.shares.solo || given > 1 || a.job.readySince <= c.now.after(-c.config.MaxPassOver) ||
+	if c.shares.Alone() || given > 1 || a.job.readySince <= c.now.After(-c.config.MaxPassOver) ||
 		a.job.fate != nil && a.job.fate.takenBack > 0 {
 		return nil
 	}
 	bound := max(c.shares.overtake(), 0).Seconds() + 1
-	for o := range c.shares.inOrder {
-		if o == s || c.shares.ahead(s, o) <= bound || c.shares.ahead(s, o)-c.chargedNow(s, o) <= bound {
+	for o := range c.shares.InOrder {
+		if o == s || c.shares.Ahead(c.now, s, o) <= bound || c.shares.Ahead(c.now, s, o)-c.chargedNow(s, o) <= bound {
 			continue
 		}
-		for _, l := range o.levels {
+		for _, l := range o.Own.levels {
 			for _, g := range l.groups {
 				j := c.jobs.oldest(g)
 				if j == nil || g.class != a.needs || j.readySince == c.now || len(g.class.pools) > 0 {
@@ -144,10 +146,10 @@ func (c *Core) behind(a *attempt) *job {
 // chargedNow is what this transition has charged to a user, and to those who share with the user what
 // another one has no part in: a gang among it, which may have been given out after what is looked at.
 func (c *Core) chargedNow(s, than *share) (sum float64) {
-	branch, _ := apart(s, than)
+	branch, _ := fairtree.Apart(s, than)
 	for _, p := range c.fleet.pilots {
 		for _, a := range p.attempts {
-			if c.fleet.isNew(a) && slices.Contains(slices.Collect(a.job.share().up), branch) {
+			if c.fleet.isNew(a) && slices.Contains(slices.Collect(a.job.share().Up), branch) {
 				sum += a.charge
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 )
 
 // A share of a GPU is counted beside whole ones, and in a pool, where it is none of pilots, as one.
@@ -26,7 +27,9 @@ func TestSharesOfGPUsAreCounted(t *testing.T) {
 		{Name: "c", Step: "s", Needs: Resources{MilliCPUs: 1, Countable: map[string]int64{quantity.GPU: 1}}},
 	}})
 	for _, needs := range []Resources{
-		{GPUShare: quantity.WholeGPU}, {GPUShare: -1}, {GPUShare: 1, Countable: map[string]int64{quantity.GPU: 1}},
+		{GPUShare: quantity.WholeGPU},
+		{GPUShare: -1},
+		{GPUShare: 1, Countable: map[string]int64{quantity.GPU: 1}},
 		{Countable: map[string]int64{"licence": -1}},
 	} {
 		if _, err := c.Step(epoch, Submit{Run: 1, Jobs: []Job{{Name: "wrong", Step: "s", Needs: needs}}}); err == nil {
@@ -44,7 +47,7 @@ func TestSharesOfGPUsAreCounted(t *testing.T) {
 	if why := fmt.Sprint(p.lacksNow(job(2).class)); why != "[gpu (0.6 needed, 0.4 there)]" {
 		t.Error(why)
 	}
-	step(SetShares{Shares: Shares{Limits: map[string]int64{quantity.GPU: 4}}})
+	step(SetShares{Shares: taskqueue.Shares{Limits: map[string]int64{quantity.GPU: 4}}})
 	for n, want := range map[uint32]int64{2: 1, 3: 1} {
 		cl := job(n).class
 		if len(cl.pools) != 1 || cl.pools[0].n != want || len(cl.countable) != 0 || cl.onOne().GPUShare != 0 {
@@ -100,8 +103,8 @@ func TestClassesGoWithTheirRuns(t *testing.T) {
 		step(RetireRun{Run: run})
 		c.dropClasses(0)
 		groups := 0
-		for s := range c.shares.each {
-			groups += len(s.groups)
+		for s := range c.shares.All {
+			groups += len(s.Own.groups)
 		}
 		if len(c.jobs.classes) > stays || groups > stays {
 			t.Fatalf("after run %d, %d classes and %d groups are left", run, len(c.jobs.classes), groups)

@@ -1,20 +1,18 @@
 package dispatch
 
 import (
-	"errors"
 	"fmt"
 	"time"
 
 	"fairway/internal/dispatch/rows"
+	"fairway/internal/taskqueue"
 )
 
 // ErrRefused is wrapped by every error of [Core.Step]: the input was refused
 // and changed nothing.
-var ErrRefused = errors.New("refused")
+var ErrRefused = taskqueue.ErrRefused
 
-func refuse(format string, args ...any) error {
-	return fmt.Errorf(format+": %w", append(args, ErrRefused)...)
-}
+func refuse(format string, args ...any) error { return taskqueue.Refuse(format, args...) }
 
 // Core is the TaskQueue. It is not safe for concurrent use.
 //
@@ -70,7 +68,7 @@ func newCore(config Config) *Core {
 // Step takes one input at the time now, which must not go back. An error
 // wraps [ErrRefused] and says why; then nothing has changed.
 func (c *Core) Step(now time.Time, in Input) (Effects, error) {
-	c.now = max(c.now, toInstant(now))
+	c.now = max(c.now, taskqueue.InstantOf(now))
 	c.clearEffects()
 	c.fleet.before = c.fleet.lastAttempt
 	if !c.fleet.grace.begun {
@@ -89,7 +87,7 @@ func (c *Core) Step(now time.Time, in Input) (Effects, error) {
 // told it.
 func (c *Core) At(now time.Time, look func()) {
 	if stepped := c.now; stepped != 0 {
-		c.now = max(stepped, toInstant(now))
+		c.now = max(stepped, taskqueue.InstantOf(now))
 		defer func() { c.now = stepped }()
 	}
 	look()
@@ -393,7 +391,7 @@ func (s *transition) event(e Event) {
 	if s.silent {
 		return
 	}
-	e.At = s.now.time()
+	e.At = s.now.Time()
 	s.effects.Events = append(s.effects.Events, e)
 }
 
@@ -423,24 +421,7 @@ func (s *transition) when(at instant) string {
 	return fmt.Sprintf("in %v", left)
 }
 
-// instant is a time in nanoseconds since 1970; 0 is no time.
-type instant int64
-
-func toInstant(t time.Time) instant {
-	if t.IsZero() {
-		return 0
-	}
-	return instant(t.UnixNano())
-}
-
-func (i instant) time() time.Time {
-	if i == 0 {
-		return time.Time{}
-	}
-	return time.Unix(0, int64(i)).UTC()
-}
-
-func (i instant) after(d time.Duration) instant { return i + instant(d) }
+type instant = taskqueue.Instant
 
 type timerKind uint8
 
@@ -485,5 +466,5 @@ func (t *timers) next() time.Time {
 	if len(t.heap) == 0 {
 		return time.Time{}
 	}
-	return t.heap[0].at.time()
+	return t.heap[0].at.Time()
 }

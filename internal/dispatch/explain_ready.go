@@ -69,12 +69,12 @@ func (c *Core) explainGang(j *job, e *Explanation) {
 func (c *Core) explainGangQuota(j *job, e *Explanation) {
 	n := j.class.tasks()
 	cpus := int64(n) * cmp.Or(j.class.key.milliCPUs, minSlot)
-	for s := range j.share().up {
-		if q := &s.quota; q.Running > 0 && n > q.Running {
-			e.say("%s may have %d jobs running, each task counts as one, and this job has %d: it cannot run", s.title(),
+	for s := range j.share().Up {
+		if q := &s.Said().Limits; q.Running > 0 && n > q.Running {
+			e.say("%s may have %d jobs running, each task counts as one, and this job has %d: it cannot run", s.Title(),
 				q.Running, n)
 		} else if q.MilliCPUs > 0 && cpus > q.MilliCPUs {
-			e.say("%s may have %g cores, and the tasks of this job need %g: it cannot run", s.title(),
+			e.say("%s may have %g cores, and the tasks of this job need %g: it cannot run", s.Title(),
 				float64(q.MilliCPUs)/1000, float64(cpus)/1000)
 		}
 	}
@@ -82,7 +82,7 @@ func (c *Core) explainGangQuota(j *job, e *Explanation) {
 
 func (c *Core) explainPreference(j *job, e *Explanation) {
 	k := &j.class.key
-	until := j.readySince.after(k.wait)
+	until := j.readySince.After(k.wait)
 	if k.site == "" || until <= c.now {
 		return
 	}

@@ -18,12 +18,12 @@ func (c *Core) explainTurn(j *job, e *Explanation) {
 			e.say("%s is kept for job %s, which was passed over for too long", x.pool.name, k.name)
 		}
 	}
-	if c.shares.solo {
+	if c.shares.Alone() {
 		return
 	}
 	s := j.share()
-	for x := range s.up {
-		x.explainQuota(e)
+	for x := range s.Up {
+		explainQuota(x, e)
 	}
 	c.explainRank(s, e)
 	if n := c.before(j); n > 0 {
@@ -32,29 +32,26 @@ func (c *Core) explainTurn(j *job, e *Explanation) {
 }
 
 // explainQuota tells which quotas the share has reached.
-func (s *share) explainQuota(e *Explanation) {
-	if s.held != "" {
-		e.say("no further job is started: %s", s.held)
+func explainQuota(s *share, e *Explanation) {
+	if why := s.Held(); why != "" {
+		e.say("no further job is started: %s", why)
 	}
-	q := &s.quota
-	if q.Running > 0 && s.attempts >= q.Running {
-		e.say("%s may have %d jobs running, and has %d", s.title(), q.Running, s.attempts)
+	q, has := &s.Said().Limits, s.Takes()
+	if q.Running > 0 && has.Running >= q.Running {
+		e.say("%s may have %d jobs running, and has %d", s.Title(), q.Running, has.Running)
 	}
-	if q.MilliCPUs > 0 && s.cpus >= q.MilliCPUs {
-		e.say("%s may have %g cores, and has %g", s.title(), float64(q.MilliCPUs)/1000, float64(s.cpus)/1000)
+	if q.MilliCPUs > 0 && has.MilliCPUs >= q.MilliCPUs {
+		e.say("%s may have %g cores, and has %g", s.Title(), float64(q.MilliCPUs)/1000, float64(has.MilliCPUs)/1000)
 	}
-	if q.Stored > 0 && s.stored >= q.Stored {
-		e.say("%s has stored %s, and may store %s: remove runs, and its jobs go on", s.title(), ofBytes.text(s.stored),
+	if q.Stored > 0 && s.Stored() >= q.Stored {
+		e.say("%s has stored %s, and may store %s: remove runs, and its jobs go on", s.Title(), ofBytes.text(s.Stored()),
 			ofBytes.text(q.Stored))
 	}
 	for _, site := range slices.Sorted(maps.Keys(q.Sites)) {
-		t := s.atSite[site]
-		if t == nil {
-			continue
-		}
-		if most := q.Sites[site]; most.Running > 0 && t.running >= most.Running ||
-			most.MilliCPUs > 0 && t.cpus >= most.MilliCPUs {
-			e.say("%s has all that it may have at site %s: jobs %d, cores %g", s.title(), site, t.running, float64(t.cpus)/1000)
+		t := s.At(site)
+		if most := q.Sites[site]; most.Running > 0 && t.Running >= most.Running ||
+			most.MilliCPUs > 0 && t.MilliCPUs >= most.MilliCPUs {
+			e.say("%s has all that it may have at site %s: jobs %d, cores %g", s.Title(), site, t.Running, float64(t.MilliCPUs)/1000)
 		}
 	}
 }
@@ -66,18 +63,18 @@ const maxBefore = 3
 func (c *Core) explainRank(s *share, e *Explanation) {
 	var before []string
 	turn, users := 0, 0
-	for x := range c.shares.inOrder {
+	for x := range c.shares.InOrder {
 		users++
 		if x == s {
 			turn = users
 		} else if turn == 0 {
-			before = append(before, x.title())
+			before = append(before, x.Title())
 		}
 	}
 	if turn == 0 {
 		return // its run is halted
 	}
-	text := fmt.Sprintf("%s is number %d of %d with ready jobs", s.title(), turn, users)
+	text := fmt.Sprintf("%s is number %d of %d with ready jobs", s.Title(), turn, users)
 	if more := len(before) - maxBefore; more > 0 {
 		before = append(before[:maxBefore], fmt.Sprintf("%d more", more))
 	}
@@ -85,31 +82,20 @@ func (c *Core) explainRank(s *share, e *Explanation) {
 		text += ", behind " + strings.Join(before, ", ")
 	}
 	e.say("%s", text)
-	for x := range s.up {
-		others := x.others(&c.shares)
+	for x := range s.Up {
+		others := c.shares.Siblings(x)
 		if others == 0 {
 			continue
 		}
-		v := x.viewed(0, c.shares.scale(), 0)
-		e.say("%s has a share of %.1f %% beside %d more, and %.1f %% of what all these have used: %v of slots", x.title(),
+		v := c.shares.view(x, 0, 0)
+		e.say("%s has a share of %.1f %% beside %d more, and %.1f %% of what all these have used: %v of slots", x.Title(),
 			100*v.Share, others, 100*v.Used, v.Usage.Round(time.Second))
 	}
 }
 
-// others is how many shares stand beside this one.
-func (s *share) others(sh *shares) int {
-	switch {
-	case s.parent == nil:
-		return 0
-	case s.parent == sh.root && !sh.anybody:
-		return len(s.parent.children) - 2 // without nobody
-	}
-	return len(s.parent.children) - 1
-}
-
 // before is how many ready jobs of the user are of a higher priority, or of the same and a lower rank.
 func (c *Core) before(j *job) (n int) {
-	for _, l := range j.share().levels {
+	for _, l := range j.share().Own.levels {
 		for _, g := range l.groups {
 			switch {
 			case l.priority > j.effective:

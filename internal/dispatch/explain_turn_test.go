@@ -5,21 +5,22 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/taskqueue"
 	"fairway/lib/seed"
 )
 
 // A person is told where the user stands in line, why, and what limits keep a job.
 func TestExplanationTellsTheTurn(t *testing.T) {
-	shares := Shares{
+	shares := taskqueue.Shares{
 		Limits: map[string]int64{"licence": 1},
-		Of: []Share{{Name: "lab", Weight: 3, Of: []Share{
-			{Name: "ann", User: true, Weight: 1}, {Name: "bob", User: true, Weight: 1, Limits: Quota{Running: 1}},
+		Of: []taskqueue.Share{{Name: "lab", Weight: 3, Of: []taskqueue.Share{
+			{Name: "ann", User: true, Weight: 1}, {Name: "bob", User: true, Weight: 1, Limits: taskqueue.Quota{Running: 1}},
 		}}},
 	}
 	m := marketOf(t, seed.Of(t), shares, Config{})
-	ann, err := m.addUser(Account{"lab", "ann"}, 0, 0)
+	ann, err := m.addUser(taskqueue.Account{Group: "lab", User: "ann"}, 0, 0)
 	m.must(t, err)
-	bob, err := m.addUser(Account{"lab", "bob"}, 0, 0)
+	bob, err := m.addUser(taskqueue.Account{Group: "lab", User: "bob"}, 0, 0)
 	m.must(t, err)
 	m.must(t, m.submit(ann, 3, 1, Resources{Countable: map[string]int64{"licence": 1}}))
 	m.must(t, m.submit(bob, 4, 1, Resources{}))

@@ -145,9 +145,7 @@ func (v *version) store(pfn string, size int64) {
 	if more == 0 || v.writer == nil {
 		return
 	}
-	for s := range v.writer.step.run.share.up {
-		s.stored += more
-	}
+	v.writer.share().Store(more)
 }
 
 // notStored is for a version whose stored copy is to go, or is gone.
@@ -157,7 +155,7 @@ func (fs *files) notStored(v *version) {
 	}
 	v.store("", v.size)
 	if v.writer != nil {
-		fs.runs.shares.gaveBackOf(v.writer.step.run.share)
+		fs.runs.shares.gaveBack(v.writer.share())
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // fleet is what works for the TaskQueue: pilots on their hosts with the attempts
@@ -228,9 +230,9 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 		p.host.busy -= len(p.attempts)
 	}
 	info.Has = fl.believed(&info)
-	p.info, p.expires = info, toInstant(info.Expires)
+	p.info, p.expires = info, taskqueue.InstantOf(info.Expires)
 	if s := fl.monitor.byName[info.Site]; s != nil && s.Most.Time > 0 && p.endsBy == 0 {
-		p.endsBy = fl.now.after(s.Most.Time)
+		p.endsBy = fl.now.After(s.Most.Time)
 	}
 	if p.endsBy != 0 && (p.expires == 0 || p.expires > p.endsBy) {
 		p.expires = p.endsBy
@@ -350,7 +352,7 @@ func (fl *fleet) wantsJobs(p *pilot) {
 func (fl *fleet) armPilot(p *pilot) {
 	at := p.silentAfter
 	if p.held != 0 {
-		at = min(at, p.heldAt.after(fl.config.Hold))
+		at = min(at, p.heldAt.After(fl.config.Hold))
 	}
 	for _, other := range []instant{fl.silentAt(p), p.checkAt} {
 		if other != 0 {

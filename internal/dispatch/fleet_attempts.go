@@ -150,7 +150,7 @@ func (fl *fleet) outlives(p *pilot, cl *class) bool {
 	if all := cl.inAll(); needs > 0 && all <= p.life {
 		needs = all
 	}
-	return fl.now.after(needs) <= p.expires
+	return fl.now.After(needs) <= p.expires
 }
 
 // fitsElsewhere reports whether a pilot on another host could run the class, which is open, and to
@@ -213,7 +213,7 @@ func (fl *fleet) addAttempt(a *attempt) {
 // limitsMoved has pilots planned for again where the attempt counts in a limit: of the ready jobs more,
 // or fewer, could start.
 func (fl *fleet) limitsMoved(a *attempt) {
-	if fl.shares.bounded || len(a.pools) > 0 {
+	if fl.shares.Bounded() || len(a.pools) > 0 {
 		fl.monitor.changed = true
 	}
 }

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"strings"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // SiteWeights say by what it is decided at which site a job runs, where more
@@ -234,7 +236,7 @@ type pace struct {
 
 // stepName is what the steps of one workflow are called that somebody runs again and again.
 type stepName struct {
-	account   Account
+	account   taskqueue.Account
 	run, step string
 }
 

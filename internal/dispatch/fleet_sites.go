@@ -123,7 +123,7 @@ func (fl *fleet) pilotSubmitted(in PilotSubmitted) error {
 	}
 	if m.launches[in.Launch] == nil {
 		m.launched(in.Launch, in.Site).submitted = fl.now
-		fl.nodes.comes = fl.now.after(pilotComes)
+		fl.nodes.comes = fl.now.After(pilotComes)
 		fl.journal.persist(TableLaunch, 0, in.Launch, launchBody{bodyVersion, in.Site})
 	}
 	return nil
@@ -176,7 +176,7 @@ func (fl *fleet) judge(s *site, works bool) {
 		pause *= 2
 	}
 	s.failures++
-	s.notBefore = fl.now.after(min(pause, fl.config.MaxStartBackoff))
+	s.notBefore = fl.now.After(min(pause, fl.config.MaxStartBackoff))
 }
 
 // pilotDropped stops counting a pilot that has gone, unless its launch has another.
@@ -233,8 +233,8 @@ func (fl *fleet) planPilots() {
 	if !m.changed && !fl.jobs.changed || len(m.sites) == 0 || fl.stop != running || !fl.grace.over {
 		return
 	}
-	if m.lastRun != 0 && fl.now < m.lastRun.after(monitorPeriod) {
-		m.arm(fl.transition, m.lastRun.after(monitorPeriod))
+	if m.lastRun != 0 && fl.now < m.lastRun.After(monitorPeriod) {
+		m.arm(fl.transition, m.lastRun.After(monitorPeriod))
 		return
 	}
 	m.changed, fl.jobs.changed = false, false
@@ -262,13 +262,13 @@ func (fl *fleet) startPilots(s *site) {
 		fl.effects.Start = append(fl.effects.Start, Start{Site: s.Name, Count: n})
 	}
 	if len(s.unconfirmed) > 0 {
-		fl.monitor.arm(fl.transition, s.unconfirmed[0].after(fl.config.StartTimeout))
+		fl.monitor.arm(fl.transition, s.unconfirmed[0].After(fl.config.StartTimeout))
 	}
 }
 
 // expireStarts forgets pilots asked for that were not confirmed in time.
 func (fl *fleet) expireStarts(s *site) {
-	for len(s.unconfirmed) > 0 && s.unconfirmed[0].after(fl.config.StartTimeout) <= fl.now {
+	for len(s.unconfirmed) > 0 && s.unconfirmed[0].After(fl.config.StartTimeout) <= fl.now {
 		s.unconfirmed = s.unconfirmed[1:]
 	}
 }

@@ -14,12 +14,12 @@ const overdueAfter = 2
 
 // isLate reports whether the attempt should have started by now.
 func (a *attempt) isLate(now instant, c *Config) bool {
-	return !a.started && now >= a.given.after(overdueAfter*c.AheadTime)
+	return !a.started && now >= a.given.After(overdueAfter*c.AheadTime)
 }
 
 // returnedBy is until when the pilot is to have told that it has given back what it was
 // asked for. One that asks now and then only hears of it when it asks next.
-func (a *attempt) returnedBy(c *Config) instant { return max(a.asked, a.pilot.due).after(c.Silence) }
+func (a *attempt) returnedBy(c *Config) instant { return max(a.asked, a.pilot.due).After(c.Silence) }
 
 // checkLater has the attempts that wait at the pilot looked at.
 func (fl *fleet) checkLater(p *pilot, at instant) {
@@ -44,7 +44,7 @@ func (c *Core) checkQueue(p *pilot) {
 	for _, a := range slices.Clone(p.attempts) {
 		switch g := c.fleet.current(a); {
 		case g != nil && !g.begins && a.started && p.silent != 0: // it keeps the others waiting
-			if at := p.silent.after(c.config.PilotLease); at > c.now {
+			if at := p.silent.After(c.config.PilotLease); at > c.now {
 				later(at)
 			} else {
 				c.placement.restart(g)
@@ -59,7 +59,7 @@ func (c *Core) checkQueue(p *pilot) {
 			}
 		case a.started || a.ended || c.fleet.attempts[a.id] != a:
 		case a.gang != nil: // the others wait for it
-			if at := a.given.after(c.config.MaxPassOver); at > c.now {
+			if at := a.given.After(c.config.MaxPassOver); at > c.now {
 				later(at)
 			} else {
 				c.forfeit(a)
@@ -70,7 +70,7 @@ func (c *Core) checkQueue(p *pilot) {
 		case a.asked != 0:
 			later(a.returnedBy(&c.config))
 		case !a.isLate(c.now, &c.config):
-			later(a.given.after(overdueAfter * c.config.AheadTime))
+			later(a.given.After(overdueAfter * c.config.AheadTime))
 		case a.ahead && a.waitsItsTurn():
 			c.placement.askBack(a)
 		case !a.ahead:
@@ -104,7 +104,7 @@ func (c *Core) forfeitAll(p *pilot) {
 		case g != nil && !a.started:
 			c.placement.restart(g)
 		case g != nil && !g.begins:
-			c.fleet.checkLater(p, p.silent.after(c.config.PilotLease))
+			c.fleet.checkLater(p, p.silent.After(c.config.PilotLease))
 		case a.started:
 		case a.number == 0 && !a.known(): // it has not heard of it
 			c.fleet.removeAttempt(a)

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // gangs is a binding whose pilots have several processors and tell of members of gangs.
@@ -301,10 +303,10 @@ func TestTasksApart(t *testing.T) {
 
 func TestQuotasAndLimitsCountAllTasks(t *testing.T) {
 	g := newGangs(t)
-	g.step(SetShares{Shares{Limits: map[string]int64{"licence": 5}, Of: []Share{
-		{Name: "ann", User: true, Weight: 1, Limits: Quota{Running: 3}},
+	g.step(SetShares{taskqueue.Shares{Limits: map[string]int64{"licence": 5}, Of: []taskqueue.Share{
+		{Name: "ann", User: true, Weight: 1, Limits: taskqueue.Quota{Running: 3}},
 	}}})
-	g.step(SetRun{Run{ID: 2, Name: "ann's", Account: Account{User: "ann"}, KeepGoing: true}})
+	g.step(SetRun{Run{ID: 2, Name: "ann's", Account: taskqueue.Account{User: "ann"}, KeepGoing: true}})
 	g.step(Submit{Run: 2, Jobs: []Job{{Name: "four", Step: "g", Tasks: 4}, {Name: "three", Step: "g", Tasks: 3}}})
 	g.calls("p", 4, nil)
 	if g.count("four", "p") != 0 || g.count("three", "p") != 3 {

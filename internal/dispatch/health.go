@@ -112,7 +112,7 @@ func (fl *fleet) withholds(h *health) bool {
 // isCautious reports whether the node has as many jobs as it may have while those that end there fail. It
 // may have more when they last.
 func (fl *fleet) isCautious(h *health) bool {
-	return h.possibly > 0 && h.given >= fl.config.NodeFailures-h.possibly && fl.now < h.failedAt.after(fl.config.NodePause)
+	return h.possibly > 0 && h.given >= fl.config.NodeFailures-h.possibly && fl.now < h.failedAt.After(fl.config.NodePause)
 }
 
 // allCautious reports whether there is no node that may be better.
@@ -216,7 +216,7 @@ func (c *Core) nodeFailed(p *pilot, j *job, r *Result) bool {
 	h.add(j, r.describe(""))
 	h.count()
 	h.failedAt = c.now
-	c.armNodes(h.failedAt.after(c.config.NodePause))
+	c.armNodes(h.failedAt.After(c.config.NodePause))
 	if c.fleet.isDoubted(h) {
 		c.postpone(h)
 	}
@@ -363,7 +363,7 @@ func (c *Core) postpone(h *health) {
 		pause *= 2
 	}
 	h.pauses++
-	h.tryAt = c.now.after(min(pause, maxNodePause))
+	h.tryAt = c.now.After(min(pause, maxNodePause))
 	c.armNodes(h.tryAt)
 }
 
@@ -473,7 +473,7 @@ func (c *Core) nodesTimerFired() {
 	}
 	c.armNodes(c.fleet.nodes.comes)
 	for _, h := range c.fleet.nodes.doubted {
-		c.armNodes(h.failedAt.after(c.config.NodePause))
+		c.armNodes(h.failedAt.After(c.config.NodePause))
 	}
 	c.placement.offerAvoiding()
 }

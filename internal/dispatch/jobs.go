@@ -335,7 +335,7 @@ func (j *job) fromBefore() bool { return j.state == Done && j.committed == reuse
 
 // backOff keeps the job from being ready for its pause.
 func (js *jobs) backOff(j *job) {
-	j.fate.NotBefore = js.now.after(js.pauseOf(j))
+	j.fate.NotBefore = js.now.After(js.pauseOf(j))
 	js.armBackoff(j)
 }
 
@@ -356,7 +356,7 @@ func (js *jobs) pauseOf(j *job) time.Duration {
 func (js *jobs) shortenPauses() {
 	for _, t := range slices.Clone(js.timers.heap) {
 		switch {
-		case t.kind == jobTimer && t.at > js.now.after(js.pauseOf(t.job)):
+		case t.kind == jobTimer && t.at > js.now.After(js.pauseOf(t.job)):
 			js.backOff(t.job)
 		case t.kind == avoidTimer: // it was set when no time was known
 			js.armAvoidance(t.job)
@@ -368,7 +368,7 @@ func (js *jobs) shortenPauses() {
 // to another one soon, to try it there again would waste an attempt on a node that may be bad; but no ready job
 // is passed over for longer than Config.MaxPassOver.
 func (js *jobs) armAvoidance(j *job) {
-	j.fate.avoidUntil = js.now.after(js.config.MaxPassOver)
+	j.fate.avoidUntil = js.now.After(js.config.MaxPassOver)
 	js.timers.add(timer{at: j.fate.avoidUntil, kind: avoidTimer, job: j})
 }
 

@@ -153,7 +153,7 @@ func (js *jobs) dropUnused(kept int) (indexes []int) {
 			}
 		}
 		for _, g := range cl.groups {
-			delete(g.share.groups, groupKey{cl, g.priority})
+			delete(g.share.Own.groups, groupKey{cl, g.priority})
 		}
 		js.byIndex[i] = nil
 		js.spare = append(js.spare, i)

@@ -54,13 +54,13 @@ func (js *jobs) index(j *job) {
 		s := g.share
 		i, ok := g.findLevel()
 		if !ok {
-			s.levels = slices.Insert(s.levels, i, &level{priority: g.priority})
+			s.Own.levels = slices.Insert(s.Own.levels, i, &level{priority: g.priority})
 		}
-		g.level, g.slot = s.levels[i], len(s.levels[i].groups)
+		g.level, g.slot = s.Own.levels[i], len(s.Own.levels[i].groups)
 		g.level.groups = append(g.level.groups, g)
 	}
 	g.ready++
-	g.share.becameReady(js.shares, 1)
+	js.shares.GotReady(g.share, 1)
 	js.ready++
 	if g.class.gang() {
 		js.gangs++
@@ -127,7 +127,7 @@ func (js *jobs) unindex(j *job) bool {
 		js.gangs--
 	}
 	g.ready--
-	g.share.becameReady(js.shares, -1)
+	js.shares.GotReady(g.share, -1)
 	if j.stages() {
 		g.staging--
 	}
@@ -140,7 +140,7 @@ func (js *jobs) unindex(j *job) bool {
 		l.groups = l.groups[:last]
 		if last == 0 {
 			i, _ := g.findLevel()
-			g.share.levels = slices.Delete(g.share.levels, i, i+1)
+			g.share.Own.levels = slices.Delete(g.share.Own.levels, i, i+1)
 		}
 		g.level = nil
 		g.ranks = g.ranks[:0]
@@ -155,10 +155,13 @@ func groupOf(s *share, cl *class, priority int32) *group {
 		return g
 	}
 	k := groupKey{cl, priority}
-	g := s.groups[k]
+	g := s.Own.groups[k]
 	if g == nil {
 		g = &group{share: s, class: cl, priority: priority}
-		s.groups[k] = g
+		if s.Own.groups == nil {
+			s.Own.groups = make(map[groupKey]*group)
+		}
+		s.Own.groups[k] = g
 		cl.groups = append(cl.groups, g)
 	}
 	cl.lately = g
@@ -167,14 +170,14 @@ func groupOf(s *share, cl *class, priority int32) *group {
 
 // findLevel finds the level of a group, or where it is to be inserted.
 func (g *group) findLevel() (int, bool) {
-	return slices.BinarySearchFunc(g.share.levels, g.priority,
+	return slices.BinarySearchFunc(g.share.Own.levels, g.priority,
 		func(l *level, p int32) int { return cmp.Compare(p, l.priority) })
 }
 
 // levels yields what is ready: the levels of all users, by turn.
 func (js *jobs) levels(yield func(*level) bool) {
-	for s := range js.shares.inOrder {
-		for _, l := range s.levels {
+	for s := range js.shares.InOrder {
+		for _, l := range s.Own.levels {
 			if !yield(l) {
 				return
 			}
@@ -225,7 +228,7 @@ func (js *jobs) armSiteWait(g *group) {
 		return
 	}
 	j := js.oldest(g)
-	if at := j.readySince.after(g.class.key.wait); g.armed == 0 || at < g.armed {
+	if at := j.readySince.After(g.class.key.wait); g.armed == 0 || at < g.armed {
 		g.armed = at
 		js.timers.add(timer{at: at, kind: groupTimer, group: g})
 	}
@@ -234,7 +237,7 @@ func (js *jobs) armSiteWait(g *group) {
 // pastSiteWait returns the job of the group that has waited for its own site
 // for longest, if that was long enough.
 func (js *jobs) pastSiteWait(g *group) *job {
-	if j := js.oldest(g); j != nil && j.readySince.after(g.class.key.wait) <= js.now {
+	if j := js.oldest(g); j != nil && j.readySince.After(g.class.key.wait) <= js.now {
 		return j
 	}
 	return nil

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strconv"
 	"unicode/utf8"
+
+	"fairway/internal/taskqueue"
 )
 
 // journal is what is durable of a Core: it makes the records that say what has
@@ -49,13 +51,13 @@ func (jn *journal) persistRun(r *run) {
 // sharesKey is that of the one record in TableShares.
 const sharesKey = "shares"
 
-func (jn *journal) persistShares(s Shares) {
+func (jn *journal) persistShares(s taskqueue.Shares) {
 	jn.persist(TableShares, 0, sharesKey, sharesBody{bodyVersion, s})
 }
 
 // persistUsage records what a user has used, in slot-seconds of now.
 func (jn *journal) persistUsage(s *share, used float64) {
-	a := s.account()
+	a := s.Account()
 	jn.persist(TableUsage, 0, a.String(), usageBody{bodyVersion, a.Group, a.User, used, jn.now})
 }
 

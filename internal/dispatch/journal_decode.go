@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"fairway/internal/dispatch/rows"
+	"fairway/internal/taskqueue"
 )
 
 // The tables of durable records. Bodies are JSON objects; "v" is the version
@@ -70,7 +71,7 @@ type runBody struct {
 
 type sharesBody struct {
 	V int `json:"v"`
-	Shares
+	taskqueue.Shares
 }
 
 type usageBody struct {

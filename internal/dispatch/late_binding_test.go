@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // binding is a Core with pilots of one processor that do as they are told.
@@ -246,8 +248,10 @@ func TestAPilotHasWhatItsSiteSays(t *testing.T) {
 	}})
 	sub := Submit{Run: 1}
 	for i := range 100 {
-		sub.Jobs = append(sub.Jobs, Job{Name: fmt.Sprint("gpu", i), Step: "s",
-			Needs: Resources{MilliCPUs: 10, Countable: map[string]int64{"gpu": 1}}})
+		sub.Jobs = append(sub.Jobs, Job{
+			Name: fmt.Sprint("gpu", i), Step: "s",
+			Needs: Resources{MilliCPUs: 10, Countable: map[string]int64{"gpu": 1}},
+		})
 	}
 	b.step(sub)
 	b.jobs("s", 0, 100)
@@ -448,7 +452,7 @@ func TestAnotherRunOfAWorkflowIsKnown(t *testing.T) {
 		for range 40 {
 			b.runs("p", time.Millisecond)
 		}
-		b.step(SetRun{Run{ID: 2, Name: c.name, Account: Account{User: c.user}}})
+		b.step(SetRun{Run{ID: 2, Name: c.name, Account: taskqueue.Account{User: c.user}}})
 		b.step(Submit{Run: 2, Jobs: manyJobs("s", 0, 300)})
 		b.sync("p", nil)
 		if got := len(b.has["p"]); (got > 1) != c.known {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"fairway/internal/logical"
+	"fairway/internal/taskqueue"
 )
 
 // Load makes a Core from all its durable records, in any order, as a [Loading] does.
@@ -47,8 +48,10 @@ type Loading struct {
 
 // NewLoading returns a Loading without any record.
 func NewLoading(config Config) *Loading {
-	l := &Loading{c: newCore(config), commits: make(map[JobID]*commitBody), fates: make(map[JobID]*fate),
-		texts: make(map[string]string)}
+	l := &Loading{
+		c: newCore(config), commits: make(map[JobID]*commitBody), fates: make(map[JobID]*fate),
+		texts: make(map[string]string),
+	}
 	l.takes = map[string]func(Record) error{
 		TableMeta: l.takeMeta, TableRun: l.takeRun, TableResult: l.takeResult,
 		TableFile: l.takeFile, TableCommit: l.takeCommit,
@@ -150,7 +153,7 @@ func (l *Loading) takeRun(k Record) error {
 	if k.Run == 0 || b.State > RunEnded {
 		return errors.New("there is no such run, or no such state of one")
 	}
-	r := l.c.runs.add(k.Run, Account{b.Group, b.User})
+	r := l.c.runs.add(k.Run, taskqueue.Account{Group: b.Group, User: b.User})
 	r.Name, r.KeepGoing, r.Limits, r.pools = b.Name, b.KeepGoing, b.Limits, setPools(nil, b.Limits)
 	r.Scope, r.NoReuse = b.Scope, b.NoReuse
 	r.state, r.complete, r.reason = b.State, b.Complete, b.Reason
@@ -176,8 +179,9 @@ func (l *Loading) takeResult(k Record) error {
 	id, err := parseIdentity(k.Key)
 	l.c.journal.results[id] = &storedResult{
 		job: b.Job, digest: b.Digest, inputs: b.Inputs, made: b.Made, outputs: b.Outputs,
-		origin: Origin{b.Run, Account{l.readBefore(b.Group), l.readBefore(b.User)}, b.Job}, scope: l.readBefore(b.Scope),
-		runs: b.Runs, left: b.Left,
+		origin: Origin{b.Run, taskqueue.Account{Group: l.readBefore(b.Group), User: l.readBefore(b.User)}, b.Job},
+		scope:  l.readBefore(b.Scope),
+		runs:   b.Runs, left: b.Left,
 	}
 	return err
 }
@@ -408,7 +412,7 @@ func (l *Loading) takeShares(k Record) error {
 	if err := read(k, &b, &b.V); err != nil {
 		return err
 	}
-	if err := b.Shares.check(); err != nil {
+	if err := b.Shares.Check(); err != nil {
 		return err
 	}
 	l.c.shares.arrange(b.Shares)
@@ -420,7 +424,7 @@ func (l *Loading) takeUsage(k Record) error {
 	if err := read(k, &b, &b.V); err != nil {
 		return err
 	}
-	l.c.shares.load(&b)
+	l.c.shares.Restore(taskqueue.Account{Group: b.Group, User: b.User}, b.At, b.Used)
 	return nil
 }
 

@@ -19,7 +19,7 @@ func (c *Core) overrunsAt(a *attempt) instant {
 	if limit <= 0 || c.config.RunMargin < 0 || !a.started || a.ended || a.gang != nil && !a.begun {
 		return 0
 	}
-	return max(a.since, a.moved).after(limit).after(c.config.RunMargin)
+	return max(a.since, a.moved).After(limit).After(c.config.RunMargin)
 }
 
 // looksForOverrun has an attempt looked at when its time is over.
@@ -42,7 +42,7 @@ func (c *Core) takeMoves(p *pilot, s *Sync) {
 // stood still, nobody knows what the pilot would have told: the time begins anew. It returns when that is over.
 func (c *Core) overran(a *attempt, at instant) instant {
 	p := a.pilot
-	if p.silent != 0 || c.now >= at.after(c.config.Silence) {
+	if p.silent != 0 || c.now >= at.After(c.config.Silence) {
 		a.moved = c.now
 		return c.overrunsAt(a)
 	}

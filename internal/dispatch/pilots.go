@@ -109,7 +109,7 @@ func (c *Core) startGrace() {
 		c.endGrace()
 		return
 	}
-	c.timers.add(timer{at: c.now.after(c.config.ReconnectGrace), kind: graceTimer})
+	c.timers.add(timer{at: c.now.After(c.config.ReconnectGrace), kind: graceTimer})
 }
 
 func (c *Core) endAwaiting(p *pilot) {

@@ -188,12 +188,12 @@ func (pl *placement) fillReserved(p *pilot) {
 // overdue returns the job of the user that has been passed over for longest, if that is
 // too long, it fits the pilot and no other drains for it.
 func (pl *placement) overdue(s *share, p *pilot) *job {
-	if s.none == pl.pulls {
+	if s.Own.none == pl.pulls {
 		return nil
 	}
 	var best *job
-	limit := pl.now.after(-pl.config.MaxPassOver)
-	for _, l := range s.levels {
+	limit := pl.now.After(-pl.config.MaxPassOver)
+	for _, l := range s.Own.levels {
 		for _, g := range l.groups {
 			j := pl.jobs.oldest(g)
 			if j == nil || g.class.gang() || j.readySince > limit || pl.reserved[j] != nil ||
@@ -211,7 +211,7 @@ func (pl *placement) overdue(s *share, p *pilot) *job {
 		}
 	}
 	if best == nil {
-		s.none = pl.pulls
+		s.Own.none = pl.pulls
 	}
 	return best
 }
@@ -233,14 +233,14 @@ func (j *job) readyBefore(o *job) bool {
 func (pl *placement) choose(p *pilot) *job {
 	var first *job
 	others := 0
-	for s := range pl.shares.inOrder {
+	for s := range pl.shares.InOrder {
 		j := pl.chooseOf(s, p)
 		switch {
 		case j == nil:
 			continue
 		case first == nil:
 			first = j
-			if pl.shares.solo || j == p.reserved || !pl.mayBeOvertaken(j, p) {
+			if pl.shares.Alone() || j == p.reserved || !pl.mayBeOvertaken(j, p) {
 				return j
 			}
 			continue
@@ -259,14 +259,14 @@ func (pl *placement) choose(p *pilot) *job {
 // priority; of these the one with most input in its cache; of these the one that was submitted
 // first, but for some that belong to another place (together).
 func (pl *placement) chooseOf(s *share, p *pilot) *job {
-	if !pl.shares.solo && !s.mayBegin(p) {
+	if !pl.shares.Alone() && !mayBegin(s, p) {
 		return nil
 	}
 	if j := pl.overdue(s, p); j != nil {
 		switch {
 		case p.hasRoom(j.class, 1):
 			return j
-		case pl.shares.solo || p.used.milliCPUs < p.totalCPUs(): // of one user, whoever is oldest is next
+		case pl.shares.Alone() || p.used.milliCPUs < p.totalCPUs(): // of one user, whoever is oldest is next
 			p.reserved, pl.reserved[j] = j, p
 			return j
 		case pl.waits && pl.jobs.ready > pl.fleet.slots && p.takesASlot(j.class):
@@ -275,7 +275,7 @@ func (pl *placement) chooseOf(s *share, p *pilot) *job {
 		pl.waits = false // the pilot has nothing free, and is to have
 		return nil
 	}
-	for _, l := range s.levels {
+	for _, l := range s.Own.levels {
 		if !pl.open(p, l) {
 			continue
 		}
@@ -305,7 +305,7 @@ func (pl *placement) open(p *pilot, l *level) bool {
 		if g.closed == pl.pulls {
 			g.open = never
 		}
-		if g.open != never && !pl.shares.solo && !pl.withinQuota(g.share, g.class, p, nil) ||
+		if g.open != never && !pl.shares.Alone() && !pl.withinQuota(g.share, g.class, p, nil) ||
 			pl.shares.lackingPool(g.class, nil, nil) != nil {
 			g.open = never
 		}
@@ -358,7 +358,7 @@ func (pl *placement) assign(j *job, p *pilot) *attempt {
 	pl.unready(j)
 	p.hints.incoming += p.lacking(j)
 	pl.fleet.addAttempt(a)
-	pl.fleet.checkLater(p, pl.now.after(overdueAfter*pl.config.AheadTime))
+	pl.fleet.checkLater(p, pl.now.After(overdueAfter*pl.config.AheadTime))
 	if a.ahead {
 		pl.fleet.waitAhead(a)
 	}
@@ -418,7 +418,7 @@ func (pl *placement) siteWaitOver(g *group) {
 		pl.assign(j, p)
 	}
 	if j := pl.jobs.oldest(g); j != nil {
-		at := max(j.readySince.after(g.class.key.wait), pl.now.after(time.Second))
+		at := max(j.readySince.After(g.class.key.wait), pl.now.After(time.Second))
 		g.armed = at
 		pl.timers.add(timer{at: at, kind: groupTimer, group: g})
 	}

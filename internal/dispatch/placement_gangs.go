@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"fairway/internal/dispatch/fairtree"
 )
 
 // How gangs get their pilots. All members are given out in one transition, each to a pilot with
@@ -88,7 +90,7 @@ const (
 // other pilots than are kept for it.
 func (pl *placement) mayHaveMoved(gt *gathering) bool {
 	n := time.Duration(len(pl.fleet.pilots))
-	if gt.moves != pl.fleet.moves && (n <= manyPilots || pl.now >= gt.looked.after(n*lookTime)) {
+	if gt.moves != pl.fleet.moves && (n <= manyPilots || pl.now >= gt.looked.After(n*lookTime)) {
 		return true
 	}
 	for p := range gt.at {
@@ -103,9 +105,9 @@ func (pl *placement) mayHaveMoved(gt *gathering) bool {
 // readyGangs are the groups of ready gangs that are not gathering, by turn.
 func (pl *placement) readyGangs() (turns []gangTurn) {
 	others := false // jobs that are no gangs stand before
-	for s := range pl.shares.inOrder {
+	for s := range pl.shares.InOrder {
 		before := others
-		for _, l := range s.levels {
+		for _, l := range s.Own.levels {
 			below := uint32(1<<32 - 1)
 			for _, g := range l.groups {
 				if j := pl.jobs.first(g); j != nil && !g.class.gang() {
@@ -121,7 +123,7 @@ func (pl *placement) readyGangs() (turns []gangTurn) {
 		}
 		others = others || before
 	}
-	limit := pl.now.after(-pl.config.MaxPassOver)
+	limit := pl.now.After(-pl.config.MaxPassOver)
 	for i := range turns {
 		if t := &turns[i]; !t.its || t.below < 1<<32-1 {
 			if j := pl.jobs.oldest(t.group); j != nil && j.readySince <= limit {
@@ -306,7 +308,7 @@ func (pl *placement) assignGang(j *job, rooms []opening) {
 			a.gang, a.task = g, int(a.id-g.leader)
 			g.members[a.task] = a
 			pl.fleet.addAttempt(a)
-			pl.fleet.checkLater(o.p, pl.now.after(overdueAfter*pl.config.AheadTime))
+			pl.fleet.checkLater(o.p, pl.now.After(overdueAfter*pl.config.AheadTime))
 			pl.fleet.mustAnswer(o.p)
 		}
 		o.p.hints.incoming += o.p.lacking(j)
@@ -421,14 +423,14 @@ func (pl *placement) mayGather(p *pilot, j *job, gt *gathering) bool {
 	k := &cl.key
 	return pl.fleet.takes(p) && p.reserved == nil && pl.mayKeep(p.gather, j, gt) && p.fits(cl) &&
 		(!k.bound() || p.cache() == cacheID{k.host, k.pilot}) && pl.fleet.outlives(p, cl) &&
-		(k.site == "" || k.site == p.info.Site || j.readySince.after(k.wait) <= pl.now)
+		(k.site == "" || k.site == p.info.Site || j.readySince.After(k.wait) <= pl.now)
 }
 
 // mayKeep reports whether what other may keep for its gang may be kept for a job, for which gt is kept:
 // for one of the same user and a higher priority, unless it was passed over for too long.
 func (pl *placement) mayKeep(other *gathering, j *job, gt *gathering) bool {
 	return other == nil || other == gt || other.job.share() == j.share() && other.job.effective < j.effective &&
-		other.job.readySince > pl.now.after(-pl.config.MaxPassOver)
+		other.job.readySince > pl.now.After(-pl.config.MaxPassOver)
 }
 
 // openings appends when the pilot has room for members of the gang: now and, if later, when attempts there
@@ -459,7 +461,7 @@ func (pl *placement) openings(list []opening, p *pilot, j *job, later bool) []op
 	for _, e := range ends {
 		then.add(e.a.needs, -1)
 		o.at, o.sure = e.at, o.sure && e.sure
-		if p.expires != 0 && e.at.after(cl.key.time) > p.expires {
+		if p.expires != 0 && e.at.After(cl.key.time) > p.expires {
 			break
 		}
 		if n := then.spare(cl); n > room {
@@ -481,7 +483,7 @@ func (pl *placement) expectedEnd(a *attempt) (at instant, sure bool) {
 	if !sure {
 		rest = (pl.fleet.expectedRun(a.job) - age).Abs()
 	}
-	return pl.now.after(rest) + 1, sure
+	return pl.now.After(rest) + 1, sure
 }
 
 // spare is how many jobs of the class have room at the pilot besides what is assigned.
@@ -511,15 +513,15 @@ func (pl *placement) mayFill(p *pilot, j *job) bool {
 	if gt == nil {
 		return true
 	}
-	if j.readySince <= pl.now.after(-pl.config.MaxPassOver) && j.readySince < gt.job.readySince {
+	if j.readySince <= pl.now.After(-pl.config.MaxPassOver) && j.readySince < gt.job.readySince {
 		return true // it was passed over for longer
 	}
 	if p.leaves(gt.at[p], gt.job.class, j.class) {
 		return true
 	}
 	run := pl.fleet.pace.runOf(j)
-	return run > 0 && gt.foreseen != 0 && pl.now.after(run) <= gt.foreseen &&
-		pl.now <= gt.since.after(pl.config.MaxPassOver)
+	return run > 0 && gt.foreseen != 0 && pl.now.After(run) <= gt.foreseen &&
+		pl.now <= gt.since.After(pl.config.MaxPassOver)
 }
 
 // leaves reports whether the pilot has room for so many members of a gang besides a job that it
@@ -534,7 +536,7 @@ func (p *pilot) leaves(members int, gang, cl *class) bool {
 
 // gangAllowed reports whether neither a quota nor a pool forbids that all members are given out.
 func (pl *placement) gangAllowed(j *job, rooms []opening) bool {
-	if pl.shares.solo && len(j.class.pools) == 0 {
+	if pl.shares.Alone() && len(j.class.pools) == 0 {
 		return true
 	}
 	if !pl.gangWithinQuota(j, rooms) {
@@ -544,7 +546,7 @@ func (pl *placement) gangAllowed(j *job, rooms []opening) bool {
 		kept := x.pool.keptFor != nil && x.pool.keptFor != j && pl.now < x.pool.keptUntil
 		if x.pool.used+x.n*int64(j.class.tasks()) > x.pool.most || kept {
 			x.pool.stopped = true
-			if j.readySince <= pl.now.after(-pl.config.MaxPassOver) {
+			if j.readySince <= pl.now.After(-pl.config.MaxPassOver) {
 				pl.keepPools(j)
 			}
 			return false
@@ -555,30 +557,12 @@ func (pl *placement) gangAllowed(j *job, rooms []opening) bool {
 
 func (pl *placement) gangWithinQuota(j *job, rooms []opening) bool {
 	site := rooms[0].p.launch.site.Name
-	var more taken
+	var more fairtree.Amount
 	for _, o := range rooms {
-		more.running += o.n
-		more.cpus += int64(o.n) * o.p.cpusOf(j.class)
+		more.Running += o.n
+		more.MilliCPUs += int64(o.n) * o.p.cpusOf(j.class)
 	}
-	for s := range j.share().up {
-		if s.quota.bounds() && s.exceededBy(site, more) {
-			s.stopped = true
-			return false
-		}
-	}
-	return true
-}
-
-// exceededBy reports whether the share may not have so much more at a site.
-func (s *share) exceededBy(site string, more taken) bool {
-	all, here := taken{s.attempts + more.running, s.cpus + more.cpus}, more
-	if t := s.atSite[site]; t != nil {
-		here.running += t.running
-		here.cpus += t.cpus
-	}
-	q := &s.quota
-	return all.exceeds(q.Running, q.MilliCPUs) || here.exceeds(q.Sites[site].Running, q.Sites[site].MilliCPUs) ||
-		q.Stored > 0 && s.stored >= q.Stored
+	return j.share().Beyond(site, more, "", fairtree.Amount{}) == nil
 }
 
 // checkGatherings looks for pilots that are kept for a gang without need.

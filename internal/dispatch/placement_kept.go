@@ -39,7 +39,7 @@ func (pl *placement) keepForOther(j *job, p *pilot) bool {
 	}
 	pl.unkeep(j)
 	holder.awaited++
-	pl.addKept(j, keptFor{holder: holder, until: pl.now.after(patience)})
+	pl.addKept(j, keptFor{holder: holder, until: pl.now.After(patience)})
 	return true
 }
 
@@ -182,7 +182,7 @@ func (pl *placement) patience(j *job, p, q *pilot, x prospect) time.Duration {
 	}
 	x.idle, x.free = len(q.attempts) == 0, free
 	x.saved = pl.fleet.readTime(p, j) - pl.fleet.readTime(q, j)
-	end := pl.now.after(free + max(j.class.key.time, pl.fleet.pace.runOf(j)))
+	end := pl.now.After(free + max(j.class.key.time, pl.fleet.pace.runOf(j)))
 	if q.expires != 0 && end > q.expires {
 		return 0
 	}
@@ -237,7 +237,7 @@ func (pl *placement) keepForSite(j *job, p *pilot) bool {
 	}
 	pl.unkeep(j)
 	s.outlook.awaited++
-	pl.addKept(j, keptFor{site: s, until: pl.now.after(patience)})
+	pl.addKept(j, keptFor{site: s, until: pl.now.After(patience)})
 	return true
 }
 

@@ -16,7 +16,7 @@ const maxOvertaking = 8
 // mayBeOvertaken reports whether the job, whose turn it is, would have to read input that the pilot
 // does not hold, and can wait.
 func (pl *placement) mayBeOvertaken(j *job, p *pilot) bool {
-	return pl.shares.overtake() > 0 && j.readySince > pl.now.after(-pl.config.MaxPassOver) &&
+	return pl.shares.overtake() > 0 && j.readySince > pl.now.After(-pl.config.MaxPassOver) &&
 		pl.fleet.readTime(p, j) >= minGain
 }
 
@@ -27,10 +27,8 @@ func (pl *placement) overtakes(j, turn *job, p *pilot) bool {
 		return false
 	}
 	cost := slotsOf(p, j.class) * pl.fleet.expectedRun(j).Seconds()
-	return pl.shares.ahead(j.share(), turn.share())+cost <= pl.shares.overtake().Seconds()
+	return pl.shares.Ahead(pl.now, j.share(), turn.share())+cost <= pl.shares.overtake().Seconds()
 }
-
-func (sh *shares) overtake() time.Duration { return cmp.Or(sh.said.Overtake, DefaultOvertake) }
 
 // saves is how long it takes elsewhere to read what the pilot holds of the job's input.
 func (pl *placement) saves(p *pilot, j *job) time.Duration {

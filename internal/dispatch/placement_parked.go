@@ -126,7 +126,7 @@ func (pl *placement) withKept(fresh []*job) []*job {
 // byTurn does something for each of the jobs until that returns false: in their order for those
 // of one user, and for each next one by the turns of users, which change meanwhile.
 func (pl *placement) byTurn(jobs []*job, do func(*job) bool) {
-	if pl.shares.solo {
+	if pl.shares.Alone() {
 		for _, j := range jobs {
 			if !do(j) {
 				return
@@ -137,27 +137,27 @@ func (pl *placement) byTurn(jobs []*job, do func(*job) bool) {
 	var users []*share
 	for _, j := range jobs {
 		s := j.share()
-		if len(s.queue) == 0 {
+		if len(s.Own.queue) == 0 {
 			users = append(users, s)
 		}
-		s.queue = append(s.queue, j)
+		s.Own.queue = append(s.Own.queue, j)
 	}
 	for going := true; len(users) > 0 && going; {
 		first := 0
 		for i, s := range users {
-			if s.precedes(users[first]) < 0 {
+			if s.Precedes(users[first]) < 0 {
 				first = i
 			}
 		}
 		s := users[first]
-		going = do(s.queue[0])
-		if s.queue = s.queue[1:]; len(s.queue) == 0 {
-			s.queue = nil
+		going = do(s.Own.queue[0])
+		if s.Own.queue = s.Own.queue[1:]; len(s.Own.queue) == 0 {
+			s.Own.queue = nil
 			users = slices.Delete(users, first, first+1)
 		}
 	}
 	for _, s := range users {
-		s.queue = nil
+		s.Own.queue = nil
 	}
 }
 
@@ -295,7 +295,7 @@ func (pl *placement) mayStart(p *pilot, j *job) bool {
 	case always:
 		return true
 	case onTime:
-		return j.readySince.after(j.class.key.wait) <= pl.now
+		return j.readySince.After(j.class.key.wait) <= pl.now
 	}
 	return false
 }

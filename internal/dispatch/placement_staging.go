@@ -120,7 +120,7 @@ func (p *pilot) inReach(yield func(*version) bool) {
 func (pl *placement) couldTake(p *pilot, a *attempt) bool {
 	j := a.job
 	return !a.ended && a.gang == nil && a.asked == 0 && a.next == nil && j.attempt == a && a.pilot != p &&
-		a.since <= pl.now.after(-minGain) && !j.step.run.halted() &&
+		a.since <= pl.now.After(-minGain) && !j.step.run.halted() &&
 		pl.couldBegin(p, j) && (!pl.fleet.choosesSites() || pl.scoreWith(j, p) <= pl.scoreWith(j, a.pilot))
 }
 

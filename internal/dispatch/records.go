@@ -254,7 +254,7 @@ func (r *RecordedJob) View() (JobView, error) {
 	f, _ := r.fate()
 	v := JobView{
 		ID: r.ID, Name: b.Name, Step: b.Step, State: state, Priority: b.Priority, Effective: b.Priority,
-		Reused: c.Reused || c.Attempt == reusedAttempt, Submitted: b.Submitted.time(), Committed: c.Attempt,
+		Reused: c.Reused || c.Attempt == reusedAttempt, Submitted: b.Submitted.Time(), Committed: c.Attempt,
 		Tasks: b.Tasks,
 	}
 	if state != Done {

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // A result lives as long as a run names it that is kept, whether that is under way, has failed, or
@@ -17,9 +19,9 @@ func (c *Core) retention(r *storedResult) (keeps time.Duration, promised bool) {
 	if r.scope == "" {
 		return 0, false
 	}
-	for s := c.shares.known(Account{Group: r.origin.Account.Group}); s != nil; s = s.parent {
-		if s.keeps != 0 {
-			return max(s.keeps, 0), true
+	for s := c.shares.Known(taskqueue.Account{Group: r.origin.Account.Group}); s != nil; s = s.Parent() {
+		if s.Said().Retention != 0 {
+			return max(s.Said().Retention, 0), true
 		}
 	}
 	return c.config.Retention, false
@@ -28,7 +30,7 @@ func (c *Core) retention(r *storedResult) (keeps time.Duration, promised bool) {
 // endOf is when the time of a result is over that no run names since it was left.
 func (c *Core) endOf(r *storedResult, left instant) (end instant, promised bool) {
 	keeps, promised := c.retention(r)
-	return left.after(keeps), promised
+	return left.After(keeps), promised
 }
 
 // Forgettable returns results that no run names and that are kept no longer at a time, in the order in
@@ -41,7 +43,7 @@ func (c *Core) Forgettable(now time.Time, limit int, bytes int64) []UnusedResult
 		end      instant
 		promised bool
 	}
-	at := toInstant(now)
+	at := taskqueue.InstantOf(now)
 	var over, others []unused
 	for key, r := range c.journal.results {
 		if !r.unused() {
@@ -97,8 +99,8 @@ func (c *Core) NamedBy(id RunID, now time.Time) (list []NamedResult) {
 				n.Bytes += o.Size
 			}
 		}
-		if end, promised := c.endOf(r, toInstant(now)); end > toInstant(now) {
-			n.Until, n.Promised = end.time(), promised
+		if end, promised := c.endOf(r, taskqueue.InstantOf(now)); end > taskqueue.InstantOf(now) {
+			n.Until, n.Promised = end.Time(), promised
 		}
 		list = append(list, n)
 	}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"fairway/internal/taskqueue"
 )
 
 // storedResult is the outputs of a job that was done, under the key of that job. Runs name it
@@ -48,7 +50,7 @@ func (j *job) wasTaken() bool { return j.result == takenResult || j.committed ==
 // Origin is who made a result: a job of a run, and whose the run is.
 type Origin struct {
 	Run     RunID
-	Account Account
+	Account taskqueue.Account
 	Job     string
 }
 

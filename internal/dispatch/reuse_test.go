@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // sharing is a server with runs of several people, of whom those of one scope share results.
@@ -29,15 +31,17 @@ func (s *sharing) begin(user, scope string, noReuse bool) RunID {
 	s.t.Helper()
 	id := s.core.NextRun()
 	s.step(SetRun{Run{
-		ID: id, Name: "w", Account: Account{Group: scope, User: user}, Scope: scope, NoReuse: noReuse, KeepGoing: true,
+		ID: id, Name: "w", Account: taskqueue.Account{Group: scope, User: user}, Scope: scope, NoReuse: noReuse, KeepGoing: true,
 	}})
 	step := "align " + user
 	in := ExistingFile{LFN: "in", PFN: "data:" + user, Size: 1, Identity: "same", Tag: 1 << 62}
-	s.step(Submit{Run: id, Files: []ExistingFile{in},
+	s.step(Submit{
+		Run: id, Files: []ExistingFile{in},
 		Jobs: []Job{
 			{Name: step, Step: step, Digest: "align", Reads: []string{"in"}, Writes: []Output{{LFN: "bam", Temporary: true}}},
 			{Name: "call " + user, Step: "call", Digest: "call", Reads: []string{"bam"}, Writes: []Output{{LFN: "vcf"}}},
-		}})
+		},
+	})
 	return id
 }
 
@@ -198,7 +202,7 @@ func TestTwinsAreExecutedOnce(t *testing.T) {
 func TestResultsGoWhenNobodyNamesThemAndTheirTimeIsOver(t *testing.T) {
 	const day = 24 * time.Hour
 	s := newSharing(t, Config{Retention: 10 * day})
-	s.step(SetShares{Shares{Of: []Share{
+	s.step(SetShares{taskqueue.Shares{Of: []taskqueue.Share{
 		{Name: "lab", Weight: 1, Retention: 30 * day}, {Name: "open", Weight: 1}, {Name: "none", Weight: 1, Retention: -1},
 	}}})
 	keys := func(limit int, bytes int64) (list []string) {
@@ -340,7 +344,7 @@ func TestJobsWithoutOutputsAreNoTwins(t *testing.T) {
 	s := newSharing(t, Config{})
 	for range 2 {
 		id := s.core.NextRun()
-		s.step(SetRun{Run{ID: id, Account: Account{User: "ann"}, Scope: "all", KeepGoing: true}})
+		s.step(SetRun{Run{ID: id, Account: taskqueue.Account{User: "ann"}, Scope: "all", KeepGoing: true}})
 		s.step(Submit{Run: id, Jobs: []Job{{Name: "a", Step: "ring", Digest: "d"}, {Name: "b", Step: "ring", Digest: "d"}}})
 	}
 	if given := s.all(); len(given) < 2 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fairway/internal/dispatch/rows"
+	"fairway/internal/taskqueue"
 )
 
 // RunID names a run for ever: runs of one store are numbered from 1, and no number is
@@ -17,7 +18,7 @@ type Run struct {
 	ID   RunID
 	Name string // for people
 	// Account is to whom it belongs, for good: whose share its jobs take.
-	Account Account
+	Account taskqueue.Account
 	// Limits bound what all its attempts together may hold of a resource that a name in
 	// Resources.Countable stands for, as those of Shares do for all runs.
 	Limits map[string]int64
@@ -106,12 +107,12 @@ type run struct {
 	files namespace
 }
 
-func (rs *runs) add(id RunID, a Account) *run {
+func (rs *runs) add(id RunID, a taskqueue.Account) *run {
 	r := &run{
-		Run: Run{ID: id, Account: a}, share: rs.shares.account(a), names: rows.NewNames(), steps: make(map[string]*step),
+		Run: Run{ID: id, Account: a}, share: rs.shares.Of(a), names: rows.NewNames(), steps: make(map[string]*step),
 		files: namespace{run: id, Named: rows.NewNamed(func(f *file) *string { return &f.lfn }), patterns: make(map[string]*file)},
 	}
-	r.share.runs = append(r.share.runs, r)
+	r.share.Own.runs = append(r.share.Own.runs, r)
 	rs.byID[id] = r
 	rs.inOrder = append(rs.inOrder, r)
 	rs.last = max(rs.last, id)
@@ -119,7 +120,7 @@ func (rs *runs) add(id RunID, a Account) *run {
 }
 
 func (rs *runs) remove(r *run) {
-	r.share.runs = slices.DeleteFunc(r.share.runs, func(x *run) bool { return x == r })
+	r.share.Own.runs = slices.DeleteFunc(r.share.Own.runs, func(x *run) bool { return x == r })
 	delete(rs.byID, r.ID)
 	rs.inOrder = slices.DeleteFunc(rs.inOrder, func(x *run) bool { return x == r })
 	rs.ending = slices.DeleteFunc(rs.ending, func(x *run) bool { return x == r })
@@ -166,7 +167,7 @@ func (rs *runs) setState(r *run, s RunState, reason string) {
 // setRun begins a run, or has one go on.
 func (c *Core) setRun(in Run) error {
 	r := c.runs.byID[in.ID]
-	if err := checkLimits(in.Limits); err != nil {
+	if err := taskqueue.CheckLimits(in.Limits); err != nil {
 		return err
 	}
 	switch {
@@ -179,10 +180,10 @@ func (c *Core) setRun(in Run) error {
 		return refuse("dispatch: a run without a number")
 	case in.ID <= c.runs.last:
 		return refuse("dispatch: run %d is retired; the next one is run %d", in.ID, c.runs.last+1)
-	case c.shares.count >= maxAccounts:
-		return refuse("dispatch: more than %d users and groups", maxAccounts)
+	case c.shares.Len() >= taskqueue.MaxAccounts:
+		return refuse("dispatch: more than %d users and groups", taskqueue.MaxAccounts)
 	default:
-		if err := in.Account.check(); err != nil {
+		if err := in.Account.Check(); err != nil {
 			return err
 		}
 		r = c.runs.add(in.ID, in.Account)

@@ -1,130 +1,49 @@
 package dispatch
 
 import (
-	"errors"
-	"maps"
-	"math"
-	"slices"
-	"strings"
-	"unicode"
+	"fairway/internal/dispatch/fairtree"
+	"fairway/internal/taskqueue"
 )
 
-// Quota bounds what the runs of a user, or of all users of a group together, may have. Of
-// each amount 0 means that it is not bounded.
-type Quota struct {
-	Running   int                  `json:"r,omitempty"` // attempts that were given to pilots
-	MilliCPUs int64                `json:"c,omitempty"` // of these
-	Queued    int                  `json:"q,omitempty"` // jobs that are waiting or ready: see Core.Queued
-	Stored    int64                `json:"b,omitempty"` // bytes of outputs; above that nothing more is started
-	Sites     map[string]SiteQuota `json:"s,omitempty"`
-}
-
-// SiteQuota bounds what they may have at one site; 0 means that it is not bounded.
-type SiteQuota struct {
-	Running   int   `json:"r,omitempty"`
-	MilliCPUs int64 `json:"c,omitempty"`
-}
-
-// taken is what attempts at one site have of a SiteQuota.
-type taken struct {
-	running int
-	cpus    int64
-}
-
-func (s *share) takeAt(site string, running int, cpus int64) {
-	if len(s.quota.Sites) == 0 && s.atSite == nil {
-		return
-	}
-	t := s.atSite[site]
-	if t == nil {
-		if s.atSite == nil {
-			s.atSite = make(map[string]*taken)
-		}
-		t = &taken{}
-		s.atSite[site] = t
-	}
-	t.running += running
-	t.cpus += cpus
-}
-
 // mayBegin reports whether no quota forbids that a pilot gets any job of the user.
-func (s *share) mayBegin(p *pilot) bool { return s.exceeded(p.launch.site.Name, 1, nil) == nil }
+func mayBegin(s *share, p *pilot) bool {
+	return s.Beyond(p.launch.site.Name, fairtree.Amount{Running: 1}, "", fairtree.Amount{}) == nil
+}
 
 // exceeded returns the user or the nearest group that may not have an attempt more at a site, with
 // so many thousandths of processors; nil if all may. One that it is to replace does not count.
-func (s *share) exceeded(site string, cpus int64, replaced *attempt) *share {
-	for x := range s.up {
-		if x.held != "" || x.quota.bounds() && x.wouldExceed(site, cpus, replaced) {
-			x.stopped = true
-			return x
-		}
+func exceeded(s *share, site string, cpus int64, replaced *attempt) *share {
+	more := fairtree.Amount{Running: 1, MilliCPUs: cpus}
+	if replaced == nil || replaced.slots == 0 {
+		return s.Beyond(site, more, "", fairtree.Amount{})
 	}
-	return nil
-}
-
-func (q *Quota) bounds() bool {
-	return q.Running != 0 || q.MilliCPUs != 0 || q.Stored != 0 || len(q.Sites) != 0
-}
-
-func (s *share) wouldExceed(site string, cpus int64, replaced *attempt) bool {
-	all, here := taken{s.attempts + 1, s.cpus + cpus}, taken{1, cpus}
-	if t := s.atSite[site]; t != nil {
-		here.running += t.running
-		here.cpus += t.cpus
-	}
-	if a := replaced; a != nil && a.slots > 0 {
-		all.running--
-		all.cpus -= a.cpus
-		if a.pilot.launch.site.Name == site {
-			here.running--
-			here.cpus -= a.cpus
-		}
-	}
-	q := &s.quota
-	return all.exceeds(q.Running, q.MilliCPUs) || here.exceeds(q.Sites[site].Running, q.Sites[site].MilliCPUs) ||
-		q.Stored > 0 && s.stored >= q.Stored
-}
-
-func (t taken) exceeds(running int, cpus int64) bool {
-	return running > 0 && t.running > running || cpus > 0 && t.cpus > cpus
-}
-
-// gaveBack is for a share of which an attempt has ended: if it was kept from more, parked pilots
-// are to ask again.
-func (sh *shares) gaveBack(s *share) {
-	if s.stopped {
-		s.stopped = false
-		sh.freed = true
-	}
-}
-
-// gaveBackOf is gaveBack for a user and all groups of that.
-func (sh *shares) gaveBackOf(user *share) {
-	for s := range user.up {
-		sh.gaveBack(s)
-	}
+	return s.Beyond(site, more, replaced.site(), replaced.amount())
 }
 
 // SetKept says how many bytes of outputs of a user's runs are kept that were retired. It is not
 // durable: the caller steps it again after each Load.
 type SetKept struct {
-	Account Account
+	Account taskqueue.Account
 	Bytes   int64
 }
 
 func (SetKept) isInput() {}
 
 func (sh *shares) setKept(in SetKept) error {
-	if err := in.Account.check(); err != nil {
+	if err := in.Account.Check(); err != nil {
 		return err
 	}
-	user := sh.account(in.Account)
-	for s := range user.up {
-		s.stored += in.Bytes - user.kept
-	}
-	user.kept = in.Bytes
-	sh.gaveBackOf(user)
+	user := sh.Of(in.Account)
+	user.SetKept(in.Bytes)
+	sh.gaveBack(user)
 	return nil
+}
+
+// gaveBack has parked pilots ask again if the user, or a group of that, was kept from more.
+func (sh *shares) gaveBack(user *share) {
+	if user.GaveBack() {
+		sh.freed = true
+	}
 }
 
 // HoldJobs has no further attempts given out to runs that have an account, until it is stepped with an
@@ -134,9 +53,8 @@ type HoldJobs struct{ Why string }
 func (HoldJobs) isInput() {}
 
 func (sh *shares) hold(why string) {
-	sh.root.held = why
-	if why == "" {
-		sh.gaveBack(sh.root)
+	if sh.Hold(why) {
+		sh.freed = true
 	}
 }
 
@@ -228,7 +146,7 @@ func (a *attempt) holds(p *pool) int64 {
 // allowed reports whether neither a quota nor a pool forbids that the pilot gets the job. What an
 // attempt of the job has now counts as given back.
 func (pl *placement) allowed(j *job, p *pilot) bool {
-	if pl.shares.solo && len(j.class.pools) == 0 {
+	if pl.shares.Alone() && len(j.class.pools) == 0 {
 		return true
 	}
 	return pl.shares.lackingPool(j.class, j, j.attempt) == nil && pl.withinQuota(j.share(), j.class, p, j.attempt)
@@ -237,7 +155,7 @@ func (pl *placement) allowed(j *job, p *pilot) bool {
 // withinQuota reports whether no quota forbids that the pilot gets a job of the user and the class,
 // in place of an attempt if that is not nil.
 func (pl *placement) withinQuota(s *share, cl *class, p *pilot, replaced *attempt) bool {
-	return s.exceeded(p.launch.site.Name, p.cpusOf(cl), replaced) == nil
+	return exceeded(s, p.launch.site.Name, p.cpusOf(cl), replaced) == nil
 }
 
 // offerFreed has parked pilots ask again when something was given back that jobs wait for.
@@ -256,9 +174,9 @@ func (pl *placement) offerFreed() {
 // startable yields the groups of ready jobs with how many of them limits would allow to be given out
 // now, if there were pilots for all.
 func (js *jobs) startable(yield func(*group, int) bool) {
-	for s := range js.shares.inOrder {
-		room := s.room()
-		for _, l := range s.levels {
+	for s := range js.shares.InOrder {
+		room := s.Room()
+		for _, l := range s.Own.levels {
 			for _, g := range l.groups {
 				each := g.class.tasks()
 				n := min(g.ready, room/each)
@@ -279,25 +197,12 @@ func (js *jobs) startable(yield func(*group, int) bool) {
 	}
 }
 
-// room is how many attempts more a user may have.
-func (s *share) room() int {
-	room := math.MaxInt
-	for x := range s.up {
-		if q := &x.quota; x.held != "" || q.Stored > 0 && x.stored >= q.Stored {
-			return 0
-		} else if q.Running > 0 {
-			room = min(room, max(0, q.Running-x.attempts))
-		}
-	}
-	return room
-}
-
 // keepPools keeps what the job needs of pools from others, until it gets that: it was passed over
 // for too long. A pilot that could run it must ask at least each MaxPassOver, or others get it.
 func (pl *placement) keepPools(j *job) {
 	for _, x := range j.class.pools {
 		if x.pool.keptFor == nil || x.pool.keptFor == j || x.pool.keptUntil <= pl.now {
-			x.pool.keptFor, x.pool.keptUntil = j, pl.now.after(pl.config.MaxPassOver)
+			x.pool.keptFor, x.pool.keptUntil = j, pl.now.After(pl.config.MaxPassOver)
 		}
 	}
 }
@@ -310,95 +215,4 @@ func (pl *placement) freePools(j *job) {
 			pl.shares.freed = pl.shares.freed || x.pool.stopped
 		}
 	}
-}
-
-// check refuses an account whose name others could be mistaken for.
-func (a Account) check() error {
-	if a.User == "" {
-		if a.Group != "" {
-			return refuse("dispatch: group %s without a user", a.Group)
-		}
-		return nil
-	}
-	if !NamesShare(a.User) {
-		return refuse("dispatch: %q cannot be the name of a user", a.User)
-	}
-	if a.Group == "" {
-		return nil
-	}
-	for name := range strings.SplitSeq(a.Group, "/") {
-		if !NamesShare(name) {
-			return refuse("dispatch: %q cannot be the name of a group", a.Group)
-		}
-	}
-	return nil
-}
-
-// maxShareName bounds the name of a user or a group, in bytes.
-const maxShareName = 256
-
-// NamesShare reports whether a user or a group may have the name.
-func NamesShare(name string) bool {
-	return name != "" && len(name) <= maxShareName && !strings.ContainsFunc(name, func(c rune) bool {
-		return c == '/' || unicode.IsControl(c) || unicode.IsSpace(c)
-	})
-}
-
-func (s Shares) check() error {
-	if s.HalfLife < 0 {
-		return refuse("dispatch: a half-life cannot be negative")
-	}
-	if err := checkLimits(s.Limits); err != nil {
-		return err
-	}
-	n := 0
-	return checkShares(s.Of, &n)
-}
-
-func checkLimits(limits map[string]int64) error {
-	for _, name := range slices.Sorted(maps.Keys(limits)) {
-		if name == "" || limits[name] < 0 {
-			return refuse("dispatch: limit %q of %d", name, limits[name])
-		}
-	}
-	return nil
-}
-
-var errManyShares = errors.New("too many users and groups")
-
-func checkShares(list []Share, n *int) error {
-	type named struct {
-		name string
-		user bool
-	}
-	known := make(map[named]bool)
-	for i := range list {
-		s := &list[i]
-		if *n++; *n > maxAccounts {
-			return refuse("dispatch: %w", errManyShares)
-		}
-		q := &s.Limits
-		switch {
-		case !NamesShare(s.Name):
-			return refuse("dispatch: %q cannot be the name of a user or a group", s.Name)
-		case known[named{s.Name, s.User}]:
-			return refuse("dispatch: %s is named twice in one group", s.Name)
-		case s.Weight < 0:
-			return refuse("dispatch: the weight of %s is negative", s.Name)
-		case s.User && len(s.Of) > 0:
-			return refuse("dispatch: user %s is no group", s.Name)
-		case q.Running < 0 || q.MilliCPUs < 0 || q.Queued < 0 || q.Stored < 0:
-			return refuse("dispatch: a limit of %s is negative", s.Name)
-		}
-		for site, at := range q.Sites {
-			if at.Running < 0 || at.MilliCPUs < 0 {
-				return refuse("dispatch: a limit of %s at site %s is negative", s.Name, site)
-			}
-		}
-		known[named{s.Name, s.User}] = true
-		if err := checkShares(s.Of, n); err != nil {
-			return err
-		}
-	}
-	return nil
 }

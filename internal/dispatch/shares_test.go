@@ -3,17 +3,16 @@ package dispatch
 import (
 	"fmt"
 	"math"
-	"math/big"
 	"math/rand/v2"
-	"slices"
 	"testing"
 	"time"
 
+	"fairway/internal/taskqueue"
 	"fairway/lib/seed"
 )
 
-func twoUsers(a, b int64) Shares {
-	return Shares{Of: []Share{{Name: "ann", User: true, Weight: a}, {Name: "bob", User: true, Weight: b}}}
+func twoUsers(a, b int64) taskqueue.Shares {
+	return taskqueue.Shares{Of: []taskqueue.Share{{Name: "ann", User: true, Weight: a}, {Name: "bob", User: true, Weight: b}}}
 }
 
 // Users of weights 3 and 1 with more work than there are slots get 3 : 1 within 5 % over 1,000
@@ -60,7 +59,7 @@ func TestSharesHold(t *testing.T) {
 	}
 }
 
-func marketOf(t *testing.T, seed uint64, shares Shares, config Config) *market {
+func marketOf(t *testing.T, seed uint64, shares taskqueue.Shares, config Config) *market {
 	t.Helper()
 	m, err := newMarket(seed, shares, config)
 	if err != nil {
@@ -78,7 +77,7 @@ func (m *market) must(t *testing.T, err error) {
 
 func (m *market) user(t *testing.T, name string, files int) *user {
 	t.Helper()
-	u, err := m.addUser(Account{User: name}, files, int64(5*time.Second))
+	u, err := m.addUser(taskqueue.Account{User: name}, files, int64(5*time.Second))
 	m.must(t, err)
 	return u
 }
@@ -88,7 +87,7 @@ func (m *market) user(t *testing.T, name string, files int) *user {
 func TestNewcomerIsNext(t *testing.T) {
 	first := seed.Of(t)
 	for i := range uint64(3) {
-		m := marketOf(t, first+i, Shares{Of: []Share{{Name: "new", User: true, Weight: 1}}}, Config{})
+		m := marketOf(t, first+i, taskqueue.Shares{Of: []taskqueue.Share{{Name: "new", User: true, Weight: 1}}}, Config{})
 		old := []*user{m.user(t, "ann", 10), m.user(t, "bob", 10)}
 		for _, u := range old {
 			m.must(t, m.submit(u, 2000, 3, Resources{}))
@@ -128,20 +127,20 @@ func TestNobodyStarves(t *testing.T) {
 
 func randomMarket(seed uint64) error {
 	rng := rand.New(rand.NewPCG(seed, 9))
-	shares := Shares{HalfLife: time.Duration(1+rng.IntN(120)) * time.Minute}
-	var accounts []Account
+	shares := taskqueue.Shares{HalfLife: time.Duration(1+rng.IntN(120)) * time.Minute}
+	var accounts []taskqueue.Account
 	for g := range 1 + rng.IntN(4) {
-		group := Share{Name: fmt.Sprint("g", g), Weight: 1 + rng.Int64N(5)}
+		group := taskqueue.Share{Name: fmt.Sprint("g", g), Weight: 1 + rng.Int64N(5)}
 		for u := range 1 + rng.IntN(3) {
 			name := fmt.Sprint("u", u)
 			if rng.IntN(3) > 0 {
-				group.Of = append(group.Of, Share{Name: name, User: true, Weight: 1 + rng.Int64N(5)})
+				group.Of = append(group.Of, taskqueue.Share{Name: name, User: true, Weight: 1 + rng.Int64N(5)})
 			}
-			accounts = append(accounts, Account{group.Name, name})
+			accounts = append(accounts, taskqueue.Account{Group: group.Name, User: name})
 		}
 		shares.Of = append(shares.Of, group)
 	}
-	accounts = append(accounts, Account{"", "alone"})
+	accounts = append(accounts, taskqueue.Account{User: "alone"})
 	m, err := newMarket(seed, shares, Config{MaxPassOver: time.Duration(1+rng.IntN(20)) * time.Minute})
 	if err != nil {
 		return err
@@ -177,113 +176,9 @@ func randomMarket(seed uint64) error {
 	return nil
 }
 
-// The ranks are those of Slurm's Fair Tree, with its rules for ties, as they come out of exact
-// arithmetic.
-func TestRanksAreThoseOfTheFairTree(t *testing.T) {
-	first := seed.Of(t)
-	seeds := []uint64{77458304} // 5/6 that was rounded in two ways
-	for i := range uint64(300) {
-		seeds = append(seeds, first+i)
-	}
-	for _, of := range seeds {
-		rng := rand.New(rand.NewPCG(of, 3))
-		c, _ := New(Config{})
-		if _, err := c.Step(epoch, SetShares{Shares{Of: randomShares(rng, 3)}}); err != nil {
-			t.Fatal(err)
-		}
-		c.shares.root.useAtRandom(rng)
-		for s := range c.shares.each {
-			s.rekey()
-		}
-		want := make(map[*share]int)
-		x := exactRanking{of: want}
-		c.shares.account(Account{}) // counts among the others
-		x.rank(c.shares.root.children, false)
-		for s, rank := range c.shares.ranks() {
-			if want[s] != rank {
-				t.Fatalf("FAIRWAY_SEED=%d: %v has rank %d instead of %d: %+v", of, s.account(), rank, want[s], c.Shares())
-			}
-		}
-	}
-}
-
-func randomShares(rng *rand.Rand, depth int) (list []Share) {
-	for i := range 1 + rng.IntN(4) {
-		s := Share{Name: fmt.Sprint("s", i), Weight: rng.Int64N(4), User: depth == 0 || rng.IntN(2) == 0}
-		if !s.User {
-			s.Of = randomShares(rng, depth-1)
-		}
-		list = append(list, s)
-	}
-	return list
-}
-
-// useAtRandom gives users little usage, so that there are ties.
-func (s *share) useAtRandom(rng *rand.Rand) float64 {
-	if s.user {
-		s.settled = float64(rng.IntN(4) * rng.IntN(2))
-	}
-	for _, x := range s.children {
-		s.settled += x.useAtRandom(rng)
-	}
-	return s.settled
-}
-
-// exactRanking is fair_tree.c of Slurm, told again: -1 stands for infinity.
-type exactRanking struct {
-	of      map[*share]int
-	n, last int
-}
-
-func exactFS(s *share) *big.Rat {
-	var weights int64
-	for _, x := range s.parent.children {
-		weights += x.weight
-	}
-	switch {
-	case s.weight == 0:
-		return new(big.Rat)
-	case s.settled == 0:
-		return big.NewRat(-1, 1)
-	}
-	shares := big.NewRat(s.weight, weights)
-	return shares.Quo(shares, big.NewRat(int64(s.settled), int64(s.parent.settled)))
-}
-
-func (x *exactRanking) rank(siblings []*share, accountTied bool) {
-	siblings = slices.Clone(siblings)
-	slices.SortStableFunc(siblings, func(a, b *share) int {
-		fa, fb := exactFS(a), exactFS(b)
-		if fa.Cmp(fb) == 0 {
-			return ofUsers(b) - ofUsers(a)
-		}
-		if fa.Sign() < 0 || fb.Sign() < 0 {
-			return fa.Cmp(fb)
-		}
-		return fb.Cmp(fa)
-	})
-	for i := 0; i < len(siblings); i++ {
-		s := siblings[i]
-		tied := i == 0 && accountTied || i > 0 && exactFS(siblings[i-1]).Cmp(exactFS(s)) == 0
-		if s.user {
-			if x.n++; !tied {
-				x.last = x.n
-			}
-			x.of[s] = x.last
-			continue
-		}
-		children := slices.Clone(s.children)
-		for i+1 < len(siblings) && exactFS(siblings[i+1]).Cmp(exactFS(s)) == 0 {
-			i++
-			children = append(children, siblings[i].children...)
-		}
-		x.rank(children, tied)
-	}
-}
-
 // Usage counts half after a half-life, and survives a restart.
 func TestUsageDecaysAndIsDurable(t *testing.T) {
-	m := marketOf(t, seed.Of(t), Shares{HalfLife: time.Hour}, Config{})
+	m := marketOf(t, seed.Of(t), taskqueue.Shares{HalfLife: time.Hour}, Config{})
 	ann := m.user(t, "ann", 0)
 	m.must(t, m.addPilot(1))
 	m.must(t, m.submit(ann, 20, 1, Resources{}))
@@ -313,11 +208,11 @@ func TestUsageDecaysAndIsDurable(t *testing.T) {
 func TestQuotasAndLimitsHold(t *testing.T) {
 	first := seed.Of(t)
 	for i := range uint64(3) {
-		shares := Shares{
+		shares := taskqueue.Shares{
 			Limits: map[string]int64{"licence": 3},
-			Of: []Share{
-				{Name: "ann", User: true, Weight: 9, Limits: Quota{Running: 3}},
-				{Name: "bob", User: true, Weight: 9, Limits: Quota{Sites: map[string]SiteQuota{"here": {MilliCPUs: 4000}}}},
+			Of: []taskqueue.Share{
+				{Name: "ann", User: true, Weight: 9, Limits: taskqueue.Quota{Running: 3}},
+				{Name: "bob", User: true, Weight: 9, Limits: taskqueue.Quota{Sites: map[string]taskqueue.SiteQuota{"here": {MilliCPUs: 4000}}}},
 			},
 		}
 		m := marketOf(t, first+i, shares, Config{})
@@ -363,17 +258,17 @@ func TestQuotasAndLimitsHold(t *testing.T) {
 
 // A user who has stored what a quota allows starts nothing more, until something is removed.
 func TestNothingStartsBeyondWhatMayBeStored(t *testing.T) {
-	shares := Shares{Of: []Share{{Name: "ann", User: true, Weight: 1, Limits: Quota{Stored: 10 * outputSize}}}}
+	shares := taskqueue.Shares{Of: []taskqueue.Share{{Name: "ann", User: true, Weight: 1, Limits: taskqueue.Quota{Stored: 10 * outputSize}}}}
 	m := marketOf(t, seed.Of(t), shares, Config{})
 	ann := m.user(t, "ann", 0)
-	m.must(t, m.step(SetKept{Account{User: "ann"}, 4 * outputSize}))
+	m.must(t, m.step(SetKept{taskqueue.Account{User: "ann"}, 4 * outputSize}))
 	m.must(t, m.submit(ann, 20, 1, Resources{}))
 	m.must(t, m.addPilot(1))
 	m.must(t, m.until(m.now.Add(time.Hour), func() bool { return false }))
 	if ann.done != 6 {
 		t.Errorf("%d jobs were done", ann.done)
 	}
-	m.must(t, m.step(SetKept{Account{User: "ann"}, 0}))
+	m.must(t, m.step(SetKept{taskqueue.Account{User: "ann"}, 0}))
 	m.must(t, m.until(m.now.Add(time.Hour), func() bool { return false }))
 	if ann.done != 10 {
 		t.Errorf("%d jobs were done", ann.done)

@@ -3,6 +3,8 @@ package dispatch
 import (
 	"slices"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // ShareView is what there is to say of a group or a user.
@@ -23,12 +25,12 @@ type ShareView struct {
 	Running int   // attempts that were given to pilots
 	CPUs    int64 // thousandths of processors that they take
 	Stored  int64 // bytes of outputs of runs that were not retired
-	Limits  Quota
+	Limits  taskqueue.Quota
 	Runs    int // of a user, that were not retired
 }
 
 // HalfLife is that of usage.
-func (c *Core) HalfLife() time.Duration { return c.shares.halfLife() }
+func (c *Core) HalfLife() time.Duration { return c.shares.HalfLife() }
 
 // LimitView is what is in use of a resource that Shares.Limits bound.
 type LimitView struct {
@@ -48,21 +50,22 @@ func (c *Core) Limits() (list []LimitView) {
 
 // Queued is how many jobs of a user, or of the nearest group of that with a limit for it, are waiting or
 // ready in runs that go on, and how many may be: 0 where that is not bounded.
-func (c *Core) Queued(a Account) (of string, queued, most int) {
-	for s := range c.shares.known(a).up {
-		if s.quota.Queued == 0 {
+func (c *Core) Queued(a taskqueue.Account) (of string, queued, most int) {
+	for s := range c.shares.Known(a).Up {
+		may := s.Said().Limits.Queued
+		if may == 0 {
 			continue
 		}
-		if n := s.queued(); most == 0 || s.quota.Queued-n < most-queued {
-			of, queued, most = s.title(), n, s.quota.Queued
+		if n := queuedOf(s); most == 0 || may-n < most-queued {
+			of, queued, most = s.Title(), n, may
 		}
 	}
 	return of, queued, most
 }
 
-func (s *share) queued() (n int) {
-	for x := range s.all {
-		for _, r := range x.runs {
+func queuedOf(s *share) (n int) {
+	for x := range s.All() {
+		for _, r := range x.Own.runs {
 			if r.halted() { // nothing of it waits for a pilot
 				continue
 			}
@@ -72,91 +75,33 @@ func (s *share) queued() (n int) {
 	return n
 }
 
-// title names a user or a group for a person.
-func (s *share) title() string {
-	switch {
-	case s.parent == nil:
-		return "everybody"
-	case s.user:
-		return "user " + s.account().String()
-	}
-	return "group " + s.path()
-}
-
 // SharesSaid returns what the last SetShares said.
-func (c *Core) SharesSaid() Shares { return c.shares.said }
+func (c *Core) SharesSaid() taskqueue.Shares { return c.shares.Said() }
 
 // Shares returns all groups and users: those of a group after it, by their level fair share.
 // Runs without an account are those of the user "".
 func (c *Core) Shares() []ShareView {
-	ranks := c.shares.ranks()
+	ranks := c.shares.Ranks()
 	var list []ShareView
-	c.shares.root.view(&list, -1, c.shares.scale(), ranks)
-	if !c.shares.anybody {
+	var view func(*share, int)
+	view = func(s *share, depth int) {
+		for _, x := range s.ByTurn() {
+			list = append(list, c.shares.view(x, depth, ranks[x]))
+			view(x, depth+1)
+		}
+	}
+	view(c.shares.Root(), 0)
+	if !c.shares.Anybody() {
 		list = slices.DeleteFunc(list, func(v ShareView) bool { return v.User && v.Name == "" })
 	}
 	return list
 }
 
-func (s *share) view(list *[]ShareView, depth int, unit float64, ranks map[*share]int) {
-	if s.parent != nil {
-		*list = append(*list, s.viewed(depth, unit, ranks[s]))
-	}
-	children := slices.Clone(s.children)
-	slices.SortStableFunc(children, (*share).compare)
-	for _, x := range children {
-		x.view(list, depth+1, unit, ranks)
-	}
-}
-
-func (s *share) viewed(depth int, unit float64, rank int) ShareView {
-	v := ShareView{
-		Name: s.name, User: s.user, Depth: depth, Weight: s.weight, Usage: seconds(s.usage() / unit), LevelFS: s.levelFS(),
-		Rank: rank, Ready: s.ready, Running: s.attempts, CPUs: s.cpus, Stored: s.stored, Limits: s.quota, Runs: len(s.runs),
-	}
-	if s.parent.weights > 0 {
-		v.Share = float64(s.weight) / float64(s.parent.weights)
-	}
-	if all := s.parent.usage(); all > 0 {
-		v.Used = s.usage() / all
-	}
-	return v
-}
-
-// ranks gives all users their ranks, whether or not they have ready jobs: by Slurm's rules, those
-// with the same level fair share under one parent, or under groups that are tied, have one rank,
-// and so has a user that is tied with a group and the first of that.
-func (sh *shares) ranks() map[*share]int {
-	r := ranking{of: make(map[*share]int)}
-	r.rank(slices.Clone(sh.root.children), false)
-	return r.of
-}
-
-type ranking struct {
-	of   map[*share]int
-	n    int // users so far
-	last int // rank that was given last
-}
-
-func (r *ranking) rank(siblings []*share, tied bool) {
-	slices.SortStableFunc(siblings, (*share).compare)
-	for i := 0; i < len(siblings); {
-		s := siblings[i]
-		if i > 0 {
-			tied = siblings[i-1].tied(s)
-		}
-		if s.user {
-			if r.n++; !tied {
-				r.last = r.n
-			}
-			r.of[s] = r.last
-			i++
-			continue
-		}
-		children := slices.Clone(s.children)
-		for i++; i < len(siblings) && !siblings[i].user && siblings[i].tied(s); i++ {
-			children = append(children, siblings[i].children...)
-		}
-		r.rank(children, tied)
+func (sh *shares) view(s *share, depth, rank int) ShareView {
+	return ShareView{
+		Name: s.Name(), User: s.User(), Depth: depth, Weight: s.Said().Weight, Share: s.WeightPart(),
+		Usage: seconds(sh.Used(sh.now, s)), Used: s.UsagePart(), LevelFS: s.LevelFS(), Rank: rank,
+		Ready: s.Ready(), Running: s.Takes().Running, CPUs: s.Takes().MilliCPUs, Stored: s.Stored(), Limits: s.Said().Limits,
+		Runs: len(s.Own.runs),
 	}
 }

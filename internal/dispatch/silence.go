@@ -17,7 +17,7 @@ func (fl *fleet) silentAt(p *pilot) instant {
 	if p.held != 0 || p.silent != 0 {
 		return 0
 	}
-	return p.due.after(fl.silence())
+	return p.due.After(fl.silence())
 }
 
 // silence is how long a pilot may keep to itself what it is to say. When all is to end at once there
@@ -66,7 +66,7 @@ func (c *Core) hangUp(in HangUp) {
 		return
 	}
 	p.held, p.due = 0, c.now
-	p.silentAfter = c.now.after(c.config.Hold + c.fleet.lease(p))
+	p.silentAfter = c.now.After(c.config.Hold + c.fleet.lease(p))
 	c.fleet.recount(p)
 	c.fleet.armPilot(p)
 }
@@ -100,7 +100,7 @@ func (c *Core) refuse(p *pilot) {
 	}
 	c.placement.expectNothing(p)
 	c.placement.noLongerAwaited(p)
-	p.due, p.silentAfter = c.now, c.now.after(c.config.Silence)
+	p.due, p.silentAfter = c.now, c.now.After(c.config.Silence)
 	c.fleet.recount(p)
 	c.fleet.armPilot(p)
 }
@@ -112,9 +112,9 @@ func (c *Core) pilotTimerFired(p *pilot) {
 	if p.left || p.armed > c.now {
 		return
 	}
-	late := p.held == 0 && p.silent == 0 && c.now >= p.armed.after(c.config.Silence/2)
+	late := p.held == 0 && p.silent == 0 && c.now >= p.armed.After(c.config.Silence/2)
 	p.armed = 0
-	if p.held != 0 && p.heldAt.after(c.config.Hold) <= c.now {
+	if p.held != 0 && p.heldAt.After(c.config.Hold) <= c.now {
 		c.fleet.mustAnswer(p) // answering arms the timer
 		return
 	}

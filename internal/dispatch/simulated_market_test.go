@@ -4,17 +4,18 @@ import (
 	"container/heap"
 	"errors"
 	"fmt"
-	"math"
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // market is users with jobs around a Core, and pilots that run them, in virtual time.
 type market struct {
 	rng     *rand.Rand
 	config  Config
-	shares  Shares
+	shares  taskqueue.Shares
 	core    *Core
 	now     time.Time
 	events  simEvents
@@ -30,7 +31,7 @@ type market struct {
 
 // user is an account with one run.
 type user struct {
-	Account
+	taskqueue.Account
 	run   RunID
 	jobs  int                     // submitted
 	files int                     // that they read
@@ -60,7 +61,7 @@ type trader struct {
 // outputSize is that of what each job writes, in bytes.
 const outputSize = 1000
 
-func newMarket(seed uint64, shares Shares, config Config) (*market, error) {
+func newMarket(seed uint64, shares taskqueue.Shares, config Config) (*market, error) {
 	m := &market{
 		rng: rand.New(rand.NewPCG(seed, 7)), config: config, shares: shares, now: epoch,
 		durable: make(map[string]Record), users: make(map[RunID]*user),
@@ -111,24 +112,17 @@ func (m *market) step(in Input) error {
 
 // checkOrder compares the order in which users take their turns with their ranks.
 func (m *market) checkOrder() error {
-	ranks, last, n := m.core.shares.ranks(), 0, 0
-	for s := range m.core.shares.inOrder {
+	ranks, last, n := m.core.shares.Ranks(), 0, 0
+	for s := range m.core.shares.InOrder {
 		if ranks[s] < last {
-			return fmt.Errorf("user %v of rank %d comes after rank %d", s.account(), ranks[s], last)
+			return fmt.Errorf("user %v of rank %d comes after rank %d", s.Account(), ranks[s], last)
 		}
 		last = ranks[s]
 		n++
 	}
-	for s := range m.core.shares.each {
-		if s.user && s.ready > 0 {
+	for s := range m.core.shares.All {
+		if s.User() && s.Ready() > 0 {
 			n--
-		}
-		var sum float64
-		for _, x := range s.children {
-			sum += x.usage()
-		}
-		if !s.user && math.Abs(sum-s.usage()) > 1e-6*(1+sum) {
-			return fmt.Errorf("group %q has used %v, and those in it %v", s.path(), s.usage(), sum)
 		}
 	}
 	if n != 0 {
@@ -167,7 +161,7 @@ func (m *market) until(at time.Time, stop func() bool) error {
 	return nil
 }
 
-func (m *market) addUser(a Account, files int, size int64) (*user, error) {
+func (m *market) addUser(a taskqueue.Account, files int, size int64) (*user, error) {
 	u := &user{
 		Account: a, run: m.core.NextRun(), files: files, wait: make(map[string]time.Time),
 		runs: make(map[AttemptID]time.Time),
@@ -342,9 +336,9 @@ func (m *market) checkStored() error {
 	for _, r := range m.core.runs.inOrder {
 		sums[r.share] += m.core.StoredBytes(r.ID)
 	}
-	for s := range m.core.shares.each {
-		if s.user && s.stored != sums[s]+s.kept {
-			return fmt.Errorf("user %v has stored %d bytes, and it counts %d", s.account(), sums[s], s.stored)
+	for s := range m.core.shares.All {
+		if s.User() && s.Stored() != sums[s]+s.Kept() {
+			return fmt.Errorf("user %v has stored %d bytes, and it counts %d", s.Account(), sums[s], s.Stored())
 		}
 	}
 	return nil

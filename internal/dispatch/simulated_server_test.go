@@ -29,7 +29,7 @@ func (s *simulation) records() []Record {
 func (s *simulation) step(in Input) error {
 	e, err := s.core.Step(s.now, in)
 	if errors.Is(err, ErrRefused) {
-		s.note("%T refused: %v", in, err)
+		s.note("%s refused: %v", inputName(in), err)
 		return nil
 	}
 	if err != nil {
@@ -42,7 +42,12 @@ func (s *simulation) step(in Input) error {
 	if retired, ok := in.(RetireRun); ok && retired.Swept {
 		maps.DeleteFunc(s.durable, func(_ string, r Record) bool { return r.Run == retired.Run })
 	}
-	if err := s.check(); err != nil {
+	if s.whole {
+		err = s.noteAll(e)
+	} else {
+		err = s.check()
+	}
+	if err != nil {
 		return fmt.Errorf("after %T: %w", in, err)
 	}
 	if s.chance(1) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/taskqueue"
 	"fairway/lib/seed"
 )
 
@@ -61,6 +62,7 @@ type simulation struct {
 	born    int
 	calm    bool // no more faults
 	shares  bool // runs of a group share results
+	whole   bool // the digest is of all effects, and not of what the trace tells
 	trace   []string
 
 	models   map[RunID]*submission // also of runs that were retired
@@ -99,6 +101,9 @@ func newSimulation(seed uint64) *simulation {
 }
 
 func (s *simulation) note(format string, args ...any) {
+	if s.whole {
+		return
+	}
 	line := s.now.Sub(epoch).String() + " " + fmt.Sprintf(format, args...)
 	s.trace = append(s.trace, line)
 	if os.Getenv("FAIRWAY_TRACE") != "" {
@@ -162,8 +167,8 @@ func (s *simulation) run() error {
 }
 
 // accountOf is that of a run, which never changes.
-func accountOf(run RunID) Account {
-	return []Account{{}, {"", "ann"}, {"lab", "bob"}, {"lab", "ann"}}[run%4]
+func accountOf(run RunID) taskqueue.Account {
+	return []taskqueue.Account{{}, {User: "ann"}, {Group: "lab", User: "bob"}, {Group: "lab", User: "ann"}}[run%4]
 }
 
 // scopeOf says with which runs a run shares results: all runs of a simulation do, or none.
@@ -179,14 +184,14 @@ func (s *simulation) theRun(id RunID, keepGoing bool) SetRun {
 	return SetRun{Run{ID: id, Account: accountOf(id), Scope: s.scopeOf(id), NoReuse: id%7 == 6, KeepGoing: keepGoing}}
 }
 
-func (s *simulation) anyShares() Shares {
+func (s *simulation) anyShares() taskqueue.Shares {
 	weight := func() int64 { return s.rng.Int64N(4) }
-	return Shares{
+	return taskqueue.Shares{
 		HalfLife: s.ms(100_000),
 		Overtake: s.ms(100_000),
-		Of: []Share{
-			{Name: "ann", User: true, Weight: weight(), Limits: Quota{Running: []int{0, 3, 4, 6}[s.rng.IntN(4)]}},
-			{Name: "lab", Weight: weight(), Of: []Share{{Name: "bob", User: true, Weight: weight()}}},
+		Of: []taskqueue.Share{
+			{Name: "ann", User: true, Weight: weight(), Limits: taskqueue.Quota{Running: []int{0, 3, 4, 6}[s.rng.IntN(4)]}},
+			{Name: "lab", Weight: weight(), Of: []taskqueue.Share{{Name: "bob", User: true, Weight: weight()}}},
 		},
 	}
 }

@@ -39,7 +39,7 @@ func (c *Core) sync(s *Sync) error {
 	}
 	c.heard(p)
 	p.seq, p.held, p.heldAt = s.Seq, s.Seq, c.now
-	p.silentAfter = c.now.after(c.config.Hold + c.fleet.lease(p))
+	p.silentAfter = c.now.After(c.config.Hold + c.fleet.lease(p))
 	c.fleet.armPilot(p)
 	c.takeSync(p, s)
 	return nil
@@ -398,9 +398,9 @@ func (c *Core) answer(p *pilot) Answer {
 	p.toldToLeave = a.Leave || a.LeaveNow
 	p.due = c.now
 	if p.polls {
-		p.due = c.now.after(a.NextSync)
+		p.due = c.now.After(a.NextSync)
 	}
-	p.silentAfter = c.now.after(a.NextSync + a.Lease)
+	p.silentAfter = c.now.After(a.NextSync + a.Lease)
 	return a
 }
 

@@ -283,14 +283,14 @@ func (c *Core) verifyShares() error {
 	}
 	want, pools := map[*share]sums{}, map[*pool]int64{}
 	for _, r := range c.runs.inOrder {
-		for s := range r.share.up {
+		for s := range r.share.Up {
 			x := want[s]
 			x.stored += c.StoredBytes(r.ID)
 			want[s] = x
 		}
 	}
 	for j := range c.jobs.all {
-		for s := range j.share().up {
+		for s := range j.share().Up {
 			x := want[s]
 			if j.group != nil {
 				x.ready++
@@ -309,9 +309,9 @@ func (c *Core) verifyShares() error {
 			}
 		}
 	}
-	for s := range c.shares.each {
-		if got := (sums{s.ready, s.attempts, s.cpus, s.stored - s.kept}); got != want[s] {
-			return fmt.Errorf("%s has %+v, and it counts %+v", s.title(), want[s], got)
+	for s := range c.shares.All {
+		if got := (sums{s.Ready(), s.Takes().Running, s.Takes().MilliCPUs, s.Stored() - s.Kept()}); got != want[s] {
+			return fmt.Errorf("%s has %+v, and it counts %+v", s.Title(), want[s], got)
 		}
 	}
 	for p, n := range pools {

@@ -109,14 +109,14 @@ func (c *Core) ReadySince(id JobID) time.Time {
 	if j == nil {
 		return time.Time{}
 	}
-	return j.readySince.time()
+	return j.readySince.Time()
 }
 
 func (c *Core) view(j *job) JobView {
 	v := JobView{
 		ID: j.id, Name: j.name, Step: j.step.Step, State: j.state, Priority: int(j.priority),
 		Effective: int(j.effective), Reused: j.wasTaken(),
-		Submitted: j.submitted.time(), Committed: j.committed,
+		Submitted: j.submitted.Time(), Committed: j.committed,
 	}
 	if j.fate != nil && j.state != Done {
 		v.Reason = j.fate.Reason
@@ -125,7 +125,7 @@ func (c *Core) view(j *job) JobView {
 		v.Reason = c.jobs.blockedBy(j)
 	}
 	for a := j.attempt; a != nil; a = a.next {
-		v.Attempts = append(v.Attempts, AttemptView{a.id, a.pilot.id, a.place(), a.phase(), a.pilot.silent.time()})
+		v.Attempts = append(v.Attempts, AttemptView{a.id, a.pilot.id, a.place(), a.phase(), a.pilot.silent.Time()})
 	}
 	if j.original.gang() {
 		v.Tasks = j.original.tasks()
@@ -218,7 +218,7 @@ func (c *Core) InputsOf(id JobID) (in Inputs, ok bool) {
 	if j == nil {
 		return in, false
 	}
-	in.Submitted = j.submitted.time()
+	in.Submitted = j.submitted.Time()
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
 			in.Files++
@@ -313,7 +313,7 @@ func (c *Core) Pilots() []PilotView {
 	var list []PilotView
 	for _, p := range c.fleet.inOrder() {
 		v := PilotView{
-			Pilot: p.id, Info: p.info, Cached: len(p.versions), Parked: p.held != 0, Silent: p.silent.time(),
+			Pilot: p.id, Info: p.info, Cached: len(p.versions), Parked: p.held != 0, Silent: p.silent.Time(),
 		}
 		if h := p.host.health; h != nil && c.fleet.isDoubted(h) {
 			v.Doubted = c.whyDoubted(h)

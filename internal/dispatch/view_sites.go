@@ -26,7 +26,7 @@ func (c *Core) Sites() []SiteView {
 			Idle: s.pilots[idle], Busy: s.pilots[busy], Failures: s.failures,
 		}
 		if c.fleet.now < s.notBefore {
-			v.NotBefore = s.notBefore.time()
+			v.NotBefore = s.notBefore.Time()
 		}
 		views = append(views, v)
 	}

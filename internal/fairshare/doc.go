@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // MaxFile bounds a file of shares, in bytes.
@@ -18,7 +18,7 @@ const MaxFile = 4 << 20
 
 // People are those that a file names. Nil: there is no file, and everybody has the same rights.
 type People struct {
-	Shares dispatch.Shares
+	Shares taskqueue.Shares
 }
 
 // UnknownError says that the file does not have such a user or group.
@@ -41,7 +41,7 @@ func (p *People) Has(group string) bool {
 	}
 	list := p.Shares.Of
 	for name := range strings.SplitSeq(group, "/") {
-		at := slices.IndexFunc(list, func(s dispatch.Share) bool { return !s.User && s.Name == name })
+		at := slices.IndexFunc(list, func(s taskqueue.Share) bool { return !s.User && s.Name == name })
 		if at < 0 {
 			return false
 		}
@@ -54,12 +54,12 @@ func (p *People) Has(group string) bool {
 // in if group is empty, or that is proved. A user whom the file does not name is refused, unless
 // certain: it is proved who that is. Such a one stands beside the groups. proved are groups in which
 // the proof has the user, of which those count that the file has; without a file, all.
-func (p *People) Account(user, group string, certain bool, proved []string) (dispatch.Account, error) {
+func (p *People) Account(user, group string, certain bool, proved []string) (taskqueue.Account, error) {
 	if p == nil {
 		if group != "" && !slices.Contains(proved, group) {
-			return dispatch.Account{}, &UnknownError{"the server has no file of shares, and so no groups: leave --group out"}
+			return taskqueue.Account{}, &UnknownError{"the server has no file of shares, and so no groups: leave --group out"}
 		}
-		return dispatch.Account{Group: group, User: user}, nil
+		return taskqueue.Account{Group: group, User: user}, nil
 	}
 	groups := groupsOf(p.Shares.Of, user, "")
 	for _, name := range proved {
@@ -69,23 +69,23 @@ func (p *People) Account(user, group string, certain bool, proved []string) (dis
 	}
 	switch {
 	case group == "" && len(groups) > 0:
-		return dispatch.Account{Group: groups[0], User: user}, nil
+		return taskqueue.Account{Group: groups[0], User: user}, nil
 	case group == "" && certain:
-		return dispatch.Account{User: user}, nil
+		return taskqueue.Account{User: user}, nil
 	case group == "":
-		return dispatch.Account{}, &UnknownError{fmt.Sprintf("the file of shares does not name the user %q", user)}
+		return taskqueue.Account{}, &UnknownError{fmt.Sprintf("the file of shares does not name the user %q", user)}
 	case slices.Contains(groups, group):
-		return dispatch.Account{Group: group, User: user}, nil
+		return taskqueue.Account{Group: group, User: user}, nil
 	}
 	instead := "it is in none"
 	if groups = slices.DeleteFunc(groups, func(g string) bool { return g == "" }); len(groups) > 0 {
 		instead = "it is in " + strings.Join(groups, ", ")
 	}
-	return dispatch.Account{}, &UnknownError{fmt.Sprintf("user %s is not in a group %s: %s", user, group, instead)}
+	return taskqueue.Account{}, &UnknownError{fmt.Sprintf("user %s is not in a group %s: %s", user, group, instead)}
 }
 
 // groupsOf are the groups that a user is in, in the order of the file; "" is beside all groups.
-func groupsOf(list []dispatch.Share, user, at string) (groups []string) {
+func groupsOf(list []taskqueue.Share, user, at string) (groups []string) {
 	for i := range list {
 		s := &list[i]
 		switch {

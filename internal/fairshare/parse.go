@@ -6,8 +6,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 	"fairway/internal/yamlfile"
 )
 
@@ -19,18 +19,18 @@ type Key struct {
 
 type fileKey struct {
 	Key
-	read func(*reader, *yaml.Node, *dispatch.Shares, string)
+	read func(*reader, *yaml.Node, *taskqueue.Shares, string)
 }
 
 type shareKey struct {
 	Key
 	group bool // groups have it, and users do not
-	read  func(*reader, *yaml.Node, *dispatch.Share, string)
+	read  func(*reader, *yaml.Node, *taskqueue.Share, string)
 }
 
 type siteKey struct {
 	Key
-	read func(*reader, *yaml.Node, *dispatch.SiteQuota, string)
+	read func(*reader, *yaml.Node, *taskqueue.SiteQuota, string)
 }
 
 // The tables are made by init, since those of groups refer to themselves.
@@ -42,22 +42,22 @@ var (
 
 func init() {
 	siteKeys = []siteKey{
-		{Key{"running", "jobs at a time at the site"}, whole(func(q *dispatch.SiteQuota) *int { return &q.Running })},
-		{Key{"cores", "processors of these"}, scalar(quantity.MilliCPUs, func(q *dispatch.SiteQuota) *int64 { return &q.MilliCPUs })},
+		{Key{"running", "jobs at a time at the site"}, whole(func(q *taskqueue.SiteQuota) *int { return &q.Running })},
+		{Key{"cores", "processors of these"}, scalar(quantity.MilliCPUs, func(q *taskqueue.SiteQuota) *int64 { return &q.MilliCPUs })},
 	}
 	shareKeys = []shareKey{
 		{Key{"weight", "part that it gets, relative to the others beside it (default 1); 0: what all others leave"}, false, (*reader).weight},
-		{Key{"running", "most jobs that pilots have at a time"}, false, whole(func(s *dispatch.Share) *int { return &s.Limits.Running })},
-		{Key{"cores", "most processors of these"}, false, scalar(quantity.MilliCPUs, func(s *dispatch.Share) *int64 { return &s.Limits.MilliCPUs })},
-		{Key{"queued", "most jobs that wait, in runs that were not stopped; beyond that nothing is submitted"}, false, whole(func(s *dispatch.Share) *int { return &s.Limits.Queued })},
-		{Key{"stored", "size of what its runs may keep in storage, such as 2TB; beyond that none of its jobs starts"}, false, scalar(quantity.Size, func(s *dispatch.Share) *int64 { return &s.Limits.Stored })},
+		{Key{"running", "most jobs that pilots have at a time"}, false, whole(func(s *taskqueue.Share) *int { return &s.Limits.Running })},
+		{Key{"cores", "most processors of these"}, false, scalar(quantity.MilliCPUs, func(s *taskqueue.Share) *int64 { return &s.Limits.MilliCPUs })},
+		{Key{"queued", "most jobs that wait, in runs that were not stopped; beyond that nothing is submitted"}, false, whole(func(s *taskqueue.Share) *int { return &s.Limits.Queued })},
+		{Key{"stored", "size of what its runs may keep in storage, such as 2TB; beyond that none of its jobs starts"}, false, scalar(quantity.Size, func(s *taskqueue.Share) *int64 { return &s.Limits.Stored })},
 		{Key{"sites", "by name of a site: `running` and `cores` there"}, false, (*reader).sites},
 		{Key{"retention", "how long results of the group are kept that no run names any more, such as 30d (default: that around it; 0: not at all)"}, true, (*reader).shareRetention},
 		{Key{"users", "users of the group, by name: a weight, or keys of this table"}, true, (*reader).users},
 		{Key{"groups", "groups in it, by name"}, true, (*reader).groups},
 	}
 	fileKeys = []fileKey{
-		{Key{"half_life", "time after which usage counts half (default 7d)"}, scalar(quantity.Duration, func(s *dispatch.Shares) *time.Duration { return &s.HalfLife })},
+		{Key{"half_life", "time after which usage counts half (default 7d)"}, scalar(quantity.Duration, func(s *taskqueue.Shares) *time.Duration { return &s.HalfLife })},
 		{Key{"overtake", "slot-seconds by which a user may get ahead of the share where a pilot has the input (default 1m; 0: not at all)"}, (*reader).overtake},
 		{Key{"retention", "the same as in a group, for groups that do not say (default: that of `serve --retention`)"}, (*reader).retention},
 		{Key{"limits", "of what steps ask for under `needs:`, how much all jobs together may have, such as {licence: 5}"}, (*reader).limits},
@@ -118,15 +118,15 @@ func Parse(file string, data []byte) (*People, error) {
 	return p, nil
 }
 
-func (r *reader) shares(n *yaml.Node, what string, users bool) (list []dispatch.Share) {
+func (r *reader) shares(n *yaml.Node, what string, users bool) (list []taskqueue.Share) {
 	for _, f := range r.Mapping(n, what) {
-		s := dispatch.Share{Name: f.Key.Value, User: users, Weight: 1}
+		s := taskqueue.Share{Name: f.Key.Value, User: users, Weight: 1}
 		kind := "group"
 		if users {
 			kind = "user"
 		}
 		what := fmt.Sprintf("%s %q", kind, s.Name)
-		if !dispatch.NamesShare(s.Name) {
+		if !taskqueue.NamesShare(s.Name) {
 			r.Fail(f.Key, "write a name without /, spaces and control characters", "%q cannot be the name of a %s", s.Name, kind)
 		}
 		if v := yamlfile.Follow(f.Value); users && v.Kind == yaml.ScalarNode && v.Tag != "!!null" {
@@ -139,7 +139,7 @@ func (r *reader) shares(n *yaml.Node, what string, users bool) (list []dispatch.
 	return list
 }
 
-func (r *reader) share(n *yaml.Node, s *dispatch.Share, what string) {
+func (r *reader) share(n *yaml.Node, s *taskqueue.Share, what string) {
 	var names []string
 	for i := range shareKeys {
 		if !s.User || !shareKeys[i].group {
@@ -154,7 +154,7 @@ func (r *reader) share(n *yaml.Node, s *dispatch.Share, what string) {
 	}
 }
 
-func (r *reader) weight(n *yaml.Node, s *dispatch.Share, what string) {
+func (r *reader) weight(n *yaml.Node, s *taskqueue.Share, what string) {
 	if text, ok := r.Text(n, what); ok {
 		if s.Weight = r.Integer(n, text, what, 0); s.Weight > maxWeight {
 			r.Fail(yamlfile.Follow(n), fmt.Sprintf("write a number up to %d", maxWeight), "%s is %d", what, s.Weight)
@@ -165,23 +165,23 @@ func (r *reader) weight(n *yaml.Node, s *dispatch.Share, what string) {
 // maxWeight bounds weights, so that their sums stay exact.
 const maxWeight = 1 << 31
 
-func (r *reader) users(n *yaml.Node, s *dispatch.Share, what string) {
+func (r *reader) users(n *yaml.Node, s *taskqueue.Share, what string) {
 	s.Of = append(s.Of, r.shares(n, what, true)...)
 }
 
-func (r *reader) groups(n *yaml.Node, s *dispatch.Share, what string) {
+func (r *reader) groups(n *yaml.Node, s *taskqueue.Share, what string) {
 	s.Of = append(s.Of, r.shares(n, what, false)...)
 }
 
-func (r *reader) rootUsers(n *yaml.Node, s *dispatch.Shares, what string) {
+func (r *reader) rootUsers(n *yaml.Node, s *taskqueue.Shares, what string) {
 	s.Of = append(s.Of, r.shares(n, what, true)...)
 }
 
-func (r *reader) rootGroups(n *yaml.Node, s *dispatch.Shares, what string) {
+func (r *reader) rootGroups(n *yaml.Node, s *taskqueue.Shares, what string) {
 	s.Of = append(s.Of, r.shares(n, what, false)...)
 }
 
-func (r *reader) overtake(n *yaml.Node, s *dispatch.Shares, what string) {
+func (r *reader) overtake(n *yaml.Node, s *taskqueue.Shares, what string) {
 	if text, ok := r.Text(n, what); ok {
 		if s.Overtake = -1; text != "0" {
 			s.Overtake = yamlfile.Scalar(&r.Reader, n, text, what, quantity.Duration)
@@ -189,11 +189,11 @@ func (r *reader) overtake(n *yaml.Node, s *dispatch.Shares, what string) {
 	}
 }
 
-func (r *reader) retention(n *yaml.Node, s *dispatch.Shares, what string) {
+func (r *reader) retention(n *yaml.Node, s *taskqueue.Shares, what string) {
 	s.Retention = r.keeps(n, what)
 }
 
-func (r *reader) shareRetention(n *yaml.Node, s *dispatch.Share, what string) {
+func (r *reader) shareRetention(n *yaml.Node, s *taskqueue.Share, what string) {
 	s.Retention = r.keeps(n, what)
 }
 
@@ -206,7 +206,7 @@ func (r *reader) keeps(n *yaml.Node, what string) time.Duration {
 	return yamlfile.Scalar(&r.Reader, n, text, what, quantity.Duration)
 }
 
-func (r *reader) limits(n *yaml.Node, s *dispatch.Shares, what string) {
+func (r *reader) limits(n *yaml.Node, s *taskqueue.Shares, what string) {
 	s.Limits = map[string]int64{}
 	for _, f := range r.Mapping(n, what) {
 		if text, ok := r.Text(f.Value, what+": "+f.Key.Value); ok {
@@ -215,11 +215,11 @@ func (r *reader) limits(n *yaml.Node, s *dispatch.Shares, what string) {
 	}
 }
 
-func (r *reader) sites(n *yaml.Node, s *dispatch.Share, what string) {
-	s.Limits.Sites = map[string]dispatch.SiteQuota{}
+func (r *reader) sites(n *yaml.Node, s *taskqueue.Share, what string) {
+	s.Limits.Sites = map[string]taskqueue.SiteQuota{}
 	for _, f := range r.Mapping(n, what) {
 		what := fmt.Sprintf("%s: %s", what, f.Key.Value)
-		var q dispatch.SiteQuota
+		var q taskqueue.SiteQuota
 		nodes := r.Known(f.Value, what, []string{siteKeys[0].Name, siteKeys[1].Name}, habits)
 		for i := range siteKeys {
 			if n := nodes[siteKeys[i].Name]; n != nil {

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // MaxGroups bounds the groups that a proof names. Further ones do not count.
@@ -23,7 +23,7 @@ func (m Mapping) Named(claims map[string]any) (user string, groups []string, err
 	switch {
 	case !there:
 		return "", nil, fmt.Errorf("the identity provider tells no claim %s, which is to name the user", m.User)
-	case !isText || !dispatch.NamesShare(user):
+	case !isText || !taskqueue.NamesShare(user):
 		return "", nil, fmt.Errorf("the claim %s cannot be the name of a user: %.100q", m.User, fmt.Sprint(value))
 	}
 	if verified, told := claims["email_verified"].(bool); m.User == "email" && told && !verified {
@@ -64,7 +64,7 @@ func NamedGroups(names []string) (groups []string) {
 	for _, name := range names {
 		name = strings.TrimPrefix(strings.TrimSpace(name), "/")
 		if name != "" && !slices.ContainsFunc(strings.Split(name, "/"), func(part string) bool {
-			return !dispatch.NamesShare(part)
+			return !taskqueue.NamesShare(part)
 		}) {
 			groups = append(groups, name)
 		}

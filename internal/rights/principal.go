@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // Principal is who makes a call, as was proved.
@@ -54,7 +54,7 @@ func (p Principal) In(group string, byFile []string) bool {
 
 // Sees reports whether a run that belongs to someone is the principal's to see, and to change if the role
 // may change runs. byFile are the groups that the file of shares has the user in.
-func (p Principal) Sees(run dispatch.Account, byFile []string) bool {
+func (p Principal) Sees(run taskqueue.Account, byFile []string) bool {
 	switch {
 	case p.Role == Admin:
 		return true

@@ -11,15 +11,17 @@ import (
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
 // Every call of every service has a row in the table, and there are no other rows.
 func TestEveryCallHasARow(t *testing.T) {
 	calls := map[string]bool{}
-	for _, file := range []protoreflect.FileDescriptor{wire.File_api_proto, wire.File_rights_proto,
-		wire.File_pilot_proto} {
+	for _, file := range []protoreflect.FileDescriptor{
+		wire.File_api_proto, wire.File_rights_proto,
+		wire.File_pilot_proto,
+	} {
 		for i := range file.Services().Len() {
 			service := file.Services().Get(i)
 			for k := range service.Methods().Len() {
@@ -60,11 +62,11 @@ func TestRoles(t *testing.T) {
 
 // Whose runs one sees.
 func TestSees(t *testing.T) {
-	run := dispatch.Account{Group: "physics", User: "ada"}
+	run := taskqueue.Account{Group: "physics", User: "ada"}
 	for _, c := range []struct {
 		who    Principal
 		byFile []string
-		run    dispatch.Account
+		run    taskqueue.Account
 		want   bool
 	}{
 		{Principal{User: "ada", Role: Reader}, nil, run, true},
@@ -72,13 +74,13 @@ func TestSees(t *testing.T) {
 		{Principal{User: "bob", Role: Submitter}, []string{"physics"}, run, true},
 		{Principal{User: "bob", Role: Submitter, Groups: []string{"physics"}}, nil, run, true},
 		{Principal{User: "bob", Role: Submitter}, []string{"physics/higgs", ""}, run, false},
-		{Principal{User: "bob", Role: Submitter}, []string{""}, dispatch.Account{User: "ada"}, false},
+		{Principal{User: "bob", Role: Submitter}, []string{""}, taskqueue.Account{User: "ada"}, false},
 		{Principal{User: "bob", Role: Admin}, nil, run, true},
 		{Owner, nil, run, true},
-		{Principal{User: "", Role: Submitter}, nil, dispatch.Account{}, false},
+		{Principal{User: "", Role: Submitter}, nil, taskqueue.Account{}, false},
 		{Principal{User: "ada", Role: Pilot}, nil, run, false},
 		{Principal{User: "ada"}, nil, run, false},
-		{Principal{}, nil, dispatch.Account{}, false},
+		{Principal{}, nil, taskqueue.Account{}, false},
 	} {
 		if got := c.who.Sees(c.run, c.byFile); got != c.want {
 			t.Errorf("%+v with %v sees the run of %v: %v", c.who, c.byFile, c.run, got)
@@ -248,11 +250,13 @@ func FuzzParse(f *testing.F) {
 func FuzzNamed(f *testing.F) {
 	f.Add("user", "a.b.c", "x,y")
 	f.Fuzz(func(t *testing.T, user, claim, groups string) {
-		claims := map[string]any{claim: groups, "user": user, "a": map[string]any{"b": map[string]any{"c": []any{groups, 1,
-			nil}}}}
+		claims := map[string]any{claim: groups, "user": user, "a": map[string]any{"b": map[string]any{"c": []any{
+			groups, 1,
+			nil,
+		}}}}
 		before := len(claims)
 		name, in, err := Mapping{"user", claim}.Named(claims)
-		if err == nil && !dispatch.NamesShare(name) || len(slices.Collect(maps.Keys(claims))) != before {
+		if err == nil && !taskqueue.NamesShare(name) || len(slices.Collect(maps.Keys(claims))) != before {
 			t.Errorf("%q in %v", name, in)
 		}
 		for _, g := range in {

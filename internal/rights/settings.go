@@ -9,8 +9,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 	"fairway/internal/yamlfile"
 )
 
@@ -140,7 +140,7 @@ func (r *reader) text(nodes map[string]*yaml.Node, key string, into *string) {
 func (r *reader) names(n *yaml.Node, what string) []string {
 	names := r.Texts(n, what)
 	for _, name := range names {
-		if !dispatch.NamesShare(name) {
+		if !taskqueue.NamesShare(name) {
 			r.Fail(n, "write a name without /, spaces and control characters", "%q cannot be the name of a user", name)
 		}
 	}

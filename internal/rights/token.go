@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // A token is the text fairway_NUMBER_SECRET: so what scans for lost secrets can find it. Its number
@@ -127,7 +127,7 @@ func (t *Token) Verify(now time.Time) error {
 		return errors.New("a token of a pilot names its site, and no user")
 	case t.Role != Pilot && t.Site != "":
 		return errors.New("only tokens of pilots name a site")
-	case t.Role != Pilot && !dispatch.NamesShare(t.User):
+	case t.Role != Pilot && !taskqueue.NamesShare(t.User):
 		return fmt.Errorf("%.100q cannot be the name of a user: write a name without /, spaces and control characters",
 			t.User)
 	case !t.Expires.IsZero() && !t.Expires.After(now):

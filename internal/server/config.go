@@ -11,6 +11,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/storage"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 )
@@ -52,7 +53,7 @@ type Config struct {
 	Rights string
 
 	// Account is to whom the run belongs. A run of a Lasting server gets it with its submission.
-	Account dispatch.Account
+	Account taskqueue.Account
 
 	// Scope says which runs of a Lasting server share results (dispatch.Run). A run gets it with its
 	// submission.

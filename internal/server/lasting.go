@@ -26,6 +26,7 @@ import (
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wfformat"
 	"fairway/lib/sched"
 )
@@ -57,7 +58,7 @@ type submission struct {
 	KeepGoing  bool              `json:"keep_going,omitempty"`
 	Results    string            `json:"results,omitempty"`
 	Scales     *flow.Scales      `json:"scales,omitempty"` // of a recorded run
-	Account    dispatch.Account  `json:"account,omitzero"`
+	Account    taskqueue.Account `json:"account,omitzero"`
 	Scope      string            `json:"scope,omitempty"`
 	NoReuse    bool              `json:"no_reuse,omitempty"`
 	Priority   int               `json:"priority,omitempty"` // added to that of each step
@@ -208,8 +209,10 @@ func (s *Server) reopen(ctx context.Context, run *state.Run) (*run, error) {
 	r := s.newRunAt(s.configOf(&all[0], workflow), o, find, s.layoutOf(run.ID), run.ID)
 	if run.State != state.Underway {
 		r.room.Ending.Rest()
-		r.concluded.Store(&Outcome{Succeeded: run.State == state.Succeeded, Stopped: run.State == state.Stopped,
-			Problems: run.Problems, Notes: run.Notes})
+		r.concluded.Store(&Outcome{
+			Succeeded: run.State == state.Succeeded, Stopped: run.State == state.Stopped,
+			Problems: run.Problems, Notes: run.Notes,
+		})
 		if run.State != state.Succeeded {
 			r.tellPutAway()
 		}
@@ -298,7 +301,8 @@ func (s *Server) SubmitWorkflow(
 // claim returns the run of a user's key. Where there is none, whoever asks is to begin it, and calls done
 // when it is durable or refused; others who ask meanwhile wait for that.
 func (rs *runs) claim(ctx context.Context, s *sched.Scheduler, key submissionName) (run *state.Run, done func(),
-	err error) {
+	err error,
+) {
 	for {
 		rs.submitting.Lock()
 		run, begun := rs.keys[key], rs.beginning[key]
@@ -560,7 +564,7 @@ func (s *Server) Find(ctx context.Context, number uint32) (api.Run, api.Control,
 }
 
 // Owner is part of api.Lasting.
-func (s *Server) Owner(run dispatch.RunID) (owner dispatch.Account, ok bool) {
+func (s *Server) Owner(run dispatch.RunID) (owner taskqueue.Account, ok bool) {
 	return s.runs.owner(run)
 }
 

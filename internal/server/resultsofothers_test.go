@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // A run has its results in no folder that another run of the server has for its own, by whatever name.
@@ -22,7 +23,7 @@ func TestResultsOfAnotherRunAreNoPlace(t *testing.T) {
 	if err := os.Symlink("results", filepath.Join(root, "link")); err != nil {
 		t.Fatal(err)
 	}
-	theirs, ours := dispatch.Account{Group: "theirs", User: "u"}, dispatch.Account{Group: "ours", User: "u"}
+	theirs, ours := taskqueue.Account{Group: "theirs", User: "u"}, taskqueue.Account{Group: "ours", User: "u"}
 	s.runs.away = map[dispatch.RunID]awayRun{
 		7: {owner: theirs, results: "file:" + root + "/link/../theirs"}, 8: {owner: ours, results: "file:" + root + "/ours"},
 		9: {owner: theirs, results: "dav://host/theirs/"},

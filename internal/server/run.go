@@ -20,6 +20,7 @@ import (
 	"fairway/internal/server/loop"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -357,7 +358,7 @@ func submissionOf(run *state.Run) submissionName { return submissionName{run.Acc
 // awayRun is what is known of a run whose records are in an archive.
 type awayRun struct {
 	ended   state.Status // how
-	owner   dispatch.Account
+	owner   taskqueue.Account
 	results string // the place that it has named
 }
 
@@ -434,7 +435,7 @@ func (rs *runs) endedAs(id dispatch.RunID) (ended state.Status, ok bool) {
 }
 
 // owner is to whom a run belongs that is kept.
-func (rs *runs) owner(id dispatch.RunID) (owner dispatch.Account, ok bool) {
+func (rs *runs) owner(id dispatch.RunID) (owner taskqueue.Account, ok bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if r := rs.byID[id]; r != nil {
@@ -448,7 +449,7 @@ func (rs *runs) owner(id dispatch.RunID) (owner dispatch.Account, ok bool) {
 func (rs *runs) publishing(at, scope string) dispatch.RunID {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
-	meets := func(owner dispatch.Account, results string) bool {
+	meets := func(owner taskqueue.Account, results string) bool {
 		if results == "" || scopeOf(owner) == scope {
 			return false
 		}

@@ -17,6 +17,7 @@ import (
 	"fairway/internal/server/api"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 )
 
 // sharing is how people share a lasting server, as a file says. Where it cannot be read, what it
@@ -27,8 +28,8 @@ type sharing struct {
 	people  *fairshare.People // nil: no file was ever read
 	stamp   fileStamp
 	problem string
-	asked   bool                       // what an earlier server was told is known
-	kept    map[dispatch.Account]int64 // bytes of outputs of archived runs
+	asked   bool                        // what an earlier server was told is known
+	kept    map[taskqueue.Account]int64 // bytes of outputs of archived runs
 }
 
 // fileStamp changes when a file does.
@@ -91,11 +92,11 @@ func (s *sharing) said() []dispatch.Input {
 }
 
 // keep counts bytes of an archived run, and returns what the core is to be told.
-func (s *sharing) keep(a dispatch.Account, bytes int64) dispatch.Input {
+func (s *sharing) keep(a taskqueue.Account, bytes int64) dispatch.Input {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kept == nil {
-		s.kept = map[dispatch.Account]int64{}
+		s.kept = map[taskqueue.Account]int64{}
 	}
 	s.kept[a] += bytes
 	return dispatch.SetKept{Account: a, Bytes: s.kept[a]}
@@ -150,7 +151,7 @@ func (s *Server) Sharing(ctx context.Context) (file, problem string, err error) 
 // wait. It returns with which runs it shares results, and the limits over all runs, too.
 func (s *Server) accountOf(
 	ctx context.Context, w *api.SubmittedWorkflow,
-) (a dispatch.Account, scope string, limits map[string]int64, err error) {
+) (a taskqueue.Account, scope string, limits map[string]int64, err error) {
 	if _, err := s.lookAtShares(ctx); err != nil {
 		return a, "", nil, err
 	}
@@ -158,7 +159,7 @@ func (s *Server) accountOf(
 	if err != nil {
 		return a, "", nil, err
 	}
-	var said dispatch.Shares
+	var said taskqueue.Shares
 	var refused error
 	err = s.inbox.Query(ctx, func(c *state.Cores) {
 		said = c.Dispatch.SharesSaid()
@@ -174,7 +175,7 @@ func (s *Server) accountOf(
 
 // scopeOf says which runs share results with one of an account: those of its group, and of a user
 // beside all groups the own ones: nobody else may see those.
-func scopeOf(a dispatch.Account) string {
+func scopeOf(a taskqueue.Account) string {
 	if a.Group != "" {
 		return "group " + a.Group
 	}
@@ -191,7 +192,7 @@ func (s *Server) knownPeople(ctx context.Context) (*fairshare.People, error) {
 	if people != nil || asked {
 		return people, nil
 	}
-	var said dispatch.Shares
+	var said taskqueue.Shares
 	if err := s.inbox.Query(ctx, func(c *state.Cores) { said = c.Dispatch.SharesSaid() }); err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // rivals are other users of the TaskQueue, each with a run of jobs without files (rivals: of an
@@ -22,27 +23,27 @@ const (
 )
 
 // rivalShares are those of the workflow's user and of the rivals.
-var rivalShares = dispatch.Shares{
+var rivalShares = taskqueue.Shares{
 	HalfLife: time.Hour,
-	Of: []dispatch.Share{
+	Of: []taskqueue.Share{
 		{Name: "workflow", User: true, Weight: 2},
-		{Name: "rivals", Weight: 1, Of: []dispatch.Share{{Name: "rival2", User: true, Weight: 3}}},
+		{Name: "rivals", Weight: 1, Of: []taskqueue.Share{{Name: "rival2", User: true, Weight: 3}}},
 	},
 }
 
 // accountOf is to whom a run of the simulation belongs, if there are rivals.
-func (r *run) accountOf(id dispatch.RunID) dispatch.Account {
+func (r *run) accountOf(id dispatch.RunID) taskqueue.Account {
 	switch {
 	case r.exp.Workflow.Rivals == 0:
-		return dispatch.Account{}
+		return taskqueue.Account{}
 	case id == theRun:
-		return dispatch.Account{User: "workflow"}
+		return taskqueue.Account{User: "workflow"}
 	}
 	group := "rivals"
 	if id == theRun+rivalUsers {
 		group = "others"
 	}
-	return dispatch.Account{Group: group, User: fmt.Sprint("rival", id)}
+	return taskqueue.Account{Group: group, User: fmt.Sprint("rival", id)}
 }
 
 // scopeOf says with which runs a run of a rival shares results.

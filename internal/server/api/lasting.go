@@ -19,6 +19,7 @@ import (
 	"fairway/internal/server/listen"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -28,7 +29,7 @@ type Lasting interface {
 	// returns, the run is durable.
 	SubmitWorkflow(ctx context.Context, w *SubmittedWorkflow) (run dispatch.RunID, known bool, err error)
 	// Owner is to whom a run belongs that is kept.
-	Owner(run dispatch.RunID) (owner dispatch.Account, ok bool)
+	Owner(run dispatch.RunID) (owner taskqueue.Account, ok bool)
 	// GroupsOf are the groups that the file of shares has a user in.
 	GroupsOf(user string) []string
 	// ListRuns tells how the newest of the wanted runs stand that are kept, the newest first. more says that
@@ -75,11 +76,11 @@ type Upload struct {
 
 // RunQuery says which runs are wanted: those that have all that is given.
 type RunQuery struct {
-	States []string                          // one of them; empty: any
-	Before dispatch.RunID                    // numbers below; 0: all
-	Limit  int                               // at most so many
-	Seen   func(owner dispatch.Account) bool // whose runs
-	Fits   func(run *state.Run) bool         // nil: any
+	States []string                           // one of them; empty: any
+	Before dispatch.RunID                     // numbers below; 0: all
+	Limit  int                                // at most so many
+	Seen   func(owner taskqueue.Account) bool // whose runs
+	Fits   func(run *state.Run) bool          // nil: any
 }
 
 // RunStanding is how a run of a lasting server stands.
@@ -248,7 +249,7 @@ func (s *Service) ListRuns(ctx context.Context, r *wire.ListRunsRequest) (*wire.
 
 // listRuns lists the runs that who asks may see.
 func (s *Service) listRuns(ctx context.Context, server Lasting, q *RunQuery) (*wire.ListRunsResponse, error) {
-	q.Seen = func(owner dispatch.Account) bool { return s.sees(ctx, owner) }
+	q.Seen = func(owner taskqueue.Account) bool { return s.sees(ctx, owner) }
 	listed, more, err := server.ListRuns(ctx, q)
 	if err != nil {
 		return nil, rpcError(err)

@@ -17,6 +17,7 @@ import (
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 )
@@ -137,7 +138,7 @@ func (s *Service) seen(ctx context.Context, number uint32) error {
 }
 
 // sees reports whether who asks sees the runs of somebody.
-func (s *Service) sees(ctx context.Context, owner dispatch.Account) bool {
+func (s *Service) sees(ctx context.Context, owner taskqueue.Account) bool {
 	p := rights.Of(ctx)
 	var groups []string
 	if p.Role != rights.Admin && p.User != "" && owner.Group != "" {

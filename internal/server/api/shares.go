@@ -11,6 +11,7 @@ import (
 	"fairway/internal/rights"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/listen"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -51,7 +52,7 @@ func shareToWire(v dispatch.ShareView) *wire.ShareSummary {
 }
 
 // RefuseQueued refuses so many further jobs of a user who may not have them.
-func RefuseQueued(core *dispatch.Core, a dispatch.Account, jobs int) error {
+func RefuseQueued(core *dispatch.Core, a taskqueue.Account, jobs int) error {
 	of, queued, most := core.Queued(a)
 	if most == 0 || queued+jobs <= most {
 		return nil

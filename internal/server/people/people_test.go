@@ -24,6 +24,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/rights"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -77,8 +78,10 @@ func provider(t *testing.T) (issuer string, key *ecdsa.PrivateKey) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &oidctest.Server{Algorithms: []string{oidc.ES256}, PublicKeys: []oidctest.PublicKey{{PublicKey: key.Public(),
-		KeyID: "one", Algorithm: oidc.ES256}}}
+	s := &oidctest.Server{Algorithms: []string{oidc.ES256}, PublicKeys: []oidctest.PublicKey{{
+		PublicKey: key.Public(),
+		KeyID:     "one", Algorithm: oidc.ES256,
+	}}}
 	listening := httptest.NewServer(s)
 	t.Cleanup(listening.Close)
 	s.SetIssuer(listening.URL)
@@ -227,8 +230,10 @@ func TestTokensAreKept(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	short, brief, err := d.issue(t.Context(), rights.Token{User: "ada", Role: rights.Reader, How: rights.ByToken,
-		Expires: now.Add(time.Hour)})
+	short, brief, err := d.issue(t.Context(), rights.Token{
+		User: "ada", Role: rights.Reader, How: rights.ByToken,
+		Expires: now.Add(time.Hour),
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,8 +258,10 @@ func TestTokensAreKept(t *testing.T) {
 	if site, err := d.Pilot("cluster+"+pilot.Number, access.Token(forever)); err == nil {
 		t.Errorf("a person is a pilot of %s", site)
 	}
-	copied, err := Open(t.Context(), Config{Key: rights.HashKey{2}, Store: records, Settings: &rights.Settings{},
-		Now: clock})
+	copied, err := Open(t.Context(), Config{
+		Key: rights.HashKey{2}, Store: records, Settings: &rights.Settings{},
+		Now: clock,
+	})
 	if err != nil || len(copied.listed(rights.Owner)) != 0 {
 		t.Errorf("the copy has %d tokens, %v", len(copied.listed(rights.Owner)), err)
 	}
@@ -288,10 +295,14 @@ func TestAboutTellsNoSecrets(t *testing.T) {
 			Uploads: []*wire.UploadedFile{{Path: "x", Content: []byte(secret)}},
 		}, &wire.SubmitWorkflowResponse{Run: 5}},
 		"0 token k with the role admin for ada": {&wire.CreateTokenRequest{}, &wire.CreateTokenResponse{
-			Summary: &wire.TokenSummary{Number: "k", Role: "admin", User: "ada"}, Token: secret, Connection: []byte(secret)}},
-		"0 token k with the role submit for ada": {&wire.LoginRequest{IdToken: secret, AccessToken: secret},
+			Summary: &wire.TokenSummary{Number: "k", Role: "admin", User: "ada"}, Token: secret, Connection: []byte(secret),
+		}},
+		"0 token k with the role submit for ada": {
+			&wire.LoginRequest{IdToken: secret, AccessToken: secret},
 			&wire.LoginResponse{
-				Summary: &wire.TokenSummary{Number: "k", Role: "submit", User: "ada"}, Token: secret}},
+				Summary: &wire.TokenSummary{Number: "k", Role: "submit", User: "ada"}, Token: secret,
+			},
+		},
 		"0 ":                              {&wire.LoginRequest{IdToken: secret}, nil},
 		"3 2 jobs":                        {&wire.SubmitRequest{Run: 3, Jobs: make([]*wire.SubmittedJob, 2)}, nil},
 		"4 jobs a, b, c, d, e and 2 more": {&wire.CancelRequest{Run: 4, Jobs: strings.Split("a b c d e f g", " ")}, nil},
@@ -315,7 +326,7 @@ func FuzzProxied(f *testing.F) {
 		r := httptest.NewRequest(http.MethodGet, "/", nil)
 		r.RemoteAddr, r.Header = from, http.Header{"X-User": {user}, "X-Groups": {groups}}
 		p, named, err := d.Proxied(r)
-		if err == nil && named && (!dispatch.NamesShare(p.User) || p.Role != rights.Reader) || !named && p.Role != "" {
+		if err == nil && named && (!taskqueue.NamesShare(p.User) || p.Role != rights.Reader) || !named && p.Role != "" {
 			t.Errorf("%+v", p)
 		}
 	})

@@ -14,8 +14,8 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/audit"
-	"fairway/internal/dispatch"
 	"fairway/internal/rights"
+	"fairway/internal/taskqueue"
 )
 
 type proxySocketKey struct{}
@@ -38,7 +38,7 @@ func (d *Door) Proxied(r *http.Request) (p rights.Principal, named bool, err err
 	if len(users) == 0 {
 		return p, false, nil
 	}
-	if len(users) != 1 || !dispatch.NamesShare(users[0]) {
+	if len(users) != 1 || !taskqueue.NamesShare(users[0]) {
 		return p, true, fmt.Errorf("the proxy names no user in its header %s", s.User)
 	}
 	var groups []string

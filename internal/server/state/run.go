@@ -17,6 +17,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
+	"fairway/internal/taskqueue"
 )
 
 // The server's own tables.
@@ -61,7 +62,7 @@ type Run struct {
 	Key        string            `json:"key,omitempty"`      // the same: of its submission
 	Meaning    map[string]string `json:"meaning,omitempty"`  // the same, where it has a key: hashes of what was submitted
 	Own        string            `json:"own,omitempty"`      // the same: the name of its folders in the state
-	Account    dispatch.Account  `json:"account,omitzero"`   // the same: who has submitted it
+	Account    taskqueue.Account `json:"account,omitzero"`   // the same: who has submitted it
 	Closed     bool              `json:"closed,omitempty"`   // the same, of an open run: no more jobs are submitted
 	NoReuse    bool              `json:"no_reuse,omitempty"` // it takes no results of earlier runs
 	Archived   bool              `json:"archived,omitempty"` // the same: its records are in a store of their own
