@@ -22,7 +22,8 @@ func TestTheTaskQueueReadsDownwards(t *testing.T) {
 	}
 	for name, most := range walks {
 		w := g.walk(name)
-		t.Logf("from %s: %d functions in %d files, %d times back to a file that was left", name, len(w.seen), len(w.files), w.back)
+		t.Logf("from %s: %d functions in %d files, %d times back to a file that was left", name, len(w.seen),
+			len(w.files), w.back)
 		if w.back > most {
 			t.Errorf("from %s a call leads back %d times to a file that was left, at most %d", name, w.back, most)
 		}

@@ -51,7 +51,8 @@ func explainQuota(s *share, e *Explanation) {
 		t := s.At(site)
 		if most := q.Sites[site]; most.Running > 0 && t.Running >= most.Running ||
 			most.MilliCPUs > 0 && t.MilliCPUs >= most.MilliCPUs {
-			e.say("%s has all that it may have at site %s: jobs %d, cores %g", s.Title(), site, t.Running, float64(t.MilliCPUs)/1000)
+			e.say("%s has all that it may have at site %s: jobs %d, cores %g", s.Title(), site, t.Running,
+				float64(t.MilliCPUs)/1000)
 		}
 	}
 }

@@ -31,7 +31,8 @@ func (s *sharing) begin(user, scope string, noReuse bool) RunID {
 	s.t.Helper()
 	id := s.core.NextRun()
 	s.step(SetRun{Run{
-		ID: id, Name: "w", Account: taskqueue.Account{Group: scope, User: user}, Scope: scope, NoReuse: noReuse, KeepGoing: true,
+		ID: id, Name: "w", Account: taskqueue.Account{Group: scope, User: user}, Scope: scope, NoReuse: noReuse,
+		KeepGoing: true,
 	}})
 	step := "align " + user
 	in := ExistingFile{LFN: "in", PFN: "data:" + user, Size: 1, Identity: "same", Tag: 1 << 62}

@@ -12,7 +12,9 @@ import (
 )
 
 func twoUsers(a, b int64) taskqueue.Shares {
-	return taskqueue.Shares{Of: []taskqueue.Share{{Name: "ann", User: true, Weight: a}, {Name: "bob", User: true, Weight: b}}}
+	return taskqueue.Shares{Of: []taskqueue.Share{
+		{Name: "ann", User: true, Weight: a}, {Name: "bob", User: true, Weight: b},
+	}}
 }
 
 // Users of weights 3 and 1 with more work than there are slots get 3 : 1 within 5 % over 1,000
@@ -258,7 +260,9 @@ func TestQuotasAndLimitsHold(t *testing.T) {
 
 // A user who has stored what a quota allows starts nothing more, until something is removed.
 func TestNothingStartsBeyondWhatMayBeStored(t *testing.T) {
-	shares := taskqueue.Shares{Of: []taskqueue.Share{{Name: "ann", User: true, Weight: 1, Limits: taskqueue.Quota{Stored: 10 * outputSize}}}}
+	shares := taskqueue.Shares{Of: []taskqueue.Share{
+		{Name: "ann", User: true, Weight: 1, Limits: taskqueue.Quota{Stored: 10 * outputSize}},
+	}}
 	m := marketOf(t, seed.Of(t), shares, Config{})
 	ann := m.user(t, "ann", 0)
 	m.must(t, m.step(SetKept{taskqueue.Account{User: "ann"}, 4 * outputSize}))

@@ -415,7 +415,10 @@ func (p *pair) compare() error {
 func TestWhoWasKeptFromMoreIsTold(t *testing.T) {
 	tree := New[int]()
 	tree.Arrange(1, taskqueue.Shares{Of: []taskqueue.Share{
-		{Name: "lab", Weight: 1, Limits: taskqueue.Quota{Running: 1}, Of: []taskqueue.Share{{Name: "ann", User: true, Weight: 1}}},
+		{
+			Name: "lab", Weight: 1, Limits: taskqueue.Quota{Running: 1},
+			Of: []taskqueue.Share{{Name: "ann", User: true, Weight: 1}},
+		},
 	}})
 	ann, one := tree.Of(taskqueue.Account{Group: "lab", User: "ann"}), Amount{Running: 1}
 	tree.Charge(1, ann, 10, "a", one)
