@@ -153,7 +153,7 @@ func (s *Server) farHandler() http.Handler {
 	if s.far.people == nil {
 		return pilots
 	}
-	return ready(s.service().Answers, access.ByCaller(s.door.Guard(s.peoplesCalls()), pilots))
+	return ready(s.answers, s.whileCurrent(access.ByCaller(s.door.Guard(s.peoplesCalls()), pilots)))
 }
 
 // taskQueue is the service of pilots, wherever they call.
@@ -167,6 +167,7 @@ func (s *Server) taskQueue() (path string, handler http.Handler) {
 	if s.termNumber != 0 {
 		queue.Members = members{s}
 	}
-	path, handler = wire.NewTaskQueueHandler(queue, listen.Uncompressed, connect.WithReadMaxBytes(access.MaxMessage))
+	path, handler = wire.NewTaskQueueHandler(queue, listen.Uncompressed, connect.WithReadMaxBytes(access.MaxMessage),
+		connect.WithInterceptors(replacedCalls{s}))
 	return path, access.Timed(s.bodies.Limit(handler))
 }

@@ -139,11 +139,12 @@ func (s *Server) openProxy() (*listen.Endpoint, error) {
 	if s.config.Web != nil {
 		pages = s.config.Web.Handler(s.service(), s.door)
 	}
-	return listen.NewEndpoint(listener, people.OfProxy(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	both := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if strings.HasPrefix(r.URL.Path, "/fairway.v1.") {
 			calls.ServeHTTP(w, r)
 			return
 		}
 		pages.ServeHTTP(w, r)
-	})), s.log), nil
+	})
+	return listen.NewEndpoint(listener, s.whileCurrent(people.OfProxy(both)), s.log), nil
 }

@@ -390,7 +390,7 @@ func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(s.taskQueue())
 	mux.Handle("/", listen.AsOwner(s.peoplesCalls()))
-	return mux
+	return s.whileCurrent(mux)
 }
 
 // release gives back what Open took, as far as it came.

@@ -411,22 +411,63 @@ func ready(answers func(context.Context) error, next http.Handler) http.Handler 
 // readyTime is how long the server may take to answer if it is ready.
 const readyTime = 5 * time.Second
 
-// replacedCalls is an interceptor that has whoever asks a server that was replaced ask the next one,
-// whatever failed.
+// replacedCalls is an interceptor that has whoever asks a server that was replaced ask the next one: whatever failed,
+// and whatever it was going to say when its lease is over. What the server knows then is what was, before it was frozen
+// or cut off.
 type replacedCalls struct{ server *Server }
 
 func (c replacedCalls) see(err error) error {
-	if err != nil && IsReplaced(c.server.leaving()) {
-		return connect.NewError(connect.CodeUnavailable, errors.New("another server is active by now, or may be; ask again"))
+	if err != nil && IsReplaced(c.server.leaving()) || c.server.outlived() {
+		return errReplaced()
 	}
 	return err
+}
+
+// outlived reports whether another server may be active since the lease of this one is over.
+func (s *Server) outlived() bool {
+	b := s.config.Standby
+	return b != nil && !b.member.Current()
+}
+
+// answers returns an error where this server does not answer calls.
+func (s *Server) answers(ctx context.Context) error {
+	if s.outlived() {
+		return errReplaced()
+	}
+	return s.service().Answers(ctx)
+}
+
+func errReplaced() error {
+	return connect.NewError(connect.CodeUnavailable, errors.New("another server is active by now, or may be; ask again"))
+}
+
+// whileCurrent answers for a server whose lease is over, before it is looked who asks: tokens that another server has
+// given since would not be known.
+func (s *Server) whileCurrent(next http.Handler) http.Handler {
+	if s.config.Standby == nil {
+		return next
+	}
+	refusals := connect.NewErrorWriter()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case !s.outlived():
+			next.ServeHTTP(w, r)
+		case refusals.IsSupported(r):
+			_ = refusals.Write(w, r, errReplaced())
+		default:
+			http.Error(w, "another server is active by now, or may be: try again", http.StatusServiceUnavailable)
+		}
+	})
 }
 
 // WrapUnary is part of connect.Interceptor.
 func (c replacedCalls) WrapUnary(next connect.UnaryFunc) connect.UnaryFunc {
 	return func(ctx context.Context, r connect.AnyRequest) (connect.AnyResponse, error) {
 		answer, err := next(ctx, r)
-		return answer, c.see(err)
+		if err = c.see(err); err != nil {
+			return nil, err
+		}
+		return answer, nil
 	}
 }
 

@@ -48,7 +48,7 @@ func (s *Server) openWeb() (*listen.Endpoint, error) {
 		}
 		listener = access.Guard(listener, settings, access.MaxStrangers)
 	}
-	return listen.NewEndpoint(listener, w.Handler(s.service(), s.door), s.log), nil
+	return listen.NewEndpoint(listener, s.whileCurrent(w.Handler(s.service(), s.door)), s.log), nil
 }
 
 // webTLS are the TLS settings of pages.

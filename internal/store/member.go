@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -43,10 +44,17 @@ type Member struct {
 	self    Reached
 	conn    *pgx.Conn // nil while it is lost
 	term    int64     // 0: it stands by
-	good    time.Time // when the last beat was sent that has arrived
 	unclean bool
 	seen    assembly
 	heard   map[string]hearing // of each other member, by its name
+
+	contact atomic.Pointer[contact] // written with the mutex held
+}
+
+// contact is what a member knows of the database without asking it.
+type contact struct {
+	good time.Time // when the last beat was sent that has arrived
+	lost bool      // the one after it has failed
 }
 
 // hearing is the last beat of a member, and when it was seen first.
@@ -88,6 +96,7 @@ func JoinPostgres(
 	}
 	m := &Member{postgres: postgres, owner: owner, address: address, name: rand.Text(), lease: lease, sched: s, self: self,
 		heard: map[string]hearing{}}
+	m.contact.Store(new(contact))
 	if m.conn, err = m.connect(ctx); err == nil {
 		err = prepare(ctx, m.conn, postgres.schema, owner)
 	}
@@ -195,8 +204,14 @@ func (m *Member) connected(ctx context.Context, do func(context.Context) error) 
 	if m.term == 0 {
 		limit = max(limit, patience) // nobody relies on this member
 	}
+	calling := ctx
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
+	defer func() {
+		if err != nil && calling.Err() == nil {
+			m.contact.Store(&contact{m.contact.Load().good, true})
+		}
+	}()
 	if m.conn == nil {
 		if m.conn, err = m.connect(ctx); err != nil {
 			m.conn = nil
@@ -253,7 +268,8 @@ func (m *Member) exchange(ctx context.Context) (now assembly, err error) {
 		return nil
 	})
 	if err == nil {
-		m.seen, m.good = now, sent
+		m.seen = now
+		m.contact.Store(&contact{good: sent})
 	}
 	return now, err
 }
@@ -357,7 +373,8 @@ func (m *Member) take(ctx context.Context, seen assembly) (_ Store, err error) {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.term, m.unclean, m.good = s.term, seen.active.name != "", sent
+	m.term, m.unclean = s.term, seen.active.name != ""
+	m.contact.Store(&contact{good: sent})
 	return s, nil
 }
 
@@ -370,10 +387,23 @@ func (m *Member) Beat(ctx context.Context) error {
 	switch {
 	case err == nil && now.term != m.term:
 		return ErrSuperseded
-	case err != nil && time.Since(m.good) > m.lease*6/10: // the next look may take until the lease is over
+	case err != nil && time.Since(m.contact.Load().good) > m.lease*6/10: // the next look may take until the lease is over
 		return fmt.Errorf("%w (%w)", ErrLeaseOver, err)
 	}
 	return nil
+}
+
+// Current reports whether no other member can have taken the place of this active one by a lease that is over: what
+// it knew when it was asked is no older than that. It asks nobody, and does not wait. A member that was frozen learns
+// of it so before it has said anything. While the database is not reached, others may find the lock of the writer free,
+// and it is current for as long as they look.
+func (m *Member) Current() bool {
+	last := m.contact.Load()
+	limit := m.lease
+	if last.lost {
+		limit = freeBeats * m.BeatTime()
+	}
+	return time.Since(last.good) <= limit
 }
 
 // Assert returns nil if this member is the active one at a moment of the call. It is for what is done

@@ -155,7 +155,13 @@ func TestAMemberIsFrozen(t *testing.T) {
 	if err := put(s, "first"); err != nil {
 		t.Fatal(err)
 	}
+	if !first.Current() {
+		t.Error("nobody can have taken its place, and it does not know")
+	}
 	next := await(t, second)
+	if first.Current() || !second.Current() {
+		t.Errorf("which one is current: the first %v, the second %v", first.Current(), second.Current())
+	}
 	if err := put(next, "second"); err != nil {
 		t.Fatal(err)
 	}

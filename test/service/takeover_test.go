@@ -460,7 +460,27 @@ func (c *takeover) round(n int) {
 		other.signal(syscall.SIGSTOP)
 	}
 	c.settle()
-	c.seePilots()
+	c.during(c.seePilots)
+}
+
+// during has the servers settle until something has ended that asks them: one that reaches its fault point then is
+// frozen, or has ended.
+func (c *takeover) during(something func()) {
+	c.t.Helper()
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		something()
+	}()
+	for {
+		select {
+		case <-ended:
+			return
+		default:
+			c.settle()
+			_ = sched.Default().Sleep(c.t.Context(), 50*time.Millisecond)
+		}
+	}
 }
 
 // fill fills the disk of the database for a while.
@@ -597,8 +617,28 @@ func (c *takeover) runPython(one *submission) {
 	c.acknowledge(one, uint32(run))
 }
 
-// seePilots counts the rounds in which each pilot of the batch system was there.
+// seePilots counts the rounds in which each pilot of the batch system was there. One always is: the site has
+// min_pilots; a server that has just become the active one hears of it in a moment.
 func (c *takeover) seePilots() {
+	for began := time.Now(); ; _ = sched.Default().Sleep(c.t.Context(), 50*time.Millisecond) {
+		switch seen, err := c.pilotsOfCluster(); {
+		case err != nil:
+			c.t.Error(err)
+			return
+		case len(seen) > 0:
+			for _, name := range seen {
+				c.lived[name]++
+			}
+			return
+		case time.Since(began) > settleTime:
+			c.t.Errorf("the site with min_pilots has none for %v", settleTime)
+			return
+		}
+	}
+}
+
+// pilotsOfCluster are the names of the pilots of the batch system that the active server has heard of.
+func (c *takeover) pilotsOfCluster() (names []string, err error) {
 	out, err := exec.Command(fairway, "pilots", "--server", c.service, "--json").Output()
 	var answer struct {
 		Pilots []struct{ Name, Site string }
@@ -607,19 +647,20 @@ func (c *takeover) seePilots() {
 		err = json.Unmarshal(out, &answer)
 	}
 	if err != nil {
-		c.t.Errorf("fairway pilots: %v\n%s", err, out)
+		return nil, fmt.Errorf("fairway pilots: %w\n%s", err, out)
 	}
 	for _, p := range answer.Pilots {
 		if p.Site == "cluster" && p.Name != "" {
-			c.lived[p.Name]++
+			names = append(names, p.Name)
 		}
 	}
+	return names, nil
 }
 
 // conclude lets all clients and runs end, and looks at what is left.
 func (c *takeover) conclude(rounds int) {
 	c.t.Helper()
-	c.clients.Wait()
+	c.during(c.clients.Wait)
 	c.settle()
 	c.until("not all runs end", settleTime, func() bool {
 		runs, err := c.listed()
