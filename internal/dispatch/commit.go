@@ -39,6 +39,7 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
 		}
 	}
 	fs.leave(j)
+	j.haveServed()
 	j.countKept(outputs)
 	c.journal.persistCommit(j, outputs)
 	fs.enterResult(j)
@@ -48,6 +49,16 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
 	}
 	fs.unpinAll(j)
 	return visible
+}
+
+// haveServed is for a job that is done: what it has read was made to some purpose, and may be lost as often
+// again.
+func (j *job) haveServed() {
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && v.writer != nil && v.writer.fate != nil {
+			v.writer.fate.regenerations = 0
+		}
+	}
 }
 
 // holders are the pilots that may have told of copies of these outputs: those of

@@ -36,7 +36,7 @@ type Config struct {
 	// NodePause is how long such a node gets none before it is tried with one job: 2 min. It doubles
 	// with each that fails, up to 1 h.
 	NodePause time.Duration
-	// MaxRegenerations of one job because its cached outputs went away: 5.
+	// MaxRegenerations of one job because its cached outputs went away, while no job that reads them is done: 5.
 	// After that its readers are Blocked.
 	MaxRegenerations int
 

@@ -190,7 +190,7 @@ type fate struct {
 	Gang      *doneMembers `json:"g,omitempty"` // of its gang, while others of that run
 
 	cache         cacheID // while it is regenerating: where its outputs are needed
-	regenerations int     // bounded by Config.MaxRegenerations
+	regenerations int     // since a reader was done; bounded by Config.MaxRegenerations
 	backingOff    bool    // a timer is set for NotBefore
 	avoidUntil    instant // a timer is set for it, while the job is ready and Avoid is set
 	takenBack     int     // attempts that were asked back while they were staged in, at most maxTakenBack
@@ -412,5 +412,8 @@ func (j *job) ending() string {
 	case Cancelled:
 		return "was cancelled"
 	}
-	return "could not make it again"
+	if j.fate == nil || j.fate.Reason == "" {
+		return "could not make it again"
+	}
+	return "could not make it again: " + j.fate.Reason
 }

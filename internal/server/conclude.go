@@ -91,6 +91,14 @@ func unfinished(c *state.Cores, totals *dispatch.Totals) string {
 	for _, held := range c.Flow.Held(1) {
 		return fmt.Sprintf("nothing can run any more, though not all jobs were made: %s: %s", held.Job, held.Reason)
 	}
+	if count(dispatch.Blocked) > 0 {
+		for job := range c.Dispatch.Jobs(c.Run, 0) {
+			if job.State == dispatch.Blocked {
+				return fmt.Sprintf("jobs that cannot run: %d; the first is %s: %s; `fairway run` tries again",
+					count(dispatch.Blocked), job.Name, job.Reason)
+			}
+		}
+	}
 	return "nothing can run any more, though not all is done; `fairway jobs` lists what is left"
 }
 
