@@ -227,7 +227,8 @@ func (c *Core) nodeFailed(p *pilot, j *job, r *Result) bool {
 // ofNodeOrJob reports whether either may be to blame for an end. Nobody else can exceed what a job says
 // that it needs, or change its inputs, and a pilot that is lost says nothing of what ran there.
 func ofNodeOrJob(o Outcome) bool {
-	return o == Exited || o == Signalled || o == StageInFailed || o == StageOutFailed || o == OutOfDisk
+	return o == Exited || o == Signalled || o == MissingOutput || o == StageInFailed || o == StageOutFailed ||
+		o == OutOfDisk
 }
 
 func (h *health) add(j *job, what string) {

@@ -96,7 +96,9 @@ func (f *farm) work(p PilotID) {
 			delete(f.runs[p], a.Attempt)
 			f.tried[a.Name] = append(f.tried[a.Name], p)
 			if how, bad := f.bad[p]; bad || f.fails[a.Name] {
-				r.Outcome, r.ExitCode = Exited, max(1, how.ExitCode)
+				if r.Outcome = how.Outcome; r.Outcome == Succeeded {
+					r.Outcome, r.ExitCode = Exited, max(1, how.ExitCode)
+				}
 				f.lost[p]++
 			}
 		}
@@ -135,15 +137,16 @@ func (f *farm) until(most time.Duration) {
 
 func (f *farm) count(s State) int { return f.core.Totals().ByState[s] }
 
-// One node that ends each command at once, or lacks a program, takes few attempts and no job with it. It is
-// named, and the others do the work in about the time that they need for it.
+// One node that ends each command at once, lacks a program, or has commands write nothing, takes few attempts
+// and no job with it. It is named, and the others do the work in about the time that they need for it.
 func TestOneBadNodeFailsNoJob(t *testing.T) {
 	for _, nodes := range []int{4, 8} {
 		for _, slots := range []int{1, 4} {
-			for _, code := range []int{3, notFound} {
-				t.Run(fmt.Sprintf("%d nodes of %d slots, exit %d", nodes, slots, code), func(t *testing.T) {
+			for _, how := range []Result{{ExitCode: 3}, {ExitCode: notFound}, {Outcome: MissingOutput}} {
+				name := fmt.Sprintf("%d nodes of %d slots, %s %d", nodes, slots, how.Outcome, how.ExitCode)
+				t.Run(name, func(t *testing.T) {
 					f := newFarm(t, nodes, slots, 10*time.Second)
-					f.bad["n1"] = Result{ExitCode: code}
+					f.bad["n1"] = how
 					jobs := max(100, 8*nodes*slots)
 					f.jobs("s", 0, jobs)
 					f.until(15 * time.Minute)

@@ -89,7 +89,7 @@ func (c *Core) concluded(by PilotID, p *pilot, j *job, a *attempt, r *Result) {
 		if problem := c.files.checkOutputs(j, r); problem != "" {
 			failed := *r
 			failed.Outcome, failed.Message = MissingOutput, problem
-			c.attemptFailed(by, j, &failed, host)
+			c.failed(by, p, j, &failed, host)
 			return
 		}
 		c.commitResult(by, p, j, r)
@@ -105,13 +105,18 @@ func (c *Core) concluded(by PilotID, p *pilot, j *job, a *attempt, r *Result) {
 	case Lost:
 		c.lossCounted(by, j, r, host)
 	default:
-		if c.nodeFailed(p, j, r) {
-			j.itsFate().remember(r.Attempt)
-			c.lossCounted(by, j, r, host)
-			return
-		}
-		c.attemptFailed(by, j, r, host)
+		c.failed(by, p, j, r, host)
 	}
+}
+
+// failed counts a failure as one of the job, or of the node where that is known to be to blame.
+func (c *Core) failed(by PilotID, p *pilot, j *job, r *Result, host string) {
+	if c.nodeFailed(p, j, r) {
+		j.itsFate().remember(r.Attempt)
+		c.lossCounted(by, j, r, host)
+		return
+	}
+	c.attemptFailed(by, j, r, host)
 }
 
 // foreign reports whether an attempt belongs to a store that is lost: to another job
@@ -315,8 +320,9 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 // retries reports whether a failure of this kind may pass. Codes that the job
 // names restrict what the command itself causes; what the site causes is
 // always tried again. A program that is not there, or cannot be run, will not
-// be there the next time, but may be on another node. An input that was changed is no longer what it was,
-// and a command that says it succeeded would say so again.
+// be there the next time, but may be on another node; and a command that says it succeeded, and wrote
+// nothing, would say so again, but may do better there. An input that was changed is no longer what it was,
+// and a command that writes to it would do so again.
 func (p *policy) retries(r *Result, elsewhere bool) bool {
 	codes := p.retry.ExitCodes
 	switch r.Outcome {
@@ -327,7 +333,9 @@ func (p *policy) retries(r *Result, elsewhere bool) bool {
 		return len(codes) == 0 || slices.Contains(codes, 128+r.Signal)
 	case OutOfTime:
 		return len(codes) == 0
-	case InputChanged, MissingOutput:
+	case MissingOutput:
+		return len(codes) == 0 && elsewhere
+	case InputChanged:
 		return false
 	}
 	return true
@@ -357,7 +365,7 @@ func (c *Core) adapt(by PilotID, j *job, r *Result, host string) {
 		if p := c.fleet.pilots[by]; p == nil || f.Tries > 1 || c.placement.weigh(p, j) == 0 && !c.placement.belongsTo(j, p) {
 			f.Avoid = host
 		}
-	case Exited, Signalled:
+	case Exited, Signalled, MissingOutput:
 		if c.fleet.elsewhere(j.class, host) {
 			f.Avoid = host
 			c.armNodes(c.fleet.nodes.comes)
