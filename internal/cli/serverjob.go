@@ -101,9 +101,9 @@ func (c *console) runAsJob(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	w := &serverWatch{console: c, Watch: jobs, site: s}
+	w := &serverWatch{console: c, Watch: jobs, site: s, detach: o.detach}
 	defer w.Close()
-	return w.run(ctx, o.detach)
+	return w.run(ctx)
 }
 
 // followNext watches the servers that follow one that went away, for as long as each comes
@@ -135,13 +135,16 @@ type serverWatch struct {
 	asked atomic.Int32 // how often a person pressed Ctrl-C
 	left  atomic.Int32 // the signal that ends the watching, and not the run
 
+	detach  bool // it waits for nothing but that there is a job
+	reached bool // the server was there when it was looked for last, whatever the batch system shows
+
 	mu         sync.Mutex // guards connection
 	connection *listen.Connection
 }
 
 // run watches the servers of the run, one after the other, until the run has ended. With
-// detach it waits only until the batch system has taken the job.
-func (w *serverWatch) run(ctx context.Context, detach bool) error {
+// detach it waits only until the batch system has taken the job, as it says or as the server shows.
+func (w *serverWatch) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer signalled(func(s os.Signal) { w.signalled(ctx, s, cancel) })()
@@ -163,7 +166,7 @@ func (w *serverWatch) run(ctx context.Context, detach bool) error {
 			w.announce("fairway: " + why)
 			told = why
 		}
-		if detach && told != "" {
+		if w.detach && (w.reached || told != "") {
 			return w.detached()
 		}
 		if sched.Default().Sleep(ctx, serverjob.Pause) != nil {
@@ -179,6 +182,7 @@ func (w *serverWatch) run(ctx context.Context, detach bool) error {
 // watchOnce watches a server, if there is one, and returns its report if it says that the run has
 // ended. One that goes away is followed by another, or was killed.
 func (w *serverWatch) watchOnce(ctx context.Context) (*wire.ProgressReport, error) {
+	w.reached = false
 	if lives, err := w.Lives(); !lives {
 		return nil, err
 	}
@@ -187,6 +191,9 @@ func (w *serverWatch) watchOnce(ctx context.Context) (*wire.ProgressReport, erro
 		return nil, nil
 	}
 	defer connection.Close()
+	if w.reached = true; w.detach {
+		return nil, nil
+	}
 	w.use(connection)
 	defer w.use(nil)
 	report, _ := w.watch(ctx, connection)
@@ -245,7 +252,7 @@ func (w *serverWatch) stop(connection *listen.Connection) {
 // watching only.
 func (w *serverWatch) interrupted() error {
 	if code := w.left.Load(); code != 0 {
-		if w.Taken() {
+		if w.reached || w.Taken() {
 			fmt.Fprintf(w.err, "fairway: the run goes on as a job of %s; watch it with `fairway run --follow`, end it with "+
 				"`fairway stop`\n", w.site.Name)
 		} else {
