@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 
 	"fairway/lib/orwl"
@@ -145,4 +147,135 @@ func ExamplePosting_In() {
 		h.Release()
 	}
 	// Output: 3 2 1
+}
+
+// Where nobody can say earlier what he needs, a call reads or writes a location as with a lock.
+func ExampleWriteOnce() {
+	ctx := context.Background()
+	temperature, _ := orwl.New("temperature", 8*3)
+	err := orwl.WriteOnce(ctx, temperature, func(t []float64) error { t[1] = 20; return nil })
+	err = errors.Join(err, orwl.ReadOnce(ctx, temperature, func(t []float64) error { fmt.Println(t); return nil }))
+	fmt.Println(err)
+	// Output:
+	// [0 20 0]
+	// <nil>
+}
+
+// A reading as one call; readers that stand side by side share the location.
+func ExampleReadOnce() {
+	ctx := context.Background()
+	counter, _ := orwl.New("counter", 8)
+	var readers sync.WaitGroup
+	for range 3 {
+		readers.Go(func() {
+			_ = orwl.ReadOnce(ctx, counter, func(n []int64) error { fmt.Println(n[0]); return nil })
+		})
+	}
+	readers.Wait()
+	// Output:
+	// 0
+	// 0
+	// 0
+}
+
+// In the last of several rounds, a pair posts no further request.
+func ExamplePair_Last() {
+	ctx := context.Background()
+	counter, _ := orwl.New("counter", 8)
+	var p orwl.Pair
+	p.WriteRequest(counter)
+	count := func(n []int64) error { n[0]++; fmt.Println(n[0]); return nil }
+	for range 2 {
+		orwl.Do(ctx, &p, count)
+	}
+	orwl.Do(ctx, p.Last(), count)
+	fmt.Println(counter.Waiting(), "requests are left")
+	// Output:
+	// 1
+	// 2
+	// 3
+	// 0 requests are left
+}
+
+// One stage makes numbers, the next squares them, the last prints them: while one is printed the
+// next is squared, and the one after it made.
+func ExamplePipeline() {
+	ctx := context.Background()
+	made, _ := orwl.New("made", 8)
+	squared, _ := orwl.New("squared", 8)
+	err := orwl.Pipeline(ctx, 3, []*orwl.Location{made, squared}, func(stage, round int, in, out []int64) error {
+		switch stage {
+		case 0:
+			out[0] = int64(round)
+		case 1:
+			out[0] = in[0] * in[0]
+		case 2:
+			fmt.Println(in[0])
+		}
+		return nil
+	})
+	fmt.Println(err)
+	// Output:
+	// 0
+	// 1
+	// 4
+	// <nil>
+}
+
+// Listing 7 of the paper on a ring: each task averages its own vector and that of its neighbour.
+func ExampleRing() {
+	ctx := context.Background()
+	vectors := make([]*orwl.Location, 3)
+	for i := range vectors {
+		vectors[i], _ = orwl.New(fmt.Sprint("vector ", i), 8)
+		vectors[i].Initialize(func(b []byte) { orwl.BytesAs[float64](b)[0] = float64(8 * i) })
+	}
+	err := orwl.Ring(ctx, 2, vectors, func(_ int, own, next []float64) error {
+		own[0] = (own[0] + next[0]) / 2
+		return nil
+	})
+	for _, v := range vectors {
+		err = errors.Join(err, orwl.ReadOnce(ctx, v, func(x []float64) error { fmt.Print(x[0], " "); return nil }))
+	}
+	fmt.Println(err)
+	// Output: 8 11 9 <nil>
+}
+
+// Heat in a rod: each point becomes the mean of what its neighbours were.
+func ExampleStencil() {
+	ctx := context.Background()
+	rod := make([]*orwl.Location, 4)
+	for i := range rod {
+		rod[i], _ = orwl.New(fmt.Sprint("point ", i), 8)
+	}
+	err := orwl.WriteOnce(ctx, rod[0], func(t []float64) error { t[0] = 100; return nil })
+	beside := func(i int) []int {
+		switch i {
+		case 0, len(rod) - 1:
+			return nil // the ends stay as they are
+		}
+		return []int{i - 1, i + 1}
+	}
+	err = errors.Join(err, orwl.Stencil(ctx, 2, rod, beside, func(_ int, own []float64, around [][]float64) error {
+		if len(around) > 0 {
+			own[0] = (around[0][0] + around[1][0]) / 2
+		}
+		return nil
+	}))
+	for _, point := range rod {
+		err = errors.Join(err, orwl.ReadOnce(ctx, point, func(t []float64) error { fmt.Print(t[0], " "); return nil }))
+	}
+	fmt.Println(err)
+	// Output: 100 50 25 0 <nil>
+}
+
+// Keys for a group on two hosts. Each process loads its own.
+func ExampleWriteKeys() {
+	folder, _ := os.MkdirTemp("", "")
+	defer os.RemoveAll(folder)
+	keys := filepath.Join(folder, "keys")
+	err := orwl.WriteKeys(keys, []string{"node1:7000", "192.0.2.7:7000"})
+	tls, loaded := orwl.LoadTLS(orwl.Keys(keys, 1))
+	fmt.Println(len(tls.Certificates), err, loaded)
+	// Output: 1 <nil> <nil>
 }
