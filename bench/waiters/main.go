@@ -18,6 +18,7 @@ package main
 import (
 	"flag"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,12 +50,21 @@ func main() {
 		p.rounds = *rounds
 	}
 	measure.ExitOn(p.restrict(*numbers))
-	rows, err := measureAll(p)
-	measure.ExitOn(err)
 	if !*asJSON {
 		fmt.Println(heading)
 	}
-	measure.ExitOn(measure.Print(rows, *asJSON, row.String))
+	rows, err := measureAll(p, func(round int, r row) {
+		switch {
+		case round < p.rounds:
+			fmt.Fprintf(os.Stderr, "waiters: round %d of %d, so far:%s\n", round, p.rounds, r)
+		case !*asJSON:
+			fmt.Println(r)
+		}
+	})
+	measure.ExitOn(err)
+	if *asJSON {
+		measure.ExitOn(measure.Print(rows, true, row.String))
+	}
 }
 
 // config is what one measured process does.

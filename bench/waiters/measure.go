@@ -28,7 +28,9 @@ type run struct {
 	events, syscalls float64
 }
 
-func measureAll(p plan) ([]row, error) {
+// measureAll measures all rows, and tells each after each of its runs: the round, from 1, and the row
+// as it is by then. In the last round rows come in the order of the table.
+func measureAll(p plan, tell func(round int, r row)) ([]row, error) {
 	runtime.LockOSThread()
 	var list []config
 	for _, name := range rowNames {
@@ -38,18 +40,21 @@ func measureAll(p plan) ([]row, error) {
 	}
 	random := rand.New(rand.NewPCG(uint64(time.Now().UnixNano()), 0))
 	runs := make([][]run, len(list))
-	for range p.rounds {
-		for _, i := range random.Perm(len(list)) {
+	rows := make([]row, len(list))
+	for round := 1; round <= p.rounds; round++ {
+		order := random.Perm(len(list))
+		if round == p.rounds {
+			slices.Sort(order)
+		}
+		for _, i := range order {
 			r, err := measureOne(list[i], p, random)
 			if err != nil {
 				return nil, fmt.Errorf("%s with %d waiters: %w", list[i].name, list[i].waiters, err)
 			}
 			runs[i] = append(runs[i], r)
+			rows[i] = summary(list[i], runs[i])
+			tell(round, rows[i])
 		}
-	}
-	var rows []row
-	for i, c := range list {
-		rows = append(rows, summary(c, runs[i]))
 	}
 	return rows, nil
 }
