@@ -224,7 +224,7 @@ func repeatOverHosts(list string, n int, folder, note string) error {
 			"Waiting is the share of the cores' time in which no main task computed. *Theirs* is the "+
 			"paper's own scheme ([RESULTS-paper.md](RESULTS-paper.md)). %s",
 		list, m.Cores, m.CPU, rows[0].N, rows[0].Blocks, hostsIterations, note)))
-	text.WriteString("\n" + wrapped("Here: "+hereHosts))
+	text.WriteString("\n" + wrapped("Here: "+hostsHere(rows)))
 	text.WriteString("\n| hosts | Mbit/s | delay, ms | ours: ms per iteration | over one host | waiting |" +
 		" theirs | over one host | waiting | bits of one core |\n|" + strings.Repeat(" --- |", 10) + "\n")
 	for k := 0; k+1 < len(rows); k += 2 {
