@@ -61,11 +61,19 @@ func TestPagesAsTyped(t *testing.T) {
 // and installs Fairway has been done; `make run` ends by running the example.
 func typed(page string) string {
 	var script strings.Builder
+	workflow := ""
+	write := func() {
+		script.WriteString("cat >workflow.yaml <<'end of the workflow'\n" + workflow + "end of the workflow\n")
+	}
 	for _, b := range block.FindAllStringSubmatch(page, -1) {
 		language, text := b[1], b[2]
 		switch {
 		case language == "yaml":
-			script.WriteString("cat >workflow.yaml <<'end of the workflow'\n" + text + "end of the workflow\n")
+			workflow = text
+			write()
+		case language == "diff":
+			workflow = changed(workflow, text)
+			write()
 		case language != "" || strings.HasPrefix(text, " "): // something that is shown, or to be changed
 		default:
 			for line := range strings.Lines(text) {
@@ -83,6 +91,19 @@ func typed(page string) string {
 		}
 	}
 	return script.String()
+}
+
+// changed is a workflow after a change that a page shows: lines that go, and those in their place.
+func changed(workflow, diff string) string {
+	var before, after strings.Builder
+	for line := range strings.Lines(diff) {
+		if gone, ok := strings.CutPrefix(line, "-"); ok {
+			before.WriteString(gone)
+		} else {
+			after.WriteString(line[1:])
+		}
+	}
+	return strings.Replace(workflow, before.String(), after.String(), 1)
 }
 
 // clone is a folder with the examples, as in a clone in which nothing was run yet.
