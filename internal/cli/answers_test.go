@@ -39,6 +39,7 @@ var answers = map[string][]any{
 	"map":          {calledJobs{}},
 	"open":         {&wire.ProgressReport{}, &wire.SubmitWorkflowResponse{}, detachedProcess{}},
 	"pilots":       {&wire.ListPilotsResponse{}},
+	"prioritize":   {&wire.ChangedJobs{}},
 	"retry":        {&wire.ChangedJobs{}},
 	"rm":           {&wire.RemoveRunsResponse{}},
 	"run":          {&wire.ProgressReport{}, planObject{}, detachedProcess{}, detachedJob{}},
@@ -164,6 +165,7 @@ func TestKeysOfAnswersAreTold(t *testing.T) {
 	finished := flagFolder(t)
 	for _, call := range []string{
 		"run --keep-going", "jobs", "show bad", "explain bad", "explain up", "files", "logs bad", "cache", "retry bad",
+		"prioritize bad --priority 3",
 		"cancel bad", "why", "what-if", "get all.txt got.txt", "get {any}.txt got", "graph", "check", "run --dry-run",
 		"version", "site list", "exec --writes o --reads none -- true", "sim faults --seeds 1", "clean",
 	} {

@@ -56,6 +56,42 @@ nothing runs now, the next run does it, which tries failed jobs in any case.`,
 	}
 }
 
+func (c *console) prioritizeCommand() *cobra.Command {
+	request := new(wire.PrioritizeRequest)
+	command := &cobra.Command{
+		Use:   "prioritize [JOB...] --priority N",
+		Short: "Change which of your waiting jobs go first",
+		Long: `Give jobs that wait another priority. Of your ready jobs those of a higher one go
+first, and a job lends its priority to those that it waits for. What runs goes on.
+
+Without names, N is added to the priority that each job of the run was submitted
+with, also of jobs to come; 0 takes that back. Jobs that were given a priority by
+name keep it. If nothing runs now, the next run begins with it.`,
+		Example: "  fairway prioritize align/p3 17 --priority 5\n  fairway prioritize --run 7 --priority=-1",
+		Args: func(command *cobra.Command, _ []string) error {
+			if !command.Flags().Changed("priority") {
+				return fail(exitUsage, "higher jobs go first, and 0 is what jobs have that say nothing", "--priority is missing")
+			}
+			return nil
+		},
+		ValidArgsFunction: c.completeJobs,
+		RunE: func(command *cobra.Command, arguments []string) error {
+			request.Jobs = arguments
+			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+				changed, err := client.Prioritize(ctx, request)
+				return c.printChanged(changed, err, func(job *wire.JobSummary) string {
+					if job.State == "done" {
+						return "done already, and keeps its priority"
+					}
+					return fmt.Sprintf("%s, priority %d", job.State, request.Priority)
+				})
+			})
+		},
+	}
+	command.Flags().Int32Var(&request.Priority, "priority", 0, "the priority, or what is added to that of all jobs")
+	return command
+}
+
 // printChanged tells how the jobs stand now.
 func (c *console) printChanged(changed *wire.ChangedJobs, err error, become func(*wire.JobSummary) string) error {
 	if err != nil {

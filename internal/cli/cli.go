@@ -179,7 +179,7 @@ func (c *console) root() *cobra.Command {
 	grouped("look", c.reportCommand(), c.exportCommand())
 	grouped("look", c.filesCommand(), c.getCommand(), c.cacheCommand())
 	grouped("look", c.simCommand(), c.catalogCommand())
-	grouped("change", c.cancelCommand(), c.retryCommand(), c.closeCommand())
+	grouped("change", c.cancelCommand(), c.retryCommand(), c.prioritizeCommand(), c.closeCommand())
 	grouped("change", marked(asksServers, c.removeCommand())...)
 	root.AddCommand(c.versionCommand(), c.pilotCommand(), c.taskCommand(), exitCodesTopic())
 	root.SetFlagErrorFunc(flagError)

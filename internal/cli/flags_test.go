@@ -191,6 +191,8 @@ var flagRows = []flagRow{
 	{"exec", "priority", "exec --print --writes o --priority 5 -- true", "", `priority: 5`, ""},
 	{"map", "priority", "map --print --each in/{x}.txt --writes {x} --priority 5 -- true", "", `priority: 5`, ""},
 	{"run", "priority", "run --until up --priority 7 ; show up/a --json", "", `"priority": 7`, `"priority": 0`},
+	{"prioritize", "priority", "run --keep-going ; prioritize bad --priority 7 ; show bad --json",
+		"run --keep-going ; show bad --json", `"priority": 7`, ""},
 	{"map", "each", "map --print --each in/{x}.txt --writes {x} -- true", "map --print --writes o -- true",
 		`files: in/\{x\}`, ""},
 	{"map", "attempts", "map --print --each in/{x}.txt --writes {x} --attempts 4 -- true", "", `attempts: 4`, ""},

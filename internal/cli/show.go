@@ -53,6 +53,14 @@ func (c *console) printJob(job *wire.JobDetail) {
 	for line := range strings.Lines(commandText(job.Payload)) {
 		fmt.Fprintf(c.out, "  %s\n", strings.TrimRight(line, "\n"))
 	}
+	switch own, lent := job.GetPriority(), job.GetEffectivePriority(); {
+	case lent > own:
+		heading("priority")
+		fmt.Fprintf(c.out, "  %d; %d is lent by jobs that wait for it\n", own, lent)
+	case own != 0:
+		heading("priority")
+		fmt.Fprintf(c.out, "  %d\n", own)
+	}
 	if needs := needsText(job.Needs); needs != "" {
 		heading("needs")
 		fmt.Fprintf(c.out, "  %s%s\n", needs, grownText(job.Attempts))

@@ -102,16 +102,15 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 	return server.Site{
 		Site: dispatch.Site{
 			Name: s.Name, MinPilots: s.MinPilots, MaxPilots: s.MaxPilots, MinIdlePilots: s.MinIdlePilots, Pilot: has,
-			Tools: tools, FindsTools: o.lasting || workflow.Open(),
+			IdleTime: s.IdleTimeout,
+			Tools:    tools, FindsTools: o.lasting || workflow.Open(),
 			CacheWith: s.CacheWith, GroupCache: s.GroupCache, Lease: cmp.Or(s.Lease, pilot.DefaultFarLease),
 			Most:  dispatch.Resources{MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Time: has.Time, Countable: s.Has},
 			Price: s.Price.Seconds(), QueueWait: s.QueueWait, Storage: s.Near,
 		},
 		Poll: s.Pace(),
 		Pilot: func(l folder.Layout) any {
-			settings := farPilot(s, tools, l, o)
-			settings.IdleTime = 0 // whoever has started it ends it
-			return settings
+			return farPilot(s, tools, l, o)
 		},
 		System: func(l folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
 			settings := farPilot(s, tools, l, o)
@@ -180,7 +179,6 @@ func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pil
 		WatchInputs: pilot.WatchMode(o.watchInputs),
 		Sandbox:     sandboxMode(o.strict, s.Strict),
 		Life:        s.Request.Time,
-		IdleTime:    s.IdleTimeout,
 		Lease:       s.Lease,
 		Check:       s.Check,
 		Tools:       s.Tools,
@@ -196,9 +194,6 @@ func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pil
 	case site.Allocation: // the server is in the same job, and the nodes are soon others'
 		c.Lease = cmp.Or(s.Lease, pilot.DefaultLease)
 		c.MilliCPUs = s.TakenCPUs() * 1000
-	}
-	if s.MinPilots > 0 || s.MinIdlePilots > 0 {
-		c.IdleTime = 0 // they are to stay without work
 	}
 	c.Cache = pilot.CacheConfig{Mode: pilot.CacheMode(cmp.Or(s.Cache, cacheMode(o.cache)))}
 	if c.Cache.Mode != pilot.CacheNone {

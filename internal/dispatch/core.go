@@ -73,6 +73,7 @@ func (c *Core) Step(now time.Time, in Input) (Effects, error) {
 	c.fleet.before = c.fleet.lastAttempt
 	if !c.fleet.grace.begun {
 		c.jobs.shortenPauses()
+		c.jobs.beginWaits()
 		c.startGrace()
 	}
 	if err := c.apply(in); err != nil {
@@ -135,6 +136,8 @@ func (c *Core) apply(in Input) error {
 		return c.cancel(in.Jobs)
 	case RetryJobs:
 		return c.retryJobs(in.Jobs)
+	case Prioritize:
+		return c.prioritize(in)
 	case SetSite:
 		return c.fleet.setSite(in.Site)
 	case PilotSubmitted:

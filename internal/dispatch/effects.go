@@ -51,6 +51,7 @@ type Answer struct {
 	Lease      time.Duration // after NextSync, for which both sides wait for each other
 	Leave      bool          // end when nothing runs any more
 	LeaveNow   bool          // end what runs, then leave
+	Why        string        // for a person: why it is to leave, where others stay
 	Superseded bool          // a newer Sync has taken this one's place: ignore this answer
 
 	// LookFor are programs that the pilot is to look for, and to tell of in a Hello that it has found,

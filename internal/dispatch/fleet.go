@@ -179,6 +179,7 @@ type pilot struct {
 	armed       instant // when its timer fires
 	left        bool    // no longer registered
 	toldToLeave bool
+	unneeded    bool // it is to leave, as it was idle for its site's IdleTime
 }
 
 // holding is a version in a pilot's cache.
@@ -383,7 +384,9 @@ func (fl *fleet) nextAnswer() uint64 {
 	return fl.journal.incarnation<<32 | fl.lastAnswer
 }
 
-func (fl *fleet) mustLeave(p *pilot) bool { return fl.stop != running || p.info.Error != "" }
+func (fl *fleet) mustLeave(p *pilot) bool {
+	return fl.stop != running || p.info.Error != "" || p.unneeded
+}
 
 // cacheID names a cache: that of a host whose pilots share it, or that of one pilot which
 // does not share. The zero cacheID is any.

@@ -358,7 +358,9 @@ func (a *attempt) precedes(b *attempt) bool {
 func (p *pilot) willing() bool { return p.synced && !p.left && p.open() }
 
 // open reports whether it may be expected that the pilot takes jobs some time.
-func (p *pilot) open() bool { return !p.drains && p.silent == 0 && p.info.Error == "" && !p.refused }
+func (p *pilot) open() bool {
+	return !p.drains && p.silent == 0 && p.info.Error == "" && !p.refused && !p.unneeded
+}
 
 // opens is for a pilot that may be open now and was not, or the other way round. Jobs that
 // avoid a host are offered there again: it may have been the last other one.
@@ -391,7 +393,7 @@ func (fl *fleet) recount(p *pilot) {
 		if is != l.standing {
 			l.site.pilots[l.standing]--
 			l.site.pilots[is]++
-			l.standing = is
+			l.standing, l.since = is, fl.now
 			fl.monitor.changed = true
 		}
 	}

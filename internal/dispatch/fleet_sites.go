@@ -1,7 +1,9 @@
 package dispatch
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -29,6 +31,7 @@ type site struct {
 	failures    int             // pilots in a row that could not work
 	notBefore   instant
 	outlook     outlook
+	idleDue     instant    // before this no pilot has been idle for IdleTime
 	gathers     *gathering // the gang for which room is kept at its pilots; nil: none
 }
 
@@ -40,7 +43,8 @@ type launch struct {
 	pilot    *pilot   // nil while inactive
 	others   []*pilot // that came before it: the batch system has started it several times
 	standing standing
-	expected bool // registered before a restart
+	since    instant // it has stood so, of a pilot that is registered
+	expected bool    // registered before a restart
 
 	submitted instant // 0: unknown
 }
@@ -103,7 +107,7 @@ func (fl *fleet) setSite(s Site) error {
 		at.known = true
 		m.sites = append(m.sites, at)
 	}
-	at.Site = s
+	at.Site, at.idleDue = s, 0
 	at.tools, at.without = make(map[string]bool), make(map[string]bool)
 	for _, t := range s.Tools {
 		at.tools[t] = true
@@ -246,6 +250,7 @@ func (fl *fleet) planPilots() {
 	}
 	for _, s := range m.sites {
 		fl.startPilots(s)
+		fl.endIdle(s)
 	}
 }
 
@@ -263,6 +268,56 @@ func (fl *fleet) startPilots(s *site) {
 	}
 	if len(s.unconfirmed) > 0 {
 		fl.monitor.arm(fl.transition, s.unconfirmed[0].After(fl.config.StartTimeout))
+	}
+}
+
+// noWork is why a pilot leaves that was idle for too long.
+const noWork = "no work came"
+
+// endIdle has pilots leave that were idle for the site's IdleTime, those first that were so for longest. MinPilots
+// and MinIdlePilots stay; those that have yet to register count for neither.
+func (fl *fleet) endIdle(s *site) {
+	if s.IdleTime <= 0 || fl.now < s.idleDue || s.pilots[idle] <= s.MinIdlePilots {
+		fl.awaitIdle(s)
+		return
+	}
+	var waits []*launch
+	stay := 0
+	for _, l := range fl.monitor.launches {
+		if l.site != s || l.pilot == nil || l.pilot.unneeded {
+			continue
+		}
+		stay++
+		if l.standing == idle && l.pilot.info.Launch != "" { // else whoever has started it ends it
+			waits = append(waits, l)
+		}
+	}
+	slices.SortFunc(waits, func(a, b *launch) int {
+		return cmp.Or(cmp.Compare(a.since, b.since), strings.Compare(a.name, b.name))
+	})
+	s.idleDue = fl.now.After(s.IdleTime)
+	for _, l := range waits {
+		at := l.since.After(s.IdleTime)
+		if at > fl.now {
+			s.idleDue = at
+			break
+		}
+		if s.pilots[idle] <= s.MinIdlePilots || stay <= s.MinPilots {
+			s.idleDue = fl.now // whoever is idle besides has it leave
+			return
+		}
+		stay--
+		l.pilot.unneeded, l.pilot.toldToLeave = true, false
+		fl.mustAnswer(l.pilot)
+		fl.recount(l.pilot)
+	}
+	fl.awaitIdle(s)
+}
+
+// awaitIdle has the site looked at when a pilot of it may have been idle for long enough.
+func (fl *fleet) awaitIdle(s *site) {
+	if s.IdleTime > 0 && s.pilots[idle] > s.MinIdlePilots && s.idleDue > fl.now {
+		fl.monitor.arm(fl.transition, s.idleDue)
 	}
 }
 

@@ -313,6 +313,15 @@ type Cancel struct{ Jobs []JobID }
 // of whose stored outputs some were lost.
 type RetryJobs struct{ Jobs []JobID }
 
+// Prioritize gives jobs of a run another priority, for good; those that are done are passed over. Of no jobs it
+// sets what is added to the priority that all jobs of the run were submitted with, or will be; those that were
+// given one themselves keep it. What waits at a pilot is taken back, and given out by its new priority.
+type Prioritize struct {
+	Run      RunID
+	Jobs     []JobID
+	Priority int
+}
+
 // SetSite makes a site known or changes its limits.
 type SetSite struct{ Site Site }
 
@@ -322,7 +331,8 @@ type Site struct {
 	MinPilots     int
 	MaxPilots     int
 	MinIdlePilots int
-	Pilot         Resources // what one pilot of this site has
+	IdleTime      time.Duration // after which idle pilots that it does not keep leave; 0: never
+	Pilot         Resources     // what one pilot of this site has
 	Tools         []string
 	FindsTools    bool          // its pilots look for other programs that jobs name (Answer.LookFor): it may have them
 	Most          Resources     // that one pilot may say that it has; an amount of 0, or a thing without one: as it says, at most MaxPilotCPUs
@@ -386,6 +396,7 @@ func (HangUp) isInput()         {}
 func (Refused) isInput()        {}
 func (Cancel) isInput()         {}
 func (RetryJobs) isInput()      {}
+func (Prioritize) isInput()     {}
 func (SetSite) isInput()        {}
 func (PilotSubmitted) isInput() {}
 func (PilotEnded) isInput()     {}

@@ -133,7 +133,7 @@ type job struct {
 	fate       *fate // what went wrong so far
 	committed  AttemptID
 	original   *class // what it needed when it was submitted
-	priority   int32  // as submitted
+	priority   int32  // as submitted; see own
 	row        uint32 // its rank
 
 	// What it promises and how failures are taken, fixed; the key is known when
@@ -188,6 +188,7 @@ type fate struct {
 	Private   bool         `json:"p,omitempty"` // somebody wrote to what it read; it gets copies of its own
 	Saved     *saved       `json:"k,omitempty"` // its checkpoint
 	Gang      *doneMembers `json:"g,omitempty"` // of its gang, while others of that run
+	Priority  *int32       `json:"u,omitempty"` // that a person has given it; nil: none has
 
 	cache         cacheID // while it is regenerating: where its outputs are needed
 	regenerations int     // since a reader was done; bounded by Config.MaxRegenerations

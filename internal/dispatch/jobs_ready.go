@@ -234,6 +234,35 @@ func (js *jobs) armSiteWait(g *group) {
 	}
 }
 
+// beginWaits is for the first transition of a Core that was loaded: jobs became ready when no time was known. They
+// wait from now on, or all would count as passed over for too long, whatever their priority.
+func (js *jobs) beginWaits() {
+	for s := range js.shares.InOrder {
+		for _, l := range s.Own.levels {
+			for _, g := range l.groups {
+				g.ages.Clear()
+			}
+		}
+	}
+	for j := range js.all {
+		if j.state != Ready {
+			continue
+		}
+		j.readySince = js.now
+		if g := j.group; g != nil {
+			g.ages.Push(aged{j.row, js.now})
+			g.armed = 0
+		}
+	}
+	for s := range js.shares.InOrder {
+		for _, l := range s.Own.levels {
+			for _, g := range l.groups {
+				js.armSiteWait(g)
+			}
+		}
+	}
+}
+
 // pastSiteWait returns the job of the group that has waited for its own site
 // for longest, if that was long enough.
 func (js *jobs) pastSiteWait(g *group) *job {
@@ -249,14 +278,14 @@ func (js *jobs) pastSiteWait(g *group) *job {
 func (js *jobs) inheritPriority(j *job) (moved []*job) {
 	if !js.unequal {
 		if js.totals.Jobs == 1 {
-			js.common = j.priority
+			js.common = j.effective
 		}
-		js.unequal = js.common != j.priority
+		js.unequal = js.common != j.effective
 		if !js.unequal {
 			return nil
 		}
 	}
-	return js.raiseAhead(j)
+	return js.raiseAhead(&raising{todo: []*job{j}})
 }
 
 // inheritFromReaders is for a job that becomes live again: those who wait for
@@ -273,34 +302,52 @@ func (js *jobs) inheritFromReaders(j *job) (moved []*job) {
 	}
 	if highest > j.effective {
 		j.effective = highest
-		moved = js.raiseAhead(j)
+		moved = js.raiseAhead(&raising{todo: []*job{j}})
 	}
 	return moved
 }
 
-// raiseAhead raises all jobs that j waits for, directly or through others, and
-// returns those of them that were ready.
-func (js *jobs) raiseAhead(j *job) []*job {
-	w := raising{todo: []*job{j}}
+// raiseAhead raises all jobs that those of a walk wait for, and returns the ready jobs that moved.
+func (js *jobs) raiseAhead(w *raising) (moved []*job) {
+	js.walkAhead(w)
+	for _, j := range w.raised {
+		if js.regroup(j) {
+			moved = append(moved, j)
+		}
+	}
+	return moved
+}
+
+// regroup has a job stand among the ready of its priority, and reports whether it stood elsewhere.
+func (js *jobs) regroup(j *job) bool {
+	if j.group == nil || j.group.priority == j.effective {
+		return false
+	}
+	js.unindex(j)
+	js.index(j)
+	return true
+}
+
+// walkAhead raises all jobs that those of a walk wait for, directly or through others.
+func (js *jobs) walkAhead(w *raising) {
 	for len(w.todo) > 0 {
 		j := pop(&w.todo)
 		for i := range j.requests {
 			r := &j.requests[i]
 			if v := r.read; v != nil && v.state != present && v.writer != nil && v.writer.live() {
-				js.raise(v.writer, j.effective, &w)
+				js.raise(v.writer, j.effective, w)
 			}
 			if r.Queued() && !r.Granted() {
-				js.raiseBefore(r, j.effective, &w)
+				js.raiseBefore(r, j.effective, w)
 			}
 		}
 	}
-	return w.moved
 }
 
 // raising is a walk over the jobs that one waits for.
 type raising struct {
-	todo  []*job // were raised, and what they wait for was not yet
-	moved []*job // were ready, and stand in another group now
+	todo   []*job // what they wait for was not raised yet
+	raised []*job // may be ready, and stand in the group of their old priority
 }
 
 // maxUnraised is how many requests are walked over again before a lower
@@ -337,11 +384,6 @@ func (js *jobs) raise(j *job, priority int32, w *raising) {
 	if j.effective >= priority {
 		return
 	}
-	ready := js.unindex(j)
 	j.effective = priority
-	if ready {
-		js.index(j)
-		w.moved = append(w.moved, j)
-	}
-	w.todo = append(w.todo, j)
+	w.raised, w.todo = append(w.raised, j), append(w.todo, j)
 }

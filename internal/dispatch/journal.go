@@ -44,7 +44,7 @@ func (jn *journal) persistMeta(last RunID) {
 func (jn *journal) persistRun(r *run) {
 	jn.persist(TableRun, r.ID, runKey, runBody{
 		bodyVersion, r.Name, r.KeepGoing, r.state, r.complete, r.reason, r.Account.Group, r.Account.User, r.Limits,
-		r.Scope, r.NoReuse,
+		r.Scope, r.NoReuse, r.raised,
 	})
 }
 

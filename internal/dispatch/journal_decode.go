@@ -67,6 +67,7 @@ type runBody struct {
 	Limits    map[string]int64 `json:"l,omitempty"`
 	Scope     string           `json:"sc,omitempty"`
 	NoReuse   bool             `json:"nr,omitempty"`
+	Raised    int32            `json:"ra,omitempty"`
 }
 
 type sharesBody struct {

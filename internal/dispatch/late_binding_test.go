@@ -460,3 +460,34 @@ func TestAnotherRunOfAWorkflowIsKnown(t *testing.T) {
 		}
 	}
 }
+
+// A job that waits at a pilot is taken back when its priority changes, and takes its turn there by the new one.
+func TestWhatWaitsAtAPilotTakesItsNewTurn(t *testing.T) {
+	b := newBinding(t)
+	b.jobs("s", 0, 40)
+	b.sync("p", nil)
+	for range 8 { // it is known by then that they are short
+		b.runs("p", 10*time.Millisecond)
+	}
+	first := b.begins("p")
+	if len(b.has["p"]) < 3 {
+		t.Fatalf("the pilot has %v", b.names("p"))
+	}
+	last := b.has["p"][len(b.has["p"])-1]
+	b.step(Prioritize{Run: 1, Jobs: []JobID{first.Job, last.Job}, Priority: 4})
+	b.sync("p", nil)
+	if !b.asked[last.Attempt] || len(b.asked) != 1 {
+		t.Fatalf("asked for are %v, not only %v", b.asked, last.Attempt)
+	}
+	b.sync("p", func(s *Sync) {
+		s.Ended = []Result{{Job: last.Job, Attempt: last.Attempt, Outcome: Ended}}
+	})
+	at := slices.IndexFunc(b.has["p"], func(a Assignment) bool { return a.Job == last.Job && a.Attempt != last.Attempt })
+	if at < 0 {
+		t.Fatalf("the pilot has %v", b.names("p"))
+	}
+	again := b.has["p"][at]
+	if again.Priority != 4 {
+		t.Errorf("the pilot has %+v in the end", again)
+	}
+}

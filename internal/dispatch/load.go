@@ -155,7 +155,7 @@ func (l *Loading) takeRun(k Record) error {
 	}
 	r := l.c.runs.add(k.Run, taskqueue.Account{Group: b.Group, User: b.User})
 	r.Name, r.KeepGoing, r.Limits, r.pools = b.Name, b.KeepGoing, b.Limits, setPools(nil, b.Limits)
-	r.Scope, r.NoReuse = b.Scope, b.NoReuse
+	r.Scope, r.NoReuse, r.raised = b.Scope, b.NoReuse, b.Raised
 	r.state, r.complete, r.reason = b.State, b.Complete, b.Reason
 	if (r.halted() || r.complete) && r.state != RunEnded {
 		l.c.runs.mayEnd(r)
@@ -271,6 +271,7 @@ func (l *Loading) takeJob(k Record) error {
 	c.files.readFiles = reads
 	c.files.requestFiles(j, reads, s.Access, recorded{b})
 	j.fate = l.fates[id]
+	j.effective = j.own()
 	if j.fate != nil && j.fate.Gang != nil {
 		c.fleet.recordedGangs = append(c.fleet.recordedGangs, j)
 	}

@@ -47,6 +47,10 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 func (c *Core) farewell(p *pilot) {
 	c.reply(p, Answer{Number: c.fleet.nextAnswer(), Seen: p.seq, Leave: true})
 	p.held = 0
+	if p.unneeded {
+		c.dropPilot(p, "has left: "+noWork)
+		return
+	}
 	c.dropPilot(p, "has left")
 }
 

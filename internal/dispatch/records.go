@@ -237,7 +237,7 @@ func (r *RecordedJob) State() (State, bool, error) {
 }
 
 // View is what [Core.Job] would return for a job whose state is known, but for
-// its inherited priority.
+// its inherited priority, and what was added to that of its run's jobs.
 func (r *RecordedJob) View() (JobView, error) {
 	state, _, err := r.State()
 	if err != nil {
@@ -259,6 +259,9 @@ func (r *RecordedJob) View() (JobView, error) {
 	}
 	if state != Done {
 		v.Reason = f.Reason
+	}
+	if f.Priority != nil {
+		v.Priority, v.Effective = int(*f.Priority), int(*f.Priority)
 	}
 	return v, nil
 }

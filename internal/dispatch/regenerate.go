@@ -284,7 +284,7 @@ func (c *Core) retryJobs(ids []JobID) error {
 			continue // named twice
 		}
 		f := j.itsFate()
-		*f = fate{Attempts: f.Attempts, Memory: f.Memory, Withdrawn: true, Saved: f.Saved}
+		*f = fate{Attempts: f.Attempts, Memory: f.Memory, Withdrawn: true, Saved: f.Saved, Priority: f.Priority}
 		c.placement.setClass(j)
 		if j.committed != 0 {
 			j.regenerating = true

@@ -89,6 +89,7 @@ type run struct {
 	state    RunState
 	complete bool   // no more jobs will be submitted
 	reason   string // for a person: why it does not go on
+	raised   int32  // what was added to the priority of its jobs since they were submitted
 
 	// Temporary outputs whose stored copies were removed since the Core was made; one that
 	// was made again may count again.

@@ -48,7 +48,9 @@ func (s *simulation) disturb() error {
 
 // disturbRun begins a run beside the others, or does something to one as a whole.
 func (s *simulation) disturbRun(m *submission) error {
-	switch s.rng.IntN(7) {
+	switch s.rng.IntN(8) {
+	case 7:
+		return s.prioritize(m)
 	case 6:
 		return s.forget()
 	case 0:
@@ -66,6 +68,15 @@ func (s *simulation) disturbRun(m *submission) error {
 		return nil
 	}
 	return s.beginRun(m)
+}
+
+// prioritize changes the priority of a few jobs, or of all.
+func (s *simulation) prioritize(m *submission) error {
+	in := Prioritize{Run: m.run, Priority: s.rng.IntN(5) - 2}
+	for range min(s.rng.IntN(4), s.jobsOf(m)) {
+		in.Jobs = append(in.Jobs, s.anyJob(m))
+	}
+	return s.step(in)
 }
 
 // forget releases a run that is kept, or has results forgotten that nobody names.

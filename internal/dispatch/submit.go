@@ -192,7 +192,8 @@ func (js *jobs) newJob(r *run, s *Job) *job {
 	j.asSubmitted(cl)
 	j.needsNow(cl)
 	j.policy, j.outputs = js.policyOf(s), s.Writes
-	j.priority, j.effective, j.state = int32(s.Priority), int32(s.Priority), Waiting
+	j.priority, j.state = int32(s.Priority), Waiting
+	j.effective = j.own()
 	if len(s.Writes) == 1 {
 		j.one[0] = s.Writes[0]
 		j.outputs = j.one[:]

@@ -343,6 +343,9 @@ func (c *Core) answer(p *pilot) Answer {
 		Number: n, Seen: p.seq, NeedFull: p.needFull, NextSync: c.config.Hold, Lease: c.fleet.lease(p),
 		Leave: c.fleet.stop == draining || p.info.Error != "", LeaveNow: c.fleet.stop == stopped, Peers: p.peers(),
 	}
+	if p.unneeded && !a.Leave {
+		a.Leave, a.Why = true, noWork
+	}
 	size := 0
 	p.more = false
 	for _, x := range p.attempts {

@@ -40,6 +40,14 @@ func (s *script) input(d *datadriven.TestData) (Input, error) {
 			return Cancel{ids}, nil
 		}
 		return RetryJobs{ids}, nil
+	case "prioritize": // PRIORITY [JOB...]
+		n, err := strconv.Atoi(words[0])
+		in := Prioritize{Run: s.current, Priority: n}
+		for _, name := range words[1:] {
+			id, _ := s.core.JobNamed(s.current, name)
+			in.Jobs = append(in.Jobs, id)
+		}
+		return in, err
 	case "site":
 		return s.site(d), nil
 	case "submitted":
@@ -382,6 +390,8 @@ func (s *script) site(d *datadriven.TestData) Input {
 			site.Lease, _ = time.ParseDuration(a.Vals[0])
 		case "storage":
 			site.Storage = a.Vals[0]
+		case "idle-time":
+			site.IdleTime, _ = time.ParseDuration(a.Vals[0])
 		case "price":
 			site.Price = float64(n)
 		case "wait":

@@ -223,8 +223,9 @@ func (c *Core) verifyIndex() error {
 				return fmt.Errorf("job %s is not among the readers of %s", j.name, v.file.lfn)
 			}
 		}
-		if j.priority > j.effective {
-			return fmt.Errorf("job %s has priority %d, effectively %d", j.name, j.priority, j.effective)
+		if j.own() > j.effective || g.priority != j.effective {
+			return fmt.Errorf("job %s has priority %d, effectively %d, and stands among those of %d", j.name, j.own(),
+				j.effective, g.priority)
 		}
 	}
 	return nil

@@ -30,7 +30,7 @@ type JobView struct {
 	Name      string
 	Step      string
 	State     State
-	Priority  int // as submitted
+	Priority  int // its own: as submitted, or as a person has given it since
 	Effective int // inherited from jobs that wait for it
 	Reason    string
 	Reused    bool
@@ -114,7 +114,7 @@ func (c *Core) ReadySince(id JobID) time.Time {
 
 func (c *Core) view(j *job) JobView {
 	v := JobView{
-		ID: j.id, Name: j.name, Step: j.step.Step, State: j.state, Priority: int(j.priority),
+		ID: j.id, Name: j.name, Step: j.step.Step, State: j.state, Priority: int(j.own()),
 		Effective: int(j.effective), Reused: j.wasTaken(),
 		Submitted: j.submitted.Time(), Committed: j.committed,
 	}

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"fairway/internal/wire"
 )
@@ -78,20 +77,6 @@ func TestCheckOfTheSite(t *testing.T) {
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil || syscall.Kill(pid, syscall.SIGKILL) != nil {
 		t.Error("what the check has started does not run any more:", err)
-	}
-}
-
-// A pilot that computes nothing holds a node that others could use.
-func TestLeavesWithoutWork(t *testing.T) {
-	q := newTaskQueue(t)
-	cfg := q.config("p1")
-	cfg.IdleTime = time.Second
-	p := q.start(cfg)
-	a := shell("sleep 0.5")
-	q.assign("p1", a)
-	expect(t, q.result(a.GetAttempt()), wire.Outcome_OUTCOME_SUCCEEDED, "")
-	if err := p.wait(); err != nil {
-		t.Error(err)
 	}
 }
 

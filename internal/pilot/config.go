@@ -144,9 +144,6 @@ type Config struct {
 	// Life is how long the pilot may live; it ends what runs in time. Default:
 	// unlimited.
 	Life time.Duration `json:"life,omitempty"`
-	// IdleTime is how long the pilot may be without work before it takes no more and
-	// leaves. Default: for ever.
-	IdleTime time.Duration `json:"idle_time,omitempty"`
 	// Check is a shell command that must succeed, or the pilot announces an error and
 	// ends.
 	Check string `json:"check,omitempty"`

@@ -203,7 +203,6 @@ func (p *pilot) exchangeIfDue(talk context.Context, now time.Time) (done bool, e
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	x := &p.exchange
-	p.drainWhenIdle(talk, now)
 	p.leaveWhenDrained(now)
 	if x.farewell {
 		return true, nil
@@ -232,28 +231,6 @@ func (p *pilot) exchangeIfDue(talk context.Context, now time.Time) (done bool, e
 		p.send(talk, now)
 	}
 	return false, nil
-}
-
-// drainWhenIdle has the pilot take no more when it had no work for IdleTime. It says so
-// before it leaves, so nothing is assigned to it meanwhile that would be lost.
-func (p *pilot) drainWhenIdle(talk context.Context, now time.Time) {
-	if p.cfg.IdleTime <= 0 || p.draining {
-		return
-	}
-	if p.running > 0 || len(p.queue) > 0 || len(p.known) > 0 {
-		p.idleSince = time.Time{}
-		return
-	}
-	if p.idleSince.IsZero() {
-		p.idleSince = now
-	}
-	if now.Sub(p.idleSince) < p.cfg.IdleTime {
-		p.pokeAt(talk, p.idleSince.Add(p.cfg.IdleTime))
-		return
-	}
-	p.log.Info("leaving", "reason", "no work came")
-	p.draining = true
-	p.reports.News = true
 }
 
 // leaveWhenDrained begins the farewell once nothing runs any more.
@@ -523,6 +500,7 @@ func (p *pilot) carryOut(a *wire.SyncAnswer) {
 		p.leaveNow(cmp.Or(a.GetWhy(), "it was ended with the run"))
 	}
 	if a.GetLeave() && !p.draining {
+		p.log.Info("leaving", "reason", cmp.Or(a.GetWhy(), "the run ends"))
 		p.draining = true
 		for _, a := range p.known {
 			// Staging in may take long, and what comes after it is not to be done any more.

@@ -99,13 +99,12 @@ type pilot struct {
 	exchange exchange
 
 	// How it ends. Each stays set: draining takes no more jobs, leaving starts none.
-	draining  bool
-	leaving   bool
-	idleSince time.Time // when it was first seen without work; zero: it has some
-	lifeEnds  time.Time // of the pilot; zero: it has no limit
-	orphaned  time.Time // when the program ended for which the run was opened; zero: it lives, or there is none
-	refusal   error     // the TaskQueue does not want the pilot any more
-	over      bool      // the run has ended: nothing on the node is needed any more
+	draining bool
+	leaving  bool
+	lifeEnds time.Time // of the pilot; zero: it has no limit
+	orphaned time.Time // when the program ended for which the run was opened; zero: it lives, or there is none
+	refusal  error     // the TaskQueue does not want the pilot any more
+	over     bool      // the run has ended: nothing on the node is needed any more
 }
 
 // Run is the life of a pilot: it returns nil when the TaskQueue told it to

@@ -31,6 +31,7 @@ var (
 		dispatch.Refused{},
 		dispatch.Cancel{},
 		dispatch.RetryJobs{},
+		dispatch.Prioritize{},
 		dispatch.SetSite{},
 		dispatch.PilotSubmitted{},
 		dispatch.PilotEnded{},

@@ -16,6 +16,7 @@ var Calls = map[string]Action{
 	"/fairway.v1.Workflow/ListShares":     Watch,
 	"/fairway.v1.Workflow/Cancel":         Change,
 	"/fairway.v1.Workflow/Retry":          Change,
+	"/fairway.v1.Workflow/Prioritize":     Change,
 	"/fairway.v1.Workflow/CloseInput":     Change,
 	"/fairway.v1.Workflow/Stop":           Change, // of a run; to stop the server is to administer
 	"/fairway.v1.Workflow/RemoveRuns":     Change,

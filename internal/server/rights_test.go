@@ -168,7 +168,7 @@ func about(m protoreflect.MethodDescriptor, run int) string {
 	switch m.Name() {
 	case "ShowJob", "Explain", "Logs":
 		text += `, "job": "1"`
-	case "Cancel", "Retry":
+	case "Cancel", "Retry", "Prioritize":
 		text += `, "jobs": ["1"]`
 	case "Fetch":
 		text += `, "lfn": "joined.txt"`

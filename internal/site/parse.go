@@ -41,7 +41,7 @@ var Keys = []Key{
 	{"has", "what else a pilot has that steps ask for under needs:, such as gpu=2, also as {gpu: 2}", true, (*reader).has},
 	{"options", "further options for the batch system, as in its scripts", true, texts(func(s *Site) *[]string { return &s.Request.Options })},
 	{"poll", "least time between two questions to the batch system (default 5s; with htcondor 30s)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Poll })},
-	{"idle_timeout", "time after which a pilot without work leaves (default 5m)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.IdleTimeout })},
+	{"idle_timeout", "time after which pilots without work leave, but for the minimum (default 5m)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.IdleTimeout })},
 	{"price", "how long a job may wait rather than start a pilot here, for each hour of a processor, such as 10m; for a choice among sites (default 0s)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Price })},
 	{"queue_wait", "how long pilots wait in the batch system, until some have shown it; for a choice among sites (default 0s)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.QueueWait })},
 	{"near", "how the names of stored files begin that its nodes read as their own, such as root://se.here/; for a choice among sites", false, text(func(s *Site) *string { return &s.Near })},

@@ -44,6 +44,8 @@ var migrations = []string{
 	`SELECT 1`,
 	// 9: nothing to change; earlier programs do not know that records of a run may be left which is retired.
 	`SELECT 1`,
+	// 10: nothing to change; earlier programs do not know priorities that were changed.
+	`SELECT 1`,
 }
 
 // readableSince is the oldest version whose records are read as they are: what came later changed nothing of

@@ -126,7 +126,8 @@ var postgresMigrations = []string{
 	`CREATE TABLE record (
 		tbl text COLLATE "C" NOT NULL, run bigint NOT NULL, key bytea NOT NULL, body bytea NOT NULL,
 		PRIMARY KEY (tbl, run, key))`,
-	// 2 to 4: nothing to change; see migrations 7 to 9.
+	// 2 to 5: nothing to change; see migrations 7 to 10.
+	`SELECT 1`,
 	`SELECT 1`,
 	`SELECT 1`,
 	`SELECT 1`,

@@ -57,6 +57,8 @@ const (
 	WorkflowCancelProcedure = "/fairway.v1.Workflow/Cancel"
 	// WorkflowRetryProcedure is the fully-qualified name of the Workflow's Retry RPC.
 	WorkflowRetryProcedure = "/fairway.v1.Workflow/Retry"
+	// WorkflowPrioritizeProcedure is the fully-qualified name of the Workflow's Prioritize RPC.
+	WorkflowPrioritizeProcedure = "/fairway.v1.Workflow/Prioritize"
 	// WorkflowSubmitProcedure is the fully-qualified name of the Workflow's Submit RPC.
 	WorkflowSubmitProcedure = "/fairway.v1.Workflow/Submit"
 	// WorkflowCloseInputProcedure is the fully-qualified name of the Workflow's CloseInput RPC.
@@ -104,6 +106,9 @@ type WorkflowClient interface {
 	Endings(context.Context, *EndingsRequest) (*connect.ServerStreamForClient[EndedJobs], error)
 	Cancel(context.Context, *CancelRequest) (*ChangedJobs, error)
 	Retry(context.Context, *RetryRequest) (*ChangedJobs, error)
+	// Prioritize changes which jobs that are not done go first. Errors: not_found where a job is not
+	// there; failed_precondition where the run has ended.
+	Prioritize(context.Context, *PrioritizeRequest) (*ChangedJobs, error)
 	// Submit adds jobs to an open run, all or none, in order. When it answers, they survive any
 	// crash. A job that is known already, by its name, counts as added if it is the same; so a
 	// call whose answer was lost can be repeated. Errors: failed_precondition where the run is
@@ -220,6 +225,12 @@ func NewWorkflowClient(httpClient connect.HTTPClient, baseURL string, opts ...co
 			connect.WithSchema(workflowMethods.ByName("Retry")),
 			connect.WithClientOptions(opts...),
 		),
+		prioritize: connect.NewClient[PrioritizeRequest, ChangedJobs](
+			httpClient,
+			baseURL+WorkflowPrioritizeProcedure,
+			connect.WithSchema(workflowMethods.ByName("Prioritize")),
+			connect.WithClientOptions(opts...),
+		),
 		submit: connect.NewClient[SubmitRequest, SubmitResponse](
 			httpClient,
 			baseURL+WorkflowSubmitProcedure,
@@ -290,6 +301,7 @@ type workflowClient struct {
 	endings        *connect.Client[EndingsRequest, EndedJobs]
 	cancel         *connect.Client[CancelRequest, ChangedJobs]
 	retry          *connect.Client[RetryRequest, ChangedJobs]
+	prioritize     *connect.Client[PrioritizeRequest, ChangedJobs]
 	submit         *connect.Client[SubmitRequest, SubmitResponse]
 	closeInput     *connect.Client[CloseInputRequest, CloseInputResponse]
 	stop           *connect.Client[StopRequest, StopResponse]
@@ -378,6 +390,15 @@ func (c *workflowClient) Cancel(ctx context.Context, req *CancelRequest) (*Chang
 // Retry calls fairway.v1.Workflow.Retry.
 func (c *workflowClient) Retry(ctx context.Context, req *RetryRequest) (*ChangedJobs, error) {
 	response, err := c.retry.CallUnary(ctx, connect.NewRequest(req))
+	if response != nil {
+		return response.Msg, err
+	}
+	return nil, err
+}
+
+// Prioritize calls fairway.v1.Workflow.Prioritize.
+func (c *workflowClient) Prioritize(ctx context.Context, req *PrioritizeRequest) (*ChangedJobs, error) {
+	response, err := c.prioritize.CallUnary(ctx, connect.NewRequest(req))
 	if response != nil {
 		return response.Msg, err
 	}
@@ -492,6 +513,9 @@ type WorkflowHandler interface {
 	Endings(context.Context, *EndingsRequest, *connect.ServerStream[EndedJobs]) error
 	Cancel(context.Context, *CancelRequest) (*ChangedJobs, error)
 	Retry(context.Context, *RetryRequest) (*ChangedJobs, error)
+	// Prioritize changes which jobs that are not done go first. Errors: not_found where a job is not
+	// there; failed_precondition where the run has ended.
+	Prioritize(context.Context, *PrioritizeRequest) (*ChangedJobs, error)
 	// Submit adds jobs to an open run, all or none, in order. When it answers, they survive any
 	// crash. A job that is known already, by its name, counts as added if it is the same; so a
 	// call whose answer was lost can be repeated. Errors: failed_precondition where the run is
@@ -604,6 +628,12 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 		connect.WithSchema(workflowMethods.ByName("Retry")),
 		connect.WithHandlerOptions(opts...),
 	)
+	workflowPrioritizeHandler := connect.NewUnaryHandlerSimple(
+		WorkflowPrioritizeProcedure,
+		svc.Prioritize,
+		connect.WithSchema(workflowMethods.ByName("Prioritize")),
+		connect.WithHandlerOptions(opts...),
+	)
 	workflowSubmitHandler := connect.NewUnaryHandlerSimple(
 		WorkflowSubmitProcedure,
 		svc.Submit,
@@ -682,6 +712,8 @@ func NewWorkflowHandler(svc WorkflowHandler, opts ...connect.HandlerOption) (str
 			workflowCancelHandler.ServeHTTP(w, r)
 		case WorkflowRetryProcedure:
 			workflowRetryHandler.ServeHTTP(w, r)
+		case WorkflowPrioritizeProcedure:
+			workflowPrioritizeHandler.ServeHTTP(w, r)
 		case WorkflowSubmitProcedure:
 			workflowSubmitHandler.ServeHTTP(w, r)
 		case WorkflowCloseInputProcedure:
@@ -751,6 +783,10 @@ func (UnimplementedWorkflowHandler) Cancel(context.Context, *CancelRequest) (*Ch
 
 func (UnimplementedWorkflowHandler) Retry(context.Context, *RetryRequest) (*ChangedJobs, error) {
 	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.Retry is not implemented"))
+}
+
+func (UnimplementedWorkflowHandler) Prioritize(context.Context, *PrioritizeRequest) (*ChangedJobs, error) {
+	return nil, connect.NewError(connect.CodeUnimplemented, errors.New("fairway.v1.Workflow.Prioritize is not implemented"))
 }
 
 func (UnimplementedWorkflowHandler) Submit(context.Context, *SubmitRequest) (*SubmitResponse, error) {

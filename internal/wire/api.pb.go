@@ -3078,6 +3078,70 @@ func (x *RetryRequest) GetRun() uint32 {
 	return 0
 }
 
+type PrioritizeRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Numbers or names; those that are done are passed over. Empty: all of the run, also those to come, but for
+	// those that were named before.
+	Jobs []string `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
+	// Of jobs that are named their priority. Of none it is added to the priority that each was submitted with.
+	// Higher ones go first, among the ready jobs of the user.
+	Priority      int32  `protobuf:"varint,2,opt,name=priority,proto3" json:"priority,omitempty"`
+	Run           uint32 `protobuf:"varint,3,opt,name=run,proto3" json:"run,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PrioritizeRequest) Reset() {
+	*x = PrioritizeRequest{}
+	mi := &file_api_proto_msgTypes[35]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PrioritizeRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PrioritizeRequest) ProtoMessage() {}
+
+func (x *PrioritizeRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_api_proto_msgTypes[35]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PrioritizeRequest.ProtoReflect.Descriptor instead.
+func (*PrioritizeRequest) Descriptor() ([]byte, []int) {
+	return file_api_proto_rawDescGZIP(), []int{35}
+}
+
+func (x *PrioritizeRequest) GetJobs() []string {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
+}
+
+func (x *PrioritizeRequest) GetPriority() int32 {
+	if x != nil {
+		return x.Priority
+	}
+	return 0
+}
+
+func (x *PrioritizeRequest) GetRun() uint32 {
+	if x != nil {
+		return x.Run
+	}
+	return 0
+}
+
 type ChangedJobs struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Jobs          []*JobSummary          `protobuf:"bytes,1,rep,name=jobs,proto3" json:"jobs,omitempty"`
@@ -3088,7 +3152,7 @@ type ChangedJobs struct {
 
 func (x *ChangedJobs) Reset() {
 	*x = ChangedJobs{}
-	mi := &file_api_proto_msgTypes[35]
+	mi := &file_api_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3100,7 +3164,7 @@ func (x *ChangedJobs) String() string {
 func (*ChangedJobs) ProtoMessage() {}
 
 func (x *ChangedJobs) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[35]
+	mi := &file_api_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3113,7 +3177,7 @@ func (x *ChangedJobs) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChangedJobs.ProtoReflect.Descriptor instead.
 func (*ChangedJobs) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{35}
+	return file_api_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *ChangedJobs) GetJobs() []*JobSummary {
@@ -3141,7 +3205,7 @@ type SubmitRequest struct {
 
 func (x *SubmitRequest) Reset() {
 	*x = SubmitRequest{}
-	mi := &file_api_proto_msgTypes[36]
+	mi := &file_api_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3153,7 +3217,7 @@ func (x *SubmitRequest) String() string {
 func (*SubmitRequest) ProtoMessage() {}
 
 func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[36]
+	mi := &file_api_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3166,7 +3230,7 @@ func (x *SubmitRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitRequest.ProtoReflect.Descriptor instead.
 func (*SubmitRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{36}
+	return file_api_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *SubmitRequest) GetRun() uint32 {
@@ -3221,7 +3285,7 @@ type SubmittedJob struct {
 
 func (x *SubmittedJob) Reset() {
 	*x = SubmittedJob{}
-	mi := &file_api_proto_msgTypes[37]
+	mi := &file_api_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3233,7 +3297,7 @@ func (x *SubmittedJob) String() string {
 func (*SubmittedJob) ProtoMessage() {}
 
 func (x *SubmittedJob) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[37]
+	mi := &file_api_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3246,7 +3310,7 @@ func (x *SubmittedJob) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmittedJob.ProtoReflect.Descriptor instead.
 func (*SubmittedJob) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{37}
+	return file_api_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *SubmittedJob) GetName() string {
@@ -3360,7 +3424,7 @@ type SubmittedInput struct {
 
 func (x *SubmittedInput) Reset() {
 	*x = SubmittedInput{}
-	mi := &file_api_proto_msgTypes[38]
+	mi := &file_api_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3372,7 +3436,7 @@ func (x *SubmittedInput) String() string {
 func (*SubmittedInput) ProtoMessage() {}
 
 func (x *SubmittedInput) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[38]
+	mi := &file_api_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3385,7 +3449,7 @@ func (x *SubmittedInput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmittedInput.ProtoReflect.Descriptor instead.
 func (*SubmittedInput) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{38}
+	return file_api_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *SubmittedInput) GetLfn() string {
@@ -3421,7 +3485,7 @@ type SubmittedOutput struct {
 
 func (x *SubmittedOutput) Reset() {
 	*x = SubmittedOutput{}
-	mi := &file_api_proto_msgTypes[39]
+	mi := &file_api_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3433,7 +3497,7 @@ func (x *SubmittedOutput) String() string {
 func (*SubmittedOutput) ProtoMessage() {}
 
 func (x *SubmittedOutput) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[39]
+	mi := &file_api_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3446,7 +3510,7 @@ func (x *SubmittedOutput) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmittedOutput.ProtoReflect.Descriptor instead.
 func (*SubmittedOutput) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{39}
+	return file_api_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *SubmittedOutput) GetLfn() string {
@@ -3489,7 +3553,7 @@ type RetryPolicy struct {
 
 func (x *RetryPolicy) Reset() {
 	*x = RetryPolicy{}
-	mi := &file_api_proto_msgTypes[40]
+	mi := &file_api_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3501,7 +3565,7 @@ func (x *RetryPolicy) String() string {
 func (*RetryPolicy) ProtoMessage() {}
 
 func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[40]
+	mi := &file_api_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3514,7 +3578,7 @@ func (x *RetryPolicy) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RetryPolicy.ProtoReflect.Descriptor instead.
 func (*RetryPolicy) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{40}
+	return file_api_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *RetryPolicy) GetAttempts() int32 {
@@ -3554,7 +3618,7 @@ type SubmitResponse struct {
 
 func (x *SubmitResponse) Reset() {
 	*x = SubmitResponse{}
-	mi := &file_api_proto_msgTypes[41]
+	mi := &file_api_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3566,7 +3630,7 @@ func (x *SubmitResponse) String() string {
 func (*SubmitResponse) ProtoMessage() {}
 
 func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[41]
+	mi := &file_api_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3579,7 +3643,7 @@ func (x *SubmitResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitResponse.ProtoReflect.Descriptor instead.
 func (*SubmitResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{41}
+	return file_api_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *SubmitResponse) GetJobs() []*SubmittedRef {
@@ -3601,7 +3665,7 @@ type SubmittedRef struct {
 
 func (x *SubmittedRef) Reset() {
 	*x = SubmittedRef{}
-	mi := &file_api_proto_msgTypes[42]
+	mi := &file_api_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3613,7 +3677,7 @@ func (x *SubmittedRef) String() string {
 func (*SubmittedRef) ProtoMessage() {}
 
 func (x *SubmittedRef) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[42]
+	mi := &file_api_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3626,7 +3690,7 @@ func (x *SubmittedRef) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmittedRef.ProtoReflect.Descriptor instead.
 func (*SubmittedRef) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{42}
+	return file_api_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *SubmittedRef) GetId() uint32 {
@@ -3672,7 +3736,7 @@ type UploadRequest struct {
 
 func (x *UploadRequest) Reset() {
 	*x = UploadRequest{}
-	mi := &file_api_proto_msgTypes[43]
+	mi := &file_api_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3684,7 +3748,7 @@ func (x *UploadRequest) String() string {
 func (*UploadRequest) ProtoMessage() {}
 
 func (x *UploadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[43]
+	mi := &file_api_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3697,7 +3761,7 @@ func (x *UploadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadRequest.ProtoReflect.Descriptor instead.
 func (*UploadRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{43}
+	return file_api_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *UploadRequest) GetRun() uint32 {
@@ -3745,7 +3809,7 @@ type UploadResponse struct {
 
 func (x *UploadResponse) Reset() {
 	*x = UploadResponse{}
-	mi := &file_api_proto_msgTypes[44]
+	mi := &file_api_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3757,7 +3821,7 @@ func (x *UploadResponse) String() string {
 func (*UploadResponse) ProtoMessage() {}
 
 func (x *UploadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[44]
+	mi := &file_api_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3770,7 +3834,7 @@ func (x *UploadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadResponse.ProtoReflect.Descriptor instead.
 func (*UploadResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{44}
+	return file_api_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *UploadResponse) GetSize() int64 {
@@ -3798,7 +3862,7 @@ type CloseInputRequest struct {
 
 func (x *CloseInputRequest) Reset() {
 	*x = CloseInputRequest{}
-	mi := &file_api_proto_msgTypes[45]
+	mi := &file_api_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3810,7 +3874,7 @@ func (x *CloseInputRequest) String() string {
 func (*CloseInputRequest) ProtoMessage() {}
 
 func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[45]
+	mi := &file_api_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3823,7 +3887,7 @@ func (x *CloseInputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputRequest.ProtoReflect.Descriptor instead.
 func (*CloseInputRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{45}
+	return file_api_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *CloseInputRequest) GetInput() string {
@@ -3856,7 +3920,7 @@ type CloseInputResponse struct {
 
 func (x *CloseInputResponse) Reset() {
 	*x = CloseInputResponse{}
-	mi := &file_api_proto_msgTypes[46]
+	mi := &file_api_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3868,7 +3932,7 @@ func (x *CloseInputResponse) String() string {
 func (*CloseInputResponse) ProtoMessage() {}
 
 func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[46]
+	mi := &file_api_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3881,7 +3945,7 @@ func (x *CloseInputResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CloseInputResponse.ProtoReflect.Descriptor instead.
 func (*CloseInputResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{46}
+	return file_api_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *CloseInputResponse) GetHeld() uint32 {
@@ -3901,7 +3965,7 @@ type StopRequest struct {
 
 func (x *StopRequest) Reset() {
 	*x = StopRequest{}
-	mi := &file_api_proto_msgTypes[47]
+	mi := &file_api_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3913,7 +3977,7 @@ func (x *StopRequest) String() string {
 func (*StopRequest) ProtoMessage() {}
 
 func (x *StopRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[47]
+	mi := &file_api_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3926,7 +3990,7 @@ func (x *StopRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopRequest.ProtoReflect.Descriptor instead.
 func (*StopRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{47}
+	return file_api_proto_rawDescGZIP(), []int{48}
 }
 
 func (x *StopRequest) GetDrain() bool {
@@ -3951,7 +4015,7 @@ type StopResponse struct {
 
 func (x *StopResponse) Reset() {
 	*x = StopResponse{}
-	mi := &file_api_proto_msgTypes[48]
+	mi := &file_api_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3963,7 +4027,7 @@ func (x *StopResponse) String() string {
 func (*StopResponse) ProtoMessage() {}
 
 func (x *StopResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[48]
+	mi := &file_api_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3976,7 +4040,7 @@ func (x *StopResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StopResponse.ProtoReflect.Descriptor instead.
 func (*StopResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{48}
+	return file_api_proto_rawDescGZIP(), []int{49}
 }
 
 type ListPilotsRequest struct {
@@ -3988,7 +4052,7 @@ type ListPilotsRequest struct {
 
 func (x *ListPilotsRequest) Reset() {
 	*x = ListPilotsRequest{}
-	mi := &file_api_proto_msgTypes[49]
+	mi := &file_api_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4000,7 +4064,7 @@ func (x *ListPilotsRequest) String() string {
 func (*ListPilotsRequest) ProtoMessage() {}
 
 func (x *ListPilotsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[49]
+	mi := &file_api_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4013,7 +4077,7 @@ func (x *ListPilotsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPilotsRequest.ProtoReflect.Descriptor instead.
 func (*ListPilotsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{49}
+	return file_api_proto_rawDescGZIP(), []int{50}
 }
 
 func (x *ListPilotsRequest) GetRun() uint32 {
@@ -4042,7 +4106,7 @@ type PilotSummary struct {
 
 func (x *PilotSummary) Reset() {
 	*x = PilotSummary{}
-	mi := &file_api_proto_msgTypes[50]
+	mi := &file_api_proto_msgTypes[51]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4054,7 +4118,7 @@ func (x *PilotSummary) String() string {
 func (*PilotSummary) ProtoMessage() {}
 
 func (x *PilotSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[50]
+	mi := &file_api_proto_msgTypes[51]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4067,7 +4131,7 @@ func (x *PilotSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PilotSummary.ProtoReflect.Descriptor instead.
 func (*PilotSummary) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{50}
+	return file_api_proto_rawDescGZIP(), []int{51}
 }
 
 func (x *PilotSummary) GetName() string {
@@ -4159,7 +4223,7 @@ type ListPilotsResponse struct {
 
 func (x *ListPilotsResponse) Reset() {
 	*x = ListPilotsResponse{}
-	mi := &file_api_proto_msgTypes[51]
+	mi := &file_api_proto_msgTypes[52]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4171,7 +4235,7 @@ func (x *ListPilotsResponse) String() string {
 func (*ListPilotsResponse) ProtoMessage() {}
 
 func (x *ListPilotsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[51]
+	mi := &file_api_proto_msgTypes[52]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4184,7 +4248,7 @@ func (x *ListPilotsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListPilotsResponse.ProtoReflect.Descriptor instead.
 func (*ListPilotsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{51}
+	return file_api_proto_rawDescGZIP(), []int{52}
 }
 
 func (x *ListPilotsResponse) GetPilots() []*PilotSummary {
@@ -4225,7 +4289,7 @@ type UploadedFile struct {
 
 func (x *UploadedFile) Reset() {
 	*x = UploadedFile{}
-	mi := &file_api_proto_msgTypes[52]
+	mi := &file_api_proto_msgTypes[53]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4237,7 +4301,7 @@ func (x *UploadedFile) String() string {
 func (*UploadedFile) ProtoMessage() {}
 
 func (x *UploadedFile) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[52]
+	mi := &file_api_proto_msgTypes[53]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4250,7 +4314,7 @@ func (x *UploadedFile) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use UploadedFile.ProtoReflect.Descriptor instead.
 func (*UploadedFile) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{52}
+	return file_api_proto_rawDescGZIP(), []int{53}
 }
 
 func (x *UploadedFile) GetPath() string {
@@ -4296,7 +4360,7 @@ type SubmitWorkflowRequest struct {
 
 func (x *SubmitWorkflowRequest) Reset() {
 	*x = SubmitWorkflowRequest{}
-	mi := &file_api_proto_msgTypes[53]
+	mi := &file_api_proto_msgTypes[54]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4308,7 +4372,7 @@ func (x *SubmitWorkflowRequest) String() string {
 func (*SubmitWorkflowRequest) ProtoMessage() {}
 
 func (x *SubmitWorkflowRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[53]
+	mi := &file_api_proto_msgTypes[54]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4321,7 +4385,7 @@ func (x *SubmitWorkflowRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitWorkflowRequest.ProtoReflect.Descriptor instead.
 func (*SubmitWorkflowRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{53}
+	return file_api_proto_rawDescGZIP(), []int{54}
 }
 
 func (x *SubmitWorkflowRequest) GetWorkflow() []byte {
@@ -4446,7 +4510,7 @@ type SubmitWorkflowResponse struct {
 
 func (x *SubmitWorkflowResponse) Reset() {
 	*x = SubmitWorkflowResponse{}
-	mi := &file_api_proto_msgTypes[54]
+	mi := &file_api_proto_msgTypes[55]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4458,7 +4522,7 @@ func (x *SubmitWorkflowResponse) String() string {
 func (*SubmitWorkflowResponse) ProtoMessage() {}
 
 func (x *SubmitWorkflowResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[54]
+	mi := &file_api_proto_msgTypes[55]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4471,7 +4535,7 @@ func (x *SubmitWorkflowResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SubmitWorkflowResponse.ProtoReflect.Descriptor instead.
 func (*SubmitWorkflowResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{54}
+	return file_api_proto_rawDescGZIP(), []int{55}
 }
 
 func (x *SubmitWorkflowResponse) GetRun() uint32 {
@@ -4512,7 +4576,7 @@ type RunSummary struct {
 
 func (x *RunSummary) Reset() {
 	*x = RunSummary{}
-	mi := &file_api_proto_msgTypes[55]
+	mi := &file_api_proto_msgTypes[56]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4524,7 +4588,7 @@ func (x *RunSummary) String() string {
 func (*RunSummary) ProtoMessage() {}
 
 func (x *RunSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[55]
+	mi := &file_api_proto_msgTypes[56]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4537,7 +4601,7 @@ func (x *RunSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunSummary.ProtoReflect.Descriptor instead.
 func (*RunSummary) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{55}
+	return file_api_proto_rawDescGZIP(), []int{56}
 }
 
 func (x *RunSummary) GetRun() uint32 {
@@ -4660,7 +4724,7 @@ type ListSharesRequest struct {
 
 func (x *ListSharesRequest) Reset() {
 	*x = ListSharesRequest{}
-	mi := &file_api_proto_msgTypes[56]
+	mi := &file_api_proto_msgTypes[57]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4672,7 +4736,7 @@ func (x *ListSharesRequest) String() string {
 func (*ListSharesRequest) ProtoMessage() {}
 
 func (x *ListSharesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[56]
+	mi := &file_api_proto_msgTypes[57]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4685,7 +4749,7 @@ func (x *ListSharesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSharesRequest.ProtoReflect.Descriptor instead.
 func (*ListSharesRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{56}
+	return file_api_proto_rawDescGZIP(), []int{57}
 }
 
 // A group or a user. Those of a group follow it, by level_fs.
@@ -4716,7 +4780,7 @@ type ShareSummary struct {
 
 func (x *ShareSummary) Reset() {
 	*x = ShareSummary{}
-	mi := &file_api_proto_msgTypes[57]
+	mi := &file_api_proto_msgTypes[58]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4728,7 +4792,7 @@ func (x *ShareSummary) String() string {
 func (*ShareSummary) ProtoMessage() {}
 
 func (x *ShareSummary) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[57]
+	mi := &file_api_proto_msgTypes[58]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4741,7 +4805,7 @@ func (x *ShareSummary) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ShareSummary.ProtoReflect.Descriptor instead.
 func (*ShareSummary) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{57}
+	return file_api_proto_rawDescGZIP(), []int{58}
 }
 
 func (x *ShareSummary) GetName() string {
@@ -4881,7 +4945,7 @@ type LimitUse struct {
 
 func (x *LimitUse) Reset() {
 	*x = LimitUse{}
-	mi := &file_api_proto_msgTypes[58]
+	mi := &file_api_proto_msgTypes[59]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4893,7 +4957,7 @@ func (x *LimitUse) String() string {
 func (*LimitUse) ProtoMessage() {}
 
 func (x *LimitUse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[58]
+	mi := &file_api_proto_msgTypes[59]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4906,7 +4970,7 @@ func (x *LimitUse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitUse.ProtoReflect.Descriptor instead.
 func (*LimitUse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{58}
+	return file_api_proto_rawDescGZIP(), []int{59}
 }
 
 func (x *LimitUse) GetName() string {
@@ -4943,7 +5007,7 @@ type ListSharesResponse struct {
 
 func (x *ListSharesResponse) Reset() {
 	*x = ListSharesResponse{}
-	mi := &file_api_proto_msgTypes[59]
+	mi := &file_api_proto_msgTypes[60]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -4955,7 +5019,7 @@ func (x *ListSharesResponse) String() string {
 func (*ListSharesResponse) ProtoMessage() {}
 
 func (x *ListSharesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[59]
+	mi := &file_api_proto_msgTypes[60]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -4968,7 +5032,7 @@ func (x *ListSharesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListSharesResponse.ProtoReflect.Descriptor instead.
 func (*ListSharesResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{59}
+	return file_api_proto_rawDescGZIP(), []int{60}
 }
 
 func (x *ListSharesResponse) GetShares() []*ShareSummary {
@@ -5020,7 +5084,7 @@ type ListRunsRequest struct {
 
 func (x *ListRunsRequest) Reset() {
 	*x = ListRunsRequest{}
-	mi := &file_api_proto_msgTypes[60]
+	mi := &file_api_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5032,7 +5096,7 @@ func (x *ListRunsRequest) String() string {
 func (*ListRunsRequest) ProtoMessage() {}
 
 func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[60]
+	mi := &file_api_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5045,7 +5109,7 @@ func (x *ListRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsRequest.ProtoReflect.Descriptor instead.
 func (*ListRunsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{60}
+	return file_api_proto_rawDescGZIP(), []int{61}
 }
 
 func (x *ListRunsRequest) GetStates() []string {
@@ -5086,7 +5150,7 @@ type ListRunsResponse struct {
 
 func (x *ListRunsResponse) Reset() {
 	*x = ListRunsResponse{}
-	mi := &file_api_proto_msgTypes[61]
+	mi := &file_api_proto_msgTypes[62]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5098,7 +5162,7 @@ func (x *ListRunsResponse) String() string {
 func (*ListRunsResponse) ProtoMessage() {}
 
 func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[61]
+	mi := &file_api_proto_msgTypes[62]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5111,7 +5175,7 @@ func (x *ListRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListRunsResponse.ProtoReflect.Descriptor instead.
 func (*ListRunsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{61}
+	return file_api_proto_rawDescGZIP(), []int{62}
 }
 
 func (x *ListRunsResponse) GetRuns() []*RunSummary {
@@ -5138,7 +5202,7 @@ type RemoveRunsRequest struct {
 
 func (x *RemoveRunsRequest) Reset() {
 	*x = RemoveRunsRequest{}
-	mi := &file_api_proto_msgTypes[62]
+	mi := &file_api_proto_msgTypes[63]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5150,7 +5214,7 @@ func (x *RemoveRunsRequest) String() string {
 func (*RemoveRunsRequest) ProtoMessage() {}
 
 func (x *RemoveRunsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[62]
+	mi := &file_api_proto_msgTypes[63]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5163,7 +5227,7 @@ func (x *RemoveRunsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRunsRequest.ProtoReflect.Descriptor instead.
 func (*RemoveRunsRequest) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{62}
+	return file_api_proto_rawDescGZIP(), []int{63}
 }
 
 func (x *RemoveRunsRequest) GetRuns() []uint32 {
@@ -5197,7 +5261,7 @@ type RemovedRun struct {
 
 func (x *RemovedRun) Reset() {
 	*x = RemovedRun{}
-	mi := &file_api_proto_msgTypes[63]
+	mi := &file_api_proto_msgTypes[64]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5209,7 +5273,7 @@ func (x *RemovedRun) String() string {
 func (*RemovedRun) ProtoMessage() {}
 
 func (x *RemovedRun) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[63]
+	mi := &file_api_proto_msgTypes[64]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5222,7 +5286,7 @@ func (x *RemovedRun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemovedRun.ProtoReflect.Descriptor instead.
 func (*RemovedRun) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{63}
+	return file_api_proto_rawDescGZIP(), []int{64}
 }
 
 func (x *RemovedRun) GetRun() uint32 {
@@ -5296,7 +5360,7 @@ type RunResult struct {
 
 func (x *RunResult) Reset() {
 	*x = RunResult{}
-	mi := &file_api_proto_msgTypes[64]
+	mi := &file_api_proto_msgTypes[65]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5308,7 +5372,7 @@ func (x *RunResult) String() string {
 func (*RunResult) ProtoMessage() {}
 
 func (x *RunResult) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[64]
+	mi := &file_api_proto_msgTypes[65]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5321,7 +5385,7 @@ func (x *RunResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RunResult.ProtoReflect.Descriptor instead.
 func (*RunResult) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{64}
+	return file_api_proto_rawDescGZIP(), []int{65}
 }
 
 func (x *RunResult) GetJob() string {
@@ -5375,7 +5439,7 @@ type RemoveRunsResponse struct {
 
 func (x *RemoveRunsResponse) Reset() {
 	*x = RemoveRunsResponse{}
-	mi := &file_api_proto_msgTypes[65]
+	mi := &file_api_proto_msgTypes[66]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -5387,7 +5451,7 @@ func (x *RemoveRunsResponse) String() string {
 func (*RemoveRunsResponse) ProtoMessage() {}
 
 func (x *RemoveRunsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_api_proto_msgTypes[65]
+	mi := &file_api_proto_msgTypes[66]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -5400,7 +5464,7 @@ func (x *RemoveRunsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RemoveRunsResponse.ProtoReflect.Descriptor instead.
 func (*RemoveRunsResponse) Descriptor() ([]byte, []int) {
-	return file_api_proto_rawDescGZIP(), []int{65}
+	return file_api_proto_rawDescGZIP(), []int{66}
 }
 
 func (x *RemoveRunsResponse) GetRuns() []*RemovedRun {
@@ -5702,7 +5766,11 @@ const file_api_proto_rawDesc = "" +
 	"\x03run\x18\x02 \x01(\rR\x03run\"4\n" +
 	"\fRetryRequest\x12\x12\n" +
 	"\x04jobs\x18\x01 \x03(\tR\x04jobs\x12\x10\n" +
-	"\x03run\x18\x02 \x01(\rR\x03run\"O\n" +
+	"\x03run\x18\x02 \x01(\rR\x03run\"U\n" +
+	"\x11PrioritizeRequest\x12\x12\n" +
+	"\x04jobs\x18\x01 \x03(\tR\x04jobs\x12\x1a\n" +
+	"\bpriority\x18\x02 \x01(\x05R\bpriority\x12\x10\n" +
+	"\x03run\x18\x03 \x01(\rR\x03run\"O\n" +
 	"\vChangedJobs\x12*\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x16.fairway.v1.JobSummaryR\x04jobs\x12\x14\n" +
 	"\x05notes\x18\x02 \x03(\tR\x05notes\"p\n" +
@@ -5915,8 +5983,7 @@ const file_api_proto_rawDesc = "" +
 	"\x05until\x18\x05 \x01(\v2\x1a.google.protobuf.TimestampR\x05until\x12\x1a\n" +
 	"\bpromised\x18\x06 \x01(\bR\bpromised\"@\n" +
 	"\x12RemoveRunsResponse\x12*\n" +
-	"\x04runs\x18\x01 \x03(\v2\x16.fairway.v1.RemovedRunR\x04runs2\xf2\n" +
-	"\n" +
+	"\x04runs\x18\x01 \x03(\v2\x16.fairway.v1.RemovedRunR\x04runs2\xb8\v\n" +
 	"\bWorkflow\x12E\n" +
 	"\bProgress\x12\x1b.fairway.v1.ProgressRequest\x1a\x1a.fairway.v1.ProgressReport0\x01\x12E\n" +
 	"\bListJobs\x12\x1b.fairway.v1.ListJobsRequest\x1a\x1c.fairway.v1.ListJobsResponse\x12<\n" +
@@ -5929,7 +5996,9 @@ const file_api_proto_rawDesc = "" +
 	"\x05Fetch\x12\x18.fairway.v1.FetchRequest\x1a\x16.fairway.v1.FetchChunk0\x01\x12>\n" +
 	"\aEndings\x12\x1a.fairway.v1.EndingsRequest\x1a\x15.fairway.v1.EndedJobs0\x01\x12<\n" +
 	"\x06Cancel\x12\x19.fairway.v1.CancelRequest\x1a\x17.fairway.v1.ChangedJobs\x12:\n" +
-	"\x05Retry\x12\x18.fairway.v1.RetryRequest\x1a\x17.fairway.v1.ChangedJobs\x12?\n" +
+	"\x05Retry\x12\x18.fairway.v1.RetryRequest\x1a\x17.fairway.v1.ChangedJobs\x12D\n" +
+	"\n" +
+	"Prioritize\x12\x1d.fairway.v1.PrioritizeRequest\x1a\x17.fairway.v1.ChangedJobs\x12?\n" +
 	"\x06Submit\x12\x19.fairway.v1.SubmitRequest\x1a\x1a.fairway.v1.SubmitResponse\x12K\n" +
 	"\n" +
 	"CloseInput\x12\x1d.fairway.v1.CloseInputRequest\x1a\x1e.fairway.v1.CloseInputResponse\x129\n" +
@@ -5956,7 +6025,7 @@ func file_api_proto_rawDescGZIP() []byte {
 	return file_api_proto_rawDescData
 }
 
-var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 69)
+var file_api_proto_msgTypes = make([]protoimpl.MessageInfo, 70)
 var file_api_proto_goTypes = []any{
 	(*ProgressRequest)(nil),        // 0: fairway.v1.ProgressRequest
 	(*StepProgress)(nil),           // 1: fairway.v1.StepProgress
@@ -5993,64 +6062,65 @@ var file_api_proto_goTypes = []any{
 	(*MadeFile)(nil),               // 32: fairway.v1.MadeFile
 	(*CancelRequest)(nil),          // 33: fairway.v1.CancelRequest
 	(*RetryRequest)(nil),           // 34: fairway.v1.RetryRequest
-	(*ChangedJobs)(nil),            // 35: fairway.v1.ChangedJobs
-	(*SubmitRequest)(nil),          // 36: fairway.v1.SubmitRequest
-	(*SubmittedJob)(nil),           // 37: fairway.v1.SubmittedJob
-	(*SubmittedInput)(nil),         // 38: fairway.v1.SubmittedInput
-	(*SubmittedOutput)(nil),        // 39: fairway.v1.SubmittedOutput
-	(*RetryPolicy)(nil),            // 40: fairway.v1.RetryPolicy
-	(*SubmitResponse)(nil),         // 41: fairway.v1.SubmitResponse
-	(*SubmittedRef)(nil),           // 42: fairway.v1.SubmittedRef
-	(*UploadRequest)(nil),          // 43: fairway.v1.UploadRequest
-	(*UploadResponse)(nil),         // 44: fairway.v1.UploadResponse
-	(*CloseInputRequest)(nil),      // 45: fairway.v1.CloseInputRequest
-	(*CloseInputResponse)(nil),     // 46: fairway.v1.CloseInputResponse
-	(*StopRequest)(nil),            // 47: fairway.v1.StopRequest
-	(*StopResponse)(nil),           // 48: fairway.v1.StopResponse
-	(*ListPilotsRequest)(nil),      // 49: fairway.v1.ListPilotsRequest
-	(*PilotSummary)(nil),           // 50: fairway.v1.PilotSummary
-	(*ListPilotsResponse)(nil),     // 51: fairway.v1.ListPilotsResponse
-	(*UploadedFile)(nil),           // 52: fairway.v1.UploadedFile
-	(*SubmitWorkflowRequest)(nil),  // 53: fairway.v1.SubmitWorkflowRequest
-	(*SubmitWorkflowResponse)(nil), // 54: fairway.v1.SubmitWorkflowResponse
-	(*RunSummary)(nil),             // 55: fairway.v1.RunSummary
-	(*ListSharesRequest)(nil),      // 56: fairway.v1.ListSharesRequest
-	(*ShareSummary)(nil),           // 57: fairway.v1.ShareSummary
-	(*LimitUse)(nil),               // 58: fairway.v1.LimitUse
-	(*ListSharesResponse)(nil),     // 59: fairway.v1.ListSharesResponse
-	(*ListRunsRequest)(nil),        // 60: fairway.v1.ListRunsRequest
-	(*ListRunsResponse)(nil),       // 61: fairway.v1.ListRunsResponse
-	(*RemoveRunsRequest)(nil),      // 62: fairway.v1.RemoveRunsRequest
-	(*RemovedRun)(nil),             // 63: fairway.v1.RemovedRun
-	(*RunResult)(nil),              // 64: fairway.v1.RunResult
-	(*RemoveRunsResponse)(nil),     // 65: fairway.v1.RemoveRunsResponse
-	nil,                            // 66: fairway.v1.ListJobsResponse.ByStateEntry
-	nil,                            // 67: fairway.v1.SubmitWorkflowRequest.ParametersEntry
-	nil,                            // 68: fairway.v1.RunSummary.ParametersEntry
-	(*timestamppb.Timestamp)(nil),  // 69: google.protobuf.Timestamp
-	(*Result)(nil),                 // 70: fairway.v1.Result
-	(*Payload)(nil),                // 71: fairway.v1.Payload
-	(*Resources)(nil),              // 72: fairway.v1.Resources
-	(Access)(0),                    // 73: fairway.v1.Access
-	(*durationpb.Duration)(nil),    // 74: google.protobuf.Duration
+	(*PrioritizeRequest)(nil),      // 35: fairway.v1.PrioritizeRequest
+	(*ChangedJobs)(nil),            // 36: fairway.v1.ChangedJobs
+	(*SubmitRequest)(nil),          // 37: fairway.v1.SubmitRequest
+	(*SubmittedJob)(nil),           // 38: fairway.v1.SubmittedJob
+	(*SubmittedInput)(nil),         // 39: fairway.v1.SubmittedInput
+	(*SubmittedOutput)(nil),        // 40: fairway.v1.SubmittedOutput
+	(*RetryPolicy)(nil),            // 41: fairway.v1.RetryPolicy
+	(*SubmitResponse)(nil),         // 42: fairway.v1.SubmitResponse
+	(*SubmittedRef)(nil),           // 43: fairway.v1.SubmittedRef
+	(*UploadRequest)(nil),          // 44: fairway.v1.UploadRequest
+	(*UploadResponse)(nil),         // 45: fairway.v1.UploadResponse
+	(*CloseInputRequest)(nil),      // 46: fairway.v1.CloseInputRequest
+	(*CloseInputResponse)(nil),     // 47: fairway.v1.CloseInputResponse
+	(*StopRequest)(nil),            // 48: fairway.v1.StopRequest
+	(*StopResponse)(nil),           // 49: fairway.v1.StopResponse
+	(*ListPilotsRequest)(nil),      // 50: fairway.v1.ListPilotsRequest
+	(*PilotSummary)(nil),           // 51: fairway.v1.PilotSummary
+	(*ListPilotsResponse)(nil),     // 52: fairway.v1.ListPilotsResponse
+	(*UploadedFile)(nil),           // 53: fairway.v1.UploadedFile
+	(*SubmitWorkflowRequest)(nil),  // 54: fairway.v1.SubmitWorkflowRequest
+	(*SubmitWorkflowResponse)(nil), // 55: fairway.v1.SubmitWorkflowResponse
+	(*RunSummary)(nil),             // 56: fairway.v1.RunSummary
+	(*ListSharesRequest)(nil),      // 57: fairway.v1.ListSharesRequest
+	(*ShareSummary)(nil),           // 58: fairway.v1.ShareSummary
+	(*LimitUse)(nil),               // 59: fairway.v1.LimitUse
+	(*ListSharesResponse)(nil),     // 60: fairway.v1.ListSharesResponse
+	(*ListRunsRequest)(nil),        // 61: fairway.v1.ListRunsRequest
+	(*ListRunsResponse)(nil),       // 62: fairway.v1.ListRunsResponse
+	(*RemoveRunsRequest)(nil),      // 63: fairway.v1.RemoveRunsRequest
+	(*RemovedRun)(nil),             // 64: fairway.v1.RemovedRun
+	(*RunResult)(nil),              // 65: fairway.v1.RunResult
+	(*RemoveRunsResponse)(nil),     // 66: fairway.v1.RemoveRunsResponse
+	nil,                            // 67: fairway.v1.ListJobsResponse.ByStateEntry
+	nil,                            // 68: fairway.v1.SubmitWorkflowRequest.ParametersEntry
+	nil,                            // 69: fairway.v1.RunSummary.ParametersEntry
+	(*timestamppb.Timestamp)(nil),  // 70: google.protobuf.Timestamp
+	(*Result)(nil),                 // 71: fairway.v1.Result
+	(*Payload)(nil),                // 72: fairway.v1.Payload
+	(*Resources)(nil),              // 73: fairway.v1.Resources
+	(Access)(0),                    // 74: fairway.v1.Access
+	(*durationpb.Duration)(nil),    // 75: google.protobuf.Duration
 }
 var file_api_proto_depIdxs = []int32{
 	1,  // 0: fairway.v1.ProgressReport.steps:type_name -> fairway.v1.StepProgress
 	2,  // 1: fairway.v1.ProgressReport.summary:type_name -> fairway.v1.Summary
-	69, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
-	69, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
-	69, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
-	69, // 5: fairway.v1.JobSummary.silent:type_name -> google.protobuf.Timestamp
+	70, // 2: fairway.v1.JobSummary.submitted:type_name -> google.protobuf.Timestamp
+	70, // 3: fairway.v1.JobSummary.started:type_name -> google.protobuf.Timestamp
+	70, // 4: fairway.v1.JobSummary.ended:type_name -> google.protobuf.Timestamp
+	70, // 5: fairway.v1.JobSummary.silent:type_name -> google.protobuf.Timestamp
 	4,  // 6: fairway.v1.ListJobsResponse.jobs:type_name -> fairway.v1.JobSummary
-	66, // 7: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
-	69, // 8: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
-	70, // 9: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
-	71, // 10: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
+	67, // 7: fairway.v1.ListJobsResponse.by_state:type_name -> fairway.v1.ListJobsResponse.ByStateEntry
+	70, // 8: fairway.v1.ListJobsResponse.now:type_name -> google.protobuf.Timestamp
+	71, // 9: fairway.v1.AttemptDetail.result:type_name -> fairway.v1.Result
+	72, // 10: fairway.v1.Provenance.payload:type_name -> fairway.v1.Payload
 	8,  // 11: fairway.v1.Provenance.attempt:type_name -> fairway.v1.AttemptDetail
 	11, // 12: fairway.v1.JobDetail.taken_from:type_name -> fairway.v1.ResultOrigin
 	4,  // 13: fairway.v1.JobDetail.summary:type_name -> fairway.v1.JobSummary
-	71, // 14: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
-	72, // 15: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
+	72, // 14: fairway.v1.JobDetail.payload:type_name -> fairway.v1.Payload
+	73, // 15: fairway.v1.JobDetail.needs:type_name -> fairway.v1.Resources
 	10, // 16: fairway.v1.JobDetail.reads:type_name -> fairway.v1.FileDetail
 	10, // 17: fairway.v1.JobDetail.writes:type_name -> fairway.v1.FileDetail
 	8,  // 18: fairway.v1.JobDetail.attempts:type_name -> fairway.v1.AttemptDetail
@@ -6069,30 +6139,30 @@ var file_api_proto_depIdxs = []int32{
 	4,  // 31: fairway.v1.EndedJob.summary:type_name -> fairway.v1.JobSummary
 	32, // 32: fairway.v1.EndedJob.writes:type_name -> fairway.v1.MadeFile
 	4,  // 33: fairway.v1.ChangedJobs.jobs:type_name -> fairway.v1.JobSummary
-	37, // 34: fairway.v1.SubmitRequest.jobs:type_name -> fairway.v1.SubmittedJob
-	71, // 35: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
-	38, // 36: fairway.v1.SubmittedJob.reads:type_name -> fairway.v1.SubmittedInput
-	39, // 37: fairway.v1.SubmittedJob.writes:type_name -> fairway.v1.SubmittedOutput
-	72, // 38: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
-	40, // 39: fairway.v1.SubmittedJob.retry:type_name -> fairway.v1.RetryPolicy
-	73, // 40: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
-	74, // 41: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
-	42, // 42: fairway.v1.SubmitResponse.jobs:type_name -> fairway.v1.SubmittedRef
-	72, // 43: fairway.v1.PilotSummary.has:type_name -> fairway.v1.Resources
-	69, // 44: fairway.v1.PilotSummary.expires:type_name -> google.protobuf.Timestamp
-	50, // 45: fairway.v1.ListPilotsResponse.pilots:type_name -> fairway.v1.PilotSummary
-	69, // 46: fairway.v1.ListPilotsResponse.now:type_name -> google.protobuf.Timestamp
-	67, // 47: fairway.v1.SubmitWorkflowRequest.parameters:type_name -> fairway.v1.SubmitWorkflowRequest.ParametersEntry
-	52, // 48: fairway.v1.SubmitWorkflowRequest.uploads:type_name -> fairway.v1.UploadedFile
-	69, // 49: fairway.v1.RunSummary.submitted:type_name -> google.protobuf.Timestamp
-	69, // 50: fairway.v1.RunSummary.ended:type_name -> google.protobuf.Timestamp
-	68, // 51: fairway.v1.RunSummary.parameters:type_name -> fairway.v1.RunSummary.ParametersEntry
-	57, // 52: fairway.v1.ListSharesResponse.shares:type_name -> fairway.v1.ShareSummary
-	58, // 53: fairway.v1.ListSharesResponse.limits:type_name -> fairway.v1.LimitUse
-	55, // 54: fairway.v1.ListRunsResponse.runs:type_name -> fairway.v1.RunSummary
-	64, // 55: fairway.v1.RemovedRun.results:type_name -> fairway.v1.RunResult
-	69, // 56: fairway.v1.RunResult.until:type_name -> google.protobuf.Timestamp
-	63, // 57: fairway.v1.RemoveRunsResponse.runs:type_name -> fairway.v1.RemovedRun
+	38, // 34: fairway.v1.SubmitRequest.jobs:type_name -> fairway.v1.SubmittedJob
+	72, // 35: fairway.v1.SubmittedJob.payload:type_name -> fairway.v1.Payload
+	39, // 36: fairway.v1.SubmittedJob.reads:type_name -> fairway.v1.SubmittedInput
+	40, // 37: fairway.v1.SubmittedJob.writes:type_name -> fairway.v1.SubmittedOutput
+	73, // 38: fairway.v1.SubmittedJob.needs:type_name -> fairway.v1.Resources
+	41, // 39: fairway.v1.SubmittedJob.retry:type_name -> fairway.v1.RetryPolicy
+	74, // 40: fairway.v1.SubmittedInput.access:type_name -> fairway.v1.Access
+	75, // 41: fairway.v1.RetryPolicy.backoff:type_name -> google.protobuf.Duration
+	43, // 42: fairway.v1.SubmitResponse.jobs:type_name -> fairway.v1.SubmittedRef
+	73, // 43: fairway.v1.PilotSummary.has:type_name -> fairway.v1.Resources
+	70, // 44: fairway.v1.PilotSummary.expires:type_name -> google.protobuf.Timestamp
+	51, // 45: fairway.v1.ListPilotsResponse.pilots:type_name -> fairway.v1.PilotSummary
+	70, // 46: fairway.v1.ListPilotsResponse.now:type_name -> google.protobuf.Timestamp
+	68, // 47: fairway.v1.SubmitWorkflowRequest.parameters:type_name -> fairway.v1.SubmitWorkflowRequest.ParametersEntry
+	53, // 48: fairway.v1.SubmitWorkflowRequest.uploads:type_name -> fairway.v1.UploadedFile
+	70, // 49: fairway.v1.RunSummary.submitted:type_name -> google.protobuf.Timestamp
+	70, // 50: fairway.v1.RunSummary.ended:type_name -> google.protobuf.Timestamp
+	69, // 51: fairway.v1.RunSummary.parameters:type_name -> fairway.v1.RunSummary.ParametersEntry
+	58, // 52: fairway.v1.ListSharesResponse.shares:type_name -> fairway.v1.ShareSummary
+	59, // 53: fairway.v1.ListSharesResponse.limits:type_name -> fairway.v1.LimitUse
+	56, // 54: fairway.v1.ListRunsResponse.runs:type_name -> fairway.v1.RunSummary
+	65, // 55: fairway.v1.RemovedRun.results:type_name -> fairway.v1.RunResult
+	70, // 56: fairway.v1.RunResult.until:type_name -> google.protobuf.Timestamp
+	64, // 57: fairway.v1.RemoveRunsResponse.runs:type_name -> fairway.v1.RemovedRun
 	0,  // 58: fairway.v1.Workflow.Progress:input_type -> fairway.v1.ProgressRequest
 	5,  // 59: fairway.v1.Workflow.ListJobs:input_type -> fairway.v1.ListJobsRequest
 	7,  // 60: fairway.v1.Workflow.ShowJob:input_type -> fairway.v1.ShowJobRequest
@@ -6104,37 +6174,39 @@ var file_api_proto_depIdxs = []int32{
 	29, // 66: fairway.v1.Workflow.Endings:input_type -> fairway.v1.EndingsRequest
 	33, // 67: fairway.v1.Workflow.Cancel:input_type -> fairway.v1.CancelRequest
 	34, // 68: fairway.v1.Workflow.Retry:input_type -> fairway.v1.RetryRequest
-	36, // 69: fairway.v1.Workflow.Submit:input_type -> fairway.v1.SubmitRequest
-	45, // 70: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
-	47, // 71: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
-	49, // 72: fairway.v1.Workflow.ListPilots:input_type -> fairway.v1.ListPilotsRequest
-	53, // 73: fairway.v1.Workflow.SubmitWorkflow:input_type -> fairway.v1.SubmitWorkflowRequest
-	43, // 74: fairway.v1.Workflow.Upload:input_type -> fairway.v1.UploadRequest
-	56, // 75: fairway.v1.Workflow.ListShares:input_type -> fairway.v1.ListSharesRequest
-	60, // 76: fairway.v1.Workflow.ListRuns:input_type -> fairway.v1.ListRunsRequest
-	62, // 77: fairway.v1.Workflow.RemoveRuns:input_type -> fairway.v1.RemoveRunsRequest
-	3,  // 78: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
-	6,  // 79: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
-	12, // 80: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
-	14, // 81: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
-	17, // 82: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
-	22, // 83: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
-	28, // 84: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
-	26, // 85: fairway.v1.Workflow.Fetch:output_type -> fairway.v1.FetchChunk
-	30, // 86: fairway.v1.Workflow.Endings:output_type -> fairway.v1.EndedJobs
-	35, // 87: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
-	35, // 88: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
-	41, // 89: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
-	46, // 90: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
-	48, // 91: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
-	51, // 92: fairway.v1.Workflow.ListPilots:output_type -> fairway.v1.ListPilotsResponse
-	54, // 93: fairway.v1.Workflow.SubmitWorkflow:output_type -> fairway.v1.SubmitWorkflowResponse
-	44, // 94: fairway.v1.Workflow.Upload:output_type -> fairway.v1.UploadResponse
-	59, // 95: fairway.v1.Workflow.ListShares:output_type -> fairway.v1.ListSharesResponse
-	61, // 96: fairway.v1.Workflow.ListRuns:output_type -> fairway.v1.ListRunsResponse
-	65, // 97: fairway.v1.Workflow.RemoveRuns:output_type -> fairway.v1.RemoveRunsResponse
-	78, // [78:98] is the sub-list for method output_type
-	58, // [58:78] is the sub-list for method input_type
+	35, // 69: fairway.v1.Workflow.Prioritize:input_type -> fairway.v1.PrioritizeRequest
+	37, // 70: fairway.v1.Workflow.Submit:input_type -> fairway.v1.SubmitRequest
+	46, // 71: fairway.v1.Workflow.CloseInput:input_type -> fairway.v1.CloseInputRequest
+	48, // 72: fairway.v1.Workflow.Stop:input_type -> fairway.v1.StopRequest
+	50, // 73: fairway.v1.Workflow.ListPilots:input_type -> fairway.v1.ListPilotsRequest
+	54, // 74: fairway.v1.Workflow.SubmitWorkflow:input_type -> fairway.v1.SubmitWorkflowRequest
+	44, // 75: fairway.v1.Workflow.Upload:input_type -> fairway.v1.UploadRequest
+	57, // 76: fairway.v1.Workflow.ListShares:input_type -> fairway.v1.ListSharesRequest
+	61, // 77: fairway.v1.Workflow.ListRuns:input_type -> fairway.v1.ListRunsRequest
+	63, // 78: fairway.v1.Workflow.RemoveRuns:input_type -> fairway.v1.RemoveRunsRequest
+	3,  // 79: fairway.v1.Workflow.Progress:output_type -> fairway.v1.ProgressReport
+	6,  // 80: fairway.v1.Workflow.ListJobs:output_type -> fairway.v1.ListJobsResponse
+	12, // 81: fairway.v1.Workflow.ShowJob:output_type -> fairway.v1.JobDetail
+	14, // 82: fairway.v1.Workflow.Explain:output_type -> fairway.v1.ExplainResponse
+	17, // 83: fairway.v1.Workflow.ListFiles:output_type -> fairway.v1.ListFilesResponse
+	22, // 84: fairway.v1.Workflow.ListCaches:output_type -> fairway.v1.ListCachesResponse
+	28, // 85: fairway.v1.Workflow.Logs:output_type -> fairway.v1.LogChunk
+	26, // 86: fairway.v1.Workflow.Fetch:output_type -> fairway.v1.FetchChunk
+	30, // 87: fairway.v1.Workflow.Endings:output_type -> fairway.v1.EndedJobs
+	36, // 88: fairway.v1.Workflow.Cancel:output_type -> fairway.v1.ChangedJobs
+	36, // 89: fairway.v1.Workflow.Retry:output_type -> fairway.v1.ChangedJobs
+	36, // 90: fairway.v1.Workflow.Prioritize:output_type -> fairway.v1.ChangedJobs
+	42, // 91: fairway.v1.Workflow.Submit:output_type -> fairway.v1.SubmitResponse
+	47, // 92: fairway.v1.Workflow.CloseInput:output_type -> fairway.v1.CloseInputResponse
+	49, // 93: fairway.v1.Workflow.Stop:output_type -> fairway.v1.StopResponse
+	52, // 94: fairway.v1.Workflow.ListPilots:output_type -> fairway.v1.ListPilotsResponse
+	55, // 95: fairway.v1.Workflow.SubmitWorkflow:output_type -> fairway.v1.SubmitWorkflowResponse
+	45, // 96: fairway.v1.Workflow.Upload:output_type -> fairway.v1.UploadResponse
+	60, // 97: fairway.v1.Workflow.ListShares:output_type -> fairway.v1.ListSharesResponse
+	62, // 98: fairway.v1.Workflow.ListRuns:output_type -> fairway.v1.ListRunsResponse
+	66, // 99: fairway.v1.Workflow.RemoveRuns:output_type -> fairway.v1.RemoveRunsResponse
+	79, // [79:100] is the sub-list for method output_type
+	58, // [58:79] is the sub-list for method input_type
 	58, // [58:58] is the sub-list for extension type_name
 	58, // [58:58] is the sub-list for extension extendee
 	0,  // [0:58] is the sub-list for field type_name
@@ -6148,15 +6220,15 @@ func file_api_proto_init() {
 	file_pilot_proto_init()
 	file_api_proto_msgTypes[25].OneofWrappers = []any{}
 	file_api_proto_msgTypes[27].OneofWrappers = []any{}
-	file_api_proto_msgTypes[53].OneofWrappers = []any{}
-	file_api_proto_msgTypes[57].OneofWrappers = []any{}
+	file_api_proto_msgTypes[54].OneofWrappers = []any{}
+	file_api_proto_msgTypes[58].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_api_proto_rawDesc), len(file_api_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   69,
+			NumMessages:   70,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -303,6 +303,31 @@ func (s *Service) Retry(ctx context.Context, r *wire.RetryRequest) (*wire.Change
 	})
 }
 
+// Prioritize changes the priority of jobs that are not done or, if none are named, what is added to that of all
+// jobs of the run.
+func (s *Service) Prioritize(ctx context.Context, r *wire.PrioritizeRequest) (*wire.ChangedJobs, error) {
+	a, err := s.toChange(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	changed, err := a.changeJobs(ctx, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
+		if run, _ := c.Dispatch.Run(c.Run); a.control != nil && run.State == dispatch.RunEnded {
+			return nil, nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf(
+				"run %d has ended; `fairway retry` has it go on, if something of it failed or was cancelled", c.Run))
+		}
+		jobs, err := jobsNamed(c, r.GetJobs())
+		return []dispatch.Input{dispatch.Prioritize{Run: c.Run, Jobs: jobs, Priority: int(r.GetPriority())}}, jobs, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(r.GetJobs()) == 0 {
+		changed.Notes = append(changed.Notes, fmt.Sprintf("%d is added to the priority that the jobs of the run were "+
+			"submitted with, or will be; those that were given one by name keep it", r.GetPriority()))
+	}
+	return changed, nil
+}
+
 // lostOutputs are the stored outputs of the jobs of a request that are lost, by PFN. They
 // are looked at beside the loop, since a server may take its time.
 func (a *view) lostOutputs(ctx context.Context, r *wire.RetryRequest) (map[string]dispatch.LostFile, error) {

@@ -280,6 +280,7 @@ func AnswerToWire(a dispatch.Answer) *wire.SyncAnswer {
 		Lease:      durationToWire(a.Lease),
 		Leave:      a.Leave,
 		LeaveNow:   a.LeaveNow,
+		Why:        a.Why,
 		Superseded: a.Superseded,
 		Begin:      Each(a.Begin, startToWire),
 		LookFor:    a.LookFor, LookForNumber: a.LookForNumber,

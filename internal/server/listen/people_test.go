@@ -179,6 +179,7 @@ func calls(ctx context.Context, c wire.WorkflowClient) map[string]func() error {
 		"ListCaches":     func() error { _, err := c.ListCaches(ctx, &wire.ListCachesRequest{}); return err },
 		"Cancel":         func() error { _, err := c.Cancel(ctx, &wire.CancelRequest{}); return err },
 		"Retry":          func() error { _, err := c.Retry(ctx, &wire.RetryRequest{}); return err },
+		"Prioritize":     func() error { _, err := c.Prioritize(ctx, &wire.PrioritizeRequest{}); return err },
 		"Submit":         func() error { _, err := c.Submit(ctx, &wire.SubmitRequest{}); return err },
 		"Upload":         func() error { _, err := c.Upload(ctx, &wire.UploadRequest{}); return err },
 		"CloseInput":     func() error { _, err := c.CloseInput(ctx, &wire.CloseInputRequest{}); return err },

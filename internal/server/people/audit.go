@@ -122,6 +122,11 @@ func about(request, response any) (run uint32, text string) {
 		text = "jobs " + few(r.GetJobs())
 	case *wire.RetryRequest:
 		text = "jobs " + few(r.GetJobs())
+	case *wire.PrioritizeRequest:
+		text = fmt.Sprintf("priority %d", r.GetPriority())
+		if len(r.GetJobs()) > 0 {
+			text += " for jobs " + few(r.GetJobs())
+		}
 	case *wire.SubmitRequest:
 		text = fmt.Sprintf("%d jobs", len(r.GetJobs()))
 	case *wire.CloseInputRequest:

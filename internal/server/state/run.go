@@ -91,13 +91,22 @@ func (r *Run) OwnName() string { return cmp.Or(r.Own, strconv.FormatUint(uint64(
 func (r *Run) Record() (dispatch.Record, error) { return NewRecord(RunTable, r.ID, RunKey, r) }
 
 // Deferred is a request of a person to a run that was not under way: to retry or
-// cancel jobs. It is durable, shown as if it were done, and the first thing that the
+// cancel jobs, or to change their priority. It is durable, shown as if it were done, and the first thing that the
 // next run does.
 type Deferred struct {
 	Retry  []dispatch.JobID `json:"retry,omitempty"`
 	Cancel []dispatch.JobID `json:"cancel,omitempty"`
 
 	Lost []dispatch.LostFile `json:"lost,omitempty"` // noticed with a retry, which it comes before
+
+	Priority *priority `json:"priority,omitempty"`
+}
+
+// priority is that of jobs, or of none what is added to that of all.
+type priority struct {
+	Of   []dispatch.JobID `json:"of,omitempty"`
+	Is   int              `json:"is"`
+	From dispatch.RunID   `json:"-"` // the run
 }
 
 // Defer makes a deferred request of an input.
@@ -109,6 +118,8 @@ func Defer(in dispatch.Input) Deferred {
 		return Deferred{Cancel: in.Jobs}
 	case dispatch.LoseFiles:
 		return Deferred{Lost: in.Files}
+	case dispatch.Prioritize:
+		return Deferred{Priority: &priority{in.Jobs, in.Priority, in.Run}}
 	}
 	return Deferred{}
 }
@@ -119,6 +130,8 @@ func (d Deferred) input() dispatch.Input {
 		return dispatch.Cancel{Jobs: d.Cancel}
 	case d.Lost != nil:
 		return dispatch.LoseFiles{Files: d.Lost}
+	case d.Priority != nil:
+		return dispatch.Prioritize{Run: d.Priority.From, Jobs: d.Priority.Of, Priority: d.Priority.Is}
 	}
 	return dispatch.RetryJobs{Jobs: d.Retry}
 }
@@ -242,6 +255,9 @@ func (d *Deferred) bear(run dispatch.RunID) {
 	}
 	for i := range d.Lost {
 		d.Lost[i].File.Run = run
+	}
+	if d.Priority != nil {
+		d.Priority.From = run
 	}
 }
 

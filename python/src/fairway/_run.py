@@ -209,13 +209,21 @@ class Run:
 
     def retry(self, *jobs: str | int) -> None:
         """Let jobs run again; without any, all that failed."""
+        self._ask("Retry", {}, ["retry"], jobs)
+
+    def prioritize(self, priority: int, *jobs: str | int) -> None:
+        """Give jobs that wait a priority; without any, add it to that of all jobs of the run."""
+        self._ask("Prioritize", {"priority": priority}, ["prioritize", f"--priority={priority}"], jobs)
+
+    def _ask(self, call: str, request: dict[str, Any], command: list[str], jobs: tuple[str | int, ...]) -> None:
+        """Ask the run; if it is not under way, the next one begins with it."""
         names = [str(job) for job in jobs]
         try:
-            self.client.call("Retry", {"jobs": names})
+            self.client.call(call, {**request, "jobs": names})
         except FairwayError as e:
             if e.code != "unavailable" or not self.client.local:
                 raise
-            _program(self.client.location, ["retry", *names])  # which the next run begins with
+            _program(self.client.location, [*command, "--", *names])
 
     def _repr_html_(self) -> str:
         """What notebooks show."""

@@ -324,6 +324,12 @@ class RetryRequest(TypedDict, total=False):
     run: int
 
 
+class PrioritizeRequest(TypedDict, total=False):
+    jobs: list[str]
+    priority: int
+    run: int
+
+
 class SubmittedInput(TypedDict, total=False):
     lfn: str
     file: str
@@ -823,6 +829,12 @@ class Calls:
     @overload
     def call(
         self, name: Literal["Retry"], request: RetryRequest | None = None, *,
+        timeout: float | None = None,
+    ) -> ChangedJobs: ...
+
+    @overload
+    def call(
+        self, name: Literal["Prioritize"], request: PrioritizeRequest | None = None, *,
         timeout: float | None = None,
     ) -> ChangedJobs: ...
 
