@@ -19,18 +19,13 @@ const (
 // larger are the packages that may have more lines, and how many.
 var larger = map[string]int{
 	"internal/cli":      14_000,
-	"internal/dispatch": 18_700,
+	"internal/dispatch": 18_400,
 }
 
 // wide are the structs that may have more fields, and why.
 var wide = map[string]string{
 	"internal/cache.Cache":      "to be divided",
 	"internal/cli.runOptions":   "to be divided",
-	"internal/dispatch.fleet":   "to be divided",
-	"internal/dispatch.pilot":   "to be divided",
-	"internal/dispatch.attempt": "to be divided",
-	"internal/dispatch.job":     "to be divided",
-	"internal/flow.step":        "to be divided",
 	"internal/pilot.Config":     "what people may say of a pilot, each by a key of its own",
 	"internal/pilot.attempt":    "to be divided",
 	"internal/pilot.pilot":      "to be divided",

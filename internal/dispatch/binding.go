@@ -44,7 +44,7 @@ func (c *Core) CheckBinding() error {
 }
 
 func (c *Core) checkAttempt(a *attempt) error {
-	if c.fleet.isNew(a) && a.gang == nil && a.pilot.gather == nil {
+	if c.fleet.isNew(a) && a.gang == nil && a.pilot.seat.gather == nil {
 		if j := c.outranked(a); j != nil {
 			return fmt.Errorf("job %s of priority %d is ready, and this one has priority %d", j.name, j.effective, a.priority)
 		}
@@ -55,12 +55,12 @@ func (c *Core) checkAttempt(a *attempt) error {
 	}
 	late := c.now.After(-2 * overdueAfter * c.config.AheadTime)
 	switch {
-	case a.started || a.ended:
-	case a.pilot.silent != 0:
+	case a.started || a.told.ended:
+	case a.pilot.lease.silent != 0:
 		return errors.New("it has not begun, and the pilot is silent")
-	case a.asked != 0 && a.returnedBy(&c.config) < c.now:
+	case a.told.asked != 0 && a.returnedBy(&c.config) < c.now:
 		return errors.New("the pilot was asked for it, and has not given it back")
-	case a.asked == 0 && a.ahead && a.waitsItsTurn() && a.given < late && c.placement.unclaimed() > 0 &&
+	case a.told.asked == 0 && a.ahead && a.waitsItsTurn() && a.given < late && c.placement.unclaimed() > 0 &&
 		c.placement.couldStartElsewhere(a):
 		return errors.New("it waits there for long, and another pilot is idle")
 	}
@@ -69,7 +69,7 @@ func (c *Core) checkAttempt(a *attempt) error {
 
 // passedOver returns a ready job that a parked pilot could begin.
 func (c *Core) passedOver(p *pilot) *job {
-	if p.parked == 0 || p.reserved != nil || p.gather != nil || c.fleet.stop != running {
+	if p.seat.parked == 0 || p.seat.reserved != nil || p.seat.gather != nil || c.fleet.stop != running {
 		return nil
 	}
 	pl := &c.placement
@@ -150,7 +150,7 @@ func (c *Core) chargedNow(s, than *share) (sum float64) {
 	for _, p := range c.fleet.pilots {
 		for _, a := range p.attempts {
 			if c.fleet.isNew(a) && slices.Contains(slices.Collect(a.job.share().Up), branch) {
-				sum += a.charge
+				sum += a.cost.charge
 			}
 		}
 	}

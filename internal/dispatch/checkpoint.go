@@ -142,7 +142,7 @@ func (fs *files) removeSaved(s *saved) {
 // pilot's cache. It is no version, so it stands among the other copies there.
 func (p *pilot) holdsSaved(j *job) bool {
 	s := j.saved()
-	return s != nil && p.other.has(FileRef{LFN: j.policy.checkpoint, Version: s.Version, Tag: Tag(s.Attempt)})
+	return s != nil && p.copies.other.has(FileRef{LFN: j.policy.checkpoint, Version: s.Version, Tag: Tag(s.Attempt)})
 }
 
 // findsSaved reports whether the pilot does not hold that folder, and another that shares its cache

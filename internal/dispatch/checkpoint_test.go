@@ -179,12 +179,12 @@ func TestCheckpointsStayInCaches(t *testing.T) {
 	a = c.says()
 	p := c.core.fleet.pilots["p"]
 	copied := FileRef{LFN: "state/", Tag: a.Inputs[0].File.Tag}
-	p.other.set(copied, 7)
+	p.copies.other.set(copied, 7)
 	if stale := c.core.placement.stale(p); len(stale) > 0 {
 		t.Errorf("%v may go, although the job may need it again", stale)
 	}
 	c.says(Result{Job: a.Job, Attempt: a.Attempt, Outcome: Succeeded})
-	p.other.set(copied, 7)
+	p.copies.other.set(copied, 7)
 	if stale := c.core.placement.stale(p); !slices.Equal(stale, []FileRef{copied}) {
 		t.Errorf("%v may go when the job is done", stale)
 	}

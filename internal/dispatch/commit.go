@@ -123,7 +123,7 @@ func (fs *files) makeVisible(v *version, by *pilot, holders []*pilot) bool {
 	if live || v.pfn == "" {
 		r := v.copyNamed(v.tag)
 		for _, p := range holders {
-			if size, ok := p.other.take(r); ok {
+			if size, ok := p.copies.other.take(r); ok {
 				fs.hold(p, v, size)
 			}
 		}

@@ -70,7 +70,7 @@ func newCore(config Config) *Core {
 func (c *Core) Step(now time.Time, in Input) (Effects, error) {
 	c.now = max(c.now, taskqueue.InstantOf(now))
 	c.clearEffects()
-	c.fleet.before = c.fleet.lastAttempt
+	c.fleet.numbers.before = c.fleet.numbers.lastAttempt
 	if !c.fleet.grace.begun {
 		c.jobs.shortenPauses()
 		c.jobs.beginWaits()
@@ -403,7 +403,7 @@ func (s *transition) jobEvent(kind EventKind, j *job, reason string) {
 }
 
 func (s *transition) reply(p *pilot, a Answer) {
-	s.effects.Replies = append(s.effects.Replies, Reply{p.id, p.held, a})
+	s.effects.Replies = append(s.effects.Replies, Reply{p.id, p.talk.held, a})
 }
 
 // until is the time from the last transition to an instant, not below zero.

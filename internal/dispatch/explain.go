@@ -219,9 +219,9 @@ func (c *Core) explainAttempts(j *job, e *Explanation) {
 // explainAttempt says where an attempt is, and why it has not started there.
 func (c *Core) explainAttempt(a *attempt, e *Explanation) {
 	where := fmt.Sprintf("pilot %s (host %s)", a.pilot.id, a.pilot.info.Host)
-	if p := a.pilot; p.silent != 0 {
+	if p := a.pilot; p.lease.silent != 0 {
 		e.say("its %s has been silent for %v; what it has begun is given out again in %v", where,
-			time.Duration(c.now-p.silent).Round(time.Second), c.until(p.silentAfter))
+			time.Duration(c.now-p.lease.silent).Round(time.Second), c.until(p.lease.silentAfter))
 	}
 	what, task := fmt.Sprintf("attempt %d", a.try), ""
 	if a.gang != nil {
@@ -230,7 +230,7 @@ func (c *Core) explainAttempt(a *attempt, e *Explanation) {
 	phase := a.phase()
 	defer a.explainWaits(e)
 	switch {
-	case a.ended:
+	case a.told.ended:
 		e.say("%s is being ended by %s", what, where)
 	case phase == PhaseStaging:
 		e.say("%s gets its inputs and ports on %s; the commands begin when all tasks have theirs", what, where)
@@ -248,7 +248,10 @@ func (c *Core) explainAttempt(a *attempt, e *Explanation) {
 // before names the first job that the pilot was given before this one, and
 // counts the others.
 func (a *attempt) before() string {
-	before := slices.DeleteFunc(slices.Clone(a.pilot.attempts), func(b *attempt) bool { return b.ended || !b.precedes(a) })
+	before := slices.DeleteFunc(slices.Clone(a.pilot.attempts), func(b *attempt) bool {
+		return b.told.ended ||
+			!b.precedes(a)
+	})
 	if len(before) == 0 {
 		return "what is being ended there"
 	}

@@ -138,7 +138,7 @@ func (s *survey) count(c *Core, p *pilot, j *job) {
 	switch {
 	case p.info.Error != "":
 		s.broken = append(s.broken, p.info.Error)
-	case p.silent != 0:
+	case p.lease.silent != 0:
 		s.silent = append(s.silent, p.id)
 	case !p.willing() || p.expires != 0 && p.expires <= c.now:
 		s.ending++
@@ -151,8 +151,8 @@ func (s *survey) count(c *Core, p *pilot, j *job) {
 		s.avoided++
 	case !c.fleet.fitsWhole(p, j.class):
 		s.doubts(c, p)
-	case p.reserved != nil && p.reserved != j:
-		s.drained = append(s.drained, p.reserved)
+	case p.seat.reserved != nil && p.seat.reserved != j:
+		s.drained = append(s.drained, p.seat.reserved)
 	case !p.hasRoom(j.class, 1):
 		s.busy++
 		s.occupied.add(p.lacksNow(j.class))

@@ -46,10 +46,10 @@ func (fs *files) copyAt(p *pilot, v *version) FileRef {
 // copiesOf is the digest of all copies that are known of a pilot's cache.
 func (fs *files) copiesOf(p *pilot) (all logical.Copies) {
 	add := func(r FileRef) { all.Add(r.LFN, uint32(r.Version), uint64(r.Tag)) }
-	for _, v := range p.versions {
+	for _, v := range p.copies.versions {
 		add(fs.copyAt(p, v))
 	}
-	for r := range p.other.all() {
+	for r := range p.copies.other.all() {
 		add(r)
 	}
 	return all
@@ -116,13 +116,13 @@ func (fs *files) setHash(v *version, hash string, by PilotID) {
 func (fs *files) hold(p *pilot, v *version, size int64) {
 	if p.holds(v) {
 		if fs.setAside(copyOf{p, v}) { // nobody reads the older one any more
-			p.hints.incoming += size
+			p.copies.hints.incoming += size
 		}
 		return
 	}
-	p.hints.incoming += size
-	p.cached[v] = holding{at: int32(len(p.versions)), holder: int32(len(v.holders))}
-	p.versions = append(p.versions, v)
+	p.copies.hints.incoming += size
+	p.copies.cached[v] = holding{at: int32(len(p.copies.versions)), holder: int32(len(v.holders))}
+	p.copies.versions = append(p.copies.versions, v)
 	v.holders = append(v.holders, p)
 	if v.announced {
 		p.heat(v)
@@ -151,7 +151,7 @@ func (fs *files) reappeared(v *version) {
 func (fs *files) setAside(at copyOf) bool {
 	older, ok := fs.older[at]
 	if ok {
-		at.pilot.other.set(at.version.copyNamed(older.tag), older.size)
+		at.pilot.copies.other.set(at.version.copyNamed(older.tag), older.size)
 		delete(fs.older, at)
 	}
 	return ok
@@ -164,18 +164,18 @@ func (fs *files) drop(p *pilot, v *version) bool {
 		return false
 	}
 	p.cool(v)
-	h := p.cached[v]
-	delete(p.cached, v)
+	h := p.copies.cached[v]
+	delete(p.copies.cached, v)
 	delete(fs.older, copyOf{p, v})
-	if moved := removeAt(&p.versions, h.at); moved != v {
-		m := p.cached[moved]
+	if moved := removeAt(&p.copies.versions, h.at); moved != v {
+		m := p.copies.cached[moved]
 		m.at = h.at
-		p.cached[moved] = m
+		p.copies.cached[moved] = m
 	}
 	if moved := removeAt(&v.holders, h.holder); moved != p {
-		m := moved.cached[v]
+		m := moved.copies.cached[v]
 		m.holder = h.holder
-		moved.cached[v] = m
+		moved.copies.cached[v] = m
 	}
 	return v.state == present && !v.hasCopy()
 }
@@ -186,35 +186,35 @@ func (r FileRef) compare(o FileRef) int {
 
 // holds reports whether the version is in the pilot's cache.
 func (p *pilot) holds(v *version) bool {
-	if len(p.versions) <= few {
-		return slices.Contains(p.versions, v)
+	if len(p.copies.versions) <= few {
+		return slices.Contains(p.copies.versions, v)
 	}
-	_, ok := p.cached[v]
+	_, ok := p.copies.cached[v]
 	return ok
 }
 
 // heat lists a held version as one that has ready readers.
 func (p *pilot) heat(v *version) {
-	if h := p.cached[v]; h.hot == 0 {
-		p.hot = append(p.hot, v)
-		h.hot = int32(len(p.hot))
-		p.cached[v] = h
+	if h := p.copies.cached[v]; h.hot == 0 {
+		p.copies.hot = append(p.copies.hot, v)
+		h.hot = int32(len(p.copies.hot))
+		p.copies.cached[v] = h
 	}
 }
 
 // cool takes a held version off that list.
 func (p *pilot) cool(v *version) {
-	h := p.cached[v]
+	h := p.copies.cached[v]
 	if h.hot == 0 {
 		return
 	}
-	if moved := removeAt(&p.hot, h.hot-1); moved != v {
-		m := p.cached[moved]
+	if moved := removeAt(&p.copies.hot, h.hot-1); moved != v {
+		m := p.copies.cached[moved]
 		m.hot = h.hot
-		p.cached[moved] = m
+		p.copies.cached[moved] = m
 	}
 	h.hot = 0
-	p.cached[v] = h
+	p.copies.cached[v] = h
 }
 
 // removeAt puts the last element in the place of another, and returns it.

@@ -30,7 +30,7 @@ type fleet struct {
 	// too long, and what they were given.
 	pilots   map[PilotID]*pilot
 	attempts map[AttemptID]*attempt // that have not ended
-	moves    uint64                 // counts attempts that began or ended
+	counts   fleetCounts            // sums
 	gangs    map[*job]*gang         // of which members have been given out
 	// recordedGangs are jobs of whose gangs an earlier incarnation has recorded something, until pilots
 	// have told what they have of them.
@@ -38,17 +38,9 @@ type fleet struct {
 	hosts         map[string]*host // with a registered pilot
 	shapes        []*shape         // of the registered pilots, in no order
 	shapeOf       map[classKey]*shape
-	slots         int                     // of all registered pilots
-	others        int64                   // bytes that others of all pilots take
-	parked        []*pilot                // could start a job at once
-	between       int                     // pilots that run nothing and are between two Syncs
-	recalls       int                     // attempts being recalled
-	ahead         []*attempt              // waiting at pilots (placement_ahead.go)
-	aheadGone     int                     // of them have begun or ended
-	staging       map[*version][]*attempt // whose input may be read still, by attempt.lacks; no list is empty
-	lastAttempt   uint64                  // lower half of the number given last
-	before        uint64                  // lastAttempt when the transition began
-	lastAnswer    uint64                  // the same of answers
+	parked        []*pilot      // could start a job at once
+	early         earlyAttempts // that others could still have
+	numbers       fleetNumbers  // of attempts and answers
 
 	// How far the run is.
 	stop  stopping
@@ -66,11 +58,35 @@ type fleet struct {
 	sources sources
 }
 
+// fleetCounts are sums over all pilots and attempts.
+type fleetCounts struct {
+	moves   uint64 // counts attempts that began or ended
+	slots   int    // of all registered pilots
+	others  int64  // bytes that others of all pilots take
+	between int    // pilots that run nothing and are between two Syncs
+	recalls int    // attempts being recalled
+}
+
+// earlyAttempts are attempts that their pilots have before they can begin there.
+type earlyAttempts struct {
+	ahead   []*attempt              // waiting at pilots (placement_ahead.go)
+	gone    int                     // of them have begun or ended
+	staging map[*version][]*attempt // whose input may be read still, by attempt.lacks; no list is empty
+}
+
+// fleetNumbers are numbers that are given once.
+type fleetNumbers struct {
+	lastAttempt uint64 // lower half of the number given last
+	before      uint64 // lastAttempt when the transition began
+	lastAnswer  uint64 // the same of answers
+}
+
 func newFleet(s *transition, jn *journal, sh *shares, js *jobs, fs *files) fleet {
 	return fleet{
 		transition: s, journal: jn, shares: sh, jobs: js, files: fs, pilots: make(map[PilotID]*pilot),
-		attempts: make(map[AttemptID]*attempt), gangs: make(map[*job]*gang), staging: make(map[*version][]*attempt),
-		hosts: make(map[string]*host), shapeOf: make(map[classKey]*shape),
+		attempts: make(map[AttemptID]*attempt), gangs: make(map[*job]*gang),
+		early: earlyAttempts{staging: make(map[*version][]*attempt)}, hosts: make(map[string]*host),
+		shapeOf: make(map[classKey]*shape),
 		monitor: monitor{byName: make(map[string]*site), launches: make(map[string]*launch)},
 		sources: sources{arriving: make(map[*version][]*arrival)},
 		pace:    pace{runs: make(map[*step]*runTimes), alike: make(map[stepName]*average)},
@@ -101,21 +117,43 @@ type grace struct {
 // ended it; then left is set, for those that still refer to it in this transition.
 type pilot struct {
 	// Who it is. info, expires, life, shape and host change together, when it describes itself.
-	id        PilotID
-	info      PilotInfo
-	expires   instant       // as info says, and no later than by its site; 0: never
-	endsBy    instant       // when its site ends it at the latest, from when it registered; 0: never
-	life      time.Duration // until then, the most that was ever left of it
-	shape     *shape
-	lookedFor uint64 // the number of the programs that it was last known to have looked for
-	member    int    // index among the pilots of the shape
-	counted   bool   // in hosts of the shape
-	host      *host
-	launch    *launch
+	id      PilotID
+	info    PilotInfo
+	expires instant       // as info says, and no later than by its site; 0: never
+	endsBy  instant       // when its site ends it at the latest, from when it registered; 0: never
+	life    time.Duration // until then, the most that was ever left of it
+	shape   *shape
+	member  int  // index among the pilots of the shape
+	counted bool // in hosts of the shape
+	host    *host
+	launch  *launch
 
-	// Where the exchange of messages stands. A Sync with changes counts only if it
-	// builds on base or a later answer; what an answer said is repeated until
-	// acked says that it was carried out.
+	talk     conversation // the exchange of messages
+	lease    pilotLease   // how long it may keep silent
+	seat     seat         // how it stands in placement
+	copies   cacheView    // its cache
+	exchange fileExchange // with caches of other hosts
+	record   trackRecord  // what it has got done
+
+	// What it was given; used is the sum of what attempts need.
+	attempts []*attempt // in the order of their assignment
+	ending   []ending   // unknown attempts that it named, until it has been told to end them
+	used     usage
+	checkAt  instant // when those that wait there are to be looked at; 0: never
+
+	// What it waits for, as it has told last.
+	waiting []WaitingInput
+	away    []AwayServer
+
+	left        bool // no longer registered
+	toldToLeave bool
+	unneeded    bool // it is to leave, as it was idle for its site's IdleTime
+}
+
+// conversation is where the exchange of messages with a pilot stands. A Sync with changes counts
+// only if it builds on base or a later answer; what an answer said is repeated until acked says
+// that it was carried out.
+type conversation struct {
 	seq          uint64 // of the newest Sync
 	held         uint64 // Seq of the parked Sync, 0 if none
 	heldAt       instant
@@ -127,59 +165,58 @@ type pilot struct {
 	listedAnswer bool   // in worklists.answers
 	acked        uint64 // the highest LastAnswer
 	needFull     bool   // its whole state is to be asked for
+	polls        bool   // its last Sync was not to be held
+	lookedFor    uint64 // the number of the programs that it was last known to have looked for
+}
 
-	// What it was given; used is the sum of what attempts need.
-	attempts []*attempt // in the order of their assignment
-	ending   []ending   // unknown attempts that it named, until it has been told to end them
-	used     usage
-	checkAt  instant    // when those that wait there are to be looked at; 0: never
+// seat is what placement knows of a pilot, and for which jobs that is kept.
+type seat struct {
 	reserved *job       // nothing else is assigned until this fits
 	gather   *gathering // for which room is kept here; nil: none is
 	next     []*job     // ready jobs whose inputs it fetches
 	taking   *attempt   // of another pilot, asked back for this one
 
-	// Its cache: cached and versions have the same versions, and hot lists some of
-	// them. Files change these, the placement cools what has no ready readers.
+	askedInVain uint64 // value of placement.offers when it last asked in vain, plus 1
+	parked      int    // index in fleet.parked plus 1
+	between     bool   // counted in fleet.between
+	listedAsker bool   // in worklists.askers
+	awaited     int    // jobs that are kept for it
+}
+
+// cacheView is what is known of the cache of a pilot: cached and versions have the same versions,
+// and hot lists some of them. Files change these, the placement cools what has no ready readers.
+type cacheView struct {
 	cached   map[*version]holding
 	other    others
 	versions []*version // those of cached, in an order of their own
 	hot      []*version // that have ready readers, and some that had
 	telling  *telling   // while it tells all of its cache; nil: what is known of that is all
 	hints    hints
+}
 
-	// What comes to it and from it, where it shares its cache beyond its host.
+// fileExchange is what comes to a pilot and from it, where it shares its cache beyond its host.
+type fileExchange struct {
 	arriving []*arrival
 	sending  []*arrival
 	cutFrom  []string // hosts that got nothing from it, at most maxCut
+}
 
-	// What it has got done.
+// trackRecord is what a pilot has got done, and where it did not do what it said.
+type trackRecord struct {
 	delivered  int         // attempts that it has ended
 	worksSince instant     // it has had some since then, or since it ended the last
 	spacing    average     // seconds from one that a slot of it has ended to the next
 	refused    bool        // what it said was refused, and it has not left yet
 	overran    []AttemptID // were given up, as it did not end them in time
 	withholds  bool        // it did not give back what it was asked for, or not begin what it had room for
+}
 
-	// What placement knows of it.
-	askedInVain uint64  // value of placement.offers when it last asked in vain, plus 1
-	parked      int     // index in fleet.parked plus 1
-	between     bool    // counted in fleet.between
-	listedAsker bool    // in worklists.askers
-	awaited     int     // jobs that are kept for it
-	polls       bool    // its last Sync was not to be held
+// pilotLease is when a pilot is to be heard again, and when it counts as lost.
+type pilotLease struct {
 	due         instant // of its next Sync, while none is held
 	silent      instant // when that was, if it did not come in time; else 0
-
-	// What it waits for, as it has told last.
-	waiting []WaitingInput
-	away    []AwayServer
-
-	// Its lease, and its end.
 	silentAfter instant // from then on it counts as lost
 	armed       instant // when its timer fires
-	left        bool    // no longer registered
-	toldToLeave bool
-	unneeded    bool // it is to leave, as it was idle for its site's IdleTime
 }
 
 // holding is a version in a pilot's cache.
@@ -213,7 +250,7 @@ type host struct {
 
 // register makes a pilot known that sends its whole state.
 func (fl *fleet) register(s *Sync) *pilot {
-	p := &pilot{id: s.Pilot, cached: make(map[*version]holding), other: newOthers(&fl.others)}
+	p := &pilot{id: s.Pilot, copies: cacheView{cached: make(map[*version]holding), other: newOthers(&fl.counts.others)}}
 	fl.pilots[p.id] = p
 	fl.describe(p, *s.Hello)
 	fl.journal.persist(TablePilot, 0, string(p.id), pilotBody{bodyVersion, p.info.Host, p.info.Site, p.info.Launch})
@@ -253,8 +290,8 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 		h.shares++
 	}
 	fl.enterShape(p)
-	fl.slots += p.slots()
-	p.askedInVain = 0
+	fl.counts.slots += p.slots()
+	p.seat.askedInVain = 0
 	fl.peersChanged(p)
 }
 
@@ -295,7 +332,7 @@ func (fl *fleet) unplace(p *pilot) {
 		delete(fl.hosts, h.name)
 	}
 	fl.leaveShape(p)
-	fl.slots -= p.slots()
+	fl.counts.slots -= p.slots()
 }
 
 // peersChanged tells the other pilots of the host, as its cache counts for
@@ -335,33 +372,33 @@ func (fl *fleet) inOrder() []*pilot {
 
 // mustAnswer has the pilot answered at the end of this transition, or as soon as it syncs.
 func (fl *fleet) mustAnswer(p *pilot) {
-	p.answerDue = true
-	if !p.listedAnswer {
-		p.listedAnswer = true
+	p.talk.answerDue = true
+	if !p.talk.listedAnswer {
+		p.talk.listedAnswer = true
 		fl.work.answers = append(fl.work.answers, p)
 	}
 }
 
 // wantsJobs lists a pilot to be given jobs in this transition.
 func (fl *fleet) wantsJobs(p *pilot) {
-	if !p.listedAsker {
-		p.listedAsker = true
+	if !p.seat.listedAsker {
+		p.seat.listedAsker = true
 		fl.work.askers = append(fl.work.askers, p)
 	}
 }
 
 func (fl *fleet) armPilot(p *pilot) {
-	at := p.silentAfter
-	if p.held != 0 {
-		at = min(at, p.heldAt.After(fl.config.Hold))
+	at := p.lease.silentAfter
+	if p.talk.held != 0 {
+		at = min(at, p.talk.heldAt.After(fl.config.Hold))
 	}
 	for _, other := range []instant{fl.silentAt(p), p.checkAt} {
 		if other != 0 {
 			at = min(at, other)
 		}
 	}
-	if p.armed == 0 || at < p.armed {
-		p.armed = at
+	if p.lease.armed == 0 || at < p.lease.armed {
+		p.lease.armed = at
 		fl.timers.add(timer{at: at, kind: pilotTimer, pilot: p})
 	}
 }
@@ -380,8 +417,8 @@ func (fl *fleet) lease(p *pilot) time.Duration {
 
 // nextAnswer numbers an answer: above all before, of any incarnation.
 func (fl *fleet) nextAnswer() uint64 {
-	fl.lastAnswer++
-	return fl.journal.incarnation<<32 | fl.lastAnswer
+	fl.numbers.lastAnswer++
+	return fl.journal.incarnation<<32 | fl.numbers.lastAnswer
 }
 
 func (fl *fleet) mustLeave(p *pilot) bool {

@@ -16,14 +16,7 @@ type attempt struct {
 	next  *attempt // of the same job
 	needs *class
 
-	// What its pilot knows of it. It is said again in each answer until the pilot
-	// has acknowledged one with that number.
-	number    uint64  // of the answer that carried it first, 0 if none did
-	endNumber uint64  // of the answer that ended it first, or asked for it back
-	ended     bool    // the pilot is told to end it
-	asked     instant // when the pilot was asked to give it back, unless its command has begun; 0: it was not
-	taker     *pilot  // for whom, if that is said
-	recall    bool    // only because another pilot could run it now
+	told toldAttempt // what its pilot knows of it
 
 	// While it may be asked back for a pilot that has its input: an input that its pilot lacked
 	// at the start, and the index in fleet.staging of that; else nil.
@@ -40,11 +33,7 @@ type attempt struct {
 	adopted  bool // the pilot reported it in its whole state
 	ahead    bool // beyond what was free
 
-	// What it is charged for, to the user of its run.
-	slots  float64    // that it takes of its pilot; 0: it is not charged
-	cpus   int64      // thousandths of processors
-	charge float64    // slot-seconds that it was expected to take when it was given out
-	pools  []poolNeed // what it was granted
+	cost attemptCost // what its user is charged
 
 	// As a member of a gang, which is nil where it is none.
 	gang  *gang
@@ -56,8 +45,27 @@ type attempt struct {
 	doubts *health // of its node, when it was given out and attempts failed there; nil: none did
 }
 
+// toldAttempt is what a pilot has been told of an attempt. It is said again in each answer until
+// the pilot has acknowledged one with that number.
+type toldAttempt struct {
+	number    uint64  // of the answer that carried it first, 0 if none did
+	endNumber uint64  // of the answer that ended it first, or asked for it back
+	ended     bool    // the pilot is told to end it
+	asked     instant // when the pilot was asked to give it back, unless its command has begun; 0: it was not
+	taker     *pilot  // for whom, if that is said
+	recall    bool    // only because another pilot could run it now
+}
+
+// attemptCost is what the user of a run is charged for an attempt.
+type attemptCost struct {
+	slots  float64    // that it takes of its pilot; 0: it is not charged
+	cpus   int64      // thousandths of processors
+	charge float64    // slot-seconds that it was expected to take when it was given out
+	pools  []poolNeed // what it was granted
+}
+
 // leaves reports whether the attempt is to end before it has run.
-func (a *attempt) leaves() bool { return a.ended || a.asked != 0 && !a.started }
+func (a *attempt) leaves() bool { return a.told.ended || a.told.asked != 0 && !a.started }
 
 // known reports whether the pilot itself has reported the attempt.
 func (a *attempt) known() bool { return a.started || a.adopted }
@@ -183,21 +191,21 @@ func (fl *fleet) mostMemory() int64 {
 
 // nextAttempt numbers an attempt: above all before, of any incarnation.
 func (fl *fleet) nextAttempt() AttemptID {
-	fl.lastAttempt++
-	return AttemptID(fl.journal.incarnation<<32 | fl.lastAttempt)
+	fl.numbers.lastAttempt++
+	return AttemptID(fl.journal.incarnation<<32 | fl.numbers.lastAttempt)
 }
 
 // isNew reports whether the attempt was given out in this transition.
 func (fl *fleet) isNew(a *attempt) bool {
-	return uint64(a.id)>>32 == fl.journal.incarnation && uint64(uint32(a.id)) > fl.before
+	return uint64(a.id)>>32 == fl.journal.incarnation && uint64(uint32(a.id)) > fl.numbers.before
 }
 
 func (fl *fleet) addAttempt(a *attempt) {
 	if len(a.pilot.attempts) == 0 {
-		a.pilot.worksSince = fl.now
+		a.pilot.record.worksSince = fl.now
 	}
 	a.given = fl.now
-	fl.moves++
+	fl.counts.moves++
 	a.needs.users++
 	a.next, a.job.attempt = a.job.attempt, a
 	fl.attempts[a.id] = a
@@ -213,7 +221,7 @@ func (fl *fleet) addAttempt(a *attempt) {
 // limitsMoved has pilots planned for again where the attempt counts in a limit: of the ready jobs more,
 // or fewer, could start.
 func (fl *fleet) limitsMoved(a *attempt) {
-	if fl.shares.Bounded() || len(a.pools) > 0 {
+	if fl.shares.Bounded() || len(a.cost.pools) > 0 {
 		fl.monitor.changed = true
 	}
 }
@@ -221,7 +229,7 @@ func (fl *fleet) limitsMoved(a *attempt) {
 // removeAttempt forgets an attempt that has ended.
 func (fl *fleet) removeAttempt(a *attempt) {
 	delete(fl.attempts, a.id)
-	fl.moves++
+	fl.counts.moves++
 	a.needs.users--
 	if a.gang != nil && a.gang.members[a.task] == a {
 		a.gang.members[a.task] = nil
@@ -229,8 +237,8 @@ func (fl *fleet) removeAttempt(a *attempt) {
 	fl.shares.end(a)
 	fl.nodeEnded(a)
 	fl.limitsMoved(a)
-	if a.recall {
-		fl.recalls--
+	if a.told.recall {
+		fl.counts.recalls--
 	}
 	if !a.started {
 		fl.waitsNoMore(a)
@@ -242,11 +250,11 @@ func (fl *fleet) removeAttempt(a *attempt) {
 		}
 	}
 	fl.stagesInNoMore(a)
-	if t := a.taker; t != nil && t.taking == a {
-		t.taking = nil
+	if t := a.told.taker; t != nil && t.seat.taking == a {
+		t.seat.taking = nil
 	}
 	p := a.pilot
-	if len(p.arriving) > 0 {
+	if len(p.exchange.arriving) > 0 {
 		fl.attemptOver(a)
 	}
 	if i := slices.Index(p.attempts, a); i >= 0 {
@@ -254,7 +262,7 @@ func (fl *fleet) removeAttempt(a *attempt) {
 		p.host.busy--
 	}
 	p.add(a.needs, -1)
-	p.askedInVain = 0
+	p.seat.askedInVain = 0
 	fl.recount(p)
 }
 
@@ -292,7 +300,7 @@ func (p *pilot) mayHaveStarted(cl *class) bool {
 // dropAttempt has the pilot of an attempt end it, which nobody waits for any more.
 func (fl *fleet) dropAttempt(a *attempt) {
 	fl.removeAttempt(a)
-	if a.number != 0 || a.known() {
+	if a.told.number != 0 || a.known() {
 		fl.endUnknown(a.pilot, a.id)
 	}
 	fl.wantsJobs(a.pilot)
@@ -303,7 +311,7 @@ func (fl *fleet) endAttempts(j *job) {
 	fl.forgetGang(j)
 	for a := j.attempt; a != nil; {
 		next := a.next
-		if !a.ended {
+		if !a.told.ended {
 			fl.endAttempt(a)
 		}
 		a = next
@@ -313,13 +321,13 @@ func (fl *fleet) endAttempts(j *job) {
 // endAttempt has the pilot end an attempt, or forgets one that the pilot has not heard of. It
 // reports whether it forgot it.
 func (fl *fleet) endAttempt(a *attempt) bool {
-	if a.number == 0 && !a.known() {
+	if a.told.number == 0 && !a.known() {
 		fl.removeAttempt(a)
 		fl.wantsJobs(a.pilot)
 		return true
 	}
-	if !a.ended {
-		a.ended, a.endNumber = true, 0 // before, it may have been asked for back only
+	if !a.told.ended {
+		a.told.ended, a.told.endNumber = true, 0 // before, it may have been asked for back only
 	}
 	fl.mustAnswer(a.pilot)
 	return false
@@ -355,11 +363,11 @@ func (a *attempt) precedes(b *attempt) bool {
 }
 
 // willing reports whether the pilot itself is prepared to take jobs.
-func (p *pilot) willing() bool { return p.synced && !p.left && p.open() }
+func (p *pilot) willing() bool { return p.talk.synced && !p.left && p.open() }
 
 // open reports whether it may be expected that the pilot takes jobs some time.
 func (p *pilot) open() bool {
-	return !p.drains && p.silent == 0 && p.info.Error == "" && !p.refused && !p.unneeded
+	return !p.talk.drains && p.lease.silent == 0 && p.info.Error == "" && !p.record.refused && !p.unneeded
 }
 
 // opens is for a pilot that may be open now and was not, or the other way round. Jobs that
@@ -374,12 +382,12 @@ func (c *Core) opens(p *pilot) {
 
 // takes reports whether the pilot may be given jobs at all.
 func (fl *fleet) takes(p *pilot) bool {
-	return p.willing() && fl.stop == running && fl.grace.over && !(p.withholds && p.hasUnbegun())
+	return p.willing() && fl.stop == running && fl.grace.over && !(p.record.withholds && p.hasUnbegun())
 }
 
 // hasUnbegun reports whether the pilot has something to begin. One that withholds jobs is tried with one at a time.
 func (p *pilot) hasUnbegun() bool {
-	return slices.ContainsFunc(p.attempts, func(a *attempt) bool { return !a.started && !a.ended })
+	return slices.ContainsFunc(p.attempts, func(a *attempt) bool { return !a.started && !a.told.ended })
 }
 
 // recount is for a pilot that may have become idle or busy, parked, or between two Syncs,
@@ -398,25 +406,25 @@ func (fl *fleet) recount(p *pilot) {
 		}
 	}
 	takes := fl.takes(p)
-	if between := takes && p.held == 0 && len(p.attempts) == 0; between != p.between {
-		p.between = between
+	if between := takes && p.talk.held == 0 && len(p.attempts) == 0; between != p.seat.between {
+		p.seat.between = between
 		if between {
-			fl.between++
+			fl.counts.between++
 		} else {
-			fl.between--
+			fl.counts.between--
 		}
 	}
-	is := takes && p.held != 0 && p.reserved == nil && p.used.milliCPUs < p.totalCPUs() &&
+	is := takes && p.talk.held != 0 && p.seat.reserved == nil && p.used.milliCPUs < p.totalCPUs() &&
 		(p.expires == 0 || p.expires > fl.now)
 	switch {
-	case is && p.parked == 0:
+	case is && p.seat.parked == 0:
 		fl.parked = append(fl.parked, p)
-		p.parked = len(fl.parked)
-	case !is && p.parked > 0:
+		p.seat.parked = len(fl.parked)
+	case !is && p.seat.parked > 0:
 		last := fl.parked[len(fl.parked)-1]
-		fl.parked[p.parked-1] = last
-		last.parked = p.parked
+		fl.parked[p.seat.parked-1] = last
+		last.seat.parked = p.seat.parked
 		fl.parked = fl.parked[:len(fl.parked)-1]
-		p.parked = 0
+		p.seat.parked = 0
 	}
 }

@@ -27,17 +27,17 @@ func TestUnknownCopiesAreBounded(t *testing.T) {
 	}
 	for pilot := range 6 {
 		tell(pilot, false)
-		if p := c.fleet.pilots[PilotID(fmt.Sprint("p", pilot))]; p.other.bytes > maxOthers {
-			t.Fatal(p.other.bytes)
+		if p := c.fleet.pilots[PilotID(fmt.Sprint("p", pilot))]; p.copies.other.bytes > maxOthers {
+			t.Fatal(p.copies.other.bytes)
 		}
 	}
-	if c.fleet.others > maxOthersInAll || c.fleet.others < maxOthersInAll-maxOthers {
-		t.Error(c.fleet.others)
+	if c.fleet.counts.others > maxOthersInAll || c.fleet.counts.others < maxOthersInAll-maxOthers {
+		t.Error(c.fleet.counts.others)
 	}
 	for pilot := range 6 {
 		tell(pilot, true)
 	}
-	if c.fleet.others != 0 || len(c.fleet.pilots) != 0 {
-		t.Error(c.fleet.others, len(c.fleet.pilots))
+	if c.fleet.counts.others != 0 || len(c.fleet.pilots) != 0 {
+		t.Error(c.fleet.counts.others, len(c.fleet.pilots))
 	}
 }

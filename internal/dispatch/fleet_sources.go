@@ -53,17 +53,17 @@ type toldHash struct {
 // comeFrom has the arrival come from a pilot, or, with nil, from storage.
 func (x *arrival) comeFrom(q *pilot, depth int) {
 	if x.from != nil {
-		i := slices.Index(x.from.sending, x)
-		x.from.sending = slices.Delete(x.from.sending, i, i+1)
+		i := slices.Index(x.from.exchange.sending, x)
+		x.from.exchange.sending = slices.Delete(x.from.exchange.sending, i, i+1)
 	}
 	if x.from, x.depth = q, depth; q != nil {
-		q.sending = append(q.sending, x)
+		q.exchange.sending = append(q.exchange.sending, x)
 	}
 }
 
 // arrivalOf is the arrival by which a version comes to the pilot, nil if it does not.
 func (p *pilot) arrivalOf(v *version) *arrival {
-	for _, x := range p.arriving {
+	for _, x := range p.exchange.arriving {
 		if x.version == v {
 			return x
 		}
@@ -73,7 +73,7 @@ func (p *pilot) arrivalOf(v *version) *arrival {
 
 // readers is how many pilots get a version from this one.
 func (p *pilot) readers(v *version) (n int) {
-	for _, x := range p.sending {
+	for _, x := range p.exchange.sending {
 		if x.version == v {
 			n++
 		}
@@ -106,7 +106,7 @@ func (fl *fleet) sourceFor(p *pilot, v *version, a *attempt) *Source {
 		x.comeFrom(from, depth+1)
 	}
 	s.arriving[v] = append(s.arriving[v], x)
-	p.arriving = append(p.arriving, x)
+	p.exchange.arriving = append(p.exchange.arriving, x)
 	return fl.describeSource(x)
 }
 
@@ -123,8 +123,8 @@ func (fl *fleet) sourceAhead(p *pilot, v *version, j *job) *Source {
 // comeFor has the arrivals for a ready job of the pilot be for an attempt of it; with nil they
 // end, since it is not expected to get the job any more.
 func (fl *fleet) comeFor(p *pilot, j *job, a *attempt) {
-	for i := len(p.arriving) - 1; i >= 0; i-- {
-		if x := p.arriving[i]; x.next == j {
+	for i := len(p.exchange.arriving) - 1; i >= 0; i-- {
+		if x := p.exchange.arriving[i]; x.next == j {
 			if x.next, x.attempt = nil, a; a == nil {
 				fl.endArrival(x)
 			}
@@ -144,10 +144,10 @@ func (fl *fleet) bestSource(p *pilot, v *version) (best *pilot, depth int) {
 	least := uint64(0)
 	consider := func(q *pilot, at int) {
 		readers := q.readers(v)
-		if q == p || readers >= maxSourceReaders || len(q.sending) >= maxServed || !fl.mayServe(v, q, p) {
+		if q == p || readers >= maxSourceReaders || len(q.exchange.sending) >= maxServed || !fl.mayServe(v, q, p) {
 			return
 		}
-		cost := uint64(readers)<<32 | uint64(at)<<16 | uint64(len(q.sending))
+		cost := uint64(readers)<<32 | uint64(at)<<16 | uint64(len(q.exchange.sending))
 		if at >= maxChain {
 			cost += maxSourceReaders << 32
 		}
@@ -164,7 +164,7 @@ func (fl *fleet) bestSource(p *pilot, v *version) (best *pilot, depth int) {
 		}
 	}
 	for _, x := range s.arriving[v] {
-		if len(p.sending) == 0 || !p.behind(x) {
+		if len(p.exchange.sending) == 0 || !p.behind(x) {
 			consider(x.to, x.depth+1)
 		}
 	}
@@ -197,8 +197,8 @@ func (fl *fleet) passedOn(v *version, p *pilot, near bool) bool {
 // mayServe reports whether a pilot may read a version from another, and is not known to be
 // unable to.
 func (fl *fleet) mayServe(v *version, q, p *pilot) bool {
-	return !q.left && !q.cached[v].other && q.info.Address != "" && len(q.cutFrom) < maxCut &&
-		!slices.Contains(q.cutFrom, p.host.name) &&
+	return !q.left && !q.copies.cached[v].other && q.info.Address != "" && len(q.exchange.cutFrom) < maxCut &&
+		!slices.Contains(q.exchange.cutFrom, p.host.name) &&
 		(q.info.Site == p.info.Site || fl.mayExchange(q.info.Site, p.info.Site))
 }
 
@@ -252,12 +252,12 @@ func (fl *fleet) hashTold(p *pilot, v *version, hash string) {
 // differs takes note of whether a pilot holds other bytes of a version than are known. Then it
 // is no source of it, until its copy has gone.
 func (fl *fleet) differs(p *pilot, v *version, other bool) {
-	holds := p.cached[v]
+	holds := p.copies.cached[v]
 	if other && !holds.other {
 		fl.event(Event{Kind: CopyDiffers, Pilot: p.id, Host: p.host.name, Reason: v.file.lfn})
 	}
 	holds.other = other
-	p.cached[v] = holds
+	p.copies.cached[v] = holds
 }
 
 // arrived is for a copy that has come into a cache, with the hash that its pilot has found;
@@ -317,8 +317,8 @@ func (fl *fleet) endArrival(x *arrival) {
 
 // attemptOver ends the arrivals for an attempt that is no more.
 func (fl *fleet) attemptOver(a *attempt) {
-	for i := len(a.pilot.arriving) - 1; i >= 0; i-- {
-		if x := a.pilot.arriving[i]; x.attempt == a {
+	for i := len(a.pilot.exchange.arriving) - 1; i >= 0; i-- {
+		if x := a.pilot.exchange.arriving[i]; x.attempt == a {
 			fl.endArrival(x)
 		}
 	}
@@ -327,8 +327,8 @@ func (fl *fleet) attemptOver(a *attempt) {
 // arrivalsEnd ends the arrivals of a pilot that is gone. Those that come from it end with
 // their attempts, or come from elsewhere.
 func (fl *fleet) arrivalsEnd(p *pilot) {
-	for len(p.arriving) > 0 {
-		fl.endArrival(p.arriving[len(p.arriving)-1])
+	for len(p.exchange.arriving) > 0 {
+		fl.endArrival(p.exchange.arriving[len(p.exchange.arriving)-1])
 	}
 }
 
@@ -351,8 +351,8 @@ func (s *sources) remove(x *arrival) {
 	if s.arriving[x.version] = list; len(list) == 0 {
 		delete(s.arriving, x.version)
 	}
-	if i := slices.Index(x.to.arriving, x); i >= 0 {
-		x.to.arriving = slices.Delete(x.to.arriving, i, i+1)
+	if i := slices.Index(x.to.exchange.arriving, x); i >= 0 {
+		x.to.exchange.arriving = slices.Delete(x.to.exchange.arriving, i, i+1)
 	}
 	x.comeFrom(nil, 0)
 }
@@ -365,15 +365,15 @@ func (fl *fleet) unserved(p *pilot, from PilotID) {
 	if q == nil || q.info.Address == "" {
 		return
 	}
-	for _, x := range p.arriving {
+	for _, x := range p.exchange.arriving {
 		if x.from == q {
 			x.comeFrom(nil, 0)
 		}
 	}
-	if slices.Contains(q.cutFrom, p.host.name) || len(q.cutFrom) >= maxCut {
+	if slices.Contains(q.exchange.cutFrom, p.host.name) || len(q.exchange.cutFrom) >= maxCut {
 		return
 	}
-	q.cutFrom = append(q.cutFrom, p.host.name)
+	q.exchange.cutFrom = append(q.exchange.cutFrom, p.host.name)
 	fl.event(Event{Kind: SourceCut, Pilot: p.id, Site: p.info.Site, Host: p.host.name, Name: string(from)})
 	if len(p.host.cut) < maxCut && !slices.Contains(p.host.cut, from) {
 		p.host.cut = append(p.host.cut, from)

@@ -19,7 +19,9 @@ func (a *attempt) isLate(now instant, c *Config) bool {
 
 // returnedBy is until when the pilot is to have told that it has given back what it was
 // asked for. One that asks now and then only hears of it when it asks next.
-func (a *attempt) returnedBy(c *Config) instant { return max(a.asked, a.pilot.due).After(c.Silence) }
+func (a *attempt) returnedBy(c *Config) instant {
+	return max(a.told.asked, a.pilot.lease.due).After(c.Silence)
+}
 
 // checkLater has the attempts that wait at the pilot looked at.
 func (fl *fleet) checkLater(p *pilot, at instant) {
@@ -43,8 +45,8 @@ func (c *Core) checkQueue(p *pilot) {
 	}
 	for _, a := range slices.Clone(p.attempts) {
 		switch g := c.fleet.current(a); {
-		case g != nil && !g.begins && a.started && p.silent != 0: // it keeps the others waiting
-			if at := p.silent.After(c.config.PilotLease); at > c.now {
+		case g != nil && !g.begins && a.started && p.lease.silent != 0: // it keeps the others waiting
+			if at := p.lease.silent.After(c.config.PilotLease); at > c.now {
 				later(at)
 			} else {
 				c.placement.restart(g)
@@ -57,17 +59,17 @@ func (c *Core) checkQueue(p *pilot) {
 			if at != 0 {
 				later(at)
 			}
-		case a.started || a.ended || c.fleet.attempts[a.id] != a:
+		case a.started || a.told.ended || c.fleet.attempts[a.id] != a:
 		case a.gang != nil: // the others wait for it
 			if at := a.given.After(c.config.MaxPassOver); at > c.now {
 				later(at)
 			} else {
 				c.forfeit(a)
 			}
-		case a.asked != 0 && a.returnedBy(&c.config) <= c.now:
-			p.withholds = true
+		case a.told.asked != 0 && a.returnedBy(&c.config) <= c.now:
+			p.record.withholds = true
 			c.forfeit(a)
-		case a.asked != 0:
+		case a.told.asked != 0:
 			later(a.returnedBy(&c.config))
 		case !a.isLate(c.now, &c.config):
 			later(a.given.After(overdueAfter * c.config.AheadTime))
@@ -104,9 +106,9 @@ func (c *Core) forfeitAll(p *pilot) {
 		case g != nil && !a.started:
 			c.placement.restart(g)
 		case g != nil && !g.begins:
-			c.fleet.checkLater(p, p.silent.After(c.config.PilotLease))
+			c.fleet.checkLater(p, p.lease.silent.After(c.config.PilotLease))
 		case a.started:
-		case a.number == 0 && !a.known(): // it has not heard of it
+		case a.told.number == 0 && !a.known(): // it has not heard of it
 			c.fleet.removeAttempt(a)
 			c.placement.requeue(a.job)
 		default:

@@ -325,7 +325,7 @@ func (c *Core) takeMembers(p *pilot, s *Sync) {
 
 // toBegin reports whether the command of a member is to begin, as far as its pilot has told.
 func (a *attempt) toBegin() bool {
-	return a != nil && a.gang != nil && a.gang.begins && !a.begun && !a.ended && a.gang.located()
+	return a != nil && a.gang != nil && a.gang.begins && !a.begun && !a.told.ended && a.gang.located()
 }
 
 // start is what a member is told of the others.
@@ -377,7 +377,7 @@ func (c *Core) checkGang(j *job) error {
 	}
 	if g == nil {
 		for a := j.attempt; a != nil; a = a.next {
-			if a.gang != nil && !a.ended {
+			if a.gang != nil && !a.told.ended {
 				return fmt.Errorf("a task of it lives, of a gang that is over")
 			}
 		}

@@ -427,7 +427,7 @@ func (c *Core) reviewNode(h *health) {
 	for _, p := range at.pilots {
 		p.shape.countHost(p)
 		if gets {
-			p.askedInVain = 0
+			p.seat.askedInVain = 0
 			c.fleet.wantsJobs(p)
 			continue
 		}

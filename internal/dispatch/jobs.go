@@ -143,7 +143,11 @@ type job struct {
 	outputs []Output // as in Writes
 	policy  *policy
 
-	// What only assignments, records and views need.
+	text jobText // what only assignments, records and views need
+}
+
+// jobText is what only assignments, records and views need of a job.
+type jobText struct {
 	payload   []byte
 	digest    string
 	submitted instant

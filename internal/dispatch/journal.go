@@ -298,7 +298,7 @@ func appendJob(b []byte, j *job, s *Job) []byte {
 	b = appendFlag(b, `,"ap":`, s.Apart)
 	b = appendFlag(b, `,"on":`, s.Once)
 	b = appendInt(b, `,"wd":`, int64(s.WaitForData))
-	b = appendInt(b, `,"su":`, int64(j.submitted))
+	b = appendInt(b, `,"su":`, int64(j.text.submitted))
 	return append(b, '}')
 }
 

@@ -263,7 +263,7 @@ func (l *Loading) takeJob(k Record) error {
 	}
 	j := c.jobs.newJob(r, &s)
 	r.names.Add(hash, j.id.Number())
-	j.submitted = b.Submitted
+	j.text.submitted = b.Submitted
 	reads := c.files.readFiles[:0]
 	for _, lfn := range s.Reads {
 		reads = append(reads, r.files.named(lfn))

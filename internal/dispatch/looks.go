@@ -66,16 +66,17 @@ func (c *Core) lookForNew() {
 
 // mustLook reports whether there is a program that the pilot has not looked for.
 func (p *pilot) mustLook(l *looks) bool {
-	return p.lookedFor != l.number && slices.ContainsFunc(l.names, func(name string) bool { return !p.shape.tools[name] })
+	return p.talk.lookedFor != l.number && slices.ContainsFunc(l.names,
+		func(name string) bool { return !p.shape.tools[name] })
 }
 
 // lookedFor takes note of what a pilot has found, and so what its site has.
 func (c *Core) lookedFor(p *pilot, number uint64) {
 	s := c.fleet.monitor.site(p.info.Site)
-	if p.lookedFor == number || number != c.looks.number {
+	if p.talk.lookedFor == number || number != c.looks.number {
 		return
 	}
-	p.lookedFor = number
+	p.talk.lookedFor = number
 	if s == nil || !s.FindsTools {
 		return
 	}
@@ -103,7 +104,7 @@ func (s *site) lacks(cl *class) []unmetNeed {
 // Looking reports whether a pilot that is heard is still to look for programs.
 func (c *Core) Looking() bool {
 	return slices.ContainsFunc(c.fleet.inOrder(), func(p *pilot) bool {
-		return p.silent == 0 && p.willing() && p.mustLook(&c.looks)
+		return p.lease.silent == 0 && p.willing() && p.mustLook(&c.looks)
 	})
 }
 

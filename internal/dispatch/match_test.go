@@ -98,13 +98,14 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 		s.Draining = true
 		answer := step(s)
 		p := c.fleet.pilots["p"]
-		p.drains = false
+		p.talk.drains = false
 		for {
 			want := c.best(p, &b)
-			s = Sync{Pilot: "p", Seq: p.seq + 1, LastAnswer: c.journal.incarnation<<32 | c.fleet.lastAnswer, Hold: true}
-			if p.base == 0 {
+			s = Sync{Pilot: "p", Seq: p.talk.seq + 1, LastAnswer: c.journal.incarnation<<32 | c.fleet.numbers.lastAnswer,
+				Hold: true}
+			if p.talk.base == 0 {
 				s.Full, s.Hello, s.CacheAdded = true, &p.info, nil
-				for _, v := range p.versions {
+				for _, v := range p.copies.versions {
 					s.CacheAdded = append(s.CacheAdded, CachedFile{File: v.copyNamed(v.tag)})
 				}
 			}

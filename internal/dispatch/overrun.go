@@ -16,7 +16,7 @@ const maxOverran = 1000
 // overrunsAt is when the attempt is given up, unless it ends before or moves files; 0: never.
 func (c *Core) overrunsAt(a *attempt) instant {
 	limit := a.needs.key.time
-	if limit <= 0 || c.config.RunMargin < 0 || !a.started || a.ended || a.gang != nil && !a.begun {
+	if limit <= 0 || c.config.RunMargin < 0 || !a.started || a.told.ended || a.gang != nil && !a.begun {
 		return 0
 	}
 	return max(a.since, a.moved).After(limit).After(c.config.RunMargin)
@@ -42,14 +42,14 @@ func (c *Core) takeMoves(p *pilot, s *Sync) {
 // stood still, nobody knows what the pilot would have told: the time begins anew. It returns when that is over.
 func (c *Core) overran(a *attempt, at instant) instant {
 	p := a.pilot
-	if p.silent != 0 || c.now >= at.After(c.config.Silence) {
+	if p.lease.silent != 0 || c.now >= at.After(c.config.Silence) {
 		a.moved = c.now
 		return c.overrunsAt(a)
 	}
-	if len(p.overran) == maxOverran {
-		p.overran = slices.Delete(p.overran, 0, 1)
+	if len(p.record.overran) == maxOverran {
+		p.record.overran = slices.Delete(p.record.overran, 0, 1)
 	}
-	p.overran = append(p.overran, a.id)
+	p.record.overran = append(p.record.overran, a.id)
 	c.attemptLost(a, fmt.Sprintf("its pilot has not ended it %v after the %v that it may run", c.config.RunMargin,
 		time.Duration(a.needs.key.time)))
 	c.fleet.endUnknown(p, a.id)

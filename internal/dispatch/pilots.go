@@ -12,9 +12,9 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	}
 	p.left = true
 	delete(c.fleet.pilots, p.id)
-	if p.held != 0 {
+	if p.talk.held != 0 {
 		c.reply(p, Answer{NeedFull: true})
-		p.held = 0
+		p.talk.held = 0
 	}
 	c.fleet.unplace(p)
 	c.placement.offerAvoiding()
@@ -23,14 +23,14 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	c.fleet.recount(p)
 	c.placement.noLongerAwaited(p)
 	c.placement.expectNothing(p)
-	if p.reserved != nil {
-		delete(c.placement.reserved, p.reserved)
-		p.reserved = nil
+	if p.seat.reserved != nil {
+		delete(c.placement.reserved, p.seat.reserved)
+		p.seat.reserved = nil
 	}
-	for len(p.versions) > 0 {
-		c.dropCopy(p, p.versions[len(p.versions)-1])
+	for len(p.copies.versions) > 0 {
+		c.dropCopy(p, p.copies.versions[len(p.copies.versions)-1])
 	}
-	p.other.clear()
+	p.copies.other.clear()
 	if at := p.cache(); !c.fleet.exists(at) {
 		c.placement.unbind(at)
 	}
@@ -45,8 +45,8 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 
 // farewell answers a pilot that says that it ends, and forgets it.
 func (c *Core) farewell(p *pilot) {
-	c.reply(p, Answer{Number: c.fleet.nextAnswer(), Seen: p.seq, Leave: true})
-	p.held = 0
+	c.reply(p, Answer{Number: c.fleet.nextAnswer(), Seen: p.talk.seq, Leave: true})
+	p.talk.held = 0
 	if p.unneeded {
 		c.dropPilot(p, "has left: "+noWork)
 		return
@@ -85,11 +85,11 @@ func (c *Core) beginStop(drain bool) {
 		c.fleet.stop = stopped
 	}
 	for _, p := range c.fleet.inOrder() {
-		if p.refused {
+		if p.record.refused {
 			c.giveUp(p, "was refused, and the run ends")
 			continue
 		}
-		if at := c.fleet.silentAt(p); p.silent != 0 || at != 0 && at <= c.now {
+		if at := c.fleet.silentAt(p); p.lease.silent != 0 || at != 0 && at <= c.now {
 			c.giveUp(p, "is silent, and the run ends")
 			continue
 		}

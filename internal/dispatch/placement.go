@@ -96,13 +96,13 @@ func (pl *placement) matchFresh() {
 			pl.placeFresh(w.askers)
 			w.askers, pl.served = pl.served[:0], w.askers
 			for _, p := range pl.served {
-				p.listedAsker = false
+				p.seat.listedAsker = false
 			}
 			for _, p := range pl.served {
 				pl.pull(p)
 				pl.fleet.recount(p)
 				pl.noLongerAwaited(p)
-				if p.parked > 0 {
+				if p.seat.parked > 0 {
 					pl.roomLeft = append(pl.roomLeft, p)
 				}
 			}
@@ -133,25 +133,25 @@ func (pl *placement) placedAsk() {
 // pull gives the pilot that asks the jobs that suit it best, until it is full
 // or nothing fits.
 func (pl *placement) pull(p *pilot) {
-	if p.reserved != nil && !pl.fleet.takes(p) {
+	if p.seat.reserved != nil && !pl.fleet.takes(p) {
 		pl.release(p)
 	}
-	if !pl.fleet.takes(p) || pl.jobs.ready == 0 || p.askedInVain == pl.offers+1 {
+	if !pl.fleet.takes(p) || pl.jobs.ready == 0 || p.seat.askedInVain == pl.offers+1 {
 		return
 	}
 	pl.fillReserved(p)
-	if p.reserved != nil {
+	if p.seat.reserved != nil {
 		return
 	}
 	pl.pulls++
 	pl.tally.level, pl.backlog.pilot = nil, nil
-	pl.kept.some, pl.waits = false, p.gather == nil
+	pl.kept.some, pl.waits = false, p.seat.gather == nil
 	for {
 		j := pl.choose(p)
 		if j == nil {
 			break
 		}
-		if p.reserved == j {
+		if p.seat.reserved == j {
 			return
 		}
 		if !pl.mayFill(p, j) {
@@ -168,13 +168,13 @@ func (pl *placement) pull(p *pilot) {
 		}
 	}
 	if !pl.kept.some {
-		p.askedInVain = pl.offers + 1
+		p.seat.askedInVain = pl.offers + 1
 	}
 }
 
 // fillReserved gives the pilot the job that it drains for, if that fits by now.
 func (pl *placement) fillReserved(p *pilot) {
-	j := p.reserved
+	j := p.seat.reserved
 	if j == nil {
 		return
 	}
@@ -200,7 +200,7 @@ func (pl *placement) overdue(s *share, p *pilot) *job {
 				best != nil && !j.readyBefore(best) {
 				continue
 			}
-			if !pl.fleet.fitsWhole(p, g.class) || p.gather != nil && !(p.hasRoom(g.class, 1) && pl.mayFill(p, j)) {
+			if !pl.fleet.fitsWhole(p, g.class) || p.seat.gather != nil && !(p.hasRoom(g.class, 1) && pl.mayFill(p, j)) {
 				continue
 			}
 			if pl.allowed(j, p) {
@@ -240,7 +240,7 @@ func (pl *placement) choose(p *pilot) *job {
 			continue
 		case first == nil:
 			first = j
-			if pl.shares.Alone() || j == p.reserved || !pl.mayBeOvertaken(j, p) {
+			if pl.shares.Alone() || j == p.seat.reserved || !pl.mayBeOvertaken(j, p) {
 				return j
 			}
 			continue
@@ -267,9 +267,9 @@ func (pl *placement) chooseOf(s *share, p *pilot) *job {
 		case p.hasRoom(j.class, 1):
 			return j
 		case pl.shares.Alone() || p.used.milliCPUs < p.totalCPUs(): // of one user, whoever is oldest is next
-			p.reserved, pl.reserved[j] = j, p
+			p.seat.reserved, pl.reserved[j] = j, p
 			return j
-		case pl.waits && pl.jobs.ready > pl.fleet.slots && p.takesASlot(j.class):
+		case pl.waits && pl.jobs.ready > pl.fleet.counts.slots && p.takesASlot(j.class):
 			return j
 		}
 		pl.waits = false // the pilot has nothing free, and is to have
@@ -298,7 +298,7 @@ func (pl *placement) open(p *pilot, l *level) bool {
 	some := false
 	// Jobs wait at a pilot only while there are more of them than all pilots have slots,
 	// so that none runs dry meanwhile, if they begin there soon, or if they go before others there.
-	waits := pl.waits && pl.mayWait(p, l.priority, 1) && (pl.jobs.ready > pl.fleet.slots ||
+	waits := pl.waits && pl.mayWait(p, l.priority, 1) && (pl.jobs.ready > pl.fleet.counts.slots ||
 		pl.beginsSoon(p, l.priority) || p.outranks(l.groups[0].share, l.priority))
 	for _, g := range l.groups {
 		g.open = pl.admits(p, g.class, waits)
@@ -356,7 +356,7 @@ func (pl *placement) assign(j *job, p *pilot) *attempt {
 	}
 	pl.fleet.comeFor(p, j, a)
 	pl.unready(j)
-	p.hints.incoming += p.lacking(j)
+	p.copies.hints.incoming += p.lacking(j)
 	pl.fleet.addAttempt(a)
 	pl.fleet.checkLater(p, pl.now.After(overdueAfter*pl.config.AheadTime))
 	if a.ahead {
@@ -379,9 +379,9 @@ func (pl *placement) setAssigned(j *job) {
 
 // release lets a pilot take other jobs again.
 func (pl *placement) release(p *pilot) {
-	delete(pl.reserved, p.reserved)
-	p.reserved = nil
-	p.askedInVain = 0
+	delete(pl.reserved, p.seat.reserved)
+	p.seat.reserved = nil
+	p.seat.askedInVain = 0
 	if pl.fleet.takes(p) {
 		pl.fleet.wantsJobs(p)
 	}

@@ -28,7 +28,7 @@ type backlog struct {
 // so many thousandths of processors.
 func (pl *placement) mayWait(p *pilot, priority int32, cpus int64) bool {
 	b := pl.backlogOf(p, priority)
-	return b.waiting < p.delivered && !p.withholds && b.cpus >= cpus &&
+	return b.waiting < p.record.delivered && !p.record.withholds && b.cpus >= cpus &&
 		b.work <= pl.config.AheadTime.Seconds()*float64(b.cpus)
 }
 
@@ -80,7 +80,7 @@ func (pl *placement) left(a *attempt) (time.Duration, bool) {
 	if run == 0 {
 		return 0, false
 	}
-	run = max(run, seconds(a.pilot.spacing.mean()))
+	run = max(run, seconds(a.pilot.record.spacing.mean()))
 	if !a.started {
 		return run, true
 	}
@@ -101,22 +101,25 @@ func (p *pilot) outranks(s *share, priority int32) bool {
 
 // waitAhead lists an attempt that was given to a pilot beyond what was free, or that the pilot
 // should have begun.
-func (fl *fleet) waitAhead(a *attempt) { fl.ahead = append(fl.waitingAhead(), a) }
+func (fl *fleet) waitAhead(a *attempt) { fl.early.ahead = append(fl.waitingAhead(), a) }
 
 // waitingAhead are these attempts in the order of their listing. Those that have begun or ended
 // leave the list when they are half of it, so that a report costs the same however many wait.
 func (fl *fleet) waitingAhead() []*attempt {
-	if 2*fl.aheadGone > len(fl.ahead) {
-		fl.ahead = slices.DeleteFunc(fl.ahead, func(a *attempt) bool { return a.started || fl.attempts[a.id] != a })
-		fl.aheadGone = 0
+	if 2*fl.early.gone > len(fl.early.ahead) {
+		fl.early.ahead = slices.DeleteFunc(fl.early.ahead, func(a *attempt) bool {
+			return a.started ||
+				fl.attempts[a.id] != a
+		})
+		fl.early.gone = 0
 	}
-	return fl.ahead
+	return fl.early.ahead
 }
 
 // waitsNoMore takes note that an attempt has begun, or has ended before.
 func (fl *fleet) waitsNoMore(a *attempt) {
 	if a.ahead {
-		fl.aheadGone++
+		fl.early.gone++
 	}
 }
 
@@ -126,7 +129,7 @@ func (fl *fleet) delivers(p *pilot, ended int) {
 	if ended == 0 {
 		return
 	}
-	p.delivered += ended
-	p.spacing.add(time.Duration(fl.now-p.worksSince).Seconds()*float64(p.slots()), float64(ended))
-	p.worksSince = fl.now
+	p.record.delivered += ended
+	p.record.spacing.add(time.Duration(fl.now-p.record.worksSince).Seconds()*float64(p.slots()), float64(ended))
+	p.record.worksSince = fl.now
 }

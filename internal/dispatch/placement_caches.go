@@ -36,8 +36,8 @@ type hints struct {
 // addHints puts into an answer which files may go first, unless the pilot knows,
 // and which to fetch ahead.
 func (pl *placement) addHints(p *pilot, a *Answer) {
-	x := &p.hints
-	if x.number != 0 && p.acked >= x.number {
+	x := &p.copies.hints
+	if x.number != 0 && p.talk.acked >= x.number {
 		x.order, x.stale, x.number = nil, 0, 0
 	}
 	if pl.hintsDue(p) {
@@ -54,15 +54,15 @@ func (pl *placement) addHints(p *pilot, a *Answer) {
 // hintsDue reports whether the cache is full enough and has changed enough.
 func (pl *placement) hintsDue(p *pilot) bool {
 	limit := p.cacheLimit()
-	if limit <= 0 || p.hints.incoming*hintsAfter < limit {
+	if limit <= 0 || p.copies.hints.incoming*hintsAfter < limit {
 		return false
 	}
-	p.hints.incoming = 0
+	p.copies.hints.incoming = 0
 	var used int64
-	for _, v := range p.versions {
+	for _, v := range p.copies.versions {
 		used += v.size
 	}
-	for _, size := range p.other.all() {
+	for _, size := range p.copies.other.all() {
 		used += size
 	}
 	return used*hintsFrom >= limit
@@ -73,7 +73,7 @@ func (pl *placement) hintsDue(p *pilot) bool {
 func (pl *placement) evictionOrder(p *pilot) (order []FileRef, stale int) {
 	queued, turns := p.queuedReads()
 	files := pl.candidates[:0]
-	for _, v := range p.versions {
+	for _, v := range p.copies.versions {
 		f := NextRead{File: pl.files.copyAt(p, v), Size: v.size}
 		if f.Rank, f.Read = queued[v]; !f.Read {
 			var id uint32
@@ -121,11 +121,11 @@ func (pl *placement) nextReader(v *version) (rank uint32, ok bool) {
 // stale are the copies of a pilot that nobody may read, the largest first. Those
 // of an attempt that runs may still become ones of its version, or a checkpoint.
 func (pl *placement) stale(p *pilot) []FileRef {
-	list := slices.DeleteFunc(slices.Collect(maps.Keys(p.other.sizes)), func(r FileRef) bool {
+	list := slices.DeleteFunc(slices.Collect(maps.Keys(p.copies.other.sizes)), func(r FileRef) bool {
 		return pl.fleet.attempts[AttemptID(r.Tag)] != nil || pl.files.saves[r.Tag]
 	})
 	slices.SortFunc(list, func(a, b FileRef) int {
-		return cmp.Or(cmp.Compare(p.other.sizes[b], p.other.sizes[a]), a.compare(b))
+		return cmp.Or(cmp.Compare(p.copies.other.sizes[b], p.copies.other.sizes[a]), a.compare(b))
 	})
 	return list
 }
@@ -138,14 +138,14 @@ func (a *attempt) mayPrefetch() bool { return a.ahead && !a.started && !a.leaves
 // them beside those of the jobs before.
 func (pl *placement) prefetch(p *pilot) []InputFile {
 	pl.expectNext(p)
-	if len(p.next) == 0 && (p.info.CacheSize == 0 || !slices.ContainsFunc(p.attempts, (*attempt).mayPrefetch)) {
+	if len(p.seat.next) == 0 && (p.info.CacheSize == 0 || !slices.ContainsFunc(p.attempts, (*attempt).mayPrefetch)) {
 		return nil // most often; a job may read any number of files
 	}
 	x := prefetching{pilot: p, room: p.info.CacheSize}
 	for _, a := range p.attempts {
 		x.add(pl, a.job, a, a.mayPrefetch())
 	}
-	for _, j := range p.next {
+	for _, j := range p.seat.next {
 		x.add(pl, j, nil, true)
 	}
 	return x.files
@@ -208,7 +208,7 @@ func (p *pilot) queuedReads() (reads map[*version]uint64, turns uint64) {
 			continue
 		}
 		for turn, a := range o.attempts {
-			if a.started || a.ended {
+			if a.started || a.told.ended {
 				continue
 			}
 			for i := range a.job.requests {

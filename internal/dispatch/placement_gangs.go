@@ -90,7 +90,7 @@ const (
 // other pilots than are kept for it.
 func (pl *placement) mayHaveMoved(gt *gathering) bool {
 	n := time.Duration(len(pl.fleet.pilots))
-	if gt.moves != pl.fleet.moves && (n <= manyPilots || pl.now >= gt.looked.After(n*lookTime)) {
+	if gt.moves != pl.fleet.counts.moves && (n <= manyPilots || pl.now >= gt.looked.After(n*lookTime)) {
 		return true
 	}
 	for p := range gt.at {
@@ -208,7 +208,7 @@ func (pl *placement) keepRooms(gt *gathering, rooms []opening) {
 		pl.endGathering(s.gathers)
 	}
 	before, later := gt.at, foreseen > gt.foreseen
-	gt.at, gt.foreseen, gt.looked, gt.moves = at, foreseen, pl.now, pl.fleet.moves
+	gt.at, gt.foreseen, gt.looked, gt.moves = at, foreseen, pl.now, pl.fleet.counts.moves
 	if s != gt.site {
 		gt.leaveSite()
 		gt.site, s.gathers = s, gt
@@ -221,8 +221,8 @@ func (pl *placement) keepRooms(gt *gathering, rooms []opening) {
 		}
 	}
 	for _, p := range inOrderOf(at) {
-		if p.gather == nil {
-			p.gather = gt
+		if p.seat.gather == nil {
+			p.seat.gather = gt
 			pl.askBackQueued(p)
 		}
 	}
@@ -248,14 +248,14 @@ func inOrderOf(at map[*pilot]int) []*pilot {
 
 // letGoOf lets a pilot take other jobs again.
 func (pl *placement) letGoOf(p *pilot) {
-	p.gather = nil
+	p.seat.gather = nil
 	pl.offerAgain(p)
 }
 
 // offerAgain has a pilot ask again that could take more than before.
 func (pl *placement) offerAgain(p *pilot) {
-	p.askedInVain = 0
-	if p.parked > 0 {
+	p.seat.askedInVain = 0
+	if p.seat.parked > 0 {
 		pl.fleet.wantsJobs(p)
 	}
 }
@@ -311,7 +311,7 @@ func (pl *placement) assignGang(j *job, rooms []opening) {
 			pl.fleet.checkLater(o.p, pl.now.After(overdueAfter*pl.config.AheadTime))
 			pl.fleet.mustAnswer(o.p)
 		}
-		o.p.hints.incoming += o.p.lacking(j)
+		o.p.copies.hints.incoming += o.p.lacking(j)
 	}
 	pl.setAssigned(j)
 }
@@ -421,7 +421,7 @@ func shunned(p *pilot, cl *class) int {
 func (pl *placement) mayGather(p *pilot, j *job, gt *gathering) bool {
 	cl := j.class
 	k := &cl.key
-	return pl.fleet.takes(p) && p.reserved == nil && pl.mayKeep(p.gather, j, gt) && p.fits(cl) &&
+	return pl.fleet.takes(p) && p.seat.reserved == nil && pl.mayKeep(p.seat.gather, j, gt) && p.fits(cl) &&
 		(!k.bound() || p.cache() == cacheID{k.host, k.pilot}) && pl.fleet.outlives(p, cl) &&
 		(k.site == "" || k.site == p.info.Site || j.readySince.After(k.wait) <= pl.now)
 }
@@ -509,7 +509,7 @@ func (p *pilot) roomBeside(cl *class, used *usage) int {
 
 // mayFill reports whether a pilot that may be kept for a gang may be given the job all the same.
 func (pl *placement) mayFill(p *pilot, j *job) bool {
-	gt := p.gather
+	gt := p.seat.gather
 	if gt == nil {
 		return true
 	}
@@ -569,11 +569,11 @@ func (pl *placement) gangWithinQuota(j *job, rooms []opening) bool {
 func (pl *placement) checkGatherings() error {
 	kept := 0
 	for _, p := range pl.fleet.pilots {
-		if p.gather == nil {
+		if p.seat.gather == nil {
 			continue
 		}
 		kept++
-		if gt := p.gather; !slices.Contains(pl.gatherings, gt) || gt.at[p] == 0 || p.launch.site.gathers != gt {
+		if gt := p.seat.gather; !slices.Contains(pl.gatherings, gt) || gt.at[p] == 0 || p.launch.site.gathers != gt {
 			return refuse("dispatch: pilot %s is kept for a gang that does not gather", p.id)
 		}
 	}
@@ -582,7 +582,7 @@ func (pl *placement) checkGatherings() error {
 		for p, members := range gt.at {
 			n += members
 			kept--
-			if p.left || p.gather != gt || gt.site != p.launch.site {
+			if p.left || p.seat.gather != gt || gt.site != p.launch.site {
 				return refuse("dispatch: gang %s gathers at pilot %s, which is not kept for it", gt.job.name, p.id)
 			}
 		}

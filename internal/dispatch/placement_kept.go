@@ -38,7 +38,7 @@ func (pl *placement) keepForOther(j *job, p *pilot) bool {
 		return pl.keepForSite(j, p)
 	}
 	pl.unkeep(j)
-	holder.awaited++
+	holder.seat.awaited++
 	pl.addKept(j, keptFor{holder: holder, until: pl.now.After(patience)})
 	return true
 }
@@ -76,7 +76,7 @@ func (pl *placement) letGo(jobs ...*job) {
 func (pl *placement) unkeep(j *job) {
 	if k, ok := pl.kept.jobs[j.row]; ok {
 		if k.holder != nil {
-			k.holder.awaited--
+			k.holder.seat.awaited--
 		} else {
 			k.site.outlook.awaited--
 		}
@@ -94,7 +94,7 @@ func (pl *placement) armKept(at instant) {
 // noLongerAwaited is for a pilot that has just got the jobs that suit it best,
 // or is gone: those that are still kept for it are looked at again.
 func (pl *placement) noLongerAwaited(p *pilot) {
-	if p.awaited > 0 {
+	if p.seat.awaited > 0 {
 		pl.kept.due = true
 	}
 }
@@ -136,7 +136,7 @@ func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 // worthWaitingFor returns a pilot that holds more of the job's input than p,
 // and for how long the rule would keep the job for it; nil if there is none.
 func (pl *placement) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
-	if pl.fleet.between == 0 && !pl.rule.waitsForBusy() {
+	if pl.fleet.counts.between == 0 && !pl.rule.waitsForBusy() {
 		return nil, 0
 	}
 	x := prospect{waited: time.Duration(pl.now - j.readySince), limit: pl.jobs.waitOf(j.policy.wait)}
@@ -166,7 +166,7 @@ func (pl *placement) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
 
 // mayCome reports whether the pilot, which is not parked, could run the job later.
 func (pl *placement) mayCome(q *pilot, j *job) bool {
-	if q.parked > 0 || q.reserved != nil || q.gather != nil || !pl.rule.waitsForBusy() && !q.between {
+	if q.seat.parked > 0 || q.seat.reserved != nil || q.seat.gather != nil || !pl.rule.waitsForBusy() && !q.seat.between {
 		return false
 	}
 	k := &j.class.key
@@ -194,7 +194,7 @@ func (pl *placement) patience(j *job, p, q *pilot, x prospect) time.Duration {
 // for it besides have had their turn. It is not known while more is queued
 // there, or nothing tells how long its jobs run.
 func (pl *placement) freeIn(q *pilot, j *job) (time.Duration, bool) {
-	free := max(0, time.Duration(q.due-pl.now))
+	free := max(0, time.Duration(q.lease.due-pl.now))
 	if !q.hasRoom(j.class, 1) {
 		ends, ok := pl.firstEnd(q, j)
 		if !ok {
@@ -202,7 +202,7 @@ func (pl *placement) freeIn(q *pilot, j *job) (time.Duration, bool) {
 		}
 		free = ends
 	}
-	if others := q.awaited; others > 0 && pl.kept.jobs[j.row].holder != q && pl.rule.waitsForBusy() {
+	if others := q.seat.awaited; others > 0 && pl.kept.jobs[j.row].holder != q && pl.rule.waitsForBusy() {
 		free += pl.fleet.pace.runOf(j) * time.Duration(others) / time.Duration(q.slots())
 	}
 	return free, true

@@ -16,7 +16,7 @@ func (pl *placement) expectNext(p *pilot) {
 	}
 	for l := range pl.jobs.levels {
 		for _, g := range l.groups {
-			if len(p.next) >= p.slots() {
+			if len(p.seat.next) >= p.slots() {
 				return
 			}
 			if g.staging > 0 && !g.class.gang() && pl.fleet.fitsWhole(p, g.class) {
@@ -29,10 +29,10 @@ func (pl *placement) expectNext(p *pilot) {
 // expectOf looks for such jobs in a group.
 func (pl *placement) expectOf(g *group, p *pilot) {
 	var passed []uint32
-	for j := pl.jobs.first(g); j != nil && len(passed) < maxSkipped && len(p.next) < p.slots(); j = pl.jobs.first(g) {
+	for j := pl.jobs.first(g); j != nil && len(passed) < maxSkipped && len(p.seat.next) < p.slots(); j = pl.jobs.first(g) {
 		if pl.expected[j] == nil && j.lacksStored(p) {
 			pl.expected[j] = p
-			p.next = append(p.next, j)
+			p.seat.next = append(p.seat.next, j)
 		}
 		passed = append(passed, j.row)
 		g.ranks.Pop()
@@ -51,11 +51,11 @@ func (j *job) lacksStored(p *pilot) bool {
 
 // expectNothing forgets what a pilot was expected to get.
 func (pl *placement) expectNothing(p *pilot) {
-	for _, j := range p.next {
+	for _, j := range p.seat.next {
 		delete(pl.expected, j)
 		pl.fleet.comeFor(p, j, nil)
 	}
-	p.next = p.next[:0]
+	p.seat.next = p.seat.next[:0]
 }
 
 // expectNoMore is for a job that is not ready any more.
@@ -63,7 +63,7 @@ func (pl *placement) expectNoMore(j *job) {
 	if p := pl.expected[j]; p != nil {
 		delete(pl.expected, j)
 		pl.fleet.comeFor(p, j, nil)
-		p.next = slices.DeleteFunc(p.next, func(o *job) bool { return o == j })
+		p.seat.next = slices.DeleteFunc(p.seat.next, func(o *job) bool { return o == j })
 	}
 }
 

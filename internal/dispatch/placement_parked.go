@@ -40,7 +40,7 @@ func (s rating) above(o rating) bool {
 // at is, if not nil.
 func (pl *placement) rate(p *pilot, j *job, at *pilot) rating {
 	s := rating{weight: pl.weigh(p, j), busy: p.host.busy}
-	if !p.withholds {
+	if !p.record.withholds {
 		s.begins = 1
 	}
 	if at != nil && p.shares(at) {
@@ -204,7 +204,8 @@ func (s *parkedSearch) together() *pilot {
 // outdo has only pilots count that are above the rivals which could start the job.
 func (s *parkedSearch) outdo(rivals []*pilot) {
 	for _, p := range rivals {
-		if !p.withholds && s.pl.fleet.takes(p) && s.pl.admits(p, s.job.class, false) == always && s.pl.mayFill(p, s.job) &&
+		if !p.record.withholds && s.pl.fleet.takes(p) && s.pl.admits(p, s.job.class, false) == always && s.pl.mayFill(p,
+			s.job) &&
 			s.pl.allowed(s.job, p) {
 			r := s.pl.rate(p, s.job, s.together())
 			r.busy = 0 // it has asked
@@ -219,11 +220,11 @@ func (s *parkedSearch) outdo(rivals []*pilot) {
 // equal ones that counts which has waited longest.
 func (s *parkedSearch) consider(pilots []*pilot) {
 	for _, p := range pilots {
-		if p.parked == 0 || p.listedAsker || !s.pl.mayStart(p, s.job) {
+		if p.seat.parked == 0 || p.seat.listedAsker || !s.pl.mayStart(p, s.job) {
 			continue
 		}
 		r := s.pl.rate(p, s.job, s.together())
-		if r.above(s.most) || r == s.most && s.best != nil && p.parked < s.best.parked {
+		if r.above(s.most) || r == s.most && s.best != nil && p.seat.parked < s.best.seat.parked {
 			s.best, s.most = p, r
 		}
 	}

@@ -34,8 +34,8 @@ func (pl *placement) recall() bool {
 			freed = true
 			continue
 		}
-		a.recall = true
-		pl.fleet.recalls++
+		a.told.recall = true
+		pl.fleet.counts.recalls++
 		pl.holdsUp(a)
 	}
 	return freed
@@ -44,8 +44,8 @@ func (pl *placement) recall() bool {
 // holdsUp is for an attempt that is taken back. One that its pilot had room for and has not begun in time says that
 // it begins none: it is tried with one at a time until it does, and gets what no idle pilot could begin.
 func (pl *placement) holdsUp(a *attempt) {
-	if p := a.pilot; !p.withholds && a.isLate(pl.now, &pl.config) && !a.waitsItsTurn() {
-		p.withholds = true
+	if p := a.pilot; !p.record.withholds && a.isLate(pl.now, &pl.config) && !a.waitsItsTurn() {
+		p.record.withholds = true
 		pl.fleet.recount(p)
 	}
 }
@@ -54,7 +54,7 @@ func (pl *placement) holdsUp(a *attempt) {
 // them. Those may come to any pilot, so a pilot can be idle for as long as one that was asked may
 // take to answer.
 func (pl *placement) unclaimed() int {
-	n := -pl.fleet.recalls
+	n := -pl.fleet.counts.recalls
 	for _, p := range pl.fleet.parked {
 		n += max(0, p.slots()-len(p.attempts))
 	}
@@ -64,11 +64,11 @@ func (pl *placement) unclaimed() int {
 // askBack has the pilot give an attempt back, or forgets one that the pilot has not heard
 // of. It reports whether it forgot it.
 func (pl *placement) askBack(a *attempt) bool {
-	if a.number == 0 && !a.known() {
+	if a.told.number == 0 && !a.known() {
 		return pl.fleet.endAttempt(a) && pl.requeued(a.job)
 	}
-	if a.asked == 0 {
-		a.asked, a.endNumber = pl.now, 0
+	if a.told.asked == 0 {
+		a.told.asked, a.told.endNumber = pl.now, 0
 		pl.fleet.checkLater(a.pilot, a.returnedBy(&pl.config))
 	}
 	pl.fleet.mustAnswer(a.pilot)
@@ -114,7 +114,7 @@ func (pl *placement) takeBackQueued(p *pilot, r *run) {
 			}
 			continue
 		}
-		if (r == nil || a.job.step.run == r) && !a.started && !a.ended && a.waitsItsTurn() && pl.fleet.endAttempt(a) {
+		if (r == nil || a.job.step.run == r) && !a.started && !a.told.ended && a.waitsItsTurn() && pl.fleet.endAttempt(a) {
 			pl.requeue(a.job)
 		}
 	}

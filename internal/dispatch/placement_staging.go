@@ -31,8 +31,8 @@ func (fl *fleet) stagesIn(a *attempt) {
 		}
 	}
 	if rarest != nil {
-		a.lacks, a.listed = rarest, int32(len(fl.staging[rarest]))
-		fl.staging[rarest] = append(fl.staging[rarest], a)
+		a.lacks, a.listed = rarest, int32(len(fl.early.staging[rarest]))
+		fl.early.staging[rarest] = append(fl.early.staging[rarest], a)
 	}
 }
 
@@ -43,10 +43,10 @@ func (fl *fleet) stagesInNoMore(a *attempt) {
 		return
 	}
 	a.lacks = nil
-	list := fl.staging[v]
+	list := fl.early.staging[v]
 	removeAt(&list, a.listed).listed = a.listed
-	if fl.staging[v] = list; len(list) == 0 {
-		delete(fl.staging, v)
+	if fl.early.staging[v] = list; len(list) == 0 {
+		delete(fl.early.staging, v)
 	}
 }
 
@@ -55,15 +55,16 @@ func (fl *fleet) stagesInNoMore(a *attempt) {
 // pilot that reads has heard of that: it then gives the attempt back, or goes on.
 func (pl *placement) takeBack() {
 	for _, p := range pl.roomLeft {
-		if len(pl.fleet.staging) == 0 {
+		if len(pl.fleet.early.staging) == 0 {
 			break
 		}
-		if t := p.taking; p.parked == 0 || t != nil && (t.endNumber == 0 || t.endNumber > t.pilot.acked) {
+		if t := p.seat.taking; p.seat.parked == 0 || t != nil && (t.told.endNumber == 0 ||
+			t.told.endNumber > t.pilot.talk.acked) {
 			continue
 		}
 		if a := pl.longestStaged(p); a != nil {
 			a.job.itsFate().takenBack++
-			a.taker, p.taking = p, a
+			a.told.taker, p.seat.taking = p, a
 			pl.fleet.stagesInNoMore(a)
 			pl.askBack(a)
 		}
@@ -81,7 +82,7 @@ func (pl *placement) longestStaged(p *pilot) *attempt {
 		if versions--; versions < 0 {
 			break
 		}
-		list := pl.fleet.staging[v]
+		list := pl.fleet.early.staging[v]
 		n := min(len(list), attempts)
 		attempts -= n
 		for _, a := range slices.Backward(list[:n]) { // the last takes the place of one that leaves it
@@ -98,7 +99,7 @@ func (pl *placement) longestStaged(p *pilot) *attempt {
 // inReach yields the versions that the pilot can read from caches, its own first and those
 // that came last before others. One that several caches hold comes several times.
 func (p *pilot) inReach(yield func(*version) bool) {
-	for _, v := range slices.Backward(p.versions) {
+	for _, v := range slices.Backward(p.copies.versions) {
 		if !yield(v) {
 			return
 		}
@@ -107,7 +108,7 @@ func (p *pilot) inReach(yield func(*version) bool) {
 		if o == p || !p.shares(o) {
 			continue
 		}
-		for _, v := range slices.Backward(o.versions) {
+		for _, v := range slices.Backward(o.copies.versions) {
 			if !yield(v) {
 				return
 			}
@@ -119,7 +120,7 @@ func (p *pilot) inReach(yield func(*version) bool) {
 // another one still reads the input.
 func (pl *placement) couldTake(p *pilot, a *attempt) bool {
 	j := a.job
-	return !a.ended && a.gang == nil && a.asked == 0 && a.next == nil && j.attempt == a && a.pilot != p &&
+	return !a.told.ended && a.gang == nil && a.told.asked == 0 && a.next == nil && j.attempt == a && a.pilot != p &&
 		a.since <= pl.now.After(-minGain) && !j.step.run.halted() &&
 		pl.couldBegin(p, j) && (!pl.fleet.choosesSites() || pl.scoreWith(j, p) <= pl.scoreWith(j, a.pilot))
 }
@@ -135,7 +136,7 @@ func (pl *placement) couldBegin(p *pilot, j *job) bool {
 // input, its job is placed as any other.
 func (pl *placement) assignGivenBack() {
 	for _, a := range pl.givenBack {
-		if p := a.taker; a.job.group != nil && pl.fleet.takes(p) && p.reserved == nil && pl.couldBegin(p, a.job) {
+		if p := a.told.taker; a.job.group != nil && pl.fleet.takes(p) && p.seat.reserved == nil && pl.couldBegin(p, a.job) {
 			pl.assign(a.job, p)
 		}
 	}

@@ -164,9 +164,9 @@ func (pl *placement) weight(v *version) int64 { return pl.rule.weight(v.size) }
 func (pl *placement) tallyLevel(p *pilot, l *level) {
 	t := &pl.tally
 	t.begin(l)
-	t.touched = touch(p.hot)
-	for i := 0; i < len(p.hot); {
-		v := p.hot[i]
+	t.touched = touch(p.copies.hot)
+	for i := 0; i < len(p.copies.hot); {
+		v := p.copies.hot[i]
 		if pl.tallyVersion(l, v, int32(i)) {
 			i++
 			continue

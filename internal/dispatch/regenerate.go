@@ -234,7 +234,7 @@ func (c *Core) loseCopies(by *pilot, copied FileRef) {
 func (c *Core) setCopyAside(p *pilot, v *version) {
 	copied, size := c.files.copyAt(p, v), v.size
 	c.dropCopy(p, v)
-	p.other.set(copied, size)
+	p.copies.other.set(copied, size)
 }
 
 func (c *Core) loseFile(l *LostFile) {

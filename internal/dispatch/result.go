@@ -51,7 +51,7 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	if a != nil {
 		a.took = r.Usage.took()
 		if r.Outcome != Ended {
-			a.pilot.withholds = false // it has begun one
+			a.pilot.record.withholds = false // it has begun one
 		}
 		c.fleet.removeAttempt(a)
 	} else {
@@ -96,7 +96,7 @@ func (c *Core) concluded(by PilotID, p *pilot, j *job, a *attempt, r *Result) {
 	case Ended:
 		c.files.discard(j, r)
 		c.placement.requeue(j)
-		if a != nil && a.taker != nil {
+		if a != nil && a.told.taker != nil {
 			c.placement.givenBack = append(c.placement.givenBack, a)
 		}
 	case InputLost:
@@ -393,7 +393,7 @@ func (c *Core) attemptLost(a *attempt, reason string) {
 	if g != nil {
 		c.placement.disband(g)
 	}
-	if !j.live() || a.ended {
+	if !j.live() || a.told.ended {
 		c.placement.requeue(j)
 		return
 	}

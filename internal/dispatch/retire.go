@@ -196,7 +196,7 @@ func (c *Core) retireFile(f *file) {
 			p := v.holders[len(v.holders)-1]
 			copied, size := c.files.copyAt(p, v), v.size
 			c.files.drop(p, v)
-			p.other.set(copied, size)
+			p.copies.other.set(copied, size)
 			c.files.adoptCopy(p, copied, v.run)
 		}
 		if v.existing {
@@ -216,7 +216,7 @@ func (fs *files) adoptCopy(p *pilot, copied FileRef, retired RunID) {
 		if r.ID == retired || v == nil || v.identity == (identity{}) || v.tag != copied.Tag {
 			continue
 		}
-		size, _ := p.other.take(copied)
+		size, _ := p.copies.other.take(copied)
 		fs.hold(p, v, size)
 		return
 	}

@@ -142,7 +142,7 @@ func (j *job) shares() bool { return j.step.run.Scope != "" && len(j.outputs) > 
 // identities of its inputs and the names of its outputs, and who may take it. Within one
 // workflow its name counts too. It is zero for a job without a digest.
 func (j *job) keyOf() identity {
-	if j.digest == "" {
+	if j.text.digest == "" {
 		return identity{}
 	}
 	var buffer [1024]byte
@@ -158,7 +158,7 @@ func (j *job) keyOf() identity {
 			b = appendPart(b, j.name)
 		}
 	}
-	b = appendPart(b, j.digest)
+	b = appendPart(b, j.text.digest)
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
 			b = appendPart(b, v.file.lfn)
@@ -214,7 +214,7 @@ func (c *Core) lend(j *job, takers []*job, runs ...RunID) {
 // resultOf is a result made of the outputs of a committed job.
 func (fs *files) resultOf(j *job) *storedResult {
 	r := &storedResult{ // it outlives the texts of the run
-		job: strings.Clone(j.name), digest: strings.Clone(j.digest), inputs: j.inputMarks(),
+		job: strings.Clone(j.name), digest: strings.Clone(j.text.digest), inputs: j.inputMarks(),
 		made: uint64(j.committed >> 32), outputs: fs.toKeep(j),
 	}
 	if run := j.step.run; run.Scope != "" {
@@ -354,7 +354,7 @@ func (c *Core) Foresee() (reuse, again map[JobID]bool) {
 	var jobs []*job                  // who writes a version stands before who reads it
 	for j := range c.jobs.all {
 		jobs = append(jobs, j)
-		if j.state == Done || j.digest == "" {
+		if j.state == Done || j.text.digest == "" {
 			continue
 		}
 		j.key = j.keyOf()

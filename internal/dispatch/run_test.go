@@ -43,7 +43,7 @@ func TestRetirementGivesMemoryBack(t *testing.T) {
 		step(in)
 		seq++
 		a := step(Sync{
-			Pilot: "p", Seq: seq, LastAnswer: c.journal.incarnation<<32 | c.fleet.lastAnswer,
+			Pilot: "p", Seq: seq, LastAnswer: c.journal.incarnation<<32 | c.fleet.numbers.lastAnswer,
 		}).Replies[0].Answer.Run[0]
 		out := WrittenFile{LFN: a.Outputs[0].LFN, Version: 1, PFN: fmt.Sprint("se:", a.Attempt)}
 		seq++

@@ -113,36 +113,38 @@ func (fl *fleet) expectedRun(j *job) time.Duration {
 
 // begin charges an attempt that was given out.
 func (sh *shares) begin(a *attempt, run func(*job) time.Duration) {
-	if a.pools = a.needs.pools; a.pools != nil {
-		sh.grants(a.pools, 1)
+	if a.cost.pools = a.needs.pools; a.cost.pools != nil {
+		sh.grants(a.cost.pools, 1)
 	}
 	if sh.Alone() {
 		return
 	}
-	a.slots = slotsOf(a.pilot, a.needs)
-	a.charge = a.slots * run(a.job).Seconds()
-	a.cpus = a.pilot.cpusOf(a.needs)
-	sh.Charge(sh.now, a.job.share(), a.charge, a.site(), a.amount())
+	a.cost.slots = slotsOf(a.pilot, a.needs)
+	a.cost.charge = a.cost.slots * run(a.job).Seconds()
+	a.cost.cpus = a.pilot.cpusOf(a.needs)
+	sh.Charge(sh.now, a.job.share(), a.cost.charge, a.site(), a.amount())
 }
 
 // end settles what an attempt has used.
 func (sh *shares) end(a *attempt) {
-	sh.grants(a.pools, -1)
-	if a.slots == 0 { // it was not charged
+	sh.grants(a.cost.pools, -1)
+	if a.cost.slots == 0 { // it was not charged
 		return
 	}
-	used := a.slots * a.occupied(sh.now).Seconds()
-	if sh.Settle(sh.now, a.job.share(), a.given, a.charge, used, a.site(), a.amount()) {
+	used := a.cost.slots * a.occupied(sh.now).Seconds()
+	if sh.Settle(sh.now, a.job.share(), a.given, a.cost.charge, used, a.site(), a.amount()) {
 		sh.freed = true
 	}
-	a.slots = 0
+	a.cost.slots = 0
 	if used > 0 {
 		sh.save(a.job.share())
 	}
 }
 
 // amount is what the attempt takes of what quotas bound.
-func (a *attempt) amount() fairtree.Amount { return fairtree.Amount{Running: 1, MilliCPUs: a.cpus} }
+func (a *attempt) amount() fairtree.Amount {
+	return fairtree.Amount{Running: 1, MilliCPUs: a.cost.cpus}
+}
 
 func (a *attempt) site() string { return a.pilot.launch.site.Name }
 
@@ -151,7 +153,7 @@ func (a *attempt) site() string { return a.pilot.launch.site.Name }
 func (a *attempt) occupied(now instant) time.Duration {
 	since := a.given
 	if a.adopted {
-		since = a.job.submitted
+		since = a.job.text.submitted
 	}
 	switch {
 	case a.took > 0:

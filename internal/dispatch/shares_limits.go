@@ -14,7 +14,7 @@ func mayBegin(s *share, p *pilot) bool {
 // so many thousandths of processors; nil if all may. One that it is to replace does not count.
 func exceeded(s *share, site string, cpus int64, replaced *attempt) *share {
 	more := fairtree.Amount{Running: 1, MilliCPUs: cpus}
-	if replaced == nil || replaced.slots == 0 {
+	if replaced == nil || replaced.cost.slots == 0 {
 		return s.Beyond(site, more, "", fairtree.Amount{})
 	}
 	return s.Beyond(site, more, replaced.site(), replaced.amount())
@@ -135,7 +135,7 @@ func (sh *shares) lackingPool(cl *class, j *job, replaced *attempt) *pool {
 }
 
 func (a *attempt) holds(p *pool) int64 {
-	for _, x := range a.pools {
+	for _, x := range a.cost.pools {
 		if x.pool == p {
 			return x.n
 		}

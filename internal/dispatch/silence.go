@@ -14,10 +14,10 @@ import (
 
 // silentAt is when the pilot falls silent, unless it is heard before; 0: a Sync is held.
 func (fl *fleet) silentAt(p *pilot) instant {
-	if p.held != 0 || p.silent != 0 {
+	if p.talk.held != 0 || p.lease.silent != 0 {
 		return 0
 	}
-	return p.due.After(fl.silence())
+	return p.lease.due.After(fl.silence())
 }
 
 // silence is how long a pilot may keep to itself what it is to say. When all is to end at once there
@@ -32,14 +32,14 @@ func (fl *fleet) silence() time.Duration {
 // fallsSilent is for a pilot whose Sync has not come. At the end of the TaskQueue nobody
 // waits for it any more.
 func (c *Core) fallsSilent(p *pilot) {
-	p.silent = p.due
+	p.lease.silent = p.lease.due
 	c.opens(p)
 	c.event(Event{Kind: PilotSilent, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site, Host: p.info.Host})
 	if c.fleet.stop != running {
 		c.giveUp(p, "is silent, and the run ends")
 		return
 	}
-	if p.reserved != nil {
+	if p.seat.reserved != nil {
 		c.placement.release(p)
 	}
 	c.forfeitAll(p)
@@ -50,23 +50,23 @@ func (c *Core) fallsSilent(p *pilot) {
 
 // heard is for a pilot of which a Sync has come.
 func (c *Core) heard(p *pilot) {
-	if p.silent == 0 {
+	if p.lease.silent == 0 {
 		return
 	}
-	p.silent = 0
+	p.lease.silent = 0
 	c.opens(p)
-	p.askedInVain = 0
+	p.seat.askedInVain = 0
 	c.event(Event{Kind: PilotHeard, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site, Host: p.info.Host})
 }
 
 // hangUp is for a Sync whose connection broke: the pilot is to call again at once.
 func (c *Core) hangUp(in HangUp) {
 	p := c.fleet.pilots[in.Pilot]
-	if p == nil || p.held == 0 || p.held != in.Seq {
+	if p == nil || p.talk.held == 0 || p.talk.held != in.Seq {
 		return
 	}
-	p.held, p.due = 0, c.now
-	p.silentAfter = c.now.After(c.config.Hold + c.fleet.lease(p))
+	p.talk.held, p.lease.due = 0, c.now
+	p.lease.silentAfter = c.now.After(c.config.Hold + c.fleet.lease(p))
 	c.fleet.recount(p)
 	c.fleet.armPilot(p)
 }
@@ -83,16 +83,16 @@ func (c *Core) giveUp(p *pilot, reason string) {
 // refuse is for a pilot of which something was refused. It leaves when it hears of that, and says why in its log: so
 // its launch is stopped only if it stays.
 func (c *Core) refuse(p *pilot) {
-	if p.refused {
+	if p.record.refused {
 		return
 	}
-	p.refused = true
+	p.record.refused = true
 	c.opens(p)
-	if p.held != 0 {
+	if p.talk.held != 0 {
 		c.reply(p, Answer{LeaveNow: true})
-		p.held = 0
+		p.talk.held = 0
 	}
-	if p.reserved != nil {
+	if p.seat.reserved != nil {
 		c.placement.release(p)
 	}
 	for _, a := range slices.Clone(p.attempts) {
@@ -100,7 +100,7 @@ func (c *Core) refuse(p *pilot) {
 	}
 	c.placement.expectNothing(p)
 	c.placement.noLongerAwaited(p)
-	p.due, p.silentAfter = c.now, c.now.After(c.config.Silence)
+	p.lease.due, p.lease.silentAfter = c.now, c.now.After(c.config.Silence)
 	c.fleet.recount(p)
 	c.fleet.armPilot(p)
 }
@@ -109,25 +109,25 @@ func (c *Core) refuse(p *pilot) {
 // pilot, and notices that it is silent, and then that it is so for too long. If the timer
 // is late the TaskQueue itself stood still, and the pilot may have called meanwhile.
 func (c *Core) pilotTimerFired(p *pilot) {
-	if p.left || p.armed > c.now {
+	if p.left || p.lease.armed > c.now {
 		return
 	}
-	late := p.held == 0 && p.silent == 0 && c.now >= p.armed.After(c.config.Silence/2)
-	p.armed = 0
-	if p.held != 0 && p.heldAt.After(c.config.Hold) <= c.now {
+	late := p.talk.held == 0 && p.lease.silent == 0 && c.now >= p.lease.armed.After(c.config.Silence/2)
+	p.lease.armed = 0
+	if p.talk.held != 0 && p.talk.heldAt.After(c.config.Hold) <= c.now {
 		c.fleet.mustAnswer(p) // answering arms the timer
 		return
 	}
-	if p.held == 0 && p.silentAfter <= c.now {
+	if p.talk.held == 0 && p.lease.silentAfter <= c.now {
 		reason := fmt.Sprintf("has not called for %v", c.fleet.lease(p))
-		if p.refused {
+		if p.record.refused {
 			reason = "was refused, and has not left"
 		}
 		c.giveUp(p, reason)
 		return
 	}
 	if late {
-		p.due = max(p.due, c.now)
+		p.lease.due = max(p.lease.due, c.now)
 	}
 	if at := c.fleet.silentAt(p); at != 0 && at <= c.now {
 		c.fallsSilent(p)

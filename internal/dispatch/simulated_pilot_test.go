@@ -172,7 +172,8 @@ func (p *simPilot) tellWhole(sync *Sync) {
 func (p *simPilot) agree() error {
 	c := p.s.core
 	q := c.fleet.pilots[p.id]
-	if q == nil || q.seq != p.seq || !q.synced || q.needFull || q.telling != nil || p.full || len(p.changes) > 0 {
+	if q == nil || q.talk.seq != p.seq || !q.talk.synced || q.talk.needFull || q.copies.telling != nil || p.full ||
+		len(p.changes) > 0 {
 		return nil
 	}
 	p.s.agreed++

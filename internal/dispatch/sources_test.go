@@ -146,7 +146,7 @@ func (s *sharers) check() {
 		readers := map[*pilot]int{}
 		for _, x := range list {
 			listed++
-			if x.version != v || !slices.Contains(x.to.arriving, x) || x.to.left {
+			if x.version != v || !slices.Contains(x.to.exchange.arriving, x) || x.to.left {
 				s.t.Fatal("an arrival is lost")
 			}
 			if x.from == nil {
@@ -162,9 +162,9 @@ func (s *sharers) check() {
 		}
 	}
 	for _, p := range fl.pilots {
-		listed -= len(p.arriving)
-		if len(p.sending) != serving[p] {
-			s.t.Fatalf("%s serves %d and not %d", p.id, serving[p], len(p.sending))
+		listed -= len(p.exchange.arriving)
+		if len(p.exchange.sending) != serving[p] {
+			s.t.Fatalf("%s serves %d and not %d", p.id, serving[p], len(p.exchange.sending))
 		}
 	}
 	if listed != 0 {
@@ -291,7 +291,7 @@ func TestUnreachablePilotsAreNotOffered(t *testing.T) {
 	}
 	s.sync("r0", "", "", func(m *Sync) { m.Unserved = []PilotID{"r2"} })
 	if from, _ := s.core.fleet.bestSource(
-		s.core.fleet.pilots["r0"], s.core.fleet.pilots["dead"].versions[0],
+		s.core.fleet.pilots["r0"], s.core.fleet.pilots["dead"].copies.versions[0],
 	); from != nil {
 		t.Error("a host that reaches nobody is offered", from.id)
 	}
@@ -345,7 +345,7 @@ func TestTheFirstHashOfAFileCounts(t *testing.T) {
 	offered := func(id PilotID, want ...PilotID) {
 		t.Helper()
 		s.sync(id, "h"+string(id), "a", nil)
-		v := s.core.fleet.pilots["origin"].versions[0]
+		v := s.core.fleet.pilots["origin"].copies.versions[0]
 		for _, q := range []PilotID{"origin", "liar"} {
 			if got := s.core.fleet.mayServe(v, s.core.fleet.pilots[q], s.core.fleet.pilots[id]); got != slices.Contains(want,
 				q) {
@@ -640,7 +640,7 @@ func TestReadsAreExpectedAsTheyWereThere(t *testing.T) {
 		s.sync(id, "h"+string(id), string(id[:1]), nil)
 	}
 	fl := &s.core.fleet
-	job := &job{requests: []request{{read: fl.pilots["a1"].versions[0]}}} // of 1,000 bytes
+	job := &job{requests: []request{{read: fl.pilots["a1"].copies.versions[0]}}} // of 1,000 bytes
 	expect := func(when string, want map[PilotID]time.Duration) {
 		t.Helper()
 		for id, took := range want {

@@ -104,7 +104,7 @@ func lookForStaged(t *testing.T, attempts, inputs int) (looked, listed int) {
 	sync("idle", Sync{CacheAdded: cached})
 	now = now.Add(time.Second)
 	count := func() (n int) {
-		for _, list := range c.fleet.staging {
+		for _, list := range c.fleet.early.staging {
 			n += len(list)
 		}
 		return n

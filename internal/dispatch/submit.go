@@ -30,7 +30,7 @@ func (c *Core) submit(in Submit) error {
 		s := r.owned(in.Jobs[i])
 		n := len(s.Reads)
 		j := c.jobs.newJob(r, &s)
-		j.submitted = c.now
+		j.text.submitted = c.now
 		c.files.requestFiles(j, reads[:n], s.Access, tail(j.id.Number()))
 		for k := range j.requests {
 			c.files.insert(&j.requests[k])
@@ -183,7 +183,7 @@ func (js *jobs) newJob(r *run, s *Job) *job {
 		r.spans = append(r.spans, span{r.jobs, row})
 	}
 	j.row, j.id = row, NewJobID(r.ID, r.jobs)
-	j.name, j.step, j.payload, j.digest = s.Name, r.steps[s.Step], s.Payload, s.Digest
+	j.name, j.step, j.text.payload, j.text.digest = s.Name, r.steps[s.Step], s.Payload, s.Digest
 	if j.step == nil {
 		j.step = &step{StepTotals: StepTotals{Step: s.Step}, run: r}
 		r.steps[s.Step] = j.step
@@ -195,8 +195,8 @@ func (js *jobs) newJob(r *run, s *Job) *job {
 	j.priority, j.state = int32(s.Priority), Waiting
 	j.effective = j.own()
 	if len(s.Writes) == 1 {
-		j.one[0] = s.Writes[0]
-		j.outputs = j.one[:]
+		j.text.one[0] = s.Writes[0]
+		j.outputs = j.text.one[:]
 	}
 	js.readyBit.Grow(row + 1)
 	for _, t := range j.counted(js) {

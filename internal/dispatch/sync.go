@@ -11,14 +11,14 @@ func (c *Core) sync(s *Sync) error {
 	}
 	p := c.fleet.pilots[s.Pilot]
 	switch {
-	case p != nil && s.Seq < p.seq:
+	case p != nil && s.Seq < p.talk.seq:
 		c.effects.Replies = append(c.effects.Replies, Reply{s.Pilot, s.Seq, Answer{Superseded: true}})
 		return nil
-	case p != nil && p.refused && s.Leaving:
-		p.seq, p.held = s.Seq, s.Seq
+	case p != nil && p.record.refused && s.Leaving:
+		p.talk.seq, p.talk.held = s.Seq, s.Seq
 		c.farewell(p)
 		return nil
-	case p != nil && p.refused:
+	case p != nil && p.record.refused:
 		c.effects.Replies = append(c.effects.Replies, Reply{s.Pilot, s.Seq, Answer{
 			Number: c.fleet.nextAnswer(), Seen: s.Seq, LeaveNow: true,
 		}})
@@ -34,12 +34,12 @@ func (c *Core) sync(s *Sync) error {
 	case p == nil:
 		p = c.fleet.register(s)
 		c.placement.offerAvoiding() // it may have been the last that was expected
-	case p.held != 0 && p.held != s.Seq:
+	case p.talk.held != 0 && p.talk.held != s.Seq:
 		c.reply(p, Answer{Superseded: true})
 	}
 	c.heard(p)
-	p.seq, p.held, p.heldAt = s.Seq, s.Seq, c.now
-	p.silentAfter = c.now.After(c.config.Hold + c.fleet.lease(p))
+	p.talk.seq, p.talk.held, p.talk.heldAt = s.Seq, s.Seq, c.now
+	p.lease.silentAfter = c.now.After(c.config.Hold + c.fleet.lease(p))
 	c.fleet.armPilot(p)
 	c.takeSync(p, s)
 	return nil
@@ -77,7 +77,7 @@ func (c *Core) takeDescription(p *pilot, s *Sync) {
 		c.fleet.describe(p, *s.Hello)
 		c.lookedFor(p, s.LookedFor)
 	}
-	p.drains, p.polls = s.Draining, !s.Hold
+	p.talk.drains, p.talk.polls = s.Draining, !s.Hold
 	c.opens(p)
 	for _, from := range s.Unserved {
 		c.fleet.unserved(p, from)
@@ -86,7 +86,7 @@ func (c *Core) takeDescription(p *pilot, s *Sync) {
 
 // takeResults takes the ends of attempts, after the hashes of files that were arriving for them.
 func (c *Core) takeResults(p *pilot, s *Sync) {
-	if len(p.arriving) > 0 || c.fleet.groupCache(p) { // those end with their attempts
+	if len(p.exchange.arriving) > 0 || c.fleet.groupCache(p) { // those end with their attempts
 		c.takeHashes(p, s.CacheAdded)
 	}
 	before := len(p.attempts)
@@ -98,7 +98,7 @@ func (c *Core) takeResults(p *pilot, s *Sync) {
 
 // answerIsDue reports whether the pilot is answered even if there is nothing for it to do.
 func (c *Core) answerIsDue(p *pilot, s *Sync) bool {
-	return len(s.Ended) > 0 || !s.Hold || p.answerDue || c.fleet.mustLeave(p) && !p.toldToLeave ||
+	return len(s.Ended) > 0 || !s.Hold || p.talk.answerDue || c.fleet.mustLeave(p) && !p.toldToLeave ||
 		len(s.CacheAdded)+len(s.CacheGone) >= maxUnconfirmed
 }
 
@@ -109,17 +109,17 @@ func (c *Core) takeHoldings(p *pilot, s *Sync) {
 	case s.Full:
 		c.takeWhole(p, s)
 		c.fleet.mustAnswer(p) // so that the changes that follow have an answer to build on
-	case !p.synced || p.base == 0 || s.LastAnswer < p.base:
+	case !p.talk.synced || p.talk.base == 0 || s.LastAnswer < p.talk.base:
 		// The Full that it was registered from may have been a late copy of
 		// an old one.
-		p.needFull = true
+		p.talk.needFull = true
 		c.fleet.mustAnswer(p)
 	default:
 		for _, ref := range s.Started {
 			c.started(p, ref)
 		}
 		c.cacheChanges(p, s)
-		if t := p.telling; t != nil && t.number != 0 && s.CacheTold == t.number {
+		if t := p.copies.telling; t != nil && t.number != 0 && s.CacheTold == t.number {
 			c.dropUntold(p)
 		}
 	}
@@ -129,9 +129,10 @@ func (c *Core) takeHoldings(p *pilot, s *Sync) {
 // back, and reports neither to run nor how it ended, it never had, or keeps to itself.
 func (c *Core) takeHeard(p *pilot, s *Sync) {
 	p.ending = slices.DeleteFunc(p.ending, func(e ending) bool { return e.number != 0 && s.LastAnswer >= e.number })
-	p.acked = max(p.acked, s.LastAnswer)
+	p.talk.acked = max(p.talk.acked, s.LastAnswer)
 	for _, a := range slices.Backward(slices.Clone(p.attempts)) {
-		if c.fleet.attempts[a.id] == a && a.leaves() && !a.started && a.endNumber != 0 && s.LastAnswer >= a.endNumber {
+		if c.fleet.attempts[a.id] == a && a.leaves() && !a.started && a.told.endNumber != 0 &&
+			s.LastAnswer >= a.told.endNumber {
 			c.forfeit(a)
 		}
 	}
@@ -140,7 +141,8 @@ func (c *Core) takeHeard(p *pilot, s *Sync) {
 // toldTooLittle reports whether the pilot has not heard of all that it is to run and to end.
 func (p *pilot) toldTooLittle() bool {
 	return len(p.ending) > 0 || slices.ContainsFunc(p.attempts, func(a *attempt) bool {
-		return a.number > p.acked && !a.known() || (a.ended || a.asked != 0) && a.endNumber > p.acked || a.toBegin()
+		return a.told.number > p.talk.acked && !a.known() || (a.told.ended || a.told.asked != 0) &&
+			a.told.endNumber > p.talk.acked || a.toBegin()
 	})
 }
 
@@ -152,7 +154,7 @@ const maxUnconfirmed = 64
 
 // takeWhole replaces all that is known of the pilot by what it says.
 func (c *Core) takeWhole(p *pilot, s *Sync) {
-	p.synced, p.needFull = true, false
+	p.talk.synced, p.talk.needFull = true, false
 	said := make(map[AttemptID]bool, len(s.Queued)+len(s.Started))
 	for _, ref := range s.Queued {
 		said[ref.Attempt] = true
@@ -164,7 +166,7 @@ func (c *Core) takeWhole(p *pilot, s *Sync) {
 		c.started(p, ref)
 	}
 	for _, a := range slices.Clone(p.attempts) {
-		if !said[a.id] && (a.known() || a.number != 0 && s.LastAnswer >= a.number) {
+		if !said[a.id] && (a.known() || a.told.number != 0 && s.LastAnswer >= a.told.number) {
 			c.attemptLost(a, "the pilot no longer has it")
 		}
 	}
@@ -173,16 +175,16 @@ func (c *Core) takeWhole(p *pilot, s *Sync) {
 			c.placement.takeBackQueued(p, r)
 		}
 	}
-	p.telling = &telling{said: make(map[FileRef]bool, len(s.CacheAdded))}
+	p.copies.telling = &telling{said: make(map[FileRef]bool, len(s.CacheAdded))}
 	c.cacheChanges(p, s)
 	switch {
 	case s.Cache == nil:
 		c.dropUntold(p)
 	case *s.Cache == c.files.copiesOf(p):
-		p.telling = nil
+		p.copies.telling = nil
 		c.endAwaiting(p)
 	}
-	p.hints.incoming = p.cacheLimit() // it follows no order any more
+	p.copies.hints.incoming = p.cacheLimit() // it follows no order any more
 }
 
 // adopt takes over an attempt that an earlier incarnation, or this one before
@@ -201,7 +203,7 @@ func (c *Core) adopt(p *pilot, ref AttemptRef, started bool) {
 	another := j != nil && j.attempt != nil // it has been given out again
 	started = started && j != nil && p.mayHaveStarted(j.class)
 	if j == nil || c.foreign(ref.Attempt) || !j.live() || c.fleet.attempts[ref.Attempt] != nil ||
-		j.dealtWith(ref.Attempt) || another && !started || slices.Contains(p.overran, ref.Attempt) {
+		j.dealtWith(ref.Attempt) || another && !started || slices.Contains(p.record.overran, ref.Attempt) {
 		c.fleet.endUnknown(p, ref.Attempt)
 		return
 	}
@@ -233,11 +235,11 @@ func (c *Core) started(p *pilot, ref AttemptRef) {
 	if a == nil || a.pilot != p || a.started || !p.mayHaveStarted(a.needs) {
 		return
 	}
-	a.started, a.since, p.withholds = true, c.now, false
+	a.started, a.since, p.record.withholds = true, c.now, false
 	c.fleet.waitsNoMore(a)
-	if a.recall {
-		a.recall = false
-		c.fleet.recalls--
+	if a.told.recall {
+		a.told.recall = false
+		c.fleet.counts.recalls--
 	}
 	c.looksForOverrun(a)
 	if a.gang == nil {
@@ -252,12 +254,12 @@ func (c *Core) started(p *pilot, ref AttemptRef) {
 // cacheChanges takes what came into the pilot's cache and what left it.
 func (c *Core) cacheChanges(p *pilot, s *Sync) {
 	for _, f := range s.CacheGone {
-		p.other.take(f)
+		p.copies.other.take(f)
 		if v := c.files.copied(p, f); v != nil && c.files.copyAt(p, v) == f {
 			c.dropCopy(p, v)
 		}
-		if p.telling != nil {
-			delete(p.telling.said, f)
+		if p.copies.telling != nil {
+			delete(p.copies.telling.said, f)
 		}
 	}
 	for _, a := range s.CacheAdded {
@@ -267,15 +269,15 @@ func (c *Core) cacheChanges(p *pilot, s *Sync) {
 			c.fleet.arrived(p, v, a.Hash)
 		case v != nil:
 			// An older copy, and the pilot says so again.
-		case p.other.has(a.File):
-		case p.other.fits(a.File):
-			p.other.set(a.File, a.Size)
-			p.hints.incoming += a.Size
+		case p.copies.other.has(a.File):
+		case p.copies.other.fits(a.File):
+			p.copies.other.set(a.File, a.Size)
+			p.copies.hints.incoming += a.Size
 		default:
 			continue
 		}
-		if p.telling != nil {
-			p.telling.said[a.File] = true
+		if p.copies.telling != nil {
+			p.copies.telling.said[a.File] = true
 		}
 	}
 }
@@ -296,16 +298,16 @@ func (c *Core) takeHashes(p *pilot, files []CachedFile) {
 // dropUntold ends the telling of a pilot that has told all of its cache: copies that it has not
 // told are gone.
 func (c *Core) dropUntold(p *pilot) {
-	said := p.telling.said
-	p.telling = nil
-	for _, v := range slices.Clone(p.versions) {
+	said := p.copies.telling.said
+	p.copies.telling = nil
+	for _, v := range slices.Clone(p.copies.versions) {
 		if !said[c.files.copyAt(p, v)] {
 			c.dropCopy(p, v)
 		}
 	}
-	for r := range p.other.all() {
+	for r := range p.copies.other.all() {
 		if !said[r] {
-			p.other.take(r)
+			p.copies.other.take(r)
 		}
 	}
 	c.endAwaiting(p)
@@ -320,12 +322,12 @@ func (c *Core) dropCopy(p *pilot, v *version) {
 
 func (c *Core) answerAll() {
 	for _, p := range c.work.answers {
-		p.listedAnswer = false
-		if p.held == 0 || p.left {
+		p.talk.listedAnswer = false
+		if p.talk.held == 0 || p.left {
 			continue
 		}
 		c.reply(p, c.answer(p))
-		p.held, p.answerDue = 0, p.more
+		p.talk.held, p.talk.answerDue = 0, p.talk.more
 		c.fleet.armPilot(p) // it is to call again
 		c.fleet.recount(p)
 	}
@@ -336,44 +338,44 @@ func (c *Core) answerAll() {
 // repair.
 func (c *Core) answer(p *pilot) Answer {
 	n := c.fleet.nextAnswer()
-	if p.base == 0 {
-		p.base = n
+	if p.talk.base == 0 {
+		p.talk.base = n
 	}
 	a := Answer{
-		Number: n, Seen: p.seq, NeedFull: p.needFull, NextSync: c.config.Hold, Lease: c.fleet.lease(p),
+		Number: n, Seen: p.talk.seq, NeedFull: p.talk.needFull, NextSync: c.config.Hold, Lease: c.fleet.lease(p),
 		Leave: c.fleet.stop == draining || p.info.Error != "", LeaveNow: c.fleet.stop == stopped, Peers: p.peers(),
 	}
 	if p.unneeded && !a.Leave {
 		a.Leave, a.Why = true, noWork
 	}
 	size := 0
-	p.more = false
+	p.talk.more = false
 	for _, x := range p.attempts {
-		if x.ended {
-			if x.endNumber == 0 {
-				x.endNumber = n
+		if x.told.ended {
+			if x.told.endNumber == 0 {
+				x.told.endNumber = n
 			}
 			a.End = append(a.End, x.id)
 			continue
 		}
-		if x.asked != 0 && (x.endNumber == 0 || x.endNumber > p.acked) {
-			if x.endNumber == 0 {
-				x.endNumber = n
+		if x.told.asked != 0 && (x.told.endNumber == 0 || x.told.endNumber > p.talk.acked) {
+			if x.told.endNumber == 0 {
+				x.told.endNumber = n
 			}
 			a.GiveBack = append(a.GiveBack, x.id)
 		}
 		if x.toBegin() {
 			a.Begin = append(a.Begin, x.start())
 		}
-		if x.known() || x.number != 0 && x.number <= p.acked {
+		if x.known() || x.told.number != 0 && x.told.number <= p.talk.acked {
 			continue
 		}
-		if size += assignmentSize(x.job.payload, x.job.inputs, x.job.outputs); size > c.answerSize && len(a.Run) > 0 {
-			p.more = true
+		if size += assignmentSize(x.job.text.payload, x.job.inputs, x.job.outputs); size > c.answerSize && len(a.Run) > 0 {
+			p.talk.more = true
 			continue
 		}
-		if x.number == 0 {
-			x.number = n
+		if x.told.number == 0 {
+			x.told.number = n
 		}
 		if a.Run == nil {
 			a.Run = c.runSlab.Take(1)[:0]
@@ -381,7 +383,7 @@ func (c *Core) answer(p *pilot) Answer {
 		a.Run = append(a.Run, Assignment{})
 		c.describeTo(&a.Run[len(a.Run)-1], x)
 	}
-	if t := p.telling; t != nil {
+	if t := p.copies.telling; t != nil {
 		if t.number == 0 {
 			t.number = n
 		}
@@ -399,11 +401,11 @@ func (c *Core) answer(p *pilot) Answer {
 	}
 	c.placement.addHints(p, &a)
 	p.toldToLeave = a.Leave || a.LeaveNow
-	p.due = c.now
-	if p.polls {
-		p.due = c.now.After(a.NextSync)
+	p.lease.due = c.now
+	if p.talk.polls {
+		p.lease.due = c.now.After(a.NextSync)
 	}
-	p.silentAfter = c.now.After(a.NextSync + a.Lease)
+	p.lease.silentAfter = c.now.After(a.NextSync + a.Lease)
 	return a
 }
 
@@ -411,8 +413,9 @@ func (c *Core) answer(p *pilot) Answer {
 func (c *Core) describeTo(a *Assignment, x *attempt) {
 	j := x.job
 	*a = Assignment{
-		Job: j.id, Attempt: x.id, Name: j.name, Step: j.step.Step, Try: x.try, Priority: int(x.priority), Payload: j.payload,
-		Needs: x.needs.onOne(), Inputs: c.inputSlab.Take(len(j.requests))[:0],
+		Job: j.id, Attempt: x.id, Name: j.name, Step: j.step.Step, Try: x.try, Priority: int(x.priority),
+		Payload: j.text.payload,
+		Needs:   x.needs.onOne(), Inputs: c.inputSlab.Take(len(j.requests))[:0],
 		Outputs: c.outputSlab.Take(len(j.outputs)), Private: j.fate != nil && j.fate.Private,
 		GangPlace: x.place(), Once: j.policy.once,
 	}

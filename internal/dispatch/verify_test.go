@@ -87,24 +87,25 @@ func (c *Core) verifyPilots() error {
 	}
 	expected := 0
 	for _, p := range c.fleet.inOrder() {
-		for _, j := range p.next {
+		for _, j := range p.seat.next {
 			if expected++; c.placement.expected[j] != p || j.group == nil {
 				return fmt.Errorf("pilot %s is expected to get job %s, which is %v", p.id, j.name, j.state)
 			}
 		}
 		sum := pilot{info: p.info}
-		if a := p.taking; a != nil && (c.fleet.attempts[a.id] != a || a.taker != p) {
+		if a := p.seat.taking; a != nil && (c.fleet.attempts[a.id] != a || a.told.taker != p) {
 			return fmt.Errorf("pilot %s is to take attempt %s, which has ended or goes to another", p.id, attemptName(a.id))
 		}
 		for _, a := range p.attempts {
 			attempts++
 			if v := a.lacks; v != nil {
 				staged++
-				if list := c.fleet.staging[v]; int(a.listed) >= len(list) || list[a.listed] != a || a.taker != nil || !a.started {
+				if list := c.fleet.early.staging[v]; int(a.listed) >= len(list) || list[a.listed] != a || a.told.taker != nil ||
+					!a.started {
 					return fmt.Errorf("attempt %s is staged in, but not listed or asked back", attemptName(a.id))
 				}
 			}
-			if a.recall {
+			if a.told.recall {
 				recalls++
 			}
 			sum.add(a.needs, 1)
@@ -115,37 +116,37 @@ func (c *Core) verifyPilots() error {
 		if sum.used.milliCPUs != p.used.milliCPUs || sum.used.memory != p.used.memory || sum.used.disk != p.used.disk {
 			return fmt.Errorf("pilot %s uses %+v, counted %+v", p.id, sum.used, p.used)
 		}
-		if len(p.cached) != len(p.versions) {
-			return fmt.Errorf("pilot %s caches %d versions, lists %d", p.id, len(p.cached), len(p.versions))
+		if len(p.copies.cached) != len(p.copies.versions) {
+			return fmt.Errorf("pilot %s caches %d versions, lists %d", p.id, len(p.copies.cached), len(p.copies.versions))
 		}
-		for i, v := range p.versions {
-			if h := p.cached[v]; int(h.at) != i || v.holders[h.holder] != p {
+		for i, v := range p.copies.versions {
+			if h := p.copies.cached[v]; int(h.at) != i || v.holders[h.holder] != p {
 				return fmt.Errorf("pilot %s holds %s@%d, which is not listed", p.id, v.file.lfn, v.number)
 			}
-			if len(v.ready) > 0 && v.announced && p.cached[v].hot == 0 {
+			if len(v.ready) > 0 && v.announced && p.copies.cached[v].hot == 0 {
 				return fmt.Errorf("pilot %s does not know that %s@%d is read", p.id, v.file.lfn, v.number)
 			}
-			if at := slices.Index(p.hot, v); int(p.cached[v].hot) != at+1 {
+			if at := slices.Index(p.copies.hot, v); int(p.copies.cached[v].hot) != at+1 {
 				return fmt.Errorf("pilot %s: %s@%d is hot or not", p.id, v.file.lfn, v.number)
 			}
 		}
-		if p.awaited != awaited[p] {
-			return fmt.Errorf("pilot %s is awaited by %d jobs, counted %d", p.id, awaited[p], p.awaited)
+		if p.seat.awaited != awaited[p] {
+			return fmt.Errorf("pilot %s is awaited by %d jobs, counted %d", p.id, awaited[p], p.seat.awaited)
 		}
-		if is := p.held == 0 && len(p.attempts) == 0 && c.fleet.takes(p); is != p.between {
-			return fmt.Errorf("pilot %s is between two syncs: %v, counted %v", p.id, is, p.between)
+		if is := p.talk.held == 0 && len(p.attempts) == 0 && c.fleet.takes(p); is != p.seat.between {
+			return fmt.Errorf("pilot %s is between two syncs: %v, counted %v", p.id, is, p.seat.between)
 		}
-		if p.between {
+		if p.seat.between {
 			between++
 		}
-		if (p.parked > 0) != slices.Contains(c.fleet.parked, p) {
-			return fmt.Errorf("pilot %s: spare is %d", p.id, p.parked)
+		if (p.seat.parked > 0) != slices.Contains(c.fleet.parked, p) {
+			return fmt.Errorf("pilot %s: spare is %d", p.id, p.seat.parked)
 		}
 	}
 	if expected != len(c.placement.expected) {
 		return fmt.Errorf("%d jobs are expected at pilots, counted %d", expected, len(c.placement.expected))
 	}
-	for v, list := range c.fleet.staging {
+	for v, list := range c.fleet.early.staging {
 		if staged -= len(list); len(list) == 0 {
 			return fmt.Errorf("no attempt lacks %s@%d, but it is listed", v.file.lfn, v.number)
 		}
@@ -153,9 +154,9 @@ func (c *Core) verifyPilots() error {
 	if staged != 0 {
 		return fmt.Errorf("%d attempts more are staged in than listed", staged)
 	}
-	if attempts != len(c.fleet.attempts) || recalls != c.fleet.recalls || between != c.fleet.between {
+	if attempts != len(c.fleet.attempts) || recalls != c.fleet.counts.recalls || between != c.fleet.counts.between {
 		return fmt.Errorf("%d attempts, %d recalls, %d between syncs, counted %d, %d and %d", attempts, recalls, between,
-			len(c.fleet.attempts), c.fleet.recalls, c.fleet.between)
+			len(c.fleet.attempts), c.fleet.counts.recalls, c.fleet.counts.between)
 	}
 	return nil
 }
@@ -297,15 +298,15 @@ func (c *Core) verifyShares() error {
 				x.ready++
 			}
 			for a := j.attempt; a != nil; a = a.next {
-				if a.slots > 0 {
+				if a.cost.slots > 0 {
 					x.attempts++
-					x.cpus += a.cpus
+					x.cpus += a.cost.cpus
 				}
 			}
 			want[s] = x
 		}
 		for a := j.attempt; a != nil; a = a.next {
-			for _, n := range a.pools {
+			for _, n := range a.cost.pools {
 				pools[n.pool] += n.n
 			}
 		}

@@ -116,7 +116,7 @@ func (c *Core) view(j *job) JobView {
 	v := JobView{
 		ID: j.id, Name: j.name, Step: j.step.Step, State: j.state, Priority: int(j.own()),
 		Effective: int(j.effective), Reused: j.wasTaken(),
-		Submitted: j.submitted.Time(), Committed: j.committed,
+		Submitted: j.text.submitted.Time(), Committed: j.committed,
 	}
 	if j.fate != nil && j.state != Done {
 		v.Reason = j.fate.Reason
@@ -125,7 +125,7 @@ func (c *Core) view(j *job) JobView {
 		v.Reason = c.jobs.blockedBy(j)
 	}
 	for a := j.attempt; a != nil; a = a.next {
-		v.Attempts = append(v.Attempts, AttemptView{a.id, a.pilot.id, a.place(), a.phase(), a.pilot.silent.Time()})
+		v.Attempts = append(v.Attempts, AttemptView{a.id, a.pilot.id, a.place(), a.phase(), a.pilot.lease.silent.Time()})
 	}
 	if j.original.gang() {
 		v.Tasks = j.original.tasks()
@@ -177,7 +177,7 @@ func (c *Core) Detail(id JobID) (JobDetail, bool) {
 		return JobDetail{}, false
 	}
 	d := JobDetail{
-		JobView: c.view(j), Payload: j.payload, Digest: j.digest, Needs: j.class.needs, Site: j.class.key.site,
+		JobView: c.view(j), Payload: j.text.payload, Digest: j.text.digest, Needs: j.class.needs, Site: j.class.key.site,
 		Writes: make([]FileView, len(j.outputs)),
 	}
 	if j.key != (identity{}) {
@@ -218,7 +218,7 @@ func (c *Core) InputsOf(id JobID) (in Inputs, ok bool) {
 	if j == nil {
 		return in, false
 	}
-	in.Submitted = j.submitted.Time()
+	in.Submitted = j.text.submitted.Time()
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
 			in.Files++
@@ -313,7 +313,7 @@ func (c *Core) Pilots() []PilotView {
 	var list []PilotView
 	for _, p := range c.fleet.inOrder() {
 		v := PilotView{
-			Pilot: p.id, Info: p.info, Cached: len(p.versions), Parked: p.held != 0, Silent: p.silent.Time(),
+			Pilot: p.id, Info: p.info, Cached: len(p.copies.versions), Parked: p.talk.held != 0, Silent: p.lease.silent.Time(),
 		}
 		if h := p.host.health; h != nil && c.fleet.isDoubted(h) {
 			v.Doubted = c.whyDoubted(h)

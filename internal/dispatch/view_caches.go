@@ -90,7 +90,7 @@ func (h *host) caches() (all [][]*pilot) {
 // copiesIn are the copies that pilots hold which share their caches, or one that does not.
 func (c *Core) copiesIn(pilots []*pilot) (copies []CopyView) {
 	pinned := firstReaders(pilots, func(a *attempt) bool { return a.started })
-	at := make(map[FileRef]int, len(pilots[0].versions))
+	at := make(map[FileRef]int, len(pilots[0].copies.versions))
 	for _, p := range pilots {
 		add := func(r FileRef, size int64, pinned, stale bool) {
 			i, ok := at[r]
@@ -101,14 +101,14 @@ func (c *Core) copiesIn(pilots []*pilot) (copies []CopyView) {
 			}
 			copies[i].Pinned = copies[i].Pinned || pinned
 		}
-		for _, v := range p.versions {
+		for _, v := range p.copies.versions {
 			r := c.files.copyAt(p, v)
 			add(r, v.size, pinned[v] != nil, false)
 			if runs := &copies[at[r]].Runs; !slices.Contains(*runs, v.run) {
 				*runs = append(*runs, v.run)
 			}
 		}
-		for r, size := range p.other.all() {
+		for r, size := range p.copies.other.all() {
 			add(r, size, false, c.fleet.attempts[AttemptID(r.Tag)] == nil)
 		}
 	}
@@ -145,7 +145,7 @@ func (c *Core) NextReaders(name string, copies []CopyView) []JobRef {
 	}
 	queued := map[*pilot]map[*version]*job{}
 	for _, pilots := range h.caches() {
-		here := firstReaders(pilots, func(a *attempt) bool { return !a.started && !a.ended })
+		here := firstReaders(pilots, func(a *attempt) bool { return !a.started && !a.told.ended })
 		for _, p := range pilots {
 			queued[p] = here
 		}

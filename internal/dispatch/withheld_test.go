@@ -47,8 +47,8 @@ func idleBesideHonest(t *testing.T, cpus int64, givesBack bool) {
 		}
 	}
 	p := b.core.fleet.pilots["idle"]
-	if done != jobs || !p.withholds {
-		t.Fatalf("%d of %d jobs were done, withholds %v", done, jobs, p.withholds)
+	if done != jobs || !p.record.withholds {
+		t.Fatalf("%d of %d jobs were done, withholds %v", done, jobs, p.record.withholds)
 	}
 	b.jobs("t", 0, 1)
 	b.sync("idle", nil)
@@ -63,7 +63,7 @@ func idleBesideHonest(t *testing.T, cpus int64, givesBack bool) {
 	id := p.attempts[0].id
 	b.has["idle"] = slices.DeleteFunc(b.has["idle"], func(a Assignment) bool { return a.Attempt != id })
 	b.begins("idle")
-	if p.withholds {
+	if p.record.withholds {
 		t.Error("it has begun one, and gets no more")
 	}
 }

@@ -80,8 +80,9 @@ func workFor(t *testing.T, outputs int) (memory uint64, records int) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	step(Submit{
-		Run:  1,
-		Jobs: []Job{{Name: "split", Step: "split", Digest: "d", Writes: []Output{{LFN: "part*", Pattern: true, Publish: true}}}},
+		Run: 1,
+		Jobs: []Job{{Name: "split", Step: "split", Digest: "d", Writes: []Output{{LFN: "part*", Pattern: true,
+			Publish: true}}}},
 	})
 	e := step(Sync{Pilot: "p", Seq: 1, Full: true, Hello: &PilotInfo{Host: "h"}, Ended: []Result{first}, Hold: true})
 	publish := append([]StoredFile(nil), e.Publish...)
@@ -93,7 +94,8 @@ func workFor(t *testing.T, outputs int) (memory uint64, records int) {
 	}
 	if e := step(
 		Sync{
-			Pilot: "p", Seq: 2, LastAnswer: c.journal.incarnation<<32 | c.fleet.lastAnswer, Ended: []Result{second}, Hold: true,
+			Pilot: "p", Seq: 2, LastAnswer: c.journal.incarnation<<32 | c.fleet.numbers.lastAnswer, Ended: []Result{second},
+			Hold: true,
 		},
 	); len(e.Remove) != outputs {
 		t.Fatalf("%d of %d files of an attempt that came too late are to be removed", len(e.Remove), outputs)

@@ -64,7 +64,7 @@ func (p *parser) access(s *step, n *yaml.Node, at field) {
 		if !ok {
 			return
 		}
-		s.access.all = &a
+		s.data.access.all = &a
 		if a == dispatch.AccessStream && !slices.ContainsFunc(s.taken(),
 			func(e entry) bool { return !logical.IsFolder(e.pattern.text) }) {
 			p.Fail(n, "remove it, or name files under each, merge or reads",
@@ -72,7 +72,7 @@ func (p *parser) access(s *step, n *yaml.Node, at field) {
 		}
 		return
 	}
-	s.access.named = map[string]dispatch.Access{}
+	s.data.access.named = map[string]dispatch.Access{}
 	var known []string
 	for _, e := range s.taken() {
 		if e.name != "" {
@@ -85,7 +85,7 @@ func (p *parser) access(s *step, n *yaml.Node, at field) {
 		if !ok {
 			continue
 		}
-		s.access.named[name] = a
+		s.data.access.named[name] = a
 		at := slices.IndexFunc(s.taken(), func(e entry) bool { return e.name == name })
 		switch {
 		case name != "" && slices.ContainsFunc(s.rewrites, func(e entry) bool { return e.name == name }):
@@ -113,10 +113,10 @@ func (p *parser) inputAccess(in *DeclaredInput, n *yaml.Node, at field) {
 // taken is what jobs of the step read, what its commands do not name left out.
 func (s *step) taken() []entry {
 	var all []entry
-	for i, e := range s.each {
-		all = append(all, entry{name: s.eachNames[i], pattern: e})
+	for i, e := range s.data.each {
+		all = append(all, entry{name: s.data.eachNames[i], pattern: e})
 	}
-	for _, m := range s.merge {
+	for _, m := range s.data.merge {
 		all = append(all, entry{pattern: m})
 	}
 	return append(all, slices.DeleteFunc(slices.Clone(s.reads), func(e entry) bool { return e.hidden })...)
@@ -125,7 +125,7 @@ func (s *step) taken() []entry {
 // checkAccess finds a command that cannot know where its inputs are, which are streamed.
 func (p *parser) checkAccess(c writtenCommand) {
 	s := c.step
-	if c.key != "command" || s.access.all == nil || *s.access.all != dispatch.AccessStream {
+	if c.key != "command" || s.data.access.all == nil || *s.data.access.all != dispatch.AccessStream {
 		return
 	}
 	named := []string{"in", "FAIRWAY_INPUTS_FILE", "FAIRWAY_CATALOG"}
@@ -143,11 +143,11 @@ func (p *parser) checkAccess(c writtenCommand) {
 
 // accessOf is how a job gets a file that it reads under a name, which may be empty.
 func (f *Flow) accessOf(s *step, name, lfn string) dispatch.Access {
-	if a, ok := s.access.named[name]; ok && name != "" {
+	if a, ok := s.data.access.named[name]; ok && name != "" {
 		return a
 	}
-	if s.access.all != nil {
-		return *s.access.all
+	if s.data.access.all != nil {
+		return *s.data.access.all
 	}
 	if n := f.names.Find(lfn); n != nil && n.file != nil {
 		return n.file.access
@@ -162,7 +162,7 @@ func (f *Flow) fillAccess(j *job, c *commandSource) {
 		return
 	}
 	s := j.state.step
-	own := j.count && s.split.unit != recordCounted
+	own := j.count && s.data.split.unit != recordCounted
 	access := map[string]dispatch.Access{}
 	say := func(name, lfn string) {
 		a := f.accessOf(s, name, lfn)
@@ -173,8 +173,8 @@ func (f *Flow) fillAccess(j *job, c *commandSource) {
 	if !s.plain() {
 		for i, lfn := range c.in {
 			name := ""
-			if i < len(s.eachNames) {
-				name = s.eachNames[i]
+			if i < len(s.data.eachNames) {
+				name = s.data.eachNames[i]
 			}
 			say(name, lfn)
 		}
@@ -195,5 +195,5 @@ func (f *Flow) fillAccess(j *job, c *commandSource) {
 // saysAccess reports whether any input or step says how files are read.
 func (w *Workflow) saysAccess() bool {
 	return slices.ContainsFunc(w.Inputs, func(in *DeclaredInput) bool { return in.Access != dispatch.AccessLink }) ||
-		slices.ContainsFunc(w.steps, func(s *step) bool { return s.access.all != nil || s.access.named != nil })
+		slices.ContainsFunc(w.steps, func(s *step) bool { return s.data.access.all != nil || s.data.access.named != nil })
 }

@@ -24,12 +24,12 @@ func (a aging) Before(b aging) bool {
 
 // mergeable starts the clock of a file that exists, if the step has one.
 func (f *Flow) mergeable(st *stepState, g *group, made *file) {
-	if st.step.limits.latency == 0 || g.taken[made] {
+	if st.step.data.limits.latency == 0 || g.taken[made] {
 		return
 	}
 	g.aged = append(g.aged, made)
 	if len(g.aged) == 1 {
-		f.aging.Push(aging{made.since.Add(st.step.limits.latency), st, g})
+		f.aging.Push(aging{made.since.Add(st.step.data.limits.latency), st, g})
 	}
 }
 
@@ -61,7 +61,7 @@ func (f *Flow) nextAge() time.Time {
 			f.aging.Pop()
 			continue
 		}
-		due := next.group.aged[0].since.Add(next.state.step.limits.latency)
+		due := next.group.aged[0].since.Add(next.state.step.data.limits.latency)
 		if due.Equal(next.due) {
 			return due
 		}

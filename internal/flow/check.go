@@ -39,9 +39,9 @@ func (p *parser) check(w *Workflow) {
 func (p *parser) checkGangInputs(w *Workflow) {
 	for _, s := range w.steps {
 		for _, m := range s.needed() {
-			if s.tasks > 1 && m.step != nil && m.step.storage == dispatch.StorageCache {
+			if s.needs.tasks > 1 && m.step != nil && m.step.needs.storage == dispatch.StorageCache {
 				p.FailAt(s.line, 1, fmt.Sprintf("write storage: temporary in step %q", m.step.name),
-					"step %q has %d tasks, and reads what step %q keeps in caches only", s.name, s.tasks, m.step.name)
+					"step %q has %d tasks, and reads what step %q keeps in caches only", s.name, s.needs.tasks, m.step.name)
 			}
 		}
 	}
@@ -50,7 +50,7 @@ func (p *parser) checkGangInputs(w *Workflow) {
 // checkPlaceholders finds which placeholders are bound, and that outputs tell
 // the jobs of the step apart.
 func (p *parser) checkPlaceholders(s *step) {
-	s.bound = s.bindings()
+	s.found.bound = s.bindings()
 	for _, source := range s.sources() {
 		p.placeholders(source.line, source.column, source.names)
 	}
@@ -78,18 +78,18 @@ func (s *step) bindings() []string {
 			}
 		}
 	}
-	if len(s.merge) > 0 {
-		add(s.by...)
+	if len(s.data.merge) > 0 {
+		add(s.data.by...)
 		add("merge")
 		return bound
 	}
-	for _, each := range s.each {
+	for _, each := range s.data.each {
 		add(each.names...)
 	}
-	if s.split != nil {
+	if s.data.split != nil {
 		add("chunk", "first", "last")
 	}
-	if s.times > 0 {
+	if s.data.times > 0 {
 		add("number")
 	}
 	return bound
@@ -101,7 +101,7 @@ func (p *parser) undefined(s *step, used *pattern, why string) {
 		case !placeholderName.MatchString(name):
 			p.FailAt(used.line, used.column, "name the file; to take many files use each or merge",
 				"step %q: %q has a wildcard; %s", s.name, used.text, why)
-		case slices.Contains(s.bound, name):
+		case slices.Contains(s.found.bound, name):
 		case s.mergedAway(name):
 			p.FailAt(used.line, used.column, fmt.Sprintf("add `by: [%s]`, or leave it out", name),
 				"step %q: {%s} in %q differs between the files of one merge", s.name, name, used.text)
@@ -113,20 +113,20 @@ func (p *parser) undefined(s *step, used *pattern, why string) {
 }
 
 func (s *step) mergedAway(name string) bool {
-	return slices.ContainsFunc(s.merge, func(m *pattern) bool { return m.has(name) })
+	return slices.ContainsFunc(s.data.merge, func(m *pattern) bool { return m.has(name) })
 }
 
 func (s *step) boundAdvice(name string) string {
-	if len(s.bound) == 0 {
+	if len(s.found.bound) == 0 {
 		return "bind it under each, or write a fixed name"
 	}
-	return yamlfile.DidYouMean(name, s.bound)
+	return yamlfile.DidYouMean(name, s.found.bound)
 }
 
 func (p *parser) checkOutput(s *step, e *entry) {
 	for _, name := range e.pattern.names {
 		switch {
-		case slices.Contains(s.bound, name):
+		case slices.Contains(s.found.bound, name):
 		case name[0] == '?':
 			p.FailAt(e.pattern.line, e.pattern.column, "use * or a {placeholder}", "step %q: %q has a '?'", s.name,
 				e.pattern.text)
@@ -166,7 +166,7 @@ func (p *parser) checkOutput(s *step, e *entry) {
 // checkTouching finds values that could not be told apart in a name that a job
 // chooses.
 func (p *parser) checkTouching(s *step, chosen *pattern) {
-	if a, b := chosen.touching(s.bound); a != "" {
+	if a, b := chosen.touching(s.found.bound); a != "" {
 		p.FailAt(chosen.line, chosen.column, "put text between them, or take one placeholder for both",
 			"step %q: nothing in %q tells where %s ends and %s begins", s.name, chosen.text, a, b)
 	}
@@ -183,20 +183,20 @@ func (s *step) missing(output *pattern) []string {
 			}
 		}
 	}
-	if len(s.merge) > 0 {
-		need(s.by...)
-		if s.limits.any() {
+	if len(s.data.merge) > 0 {
+		need(s.data.by...)
+		if s.data.limits.any() {
 			need("merge")
 		}
 		return lacks
 	}
-	if s.times > 0 {
+	if s.data.times > 0 {
 		need("number")
 	}
-	for _, each := range s.each {
+	for _, each := range s.data.each {
 		need(each.names...)
 	}
-	if s.split != nil && !output.has("chunk") && !output.has("first") && !output.has("last") {
+	if s.data.split != nil && !output.has("chunk") && !output.has("first") && !output.has("last") {
 		need("chunk")
 	}
 	return lacks
@@ -205,17 +205,18 @@ func (s *step) missing(output *pattern) []string {
 // checkNames finds a named file with the name of a placeholder.
 func (p *parser) checkNames(s *step) {
 	for _, e := range append(s.reads[:len(s.reads):len(s.reads)], s.outputs()...) {
-		if e.name != "" && slices.Contains(s.bound, e.name) {
+		if e.name != "" && slices.Contains(s.found.bound, e.name) {
 			p.FailAt(e.pattern.line, e.pattern.column, "choose another name",
 				"step %q: the file %q has the name of a placeholder", s.name, e.name)
 		}
 	}
-	if s.split == nil {
+	if s.data.split == nil {
 		return
 	}
-	for _, name := range s.each[0].names {
+	for _, name := range s.data.each[0].names {
 		if name == "chunk" || name == "first" || name == "last" {
-			p.FailAt(s.each[0].line, s.each[0].column, "choose another name", "step %q: split gives {%s} a value of its own",
+			p.FailAt(s.data.each[0].line, s.data.each[0].column, "choose another name",
+				"step %q: split gives {%s} a value of its own",
 				s.name, name)
 		}
 	}

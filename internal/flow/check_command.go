@@ -23,7 +23,7 @@ type writtenCommand struct {
 // checkCommands finds variables that no command can have.
 func (p *parser) checkCommands(w *Workflow) {
 	for _, c := range p.commands {
-		if c.key == "command" && !isShell(c.step.interpreter) || shelltext.Interpreter(c.n.Value) != nil {
+		if c.key == "command" && !isShell(c.step.runs.interpreter) || shelltext.Interpreter(c.n.Value) != nil {
 			continue
 		}
 		p.checkCommand(c, w)
@@ -80,16 +80,16 @@ func (c writtenCommand) variables(w *Workflow) []string {
 		for _, e := range c.step.outputs() {
 			known = append(known, e.name)
 		}
-		known = append(known, c.step.bound...)
+		known = append(known, c.step.found.bound...)
 	}
-	known = append(known, c.step.eachNames...)
-	for _, each := range c.step.each {
+	known = append(known, c.step.data.eachNames...)
+	for _, each := range c.step.data.each {
 		known = append(known, each.names...)
 	}
 	for _, parameter := range w.Parameters {
 		known = append(known, parameter.Name)
 	}
-	for _, v := range c.step.variables {
+	for _, v := range c.step.runs.variables {
 		known = append(known, v.name)
 	}
 	known = append(known, commandVariables...)

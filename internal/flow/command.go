@@ -29,15 +29,15 @@ type commandSource struct {
 const maxListBytes = 100_000
 
 func (c *commandSource) command(text string) Command {
-	interpreter := c.step.interpreter
+	interpreter := c.step.runs.interpreter
 	made := Command{
-		Environment: c.environment(text), Variables: c.step.takenVariables(), Log: c.log, Strict: c.step.strict,
-		Worker: c.step.worker,
+		Environment: c.environment(text), Variables: c.step.takenVariables(), Log: c.log, Strict: c.step.needs.strict,
+		Worker: c.step.runs.worker,
 	}
 	if c.access != nil {
 		made.InputVariables = c.inputVariables()
 	}
-	if c.step.worker != "" {
+	if c.step.runs.worker != "" {
 		made.Decisive = c.decisive(made.Environment)
 	}
 	if c.longURLs() {
@@ -47,7 +47,7 @@ func (c *commandSource) command(text string) Command {
 		made.Argv = argv
 		return made
 	}
-	made.Shell, made.Script, made.Interpreter = text, c.step.script, interpreter
+	made.Shell, made.Script, made.Interpreter = text, c.step.runs.script, interpreter
 	if _, ok := made.Environment["in"]; !ok && isShell(interpreter) && shelltext.Interpreter(text) == nil {
 		made.Shell = fmt.Sprintf("in=$(head -n %d \"$FAIRWAY_INPUTS_FILE\");%s", len(c.in), text)
 	}
@@ -56,13 +56,13 @@ func (c *commandSource) command(text string) Command {
 
 func (c *commandSource) environment(text string) map[string]string {
 	env := map[string]string{}
-	for _, v := range c.step.variables {
+	for _, v := range c.step.runs.variables {
 		if !v.taken {
 			env[v.name] = v.value
 		}
 	}
 	for _, p := range c.w.Parameters {
-		if c.step.script != "" || mentions(text, p.Name) {
+		if c.step.runs.script != "" || mentions(text, p.Name) {
 			env[p.Name] = p.Value
 		}
 	}
@@ -75,7 +75,7 @@ func (c *commandSource) environment(text string) map[string]string {
 	listed(env, "out", slices.DeleteFunc(slices.Clone(c.writes), func(lfn string) bool {
 		return c.log != "" && lfn == c.log
 	}))
-	for i, name := range c.step.eachNames {
+	for i, name := range c.step.data.eachNames {
 		if name != "" {
 			env[name] = logical.Path(c.in[i])
 		}
@@ -95,7 +95,7 @@ func (c *commandSource) environment(text string) map[string]string {
 
 // decisive are the names of the variables that all jobs of the step have alike, in order.
 func (c *commandSource) decisive(given map[string]string) (names []string) {
-	for _, v := range c.step.variables {
+	for _, v := range c.step.runs.variables {
 		names = append(names, v.name)
 	}
 	for _, p := range c.w.Parameters {
@@ -131,7 +131,7 @@ func (c *commandSource) inputVariables() []InputVariable {
 	if !c.longURLs() {
 		add("in", c.in...)
 	}
-	for i, name := range c.step.eachNames {
+	for i, name := range c.step.data.eachNames {
 		add(name, c.in[i])
 	}
 	for i, e := range c.step.reads {

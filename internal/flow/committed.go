@@ -47,7 +47,7 @@ func (f *Flow) nowExists(made *file, out dispatch.CommittedFile, e dispatch.Even
 
 // chosen makes the files known whose names the job chose.
 func (f *Flow) chosen(j *job, e dispatch.Event) {
-	for i, m := range j.state.step.makers {
+	for i, m := range j.state.step.found.makers {
 		if j.outputs[i] != nil {
 			continue
 		}
@@ -80,7 +80,7 @@ func (f *Flow) chosenFile(j *job, m *maker, out dispatch.CommittedFile, e dispat
 	}
 	made := &file{lfn: lfn, values: values, wave: j.wave, first: j.first, there: true, size: out.Size,
 		records: out.Records, since: e.At}
-	if j.state.step.temporary && m.read {
+	if j.state.step.needs.temporary && m.read {
 		f.awaitReaders(m, made)
 	}
 	f.know(made, "job "+j.name)

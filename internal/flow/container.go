@@ -41,12 +41,12 @@ var squashed = []string{".sif", ".squashfs", ".sqfs", ".sqsh"}
 var containerKeys = []fileKey[*step]{
 	{"image", "the image: an OCI or Docker archive, a SIF file, squashfs, a `tar` of all files, or a folder that ends in `/`", textOnly, (*parser).image},
 	{"runtime", "what runs it: `bubblewrap` (default), `charliecloud`, `podman` or `apptainer`", `{ "enum": ["apptainer", "bubblewrap", "charliecloud", "podman"] }`,
-		scalarOf(parseRuntime, func(s *step) *string { return &s.container.Runtime })},
+		scalarOf(parseRuntime, func(s *step) *string { return &s.runs.container.Runtime })},
 }
 
 // inContainer reads the image alone, or with what runs it.
 func (p *parser) inContainer(s *step, n *yaml.Node, at field) {
-	s.container.Runtime = DefaultRuntime
+	s.runs.container.Runtime = DefaultRuntime
 	if n = yamlfile.Follow(n); n.Kind != yaml.MappingNode {
 		p.image(s, n, at)
 	} else {
@@ -56,7 +56,7 @@ func (p *parser) inContainer(s *step, n *yaml.Node, at field) {
 			p.Fail(n, "add image: FILE", "%s names no image", at.what)
 		}
 	}
-	s.tools = append(s.tools, s.container.tools()...)
+	s.needs.tools = append(s.needs.tools, s.runs.container.tools()...)
 }
 
 // tools are the programs that the node must have for a container.
@@ -69,7 +69,7 @@ func (c *Container) tools() []string {
 }
 
 func (p *parser) image(s *step, n *yaml.Node, at field) {
-	s.container.Image = p.hiddenInput(s, n, at.what, "container")
+	s.runs.container.Image = p.hiddenInput(s, n, at.what, "container")
 }
 
 func parseRuntime(text string) (string, error) {
@@ -104,14 +104,14 @@ func (p *parser) gpus(s *step, n *yaml.Node, at field) {
 	} else {
 		g.count = scalar(p, n, at.what, quantity.GPUs)
 	}
-	if s.needs.Countable == nil {
-		s.needs.Countable = map[string]int64{}
+	if s.needs.resources.Countable == nil {
+		s.needs.resources.Countable = map[string]int64{}
 	}
-	if s.needs.GPUShare = g.count.Share; g.count.Share == 0 {
-		s.needs.Countable[quantity.GPU] = g.count.Whole
+	if s.needs.resources.GPUShare = g.count.Share; g.count.Share == 0 {
+		s.needs.resources.Countable[quantity.GPU] = g.count.Whole
 	}
 	if g.memory > 0 {
-		s.tools = append(s.tools, quantity.GPUMemory(g.memory))
+		s.needs.tools = append(s.needs.tools, quantity.GPUMemory(g.memory))
 	}
 }
 
@@ -131,15 +131,15 @@ func (p *parser) environment(s *step, n *yaml.Node, at field) {
 		p.Fail(n, "name one file", "%s: %q has a placeholder or a wildcard", at.what, text)
 		return
 	}
-	s.environment = made.text
+	s.runs.environment = made.text
 	s.reads = append(s.reads, entry{pattern: made, hidden: true})
 	if slices.ContainsFunc(p.environments, func(e *step) bool { return e.writes[0].pattern.text == made.text }) {
 		return
 	}
 	e := &step{
 		name: "environment." + notInWord.ReplaceAllString(text, "_"), line: n.Line,
-		writes: []entry{{pattern: made}}, tools: []string{"uv", "python3"},
-		command: environmentCommand, interpreter: anyShell,
+		writes: []entry{{pattern: made}}, needs: stepNeeds{tools: []string{"uv", "python3"}},
+		runs: stepCommand{command: environmentCommand, interpreter: anyShell},
 	}
 	if lfn := p.hiddenInput(e, n, at.what, "requirements"); lfn == "" {
 		return
@@ -202,10 +202,10 @@ func (p *parser) hiddenInput(s *step, n *yaml.Node, what, kind string) (lfn stri
 
 // inside puts into a command in what it runs.
 func (s *step) inside(c *Command) {
-	if s.container.Image != "" {
-		c.Container = &s.container
+	if s.runs.container.Image != "" {
+		c.Container = &s.runs.container
 	}
-	c.EnvironmentFolder = s.environment
+	c.EnvironmentFolder = s.runs.environment
 }
 
 // hiddenReads are, of a job's reads in the order of its step, the last ones: commands do not name
@@ -226,7 +226,7 @@ func (p *parser) environmentSteps(w *Workflow) {
 			continue // the workflow makes it itself
 		}
 		e.listed = len(w.steps)
-		e.storage = dispatch.StorageElement
+		e.needs.storage = dispatch.StorageElement
 		w.steps = append(w.steps, e)
 	}
 }

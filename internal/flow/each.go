@@ -152,7 +152,7 @@ func union(a, b binding) binding {
 
 // joined makes the job of a combination, or splits its file.
 func (f *Flow) joined(st *stepState, in []*file, values binding) {
-	if st.step.split != nil {
+	if st.step.data.split != nil {
 		f.splitFile(st, in[0], values)
 		return
 	}
@@ -186,7 +186,7 @@ func (st *stepState) label(values binding, in ...*file) string {
 	var b strings.Builder
 	b.WriteString(st.step.name)
 	seen := map[string]bool{}
-	for i, source := range st.step.each {
+	for i, source := range st.step.data.each {
 		if source.anyWildcard() {
 			b.WriteByte('/')
 			b.WriteString(in[i].lfn)

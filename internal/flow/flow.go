@@ -90,10 +90,10 @@ func New(w *Workflow) (*Flow, error) {
 func newStepState(s *step) *stepState {
 	st := &stepState{step: s, watermark: -1, begun: s.replayed, took: make([]int, len(s.sources()))}
 	st.needed, st.aside = s.makersBefore()
-	if len(s.merge) > 0 {
+	if len(s.data.merge) > 0 {
 		st.merging = &merging{groups: map[string]*group{}}
-	} else if len(s.each) > 0 {
-		st.join = newJoin(s.each)
+	} else if len(s.data.each) > 0 {
+		st.join = newJoin(s.data.each)
 	}
 	return st
 }
@@ -169,7 +169,7 @@ func (f *Flow) start() {
 	f.record(TableRun, "run", runRecord{logFormat, f.w.Name, f.w.digest})
 	f.touchAll()
 	for _, st := range f.steps {
-		if st.step.plain() && !st.begun && len(st.step.after) == 0 {
+		if st.step.plain() && !st.begun && len(st.step.found.after) == 0 {
 			f.plainJobs(st)
 		}
 	}
@@ -179,13 +179,13 @@ func (f *Flow) start() {
 func (f *Flow) plainJobs(st *stepState) {
 	st.begun = true
 	wave := 0
-	if len(st.step.after) > 0 {
+	if len(st.step.found.after) > 0 {
 		wave = f.sourcesEnded(st)
 	}
-	if st.step.times == 0 {
+	if st.step.data.times == 0 {
 		f.hold(&pendingJob{state: st, values: binding{}, label: st.step.name, wave: wave})
 	}
-	for n := range st.step.times {
+	for n := range st.step.data.times {
 		number := strconv.FormatInt(n+1, 10)
 		f.hold(&pendingJob{state: st, values: binding{"number": number}, label: st.step.name + "/" + number, wave: wave})
 	}

@@ -27,7 +27,7 @@ func (w *Workflow) Graph() Graph {
 	steps := slices.SortedFunc(slices.Values(w.steps), func(a, b *step) int { return a.order - b.order })
 	for at, s := range steps {
 		g.Steps = append(g.Steps, s.name)
-		for _, read := range slices.Concat(patternsOf(s.each), patternsOf(s.merge), s.reads, s.rewrites) {
+		for _, read := range slices.Concat(patternsOf(s.data.each), patternsOf(s.data.merge), s.reads, s.rewrites) {
 			for _, in := range w.Inputs {
 				if slices.ContainsFunc(in.names, read.pattern.overlaps) {
 					g.add(Feed{true, in.Name, s.name, read.pattern.text})

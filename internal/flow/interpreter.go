@@ -42,14 +42,14 @@ func parseWorker(text string) (string, error) {
 
 // command reads what the jobs of s execute.
 func (p *parser) command(s *step, f yamlfile.Field, keys map[string]*yaml.Node, what string) {
-	s.interpreter = p.shell
+	s.runs.interpreter = p.shell
 	if n := keys["shell"]; n != nil {
 		if keys["command"] == nil && keys["script"] == nil {
 			p.Fail(n, "write the command under command; shell names its interpreter, as in `shell: python3`",
 				"%s has a shell and no command", what)
 			return
 		}
-		s.interpreter = p.interpreter(n, what+": shell")
+		s.runs.interpreter = p.interpreter(n, what+": shell")
 	}
 	n, script := keys["command"], keys["script"]
 	switch {
@@ -61,7 +61,7 @@ func (p *parser) command(s *step, f yamlfile.Field, keys map[string]*yaml.Node, 
 	case n == nil:
 		p.Fail(f.Key, "add command: COMMAND, or script: FILE", "%s has no command", what)
 	default:
-		s.command = p.commandText(s, n, what, "command")
+		s.runs.command = p.commandText(s, n, what, "command")
 	}
 }
 
@@ -83,7 +83,7 @@ func (p *parser) commandText(s *step, n *yaml.Node, what, key string) string {
 // script reads the name of a file that is the command. If no input and no step
 // makes it, it is a file beside the workflow, and an input of its own.
 func (p *parser) script(s *step, n *yaml.Node, what string) {
-	s.script = p.hiddenInput(s, n, what, "script")
+	s.runs.script = p.hiddenInput(s, n, what, "script")
 }
 
 // namedScript is a script, or another file that is no declared input, as a step names it.

@@ -130,9 +130,10 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 		if e.log {
 			c.log = lfn
 		}
-		read := s.makers[i].read || e.shared && f.readsShared(s, e)
+		read := s.found.makers[i].read || e.shared && f.readsShared(s, e)
 		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{
-			LFN: lfn, Pattern: open, Storage: s.storage, Temporary: s.temporary && read && !e.log, Publish: s.publishes(read),
+			LFN: lfn, Pattern: open, Storage: s.needs.storage, Temporary: s.needs.temporary && read && !e.log,
+			Publish: s.publishes(read),
 		})
 		if open {
 			j.chosen = true
@@ -146,7 +147,7 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 		c.writes = append(c.writes, lfn)
 		read := f.readsShared(s, e)
 		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{
-			LFN: lfn, Storage: s.storage, Temporary: s.temporary && read, Publish: s.publishes(read),
+			LFN: lfn, Storage: s.needs.storage, Temporary: s.needs.temporary && read, Publish: s.publishes(read),
 		})
 	}
 	j.new.Job.Reads = logical.Unique(append(slices.Clone(c.in), d.reads...))
@@ -161,7 +162,7 @@ func (j *job) complete() {
 	if j.source == nil {
 		return
 	}
-	j.new.Command = j.source.command(j.source.step.command)
+	j.new.Command = j.source.command(j.source.step.runs.command)
 	j.source.step.inside(&j.new.Command)
 	j.new.Job.Digest = digest(j.new)
 	j.source = nil
@@ -174,17 +175,18 @@ func (s *step) named(reads []string) []string { return reads[:len(reads)-s.hidde
 func (f *Flow) describe(j *job) dispatch.Job {
 	s := j.state.step
 	return dispatch.Job{
-		Name: j.name, Step: s.name, Needs: s.needs, Tools: s.tools, Site: s.site,
-		Priority: f.w.raised + s.priority, Retry: s.retry, WaitForData: s.wait, Checkpoint: s.checkpoint,
-		Tasks: s.tasks, Apart: s.apart, Once: s.once,
+		Name: j.name, Step: s.name, Needs: s.needs.resources, Tools: s.needs.tools, Site: s.needs.site,
+		Priority: f.w.raised + s.needs.priority, Retry: s.needs.retry, WaitForData: s.needs.wait,
+		Checkpoint: s.needs.checkpoint,
+		Tasks:      s.needs.tasks, Apart: s.needs.apart, Once: s.needs.once,
 	}
 }
 
 func (s *step) publishes(read bool) bool {
-	if s.publish != nil {
-		return *s.publish
+	if s.needs.publish != nil {
+		return *s.needs.publish
 	}
-	return !read && s.storage != dispatch.StorageCache
+	return !read && s.needs.storage != dispatch.StorageCache
 }
 
 // readsShared reports whether another step reads a rewritten file.
@@ -283,11 +285,11 @@ func (f *Flow) enlist(j *job) {
 // when it exists have said so when deliver returns.
 func (f *Flow) output(j *job, i int, made *file) {
 	if w := &j.new.Job.Writes[i]; w.Temporary && !j.state.step.writes[i].shared {
-		f.awaitReaders(j.state.step.makers[i], made, awaitedReader{j.state, 1})
+		f.awaitReaders(j.state.step.found.makers[i], made, awaitedReader{j.state, 1})
 	}
 	f.know(made, "job "+j.name)
-	if i < len(j.state.step.makers) {
-		f.deliver(j.state.step.makers[i], made)
+	if i < len(j.state.step.found.makers) {
+		f.deliver(j.state.step.found.makers[i], made)
 	}
 	if len(made.takers) > 0 {
 		f.followed[j.name] = j

@@ -143,8 +143,8 @@ var stepKeys = []fileKey[*step]{
 	{"each", "patterns: [one job for each file](steps.md#one-job-for-each-file), or combination of files", "names", (*parser).each},
 	{"merge", "patterns: [many files to one job](steps.md#merging)", "texts", (*parser).merge},
 	{"files", "merge so many files", "whole", (*parser).mergeFiles},
-	{"size", "merge files until they have this size together", "size", limitOf(quantity.Size, func(s *step) *int64 { return &s.limits.size })},
-	{"max_latency", "merge what there is when a file has waited so long", "duration", limitOf(quantity.Duration, func(s *step) *time.Duration { return &s.limits.latency })},
+	{"size", "merge files until they have this size together", "size", limitOf(quantity.Size, func(s *step) *int64 { return &s.data.limits.size })},
+	{"max_latency", "merge what there is when a file has waited so long", "duration", limitOf(quantity.Duration, func(s *step) *time.Duration { return &s.data.limits.latency })},
 	{"by", "one sequence of merges for each value of these placeholders", "texts", (*parser).by},
 	{"split", "with `each`: [many jobs from one file](steps.md#splitting)", "split", (*parser).split},
 	{"times", "without `each` and `merge`: [the number of jobs](steps.md#plain-steps)", "whole", (*parser).times},
@@ -157,10 +157,10 @@ var stepKeys = []fileKey[*step]{
 	{"nodes", "as `tasks`, each on a node of its own", "whole", (*parser).nodes},
 	{"once", "with `tasks` or `nodes`: the first task alone runs the command, such as `mpirun`", flagValue, (*parser).onceKey},
 	{"tools", "programs that must be installed", "texts", (*parser).tools},
-	{"checkpoint", "a folder such as `state/` where the command saves its state; the next attempt [goes on from there](where-jobs-run.md#jobs-that-outlive-their-pilot)", textOnly, scalarOf(parseCheckpoint, func(s *step) *string { return &s.checkpoint })},
+	{"checkpoint", "a folder such as `state/` where the command saves its state; the next attempt [goes on from there](where-jobs-run.md#jobs-that-outlive-their-pilot)", textOnly, scalarOf(parseCheckpoint, func(s *step) *string { return &s.needs.checkpoint })},
 	{"retry", "[how often and when](where-jobs-run.md) a failed job is tried again", "retry", (*parser).retry},
 	{"priority", "among ready jobs, a higher one goes first; default: 0", "whole", (*parser).priority},
-	{"site", "preferred site", textOnly, textOf(func(s *step) *string { return &s.site })},
+	{"site", "preferred site", textOnly, textOf(func(s *step) *string { return &s.needs.site })},
 	{"wait_for_data", "how long a ready job may wait for a pilot that holds more of its input, if that saves time, or for the preferred site; default: 10s; `0s`: never", "duration", (*parser).waitForData},
 	{"access", "[how the command gets what it reads](commands-of-steps.md#reading-files-where-they-are): " +
 		"one word, or one for each variable", `{
@@ -171,8 +171,8 @@ var stepKeys = []fileKey[*step]{
         }`, (*parser).access},
 	{"storage", "where outputs stay: `element` (default: on the storage element, also for later runs), `temporary` ([until they were read](where-jobs-run.md#temporary-files)) or `cache` (made again if they are lost there)", `{ "type": "string", "pattern": "^(element|temporary|cache)$|\\$\\{" }`, (*parser).storage},
 	{"publish", "whether outputs are results; default: those that no step reads", flagValue, (*parser).publish},
-	{"may_be_empty", "[whether the step may produce nothing](steps.md#inputs-and-steps-without-a-result)", flagValue, scalarOf(parseFlag, func(s *step) *bool { return &s.mayBeEmpty })},
-	{"sandbox", "as that of the workflow: `strict` or `open`", sandboxValue, scalarOf(parseSandbox, func(s *step) *bool { return &s.strict })},
+	{"may_be_empty", "[whether the step may produce nothing](steps.md#inputs-and-steps-without-a-result)", flagValue, scalarOf(parseFlag, func(s *step) *bool { return &s.data.mayBeEmpty })},
+	{"sandbox", "as that of the workflow: `strict` or `open`", sandboxValue, scalarOf(parseSandbox, func(s *step) *bool { return &s.needs.strict })},
 	{"container", "the image of a [container](commands-of-steps.md#containers) in which commands run", `{
           "anyOf": [{ "type": "string" }, { "$ref": "#/$defs/container" }]
         }`, (*parser).inContainer},
@@ -180,7 +180,7 @@ var stepKeys = []fileKey[*step]{
 	{"variables", "more [variables of the environment](commands-of-steps.md#variables-of-the-environment), beside those of the workflow", "texts", (*parser).stepVariables},
 	{"command", "[what each job executes](commands-of-steps.md)", "text", nil},
 	{"script", "a file with the text of the command, in place of `command`", textOnly, nil},
-	{"worker", "[a program](commands-of-steps.md#warm-workers) that a pilot starts once and that begins each job: `python MODULES`, `R PACKAGES` or your own", "shell", scalarOf(parseWorker, func(s *step) *string { return &s.worker })},
+	{"worker", "[a program](commands-of-steps.md#warm-workers) that a pilot starts once and that begins each job: `python MODULES`, `R PACKAGES` or your own", "shell", scalarOf(parseWorker, func(s *step) *string { return &s.runs.worker })},
 	{"shell", "[what runs the command](commands-of-steps.md)", "shell", nil},
 }
 
@@ -192,9 +192,9 @@ var splitKeys = []fileKey[*step]{
 
 // Resources that a site names have other keys.
 var needsKeys = []fileKey[*step]{
-	{"cpus", "processors, also fractions such as 0.5", "text", scalarOf(quantity.MilliCPUs, func(s *step) *int64 { return &s.needs.MilliCPUs })},
-	{"memory", "also a limit", "size", scalarOf(quantity.Size, func(s *step) *int64 { return &s.needs.Memory })},
-	{"disk", "space for what a job writes", "size", scalarOf(quantity.Size, func(s *step) *int64 { return &s.needs.Disk })},
+	{"cpus", "processors, also fractions such as 0.5", "text", scalarOf(quantity.MilliCPUs, func(s *step) *int64 { return &s.needs.resources.MilliCPUs })},
+	{"memory", "also a limit", "size", scalarOf(quantity.Size, func(s *step) *int64 { return &s.needs.resources.Memory })},
+	{"disk", "space for what a job writes", "size", scalarOf(quantity.Size, func(s *step) *int64 { return &s.needs.resources.Disk })},
 	{"gpu", "GPUs that [no other job has](where-jobs-run.md#gpus), or 0.5 of one: a number, or " +
 		"`{count: 1, memory: 20GB}` of each", `{
           "anyOf": [
@@ -204,12 +204,12 @@ var needsKeys = []fileKey[*step]{
             { "type": "object", "additionalProperties": false, "properties": { "count": { "anyOf": [{ "type": "integer", "minimum": 1 }, { "type": "number", "minimum": 0.001, "exclusiveMaximum": 1 }, { "type": "string", "pattern": "\\\\$\\\\{" }] }, "memory": { "type": "string" } } }
           ]
         }`, (*parser).gpus},
-	{"time", "wall clock of the command, also a limit", "duration", scalarOf(quantity.Duration, func(s *step) *time.Duration { return &s.needs.Time })},
+	{"time", "wall clock of the command, also a limit", "duration", scalarOf(quantity.Duration, func(s *step) *time.Duration { return &s.needs.resources.Time })},
 }
 
 var retryKeys = []fileKey[*step]{
 	{"attempts", "attempts in all", "whole", (*parser).attempts},
-	{"backoff", "before the second attempt; doubles each time", "duration", scalarOf(quantity.Duration, func(s *step) *time.Duration { return &s.retry.Backoff })},
-	{"memory_factor", "memory grows by this after an attempt that ran out of it", "text", scalarOf(parseFactor, func(s *step) *float64 { return &s.retry.MemoryFactor })},
+	{"backoff", "before the second attempt; doubles each time", "duration", scalarOf(quantity.Duration, func(s *step) *time.Duration { return &s.needs.retry.Backoff })},
+	{"memory_factor", "memory grows by this after an attempt that ran out of it", "text", scalarOf(parseFactor, func(s *step) *float64 { return &s.needs.retry.MemoryFactor })},
 	{"exit_codes", "retry only these; default: any", "texts", (*parser).exitCodes},
 }

@@ -56,7 +56,7 @@ func (f *Flow) gather(st *stepState, made *file, values binding) {
 	g := m.group(st.step, made, values)
 	m.incoming.Push(gathered{made, g})
 	f.touch(st)
-	limits := st.step.limits
+	limits := st.step.data.limits
 	if limits.size > 0 && made.unsized {
 		f.refuse(st, "step %s merges by size, and the server of %s does not tell how large it is: merge by files, or let a "+
 			"step copy it before", st.step.name, made.lfn)
@@ -73,8 +73,8 @@ func (f *Flow) gather(st *stepState, made *file, values binding) {
 
 func (m *merging) group(s *step, made *file, values binding) *group {
 	of := binding{}
-	parts := make([]string, len(s.by))
-	for i, name := range s.by {
+	parts := make([]string, len(s.data.by))
+	for i, name := range s.data.by {
 		of[name], parts[i] = values[name], values[name]
 	}
 	key := strings.Join(parts, "/")
@@ -83,7 +83,7 @@ func (m *merging) group(s *step, made *file, values binding) *group {
 		g = &group{values: of, key: key, wave: made.wave, taken: map[*file]bool{}}
 		m.groups[key] = g
 		m.unended++
-		if s.perWave {
+		if s.found.perWave {
 			at, _ := slices.BinarySearchFunc(m.byWave, g.wave, func(a *group, wave int) int { return a.wave - wave })
 			m.byWave = slices.Insert(m.byWave, at, g)
 		}
@@ -98,7 +98,7 @@ type mergeTaker struct {
 }
 
 func (t mergeTaker) exists(f *Flow, made *file) {
-	if t.st.step.limits.size > 0 {
+	if t.st.step.data.limits.size > 0 {
 		t.st.merging.sequenced.remove(made.wave)
 		t.st.merging.touch(t.g)
 		f.touch(t.st)
@@ -131,9 +131,9 @@ func (f *Flow) mergesWatermark(st *stepState, known int) int {
 	switch {
 	case known == forever && m.unended == 0:
 		return forever
-	case st.step.limits.latency > 0:
+	case st.step.data.limits.latency > 0:
 		return min(known, f.wave-1)
-	case st.step.limits.size > 0:
+	case st.step.data.limits.size > 0:
 		return min(known, m.sequenced.closed(), forever-1)
 	}
 	return known
@@ -161,7 +161,7 @@ func (f *Flow) cut(st *stepState, g *group) {
 	if g.done {
 		return
 	}
-	limits := st.step.limits
+	limits := st.step.data.limits
 	for g.scan < len(g.queue) {
 		next := g.queue[g.scan]
 		if limits.size > 0 && !next.there {
@@ -183,7 +183,7 @@ func (f *Flow) cut(st *stepState, g *group) {
 	if rest := g.queue; len(rest) > 0 {
 		g.queue = nil
 		wave := latest(rest)
-		if !st.step.perWave {
+		if !st.step.found.perWave {
 			wave = max(wave, f.sourcesEnded(st))
 		}
 		f.mergeJob(st, g, rest, wave)
@@ -194,7 +194,7 @@ func (f *Flow) cut(st *stepState, g *group) {
 func (f *Flow) mergeJob(st *stepState, g *group, files []*file, wave int) {
 	g.number++
 	for _, taken := range files {
-		if st.step.limits.latency > 0 {
+		if st.step.data.limits.latency > 0 {
 			g.taken[taken] = true
 		}
 	}
@@ -203,7 +203,7 @@ func (f *Flow) mergeJob(st *stepState, g *group, files []*file, wave int) {
 	if g.key != "" {
 		label += "/" + g.key
 	}
-	if st.step.limits.any() {
+	if st.step.data.limits.any() {
 		label += "/" + values["merge"]
 	}
 	f.hold(&pendingJob{state: st, values: values, label: label, in: files, wave: wave})

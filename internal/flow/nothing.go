@@ -35,7 +35,7 @@ func (in *DeclaredInput) from() string {
 
 // noRecords looks at a file that was split.
 func (f *Flow) noRecords(st *stepState, in *file, records int64) {
-	if records == 0 && !st.step.mayBeEmpty {
+	if records == 0 && !st.step.data.mayBeEmpty {
 		f.refuse(st, "step %s makes no job of %s, which has no records; %s", st.step.name, in.lfn, sayEmpty)
 	}
 }
@@ -47,7 +47,7 @@ func (f *Flow) lookForNothing(st *stepState) {
 		return
 	}
 	st.looked = true
-	if st.step.mayBeEmpty {
+	if st.step.data.mayBeEmpty {
 		return
 	}
 	f.noneChosen(st)
@@ -61,7 +61,7 @@ func (f *Flow) lookForNothing(st *stepState) {
 
 // noneChosen tells of names under writes that fit nothing any job wrote.
 func (f *Flow) noneChosen(st *stepState) {
-	for _, m := range st.step.makers {
+	for _, m := range st.step.found.makers {
 		if m.fresh && st.ran > 0 && f.made[m] == 0 {
 			f.refuse(st, "no job of step %s wrote a file that fits %q; %s", st.step.name, m.pattern.text, sayEmpty)
 		}
@@ -70,7 +70,7 @@ func (f *Flow) noneChosen(st *stepState) {
 
 // noneTaken tells of a step that had files to choose from.
 func (f *Flow) noneTaken(st *stepState) {
-	for i, makers := range st.step.feeds {
+	for i, makers := range st.step.found.feeds {
 		if st.took[i] > 0 {
 			continue
 		}

@@ -35,7 +35,7 @@ func (p *parser) steps(w *Workflow, n *yaml.Node, _ field) {
 func (p *parser) step(s *step, f yamlfile.Field) {
 	what := fmt.Sprintf("step %q", s.name)
 	keys := known(p, f.Value, what, stepKeys, stepHabits)
-	s.temporary, s.strict, s.variables = p.temporary, p.strict, p.variables
+	s.needs.temporary, s.needs.strict, s.runs.variables = p.temporary, p.strict, p.variables
 	take(p, s, keys, what, stepKeys)
 	p.command(s, f, keys, what)
 	p.entryNames(s)
@@ -55,7 +55,7 @@ func (p *parser) tasks(s *step, n *yaml.Node, at field) {
 	if tasks > dispatch.MaxTasks {
 		p.Fail(n, "have each task do more", "%s is %d, the limit is %d", at.what, tasks, dispatch.MaxTasks)
 	}
-	s.tasks = int(tasks)
+	s.needs.tasks = int(tasks)
 }
 
 func (p *parser) nodes(s *step, n *yaml.Node, at field) {
@@ -64,11 +64,11 @@ func (p *parser) nodes(s *step, n *yaml.Node, at field) {
 		return
 	}
 	p.tasks(s, n, at)
-	s.apart = true
+	s.needs.apart = true
 }
 
 func (p *parser) onceKey(s *step, n *yaml.Node, at field) {
-	s.once = scalar(p, n, at.what, parseFlag)
+	s.needs.once = scalar(p, n, at.what, parseFlag)
 	if at.keys["tasks"] == nil && at.keys["nodes"] == nil {
 		p.Fail(n, "add tasks: NUMBER, or remove it", "%s is for steps with tasks or nodes", at.what)
 	}
@@ -76,42 +76,43 @@ func (p *parser) onceKey(s *step, n *yaml.Node, at field) {
 
 // checkGang reports what steps of several tasks cannot have.
 func (p *parser) checkGang(s *step, keys map[string]*yaml.Node, what string) {
-	if s.tasks < 2 {
+	if s.needs.tasks < 2 {
 		return
 	}
-	if n := keys["storage"]; n != nil && s.storage == dispatch.StorageCache {
-		p.Fail(n, "write storage: temporary", "%s has %d tasks, and what it writes would stay in caches only", what, s.tasks)
+	if n := keys["storage"]; n != nil && s.needs.storage == dispatch.StorageCache {
+		p.Fail(n, "write storage: temporary", "%s has %d tasks, and what it writes would stay in caches only", what,
+			s.needs.tasks)
 	}
-	if n := keys["container"]; n != nil && s.once {
+	if n := keys["container"]; n != nil && s.needs.once {
 		p.Fail(n, "run the command in each task, or without container", "%s runs its command once, and what that starts on "+
 			"other nodes would run in no container", what)
 	}
-	if n := keys["needs"]; n != nil && s.needs.GPUShare > 0 {
+	if n := keys["needs"]; n != nil && s.needs.resources.GPUShare > 0 {
 		p.Fail(n, "write gpu: 1", "%s has %d tasks that share a GPU, and those that begin together need whole ones", what,
-			s.tasks)
+			s.needs.tasks)
 	}
 	if n := keys["worker"]; n != nil {
-		p.Fail(n, "remove it", "%s has a worker, which cannot begin jobs of %d tasks", what, s.tasks)
+		p.Fail(n, "remove it", "%s has a worker, which cannot begin jobs of %d tasks", what, s.needs.tasks)
 	}
 }
 
 // checkpointApart reports files of the jobs that lie in their checkpoint: the next attempt would
 // find them there.
 func (p *parser) checkpointApart(s *step, n *yaml.Node, what string) {
-	if s.checkpoint == "" {
+	if s.needs.checkpoint == "" {
 		return
 	}
 	for _, e := range slices.Concat(s.writes, s.rewrites, s.reads) {
-		if strings.HasPrefix(e.pattern.text+"/", s.checkpoint) {
+		if strings.HasPrefix(e.pattern.text+"/", s.needs.checkpoint) {
 			p.Fail(n, "give the state a folder of its own", "%s: %s lies in its checkpoint %s", what, e.pattern.text,
-				s.checkpoint)
+				s.needs.checkpoint)
 		}
 	}
 }
 
 func (p *parser) each(s *step, n *yaml.Node, at field) {
 	for _, e := range p.entries(n, at.what) {
-		s.each, s.eachNames = append(s.each, e.pattern), append(s.eachNames, e.name)
+		s.data.each, s.data.eachNames = append(s.data.each, e.pattern), append(s.data.eachNames, e.name)
 	}
 }
 
@@ -119,7 +120,7 @@ func (p *parser) merge(s *step, n *yaml.Node, at field) {
 	if n = yamlfile.Follow(n); n.Kind == yaml.MappingNode {
 		p.Fail(n, "write one pattern or a list; $in has all files", "%s: merge takes patterns without names", at.of)
 	} else {
-		s.merge = p.patterns(n, at.what)
+		s.data.merge = p.patterns(n, at.what)
 	}
 	if at.keys["each"] != nil {
 		p.Fail(n, "use two steps, one after the other", "%s has each and merge", at.of)
@@ -135,14 +136,14 @@ func (p *parser) ofMerge(n *yaml.Node, at field) {
 
 func (p *parser) mergeFiles(s *step, n *yaml.Node, at field) {
 	p.ofMerge(n, at)
-	s.limits.files = int(p.integer(n, at.what, 1))
+	s.data.limits.files = int(p.integer(n, at.what, 1))
 }
 
 func (p *parser) by(s *step, n *yaml.Node, at field) {
 	p.ofMerge(n, at)
-	s.by, _ = p.texts(n, at.what)
-	for _, name := range s.by {
-		for _, m := range s.merge {
+	s.data.by, _ = p.texts(n, at.what)
+	for _, name := range s.data.by {
+		for _, m := range s.data.merge {
 			if !m.has(name) {
 				p.Fail(yamlfile.Follow(n), fmt.Sprintf("put {%s} into the pattern, or leave it out of by", name),
 					"%s names %q, which %q does not bind", at.what, name, m.text)
@@ -175,20 +176,20 @@ const logVariable = "log"
 const maxTimes = 1_000_000
 
 func (p *parser) times(s *step, n *yaml.Node, at field) {
-	if s.times = p.integer(n, at.what, 1); s.times > maxTimes {
-		p.Fail(n, "have each job do more", "%s is %d, the limit is %d", at.what, s.times, maxTimes)
+	if s.data.times = p.integer(n, at.what, 1); s.data.times > maxTimes {
+		p.Fail(n, "have each job do more", "%s is %d, the limit is %d", at.what, s.data.times, maxTimes)
 	}
-	if len(s.each) > 0 || len(s.merge) > 0 {
+	if len(s.data.each) > 0 || len(s.data.merge) > 0 {
 		p.Fail(n, "remove it: the files under each or merge say how many jobs there are",
 			"%s has times beside each or merge", at.of)
 	}
 }
 
 func (p *parser) split(s *step, n *yaml.Node, at field) {
-	if len(s.each) != 1 {
+	if len(s.data.each) != 1 {
 		p.Fail(n, "name one pattern under each", "%s: split needs the one file that each gives", at.of)
 	}
-	s.split = &splitRule{}
+	s.data.split = &splitRule{}
 	if !p.hasKeys(n, at, func(string) string { return "of: lines, records" }) {
 		return
 	}
@@ -203,17 +204,17 @@ func (p *parser) split(s *step, n *yaml.Node, at field) {
 }
 
 func (p *parser) splitRecords(s *step, n *yaml.Node, at field) {
-	s.split.records = p.integer(n, at.what, 1)
+	s.data.split.records = p.integer(n, at.what, 1)
 }
 
 func (p *parser) splitUnit(s *step, n *yaml.Node, at field) {
-	if len(s.each) == 1 && logical.IsFolder(s.each[0].text) {
+	if len(s.data.each) == 1 && logical.IsFolder(s.data.each[0].text) {
 		p.Fail(n, "write count: COMMAND, which prints how many records there are in the folder $in",
-			"%s: %q stands for folders, and a folder has no such records", at.of, s.each[0].text)
+			"%s: %q stands for folders, and a folder has no such records", at.of, s.data.each[0].text)
 	}
 	if at.keys["count"] == nil {
 		unit := scalar(p, n, at.what, parseRecordUnit)
-		s.split.unit, s.split.bytes = unit.unit, unit.bytes
+		s.data.split.unit, s.data.split.bytes = unit.unit, unit.bytes
 	}
 }
 
@@ -222,7 +223,7 @@ func (p *parser) splitCount(s *step, n *yaml.Node, at field) {
 		p.Fail(n, "keep one of the two", "%s: split has of and count", at.of)
 		return
 	}
-	s.split.unit, s.split.count = recordCounted, p.commandText(s, n, at.of, "count")
+	s.data.split.unit, s.data.split.count = recordCounted, p.commandText(s, n, at.of, "count")
 }
 
 func parseRecordUnit(text string) (splitRule, error) {
@@ -268,10 +269,10 @@ func (p *parser) entries(n *yaml.Node, what string) []entry {
 // entryNames reports a variable or a file that a step names twice.
 func (p *parser) entryNames(s *step) {
 	names, files := map[string]bool{}, map[string]bool{}
-	for i, name := range s.eachNames {
+	for i, name := range s.data.eachNames {
 		names[name] = true
-		if slices.Contains(s.each[i].names, name) {
-			p.FailAt(s.each[i].line, s.each[i].column, "choose another name",
+		if slices.Contains(s.data.each[i].names, name) {
+			p.FailAt(s.data.each[i].line, s.data.each[i].column, "choose another name",
 				"step %q: the file %q has the name of a placeholder", s.name, name)
 		}
 	}
@@ -291,19 +292,19 @@ func (p *parser) entryNames(s *step) {
 	}
 }
 
-func (p *parser) tools(s *step, n *yaml.Node, at field) { s.tools, _ = p.texts(n, at.what) }
+func (p *parser) tools(s *step, n *yaml.Node, at field) { s.needs.tools, _ = p.texts(n, at.what) }
 
 func (p *parser) priority(s *step, n *yaml.Node, at field) {
-	s.priority = int(p.integer(n, at.what, math.MinInt32))
-	if s.priority > math.MaxInt32 {
+	s.needs.priority = int(p.integer(n, at.what, math.MinInt32))
+	if s.needs.priority > math.MaxInt32 {
 		p.Fail(yamlfile.Follow(n), fmt.Sprintf("write a whole number up to %d", math.MaxInt32), "%s is %d",
-			at.what, s.priority)
+			at.what, s.needs.priority)
 	}
 }
 
 func (p *parser) waitForData(s *step, n *yaml.Node, at field) {
-	if s.wait = scalar(p, n, at.what, quantity.Duration); s.wait == 0 {
-		s.wait = -1
+	if s.needs.wait = scalar(p, n, at.what, quantity.Duration); s.needs.wait == 0 {
+		s.needs.wait = -1
 	}
 }
 
@@ -341,10 +342,10 @@ func (p *parser) needs(s *step, n *yaml.Node, at field) {
 			}
 			continue
 		}
-		if s.needs.Countable == nil {
-			s.needs.Countable = map[string]int64{}
+		if s.needs.resources.Countable == nil {
+			s.needs.resources.Countable = map[string]int64{}
 		}
-		s.needs.Countable[name] = p.integer(f.Value, at.what+": "+name, 0)
+		s.needs.resources.Countable[name] = p.integer(f.Value, at.what+": "+name, 0)
 	}
 	take(p, s, found, at.what, needsKeys)
 }
@@ -381,8 +382,8 @@ func (p *parser) runLimits(w *Workflow, n *yaml.Node, at field) {
 // checkLimits refuses steps that ask for more than all jobs together may have.
 func (p *parser) checkLimits(w *Workflow) {
 	for _, s := range w.steps {
-		for _, name := range sortedKeys(s.needs.Countable) {
-			needs := s.needs.Countable[name] * int64(max(1, s.tasks))
+		for _, name := range sortedKeys(s.needs.resources.Countable) {
+			needs := s.needs.resources.Countable[name] * int64(max(1, s.needs.tasks))
 			if most, ok := w.Limits[name]; ok && needs > most {
 				p.FailAt(s.line, 1, "ask for less, or raise the limit", "step %q needs %d %s, and all jobs together may have %d",
 					s.name, needs, name, most)
@@ -404,7 +405,7 @@ func (p *parser) retry(s *step, n *yaml.Node, at field) {
 }
 
 func (p *parser) attempts(s *step, n *yaml.Node, at field) {
-	s.retry.Attempts = int(p.integer(n, at.what, 1))
+	s.needs.retry.Attempts = int(p.integer(n, at.what, 1))
 }
 
 func (p *parser) exitCodes(s *step, n *yaml.Node, at field) {
@@ -414,7 +415,7 @@ func (p *parser) exitCodes(s *step, n *yaml.Node, at field) {
 		if err != nil || code < 1 || code > 255 {
 			p.Fail(nodes[i], "write numbers from 1 to 255", "%s: %q is no exit code of a failure", at.what, text)
 		}
-		s.retry.ExitCodes = append(s.retry.ExitCodes, int(code))
+		s.needs.retry.ExitCodes = append(s.needs.retry.ExitCodes, int(code))
 	}
 }
 
@@ -427,15 +428,15 @@ func parseFactor(text string) (float64, error) {
 }
 
 func (p *parser) storage(s *step, n *yaml.Node, at field) {
-	s.temporary = false
-	s.storage = scalar(p, n, at.what, func(text string) (dispatch.Storage, error) {
+	s.needs.temporary = false
+	s.needs.storage = scalar(p, n, at.what, func(text string) (dispatch.Storage, error) {
 		switch text {
 		case "element":
 			return dispatch.StorageElement, nil
 		case "cache":
 			return dispatch.StorageCache, nil
 		case "temporary":
-			s.temporary = true
+			s.needs.temporary = true
 			return dispatch.StorageElement, nil
 		}
 		return 0, fmt.Errorf("%q is no storage; write element, temporary or cache", text)
@@ -444,13 +445,13 @@ func (p *parser) storage(s *step, n *yaml.Node, at field) {
 
 func (p *parser) publish(s *step, n *yaml.Node, at field) {
 	publish := scalar(p, n, at.what, parseFlag)
-	s.publish = &publish
+	s.needs.publish = &publish
 	switch {
-	case publish && s.storage == dispatch.StorageCache:
+	case publish && s.needs.storage == dispatch.StorageCache:
 		p.Fail(n, "remove storage: cache, or do not publish", "%s: what stays in caches cannot be published", at.of)
 	case publish && at.keys["storage"] == nil:
-		s.temporary = false
-	case publish && s.temporary:
+		s.needs.temporary = false
+	case publish && s.needs.temporary:
 		p.Fail(n, "remove storage: temporary, or do not publish", "%s: what is removed when it has been read cannot be "+
 			"published", at.of)
 	}

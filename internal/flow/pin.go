@@ -32,12 +32,12 @@ func pin(w *Workflow) {
 		if pins == nil {
 			continue
 		}
-		if len(s.merge) > 0 {
-			if s.perWave = pins.covers(s.by); !s.perWave {
+		if len(s.data.merge) > 0 {
+			if s.found.perWave = pins.covers(s.data.by); !s.found.perWave {
 				continue
 			}
 		}
-		for _, m := range s.makers {
+		for _, m := range s.found.makers {
 			if pins.covers(m.pattern.names) {
 				m.pins = pins
 			}
@@ -68,7 +68,7 @@ func (s *step) pins() *pinned {
 	}
 	var all *pinned
 	for i, source := range s.sources() {
-		pins := sourcePins(source, s.feeds[i])
+		pins := sourcePins(source, s.found.feeds[i])
 		if pins == nil || all != nil && pins.input != all.input {
 			return nil
 		}

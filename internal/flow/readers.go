@@ -49,7 +49,7 @@ func (f *Flow) awaitReaders(m *maker, made *file, awaited ...awaitedReader) {
 	for _, c := range m.named {
 		switch {
 		case !c.taking.taker.fits(made.lfn):
-		case len(c.step.each) > 0 && c.step.split == nil && c.taking.same && c.step.tellsApart(c.taking.taker):
+		case len(c.step.data.each) > 0 && c.step.data.split == nil && c.taking.same && c.step.tellsApart(c.taking.taker):
 			add(c.step, 1)
 		default:
 			add(c.step, untilFinal)
@@ -65,9 +65,9 @@ func (f *Flow) awaitReaders(m *maker, made *file, awaited ...awaitedReader) {
 // jobsOf is how many jobs read a file that the step takes by this pattern.
 func (s *step) jobsOf(source *pattern) int {
 	switch {
-	case s.split != nil:
+	case s.data.split != nil:
 		return untilSplit
-	case len(s.merge) > 0, len(s.each) == 1, s.tellsApart(source):
+	case len(s.data.merge) > 0, len(s.data.each) == 1, s.tellsApart(source):
 		return 1
 	}
 	return untilFinal
@@ -75,7 +75,7 @@ func (s *step) jobsOf(source *pattern) int {
 
 // tellsApart reports whether the values of p tell each job of the step from all others.
 func (s *step) tellsApart(p *pattern) bool {
-	return !slices.ContainsFunc(s.each, func(source *pattern) bool {
+	return !slices.ContainsFunc(s.data.each, func(source *pattern) bool {
 		return source.anyWildcard() || slices.ContainsFunc(source.names, func(name string) bool { return !p.has(name) })
 	})
 }

@@ -48,7 +48,8 @@ func NewRecorded(r Recorded) *Workflow {
 		if name := j.Job.Step; !known[name] {
 			known[name] = true
 			w.steps = append(w.steps, &step{
-				name: name, listed: len(w.steps), order: len(w.steps) + 1, replayed: true, feeds: [][]*maker{{made}},
+				name: name, listed: len(w.steps), order: len(w.steps) + 1, replayed: true,
+				found: stepFound{feeds: [][]*maker{{made}}},
 			})
 		}
 	}

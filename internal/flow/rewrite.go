@@ -147,10 +147,10 @@ func (p *parser) plainUse(u use, uses []use) {
 }
 
 func (s *step) comesAfter(other *step) {
-	if slices.Contains(s.after, other) {
+	if slices.Contains(s.found.after, other) {
 		return
 	}
-	s.after = append(s.after, other)
+	s.found.after = append(s.found.after, other)
 }
 
 // sortSteps gives steps their canonical order: each after the steps whose

@@ -57,7 +57,7 @@ func newRoutes(w *Workflow) *routes {
 	for _, s := range w.steps {
 		for _, e := range s.writes {
 			m := &maker{pattern: e.pattern, step: s, fresh: e.fresh}
-			s.makers = append(s.makers, m)
+			s.found.makers = append(s.found.makers, m)
 			r.add(m)
 		}
 	}
@@ -97,7 +97,7 @@ func (r *routes) of(p *pattern) []*maker {
 // checkSources finds patterns and names that nothing makes.
 func (p *parser) checkSources(w *Workflow, r *routes) {
 	for _, s := range w.steps {
-		s.feeds = nil
+		s.found.feeds = nil
 		for _, source := range s.sources() {
 			found := r.of(source)
 			if len(found) == 0 && !rewritten(w, source) {
@@ -107,7 +107,7 @@ func (p *parser) checkSources(w *Workflow, r *routes) {
 				m.read = true
 				p.checkTaking(s, m, source)
 			}
-			s.feeds = append(s.feeds, found)
+			s.found.feeds = append(s.found.feeds, found)
 		}
 		for i := range s.reads {
 			p.checkRead(w, s, &s.reads[i], r)
@@ -248,7 +248,7 @@ func (p *parser) twoMakers(a, b *maker) {
 // connect tells each maker who reads its files, in the canonical order of steps.
 func (r *routes) connect(w *Workflow) {
 	for _, s := range w.steps {
-		for i, makers := range s.feeds {
+		for i, makers := range s.found.feeds {
 			for _, m := range makers {
 				m.consumers = append(m.consumers, consumer{s, i, newTaking(m.pattern, s.sources()[i])})
 			}

@@ -35,7 +35,7 @@ type splitTaker struct {
 }
 
 func (t splitTaker) exists(f *Flow, in *file) {
-	split := t.st.step.split
+	split := t.st.step.data.split
 	switch {
 	case split.unit == recordBytes && !in.unsized:
 		f.chunks(t.st, in, t.values, parts(in.size, split.bytes))
@@ -50,12 +50,13 @@ func (t splitTaker) exists(f *Flow, in *file) {
 // fillCount describes the job that counts the records of a file.
 func (f *Flow) fillCount(j *job, d *pendingJob) {
 	s := j.state.step
-	text := s.split.count
-	if s.split.unit != recordCounted {
-		text = countCommands[s.split.unit]
+	text := s.data.split.count
+	if s.data.split.unit != recordCounted {
+		text = countCommands[s.data.split.unit]
 	}
-	c := &commandSource{w: f.w, step: &step{reads: d.readEntries(), eachNames: s.eachNames}, values: d.values,
-		in: []string{d.in[0].lfn}, reads: d.reads}
+	c := &commandSource{w: f.w, step: &step{reads: d.readEntries(), data: stepData{eachNames: s.data.eachNames}},
+		values: d.values,
+		in:     []string{d.in[0].lfn}, reads: d.reads}
 	j.new.Job, j.new.From, j.new.Counts = f.describe(j), 1, true
 	j.new.Job.Tasks, j.new.Job.Apart, j.new.Job.Once = 0, false, false
 	j.new.Job.Reads = logical.Unique(append(slices.Clone(c.in), d.reads...))
@@ -86,7 +87,7 @@ func (f *Flow) countedAs(j *job, text string) {
 		f.refuse(j.state, "job %s counted the records of %s: %v", j.name, j.in.lfn, err)
 		return
 	}
-	if split := j.state.step.split; split.unit == recordBytes {
+	if split := j.state.step.data.split; split.unit == recordBytes {
 		n = parts(n, split.bytes)
 	}
 	f.chunks(j.state, j.in, j.values, n)
@@ -104,7 +105,7 @@ func (j *job) countPrefix() string { return logical.CountFolder + j.name + "/" }
 
 // chunks makes the jobs of a file with so many records.
 func (f *Flow) chunks(st *stepState, in *file, values binding, records int64) {
-	per := st.step.split.records
+	per := st.step.data.split.records
 	count := parts(records, per)
 	if count > maxChunks {
 		f.refuse(st, "step %s would split %s into %d jobs, the limit is %d: give each job more records", st.step.name, in.lfn,

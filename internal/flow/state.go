@@ -158,7 +158,7 @@ type stepState struct {
 }
 
 // created reports whether a plain step has made all its jobs.
-func (st *stepState) created() bool { return st.step.plain() && st.made >= max(1, st.step.times) }
+func (st *stepState) created() bool { return st.step.plain() && st.made >= max(1, st.step.data.times) }
 
 // inputState is a declared input with what came of it.
 type inputState struct {

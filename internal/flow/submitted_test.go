@@ -21,7 +21,7 @@ steps:
 	}
 	for step, want := range map[int][]string{0: {"A", "LEVEL", "TAKEN", "TZ"}, 1: nil} {
 		c := &commandSource{w: w, step: w.steps[step], values: binding{"number": "1"}, writes: []string{"t/1"}}
-		if got := c.command(c.step.command).Decisive; !slices.Equal(got, want) {
+		if got := c.command(c.step.runs.command).Decisive; !slices.Equal(got, want) {
 			t.Errorf("step %d: %v", step, got)
 		}
 	}

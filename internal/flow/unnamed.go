@@ -12,7 +12,7 @@ import (
 func (w *Workflow) Unnamed() (notes []string) {
 	for i := range w.steps {
 		s := w.steps[i]
-		if s.command == "" || s.script != "" || s.replayed || len(s.writes) == 0 || s.namesOutput() {
+		if s.runs.command == "" || s.runs.script != "" || s.replayed || len(s.writes) == 0 || s.namesOutput() {
 			continue
 		}
 		notes = append(notes, fmt.Sprintf(
@@ -32,17 +32,17 @@ func outputVariable(e *entry) string {
 // namesOutput reports whether the command has the variable of an output, or a plain part of its name;
 // or runs a program of the workflow, which may know them.
 func (s *step) namesOutput() bool {
-	if ownProgramIn.MatchString(s.command) {
+	if ownProgramIn.MatchString(s.runs.command) {
 		return true
 	}
 	for i := range s.writes {
 		e := &s.writes[i]
 		for _, t := range e.pattern.tokens {
-			if part := strings.Trim(t.literal, "/."); part != "" && strings.Contains(s.command, part) {
+			if part := strings.Trim(t.literal, "/."); part != "" && strings.Contains(s.runs.command, part) {
 				return true
 			}
 		}
-		if regexp.MustCompile(`\b` + regexp.QuoteMeta(outputVariable(e)) + `\b`).MatchString(s.command) {
+		if regexp.MustCompile(`\b` + regexp.QuoteMeta(outputVariable(e)) + `\b`).MatchString(s.runs.command) {
 			return true
 		}
 	}

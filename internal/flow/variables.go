@@ -46,7 +46,7 @@ func (p *parser) readVariables(n *yaml.Node, what string) (all []variable) {
 // same name.
 func (p *parser) stepVariables(s *step, n *yaml.Node, at field) {
 	own := p.readVariables(n, at.what)
-	s.variables = slices.Concat(slices.DeleteFunc(slices.Clone(p.variables),
+	s.runs.variables = slices.Concat(slices.DeleteFunc(slices.Clone(p.variables),
 		func(v variable) bool { return indexOf(own, v.name) >= 0 }), own)
 }
 
@@ -56,7 +56,7 @@ func indexOf(variables []variable, name string) int {
 
 // takenVariables are the names of those whose values whoever runs the workflow has, in order.
 func (s *step) takenVariables() (names []string) {
-	for _, v := range s.variables {
+	for _, v := range s.runs.variables {
 		if v.taken {
 			names = append(names, v.name)
 		}
@@ -68,18 +68,18 @@ func (s *step) takenVariables() (names []string) {
 // checkVariables finds variables that have the name of a file or of a placeholder of the step.
 func (p *parser) checkVariables(s *step) {
 	files := map[string]bool{}
-	for _, name := range s.eachNames {
+	for _, name := range s.data.eachNames {
 		files[name] = true
 	}
 	for _, e := range slices.Concat(s.reads, s.outputs()) {
 		files[e.name] = true
 	}
-	for _, v := range s.variables {
+	for _, v := range s.runs.variables {
 		kind := ""
 		switch {
 		case files[v.name]:
 			kind = "file"
-		case slices.Contains(s.bound, v.name):
+		case slices.Contains(s.found.bound, v.name):
 			kind = "placeholder"
 		default:
 			continue

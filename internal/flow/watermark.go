@@ -38,7 +38,7 @@ func (f *Flow) raiseWatermark(st *stepState) {
 	switch {
 	case st.merging != nil:
 		known = f.mergeUpTo(st, known)
-	case st.step.split != nil:
+	case st.step.data.split != nil:
 		known = min(known, st.counting.closed())
 	case st.step.plain():
 		known = f.plainWatermark(st, known)
@@ -87,7 +87,7 @@ func (f *Flow) sourcesWatermark(st *stepState) int {
 	for _, m := range st.needed {
 		known = min(known, f.makerWatermark(m))
 	}
-	for _, before := range st.step.after {
+	for _, before := range st.step.found.after {
 		known = min(known, f.steps[before.order-1].watermark)
 	}
 	return known
@@ -118,7 +118,7 @@ func (f *Flow) sourcesEnded(st *stepState) int {
 			ended = max(ended, f.steps[m.step.order-1].ended)
 		}
 	}
-	for _, before := range st.step.after {
+	for _, before := range st.step.found.after {
 		ended = max(ended, f.steps[before.order-1].ended)
 	}
 	return ended

@@ -54,7 +54,7 @@ func (w *Workflow) Steps() []string {
 
 // Strict reports whether a step asks for strict sandboxes.
 func (w *Workflow) Strict() bool {
-	return slices.ContainsFunc(w.steps, func(s *step) bool { return s.strict })
+	return slices.ContainsFunc(w.steps, func(s *step) bool { return s.needs.strict })
 }
 
 // SubmittedJobs is the name of the input of an open workflow, and the step of a job that does
@@ -91,7 +91,7 @@ func (w *Workflow) Raised(by int) (*Workflow, error) {
 		return w, nil
 	}
 	for _, s := range w.steps {
-		if p := s.priority + by; p > math.MaxInt32 || p < math.MinInt32 {
+		if p := s.needs.priority + by; p > math.MaxInt32 || p < math.MinInt32 {
 			return nil, fmt.Errorf("the priority of the step %s would be %d, which is out of range", s.name, p)
 		}
 	}
@@ -190,31 +190,52 @@ type step struct {
 	listed int // its place in the file
 	order  int // its place in the canonical order, from 1
 
-	each      []*pattern
-	eachNames []string // variables for the files of each, empty where there are no names
-	merge     []*pattern
-	limits    mergeLimits
-	by        []string
-	split     *splitRule
-	times     int64 // jobs of a step without data; 0: one
-	reads     []entry
-	writes    []entry
-	rewrites  []entry
+	data     stepData // what data it takes
+	reads    []entry
+	writes   []entry
+	rewrites []entry
 
-	needs       dispatch.Resources
-	tools       []string
-	retry       dispatch.Retry
-	priority    int
-	site        string
-	wait        time.Duration
-	storage     dispatch.Storage
-	temporary   bool
-	strict      bool // its jobs see only their own
-	checkpoint  string
-	tasks       int  // that begin together; 0: it is one
-	apart       bool // each on a node of its own
-	once        bool // the first alone runs the command
-	publish     *bool
+	needs stepNeeds   // what its jobs need
+	runs  stepCommand // what its jobs run
+
+	replayed bool // a kind of task of a trace: its jobs are fixed
+
+	found stepFound // what check finds
+}
+
+// stepData is what data a step takes, and into how many jobs that goes.
+type stepData struct {
+	each       []*pattern
+	eachNames  []string // variables for the files of each, empty where there are no names
+	merge      []*pattern
+	limits     mergeLimits
+	by         []string
+	split      *splitRule
+	times      int64 // jobs of a step without data; 0: one
+	mayBeEmpty bool  // it may make nothing of what it takes
+	access     accessRule
+}
+
+// stepNeeds is what the jobs of a step need, and how they are scheduled.
+type stepNeeds struct {
+	resources  dispatch.Resources
+	tools      []string
+	retry      dispatch.Retry
+	priority   int
+	site       string
+	wait       time.Duration
+	storage    dispatch.Storage
+	temporary  bool
+	strict     bool // its jobs see only their own
+	checkpoint string
+	tasks      int  // that begin together; 0: it is one
+	apart      bool // each on a node of its own
+	once       bool // the first alone runs the command
+	publish    *bool
+}
+
+// stepCommand is what the jobs of a step run, and in what.
+type stepCommand struct {
 	interpreter string
 	worker      string // words of a program that begins its jobs
 	command     string
@@ -222,12 +243,10 @@ type step struct {
 	container   Container
 	environment string // LFN of a folder with what its commands find besides; empty: none
 	variables   []variable
-	mayBeEmpty  bool // it may make nothing of what it takes
-	access      accessRule
+}
 
-	replayed bool // a kind of task of a trace: its jobs are fixed
-
-	// Found by check.
+// stepFound is what check finds of a step.
+type stepFound struct {
 	bound   []string   // placeholders that have a value before the job runs
 	perWave bool       // a merge whose groups are complete with the wave that began them
 	makers  []*maker   // of writes, in their order
@@ -263,10 +282,10 @@ const (
 
 // sources are the patterns whose files create the step's jobs.
 func (s *step) sources() []*pattern {
-	if len(s.merge) > 0 {
-		return s.merge
+	if len(s.data.merge) > 0 {
+		return s.data.merge
 	}
-	return s.each
+	return s.data.each
 }
 
 // plain reports whether the step makes its jobs whatever data comes: one, or as
@@ -287,7 +306,7 @@ func (s *step) needed() []*maker {
 // makersBefore are the makers that decide which jobs the step has and where in the order, and
 // those of files that are set aside.
 func (s *step) makersBefore() (placing, aside []*maker) {
-	for _, makers := range s.feeds {
+	for _, makers := range s.found.feeds {
 		placing = append(placing, makers...)
 	}
 	for _, e := range append(s.reads[:len(s.reads):len(s.reads)], s.rewrites...) {
@@ -313,7 +332,7 @@ func (s *step) before() []*step {
 	for _, m := range s.needed() {
 		add(m.step)
 	}
-	for _, other := range s.after {
+	for _, other := range s.found.after {
 		add(other)
 	}
 	return all
@@ -383,8 +402,9 @@ func (w *Workflow) Demands() []Demand {
 	demands := make([]Demand, len(w.steps))
 	for _, s := range w.steps {
 		demands[s.listed] = Demand{
-			Step: s.name, Line: s.line, Site: s.site, Needs: s.needs, Tools: s.tools, Tasks: s.tasks, Apart: s.apart,
-			Strict: s.strict, Variables: s.takenVariables(),
+			Step: s.name, Line: s.line, Site: s.needs.site, Needs: s.needs.resources, Tools: s.needs.tools,
+			Tasks: s.needs.tasks, Apart: s.needs.apart,
+			Strict: s.needs.strict, Variables: s.takenVariables(),
 		}
 	}
 	return demands
