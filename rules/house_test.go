@@ -19,7 +19,7 @@ const (
 // larger are the packages that may have more lines, and how many.
 var larger = map[string]int{
 	"internal/cli":      14_000,
-	"internal/dispatch": 18_400,
+	"internal/dispatch": 18_700,
 }
 
 // wide are the structs that may have more fields, and why.
