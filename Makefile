@@ -247,20 +247,22 @@ lint-python: ## check types and style of the Python client with mypy, pyright an
 	cd python && ../bin/python-tools/bin/ruff check -q . && ../bin/python-tools/bin/mypy && \
 		../bin/python-tools/bin/pyright --pythonpath ../bin/python-tools/bin/python
 
-# The newest versions, and the oldest that the metadata allow; PYTHON names the interpreter.
+# With Python 3.11 and 3.13, and with the newest versions and the oldest that the metadata allow.
 PYTHON        := python3
+PYTHONS       := $(PYTHON) $(CURDIR)/bin/python-3.13/usr/bin/python3
 PYTHON_OLDEST := $(shell sed -n 's/^.*"\([a-z][a-z]*\)>=\([0-9.]*\)".*/\1==\2/p' python/pyproject.toml)
 .PHONY: test-python test-snakemake
 PYTHON_COVERAGE := --rcfile=python/pyproject.toml --data-file=$(CURDIR)/bin/python-coverage/data
-test-python: build uv ## run the tests of the Python client with joblib, Dask and notebooks, which it installs
+test-python: build uv ## run the tests of the Python client with Python 3.11 and 3.13, joblib, Dask and notebooks, which it installs
 	scripts/install-packages.sh python3
+	scripts/install-python.sh bin/python-3.13
 	rm -rf bin/python-coverage && mkdir bin/python-coverage
-	for versions in "cloudpickle joblib dask" "$(PYTHON_OLDEST)"; do \
-		$(UV)/uv --quiet venv --clear --python $(PYTHON) bin/python && \
+	for python in $(PYTHONS); do for versions in "cloudpickle joblib dask" "$(PYTHON_OLDEST)"; do \
+		$(UV)/uv --quiet venv --clear --python $$python bin/python && \
 		VIRTUAL_ENV=bin/python $(UV)/uv --quiet pip install $$versions 'coverage>=7.10' nbclient ipykernel && \
 		FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=$(CURDIR)/python/src bin/python/bin/python -m coverage run $(PYTHON_COVERAGE) \
 			-m unittest discover -s python/tests || exit 1; \
-	done
+	done; done
 	bin/python/bin/python -m coverage combine -q $(PYTHON_COVERAGE)
 	bin/python/bin/python -m coverage report $(PYTHON_COVERAGE) --fail-under=90
 

@@ -22,6 +22,7 @@ import zlib
 __all__ = ["main"]
 
 MARK = "fairway-error:"  # begins the line of standard error that holds a pickled exception
+OTHER_PYTHON = "the call was made by Python "  # begins how a call of another version is refused
 ENDING = 1.0  # seconds that threads and processes of the functions have to end after them
 PROTOCOL = min(5, pickle.HIGHEST_PROTOCOL)
 
@@ -121,8 +122,8 @@ def main(argv):
     try:
         own = "%d.%d" % sys.version_info[:2]
         if version != own:
-            raise Refused("the call was made by Python %s, and the Python that is to make it, %s, is %s: let python= of "
-                          "the Executor name one of the same version" % (version, sys.executable, own))
+            raise Refused(OTHER_PYTHON + "%s, and the Python that is to make it, %s, is %s: let python= of the "
+                          "Executor name one of the same version" % (version, sys.executable, own))
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, "value"), "wb") as f:
             if most:

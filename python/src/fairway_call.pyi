@@ -6,6 +6,7 @@ class _Writable(Protocol):
     def write(self, data: Any, /) -> object: ...
 
 MARK: str
+OTHER_PYTHON: str
 CHECKSUM: int
 by_value: bool
 

@@ -14,7 +14,7 @@ import calls
 import fairway
 import fairway_call
 from fairway import _calls, _identity
-from fairway._batching import GATHER, HOLD, MAX_TOGETHER, Batching
+from fairway._batching import BATCH, GATHER, HOLD, MAX_TOGETHER, Batching, following
 
 
 class BatchingTest(unittest.TestCase):
@@ -34,6 +34,14 @@ class BatchingTest(unittest.TestCase):
         self.assertEqual(batching.count("f", 0, 5, GATHER), MAX_TOGETHER)
         self.assertFalse(batching.learn("f", 0.02))
         self.assertLess(batching.count("f", 0, 1000, 1), MAX_TOGETHER)
+
+    def test_batches_of_joblib_grow_at_once_with_calls_that_take_no_time(self):
+        self.assertEqual(following(1, 0), MAX_TOGETHER)
+        self.assertEqual(following(MAX_TOGETHER, 1e-3), 2 * MAX_TOGETHER)
+        self.assertEqual(following(1, BATCH / 4), 4)
+        self.assertEqual(following(8, BATCH), 8)
+        self.assertEqual(following(8, 16 * BATCH), 1)
+        self.assertEqual(following(1, 100), 1)
 
 
 class IdentityTest(unittest.TestCase):

@@ -222,9 +222,25 @@ class ExecutorTest(unittest.TestCase):
                     kept = os.path.join(state, ".fairway", "uploads")
                     self.assertEqual(sum(len(names) for _, _, names in os.walk(kept)), 2 * (runs + 1))
             self.assertEqual(len(fairway.Service(service).runs()), 2)
+            with fairway.Executor(server=state, python=self._python_of_another_version()) as executor:
+                refused = "the call was made by Python .* is 3.9: let python= of the Executor"
+                for _ in range(2):  # also once that is known
+                    with self.assertRaisesRegex(concurrent.futures.BrokenExecutor, refused):
+                        executor.submit(calls.square, 5).result()
+                self.assertEqual([job["step"] for job in executor.client.call("ListJobs")["jobs"]], ["python_version"])
         finally:
             server.terminate()
             server.communicate()
+
+    def _python_of_another_version(self):
+        """An interpreter that says so of itself."""
+        with open(os.path.join(self.folder, "sitecustomize.py"), "w") as f:
+            f.write("import sys\nsys.version_info = (3, 9, 0, 'final', 0)\n")
+        python = os.path.join(self.folder, "python")
+        with open(python, "w") as f:
+            f.write(f"#!/bin/sh\nPYTHONPATH={self.folder} exec {sys.executable} \"$@\"\n")
+        os.chmod(python, 0o755)
+        return python
 
     def test_without_shutdown(self):
         text = ("import calls, fairway\n"

@@ -89,7 +89,8 @@ class Executor(concurrent.futures.Executor):
         self._queue = Queue(
             partial(OpenRun, folder, server=server, run=run, pilots=None if server else workers, site=site,
                     options=options),
-            workers, python or (sys.executable if server is None else "python3"), modules)
+            workers, python or (sys.executable if server is None else "python3"), modules,
+            elsewhere=server is not None or bool(site))
         if self._queue.run.ignored and (max_workers or site or options):
             warnings.warn(self._queue.run.ignored, stacklevel=2)
         _open_queues.add(self._queue)
@@ -110,7 +111,7 @@ class Executor(concurrent.futures.Executor):
         """Those that its client says, and that of the Python which makes its calls, by one of them ("workers").
 
         Raises:
-            JobFailed: that Python is of another version than this one; the message says which.
+            BrokenExecutor: that Python is of another version than this one; the message says which.
         """
         return {**self.client.versions(), "workers": self.submit(platform.python_version).result()}
 

@@ -8,6 +8,7 @@ import dataclasses
 import itertools
 import os
 import pickle
+import platform
 import sys
 import threading
 import time
@@ -75,12 +76,19 @@ class Queue:
         open_run: makes the run, with on_end and on_failure.
         workers: calls that can run at a time.
         python: the interpreter of calls; modules: what its workers import besides what calls need.
+        elsewhere: calls wait until one without data has shown that this interpreter, which may be that of another
+            machine, is of the same version as this one.
     """
 
-    def __init__(self, open_run: Callable[..., OpenRun], workers: int, python: str, modules: Iterable[str]) -> None:
+    def __init__(
+        self, open_run: Callable[..., OpenRun], workers: int, python: str, modules: Iterable[str],
+        elsewhere: bool = False,
+    ) -> None:
         self.process = os.getpid()
         self.workers = workers
         self._python = python
+        self._elsewhere = elsewhere  # and not compared yet
+        self._asking = threading.Lock()  # guards it: nobody's call is before the one that compares
         self._modules = {"fairway_call?", "cloudpickle?", *modules}
         self._growths = 0  # of self._modules
         self._text = _calls.bootstrap()
@@ -95,6 +103,7 @@ class Queue:
         self._cancelled: collections.Counter[str] = collections.Counter()  # of remembered calls
         self._batching = Batching(workers)
         self._running: tuple[float, frozenset[str]] = (0.0, frozenset())  # when that was asked, and which
+        self._first: Future[Any] | None = None  # compares versions; others wait
         self.done = 0  # calls that have ended
         self.closed = False
         self._broken: BaseException | None = None
@@ -111,6 +120,11 @@ class Queue:
     def submit(self, calls: Sequence[_calls.Call], options: Options, unpack: _Unpack) -> Future[Any]:
         """Queue calls, which are one job."""
         self._refuse_closed()
+        if self._elsewhere:
+            self._compare(options)
+        return self._add(calls, options, unpack)
+
+    def _add(self, calls: Sequence[_calls.Call], options: Options, unpack: _Unpack) -> Future[Any]:
         try:
             encoded = _calls.Encoded(calls, self.folder, options.begin)
         except Exception as e:
@@ -135,6 +149,23 @@ class Queue:
                 future.job = work.job
             work.futures[future] = unpack
         return future
+
+    def _compare(self, options: Options) -> None:
+        """Ask the interpreter of calls for its version, once, in a call that any version can read."""
+        with self._asking:
+            if self._elsewhere:
+                self.done -= 1  # it is no call of the user's
+                ask = dataclasses.replace(options, together=False, remember=False, begin=None)
+                self._first = self._add([(platform.python_version, (), {})], ask, lambda results: results[0])
+                self._first.add_done_callback(self._compared)
+                self._elsewhere = False
+
+    def _compared(self, first: concurrent.futures.Future[Any]) -> None:
+        error = None if first.cancelled() else first.exception()
+        if error is not None and fairway_call.OTHER_PYTHON in str(error):
+            self._fail(error)
+        with self._changed:
+            self._changed.notify_all()
 
     def cancel(self, future: Future[Any]) -> bool:
         """Forget a future, and end its job if nobody else waits for that. It returns False where it has ended."""
@@ -239,7 +270,10 @@ class Queue:
         jobs: list[tuple[str, list[Work]]] = []
         held: list[Work] = []
         size, queued, now = 0, len(self._unsent), time.monotonic()
+        first = self._first if self._first is not None and not self._first.done() else None
         while self._unsent and len(jobs) < _MAX_JOBS and size < _MAX_BYTES:
+            if first is not None and first not in self._unsent[0].futures:
+                break
             work = self._unsent.popleft()
             if not work.futures:  # it was cancelled
                 work.encoded.discard()

@@ -13,24 +13,17 @@ import pickle
 import threading
 from typing import Any
 
-from joblib.parallel import (
-    AutoBatchingMixin,
-    FallbackToBackend,
-    ParallelBackendBase,
-    SequentialBackend,
-    register_parallel_backend,
-)
+from joblib.parallel import FallbackToBackend, ParallelBackendBase, SequentialBackend, register_parallel_backend
 
+from ._batching import following
 from ._executor import Executor
 from ._future import Future
 from ._resources import processors
 
 __all__ = ["FairwayBackend", "register"]
 
-_OVERHEAD = 0.005  # seconds of a job besides its calls
 
-
-class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[misc]
+class FairwayBackend(ParallelBackendBase):  # type: ignore[misc]
     """Calls of joblib as jobs of Fairway.
 
     Args:
@@ -53,7 +46,8 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
         self._executor = executor
         self._futures: set[Future[Any]] = set()
         self._changed: dict[str, Any] = {}  # options of the calls of a Parallel
-        self._last = threading.local()  # how long the call took whose result was retrieved last
+        self._last = threading.local()  # how long the batch took whose result was retrieved last
+        self._size = 1  # calls of the next batch
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:  # pyright: ignore
         """How many calls run at a time."""
@@ -115,15 +109,19 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
             raise pickle.PicklingError("Could not pickle the task to send to the workers.") from out.exception()
         return out.result()
 
+    def compute_batch_size(self) -> int:  # pyright: ignore
+        """How many calls the next batch has."""
+        return self._size
+
     def batch_completed(self, batch_size: int, duration: float) -> None:
-        """Learn how long a batch took, without what it waited, so that batches grow.
+        """Learn how long a batch took, so that batches grow.
 
         Args:
             batch_size: its calls.
-            duration: seconds from its submission to its end.
+            duration: seconds from its submission to its end, of which those count that its functions took.
         """
         seconds = getattr(self._last, "seconds", None)
-        super().batch_completed(batch_size, duration if seconds is None else min(duration, seconds + _OVERHEAD))
+        self._size = following(batch_size, duration if seconds is None else seconds)
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
         """Cancel the calls of this Parallel. The executor serves the next one."""
@@ -133,7 +131,7 @@ class FairwayBackend(AutoBatchingMixin, ParallelBackendBase):  # type: ignore[mi
     def terminate(self) -> None:
         """End to serve a Parallel."""
         self._executor = self._given
-        self.reset_batch_stats()
+        self._size = 1
 
 
 _lock = threading.Lock()  # guards _executors
