@@ -15,5 +15,5 @@
 //     (folder.OpenStore). So nobody reads what the old server may still write.
 //
 // A state whose servers never were batch jobs has no terms: there the lock is enough, as
-// docs/when-it-fails.md says.
+// docs/files-on-disk.md says.
 package term
