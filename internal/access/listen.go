@@ -83,7 +83,7 @@ const (
 func Guard(l net.Listener, settings *tls.Config, strangers int) net.Listener {
 	g := newGate(l)
 	g.most = strangers
-	return tls.NewListener(g, settings)
+	return newSecured(tls.NewListener(g, settings))
 }
 
 // Names are the hosts and addresses by which others may know a host that a server listens at.

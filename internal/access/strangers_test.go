@@ -33,7 +33,7 @@ func behindGate(t *testing.T, most int) *testServer {
 	s.http = NewServer(Handler(s.tokens, map[string]http.Handler{
 		"/": http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}),
 	}), slog.New(slog.DiscardHandler))
-	go s.http.Serve(tls.NewListener(g, settings))
+	go s.http.Serve(newSecured(tls.NewListener(g, settings)))
 	t.Cleanup(func() { s.http.Close() })
 	return s
 }
@@ -171,5 +171,45 @@ func TestSlowCallersAreCutOff(t *testing.T) {
 				server.Close()
 			})
 		})
+	}
+}
+
+// What a server is given to serve has had its handshake already: the stack that this takes would stay with each
+// connection that waits. One that says nothing keeps nobody waiting.
+func TestConnectionsAreAcceptedAfterTheirHandshake(t *testing.T) {
+	a := authority(t)
+	listener, addresses, err := Listen("127.0.0.1:0", 0, a)
+	if err != nil {
+		t.Fatal(err)
+	}
+	silent, err := net.Dial("tcp", addresses[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	dialled := make(chan error, 1)
+	go func() {
+		c, err := (&tls.Dialer{Config: ClientTLS(a.Pin())}).Dial("tcp", addresses[0])
+		if err == nil {
+			_ = c.Close()
+		}
+		dialled <- err
+	}()
+	c, err := listener.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if !c.(*tls.Conn).ConnectionState().HandshakeComplete {
+		t.Error("a connection was given before its handshake was over")
+	}
+	if err := <-dialled; err != nil {
+		t.Error(err)
+	}
+	if err := listener.Close(); err != nil {
+		t.Error(err)
+	}
+	if _, err := listener.Accept(); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("after its end: %v", err)
 	}
 }
