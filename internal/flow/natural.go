@@ -7,6 +7,9 @@ import "strings"
 // (01 and 1), bytes decide, so that the order is total.
 func natural(a, b string) int {
 	x, y := a, b
+	if same := samePrefix(a, b); same > 0 { // names of the jobs of a step have much in common
+		x, y = a[same:], b[same:]
+	}
 	for x != "" && y != "" {
 		if isDigit(x[0]) && isDigit(y[0]) {
 			var m, n string
@@ -29,6 +32,18 @@ func natural(a, b string) int {
 		return len(x) - len(y)
 	}
 	return strings.Compare(a, b)
+}
+
+// samePrefix is how many bytes two strings begin with in common, up to a number that they may not.
+func samePrefix(a, b string) int {
+	same, most := 0, min(len(a), len(b))
+	for same < most && a[same] == b[same] {
+		same++
+	}
+	for same > 0 && isDigit(a[same-1]) {
+		same--
+	}
+	return same
 }
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
