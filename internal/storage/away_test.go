@@ -3,6 +3,7 @@ package storage
 import (
 	"context"
 	"errors"
+	"io"
 	"net"
 	"net/http/httptrace"
 	"strings"
@@ -47,6 +48,70 @@ func (s *slowAnswers) Get(ctx context.Context, _, _ string) (int64, error) {
 	trace.GotFirstResponseByte()
 	<-time.After(time.Minute) // it comes
 	return 1, nil
+}
+
+// halting is an element of a server that stands still for a time in the middle of what it sends, or is sent.
+type halting struct {
+	Element
+	stands time.Duration
+}
+
+func (h *halting) Get(ctx context.Context, pfn, _ string) (int64, error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	r, w := io.Pipe()
+	go func() {
+		_, _ = w.Write(make([]byte, 2*StallBytes))
+		<-time.After(h.stands)
+		_, _ = w.Write(make([]byte, 2*StallBytes))
+		_ = w.Close()
+	}()
+	body := Steady(ctx, cancel, r, pfn)
+	defer body.Close()
+	return io.Copy(io.Discard, body)
+}
+
+func (h *halting) Put(ctx context.Context, _, pfn string) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	body := Watched(ctx, cancel, strings.NewReader("some and more"), pfn)
+	defer body.Close()
+	if _, err := body.Read(make([]byte, 4)); err != nil {
+		return err
+	}
+	<-time.After(h.stands) // nobody takes it
+	_, err := io.Copy(io.Discard, body)
+	return err
+}
+
+// Those who wait are told in each SilentTime of a server that stands still in the middle of a transfer, and nobody
+// is told that it did not answer.
+func TestATransferThatStandsStillIsNamed(t *testing.T) {
+	for way, move := range map[string]func(context.Context, Element) error{
+		"in": func(ctx context.Context, e Element) error {
+			_, err := e.Get(ctx, "https://se:1/file", "/file")
+			return err
+		},
+		"out": func(ctx context.Context, e Element) error { return e.Put(ctx, "/file", "https://se:1/file") },
+	} {
+		for stands, times := range map[time.Duration]int{SilentTime / 2: 0, 5 * SilentTime / 2: 2} {
+			synctest.Test(t, func(t *testing.T) {
+				told := make(chan string, 9)
+				e := Retry(&halting{stands: stands}, DefaultTries, DefaultBackoff, sleep)
+				ctx := WithPatience(t.Context(), Patience, func(_ string, why error) { told <- why.Error() })
+				if err := move(ctx, e); err != nil {
+					t.Fatal(err)
+				}
+				if len(told) != times {
+					t.Errorf("%s, it stands still for %v: told %d times", way, stands, len(told))
+				}
+				for range len(told) {
+					if text := <-told; text != "a transfer from or to https://se:1 stands still for 10s" {
+						t.Error(text)
+					}
+				}
+			})
+		}
+	}
 }
 
 // refusing is an element of a server that refuses connections until a time.

@@ -28,11 +28,15 @@ type AwayError struct {
 	Host  string        // scheme and host, or bucket
 	Limit time.Duration // how long it was waited for
 	Why   error         // how the last try failed; nil: none has ended
+	Amid  bool          // it has answered, and a transfer does not go on
 }
 
 func (e *AwayError) Error() string {
 	if e.Why != nil {
 		return fmt.Sprintf("%s was asked for %s, and the last try ended with: %v", e.Host, e.Limit, e.Why)
+	}
+	if e.Amid {
+		return fmt.Sprintf("a transfer from or to %s stands still for %s", e.Host, e.Limit)
 	}
 	return fmt.Sprintf("%s did not answer within %s", e.Host, e.Limit)
 }
@@ -213,9 +217,9 @@ func (p *prompt) ask(ctx context.Context, pfn string, operation func(context.Con
 		if time.Since(asked) < SlowTime { // there was no time for an answer
 			return err
 		}
-		err = &AwayError{host, SlowTime, last.why()}
+		err = &AwayError{Host: host, Limit: SlowTime, Why: last.why()}
 	case limited.Err() != nil:
-		err = &AwayError{host, p.limit, last.why()}
+		err = &AwayError{Host: host, Limit: p.limit, Why: last.why()}
 	case !Temporary(err):
 		return err
 	}

@@ -12,13 +12,13 @@ func (p *patience) attend(ctx context.Context, pfn string, operation func(contex
 	if p.limit <= 0 || HostOf(pfn) == "" {
 		return operation(ctx)
 	}
-	s := &silence{told: func() { p.tell(pfn, &AwayError{Host: ServerOf(pfn), Limit: SilentTime}) }}
+	s := &silence{told: func(amid bool) { p.tell(pfn, &AwayError{Host: ServerOf(pfn), Limit: SilentTime, Amid: amid}) }}
 	defer s.end()
 	ctx = context.WithValue(ctx, silenceKey{}, s)
 	return operation(httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
-		GetConn:              func(string) { s.wait() },
+		GetConn:              func(string) { s.wait(false) },
 		GotConn:              func(httptrace.GotConnInfo) { s.heard() }, // what is sent then may take long
-		WroteRequest:         func(httptrace.WroteRequestInfo) { s.wait() },
+		WroteRequest:         func(httptrace.WroteRequestInfo) { s.wait(false) },
 		GotFirstResponseByte: s.heard,
 	}))
 }
@@ -33,23 +33,35 @@ func Asked(ctx context.Context) (answered func()) {
 	if s == nil {
 		return func() {}
 	}
-	s.wait()
+	s.wait(false)
+	return s.heard
+}
+
+// moving is Asked, for a server that is to send more of a file, or to take more.
+func moving(ctx context.Context) (moved func()) {
+	s, _ := ctx.Value(silenceKey{}).(*silence)
+	if s == nil {
+		return func() {}
+	}
+	s.wait(true)
 	return s.heard
 }
 
 // silence is of a server that was asked and gives no answer. Any goroutine may call its methods.
 type silence struct {
-	told func() // in each SilentTime
+	told func(amid bool) // in each SilentTime
 
 	mu    sync.Mutex // guards what follows
 	timer *time.Timer
+	amid  bool // a transfer: it has answered
 	over  bool
 }
 
-// wait is for a server that is to say something now.
-func (s *silence) wait() {
+// wait is for a server that is to say something now, or to go on with a transfer.
+func (s *silence) wait(amid bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.amid = amid
 	switch {
 	case s.over:
 	case s.timer == nil:
@@ -60,8 +72,11 @@ func (s *silence) wait() {
 }
 
 func (s *silence) tell() {
-	s.told()
-	s.wait()
+	s.mu.Lock()
+	amid := s.amid
+	s.mu.Unlock()
+	s.told(amid)
+	s.wait(amid)
 }
 
 // heard is for a server that has said something.

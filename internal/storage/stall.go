@@ -64,7 +64,9 @@ func Steady(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadClo
 func (s *steady) Read(p []byte) (int, error) {
 	began := time.Now()
 	alarm := time.AfterFunc(s.limit-s.waited, func() { s.cancel(&StallError{s.pfn, s.limit}) })
+	moved := moving(s.ctx)
 	n, err := s.ReadCloser.Read(p)
+	moved()
 	alarm.Stop()
 	s.came += n
 	s.waited += time.Since(began)
@@ -84,18 +86,20 @@ func (s *steady) Close() error {
 
 // Watched is the body of something that is sent: when nobody takes more of it for
 // StallTime, cancel ends the transfer with a StallError. Time counts from the
-// first piece on, and ends with the last one.
-func Watched(cancel context.CancelCauseFunc, body io.Reader, pfn string) io.ReadCloser {
-	return &watched{Reader: body, cancel: cancel, pfn: Shown(pfn)}
+// first piece on, and ends with the last one. ctx is that of the transfer.
+func Watched(ctx context.Context, cancel context.CancelCauseFunc, body io.Reader, pfn string) io.ReadCloser {
+	return &watched{Reader: body, ctx: ctx, cancel: cancel, pfn: Shown(pfn)}
 }
 
 type watched struct {
 	io.Reader
+	ctx    context.Context // of the request
 	cancel context.CancelCauseFunc
 	pfn    string
 
-	mu    sync.Mutex // guards alarm: the body is closed by another goroutine
+	mu    sync.Mutex // guards what follows: the body is closed by another goroutine
 	alarm *time.Timer
+	moved func() // while there is an alarm
 }
 
 func (w *watched) stop() {
@@ -103,6 +107,8 @@ func (w *watched) stop() {
 	defer w.mu.Unlock()
 	if w.alarm != nil {
 		w.alarm.Stop()
+		w.moved()
+		w.alarm, w.moved = nil, nil
 	}
 }
 
@@ -111,7 +117,7 @@ func (w *watched) Read(p []byte) (int, error) {
 	n, err := w.Reader.Read(p)
 	if err == nil {
 		w.mu.Lock()
-		w.alarm = time.AfterFunc(StallTime, func() { w.cancel(&StallError{PFN: w.pfn}) })
+		w.alarm, w.moved = time.AfterFunc(StallTime, func() { w.cancel(&StallError{PFN: w.pfn}) }), moving(w.ctx)
 		w.mu.Unlock()
 	}
 	return n, err

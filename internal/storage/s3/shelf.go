@@ -61,7 +61,7 @@ func (o object) put(
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	options.PartSize, options.Checksum, options.DisableContentSha256 = partSize, minio.ChecksumFullObjectCRC32C, true
-	body := storage.Watched(cancel, io.NewSectionReader(file, 0, size), o.pfn)
+	body := storage.Watched(ctx, cancel, io.NewSectionReader(file, 0, size), o.pfn)
 	defer body.Close()
 	sent, err := o.Client.PutObject(ctx, o.bucket, o.key, body, size, options)
 	if cause := context.Cause(ctx); err != nil && cause != nil {

@@ -361,7 +361,7 @@ func (u *upload) send(ctx context.Context, name string, header http.Header) erro
 	put := u.r.to(http.MethodPut, name, header)
 	put.size = u.size
 	put.body = func() io.ReadCloser {
-		return storage.Watched(cancel, io.NewSectionReader(u.file, 0, u.size), u.r.pfn)
+		return storage.Watched(ctx, cancel, io.NewSectionReader(u.file, 0, u.size), u.r.pfn)
 	}
 	if !u.brief {
 		ctx = withPatience(ctx)

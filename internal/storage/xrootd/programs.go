@@ -322,7 +322,7 @@ func (programs) write(ctx context.Context, f file, source io.ReaderAt, size int6
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	c, said := start(ctx, "xrdcp", "--nopbar", "--silent", "--path", "-", f.url(name))
-	watched := storage.Watched(cancel, io.NewSectionReader(source, 0, size), f.pfn)
+	watched := storage.Watched(ctx, cancel, io.NewSectionReader(source, 0, size), f.pfn)
 	defer watched.Close()
 	c.Stdin = watched
 	if err := c.Run(); err != nil || said.astray {
