@@ -209,6 +209,18 @@ def test_refused(tmp_path):
     assert "Fairway refuses this job" in said and "--max-threads N" in said
 
 
+def test_immediate_submit(tmp_path):
+    """Nobody would look how jobs end, and those that read what others write would not wait for them."""
+    w = Workflow(tmp_path, """
+        rule all:
+            output: "made.txt"
+            shell: "touch {output}"
+        """)
+    said = w.finish(w.start("--immediate-submit", "--notemp"), code=1)
+    assert "Snakemake with Fairway without --immediate-submit" in said, said
+    assert not (tmp_path / "made.txt").exists() and not os.path.exists(w.run)
+
+
 def test_cancel(tmp_path):
     """What runs ends with Ctrl-C. (After SIGTERM Snakemake itself waits for it.)"""
     w = Workflow(tmp_path, """

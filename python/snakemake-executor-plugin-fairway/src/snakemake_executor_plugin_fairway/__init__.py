@@ -97,6 +97,9 @@ class Executor(RemoteExecutor):
         super().__init__(workflow, logger)
 
     def __post_init__(self) -> None:
+        if self.workflow.remote_execution_settings.immediate_submit:
+            raise WorkflowError("Snakemake with --immediate-submit submits jobs before what they read is there, and ends "
+                                "before they do: start Snakemake with Fairway without --immediate-submit")
         settings = self.workflow.executor_settings
         self._settings: ExecutorSettings = settings if settings is not None else ExecutorSettings()
         self._folder = os.path.abspath(

@@ -7,7 +7,7 @@ import pkgutil
 _SKIPPED = ("snakemake.common.tests", "snakemake.gui", "snakemake.report", "snakemake.linting", "snakemake.__main__",
             "snakemake.assets", "snakemake.template_rendering", "snakemake.unit_tests", "snakemake.script.python_host")
 # Snakemake imports them when it reads a Snakefile.
-_LATE = ("smart_open", "encodings.idna", "graphlib", "importlib.readers")
+_LATE = ("smart_open", "encodings.idna", "graphlib", "importlib.readers", "yaml")
 
 
 def load() -> None:
