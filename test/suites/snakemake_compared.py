@@ -1,9 +1,9 @@
 """A plugin of pytest: each of Snakemake's tests ends with Fairway as with the executor that it has.
 
 With --executor local the tests run as they are, and how each ended is written to the folder --records.
-With --executor fairway each must end alike: with the same outcome and, for all that it executes, with the
-same error, jobs and files. --executor generic has Snakemake's executor for any batch system in its place: what
-differs with that, too, is Snakemake's own.
+With --executor fairway each that can run on this machine must end alike: with the same outcome and, for all
+that it executes, with the same error, jobs and files. --executor generic has Snakemake's executor for any batch
+system in its place: what differs with that, too, is Snakemake's own.
 """
 
 import difflib
@@ -19,6 +19,7 @@ import pytest
 _HERE = pathlib.Path(__file__).parent
 sys.path.insert(0, str(_HERE / "snakemake"))
 _popen = subprocess.Popen.__init__
+_UNABLE = "cannot run here: "  # a record of a test that wants a tool, or the network
 
 
 def pytest_addoption(parser):
@@ -74,6 +75,10 @@ def pytest_runtest_call(item):
     import substitute
 
     records, executor = item.config.getoption("records"), item.config.getoption("executor")
+    known = records / _name(item)
+    before = known.read_text(encoding="utf-8") if executor != "local" else ""
+    if before.startswith(_UNABLE):
+        pytest.skip(before)
     lines = records / f"{_name(item)}.{os.getpid()}"
     substitute.records = str(lines)
     outcome = yield
@@ -87,14 +92,24 @@ def pytest_runtest_call(item):
         return
     now = json.dumps({"test": kind.__name__ if kind else "passes", "executed": executed}, indent=1)
     if kind is not None and executor == "local" and not executed:
-        now = f"cannot run here: {error}"
+        now = f"{_UNABLE}{error}"
     (_place(item.config) / _name(item)).write_text(now, encoding="utf-8")
     if executor == "local":
         return
-    known = records / _name(item)
-    before = known.read_text(encoding="utf-8")
     if before == now:
         outcome.force_result(None)
         return
     found = "\n".join(difflib.unified_diff(before.splitlines(), now.splitlines(), "local", executor, "", "", 1, ""))
     outcome.force_exception(AssertionError(f"it does not end as with the other executor:\n{found}\n{error or ''}"))
+
+
+def pytest_sessionfinish(session):
+    """Where more tests cannot run than are compared, it is not they that want something."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or hasattr(session.config, "workerinput"):
+        return
+    unable = sum(_UNABLE in str(report.longrepr) for report in reporter.stats.get("skipped", []))
+    compared = sum(len(reporter.stats.get(ended, [])) for ended in ("passed", "failed", "xfailed"))
+    if unable > compared:
+        reporter.write_line(f"{unable} tests cannot run here, and {compared} were compared")
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
