@@ -287,10 +287,10 @@ func (p *simPilot) given(m *submission, x Assignment) error {
 	return p.gpusSuffice()
 }
 
-// gpusSuffice checks that a pilot is given no more than twice the shares of GPUs that it has: what
-// runs, and what comes next.
+// gpusSuffice checks that a pilot is given no more shares of GPUs than it has for what runs, and as often
+// again for what comes next as the configuration says; once at least, since what was given up may still run.
 func (p *simPilot) gpusSuffice() error {
-	sum, most := int64(0), 2*quantity.WholeGPU*int64(len(p.gpus))
+	sum, most := int64(0), quantity.WholeGPU*int64(len(p.gpus))*int64(1+max(1, p.s.core.config.Ahead))
 	for _, a := range slices.Concat(p.running, p.queued) {
 		sum += gpuParts(a)
 	}
