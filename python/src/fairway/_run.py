@@ -209,14 +209,19 @@ class Run:
 
     def retry(self, *jobs: str | int) -> None:
         """Let jobs run again; without any, all that failed."""
-        self._ask("Retry", {}, ["retry"], jobs)
+        self._begin_with("Retry", {}, ["retry"], jobs)
 
     def prioritize(self, priority: int, *jobs: str | int) -> None:
-        """Give jobs that wait a priority; without any, add it to that of all jobs of the run."""
-        self._ask("Prioritize", {"priority": priority}, ["prioritize", f"--priority={priority}"], jobs)
+        """Give jobs that wait a priority; without any, add it to that of all jobs of the run.
 
-    def _ask(self, call: str, request: dict[str, Any], command: list[str], jobs: tuple[str | int, ...]) -> None:
-        """Ask the run; if it is not under way, the next one begins with it."""
+        Args:
+            priority: higher ones go first.
+            *jobs: names or numbers.
+        """
+        self._begin_with("Prioritize", {"priority": priority}, ["prioritize", f"--priority={priority}"], jobs)
+
+    def _begin_with(self, call: str, request: dict[str, Any], command: list[str], jobs: tuple[str | int, ...]) -> None:
+        """Have the run do something; if it is not under way, the next one begins with it."""
         names = [str(job) for job in jobs]
         try:
             self.client.call(call, {**request, "jobs": names})
