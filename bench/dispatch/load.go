@@ -8,10 +8,11 @@ import (
 
 	"fairway/bench/measure"
 	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // run is the one run that there is.
-const run dispatch.RunID = 1
+const run taskqueue.RunID = 1
 
 const (
 	files     = 100_000

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // newSaver is a binding with one job that saves its state.
@@ -244,14 +246,14 @@ type crashing struct {
 	t       *testing.T
 	core    *Core
 	now     time.Time
-	durable map[string]Record
+	durable map[string]taskqueue.Record
 	removed map[string]bool
 	seq     uint64
 	config  Config
 }
 
 func newCrashing(t *testing.T) *crashing {
-	c := &crashing{t: t, now: epoch, durable: map[string]Record{}, removed: map[string]bool{}}
+	c := &crashing{t: t, now: epoch, durable: map[string]taskqueue.Record{}, removed: map[string]bool{}}
 	var e Effects
 	c.core, e = New(c.config)
 	c.keep(e)
@@ -280,7 +282,7 @@ func (c *crashing) step(in Input) Effects {
 // crash has another server load what was durable.
 func (c *crashing) crash() {
 	c.t.Helper()
-	var records []Record
+	var records []taskqueue.Record
 	for _, name := range sortedKeys(c.durable) {
 		if r := c.durable[name]; r.Body != nil {
 			records = append(records, r)

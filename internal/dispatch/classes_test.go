@@ -75,7 +75,7 @@ func TestClassesGoWithTheirRuns(t *testing.T) {
 	step(Sync{Pilot: "p", Seq: seq, Full: true, Hello: &PilotInfo{Host: "h", Has: has}})
 	step(SetRun{Run{ID: 1}})
 	step(Submit{Run: 1, Jobs: []Job{{Name: "stays", Step: "s", Needs: Resources{Memory: 1}}}})
-	for run := RunID(2); run < 6; run++ {
+	for run := taskqueue.RunID(2); run < 6; run++ {
 		step(SetRun{Run{ID: run}})
 		in := Submit{Run: run}
 		for i := range classes {

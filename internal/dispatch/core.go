@@ -53,7 +53,7 @@ func newCore(config Config) *Core {
 		answerSize: MaxAssignment,
 	}
 	c.shares = newShares(s, &c.journal)
-	c.runs = runs{transition: s, journal: &c.journal, shares: &c.shares, byID: make(map[RunID]*run)}
+	c.runs = runs{transition: s, journal: &c.journal, shares: &c.shares, byID: make(map[taskqueue.RunID]*run)}
 	c.files = newFiles(s, &c.journal, &c.runs)
 	c.jobs = newJobs(s, &c.shares, &c.runs, &c.files)
 	c.fleet = newFleet(s, &c.journal, &c.shares, &c.jobs, &c.files)

@@ -1,14 +1,18 @@
 package dispatch
 
-import "time"
+import (
+	"time"
+
+	"fairway/internal/taskqueue"
+)
 
 // Effects is what one input leads to. The slices are valid until the next
 // Step. The caller's duties stand in the package comment.
 type Effects struct {
-	Persist []Record // make durable first
-	Replies []Reply  // to pilots whose Sync waits
-	Start   []Start  // pilots to submit to batch systems
-	Stop    []string // launches to withdraw from batch systems
+	Persist []taskqueue.Record // make durable first
+	Replies []Reply            // to pilots whose Sync waits
+	Start   []Start            // pilots to submit to batch systems
+	Stop    []string           // launches to withdraw from batch systems
 	// Publish has committed versions appear under their plain names, in order; each until
 	// Published is stepped, also after Load. Versions of one LFN come one at a time: the next
 	// when the one before is Published. One that is older than what stands there is skipped.
@@ -16,14 +20,6 @@ type Effects struct {
 	Remove  []string  // physical files that nobody needs; each until Removed is stepped, also after Load
 	Events  []Event   // for flow, progress and logs, in order
 	WakeAt  time.Time // zero: no Tick is needed
-}
-
-// Record is one durable fact, named by table, run and key. A nil Body deletes it.
-type Record struct {
-	Table string
-	Run   RunID // 0: it belongs to no run, or to all of them
-	Key   string
-	Body  []byte
 }
 
 // Reply answers the pilot's Sync numbered Seq. A pilot without a Reply is
@@ -176,7 +172,7 @@ func (k EventKind) String() string { return nameOf(eventNames[:], int(k)) }
 type Event struct {
 	Kind   EventKind
 	At     time.Time
-	Run    RunID // with RunOver; that of jobs is in their IDs
+	Run    taskqueue.RunID // with RunOver; that of jobs is in their IDs
 	Job    JobID
 	Name   string
 	Step   string

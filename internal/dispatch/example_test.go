@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // loop is the caller's loop that the package comment shows.
@@ -38,7 +39,7 @@ func loop(core *dispatch.Core, inputs <-chan dispatch.Input, outside world) erro
 
 // world is what the loop acts on.
 type world interface {
-	save(records []dispatch.Record) error
+	save(records []taskqueue.Record) error
 	letOut(effects dispatch.Effects)
 	refuse(in dispatch.Input, err error)
 }
@@ -49,7 +50,7 @@ type oneNode struct {
 	inputs  chan dispatch.Input
 }
 
-func (n *oneNode) save(records []dispatch.Record) error {
+func (n *oneNode) save(records []taskqueue.Record) error {
 	for _, r := range records {
 		n.records[fmt.Sprint(r.Table, r.Run, r.Key)] = r.Body
 	}

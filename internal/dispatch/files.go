@@ -6,6 +6,7 @@ import (
 
 	"fairway/internal/dispatch/rows"
 	"fairway/internal/logical"
+	"fairway/internal/taskqueue"
 	"fairway/lib/fifo"
 )
 
@@ -68,7 +69,7 @@ func newFiles(s *transition, jn *journal, rs *runs) files {
 // namespace is the files of a run: two runs may use one LFN for different files.
 type namespace struct {
 	rows.Named[file]
-	run      RunID
+	run      taskqueue.RunID
 	patterns map[string]*file // the locations of patterns
 }
 
@@ -240,7 +241,7 @@ type version struct {
 	holders []*pilot
 	records int64
 	proof   uint32 // adler32 or, where it is timed, written
-	run     RunID
+	run     taskqueue.RunID
 }
 
 // prove notes what tells the contents of an output: its adler32, or the time when it was written.

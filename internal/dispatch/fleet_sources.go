@@ -1,6 +1,10 @@
 package dispatch
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/taskqueue"
+)
 
 // Limits of what pilots get from each other's caches.
 const (
@@ -333,7 +337,7 @@ func (fl *fleet) arrivalsEnd(p *pilot) {
 }
 
 // retire forgets the versions of a run.
-func (s *sources) retire(r RunID) {
+func (s *sources) retire(r taskqueue.RunID) {
 	for v, list := range s.arriving {
 		if v.run == r {
 			for _, x := range slices.Clone(list) {

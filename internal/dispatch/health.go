@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 )
 
 // A failure may be the job's or the node's. Nobody knows which when it comes, so the next attempt goes
@@ -245,7 +246,7 @@ func (h *health) add(j *job, what string) {
 }
 
 // forgetFailures forgets those of a run.
-func (fl *fleet) forgetFailures(id RunID) {
+func (fl *fleet) forgetFailures(id taskqueue.RunID) {
 	for _, h := range fl.nodes.doubted {
 		h.failed = slices.DeleteFunc(h.failed, func(f failure) bool { return f.job.id.Run() == id })
 		fl.nodeChanged(h)

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"fairway/internal/logical"
+	"fairway/internal/taskqueue"
 )
 
 // Input is one thing that happened outside. The types of this file are all
@@ -15,7 +16,7 @@ type Input interface{ isInput() }
 // the same identity is that version, under the PFN and with the tag that it has
 // now.
 type AddFiles struct {
-	Run   RunID
+	Run   taskqueue.RunID
 	Files []ExistingFile
 }
 
@@ -35,20 +36,20 @@ type SetRun struct{ Run Run }
 // CompleteRun says that no more files and jobs of a run will come. When its jobs have
 // come to their ends, the run ends. Of none of its files readers are to come: a run whose
 // jobs are not all known is ended by StopRun.
-type CompleteRun struct{ Run RunID }
+type CompleteRun struct{ Run taskqueue.RunID }
 
 // ReadersKnown says of files of a run that no job that is submitted later reads them.
 // Temporary ones are removed when those before are done. It is not durable: the caller
 // steps it again after each Load. Files that nobody has named yet are passed over.
 type ReadersKnown struct {
-	Run  RunID
+	Run  taskqueue.RunID
 	LFNs []string
 }
 
 // StopRun has nothing more of a run started, and ends it when nothing of it runs any
 // more: Drain lets running attempts finish, else they are ended. Other runs go on.
 type StopRun struct {
-	Run   RunID
+	Run   taskqueue.RunID
 	Drain bool
 }
 
@@ -59,7 +60,7 @@ type StopRun struct {
 // A lasting server steps it (docs/decisions/0136-lasting-servers.md). A server of one workflow
 // begins each run with a store of which [Fresh] has retired all others.
 type RetireRun struct {
-	Run RunID
+	Run taskqueue.RunID
 	// Keep has its results named by the run on, so that none of them is forgotten before
 	// ReleaseRun.
 	Keep bool
@@ -72,7 +73,7 @@ type RetireRun struct {
 // run, as RetireRun with Keep does for all that are left. Whoever steps it for one part of a large run after
 // the other keeps nobody waiting for long. It may be stepped again, and the run may go on after it.
 type KeepResults struct {
-	Run  RunID
+	Run  taskqueue.RunID
 	From uint32 // the number of the first job
 	Jobs int    // how many are looked at
 }
@@ -80,7 +81,7 @@ type KeepResults struct {
 // ReleaseRun has a run that was retired name no results any more. Those that no other run names
 // are kept for as long as a policy says ([Core.Forgettable]).
 type ReleaseRun struct {
-	Run RunID
+	Run taskqueue.RunID
 	// Results are some of those that it names ([Core.KeysNamedBy]), which alone it names no more; nil: all.
 	Results []string
 }
@@ -98,7 +99,7 @@ type ForgetResults struct{ Keys []string }
 // before it, a name used twice. Files are those of AddFiles, which the jobs read: they become
 // known with the jobs, or not at all.
 type Submit struct {
-	Run   RunID
+	Run   taskqueue.RunID
 	Files []ExistingFile
 	Jobs  []Job
 }
@@ -317,7 +318,7 @@ type RetryJobs struct{ Jobs []JobID }
 // sets what is added to the priority that all jobs of the run were submitted with, or will be; those that were
 // given one themselves keep it. What waits at a pilot is taken back, and given out by its new priority.
 type Prioritize struct {
-	Run      RunID
+	Run      taskqueue.RunID
 	Jobs     []JobID
 	Priority int
 }
@@ -424,7 +425,7 @@ type Version uint32
 // Caches are shared by runs, and their copies are known by their tags: so the name of a
 // copy has a Tag and no Run.
 type FileRef struct {
-	Run     RunID
+	Run     taskqueue.RunID
 	LFN     string
 	Version Version
 	Tag     Tag // 0 where the version is meant, whatever its contents

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch/rows"
+	"fairway/internal/taskqueue"
 )
 
 // jobs is all jobs by number and by name, and which of them are ready.
@@ -70,10 +71,10 @@ func newJobs(s *transition, sh *shares, rs *runs, fs *files) jobs {
 type JobID uint64
 
 // NewJobID names a job by its run and its number there.
-func NewJobID(run RunID, number uint32) JobID { return JobID(run)<<32 | JobID(number) }
+func NewJobID(run taskqueue.RunID, number uint32) JobID { return JobID(run)<<32 | JobID(number) }
 
 // Run is the run that the job belongs to.
-func (id JobID) Run() RunID { return RunID(id >> 32) }
+func (id JobID) Run() taskqueue.RunID { return taskqueue.RunID(id >> 32) }
 
 // Number is the place of the job in its run, as people know it.
 func (id JobID) Number() uint32 { return uint32(id) }
@@ -297,7 +298,7 @@ func (js *jobs) known(ids []JobID) error {
 }
 
 // JobNamed returns the job of that name in a run.
-func (c *Core) JobNamed(run RunID, name string) (JobID, bool) {
+func (c *Core) JobNamed(run taskqueue.RunID, name string) (JobID, bool) {
 	r := c.runs.byID[run]
 	if r == nil {
 		return 0, false

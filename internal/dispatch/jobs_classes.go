@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 )
 
 // maxClasses bounds the requirement classes of a Core. Jobs that need something else yet are
@@ -45,13 +46,13 @@ type classKey struct {
 	countable, tools        string
 	gpuShare                int64
 	site                    string
-	wait                    time.Duration // for the preferred site
-	host                    string        // must run there: its inputs are only in caches of this host
-	pilot                   PilotID       // or only in this pilot's
-	avoid                   string        // not on this host while another can
-	run                     RunID         // whose limits it draws on; 0: of none
-	tasks                   int           // members of a gang; 0: it is none
-	apart                   bool          // each of them on a host of its own
+	wait                    time.Duration   // for the preferred site
+	host                    string          // must run there: its inputs are only in caches of this host
+	pilot                   PilotID         // or only in this pilot's
+	avoid                   string          // not on this host while another can
+	run                     taskqueue.RunID // whose limits it draws on; 0: of none
+	tasks                   int             // members of a gang; 0: it is none
+	apart                   bool            // each of them on a host of its own
 }
 
 // inAll is how long an attempt of the class needs a pilot: for its command, as jobs say, and to

@@ -37,7 +37,7 @@ func (jn *journal) beginStore() {
 }
 
 // persistMeta records the incarnation, and the number that was given to a run last.
-func (jn *journal) persistMeta(last RunID) {
+func (jn *journal) persistMeta(last taskqueue.RunID) {
 	jn.persist(TableMeta, 0, "incarnation", metaBody{bodyVersion, jn.incarnation, jn.since, last})
 }
 
@@ -89,19 +89,19 @@ func (jn *journal) persistPublished(f *file, upTo Version) {
 
 func (jn *journal) forgetPilot(id PilotID) { jn.forget(TablePilot, 0, string(id)) }
 
-func (jn *journal) persist(table string, run RunID, key string, body any) {
+func (jn *journal) persist(table string, run taskqueue.RunID, key string, body any) {
 	b, err := json.Marshal(body)
 	if err != nil {
 		panic(fmt.Sprintf("dispatch: encoding a %s record: %v", table, err)) // plain data always encodes
 	}
-	jn.effects.Persist = append(jn.effects.Persist, Record{table, run, key, b})
+	jn.effects.Persist = append(jn.effects.Persist, taskqueue.Record{Table: table, Run: run, Key: key, Body: b})
 }
 
 // bodyBlock is how much memory is taken at once for bodies.
 const bodyBlock = 1 << 16
 
 // persistBody persists a body that was appended to jn.body.
-func (jn *journal) persistBody(table string, run RunID, key string, body []byte) {
+func (jn *journal) persistBody(table string, run taskqueue.RunID, key string, body []byte) {
 	if cap(body) <= bodyBlock {
 		jn.body = body[:0]
 	}
@@ -110,11 +110,13 @@ func (jn *journal) persistBody(table string, run RunID, key string, body []byte)
 	}
 	at := len(jn.bodies)
 	jn.bodies = append(jn.bodies, body...)
-	jn.effects.Persist = append(jn.effects.Persist, Record{table, run, key, jn.bodies[at:len(jn.bodies):len(jn.bodies)]})
+	jn.effects.Persist = append(jn.effects.Persist, taskqueue.Record{
+		Table: table, Run: run, Key: key, Body: jn.bodies[at:len(jn.bodies):len(jn.bodies)],
+	})
 }
 
-func (jn *journal) forget(table string, run RunID, key string) {
-	jn.effects.Persist = append(jn.effects.Persist, Record{Table: table, Run: run, Key: key})
+func (jn *journal) forget(table string, run taskqueue.RunID, key string) {
+	jn.effects.Persist = append(jn.effects.Persist, taskqueue.Record{Table: table, Run: run, Key: key})
 }
 
 // resultKeys are the keys of all results, oldest first.

@@ -46,10 +46,10 @@ func Tables() []string { return slices.Clone(tables) }
 const bodyVersion = 1
 
 type metaBody struct {
-	V           int    `json:"v"`
-	Incarnation uint64 `json:"n"`
-	Since       uint64 `json:"s,omitempty"` // first incarnation of the store
-	LastRun     RunID  `json:"r,omitempty"` // number of the last run that was begun
+	V           int             `json:"v"`
+	Incarnation uint64          `json:"n"`
+	Since       uint64          `json:"s,omitempty"` // first incarnation of the store
+	LastRun     taskqueue.RunID `json:"r,omitempty"` // number of the last run that was begun
 }
 
 // runKey is that of the one record of a run in TableRun.
@@ -159,12 +159,12 @@ type resultBody struct {
 	Outputs []output `json:"o"`
 
 	// Where runs share results, or have done so.
-	Scope string  `json:"sc"`
-	Run   RunID   `json:"ru"` // that made it
-	Group string  `json:"g"`  // of that
-	User  string  `json:"u"`
-	Runs  []RunID `json:"by"` // that were retired, are kept, and name it
-	Left  instant `json:"le"` // since when no run that is kept names it
+	Scope string            `json:"sc"`
+	Run   taskqueue.RunID   `json:"ru"` // that made it
+	Group string            `json:"g"`  // of that
+	User  string            `json:"u"`
+	Runs  []taskqueue.RunID `json:"by"` // that were retired, are kept, and name it
+	Left  instant           `json:"le"` // since when no run that is kept names it
 }
 
 type fateBody struct {
@@ -212,7 +212,7 @@ func (b *jobBody) job() Job {
 	return j
 }
 
-func parseJobKey(run RunID, key string) (JobID, error) {
+func parseJobKey(run taskqueue.RunID, key string) (JobID, error) {
 	n, err := strconv.ParseUint(key, 10, 32)
 	return NewJobID(run, uint32(n)), err
 }
@@ -574,14 +574,14 @@ func (s *scan) result(b *resultBody) {
 		case "sc":
 			b.Scope = s.string()
 		case "ru":
-			b.Run = RunID(s.digits(math.MaxUint32))
+			b.Run = taskqueue.RunID(s.digits(math.MaxUint32))
 		case "g":
 			b.Group = s.string()
 		case "u":
 			b.User = s.string()
 		case "by":
-			b.Runs = []RunID{}
-			s.list(func() { b.Runs = append(b.Runs, RunID(s.digits(math.MaxUint32))) })
+			b.Runs = []taskqueue.RunID{}
+			s.list(func() { b.Runs = append(b.Runs, taskqueue.RunID(s.digits(math.MaxUint32))) })
 		case "le":
 			b.Left = instant(s.int())
 		case "o":

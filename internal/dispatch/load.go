@@ -12,9 +12,9 @@ import (
 )
 
 // Load makes a Core from all its durable records, in any order, as a [Loading] does.
-func Load(config Config, records []Record) (*Core, Effects, error) {
+func Load(config Config, records []taskqueue.Record) (*Core, Effects, error) {
 	l := NewLoading(config)
-	tables := make(map[string][]Record)
+	tables := make(map[string][]taskqueue.Record)
 	for _, r := range records {
 		if r.Body != nil {
 			tables[r.Table] = append(tables[r.Table], r)
@@ -22,7 +22,9 @@ func Load(config Config, records []Record) (*Core, Effects, error) {
 	}
 	for _, table := range Tables() {
 		t := tables[table]
-		slices.SortFunc(t, func(a, b Record) int { return cmp.Or(cmp.Compare(a.Run, b.Run), strings.Compare(a.Key, b.Key)) })
+		slices.SortFunc(t, func(a, b taskqueue.Record) int {
+			return cmp.Or(cmp.Compare(a.Run, b.Run), strings.Compare(a.Key, b.Key))
+		})
 		for _, r := range t {
 			if err := l.Add(r); err != nil {
 				return nil, Effects{}, err
@@ -37,7 +39,7 @@ func Load(config Config, records []Record) (*Core, Effects, error) {
 type Loading struct {
 	c         *Core
 	table     int // of Tables, that records come from
-	takes     map[string]func(Record) error
+	takes     map[string]func(taskqueue.Record) error
 	remembers bool // there is a record of the store
 	commits   map[JobID]*commitBody
 	fates     map[JobID]*fate
@@ -52,7 +54,7 @@ func NewLoading(config Config) *Loading {
 		c: newCore(config), commits: make(map[JobID]*commitBody), fates: make(map[JobID]*fate),
 		texts: make(map[string]string),
 	}
-	l.takes = map[string]func(Record) error{
+	l.takes = map[string]func(taskqueue.Record) error{
 		TableMeta: l.takeMeta, TableRun: l.takeRun, TableResult: l.takeResult,
 		TableFile: l.takeFile, TableCommit: l.takeCommit,
 		TableFate: l.takeFate, TableJob: l.takeJob, TablePublished: l.takePublished, TableRemove: l.takeRemoval,
@@ -67,7 +69,7 @@ func NewLoading(config Config) *Loading {
 // Add takes a record. Tables come in the order of [Tables], and the records of a table in
 // that of their runs and keys. Nothing refers to the body of the record afterwards. After
 // an error the Loading is of no use.
-func (l *Loading) Add(r Record) error {
+func (l *Loading) Add(r taskqueue.Record) error {
 	at := slices.Index(tables[l.table:], r.Table)
 	if at < 0 {
 		return fmt.Errorf("dispatch: a record of table %s comes after those of table %s", r.Table, tables[l.table])
@@ -125,7 +127,7 @@ func (c *Core) checkWriters() error {
 }
 
 // read decodes a record, and makes sure that its form is known.
-func read[T any](r Record, into *T, version *int) error {
+func read[T any](r taskqueue.Record, into *T, version *int) error {
 	if err := decode(r, into); err != nil {
 		return err
 	}
@@ -135,7 +137,7 @@ func read[T any](r Record, into *T, version *int) error {
 	return nil
 }
 
-func (l *Loading) takeMeta(k Record) error {
+func (l *Loading) takeMeta(k taskqueue.Record) error {
 	var b metaBody
 	if err := read(k, &b, &b.V); err != nil {
 		return err
@@ -145,7 +147,7 @@ func (l *Loading) takeMeta(k Record) error {
 	return nil
 }
 
-func (l *Loading) takeRun(k Record) error {
+func (l *Loading) takeRun(k taskqueue.Record) error {
 	var b runBody
 	if err := read(k, &b, &b.V); err != nil {
 		return err
@@ -164,14 +166,14 @@ func (l *Loading) takeRun(k Record) error {
 }
 
 // run is the run that a record belongs to.
-func (l *Loading) run(k Record) (*run, error) {
+func (l *Loading) run(k taskqueue.Record) (*run, error) {
 	if r := l.c.runs.byID[k.Run]; r != nil {
 		return r, nil
 	}
 	return nil, fmt.Errorf("it belongs to run %d, which is not recorded", k.Run)
 }
 
-func (l *Loading) takeResult(k Record) error {
+func (l *Loading) takeResult(k taskqueue.Record) error {
 	var b resultBody
 	if err := read(k, &b, &b.V); err != nil {
 		return err
@@ -195,7 +197,7 @@ func (l *Loading) readBefore(text string) string {
 	return text
 }
 
-func (l *Loading) takeFile(k Record) error {
+func (l *Loading) takeFile(k taskqueue.Record) error {
 	var b fileBody
 	if err := read(k, &b, &b.V); err != nil {
 		return err
@@ -210,7 +212,7 @@ func (l *Loading) takeFile(k Record) error {
 	return nil
 }
 
-func (l *Loading) takeCommit(k Record) error {
+func (l *Loading) takeCommit(k taskqueue.Record) error {
 	b := new(commitBody)
 	if err := read(k, b, &b.V); err != nil {
 		return err
@@ -220,7 +222,7 @@ func (l *Loading) takeCommit(k Record) error {
 	return err
 }
 
-func (l *Loading) takeFate(k Record) error {
+func (l *Loading) takeFate(k taskqueue.Record) error {
 	b := new(fateBody)
 	if err := read(k, b, &b.V); err != nil {
 		return err
@@ -236,7 +238,7 @@ type recorded struct{ body *jobBody }
 func (r recorded) read(i int, f *file) *version  { return f.versionFor(r.body.Read[i]) }
 func (r recorded) write(i int, f *file) *version { return f.versionFor(r.body.Writes[i].Version) }
 
-func (l *Loading) takeJob(k Record) error {
+func (l *Loading) takeJob(k taskqueue.Record) error {
 	c, b := l.c, &l.job
 	r, err := l.run(k)
 	if err != nil {
@@ -371,7 +373,7 @@ func (l *Loading) resume(j *job) {
 	c.files.startOut(j)
 }
 
-func (l *Loading) takePublished(k Record) error {
+func (l *Loading) takePublished(k taskqueue.Record) error {
 	var b publishedBody
 	if err := read(k, &b, &b.V); err != nil {
 		return err
@@ -398,7 +400,7 @@ func (c *Core) publishPending() {
 	}
 }
 
-func (l *Loading) takeRemoval(k Record) error {
+func (l *Loading) takeRemoval(k taskqueue.Record) error {
 	var b removeBody
 	if err := read(k, &b, &b.V); err != nil {
 		return err
@@ -408,7 +410,7 @@ func (l *Loading) takeRemoval(k Record) error {
 	return nil
 }
 
-func (l *Loading) takeShares(k Record) error {
+func (l *Loading) takeShares(k taskqueue.Record) error {
 	var b sharesBody
 	if err := read(k, &b, &b.V); err != nil {
 		return err
@@ -420,7 +422,7 @@ func (l *Loading) takeShares(k Record) error {
 	return nil
 }
 
-func (l *Loading) takeUsage(k Record) error {
+func (l *Loading) takeUsage(k taskqueue.Record) error {
 	var b usageBody
 	if err := read(k, &b, &b.V); err != nil {
 		return err
@@ -429,7 +431,7 @@ func (l *Loading) takeUsage(k Record) error {
 	return nil
 }
 
-func (l *Loading) takePilot(k Record) error {
+func (l *Loading) takePilot(k taskqueue.Record) error {
 	var b pilotBody
 	if err := read(k, &b, &b.V); err != nil {
 		return err
@@ -442,7 +444,7 @@ func (l *Loading) takePilot(k Record) error {
 	return nil
 }
 
-func (l *Loading) takeLaunch(k Record) error {
+func (l *Loading) takeLaunch(k taskqueue.Record) error {
 	var b launchBody
 	if err := read(k, &b, &b.V); err != nil {
 		return err

@@ -3,6 +3,8 @@ package dispatch
 import (
 	"fmt"
 	"testing"
+
+	"fairway/internal/taskqueue"
 )
 
 // BenchmarkLoad makes a Core from the records of a run, half of whose jobs are done.
@@ -23,10 +25,10 @@ func BenchmarkLoad(b *testing.B) {
 }
 
 // longHistory returns the records of a run with so many jobs, half of which are done.
-func longHistory(b *testing.B, jobs int) []Record {
+func longHistory(b *testing.B, jobs int) []taskqueue.Record {
 	c, e := New(Config{})
-	durable := map[string]Record{}
-	keep := func(records []Record) {
+	durable := map[string]taskqueue.Record{}
+	keep := func(records []taskqueue.Record) {
 		for _, r := range records {
 			durable[durableName(r)] = r
 		}
@@ -79,7 +81,7 @@ func longHistory(b *testing.B, jobs int) []Record {
 	if c.jobs.totals.ByState[Done] != jobs/2 {
 		b.Fatalf("%+v", c.jobs.totals)
 	}
-	list := make([]Record, 0, len(durable))
+	list := make([]taskqueue.Record, 0, len(durable))
 	for _, name := range sortedKeys(durable) {
 		list = append(list, durable[name])
 	}

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"fairway/internal/taskqueue"
 )
 
 // What is known from records alone, without a Core.
@@ -25,12 +27,12 @@ type Made struct {
 // that a commit becomes. Handed are the outputs that were handed out for publication,
 // whether or not anybody confirmed that. The caller makes all durable and Loads again.
 // An error means that a record cannot be read.
-func Fresh(records []Record) (fresh []Record, made []Made, handed []StoredFile, err error) {
+func Fresh(records []taskqueue.Record) (fresh []taskqueue.Record, made []Made, handed []StoredFile, err error) {
 	type name struct {
-		run RunID
+		run taskqueue.RunID
 		key string
 	}
-	jobs, results := make(map[name]Record), make(map[string]Record)
+	jobs, results := make(map[name]taskqueue.Record), make(map[string]taskqueue.Record)
 	for _, r := range records {
 		switch r.Table {
 		case TableJob:
@@ -60,21 +62,23 @@ func Fresh(records []Record) (fresh []Record, made []Made, handed []StoredFile, 
 		default:
 			continue
 		}
-		fresh = append(fresh, Record{Table: r.Table, Run: r.Run, Key: r.Key})
+		fresh = append(fresh, taskqueue.Record{Table: r.Table, Run: r.Run, Key: r.Key})
 	}
 	return fresh, made, handed, nil
 }
 
 // removalsOf are the records that have removed what the first member of a gang has stored, of which
 // others were under way.
-func removalsOf(k Record) (list []Record, err error) {
+func removalsOf(k taskqueue.Record) (list []taskqueue.Record, err error) {
 	var b fateBody
 	if err := decode(k, &b); err != nil || b.Gang == nil || b.Gang.Result == nil {
 		return nil, err
 	}
 	for _, o := range b.Gang.Result.Outputs {
 		if o.PFN != "" {
-			list = append(list, Record{TableRemove, 0, o.PFN, fmt.Appendf(nil, `{"v":%d}`, bodyVersion)})
+			list = append(list, taskqueue.Record{
+				Table: TableRemove, Key: o.PFN, Body: fmt.Appendf(nil, `{"v":%d}`, bodyVersion),
+			})
 		}
 	}
 	return list, nil
@@ -83,18 +87,19 @@ func removalsOf(k Record) (list []Record, err error) {
 // resultOf makes the result that a commit holds a record of its own. made is nil
 // if it holds none that a later run could take, or has taken it itself out of results.
 func resultOf(
-	commit, job Record, results map[string]Record,
-) (result Record, made *Made, handed []StoredFile, err error) {
+	commit, job taskqueue.Record, results map[string]taskqueue.Record,
+) (result taskqueue.Record, made *Made, handed []StoredFile, err error) {
 	var c commitBody
 	if err := decode(commit, &c); err != nil || c.Key == "" {
-		return Record{}, nil, nil, err
+		return taskqueue.Record{}, nil, nil, err
 	}
 	if job.Body == nil {
-		return Record{}, nil, nil, fmt.Errorf("dispatch: job %s has a commit, and no record of what it is", commit.Key)
+		return taskqueue.Record{}, nil, nil, fmt.Errorf("dispatch: job %s has a commit, and no record of what it is",
+			commit.Key)
 	}
 	var j jobBody
 	if err := decode(job, &j); err != nil {
-		return Record{}, nil, nil, err
+		return taskqueue.Record{}, nil, nil, err
 	}
 	if !c.Whole {
 		var b resultBody
@@ -103,20 +108,20 @@ func resultOf(
 			err = decode(r, &b)
 		}
 		if c.Reused || !ok || err != nil {
-			return Record{}, nil, j.handed(b.Outputs), err
+			return taskqueue.Record{}, nil, j.handed(b.Outputs), err
 		}
 		return r, &Made{
 			Key: c.Key, Name: j.Name, Attempt: c.Attempt, Payload: j.Payload, Reads: j.Reads, Marks: b.Inputs,
 		}, j.handed(b.Outputs), nil // it made what others have taken too
 	}
 	if _, err := parseJobKey(commit.Run, commit.Key); err != nil {
-		return Record{}, nil, nil, fmt.Errorf("dispatch: the key %q of a commit: %w", commit.Key, err)
+		return taskqueue.Record{}, nil, nil, fmt.Errorf("dispatch: the key %q of a commit: %w", commit.Key, err)
 	}
 	for i := range c.Outputs {
 		c.Outputs[i].Tag = c.Outputs[i].tag(c.Attempt)
 	}
 	b := resultBody{Job: j.Name, Digest: j.Digest, Inputs: c.Inputs, Made: uint64(c.Attempt >> 32), Outputs: c.Outputs}
-	return Record{TableResult, 0, c.Key, appendResult(nil, &b)}, &Made{
+	return taskqueue.Record{Table: TableResult, Key: c.Key, Body: appendResult(nil, &b)}, &Made{
 		Key: c.Key, Name: j.Name, Attempt: c.Attempt, Payload: j.Payload, Reads: j.Reads, Marks: c.Inputs,
 	}, j.handed(c.Outputs), nil
 }
@@ -136,7 +141,7 @@ func (j *jobBody) handed(outputs []output) (list []StoredFile) {
 }
 
 // decode reads the body of a record into a zero one.
-func decode[T any](r Record, into *T) error {
+func decode[T any](r taskqueue.Record, into *T) error {
 	if scanned(r.Body, into) {
 		return nil
 	}
@@ -153,7 +158,7 @@ func decode[T any](r Record, into *T) error {
 // on what, so all of jobs that are not recorded any more are among them. jobs
 // counts those of runs that are recorded that were chosen. The records of a table
 // come in the order of their runs and keys. An error means that one cannot be read.
-func Rerun(records []Record, chosen func(step, job string) bool) (keys map[string]bool, jobs int, err error) {
+func Rerun(records []taskqueue.Record, chosen func(step, job string) bool) (keys map[string]bool, jobs int, err error) {
 	commits, results := make(map[JobID]commitBody), make(map[string]resultBody)
 	var submitted []jobBody
 	var ids []JobID
@@ -276,12 +281,12 @@ func decodeOf[T any](r *RecordedJob, table string, body []byte, into *T) error {
 	if body == nil {
 		return nil
 	}
-	return decode(Record{table, r.ID.Run(), jobKey(r.ID), body}, into)
+	return decode(taskqueue.Record{Table: table, Run: r.ID.Run(), Key: jobKey(r.ID), Body: body}, into)
 }
 
 // TakenResults are the keys of the results, in TableResult, that commits have taken and do not
 // hold themselves. An error means that a record cannot be read.
-func TakenResults(commits []Record) (keys map[string]bool, err error) {
+func TakenResults(commits []taskqueue.Record) (keys map[string]bool, err error) {
 	keys = map[string]bool{}
 	for _, r := range commits {
 		if r.Table != TableCommit {

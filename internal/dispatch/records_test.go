@@ -11,10 +11,12 @@ import (
 	"time"
 
 	"pgregory.net/rapid"
+
+	"fairway/internal/taskqueue"
 )
 
 // history runs a script and returns the records that it leaves.
-func history(t testing.TB) []Record {
+func history(t testing.TB) []taskqueue.Record {
 	t.Helper()
 	s := newScript()
 	core, e := New(s.config)
@@ -40,8 +42,10 @@ func history(t testing.TB) []Record {
 		t.Fatal(err)
 	}
 	step(sub)
-	info := PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000, Memory: 10, Countable: map[string]int64{"gpu": 1}},
-		Tools: []string{"root", "sh"}}
+	info := PilotInfo{
+		Host: "h", Has: Resources{MilliCPUs: 1000, Memory: 10, Countable: map[string]int64{"gpu": 1}},
+		Tools: []string{"root", "sh"},
+	}
 	step(Sync{Pilot: "p", Seq: 1, Full: true, Hello: &info})
 	for i, line := range []string{"1.1 done", "1.2 done out=part.x", "1.3 exit=1"} {
 		r, err := s.result(line)
@@ -120,12 +124,14 @@ func FuzzLoad(f *testing.F) {
 		f.Add(strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "\n"))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		var records []Record
+		var records []taskqueue.Record
 		for _, line := range strings.Split(text, "\n") {
 			parts := strings.SplitN(line, "\t", 4)
 			if len(parts) == 4 {
 				run, _ := strconv.ParseUint(parts[1], 10, 32)
-				records = append(records, Record{parts[0], RunID(run), parts[2], []byte(parts[3])})
+				records = append(records, taskqueue.Record{
+					Table: parts[0], Run: taskqueue.RunID(run), Key: parts[2], Body: []byte(parts[3]),
+				})
 			}
 		}
 		core, _, err := Load(Config{}, records)
@@ -160,11 +166,11 @@ func TestHandWrittenEncoding(t *testing.T) {
 		}
 		result := resultBody{
 			V: 1, Job: text.Draw(t, "job"), Digest: text.Draw(t, "digest"), Outputs: outputs, Scope: text.Draw(t, "scope"),
-			Run: RunID(rapid.Uint32().Draw(t, "run")), Group: text.Draw(t, "group"), User: text.Draw(t, "user"),
+			Run: taskqueue.RunID(rapid.Uint32().Draw(t, "run")), Group: text.Draw(t, "group"), User: text.Draw(t, "user"),
 			Left: instant(rapid.Int64Min(0).Draw(t, "left")),
 		}
 		for range rapid.IntRange(0, 3).Draw(t, "runs") {
-			result.Runs = append(result.Runs, RunID(rapid.Uint32().Draw(t, "names")))
+			result.Runs = append(result.Runs, taskqueue.RunID(rapid.Uint32().Draw(t, "names")))
 		}
 		same(t, appendResult(nil, &result), result)
 		commit := commitBody{

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // BenchmarkRestart has pilots return to a Core that was loaded, all of which
@@ -37,9 +39,9 @@ func joining(i int) Sync {
 }
 
 // registered returns the records of a Core that knows so many pilots.
-func registered(b *testing.B, pilots int) []Record {
+func registered(b *testing.B, pilots int) []taskqueue.Record {
 	c, e := New(Config{})
-	records := append([]Record(nil), e.Persist...)
+	records := append([]taskqueue.Record(nil), e.Persist...)
 	inputs := []Input{SetRun{Run{ID: 1}}, AddFiles{Run: 1, Files: []ExistingFile{{LFN: "common", PFN: "x", Size: 1}}}}
 	for i := range pilots {
 		inputs = append(inputs, joining(i))
@@ -54,7 +56,7 @@ func registered(b *testing.B, pilots int) []Record {
 	return records
 }
 
-func restart(b *testing.B, records []Record, pilots int) {
+func restart(b *testing.B, records []taskqueue.Record, pilots int) {
 	c, _, err := Load(Config{}, records)
 	if err != nil {
 		b.Fatal(err)

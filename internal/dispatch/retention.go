@@ -80,18 +80,18 @@ func (c *Core) Forgettable(now time.Time, limit int, bytes int64) []UnusedResult
 type NamedResult struct {
 	Job    string // of the run that made it
 	Files  []StoredFile
-	Bytes  int64     // of these
-	Others []RunID   // that name it too, in ascending order
-	Until  time.Time // a policy would keep it until then; zero: it would go at once, unless Others name it
+	Bytes  int64             // of these
+	Others []taskqueue.RunID // that name it too, in ascending order
+	Until  time.Time         // a policy would keep it until then; zero: it would go at once, unless Others name it
 	// Promised says that this is the policy of the group. Otherwise it may go before, for want of room.
 	Promised bool
 }
 
 // NamedBy returns the results that a run names, whether it was retired or not, in the order of their
 // jobs. What its jobs have stored that is no result is told of as such, and would go at once.
-func (c *Core) NamedBy(id RunID, now time.Time) (list []NamedResult) {
+func (c *Core) NamedBy(id taskqueue.RunID, now time.Time) (list []NamedResult) {
 	seen := make(map[identity]bool)
-	add := func(r *storedResult, others []RunID) {
+	add := func(r *storedResult, others []taskqueue.RunID) {
 		n := NamedResult{Job: r.job, Others: others}
 		for _, o := range r.outputs {
 			if o.PFN != "" {
@@ -132,7 +132,7 @@ func (c *Core) NamedBy(id RunID, now time.Time) (list []NamedResult) {
 }
 
 // othersThan are the runs that name the result, but for one.
-func (r *storedResult) othersThan(id RunID) (others []RunID) {
+func (r *storedResult) othersThan(id taskqueue.RunID) (others []taskqueue.RunID) {
 	for _, x := range r.runs {
 		if x != id {
 			others = append(others, x)
@@ -148,7 +148,7 @@ func (r *storedResult) othersThan(id RunID) (others []RunID) {
 }
 
 // IsSharedWith reports whether a run may take the result of a key, as far as it is known.
-func (c *Core) IsSharedWith(id RunID, key string) bool {
+func (c *Core) IsSharedWith(id taskqueue.RunID, key string) bool {
 	parsed, err := parseIdentity(key)
 	run, result := c.runs.byID[id], c.journal.results[parsed]
 	return err == nil && run != nil && result != nil && result.scope == run.Scope
@@ -187,7 +187,7 @@ func (j *job) countKept(outputs []output) {
 
 // Expected is how many bytes the jobs of a run that are known and not done are expected to store
 // to stay, by what those of their steps have stored on average; of steps of which none is done, none.
-func (c *Core) Expected(id RunID) (bytes int64) {
+func (c *Core) Expected(id taskqueue.RunID) (bytes int64) {
 	r := c.runs.byID[id]
 	if r == nil || r.state != RunGoing {
 		return 0

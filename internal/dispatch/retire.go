@@ -1,6 +1,10 @@
 package dispatch
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/taskqueue"
+)
 
 // retireRun forgets a run, with its jobs and files. What outlives it: its results, which
 // are records of their own from now on; what is to be removed; and the copies in caches,
@@ -38,13 +42,13 @@ func (c *Core) retireRun(in RetireRun) error {
 	c.journal.forget(TableRun, id, runKey)
 	c.runs.remove(r)
 	if in.Swept {
-		c.effects.Persist = slices.DeleteFunc(c.effects.Persist, func(k Record) bool { return k.Run == id })
+		c.effects.Persist = slices.DeleteFunc(c.effects.Persist, func(k taskqueue.Record) bool { return k.Run == id })
 	}
 	return nil
 }
 
 // ended is a run that has come to its end.
-func (c *Core) ended(id RunID) (*run, error) {
+func (c *Core) ended(id taskqueue.RunID) (*run, error) {
 	r, err := c.runs.get(id)
 	if err == nil && r.state != RunEnded {
 		err = refuse("dispatch: run %d %s, and can be retired when it has ended", id, r.state.standing())
@@ -148,14 +152,14 @@ func (fs *files) removeOutputs(j *job, left *storedResult) {
 }
 
 // KeysNamedBy are the results that a run names which was retired: their keys.
-func (c *Core) KeysNamedBy(id RunID) (keys []string) {
+func (c *Core) KeysNamedBy(id taskqueue.RunID) (keys []string) {
 	for _, key := range c.journal.namedBy(id) {
 		keys = append(keys, key.hex())
 	}
 	return keys
 }
 
-func (jn *journal) namedBy(id RunID) []identity {
+func (jn *journal) namedBy(id taskqueue.RunID) []identity {
 	return jn.resultKeysOf(func(r *storedResult) bool { return slices.Contains(r.runs, id) })
 }
 
@@ -177,7 +181,7 @@ func (c *Core) releaseRun(in ReleaseRun) error {
 		if r == nil || !slices.Contains(r.runs, in.Run) {
 			continue // it went meanwhile
 		}
-		r.runs = slices.DeleteFunc(r.runs, func(x RunID) bool { return x == in.Run })
+		r.runs = slices.DeleteFunc(r.runs, func(x taskqueue.RunID) bool { return x == in.Run })
 		if r.unused() {
 			r.left = c.now
 		}
@@ -210,7 +214,7 @@ func (c *Core) retireFile(f *file) {
 }
 
 // adoptCopy has a copy count for a file of a run other than one that is retired.
-func (fs *files) adoptCopy(p *pilot, copied FileRef, retired RunID) {
+func (fs *files) adoptCopy(p *pilot, copied FileRef, retired taskqueue.RunID) {
 	for _, r := range fs.runs.inOrder {
 		v := r.files.version(copied.LFN, copied.Version)
 		if r.ID == retired || v == nil || v.identity == (identity{}) || v.tag != copied.Tag {

@@ -24,9 +24,9 @@ type storedResult struct {
 	outputs []output
 	origin  Origin
 
-	scope string  // Run.Scope of those that may take it
-	runs  []RunID // that were retired, are kept, and name it
-	left  instant // since when no run that is kept names it; 0: one does, or none that was retired ever did
+	scope string            // Run.Scope of those that may take it
+	runs  []taskqueue.RunID // that were retired, are kept, and name it
+	left  instant           // since when no run that is kept names it; 0: one does, or none that was retired ever did
 	// takers are the jobs of runs that were not retired which are Done under its key. Of those
 	// whose result is their own the outputs stand in their commits.
 	takers []*job
@@ -49,7 +49,7 @@ func (j *job) wasTaken() bool { return j.result == takenResult || j.committed ==
 
 // Origin is who made a result: a job of a run, and whose the run is.
 type Origin struct {
-	Run     RunID
+	Run     taskqueue.RunID
 	Account taskqueue.Account
 	Job     string
 }
@@ -201,7 +201,7 @@ func (c *Core) reuse(j *job) bool {
 }
 
 // lend makes the outputs of a job that is done a result that others take, and that runs name.
-func (c *Core) lend(j *job, takers []*job, runs ...RunID) {
+func (c *Core) lend(j *job, takers []*job, runs ...taskqueue.RunID) {
 	r := c.files.resultOf(j)
 	r.takers, r.runs = takers, runs
 	c.journal.results[j.key] = r
@@ -393,10 +393,10 @@ func (c *Core) Foresee() (reuse, again map[JobID]bool) {
 
 // UnusedResult is a result of an earlier run that no run names.
 type UnusedResult struct {
-	Record Record   // deletes it; its key is that of the result
-	Job    string   // that it was made by
-	PFNs   []string // of its outputs
-	Bytes  int64    // of these
+	Record taskqueue.Record // deletes it; its key is that of the result
+	Job    string           // that it was made by
+	PFNs   []string         // of its outputs
+	Bytes  int64            // of these
 }
 
 // Results is how many results the Core has.
@@ -446,7 +446,7 @@ func (c *Core) Unused() []UnusedResult {
 }
 
 func (r *storedResult) asUnused(key identity) UnusedResult {
-	u := UnusedResult{Record: Record{Table: TableResult, Key: key.hex()}, Job: r.job}
+	u := UnusedResult{Record: taskqueue.Record{Table: TableResult, Key: key.hex()}, Job: r.job}
 	for _, o := range r.outputs {
 		if o.PFN != "" {
 			u.PFNs, u.Bytes = append(u.PFNs, o.PFN), u.Bytes+o.Size

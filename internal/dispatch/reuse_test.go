@@ -27,7 +27,7 @@ func newSharing(t *testing.T, config Config) *sharing {
 }
 
 // begin begins a run of a person with the two jobs of a workflow.
-func (s *sharing) begin(user, scope string, noReuse bool) RunID {
+func (s *sharing) begin(user, scope string, noReuse bool) taskqueue.RunID {
 	s.t.Helper()
 	id := s.core.NextRun()
 	s.step(SetRun{Run{
@@ -71,7 +71,7 @@ func successOf(a Assignment) Result {
 }
 
 // end ends a run and retires it.
-func (s *sharing) end(id RunID, keep bool) {
+func (s *sharing) end(id taskqueue.RunID, keep bool) {
 	s.t.Helper()
 	s.step(CompleteRun{id})
 	s.step(RetireRun{Run: id, Keep: keep})
@@ -79,7 +79,7 @@ func (s *sharing) end(id RunID, keep bool) {
 
 // endInPieces ends a run of two jobs and retires it, job by job. The server is killed after each, and the last
 // step leaves the records of the run to the caller.
-func (s *sharing) endInPieces(id RunID) {
+func (s *sharing) endInPieces(id taskqueue.RunID) {
 	s.t.Helper()
 	s.step(CompleteRun{id})
 	for _, from := range []uint32{0, 1, 1, 2, 9} {
@@ -94,10 +94,10 @@ func (s *sharing) endInPieces(id RunID) {
 	if e := s.step(RetireRun{Run: id, Keep: true, Swept: true}); len(e.Persist) > 0 {
 		s.t.Errorf("records of the run, or its results again: %v", e.Persist)
 	}
-	maps.DeleteFunc(s.durable, func(_ string, r Record) bool { return r.Run == id })
+	maps.DeleteFunc(s.durable, func(_ string, r taskqueue.Record) bool { return r.Run == id })
 }
 
-func (s *sharing) explain(id RunID, job string) string {
+func (s *sharing) explain(id taskqueue.RunID, job string) string {
 	s.t.Helper()
 	j, ok := s.core.JobNamed(id, job)
 	if !ok {
@@ -168,7 +168,7 @@ func TestTwinsAreExecutedOnce(t *testing.T) {
 			if leader.Job.Run() == second {
 				other = first
 			}
-			who := map[RunID]string{first: "ann", second: "bob"}
+			who := map[taskqueue.RunID]string{first: "ann", second: "bob"}
 			if text := s.explain(other, "align "+who[other]); !strings.Contains(text, "the same job is assigned as job align "+
 				who[leader.Job.Run()]) {
 				t.Errorf("it waits, since %q", text)
@@ -212,7 +212,7 @@ func TestResultsGoWhenNobodyNamesThemAndTheirTimeIsOver(t *testing.T) {
 		}
 		return list
 	}
-	var runs []RunID
+	var runs []taskqueue.RunID
 	for _, scope := range []string{"lab", "open", "none"} {
 		for _, user := range []string{"ann", "bob"} {
 			id := s.begin(user+"-"+scope, scope, false)
@@ -233,7 +233,7 @@ func TestResultsGoWhenNobodyNamesThemAndTheirTimeIsOver(t *testing.T) {
 	s.now = s.now.Add(400 * day)
 	check("while all runs are kept")
 	for _, named := range s.core.NamedBy(runs[0], s.now) {
-		if !slices.Equal(named.Others, []RunID{runs[1]}) || named.Until.Sub(s.now) != 30*day || !named.Promised {
+		if !slices.Equal(named.Others, []taskqueue.RunID{runs[1]}) || named.Until.Sub(s.now) != 30*day || !named.Promised {
 			t.Errorf("without run %d: %+v", runs[0], named)
 		}
 	}
@@ -322,13 +322,15 @@ func TestMemoryOfKeptResults(t *testing.T) {
 	for i := range n {
 		r := resultBody{
 			Job: fmt.Sprintf("align/sample%06d", i), Digest: strings.Repeat("d", 32), Inputs: []string{"abcdef"}, Made: 7,
-			Scope: "group lab", Run: 3, Group: "lab", User: "ann", Runs: []RunID{3},
+			Scope: "group lab", Run: 3, Group: "lab", User: "ann", Runs: []taskqueue.RunID{3},
 			Outputs: []output{{
 				LFN: fmt.Sprintf("bam/sample%06d.bam", i), Size: 1 << 30, Adler32: 1, Tag: 1 << 33,
 				PFN: fmt.Sprintf("state:storage/0123456789/bam/sample%06d.bam.v1.a30064771073", i),
 			}},
 		}
-		if err := l.Add(Record{TableResult, 0, fmt.Sprintf("%032x", i), appendResult(nil, &r)}); err != nil {
+		if err := l.Add(taskqueue.Record{
+			Table: TableResult, Key: fmt.Sprintf("%032x", i), Body: appendResult(nil, &r),
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}

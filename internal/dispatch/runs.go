@@ -8,14 +8,10 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// RunID names a run for ever: runs of one store are numbered from 1, and no number is
-// given twice.
-type RunID uint32
-
 // Run is what a caller says of a run: one submission of a workflow, with jobs and files
 // of its own.
 type Run struct {
-	ID   RunID
+	ID   taskqueue.RunID
 	Name string // for people
 	// Account is to whom it belongs, for good: whose share its jobs take.
 	Account taskqueue.Account
@@ -74,10 +70,10 @@ type runs struct {
 	journal *journal
 	shares  *shares
 
-	byID    map[RunID]*run
+	byID    map[taskqueue.RunID]*run
 	inOrder []*run // by ID
 	ending  []*run // complete or halted, and not ended
-	last    RunID
+	last    taskqueue.RunID
 }
 
 // run is a run with what it owns. It lives until it is retired. What is said of it and
@@ -108,10 +104,13 @@ type run struct {
 	files namespace
 }
 
-func (rs *runs) add(id RunID, a taskqueue.Account) *run {
+func (rs *runs) add(id taskqueue.RunID, a taskqueue.Account) *run {
 	r := &run{
 		Run: Run{ID: id, Account: a}, share: rs.shares.Of(a), names: rows.NewNames(), steps: make(map[string]*step),
-		files: namespace{run: id, Named: rows.NewNamed(func(f *file) *string { return &f.lfn }), patterns: make(map[string]*file)},
+		files: namespace{
+			run: id, Named: rows.NewNamed(func(f *file) *string { return &f.lfn }),
+			patterns: make(map[string]*file),
+		},
 	}
 	r.share.Own.runs = append(r.share.Own.runs, r)
 	rs.byID[id] = r
@@ -127,7 +126,7 @@ func (rs *runs) remove(r *run) {
 	rs.ending = slices.DeleteFunc(rs.ending, func(x *run) bool { return x == r })
 }
 
-func (rs *runs) get(id RunID) (*run, error) {
+func (rs *runs) get(id taskqueue.RunID) (*run, error) {
 	if r := rs.byID[id]; r != nil {
 		return r, nil
 	}
@@ -231,7 +230,7 @@ func (c *Core) resumeRun(r *run) {
 	}
 }
 
-func (c *Core) completeRun(id RunID) error {
+func (c *Core) completeRun(id taskqueue.RunID) error {
 	r, err := c.runs.get(id)
 	if err != nil {
 		return err
@@ -308,7 +307,7 @@ type RunView struct {
 }
 
 // StoredBytes is how much of what jobs of a run have made is stored.
-func (c *Core) StoredBytes(id RunID) (sum int64) {
+func (c *Core) StoredBytes(id taskqueue.RunID) (sum int64) {
 	r := c.runs.byID[id]
 	if r == nil {
 		return 0
@@ -324,7 +323,7 @@ func (c *Core) StoredBytes(id RunID) (sum int64) {
 }
 
 // Run returns one run.
-func (c *Core) Run(id RunID) (RunView, bool) {
+func (c *Core) Run(id taskqueue.RunID) (RunView, bool) {
 	if r := c.runs.byID[id]; r != nil {
 		return r.view(), true
 	}
@@ -332,7 +331,7 @@ func (c *Core) Run(id RunID) (RunView, bool) {
 }
 
 // NextRun is the number that the next new run gets.
-func (c *Core) NextRun() RunID { return c.runs.last + 1 }
+func (c *Core) NextRun() taskqueue.RunID { return c.runs.last + 1 }
 
 func (r *run) view() RunView {
 	return RunView{r.Run, r.state, r.complete, r.reason, r.totals, r.removed, r.removedBytes}

@@ -79,7 +79,7 @@ type poolNeed struct {
 
 // poolsOf returns the pools of a name that jobs of a run draw on: those of the run itself and of
 // the TaskQueue.
-func (js *jobs) poolsOf(id RunID, name string) (list []*pool) {
+func (js *jobs) poolsOf(id taskqueue.RunID, name string) (list []*pool) {
 	if r := js.runs.byID[id]; r != nil && r.pools[name] != nil {
 		list = append(list, r.pools[name])
 	}

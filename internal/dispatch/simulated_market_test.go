@@ -22,9 +22,9 @@ type market struct {
 	seq     int
 	steps   int
 	wake    time.Time
-	durable map[string]Record
+	durable map[string]taskqueue.Record
 	pilots  []*trader
-	users   map[RunID]*user
+	users   map[taskqueue.RunID]*user
 	started func(*user, Assignment, *trader) error // before the pilot begins it
 	ended   int                                    // jobs
 }
@@ -32,7 +32,7 @@ type market struct {
 // user is an account with one run.
 type user struct {
 	taskqueue.Account
-	run   RunID
+	run   taskqueue.RunID
 	jobs  int                     // submitted
 	files int                     // that they read
 	got   time.Duration           // slot-seconds of what has ended
@@ -64,7 +64,7 @@ const outputSize = 1000
 func newMarket(seed uint64, shares taskqueue.Shares, config Config) (*market, error) {
 	m := &market{
 		rng: rand.New(rand.NewPCG(seed, 7)), config: config, shares: shares, now: epoch,
-		durable: make(map[string]Record), users: make(map[RunID]*user),
+		durable: make(map[string]taskqueue.Record), users: make(map[taskqueue.RunID]*user),
 	}
 	core, e := New(config)
 	m.core = core
@@ -72,7 +72,7 @@ func newMarket(seed uint64, shares taskqueue.Shares, config Config) (*market, er
 	return m, m.step(SetShares{shares})
 }
 
-func (m *market) keep(records []Record) {
+func (m *market) keep(records []taskqueue.Record) {
 	for _, r := range records {
 		key := fmt.Sprint(r.Table, " ", r.Run, " ", r.Key)
 		if r.Body == nil {
@@ -311,7 +311,7 @@ func (m *market) had(u *user) time.Duration {
 
 // crash loses the Core; what is durable stays, and all pilots send their whole state.
 func (m *market) crash() error {
-	var records []Record
+	var records []taskqueue.Record
 	for _, r := range m.durable {
 		records = append(records, r)
 	}

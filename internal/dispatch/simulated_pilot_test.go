@@ -7,6 +7,7 @@ import (
 
 	"fairway/internal/logical"
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 )
 
 // simPilot behaves as a pilot does: what it sends is repeated until an answer
@@ -197,7 +198,7 @@ func (s *simulation) reply(r Reply) {
 	s.after(s.ms(100), func() error { return p.answered(models, r.Seq, a) })
 }
 
-func (p *simPilot) answered(models map[RunID]*submission, seq uint64, a Answer) error {
+func (p *simPilot) answered(models map[taskqueue.RunID]*submission, seq uint64, a Answer) error {
 	if p.dead || seq != p.seq || a.Superseded {
 		return nil
 	}

@@ -6,9 +6,11 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"fairway/internal/taskqueue"
 )
 
-func (s *simulation) keep(records []Record) {
+func (s *simulation) keep(records []taskqueue.Record) {
 	for _, r := range records {
 		if r.Body == nil {
 			delete(s.durable, durableName(r))
@@ -18,8 +20,8 @@ func (s *simulation) keep(records []Record) {
 	}
 }
 
-func (s *simulation) records() []Record {
-	var list []Record
+func (s *simulation) records() []taskqueue.Record {
+	var list []taskqueue.Record
 	for _, k := range sortedKeys(s.durable) {
 		list = append(list, s.durable[k])
 	}
@@ -40,7 +42,7 @@ func (s *simulation) step(in Input) error {
 	}
 	s.keep(e.Persist)
 	if retired, ok := in.(RetireRun); ok && retired.Swept {
-		maps.DeleteFunc(s.durable, func(_ string, r Record) bool { return r.Run == retired.Run })
+		maps.DeleteFunc(s.durable, func(_ string, r taskqueue.Record) bool { return r.Run == retired.Run })
 	}
 	if s.whole {
 		err = s.noteAll(e)
@@ -301,7 +303,7 @@ func (s *simulation) another() (*Core, Effects, error) {
 		clear(s.acked) // what was to be removed is forgotten
 		clear(s.made)
 		clear(s.kept)
-		s.models = make(map[RunID]*submission)
+		s.models = make(map[taskqueue.RunID]*submission)
 		s.config.FirstIncarnation = s.core.journal.incarnation + 1 + s.rng.Uint64N(100)
 		core, e := New(s.config)
 		return core, e, nil

@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"fairway/internal/taskqueue"
 )
 
 // submission is what must come of one run of a workflow.
 type submission struct {
 	number    int
-	run       RunID
+	run       taskqueue.RunID
 	earlier   *submission        // whose jobs it may submit again
 	since     uint64             // the incarnation with which it began
 	last      map[string]Version // of each LFN
@@ -25,7 +27,7 @@ type submission struct {
 	known     map[string]bool // LFNs that no further job reads
 }
 
-func newSubmission(number int, run RunID, since uint64, earlier *submission) *submission {
+func newSubmission(number int, run taskqueue.RunID, since uint64, earlier *submission) *submission {
 	return &submission{
 		number: number, run: run, earlier: earlier, since: since,
 		last: make(map[string]Version), content: make(map[FileRef]string),

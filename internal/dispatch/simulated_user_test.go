@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 )
 
 // disturb is one thing that a person or the world does.
@@ -126,8 +127,10 @@ func (s *simulation) addFiles(m *submission) error {
 func (s *simulation) newFile(lfn string) ExistingFile {
 	s.born++
 	identity := fmt.Sprint(s.born)
-	return ExistingFile{LFN: lfn, PFN: "data:" + lfn + "." + identity, Size: int64(1 + s.rng.IntN(100)),
-		Identity: identity, Tag: 1<<63 | Tag(s.born)}
+	return ExistingFile{
+		LFN: lfn, PFN: "data:" + lfn + "." + identity, Size: int64(1 + s.rng.IntN(100)),
+		Identity: identity, Tag: 1<<63 | Tag(s.born),
+	}
 }
 
 func (s *simulation) tellFiles(m *submission, in AddFiles) error {
@@ -137,7 +140,7 @@ func (s *simulation) tellFiles(m *submission, in AddFiles) error {
 	}
 	for _, f := range in.Files {
 		v := m.nextExisting(f.LFN)
-		_, ok := s.durable[durableName(Record{Table: TableFile, Run: m.run, Key: fileKey(m.file(f.LFN, v))})]
+		_, ok := s.durable[durableName(taskqueue.Record{Table: TableFile, Run: m.run, Key: fileKey(m.file(f.LFN, v))})]
 		switch {
 		case ok:
 			m.exists(f, v)
@@ -185,7 +188,7 @@ func (s *simulation) submit(m *submission) error {
 		m.enter(j)
 	}
 	err := s.step(sub)
-	if _, ok := s.durable[durableName(Record{Table: TableJob, Run: m.run, Key: jobKey(made[0].id)})]; !ok {
+	if _, ok := s.durable[durableName(taskqueue.Record{Table: TableJob, Run: m.run, Key: jobKey(made[0].id)})]; !ok {
 		m.last, m.lfns = last, lfns
 		m.forget(made)
 	}

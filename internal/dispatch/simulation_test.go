@@ -54,7 +54,7 @@ type simulation struct {
 	now     time.Time
 	events  simEvents
 	seq     int
-	durable map[string]Record
+	durable map[string]taskqueue.Record
 	storage map[string]string  // PFN to content
 	damaged map[string]string  // of it: what is wrong, as whoever reads it finds out
 	made    map[string]FileRef // PFNs of outputs that were committed
@@ -65,13 +65,13 @@ type simulation struct {
 	whole   bool // the digest is of all effects, and not of what the trace tells
 	trace   []string
 
-	models   map[RunID]*submission // also of runs that were retired
-	live     []*submission         // of the others
-	stored   map[string]bool       // PFNs of runs that are known no more
-	kept     map[RunID][]string    // keys of results that runs name which were retired
-	attempts map[AttemptID]bool    // that were given out
-	ready    map[AttemptID]bool    // members of gangs that told so
-	together int                   // members that began with the others
+	models   map[taskqueue.RunID]*submission // also of runs that were retired
+	live     []*submission                   // of the others
+	stored   map[string]bool                 // PFNs of runs that are known no more
+	kept     map[taskqueue.RunID][]string    // keys of results that runs name which were retired
+	attempts map[AttemptID]bool              // that were given out
+	ready    map[AttemptID]bool              // members of gangs that told so
+	together int                             // members that began with the others
 	acked    map[AttemptID][]string
 	hash     [32]byte
 	crashes  int
@@ -83,10 +83,11 @@ type simulation struct {
 
 func newSimulation(seed uint64) *simulation {
 	s := &simulation{
-		rng: rand.New(rand.NewPCG(seed, 1)), now: epoch, durable: make(map[string]Record),
+		rng: rand.New(rand.NewPCG(seed, 1)), now: epoch, durable: make(map[string]taskqueue.Record),
 		storage: make(map[string]string), damaged: make(map[string]string), made: make(map[string]FileRef),
 		stored: make(map[string]bool), attempts: make(map[AttemptID]bool), ready: make(map[AttemptID]bool),
-		acked: make(map[AttemptID][]string), models: make(map[RunID]*submission), kept: make(map[RunID][]string),
+		acked: make(map[AttemptID][]string), models: make(map[taskqueue.RunID]*submission),
+		kept: make(map[taskqueue.RunID][]string),
 	}
 	s.config = Config{
 		Placement: Placement(s.rng.IntN(3)), Ahead: s.rng.IntN(4) - 1, MaxLosses: 50,
@@ -167,12 +168,12 @@ func (s *simulation) run() error {
 }
 
 // accountOf is that of a run, which never changes.
-func accountOf(run RunID) taskqueue.Account {
+func accountOf(run taskqueue.RunID) taskqueue.Account {
 	return []taskqueue.Account{{}, {User: "ann"}, {Group: "lab", User: "bob"}, {Group: "lab", User: "ann"}}[run%4]
 }
 
 // scopeOf says with which runs a run shares results: all runs of a simulation do, or none.
-func (s *simulation) scopeOf(run RunID) string {
+func (s *simulation) scopeOf(run taskqueue.RunID) string {
 	if !s.shares {
 		return ""
 	}
@@ -180,7 +181,7 @@ func (s *simulation) scopeOf(run RunID) string {
 }
 
 // theRun is what is said of a run whenever it begins or goes on.
-func (s *simulation) theRun(id RunID, keepGoing bool) SetRun {
+func (s *simulation) theRun(id taskqueue.RunID, keepGoing bool) SetRun {
 	return SetRun{Run{ID: id, Account: accountOf(id), Scope: s.scopeOf(id), NoReuse: id%7 == 6, KeepGoing: keepGoing}}
 }
 

@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // A pilot that had registered before a restart did work: that it ends then is
 // no sign of a site whose pilots cannot work, and there is nothing to withdraw.
 func TestRecalledLaunch(t *testing.T) {
 	core, e := New(Config{})
-	durable := append([]Record(nil), e.Persist...)
+	durable := append([]taskqueue.Record(nil), e.Persist...)
 	for _, in := range []Input{
 		SetSite{Site{Name: "farm", MaxPilots: 1}},
 		PilotSubmitted{Site: "farm", Launch: "l1"},

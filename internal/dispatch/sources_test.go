@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/taskqueue"
 	"fairway/lib/seed"
 )
 
@@ -20,11 +21,11 @@ type sharers struct {
 	last  map[PilotID]uint64 // answer
 	found map[PilotID]*Source
 	ran   map[PilotID]Assignment
-	named int             // jobs
-	evict func([]FileRef) // sees the hints of each answer
-	other []PilotID       // that told another hash
-	cut   []string        // of whom it was told that he is offered no more, and to which host
-	kept  []Record        // all that were persisted
+	named int                // jobs
+	evict func([]FileRef)    // sees the hints of each answer
+	other []PilotID          // that told another hash
+	cut   []string           // of whom it was told that he is offered no more, and to which host
+	kept  []taskqueue.Record // all that were persisted
 }
 
 func newSharers(t *testing.T, sites ...Site) *sharers {

@@ -10,6 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"fairway/internal/logical"
+	"fairway/internal/taskqueue"
 )
 
 func (s *script) input(d *datadriven.TestData) (Input, error) {
@@ -66,7 +67,7 @@ func (s *script) input(d *datadriven.TestData) (Input, error) {
 		return Stop{Drain: len(words) > 0}, nil
 	case "run": // NUMBER [keep-going]
 		n, err := strconv.ParseUint(words[0], 10, 32)
-		s.current = RunID(n)
+		s.current = taskqueue.RunID(n)
 		return SetRun{Run{ID: s.current, Name: "w", KeepGoing: len(words) > 1}}, err
 	case "complete":
 		return CompleteRun{s.current}, nil
@@ -142,8 +143,10 @@ func setField(j *Job, k, v string) error {
 	case "writes":
 		for _, o := range strings.Split(v, ",") {
 			name, flags, _ := strings.Cut(o, "!")
-			w := Output{LFN: name, Pattern: strings.Contains(name, "*"), Publish: strings.Contains(flags, "publish"),
-				Temporary: strings.Contains(flags, "temporary")}
+			w := Output{
+				LFN: name, Pattern: strings.Contains(name, "*"), Publish: strings.Contains(flags, "publish"),
+				Temporary: strings.Contains(flags, "temporary"),
+			}
 			if strings.Contains(flags, "cache") {
 				w.Storage = StorageCache
 			}
@@ -192,8 +195,10 @@ func (s *script) sync(d *datadriven.TestData) (Input, error) {
 		return nil, err
 	}
 	in := Sync{Pilot: PilotID(d.CmdArgs[0].Key), Seq: seq, Hold: true}
-	info := PilotInfo{Host: "h1", Site: "local", Has: Resources{MilliCPUs: 1000, Memory: 1000, Disk: 1000},
-		CacheDir: "/cache/" + d.CmdArgs[0].Key}
+	info := PilotInfo{
+		Host: "h1", Site: "local", Has: Resources{MilliCPUs: 1000, Memory: 1000, Disk: 1000},
+		CacheDir: "/cache/" + d.CmdArgs[0].Key,
+	}
 	for _, a := range d.CmdArgs[2:] {
 		v := ""
 		if len(a.Vals) > 0 {

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+
+	"fairway/internal/taskqueue"
 )
 
 // TestTranscripts runs the scripts of testdata. Rewrite the results with
@@ -37,16 +39,16 @@ func TestTranscripts(t *testing.T) {
 type script struct {
 	config  Config
 	core    *Core
-	current RunID // that commands are about
+	current taskqueue.RunID // that commands are about
 	now     time.Time
-	durable map[string]Record
+	durable map[string]taskqueue.Record
 	given   map[AttemptID]Assignment
 }
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newScript() *script {
-	return &script{now: epoch, durable: make(map[string]Record), given: make(map[AttemptID]Assignment)}
+	return &script{now: epoch, durable: make(map[string]taskqueue.Record), given: make(map[AttemptID]Assignment)}
 }
 
 func (s *script) run(d *datadriven.TestData) (string, error) {
@@ -93,7 +95,7 @@ func (s *script) run(d *datadriven.TestData) (string, error) {
 		out := s.render(e)
 		return out, s.begin()
 	case "lose-store":
-		s.durable = make(map[string]Record)
+		s.durable = make(map[string]taskqueue.Record)
 		return "", nil
 	case "jobs":
 		return s.jobs(), nil
@@ -107,7 +109,7 @@ func (s *script) run(d *datadriven.TestData) (string, error) {
 		return s.runs(), nil
 	case "use":
 		n, err := strconv.ParseUint(d.CmdArgs[0].Key, 10, 32)
-		s.current = RunID(n)
+		s.current = taskqueue.RunID(n)
 		return "", err
 	case "records":
 		var b strings.Builder
@@ -159,7 +161,7 @@ func (s *script) step(in Input) (string, error) {
 	return s.render(e), nil
 }
 
-func (s *script) keep(records []Record) {
+func (s *script) keep(records []taskqueue.Record) {
 	for _, r := range records {
 		if r.Body == nil {
 			delete(s.durable, durableName(r))
@@ -170,7 +172,9 @@ func (s *script) keep(records []Record) {
 }
 
 // durableName sorts records as a store does.
-func durableName(r Record) string { return fmt.Sprintf("%s\x00%010d\x00%s", r.Table, r.Run, r.Key) }
+func durableName(r taskqueue.Record) string {
+	return fmt.Sprintf("%s\x00%010d\x00%s", r.Table, r.Run, r.Key)
+}
 
 // begin begins the next run, which goes on after failures.
 func (s *script) begin() error {
@@ -179,8 +183,8 @@ func (s *script) begin() error {
 	return err
 }
 
-func (s *script) records() []Record {
-	var list []Record
+func (s *script) records() []taskqueue.Record {
+	var list []taskqueue.Record
 	for _, k := range sortedKeys(s.durable) {
 		list = append(list, s.durable[k])
 	}

@@ -1,13 +1,17 @@
 package dispatch
 
-import "testing"
+import (
+	"testing"
+
+	"fairway/internal/taskqueue"
+)
 
 // Two runs execute the same job before either ends. The result of the one that is retired first is
 // kept, and the files of the other one go with it, also if the server crashes in between.
 func TestAResultThatTwoRunsMadeIsKeptOnce(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		c := newCrashing(t)
-		for run := RunID(1); run <= 2; run++ {
+		for run := taskqueue.RunID(1); run <= 2; run++ {
 			c.step(SetRun{Run{ID: run, Name: "w", KeepGoing: true}})
 			c.step(Submit{Run: run, Jobs: []Job{{Name: "a", Step: "s", Digest: "d", Writes: []Output{{LFN: "out"}}}}})
 		}
@@ -22,7 +26,7 @@ func TestAResultThatTwoRunsMadeIsKeptOnce(t *testing.T) {
 			t.Fatalf("%d jobs were given out", len(results))
 		}
 		c.all(results...)
-		for run := RunID(1); run <= 2; run++ {
+		for run := taskqueue.RunID(1); run <= 2; run++ {
 			c.step(CompleteRun{Run: run})
 		}
 		c.step(RetireRun{Run: 1})

@@ -4,13 +4,17 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"fairway/internal/taskqueue"
 )
 
 func TestUnusedResultsAreOldestFirst(t *testing.T) {
-	var records []Record
+	var records []taskqueue.Record
 	for i, made := range []int{7, 0, 3} {
-		records = append(records, Record{Table: TableResult, Key: fmt.Sprintf("%032x", i),
-			Body: fmt.Appendf(nil, `{"v":1,"j":"j","d":"d","n":%d,"o":[{"l":"x","f":"se:%d"}]}`, made, made)})
+		records = append(records, taskqueue.Record{
+			Table: TableResult, Key: fmt.Sprintf("%032x", i),
+			Body: fmt.Appendf(nil, `{"v":1,"j":"j","d":"d","n":%d,"o":[{"l":"x","f":"se:%d"}]}`, made, made),
+		})
 	}
 	core, _, err := Load(Config{}, records)
 	if err != nil {

@@ -6,13 +6,15 @@ import (
 	"iter"
 	"slices"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // Totals returns the totals of all jobs of all runs.
 func (c *Core) Totals() Totals { return c.jobs.totals }
 
 // Steps returns the totals of each step of a run, in the order of their first job.
-func (c *Core) Steps(run RunID) []StepTotals {
+func (c *Core) Steps(run taskqueue.RunID) []StepTotals {
 	r := c.runs.byID[run]
 	if r == nil {
 		return nil
@@ -79,7 +81,7 @@ func (a *attempt) phase() Phase {
 
 // Jobs yields the jobs of a run with a number above after, in the order of submission.
 // The Core must not be stepped meanwhile.
-func (c *Core) Jobs(run RunID, after uint32) iter.Seq[JobView] {
+func (c *Core) Jobs(run taskqueue.RunID, after uint32) iter.Seq[JobView] {
 	return func(yield func(JobView) bool) {
 		r := c.runs.byID[run]
 		if r == nil {
@@ -245,7 +247,7 @@ func (v *version) view() FileView {
 
 // Written yields the files that jobs of a run write, each as its last version that a job
 // writes. The Core must not be stepped meanwhile.
-func (c *Core) Written(run RunID) iter.Seq[FileView] {
+func (c *Core) Written(run taskqueue.RunID) iter.Seq[FileView] {
 	return func(yield func(FileView) bool) {
 		r := c.runs.byID[run]
 		if r == nil {
@@ -267,7 +269,7 @@ func (c *Core) Written(run RunID) iter.Seq[FileView] {
 
 // Publishes reports whether the last version of a file that a job of a run writes is to
 // stand under its plain name.
-func (c *Core) Publishes(run RunID, lfn string) bool {
+func (c *Core) Publishes(run taskqueue.RunID, lfn string) bool {
 	r := c.runs.byID[run]
 	if r == nil {
 		return false

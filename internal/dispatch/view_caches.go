@@ -4,6 +4,8 @@ import (
 	"iter"
 	"maps"
 	"slices"
+
+	"fairway/internal/taskqueue"
 )
 
 // NodeView is what the caches of the pilots on one node hold. A copy that several pilots
@@ -20,10 +22,10 @@ type NodeView struct {
 type CopyView struct {
 	File   FileRef
 	Size   int64
-	Pinned bool    // a job that runs reads it
-	Stale  bool    // nobody may read it
-	Pilot  PilotID // that holds it; one of those that do
-	Runs   []RunID // in which it is a version of a file; none: it is not known in which
+	Pinned bool              // a job that runs reads it
+	Stale  bool              // nobody may read it
+	Pilot  PilotID           // that holds it; one of those that do
+	Runs   []taskqueue.RunID // in which it is a version of a file; none: it is not known in which
 }
 
 // Nodes yields the nodes that have registered pilots, by the names that Node and NextReaders

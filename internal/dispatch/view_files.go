@@ -3,6 +3,8 @@ package dispatch
 import (
 	"iter"
 	"slices"
+
+	"fairway/internal/taskqueue"
 )
 
 // VersionView is where the copies of a version are, and which jobs make and read it.
@@ -33,7 +35,7 @@ func (j *job) ref() JobRef { return JobRef{j.id, j.name, j.state} }
 
 // Files yields the names of the files of a run in the order in which they were first
 // named. Patterns are none of them. The Core must not be stepped meanwhile.
-func (c *Core) Files(run RunID) iter.Seq[string] {
+func (c *Core) Files(run taskqueue.RunID) iter.Seq[string] {
 	return func(yield func(string) bool) {
 		r := c.runs.byID[run]
 		if r == nil {
@@ -48,7 +50,7 @@ func (c *Core) Files(run RunID) iter.Seq[string] {
 }
 
 // History returns the known versions of a file of a run, ascending; false if there are none.
-func (c *Core) History(run RunID, lfn string) ([]VersionView, bool) {
+func (c *Core) History(run taskqueue.RunID, lfn string) ([]VersionView, bool) {
 	r := c.runs.byID[run]
 	if r == nil {
 		return nil, false

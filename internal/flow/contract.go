@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // Input is one thing that happened. The types of this file are all there are.
@@ -57,7 +58,7 @@ type Effects struct {
 	// does, are submitted. Each is told once, none that is rewritten.
 	ReadersKnown []string
 
-	Persist  []dispatch.Record
+	Persist  []taskqueue.Record
 	Final    []string  // steps that will create no more jobs; each is reported once
 	WakeAt   time.Time // step a Tick then; zero: none is needed
 	Finished bool      // all steps are final: no more jobs will be created

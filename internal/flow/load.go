@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // ErrOtherWorkflow says that the records belong to another workflow or to
@@ -18,7 +18,7 @@ var ErrOtherWorkflow = errors.New("the stored run is of another workflow, or of 
 // Load restores a Flow from its records, in any order. Records of other
 // tables are passed over; without records of its own Load does what New does.
 // The jobs that it created before are not submitted again.
-func Load(w *Workflow, records []dispatch.Record) (*Flow, error) {
+func Load(w *Workflow, records []taskqueue.Record) (*Flow, error) {
 	f, err := New(w)
 	if err != nil {
 		return nil, err
@@ -49,10 +49,10 @@ func Load(w *Workflow, records []dispatch.Record) (*Flow, error) {
 	return f, nil
 }
 
-func decode(records []dispatch.Record) (*runRecord, []logEntry, error) {
+func decode(records []taskqueue.Record) (*runRecord, []logEntry, error) {
 	var run *runRecord
 	logs := slices.Clone(records)
-	slices.SortStableFunc(logs, func(a, b dispatch.Record) int { return strings.Compare(a.Key, b.Key) })
+	slices.SortStableFunc(logs, func(a, b taskqueue.Record) int { return strings.Compare(a.Key, b.Key) })
 	var log []logEntry
 	for _, r := range logs {
 		var err error

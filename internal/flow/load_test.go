@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 func TestLoadRefusesAnotherWorkflow(t *testing.T) {
@@ -19,10 +20,10 @@ func TestLoadRefusesAnotherWorkflow(t *testing.T) {
 	if _, err := Load(other, x.records); !errors.Is(err, ErrOtherWorkflow) {
 		t.Errorf("other parameters: %v", err)
 	}
-	if f, err := Load(x.w, []dispatch.Record{{Table: "job", Key: "1", Body: []byte("{")}}); err != nil || f == nil {
+	if f, err := Load(x.w, []taskqueue.Record{{Table: "job", Key: "1", Body: []byte("{")}}); err != nil || f == nil {
 		t.Errorf("records of others: %v", err)
 	}
-	broken := append(slices.Clone(x.records), dispatch.Record{Table: TableLog, Key: "f", Body: []byte("{")})
+	broken := append(slices.Clone(x.records), taskqueue.Record{Table: TableLog, Key: "f", Body: []byte("{")})
 	if _, err := Load(x.w, broken); err == nil {
 		t.Error("a broken record passed")
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // Tables of durable records. flow_run has one record, which names the
@@ -87,5 +88,5 @@ func (f *Flow) record(table, key string, body any) {
 	if err != nil {
 		panic(fmt.Sprintf("flow: encode %T: %v", body, err)) // the types above always encode
 	}
-	f.effects.Persist = append(f.effects.Persist, dispatch.Record{Table: table, Key: key, Body: data})
+	f.effects.Persist = append(f.effects.Persist, taskqueue.Record{Table: table, Key: key, Body: data})
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // world stands for server and dispatch: it takes the effects of a Flow,
@@ -17,7 +18,7 @@ type world struct {
 	w         *Workflow
 	flow      *Flow
 	now       time.Time
-	records   []dispatch.Record
+	records   []taskqueue.Record
 	exists    map[string]bool // LFNs with a version or a writer
 	jobs      map[string]NewJob
 	submitted []string

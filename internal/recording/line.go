@@ -9,6 +9,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/taskqueue"
 )
 
 // format changes when older recordings can no longer be read.
@@ -43,7 +44,7 @@ type beginLine struct {
 	Config     dispatch.Config   `json:"config"`
 }
 
-// record is a dispatch.Record; without a body it deletes.
+// record is a taskqueue.Record; without a body it deletes.
 type record struct {
 	Table string  `json:"table"`
 	Run   uint32  `json:"run,omitempty"`
@@ -78,7 +79,7 @@ func (c *content) UnmarshalJSON(data []byte) error {
 	return err
 }
 
-func records(from []dispatch.Record) []record {
+func records(from []taskqueue.Record) []record {
 	to := make([]record, len(from))
 	for i, r := range from {
 		to[i] = record{r.Table, uint32(r.Run), r.Key, r.Body}

@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wfformat"
 )
 
@@ -57,7 +58,7 @@ type replay struct {
 
 	workflow *flow.Workflow
 	begin    *beginLine
-	durable  []dispatch.Record
+	durable  []taskqueue.Record
 	dispatch *dispatch.Core
 	flow     *flow.Flow
 }
@@ -71,8 +72,8 @@ func (r *replay) next(text []byte) error {
 	case l.Begin != nil:
 		return r.beginServer(l.Begin)
 	case l.Durable != nil:
-		r.durable = append(r.durable, dispatch.Record{
-			Table: l.Durable.Table, Run: dispatch.RunID(l.Durable.Run), Key: l.Durable.Key, Body: l.Durable.Body,
+		r.durable = append(r.durable, taskqueue.Record{
+			Table: l.Durable.Table, Run: taskqueue.RunID(l.Durable.Run), Key: l.Durable.Key, Body: l.Durable.Body,
 		})
 		return nil
 	case l.Load && r.begin != nil:

@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/taskqueue"
 )
 
 // DefaultLimit is the size in bytes at which a recording ends, whatever the
@@ -85,7 +86,7 @@ func (w *Writer) seekEnd() (int64, error) {
 
 // Load notes that the cores were loaded from records, with what dispatch wants
 // done first.
-func (w *Writer) Load(from []dispatch.Record, effects *dispatch.Effects) {
+func (w *Writer) Load(from []taskqueue.Record, effects *dispatch.Effects) {
 	if !w.open() {
 		return
 	}

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 
 	"fairway/internal/disk"
-	"fairway/internal/dispatch"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 )
 
 // archivePart is how many records of an archive are written in one transaction.
@@ -18,7 +18,7 @@ const archivePart = 4096
 
 // writeArchive makes the store that keeps the records of a run which is retired. It is there as a
 // whole, durably, or not at all; one that is there already is replaced.
-func (s *Server) writeArchive(ctx context.Context, path string, records []dispatch.Record) error {
+func (s *Server) writeArchive(ctx context.Context, path string, records []taskqueue.Record) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}

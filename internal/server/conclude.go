@@ -13,6 +13,7 @@ import (
 	"fairway/internal/server/convert"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -38,7 +39,7 @@ func (s *Server) conclude(failure error) Outcome {
 	if failure == nil {
 		record, err := r.endRecord(&r.room.Cores, &outcome)
 		if err == nil {
-			err = s.records.Apply(context.Background(), []dispatch.Record{record})
+			err = s.records.Apply(context.Background(), []taskqueue.Record{record})
 		}
 		if err != nil {
 			s.log.Error("the end of the run could not be recorded; it can be gone on with", "error", err)
@@ -103,7 +104,7 @@ func unfinished(c *state.Cores, totals *dispatch.Totals) string {
 }
 
 // endRecord is the record of the run that says how it ended.
-func (r *run) endRecord(c *state.Cores, outcome *Outcome) (dispatch.Record, error) {
+func (r *run) endRecord(c *state.Cores, outcome *Outcome) (taskqueue.Record, error) {
 	run := r.opened.run
 	run.State = state.Failed
 	switch {
@@ -172,7 +173,7 @@ func (r *run) tidy(succeeded bool) {
 	for _, result := range kept {
 		needed.Add(result.PFNs...)
 	}
-	records := convert.Each(gone, func(r dispatch.UnusedResult) dispatch.Record { return r.Record })
+	records := convert.Each(gone, func(r dispatch.UnusedResult) taskqueue.Record { return r.Record })
 	err := s.records.Apply(context.Background(), records)
 	if err == nil && succeeded {
 		err = r.results.Tidy(c, r.config.KeepResults)

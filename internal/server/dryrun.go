@@ -25,6 +25,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -336,26 +337,26 @@ func moreInputs(n int) string {
 // recordName is what a record is called.
 type recordName struct {
 	table, key string
-	run        dispatch.RunID
+	run        taskqueue.RunID
 }
 
-func nameOf(r dispatch.Record) recordName { return recordName{r.Table, r.Key, r.Run} }
+func nameOf(r taskqueue.Record) recordName { return recordName{r.Table, r.Key, r.Run} }
 
 // rehearsal is a store with changes that are never written to it.
 type rehearsal struct {
 	store   store.Store // nil: empty
-	changed map[recordName]dispatch.Record
+	changed map[recordName]taskqueue.Record
 }
 
-func (r *rehearsal) apply(records []dispatch.Record) {
-	r.changed = make(map[recordName]dispatch.Record, len(records))
+func (r *rehearsal) apply(records []taskqueue.Record) {
+	r.changed = make(map[recordName]taskqueue.Record, len(records))
 	for _, record := range records {
 		r.changed[nameOf(record)] = record
 	}
 }
 
 // Load is part of store.Store.
-func (r *rehearsal) Load(ctx context.Context, table string) ([]dispatch.Record, error) {
+func (r *rehearsal) Load(ctx context.Context, table string) ([]taskqueue.Record, error) {
 	if r.store == nil {
 		return nil, nil
 	}
@@ -371,14 +372,14 @@ func (r *rehearsal) Load(ctx context.Context, table string) ([]dispatch.Record, 
 			kept = append(kept, record)
 		}
 	}
-	slices.SortFunc(kept, func(a, b dispatch.Record) int {
+	slices.SortFunc(kept, func(a, b taskqueue.Record) int {
 		return cmp.Or(cmp.Compare(a.Run, b.Run), strings.Compare(a.Key, b.Key))
 	})
 	return kept, err
 }
 
 // Each is part of store.Store.
-func (r *rehearsal) Each(ctx context.Context, table string, take func(dispatch.Record) error) error {
+func (r *rehearsal) Each(ctx context.Context, table string, take func(taskqueue.Record) error) error {
 	records, err := r.Load(ctx, table)
 	for i := 0; i < len(records) && err == nil; i++ {
 		err = take(records[i])

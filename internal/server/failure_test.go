@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/test/files"
 )
@@ -29,7 +29,7 @@ type failing struct {
 
 var errDisk = errors.New("the disk is on fire")
 
-func (f *failing) Apply(ctx context.Context, records []dispatch.Record) error {
+func (f *failing) Apply(ctx context.Context, records []taskqueue.Record) error {
 	if f.fails(f.count.Add(1)) {
 		return errDisk
 	}

@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -42,8 +42,8 @@ func TestServerDoesNotGrow(t *testing.T) {
 		if end := v.await(run); !end.GetSucceeded() {
 			t.Fatal(end)
 		}
-		v.retired(dispatch.RunID(run))
-		if _, err := v.server.RemoveRun(t.Context(), dispatch.RunID(run), false); err != nil {
+		v.retired(taskqueue.RunID(run))
+		if _, err := v.server.RemoveRun(t.Context(), taskqueue.RunID(run), false); err != nil {
 			t.Fatal(err)
 		}
 		for changed := v.server.loop.Changes(); resultsOf(t, v) > keep; changed = v.server.loop.Changes() {

@@ -14,11 +14,11 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/batch"
 	"fairway/internal/disk"
-	"fairway/internal/dispatch"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/term"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 )
 
 // Job says that the server is a batch job itself. People reach it over the network, and
@@ -331,7 +331,7 @@ type fenced struct {
 }
 
 // Apply is part of store.Store.
-func (f fenced) Apply(ctx context.Context, records []dispatch.Record) error {
+func (f fenced) Apply(ctx context.Context, records []taskqueue.Record) error {
 	if err := f.server.term.Good(); err != nil {
 		if errors.Is(err, term.ErrFollowed) && f.server.cancel != nil {
 			f.server.leave(err)

@@ -7,8 +7,8 @@ import (
 	"sync"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 )
 
 // keepingTable has one record, under keepingKey: the time up to which what is kept for a time has been kept.
@@ -93,7 +93,7 @@ func (k *keeping) by(running, machine time.Time) time.Time {
 }
 
 // record makes durable what is reached, if that is much more than before; nil: it is not.
-func (k *keeping) record() ([]dispatch.Record, error) {
+func (k *keeping) record() ([]taskqueue.Record, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.reached.Sub(k.recorded) < keepingRecorded {
@@ -104,5 +104,5 @@ func (k *keeping) record() ([]dispatch.Record, error) {
 		return nil, err
 	}
 	k.recorded = k.reached
-	return []dispatch.Record{record}, nil
+	return []taskqueue.Record{record}, nil
 }

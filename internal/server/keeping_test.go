@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/test/files"
 )
 
@@ -61,7 +61,7 @@ func TestAServerWhoseClockIsAheadRemovesNoResults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := v.server.records.Apply(t.Context(), []dispatch.Record{reached}); err != nil {
+	if err := v.server.records.Apply(t.Context(), []taskqueue.Record{reached}); err != nil {
 		t.Fatal(err)
 	}
 	v.stop()

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 	"fairway/test/files"
@@ -22,11 +23,11 @@ import (
 type betweenPieces struct {
 	store.Store
 	between func()
-	most    int              // records of a transaction
-	order   []dispatch.RunID // of the jobs of each
+	most    int               // records of a transaction
+	order   []taskqueue.RunID // of the jobs of each
 }
 
-func (s *betweenPieces) Apply(ctx context.Context, records []dispatch.Record) error {
+func (s *betweenPieces) Apply(ctx context.Context, records []taskqueue.Record) error {
 	err := s.Store.Apply(ctx, records)
 	s.most = max(s.most, len(records))
 	for _, r := range records {

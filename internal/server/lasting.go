@@ -102,7 +102,7 @@ func (s *Server) finderOf(b *submission, own string) *feed.Finder {
 }
 
 // layoutOf are the folders of a run: those of the state, with a results folder of its own.
-func (s *Server) layoutOf(run dispatch.RunID) folder.Layout {
+func (s *Server) layoutOf(run taskqueue.RunID) folder.Layout {
 	l := s.folders
 	l.Results = filepath.Join(l.Results, strconv.FormatUint(uint64(run), 10))
 	return l
@@ -157,7 +157,7 @@ func (s *Server) openSubmitted(ctx context.Context) error {
 	if err := s.sweepOwn(recorded); err != nil {
 		return err
 	}
-	last, err := state.LoadOf[dispatch.RunID](ctx, s.records, lastTable, 0)
+	last, err := state.LoadOf[taskqueue.RunID](ctx, s.records, lastTable, 0)
 	if err != nil {
 		return err
 	}
@@ -237,7 +237,7 @@ func (o *opened) findClosed(ctx context.Context, find *feed.Finder) (err error) 
 // SubmitWorkflow is part of api.Lasting.
 func (s *Server) SubmitWorkflow(
 	ctx context.Context, w *api.SubmittedWorkflow,
-) (id dispatch.RunID, known bool, err error) {
+) (id taskqueue.RunID, known bool, err error) {
 	b := &submission{
 		Key: w.Key, File: w.File, Text: w.Text, Folder: w.Folder, Parameters: w.Parameters, Until: w.Until,
 		KeepGoing: w.KeepGoing, Results: w.Results, NoReuse: w.NoReuse, Priority: w.Priority,
@@ -424,7 +424,7 @@ func asServer(err error, does, instead string) error {
 // run is durable. Nothing is begun for a caller that has gone before the loop had the run.
 func (s *Server) beginRun(
 	ctx context.Context, b *submission, o *opened, find *feed.Finder,
-) (id dispatch.RunID, err error) {
+) (id taskqueue.RunID, err error) {
 	r, begun, err := s.handOver(ctx, b, o, find)
 	if err != nil {
 		return 0, err
@@ -475,7 +475,7 @@ func (s *Server) handOver(
 		return nil, nil, err
 	}
 	begun, err = s.inbox.Begin(ctx, r.room, &loop.Request{
-		Records: []dispatch.Record{run, submitted}, Dispatch: []dispatch.Input{r.config.setRun(id)},
+		Records: []taskqueue.Record{run, submitted}, Dispatch: []dispatch.Input{r.config.setRun(id)},
 		Flow: []flow.Input{flow.Tick{}},
 	})
 	if err == nil {
@@ -525,7 +525,7 @@ func (s *Server) restRuns(failure error) Outcome {
 		run.Seconds = r.before.Seconds + time.Since(r.began).Seconds()
 		record, err := run.Record()
 		if err == nil {
-			err = s.records.Apply(context.Background(), []dispatch.Record{record})
+			err = s.records.Apply(context.Background(), []taskqueue.Record{record})
 		}
 		if err != nil {
 			s.log.Warn("how long a run took could not be recorded", "run", r.room.Run, "error", err)
@@ -549,11 +549,11 @@ func (s *Server) Find(ctx context.Context, number uint32) (api.Run, api.Control,
 		return nil, nil, connect.NewError(connect.CodeInvalidArgument,
 			errors.New("this server has many runs: name one with --run; `fairway runs` lists them"))
 	}
-	if r := s.runs.get(dispatch.RunID(number)); r != nil {
+	if r := s.runs.get(taskqueue.RunID(number)); r != nil {
 		return r, r, nil
 	}
-	archived, err := s.openArchive(ctx, dispatch.RunID(number))
-	switch _, kept := s.runs.owner(dispatch.RunID(number)); {
+	archived, err := s.openArchive(ctx, taskqueue.RunID(number))
+	switch _, kept := s.runs.owner(taskqueue.RunID(number)); {
 	case err == nil:
 		return archived, nil, nil
 	case kept && !errors.Is(err, os.ErrNotExist): // who follows the run is to ask again
@@ -564,7 +564,7 @@ func (s *Server) Find(ctx context.Context, number uint32) (api.Run, api.Control,
 }
 
 // Owner is part of api.Lasting.
-func (s *Server) Owner(run dispatch.RunID) (owner taskqueue.Account, ok bool) {
+func (s *Server) Owner(run taskqueue.RunID) (owner taskqueue.Account, ok bool) {
 	return s.runs.owner(run)
 }
 
@@ -577,24 +577,24 @@ func (s *Server) QueryFleet(ctx context.Context, ask func(*dispatch.Core)) error
 func (s *Server) PilotsWaiting() []string { return s.pilots.Waiting() }
 
 // openArchive shows a run that is retired.
-func (s *Server) openArchive(ctx context.Context, id dispatch.RunID) (api.Archived, error) {
+func (s *Server) openArchive(ctx context.Context, id taskqueue.RunID) (api.Archived, error) {
 	return api.OpenArchived(ctx, s.layoutOf(id), s.archiveOf(id), s.records)
 }
 
 // ListRuns is part of api.Lasting. The records of those that are not listed are not read one by one.
 func (s *Server) ListRuns(ctx context.Context, q *api.RunQuery) (listed []api.RunStanding, more bool, err error) {
-	load := func(id dispatch.RunID) (*state.Run, error) { return state.LoadRunOf(ctx, s.records, id) }
+	load := func(id taskqueue.RunID) (*state.Run, error) { return state.LoadRunOf(ctx, s.records, id) }
 	numbers := s.runs.numbers()
 	if len(numbers) > fewRuns && (q.Fits != nil || q.Limit > fewRuns) {
 		all, err := state.LoadRuns(ctx, s.records)
 		if err != nil {
 			return nil, false, err
 		}
-		byID := make(map[dispatch.RunID]*state.Run, len(all))
+		byID := make(map[taskqueue.RunID]*state.Run, len(all))
 		for _, run := range all {
 			byID[run.ID] = run
 		}
-		load = func(id dispatch.RunID) (*state.Run, error) { return byID[id], nil }
+		load = func(id taskqueue.RunID) (*state.Run, error) { return byID[id], nil }
 	}
 	live, err := s.standings(ctx)
 	if err != nil {
@@ -628,9 +628,9 @@ type liveStanding struct {
 }
 
 // standings are those of all runs in the core, by one question to the loop.
-func (s *Server) standings(ctx context.Context) (map[dispatch.RunID]*liveStanding, error) {
+func (s *Server) standings(ctx context.Context) (map[taskqueue.RunID]*liveStanding, error) {
 	all := s.runs.all()
-	live := make(map[dispatch.RunID]*liveStanding, len(all))
+	live := make(map[taskqueue.RunID]*liveStanding, len(all))
 	for _, r := range all {
 		live[r.room.Run] = new(liveStanding)
 	}
@@ -657,7 +657,7 @@ func (s *Server) standings(ctx context.Context) (map[dispatch.RunID]*liveStandin
 // standing is how a run stands; nil if it is not there any more, or in none of the states. live is nil
 // unless there are rooms of it.
 func (s *Server) standing(
-	id dispatch.RunID, states []string, live *liveStanding, load func(dispatch.RunID) (*state.Run, error),
+	id taskqueue.RunID, states []string, live *liveStanding, load func(taskqueue.RunID) (*state.Run, error),
 ) (*api.RunStanding, error) {
 	wanted := func(of state.Status) bool { return len(states) == 0 || slices.Contains(states, string(of)) }
 	if ended, ok := s.runs.endedAs(id); live == nil && (!ok || !wanted(ended)) {

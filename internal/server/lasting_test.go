@@ -21,6 +21,7 @@ import (
 	"fairway/internal/server/listen"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 	"fairway/test/files"
@@ -211,13 +212,13 @@ func TestServerTakesWorkflows(t *testing.T) {
 
 // retired waits until the core has forgotten all runs up to a number, and nothing of them is in the
 // store of the server but how they ended.
-func (v *service) retired(last dispatch.RunID) {
+func (v *service) retired(last taskqueue.RunID) {
 	v.t.Helper()
 	changed := v.server.loop.Changes()
 	for left := 1; left > 0; {
 		left = 0
 		err := v.server.inbox.Query(v.t.Context(), func(c *state.Cores) {
-			for run := dispatch.RunID(1); run <= last; run++ {
+			for run := taskqueue.RunID(1); run <= last; run++ {
 				if _, ok := c.Dispatch.Run(run); ok {
 					left++
 				}

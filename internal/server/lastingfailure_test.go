@@ -19,6 +19,7 @@ import (
 	"fairway/internal/server/api"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/test/files"
 )
@@ -32,8 +33,8 @@ type failingOnce struct {
 	failed  atomic.Bool
 }
 
-func (f *failingOnce) Apply(ctx context.Context, records []dispatch.Record) error {
-	meant := slices.ContainsFunc(records, func(r dispatch.Record) bool {
+func (f *failingOnce) Apply(ctx context.Context, records []taskqueue.Record) error {
+	meant := slices.ContainsFunc(records, func(r taskqueue.Record) bool {
 		return r.Table == state.RunTable && bytes.Contains(r.Body, []byte(f.text))
 	})
 	if !meant || f.failed.Swap(true) {
@@ -82,7 +83,7 @@ func TestStoreFailsAtARetirement(t *testing.T) {
 	run := v.submit(twoSteps, files.Folder(t, threeTexts), nil)
 	asking, stop := context.WithCancel(t.Context())
 	var asked sync.WaitGroup
-	if r := v.server.runs.get(dispatch.RunID(run)); r != nil {
+	if r := v.server.runs.get(taskqueue.RunID(run)); r != nil {
 		for range 4 {
 			asked.Go(func() {
 				for asking.Err() == nil {
@@ -96,7 +97,7 @@ func TestStoreFailsAtARetirement(t *testing.T) {
 	}
 	stop()
 	asked.Wait()
-	if v.server.runs.get(dispatch.RunID(run)) != nil {
+	if v.server.runs.get(taskqueue.RunID(run)) != nil {
 		t.Fatal("the run is not retired")
 	}
 	v.retired(1)
@@ -136,7 +137,7 @@ func TestTheEndOfARunWaitsForItsCores(t *testing.T) {
 	if end := v.await(run); !end.GetSucceeded() {
 		t.Fatal(end)
 	}
-	r := server.runs.get(dispatch.RunID(run))
+	r := server.runs.get(taskqueue.RunID(run))
 	r.concluded.Store(nil)
 	held.Store(true)
 	armed.Store(true)
@@ -203,7 +204,7 @@ func TestRemovalIsCompleted(t *testing.T) {
 	defer v.stop()
 	run := v.submit(twoSteps, files.Folder(t, threeTexts), nil)
 	v.await(run)
-	if err := os.Remove(v.server.archiveOf(dispatch.RunID(run))); err != nil {
+	if err := os.Remove(v.server.archiveOf(taskqueue.RunID(run))); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := v.client.RemoveRuns(t.Context(), &wire.RemoveRunsRequest{Runs: []uint32{run}}); err != nil {

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -22,7 +22,7 @@ type countingRuns struct {
 	read atomic.Int64
 }
 
-func (s *countingRuns) Load(ctx context.Context, table string) ([]dispatch.Record, error) {
+func (s *countingRuns) Load(ctx context.Context, table string) ([]taskqueue.Record, error) {
 	records, err := s.Store.Load(ctx, table)
 	if table == state.RunTable {
 		s.read.Add(int64(len(records)))
@@ -31,8 +31,8 @@ func (s *countingRuns) Load(ctx context.Context, table string) ([]dispatch.Recor
 }
 
 func (s *countingRuns) LoadPart(
-	ctx context.Context, table string, run dispatch.RunID, from, below string, limit int,
-) ([]dispatch.Record, error) {
+	ctx context.Context, table string, run taskqueue.RunID, from, below string, limit int,
+) ([]taskqueue.Record, error) {
 	records, err := s.Store.LoadPart(ctx, table, run, from, below, limit)
 	if table == state.RunTable {
 		s.read.Add(int64(len(records)))
@@ -49,10 +49,10 @@ func TestManyRunsAreListedQuickly(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	records := make([]dispatch.Record, runs)
+	records := make([]taskqueue.Record, runs)
 	for i := range records {
 		run := &state.Run{
-			ID: dispatch.RunID(i + 1), Workflow: "w", Archived: true, State: state.Succeeded,
+			ID: taskqueue.RunID(i + 1), Workflow: "w", Archived: true, State: state.Succeeded,
 			Parameters: map[string]string{"n": "1"},
 		}
 		if i == 10 {

@@ -9,6 +9,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/notice"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 )
 
 // StuckTime is for how long no job of a run may run, though some could, before a notice says so.
@@ -43,7 +44,7 @@ func (s *Server) note(r *run, event, text string, problems []string) {
 
 // watchStuck tells of runs that are stuck, once until they go on, until ctx ends.
 func (s *Server) watchStuck(ctx context.Context) {
-	since, told := map[dispatch.RunID]time.Time{}, map[dispatch.RunID]bool{}
+	since, told := map[taskqueue.RunID]time.Time{}, map[taskqueue.RunID]bool{}
 	tick := time.NewTicker(StuckTime / 10)
 	defer tick.Stop()
 	for {

@@ -18,6 +18,7 @@ import (
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -58,8 +59,10 @@ type opened struct {
 // openRecords looks at what was run before in a folder, and at the inputs as
 // they are now.
 func openRecords(ctx context.Context, config *Config, s store.Store, find *feed.Finder) (*opened, error) {
-	o := &opened{now: map[string][]flow.InputFile{}, elsewhere: map[string][]flow.InputFile{},
-		listed: map[string]*feed.Listed{}, gone: map[string][]string{}}
+	o := &opened{
+		now: map[string][]flow.InputFile{}, elsewhere: map[string][]flow.InputFile{},
+		listed: map[string]*feed.Listed{}, gone: map[string][]string{},
+	}
 	fresh, err := flow.New(config.Workflow)
 	if err != nil {
 		return nil, err
@@ -291,7 +294,7 @@ func (o *opened) losses() (notes []string) {
 }
 
 // runID is the number of the run that is to begin or go on.
-func (o *opened) runID() dispatch.RunID {
+func (o *opened) runID() taskqueue.RunID {
 	switch {
 	case o.run == nil:
 		return 1
@@ -302,7 +305,7 @@ func (o *opened) runID() dispatch.RunID {
 }
 
 // setRun begins a run, or has it go on.
-func (c *Config) setRun(run dispatch.RunID) dispatch.Input {
+func (c *Config) setRun(run taskqueue.RunID) dispatch.Input {
 	return dispatch.SetRun{Run: dispatch.Run{
 		ID: run, Name: c.Workflow.Name, Account: c.Account, Limits: c.Workflow.Limits, Scope: c.Scope, NoReuse: c.NoReuse,
 		KeepGoing: c.KeepGoing || c.Workflow.Open(),
@@ -313,7 +316,7 @@ func (c *Config) setRun(run dispatch.RunID) dispatch.Input {
 // record and the results of the earlier one, and nothing else.
 func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) error {
 	workflow := o.flow.Workflow()
-	var records []dispatch.Record
+	var records []taskqueue.Record
 	var unwanted []dispatch.AttemptID
 	if o.decision == runChanged {
 		var err error
@@ -324,8 +327,10 @@ func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) err
 	id := o.runID()
 	if o.decision == runNew || o.decision == runChanged {
 		gone := len(o.gone) > 0 || o.run != nil && o.run.State != state.Succeeded && o.run.InputsGone
-		o.run = &state.Run{ID: id, Form: state.Form, Started: time.Now(), Parameters: config.Workflow.Set(), InputsGone: gone,
-			NoReuse: config.NoReuse}
+		o.run = &state.Run{
+			ID: id, Form: state.Form, Started: time.Now(), Parameters: config.Workflow.Set(), InputsGone: gone,
+			NoReuse: config.NoReuse,
+		}
 		o.inputs = nil
 	}
 	o.run.Workflow, o.run.File, o.run.Source, o.run.Digest = workflow.Name, workflow.File, sourceOf(config),
@@ -351,7 +356,7 @@ func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) err
 // kept.
 func forget(
 	ctx context.Context, s state.Source, again rerun,
-) (records []dispatch.Record, unwanted []dispatch.AttemptID, err error) {
+) (records []taskqueue.Record, unwanted []dispatch.AttemptID, err error) {
 	jobs, err := state.LoadTables(ctx, s, dispatch.Tables())
 	if err != nil {
 		return nil, nil, err

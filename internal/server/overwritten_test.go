@@ -15,6 +15,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/test/files"
 )
@@ -99,12 +100,12 @@ func testOverwritten(t *testing.T, cache pilot.CacheConfig, text, name, workflow
 	run := func() (ended *wire.ProgressReport, got string) {
 		n := p.submit(strings.ReplaceAll(workflow, "BEFORE", before), inputs, nil)
 		if ended = p.await(n); !ended.GetSucceeded() { // it stays until somebody removes it
-			if _, err := p.server.RemoveRun(t.Context(), dispatch.RunID(n), false); err != nil {
+			if _, err := p.server.RemoveRun(t.Context(), taskqueue.RunID(n), false); err != nil {
 				t.Fatal(err)
 			}
 			return ended, ""
 		}
-		p.retired(dispatch.RunID(n))
+		p.retired(taskqueue.RunID(n))
 		b, _ := os.ReadFile(filepath.Join(p.server.folders.Results, fmt.Sprint(n), "got"))
 		return ended, string(b)
 	}
@@ -144,7 +145,7 @@ steps:
 		holds.Store(now)
 		n := p.submit(text, t.TempDir(), nil)
 		ended := p.await(n)
-		p.retired(dispatch.RunID(n))
+		p.retired(taskqueue.RunID(n))
 		got, _ := os.ReadFile(filepath.Join(p.server.folders.Results, fmt.Sprint(n), "got"))
 		if string(got) != now {
 			t.Errorf("where its input is %q a job read %q: %v", now, got, ended)

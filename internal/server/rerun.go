@@ -9,6 +9,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 )
 
 // rerun are the names of steps and jobs that a person wants to run once more.
@@ -32,7 +33,7 @@ func openRerun(ctx context.Context, names []string, workflow *flow.Workflow, s s
 		if slices.Contains(workflow.Steps(), name) {
 			continue
 		}
-		var jobs []dispatch.Record
+		var jobs []taskqueue.Record
 		if s != nil {
 			var err error
 			if jobs, err = s.Load(ctx, dispatch.TableJob); err != nil {
@@ -56,14 +57,14 @@ func (r rerun) chosen(step, job string) bool {
 }
 
 // drop returns the records that delete the results which are not to be taken.
-func (r rerun) drop(records []dispatch.Record) ([]dispatch.Record, error) {
+func (r rerun) drop(records []taskqueue.Record) ([]taskqueue.Record, error) {
 	if len(r) == 0 {
 		return nil, nil
 	}
 	keys, _, err := dispatch.Rerun(records, r.chosen)
-	var dropped []dispatch.Record
+	var dropped []taskqueue.Record
 	for key := range keys {
-		dropped = append(dropped, dispatch.Record{Table: dispatch.TableResult, Key: key})
+		dropped = append(dropped, taskqueue.Record{Table: dispatch.TableResult, Key: key})
 	}
 	return dropped, err
 }

@@ -11,6 +11,7 @@ import (
 	"fairway/internal/server/api"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -70,7 +71,7 @@ func (s *Server) tellResults(ctx context.Context, removed *api.RemovedRun) error
 	if err != nil {
 		return err
 	}
-	shown := map[dispatch.RunID]string{}
+	shown := map[taskqueue.RunID]string{}
 	for _, result := range named {
 		told := api.RunResult{NamedResult: result}
 		for _, id := range result.Others {
@@ -87,7 +88,7 @@ func (s *Server) tellResults(ctx context.Context, removed *api.RemovedRun) error
 }
 
 // shownRun names a run for a person.
-func (s *Server) shownRun(ctx context.Context, id dispatch.RunID) (string, error) {
+func (s *Server) shownRun(ctx context.Context, id taskqueue.RunID) (string, error) {
 	run, err := state.LoadRunOf(ctx, s.records, id)
 	if err != nil || run == nil || run.Account.User == "" {
 		return fmt.Sprintf("run %d", id), err
@@ -123,7 +124,7 @@ func (s *Server) forgetResults(ctx context.Context, results []dispatch.UnusedRes
 					continue
 				}
 				keys = append(keys, key)
-				r.Records = append(r.Records, dispatch.Record{
+				r.Records = append(r.Records, taskqueue.Record{
 					Table: state.ProvenanceTable, Key: state.ProvenanceKey(results[i].Job, key),
 				})
 				if attempts[i] != 0 {

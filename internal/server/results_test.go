@@ -9,9 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/test/files"
 )
 
@@ -31,11 +31,11 @@ func TestUnusedResultsAreCutWhenARunEnds(t *testing.T) {
 		if end := v.await(submit(i)); !end.GetSucceeded() {
 			t.Fatal(end)
 		}
-		v.retired(dispatch.RunID(i + 1))
+		v.retired(taskqueue.RunID(i + 1))
 	}
 	settled(t, v, 18) // of runs that are kept
 	for i := range 6 {
-		if _, err := v.server.RemoveRun(t.Context(), dispatch.RunID(i+1), false); err != nil {
+		if _, err := v.server.RemoveRun(t.Context(), taskqueue.RunID(i+1), false); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/taskqueue"
 )
 
@@ -24,7 +23,7 @@ func TestResultsOfAnotherRunAreNoPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	theirs, ours := taskqueue.Account{Group: "theirs", User: "u"}, taskqueue.Account{Group: "ours", User: "u"}
-	s.runs.away = map[dispatch.RunID]awayRun{
+	s.runs.away = map[taskqueue.RunID]awayRun{
 		7: {owner: theirs, results: "file:" + root + "/link/../theirs"}, 8: {owner: ours, results: "file:" + root + "/ours"},
 		9: {owner: theirs, results: "dav://host/theirs/"},
 	}

@@ -23,6 +23,7 @@ import (
 	"fairway/internal/server/loop"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 )
 
 // A run of a lasting server is concluded when it is over. One that has succeeded is retired then.
@@ -83,7 +84,7 @@ func (s *Server) endRun(ctx context.Context, r *run) error {
 		return s.retire(ctx, r)
 	}
 	var outcome *Outcome
-	var record dispatch.Record
+	var record taskqueue.Record
 	var failure error
 	// It waits as what changes something does: right after a load questions are answered by cores
 	// that do not know yet that all is done.
@@ -107,7 +108,7 @@ func (s *Server) endRun(ctx context.Context, r *run) error {
 	if outcome.Succeeded {
 		r.endPublishing()
 	}
-	err = r.inbox.Deliver(ctx, func() *loop.Request { return &loop.Request{Records: []dispatch.Record{record}} })
+	err = r.inbox.Deliver(ctx, func() *loop.Request { return &loop.Request{Records: []taskqueue.Record{record}} })
 	s.loop.Notify()
 	s.noteEnd(r, outcome)
 	if err == nil && outcome.Succeeded {
@@ -123,7 +124,7 @@ var (
 )
 
 // archiveOf is the store that keeps the records of a run which is retired.
-func (s *Server) archiveOf(run dispatch.RunID) string {
+func (s *Server) archiveOf(run taskqueue.RunID) string {
 	return filepath.Join(s.folders.State, folder.ArchiveName, strconv.FormatUint(uint64(run), 10)+".db")
 }
 
@@ -167,7 +168,7 @@ func (s *Server) retire(ctx context.Context, r *run) error {
 	err = s.inbox.Drop(ctx, func() *loop.Request {
 		return &loop.Request{
 			Run: id, Dispatch: []dispatch.Input{dispatch.RetireRun{Run: id, Keep: true, Swept: true}, kept},
-			Records: []dispatch.Record{record, left},
+			Records: []taskqueue.Record{record, left},
 		}
 	})
 	if err != nil {
@@ -183,7 +184,7 @@ func (s *Server) retire(ctx context.Context, r *run) error {
 
 // keepResults has a run leave its results and how they were made, and returns how many bytes it has stored.
 func (s *Server) keepResults(
-	ctx context.Context, id dispatch.RunID, provenance []dispatch.Record,
+	ctx context.Context, id taskqueue.RunID, provenance []taskqueue.Record,
 ) (stored int64, err error) {
 	jobs := 0
 	if err := s.inbox.Query(ctx, func(c *state.Cores) {
@@ -204,7 +205,7 @@ func (s *Server) keepResults(
 	for piece := range slices.Chunk(provenance, s.retiring.records) {
 		err := s.inbox.Deliver(ctx, func() *loop.Request {
 			return &loop.Request{Run: id, Prepare: func(c *state.Cores, q *loop.Request) error {
-				q.Records = slices.DeleteFunc(slices.Clone(piece), func(r dispatch.Record) bool {
+				q.Records = slices.DeleteFunc(slices.Clone(piece), func(r taskqueue.Record) bool {
 					job, key, _ := strings.Cut(r.Key, "\n")
 					maker := c.Dispatch.MadeBy(key)
 					return maker != "" && maker != job // its result is that of another job, and what it made itself goes
@@ -220,8 +221,8 @@ func (s *Server) keepResults(
 }
 
 // sweep deletes the records of a run that is retired.
-func (s *Server) sweep(ctx context.Context, id dispatch.RunID) error {
-	deleted := func(records []dispatch.Record) error {
+func (s *Server) sweep(ctx context.Context, id taskqueue.RunID) error {
+	deleted := func(records []taskqueue.Record) error {
 		for i := range records {
 			records[i].Body = nil
 		}
@@ -236,13 +237,13 @@ func (s *Server) sweep(ctx context.Context, id dispatch.RunID) error {
 			return err
 		}
 	}
-	return deleted([]dispatch.Record{{Table: state.SweptTable, Run: id, Key: state.RunKey}})
+	return deleted([]taskqueue.Record{{Table: state.SweptTable, Run: id, Key: state.RunKey}})
 }
 
 // inPieces calls take with the records that a table has of a run, some at a time: who writes to the store waits
 // for each reader. They may be deleted meanwhile.
 func (s *Server) inPieces(
-	ctx context.Context, table string, id dispatch.RunID, most int, take func([]dispatch.Record) error,
+	ctx context.Context, table string, id taskqueue.RunID, most int, take func([]taskqueue.Record) error,
 ) error {
 	for from := ""; ; {
 		part, err := s.records.LoadPart(ctx, table, id, from, state.LastKey, most)
@@ -258,13 +259,13 @@ func (s *Server) inPieces(
 
 // archive writes the records of a run to its archive. It returns how the results that the run
 // leaves were made.
-func (s *Server) archive(ctx context.Context, id dispatch.RunID) (provenance []dispatch.Record, err error) {
+func (s *Server) archive(ctx context.Context, id taskqueue.RunID) (provenance []taskqueue.Record, err error) {
 	all, err := s.records.Load(ctx, state.HostTable)
 	if err != nil {
 		return nil, err
 	}
 	for _, table := range slices.Concat(dispatch.Tables(), archivedTables, []string{state.RunTable}) {
-		err := s.inPieces(ctx, table, id, archivePart, func(part []dispatch.Record) error {
+		err := s.inPieces(ctx, table, id, archivePart, func(part []taskqueue.Record) error {
 			all = append(all, part...)
 			return nil
 		})
@@ -276,7 +277,7 @@ func (s *Server) archive(ctx context.Context, id dispatch.RunID) (provenance []d
 	if err != nil {
 		return nil, err
 	}
-	err = s.records.Each(ctx, dispatch.TableResult, func(r dispatch.Record) error {
+	err = s.records.Each(ctx, dispatch.TableResult, func(r taskqueue.Record) error {
 		if taken[r.Key] {
 			r.Body = bytes.Clone(r.Body)
 			all = append(all, r)
@@ -299,7 +300,7 @@ func (s *Server) archive(ctx context.Context, id dispatch.RunID) (provenance []d
 
 // RemoveRun is part of api.Lasting. The record of the run goes last, so that a removal that was cut
 // short is completed when it is asked for again.
-func (s *Server) RemoveRun(ctx context.Context, id dispatch.RunID, dry bool) (*api.RemovedRun, error) {
+func (s *Server) RemoveRun(ctx context.Context, id taskqueue.RunID, dry bool) (*api.RemovedRun, error) {
 	s.runs.removing.Lock()
 	defer s.runs.removing.Unlock()
 	if free, _, err := spaceOf(s.folders.State); err == nil && free < maxSpare && !dry {
@@ -372,7 +373,7 @@ func (s *Server) forget(ctx context.Context, run *state.Run) error {
 	kept := s.sharing.keep(run.Account, -run.Stored)
 	err = s.inbox.Deliver(ctx, func() *loop.Request {
 		return &loop.Request{
-			Records:  []dispatch.Record{{Table: state.RunTable, Run: run.ID, Key: state.RunKey}, last},
+			Records:  []taskqueue.Record{{Table: state.RunTable, Run: run.ID, Key: state.RunKey}, last},
 			Dispatch: []dispatch.Input{kept, dispatch.ReleaseRun{Run: run.ID}},
 		}
 	})
@@ -392,7 +393,7 @@ func (s *Server) forget(ctx context.Context, run *state.Run) error {
 const releasedTogether = 2000
 
 // releaseResults has no result named by a run any more, in pieces: others are served between.
-func (s *Server) releaseResults(ctx context.Context, id dispatch.RunID) error {
+func (s *Server) releaseResults(ctx context.Context, id taskqueue.RunID) error {
 	var keys []string
 	if err := s.inbox.Query(ctx, func(c *state.Cores) { keys = c.Dispatch.KeysNamedBy(id) }); err != nil {
 		return err
@@ -426,7 +427,7 @@ func sizeOf(path string) (size int64, err error) {
 
 // removeLogsOf removes what the attempts of an archived run printed, but for those that made a
 // result which is kept.
-func (s *Server) removeLogsOf(ctx context.Context, id dispatch.RunID) error {
+func (s *Server) removeLogsOf(ctx context.Context, id taskqueue.RunID) error {
 	attempts, err := state.ArchivedAttempts(ctx, s.archiveOf(id))
 	if err != nil {
 		return err

@@ -10,6 +10,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 	"fairway/test/files"
@@ -23,16 +24,16 @@ type unswept struct {
 	deleted int
 }
 
-func (s *unswept) Apply(ctx context.Context, records []dispatch.Record) error {
-	if slices.ContainsFunc(records, func(r dispatch.Record) bool {
+func (s *unswept) Apply(ctx context.Context, records []taskqueue.Record) error {
+	if slices.ContainsFunc(records, func(r taskqueue.Record) bool {
 		return r.Table == state.SweptTable || r.Table == dispatch.TableResult || r.Table == state.ProvenanceTable
 	}) || s.retired {
 		s.most = max(s.most, len(records))
 	}
-	s.retired = s.retired || slices.ContainsFunc(records, func(r dispatch.Record) bool {
+	s.retired = s.retired || slices.ContainsFunc(records, func(r taskqueue.Record) bool {
 		return r.Table == state.SweptTable
 	})
-	left := slices.DeleteFunc(slices.Clone(records), func(r dispatch.Record) bool {
+	left := slices.DeleteFunc(slices.Clone(records), func(r taskqueue.Record) bool {
 		return s.retired && r.Run != 0 && r.Body == nil
 	})
 	s.deleted += len(records) - len(left)

@@ -13,9 +13,9 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/api"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/test/files"
 )
@@ -102,7 +102,7 @@ func (p *cohorts) do(user, group, step, pattern string, samples map[string]strin
 	if end := p.await(run); !end.GetSucceeded() {
 		p.t.Fatal(end)
 	}
-	p.retired(dispatch.RunID(run))
+	p.retired(taskqueue.RunID(run))
 	return run
 }
 
@@ -162,7 +162,7 @@ func TestASecondCohortRunsNoAlignment(t *testing.T) {
 		t.Error("a run took nothing, or what was made only for another run")
 	}
 
-	removed, err := p.server.RemoveRun(t.Context(), dispatch.RunID(first), true)
+	removed, err := p.server.RemoveRun(t.Context(), taskqueue.RunID(first), true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -171,12 +171,14 @@ func TestASecondCohortRunsNoAlignment(t *testing.T) {
 		named = append(named, fmt.Sprintf("%s %v", r.Job, r.NamedBy))
 	}
 	slices.Sort(named)
-	want := []string{"align/a [run 2 of bob run 7 of ann]", "align/b [run 2 of bob run 7 of ann]",
-		"align/c [run 2 of bob run 7 of ann]", "call [run 7 of ann]"}
+	want := []string{
+		"align/a [run 2 of bob run 7 of ann]", "align/b [run 2 of bob run 7 of ann]",
+		"align/c [run 2 of bob run 7 of ann]", "call [run 7 of ann]",
+	}
 	if !slices.Equal(named, want) {
 		t.Errorf("with the first run would go %q, and not %q", named, want)
 	}
-	for _, id := range []dispatch.RunID{1, 7} {
+	for _, id := range []taskqueue.RunID{1, 7} {
 		if _, err := p.server.RemoveRun(t.Context(), id, false); err != nil {
 			t.Fatal(err)
 		}
@@ -221,7 +223,7 @@ func TestAFullDiskIsForeseen(t *testing.T) {
 	now := time.Now().Add(time.Hour)
 	for i, user := range []string{"ann", "bob"} {
 		p.do(user, []string{"lab", "safe"}[i], "align", "in/{sample}.fq", map[string]string{"in/a.fq": user}, false)
-		if _, err := p.server.RemoveRun(t.Context(), dispatch.RunID(i+1), false); err != nil {
+		if _, err := p.server.RemoveRun(t.Context(), taskqueue.RunID(i+1), false); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -31,8 +31,8 @@ type run struct {
 	server  *Server
 	config  Config // Workflow, Folder, and what else is of the run
 	opened  *opened
-	folders folder.Layout  // with the results folder of the run
-	owner   dispatch.RunID // of the published names; 0: all runs of the folder
+	folders folder.Layout   // with the results folder of the run
+	owner   taskqueue.RunID // of the published names; 0: all runs of the folder
 
 	room    *loop.Run
 	inbox   *loop.Inbox // of the run
@@ -81,7 +81,7 @@ func (s *Server) newRun(config Config, o *opened, find *feed.Finder) *run {
 
 // newRunAt is newRun for a run with a results folder of its own, of which it is the owner.
 func (s *Server) newRunAt(
-	config Config, o *opened, find *feed.Finder, folders folder.Layout, owner dispatch.RunID,
+	config Config, o *opened, find *feed.Finder, folders folder.Layout, owner taskqueue.RunID,
 ) *run {
 	id := o.runID()
 	r := &run{
@@ -153,7 +153,7 @@ func (r *run) tellPerson(text string) {
 }
 
 // ID is part of api.Run.
-func (r *run) ID() dispatch.RunID { return r.room.Run }
+func (r *run) ID() taskqueue.RunID { return r.room.Run }
 
 // Steps is part of api.Run.
 func (r *run) Steps() []string { return r.config.Workflow.Steps() }
@@ -306,7 +306,7 @@ func (r *run) close(ctx context.Context, name string) error {
 			closed.Closed = true
 			record, err := closed.Record()
 			if err == nil {
-				r.opened.run, request.Records = &closed, []dispatch.Record{record}
+				r.opened.run, request.Records = &closed, []taskqueue.Record{record}
 			}
 			return err
 		}})
@@ -374,22 +374,22 @@ type runs struct {
 	// removed, and is locked before submitting.
 	removing   sync.Mutex
 	submitting sync.Mutex
-	last       dispatch.RunID
+	last       taskqueue.RunID
 	keys       map[submissionName]*state.Run
 	beginning  map[submissionName]chan struct{}
-	ended      *loop.Mailbox[dispatch.RunID]
+	ended      *loop.Mailbox[taskqueue.RunID]
 
 	mu      sync.Mutex // guards what follows
-	byID    map[dispatch.RunID]*run
-	away    map[dispatch.RunID]awayRun // those that are put away
-	working context.Context            // of their rooms; nil before they work
+	byID    map[taskqueue.RunID]*run
+	away    map[taskqueue.RunID]awayRun // those that are put away
+	working context.Context             // of their rooms; nil before they work
 }
 
 func (rs *runs) add(r *run) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if rs.byID == nil {
-		rs.byID = map[dispatch.RunID]*run{}
+		rs.byID = map[taskqueue.RunID]*run{}
 	}
 	rs.byID[r.room.Run] = r
 	if r.owner == 0 {
@@ -400,7 +400,7 @@ func (rs *runs) add(r *run) {
 	}
 }
 
-func (rs *runs) get(id dispatch.RunID) *run {
+func (rs *runs) get(id taskqueue.RunID) *run {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	return rs.byID[id]
@@ -421,13 +421,13 @@ func (rs *runs) putAway(run *state.Run) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if rs.away == nil {
-		rs.away = map[dispatch.RunID]awayRun{}
+		rs.away = map[taskqueue.RunID]awayRun{}
 	}
 	rs.away[run.ID] = awayRun{run.State, run.Account, run.Results}
 }
 
 // endedAs is how a run has ended that is put away.
-func (rs *runs) endedAs(id dispatch.RunID) (ended state.Status, ok bool) {
+func (rs *runs) endedAs(id taskqueue.RunID) (ended state.Status, ok bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	away, ok := rs.away[id]
@@ -435,7 +435,7 @@ func (rs *runs) endedAs(id dispatch.RunID) (ended state.Status, ok bool) {
 }
 
 // owner is to whom a run belongs that is kept.
-func (rs *runs) owner(id dispatch.RunID) (owner taskqueue.Account, ok bool) {
+func (rs *runs) owner(id taskqueue.RunID) (owner taskqueue.Account, ok bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	if r := rs.byID[id]; r != nil {
@@ -446,7 +446,7 @@ func (rs *runs) owner(id dispatch.RunID) (owner taskqueue.Account, ok bool) {
 }
 
 // publishing is a run of another scope whose results are at a place (placeOf), in it or around it; 0: none.
-func (rs *runs) publishing(at, scope string) dispatch.RunID {
+func (rs *runs) publishing(at, scope string) taskqueue.RunID {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	meets := func(owner taskqueue.Account, results string) bool {
@@ -470,14 +470,14 @@ func (rs *runs) publishing(at, scope string) dispatch.RunID {
 }
 
 // remove forgets a run that is put away.
-func (rs *runs) remove(id dispatch.RunID) {
+func (rs *runs) remove(id taskqueue.RunID) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	delete(rs.away, id)
 }
 
 // numbers are those of all runs that are kept, the newest first.
-func (rs *runs) numbers() []dispatch.RunID {
+func (rs *runs) numbers() []taskqueue.RunID {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	numbers := slices.AppendSeq(slices.Collect(maps.Keys(rs.byID)), maps.Keys(rs.away))

@@ -20,7 +20,6 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/audit"
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/notice"
 	"fairway/internal/recording"
 	"fairway/internal/server/api"
@@ -36,6 +35,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 )
@@ -208,7 +208,7 @@ func (s *Server) openState() (err error) {
 	}
 	s.inbox = loop.NewInbox()
 	s.runs.keys, s.runs.beginning = map[submissionName]*state.Run{}, map[submissionName]chan struct{}{}
-	s.runs.ended = loop.NewMailbox[dispatch.RunID]()
+	s.runs.ended = loop.NewMailbox[taskqueue.RunID]()
 	s.space.crowded = loop.NewMailbox[string]()
 	s.contents = feed.NewContents()
 	s.element = elements.New(s.folders.Roots(), s.sched.Sleep)

@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/pilot"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/test/files"
 )
@@ -63,7 +64,7 @@ func TestResultsGoForOutputsThatNeedTheirRoom(t *testing.T) {
 	}
 	first := p.submit(strings.Replace(largeOutput, "BYTES", fmt.Sprint(12<<20), 1), t.TempDir(), nil)
 	p.await(first)
-	p.retired(dispatch.RunID(first))
+	p.retired(taskqueue.RunID(first))
 	if _, err := p.client.RemoveRuns(t.Context(), &wire.RemoveRunsRequest{Runs: []uint32{first}}); err != nil {
 		t.Fatal(err)
 	}
@@ -86,7 +87,7 @@ func TestRunsAreRemovedOnAFullDisk(t *testing.T) {
 			p := startService(t, root, twoStepsScript)
 			run := p.submit(twoSteps, texts, nil)
 			p.await(run)
-			p.retired(dispatch.RunID(run))
+			p.retired(taskqueue.RunID(run))
 			if err := p.server.lookAtSpace(t.Context(), time.Now()); err != nil {
 				t.Fatal(err)
 			}

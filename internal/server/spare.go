@@ -8,9 +8,9 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 )
 
 // A lasting server keeps a file that nobody reads beside its store. Where the disk is full to the last byte
@@ -51,7 +51,7 @@ type sparingStore struct {
 }
 
 // Apply is part of store.Store.
-func (s sparingStore) Apply(ctx context.Context, records []dispatch.Record) error {
+func (s sparingStore) Apply(ctx context.Context, records []taskqueue.Record) error {
 	err := s.Store.Apply(ctx, records)
 	if errors.Is(err, store.ErrFull) && s.server.giveSpare() {
 		err = s.Store.Apply(ctx, records)

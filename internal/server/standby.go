@@ -16,11 +16,11 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/access"
-	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
 	"fairway/internal/server/term"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 )
 
 // Several servers of one state may stand by for each other, where its records are in a PostgreSQL
@@ -368,25 +368,25 @@ func (w assertingStore) see(err error) error {
 }
 
 // Apply is part of store.Store.
-func (w assertingStore) Apply(ctx context.Context, records []dispatch.Record) error {
+func (w assertingStore) Apply(ctx context.Context, records []taskqueue.Record) error {
 	return w.see(w.Store.Apply(ctx, records))
 }
 
 // Load is part of store.Store.
-func (w assertingStore) Load(ctx context.Context, table string) ([]dispatch.Record, error) {
+func (w assertingStore) Load(ctx context.Context, table string) ([]taskqueue.Record, error) {
 	all, err := w.Store.Load(ctx, table)
 	return all, w.see(err)
 }
 
 // Each is part of store.Store.
-func (w assertingStore) Each(ctx context.Context, table string, take func(dispatch.Record) error) error {
+func (w assertingStore) Each(ctx context.Context, table string, take func(taskqueue.Record) error) error {
 	return w.see(w.Store.Each(ctx, table, take))
 }
 
 // LoadPart is part of store.Store.
 func (w assertingStore) LoadPart(
-	ctx context.Context, table string, run dispatch.RunID, from, below string, most int,
-) ([]dispatch.Record, error) {
+	ctx context.Context, table string, run taskqueue.RunID, from, below string, most int,
+) ([]taskqueue.Record, error) {
 	part, err := w.Store.LoadPart(ctx, table, run, from, below, most)
 	return part, w.see(err)
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // mayFail reports whether this step is one of those that fail.
@@ -17,7 +18,7 @@ func (s *server) mayFail() bool {
 
 // failStep ends the server at one of the two places at which a step is half
 // done: none of its records are durable, or all are and nobody has heard.
-func (s *server) failStep(in dispatch.Input, records []dispatch.Record) {
+func (s *server) failStep(in dispatch.Input, records []taskqueue.Record) {
 	if s.run.faults.IntN(2) == 0 {
 		s.run.faced[WriteFailed]++
 		s.inbox = append(retriable(in), s.inbox...)

@@ -32,7 +32,7 @@ var rivalShares = taskqueue.Shares{
 }
 
 // accountOf is to whom a run of the simulation belongs, if there are rivals.
-func (r *run) accountOf(id dispatch.RunID) taskqueue.Account {
+func (r *run) accountOf(id taskqueue.RunID) taskqueue.Account {
 	switch {
 	case r.exp.Workflow.Rivals == 0:
 		return taskqueue.Account{}
@@ -47,7 +47,7 @@ func (r *run) accountOf(id dispatch.RunID) taskqueue.Account {
 }
 
 // scopeOf says with which runs a run of a rival shares results.
-func (r *run) scopeOf(id dispatch.RunID) string { return r.accountOf(id).Group }
+func (r *run) scopeOf(id taskqueue.RunID) string { return r.accountOf(id).Group }
 
 // beginRivals has them submit their jobs, now and then.
 func (r *run) beginRivals() {
@@ -59,7 +59,7 @@ func (r *run) beginRivals() {
 	draw := Stream(r.seed, "rivals")
 	r.server.submit(dispatch.SetShares{Shares: rivalShares})
 	for u := range rivalUsers {
-		id := theRun + 1 + dispatch.RunID(u)
+		id := theRun + 1 + taskqueue.RunID(u)
 		r.server.submit(dispatch.SetRun{Run: dispatch.Run{
 			ID: id, Account: r.accountOf(id), Scope: r.scopeOf(id), KeepGoing: true,
 		}})
@@ -130,7 +130,7 @@ func (r *run) recountRivals(core *dispatch.Core) {
 	}
 	for _, taken := range []bool{false, true} { // what was made comes before who took it
 		for u := range rivalUsers {
-			for j := range core.Jobs(theRun+1+dispatch.RunID(u), 0) {
+			for j := range core.Jobs(theRun+1+taskqueue.RunID(u), 0) {
 				if j.Committed != 0 && taken == (j.Committed == takenAttempt) {
 					r.rivalCommitted(j.ID, j.Name, j.Committed, true)
 				}

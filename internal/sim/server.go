@@ -7,10 +7,11 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/sim/experiment"
+	"fairway/internal/taskqueue"
 )
 
 // theRun is the one run that the TaskQueue of a simulation has.
-const theRun dispatch.RunID = 1
+const theRun taskqueue.RunID = 1
 
 // server plays the part of the Fairway server around the core: it steps
 // inputs, makes records durable, and only then lets the effects out. It can
@@ -230,7 +231,7 @@ func (s *server) letOut(e dispatch.Effects) {
 // recordName is what a record is called.
 type recordName struct {
 	table, key string
-	run        dispatch.RunID
+	run        taskqueue.RunID
 }
 
 // memory is a store that survives the crashes of a run. Where a run has none
@@ -240,7 +241,7 @@ type memory struct {
 	tables  map[recordName][]byte
 }
 
-func (m *memory) apply(records []dispatch.Record) {
+func (m *memory) apply(records []taskqueue.Record) {
 	if !m.durable {
 		return
 	}
@@ -254,12 +255,12 @@ func (m *memory) apply(records []dispatch.Record) {
 }
 
 // all returns what is durable, in the order of tables and keys.
-func (m *memory) all() []dispatch.Record {
-	records := make([]dispatch.Record, 0, len(m.tables))
+func (m *memory) all() []taskqueue.Record {
+	records := make([]taskqueue.Record, 0, len(m.tables))
 	for key, body := range m.tables {
-		records = append(records, dispatch.Record{Table: key.table, Run: key.run, Key: key.key, Body: slices.Clone(body)})
+		records = append(records, taskqueue.Record{Table: key.table, Run: key.run, Key: key.key, Body: slices.Clone(body)})
 	}
-	slices.SortFunc(records, func(a, b dispatch.Record) int {
+	slices.SortFunc(records, func(a, b taskqueue.Record) int {
 		return cmp.Or(cmp.Compare(a.Table, b.Table), cmp.Compare(a.Run, b.Run), cmp.Compare(a.Key, b.Key))
 	})
 	return records

@@ -7,8 +7,8 @@ import (
 	"fmt"
 	"strings"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/fault"
+	"fairway/internal/taskqueue"
 )
 
 var (
@@ -99,7 +99,7 @@ func (st *statements) close() {
 	}
 }
 
-func (s *sqliteStore) Apply(ctx context.Context, records []dispatch.Record) error {
+func (s *sqliteStore) Apply(ctx context.Context, records []taskqueue.Record) error {
 	if s.mode == ReadOnly {
 		return s.explain("write", ErrReadOnly)
 	}
@@ -117,7 +117,7 @@ func (s *sqliteStore) Apply(ctx context.Context, records []dispatch.Record) erro
 	return s.explain("write", s.transact(context.WithoutCancel(ctx), records))
 }
 
-func (s *sqliteStore) transact(ctx context.Context, records []dispatch.Record) error {
+func (s *sqliteStore) transact(ctx context.Context, records []taskqueue.Record) error {
 	if err := beforeApply.Hit(); err != nil {
 		return err
 	}
@@ -142,7 +142,7 @@ func (s *sqliteStore) transact(ctx context.Context, records []dispatch.Record) e
 
 // latest keeps the last record of each name. What is left touches
 // each row once, so its order no longer matters.
-func latest(records []dispatch.Record) []dispatch.Record {
+func latest(records []taskqueue.Record) []taskqueue.Record {
 	last := make(map[name]int, len(records))
 	for i, r := range records {
 		last[nameOf(r)] = i
@@ -150,7 +150,7 @@ func latest(records []dispatch.Record) []dispatch.Record {
 	if len(last) == len(records) {
 		return records
 	}
-	kept := make([]dispatch.Record, 0, len(last))
+	kept := make([]taskqueue.Record, 0, len(last))
 	for i, r := range records {
 		if last[nameOf(r)] == i {
 			kept = append(kept, r)
@@ -159,7 +159,7 @@ func latest(records []dispatch.Record) []dispatch.Record {
 	return kept
 }
 
-func (s *sqliteStore) write(ctx context.Context, records []dispatch.Record) error {
+func (s *sqliteStore) write(ctx context.Context, records []taskqueue.Record) error {
 	defer func() { clear(s.rows); s.rows = s.rows[:0] }()
 	s.large.begin()
 	for _, r := range records {

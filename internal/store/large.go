@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // largeBody is the size, in bytes, above which a body stands in a table of its
@@ -19,10 +19,10 @@ const largeBody = 4096
 // name is what a record is called.
 type name struct {
 	table, key string
-	run        dispatch.RunID
+	run        taskqueue.RunID
 }
 
-func nameOf(r dispatch.Record) name { return name{r.Table, r.Key, r.Run} }
+func nameOf(r taskqueue.Record) name { return name{r.Table, r.Key, r.Run} }
 
 // largeBodies knows which records have their body apart.
 type largeBodies struct {
@@ -72,7 +72,7 @@ func (l *largeBodies) committed() {
 
 // setApart removes the large body that a record had, stores the one that it has,
 // and returns what is to stand in the record: the body or its number.
-func (s *sqliteStore) setApart(ctx context.Context, r dispatch.Record) (any, error) {
+func (s *sqliteStore) setApart(ctx context.Context, r taskqueue.Record) (any, error) {
 	n := nameOf(r)
 	if id, ok := s.large.ids[n]; ok {
 		if _, err := s.stmt.removeLarge.ExecContext(ctx, id); err != nil {

@@ -8,7 +8,7 @@ import (
 	"fmt"
 	"io"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // pageRecords is how many records Each reads at once.
@@ -16,14 +16,14 @@ const pageRecords = 4096
 
 // page is a part of a table. The next page that is read into it overwrites the list.
 type page struct {
-	records []dispatch.Record
+	records []taskqueue.Record
 	row     [3]driver.Value // scratch space
 	err     error
 }
 
 // Load is part of Store.
-func (s *sqliteStore) Load(ctx context.Context, table string) (records []dispatch.Record, err error) {
-	err = s.Each(ctx, table, func(r dispatch.Record) error {
+func (s *sqliteStore) Load(ctx context.Context, table string) (records []taskqueue.Record, err error) {
+	err = s.Each(ctx, table, func(r taskqueue.Record) error {
 		records = append(records, r)
 		return nil
 	})
@@ -31,7 +31,7 @@ func (s *sqliteStore) Load(ctx context.Context, table string) (records []dispatc
 }
 
 // Each is part of Store. While a page is taken, the next one is read.
-func (s *sqliteStore) Each(ctx context.Context, table string, take func(dispatch.Record) error) error {
+func (s *sqliteStore) Each(ctx context.Context, table string, take func(taskqueue.Record) error) error {
 	const few = 2 // one that is taken, one that is read
 	read, free := make(chan *page, few), make(chan *page, few)
 	for range few {
@@ -78,8 +78,8 @@ func (s *sqliteStore) pages(ctx context.Context, table string, free <-chan *page
 
 // LoadPart is part of Store.
 func (s *sqliteStore) LoadPart(
-	ctx context.Context, table string, run dispatch.RunID, from, below string, most int,
-) ([]dispatch.Record, error) {
+	ctx context.Context, table string, run taskqueue.RunID, from, below string, most int,
+) ([]taskqueue.Record, error) {
 	var p page
 	err := s.read(ctx, &p, s.stmt.part, table, int64(run), from, below, int64(most))
 	return p.records, s.explain("read", err)
@@ -131,9 +131,9 @@ func (p *page) fill(table string, rows driver.Rows) error {
 		if body == nil {
 			body = []byte{} // a nil Body would delete
 		}
-		if !ok || !named || int64(dispatch.RunID(run)) != run {
+		if !ok || !named || int64(taskqueue.RunID(run)) != run {
 			return fmt.Errorf("a record of table %s, of run %v with key %v, is none of this program", table, p.row[0], p.row[1])
 		}
-		p.records = append(p.records, dispatch.Record{Table: table, Run: dispatch.RunID(run), Key: key, Body: body})
+		p.records = append(p.records, taskqueue.Record{Table: table, Run: taskqueue.RunID(run), Key: key, Body: body})
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/store"
 	"fairway/internal/store/storetest"
+	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
 )
 
@@ -61,7 +61,7 @@ func beats(ctx context.Context, m *store.Member) (stop func() error) {
 }
 
 func put(s store.Store, body string) error {
-	return s.Apply(context.Background(), []dispatch.Record{{Table: "job", Key: "1", Body: []byte(body)}})
+	return s.Apply(context.Background(), []taskqueue.Record{{Table: "job", Key: "1", Body: []byte(body)}})
 }
 
 func holds(t *testing.T, s store.Store, want string) {

@@ -16,7 +16,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
 )
 
@@ -246,7 +246,7 @@ const lockPause = 50 * time.Millisecond
 
 // Apply is part of Store. It is repeated where the connection broke: to apply records twice is
 // to apply them once, and nobody else has written meanwhile, or the term says so.
-func (s *postgresStore) Apply(ctx context.Context, records []dispatch.Record) error {
+func (s *postgresStore) Apply(ctx context.Context, records []taskqueue.Record) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -272,7 +272,7 @@ func (s *postgresStore) Apply(ctx context.Context, records []dispatch.Record) er
 
 // batch is what one Apply does: the records of which the last of each name counts. Without an
 // explicit transaction all of a batch is one.
-func (s *postgresStore) batch(records []dispatch.Record) *pgx.Batch {
+func (s *postgresStore) batch(records []taskqueue.Record) *pgx.Batch {
 	last := make(map[name]int, len(records))
 	for i := range records {
 		last[nameOf(records[i])] = i
@@ -312,7 +312,7 @@ type columns struct {
 	keys, bodies [][]byte
 }
 
-func (c *columns) add(r *dispatch.Record) {
+func (c *columns) add(r *taskqueue.Record) {
 	c.tables, c.runs = append(c.tables, r.Table), append(c.runs, int64(r.Run))
 	c.keys, c.bodies = append(c.keys, []byte(r.Key)), append(c.bodies, r.Body)
 }
@@ -422,8 +422,8 @@ func broken(err error) bool {
 const eachPart = 1000
 
 // Load is part of Store.
-func (s *postgresStore) Load(ctx context.Context, table string) (all []dispatch.Record, err error) {
-	err = s.Each(ctx, table, func(r dispatch.Record) error {
+func (s *postgresStore) Load(ctx context.Context, table string) (all []taskqueue.Record, err error) {
+	err = s.Each(ctx, table, func(r taskqueue.Record) error {
 		all = append(all, r)
 		return nil
 	})
@@ -431,7 +431,7 @@ func (s *postgresStore) Load(ctx context.Context, table string) (all []dispatch.
 }
 
 // Each is part of Store.
-func (s *postgresStore) Each(ctx context.Context, table string, take func(dispatch.Record) error) error {
+func (s *postgresStore) Each(ctx context.Context, table string, take func(taskqueue.Record) error) error {
 	run, key := int64(-1), []byte{}
 	for {
 		part, err := s.read(ctx, table, `AND (run, key) > ($2, $3) ORDER BY run, key LIMIT $4`, run, key, eachPart)
@@ -452,15 +452,15 @@ func (s *postgresStore) Each(ctx context.Context, table string, take func(dispat
 
 // LoadPart is part of Store.
 func (s *postgresStore) LoadPart(
-	ctx context.Context, table string, run dispatch.RunID, from, below string, most int,
-) ([]dispatch.Record, error) {
+	ctx context.Context, table string, run taskqueue.RunID, from, below string, most int,
+) ([]taskqueue.Record, error) {
 	return s.read(ctx, table, `AND run = $2 AND key >= $3 AND key < $4 ORDER BY key LIMIT $5`, int64(run), []byte(from),
 		[]byte(below), most)
 }
 
 func (s *postgresStore) read(
 	ctx context.Context, table, which string, arguments ...any,
-) (part []dispatch.Record, err error) {
+) (part []taskqueue.Record, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	arguments = slices.Insert(arguments, 0, any(table))
@@ -481,12 +481,12 @@ func (s *postgresStore) read(
 		if err != nil {
 			return err
 		}
-		part, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (dispatch.Record, error) {
+		part, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (taskqueue.Record, error) {
 			var run int64
 			var key []byte
-			r := dispatch.Record{Table: table}
+			r := taskqueue.Record{Table: table}
 			err := row.Scan(&run, &key, &r.Body)
-			r.Run, r.Key = dispatch.RunID(run), string(key)
+			r.Run, r.Key = taskqueue.RunID(run), string(key)
 			return r, err
 		})
 		return err

@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/store"
 	"fairway/internal/store/storetest"
+	"fairway/internal/taskqueue"
 )
 
 // PostgreSQL does what every store does. Each folder of the suite stands for a schema.
@@ -48,7 +48,7 @@ func TestPostgresHasOneWriter(t *testing.T) {
 	if _, err := store.OpenPostgres(t.Context(), address, store.ReadWrite, "me"); !errors.Is(err, store.ErrLocked) {
 		t.Fatal(err)
 	}
-	if err := first.Apply(t.Context(), []dispatch.Record{{Table: "job", Key: "1", Body: []byte("first")}}); err != nil {
+	if err := first.Apply(t.Context(), []taskqueue.Record{{Table: "job", Key: "1", Body: []byte("first")}}); err != nil {
 		t.Fatal(err)
 	}
 	database.Stop()
@@ -58,7 +58,7 @@ func TestPostgresHasOneWriter(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := openPostgres(t, address) // the lock went with the connection
-	err := first.Apply(t.Context(), []dispatch.Record{{Table: "job", Key: "1", Body: []byte("late")}})
+	err := first.Apply(t.Context(), []taskqueue.Record{{Table: "job", Key: "1", Body: []byte("late")}})
 	if !errors.Is(err, store.ErrSuperseded) {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestPostgresIsRestarted(t *testing.T) {
 	s := openPostgres(t, database.Address())
 	for i := range 5 {
 		key := fmt.Sprint(i)
-		if err := s.Apply(t.Context(), []dispatch.Record{{Table: "job", Key: key, Body: []byte(key)}}); err != nil {
+		if err := s.Apply(t.Context(), []taskqueue.Record{{Table: "job", Key: key, Body: []byte(key)}}); err != nil {
 			t.Fatal(err)
 		}
 		database.Stop()
@@ -94,7 +94,7 @@ func TestPostgresDoesNotHearOfACutLine(t *testing.T) {
 	line := newLine(t, database.Host())
 	s := openPostgres(t, strings.Replace(database.Address(), database.Host(), line.address, 1))
 	for _, key := range []string{"1", "2"} {
-		if err := s.Apply(t.Context(), []dispatch.Record{{Table: "job", Key: key, Body: []byte(key)}}); err != nil {
+		if err := s.Apply(t.Context(), []taskqueue.Record{{Table: "job", Key: key, Body: []byte(key)}}); err != nil {
 			t.Fatal(err)
 		}
 		line.cut()

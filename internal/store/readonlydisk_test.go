@@ -7,7 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // A disk that is mounted read-only, as after errors, is not called full.
@@ -21,7 +21,7 @@ func TestReadOnlyDisksAreNotFull(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = s.Apply(t.Context(), []dispatch.Record{{Table: "job", Key: "1", Body: []byte("a")}})
+	err = s.Apply(t.Context(), []taskqueue.Record{{Table: "job", Key: "1", Body: []byte("a")}})
 	if err = errors.Join(err, s.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestReadOnlyDisksAreNotFull(t *testing.T) {
 	}
 	other, err := OpenSQLite(filepath.Join(disk, "store.db"), ReadWrite)
 	if err == nil {
-		err = other.Apply(t.Context(), []dispatch.Record{{Table: "job", Key: "2", Body: []byte("x")}})
+		err = other.Apply(t.Context(), []taskqueue.Record{{Table: "job", Key: "2", Body: []byte("x")}})
 		_ = other.Close()
 	}
 	if !errors.Is(err, ErrReadOnlyDisk) || errors.Is(err, ErrFull) {

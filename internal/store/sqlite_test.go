@@ -18,9 +18,9 @@ import (
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/store"
 	"fairway/internal/store/storetest"
+	"fairway/internal/taskqueue"
 )
 
 func TestMain(m *testing.M) {
@@ -51,7 +51,7 @@ func TestReadOnly(t *testing.T) {
 		t.Fatalf("got %v, want fs.ErrNotExist", err)
 	}
 	s := must(store.OpenSQLite(path, store.ReadWrite))(t)
-	if err := s.Apply(context.Background(), []dispatch.Record{{Table: "job", Key: "1", Body: []byte("a")}}); err != nil {
+	if err := s.Apply(context.Background(), []taskqueue.Record{{Table: "job", Key: "1", Body: []byte("a")}}); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()
@@ -79,7 +79,7 @@ func TestReadOnlyFileSystem(t *testing.T) {
 		}
 	}()
 	s := must(open(folder))(t)
-	if err := s.Apply(context.Background(), []dispatch.Record{{Table: "job", Key: "1", Body: []byte("a")}}); err != nil {
+	if err := s.Apply(context.Background(), []taskqueue.Record{{Table: "job", Key: "1", Body: []byte("a")}}); err != nil {
 		t.Fatal(err)
 	}
 	s.Close()
@@ -142,7 +142,7 @@ func TestLargeBodyIsNotReadForOtherRecords(t *testing.T) {
 	defer s.Close()
 	apply := func(table, key string, body []byte) {
 		t.Helper()
-		if err := s.Apply(context.Background(), []dispatch.Record{{Table: table, Key: key, Body: body}}); err != nil {
+		if err := s.Apply(context.Background(), []taskqueue.Record{{Table: table, Key: key, Body: body}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -211,11 +211,11 @@ func TestFullDisk(t *testing.T) {
 	defer func() { _ = unix.Unmount(folder, unix.MNT_DETACH) }()
 	s := must(open(folder))(t)
 	defer s.Close()
-	small := []dispatch.Record{{Table: "job", Key: "0", Body: []byte("small")}}
+	small := []taskqueue.Record{{Table: "job", Key: "0", Body: []byte("small")}}
 	if err := s.Apply(context.Background(), small); err != nil {
 		t.Fatal(err)
 	}
-	large := []dispatch.Record{
+	large := []taskqueue.Record{
 		{Table: "job", Key: "1", Body: make([]byte, 600<<10)},
 		{Table: "job", Key: "2", Body: make([]byte, 600<<10)},
 	}
@@ -258,7 +258,7 @@ func TestLimitOfFileSizeIsToldSo(t *testing.T) {
 	}()
 	var err error
 	for i := 0; i < 1000 && err == nil; i++ {
-		err = s.Apply(t.Context(), []dispatch.Record{{Table: "job", Key: strconv.Itoa(i), Body: make([]byte, 1000)}})
+		err = s.Apply(t.Context(), []taskqueue.Record{{Table: "job", Key: strconv.Itoa(i), Body: make([]byte, 1000)}})
 	}
 	if !errors.Is(err, store.ErrFileSize) || errors.Is(err, store.ErrFull) {
 		t.Errorf("got %v", err)
@@ -296,7 +296,7 @@ func writeUntilKilled(path string) {
 	}
 	for i := 1; ; i++ {
 		body := []byte(strconv.Itoa(i))
-		err := s.Apply(context.Background(), []dispatch.Record{
+		err := s.Apply(context.Background(), []taskqueue.Record{
 			{Table: "a", Key: "n", Body: body},
 			{Table: "b", Key: "n", Body: body},
 			{Table: "all", Key: fmt.Sprintf("%08d", i), Body: make([]byte, 3000)},
@@ -382,10 +382,10 @@ func BenchmarkApply(b *testing.B) {
 			s := must(open(b.TempDir()))(b)
 			defer s.Close()
 			body := make([]byte, 240)
-			records := make([]dispatch.Record, size)
+			records := make([]taskqueue.Record, size)
 			for n := 0; b.Loop(); n++ {
 				for i := range records {
-					records[i] = dispatch.Record{Table: "t" + strconv.Itoa(i%4), Key: fmt.Sprintf("%010d", n*size+i), Body: body}
+					records[i] = taskqueue.Record{Table: "t" + strconv.Itoa(i%4), Key: fmt.Sprintf("%010d", n*size+i), Body: body}
 				}
 				if err := s.Apply(context.Background(), records); err != nil {
 					b.Fatal(err)

@@ -20,7 +20,7 @@ import (
 	"fmt"
 	"io/fs"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // Store keeps the latest body of each record, named by table, run and key. The
@@ -29,18 +29,18 @@ type Store interface {
 	// Apply makes the records durable in one transaction, in order: a later
 	// record replaces an earlier one of the same name, and a nil Body
 	// deletes. A transaction that has begun is carried out even if ctx ends.
-	Apply(ctx context.Context, records []dispatch.Record) error
+	Apply(ctx context.Context, records []taskqueue.Record) error
 	// Load returns the records of a table in the order of their runs, and of their
 	// keys, compared byte by byte.
-	Load(ctx context.Context, table string) ([]dispatch.Record, error)
+	Load(ctx context.Context, table string) ([]taskqueue.Record, error)
 	// Each calls a function with each record that Load would return, in that order, and
 	// returns its first error. It reads ahead, in parts: what is applied meanwhile may be
 	// among them or not. The body of a record is good until the function returns.
-	Each(ctx context.Context, table string, take func(dispatch.Record) error) error
+	Each(ctx context.Context, table string, take func(taskqueue.Record) error) error
 	// LoadPart is Load for one run and its keys from one on and below another, and for
 	// the first of them up to a number.
-	LoadPart(ctx context.Context, table string, run dispatch.RunID, from, below string,
-		most int) ([]dispatch.Record, error)
+	LoadPart(ctx context.Context, table string, run taskqueue.RunID, from, below string,
+		most int) ([]taskqueue.Record, error)
 	// Close releases the store. What was applied is durable already.
 	Close() error
 }

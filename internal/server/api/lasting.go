@@ -27,9 +27,9 @@ import (
 type Lasting interface {
 	// SubmitWorkflow begins a run, or finds the one of an earlier submission with the key. When it
 	// returns, the run is durable.
-	SubmitWorkflow(ctx context.Context, w *SubmittedWorkflow) (run dispatch.RunID, known bool, err error)
+	SubmitWorkflow(ctx context.Context, w *SubmittedWorkflow) (run taskqueue.RunID, known bool, err error)
 	// Owner is to whom a run belongs that is kept.
-	Owner(run dispatch.RunID) (owner taskqueue.Account, ok bool)
+	Owner(run taskqueue.RunID) (owner taskqueue.Account, ok bool)
 	// GroupsOf are the groups that the file of shares has a user in.
 	GroupsOf(user string) []string
 	// ListRuns tells how the newest of the wanted runs stand that are kept, the newest first. more says that
@@ -37,7 +37,7 @@ type Lasting interface {
 	ListRuns(ctx context.Context, q *RunQuery) (listed []RunStanding, more bool, err error)
 	// RemoveRun forgets a run that has ended, with its records, logs and results folder; with dry it
 	// only tells what would go.
-	RemoveRun(ctx context.Context, run dispatch.RunID, dry bool) (*RemovedRun, error)
+	RemoveRun(ctx context.Context, run taskqueue.RunID, dry bool) (*RemovedRun, error)
 	// Sharing tells from which file the server has the shares of users, after it has looked whether
 	// that has changed, and what is wrong with it: empty where there is none, or nothing.
 	Sharing(ctx context.Context) (file, problem string, err error)
@@ -77,7 +77,7 @@ type Upload struct {
 // RunQuery says which runs are wanted: those that have all that is given.
 type RunQuery struct {
 	States []string                           // one of them; empty: any
-	Before dispatch.RunID                     // numbers below; 0: all
+	Before taskqueue.RunID                    // numbers below; 0: all
 	Limit  int                                // at most so many
 	Seen   func(owner taskqueue.Account) bool // whose runs
 	Fits   func(run *state.Run) bool          // nil: any
@@ -92,7 +92,7 @@ type RunStanding struct {
 
 // RemovedRun is what was removed with a run, or would be.
 type RemovedRun struct {
-	Run   dispatch.RunID
+	Run   taskqueue.RunID
 	Paths []string
 	Bytes int64
 
@@ -242,7 +242,7 @@ func (s *Service) ListRuns(ctx context.Context, r *wire.ListRunsRequest) (*wire.
 	if r.GetLimit() > 0 {
 		limit = int(r.GetLimit())
 	}
-	q := &RunQuery{States: r.GetStates(), Limit: limit, Before: dispatch.RunID(r.GetBefore())}
+	q := &RunQuery{States: r.GetStates(), Limit: limit, Before: taskqueue.RunID(r.GetBefore())}
 	q.Fits = fits(r.GetText())
 	return s.listRuns(ctx, server, q)
 }
@@ -336,7 +336,7 @@ func removeRuns(ctx context.Context, server Lasting, runs []uint32, dry bool) (*
 		if slices.Contains(runs[:at], run) {
 			continue
 		}
-		removed, err := server.RemoveRun(ctx, dispatch.RunID(run), dry)
+		removed, err := server.RemoveRun(ctx, taskqueue.RunID(run), dry)
 		if err != nil {
 			return nil, err
 		}

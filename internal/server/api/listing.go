@@ -7,6 +7,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -18,7 +19,7 @@ const ListingPage = 256
 // that are asked for are rare.
 type listing struct {
 	records  store.Store
-	run      dispatch.RunID
+	run      taskqueue.RunID
 	request  *wire.ListJobsRequest
 	response *wire.ListJobsResponse // with its totals
 	hosts    state.Hosts
@@ -56,7 +57,7 @@ func (l *listing) complete() bool {
 // page reads the records of the jobs from a number on.
 func (l *listing) page(ctx context.Context, first dispatch.JobID) ([]dispatch.RecordedJob, error) {
 	bodies := map[string]map[string][]byte{}
-	var keys []dispatch.Record
+	var keys []taskqueue.Record
 	for _, table := range []string{dispatch.TableCommit, dispatch.TableFate, dispatch.TableJob} {
 		records, err := l.records.LoadPart(ctx, table, l.run, dispatch.JobKey(first),
 			dispatch.JobKey(first+ListingPage), ListingPage)

@@ -10,6 +10,7 @@ import (
 	"fairway/internal/rights"
 	"fairway/internal/server/listen"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -69,7 +70,7 @@ func (s *Service) Sites(ctx context.Context) (sites []dispatch.SiteView, waiting
 // Overview is how a run stands, as its first page tells.
 type Overview struct {
 	Report   *wire.ProgressReport
-	Run      dispatch.RunID
+	Run      taskqueue.RunID
 	Live     bool // a server runs it
 	Finished bool // all jobs are known
 	// AtLeast is how long the rest of the steps takes of which jobs have ended; 0: nothing is known.

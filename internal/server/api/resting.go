@@ -18,6 +18,7 @@ import (
 	"fairway/internal/server/state"
 	"fairway/internal/server/term"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 )
@@ -82,7 +83,7 @@ func (v Archived) Change(context.Context, *loop.Request) error {
 }
 
 // errRetired says that nothing of a run of a lasting server changes any more.
-func errRetired(run dispatch.RunID) error {
+func errRetired(run taskqueue.RunID) error {
 	return connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf("run %d has ended; submit its workflow again to "+
 		"have it run once more, which takes its results where nothing has changed", run))
 }
@@ -101,7 +102,7 @@ func (v *Resting) reading(read func(store.Store) error) error {
 }
 
 // ID is part of Run.
-func (v *Resting) ID() dispatch.RunID { return v.run.ID }
+func (v *Resting) ID() taskqueue.RunID { return v.run.ID }
 
 // Steps is part of Run.
 func (v *Resting) Steps() []string { return v.run.Steps }
@@ -276,7 +277,7 @@ func (v *Resting) Change(ctx context.Context, q *loop.Request) (err error) {
 	if err != nil {
 		return err
 	}
-	return records.Apply(ctx, []dispatch.Record{record})
+	return records.Apply(ctx, []taskqueue.Record{record})
 }
 
 // takeTerm keeps servers on other machines out, where the lock may tell them nothing.

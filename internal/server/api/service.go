@@ -25,7 +25,7 @@ import (
 // Run is what the API shows: a run under way, or the records of one.
 type Run interface {
 	// ID is the number of the run.
-	ID() dispatch.RunID
+	ID() taskqueue.RunID
 	// Steps are the names of all steps of the workflow.
 	Steps() []string
 	// Query calls ask with the cores, which must not be kept or changed. Tally may know
@@ -130,7 +130,7 @@ func (s *Service) seen(ctx context.Context, number uint32) error {
 		return nil
 	}
 	if s.server != nil {
-		if owner, ok := s.server.Owner(dispatch.RunID(number)); ok && s.sees(ctx, owner) {
+		if owner, ok := s.server.Owner(taskqueue.RunID(number)); ok && s.sees(ctx, owner) {
 			return nil
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/legible"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -100,7 +101,7 @@ func JobFromWire(m interface {
 	GetJob() uint32
 },
 ) dispatch.JobID {
-	return dispatch.NewJobID(dispatch.RunID(m.GetRun()), m.GetJob())
+	return dispatch.NewJobID(taskqueue.RunID(m.GetRun()), m.GetJob())
 }
 
 func attemptFromWire(a *wire.AttemptRef) dispatch.AttemptRef {

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/lib/seed"
 )
@@ -28,7 +29,10 @@ func TestResultSurvivesTheWire(t *testing.T) {
 	r := &wire.Result{
 		Job: 3, Attempt: 1<<32 | 7, Outcome: wire.Outcome_OUTCOME_OUT_OF_DISK, ExitCode: 2, Signal: 9, Message: "m",
 		Outputs: []*wire.WrittenFile{{Lfn: "a", Version: 2, Pfn: "p", Size: 5, Adler32: 6, Records: 7, Written: 8}},
-		Usage:   &wire.Usage{BytesStaged: 1, BytesCached: 2, BytesWritten: 3, CacheHits: 4, CacheMisses: 5, RemoteHits: 9, BytesRemote: 10, PrefetchHits: 11, BytesPrefetched: 12, MaxRssBytes: 6, StagedAhead: durationpb.New(8)},
+		Usage: &wire.Usage{
+			BytesStaged: 1, BytesCached: 2, BytesWritten: 3, CacheHits: 4, CacheMisses: 5, RemoteHits: 9,
+			BytesRemote: 10, PrefetchHits: 11, BytesPrefetched: 12, MaxRssBytes: 6, StagedAhead: durationpb.New(8),
+		},
 	}
 	converted := ResultFromWire(r)
 	if back := ResultToWire(&converted); !proto.Equal(back, r) {
@@ -48,7 +52,7 @@ func TestAttemptsAreEncodedAsMessages(t *testing.T) {
 	}
 	for range 2000 {
 		r := dispatch.Result{
-			Job: dispatch.NewJobID(dispatch.RunID(rng.Uint32()), rng.Uint32()), Attempt: dispatch.AttemptID(maybe(1)),
+			Job: dispatch.NewJobID(taskqueue.RunID(rng.Uint32()), rng.Uint32()), Attempt: dispatch.AttemptID(maybe(1)),
 			Outcome: dispatch.Outcome(rng.IntN(len(wire.Outcome_name))), ExitCode: int(rng.Int32()) * (rng.IntN(3) - 1),
 			Signal: rng.IntN(64), Message: strings.Repeat("é", rng.IntN(300)),
 			GangPlace: dispatch.GangPlace{Leader: dispatch.AttemptID(maybe(1)), Task: rng.IntN(3)},

@@ -11,10 +11,10 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
 )
 
@@ -289,8 +289,8 @@ func (f *Finder) Named(ctx context.Context, lfn, file string) (flow.InputFile, e
 }
 
 // Records are those of files that are fed to an input. part says that more are to come.
-func (f *Finder) Records(input string, files []flow.InputFile, part bool) ([]dispatch.Record, error) {
-	records := make([]dispatch.Record, len(files))
+func (f *Finder) Records(input string, files []flow.InputFile, part bool) ([]taskqueue.Record, error) {
+	records := make([]taskqueue.Record, len(files))
 	for i, file := range files {
 		var err error
 		records[i], err = state.NewRecord(state.InputTable, f.Run, input+"/"+file.LFN, state.Input{

@@ -20,6 +20,7 @@ import (
 	"fairway/internal/logical"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
+	"fairway/internal/taskqueue"
 )
 
 // Finder enumerates the files of declared inputs, in the order of
@@ -28,8 +29,8 @@ import (
 type Finder struct {
 	folder   string // of the workflow; patterns are relative to it
 	roots    storage.Roots
-	Made     string         // where files of traces are made
-	Run      dispatch.RunID // that the files are found for; its records bear it
+	Made     string          // where files of traces are made
+	Run      taskqueue.RunID // that the files are found for; its records bear it
 	element  storage.Element
 	Contents *Contents
 	Compared int64 // up to which size files are known by what they hold; those up to ComparedSize always are

@@ -3,8 +3,8 @@ package folder
 import (
 	"testing"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 )
 
 // A server that another one has followed may wake up in the middle of a commit. What it
@@ -17,7 +17,7 @@ func TestAFencedStoreIsNotChangedByAnEarlierServer(t *testing.T) {
 	defer lock.Release()
 	apply := func(s store.Store, key string) {
 		t.Helper()
-		if err := s.Apply(t.Context(), []dispatch.Record{{Table: "table", Key: key, Body: []byte("x")}}); err != nil {
+		if err := s.Apply(t.Context(), []taskqueue.Record{{Table: "table", Key: key, Body: []byte("x")}}); err != nil {
 			t.Fatal(err)
 		}
 	}

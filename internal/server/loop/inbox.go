@@ -11,6 +11,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -26,7 +27,7 @@ var ErrEnded = errors.New("the run has ended")
 type Request struct {
 	// Run is the run that the request is about. 0: it is about what all runs share, and what is
 	// told to a run is told to all.
-	Run dispatch.RunID
+	Run taskqueue.RunID
 
 	// Prepare runs in the loop before the inputs are stepped, and may look at
 	// the cores, refuse the request, or add to it.
@@ -34,7 +35,7 @@ type Request struct {
 
 	Dispatch []dispatch.Input
 	Flow     []flow.Input
-	Records  []dispatch.Record     // of the server's own tables
+	Records  []taskqueue.Record    // of the server's own tables
 	Publish  []dispatch.StoredFile // files that are to be published once more
 
 	// Ask runs in the loop after the inputs were stepped. It must only read.
@@ -85,7 +86,7 @@ type Inbox struct {
 	ended     chan struct{}          // closed when the loop takes no more
 	why       *atomic.Pointer[error] // that, where it is no order; it is set before
 	held      *heldSyncs
-	run       dispatch.RunID // that requests are about which do not say
+	run       taskqueue.RunID // that requests are about which do not say
 }
 
 // NewInbox makes the inbox of one loop.
@@ -109,7 +110,7 @@ func (i *Inbox) over() error {
 func (i *Inbox) Waiting() int { return len(i.requests) + len(i.questions) }
 
 // Of is the same inbox, for requests that are about a run.
-func (i *Inbox) Of(run dispatch.RunID) *Inbox {
+func (i *Inbox) Of(run taskqueue.RunID) *Inbox {
 	of := *i
 	of.run = run
 	return &of

@@ -21,6 +21,7 @@ import (
 	"fairway/internal/server/convert"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
 )
 
@@ -112,7 +113,7 @@ type Loop struct {
 	// flow has seen them: between two requests there are none.
 	Dispatch *dispatch.Core
 	nodes    *state.Nodes
-	runs     map[dispatch.RunID]*Run
+	runs     map[taskqueue.RunID]*Run
 	events   []dispatch.Event
 
 	// Runs of which it is to be found out whether they are over; all of them, if all is set.
@@ -135,7 +136,7 @@ type Loop struct {
 	// How records get to the goroutine of Commit: one transaction at a time. busy is
 	// true from then until free says that the next may begin.
 	broken    chan error // why the loop cannot go on
-	commits   chan []dispatch.Record
+	commits   chan []taskqueue.Record
 	committed chan error
 	free      chan struct{}
 	busy      bool
@@ -147,7 +148,7 @@ type Loop struct {
 // transaction gathers what stepping leads to until its records are durable: one
 // commit, and what may be let out after it.
 type transaction struct {
-	records []dispatch.Record
+	records []taskqueue.Record
 	answers []answer
 	start   []Launch
 	stop    []string
@@ -175,12 +176,12 @@ func (t *transaction) lose(err error) {
 func New(config Config) *Loop {
 	l := &Loop{
 		Config:    config,
-		runs:      map[dispatch.RunID]*Run{},
+		runs:      map[taskqueue.RunID]*Run{},
 		all:       true,
 		Leaving:   newLeaving(),
 		gathering: new(transaction),
 		broken:    make(chan error, 1),
-		commits:   make(chan []dispatch.Record, 1),
+		commits:   make(chan []taskqueue.Record, 1),
 		committed: make(chan error, 1),
 		free:      make(chan struct{}, 1),
 		waker:     &waker{fired: make(chan struct{}, 1), sched: config.Sched, cancel: func() {}},
@@ -740,11 +741,11 @@ func (l *Loop) letOut(t *transaction) {
 }
 
 // byRun parts files by their runs, and keeps their order.
-func byRun(files []dispatch.StoredFile) map[dispatch.RunID][]dispatch.StoredFile {
+func byRun(files []dispatch.StoredFile) map[taskqueue.RunID][]dispatch.StoredFile {
 	if len(files) == 0 {
 		return nil
 	}
-	parts := map[dispatch.RunID][]dispatch.StoredFile{}
+	parts := map[taskqueue.RunID][]dispatch.StoredFile{}
 	for _, file := range files {
 		parts[file.File.Run] = append(parts[file.File.Run], file)
 	}

@@ -10,6 +10,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
 )
 
@@ -79,7 +80,7 @@ func TestTransactionsAreBounded(t *testing.T) {
 	l.Dispatch = core
 	defer l.waker.stop()
 	l.flying, l.busy = new(transaction), true
-	records := func() *Request { return &Request{Records: make([]dispatch.Record, fullGathering/2)} }
+	records := func() *Request { return &Request{Records: make([]taskqueue.Record, fullGathering/2)} }
 	for range 4 {
 		if err := l.Inbox.Send(t.Context(), records()); err != nil {
 			t.Fatal(err)
@@ -110,8 +111,13 @@ func TestLargeTransactionsAreSpacedLess(t *testing.T) {
 	for _, c := range []struct {
 		records int
 		want    time.Duration
-	}{{fullTransaction / 2, time.Hour / 2}, {fullTransaction, time.Hour}, {largeTransaction, time.Hour},
-		{2 * largeTransaction, time.Hour / 2}, {largeTransaction * 60, time.Minute}} {
+	}{
+		{fullTransaction / 2, time.Hour / 2},
+		{fullTransaction, time.Hour},
+		{largeTransaction, time.Hour},
+		{2 * largeTransaction, time.Hour / 2},
+		{largeTransaction * 60, time.Minute},
+	} {
 		if got := spacing(time.Hour, c.records); got != c.want {
 			t.Errorf("after %d records the next transaction begins after %v, want %v", c.records, got, c.want)
 		}
@@ -126,7 +132,7 @@ func TestATurnLooksAtTheRunsThatChange(t *testing.T) {
 	l := New(Config{Inbox: NewInbox(), Pilots: onePilot{}, Sched: s, Lasting: true})
 	l.Dispatch = core
 	defer l.waker.stop()
-	for id := range dispatch.RunID(3) {
+	for id := range taskqueue.RunID(3) {
 		run := &Run{Ending: newEnding()}
 		run.Run, run.Ending.phase = id+1, over
 		l.runs[run.Run] = run
@@ -186,13 +192,15 @@ func failsOnce(t *testing.T, core *dispatch.Core, at time.Time) dispatch.JobID {
 	step(dispatch.SetRun{Run: dispatch.Run{ID: 1, Name: "w"}})
 	step(dispatch.Submit{Run: 1, Jobs: []dispatch.Job{{Name: "j", Step: "s", Writes: []dispatch.Output{{LFN: "x"}}}}})
 	hello := dispatch.Sync{Pilot: "p", Seq: 1, Full: true, Hello: &dispatch.PilotInfo{
-		Host: "h", Site: "s", Has: dispatch.Resources{MilliCPUs: 1000}}}
+		Host: "h", Site: "s", Has: dispatch.Resources{MilliCPUs: 1000},
+	}}
 	e := step(hello)
 	if len(e.Replies) != 1 || len(e.Replies[0].Answer.Run) != 1 {
 		t.Fatalf("%+v", e.Replies)
 	}
 	a := e.Replies[0].Answer
 	step(dispatch.Sync{Pilot: "p", Seq: 2, LastAnswer: a.Number, Ended: []dispatch.Result{
-		{Job: a.Run[0].Job, Attempt: a.Run[0].Attempt, Outcome: dispatch.Exited, ExitCode: 3}}})
+		{Job: a.Run[0].Job, Attempt: a.Run[0].Attempt, Outcome: dispatch.Exited, ExitCode: 3},
+	}})
 	return a.Run[0].Job
 }

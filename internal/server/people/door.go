@@ -18,9 +18,9 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/audit"
-	"fairway/internal/dispatch"
 	"fairway/internal/rights"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 )
 
 // TokenTable has the tokens of a lasting server, by their numbers: rights.Token.
@@ -114,7 +114,7 @@ func Open(ctx context.Context, c Config) (*Door, error) {
 		return nil, err
 	}
 	now, state := c.Kept(), c.Key.State()
-	var gone []dispatch.Record
+	var gone []taskqueue.Record
 	for _, r := range records {
 		t := rights.Token{}
 		if err := json.Unmarshal(r.Body, &t); err != nil {
@@ -124,7 +124,7 @@ func Open(ctx context.Context, c Config) (*Door, error) {
 			continue
 		}
 		if t.Number = r.Key; !t.Expires.IsZero() && now.Sub(t.Expires) > ExpiredTime {
-			gone = append(gone, dispatch.Record{Table: TokenTable, Key: r.Key})
+			gone = append(gone, taskqueue.Record{Table: TokenTable, Key: r.Key})
 			continue
 		}
 		d.tokens[r.Key] = &issued{t, newUse()}
@@ -231,10 +231,10 @@ func (d *Door) issue(ctx context.Context, t rights.Token) (made rights.Token, te
 	if err != nil {
 		return t, "", err
 	}
-	records := []dispatch.Record{{Table: TokenTable, Key: t.Number, Body: body}}
+	records := []taskqueue.Record{{Table: TokenTable, Key: t.Number, Body: body}}
 	gone := d.replaced(&t, d.config.Kept())
 	for _, number := range gone {
-		records = append(records, dispatch.Record{Table: TokenTable, Key: number})
+		records = append(records, taskqueue.Record{Table: TokenTable, Key: number})
 	}
 	d.mu.RLock()
 	count := len(d.tokens) - len(gone)
@@ -298,7 +298,7 @@ func (d *Door) revoke(ctx context.Context, p rights.Principal, number string) er
 	if t == nil || p.Role != rights.Admin && (p.User == "" || t.User != p.User) {
 		return notFound(fmt.Errorf("there is no token %.50q; `fairway token list` lists those that there are", number))
 	}
-	if err := d.config.Store.Apply(ctx, []dispatch.Record{{Table: TokenTable, Key: number}}); err != nil {
+	if err := d.config.Store.Apply(ctx, []taskqueue.Record{{Table: TokenTable, Key: number}}); err != nil {
 		return err
 	}
 	d.forget(number)

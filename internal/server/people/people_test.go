@@ -21,7 +21,6 @@ import (
 	"github.com/coreos/go-oidc/v3/oidc/oidctest"
 
 	"fairway/internal/access"
-	"fairway/internal/dispatch"
 	"fairway/internal/rights"
 	"fairway/internal/store"
 	"fairway/internal/taskqueue"
@@ -34,14 +33,14 @@ type memory struct {
 	bodies map[string][]byte
 }
 
-func (m *memory) Load(context.Context, string) (all []dispatch.Record, err error) {
+func (m *memory) Load(context.Context, string) (all []taskqueue.Record, err error) {
 	for key, body := range m.bodies {
-		all = append(all, dispatch.Record{Table: TokenTable, Key: key, Body: body})
+		all = append(all, taskqueue.Record{Table: TokenTable, Key: key, Body: body})
 	}
 	return all, nil
 }
 
-func (m *memory) Apply(_ context.Context, records []dispatch.Record) error {
+func (m *memory) Apply(_ context.Context, records []taskqueue.Record) error {
 	for _, r := range records {
 		if m.bodies[r.Key] = r.Body; r.Body == nil {
 			delete(m.bodies, r.Key)
@@ -119,7 +118,10 @@ func TestLoginNeedsAProof(t *testing.T) {
 	for _, c := range []struct{ name, proof, want string }{
 		{"good", good, "ada submit []"},
 		{"twice", good, "was used before"},
-		{"a group that the file has", proof(key, map[string]any{"name": "eve", "groups": []string{"physics", "x"}}), "eve submit [physics x]"},
+		{
+			"a group that the file has", proof(key, map[string]any{"name": "eve", "groups": []string{"physics", "x"}}),
+			"eve submit [physics x]",
+		},
 		{"nobody", proof(key, map[string]any{"name": "eve"}), "permission_denied"},
 		{"an administrator", proof(key, map[string]any{"name": "root"}), "root admin []"},
 		{"another key", proof(stranger, nil), "unauthenticated"},
@@ -189,19 +191,30 @@ func TestHeadersOfProxies(t *testing.T) {
 		header http.Header
 		want   string
 	}{
-		"the proxy":                {"10.0.0.7:1234", false, http.Header{"X-User": {"ada"}}, "ada read [] true <nil>"},
-		"over IPv6":                {"[::ffff:10.0.0.7]:1234", false, http.Header{"X-User": {"ada"}}, "ada read [] true <nil>"},
-		"groups":                   {"10.0.0.7:1", false, http.Header{"X-User": {"eve"}, "X-Groups": {"physics, ops"}}, "eve read [ops physics] true <nil>"},
-		"its socket":               {"@", true, http.Header{"X-User": {"root"}}, "root admin [] true <nil>"},
-		"another address":          {"10.0.1.7:1234", false, http.Header{"X-User": {"root"}}, "  [] false <nil>"},
-		"this machine":             {"127.0.0.1:1234", false, http.Header{"X-User": {"root"}}, "  [] false <nil>"},
-		"another socket":           {"@", false, http.Header{"X-User": {"root"}}, "  [] false <nil>"},
-		"nobody named":             {"10.0.0.7:1234", false, http.Header{}, "  [] false <nil>"},
-		"two are named":            {"10.0.0.7:1234", false, http.Header{"X-User": {"ada", "root"}}, "names no user"},
-		"two in one":               {"10.0.0.7:1234", false, http.Header{"X-User": {"ada, root"}}, "names no user"},
-		"empty":                    {"10.0.0.7:1234", false, http.Header{"X-User": {""}}, "names no user"},
-		"whom the file lacks":      {"10.0.0.7:1234", false, http.Header{"X-User": {"eve"}}, "may not use this server"},
-		"a proxy behind the proxy": {"10.0.1.7:1234", false, http.Header{"X-User": {"root"}, "X-Forwarded-For": {"10.0.0.7"}}, "  [] false <nil>"},
+		"the proxy": {"10.0.0.7:1234", false, http.Header{"X-User": {"ada"}}, "ada read [] true <nil>"},
+		"over IPv6": {
+			"[::ffff:10.0.0.7]:1234", false,
+			http.Header{"X-User": {"ada"}},
+			"ada read [] true <nil>",
+		},
+		"groups": {
+			"10.0.0.7:1", false,
+			http.Header{"X-User": {"eve"}, "X-Groups": {"physics, ops"}},
+			"eve read [ops physics] true <nil>",
+		},
+		"its socket":          {"@", true, http.Header{"X-User": {"root"}}, "root admin [] true <nil>"},
+		"another address":     {"10.0.1.7:1234", false, http.Header{"X-User": {"root"}}, "  [] false <nil>"},
+		"this machine":        {"127.0.0.1:1234", false, http.Header{"X-User": {"root"}}, "  [] false <nil>"},
+		"another socket":      {"@", false, http.Header{"X-User": {"root"}}, "  [] false <nil>"},
+		"nobody named":        {"10.0.0.7:1234", false, http.Header{}, "  [] false <nil>"},
+		"two are named":       {"10.0.0.7:1234", false, http.Header{"X-User": {"ada", "root"}}, "names no user"},
+		"two in one":          {"10.0.0.7:1234", false, http.Header{"X-User": {"ada, root"}}, "names no user"},
+		"empty":               {"10.0.0.7:1234", false, http.Header{"X-User": {""}}, "names no user"},
+		"whom the file lacks": {"10.0.0.7:1234", false, http.Header{"X-User": {"eve"}}, "may not use this server"},
+		"a proxy behind the proxy": {"10.0.1.7:1234", false, http.Header{
+			"X-User":          {"root"},
+			"X-Forwarded-For": {"10.0.0.7"},
+		}, "  [] false <nil>"},
 	} {
 		var got string
 		h := http.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {

@@ -24,6 +24,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
+	"fairway/internal/taskqueue"
 )
 
 // Results may be published elsewhere than in the results folder: under the plain
@@ -122,7 +123,7 @@ type destination struct {
 	shelf   storage.Element
 	files   storage.Element // reads stored files
 	at      folder.Layout
-	persist func(ctx context.Context, records ...dispatch.Record) error // makes records durable
+	persist func(ctx context.Context, records ...taskqueue.Record) error // makes records durable
 
 	turns turns
 	mine  uint64 // 0: not yet taken
@@ -599,7 +600,7 @@ func (e *destination) remove(ctx context.Context, lfn string) (left string, err 
 			return shownPlace(e.name(lfn)) + ": it could not be removed", err
 		}
 	}
-	record := dispatch.Record{Table: elsewhereTable, Key: e.known + "\x00" + lfn}
+	record := taskqueue.Record{Table: elsewhereTable, Key: e.known + "\x00" + lfn}
 	if err := e.persist(ctx, record); err != nil {
 		return left, err
 	}

@@ -20,6 +20,7 @@ import (
 	"fairway/internal/storage/elements"
 	"fairway/internal/storage/storagetest"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
 )
 
@@ -307,7 +308,7 @@ func TestKilledPublisherElsewhereIsGoneOnWith(t *testing.T) {
 				}
 			} else {
 				keep, records := killed.persist, 0
-				killed.persist = func(ctx context.Context, r ...dispatch.Record) error {
+				killed.persist = func(ctx context.Context, r ...taskqueue.Record) error {
 					if r[0].Table == elsewhereTable {
 						if records++; records == 2 {
 							return errors.New("killed")

@@ -12,6 +12,7 @@ import (
 	"fairway/internal/server/loop"
 	"fairway/internal/storage"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
 )
 
@@ -68,10 +69,10 @@ func (f *Storage) Run(ctx context.Context) { f.removeLoop(ctx) }
 // (loop.Run.Results); Run does it.
 type Results struct {
 	*Storage
-	folders folder.Layout  // with the results folder of the run
-	owner   dispatch.RunID // whose the published names are; 0: those of all runs of the folder
-	inbox   *loop.Inbox    // of the run
-	note    func(string)   // tells a person of the run
+	folders folder.Layout   // with the results folder of the run
+	owner   taskqueue.RunID // whose the published names are; 0: those of all runs of the folder
+	inbox   *loop.Inbox     // of the run
+	note    func(string)    // tells a person of the run
 
 	results   *published
 	elsewhere *destination // where results are published; nil: in the results folder
@@ -89,7 +90,7 @@ type Results struct {
 // NewResults makes the results of a run, in the results folder of a layout. owner is 0 where all
 // runs of a folder share it. They are not usable before Load.
 func (f *Storage) NewResults(
-	folders folder.Layout, owner dispatch.RunID, inbox *loop.Inbox, note func(string),
+	folders folder.Layout, owner taskqueue.RunID, inbox *loop.Inbox, note func(string),
 ) *Results {
 	return &Results{
 		Storage: f, folders: folders, owner: owner, inbox: inbox, note: note,
@@ -101,10 +102,12 @@ func (f *Storage) NewResults(
 // the results folder. A server is asked to store something if nothing was published there
 // before. It is called before Run.
 func (f *Results) PublishAt(ctx context.Context, place string) (err error) {
-	e := &destination{place: place, state: f.publisherID(), files: f.element, at: f.folders,
-		persist: func(ctx context.Context, records ...dispatch.Record) error {
+	e := &destination{
+		place: place, state: f.publisherID(), files: f.element, at: f.folders,
+		persist: func(ctx context.Context, records ...taskqueue.Record) error {
 			return f.store.Apply(context.WithoutCancel(ctx), records)
-		}}
+		},
+	}
 	if err = outsideState(&f.folders, place); err == nil {
 		e.shelf, err = shelfOf(place)
 	}

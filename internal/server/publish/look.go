@@ -8,6 +8,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/storage"
+	"fairway/internal/taskqueue"
 )
 
 // Look finds out how the files of runs stand before they begin or go on.
@@ -37,7 +38,7 @@ func (f *Storage) Look(core *dispatch.Core) *Look {
 }
 
 // Published adds what a run has published to what is to be looked at.
-func (l *Look) Published(core *dispatch.Core, run dispatch.RunID, results *Results) {
+func (l *Look) Published(core *dispatch.Core, run taskqueue.RunID, results *Results) {
 	for file := range core.Written(run) {
 		if file.Publish && file.Published && file.PFN != "" {
 			l.published = append(l.published, publishedFile{file, results})

@@ -7,12 +7,12 @@ import (
 	"io/fs"
 	"slices"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 )
 
 // shelfOf is what changes the contents of names at a place.
@@ -97,7 +97,7 @@ func cleanElsewhere(ctx context.Context, folders folder.Layout, element storage.
 		e := &destination{
 			place: folders.Absolute(s.Place), known: s.Place, state: folders.ID, files: element, at: folders,
 			standings: map[string]standing{s.LFN: s},
-			persist:   func(context.Context, ...dispatch.Record) error { return nil }, // the records go with the state
+			persist:   func(context.Context, ...taskqueue.Record) error { return nil }, // the records go with the state
 		}
 		if e.shelf, err = shelfOf(e.place); err != nil {
 			return err

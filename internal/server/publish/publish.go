@@ -21,6 +21,7 @@ import (
 	"fairway/internal/server/convert"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
+	"fairway/internal/taskqueue"
 )
 
 const (
@@ -128,7 +129,7 @@ func (f *Results) confirm(ctx context.Context, batch []dispatch.StoredFile) erro
 	if len(batch) == 0 {
 		return nil
 	}
-	records := make([]dispatch.Record, 0, len(batch))
+	records := make([]taskqueue.Record, 0, len(batch))
 	for _, b := range batch {
 		if f.elsewhere != nil {
 			break // it is recorded already

@@ -18,6 +18,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
+	"fairway/internal/taskqueue"
 )
 
 // PublishedTable has what this state put into the results folder: by LFN,
@@ -36,7 +37,7 @@ type publishedRecord struct {
 // published is what this state has published, by LFN.
 type published struct {
 	folders folder.Layout
-	owner   dispatch.RunID         // of the records
+	owner   taskqueue.RunID        // of the records
 	files   func() storage.Element // reads what is stored at other places
 
 	mu      sync.Mutex // guards records
@@ -44,7 +45,7 @@ type published struct {
 }
 
 func loadPublished(
-	ctx context.Context, source state.PartSource, folders folder.Layout, owner dispatch.RunID,
+	ctx context.Context, source state.PartSource, folders folder.Layout, owner taskqueue.RunID,
 ) (*published, error) {
 	s := &published{
 		folders: folders, owner: owner, records: map[string]publishedRecord{},
@@ -63,7 +64,7 @@ func loadPublished(
 // state's own.
 func Intended(
 	ctx context.Context, source state.Source, handed []dispatch.StoredFile,
-) (records []dispatch.Record, err error) {
+) (records []taskqueue.Record, err error) {
 	known, err := source.Load(ctx, PublishedTable)
 	if err != nil {
 		return nil, err
@@ -99,14 +100,14 @@ func (s *published) put(r publishedRecord) {
 	s.records[r.LFN] = r
 }
 
-func (s *published) forget(lfn string) dispatch.Record {
+func (s *published) forget(lfn string) taskqueue.Record {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.records, lfn)
-	return dispatch.Record{Table: PublishedTable, Run: s.owner, Key: lfn}
+	return taskqueue.Record{Table: PublishedTable, Run: s.owner, Key: lfn}
 }
 
-func (r *publishedRecord) record(owner dispatch.RunID) (dispatch.Record, error) {
+func (r *publishedRecord) record(owner taskqueue.RunID) (taskqueue.Record, error) {
 	return state.NewRecord(PublishedTable, owner, r.LFN, r)
 }
 

@@ -18,11 +18,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/disk"
-	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
+	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
 )
 
@@ -76,7 +76,7 @@ func (f *Storage) addStore(ctx context.Context, prefix string, known []string) e
 	}
 	record, err := state.NewRecord(storeTable, 0, prefix, storeRecord{prefix})
 	if err == nil {
-		err = f.store.Apply(ctx, []dispatch.Record{record})
+		err = f.store.Apply(ctx, []taskqueue.Record{record})
 	}
 	if err != nil || storage.IsLocal(prefix) {
 		return err
@@ -142,7 +142,7 @@ func (f *Storage) isThere(prefix string) bool {
 }
 
 func (f *Storage) forgetStore(ctx context.Context, prefix string) error {
-	return f.store.Apply(ctx, []dispatch.Record{{Table: storeTable, Key: prefix}})
+	return f.store.Apply(ctx, []taskqueue.Record{{Table: storeTable, Key: prefix}})
 }
 
 // CheckWritable returns an error if a place, as ParsePlace gives it, is a folder that could

@@ -16,6 +16,7 @@ import (
 	"fairway/internal/server/state"
 	"fairway/internal/storage/elements"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
 )
 
@@ -55,7 +56,7 @@ func (f *Results) unpublish(names []string) error {
 	}
 	defer func() { _ = results.Close() }()
 	var removed []string
-	var records []dispatch.Record
+	var records []taskqueue.Record
 	var failures []error
 	for _, lfn := range names {
 		gone, err := f.results.remove(results, lfn)
@@ -77,7 +78,7 @@ func (f *Results) unpublish(names []string) error {
 
 // retain has what earlier runs published stay, whatever later runs make.
 func (f *Results) retain(names []string) error {
-	var records []dispatch.Record
+	var records []taskqueue.Record
 	for _, lfn := range names {
 		r, _ := f.results.get(lfn)
 		r.Kept = true

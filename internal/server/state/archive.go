@@ -7,13 +7,14 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 )
 
 // Records are a Source in memory.
-type Records []dispatch.Record
+type Records []taskqueue.Record
 
 // Load is part of Source.
-func (m Records) Load(_ context.Context, table string) (all []dispatch.Record, err error) {
+func (m Records) Load(_ context.Context, table string) (all []taskqueue.Record, err error) {
 	for _, r := range m {
 		if r.Table == table {
 			all = append(all, r)
@@ -23,7 +24,7 @@ func (m Records) Load(_ context.Context, table string) (all []dispatch.Record, e
 }
 
 // Each is part of Source.
-func (m Records) Each(_ context.Context, table string, take func(dispatch.Record) error) error {
+func (m Records) Each(_ context.Context, table string, take func(taskqueue.Record) error) error {
 	for _, r := range m {
 		if r.Table == table {
 			if err := take(r); err != nil {
@@ -43,7 +44,7 @@ func ArchivedAttempts(ctx context.Context, path string) (attempts []dispatch.Att
 	if err != nil {
 		return nil, err
 	}
-	err = archive.Each(ctx, AttemptTable, func(r dispatch.Record) error {
+	err = archive.Each(ctx, AttemptTable, func(r taskqueue.Record) error {
 		_, attempt, err := parseAttemptKey(r)
 		attempts = append(attempts, attempt)
 		return err

@@ -17,6 +17,7 @@ import (
 	"fairway/internal/server/convert"
 	"fairway/internal/server/folder"
 	"fairway/internal/storage/served"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -76,17 +77,17 @@ func (a *attempts) bodies(job dispatch.JobID) (all [][]byte) {
 }
 
 // Record notes an attempt that ended, and returns what makes that durable.
-func (a *attempts) Record(e *dispatch.Event) dispatch.Record {
+func (a *attempts) Record(e *dispatch.Event) taskqueue.Record {
 	a.encoded = convert.AppendAttempt(a.encoded[:0], a.Count(e.Job)+1, e.Pilot, e.Result)
 	body := a.keep(a.encoded)
 	if a.fresh == nil {
 		a.fresh = make(map[dispatch.JobID][][]byte)
 	}
 	a.fresh[e.Job] = append(a.fresh[e.Job], body)
-	return dispatch.Record{Table: AttemptTable, Run: e.Job.Run(), Key: attemptKey(e.Job, e.Result.Attempt), Body: body}
+	return taskqueue.Record{Table: AttemptTable, Run: e.Job.Run(), Key: attemptKey(e.Job, e.Result.Attempt), Body: body}
 }
 
-func parseAttemptKey(r dispatch.Record) (dispatch.JobID, dispatch.AttemptID, error) {
+func parseAttemptKey(r taskqueue.Record) (dispatch.JobID, dispatch.AttemptID, error) {
 	job, attempt, _ := strings.Cut(r.Key, "/")
 	n, err := strconv.ParseUint(job, 10, 32)
 	m, err2 := strconv.ParseUint(attempt, 16, 64)
@@ -98,7 +99,7 @@ func parseAttemptKey(r dispatch.Record) (dispatch.JobID, dispatch.AttemptID, err
 
 // take takes in a record, of which the body is good only for now. Records come in the
 // order of their runs and keys.
-func (a *attempts) take(r dispatch.Record) error {
+func (a *attempts) take(r taskqueue.Record) error {
 	job, _, err := parseAttemptKey(r)
 	if err != nil {
 		return err

@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/test/files"
 )
@@ -20,7 +21,7 @@ import (
 // them used is counted.
 func TestAttemptsOfBothLives(t *testing.T) {
 	before := newTally("", nil, newNodes())
-	var records []dispatch.Record
+	var records []taskqueue.Record
 	began := time.Unix(1_800_000_000, 500).UTC()
 	end := func(at *Tally, number uint32, attempt dispatch.AttemptID) {
 		result := &dispatch.Result{
@@ -44,7 +45,7 @@ func TestAttemptsOfBothLives(t *testing.T) {
 	after := newTally("", nil, newNodes())
 	for _, r := range records {
 		scratch := bytes.Clone(r.Body)
-		if err := after.recall(dispatch.Record{Table: r.Table, Run: r.Run, Key: r.Key, Body: scratch}); err != nil {
+		if err := after.recall(taskqueue.Record{Table: r.Table, Run: r.Run, Key: r.Key, Body: scratch}); err != nil {
 			t.Fatal(err)
 		}
 		clear(scratch) // it is good only for the call

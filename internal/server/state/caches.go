@@ -6,6 +6,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -49,7 +50,7 @@ func (n *Nodes) CacheTold(pilot dispatch.PilotID, m *wire.CacheCounts) {
 }
 
 // CacheRecords make durable what a pilot that goes has told; none if that is nothing.
-func (n *Nodes) CacheRecords(pilot dispatch.PilotID) ([]dispatch.Record, error) {
+func (n *Nodes) CacheRecords(pilot dispatch.PilotID) ([]taskqueue.Record, error) {
 	c, ok := n.Caches[pilot]
 	if !ok {
 		return nil, nil
@@ -61,11 +62,11 @@ func (n *Nodes) CacheRecords(pilot dispatch.PilotID) ([]dispatch.Record, error) 
 	if err != nil {
 		return nil, fmt.Errorf("the cache of pilot %s: %w", pilot, err)
 	}
-	return []dispatch.Record{{Table: CacheTable, Key: string(pilot), Body: body}}, nil
+	return []taskqueue.Record{{Table: CacheTable, Key: string(pilot), Body: body}}, nil
 }
 
 // recallCache takes in the record of a pilot that went before the server started.
-func (n *Nodes) recallCache(r dispatch.Record) error {
+func (n *Nodes) recallCache(r taskqueue.Record) error {
 	m := new(wire.CacheCounts)
 	if err := proto.Unmarshal(r.Body, m); err != nil {
 		return fmt.Errorf("record %s %s: %w", CacheTable, r.Key, err)

@@ -14,13 +14,14 @@ import (
 	"fairway/internal/flow"
 	"fairway/internal/heap"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 )
 
 // Cores are the two passive state machines and what is counted beside them, as a run sees
 // them: Dispatch has all runs. All three change together, one input at a time; whoever gets
 // them may only read, while the call lasts. Of a run that has ended there may be no flow.
 type Cores struct {
-	Run      dispatch.RunID // that Flow makes the jobs of; all others are none of its business
+	Run      taskqueue.RunID // that Flow makes the jobs of; all others are none of its business
 	Dispatch *dispatch.Core
 	Flow     *flow.Flow
 	Tally    *Tally
@@ -28,7 +29,7 @@ type Cores struct {
 
 // RunOf is a run of a workflow.
 type RunOf struct {
-	Run      dispatch.RunID
+	Run      taskqueue.RunID
 	Workflow *flow.Workflow
 }
 
@@ -39,7 +40,7 @@ type Loaded struct {
 	Nodes    *Nodes
 	Runs     []Cores
 	Effects  dispatch.Effects
-	Records  []dispatch.Record // that all cores were made from; nil unless they were asked for
+	Records  []taskqueue.Record // that all cores were made from; nil unless they were asked for
 }
 
 // Load makes the cores of runs from records: dispatch beside the others. Keep has it return the
@@ -55,7 +56,7 @@ func Load(
 	l := new(Loaded)
 	var group errgroup.Group
 	group.Go(func() (err error) {
-		l.Dispatch, l.Effects, err = loadDispatch(ctx, source, config, func(r dispatch.Record) {
+		l.Dispatch, l.Effects, err = loadDispatch(ctx, source, config, func(r taskqueue.Record) {
 			if keep {
 				r.Body = bytes.Clone(r.Body)
 				l.Records = append(l.Records, r)
@@ -77,15 +78,15 @@ func Load(
 }
 
 // loadRuns makes flow and Tally of each run; own are the records of all flows.
-func (l *Loaded) loadRuns(ctx context.Context, source Source, runs []RunOf, own []dispatch.Record) (err error) {
+func (l *Loaded) loadRuns(ctx context.Context, source Source, runs []RunOf, own []taskqueue.Record) (err error) {
 	if l.Nodes, err = loadNodes(ctx, source); err != nil {
 		return err
 	}
-	records := map[dispatch.RunID][]dispatch.Record{}
+	records := map[taskqueue.RunID][]taskqueue.Record{}
 	for _, r := range own {
 		records[r.Run] = append(records[r.Run], r)
 	}
-	tallies := map[dispatch.RunID]*Tally{}
+	tallies := map[taskqueue.RunID]*Tally{}
 	for _, u := range runs {
 		c := Cores{Run: u.Run}
 		if c.Flow, err = flow.Load(u.Workflow, records[u.Run]); err != nil {
@@ -114,7 +115,7 @@ const SweptTable = "server_swept"
 
 // loadDispatch tells of each record before it takes it.
 func loadDispatch(
-	ctx context.Context, source Source, config dispatch.Config, tell func(dispatch.Record),
+	ctx context.Context, source Source, config dispatch.Config, tell func(taskqueue.Record),
 ) (*dispatch.Core, dispatch.Effects, error) {
 	loading := dispatch.NewLoading(config)
 	swept, err := LoadSwept(ctx, source)
@@ -122,7 +123,7 @@ func loadDispatch(
 		return nil, dispatch.Effects{}, err
 	}
 	for _, table := range dispatch.Tables() {
-		err := source.Each(ctx, table, func(r dispatch.Record) error {
+		err := source.Each(ctx, table, func(r taskqueue.Record) error {
 			if slices.Contains(swept, r.Run) {
 				return nil
 			}
@@ -141,7 +142,7 @@ func loadDispatch(
 }
 
 // LoadSwept are the runs of SweptTable.
-func LoadSwept(ctx context.Context, source Source) (runs []dispatch.RunID, err error) {
+func LoadSwept(ctx context.Context, source Source) (runs []taskqueue.RunID, err error) {
 	records, err := source.Load(ctx, SweptTable)
 	for _, r := range records {
 		runs = append(runs, r.Run)
@@ -150,8 +151,8 @@ func LoadSwept(ctx context.Context, source Source) (runs []dispatch.RunID, err e
 }
 
 // loadTallies takes in what is recorded of runs; what others recorded is passed over.
-func loadTallies(ctx context.Context, s Source, tallies map[dispatch.RunID]*Tally) error {
-	err := s.Each(ctx, AttemptTable, func(r dispatch.Record) error {
+func loadTallies(ctx context.Context, s Source, tallies map[taskqueue.RunID]*Tally) error {
+	err := s.Each(ctx, AttemptTable, func(r taskqueue.Record) error {
 		if t := tallies[r.Run]; t != nil {
 			return t.recall(r)
 		}
@@ -160,7 +161,7 @@ func loadTallies(ctx context.Context, s Source, tallies map[dispatch.RunID]*Tall
 	if err != nil {
 		return err
 	}
-	return s.Each(ctx, dispatch.TablePublished, func(r dispatch.Record) error {
+	return s.Each(ctx, dispatch.TablePublished, func(r taskqueue.Record) error {
 		if t := tallies[r.Run]; t != nil {
 			t.Published(strings.Clone(r.Key))
 		}
@@ -181,7 +182,7 @@ func LoadEndedRun(ctx context.Context, records store.Store) (*Run, error) {
 // deferred requests had been carried out.
 func LoadEnded(ctx context.Context, records store.Store, run *Run) (*Cores, error) {
 	defer heap.GrowFreely()()
-	core, _, err := loadDispatch(ctx, records, dispatch.Config{}, func(dispatch.Record) {})
+	core, _, err := loadDispatch(ctx, records, dispatch.Config{}, func(taskqueue.Record) {})
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +200,7 @@ func LoadEndedTally(ctx context.Context, records store.Store, run *Run) (*Tally,
 	}
 	t := newTally(run.Workflow, run.Steps, nodes)
 	t.Finished = run.State == Succeeded // of another, the records do not tell it
-	return t, loadTallies(ctx, records, map[dispatch.RunID]*Tally{run.ID: t})
+	return t, loadTallies(ctx, records, map[taskqueue.RunID]*Tally{run.ID: t})
 }
 
 // LoadTallyOf makes a Tally that knows the ended attempts of one job and where pilots run,

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // Nodes are what is known of pilots beside dispatch. All runs of a server share them. They
@@ -43,13 +44,13 @@ const HostTable = "server_host"
 type Hosts map[dispatch.PilotID]string
 
 // Record takes in a pilot that registered, and returns what makes that durable.
-func (h Hosts) Record(pilot dispatch.PilotID, host string) dispatch.Record {
+func (h Hosts) Record(pilot dispatch.PilotID, host string) taskqueue.Record {
 	h[pilot] = host
-	return dispatch.Record{Table: HostTable, Key: string(pilot), Body: []byte(host)}
+	return taskqueue.Record{Table: HostTable, Key: string(pilot), Body: []byte(host)}
 }
 
 // LoadHosts reads the records of HostTable.
-func LoadHosts(records []dispatch.Record) Hosts {
+func LoadHosts(records []taskqueue.Record) Hosts {
 	h := Hosts{}
 	for _, r := range records {
 		h[dispatch.PilotID(r.Key)] = string(r.Body)

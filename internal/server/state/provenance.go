@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -33,7 +34,7 @@ func ProvenanceKey(job, result string) string { return job + "\n" + result }
 // the attempts that made none of them.
 func ProvenanceOf(
 	ctx context.Context, s Source, made []dispatch.Made,
-) (kept []dispatch.Record, others []dispatch.AttemptID, err error) {
+) (kept []taskqueue.Record, others []dispatch.AttemptID, err error) {
 	ended, err := s.Load(ctx, AttemptTable)
 	if err != nil {
 		return nil, nil, err
@@ -60,7 +61,7 @@ func ProvenanceOf(
 		if err != nil {
 			return nil, nil, fmt.Errorf("provenance of job %s: %w", made[i].Name, err)
 		}
-		kept = append(kept, dispatch.Record{
+		kept = append(kept, taskqueue.Record{
 			Table: ProvenanceTable, Key: ProvenanceKey(made[i].Name, made[i].Key), Body: body,
 		})
 		delete(attempts, key)
@@ -95,8 +96,8 @@ func provenance(made *dispatch.Made, attempt []byte, hosts Hosts) (*wire.Provena
 
 // PartSource is what some records of a table are loaded from, as package store says.
 type PartSource interface {
-	LoadPart(ctx context.Context, table string, run dispatch.RunID, from, below string,
-		most int) ([]dispatch.Record, error)
+	LoadPart(ctx context.Context, table string, run taskqueue.RunID, from, below string,
+		most int) ([]taskqueue.Record, error)
 }
 
 // provenanceShown is how many results of one job are looked at.
@@ -117,7 +118,7 @@ func LoadProvenance(
 	if err != nil {
 		return nil, err
 	}
-	records = slices.DeleteFunc(records, func(r dispatch.Record) bool {
+	records = slices.DeleteFunc(records, func(r taskqueue.Record) bool {
 		_, key, _ := strings.Cut(r.Key, "\n")
 		return !counts(key)
 	})
@@ -135,7 +136,7 @@ func ResultAttempts(ctx context.Context, s Source) (map[dispatch.AttemptID]bool,
 	}
 	attempts := make(map[dispatch.AttemptID]bool, len(records))
 	for _, r := range records {
-		p, err := lastProvenance([]dispatch.Record{r})
+		p, err := lastProvenance([]taskqueue.Record{r})
 		if err != nil {
 			return nil, err
 		}
@@ -144,7 +145,7 @@ func ResultAttempts(ctx context.Context, s Source) (map[dispatch.AttemptID]bool,
 	return attempts, nil
 }
 
-func lastProvenance(records []dispatch.Record) (last *wire.Provenance, err error) {
+func lastProvenance(records []taskqueue.Record) (last *wire.Provenance, err error) {
 	for _, r := range records {
 		p := new(wire.Provenance)
 		if err := proto.Unmarshal(r.Body, p); err != nil {
@@ -167,7 +168,7 @@ func LoadEarlierResults(ctx context.Context, s Source) (EarlierResults, error) {
 	if err != nil {
 		return nil, err
 	}
-	byJob := map[string][]dispatch.Record{}
+	byJob := map[string][]taskqueue.Record{}
 	for _, r := range records {
 		job, _, _ := strings.Cut(r.Key, "\n")
 		byJob[job] = append(byJob[job], r)
@@ -183,7 +184,7 @@ func LoadEarlierResults(ctx context.Context, s Source) (EarlierResults, error) {
 
 // Outlived are the records that delete what is known of results that were
 // removed. records has the results.
-func Outlived(ctx context.Context, s Source, records []dispatch.Record) ([]dispatch.Record, error) {
+func Outlived(ctx context.Context, s Source, records []taskqueue.Record) ([]taskqueue.Record, error) {
 	known, err := s.Load(ctx, ProvenanceTable)
 	if err != nil {
 		return nil, err
@@ -194,10 +195,10 @@ func Outlived(ctx context.Context, s Source, records []dispatch.Record) ([]dispa
 			results[r.Key] = true
 		}
 	}
-	var gone []dispatch.Record
+	var gone []taskqueue.Record
 	for _, r := range known {
 		if _, result, _ := strings.Cut(r.Key, "\n"); !results[result] {
-			gone = append(gone, dispatch.Record{Table: ProvenanceTable, Key: r.Key})
+			gone = append(gone, taskqueue.Record{Table: ProvenanceTable, Key: r.Key})
 		}
 	}
 	return gone, nil

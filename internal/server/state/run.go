@@ -47,7 +47,7 @@ const Form = 2
 
 // Run is what is durable of a run as a whole.
 type Run struct {
-	ID         dispatch.RunID    `json:"-"` // that of its record; 0: nothing was run
+	ID         taskqueue.RunID   `json:"-"` // that of its record; 0: nothing was run
 	Form       int               `json:"form,omitempty"`
 	Workflow   string            `json:"workflow"` // its name
 	File       string            `json:"file"`
@@ -88,7 +88,7 @@ type Run struct {
 func (r *Run) OwnName() string { return cmp.Or(r.Own, strconv.FormatUint(uint64(r.ID), 10)) }
 
 // Record is the one record of the run in RunTable.
-func (r *Run) Record() (dispatch.Record, error) { return NewRecord(RunTable, r.ID, RunKey, r) }
+func (r *Run) Record() (taskqueue.Record, error) { return NewRecord(RunTable, r.ID, RunKey, r) }
 
 // Deferred is a request of a person to a run that was not under way: to retry or
 // cancel jobs, or to change their priority. It is durable, shown as if it were done, and the first thing that the
@@ -106,7 +106,7 @@ type Deferred struct {
 type priority struct {
 	Of   []dispatch.JobID `json:"of,omitempty"`
 	Is   int              `json:"is"`
-	From dispatch.RunID   `json:"-"` // the run
+	From taskqueue.RunID  `json:"-"` // the run
 }
 
 // Defer makes a deferred request of an input.
@@ -194,12 +194,12 @@ func (s Stamp) Like(other Stamp) bool {
 }
 
 // NewRecord makes a record whose body is JSON.
-func NewRecord(table string, run dispatch.RunID, key string, body any) (dispatch.Record, error) {
+func NewRecord(table string, run taskqueue.RunID, key string, body any) (taskqueue.Record, error) {
 	bytes, err := json.Marshal(body)
 	if err != nil {
-		return dispatch.Record{}, fmt.Errorf("record %s %s: %w", table, key, err)
+		return taskqueue.Record{}, fmt.Errorf("record %s %s: %w", table, key, err)
 	}
-	return dispatch.Record{Table: table, Run: run, Key: key, Body: bytes}, nil
+	return taskqueue.Record{Table: table, Run: run, Key: key, Body: bytes}, nil
 }
 
 // LoadRun returns the last run, or nil if nothing was run in this folder yet.
@@ -227,7 +227,7 @@ func LoadRuns(ctx context.Context, s Source) ([]*Run, error) {
 }
 
 // LoadRunOf returns a run of a lasting server by its number; nil if there is none.
-func LoadRunOf(ctx context.Context, s PartSource, id dispatch.RunID) (*Run, error) {
+func LoadRunOf(ctx context.Context, s PartSource, id taskqueue.RunID) (*Run, error) {
 	records, err := s.LoadPart(ctx, RunTable, id, RunKey, LastKey, 1)
 	if err != nil || len(records) == 0 {
 		return nil, err
@@ -235,7 +235,7 @@ func LoadRunOf(ctx context.Context, s PartSource, id dispatch.RunID) (*Run, erro
 	return runOf(records[0])
 }
 
-func runOf(r dispatch.Record) (*Run, error) {
+func runOf(r taskqueue.Record) (*Run, error) {
 	run := &Run{ID: r.Run}
 	if err := json.Unmarshal(r.Body, run); err != nil {
 		return nil, fmt.Errorf("record %s %d: %w", RunTable, r.Run, err)
@@ -247,7 +247,7 @@ func runOf(r dispatch.Record) (*Run, error) {
 }
 
 // bear gives what is named the run, where it has none: earlier versions knew one only.
-func (d *Deferred) bear(run dispatch.RunID) {
+func (d *Deferred) bear(run taskqueue.RunID) {
 	for _, list := range [][]dispatch.JobID{d.Retry, d.Cancel} {
 		for i, id := range list {
 			list[i] = dispatch.NewJobID(run, id.Number())
@@ -272,7 +272,7 @@ func LoadAll[T any](ctx context.Context, s Source, table string) ([]T, error) {
 }
 
 // LoadOf is LoadAll for the records of one run. Those of others are not read.
-func LoadOf[T any](ctx context.Context, s PartSource, table string, run dispatch.RunID) ([]T, error) {
+func LoadOf[T any](ctx context.Context, s PartSource, table string, run taskqueue.RunID) ([]T, error) {
 	records, err := s.LoadPart(ctx, table, run, "", LastKey, math.MaxInt32)
 	if err != nil {
 		return nil, err
@@ -283,7 +283,7 @@ func LoadOf[T any](ctx context.Context, s PartSource, table string, run dispatch
 // LastKey is above the keys of all records, which are UTF-8.
 const LastKey = "\xff"
 
-func decodeAll[T any](records []dispatch.Record) ([]T, error) {
+func decodeAll[T any](records []taskqueue.Record) ([]T, error) {
 	all := make([]T, len(records))
 	for i, r := range records {
 		if err := json.Unmarshal(r.Body, &all[i]); err != nil {
@@ -295,13 +295,13 @@ func decodeAll[T any](records []dispatch.Record) ([]T, error) {
 
 // Source is what records are loaded from, as package store says.
 type Source interface {
-	Load(ctx context.Context, table string) ([]dispatch.Record, error)
-	Each(ctx context.Context, table string, take func(dispatch.Record) error) error
+	Load(ctx context.Context, table string) ([]taskqueue.Record, error)
+	Each(ctx context.Context, table string, take func(taskqueue.Record) error) error
 }
 
 // LoadTables returns the records of several tables.
-func LoadTables(ctx context.Context, s Source, tables []string) ([]dispatch.Record, error) {
-	var all []dispatch.Record
+func LoadTables(ctx context.Context, s Source, tables []string) ([]taskqueue.Record, error) {
+	var all []taskqueue.Record
 	for _, table := range tables {
 		records, err := s.Load(ctx, table)
 		if err != nil {

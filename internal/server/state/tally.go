@@ -9,6 +9,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -100,7 +101,7 @@ func newTally(workflow string, steps []string, nodes *Nodes) *Tally {
 
 // recall takes in the record of an attempt that ended before the server started. Those of
 // a job come in their order.
-func (t *Tally) recall(r dispatch.Record) error {
+func (t *Tally) recall(r taskqueue.Record) error {
 	if err := t.Attempts.take(r); err != nil {
 		return err
 	}

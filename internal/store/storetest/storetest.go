@@ -19,8 +19,8 @@ import (
 
 	"pgregory.net/rapid"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 )
 
 // Maker opens the store of a folder, making it if it is not there.
@@ -67,14 +67,14 @@ func mustOpen(t testing.TB, open Maker, folder string) store.Store {
 	return s
 }
 
-func mustApply(t testing.TB, s store.Store, records ...dispatch.Record) {
+func mustApply(t testing.TB, s store.Store, records ...taskqueue.Record) {
 	t.Helper()
 	if err := s.Apply(context.Background(), records); err != nil {
 		t.Fatalf("applying %d records: %v", len(records), err)
 	}
 }
 
-func mustLoad(t testing.TB, s store.Store, table string) []dispatch.Record {
+func mustLoad(t testing.TB, s store.Store, table string) []taskqueue.Record {
 	t.Helper()
 	records, err := s.Load(context.Background(), table)
 	if err != nil {
@@ -99,15 +99,15 @@ func wantTable(t testing.TB, s store.Store, table string, want map[string]string
 }
 
 // nameOf is the key of a record, after its run if it has one.
-func nameOf(r dispatch.Record) string {
+func nameOf(r taskqueue.Record) string {
 	if r.Run == 0 {
 		return r.Key
 	}
 	return fmt.Sprintf("%d/%s", r.Run, r.Key)
 }
 
-func record(table, key, body string) dispatch.Record {
-	return dispatch.Record{Table: table, Key: key, Body: []byte(body)}
+func record(table, key, body string) taskqueue.Record {
+	return taskqueue.Record{Table: table, Key: key, Body: []byte(body)}
 }
 
 func keepsWhatWasApplied(t *testing.T, open Maker) {
@@ -134,7 +134,7 @@ func laterRecordReplaces(t *testing.T, open Maker) {
 
 func nilBodyDeletes(t *testing.T, open Maker) {
 	s := mustOpen(t, open, t.TempDir())
-	gone := dispatch.Record{Table: "job", Key: "1"}
+	gone := taskqueue.Record{Table: "job", Key: "1"}
 	mustApply(t, s, gone) // deleting what is not there is no error
 	mustApply(t, s, record("job", "1", "a"), gone)
 	wantTable(t, s, "job", map[string]string{})
@@ -202,23 +202,23 @@ func loadsParts(t *testing.T, open Maker) {
 // and at the end of one. Whoever takes them may use the store meanwhile.
 func givesEachRecord(t *testing.T, open Maker) {
 	s := mustOpen(t, open, t.TempDir())
-	var records []dispatch.Record
-	for run, n := range map[dispatch.RunID]int{0: 4096, 1: 5000, 2: 3} {
+	var records []taskqueue.Record
+	for run, n := range map[taskqueue.RunID]int{0: 4096, 1: 5000, 2: 3} {
 		for i := range n {
-			r := dispatch.Record{Table: "job", Run: run, Key: fmt.Sprintf("%06d", i), Body: fmt.Appendf(nil, "%d %d", run, i)}
+			r := taskqueue.Record{Table: "job", Run: run, Key: fmt.Sprintf("%06d", i), Body: fmt.Appendf(nil, "%d %d", run, i)}
 			if i%1000 == 999 {
 				r.Body = bytes.Repeat(r.Body, 1000) // kept apart
 			}
 			records = append(records, r)
 		}
 	}
-	records = append(records, dispatch.Record{Table: "job", Run: 3, Key: "", Body: []byte{}})
+	records = append(records, taskqueue.Record{Table: "job", Run: 3, Key: "", Body: []byte{}})
 	mustApply(t, s, records...)
-	slices.SortFunc(records, func(a, b dispatch.Record) int {
+	slices.SortFunc(records, func(a, b taskqueue.Record) int {
 		return cmp.Or(cmp.Compare(a.Run, b.Run), strings.Compare(a.Key, b.Key))
 	})
 	at := 0
-	err := s.Each(context.Background(), "job", func(r dispatch.Record) error {
+	err := s.Each(context.Background(), "job", func(r taskqueue.Record) error {
 		want := records[at]
 		if r.Table != want.Table || r.Run != want.Run || r.Key != want.Key || r.Body == nil ||
 			!bytes.Equal(r.Body, want.Body) {
@@ -236,7 +236,7 @@ func givesEachRecord(t *testing.T, open Maker) {
 	enough := errors.New("enough")
 	for _, most := range []int{1, 5000} {
 		n := 0
-		err := s.Each(context.Background(), "job", func(dispatch.Record) error {
+		err := s.Each(context.Background(), "job", func(taskqueue.Record) error {
 			if n++; n == most {
 				return enough
 			}
@@ -246,7 +246,7 @@ func givesEachRecord(t *testing.T, open Maker) {
 			t.Errorf("%d records, then %v", n, err)
 		}
 	}
-	if err := s.Each(context.Background(), "none", func(dispatch.Record) error { return enough }); err != nil {
+	if err := s.Each(context.Background(), "none", func(taskqueue.Record) error { return enough }); err != nil {
 		t.Error(err)
 	}
 }
@@ -256,12 +256,12 @@ func keepsRunsApart(t *testing.T, open Maker) {
 	folder := t.TempDir()
 	s := mustOpen(t, open, folder)
 	large := strings.Repeat("large", 5000)
-	of := func(run dispatch.RunID, key, body string) dispatch.Record {
-		return dispatch.Record{Table: "job", Run: run, Key: key, Body: []byte(body)}
+	of := func(run taskqueue.RunID, key, body string) taskqueue.Record {
+		return taskqueue.Record{Table: "job", Run: run, Key: key, Body: []byte(body)}
 	}
 	mustApply(t, s, of(10, "1", "ten"), of(2, "2", "two"), of(2, "1", large), record("job", "1", "none"),
 		of(math.MaxUint32, "1", "last"))
-	mustApply(t, s, of(10, "1", large), dispatch.Record{Table: "job", Key: "1"})
+	mustApply(t, s, of(10, "1", large), taskqueue.Record{Table: "job", Key: "1"})
 	mustApply(t, s, of(2, "1", "small"))
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
@@ -283,7 +283,7 @@ func keepsRunsApart(t *testing.T, open Maker) {
 func takesLargeTransactions(t *testing.T, open Maker) {
 	s := mustOpen(t, open, t.TempDir())
 	want := map[string]string{}
-	var records []dispatch.Record
+	var records []taskqueue.Record
 	for i := range 20_011 {
 		key := fmt.Sprintf("%06d", i)
 		want[key] = "body"
@@ -296,7 +296,7 @@ func takesLargeTransactions(t *testing.T, open Maker) {
 func takesLargeBodies(t *testing.T, open Maker) {
 	s := mustOpen(t, open, t.TempDir())
 	body := bytes.Repeat([]byte{0, 1, 2, 255}, 1<<20)
-	mustApply(t, s, dispatch.Record{Table: "job", Key: "1", Body: body})
+	mustApply(t, s, taskqueue.Record{Table: "job", Key: "1", Body: body})
 	if got := mustLoad(t, s, "job"); len(got) != 1 || !bytes.Equal(got[0].Body, body) {
 		t.Fatal("a body of 4 MiB came back changed")
 	}
@@ -306,7 +306,7 @@ func refusesEndedContext(t *testing.T, open Maker) {
 	s := mustOpen(t, open, t.TempDir())
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if err := s.Apply(ctx, []dispatch.Record{record("job", "1", "a")}); err == nil {
+	if err := s.Apply(ctx, []taskqueue.Record{record("job", "1", "a")}); err == nil {
 		t.Fatal("Apply under an ended context succeeded")
 	}
 	wantTable(t, s, "job", map[string]string{})
@@ -321,7 +321,7 @@ func mayBeUsedByManyGoroutines(t *testing.T, open Maker) {
 		group.Go(func() {
 			for n := range 20 {
 				if err := s.Apply(
-					context.Background(), []dispatch.Record{record("job", fmt.Sprint(i), fmt.Sprint(n))},
+					context.Background(), []taskqueue.Record{record("job", fmt.Sprint(i), fmt.Sprint(n))},
 				); err != nil {
 					t.Error(err)
 				}
@@ -343,7 +343,7 @@ func failsAfterClose(t *testing.T, open Maker) {
 	if err := s.Close(); err != nil {
 		t.Fatalf("a second Close: %v", err)
 	}
-	if err := s.Apply(context.Background(), []dispatch.Record{record("job", "1", "a")}); err == nil {
+	if err := s.Apply(context.Background(), []taskqueue.Record{record("job", "1", "a")}); err == nil {
 		t.Fatal("Apply after Close succeeded")
 	}
 	if _, err := s.Load(context.Background(), "job"); err == nil {
@@ -379,11 +379,11 @@ func agreesWithMap(t *testing.T, open Maker) {
 	})
 }
 
-func drawRecords(t *rapid.T) []dispatch.Record {
-	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) dispatch.Record {
-		r := dispatch.Record{
+func drawRecords(t *rapid.T) []taskqueue.Record {
+	return rapid.SliceOfN(rapid.Custom(func(t *rapid.T) taskqueue.Record {
+		r := taskqueue.Record{
 			Table: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "table"),
-			Run:   rapid.SampledFrom([]dispatch.RunID{0, 1, math.MaxUint32}).Draw(t, "run"),
+			Run:   rapid.SampledFrom([]taskqueue.RunID{0, 1, math.MaxUint32}).Draw(t, "run"),
 			Key:   rapid.StringMatching(`[a-e]{1,2}`).Draw(t, "key"),
 		}
 		if !rapid.Bool().Draw(t, "delete") {
@@ -399,7 +399,7 @@ func drawRecords(t *rapid.T) []dispatch.Record {
 	}), 0, 100).Draw(t, "records")
 }
 
-func applyToModel(model map[string]map[string]string, records []dispatch.Record) {
+func applyToModel(model map[string]map[string]string, records []taskqueue.Record) {
 	for _, r := range records {
 		if r.Body == nil {
 			delete(model[r.Table], nameOf(r))
@@ -417,7 +417,7 @@ func copyOfFilesOpens(t *testing.T, open Maker) {
 	s := mustOpen(t, open, folder)
 	model := map[string]map[string]string{"a": {}, "b": {}}
 	for i := range 200 {
-		var records []dispatch.Record
+		var records []taskqueue.Record
 		for k := range 40 {
 			records = append(records, record("a", fmt.Sprint(i*7919%100, "-", k), strings.Repeat(fmt.Sprint(i), 100)))
 		}
