@@ -135,6 +135,18 @@ func TestHeadersHaveALimit(t *testing.T) {
 	}
 }
 
+// A server that takes a request and never says anything is named, in words for a person.
+func TestAServerThatNeverAnswersIsNamed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web := inMemory(t, func(c net.Conn) { _, _ = io.Copy(io.Discard, c) })
+		_, err := web.Stat(t.Context(), "http://server/file")
+		if !storage.IsAway(err) || !strings.Contains(err.Error(), "http://server:80 did not answer within 30s") ||
+			strings.Contains(err.Error(), "net/http") {
+			t.Error(err)
+		}
+	})
+}
+
 func pause(_ context.Context, d time.Duration) error {
 	<-time.After(d)
 	return nil

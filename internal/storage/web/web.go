@@ -211,11 +211,25 @@ func (e *Element) once(ctx context.Context, r *request, private bool) (*http.Res
 		}
 		made.Header.Set("Authorization", "Bearer "+token)
 	}
+	asked := time.Now()
 	answer, err := e.client.Do(made)
 	if err != nil {
+		if ctx.Err() == nil && isSilent(err) {
+			away := &storage.AwayError{Host: originOf(made.URL), Limit: time.Since(asked).Round(time.Second)}
+			return nil, fmt.Errorf("%s: %w", storage.Shown(r.pfn), away)
+		}
 		return nil, withoutURL(err, r.pfn)
 	}
 	return answer, nil
+}
+
+// isSilent reports whether a server has taken a request and no header of an answer came in time.
+func isSilent(err error) bool {
+	network, ok := errors.AsType[net.Error](err)
+	_, dialled := errors.AsType[*net.OpError](err)
+	_, told := errors.AsType[*storage.AwayError](err)
+	_, stalled := errors.AsType[*storage.StallError](err)
+	return ok && network.Timeout() && !dialled && !told && !stalled
 }
 
 // withoutURL is an error of http.Client that names the file as Shown.
