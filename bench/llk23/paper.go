@@ -212,7 +212,7 @@ func elementsHere(e experiment) string {
 		for _, s := range half[1:] {
 			others = append(others, last(s))
 		}
-		text += fmt.Sprintf("%s takes %.2f ns with the largest blocks, the others %.2f to %.2f. ", half[0].name,
+		text += fmt.Sprintf("%s: %.2f ns with the largest, the others %.2f to %.2f. ", half[0].name,
 			last(half[0]), slices.Min(others), slices.Max(others))
 	}
 	return text + fmt.Sprintf("Theirs takes %.1f to %.1f times the time of ours. Of 2 x 2 blocks two can compute at a "+
@@ -401,7 +401,7 @@ func (e experiment) plot(folder string) error {
 	if err := plotutil.AddLinePoints(p, lines...); err != nil {
 		return err
 	}
-	p.Y.Min, p.Y.Max = 0, 1.5*p.Y.Max // room for the legend, which is above the lines
+	p.Y.Min, p.Y.Max = 0, (1.3+0.1*float64(len(e.series)))*p.Y.Max // the legend is above the lines
 	p.Legend.Top = true
 	p.X.Max += (p.X.Max - p.X.Min) / 25 // room for the last label
 	p.X.Tick.Marker = e.ticks()

@@ -24,7 +24,7 @@ func TestConclusionsComeFromThePoints(t *testing.T) {
 	}}
 	for text, want := range map[string][]string{
 		elementsHere(e): {
-			"falls in 3 of 4 lines", "4 blocks takes 2.00 ns", "the others 1.00 to 1.00", "4 blocks, theirs takes 9.00 ns",
+			"falls in 3 of 4 lines", "4 blocks: 2.00 ns", "the others 1.00 to 1.00", "4 blocks, theirs: 9.00 ns",
 			"Theirs takes 2.0 to 4.5 times",
 		},
 		computingHere(e): {

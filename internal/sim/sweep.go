@@ -33,7 +33,7 @@ type Row struct {
 type Run struct {
 	Seed     uint64
 	Metrics  []float64         // in the order of Metrics
-	Timeline []Sample          // of the first repetition, where the experiment wants it
+	Timeline []Sample          // where the experiment wants it
 	Accesses []Access          // of the first repetition, where the experiment wants it
 	Attempts []RecordedAttempt // of a replay, in the order of their ends
 
@@ -102,9 +102,9 @@ func Once(exp experiment.Experiment, rep int) (*Run, error) {
 	if err := r.execute(); err != nil {
 		return nil, err
 	}
-	run := &Run{Seed: r.seed, Metrics: r.metrics(), Submitted: r.submitted, Faced: r.faced}
+	run := &Run{Seed: r.seed, Metrics: r.metrics(), Submitted: r.submitted, Faced: r.faced, Timeline: r.timeline}
 	if rep == 0 {
-		run.Timeline, run.Accesses = r.timeline, r.accesses
+		run.Accesses = r.accesses
 	}
 	return run, nil
 }

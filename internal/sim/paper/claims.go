@@ -308,7 +308,22 @@ func hitClaims(res *sim.Results) []report.Claim {
 				both(func(w string) bool { return hit(w, "C2") <= 0.5 }),
 			twice+"; "+value("W3"), "C2 at most 0.5 on W3 and in both readings of W2", whenAsked,
 		),
+		sharingClaim(hit),
 	}
+}
+
+// sharingClaim is what the paper says of C1 and C2 where they differ in nothing but who shares a cache:
+// both wait for data, and look for it every second.
+func sharingClaim(hit func(w, cache string) float64) report.Claim {
+	held := true
+	var found []string
+	for _, w := range workflows[1:] {
+		shared, single := hit(w, "C3 looking at once"), hit(w, "C2 looking at once")
+		found = append(found, fmt.Sprintf("%s %.2f shared, %.2f not", w, shared, single))
+		held = held && shared > single
+	}
+	return claim("F12f", "12", "a cache of a host finds more than that of a pilot on W2 and W3, if both wait for data "+
+		"and look every second", held, strings.Join(found, "; "), "above, in both readings of W2", whenAsked)
 }
 
 const whenAsked = "it hangs on when pilots ask and when jobs are created, which the paper does not give"

@@ -24,7 +24,7 @@ func TestPaperChecksItsClaims(t *testing.T) {
 			}
 		}
 	}
-	want := "F6 F7a F7b F8a F8b F8c F8d F9a F9b F9c F10 F11 F11b F11c F12a F12b F12c F12d F12e"
+	want := "F6 F7a F7b F8a F8b F8c F8d F9a F9b F9c F10 F11 F11b F11c F12a F12b F12c F12d F12e F12f"
 	if got := strings.Join(ids, " "); got != want {
 		t.Errorf("claims %s, not %s", got, want)
 	}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"gonum.org/v1/plot/plotter"
@@ -37,30 +38,45 @@ func addLines(p *chart, all []series, xs []float64, metric string) error {
 // again and again: one of each colour.
 var mostTimelines = len(colours)
 
-// timelines draws the number of running jobs over time, of the first
-// repetition at each point (paper 3, figure 7), or of the first points if there
-// are too many.
+// timelines draws the number of running jobs over time at each point (paper 3, figure 7), or at the
+// first points if there are too many: the means of the repetitions, with bars of their standard
+// deviations.
 func timelines(res *sim.Results) (Figure, error) {
 	p := newChart(title(res), "running jobs")
 	p.X.Label.Text = "time since the first job was submitted (s)"
-	most := 0
+	most := 0.0
 	drawn := res.Rows[:min(len(res.Rows), mostTimelines)]
 	for i, r := range drawn {
-		line, err := stairs(r.Runs[0])
+		means, bars := runningOver(r.Runs, i)
+		line, err := plotter.NewLine(means)
 		if err != nil {
 			return Figure{}, fmt.Errorf("draw the running jobs: %w", err)
 		}
 		line.Color, line.Width = colours[i%len(colours)], vg.Points(1.5)
 		p.Add(line)
+		if len(r.Runs) > 1 {
+			whiskers, err := plotter.NewYErrorBars(bars)
+			if err != nil {
+				return Figure{}, fmt.Errorf("draw how far the running jobs spread: %w", err)
+			}
+			whiskers.Color, whiskers.Width = line.Color, vg.Points(0.75)
+			p.Add(whiskers)
+		}
 		if len(r.Levels) > 0 {
 			p.key.Add(wrapped(strings.Join(r.Levels, ", "), longestKey), line)
 		}
-		for _, s := range r.Runs[0].Timeline {
-			most = max(most, s.Running)
+		for _, m := range means {
+			most = max(most, m.Y)
+		}
+		for k, b := range bars.XYs {
+			most = max(most, b.Y+bars.YErrors[k].High)
 		}
 	}
-	p.Y.Max = float64(most) * headroom
-	caption := res.Plan.Name + ": running jobs over time, one run each"
+	p.Y.Max = most * headroom
+	caption := res.Plan.Name + ": running jobs over time"
+	if n := len(drawn[0].Runs); n > 1 {
+		caption += fmt.Sprintf(", means and standard deviations of %d runs", n)
+	}
 	if len(drawn) < len(res.Rows) {
 		caption += fmt.Sprintf(", of the first %d points of %d", len(drawn), len(res.Rows))
 	}
@@ -68,11 +84,56 @@ func timelines(res *sim.Results) (Figure, error) {
 	return Figure{Name: "running_jobs", Caption: caption, PNG: png}, err
 }
 
-func stairs(r sim.Run) (*plotter.Line, error) {
+const (
+	instants = 240 // at which the running jobs of several runs are compared
+	barEvery = 12  // instants that have a bar
+)
+
+// spread are points with bars.
+type spread struct {
+	plotter.XYs
+	plotter.YErrors
+}
+
+// runningOver is how many jobs run over time, and how far that differs between runs. The bars of
+// lines stand beside each other.
+func runningOver(runs []sim.Run, of int) (means plotter.XYs, bars spread) {
+	all, end := make([]plotter.XYs, len(runs)), 0.0
+	for i, r := range runs {
+		all[i] = stairs(r)
+		end = max(end, all[i][len(all[i])-1].X)
+	}
+	if len(runs) == 1 {
+		return all[0], spread{}
+	}
+	at := make([]int, len(runs)) // the last point of each run by then
+	for k := range instants + 1 {
+		x := end * float64(k) / instants
+		var sum, squares float64
+		for i, points := range all {
+			for at[i]+1 < len(points) && points[at[i]+1].X <= x {
+				at[i]++
+			}
+			sum += points[at[i]].Y
+			squares += points[at[i]].Y * points[at[i]].Y
+		}
+		n := float64(len(runs))
+		mean := sum / n
+		means = append(means, plotter.XY{X: x, Y: mean})
+		if k%barEvery == (3*of)%barEvery {
+			sd := math.Sqrt(max(0, (squares-n*mean*mean)/(n-1)))
+			bars.XYs = append(bars.XYs, plotter.XY{X: x, Y: mean})
+			bars.YErrors = append(bars.YErrors, struct{ Low, High float64 }{min(sd, mean), sd})
+		}
+	}
+	return means, bars
+}
+
+func stairs(r sim.Run) plotter.XYs {
 	points := plotter.XYs{{X: 0, Y: 0}}
 	for _, s := range r.Timeline {
 		x := (s.At - r.Submitted).Seconds()
 		points = append(points, plotter.XY{X: x, Y: points[len(points)-1].Y}, plotter.XY{X: x, Y: float64(s.Running)})
 	}
-	return plotter.NewLine(points)
+	return points
 }
