@@ -218,10 +218,11 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// tellingSlow has the log tell which servers keep an element waiting.
+// tellingSlow has the log tell which servers keep an element waiting. A run does not fail since one is away as it
+// begins.
 func (c *Config) tellingSlow(e storage.Element) storage.Element {
-	return storage.TellSlow(e, func(host string, why error) {
-		c.Log.Warn(storage.SlowText(host, why, storage.AwayTime.String()+" at a time"))
+	return storage.TellAway(e, storage.Patience, func(host string, why error) {
+		c.Log.Warn(storage.SlowText(host, why, storage.Patience.String()+" at a time"))
 	})
 }
 

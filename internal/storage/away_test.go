@@ -171,6 +171,25 @@ func TestAServerThatIsAwayIsWaitedFor(t *testing.T) {
 	}
 }
 
+// A run that begins while a server of its inputs is away waits for it, and a person is told once.
+func TestARunBeginsWhenItsServerComesBack(t *testing.T) {
+	for away, comes := range map[time.Duration]bool{10 * time.Second: true, 4 * time.Minute: true, time.Hour: false} {
+		synctest.Test(t, func(t *testing.T) {
+			began, told := time.Now(), make(chan string, 9)
+			e := TellAway(Retry(&refusing{until: began.Add(away)}, DefaultTries, DefaultBackoff, sleep), Patience,
+				func(host string, why error) { told <- SlowText(host, why, "5m0s") })
+			_, err := e.Stat(t.Context(), "https://se:1/file")
+			if took := time.Since(began); comes != (err == nil) || took > max(Patience, away)+MaxAwayPause && away < time.Hour ||
+				took > Patience+time.Minute {
+				t.Errorf("away for %v: %v after %v", away, err, took)
+			}
+			if text := <-told; len(told) != 0 || !strings.Contains(text, "https://se:1 is tried again") {
+				t.Errorf("away for %v: told %d times, first %s", away, len(told)+1, text)
+			}
+		})
+	}
+}
+
 // Who is patient waits for a server that takes requests and answers none, which costs no attempt either.
 func TestASilentServerIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

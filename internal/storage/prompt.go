@@ -131,7 +131,8 @@ func ServerOf(pfn string) string { return Scheme(pfn) + "://" + HostOf(Shown(pfn
 
 type telling struct {
 	Element
-	slow slowServers
+	slow     slowServers
+	patience time.Duration // zero: none
 }
 
 // TellSlow decorates an element for a person who waits: slow is told of each server once, when
@@ -141,26 +142,40 @@ func TellSlow(e Element, slow Slow) Element {
 	return &telling{Element: e, slow: slowServers{tell: slow}}
 }
 
+// TellAway is TellSlow for what must not fail because a server is away for a while: these operations wait so long for
+// it ([WithPatience]), where the element tries again ([Retry]).
+func TellAway(e Element, limit time.Duration, slow Slow) Element {
+	return &telling{Element: e, slow: slowServers{tell: slow}, patience: limit}
+}
+
+func (t *telling) ask(ctx context.Context, pfn string) (asked context.Context, answered func() bool) {
+	ctx, _, answered = t.slow.ask(ctx, pfn)
+	if t.patience > 0 { // slow is told
+		ctx = WithPatience(ctx, t.patience, func(string, error) {})
+	}
+	return ctx, answered
+}
+
 func (t *telling) Open(ctx context.Context, pfn string) (io.ReadCloser, error) {
-	ctx, _, answered := t.slow.ask(ctx, pfn)
+	ctx, answered := t.ask(ctx, pfn)
 	defer answered()
 	return t.Element.Open(ctx, pfn)
 }
 
 func (t *telling) Stat(ctx context.Context, pfn string) (Info, error) {
-	ctx, _, answered := t.slow.ask(ctx, pfn)
+	ctx, answered := t.ask(ctx, pfn)
 	defer answered()
 	return t.Element.Stat(ctx, pfn)
 }
 
 func (t *telling) Remove(ctx context.Context, pfn string) error {
-	ctx, _, answered := t.slow.ask(ctx, pfn)
+	ctx, answered := t.ask(ctx, pfn)
 	defer answered()
 	return t.Element.Remove(ctx, pfn)
 }
 
 func (t *telling) List(ctx context.Context, pfn string) ([]Entry, error) {
-	ctx, _, answered := t.slow.ask(ctx, pfn)
+	ctx, answered := t.ask(ctx, pfn)
 	defer answered()
 	return t.Element.List(ctx, pfn)
 }
