@@ -18,7 +18,7 @@ import (
 var update = flag.Bool("update", false, "write testdata/records.txt again")
 
 // recorded are the packages whose types are records, beside this one.
-var recorded = []string{"dispatch", "flow", "server", "server/feed", "server/publish", "server/state"}
+var recorded = []string{"dispatch", "flow", "server", "server/feed", "server/publish", "server/state", "taskqueue"}
 
 // An older program passes over fields that it does not know, and loses them when it writes the record. So a
 // store whose records have others has another version, which older programs refuse.

@@ -18,11 +18,14 @@ func TestKeysWithHostAddresses(t *testing.T) {
 	if err := WriteKeys(folder, addresses); err == nil {
 		t.Error("keys that are there were written over")
 	}
-	var both sync.WaitGroup
+	var both, read sync.WaitGroup // each stays until the other one has read
+	read.Add(2)
 	for i := range 2 {
 		tls, err := LoadTLS(Keys(folder, i))
 		must(t, err)
 		both.Go(func() {
+			reading := sync.OnceFunc(read.Done)
+			defer reading()
 			g := Group{Addresses: addresses[:2], Process: i, TLS: tls, Patience: time.Minute}
 			m, err := g.Join(background, newLocation(t, []string{"a", "b"}[i], 8))
 			if err != nil {
@@ -36,6 +39,8 @@ func TestKeysWithHostAddresses(t *testing.T) {
 			if err != nil {
 				t.Error(err)
 			}
+			reading()
+			read.Wait()
 			if err := m.Finish(background); err != nil {
 				t.Error(err)
 			}
