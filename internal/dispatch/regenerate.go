@@ -81,13 +81,6 @@ func (c *Core) regenerate(v *version, at cacheID) {
 	c.files.startOut(j)
 }
 
-// lossesBeforeStored is how often outputs that are for caches only are made again before they are stored.
-const lossesBeforeStored = 2
-
-// losesCopies reports whether the outputs of a job went out of caches, again and again, before a job had read them:
-// the caches are too small for what they are for, or pilots do not live long enough.
-func (j *job) losesCopies() bool { return j.fate != nil && j.fate.regenerations > lossesBeforeStored }
-
 // failRegeneration is for a job that owes a result and may not run again for it.
 func (c *Core) failRegeneration(j *job) {
 	j.regenerating = true

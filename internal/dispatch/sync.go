@@ -437,9 +437,6 @@ func (c *Core) describeTo(a *Assignment, x *attempt) {
 		}
 		if v := r.write; v != nil {
 			a.Outputs[r.output] = OutputFile{Output: j.outputs[r.output], Version: v.number}
-			if j.losesCopies() {
-				a.Outputs[r.output].Storage = StorageElement
-			}
 		}
 	}
 	if in, ok := j.checkpointInput(); ok && x.task == 0 {
