@@ -8,16 +8,8 @@ cd "$(dirname "$0")/.."
 
 place=$(realpath -m "$1")
 [[ -e $place/done ]] && exit 0
-scripts/install-packages.sh mmdebstrap patchelf
-
-mirror=$(find /etc/apt -maxdepth 2 \( -name '*.list' -o -name '*.sources' \) -exec cat {} + |
-	sed -n -e 's/^URIs: *\([^ ]*\).*/\1/p' -e 's/^deb \(\[[^]]*\] \)\?\([^ ]*\) .*/\2/p' | head -n 1)
-rm -rf "$place" && mkdir -p "$place"
-mmdebstrap --quiet --mode=root --variant=extract --include=minihtcondor trixie "$place" "$mirror"
-
-# The loader and the libraries of Debian 13, not those of this machine.
-loader=$(find "$place/usr" -name 'ld-linux-*.so.*' -print -quit)
-libraries=$(find "$place/usr" -name libc.so.6 -printf '%h\n' -quit)
+. scripts/unpack-debian13.sh
+unpack_debian13 "$place" minihtcondor
 paths=$libraries:$libraries/condor:$place/usr/lib/condor:$place/usr/lib
 find "$place"/usr/{bin,sbin,lib,libexec} -type f -path '*condor*' -perm /111 | while read -r file; do
 	case $(head -c 4 "$file" | tr -d '\0') in

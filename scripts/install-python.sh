@@ -7,16 +7,8 @@ cd "$(dirname "$0")/.."
 
 place=$(realpath -m "$1")
 [[ -e $place/done ]] && exit 0
-scripts/install-packages.sh mmdebstrap patchelf
-
-mirror=$(find /etc/apt -maxdepth 2 \( -name '*.list' -o -name '*.sources' \) -exec cat {} + |
-	sed -n -e 's/^URIs: *\([^ ]*\).*/\1/p' -e 's/^deb \(\[[^]]*\] \)\?\([^ ]*\) .*/\2/p' | head -n 1)
-rm -rf "$place" && mkdir -p "$place"
-mmdebstrap --quiet --mode=root --variant=extract --include=python3,python3-venv trixie "$place" "$mirror"
-
-# The loader and the libraries of Debian 13, not those of this machine.
-loader=$(find "$place/usr" -name 'ld-linux-*.so.*' -print -quit)
-libraries=$(find "$place/usr" -name libc.so.6 -printf '%h\n' -quit)
+. scripts/unpack-debian13.sh
+unpack_debian13 "$place" python3,python3-venv
 program=$(realpath "$place/usr/bin/python3")
 patchelf --set-interpreter "$loader" --force-rpath --set-rpath "$libraries:$place/usr/lib" "$program"
 "$place/usr/bin/python3" -c 'import ctypes, sqlite3, ssl, venv, zlib'
