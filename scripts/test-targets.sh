@@ -2,56 +2,88 @@
 # Runs the targets of the Makefile that test Fairway with what other people made: batch systems,
 # storage, databases, tools. It goes on after a failure and ends with a table.
 #
-#	scripts/test-targets.sh all           every target
-#	scripts/test-targets.sh share BEFORE  a quarter of them, chosen by the hash of the tree; none begins
-#	                                      when the script has run for BEFORE seconds
-#	scripts/test-targets.sh list share    the names alone
+#	scripts/test-targets.sh all               every target
+#	scripts/test-targets.sh share BEFORE END  a quarter of them, which the hash of the tree chooses and
+#	                                          puts in order; none begins when the script has run for
+#	                                          BEFORE seconds, and it ends with END
+#	scripts/test-targets.sh list all|share    the names alone
 #
-# The exit code is 1 if a target failed or took longer than LIMIT seconds (720).
+# What fails, or takes longer than LIMIT seconds (720), is run once more. The exit code is 1 if it fails
+# again. A target whose recipe ends with 75 cannot be had on this machine: it is skipped, and so is what
+# END leaves no time for.
 set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 limit=${LIMIT:-720}
-
-# share keeps every fourth line, from one that the tree decides.
-share() {
-  local tree
-  tree=$(git rev-parse 'HEAD^{tree}' | cut -c1-7)
-  awk -v from=$((0x$tree % 4)) 'NR % 4 == from'
-}
+logs=bin/test-targets
 
 targets() {
-  sed -n 's/^\(test-[a-z-]*\):.*/\1/p' Makefile | grep -vx -e test-tools -e test-all | sort |
-    if [ "$1" = share ]; then share; else cat; fi
+	sed -n 's/^\(test-[a-z-]*\):.*/\1/p' Makefile | grep -vx -e test-tools -e test-all | sort
 }
 
-case "${1-} ${2-}" in
-  "list all" | "list share") targets "$2"; exit ;;
-  "all "*) chosen=$(targets all) before=$((24 * 3600)) ;;
-  "share "[0-9]*) chosen=$(targets share) before=$2 ;;
-  *) echo "usage: scripts/test-targets.sh all | share SECONDS | list all | list share" >&2; exit 2 ;;
+# share is another quarter, in another order, for each tree, so that in time every target comes first.
+share() {
+	local tree
+	tree=$(git rev-parse 'HEAD^{tree}')
+	targets | while read -r target; do
+		echo "$(sha256sum <<<"$tree $target") $target"
+	done | sort | awk '{print $NF}' | head -n $((($(targets | wc -l) + 3) / 4))
+}
+
+# attempt runs a target and prints how it ended: ok, failed, too-long, skipped or no-time.
+attempt() {
+	local log=$logs/$1.log left=$((end - SECONDS)) code=0
+	((left > 0)) || { echo no-time; return; }
+	timeout --kill-after=10 $((left < limit ? left : limit)) make --no-print-directory "$1" >"$log" 2>&1 </dev/null || code=$?
+	if ((code == 0)); then
+		echo ok
+	elif ((code != 124 && code != 137)); then
+		if grep -q '^make.*\*\*\*.* Error 75$' "$log"; then echo skipped; else echo failed; fi
+	elif ((left < limit)); then
+		echo no-time
+	else
+		echo too-long
+	fi
+}
+
+case "$# ${1-} ${2-} ${3-}" in
+"2 list all "*) targets; exit ;;
+"2 list share "*) share; exit ;;
+"1 all "*) chosen=$(targets) before=$((1 << 30)) end=$((1 << 30)) ;;
+"3 share "[0-9]*" "[0-9]*) chosen=$(share) before=$2 end=$3 ;;
+*) sed -n 's/^#\t/usage: /p' "${BASH_SOURCE[0]}" >&2; exit 2 ;;
 esac
 
-logs=bin/test-targets
 mkdir -p "$logs"
 failed=0
 table="TARGET RESULT SECONDS"
 for target in $chosen; do
-  if [ "$SECONDS" -ge "$before" ]; then
-    table+=$'\n'"$target not-begun 0"
-    continue
-  fi
-  echo "make $target"
-  began=$SECONDS
-  if timeout --kill-after=30 "$limit" make --no-print-directory "$target" >"$logs/$target.log" 2>&1 </dev/null; then
-    result=ok
-  else
-    code=$?
-    result=failed
-    [ "$code" != 124 ] || result=too-long
-    failed=1
-    tail -n 60 "$logs/$target.log"
-  fi
-  table+=$'\n'"$target $result $((SECONDS - began))"
+	began=$SECONDS
+	if ((began >= before)); then
+		result=not-begun
+	else
+		echo "make $target"
+		result=$(attempt "$target")
+	fi
+	case $result in
+	failed | too-long)
+		tail -n 60 "$logs/$target.log"
+		cp "$logs/$target.log" "$logs/$target.first.log"
+		echo "$target: $result after $((SECONDS - began)) s; once more: make $target"
+		result=$result-then-$(attempt "$target")
+		;;
+	esac
+	case $result in
+	*-then-failed | *-then-too-long)
+		failed=1
+		tail -n 200 "$logs/$target.log"
+		echo "$target: failed twice; to repeat it: make $target"
+		;;
+	skipped)
+		tail -n 5 "$logs/$target.log"
+		echo "$target: skipped, it cannot be had here; to repeat it: make $target"
+		;;
+	esac
+	table+=$'\n'"$target $result $((SECONDS - began))"
 done
-echo "$table" | column -t
+awk '{printf "%-18s %-20s %s\n", $1, $2, $3}' <<<"$table"
 exit "$failed"

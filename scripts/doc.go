@@ -1,0 +1,2 @@
+// Package scripts has the tests of the scripts beside it that `make` and the check of a commit call.
+package scripts
