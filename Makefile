@@ -205,9 +205,8 @@ test-containers: uv ## run jobs in real containers and environments, by programs
 NFPM_VERSION       := v2.43.0
 CYCLONEDX_VERSION  := v1.10.0
 
-.PHONY: release test-packages release-tools
-release-tools:
-	$(GET) scripts/install-packages.sh python3 python3-venv
+.PHONY: release test-packages release-tools wheel-tools
+release-tools: wheel-tools
 	$(GET) scripts/install-go-tool.sh github.com/goreleaser/nfpm/v2/cmd/nfpm $(NFPM_VERSION)
 	$(GET) scripts/install-go-tool.sh github.com/CycloneDX/cyclonedx-gomod/cmd/cyclonedx-gomod $(CYCLONEDX_VERSION)
 
@@ -223,11 +222,13 @@ test-packages: build uv release-tools ## make a release twice, compare the bytes
 # What of the names of platforms of wheels is the machine's.
 WHEEL_PLATFORM = linux_$(shell uname -m)
 
-.PHONY: wheels
-wheels: ## make wheels for this machine in bin/wheels: of Fairway, and of the plugin for Snakemake
+wheel-tools: # the builder of wheels, at the version that pyproject.toml names
 	$(GET) scripts/install-packages.sh python3 python3-venv
 	test -x bin/wheel-tools/bin/python || python3 -m venv bin/wheel-tools
 	$(GET) bin/wheel-tools/bin/pip -q install build $(shell sed -n 's/^requires = \["\(.*\)"\]/\1/p' python/pyproject.toml)
+
+.PHONY: wheels
+wheels: wheel-tools ## make wheels for this machine in bin/wheels: of Fairway, and of the plugin for Snakemake
 	rm -rf bin/wheels
 	CGO_ENABLED=0 go build -ldflags '$(STAMP) -s -w' -o bin/wheel-tools/fairway ./cmd/fairway
 	scripts/wheel.sh bin/wheels bin/wheel-tools/bin/python program bin/wheel-tools/fairway $(WHEEL_PLATFORM)

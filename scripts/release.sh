@@ -2,8 +2,8 @@
 # Makes a release of this commit in a folder: release.sh FOLDER. It gets tarballs and Debian packages
 # for linux on amd64 and arm64, wheels for these, of the client alone for macOS and of the plugin for
 # Snakemake, an SBOM, and SHA256SUMS. Two builds of a commit with the same Go are the same bytes: all
-# times are that of the commit. It needs nfpm and cyclonedx-gomod in bin/ (`make release` installs
-# them), and python3.
+# times are that of the commit. It needs nfpm, cyclonedx-gomod and wheel-tools in bin/ (`make release`
+# installs them).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
@@ -15,7 +15,7 @@ version=$(sed -n 's/^const Release = "\(.*\)"/\1/p' internal/cli/version.go)
 commit=$(git rev-parse HEAD)
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 DATE=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
-export SOURCE_DATE_EPOCH DATE VERSION=$version CGO_ENABLED=0 TZ=UTC LC_ALL=C
+export SOURCE_DATE_EPOCH DATE VERSION=$version CGO_ENABLED=0 TZ=UTC LC_ALL=C GOFLAGS=
 umask 022
 
 work=$(mktemp -d)
@@ -23,8 +23,8 @@ trap 'rm -rf "$work"' EXIT
 stage=$work/stage
 mkdir "$stage"
 
-# What all have.
-go run ./scripts/release "$stage"
+# What all have. What is compiled for it is part of the program, which is built below.
+go run -trimpath ./scripts/release "$stage"
 cp LICENSE README.md schema/workflow.schema.json "$stage"
 gzip -9n "$stage"/man1/*.1
 {
@@ -34,10 +34,7 @@ gzip -9n "$stage"/man1/*.1
 		cat "$licence"
 	done
 } >"$stage/copyright"
-# The builder of wheels, at the version that pyproject.toml names.
-python3 -m venv "$work/venv"
-"$work/venv/bin/pip" -q install build "$(sed -n 's/^requires = \["\(.*\)"\]/\1/p' python/pyproject.toml)"
-wheel() { FAIRWAY_LICENSES=$stage/licenses scripts/wheel.sh "$out" "$work/venv/bin/python" "$@"; }
+wheel() { FAIRWAY_LICENSES=$stage/licenses scripts/wheel.sh "$out" "$root/bin/wheel-tools/bin/python" "$@"; }
 
 for arch in amd64 arm64; do
 	mkdir "$stage/$arch"
@@ -60,20 +57,24 @@ with open(target, "w", encoding="utf-8") as f:
 PYTHON
 find "$stage" -exec touch -h -d "@$SOURCE_DATE_EPOCH" {} +
 
-for arch in amd64 arm64; do
-	name=fairway-$version-linux-$arch
+# What a machine of one kind gets, which is mostly to compress.
+packages() { # ARCH PLATFORM
+	local arch=$1 name=fairway-$version-linux-$1
 	mkdir "$work/$name"
 	cp -r "$stage/$arch/fairway" "$stage"/{LICENSE,README.md,licenses,sbom.json,workflow.schema.json,completions,man1} "$work/$name"
 	tar --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --format=ustar -C "$work" -c "$name" |
 		gzip -9n >"$out/$name.tar.gz"
-	sed "s/@ARCH@/$arch/; s/@VERSION@/$version/" scripts/release/nfpm.yaml >"$work/nfpm.yaml"
-	(cd "$work" && "$root/bin/nfpm" package --config nfpm.yaml --packager deb \
-		--target "$out/fairway_${version}_$arch.deb" >"$work/deb.log" 2>&1) || { cat "$work/deb.log" >&2; exit 1; }
-done
-wheel program "$stage/amd64/fairway" manylinux_2_17_x86_64
-wheel program "$stage/arm64/fairway" manylinux_2_17_aarch64
+	sed "s/@ARCH@/$arch/; s/@VERSION@/$version/" scripts/release/nfpm.yaml >"$work/nfpm-$arch.yaml"
+	(cd "$work" && "$root/bin/nfpm" package --config "nfpm-$arch.yaml" --packager deb \
+		--target "$out/fairway_${version}_$arch.deb" >"$work/deb-$arch.log" 2>&1) || { cat "$work/deb-$arch.log" >&2; exit 1; }
+	wheel program "$stage/$arch/fairway" "$2"
+}
+packages arm64 manylinux_2_17_aarch64 &
+other=$!
+packages amd64 manylinux_2_17_x86_64
 wheel client macosx_11_0_universal2
 wheel snakemake
+wait "$other"
 cp "$stage/sbom.json" "$out/fairway-$version.cdx.json"
 
 cd "$out"

@@ -38,7 +38,7 @@ for kind in sdists wheels; do
 done
 
 "$uv" --quiet venv --clear --python python3 "$work/venv"
-VIRTUAL_ENV=$work/venv "$uv" --quiet pip install py-rattler-build==0.73.0
+VIRTUAL_ENV=$work/venv "$root/scripts/get.sh" "$uv" --quiet pip install py-rattler-build==0.73.0
 "$work/venv/bin/python" - "$root/python" <<'END'
 import re
 import sys
