@@ -40,26 +40,26 @@ type load struct {
 
 // pilot is as much of a pilot as the core can see.
 type pilot struct {
-	id     dispatch.PilotID
+	id     taskqueue.PilotID
 	seq    uint64
 	last   uint64
-	runs   []dispatch.Assignment
+	runs   []taskqueue.Assignment
 	parked bool
 }
 
 func newLoad(name string) *load {
 	l := &load{name: name, rng: rand.New(rand.NewPCG(1, 2)), now: time.Unix(1_800_000_000, 0)}
 	l.core, _ = dispatch.New(dispatch.Config{})
-	l.step(dispatch.SetRun{Run: dispatch.Run{ID: run}})
+	l.step(taskqueue.SetRun{Run: taskqueue.Run{ID: run}})
 	for i := 0; i < files; i += batch {
-		add := dispatch.AddFiles{Run: run}
+		add := taskqueue.AddFiles{Run: run}
 		for k := i; k < i+batch; k++ {
-			add.Files = append(add.Files, dispatch.ExistingFile{LFN: lfn(k), PFN: "se:" + lfn(k), Size: 1 << 30, Identity: "1"})
+			add.Files = append(add.Files, taskqueue.ExistingFile{LFN: lfn(k), PFN: "se:" + lfn(k), Size: 1 << 30, Identity: "1"})
 		}
 		l.step(add)
 	}
 	for i := range pilots {
-		l.pilots = append(l.pilots, &pilot{id: dispatch.PilotID(fmt.Sprintf("pilot%d", i))})
+		l.pilots = append(l.pilots, &pilot{id: taskqueue.PilotID(fmt.Sprintf("pilot%d", i))})
 	}
 	return l
 }
@@ -74,7 +74,7 @@ var lfns = func() []string {
 
 func lfn(k int) string { return lfns[k] }
 
-func (l *load) step(in dispatch.Input) {
+func (l *load) step(in taskqueue.Input) {
 	l.now = l.now.Add(time.Microsecond)
 	start := time.Now()
 	e, err := l.core.Step(l.now, in)
@@ -90,7 +90,7 @@ func (l *load) step(in dispatch.Input) {
 	}
 }
 
-func (l *load) take(r dispatch.Reply) {
+func (l *load) take(r taskqueue.Reply) {
 	var n int
 	if _, err := fmt.Sscanf(string(r.Pilot), "pilot%d", &n); err != nil || r.Answer.Superseded {
 		return
@@ -104,13 +104,13 @@ func jobName(number int) string { return fmt.Sprintf("reco/%07d", number) }
 
 // submit makes n jobs, unfit ones if so told.
 func (l *load) submit(n int, unfit bool) {
-	sub := dispatch.Submit{Run: run, Jobs: make([]dispatch.Job, n)}
+	sub := taskqueue.Submit{Run: run, Jobs: make([]taskqueue.Job, n)}
 	for i := range sub.Jobs {
 		l.jobs++
 		name := jobName(l.jobs)
-		j := dispatch.Job{
+		j := taskqueue.Job{
 			Name: name, Step: "reco", Payload: []byte("reco --in raw --out " + name),
-			Digest: "0123456789abcdef", Writes: []dispatch.Output{{LFN: "out/" + name}},
+			Digest: "0123456789abcdef", Writes: []taskqueue.Output{{LFN: "out/" + name}},
 		}
 		for len(j.Reads) < reads {
 			j.Reads = append(j.Reads, lfn(l.rng.IntN(files/reads)*reads+len(j.Reads)))
@@ -129,11 +129,11 @@ func (l *load) submit(n int, unfit bool) {
 func (l *load) register() {
 	for i, p := range l.pilots {
 		p.seq++
-		s := dispatch.Sync{Pilot: p.id, Seq: p.seq, Full: true, Hold: true, Hello: &dispatch.PilotInfo{
-			Host: fmt.Sprintf("host%d", i%hosts), Site: "local", Has: dispatch.Resources{MilliCPUs: 1000},
+		s := taskqueue.Sync{Pilot: p.id, Seq: p.seq, Full: true, Hold: true, Hello: &taskqueue.PilotInfo{
+			Host: fmt.Sprintf("host%d", i%hosts), Site: "local", Has: taskqueue.Resources{MilliCPUs: 1000},
 		}}
 		for range heldFiles {
-			s.CacheAdded = append(s.CacheAdded, dispatch.CachedFile{File: dispatch.FileRef{LFN: lfn(l.rng.IntN(files))}})
+			s.CacheAdded = append(s.CacheAdded, taskqueue.CachedFile{File: taskqueue.FileRef{LFN: lfn(l.rng.IntN(files))}})
 		}
 		if l.name == "popular" {
 			s.CacheAdded[0].File.LFN = lfn(0)
@@ -146,11 +146,11 @@ func (l *load) register() {
 // sync has a pilot report its first attempt as done, if it has one.
 func (l *load) sync(p *pilot) bool {
 	p.seq++
-	s := dispatch.Sync{Pilot: p.id, Seq: p.seq, LastAnswer: p.last, Hold: true}
+	s := taskqueue.Sync{Pilot: p.id, Seq: p.seq, LastAnswer: p.last, Hold: true}
 	if len(p.runs) > 0 {
 		a := &p.runs[0]
 		o := &a.Outputs[0]
-		s.Ended = []dispatch.Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []dispatch.WrittenFile{{
+		s.Ended = []taskqueue.Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []taskqueue.WrittenFile{{
 			LFN: o.LFN, Version: o.Version, Size: 1 << 20, PFN: fmt.Sprintf("se:%s.v%d.a%d", o.LFN, o.Version, a.Attempt),
 		}}}}
 		p.runs = p.runs[1:]

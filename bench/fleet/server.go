@@ -10,11 +10,11 @@ import (
 
 	"fairway/bench/measure/lightpilot"
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
+	"fairway/internal/taskqueue"
 )
 
 // serverConfig says what a server serves.
@@ -40,7 +40,7 @@ steps:
 `
 
 // pilotHas is what each pilot has.
-var pilotHas = dispatch.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30}
+var pilotHas = taskqueue.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30}
 
 // serve is the server's process. It prints a line when all launches are submitted,
 // and ends with its standard input. A line of it is a file for a CPU profile, from
@@ -54,7 +54,8 @@ func serve(ctx context.Context, c serverConfig) error {
 		Workflow: parsed, Folder: c.folder, Listen: "127.0.0.1:0",
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Sites: []server.Site{{
-			Site: dispatch.Site{Name: siteName, MinPilots: c.pilots, MaxPilots: c.pilots, Pilot: pilotHas, Tools: []string{tool}},
+			Site: taskqueue.Site{Name: siteName, MinPilots: c.pilots, MaxPilots: c.pilots, Pilot: pilotHas,
+				Tools: []string{tool}},
 			System: func(folders folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
 				return &lightpilot.Roll{
 					Folder: folders.Pilots, Way: way, Missing: c.pilots, All: func() { fmt.Println("submitted") },

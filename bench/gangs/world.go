@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // world is a TaskQueue with pilots, in virtual time.
@@ -38,18 +39,18 @@ func (m *mean) add(x float64) { m.sum, m.n = m.sum+x, m.n+1 }
 func (m *mean) mean() float64 { return m.sum / max(m.n, 1) }
 
 type pilot struct {
-	id    dispatch.PilotID
+	id    taskqueue.PilotID
 	seq   uint64
 	last  uint64
 	held  bool
 	known bool
-	runs  map[dispatch.AttemptID]*attempt
-	begun []dispatch.AttemptRef
-	ended []dispatch.Result
+	runs  map[taskqueue.AttemptID]*attempt
+	begun []taskqueue.AttemptRef
+	ended []taskqueue.Result
 }
 
 type attempt struct {
-	dispatch.Assignment
+	taskqueue.Assignment
 	began bool
 }
 
@@ -66,26 +67,26 @@ func newWorld(m *mix, seed uint64) *world {
 	}
 	for i := range m.pilots {
 		w.pilots = append(w.pilots, &pilot{
-			id: dispatch.PilotID(fmt.Sprintf("p%03d", i)), runs: map[dispatch.AttemptID]*attempt{},
+			id: taskqueue.PilotID(fmt.Sprintf("p%03d", i)), runs: map[taskqueue.AttemptID]*attempt{},
 		})
 	}
 	return w
 }
 
 // jobs are those of the mix, in random order, with so many small ones.
-func (m *mix) jobs(w *world, small int) []dispatch.Job {
-	var jobs []dispatch.Job
+func (m *mix) jobs(w *world, small int) []taskqueue.Job {
+	var jobs []taskqueue.Job
 	for i := range m.gangs {
 		tasks := m.least + w.random.IntN(m.most-m.least+1)
-		jobs = append(jobs, dispatch.Job{Name: fmt.Sprint("gang", i), Step: "gang", Tasks: tasks})
+		jobs = append(jobs, taskqueue.Job{Name: fmt.Sprint("gang", i), Step: "gang", Tasks: tasks})
 	}
 	for i := range small {
-		jobs = append(jobs, dispatch.Job{Name: fmt.Sprint("small", i), Step: "small"})
+		jobs = append(jobs, taskqueue.Job{Name: fmt.Sprint("small", i), Step: "small"})
 	}
 	w.random.Shuffle(len(jobs), func(i, k int) { jobs[i], jobs[k] = jobs[k], jobs[i] })
 	for i := range jobs {
 		j := &jobs[i]
-		j.Writes = []dispatch.Output{{LFN: "out/" + j.Name}}
+		j.Writes = []taskqueue.Output{{LFN: "out/" + j.Name}}
 		seconds := m.one1
 		if j.Tasks > 0 {
 			seconds = m.gangs1
@@ -103,11 +104,11 @@ func (m *mix) jobs(w *world, small int) []dispatch.Job {
 // idle is the part of the slots without a task while there were tasks for all.
 func (w *world) idle() float64 { return 1 - float64(w.working)/float64(max(w.possible, 1)) }
 
-func (w *world) run(jobs []dispatch.Job) error {
-	if err := w.step(dispatch.SetRun{Run: dispatch.Run{ID: 1, KeepGoing: true}}); err != nil {
+func (w *world) run(jobs []taskqueue.Job) error {
+	if err := w.step(taskqueue.SetRun{Run: taskqueue.Run{ID: 1, KeepGoing: true}}); err != nil {
 		return err
 	}
-	if err := w.step(dispatch.Submit{Run: 1, Jobs: jobs}); err != nil {
+	if err := w.step(taskqueue.Submit{Run: 1, Jobs: jobs}); err != nil {
 		return err
 	}
 	for _, p := range w.pilots {
@@ -124,7 +125,7 @@ func (w *world) run(jobs []dispatch.Job) error {
 				w.now = w.wake
 			}
 			w.wake = time.Time{}
-			if err := w.step(dispatch.Tick{}); err != nil {
+			if err := w.step(taskqueue.Tick{}); err != nil {
 				return err
 			}
 			continue
@@ -138,7 +139,7 @@ func (w *world) run(jobs []dispatch.Job) error {
 	return nil
 }
 
-func (w *world) step(in dispatch.Input) error {
+func (w *world) step(in taskqueue.Input) error {
 	e, err := w.core.Step(w.now, in)
 	if err != nil {
 		return err
@@ -146,9 +147,9 @@ func (w *world) step(in dispatch.Input) error {
 	w.wake = e.WakeAt
 	for _, event := range e.Events {
 		switch event.Kind {
-		case dispatch.JobCommitted:
+		case taskqueue.JobCommitted:
 			w.done++
-		case dispatch.JobFailed, dispatch.JobRetried, dispatch.JobBlocked:
+		case taskqueue.JobFailed, taskqueue.JobRetried, taskqueue.JobBlocked:
 			return fmt.Errorf("job %s is %v: %s", event.Name, event.Kind, event.Reason)
 		}
 	}
@@ -163,25 +164,25 @@ func (w *world) step(in dispatch.Input) error {
 
 func (w *world) call(p *pilot) error {
 	p.seq++
-	s := dispatch.Sync{Pilot: p.id, Seq: p.seq, LastAnswer: p.last, Started: p.begun, Ended: p.ended, Hold: true}
+	s := taskqueue.Sync{Pilot: p.id, Seq: p.seq, LastAnswer: p.last, Started: p.begun, Ended: p.ended, Hold: true}
 	if !p.known {
-		s.Full, s.Hello = true, &dispatch.PilotInfo{
-			Host: string(p.id), Site: "here", Has: dispatch.Resources{MilliCPUs: int64(w.mix.slots) * 1000},
+		s.Full, s.Hello = true, &taskqueue.PilotInfo{
+			Host: string(p.id), Site: "here", Has: taskqueue.Resources{MilliCPUs: int64(w.mix.slots) * 1000},
 		}
 	}
 	for _, a := range p.runs {
 		if a.Tasks > 0 {
-			s.Members = append(s.Members, dispatch.MemberState{
+			s.Members = append(s.Members, taskqueue.MemberState{
 				Attempt: a.Attempt, Host: "10.0.0.1", Ports: []int{1, 2}, Begun: a.began,
 			})
 		}
 	}
-	slices.SortFunc(s.Members, func(a, b dispatch.MemberState) int { return int(int64(a.Attempt) - int64(b.Attempt)) })
+	slices.SortFunc(s.Members, func(a, b taskqueue.MemberState) int { return int(int64(a.Attempt) - int64(b.Attempt)) })
 	p.held, p.begun = true, nil
 	return w.step(s)
 }
 
-func (w *world) answered(p *pilot, seq uint64, a *dispatch.Answer) error {
+func (w *world) answered(p *pilot, seq uint64, a *taskqueue.Answer) error {
 	if seq != p.seq || a.Superseded {
 		return nil
 	}
@@ -192,7 +193,7 @@ func (w *world) answered(p *pilot, seq uint64, a *dispatch.Answer) error {
 		}
 		r := &attempt{Assignment: x}
 		p.runs[x.Attempt] = r
-		p.begun = append(p.begun, dispatch.AttemptRef{Job: x.Job, Attempt: x.Attempt, GangPlace: x.GangPlace})
+		p.begun = append(p.begun, taskqueue.AttemptRef{Job: x.Job, Attempt: x.Attempt, GangPlace: x.GangPlace})
 		if x.Tasks == 0 {
 			w.begins(p, r)
 		}
@@ -225,11 +226,11 @@ func (w *world) begins(p *pilot, a *attempt) {
 	w.after(took, func() error {
 		w.account(-1)
 		delete(p.runs, a.Attempt)
-		r := dispatch.Result{Job: a.Job, Attempt: a.Attempt, GangPlace: a.GangPlace, Usage: dispatch.Usage{
+		r := taskqueue.Result{Job: a.Job, Attempt: a.Attempt, GangPlace: a.GangPlace, Usage: taskqueue.Usage{
 			StageInStart: began, Start: began, End: w.now, StageOutEnd: w.now,
 		}}
 		if a.Task == 0 {
-			r.Outputs = []dispatch.WrittenFile{{LFN: "out/" + a.Name, Version: 1, PFN: fmt.Sprint("se/", a.Attempt)}}
+			r.Outputs = []taskqueue.WrittenFile{{LFN: "out/" + a.Name, Version: 1, PFN: fmt.Sprint("se/", a.Attempt)}}
 		}
 		p.ended = append(p.ended, r)
 		return w.call(p)

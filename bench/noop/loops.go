@@ -18,6 +18,7 @@ import (
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 )
 
 // runBare is what one would write without Fairway: exec.Cmd.Run on two slots.
@@ -71,7 +72,8 @@ func (r *report) runFairway(ctx context.Context, scratch string, program counted
 	began := time.Now()
 	s, err := server.Open(ctx, server.Config{
 		Workflow: parsed, Folder: folder, System: pilots, Log: slog.New(slog.DiscardHandler),
-		Site: dispatch.Site{MaxPilots: 1, Pilot: dispatch.Resources{MilliCPUs: slots * 1000, Memory: 1 << 30, Disk: 1 << 30}},
+		Site: taskqueue.Site{MaxPilots: 1, Pilot: taskqueue.Resources{MilliCPUs: slots * 1000, Memory: 1 << 30,
+			Disk: 1 << 30}},
 	})
 	if err != nil {
 		return 0, err

@@ -13,12 +13,12 @@ import (
 	"sync/atomic"
 
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
 	"fairway/internal/storage"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -62,7 +62,7 @@ func start(ctx context.Context, dir string, jobs int, pilots *pilots) (*server.S
 	return server.Open(ctx, server.Config{
 		Workflow: parsed, Folder: dir,
 		Log:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
-		Site:   dispatch.Site{Name: server.LocalSite, MaxPilots: 1, Tools: []string{tool}},
+		Site:   taskqueue.Site{Name: server.LocalSite, MaxPilots: 1, Tools: []string{tool}},
 		System: pilots.at,
 	})
 }

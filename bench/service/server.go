@@ -15,12 +15,12 @@ import (
 
 	"fairway/bench/measure/lightpilot"
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/server"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/server/people"
+	"fairway/internal/taskqueue"
 	"fairway/internal/web"
 )
 
@@ -34,7 +34,7 @@ type serverConfig struct {
 const siteName = "service"
 
 // pilotHas is what each pilot has.
-var pilotHas = dispatch.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30}
+var pilotHas = taskqueue.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30}
 
 // serve is the server's process. It prints the link to its page, and "submitted" when all launches
 // are. It does what lines of its standard input say, and ends with that.
@@ -53,7 +53,7 @@ func serve(ctx context.Context, c serverConfig) error {
 	}
 	if c.pilots > 0 {
 		config.Sites = []server.Site{{
-			Site: dispatch.Site{Name: siteName, MinPilots: c.pilots, MaxPilots: c.pilots, Pilot: pilotHas},
+			Site: taskqueue.Site{Name: siteName, MinPilots: c.pilots, MaxPilots: c.pilots, Pilot: pilotHas},
 			System: func(folders folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
 				return &lightpilot.Roll{
 					Folder: folders.Pilots, Way: way, Missing: c.pilots, All: func() { fmt.Println("submitted") },

@@ -15,19 +15,19 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/pilot/gpu"
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 )
 
 // capacity is what this machine has for the jobs of a run, and among how many
 // pilots it is divided.
 type capacity struct {
 	pilots int
-	each   dispatch.Resources // what one pilot has
-	tools  []string           // that steps name, as far as they are found
-	gpus   []gpu.Device       // of the machine, where a step needs some
+	each   taskqueue.Resources // what one pilot has
+	tools  []string            // that steps name, as far as they are found
+	gpus   []gpu.Device        // of the machine, where a step needs some
 	// findsTools says that jobs to come may name others.
 	findsTools bool
 }
@@ -61,8 +61,8 @@ func capacityFor(ctx context.Context, workflow *flow.Workflow, o *runOptions) (*
 		}
 	}
 	if c.pilots == 0 {
-		needs := func(d flow.Demand) dispatch.Resources { return d.Needs }
-		c.pilots = dispatch.PilotsFor(whole, each(append(workflow.Demands(), o.demands...), needs))
+		needs := func(d flow.Demand) taskqueue.Resources { return d.Needs }
+		c.pilots = taskqueue.PilotsFor(whole, each(append(workflow.Demands(), o.demands...), needs))
 	}
 	c.each = whole.Share(c.pilots)
 	return c, nil
@@ -79,16 +79,16 @@ func gpusFor(ctx context.Context, workflow *flow.Workflow, o *runOptions) ([]gpu
 	return devices, err
 }
 
-func wholeMachine(o *runOptions) (dispatch.Resources, error) {
+func wholeMachine(o *runOptions) (taskqueue.Resources, error) {
 	memory, err := memoryOfMachine()
 	if err != nil {
-		return dispatch.Resources{}, err
+		return taskqueue.Resources{}, err
 	}
 	disk, err := diskOfSandboxes(o.folder)
 	if err != nil {
-		return dispatch.Resources{}, err
+		return taskqueue.Resources{}, err
 	}
-	return dispatch.Resources{
+	return taskqueue.Resources{
 		MilliCPUs: int64(runtime.NumCPU()) * 1000,
 		Memory:    int64(float64(memory) * memoryShare),
 		Disk:      int64(diskShare * float64(disk)),

@@ -11,12 +11,12 @@ import (
 	"strings"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/pilot/gpu"
 	"fairway/internal/quantity"
 	"fairway/internal/server"
 	"fairway/internal/site"
+	"fairway/internal/taskqueue"
 	"fairway/internal/yamlfile"
 )
 
@@ -112,7 +112,7 @@ func beyondLimits(demand flow.Demand, limits map[string]int64) (beyond []shortag
 }
 
 // ofPilots are the needs that nothing limits: pilots must have that.
-func ofPilots(needs dispatch.Resources, limits map[string]int64) dispatch.Resources {
+func ofPilots(needs taskqueue.Resources, limits map[string]int64) taskqueue.Resources {
 	needs.Countable = maps.Clone(needs.Countable)
 	maps.DeleteFunc(needs.Countable, func(name string, _ int64) bool {
 		_, limited := limits[name]
@@ -146,7 +146,7 @@ func (c *console) checkNeeds(workflow *flow.Workflow, folder string, sites []str
 	for _, demand := range workflow.Demands() {
 		demand.Needs = ofPilots(demand.Needs, workflow.Limits)
 		if len(sites) == 0 { // it may run on another machine, of which no amount is known
-			demand.Needs = dispatch.Resources{Countable: demand.Needs.Countable, GPUShare: demand.Needs.GPUShare}
+			demand.Needs = taskqueue.Resources{Countable: demand.Needs.Countable, GPUShare: demand.Needs.GPUShare}
 		}
 		if len(sites) == 0 && len(demand.Needs.Countable) == 0 && demand.Needs.GPUShare == 0 {
 			continue
@@ -159,7 +159,7 @@ func (c *console) checkNeeds(workflow *flow.Workflow, folder string, sites []str
 			lacking = append(lacking, l...)
 		}
 		if len(described) == 0 && !fits {
-			lacking = amounts(demand.Needs, dispatch.Resources{}, "the sites that are described have", "",
+			lacking = amounts(demand.Needs, taskqueue.Resources{}, "the sites that are described have", "",
 				func(name string) string {
 					return "give the workflow `limits: {" + name + ": N}`, or a site `has: [" + name + "=N]`; a server may " +
 						"have a limit of that name, of which this command does not know"
@@ -245,7 +245,7 @@ func siteLacks(s *site.Site, demand flow.Demand) []shortage {
 
 // tooManyTasks says that tasks that begin together have no room on so many pilots, which are on at most
 // so many nodes.
-func tooManyTasks(demand flow.Demand, each dispatch.Resources, pilots, nodes int, who, more string) []shortage {
+func tooManyTasks(demand flow.Demand, each taskqueue.Resources, pilots, nodes int, who, more string) []shortage {
 	switch room := demand.RoomOn(each); {
 	case demand.Tasks < 2 || pilots == 0:
 	case demand.Apart && demand.Tasks > nodes:
@@ -258,8 +258,8 @@ func tooManyTasks(demand flow.Demand, each dispatch.Resources, pilots, nodes int
 }
 
 // siteHas is what a pilot of a site has, as far as its description tells.
-func siteHas(s *site.Site) dispatch.Resources {
-	has := dispatch.Resources{
+func siteHas(s *site.Site) taskqueue.Resources {
+	has := taskqueue.Resources{
 		MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Disk: unknownAmount, Time: s.Request.Time, Countable: s.Has,
 	}
 	if has.MilliCPUs == 0 {
@@ -276,7 +276,7 @@ func siteHas(s *site.Site) dispatch.Resources {
 const startTime = 10 * time.Second
 
 // amounts compares what a step needs with what a pilot has.
-func amounts(needs, has dispatch.Resources, who, more string, sayHow func(name string) string) (lacking []shortage) {
+func amounts(needs, has taskqueue.Resources, who, more string, sayHow func(name string) string) (lacking []shortage) {
 	lack := func(instead, format string, values ...any) {
 		lacking = append(lacking, shortage{fmt.Sprintf(format, values...), instead})
 	}

@@ -9,8 +9,8 @@ import (
 	"connectrpc.com/connect"
 	"github.com/spf13/cobra"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -63,7 +63,7 @@ func (c *console) explainStep(ctx context.Context, client wire.WorkflowClient, s
 	}
 	states := slices.Sorted(maps.Keys(list.GetByState()))
 	states = slices.DeleteFunc(states, func(state string) bool {
-		return list.ByState[state] == 0 || state == dispatch.Done.String() && list.ByState[state] < list.GetTotal()
+		return list.ByState[state] == 0 || state == taskqueue.Done.String() && list.ByState[state] < list.GetTotal()
 	})
 	var answers []*wire.ExplainResponse
 	for _, state := range states {

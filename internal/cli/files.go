@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -113,7 +113,7 @@ func whereText(v *wire.FileVersion) (text, colour string) {
 		return fmt.Sprintf("to be made by %s, which is %s", writer.GetName(), writer.GetState()), ""
 	case v.State == "missing":
 		return fmt.Sprintf("not made: %s %s %s", writer.GetName(), verbOf(writer.GetState()), writer.GetState()), red
-	case v.State == "gone" && writer.GetState() != dispatch.Done.String():
+	case v.State == "gone" && writer.GetState() != taskqueue.Done.String():
 		return fmt.Sprintf("made again by %s, which is %s", writer.GetName(), writer.GetState()), yellow
 	case v.Lost != "":
 		return "lost: " + v.Lost, red

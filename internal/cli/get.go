@@ -12,9 +12,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/logical"
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -225,7 +225,7 @@ func notStored(lfn string, v *wire.FileVersion) error {
 	job := v.GetWriter()
 	hint := remakeHint(v)
 	switch {
-	case job.GetState() != dispatch.Done.String():
+	case job.GetState() != taskqueue.Done.String():
 		hint = fmt.Sprintf("`fairway explain %s` says how its job stands", job.GetName())
 	case v.CachesOnly:
 		hint = fmt.Sprintf("take `storage: cache` out of its step, and `fairway run --force %s` stores it", job.GetName())

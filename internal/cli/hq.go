@@ -19,8 +19,8 @@ import (
 	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -306,9 +306,9 @@ var unitsInWords = strings.NewReplacer(" ", "", "seconds", "s", "second", "s", "
 
 // hqStates are the states of jobs under the names of HyperQueue.
 var hqStates = map[string]string{
-	dispatch.Waiting.String(): "WAITING", dispatch.Ready.String(): "WAITING", dispatch.Assigned.String(): "WAITING",
-	dispatch.Running.String(): "RUNNING", dispatch.Done.String(): "FINISHED", dispatch.Failed.String(): "FAILED",
-	dispatch.Blocked.String(): "FAILED", dispatch.Cancelled.String(): "CANCELED",
+	taskqueue.Waiting.String(): "WAITING", taskqueue.Ready.String(): "WAITING", taskqueue.Assigned.String(): "WAITING",
+	taskqueue.Running.String(): "RUNNING", taskqueue.Done.String(): "FINISHED", taskqueue.Failed.String(): "FAILED",
+	taskqueue.Blocked.String(): "FAILED", taskqueue.Cancelled.String(): "CANCELED",
 }
 
 func (c *console) hqListCommand(output *string) *cobra.Command {

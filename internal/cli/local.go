@@ -10,16 +10,16 @@ import (
 	"slices"
 
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/eviction"
 	"fairway/internal/pilot"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
+	"fairway/internal/taskqueue"
 )
 
 // localSite is this machine. Pilots are started as there is work for them.
-func localSite(c *capacity) dispatch.Site {
-	return dispatch.Site{
+func localSite(c *capacity) taskqueue.Site {
+	return taskqueue.Site{
 		Name: server.LocalSite, MaxPilots: c.pilots, Pilot: c.each, Tools: c.tools, FindsTools: c.findsTools,
 	}
 }

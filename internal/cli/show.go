@@ -10,8 +10,8 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -65,7 +65,7 @@ func (c *console) printJob(job *wire.JobDetail) {
 		heading("needs")
 		fmt.Fprintf(c.out, "  %s%s\n", needs, grownText(job.Attempts))
 	}
-	done := summary.State == dispatch.Done.String()
+	done := summary.State == taskqueue.Done.String()
 	c.printFiles(heading, "reads", job.Reads, done)
 	c.printFiles(heading, "writes", job.Writes, done)
 	if len(job.Attempts) > 0 {
@@ -147,9 +147,9 @@ func (c *console) printFiles(heading func(string), title string, files []*wire.F
 // accessText tells how a job gets a file that is not linked into its sandbox.
 func accessText(file *wire.FileDetail) string {
 	switch file.Access {
-	case dispatch.AccessStream.String():
+	case taskqueue.AccessStream.String():
 		return ", streamed unless the node has it"
-	case dispatch.AccessCopy.String():
+	case taskqueue.AccessCopy.String():
 		return ", copied"
 	}
 	return ""

@@ -14,7 +14,6 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/batch/allocation"
 	"fairway/internal/bootstrap"
-	"fairway/internal/dispatch"
 	"fairway/internal/eviction"
 	"fairway/internal/flow"
 	"fairway/internal/pilot"
@@ -23,6 +22,7 @@ import (
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/site"
+	"fairway/internal/taskqueue"
 	"fairway/internal/yamlfile"
 )
 
@@ -100,12 +100,12 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 		has.MilliCPUs = mostCPUs(workflow, s)
 	}
 	return server.Site{
-		Site: dispatch.Site{
+		Site: taskqueue.Site{
 			Name: s.Name, MinPilots: s.MinPilots, MaxPilots: s.MaxPilots, MinIdlePilots: s.MinIdlePilots, Pilot: has,
 			IdleTime: s.IdleTimeout,
 			Tools:    tools, FindsTools: o.lasting || workflow.Open(),
 			CacheWith: s.CacheWith, GroupCache: s.GroupCache, Lease: cmp.Or(s.Lease, pilot.DefaultFarLease),
-			Most:  dispatch.Resources{MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Time: has.Time, Countable: s.Has},
+			Most:  taskqueue.Resources{MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Time: has.Time, Countable: s.Has},
 			Price: s.Price.Seconds(), QueueWait: s.QueueWait, Storage: s.Near,
 		},
 		Poll: s.Pace(),

@@ -18,7 +18,6 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/pilot/process"
 	"fairway/internal/quantity"
@@ -26,6 +25,7 @@ import (
 	"fairway/internal/server/feed"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 )
@@ -406,7 +406,7 @@ func awaitJobs(ctx context.Context, client wire.WorkflowClient, refs []*wire.Sub
 // ended reports whether a job runs no more, unless a person has it tried again.
 func ended(job *wire.JobSummary) bool {
 	return slices.Contains([]string{
-		dispatch.Done.String(), dispatch.Failed.String(), dispatch.Blocked.String(), dispatch.Cancelled.String(),
+		taskqueue.Done.String(), taskqueue.Failed.String(), taskqueue.Blocked.String(), taskqueue.Cancelled.String(),
 	}, job.GetState())
 }
 
@@ -426,7 +426,7 @@ func (c *console) concludeJobs(
 	return ask(func(ctx context.Context, client wire.WorkflowClient) error {
 		known, ours := 0, make(map[uint32]bool, len(refs))
 		for _, ref := range refs {
-			if ours[ref.GetId()] = true; ref.GetKnown() && ref.GetState() == dispatch.Done.String() {
+			if ours[ref.GetId()] = true; ref.GetKnown() && ref.GetState() == taskqueue.Done.String() {
 				known++
 			}
 		}
@@ -497,8 +497,8 @@ func (w *cutNotice) Write(text []byte) (int, error) {
 
 // notDone are the states of jobs that have no result.
 var notDone = []string{
-	dispatch.Waiting.String(), dispatch.Ready.String(), dispatch.Assigned.String(), dispatch.Running.String(),
-	dispatch.Failed.String(), dispatch.Blocked.String(), dispatch.Cancelled.String(),
+	taskqueue.Waiting.String(), taskqueue.Ready.String(), taskqueue.Assigned.String(), taskqueue.Running.String(),
+	taskqueue.Failed.String(), taskqueue.Blocked.String(), taskqueue.Cancelled.String(),
 }
 
 // maxLeftShown bounds the jobs of which map says why they are not done.

@@ -12,9 +12,9 @@ import (
 	"slices"
 	"strings"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/feed"
+	"fairway/internal/taskqueue"
 )
 
 // unsurveyed says that inputs are not looked at; empty: they are.
@@ -72,7 +72,7 @@ func (s *surveyed) match(glob, pattern string) {
 			}
 			if err == nil && s.lines {
 				s.arrived = append(s.arrived, flow.InputFile{
-					ExistingFile: dispatch.ExistingFile{LFN: lfn, Size: info.Size()}, Path: written,
+					ExistingFile: taskqueue.ExistingFile{LFN: lfn, Size: info.Size()}, Path: written,
 				})
 			}
 			unfit, instead := feed.Unfit(path), "put a file there"

@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -138,7 +138,7 @@ const maxStill = 100
 // whyStill explains the first job that is ready; where there is none the first that failed and waits for its next
 // attempt, or else the first that waits. It is empty where there is none of these.
 func whyStill(ctx context.Context, client wire.WorkflowClient) string {
-	for _, state := range []string{dispatch.Ready.String(), dispatch.Waiting.String()} {
+	for _, state := range []string{taskqueue.Ready.String(), taskqueue.Waiting.String()} {
 		list, err := client.ListJobs(ctx, &wire.ListJobsRequest{States: []string{state}, Limit: maxStill})
 		if err != nil {
 			return ""

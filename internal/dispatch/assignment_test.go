@@ -3,15 +3,18 @@ package dispatch
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"fairway/internal/taskqueue"
 )
 
 // A job of which no pilot could be told is refused, and what is too much for one answer comes
 // in the next.
 func TestAssignmentsFitIntoAnswers(t *testing.T) {
 	c := withRun(t, Config{Ahead: -1})
-	step := func(in Input) Effects {
+	step := func(in taskqueue.Input) taskqueue.Effects {
 		t.Helper()
 		e, err := c.Step(epoch, in)
 		if err != nil {
@@ -20,25 +23,25 @@ func TestAssignmentsFitIntoAnswers(t *testing.T) {
 		return e
 	}
 	const jobs = 7
-	c.answerSize = 3 * (readBytes + 2) // three of them
-	step(AddFiles{Run: 1, Files: []ExistingFile{{LFN: "f", PFN: "x", Size: 1, Tag: 1 << 63}}})
-	_, err := c.Step(epoch, Submit{
-		Run: 1, Jobs: []Job{{Name: "large", Reads: []string{strings.Repeat("x", MaxAssignment/2)}}},
+	c.answerSize = 3 * taskqueue.AssignmentSize(nil, slices.Values([]string{"f"}), nil) // three of them
+	step(taskqueue.AddFiles{Run: 1, Files: []taskqueue.ExistingFile{{LFN: "f", PFN: "x", Size: 1, Tag: 1 << 63}}})
+	_, err := c.Step(epoch, taskqueue.Submit{
+		Run: 1, Jobs: []taskqueue.Job{{Name: "large", Reads: []string{strings.Repeat("x", taskqueue.MaxAssignment/2)}}},
 	})
-	if !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(),
+	if !errors.Is(err, taskqueue.ErrRefused) || !strings.Contains(err.Error(),
 		"job large cannot be run: it reads 1 files and writes 0: a pilot could not be told of so many") {
 		t.Errorf("%.300v", err)
 	}
 	for i := range jobs {
-		step(Submit{Run: 1, Jobs: []Job{{Name: fmt.Sprint("j", i), Reads: []string{"f"}}}})
+		step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: fmt.Sprint("j", i), Reads: []string{"f"}}}})
 	}
 	var told []string
 	answers, seq, last := 0, uint64(0), uint64(0)
 	for len(told) < jobs {
 		seq++
-		m := Sync{Pilot: "p", Seq: seq, LastAnswer: last, Hold: true}
+		m := taskqueue.Sync{Pilot: "p", Seq: seq, LastAnswer: last, Hold: true}
 		if seq == 1 {
-			m.Full, m.Hello = true, &PilotInfo{Host: "h", Site: "a", Has: Resources{MilliCPUs: jobs * 1000}}
+			m.Full, m.Hello = true, &taskqueue.PilotInfo{Host: "h", Site: "a", Has: taskqueue.Resources{MilliCPUs: jobs * 1000}}
 		}
 		replies := step(m).Replies
 		if len(replies) == 0 {

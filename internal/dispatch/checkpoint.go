@@ -1,6 +1,10 @@
 package dispatch
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/taskqueue"
+)
 
 // A job with a checkpoint names a folder in which its command saves its own state. An attempt
 // that is ended before its time - its pilot leaves, or its time is over - brings that folder with
@@ -16,20 +20,24 @@ import "slices"
 
 // saved is the folder that the next attempt of a job begins with.
 type saved struct {
-	Attempt AttemptID `json:"a"`
-	Version Version   `json:"v,omitempty"` // among those of the attempt
-	PFN     string    `json:"f"`
-	Size    int64     `json:"s,omitempty"`
-	Adler32 uint32    `json:"d,omitempty"`
-	Hash    string    `json:"h,omitempty"`
+	Attempt taskqueue.AttemptID `json:"a"`
+	Version taskqueue.Version   `json:"v,omitempty"` // among those of the attempt
+	PFN     string              `json:"f"`
+	Size    int64               `json:"s,omitempty"`
+	Adler32 uint32              `json:"d,omitempty"`
+	Hash    string              `json:"h,omitempty"`
 }
 
 // savedBy returns the folder that an attempt has brought which was ended before its time, or nil.
-func (j *job) savedBy(r *Result) *WrittenFile {
-	if j.policy.checkpoint == "" || r.Outcome != Ended && r.Outcome != Lost && r.Outcome != OutOfTime {
+func (j *job) savedBy(r *taskqueue.Result) *taskqueue.WrittenFile {
+	if j.policy.checkpoint == "" || r.Outcome != taskqueue.Ended && r.Outcome != taskqueue.Lost &&
+		r.Outcome != taskqueue.OutOfTime {
 		return nil
 	}
-	i := slices.IndexFunc(r.Outputs, func(w WrittenFile) bool { return w.LFN == j.policy.checkpoint && w.PFN != "" })
+	i := slices.IndexFunc(r.Outputs, func(w taskqueue.WrittenFile) bool {
+		return w.LFN == j.policy.checkpoint &&
+			w.PFN != ""
+	})
 	if i < 0 {
 		return nil
 	}
@@ -40,26 +48,26 @@ func (j *job) savedBy(r *Result) *WrittenFile {
 // that is no failure. It reports whether the result is dealt with. An attempt that leaves the
 // very bytes with which it began has come no further; it is counted as any other, so that no job
 // runs in vain for ever.
-func (c *Core) takeCheckpoint(by PilotID, j *job, r *Result) bool {
+func (c *Core) takeCheckpoint(by taskqueue.PilotID, j *job, r *taskqueue.Result) bool {
 	w := j.savedBy(r)
 	if w == nil {
 		return false
 	}
 	f, before := j.itsFate(), j.saved()
-	f.Reason = r.describe("")
+	f.Reason = r.Describe("")
 	further := before == nil || before.Attempt == r.Attempt || before.Size != w.Size || before.Adler32 != w.Adler32
 	f.remember(r.Attempt) // its pilot may say the result again, and the folder is to stay
 	f.Saved = &saved{r.Attempt, w.Version, w.PFN, w.Size, w.Adler32, w.Hash}
 	c.files.removeSaved(before)
-	c.files.saves[Tag(r.Attempt)] = true
-	r.Outputs = slices.DeleteFunc(slices.Clone(r.Outputs), func(o WrittenFile) bool { return o.LFN == w.LFN })
+	c.files.saves[taskqueue.Tag(r.Attempt)] = true
+	r.Outputs = slices.DeleteFunc(slices.Clone(r.Outputs), func(o taskqueue.WrittenFile) bool { return o.LFN == w.LFN })
 	c.files.discard(j, r)
 	c.journal.persistFate(j) // with the removal of the folder before
 	if !further {
 		return false
 	}
-	c.event(Event{
-		Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r,
+	c.event(taskqueue.Event{
+		Kind: taskqueue.JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r,
 		Reason: f.Reason + "; it goes on from its checkpoint",
 	})
 	c.placement.requeue(j)
@@ -68,7 +76,7 @@ func (c *Core) takeCheckpoint(by PilotID, j *job, r *Result) bool {
 
 // takeSaved takes what attempts at a pilot have saved while they run. What an attempt has stored that
 // does not count any more is removed.
-func (c *Core) takeSaved(p *pilot, s *Sync) {
+func (c *Core) takeSaved(p *pilot, s *taskqueue.Sync) {
 	for i := range s.Saved {
 		m := &s.Saved[i]
 		j := c.jobs.find(m.Of.Job)
@@ -89,7 +97,7 @@ func (c *Core) takeSaved(p *pilot, s *Sync) {
 		f.Saved = &saved{a.id, w.Version, w.PFN, w.Size, w.Adler32, w.Hash}
 		f.Tries, f.Losses = 0, 0
 		c.files.removeSaved(before)
-		c.files.saves[Tag(a.id)] = true
+		c.files.saves[taskqueue.Tag(a.id)] = true
 		c.journal.persistFate(j)
 	}
 }
@@ -103,20 +111,20 @@ func (j *job) saved() *saved {
 }
 
 // checkpointInput is the folder as an input of the next attempt, which gets a copy of its own.
-func (j *job) checkpointInput() (in InputFile, ok bool) {
+func (j *job) checkpointInput() (in taskqueue.InputFile, ok bool) {
 	s := j.saved()
 	if s == nil {
 		return in, false
 	}
-	return InputFile{
-		File: FileRef{Run: j.id.Run(), LFN: j.policy.checkpoint, Version: s.Version, Tag: Tag(s.Attempt)},
+	return taskqueue.InputFile{
+		File: taskqueue.FileRef{Run: j.id.Run(), LFN: j.policy.checkpoint, Version: s.Version, Tag: taskqueue.Tag(s.Attempt)},
 		Size: s.Size, PFN: s.PFN,
-		Adler32: s.Adler32, Hash: s.Hash, Committed: s.Hash != "", Access: AccessCopy,
+		Adler32: s.Adler32, Hash: s.Hash, Committed: s.Hash != "", Access: taskqueue.AccessCopy,
 	}, true
 }
 
 // loseCheckpoint is for a checkpoint that an attempt has found lost: the job begins anew.
-func (c *Core) loseCheckpoint(j *job, lost *LostFile) {
+func (c *Core) loseCheckpoint(j *job, lost *taskqueue.LostFile) {
 	if s := j.saved(); s != nil && lost.PFN == s.PFN {
 		c.dropCheckpoint(j)
 	}
@@ -133,7 +141,7 @@ func (c *Core) dropCheckpoint(j *job) {
 
 func (fs *files) removeSaved(s *saved) {
 	if s != nil {
-		delete(fs.saves, Tag(s.Attempt))
+		delete(fs.saves, taskqueue.Tag(s.Attempt))
 		fs.remove(s.PFN)
 	}
 }
@@ -142,7 +150,8 @@ func (fs *files) removeSaved(s *saved) {
 // pilot's cache. It is no version, so it stands among the other copies there.
 func (p *pilot) holdsSaved(j *job) bool {
 	s := j.saved()
-	return s != nil && p.copies.other.has(FileRef{LFN: j.policy.checkpoint, Version: s.Version, Tag: Tag(s.Attempt)})
+	return s != nil && p.copies.other.has(taskqueue.FileRef{LFN: j.policy.checkpoint, Version: s.Version,
+		Tag: taskqueue.Tag(s.Attempt)})
 }
 
 // findsSaved reports whether the pilot does not hold that folder, and another that shares its cache

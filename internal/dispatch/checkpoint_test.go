@@ -12,39 +12,42 @@ import (
 // newSaver is a binding with one job that saves its state.
 func newSaver(t *testing.T) *binding {
 	b := newBinding(t)
-	b.step(Submit{Run: 1, Jobs: []Job{{Name: "long", Step: "s", Checkpoint: "state/", Retry: Retry{Attempts: 1}}}})
+	b.step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: "long", Step: "s", Checkpoint: "state/",
+		Retry: taskqueue.Retry{Attempts: 1}}}})
 	return b
 }
 
 // ends has the pilot tell of the end of what it was given first, and returns what is to be removed.
-func (b *binding) ends(pilot PilotID, o Outcome, saved *WrittenFile) (e Effects) {
+func (b *binding) ends(pilot taskqueue.PilotID, o taskqueue.Outcome,
+	saved *taskqueue.WrittenFile) (e taskqueue.Effects) {
 	b.t.Helper()
 	a := b.begins(pilot)
 	b.after(time.Hour)
 	b.has[pilot] = b.has[pilot][1:]
-	r := Result{Job: a.Job, Attempt: a.Attempt, Outcome: o}
+	r := taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Outcome: o}
 	if saved != nil {
-		r.Outputs = []WrittenFile{*saved}
+		r.Outputs = []taskqueue.WrittenFile{*saved}
 	}
 	return b.tells(pilot, r)
 }
 
-func (b *binding) tells(pilot PilotID, r Result) Effects {
+func (b *binding) tells(pilot taskqueue.PilotID, r taskqueue.Result) taskqueue.Effects {
 	b.seq[pilot]++
-	return b.step(Sync{Pilot: pilot, Seq: b.seq[pilot], LastAnswer: b.last[pilot], Hold: true, Ended: []Result{r}})
+	return b.step(taskqueue.Sync{Pilot: pilot, Seq: b.seq[pilot], LastAnswer: b.last[pilot], Hold: true,
+		Ended: []taskqueue.Result{r}})
 }
 
-func savedAs(pfn string, sum uint32) *WrittenFile {
-	return &WrittenFile{LFN: "state/", PFN: pfn, Size: 7, Adler32: sum}
+func savedAs(pfn string, sum uint32) *taskqueue.WrittenFile {
+	return &taskqueue.WrittenFile{LFN: "state/", PFN: pfn, Size: 7, Adler32: sum}
 }
 
 // begunWith is the checkpoint that the next attempt of the pilot begins with.
-func (b *binding) begunWith(pilot PilotID) string {
+func (b *binding) begunWith(pilot taskqueue.PilotID) string {
 	b.t.Helper()
 	if len(b.has[pilot]) != 1 || b.has[pilot][0].Checkpoint != "state/" {
 		b.t.Fatalf("%s has %+v", pilot, b.has[pilot])
 	}
-	if in := b.has[pilot][0].Inputs; len(in) == 1 && in[0].File.LFN == "state/" && in[0].Access == AccessCopy {
+	if in := b.has[pilot][0].Inputs; len(in) == 1 && in[0].File.LFN == "state/" && in[0].Access == taskqueue.AccessCopy {
 		return in[0].PFN
 	}
 	return ""
@@ -58,7 +61,8 @@ func TestAJobGoesOnFromItsCheckpoint(t *testing.T) {
 	if with := b.begunWith("p"); with != "" {
 		t.Fatalf("the first attempt begins with %s", with)
 	}
-	for i, o := range []Outcome{Lost, OutOfTime, Ended, Lost, Lost, Lost, Lost, OutOfTime} {
+	for i, o := range []taskqueue.Outcome{taskqueue.Lost, taskqueue.OutOfTime, taskqueue.Ended, taskqueue.Lost,
+		taskqueue.Lost, taskqueue.Lost, taskqueue.Lost, taskqueue.OutOfTime} {
 		name, before := string(rune('a'+i)), string(rune('a'+i-1))
 		e := b.ends("p", o, savedAs(name, uint32(i+1)))
 		if i > 0 && !slices.Equal(e.Remove, []string{before}) || i == 0 && len(e.Remove) > 0 {
@@ -68,8 +72,8 @@ func TestAJobGoesOnFromItsCheckpoint(t *testing.T) {
 			t.Fatalf("%v: the next attempt begins with %q", o, with)
 		}
 	}
-	e := b.ends("p", Succeeded, nil)
-	if j, _ := b.core.Job(NewJobID(1, 1)); j.State != Done || !slices.Equal(e.Remove, []string{"h"}) {
+	e := b.ends("p", taskqueue.Succeeded, nil)
+	if j, _ := b.core.Job(taskqueue.NewJobID(1, 1)); j.State != taskqueue.Done || !slices.Equal(e.Remove, []string{"h"}) {
 		t.Errorf("the job is %v, and %v are removed", j.State, e.Remove)
 	}
 }
@@ -80,12 +84,14 @@ func TestCheckpointsAreFenced(t *testing.T) {
 	b := newSaver(t)
 	b.sync("p", nil)
 	first := b.has["p"][0]
-	b.ends("p", Lost, savedAs("a", 1))
-	again := Result{Job: first.Job, Attempt: first.Attempt, Outcome: Lost, Outputs: []WrittenFile{*savedAs("a", 1)}}
+	b.ends("p", taskqueue.Lost, savedAs("a", 1))
+	again := taskqueue.Result{Job: first.Job, Attempt: first.Attempt, Outcome: taskqueue.Lost,
+		Outputs: []taskqueue.WrittenFile{*savedAs("a", 1)}}
 	if e := b.tells("p", again); len(e.Remove) > 0 {
 		t.Fatalf("%v are removed", e.Remove)
 	}
-	stranger := Result{Job: first.Job, Attempt: first.Attempt - 1, Outcome: Lost, Outputs: []WrittenFile{*savedAs("x", 2)}}
+	stranger := taskqueue.Result{Job: first.Job, Attempt: first.Attempt - 1, Outcome: taskqueue.Lost,
+		Outputs: []taskqueue.WrittenFile{*savedAs("x", 2)}}
 	if e := b.tells("p", stranger); !slices.Equal(e.Remove, []string{"x"}) {
 		t.Fatalf("%v are removed", e.Remove)
 	}
@@ -99,25 +105,26 @@ func TestCheckpointsAreFenced(t *testing.T) {
 func TestCheckpointsDoNotHideFailures(t *testing.T) {
 	b := newSaver(t)
 	b.sync("p", nil)
-	b.ends("p", OutOfTime, savedAs("a", 1))
-	b.ends("p", OutOfTime, savedAs("b", 1))
-	if j, _ := b.core.Job(NewJobID(1, 1)); j.State != Failed {
+	b.ends("p", taskqueue.OutOfTime, savedAs("a", 1))
+	b.ends("p", taskqueue.OutOfTime, savedAs("b", 1))
+	if j, _ := b.core.Job(taskqueue.NewJobID(1, 1)); j.State != taskqueue.Failed {
 		t.Fatalf("a job that comes no further is %v", j.State)
 	}
-	b.step(RetryJobs{[]JobID{NewJobID(1, 1)}})
+	b.step(taskqueue.RetryJobs{Jobs: []taskqueue.JobID{taskqueue.NewJobID(1, 1)}})
 	b.sync("p", nil)
 	if with := b.begunWith("p"); with != "b" {
 		t.Fatalf("after a retry it begins with %q", with)
 	}
 	a := b.begins("p")
 	b.has["p"] = nil
-	lost := LostFile{File: a.Inputs[0].File, PFN: "b", Why: "is not there"}
-	e := b.tells("p", Result{Job: a.Job, Attempt: a.Attempt, Outcome: InputLost, Lost: []LostFile{lost}})
+	lost := taskqueue.LostFile{File: a.Inputs[0].File, PFN: "b", Why: "is not there"}
+	e := b.tells("p", taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Outcome: taskqueue.InputLost,
+		Lost: []taskqueue.LostFile{lost}})
 	if with := b.begunWith("p"); with != "" || !slices.Equal(e.Remove, []string{"b"}) {
 		t.Fatalf("it begins with %q, and %v are removed", with, e.Remove)
 	}
-	b.ends("p", Exited, nil)
-	if j, _ := b.core.Job(NewJobID(1, 1)); j.State != Failed {
+	b.ends("p", taskqueue.Exited, nil)
+	if j, _ := b.core.Job(taskqueue.NewJobID(1, 1)); j.State != taskqueue.Failed {
 		t.Errorf("a job that exits is %v", j.State)
 	}
 }
@@ -129,8 +136,9 @@ func TestAJobGoesOnWhereItsCheckpointIs(t *testing.T) {
 		for _, beside := range []bool{false, free == 3} {
 			b := newSaver(t)
 			b.sync("p", nil)
-			copied := CachedFile{File: FileRef{LFN: "state/", Tag: Tag(b.has["p"][0].Attempt)}, Size: 7}
-			last := PilotID(fmt.Sprint("free", free))
+			copied := taskqueue.CachedFile{File: taskqueue.FileRef{LFN: "state/", Tag: taskqueue.Tag(b.has["p"][0].Attempt)},
+				Size: 7}
+			last := taskqueue.PilotID(fmt.Sprint("free", free))
 			if beside {
 				b.jobs("other", 0, 1)
 				b.parks("busy", fmt.Sprint("host", free), copied)
@@ -139,9 +147,9 @@ func TestAJobGoesOnWhereItsCheckpointIs(t *testing.T) {
 				b.parks(fmt.Sprint("free", i+1), fmt.Sprint("host", i+1))
 			}
 			for i := range free { // the first call is answered at once
-				b.sync(PilotID(fmt.Sprint("free", i+1)), func(s *Sync) {
+				b.sync(taskqueue.PilotID(fmt.Sprint("free", i+1)), func(s *taskqueue.Sync) {
 					if i+1 == free && !beside {
-						s.CacheAdded = []CachedFile{copied}
+						s.CacheAdded = []taskqueue.CachedFile{copied}
 					}
 				})
 			}
@@ -154,40 +162,42 @@ func TestAJobGoesOnWhereItsCheckpointIs(t *testing.T) {
 }
 
 // parks has a pilot that shares its cache with others of its host ask for jobs.
-func (b *binding) parks(pilot, host string, cached ...CachedFile) {
-	b.sync(PilotID(pilot), func(s *Sync) {
+func (b *binding) parks(pilot, host string, cached ...taskqueue.CachedFile) {
+	b.sync(taskqueue.PilotID(pilot), func(s *taskqueue.Sync) {
 		s.Hello.Host, s.Hello.CacheDir, s.Hello.CacheSize = host, "/"+pilot, 1000
 		s.CacheAdded = cached
 	})
 }
 
 // leaves has a pilot end with the one attempt that it has.
-func (b *binding) leaves(pilot PilotID, saved *WrittenFile) {
+func (b *binding) leaves(pilot taskqueue.PilotID, saved *taskqueue.WrittenFile) {
 	a := b.has[pilot][0]
 	b.has[pilot] = nil
-	r := Result{Job: a.Job, Attempt: a.Attempt, Outcome: Lost, Outputs: []WrittenFile{*saved}}
-	b.sync(pilot, func(s *Sync) { s.Ended, s.Leaving = []Result{r}, true })
+	r := taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Outcome: taskqueue.Lost,
+		Outputs: []taskqueue.WrittenFile{*saved}}
+	b.sync(pilot, func(s *taskqueue.Sync) { s.Ended, s.Leaving = []taskqueue.Result{r}, true })
 }
 
 // A copy of a checkpoint in a cache is not among the first that may go until the job is done, also
 // after the server was started again.
 func TestCheckpointsStayInCaches(t *testing.T) {
 	c := newCrashing(t)
-	c.step(SetRun{Run{ID: 1, KeepGoing: true}})
-	c.step(Submit{Run: 1, Jobs: []Job{{Name: "long", Step: "s", Checkpoint: "state/"}}})
+	c.step(taskqueue.SetRun{Run: taskqueue.Run{ID: 1, KeepGoing: true}})
+	c.step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: "long", Step: "s", Checkpoint: "state/"}}})
 	a := c.says()
-	c.says(Result{Job: a.Job, Attempt: a.Attempt, Outcome: Lost, Outputs: []WrittenFile{*savedAs("a", 1)}})
+	c.says(taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Outcome: taskqueue.Lost,
+		Outputs: []taskqueue.WrittenFile{*savedAs("a", 1)}})
 	c.crash()
 	a = c.says()
 	p := c.core.fleet.pilots["p"]
-	copied := FileRef{LFN: "state/", Tag: a.Inputs[0].File.Tag}
+	copied := taskqueue.FileRef{LFN: "state/", Tag: a.Inputs[0].File.Tag}
 	p.copies.other.set(copied, 7)
 	if stale := c.core.placement.stale(p); len(stale) > 0 {
 		t.Errorf("%v may go, although the job may need it again", stale)
 	}
-	c.says(Result{Job: a.Job, Attempt: a.Attempt, Outcome: Succeeded})
+	c.says(taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Outcome: taskqueue.Succeeded})
 	p.copies.other.set(copied, 7)
-	if stale := c.core.placement.stale(p); !slices.Equal(stale, []FileRef{copied}) {
+	if stale := c.core.placement.stale(p); !slices.Equal(stale, []taskqueue.FileRef{copied}) {
 		t.Errorf("%v may go when the job is done", stale)
 	}
 }
@@ -196,8 +206,8 @@ func TestCheckpointsStayInCaches(t *testing.T) {
 // counts.
 func TestCheckpointsAreDurable(t *testing.T) {
 	c := newCrashing(t)
-	c.step(SetRun{Run{ID: 1, KeepGoing: true}})
-	c.step(Submit{Run: 1, Jobs: []Job{{Name: "long", Step: "s", Checkpoint: "state/"}}})
+	c.step(taskqueue.SetRun{Run: taskqueue.Run{ID: 1, KeepGoing: true}})
+	c.step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: "long", Step: "s", Checkpoint: "state/"}}})
 	for i := range 3 {
 		a := c.says()
 		if len(a.Inputs) != min(i, 1) || a.Checkpoint != "state/" {
@@ -208,7 +218,8 @@ func TestCheckpointsAreDurable(t *testing.T) {
 		}
 		c.crash()
 		saved := savedAs(string(rune('a'+i)), uint32(i+1))
-		c.says(Result{Job: a.Job, Attempt: a.Attempt, Outcome: Lost, Outputs: []WrittenFile{*saved}})
+		c.says(taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Outcome: taskqueue.Lost,
+			Outputs: []taskqueue.WrittenFile{*saved}})
 		c.crash()
 	}
 }
@@ -216,13 +227,14 @@ func TestCheckpointsAreDurable(t *testing.T) {
 // What the job begins with after a crash is there: the file that is removed is no longer named,
 // also where an attempt has come no further.
 func TestTheCheckpointOfACrashedServerIsThere(t *testing.T) {
-	for _, o := range []Outcome{Ended, Lost, OutOfTime} {
+	for _, o := range []taskqueue.Outcome{taskqueue.Ended, taskqueue.Lost, taskqueue.OutOfTime} {
 		c := newCrashing(t)
-		c.step(SetRun{Run{ID: 1, KeepGoing: true}})
-		c.step(Submit{Run: 1, Jobs: []Job{{Name: "long", Step: "s", Checkpoint: "state/"}}})
+		c.step(taskqueue.SetRun{Run: taskqueue.Run{ID: 1, KeepGoing: true}})
+		c.step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: "long", Step: "s", Checkpoint: "state/"}}})
 		for _, pfn := range []string{"a", "b"} { // with the same bytes
 			a := c.says()
-			c.says(Result{Job: a.Job, Attempt: a.Attempt, Outcome: o, Outputs: []WrittenFile{*savedAs(pfn, 1)}})
+			c.says(taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Outcome: o, Outputs: []taskqueue.WrittenFile{*savedAs(pfn,
+				1)}})
 			c.crash()
 			c.now = c.now.Add(time.Hour)
 		}
@@ -236,7 +248,7 @@ func TestTheCheckpointOfACrashedServerIsThere(t *testing.T) {
 func TestAFailureSavesNothing(t *testing.T) {
 	b := newSaver(t)
 	b.sync("p", nil)
-	if e := b.ends("p", Exited, savedAs("a", 1)); !slices.Equal(e.Remove, []string{"a"}) {
+	if e := b.ends("p", taskqueue.Exited, savedAs("a", 1)); !slices.Equal(e.Remove, []string{"a"}) {
 		t.Errorf("%v are removed", e.Remove)
 	}
 }
@@ -254,13 +266,13 @@ type crashing struct {
 
 func newCrashing(t *testing.T) *crashing {
 	c := &crashing{t: t, now: epoch, durable: map[string]taskqueue.Record{}, removed: map[string]bool{}}
-	var e Effects
+	var e taskqueue.Effects
 	c.core, e = New(c.config)
 	c.keep(e)
 	return c
 }
 
-func (c *crashing) keep(e Effects) {
+func (c *crashing) keep(e taskqueue.Effects) {
 	for _, r := range e.Persist {
 		c.durable[durableName(r)] = r
 	}
@@ -269,7 +281,7 @@ func (c *crashing) keep(e Effects) {
 	}
 }
 
-func (c *crashing) step(in Input) Effects {
+func (c *crashing) step(in taskqueue.Input) taskqueue.Effects {
 	c.t.Helper()
 	e, err := c.core.Step(c.now, in)
 	if err != nil {
@@ -288,7 +300,7 @@ func (c *crashing) crash() {
 			records = append(records, r)
 		}
 	}
-	var e Effects
+	var e taskqueue.Effects
 	var err error
 	if c.core, e, err = Load(c.config, records); err != nil {
 		c.t.Fatal(err)
@@ -297,18 +309,18 @@ func (c *crashing) crash() {
 }
 
 // says has the pilot tell all that it knows, and returns what it is given.
-func (c *crashing) says(results ...Result) (a Assignment) {
+func (c *crashing) says(results ...taskqueue.Result) (a taskqueue.Assignment) {
 	c.t.Helper()
 	for _, a = range c.all(results...) {
 	}
 	return a
 }
 
-func (c *crashing) all(results ...Result) (given []Assignment) {
+func (c *crashing) all(results ...taskqueue.Result) (given []taskqueue.Assignment) {
 	c.t.Helper()
 	c.seq++
-	hello := &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 2000}}
-	e := c.step(Sync{Pilot: "p", Seq: c.seq, Full: true, Hello: hello, Ended: results})
+	hello := &taskqueue.PilotInfo{Host: "h", Has: taskqueue.Resources{MilliCPUs: 2000}}
+	e := c.step(taskqueue.Sync{Pilot: "p", Seq: c.seq, Full: true, Hello: hello, Ended: results})
 	for _, r := range e.Replies {
 		given = append(given, r.Answer.Run...)
 	}
@@ -316,14 +328,15 @@ func (c *crashing) all(results ...Result) (given []Assignment) {
 }
 
 // saves has the pilot tell what its attempt has saved while it runs.
-func (b *binding) saves(pilot PilotID, a Assignment, pfn string, version Version) (e Effects) {
+func (b *binding) saves(pilot taskqueue.PilotID, a taskqueue.Assignment, pfn string,
+	version taskqueue.Version) (e taskqueue.Effects) {
 	b.t.Helper()
 	w := savedAs(pfn, uint32(version))
 	w.Version = version
 	b.seq[pilot]++
-	return b.step(Sync{
+	return b.step(taskqueue.Sync{
 		Pilot: pilot, Seq: b.seq[pilot], LastAnswer: b.last[pilot], Hold: true,
-		Saved: []SavedState{{AttemptRef{Job: a.Job, Attempt: a.Attempt}, *w}},
+		Saved: []taskqueue.SavedState{{Of: taskqueue.AttemptRef{Job: a.Job, Attempt: a.Attempt}, File: *w}},
 	})
 }
 
@@ -334,7 +347,7 @@ func TestStatesAreSavedWhileAJobRuns(t *testing.T) {
 	b.sync("p", nil)
 	first := b.begins("p")
 	for i, pfn := range []string{"a", "b"} {
-		e := b.saves("p", first, pfn, Version(i+1))
+		e := b.saves("p", first, pfn, taskqueue.Version(i+1))
 		if i == 1 && !slices.Equal(e.Remove, []string{"a"}) || i == 0 && len(e.Remove) > 0 {
 			t.Fatalf("%v are removed", e.Remove)
 		}
@@ -345,7 +358,7 @@ func TestStatesAreSavedWhileAJobRuns(t *testing.T) {
 	if e := b.saves("p", first, "late", 1); !slices.Equal(e.Remove, []string{"late"}) {
 		t.Errorf("%v are removed for an earlier state", e.Remove)
 	}
-	b.ends("p", Lost, nil)
+	b.ends("p", taskqueue.Lost, nil)
 	if with := b.begunWith("p"); with != "b" {
 		t.Fatalf("the next attempt begins with %q", with)
 	}
@@ -355,11 +368,11 @@ func TestStatesAreSavedWhileAJobRuns(t *testing.T) {
 	// It has come further though it ends with what it has saved last.
 	second := b.begins("p")
 	b.saves("p", second, "c", 1)
-	b.ends("p", OutOfTime, savedAs("d", 1))
+	b.ends("p", taskqueue.OutOfTime, savedAs("d", 1))
 	if with := b.begunWith("p"); with != "d" {
 		t.Fatalf("the next attempt begins with %q", with)
 	}
-	if e := b.ends("p", Succeeded, nil); !slices.Equal(e.Remove, []string{"d"}) {
+	if e := b.ends("p", taskqueue.Succeeded, nil); !slices.Equal(e.Remove, []string{"d"}) {
 		t.Errorf("%v are removed in the end", e.Remove)
 	}
 }
@@ -367,8 +380,9 @@ func TestStatesAreSavedWhileAJobRuns(t *testing.T) {
 // Failures of a job that comes further each time are not added up.
 func TestFailuresCountSinceTheLastSavedState(t *testing.T) {
 	b := newBinding(t)
-	b.step(Submit{Run: 1, Jobs: []Job{{Name: "long", Step: "s", Checkpoint: "state/", Retry: Retry{Attempts: 2}}}})
-	pilot := PilotID("0") // each time another one, as the job avoids where it has failed
+	b.step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: "long", Step: "s", Checkpoint: "state/",
+		Retry: taskqueue.Retry{Attempts: 2}}}})
+	pilot := taskqueue.PilotID("0") // each time another one, as the job avoids where it has failed
 	for i := range 6 {
 		b.sync(pilot, nil)
 		if i > 0 {
@@ -380,14 +394,14 @@ func TestFailuresCountSinceTheLastSavedState(t *testing.T) {
 		if i < 5 {
 			b.saves(pilot, a, string(rune('a'+i)), 1)
 		}
-		if j, _ := b.core.Job(NewJobID(1, 1)); j.State == Failed {
+		if j, _ := b.core.Job(taskqueue.NewJobID(1, 1)); j.State == taskqueue.Failed {
 			t.Fatalf("it has failed after %d attempts", i)
 		}
-		b.ends(pilot, Exited, nil)
+		b.ends(pilot, taskqueue.Exited, nil)
 		b.after(time.Hour)
-		pilot = PilotID(rune('1' + i))
+		pilot = taskqueue.PilotID(rune('1' + i))
 	}
-	if j, _ := b.core.Job(NewJobID(1, 1)); j.State != Failed {
+	if j, _ := b.core.Job(taskqueue.NewJobID(1, 1)); j.State != taskqueue.Failed {
 		t.Errorf("a job that comes no further is %v", j.State)
 	}
 }

@@ -12,7 +12,7 @@ import (
 // A share of a GPU is counted beside whole ones, and in a pool, where it is none of pilots, as one.
 func TestSharesOfGPUsAreCounted(t *testing.T) {
 	c, _ := New(Config{})
-	step := func(in Input) Effects {
+	step := func(in taskqueue.Input) taskqueue.Effects {
 		t.Helper()
 		e, err := c.Step(epoch, in)
 		if err != nil {
@@ -20,25 +20,26 @@ func TestSharesOfGPUsAreCounted(t *testing.T) {
 		}
 		return e
 	}
-	step(SetRun{Run{ID: 1}})
-	step(Submit{Run: 1, Jobs: []Job{
-		{Name: "a", Step: "s", Needs: Resources{MilliCPUs: 1, GPUShare: 600}},
-		{Name: "b", Step: "s", Needs: Resources{MilliCPUs: 1, GPUShare: 600}},
-		{Name: "c", Step: "s", Needs: Resources{MilliCPUs: 1, Countable: map[string]int64{quantity.GPU: 1}}},
+	step(taskqueue.SetRun{Run: taskqueue.Run{ID: 1}})
+	step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{
+		{Name: "a", Step: "s", Needs: taskqueue.Resources{MilliCPUs: 1, GPUShare: 600}},
+		{Name: "b", Step: "s", Needs: taskqueue.Resources{MilliCPUs: 1, GPUShare: 600}},
+		{Name: "c", Step: "s", Needs: taskqueue.Resources{MilliCPUs: 1, Countable: map[string]int64{quantity.GPU: 1}}},
 	}})
-	for _, needs := range []Resources{
+	for _, needs := range []taskqueue.Resources{
 		{GPUShare: quantity.WholeGPU},
 		{GPUShare: -1},
 		{GPUShare: 1, Countable: map[string]int64{quantity.GPU: 1}},
 		{Countable: map[string]int64{"licence": -1}},
 	} {
-		if _, err := c.Step(epoch, Submit{Run: 1, Jobs: []Job{{Name: "wrong", Step: "s", Needs: needs}}}); err == nil {
+		if _, err := c.Step(epoch, taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: "wrong", Step: "s",
+			Needs: needs}}}); err == nil {
 			t.Errorf("%+v was taken", needs)
 		}
 	}
-	has := Resources{MilliCPUs: 1000, Countable: map[string]int64{quantity.GPU: 1}}
-	step(Sync{Pilot: "p", Seq: 1, Full: true, Hello: &PilotInfo{Host: "h", Has: has}})
-	p, job := c.fleet.pilots["p"], func(n uint32) *job { return c.jobs.find(NewJobID(1, n)) }
+	has := taskqueue.Resources{MilliCPUs: 1000, Countable: map[string]int64{quantity.GPU: 1}}
+	step(taskqueue.Sync{Pilot: "p", Seq: 1, Full: true, Hello: &taskqueue.PilotInfo{Host: "h", Has: has}})
+	p, job := c.fleet.pilots["p"], func(n uint32) *job { return c.jobs.find(taskqueue.NewJobID(1, n)) }
 	p.used = usage{}
 	p.add(job(1).class, 1)
 	if p.hasRoom(job(2).class, 1) || p.hasRoom(job(3).class, 1) || !p.hasRoom(job(2).class, 2) {
@@ -47,7 +48,7 @@ func TestSharesOfGPUsAreCounted(t *testing.T) {
 	if why := fmt.Sprint(p.lacksNow(job(2).class)); why != "[gpu (0.6 needed, 0.4 there)]" {
 		t.Error(why)
 	}
-	step(SetShares{Shares: taskqueue.Shares{Limits: map[string]int64{quantity.GPU: 4}}})
+	step(taskqueue.SetShares{Shares: taskqueue.Shares{Limits: map[string]int64{quantity.GPU: 4}}})
 	for n, want := range map[uint32]int64{2: 1, 3: 1} {
 		cl := job(n).class
 		if len(cl.pools) != 1 || cl.pools[0].n != want || len(cl.countable) != 0 || cl.onOne().GPUShare != 0 {
@@ -62,7 +63,7 @@ func TestClassesGoWithTheirRuns(t *testing.T) {
 	// Run 1 stays, with one job, which needs to avoid a host once its pilot has lost it.
 	const classes, stays = 100, 2
 	c, _ := New(Config{})
-	step := func(in Input) Effects {
+	step := func(in taskqueue.Input) taskqueue.Effects {
 		t.Helper()
 		e, err := c.Step(epoch, in)
 		if err != nil {
@@ -70,23 +71,24 @@ func TestClassesGoWithTheirRuns(t *testing.T) {
 		}
 		return e
 	}
-	has := Resources{MilliCPUs: 1000, Memory: classes / 2}
+	has := taskqueue.Resources{MilliCPUs: 1000, Memory: classes / 2}
 	seq := uint64(1)
-	step(Sync{Pilot: "p", Seq: seq, Full: true, Hello: &PilotInfo{Host: "h", Has: has}})
-	step(SetRun{Run{ID: 1}})
-	step(Submit{Run: 1, Jobs: []Job{{Name: "stays", Step: "s", Needs: Resources{Memory: 1}}}})
+	step(taskqueue.Sync{Pilot: "p", Seq: seq, Full: true, Hello: &taskqueue.PilotInfo{Host: "h", Has: has}})
+	step(taskqueue.SetRun{Run: taskqueue.Run{ID: 1}})
+	step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: "stays", Step: "s",
+		Needs: taskqueue.Resources{Memory: 1}}}})
 	for run := taskqueue.RunID(2); run < 6; run++ {
-		step(SetRun{Run{ID: run}})
-		in := Submit{Run: run}
+		step(taskqueue.SetRun{Run: taskqueue.Run{ID: run}})
+		in := taskqueue.Submit{Run: run}
 		for i := range classes {
 			// Other needs in each run, most of which the pilot does not have; so what is known of an
 			// index must not be taken for its next class.
 			memory := int64(i) + int64(run%2)*classes
-			in.Jobs = append(in.Jobs, Job{Name: fmt.Sprint(i), Step: "s", Needs: Resources{Memory: memory}})
+			in.Jobs = append(in.Jobs, taskqueue.Job{Name: fmt.Sprint(i), Step: "s", Needs: taskqueue.Resources{Memory: memory}})
 		}
 		step(in)
 		for i := range classes {
-			j := c.jobs.find(NewJobID(run, uint32(i+1)))
+			j := c.jobs.find(taskqueue.NewJobID(run, uint32(i+1)))
 			p := c.fleet.pilots["p"]
 			if fits, should := p.fits(j.class), j.class.needs.Memory <= has.Memory; fits != should {
 				t.Fatalf("run %d: that %d bytes fit is %t", run, j.class.needs.Memory, fits)
@@ -95,12 +97,12 @@ func TestClassesGoWithTheirRuns(t *testing.T) {
 		if n := len(c.jobs.byIndex); n > classes+2*stays {
 			t.Fatalf("run %d: there are %d classes", run, n)
 		}
-		step(StopRun{Run: run})
+		step(taskqueue.StopRun{Run: run})
 		seq++
-		step(Sync{
-			Pilot: "p", Seq: seq, Full: true, Hello: &PilotInfo{Host: "h", Has: has}, LastAnswer: 1 << 40,
+		step(taskqueue.Sync{
+			Pilot: "p", Seq: seq, Full: true, Hello: &taskqueue.PilotInfo{Host: "h", Has: has}, LastAnswer: 1 << 40,
 		})
-		step(RetireRun{Run: run})
+		step(taskqueue.RetireRun{Run: run})
 		c.dropClasses(0)
 		groups := 0
 		for s := range c.shares.All {
@@ -116,11 +118,11 @@ func TestClassesGoWithTheirRuns(t *testing.T) {
 func TestClassesAreBounded(t *testing.T) {
 	c := withRun(t, Config{})
 	c.jobs.mostClasses = 1000
-	in := Submit{Run: 1}
+	in := taskqueue.Submit{Run: 1}
 	for i := range c.jobs.mostClasses + 1 {
-		in.Jobs = append(in.Jobs, Job{Name: fmt.Sprint(i), Step: "s", Needs: Resources{Memory: int64(i)}})
+		in.Jobs = append(in.Jobs, taskqueue.Job{Name: fmt.Sprint(i), Step: "s", Needs: taskqueue.Resources{Memory: int64(i)}})
 	}
-	if _, err := c.Step(epoch, in); !errors.Is(err, ErrRefused) {
+	if _, err := c.Step(epoch, in); !errors.Is(err, taskqueue.ErrRefused) {
 		t.Fatalf("%d classes: %v", len(in.Jobs), err)
 	}
 	in.Jobs[c.jobs.mostClasses].Needs.Memory = 0

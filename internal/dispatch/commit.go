@@ -4,6 +4,8 @@ import (
 	"crypto/sha256"
 	"slices"
 	"strconv"
+
+	"fairway/internal/taskqueue"
 )
 
 // How a job ends: with outputs, which become visible all at once and are published, or
@@ -13,9 +15,9 @@ import (
 // commit makes the job Done with these outputs, which are in the order of Writes. p is the
 // pilot that has them, or nil. It is the only place where versions become visible for the
 // first time.
-func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
+func (c *Core) commit(j *job, outputs []output, p *pilot) []taskqueue.CommittedFile {
 	fs := &c.files
-	c.jobs.setState(j, Done)
+	c.jobs.setState(j, taskqueue.Done)
 	holders := c.holders(p, outputs)
 	versions := make([]*version, 0, 8) // on the stack for most jobs
 	visible := fs.fileSlab.Take(len(outputs))
@@ -23,7 +25,7 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []CommittedFile {
 		o := &outputs[i]
 		v := fs.outputVersion(j, o)
 		versions = append(versions, v)
-		visible[i] = CommittedFile{File: v.ref(), Pattern: o.Pattern, PFN: o.PFN, Size: o.Size, Records: o.Records}
+		visible[i] = taskqueue.CommittedFile{File: v.ref(), Pattern: o.Pattern, PFN: o.PFN, Size: o.Size, Records: o.Records}
 		v.store(o.PFN, o.Size)
 		v.records, v.tag = o.Records, o.tag(j.committed)
 		v.prove(o.Adler32, o.Written)
@@ -84,7 +86,7 @@ func (fs *files) outputVersion(j *job, o *output) *version {
 	}
 	f := j.files().named(o.LFN)
 	f.matched = true
-	v := f.versionFor(Version(j.id.Number()))
+	v := f.versionFor(taskqueue.Version(j.id.Number()))
 	v.writer = j
 	fs.matched[j.id] = append(fs.matched[j.id], v)
 	return v
@@ -231,36 +233,36 @@ func (j *job) pinInputs() {
 	}
 }
 
-func (c *Core) cancel(ids []JobID) error {
+func (c *Core) cancel(ids []taskqueue.JobID) error {
 	if err := c.jobs.known(ids); err != nil {
 		return err
 	}
 	for _, id := range ids {
 		j := c.jobs.find(id)
-		if j.state == Done || j.state == Cancelled {
+		if j.state == taskqueue.Done || j.state == taskqueue.Cancelled {
 			continue
 		}
 		c.placement.unready(j)
 		c.fleet.endAttempts(j)
-		c.finish(j, Cancelled, "by a person")
+		c.finish(j, taskqueue.Cancelled, "by a person")
 	}
 	return nil
 }
 
 // finish ends a job without outputs.
-func (c *Core) finish(j *job, s State, reason string) {
+func (c *Core) finish(j *job, s taskqueue.State, reason string) {
 	c.jobs.setState(j, s)
 	c.files.withdraw(j)
 	j.regenerating = false
 	f := j.itsFate()
 	f.End, f.Reason, f.backingOff = s, reason, false
 	c.journal.persistFate(j)
-	kind := JobFailed
-	if s == Cancelled {
-		kind = JobCancelled
+	kind := taskqueue.JobFailed
+	if s == taskqueue.Cancelled {
+		kind = taskqueue.JobCancelled
 	}
 	c.jobEvent(kind, j, reason)
-	if s == Failed {
+	if s == taskqueue.Failed {
 		c.work.failed = append(c.work.failed, j)
 	}
 }
@@ -368,8 +370,8 @@ func (fs *files) publishNext(f *file) {
 	}
 }
 
-func (v *version) stored() StoredFile {
-	return StoredFile{File: v.ref(), PFN: v.pfn, Size: v.size, Adler32: v.adler32(), Written: v.written()}
+func (v *version) stored() taskqueue.StoredFile {
+	return taskqueue.StoredFile{File: v.ref(), PFN: v.pfn, Size: v.size, Adler32: v.adler32(), Written: v.written()}
 }
 
 func (fs *files) endPublication(v *version) {
@@ -377,7 +379,7 @@ func (fs *files) endPublication(v *version) {
 	fs.tryRemove(v)
 }
 
-func (fs *files) publicationConfirmed(ref FileRef) {
+func (fs *files) publicationConfirmed(ref taskqueue.FileRef) {
 	v := fs.version(ref)
 	if v == nil || fs.publishing[v.file] != v {
 		return
@@ -429,7 +431,7 @@ func (fs *files) tryRemove(v *version) {
 	}
 }
 
-func (fs *files) readersKnown(in ReadersKnown) error {
+func (fs *files) readersKnown(in taskqueue.ReadersKnown) error {
 	r, err := fs.runs.get(in.Run)
 	if err != nil {
 		return err

@@ -8,10 +8,6 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// ErrRefused is wrapped by every error of [Core.Step]: the input was refused
-// and changed nothing.
-var ErrRefused = taskqueue.ErrRefused
-
 func refuse(format string, args ...any) error { return taskqueue.Refuse(format, args...) }
 
 // Core is the TaskQueue. It is not safe for concurrent use.
@@ -31,14 +27,14 @@ type Core struct {
 	looks     looks
 
 	// Memory of answers: they are kept by who gets them, so it is never reused.
-	inputSlab  rows.Slab[InputFile]
-	outputSlab rows.Slab[OutputFile]
-	runSlab    rows.Slab[Assignment]
+	inputSlab  rows.Slab[taskqueue.InputFile]
+	outputSlab rows.Slab[taskqueue.OutputFile]
+	runSlab    rows.Slab[taskqueue.Assignment]
 	answerSize int // MaxAssignment, but in tests
 }
 
 // New returns an empty Core of the first incarnation, and the record of that.
-func New(config Config) (*Core, Effects) {
+func New(config Config) (*Core, taskqueue.Effects) {
 	c := newCore(config)
 	c.journal.beginStore()
 	c.journal.persistMeta(0)
@@ -50,7 +46,7 @@ func newCore(config Config) *Core {
 	c := &Core{
 		transition: s,
 		journal:    journal{transition: s, results: make(map[identity]*storedResult)},
-		answerSize: MaxAssignment,
+		answerSize: taskqueue.MaxAssignment,
 	}
 	c.shares = newShares(s, &c.journal)
 	c.runs = runs{transition: s, journal: &c.journal, shares: &c.shares, byID: make(map[taskqueue.RunID]*run)}
@@ -66,8 +62,8 @@ func newCore(config Config) *Core {
 }
 
 // Step takes one input at the time now, which must not go back. An error
-// wraps [ErrRefused] and says why; then nothing has changed.
-func (c *Core) Step(now time.Time, in Input) (Effects, error) {
+// wraps [taskqueue.ErrRefused] and says why; then nothing has changed.
+func (c *Core) Step(now time.Time, in taskqueue.Input) (taskqueue.Effects, error) {
 	c.now = max(c.now, taskqueue.InstantOf(now))
 	c.clearEffects()
 	c.fleet.numbers.before = c.fleet.numbers.lastAttempt
@@ -77,7 +73,7 @@ func (c *Core) Step(now time.Time, in Input) (Effects, error) {
 		c.startGrace()
 	}
 	if err := c.apply(in); err != nil {
-		return Effects{}, err
+		return taskqueue.Effects{}, err
 	}
 	c.propagate()
 	return c.effects, nil
@@ -94,65 +90,65 @@ func (c *Core) At(now time.Time, look func()) {
 	look()
 }
 
-func (c *Core) apply(in Input) error {
+func (c *Core) apply(in taskqueue.Input) error {
 	switch in := in.(type) {
-	case AddFiles:
+	case taskqueue.AddFiles:
 		return c.files.addFiles(in)
-	case SetShares:
+	case taskqueue.SetShares:
 		return c.setShares(in.Shares)
-	case HoldJobs:
+	case taskqueue.HoldJobs:
 		c.shares.hold(in.Why)
-	case SetKept:
+	case taskqueue.SetKept:
 		return c.shares.setKept(in)
-	case SetRun:
+	case taskqueue.SetRun:
 		return c.setRun(in.Run)
-	case CompleteRun:
+	case taskqueue.CompleteRun:
 		return c.completeRun(in.Run)
-	case ReadersKnown:
+	case taskqueue.ReadersKnown:
 		return c.files.readersKnown(in)
-	case StopRun:
+	case taskqueue.StopRun:
 		return c.stopRun(in)
-	case LookFor:
+	case taskqueue.LookFor:
 		c.lookFor(in.Tools)
-	case RetireRun:
+	case taskqueue.RetireRun:
 		return c.retireRun(in)
-	case KeepResults:
+	case taskqueue.KeepResults:
 		return c.keepResults(in)
-	case ReleaseRun:
+	case taskqueue.ReleaseRun:
 		return c.releaseRun(in)
-	case ForgetResults:
+	case taskqueue.ForgetResults:
 		return c.forgetResults(in.Keys)
-	case Submit:
+	case taskqueue.Submit:
 		return c.submit(in)
-	case Sync:
+	case taskqueue.Sync:
 		return c.sync(&in)
-	case HangUp:
+	case taskqueue.HangUp:
 		c.hangUp(in)
-	case Refused:
+	case taskqueue.Refused:
 		if p := c.fleet.pilots[in.Pilot]; p != nil {
 			c.refuse(p)
 		}
-	case Cancel:
+	case taskqueue.Cancel:
 		return c.cancel(in.Jobs)
-	case RetryJobs:
+	case taskqueue.RetryJobs:
 		return c.retryJobs(in.Jobs)
-	case Prioritize:
+	case taskqueue.Prioritize:
 		return c.prioritize(in)
-	case SetSite:
+	case taskqueue.SetSite:
 		return c.fleet.setSite(in.Site)
-	case PilotSubmitted:
+	case taskqueue.PilotSubmitted:
 		return c.fleet.pilotSubmitted(in)
-	case PilotEnded:
+	case taskqueue.PilotEnded:
 		c.pilotEnded(in)
-	case LoseFiles:
+	case taskqueue.LoseFiles:
 		c.loseFiles(in.Files)
-	case Published:
+	case taskqueue.Published:
 		c.files.publicationConfirmed(in.File)
-	case Removed:
+	case taskqueue.Removed:
 		c.files.removed(in.PFN)
-	case Stop:
+	case taskqueue.Stop:
 		c.beginStop(in.Drain)
-	case Tick:
+	case taskqueue.Tick:
 	default:
 		return refuse("dispatch: unknown input %T", in)
 	}
@@ -205,7 +201,7 @@ func (c *Core) propagateJobs() {
 			c.examineAll()
 		case len(w.twins) > 0:
 			t := pop(&w.twins)
-			if t.state == Ready {
+			if t.state == taskqueue.Ready {
 				c.placement.setWaiting(t)
 				w.examine = append(w.examine, t)
 			}
@@ -243,7 +239,7 @@ func (c *Core) examineAll() {
 // examine makes a waiting job ready if it can be, or lists it with the
 // versions that it still needs.
 func (c *Core) examine(j *job) {
-	if j.state != Waiting || j.ungranted > 0 || j.absent > 0 {
+	if j.state != taskqueue.Waiting || j.ungranted > 0 || j.absent > 0 {
 		return
 	}
 	if j.fate != nil && j.fate.backingOff {
@@ -266,7 +262,7 @@ func (c *Core) examine(j *job) {
 	if c.placement.gather(j) {
 		return
 	}
-	c.jobs.setState(j, Ready)
+	c.jobs.setState(j, taskqueue.Ready)
 	j.readySince = c.now
 	c.placement.setClass(j)
 	if j.class.key.avoid != "" {
@@ -275,16 +271,16 @@ func (c *Core) examine(j *job) {
 	if !j.step.run.halted() {
 		c.jobs.index(j)
 	}
-	c.jobEvent(JobReady, j, "")
+	c.jobEvent(taskqueue.JobReady, j, "")
 }
 
 // blockJob blocks a job that reads a missing version, and so its readers.
 func (c *Core) blockJob(j *job) {
-	if j.state != Waiting || !j.readsMissing() {
+	if j.state != taskqueue.Waiting || !j.readsMissing() {
 		return
 	}
-	c.jobs.setState(j, Blocked)
-	c.jobEvent(JobBlocked, j, c.jobs.blockedBy(j))
+	c.jobs.setState(j, taskqueue.Blocked)
+	c.jobEvent(taskqueue.JobBlocked, j, c.jobs.blockedBy(j))
 	c.files.withdraw(j)
 	c.files.await(j, func(v *version) bool { return v.state == missing })
 	c.journal.persistFate(j)
@@ -292,7 +288,7 @@ func (c *Core) blockJob(j *job) {
 
 // unblockJob is for a blocked job that no longer reads a missing version.
 func (c *Core) unblockJob(j *job) {
-	if j.state != Blocked {
+	if j.state != taskqueue.Blocked {
 		return
 	}
 	if j.readsMissing() {
@@ -301,8 +297,8 @@ func (c *Core) unblockJob(j *job) {
 		return
 	}
 	c.files.revive(j)
-	c.jobs.setState(j, Waiting)
-	c.jobEvent(JobUnblocked, j, "")
+	c.jobs.setState(j, taskqueue.Waiting)
+	c.jobEvent(taskqueue.JobUnblocked, j, "")
 	c.work.examine = append(c.work.examine, j)
 }
 
@@ -336,9 +332,9 @@ func (c *Core) runTimers() {
 // the effects so far, and what is still to be done. It holds no state of jobs,
 // files or pilots. Only the timers last from one transition to the next.
 type transition struct {
-	config  Config  // constant
-	now     instant // never goes back
-	effects Effects // what the caller gets when it ends
+	config  Config            // constant
+	now     instant           // never goes back
+	effects taskqueue.Effects // what the caller gets when it ends
 	timers  timers
 	work    worklists
 	silent  bool // while a Core is loaded: what happened before is no event
@@ -372,7 +368,7 @@ func pop[T any](list *[]T) T {
 
 func (s *transition) clearEffects() {
 	e := &s.effects
-	*e = Effects{
+	*e = taskqueue.Effects{
 		Persist: emptied(e.Persist), Replies: emptied(e.Replies), Start: emptied(e.Start), Stop: emptied(e.Stop),
 		Publish: emptied(e.Publish), Remove: emptied(e.Remove), Events: emptied(e.Events),
 	}
@@ -390,7 +386,7 @@ func emptied[T any](list []T) []T {
 	return list[:0]
 }
 
-func (s *transition) event(e Event) {
+func (s *transition) event(e taskqueue.Event) {
 	if s.silent {
 		return
 	}
@@ -398,12 +394,12 @@ func (s *transition) event(e Event) {
 	s.effects.Events = append(s.effects.Events, e)
 }
 
-func (s *transition) jobEvent(kind EventKind, j *job, reason string) {
-	s.event(Event{Kind: kind, Job: j.id, Name: j.name, Step: j.step.Step, Reason: reason})
+func (s *transition) jobEvent(kind taskqueue.EventKind, j *job, reason string) {
+	s.event(taskqueue.Event{Kind: kind, Job: j.id, Name: j.name, Step: j.step.Step, Reason: reason})
 }
 
-func (s *transition) reply(p *pilot, a Answer) {
-	s.effects.Replies = append(s.effects.Replies, Reply{p.id, p.talk.held, a})
+func (s *transition) reply(p *pilot, a taskqueue.Answer) {
+	s.effects.Replies = append(s.effects.Replies, taskqueue.Reply{Pilot: p.id, Seq: p.talk.held, Answer: a})
 }
 
 // until is the time from the last transition to an instant, not below zero.

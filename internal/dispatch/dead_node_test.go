@@ -4,32 +4,35 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // fleetOf has pilots that run jobs of a fixed time, second by second.
 type fleetOf struct {
 	*binding
 	took   time.Duration
-	ends   map[PilotID]time.Time // of what a pilot runs
-	begun  map[string][]PilotID  // of each job: where it began, in order
-	begins map[string]time.Time  // when it did so last
+	ends   map[taskqueue.PilotID]time.Time // of what a pilot runs
+	begun  map[string][]taskqueue.PilotID  // of each job: where it began, in order
+	begins map[string]time.Time            // when it did so last
 }
 
 func newFleetOf(t *testing.T, took time.Duration) *fleetOf {
-	return &fleetOf{newBinding(t), took, map[PilotID]time.Time{}, map[string][]PilotID{}, map[string]time.Time{}}
+	return &fleetOf{newBinding(t), took, map[taskqueue.PilotID]time.Time{}, map[string][]taskqueue.PilotID{},
+		map[string]time.Time{}}
 }
 
 // second lets a second pass, at whose end the pilots call that have something to tell.
-func (f *fleetOf) second(pilots ...PilotID) {
+func (f *fleetOf) second(pilots ...taskqueue.PilotID) {
 	f.after(time.Second)
 	for _, p := range pilots {
 		if end := f.ends[p]; !end.IsZero() && !f.now.Before(end) {
 			a := f.has[p][0]
 			f.has[p], f.ends[p] = f.has[p][1:], time.Time{}
-			f.sync(p, func(s *Sync) {
+			f.sync(p, func(s *taskqueue.Sync) {
 				began := f.now.Add(-f.took)
-				usage := Usage{StageInStart: began, Start: began, End: f.now, StageOutEnd: f.now}
-				s.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Usage: usage}}
+				usage := taskqueue.Usage{StageInStart: began, Start: began, End: f.now, StageOutEnd: f.now}
+				s.Ended = []taskqueue.Result{{Job: a.Job, Attempt: a.Attempt, Usage: usage}}
 			})
 		}
 		f.givesBack(p)
@@ -45,25 +48,25 @@ func (f *fleetOf) second(pilots ...PilotID) {
 }
 
 // givesBack has a pilot give back what it was asked for and has not begun.
-func (f *fleetOf) givesBack(p PilotID) {
-	waits := func(a Assignment) bool {
+func (f *fleetOf) givesBack(p taskqueue.PilotID) {
+	waits := func(a taskqueue.Assignment) bool {
 		return f.asked[a.Attempt] && (f.ends[p].IsZero() || a.Attempt != f.has[p][0].Attempt)
 	}
-	var back []Result
+	var back []taskqueue.Result
 	for _, a := range f.has[p] {
 		if waits(a) {
-			back = append(back, Result{Job: a.Job, Attempt: a.Attempt, Outcome: Ended})
+			back = append(back, taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Outcome: taskqueue.Ended})
 		}
 	}
 	if len(back) > 0 {
 		f.has[p] = slices.DeleteFunc(f.has[p], waits)
-		f.sync(p, func(s *Sync) { s.Ended = back })
+		f.sync(p, func(s *taskqueue.Sync) { s.Ended = back })
 	}
 }
 
 func (f *fleetOf) done() (n int) {
 	for job := range f.core.Jobs(1, 0) {
-		if job.State == Done {
+		if job.State == taskqueue.Done {
 			n++
 		}
 	}
@@ -77,11 +80,11 @@ func TestADeadNodeCostsWhatRanThere(t *testing.T) {
 	const jobs, told = 40, 25
 	for dies := range 30 { // seconds after the first second
 		f := newFleetOf(t, 6*time.Second)
-		f.step(SetSite{Site{Name: "far", MaxPilots: 2, Lease: 3 * time.Hour}})
+		f.step(taskqueue.SetSite{Site: taskqueue.Site{Name: "far", MaxPilots: 2, Lease: 3 * time.Hour}})
 		f.jobs("s", 0, jobs)
-		for _, p := range []PilotID{"dead", "other"} {
-			f.step(PilotSubmitted{Site: "far", Launch: string(p)})
-			f.sync(p, func(s *Sync) { s.Hello.Launch, s.Hello.Lease = string(p), 3*time.Hour })
+		for _, p := range []taskqueue.PilotID{"dead", "other"} {
+			f.step(taskqueue.PilotSubmitted{Site: "far", Launch: string(p)})
+			f.sync(p, func(s *taskqueue.Sync) { s.Hello.Launch, s.Hello.Lease = string(p), 3*time.Hour })
 		}
 		for range 1 + dies {
 			f.second("dead", "other")
@@ -91,11 +94,11 @@ func TestADeadNodeCostsWhatRanThere(t *testing.T) {
 			ran = append(ran, f.has["dead"][0].Name)
 		}
 		died := f.now
-		f.step(HangUp{"dead", f.held["dead"]})
+		f.step(taskqueue.HangUp{Pilot: "dead", Seq: f.held["dead"]})
 		idle := 0
 		for s := 0; f.done() < jobs; s++ {
 			if s == told {
-				f.step(PilotEnded{Launch: "dead", Reason: "NODE_FAIL"})
+				f.step(taskqueue.PilotEnded{Launch: "dead", Reason: "NODE_FAIL"})
 			}
 			if s > 600 {
 				t.Fatalf("died after %d s: %d of %d jobs are done after ten minutes", dies, f.done(), jobs)

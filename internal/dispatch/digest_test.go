@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"fairway/internal/taskqueue"
 )
 
 // TestDigest prints one digest over all that the simulations of the seeds 1 to FAIRWAY_DIGEST let out.
@@ -44,11 +46,11 @@ func TestDigest(t *testing.T) {
 }
 
 // noteAll takes all effects of a step into the digest.
-func (s *simulation) noteAll(e Effects) error {
+func (s *simulation) noteAll(e taskqueue.Effects) error {
 	text, err := json.Marshal(e)
 	s.hash = sha256.Sum256(append(s.hash[:], text...))
 	return err
 }
 
 // inputName is that of the type of an input, in whichever package it stands.
-func inputName(in Input) string { return reflect.TypeOf(in).Name() }
+func inputName(in taskqueue.Input) string { return reflect.TypeOf(in).Name() }

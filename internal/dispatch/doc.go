@@ -4,7 +4,7 @@
 //
 // The package has no goroutine, no clock, no I/O and no random source. Time
 // enters as an argument of [Core.Step], and every act on the outside leaves as
-// [Effects]. The duties of the caller, in this order:
+// [taskqueue.Effects]. The duties of the caller, in this order:
 //
 //  1. Call Step for one input at a time, from one goroutine at a time.
 //  2. Make every record of Effects.Persist durable, in one transaction, in
@@ -13,13 +13,13 @@
 //     start and stop, events.
 //  4. If 2 fails, let nothing out, discard the Core and [Load] it from what is
 //     durable.
-//  5. Step a [Tick] no later than Effects.WakeAt.
+//  5. Step a [taskqueue.Tick] no later than Effects.WakeAt.
 //
 // As code (the example runs it, with a world of one pilot):
 //
 //	alarm := time.NewTimer(0)
 //	for {
-//		var in dispatch.Input
+//		var in taskqueue.Input
 //		var more bool
 //		select {
 //		case in, more = <-inputs: // 1: one input at a time
@@ -27,7 +27,7 @@
 //				return nil
 //			}
 //		case <-alarm.C:
-//			in = dispatch.Tick{}
+//			in = taskqueue.Tick{}
 //		}
 //		effects, err := core.Step(time.Now(), in)
 //		if err != nil {

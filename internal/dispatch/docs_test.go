@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"fairway/internal/taskqueue"
 )
 
 func contentsOf(t *testing.T, name string) string {
@@ -41,7 +43,8 @@ func TestPictureHasTheStatesOfJobs(t *testing.T) {
 	for _, match := range arrow.FindAllStringSubmatch(picture, -1) {
 		drawn[match[1]], drawn[match[2]] = true, true
 	}
-	for _, state := range stateNames {
+	for s := range taskqueue.Cancelled + 1 {
+		state := s.String()
 		if state != "" && !drawn[state] {
 			t.Errorf("docs/states.md does not draw the state %s", state)
 		}

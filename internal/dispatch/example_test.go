@@ -9,10 +9,10 @@ import (
 )
 
 // loop is the caller's loop that the package comment shows.
-func loop(core *dispatch.Core, inputs <-chan dispatch.Input, outside world) error {
+func loop(core *dispatch.Core, inputs <-chan taskqueue.Input, outside world) error {
 	alarm := time.NewTimer(0)
 	for {
-		var in dispatch.Input
+		var in taskqueue.Input
 		var more bool
 		select {
 		case in, more = <-inputs: // 1: one input at a time
@@ -20,7 +20,7 @@ func loop(core *dispatch.Core, inputs <-chan dispatch.Input, outside world) erro
 				return nil
 			}
 		case <-alarm.C:
-			in = dispatch.Tick{}
+			in = taskqueue.Tick{}
 		}
 		effects, err := core.Step(time.Now(), in)
 		if err != nil {
@@ -40,14 +40,14 @@ func loop(core *dispatch.Core, inputs <-chan dispatch.Input, outside world) erro
 // world is what the loop acts on.
 type world interface {
 	save(records []taskqueue.Record) error
-	letOut(effects dispatch.Effects)
-	refuse(in dispatch.Input, err error)
+	letOut(effects taskqueue.Effects)
+	refuse(in taskqueue.Input, err error)
 }
 
 // oneNode keeps records in memory, prints what happens, and has a pilot whose jobs succeed at once.
 type oneNode struct {
 	records map[string][]byte
-	inputs  chan dispatch.Input
+	inputs  chan taskqueue.Input
 }
 
 func (n *oneNode) save(records []taskqueue.Record) error {
@@ -57,24 +57,24 @@ func (n *oneNode) save(records []taskqueue.Record) error {
 	return nil
 }
 
-func (n *oneNode) refuse(_ dispatch.Input, err error) { fmt.Println(err) }
+func (n *oneNode) refuse(_ taskqueue.Input, err error) { fmt.Println(err) }
 
-func (n *oneNode) letOut(effects dispatch.Effects) {
+func (n *oneNode) letOut(effects taskqueue.Effects) {
 	for _, e := range effects.Events {
 		switch e.Kind {
-		case dispatch.JobReady, dispatch.JobCommitted:
+		case taskqueue.JobReady, taskqueue.JobCommitted:
 			fmt.Println(e.Kind, e.Name)
-		case dispatch.RunOver:
+		case taskqueue.RunOver:
 			close(n.inputs)
 			return
 		}
 	}
 	for _, reply := range effects.Replies {
-		next := dispatch.Sync{Pilot: reply.Pilot, Seq: reply.Seq + 1, LastAnswer: reply.Answer.Number, Hold: true}
+		next := taskqueue.Sync{Pilot: reply.Pilot, Seq: reply.Seq + 1, LastAnswer: reply.Answer.Number, Hold: true}
 		for _, a := range reply.Answer.Run {
-			result := dispatch.Result{Job: a.Job, Attempt: a.Attempt, Outcome: dispatch.Succeeded}
+			result := taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Outcome: taskqueue.Succeeded}
 			for _, o := range a.Outputs {
-				result.Outputs = append(result.Outputs, dispatch.WrittenFile{LFN: o.LFN, PFN: "store/" + o.LFN})
+				result.Outputs = append(result.Outputs, taskqueue.WrittenFile{LFN: o.LFN, PFN: "store/" + o.LFN})
 			}
 			next.Ended = append(next.Ended, result)
 		}
@@ -85,22 +85,22 @@ func (n *oneNode) letOut(effects dispatch.Effects) {
 // Two jobs, of which the second reads what the first writes, on one pilot.
 func Example() {
 	core, effects := dispatch.New(dispatch.Config{})
-	node := &oneNode{records: make(map[string][]byte), inputs: make(chan dispatch.Input, 8)}
+	node := &oneNode{records: make(map[string][]byte), inputs: make(chan taskqueue.Input, 8)}
 	if err := node.save(effects.Persist); err != nil {
 		fmt.Println(err)
 		return
 	}
 	run := core.NextRun()
-	for _, in := range []dispatch.Input{
-		dispatch.SetRun{Run: dispatch.Run{ID: run, Name: "words"}},
-		dispatch.Submit{Run: run, Jobs: []dispatch.Job{
-			{Name: "sort", Writes: []dispatch.Output{{LFN: "sorted"}}},
-			{Name: "count", Reads: []string{"sorted"}, Writes: []dispatch.Output{{LFN: "counts"}}},
+	for _, in := range []taskqueue.Input{
+		taskqueue.SetRun{Run: taskqueue.Run{ID: run, Name: "words"}},
+		taskqueue.Submit{Run: run, Jobs: []taskqueue.Job{
+			{Name: "sort", Writes: []taskqueue.Output{{LFN: "sorted"}}},
+			{Name: "count", Reads: []string{"sorted"}, Writes: []taskqueue.Output{{LFN: "counts"}}},
 		}},
-		dispatch.CompleteRun{Run: run},
-		dispatch.Sync{
+		taskqueue.CompleteRun{Run: run},
+		taskqueue.Sync{
 			Pilot: "p1", Seq: 1, Full: true, Hold: true,
-			Hello: &dispatch.PilotInfo{Host: "node1", Has: dispatch.Resources{MilliCPUs: 1000}},
+			Hello: &taskqueue.PilotInfo{Host: "node1", Has: taskqueue.Resources{MilliCPUs: 1000}},
 		},
 	} {
 		node.inputs <- in

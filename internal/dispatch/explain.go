@@ -8,46 +8,47 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/taskqueue"
 	"fairway/lib/fifo"
 )
 
 // Explanation says why a job is not running.
 type Explanation struct {
-	JobView
-	Lines    []string   // for a person, one reason a line
-	WaitsFor []WaitsFor // requests before it and versions that are not there
-	Taken    *Origin    // who made the result that it has taken, as in [JobDetail]
-	Missing  []string   // what no known pilot, nor one that a site could start, has
+	taskqueue.JobView
+	Lines    []string          // for a person, one reason a line
+	WaitsFor []WaitsFor        // requests before it and versions that are not there
+	Taken    *taskqueue.Origin // who made the result that it has taken, as in [taskqueue.JobDetail]
+	Missing  []string          // what no known pilot, nor one that a site could start, has
 
 	unnamed int // others that it waits for, beyond maxExplained
 }
 
 // WaitsFor is a job that another waits for, and the file that it is about.
 type WaitsFor struct {
-	File  FileRef
-	Job   JobID
+	File  taskqueue.FileRef
+	Job   taskqueue.JobID
 	Name  string
-	State State
+	State taskqueue.State
 }
 
 // maxExplained bounds the jobs that one explanation names.
 const maxExplained = 20
 
 // Explain says what a job waits for.
-func (c *Core) Explain(id JobID) (Explanation, bool) {
+func (c *Core) Explain(id taskqueue.JobID) (Explanation, bool) {
 	j := c.jobs.find(id)
 	if j == nil {
 		return Explanation{}, false
 	}
 	e := Explanation{JobView: c.view(j), Taken: c.journal.originOf(j)}
 	switch j.state {
-	case Waiting:
+	case taskqueue.Waiting:
 		c.explainWaiting(j, &e)
-	case Ready:
+	case taskqueue.Ready:
 		c.explainReady(j, &e)
-	case Blocked:
+	case taskqueue.Blocked:
 		e.say("%s", c.jobs.blockedBy(j))
-	case Assigned, Running:
+	case taskqueue.Assigned, taskqueue.Running:
 		c.explainAttempts(j, &e)
 	default:
 		explainEnd(&e)
@@ -103,7 +104,7 @@ func (e *Explanation) say(format string, args ...any) {
 	e.Lines = append(e.Lines, fmt.Sprintf(format, args...))
 }
 
-func (e *Explanation) waitsFor(file FileRef, j *job, format string, args ...any) {
+func (e *Explanation) waitsFor(file taskqueue.FileRef, j *job, format string, args ...any) {
 	if len(e.WaitsFor) == maxExplained {
 		e.unnamed++
 		return
@@ -163,7 +164,7 @@ const fewMissing = 3
 
 // explainMissing tells of many inputs how many are missing, and how the jobs stand that make them.
 func (e *Explanation) explainMissing(missing []*version, reads int) {
-	byState := map[State][]string{}
+	byState := map[taskqueue.State][]string{}
 	for _, v := range missing {
 		w := v.writer
 		if len(e.WaitsFor) < maxExplained {
@@ -232,11 +233,11 @@ func (c *Core) explainAttempt(a *attempt, e *Explanation) {
 	switch {
 	case a.told.ended:
 		e.say("%s is being ended by %s", what, where)
-	case phase == PhaseStaging:
+	case phase == taskqueue.PhaseStaging:
 		e.say("%s gets its inputs and ports on %s; the commands begin when all tasks have theirs", what, where)
-	case phase == PhaseReady:
+	case phase == taskqueue.PhaseReady:
 		e.say("%s is ready on %s; the commands begin when all tasks are", what, where)
-	case phase == PhaseRunning:
+	case phase == taskqueue.PhaseRunning:
 		e.say("%s runs on %s", what, where)
 	case a.waitsItsTurn():
 		e.say("%swaits at %s for its turn, behind %s", task, where, a.before())
@@ -267,7 +268,7 @@ func (a *attempt) before() string {
 }
 
 // about is the version that a request is about.
-func (r *request) about() FileRef {
+func (r *request) about() taskqueue.FileRef {
 	if r.write != nil {
 		return r.write.ref()
 	}

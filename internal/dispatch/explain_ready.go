@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // explainReady says why no pilot has a job that could run.
@@ -14,7 +16,7 @@ func (c *Core) explainReady(j *job, e *Explanation) {
 	k, ok := c.placement.kept.jobs[j.row]
 	switch {
 	case j.step.run.halted():
-		e.say("ready; its run %s, so it is not started: %s", j.step.run.state.standing(), j.step.run.reason)
+		e.say("ready; its run %s, so it is not started: %s", j.step.run.state.Standing(), j.step.run.reason)
 	case c.fleet.stop != running:
 		e.say("ready; the run is being ended, and nothing is started any more")
 	case !c.fleet.grace.over:
@@ -97,16 +99,16 @@ func (c *Core) explainPreference(j *job, e *Explanation) {
 // to a ready job.
 type survey struct {
 	class    *class
-	free     int            // pilots that could run it at once
-	busy     int            // that could when what they run has ended
-	drained  []*job         // for whom pilots that could run it drain
-	silent   []PilotID      // that are not heard
-	ending   int            // that take no more jobs
-	broken   []string       // why others take none
-	avoided  int            // on the host where it failed
-	doubted  []string       // what is known against nodes that could run it
-	pilots   int            // of which something is known
-	failing  map[string]int // by requirement: how many of them do not have it
+	free     int                 // pilots that could run it at once
+	busy     int                 // that could when what they run has ended
+	drained  []*job              // for whom pilots that could run it drain
+	silent   []taskqueue.PilotID // that are not heard
+	ending   int                 // that take no more jobs
+	broken   []string            // why others take none
+	avoided  int                 // on the host where it failed
+	doubted  []string            // what is known against nodes that could run it
+	pilots   int                 // of which something is known
+	failing  map[string]int      // by requirement: how many of them do not have it
 	short    shortage
 	occupied shortage // what is not free of those that are busy
 	sites    []*site  // that could start a pilot for it
@@ -172,7 +174,7 @@ func (s *survey) doubts(c *Core, p *pilot) {
 }
 
 // hasNow is what the pilot has, with the life that is left to it.
-func (p *pilot) hasNow(now instant) Resources {
+func (p *pilot) hasNow(now instant) taskqueue.Resources {
 	has := p.info.Has
 	if p.expires != 0 {
 		has.Time = max(1, time.Duration(p.expires-now))
@@ -235,7 +237,7 @@ func (s *survey) explainPilots(e *Explanation) {
 		e.say("must run where its inputs are, which are kept in caches only: %s%s", k.host, k.pilot)
 	}
 	if s.avoided > 0 {
-		name, _, _ := strings.Cut(k.avoid, nodeSeparator)
+		name, _, _ := strings.Cut(k.avoid, taskqueue.NodeSeparator)
 		e.say("not again on host %s, while another pilot could run it", name)
 	}
 	for _, why := range s.doubted[:min(len(s.doubted), maxExplained)] {

@@ -6,28 +6,31 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // Of a job that waits for many inputs it is told how many are missing and how their jobs stand,
 // not each.
 func TestManyMissingInputsAreOneReason(t *testing.T) {
 	b := newBinding(t)
-	merge := Job{Name: "merge", Step: "merge"}
-	var jobs []Job
+	merge := taskqueue.Job{Name: "merge", Step: "merge"}
+	var jobs []taskqueue.Job
 	for i := range 40 {
 		file := fmt.Sprintf("part/%d", i)
-		jobs = append(jobs, Job{Name: fmt.Sprintf("a/%d", i), Step: "a", Writes: []Output{{LFN: file}}})
+		jobs = append(jobs, taskqueue.Job{Name: fmt.Sprintf("a/%d", i), Step: "a", Writes: []taskqueue.Output{{LFN: file}}})
 		merge.Reads = append(merge.Reads, file)
 	}
-	b.step(Submit{Run: 1, Jobs: append(jobs, merge)})
+	b.step(taskqueue.Submit{Run: 1, Jobs: append(jobs, merge)})
 	b.sync("p", nil)
 	a := b.begins("p")
 	b.has["p"] = nil
-	b.sync("p", func(s *Sync) {
-		s.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{{LFN: "part/0", PFN: "se:0"}}}}
+	b.sync("p", func(s *taskqueue.Sync) {
+		s.Ended = []taskqueue.Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []taskqueue.WrittenFile{{LFN: "part/0",
+			PFN: "se:0"}}}}
 	})
 	b.begins("p")
-	var last JobID
+	var last taskqueue.JobID
 	for j := range b.core.Jobs(1, 0) {
 		last = j.ID
 	}
@@ -45,8 +48,8 @@ func TestWhatIsToldOfAPauseGoesDown(t *testing.T) {
 	b.jobs("s", 0, 1)
 	b.sync("p", nil)
 	a := b.begins("p")
-	b.sync("p", func(s *Sync) {
-		s.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outcome: Exited, ExitCode: 3}}
+	b.sync("p", func(s *taskqueue.Sync) {
+		s.Ended = []taskqueue.Result{{Job: a.Job, Attempt: a.Attempt, Outcome: taskqueue.Exited, ExitCode: 3}}
 	})
 	text := func(after time.Duration) (said string) {
 		b.core.At(b.now.Add(after), func() {

@@ -22,9 +22,9 @@ func TestExplanationTellsTheTurn(t *testing.T) {
 	m.must(t, err)
 	bob, err := m.addUser(taskqueue.Account{Group: "lab", User: "bob"}, 0, 0)
 	m.must(t, err)
-	m.must(t, m.submit(ann, 3, 1, Resources{Countable: map[string]int64{"licence": 1}}))
-	m.must(t, m.submit(bob, 4, 1, Resources{}))
-	m.must(t, m.submit(bob, 1, 1, Resources{MilliCPUs: 64_000}))
+	m.must(t, m.submit(ann, 3, 1, taskqueue.Resources{Countable: map[string]int64{"licence": 1}}))
+	m.must(t, m.submit(bob, 4, 1, taskqueue.Resources{}))
+	m.must(t, m.submit(bob, 1, 1, taskqueue.Resources{MilliCPUs: 64_000}))
 	m.must(t, m.addPilot(4))
 	m.must(t, m.until(m.now.Add(time.Second), func() bool { return false }))
 	for u, wants := range map[*user][]string{
@@ -36,10 +36,10 @@ func TestExplanationTellsTheTurn(t *testing.T) {
 			"jobs of the same user that are ready and go before it: 3",
 		},
 	} {
-		e, _ := m.core.Explain(NewJobID(u.run, uint32(u.jobs)))
+		e, _ := m.core.Explain(taskqueue.NewJobID(u.run, uint32(u.jobs)))
 		text := strings.Join(e.Lines, "\n")
 		for _, want := range wants {
-			if !strings.Contains(text, want) && e.State == Ready {
+			if !strings.Contains(text, want) && e.State == taskqueue.Ready {
 				t.Errorf("%v: %q is not in\n%s", u.Account, want, text)
 			}
 		}

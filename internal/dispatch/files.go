@@ -29,7 +29,7 @@ type files struct {
 	journal *journal
 	runs    *runs
 
-	matched map[JobID][]*version // what jobs wrote through patterns
+	matched map[taskqueue.JobID][]*version // what jobs wrote through patterns
 
 	// Who waits. A job stands in waiters under each version that it lacks
 	// although its request is granted or withdrawn; job.absent counts them. The
@@ -40,29 +40,29 @@ type files struct {
 	raisedTo map[*file]raised // up to which request priorities were raised; see raised
 
 	// Copies and plain names. What few files have stands here, not in file.
-	hashes     map[*version]string  // that copies must have (knownHash.sum); a version without one is in no cache for other hosts
-	tellers    map[*version]PilotID // of hashes of outputs that are not in their commits (knownHash.by)
-	older      map[copyOf]olderCopy // copies that are readable under another tag than their version's
-	publishing map[*file]*version   // given out to be published, and not confirmed
-	removing   map[string]bool      // PFNs to be removed, until they are; durable
-	outdated   map[*job]*outdated   // committed, with stored outputs in their records that were removed
-	stillNamed map[string]bool      // the PFNs of all outdated; their records of removal are kept
-	saves      map[Tag]bool         // of the checkpoints that jobs go on from
+	hashes     map[*version]string            // that copies must have (knownHash.sum); a version without one is in no cache for other hosts
+	tellers    map[*version]taskqueue.PilotID // of hashes of outputs that are not in their commits (knownHash.by)
+	older      map[copyOf]olderCopy           // copies that are readable under another tag than their version's
+	publishing map[*file]*version             // given out to be published, and not confirmed
+	removing   map[string]bool                // PFNs to be removed, until they are; durable
+	outdated   map[*job]*outdated             // committed, with stored outputs in their records that were removed
+	stillNamed map[string]bool                // the PFNs of all outdated; their records of removal are kept
+	saves      map[taskqueue.Tag]bool         // of the checkpoints that jobs go on from
 
 	requestSlab rows.Slab[request]
-	fileSlab    rows.Slab[CommittedFile]
+	fileSlab    rows.Slab[taskqueue.CommittedFile]
 	outputs     []output // of a commit; here for its memory
 	readFiles   []*file  // by the check of a submission: the files that the jobs read
 }
 
 func newFiles(s *transition, jn *journal, rs *runs) files {
 	return files{
-		transition: s, journal: jn, runs: rs, matched: make(map[JobID][]*version),
+		transition: s, journal: jn, runs: rs, matched: make(map[taskqueue.JobID][]*version),
 		waiters: make(map[*version][]*job), raisedTo: make(map[*file]raised),
-		hashes: make(map[*version]string), tellers: make(map[*version]PilotID),
+		hashes: make(map[*version]string), tellers: make(map[*version]taskqueue.PilotID),
 		older: make(map[copyOf]olderCopy), publishing: make(map[*file]*version), removing: make(map[string]bool),
 		outdated: make(map[*job]*outdated), stillNamed: make(map[string]bool),
-		saves: make(map[Tag]bool),
+		saves: make(map[taskqueue.Tag]bool),
 	}
 }
 
@@ -86,7 +86,7 @@ type file struct {
 	versions []*version           // ascending
 
 	first       [1]*version
-	publishFrom Version // lowest that may still be given out to be published; see publish
+	publishFrom taskqueue.Version // lowest that may still be given out to be published; see publish
 	pattern     bool
 	matched     bool    // has been written through a pattern
 	allReaders  bool    // no job that is still to be submitted reads it; not durable
@@ -94,7 +94,7 @@ type file struct {
 }
 
 // newVersion adds a version at the end.
-func (f *file) newVersion(n Version) *version {
+func (f *file) newVersion(n taskqueue.Version) *version {
 	v := &f.own
 	if len(f.versions) == 0 && v.file == nil {
 		f.versions = f.first[:0]
@@ -108,7 +108,7 @@ func (f *file) newVersion(n Version) *version {
 
 // next is the number of the version that the next write makes. Version 0 is
 // what existed before the first writer.
-func (f *file) next() Version {
+func (f *file) next() taskqueue.Version {
 	if last := f.last(); last != nil {
 		return last.number + 1
 	}
@@ -122,8 +122,8 @@ func (f *file) last() *version {
 	return f.versions[len(f.versions)-1]
 }
 
-func (f *file) version(n Version) *version {
-	i, ok := slices.BinarySearchFunc(f.versions, n, func(v *version, n Version) int {
+func (f *file) version(n taskqueue.Version) *version {
+	i, ok := slices.BinarySearchFunc(f.versions, n, func(v *version, n taskqueue.Version) int {
 		return int(int64(v.number) - int64(n))
 	})
 	if !ok {
@@ -157,7 +157,7 @@ func (f *file) made() *version {
 }
 
 // versionFor returns the version of this number, made if need be.
-func (f *file) versionFor(n Version) *version {
+func (f *file) versionFor(n taskqueue.Version) *version {
 	if v := f.version(n); v != nil {
 		return v
 	}
@@ -170,8 +170,8 @@ func (f *file) versionFor(n Version) *version {
 
 // knownHash is the hash of the contents of a version.
 type knownHash struct {
-	sum string  // 32 bytes; empty: unknown
-	by  PilotID // of an output: who has told it (fleet.hashTold); empty: it stands in the commit
+	sum string            // 32 bytes; empty: unknown
+	by  taskqueue.PilotID // of an output: who has told it (fleet.hashTold); empty: it stands in the commit
 }
 
 func (fs *files) hash(v *version) knownHash { return knownHash{fs.hashes[v], fs.tellers[v]} }
@@ -214,7 +214,7 @@ const (
 // version is one state of a file. Its contents never change once committed, but
 // its copies may come and go. It lives as long as its file.
 type version struct {
-	number    Version
+	number    taskqueue.Version
 	pins      int32 // jobs that may still read it, failed and cancelled ones included
 	state     versionState
 	existing  bool // was there before: neither removed nor made again
@@ -232,7 +232,7 @@ type version struct {
 	// looked at may have entries left that are ready no more.
 	ready  []readyReader
 	mostly [1]readyReader // what ready holds while they are of one group
-	tag    Tag            // of its copies, but for those in files.older
+	tag    taskqueue.Tag  // of its copies, but for those in files.older
 
 	// Its copies: one that is stored, and those in caches of pilots. A version is
 	// present exactly while it has one (hasCopy), except that of a pattern.
@@ -268,13 +268,15 @@ func (v *version) written() uint32 {
 	return 0
 }
 
-func (v *version) ref() FileRef    { return FileRef{Run: v.run, LFN: v.file.lfn, Version: v.number} }
+func (v *version) ref() taskqueue.FileRef {
+	return taskqueue.FileRef{Run: v.run, LFN: v.file.lfn, Version: v.number}
+}
 func (v *version) committed() bool { return v.state == present || v.state == gone }
 func (v *version) hasCopy() bool   { return v.pfn != "" || len(v.holders) > 0 }
 
 // copyNamed is the name of a copy of the version that bears a tag.
-func (v *version) copyNamed(t Tag) FileRef {
-	return FileRef{LFN: v.file.lfn, Version: v.number, Tag: t}
+func (v *version) copyNamed(t taskqueue.Tag) taskqueue.FileRef {
+	return taskqueue.FileRef{LFN: v.file.lfn, Version: v.number, Tag: t}
 }
 
 // named returns the file of that name, made if need be.
@@ -301,14 +303,14 @@ func (n *namespace) pattern(p string) *file {
 	return f
 }
 
-func (n *namespace) version(lfn string, number Version) *version {
+func (n *namespace) version(lfn string, number taskqueue.Version) *version {
 	if f := n.Find(lfn); f != nil {
 		return f.version(number)
 	}
 	return nil
 }
 
-func (fs *files) version(r FileRef) *version {
+func (fs *files) version(r taskqueue.FileRef) *version {
 	if run := fs.runs.byID[r.Run]; run != nil {
 		return run.files.version(r.LFN, r.Version)
 	}
@@ -337,7 +339,7 @@ func (fs *files) writtenBy(j *job) []*version {
 	return append(list, fs.matched[j.id]...)
 }
 
-func (fs *files) addFiles(in AddFiles) error {
+func (fs *files) addFiles(in taskqueue.AddFiles) error {
 	r, err := fs.runs.get(in.Run)
 	if err != nil {
 		return err
@@ -351,7 +353,7 @@ func (fs *files) addFiles(in AddFiles) error {
 	return nil
 }
 
-func checkExisting(files []ExistingFile) error {
+func checkExisting(files []taskqueue.ExistingFile) error {
 	for i := range files {
 		if files[i].LFN == "" {
 			return refuse("dispatch: existing file %d has no LFN", i)
@@ -365,14 +367,14 @@ func checkExisting(files []ExistingFile) error {
 
 // addFile makes a version of its own; the readers inserted from now on get it. A
 // version that the file has already may be found elsewhere from now on.
-func (fs *files) addFile(r *run, e *ExistingFile) {
+func (fs *files) addFile(r *run, e *taskqueue.ExistingFile) {
 	f := r.files.named(e.LFN)
 	if v := f.existingAs(e); v != nil {
 		v.pfn, v.tag = e.PFN, e.Tag
 		fs.journal.persistExisting(v, e.Identity)
 		return
 	}
-	n := Version(0)
+	n := taskqueue.Version(0)
 	if len(f.versions) > 0 {
 		n = f.next()
 	}
@@ -385,7 +387,7 @@ func (fs *files) addFile(r *run, e *ExistingFile) {
 
 // existingAs is the version that existed before and has the same contents; nil
 // where there is none, or where that is not known.
-func (f *file) existingAs(e *ExistingFile) *version {
+func (f *file) existingAs(e *taskqueue.ExistingFile) *version {
 	id := logical.Known(e.LFN, e.Identity)
 	for _, v := range f.versions {
 		if e.Identity != "" && v.existing && v.identity == id && v.size == e.Size {
@@ -413,15 +415,15 @@ func (v *version) mark() []byte { return v.identity[:3] }
 type request struct {
 	fifo.Request[*request]
 	job    *job
-	read   *version // nil if the job only writes
-	write  *version // nil if it only reads
-	output int32    // index into outputs
-	access Access   // to what it reads
+	read   *version         // nil if the job only writes
+	write  *version         // nil if it only reads
+	output int32            // index into outputs
+	access taskqueue.Access // to what it reads
 }
 
 // streams reports whether the attempt reads the file from where it is stored, so that
 // nothing is to be moved before it begins.
-func (r *request) streams() bool { return r.access == AccessStream && r.read.pfn != "" }
+func (r *request) streams() bool { return r.access == taskqueue.AccessStream && r.read.pfn != "" }
 
 // staged reports whether the file is read whole before the job begins.
 func (r *request) staged() bool { return r.read != nil && !r.streams() }

@@ -1,11 +1,11 @@
 package dispatch
 
 import (
-	"cmp"
 	"encoding/hex"
 	"slices"
 
 	"fairway/internal/logical"
+	"fairway/internal/taskqueue"
 )
 
 // What a pilot says of its cache is believed of those copies alone that bear
@@ -31,12 +31,12 @@ type copyOf struct {
 
 // olderCopy is one that was committed before its version was made again.
 type olderCopy struct {
-	tag  Tag
+	tag  taskqueue.Tag
 	size int64
 }
 
 // copyAt names the copy that a pilot holds, or may read.
-func (fs *files) copyAt(p *pilot, v *version) FileRef {
+func (fs *files) copyAt(p *pilot, v *version) taskqueue.FileRef {
 	if older, ok := fs.older[copyOf{p, v}]; ok {
 		return v.copyNamed(older.tag)
 	}
@@ -45,7 +45,7 @@ func (fs *files) copyAt(p *pilot, v *version) FileRef {
 
 // copiesOf is the digest of all copies that are known of a pilot's cache.
 func (fs *files) copiesOf(p *pilot) (all logical.Copies) {
-	add := func(r FileRef) { all.Add(r.LFN, uint32(r.Version), uint64(r.Tag)) }
+	add := func(r taskqueue.FileRef) { all.Add(r.LFN, uint32(r.Version), uint64(r.Tag)) }
 	for _, v := range p.copies.versions {
 		add(fs.copyAt(p, v))
 	}
@@ -59,7 +59,7 @@ func (fs *files) copiesOf(p *pilot) (all logical.Copies) {
 // the pilot holds under this name, else the first that bears the tag. Files of two runs
 // that hold the same have copies of one name: such a copy counts for one of them at a
 // time, and is found in the cache by jobs of both.
-func (fs *files) copied(p *pilot, r FileRef) *version {
+func (fs *files) copied(p *pilot, r taskqueue.FileRef) *version {
 	var first *version
 	for _, run := range fs.runs.inOrder {
 		v := run.files.version(r.LFN, r.Version)
@@ -76,9 +76,9 @@ func (fs *files) copied(p *pilot, r FileRef) *version {
 
 // inputFor is the version as a job of the pilot is to read it. One that is in
 // caches only is read where the pilot can.
-func (fs *files) inputFor(p *pilot, v *version) InputFile {
+func (fs *files) inputFor(p *pilot, v *version) taskqueue.InputFile {
 	hash := fs.hash(v)
-	in := InputFile{
+	in := taskqueue.InputFile{
 		File: fs.copyAt(p, v), Size: v.size, PFN: v.pfn, Adler32: v.adler32(), Written: v.written(), Hash: hash.text(),
 		Committed: v.writer != nil && hash.committed() != "",
 	}
@@ -99,7 +99,7 @@ func (fs *files) inputFor(p *pilot, v *version) InputFile {
 
 // setHash takes note of the hash that copies of a version must have, in hexadecimal, and of who
 // has told it (knownHash.by); empty: it is not known.
-func (fs *files) setHash(v *version, hash string, by PilotID) {
+func (fs *files) setHash(v *version, hash string, by taskqueue.PilotID) {
 	delete(fs.tellers, v)
 	sum, err := hex.DecodeString(hash)
 	if err != nil || len(sum) == 0 {
@@ -178,10 +178,6 @@ func (fs *files) drop(p *pilot, v *version) bool {
 		moved.copies.cached[v] = m
 	}
 	return v.state == present && !v.hasCopy()
-}
-
-func (r FileRef) compare(o FileRef) int {
-	return cmp.Or(cmp.Compare(r.LFN, o.LFN), cmp.Compare(r.Version, o.Version), cmp.Compare(r.Tag, o.Tag))
 }
 
 // holds reports whether the version is in the pilot's cache.

@@ -1,6 +1,10 @@
 package dispatch
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/taskqueue"
+)
 
 // A stored file that is not there, or holds other bytes than were stored, counts as
 // lost from when it is told, with all copies of it: who wrote to it may have written to
@@ -8,7 +12,7 @@ import "slices"
 // a job needs it, and at once if it is a result that is to stand under its plain name.
 
 // lostTag is the tag of a version that was lost. No copy bears it.
-const lostTag Tag = 2
+const lostTag taskqueue.Tag = 2
 
 // owed reports whether the version is to stand under its plain name, and was lost.
 func (v *version) owed() bool {
@@ -16,11 +20,14 @@ func (v *version) owed() bool {
 		return false
 	}
 	o := v.writer.outputFor(v.file.lfn)
-	return o != nil && o.Publish && o.Storage == StorageElement
+	return o != nil && o.Publish && o.Storage == taskqueue.StorageElement
 }
 
 func (j *job) publishes() bool {
-	return slices.ContainsFunc(j.outputs, func(o Output) bool { return o.Publish && o.Storage == StorageElement })
+	return slices.ContainsFunc(j.outputs, func(o taskqueue.Output) bool {
+		return o.Publish &&
+			o.Storage == taskqueue.StorageElement
+	})
 }
 
 // publishAgain has a lost version published again when it has been made again, unless a
@@ -43,7 +50,7 @@ func (fs *files) publishAgain(v *version) {
 // lostOutputs are the outputs of a job that is done which were stored, are the last
 // versions of their files, and were lost.
 func (fs *files) lostOutputs(j *job) []*version {
-	if j.state != Done {
+	if j.state != taskqueue.Done {
 		return nil
 	}
 	return slices.DeleteFunc(fs.writtenBy(j), func(v *version) bool {
@@ -57,7 +64,8 @@ func (fs *files) loseResults(lost map[string]string) {
 	isLost := func(pfn string) bool { _, ok := lost[pfn]; return ok }
 	fs.changeResults(isLost, func(r *storedResult, o *output) {
 		if len(r.takers) == 0 { // else an event tells whose it is
-			fs.effects.Events = append(fs.effects.Events, Event{Kind: FileLost, Name: r.job, Reason: o.LFN + ": " + lost[o.PFN]})
+			fs.effects.Events = append(fs.effects.Events, taskqueue.Event{Kind: taskqueue.FileLost, Name: r.job,
+				Reason: o.LFN + ": " + lost[o.PFN]})
 		}
 		fs.remove(o.PFN)
 		o.PFN, o.Tag = "", lostTag
@@ -188,7 +196,7 @@ func (fs *files) recorded(j *job) []output {
 			LFN: v.file.lfn, PFN: v.pfn, Size: v.size, Records: v.records, Adler32: v.adler32(), Written: v.written(),
 			Hash: fs.hash(v).committed(),
 		}
-		if j.inJournal() || v.tag != Tag(j.committed) {
+		if j.inJournal() || v.tag != taskqueue.Tag(j.committed) {
 			outputs[i].Tag = v.tag
 		}
 		outputs[i].asWanted(j.outputFor(v.file.lfn))
@@ -244,7 +252,7 @@ func (fs *files) persistRegenerated(j *job) {
 // jobs read, the results that are to stand under their plain names, and all of earlier
 // runs that it may take. Files that existed before are none of them. The Core must not
 // be stepped meanwhile.
-func (c *Core) Stored(yield func(StoredFile) bool) {
+func (c *Core) Stored(yield func(taskqueue.StoredFile) bool) {
 	for f := range c.files.all {
 		newest := f.newest()
 		for _, v := range f.versions {
@@ -266,30 +274,20 @@ func (c *Core) Stored(yield func(StoredFile) bool) {
 			continue
 		}
 		for _, o := range r.outputs {
-			if o.PFN != "" && !yield(StoredFile{File: FileRef{LFN: o.LFN}, PFN: o.PFN, Size: o.Size}) {
+			if o.PFN != "" && !yield(taskqueue.StoredFile{File: taskqueue.FileRef{LFN: o.LFN}, PFN: o.PFN, Size: o.Size}) {
 				return
 			}
 		}
 	}
 }
 
-// StoredFile is a version as it is stored.
-type StoredFile struct {
-	File    FileRef
-	PFN     string
-	Size    int64
-	Adler32 uint32 `json:",omitempty"` // of the contents; 0 where that is not known
-	// Written is that of [WrittenFile].
-	Written uint32 `json:",omitempty"`
-}
-
 // StoredBy returns the outputs of a job as they are stored.
-func (c *Core) StoredBy(id JobID) []StoredFile {
+func (c *Core) StoredBy(id taskqueue.JobID) []taskqueue.StoredFile {
 	j := c.jobs.find(id)
 	if j == nil {
 		return nil
 	}
-	var list []StoredFile
+	var list []taskqueue.StoredFile
 	for _, v := range c.files.writtenBy(j) {
 		if v.state == present && v.pfn != "" {
 			list = append(list, v.stored())
@@ -299,7 +297,7 @@ func (c *Core) StoredBy(id JobID) []StoredFile {
 }
 
 // HasLost reports whether a job is done and lacks outputs that were stored and were lost.
-func (c *Core) HasLost(id JobID) bool {
+func (c *Core) HasLost(id taskqueue.JobID) bool {
 	j := c.jobs.find(id)
 	return j != nil && len(c.files.lostOutputs(j)) > 0
 }

@@ -28,10 +28,10 @@ type fleet struct {
 
 	// Registered pilots, from their first Sync until they leave or are silent for
 	// too long, and what they were given.
-	pilots   map[PilotID]*pilot
-	attempts map[AttemptID]*attempt // that have not ended
-	counts   fleetCounts            // sums
-	gangs    map[*job]*gang         // of which members have been given out
+	pilots   map[taskqueue.PilotID]*pilot
+	attempts map[taskqueue.AttemptID]*attempt // that have not ended
+	counts   fleetCounts                      // sums
+	gangs    map[*job]*gang                   // of which members have been given out
 	// recordedGangs are jobs of whose gangs an earlier incarnation has recorded something, until pilots
 	// have told what they have of them.
 	recordedGangs []*job
@@ -83,8 +83,8 @@ type fleetNumbers struct {
 
 func newFleet(s *transition, jn *journal, sh *shares, js *jobs, fs *files) fleet {
 	return fleet{
-		transition: s, journal: jn, shares: sh, jobs: js, files: fs, pilots: make(map[PilotID]*pilot),
-		attempts: make(map[AttemptID]*attempt), gangs: make(map[*job]*gang),
+		transition: s, journal: jn, shares: sh, jobs: js, files: fs, pilots: make(map[taskqueue.PilotID]*pilot),
+		attempts: make(map[taskqueue.AttemptID]*attempt), gangs: make(map[*job]*gang),
 		early: earlyAttempts{staging: make(map[*version][]*attempt)}, hosts: make(map[string]*host),
 		shapeOf: make(map[classKey]*shape),
 		monitor: monitor{byName: make(map[string]*site), launches: make(map[string]*launch)},
@@ -108,8 +108,8 @@ const (
 type grace struct {
 	begun   bool
 	over    bool
-	awaited map[PilotID]string   // those that have not reported, with their launches
-	byName  map[string][]PilotID // those of each launch, as launchName calls it
+	awaited map[taskqueue.PilotID]string   // those that have not reported, with their launches
+	byName  map[string][]taskqueue.PilotID // those of each launch, as launchName calls it
 }
 
 // pilot is a registered pilot, as far as its syncs have told. It lives from its
@@ -117,8 +117,8 @@ type grace struct {
 // ended it; then left is set, for those that still refer to it in this transition.
 type pilot struct {
 	// Who it is. info, expires, life, shape and host change together, when it describes itself.
-	id      PilotID
-	info    PilotInfo
+	id      taskqueue.PilotID
+	info    taskqueue.PilotInfo
 	expires instant       // as info says, and no later than by its site; 0: never
 	endsBy  instant       // when its site ends it at the latest, from when it registered; 0: never
 	life    time.Duration // until then, the most that was ever left of it
@@ -142,8 +142,8 @@ type pilot struct {
 	checkAt  instant // when those that wait there are to be looked at; 0: never
 
 	// What it waits for, as it has told last.
-	waiting []WaitingInput
-	away    []AwayServer
+	waiting []taskqueue.WaitingInput
+	away    []taskqueue.AwayServer
 
 	left        bool // no longer registered
 	toldToLeave bool
@@ -203,12 +203,12 @@ type fileExchange struct {
 
 // trackRecord is what a pilot has got done, and where it did not do what it said.
 type trackRecord struct {
-	delivered  int         // attempts that it has ended
-	worksSince instant     // it has had some since then, or since it ended the last
-	spacing    average     // seconds from one that a slot of it has ended to the next
-	refused    bool        // what it said was refused, and it has not left yet
-	overran    []AttemptID // were given up, as it did not end them in time
-	withholds  bool        // it did not give back what it was asked for, or not begin what it had room for
+	delivered  int                   // attempts that it has ended
+	worksSince instant               // it has had some since then, or since it ended the last
+	spacing    average               // seconds from one that a slot of it has ended to the next
+	refused    bool                  // what it said was refused, and it has not left yet
+	overran    []taskqueue.AttemptID // were given up, as it did not end them in time
+	withholds  bool                  // it did not give back what it was asked for, or not begin what it had room for
 }
 
 // pilotLease is when a pilot is to be heard again, and when it counts as lost.
@@ -231,38 +231,39 @@ type holding struct {
 // Until it is done, what was known before counts too.
 type telling struct {
 	number uint64 // of the answer that asked first, 0 if none did
-	said   map[FileRef]bool
+	said   map[taskqueue.FileRef]bool
 }
 
 type ending struct {
-	attempt AttemptID
+	attempt taskqueue.AttemptID
 	number  uint64 // of the answer that said so first
 }
 
 type host struct {
 	name   string
-	pilots []*pilot  // in the order of their registration
-	shares int       // how many of them share their caches
-	busy   int       // attempts of them
-	cut    []PilotID // from which it got nothing since it got something from any, at most maxCut
-	health *health   // what is known against it; nil: nothing
+	pilots []*pilot            // in the order of their registration
+	shares int                 // how many of them share their caches
+	busy   int                 // attempts of them
+	cut    []taskqueue.PilotID // from which it got nothing since it got something from any, at most maxCut
+	health *health             // what is known against it; nil: nothing
 }
 
 // register makes a pilot known that sends its whole state.
-func (fl *fleet) register(s *Sync) *pilot {
+func (fl *fleet) register(s *taskqueue.Sync) *pilot {
 	p := &pilot{id: s.Pilot, copies: cacheView{cached: make(map[*version]holding), other: newOthers(&fl.counts.others)}}
 	fl.pilots[p.id] = p
 	fl.describe(p, *s.Hello)
 	fl.journal.persist(TablePilot, 0, string(p.id), pilotBody{bodyVersion, p.info.Host, p.info.Site, p.info.Launch})
 	fl.pilotRegistered(p)
-	fl.event(Event{
-		Kind: PilotRegistered, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site, Host: p.info.Host, Reason: p.info.Error,
+	fl.event(taskqueue.Event{
+		Kind: taskqueue.PilotRegistered, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site, Host: p.info.Host,
+		Reason: p.info.Error,
 	})
 	return p
 }
 
 // describe takes what the pilot says of itself.
-func (fl *fleet) describe(p *pilot, info PilotInfo) {
+func (fl *fleet) describe(p *pilot, info taskqueue.PilotInfo) {
 	if p.host != nil {
 		fl.unplace(p)
 		p.host.busy -= len(p.attempts)
@@ -278,9 +279,9 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 	if p.expires != 0 {
 		p.life = max(p.life, time.Duration(p.expires-fl.now))
 	}
-	h := fl.hosts[info.node()]
+	h := fl.hosts[info.Node()]
 	if h == nil {
-		h = &host{name: info.node(), health: fl.healthOf(info.node())}
+		h = &host{name: info.Node(), health: fl.healthOf(info.Node())}
 		fl.hosts[h.name] = h
 	}
 	p.host = h
@@ -299,7 +300,7 @@ func (fl *fleet) describe(p *pilot, info PilotInfo) {
 const MaxPilotCPUs = 4096
 
 // believed is what a pilot has, as far as its site says that it may.
-func (fl *fleet) believed(info *PilotInfo) Resources {
+func (fl *fleet) believed(info *taskqueue.PilotInfo) taskqueue.Resources {
 	has := info.Has
 	has.MilliCPUs = min(has.MilliCPUs, MaxPilotCPUs*minSlot)
 	s := fl.monitor.byName[info.Site]
@@ -429,14 +430,14 @@ func (fl *fleet) mustLeave(p *pilot) bool {
 // does not share. The zero cacheID is any.
 type cacheID struct {
 	host  string
-	pilot PilotID
+	pilot taskqueue.PilotID
 }
 
 func (p *pilot) cache() cacheID {
 	if p.info.CacheDir == "" {
 		return cacheID{pilot: p.id}
 	}
-	return cacheID{host: p.info.node()}
+	return cacheID{host: p.info.Node()}
 }
 
 func (a cacheID) less(b cacheID) bool {

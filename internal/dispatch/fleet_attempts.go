@@ -4,13 +4,15 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // attempt is an assignment that has not ended. It lives from the assignment, or
 // from the Sync that named it after a restart, until its result arrives, its
 // pilot is lost, or the pilot confirms that it never had it.
 type attempt struct {
-	id    AttemptID
+	id    taskqueue.AttemptID
 	job   *job
 	pilot *pilot
 	next  *attempt // of the same job
@@ -139,7 +141,7 @@ func (fl *fleet) fitsWhole(p *pilot, cl *class) bool {
 		return false
 	case k.bound() && p.cache() != cacheID{k.host, k.pilot}:
 		return false
-	case k.avoid != "" && k.avoid == p.info.node() && fl.elsewhere(cl, k.avoid):
+	case k.avoid != "" && k.avoid == p.info.Node() && fl.elsewhere(cl, k.avoid):
 		return false
 	case p.host.health != nil && fl.withholds(p.host.health) && fl.elsewhere(cl, p.host.name):
 		return false
@@ -190,9 +192,9 @@ func (fl *fleet) mostMemory() int64 {
 }
 
 // nextAttempt numbers an attempt: above all before, of any incarnation.
-func (fl *fleet) nextAttempt() AttemptID {
+func (fl *fleet) nextAttempt() taskqueue.AttemptID {
 	fl.numbers.lastAttempt++
-	return AttemptID(fl.journal.incarnation<<32 | fl.numbers.lastAttempt)
+	return taskqueue.AttemptID(fl.journal.incarnation<<32 | fl.numbers.lastAttempt)
 }
 
 // isNew reports whether the attempt was given out in this transition.
@@ -267,12 +269,12 @@ func (fl *fleet) removeAttempt(a *attempt) {
 }
 
 // ends reports whether the pilot is to be told to end an attempt that it is not known to have.
-func (p *pilot) ends(id AttemptID) bool {
+func (p *pilot) ends(id taskqueue.AttemptID) bool {
 	return slices.ContainsFunc(p.ending, func(e ending) bool { return e.attempt == id })
 }
 
 // endUnknown has the pilot end an attempt that it is not known to have.
-func (fl *fleet) endUnknown(p *pilot, id AttemptID) {
+func (fl *fleet) endUnknown(p *pilot, id taskqueue.AttemptID) {
 	if !p.ends(id) {
 		p.ending = append(p.ending, ending{attempt: id})
 	}

@@ -52,7 +52,7 @@ func (fl *fleet) choosesSites() bool {
 }
 
 // stores reports whether the storage element of the site has the version.
-func (s *Site) stores(v *version) bool {
+func (s *site) stores(v *version) bool {
 	return s.Storage != "" && strings.HasPrefix(v.pfn, s.Storage)
 }
 
@@ -109,7 +109,7 @@ func (fl *fleet) runAt(j *job, s *site) time.Duration {
 
 // learn takes what an attempt that succeeded tells of its step and of the
 // pilot's site.
-func (fl *fleet) learn(p *pilot, j *job, u *Usage) {
+func (fl *fleet) learn(p *pilot, j *job, u *taskqueue.Usage) {
 	took := u.StageOutEnd.Sub(u.StageInStart)
 	if p != nil {
 		p.launch.site.outlook.reads.learn(u)
@@ -124,7 +124,7 @@ func (fl *fleet) learn(p *pilot, j *job, u *Usage) {
 	}
 }
 
-func (fl *fleet) learnOfSite(s *site, j *job, u *Usage, took time.Duration) {
+func (fl *fleet) learnOfSite(s *site, j *job, u *taskqueue.Usage, took time.Duration) {
 	if took > 0 {
 		fl.transfers.run.add(took.Seconds(), 1)
 		if usual := fl.pace.runOf(j); usual > 0 {
@@ -193,7 +193,7 @@ type reads struct {
 }
 
 // learn takes what an attempt took that read its input from one kind of place.
-func (r *reads) learn(u *Usage) {
+func (r *reads) learn(u *taskqueue.Usage) {
 	in := u.Start.Sub(u.StageInStart).Seconds()
 	switch {
 	case in < 0:

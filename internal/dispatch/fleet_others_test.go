@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // What pilots say of files that nobody knows here takes bounded memory, of one pilot and of all,
@@ -14,12 +16,14 @@ func TestUnknownCopiesAreBounded(t *testing.T) {
 	now := time.Unix(1000, 0)
 	name := strings.Repeat("x", 4000)
 	tell := func(pilot int, leaving bool) {
-		s := Sync{Pilot: PilotID(fmt.Sprint("p", pilot)), Seq: 1, Full: true, Hello: &PilotInfo{Host: "h"}}
+		s := taskqueue.Sync{Pilot: taskqueue.PilotID(fmt.Sprint("p", pilot)), Seq: 1, Full: true,
+			Hello: &taskqueue.PilotInfo{Host: "h"}}
 		if leaving {
 			s.Seq, s.Full, s.Hello, s.Leaving = 2, false, nil, true
 		}
 		for i := range 20_000 {
-			s.CacheAdded = append(s.CacheAdded, CachedFile{File: FileRef{LFN: fmt.Sprintf("%d/%s", i, name), Tag: 1}, Size: 1})
+			s.CacheAdded = append(s.CacheAdded, taskqueue.CachedFile{File: taskqueue.FileRef{LFN: fmt.Sprintf("%d/%s", i,
+				name), Tag: 1}, Size: 1})
 		}
 		if _, err := c.Step(now, s); err != nil {
 			t.Fatal(err)
@@ -27,7 +31,7 @@ func TestUnknownCopiesAreBounded(t *testing.T) {
 	}
 	for pilot := range 6 {
 		tell(pilot, false)
-		if p := c.fleet.pilots[PilotID(fmt.Sprint("p", pilot))]; p.copies.other.bytes > maxOthers {
+		if p := c.fleet.pilots[taskqueue.PilotID(fmt.Sprint("p", pilot))]; p.copies.other.bytes > maxOthers {
 			t.Fatal(p.copies.other.bytes)
 		}
 	}

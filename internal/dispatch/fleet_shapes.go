@@ -4,6 +4,8 @@ import (
 	"math/bits"
 	"slices"
 	"strings"
+
+	"fairway/internal/taskqueue"
 )
 
 // shape is what registered pilots of one kind have in common; whether a class fits it is
@@ -14,8 +16,8 @@ import (
 // A shape lives as long as it has pilots.
 type shape struct {
 	key    classKey
-	least  Resources // that its pilots have
-	most   Resources // that they may have
+	least  taskqueue.Resources // that its pilots have
+	most   taskqueue.Resources // that they may have
 	tools  map[string]bool
 	fitOf  []shapeFit     // by class index
 	pilots []*pilot       // in no order
@@ -92,7 +94,7 @@ func (fl *fleet) leaveShape(p *pilot) {
 	fl.shapes = fl.shapes[:len(fl.shapes)-1]
 }
 
-func (fl *fleet) shapeFor(i *PilotInfo) *shape {
+func (fl *fleet) shapeFor(i *taskqueue.PilotInfo) *shape {
 	tools := slices.Clone(i.Tools)
 	slices.Sort(tools)
 	tools = slices.Compact(tools)

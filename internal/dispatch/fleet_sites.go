@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // monitor is the PilotMonitor of paper 3, section IV-A: it keeps count of the
@@ -22,7 +24,7 @@ type monitor struct {
 // site is a batch system with what it has of pilots. It lives as long as the
 // Core. site.pilots and unconfirmed are all that count as submitted.
 type site struct {
-	Site
+	taskqueue.Site
 	known       bool // described by a SetSite; else only named by a launch
 	tools       map[string]bool
 	without     map[string]bool // programs that its pilots have not found
@@ -77,7 +79,7 @@ func (m *monitor) site(name string) *site {
 func (m *monitor) siteNamed(name string) *site {
 	s := m.byName[name]
 	if s == nil {
-		s = &site{Site: Site{Name: name}}
+		s = &site{Site: taskqueue.Site{Name: name}}
 		m.byName[name] = s
 	}
 	return s
@@ -91,7 +93,7 @@ func (m *monitor) mostMemory() int64 {
 	return most
 }
 
-func (fl *fleet) setSite(s Site) error {
+func (fl *fleet) setSite(s taskqueue.Site) error {
 	if s.Name == "" {
 		return refuse("dispatch: a site without a name")
 	}
@@ -116,7 +118,7 @@ func (fl *fleet) setSite(s Site) error {
 	return nil
 }
 
-func (fl *fleet) pilotSubmitted(in PilotSubmitted) error {
+func (fl *fleet) pilotSubmitted(in taskqueue.PilotSubmitted) error {
 	if in.Launch == "" {
 		return refuse("dispatch: a submitted pilot without a launch name")
 	}
@@ -146,7 +148,7 @@ func (m *monitor) launched(name, site string) *launch {
 }
 
 // launchName gives pilots that no batch system started a name as well.
-func launchName(id PilotID, launch string) string {
+func launchName(id taskqueue.PilotID, launch string) string {
 	if launch == "" {
 		return "pilot " + string(id)
 	}
@@ -264,7 +266,7 @@ func (fl *fleet) startPilots(s *site) {
 		for range n {
 			s.unconfirmed = append(s.unconfirmed, fl.now)
 		}
-		fl.effects.Start = append(fl.effects.Start, Start{Site: s.Name, Count: n})
+		fl.effects.Start = append(fl.effects.Start, taskqueue.Start{Site: s.Name, Count: n})
 	}
 	if len(s.unconfirmed) > 0 {
 		fl.monitor.arm(fl.transition, s.unconfirmed[0].After(fl.config.StartTimeout))
@@ -376,7 +378,7 @@ func (fl *fleet) pilotsNeeded(s *site) []int {
 }
 
 func (s *site) jobsPerPilot(cl *class) int {
-	p := pilot{info: PilotInfo{Has: s.Pilot}}
+	p := pilot{info: taskqueue.PilotInfo{Has: s.Pilot}}
 	n := p.totalCPUs() / p.cpusOf(cl)
 	if m := cl.key.memory; m > 0 {
 		n = min(n, s.Pilot.Memory/m)

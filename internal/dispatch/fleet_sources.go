@@ -87,7 +87,7 @@ func (p *pilot) readers(v *version) (n int) {
 
 // sourceFor is where the pilot is to get a version that it needs for an attempt; nil
 // for the storage element, or what its host has already.
-func (fl *fleet) sourceFor(p *pilot, v *version, a *attempt) *Source {
+func (fl *fleet) sourceFor(p *pilot, v *version, a *attempt) *taskqueue.Source {
 	if p.info.Address == "" || p.reaches(v) {
 		return nil
 	}
@@ -116,7 +116,7 @@ func (fl *fleet) sourceFor(p *pilot, v *version, a *attempt) *Source {
 
 // sourceAhead is sourceFor a version that the pilot fetches for a ready job that it is expected
 // to get.
-func (fl *fleet) sourceAhead(p *pilot, v *version, j *job) *Source {
+func (fl *fleet) sourceAhead(p *pilot, v *version, j *job) *taskqueue.Source {
 	s := fl.sourceFor(p, v, nil)
 	if x := p.arrivalOf(v); x != nil && x.attempt == nil && x.next == nil {
 		x.next = j
@@ -222,14 +222,14 @@ func (fl *fleet) origin(v *version) *arrival {
 	return nil
 }
 
-func (fl *fleet) describeSource(x *arrival) *Source {
+func (fl *fleet) describeSource(x *arrival) *taskqueue.Source {
 	if x.from == nil {
 		return nil
 	}
-	s := &Source{Pilot: x.from.id, Address: x.from.info.Address, Pin: x.from.info.Pin}
+	s := &taskqueue.Source{Pilot: x.from.id, Address: x.from.info.Address, Pin: x.from.info.Pin}
 	if fl.files.hashes[x.version] == "" {
 		if o := fl.origin(x.version); o != nil {
-			s.Origin = &Source{Pilot: o.to.id, Address: o.to.info.Address, Pin: o.to.info.Pin}
+			s.Origin = &taskqueue.Source{Pilot: o.to.id, Address: o.to.info.Address, Pin: o.to.info.Pin}
 		}
 	}
 	return s
@@ -258,7 +258,7 @@ func (fl *fleet) hashTold(p *pilot, v *version, hash string) {
 func (fl *fleet) differs(p *pilot, v *version, other bool) {
 	holds := p.copies.cached[v]
 	if other && !holds.other {
-		fl.event(Event{Kind: CopyDiffers, Pilot: p.id, Host: p.host.name, Reason: v.file.lfn})
+		fl.event(taskqueue.Event{Kind: taskqueue.CopyDiffers, Pilot: p.id, Host: p.host.name, Reason: v.file.lfn})
 	}
 	holds.other = other
 	p.copies.cached[v] = holds
@@ -364,7 +364,7 @@ func (s *sources) remove(x *arrival) {
 // unserved takes note that a pilot got nothing from another: that one is offered to
 // its host no more, and to nobody once two hosts have said so. Nor is a host offered
 // any that gets nothing from two. What was to come to the pilot from there comes from storage.
-func (fl *fleet) unserved(p *pilot, from PilotID) {
+func (fl *fleet) unserved(p *pilot, from taskqueue.PilotID) {
 	q := fl.pilots[from]
 	if q == nil || q.info.Address == "" {
 		return
@@ -378,7 +378,8 @@ func (fl *fleet) unserved(p *pilot, from PilotID) {
 		return
 	}
 	q.exchange.cutFrom = append(q.exchange.cutFrom, p.host.name)
-	fl.event(Event{Kind: SourceCut, Pilot: p.id, Site: p.info.Site, Host: p.host.name, Name: string(from)})
+	fl.event(taskqueue.Event{Kind: taskqueue.SourceCut, Pilot: p.id, Site: p.info.Site, Host: p.host.name,
+		Name: string(from)})
 	if len(p.host.cut) < maxCut && !slices.Contains(p.host.cut, from) {
 		p.host.cut = append(p.host.cut, from)
 	}

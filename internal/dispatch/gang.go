@@ -3,6 +3,8 @@ package dispatch
 import (
 	"fmt"
 	"slices"
+
+	"fairway/internal/taskqueue"
 )
 
 // A gang is a job of several tasks. Its attempts, one for each task, are its members: they are
@@ -16,57 +18,26 @@ import (
 // it. After a restart the members that pilots tell of find together by that; a gang of which one is
 // missing when the time for that is over has lost it.
 
-// MaxTasks bounds the tasks of a gang.
-const MaxTasks = 4096
-
-// GangPlace names an attempt as a member of a gang; the zero value is of none.
-type GangPlace struct {
-	Leader AttemptID // the attempt of task 0
-	Task   int
-}
-
-// MemberState tells of a member that is ready, or whose command has begun.
-type MemberState struct {
-	Attempt AttemptID
-	Host    string // an address of its node that the others reach
-	Ports   []int  // that are free there
-	Begun   bool   // it has been told of the others
-}
-
-// GangStart tells a member of all members, so that its command begins.
-type GangStart struct {
-	Attempt AttemptID
-	GangPlace
-	Members []Member // by task
-}
-
-// Member is where a member of a gang is reached.
-type Member struct {
-	Task  int
-	Host  string
-	Ports []int
-}
-
 // gang is a job of which members have been given out. It is in fleet.gangs until the job is
 // committed, or one member has ended otherwise.
 type gang struct {
 	job     *job
-	leader  AttemptID
-	members []*attempt // by task; nil: it has ended, or is not known to live yet
-	where   []Member   // by task; without a host until it is ready
-	done    []bool     // those that have succeeded
-	ended   int        // how many these are
-	result  *Result    // of the first, when it has
-	by      PilotID    // which has told it
-	begins  bool       // all have been ready: their commands begin, or have begun
+	leader  taskqueue.AttemptID
+	members []*attempt         // by task; nil: it has ended, or is not known to live yet
+	where   []taskqueue.Member // by task; without a host until it is ready
+	done    []bool             // those that have succeeded
+	ended   int                // how many these are
+	result  *taskqueue.Result  // of the first, when it has
+	by      taskqueue.PilotID  // which has told it
+	begins  bool               // all have been ready: their commands begin, or have begun
 }
 
 // doneMembers is what the fate of a job keeps of its gang, so that nobody has to tell it again.
 type doneMembers struct {
-	Leader AttemptID `json:"a"`
-	Tasks  []int     `json:"t"`
-	Result *Result   `json:"r,omitempty"`
-	By     PilotID   `json:"b,omitempty"`
+	Leader taskqueue.AttemptID `json:"a"`
+	Tasks  []int               `json:"t"`
+	Result *taskqueue.Result   `json:"r,omitempty"`
+	By     taskqueue.PilotID   `json:"b,omitempty"`
 }
 
 // gang reports whether jobs of the class have several tasks.
@@ -76,9 +47,10 @@ func (cl *class) gang() bool { return cl.key.tasks > 1 }
 func (cl *class) tasks() int { return max(1, cl.key.tasks) }
 
 // newGang is a gang of a job, with what is recorded of it.
-func (fl *fleet) newGang(j *job, leader AttemptID) *gang {
+func (fl *fleet) newGang(j *job, leader taskqueue.AttemptID) *gang {
 	n := j.class.tasks()
-	g := &gang{job: j, leader: leader, members: make([]*attempt, n), where: make([]Member, n), done: make([]bool, n)}
+	g := &gang{job: j, leader: leader, members: make([]*attempt, n), where: make([]taskqueue.Member, n),
+		done: make([]bool, n)}
 	for task := range g.where {
 		g.where[task].Task = task
 	}
@@ -135,7 +107,7 @@ func (g *gang) whole() bool {
 
 // located reports whether it is known where each member is reached.
 func (g *gang) located() bool {
-	return !slices.ContainsFunc(g.where, func(m Member) bool { return m.Host == "" })
+	return !slices.ContainsFunc(g.where, func(m taskqueue.Member) bool { return m.Host == "" })
 }
 
 // current is the gang of an attempt, if that is still one.
@@ -184,15 +156,16 @@ func (pl *placement) restart(g *gang) {
 // memberEnded takes the end of an attempt of a gang, which is nil if that is not known, and
 // returns what it means for the job, and whose result that is: that of the first member if all is
 // done, or the failure of this one. Otherwise it returns nil.
-func (c *Core) memberEnded(by PilotID, j *job, a *attempt, r *Result) (*Result, PilotID) {
+func (c *Core) memberEnded(by taskqueue.PilotID, j *job, a *attempt, r *taskqueue.Result) (*taskqueue.Result,
+	taskqueue.PilotID) {
 	var g *gang
 	task := r.Task
 	if a != nil {
-		a.took = r.Usage.took()
+		a.took = r.Usage.Took()
 		g, task = c.fleet.current(a), a.task
 		c.fleet.removeAttempt(a)
 	} else {
-		g = c.gangOf(j, AttemptRef{Job: j.id, Attempt: r.Attempt, GangPlace: r.GangPlace})
+		g = c.gangOf(j, taskqueue.AttemptRef{Job: j.id, Attempt: r.Attempt, GangPlace: r.GangPlace})
 	}
 	switch {
 	case g == nil:
@@ -201,16 +174,16 @@ func (c *Core) memberEnded(by PilotID, j *job, a *attempt, r *Result) (*Result, 
 		return nil, ""
 	case g.done[task]:
 		return nil, ""
-	case r.Outcome != Succeeded || task == 0 && c.files.checkOutputs(j, r) != "":
+	case r.Outcome != taskqueue.Succeeded || task == 0 && c.files.checkOutputs(j, r) != "":
 		c.placement.disband(g)
 		failed := *r
-		failed.GangPlace = GangPlace{Leader: g.leader, Task: task}
+		failed.GangPlace = taskqueue.GangPlace{Leader: g.leader, Task: task}
 		return &failed, by
 	}
 	g.succeeded(task)
 	if task == 0 {
 		kept := *r
-		kept.GangPlace = GangPlace{Leader: g.leader}
+		kept.GangPlace = taskqueue.GangPlace{Leader: g.leader}
 		kept.Outputs, kept.Notes = slices.Clone(r.Outputs), slices.Clone(r.Notes)
 		g.result, g.by = &kept, by
 	} else {
@@ -230,7 +203,7 @@ func (c *Core) memberEnded(by PilotID, j *job, a *attempt, r *Result) (*Result, 
 
 // discardMember removes what an attempt of a gang has written that does not count. It never will: its
 // pilot may tell of it again after a restart, and the files are gone then.
-func (c *Core) discardMember(j *job, r *Result) {
+func (c *Core) discardMember(j *job, r *taskqueue.Result) {
 	if j.committed == r.Attempt {
 		return
 	}
@@ -255,8 +228,9 @@ func (c *Core) persistDone(g *gang) {
 
 // gangOf is the gang to which an attempt says that it belongs, which an earlier incarnation has given
 // out: the one that is known, or, while pilots tell what they have, another one. Nil: it does not count.
-func (c *Core) gangOf(j *job, ref AttemptRef) *gang {
-	if !j.live() || ref.Task < 0 || ref.Task >= j.class.tasks() || ref.Attempt != ref.Leader+AttemptID(ref.Task) ||
+func (c *Core) gangOf(j *job, ref taskqueue.AttemptRef) *gang {
+	if !j.live() || ref.Task < 0 || ref.Task >= j.class.tasks() ||
+		ref.Attempt != ref.Leader+taskqueue.AttemptID(ref.Task) ||
 		c.foreign(ref.Leader) || j.dealtWith(ref.Leader) {
 		return nil
 	}
@@ -273,7 +247,7 @@ func (c *Core) gangOf(j *job, ref AttemptRef) *gang {
 }
 
 // adoptMember takes over a member of a gang that an earlier incarnation has given out.
-func (c *Core) adoptMember(p *pilot, j *job, ref AttemptRef) {
+func (c *Core) adoptMember(p *pilot, j *job, ref taskqueue.AttemptRef) {
 	g := c.gangOf(j, ref)
 	if g == nil || g.done[ref.Task] || g.members[ref.Task] != nil {
 		c.fleet.endUnknown(p, ref.Attempt)
@@ -281,8 +255,8 @@ func (c *Core) adoptMember(p *pilot, j *job, ref AttemptRef) {
 	}
 	c.placement.unready(j)
 	c.files.unawait(j)
-	if j.state < Assigned {
-		c.jobs.setState(j, Assigned)
+	if j.state < taskqueue.Assigned {
+		c.jobs.setState(j, taskqueue.Assigned)
 	}
 	a := &attempt{
 		id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, priority: j.effective, adopted: true,
@@ -290,13 +264,13 @@ func (c *Core) adoptMember(p *pilot, j *job, ref AttemptRef) {
 	}
 	g.members[ref.Task] = a
 	c.fleet.addAttempt(a)
-	if j.step.run.state >= RunStopping {
+	if j.step.run.state >= taskqueue.RunStopping {
 		c.fleet.endAttempts(j)
 	}
 }
 
 // takeMembers takes which members of gangs are ready at a pilot. When all of one are, it begins.
-func (c *Core) takeMembers(p *pilot, s *Sync) {
+func (c *Core) takeMembers(p *pilot, s *taskqueue.Sync) {
 	for i := range s.Members {
 		m := &s.Members[i]
 		a := c.fleet.attempts[m.Attempt]
@@ -329,16 +303,16 @@ func (a *attempt) toBegin() bool {
 }
 
 // start is what a member is told of the others.
-func (a *attempt) start() GangStart {
-	return GangStart{Attempt: a.id, GangPlace: a.place(), Members: slices.Clone(a.gang.where)}
+func (a *attempt) start() taskqueue.GangStart {
+	return taskqueue.GangStart{Attempt: a.id, GangPlace: a.place(), Members: slices.Clone(a.gang.where)}
 }
 
 // place is where an attempt stands in its gang.
-func (a *attempt) place() GangPlace {
+func (a *attempt) place() taskqueue.GangPlace {
 	if a.gang == nil {
-		return GangPlace{}
+		return taskqueue.GangPlace{}
 	}
-	return GangPlace{Leader: a.gang.leader, Task: a.task}
+	return taskqueue.GangPlace{Leader: a.gang.leader, Task: a.task}
 }
 
 // loseGangs is for when the pilots that a restarted TaskQueue knew have told what they have: gangs
@@ -347,7 +321,8 @@ func (c *Core) loseGangs() {
 	for _, j := range c.fleet.gangJobs() {
 		if g := c.fleet.gangs[j]; !g.whole() {
 			c.placement.disband(g)
-			r := &Result{Job: j.id, Attempt: g.leader, Outcome: Lost, Message: "not all of its tasks are there after a restart"}
+			r := &taskqueue.Result{Job: j.id, Attempt: g.leader, Outcome: taskqueue.Lost,
+				Message: "not all of its tasks are there after a restart"}
 			c.lossCounted("", j, r, "")
 		}
 	}

@@ -13,23 +13,23 @@ import (
 // gangs is a binding whose pilots have several processors and tell of members of gangs.
 type gangs struct {
 	*binding
-	begun map[AttemptID]GangStart
+	begun map[taskqueue.AttemptID]taskqueue.GangStart
 }
 
-func newGangs(t *testing.T, jobs ...Job) *gangs {
-	g := &gangs{newBinding(t), map[AttemptID]GangStart{}}
+func newGangs(t *testing.T, jobs ...taskqueue.Job) *gangs {
+	g := &gangs{newBinding(t), map[taskqueue.AttemptID]taskqueue.GangStart{}}
 	if len(jobs) > 0 {
 		g.submit(jobs...)
 	}
 	return g
 }
 
-func (g *gangs) submit(jobs ...Job) {
+func (g *gangs) submit(jobs ...taskqueue.Job) {
 	g.t.Helper()
-	g.take(g.step(Submit{Run: 1, Jobs: jobs}))
+	g.take(g.step(taskqueue.Submit{Run: 1, Jobs: jobs}))
 }
 
-func (g *gangs) take(e Effects) {
+func (g *gangs) take(e taskqueue.Effects) {
 	for _, r := range e.Replies {
 		for _, b := range r.Answer.Begin {
 			g.begun[b.Attempt] = b
@@ -38,15 +38,16 @@ func (g *gangs) take(e Effects) {
 }
 
 // calls has a pilot with so many processors call, with what change adds.
-func (g *gangs) calls(pilot PilotID, cpus int64, change func(*Sync)) {
+func (g *gangs) calls(pilot taskqueue.PilotID, cpus int64, change func(*taskqueue.Sync)) {
 	g.t.Helper()
 	g.seq[pilot]++
-	s := Sync{Pilot: pilot, Seq: g.seq[pilot], LastAnswer: g.last[pilot], Hold: true}
+	s := taskqueue.Sync{Pilot: pilot, Seq: g.seq[pilot], LastAnswer: g.last[pilot], Hold: true}
 	if g.last[pilot] == 0 {
-		s.Full, s.Hello = true, &PilotInfo{Host: string(pilot), Site: "far", Has: Resources{MilliCPUs: 1000 * cpus}}
+		s.Full, s.Hello = true, &taskqueue.PilotInfo{Host: string(pilot), Site: "far",
+			Has: taskqueue.Resources{MilliCPUs: 1000 * cpus}}
 	}
 	for _, a := range g.has[pilot] {
-		s.Started = append(s.Started, AttemptRef{Job: a.Job, Attempt: a.Attempt, GangPlace: a.GangPlace})
+		s.Started = append(s.Started, taskqueue.AttemptRef{Job: a.Job, Attempt: a.Attempt, GangPlace: a.GangPlace})
 	}
 	if change != nil {
 		change(&s)
@@ -61,14 +62,14 @@ func (g *gangs) calls(pilot PilotID, cpus int64, change func(*Sync)) {
 }
 
 // readies has a pilot tell that its members are ready.
-func (g *gangs) readies(pilots ...PilotID) {
+func (g *gangs) readies(pilots ...taskqueue.PilotID) {
 	g.t.Helper()
 	for _, p := range pilots {
-		g.calls(p, 0, func(s *Sync) {
+		g.calls(p, 0, func(s *taskqueue.Sync) {
 			for _, a := range g.has[p] {
 				if a.Tasks > 0 {
 					_, begun := g.begun[a.Attempt]
-					s.Members = append(s.Members, MemberState{
+					s.Members = append(s.Members, taskqueue.MemberState{
 						Attempt: a.Attempt, Host: "10.0.0.1", Ports: []int{1, 2}, Begun: begun,
 					})
 				}
@@ -78,28 +79,28 @@ func (g *gangs) readies(pilots ...PilotID) {
 }
 
 // tellsEnd has a pilot tell of the end of what it was given first.
-func (g *gangs) tellsEnd(pilot PilotID, o Outcome) {
+func (g *gangs) tellsEnd(pilot taskqueue.PilotID, o taskqueue.Outcome) {
 	g.t.Helper()
 	a := g.has[pilot][0]
 	g.has[pilot] = g.has[pilot][1:]
-	g.calls(pilot, 0, func(s *Sync) {
+	g.calls(pilot, 0, func(s *taskqueue.Sync) {
 		began := g.now.Add(-time.Minute)
 		if strings.HasPrefix(a.Name, "long") {
 			began = g.now.Add(-time.Hour)
 		}
-		s.Ended = []Result{{
+		s.Ended = []taskqueue.Result{{
 			Job: a.Job, Attempt: a.Attempt, GangPlace: a.GangPlace, Outcome: o,
-			Usage: Usage{StageInStart: began, Start: began, End: g.now, StageOutEnd: g.now},
+			Usage: taskqueue.Usage{StageInStart: began, Start: began, End: g.now, StageOutEnd: g.now},
 		}}
 	})
 }
 
-func (g *gangs) state(job uint32) State {
-	v, _ := g.core.Job(NewJobID(1, job))
+func (g *gangs) state(job uint32) taskqueue.State {
+	v, _ := g.core.Job(taskqueue.NewJobID(1, job))
 	return v.State
 }
 
-func (g *gangs) count(name string, pilots ...PilotID) (n int) {
+func (g *gangs) count(name string, pilots ...taskqueue.PilotID) (n int) {
 	for _, p := range pilots {
 		for _, has := range g.names(p) {
 			if has == name {
@@ -111,25 +112,25 @@ func (g *gangs) count(name string, pilots ...PilotID) (n int) {
 }
 
 func TestAGangIsGivenOutTogetherOrNotAtAll(t *testing.T) {
-	g := newGangs(t, Job{Name: "small", Step: "s"}, Job{Name: "gang", Step: "g", Tasks: 3})
+	g := newGangs(t, taskqueue.Job{Name: "small", Step: "s"}, taskqueue.Job{Name: "gang", Step: "g", Tasks: 3})
 	g.calls("p", 2, nil)
 	g.calls("q", 1, nil)
 	if g.count("small", "p") != 1 || g.count("gang", "p", "q") != 0 {
 		t.Fatalf("p has %v, q has %v", g.names("p"), g.names("q"))
 	}
-	e, _ := g.core.Explain(NewJobID(1, 2))
+	e, _ := g.core.Explain(taskqueue.NewJobID(1, 2))
 	if text := strings.Join(e.Lines, "\n"); !strings.Contains(text, "3 tasks begin together") ||
 		!strings.Contains(text, "room is kept for 2 of them") {
 		t.Error(text)
 	}
-	g.tellsEnd("p", Succeeded)
+	g.tellsEnd("p", taskqueue.Succeeded)
 	g.calls("q", 1, nil)
 	if g.count("gang", "p") != 2 || g.count("gang", "q") != 1 {
 		t.Fatalf("p has %v, q has %v", g.names("p"), g.names("q"))
 	}
 	all := append(slices.Clone(g.has["p"]), g.has["q"]...)
 	for task, a := range all {
-		if a.Task != task || a.Tasks != 3 || a.Attempt != a.Leader+AttemptID(task) {
+		if a.Task != task || a.Tasks != 3 || a.Attempt != a.Leader+taskqueue.AttemptID(task) {
 			t.Errorf("task %d is %+v", task, a.GangPlace)
 		}
 	}
@@ -142,18 +143,18 @@ func TestAGangIsGivenOutTogetherOrNotAtAll(t *testing.T) {
 	if len(g.begun) != 3 || len(g.begun[all[0].Attempt].Members) != 3 {
 		t.Fatalf("%+v begin", g.begun)
 	}
-	g.tellsEnd("q", Succeeded)
-	g.tellsEnd("p", Succeeded)
-	if g.state(2) != Running {
+	g.tellsEnd("q", taskqueue.Succeeded)
+	g.tellsEnd("p", taskqueue.Succeeded)
+	if g.state(2) != taskqueue.Running {
 		t.Fatalf("with a task that runs it is %v", g.state(2))
 	}
-	if g.tellsEnd("p", Succeeded); g.state(2) != Done {
+	if g.tellsEnd("p", taskqueue.Succeeded); g.state(2) != taskqueue.Done {
 		t.Errorf("it is %v", g.state(2))
 	}
 }
 
 // begins has a gang of two begin at p and q.
-func begunGang(t *testing.T, job Job) *gangs {
+func begunGang(t *testing.T, job taskqueue.Job) *gangs {
 	job.Name, job.Step, job.Tasks = "gang", "g", 2
 	g := newGangs(t, job)
 	g.calls("p", 1, nil)
@@ -167,18 +168,20 @@ func begunGang(t *testing.T, job Job) *gangs {
 }
 
 func TestTheFailureOfOneEndsAndRetriesAll(t *testing.T) {
-	for _, o := range []Outcome{Exited, Lost, Ended, OutOfTime, StageInFailed} {
-		g := begunGang(t, Job{Retry: Retry{Attempts: 2}})
+	for _, o := range []taskqueue.Outcome{taskqueue.Exited, taskqueue.Lost, taskqueue.Ended, taskqueue.OutOfTime,
+		taskqueue.StageInFailed} {
+		g := begunGang(t, taskqueue.Job{Retry: taskqueue.Retry{Attempts: 2}})
 		first, second := g.has["p"][0], g.has["q"][0]
 		g.tellsEnd("q", o)
 		g.calls("p", 1, nil)
 		if !g.asked[first.Attempt] {
 			t.Fatalf("%v: the other one is not ended", o)
 		}
-		g.has["p"] = slices.DeleteFunc(g.has["p"], func(a Assignment) bool { return a.Attempt == first.Attempt })
+		g.has["p"] = slices.DeleteFunc(g.has["p"], func(a taskqueue.Assignment) bool { return a.Attempt == first.Attempt })
 		g.after(2 * time.Second)
-		g.calls("p", 1, func(s *Sync) {
-			s.Ended = []Result{{Job: first.Job, Attempt: first.Attempt, GangPlace: first.GangPlace}} // it comes too late
+		g.calls("p", 1, func(s *taskqueue.Sync) {
+			// it comes too late
+			s.Ended = []taskqueue.Result{{Job: first.Job, Attempt: first.Attempt, GangPlace: first.GangPlace}}
 		})
 		g.calls("q", 1, nil)
 		g.calls("p", 1, nil)
@@ -192,18 +195,18 @@ func TestTheFailureOfOneEndsAndRetriesAll(t *testing.T) {
 }
 
 func TestALostPilotEndsItsGang(t *testing.T) {
-	g := begunGang(t, Job{})
+	g := begunGang(t, taskqueue.Job{})
 	first := g.has["p"][0]
-	g.step(PilotEnded{Launch: launchName("q", "")})
+	g.step(taskqueue.PilotEnded{Launch: launchName("q", "")})
 	g.calls("p", 1, nil)
-	if !g.asked[first.Attempt] || g.state(1) != Ready {
+	if !g.asked[first.Attempt] || g.state(1) != taskqueue.Ready {
 		t.Errorf("the other task is asked to end: %v; the job is %v", g.asked[first.Attempt], g.state(1))
 	}
 }
 
 // Before its commands have begun, a gang leaves a pilot that falls silent.
 func TestAGangLeavesASilentPilot(t *testing.T) {
-	g := newGangs(t, Job{Name: "gang", Step: "g", Tasks: 2})
+	g := newGangs(t, taskqueue.Job{Name: "gang", Step: "g", Tasks: 2})
 	g.calls("p", 1, nil)
 	g.calls("q", 1, nil)
 	g.readies("p")
@@ -213,22 +216,22 @@ func TestAGangLeavesASilentPilot(t *testing.T) {
 	for range 10 {
 		g.after(5 * time.Second)
 	}
-	if g.state(1) != Ready {
+	if g.state(1) != taskqueue.Ready {
 		t.Errorf("it is %v", g.state(1))
 	}
 }
 
 func TestOnceTheFirstTaskDecides(t *testing.T) {
-	g := begunGang(t, Job{Once: true})
+	g := begunGang(t, taskqueue.Job{Once: true})
 	first, second := "p", "q"
 	if g.has["p"][0].Task != 0 {
 		first, second = "q", "p"
 	}
-	other := g.has[PilotID(second)][0]
-	if g.tellsEnd(PilotID(first), Succeeded); g.state(1) != Done {
+	other := g.has[taskqueue.PilotID(second)][0]
+	if g.tellsEnd(taskqueue.PilotID(first), taskqueue.Succeeded); g.state(1) != taskqueue.Done {
 		t.Fatalf("it is %v", g.state(1))
 	}
-	g.calls(PilotID(second), 1, nil)
+	g.calls(taskqueue.PilotID(second), 1, nil)
 	if !g.asked[other.Attempt] {
 		t.Error("the other task goes on")
 	}
@@ -236,29 +239,30 @@ func TestOnceTheFirstTaskDecides(t *testing.T) {
 
 // What is shorter than the wait for the rest of a gang fills the gap, and nothing else does.
 func TestShortJobsFillTheGap(t *testing.T) {
-	g := newGangs(t, Job{Name: "long0", Step: "long"}, Job{Name: "short0", Step: "short"})
+	g := newGangs(t, taskqueue.Job{Name: "long0", Step: "long"}, taskqueue.Job{Name: "short0", Step: "short"})
 	g.calls("p", 1, nil)
-	g.tellsEnd("p", Succeeded)
-	g.tellsEnd("p", Succeeded)
+	g.tellsEnd("p", taskqueue.Succeeded)
+	g.tellsEnd("p", taskqueue.Succeeded)
 	g.calls("q", 1, nil)
-	g.submit(Job{Name: "running", Step: "long"})
-	holder, free := PilotID("p"), PilotID("q")
+	g.submit(taskqueue.Job{Name: "running", Step: "long"})
+	holder, free := taskqueue.PilotID("p"), taskqueue.PilotID("q")
 	if g.calls("p", 1, nil); g.count("running", "p") != 1 {
 		holder, free = "q", "p"
 	}
 	g.calls(holder, 1, nil)
 	g.after(20 * time.Second)
-	g.submit(Job{Name: "gang", Step: "g", Tasks: 2}, Job{Name: "long1", Step: "long"}, Job{Name: "short1", Step: "short"})
+	g.submit(taskqueue.Job{Name: "gang", Step: "g", Tasks: 2}, taskqueue.Job{Name: "long1", Step: "long"},
+		taskqueue.Job{Name: "short1", Step: "short"})
 	g.calls(free, 1, nil)
 	if names := g.names(free); !slices.Equal(names, []string{"short1"}) {
-		e, _ := g.core.Explain(NewJobID(1, 6))
+		e, _ := g.core.Explain(taskqueue.NewJobID(1, 6))
 		t.Fatalf("the free pilot has %v, since %v", names, e.Lines)
 	}
-	g.tellsEnd(free, Succeeded)
+	g.tellsEnd(free, taskqueue.Succeeded)
 	if names := g.names(free); len(names) > 0 {
 		t.Fatalf("the free pilot has %v", names)
 	}
-	g.tellsEnd(holder, Succeeded)
+	g.tellsEnd(holder, taskqueue.Succeeded)
 	g.calls(free, 1, nil)
 	if g.count("gang", holder, free) != 2 {
 		t.Errorf("they have %v and %v", g.names(holder), g.names(free))
@@ -267,7 +271,8 @@ func TestShortJobsFillTheGap(t *testing.T) {
 
 // One gang at a time gathers at a site, and one of a higher priority takes its place.
 func TestAnUrgentGangGathersFirst(t *testing.T) {
-	g := newGangs(t, Job{Name: "a", Step: "s"}, Job{Name: "b", Step: "s"}, Job{Name: "patient", Step: "g", Tasks: 2})
+	g := newGangs(t, taskqueue.Job{Name: "a", Step: "s"}, taskqueue.Job{Name: "b", Step: "s"},
+		taskqueue.Job{Name: "patient", Step: "g", Tasks: 2})
 	g.calls("p", 1, nil)
 	g.calls("q", 1, nil)
 	gathers := func(name string) {
@@ -277,10 +282,11 @@ func TestAnUrgentGangGathersFirst(t *testing.T) {
 		}
 	}
 	gathers("patient")
-	g.submit(Job{Name: "later", Step: "g", Tasks: 2}, Job{Name: "urgent", Step: "g", Tasks: 2, Priority: 1})
+	g.submit(taskqueue.Job{Name: "later", Step: "g", Tasks: 2}, taskqueue.Job{Name: "urgent", Step: "g", Tasks: 2,
+		Priority: 1})
 	gathers("urgent")
-	g.tellsEnd("p", Succeeded)
-	g.tellsEnd("q", Succeeded)
+	g.tellsEnd("p", taskqueue.Succeeded)
+	g.tellsEnd("q", taskqueue.Succeeded)
 	g.calls("p", 1, nil)
 	if g.count("urgent", "p", "q") != 2 {
 		t.Fatalf("they have %v and %v", g.names("p"), g.names("q"))
@@ -290,7 +296,7 @@ func TestAnUrgentGangGathersFirst(t *testing.T) {
 
 // A gang of tasks apart has a host of its own for each.
 func TestTasksApart(t *testing.T) {
-	g := newGangs(t, Job{Name: "gang", Step: "g", Tasks: 2, Apart: true})
+	g := newGangs(t, taskqueue.Job{Name: "gang", Step: "g", Tasks: 2, Apart: true})
 	if g.calls("p", 4, nil); g.count("gang", "p") != 0 {
 		t.Fatal("both tasks are on one host")
 	}
@@ -303,18 +309,20 @@ func TestTasksApart(t *testing.T) {
 
 func TestQuotasAndLimitsCountAllTasks(t *testing.T) {
 	g := newGangs(t)
-	g.step(SetShares{taskqueue.Shares{Limits: map[string]int64{"licence": 5}, Of: []taskqueue.Share{
+	g.step(taskqueue.SetShares{Shares: taskqueue.Shares{Limits: map[string]int64{"licence": 5}, Of: []taskqueue.Share{
 		{Name: "ann", User: true, Weight: 1, Limits: taskqueue.Quota{Running: 3}},
 	}}})
-	g.step(SetRun{Run{ID: 2, Name: "ann's", Account: taskqueue.Account{User: "ann"}, KeepGoing: true}})
-	g.step(Submit{Run: 2, Jobs: []Job{{Name: "four", Step: "g", Tasks: 4}, {Name: "three", Step: "g", Tasks: 3}}})
+	g.step(taskqueue.SetRun{Run: taskqueue.Run{ID: 2, Name: "ann's", Account: taskqueue.Account{User: "ann"},
+		KeepGoing: true}})
+	g.step(taskqueue.Submit{Run: 2, Jobs: []taskqueue.Job{{Name: "four", Step: "g", Tasks: 4}, {Name: "three", Step: "g",
+		Tasks: 3}}})
 	g.calls("p", 4, nil)
 	if g.count("four", "p") != 0 || g.count("three", "p") != 3 {
 		t.Fatalf("p has %v", g.names("p"))
 	}
-	needs := Resources{Countable: map[string]int64{"licence": 2}}
-	g.submit(Job{Name: "greedy", Step: "g", Tasks: 3, Needs: needs})
-	g.submit(Job{Name: "modest", Step: "g", Tasks: 2, Needs: needs})
+	needs := taskqueue.Resources{Countable: map[string]int64{"licence": 2}}
+	g.submit(taskqueue.Job{Name: "greedy", Step: "g", Tasks: 3, Needs: needs})
+	g.submit(taskqueue.Job{Name: "modest", Step: "g", Tasks: 2, Needs: needs})
 	g.calls("q", 4, nil)
 	if g.count("greedy", "q") != 0 || g.count("modest", "q") != 2 {
 		t.Errorf("q has %v", g.names("q"))
@@ -322,15 +330,16 @@ func TestQuotasAndLimitsCountAllTasks(t *testing.T) {
 }
 
 func TestGangsThatCannotBeAreRefused(t *testing.T) {
-	g := newGangs(t, Job{Name: "cached", Step: "s", Writes: []Output{{LFN: "c", Storage: StorageCache}}})
-	for _, j := range []Job{
+	g := newGangs(t, taskqueue.Job{Name: "cached", Step: "s", Writes: []taskqueue.Output{{LFN: "c",
+		Storage: taskqueue.StorageCache}}})
+	for _, j := range []taskqueue.Job{
 		{Name: "a", Tasks: -1},
-		{Name: "a", Tasks: MaxTasks + 1},
-		{Name: "a", Tasks: 2, Needs: Resources{GPUShare: 500}},
-		{Name: "a", Tasks: 2, Writes: []Output{{LFN: "x", Storage: StorageCache}}},
+		{Name: "a", Tasks: taskqueue.MaxTasks + 1},
+		{Name: "a", Tasks: 2, Needs: taskqueue.Resources{GPUShare: 500}},
+		{Name: "a", Tasks: 2, Writes: []taskqueue.Output{{LFN: "x", Storage: taskqueue.StorageCache}}},
 		{Name: "a", Tasks: 2, Reads: []string{"c"}},
 	} {
-		if _, err := g.core.Step(g.now, Submit{Run: 1, Jobs: []Job{j}}); err == nil {
+		if _, err := g.core.Step(g.now, taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{j}}); err == nil {
 			t.Errorf("%+v is taken", j)
 		}
 	}
@@ -338,12 +347,12 @@ func TestGangsThatCannotBeAreRefused(t *testing.T) {
 
 // A gang is not passed over for ever, whatever comes: its turn comes after Config.MaxPassOver.
 func TestAGangIsNotPassedOverForEver(t *testing.T) {
-	g := newGangs(t, Job{Name: "gang", Step: "g", Tasks: 3})
+	g := newGangs(t, taskqueue.Job{Name: "gang", Step: "g", Tasks: 3})
 	began := g.now
 	for round := 0; g.now.Sub(began) < 15*time.Minute; round++ {
 		name := "urgent" + strconv.Itoa(round)
-		g.submit(Job{Name: name, Step: "s", Priority: 1}, Job{Name: name + "b", Step: "s", Priority: 1})
-		for i, p := range []PilotID{"p", "q"} {
+		g.submit(taskqueue.Job{Name: name, Step: "s", Priority: 1}, taskqueue.Job{Name: name + "b", Step: "s", Priority: 1})
+		for i, p := range []taskqueue.PilotID{"p", "q"} {
 			if g.count("gang", p) > 0 {
 				if waited := g.now.Sub(began); waited > 11*time.Minute {
 					t.Errorf("it has waited for %v", waited)
@@ -351,13 +360,13 @@ func TestAGangIsNotPassedOverForEver(t *testing.T) {
 				return
 			}
 			if len(g.has[p]) > 0 && round%2 == i {
-				g.tellsEnd(p, Succeeded)
+				g.tellsEnd(p, taskqueue.Succeeded)
 			}
 			g.calls(p, int64(i+1), nil)
 		}
 		g.after(4 * time.Second)
 	}
-	e, _ := g.core.Explain(NewJobID(1, 1))
+	e, _ := g.core.Explain(taskqueue.NewJobID(1, 1))
 	t.Errorf("it waits for ever: %v", e.Lines)
 }
 
@@ -365,24 +374,24 @@ func TestAGangIsNotPassedOverForEver(t *testing.T) {
 // knows any more where it was.
 func TestAGangOfWhichOneEndedWhileTheServerWasDown(t *testing.T) {
 	c := newCrashing(t)
-	c.step(SetRun{Run{ID: 1, KeepGoing: true}})
-	c.step(Submit{Run: 1, Jobs: []Job{{Name: "gang", Step: "g", Tasks: 2}}})
+	c.step(taskqueue.SetRun{Run: taskqueue.Run{ID: 1, KeepGoing: true}})
+	c.step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: "gang", Step: "g", Tasks: 2}}})
 	given := c.all()
 	if len(given) != 2 {
 		t.Fatalf("given are %+v", given)
 	}
 	c.crash()
-	ref := func(a Assignment) AttemptRef {
-		return AttemptRef{Job: a.Job, Attempt: a.Attempt, GangPlace: a.GangPlace}
+	ref := func(a taskqueue.Assignment) taskqueue.AttemptRef {
+		return taskqueue.AttemptRef{Job: a.Job, Attempt: a.Attempt, GangPlace: a.GangPlace}
 	}
 	c.seq++
-	e := c.step(Sync{
-		Pilot: "p", Seq: c.seq, Full: true, Hello: &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 2000}},
-		Ended: []Result{{
-			Job: given[0].Job, Attempt: given[0].Attempt, GangPlace: given[0].GangPlace, Outcome: Succeeded,
+	e := c.step(taskqueue.Sync{
+		Pilot: "p", Seq: c.seq, Full: true, Hello: &taskqueue.PilotInfo{Host: "h", Has: taskqueue.Resources{MilliCPUs: 2000}},
+		Ended: []taskqueue.Result{{
+			Job: given[0].Job, Attempt: given[0].Attempt, GangPlace: given[0].GangPlace, Outcome: taskqueue.Succeeded,
 		}},
-		Started: []AttemptRef{ref(given[1])},
-		Members: []MemberState{{Attempt: given[1].Attempt, Host: "h", Ports: []int{1, 2}}},
+		Started: []taskqueue.AttemptRef{ref(given[1])},
+		Members: []taskqueue.MemberState{{Attempt: given[1].Attempt, Host: "h", Ports: []int{1, 2}}},
 	})
 	if len(e.Replies) != 1 || !slices.Contains(e.Replies[0].Answer.End, given[1].Attempt) {
 		t.Errorf("the task that waits is not ended: %+v", e.Replies)
@@ -391,18 +400,18 @@ func TestAGangOfWhichOneEndedWhileTheServerWasDown(t *testing.T) {
 
 // Whoever asks is told of each task where it is and how far it has come, and which of them failed.
 func TestWhatIsToldOfTasks(t *testing.T) {
-	g := newGangs(t, Job{Name: "gang", Step: "g", Tasks: 2, Retry: Retry{Attempts: 1}})
+	g := newGangs(t, taskqueue.Job{Name: "gang", Step: "g", Tasks: 2, Retry: taskqueue.Retry{Attempts: 1}})
 	g.calls("p", 1, nil)
 	g.calls("q", 1, nil)
 	g.calls("p", 1, nil)
-	first, second := PilotID("p"), PilotID("q")
+	first, second := taskqueue.PilotID("p"), taskqueue.PilotID("q")
 	if g.has["p"][0].Task != 0 {
 		first, second = second, first
 	}
-	tells := func(phases []Phase, lines ...string) {
+	tells := func(phases []taskqueue.Phase, lines ...string) {
 		t.Helper()
-		v, _ := g.core.Job(NewJobID(1, 1))
-		e, _ := g.core.Explain(NewJobID(1, 1))
+		v, _ := g.core.Job(taskqueue.NewJobID(1, 1))
+		e, _ := g.core.Explain(taskqueue.NewJobID(1, 1))
 		if v.Tasks != 2 || len(v.Attempts) != len(phases) || len(e.Lines) != len(lines) {
 			t.Fatalf("told are %+v and %q", v, e.Lines)
 		}
@@ -419,16 +428,18 @@ func TestWhatIsToldOfTasks(t *testing.T) {
 	}
 	g.calls(second, 1, nil)
 	g.calls(first, 1, nil)
-	tells([]Phase{PhaseStaging, PhaseStaging}, "task 0 of attempt 1 gets its inputs",
+	tells([]taskqueue.Phase{taskqueue.PhaseStaging, taskqueue.PhaseStaging}, "task 0 of attempt 1 gets its inputs",
 		"task 1 of attempt 1 gets its inputs")
 	g.readies(second)
-	tells([]Phase{PhaseStaging, PhaseReady}, "task 0 of attempt 1 gets its inputs", "task 1 of attempt 1 is ready on")
+	tells([]taskqueue.Phase{taskqueue.PhaseStaging, taskqueue.PhaseReady}, "task 0 of attempt 1 gets its inputs",
+		"task 1 of attempt 1 is ready on")
 	g.readies(first, second)
-	tells([]Phase{PhaseRunning, PhaseRunning}, "task 0 of attempt 1 runs on", "task 1 of attempt 1 runs on")
-	g.tellsEnd(first, Succeeded)
-	tells([]Phase{PhaseRunning}, "task 1 of attempt 1 runs on", "task 0 has succeeded")
-	g.tellsEnd(second, Lost)
-	v, _ := g.core.Job(NewJobID(1, 1))
+	tells([]taskqueue.Phase{taskqueue.PhaseRunning, taskqueue.PhaseRunning}, "task 0 of attempt 1 runs on",
+		"task 1 of attempt 1 runs on")
+	g.tellsEnd(first, taskqueue.Succeeded)
+	tells([]taskqueue.Phase{taskqueue.PhaseRunning}, "task 1 of attempt 1 runs on", "task 0 has succeeded")
+	g.tellsEnd(second, taskqueue.Lost)
+	v, _ := g.core.Job(taskqueue.NewJobID(1, 1))
 	if !strings.HasPrefix(v.Reason, "task 1: ") {
 		t.Errorf("it failed for the reason %q", v.Reason)
 	}
@@ -438,16 +449,16 @@ func TestWhatIsToldOfTasks(t *testing.T) {
 // out all the same as soon as there is room for all of it.
 func TestAGangGathersAmongManyPilots(t *testing.T) {
 	g := newGangs(t)
-	var singles []Job
+	var singles []taskqueue.Job
 	for i := range manyPilots + 2 {
-		singles = append(singles, Job{Name: "a" + strconv.Itoa(i), Step: "s"})
+		singles = append(singles, taskqueue.Job{Name: "a" + strconv.Itoa(i), Step: "s"})
 	}
 	g.submit(singles...)
-	pilot := func(i int) PilotID { return PilotID("p" + strconv.Itoa(i)) }
+	pilot := func(i int) taskqueue.PilotID { return taskqueue.PilotID("p" + strconv.Itoa(i)) }
 	for i := range singles {
 		g.calls(pilot(i), 1, nil)
 	}
-	g.submit(Job{Name: "gang", Step: "g", Tasks: 2})
+	g.submit(taskqueue.Job{Name: "gang", Step: "g", Tasks: 2})
 	gathers := func() *gathering {
 		t.Helper()
 		if all := g.core.placement.gatherings; len(all) == 1 {
@@ -458,11 +469,11 @@ func TestAGangGathersAmongManyPilots(t *testing.T) {
 	}
 	gt := gathers()
 	moves := gt.moves
-	g.tellsEnd(pilot(0), Succeeded)
+	g.tellsEnd(pilot(0), taskqueue.Succeeded)
 	if gt.moves != moves {
 		t.Error("all pilots are looked at in the same moment again")
 	}
-	g.tellsEnd(pilot(1), Succeeded)
+	g.tellsEnd(pilot(1), taskqueue.Succeeded)
 	if g.count("gang", pilot(0)) != 1 {
 		g.calls(pilot(0), 1, nil)
 	}

@@ -199,7 +199,7 @@ func (fl *fleet) nodeEnded(a *attempt) {
 
 // nodeFailed takes note of an attempt that failed at a pilot, and reports whether its node is to blame, as is
 // known.
-func (c *Core) nodeFailed(p *pilot, j *job, r *Result) bool {
+func (c *Core) nodeFailed(p *pilot, j *job, r *taskqueue.Result) bool {
 	if p == nil || c.config.NodeFailures < 0 || j.original.gang() || !ofNodeOrJob(r.Outcome) {
 		return false
 	}
@@ -214,7 +214,7 @@ func (c *Core) nodeFailed(p *pilot, j *job, r *Result) bool {
 		return false
 	}
 	h := c.fleet.doubt(p)
-	h.add(j, r.describe(""))
+	h.add(j, r.Describe(""))
 	h.count()
 	h.failedAt = c.now
 	c.armNodes(h.failedAt.After(c.config.NodePause))
@@ -227,9 +227,10 @@ func (c *Core) nodeFailed(p *pilot, j *job, r *Result) bool {
 
 // ofNodeOrJob reports whether either may be to blame for an end. Nobody else can exceed what a job says
 // that it needs, or change its inputs, and a pilot that is lost says nothing of what ran there.
-func ofNodeOrJob(o Outcome) bool {
-	return o == Exited || o == Signalled || o == MissingOutput || o == StageInFailed || o == StageOutFailed ||
-		o == OutOfDisk
+func ofNodeOrJob(o taskqueue.Outcome) bool {
+	return o == taskqueue.Exited || o == taskqueue.Signalled || o == taskqueue.MissingOutput ||
+		o == taskqueue.StageInFailed || o == taskqueue.StageOutFailed ||
+		o == taskqueue.OutOfDisk
 }
 
 func (h *health) add(j *job, what string) {
@@ -311,7 +312,7 @@ func (c *Core) nodeSucceeded(p *pilot, j *job) {
 	}
 	if h := p.host.health; h != nil {
 		if h.told {
-			c.tellOfNode(NodeTrusted, h, "a job has succeeded there")
+			c.tellOfNode(taskqueue.NodeTrusted, h, "a job has succeeded there")
 		}
 		c.fleet.trust(h)
 	}
@@ -346,13 +347,13 @@ func (c *Core) condemn(h *health) {
 			c.journal.persistFate(j)
 		}
 	}
-	c.tellOfNode(NodeDoubted, h, c.whyDoubted(h))
+	c.tellOfNode(taskqueue.NodeDoubted, h, c.whyDoubted(h))
 }
 
 // tellOfNode tells of a node by its host.
-func (c *Core) tellOfNode(kind EventKind, h *health, why string) {
-	h.told = kind == NodeDoubted
-	c.event(Event{Kind: kind, Host: hostOf(h.node), Reason: why})
+func (c *Core) tellOfNode(kind taskqueue.EventKind, h *health, why string) {
+	h.told = kind == taskqueue.NodeDoubted
+	c.event(taskqueue.Event{Kind: kind, Host: hostOf(h.node), Reason: why})
 }
 
 // postpone has the node tried later.
@@ -371,7 +372,7 @@ func (c *Core) postpone(h *health) {
 
 // hostOf is the host of a node, as people know it.
 func hostOf(node string) string {
-	host, _, _ := strings.Cut(node, nodeSeparator)
+	host, _, _ := strings.Cut(node, taskqueue.NodeSeparator)
 	return host
 }
 
@@ -406,11 +407,11 @@ func (c *Core) reviewNodes() {
 func (c *Core) reviewNode(h *health) {
 	switch doubted := c.fleet.isDoubted(h); {
 	case doubted && !h.told && h.pauses > 0 && c.now >= h.tryAt: // before, it mostly comes to nothing
-		c.tellOfNode(NodeDoubted, h, c.whyDoubted(h))
+		c.tellOfNode(taskqueue.NodeDoubted, h, c.whyDoubted(h))
 	case !doubted:
 		h.tryAt, h.pauses = 0, 0
 		if h.told {
-			c.tellOfNode(NodeTrusted, h, "the jobs that failed there failed elsewhere too")
+			c.tellOfNode(taskqueue.NodeTrusted, h, "the jobs that failed there failed elsewhere too")
 		}
 	}
 	if h.possibly == 0 && !h.condemned {

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // farm is a Core with nodes that run jobs in steps of a tenth of a second. What a node is told it does.
@@ -13,38 +15,40 @@ type farm struct {
 	*binding
 	slots int
 	took  time.Duration // by a job that succeeds
-	bad   map[PilotID]Result
+	bad   map[taskqueue.PilotID]taskqueue.Result
 	fails map[string]bool // jobs that fail wherever they run
-	runs  map[PilotID]map[AttemptID]time.Time
-	tried map[string][]PilotID // where each job has ended
-	lost  map[PilotID]int      // failures there
-	said  []Event
+	runs  map[taskqueue.PilotID]map[taskqueue.AttemptID]time.Time
+	tried map[string][]taskqueue.PilotID // where each job has ended
+	lost  map[taskqueue.PilotID]int      // failures there
+	said  []taskqueue.Event
 	steps int
 }
 
 func newFarm(t *testing.T, nodes, slots int, took time.Duration) *farm {
 	f := &farm{
-		binding: newBinding(t), slots: slots, took: took, bad: map[PilotID]Result{}, fails: map[string]bool{},
-		runs: map[PilotID]map[AttemptID]time.Time{}, tried: map[string][]PilotID{}, lost: map[PilotID]int{},
+		binding: newBinding(t), slots: slots, took: took, bad: map[taskqueue.PilotID]taskqueue.Result{},
+		fails: map[string]bool{},
+		runs:  map[taskqueue.PilotID]map[taskqueue.AttemptID]time.Time{}, tried: map[string][]taskqueue.PilotID{},
+		lost: map[taskqueue.PilotID]int{},
 	}
 	for i := range nodes {
-		f.come(PilotID(fmt.Sprintf("n%d", i)))
+		f.come(taskqueue.PilotID(fmt.Sprintf("n%d", i)))
 	}
 	return f
 }
 
-func (f *farm) come(p PilotID) {
-	f.runs[p] = map[AttemptID]time.Time{}
-	f.tell(p, func(s *Sync) { s.Hello.Has.MilliCPUs = int64(1000 * f.slots) })
+func (f *farm) come(p taskqueue.PilotID) {
+	f.runs[p] = map[taskqueue.AttemptID]time.Time{}
+	f.tell(p, func(s *taskqueue.Sync) { s.Hello.Has.MilliCPUs = int64(1000 * f.slots) })
 }
 
 // tell is sync, and keeps what is said.
-func (f *farm) tell(p PilotID, change func(*Sync)) {
+func (f *farm) tell(p taskqueue.PilotID, change func(*taskqueue.Sync)) {
 	f.t.Helper()
 	f.seq[p]++
-	s := Sync{Pilot: p, Seq: f.seq[p], LastAnswer: f.last[p], Hold: true}
+	s := taskqueue.Sync{Pilot: p, Seq: f.seq[p], LastAnswer: f.last[p], Hold: true}
 	if f.last[p] == 0 {
-		s.Full, s.Hello = true, &PilotInfo{Host: string(p), Site: "far", Has: Resources{MilliCPUs: 1000}}
+		s.Full, s.Hello = true, &taskqueue.PilotInfo{Host: string(p), Site: "far", Has: taskqueue.Resources{MilliCPUs: 1000}}
 	}
 	if change != nil {
 		change(&s)
@@ -62,9 +66,9 @@ func (f *farm) tell(p PilotID, change func(*Sync)) {
 // verifyEvery is after how many messages the Core is verified, which costs more than all of them.
 const verifyEvery = 20
 
-func (f *farm) keep(e Effects) {
+func (f *farm) keep(e taskqueue.Effects) {
 	for _, event := range e.Events {
-		if event.Kind == NodeDoubted || event.Kind == NodeTrusted {
+		if event.Kind == taskqueue.NodeDoubted || event.Kind == taskqueue.NodeTrusted {
 			f.said = append(f.said, event)
 		}
 	}
@@ -74,30 +78,30 @@ func (f *farm) keep(e Effects) {
 func (f *farm) moment() {
 	f.t.Helper()
 	f.now = f.now.Add(100 * time.Millisecond)
-	f.keep(f.step(Tick{}))
+	f.keep(f.step(taskqueue.Tick{}))
 	for _, p := range sortedKeys(f.runs) {
 		f.work(p)
 	}
 }
 
 // work has a pilot tell what has ended there, and begin what it has room for.
-func (f *farm) work(p PilotID) {
+func (f *farm) work(p taskqueue.PilotID) {
 	f.t.Helper()
-	var ended []Result
-	f.has[p] = slices.DeleteFunc(f.has[p], func(a Assignment) bool {
+	var ended []taskqueue.Result
+	f.has[p] = slices.DeleteFunc(f.has[p], func(a taskqueue.Assignment) bool {
 		at, begun := f.runs[p][a.Attempt]
-		r := Result{Job: a.Job, Attempt: a.Attempt}
+		r := taskqueue.Result{Job: a.Job, Attempt: a.Attempt}
 		switch {
 		case !begun && f.asked[a.Attempt]:
-			r.Outcome = Ended
+			r.Outcome = taskqueue.Ended
 		case !begun || f.now.Before(at):
 			return false
 		default:
 			delete(f.runs[p], a.Attempt)
 			f.tried[a.Name] = append(f.tried[a.Name], p)
 			if how, bad := f.bad[p]; bad || f.fails[a.Name] {
-				if r.Outcome = how.Outcome; r.Outcome == Succeeded {
-					r.Outcome, r.ExitCode = Exited, max(1, how.ExitCode)
+				if r.Outcome = how.Outcome; r.Outcome == taskqueue.Succeeded {
+					r.Outcome, r.ExitCode = taskqueue.Exited, max(1, how.ExitCode)
 				}
 				f.lost[p]++
 			}
@@ -105,7 +109,7 @@ func (f *farm) work(p PilotID) {
 		ended = append(ended, r)
 		return true
 	})
-	var started []AttemptRef
+	var started []taskqueue.AttemptRef
 	for _, a := range f.has[p] {
 		if _, begun := f.runs[p][a.Attempt]; !begun && len(f.runs[p]) < f.slots && !f.asked[a.Attempt] {
 			took := f.took
@@ -113,11 +117,11 @@ func (f *farm) work(p PilotID) {
 				took = 0
 			}
 			f.runs[p][a.Attempt] = f.now.Add(took)
-			started = append(started, AttemptRef{Job: a.Job, Attempt: a.Attempt})
+			started = append(started, taskqueue.AttemptRef{Job: a.Job, Attempt: a.Attempt})
 		}
 	}
 	if len(ended)+len(started) > 0 || f.held[p] == 0 {
-		f.tell(p, func(s *Sync) { s.Ended, s.Started = ended, started })
+		f.tell(p, func(s *taskqueue.Sync) { s.Ended, s.Started = ended, started })
 	}
 }
 
@@ -127,7 +131,7 @@ func (f *farm) until(most time.Duration) {
 	begin := f.now
 	for f.now.Sub(begin) < most {
 		totals := f.core.Totals()
-		if totals.ByState[Done]+totals.ByState[Failed]+totals.ByState[Blocked] == totals.Jobs {
+		if totals.ByState[taskqueue.Done]+totals.ByState[taskqueue.Failed]+totals.ByState[taskqueue.Blocked] == totals.Jobs {
 			return
 		}
 		f.moment()
@@ -135,14 +139,14 @@ func (f *farm) until(most time.Duration) {
 	f.t.Fatalf("after %v: %+v, failures %v", most, f.core.Totals(), f.lost)
 }
 
-func (f *farm) count(s State) int { return f.core.Totals().ByState[s] }
+func (f *farm) count(s taskqueue.State) int { return f.core.Totals().ByState[s] }
 
 // One node that ends each command at once, lacks a program, or has commands write nothing, takes few attempts
 // and no job with it. It is named, and the others do the work in about the time that they need for it.
 func TestOneBadNodeFailsNoJob(t *testing.T) {
 	for _, nodes := range []int{4, 8} {
 		for _, slots := range []int{1, 4} {
-			for _, how := range []Result{{ExitCode: 3}, {ExitCode: notFound}, {Outcome: MissingOutput}} {
+			for _, how := range []taskqueue.Result{{ExitCode: 3}, {ExitCode: notFound}, {Outcome: taskqueue.MissingOutput}} {
 				name := fmt.Sprintf("%d nodes of %d slots, %s %d", nodes, slots, how.Outcome, how.ExitCode)
 				t.Run(name, func(t *testing.T) {
 					f := newFarm(t, nodes, slots, 10*time.Second)
@@ -150,10 +154,10 @@ func TestOneBadNodeFailsNoJob(t *testing.T) {
 					jobs := max(100, 8*nodes*slots)
 					f.jobs("s", 0, jobs)
 					f.until(15 * time.Minute)
-					if failed := f.count(Failed); failed > 0 || f.lost["n1"] > 8 {
+					if failed := f.count(taskqueue.Failed); failed > 0 || f.lost["n1"] > 8 {
 						t.Errorf("%d jobs failed, and %d attempts", failed, f.lost["n1"])
 					}
-					if len(f.said) == 0 || f.said[0].Host != "n1" || f.said[0].Kind != NodeDoubted {
+					if len(f.said) == 0 || f.said[0].Host != "n1" || f.said[0].Kind != taskqueue.NodeDoubted {
 						t.Errorf("said: %v", f.said)
 					}
 					for _, said := range f.said {
@@ -171,25 +175,25 @@ func TestOneBadNodeFailsNoJob(t *testing.T) {
 // jobs before those are there.
 func TestABadNodeThatComesFirst(t *testing.T) {
 	f := newFarm(t, 0, 1, 10*time.Second)
-	f.step(SetSite{Site{Name: "far", MaxPilots: 4}})
+	f.step(taskqueue.SetSite{Site: taskqueue.Site{Name: "far", MaxPilots: 4}})
 	f.jobs("s", 0, 100)
 	for i := range 4 {
-		f.step(PilotSubmitted{Site: "far", Launch: fmt.Sprintf("n%d", i)})
+		f.step(taskqueue.PilotSubmitted{Site: "far", Launch: fmt.Sprintf("n%d", i)})
 	}
-	f.bad["n0"] = Result{ExitCode: notFound}
-	register := func(p PilotID) {
-		f.runs[p] = map[AttemptID]time.Time{}
-		f.tell(p, func(s *Sync) { s.Hello.Launch = string(p) })
+	f.bad["n0"] = taskqueue.Result{ExitCode: notFound}
+	register := func(p taskqueue.PilotID) {
+		f.runs[p] = map[taskqueue.AttemptID]time.Time{}
+		f.tell(p, func(s *taskqueue.Sync) { s.Hello.Launch = string(p) })
 	}
 	register("n0")
 	for range 100 {
 		f.moment()
 	}
-	for _, p := range []PilotID{"n1", "n2", "n3"} {
+	for _, p := range []taskqueue.PilotID{"n1", "n2", "n3"} {
 		register(p)
 	}
 	f.until(15 * time.Minute)
-	if failed := f.count(Failed); failed > 0 || f.lost["n0"] > 8 {
+	if failed := f.count(taskqueue.Failed); failed > 0 || f.lost["n0"] > 8 {
 		t.Errorf("%d jobs failed, and %d attempts", failed, f.lost["n0"])
 	}
 }
@@ -209,7 +213,7 @@ func TestJobsThatFailEverywhereCondemnNoNode(t *testing.T) {
 				most = time.Duration(120/(4*nodes)+6) * f.took
 			}
 			f.until(most)
-			if failed := f.count(Failed); failed != 120/every {
+			if failed := f.count(taskqueue.Failed); failed != 120/every {
 				t.Errorf("%d nodes: %d jobs failed of %d", nodes, failed, 120/every)
 			}
 			again := 0
@@ -236,7 +240,7 @@ func TestJobsThatFailEverywhereCondemnNoNode(t *testing.T) {
 // A node that was mended is tried with one job after a while, and gets jobs again when that succeeds.
 func TestAMendedNodeGetsJobsAgain(t *testing.T) {
 	f := newFarm(t, 4, 1, 10*time.Second)
-	f.bad["n1"] = Result{ExitCode: 3}
+	f.bad["n1"] = taskqueue.Result{ExitCode: 3}
 	f.jobs("s", 0, 400)
 	for range 300 {
 		f.moment()
@@ -253,7 +257,7 @@ func TestAMendedNodeGetsJobsAgain(t *testing.T) {
 	if done-before < 50 {
 		t.Errorf("the mended node did %d jobs", done-before)
 	}
-	if last := f.said[len(f.said)-1]; last.Kind != NodeTrusted || last.Host != "n1" {
+	if last := f.said[len(f.said)-1]; last.Kind != taskqueue.NodeTrusted || last.Host != "n1" {
 		t.Errorf("said last: %v", last)
 	}
 }
@@ -261,17 +265,18 @@ func TestAMendedNodeGetsJobsAgain(t *testing.T) {
 // A job that could run on the bad node alone is tried there all the same.
 func TestABadNodeThatAloneHasWhatAJobNeeds(t *testing.T) {
 	f := newFarm(t, 3, 1, time.Second)
-	f.bad["big"] = Result{ExitCode: 3}
-	f.runs["big"] = map[AttemptID]time.Time{}
-	f.tell("big", func(s *Sync) { s.Hello.Has.Memory = 1000 })
+	f.bad["big"] = taskqueue.Result{ExitCode: 3}
+	f.runs["big"] = map[taskqueue.AttemptID]time.Time{}
+	f.tell("big", func(s *taskqueue.Sync) { s.Hello.Has.Memory = 1000 })
 	f.jobs("s", 0, 50)
 	for range 100 {
 		f.moment()
 	}
-	sub := Submit{Run: 1, Jobs: []Job{{Name: "large", Step: "large", Needs: Resources{Memory: 500}}}}
+	sub := taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: "large", Step: "large",
+		Needs: taskqueue.Resources{Memory: 500}}}}
 	f.step(sub)
 	f.until(5 * time.Minute)
-	if where := f.tried["large"]; !slices.Equal(where, []PilotID{"big", "big", "big"}) {
+	if where := f.tried["large"]; !slices.Equal(where, []taskqueue.PilotID{"big", "big", "big"}) {
 		t.Errorf("it was tried on %v", where)
 	}
 }
@@ -279,13 +284,13 @@ func TestABadNodeThatAloneHasWhatAJobNeeds(t *testing.T) {
 // Explain names the node.
 func TestExplainNamesTheBadNode(t *testing.T) {
 	f := newFarm(t, 2, 1, time.Hour)
-	f.bad["n0"] = Result{ExitCode: 3}
+	f.bad["n0"] = taskqueue.Result{ExitCode: 3}
 	f.jobs("s", 0, 10)
 	for range 100 {
 		f.moment()
 	}
 	for job := range f.core.Jobs(1, 0) {
-		if job.State != Ready {
+		if job.State != taskqueue.Ready {
 			continue
 		}
 		e, _ := f.core.Explain(job.ID)

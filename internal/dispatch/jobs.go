@@ -33,7 +33,7 @@ type jobs struct {
 	// All jobs of all runs, and what many of them share. Jobs leave with their runs.
 	table    rows.Table[job] // none stands in row 0
 	policies map[policyKey]*policy
-	totals   Totals
+	totals   taskqueue.Totals
 
 	// Requirement classes: what a pilot is compared with.
 	classes     map[classKey]*class
@@ -66,44 +66,6 @@ func newJobs(s *transition, sh *shares, rs *runs, fs *files) jobs {
 	return js
 }
 
-// JobID names a job for ever. The upper 32 bits are its run; the lower ones are its
-// number: its place in the order in which the jobs of the run were submitted, from 1.
-type JobID uint64
-
-// NewJobID names a job by its run and its number there.
-func NewJobID(run taskqueue.RunID, number uint32) JobID { return JobID(run)<<32 | JobID(number) }
-
-// Run is the run that the job belongs to.
-func (id JobID) Run() taskqueue.RunID { return taskqueue.RunID(id >> 32) }
-
-// Number is the place of the job in its run, as people know it.
-func (id JobID) Number() uint32 { return uint32(id) }
-
-// Totals counts jobs by state.
-type Totals struct {
-	Jobs    int
-	ByState [Cancelled + 1]int
-	Reused  int // of Done: results of earlier runs as they were, and not made again since
-}
-
-// Summed are the totals of several steps together.
-func Summed(steps []StepTotals) (sum Totals) {
-	for i := range steps {
-		t := &steps[i].Totals
-		sum.Jobs, sum.Reused = sum.Jobs+t.Jobs, sum.Reused+t.Reused
-		for state, n := range t.ByState {
-			sum.ByState[state] += n
-		}
-	}
-	return sum
-}
-
-// StepTotals are the totals of one step of a run.
-type StepTotals struct {
-	Step string
-	Totals
-}
-
 // job is a submitted Job, kept small: millions of them are queued at times. It
 // stands in four lines of the processor's cache, and each of its requests in one;
 // what a match looks at stands in the first.
@@ -121,18 +83,18 @@ type job struct {
 	effective    int32    // priority, inherited from jobs that wait for it
 	ungranted    int32    // requests that stand behind others
 	absent       int32    // versions that it waits for although granted
-	state        State
+	state        taskqueue.State
 	result       resultKind // whose its result is, when it is Done
 	regenerating bool       // was Done, and runs again because outputs of it are gone
 	freshly      bool       // in worklists.fresh
 
 	// What it is, fixed at its submission, and what happened to it. committed is
 	// the attempt whose outputs count, and stays while the job is regenerating.
-	id         JobID
+	id         taskqueue.JobID
 	step       *step // and through it, its run
 	readySince instant
 	fate       *fate // what went wrong so far
-	committed  AttemptID
+	committed  taskqueue.AttemptID
 	original   *class // what it needed when it was submitted
 	priority   int32  // as submitted; see own
 	row        uint32 // its rank
@@ -140,8 +102,8 @@ type job struct {
 	// What it promises and how failures are taken, fixed; the key is known when
 	// the identities of all inputs are.
 	name    string
-	key     identity // under which its result is kept; zero while unknown
-	outputs []Output // as in Writes
+	key     identity           // under which its result is kept; zero while unknown
+	outputs []taskqueue.Output // as in Writes
 	policy  *policy
 
 	text jobText // what only assignments, records and views need
@@ -152,7 +114,7 @@ type jobText struct {
 	payload   []byte
 	digest    string
 	submitted instant
-	one       [1]Output // what outputs holds if it is the only one
+	one       [1]taskqueue.Output // what outputs holds if it is the only one
 }
 
 // span says that jobs of a run which follow each other by number do so by row, from
@@ -170,7 +132,7 @@ func (r *run) row(number uint32) uint32 {
 
 // step is a step of the workflow in one run.
 type step struct {
-	StepTotals
+	taskqueue.StepTotals
 	run *run
 	// failedOn are nodes on which its jobs failed since one succeeded, at most maxFailedOn.
 	failedOn []string
@@ -181,19 +143,19 @@ type step struct {
 // exported fields are durable, as they are in table fate; the others begin empty
 // after a restart. A retry by a person begins a new fate.
 type fate struct {
-	Tries     int          `json:"t,omitempty"` // failed attempts that count
-	Losses    int          `json:"l,omitempty"`
-	Attempts  []AttemptID  `json:"a,omitempty"` // whose results are not taken again, the last maxRemembered
-	Memory    int64        `json:"m,omitempty"` // grown
-	Avoid     string       `json:"h,omitempty"` // host where it failed for want of something
-	NotBefore instant      `json:"n,omitempty"`
-	Withdrawn bool         `json:"w,omitempty"` // its requests have left the FIFOs
-	End       State        `json:"s,omitempty"` // Failed or Cancelled
-	Reason    string       `json:"r,omitempty"`
-	Private   bool         `json:"p,omitempty"` // somebody wrote to what it read; it gets copies of its own
-	Saved     *saved       `json:"k,omitempty"` // its checkpoint
-	Gang      *doneMembers `json:"g,omitempty"` // of its gang, while others of that run
-	Priority  *int32       `json:"u,omitempty"` // that a person has given it; nil: none has
+	Tries     int                   `json:"t,omitempty"` // failed attempts that count
+	Losses    int                   `json:"l,omitempty"`
+	Attempts  []taskqueue.AttemptID `json:"a,omitempty"` // whose results are not taken again, the last maxRemembered
+	Memory    int64                 `json:"m,omitempty"` // grown
+	Avoid     string                `json:"h,omitempty"` // host where it failed for want of something
+	NotBefore instant               `json:"n,omitempty"`
+	Withdrawn bool                  `json:"w,omitempty"` // its requests have left the FIFOs
+	End       taskqueue.State       `json:"s,omitempty"` // Failed or Cancelled
+	Reason    string                `json:"r,omitempty"`
+	Private   bool                  `json:"p,omitempty"` // somebody wrote to what it read; it gets copies of its own
+	Saved     *saved                `json:"k,omitempty"` // its checkpoint
+	Gang      *doneMembers          `json:"g,omitempty"` // of its gang, while others of that run
+	Priority  *int32                `json:"u,omitempty"` // that a person has given it; nil: none has
 
 	cache         cacheID // while it is regenerating: where its outputs are needed
 	regenerations int     // since a reader was done; bounded by Config.MaxRegenerations
@@ -214,7 +176,7 @@ func (j *job) itsFate() *fate {
 	return j.fate
 }
 
-func (f *fate) remember(id AttemptID) {
+func (f *fate) remember(id taskqueue.AttemptID) {
 	if len(f.Attempts) == maxRemembered {
 		f.Attempts = slices.Delete(f.Attempts, 0, 1)
 	}
@@ -235,12 +197,12 @@ func (j *job) share() *share { return j.step.run.share }
 
 // live reports whether an attempt of the job may still be committed.
 func (j *job) live() bool {
-	return j.state < Done
+	return j.state < taskqueue.Done
 }
 
 // dealtWith reports whether the end of the attempt was taken in before, other than by
 // the last commit.
-func (j *job) dealtWith(id AttemptID) bool {
+func (j *job) dealtWith(id taskqueue.AttemptID) bool {
 	return j.fate != nil && slices.Contains(j.fate.Attempts, id)
 }
 
@@ -252,7 +214,7 @@ func (j *job) tries() int {
 }
 
 // find returns the job of an ID that somebody says, or nil.
-func (js *jobs) find(id JobID) *job {
+func (js *jobs) find(id taskqueue.JobID) *job {
 	r := js.runs.byID[id.Run()]
 	if r == nil || id.Number() == 0 || id.Number() > r.jobs {
 		return nil
@@ -288,7 +250,7 @@ func (js *jobs) of(r *run) iter.Seq[*job] {
 	}
 }
 
-func (js *jobs) known(ids []JobID) error {
+func (js *jobs) known(ids []taskqueue.JobID) error {
 	for _, id := range ids {
 		if js.find(id) == nil {
 			return refuse("dispatch: there is no job %d of run %d", id.Number(), id.Run())
@@ -298,13 +260,13 @@ func (js *jobs) known(ids []JobID) error {
 }
 
 // JobNamed returns the job of that name in a run.
-func (c *Core) JobNamed(run taskqueue.RunID, name string) (JobID, bool) {
+func (c *Core) JobNamed(run taskqueue.RunID, name string) (taskqueue.JobID, bool) {
 	r := c.runs.byID[run]
 	if r == nil {
 		return 0, false
 	}
 	number, ok := c.jobs.named(r, r.names.Hash(name), name)
-	return NewJobID(run, number), ok
+	return taskqueue.NewJobID(run, number), ok
 }
 
 // named finds the number of a job by its name, of which the hash is known.
@@ -313,11 +275,11 @@ func (js *jobs) named(r *run, hash uint64, name string) (number uint32, ok bool)
 }
 
 // counted are the totals that a job counts in: of its step, its run and all.
-func (j *job) counted(js *jobs) [3]*Totals {
-	return [3]*Totals{&j.step.Totals, &j.step.run.totals, &js.totals}
+func (j *job) counted(js *jobs) [3]*taskqueue.Totals {
+	return [3]*taskqueue.Totals{&j.step.Totals, &j.step.run.totals, &js.totals}
 }
 
-func (js *jobs) setState(j *job, s State) {
+func (js *jobs) setState(j *job, s taskqueue.State) {
 	before, reused := j.state, j.fromBefore()
 	j.state = s
 	for _, t := range j.counted(js) {
@@ -337,7 +299,7 @@ func (js *jobs) setState(j *job, s State) {
 
 // fromBefore reports whether the job counts as Reused. Its committed attempt changes only
 // while it is not Done.
-func (j *job) fromBefore() bool { return j.state == Done && j.committed == reusedAttempt }
+func (j *job) fromBefore() bool { return j.state == taskqueue.Done && j.committed == reusedAttempt }
 
 // backOff keeps the job from being ready for its pause.
 func (js *jobs) backOff(j *job) {
@@ -403,7 +365,7 @@ func (js *jobs) blockedBy(j *job) string {
 func (js *jobs) culprit(j *job) *job {
 	for range js.table.Len() {
 		v := j.missingInput()
-		if j.state != Blocked || v == nil || v.writer == nil {
+		if j.state != taskqueue.Blocked || v == nil || v.writer == nil {
 			return j
 		}
 		j = v.writer
@@ -413,9 +375,9 @@ func (js *jobs) culprit(j *job) *job {
 
 func (j *job) ending() string {
 	switch j.state {
-	case Failed:
+	case taskqueue.Failed:
 		return "failed"
-	case Cancelled:
+	case taskqueue.Cancelled:
 		return "was cancelled"
 	}
 	if j.fate == nil || j.fate.Reason == "" {

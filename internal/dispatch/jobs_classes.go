@@ -26,7 +26,7 @@ type class struct {
 	index     int // no other class has it
 	key       classKey
 	users     int // jobs that need it now, jobs that were submitted with it, and attempts
-	needs     Resources
+	needs     taskqueue.Resources
 	countable []countable // of pilots, in thousandths
 	pools     []poolNeed  // of what is none of pilots
 	tools     []string
@@ -46,13 +46,13 @@ type classKey struct {
 	countable, tools        string
 	gpuShare                int64
 	site                    string
-	wait                    time.Duration   // for the preferred site
-	host                    string          // must run there: its inputs are only in caches of this host
-	pilot                   PilotID         // or only in this pilot's
-	avoid                   string          // not on this host while another can
-	run                     taskqueue.RunID // whose limits it draws on; 0: of none
-	tasks                   int             // members of a gang; 0: it is none
-	apart                   bool            // each of them on a host of its own
+	wait                    time.Duration     // for the preferred site
+	host                    string            // must run there: its inputs are only in caches of this host
+	pilot                   taskqueue.PilotID // or only in this pilot's
+	avoid                   string            // not on this host while another can
+	run                     taskqueue.RunID   // whose limits it draws on; 0: of none
+	tasks                   int               // members of a gang; 0: it is none
+	apart                   bool              // each of them on a host of its own
 }
 
 // inAll is how long an attempt of the class needs a pilot: for its command, as jobs say, and to
@@ -73,9 +73,11 @@ const maxCount = 1 << 40
 // thousandths is how a number of countable things is compared: some are shared.
 func thousandths(n int64) int64 { return min(n, maxCount) * quantity.WholeGPU }
 
-func (js *jobs) classOf(r *run, j *Job) *class { return js.intern(js.keyOf(r, j), j.Needs.Countable) }
+func (js *jobs) classOf(r *run, j *taskqueue.Job) *class {
+	return js.intern(js.keyOf(r, j), j.Needs.Countable)
+}
 
-func (js *jobs) keyOf(r *run, j *Job) classKey {
+func (js *jobs) keyOf(r *run, j *taskqueue.Job) classKey {
 	k := classKey{
 		milliCPUs: j.Needs.MilliCPUs, memory: j.Needs.Memory, disk: j.Needs.Disk, time: j.Needs.Time,
 		countable: joinCountable(j.Needs.Countable), gpuShare: j.Needs.GPUShare, site: j.Site,
@@ -101,7 +103,7 @@ func (js *jobs) keyOf(r *run, j *Job) classKey {
 }
 
 // checkClasses refuses jobs of more classes than there may be.
-func (js *jobs) checkClasses(r *run, jobs []Job) error {
+func (js *jobs) checkClasses(r *run, jobs []taskqueue.Job) error {
 	if len(js.classes)+len(jobs) <= js.mostClasses {
 		return nil
 	}
@@ -180,7 +182,7 @@ func (js *jobs) intern(k classKey, counts map[string]int64) *class {
 	}
 	cl := &class{
 		index: pop(&js.spare), key: k,
-		needs: Resources{
+		needs: taskqueue.Resources{
 			MilliCPUs: k.milliCPUs, Memory: k.memory, Disk: k.disk, Time: k.time, Countable: maps.Clone(counts),
 			GPUShare: k.gpuShare,
 		},
@@ -204,7 +206,7 @@ func (js *jobs) intern(k classKey, counts map[string]int64) *class {
 func (js *jobs) draw(cl *class) {
 	cl.countable, cl.pools = nil, nil
 	cl.onPilot, cl.shareOnPilot = cl.needs.Countable, cl.needs.GPUShare
-	for _, need := range cl.needs.counted() {
+	for _, need := range countableOf(&cl.needs) {
 		pools := js.poolsOf(cl.key.run, need.name)
 		for _, p := range pools {
 			cl.pools = append(cl.pools, poolNeed{p, (need.n + quantity.WholeGPU - 1) / quantity.WholeGPU})
@@ -225,8 +227,8 @@ func (js *jobs) draw(cl *class) {
 	}
 }
 
-// counted are the countable things that a job needs, by their names, in thousandths.
-func (r *Resources) counted() (list []countable) {
+// countableOf are the countable things that a job needs, by their names, in thousandths.
+func countableOf(r *taskqueue.Resources) (list []countable) {
 	for _, name := range slices.Sorted(maps.Keys(r.Countable)) {
 		list = append(list, countable{name, thousandths(r.Countable[name])})
 	}
@@ -236,11 +238,11 @@ func (r *Resources) counted() (list []countable) {
 	return list
 }
 
-// counts reports whether a job needs countable things.
-func (r *Resources) counts() bool { return len(r.Countable) > 0 || r.GPUShare > 0 }
+// needsCountable reports whether a job needs countable things.
+func needsCountable(r *taskqueue.Resources) bool { return len(r.Countable) > 0 || r.GPUShare > 0 }
 
 // onOne is what the class needs of the pilot that runs a job of it.
-func (cl *class) onOne() Resources {
+func (cl *class) onOne() taskqueue.Resources {
 	needs := cl.needs
 	needs.Countable, needs.GPUShare = cl.onPilot, cl.shareOnPilot
 	return needs
@@ -249,7 +251,7 @@ func (cl *class) onOne() Resources {
 // drawAgain is for when limits of runs or of the TaskQueue have changed.
 func (js *jobs) drawAgain() {
 	for _, cl := range js.byIndex {
-		if cl != nil && cl.needs.counts() {
+		if cl != nil && needsCountable(&cl.needs) {
 			js.draw(cl)
 		}
 	}
@@ -275,7 +277,7 @@ func joinCountable(counts map[string]int64) string {
 
 // policy is the part of jobs that mostly is the same for all of a step.
 type policy struct {
-	retry      Retry
+	retry      taskqueue.Retry
 	wait       time.Duration
 	checkpoint string
 	once       bool
@@ -292,7 +294,7 @@ type policyKey struct {
 	once       bool
 }
 
-func (js *jobs) policyOf(j *Job) *policy {
+func (js *jobs) policyOf(j *taskqueue.Job) *policy {
 	k := policyKey{j.Retry.Attempts, j.Retry.Backoff, j.Retry.MemoryFactor, "", j.WaitForData, j.Checkpoint, j.Once}
 	if len(j.Retry.ExitCodes) > 0 {
 		k.exitCodes = fmt.Sprint(j.Retry.ExitCodes)

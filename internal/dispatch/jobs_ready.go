@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fairway/internal/dispatch/rows"
+	"fairway/internal/taskqueue"
 )
 
 // The ready jobs are indexed by group, that is user, requirement class and priority,
@@ -245,7 +246,7 @@ func (js *jobs) beginWaits() {
 		}
 	}
 	for j := range js.all {
-		if j.state != Ready {
+		if j.state != taskqueue.Ready {
 			continue
 		}
 		j.readySince = js.now

@@ -1,6 +1,10 @@
 package dispatch
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/taskqueue"
+)
 
 // twins are jobs of runs that share results which would make the same result: they have one key.
 // One of them is executed, and the others take its result. While none has an attempt each
@@ -41,12 +45,13 @@ func (t *twins) each(key identity) func(yield func(*job) bool) {
 }
 
 // isListed reports whether a job in this state is to be listed.
-func (j *job) isListed(s State) bool {
-	return s == Ready || s == Assigned || s == Running || j.committed != 0 && j.result == ownResult
+func (j *job) isListed(s taskqueue.State) bool {
+	return s == taskqueue.Ready || s == taskqueue.Assigned || s == taskqueue.Running || j.committed != 0 &&
+		j.result == ownResult
 }
 
 // moved takes note of a job that changes its state. Whom that concerns is put into the worklists.
-func (t *twins) moved(j *job, before, now State, w *worklists) {
+func (t *twins) moved(j *job, before, now taskqueue.State, w *worklists) {
 	if j.key == (identity{}) {
 		return
 	}
@@ -56,9 +61,9 @@ func (t *twins) moved(j *job, before, now State, w *worklists) {
 	case was && !is:
 		t.remove(j)
 	}
-	if now == Assigned || now == Done {
+	if now == taskqueue.Assigned || now == taskqueue.Done {
 		for x := range t.each(j.key) {
-			if x != j && x.state == Ready {
+			if x != j && x.state == taskqueue.Ready {
 				w.twins = append(w.twins, x)
 			}
 		}
@@ -68,12 +73,12 @@ func (t *twins) moved(j *job, before, now State, w *worklists) {
 	}
 }
 
-func hasAttempt(s State) bool { return s == Assigned || s == Running }
+func hasAttempt(s taskqueue.State) bool { return s == taskqueue.Assigned || s == taskqueue.Running }
 
 // release has those looked at who wait for an attempt that has ended.
 func (t *twins) release(key identity, w *worklists) {
 	for _, x := range t.behind[key] {
-		if x.state == Waiting {
+		if x.state == taskqueue.Waiting {
 			w.examine = append(w.examine, x)
 		}
 	}
@@ -117,7 +122,7 @@ func (t *twins) executed(j *job) *job {
 		return nil
 	}
 	for x := range t.each(j.key) {
-		if x != j && hasAttempt(x.state) && x.step.run.state < RunStopping {
+		if x != j && hasAttempt(x.state) && x.step.run.state < taskqueue.RunStopping {
 			return x
 		}
 	}
@@ -144,7 +149,7 @@ func (t *twins) done(j *job) *job {
 		return nil
 	}
 	for x := range t.each(j.key) {
-		if x.state == Done && x.result == ownResult {
+		if x.state == taskqueue.Done && x.result == ownResult {
 			return x
 		}
 	}

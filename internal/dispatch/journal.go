@@ -83,11 +83,11 @@ func (jn *journal) persistFate(j *job) {
 	jn.persist(TableFate, j.id.Run(), jobKey(j.id), fateBody{bodyVersion, *j.fate})
 }
 
-func (jn *journal) persistPublished(f *file, upTo Version) {
+func (jn *journal) persistPublished(f *file, upTo taskqueue.Version) {
 	jn.persist(TablePublished, f.own.run, f.lfn, publishedBody{bodyVersion, upTo})
 }
 
-func (jn *journal) forgetPilot(id PilotID) { jn.forget(TablePilot, 0, string(id)) }
+func (jn *journal) forgetPilot(id taskqueue.PilotID) { jn.forget(TablePilot, 0, string(id)) }
 
 func (jn *journal) persist(table string, run taskqueue.RunID, key string, body any) {
 	b, err := json.Marshal(body)
@@ -145,7 +145,7 @@ func sortedKeys[K ~string, V any](m map[K]V) []K {
 }
 
 // jobKey is the number of a job in its run, and sorts as that does.
-func jobKey(id JobID) string {
+func jobKey(id taskqueue.JobID) string {
 	var b [10]byte
 	n := id.Number()
 	for i := len(b) - 1; i >= 0; i-- {
@@ -155,7 +155,9 @@ func jobKey(id JobID) string {
 	return string(b[:])
 }
 
-func fileKey(r FileRef) string { return r.LFN + "#" + strconv.FormatUint(uint64(r.Version), 10) }
+func fileKey(r taskqueue.FileRef) string {
+	return r.LFN + "#" + strconv.FormatUint(uint64(r.Version), 10)
+}
 
 // The records that are written once or more for each job are encoded by hand,
 // because that is most of what a commit costs. They are decoded as ordinary
@@ -240,7 +242,7 @@ func appendOutputs(b []byte, list []output) []byte {
 	return b
 }
 
-func appendJob(b []byte, j *job, s *Job) []byte {
+func appendJob(b []byte, j *job, s *taskqueue.Job) []byte {
 	b = appendText(append(b, `{"v":1`...), `,"n":`, s.Name)
 	b = appendText(b, `,"s":`, s.Step)
 	if len(s.Payload) > 0 {
@@ -275,7 +277,7 @@ func appendJob(b []byte, j *job, s *Job) []byte {
 		b = appendString(append(b, before...), w.LFN)
 		b = appendFlag(b, `,"p":`, w.Pattern)
 		b = appendFlag(b, `,"u":`, w.Publish)
-		b = appendFlag(b, `,"c":`, w.Storage == StorageCache)
+		b = appendFlag(b, `,"c":`, w.Storage == taskqueue.StorageCache)
 		b = appendFlag(b, `,"t":`, w.Temporary)
 		for k := range j.requests {
 			if r := &j.requests[k]; r.write != nil && int(r.output) == i {
@@ -304,7 +306,7 @@ func appendJob(b []byte, j *job, s *Job) []byte {
 	return append(b, '}')
 }
 
-func appendNeeds(b []byte, r *Resources) []byte {
+func appendNeeds(b []byte, r *taskqueue.Resources) []byte {
 	if r.Countable != nil || r.GPUShare > 0 {
 		return appendAny(b, `,"q":`, r)
 	}

@@ -56,18 +56,18 @@ type metaBody struct {
 const runKey = "run"
 
 type runBody struct {
-	V         int              `json:"v"`
-	Name      string           `json:"n,omitempty"`
-	KeepGoing bool             `json:"k,omitempty"`
-	State     RunState         `json:"s,omitempty"`
-	Complete  bool             `json:"c,omitempty"`
-	Reason    string           `json:"r,omitempty"`
-	Group     string           `json:"g,omitempty"`
-	User      string           `json:"u,omitempty"`
-	Limits    map[string]int64 `json:"l,omitempty"`
-	Scope     string           `json:"sc,omitempty"`
-	NoReuse   bool             `json:"nr,omitempty"`
-	Raised    int32            `json:"ra,omitempty"`
+	V         int                `json:"v"`
+	Name      string             `json:"n,omitempty"`
+	KeepGoing bool               `json:"k,omitempty"`
+	State     taskqueue.RunState `json:"s,omitempty"`
+	Complete  bool               `json:"c,omitempty"`
+	Reason    string             `json:"r,omitempty"`
+	Group     string             `json:"g,omitempty"`
+	User      string             `json:"u,omitempty"`
+	Limits    map[string]int64   `json:"l,omitempty"`
+	Scope     string             `json:"sc,omitempty"`
+	NoReuse   bool               `json:"nr,omitempty"`
+	Raised    int32              `json:"ra,omitempty"`
 }
 
 type sharesBody struct {
@@ -84,40 +84,40 @@ type usageBody struct {
 }
 
 type fileBody struct {
-	V        int     `json:"v"`
-	LFN      string  `json:"l"`
-	Version  Version `json:"n,omitempty"`
-	PFN      string  `json:"f"`
-	Size     int64   `json:"s,omitempty"`
-	Identity string  `json:"i,omitempty"`
-	Tag      Tag     `json:"t,omitempty"`
+	V        int               `json:"v"`
+	LFN      string            `json:"l"`
+	Version  taskqueue.Version `json:"n,omitempty"`
+	PFN      string            `json:"f"`
+	Size     int64             `json:"s,omitempty"`
+	Identity string            `json:"i,omitempty"`
+	Tag      taskqueue.Tag     `json:"t,omitempty"`
 }
 
 type jobBody struct {
-	V           int         `json:"v"`
-	Name        string      `json:"n"`
-	Step        string      `json:"s"`
-	Payload     []byte      `json:"p"`
-	Digest      string      `json:"d"`
-	Reads       []string    `json:"r"`
-	Access      []Access    `json:"ra"`
-	Read        []Version   `json:"rv"`
-	Writes      []writeBody `json:"w"`
-	Needs       Resources   `json:"q"`
-	Tools       []string    `json:"t"`
-	Site        string      `json:"at"`
-	Priority    int         `json:"pr"`
-	Retry       Retry       `json:"re"`
-	Checkpoint  string      `json:"ck"`
-	Tasks       int         `json:"ta"`
-	Apart       bool        `json:"ap"`
-	Once        bool        `json:"on"`
-	WaitForData int64       `json:"wd"`
-	Submitted   instant     `json:"su"`
+	V           int                 `json:"v"`
+	Name        string              `json:"n"`
+	Step        string              `json:"s"`
+	Payload     []byte              `json:"p"`
+	Digest      string              `json:"d"`
+	Reads       []string            `json:"r"`
+	Access      []taskqueue.Access  `json:"ra"`
+	Read        []taskqueue.Version `json:"rv"`
+	Writes      []writeBody         `json:"w"`
+	Needs       taskqueue.Resources `json:"q"`
+	Tools       []string            `json:"t"`
+	Site        string              `json:"at"`
+	Priority    int                 `json:"pr"`
+	Retry       taskqueue.Retry     `json:"re"`
+	Checkpoint  string              `json:"ck"`
+	Tasks       int                 `json:"ta"`
+	Apart       bool                `json:"ap"`
+	Once        bool                `json:"on"`
+	WaitForData int64               `json:"wd"`
+	Submitted   instant             `json:"su"`
 
-	like  alike      // those of the job before
-	texts *rows.Text // where its own texts are to stand; nil: anywhere
-	one   [1]Output  // of job, if it is the only one
+	like  alike               // those of the job before
+	texts *rows.Text          // where its own texts are to stand; nil: anywhere
+	one   [1]taskqueue.Output // of job, if it is the only one
 }
 
 // alike are texts that many jobs have in common. Whoever decodes one after the other takes
@@ -129,25 +129,25 @@ type alike struct {
 }
 
 type writeBody struct {
-	LFN     string  `json:"l"`
-	Pattern bool    `json:"p"`
-	Publish bool    `json:"u"`
-	Cache   bool    `json:"c"`
-	Temp    bool    `json:"t,omitempty"`
-	Version Version `json:"v"`
+	LFN     string            `json:"l"`
+	Pattern bool              `json:"p"`
+	Publish bool              `json:"u"`
+	Cache   bool              `json:"c"`
+	Temp    bool              `json:"t,omitempty"`
+	Version taskqueue.Version `json:"v"`
 }
 
 // commitBody holds the outputs of a job, and what a later run must know to
 // take them. Those of a job that took them itself stand in the result of Key, and so
 // do those that others have taken: Whole is not set then.
 type commitBody struct {
-	V       int       `json:"v"`
-	Attempt AttemptID `json:"a"`
-	Key     string    `json:"k"`
-	Reused  bool      `json:"re"`
-	Whole   bool      `json:"w"`
-	Inputs  []string  `json:"i"` // identities, shortened, in the order of Reads
-	Outputs []output  `json:"o"`
+	V       int                 `json:"v"`
+	Attempt taskqueue.AttemptID `json:"a"`
+	Key     string              `json:"k"`
+	Reused  bool                `json:"re"`
+	Whole   bool                `json:"w"`
+	Inputs  []string            `json:"i"` // identities, shortened, in the order of Reads
+	Outputs []output            `json:"o"`
 }
 
 type resultBody struct {
@@ -173,8 +173,8 @@ type fateBody struct {
 }
 
 type publishedBody struct {
-	V       int     `json:"v"`
-	Version Version `json:"n"`
+	V       int               `json:"v"`
+	Version taskqueue.Version `json:"n"`
 }
 
 type removeBody struct {
@@ -193,8 +193,8 @@ type launchBody struct {
 	Site string `json:"s"`
 }
 
-func (b *jobBody) job() Job {
-	j := Job{
+func (b *jobBody) job() taskqueue.Job {
+	j := taskqueue.Job{
 		Name: b.Name, Step: b.Step, Payload: b.Payload, Digest: b.Digest, Reads: b.Reads, Access: b.Access, Needs: b.Needs,
 		Tools: b.Tools, Site: b.Site, Priority: b.Priority, Retry: b.Retry, WaitForData: time.Duration(b.WaitForData),
 		Checkpoint: b.Checkpoint, Tasks: b.Tasks, Apart: b.Apart, Once: b.Once,
@@ -203,18 +203,18 @@ func (b *jobBody) job() Job {
 		j.Writes = b.one[:0] // of which newJob makes a copy
 	}
 	for _, w := range b.Writes {
-		o := Output{LFN: w.LFN, Pattern: w.Pattern, Publish: w.Publish, Temporary: w.Temp}
+		o := taskqueue.Output{LFN: w.LFN, Pattern: w.Pattern, Publish: w.Publish, Temporary: w.Temp}
 		if w.Cache {
-			o.Storage = StorageCache
+			o.Storage = taskqueue.StorageCache
 		}
 		j.Writes = append(j.Writes, o)
 	}
 	return j
 }
 
-func parseJobKey(run taskqueue.RunID, key string) (JobID, error) {
+func parseJobKey(run taskqueue.RunID, key string) (taskqueue.JobID, error) {
 	n, err := strconv.ParseUint(key, 10, 32)
-	return NewJobID(run, uint32(n)), err
+	return taskqueue.NewJobID(run, uint32(n)), err
 }
 
 func parseIdentity(s string) (identity, error) {
@@ -442,11 +442,11 @@ func (s *scan) job(b *jobBody) {
 		case "r":
 			b.Reads = s.stringsAs(b.like.reads)
 		case "ra":
-			b.Access = []Access{}
-			s.list(func() { b.Access = append(b.Access, Access(s.digits(math.MaxUint8))) })
+			b.Access = []taskqueue.Access{}
+			s.list(func() { b.Access = append(b.Access, taskqueue.Access(s.digits(math.MaxUint8))) })
 		case "rv":
 			b.Read = cleared(b.Read)
-			s.list(func() { b.Read = append(b.Read, Version(s.digits(math.MaxUint32))) })
+			s.list(func() { b.Read = append(b.Read, taskqueue.Version(s.digits(math.MaxUint32))) })
 		case "w":
 			b.Writes = cleared(b.Writes)
 			s.list(func() { b.Writes = append(b.Writes, s.write(b.texts)) })
@@ -486,7 +486,7 @@ func cleared[T any](list []T) []T {
 	return list[:0]
 }
 
-func (s *scan) needs(r *Resources) {
+func (s *scan) needs(r *taskqueue.Resources) {
 	s.object(func(name []byte) {
 		switch string(name) {
 		case "MilliCPUs":
@@ -527,7 +527,7 @@ func (s *scan) write(texts *rows.Text) (w writeBody) {
 		case "t":
 			w.Temp = s.bool()
 		case "v":
-			w.Version = Version(s.digits(math.MaxUint32))
+			w.Version = taskqueue.Version(s.digits(math.MaxUint32))
 		default:
 			s.lost = true
 		}
@@ -541,7 +541,7 @@ func (s *scan) commit(b *commitBody) {
 		case "v":
 			b.V = s.version()
 		case "a":
-			b.Attempt = AttemptID(s.digits(math.MaxUint64))
+			b.Attempt = taskqueue.AttemptID(s.digits(math.MaxUint64))
 		case "k":
 			b.Key = s.string()
 		case "re":
@@ -600,7 +600,7 @@ func (s *scan) file(b *fileBody) {
 		case "l":
 			b.LFN = s.string()
 		case "n":
-			b.Version = Version(s.digits(math.MaxUint32))
+			b.Version = taskqueue.Version(s.digits(math.MaxUint32))
 		case "f":
 			b.PFN = s.string()
 		case "s":
@@ -608,7 +608,7 @@ func (s *scan) file(b *fileBody) {
 		case "i":
 			b.Identity = s.string()
 		case "t":
-			b.Tag = Tag(s.digits(math.MaxUint64))
+			b.Tag = taskqueue.Tag(s.digits(math.MaxUint64))
 		default:
 			s.lost = true
 		}
@@ -621,7 +621,7 @@ func (s *scan) published(b *publishedBody) {
 		case "v":
 			b.V = s.version()
 		case "n":
-			b.Version = Version(s.digits(math.MaxUint32))
+			b.Version = taskqueue.Version(s.digits(math.MaxUint32))
 		default:
 			s.lost = true
 		}
@@ -653,7 +653,7 @@ func (s *scan) outputs() (list []output) {
 			case "h":
 				o.Hash = s.string()
 			case "t":
-				o.Tag = Tag(s.digits(math.MaxUint64))
+				o.Tag = taskqueue.Tag(s.digits(math.MaxUint64))
 			default:
 				s.lost = true
 			}

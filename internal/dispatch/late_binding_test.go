@@ -14,25 +14,25 @@ type binding struct {
 	t     *testing.T
 	core  *Core
 	now   time.Time
-	seq   map[PilotID]uint64
-	last  map[PilotID]uint64
-	held  map[PilotID]uint64 // Seq of the Sync that is held
-	has   map[PilotID][]Assignment
-	asked map[AttemptID]bool // to be given back, or ended
+	seq   map[taskqueue.PilotID]uint64
+	last  map[taskqueue.PilotID]uint64
+	held  map[taskqueue.PilotID]uint64 // Seq of the Sync that is held
+	has   map[taskqueue.PilotID][]taskqueue.Assignment
+	asked map[taskqueue.AttemptID]bool // to be given back, or ended
 }
 
 func newBinding(t *testing.T) *binding {
 	core, _ := New(Config{Ahead: 32})
 	b := &binding{
 		t: t, core: core, now: time.Unix(1e9, 0),
-		seq: map[PilotID]uint64{}, last: map[PilotID]uint64{}, held: map[PilotID]uint64{},
-		has: map[PilotID][]Assignment{}, asked: map[AttemptID]bool{},
+		seq: map[taskqueue.PilotID]uint64{}, last: map[taskqueue.PilotID]uint64{}, held: map[taskqueue.PilotID]uint64{},
+		has: map[taskqueue.PilotID][]taskqueue.Assignment{}, asked: map[taskqueue.AttemptID]bool{},
 	}
-	b.step(SetRun{Run{ID: 1, Name: "w", KeepGoing: true}})
+	b.step(taskqueue.SetRun{Run: taskqueue.Run{ID: 1, Name: "w", KeepGoing: true}})
 	return b
 }
 
-func (b *binding) step(in Input) Effects {
+func (b *binding) step(in taskqueue.Input) taskqueue.Effects {
 	b.t.Helper()
 	e, err := b.core.Step(b.now, in)
 	if err != nil {
@@ -42,7 +42,7 @@ func (b *binding) step(in Input) Effects {
 		b.last[r.Pilot] = max(b.last[r.Pilot], r.Answer.Number)
 		delete(b.held, r.Pilot)
 		for _, a := range r.Answer.Run {
-			if !slices.ContainsFunc(b.has[r.Pilot], func(x Assignment) bool { return x.Attempt == a.Attempt }) {
+			if !slices.ContainsFunc(b.has[r.Pilot], func(x taskqueue.Assignment) bool { return x.Attempt == a.Attempt }) {
 				b.has[r.Pilot] = append(b.has[r.Pilot], a)
 			}
 		}
@@ -55,16 +55,17 @@ func (b *binding) step(in Input) Effects {
 
 func (b *binding) after(d time.Duration) {
 	b.now = b.now.Add(d)
-	b.step(Tick{})
+	b.step(taskqueue.Tick{})
 }
 
 // sync has a pilot call; change says what it has to tell besides.
-func (b *binding) sync(pilot PilotID, change func(*Sync)) {
+func (b *binding) sync(pilot taskqueue.PilotID, change func(*taskqueue.Sync)) {
 	b.t.Helper()
 	b.seq[pilot]++
-	s := Sync{Pilot: pilot, Seq: b.seq[pilot], LastAnswer: b.last[pilot], Hold: true}
+	s := taskqueue.Sync{Pilot: pilot, Seq: b.seq[pilot], LastAnswer: b.last[pilot], Hold: true}
 	if b.last[pilot] == 0 {
-		s.Full, s.Hello = true, &PilotInfo{Host: string(pilot), Site: "far", Has: Resources{MilliCPUs: 1000}}
+		s.Full, s.Hello = true, &taskqueue.PilotInfo{Host: string(pilot), Site: "far",
+			Has: taskqueue.Resources{MilliCPUs: 1000}}
 	}
 	if change != nil {
 		change(&s)
@@ -76,38 +77,38 @@ func (b *binding) sync(pilot PilotID, change func(*Sync)) {
 // jobs submits jobs of a step.
 func (b *binding) jobs(step string, priority, n int) {
 	b.t.Helper()
-	sub := Submit{Run: 1}
+	sub := taskqueue.Submit{Run: 1}
 	for i := range n {
-		sub.Jobs = append(sub.Jobs, Job{Name: fmt.Sprintf("%s%d", step, i), Step: step, Priority: priority})
+		sub.Jobs = append(sub.Jobs, taskqueue.Job{Name: fmt.Sprintf("%s%d", step, i), Step: step, Priority: priority})
 	}
 	b.step(sub)
 }
 
 // begins has the pilot start what it was given first.
-func (b *binding) begins(pilot PilotID) Assignment {
+func (b *binding) begins(pilot taskqueue.PilotID) taskqueue.Assignment {
 	b.t.Helper()
 	if len(b.has[pilot]) == 0 {
 		b.t.Fatalf("%s was given nothing", pilot)
 	}
 	a := b.has[pilot][0]
-	b.sync(pilot, func(s *Sync) { s.Started = []AttemptRef{{Job: a.Job, Attempt: a.Attempt}} })
+	b.sync(pilot, func(s *taskqueue.Sync) { s.Started = []taskqueue.AttemptRef{{Job: a.Job, Attempt: a.Attempt}} })
 	return a
 }
 
 // runs has the pilot run what it was given first, for so long, and tell of its end.
-func (b *binding) runs(pilot PilotID, took time.Duration) {
+func (b *binding) runs(pilot taskqueue.PilotID, took time.Duration) {
 	b.t.Helper()
 	a := b.begins(pilot)
 	b.after(took)
 	b.has[pilot] = b.has[pilot][1:]
-	b.sync(pilot, func(s *Sync) {
+	b.sync(pilot, func(s *taskqueue.Sync) {
 		began := b.now.Add(-took)
-		usage := Usage{StageInStart: began, Start: began, End: b.now, StageOutEnd: b.now}
-		s.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Usage: usage}}
+		usage := taskqueue.Usage{StageInStart: began, Start: began, End: b.now, StageOutEnd: b.now}
+		s.Ended = []taskqueue.Result{{Job: a.Job, Attempt: a.Attempt, Usage: usage}}
 	})
 }
 
-func (b *binding) names(pilot PilotID) (names []string) {
+func (b *binding) names(pilot taskqueue.PilotID) (names []string) {
 	for _, a := range b.has[pilot] {
 		names = append(names, a.Name)
 	}
@@ -147,7 +148,7 @@ func TestHigherPriorityIsGivenPastTheOthers(t *testing.T) {
 	}
 	b.jobs("urgent", 9, 1)
 	b.runs("p", 20*time.Millisecond)
-	i := slices.IndexFunc(b.has["p"], func(a Assignment) bool { return a.Name == "urgent0" })
+	i := slices.IndexFunc(b.has["p"], func(a taskqueue.Assignment) bool { return a.Name == "urgent0" })
 	if i < 0 || b.has["p"][i].Priority != 9 || len(b.has["p"]) < 10 {
 		t.Errorf("it has %v", b.names("p"))
 	}
@@ -198,7 +199,7 @@ func TestWhatWaitsIsTakenBack(t *testing.T) {
 				t.Fatalf("only %v wait", waiting)
 			}
 			if c.cut {
-				b.step(HangUp{"p", b.held["p"]})
+				b.step(taskqueue.HangUp{Pilot: "p", Seq: b.held["p"]})
 			}
 			rounds := 30 // less than the lease
 			if c.obeys {
@@ -208,10 +209,10 @@ func TestWhatWaitsIsTakenBack(t *testing.T) {
 				b.sync("idle", nil)
 				b.sync("idle", nil)
 				if c.obeys {
-					b.sync("p", func(s *Sync) {
+					b.sync("p", func(s *taskqueue.Sync) {
 						for _, a := range b.has["p"] {
 							if b.asked[a.Attempt] {
-								s.Ended = append(s.Ended, Result{Job: a.Job, Attempt: a.Attempt, Outcome: Ended})
+								s.Ended = append(s.Ended, taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Outcome: taskqueue.Ended})
 							}
 						}
 					})
@@ -228,10 +229,10 @@ func TestWhatWaitsIsTakenBack(t *testing.T) {
 			}
 			for id := range b.core.Jobs(1, 0) {
 				if id.Name == running.Name {
-					if id.State != Running {
+					if id.State != taskqueue.Running {
 						t.Errorf("%s, which runs, is %v", id.Name, id.State)
 					}
-				} else if id.State != Done {
+				} else if id.State != taskqueue.Done {
 					t.Errorf("%s is %v", id.Name, id.State)
 				}
 			}
@@ -242,28 +243,28 @@ func TestWhatWaitsIsTakenBack(t *testing.T) {
 // A pilot is believed as far as its site says.
 func TestAPilotHasWhatItsSiteSays(t *testing.T) {
 	b := newBinding(t)
-	b.step(SetSite{Site{
+	b.step(taskqueue.SetSite{Site: taskqueue.Site{
 		Name: "far", MaxPilots: 1, Lease: 2 * time.Minute,
-		Most: Resources{MilliCPUs: 2000, Countable: map[string]int64{"gpu": 1}},
+		Most: taskqueue.Resources{MilliCPUs: 2000, Countable: map[string]int64{"gpu": 1}},
 	}})
-	sub := Submit{Run: 1}
+	sub := taskqueue.Submit{Run: 1}
 	for i := range 100 {
-		sub.Jobs = append(sub.Jobs, Job{
+		sub.Jobs = append(sub.Jobs, taskqueue.Job{
 			Name: fmt.Sprint("gpu", i), Step: "s",
-			Needs: Resources{MilliCPUs: 10, Countable: map[string]int64{"gpu": 1}},
+			Needs: taskqueue.Resources{MilliCPUs: 10, Countable: map[string]int64{"gpu": 1}},
 		})
 	}
 	b.step(sub)
 	b.jobs("s", 0, 100)
-	b.sync("liar", func(s *Sync) {
-		s.Hello.Has = Resources{MilliCPUs: 1000 << 50, Countable: map[string]int64{"gpu": 1 << 50, "licence": 1}}
+	b.sync("liar", func(s *taskqueue.Sync) {
+		s.Hello.Has = taskqueue.Resources{MilliCPUs: 1000 << 50, Countable: map[string]int64{"gpu": 1 << 50, "licence": 1}}
 		s.Hello.Lease = 9 * 365 * 24 * time.Hour
 	})
 	b.sync("liar", nil)
 	if got := b.names("liar"); !slices.Equal(got, []string{"gpu0", "s0"}) {
 		t.Errorf("it was given %v", got)
 	}
-	b.step(HangUp{"liar", b.held["liar"]})
+	b.step(taskqueue.HangUp{Pilot: "liar", Seq: b.held["liar"]})
 	b.after(2*time.Minute + 30*time.Second)
 	if n := len(b.core.Pilots()); n != 0 {
 		t.Errorf("%d pilots are there after the lease of the site", n)
@@ -274,13 +275,15 @@ func TestAPilotHasWhatItsSiteSays(t *testing.T) {
 // and gets no longer life by describing itself again.
 func TestAPilotLivesAsLongAsItsSiteSays(t *testing.T) {
 	b := newBinding(t)
-	b.step(SetSite{Site{Name: "far", MaxPilots: 1, Most: Resources{Time: time.Hour}}})
-	b.step(Submit{Run: 1, Jobs: []Job{
-		{Name: "long", Step: "s", Needs: Resources{MilliCPUs: 1000, Time: 2 * time.Hour}},
-		{Name: "short", Step: "s", Needs: Resources{MilliCPUs: 1000, Time: 35 * time.Minute}},
-		{Name: "half", Step: "s", Needs: Resources{MilliCPUs: 1000, Time: 30 * time.Minute}},
+	b.step(taskqueue.SetSite{Site: taskqueue.Site{Name: "far", MaxPilots: 1, Most: taskqueue.Resources{Time: time.Hour}}})
+	b.step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{
+		{Name: "long", Step: "s", Needs: taskqueue.Resources{MilliCPUs: 1000, Time: 2 * time.Hour}},
+		{Name: "short", Step: "s", Needs: taskqueue.Resources{MilliCPUs: 1000, Time: 35 * time.Minute}},
+		{Name: "half", Step: "s", Needs: taskqueue.Resources{MilliCPUs: 1000, Time: 30 * time.Minute}},
 	}})
-	hello := func(s *Sync) { s.Hello = &PilotInfo{Host: "liar", Site: "far", Has: Resources{MilliCPUs: 1000}} }
+	hello := func(s *taskqueue.Sync) {
+		s.Hello = &taskqueue.PilotInfo{Host: "liar", Site: "far", Has: taskqueue.Resources{MilliCPUs: 1000}}
+	}
 	b.sync("liar", hello)
 	b.sync("liar", nil)
 	if got := b.names("liar"); !slices.Equal(got, []string{"short"}) {
@@ -302,16 +305,17 @@ func TestAPilotLivesAsLongAsItsSiteSays(t *testing.T) {
 // that waits already, at the pilot that tells of the result.
 func TestTheJobThatFollowsGoesAfterHigherPriority(t *testing.T) {
 	b := newBinding(t)
-	b.step(Submit{Run: 1, Jobs: []Job{
-		{Name: "first", Step: "s", Writes: []Output{{LFN: "x"}}},
+	b.step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{
+		{Name: "first", Step: "s", Writes: []taskqueue.Output{{LFN: "x"}}},
 		{Name: "next", Step: "s", Reads: []string{"x"}},
 	}})
 	b.sync("p", nil)
 	b.jobs("urgent", 9, 1)
 	a := b.begins("p")
 	b.has["p"] = nil
-	b.sync("p", func(s *Sync) {
-		s.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{{LFN: "x", PFN: "se:x"}}}}
+	b.sync("p", func(s *taskqueue.Sync) {
+		s.Ended = []taskqueue.Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []taskqueue.WrittenFile{{LFN: "x",
+			PFN: "se:x"}}}}
 	})
 	if got := b.names("p"); len(got) != 1 || got[0] != "urgent0" {
 		t.Errorf("it was given %v", got)
@@ -321,18 +325,20 @@ func TestTheJobThatFollowsGoesAfterHigherPriority(t *testing.T) {
 // A job that failed on a host avoids it only while another could run it, and no longer than it may be passed
 // over: when that goes, the pilot that is idle gets it at once.
 func TestAHostIsNotAvoidedWhenItIsTheOnlyOne(t *testing.T) {
-	for why, other := range map[string]func(*binding, Assignment){
-		"the other has left": func(b *binding, long Assignment) {
-			b.sync("other", func(s *Sync) { s.Ended, s.Leaving = []Result{{Job: long.Job, Attempt: long.Attempt}}, true })
+	for why, other := range map[string]func(*binding, taskqueue.Assignment){
+		"the other has left": func(b *binding, long taskqueue.Assignment) {
+			b.sync("other", func(s *taskqueue.Sync) {
+				s.Ended, s.Leaving = []taskqueue.Result{{Job: long.Job, Attempt: long.Attempt}}, true
+			})
 		},
-		"the other takes nothing more": func(b *binding, _ Assignment) {
-			b.sync("other", func(s *Sync) { s.Draining = true })
+		"the other takes nothing more": func(b *binding, _ taskqueue.Assignment) {
+			b.sync("other", func(s *taskqueue.Sync) { s.Draining = true })
 		},
-		"the other is silent": func(b *binding, _ Assignment) {
-			b.step(HangUp{"other", b.held["other"]})
+		"the other is silent": func(b *binding, _ taskqueue.Assignment) {
+			b.step(taskqueue.HangUp{Pilot: "other", Seq: b.held["other"]})
 			b.after(b.core.config.Silence)
 		},
-		"the other is busy for longer than a job is passed over": func(b *binding, _ Assignment) {
+		"the other is busy for longer than a job is passed over": func(b *binding, _ taskqueue.Assignment) {
 			for range 10 {
 				b.after(b.core.config.MaxPassOver / 10)
 				b.sync("other", nil)
@@ -344,7 +350,7 @@ func TestAHostIsNotAvoidedWhenItIsTheOnlyOne(t *testing.T) {
 	}
 }
 
-func avoided(t *testing.T, other func(*binding, Assignment)) {
+func avoided(t *testing.T, other func(*binding, taskqueue.Assignment)) {
 	b := newBinding(t)
 	b.jobs("s", 0, 1)
 	b.sync("p", nil)
@@ -354,8 +360,8 @@ func avoided(t *testing.T, other func(*binding, Assignment)) {
 	a := b.begins("p")
 	long := b.begins("other")
 	b.has["p"] = nil
-	b.sync("p", func(s *Sync) {
-		s.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outcome: OutOfDisk, Message: "no room"}}
+	b.sync("p", func(s *taskqueue.Sync) {
+		s.Ended = []taskqueue.Result{{Job: a.Job, Attempt: a.Attempt, Outcome: taskqueue.OutOfDisk, Message: "no room"}}
 	})
 	b.after(time.Minute)
 	if got := b.names("p"); len(got) != 0 {
@@ -373,7 +379,7 @@ func avoided(t *testing.T, other func(*binding, Assignment)) {
 // is: it would only come back.
 func TestLateAttemptsStayWhereNobodyIsIdle(t *testing.T) {
 	b := newBinding(t)
-	b.sync("p", func(s *Sync) { s.Hello.Has.MilliCPUs = 2000 })
+	b.sync("p", func(s *taskqueue.Sync) { s.Hello.Has.MilliCPUs = 2000 })
 	b.sync("p", nil)
 	b.jobs("s", 0, 1)
 	late := b.has["p"][0]
@@ -401,7 +407,7 @@ func TestLateAttemptsStayWhereNobodyIsIdle(t *testing.T) {
 func TestShortJobsGoAtOnce(t *testing.T) {
 	for _, n := range []int{12, 40} { // no more wait at a pilot than it has ended
 		b := newBinding(t)
-		pilots := []PilotID{"p", "q", "r", "s"}
+		pilots := []taskqueue.PilotID{"p", "q", "r", "s"}
 		for _, p := range pilots {
 			b.sync(p, nil)
 			b.sync(p, nil)
@@ -421,7 +427,7 @@ func TestShortJobsGoAtOnce(t *testing.T) {
 			b.sync(p, nil)
 		}
 		given := 0
-		b.step(Submit{Run: 1, Jobs: manyJobs("s", 100, n)})
+		b.step(taskqueue.Submit{Run: 1, Jobs: manyJobs("s", 100, n)})
 		for _, p := range pilots {
 			given += len(b.has[p])
 		}
@@ -431,9 +437,9 @@ func TestShortJobsGoAtOnce(t *testing.T) {
 	}
 }
 
-func manyJobs(step string, first, n int) (jobs []Job) {
+func manyJobs(step string, first, n int) (jobs []taskqueue.Job) {
 	for i := range n {
-		jobs = append(jobs, Job{Name: fmt.Sprint(step, first+i), Step: step})
+		jobs = append(jobs, taskqueue.Job{Name: fmt.Sprint(step, first+i), Step: step})
 	}
 	return jobs
 }
@@ -452,8 +458,8 @@ func TestAnotherRunOfAWorkflowIsKnown(t *testing.T) {
 		for range 40 {
 			b.runs("p", time.Millisecond)
 		}
-		b.step(SetRun{Run{ID: 2, Name: c.name, Account: taskqueue.Account{User: c.user}}})
-		b.step(Submit{Run: 2, Jobs: manyJobs("s", 0, 300)})
+		b.step(taskqueue.SetRun{Run: taskqueue.Run{ID: 2, Name: c.name, Account: taskqueue.Account{User: c.user}}})
+		b.step(taskqueue.Submit{Run: 2, Jobs: manyJobs("s", 0, 300)})
 		b.sync("p", nil)
 		if got := len(b.has["p"]); (got > 1) != c.known {
 			t.Errorf("%+v: %d jobs are at the pilot", c, got)
@@ -474,15 +480,18 @@ func TestWhatWaitsAtAPilotTakesItsNewTurn(t *testing.T) {
 		t.Fatalf("the pilot has %v", b.names("p"))
 	}
 	last := b.has["p"][len(b.has["p"])-1]
-	b.step(Prioritize{Run: 1, Jobs: []JobID{first.Job, last.Job}, Priority: 4})
+	b.step(taskqueue.Prioritize{Run: 1, Jobs: []taskqueue.JobID{first.Job, last.Job}, Priority: 4})
 	b.sync("p", nil)
 	if !b.asked[last.Attempt] || len(b.asked) != 1 {
 		t.Fatalf("asked for are %v, not only %v", b.asked, last.Attempt)
 	}
-	b.sync("p", func(s *Sync) {
-		s.Ended = []Result{{Job: last.Job, Attempt: last.Attempt, Outcome: Ended}}
+	b.sync("p", func(s *taskqueue.Sync) {
+		s.Ended = []taskqueue.Result{{Job: last.Job, Attempt: last.Attempt, Outcome: taskqueue.Ended}}
 	})
-	at := slices.IndexFunc(b.has["p"], func(a Assignment) bool { return a.Job == last.Job && a.Attempt != last.Attempt })
+	at := slices.IndexFunc(b.has["p"], func(a taskqueue.Assignment) bool {
+		return a.Job == last.Job &&
+			a.Attempt != last.Attempt
+	})
 	if at < 0 {
 		t.Fatalf("the pilot has %v", b.names("p"))
 	}

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"fairway/internal/taskqueue"
 )
 
 // CheckLiveness returns an error that names a job whose wait nothing will end. There
@@ -39,16 +41,16 @@ func (c *Core) checkJob(j *job) error {
 		}
 	}
 	switch {
-	case j.state == Waiting:
+	case j.state == taskqueue.Waiting:
 		return c.checkWaiting(j)
-	case j.state == Ready && j.group == nil && !j.step.run.halted():
+	case j.state == taskqueue.Ready && j.group == nil && !j.step.run.halted():
 		return errors.New("no pilot is offered it")
-	case (j.state == Assigned || j.state == Running) && j.attempt == nil &&
+	case (j.state == taskqueue.Assigned || j.state == taskqueue.Running) && j.attempt == nil &&
 		(c.fleet.gangs[j] == nil || c.fleet.grace.over): // else its tasks are still told of
 		return errors.New("it has no attempt")
-	case j.state == Blocked && !j.readsMissing():
+	case j.state == taskqueue.Blocked && !j.readsMissing():
 		return errors.New("nothing that it reads is missing")
-	case j.state == Done:
+	case j.state == taskqueue.Done:
 		return c.checkOwed(j)
 	}
 	return nil

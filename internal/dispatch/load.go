@@ -12,7 +12,7 @@ import (
 )
 
 // Load makes a Core from all its durable records, in any order, as a [Loading] does.
-func Load(config Config, records []taskqueue.Record) (*Core, Effects, error) {
+func Load(config Config, records []taskqueue.Record) (*Core, taskqueue.Effects, error) {
 	l := NewLoading(config)
 	tables := make(map[string][]taskqueue.Record)
 	for _, r := range records {
@@ -27,7 +27,7 @@ func Load(config Config, records []taskqueue.Record) (*Core, Effects, error) {
 		})
 		for _, r := range t {
 			if err := l.Add(r); err != nil {
-				return nil, Effects{}, err
+				return nil, taskqueue.Effects{}, err
 			}
 		}
 	}
@@ -41,8 +41,8 @@ type Loading struct {
 	table     int // of Tables, that records come from
 	takes     map[string]func(taskqueue.Record) error
 	remembers bool // there is a record of the store
-	commits   map[JobID]*commitBody
-	fates     map[JobID]*fate
+	commits   map[taskqueue.JobID]*commitBody
+	fates     map[taskqueue.JobID]*fate
 
 	job   jobBody           // the last one, as the next is much like it
 	texts map[string]string // that many results have in common
@@ -51,7 +51,7 @@ type Loading struct {
 // NewLoading returns a Loading without any record.
 func NewLoading(config Config) *Loading {
 	l := &Loading{
-		c: newCore(config), commits: make(map[JobID]*commitBody), fates: make(map[JobID]*fate),
+		c: newCore(config), commits: make(map[taskqueue.JobID]*commitBody), fates: make(map[taskqueue.JobID]*fate),
 		texts: make(map[string]string),
 	}
 	l.takes = map[string]func(taskqueue.Record) error{
@@ -62,7 +62,7 @@ func NewLoading(config Config) *Loading {
 	}
 	l.c.transition.silent = true
 	g := &l.c.fleet.grace
-	g.awaited, g.byName = make(map[PilotID]string), make(map[string][]PilotID)
+	g.awaited, g.byName = make(map[taskqueue.PilotID]string), make(map[string][]taskqueue.PilotID)
 	return l
 }
 
@@ -87,13 +87,13 @@ func (l *Loading) Add(r taskqueue.Record) error {
 //
 // No job is assigned before the pilots that were registered have sent their
 // whole state, or [Config.ReconnectGrace] has passed since the first Step.
-func (l *Loading) End() (*Core, Effects, error) {
+func (l *Loading) End() (*Core, taskqueue.Effects, error) {
 	c := l.c
 	if !l.remembers {
 		c.journal.beginStore()
 	}
 	if err := c.checkWriters(); err != nil {
-		return nil, Effects{}, err
+		return nil, taskqueue.Effects{}, err
 	}
 	c.bringUpToDate()
 	for j := range c.jobs.all {
@@ -152,14 +152,14 @@ func (l *Loading) takeRun(k taskqueue.Record) error {
 	if err := read(k, &b, &b.V); err != nil {
 		return err
 	}
-	if k.Run == 0 || b.State > RunEnded {
+	if k.Run == 0 || b.State > taskqueue.RunEnded {
 		return errors.New("there is no such run, or no such state of one")
 	}
 	r := l.c.runs.add(k.Run, taskqueue.Account{Group: b.Group, User: b.User})
 	r.Name, r.KeepGoing, r.Limits, r.pools = b.Name, b.KeepGoing, b.Limits, setPools(nil, b.Limits)
 	r.Scope, r.NoReuse, r.raised = b.Scope, b.NoReuse, b.Raised
 	r.state, r.complete, r.reason = b.State, b.Complete, b.Reason
-	if (r.halted() || r.complete) && r.state != RunEnded {
+	if (r.halted() || r.complete) && r.state != taskqueue.RunEnded {
 		l.c.runs.mayEnd(r)
 	}
 	return nil
@@ -181,9 +181,10 @@ func (l *Loading) takeResult(k taskqueue.Record) error {
 	id, err := parseIdentity(k.Key)
 	l.c.journal.results[id] = &storedResult{
 		job: b.Job, digest: b.Digest, inputs: b.Inputs, made: b.Made, outputs: b.Outputs,
-		origin: Origin{b.Run, taskqueue.Account{Group: l.readBefore(b.Group), User: l.readBefore(b.User)}, b.Job},
-		scope:  l.readBefore(b.Scope),
-		runs:   b.Runs, left: b.Left,
+		origin: taskqueue.Origin{Run: b.Run, Account: taskqueue.Account{Group: l.readBefore(b.Group),
+			User: l.readBefore(b.User)}, Job: b.Job},
+		scope: l.readBefore(b.Scope),
+		runs:  b.Runs, left: b.Left,
 	}
 	return err
 }
@@ -256,7 +257,7 @@ func (l *Loading) takeJob(k taskqueue.Record) error {
 		return fmt.Errorf("job %s has %d inputs but %d versions of them", b.Name, len(b.Reads), len(b.Read))
 	}
 	s := b.job()
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return err
 	}
 	hash := r.names.Hash(s.Name)
@@ -278,7 +279,7 @@ func (l *Loading) takeJob(k taskqueue.Record) error {
 		c.fleet.recordedGangs = append(c.fleet.recordedGangs, j)
 	}
 	if s := j.saved(); s != nil {
-		c.files.saves[Tag(s.Attempt)] = true
+		c.files.saves[taskqueue.Tag(s.Attempt)] = true
 	}
 	return l.committed(j)
 }
@@ -334,14 +335,14 @@ func (l *Loading) committed(j *job) error {
 			v.state = present
 		}
 	}
-	c.jobs.setState(j, Done)
+	c.jobs.setState(j, taskqueue.Done)
 	return nil
 }
 
 // resume lets a loaded job go on from where it stood.
 func (l *Loading) resume(j *job) {
 	c := l.c
-	if j.state == Done && (j.fate == nil || j.fate.End == Waiting) {
+	if j.state == taskqueue.Done && (j.fate == nil || j.fate.End == taskqueue.Waiting) {
 		for i := range j.requests {
 			if v := j.requests[i].read; v != nil {
 				v.pins--
@@ -349,7 +350,7 @@ func (l *Loading) resume(j *job) {
 		}
 		return
 	}
-	if f := j.fate; f != nil && f.End != Waiting {
+	if f := j.fate; f != nil && f.End != taskqueue.Waiting {
 		c.jobs.setState(j, f.End)
 		for i := range j.requests {
 			if v := j.requests[i].write; v != nil && v.state == pending {
@@ -389,7 +390,7 @@ func (l *Loading) takePublished(k taskqueue.Record) error {
 // publishPending asks again for what was committed and not yet published.
 func (c *Core) publishPending() {
 	for j := range c.jobs.all {
-		if j.state != Done {
+		if j.state != taskqueue.Done {
 			continue
 		}
 		for _, v := range c.files.writtenBy(j) {
@@ -436,7 +437,7 @@ func (l *Loading) takePilot(k taskqueue.Record) error {
 	if err := read(k, &b, &b.V); err != nil {
 		return err
 	}
-	g, id := &l.c.fleet.grace, PilotID(k.Key)
+	g, id := &l.c.fleet.grace, taskqueue.PilotID(k.Key)
 	name := launchName(id, b.Launch)
 	g.awaited[id] = b.Launch
 	g.byName[name] = append(g.byName[name], id) // in the order of the IDs

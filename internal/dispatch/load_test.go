@@ -34,7 +34,7 @@ func longHistory(b *testing.B, jobs int) []taskqueue.Record {
 		}
 	}
 	keep(e.Persist)
-	step := func(in Input) Effects {
+	step := func(in taskqueue.Input) taskqueue.Effects {
 		e, err := c.Step(epoch, in)
 		if err != nil {
 			b.Fatal(err)
@@ -42,21 +42,21 @@ func longHistory(b *testing.B, jobs int) []taskqueue.Record {
 		keep(e.Persist)
 		return e
 	}
-	step(SetRun{Run{ID: 1, KeepGoing: true}})
-	in := AddFiles{Run: 1}
+	step(taskqueue.SetRun{Run: taskqueue.Run{ID: 1, KeepGoing: true}})
+	in := taskqueue.AddFiles{Run: 1}
 	for i := range 1000 {
 		lfn := fmt.Sprintf("raw/file%06d.root", i)
-		in.Files = append(in.Files, ExistingFile{LFN: lfn, PFN: "se:" + lfn, Size: 1 << 30, Identity: "1"})
+		in.Files = append(in.Files, taskqueue.ExistingFile{LFN: lfn, PFN: "se:" + lfn, Size: 1 << 30, Identity: "1"})
 	}
 	step(in)
 	const batch = 1000
 	for i := 0; i < jobs; i += batch {
-		sub := Submit{Run: 1}
+		sub := taskqueue.Submit{Run: 1}
 		for k := i; k < i+batch; k++ {
-			j := Job{
+			j := taskqueue.Job{
 				Name: fmt.Sprintf("reco/%07d", k), Step: "reco", Payload: fmt.Appendf(nil, "reco --in raw --out %07d", k),
 				Digest: "0123456789abcdef",
-				Writes: []Output{{LFN: fmt.Sprintf("out/%07d", k)}},
+				Writes: []taskqueue.Output{{LFN: fmt.Sprintf("out/%07d", k)}},
 			}
 			for n := range 3 {
 				j.Reads = append(j.Reads, in.Files[(k*7+n*331)%1000].LFN)
@@ -65,20 +65,21 @@ func longHistory(b *testing.B, jobs int) []taskqueue.Record {
 		}
 		step(sub)
 	}
-	info := PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1 << 20}}
-	step(Sync{Pilot: "p", Seq: 1, Full: true, Hello: &info, Draining: true})
+	info := taskqueue.PilotInfo{Host: "h", Has: taskqueue.Resources{MilliCPUs: 1 << 20}}
+	step(taskqueue.Sync{Pilot: "p", Seq: 1, Full: true, Hello: &info, Draining: true})
 	for i, seq := 0, uint64(2); i < jobs/2; i, seq = i+batch, seq+1 {
-		s := Sync{Pilot: "p", Seq: seq, LastAnswer: 1 << 40, Draining: true}
+		s := taskqueue.Sync{Pilot: "p", Seq: seq, LastAnswer: 1 << 40, Draining: true}
 		for k := i; k < i+batch; k++ {
-			id := AttemptID(c.journal.incarnation<<32 | uint64(k+1))
+			id := taskqueue.AttemptID(c.journal.incarnation<<32 | uint64(k+1))
 			lfn := fmt.Sprintf("out/%07d", k)
-			s.Ended = append(s.Ended, Result{Job: NewJobID(1, uint32(k+1)), Attempt: id, Outputs: []WrittenFile{
-				{LFN: lfn, Version: 1, PFN: physical(lfn, 1, id), Size: 1 << 20},
-			}})
+			s.Ended = append(s.Ended, taskqueue.Result{Job: taskqueue.NewJobID(1, uint32(k+1)), Attempt: id,
+				Outputs: []taskqueue.WrittenFile{
+					{LFN: lfn, Version: 1, PFN: physical(lfn, 1, id), Size: 1 << 20},
+				}})
 		}
 		step(s)
 	}
-	if c.jobs.totals.ByState[Done] != jobs/2 {
+	if c.jobs.totals.ByState[taskqueue.Done] != jobs/2 {
 		b.Fatalf("%+v", c.jobs.totals)
 	}
 	list := make([]taskqueue.Record, 0, len(durable))

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // Pilots that are there look for a program that a job names, and get the job when they have found it.
@@ -11,7 +13,7 @@ import (
 func TestPilotsLookForPrograms(t *testing.T) {
 	c, _ := New(Config{})
 	now := time.Unix(1_800_000_000, 0)
-	step := func(in Input) Effects {
+	step := func(in taskqueue.Input) taskqueue.Effects {
 		t.Helper()
 		e, err := c.Step(now, in)
 		if err != nil {
@@ -19,29 +21,30 @@ func TestPilotsLookForPrograms(t *testing.T) {
 		}
 		return e
 	}
-	last := func(e Effects) Answer {
+	last := func(e taskqueue.Effects) taskqueue.Answer {
 		t.Helper()
 		if len(e.Replies) != 1 {
 			t.Fatalf("%d answers", len(e.Replies))
 		}
 		return e.Replies[0].Answer
 	}
-	hello := PilotInfo{Host: "h", Site: "s", Has: Resources{MilliCPUs: 1000}}
-	step(SetSite{Site: Site{Name: "s", MaxPilots: 1, Pilot: hello.Has, FindsTools: true}})
-	first := last(step(Sync{Pilot: "p", Seq: 1, Full: true, Hello: &hello, Hold: true}))
+	hello := taskqueue.PilotInfo{Host: "h", Site: "s", Has: taskqueue.Resources{MilliCPUs: 1000}}
+	step(taskqueue.SetSite{Site: taskqueue.Site{Name: "s", MaxPilots: 1, Pilot: hello.Has, FindsTools: true}})
+	first := last(step(taskqueue.Sync{Pilot: "p", Seq: 1, Full: true, Hello: &hello, Hold: true}))
 	if len(first.LookFor) > 0 {
 		t.Errorf("it is to look for %v", first.LookFor)
 	}
-	step(Sync{Pilot: "p", Seq: 2, LastAnswer: first.Number, Hold: true})
-	step(SetRun{Run: Run{ID: 1}})
-	asked := last(step(Submit{Run: 1, Jobs: []Job{{Name: "j", Step: "j", Tools: []string{"samtools"}}}}))
+	step(taskqueue.Sync{Pilot: "p", Seq: 2, LastAnswer: first.Number, Hold: true})
+	step(taskqueue.SetRun{Run: taskqueue.Run{ID: 1}})
+	asked := last(step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: "j", Step: "j",
+		Tools: []string{"samtools"}}}}))
 	if fmt.Sprint(asked.LookFor) != "[samtools]" || asked.LookForNumber == 0 {
 		t.Fatalf("the pilot that is there is told %v", asked)
 	}
-	look := func(seq uint64, after Answer, tools ...string) Effects {
+	look := func(seq uint64, after taskqueue.Answer, tools ...string) taskqueue.Effects {
 		found := hello
 		found.Tools = tools
-		return step(Sync{
+		return step(taskqueue.Sync{
 			Pilot: "p", Seq: seq, LastAnswer: after.Number, Hold: true, Hello: &found, LookedFor: after.LookForNumber,
 		})
 	}
@@ -51,7 +54,7 @@ func TestPilotsLookForPrograms(t *testing.T) {
 	if c.Looking() || fmt.Sprint(c.Missing([]string{"samtools", "other"})) != "[samtools]" {
 		t.Error("it is not known that the program is not there")
 	}
-	again := last(step(LookFor{Tools: []string{"samtools"}}))
+	again := last(step(taskqueue.LookFor{Tools: []string{"samtools"}}))
 	if again.LookForNumber == asked.LookForNumber || !c.Looking() || len(c.Missing([]string{"samtools"})) > 0 {
 		t.Errorf("it is not looked for again: %v", again)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/taskqueue"
 	"fairway/lib/seed"
 )
 
@@ -55,7 +56,7 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 	for range 40 {
 		b := bestOf{Placement(rng.IntN(3)), map[string][]string{}, map[string]int64{}, map[string]bool{}}
 		c := withRun(t, Config{Ahead: -1, Placement: b.rule, MaxPassOver: 1000 * time.Hour})
-		step := func(in Input) Effects {
+		step := func(in taskqueue.Input) taskqueue.Effects {
 			e, err := c.Step(epoch, in)
 			if err != nil {
 				t.Fatal(err)
@@ -63,16 +64,17 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 			return e
 		}
 		const files = 40
-		add := AddFiles{Run: 1}
+		add := taskqueue.AddFiles{Run: 1}
 		for i := range files {
-			f := ExistingFile{LFN: fmt.Sprint("f", i), PFN: "x", Size: int64(rng.IntN(5))}
+			f := taskqueue.ExistingFile{LFN: fmt.Sprint("f", i), PFN: "x", Size: int64(rng.IntN(5))}
 			add.Files, b.size[f.LFN] = append(add.Files, f), f.Size
 		}
 		step(add)
 		jobs := 20 + rng.IntN(200)
-		sub := Submit{Run: 1}
+		sub := taskqueue.Submit{Run: 1}
 		for i := range jobs {
-			j := Job{Name: fmt.Sprint("j", i), Priority: rng.IntN(2) * rng.IntN(3), Writes: []Output{{LFN: fmt.Sprint("o", i)}}}
+			j := taskqueue.Job{Name: fmt.Sprint("j", i), Priority: rng.IntN(2) * rng.IntN(3),
+				Writes: []taskqueue.Output{{LFN: fmt.Sprint("o", i)}}}
 			if rng.IntN(8) == 0 {
 				j.Tools = []string{"none"}
 			}
@@ -88,11 +90,12 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 			sub.Jobs, b.reads[j.Name] = append(sub.Jobs, j), j.Reads
 		}
 		step(sub)
-		s := Sync{Pilot: "p", Seq: 1, Full: true, Hold: true, Hello: &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}}}
+		s := taskqueue.Sync{Pilot: "p", Seq: 1, Full: true, Hold: true, Hello: &taskqueue.PilotInfo{Host: "h",
+			Has: taskqueue.Resources{MilliCPUs: 1000}}}
 		for i := range files {
 			if rng.IntN(4) == 0 {
 				f := fmt.Sprint("f", i)
-				s.CacheAdded, b.cached[f] = append(s.CacheAdded, CachedFile{File: FileRef{LFN: f}}), true
+				s.CacheAdded, b.cached[f] = append(s.CacheAdded, taskqueue.CachedFile{File: taskqueue.FileRef{LFN: f}}), true
 			}
 		}
 		s.Draining = true
@@ -101,17 +104,18 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 		p.talk.drains = false
 		for {
 			want := c.best(p, &b)
-			s = Sync{Pilot: "p", Seq: p.talk.seq + 1, LastAnswer: c.journal.incarnation<<32 | c.fleet.numbers.lastAnswer,
-				Hold: true}
+			s = taskqueue.Sync{Pilot: "p", Seq: p.talk.seq + 1,
+				LastAnswer: c.journal.incarnation<<32 | c.fleet.numbers.lastAnswer,
+				Hold:       true}
 			if p.talk.base == 0 {
 				s.Full, s.Hello, s.CacheAdded = true, &p.info, nil
 				for _, v := range p.copies.versions {
-					s.CacheAdded = append(s.CacheAdded, CachedFile{File: v.copyNamed(v.tag)})
+					s.CacheAdded = append(s.CacheAdded, taskqueue.CachedFile{File: v.copyNamed(v.tag)})
 				}
 			}
 			if n := len(answer.Replies); n > 0 && len(answer.Replies[n-1].Answer.Run) > 0 {
 				a := answer.Replies[n-1].Answer.Run[0]
-				s.Ended = []Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{
+				s.Ended = []taskqueue.Result{{Job: a.Job, Attempt: a.Attempt, Outputs: []taskqueue.WrittenFile{
 					{LFN: a.Outputs[0].LFN, Version: 1, PFN: fmt.Sprint(a.Attempt)},
 				}}}
 				p.used.milliCPUs -= 1000
@@ -133,19 +137,20 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 func TestNoJobIsPassedOverForEver(t *testing.T) {
 	c := withRun(t, Config{Ahead: -1, MaxPassOver: time.Minute})
 	now := epoch
-	step := func(in Input) Effects {
+	step := func(in taskqueue.Input) taskqueue.Effects {
 		e, err := c.Step(now, in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return e
 	}
-	step(Submit{Run: 1, Jobs: []Job{{Name: "low", Writes: []Output{{LFN: "low"}}}}})
-	info := PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}}
-	s := Sync{Pilot: "p", Seq: 1, Full: true, Hello: &info}
+	step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: "low", Writes: []taskqueue.Output{{LFN: "low"}}}}})
+	info := taskqueue.PilotInfo{Host: "h", Has: taskqueue.Resources{MilliCPUs: 1000}}
+	s := taskqueue.Sync{Pilot: "p", Seq: 1, Full: true, Hello: &info}
 	for i := range 100 {
 		name := fmt.Sprint("high", i)
-		step(Submit{Run: 1, Jobs: []Job{{Name: name, Priority: 5, Writes: []Output{{LFN: name}}}}})
+		step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: name, Priority: 5,
+			Writes: []taskqueue.Output{{LFN: name}}}}})
 		answer := step(s).Replies[0].Answer
 		if len(answer.Run) == 0 {
 			t.Fatal("nothing is run")
@@ -157,8 +162,8 @@ func TestNoJobIsPassedOverForEver(t *testing.T) {
 			}
 			return
 		}
-		s = Sync{Pilot: "p", Seq: s.Seq + 1, LastAnswer: answer.Number, Ended: []Result{{
-			Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{{LFN: a.Outputs[0].LFN, Version: 1, PFN: a.Name}},
+		s = taskqueue.Sync{Pilot: "p", Seq: s.Seq + 1, LastAnswer: answer.Number, Ended: []taskqueue.Result{{
+			Job: a.Job, Attempt: a.Attempt, Outputs: []taskqueue.WrittenFile{{LFN: a.Outputs[0].LFN, Version: 1, PFN: a.Name}},
 		}}}
 		now = now.Add(time.Second)
 	}

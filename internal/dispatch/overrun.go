@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // A pilot ends a command that takes longer than its job says. An attempt of which nothing is heard for longer is one
@@ -30,7 +32,7 @@ func (c *Core) looksForOverrun(a *attempt) {
 }
 
 // takeMoves takes which attempts of a pilot read inputs or store outputs.
-func (c *Core) takeMoves(p *pilot, s *Sync) {
+func (c *Core) takeMoves(p *pilot, s *taskqueue.Sync) {
 	for _, id := range s.MovesFiles {
 		if a := c.fleet.attempts[id]; a != nil && a.pilot == p {
 			a.moved = c.now

@@ -3,6 +3,8 @@ package dispatch
 import (
 	"fmt"
 	"slices"
+
+	"fairway/internal/taskqueue"
 )
 
 // dropPilot forgets a pilot with its cache; what it ran is lost.
@@ -13,7 +15,7 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	p.left = true
 	delete(c.fleet.pilots, p.id)
 	if p.talk.held != 0 {
-		c.reply(p, Answer{NeedFull: true})
+		c.reply(p, taskqueue.Answer{NeedFull: true})
 		p.talk.held = 0
 	}
 	c.fleet.unplace(p)
@@ -40,12 +42,12 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	c.endAwaiting(p)
 	c.journal.forgetPilot(p.id)
 	c.fleet.pilotDropped(p)
-	c.event(Event{Kind: PilotGone, Pilot: p.id, Launch: p.info.Launch, Reason: reason})
+	c.event(taskqueue.Event{Kind: taskqueue.PilotGone, Pilot: p.id, Launch: p.info.Launch, Reason: reason})
 }
 
 // farewell answers a pilot that says that it ends, and forgets it.
 func (c *Core) farewell(p *pilot) {
-	c.reply(p, Answer{Number: c.fleet.nextAnswer(), Seen: p.talk.seq, Leave: true})
+	c.reply(p, taskqueue.Answer{Number: c.fleet.nextAnswer(), Seen: p.talk.seq, Leave: true})
 	p.talk.held = 0
 	if p.unneeded {
 		c.dropPilot(p, "has left: "+noWork)
@@ -54,7 +56,7 @@ func (c *Core) farewell(p *pilot) {
 	c.dropPilot(p, "has left")
 }
 
-func (c *Core) pilotEnded(in PilotEnded) {
+func (c *Core) pilotEnded(in taskqueue.PilotEnded) {
 	l := c.fleet.monitor.launches[in.Launch]
 	if l == nil {
 		return
@@ -156,7 +158,8 @@ func (c *Core) endGrace() {
 		if l := c.fleet.monitor.launches[launchName(id, launch)]; l != nil && l.pilot == nil {
 			c.fleet.forgetLaunch(l.name) // else another pilot of it has returned
 		}
-		c.event(Event{Kind: PilotGone, Pilot: id, Launch: launch, Reason: "did not return after a restart"})
+		c.event(taskqueue.Event{Kind: taskqueue.PilotGone, Pilot: id, Launch: launch,
+			Reason: "did not return after a restart"})
 	}
 	for _, p := range c.fleet.inOrder() {
 		c.fleet.recount(p)

@@ -1,6 +1,10 @@
 package dispatch
 
-import "time"
+import (
+	"time"
+
+	"fairway/internal/taskqueue"
+)
 
 // placement decides which ready job goes to which pilot, and when none does
 // although it could.
@@ -369,7 +373,7 @@ func (pl *placement) assign(j *job, p *pilot) *attempt {
 
 // setAssigned takes note that a job has got all its attempts. Its twins wait for what becomes of it.
 func (pl *placement) setAssigned(j *job) {
-	pl.jobs.setState(j, Assigned)
+	pl.jobs.setState(j, taskqueue.Assigned)
 	for w := &pl.work; len(w.twins) > 0; {
 		t := pop(&w.twins)
 		pl.setWaiting(t)
@@ -389,16 +393,16 @@ func (pl *placement) release(p *pilot) {
 
 // requeue has a job without attempts matched at once.
 func (pl *placement) requeue(j *job) {
-	if j.live() && j.attempt == nil && j.state != Ready {
+	if j.live() && j.attempt == nil && j.state != taskqueue.Ready {
 		pl.setWaiting(j)
 		pl.work.examine = append(pl.work.examine, j)
 	}
 }
 
 func (pl *placement) setWaiting(j *job) {
-	if j.state == Assigned || j.state == Running || j.state == Ready {
+	if j.state == taskqueue.Assigned || j.state == taskqueue.Running || j.state == taskqueue.Ready {
 		pl.unready(j)
-		pl.jobs.setState(j, Waiting)
+		pl.jobs.setState(j, taskqueue.Waiting)
 	}
 }
 

@@ -1,6 +1,10 @@
 package dispatch
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/taskqueue"
+)
 
 // setClass finds what the job needs now, after what happened to it.
 func (pl *placement) setClass(j *job) {
@@ -26,7 +30,7 @@ func (pl *placement) setClass(j *job) {
 // avoidanceOver has a job that is ready still go to the node where it failed, too.
 func (c *Core) avoidanceOver(j *job) {
 	f := j.fate
-	if f == nil || f.Avoid == "" || j.state != Ready || f.avoidUntil > c.now {
+	if f == nil || f.Avoid == "" || j.state != taskqueue.Ready || f.avoidUntil > c.now {
 		return
 	}
 	f.Avoid = ""
@@ -109,7 +113,7 @@ func (pl *placement) unbind(at cacheID) {
 				if j.fate != nil {
 					j.fate.cache = cacheID{}
 				}
-				pl.jobs.setState(j, Waiting)
+				pl.jobs.setState(j, taskqueue.Waiting)
 				pl.work.examine = append(pl.work.examine, j)
 			}
 		}

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+
+	"fairway/internal/taskqueue"
 )
 
 // A pilot is told which files of its cache may go first once the cache is half
@@ -27,15 +29,15 @@ const maxPassed = 64
 
 // hints are what a pilot is told of its cache.
 type hints struct {
-	incoming int64     // bytes that came in since the last one, or will for its jobs
-	order    []FileRef // until the pilot has it
-	stale    int       // so many at the front of it nobody may read
-	number   uint64    // of the answer that carried order first, 0 if none did
+	incoming int64               // bytes that came in since the last one, or will for its jobs
+	order    []taskqueue.FileRef // until the pilot has it
+	stale    int                 // so many at the front of it nobody may read
+	number   uint64              // of the answer that carried order first, 0 if none did
 }
 
 // addHints puts into an answer which files may go first, unless the pilot knows,
 // and which to fetch ahead.
-func (pl *placement) addHints(p *pilot, a *Answer) {
+func (pl *placement) addHints(p *pilot, a *taskqueue.Answer) {
 	x := &p.copies.hints
 	if x.number != 0 && p.talk.acked >= x.number {
 		x.order, x.stale, x.number = nil, 0, 0
@@ -70,7 +72,7 @@ func (pl *placement) hintsDue(p *pilot) bool {
 
 // evictionOrder is the beginning of the order in which the pilot's files may
 // go: first copies that nobody may read, and how many those are.
-func (pl *placement) evictionOrder(p *pilot) (order []FileRef, stale int) {
+func (pl *placement) evictionOrder(p *pilot) (order []taskqueue.FileRef, stale int) {
 	queued, turns := p.queuedReads()
 	files := pl.candidates[:0]
 	for _, v := range p.copies.versions {
@@ -107,7 +109,7 @@ func (pl *placement) nextReader(v *version) (rank uint32, ok bool) {
 	}
 	passed := 0
 	for r := v.file.fifo.Head(); r != nil && r.Owner.about().Version <= v.number && passed <= maxPassed; r = r.Next() {
-		if j := r.Owner.job; r.Owner.read == v && (j.state < Assigned || passed == maxPassed) {
+		if j := r.Owner.job; r.Owner.read == v && (j.state < taskqueue.Assigned || passed == maxPassed) {
 			if next == 0 || j.row < next {
 				next = j.row
 			}
@@ -120,12 +122,12 @@ func (pl *placement) nextReader(v *version) (rank uint32, ok bool) {
 
 // stale are the copies of a pilot that nobody may read, the largest first. Those
 // of an attempt that runs may still become ones of its version, or a checkpoint.
-func (pl *placement) stale(p *pilot) []FileRef {
-	list := slices.DeleteFunc(slices.Collect(maps.Keys(p.copies.other.sizes)), func(r FileRef) bool {
-		return pl.fleet.attempts[AttemptID(r.Tag)] != nil || pl.files.saves[r.Tag]
+func (pl *placement) stale(p *pilot) []taskqueue.FileRef {
+	list := slices.DeleteFunc(slices.Collect(maps.Keys(p.copies.other.sizes)), func(r taskqueue.FileRef) bool {
+		return pl.fleet.attempts[taskqueue.AttemptID(r.Tag)] != nil || pl.files.saves[r.Tag]
 	})
-	slices.SortFunc(list, func(a, b FileRef) int {
-		return cmp.Or(cmp.Compare(p.copies.other.sizes[b], p.copies.other.sizes[a]), a.compare(b))
+	slices.SortFunc(list, func(a, b taskqueue.FileRef) int {
+		return cmp.Or(cmp.Compare(p.copies.other.sizes[b], p.copies.other.sizes[a]), a.Compare(b))
 	})
 	return list
 }
@@ -136,7 +138,7 @@ func (a *attempt) mayPrefetch() bool { return a.ahead && !a.started && !a.leaves
 // prefetch are the inputs of jobs that wait at the pilot, and then of those that it is expected
 // to get next, as far as it would have to read them from storage and its own cache has room for
 // them beside those of the jobs before.
-func (pl *placement) prefetch(p *pilot) []InputFile {
+func (pl *placement) prefetch(p *pilot) []taskqueue.InputFile {
 	pl.expectNext(p)
 	if len(p.seat.next) == 0 && (p.info.CacheSize == 0 || !slices.ContainsFunc(p.attempts, (*attempt).mayPrefetch)) {
 		return nil // most often; a job may read any number of files
@@ -155,7 +157,7 @@ func (pl *placement) prefetch(p *pilot) []InputFile {
 type prefetching struct {
 	pilot *pilot
 	room  int64 // that is left in its cache; below 0: no more is fetched
-	files []InputFile
+	files []taskqueue.InputFile
 }
 
 // add counts the inputs of a job, and has those fetched that are to be. The attempt is nil
@@ -225,7 +227,7 @@ func (p *pilot) queuedReads() (reads map[*version]uint64, turns uint64) {
 
 // NextRead is when a file of a cache is read next, for [NextUseOrder].
 type NextRead struct {
-	File FileRef
+	File taskqueue.FileRef
 	Size int64
 	Read bool   // some job will read it
 	Rank uint64 // of the first job that does, in the expected order
@@ -256,6 +258,6 @@ func NextUseOrder(files []NextRead) {
 		case a.Size != b.Size:
 			return cmp.Compare(b.Size, a.Size)
 		}
-		return a.File.compare(b.File)
+		return a.File.Compare(b.File)
 	})
 }

@@ -1,6 +1,10 @@
 package dispatch
 
-import "math"
+import (
+	"math"
+
+	"fairway/internal/taskqueue"
+)
 
 // own is the priority of a job itself: what a person has given it, or what it was submitted with and what was
 // added for its run.
@@ -11,7 +15,7 @@ func (j *job) own() int32 {
 	return int32(min(max(int64(j.priority)+int64(j.step.run.raised), math.MinInt32), math.MaxInt32))
 }
 
-func (c *Core) prioritize(in Prioritize) error {
+func (c *Core) prioritize(in taskqueue.Prioritize) error {
 	r, err := c.runs.get(in.Run)
 	if err == nil {
 		err = c.jobs.known(in.Jobs)
@@ -38,14 +42,14 @@ func (c *Core) prioritize(in Prioritize) error {
 	w := new(raising)
 	for _, id := range in.Jobs {
 		j := c.jobs.find(id)
-		if j.state == Done {
+		if j.state == taskqueue.Done {
 			continue
 		}
 		before, priority := j.own(), int32(in.Priority)
 		j.itsFate().Priority = &priority
 		c.journal.persistFate(j)
 		lower = lower || priority < before
-		if j.live() || j.state == Blocked {
+		if j.live() || j.state == taskqueue.Blocked {
 			c.jobs.raise(j, priority, w)
 		} else {
 			j.effective = max(j.effective, priority)
@@ -89,7 +93,7 @@ func (js *jobs) reprioritize(r *run) (moved []*job) {
 		j.effective = j.own()
 	}
 	for j := range js.of(r) {
-		if j.live() || j.state == Blocked {
+		if j.live() || j.state == taskqueue.Blocked {
 			js.walkAhead(&raising{todo: []*job{j}})
 		}
 	}

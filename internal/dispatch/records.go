@@ -11,23 +11,13 @@ import (
 
 // What is known from records alone, without a Core.
 
-// Made tells what a result was made from, and by which attempt: what a person
-// wants to know of it when the job itself is no longer recorded.
-type Made struct {
-	Key     string // of the result, as in [UnusedResult] and [JobDetail]
-	Name    string
-	Attempt AttemptID
-	Payload []byte
-	Reads   []string
-	Marks   []string // of the contents of Reads, as in [FileView]
-}
-
 // Fresh returns the records that retire all runs, whether or not they have ended, as
 // RetireRun does with one, and forget the pilots. Made tells how each result was made
 // that a commit becomes. Handed are the outputs that were handed out for publication,
 // whether or not anybody confirmed that. The caller makes all durable and Loads again.
 // An error means that a record cannot be read.
-func Fresh(records []taskqueue.Record) (fresh []taskqueue.Record, made []Made, handed []StoredFile, err error) {
+func Fresh(records []taskqueue.Record) (fresh []taskqueue.Record, made []taskqueue.Made,
+	handed []taskqueue.StoredFile, err error) {
 	type name struct {
 		run taskqueue.RunID
 		key string
@@ -88,7 +78,7 @@ func removalsOf(k taskqueue.Record) (list []taskqueue.Record, err error) {
 // if it holds none that a later run could take, or has taken it itself out of results.
 func resultOf(
 	commit, job taskqueue.Record, results map[string]taskqueue.Record,
-) (result taskqueue.Record, made *Made, handed []StoredFile, err error) {
+) (result taskqueue.Record, made *taskqueue.Made, handed []taskqueue.StoredFile, err error) {
 	var c commitBody
 	if err := decode(commit, &c); err != nil || c.Key == "" {
 		return taskqueue.Record{}, nil, nil, err
@@ -110,7 +100,7 @@ func resultOf(
 		if c.Reused || !ok || err != nil {
 			return taskqueue.Record{}, nil, j.handed(b.Outputs), err
 		}
-		return r, &Made{
+		return r, &taskqueue.Made{
 			Key: c.Key, Name: j.Name, Attempt: c.Attempt, Payload: j.Payload, Reads: j.Reads, Marks: b.Inputs,
 		}, j.handed(b.Outputs), nil // it made what others have taken too
 	}
@@ -121,20 +111,20 @@ func resultOf(
 		c.Outputs[i].Tag = c.Outputs[i].tag(c.Attempt)
 	}
 	b := resultBody{Job: j.Name, Digest: j.Digest, Inputs: c.Inputs, Made: uint64(c.Attempt >> 32), Outputs: c.Outputs}
-	return taskqueue.Record{Table: TableResult, Key: c.Key, Body: appendResult(nil, &b)}, &Made{
+	return taskqueue.Record{Table: TableResult, Key: c.Key, Body: appendResult(nil, &b)}, &taskqueue.Made{
 		Key: c.Key, Name: j.Name, Attempt: c.Attempt, Payload: j.Payload, Reads: j.Reads, Marks: c.Inputs,
 	}, j.handed(c.Outputs), nil
 }
 
 // handed are those outputs of a job that is done which are to be published.
-func (j *jobBody) handed(outputs []output) (list []StoredFile) {
+func (j *jobBody) handed(outputs []output) (list []taskqueue.StoredFile) {
 	publish := make(map[string]bool, len(j.Writes))
 	for _, w := range j.Writes {
 		publish[w.LFN] = w.Publish
 	}
 	for i := range outputs {
 		if o := &outputs[i]; o.PFN != "" && (publish[o.LFN] || o.Pattern != "" && publish[o.Pattern]) {
-			list = append(list, StoredFile{File: FileRef{LFN: o.LFN}, PFN: o.PFN, Size: o.Size})
+			list = append(list, taskqueue.StoredFile{File: taskqueue.FileRef{LFN: o.LFN}, PFN: o.PFN, Size: o.Size})
 		}
 	}
 	return list
@@ -159,9 +149,9 @@ func decode[T any](r taskqueue.Record, into *T) error {
 // counts those of runs that are recorded that were chosen. The records of a table
 // come in the order of their runs and keys. An error means that one cannot be read.
 func Rerun(records []taskqueue.Record, chosen func(step, job string) bool) (keys map[string]bool, jobs int, err error) {
-	commits, results := make(map[JobID]commitBody), make(map[string]resultBody)
+	commits, results := make(map[taskqueue.JobID]commitBody), make(map[string]resultBody)
 	var submitted []jobBody
-	var ids []JobID
+	var ids []taskqueue.JobID
 	for _, r := range records {
 		var err error
 		switch r.Table {
@@ -218,51 +208,51 @@ func Rerun(records []taskqueue.Record, chosen func(step, job string) bool) (keys
 
 // JobKey is the key of a job's records in the tables of its run that have one for each
 // job. Keys sort as the numbers do.
-func JobKey(id JobID) string { return jobKey(id) }
+func JobKey(id taskqueue.JobID) string { return jobKey(id) }
 
 // RecordedJob is a job of which only its own records were read: quicker than
 // Load where few of many jobs are looked at, and no server runs. A missing
 // record is nil.
 type RecordedJob struct {
-	ID                JobID
+	ID                taskqueue.JobID
 	Job, Commit, Fate []byte // bodies of TableJob, TableCommit, TableFate
 }
 
 // State is that of a job which was committed or has ended otherwise; false means
 // that it depends on others.
-func (r *RecordedJob) State() (State, bool, error) {
+func (r *RecordedJob) State() (taskqueue.State, bool, error) {
 	f, err := r.fate()
 	switch {
 	case err != nil:
-		return Waiting, false, err
-	case f.End != Waiting:
+		return taskqueue.Waiting, false, err
+	case f.End != taskqueue.Waiting:
 		return f.End, true, nil
 	}
-	return Done, r.Commit != nil, nil
+	return taskqueue.Done, r.Commit != nil, nil
 }
 
 // View is what [Core.Job] would return for a job whose state is known, but for
 // its inherited priority, and what was added to that of its run's jobs.
-func (r *RecordedJob) View() (JobView, error) {
+func (r *RecordedJob) View() (taskqueue.JobView, error) {
 	state, _, err := r.State()
 	if err != nil {
-		return JobView{}, err
+		return taskqueue.JobView{}, err
 	}
 	var b jobBody
 	var c commitBody
 	if err := decodeOf(r, TableJob, r.Job, &b); err != nil {
-		return JobView{}, err
+		return taskqueue.JobView{}, err
 	}
 	if err := decodeOf(r, TableCommit, r.Commit, &c); err != nil {
-		return JobView{}, err
+		return taskqueue.JobView{}, err
 	}
 	f, _ := r.fate()
-	v := JobView{
+	v := taskqueue.JobView{
 		ID: r.ID, Name: b.Name, Step: b.Step, State: state, Priority: b.Priority, Effective: b.Priority,
 		Reused: c.Reused || c.Attempt == reusedAttempt, Submitted: b.Submitted.Time(), Committed: c.Attempt,
 		Tasks: b.Tasks,
 	}
-	if state != Done {
+	if state != taskqueue.Done {
 		v.Reason = f.Reason
 	}
 	if f.Priority != nil {

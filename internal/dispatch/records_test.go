@@ -25,14 +25,15 @@ func history(t testing.TB) []taskqueue.Record {
 	if err := s.begin(); err != nil {
 		t.Fatal(err)
 	}
-	step := func(in Input) {
+	step := func(in taskqueue.Input) {
 		e, err := s.core.Step(s.now, in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		s.render(e)
 	}
-	step(AddFiles{1, []ExistingFile{{LFN: "raw", PFN: "/data/raw", Size: 10, Identity: "1"}}})
+	step(taskqueue.AddFiles{Run: 1, Files: []taskqueue.ExistingFile{{LFN: "raw", PFN: "/data/raw", Size: 10,
+		Identity: "1"}}})
 	sub, err := s.submission([]string{
 		"a1 reads=raw writes=a,tmp!cache mem=5 tools=root,sh gpu=1 codes=3,4",
 		"b1 reads=a,raw writes=part.*,raw!publish share=250",
@@ -42,19 +43,20 @@ func history(t testing.TB) []taskqueue.Record {
 		t.Fatal(err)
 	}
 	step(sub)
-	info := PilotInfo{
-		Host: "h", Has: Resources{MilliCPUs: 1000, Memory: 10, Countable: map[string]int64{"gpu": 1}},
+	info := taskqueue.PilotInfo{
+		Host: "h", Has: taskqueue.Resources{MilliCPUs: 1000, Memory: 10, Countable: map[string]int64{"gpu": 1}},
 		Tools: []string{"root", "sh"},
 	}
-	step(Sync{Pilot: "p", Seq: 1, Full: true, Hello: &info})
+	step(taskqueue.Sync{Pilot: "p", Seq: 1, Full: true, Hello: &info})
 	for i, line := range []string{"1.1 done", "1.2 done out=part.x", "1.3 exit=1"} {
 		r, err := s.result(line)
 		if err != nil {
 			t.Fatal(err)
 		}
-		step(Sync{Pilot: "p", Seq: uint64(i + 2), Full: true, Hello: &info, LastAnswer: 1 << 40, Ended: []Result{r}})
+		step(taskqueue.Sync{Pilot: "p", Seq: uint64(i + 2), Full: true, Hello: &info, LastAnswer: 1 << 40,
+			Ended: []taskqueue.Result{r}})
 	}
-	step(Cancel{[]JobID{NewJobID(1, 4)}})
+	step(taskqueue.Cancel{Jobs: []taskqueue.JobID{taskqueue.NewJobID(1, 4)}})
 	return s.records()
 }
 
@@ -138,8 +140,9 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			return
 		}
-		info := PilotInfo{Host: "h", Has: Resources{MilliCPUs: 4000, Memory: 1 << 40}}
-		for i, in := range []Input{Tick{}, Sync{Pilot: "q", Seq: 1, Full: true, Hold: true, Hello: &info}, Tick{}} {
+		info := taskqueue.PilotInfo{Host: "h", Has: taskqueue.Resources{MilliCPUs: 4000, Memory: 1 << 40}}
+		for i, in := range []taskqueue.Input{taskqueue.Tick{}, taskqueue.Sync{Pilot: "q", Seq: 1, Full: true, Hold: true,
+			Hello: &info}, taskqueue.Tick{}} {
 			if _, err := core.Step(epoch.Add(time.Duration(i)*time.Minute), in); err != nil {
 				t.Fatal(err)
 			}
@@ -174,7 +177,7 @@ func TestHandWrittenEncoding(t *testing.T) {
 		}
 		same(t, appendResult(nil, &result), result)
 		commit := commitBody{
-			V: 1, Attempt: AttemptID(rapid.Int64Min(0).Draw(t, "attempt")), Reused: rapid.Bool().Draw(t, "reused"),
+			V: 1, Attempt: taskqueue.AttemptID(rapid.Int64Min(0).Draw(t, "attempt")), Reused: rapid.Bool().Draw(t, "reused"),
 		}
 		done := job{committed: commit.Attempt, key: identityOf(text.Draw(t, "key"))}
 		if commit.Reused {
@@ -190,11 +193,12 @@ func TestHandWrittenEncoding(t *testing.T) {
 			commit.Whole, commit.Inputs, commit.Outputs = true, done.inputMarks(), outputs
 		}
 		same(t, appendCommit(nil, &done, outputs), commit)
-		job := Job{
+		job := taskqueue.Job{
 			Name: text.Draw(t, "name"), Step: text.Draw(t, "step"),
 			Payload: []byte(text.Draw(t, "payload")), Digest: text.Draw(t, "digest"),
 			Tools: []string{text.Draw(t, "tool")}, Site: text.Draw(t, "site"), Priority: rapid.Int().Draw(t, "priority"),
-			Needs: Resources{Memory: rapid.Int64().Draw(t, "memory")}, WaitForData: time.Duration(rapid.Int64().Draw(t, "wait")),
+			Needs:       taskqueue.Resources{Memory: rapid.Int64().Draw(t, "memory")},
+			WaitForData: time.Duration(rapid.Int64().Draw(t, "wait")),
 		}
 		body := jobBody{}
 		if err := json.Unmarshal(appendJob(nil, &noRequests, &job), &body); err != nil {
@@ -212,7 +216,7 @@ var noRequests job // without requests
 func nonNil(b []byte) []byte { return append([]byte{}, b...) }
 
 // valid is the job as JSON can hold it.
-func valid(j Job) Job {
+func valid(j taskqueue.Job) taskqueue.Job {
 	for _, s := range []*string{&j.Name, &j.Step, &j.Digest, &j.Site, &j.Tools[0]} {
 		*s = strings.ToValidUTF8(*s, "\ufffd")
 	}

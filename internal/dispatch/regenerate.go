@@ -3,6 +3,8 @@ package dispatch
 import (
 	"fmt"
 	"slices"
+
+	"fairway/internal/taskqueue"
 )
 
 // A version whose every copy is gone stays known. When a job needs it that
@@ -46,11 +48,11 @@ func (c *Core) regenerateAll() {
 
 func (c *Core) regenerate(v *version, at cacheID) {
 	j := v.writer
-	if j == nil || j.state == Failed || j.state == Cancelled || j.state == Blocked {
+	if j == nil || j.state == taskqueue.Failed || j.state == taskqueue.Cancelled || j.state == taskqueue.Blocked {
 		c.files.cannotRegenerate(v)
 		return
 	}
-	if j.state != Done {
+	if j.state != taskqueue.Done {
 		return // on its way
 	}
 	// What was removed on purpose is no loss: it is made again for a job that is bounded itself.
@@ -72,11 +74,12 @@ func (c *Core) regenerate(v *version, at cacheID) {
 		why = " was lost from where it was stored"
 	}
 	f.cache = at
-	f.Tries, f.Losses, f.End = 0, 0, Waiting
+	f.Tries, f.Losses, f.End = 0, 0, taskqueue.Waiting
 	j.regenerating = true
-	c.jobs.setState(j, Waiting)
+	c.jobs.setState(j, taskqueue.Waiting)
 	j.pinInputs()
-	c.event(Event{Kind: JobRegenerating, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + why})
+	c.event(taskqueue.Event{Kind: taskqueue.JobRegenerating, Job: j.id, Name: j.name, Step: j.step.Step,
+		Reason: v.file.lfn + why})
 	c.placement.letGo(c.jobs.inheritFromReaders(j)...)
 	c.files.startOut(j)
 }
@@ -84,23 +87,24 @@ func (c *Core) regenerate(v *version, at cacheID) {
 // failRegeneration is for a job that owes a result and may not run again for it.
 func (c *Core) failRegeneration(j *job) {
 	j.regenerating = true
-	c.jobs.setState(j, Waiting)
+	c.jobs.setState(j, taskqueue.Waiting)
 	j.pinInputs()
-	c.finish(j, Failed, j.fate.Reason)
+	c.finish(j, taskqueue.Failed, j.fate.Reason)
 }
 
 // cancelRegeneration leaves a job that was to run again at its end, if nobody has begun that
 // and nobody waits for its outputs any more: copies of them have turned up. So
 // does, for the same reason, what it would have read.
 func (c *Core) cancelRegeneration(j *job) {
-	if !j.regenerating || j.state != Waiting && j.state != Ready || j.attempt != nil || c.files.awaited(j) {
+	if !j.regenerating || j.state != taskqueue.Waiting && j.state != taskqueue.Ready || j.attempt != nil ||
+		c.files.awaited(j) {
 		return
 	}
 	c.placement.unready(j)
 	c.files.unawait(j)
 	j.regenerating, j.fate.cache, j.fate.backingOff = false, cacheID{}, false
-	c.jobs.setState(j, Done)
-	c.jobEvent(JobRegenerated, j, "not needed any more, because copies have turned up")
+	c.jobs.setState(j, taskqueue.Done)
+	c.jobEvent(taskqueue.JobRegenerated, j, "not needed any more, because copies have turned up")
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && v.writer != nil {
 			c.work.cancel = append(c.work.cancel, v.writer)
@@ -111,10 +115,10 @@ func (c *Core) cancelRegeneration(j *job) {
 
 // commitRegenerated takes the outputs of a job that ran again: those that are gone
 // get their copies back, the other new copies are not needed.
-func (c *Core) commitRegenerated(p *pilot, j *job, r *Result) {
+func (c *Core) commitRegenerated(p *pilot, j *job, r *taskqueue.Result) {
 	var unneeded []string // PFNs
 	holders := c.holders(p, c.files.outputsOf(j, r))
-	find, taken := r.byLFN(), make(map[string]bool, len(r.Outputs))
+	find, taken := r.ByLFN(), make(map[string]bool, len(r.Outputs))
 	for _, v := range c.files.writtenBy(j) {
 		w := find(v.file.lfn)
 		taken[w.LFN] = true
@@ -123,7 +127,7 @@ func (c *Core) commitRegenerated(p *pilot, j *job, r *Result) {
 			c.files.arrived(v)
 			continue
 		}
-		c.remade(v, w, Tag(r.Attempt))
+		c.remade(v, w, taskqueue.Tag(r.Attempt))
 		if !c.files.makeVisible(v, p, holders) {
 			c.wantForWaiters(v)
 		}
@@ -137,7 +141,7 @@ func (c *Core) commitRegenerated(p *pilot, j *job, r *Result) {
 	j.fate.cache = cacheID{}
 	j.fate.remember(j.committed) // what it stored may still be in use
 	j.committed = r.Attempt
-	c.jobs.setState(j, Done)
+	c.jobs.setState(j, taskqueue.Done)
 	c.files.persistRegenerated(j)
 	for _, v := range c.files.writtenBy(j) {
 		if v.state == present {
@@ -150,13 +154,13 @@ func (c *Core) commitRegenerated(p *pilot, j *job, r *Result) {
 			c.files.remove(pfn)
 		}
 	}
-	c.event(Event{Kind: JobRegenerated, Job: j.id, Name: j.name, Step: j.step.Step, Result: r})
+	c.event(taskqueue.Event{Kind: taskqueue.JobRegenerated, Job: j.id, Name: j.name, Step: j.step.Step, Result: r})
 	c.files.unpinAll(j)
 }
 
 // remade is for a version that was made again. Its older copies were committed
 // too: they stay readable where they are as long as there is no stored one.
-func (c *Core) remade(v *version, w *WrittenFile, tag Tag) {
+func (c *Core) remade(v *version, w *taskqueue.WrittenFile, tag taskqueue.Tag) {
 	for _, p := range slices.Clone(v.holders) {
 		at := copyOf{p, v}
 		if _, ok := c.files.older[at]; !ok {
@@ -179,9 +183,9 @@ func (c *Core) lostLastCopy(v *version) {
 	v.state = gone
 	for _, r := range slices.Clone(v.ready) {
 		for _, id := range r.jobs {
-			if j := c.jobs.table.At(id); j.state == Ready {
+			if j := c.jobs.table.At(id); j.state == taskqueue.Ready {
 				c.placement.unready(j)
-				c.jobs.setState(j, Waiting)
+				c.jobs.setState(j, taskqueue.Waiting)
 				c.work.examine = append(c.work.examine, j)
 			}
 		}
@@ -190,7 +194,7 @@ func (c *Core) lostLastCopy(v *version) {
 
 // loseFiles takes note of stored files that are lost. What is not stored any more
 // under the name that is told is known already.
-func (c *Core) loseFiles(files []LostFile) {
+func (c *Core) loseFiles(files []taskqueue.LostFile) {
 	lost := make(map[string]string, len(files)) // why, by PFN
 	for i := range files {
 		lost[files[i].PFN] = files[i].Why
@@ -207,7 +211,7 @@ func (c *Core) loseFiles(files []LostFile) {
 		for _, j := range c.journal.results[key].takers {
 			for _, v := range c.files.writtenBy(j) {
 				if why, ok := lost[v.pfn]; ok {
-					c.loseFile(&LostFile{File: v.ref(), PFN: v.pfn, Why: why})
+					c.loseFile(&taskqueue.LostFile{File: v.ref(), PFN: v.pfn, Why: why})
 				}
 			}
 		}
@@ -217,7 +221,7 @@ func (c *Core) loseFiles(files []LostFile) {
 // loseCopies is for a file in caches only that a pilot has looked for in vain where it could
 // reach copies. Whoever is said to hold one there has not noticed that somebody removed it, or
 // the pilot cannot take it; either way its job would come back for ever.
-func (c *Core) loseCopies(by *pilot, copied FileRef) {
+func (c *Core) loseCopies(by *pilot, copied taskqueue.FileRef) {
 	v := c.files.version(copied)
 	if by == nil || v == nil || v.writer == nil || v.pfn != "" {
 		return
@@ -237,7 +241,7 @@ func (c *Core) setCopyAside(p *pilot, v *version) {
 	p.copies.other.set(copied, size)
 }
 
-func (c *Core) loseFile(l *LostFile) {
+func (c *Core) loseFile(l *taskqueue.LostFile) {
 	v := c.files.version(l.File)
 	if v == nil || v.writer == nil || v.pfn == "" || v.pfn != l.PFN || v.state != present {
 		return
@@ -256,20 +260,21 @@ func (c *Core) loseFile(l *LostFile) {
 	}
 	j := v.writer
 	c.files.changeOutputs(j)
-	c.event(Event{Kind: FileLost, Job: j.id, Name: j.name, Step: j.step.Step, Reason: v.file.lfn + ": " + l.Why})
+	c.event(taskqueue.Event{Kind: taskqueue.FileLost, Job: j.id, Name: j.name, Step: j.step.Step,
+		Reason: v.file.lfn + ": " + l.Why})
 	c.files.publishAgain(v)
 	if v.owed() {
 		c.files.wantVersion(v, cacheID{})
 	}
 }
 
-func (c *Core) retryJobs(ids []JobID) error {
+func (c *Core) retryJobs(ids []taskqueue.JobID) error {
 	if err := c.jobs.known(ids); err != nil {
 		return err
 	}
 	for _, id := range ids {
 		j := c.jobs.find(id)
-		if j.state != Failed && j.state != Cancelled && len(c.files.lostOutputs(j)) == 0 {
+		if j.state != taskqueue.Failed && j.state != taskqueue.Cancelled && len(c.files.lostOutputs(j)) == 0 {
 			return refuse("dispatch: job %s has neither failed nor been cancelled, and its outputs are there", j.name)
 		}
 	}
@@ -280,7 +285,7 @@ func (c *Core) retryJobs(ids []JobID) error {
 			v.wanted = true
 			c.work.wanted = append(c.work.wanted, wanting{version: v, byPerson: true})
 		}
-		if j.state != Failed && j.state != Cancelled {
+		if j.state != taskqueue.Failed && j.state != taskqueue.Cancelled {
 			continue // named twice
 		}
 		f := j.itsFate()
@@ -289,7 +294,7 @@ func (c *Core) retryJobs(ids []JobID) error {
 		if j.committed != 0 {
 			j.regenerating = true
 		}
-		c.jobs.setState(j, Waiting)
+		c.jobs.setState(j, taskqueue.Waiting)
 		c.files.revive(j)
 		c.journal.persistFate(j)
 		c.placement.letGo(c.jobs.inheritFromReaders(j)...)

@@ -24,16 +24,17 @@ func BenchmarkRestart(b *testing.B) {
 	}
 }
 
-func nthPilot(i int) PilotID { return PilotID(fmt.Sprintf("p%06d", i)) }
+func nthPilot(i int) taskqueue.PilotID { return taskqueue.PilotID(fmt.Sprintf("p%06d", i)) }
 
 // joining is the whole state of a pilot that holds the common file, of a kind
 // of its own.
-func joining(i int) Sync {
-	return Sync{
-		Pilot: nthPilot(i), Seq: 1, Full: true, Hold: true, CacheAdded: []CachedFile{{File: FileRef{LFN: "common"}}},
-		Hello: &PilotInfo{
+func joining(i int) taskqueue.Sync {
+	return taskqueue.Sync{
+		Pilot: nthPilot(i), Seq: 1, Full: true, Hold: true,
+		CacheAdded: []taskqueue.CachedFile{{File: taskqueue.FileRef{LFN: "common"}}},
+		Hello: &taskqueue.PilotInfo{
 			Host: fmt.Sprint("host", i/10), Site: "s", Launch: fmt.Sprint("launch", i),
-			Has: Resources{MilliCPUs: 1000, Memory: int64(i)},
+			Has: taskqueue.Resources{MilliCPUs: 1000, Memory: int64(i)},
 		},
 	}
 }
@@ -42,7 +43,8 @@ func joining(i int) Sync {
 func registered(b *testing.B, pilots int) []taskqueue.Record {
 	c, e := New(Config{})
 	records := append([]taskqueue.Record(nil), e.Persist...)
-	inputs := []Input{SetRun{Run{ID: 1}}, AddFiles{Run: 1, Files: []ExistingFile{{LFN: "common", PFN: "x", Size: 1}}}}
+	inputs := []taskqueue.Input{taskqueue.SetRun{Run: taskqueue.Run{ID: 1}}, taskqueue.AddFiles{Run: 1,
+		Files: []taskqueue.ExistingFile{{LFN: "common", PFN: "x", Size: 1}}}}
 	for i := range pilots {
 		inputs = append(inputs, joining(i))
 	}
@@ -61,21 +63,21 @@ func restart(b *testing.B, records []taskqueue.Record, pilots int) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	step := func(at time.Time, in Input) {
+	step := func(at time.Time, in taskqueue.Input) {
 		if _, err := c.Step(at, in); err != nil {
 			b.Fatal(err)
 		}
 	}
 	for i := range pilots {
 		if i%2 == 0 {
-			step(epoch, PilotEnded{Launch: fmt.Sprint("launch", i)})
+			step(epoch, taskqueue.PilotEnded{Launch: fmt.Sprint("launch", i)})
 		} else {
 			step(epoch, joining(i))
 		}
 	}
 	for i := range pilots {
 		if i%2 != 0 {
-			step(epoch, Sync{Pilot: nthPilot(i), Seq: 2, LastAnswer: 1, Leaving: true})
+			step(epoch, taskqueue.Sync{Pilot: nthPilot(i), Seq: 2, LastAnswer: 1, Leaving: true})
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"fairway/internal/logical"
+	"fairway/internal/taskqueue"
 )
 
 // resultArrived takes the end of an attempt, whoever reports it and however
@@ -18,7 +19,7 @@ import (
 //  4. A job that ends lets go of its requests and lists in the worklists who waits for it,
 //     and that is recorded: commit and finish, in commit.go.
 //  5. propagate looks at those who are listed when the input is taken.
-func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
+func (c *Core) resultArrived(by taskqueue.PilotID, p *pilot, r *taskqueue.Result) {
 	if c.foreign(r.Attempt) || c.runs.byID[r.Job.Run()] == nil {
 		c.files.discardForeign(r)
 		return
@@ -49,8 +50,8 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 	}
 	counts := true
 	if a != nil {
-		a.took = r.Usage.took()
-		if r.Outcome != Ended {
+		a.took = r.Usage.Took()
+		if r.Outcome != taskqueue.Ended {
 			a.pilot.record.withholds = false // it has begun one
 		}
 		c.fleet.removeAttempt(a)
@@ -59,12 +60,13 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 		if j.committed == r.Attempt || j.dealtWith(r.Attempt) {
 			return
 		}
-		counts = r.Outcome == Succeeded || r.Outcome != Lost && r.Attempt>>32 < AttemptID(c.journal.incarnation) ||
+		counts = r.Outcome == taskqueue.Succeeded || r.Outcome != taskqueue.Lost &&
+			r.Attempt>>32 < taskqueue.AttemptID(c.journal.incarnation) ||
 			j.attempt == nil && j.savedBy(r) != nil && (j.saved() == nil || r.Attempt > j.saved().Attempt)
 	}
 	if !counts || !j.live() {
 		c.files.discard(j, r)
-		if r.Outcome == Succeeded {
+		if r.Outcome == taskqueue.Succeeded {
 			// For good: its pilot may say the result again when the job is live once
 			// more, and the files are gone then.
 			j.itsFate().remember(r.Attempt)
@@ -76,7 +78,7 @@ func (c *Core) resultArrived(by PilotID, p *pilot, r *Result) {
 }
 
 // concluded takes a result that counts, of a job that is live; a is the attempt if that is known.
-func (c *Core) concluded(by PilotID, p *pilot, j *job, a *attempt, r *Result) {
+func (c *Core) concluded(by taskqueue.PilotID, p *pilot, j *job, a *attempt, r *taskqueue.Result) {
 	host := ""
 	if p != nil {
 		host = p.host.name
@@ -85,24 +87,24 @@ func (c *Core) concluded(by PilotID, p *pilot, j *job, a *attempt, r *Result) {
 		return
 	}
 	switch r.Outcome {
-	case Succeeded:
+	case taskqueue.Succeeded:
 		if problem := c.files.checkOutputs(j, r); problem != "" {
 			failed := *r
-			failed.Outcome, failed.Message = MissingOutput, problem
+			failed.Outcome, failed.Message = taskqueue.MissingOutput, problem
 			c.failed(by, p, j, &failed, host)
 			return
 		}
 		c.commitResult(by, p, j, r)
-	case Ended:
+	case taskqueue.Ended:
 		c.files.discard(j, r)
 		c.placement.requeue(j)
 		if a != nil && a.told.taker != nil {
 			c.placement.givenBack = append(c.placement.givenBack, a)
 		}
-	case InputLost:
+	case taskqueue.InputLost:
 		j.itsFate().Private = true
 		c.lossCounted(by, j, r, "")
-	case Lost:
+	case taskqueue.Lost:
 		c.lossCounted(by, j, r, host)
 	default:
 		c.failed(by, p, j, r, host)
@@ -110,7 +112,7 @@ func (c *Core) concluded(by PilotID, p *pilot, j *job, a *attempt, r *Result) {
 }
 
 // failed counts a failure as one of the job, or of the node where that is known to be to blame.
-func (c *Core) failed(by PilotID, p *pilot, j *job, r *Result, host string) {
+func (c *Core) failed(by taskqueue.PilotID, p *pilot, j *job, r *taskqueue.Result, host string) {
 	if c.nodeFailed(p, j, r) {
 		j.itsFate().remember(r.Attempt)
 		c.lossCounted(by, j, r, host)
@@ -121,14 +123,14 @@ func (c *Core) failed(by PilotID, p *pilot, j *job, r *Result, host string) {
 
 // foreign reports whether an attempt belongs to a store that is lost: to another job
 // that bore the same number, if any does.
-func (c *Core) foreign(id AttemptID) bool {
+func (c *Core) foreign(id taskqueue.AttemptID) bool {
 	incarnation := uint64(id >> 32)
 	return incarnation < c.journal.since || incarnation > c.journal.incarnation
 }
 
 // checkOutputs says what is wrong with the outputs of a successful attempt.
-func (fs *files) checkOutputs(j *job, r *Result) string {
-	find := r.byLFN()
+func (fs *files) checkOutputs(j *job, r *taskqueue.Result) string {
+	find := r.ByLFN()
 	for i := range j.requests {
 		if v := j.requests[i].write; v != nil && !v.file.pattern && find(v.file.lfn) == nil {
 			return fmt.Sprintf("output %s was not written", v.file.lfn)
@@ -139,14 +141,14 @@ func (fs *files) checkOutputs(j *job, r *Result) string {
 			return fmt.Sprintf("output %s is reported twice", w.LFN)
 		}
 	}
-	own := Version(j.id.Number()) // of what it writes through patterns
+	own := taskqueue.Version(j.id.Number()) // of what it writes through patterns
 	for i := range r.Outputs {
 		w := &r.Outputs[i]
 		o := j.outputFor(w.LFN)
 		switch {
 		case o == nil:
 			return fmt.Sprintf("%s was written, which the job does not name as an output", w.LFN)
-		case o.Storage == StorageElement && w.PFN == "":
+		case o.Storage == taskqueue.StorageElement && w.PFN == "":
 			return fmt.Sprintf("output %s was not stored", w.LFN)
 		case !o.Pattern:
 			continue
@@ -156,13 +158,13 @@ func (fs *files) checkOutputs(j *job, r *Result) string {
 			continue
 		}
 		if other := f.chosenBefore(j); other != nil {
-			return TwoWriters(w.LFN, "job "+other.name, "job "+j.name)
+			return taskqueue.TwoWriters(w.LFN, "job "+other.name, "job "+j.name)
 		}
 		for _, v := range f.versions {
 			if v.writer == j {
 				continue
 			}
-			if v.writer != nil && !v.committed() && v.number != Version(v.writer.id.Number()) {
+			if v.writer != nil && !v.committed() && v.number != taskqueue.Version(v.writer.id.Number()) {
 				return fmt.Sprintf("%s, written through the pattern %s, is also written by job %s: give them different names",
 					w.LFN, o.LFN, v.writer.name)
 			}
@@ -181,29 +183,10 @@ func (fs *files) checkOutputs(j *job, r *Result) string {
 	return ""
 }
 
-// byLFN returns what finds the outputs of a result by their names, the first of each.
-func (r *Result) byLFN() func(lfn string) *WrittenFile {
-	if len(r.Outputs) <= few {
-		return func(lfn string) *WrittenFile {
-			for i := range r.Outputs {
-				if r.Outputs[i].LFN == lfn {
-					return &r.Outputs[i]
-				}
-			}
-			return nil
-		}
-	}
-	named := make(map[string]*WrittenFile, len(r.Outputs))
-	for i := range slices.Backward(r.Outputs) {
-		named[r.Outputs[i].LFN] = &r.Outputs[i]
-	}
-	return func(lfn string) *WrittenFile { return named[lfn] }
-}
-
 // outputFor returns the output that the file belongs to: that of its name, or
 // the first pattern that it matches.
-func (j *job) outputFor(lfn string) *Output {
-	var byPattern *Output
+func (j *job) outputFor(lfn string) *taskqueue.Output {
+	var byPattern *taskqueue.Output
 	for i := range j.outputs {
 		o := &j.outputs[i]
 		if !o.Pattern && o.LFN == lfn {
@@ -220,18 +203,10 @@ func (j *job) outputFor(lfn string) *Output {
 // that are chosen by content have no such order: which of two versions a reader
 // got would depend on which job ended first. So such a file has one writer.
 
-// TwoWriters says that two jobs write a file in no order, and what to write
-// instead. It says the same whichever is given first.
-func TwoWriters(lfn, one, other string) string {
-	return fmt.Sprintf("%s is an output of both %s and %s: let the names differ, as by a folder for each placeholder "+
-		"(writes: {a}/{b} in place of {a}.{b})",
-		lfn, min(one, other), max(one, other))
-}
-
 // chosenBefore is another job that chose to write the file and was committed. What
 // j was committed with itself it may write again.
 func (f *file) chosenBefore(j *job) *job {
-	if own := f.version(Version(j.id.Number())); own != nil && own.writer == j {
+	if own := f.version(taskqueue.Version(j.id.Number())); own != nil && own.writer == j {
 		return nil
 	}
 	for _, v := range f.versions {
@@ -244,7 +219,7 @@ func (f *file) chosenBefore(j *job) *job {
 
 // commitResult makes the outputs of an attempt visible, all at once. No other
 // attempt of the job counts from here on.
-func (c *Core) commitResult(by PilotID, p *pilot, j *job, r *Result) {
+func (c *Core) commitResult(by taskqueue.PilotID, p *pilot, j *job, r *taskqueue.Result) {
 	before := j.class.inAll()
 	c.nodeSucceeded(p, j)
 	c.fleet.learn(p, j, &r.Usage)
@@ -261,12 +236,13 @@ func (c *Core) commitResult(by PilotID, p *pilot, j *job, r *Result) {
 	c.dropCheckpoint(j)
 	j.committed = r.Attempt
 	files := c.commit(j, c.files.outputsOf(j, r), p)
-	c.event(Event{Kind: JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Files: files})
+	c.event(taskqueue.Event{Kind: taskqueue.JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by,
+		Result: r, Files: files})
 }
 
 // outputsOf are the outputs of a successful attempt, in the order of Writes and
 // by name within a pattern. They are valid until the next call.
-func (fs *files) outputsOf(j *job, r *Result) []output {
+func (fs *files) outputsOf(j *job, r *taskqueue.Result) []output {
 	fs.outputs = fs.outputs[:0]
 	for i := range r.Outputs {
 		w := &r.Outputs[i]
@@ -277,7 +253,7 @@ func (fs *files) outputsOf(j *job, r *Result) []output {
 		fs.outputs = append(fs.outputs, o)
 	}
 	position := func(o output) int {
-		return slices.IndexFunc(j.outputs, func(x Output) bool { return x.LFN == cmp.Or(o.Pattern, o.LFN) })
+		return slices.IndexFunc(j.outputs, func(x taskqueue.Output) bool { return x.LFN == cmp.Or(o.Pattern, o.LFN) })
 	}
 	slices.SortFunc(fs.outputs, func(a, b output) int {
 		return cmp.Or(cmp.Compare(position(a), position(b)), cmp.Compare(a.LFN, b.LFN))
@@ -286,11 +262,11 @@ func (fs *files) outputsOf(j *job, r *Result) []output {
 }
 
 // attemptFailed counts a failure, and has the job tried again if it may.
-func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
+func (c *Core) attemptFailed(by taskqueue.PilotID, j *job, r *taskqueue.Result, host string) {
 	c.files.discard(j, r)
 	f := j.itsFate()
 	f.remember(r.Attempt)
-	if j.attempt != nil && r.Outcome != OutOfMemory {
+	if j.attempt != nil && r.Outcome != taskqueue.OutOfMemory {
 		// Another attempt of the job still runs; its end decides.
 		c.journal.persistFate(j)
 		return
@@ -305,7 +281,7 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 	if f.Tries >= most || !j.policy.retries(r, host != "" && c.fleet.elsewhere(j.class, host)) {
 		c.fleet.endAttempts(j)
 		n := len(c.effects.Events)
-		c.finish(j, Failed, f.Reason)
+		c.finish(j, taskqueue.Failed, f.Reason)
 		e := &c.effects.Events[n]
 		e.Pilot, e.Result = by, r
 		return
@@ -314,7 +290,8 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 	c.jobs.backOff(j)
 	c.journal.persistFate(j)
 	c.placement.setWaiting(j)
-	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Reason: f.Reason})
+	c.event(taskqueue.Event{Kind: taskqueue.JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r,
+		Reason: f.Reason})
 }
 
 // retries reports whether a failure of this kind may pass. Codes that the job
@@ -323,19 +300,19 @@ func (c *Core) attemptFailed(by PilotID, j *job, r *Result, host string) {
 // be there the next time, but may be on another node; and a command that says it succeeded, and wrote
 // nothing, would say so again, but may do better there. An input that was changed is no longer what it was,
 // and a command that writes to it would do so again.
-func (p *policy) retries(r *Result, elsewhere bool) bool {
+func (p *policy) retries(r *taskqueue.Result, elsewhere bool) bool {
 	codes := p.retry.ExitCodes
 	switch r.Outcome {
-	case Exited:
+	case taskqueue.Exited:
 		mayPass := elsewhere || r.ExitCode != cannotRun && r.ExitCode != notFound
 		return len(codes) == 0 && mayPass || slices.Contains(codes, r.ExitCode)
-	case Signalled:
+	case taskqueue.Signalled:
 		return len(codes) == 0 || slices.Contains(codes, 128+r.Signal)
-	case OutOfTime:
+	case taskqueue.OutOfTime:
 		return len(codes) == 0
-	case MissingOutput:
+	case taskqueue.MissingOutput:
 		return len(codes) == 0 && elsewhere
-	case InputChanged:
+	case taskqueue.InputChanged:
 		return false
 	}
 	return true
@@ -351,32 +328,32 @@ const (
 // element is to blame for a file that did not come or go. So the first time the job may stay
 // where its input is, or what will be read with its outputs: if the element was to blame, that
 // need not be read again.
-func (c *Core) adapt(by PilotID, j *job, r *Result, host string) {
+func (c *Core) adapt(by taskqueue.PilotID, j *job, r *taskqueue.Result, host string) {
 	f := j.fate
 	switch r.Outcome {
-	case OutOfMemory:
+	case taskqueue.OutOfMemory:
 		factor := j.policy.retry.MemoryFactor
 		if factor <= 1 {
 			factor = c.config.MemoryFactor
 		}
 		grown := int64(float64(j.class.key.memory) * factor)
 		f.Memory = max(j.class.key.memory, min(grown, c.fleet.mostMemory()))
-	case StageInFailed, StageOutFailed:
+	case taskqueue.StageInFailed, taskqueue.StageOutFailed:
 		if p := c.fleet.pilots[by]; p == nil || f.Tries > 1 || c.placement.weigh(p, j) == 0 && !c.placement.belongsTo(j, p) {
 			f.Avoid = host
 		}
-	case Exited, Signalled, MissingOutput:
+	case taskqueue.Exited, taskqueue.Signalled, taskqueue.MissingOutput:
 		if c.fleet.elsewhere(j.class, host) {
 			f.Avoid = host
 			c.armNodes(c.fleet.nodes.comes)
 		}
-	case OutOfDisk, Lost:
+	case taskqueue.OutOfDisk, taskqueue.Lost:
 		f.Avoid = host
 	}
 }
 
 // reads reports whether a file is an input of the job.
-func (j *job) reads(f FileRef) bool {
+func (j *job) reads(f taskqueue.FileRef) bool {
 	return slices.ContainsFunc(j.requests, func(r request) bool {
 		return r.read != nil && r.read.file.lfn == f.LFN && r.read.number == f.Version
 	})
@@ -397,14 +374,14 @@ func (c *Core) attemptLost(a *attempt, reason string) {
 		c.placement.requeue(j)
 		return
 	}
-	r := &Result{Job: j.id, Attempt: a.id, GangPlace: a.place(), Outcome: Lost, Message: reason}
-	c.lossCounted(a.pilot.id, j, r, a.pilot.info.node())
+	r := &taskqueue.Result{Job: j.id, Attempt: a.id, GangPlace: a.place(), Outcome: taskqueue.Lost, Message: reason}
+	c.lossCounted(a.pilot.id, j, r, a.pilot.info.Node())
 }
 
 // lossCounted is for an attempt that its pilot took with it. That is no fault
 // of the job, so some losses do not count as failures. A success that turns up
 // later is welcome.
-func (c *Core) lossCounted(by PilotID, j *job, r *Result, host string) {
+func (c *Core) lossCounted(by taskqueue.PilotID, j *job, r *taskqueue.Result, host string) {
 	f := j.itsFate()
 	if f.Losses++; f.Losses > c.config.MaxLosses {
 		c.attemptFailed(by, j, r, host)
@@ -413,43 +390,23 @@ func (c *Core) lossCounted(by PilotID, j *job, r *Result, host string) {
 	c.files.discard(j, r)
 	f.Reason, f.Avoid = c.fleet.failureOn(r, host), host
 	c.journal.persistFate(j)
-	c.event(Event{Kind: JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r, Reason: f.Reason})
+	c.event(taskqueue.Event{Kind: taskqueue.JobRetried, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by, Result: r,
+		Reason: f.Reason})
 	c.placement.requeue(j)
 }
 
 // failureOn says in one line how an attempt ended and, where there are several nodes, on which.
-func (fl *fleet) failureOn(r *Result, node string) string {
+func (fl *fleet) failureOn(r *taskqueue.Result, node string) string {
 	if node == "" || len(fl.hosts) < 2 {
-		return r.describe("")
+		return r.Describe("")
 	}
-	return r.describe(" on " + hostOf(node))
-}
-
-// describe says in one line how an attempt ended, and where if that is said.
-func (r *Result) describe(where string) string {
-	var how string
-	switch r.Outcome {
-	case Exited:
-		how = fmt.Sprintf("exit code %d", r.ExitCode)
-	case Signalled:
-		how = fmt.Sprintf("signal %d", r.Signal)
-	default:
-		how = r.Outcome.String()
-	}
-	how += where
-	if r.Message != "" {
-		how += ": " + r.Message
-	}
-	if r.Leader != 0 {
-		how = fmt.Sprintf("task %d: %s", r.Task, how)
-	}
-	return how
+	return r.Describe(" on " + hostOf(node))
 }
 
 // discard removes what an attempt wrote that is not committed. Physical names
 // are unique to the attempt, so nothing else is hit; what the job was committed with is
 // kept all the same.
-func (fs *files) discard(j *job, r *Result) {
+func (fs *files) discard(j *job, r *taskqueue.Result) {
 	if len(r.Outputs) == 0 {
 		return
 	}
@@ -468,7 +425,7 @@ func (fs *files) discard(j *job, r *Result) {
 
 // discardForeign removes what an attempt of a run wrote that is known no more, unless
 // that was committed there: then it may be a result that a later run takes.
-func (fs *files) discardForeign(r *Result) {
+func (fs *files) discardForeign(r *taskqueue.Result) {
 	committed := make(map[string]bool)
 	for _, stored := range fs.journal.results {
 		for i := range stored.outputs {
@@ -500,23 +457,23 @@ type output struct {
 	Size    int64  `json:"s,omitempty"`
 	Records int64  `json:"r,omitempty"`
 	Adler32 uint32 `json:"a,omitempty"`
-	// Written is that of [WrittenFile].
-	Written uint32 `json:"w,omitempty"`
-	Hash    string `json:"h,omitempty"` // of the contents, where a pilot has told it that serves its cache
-	Tag     Tag    `json:"t,omitempty"` // 0: the attempt that the commit names
+	// Written is that of [taskqueue.WrittenFile].
+	Written uint32        `json:"w,omitempty"`
+	Hash    string        `json:"h,omitempty"` // of the contents, where a pilot has told it that serves its cache
+	Tag     taskqueue.Tag `json:"t,omitempty"` // 0: the attempt that the commit names
 }
 
 // tag is that of the output of a job of which this attempt was committed.
-func (o *output) tag(committed AttemptID) Tag {
+func (o *output) tag(committed taskqueue.AttemptID) taskqueue.Tag {
 	if o.Tag != 0 {
 		return o.Tag
 	}
-	return Tag(committed)
+	return taskqueue.Tag(committed)
 }
 
 // asWanted notes what the job said of the output that it is.
-func (o *output) asWanted(x *Output) {
-	o.Cached = o.PFN == "" && x.Storage == StorageCache
+func (o *output) asWanted(x *taskqueue.Output) {
+	o.Cached = o.PFN == "" && x.Storage == taskqueue.StorageCache
 	if x.Pattern {
 		o.Pattern = x.LFN
 	}

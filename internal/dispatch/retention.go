@@ -37,7 +37,7 @@ func (c *Core) endOf(r *storedResult, left instant) (end instant, promised bool)
 // which they may go: first those whose time is over, then the oldest that no group has promised to keep,
 // as long as there are more than limit of these, or until so many bytes are given back in all. A
 // caller has them forgotten by ForgetResults.
-func (c *Core) Forgettable(now time.Time, limit int, bytes int64) []UnusedResult {
+func (c *Core) Forgettable(now time.Time, limit int, bytes int64) []taskqueue.UnusedResult {
 	type unused struct {
 		key      identity
 		end      instant
@@ -58,7 +58,7 @@ func (c *Core) Forgettable(now time.Time, limit int, bytes int64) []UnusedResult
 	}
 	inOrder := func(a, b unused) int { return cmp.Or(cmp.Compare(a.end, b.end), compareKeys(a.key, b.key)) }
 	slices.SortFunc(over, inOrder)
-	var list []UnusedResult
+	var list []taskqueue.UnusedResult
 	for _, u := range over {
 		list = append(list, c.journal.results[u.key].asUnused(u.key))
 		bytes -= list[len(list)-1].Bytes
@@ -76,26 +76,15 @@ func (c *Core) Forgettable(now time.Time, limit int, bytes int64) []UnusedResult
 	return list
 }
 
-// NamedResult is a result that a run names, and what would become of it without the run.
-type NamedResult struct {
-	Job    string // of the run that made it
-	Files  []StoredFile
-	Bytes  int64             // of these
-	Others []taskqueue.RunID // that name it too, in ascending order
-	Until  time.Time         // a policy would keep it until then; zero: it would go at once, unless Others name it
-	// Promised says that this is the policy of the group. Otherwise it may go before, for want of room.
-	Promised bool
-}
-
 // NamedBy returns the results that a run names, whether it was retired or not, in the order of their
 // jobs. What its jobs have stored that is no result is told of as such, and would go at once.
-func (c *Core) NamedBy(id taskqueue.RunID, now time.Time) (list []NamedResult) {
+func (c *Core) NamedBy(id taskqueue.RunID, now time.Time) (list []taskqueue.NamedResult) {
 	seen := make(map[identity]bool)
 	add := func(r *storedResult, others []taskqueue.RunID) {
-		n := NamedResult{Job: r.job, Others: others}
+		n := taskqueue.NamedResult{Job: r.job, Others: others}
 		for _, o := range r.outputs {
 			if o.PFN != "" {
-				n.Files = append(n.Files, StoredFile{File: FileRef{LFN: o.LFN}, PFN: o.PFN, Size: o.Size})
+				n.Files = append(n.Files, taskqueue.StoredFile{File: taskqueue.FileRef{LFN: o.LFN}, PFN: o.PFN, Size: o.Size})
 				n.Bytes += o.Size
 			}
 		}
@@ -127,7 +116,7 @@ func (c *Core) NamedBy(id taskqueue.RunID, now time.Time) (list []NamedResult) {
 		r := c.journal.results[key]
 		add(r, r.othersThan(id))
 	}
-	slices.SortStableFunc(list, func(a, b NamedResult) int { return cmp.Compare(a.Job, b.Job) })
+	slices.SortStableFunc(list, func(a, b taskqueue.NamedResult) int { return cmp.Compare(a.Job, b.Job) })
 	return list
 }
 
@@ -189,13 +178,14 @@ func (j *job) countKept(outputs []output) {
 // to stay, by what those of their steps have stored on average; of steps of which none is done, none.
 func (c *Core) Expected(id taskqueue.RunID) (bytes int64) {
 	r := c.runs.byID[id]
-	if r == nil || r.state != RunGoing {
+	if r == nil || r.state != taskqueue.RunGoing {
 		return 0
 	}
 	for _, s := range r.stepOrder {
 		n := &s.ByState
-		if done := n[Done]; done > 0 {
-			bytes += int64(float64(s.kept) / float64(done) * float64(n[Waiting]+n[Ready]+n[Assigned]+n[Running]))
+		if done := n[taskqueue.Done]; done > 0 {
+			left := n[taskqueue.Waiting] + n[taskqueue.Ready] + n[taskqueue.Assigned] + n[taskqueue.Running]
+			bytes += int64(float64(s.kept) / float64(done) * float64(left))
 		}
 	}
 	return bytes

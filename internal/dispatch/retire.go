@@ -9,7 +9,7 @@ import (
 // retireRun forgets a run, with its jobs and files. What outlives it: its results, which
 // are records of their own from now on; what is to be removed; and the copies in caches,
 // which may go first unless a file of another run holds the same.
-func (c *Core) retireRun(in RetireRun) error {
+func (c *Core) retireRun(in taskqueue.RetireRun) error {
 	id := in.Run
 	r, err := c.ended(id)
 	if err != nil {
@@ -50,14 +50,14 @@ func (c *Core) retireRun(in RetireRun) error {
 // ended is a run that has come to its end.
 func (c *Core) ended(id taskqueue.RunID) (*run, error) {
 	r, err := c.runs.get(id)
-	if err == nil && r.state != RunEnded {
-		err = refuse("dispatch: run %d %s, and can be retired when it has ended", id, r.state.standing())
+	if err == nil && r.state != taskqueue.RunEnded {
+		err = refuse("dispatch: run %d %s, and can be retired when it has ended", id, r.state.Standing())
 	}
 	return r, err
 }
 
 // keepResults lends what jobs have made to the results that stay when their run is retired.
-func (c *Core) keepResults(in KeepResults) error {
+func (c *Core) keepResults(in taskqueue.KeepResults) error {
 	r, err := c.ended(in.Run)
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (jn *journal) namedBy(id taskqueue.RunID) []identity {
 }
 
 // releaseRun has results named no more by a run that was retired.
-func (c *Core) releaseRun(in ReleaseRun) error {
+func (c *Core) releaseRun(in taskqueue.ReleaseRun) error {
 	keys := make([]identity, len(in.Results))
 	for i, text := range in.Results {
 		key, err := parseIdentity(text)
@@ -214,7 +214,7 @@ func (c *Core) retireFile(f *file) {
 }
 
 // adoptCopy has a copy count for a file of a run other than one that is retired.
-func (fs *files) adoptCopy(p *pilot, copied FileRef, retired taskqueue.RunID) {
+func (fs *files) adoptCopy(p *pilot, copied taskqueue.FileRef, retired taskqueue.RunID) {
 	for _, r := range fs.runs.inOrder {
 		v := r.files.version(copied.LFN, copied.Version)
 		if r.ID == retired || v == nil || v.identity == (identity{}) || v.tag != copied.Tag {

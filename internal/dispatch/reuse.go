@@ -22,7 +22,7 @@ type storedResult struct {
 	made    uint64 // incarnation
 	kept    uint64 // orders those that runs left in this incarnation; 0: left before
 	outputs []output
-	origin  Origin
+	origin  taskqueue.Origin
 
 	scope string            // Run.Scope of those that may take it
 	runs  []taskqueue.RunID // that were retired, are kept, and name it
@@ -47,26 +47,12 @@ func (j *job) inJournal() bool { return j.result != ownResult }
 // wasTaken reports whether the job was committed from the result of another one.
 func (j *job) wasTaken() bool { return j.result == takenResult || j.committed == reusedAttempt }
 
-// Origin is who made a result: a job of a run, and whose the run is.
-type Origin struct {
-	Run     taskqueue.RunID
-	Account taskqueue.Account
-	Job     string
+func (j *job) origin() taskqueue.Origin {
+	return taskqueue.Origin{Run: j.id.Run(), Account: j.step.run.Account, Job: j.name}
 }
-
-// String names the origin for a person.
-func (o *Origin) String() string {
-	text := fmt.Sprintf("job %s of run %d", o.Job, o.Run)
-	if o.Account.User != "" {
-		text += fmt.Sprintf(" of %s", o.Account.User)
-	}
-	return text
-}
-
-func (j *job) origin() Origin { return Origin{j.id.Run(), j.step.run.Account, j.name} }
 
 // originOf says who made the result that a job has taken, where that is known.
-func (jn *journal) originOf(j *job) *Origin {
+func (jn *journal) originOf(j *job) *taskqueue.Origin {
 	r := jn.results[j.key]
 	if !j.wasTaken() || r == nil || r.origin.Run == 0 {
 		return nil
@@ -196,7 +182,8 @@ func (c *Core) reuse(j *job) bool {
 	}
 	j.result, j.committed = takenResult, reusedAttempt
 	files := c.commit(j, outputs, nil)
-	c.event(Event{Kind: JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Reused: true, Files: files})
+	c.event(taskqueue.Event{Kind: taskqueue.JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Reused: true,
+		Files: files})
 	return true
 }
 
@@ -289,7 +276,7 @@ func (fs *files) detach(j *job) {
 // one.
 func (j *job) cannotPublish(outputs []output) bool {
 	for i := range outputs {
-		if x := j.outputFor(outputs[i].LFN); x.Publish && x.Storage == StorageElement && outputs[i].PFN == "" {
+		if x := j.outputFor(outputs[i].LFN); x.Publish && x.Storage == taskqueue.StorageElement && outputs[i].PFN == "" {
 			return true
 		}
 	}
@@ -309,7 +296,7 @@ func (fs *files) choseOthers(j *job, outputs []output) bool {
 }
 
 // reusedAttempt stands for the attempt of an earlier run.
-const reusedAttempt AttemptID = 1
+const reusedAttempt taskqueue.AttemptID = 1
 
 // reusable gives the outputs of an earlier run their new versions, or returns
 // nil if they are not those that the job promises.
@@ -322,7 +309,7 @@ func (j *job) reusable(stored []output) []output {
 		if x == nil {
 			return nil
 		}
-		if o.Cached && x.Storage == StorageElement {
+		if o.Cached && x.Storage == taskqueue.StorageElement {
 			return nil // the job that stores it has still to be done
 		}
 		o.Pattern = ""
@@ -348,13 +335,13 @@ func (j *job) reusable(stored []output) []output {
 // writes is known by its key before it is written. It also returns those that are done, or
 // would be so, and run again: a job that runs reads what was lost of their outputs. The
 // Core must not be stepped any more.
-func (c *Core) Foresee() (reuse, again map[JobID]bool) {
-	reuse, again = make(map[JobID]bool), make(map[JobID]bool)
+func (c *Core) Foresee() (reuse, again map[taskqueue.JobID]bool) {
+	reuse, again = make(map[taskqueue.JobID]bool), make(map[taskqueue.JobID]bool)
 	lacks := make(map[*version]bool) // of those that are reused
 	var jobs []*job                  // who writes a version stands before who reads it
 	for j := range c.jobs.all {
 		jobs = append(jobs, j)
-		if j.state == Done || j.text.digest == "" {
+		if j.state == taskqueue.Done || j.text.digest == "" {
 			continue
 		}
 		j.key = j.keyOf()
@@ -374,7 +361,7 @@ func (c *Core) Foresee() (reuse, again map[JobID]bool) {
 		}
 	}
 	for _, j := range slices.Backward(jobs) {
-		if !again[j.id] && (j.state == Done || reuse[j.id]) {
+		if !again[j.id] && (j.state == taskqueue.Done || reuse[j.id]) {
 			continue
 		}
 		for i := range j.requests {
@@ -382,21 +369,13 @@ func (c *Core) Foresee() (reuse, again map[JobID]bool) {
 			if v == nil || v.writer == nil {
 				continue
 			}
-			if w := v.writer; w.state == Done && v.state == gone || reuse[w.id] && lacks[v] {
+			if w := v.writer; w.state == taskqueue.Done && v.state == gone || reuse[w.id] && lacks[v] {
 				again[w.id] = true
 				delete(reuse, w.id)
 			}
 		}
 	}
 	return reuse, again
-}
-
-// UnusedResult is a result of an earlier run that no run names.
-type UnusedResult struct {
-	Record taskqueue.Record // deletes it; its key is that of the result
-	Job    string           // that it was made by
-	PFNs   []string         // of its outputs
-	Bytes  int64            // of these
 }
 
 // Results is how many results the Core has.
@@ -435,8 +414,8 @@ func (c *Core) forgetResults(keys []string) error {
 // those of this one as their runs were retired. The caller may remove them, with their files, when no job
 // will come any more that could; a Core that is loaded afterwards no longer
 // knows them.
-func (c *Core) Unused() []UnusedResult {
-	var list []UnusedResult
+func (c *Core) Unused() []taskqueue.UnusedResult {
+	var list []taskqueue.UnusedResult
 	for _, key := range c.journal.resultKeys() {
 		if r := c.journal.results[key]; r.unused() {
 			list = append(list, r.asUnused(key))
@@ -445,8 +424,8 @@ func (c *Core) Unused() []UnusedResult {
 	return list
 }
 
-func (r *storedResult) asUnused(key identity) UnusedResult {
-	u := UnusedResult{Record: taskqueue.Record{Table: TableResult, Key: key.hex()}, Job: r.job}
+func (r *storedResult) asUnused(key identity) taskqueue.UnusedResult {
+	u := taskqueue.UnusedResult{Record: taskqueue.Record{Table: TableResult, Key: key.hex()}, Job: r.job}
 	for _, o := range r.outputs {
 		if o.PFN != "" {
 			u.PFNs, u.Bytes = append(u.PFNs, o.PFN), u.Bytes+o.Size

@@ -20,7 +20,7 @@ type sharing struct {
 func newSharing(t *testing.T, config Config) *sharing {
 	s := &sharing{newCrashing(t), map[string]int{}}
 	s.config = config
-	var e Effects
+	var e taskqueue.Effects
 	s.core, e = New(config)
 	s.keep(e)
 	return s
@@ -30,17 +30,19 @@ func newSharing(t *testing.T, config Config) *sharing {
 func (s *sharing) begin(user, scope string, noReuse bool) taskqueue.RunID {
 	s.t.Helper()
 	id := s.core.NextRun()
-	s.step(SetRun{Run{
+	s.step(taskqueue.SetRun{Run: taskqueue.Run{
 		ID: id, Name: "w", Account: taskqueue.Account{Group: scope, User: user}, Scope: scope, NoReuse: noReuse,
 		KeepGoing: true,
 	}})
 	step := "align " + user
-	in := ExistingFile{LFN: "in", PFN: "data:" + user, Size: 1, Identity: "same", Tag: 1 << 62}
-	s.step(Submit{
-		Run: id, Files: []ExistingFile{in},
-		Jobs: []Job{
-			{Name: step, Step: step, Digest: "align", Reads: []string{"in"}, Writes: []Output{{LFN: "bam", Temporary: true}}},
-			{Name: "call " + user, Step: "call", Digest: "call", Reads: []string{"bam"}, Writes: []Output{{LFN: "vcf"}}},
+	in := taskqueue.ExistingFile{LFN: "in", PFN: "data:" + user, Size: 1, Identity: "same", Tag: 1 << 62}
+	s.step(taskqueue.Submit{
+		Run: id, Files: []taskqueue.ExistingFile{in},
+		Jobs: []taskqueue.Job{
+			{Name: step, Step: step, Digest: "align", Reads: []string{"in"}, Writes: []taskqueue.Output{{LFN: "bam",
+				Temporary: true}}},
+			{Name: "call " + user, Step: "call", Digest: "call", Reads: []string{"bam"},
+				Writes: []taskqueue.Output{{LFN: "vcf"}}},
 		},
 	})
 	return id
@@ -51,7 +53,7 @@ func (s *sharing) work() {
 	s.t.Helper()
 	given := s.all()
 	for len(given) > 0 {
-		var results []Result
+		var results []taskqueue.Result
 		for _, a := range given {
 			s.made[a.Step]++
 			results = append(results, successOf(a))
@@ -60,10 +62,10 @@ func (s *sharing) work() {
 	}
 }
 
-func successOf(a Assignment) Result {
-	r := Result{Job: a.Job, Attempt: a.Attempt}
+func successOf(a taskqueue.Assignment) taskqueue.Result {
+	r := taskqueue.Result{Job: a.Job, Attempt: a.Attempt}
 	for _, o := range a.Outputs {
-		r.Outputs = append(r.Outputs, WrittenFile{
+		r.Outputs = append(r.Outputs, taskqueue.WrittenFile{
 			LFN: o.LFN, Version: o.Version, PFN: physical(o.LFN, o.Version, a.Attempt), Size: 10,
 		})
 	}
@@ -73,17 +75,17 @@ func successOf(a Assignment) Result {
 // end ends a run and retires it.
 func (s *sharing) end(id taskqueue.RunID, keep bool) {
 	s.t.Helper()
-	s.step(CompleteRun{id})
-	s.step(RetireRun{Run: id, Keep: keep})
+	s.step(taskqueue.CompleteRun{Run: id})
+	s.step(taskqueue.RetireRun{Run: id, Keep: keep})
 }
 
 // endInPieces ends a run of two jobs and retires it, job by job. The server is killed after each, and the last
 // step leaves the records of the run to the caller.
 func (s *sharing) endInPieces(id taskqueue.RunID) {
 	s.t.Helper()
-	s.step(CompleteRun{id})
+	s.step(taskqueue.CompleteRun{Run: id})
 	for _, from := range []uint32{0, 1, 1, 2, 9} {
-		if e := s.step(KeepResults{id, from, 1}); len(e.Persist) > 2 {
+		if e := s.step(taskqueue.KeepResults{Run: id, From: from, Jobs: 1}); len(e.Persist) > 2 {
 			s.t.Errorf("one job from %d on makes %d records", from, len(e.Persist))
 		}
 		s.crash()
@@ -91,7 +93,7 @@ func (s *sharing) endInPieces(id taskqueue.RunID) {
 			s.t.Error(err)
 		}
 	}
-	if e := s.step(RetireRun{Run: id, Keep: true, Swept: true}); len(e.Persist) > 0 {
+	if e := s.step(taskqueue.RetireRun{Run: id, Keep: true, Swept: true}); len(e.Persist) > 0 {
 		s.t.Errorf("records of the run, or its results again: %v", e.Persist)
 	}
 	maps.DeleteFunc(s.durable, func(_ string, r taskqueue.Record) bool { return r.Run == id })
@@ -175,13 +177,13 @@ func TestTwinsAreExecutedOnce(t *testing.T) {
 			}
 			switch end {
 			case "fails":
-				s.all(Result{Job: leader.Job, Attempt: leader.Attempt, Outcome: Exited, ExitCode: 127})
+				s.all(taskqueue.Result{Job: leader.Job, Attempt: leader.Attempt, Outcome: taskqueue.Exited, ExitCode: 127})
 			case "is cancelled":
-				s.step(Cancel{[]JobID{leader.Job}})
-				s.all(Result{Job: leader.Job, Attempt: leader.Attempt, Outcome: Ended})
+				s.step(taskqueue.Cancel{Jobs: []taskqueue.JobID{leader.Job}})
+				s.all(taskqueue.Result{Job: leader.Job, Attempt: leader.Attempt, Outcome: taskqueue.Ended})
 			case "is stopped":
-				s.step(StopRun{Run: leader.Job.Run()})
-				s.all(Result{Job: leader.Job, Attempt: leader.Attempt, Outcome: Ended})
+				s.step(taskqueue.StopRun{Run: leader.Job.Run()})
+				s.all(taskqueue.Result{Job: leader.Job, Attempt: leader.Attempt, Outcome: taskqueue.Ended})
 			case "crashes":
 				s.crash()
 				s.now = s.now.Add(time.Hour)
@@ -191,7 +193,7 @@ func TestTwinsAreExecutedOnce(t *testing.T) {
 			}
 			s.work()
 			view, _ := s.core.Run(other)
-			if view.Totals.ByState[Done] != 2 || s.made["align ann"]+s.made["align bob"] != 1 {
+			if view.Totals.ByState[taskqueue.Done] != 2 || s.made["align ann"]+s.made["align bob"] != 1 {
 				t.Errorf("the other run is %+v; executed: %v", view.Totals, s.made)
 			}
 		})
@@ -203,7 +205,7 @@ func TestTwinsAreExecutedOnce(t *testing.T) {
 func TestResultsGoWhenNobodyNamesThemAndTheirTimeIsOver(t *testing.T) {
 	const day = 24 * time.Hour
 	s := newSharing(t, Config{Retention: 10 * day})
-	s.step(SetShares{taskqueue.Shares{Of: []taskqueue.Share{
+	s.step(taskqueue.SetShares{Shares: taskqueue.Shares{Of: []taskqueue.Share{
 		{Name: "lab", Weight: 1, Retention: 30 * day}, {Name: "open", Weight: 1}, {Name: "none", Weight: 1, Retention: -1},
 	}}})
 	keys := func(limit int, bytes int64) (list []string) {
@@ -238,11 +240,11 @@ func TestResultsGoWhenNobodyNamesThemAndTheirTimeIsOver(t *testing.T) {
 		}
 	}
 	for i := 0; i < len(runs); i += 2 {
-		s.step(ReleaseRun{Run: runs[i]})
+		s.step(taskqueue.ReleaseRun{Run: runs[i]})
 	}
 	check("while one run of each group is kept")
 	for i := 1; i < len(runs); i += 2 {
-		s.step(ReleaseRun{Run: runs[i]})
+		s.step(taskqueue.ReleaseRun{Run: runs[i]})
 	}
 	s.crash()
 	check("at once", "align ann-none", "call ann-none")
@@ -270,7 +272,7 @@ func TestResultsGoWhenNobodyNamesThemAndTheirTimeIsOver(t *testing.T) {
 	for _, r := range s.core.Forgettable(s.now, 0, 0) {
 		all = append(all, r.Record.Key)
 	}
-	s.step(ForgetResults{all})
+	s.step(taskqueue.ForgetResults{Keys: all})
 	if n := s.core.Results(); n > 0 {
 		t.Errorf("%d results are left", n)
 	}
@@ -284,19 +286,20 @@ func TestThePilotOfOneRunLosesNoResultOfAnother(t *testing.T) {
 	s.work()
 	s.end(ann, true)
 	bob := s.begin("bob", "lab", false)
-	s.step(Submit{Run: bob, Jobs: []Job{{Name: "more", Step: "more", Digest: "m", Reads: []string{"vcf"}}}})
+	s.step(taskqueue.Submit{Run: bob, Jobs: []taskqueue.Job{{Name: "more", Step: "more", Digest: "m",
+		Reads: []string{"vcf"}}}})
 	a := s.says()
 	if len(a.Inputs) != 1 {
 		t.Fatalf("%+v was given out", a)
 	}
 	in := a.Inputs[0]
-	lost := []LostFile{{File: in.File, PFN: in.PFN, Why: "is not there"}}
-	s.all(Result{Job: a.Job, Attempt: a.Attempt, Outcome: InputLost, Lost: lost})
+	lost := []taskqueue.LostFile{{File: in.File, PFN: in.PFN, Why: "is not there"}}
+	s.all(taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Outcome: taskqueue.InputLost, Lost: lost})
 	s.crash()
 	s.now = s.now.Add(time.Hour)
 	s.work()
 	view, _ := s.core.Run(bob)
-	if view.Totals.ByState[Done] != 3 || s.removed[in.PFN] || s.made["call"] != 2 {
+	if view.Totals.ByState[taskqueue.Done] != 3 || s.removed[in.PFN] || s.made["call"] != 2 {
 		t.Errorf("%+v, executed %v, the shared file removed: %v", view.Totals, s.made, s.removed[in.PFN])
 	}
 	s.end(bob, true)
@@ -305,7 +308,7 @@ func TestThePilotOfOneRunLosesNoResultOfAnother(t *testing.T) {
 	if view, _ := s.core.Run(cid); view.Totals.Reused != 2 {
 		t.Errorf("a third run is %+v", view.Totals)
 	}
-	s.step(LoseFiles{[]LostFile{{PFN: in.PFN, Why: "is not there"}}})
+	s.step(taskqueue.LoseFiles{Files: []taskqueue.LostFile{{PFN: in.PFN, Why: "is not there"}}})
 	if !s.removed[in.PFN] {
 		t.Error("the server has looked, and the file counts as there")
 	}
@@ -347,8 +350,10 @@ func TestJobsWithoutOutputsAreNoTwins(t *testing.T) {
 	s := newSharing(t, Config{})
 	for range 2 {
 		id := s.core.NextRun()
-		s.step(SetRun{Run{ID: id, Account: taskqueue.Account{User: "ann"}, Scope: "all", KeepGoing: true}})
-		s.step(Submit{Run: id, Jobs: []Job{{Name: "a", Step: "ring", Digest: "d"}, {Name: "b", Step: "ring", Digest: "d"}}})
+		s.step(taskqueue.SetRun{Run: taskqueue.Run{ID: id, Account: taskqueue.Account{User: "ann"}, Scope: "all",
+			KeepGoing: true}})
+		s.step(taskqueue.Submit{Run: id, Jobs: []taskqueue.Job{{Name: "a", Step: "ring", Digest: "d"}, {Name: "b",
+			Step: "ring", Digest: "d"}}})
 	}
 	if given := s.all(); len(given) < 2 {
 		t.Errorf("%d are executed at once", len(given))

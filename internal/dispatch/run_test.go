@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+
+	"fairway/internal/taskqueue"
 )
 
 // withRun returns a Core with one run, which goes on after failures.
 func withRun(t testing.TB, config Config) *Core {
 	t.Helper()
 	c, _ := New(config)
-	if _, err := c.Step(epoch, SetRun{Run{ID: 1, KeepGoing: true}}); err != nil {
+	if _, err := c.Step(epoch, taskqueue.SetRun{Run: taskqueue.Run{ID: 1, KeepGoing: true}}); err != nil {
 		t.Fatal(err)
 	}
 	return c
@@ -21,7 +23,7 @@ func withRun(t testing.TB, config Config) *Core {
 func TestRetirementGivesMemoryBack(t *testing.T) {
 	const jobs, cycles = 20_000, 5
 	c, _ := New(Config{})
-	step := func(in Input) Effects {
+	step := func(in taskqueue.Input) taskqueue.Effects {
 		t.Helper()
 		e, err := c.Step(epoch, in)
 		if err != nil {
@@ -31,36 +33,39 @@ func TestRetirementGivesMemoryBack(t *testing.T) {
 	}
 	var empty, full, retired []float64
 	seq := uint64(1)
-	step(Sync{Pilot: "p", Seq: seq, Full: true, Hello: &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}}})
+	step(taskqueue.Sync{Pilot: "p", Seq: seq, Full: true, Hello: &taskqueue.PilotInfo{Host: "h",
+		Has: taskqueue.Resources{MilliCPUs: 1000}}})
 	for range cycles {
 		empty = append(empty, heapInUse())
 		run := c.NextRun()
-		step(SetRun{Run{ID: run, KeepGoing: true}})
-		in := Submit{Run: run}
+		step(taskqueue.SetRun{Run: taskqueue.Run{ID: run, KeepGoing: true}})
+		in := taskqueue.Submit{Run: run}
 		for i := range jobs {
-			in.Jobs = append(in.Jobs, Job{Name: fmt.Sprint("job", i), Step: "s", Writes: []Output{{LFN: fmt.Sprint("out", i)}}})
+			in.Jobs = append(in.Jobs, taskqueue.Job{Name: fmt.Sprint("job", i), Step: "s",
+				Writes: []taskqueue.Output{{LFN: fmt.Sprint("out", i)}}})
 		}
 		step(in)
 		seq++
-		a := step(Sync{
+		a := step(taskqueue.Sync{
 			Pilot: "p", Seq: seq, LastAnswer: c.journal.incarnation<<32 | c.fleet.numbers.lastAnswer,
 		}).Replies[0].Answer.Run[0]
-		out := WrittenFile{LFN: a.Outputs[0].LFN, Version: 1, PFN: fmt.Sprint("se:", a.Attempt)}
+		out := taskqueue.WrittenFile{LFN: a.Outputs[0].LFN, Version: 1, PFN: fmt.Sprint("se:", a.Attempt)}
 		seq++
-		step(Sync{Pilot: "p", Seq: seq, LastAnswer: 1 << 40, Draining: true, Ended: []Result{
-			{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{out}},
+		step(taskqueue.Sync{Pilot: "p", Seq: seq, LastAnswer: 1 << 40, Draining: true, Ended: []taskqueue.Result{
+			{Job: a.Job, Attempt: a.Attempt, Outputs: []taskqueue.WrittenFile{out}},
 		}})
 		full = append(full, heapInUse())
-		step(StopRun{Run: run})
+		step(taskqueue.StopRun{Run: run})
 		in.Jobs = nil
 		seq++
-		step(Sync{
-			Pilot: "p", Seq: seq, Full: true, Hello: &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}}, LastAnswer: 1 << 40,
+		step(taskqueue.Sync{
+			Pilot: "p", Seq: seq, Full: true, Hello: &taskqueue.PilotInfo{Host: "h",
+				Has: taskqueue.Resources{MilliCPUs: 1000}}, LastAnswer: 1 << 40,
 		})
-		if e := step(RetireRun{Run: run}); len(e.Remove) != 1 {
+		if e := step(taskqueue.RetireRun{Run: run}); len(e.Remove) != 1 {
 			t.Fatalf("%d stored files are removed, not that of the one job that was done", len(e.Remove))
 		}
-		step(Removed{out.PFN})
+		step(taskqueue.Removed{PFN: out.PFN})
 		retired = append(retired, heapInUse())
 	}
 	for i := range cycles {

@@ -8,55 +8,6 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// Run is what a caller says of a run: one submission of a workflow, with jobs and files
-// of its own.
-type Run struct {
-	ID   taskqueue.RunID
-	Name string // for people
-	// Account is to whom it belongs, for good: whose share its jobs take.
-	Account taskqueue.Account
-	// Limits bound what all its attempts together may hold of a resource that a name in
-	// Resources.Countable stands for, as those of Shares do for all runs.
-	Limits map[string]int64
-	// Scope says with whom it shares results, for good: runs of one Scope take each other's, and execute a
-	// job once that several have. Empty: it takes those that earlier runs of the workflow left.
-	Scope string
-	// NoReuse has it take no result of another run, for good. Where runs share results, it leaves none
-	// to others either.
-	NoReuse bool
-	// KeepGoing has the run go on after one of its jobs has failed for good. Otherwise
-	// nothing more of it is started then.
-	KeepGoing bool
-}
-
-// RunState is where a run stands.
-type RunState uint8
-
-// The states of a run. Only jobs of a run that is Going are given to pilots; Ready ones
-// of the others stay Ready.
-const (
-	RunGoing    RunState = iota
-	RunDraining          // what runs may end, nothing more is started
-	RunStopping          // what runs is ended
-	RunEnded             // nothing of it runs, and nothing will before a SetRun
-)
-
-var runStateNames = [...]string{RunGoing: "going", RunDraining: "draining", RunStopping: "stopping", RunEnded: "ended"}
-
-// String returns the state in a word.
-func (s RunState) String() string { return nameOf(runStateNames[:], int(s)) }
-
-// standing says for people what the state means for what is ready.
-func (s RunState) standing() string {
-	switch s {
-	case RunGoing:
-		return "goes on"
-	case RunEnded:
-		return "has ended"
-	}
-	return "is being ended"
-}
-
 // runs are the runs that have not been retired. They share pilots, caches and the
 // results of earlier runs; all else belongs to one of them.
 //
@@ -79,10 +30,10 @@ type runs struct {
 // run is a run with what it owns. It lives until it is retired. What is said of it and
 // its state change by methods of runs alone; jobs change its jobs, files its files.
 type run struct {
-	Run
+	taskqueue.Run
 	share    *share           // of its Account
 	pools    map[string]*pool // by its Limits
-	state    RunState
+	state    taskqueue.RunState
 	complete bool   // no more jobs will be submitted
 	reason   string // for a person: why it does not go on
 	raised   int32  // what was added to the priority of its jobs since they were submitted
@@ -99,14 +50,14 @@ type run struct {
 	texts     rows.Text  // what jobs and files are called, and payloads
 	steps     map[string]*step
 	stepOrder []*step // in the order of their first job
-	totals    Totals
+	totals    taskqueue.Totals
 
 	files namespace
 }
 
 func (rs *runs) add(id taskqueue.RunID, a taskqueue.Account) *run {
 	r := &run{
-		Run: Run{ID: id, Account: a}, share: rs.shares.Of(a), names: rows.NewNames(), steps: make(map[string]*step),
+		Run: taskqueue.Run{ID: id, Account: a}, share: rs.shares.Of(a), names: rows.NewNames(), steps: make(map[string]*step),
 		files: namespace{
 			run: id, Named: rows.NewNamed(func(f *file) *string { return &f.lfn }),
 			patterns: make(map[string]*file),
@@ -134,7 +85,7 @@ func (rs *runs) get(id taskqueue.RunID) (*run, error) {
 }
 
 // halted reports whether no job of the run may be started.
-func (r *run) halted() bool { return r.state != RunGoing }
+func (r *run) halted() bool { return r.state != taskqueue.RunGoing }
 
 // mayEnd lists a run that comes to its end when nothing of it runs any more.
 func (rs *runs) mayEnd(r *run) {
@@ -146,26 +97,27 @@ func (rs *runs) mayEnd(r *run) {
 // endAll ends the runs that have come to their end.
 func (rs *runs) endAll() {
 	rs.ending = slices.DeleteFunc(rs.ending, func(r *run) bool {
-		if r.state == RunGoing && !r.complete {
+		if r.state == taskqueue.RunGoing && !r.complete {
 			return true // it goes on
 		}
 		n := &r.totals.ByState
-		if n[Assigned]+n[Running] > 0 || r.state == RunGoing && n[Waiting]+n[Ready] > 0 {
+		if n[taskqueue.Assigned]+n[taskqueue.Running] > 0 || r.state == taskqueue.RunGoing &&
+			n[taskqueue.Waiting]+n[taskqueue.Ready] > 0 {
 			return false
 		}
-		rs.setState(r, RunEnded, r.reason)
-		rs.event(Event{Kind: RunOver, Run: r.ID, Name: r.Name, Reason: r.reason})
+		rs.setState(r, taskqueue.RunEnded, r.reason)
+		rs.event(taskqueue.Event{Kind: taskqueue.RunOver, Run: r.ID, Name: r.Name, Reason: r.reason})
 		return true
 	})
 }
 
-func (rs *runs) setState(r *run, s RunState, reason string) {
+func (rs *runs) setState(r *run, s taskqueue.RunState, reason string) {
 	r.state, r.reason = s, reason
 	rs.journal.persistRun(r)
 }
 
 // setRun begins a run, or has one go on.
-func (c *Core) setRun(in Run) error {
+func (c *Core) setRun(in taskqueue.Run) error {
 	r := c.runs.byID[in.ID]
 	if err := taskqueue.CheckLimits(in.Limits); err != nil {
 		return err
@@ -193,7 +145,7 @@ func (c *Core) setRun(in Run) error {
 	held := r.halted()
 	r.Run, r.complete = in, false
 	c.limitRun(r, in.Limits)
-	c.runs.setState(r, RunGoing, "")
+	c.runs.setState(r, taskqueue.RunGoing, "")
 	if held {
 		c.work.resume = append(c.work.resume, r)
 	}
@@ -208,11 +160,11 @@ func (c *Core) limitRun(r *run, limits map[string]int64) {
 	r.pools = setPools(r.pools, limits)
 	c.shares.freed = true
 	for j := range c.jobs.of(r) {
-		if !j.original.needs.counts() {
+		if !needsCountable(&j.original.needs) {
 			continue
 		}
 		j.asSubmitted(c.jobs.variant(j.original, func(k *classKey) { k.run = r.ID }))
-		if j.state == Ready {
+		if j.state == taskqueue.Ready {
 			c.placement.setWaiting(j)
 			c.work.examine = append(c.work.examine, j)
 		}
@@ -223,8 +175,8 @@ func (c *Core) limitRun(r *run, limits map[string]int64) {
 // resumeRun has the jobs looked at that were Ready while their run was halted.
 func (c *Core) resumeRun(r *run) {
 	for j := range c.jobs.of(r) {
-		if j.state == Ready && j.group == nil && !r.halted() {
-			c.jobs.setState(j, Waiting)
+		if j.state == taskqueue.Ready && j.group == nil && !r.halted() {
+			c.jobs.setState(j, taskqueue.Waiting)
 			c.work.examine = append(c.work.examine, j)
 		}
 	}
@@ -239,25 +191,25 @@ func (c *Core) completeRun(id taskqueue.RunID) error {
 		r.complete = true
 		c.journal.persistRun(r)
 		for j := range c.jobs.of(r) {
-			if slices.ContainsFunc(j.outputs, func(o Output) bool { return o.Temporary }) {
+			if slices.ContainsFunc(j.outputs, func(o taskqueue.Output) bool { return o.Temporary }) {
 				c.files.unread = append(c.files.unread, c.files.writtenBy(j)...)
 			}
 		}
 	}
-	if r.state != RunEnded {
+	if r.state != taskqueue.RunEnded {
 		c.runs.mayEnd(r)
 	}
 	return nil
 }
 
-func (c *Core) stopRun(in StopRun) error {
+func (c *Core) stopRun(in taskqueue.StopRun) error {
 	r, err := c.runs.get(in.Run)
 	if err != nil {
 		return err
 	}
-	to := RunStopping
+	to := taskqueue.RunStopping
 	if in.Drain {
-		to = RunDraining
+		to = taskqueue.RunDraining
 	}
 	if to > r.state {
 		c.haltRun(r, to, "stopped")
@@ -267,7 +219,7 @@ func (c *Core) stopRun(in StopRun) error {
 
 // haltRun has nothing more of a run started: its ready jobs are offered to nobody, and
 // what waits at pilots is taken back.
-func (c *Core) haltRun(r *run, to RunState, reason string) {
+func (c *Core) haltRun(r *run, to taskqueue.RunState, reason string) {
 	c.runs.setState(r, to, reason)
 	c.runs.mayEnd(r)
 	for j := range c.jobs.of(r) {
@@ -276,11 +228,11 @@ func (c *Core) haltRun(r *run, to RunState, reason string) {
 	for _, p := range c.fleet.inOrder() {
 		c.placement.takeBackQueued(p, r)
 	}
-	if to != RunStopping {
+	if to != taskqueue.RunStopping {
 		return
 	}
 	for j := range c.jobs.of(r) {
-		if c.fleet.endAttempts(j); j.state != Waiting {
+		if c.fleet.endAttempts(j); j.state != taskqueue.Waiting {
 			c.placement.requeue(j)
 		}
 	}
@@ -288,22 +240,9 @@ func (c *Core) haltRun(r *run, to RunState, reason string) {
 
 // failRun is for a run of which a job has failed for good.
 func (c *Core) failRun(j *job) {
-	if r := j.step.run; !r.KeepGoing && r.state == RunGoing {
-		c.haltRun(r, RunDraining, fmt.Sprintf("job %s failed", j.name))
+	if r := j.step.run; !r.KeepGoing && r.state == taskqueue.RunGoing {
+		c.haltRun(r, taskqueue.RunDraining, fmt.Sprintf("job %s failed", j.name))
 	}
-}
-
-// RunView is what there is to say of a run.
-type RunView struct {
-	Run
-	State    RunState
-	Complete bool   // no more jobs will be submitted
-	Reason   string // why it does not go on; empty if it came to its end by itself
-	Totals   Totals
-
-	// Temporary outputs whose stored copies were removed since the Core was made or loaded.
-	Removed      int
-	RemovedBytes int64
 }
 
 // StoredBytes is how much of what jobs of a run have made is stored.
@@ -323,16 +262,17 @@ func (c *Core) StoredBytes(id taskqueue.RunID) (sum int64) {
 }
 
 // Run returns one run.
-func (c *Core) Run(id taskqueue.RunID) (RunView, bool) {
+func (c *Core) Run(id taskqueue.RunID) (taskqueue.RunView, bool) {
 	if r := c.runs.byID[id]; r != nil {
 		return r.view(), true
 	}
-	return RunView{}, false
+	return taskqueue.RunView{}, false
 }
 
 // NextRun is the number that the next new run gets.
 func (c *Core) NextRun() taskqueue.RunID { return c.runs.last + 1 }
 
-func (r *run) view() RunView {
-	return RunView{r.Run, r.state, r.complete, r.reason, r.totals, r.removed, r.removedBytes}
+func (r *run) view() taskqueue.RunView {
+	return taskqueue.RunView{Run: r.Run, State: r.state, Complete: r.complete, Reason: r.reason, Totals: r.totals,
+		Removed: r.removed, RemovedBytes: r.removedBytes}
 }

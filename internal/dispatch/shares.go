@@ -8,13 +8,6 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// SetShares says how users and groups share the TaskQueue. It replaces what was said
-// before, and is durable. Usage stays. Those that it does not name have a weight of 1 and
-// no limits.
-type SetShares struct{ Shares taskqueue.Shares }
-
-func (SetShares) isInput() {}
-
 // shares is who is next: the Fair Tree of groups and users, and what limits all runs together have.
 //
 // A job that is ready counts as ready in the tree. Usage is counted in slot-seconds: the dominant part

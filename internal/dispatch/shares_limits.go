@@ -20,16 +20,7 @@ func exceeded(s *share, site string, cpus int64, replaced *attempt) *share {
 	return s.Beyond(site, more, replaced.site(), replaced.amount())
 }
 
-// SetKept says how many bytes of outputs of a user's runs are kept that were retired. It is not
-// durable: the caller steps it again after each Load.
-type SetKept struct {
-	Account taskqueue.Account
-	Bytes   int64
-}
-
-func (SetKept) isInput() {}
-
-func (sh *shares) setKept(in SetKept) error {
+func (sh *shares) setKept(in taskqueue.SetKept) error {
 	if err := in.Account.Check(); err != nil {
 		return err
 	}
@@ -45,12 +36,6 @@ func (sh *shares) gaveBack(user *share) {
 		sh.freed = true
 	}
 }
-
-// HoldJobs has no further attempts given out to runs that have an account, until it is stepped with an
-// empty Why, which is for a person. What runs goes on, and results are taken. It is not durable.
-type HoldJobs struct{ Why string }
-
-func (HoldJobs) isInput() {}
 
 func (sh *shares) hold(why string) {
 	if sh.Hold(why) {

@@ -40,8 +40,8 @@ func TestSharesHold(t *testing.T) {
 			m := marketOf(t, first, twoUsers(3, 1), Config{})
 			ann, bob := m.user(t, "ann", c.files), m.user(t, "bob", c.files)
 			for range 20 {
-				m.must(t, m.submit(ann, 100, c.priorities, Resources{}))
-				m.must(t, m.submit(bob, 100, c.priorities, Resources{}))
+				m.must(t, m.submit(ann, 100, c.priorities, taskqueue.Resources{}))
+				m.must(t, m.submit(bob, 100, c.priorities, taskqueue.Resources{}))
 				m.now = m.now.Add(c.backlog / 20)
 			}
 			for range 8 {
@@ -92,7 +92,7 @@ func TestNewcomerIsNext(t *testing.T) {
 		m := marketOf(t, first+i, taskqueue.Shares{Of: []taskqueue.Share{{Name: "new", User: true, Weight: 1}}}, Config{})
 		old := []*user{m.user(t, "ann", 10), m.user(t, "bob", 10)}
 		for _, u := range old {
-			m.must(t, m.submit(u, 2000, 3, Resources{}))
+			m.must(t, m.submit(u, 2000, 3, taskqueue.Resources{}))
 		}
 		m.now = m.now.Add(3 * time.Hour)
 		for range 8 {
@@ -100,9 +100,9 @@ func TestNewcomerIsNext(t *testing.T) {
 		}
 		m.must(t, m.until(m.now.Add(20*time.Minute), func() bool { return false }))
 		u := m.user(t, "new", 10)
-		m.must(t, m.submit(u, 1, 1, Resources{}))
+		m.must(t, m.submit(u, 1, 1, taskqueue.Resources{}))
 		others, came := 0, m.now
-		m.started = func(by *user, _ Assignment, _ *trader) error {
+		m.started = func(by *user, _ taskqueue.Assignment, _ *trader) error {
 			if by != u && u.last.IsZero() {
 				others++
 			}
@@ -155,7 +155,7 @@ func randomMarket(seed uint64) error {
 		}
 		users = append(users, u)
 		for range 1 + rng.IntN(8) {
-			n, needs := 1+rng.IntN(30), Resources{MilliCPUs: 1000 * (1 + rng.Int64N(4))}
+			n, needs := 1+rng.IntN(30), taskqueue.Resources{MilliCPUs: 1000 * (1 + rng.Int64N(4))}
 			m.after(time.Duration(rng.Int64N(int64(time.Hour))), func() error { return m.submit(u, n, 4, needs) })
 		}
 	}
@@ -183,7 +183,7 @@ func TestUsageDecaysAndIsDurable(t *testing.T) {
 	m := marketOf(t, seed.Of(t), taskqueue.Shares{HalfLife: time.Hour}, Config{})
 	ann := m.user(t, "ann", 0)
 	m.must(t, m.addPilot(1))
-	m.must(t, m.submit(ann, 20, 1, Resources{}))
+	m.must(t, m.submit(ann, 20, 1, taskqueue.Resources{}))
 	m.must(t, m.until(m.now.Add(time.Hour), func() bool { return ann.done == 20 }))
 	usage := func() time.Duration { return m.core.Shares()[0].Usage }
 	used := usage()
@@ -192,7 +192,7 @@ func TestUsageDecaysAndIsDurable(t *testing.T) {
 	}
 	m.must(t, m.until(m.now.Add(time.Minute), func() bool { return false }))
 	m.now = m.now.Add(59 * time.Minute)
-	m.must(t, m.step(Tick{}))
+	m.must(t, m.step(taskqueue.Tick{}))
 	if half := usage(); math.Abs(half.Seconds()/used.Seconds()-0.5) > 1e-6 {
 		t.Errorf("%v count as %v after an hour", used, half)
 	}
@@ -214,7 +214,8 @@ func TestQuotasAndLimitsHold(t *testing.T) {
 			Limits: map[string]int64{"licence": 3},
 			Of: []taskqueue.Share{
 				{Name: "ann", User: true, Weight: 9, Limits: taskqueue.Quota{Running: 3}},
-				{Name: "bob", User: true, Weight: 9, Limits: taskqueue.Quota{Sites: map[string]taskqueue.SiteQuota{"here": {MilliCPUs: 4000}}}},
+				{Name: "bob", User: true, Weight: 9,
+					Limits: taskqueue.Quota{Sites: map[string]taskqueue.SiteQuota{"here": {MilliCPUs: 4000}}}},
 			},
 		}
 		m := marketOf(t, first+i, shares, Config{})
@@ -224,7 +225,7 @@ func TestQuotasAndLimitsHold(t *testing.T) {
 		}
 		most := map[*user]int{}
 		licences, mostLicences := int64(0), int64(0)
-		m.started = func(u *user, a Assignment, _ *trader) error {
+		m.started = func(u *user, a taskqueue.Assignment, _ *trader) error {
 			if len(a.Needs.Countable) > 0 {
 				return fmt.Errorf("a pilot is to have %v", a.Needs.Countable)
 			}
@@ -238,9 +239,9 @@ func TestQuotasAndLimitsHold(t *testing.T) {
 			return nil
 		}
 		for _, u := range []*user{ann, bob, cid} {
-			m.must(t, m.submit(u, 60, 2, Resources{}))
-			m.must(t, m.submit(u, 10, 2, Resources{Countable: map[string]int64{"licence": 1}}))
-			m.must(t, m.submit(u, 2, 1, Resources{Countable: map[string]int64{"licence": 3}}))
+			m.must(t, m.submit(u, 60, 2, taskqueue.Resources{}))
+			m.must(t, m.submit(u, 10, 2, taskqueue.Resources{Countable: map[string]int64{"licence": 1}}))
+			m.must(t, m.submit(u, 2, 1, taskqueue.Resources{Countable: map[string]int64{"licence": 3}}))
 		}
 		m.must(t, m.until(m.now.Add(50*time.Hour), func() bool { return false }))
 		if most[ann] != 3 || most[bob] != 4 || most[cid] < 9 || mostLicences != 3 {
@@ -265,14 +266,14 @@ func TestNothingStartsBeyondWhatMayBeStored(t *testing.T) {
 	}}
 	m := marketOf(t, seed.Of(t), shares, Config{})
 	ann := m.user(t, "ann", 0)
-	m.must(t, m.step(SetKept{taskqueue.Account{User: "ann"}, 4 * outputSize}))
-	m.must(t, m.submit(ann, 20, 1, Resources{}))
+	m.must(t, m.step(taskqueue.SetKept{Account: taskqueue.Account{User: "ann"}, Bytes: 4 * outputSize}))
+	m.must(t, m.submit(ann, 20, 1, taskqueue.Resources{}))
 	m.must(t, m.addPilot(1))
 	m.must(t, m.until(m.now.Add(time.Hour), func() bool { return false }))
 	if ann.done != 6 {
 		t.Errorf("%d jobs were done", ann.done)
 	}
-	m.must(t, m.step(SetKept{taskqueue.Account{User: "ann"}, 0}))
+	m.must(t, m.step(taskqueue.SetKept{Account: taskqueue.Account{User: "ann"}, Bytes: 0}))
 	m.must(t, m.until(m.now.Add(time.Hour), func() bool { return false }))
 	if ann.done != 10 {
 		t.Errorf("%d jobs were done", ann.done)

@@ -7,43 +7,14 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// ShareView is what there is to say of a group or a user.
-type ShareView struct {
-	Name   string
-	User   bool // else it is a group
-	Depth  int  // 0: at the root
-	Weight int64
-	Share  float64       // part of the weights of all siblings
-	Usage  time.Duration // slot-seconds, as they count now
-	Used   float64       // part of the usage of all siblings
-	// LevelFS is Share over Used: above 1 it has got less than its share. It is infinite
-	// where nothing was used.
-	LevelFS float64
-	Rank    int // of a user: 1 is first; users with equal rights have one rank
-
-	Ready   int   // jobs
-	Running int   // attempts that were given to pilots
-	CPUs    int64 // thousandths of processors that they take
-	Stored  int64 // bytes of outputs of runs that were not retired
-	Limits  taskqueue.Quota
-	Runs    int // of a user, that were not retired
-}
-
 // HalfLife is that of usage.
 func (c *Core) HalfLife() time.Duration { return c.shares.HalfLife() }
 
-// LimitView is what is in use of a resource that Shares.Limits bound.
-type LimitView struct {
-	Name string
-	Most int64
-	Used int64
-}
-
 // Limits returns those over all runs, by name.
-func (c *Core) Limits() (list []LimitView) {
+func (c *Core) Limits() (list []taskqueue.LimitView) {
 	for _, name := range sortedKeys(c.shares.pools) {
 		p := c.shares.pools[name]
-		list = append(list, LimitView{p.name, p.most, p.used})
+		list = append(list, taskqueue.LimitView{Name: p.name, Most: p.most, Used: p.used})
 	}
 	return list
 }
@@ -69,7 +40,7 @@ func queuedOf(s *share) (n int) {
 			if r.halted() { // nothing of it waits for a pilot
 				continue
 			}
-			n += r.totals.ByState[Waiting] + r.totals.ByState[Ready]
+			n += r.totals.ByState[taskqueue.Waiting] + r.totals.ByState[taskqueue.Ready]
 		}
 	}
 	return n
@@ -80,9 +51,9 @@ func (c *Core) SharesSaid() taskqueue.Shares { return c.shares.Said() }
 
 // Shares returns all groups and users: those of a group after it, by their level fair share.
 // Runs without an account are those of the user "".
-func (c *Core) Shares() []ShareView {
+func (c *Core) Shares() []taskqueue.ShareView {
 	ranks := c.shares.Ranks()
-	var list []ShareView
+	var list []taskqueue.ShareView
 	var view func(*share, int)
 	view = func(s *share, depth int) {
 		for _, x := range s.ByTurn() {
@@ -92,13 +63,13 @@ func (c *Core) Shares() []ShareView {
 	}
 	view(c.shares.Root(), 0)
 	if !c.shares.Anybody() {
-		list = slices.DeleteFunc(list, func(v ShareView) bool { return v.User && v.Name == "" })
+		list = slices.DeleteFunc(list, func(v taskqueue.ShareView) bool { return v.User && v.Name == "" })
 	}
 	return list
 }
 
-func (sh *shares) view(s *share, depth, rank int) ShareView {
-	return ShareView{
+func (sh *shares) view(s *share, depth, rank int) taskqueue.ShareView {
+	return taskqueue.ShareView{
 		Name: s.Name(), User: s.User(), Depth: depth, Weight: s.Said().Weight, Share: s.WeightPart(),
 		Usage: seconds(sh.Used(sh.now, s)), Used: s.UsagePart(), LevelFS: s.LevelFS(), Rank: rank,
 		Ready: s.Ready(), Running: s.Takes().Running, CPUs: s.Takes().MilliCPUs, Stored: s.Stored(), Limits: s.Said().Limits,

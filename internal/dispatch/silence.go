@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // A pilot is silent when no Sync of it is held, and the next one has not come for
@@ -34,7 +36,8 @@ func (fl *fleet) silence() time.Duration {
 func (c *Core) fallsSilent(p *pilot) {
 	p.lease.silent = p.lease.due
 	c.opens(p)
-	c.event(Event{Kind: PilotSilent, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site, Host: p.info.Host})
+	c.event(taskqueue.Event{Kind: taskqueue.PilotSilent, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site,
+		Host: p.info.Host})
 	if c.fleet.stop != running {
 		c.giveUp(p, "is silent, and the run ends")
 		return
@@ -56,11 +59,12 @@ func (c *Core) heard(p *pilot) {
 	p.lease.silent = 0
 	c.opens(p)
 	p.seat.askedInVain = 0
-	c.event(Event{Kind: PilotHeard, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site, Host: p.info.Host})
+	c.event(taskqueue.Event{Kind: taskqueue.PilotHeard, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site,
+		Host: p.info.Host})
 }
 
 // hangUp is for a Sync whose connection broke: the pilot is to call again at once.
-func (c *Core) hangUp(in HangUp) {
+func (c *Core) hangUp(in taskqueue.HangUp) {
 	p := c.fleet.pilots[in.Pilot]
 	if p == nil || p.talk.held == 0 || p.talk.held != in.Seq {
 		return
@@ -89,7 +93,7 @@ func (c *Core) refuse(p *pilot) {
 	p.record.refused = true
 	c.opens(p)
 	if p.talk.held != 0 {
-		c.reply(p, Answer{LeaveNow: true})
+		c.reply(p, taskqueue.Answer{LeaveNow: true})
 		p.talk.held = 0
 	}
 	if p.seat.reserved != nil {

@@ -4,12 +4,13 @@ import (
 	"fmt"
 
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 )
 
 // describeSites tells the core of the sites, which are not durable.
 func (s *simulation) describeSites() error {
 	for _, site := range s.sites {
-		if err := s.step(SetSite{site}); err != nil {
+		if err := s.step(taskqueue.SetSite{Site: site}); err != nil {
 			return err
 		}
 	}
@@ -17,13 +18,13 @@ func (s *simulation) describeSites() error {
 }
 
 // newSites has thresholds that leave some pilots to be asked for.
-func (s *simulation) newSites() []Site {
-	var sites []Site
+func (s *simulation) newSites() []taskqueue.Site {
+	var sites []taskqueue.Site
 	for _, name := range simSites {
 		most := s.rng.IntN(6)
-		sites = append(sites, Site{
+		sites = append(sites, taskqueue.Site{
 			Name: name, MinPilots: s.rng.IntN(most + 1), MaxPilots: most, MinIdlePilots: s.rng.IntN(3),
-			Pilot: Resources{MilliCPUs: 2000, Memory: 1000, Countable: map[string]int64{quantity.GPU: 1}},
+			Pilot: taskqueue.Resources{MilliCPUs: 2000, Memory: 1000, Countable: map[string]int64{quantity.GPU: 1}},
 		})
 	}
 	return sites
@@ -46,15 +47,15 @@ var simSites = []string{"a", "b"}
 
 // submitPilots is what a batch system does: it confirms a pilot, loses it or
 // starts it, in any order.
-func (s *simulation) submitPilots(x Start) {
+func (s *simulation) submitPilots(x taskqueue.Start) {
 	for range x.Count {
 		s.born++
 		launch := fmt.Sprintf("%s.%d", x.Site, s.born)
 		if !s.chance(10) {
-			s.after(s.ms(2000), func() error { return s.step(PilotSubmitted{Site: x.Site, Launch: launch}) })
+			s.after(s.ms(2000), func() error { return s.step(taskqueue.PilotSubmitted{Site: x.Site, Launch: launch}) })
 		}
 		if s.chance(20) {
-			s.after(s.ms(20_000), func() error { return s.step(PilotEnded{Launch: launch}) })
+			s.after(s.ms(20_000), func() error { return s.step(taskqueue.PilotEnded{Launch: launch}) })
 			continue
 		}
 		s.after(s.ms(5000), func() error {

@@ -1,5 +1,7 @@
 package dispatch
 
+import "fairway/internal/taskqueue"
+
 // damage has a stored file that a job wrote go, or be changed.
 func (s *simulation) damage() {
 	var stored []string
@@ -22,10 +24,10 @@ func (s *simulation) damage() {
 }
 
 // lost are the inputs of an attempt that it finds damaged.
-func (p *simPilot) lost(a *simAttempt) (list []LostFile) {
+func (p *simPilot) lost(a *simAttempt) (list []taskqueue.LostFile) {
 	for _, f := range a.a.Inputs {
 		if why := p.s.damaged[f.PFN]; why != "" {
-			list = append(list, LostFile{File: f.File, PFN: f.PFN, Why: why})
+			list = append(list, taskqueue.LostFile{File: f.File, PFN: f.PFN, Why: why})
 		}
 	}
 	return list
@@ -34,10 +36,10 @@ func (p *simPilot) lost(a *simAttempt) (list []LostFile) {
 // looked tells a Core that was just loaded what is damaged, as a server finds out that
 // looks at its storage.
 func (s *simulation) looked() error {
-	var in LoseFiles
+	var in taskqueue.LoseFiles
 	for file := range s.core.Stored {
 		if why := s.damaged[file.PFN]; why != "" {
-			in.Files = append(in.Files, LostFile{File: file.File, PFN: file.PFN, Why: why})
+			in.Files = append(in.Files, taskqueue.LostFile{File: file.File, PFN: file.PFN, Why: why})
 		}
 	}
 	if len(in.Files) == 0 {

@@ -25,18 +25,18 @@ type market struct {
 	durable map[string]taskqueue.Record
 	pilots  []*trader
 	users   map[taskqueue.RunID]*user
-	started func(*user, Assignment, *trader) error // before the pilot begins it
-	ended   int                                    // jobs
+	started func(*user, taskqueue.Assignment, *trader) error // before the pilot begins it
+	ended   int                                              // jobs
 }
 
 // user is an account with one run.
 type user struct {
 	taskqueue.Account
 	run   taskqueue.RunID
-	jobs  int                     // submitted
-	files int                     // that they read
-	got   time.Duration           // slot-seconds of what has ended
-	runs  map[AttemptID]time.Time // since when
+	jobs  int                               // submitted
+	files int                               // that they read
+	got   time.Duration                     // slot-seconds of what has ended
+	runs  map[taskqueue.AttemptID]time.Time // since when
 	done  int
 	last  time.Time // when it was last given a job
 	wait  map[string]time.Time
@@ -45,16 +45,16 @@ type user struct {
 
 // trader is a pilot of a market.
 type trader struct {
-	id    PilotID
+	id    taskqueue.PilotID
 	slots int
 	seq   uint64
 	last  uint64
 	held  bool
-	runs  map[AttemptID]Assignment
-	ended []Result
-	begun []AttemptRef
-	cache map[FileRef]int64
-	fresh []CachedFile
+	runs  map[taskqueue.AttemptID]taskqueue.Assignment
+	ended []taskqueue.Result
+	begun []taskqueue.AttemptRef
+	cache map[taskqueue.FileRef]int64
+	fresh []taskqueue.CachedFile
 	full  bool
 }
 
@@ -69,7 +69,7 @@ func newMarket(seed uint64, shares taskqueue.Shares, config Config) (*market, er
 	core, e := New(config)
 	m.core = core
 	m.keep(e.Persist)
-	return m, m.step(SetShares{shares})
+	return m, m.step(taskqueue.SetShares{Shares: shares})
 }
 
 func (m *market) keep(records []taskqueue.Record) {
@@ -84,7 +84,7 @@ func (m *market) keep(records []taskqueue.Record) {
 	}
 }
 
-func (m *market) step(in Input) error {
+func (m *market) step(in taskqueue.Input) error {
 	e, err := m.core.Step(m.now, in)
 	if err != nil {
 		return err
@@ -93,7 +93,7 @@ func (m *market) step(in Input) error {
 	m.wake = e.WakeAt
 	m.steps++
 	for _, e := range e.Events {
-		if e.Kind == JobCommitted {
+		if e.Kind == taskqueue.JobCommitted {
 			m.ended++
 			m.users[e.Job.Run()].done++
 		}
@@ -145,7 +145,7 @@ func (m *market) until(at time.Time, stop func() bool) error {
 		}
 		if !m.wake.IsZero() && m.wake.Before(next) {
 			m.now, m.wake = later(m.now, m.wake), time.Time{}
-			if err := m.step(Tick{}); err != nil {
+			if err := m.step(taskqueue.Tick{}); err != nil {
 				return err
 			}
 			continue
@@ -164,27 +164,28 @@ func (m *market) until(at time.Time, stop func() bool) error {
 func (m *market) addUser(a taskqueue.Account, files int, size int64) (*user, error) {
 	u := &user{
 		Account: a, run: m.core.NextRun(), files: files, wait: make(map[string]time.Time),
-		runs: make(map[AttemptID]time.Time),
+		runs: make(map[taskqueue.AttemptID]time.Time),
 	}
 	m.users[u.run] = u
-	if err := m.step(SetRun{Run{ID: u.run, Name: a.String(), Account: a, KeepGoing: true}}); err != nil {
+	if err := m.step(taskqueue.SetRun{Run: taskqueue.Run{ID: u.run, Name: a.String(), Account: a,
+		KeepGoing: true}}); err != nil {
 		return nil, err
 	}
-	add := AddFiles{Run: u.run}
+	add := taskqueue.AddFiles{Run: u.run}
 	for i := range files {
 		lfn := fmt.Sprintf("%v/%d", a, i)
-		add.Files = append(add.Files, ExistingFile{LFN: lfn, PFN: lfn, Size: size, Identity: "1", Tag: 1 << 62})
+		add.Files = append(add.Files, taskqueue.ExistingFile{LFN: lfn, PFN: lfn, Size: size, Identity: "1", Tag: 1 << 62})
 	}
 	return u, m.step(add)
 }
 
 // submit gives a user so many jobs, each of which may read a file and have a priority.
-func (m *market) submit(u *user, n, priorities int, needs Resources) error {
-	sub := Submit{Run: u.run}
+func (m *market) submit(u *user, n, priorities int, needs taskqueue.Resources) error {
+	sub := taskqueue.Submit{Run: u.run}
 	for range n {
 		u.jobs++
-		j := Job{Name: fmt.Sprint(u.jobs), Step: "s", Priority: m.rng.IntN(priorities), Needs: needs}
-		j.Writes = []Output{{LFN: "out" + j.Name}}
+		j := taskqueue.Job{Name: fmt.Sprint(u.jobs), Step: "s", Priority: m.rng.IntN(priorities), Needs: needs}
+		j.Writes = []taskqueue.Output{{LFN: "out" + j.Name}}
 		if u.files > 0 {
 			j.Reads = []string{fmt.Sprintf("%v/%d", u.Account, m.rng.IntN(u.files))}
 		}
@@ -196,8 +197,9 @@ func (m *market) submit(u *user, n, priorities int, needs Resources) error {
 
 func (m *market) addPilot(slots int) error {
 	p := &trader{
-		id: PilotID(fmt.Sprint("p", len(m.pilots))), slots: slots, runs: make(map[AttemptID]Assignment),
-		cache: make(map[FileRef]int64), full: true,
+		id: taskqueue.PilotID(fmt.Sprint("p", len(m.pilots))), slots: slots,
+		runs:  make(map[taskqueue.AttemptID]taskqueue.Assignment),
+		cache: make(map[taskqueue.FileRef]int64), full: true,
 	}
 	m.pilots = append(m.pilots, p)
 	return m.call(p)
@@ -206,21 +208,21 @@ func (m *market) addPilot(slots int) error {
 // call is a Sync of the pilot, with what it has to tell.
 func (m *market) call(p *trader) error {
 	p.seq++
-	s := Sync{
+	s := taskqueue.Sync{
 		Pilot: p.id, Seq: p.seq, LastAnswer: p.last, Started: p.begun, Ended: p.ended, CacheAdded: p.fresh, Hold: true,
 	}
 	if p.full {
-		has := Resources{MilliCPUs: int64(p.slots) * 1000, Memory: int64(p.slots) << 30}
-		s.Full, s.Hello = true, &PilotInfo{Host: string(p.id), Site: "here", Has: has, CacheSize: 1 << 40}
+		has := taskqueue.Resources{MilliCPUs: int64(p.slots) * 1000, Memory: int64(p.slots) << 30}
+		s.Full, s.Hello = true, &taskqueue.PilotInfo{Host: string(p.id), Site: "here", Has: has, CacheSize: 1 << 40}
 		s.CacheAdded, s.Started = nil, nil
 		for f, size := range p.cache {
-			s.CacheAdded = append(s.CacheAdded, CachedFile{File: f, Size: size})
+			s.CacheAdded = append(s.CacheAdded, taskqueue.CachedFile{File: f, Size: size})
 		}
-		slices.SortFunc(s.CacheAdded, func(a, b CachedFile) int { return cmpText(a.File.LFN, b.File.LFN) })
+		slices.SortFunc(s.CacheAdded, func(a, b taskqueue.CachedFile) int { return cmpText(a.File.LFN, b.File.LFN) })
 		for id, a := range p.runs {
-			s.Started = append(s.Started, AttemptRef{Job: a.Job, Attempt: id})
+			s.Started = append(s.Started, taskqueue.AttemptRef{Job: a.Job, Attempt: id})
 		}
-		slices.SortFunc(s.Started, func(a, b AttemptRef) int { return int(int64(a.Attempt) - int64(b.Attempt)) })
+		slices.SortFunc(s.Started, func(a, b taskqueue.AttemptRef) int { return int(int64(a.Attempt) - int64(b.Attempt)) })
 	}
 	p.held, p.begun = true, nil
 	return m.step(s)
@@ -233,7 +235,7 @@ func cmpText(a, b string) int {
 	return 1
 }
 
-func (m *market) answered(p *trader, r Reply) error {
+func (m *market) answered(p *trader, r taskqueue.Reply) error {
 	if r.Seq != p.seq || r.Answer.Superseded {
 		return nil
 	}
@@ -260,7 +262,7 @@ func (m *market) answered(p *trader, r Reply) error {
 }
 
 // begin has the pilot run an assignment: for 10 to 30 s, and longer if its input is not there.
-func (m *market) begin(p *trader, a Assignment) error {
+func (m *market) begin(p *trader, a taskqueue.Assignment) error {
 	u := m.users[a.Job.Run()]
 	if m.started != nil {
 		if err := m.started(u, a, p); err != nil {
@@ -269,7 +271,7 @@ func (m *market) begin(p *trader, a Assignment) error {
 	}
 	u.last = m.now
 	u.most = max(u.most, m.now.Sub(u.wait[a.Name]))
-	p.begun = append(p.begun, AttemptRef{Job: a.Job, Attempt: a.Attempt})
+	p.begun = append(p.begun, taskqueue.AttemptRef{Job: a.Job, Attempt: a.Attempt})
 	began := m.now
 	u.runs[a.Attempt] = began
 	var stage time.Duration
@@ -279,7 +281,7 @@ func (m *market) begin(p *trader, a Assignment) error {
 			stage += time.Duration(in.Size) // a byte is a nanosecond
 			staged += in.Size
 			p.cache[in.File] = in.Size
-			p.fresh = append(p.fresh, CachedFile{File: in.File, Size: in.Size})
+			p.fresh = append(p.fresh, taskqueue.CachedFile{File: in.File, Size: in.Size})
 		}
 	}
 	run := 10*time.Second + time.Duration(m.rng.Int64N(int64(20*time.Second)))
@@ -290,9 +292,9 @@ func (m *market) begin(p *trader, a Assignment) error {
 		}
 		delete(p.runs, a.Attempt)
 		u.got += time.Duration(float64(m.now.Sub(began)) * float64(max(a.Needs.MilliCPUs, 1000)) / 1000)
-		p.ended = append(p.ended, Result{Job: a.Job, Attempt: a.Attempt, Usage: Usage{
+		p.ended = append(p.ended, taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Usage: taskqueue.Usage{
 			StageInStart: began, Start: began.Add(stage), End: m.now, StageOutEnd: m.now, BytesStaged: staged,
-		}, Outputs: []WrittenFile{{
+		}, Outputs: []taskqueue.WrittenFile{{
 			LFN: "out" + a.Name, Version: 1, PFN: fmt.Sprint("se/", a.Attempt), Size: outputSize,
 		}}})
 		return m.call(p)

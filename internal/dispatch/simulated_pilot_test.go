@@ -14,8 +14,8 @@ import (
 // says that it was seen.
 type simPilot struct {
 	s       *simulation
-	info    PilotInfo
-	id      PilotID
+	info    taskqueue.PilotInfo
+	id      taskqueue.PilotID
 	dead    bool
 	polls   bool // asks now and then, and does not wait for the answer
 	seq     uint64
@@ -24,8 +24,8 @@ type simPilot struct {
 	queued  []*simAttempt
 	running []*simAttempt
 	ended   []simResult
-	cache   map[FileRef]string
-	cacheOf []FileRef
+	cache   map[taskqueue.FileRef]string
+	cacheOf []taskqueue.FileRef
 	changes []simChange
 	telling uint64 // the wish to tell all of the cache since which that is among the changes, or was seen
 	used    int64
@@ -33,7 +33,7 @@ type simPilot struct {
 }
 
 type simAttempt struct {
-	a       Assignment
+	a       taskqueue.Assignment
 	begun   bool // its command, for which its inputs were read
 	ready   bool // as a member of a gang
 	dropped bool
@@ -41,12 +41,12 @@ type simAttempt struct {
 }
 
 type simResult struct {
-	r   Result
+	r   taskqueue.Result
 	seq uint64 // of the first sync that carried it
 }
 
 type simChange struct {
-	file FileRef
+	file taskqueue.FileRef
 	seq  uint64
 }
 
@@ -60,9 +60,10 @@ func (s *simulation) startPilot(site, launch string) {
 
 func (s *simulation) startPilotOn(host, site, launch string, cpus int64) {
 	s.born++
-	p := &simPilot{s: s, id: PilotID(fmt.Sprintf("pilot%d", s.born)), full: true, cache: make(map[FileRef]string)}
-	p.info = PilotInfo{
-		Host: host, Site: site, Launch: launch, Has: Resources{MilliCPUs: cpus, Memory: 1000},
+	p := &simPilot{s: s, id: taskqueue.PilotID(fmt.Sprintf("pilot%d", s.born)), full: true,
+		cache: make(map[taskqueue.FileRef]string)}
+	p.info = taskqueue.PilotInfo{
+		Host: host, Site: site, Launch: launch, Has: taskqueue.Resources{MilliCPUs: cpus, Memory: 1000},
 	}
 	p.gpus = make([]int64, 1+s.rng.IntN(2))
 	p.info.Has.Countable = map[string]int64{quantity.GPU: int64(len(p.gpus))}
@@ -78,11 +79,11 @@ func (s *simulation) startPilotOn(host, site, launch string, cpus int64) {
 // call sends a Sync, and another one if no answer comes.
 func (p *simPilot) call() {
 	p.seq++
-	sync := Sync{Pilot: p.id, Seq: p.seq, LastAnswer: p.last, Full: p.full, Hold: !p.polls}
+	sync := taskqueue.Sync{Pilot: p.id, Seq: p.seq, LastAnswer: p.last, Full: p.full, Hold: !p.polls}
 	for _, a := range p.running {
 		sync.Started = append(sync.Started, a.ref())
 		if a.ready {
-			sync.Members = append(sync.Members, MemberState{
+			sync.Members = append(sync.Members, taskqueue.MemberState{
 				Attempt: a.a.Attempt, Host: p.info.Host, Ports: []int{1, 2}, Begun: a.begun,
 			})
 		}
@@ -121,7 +122,7 @@ func (p *simPilot) call() {
 		}
 		// A change is sent with its final state: it may have been undone since.
 		if _, ok := p.cache[c.file]; ok {
-			sync.CacheAdded = append(sync.CacheAdded, CachedFile{File: c.file})
+			sync.CacheAdded = append(sync.CacheAdded, taskqueue.CachedFile{File: c.file})
 		} else {
 			sync.CacheGone = append(sync.CacheGone, c.file)
 		}
@@ -158,9 +159,9 @@ func (p *simPilot) copies() *logical.Copies {
 	return all
 }
 
-func (p *simPilot) tellWhole(sync *Sync) {
+func (p *simPilot) tellWhole(sync *taskqueue.Sync) {
 	for _, f := range p.cacheOf {
-		sync.CacheAdded = append(sync.CacheAdded, CachedFile{File: f})
+		sync.CacheAdded = append(sync.CacheAdded, taskqueue.CachedFile{File: f})
 	}
 	for i := range p.changes {
 		if p.changes[i].seq == 0 {
@@ -185,7 +186,7 @@ func (p *simPilot) agree() error {
 	return nil
 }
 
-func (s *simulation) reply(r Reply) {
+func (s *simulation) reply(r taskqueue.Reply) {
 	i := slices.IndexFunc(s.pilots, func(p *simPilot) bool { return p.id == r.Pilot })
 	if i < 0 || s.chance(10) {
 		return
@@ -198,7 +199,7 @@ func (s *simulation) reply(r Reply) {
 	s.after(s.ms(100), func() error { return p.answered(models, r.Seq, a) })
 }
 
-func (p *simPilot) answered(models map[taskqueue.RunID]*submission, seq uint64, a Answer) error {
+func (p *simPilot) answered(models map[taskqueue.RunID]*submission, seq uint64, a taskqueue.Answer) error {
 	if p.dead || seq != p.seq || a.Superseded {
 		return nil
 	}
@@ -256,7 +257,7 @@ func (p *simPilot) answered(models map[taskqueue.RunID]*submission, seq uint64, 
 }
 
 // given checks that an assignment is what the model expects.
-func (p *simPilot) given(m *submission, x Assignment) error {
+func (p *simPilot) given(m *submission, x taskqueue.Assignment) error {
 	same := func(a *simAttempt) bool { return a.a.Attempt == x.Attempt }
 	if slices.ContainsFunc(p.queued, same) || slices.ContainsFunc(p.running, same) ||
 		slices.ContainsFunc(p.ended, func(r simResult) bool { return r.r.Attempt == x.Attempt }) {
@@ -268,7 +269,7 @@ func (p *simPilot) given(m *submission, x Assignment) error {
 	p.s.attempts[x.Attempt] = true
 	j := m.jobs[x.Name]
 	for i, f := range x.Inputs {
-		if asked := (FileRef{Run: m.run, LFN: f.File.LFN, Version: f.File.Version}); asked != j.reads[i] {
+		if asked := (taskqueue.FileRef{Run: m.run, LFN: f.File.LFN, Version: f.File.Version}); asked != j.reads[i] {
 			return fmt.Errorf("job %s is given %s@%d instead of version %d", x.Name, f.File.LFN, f.File.Version,
 				j.reads[i].Version)
 		} else if want := m.content[asked]; f.Hash != "" && f.Hash != want {
@@ -346,8 +347,8 @@ func (p *simPilot) startQueued() {
 	}
 }
 
-func (a *simAttempt) ref() AttemptRef {
-	return AttemptRef{Job: a.a.Job, Attempt: a.a.Attempt, GangPlace: a.a.GangPlace}
+func (a *simAttempt) ref() taskqueue.AttemptRef {
+	return taskqueue.AttemptRef{Job: a.a.Job, Attempt: a.a.Attempt, GangPlace: a.a.GangPlace}
 }
 
 // readies has a member of a gang ready, unless that fails.
@@ -356,7 +357,7 @@ func (p *simPilot) readies(a *simAttempt) error {
 		return nil
 	}
 	if p.s.chance(5) {
-		p.over(a, Result{Outcome: StageInFailed})
+		p.over(a, taskqueue.Result{Outcome: taskqueue.StageInFailed})
 	} else {
 		a.ready = true
 		p.s.ready[a.a.Attempt] = true
@@ -367,17 +368,17 @@ func (p *simPilot) readies(a *simAttempt) error {
 }
 
 // beginsWith begins the command of a member that was told of the others. All of these were ready.
-func (p *simPilot) beginsWith(b GangStart) error {
+func (p *simPilot) beginsWith(b taskqueue.GangStart) error {
 	i := slices.IndexFunc(p.running, func(x *simAttempt) bool { return x.a.Attempt == b.Attempt })
 	if i < 0 || p.running[i].begun {
 		return nil
 	}
 	a := p.running[i]
-	if len(b.Members) != a.a.Tasks || b.GangPlace != a.a.GangPlace || a.a.Attempt != b.Leader+AttemptID(b.Task) {
+	if len(b.Members) != a.a.Tasks || b.GangPlace != a.a.GangPlace || a.a.Attempt != b.Leader+taskqueue.AttemptID(b.Task) {
 		return fmt.Errorf("%s is to begin as %+v", a.a.Name, b)
 	}
 	for task, m := range b.Members {
-		if m.Task != task || m.Host == "" || !p.s.ready[b.Leader+AttemptID(task)] {
+		if m.Task != task || m.Host == "" || !p.s.ready[b.Leader+taskqueue.AttemptID(task)] {
 			return fmt.Errorf("task %d of %s begins, and task %d was never ready", b.Task, a.a.Name, task)
 		}
 	}
@@ -389,17 +390,17 @@ func (p *simPilot) beginsWith(b GangStart) error {
 	return nil
 }
 
-func (p *simPilot) end(id AttemptID) {
+func (p *simPilot) end(id taskqueue.AttemptID) {
 	for i, a := range p.queued {
 		if a.a.Attempt == id {
 			p.queued = slices.Delete(p.queued, i, i+1)
-			p.report(a, Result{Outcome: Ended})
+			p.report(a, taskqueue.Result{Outcome: taskqueue.Ended})
 			return
 		}
 	}
 	for _, a := range p.running {
 		if a.a.Attempt == id {
-			p.over(a, Result{Outcome: Ended})
+			p.over(a, taskqueue.Result{Outcome: taskqueue.Ended})
 			return
 		}
 	}
@@ -411,23 +412,23 @@ func (p *simPilot) ends(a *simAttempt) error {
 		return nil
 	}
 	s := p.s
-	r := Result{}
+	r := taskqueue.Result{}
 	switch n := s.rng.IntN(100); {
 	case a.a.Task > 0 && (s.calm || n < 90):
 	case s.calm || n < 75:
 		r.Outputs = p.execute(a)
 		if r.Lost = p.lost(a); len(r.Lost) > 0 {
-			r.Outcome = InputLost
+			r.Outcome = taskqueue.InputLost
 		} else if r.Outputs == nil {
-			r.Outcome = StageInFailed
+			r.Outcome = taskqueue.StageInFailed
 		}
 	case n < 85:
-		r.Outcome, r.ExitCode = Exited, 1
+		r.Outcome, r.ExitCode = taskqueue.Exited, 1
 	case n < 90:
-		r.Outcome = OutOfMemory
+		r.Outcome = taskqueue.OutOfMemory
 	case n < 95:
 		r.Outputs = p.execute(a)
-		r.Outcome = StageOutFailed
+		r.Outcome = taskqueue.StageOutFailed
 	default:
 		r.Outputs = p.execute(a) // without one that was promised
 		if len(r.Outputs) > 1 {
@@ -440,7 +441,7 @@ func (p *simPilot) ends(a *simAttempt) error {
 	return nil
 }
 
-func (p *simPilot) over(a *simAttempt, r Result) {
+func (p *simPilot) over(a *simAttempt, r taskqueue.Result) {
 	a.dropped = true
 	p.used -= p.cpus(a)
 	p.gpus[a.gpu] -= gpuParts(a)
@@ -448,16 +449,16 @@ func (p *simPilot) over(a *simAttempt, r Result) {
 	p.report(a, r)
 }
 
-func (p *simPilot) report(a *simAttempt, r Result) {
+func (p *simPilot) report(a *simAttempt, r taskqueue.Result) {
 	r.Job, r.Attempt, r.GangPlace = a.a.Job, a.a.Attempt, a.a.GangPlace
 	in := epoch.Add(p.s.ms(2000))
-	r.Usage = Usage{
+	r.Usage = taskqueue.Usage{
 		StageInStart: epoch, Start: in, StageOutEnd: in.Add(p.s.ms(3000)), BytesStaged: int64(p.s.rng.IntN(20)),
 	}
 	p.ended = append(p.ended, simResult{r: r})
 }
 
-func (p *simPilot) execute(a *simAttempt) []WrittenFile {
+func (p *simPilot) execute(a *simAttempt) []taskqueue.WrittenFile {
 	parts := decides(a.a.Name, string(a.a.Payload))
 	for _, f := range a.a.Inputs {
 		c, ok := p.read(f)
@@ -468,7 +469,7 @@ func (p *simPilot) execute(a *simAttempt) []WrittenFile {
 		parts = append(parts, c)
 	}
 	base := digestOf(parts...)
-	written := []WrittenFile{}
+	written := []taskqueue.WrittenFile{}
 	for _, o := range a.a.Outputs {
 		names := []string{o.LFN}
 		if o.Pattern {
@@ -479,16 +480,16 @@ func (p *simPilot) execute(a *simAttempt) []WrittenFile {
 			}
 		}
 		for _, lfn := range names {
-			w := WrittenFile{LFN: lfn, Version: o.Version, Size: int64(len(lfn))}
+			w := taskqueue.WrittenFile{LFN: lfn, Version: o.Version, Size: int64(len(lfn))}
 			if a.a.Attempt%2 == 0 { // of a pilot that serves its cache
 				w.Hash = digestOf(base, lfn)
 			}
-			ref := FileRef{LFN: lfn, Version: o.Version, Tag: Tag(a.a.Attempt)}
-			if o.Storage == StorageElement {
+			ref := taskqueue.FileRef{LFN: lfn, Version: o.Version, Tag: taskqueue.Tag(a.a.Attempt)}
+			if o.Storage == taskqueue.StorageElement {
 				w.PFN = physical(lfn, o.Version, a.a.Attempt)
 				p.s.storage[w.PFN] = digestOf(base, lfn)
 			}
-			if o.Storage == StorageCache || p.s.rng.IntN(2) == 0 && !o.Pattern {
+			if o.Storage == taskqueue.StorageCache || p.s.rng.IntN(2) == 0 && !o.Pattern {
 				p.toCache(ref, digestOf(base, lfn))
 			}
 			written = append(written, w)
@@ -497,7 +498,7 @@ func (p *simPilot) execute(a *simAttempt) []WrittenFile {
 	return written
 }
 
-func (p *simPilot) read(f InputFile) (string, bool) {
+func (p *simPilot) read(f taskqueue.InputFile) (string, bool) {
 	if c, ok := p.cache[f.File]; ok {
 		return c, true
 	}
@@ -515,7 +516,7 @@ func (p *simPilot) read(f InputFile) (string, bool) {
 
 const simCacheLimit = 6
 
-func (p *simPilot) toCache(f FileRef, content string) {
+func (p *simPilot) toCache(f taskqueue.FileRef, content string) {
 	if _, ok := p.cache[f]; !ok {
 		p.cacheOf = append(p.cacheOf, f)
 	}
@@ -531,7 +532,7 @@ func (p *simPilot) toCache(f FileRef, content string) {
 
 // changed has a change sent until it is seen; one that was sent in another
 // state before counts anew.
-func (p *simPilot) changed(f FileRef) {
+func (p *simPilot) changed(f taskqueue.FileRef) {
 	p.changes = slices.DeleteFunc(p.changes, func(c simChange) bool { return c.file == f })
 	p.changes = append(p.changes, simChange{file: f})
 }

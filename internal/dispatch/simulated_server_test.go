@@ -28,9 +28,9 @@ func (s *simulation) records() []taskqueue.Record {
 	return list
 }
 
-func (s *simulation) step(in Input) error {
+func (s *simulation) step(in taskqueue.Input) error {
 	e, err := s.core.Step(s.now, in)
-	if errors.Is(err, ErrRefused) {
+	if errors.Is(err, taskqueue.ErrRefused) {
 		s.note("%s refused: %v", inputName(in), err)
 		return nil
 	}
@@ -41,7 +41,7 @@ func (s *simulation) step(in Input) error {
 		return s.crash() // before anything was durable
 	}
 	s.keep(e.Persist)
-	if retired, ok := in.(RetireRun); ok && retired.Swept {
+	if retired, ok := in.(taskqueue.RetireRun); ok && retired.Swept {
 		maps.DeleteFunc(s.durable, func(_ string, r taskqueue.Record) bool { return r.Run == retired.Run })
 	}
 	if s.whole {
@@ -94,7 +94,7 @@ func firstDifference(a, b string) string {
 	return "of another length"
 }
 
-func (s *simulation) letOut(in Input, e Effects) error {
+func (s *simulation) letOut(in taskqueue.Input, e taskqueue.Effects) error {
 	s.wake = e.WakeAt
 	for _, r := range e.Persist {
 		s.note("  %s %d %s %s", r.Table, r.Run, r.Key, r.Body)
@@ -127,7 +127,7 @@ func (s *simulation) letOut(in Input, e Effects) error {
 				return nil // the server that was to do it is gone
 			}
 			delete(s.storage, pfn)
-			return s.step(Removed{pfn})
+			return s.step(taskqueue.Removed{PFN: pfn})
 		})
 	}
 	return nil
@@ -154,10 +154,12 @@ func (s *simulation) mayRemove(pfn string) error {
 	return nil
 }
 
-func (s *simulation) publish(p StoredFile) error {
+func (s *simulation) publish(p taskqueue.StoredFile) error {
 	s.note("  publish %s@%d", p.File.LFN, p.File.Version)
 	if why := s.damaged[p.PFN]; why != "" {
-		s.after(s.ms(2000), func() error { return s.step(LoseFiles{[]LostFile{{p.File, p.PFN, why}}}) })
+		s.after(s.ms(2000), func() error {
+			return s.step(taskqueue.LoseFiles{Files: []taskqueue.LostFile{{File: p.File, PFN: p.PFN, Why: why}}})
+		})
 		return nil
 	}
 	got, ok := s.storage[p.PFN]
@@ -175,7 +177,7 @@ func (s *simulation) publish(p StoredFile) error {
 		if core != s.core {
 			return nil
 		}
-		return s.step(Published{p.File})
+		return s.step(taskqueue.Published{File: p.File})
 	})
 	return nil
 }
@@ -200,7 +202,7 @@ func (s *simulation) crash() error {
 func (s *simulation) learn() error {
 	for j := range s.core.jobs.all {
 		m := s.models[j.id.Run()]
-		if j.state != Done || m.committed[j.name] != 0 {
+		if j.state != taskqueue.Done || m.committed[j.name] != 0 {
 			continue
 		}
 		if err := m.commit(j.name, j.committed); err != nil {
@@ -277,11 +279,11 @@ func (s *simulation) retire(m *submission) error {
 	}
 	keep, parts, core := s.rng.IntN(3) > 0, s.rng.IntN(4), s.core
 	for from := uint32(1); keep && parts > 0 && from <= uint32(len(m.inOrder)); from += uint32(parts) {
-		if err := s.step(KeepResults{m.run, from, parts}); err != nil || core != s.core {
+		if err := s.step(taskqueue.KeepResults{Run: m.run, From: from, Jobs: parts}); err != nil || core != s.core {
 			return err // a crash came before the others
 		}
 	}
-	err := s.step(RetireRun{m.run, keep, s.rng.IntN(2) == 0})
+	err := s.step(taskqueue.RetireRun{Run: m.run, Keep: keep, Swept: s.rng.IntN(2) == 0})
 	if _, there := s.core.Run(m.run); !there {
 		if keep {
 			s.kept[m.run] = keys
@@ -297,7 +299,7 @@ func (s *simulation) retire(m *submission) error {
 }
 
 // another returns the Core of a new submission.
-func (s *simulation) another() (*Core, Effects, error) {
+func (s *simulation) another() (*Core, taskqueue.Effects, error) {
 	if s.rng.IntN(4) == 0 {
 		clear(s.durable)
 		clear(s.acked) // what was to be removed is forgotten
@@ -310,14 +312,14 @@ func (s *simulation) another() (*Core, Effects, error) {
 	}
 	fresh, _, _, err := Fresh(s.records())
 	if err != nil {
-		return nil, Effects{}, err
+		return nil, taskqueue.Effects{}, err
 	}
 	s.keep(fresh)
 	return Load(s.config, s.records())
 }
 
 // begun goes on with a Core that has just been made.
-func (s *simulation) begun(e Effects) error {
+func (s *simulation) begun(e taskqueue.Effects) error {
 	s.wake = s.now
 	if err := s.core.verify(); err != nil {
 		return fmt.Errorf("after Load: %w", err)
@@ -329,7 +331,7 @@ func (s *simulation) begun(e Effects) error {
 		return err
 	}
 	for _, m := range slices.Clone(s.live) {
-		if err := s.step(ReadersKnown{m.run, sortedKeys(m.known)}); err != nil {
+		if err := s.step(taskqueue.ReadersKnown{Run: m.run, LFNs: sortedKeys(m.known)}); err != nil {
 			return err
 		}
 	}
@@ -337,9 +339,9 @@ func (s *simulation) begun(e Effects) error {
 }
 
 // happened checks each commit, once for each job.
-func (s *simulation) happened(x Event) error {
+func (s *simulation) happened(x taskqueue.Event) error {
 	m := s.models[x.Job.Run()]
-	if x.Kind == JobCommitted || x.Kind == JobRegenerated {
+	if x.Kind == taskqueue.JobCommitted || x.Kind == taskqueue.JobRegenerated {
 		for _, f := range s.core.StoredBy(x.Job) {
 			s.made[f.PFN] = f.File
 		}
@@ -347,10 +349,10 @@ func (s *simulation) happened(x Event) error {
 			s.made[f.PFN] = f.File
 		}
 	}
-	if x.Result != nil && x.Kind == JobRegenerated {
+	if x.Result != nil && x.Kind == taskqueue.JobRegenerated {
 		return m.own(x.Name, x.Result.Attempt)
 	}
-	if x.Kind != JobCommitted {
+	if x.Kind != taskqueue.JobCommitted {
 		return nil
 	}
 	attempt := reusedAttempt
@@ -363,7 +365,7 @@ func (s *simulation) happened(x Event) error {
 	return s.checkOutputs(m, m.jobs[x.Name], x.Files)
 }
 
-func (s *simulation) checkOutputs(m *submission, j *simJob, files []CommittedFile) error {
+func (s *simulation) checkOutputs(m *submission, j *simJob, files []taskqueue.CommittedFile) error {
 	for _, f := range files {
 		want := j.contentOf(f.File.LFN)
 		if f.Pattern != "" {

@@ -13,16 +13,16 @@ import (
 type submission struct {
 	number    int
 	run       taskqueue.RunID
-	earlier   *submission        // whose jobs it may submit again
-	since     uint64             // the incarnation with which it began
-	last      map[string]Version // of each LFN
-	content   map[FileRef]string // what each version must be
-	files     map[string]ExistingFile
+	earlier   *submission                  // whose jobs it may submit again
+	since     uint64                       // the incarnation with which it began
+	last      map[string]taskqueue.Version // of each LFN
+	content   map[taskqueue.FileRef]string // what each version must be
+	files     map[string]taskqueue.ExistingFile
 	jobs      map[string]*simJob
 	inOrder   []*simJob
 	lfns      []string
-	committed map[string]AttemptID
-	asked     map[string]Version // published last
+	committed map[string]taskqueue.AttemptID
+	asked     map[string]taskqueue.Version // published last
 	matched   map[string]bool
 	known     map[string]bool // LFNs that no further job reads
 }
@@ -30,27 +30,28 @@ type submission struct {
 func newSubmission(number int, run taskqueue.RunID, since uint64, earlier *submission) *submission {
 	return &submission{
 		number: number, run: run, earlier: earlier, since: since,
-		last: make(map[string]Version), content: make(map[FileRef]string),
-		files: make(map[string]ExistingFile), jobs: make(map[string]*simJob), committed: make(map[string]AttemptID),
-		asked: make(map[string]Version), matched: make(map[string]bool), known: make(map[string]bool),
+		last: make(map[string]taskqueue.Version), content: make(map[taskqueue.FileRef]string),
+		files: make(map[string]taskqueue.ExistingFile), jobs: make(map[string]*simJob),
+		committed: make(map[string]taskqueue.AttemptID),
+		asked:     make(map[string]taskqueue.Version), matched: make(map[string]bool), known: make(map[string]bool),
 	}
 }
 
 // simJob is a job with what it must read and write.
 type simJob struct {
-	Job
-	id     JobID
-	reads  []FileRef
-	writes []Version
+	taskqueue.Job
+	id     taskqueue.JobID
+	reads  []taskqueue.FileRef
+	writes []taskqueue.Version
 	base   string // content is derived from it
 }
 
-func (m *submission) file(lfn string, v Version) FileRef {
-	return FileRef{Run: m.run, LFN: lfn, Version: v}
+func (m *submission) file(lfn string, v taskqueue.Version) taskqueue.FileRef {
+	return taskqueue.FileRef{Run: m.run, LFN: lfn, Version: v}
 }
 
 // commit notes that a job was committed from an attempt.
-func (m *submission) commit(name string, a AttemptID) error {
+func (m *submission) commit(name string, a taskqueue.AttemptID) error {
 	if first, ok := m.committed[name]; ok {
 		return fmt.Errorf("job %s was committed from %s and again", name, attemptName(first))
 	}
@@ -59,7 +60,7 @@ func (m *submission) commit(name string, a AttemptID) error {
 }
 
 // own makes sure that an attempt that counts is none of an earlier submission.
-func (m *submission) own(name string, a AttemptID) error {
+func (m *submission) own(name string, a taskqueue.AttemptID) error {
 	if a != reusedAttempt && uint64(a>>32) < m.since {
 		return fmt.Errorf("job %s was committed from attempt %s of an earlier submission", name, attemptName(a))
 	}
@@ -67,14 +68,14 @@ func (m *submission) own(name string, a AttemptID) error {
 }
 
 // exists notes a file from outside.
-func (m *submission) exists(f ExistingFile, v Version) {
+func (m *submission) exists(f taskqueue.ExistingFile, v taskqueue.Version) {
 	m.last[f.LFN] = v
 	m.content[m.file(f.LFN, v)] = f.Identity
 	m.files[f.LFN] = f
 	m.lfns = append(m.lfns, f.LFN)
 }
 
-func (m *submission) nextExisting(lfn string) Version {
+func (m *submission) nextExisting(lfn string) taskqueue.Version {
 	if v, ok := m.last[lfn]; ok {
 		return v + 1
 	}
@@ -82,8 +83,9 @@ func (m *submission) nextExisting(lfn string) Version {
 }
 
 // about is the version that an output of the n-th job gets.
-func (m *submission) place(o Output, n int, last map[string]Version, lfns *[]string) Version {
-	v := Version(n + 1)
+func (m *submission) place(o taskqueue.Output, n int, last map[string]taskqueue.Version,
+	lfns *[]string) taskqueue.Version {
+	v := taskqueue.Version(n + 1)
 	if o.Pattern {
 		return v
 	}
@@ -126,7 +128,7 @@ func (m *submission) forget(jobs []*simJob) {
 }
 
 // matchedFile notes a file that was written through a pattern.
-func (m *submission) matchedFile(j *simJob, f FileRef) {
+func (m *submission) matchedFile(j *simJob, f taskqueue.FileRef) {
 	m.content[f] = j.contentOf(f.LFN)
 	m.matched[f.LFN] = true
 	if last, ok := m.last[f.LFN]; !ok || last < f.Version {

@@ -4,6 +4,8 @@ import (
 	"container/heap"
 	"fmt"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 type simEvent struct {
@@ -52,7 +54,7 @@ func (s *simulation) loop(until time.Time) error {
 		if !s.wake.IsZero() && s.wake.Before(next) {
 			s.now = later(s.now, s.wake)
 			s.wake = time.Time{}
-			if err := s.step(Tick{}); err != nil {
+			if err := s.step(taskqueue.Tick{}); err != nil {
 				return err
 			}
 			continue

@@ -25,12 +25,12 @@ func (s *simulation) disturb() error {
 		p := s.pilots[s.rng.IntN(len(s.pilots))]
 		p.die("killed")
 		if s.rng.IntN(2) == 0 {
-			return s.step(PilotEnded{Launch: p.info.Launch})
+			return s.step(taskqueue.PilotEnded{Launch: p.info.Launch})
 		}
 	case n < 15 && s.jobsOf(m) > 0:
-		return s.step(Cancel{[]JobID{s.anyJob(m)}})
+		return s.step(taskqueue.Cancel{Jobs: []taskqueue.JobID{s.anyJob(m)}})
 	case n < 17 && s.jobsOf(m) > 0:
-		return s.step(RetryJobs{[]JobID{s.anyJob(m)}})
+		return s.step(taskqueue.RetryJobs{Jobs: []taskqueue.JobID{s.anyJob(m)}})
 	case n < 18:
 		return s.disturbRun(m)
 	case n < 19 && s.rng.IntN(2) == 0:
@@ -38,7 +38,7 @@ func (s *simulation) disturb() error {
 	case n < 19:
 		lfn := m.lfns[s.rng.IntN(len(m.lfns))]
 		m.known[lfn] = true
-		return s.step(ReadersKnown{m.run, []string{lfn}})
+		return s.step(taskqueue.ReadersKnown{Run: m.run, LFNs: []string{lfn}})
 	case s.rng.IntN(2) == 0:
 		return s.resubmit()
 	default:
@@ -55,11 +55,11 @@ func (s *simulation) disturbRun(m *submission) error {
 	case 6:
 		return s.forget()
 	case 0:
-		return s.step(StopRun{Run: m.run, Drain: s.rng.IntN(2) == 0})
+		return s.step(taskqueue.StopRun{Run: m.run, Drain: s.rng.IntN(2) == 0})
 	case 1:
 		return s.step(s.theRun(m.run, s.rng.IntN(2) == 0))
 	case 2:
-		return s.step(CompleteRun{m.run})
+		return s.step(taskqueue.CompleteRun{Run: m.run})
 	case 3:
 		if len(s.live) > 1 {
 			return s.retire(m)
@@ -73,7 +73,7 @@ func (s *simulation) disturbRun(m *submission) error {
 
 // prioritize changes the priority of a few jobs, or of all.
 func (s *simulation) prioritize(m *submission) error {
-	in := Prioritize{Run: m.run, Priority: s.rng.IntN(5) - 2}
+	in := taskqueue.Prioritize{Run: m.run, Priority: s.rng.IntN(5) - 2}
 	for range min(s.rng.IntN(4), s.jobsOf(m)) {
 		in.Jobs = append(in.Jobs, s.anyJob(m))
 	}
@@ -86,7 +86,7 @@ func (s *simulation) forget() error {
 		run := slices.Min(slices.Collect(maps.Keys(s.kept)))
 		keys := s.kept[run]
 		delete(s.kept, run)
-		err := s.step(ReleaseRun{Run: run})
+		err := s.step(taskqueue.ReleaseRun{Run: run})
 		for _, text := range keys { // unless a crash came before
 			if key, _ := parseIdentity(text); s.core.journal.results[key] != nil &&
 				slices.Contains(s.core.journal.results[key].runs, run) {
@@ -99,7 +99,7 @@ func (s *simulation) forget() error {
 	for _, r := range s.core.Forgettable(s.now, s.rng.IntN(3), 0) {
 		keys = append(keys, r.Record.Key)
 	}
-	return s.step(ForgetResults{keys})
+	return s.step(taskqueue.ForgetResults{Keys: keys})
 }
 
 // anyRun is one of those that were not retired.
@@ -107,16 +107,16 @@ func (s *simulation) anyRun() *submission { return s.live[s.rng.IntN(len(s.live)
 
 func (s *simulation) jobsOf(m *submission) int { return int(s.core.runs.byID[m.run].jobs) }
 
-func (s *simulation) anyJob(m *submission) JobID {
-	return NewJobID(m.run, uint32(1+s.rng.IntN(s.jobsOf(m))))
+func (s *simulation) anyJob(m *submission) taskqueue.JobID {
+	return taskqueue.NewJobID(m.run, uint32(1+s.rng.IntN(s.jobsOf(m))))
 }
 
 // addFiles tells of a few files that are new or have changed.
 func (s *simulation) addFiles(m *submission) error {
-	in := AddFiles{Run: m.run}
+	in := taskqueue.AddFiles{Run: m.run}
 	for range 1 + s.rng.IntN(3) {
 		lfn := fmt.Sprintf("raw%d", s.rng.IntN(6))
-		if slices.ContainsFunc(in.Files, func(f ExistingFile) bool { return f.LFN == lfn }) {
+		if slices.ContainsFunc(in.Files, func(f taskqueue.ExistingFile) bool { return f.LFN == lfn }) {
 			continue
 		}
 		in.Files = append(in.Files, s.newFile(lfn))
@@ -124,16 +124,16 @@ func (s *simulation) addFiles(m *submission) error {
 	return s.tellFiles(m, in)
 }
 
-func (s *simulation) newFile(lfn string) ExistingFile {
+func (s *simulation) newFile(lfn string) taskqueue.ExistingFile {
 	s.born++
 	identity := fmt.Sprint(s.born)
-	return ExistingFile{
+	return taskqueue.ExistingFile{
 		LFN: lfn, PFN: "data:" + lfn + "." + identity, Size: int64(1 + s.rng.IntN(100)),
-		Identity: identity, Tag: 1<<63 | Tag(s.born),
+		Identity: identity, Tag: 1<<63 | taskqueue.Tag(s.born),
 	}
 }
 
-func (s *simulation) tellFiles(m *submission, in AddFiles) error {
+func (s *simulation) tellFiles(m *submission, in taskqueue.AddFiles) error {
 	before := s.core
 	if err := s.step(in); err != nil {
 		return err
@@ -154,7 +154,7 @@ func (s *simulation) tellFiles(m *submission, in AddFiles) error {
 
 // filesAgain tells a run of the files of the one before, some of which have changed.
 func (s *simulation) filesAgain(m *submission) error {
-	in := AddFiles{Run: m.run}
+	in := taskqueue.AddFiles{Run: m.run}
 	for _, lfn := range sortedKeys(m.earlier.files) {
 		f := m.earlier.files[lfn]
 		if s.rng.IntN(3) == 0 {
@@ -171,7 +171,7 @@ func (s *simulation) filesAgain(m *submission) error {
 // submit makes a few jobs of all kinds.
 func (s *simulation) submit(m *submission) error {
 	saved := len(m.jobs)
-	sub := Submit{Run: m.run}
+	sub := taskqueue.Submit{Run: m.run}
 	last, lfns := maps.Clone(m.last), slices.Clone(m.lfns)
 	var made []*simJob
 	for i := range 1 + s.rng.IntN(6) {
@@ -197,7 +197,7 @@ func (s *simulation) submit(m *submission) error {
 
 // jobAgain makes a job of the run before once more, now and then with
 // another command; nil if there is none that may be.
-func (s *simulation) jobAgain(m *submission, n int, last map[string]Version, lfns *[]string) *simJob {
+func (s *simulation) jobAgain(m *submission, n int, last map[string]taskqueue.Version, lfns *[]string) *simJob {
 	if m.earlier == nil || n >= len(m.earlier.inOrder) || s.rng.IntN(4) == 0 {
 		return nil
 	}
@@ -207,7 +207,7 @@ func (s *simulation) jobAgain(m *submission, n int, last map[string]Version, lfn
 			return nil
 		}
 	}
-	j := &simJob{Job: old.Job, id: NewJobID(m.run, old.id.Number())}
+	j := &simJob{Job: old.Job, id: taskqueue.NewJobID(m.run, old.id.Number())}
 	if s.rng.IntN(3) == 0 {
 		j.Digest = ""
 	}
@@ -231,23 +231,24 @@ func (s *simulation) setCommand(m *submission, j *simJob) {
 	j.Payload = []byte(command)
 }
 
-func (s *simulation) makeJob(m *submission, n int, last map[string]Version, lfns *[]string) *simJob {
+func (s *simulation) makeJob(m *submission, n int, last map[string]taskqueue.Version, lfns *[]string) *simJob {
 	j := &simJob{
-		Job: Job{Name: fmt.Sprintf("job%d", n), Step: fmt.Sprintf("step%d", s.rng.IntN(3))}, id: NewJobID(m.run, uint32(n+1)),
+		Job: taskqueue.Job{Name: fmt.Sprintf("job%d", n), Step: fmt.Sprintf("step%d", s.rng.IntN(3))},
+		id:  taskqueue.NewJobID(m.run, uint32(n+1)),
 	}
 	if s.rng.IntN(2) == 0 {
 		j.Digest = "d"
 	}
 	s.setCommand(m, j)
 	j.Priority = s.rng.IntN(3) * s.rng.IntN(2)
-	j.Needs = Resources{MilliCPUs: int64(500 * s.rng.IntN(4)), Memory: int64(100 * s.rng.IntN(5))}
+	j.Needs = taskqueue.Resources{MilliCPUs: int64(500 * s.rng.IntN(4)), Memory: int64(100 * s.rng.IntN(5))}
 	switch s.rng.IntN(12) {
 	case 0:
 		j.Needs.Countable = map[string]int64{quantity.GPU: 1}
 	case 1, 2:
 		j.Needs.GPUShare = 1 + s.rng.Int64N(quantity.WholeGPU-1)
 	}
-	j.Retry = Retry{Attempts: 1 + s.rng.IntN(4)}
+	j.Retry = taskqueue.Retry{Attempts: 1 + s.rng.IntN(4)}
 	if s.rng.IntN(4) == 0 {
 		j.Site, j.WaitForData = "b", time.Duration(s.rng.IntN(20)-1)*time.Second
 	}
@@ -270,7 +271,7 @@ func (s *simulation) makeJob(m *submission, n int, last map[string]Version, lfns
 		}
 	}
 	for range 1 + s.rng.IntN(2) {
-		o := Output{LFN: fmt.Sprintf("out%d", s.rng.IntN(30)), Publish: s.rng.IntN(2) == 0}
+		o := taskqueue.Output{LFN: fmt.Sprintf("out%d", s.rng.IntN(30)), Publish: s.rng.IntN(2) == 0}
 		switch s.rng.IntN(8) {
 		case 0:
 			o.LFN, o.Pattern = fmt.Sprintf("part%d.*", s.rng.IntN(3)), true
@@ -278,7 +279,7 @@ func (s *simulation) makeJob(m *submission, n int, last map[string]Version, lfns
 			if gangs {
 				continue
 			}
-			o.LFN, o.Storage, o.Publish = fmt.Sprintf("tmp%d", s.rng.IntN(30)), StorageCache, false
+			o.LFN, o.Storage, o.Publish = fmt.Sprintf("tmp%d", s.rng.IntN(30)), taskqueue.StorageCache, false
 		case 3:
 			o.Temporary, o.Publish = true, false
 		case 4:
@@ -286,7 +287,7 @@ func (s *simulation) makeJob(m *submission, n int, last map[string]Version, lfns
 				o.LFN = j.Reads[s.rng.IntN(len(j.Reads))] // rewritten
 			}
 		}
-		if slices.ContainsFunc(j.Writes, func(x Output) bool { return x.LFN == o.LFN }) {
+		if slices.ContainsFunc(j.Writes, func(x taskqueue.Output) bool { return x.LFN == o.LFN }) {
 			continue
 		}
 		j.Writes, j.writes = append(j.Writes, o), append(j.writes, m.place(o, n, last, lfns))

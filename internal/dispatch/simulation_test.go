@@ -49,15 +49,15 @@ func TestSimulation(t *testing.T) {
 type simulation struct {
 	rng     *rand.Rand
 	config  Config
-	sites   []Site
+	sites   []taskqueue.Site
 	core    *Core
 	now     time.Time
 	events  simEvents
 	seq     int
 	durable map[string]taskqueue.Record
-	storage map[string]string  // PFN to content
-	damaged map[string]string  // of it: what is wrong, as whoever reads it finds out
-	made    map[string]FileRef // PFNs of outputs that were committed
+	storage map[string]string            // PFN to content
+	damaged map[string]string            // of it: what is wrong, as whoever reads it finds out
+	made    map[string]taskqueue.FileRef // PFNs of outputs that were committed
 	pilots  []*simPilot
 	born    int
 	calm    bool // no more faults
@@ -69,10 +69,10 @@ type simulation struct {
 	live     []*submission                   // of the others
 	stored   map[string]bool                 // PFNs of runs that are known no more
 	kept     map[taskqueue.RunID][]string    // keys of results that runs name which were retired
-	attempts map[AttemptID]bool              // that were given out
-	ready    map[AttemptID]bool              // members of gangs that told so
+	attempts map[taskqueue.AttemptID]bool    // that were given out
+	ready    map[taskqueue.AttemptID]bool    // members of gangs that told so
 	together int                             // members that began with the others
-	acked    map[AttemptID][]string
+	acked    map[taskqueue.AttemptID][]string
 	hash     [32]byte
 	crashes  int
 	agreed   int // times that the cache of a pilot was compared with what is known of it
@@ -84,9 +84,10 @@ type simulation struct {
 func newSimulation(seed uint64) *simulation {
 	s := &simulation{
 		rng: rand.New(rand.NewPCG(seed, 1)), now: epoch, durable: make(map[string]taskqueue.Record),
-		storage: make(map[string]string), damaged: make(map[string]string), made: make(map[string]FileRef),
-		stored: make(map[string]bool), attempts: make(map[AttemptID]bool), ready: make(map[AttemptID]bool),
-		acked: make(map[AttemptID][]string), models: make(map[taskqueue.RunID]*submission),
+		storage: make(map[string]string), damaged: make(map[string]string), made: make(map[string]taskqueue.FileRef),
+		stored: make(map[string]bool), attempts: make(map[taskqueue.AttemptID]bool),
+		ready: make(map[taskqueue.AttemptID]bool),
+		acked: make(map[taskqueue.AttemptID][]string), models: make(map[taskqueue.RunID]*submission),
 		kept: make(map[taskqueue.RunID][]string),
 	}
 	s.config = Config{
@@ -140,7 +141,7 @@ func (s *simulation) run() error {
 		return err
 	}
 	if s.rng.IntN(2) == 0 {
-		if err := s.step(SetShares{s.anyShares()}); err != nil {
+		if err := s.step(taskqueue.SetShares{Shares: s.anyShares()}); err != nil {
 			return err
 		}
 	}
@@ -181,8 +182,9 @@ func (s *simulation) scopeOf(run taskqueue.RunID) string {
 }
 
 // theRun is what is said of a run whenever it begins or goes on.
-func (s *simulation) theRun(id taskqueue.RunID, keepGoing bool) SetRun {
-	return SetRun{Run{ID: id, Account: accountOf(id), Scope: s.scopeOf(id), NoReuse: id%7 == 6, KeepGoing: keepGoing}}
+func (s *simulation) theRun(id taskqueue.RunID, keepGoing bool) taskqueue.SetRun {
+	return taskqueue.SetRun{Run: taskqueue.Run{ID: id, Account: accountOf(id), Scope: s.scopeOf(id), NoReuse: id%7 == 6,
+		KeepGoing: keepGoing}}
 }
 
 func (s *simulation) anyShares() taskqueue.Shares {
@@ -211,32 +213,32 @@ func (s *simulation) finish() error {
 			return err
 		}
 	}
-	for ended := []JobID{0}; len(ended) > 0; {
+	for ended := []taskqueue.JobID{0}; len(ended) > 0; {
 		if err := s.loop(s.now.Add(30 * time.Minute)); err != nil {
 			return err
 		}
 		ended = ended[:0]
 		for j := range s.core.jobs.all {
-			if v := s.core.view(j); v.State == Failed && !forGood(v.Reason) || v.State == Cancelled {
+			if v := s.core.view(j); v.State == taskqueue.Failed && !forGood(v.Reason) || v.State == taskqueue.Cancelled {
 				ended = append(ended, v.ID)
 			}
 		}
-		if err := s.step(RetryJobs{ended}); err != nil {
+		if err := s.step(taskqueue.RetryJobs{Jobs: ended}); err != nil {
 			return err
 		}
 	}
 	for j := range s.core.jobs.all {
 		v := s.core.view(j)
-		if v.State == Failed && forGood(v.Reason) || v.State == Blocked {
+		if v.State == taskqueue.Failed && forGood(v.Reason) || v.State == taskqueue.Blocked {
 			continue // checked below
 		}
-		if v.State != Done {
+		if v.State != taskqueue.Done {
 			e, _ := s.core.Explain(v.ID)
 			return fmt.Errorf("job %s of run %d ends %v: %s", v.Name, v.ID.Run(), v.State, strings.Join(e.Lines, "; "))
 		}
 	}
 	for _, m := range slices.Clone(s.live) {
-		if err := s.step(CompleteRun{m.run}); err != nil {
+		if err := s.step(taskqueue.CompleteRun{Run: m.run}); err != nil {
 			return err
 		}
 	}
@@ -254,7 +256,7 @@ func (s *simulation) finish() error {
 func (s *simulation) retireAll() error {
 	for len(s.live) > 0 {
 		m := s.live[0]
-		if err := s.step(StopRun{Run: m.run}); err != nil {
+		if err := s.step(taskqueue.StopRun{Run: m.run}); err != nil {
 			return err
 		}
 		if err := s.loop(s.now.Add(30 * time.Minute)); err != nil {
@@ -297,7 +299,7 @@ func (s *simulation) retireAll() error {
 func (s *simulation) releaseAll() error {
 	for _, run := range slices.Sorted(maps.Keys(s.kept)) {
 		delete(s.kept, run)
-		if err := s.step(ReleaseRun{Run: run}); err != nil {
+		if err := s.step(taskqueue.ReleaseRun{Run: run}); err != nil {
 			return err
 		}
 	}
@@ -309,7 +311,7 @@ func (s *simulation) releaseAll() error {
 		if len(keys) == 0 || tries == 10 {
 			break
 		}
-		if err := s.step(ForgetResults{keys}); err != nil {
+		if err := s.step(taskqueue.ForgetResults{Keys: keys}); err != nil {
 			return err
 		}
 	}

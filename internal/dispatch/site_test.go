@@ -13,10 +13,10 @@ import (
 func TestRecalledLaunch(t *testing.T) {
 	core, e := New(Config{})
 	durable := append([]taskqueue.Record(nil), e.Persist...)
-	for _, in := range []Input{
-		SetSite{Site{Name: "farm", MaxPilots: 1}},
-		PilotSubmitted{Site: "farm", Launch: "l1"},
-		Sync{Pilot: "p1", Seq: 1, Full: true, Hello: &PilotInfo{Host: "h", Site: "farm", Launch: "l1"}},
+	for _, in := range []taskqueue.Input{
+		taskqueue.SetSite{Site: taskqueue.Site{Name: "farm", MaxPilots: 1}},
+		taskqueue.PilotSubmitted{Site: "farm", Launch: "l1"},
+		taskqueue.Sync{Pilot: "p1", Seq: 1, Full: true, Hello: &taskqueue.PilotInfo{Host: "h", Site: "farm", Launch: "l1"}},
 	} {
 		e, err := core.Step(epoch, in)
 		if err != nil {
@@ -28,7 +28,7 @@ func TestRecalledLaunch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e, err = core.Step(epoch, Stop{}); err != nil || len(e.Stop) > 0 {
+	if e, err = core.Step(epoch, taskqueue.Stop{}); err != nil || len(e.Stop) > 0 {
 		t.Fatalf("the launch of a pilot that works is withdrawn: %v %v", e.Stop, err)
 	}
 }
@@ -38,7 +38,7 @@ func TestRecalledLaunch(t *testing.T) {
 // over. If only one of them goes, the launch goes on.
 func TestLaunchWithTwoPilots(t *testing.T) {
 	core, _ := New(Config{})
-	step := func(in Input) Effects {
+	step := func(in taskqueue.Input) taskqueue.Effects {
 		t.Helper()
 		e, err := core.Step(epoch, in)
 		if err != nil {
@@ -46,28 +46,29 @@ func TestLaunchWithTwoPilots(t *testing.T) {
 		}
 		return e
 	}
-	pilots := func() (ids []PilotID) {
+	pilots := func() (ids []taskqueue.PilotID) {
 		for _, p := range core.Pilots() {
 			ids = append(ids, p.Pilot)
 		}
 		return ids
 	}
-	come := func(id PilotID) {
+	come := func(id taskqueue.PilotID) {
 		t.Helper()
-		step(Sync{
-			Pilot: id, Seq: 1, Full: true, Hello: &PilotInfo{Host: string("host of " + id), Site: "farm", Launch: "l1"},
+		step(taskqueue.Sync{
+			Pilot: id, Seq: 1, Full: true, Hello: &taskqueue.PilotInfo{Host: string("host of " + id), Site: "farm",
+				Launch: "l1"},
 		})
 	}
-	step(SetSite{Site{Name: "farm", MaxPilots: 1}})
-	step(PilotSubmitted{Site: "farm", Launch: "l1"})
+	step(taskqueue.SetSite{Site: taskqueue.Site{Name: "farm", MaxPilots: 1}})
+	step(taskqueue.PilotSubmitted{Site: "farm", Launch: "l1"})
 	come("p1")
 	come("p2")
 	come("p3")
-	step(Sync{Pilot: "p3", Seq: 2, Leaving: true})
+	step(taskqueue.Sync{Pilot: "p3", Seq: 2, Leaving: true})
 	if got := fmt.Sprint(pilots(), len(core.Launches())); got != "[p1 p2] 1" {
 		t.Errorf("when one of three pilots has left there are pilots and launches %s", got)
 	}
-	step(PilotEnded{Launch: "l1"})
+	step(taskqueue.PilotEnded{Launch: "l1"})
 	if got := fmt.Sprint(pilots(), len(core.Launches())); got != "[] 0" {
 		t.Errorf("when the launch has ended there are pilots and launches %s", got)
 	}
@@ -83,7 +84,7 @@ func TestPilotsOfSeveralSitesAreStartedOnce(t *testing.T) {
 	}{{SiteWeights{1, 1, 1}, 20, 12}, {SiteWeights{}, 20, 36}} {
 		core, _ := New(Config{Sites: c.weights})
 		started := map[string]int{}
-		step := func(in Input) {
+		step := func(in taskqueue.Input) {
 			t.Helper()
 			e, err := core.Step(epoch, in)
 			if err != nil {
@@ -93,13 +94,13 @@ func TestPilotsOfSeveralSitesAreStartedOnce(t *testing.T) {
 				started[s.Site] += s.Count
 			}
 		}
-		step(SetRun{Run{ID: 1}})
-		step(SetSite{Site{Name: "dear", MaxPilots: c.most, Price: 7200}})
-		step(SetSite{Site{Name: "free", MaxPilots: c.most}})
-		step(SetSite{Site{Name: "slow", MaxPilots: c.most, QueueWait: time.Hour}})
-		sub := Submit{Run: 1}
+		step(taskqueue.SetRun{Run: taskqueue.Run{ID: 1}})
+		step(taskqueue.SetSite{Site: taskqueue.Site{Name: "dear", MaxPilots: c.most, Price: 7200}})
+		step(taskqueue.SetSite{Site: taskqueue.Site{Name: "free", MaxPilots: c.most}})
+		step(taskqueue.SetSite{Site: taskqueue.Site{Name: "slow", MaxPilots: c.most, QueueWait: time.Hour}})
+		sub := taskqueue.Submit{Run: 1}
 		for i := range 12 {
-			sub.Jobs = append(sub.Jobs, Job{Name: fmt.Sprint(i), Step: "s"})
+			sub.Jobs = append(sub.Jobs, taskqueue.Job{Name: fmt.Sprint(i), Step: "s"})
 		}
 		step(sub)
 		if sum := started["dear"] + started["free"] + started["slow"]; sum != c.want ||

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"fairway/internal/taskqueue"
 )
 
 // snapshot shows what must be the same after a Load: what became of jobs, the
@@ -21,7 +23,7 @@ func (c *Core) snapshot() string {
 		if c.lacksCopies(j) {
 			state = "live"
 		}
-		if j.regenerating || j.committed != 0 && j.state == Blocked {
+		if j.regenerating || j.committed != 0 && j.state == taskqueue.Blocked {
 			state = "done" // that it runs again follows from who needs it
 		}
 		fmt.Fprintf(&b, "%s %s", j.name, state)
@@ -85,7 +87,7 @@ func (f *file) snapshot(c *Core, b *strings.Builder) {
 // lacksCopies reports whether a job is blocked because cached copies are lost. After a Load the
 // core finds that out again.
 func (c *Core) lacksCopies(j *job) bool {
-	if j.state != Blocked {
+	if j.state != taskqueue.Blocked {
 		return false
 	}
 	for i := range j.requests {

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // A job whose outputs could not be stored once is tried again where its input is, as the
@@ -16,19 +18,19 @@ func TestFailedTransferLeavesTheJobAtItsInput(t *testing.T) {
 	s.sync("b", "h2", "", nil)
 	s.jobs(1)
 	now := epoch
-	for i, at := range []PilotID{"a", "a", "b"} {
+	for i, at := range []taskqueue.PilotID{"a", "a", "b"} {
 		run, ok := s.ran[at]
 		if !ok || len(s.ran) != 1 {
 			t.Fatalf("attempt %d: assigned to %v, want %s", i+1, s.ran, at)
 		}
 		clear(s.ran)
-		s.sync(at, "", "", func(m *Sync) {
-			m.Ended = []Result{{Job: run.Job, Attempt: run.Attempt, Outcome: StageOutFailed}}
+		s.sync(at, "", "", func(m *taskqueue.Sync) {
+			m.Ended = []taskqueue.Result{{Job: run.Job, Attempt: run.Attempt, Outcome: taskqueue.StageOutFailed}}
 		})
 		s.sync("a", "", "", nil) // both wait for news
 		s.sync("b", "", "", nil)
 		now = now.Add(time.Minute) // the pause before the next attempt
-		e, err := s.core.Step(now, Tick{})
+		e, err := s.core.Step(now, taskqueue.Tick{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,9 +63,9 @@ func TestWorkForAnIdlePilotIsBounded(t *testing.T) {
 func lookForStaged(t *testing.T, attempts, inputs int) (looked, listed int) {
 	t.Helper()
 	c := withRun(t, Config{})
-	now, seq, last := epoch, map[PilotID]uint64{}, map[PilotID]uint64{}
-	var run []Assignment
-	step := func(in Input) {
+	now, seq, last := epoch, map[taskqueue.PilotID]uint64{}, map[taskqueue.PilotID]uint64{}
+	var run []taskqueue.Assignment
+	step := func(in taskqueue.Input) {
 		e, err := c.Step(now, in)
 		if err != nil {
 			t.Fatal(err)
@@ -73,35 +75,35 @@ func lookForStaged(t *testing.T, attempts, inputs int) (looked, listed int) {
 			run = append(run, r.Answer.Run...)
 		}
 	}
-	sync := func(p PilotID, s Sync) {
+	sync := func(p taskqueue.PilotID, s taskqueue.Sync) {
 		seq[p]++
 		s.Pilot, s.Seq, s.LastAnswer, s.Hold = p, seq[p], last[p], true
 		if s.Full = seq[p] == 1; s.Full {
-			s.Hello = &PilotInfo{Host: string(p), CacheSize: 1 << 40}
+			s.Hello = &taskqueue.PilotInfo{Host: string(p), CacheSize: 1 << 40}
 		}
 		step(s)
 	}
-	files := []ExistingFile{{LFN: "common", PFN: "x", Size: 1}}
-	var cached []CachedFile
+	files := []taskqueue.ExistingFile{{LFN: "common", PFN: "x", Size: 1}}
+	var cached []taskqueue.CachedFile
 	for i := range attempts * inputs {
 		lfn := fmt.Sprint(i)
-		files = append(files, ExistingFile{LFN: lfn, PFN: "x", Size: 1})
-		cached = append(cached, CachedFile{File: FileRef{LFN: lfn}, Size: 1})
+		files = append(files, taskqueue.ExistingFile{LFN: lfn, PFN: "x", Size: 1})
+		cached = append(cached, taskqueue.CachedFile{File: taskqueue.FileRef{LFN: lfn}, Size: 1})
 	}
-	step(AddFiles{Run: 1, Files: files})
+	step(taskqueue.AddFiles{Run: 1, Files: files})
 	for i := range attempts {
-		p, reads := PilotID(fmt.Sprint("reads", i)), []string(nil)
+		p, reads := taskqueue.PilotID(fmt.Sprint("reads", i)), []string(nil)
 		for k := range inputs {
 			reads = append(reads, fmt.Sprint(i*inputs+k))
 		}
-		sync(p, Sync{})
-		step(Submit{Run: 1, Jobs: []Job{{
-			Name: string(p), Reads: append(reads, "common"), Writes: []Output{{LFN: "out" + string(p)}},
+		sync(p, taskqueue.Sync{})
+		step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{
+			Name: string(p), Reads: append(reads, "common"), Writes: []taskqueue.Output{{LFN: "out" + string(p)}},
 		}}})
-		sync(p, Sync{})
-		sync(p, Sync{Started: []AttemptRef{{Job: run[i].Job, Attempt: run[i].Attempt}}})
+		sync(p, taskqueue.Sync{})
+		sync(p, taskqueue.Sync{Started: []taskqueue.AttemptRef{{Job: run[i].Job, Attempt: run[i].Attempt}}})
 	}
-	sync("idle", Sync{CacheAdded: cached})
+	sync("idle", taskqueue.Sync{CacheAdded: cached})
 	now = now.Add(time.Second)
 	count := func() (n int) {
 		for _, list := range c.fleet.early.staging {
@@ -111,10 +113,11 @@ func lookForStaged(t *testing.T, attempts, inputs int) (looked, listed int) {
 	}
 	listed = count()
 	for i := range attempts {
-		read := append(slices.Clone(cached[i*inputs:][:inputs]), CachedFile{File: FileRef{LFN: "common"}, Size: 1})
-		sync(PilotID(fmt.Sprint("reads", i)), Sync{CacheAdded: read})
+		read := append(slices.Clone(cached[i*inputs:][:inputs]),
+			taskqueue.CachedFile{File: taskqueue.FileRef{LFN: "common"}, Size: 1})
+		sync(taskqueue.PilotID(fmt.Sprint("reads", i)), taskqueue.Sync{CacheAdded: read})
 	}
-	sync("idle", Sync{})
+	sync("idle", taskqueue.Sync{})
 	if err := c.verify(); err != nil {
 		t.Fatal(err)
 	}

@@ -1,13 +1,10 @@
 package dispatch
 
 import (
-	"fmt"
-	"iter"
 	"math"
 	"slices"
 
-	"fairway/internal/logical"
-	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 	"fairway/lib/fifo"
 )
 
@@ -15,7 +12,7 @@ import (
 // their rows in 32 bits.
 const maxJobs = math.MaxUint32 - 1
 
-func (c *Core) submit(in Submit) error {
+func (c *Core) submit(in taskqueue.Submit) error {
 	r, err := c.checkSubmit(&in)
 	if err != nil {
 		return err
@@ -37,16 +34,16 @@ func (c *Core) submit(in Submit) error {
 		}
 		reads = reads[n:]
 		c.journal.persistBody(TableJob, j.id.Run(), jobKey(j.id), appendJob(c.journal.body, j, &s))
-		c.jobEvent(JobSubmitted, j, "")
+		c.jobEvent(taskqueue.JobSubmitted, j, "")
 		c.placement.letGo(c.jobs.inheritPriority(j)...)
 		c.files.startOut(j)
 	}
 	return nil
 }
 
-// Refuses tells why Step would refuse a submission now, as an error that wraps [ErrRefused]; nil if
+// Refuses tells why Step would refuse a submission now, as an error that wraps [taskqueue.ErrRefused]; nil if
 // it would not. So a caller that submits the jobs in pieces knows before that all will be taken.
-func (c *Core) Refuses(in Submit) error {
+func (c *Core) Refuses(in taskqueue.Submit) error {
 	r, err := c.checkSubmit(&in)
 	if err == nil {
 		r.forgetNames(in.Jobs)
@@ -54,7 +51,7 @@ func (c *Core) Refuses(in Submit) error {
 	return err
 }
 
-func (c *Core) checkSubmit(in *Submit) (*run, error) {
+func (c *Core) checkSubmit(in *taskqueue.Submit) (*run, error) {
 	r, err := c.runs.get(in.Run)
 	if err == nil {
 		err = checkExisting(in.Files)
@@ -67,7 +64,7 @@ func (c *Core) checkSubmit(in *Submit) (*run, error) {
 
 // checkJobs refuses what cannot be inserted when the files are known. It leaves the names of the
 // jobs in names, and the files that they read in files.readFiles.
-func (js *jobs) checkJobs(r *run, files []ExistingFile, jobs []Job) error {
+func (js *jobs) checkJobs(r *run, files []taskqueue.ExistingFile, jobs []taskqueue.Job) error {
 	if uint64(js.table.Len())+uint64(len(jobs)) > maxJobs {
 		return refuse("dispatch: more than %d jobs", uint64(maxJobs))
 	}
@@ -92,15 +89,15 @@ func (js *jobs) checkJobs(r *run, files []ExistingFile, jobs []Job) error {
 }
 
 // forgetNames takes the names of jobs that were checked out of names again.
-func (r *run) forgetNames(jobs []Job) {
+func (r *run) forgetNames(jobs []taskqueue.Job) {
 	for i := range jobs {
 		r.names.Remove(r.names.Hash(jobs[i].Name), r.jobs+1+uint32(i))
 	}
 }
 
-func (js *jobs) checkJob(r *run, jobs []Job, i int, written *map[string]bool) error {
+func (js *jobs) checkJob(r *run, jobs []taskqueue.Job, i int, written *map[string]bool) error {
 	j := &jobs[i]
-	if err := j.check(); err != nil {
+	if err := j.Check(); err != nil {
 		return err
 	}
 	for _, lfn := range j.Reads {
@@ -138,11 +135,11 @@ func (js *jobs) checkJob(r *run, jobs []Job, i int, written *map[string]bool) er
 
 // staysInCaches reports whether the last version of a file, which one of the jobs may write that
 // are submitted with its reader, is not stored.
-func staysInCaches(f *file, lfn string, jobs []Job) bool {
+func staysInCaches(f *file, lfn string, jobs []taskqueue.Job) bool {
 	for i := range slices.Backward(jobs) {
 		for _, w := range jobs[i].Writes {
 			if w.LFN == lfn {
-				return w.Storage == StorageCache
+				return w.Storage == taskqueue.StorageCache
 			}
 		}
 	}
@@ -150,10 +147,10 @@ func staysInCaches(f *file, lfn string, jobs []Job) bool {
 		return false
 	}
 	o := f.last().writer.outputFor(lfn)
-	return o != nil && o.Storage == StorageCache
+	return o != nil && o.Storage == taskqueue.StorageCache
 }
 
-func addWritten(written map[string]bool, jobs []Job) {
+func addWritten(written map[string]bool, jobs []taskqueue.Job) {
 	for i := range jobs {
 		for _, w := range jobs[i].Writes {
 			if !w.Pattern {
@@ -165,7 +162,7 @@ func addWritten(written map[string]bool, jobs []Job) {
 
 // owned is a job with those texts in the run's own memory that stay as long as that: of what comes
 // in one message each would keep a piece of memory alive.
-func (r *run) owned(s Job) Job {
+func (r *run) owned(s taskqueue.Job) taskqueue.Job {
 	s.Name, s.Digest, s.Payload = r.texts.String(s.Name), r.texts.String(s.Digest), r.texts.Bytes(s.Payload)
 	for i := range s.Writes {
 		s.Writes[i].LFN = r.texts.String(s.Writes[i].LFN)
@@ -174,7 +171,7 @@ func (r *run) owned(s Job) Job {
 }
 
 // newJob makes the next job of a run, without requests. It keeps the texts of s.
-func (js *jobs) newJob(r *run, s *Job) *job {
+func (js *jobs) newJob(r *run, s *taskqueue.Job) *job {
 	cl := js.classOf(r, s)
 	row := js.table.Len()
 	j := js.table.Add()
@@ -182,17 +179,17 @@ func (js *jobs) newJob(r *run, s *Job) *job {
 	if n := len(r.spans); n == 0 || r.spans[n-1].row+r.jobs-r.spans[n-1].number != row {
 		r.spans = append(r.spans, span{r.jobs, row})
 	}
-	j.row, j.id = row, NewJobID(r.ID, r.jobs)
+	j.row, j.id = row, taskqueue.NewJobID(r.ID, r.jobs)
 	j.name, j.step, j.text.payload, j.text.digest = s.Name, r.steps[s.Step], s.Payload, s.Digest
 	if j.step == nil {
-		j.step = &step{StepTotals: StepTotals{Step: s.Step}, run: r}
+		j.step = &step{StepTotals: taskqueue.StepTotals{Step: s.Step}, run: r}
 		r.steps[s.Step] = j.step
 		r.stepOrder = append(r.stepOrder, j.step)
 	}
 	j.asSubmitted(cl)
 	j.needsNow(cl)
 	j.policy, j.outputs = js.policyOf(s), s.Writes
-	j.priority, j.state = int32(s.Priority), Waiting
+	j.priority, j.state = int32(s.Priority), taskqueue.Waiting
 	j.effective = j.own()
 	if len(s.Writes) == 1 {
 		j.text.one[0] = s.Writes[0]
@@ -201,96 +198,9 @@ func (js *jobs) newJob(r *run, s *Job) *job {
 	js.readyBit.Grow(row + 1)
 	for _, t := range j.counted(js) {
 		t.Jobs++
-		t.ByState[Waiting]++
+		t.ByState[taskqueue.Waiting]++
 	}
 	return j
-}
-
-// MaxAssignment is how many bytes a pilot may have to read to learn of a job, or of the jobs of
-// one answer, as far as it can be told: a file that is read takes twice its name and 1000
-// bytes, one that is written its name and 200.
-const MaxAssignment = 448 << 20
-
-const (
-	readBytes    = 1000 // where it is stored, the tickets for it, and two sources of it
-	writtenBytes = 200
-)
-
-// assignmentSize is how large the description of a job is, as far as it can be told.
-func assignmentSize(payload []byte, reads iter.Seq[string], writes []Output) int {
-	size := len(payload)
-	for lfn := range reads {
-		size += 2*len(lfn) + readBytes
-	}
-	for i := range writes {
-		size += len(writes[i].LFN) + writtenBytes
-	}
-	return size
-}
-
-// TooLarge says why no pilot could be told of a job, which has too many files; "" otherwise.
-func (j *Job) TooLarge() string {
-	if assignmentSize(j.Payload, slices.Values(j.Reads), j.Writes) <= MaxAssignment {
-		return ""
-	}
-	return fmt.Sprintf("it reads %d files and writes %d: a pilot could not be told of so many; give it fewer, for "+
-		"example by a merge of at most 10000 files each and another one of what these make",
-		len(j.Reads), len(j.Writes))
-}
-
-func (j *Job) check() error {
-	if j.Name == "" {
-		return refuse("dispatch: a job of step %s has no name", j.Step)
-	}
-	if lfn := repeated(j.Reads, func(s string) string { return s }); lfn != "" {
-		return refuse("dispatch: job %s reads %s twice", j.Name, lfn)
-	}
-	if lfn := repeated(j.Writes, func(o Output) string { return o.LFN }); lfn != "" {
-		return refuse("dispatch: job %s writes %s twice", j.Name, lfn)
-	}
-	if slices.Contains(j.Reads, "") {
-		return refuse("dispatch: job %s reads a file without a name", j.Name)
-	}
-	if j.Access != nil && len(j.Access) != len(j.Reads) ||
-		slices.ContainsFunc(j.Access, func(a Access) bool { return a > AccessStream }) {
-		return refuse("dispatch: job %s does not say how it reads each of its inputs", j.Name)
-	}
-	for _, w := range j.Writes {
-		if w.LFN == "" {
-			return refuse("dispatch: job %s writes a file without a name", j.Name)
-		}
-		if w.Pattern && logical.Star(w.LFN) < 0 {
-			return refuse("dispatch: job %s: pattern %s has no *", j.Name, w.LFN)
-		}
-	}
-	if why := j.TooLarge(); why != "" {
-		return refuse("dispatch: job %s cannot be run: %s", j.Name, why)
-	}
-	if j.Tasks < 0 || j.Tasks > MaxTasks {
-		return refuse("dispatch: job %s has %d tasks, and a job may have %d", j.Name, j.Tasks, MaxTasks)
-	}
-	if j.Tasks > 1 && slices.ContainsFunc(j.Writes, func(o Output) bool { return o.Storage == StorageCache }) {
-		return refuse("dispatch: job %s has several tasks, and what it writes would stay in caches only: store it", j.Name)
-	}
-	n := j.Needs
-	if n.MilliCPUs < 0 || n.Memory < 0 || n.Disk < 0 || n.Time < 0 {
-		return refuse("dispatch: job %s needs a negative amount", j.Name)
-	}
-	for name, count := range n.Countable {
-		if count < 0 {
-			return refuse("dispatch: job %s needs a negative amount of %s", j.Name, name)
-		}
-	}
-	if n.GPUShare < 0 || n.GPUShare >= quantity.WholeGPU || n.GPUShare > 0 && n.Countable[quantity.GPU] > 0 {
-		return refuse("dispatch: job %s: a share is less than a GPU, and there are none beside whole GPUs", j.Name)
-	}
-	if n.GPUShare > 0 && j.Tasks > 1 { // a pilot may have room for shares together, and no device for one of them
-		return refuse("dispatch: job %s has several tasks, which need whole GPUs and no shares", j.Name)
-	}
-	if int(int32(j.Priority)) != j.Priority {
-		return refuse("dispatch: job %s: priority %d is out of range", j.Name, j.Priority)
-	}
-	return nil
 }
 
 // numbering says which versions the requests of a job get.
@@ -311,10 +221,10 @@ func (t tail) read(_ int, f *file) *version { return f.last() }
 
 func (t tail) write(_ int, f *file) *version {
 	if f.pattern {
-		return f.newVersion(Version(t))
+		return f.newVersion(taskqueue.Version(t))
 	}
 	if f.matched {
-		return f.newVersion(max(f.next(), Version(t)))
+		return f.newVersion(max(f.next(), taskqueue.Version(t)))
 	}
 	return f.newVersion(f.next())
 }
@@ -324,7 +234,7 @@ func (j *job) files() *namespace { return &j.step.run.files }
 
 // requestFiles makes the requests of a job: first what it reads, in the order
 // of Reads, each with its access, then what it only writes.
-func (fs *files) requestFiles(j *job, reads []*file, access []Access, at numbering) {
+func (fs *files) requestFiles(j *job, reads []*file, access []taskqueue.Access, at numbering) {
 	if n := len(reads) + len(j.outputs); n > 0 {
 		j.requests = fs.requestSlab.Take(n)[:0]
 	}
@@ -381,26 +291,4 @@ func (fs *files) startOut(j *job) {
 	} else if j.ungranted == 0 {
 		fs.work.examine = append(fs.work.examine, j)
 	}
-}
-
-// repeated returns a name that occurs twice, or "". Most lists are short.
-func repeated[T any](list []T, name func(T) string) string {
-	if len(list) > few {
-		seen := make(map[string]bool, len(list))
-		for _, x := range list {
-			if seen[name(x)] {
-				return name(x)
-			}
-			seen[name(x)] = true
-		}
-		return ""
-	}
-	for i, x := range list {
-		for _, y := range list[:i] {
-			if name(x) == name(y) {
-				return name(x)
-			}
-		}
-	}
-	return ""
 }

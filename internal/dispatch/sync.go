@@ -1,25 +1,30 @@
 package dispatch
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/taskqueue"
+)
 
 // sync takes one call of a pilot. Results in it count whoever sends it: they name their
 // jobs, and are idempotent. A call that a later one has overtaken is not read; the pilot
 // repeats what was not acknowledged.
-func (c *Core) sync(s *Sync) error {
+func (c *Core) sync(s *taskqueue.Sync) error {
 	if s.Pilot == "" {
 		return refuse("dispatch: a sync without a pilot")
 	}
 	p := c.fleet.pilots[s.Pilot]
 	switch {
 	case p != nil && s.Seq < p.talk.seq:
-		c.effects.Replies = append(c.effects.Replies, Reply{s.Pilot, s.Seq, Answer{Superseded: true}})
+		c.effects.Replies = append(c.effects.Replies, taskqueue.Reply{Pilot: s.Pilot, Seq: s.Seq,
+			Answer: taskqueue.Answer{Superseded: true}})
 		return nil
 	case p != nil && p.record.refused && s.Leaving:
 		p.talk.seq, p.talk.held = s.Seq, s.Seq
 		c.farewell(p)
 		return nil
 	case p != nil && p.record.refused:
-		c.effects.Replies = append(c.effects.Replies, Reply{s.Pilot, s.Seq, Answer{
+		c.effects.Replies = append(c.effects.Replies, taskqueue.Reply{Pilot: s.Pilot, Seq: s.Seq, Answer: taskqueue.Answer{
 			Number: c.fleet.nextAnswer(), Seen: s.Seq, LeaveNow: true,
 		}})
 		return nil
@@ -27,7 +32,7 @@ func (c *Core) sync(s *Sync) error {
 		for i := range s.Ended {
 			c.resultArrived(s.Pilot, nil, &s.Ended[i])
 		}
-		c.effects.Replies = append(c.effects.Replies, Reply{s.Pilot, s.Seq, Answer{
+		c.effects.Replies = append(c.effects.Replies, taskqueue.Reply{Pilot: s.Pilot, Seq: s.Seq, Answer: taskqueue.Answer{
 			Number: c.fleet.nextAnswer(), Seen: s.Seq, NeedFull: true, NextSync: 0, LeaveNow: c.fleet.stop == stopped,
 		}})
 		return nil
@@ -35,7 +40,7 @@ func (c *Core) sync(s *Sync) error {
 		p = c.fleet.register(s)
 		c.placement.offerAvoiding() // it may have been the last that was expected
 	case p.talk.held != 0 && p.talk.held != s.Seq:
-		c.reply(p, Answer{Superseded: true})
+		c.reply(p, taskqueue.Answer{Superseded: true})
 	}
 	c.heard(p)
 	p.talk.seq, p.talk.held, p.talk.heldAt = s.Seq, s.Seq, c.now
@@ -48,7 +53,7 @@ func (c *Core) sync(s *Sync) error {
 // takeSync takes what a call says, in stages: first the ends of attempts, which count whatever
 // else it says, then what the pilot runs and holds, and what it has heard. It lists the pilot to
 // be answered if there is something to say, and to be given jobs.
-func (c *Core) takeSync(p *pilot, s *Sync) {
+func (c *Core) takeSync(p *pilot, s *taskqueue.Sync) {
 	c.takeDescription(p, s)
 	c.takeResults(p, s)
 	if c.answerIsDue(p, s) {
@@ -72,7 +77,7 @@ func (c *Core) takeSync(p *pilot, s *Sync) {
 }
 
 // takeDescription takes what the pilot says of itself, and of others that did not serve it.
-func (c *Core) takeDescription(p *pilot, s *Sync) {
+func (c *Core) takeDescription(p *pilot, s *taskqueue.Sync) {
 	if s.Hello != nil {
 		c.fleet.describe(p, *s.Hello)
 		c.lookedFor(p, s.LookedFor)
@@ -85,7 +90,7 @@ func (c *Core) takeDescription(p *pilot, s *Sync) {
 }
 
 // takeResults takes the ends of attempts, after the hashes of files that were arriving for them.
-func (c *Core) takeResults(p *pilot, s *Sync) {
+func (c *Core) takeResults(p *pilot, s *taskqueue.Sync) {
 	if len(p.exchange.arriving) > 0 || c.fleet.groupCache(p) { // those end with their attempts
 		c.takeHashes(p, s.CacheAdded)
 	}
@@ -97,14 +102,14 @@ func (c *Core) takeResults(p *pilot, s *Sync) {
 }
 
 // answerIsDue reports whether the pilot is answered even if there is nothing for it to do.
-func (c *Core) answerIsDue(p *pilot, s *Sync) bool {
+func (c *Core) answerIsDue(p *pilot, s *taskqueue.Sync) bool {
 	return len(s.Ended) > 0 || !s.Hold || p.talk.answerDue || c.fleet.mustLeave(p) && !p.toldToLeave ||
 		len(s.CacheAdded)+len(s.CacheGone) >= maxUnconfirmed
 }
 
 // takeHoldings takes what the pilot runs and what its cache holds: the whole, or the changes since
 // an answer that it has; of a pilot that has none the whole is asked for.
-func (c *Core) takeHoldings(p *pilot, s *Sync) {
+func (c *Core) takeHoldings(p *pilot, s *taskqueue.Sync) {
 	switch {
 	case s.Full:
 		c.takeWhole(p, s)
@@ -127,7 +132,7 @@ func (c *Core) takeHoldings(p *pilot, s *Sync) {
 
 // takeHeard notes which answers the pilot has. An attempt that it has heard it is to end or give
 // back, and reports neither to run nor how it ended, it never had, or keeps to itself.
-func (c *Core) takeHeard(p *pilot, s *Sync) {
+func (c *Core) takeHeard(p *pilot, s *taskqueue.Sync) {
 	p.ending = slices.DeleteFunc(p.ending, func(e ending) bool { return e.number != 0 && s.LastAnswer >= e.number })
 	p.talk.acked = max(p.talk.acked, s.LastAnswer)
 	for _, a := range slices.Backward(slices.Clone(p.attempts)) {
@@ -153,9 +158,9 @@ func (p *pilot) toldTooLittle() bool {
 const maxUnconfirmed = 64
 
 // takeWhole replaces all that is known of the pilot by what it says.
-func (c *Core) takeWhole(p *pilot, s *Sync) {
+func (c *Core) takeWhole(p *pilot, s *taskqueue.Sync) {
 	p.talk.synced, p.talk.needFull = true, false
-	said := make(map[AttemptID]bool, len(s.Queued)+len(s.Started))
+	said := make(map[taskqueue.AttemptID]bool, len(s.Queued)+len(s.Started))
 	for _, ref := range s.Queued {
 		said[ref.Attempt] = true
 		c.adopt(p, ref, false)
@@ -175,7 +180,7 @@ func (c *Core) takeWhole(p *pilot, s *Sync) {
 			c.placement.takeBackQueued(p, r)
 		}
 	}
-	p.copies.telling = &telling{said: make(map[FileRef]bool, len(s.CacheAdded))}
+	p.copies.telling = &telling{said: make(map[taskqueue.FileRef]bool, len(s.CacheAdded))}
 	c.cacheChanges(p, s)
 	switch {
 	case s.Cache == nil:
@@ -190,7 +195,7 @@ func (c *Core) takeWhole(p *pilot, s *Sync) {
 // adopt takes over an attempt that an earlier incarnation, or this one before
 // it thought the pilot lost, had assigned. One whose job has an end already
 // is ended, and so is one of an earlier submission.
-func (c *Core) adopt(p *pilot, ref AttemptRef, started bool) {
+func (c *Core) adopt(p *pilot, ref taskqueue.AttemptRef, started bool) {
 	if a := c.fleet.attempts[ref.Attempt]; a != nil && a.pilot == p {
 		a.adopted = true
 		return
@@ -210,8 +215,8 @@ func (c *Core) adopt(p *pilot, ref AttemptRef, started bool) {
 	p.ending = slices.DeleteFunc(p.ending, func(e ending) bool { return e.attempt == ref.Attempt })
 	c.placement.unready(j)
 	c.files.unawait(j)
-	if j.state < Assigned {
-		c.jobs.setState(j, Assigned)
+	if j.state < taskqueue.Assigned {
+		c.jobs.setState(j, taskqueue.Assigned)
 	}
 	a := &attempt{
 		id: ref.Attempt, job: j, pilot: p, needs: j.class, try: j.tries() + 1, priority: j.effective, adopted: true,
@@ -222,12 +227,12 @@ func (c *Core) adopt(p *pilot, ref AttemptRef, started bool) {
 			c.placement.askBack(other) // this one has begun
 		}
 	}
-	if j.step.run.state >= RunStopping {
+	if j.step.run.state >= taskqueue.RunStopping {
 		c.fleet.endAttempt(a)
 	}
 }
 
-func (c *Core) started(p *pilot, ref AttemptRef) {
+func (c *Core) started(p *pilot, ref taskqueue.AttemptRef) {
 	if c.fleet.attempts[ref.Attempt] == nil && p.ends(ref.Attempt) {
 		c.adopt(p, ref, true) // it was forfeited while the pilot began it
 	}
@@ -245,14 +250,15 @@ func (c *Core) started(p *pilot, ref AttemptRef) {
 	if a.gang == nil {
 		c.fleet.stagesIn(a)
 	}
-	if a.job.state == Assigned {
-		c.jobs.setState(a.job, Running)
+	if a.job.state == taskqueue.Assigned {
+		c.jobs.setState(a.job, taskqueue.Running)
 	}
-	c.event(Event{Kind: JobStarted, Job: a.job.id, Name: a.job.name, Step: a.job.step.Step, Pilot: p.id})
+	c.event(taskqueue.Event{Kind: taskqueue.JobStarted, Job: a.job.id, Name: a.job.name, Step: a.job.step.Step,
+		Pilot: p.id})
 }
 
 // cacheChanges takes what came into the pilot's cache and what left it.
-func (c *Core) cacheChanges(p *pilot, s *Sync) {
+func (c *Core) cacheChanges(p *pilot, s *taskqueue.Sync) {
 	for _, f := range s.CacheGone {
 		p.copies.other.take(f)
 		if v := c.files.copied(p, f); v != nil && c.files.copyAt(p, v) == f {
@@ -283,7 +289,7 @@ func (c *Core) cacheChanges(p *pilot, s *Sync) {
 }
 
 // takeHashes takes the hashes of files that the pilot was told to get.
-func (c *Core) takeHashes(p *pilot, files []CachedFile) {
+func (c *Core) takeHashes(p *pilot, files []taskqueue.CachedFile) {
 	for i := range files {
 		f := &files[i]
 		if f.Hash == "" {
@@ -336,12 +342,12 @@ func (c *Core) answerAll() {
 
 // answer says all that the pilot has not confirmed; so a lost answer needs no
 // repair.
-func (c *Core) answer(p *pilot) Answer {
+func (c *Core) answer(p *pilot) taskqueue.Answer {
 	n := c.fleet.nextAnswer()
 	if p.talk.base == 0 {
 		p.talk.base = n
 	}
-	a := Answer{
+	a := taskqueue.Answer{
 		Number: n, Seen: p.talk.seq, NeedFull: p.talk.needFull, NextSync: c.config.Hold, Lease: c.fleet.lease(p),
 		Leave: c.fleet.stop == draining || p.info.Error != "", LeaveNow: c.fleet.stop == stopped, Peers: p.peers(),
 	}
@@ -370,7 +376,8 @@ func (c *Core) answer(p *pilot) Answer {
 		if x.known() || x.told.number != 0 && x.told.number <= p.talk.acked {
 			continue
 		}
-		if size += assignmentSize(x.job.text.payload, x.job.inputs, x.job.outputs); size > c.answerSize && len(a.Run) > 0 {
+		if size += taskqueue.AssignmentSize(x.job.text.payload, x.job.inputs, x.job.outputs); size > c.answerSize &&
+			len(a.Run) > 0 {
 			p.talk.more = true
 			continue
 		}
@@ -380,7 +387,7 @@ func (c *Core) answer(p *pilot) Answer {
 		if a.Run == nil {
 			a.Run = c.runSlab.Take(1)[:0]
 		}
-		a.Run = append(a.Run, Assignment{})
+		a.Run = append(a.Run, taskqueue.Assignment{})
 		c.describeTo(&a.Run[len(a.Run)-1], x)
 	}
 	if t := p.copies.telling; t != nil {
@@ -410,9 +417,9 @@ func (c *Core) answer(p *pilot) Answer {
 }
 
 // describeTo says in an answer what the attempt is to run.
-func (c *Core) describeTo(a *Assignment, x *attempt) {
+func (c *Core) describeTo(a *taskqueue.Assignment, x *attempt) {
 	j := x.job
-	*a = Assignment{
+	*a = taskqueue.Assignment{
 		Job: j.id, Attempt: x.id, Name: j.name, Step: j.step.Step, Try: x.try, Priority: int(x.priority),
 		Payload: j.text.payload,
 		Needs:   x.needs.onOne(), Inputs: c.inputSlab.Take(len(j.requests))[:0],
@@ -436,7 +443,7 @@ func (c *Core) describeTo(a *Assignment, x *attempt) {
 			a.Inputs = append(a.Inputs, in)
 		}
 		if v := r.write; v != nil {
-			a.Outputs[r.output] = OutputFile{Output: j.outputs[r.output], Version: v.number}
+			a.Outputs[r.output] = taskqueue.OutputFile{Output: j.outputs[r.output], Version: v.number}
 		}
 	}
 	if in, ok := j.checkpointInput(); ok && x.task == 0 {

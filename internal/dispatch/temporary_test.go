@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+
+	"fairway/internal/taskqueue"
 )
 
 // One job writes n temporary files, which go one by one as their readers are committed. What
@@ -14,8 +16,8 @@ func TestOutputsThatGoOneByOne(t *testing.T) {
 	c, first := New(Config{})
 	s, removed, written := newScript(), map[string]bool{}, 0
 	s.keep(first.Persist)
-	var e Effects
-	step := func(in Input) {
+	var e taskqueue.Effects
+	step := func(in taskqueue.Input) {
 		t.Helper()
 		var err error
 		if e, err = c.Step(epoch, in); err != nil {
@@ -29,31 +31,33 @@ func TestOutputsThatGoOneByOne(t *testing.T) {
 			removed[pfn] = true
 		}
 	}
-	step(SetRun{Run{ID: 1, Name: "w"}})
-	step(Sync{
-		Pilot: "a", Seq: 1, Full: true, Draining: true, Hello: &PilotInfo{Host: "h", Has: Resources{MilliCPUs: 1000}},
+	step(taskqueue.SetRun{Run: taskqueue.Run{ID: 1, Name: "w"}})
+	step(taskqueue.Sync{
+		Pilot: "a", Seq: 1, Full: true, Draining: true,
+		Hello: &taskqueue.PilotInfo{Host: "h", Has: taskqueue.Resources{MilliCPUs: 1000}},
 	})
-	jobs := []Job{{Name: "cut", Digest: "cut", Writes: []Output{{LFN: "a/*", Pattern: true, Temporary: true}}}}
-	step(Submit{Run: 1, Jobs: jobs})
+	cut := []taskqueue.Output{{LFN: "a/*", Pattern: true, Temporary: true}}
+	step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: "cut", Digest: "cut", Writes: cut}}})
 	seq := uint64(2)
-	ended := func(job uint32, outputs ...WrittenFile) {
-		step(Sync{Pilot: "a", Seq: seq, Draining: true, Ended: []Result{{
-			Job: NewJobID(1, job), Attempt: AttemptID(1<<32 | uint64(job)), Outcome: Succeeded, Outputs: outputs,
-		}}})
+	ended := func(job uint32, outputs ...taskqueue.WrittenFile) {
+		id := taskqueue.AttemptID(1<<32 | uint64(job))
+		step(taskqueue.Sync{Pilot: "a", Seq: seq, Draining: true, Ended: []taskqueue.Result{
+			{Job: taskqueue.NewJobID(1, job), Attempt: id, Outputs: outputs},
+		}})
 		seq++
 	}
-	var outputs []WrittenFile
+	var outputs []taskqueue.WrittenFile
 	var lfns []string
-	jobs = nil
+	var jobs []taskqueue.Job
 	for i := range n {
 		lfn := fmt.Sprint("a/", i)
 		lfns = append(lfns, lfn)
-		outputs = append(outputs, WrittenFile{LFN: lfn, Version: 1, PFN: "se:" + lfn, Size: 5})
-		jobs = append(jobs, Job{Name: fmt.Sprint("use", i), Reads: []string{lfn}})
+		outputs = append(outputs, taskqueue.WrittenFile{LFN: lfn, Version: 1, PFN: "se:" + lfn, Size: 5})
+		jobs = append(jobs, taskqueue.Job{Name: fmt.Sprint("use", i), Reads: []string{lfn}})
 	}
 	ended(1, outputs...)
-	step(Submit{Run: 1, Jobs: jobs})
-	step(ReadersKnown{1, lfns})
+	step(taskqueue.Submit{Run: 1, Jobs: jobs})
+	step(taskqueue.ReadersKnown{Run: 1, LFNs: lfns})
 
 	written = 0
 	for i := range n {
@@ -62,7 +66,7 @@ func TestOutputsThatGoOneByOne(t *testing.T) {
 			t.Fatalf("%v is removed, want %s", e.Remove, want)
 		}
 		if i%2 == 0 {
-			step(Removed{e.Remove[0]})
+			step(taskqueue.Removed{PFN: e.Remove[0]})
 		}
 		if i%97 != 96 {
 			continue
@@ -101,7 +105,7 @@ func TestOutputsThatGoOneByOne(t *testing.T) {
 		t.Errorf("%d files that went are %d bytes in records", n, written)
 	}
 	for i := range n {
-		step(Removed{"se:" + lfns[i]})
+		step(taskqueue.Removed{PFN: "se:" + lfns[i]})
 	}
 	for _, r := range s.records() {
 		if r.Table == TableRemove {

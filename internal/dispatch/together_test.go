@@ -6,6 +6,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // pairs are jobs of which two each write what a third one reads, and pilots that share
@@ -15,34 +17,35 @@ type pairs struct {
 	core *Core
 	now  time.Time
 	seq  map[string]uint64
-	last map[string]uint64     // answer
-	ran  map[string]Assignment // by the name of the job: the last one
-	at   map[string]string     // the pilot of that
+	last map[string]uint64               // answer
+	ran  map[string]taskqueue.Assignment // by the name of the job: the last one
+	at   map[string]string               // the pilot of that
 }
 
 func newPairs(t *testing.T) *pairs {
 	s := &pairs{
 		t: t, core: withRun(t, Config{Ahead: -1, Placement: ByFiles}), now: epoch, seq: map[string]uint64{},
-		last: map[string]uint64{}, ran: map[string]Assignment{}, at: map[string]string{},
+		last: map[string]uint64{}, ran: map[string]taskqueue.Assignment{}, at: map[string]string{},
 	}
 	return s
 }
 
 // submit adds the jobs of so many pairs.
 func (s *pairs) submit(n int) {
-	sub := Submit{Run: 1}
+	sub := taskqueue.Submit{Run: 1}
 	for i := range 2 * n {
-		sub.Jobs = append(sub.Jobs, Job{Name: fmt.Sprint("w", i), Writes: []Output{{LFN: fmt.Sprint("f", i)}}})
+		sub.Jobs = append(sub.Jobs, taskqueue.Job{Name: fmt.Sprint("w", i), Writes: []taskqueue.Output{{LFN: fmt.Sprint("f",
+			i)}}})
 	}
 	for i := range n {
-		sub.Jobs = append(sub.Jobs, Job{
+		sub.Jobs = append(sub.Jobs, taskqueue.Job{
 			Name: fmt.Sprint("r", i), Reads: []string{fmt.Sprint("f", 2*i), fmt.Sprint("f", 2*i+1)},
 		})
 	}
 	s.step(sub)
 }
 
-func (s *pairs) step(in Input) {
+func (s *pairs) step(in taskqueue.Input) {
 	s.t.Helper()
 	e, err := s.core.Step(s.now, in)
 	if err != nil {
@@ -57,14 +60,15 @@ func (s *pairs) step(in Input) {
 }
 
 // ask has each pilot call twice, so that it waits for news if there is nothing for it.
-func (s *pairs) ask(pilots string, ended ...Result) {
+func (s *pairs) ask(pilots string, ended ...taskqueue.Result) {
 	for p := range strings.FieldsSeq(pilots) {
 		for range 2 {
 			s.seq[p]++
-			m := &Sync{Pilot: PilotID(p), Seq: s.seq[p], LastAnswer: s.last[p], Hold: true, Ended: ended}
+			m := &taskqueue.Sync{Pilot: taskqueue.PilotID(p), Seq: s.seq[p], LastAnswer: s.last[p], Hold: true, Ended: ended}
 			if s.last[p] == 0 {
 				m.Full = true
-				m.Hello = &PilotInfo{Host: p[:1], CacheDir: "/c/" + p, CacheSize: 1 << 30, Has: Resources{MilliCPUs: 1000}}
+				m.Hello = &taskqueue.PilotInfo{Host: p[:1], CacheDir: "/c/" + p, CacheSize: 1 << 30,
+					Has: taskqueue.Resources{MilliCPUs: 1000}}
 			}
 			s.step(*m)
 			ended = nil
@@ -103,17 +107,17 @@ func TestWhatIsReadTogetherIsMadeTogether(t *testing.T) {
 		s.check("w0@a w1@a")
 		w0 := s.ran["w0"]
 		s.seq["a0"]++
-		s.step(Sync{
+		s.step(taskqueue.Sync{
 			Pilot: "a0", Seq: s.seq["a0"], LastAnswer: s.last["a0"], Hold: true,
-			Started: []AttemptRef{{Job: w0.Job, Attempt: w0.Attempt}},
+			Started: []taskqueue.AttemptRef{{Job: w0.Job, Attempt: w0.Attempt}},
 		})
 		s.ask("b0 b1 b2 b0 b1")
 		for _, host := range []string{"a", "b"} { // the second time on another host, as always
 			run := s.ran["w1"]
-			s.ask(s.at["w1"], Result{Job: run.Job, Attempt: run.Attempt, Outcome: StageOutFailed})
+			s.ask(s.at["w1"], taskqueue.Result{Job: run.Job, Attempt: run.Attempt, Outcome: taskqueue.StageOutFailed})
 			s.ask(s.at["w1"])
 			s.now = s.now.Add(5 * time.Second)
-			s.step(Tick{})
+			s.step(taskqueue.Tick{})
 			if s.ran["w1"].Attempt == run.Attempt {
 				t.Fatal("w1 was not tried again")
 			}

@@ -13,7 +13,7 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-func (s *script) input(d *datadriven.TestData) (Input, error) {
+func (s *script) input(d *datadriven.TestData) (taskqueue.Input, error) {
 	var words []string
 	for _, a := range d.CmdArgs {
 		words = append(words, a.Key)
@@ -27,23 +27,23 @@ func (s *script) input(d *datadriven.TestData) (Input, error) {
 		return s.sync(d)
 	case "hang-up": // PILOT SEQ
 		seq, err := strconv.ParseUint(words[1], 10, 64)
-		return HangUp{PilotID(words[0]), seq}, err
+		return taskqueue.HangUp{Pilot: taskqueue.PilotID(words[0]), Seq: seq}, err
 	case "cancel", "retry":
-		var ids []JobID
+		var ids []taskqueue.JobID
 		for _, name := range words {
 			id, ok := s.core.JobNamed(s.current, name)
 			if !ok {
-				id = NewJobID(s.current, 999)
+				id = taskqueue.NewJobID(s.current, 999)
 			}
 			ids = append(ids, id)
 		}
 		if d.Cmd == "cancel" {
-			return Cancel{ids}, nil
+			return taskqueue.Cancel{Jobs: ids}, nil
 		}
-		return RetryJobs{ids}, nil
+		return taskqueue.RetryJobs{Jobs: ids}, nil
 	case "prioritize": // PRIORITY [JOB...]
 		n, err := strconv.Atoi(words[0])
-		in := Prioritize{Run: s.current, Priority: n}
+		in := taskqueue.Prioritize{Run: s.current, Priority: n}
 		for _, name := range words[1:] {
 			id, _ := s.core.JobNamed(s.current, name)
 			in.Jobs = append(in.Jobs, id)
@@ -52,33 +52,33 @@ func (s *script) input(d *datadriven.TestData) (Input, error) {
 	case "site":
 		return s.site(d), nil
 	case "submitted":
-		return PilotSubmitted{Site: words[0], Launch: words[1]}, nil
+		return taskqueue.PilotSubmitted{Site: words[0], Launch: words[1]}, nil
 	case "ended":
-		return PilotEnded{Launch: words[0]}, nil
+		return taskqueue.PilotEnded{Launch: words[0]}, nil
 	case "published":
-		return Published{s.refOf(words[0])}, nil
+		return taskqueue.Published{File: s.refOf(words[0])}, nil
 	case "lose":
 		lost := lostFile(words[0])
 		lost.File.Run = s.current
-		return LoseFiles{[]LostFile{lost}}, nil
+		return taskqueue.LoseFiles{Files: []taskqueue.LostFile{lost}}, nil
 	case "removed":
-		return Removed{words[0]}, nil
+		return taskqueue.Removed{PFN: words[0]}, nil
 	case "stop":
-		return Stop{Drain: len(words) > 0}, nil
+		return taskqueue.Stop{Drain: len(words) > 0}, nil
 	case "run": // NUMBER [keep-going]
 		n, err := strconv.ParseUint(words[0], 10, 32)
 		s.current = taskqueue.RunID(n)
-		return SetRun{Run{ID: s.current, Name: "w", KeepGoing: len(words) > 1}}, err
+		return taskqueue.SetRun{Run: taskqueue.Run{ID: s.current, Name: "w", KeepGoing: len(words) > 1}}, err
 	case "complete":
-		return CompleteRun{s.current}, nil
+		return taskqueue.CompleteRun{Run: s.current}, nil
 	case "readers-known":
-		return ReadersKnown{s.current, words}, nil
+		return taskqueue.ReadersKnown{Run: s.current, LFNs: words}, nil
 	case "stop-run":
-		return StopRun{Run: s.current, Drain: len(words) > 0}, nil
+		return taskqueue.StopRun{Run: s.current, Drain: len(words) > 0}, nil
 	case "retire":
-		return RetireRun{Run: s.current}, nil
+		return taskqueue.RetireRun{Run: s.current}, nil
 	case "tick":
-		return Tick{}, nil
+		return taskqueue.Tick{}, nil
 	}
 	return nil, fmt.Errorf("unknown command %s", d.Cmd)
 }
@@ -88,11 +88,11 @@ func lines(s string) []string {
 }
 
 // files: LFN SIZE [IDENTITY [PFN]], one a line.
-func (s *script) files(in []string) (Input, error) {
-	a := AddFiles{Run: s.current}
+func (s *script) files(in []string) (taskqueue.Input, error) {
+	a := taskqueue.AddFiles{Run: s.current}
 	for _, line := range in {
 		w := strings.Fields(line)
-		f := ExistingFile{LFN: w[0], PFN: "/data/" + w[0], Identity: "1"}
+		f := taskqueue.ExistingFile{LFN: w[0], PFN: "/data/" + w[0], Identity: "1"}
 		if len(w) > 1 {
 			f.Size, _ = strconv.ParseInt(w[1], 10, 64)
 		}
@@ -108,11 +108,11 @@ func (s *script) files(in []string) (Input, error) {
 }
 
 // submission: NAME [reads=a,b!stream] [writes=c,d*,e!cache,f!publish] [key=value...], one a line.
-func (s *script) submission(in []string) (Input, error) {
-	sub := Submit{Run: s.current}
+func (s *script) submission(in []string) (taskqueue.Input, error) {
+	sub := taskqueue.Submit{Run: s.current}
 	for _, line := range in {
 		w := strings.Fields(line)
-		j := Job{Name: w[0], Step: strings.TrimRight(w[0], "0123456789"), Digest: "d"}
+		j := taskqueue.Job{Name: w[0], Step: strings.TrimRight(w[0], "0123456789"), Digest: "d"}
 		for _, kv := range w[1:] {
 			k, v, _ := strings.Cut(kv, "=")
 			if err := setField(&j, k, v); err != nil {
@@ -124,7 +124,7 @@ func (s *script) submission(in []string) (Input, error) {
 	return sub, nil
 }
 
-func setField(j *Job, k, v string) error {
+func setField(j *taskqueue.Job, k, v string) error {
 	n, _ := strconv.Atoi(v)
 	d, _ := time.ParseDuration(v)
 	switch k {
@@ -134,7 +134,7 @@ func setField(j *Job, k, v string) error {
 			j.Reads = append(j.Reads, lfn)
 			if streams {
 				j.Access = slices.Grow(j.Access, i+1)[:i+1]
-				j.Access[i] = AccessStream
+				j.Access[i] = taskqueue.AccessStream
 			}
 		}
 		if j.Access != nil {
@@ -143,12 +143,12 @@ func setField(j *Job, k, v string) error {
 	case "writes":
 		for _, o := range strings.Split(v, ",") {
 			name, flags, _ := strings.Cut(o, "!")
-			w := Output{
+			w := taskqueue.Output{
 				LFN: name, Pattern: strings.Contains(name, "*"), Publish: strings.Contains(flags, "publish"),
 				Temporary: strings.Contains(flags, "temporary"),
 			}
 			if strings.Contains(flags, "cache") {
-				w.Storage = StorageCache
+				w.Storage = taskqueue.StorageCache
 			}
 			j.Writes = append(j.Writes, w)
 		}
@@ -189,14 +189,14 @@ func setField(j *Job, k, v string) error {
 
 // sync: PILOT SEQ [last=N] [full] [key=value...]; input lines are results:
 // ATTEMPT done | ATTEMPT exit=1 | ATTEMPT memory ..., with out=LFN:SIZE.
-func (s *script) sync(d *datadriven.TestData) (Input, error) {
+func (s *script) sync(d *datadriven.TestData) (taskqueue.Input, error) {
 	seq, err := strconv.ParseUint(d.CmdArgs[1].Key, 10, 64)
 	if err != nil {
 		return nil, err
 	}
-	in := Sync{Pilot: PilotID(d.CmdArgs[0].Key), Seq: seq, Hold: true}
-	info := PilotInfo{
-		Host: "h1", Site: "local", Has: Resources{MilliCPUs: 1000, Memory: 1000, Disk: 1000},
+	in := taskqueue.Sync{Pilot: taskqueue.PilotID(d.CmdArgs[0].Key), Seq: seq, Hold: true}
+	info := taskqueue.PilotInfo{
+		Host: "h1", Site: "local", Has: taskqueue.Resources{MilliCPUs: 1000, Memory: 1000, Disk: 1000},
 		CacheDir: "/cache/" + d.CmdArgs[0].Key,
 	}
 	for _, a := range d.CmdArgs[2:] {
@@ -241,7 +241,7 @@ func (s *script) sync(d *datadriven.TestData) (Input, error) {
 			in.Queued = s.refs(a.Vals)
 		case "cached":
 			for _, f := range a.Vals {
-				c := CachedFile{File: s.copyOf(f, d.Input)}
+				c := taskqueue.CachedFile{File: s.copyOf(f, d.Input)}
 				if v := s.versionOf(c.File); v != nil {
 					c.Size = v.size
 				}
@@ -283,23 +283,23 @@ func (s *script) sync(d *datadriven.TestData) (Input, error) {
 	return in, nil
 }
 
-func (s *script) refs(vals []string) []AttemptRef {
-	var list []AttemptRef
+func (s *script) refs(vals []string) []taskqueue.AttemptRef {
+	var list []taskqueue.AttemptRef
 	for _, v := range vals {
 		id := parseAttempt(v)
-		list = append(list, AttemptRef{Job: s.given[id].Job, Attempt: id})
+		list = append(list, taskqueue.AttemptRef{Job: s.given[id].Job, Attempt: id})
 	}
 	return list
 }
 
-func (s *script) result(line string) (Result, error) {
+func (s *script) result(line string) (taskqueue.Result, error) {
 	w := strings.Fields(line)
 	id := parseAttempt(w[0])
 	a, ok := s.given[id]
 	if !ok {
-		return Result{}, fmt.Errorf("attempt %s was never given", w[0])
+		return taskqueue.Result{}, fmt.Errorf("attempt %s was never given", w[0])
 	}
-	r := Result{Job: a.Job, Attempt: id}
+	r := taskqueue.Result{Job: a.Job, Attempt: id}
 	for _, kv := range w[1:] {
 		k, v, _ := strings.Cut(kv, "=")
 		n, _ := strconv.Atoi(v)
@@ -314,44 +314,44 @@ func (s *script) result(line string) (Result, error) {
 			lost.File = s.copyOf(name, "")
 			r.Lost = append(r.Lost, lost)
 		case "exit":
-			r.Outcome, r.ExitCode = Exited, n
+			r.Outcome, r.ExitCode = taskqueue.Exited, n
 		case "staged": // BYTES/TIME/TIME: read from storage, in how long, and how long all took
 			r.Usage = usageOf(v)
 		case "signal":
-			r.Outcome, r.Signal = Signalled, n
+			r.Outcome, r.Signal = taskqueue.Signalled, n
 		default:
-			i := slices.IndexFunc(outcomeNames[:], func(name string) bool { return strings.ReplaceAll(name, " ", "-") == k })
-			if i < 0 {
-				return r, fmt.Errorf("unknown outcome %s", k)
+			for strings.ReplaceAll(r.Outcome.String(), " ", "-") != k {
+				if r.Outcome++; r.Outcome > taskqueue.InputLost {
+					return r, fmt.Errorf("unknown outcome %s", k)
+				}
 			}
-			r.Outcome = Outcome(i)
 		}
 	}
 	return r, nil
 }
 
 // lostFile: LFN@VERSION:PFN.
-func lostFile(text string) LostFile {
+func lostFile(text string) taskqueue.LostFile {
 	name, pfn, _ := strings.Cut(text, ":")
-	return LostFile{File: parseRef(name), PFN: pfn, Why: "is not there"}
+	return taskqueue.LostFile{File: parseRef(name), PFN: pfn, Why: "is not there"}
 }
 
-func usageOf(v string) Usage {
+func usageOf(v string) taskqueue.Usage {
 	w := strings.Split(v, "/")
 	bytes, _ := strconv.ParseInt(w[0], 10, 64)
 	in, _ := time.ParseDuration(w[1])
 	all, _ := time.ParseDuration(w[2])
-	return Usage{
+	return taskqueue.Usage{
 		StageInStart: epoch, Start: epoch.Add(in), End: epoch.Add(all), StageOutEnd: epoch.Add(all), BytesStaged: bytes,
 	}
 }
 
-func (s *script) outputs(a Assignment) []WrittenFile {
-	var list []WrittenFile
+func (s *script) outputs(a taskqueue.Assignment) []taskqueue.WrittenFile {
+	var list []taskqueue.WrittenFile
 	for _, o := range a.Outputs {
 		if !o.Pattern {
-			w := WrittenFile{LFN: o.LFN, Version: o.Version, Size: 10}
-			if o.Storage == StorageElement {
+			w := taskqueue.WrittenFile{LFN: o.LFN, Version: o.Version, Size: 10}
+			if o.Storage == taskqueue.StorageElement {
 				w.PFN = physical(o.LFN, o.Version, a.Attempt)
 			}
 			list = append(list, w)
@@ -360,22 +360,22 @@ func (s *script) outputs(a Assignment) []WrittenFile {
 	return list
 }
 
-func (s *script) written(a Assignment, lfn string) WrittenFile {
-	var v Version
+func (s *script) written(a taskqueue.Assignment, lfn string) taskqueue.WrittenFile {
+	var v taskqueue.Version
 	for _, o := range a.Outputs {
 		if o.LFN == lfn || o.Pattern {
 			v = o.Version
 		}
 	}
-	return WrittenFile{LFN: lfn, Version: v, Size: 10, PFN: physical(lfn, v, a.Attempt)}
+	return taskqueue.WrittenFile{LFN: lfn, Version: v, Size: 10, PFN: physical(lfn, v, a.Attempt)}
 }
 
-func physical(lfn string, v Version, a AttemptID) string {
+func physical(lfn string, v taskqueue.Version, a taskqueue.AttemptID) string {
 	return fmt.Sprintf("se:%s.v%d.a%s", lfn, v, attemptName(a))
 }
 
-func (s *script) site(d *datadriven.TestData) Input {
-	site := Site{Name: d.CmdArgs[0].Key, Pilot: Resources{MilliCPUs: 1000, Memory: 1000, Disk: 1000}}
+func (s *script) site(d *datadriven.TestData) taskqueue.Input {
+	site := taskqueue.Site{Name: d.CmdArgs[0].Key, Pilot: taskqueue.Resources{MilliCPUs: 1000, Memory: 1000, Disk: 1000}}
 	for _, a := range d.CmdArgs[1:] {
 		n, _ := strconv.Atoi(a.Vals[0])
 		switch a.Key {
@@ -403,38 +403,38 @@ func (s *script) site(d *datadriven.TestData) Input {
 			site.QueueWait, _ = time.ParseDuration(a.Vals[0])
 		}
 	}
-	return SetSite{site}
+	return taskqueue.SetSite{Site: site}
 }
 
-func parseRef(s string) FileRef {
+func parseRef(s string) taskqueue.FileRef {
 	lfn, v, _ := strings.Cut(s, "@")
 	n, _ := strconv.ParseUint(v, 10, 32)
-	return FileRef{LFN: lfn, Version: Version(n)}
+	return taskqueue.FileRef{LFN: lfn, Version: taskqueue.Version(n)}
 }
 
-func (s *script) refOf(text string) FileRef {
+func (s *script) refOf(text string) taskqueue.FileRef {
 	r := parseRef(text)
 	r.Run = s.current
 	return r
 }
 
 // versionOf is the version of the current run that a copy has the name of.
-func (s *script) versionOf(r FileRef) *version {
+func (s *script) versionOf(r taskqueue.FileRef) *version {
 	r.Run = s.current
 	return s.core.files.version(r)
 }
 
 // copyOf is a cached copy, written as lfn@version#attempt. Where no attempt is
 // named it is one that counts, or what an attempt wrote that ends meanwhile.
-func (s *script) copyOf(text, results string) FileRef {
+func (s *script) copyOf(text, results string) taskqueue.FileRef {
 	name, attempt, named := strings.Cut(text, "#")
 	r := parseRef(name)
 	v := s.versionOf(r)
 	switch ended, _, ends := strings.Cut(results, " "); {
 	case named:
-		r.Tag = Tag(parseAttempt(attempt))
+		r.Tag = taskqueue.Tag(parseAttempt(attempt))
 	case v != nil && ends && v.state != present:
-		r.Tag = Tag(parseAttempt(ended))
+		r.Tag = taskqueue.Tag(parseAttempt(ended))
 	case v != nil:
 		r.Tag = v.tag
 	}
@@ -442,16 +442,16 @@ func (s *script) copyOf(text, results string) FileRef {
 }
 
 // otherTag shows the attempt of a copy that does not count.
-func (s *script) otherTag(f FileRef) string {
+func (s *script) otherTag(f taskqueue.FileRef) string {
 	if v := s.versionOf(f); v != nil && v.tag == f.Tag {
 		return ""
 	}
-	return "#" + attemptName(AttemptID(f.Tag))
+	return "#" + attemptName(taskqueue.AttemptID(f.Tag))
 }
 
-func parseAttempt(s string) AttemptID {
+func parseAttempt(s string) taskqueue.AttemptID {
 	hi, lo, _ := strings.Cut(s, ".")
 	h, _ := strconv.ParseUint(hi, 10, 32)
 	l, _ := strconv.ParseUint(lo, 10, 32)
-	return AttemptID(h<<32 | l)
+	return taskqueue.AttemptID(h<<32 | l)
 }

@@ -4,13 +4,15 @@ import (
 	"fmt"
 	"path"
 	"strings"
+
+	"fairway/internal/taskqueue"
 )
 
 // attemptName shortens the two halves of an attempt to 1.7.
-func attemptName(id AttemptID) string { return fmt.Sprintf("%d.%d", id>>32, id&0xffffffff) }
+func attemptName(id taskqueue.AttemptID) string { return fmt.Sprintf("%d.%d", id>>32, id&0xffffffff) }
 
 // render keeps the records, and shows the rest of the effects.
-func (s *script) render(e Effects) string {
+func (s *script) render(e taskqueue.Effects) string {
 	s.keep(e.Persist)
 	var b strings.Builder
 	for _, x := range e.Events {
@@ -34,7 +36,7 @@ func (s *script) render(e Effects) string {
 	return b.String()
 }
 
-func showEvent(x Event) string {
+func showEvent(x taskqueue.Event) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%v", x.Kind)
 	if x.Run != 0 {
@@ -59,14 +61,14 @@ func showEvent(x Event) string {
 	return b.String()
 }
 
-func (s *script) showReply(b *strings.Builder, r Reply) {
+func (s *script) showReply(b *strings.Builder, r taskqueue.Reply) {
 	a := r.Answer
 	fmt.Fprintf(b, "reply %s seq=%d", r.Pilot, r.Seq)
 	if a.Superseded {
 		b.WriteString(" superseded\n")
 		return
 	}
-	fmt.Fprintf(b, " number=%s seen=%d", attemptName(AttemptID(a.Number)), a.Seen)
+	fmt.Fprintf(b, " number=%s seen=%d", attemptName(taskqueue.AttemptID(a.Number)), a.Seen)
 	for _, flag := range []struct {
 		on   bool
 		name string
@@ -76,7 +78,7 @@ func (s *script) showReply(b *strings.Builder, r Reply) {
 		}
 	}
 	if a.TellCache != 0 {
-		fmt.Fprintf(b, " tell-cache=%s", attemptName(AttemptID(a.TellCache)))
+		fmt.Fprintf(b, " tell-cache=%s", attemptName(taskqueue.AttemptID(a.TellCache)))
 	}
 	for _, p := range a.Peers {
 		fmt.Fprintf(b, " peer=%s", path.Base(p))
@@ -93,7 +95,7 @@ func (s *script) showReply(b *strings.Builder, r Reply) {
 			if f.PFN == "" {
 				b.WriteString("(cache)")
 			}
-			if f.Access == AccessStream {
+			if f.Access == taskqueue.AccessStream {
 				b.WriteString("(stream)")
 			}
 		}
@@ -125,7 +127,7 @@ func (s *script) runs() string {
 	for _, one := range s.core.runs.inOrder {
 		r := one.view()
 		fmt.Fprintf(&b, "%d %v complete=%v jobs=%d done=%d failed=%d", r.ID, r.State, r.Complete, r.Totals.Jobs,
-			r.Totals.ByState[Done], r.Totals.ByState[Failed])
+			r.Totals.ByState[taskqueue.Done], r.Totals.ByState[taskqueue.Failed])
 		if r.Reason != "" {
 			fmt.Fprintf(&b, " (%s)", r.Reason)
 		}

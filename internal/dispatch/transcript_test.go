@@ -42,13 +42,14 @@ type script struct {
 	current taskqueue.RunID // that commands are about
 	now     time.Time
 	durable map[string]taskqueue.Record
-	given   map[AttemptID]Assignment
+	given   map[taskqueue.AttemptID]taskqueue.Assignment
 }
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func newScript() *script {
-	return &script{now: epoch, durable: make(map[string]taskqueue.Record), given: make(map[AttemptID]Assignment)}
+	return &script{now: epoch, durable: make(map[string]taskqueue.Record),
+		given: make(map[taskqueue.AttemptID]taskqueue.Assignment)}
 }
 
 func (s *script) run(d *datadriven.TestData) (string, error) {
@@ -69,7 +70,7 @@ func (s *script) run(d *datadriven.TestData) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		return s.step(Tick{})
+		return s.step(taskqueue.Tick{})
 	case "load":
 		core, e, err := Load(s.config, s.records())
 		if err != nil {
@@ -153,7 +154,7 @@ func (s *script) configure(d *datadriven.TestData) error {
 	return nil
 }
 
-func (s *script) step(in Input) (string, error) {
+func (s *script) step(in taskqueue.Input) (string, error) {
 	e, err := s.core.Step(s.now, in)
 	if err != nil {
 		return "", err
@@ -179,7 +180,7 @@ func durableName(r taskqueue.Record) string {
 // begin begins the next run, which goes on after failures.
 func (s *script) begin() error {
 	s.current = s.core.NextRun()
-	_, err := s.step(SetRun{Run{ID: s.current, KeepGoing: true}})
+	_, err := s.step(taskqueue.SetRun{Run: taskqueue.Run{ID: s.current, KeepGoing: true}})
 	return err
 }
 

@@ -12,13 +12,14 @@ func TestAResultThatTwoRunsMadeIsKeptOnce(t *testing.T) {
 	for _, crash := range []bool{false, true} {
 		c := newCrashing(t)
 		for run := taskqueue.RunID(1); run <= 2; run++ {
-			c.step(SetRun{Run{ID: run, Name: "w", KeepGoing: true}})
-			c.step(Submit{Run: run, Jobs: []Job{{Name: "a", Step: "s", Digest: "d", Writes: []Output{{LFN: "out"}}}}})
+			c.step(taskqueue.SetRun{Run: taskqueue.Run{ID: run, Name: "w", KeepGoing: true}})
+			c.step(taskqueue.Submit{Run: run, Jobs: []taskqueue.Job{{Name: "a", Step: "s", Digest: "d",
+				Writes: []taskqueue.Output{{LFN: "out"}}}}})
 		}
-		var results []Result
+		var results []taskqueue.Result
 		for _, a := range c.all() {
 			pfn := physical("out", a.Outputs[0].Version, a.Attempt)
-			results = append(results, Result{Job: a.Job, Attempt: a.Attempt, Outputs: []WrittenFile{
+			results = append(results, taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Outputs: []taskqueue.WrittenFile{
 				{LFN: "out", Version: a.Outputs[0].Version, PFN: pfn, Size: 1},
 			}})
 		}
@@ -27,13 +28,13 @@ func TestAResultThatTwoRunsMadeIsKeptOnce(t *testing.T) {
 		}
 		c.all(results...)
 		for run := taskqueue.RunID(1); run <= 2; run++ {
-			c.step(CompleteRun{Run: run})
+			c.step(taskqueue.CompleteRun{Run: run})
 		}
-		c.step(RetireRun{Run: 1})
+		c.step(taskqueue.RetireRun{Run: 1})
 		if crash {
 			c.crash()
 		}
-		c.step(RetireRun{Run: 2})
+		c.step(taskqueue.RetireRun{Run: 2})
 		c.crash()
 		kept := map[string]bool{}
 		for _, r := range c.core.Unused() {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 )
 
 // unmetNeed is something that a class needs and a pilot does not have.
@@ -28,8 +29,8 @@ const (
 
 // lacks says what a pilot with these resources and tools is missing for a
 // class, whatever else it runs.
-func lacks(cl *class, has Resources, tools map[string]bool) []unmetNeed {
-	p := pilot{info: PilotInfo{Has: has}}
+func lacks(cl *class, has taskqueue.Resources, tools map[string]bool) []unmetNeed {
+	p := pilot{info: taskqueue.PilotInfo{Has: has}}
 	has.MilliCPUs = p.totalCPUs()
 	list := tooLittle(cl, p.cpusOf(cl), &has, func(name string) int64 { return thousandths(has.Countable[name]) })
 	if has.Time != 0 && cl.key.time > has.Time {
@@ -46,7 +47,7 @@ func lacks(cl *class, has Resources, tools map[string]bool) []unmetNeed {
 // lacksNow says of what a pilot that the class fits has too little beside what
 // is assigned to it.
 func (p *pilot) lacksNow(cl *class) []unmetNeed {
-	left := Resources{
+	left := taskqueue.Resources{
 		MilliCPUs: p.totalCPUs() - p.used.milliCPUs,
 		Memory:    p.info.Has.Memory - p.used.memory,
 		Disk:      p.info.Has.Disk - p.used.disk,
@@ -56,7 +57,7 @@ func (p *pilot) lacksNow(cl *class) []unmetNeed {
 	})
 }
 
-func tooLittle(cl *class, milliCPUs int64, has *Resources, count func(name string) int64) (list []unmetNeed) {
+func tooLittle(cl *class, milliCPUs int64, has *taskqueue.Resources, count func(name string) int64) (list []unmetNeed) {
 	need := func(name string, unit needUnit, needs, has int64) {
 		if needs > has {
 			list = append(list, unmetNeed{name, unit, needs, max(0, has)})

@@ -3,6 +3,8 @@ package dispatch
 import (
 	"fmt"
 	"slices"
+
+	"fairway/internal/taskqueue"
 )
 
 // verify recomputes what the Core keeps in more than one form.
@@ -24,15 +26,16 @@ func (c *Core) verify() error {
 }
 
 func (c *Core) verifyJobs() error {
-	var totals Totals
+	var totals taskqueue.Totals
 	ready := 0
 	for j := range c.jobs.all {
 		totals.Jobs++
 		totals.ByState[j.state]++
-		if j.state == Done && j.committed == reusedAttempt {
+		if j.state == taskqueue.Done && j.committed == reusedAttempt {
 			totals.Reused++
 		}
-		if j.state != Ready && j.group != nil || j.state == Ready && (j.group == nil) != j.step.run.halted() ||
+		if j.state != taskqueue.Ready && j.group != nil || j.state == taskqueue.Ready &&
+			(j.group == nil) != j.step.run.halted() ||
 			(j.group != nil) != c.jobs.readyBit.Has(j.row) {
 			return fmt.Errorf("job %s is %v, but its index says otherwise", j.name, j.state)
 		}
@@ -57,7 +60,7 @@ func (c *Core) verifyJobs() error {
 			return fmt.Errorf("job %s (%v): %d ungranted, counted %d; %d absent, counted %d", j.name, j.state, ungranted,
 				j.ungranted, absent, j.absent)
 		}
-		if v := j.missingInput(); j.state == Waiting && v != nil && v.identity == (identity{}) {
+		if v := j.missingInput(); j.state == taskqueue.Waiting && v != nil && v.identity == (identity{}) {
 			return fmt.Errorf("job %s waits for %s@%d, which will not come", j.name, v.file.lfn, v.number)
 		}
 	}
@@ -76,7 +79,7 @@ func (c *Core) verifyPilots() error {
 		} else {
 			bySite[k.site]++
 		}
-		if c.jobs.table.At(id).state != Ready {
+		if c.jobs.table.At(id).state != taskqueue.Ready {
 			return fmt.Errorf("job %s is %v and kept", c.jobs.table.At(id).name, c.jobs.table.At(id).state)
 		}
 	}
@@ -164,7 +167,7 @@ func (c *Core) verifyPilots() error {
 func (c *Core) verifyVersions() error {
 	pins := make(map[*version]int32)
 	for j := range c.jobs.all {
-		if j.state == Done {
+		if j.state == taskqueue.Done {
 			continue
 		}
 		for i := range j.requests {

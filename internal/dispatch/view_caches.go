@@ -8,26 +8,6 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// NodeView is what the caches of the pilots on one node hold. A copy that several pilots
-// share counts once.
-type NodeView struct {
-	Host   string
-	Pilots int
-	Kinds  []string // of the pilots' caches: none, pilot, host or global; sorted, each once
-	Limit  int64    // bytes
-	Copies []CopyView
-}
-
-// CopyView is a copy in the caches of a node.
-type CopyView struct {
-	File   FileRef
-	Size   int64
-	Pinned bool              // a job that runs reads it
-	Stale  bool              // nobody may read it
-	Pilot  PilotID           // that holds it; one of those that do
-	Runs   []taskqueue.RunID // in which it is a version of a file; none: it is not known in which
-}
-
 // Nodes yields the nodes that have registered pilots, by the names that Node and NextReaders
 // take, each with its host, in no order. Several may be of one host name. The Core must not
 // be stepped meanwhile.
@@ -43,15 +23,15 @@ func (c *Core) Nodes() iter.Seq2[string, string] {
 
 // Node returns what the caches of a node hold; false if it has no pilot any more. The copies
 // are in no order.
-func (c *Core) Node(name string) (NodeView, bool) {
+func (c *Core) Node(name string) (taskqueue.NodeView, bool) {
 	h := c.fleet.hosts[name]
 	if h == nil {
-		return NodeView{}, false
+		return taskqueue.NodeView{}, false
 	}
-	view := NodeView{Host: h.pilots[0].info.Host, Pilots: len(h.pilots)}
+	view := taskqueue.NodeView{Host: h.pilots[0].info.Host, Pilots: len(h.pilots)}
 	kinds := map[string]bool{}
 	for _, p := range h.pilots {
-		kinds[p.info.cacheKind()] = true
+		kinds[p.info.CacheKind()] = true
 		view.Limit += p.info.CacheSize
 	}
 	view.Kinds = slices.Sorted(maps.Keys(kinds))
@@ -59,18 +39,6 @@ func (c *Core) Node(name string) (NodeView, bool) {
 		view.Copies = append(view.Copies, c.copiesIn(pilots)...)
 	}
 	return view, true
-}
-
-func (i *PilotInfo) cacheKind() string {
-	switch {
-	case i.Address != "":
-		return "global"
-	case i.CacheDir != "":
-		return "host"
-	case i.CacheSize > 0:
-		return "pilot"
-	}
-	return "none"
 }
 
 // caches are the pilots of the host, those together that share their caches.
@@ -90,16 +58,16 @@ func (h *host) caches() (all [][]*pilot) {
 }
 
 // copiesIn are the copies that pilots hold which share their caches, or one that does not.
-func (c *Core) copiesIn(pilots []*pilot) (copies []CopyView) {
+func (c *Core) copiesIn(pilots []*pilot) (copies []taskqueue.CopyView) {
 	pinned := firstReaders(pilots, func(a *attempt) bool { return a.started })
-	at := make(map[FileRef]int, len(pilots[0].copies.versions))
+	at := make(map[taskqueue.FileRef]int, len(pilots[0].copies.versions))
 	for _, p := range pilots {
-		add := func(r FileRef, size int64, pinned, stale bool) {
+		add := func(r taskqueue.FileRef, size int64, pinned, stale bool) {
 			i, ok := at[r]
 			if !ok {
 				i = len(copies)
 				at[r] = i
-				copies = append(copies, CopyView{File: r, Size: size, Stale: stale, Pilot: p.id})
+				copies = append(copies, taskqueue.CopyView{File: r, Size: size, Stale: stale, Pilot: p.id})
 			}
 			copies[i].Pinned = copies[i].Pinned || pinned
 		}
@@ -111,7 +79,7 @@ func (c *Core) copiesIn(pilots []*pilot) (copies []CopyView) {
 			}
 		}
 		for r, size := range p.copies.other.all() {
-			add(r, size, false, c.fleet.attempts[AttemptID(r.Tag)] == nil)
+			add(r, size, false, c.fleet.attempts[taskqueue.AttemptID(r.Tag)] == nil)
 		}
 	}
 	return copies
@@ -139,8 +107,8 @@ func firstReaders(pilots []*pilot, some func(*attempt) bool) map[*version]*job {
 // NextReaders returns for each of some copies in the caches of a node the job that is
 // expected to read it next; the zero value where there is none that has not begun. Jobs that
 // are queued where the copy is come before those that are queued nowhere.
-func (c *Core) NextReaders(name string, copies []CopyView) []JobRef {
-	next := make([]JobRef, len(copies))
+func (c *Core) NextReaders(name string, copies []taskqueue.CopyView) []taskqueue.JobRef {
+	next := make([]taskqueue.JobRef, len(copies))
 	h := c.fleet.hosts[name]
 	if h == nil {
 		return next

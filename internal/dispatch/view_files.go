@@ -7,31 +7,7 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// VersionView is where the copies of a version are, and which jobs make and read it.
-type VersionView struct {
-	FileView
-	State      string   // pending, present, gone or missing: as for dispatch itself
-	Newest     bool     // it is what the file holds now
-	Lost       bool     // its stored file was lost
-	CachesOnly bool     // its writer does not have it stored
-	Hosts      []string // of the pilots that have it in their caches, sorted
-	MadeBy     JobRef   // the zero value if it existed before
-
-	// Readers are jobs that read it and have not ended, at most maxExplained: first those
-	// in the file's FIFO, in its order, then those that have left it, in none.
-	// ReadersLeft counts all of them.
-	Readers     []JobRef
-	ReadersLeft int
-}
-
-// JobRef names a job, and says how it stands.
-type JobRef struct {
-	ID    JobID
-	Name  string
-	State State
-}
-
-func (j *job) ref() JobRef { return JobRef{j.id, j.name, j.state} }
+func (j *job) ref() taskqueue.JobRef { return taskqueue.JobRef{ID: j.id, Name: j.name, State: j.state} }
 
 // Files yields the names of the files of a run in the order in which they were first
 // named. Patterns are none of them. The Core must not be stepped meanwhile.
@@ -50,7 +26,7 @@ func (c *Core) Files(run taskqueue.RunID) iter.Seq[string] {
 }
 
 // History returns the known versions of a file of a run, ascending; false if there are none.
-func (c *Core) History(run taskqueue.RunID, lfn string) ([]VersionView, bool) {
+func (c *Core) History(run taskqueue.RunID, lfn string) ([]taskqueue.VersionView, bool) {
 	r := c.runs.byID[run]
 	if r == nil {
 		return nil, false
@@ -59,8 +35,8 @@ func (c *Core) History(run taskqueue.RunID, lfn string) ([]VersionView, bool) {
 	if f == nil || len(f.versions) == 0 {
 		return nil, false
 	}
-	versions := make([]VersionView, len(f.versions))
-	at := make(map[*version]*VersionView, len(f.versions))
+	versions := make([]taskqueue.VersionView, len(f.versions))
+	at := make(map[*version]*taskqueue.VersionView, len(f.versions))
 	newest := f.newest()
 	for i, v := range f.versions {
 		versions[i] = v.history()
@@ -69,13 +45,13 @@ func (c *Core) History(run taskqueue.RunID, lfn string) ([]VersionView, bool) {
 	}
 	for q := f.fifo.Head(); q != nil; q = q.Next() {
 		if view := at[q.Owner.read]; view != nil {
-			view.readBy(q.Owner.job)
+			addReader(view, q.Owner.job)
 		}
 	}
 	for _, v := range f.versions {
 		for _, j := range c.files.waiters[v] {
 			if !j.queuedFor(v) {
-				at[v].readBy(j)
+				addReader(at[v], j)
 			}
 		}
 	}
@@ -84,13 +60,14 @@ func (c *Core) History(run taskqueue.RunID, lfn string) ([]VersionView, bool) {
 
 var versionStates = [...]string{pending: "pending", present: "present", gone: "gone", missing: "missing"}
 
-func (v *version) history() VersionView {
-	view := VersionView{FileView: v.view(), State: versionStates[v.state], Lost: v.state == gone && v.tag == lostTag}
+func (v *version) history() taskqueue.VersionView {
+	view := taskqueue.VersionView{FileView: v.view(), State: versionStates[v.state], Lost: v.state == gone &&
+		v.tag == lostTag}
 	if j := v.writer; j != nil {
 		view.MadeBy = j.ref()
 		o := j.outputFor(v.file.lfn)
 		view.Publish = o != nil && o.Publish
-		view.CachesOnly = o != nil && o.Storage != StorageElement
+		view.CachesOnly = o != nil && o.Storage != taskqueue.StorageElement
 	}
 	for _, p := range v.holders {
 		view.Hosts = append(view.Hosts, p.info.Host)
@@ -100,7 +77,7 @@ func (v *version) history() VersionView {
 	return view
 }
 
-func (view *VersionView) readBy(j *job) {
+func addReader(view *taskqueue.VersionView, j *job) {
 	if len(view.Readers) < maxExplained {
 		view.Readers = append(view.Readers, j.ref())
 	}

@@ -6,20 +6,22 @@ import (
 	"time"
 
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 )
 
 // takeWaiting takes what a pilot waits for. It decides nothing: people are told. Of a server that no pilot has
 // found away before there is an event.
-func (c *Core) takeWaiting(p *pilot, s *Sync) {
+func (c *Core) takeWaiting(p *pilot, s *taskqueue.Sync) {
 	before := p.away
 	p.waiting, p.away = s.Waiting, s.Away
 	for _, now := range s.Away {
-		same := func(o AwayServer) bool { return o.Server == now.Server }
+		same := func(o taskqueue.AwayServer) bool { return o.Server == now.Server }
 		others := func(o *pilot) bool { return o != p && slices.ContainsFunc(o.away, same) }
 		if slices.ContainsFunc(before, same) || slices.ContainsFunc(c.fleet.inOrder(), others) {
 			continue
 		}
-		c.event(Event{Kind: ServerAway, Pilot: p.id, Site: p.info.Site, Host: p.info.Host, Name: now.Server,
+		c.event(taskqueue.Event{Kind: taskqueue.ServerAway, Pilot: p.id, Site: p.info.Site, Host: p.info.Host,
+			Name:   now.Server,
 			Reason: now.Reason})
 	}
 }

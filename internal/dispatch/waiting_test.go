@@ -5,34 +5,36 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // Explain says what an attempt waits for at its pilot, and a server that is away is told of once.
 func TestExplainTellsOfInputsThatDoNotCome(t *testing.T) {
 	b := newBinding(t)
-	b.step(Submit{
+	b.step(taskqueue.Submit{
 		Run:   1,
-		Files: []ExistingFile{{LFN: "in", PFN: "https://se/in", Size: 20, Identity: "x", Tag: 1 << 63}},
-		Jobs:  []Job{{Name: "j", Step: "s", Reads: []string{"in"}}},
+		Files: []taskqueue.ExistingFile{{LFN: "in", PFN: "https://se/in", Size: 20, Identity: "x", Tag: 1 << 63}},
+		Jobs:  []taskqueue.Job{{Name: "j", Step: "s", Reads: []string{"in"}}},
 	})
 	b.sync("p", nil)
 	a := b.begins("p")
-	waits := WaitingInput{Attempt: a.Attempt, LFN: "in", Source: "q", Bytes: 5, For: 5 * time.Second}
+	waits := taskqueue.WaitingInput{Attempt: a.Attempt, LFN: "in", Source: "q", Bytes: 5, For: 5 * time.Second}
 	events := 0
-	tell := func(change func(*Sync)) {
+	tell := func(change func(*taskqueue.Sync)) {
 		b.seq["p"]++
-		s := Sync{Pilot: "p", Seq: b.seq["p"], LastAnswer: b.last["p"], Hold: true}
+		s := taskqueue.Sync{Pilot: "p", Seq: b.seq["p"], LastAnswer: b.last["p"], Hold: true}
 		change(&s)
 		for _, e := range b.step(s).Events {
-			if e.Kind == ServerAway && e.Name == "https://se" {
+			if e.Kind == taskqueue.ServerAway && e.Name == "https://se" {
 				events++
 			}
 		}
 	}
 	for range 3 {
-		tell(func(s *Sync) {
-			s.Waiting = []WaitingInput{waits, {Attempt: a.Attempt, LFN: "other"}, {Attempt: 99, LFN: "in"}}
-			s.Away = []AwayServer{{"https://se", "connection refused"}}
+		tell(func(s *taskqueue.Sync) {
+			s.Waiting = []taskqueue.WaitingInput{waits, {Attempt: a.Attempt, LFN: "other"}, {Attempt: 99, LFN: "in"}}
+			s.Away = []taskqueue.AwayServer{{Server: "https://se", Reason: "connection refused"}}
 		})
 	}
 	e, _ := b.core.Explain(a.Job)
@@ -45,7 +47,7 @@ func TestExplainTellsOfInputsThatDoNotCome(t *testing.T) {
 	if strings.Contains(text, "other") || events != 1 {
 		t.Errorf("%d events, and:\n%s", events, text)
 	}
-	tell(func(*Sync) {})
+	tell(func(*taskqueue.Sync) {})
 	ofInput := func(l string) bool { return strings.Contains(l, "input") }
 	if e, _ := b.core.Explain(a.Job); slices.ContainsFunc(e.Lines, ofInput) {
 		t.Errorf("it has come: %v", e.Lines)

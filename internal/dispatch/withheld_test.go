@@ -5,6 +5,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"fairway/internal/taskqueue"
 )
 
 // What a pilot that keeps calling does not begin goes to others, whatever room it says that it has, and whether
@@ -21,18 +23,18 @@ func idleBesideHonest(t *testing.T, cpus int64, givesBack bool) {
 	const jobs = 8
 	b := newBinding(t)
 	b.jobs("s", 0, jobs)
-	b.sync("idle", func(s *Sync) { s.Hello.Has.MilliCPUs = cpus })
+	b.sync("idle", func(s *taskqueue.Sync) { s.Hello.Has.MilliCPUs = cpus })
 	b.sync("honest", nil)
 	done, most := 0, 0
 	for range 100 {
 		b.after(time.Second)
-		b.sync("idle", func(s *Sync) {
+		b.sync("idle", func(s *taskqueue.Sync) {
 			if !givesBack {
 				return
 			}
 			for _, a := range b.has["idle"] {
 				if b.asked[a.Attempt] {
-					s.Ended = append(s.Ended, Result{Job: a.Job, Attempt: a.Attempt, Outcome: Ended})
+					s.Ended = append(s.Ended, taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Outcome: taskqueue.Ended})
 				}
 			}
 		})
@@ -61,7 +63,7 @@ func idleBesideHonest(t *testing.T, cpus int64, givesBack bool) {
 		t.Fatalf("it is tried with %d jobs at a time", len(p.attempts))
 	}
 	id := p.attempts[0].id
-	b.has["idle"] = slices.DeleteFunc(b.has["idle"], func(a Assignment) bool { return a.Attempt != id })
+	b.has["idle"] = slices.DeleteFunc(b.has["idle"], func(a taskqueue.Assignment) bool { return a.Attempt != id })
 	b.begins("idle")
 	if p.record.withholds {
 		t.Error("it has begun one, and gets no more")

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"testing"
+
+	"fairway/internal/taskqueue"
 )
 
 // TestPilotThatStoresManyFilesIsAnswered counts how often a pilot tells of the files
@@ -13,13 +15,13 @@ func TestPilotThatStoresManyFilesIsAnswered(t *testing.T) {
 	s := newScript()
 	s.core, _ = New(Config{})
 	seq, last, sent := uint64(0), uint64(0), 0
-	var unconfirmed []CachedFile
+	var unconfirmed []taskqueue.CachedFile
 	sync := func(full bool) {
 		t.Helper()
 		seq++
-		in := Sync{Pilot: "p", Seq: seq, LastAnswer: last, Full: full, Hold: true, CacheAdded: unconfirmed}
+		in := taskqueue.Sync{Pilot: "p", Seq: seq, LastAnswer: last, Full: full, Hold: true, CacheAdded: unconfirmed}
 		if full {
-			in.Hello = &PilotInfo{Host: "h", CacheDir: "/cache", CacheSize: 1 << 40}
+			in.Hello = &taskqueue.PilotInfo{Host: "h", CacheDir: "/cache", CacheSize: 1 << 40}
 		}
 		e, err := s.core.Step(epoch, in)
 		if err != nil {
@@ -34,7 +36,8 @@ func TestPilotThatStoresManyFilesIsAnswered(t *testing.T) {
 	}
 	sync(true)
 	for i := range files {
-		unconfirmed = append(unconfirmed, CachedFile{File: FileRef{LFN: fmt.Sprint(i), Version: 1, Tag: 1}, Size: 1})
+		unconfirmed = append(unconfirmed, taskqueue.CachedFile{File: taskqueue.FileRef{LFN: fmt.Sprint(i), Version: 1,
+			Tag: 1}, Size: 1})
 		sync(false)
 	}
 	if most := maxUnconfirmed * files; sent > most {
@@ -57,7 +60,7 @@ func TestWorkForOutputsChosenByContentIsLinear(t *testing.T) {
 func workFor(t *testing.T, outputs int) (memory uint64, records int) {
 	t.Helper()
 	c := withRun(t, Config{})
-	step := func(in Input) Effects {
+	step := func(in taskqueue.Input) taskqueue.Effects {
 		t.Helper()
 		e, err := c.Step(epoch, in)
 		if err != nil {
@@ -68,34 +71,37 @@ func workFor(t *testing.T, outputs int) (memory uint64, records int) {
 		}
 		return e
 	}
-	result := func(id AttemptID) Result {
-		r := Result{Job: NewJobID(1, 1), Attempt: id}
+	result := func(id taskqueue.AttemptID) taskqueue.Result {
+		r := taskqueue.Result{Job: taskqueue.NewJobID(1, 1), Attempt: id}
 		for i := range outputs {
 			lfn := fmt.Sprintf("part%d", i)
-			r.Outputs = append(r.Outputs, WrittenFile{LFN: lfn, Version: 1, PFN: physical(lfn, 1, id), Size: 1})
+			r.Outputs = append(r.Outputs, taskqueue.WrittenFile{LFN: lfn, Version: 1, PFN: physical(lfn, 1, id), Size: 1})
 		}
 		return r
 	}
 	first, second := result(1<<32|1), result(1<<32|2)
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
-	step(Submit{
+	step(taskqueue.Submit{
 		Run: 1,
-		Jobs: []Job{{Name: "split", Step: "split", Digest: "d", Writes: []Output{{LFN: "part*", Pattern: true,
+		Jobs: []taskqueue.Job{{Name: "split", Step: "split", Digest: "d", Writes: []taskqueue.Output{{LFN: "part*",
+			Pattern: true,
 			Publish: true}}}},
 	})
-	e := step(Sync{Pilot: "p", Seq: 1, Full: true, Hello: &PilotInfo{Host: "h"}, Ended: []Result{first}, Hold: true})
-	publish := append([]StoredFile(nil), e.Publish...)
+	e := step(taskqueue.Sync{Pilot: "p", Seq: 1, Full: true, Hello: &taskqueue.PilotInfo{Host: "h"},
+		Ended: []taskqueue.Result{first}, Hold: true})
+	publish := append([]taskqueue.StoredFile(nil), e.Publish...)
 	if len(publish) != outputs {
 		t.Fatalf("%d of %d outputs are to be published", len(publish), outputs)
 	}
 	for _, p := range publish {
-		step(Published{p.File})
+		step(taskqueue.Published{File: p.File})
 	}
 	if e := step(
-		Sync{
-			Pilot: "p", Seq: 2, LastAnswer: c.journal.incarnation<<32 | c.fleet.numbers.lastAnswer, Ended: []Result{second},
-			Hold: true,
+		taskqueue.Sync{
+			Pilot: "p", Seq: 2, LastAnswer: c.journal.incarnation<<32 | c.fleet.numbers.lastAnswer,
+			Ended: []taskqueue.Result{second},
+			Hold:  true,
 		},
 	); len(e.Remove) != outputs {
 		t.Fatalf("%d of %d files of an attempt that came too late are to be removed", len(e.Remove), outputs)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 const example = `half_life: 2d
@@ -41,7 +42,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("%+v", p.Shares)
 	}
 	core, _ := dispatch.New(dispatch.Config{})
-	if _, err := core.Step(time.Unix(1e9, 0), dispatch.SetShares{Shares: p.Shares}); err != nil {
+	if _, err := core.Step(time.Unix(1e9, 0), taskqueue.SetShares{Shares: p.Shares}); err != nil {
 		t.Error(err)
 	}
 	for _, c := range []struct {
@@ -100,7 +101,7 @@ func FuzzParse(f *testing.F) {
 			return
 		}
 		core, _ := dispatch.New(dispatch.Config{})
-		if _, err := core.Step(time.Unix(1e9, 0), dispatch.SetShares{Shares: p.Shares}); err != nil {
+		if _, err := core.Step(time.Unix(1e9, 0), taskqueue.SetShares{Shares: p.Shares}); err != nil {
 			t.Errorf("a file that is accepted is refused: %v", err)
 		}
 	})

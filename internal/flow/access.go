@@ -7,22 +7,22 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/logical"
+	"fairway/internal/taskqueue"
 	"fairway/internal/yamlfile"
 )
 
 // accessRule is what a step says of how its commands get what they read. What it does not
 // say is up to the input that a file is from.
 type accessRule struct {
-	all   *dispatch.Access           // nil: it does not say
-	named map[string]dispatch.Access // by the variables of files
+	all   *taskqueue.Access           // nil: it does not say
+	named map[string]taskqueue.Access // by the variables of files
 }
 
 // accessWords are the values of access, and what people write for them who come from other
 // systems.
-var accessWords = map[string]dispatch.Access{
-	"link": dispatch.AccessLink, "copy": dispatch.AccessCopy, "stream": dispatch.AccessStream,
+var accessWords = map[string]taskqueue.Access{
+	"link": taskqueue.AccessLink, "copy": taskqueue.AccessCopy, "stream": taskqueue.AccessStream,
 }
 
 var accessHabits = map[string]string{
@@ -33,7 +33,7 @@ var accessHabits = map[string]string{
 	"open": "stream", "xrootd": "stream",
 }
 
-func parseAccess(text string) (dispatch.Access, error) {
+func parseAccess(text string) (taskqueue.Access, error) {
 	if a, ok := accessWords[text]; ok {
 		return a, nil
 	}
@@ -48,7 +48,7 @@ func parseAccess(text string) (dispatch.Access, error) {
 }
 
 // accessWord reads one word. or is what may stand there instead.
-func (p *parser) accessWord(n *yaml.Node, what, or string) (a dispatch.Access, ok bool) {
+func (p *parser) accessWord(n *yaml.Node, what, or string) (a taskqueue.Access, ok bool) {
 	if n = yamlfile.Follow(n); n.Kind != yaml.ScalarNode || n.Tag == "!!null" {
 		p.Fail(n, "write link, copy or stream"+or, "%s must be one word, not %s", what, yamlfile.KindName(n))
 		return a, false
@@ -65,14 +65,14 @@ func (p *parser) access(s *step, n *yaml.Node, at field) {
 			return
 		}
 		s.data.access.all = &a
-		if a == dispatch.AccessStream && !slices.ContainsFunc(s.taken(),
+		if a == taskqueue.AccessStream && !slices.ContainsFunc(s.taken(),
 			func(e entry) bool { return !logical.IsFolder(e.pattern.text) }) {
 			p.Fail(n, "remove it, or name files under each, merge or reads",
 				"%s: the step reads no file that could be streamed", what)
 		}
 		return
 	}
-	s.data.access.named = map[string]dispatch.Access{}
+	s.data.access.named = map[string]taskqueue.Access{}
 	var known []string
 	for _, e := range s.taken() {
 		if e.name != "" {
@@ -95,7 +95,7 @@ func (p *parser) access(s *step, n *yaml.Node, at field) {
 				"%s: the step reads no file with a name", what)
 		case at < 0:
 			p.Fail(f.Key, yamlfile.DidYouMean(name, known), "%s: the step reads no file with the name %q", what, name)
-		case a == dispatch.AccessStream && logical.IsFolder(s.taken()[at].pattern.text):
+		case a == taskqueue.AccessStream && logical.IsFolder(s.taken()[at].pattern.text):
 			p.Fail(f.Key, "leave it out: a folder is linked", "%s: %q is a folder, and only files can be streamed", what, name)
 		}
 	}
@@ -104,7 +104,7 @@ func (p *parser) access(s *step, n *yaml.Node, at field) {
 // inputAccess reads how commands get the files of an input.
 func (p *parser) inputAccess(in *DeclaredInput, n *yaml.Node, at field) {
 	in.Access, _ = p.accessWord(n, at.what, "")
-	if in.Access == dispatch.AccessStream && slices.ContainsFunc(in.names,
+	if in.Access == taskqueue.AccessStream && slices.ContainsFunc(in.names,
 		func(m *pattern) bool { return logical.IsFolder(m.text) }) {
 		p.Fail(n, "remove it: a folder is linked", "%s: the input has folders, and only files can be streamed", at.what)
 	}
@@ -125,7 +125,7 @@ func (s *step) taken() []entry {
 // checkAccess finds a command that cannot know where its inputs are, which are streamed.
 func (p *parser) checkAccess(c writtenCommand) {
 	s := c.step
-	if c.key != "command" || s.data.access.all == nil || *s.data.access.all != dispatch.AccessStream {
+	if c.key != "command" || s.data.access.all == nil || *s.data.access.all != taskqueue.AccessStream {
 		return
 	}
 	named := []string{"in", "FAIRWAY_INPUTS_FILE", "FAIRWAY_CATALOG"}
@@ -142,7 +142,7 @@ func (p *parser) checkAccess(c writtenCommand) {
 }
 
 // accessOf is how a job gets a file that it reads under a name, which may be empty.
-func (f *Flow) accessOf(s *step, name, lfn string) dispatch.Access {
+func (f *Flow) accessOf(s *step, name, lfn string) taskqueue.Access {
 	if a, ok := s.data.access.named[name]; ok && name != "" {
 		return a
 	}
@@ -152,7 +152,7 @@ func (f *Flow) accessOf(s *step, name, lfn string) dispatch.Access {
 	if n := f.names.Find(lfn); n != nil && n.file != nil {
 		return n.file.access
 	}
-	return dispatch.AccessLink
+	return taskqueue.AccessLink
 }
 
 // fillAccess says how a job gets each of the files that it reads. Where Fairway counts the
@@ -163,10 +163,10 @@ func (f *Flow) fillAccess(j *job, c *commandSource) {
 	}
 	s := j.state.step
 	own := j.count && s.data.split.unit != recordCounted
-	access := map[string]dispatch.Access{}
+	access := map[string]taskqueue.Access{}
 	say := func(name, lfn string) {
 		a := f.accessOf(s, name, lfn)
-		if a != dispatch.AccessLink && (a != dispatch.AccessStream || !logical.IsFolder(lfn)) && (!own || lfn != c.in[0]) {
+		if a != taskqueue.AccessLink && (a != taskqueue.AccessStream || !logical.IsFolder(lfn)) && (!own || lfn != c.in[0]) {
 			access[lfn] = a
 		}
 	}
@@ -186,7 +186,7 @@ func (f *Flow) fillAccess(j *job, c *commandSource) {
 		return
 	}
 	c.access = access
-	j.new.Job.Access = make([]dispatch.Access, len(j.new.Job.Reads))
+	j.new.Job.Access = make([]taskqueue.Access, len(j.new.Job.Reads))
 	for i, lfn := range j.new.Job.Reads {
 		j.new.Job.Access[i] = access[lfn]
 	}
@@ -194,6 +194,6 @@ func (f *Flow) fillAccess(j *job, c *commandSource) {
 
 // saysAccess reports whether any input or step says how files are read.
 func (w *Workflow) saysAccess() bool {
-	return slices.ContainsFunc(w.Inputs, func(in *DeclaredInput) bool { return in.Access != dispatch.AccessLink }) ||
+	return slices.ContainsFunc(w.Inputs, func(in *DeclaredInput) bool { return in.Access != taskqueue.AccessLink }) ||
 		slices.ContainsFunc(w.steps, func(s *step) bool { return s.data.access.all != nil || s.data.access.named != nil })
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 const streaming = `workflow: w
@@ -50,8 +50,8 @@ func TestAccessOfInputs(t *testing.T) {
 		x.close(in)
 	}
 	x.commit("view/1")
-	const link, own, stream = dispatch.AccessLink, dispatch.AccessCopy, dispatch.AccessStream
-	for name, want := range map[string]map[string]dispatch.Access{
+	const link, own, stream = taskqueue.AccessLink, taskqueue.AccessCopy, taskqueue.AccessStream
+	for name, want := range map[string]map[string]taskqueue.Access{
 		"view/1": {"raw/1": stream, "genome/": link, "index/1": own}, "all": {"raw/1": stream, "genome/": link},
 		"plain": {"a/1": stream}, "linked/1": nil,
 	} {
@@ -59,10 +59,10 @@ func TestAccessOfInputs(t *testing.T) {
 		if !ok {
 			t.Fatalf("no job %s among %v", name, x.submitted)
 		}
-		var got map[string]dispatch.Access
+		var got map[string]taskqueue.Access
 		for i, a := range j.Job.Access {
 			if got == nil {
-				got = map[string]dispatch.Access{}
+				got = map[string]taskqueue.Access{}
 			}
 			got[j.Job.Reads[i]] = a
 		}
@@ -87,20 +87,20 @@ func TestAccessOfInputs(t *testing.T) {
 // A command that counts records gets what the jobs of its step get. Where Fairway counts
 // itself, it reads a file, to which it does not write.
 func TestAccessOfCountingJobs(t *testing.T) {
-	const link, own, stream = dispatch.AccessLink, dispatch.AccessCopy, dispatch.AccessStream
+	const link, own, stream = taskqueue.AccessLink, taskqueue.AccessCopy, taskqueue.AccessStream
 	for _, c := range []struct {
 		input, step, split string
-		want               []dispatch.Access // of raw/1, then of index
+		want               []taskqueue.Access // of raw/1, then of index
 		variables          []InputVariable
 	}{
-		{"link", "access: copy", "count: 'wc -l < $in'", []dispatch.Access{own, own}, nil},
-		{"copy", "", "count: 'wc -l < $in'", []dispatch.Access{own, link}, nil},
+		{"link", "access: copy", "count: 'wc -l < $in'", []taskqueue.Access{own, own}, nil},
+		{"copy", "", "count: 'wc -l < $in'", []taskqueue.Access{own, link}, nil},
 		{"copy", "access: link", "count: 'wc -l < $in'", nil, nil},
-		{"link", "access: stream", "count: 'curl $in | wc -l'", []dispatch.Access{stream, stream}, []InputVariable{{"in", []string{"raw/1"}}, {"x", []string{"raw/1"}}, {"index", []string{"index"}}}},
-		{"stream", "access: {index: copy}", "count: 'curl $x | wc -l'", []dispatch.Access{stream, own}, []InputVariable{{"in", []string{"raw/1"}}, {"x", []string{"raw/1"}}}},
+		{"link", "access: stream", "count: 'curl $in | wc -l'", []taskqueue.Access{stream, stream}, []InputVariable{{"in", []string{"raw/1"}}, {"x", []string{"raw/1"}}, {"index", []string{"index"}}}},
+		{"stream", "access: {index: copy}", "count: 'curl $x | wc -l'", []taskqueue.Access{stream, own}, []InputVariable{{"in", []string{"raw/1"}}, {"x", []string{"raw/1"}}}},
 		{"link", "access: {x: copy}", "of: lines", nil, nil},
 		{"stream", "", "of: fastq", nil, nil},
-		{"stream", "access: {index: stream}", "of: lines", []dispatch.Access{link, stream}, []InputVariable{{"index", []string{"index"}}}},
+		{"stream", "access: {index: stream}", "of: lines", []taskqueue.Access{link, stream}, []InputVariable{{"index", []string{"index"}}}},
 	} {
 		access := ""
 		if c.step != "" {

@@ -5,8 +5,8 @@ import (
 	"slices"
 	"strings"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/logical"
+	"fairway/internal/taskqueue"
 	"fairway/internal/yamlfile"
 )
 
@@ -39,7 +39,7 @@ func (p *parser) check(w *Workflow) {
 func (p *parser) checkGangInputs(w *Workflow) {
 	for _, s := range w.steps {
 		for _, m := range s.needed() {
-			if s.needs.tasks > 1 && m.step != nil && m.step.needs.storage == dispatch.StorageCache {
+			if s.needs.tasks > 1 && m.step != nil && m.step.needs.storage == taskqueue.StorageCache {
 				p.FailAt(s.line, 1, fmt.Sprintf("write storage: temporary in step %q", m.step.name),
 					"step %q has %d tasks, and reads what step %q keeps in caches only", s.name, s.needs.tasks, m.step.name)
 			}

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/logical"
 	"fairway/internal/shelltext"
+	"fairway/internal/taskqueue"
 )
 
 // commandSource is what a command is made from.
@@ -16,10 +16,10 @@ type commandSource struct {
 	step   *step
 	values binding
 	in     []string
-	reads  []string                   // in the order of the step
-	writes []string                   // writes, then rewrites
-	log    string                     // one of writes, or empty
-	access map[string]dispatch.Access // of what is read; nil: all is linked
+	reads  []string                    // in the order of the step
+	writes []string                    // writes, then rewrites
+	log    string                      // one of writes, or empty
+	access map[string]taskqueue.Access // of what is read; nil: all is linked
 }
 
 // maxListBytes bounds the variables `in` and `out`, since the kernel refuses
@@ -114,7 +114,7 @@ const urlBytes = 1024
 func (c *commandSource) longURLs() bool {
 	streamed := 0
 	for _, lfn := range c.in {
-		if c.access[lfn] == dispatch.AccessStream {
+		if c.access[lfn] == taskqueue.AccessStream {
 			streamed++
 		}
 	}
@@ -124,7 +124,7 @@ func (c *commandSource) longURLs() bool {
 func (c *commandSource) inputVariables() []InputVariable {
 	var all []InputVariable
 	add := func(name string, lfns ...string) {
-		if name != "" && slices.ContainsFunc(lfns, func(lfn string) bool { return c.access[lfn] == dispatch.AccessStream }) {
+		if name != "" && slices.ContainsFunc(lfns, func(lfn string) bool { return c.access[lfn] == taskqueue.AccessStream }) {
 			all = append(all, InputVariable{name, lfns})
 		}
 	}

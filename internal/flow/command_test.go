@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 func TestPlainWordsNeedNoShell(t *testing.T) {
@@ -89,7 +89,7 @@ func TestJobHasWhatTheStepSays(t *testing.T) {
 		!slices.Equal(got.Tools, []string{"awk"}) {
 		t.Errorf("%+v", got)
 	}
-	if want := (dispatch.Output{LFN: "s/1.1", Publish: true}); j.Job.Writes[0] != want {
+	if want := (taskqueue.Output{LFN: "s/1.1", Publish: true}); j.Job.Writes[0] != want {
 		t.Errorf("writes %+v", j.Job.Writes)
 	}
 	want := map[string]string{"used": "1", "n": "1", "in": "raw/1", "out": "s/1.1", "result": "s/1.1"}

@@ -1,11 +1,11 @@
 package flow
 
-import "fairway/internal/dispatch"
+import "fairway/internal/taskqueue"
 
 // happened takes the commit of a job whose outputs decide on further jobs.
-func (f *Flow) happened(e dispatch.Event) {
+func (f *Flow) happened(e taskqueue.Event) {
 	j := f.followed[e.Name]
-	if e.Kind != dispatch.JobCommitted || j == nil {
+	if e.Kind != taskqueue.JobCommitted || j == nil {
 		return
 	}
 	delete(f.followed, e.Name)
@@ -13,7 +13,7 @@ func (f *Flow) happened(e dispatch.Event) {
 	f.committed(j, e)
 }
 
-func (f *Flow) committed(j *job, e dispatch.Event) {
+func (f *Flow) committed(j *job, e taskqueue.Event) {
 	if j.count {
 		f.counted(j, e.Files)
 		return
@@ -36,7 +36,7 @@ func (f *Flow) committed(j *job, e dispatch.Event) {
 	}
 }
 
-func (f *Flow) nowExists(made *file, out dispatch.CommittedFile, e dispatch.Event) {
+func (f *Flow) nowExists(made *file, out taskqueue.CommittedFile, e taskqueue.Event) {
 	made.there, made.size, made.records, made.since = true, out.Size, out.Records, e.At
 	takers := made.takers
 	made.takers = nil
@@ -46,7 +46,7 @@ func (f *Flow) nowExists(made *file, out dispatch.CommittedFile, e dispatch.Even
 }
 
 // chosen makes the files known whose names the job chose.
-func (f *Flow) chosen(j *job, e dispatch.Event) {
+func (f *Flow) chosen(j *job, e taskqueue.Event) {
 	for i, m := range j.state.step.found.makers {
 		if j.outputs[i] != nil {
 			continue
@@ -60,7 +60,7 @@ func (f *Flow) chosen(j *job, e dispatch.Event) {
 	}
 }
 
-func (f *Flow) chosenFile(j *job, m *maker, out dispatch.CommittedFile, e dispatch.Event) {
+func (f *Flow) chosenFile(j *job, m *maker, out taskqueue.CommittedFile, e taskqueue.Event) {
 	lfn := out.File.LFN
 	values, second := m.pattern.read(lfn, j.values.of(m.pattern.names), nil)
 	switch {

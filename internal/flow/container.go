@@ -10,8 +10,8 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 	"fairway/internal/yamlfile"
 )
 
@@ -226,7 +226,7 @@ func (p *parser) environmentSteps(w *Workflow) {
 			continue // the workflow makes it itself
 		}
 		e.listed = len(w.steps)
-		e.needs.storage = dispatch.StorageElement
+		e.needs.storage = taskqueue.StorageElement
 		w.steps = append(w.steps, e)
 	}
 }

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 )
 
 const inContainer = `workflow: w
@@ -53,7 +53,7 @@ func made(t *testing.T, text string) map[string]NewJob {
 	step(Tick{})
 	for _, in := range f.Inputs() {
 		name, _ := in.names[0].expand(nil)
-		file := InputFile{ExistingFile: dispatch.ExistingFile{LFN: name, PFN: "/" + name}, Path: in.Patterns[0]}
+		file := InputFile{ExistingFile: taskqueue.ExistingFile{LFN: name, PFN: "/" + name}, Path: in.Patterns[0]}
 		step(Arrived{Input: in.Name, Files: []InputFile{file}})
 		step(Closed{Input: in.Name})
 	}
@@ -101,7 +101,7 @@ func TestContainersAndEnvironments(t *testing.T) {
 		t.Errorf("b reads %q, its command %q, in the environment %q", b.Job.Reads, b.Command.Environment["in"],
 			b.Command.EnvironmentFolder)
 	}
-	if len(jobs) != 4 || !slices.Equal(e.Job.Writes, []dispatch.Output{{LFN: folder}}) ||
+	if len(jobs) != 4 || !slices.Equal(e.Job.Writes, []taskqueue.Output{{LFN: folder}}) ||
 		e.Command.Environment["in"] != "requirements.txt" || c.Command.EnvironmentFolder != folder {
 		t.Errorf("%d jobs; the environment writes %v and reads %q", len(jobs), e.Job.Writes, e.Job.Reads)
 	}

@@ -3,7 +3,6 @@ package flow
 import (
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/taskqueue"
 )
 
@@ -20,7 +19,7 @@ type Arrived struct {
 
 // InputFile is a file of a declared input.
 type InputFile struct {
-	dispatch.ExistingFile
+	taskqueue.ExistingFile
 
 	// Path is what [DeclaredInput.Name] was asked for: it tells the values of
 	// placeholders, also of those that the logical name leaves out. Where it is
@@ -37,7 +36,7 @@ type InputFile struct {
 type Closed struct{ Input string }
 
 // Happened passes on what dispatch reports. Only commits matter.
-type Happened struct{ Event dispatch.Event }
+type Happened struct{ Event taskqueue.Event }
 
 // Tick lets time pass; the first step of a Flow without inputs is a Tick.
 type Tick struct{}
@@ -51,7 +50,7 @@ func (Tick) isInput()     {}
 // then ReadersKnown to dispatch, and makes Persist durable in the same transaction as
 // the records that dispatch returns for them.
 type Effects struct {
-	AddFiles []dispatch.ExistingFile
+	AddFiles []taskqueue.ExistingFile
 	Submit   []NewJob // in the canonical order
 
 	// ReadersKnown are temporary outputs that no further job will read: all that do, if any
@@ -68,7 +67,7 @@ type Effects struct {
 // NewJob is a job for dispatch without its payload, and what the payload is
 // to be made of.
 type NewJob struct {
-	Job     dispatch.Job
+	Job     taskqueue.Job
 	Command Command
 	From    int  // so many of Reads, the first, are the files that the job was made from
 	Counts  bool // it only counts the records of the first, for a split

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // count runs the counting job of a file as a shell does, and gives what it says:
@@ -123,7 +123,8 @@ func TestRecordsAreNumbers(t *testing.T) {
 	}
 	x := newWorld(t, "workflow: w\ninputs: {raw: {files: '{n}', as: '{n}'}}\nsteps:\n  a: {each: '{n}', split: "+
 		"{records: 1, of: bytes=9223372036854775807}, writes: 'a/{n}.{chunk}', command: x}\n", nil)
-	x.step(Arrived{Input: "raw", Files: []InputFile{{ExistingFile: dispatch.ExistingFile{LFN: "f", Size: math.MaxInt64}}}})
+	huge := taskqueue.ExistingFile{LFN: "f", Size: math.MaxInt64}
+	x.step(Arrived{Input: "raw", Files: []InputFile{{ExistingFile: huge}}})
 	x.wantSubmitted("a/f/1")
 }
 

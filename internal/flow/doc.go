@@ -14,7 +14,7 @@
 //     with what reads it: those of a step into a step (workflow.go).
 //  2. parser.check (check.go) refuses what can be known to be wrong. routes.connect
 //     (route.go) tells each maker of files which steps take them.
-//  3. Flow.describe (job.go) copies what the keys of the step say into the dispatch.Job:
+//  3. Flow.describe (job.go) copies what the keys of the step say into the taskqueue.Job:
 //     needs, retry, tools, site, priority.
 //
 // A file becomes a job:

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/logical"
+	"fairway/internal/taskqueue"
 )
 
 // hold keeps a job back until the names of its inputs are known, and then has it created.
@@ -119,7 +119,7 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 	j.new.Job = f.describe(j)
 	outputs := len(s.writes) + len(s.rewrites)
 	c.writes = make([]string, 0, outputs)
-	j.new.Job.Writes, j.outputs = make([]dispatch.Output, 0, outputs), make([]*file, 0, len(s.writes))
+	j.new.Job.Writes, j.outputs = make([]taskqueue.Output, 0, outputs), make([]*file, 0, len(s.writes))
 	for i, e := range s.writes {
 		lfn, open := e.pattern.expand(d.values)
 		seen := lfn // by the command
@@ -131,7 +131,7 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 			c.log = lfn
 		}
 		read := s.found.makers[i].read || e.shared && f.readsShared(s, e)
-		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{
+		j.new.Job.Writes = append(j.new.Job.Writes, taskqueue.Output{
 			LFN: lfn, Pattern: open, Storage: s.needs.storage, Temporary: s.needs.temporary && read && !e.log,
 			Publish: s.publishes(read),
 		})
@@ -146,7 +146,7 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 		lfn, _ := e.pattern.expand(d.values)
 		c.writes = append(c.writes, lfn)
 		read := f.readsShared(s, e)
-		j.new.Job.Writes = append(j.new.Job.Writes, dispatch.Output{
+		j.new.Job.Writes = append(j.new.Job.Writes, taskqueue.Output{
 			LFN: lfn, Storage: s.needs.storage, Temporary: s.needs.temporary && read, Publish: s.publishes(read),
 		})
 	}
@@ -172,9 +172,9 @@ func (j *job) complete() {
 func (s *step) named(reads []string) []string { return reads[:len(reads)-s.hiddenReads()] }
 
 // describe gives what all jobs of the step have alike.
-func (f *Flow) describe(j *job) dispatch.Job {
+func (f *Flow) describe(j *job) taskqueue.Job {
 	s := j.state.step
-	return dispatch.Job{
+	return taskqueue.Job{
 		Name: j.name, Step: s.name, Needs: s.needs.resources, Tools: s.needs.tools, Site: s.needs.site,
 		Priority: f.w.raised + s.needs.priority, Retry: s.needs.retry, WaitForData: s.needs.wait,
 		Checkpoint: s.needs.checkpoint,
@@ -186,7 +186,7 @@ func (s *step) publishes(read bool) bool {
 	if s.needs.publish != nil {
 		return *s.needs.publish
 	}
-	return !read && s.needs.storage != dispatch.StorageCache
+	return !read && s.needs.storage != taskqueue.StorageCache
 }
 
 // readsShared reports whether another step reads a rewritten file.
@@ -218,7 +218,7 @@ func (f *Flow) unfit(j *job) string {
 	}
 	for _, o := range j.new.Job.Writes {
 		if other, ok := f.patterns[o.LFN]; ok && o.Pattern {
-			return dispatch.TwoWriters(o.LFN, other, "job "+j.name)
+			return taskqueue.TwoWriters(o.LFN, other, "job "+j.name)
 		}
 	}
 	for _, o := range j.new.Job.Writes {
@@ -231,7 +231,7 @@ func (f *Flow) unfit(j *job) string {
 			continue
 		}
 		if n := f.names.Find(made.lfn); n != nil && n.file != nil {
-			return dispatch.TwoWriters(made.lfn, n.maker, "job "+j.name)
+			return taskqueue.TwoWriters(made.lfn, n.maker, "job "+j.name)
 		}
 		if why := logical.WhyNot(made.lfn); why != "" {
 			return fmt.Sprintf("job %s cannot be created: the name %q of its output %s", j.name, made.lfn, why)

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/taskqueue"
 )
 
@@ -111,8 +110,8 @@ steps:
 	x.close("raw")
 	x.wantSubmitted("a/1", "b/1", "a/2", "b/2", "n")
 	x.commit("a/1")
-	x.step(Happened{dispatch.Event{Kind: dispatch.JobFailed, Name: "a/2"}})
-	x.step(Happened{dispatch.Event{Kind: dispatch.JobFailed, Name: "b/2"}})
+	x.step(Happened{taskqueue.Event{Kind: taskqueue.JobFailed, Name: "a/2"}})
+	x.step(Happened{taskqueue.Event{Kind: taskqueue.JobFailed, Name: "b/2"}})
 	x.wantSubmitted()
 	if slices.Contains(x.final, "m") || !slices.Contains(x.final, "n") || x.finished {
 		t.Errorf("final are %v", x.final)

@@ -9,9 +9,9 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/logical"
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 	"fairway/internal/yamlfile"
 )
 
@@ -52,8 +52,8 @@ func (p *parser) step(s *step, f yamlfile.Field) {
 
 func (p *parser) tasks(s *step, n *yaml.Node, at field) {
 	tasks := p.integer(n, at.what, 1)
-	if tasks > dispatch.MaxTasks {
-		p.Fail(n, "have each task do more", "%s is %d, the limit is %d", at.what, tasks, dispatch.MaxTasks)
+	if tasks > taskqueue.MaxTasks {
+		p.Fail(n, "have each task do more", "%s is %d, the limit is %d", at.what, tasks, taskqueue.MaxTasks)
 	}
 	s.needs.tasks = int(tasks)
 }
@@ -79,7 +79,7 @@ func (p *parser) checkGang(s *step, keys map[string]*yaml.Node, what string) {
 	if s.needs.tasks < 2 {
 		return
 	}
-	if n := keys["storage"]; n != nil && s.needs.storage == dispatch.StorageCache {
+	if n := keys["storage"]; n != nil && s.needs.storage == taskqueue.StorageCache {
 		p.Fail(n, "write storage: temporary", "%s has %d tasks, and what it writes would stay in caches only", what,
 			s.needs.tasks)
 	}
@@ -429,15 +429,15 @@ func parseFactor(text string) (float64, error) {
 
 func (p *parser) storage(s *step, n *yaml.Node, at field) {
 	s.needs.temporary = false
-	s.needs.storage = scalar(p, n, at.what, func(text string) (dispatch.Storage, error) {
+	s.needs.storage = scalar(p, n, at.what, func(text string) (taskqueue.Storage, error) {
 		switch text {
 		case "element":
-			return dispatch.StorageElement, nil
+			return taskqueue.StorageElement, nil
 		case "cache":
-			return dispatch.StorageCache, nil
+			return taskqueue.StorageCache, nil
 		case "temporary":
 			s.needs.temporary = true
-			return dispatch.StorageElement, nil
+			return taskqueue.StorageElement, nil
 		}
 		return 0, fmt.Errorf("%q is no storage; write element, temporary or cache", text)
 	})
@@ -447,7 +447,7 @@ func (p *parser) publish(s *step, n *yaml.Node, at field) {
 	publish := scalar(p, n, at.what, parseFlag)
 	s.needs.publish = &publish
 	switch {
-	case publish && s.needs.storage == dispatch.StorageCache:
+	case publish && s.needs.storage == taskqueue.StorageCache:
 		p.Fail(n, "remove storage: cache, or do not publish", "%s: what stays in caches cannot be published", at.of)
 	case publish && at.keys["storage"] == nil:
 		s.needs.temporary = false

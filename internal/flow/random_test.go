@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/logical"
+	"fairway/internal/taskqueue"
 	"fairway/lib/seed"
 )
 
@@ -332,7 +332,7 @@ func (x *world) checkReaders(text string) {
 	for _, name := range sortedKeys(x.jobs) {
 		for _, f := range x.event(x.jobs[name]).Files {
 			w := x.jobs[name].Job.Writes[slices.IndexFunc(x.jobs[name].Job.Writes,
-				func(o dispatch.Output) bool { return o.LFN == f.Pattern || o.LFN == f.File.LFN })]
+				func(o taskqueue.Output) bool { return o.LFN == f.Pattern || o.LFN == f.File.LFN })]
 			if rewritten := strings.HasPrefix(f.File.LFN, "c"); x.finished && w.Temporary && x.known[f.File.LFN] == rewritten {
 				x.t.Fatalf("the readers of %s, written by %s, are known: %v\n%s", f.File.LFN, name, !rewritten, text)
 			}

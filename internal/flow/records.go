@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/taskqueue"
 )
 
@@ -49,7 +48,7 @@ type logEntry struct {
 	LFNs      []string        `json:"lfns,omitempty"`
 }
 
-// committedFile is what matters of a dispatch.CommittedFile.
+// committedFile is what matters of a taskqueue.CommittedFile.
 type committedFile struct {
 	LFN     string `json:"lfn"`
 	Pattern string `json:"pattern,omitempty"`
@@ -57,7 +56,7 @@ type committedFile struct {
 	Records int64  `json:"records,omitempty"`
 }
 
-func committedFiles(files []dispatch.CommittedFile) []committedFile {
+func committedFiles(files []taskqueue.CommittedFile) []committedFile {
 	var all []committedFile
 	for _, c := range files {
 		all = append(all, committedFile{c.File.LFN, c.Pattern, c.Size, c.Records})
@@ -65,11 +64,11 @@ func committedFiles(files []dispatch.CommittedFile) []committedFile {
 	return all
 }
 
-func (e logEntry) event() dispatch.Event {
-	event := dispatch.Event{Kind: dispatch.JobCommitted, Name: e.Name, At: e.At}
+func (e logEntry) event() taskqueue.Event {
+	event := taskqueue.Event{Kind: taskqueue.JobCommitted, Name: e.Name, At: e.At}
 	for _, c := range e.Committed {
-		event.Files = append(event.Files, dispatch.CommittedFile{
-			File: dispatch.FileRef{LFN: c.LFN}, Pattern: c.Pattern, Size: c.Size, Records: c.Records,
+		event.Files = append(event.Files, taskqueue.CommittedFile{
+			File: taskqueue.FileRef{LFN: c.LFN}, Pattern: c.Pattern, Size: c.Size, Records: c.Records,
 		})
 	}
 	return event

@@ -7,7 +7,6 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/taskqueue"
 )
 
@@ -134,7 +133,7 @@ func filesOf(lfns ...string) []InputFile {
 	var files []InputFile
 	for _, lfn := range lfns {
 		files = append(files, InputFile{
-			ExistingFile: dispatch.ExistingFile{LFN: lfn, PFN: "/data/" + lfn, Size: int64(len(lfn)), Identity: "1"},
+			ExistingFile: taskqueue.ExistingFile{LFN: lfn, PFN: "/data/" + lfn, Size: int64(len(lfn)), Identity: "1"},
 		})
 	}
 	return files
@@ -153,8 +152,8 @@ func (x *world) commit(name string) {
 	x.step(Happened{x.event(x.jobs[name])})
 }
 
-func (x *world) event(j NewJob) dispatch.Event {
-	e := dispatch.Event{Kind: dispatch.JobCommitted, At: x.now, Name: j.Job.Name, Step: j.Job.Step}
+func (x *world) event(j NewJob) taskqueue.Event {
+	e := taskqueue.Event{Kind: taskqueue.JobCommitted, At: x.now, Name: j.Job.Name, Step: j.Job.Step}
 	for _, o := range j.Job.Writes {
 		lfns, pattern := []string{o.LFN}, ""
 		if o.Pattern {
@@ -162,8 +161,8 @@ func (x *world) event(j NewJob) dispatch.Event {
 		}
 		for _, lfn := range lfns {
 			x.exists[lfn] = true
-			e.Files = append(e.Files, dispatch.CommittedFile{
-				File: dispatch.FileRef{LFN: lfn}, Pattern: pattern, Size: x.size(lfn),
+			e.Files = append(e.Files, taskqueue.CommittedFile{
+				File: taskqueue.FileRef{LFN: lfn}, Pattern: pattern, Size: x.size(lfn),
 			})
 		}
 	}

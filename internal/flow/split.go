@@ -6,9 +6,9 @@ import (
 	"strconv"
 	"strings"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/logical"
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 )
 
 // maxChunks bounds the jobs that one file is split into. A file that would
@@ -60,7 +60,7 @@ func (f *Flow) fillCount(j *job, d *pendingJob) {
 	j.new.Job, j.new.From, j.new.Counts = f.describe(j), 1, true
 	j.new.Job.Tasks, j.new.Job.Apart, j.new.Job.Once = 0, false, false
 	j.new.Job.Reads = logical.Unique(append(slices.Clone(c.in), d.reads...))
-	j.new.Job.Writes = []dispatch.Output{{LFN: logical.Escape(j.countPrefix()) + "*", Pattern: true}}
+	j.new.Job.Writes = []taskqueue.Output{{LFN: logical.Escape(j.countPrefix()) + "*", Pattern: true}}
 	f.fillAccess(j, c)
 	j.new.Command = Command{
 		Environment: c.environment(text), InputVariables: c.inputVariables(), Shell: fmt.Sprintf(countScript, text),
@@ -70,7 +70,7 @@ func (f *Flow) fillCount(j *job, d *pendingJob) {
 }
 
 // counted takes the end of a counting job.
-func (f *Flow) counted(j *job, files []dispatch.CommittedFile) {
+func (f *Flow) counted(j *job, files []taskqueue.CommittedFile) {
 	pattern := j.countPrefix()
 	for _, out := range files {
 		if name := out.File.LFN; len(name) > len(pattern) && name[:len(pattern)] == pattern {

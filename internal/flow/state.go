@@ -4,8 +4,8 @@ import (
 	"math"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/dispatch/rows"
+	"fairway/internal/taskqueue"
 )
 
 // forever is the wave that never comes: a step with that watermark makes no more jobs.
@@ -23,7 +23,7 @@ type file struct {
 	// It exists from when it arrived or its job was committed; the rest is known from
 	// then on. Until then takers wait to be told.
 	there   bool
-	access  dispatch.Access // of its input
+	access  taskqueue.Access // of its input
 	size    int64
 	unsized bool // nobody knows the size before it is read
 	records int64

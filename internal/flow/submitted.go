@@ -9,14 +9,14 @@ import (
 
 	"github.com/zeebo/blake3"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/logical"
+	"fairway/internal/taskqueue"
 )
 
 // Submitted makes a job of an open workflow of what a program asks for. It gives the command
 // the variables in and out, as a step has them, unless the program gives its own, and the job
 // its digest. The error says why no job can be like that.
-func Submitted(job dispatch.Job, command Command) (NewJob, error) {
+func Submitted(job taskqueue.Job, command Command) (NewJob, error) {
 	if job.Step == "" {
 		job.Step = SubmittedJobs
 	}
@@ -27,7 +27,7 @@ func Submitted(job dispatch.Job, command Command) (NewJob, error) {
 		return NewJob{}, errors.New("it must say what to execute, once: give shell or argv")
 	}
 	if log := command.Log; log != "" && !slices.ContainsFunc(job.Writes,
-		func(w dispatch.Output) bool { return w.LFN == log }) {
+		func(w taskqueue.Output) bool { return w.LFN == log }) {
 		return NewJob{}, fmt.Errorf("its log %q is none of its outputs: name it under writes too", log)
 	}
 	if err := errors.Join(checkNames(&job), checkTasks(&job, &command), checkInside(&job, &command)); err != nil {
@@ -58,17 +58,17 @@ func Submitted(job dispatch.Job, command Command) (NewJob, error) {
 }
 
 // checkTasks refuses what a job of several tasks cannot have.
-func checkTasks(job *dispatch.Job, command *Command) error {
+func checkTasks(job *taskqueue.Job, command *Command) error {
 	switch {
-	case job.Tasks < 0 || job.Tasks > dispatch.MaxTasks:
-		return fmt.Errorf("it has %d tasks, and may have up to %d", job.Tasks, dispatch.MaxTasks)
+	case job.Tasks < 0 || job.Tasks > taskqueue.MaxTasks:
+		return fmt.Errorf("it has %d tasks, and may have up to %d", job.Tasks, taskqueue.MaxTasks)
 	case job.Tasks < 2:
 		return nil
 	case job.Once && command.Container != nil:
 		return errors.New("it runs its command once, and what that starts on other nodes would run in no container")
 	case command.Worker != "":
 		return fmt.Errorf("it has a worker, which cannot begin jobs of %d tasks", job.Tasks)
-	case slices.ContainsFunc(job.Writes, func(w dispatch.Output) bool { return w.Storage == dispatch.StorageCache }):
+	case slices.ContainsFunc(job.Writes, func(w taskqueue.Output) bool { return w.Storage == taskqueue.StorageCache }):
 		return fmt.Errorf("it has %d tasks, and what it writes would stay in caches only; store it", job.Tasks)
 	}
 	return nil
@@ -76,7 +76,7 @@ func checkTasks(job *dispatch.Job, command *Command) error {
 
 // checkInside refuses a container or an environment that is not among the inputs, or a container with
 // a worker, and has the node have what runs the container.
-func checkInside(job *dispatch.Job, command *Command) error {
+func checkInside(job *taskqueue.Job, command *Command) error {
 	if c := command.Container; c != nil {
 		if command.Worker != "" {
 			return errors.New("it has a worker and a container, and a worker begins jobs outside of containers: leave one out")
@@ -101,13 +101,13 @@ func checkInside(job *dispatch.Job, command *Command) error {
 // NameOf makes the name of a submitted job of a label for people and of all that decides its
 // outputs. So the same job has the same name, and another one if an input changes. marks tell
 // what each of its inputs holds, in the order of Reads.
-func NameOf(job *dispatch.Job, label string, marks []string) string {
+func NameOf(job *taskqueue.Job, label string, marks []string) string {
 	sum := blake3.Sum256(digested{}.text(job.Digest).list(marks))
 	return label + "." + hex.EncodeToString(sum[:8])
 }
 
 // checkNames refuses names of files that the sandbox or the storage could not have.
-func checkNames(job *dispatch.Job) error {
+func checkNames(job *taskqueue.Job) error {
 	if strings.ContainsAny(job.Name, "\x00\n\r") || len(job.Name) > maxJobName {
 		return fmt.Errorf("its name has a line break, or more than %d bytes", maxJobName)
 	}
@@ -138,7 +138,7 @@ func checkNames(job *dispatch.Job) error {
 }
 
 // seenName is an output as the command sees it: of a pattern, without its escapes.
-func seenName(w *dispatch.Output) string {
+func seenName(w *taskqueue.Output) string {
 	if w.Pattern {
 		return logical.Unescape(w.LFN)
 	}
@@ -150,7 +150,7 @@ const maxJobName = 1024
 
 // commandFiles are the variables in and out of a command that reads and writes these files,
 // as far as they fit.
-func commandFiles(job *dispatch.Job, command *Command) map[string]string {
+func commandFiles(job *taskqueue.Job, command *Command) map[string]string {
 	outputs := make([]string, 0, len(job.Writes))
 	for _, w := range job.Writes {
 		if w.LFN != command.Log {

@@ -4,7 +4,7 @@ import (
 	"slices"
 	"testing"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // A worker starts with what is set for all jobs of a step alike, and not with what each has of its own.
@@ -26,7 +26,7 @@ steps:
 		}
 	}
 	command := Command{Argv: []string{"true"}, Worker: "python", Environment: map[string]string{"X": "1"}}
-	made, err := Submitted(dispatch.Job{Name: "j", Writes: []dispatch.Output{{LFN: "o"}}}, command)
+	made, err := Submitted(taskqueue.Job{Name: "j", Writes: []taskqueue.Output{{LFN: "o"}}}, command)
 	if err != nil || !slices.Equal(made.Command.Decisive, []string{"X"}) {
 		t.Error(made.Command.Decisive, err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"go.yaml.in/yaml/v3"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // Workflow is a workflow file, or a trace, that was found to be right. It is
@@ -126,7 +126,7 @@ type DeclaredInput struct {
 	Watch   bool   // new files that match may come until the input is closed
 	URLList string // a file with one URL a line, which may grow until the input is closed
 	Close   CloseRule
-	Access  dispatch.Access // how commands get the files, unless their step says
+	Access  taskqueue.Access // how commands get the files, unless their step says
 
 	// MayBeEmpty permits patterns that match nothing, and that it is closed
 	// without any file. Else a Flow is then never finished.
@@ -218,13 +218,13 @@ type stepData struct {
 
 // stepNeeds is what the jobs of a step need, and how they are scheduled.
 type stepNeeds struct {
-	resources  dispatch.Resources
+	resources  taskqueue.Resources
 	tools      []string
-	retry      dispatch.Retry
+	retry      taskqueue.Retry
 	priority   int
 	site       string
 	wait       time.Duration
-	storage    dispatch.Storage
+	storage    taskqueue.Storage
 	temporary  bool
 	strict     bool // its jobs see only their own
 	checkpoint string
@@ -360,7 +360,7 @@ type Demand struct {
 	Step  string
 	Line  int // of the step, for messages
 	Site  string
-	Needs dispatch.Resources
+	Needs taskqueue.Resources
 	Tools []string
 	// Tasks begin together, each with Needs, and with Apart on a node of its own; 0: it is one.
 	Tasks int
@@ -372,7 +372,7 @@ type Demand struct {
 }
 
 // RoomOn is how many tasks a pilot has room for that has these resources and runs nothing else.
-func (d *Demand) RoomOn(has dispatch.Resources) int {
+func (d *Demand) RoomOn(has taskqueue.Resources) int {
 	n := has.MilliCPUs / max(1, cmp.Or(d.Needs.MilliCPUs, min(1000, has.MilliCPUs)))
 	if d.Needs.Memory > 0 {
 		n = min(n, has.Memory/d.Needs.Memory)

@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/history"
 	"fairway/internal/sim"
 	"fairway/internal/sim/experiment"
+	"fairway/internal/taskqueue"
 	"fairway/lib/seed"
 )
 
@@ -68,7 +68,7 @@ func randomWorld(random *rand.Rand) *world {
 					j.Reads = append(j.Reads, from)
 				}
 			}
-			j.Access = make([]dispatch.Access, len(j.Reads))
+			j.Access = make([]taskqueue.Access, len(j.Reads))
 			t := sim.RecordedTry{
 				Setup: seconds(0.05 * random.Float64()), Compute: seconds(mean * (0.5 + random.Float64())),
 				StageOut: seconds(0.1 * random.Float64()),
@@ -141,7 +141,7 @@ func (w *world) history(result *sim.Run) *history.Run {
 		u := &a.Usage
 		j.Attempts = append(j.Attempts, history.Attempt{
 			Pilot: "here-x." + a.Pilot[len("p-here."):], Host: a.Host, Outcome: a.Outcome.String(),
-			Failed: a.Outcome != dispatch.Succeeded, StageIn: u.StageInStart, Start: u.Start, End: u.End,
+			Failed: a.Outcome != taskqueue.Succeeded, StageIn: u.StageInStart, Start: u.Start, End: u.End,
 			StageOut: u.StageOutEnd, BytesRead: u.BytesStaged + u.BytesCached, BytesCached: u.BytesCached,
 			CacheHits: u.CacheHits, StagedAhead: time.Duration(w.ahead), CPU: u.End.Sub(u.Start),
 		})

@@ -6,10 +6,10 @@ import (
 	"slices"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/history"
 	"fairway/internal/sim"
 	"fairway/internal/sim/experiment"
+	"fairway/internal/taskqueue"
 )
 
 // ErrNothing is that of a run in which no attempt has ended.
@@ -136,9 +136,9 @@ func (m *Model) describe(o *observed, begin time.Time) {
 				there[f.LFN] = true
 				m.files = append(m.files, sim.RecordedFile{LFN: f.LFN, Size: f.Size})
 			}
-			access := dispatch.AccessLink
+			access := taskqueue.AccessLink
 			if f.Streamed {
-				access = dispatch.AccessStream
+				access = taskqueue.AccessStream
 			}
 			r.Reads, r.Access = append(r.Reads, f.LFN), append(r.Access, access)
 		}

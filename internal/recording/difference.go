@@ -8,8 +8,8 @@ import (
 	"slices"
 	"strconv"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/taskqueue"
 )
 
 // Difference is the first place where a replay did not decide as recorded.
@@ -33,17 +33,17 @@ func (d *Difference) Error() string {
 // describe names an input so that a person finds it.
 func describe(in any) string {
 	switch in := in.(type) {
-	case dispatch.Sync:
+	case taskqueue.Sync:
 		return fmt.Sprintf("Sync %d of pilot %s", in.Seq, in.Pilot)
-	case dispatch.Refused:
+	case taskqueue.Refused:
 		return "refusal of pilot " + string(in.Pilot)
-	case dispatch.HangUp:
+	case taskqueue.HangUp:
 		return fmt.Sprintf("HangUp of Sync %d of pilot %s", in.Seq, in.Pilot)
-	case dispatch.PilotSubmitted:
+	case taskqueue.PilotSubmitted:
 		return "PilotSubmitted " + in.Launch
-	case dispatch.PilotEnded:
+	case taskqueue.PilotEnded:
 		return "PilotEnded " + in.Launch
-	case dispatch.Published:
+	case taskqueue.Published:
 		return fmt.Sprintf("Published %s version %d", in.File.LFN, in.File.Version)
 	case flow.Happened:
 		return "Happened to job " + in.Event.Name

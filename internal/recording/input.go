@@ -5,41 +5,41 @@ import (
 	"fmt"
 	"reflect"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/taskqueue"
 )
 
 // All inputs that there are.
 var (
-	dispatchInputs = []dispatch.Input{
-		dispatch.SetRun{},
-		dispatch.SetShares{},
-		dispatch.SetKept{},
-		dispatch.HoldJobs{},
-		dispatch.CompleteRun{},
-		dispatch.ReadersKnown{},
-		dispatch.StopRun{},
-		dispatch.RetireRun{},
-		dispatch.KeepResults{},
-		dispatch.ReleaseRun{},
-		dispatch.LookFor{},
-		dispatch.ForgetResults{},
-		dispatch.AddFiles{},
-		dispatch.Submit{},
-		dispatch.Sync{},
-		dispatch.HangUp{},
-		dispatch.Refused{},
-		dispatch.Cancel{},
-		dispatch.RetryJobs{},
-		dispatch.Prioritize{},
-		dispatch.SetSite{},
-		dispatch.PilotSubmitted{},
-		dispatch.PilotEnded{},
-		dispatch.LoseFiles{},
-		dispatch.Published{},
-		dispatch.Removed{},
-		dispatch.Stop{},
-		dispatch.Tick{},
+	dispatchInputs = []taskqueue.Input{
+		taskqueue.SetRun{},
+		taskqueue.SetShares{},
+		taskqueue.SetKept{},
+		taskqueue.HoldJobs{},
+		taskqueue.CompleteRun{},
+		taskqueue.ReadersKnown{},
+		taskqueue.StopRun{},
+		taskqueue.RetireRun{},
+		taskqueue.KeepResults{},
+		taskqueue.ReleaseRun{},
+		taskqueue.LookFor{},
+		taskqueue.ForgetResults{},
+		taskqueue.AddFiles{},
+		taskqueue.Submit{},
+		taskqueue.Sync{},
+		taskqueue.HangUp{},
+		taskqueue.Refused{},
+		taskqueue.Cancel{},
+		taskqueue.RetryJobs{},
+		taskqueue.Prioritize{},
+		taskqueue.SetSite{},
+		taskqueue.PilotSubmitted{},
+		taskqueue.PilotEnded{},
+		taskqueue.LoseFiles{},
+		taskqueue.Published{},
+		taskqueue.Removed{},
+		taskqueue.Stop{},
+		taskqueue.Tick{},
 	}
 	flowInputs = []flow.Input{flow.Arrived{}, flow.Closed{}, flow.Happened{}, flow.Tick{}}
 )

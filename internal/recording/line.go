@@ -89,28 +89,28 @@ func records(from []taskqueue.Record) []record {
 
 // dispatchEffects and flowEffects are the effects without what is empty.
 type dispatchEffects struct {
-	Persist []record              `json:",omitempty"`
-	Replies []dispatch.Reply      `json:",omitempty"`
-	Start   []dispatch.Start      `json:",omitempty"`
-	Stop    []string              `json:",omitempty"`
-	Publish []dispatch.StoredFile `json:",omitempty"`
-	Remove  []string              `json:",omitempty"`
-	Events  []dispatch.Event      `json:",omitempty"`
-	WakeAt  time.Time             `json:",omitzero"`
+	Persist []record               `json:",omitempty"`
+	Replies []taskqueue.Reply      `json:",omitempty"`
+	Start   []taskqueue.Start      `json:",omitempty"`
+	Stop    []string               `json:",omitempty"`
+	Publish []taskqueue.StoredFile `json:",omitempty"`
+	Remove  []string               `json:",omitempty"`
+	Events  []taskqueue.Event      `json:",omitempty"`
+	WakeAt  time.Time              `json:",omitzero"`
 }
 
 type flowEffects struct {
-	AddFiles []dispatch.ExistingFile `json:",omitempty"`
-	Submit   []flow.NewJob           `json:",omitempty"`
-	Known    []string                `json:",omitempty"` // ReadersKnown
-	Persist  []record                `json:",omitempty"`
-	Final    []string                `json:",omitempty"`
-	WakeAt   time.Time               `json:",omitzero"`
-	Finished bool                    `json:",omitempty"`
-	Notes    []string                `json:",omitempty"`
+	AddFiles []taskqueue.ExistingFile `json:",omitempty"`
+	Submit   []flow.NewJob            `json:",omitempty"`
+	Known    []string                 `json:",omitempty"` // ReadersKnown
+	Persist  []record                 `json:",omitempty"`
+	Final    []string                 `json:",omitempty"`
+	WakeAt   time.Time                `json:",omitzero"`
+	Finished bool                     `json:",omitempty"`
+	Notes    []string                 `json:",omitempty"`
 }
 
-func encodeDispatch(e *dispatch.Effects) (json.RawMessage, error) {
+func encodeDispatch(e *taskqueue.Effects) (json.RawMessage, error) {
 	return json.Marshal(dispatchEffects{
 		records(e.Persist), e.Replies, e.Start, e.Stop, e.Publish, e.Remove, e.Events, e.WakeAt,
 	})

@@ -17,6 +17,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/taskqueue"
 )
 
 const workflow = `
@@ -51,7 +52,7 @@ func perform(t *testing.T, path string, limit int64) *Writer {
 	}
 	writer.Load(nil, &effects)
 	at := time.Date(2026, time.November, 21, 12, 0, 0, 0, time.FixedZone("", 3600))
-	dispatched := func(in dispatch.Input) {
+	dispatched := func(in taskqueue.Input) {
 		at = at.Add(time.Second)
 		effects, err := jobs.Step(at, in)
 		writer.Dispatch(at, in, &effects, err)
@@ -63,14 +64,14 @@ func perform(t *testing.T, path string, limit int64) *Writer {
 		return effects
 	}
 	arrived := flowed(flow.Arrived{Input: "texts", Files: []flow.InputFile{
-		{ExistingFile: dispatch.ExistingFile{LFN: "in/a.txt", PFN: "/ä", Size: 3, Identity: "1"}},
+		{ExistingFile: taskqueue.ExistingFile{LFN: "in/a.txt", PFN: "/ä", Size: 3, Identity: "1"}},
 	}})
-	dispatched(dispatch.SetRun{Run: dispatch.Run{ID: 1, Name: "small"}})
-	dispatched(dispatch.AddFiles{Run: 1, Files: arrived.AddFiles})
-	dispatched(dispatch.Submit{Run: 1, Jobs: []dispatch.Job{arrived.Submit[0].Job}})
-	dispatched(dispatch.Submit{Run: 1, Jobs: []dispatch.Job{arrived.Submit[0].Job}}) // refused
-	dispatched(dispatch.Sync{
-		Pilot: "p", Seq: 1, Full: true, Hello: &dispatch.PilotInfo{Host: "h", Has: dispatch.Resources{MilliCPUs: 1000}},
+	dispatched(taskqueue.SetRun{Run: taskqueue.Run{ID: 1, Name: "small"}})
+	dispatched(taskqueue.AddFiles{Run: 1, Files: arrived.AddFiles})
+	dispatched(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{arrived.Submit[0].Job}})
+	dispatched(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{arrived.Submit[0].Job}}) // refused
+	dispatched(taskqueue.Sync{
+		Pilot: "p", Seq: 1, Full: true, Hello: &taskqueue.PilotInfo{Host: "h", Has: taskqueue.Resources{MilliCPUs: 1000}},
 	})
 	flowed(flow.Closed{Input: "texts"})
 	return writer

@@ -10,7 +10,6 @@ import (
 	"os"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/taskqueue"
 )
@@ -86,7 +85,7 @@ func (w *Writer) seekEnd() (int64, error) {
 
 // Load notes that the cores were loaded from records, with what dispatch wants
 // done first.
-func (w *Writer) Load(from []taskqueue.Record, effects *dispatch.Effects) {
+func (w *Writer) Load(from []taskqueue.Record, effects *taskqueue.Effects) {
 	if !w.open() {
 		return
 	}
@@ -99,7 +98,7 @@ func (w *Writer) Load(from []taskqueue.Record, effects *dispatch.Effects) {
 }
 
 // Dispatch notes a step of dispatch and what came of it.
-func (w *Writer) Dispatch(at time.Time, in dispatch.Input, effects *dispatch.Effects, refused error) {
+func (w *Writer) Dispatch(at time.Time, in taskqueue.Input, effects *taskqueue.Effects, refused error) {
 	if w.open() {
 		w.step(&line{At: at, Dispatch: kindOf(in)}, in, refused,
 			func() (json.RawMessage, error) { return encodeDispatch(effects) })

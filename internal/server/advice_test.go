@@ -10,9 +10,9 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
+	"fairway/internal/taskqueue"
 	"fairway/test/files"
 )
 
@@ -78,7 +78,7 @@ steps:
   fourth: {reads: [raw/a, three], writes: four, command: wc -c raw/a > four, retry: {attempts: 1}}
 `, filepath.Join(root, "in/a")), nil)
 	r.config.System = realPilots(t, 5*size/2)
-	r.config.Site = dispatch.Site{MaxPilots: 1, Pilot: dispatch.Resources{MilliCPUs: 1000}}
+	r.config.Site = taskqueue.Site{MaxPilots: 1, Pilot: taskqueue.Resources{MilliCPUs: 1000}}
 	r.mustSucceed()
 	if got := r.result("four"); !strings.HasPrefix(got, fmt.Sprint(size)) {
 		t.Errorf("the last job found %q", got)

@@ -11,11 +11,11 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/storage/storagetest"
+	"fairway/internal/taskqueue"
 	"fairway/test/files"
 )
 
@@ -66,7 +66,7 @@ func apart(t *testing.T, namespace, hidden, place string) Site {
 	t.Helper()
 	node := t.TempDir()
 	return Site{
-		Site: dispatch.Site{Name: "cluster", MaxPilots: 2, Pilot: dispatch.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30}},
+		Site: taskqueue.Site{Name: "cluster", MaxPilots: 2, Pilot: taskqueue.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30}},
 		System: func(folders folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
 			return batch.NewLocal(batch.LocalConfig{
 				State: folders.ID, LogDir: node,

@@ -7,7 +7,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"fairway/internal/access"
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -36,9 +36,9 @@ func TestAssignmentsFitIntoMessages(t *testing.T) {
 				Lfn: lfn, Version: 1 << 31, Pattern: true, CacheOnly: true, Ticket: bytesOf(64),
 			})
 		}
-		n := dispatch.MaxAssignment / (2*length + 1000 + length + 200) // files at the limit
-		if size := proto.Size(a) / files * n; size > dispatch.MaxAssignment ||
-			dispatch.MaxAssignment > access.MaxAnswer-32<<20 {
+		n := taskqueue.MaxAssignment / (2*length + 1000 + length + 200) // files at the limit
+		if size := proto.Size(a) / files * n; size > taskqueue.MaxAssignment ||
+			taskqueue.MaxAssignment > access.MaxAnswer-32<<20 {
 			t.Errorf("names of %d bytes: %d files of each kind take %d bytes", length, n, size)
 		}
 	}

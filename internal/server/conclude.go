@@ -9,7 +9,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
@@ -60,9 +59,9 @@ func (r *run) outcome(c *state.Cores, failure error) Outcome {
 	}
 	view, _ := c.Dispatch.Run(c.Run)
 	totals := &view.Totals
-	good := totals.ByState[dispatch.Done]
+	good := totals.ByState[taskqueue.Done]
 	if r.config.Workflow.Open() { // failures of before were told to those who submitted the jobs
-		good += totals.ByState[dispatch.Failed] + totals.ByState[dispatch.Blocked] + totals.ByState[dispatch.Cancelled]
+		good += totals.ByState[taskqueue.Failed] + totals.ByState[taskqueue.Blocked] + totals.ByState[taskqueue.Cancelled]
 	}
 	done := good == totals.Jobs && c.Tally.Finished
 	for _, refused := range c.Flow.Refused() {
@@ -80,23 +79,23 @@ func (r *run) outcome(c *state.Cores, failure error) Outcome {
 }
 
 // unfinished says what is left when nothing failed and yet not all is done.
-func unfinished(c *state.Cores, totals *dispatch.Totals) string {
-	count := func(state dispatch.State) int { return totals.ByState[state] }
+func unfinished(c *state.Cores, totals *taskqueue.Totals) string {
+	count := func(state taskqueue.State) int { return totals.ByState[state] }
 	switch {
-	case count(dispatch.Failed) > 0:
-		return fmt.Sprintf("jobs that failed: %d; `fairway jobs --state failed` lists them", count(dispatch.Failed))
-	case count(dispatch.Cancelled) > 0:
+	case count(taskqueue.Failed) > 0:
+		return fmt.Sprintf("jobs that failed: %d; `fairway jobs --state failed` lists them", count(taskqueue.Failed))
+	case count(taskqueue.Cancelled) > 0:
 		return fmt.Sprintf("jobs that were cancelled: %d; `fairway retry JOB` and `fairway run` let one run after all",
-			count(dispatch.Cancelled))
+			count(taskqueue.Cancelled))
 	}
 	for _, held := range c.Flow.Held(1) {
 		return fmt.Sprintf("nothing can run any more, though not all jobs were made: %s: %s", held.Job, held.Reason)
 	}
-	if count(dispatch.Blocked) > 0 {
+	if count(taskqueue.Blocked) > 0 {
 		for job := range c.Dispatch.Jobs(c.Run, 0) {
-			if job.State == dispatch.Blocked {
+			if job.State == taskqueue.Blocked {
 				return fmt.Sprintf("jobs that cannot run: %d; the first is %s: %s; `fairway run` tries again",
-					count(dispatch.Blocked), job.Name, job.Reason)
+					count(taskqueue.Blocked), job.Name, job.Reason)
 			}
 		}
 	}
@@ -133,9 +132,9 @@ func (r *run) endRecord(c *state.Cores, outcome *Outcome) (taskqueue.Record, err
 
 // atRest reports whether no attempt is under way, so that the next one who
 // loads the jobs finds them in the same states.
-func atRest(steps []dispatch.StepTotals) bool {
-	return !slices.ContainsFunc(steps, func(s dispatch.StepTotals) bool {
-		return s.ByState[dispatch.Assigned]+s.ByState[dispatch.Running] > 0
+func atRest(steps []taskqueue.StepTotals) bool {
+	return !slices.ContainsFunc(steps, func(s taskqueue.StepTotals) bool {
+		return s.ByState[taskqueue.Assigned]+s.ByState[taskqueue.Running] > 0
 	})
 }
 
@@ -173,7 +172,7 @@ func (r *run) tidy(succeeded bool) {
 	for _, result := range kept {
 		needed.Add(result.PFNs...)
 	}
-	records := convert.Each(gone, func(r dispatch.UnusedResult) taskqueue.Record { return r.Record })
+	records := convert.Each(gone, func(r taskqueue.UnusedResult) taskqueue.Record { return r.Record })
 	err := s.records.Apply(context.Background(), records)
 	if err == nil && succeeded {
 		err = r.results.Tidy(c, r.config.KeepResults)
@@ -191,7 +190,7 @@ func (r *run) tidy(succeeded bool) {
 
 // oldest parts results, oldest first, into those that go and the last ones, of
 // which keep stay.
-func oldest(results []dispatch.UnusedResult, keep int) (gone, kept []dispatch.UnusedResult) {
+func oldest(results []taskqueue.UnusedResult, keep int) (gone, kept []taskqueue.UnusedResult) {
 	at := max(0, len(results)-keep)
 	return results[:at], results[at:]
 }
@@ -199,7 +198,7 @@ func oldest(results []dispatch.UnusedResult, keep int) (gone, kept []dispatch.Un
 // removeLogs removes the logs of results that are no longer kept. What is known
 // of how they were made stays until the run is forgotten: it tells why their jobs
 // ran again.
-func (s *Server) removeLogs(ctx context.Context, gone []dispatch.UnusedResult) error {
+func (s *Server) removeLogs(ctx context.Context, gone []taskqueue.UnusedResult) error {
 	if len(gone) == 0 {
 		return nil
 	}
@@ -211,7 +210,7 @@ func (s *Server) removeLogs(ctx context.Context, gone []dispatch.UnusedResult) e
 	for i := range gone {
 		without[state.ProvenanceKey(gone[i].Job, gone[i].Record.Key)] = true
 	}
-	var unwanted []dispatch.AttemptID
+	var unwanted []taskqueue.AttemptID
 	for _, r := range records {
 		if !without[r.Key] {
 			continue
@@ -220,7 +219,7 @@ func (s *Server) removeLogs(ctx context.Context, gone []dispatch.UnusedResult) e
 		if err := proto.Unmarshal(r.Body, p); err != nil {
 			return fmt.Errorf("record %s %q: %w", state.ProvenanceTable, r.Key, err)
 		}
-		unwanted = append(unwanted, dispatch.AttemptID(p.GetAttempt().GetAttempt()))
+		unwanted = append(unwanted, taskqueue.AttemptID(p.GetAttempt().GetAttempt()))
 	}
 	return state.Logs(s.folders.Logs).Remove(unwanted)
 }

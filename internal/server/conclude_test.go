@@ -3,11 +3,11 @@ package server
 import (
 	"testing"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 func TestOldestResultsGoFirst(t *testing.T) {
-	results := []dispatch.UnusedResult{{PFNs: []string{"a"}}, {PFNs: []string{"b"}}, {PFNs: []string{"c"}}}
+	results := []taskqueue.UnusedResult{{PFNs: []string{"a"}}, {PFNs: []string{"b"}}, {PFNs: []string{"c"}}}
 	for keep, want := range map[int]int{0: 3, 2: 1, 3: 0, 100: 0} {
 		gone, kept := oldest(results, keep)
 		if len(gone) != want || len(kept) != 3-want || want == 1 && gone[0].PFNs[0] != "a" {

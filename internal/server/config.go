@@ -55,7 +55,7 @@ type Config struct {
 	// Account is to whom the run belongs. A run of a Lasting server gets it with its submission.
 	Account taskqueue.Account
 
-	// Scope says which runs of a Lasting server share results (dispatch.Run). A run gets it with its
+	// Scope says which runs of a Lasting server share results (taskqueue.Run). A run gets it with its
 	// submission.
 	Scope string
 	// NoReuse has the run take no result of another run, and where runs share results leave none to
@@ -100,7 +100,7 @@ type Config struct {
 
 	// Site is the name and the limits of the pilots that System starts; a zero
 	// MaxPilots means one.
-	Site dispatch.Site
+	Site taskqueue.Site
 	// System makes the batch system that starts pilots for the server at an
 	// address (unix:PATH), with the folders of the workflow. Nil: there are pilots
 	// at Sites only.
@@ -156,7 +156,7 @@ type Config struct {
 
 // Site is a batch system whose pilots reach the server over a network.
 type Site struct {
-	dispatch.Site
+	taskqueue.Site
 	// Poll is the least time between two questions for the status; 0: batch.DefaultEvery.
 	Poll time.Duration
 	// System makes the batch system, with the folders of the workflow. By way it gets

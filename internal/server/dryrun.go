@@ -157,7 +157,7 @@ func (o *opened) rehearse(
 	c := &loaded.Runs[0]
 	r := loop.Rehearse(*c, config.Sched, config.Log)
 	defer r.Close()
-	begin := &loop.Request{Flow: []flow.Input{flow.Tick{}}, Dispatch: []dispatch.Input{config.setRun(c.Run)}}
+	begin := &loop.Request{Flow: []flow.Input{flow.Tick{}}, Dispatch: []taskqueue.Input{config.setRun(c.Run)}}
 	var mu sync.Mutex // guards o.notes
 	note := func(text string) {
 		mu.Lock()
@@ -167,7 +167,7 @@ func (o *opened) rehearse(
 		}
 	}
 	if o.lost = publish.LostFiles(ctx, at, slices.Collect(c.Dispatch.Stored), note); len(o.lost) > 0 {
-		begin.Dispatch = append(begin.Dispatch, dispatch.LoseFiles{Files: o.lost})
+		begin.Dispatch = append(begin.Dispatch, taskqueue.LoseFiles{Files: o.lost})
 	}
 	if o.decision == runOn {
 		begin.Dispatch = append(begin.Dispatch, o.run.DeferredInputs()...)
@@ -214,7 +214,7 @@ func (o *opened) plan(c *state.Cores) *Plan {
 	for job := range c.Dispatch.Jobs(c.Run, 0) {
 		detail, _ := c.Dispatch.Detail(job.ID)
 		planned := o.planned(&outlook, &detail)
-		if planned.Runs && slices.ContainsFunc(detail.Writes, func(w dispatch.FileView) bool { return w.Temporary }) {
+		if planned.Runs && slices.ContainsFunc(detail.Writes, func(w taskqueue.FileView) bool { return w.Temporary }) {
 			temporary++
 		}
 		if planned.Runs && o.decision == runDone {
@@ -233,14 +233,14 @@ func (o *opened) plan(c *state.Cores) *Plan {
 // when their turn comes, and those that run again since their outputs were lost.
 type outlook struct {
 	core         *dispatch.Core
-	reuse, again map[dispatch.JobID]bool
+	reuse, again map[taskqueue.JobID]bool
 }
 
-func (o *outlook) runs(job dispatch.JobID, state dispatch.State) bool {
-	return o.again[job] || state != dispatch.Done && !o.reuse[job]
+func (o *outlook) runs(job taskqueue.JobID, state taskqueue.State) bool {
+	return o.again[job] || state != taskqueue.Done && !o.reuse[job]
 }
 
-func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
+func (o *opened) planned(outlook *outlook, job *taskqueue.JobDetail) PlannedJob {
 	p := PlannedJob{
 		Name: job.Name, Step: job.Step, Runs: outlook.runs(job.ID, job.State),
 		MilliCPUs: job.Needs.MilliCPUs, Priority: job.Priority,
@@ -259,11 +259,11 @@ func (o *opened) planned(outlook *outlook, job *dispatch.JobDetail) PlannedJob {
 		p.Why = "its command and inputs are as in an earlier run"
 	case !p.Runs:
 		p.Why = "it is done"
-	case outlook.again[job.ID], job.Committed != 0 && job.State != dispatch.Failed && job.State != dispatch.Cancelled:
+	case outlook.again[job.ID], job.Committed != 0 && job.State != taskqueue.Failed && job.State != taskqueue.Cancelled:
 		p.Why = o.whyAgain(job)
-	case job.State == dispatch.Failed:
+	case job.State == taskqueue.Failed:
 		p.Why = "it failed: " + job.Reason
-	case job.State == dispatch.Cancelled:
+	case job.State == taskqueue.Cancelled:
 		p.Runs, p.Why = false, "it was cancelled"
 	case o.decision == runNew:
 		p.Why = "it was never run"
@@ -284,14 +284,14 @@ const (
 )
 
 // hasLost reports whether a file that the job writes was stored and is lost.
-func (o *opened) hasLost(job *dispatch.JobDetail) bool {
-	return slices.ContainsFunc(job.Writes, func(w dispatch.FileView) bool {
-		return slices.ContainsFunc(o.lost, func(l dispatch.LostFile) bool { return l.File.LFN == w.File.LFN })
+func (o *opened) hasLost(job *taskqueue.JobDetail) bool {
+	return slices.ContainsFunc(job.Writes, func(w taskqueue.FileView) bool {
+		return slices.ContainsFunc(o.lost, func(l taskqueue.LostFile) bool { return l.File.LFN == w.File.LFN })
 	})
 }
 
 // whyAgain tells why a job that was done is to run once more.
-func (o *opened) whyAgain(job *dispatch.JobDetail) string {
+func (o *opened) whyAgain(job *taskqueue.JobDetail) string {
 	if o.hasLost(job) {
 		return fileLost
 	}
@@ -300,7 +300,7 @@ func (o *opened) whyAgain(job *dispatch.JobDetail) string {
 
 // why tells what has a job run: what differs from its earlier result, or that
 // something it reads is written by a job that runs.
-func (o *outlook) why(job *dispatch.JobDetail, earlier *wire.Provenance) string {
+func (o *outlook) why(job *taskqueue.JobDetail, earlier *wire.Provenance) string {
 	var written []string // by jobs that run
 	for i := range job.Reads {
 		file := &job.Reads[i]

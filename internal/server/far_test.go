@@ -16,11 +16,11 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
+	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
 	"fairway/test/files"
 )
@@ -35,7 +35,7 @@ const nodeVariable = "SERVER_TEST_NODE"
 // files. What the files hold is seen.
 func farPilots(seen func(access.Connection)) Site {
 	return Site{
-		Site: dispatch.Site{Name: "cluster", MaxPilots: 2, Pilot: dispatch.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 20}},
+		Site: taskqueue.Site{Name: "cluster", MaxPilots: 2, Pilot: taskqueue.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 20}},
 		System: func(folders folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
 			return batch.NewLocal(batch.LocalConfig{
 				State: folders.ID, LogDir: folders.Pilots, Command: []string{os.Args[0]},

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
+	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
 	"fairway/test/files"
 )
@@ -23,7 +23,7 @@ import (
 // impatientPilots are processes that reach the server over TLS, with a short lease.
 func impatientPilots() Site {
 	return Site{
-		Site: dispatch.Site{Name: "cluster", MaxPilots: 2, Pilot: dispatch.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 20}},
+		Site: taskqueue.Site{Name: "cluster", MaxPilots: 2, Pilot: taskqueue.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 20}},
 		System: func(folders folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
 			return batch.NewLocal(batch.LocalConfig{
 				State: folders.ID, LogDir: folders.Pilots, Command: []string{os.Args[0]},

@@ -475,7 +475,7 @@ func (s *Server) handOver(
 		return nil, nil, err
 	}
 	begun, err = s.inbox.Begin(ctx, r.room, &loop.Request{
-		Records: []taskqueue.Record{run, submitted}, Dispatch: []dispatch.Input{r.config.setRun(id)},
+		Records: []taskqueue.Record{run, submitted}, Dispatch: []taskqueue.Input{r.config.setRun(id)},
 		Flow: []flow.Input{flow.Tick{}},
 	})
 	if err == nil {
@@ -623,8 +623,8 @@ const fewRuns = 1000
 
 // liveStanding is how a run stands of which there are rooms.
 type liveStanding struct {
-	totals   *dispatch.Totals // nil: it was retired meanwhile
-	underway *state.Run       // its record, with its problems; nil if it is not under way
+	totals   *taskqueue.Totals // nil: it was retired meanwhile
+	underway *state.Run        // its record, with its problems; nil if it is not under way
 }
 
 // standings are those of all runs in the core, by one question to the loop.
@@ -673,7 +673,7 @@ func (s *Server) standing(
 		}
 	}
 	standing := &api.RunStanding{Run: run, Results: publish.ShownPlace(run.Results, s.layoutOf(id))}
-	standing.Totals = dispatch.Summed(run.Totals)
+	standing.Totals = taskqueue.Summed(run.Totals)
 	if live != nil && live.totals != nil {
 		standing.Totals = *live.totals
 	}

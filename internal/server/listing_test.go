@@ -9,10 +9,10 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/test/files"
 )
@@ -118,9 +118,9 @@ func TestListingReadsPages(t *testing.T) {
 }
 
 func TestNoTotalsWhileAttemptsAreUnderWay(t *testing.T) {
-	var resting, running dispatch.StepTotals
-	resting.ByState[dispatch.Done], running.ByState[dispatch.Running] = 1, 1
-	if !atRest([]dispatch.StepTotals{resting}) || atRest([]dispatch.StepTotals{resting, running}) {
+	var resting, running taskqueue.StepTotals
+	resting.ByState[taskqueue.Done], running.ByState[taskqueue.Running] = 1, 1
+	if !atRest([]taskqueue.StepTotals{resting}) || atRest([]taskqueue.StepTotals{resting, running}) {
 		t.Error("a running attempt counts as at rest")
 	}
 }
@@ -135,7 +135,7 @@ func TestManyJobsOfAnEndedRunAreAskedAbout(t *testing.T) {
 	}
 	records := filepath.Join(root, folder.StateFolder, folder.StoreFile)
 	for number := range uint32(4) {
-		id := dispatch.NewJobID(v.ID(), number+1)
+		id := taskqueue.NewJobID(v.ID(), number+1)
 		err := v.Query(t.Context(), id, func(c *state.Cores) {
 			if n := c.Tally.Attempts.Count(id); n != 1 {
 				t.Errorf("job %d has %d attempts", number+1, n)

@@ -19,12 +19,12 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -51,7 +51,7 @@ func beBesieged(root string) {
 		panic(err)
 	}
 	s, err := Open(context.Background(), Config{Workflow: w, Folder: root, Listen: "127.0.0.1:0", Sites: []Site{{
-		Site: dispatch.Site{Name: "cluster", MaxPilots: 1},
+		Site: taskqueue.Site{Name: "cluster", MaxPilots: 1},
 		System: func(folder.Layout, func(string, any) (launch.Way, error)) (batch.System, error) {
 			return idleSystem{}, nil
 		},

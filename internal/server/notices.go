@@ -6,7 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/notice"
 	"fairway/internal/server/state"
 	"fairway/internal/taskqueue"
@@ -76,7 +75,7 @@ func (s *Server) stands(ctx context.Context, r *run) (stands bool) {
 	_ = r.inbox.Query(ctx, func(c *state.Cores) {
 		view, _ := c.Dispatch.Run(c.Run)
 		n := &view.Totals.ByState
-		stands = n[dispatch.Ready] > 0 && n[dispatch.Running]+n[dispatch.Assigned] == 0
+		stands = n[taskqueue.Ready] > 0 && n[taskqueue.Running]+n[taskqueue.Assigned] == 0
 	})
 	return stands
 }

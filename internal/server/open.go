@@ -44,7 +44,7 @@ type opened struct {
 	inputs   []state.Input
 	now      map[string][]flow.InputFile // of inputs, by name; of open ones if all were closed before
 	earlier  state.EarlierResults        // of a rehearsal
-	lost     []dispatch.LostFile         // of a rehearsal: what was stored and is lost
+	lost     []taskqueue.LostFile        // of a rehearsal: what was stored and is lost
 	notes    []string                    // of a rehearsal: servers that did not answer
 	spooled  []*wire.AttemptRef          // of a rehearsal: jobs of which a pilot kept a success
 	// elsewhere are inputs, by name, that hold what they held in the last run, but
@@ -305,8 +305,8 @@ func (o *opened) runID() taskqueue.RunID {
 }
 
 // setRun begins a run, or has it go on.
-func (c *Config) setRun(run taskqueue.RunID) dispatch.Input {
-	return dispatch.SetRun{Run: dispatch.Run{
+func (c *Config) setRun(run taskqueue.RunID) taskqueue.Input {
+	return taskqueue.SetRun{Run: taskqueue.Run{
 		ID: run, Name: c.Workflow.Name, Account: c.Account, Limits: c.Workflow.Limits, Scope: c.Scope, NoReuse: c.NoReuse,
 		KeepGoing: c.KeepGoing || c.Workflow.Open(),
 	}}
@@ -317,7 +317,7 @@ func (c *Config) setRun(run taskqueue.RunID) dispatch.Input {
 func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) error {
 	workflow := o.flow.Workflow()
 	var records []taskqueue.Record
-	var unwanted []dispatch.AttemptID
+	var unwanted []taskqueue.AttemptID
 	if o.decision == runChanged {
 		var err error
 		if records, unwanted, err = forget(ctx, o.store, o.rerun); err != nil {
@@ -356,7 +356,7 @@ func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) err
 // kept.
 func forget(
 	ctx context.Context, s state.Source, again rerun,
-) (records []taskqueue.Record, unwanted []dispatch.AttemptID, err error) {
+) (records []taskqueue.Record, unwanted []taskqueue.AttemptID, err error) {
 	jobs, err := state.LoadTables(ctx, s, dispatch.Tables())
 	if err != nil {
 		return nil, nil, err

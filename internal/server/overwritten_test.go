@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
 	"fairway/internal/taskqueue"
@@ -92,7 +91,7 @@ func testOverwritten(t *testing.T, cache pilot.CacheConfig, text, name, workflow
 	path := filepath.Join(inputs, "in", name)
 	p := startServiceAs(t, t.TempDir(), nil, func(c *Config) {
 		c.System = pilotsWithCache(t, cache)
-		c.Site = dispatch.Site{MaxPilots: 1, Pilot: dispatch.Resources{MilliCPUs: 1000}}
+		c.Site = taskqueue.Site{MaxPilots: 1, Pilot: taskqueue.Resources{MilliCPUs: 1000}}
 	})
 	defer p.stop()
 	before := filepath.Join(inputs, "before.sh")
@@ -131,7 +130,7 @@ func TestFilesOfUnknownTimeGiveNoResultToOtherRuns(t *testing.T) {
 	defer server.Close()
 	p := startServiceAs(t, t.TempDir(), nil, func(c *Config) {
 		c.System = pilotsWithCache(t, pilot.CacheConfig{Mode: pilot.CachePilot, MaxSpace: 1 << 30})
-		c.Site = dispatch.Site{MaxPilots: 1, Pilot: dispatch.Resources{MilliCPUs: 1000}}
+		c.Site = taskqueue.Site{MaxPilots: 1, Pilot: taskqueue.Resources{MilliCPUs: 1000}}
 	})
 	defer p.stop()
 	text := fmt.Sprintf(`

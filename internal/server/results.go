@@ -7,7 +7,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/api"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
@@ -35,7 +34,7 @@ func (s *Server) watchResults(ctx context.Context) {
 // whose time is over, and the oldest of those that no group has promised to keep, where there are a
 // twentieth more than the limit. So it looks through all of them once for many that go.
 func (s *Server) cutResults(ctx context.Context) {
-	var gone []dispatch.UnusedResult
+	var gone []taskqueue.UnusedResult
 	at := s.keeping.now()
 	err := s.inbox.Query(ctx, func(c *state.Cores) {
 		keep := s.config.UnusedResults
@@ -66,7 +65,7 @@ func (s *Server) recordKeeping(ctx context.Context) error {
 
 // tellResults adds to what a removal tells which results the run names, and what would keep them.
 func (s *Server) tellResults(ctx context.Context, removed *api.RemovedRun) error {
-	var named []dispatch.NamedResult
+	var named []taskqueue.NamedResult
 	err := s.inbox.Query(ctx, func(c *state.Cores) { named = c.Dispatch.NamedBy(removed.Run, state.Now()) })
 	if err != nil {
 		return err
@@ -97,8 +96,8 @@ func (s *Server) shownRun(ctx context.Context, id taskqueue.RunID) (string, erro
 }
 
 // forgetResults has the core forget results, unless a job has taken them meanwhile.
-func (s *Server) forgetResults(ctx context.Context, results []dispatch.UnusedResult) error {
-	attempts := make([]dispatch.AttemptID, len(results)) // that made them; 0: not known
+func (s *Server) forgetResults(ctx context.Context, results []taskqueue.UnusedResult) error {
+	attempts := make([]taskqueue.AttemptID, len(results)) // that made them; 0: not known
 	for i := range results {
 		key := state.ProvenanceKey(results[i].Job, results[i].Record.Key)
 		records, err := s.records.LoadPart(ctx, state.ProvenanceTable, 0, key, key+"\x00", 1)
@@ -110,10 +109,10 @@ func (s *Server) forgetResults(ctx context.Context, results []dispatch.UnusedRes
 			if err := proto.Unmarshal(r.Body, p); err != nil {
 				return fmt.Errorf("record %s %q: %w", state.ProvenanceTable, r.Key, err)
 			}
-			attempts[i] = dispatch.AttemptID(p.GetAttempt().GetAttempt())
+			attempts[i] = taskqueue.AttemptID(p.GetAttempt().GetAttempt())
 		}
 	}
-	var unwanted []dispatch.AttemptID
+	var unwanted []taskqueue.AttemptID
 	err := s.inbox.Deliver(ctx, func() *loop.Request {
 		return &loop.Request{Prepare: func(c *state.Cores, r *loop.Request) error {
 			unwanted = nil
@@ -131,7 +130,7 @@ func (s *Server) forgetResults(ctx context.Context, results []dispatch.UnusedRes
 					unwanted = append(unwanted, attempts[i])
 				}
 			}
-			r.Dispatch = []dispatch.Input{dispatch.ForgetResults{Keys: keys}}
+			r.Dispatch = []taskqueue.Input{taskqueue.ForgetResults{Keys: keys}}
 			return nil
 		}}
 	})

@@ -167,7 +167,7 @@ func (s *Server) retire(ctx context.Context, r *run) error {
 	kept := s.sharing.keep(run.Account, run.Stored)
 	err = s.inbox.Drop(ctx, func() *loop.Request {
 		return &loop.Request{
-			Run: id, Dispatch: []dispatch.Input{dispatch.RetireRun{Run: id, Keep: true, Swept: true}, kept},
+			Run: id, Dispatch: []taskqueue.Input{taskqueue.RetireRun{Run: id, Keep: true, Swept: true}, kept},
 			Records: []taskqueue.Record{record, left},
 		}
 	})
@@ -194,9 +194,9 @@ func (s *Server) keepResults(
 		return 0, err
 	}
 	for from := 1; from <= jobs; from += s.retiring.jobs {
-		in := dispatch.KeepResults{Run: id, From: uint32(from), Jobs: s.retiring.jobs}
+		in := taskqueue.KeepResults{Run: id, From: uint32(from), Jobs: s.retiring.jobs}
 		err := s.inbox.Deliver(ctx, func() *loop.Request {
-			return &loop.Request{Run: id, Dispatch: []dispatch.Input{in}}
+			return &loop.Request{Run: id, Dispatch: []taskqueue.Input{in}}
 		})
 		if err != nil {
 			return 0, fmt.Errorf("keeping the results of run %d: %w", id, err)
@@ -374,7 +374,7 @@ func (s *Server) forget(ctx context.Context, run *state.Run) error {
 	err = s.inbox.Deliver(ctx, func() *loop.Request {
 		return &loop.Request{
 			Records:  []taskqueue.Record{{Table: state.RunTable, Run: run.ID, Key: state.RunKey}, last},
-			Dispatch: []dispatch.Input{kept, dispatch.ReleaseRun{Run: run.ID}},
+			Dispatch: []taskqueue.Input{kept, taskqueue.ReleaseRun{Run: run.ID}},
 		}
 	})
 	if err != nil {
@@ -400,7 +400,7 @@ func (s *Server) releaseResults(ctx context.Context, id taskqueue.RunID) error {
 	}
 	for piece := range slices.Chunk(keys, releasedTogether) {
 		err := s.inbox.Deliver(ctx, func() *loop.Request {
-			return &loop.Request{Dispatch: []dispatch.Input{dispatch.ReleaseRun{Run: id, Results: piece}}}
+			return &loop.Request{Dispatch: []taskqueue.Input{taskqueue.ReleaseRun{Run: id, Results: piece}}}
 		})
 		if err != nil {
 			return err
@@ -436,6 +436,6 @@ func (s *Server) removeLogsOf(ctx context.Context, id taskqueue.RunID) error {
 	if err != nil {
 		return err
 	}
-	attempts = slices.DeleteFunc(attempts, func(a dispatch.AttemptID) bool { return kept[a] })
+	attempts = slices.DeleteFunc(attempts, func(a taskqueue.AttemptID) bool { return kept[a] })
 	return state.Logs(s.folders.Logs).Remove(attempts)
 }

@@ -10,6 +10,7 @@ import (
 	"fairway/internal/server/convert"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 )
 
 // surveyFiles finds out, before revive, what became of the files of the runs.
@@ -61,7 +62,7 @@ func (r *run) goOn(core *dispatch.Core) (*loop.Request, error) {
 	}
 	r.begun = true
 	if known := r.room.Flow.ReadersKnown(); len(known) > 0 {
-		request.Dispatch = append(request.Dispatch, dispatch.ReadersKnown{Run: id, LFNs: known})
+		request.Dispatch = append(request.Dispatch, taskqueue.ReadersKnown{Run: id, LFNs: known})
 	}
 	// Inputs may be other files with the contents of before, which pilots are to know
 	// again. In a run that begins again all are fed again.
@@ -74,8 +75,8 @@ func (r *run) goOn(core *dispatch.Core) (*loop.Request, error) {
 			return request, err
 		}
 		request.Records = append(request.Records, records...)
-		existing := convert.Each(files, func(f flow.InputFile) dispatch.ExistingFile { return f.ExistingFile })
-		request.Dispatch = append(request.Dispatch, dispatch.AddFiles{Run: id, Files: existing})
+		existing := convert.Each(files, func(f flow.InputFile) taskqueue.ExistingFile { return f.ExistingFile })
+		request.Dispatch = append(request.Dispatch, taskqueue.AddFiles{Run: id, Files: existing})
 	}
 	return request, nil
 }
@@ -86,10 +87,10 @@ func (s *Server) revivePilots(core *dispatch.Core) *loop.Request {
 	request := &loop.Request{Publish: s.looked.Unpublished}
 	request.Dispatch = append(request.Dispatch, s.sharing.said()...)
 	if why := s.space.held.Load(); why != nil {
-		request.Dispatch = append(request.Dispatch, dispatch.HoldJobs{Why: *why})
+		request.Dispatch = append(request.Dispatch, taskqueue.HoldJobs{Why: *why})
 	}
 	if len(s.looked.Lost) > 0 {
-		request.Dispatch = append(request.Dispatch, dispatch.LoseFiles{Files: s.looked.Lost})
+		request.Dispatch = append(request.Dispatch, taskqueue.LoseFiles{Files: s.looked.Lost})
 	}
 	ends, err := s.pilots.Adopt(context.Background(), core.Launches())
 	if err != nil {
@@ -97,10 +98,10 @@ func (s *Server) revivePilots(core *dispatch.Core) *loop.Request {
 	}
 	request.Dispatch = append(request.Dispatch, ends...)
 	if s.config.System != nil {
-		request.Dispatch = append(request.Dispatch, dispatch.SetSite{Site: s.config.Site})
+		request.Dispatch = append(request.Dispatch, taskqueue.SetSite{Site: s.config.Site})
 	}
 	for i := range s.config.Sites {
-		request.Dispatch = append(request.Dispatch, dispatch.SetSite{Site: s.config.Sites[i].Site})
+		request.Dispatch = append(request.Dispatch, taskqueue.SetSite{Site: s.config.Sites[i].Site})
 	}
 	return request
 }
@@ -114,7 +115,7 @@ func (r *run) carryOut() (*loop.Request, error) {
 	}
 	failed := slices.DeleteFunc(state.FailedJobs(&r.room.Cores), r.opened.run.RetryDeferred)
 	if r.retries && len(failed) > 0 {
-		request.Dispatch = append(request.Dispatch, dispatch.RetryJobs{Jobs: failed})
+		request.Dispatch = append(request.Dispatch, taskqueue.RetryJobs{Jobs: failed})
 	}
 	if len(r.opened.run.Deferred) == 0 {
 		return request, nil

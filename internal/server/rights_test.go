@@ -25,13 +25,13 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/rights"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/server/listen"
 	"fairway/internal/server/people"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/test/files"
 )
@@ -570,7 +570,7 @@ func everyFile(t *testing.T, root string) (names []string) {
 func TestPilotsOfPeople(t *testing.T) {
 	root := t.TempDir()
 	site := Site{
-		Site: dispatch.Site{Name: "cluster", MaxPilots: 2},
+		Site: taskqueue.Site{Name: "cluster", MaxPilots: 2},
 		System: func(folder.Layout, func(string, any) (launch.Way, error)) (batch.System, error) {
 			return idleSystem{}, nil
 		},

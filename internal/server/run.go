@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/api"
 	"fairway/internal/server/feed"
@@ -164,7 +163,7 @@ func (r *run) List(context.Context, *wire.ListJobsRequest) (*wire.ListJobsRespon
 }
 
 // Query is part of api.Run.
-func (r *run) Query(ctx context.Context, job dispatch.JobID, ask func(*state.Cores)) error {
+func (r *run) Query(ctx context.Context, job taskqueue.JobID, ask func(*state.Cores)) error {
 	err := r.inbox.Query(ctx, ask)
 	if !errors.Is(err, loop.ErrEnded) {
 		return err
@@ -287,7 +286,7 @@ func (r *run) goingOn(request *loop.Request) *loop.Request {
 			return err
 		}
 		asked.Records = append(asked.Records, record)
-		asked.Dispatch = append([]dispatch.Input{r.config.setRun(c.Run)}, asked.Dispatch...)
+		asked.Dispatch = append([]taskqueue.Input{r.config.setRun(c.Run)}, asked.Dispatch...)
 		r.opened.run, r.before, r.began = &run, run, time.Now()
 		r.concluded.Store(nil)
 		r.putAway.Store(false)
@@ -318,7 +317,7 @@ func (r *run) close(ctx context.Context, name string) error {
 }
 
 // FindFile is part of api.Control.
-func (r *run) FindFile(ctx context.Context, lfn, file string) (dispatch.ExistingFile, error) {
+func (r *run) FindFile(ctx context.Context, lfn, file string) (taskqueue.ExistingFile, error) {
 	found, err := r.find.Named(ctx, lfn, file)
 	return found.ExistingFile, err
 }

@@ -11,11 +11,11 @@ import (
 	"testing"
 
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/pilot"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/lib/seed"
 	"fairway/test/files"
@@ -26,7 +26,7 @@ import (
 // one is the folder of the state.
 func apartPilots(nodes, place string, most int, mode pilot.CacheMode, change func(*pilot.Config)) Site {
 	return Site{
-		Site: dispatch.Site{Name: "cluster", MaxPilots: most, MinPilots: most, Pilot: dispatch.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30}},
+		Site: taskqueue.Site{Name: "cluster", MaxPilots: most, MinPilots: most, Pilot: taskqueue.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 30}},
 		System: func(folders folder.Layout, way func(string, any) (launch.Way, error)) (batch.System, error) {
 			return batch.NewLocal(batch.LocalConfig{
 				State: folders.ID, LogDir: folders.Pilots, Command: []string{os.Args[0]},

@@ -12,7 +12,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/fairshare"
 	"fairway/internal/server/api"
 	"fairway/internal/server/loop"
@@ -78,28 +77,28 @@ func (s *sharing) read() (changed bool, err error) {
 }
 
 // said is what the core is told after it was loaded.
-func (s *sharing) said() []dispatch.Input {
+func (s *sharing) said() []taskqueue.Input {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var all []dispatch.Input
+	var all []taskqueue.Input
 	if s.file != "" {
-		all = append(all, dispatch.SetShares{Shares: s.people.Shares})
+		all = append(all, taskqueue.SetShares{Shares: s.people.Shares})
 	}
 	for a, bytes := range s.kept {
-		all = append(all, dispatch.SetKept{Account: a, Bytes: bytes})
+		all = append(all, taskqueue.SetKept{Account: a, Bytes: bytes})
 	}
 	return all
 }
 
 // keep counts bytes of an archived run, and returns what the core is to be told.
-func (s *sharing) keep(a taskqueue.Account, bytes int64) dispatch.Input {
+func (s *sharing) keep(a taskqueue.Account, bytes int64) taskqueue.Input {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.kept == nil {
 		s.kept = map[taskqueue.Account]int64{}
 	}
 	s.kept[a] += bytes
-	return dispatch.SetKept{Account: a, Bytes: s.kept[a]}
+	return taskqueue.SetKept{Account: a, Bytes: s.kept[a]}
 }
 
 // lookAtShares reads the file of shares if it has changed, and tells the core.
@@ -128,7 +127,7 @@ func (s *Server) lookAtShares(ctx context.Context) (problem string, err error) {
 
 func (s *Server) tellShares(ctx context.Context) error {
 	return s.inbox.Deliver(ctx, func() *loop.Request {
-		return &loop.Request{Dispatch: []dispatch.Input{dispatch.SetShares{Shares: s.sharing.people.Shares}}}
+		return &loop.Request{Dispatch: []taskqueue.Input{taskqueue.SetShares{Shares: s.sharing.people.Shares}}}
 	})
 }
 

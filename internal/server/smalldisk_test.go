@@ -10,7 +10,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/pilot"
 	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
@@ -55,7 +54,7 @@ func TestResultsGoForOutputsThatNeedTheirRoom(t *testing.T) {
 	root, disk := storesElsewhere(t, 20<<20)
 	p := startServiceAs(t, root, nil, func(c *Config) {
 		c.System = pilotsWithCache(t, pilot.CacheConfig{})
-		c.Site = dispatch.Site{MaxPilots: 1, Pilot: dispatch.Resources{MilliCPUs: 1000}}
+		c.Site = taskqueue.Site{MaxPilots: 1, Pilot: taskqueue.Resources{MilliCPUs: 1000}}
 		c.Dispatch.Retention = time.Hour
 	})
 	defer p.stop()

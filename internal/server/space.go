@@ -14,11 +14,11 @@ import (
 	"connectrpc.com/connect"
 	"golang.org/x/sys/unix"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/quantity"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 )
 
 // The disk of stored outputs is looked at while a server works. That it will be full is foreseen by how
@@ -235,7 +235,7 @@ func (s *Server) forgetFor(ctx context.Context, now time.Time, bytes int64) (fre
 	if bytes <= 0 {
 		return 0, nil
 	}
-	var gone []dispatch.UnusedResult
+	var gone []taskqueue.UnusedResult
 	err = s.inbox.Query(ctx, func(c *state.Cores) { gone = c.Dispatch.Forgettable(now, c.Dispatch.Results(), bytes) })
 	if err == nil && len(gone) > 0 {
 		err = s.forgetResults(ctx, gone)
@@ -295,6 +295,6 @@ func (s *Server) makeRoomAfter(ctx context.Context, said []string) error {
 
 func (s *Server) hold(ctx context.Context, why string) error {
 	return s.inbox.Deliver(ctx, func() *loop.Request {
-		return &loop.Request{Dispatch: []dispatch.Input{dispatch.HoldJobs{Why: why}}}
+		return &loop.Request{Dispatch: []taskqueue.Input{taskqueue.HoldJobs{Why: why}}}
 	})
 }

@@ -17,11 +17,11 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/batch"
 	"fairway/internal/bootstrap"
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/storage/served"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -40,7 +40,7 @@ func farServer(t *testing.T) *Server {
 		t.Fatal(err)
 	}
 	s, err := Open(t.Context(), Config{Workflow: w, Folder: t.TempDir(), Listen: "127.0.0.1:0", Sites: []Site{{
-		Site: dispatch.Site{Name: "cluster", MaxPilots: 2},
+		Site: taskqueue.Site{Name: "cluster", MaxPilots: 2},
 		System: func(folder.Layout, func(string, any) (launch.Way, error)) (batch.System, error) {
 			return idleSystem{}, nil
 		},

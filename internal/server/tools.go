@@ -10,10 +10,10 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
 )
 
@@ -33,7 +33,7 @@ func (s *Server) findTools(ctx context.Context, demands []flow.Demand, waitAnywa
 	}
 	slices.Sort(tools)
 	tools = slices.Compact(tools)
-	err := s.inbox.Do(ctx, &loop.Request{Dispatch: []dispatch.Input{dispatch.LookFor{Tools: tools}}})
+	err := s.inbox.Do(ctx, &loop.Request{Dispatch: []taskqueue.Input{taskqueue.LookFor{Tools: tools}}})
 	if err != nil {
 		return err
 	}

@@ -5,17 +5,17 @@ import (
 	"slices"
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // attempt is a running job on a pilot: it reads its inputs while it computes
 // (CMS jobs stream; paper 3, section V), then stores its outputs.
 type attempt struct {
-	dispatch.Assignment
+	taskqueue.Assignment
 	pilot *pilot
 	work  *execution
 	pins  []*stored // files of the space that it uses
-	usage dispatch.Usage
+	usage taskqueue.Usage
 	began time.Duration
 
 	yielded bool // the next one may run: only its outputs are to be stored
@@ -23,7 +23,7 @@ type attempt struct {
 }
 
 // execute starts an attempt on the pilot.
-func (p *pilot) execute(as dispatch.Assignment) {
+func (p *pilot) execute(as taskqueue.Assignment) {
 	t := p.run.taskOf(&as)
 	a := &attempt{Assignment: as, pilot: p, began: p.run.now}
 	p.running = append(p.running, a)
@@ -52,9 +52,10 @@ func (p *pilot) execute(as dispatch.Assignment) {
 			break // the first task writes them
 		}
 		for _, f := range p.run.work.writes(t, out.Output) {
-			w := output{FileRef: dispatch.FileRef{LFN: f.lfn, Version: out.Version, Tag: dispatch.Tag(as.Attempt)}, size: f.size}
+			w := output{FileRef: taskqueue.FileRef{LFN: f.lfn, Version: out.Version, Tag: taskqueue.Tag(as.Attempt)},
+				size: f.size}
 			w.pfn = fmt.Sprintf("%s:%s.v%d.a%d", p.site.element.name, f.lfn, out.Version, as.Attempt)
-			w.cached = out.Storage == dispatch.StorageCache
+			w.cached = out.Storage == taskqueue.StorageCache
 			x.writes = append(x.writes, w)
 		}
 	}
@@ -75,9 +76,9 @@ func (a *attempt) begun() bool {
 // locate finds an input: in the cache, in the cache of another host that
 // shares it, or on the storage element. A cached file is pinned meanwhile. One that is
 // streamed comes from no other host.
-func (a *attempt) locate(in dispatch.InputFile) input {
+func (a *attempt) locate(in taskqueue.InputFile) input {
 	p := a.pilot
-	stored := input{pfn: in.PFN, size: in.Size, streamed: in.Access == dispatch.AccessStream && in.PFN != ""}
+	stored := input{pfn: in.PFN, size: in.Size, streamed: in.Access == taskqueue.AccessStream && in.PFN != ""}
 	if p.space == nil {
 		return a.missed(stored)
 	}
@@ -135,14 +136,14 @@ func (a *attempt) await(f int, then func()) {
 }
 
 // finish is called when the execution has ended one way or the other.
-func (a *attempt) finish(o dispatch.Outcome, message string) {
+func (a *attempt) finish(o taskqueue.Outcome, message string) {
 	p := a.pilot
 	if !slices.Contains(p.running, a) || p.waitsForThaw(func() { a.finish(o, message) }) {
 		return // it was ended while the pilot stood still, or does not know yet how it ended
 	}
 	a.release()
 	p.running = slices.DeleteFunc(p.running, func(b *attempt) bool { return a == b })
-	r := dispatch.Result{Job: a.Job, Attempt: a.Attempt, Outcome: o, Message: message, Usage: a.usage}
+	r := taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Outcome: o, Message: message, Usage: a.usage}
 	r.GangPlace = a.GangPlace
 	r.Usage.StageInStart = epoch.Add(a.began)
 	r.Usage.Start = r.Usage.StageInStart.Add(a.work.stageIn) // as if all reading came first
@@ -151,10 +152,10 @@ func (a *attempt) finish(o dispatch.Outcome, message string) {
 	a.work.tell(&r.Usage)
 	p.run.tell(a, &r)
 	r.Outputs = a.written()
-	if o == dispatch.InputLost {
+	if o == taskqueue.InputLost {
 		r.Lost = a.lost()
 	}
-	if o == dispatch.Succeeded {
+	if o == taskqueue.Succeeded {
 		a.cacheFiles()
 	} else {
 		a.forget()
@@ -166,10 +167,10 @@ func (a *attempt) finish(o dispatch.Outcome, message string) {
 }
 
 // written lists what the attempt stored, also when it failed afterwards.
-func (a *attempt) written() []dispatch.WrittenFile {
-	var files []dispatch.WrittenFile
+func (a *attempt) written() []taskqueue.WrittenFile {
+	var files []taskqueue.WrittenFile
 	for _, out := range a.work.writes[:a.work.wrote] {
-		files = append(files, dispatch.WrittenFile{LFN: out.LFN, Version: out.Version, PFN: out.pfn, Size: out.size})
+		files = append(files, taskqueue.WrittenFile{LFN: out.LFN, Version: out.Version, PFN: out.pfn, Size: out.size})
 		a.usage.BytesWritten += out.size
 	}
 	return files
@@ -207,7 +208,7 @@ func (a *attempt) keepInput(f int) {
 	}
 }
 
-func (a *attempt) cacheFile(f dispatch.FileRef, size int64) {
+func (a *attempt) cacheFile(f taskqueue.FileRef, size int64) {
 	p := a.pilot
 	if p.space.insert(p, f, size, p.site.element.costOf(size)) {
 		p.run.checkLimit(p.space)
@@ -240,14 +241,14 @@ func (a *attempt) forget() {
 // stop ends the attempt because the TaskQueue says so.
 func (a *attempt) stop() {
 	a.work.cancelled = true
-	a.finish(dispatch.Ended, "ended by the TaskQueue")
+	a.finish(taskqueue.Ended, "ended by the TaskQueue")
 }
 
 // cut ends the attempt because its pilot is gone.
 func (a *attempt) cut() {
 	a.work.cancelled = true
 	a.release()
-	a.pilot.run.attemptEnded(a, dispatch.Lost)
+	a.pilot.run.attemptEnded(a, taskqueue.Lost)
 }
 
 func (a *attempt) release() {

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/sim/experiment"
+	"fairway/internal/taskqueue"
 )
 
 // build makes the workflow of one repetition.
@@ -54,7 +54,7 @@ func (t *task) prepare(exp *experiment.Experiment, r *rand.Rand) {
 	override(&j.WaitForData, q.WaitForData)
 	for k := range j.Writes {
 		if r.Float64() < float64(exp.Workflow.Cached) {
-			j.Writes[k].Storage = dispatch.StorageCache
+			j.Writes[k].Storage = taskqueue.StorageCache
 		}
 	}
 }

@@ -18,7 +18,7 @@ func (s *server) mayFail() bool {
 
 // failStep ends the server at one of the two places at which a step is half
 // done: none of its records are durable, or all are and nobody has heard.
-func (s *server) failStep(in dispatch.Input, records []taskqueue.Record) {
+func (s *server) failStep(in taskqueue.Input, records []taskqueue.Record) {
 	if s.run.faults.IntN(2) == 0 {
 		s.run.faced[WriteFailed]++
 		s.inbox = append(retriable(in), s.inbox...)
@@ -31,12 +31,12 @@ func (s *server) failStep(in dispatch.Input, records []taskqueue.Record) {
 
 // retriable returns what its sender will send again because it got no answer.
 // A pilot sends its state again by itself.
-func retriable(in dispatch.Input) []dispatch.Input {
+func retriable(in taskqueue.Input) []taskqueue.Input {
 	switch in.(type) {
-	case dispatch.Sync, dispatch.Tick:
+	case taskqueue.Sync, taskqueue.Tick:
 		return nil
 	}
-	return []dispatch.Input{in}
+	return []taskqueue.Input{in}
 }
 
 // mayCrash plans the next crash.
@@ -91,10 +91,10 @@ func (r *run) recount(core *dispatch.Core) {
 			r.checkOutputs(core, j.ID)
 		}
 		switch j.State {
-		case dispatch.Done:
+		case taskqueue.Done:
 			r.committedUnheard(j.Name)
-		case dispatch.Failed, dispatch.Blocked, dispatch.Cancelled:
-			r.endedFor(j.Name, dispatch.JobFailed)
+		case taskqueue.Failed, taskqueue.Blocked, taskqueue.Cancelled:
+			r.endedFor(j.Name, taskqueue.JobFailed)
 		default:
 			r.revived(j.Name)
 		}
@@ -102,17 +102,17 @@ func (r *run) recount(core *dispatch.Core) {
 }
 
 func (r *run) committedUnheard(name string) {
-	if r.ends[name] == dispatch.JobCommitted {
+	if r.ends[name] == taskqueue.JobCommitted {
 		return
 	}
 	if i, ok := r.creator.byName(name); ok {
-		e := dispatch.Event{Name: name}
+		e := taskqueue.Event{Name: name}
 		for _, o := range r.work.jobs[i].job.Writes {
 			for _, f := range r.work.writes(&r.work.jobs[i], o) {
-				e.Files = append(e.Files, dispatch.CommittedFile{File: dispatch.FileRef{LFN: f.lfn}})
+				e.Files = append(e.Files, taskqueue.CommittedFile{File: taskqueue.FileRef{LFN: f.lfn}})
 			}
 		}
 		r.outputsOf(&e)
 	}
-	r.endedFor(name, dispatch.JobCommitted)
+	r.endedFor(name, taskqueue.JobCommitted)
 }

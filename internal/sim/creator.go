@@ -3,8 +3,8 @@ package sim
 import (
 	"slices"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/sim/experiment"
+	"fairway/internal/taskqueue"
 )
 
 // creator hands jobs to the TaskQueue, or to the batch system: as soon as they
@@ -12,8 +12,8 @@ import (
 // it looks and finds their inputs.
 type creator struct {
 	run     *run
-	submit  func([]dispatch.Job)
-	exist   func([]dispatch.ExistingFile)
+	submit  func([]taskqueue.Job)
+	exist   func([]taskqueue.ExistingFile)
 	there   map[string]bool  // files that exist; where it looks for them
 	missing map[int]int      // by job: inputs that do not exist yet
 	readers map[string][]int // jobs that wait for a file
@@ -26,7 +26,7 @@ type creator struct {
 // submitBatch is the number of jobs in one submission.
 const submitBatch = 10_000
 
-func newCreator(r *run, submit func([]dispatch.Job), exist func([]dispatch.ExistingFile)) *creator {
+func newCreator(r *run, submit func([]taskqueue.Job), exist func([]taskqueue.ExistingFile)) *creator {
 	c := &creator{run: r, submit: submit, exist: exist}
 	if r.exp.Creation.WhenData || r.exp.Submission == experiment.Direct {
 		c.there, c.missing, c.readers = map[string]bool{}, map[int]int{}, map[string][]int{}
@@ -55,7 +55,7 @@ func (c *creator) begin() {
 
 // add takes files that have come into being outside, and then jobs that became
 // known.
-func (c *creator) add(files []dispatch.ExistingFile, jobs []int) {
+func (c *creator) add(files []taskqueue.ExistingFile, jobs []int) {
 	if len(files) > 0 {
 		c.exist(files)
 	}
@@ -117,7 +117,7 @@ func (c *creator) visible(lfn string) {
 func (c *creator) hand(jobs []int) {
 	c.left -= len(jobs)
 	for some := range slices.Chunk(jobs, submitBatch) {
-		batch := make([]dispatch.Job, len(some))
+		batch := make([]taskqueue.Job, len(some))
 		for k, i := range some {
 			batch[k] = c.run.work.jobs[i].job
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // damaged knows what is the matter with stored files, as who reads them finds out, and
@@ -77,10 +77,10 @@ func (r *run) damageCached() {
 	for _, site := range r.sites {
 		for _, key := range slices.Sorted(maps.Keys(site.spaces)) {
 			s := site.spaces[key]
-			idle := slices.SortedFunc(maps.Keys(s.files), func(a, b dispatch.FileRef) int {
+			idle := slices.SortedFunc(maps.Keys(s.files), func(a, b taskqueue.FileRef) int {
 				return strings.Compare(fmt.Sprint(a), fmt.Sprint(b))
 			})
-			idle = slices.DeleteFunc(idle, func(f dispatch.FileRef) bool { return !s.idle(f) || s.files[f].changed })
+			idle = slices.DeleteFunc(idle, func(f taskqueue.FileRef) bool { return !s.idle(f) || s.files[f].changed })
 			if len(idle) > 0 && r.harm.IntN(2) == 0 {
 				f := idle[r.harm.IntN(len(idle))]
 				s.files[f].changed = true
@@ -103,10 +103,10 @@ func lfnOf(pfn string) (lfn string, ok bool) {
 }
 
 // lost are the inputs of an attempt that it finds damaged.
-func (a *attempt) lost() (list []dispatch.LostFile) {
+func (a *attempt) lost() (list []taskqueue.LostFile) {
 	for _, in := range a.Inputs {
 		if why := a.pilot.run.damaged.stored[in.PFN]; why != "" {
-			list = append(list, dispatch.LostFile{File: in.File, PFN: in.PFN, Why: why})
+			list = append(list, taskqueue.LostFile{File: in.File, PFN: in.PFN, Why: why})
 		}
 	}
 	return list
@@ -115,17 +115,17 @@ func (a *attempt) lost() (list []dispatch.LostFile) {
 // checkStored does what a server does first: it tells the TaskQueue which of the stored
 // files that are needed are not there or have another size.
 func (s *server) checkStored() {
-	var lost []dispatch.LostFile
+	var lost []taskqueue.LostFile
 	for file := range s.core.Stored {
 		if size, ok := s.run.elementOf(file.PFN).files[file.PFN]; !ok || size != file.Size {
 			if why := s.run.damaged.stored[file.PFN]; why != "" {
-				lost = append(lost, dispatch.LostFile{File: file.File, PFN: file.PFN, Why: why})
+				lost = append(lost, taskqueue.LostFile{File: file.File, PFN: file.PFN, Why: why})
 			} else {
 				s.run.fail("%s is needed, and not stored", file.PFN)
 			}
 		}
 	}
 	if len(lost) > 0 {
-		s.submit(dispatch.LoseFiles{Files: lost})
+		s.submit(taskqueue.LoseFiles{Files: lost})
 	}
 }

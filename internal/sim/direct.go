@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // direct submits every job for itself through a broker to a batch system
@@ -20,11 +20,11 @@ type direct struct {
 }
 
 func (d *direct) begin() {
-	d.run.creator = newCreator(d.run, func(jobs []dispatch.Job) {
+	d.run.creator = newCreator(d.run, func(jobs []taskqueue.Job) {
 		for _, j := range jobs {
 			d.submit(indexOf(j.Payload))
 		}
-	}, func([]dispatch.ExistingFile) {})
+	}, func([]taskqueue.ExistingFile) {})
 	d.run.creator.begin()
 }
 
@@ -56,10 +56,10 @@ func (d *direct) start(s *site, at *slot, i int) {
 	for _, o := range t.job.Writes {
 		for _, f := range r.work.writes(t, o) {
 			pfn := fmt.Sprintf("%s:%s.%s.%d", s.element.name, f.lfn, t.job.Name, d.tries[i])
-			x.writes = append(x.writes, output{FileRef: dispatch.FileRef{LFN: f.lfn}, pfn: pfn, size: f.size})
+			x.writes = append(x.writes, output{FileRef: taskqueue.FileRef{LFN: f.lfn}, pfn: pfn, size: f.size})
 		}
 	}
-	x.done = func(o dispatch.Outcome, _ string) {
+	x.done = func(o taskqueue.Outcome, _ string) {
 		r.stopped(x, began, o)
 		s.batch.ended(at)
 		r.after(r.exp.Direct.Notice.Draw(d.rand), func() { d.noticed(i, x, o) })
@@ -78,21 +78,21 @@ func (d *direct) written(lfn string) string {
 
 // noticed is when it becomes known that a job has ended; a failed one is
 // submitted again.
-func (d *direct) noticed(i int, x *execution, o dispatch.Outcome) {
+func (d *direct) noticed(i int, x *execution, o taskqueue.Outcome) {
 	r := d.run
-	if o != dispatch.Succeeded {
+	if o != taskqueue.Succeeded {
 		if limit := r.exp.TaskQueue.Attempts; limit > 0 && d.tries[i] >= limit {
-			r.endedFor(r.work.jobs[i].job.Name, dispatch.JobFailed)
+			r.endedFor(r.work.jobs[i].job.Name, taskqueue.JobFailed)
 			return
 		}
 		r.after(r.exp.TaskQueue.Backoff, func() { d.submit(i) })
 		return
 	}
-	e := dispatch.Event{Name: r.work.jobs[i].job.Name}
+	e := taskqueue.Event{Name: r.work.jobs[i].job.Name}
 	for _, out := range x.writes {
 		d.places[out.LFN] = out.pfn
-		e.Files = append(e.Files, dispatch.CommittedFile{File: out.FileRef})
+		e.Files = append(e.Files, taskqueue.CommittedFile{File: out.FileRef})
 	}
 	r.outputsOf(&e)
-	r.endedFor(e.Name, dispatch.JobCommitted)
+	r.endedFor(e.Name, taskqueue.JobCommitted)
 }

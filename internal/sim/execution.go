@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // execution is what running a job takes, whoever runs it: accesses to storage
@@ -17,7 +17,7 @@ type execution struct {
 	compute   time.Duration
 	reads     []input
 	writes    []output
-	done      func(dispatch.Outcome, string)
+	done      func(taskqueue.Outcome, string)
 	cacheOnly func(output) bool // for what may stay in caches; nil: nothing may
 	computed  func()            // called before outputs are stored, if it is not nil
 	await     func(f int, then func())
@@ -52,7 +52,7 @@ type input struct {
 }
 
 type output struct {
-	dispatch.FileRef
+	taskqueue.FileRef
 	pfn    string // empty: in caches only
 	size   int64
 	cached bool // it need not be stored, if the cache has room
@@ -115,7 +115,7 @@ func (x *execution) stage() {
 	case in.local:
 		next()
 	case in.pfn == "" && !in.remote:
-		x.done(dispatch.StageInFailed, notReached)
+		x.done(taskqueue.StageInFailed, notReached)
 	case in.remote:
 		x.transfer(x.run.lan, in.size, next)
 	default:
@@ -147,7 +147,7 @@ func (x *execution) stageFromStorage(f int, then func()) {
 	x.fetch(from, size, delay, func() {
 		if fails {
 			x.run.faced[ReadFailed]++
-			x.done(dispatch.StageInFailed, "reading failed")
+			x.done(taskqueue.StageInFailed, "reading failed")
 			return
 		}
 		x.keep(f)
@@ -164,7 +164,7 @@ func (x *execution) slice(i int) {
 		x.computeFor(x.compute/time.Duration(n)*time.Duration(n-i), func() {
 			x.computedAt = x.run.now
 			if x.fails {
-				x.done(dispatch.Exited, "as recorded")
+				x.done(taskqueue.Exited, "as recorded")
 				return
 			}
 			if x.computed != nil {
@@ -190,7 +190,7 @@ func (x *execution) access(i, f int, then func()) {
 		}
 		if x.failAt[f] == i {
 			x.run.faced[ReadFailed]++
-			x.done(dispatch.StageInFailed, "reading failed")
+			x.done(taskqueue.StageInFailed, "reading failed")
 			return
 		}
 		x.access(i, f+1, then)
@@ -208,7 +208,7 @@ func (x *execution) access(i, f int, then func()) {
 	case in.local:
 		next()
 	case in.pfn == "" && !in.remote:
-		x.done(dispatch.StageInFailed, notReached)
+		x.done(taskqueue.StageInFailed, notReached)
 	case in.remote:
 		x.transfer(x.run.lan, in.size/int64(n), next)
 	default:
@@ -235,7 +235,7 @@ func (x *execution) fromStorage(i int, in input, then func()) {
 // input is lost, which ends the attempt, or the run is broken.
 func (x *execution) storageOf(in input) *element {
 	if why := x.run.damaged.stored[in.pfn]; why != "" {
-		x.done(dispatch.InputLost, in.pfn+" "+why)
+		x.done(taskqueue.InputLost, in.pfn+" "+why)
 		return nil
 	}
 	x.run.checkThere(in.pfn)
@@ -274,7 +274,7 @@ func (x *execution) fetch(from *element, size int64, delay time.Duration, then f
 // write stores output i and those behind it.
 func (x *execution) write(i int) {
 	if i == len(x.writes) {
-		x.done(dispatch.Succeeded, "")
+		x.done(taskqueue.Succeeded, "")
 		return
 	}
 	out := &x.writes[i]
@@ -292,12 +292,12 @@ func (x *execution) write(i int) {
 			switch {
 			case x.writing.Float64() < float64(x.element.FailureRate):
 				x.run.faced[StoreFailed]++
-				x.done(dispatch.StageOutFailed, "writing failed")
+				x.done(taskqueue.StageOutFailed, "writing failed")
 			case x.element.has(out.pfn):
 				x.run.fail("%s was stored twice", out.pfn)
 			case !x.element.put(out.pfn, out.size):
 				x.run.faced[StorageFull]++
-				x.done(dispatch.StageOutFailed, "the storage element is full")
+				x.done(taskqueue.StageOutFailed, "the storage element is full")
 			default:
 				x.wrote = i + 1
 				x.write(i + 1)

@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // joinGang has a task of a job wait for the others.
@@ -12,18 +12,18 @@ func (a *attempt) joinGang() {
 	a.pilot.run.ready[a.Attempt] = true
 }
 
-func (a *attempt) ref() dispatch.AttemptRef {
-	return dispatch.AttemptRef{Job: a.Job, Attempt: a.Attempt, GangPlace: a.GangPlace}
+func (a *attempt) ref() taskqueue.AttemptRef {
+	return taskqueue.AttemptRef{Job: a.Job, Attempt: a.Attempt, GangPlace: a.GangPlace}
 }
 
 // member is what the TaskQueue is told of a task.
-func (a *attempt) member() dispatch.MemberState {
-	return dispatch.MemberState{Attempt: a.Attempt, Host: a.pilot.slot.host, Ports: []int{1, 2}, Begun: !a.waits}
+func (a *attempt) member() taskqueue.MemberState {
+	return taskqueue.MemberState{Attempt: a.Attempt, Host: a.pilot.slot.host, Ports: []int{1, 2}, Begun: !a.waits}
 }
 
 // beginMembers has tasks compute that were told of the others, and makes sure that all of these are,
 // or were, ready.
-func (p *pilot) beginMembers(starts []dispatch.GangStart) bool {
+func (p *pilot) beginMembers(starts []taskqueue.GangStart) bool {
 	news := false
 	for i := range starts {
 		s := &starts[i]
@@ -36,7 +36,7 @@ func (p *pilot) beginMembers(starts []dispatch.GangStart) bool {
 			p.run.fail("task %d of job %s was told of %d tasks of %d", a.Task, a.Name, len(s.Members), a.Tasks)
 		}
 		for task := range s.Members {
-			if !p.run.ready[a.Leader+dispatch.AttemptID(task)] {
+			if !p.run.ready[a.Leader+taskqueue.AttemptID(task)] {
 				p.run.fail("task %d of job %s begins, and task %d was never ready", a.Task, a.Name, task)
 			}
 		}

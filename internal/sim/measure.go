@@ -3,15 +3,15 @@ package sim
 import (
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // measured is what a run observes of itself.
 type measured struct {
 	submitted time.Duration // when the first job was
 	ended     time.Duration // when the last one was known to have ended
-	ends      map[string]dispatch.EventKind
-	committed map[dispatch.JobID]dispatch.AttemptID
+	ends      map[string]taskqueue.EventKind
+	committed map[taskqueue.JobID]taskqueue.AttemptID
 	done      int // jobs that have ended for good
 
 	firstStart time.Duration
@@ -39,8 +39,8 @@ type Sample struct {
 }
 
 func (m *measured) begin(jobs int) {
-	m.ends = make(map[string]dispatch.EventKind, jobs)
-	m.committed = map[dispatch.JobID]dispatch.AttemptID{}
+	m.ends = make(map[string]taskqueue.EventKind, jobs)
+	m.committed = map[taskqueue.JobID]taskqueue.AttemptID{}
 	m.firstStart = -1
 }
 
@@ -68,31 +68,31 @@ func (r *run) sample() {
 }
 
 // stopped notes the end of an execution that began at an instant.
-func (r *run) stopped(x *execution, began time.Duration, o dispatch.Outcome) {
+func (r *run) stopped(x *execution, began time.Duration, o taskqueue.Outcome) {
 	r.active--
 	r.idleSince = r.now
 	r.stageIn += x.stageIn
 	r.jobTime += r.now - began
-	if o != dispatch.Succeeded {
+	if o != taskqueue.Succeeded {
 		r.wasted += r.now - began
 	}
-	if o != dispatch.Succeeded && o != dispatch.Ended {
+	if o != taskqueue.Succeeded && o != taskqueue.Ended {
 		r.failures++
 	}
 	switch o {
-	case dispatch.Lost:
+	case taskqueue.Lost:
 		r.lost++
-	case dispatch.StageInFailed:
+	case taskqueue.StageInFailed:
 		r.reading++
-	case dispatch.StageOutFailed:
+	case taskqueue.StageOutFailed:
 		r.writing++
 	}
 	r.sample()
 }
 
-func (r *run) attemptEnded(a *attempt, o dispatch.Outcome) {
+func (r *run) attemptEnded(a *attempt, o taskqueue.Outcome) {
 	r.stopped(a.work, a.began, o)
-	if o == dispatch.Ended && !a.begun() {
+	if o == taskqueue.Ended && !a.begun() {
 		return // a pilot does not tell what it has read for it
 	}
 	r.hits += a.usage.CacheHits
@@ -102,7 +102,7 @@ func (r *run) attemptEnded(a *attempt, o dispatch.Outcome) {
 }
 
 // used records an access, where the experiment wants it.
-func (r *run) used(f dispatch.FileRef, size int64, write bool) {
+func (r *run) used(f taskqueue.FileRef, size int64, write bool) {
 	if r.exp.Accesses {
 		r.accesses = append(r.accesses, Access{f, size, write})
 	}
@@ -110,38 +110,38 @@ func (r *run) used(f dispatch.FileRef, size int64, write bool) {
 
 // event follows what becomes of the jobs, and checks that none is committed
 // from two attempts. After a crash the TaskQueue may tell of a commit again.
-func (r *run) event(e *dispatch.Event) {
+func (r *run) event(e *taskqueue.Event) {
 	if run := e.Job.Run(); run != 0 && run != theRun {
 		r.rivalEvent(e)
 		return
 	}
 	switch e.Kind {
-	case dispatch.JobCommitted:
+	case taskqueue.JobCommitted:
 		if e.Result != nil {
 			r.checkCommit(e.Job, e.Name, e.Result.Attempt, false)
 		}
 		r.outputsOf(e)
 		r.endedFor(e.Name, e.Kind)
-	case dispatch.JobFailed, dispatch.JobBlocked, dispatch.JobCancelled:
+	case taskqueue.JobFailed, taskqueue.JobBlocked, taskqueue.JobCancelled:
 		r.endedFor(e.Name, e.Kind)
-	case dispatch.JobRegenerated:
+	case taskqueue.JobRegenerated:
 		if e.Result != nil {
 			r.checkCommit(e.Job, e.Name, e.Result.Attempt, true)
 		}
-	case dispatch.JobUnblocked, dispatch.JobReady:
+	case taskqueue.JobUnblocked, taskqueue.JobReady:
 		r.revived(e.Name)
 	}
 }
 
 // revived notes that a job that had failed may run after all.
 func (r *run) revived(name string) {
-	if how, ok := r.ends[name]; ok && how != dispatch.JobCommitted {
+	if how, ok := r.ends[name]; ok && how != taskqueue.JobCommitted {
 		delete(r.ends, name)
 		r.done--
 	}
 }
 
-func (r *run) endedFor(name string, how dispatch.EventKind) {
+func (r *run) endedFor(name string, how taskqueue.EventKind) {
 	if _, ok := r.ends[name]; ok {
 		r.ends[name] = how
 		return
@@ -153,7 +153,7 @@ func (r *run) endedFor(name string, how dispatch.EventKind) {
 }
 
 // outputsOf tells of the outputs that a commit made visible.
-func (r *run) outputsOf(e *dispatch.Event) {
+func (r *run) outputsOf(e *taskqueue.Event) {
 	for _, f := range e.Files {
 		r.creator.visible(f.File.LFN)
 	}
@@ -180,7 +180,7 @@ func (r *run) checkEnd() {
 func (r *run) succeeded() int {
 	good := 0
 	for _, how := range r.ends {
-		if how == dispatch.JobCommitted {
+		if how == taskqueue.JobCommitted {
 			good++
 		}
 	}
@@ -235,7 +235,7 @@ func ratio(part, whole float64) float64 {
 // Access is one use of a file in a recorded sequence: a job read it, or has
 // written it.
 type Access struct {
-	File  dispatch.FileRef
+	File  taskqueue.FileRef
 	Size  int64
 	Write bool
 }

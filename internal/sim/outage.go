@@ -6,7 +6,7 @@ import (
 	"slices"
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // outages holds until when which part of a run cannot be reached or stands still. What
@@ -65,7 +65,7 @@ func (r *run) plan(never bool, wait func() time.Duration, happen func()) {
 // anyPilot is one that lives and has called, nil if there is none.
 func (r *run) anyPilot() *pilot {
 	ids := slices.Sorted(maps.Keys(r.server.pilots))
-	ids = slices.DeleteFunc(ids, func(id dispatch.PilotID) bool { return r.server.pilots[id].dead })
+	ids = slices.DeleteFunc(ids, func(id taskqueue.PilotID) bool { return r.server.pilots[id].dead })
 	if len(ids) == 0 {
 		return nil
 	}
@@ -110,7 +110,7 @@ func (s *site) loseSight(p *pilot) {
 			at.pilot.unwanted = true
 		}
 	}
-	s.run.server.submit(dispatch.PilotEnded{Launch: p.slot.launch, Reason: "is not known to the batch system any more"})
+	s.run.server.submit(taskqueue.PilotEnded{Launch: p.slot.launch, Reason: "is not known to the batch system any more"})
 }
 
 // endBoth is what becomes of a launch that a batch system has started twice, when that
@@ -124,9 +124,9 @@ func (b *batch) endBoth(launch string) {
 }
 
 // twin is the identity of a further pilot of a launch.
-func twin(launch string, n int) dispatch.PilotID {
+func twin(launch string, n int) taskqueue.PilotID {
 	if n < 2 {
-		return dispatch.PilotID("p-" + launch)
+		return taskqueue.PilotID("p-" + launch)
 	}
-	return dispatch.PilotID(fmt.Sprintf("p-%s-%d", launch, n))
+	return taskqueue.PilotID(fmt.Sprintf("p-%s-%d", launch, n))
 }

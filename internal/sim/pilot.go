@@ -5,14 +5,14 @@ import (
 	"slices"
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // pilot models the agent on a worker node as internal/pilot is: it sends its
 // state, carries out the answer, and sends again when something has changed.
 type pilot struct {
 	run   *run
-	id    dispatch.PilotID
+	id    taskqueue.PilotID
 	site  *site
 	slot  *slot
 	space *space // nil: keeps nothing
@@ -32,24 +32,24 @@ type pilot struct {
 	waits    bool  // for the answer to its last sync
 	timer    alarm // until it speaks again without news
 
-	seen    map[dispatch.AttemptID]bool
-	queue   []dispatch.Assignment
+	seen    map[taskqueue.AttemptID]bool
+	queue   []taskqueue.Assignment
 	running []*attempt
 	ended   []unacknowledged
 
-	linked      []dispatch.FileRef
+	linked      []taskqueue.FileRef
 	changes     []cacheChange
 	tellRequest uint64 // to tell all of the cache, since which that is among the changes, or was acknowledged
 
 	fetching int // files that it fetches ahead
 }
 
-func (p *pilot) cacheAdded(f dispatch.FileRef, size int64) {
+func (p *pilot) cacheAdded(f taskqueue.FileRef, size int64) {
 	p.linked = append(p.linked, f)
 	p.changes = append(p.changes, cacheChange{file: f, size: size})
 }
 
-func (p *pilot) cacheGone(f dispatch.FileRef) {
+func (p *pilot) cacheGone(f taskqueue.FileRef) {
 	if i := slices.Index(p.linked, f); i >= 0 {
 		p.linked = slices.Delete(p.linked, i, i+1)
 	}
@@ -88,7 +88,7 @@ func (p *pilot) speak() {
 }
 
 // carryOut brings the pilot to the state that an answer asks for.
-func (p *pilot) carryOut(reply *dispatch.Reply) {
+func (p *pilot) carryOut(reply *taskqueue.Reply) {
 	if p.waitsForThaw(func() { p.carryOut(reply) }) {
 		return
 	}
@@ -139,7 +139,7 @@ func (p *pilot) next(news bool, heartbeat time.Duration) {
 }
 
 // accept queues the attempts that are new, and starts what it can.
-func (p *pilot) accept(assigned []dispatch.Assignment) bool {
+func (p *pilot) accept(assigned []taskqueue.Assignment) bool {
 	for _, a := range assigned {
 		if !p.seen[a.Attempt] && !p.leaving {
 			p.seen[a.Attempt] = true
@@ -179,7 +179,7 @@ func (p *pilot) startOne() bool {
 }
 
 // cpusOf is what an attempt takes of the pilot, in thousandths of a processor.
-func (p *pilot) cpusOf(a *dispatch.Assignment) int64 {
+func (p *pilot) cpusOf(a *taskqueue.Assignment) int64 {
 	return cmp.Or(a.Needs.MilliCPUs, min(oneCPU, p.site.milliCPUs()))
 }
 
@@ -217,11 +217,11 @@ func (p *pilot) yield(a *attempt) {
 
 // end carries out the TaskQueue's request that attempts end. One that has not
 // started goes back.
-func (p *pilot) end(attempts []dispatch.AttemptID) bool {
+func (p *pilot) end(attempts []taskqueue.AttemptID) bool {
 	news := false
 	for _, id := range attempts {
-		if i := slices.IndexFunc(p.queue, func(a dispatch.Assignment) bool { return a.Attempt == id }); i >= 0 {
-			p.giveBack(p.queue[i], dispatch.Ended)
+		if i := slices.IndexFunc(p.queue, func(a taskqueue.Assignment) bool { return a.Attempt == id }); i >= 0 {
+			p.giveBack(p.queue[i], taskqueue.Ended)
 			p.queue = slices.Delete(p.queue, i, i+1)
 			news = true
 		} else if i := slices.IndexFunc(p.running, func(a *attempt) bool { return a.Attempt == id }); i >= 0 {
@@ -233,13 +233,13 @@ func (p *pilot) end(attempts []dispatch.AttemptID) bool {
 }
 
 // computes reports whether the command of the attempt has begun.
-func (p *pilot) computes(id dispatch.AttemptID) bool {
+func (p *pilot) computes(id taskqueue.AttemptID) bool {
 	return slices.ContainsFunc(p.running, func(a *attempt) bool { return a.Attempt == id && a.begun() })
 }
 
 // giveBack tells that an attempt has ended before it started.
-func (p *pilot) giveBack(a dispatch.Assignment, o dispatch.Outcome) {
-	r := dispatch.Result{Job: a.Job, Attempt: a.Attempt, Outcome: o, Message: "not started", GangPlace: a.GangPlace}
+func (p *pilot) giveBack(a taskqueue.Assignment, o taskqueue.Outcome) {
+	r := taskqueue.Result{Job: a.Job, Attempt: a.Attempt, Outcome: o, Message: "not started", GangPlace: a.GangPlace}
 	p.ended = append(p.ended, unacknowledged{r, p.seq + 1})
 }
 

@@ -4,13 +4,13 @@ import (
 	"slices"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/sim/experiment"
+	"fairway/internal/taskqueue"
 )
 
 // cacheChange is something that the TaskQueue has yet to learn.
 type cacheChange struct {
-	file dispatch.FileRef
+	file taskqueue.FileRef
 	size int64
 	gone bool
 	sent uint64 // the sync that told it first; 0: none yet
@@ -19,7 +19,7 @@ type cacheChange struct {
 // unacknowledged is a result that is not durable yet, and the sync that told
 // it first.
 type unacknowledged struct {
-	dispatch.Result
+	taskqueue.Result
 	sent uint64
 }
 
@@ -30,7 +30,7 @@ func (p *pilot) sync() {
 	}
 	p.telling = false
 	p.seq++
-	m := dispatch.Sync{Pilot: p.id, Seq: p.seq, LastAnswer: p.answered, Hold: p.site.Ask == 0}
+	m := taskqueue.Sync{Pilot: p.id, Seq: p.seq, LastAnswer: p.answered, Hold: p.site.Ask == 0}
 	m.Leaving = p.leaving && len(p.running)+len(p.queue) == 0
 	m.Draining = p.leaving
 	for _, r := range p.ended {
@@ -47,7 +47,7 @@ func (p *pilot) sync() {
 	} else {
 		p.whole(&m)
 	}
-	var in dispatch.Input = m
+	var in taskqueue.Input = m
 	p.run.carry(p, func() { p.run.server.receive(p, in) })
 	p.waits = true
 	patience := p.run.exp.Network.Patience
@@ -64,7 +64,7 @@ const (
 
 // changed puts changes of the cache into a message: those that were sent, and further ones
 // as far as there is room.
-func (p *pilot) changed(m *dispatch.Sync) {
+func (p *pilot) changed(m *taskqueue.Sync) {
 	m.CacheTold = p.tellRequest
 	for i := range p.changes {
 		c := &p.changes[i]
@@ -78,7 +78,7 @@ func (p *pilot) changed(m *dispatch.Sync) {
 		if c.gone {
 			m.CacheGone = append(m.CacheGone, c.file)
 		} else {
-			m.CacheAdded = append(m.CacheAdded, dispatch.CachedFile{File: c.file, Size: c.size})
+			m.CacheAdded = append(m.CacheAdded, taskqueue.CachedFile{File: c.file, Size: c.size})
 		}
 	}
 }
@@ -96,14 +96,14 @@ func (p *pilot) announceAll(request uint64) bool {
 }
 
 // whole puts the pilot's whole state into a message.
-func (p *pilot) whole(m *dispatch.Sync) {
+func (p *pilot) whole(m *taskqueue.Sync) {
 	m.Full = true
 	m.Hello = p.hello()
 	for _, a := range p.queue {
-		m.Queued = append(m.Queued, dispatch.AttemptRef{Job: a.Job, Attempt: a.Attempt, GangPlace: a.GangPlace})
+		m.Queued = append(m.Queued, taskqueue.AttemptRef{Job: a.Job, Attempt: a.Attempt, GangPlace: a.GangPlace})
 	}
 	if len(p.linked) > fewCached {
-		m.Cache = new(dispatch.Copies)
+		m.Cache = new(taskqueue.Copies)
 		for _, f := range p.linked {
 			m.Cache.Add(f.LFN, uint32(f.Version), uint64(f.Tag))
 		}
@@ -114,14 +114,14 @@ func (p *pilot) whole(m *dispatch.Sync) {
 		p.changes[i].sent = p.seq
 	}
 	for _, f := range p.linked {
-		m.CacheAdded = append(m.CacheAdded, dispatch.CachedFile{File: f, Size: p.space.files[f].size})
+		m.CacheAdded = append(m.CacheAdded, taskqueue.CachedFile{File: f, Size: p.space.files[f].size})
 	}
 }
 
-func (p *pilot) hello() *dispatch.PilotInfo {
-	h := &dispatch.PilotInfo{
+func (p *pilot) hello() *taskqueue.PilotInfo {
+	h := &taskqueue.PilotInfo{
 		Host: p.slot.host, Site: p.site.Name, Launch: p.slot.launch,
-		Has: dispatch.Resources{MilliCPUs: p.site.milliCPUs()},
+		Has: taskqueue.Resources{MilliCPUs: p.site.milliCPUs()},
 	}
 	if p.space != nil {
 		h.CacheSize = max(int64(p.space.spec.Size-p.space.spec.Spare), 0)

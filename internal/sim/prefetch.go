@@ -3,12 +3,12 @@ package sim
 import (
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // prefetch has files brought into the cache for jobs that wait at the pilot, as many at a
 // time as the experiment says. The TaskQueue names the rest again.
-func (p *pilot) prefetch(files []dispatch.InputFile) {
+func (p *pilot) prefetch(files []taskqueue.InputFile) {
 	for _, in := range files {
 		if p.fetching == p.run.exp.Cache.Prefetch {
 			return
@@ -20,7 +20,7 @@ func (p *pilot) prefetch(files []dispatch.InputFile) {
 }
 
 // fetch reads a file from storage, as a job would. If that fails the job reads it.
-func (p *pilot) fetch(in dispatch.InputFile) {
+func (p *pilot) fetch(in taskqueue.InputFile) {
 	r, from, n := p.run, p.run.elementOf(in.PFN), p.run.exp.Workflow.Accesses
 	if r.broken != nil {
 		return
@@ -55,7 +55,7 @@ func (p *pilot) fetch(in dispatch.InputFile) {
 }
 
 // isFetched reports whether somebody fetches a file ahead.
-func (s *space) isFetched(f dispatch.FileRef) bool {
+func (s *space) isFetched(f taskqueue.FileRef) bool {
 	_, ok := s.fetched[f]
 	return ok
 }

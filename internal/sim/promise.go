@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // fail notes the first breach of a promise, which ends the run.
@@ -73,7 +74,7 @@ func (r *run) checkEnded() {
 // checkCommit makes sure that a job is committed from one attempt alone. Only
 // one that makes again what was lost with the caches has another; again says
 // that the TaskQueue told so, or may have told so unheard.
-func (r *run) checkCommit(job dispatch.JobID, name string, attempt dispatch.AttemptID, again bool) {
+func (r *run) checkCommit(job taskqueue.JobID, name string, attempt taskqueue.AttemptID, again bool) {
 	before, ok := r.committed[job]
 	if ok && before != attempt && !(again && r.mayRunAgain(name)) {
 		r.fail("job %s was committed from attempts %d and %d", name, before, attempt)
@@ -84,13 +85,13 @@ func (r *run) checkCommit(job dispatch.JobID, name string, attempt dispatch.Atte
 // mayRunAgain reports whether an output of the job may be in caches only, or was damaged.
 func (r *run) mayRunAgain(name string) bool {
 	i, ok := r.creator.byName(name)
-	return ok && slices.ContainsFunc(r.work.jobs[i].job.Writes, func(o dispatch.Output) bool {
-		return o.Storage == dispatch.StorageCache || r.damaged.files[o.LFN]
+	return ok && slices.ContainsFunc(r.work.jobs[i].job.Writes, func(o taskqueue.Output) bool {
+		return o.Storage == taskqueue.StorageCache || r.damaged.files[o.LFN]
 	})
 }
 
 // checkOutputs makes sure that what the TaskQueue believes to be stored is.
-func (r *run) checkOutputs(core *dispatch.Core, job dispatch.JobID) {
+func (r *run) checkOutputs(core *dispatch.Core, job taskqueue.JobID) {
 	detail, _ := core.Detail(job)
 	for _, w := range detail.Writes {
 		if !w.Available || w.PFN == "" || r.damaged.stored[w.PFN] != "" {

@@ -4,14 +4,14 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/eviction"
 	"fairway/internal/sim/experiment"
+	"fairway/internal/taskqueue"
 )
 
 // promises is a run of one job, whose output may be in caches only if that is
 // said.
-func promises(t *testing.T, storage dispatch.Storage) *run {
+func promises(t *testing.T, storage taskqueue.Storage) *run {
 	t.Helper()
 	w := newWorkflow()
 	w.add("s", "j", 0, nil, extant{"out", 10})
@@ -32,7 +32,7 @@ func breach(t *testing.T, r *run, words string) {
 // A commit that was heard of after a crash only counts as one that was told.
 func TestSecondCommitIsNoticed(t *testing.T) {
 	for _, again := range []bool{false, true} {
-		r := promises(t, dispatch.StorageElement)
+		r := promises(t, taskqueue.StorageElement)
 		r.checkCommit(1, "j", 7, true)
 		r.checkCommit(1, "j", 7, again)
 		if r.broken != nil {
@@ -44,7 +44,7 @@ func TestSecondCommitIsNoticed(t *testing.T) {
 }
 
 func TestOutputsInCachesAreMadeAgain(t *testing.T) {
-	r := promises(t, dispatch.StorageCache)
+	r := promises(t, taskqueue.StorageCache)
 	r.checkCommit(1, "j", 7, false)
 	r.checkCommit(1, "j", 8, true)
 	if r.broken != nil {
@@ -55,10 +55,10 @@ func TestOutputsInCachesAreMadeAgain(t *testing.T) {
 }
 
 func TestCacheOverItsLimitIsNoticed(t *testing.T) {
-	r := promises(t, dispatch.StorageElement)
+	r := promises(t, taskqueue.StorageElement)
 	s := newSpace(experiment.CacheSpec{Size: 10, Policy: string(eviction.LRU)})
 	s.members = []*pilot{{}}
-	s.files[dispatch.FileRef{LFN: "a"}] = &stored{size: 9}
+	s.files[taskqueue.FileRef{LFN: "a"}] = &stored{size: 9}
 	s.used = 9
 	r.checkLimit(s)
 	r.checkHeld(s)
@@ -73,7 +73,7 @@ func TestCacheOverItsLimitIsNoticed(t *testing.T) {
 	if r.broken != nil {
 		t.Error(r.broken)
 	}
-	s.order.Store(dispatch.FileRef{LFN: "a"}, 9, 1)
+	s.order.Store(taskqueue.FileRef{LFN: "a"}, 9, 1)
 	r.checkShrunk(s)
 	breach(t, r, "keeps a, which nothing reads")
 	r.broken = nil
@@ -93,7 +93,7 @@ func TestLostOutputIsNoticed(t *testing.T) {
 	if err := r.execute(); err != nil {
 		t.Fatal(err)
 	}
-	detail, _ := r.server.core.Detail(dispatch.NewJobID(theRun, 1))
+	detail, _ := r.server.core.Detail(taskqueue.NewJobID(theRun, 1))
 	r.elementOf(detail.Writes[0].PFN).remove(detail.Writes[0].PFN)
 	r.checkEnded()
 	breach(t, r, "is not stored")

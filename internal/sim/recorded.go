@@ -6,8 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/sim/experiment"
+	"fairway/internal/taskqueue"
 )
 
 // Recorded is what is known of a run that took place, for [Replay]: its jobs with their times, and
@@ -29,7 +29,7 @@ type RecordedFile struct {
 type RecordedJob struct {
 	Name, Step string
 	Reads      []string
-	Access     []dispatch.Access // one for each of Reads
+	Access     []taskqueue.Access // one for each of Reads
 	Writes     []RecordedFile
 	Submitted  time.Duration // since the first one
 	MilliCPUs  int64         // 0: one processor, or what its pilot has if that is less
@@ -85,10 +85,10 @@ func (rec *Recorded) workflow(exp *experiment.Experiment) (*workflow, error) {
 	w.submitted = []time.Duration{}
 	for i := range rec.Jobs {
 		j := &rec.Jobs[i]
-		t := task{tries: j.Tries, job: dispatch.Job{
+		t := task{tries: j.Tries, job: taskqueue.Job{
 			Name: j.Name, Step: j.Step, Digest: j.Name, Reads: j.Reads, Access: j.Access, Priority: j.Priority,
-			Needs: dispatch.Resources{MilliCPUs: j.MilliCPUs},
-			Retry: dispatch.Retry{Attempts: len(j.Tries), Backoff: j.Backoff},
+			Needs: taskqueue.Resources{MilliCPUs: j.MilliCPUs},
+			Retry: taskqueue.Retry{Attempts: len(j.Tries), Backoff: j.Backoff},
 		}}
 		if len(j.Tries) == 0 {
 			return nil, fmt.Errorf("job %s has no attempt", j.Name)
@@ -103,9 +103,9 @@ func (rec *Recorded) workflow(exp *experiment.Experiment) (*workflow, error) {
 			at = max(at, since)
 		}
 		for _, f := range j.Writes {
-			o := dispatch.Output{LFN: f.LFN}
+			o := taskqueue.Output{LFN: f.LFN}
 			if f.CacheOnly {
-				o.Storage = dispatch.StorageCache
+				o.Storage = taskqueue.StorageCache
 			}
 			t.job.Writes = append(t.job.Writes, o)
 			t.made = append(t.made, made{extant: extant{f.LFN, f.Size}})
@@ -190,7 +190,7 @@ func (x *execution) computeFor(d time.Duration, then func()) {
 }
 
 // tell says when a recorded command began and ended.
-func (x *execution) tell(u *dispatch.Usage) {
+func (x *execution) tell(u *taskqueue.Usage) {
 	if !x.isRecorded || x.computedAt == 0 {
 		return
 	}
@@ -198,7 +198,7 @@ func (x *execution) tell(u *dispatch.Usage) {
 }
 
 // tell keeps what became of an attempt of a replay.
-func (r *run) tell(a *attempt, result *dispatch.Result) {
+func (r *run) tell(a *attempt, result *taskqueue.Result) {
 	if r.recorded == nil {
 		return
 	}
@@ -211,8 +211,8 @@ func (r *run) tell(a *attempt, result *dispatch.Result) {
 // RecordedAttempt is an attempt of a replay, as a pilot would tell it.
 type RecordedAttempt struct {
 	Job, Pilot, Host string
-	Outcome          dispatch.Outcome
-	Usage            dispatch.Usage
+	Outcome          taskqueue.Outcome
+	Usage            taskqueue.Usage
 }
 
 // Epoch is the instant at which every replay begins, by the times of its attempts.

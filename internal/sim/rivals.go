@@ -13,7 +13,7 @@ import (
 // share results, and one of them has a group of its own.
 type rivals struct {
 	jobs  []task
-	ended map[dispatch.JobID]bool
+	ended map[taskqueue.JobID]bool
 	made  map[string]bool // scope and job of what was executed and committed
 }
 
@@ -55,18 +55,18 @@ func (r *run) beginRivals() {
 	if n == 0 {
 		return
 	}
-	r.rivals.ended, r.rivals.made = map[dispatch.JobID]bool{}, map[string]bool{}
+	r.rivals.ended, r.rivals.made = map[taskqueue.JobID]bool{}, map[string]bool{}
 	draw := Stream(r.seed, "rivals")
-	r.server.submit(dispatch.SetShares{Shares: rivalShares})
+	r.server.submit(taskqueue.SetShares{Shares: rivalShares})
 	for u := range rivalUsers {
 		id := theRun + 1 + taskqueue.RunID(u)
-		r.server.submit(dispatch.SetRun{Run: dispatch.Run{
+		r.server.submit(taskqueue.SetRun{Run: taskqueue.Run{
 			ID: id, Account: r.accountOf(id), Scope: r.scopeOf(id), KeepGoing: true,
 		}})
 		for i := range n {
 			name := fmt.Sprint("rival/", i)
 			t := task{
-				job: dispatch.Job{Name: name, Step: "rival", Digest: name, Payload: appendIndex(nil, len(r.rivals.jobs))},
+				job: taskqueue.Job{Name: name, Step: "rival", Digest: name, Payload: appendIndex(nil, len(r.rivals.jobs))},
 				run: r.exp.Workflow.Run.Draw(draw),
 			}
 			if w := &r.exp.Workflow; w.Tasks > 1 && draw.Float64() < float64(w.Gangs) {
@@ -74,14 +74,14 @@ func (r *run) beginRivals() {
 			}
 			r.rivals.jobs = append(r.rivals.jobs, t)
 			r.after(time.Duration(draw.Int64N(int64(rivalTime))), func() {
-				r.server.submit(dispatch.Submit{Run: id, Jobs: []dispatch.Job{t.job}})
+				r.server.submit(taskqueue.Submit{Run: id, Jobs: []taskqueue.Job{t.job}})
 			})
 		}
 	}
 }
 
 // taskOf is what an assignment is of.
-func (r *run) taskOf(as *dispatch.Assignment) *task {
+func (r *run) taskOf(as *taskqueue.Assignment) *task {
 	if as.Job.Run() != theRun {
 		return &r.rivals.jobs[indexOf(as.Payload)]
 	}
@@ -89,24 +89,24 @@ func (r *run) taskOf(as *dispatch.Assignment) *task {
 }
 
 // rivalEvent follows the jobs of rivals: each is committed once.
-func (r *run) rivalEvent(e *dispatch.Event) {
+func (r *run) rivalEvent(e *taskqueue.Event) {
 	switch e.Kind {
-	case dispatch.JobCommitted:
+	case taskqueue.JobCommitted:
 		attempt := takenAttempt
 		if !e.Reused {
 			attempt = e.Result.Attempt
 		}
 		r.rivalCommitted(e.Job, e.Name, attempt, false)
-	case dispatch.JobFailed, dispatch.JobBlocked, dispatch.JobCancelled:
+	case taskqueue.JobFailed, taskqueue.JobBlocked, taskqueue.JobCancelled:
 		r.fail("job %s of another user ended as %v: %s", e.Name, e.Kind, e.Reason)
 	}
 }
 
 // takenAttempt is that of a job which took the result of another.
-const takenAttempt dispatch.AttemptID = 1
+const takenAttempt taskqueue.AttemptID = 1
 
 // rivalCommitted makes sure that a job which took a result took one that was made in its group.
-func (r *run) rivalCommitted(id dispatch.JobID, name string, attempt dispatch.AttemptID, again bool) {
+func (r *run) rivalCommitted(id taskqueue.JobID, name string, attempt taskqueue.AttemptID, again bool) {
 	if result := r.scopeOf(id.Run()) + " " + name; attempt != takenAttempt {
 		r.rivals.made[result] = true
 	} else if !r.rivals.made[result] {
@@ -116,7 +116,7 @@ func (r *run) rivalCommitted(id dispatch.JobID, name string, attempt dispatch.At
 	r.rivalEnded(id)
 }
 
-func (r *run) rivalEnded(id dispatch.JobID) {
+func (r *run) rivalEnded(id taskqueue.JobID) {
 	if !r.rivals.ended[id] {
 		r.rivals.ended[id] = true
 		r.checkEnd()

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/sim/experiment"
+	"fairway/internal/taskqueue"
 )
 
 // run is one simulated execution of a workflow. One goroutine owns it, and it
@@ -41,7 +41,7 @@ type run struct {
 	hold    time.Duration // the longest time that a pilot waits for an answer, or between two questions
 
 	// What went wrong so far: faced only grows; damaged holds what readers find.
-	ready   map[dispatch.AttemptID]bool // tasks of jobs that run together, which were there
+	ready   map[taskqueue.AttemptID]bool // tasks of jobs that run together, which were there
 	faced   Happened
 	damaged damaged
 	outages outages
@@ -69,7 +69,7 @@ func (e *Stuck) Error() string {
 func newRun(exp *experiment.Experiment, work *workflow, rep int) *run {
 	r := &run{
 		exp: exp, seed: mix(exp.Seed) + uint64(rep), work: work, elements: map[string]*element{}, byName: map[string]*site{},
-		ready: map[dispatch.AttemptID]bool{},
+		ready: map[taskqueue.AttemptID]bool{},
 	}
 	r.network, r.faults = Stream(r.seed, "network"), Stream(r.seed, "faults")
 	r.harm, r.damaged = Stream(r.seed, "harm"), damaged{map[string]string{}, map[string]bool{}}
@@ -156,7 +156,7 @@ func (r *run) why() string {
 		return ""
 	}
 	for j := range r.server.core.Jobs(theRun, 0) {
-		if j.State < dispatch.Done {
+		if j.State < taskqueue.Done {
 			e, _ := r.server.core.Explain(j.ID)
 			return fmt.Sprintf("; %s is %v: %s", j.Name, j.State, strings.Join(e.Lines, "; "))
 		}

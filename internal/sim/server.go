@@ -21,12 +21,12 @@ type server struct {
 	config dispatch.Config
 	core   *dispatch.Core // nil: crashed
 	store  *memory
-	pilots map[dispatch.PilotID]*pilot
+	pilots map[taskqueue.PilotID]*pilot
 	tick   alarm // when the core asked for a Tick
 
 	// inbox is what must not be lost and was not stepped yet, in the order in which it
 	// happened: the server is away, stands still, or takes in what came before.
-	inbox    []dispatch.Input
+	inbox    []taskqueue.Input
 	takingIn bool
 
 	checked bool // after each step, that no job waits for what will not come, or at a pilot in vain
@@ -34,7 +34,7 @@ type server struct {
 
 func newServer(r *run) *server {
 	q := r.exp.TaskQueue
-	s := &server{run: r, pilots: map[dispatch.PilotID]*pilot{}}
+	s := &server{run: r, pilots: map[taskqueue.PilotID]*pilot{}}
 	s.tick = newAlarm(&r.engine, s.ticks)
 	s.config = dispatch.Config{
 		Attempts: q.Attempts, Backoff: q.Backoff, MaxBackoff: q.Backoff, WaitForData: q.WaitForData,
@@ -57,10 +57,10 @@ func newServer(r *run) *server {
 // begin starts the server, the pilots that run from the start, and then, when
 // those have had the time to register, the workflow.
 func (s *server) begin() {
-	var effects dispatch.Effects
+	var effects taskqueue.Effects
 	s.core, effects = dispatch.New(s.config)
 	s.letOut(effects)
-	effects, err := s.core.Step(s.run.instant(), dispatch.SetRun{Run: dispatch.Run{
+	effects, err := s.core.Step(s.run.instant(), taskqueue.SetRun{Run: taskqueue.Run{
 		ID: theRun, Account: s.run.accountOf(theRun), KeepGoing: true,
 	}})
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *server) begin() {
 	}
 	s.letOut(effects)
 	s.makeSitesKnown()
-	s.submit(dispatch.AddFiles{Run: theRun, Files: s.existing()})
+	s.submit(taskqueue.AddFiles{Run: theRun, Files: s.existing()})
 	for _, site := range s.run.sites {
 		if s.run.exp.Submission == experiment.Running {
 			site.occupy()
@@ -81,8 +81,8 @@ func (s *server) begin() {
 	s.run.after(s.run.lead(), func() {
 		s.run.submitted = s.run.now
 		s.run.creator = newCreator(s.run,
-			func(jobs []dispatch.Job) { s.submit(dispatch.Submit{Run: theRun, Jobs: jobs}) },
-			func(files []dispatch.ExistingFile) { s.submit(dispatch.AddFiles{Run: theRun, Files: files}) },
+			func(jobs []taskqueue.Job) { s.submit(taskqueue.Submit{Run: theRun, Jobs: jobs}) },
+			func(files []taskqueue.ExistingFile) { s.submit(taskqueue.AddFiles{Run: theRun, Files: files}) },
 		)
 		s.run.creator.begin()
 		s.run.beginRivals()
@@ -104,29 +104,29 @@ func (r *run) lead() time.Duration {
 
 func (s *server) makeSitesKnown() {
 	for _, site := range s.run.sites {
-		known := dispatch.Site{
+		known := taskqueue.Site{
 			Name: site.Name, MinPilots: site.Min, MaxPilots: site.Max, MinIdlePilots: site.MinIdle,
-			Pilot: dispatch.Resources{MilliCPUs: site.milliCPUs()}, Price: site.Price, QueueWait: site.Expects,
+			Pilot: taskqueue.Resources{MilliCPUs: site.milliCPUs()}, Price: site.Price, QueueWait: site.Expects,
 			Storage: site.element.name + ":",
 		}
 		if s.run.exp.Submission == experiment.Running && site.Started > 0 {
 			known.MaxPilots = site.Started
 		}
-		s.submit(dispatch.SetSite{Site: known})
+		s.submit(taskqueue.SetSite{Site: known})
 	}
 }
 
-func (s *server) existing() []dispatch.ExistingFile {
-	var files []dispatch.ExistingFile
+func (s *server) existing() []taskqueue.ExistingFile {
+	var files []taskqueue.ExistingFile
 	for _, f := range s.run.work.files {
-		files = append(files, dispatch.ExistingFile{LFN: f.lfn, PFN: s.run.pfnOf(f.lfn), Size: f.size, Identity: f.lfn})
+		files = append(files, taskqueue.ExistingFile{LFN: f.lfn, PFN: s.run.pfnOf(f.lfn), Size: f.size, Identity: f.lfn})
 	}
 	return files
 }
 
 // receive takes a message of a pilot, if the server is there. One that waits for a server
 // that stands still is lost if that dies.
-func (s *server) receive(p *pilot, m dispatch.Input) {
+func (s *server) receive(p *pilot, m taskqueue.Input) {
 	core := s.core
 	again := func() {
 		if s.core == core {
@@ -148,7 +148,7 @@ func (s *server) receive(p *pilot, m dispatch.Input) {
 
 // submit hands over an input that must not be lost: if the server is away or stands still
 // it finds it when it goes on. None overtakes another.
-func (s *server) submit(in dispatch.Input) {
+func (s *server) submit(in taskqueue.Input) {
 	s.inbox = append(s.inbox, in)
 	s.takeIn()
 }
@@ -170,11 +170,11 @@ func (s *server) takeIn() {
 // ticks steps the time, unless the server has died since it should have.
 func (s *server) ticks() {
 	if s.core != nil && !s.waitsForThaw(s.ticks) {
-		s.step(dispatch.Tick{})
+		s.step(taskqueue.Tick{})
 	}
 }
 
-func (s *server) step(in dispatch.Input) {
+func (s *server) step(in taskqueue.Input) {
 	effects, err := s.core.Step(s.run.instant(), in)
 	if err != nil {
 		s.run.fail("the TaskQueue refused %T: %v", in, err)
@@ -197,7 +197,7 @@ func (s *server) step(in dispatch.Input) {
 
 // letOut makes the records durable and then does what the effects say. They
 // are valid until the next step only, so what leads to one is done later.
-func (s *server) letOut(e dispatch.Effects) {
+func (s *server) letOut(e taskqueue.Effects) {
 	r := s.run
 	s.store.apply(e.Persist)
 	for _, reply := range e.Replies {
@@ -212,14 +212,14 @@ func (s *server) letOut(e dispatch.Effects) {
 		s.withdraw(launch)
 	}
 	for _, p := range e.Publish {
-		r.after(0, func() { s.submit(dispatch.Published{File: p.File}) })
+		r.after(0, func() { s.submit(taskqueue.Published{File: p.File}) })
 	}
 	for _, pfn := range e.Remove {
 		r.after(0, func() {
 			if el := r.elementOf(pfn); el != nil {
 				el.remove(pfn)
 			}
-			s.submit(dispatch.Removed{PFN: pfn})
+			s.submit(taskqueue.Removed{PFN: pfn})
 		})
 	}
 	for i := range e.Events {

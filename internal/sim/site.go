@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/sim/experiment"
+	"fairway/internal/taskqueue"
 )
 
 // site is a batch system with its worker nodes.
@@ -27,7 +27,7 @@ func (s *site) occupy() {
 		b.free = b.free[:len(b.free)-1]
 		at.launch = s.launchName(b.count)
 		b.charge(1)
-		s.run.server.submit(dispatch.PilotSubmitted{Site: s.Name, Launch: at.launch})
+		s.run.server.submit(taskqueue.PilotSubmitted{Site: s.Name, Launch: at.launch})
 		s.startPilot(at)
 	}
 }
@@ -36,7 +36,7 @@ func (s *site) occupy() {
 func (s *site) startPilot(at *slot) {
 	r := s.run
 	id := twin(at.launch, s.batch.started[at.launch])
-	p := &pilot{run: r, id: id, site: s, slot: at, seen: map[dispatch.AttemptID]bool{}, expiry: s.SaysLife}
+	p := &pilot{run: r, id: id, site: s, slot: at, seen: map[taskqueue.AttemptID]bool{}, expiry: s.SaysLife}
 	p.timer = newAlarm(&r.engine, p.speak)
 	at.pilot = p
 	p.space = s.spaceOf(at.host)
@@ -96,7 +96,7 @@ func (s *site) submitPilots(n int) {
 			if s.batch.queue[launch] == nil {
 				s.run.faced[AnsweredLate]++
 			}
-			s.run.server.submit(dispatch.PilotSubmitted{Site: s.Name, Launch: launch})
+			s.run.server.submit(taskqueue.PilotSubmitted{Site: s.Name, Launch: launch})
 		})
 	}
 }
@@ -120,5 +120,5 @@ func (r *run) noticeEnd(s *site, launch string) {
 
 // notice returns what tells the server of the end of a launch.
 func (r *run) notice(reason string) func(launch string) {
-	return func(launch string) { r.server.submit(dispatch.PilotEnded{Launch: launch, Reason: reason}) }
+	return func(launch string) { r.server.submit(taskqueue.PilotEnded{Launch: launch, Reason: reason}) }
 }

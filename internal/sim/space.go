@@ -3,9 +3,9 @@ package sim
 import (
 	"slices"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/eviction"
 	"fairway/internal/sim/experiment"
+	"fairway/internal/taskqueue"
 )
 
 // space is the disk that a group of pilots use as one cache: those of one
@@ -14,12 +14,12 @@ import (
 // link.
 type space struct {
 	spec    experiment.CacheSpec
-	order   *eviction.Order[dispatch.FileRef]
-	files   map[dispatch.FileRef]*stored
+	order   *eviction.Order[taskqueue.FileRef]
+	files   map[taskqueue.FileRef]*stored
 	members []*pilot
 	used    int64
 
-	fetched map[dispatch.FileRef][]func() // who waits for a file that is fetched ahead
+	fetched map[taskqueue.FileRef][]func() // who waits for a file that is fetched ahead
 }
 
 // stored is a file in a space.
@@ -32,12 +32,12 @@ type stored struct {
 }
 
 func newSpace(spec experiment.CacheSpec) *space {
-	order, err := eviction.New[dispatch.FileRef](eviction.Policy(spec.Policy))
+	order, err := eviction.New[taskqueue.FileRef](eviction.Policy(spec.Policy))
 	if err != nil {
 		panic(err) // Experiment.check knows the policies
 	}
 	return &space{
-		spec: spec, order: order, files: map[dispatch.FileRef]*stored{}, fetched: map[dispatch.FileRef][]func(){},
+		spec: spec, order: order, files: map[taskqueue.FileRef]*stored{}, fetched: map[taskqueue.FileRef][]func(){},
 	}
 }
 
@@ -49,7 +49,7 @@ func (s *space) limit() int64 {
 
 // holds reports whether a file is there and, if so, which pilot's link is the
 // oldest.
-func (s *space) holds(f dispatch.FileRef) (*pilot, bool) {
+func (s *space) holds(f taskqueue.FileRef) (*pilot, bool) {
 	e := s.files[f]
 	if e == nil {
 		return nil, false
@@ -59,7 +59,7 @@ func (s *space) holds(f dispatch.FileRef) (*pilot, bool) {
 
 // insert puts a file into the space for a pilot, if it fits after files that
 // may go have gone. It reports whether the space grew.
-func (s *space) insert(p *pilot, f dispatch.FileRef, size int64, cost float64) bool {
+func (s *space) insert(p *pilot, f taskqueue.FileRef, size int64, cost float64) bool {
 	if e := s.files[f]; e != nil {
 		s.link(p, f, e)
 		return false
@@ -78,7 +78,7 @@ func (s *space) insert(p *pilot, f dispatch.FileRef, size int64, cost float64) b
 }
 
 // link gives a pilot its own link to a file that another has.
-func (s *space) link(p *pilot, f dispatch.FileRef, e *stored) {
+func (s *space) link(p *pilot, f taskqueue.FileRef, e *stored) {
 	if !slices.Contains(e.links, p) {
 		e.links = append(e.links, p)
 		p.cacheAdded(f, e.size)
@@ -88,7 +88,7 @@ func (s *space) link(p *pilot, f dispatch.FileRef, e *stored) {
 
 // linkAll is what happens once the pilots that share the space have looked
 // and found a file.
-func (s *space) linkAll(f dispatch.FileRef) {
+func (s *space) linkAll(f taskqueue.FileRef) {
 	if e := s.files[f]; e != nil {
 		for _, p := range s.members {
 			s.link(p, f, e)
@@ -103,7 +103,7 @@ func (s *space) makeRoom(size int64) bool {
 	if free >= size {
 		return true
 	}
-	var going []dispatch.FileRef
+	var going []taskqueue.FileRef
 	for f := range s.order.Going() {
 		if free >= size {
 			break
@@ -123,7 +123,7 @@ func (s *space) makeRoom(size int64) bool {
 }
 
 // evict takes a file away from all that link it.
-func (s *space) evict(f dispatch.FileRef) {
+func (s *space) evict(f taskqueue.FileRef) {
 	e := s.files[f]
 	s.forget(f, e)
 	for _, p := range e.links {
@@ -131,7 +131,7 @@ func (s *space) evict(f dispatch.FileRef) {
 	}
 }
 
-func (s *space) forget(f dispatch.FileRef, e *stored) {
+func (s *space) forget(f taskqueue.FileRef, e *stored) {
 	s.used -= e.size
 	s.order.Drop(f)
 	delete(s.files, f)
@@ -173,7 +173,7 @@ func (s *space) leave(p *pilot) {
 
 // shrink evicts what no longer fits, as far as no attempt reads it.
 func (s *space) shrink() {
-	var going []dispatch.FileRef
+	var going []taskqueue.FileRef
 	excess := s.used - s.limit()
 	for f := range s.order.Going() {
 		if excess <= 0 {
@@ -190,7 +190,7 @@ func (s *space) shrink() {
 }
 
 // idle reports whether no attempt reads a file.
-func (s *space) idle(f dispatch.FileRef) bool { return s.files[f].inUse == 0 }
+func (s *space) idle(f taskqueue.FileRef) bool { return s.files[f].inUse == 0 }
 
 // onHost reports whether a pilot of the host links the file.
 func (s *space) onHost(e *stored, host string) bool {

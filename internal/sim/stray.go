@@ -3,7 +3,7 @@ package sim
 import (
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // sweepAfter is how long after the death of a pilot its strays are removed from
@@ -30,14 +30,14 @@ func (p *pilot) leaveStrays() {
 	}
 }
 
-func (r *run) sweepLater(job dispatch.JobID, pfn string) {
+func (r *run) sweepLater(job taskqueue.JobID, pfn string) {
 	if pfn != "" {
 		r.after(sweepAfter, func() { r.sweep(job, pfn) })
 	}
 }
 
 // sweep removes a file that its job does not name as its output.
-func (r *run) sweep(job dispatch.JobID, pfn string) {
+func (r *run) sweep(job taskqueue.JobID, pfn string) {
 	if r.server.core == nil || r.outages.server > r.now { // it may hear of it yet
 		r.sweepLater(job, pfn)
 		return

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"os"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/sim/experiment"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wfformat"
 )
 
@@ -29,7 +29,7 @@ func traceWorkflow(s experiment.WorkflowSpec) (*workflow, error) {
 	for _, file := range f.Inputs()[0].Sizes {
 		w.exists(file.LFN, file.Size)
 		files = append(files, flow.InputFile{
-			ExistingFile: dispatch.ExistingFile{LFN: file.LFN, PFN: file.LFN, Size: file.Size, Identity: file.LFN},
+			ExistingFile: taskqueue.ExistingFile{LFN: file.LFN, PFN: file.LFN, Size: file.Size, Identity: file.LFN},
 		})
 	}
 	effects, err := f.Step(epoch, flow.Arrived{Input: flow.RecordedInput, Files: files})

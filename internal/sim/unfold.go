@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/sim/experiment"
+	"fairway/internal/taskqueue"
 )
 
 // unfolding creates the jobs of a workflow file as data appears, by the rules
@@ -67,8 +67,8 @@ func (u *unfolding) begin() {
 }
 
 // place stores the files of an input before the run.
-func (u *unfolding) place(in *flow.DeclaredInput, spec *experiment.InputSpec) []dispatch.ExistingFile {
-	var files []dispatch.ExistingFile
+func (u *unfolding) place(in *flow.DeclaredInput, spec *experiment.InputSpec) []taskqueue.ExistingFile {
+	var files []taskqueue.ExistingFile
 	size := spec.Size
 	if size == 0 {
 		size = u.run.exp.Workflow.FileSize
@@ -81,12 +81,12 @@ func (u *unfolding) place(in *flow.DeclaredInput, spec *experiment.InputSpec) []
 		u.records[lfn] = spec.Records
 		pfn := u.run.pfnOf(lfn)
 		u.run.elementOf(pfn).hold(pfn, int64(size))
-		files = append(files, dispatch.ExistingFile{LFN: lfn, PFN: pfn, Size: int64(size), Identity: lfn})
+		files = append(files, taskqueue.ExistingFile{LFN: lfn, PFN: pfn, Size: int64(size), Identity: lfn})
 	}
 	return files
 }
 
-func (u *unfolding) arrive(input string, files []dispatch.ExistingFile) {
+func (u *unfolding) arrive(input string, files []taskqueue.ExistingFile) {
 	arrived := make([]flow.InputFile, len(files))
 	for i, file := range files {
 		arrived[i].ExistingFile = file
@@ -102,10 +102,10 @@ func (u *unfolding) close(input string) {
 
 // committed tells of a job whose outputs are there.
 func (u *unfolding) committed(t *task) {
-	e := dispatch.Event{Kind: dispatch.JobCommitted, At: u.run.instant(), Name: t.job.Name, Step: t.job.Step}
+	e := taskqueue.Event{Kind: taskqueue.JobCommitted, At: u.run.instant(), Name: t.job.Name, Step: t.job.Step}
 	for _, m := range t.made {
-		e.Files = append(e.Files, dispatch.CommittedFile{
-			File: dispatch.FileRef{LFN: m.lfn}, Pattern: m.pattern, Size: m.size,
+		e.Files = append(e.Files, taskqueue.CommittedFile{
+			File: taskqueue.FileRef{LFN: m.lfn}, Pattern: m.pattern, Size: m.size,
 		})
 	}
 	u.step(flow.Happened{Event: e})
@@ -146,7 +146,7 @@ func (u *unfolding) left() error {
 // depend on the name of the job alone.
 func (u *unfolding) model(j *flow.NewJob) task {
 	t := task{job: j.Job, made: []made{}}
-	t.job.Needs = dispatch.Resources{Time: j.Job.Needs.Time}
+	t.job.Needs = taskqueue.Resources{Time: j.Job.Needs.Time}
 	t.job.Tools = nil
 	s := u.run.exp.Workflow.Steps[j.Job.Step]
 	own := Stream(u.run.seed, "job", named(j.Job.Name))

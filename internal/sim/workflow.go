@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/sim/experiment"
+	"fairway/internal/taskqueue"
 )
 
 // workflow is what a run executes: jobs in the order of their submission, and
@@ -23,7 +23,7 @@ type workflow struct {
 
 // task is a job with what the model needs to know of it.
 type task struct {
-	job  dispatch.Job
+	job  taskqueue.Job
 	run  time.Duration // on a node of speed 1, without access to storage
 	made []made        // of a workflow file, or recorded: what it writes
 
@@ -47,7 +47,7 @@ func newWorkflow() *workflow {
 }
 
 // writes lists the files of one output of a job.
-func (w *workflow) writes(t *task, o dispatch.Output) []extant {
+func (w *workflow) writes(t *task, o taskqueue.Output) []extant {
 	if t.made == nil {
 		return []extant{{o.LFN, w.sizes[o.LFN]}}
 	}
@@ -62,9 +62,9 @@ func (w *workflow) writes(t *task, o dispatch.Output) []extant {
 
 // add appends a job that writes its outputs with the sizes given.
 func (w *workflow) add(step, name string, run time.Duration, reads []string, writes ...extant) {
-	j := dispatch.Job{Name: name, Step: step, Digest: name, Reads: reads}
+	j := taskqueue.Job{Name: name, Step: step, Digest: name, Reads: reads}
 	for _, f := range writes {
-		j.Writes = append(j.Writes, dispatch.Output{LFN: f.lfn})
+		j.Writes = append(j.Writes, taskqueue.Output{LFN: f.lfn})
 		w.sizes[f.lfn] = f.size
 	}
 	w.append(task{job: j, run: run})

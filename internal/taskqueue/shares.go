@@ -171,3 +171,48 @@ func checkShares(list []Share, n *int) error {
 	}
 	return nil
 }
+
+// SetShares says how users and groups share the TaskQueue. It replaces what was said
+// before, and is durable. Usage stays. Those that it does not name have a weight of 1 and
+// no limits.
+type SetShares struct{ Shares Shares }
+
+// SetKept says how many bytes of outputs of a user's runs are kept that were retired. It is not
+// durable: the caller steps it again after each Load.
+type SetKept struct {
+	Account Account
+	Bytes   int64
+}
+
+// HoldJobs has no further attempts given out to runs that have an account, until it is stepped with an
+// empty Why, which is for a person. What runs goes on, and results are taken. It is not durable.
+type HoldJobs struct{ Why string }
+
+// ShareView is what there is to say of a group or a user.
+type ShareView struct {
+	Name   string
+	User   bool // else it is a group
+	Depth  int  // 0: at the root
+	Weight int64
+	Share  float64       // part of the weights of all siblings
+	Usage  time.Duration // slot-seconds, as they count now
+	Used   float64       // part of the usage of all siblings
+	// LevelFS is Share over Used: above 1 it has got less than its share. It is infinite
+	// where nothing was used.
+	LevelFS float64
+	Rank    int // of a user: 1 is first; users with equal rights have one rank
+
+	Ready   int   // jobs
+	Running int   // attempts that were given to pilots
+	CPUs    int64 // thousandths of processors that they take
+	Stored  int64 // bytes of outputs of runs that were not retired
+	Limits  Quota
+	Runs    int // of a user, that were not retired
+}
+
+// LimitView is what is in use of a resource that Shares.Limits bound.
+type LimitView struct {
+	Name string
+	Most int64
+	Used int64
+}

@@ -8,9 +8,9 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/rights"
 	"fairway/internal/server/api"
+	"fairway/internal/taskqueue"
 )
 
 // metrics asks the server when Prometheus asks.
@@ -78,14 +78,14 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 		to <- prometheus.MustNewConstMetric(m.all[name], prometheus.CounterValue, value, labels...)
 	}
 	for state, n := range f.Jobs.ByState {
-		if dispatch.State(state).String() == "" {
+		if taskqueue.State(state).String() == "" {
 			continue // no job is in it
 		}
-		gauge("jobs", float64(n), dispatch.State(state).String())
+		gauge("jobs", float64(n), taskqueue.State(state).String())
 	}
 	gauge("runs", float64(f.Runs))
 	gauge("pages_live", float64(m.site.lives.open()))
-	gauge("queue_length", float64(f.Jobs.ByState[dispatch.Ready]), "ready")
+	gauge("queue_length", float64(f.Jobs.ByState[taskqueue.Ready]), "ready")
 	gauge("queue_length", float64(f.Queued), "pilots")
 	gauge("queue_length", float64(f.Inbox), "loop")
 	m.used(f, counter)

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/rights"
 	"fairway/internal/server/api"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -44,7 +44,7 @@ type runsBody struct {
 	*wire.ListRunsResponse
 	Search  *wire.ListRunsRequest
 	State   string
-	Sites   []dispatch.SiteView
+	Sites   []taskqueue.SiteView
 	Waiting []string
 }
 
@@ -391,7 +391,7 @@ func (s *site) data(r *http.Request) (*content, error) {
 }
 
 type pilotsBody struct {
-	Sites   []dispatch.SiteView
+	Sites   []taskqueue.SiteView
 	Waiting []string
 	*wire.ListPilotsResponse
 	Shown []*wire.PilotSummary

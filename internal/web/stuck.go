@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/quantity"
 	"fairway/internal/server/api"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -157,7 +157,7 @@ func pilotsText(r *wire.ProgressReport) string {
 }
 
 // siteLimits tells which sites give no more pilots, and why.
-func siteLimits(sites []dispatch.SiteView) (lines []string) {
+func siteLimits(sites []taskqueue.SiteView) (lines []string) {
 	for _, site := range sites {
 		switch have := site.Idle + site.Busy + site.Inactive; {
 		case site.Failures > 0 && !site.NotBefore.IsZero():

@@ -9,8 +9,8 @@ import (
 	"regexp"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/taskqueue"
 )
 
 // controlFolder has the empty files by which a task waits for a parent that
@@ -110,9 +110,9 @@ func category(task *taskRecord) string {
 
 func (t *trace) job(task *traceTask) flow.NewJob {
 	j := flow.NewJob{
-		Job: dispatch.Job{
+		Job: taskqueue.Job{
 			Name: task.specification.ID, Step: category(task.specification),
-			Reads: task.reads, Needs: dispatch.Resources{MilliCPUs: 1000},
+			Reads: task.reads, Needs: taskqueue.Resources{MilliCPUs: 1000},
 		},
 		Command: flow.Command{Replay: &flow.Replay{
 			Compute: time.Duration(math.Round(min(task.execution.Runtime*t.scales.TimeScale*1e9, float64(flow.MaxReplay)))),
@@ -121,7 +121,7 @@ func (t *trace) job(task *traceTask) flow.NewJob {
 		}},
 	}
 	for _, w := range task.writes {
-		j.Job.Writes = append(j.Job.Writes, dispatch.Output{LFN: w.LFN})
+		j.Job.Writes = append(j.Job.Writes, taskqueue.Output{LFN: w.LFN})
 	}
 	return j
 }

@@ -10,9 +10,9 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/logical"
+	"fairway/internal/taskqueue"
 	"fairway/test/traces"
 )
 
@@ -62,7 +62,7 @@ func run(t *testing.T, w *flow.Workflow) *replay {
 	var files []flow.InputFile
 	for _, s := range w.Inputs[0].Sizes {
 		files = append(files, flow.InputFile{
-			ExistingFile: dispatch.ExistingFile{LFN: s.LFN, PFN: s.LFN, Size: s.Size, Identity: "1"},
+			ExistingFile: taskqueue.ExistingFile{LFN: s.LFN, PFN: s.LFN, Size: s.Size, Identity: "1"},
 		})
 	}
 	r.step(t, flow.Arrived{Input: flow.RecordedInput, Files: files})

@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/pilot"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
+	"fairway/internal/taskqueue"
 )
 
 // fullDisk is the folder of the workspace that the full host has its files in.
@@ -52,7 +52,7 @@ func (w *workspace) runOn(fullHost func(*pilot.Config)) {
 		w.Fatal(err)
 	}
 	s, err := server.Open(context.Background(), server.Config{
-		Workflow: parsed, Folder: w.folder, Site: dispatch.Site{MaxPilots: 2},
+		Workflow: parsed, Folder: w.folder, Site: taskqueue.Site{MaxPilots: 2},
 		Log: slog.New(slog.NewTextHandler(w.Output(), nil)),
 		System: func(address string, folders folder.Layout) (batch.System, error) {
 			return twoHosts(address, &folders, fullHost)

@@ -16,15 +16,15 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"fairway/internal/access"
-	"fairway/internal/dispatch"
 	"fairway/internal/pilot"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
 // Pilot is a light pilot. But for Has all may be left empty. The functions are called by the
 // goroutine of Run.
 type Pilot struct {
-	Has   dispatch.Resources
+	Has   taskqueue.Resources
 	Tools []string
 
 	// Dialling has as much room as first calls of pilots may be under way at a time: they are not

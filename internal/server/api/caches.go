@@ -7,8 +7,8 @@ import (
 	"slices"
 	"strings"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -66,7 +66,7 @@ func (a *view) lookAtNodes(
 		return nil, err
 	}
 	for _, n := range nodes { // one by one, so that other requests come between
-		var view dispatch.NodeView
+		var view taskqueue.NodeView
 		err := a.lookAt(ctx, func(c *state.Cores) error {
 			view, _ = c.Dispatch.Node(n.name) // whose pilots may have gone meanwhile
 			return nil
@@ -94,7 +94,7 @@ func (a *view) known(ctx context.Context, files []cachedCopy) []cachedCopy {
 
 // cachedCopy is a copy on a node.
 type cachedCopy struct {
-	dispatch.CopyView
+	taskqueue.CopyView
 	host, node string
 }
 
@@ -118,7 +118,7 @@ func (a *view) withNextUse(
 		byNode[f.node] = append(byNode[f.node], i)
 	}
 	for node, at := range byNode {
-		copies := make([]dispatch.CopyView, len(at))
+		copies := make([]taskqueue.CopyView, len(at))
 		for i, n := range at {
 			copies[i] = files[n].CopyView
 		}
@@ -179,7 +179,7 @@ func (h hostCaches) count(t *state.Tally) {
 }
 
 // add takes in what a node holds now. Its host may have others.
-func (h hostCaches) add(node *dispatch.NodeView) {
+func (h hostCaches) add(node *taskqueue.NodeView) {
 	if node.Pilots == 0 {
 		return
 	}

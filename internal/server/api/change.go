@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -19,7 +19,7 @@ const (
 // ChangesSince tells how a job differs from what an earlier result of it was
 // made from, one difference a line. Where both are alike, or little is known of
 // the earlier one, there are none.
-func ChangesSince(p *wire.Provenance, job *dispatch.JobDetail, now *wire.Payload) []string {
+func ChangesSince(p *wire.Provenance, job *taskqueue.JobDetail, now *wire.Payload) []string {
 	if p.GetPayload() == nil {
 		return nil
 	}
@@ -141,7 +141,7 @@ func commandChanges(before, now []string) []string {
 }
 
 // inputChanges compares what the job reads now, as far as it is known.
-func inputChanges(p *wire.Provenance, job *dispatch.JobDetail) []string {
+func inputChanges(p *wire.Provenance, job *taskqueue.JobDetail) []string {
 	before := make(map[string]string, len(p.Reads))
 	for i, lfn := range p.Reads {
 		before[lfn] = ""

@@ -9,9 +9,9 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/access"
-	"fairway/internal/dispatch"
 	"fairway/internal/rights"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -113,8 +113,8 @@ func (a *view) over(ctx context.Context, told bool) (bool, error) {
 }
 
 // endedJobs describes jobs as they stand now, those that have not been let run again meanwhile.
-func (a *view) endedJobs(c *state.Cores, ids []dispatch.JobID) (ended []*wire.EndedJob) {
-	told := make(map[dispatch.JobID]bool, len(ids))
+func (a *view) endedJobs(c *state.Cores, ids []taskqueue.JobID) (ended []*wire.EndedJob) {
+	told := make(map[taskqueue.JobID]bool, len(ids))
 	for _, id := range ids {
 		job, ok := c.Dispatch.Detail(id)
 		if !ok || told[id] || !isOver(job.State) {
@@ -122,7 +122,7 @@ func (a *view) endedJobs(c *state.Cores, ids []dispatch.JobID) (ended []*wire.En
 		}
 		told[id] = true
 		made := &wire.EndedJob{Summary: summaryOf(c, &job.JobView)}
-		if job.State == dispatch.Done {
+		if job.State == taskqueue.Done {
 			for _, f := range job.Writes {
 				if !f.Pattern {
 					made.Writes = append(made.Writes, a.madeFile(&f))
@@ -134,7 +134,7 @@ func (a *view) endedJobs(c *state.Cores, ids []dispatch.JobID) (ended []*wire.En
 	return ended
 }
 
-func (a *view) madeFile(f *dispatch.FileView) *wire.MadeFile {
+func (a *view) madeFile(f *taskqueue.FileView) *wire.MadeFile {
 	made := &wire.MadeFile{Lfn: f.File.LFN, Version: uint32(f.File.Version), Size: f.Size}
 	if f.PFN != "" {
 		made.Path = a.roots.Shown(f.PFN)
@@ -142,6 +142,6 @@ func (a *view) madeFile(f *dispatch.FileView) *wire.MadeFile {
 	return made
 }
 
-func isOver(s dispatch.State) bool {
-	return slices.Contains([]dispatch.State{dispatch.Done, dispatch.Failed, dispatch.Blocked, dispatch.Cancelled}, s)
+func isOver(s taskqueue.State) bool {
+	return slices.Contains([]taskqueue.State{taskqueue.Done, taskqueue.Failed, taskqueue.Blocked, taskqueue.Cancelled}, s)
 }

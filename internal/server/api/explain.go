@@ -13,6 +13,7 @@ import (
 	"fairway/internal/rights"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -23,8 +24,8 @@ func (s *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.Ex
 		return nil, err
 	}
 	var response *wire.ExplainResponse
-	var job dispatch.JobDetail
-	err = a.lookAtJob(ctx, r, func(c *state.Cores, id dispatch.JobID) error {
+	var job taskqueue.JobDetail
+	err = a.lookAtJob(ctx, r, func(c *state.Cores, id taskqueue.JobID) error {
 		e, _ := c.Dispatch.Explain(id)
 		job, _ = c.Dispatch.Detail(id)
 		response = &wire.ExplainResponse{
@@ -36,7 +37,7 @@ func (s *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.Ex
 		}
 		if a.control == nil {
 			a.explainRest(c, e.State, response)
-		} else if e.State == dispatch.Ready {
+		} else if e.State == taskqueue.Ready {
 			response.Lines = append(response.Lines, a.control.PilotsWaiting()...)
 		}
 		return nil
@@ -44,7 +45,7 @@ func (s *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.Ex
 	if err != nil {
 		return nil, err
 	}
-	if a.control == nil && job.State == dispatch.Done { // a server looks when it begins, and whenever a job reads
+	if a.control == nil && job.State == taskqueue.Done { // a server looks when it begins, and whenever a job reads
 		lost, err := a.lostOutputs(ctx, &wire.RetryRequest{Run: r.GetRun(), Jobs: []string{job.Name}})
 		if err != nil {
 			return nil, rpcError(err)
@@ -67,10 +68,10 @@ const maxStreamedNamed = 3
 
 // streamedText tells which files a job may stream, or is empty. Only its pilot knows what the
 // node has.
-func streamedText(reads []dispatch.FileView) string {
+func streamedText(reads []taskqueue.FileView) string {
 	var names []string
 	for i := range reads {
-		if reads[i].Access == dispatch.AccessStream {
+		if reads[i].Access == taskqueue.AccessStream {
 			names = append(names, reads[i].File.LFN)
 		}
 	}
@@ -86,7 +87,7 @@ func streamedText(reads []dispatch.FileView) string {
 
 // whyNotReused tells why a job runs, or has run, although there was an earlier
 // result of it.
-func (a *view) whyNotReused(ctx context.Context, job *dispatch.JobDetail) ([]string, error) {
+func (a *view) whyNotReused(ctx context.Context, job *taskqueue.JobDetail) ([]string, error) {
 	if job.Reused || !a.knowsAll(ctx) { // whose result it was is not recorded
 		return nil, nil
 	}
@@ -112,15 +113,15 @@ func (a *view) knowsAll(ctx context.Context) bool {
 }
 
 // explainRest is for jobs that wait for a run above all.
-func (a *view) explainRest(c *state.Cores, of dispatch.State, response *wire.ExplainResponse) {
+func (a *view) explainRest(c *state.Cores, of taskqueue.State, response *wire.ExplainResponse) {
 	const goesOn = "nothing runs in this folder: `fairway run` goes on"
 	var last wire.ProgressReport
 	last.Summary = &wire.Summary{}
 	a.run.Report(&last, c)
 	switch {
-	case of == dispatch.Ready:
+	case of == taskqueue.Ready:
 		response.Lines, response.Missing = []string{"ready; " + goesOn}, nil
-	case of == dispatch.Waiting:
+	case of == taskqueue.Waiting:
 		response.Lines = append(response.Lines, goesOn)
 	default:
 		return

@@ -11,13 +11,14 @@ import (
 	"fairway/internal/rights"
 	"fairway/internal/server/listen"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 )
 
 // Figures are what a server measures, for programs that watch it.
 type Figures struct {
-	Jobs   dispatch.Totals // of all runs in memory
-	Runs   int             // in memory
-	Sites  []dispatch.SiteView
+	Jobs   taskqueue.Totals // of all runs in memory
+	Runs   int              // in memory
+	Sites  []taskqueue.SiteView
 	Pilots map[string]map[string]int // by site and state
 	Used   state.Used
 	Calls  map[string]map[string]int64 // of batch systems, by site and kind

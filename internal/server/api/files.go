@@ -8,11 +8,11 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -42,7 +42,7 @@ func (s *Service) ListFiles(ctx context.Context, r *wire.ListFilesRequest) (*wir
 // histories tell where files are. Where no server runs they look for the stored ones, too.
 func (a *view) histories(ctx context.Context, names []string) (files []*wire.FileHistory, err error) {
 	stored := map[string]*wire.FileVersion{} // by PFN
-	var written []dispatch.StoredFile
+	var written []taskqueue.StoredFile
 	err = a.lookAt(ctx, func(c *state.Cores) error {
 		for _, lfn := range names {
 			versions, _ := c.Dispatch.History(c.Run, lfn)
@@ -51,7 +51,7 @@ func (a *view) histories(ctx context.Context, names []string) (files []*wire.Fil
 			for i := range versions {
 				if v := &versions[i]; v.Writer != 0 && v.PFN != "" {
 					stored[v.PFN] = file.Versions[i]
-					written = append(written, dispatch.StoredFile{File: v.File, PFN: v.PFN, Size: v.Size, Adler32: v.Adler32})
+					written = append(written, taskqueue.StoredFile{File: v.File, PFN: v.PFN, Size: v.Size, Adler32: v.Adler32})
 				}
 			}
 		}
@@ -152,7 +152,7 @@ func matching[T any](ctx context.Context, pattern string, list []T, name func(T)
 	return list, rpcError(ctx.Err())
 }
 
-func fileVersion(v dispatch.VersionView) *wire.FileVersion {
+func fileVersion(v taskqueue.VersionView) *wire.FileVersion {
 	file := &wire.FileVersion{
 		Version:     uint32(v.File.Version),
 		State:       v.State,
@@ -178,7 +178,7 @@ func fileVersion(v dispatch.VersionView) *wire.FileVersion {
 	return file
 }
 
-func jobRef(j dispatch.JobRef) *wire.JobRef {
+func jobRef(j taskqueue.JobRef) *wire.JobRef {
 	return &wire.JobRef{Id: j.ID.Number(), Name: j.Name, State: j.State.String()}
 }
 

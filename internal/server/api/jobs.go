@@ -11,10 +11,10 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -63,7 +63,7 @@ func (a *view) knowsSteps(names []string) error {
 // noteWaiting tells of jobs that are ready why pilots for them are not there yet.
 func noteWaiting(jobs []*wire.JobSummary, why []string) {
 	for _, job := range jobs {
-		if job.State == dispatch.Ready.String() && len(job.Notes) == 0 {
+		if job.State == taskqueue.Ready.String() && len(job.Notes) == 0 {
 			job.Notes = why
 		}
 	}
@@ -87,7 +87,7 @@ func ListOf(c *state.Cores, r *wire.ListJobsRequest) *wire.ListJobsResponse {
 }
 
 // listOfTotals is a list without its jobs.
-func listOfTotals(steps []dispatch.StepTotals, r *wire.ListJobsRequest) *wire.ListJobsResponse {
+func listOfTotals(steps []taskqueue.StepTotals, r *wire.ListJobsRequest) *wire.ListJobsResponse {
 	response := &wire.ListJobsResponse{ByState: map[string]int64{}}
 	for _, step := range steps {
 		if !stepAsked(r, step.Step) {
@@ -95,7 +95,7 @@ func listOfTotals(steps []dispatch.StepTotals, r *wire.ListJobsRequest) *wire.Li
 		}
 		for state, n := range step.ByState {
 			if n > 0 {
-				response.ByState[dispatch.State(state).String()] += int64(n)
+				response.ByState[taskqueue.State(state).String()] += int64(n)
 			}
 		}
 	}
@@ -122,13 +122,13 @@ func stepAsked(r *wire.ListJobsRequest, step string) bool {
 	return len(r.GetSteps()) == 0 || slices.Contains(r.GetSteps(), step)
 }
 
-func summaryOf(c *state.Cores, job *dispatch.JobView) *wire.JobSummary {
+func summaryOf(c *state.Cores, job *taskqueue.JobView) *wire.JobSummary {
 	tries := c.Tally.Attempts.Count(job.ID) + len(job.Attempts)
 	if job.Tasks > 0 {
 		tries -= max(0, len(job.Attempts)-1) // tasks of one attempt
 	}
 	last := c.Tally.Attempts.Last(job.ID)
-	pilot, usage := dispatch.PilotID(last.GetPilot()), last.GetResult().GetUsage()
+	pilot, usage := taskqueue.PilotID(last.GetPilot()), last.GetResult().GetUsage()
 	started, ended := usage.GetStart(), usage.GetEnd()
 	for i, attempt := range job.Attempts {
 		if job.Tasks == 0 || i == 0 {
@@ -157,7 +157,7 @@ func summaryOf(c *state.Cores, job *dispatch.JobView) *wire.JobSummary {
 }
 
 // silentSince is since when no pilot is heard that has an attempt of a job; nil: one is.
-func silentSince(attempts []dispatch.AttemptView) *timestamppb.Timestamp {
+func silentSince(attempts []taskqueue.AttemptView) *timestamppb.Timestamp {
 	var since time.Time
 	for _, a := range attempts {
 		if a.Silent.IsZero() {
@@ -178,7 +178,7 @@ func (s *Service) ShowJob(ctx context.Context, r *wire.ShowJobRequest) (*wire.Jo
 	}
 	var detail *wire.JobDetail
 	var key, maker string
-	err = a.lookAtJob(ctx, r, func(c *state.Cores, id dispatch.JobID) (err error) {
+	err = a.lookAtJob(ctx, r, func(c *state.Cores, id taskqueue.JobID) (err error) {
 		job, _ := c.Dispatch.Detail(id)
 		key, maker = job.Key, makerOf(&job)
 		detail, err = detailOf(c, &job)
@@ -195,21 +195,21 @@ func (s *Service) ShowJob(ctx context.Context, r *wire.ShowJobRequest) (*wire.Jo
 }
 
 // makerOf is the name of the job that made the result which a job has.
-func makerOf(job *dispatch.JobDetail) string {
+func makerOf(job *taskqueue.JobDetail) string {
 	if job.Taken != nil {
 		return job.Taken.Job
 	}
 	return job.Name
 }
 
-func originToWire(o *dispatch.Origin) *wire.ResultOrigin {
+func originToWire(o *taskqueue.Origin) *wire.ResultOrigin {
 	if o == nil {
 		return nil
 	}
 	return &wire.ResultOrigin{Run: uint32(o.Run), User: o.Account.User, Group: o.Account.Group, Job: o.Job}
 }
 
-func detailOf(c *state.Cores, job *dispatch.JobDetail) (*wire.JobDetail, error) {
+func detailOf(c *state.Cores, job *taskqueue.JobDetail) (*wire.JobDetail, error) {
 	payload := new(wire.Payload)
 	if err := proto.Unmarshal(job.Payload, payload); err != nil {
 		return nil, err
@@ -233,7 +233,7 @@ func detailOf(c *state.Cores, job *dispatch.JobDetail) (*wire.JobDetail, error) 
 		if attempt.Result != nil {
 			attempt.Task = attempt.Result.Task
 		}
-		attempt.Host = c.Tally.Hosts[dispatch.PilotID(attempt.GetPilot())]
+		attempt.Host = c.Tally.Hosts[taskqueue.PilotID(attempt.GetPilot())]
 	}
 	return &wire.JobDetail{
 		Summary:           summaryOf(c, &job.JobView),
@@ -249,9 +249,9 @@ func detailOf(c *state.Cores, job *dispatch.JobDetail) (*wire.JobDetail, error) 
 	}, nil
 }
 
-func fileDetail(f dispatch.FileView) *wire.FileDetail {
+func fileDetail(f taskqueue.FileView) *wire.FileDetail {
 	access := ""
-	if f.Access != dispatch.AccessLink {
+	if f.Access != taskqueue.AccessLink {
 		access = f.Access.String()
 	}
 	return &wire.FileDetail{

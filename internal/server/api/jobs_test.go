@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // A job is silent when no pilot is heard that has an attempt of it.
@@ -20,9 +20,9 @@ func TestJobsOfSilentPilots(t *testing.T) {
 		{[]time.Time{early, {}}, time.Time{}},
 		{[]time.Time{early, late}, late},
 	} {
-		var attempts []dispatch.AttemptView
+		var attempts []taskqueue.AttemptView
 		for _, since := range c.silent {
-			attempts = append(attempts, dispatch.AttemptView{Silent: since})
+			attempts = append(attempts, taskqueue.AttemptView{Silent: since})
 		}
 		got := silentSince(attempts)
 		if got == nil != c.want.IsZero() || got != nil && !got.AsTime().Equal(c.want) {

@@ -12,7 +12,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/rights"
 	"fairway/internal/server/convert"
@@ -86,7 +85,7 @@ type RunQuery struct {
 // RunStanding is how a run of a lasting server stands.
 type RunStanding struct {
 	Run     *state.Run
-	Totals  dispatch.Totals
+	Totals  taskqueue.Totals
 	Results string // where they are published, for a person
 }
 
@@ -102,7 +101,7 @@ type RemovedRun struct {
 
 // RunResult is a result that a run names.
 type RunResult struct {
-	dispatch.NamedResult
+	taskqueue.NamedResult
 	NamedBy []string // the other runs that name it, for people
 }
 
@@ -302,8 +301,8 @@ func (s *RunStanding) summary() *wire.RunSummary {
 		Run: uint32(s.Run.ID), Workflow: s.Run.Workflow, File: s.Run.File, Folder: s.Run.Source, Results: s.Results,
 		State: string(s.Run.State), Submitted: convert.InstantToWire(s.Run.Started),
 		Ended: convert.InstantToWire(s.Run.Ended),
-		Jobs:  int64(s.Totals.Jobs), Done: int64(n[dispatch.Done]), Failed: int64(n[dispatch.Failed]),
-		Running: int64(n[dispatch.Running]), Problems: s.Run.Problems, Parameters: s.Run.Parameters,
+		Jobs:  int64(s.Totals.Jobs), Done: int64(n[taskqueue.Done]), Failed: int64(n[taskqueue.Failed]),
+		Running: int64(n[taskqueue.Running]), Problems: s.Run.Problems, Parameters: s.Run.Parameters,
 		User: s.Run.Account.User, Group: s.Run.Account.Group,
 	}
 	return summary

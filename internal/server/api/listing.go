@@ -32,7 +32,7 @@ func (l *listing) all(ctx context.Context) (*wire.ListJobsResponse, error) {
 		return nil, err
 	}
 	l.hosts = state.LoadHosts(pilots)
-	for first := dispatch.NewJobID(l.run, l.request.GetAfter()) + 1; !l.complete(); first += ListingPage {
+	for first := taskqueue.NewJobID(l.run, l.request.GetAfter()) + 1; !l.complete(); first += ListingPage {
 		jobs, err := l.page(ctx, first)
 		if err != nil {
 			return nil, err
@@ -55,7 +55,7 @@ func (l *listing) complete() bool {
 }
 
 // page reads the records of the jobs from a number on.
-func (l *listing) page(ctx context.Context, first dispatch.JobID) ([]dispatch.RecordedJob, error) {
+func (l *listing) page(ctx context.Context, first taskqueue.JobID) ([]dispatch.RecordedJob, error) {
 	bodies := map[string]map[string][]byte{}
 	var keys []taskqueue.Record
 	for _, table := range []string{dispatch.TableCommit, dispatch.TableFate, dispatch.TableJob} {
@@ -73,7 +73,7 @@ func (l *listing) page(ctx context.Context, first dispatch.JobID) ([]dispatch.Re
 	jobs := make([]dispatch.RecordedJob, len(keys))
 	for i, r := range keys {
 		jobs[i] = dispatch.RecordedJob{
-			ID: first + dispatch.JobID(i), Job: r.Body, Commit: bodies[dispatch.TableCommit][r.Key],
+			ID: first + taskqueue.JobID(i), Job: r.Body, Commit: bodies[dispatch.TableCommit][r.Key],
 			Fate: bodies[dispatch.TableFate][r.Key],
 		}
 	}
@@ -85,8 +85,8 @@ func (l *listing) page(ctx context.Context, first dispatch.JobID) ([]dispatch.Re
 func (l *listing) take(ctx context.Context, r *dispatch.RecordedJob) (known bool, err error) {
 	state, known, err := r.State()
 	if err != nil || !known {
-		others := []dispatch.State{dispatch.Waiting, dispatch.Ready, dispatch.Blocked} // which depend on other jobs
-		return !slices.ContainsFunc(others, func(s dispatch.State) bool { return stateAsked(l.request, s.String()) }), err
+		others := []taskqueue.State{taskqueue.Waiting, taskqueue.Ready, taskqueue.Blocked} // which depend on other jobs
+		return !slices.ContainsFunc(others, func(s taskqueue.State) bool { return stateAsked(l.request, s.String()) }), err
 	}
 	if l.complete() || !stateAsked(l.request, state.String()) {
 		return true, nil
@@ -104,7 +104,7 @@ func (l *listing) take(ctx context.Context, r *dispatch.RecordedJob) (known bool
 	return true, err
 }
 
-func (l *listing) summary(ctx context.Context, job *dispatch.JobView) (*wire.JobSummary, error) {
+func (l *listing) summary(ctx context.Context, job *taskqueue.JobView) (*wire.JobSummary, error) {
 	tally, err := state.LoadTallyOf(ctx, l.records, job.ID, l.hosts)
 	if err != nil {
 		return nil, err

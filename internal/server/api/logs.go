@@ -12,9 +12,9 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/access"
-	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 )
@@ -83,8 +83,8 @@ func (s *Service) ReadLogs(
 
 // openedLogs are what an attempt prints.
 type openedLogs struct {
-	job     dispatch.JobID
-	attempt dispatch.AttemptID
+	job     taskqueue.JobID
+	attempt taskqueue.AttemptID
 	tails   []*tail // in the order of state.LogKinds
 }
 
@@ -114,9 +114,9 @@ func (l *openedLogs) send(send func(*wire.LogChunk) error) error {
 // attemptFor finds the attempt that is meant.
 func (a *view) attemptFor(
 	ctx context.Context, r *wire.LogsRequest,
-) (job dispatch.JobID, attempt dispatch.AttemptID, err error) {
-	var made dispatch.JobDetail // by an earlier run
-	err = a.lookAtJob(ctx, r, func(c *state.Cores, id dispatch.JobID) error {
+) (job taskqueue.JobID, attempt taskqueue.AttemptID, err error) {
+	var made taskqueue.JobDetail // by an earlier run
+	err = a.lookAtJob(ctx, r, func(c *state.Cores, id taskqueue.JobID) error {
 		job = id
 		detail, _ := c.Dispatch.Detail(job)
 		if detail.Reused && c.Tally.Attempts.Count(job)+len(detail.Attempts) == 0 {
@@ -134,8 +134,8 @@ func (a *view) attemptFor(
 
 // attemptBefore is the attempt of an earlier run that made the result of a job.
 func (a *view) attemptBefore(
-	ctx context.Context, job *dispatch.JobDetail, r *wire.LogsRequest,
-) (dispatch.AttemptID, error) {
+	ctx context.Context, job *taskqueue.JobDetail, r *wire.LogsRequest,
+) (taskqueue.AttemptID, error) {
 	p, err := a.run.Provenance(ctx, makerOf(job), job.Key)
 	if err != nil {
 		return 0, rpcError(err)
@@ -148,12 +148,12 @@ func (a *view) attemptBefore(
 	return chooseLogged(&job.JobView, []logged{made}, r)
 }
 
-func noAttempt(job *dispatch.JobView, wanted dispatch.AttemptID) error {
+func noAttempt(job *taskqueue.JobView, wanted taskqueue.AttemptID) error {
 	return connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s has no attempt %d; `fairway show %d` lists them",
 		job.Name, wanted, job.ID.Number()))
 }
 
-func chooseAttempt(c *state.Cores, id dispatch.JobID, r *wire.LogsRequest) (dispatch.AttemptID, error) {
+func chooseAttempt(c *state.Cores, id taskqueue.JobID, r *wire.LogsRequest) (taskqueue.AttemptID, error) {
 	job, _ := c.Dispatch.Job(id)
 	ended, err := c.Tally.Attempts.Of(id)
 	if err != nil {
@@ -173,12 +173,12 @@ func chooseAttempt(c *state.Cores, id dispatch.JobID, r *wire.LogsRequest) (disp
 
 // logged is an attempt of which there are logs. Of a gang each task has its own.
 type logged struct {
-	attempt dispatch.AttemptID // of a gang, the task that is meant if none is named
-	leader  dispatch.AttemptID // of its gang; 0: it is of none
+	attempt taskqueue.AttemptID // of a gang, the task that is meant if none is named
+	leader  taskqueue.AttemptID // of its gang; 0: it is of none
 }
 
-func loggedOf(job *dispatch.JobView, ended *wire.AttemptDetail) logged {
-	l := logged{dispatch.AttemptID(ended.GetAttempt()), dispatch.AttemptID(ended.GetResult().GetLeader())}
+func loggedOf(job *taskqueue.JobView, ended *wire.AttemptDetail) logged {
+	l := logged{taskqueue.AttemptID(ended.GetAttempt()), taskqueue.AttemptID(ended.GetResult().GetLeader())}
 	if l.leader == 0 && job.Tasks > 0 { // it ended as a whole
 		l.leader = l.attempt
 	}
@@ -186,12 +186,12 @@ func loggedOf(job *dispatch.JobView, ended *wire.AttemptDetail) logged {
 }
 
 // chooseLogged finds the attempt that is asked for, by itself the last one, and the task of it.
-func chooseLogged(job *dispatch.JobView, all []logged, r *wire.LogsRequest) (dispatch.AttemptID, error) {
-	chosen, wanted := all[len(all)-1], dispatch.AttemptID(r.GetAttempt())
+func chooseLogged(job *taskqueue.JobView, all []logged, r *wire.LogsRequest) (taskqueue.AttemptID, error) {
+	chosen, wanted := all[len(all)-1], taskqueue.AttemptID(r.GetAttempt())
 	if wanted != 0 {
 		at := slices.IndexFunc(all, func(l logged) bool {
 			return l.attempt == wanted ||
-				l.leader != 0 && wanted >= l.leader && wanted < l.leader+dispatch.AttemptID(job.Tasks)
+				l.leader != 0 && wanted >= l.leader && wanted < l.leader+taskqueue.AttemptID(job.Tasks)
 		})
 		if at < 0 {
 			return 0, noAttempt(job, wanted)
@@ -208,16 +208,16 @@ func chooseLogged(job *dispatch.JobView, all []logged, r *wire.LogsRequest) (dis
 		return 0, connect.NewError(connect.CodeNotFound, fmt.Errorf("job %s has no task %d; its tasks are 0 to %d", job.Name,
 			task, job.Tasks-1))
 	default:
-		return chosen.leader + dispatch.AttemptID(task), nil
+		return chosen.leader + taskqueue.AttemptID(task), nil
 	}
 }
 
 // runs reports whether an attempt has not ended.
-func (a *view) runs(ctx context.Context, job dispatch.JobID, attempt dispatch.AttemptID) bool {
+func (a *view) runs(ctx context.Context, job taskqueue.JobID, attempt taskqueue.AttemptID) bool {
 	live := false
 	_ = a.run.Query(ctx, 0, func(c *state.Cores) {
 		view, _ := c.Dispatch.Job(job)
-		live = slices.ContainsFunc(view.Attempts, func(v dispatch.AttemptView) bool { return v.Attempt == attempt })
+		live = slices.ContainsFunc(view.Attempts, func(v taskqueue.AttemptView) bool { return v.Attempt == attempt })
 	})
 	return live
 }

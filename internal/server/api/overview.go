@@ -48,7 +48,7 @@ func (s *Service) Answers(ctx context.Context) error {
 }
 
 // Sites tells how the pilots of all sites stand, and why some are not there yet.
-func (s *Service) Sites(ctx context.Context) (sites []dispatch.SiteView, waiting []string, err error) {
+func (s *Service) Sites(ctx context.Context) (sites []taskqueue.SiteView, waiting []string, err error) {
 	if err := listen.Permit(ctx, rights.Watch); err != nil {
 		return nil, nil, err
 	}
@@ -80,7 +80,7 @@ type Overview struct {
 	Open    []string  // inputs that may get more files, or jobs
 	// Parameters of the workflow, with their values; nil where only those are recorded that were set.
 	Parameters map[string]string
-	Sites      []dispatch.SiteView
+	Sites      []taskqueue.SiteView
 	Waiting    []string // why pilots are not there yet, one sentence each
 }
 
@@ -236,8 +236,8 @@ func (s *Service) Slots(ctx context.Context, run Page, from, most int) (*Slots, 
 }
 
 // runningNow are the attempts of a run that run now, by their pilots.
-func runningNow(c *state.Cores) map[dispatch.PilotID][]SlotSpan {
-	now := map[dispatch.PilotID][]SlotSpan{}
+func runningNow(c *state.Cores) map[taskqueue.PilotID][]SlotSpan {
+	now := map[taskqueue.PilotID][]SlotSpan{}
 	for id, since := range c.Tally.Started {
 		job, ok := c.Dispatch.Job(id)
 		if !ok || len(job.Attempts) == 0 {
@@ -273,12 +273,12 @@ func slotsOf(c *state.Cores, from, most int) *Slots {
 			t.AddRunning(&slots.All, span.Start, at)
 		}
 	}
-	here := map[dispatch.PilotID]bool{}
+	here := map[taskqueue.PilotID]bool{}
 	for _, p := range c.Dispatch.Pilots() {
 		here[p.Pilot] = true
 	}
 	slots.Present = presence(t, here, slots.Now)
-	names := slices.SortedFunc(maps.Keys(t.Lanes), func(a, b dispatch.PilotID) int {
+	names := slices.SortedFunc(maps.Keys(t.Lanes), func(a, b taskqueue.PilotID) int {
 		if la, lb := t.Lanes[a], t.Lanes[b]; !la.From.Equal(lb.From) {
 			return la.From.Compare(lb.From)
 		}
@@ -286,7 +286,7 @@ func slotsOf(c *state.Cores, from, most int) *Slots {
 	})
 	from = min(max(from, 0), len(names))
 	names = names[from:min(from+most, len(names))]
-	spans := map[dispatch.PilotID][]SlotSpan{}
+	spans := map[taskqueue.PilotID][]SlotSpan{}
 	if whole := slots.Attempts <= int64(len(t.Spans)); whole {
 		for _, span := range t.Spans {
 			if slices.Contains(names, span.Pilot) {
@@ -322,7 +322,7 @@ func endOf(l *state.Lane, here bool, now time.Time) time.Time {
 }
 
 // presence is how many pilots were there in each bin up to now, or to when the last left.
-func presence(t *state.Timeline, here map[dispatch.PilotID]bool, now time.Time) []float32 {
+func presence(t *state.Timeline, here map[taskqueue.PilotID]bool, now time.Time) []float32 {
 	if t.Begin.IsZero() {
 		return nil
 	}

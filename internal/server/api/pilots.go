@@ -10,6 +10,7 @@ import (
 	"fairway/internal/server/convert"
 	"fairway/internal/server/listen"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -78,7 +79,7 @@ func pilotsOf(core *dispatch.Core) (all []*wire.PilotSummary) {
 }
 
 // pilotState is the state of a pilot in the words of section IV: inactive ones are not there yet.
-func pilotState(p *dispatch.PilotView) string {
+func pilotState(p *taskqueue.PilotView) string {
 	switch {
 	case !p.Silent.IsZero():
 		return "silent"

@@ -11,7 +11,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/publish"
@@ -34,7 +33,7 @@ type Resting struct {
 	mu    sync.Mutex   // guards what follows: nil until a question needs it
 	cores *state.Cores // their Tally is of the question
 	tally *state.Tally
-	first dispatch.JobID // that a question was about; of a second one all is counted
+	first taskqueue.JobID // that a question was about; of a second one all is counted
 }
 
 // OpenResting looks at the records of a workflow folder without changing them. It
@@ -108,7 +107,7 @@ func (v *Resting) ID() taskqueue.RunID { return v.run.ID }
 func (v *Resting) Steps() []string { return v.run.Steps }
 
 // Query is part of Run.
-func (v *Resting) Query(ctx context.Context, job dispatch.JobID, ask func(*state.Cores)) error {
+func (v *Resting) Query(ctx context.Context, job taskqueue.JobID, ask func(*state.Cores)) error {
 	return v.query(ctx, ask, func(records store.Store) (*state.Tally, error) {
 		switch {
 		case job == 0:
@@ -126,7 +125,7 @@ func (v *Resting) Query(ctx context.Context, job dispatch.JobID, ask func(*state
 }
 
 // AllJobs has Query count the attempts of all jobs.
-const AllJobs = dispatch.JobID(math.MaxUint64)
+const AllJobs = taskqueue.JobID(math.MaxUint64)
 
 // QueryAll is part of Run.
 func (v *Resting) QueryAll(ctx context.Context, ask func(*state.Cores)) error {

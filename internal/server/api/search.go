@@ -13,8 +13,8 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -33,7 +33,7 @@ type JobSearch struct {
 	literal string // the longest part of Message that a reason has as it is
 }
 
-func (q *JobSearch) fits(job *dispatch.JobView) bool {
+func (q *JobSearch) fits(job *taskqueue.JobView) bool {
 	return (q.State == "" || job.State.String() == q.State) && (q.Step == "" || job.Step == q.Step) &&
 		(q.Text == "" || strings.Contains(strings.ToLower(job.Name), q.Text)) &&
 		(q.Message == "" || strings.Contains(job.Reason, q.literal) && alike(job.Name, job.Reason) == q.Message)
@@ -72,7 +72,7 @@ func (s *Service) SearchJobs(ctx context.Context, run Page, q JobSearch) (*Found
 			r.Steps = []string{q.Step}
 		}
 		found.ByState = listOfTotals(c.Dispatch.Steps(c.Run), r).ByState
-		if q.State == dispatch.Running.String() {
+		if q.State == taskqueue.Running.String() {
 			for id := range c.Tally.Started {
 				running = append(running, id.Number())
 			}
@@ -87,7 +87,7 @@ func (s *Service) SearchJobs(ctx context.Context, run Page, q JobSearch) (*Found
 	}
 	if q.Before > 0 {
 		err = a.searchBack(ctx, &q, found)
-	} else if q.State == dispatch.Running.String() && a.control != nil {
+	} else if q.State == taskqueue.Running.String() && a.control != nil {
 		err = a.searchAmong(ctx, &q, found, running)
 	} else {
 		err = a.searchOn(ctx, &q, found)
@@ -148,7 +148,7 @@ func (a *view) searchBack(ctx context.Context, q *JobSearch, found *FoundJobs) e
 	for number := q.Before - 1; number > 0 && !found.Before; {
 		err := a.run.QueryAll(ctx, func(c *state.Cores) {
 			for looked := 0; number > 0 && looked < searchPiece; looked++ {
-				job, ok := c.Dispatch.Job(dispatch.NewJobID(c.Run, number))
+				job, ok := c.Dispatch.Job(taskqueue.NewJobID(c.Run, number))
 				number--
 				if !ok || !q.fits(&job) {
 					continue
@@ -173,7 +173,7 @@ func (a *view) searchAmong(ctx context.Context, q *JobSearch, found *FoundJobs, 
 	for piece := range slices.Chunk(numbers, searchPiece) {
 		err := a.run.QueryAll(ctx, func(c *state.Cores) {
 			for _, number := range piece {
-				job, ok := c.Dispatch.Job(dispatch.NewJobID(c.Run, number))
+				job, ok := c.Dispatch.Job(taskqueue.NewJobID(c.Run, number))
 				if !ok || number <= q.After || !q.fits(&job) {
 					continue
 				}
@@ -239,7 +239,7 @@ func (s *Service) Failures(ctx context.Context, run Page) (*FailureGroups, error
 	failed, attempts := 0, int64(0)
 	err = a.run.QueryAll(ctx, func(c *state.Cores) {
 		view, _ := c.Dispatch.Run(c.Run)
-		failed, attempts = view.Totals.ByState[dispatch.Failed], c.Tally.Sums.Attempts()
+		failed, attempts = view.Totals.ByState[taskqueue.Failed], c.Tally.Sums.Attempts()
 	})
 	if err != nil || failed == 0 {
 		return new(FailureGroups), rpcError(err)
@@ -263,14 +263,14 @@ func (s *Service) Failures(ctx context.Context, run Page) (*FailureGroups, error
 }
 
 // eachFailed visits the jobs that failed, in the order of their numbers and beside the loop.
-func (a *view) eachFailed(ctx context.Context, visit func(*dispatch.JobView)) error {
+func (a *view) eachFailed(ctx context.Context, visit func(*taskqueue.JobView)) error {
 	left := 0
 	err := a.run.QueryAll(ctx, func(c *state.Cores) {
 		view, _ := c.Dispatch.Run(c.Run)
-		left = view.Totals.ByState[dispatch.Failed]
+		left = view.Totals.ByState[taskqueue.Failed]
 	})
 	for after, more := uint32(0), err == nil; more && left > 0; {
-		var jobs []dispatch.JobView
+		var jobs []taskqueue.JobView
 		more = false
 		err = a.run.QueryAll(ctx, func(c *state.Cores) {
 			looked := 0
@@ -279,7 +279,7 @@ func (a *view) eachFailed(ctx context.Context, visit func(*dispatch.JobView)) er
 					more = true
 					return
 				}
-				if after = job.ID.Number(); job.State == dispatch.Failed {
+				if after = job.ID.Number(); job.State == taskqueue.Failed {
 					jobs = append(jobs, job)
 				}
 			}
@@ -309,7 +309,7 @@ type grouping struct {
 	rest      int64 // of messages that are not compared any more
 }
 
-func (g *grouping) add(job *dispatch.JobView) {
+func (g *grouping) add(job *taskqueue.JobView) {
 	message := alike(job.Name, job.Reason)
 	group := g.byMessage[message]
 	if group == nil && len(g.byMessage) == messagesCompared {
@@ -349,8 +349,8 @@ func (s *Service) RetryFailures(ctx context.Context, run Page, message string) (
 	if err != nil {
 		return nil, err
 	}
-	var jobs []dispatch.JobID
-	err = a.eachFailed(ctx, func(job *dispatch.JobView) {
+	var jobs []taskqueue.JobID
+	err = a.eachFailed(ctx, func(job *taskqueue.JobView) {
 		if alike(job.Name, job.Reason) == message {
 			jobs = append(jobs, job.ID)
 		}
@@ -362,12 +362,12 @@ func (s *Service) RetryFailures(ctx context.Context, run Page, message string) (
 		return nil, connect.NewError(connect.CodeNotFound, errors.New("no job is left that failed so: look at the failures "+
 			"that there are now"))
 	}
-	return a.changeJobs(ctx, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
-		jobs := slices.DeleteFunc(slices.Clone(jobs), func(id dispatch.JobID) bool {
+	return a.changeJobs(ctx, func(c *state.Cores) ([]taskqueue.Input, []taskqueue.JobID, error) {
+		jobs := slices.DeleteFunc(slices.Clone(jobs), func(id taskqueue.JobID) bool {
 			job, _ := c.Dispatch.Job(id)
-			return job.State != dispatch.Failed // somebody else was faster
+			return job.State != taskqueue.Failed // somebody else was faster
 		})
-		return []dispatch.Input{dispatch.RetryJobs{Jobs: jobs}}, jobs, nil
+		return []taskqueue.Input{taskqueue.RetryJobs{Jobs: jobs}}, jobs, nil
 	})
 }
 

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // Each failed job is in one group or in the rest, however many messages there are, and the largest groups are told.
@@ -19,7 +19,7 @@ func TestEachFailedJobIsCounted(t *testing.T) {
 		jobs := int64(0)
 		add := func(i, step int) {
 			jobs++
-			g.add(&dispatch.JobView{Name: fmt.Sprint("job/", jobs), Step: fmt.Sprint("step", step), Reason: word(i)})
+			g.add(&taskqueue.JobView{Name: fmt.Sprint("job/", jobs), Step: fmt.Sprint("step", step), Reason: word(i)})
 		}
 		for i := range messages {
 			add(i, 0)

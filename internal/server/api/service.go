@@ -8,7 +8,6 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/rights"
 	"fairway/internal/server/folder"
@@ -30,7 +29,7 @@ type Run interface {
 	Steps() []string
 	// Query calls ask with the cores, which must not be kept or changed. Tally may know
 	// no other attempts than those of the job; for job 0 there may be no Tally.
-	Query(ctx context.Context, job dispatch.JobID, ask func(*state.Cores)) error
+	Query(ctx context.Context, job taskqueue.JobID, ask func(*state.Cores)) error
 	// QueryAll is Query with a Tally that knows all.
 	QueryAll(ctx context.Context, ask func(*state.Cores)) error
 	// QueryTally is QueryAll for Tally alone.
@@ -191,7 +190,7 @@ type Control interface {
 	Hold() (release func(), err error)
 	// FindFile describes a file that a submitted job reads as lfn: at a path on this machine,
 	// relative to the folder of the run, or at a URL.
-	FindFile(ctx context.Context, lfn, file string) (dispatch.ExistingFile, error)
+	FindFile(ctx context.Context, lfn, file string) (taskqueue.ExistingFile, error)
 	// KeepPart keeps a part of a file for submitted jobs, for a lasting server only. It returns how much
 	// of the file there is and, once it is complete, the path by which FindFile finds it. A part that is
 	// not the next one, nor before it, is [ErrNotNext].
@@ -222,13 +221,13 @@ const JobNumber = "#"
 
 // findJob takes the number or the name of a job. A name that is a number is
 // found by name if there is such a job, unless JobNumber stands before it.
-func findJob(c *state.Cores, text string) (dispatch.JobID, error) {
+func findJob(c *state.Cores, text string) (taskqueue.JobID, error) {
 	digits, certain := strings.CutPrefix(text, JobNumber)
 	if id, ok := c.Dispatch.JobNamed(c.Run, text); ok && !certain {
 		return id, nil
 	}
 	if number, err := strconv.ParseUint(digits, 10, 32); err == nil {
-		id := dispatch.NewJobID(c.Run, uint32(number))
+		id := taskqueue.NewJobID(c.Run, uint32(number))
 		if _, ok := c.Dispatch.Job(id); ok {
 			return id, nil
 		}
@@ -250,9 +249,9 @@ func (a *view) lookAt(ctx context.Context, ask func(*state.Cores) error) error {
 
 // lookAtJob is lookAt with the job that a request names, and what Tally knows of it.
 func (a *view) lookAtJob(
-	ctx context.Context, r interface{ GetJob() string }, ask func(*state.Cores, dispatch.JobID) error,
+	ctx context.Context, r interface{ GetJob() string }, ask func(*state.Cores, taskqueue.JobID) error,
 ) error {
-	var job dispatch.JobID
+	var job taskqueue.JobID
 	failure := a.lookAt(ctx, func(c *state.Cores) (err error) {
 		job, err = findJob(c, r.GetJob())
 		return err
@@ -272,9 +271,9 @@ func (s *Service) Cancel(ctx context.Context, r *wire.CancelRequest) (*wire.Chan
 	if err != nil {
 		return nil, err
 	}
-	return a.changeJobs(ctx, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
+	return a.changeJobs(ctx, func(c *state.Cores) ([]taskqueue.Input, []taskqueue.JobID, error) {
 		jobs, err := jobsNamed(c, r.GetJobs())
-		return []dispatch.Input{dispatch.Cancel{Jobs: jobs}}, jobs, err
+		return []taskqueue.Input{taskqueue.Cancel{Jobs: jobs}}, jobs, err
 	})
 }
 
@@ -289,10 +288,10 @@ func (s *Service) Retry(ctx context.Context, r *wire.RetryRequest) (*wire.Change
 	if err != nil {
 		return nil, err
 	}
-	return a.changeJobs(ctx, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
+	return a.changeJobs(ctx, func(c *state.Cores) ([]taskqueue.Input, []taskqueue.JobID, error) {
 		if len(r.GetJobs()) == 0 {
 			jobs := state.FailedJobs(c)
-			return []dispatch.Input{dispatch.RetryJobs{Jobs: jobs}}, jobs, nil
+			return []taskqueue.Input{taskqueue.RetryJobs{Jobs: jobs}}, jobs, nil
 		}
 		jobs, err := jobsNamed(c, r.GetJobs())
 		if err != nil {
@@ -310,13 +309,13 @@ func (s *Service) Prioritize(ctx context.Context, r *wire.PrioritizeRequest) (*w
 	if err != nil {
 		return nil, err
 	}
-	changed, err := a.changeJobs(ctx, func(c *state.Cores) ([]dispatch.Input, []dispatch.JobID, error) {
-		if run, _ := c.Dispatch.Run(c.Run); a.control != nil && run.State == dispatch.RunEnded {
+	changed, err := a.changeJobs(ctx, func(c *state.Cores) ([]taskqueue.Input, []taskqueue.JobID, error) {
+		if run, _ := c.Dispatch.Run(c.Run); a.control != nil && run.State == taskqueue.RunEnded {
 			return nil, nil, connect.NewError(connect.CodeFailedPrecondition, fmt.Errorf(
 				"run %d has ended; `fairway retry` has it go on, if something of it failed or was cancelled", c.Run))
 		}
 		jobs, err := jobsNamed(c, r.GetJobs())
-		return []dispatch.Input{dispatch.Prioritize{Run: c.Run, Jobs: jobs, Priority: int(r.GetPriority())}}, jobs, err
+		return []taskqueue.Input{taskqueue.Prioritize{Run: c.Run, Jobs: jobs, Priority: int(r.GetPriority())}}, jobs, err
 	})
 	if err != nil {
 		return nil, err
@@ -330,15 +329,15 @@ func (s *Service) Prioritize(ctx context.Context, r *wire.PrioritizeRequest) (*w
 
 // lostOutputs are the stored outputs of the jobs of a request that are lost, by PFN. They
 // are looked at beside the loop, since a server may take its time.
-func (a *view) lostOutputs(ctx context.Context, r *wire.RetryRequest) (map[string]dispatch.LostFile, error) {
+func (a *view) lostOutputs(ctx context.Context, r *wire.RetryRequest) (map[string]taskqueue.LostFile, error) {
 	if len(r.GetJobs()) == 0 {
 		return nil, nil
 	}
-	var files []dispatch.StoredFile
+	var files []taskqueue.StoredFile
 	err := a.lookAt(ctx, func(c *state.Cores) error {
 		jobs, err := jobsNamed(c, r.GetJobs())
 		for _, id := range jobs {
-			if job, _ := c.Dispatch.Job(id); job.State == dispatch.Done {
+			if job, _ := c.Dispatch.Job(id); job.State == taskqueue.Done {
 				files = append(files, c.Dispatch.StoredBy(id)...)
 			}
 		}
@@ -348,7 +347,7 @@ func (a *view) lostOutputs(ctx context.Context, r *wire.RetryRequest) (map[strin
 		return nil, err
 	}
 	quiet := func(string) {}
-	lost := map[string]dispatch.LostFile{}
+	lost := map[string]taskqueue.LostFile{}
 	for _, file := range publish.LostFiles(ctx, a.roots, files, quiet) {
 		lost[file.PFN] = file
 	}
@@ -356,12 +355,12 @@ func (a *view) lostOutputs(ctx context.Context, r *wire.RetryRequest) (map[strin
 }
 
 func retryInputs(
-	c *state.Cores, jobs []dispatch.JobID, outputs map[string]dispatch.LostFile,
-) (inputs []dispatch.Input, err error) {
+	c *state.Cores, jobs []taskqueue.JobID, outputs map[string]taskqueue.LostFile,
+) (inputs []taskqueue.Input, err error) {
 	for _, id := range jobs {
 		job, _ := c.Dispatch.Job(id)
-		var lost []dispatch.LostFile
-		if job.State == dispatch.Done {
+		var lost []taskqueue.LostFile
+		if job.State == taskqueue.Done {
 			for _, file := range c.Dispatch.StoredBy(id) {
 				if file, ok := outputs[file.PFN]; ok {
 					lost = append(lost, file)
@@ -369,24 +368,24 @@ func retryInputs(
 			}
 		}
 		if len(lost) > 0 {
-			inputs = append(inputs, dispatch.LoseFiles{Files: lost})
+			inputs = append(inputs, taskqueue.LoseFiles{Files: lost})
 		}
-		if job.State != dispatch.Failed && job.State != dispatch.Cancelled && len(lost) == 0 && !c.Dispatch.HasLost(id) {
+		if job.State != taskqueue.Failed && job.State != taskqueue.Cancelled && len(lost) == 0 && !c.Dispatch.HasLost(id) {
 			return nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf(
 				"job %s is %v; what failed or was cancelled can be retried, and what is done and has lost stored files",
 				job.Name, job.State))
 		}
 	}
-	return append(inputs, dispatch.RetryJobs{Jobs: jobs}), nil
+	return append(inputs, taskqueue.RetryJobs{Jobs: jobs}), nil
 }
 
 // changeJobs carries out what choose makes of the jobs that there are, and tells
 // how those stand then that it names.
 func (a *view) changeJobs(
-	ctx context.Context, choose func(*state.Cores) ([]dispatch.Input, []dispatch.JobID, error),
+	ctx context.Context, choose func(*state.Cores) ([]taskqueue.Input, []taskqueue.JobID, error),
 ) (*wire.ChangedJobs, error) {
 	changed := new(wire.ChangedJobs)
-	var jobs []dispatch.JobID
+	var jobs []taskqueue.JobID
 	var asked *loop.Request // with what the run adds to it
 	var own int             // inputs that are not added
 	err := a.run.Change(ctx, &loop.Request{
@@ -422,8 +421,8 @@ func notesOf(r *loop.Request, own int) (notes []string) {
 	return notes
 }
 
-func jobsNamed(c *state.Cores, names []string) ([]dispatch.JobID, error) {
-	jobs := make([]dispatch.JobID, len(names))
+func jobsNamed(c *state.Cores, names []string) ([]taskqueue.JobID, error) {
+	jobs := make([]taskqueue.JobID, len(names))
 	for i, name := range names {
 		var err error
 		if jobs[i], err = findJob(c, name); err != nil {

@@ -31,14 +31,14 @@ func (s *Service) ListShares(ctx context.Context, _ *wire.ListSharesRequest) (*w
 	err = server.QueryFleet(ctx, func(core *dispatch.Core) {
 		response.Shares = convert.Each(core.Shares(), shareToWire)
 		response.HalfLife = core.HalfLife().Seconds()
-		response.Limits = convert.Each(core.Limits(), func(l dispatch.LimitView) *wire.LimitUse {
+		response.Limits = convert.Each(core.Limits(), func(l taskqueue.LimitView) *wire.LimitUse {
 			return &wire.LimitUse{Name: l.Name, Most: l.Most, Used: l.Used}
 		})
 	})
 	return response, rpcError(err)
 }
 
-func shareToWire(v dispatch.ShareView) *wire.ShareSummary {
+func shareToWire(v taskqueue.ShareView) *wire.ShareSummary {
 	summary := &wire.ShareSummary{
 		Name: v.Name, User: v.User, Depth: int32(v.Depth), Weight: v.Weight, Share: v.Share, Usage: v.Usage.Seconds(),
 		Used: v.Used, Rank: int32(v.Rank), Ready: int64(v.Ready), Running: int64(v.Running),

@@ -8,13 +8,13 @@ import (
 	"connectrpc.com/connect"
 	"golang.org/x/sync/errgroup"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/logical"
 	"fairway/internal/rights"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -23,8 +23,8 @@ const filesAtATime = 8
 
 // submission is one call of Submit. It is made beside the loop, as far as that needs no cores.
 type submission struct {
-	jobs  []dispatch.Job
-	reads [][]dispatch.ExistingFile // of each job, in the order of its Reads; without a PFN: a job writes it
+	jobs  []taskqueue.Job
+	reads [][]taskqueue.ExistingFile // of each job, in the order of its Reads; without a PFN: a job writes it
 
 	// What prepare finds out in the loop.
 	known []bool // by job: it had been submitted before
@@ -57,7 +57,7 @@ func (s *Service) Submit(ctx context.Context, r *wire.SubmitRequest) (*wire.Subm
 func (a *view) newSubmission(
 	ctx context.Context, jobs []*wire.SubmittedJob, waitAnyway bool,
 ) (*submission, error) {
-	s := &submission{reads: make([][]dispatch.ExistingFile, len(jobs)), known: make([]bool, len(jobs))}
+	s := &submission{reads: make([][]taskqueue.ExistingFile, len(jobs)), known: make([]bool, len(jobs))}
 	made := make([]flow.NewJob, len(jobs))
 	var err error
 	for i, asked := range jobs {
@@ -74,7 +74,7 @@ func (a *view) newSubmission(
 	var group errgroup.Group
 	group.SetLimit(filesAtATime)
 	for i, asked := range jobs {
-		s.reads[i] = make([]dispatch.ExistingFile, len(asked.GetReads()))
+		s.reads[i] = make([]taskqueue.ExistingFile, len(asked.GetReads()))
 		for k, in := range asked.GetReads() {
 			s.reads[i][k].LFN = in.GetLfn()
 			if in.GetFile() == "" {
@@ -110,11 +110,11 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 	if !c.Flow.Accepts() {
 		return errClosed
 	}
-	writers := map[string]string{}           // by LFN: the last job that writes it, of this call or before
-	added := map[string]string{}             // what the jobs do and read that are new, by name
-	var files, found []dispatch.ExistingFile // of new jobs, and of those that are tried again
-	var fresh []dispatch.Job
-	var again []dispatch.JobID
+	writers := map[string]string{}            // by LFN: the last job that writes it, of this call or before
+	added := map[string]string{}              // what the jobs do and read that are new, by name
+	var files, found []taskqueue.ExistingFile // of new jobs, and of those that are tried again
+	var fresh []taskqueue.Job
+	var again []taskqueue.JobID
 	for i := range s.jobs {
 		job := &s.jobs[i]
 		marks := make([]string, len(job.Reads))
@@ -151,7 +151,7 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 			return connect.NewError(connect.CodeAlreadyExists, fmt.Errorf("a job that is called %s was submitted when its "+
 				"input %s held something else; give this one a name of its own", job.Name, lfn))
 		}
-		if detail.State == dispatch.Failed || detail.State == dispatch.Cancelled {
+		if detail.State == taskqueue.Failed || detail.State == taskqueue.Cancelled {
 			again = append(again, id)
 			found = append(found, outside(s.reads[i])...)
 		}
@@ -162,19 +162,19 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 		}
 	}
 	if len(fresh) > 0 {
-		r.Dispatch = append(r.Dispatch, dispatch.Submit{Run: c.Run, Files: files, Jobs: fresh})
+		r.Dispatch = append(r.Dispatch, taskqueue.Submit{Run: c.Run, Files: files, Jobs: fresh})
 	}
 	if len(found) > 0 { // the same contents, maybe as another file than before
-		r.Dispatch = append(r.Dispatch, dispatch.AddFiles{Run: c.Run, Files: found})
+		r.Dispatch = append(r.Dispatch, taskqueue.AddFiles{Run: c.Run, Files: found})
 	}
 	if len(again) > 0 {
-		r.Dispatch = append(r.Dispatch, dispatch.RetryJobs{Jobs: again})
+		r.Dispatch = append(r.Dispatch, taskqueue.RetryJobs{Jobs: again})
 	}
 	return nil
 }
 
 // outside are those of the files that exist before the jobs.
-func outside(reads []dispatch.ExistingFile) (files []dispatch.ExistingFile) {
+func outside(reads []taskqueue.ExistingFile) (files []taskqueue.ExistingFile) {
 	for _, file := range reads {
 		if file.PFN != "" {
 			files = append(files, file)
@@ -185,7 +185,7 @@ func outside(reads []dispatch.ExistingFile) (files []dispatch.ExistingFile) {
 
 // otherContents names a file that exists and holds something else than when a job was submitted that reads
 // it; empty: there is none.
-func otherContents(now []dispatch.ExistingFile, then []dispatch.FileView) string {
+func otherContents(now []taskqueue.ExistingFile, then []taskqueue.FileView) string {
 	for _, file := range outside(now) {
 		for _, f := range then {
 			if f.File.LFN == file.LFN && f.Writer == 0 && f.Identity != logical.Known(file.LFN, file.Identity) {

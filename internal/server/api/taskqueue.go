@@ -9,10 +9,10 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/access"
-	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -76,7 +76,7 @@ func (q *TaskQueue) Sync(ctx context.Context, message *wire.SyncRequest) (*wire.
 		message.Hold = false
 	}
 	answer, err := q.Inbox.Sync(ctx, convert.SyncFromWire(message, state.Now()), func(n *state.Nodes) {
-		pilot := dispatch.PilotID(message.GetPilot())
+		pilot := taskqueue.PilotID(message.GetPilot())
 		n.Stores(pilot, state.Storing{Stored: message.GetOutputsStored(), Of: message.GetOutputsToStore()})
 		n.CacheTold(pilot, message.GetCounts())
 	})
@@ -120,9 +120,9 @@ func (q *TaskQueue) refused(ctx context.Context, caller *access.Caller, pilot st
 	if !is {
 		return
 	}
-	given := dispatch.Refused{Pilot: dispatch.PilotID(pilot)}
+	given := taskqueue.Refused{Pilot: taskqueue.PilotID(pilot)}
 	// Nobody waits for it: a server that ends, or loads its state anew, forgets it, and then the pilot is silent.
-	_ = q.Inbox.Send(ctx, &loop.Request{Dispatch: []dispatch.Input{given}})
+	_ = q.Inbox.Send(ctx, &loop.Request{Dispatch: []taskqueue.Input{given}})
 }
 
 // otherProtocol has a pilot leave that would not understand, and would not be
@@ -145,7 +145,7 @@ func rpcError(err error) error {
 		return err
 	case errors.Is(err, loop.ErrReloaded), errors.Is(err, loop.ErrEnded):
 		return connect.NewError(connect.CodeUnavailable, err)
-	case errors.Is(err, dispatch.ErrRefused):
+	case errors.Is(err, taskqueue.ErrRefused):
 		return connect.NewError(connect.CodeInvalidArgument, err)
 	case errors.Is(err, context.Canceled):
 		return connect.NewError(connect.CodeCanceled, err)

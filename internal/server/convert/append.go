@@ -6,7 +6,7 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // The results of attempts are encoded by hand: there is one for each job, and to make messages of
@@ -65,7 +65,7 @@ func appendDuration(b []byte, field protowire.Number, d time.Duration) []byte {
 
 // AppendAttempt appends an encoded wire.AttemptDetail of an attempt that ended: the message that
 // ResultToWire makes of its result, with the name of its outcome.
-func AppendAttempt(b []byte, try int, pilot dispatch.PilotID, r *dispatch.Result) []byte {
+func AppendAttempt(b []byte, try int, pilot taskqueue.PilotID, r *taskqueue.Result) []byte {
 	b = appendNumber(b, 1, uint64(r.Attempt))
 	b = appendNumber(b, 2, uint64(try))
 	b = appendText(b, 3, string(pilot))
@@ -73,7 +73,7 @@ func AppendAttempt(b []byte, try int, pilot dispatch.PilotID, r *dispatch.Result
 	return appendMessage(b, 5, func(b []byte) []byte { return appendResult(b, r) })
 }
 
-func appendResult(b []byte, r *dispatch.Result) []byte {
+func appendResult(b []byte, r *taskqueue.Result) []byte {
 	b = appendNumber(b, 1, uint64(r.Job.Number()))
 	b = appendNumber(b, 2, uint64(r.Attempt))
 	b = appendNumber(b, 3, uint64(r.Outcome))
@@ -101,7 +101,7 @@ func appendResult(b []byte, r *dispatch.Result) []byte {
 	return appendNumber(b, 13, uint64(int32(r.Task)))
 }
 
-func appendWritten(b []byte, w *dispatch.WrittenFile) []byte {
+func appendWritten(b []byte, w *taskqueue.WrittenFile) []byte {
 	b = appendText(b, 1, w.LFN)
 	b = appendNumber(b, 2, uint64(w.Version))
 	b = appendText(b, 3, w.PFN)
@@ -114,7 +114,7 @@ func appendWritten(b []byte, w *dispatch.WrittenFile) []byte {
 	return appendNumber(b, 8, uint64(w.Written))
 }
 
-func appendUsage(b []byte, u *dispatch.Usage) []byte {
+func appendUsage(b []byte, u *taskqueue.Usage) []byte {
 	b = appendInstant(b, 1, u.StageInStart)
 	b = appendInstant(b, 2, u.Start)
 	b = appendInstant(b, 3, u.End)

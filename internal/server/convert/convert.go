@@ -10,7 +10,6 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/legible"
 	"fairway/internal/taskqueue"
@@ -31,16 +30,16 @@ func Each[From, To any](from []From, convert func(From) To) []To {
 
 // SyncFromWire makes an input of dispatch of what a pilot reports. It takes what is
 // told of the pilot's own time as of now.
-func SyncFromWire(r *wire.SyncRequest, now time.Time) dispatch.Sync {
-	return dispatch.Sync{
-		Pilot:      dispatch.PilotID(r.GetPilot()),
+func SyncFromWire(r *wire.SyncRequest, now time.Time) taskqueue.Sync {
+	return taskqueue.Sync{
+		Pilot:      taskqueue.PilotID(r.GetPilot()),
 		Seq:        r.GetSeq(),
 		LastAnswer: r.GetLastAnswer(),
 		Full:       r.GetFull(),
 		Hello:      helloFromWire(r.GetHello(), now),
 		Queued:     Each(r.GetQueued(), attemptFromWire),
 		Started:    Each(r.GetStarted(), attemptFromWire),
-		Ended:      Each(r.GetEnded(), func(e *wire.Report) dispatch.Result { return ResultFromWire(e.GetResult()) }),
+		Ended:      Each(r.GetEnded(), func(e *wire.Report) taskqueue.Result { return ResultFromWire(e.GetResult()) }),
 		CacheAdded: Each(r.GetCacheAdded(), cachedFromWire),
 		CacheGone:  Each(r.GetCacheGone(), goneFromWire),
 		Cache:      copiesFromWire(r.GetCache()),
@@ -53,23 +52,23 @@ func SyncFromWire(r *wire.SyncRequest, now time.Time) dispatch.Sync {
 		Saved:      Each(r.GetSaved(), savedFromWire),
 		Waiting:    Each(r.GetWaiting(), waitingFromWire),
 		Away:       Each(r.GetAway(), awayFromWire),
-		MovesFiles: Each(r.GetMovesFiles(), func(id uint64) dispatch.AttemptID { return dispatch.AttemptID(id) }),
-		Unserved:   Each(r.GetUnserved(), func(id string) dispatch.PilotID { return dispatch.PilotID(id) }),
+		MovesFiles: Each(r.GetMovesFiles(), func(id uint64) taskqueue.AttemptID { return taskqueue.AttemptID(id) }),
+		Unserved:   Each(r.GetUnserved(), func(id string) taskqueue.PilotID { return taskqueue.PilotID(id) }),
 	}
 }
 
-func copiesFromWire(d *wire.CacheDigest) *dispatch.Copies {
+func copiesFromWire(d *wire.CacheDigest) *taskqueue.Copies {
 	if d == nil {
 		return nil
 	}
-	return &dispatch.Copies{Files: d.GetFiles(), Sum: d.GetSum()}
+	return &taskqueue.Copies{Files: d.GetFiles(), Sum: d.GetSum()}
 }
 
-func helloFromWire(h *wire.PilotInfo, at time.Time) *dispatch.PilotInfo {
+func helloFromWire(h *wire.PilotInfo, at time.Time) *taskqueue.PilotInfo {
 	if h == nil {
 		return nil
 	}
-	return &dispatch.PilotInfo{
+	return &taskqueue.PilotInfo{
 		Host:      h.GetHost(),
 		Machine:   h.GetMachine(),
 		Lease:     h.GetLease().AsDuration(),
@@ -100,13 +99,13 @@ func JobFromWire(m interface {
 	GetRun() uint32
 	GetJob() uint32
 },
-) dispatch.JobID {
-	return dispatch.NewJobID(taskqueue.RunID(m.GetRun()), m.GetJob())
+) taskqueue.JobID {
+	return taskqueue.NewJobID(taskqueue.RunID(m.GetRun()), m.GetJob())
 }
 
-func attemptFromWire(a *wire.AttemptRef) dispatch.AttemptRef {
-	return dispatch.AttemptRef{
-		Job: JobFromWire(a), Attempt: dispatch.AttemptID(a.GetAttempt()), GangPlace: placeFromWire(a),
+func attemptFromWire(a *wire.AttemptRef) taskqueue.AttemptRef {
+	return taskqueue.AttemptRef{
+		Job: JobFromWire(a), Attempt: taskqueue.AttemptID(a.GetAttempt()), GangPlace: placeFromWire(a),
 	}
 }
 
@@ -115,20 +114,20 @@ func placeFromWire(m interface {
 	GetLeader() uint64
 	GetTask() int32
 },
-) dispatch.GangPlace {
-	return dispatch.GangPlace{Leader: dispatch.AttemptID(m.GetLeader()), Task: int(m.GetTask())}
+) taskqueue.GangPlace {
+	return taskqueue.GangPlace{Leader: taskqueue.AttemptID(m.GetLeader()), Task: int(m.GetTask())}
 }
 
-func memberFromWire(m *wire.MemberState) dispatch.MemberState {
-	return dispatch.MemberState{
-		Attempt: dispatch.AttemptID(m.GetAttempt()), Host: m.GetHost(), Begun: m.GetBegun(),
+func memberFromWire(m *wire.MemberState) taskqueue.MemberState {
+	return taskqueue.MemberState{
+		Attempt: taskqueue.AttemptID(m.GetAttempt()), Host: m.GetHost(), Begun: m.GetBegun(),
 		Ports: Each(m.GetPorts(), func(port uint32) int { return int(port) }),
 	}
 }
 
-func waitingFromWire(w *wire.WaitingInput) dispatch.WaitingInput {
-	return dispatch.WaitingInput{
-		Attempt: dispatch.AttemptID(w.GetAttempt()), LFN: w.GetLfn(), Source: dispatch.PilotID(w.GetSource()),
+func waitingFromWire(w *wire.WaitingInput) taskqueue.WaitingInput {
+	return taskqueue.WaitingInput{
+		Attempt: taskqueue.AttemptID(w.GetAttempt()), LFN: w.GetLfn(), Source: taskqueue.PilotID(w.GetSource()),
 		Bytes: w.GetBytes(), For: time.Duration(w.GetMilliseconds()) * time.Millisecond,
 	}
 }
@@ -136,28 +135,29 @@ func waitingFromWire(w *wire.WaitingInput) dispatch.WaitingInput {
 // mostAway bounds what is shown of a server that is away.
 const mostAway = 500
 
-func awayFromWire(s *wire.AwayServer) dispatch.AwayServer {
-	return dispatch.AwayServer{
+func awayFromWire(s *wire.AwayServer) taskqueue.AwayServer {
+	return taskqueue.AwayServer{
 		Server: legible.Line(s.GetServer(), mostAway), Reason: legible.Line(s.GetReason(), mostAway),
 	}
 }
 
-func savedFromWire(s *wire.SavedState) dispatch.SavedState {
-	return dispatch.SavedState{Of: attemptFromWire(s.GetOf()), File: writtenFromWire(s.GetFile())}
+func savedFromWire(s *wire.SavedState) taskqueue.SavedState {
+	return taskqueue.SavedState{Of: attemptFromWire(s.GetOf()), File: writtenFromWire(s.GetFile())}
 }
 
-func fileFromWire(f *wire.FileRef) dispatch.FileRef {
-	return dispatch.FileRef{LFN: f.GetLfn(), Version: dispatch.Version(f.GetVersion()), Tag: dispatch.Tag(f.GetTag())}
+func fileFromWire(f *wire.FileRef) taskqueue.FileRef {
+	return taskqueue.FileRef{LFN: f.GetLfn(), Version: taskqueue.Version(f.GetVersion()), Tag: taskqueue.Tag(f.GetTag())}
 }
 
-func cachedFromWire(f *wire.CachedFile) dispatch.CachedFile {
-	return dispatch.CachedFile{File: fileFromWire(f.GetFile()), Size: f.GetSize(), Hash: hex.EncodeToString(f.GetBlake3())}
+func cachedFromWire(f *wire.CachedFile) taskqueue.CachedFile {
+	return taskqueue.CachedFile{File: fileFromWire(f.GetFile()), Size: f.GetSize(),
+		Hash: hex.EncodeToString(f.GetBlake3())}
 }
 
-func goneFromWire(g *wire.CacheGone) dispatch.FileRef { return fileFromWire(g.GetFile()) }
+func goneFromWire(g *wire.CacheGone) taskqueue.FileRef { return fileFromWire(g.GetFile()) }
 
-func resourcesFromWire(r *wire.Resources) dispatch.Resources {
-	return dispatch.Resources{
+func resourcesFromWire(r *wire.Resources) taskqueue.Resources {
+	return taskqueue.Resources{
 		MilliCPUs: r.GetMilliCpus(),
 		Memory:    r.GetMemoryBytes(),
 		Disk:      r.GetDiskBytes(),
@@ -168,11 +168,11 @@ func resourcesFromWire(r *wire.Resources) dispatch.Resources {
 }
 
 // ResultFromWire makes a result of its message, with bounded texts.
-func ResultFromWire(r *wire.Result) dispatch.Result {
-	return dispatch.Result{
+func ResultFromWire(r *wire.Result) taskqueue.Result {
+	return taskqueue.Result{
 		Job:      JobFromWire(r),
-		Attempt:  dispatch.AttemptID(r.GetAttempt()),
-		Outcome:  dispatch.Outcome(r.GetOutcome()),
+		Attempt:  taskqueue.AttemptID(r.GetAttempt()),
+		Outcome:  taskqueue.Outcome(r.GetOutcome()),
 		ExitCode: int(r.GetExitCode()),
 		Signal:   int(r.GetSignal()),
 		Message:  bounded(r.GetMessage()),
@@ -185,8 +185,8 @@ func ResultFromWire(r *wire.Result) dispatch.Result {
 	}
 }
 
-func lostFromWire(l *wire.LostFile) dispatch.LostFile {
-	return dispatch.LostFile{File: fileFromWire(l.GetFile()), PFN: l.GetPfn(), Why: bounded(l.GetWhy())}
+func lostFromWire(l *wire.LostFile) taskqueue.LostFile {
+	return taskqueue.LostFile{File: fileFromWire(l.GetFile()), PFN: l.GetPfn(), Why: bounded(l.GetWhy())}
 }
 
 // MaxText and MaxNotes bound what a pilot may tell for people of one attempt: bytes
@@ -201,10 +201,10 @@ const (
 // logged: else a pilot could print lines as if they were Fairway's own.
 func bounded(text string) string { return legible.Line(text, MaxText) }
 
-func writtenFromWire(w *wire.WrittenFile) dispatch.WrittenFile {
-	return dispatch.WrittenFile{
+func writtenFromWire(w *wire.WrittenFile) taskqueue.WrittenFile {
+	return taskqueue.WrittenFile{
 		LFN:     w.GetLfn(),
-		Version: dispatch.Version(w.GetVersion()),
+		Version: taskqueue.Version(w.GetVersion()),
 		PFN:     w.GetPfn(),
 		Size:    w.GetSize(),
 		Adler32: w.GetAdler32(),
@@ -215,8 +215,8 @@ func writtenFromWire(w *wire.WrittenFile) dispatch.WrittenFile {
 }
 
 // UsageFromWire makes what an attempt used of a message.
-func UsageFromWire(u *wire.Usage) dispatch.Usage {
-	return dispatch.Usage{
+func UsageFromWire(u *wire.Usage) taskqueue.Usage {
+	return taskqueue.Usage{
 		StageInStart: instantFromWire(u.GetStageInStart()),
 		Start:        instantFromWire(u.GetStart()),
 		End:          instantFromWire(u.GetEnd()),
@@ -260,7 +260,7 @@ func durationToWire(d time.Duration) *durationpb.Duration {
 
 // AnswerToWire makes the message of an answer. It shares nothing with it but payloads, which
 // nobody changes, so the next step of dispatch may overwrite the answer.
-func AnswerToWire(a dispatch.Answer) *wire.SyncAnswer {
+func AnswerToWire(a taskqueue.Answer) *wire.SyncAnswer {
 	run := make([]*wire.Assignment, len(a.Run))
 	for i := range a.Run {
 		run[i] = assignmentToWire(&a.Run[i])
@@ -271,8 +271,8 @@ func AnswerToWire(a dispatch.Answer) *wire.SyncAnswer {
 		NeedFull:   a.NeedFull,
 		TellCache:  a.TellCache,
 		Run:        run,
-		End:        Each(a.End, func(id dispatch.AttemptID) uint64 { return uint64(id) }),
-		GiveBack:   Each(a.GiveBack, func(id dispatch.AttemptID) uint64 { return uint64(id) }),
+		End:        Each(a.End, func(id taskqueue.AttemptID) uint64 { return uint64(id) }),
+		GiveBack:   Each(a.GiveBack, func(id taskqueue.AttemptID) uint64 { return uint64(id) }),
 		Prefetch:   Each(a.Prefetch, inputToWire),
 		Evict:      Each(a.Evict, fileToWire),
 		Stale:      int64(a.Stale),
@@ -288,7 +288,7 @@ func AnswerToWire(a dispatch.Answer) *wire.SyncAnswer {
 	}
 }
 
-func assignmentToWire(a *dispatch.Assignment) *wire.Assignment {
+func assignmentToWire(a *taskqueue.Assignment) *wire.Assignment {
 	return &wire.Assignment{
 		Run:      uint32(a.Job.Run()),
 		Job:      a.Job.Number(),
@@ -308,7 +308,7 @@ func assignmentToWire(a *dispatch.Assignment) *wire.Assignment {
 	}
 }
 
-func gangToWire(a *dispatch.Assignment) *wire.Gang {
+func gangToWire(a *taskqueue.Assignment) *wire.Gang {
 	if a.Tasks == 0 {
 		return nil
 	}
@@ -316,10 +316,10 @@ func gangToWire(a *dispatch.Assignment) *wire.Gang {
 }
 
 // startToWire makes the message but for the keys, which the server has.
-func startToWire(s dispatch.GangStart) *wire.GangStart {
+func startToWire(s taskqueue.GangStart) *wire.GangStart {
 	return &wire.GangStart{
 		Attempt: uint64(s.Attempt), Leader: uint64(s.Leader), Task: int32(s.Task),
-		Members: Each(s.Members, func(m dispatch.Member) *wire.Member {
+		Members: Each(s.Members, func(m taskqueue.Member) *wire.Member {
 			return &wire.Member{
 				Task: int32(m.Task), Host: m.Host, Ports: Each(m.Ports, func(port int) uint32 { return uint32(port) }),
 			}
@@ -334,11 +334,11 @@ func checkpointToWire(folder string) *wire.OutputFile {
 	return &wire.OutputFile{Lfn: folder}
 }
 
-func fileToWire(f dispatch.FileRef) *wire.FileRef {
+func fileToWire(f taskqueue.FileRef) *wire.FileRef {
 	return &wire.FileRef{Lfn: f.LFN, Version: uint32(f.Version), Tag: uint64(f.Tag)}
 }
 
-func inputToWire(f dispatch.InputFile) *wire.InputFile {
+func inputToWire(f taskqueue.InputFile) *wire.InputFile {
 	return &wire.InputFile{
 		File: fileToWire(f.File), Size: f.Size, Pfn: f.PFN, Adler32: f.Adler32, Written: f.Written,
 		Blake3: hashToWire(f.Hash), Access: wire.Access(f.Access), Source: sourceToWire(f.Source), Committed: f.Committed,
@@ -353,18 +353,18 @@ func knownToWire(known [16]byte) []byte {
 	return known[:]
 }
 
-func sourceToWire(s *dispatch.Source) *wire.Source {
+func sourceToWire(s *taskqueue.Source) *wire.Source {
 	if s == nil {
 		return nil
 	}
 	return &wire.Source{Pilot: string(s.Pilot), Address: s.Address, Pin: s.Pin, Origin: sourceToWire(s.Origin)}
 }
 
-func outputToWire(f dispatch.OutputFile) *wire.OutputFile {
+func outputToWire(f taskqueue.OutputFile) *wire.OutputFile {
 	return &wire.OutputFile{
 		Lfn:       f.LFN,
 		Pattern:   f.Pattern,
-		CacheOnly: f.Storage == dispatch.StorageCache,
+		CacheOnly: f.Storage == taskqueue.StorageCache,
 		Version:   uint32(f.Version),
 	}
 }
@@ -372,7 +372,7 @@ func outputToWire(f dispatch.OutputFile) *wire.OutputFile {
 func peerToWire(folder string) *wire.Peer { return &wire.Peer{CacheDir: folder} }
 
 // ResourcesToWire makes the message of what a job needs or a pilot has.
-func ResourcesToWire(r dispatch.Resources) *wire.Resources {
+func ResourcesToWire(r taskqueue.Resources) *wire.Resources {
 	return &wire.Resources{
 		MilliCpus:   r.MilliCPUs,
 		MemoryBytes: r.Memory,
@@ -384,7 +384,7 @@ func ResourcesToWire(r dispatch.Resources) *wire.Resources {
 }
 
 // ResultToWire makes the message of a result; ResultFromWire gives it back.
-func ResultToWire(r *dispatch.Result) *wire.Result {
+func ResultToWire(r *taskqueue.Result) *wire.Result {
 	return &wire.Result{
 		Run:      uint32(r.Job.Run()),
 		Job:      r.Job.Number(),
@@ -402,11 +402,11 @@ func ResultToWire(r *dispatch.Result) *wire.Result {
 	}
 }
 
-func lostToWire(l dispatch.LostFile) *wire.LostFile {
+func lostToWire(l taskqueue.LostFile) *wire.LostFile {
 	return &wire.LostFile{File: fileToWire(l.File), Pfn: l.PFN, Why: l.Why}
 }
 
-func writtenToWire(w dispatch.WrittenFile) *wire.WrittenFile {
+func writtenToWire(w taskqueue.WrittenFile) *wire.WrittenFile {
 	return &wire.WrittenFile{
 		Lfn:     w.LFN,
 		Version: uint32(w.Version),
@@ -425,7 +425,7 @@ func hashToWire(h string) []byte {
 	return b
 }
 
-func usageToWire(u *dispatch.Usage) *wire.Usage {
+func usageToWire(u *taskqueue.Usage) *wire.Usage {
 	return &wire.Usage{
 		StageInStart: InstantToWire(u.StageInStart),
 		Start:        InstantToWire(u.Start),
@@ -447,8 +447,8 @@ func usageToWire(u *dispatch.Usage) *wire.Usage {
 
 // JobsWithPayload turns what flow wants to be executed into the bytes that
 // dispatch carries to the pilot. The same command gives the same bytes.
-func JobsWithPayload(jobs []flow.NewJob) ([]dispatch.Job, error) {
-	made := make([]dispatch.Job, len(jobs))
+func JobsWithPayload(jobs []flow.NewJob) ([]taskqueue.Job, error) {
+	made := make([]taskqueue.Job, len(jobs))
 	for i := range jobs {
 		payload, err := proto.MarshalOptions{Deterministic: true}.Marshal(payloadOf(&jobs[i].Command))
 		if err != nil {
@@ -510,17 +510,17 @@ func replayOf(r *flow.Replay) *wire.Replay {
 }
 
 // SubmittedFromWire makes the job that a program submits, and its command, of the message.
-func SubmittedFromWire(m *wire.SubmittedJob) (dispatch.Job, flow.Command) {
-	job := dispatch.Job{
+func SubmittedFromWire(m *wire.SubmittedJob) (taskqueue.Job, flow.Command) {
+	job := taskqueue.Job{
 		Name: m.GetName(), Step: m.GetStep(), Tools: m.GetTools(), Site: m.GetSite(), Priority: int(m.GetPriority()),
 		Needs: resourcesFromWire(m.GetNeeds()), Retry: retryFromWire(m.GetRetry()), Checkpoint: m.GetCheckpoint(),
 		Tasks: int(m.GetTasks()), Apart: m.GetApart(), Once: m.GetOnce(),
 		Reads:  Each(m.GetReads(), func(r *wire.SubmittedInput) string { return r.GetLfn() }),
-		Access: Each(m.GetReads(), func(r *wire.SubmittedInput) dispatch.Access { return dispatch.Access(r.GetAccess()) }),
-		Writes: Each(m.GetWrites(), func(w *wire.SubmittedOutput) dispatch.Output {
-			o := dispatch.Output{LFN: w.GetLfn(), Pattern: w.GetPattern(), Publish: !w.GetUnpublished()}
+		Access: Each(m.GetReads(), func(r *wire.SubmittedInput) taskqueue.Access { return taskqueue.Access(r.GetAccess()) }),
+		Writes: Each(m.GetWrites(), func(w *wire.SubmittedOutput) taskqueue.Output {
+			o := taskqueue.Output{LFN: w.GetLfn(), Pattern: w.GetPattern(), Publish: !w.GetUnpublished()}
 			if w.GetCacheOnly() {
-				o.Storage = dispatch.StorageCache
+				o.Storage = taskqueue.StorageCache
 			}
 			return o
 		}),
@@ -562,14 +562,14 @@ func SubmittedToWire(j *flow.NewJob, paths map[string]string) *wire.SubmittedJob
 	for i := range j.Job.Writes {
 		w := &j.Job.Writes[i]
 		m.Writes = append(m.Writes, &wire.SubmittedOutput{
-			Lfn: w.LFN, Pattern: w.Pattern, CacheOnly: w.Storage == dispatch.StorageCache, Unpublished: !w.Publish,
+			Lfn: w.LFN, Pattern: w.Pattern, CacheOnly: w.Storage == taskqueue.StorageCache, Unpublished: !w.Publish,
 		})
 	}
 	return m
 }
 
-func retryFromWire(r *wire.RetryPolicy) dispatch.Retry {
-	return dispatch.Retry{
+func retryFromWire(r *wire.RetryPolicy) taskqueue.Retry {
+	return taskqueue.Retry{
 		Attempts: int(r.GetAttempts()), Backoff: r.GetBackoff().AsDuration(), MemoryFactor: r.GetMemoryFactor(),
 		ExitCodes: Each(r.GetExitCodes(), func(code int32) int { return int(code) }),
 	}

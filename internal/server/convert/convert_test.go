@@ -8,7 +8,6 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/lib/seed"
@@ -18,7 +17,7 @@ import (
 func TestOutcomesAgree(t *testing.T) {
 	for number, name := range wire.Outcome_name {
 		want := strings.ToLower(strings.ReplaceAll(strings.TrimPrefix(name, "OUTCOME_"), "_", " "))
-		got := strings.ReplaceAll(dispatch.Outcome(number).String(), "-", " ")
+		got := strings.ReplaceAll(taskqueue.Outcome(number).String(), "-", " ")
 		if got != want {
 			t.Errorf("%s is %q in dispatch", name, got)
 		}
@@ -51,12 +50,12 @@ func TestAttemptsAreEncodedAsMessages(t *testing.T) {
 		return time.Unix(1_800_000_000+maybe(1), rng.Int64N(1e9)).UTC()
 	}
 	for range 2000 {
-		r := dispatch.Result{
-			Job: dispatch.NewJobID(taskqueue.RunID(rng.Uint32()), rng.Uint32()), Attempt: dispatch.AttemptID(maybe(1)),
-			Outcome: dispatch.Outcome(rng.IntN(len(wire.Outcome_name))), ExitCode: int(rng.Int32()) * (rng.IntN(3) - 1),
+		r := taskqueue.Result{
+			Job: taskqueue.NewJobID(taskqueue.RunID(rng.Uint32()), rng.Uint32()), Attempt: taskqueue.AttemptID(maybe(1)),
+			Outcome: taskqueue.Outcome(rng.IntN(len(wire.Outcome_name))), ExitCode: int(rng.Int32()) * (rng.IntN(3) - 1),
 			Signal: rng.IntN(64), Message: strings.Repeat("é", rng.IntN(300)),
-			GangPlace: dispatch.GangPlace{Leader: dispatch.AttemptID(maybe(1)), Task: rng.IntN(3)},
-			Usage: dispatch.Usage{
+			GangPlace: taskqueue.GangPlace{Leader: taskqueue.AttemptID(maybe(1)), Task: rng.IntN(3)},
+			Usage: taskqueue.Usage{
 				StageInStart: at(), Start: at(), End: at(), StageOutEnd: at(), CPU: time.Duration(maybe(1)),
 				MaxRSS: maybe(1), BytesStaged: maybe(1), BytesCached: maybe(1), BytesWritten: maybe(1),
 				CacheHits: rng.IntN(3), CacheMisses: rng.IntN(3), StagedAhead: time.Duration(maybe(-1)),
@@ -64,19 +63,20 @@ func TestAttemptsAreEncodedAsMessages(t *testing.T) {
 			},
 		}
 		for range rng.IntN(3) {
-			r.Outputs = append(r.Outputs, dispatch.WrittenFile{
-				LFN: strings.Repeat("o", rng.IntN(200)), Version: dispatch.Version(rng.Uint32()), PFN: "p", Size: maybe(1),
+			r.Outputs = append(r.Outputs, taskqueue.WrittenFile{
+				LFN: strings.Repeat("o", rng.IntN(200)), Version: taskqueue.Version(rng.Uint32()), PFN: "p", Size: maybe(1),
 				Adler32: rng.Uint32(), Hash: strings.Repeat("ab", 32*rng.IntN(2)), Records: maybe(1), Written: rng.Uint32(),
 			})
 			r.Notes = append(r.Notes, strings.Repeat("n", rng.IntN(2)))
-			r.Lost = append(r.Lost, dispatch.LostFile{File: dispatch.FileRef{LFN: "l", Version: 2, Tag: 3}, PFN: "p", Why: "w"})
+			r.Lost = append(r.Lost, taskqueue.LostFile{File: taskqueue.FileRef{LFN: "l", Version: 2, Tag: 3}, PFN: "p",
+				Why: "w"})
 		}
 		want := &wire.AttemptDetail{
 			Attempt: uint64(r.Attempt), Try: int32(rng.IntN(3)), Pilot: strings.Repeat("p", rng.IntN(9)),
 			Outcome: r.Outcome.String(), Result: ResultToWire(&r),
 		}
 		got := new(wire.AttemptDetail)
-		body := AppendAttempt([]byte("before"), int(want.Try), dispatch.PilotID(want.Pilot), &r)
+		body := AppendAttempt([]byte("before"), int(want.Try), taskqueue.PilotID(want.Pilot), &r)
 		if err := proto.Unmarshal(body[len("before"):], got); err != nil || !proto.Equal(got, want) {
 			t.Fatalf("%v: encoded as\n%v\nnot\n%v", err, got, want)
 		}

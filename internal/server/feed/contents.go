@@ -10,11 +10,11 @@ import (
 	"sync"
 
 	"fairway/internal/archive"
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/logical"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
+	"fairway/internal/taskqueue"
 )
 
 // ComparedSize is the largest input, in bytes, that is known by its contents where nothing
@@ -130,7 +130,7 @@ func (f *Finder) existing(lfn, pfn string) (*flow.InputFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &flow.InputFile{ExistingFile: dispatch.ExistingFile{
+	return &flow.InputFile{ExistingFile: taskqueue.ExistingFile{
 		LFN: lfn, PFN: pfn, Size: info.Size(), Identity: identity, Tag: tagOf(pfn, storage.InfoOf(info)),
 	}}, nil
 }
@@ -153,8 +153,8 @@ func (f *Finder) existingFolder(lfn, pfn, path string) (*flow.InputFile, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &flow.InputFile{ExistingFile: dispatch.ExistingFile{
-		LFN: lfn, PFN: pfn, Size: listing.Size(), Identity: identity, Tag: dispatch.Tag(storage.FixedTag(listing.State())),
+	return &flow.InputFile{ExistingFile: taskqueue.ExistingFile{
+		LFN: lfn, PFN: pfn, Size: listing.Size(), Identity: identity, Tag: taskqueue.Tag(storage.FixedTag(listing.State())),
 	}}, nil
 }
 

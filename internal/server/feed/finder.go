@@ -15,7 +15,6 @@ import (
 
 	"fairway/internal/archive"
 	"fairway/internal/catalog"
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/logical"
 	"fairway/internal/server/state"
@@ -321,8 +320,8 @@ func AsWritten(folder, glob, path string) string {
 	return path
 }
 
-func tagOf(pfn string, now storage.Info) dispatch.Tag {
-	return dispatch.Tag(storage.TagOf(pfn, now))
+func tagOf(pfn string, now storage.Info) taskqueue.Tag {
+	return taskqueue.Tag(storage.TagOf(pfn, now))
 }
 
 // fileIdentity changes whenever a file is written to or replaced, as far as
@@ -366,12 +365,12 @@ func (f *Finder) stated(ctx context.Context, lfn, url string) (flow.InputFile, e
 	if err != nil {
 		return flow.InputFile{}, err
 	}
-	e := dispatch.ExistingFile{
+	e := taskqueue.ExistingFile{
 		LFN: lfn, PFN: url, Size: max(info.Size, 0), Identity: storage.StateText(url, info), Tag: tagOf(url, info),
 	}
 	if f.Alone != "" && info.Inode == 0 && info.ModTime.IsZero() {
 		e.Identity += "-" + f.Alone
-		e.Tag = dispatch.Tag(storage.FixedTag(e.Identity))
+		e.Tag = taskqueue.Tag(storage.FixedTag(e.Identity))
 	}
 	return flow.InputFile{ExistingFile: e, Unsized: info.Size < 0}, nil
 }
@@ -430,8 +429,8 @@ func (f *Finder) makeSized(sizes []flow.SizedFile) ([]flow.InputFile, error) {
 			return nil, err
 		}
 		size := fmt.Sprint(sized.Size)
-		files[i] = flow.InputFile{ExistingFile: dispatch.ExistingFile{
-			LFN: sized.LFN, PFN: pfn, Size: sized.Size, Identity: size, Tag: dispatch.Tag(storage.FixedTag(size)),
+		files[i] = flow.InputFile{ExistingFile: taskqueue.ExistingFile{
+			LFN: sized.LFN, PFN: pfn, Size: sized.Size, Identity: size, Tag: taskqueue.Tag(storage.FixedTag(size)),
 		}}
 	}
 	return files, nil

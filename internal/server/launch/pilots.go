@@ -11,9 +11,9 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
 )
 
@@ -59,7 +59,7 @@ func (p *Pilots) WaitAnyway() { p.waitAnyway = true }
 // AddSite adds a batch system, which is asked for the status at most once in a time
 // (0: batch.DefaultEvery). If all sites say that they could never start a pilot, the run
 // fails, unless WaitAnyway was called. The loop must not run yet.
-func (p *Pilots) AddSite(site dispatch.Site, system batch.System, poll time.Duration) {
+func (p *Pilots) AddSite(site taskqueue.Site, system batch.System, poll time.Duration) {
 	never := func(reason string) { go p.neverStarts(site.Name, reason) }
 	if p.waitAnyway {
 		never = nil
@@ -240,7 +240,7 @@ func (p *Pilots) Withdraw(launches []string) {
 // Adopt takes over the launches that are known from records. It returns the ends of
 // those of which it is known at once that they have ended. The loop calls it with
 // cores that were just loaded.
-func (p *Pilots) Adopt(ctx context.Context, known []dispatch.LaunchView) (ends []dispatch.Input, err error) {
+func (p *Pilots) Adopt(ctx context.Context, known []taskqueue.LaunchView) (ends []taskqueue.Input, err error) {
 	bySite := map[string][]string{}
 	var gone []batch.End
 	for _, l := range known {
@@ -268,7 +268,7 @@ func (p *Pilots) Adopt(ctx context.Context, known []dispatch.LaunchView) (ends [
 	}
 	for _, end := range gone {
 		p.forget(end.Launch)
-		ends = append(ends, dispatch.PilotEnded{Launch: end.Launch, Reason: end.Reason})
+		ends = append(ends, taskqueue.PilotEnded{Launch: end.Launch, Reason: end.Reason})
 	}
 	if p.connections != nil {
 		p.connections.Keep(p.Launches())
@@ -294,7 +294,7 @@ func (p *Pilots) end(end batch.End) {
 	err := p.inbox.Deliver(ctx, func() *loop.Request {
 		return &loop.Request{
 			Prepare:  func(*state.Cores, *loop.Request) error { p.forget(end.Launch); return nil },
-			Dispatch: []dispatch.Input{dispatch.PilotEnded{Launch: end.Launch, Reason: end.Reason}},
+			Dispatch: []taskqueue.Input{taskqueue.PilotEnded{Launch: end.Launch, Reason: end.Reason}},
 		}
 	})
 	if err != nil {

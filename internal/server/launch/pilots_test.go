@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
 	"fairway/internal/server/loop"
+	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
 )
 
@@ -53,7 +53,7 @@ func rarelyAsked(t *testing.T, test func(p *Pilots)) {
 		s := sched.New(sched.Config{})
 		defer s.Close()
 		p := New(loop.NewInbox(), s, slog.New(slog.DiscardHandler))
-		p.AddSite(dispatch.Site{Name: "farm", MaxPilots: 3}, &queue{jobs: map[string]batch.Status{}}, time.Hour)
+		p.AddSite(taskqueue.Site{Name: "farm", MaxPilots: 3}, &queue{jobs: map[string]batch.Status{}}, time.Hour)
 		defer p.Close()
 		test(p)
 	})
@@ -109,7 +109,7 @@ func TestAPilotThatWasHeardIsNotQueued(t *testing.T) {
 // A pilot that an earlier server had may come back with what it has done.
 func TestTheEndWaitsForPilotsOfAnEarlierServer(t *testing.T) {
 	rarelyAsked(t, func(p *Pilots) {
-		known := []dispatch.LaunchView{{Launch: "farm.1", Site: "farm", Came: true}, {Launch: "farm.2", Site: "farm"}}
+		known := []taskqueue.LaunchView{{Launch: "farm.1", Site: "farm", Came: true}, {Launch: "farm.2", Site: "farm"}}
 		if _, err := p.Adopt(t.Context(), known); err != nil {
 			t.Fatal(err)
 		}

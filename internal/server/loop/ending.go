@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 )
 
 const (
@@ -42,9 +42,9 @@ type Run struct {
 	// Ending decides when the run is over. It outlives the cores.
 	Ending *Ending
 	// Results publishes what the run makes; it does not block. What was done comes back as
-	// dispatch.Published.
+	// taskqueue.Published.
 	Results interface {
-		Publish([]dispatch.StoredFile)
+		Publish([]taskqueue.StoredFile)
 	}
 	// InputsClosed reports whether no more files will come.
 	InputsClosed func() bool
@@ -82,17 +82,17 @@ type Ending struct {
 	fatal   bool  // the run cannot go on at all
 	publish error // publications that were given up
 	// failures are what was told of jobs that have failed here and are not done.
-	failures map[dispatch.JobID]string
+	failures map[taskqueue.JobID]string
 
 	// Publications that were let out, or will be, and are not confirmed. They are those of
 	// the cores, and forgotten with them.
-	owedFiles map[dispatch.FileRef]dispatch.StoredFile
+	owedFiles map[taskqueue.FileRef]taskqueue.StoredFile
 	// Of them those that were given up. They are published again when the run goes on.
-	givenUp map[dispatch.FileRef]dispatch.StoredFile
+	givenUp map[taskqueue.FileRef]taskqueue.StoredFile
 }
 
 func newEnding() *Ending {
-	e := &Ending{failures: map[dispatch.JobID]string{}}
+	e := &Ending{failures: map[taskqueue.JobID]string{}}
 	e.forgetOwed()
 	return e
 }
@@ -157,9 +157,9 @@ func (e *Ending) isEnding() bool { return e.phase == draining || e.phase == leav
 func (e *Ending) Over() bool { return e.phase == over }
 
 // GoOn has a run go on that has ended: what is said of it begins again. It is for requests that
-// the loop carries out, together with dispatch.SetRun and the publication of what it returns.
-func (e *Ending) GoOn() (publish []dispatch.StoredFile) {
-	publish = slices.SortedFunc(maps.Values(e.givenUp), func(a, b dispatch.StoredFile) int {
+// the loop carries out, together with taskqueue.SetRun and the publication of what it returns.
+func (e *Ending) GoOn() (publish []taskqueue.StoredFile) {
+	publish = slices.SortedFunc(maps.Values(e.givenUp), func(a, b taskqueue.StoredFile) int {
 		return cmp.Or(cmp.Compare(a.File.LFN, b.File.LFN), cmp.Compare(a.File.Version, b.File.Version))
 	})
 	clear(e.givenUp)
@@ -172,39 +172,39 @@ func (e *Ending) GoOn() (publish []dispatch.StoredFile) {
 }
 
 func (e *Ending) forgetOwed() {
-	e.owedFiles = map[dispatch.FileRef]dispatch.StoredFile{}
-	e.givenUp = map[dispatch.FileRef]dispatch.StoredFile{}
+	e.owedFiles = map[taskqueue.FileRef]taskqueue.StoredFile{}
+	e.givenUp = map[taskqueue.FileRef]taskqueue.StoredFile{}
 }
 
-func (e *Ending) published(file dispatch.FileRef) { delete(e.owedFiles, file) }
+func (e *Ending) published(file taskqueue.FileRef) { delete(e.owedFiles, file) }
 
 // observe takes note of jobs that failed, and of what pilots noticed.
-func (e *Ending) observe(event *dispatch.Event) {
+func (e *Ending) observe(event *taskqueue.Event) {
 	if event.Result != nil {
 		for _, text := range event.Result.Notes {
 			e.Note(fmt.Sprintf("job %s: %s", event.Name, text))
 		}
 	}
-	if event.Kind == dispatch.FileLost {
+	if event.Kind == taskqueue.FileLost {
 		e.Note(fmt.Sprintf("a stored file is lost, and made again by job %s when it is needed: %s", event.Name, event.Reason))
 	}
-	if event.Kind == dispatch.CopyDiffers {
+	if event.Kind == taskqueue.CopyDiffers {
 		e.Note(fmt.Sprintf("the cache of host %s holds other bytes of %s than another pilot has told of before: no host "+
 			"reads them from there; one of the two has a bad disk, was given other bytes by the storage, or lies", event.Host,
 			event.Reason))
 	}
 	switch event.Kind {
-	case dispatch.JobFailed:
+	case taskqueue.JobFailed:
 		e.settle(event.Job) // a person has had it tried again
 		e.failures[event.Job] = fmt.Sprintf("job %s failed: %s", event.Name, event.Reason)
 		e.Problem(e.failures[event.Job])
-	case dispatch.JobCommitted:
+	case taskqueue.JobCommitted:
 		e.settle(event.Job)
 	}
 }
 
 // settle takes back what was told of a job that has failed: it is done after all, or has failed anew.
-func (e *Ending) settle(job dispatch.JobID) {
+func (e *Ending) settle(job taskqueue.JobID) {
 	if text, failed := e.failures[job]; failed {
 		e.problems.remove(text)
 		delete(e.failures, job)
@@ -218,7 +218,7 @@ func (e *Ending) fail(err error) {
 }
 
 // giveUp says that a result could not be put where it belongs.
-func (e *Ending) giveUp(file dispatch.FileRef, err error) {
+func (e *Ending) giveUp(file taskqueue.FileRef, err error) {
 	if stored, owed := e.owedFiles[file]; owed {
 		e.givenUp[file] = stored
 	}
@@ -228,7 +228,7 @@ func (e *Ending) giveUp(file dispatch.FileRef, err error) {
 }
 
 // lose says that what was to be published is lost. Pilots that leave make nothing again.
-func (e *Ending) lose(file *dispatch.LostFile) {
+func (e *Ending) lose(file *taskqueue.LostFile) {
 	e.published(file.File)
 	if e.phase != running {
 		e.Problem(fmt.Sprintf("%s is not published: %s; the next run makes it again", file.File.LFN, file.Why))
@@ -276,7 +276,7 @@ func (e *Ending) advance(l *Loop, run *Run) {
 	if e.phase == running || !l.Lasting {
 		return // a loop that is not Lasting is over with its run
 	}
-	if view, _ := l.Dispatch.Run(run.Run); view.State == dispatch.RunEnded && len(e.owedFiles) == 0 && l.atRest() {
+	if view, _ := l.Dispatch.Run(run.Run); view.State == taskqueue.RunEnded && len(e.owedFiles) == 0 && l.atRest() {
 		e.phase = over
 		l.Over(run)
 	}
@@ -287,9 +287,9 @@ func (e *Ending) advance(l *Loop, run *Run) {
 // read it.
 func (e *Ending) enter(l *Loop, run *Run, to phase) {
 	e.phase = to
-	var end dispatch.Input = dispatch.StopRun{Run: run.Run, Drain: to == draining}
+	var end taskqueue.Input = taskqueue.StopRun{Run: run.Run, Drain: to == draining}
 	if to == draining && !e.asked && !e.fatal && run.Tally.Finished {
-		end = dispatch.CompleteRun{Run: run.Run}
+		end = taskqueue.CompleteRun{Run: run.Run}
 	}
 	if err := l.stepDispatch(end); err != nil {
 		e.fail(fmt.Errorf("ending the run: %w", err))
@@ -301,19 +301,19 @@ func (e *Ending) enter(l *Loop, run *Run, to phase) {
 // nothingToDo reports whether no job can run any more, or none may.
 func (e *Ending) nothingToDo(l *Loop, run *Run) bool {
 	view, _ := l.Dispatch.Run(run.Run)
-	if e.fatal || view.State != dispatch.RunGoing {
+	if e.fatal || view.State != taskqueue.RunGoing {
 		return true
 	}
 	totals := &view.Totals
-	if totals.ByState[dispatch.Waiting]+totals.ByState[dispatch.Ready]+executing(totals) > 0 {
+	if totals.ByState[taskqueue.Waiting]+totals.ByState[taskqueue.Ready]+executing(totals) > 0 {
 		return false
 	}
 	return run.Tally.Finished || run.InputsClosed() && run.wake.IsZero()
 }
 
 // executing counts the jobs that pilots have.
-func executing(t *dispatch.Totals) int {
-	return t.ByState[dispatch.Assigned] + t.ByState[dispatch.Running]
+func executing(t *taskqueue.Totals) int {
+	return t.ByState[taskqueue.Assigned] + t.ByState[taskqueue.Running]
 }
 
 // remarks are lines for a person, each once, in the order in which they came

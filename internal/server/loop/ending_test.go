@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // What is not told is counted: a person who reads twenty problems would take them for all.
@@ -36,7 +36,7 @@ func TestWhatIsNotToldIsCounted(t *testing.T) {
 // People are told of a host that holds other bytes of a file than were told before.
 func TestCopiesThatDifferAreNoted(t *testing.T) {
 	e := newEnding()
-	e.observe(&dispatch.Event{Kind: dispatch.CopyDiffers, Host: "node7", Reason: "raw/x"})
+	e.observe(&taskqueue.Event{Kind: taskqueue.CopyDiffers, Host: "node7", Reason: "raw/x"})
 	if notes := e.Notes(); len(notes) != 1 || !strings.Contains(notes[0], "node7 holds other bytes of raw/x") {
 		t.Errorf("%q", notes)
 	}

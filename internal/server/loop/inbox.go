@@ -8,7 +8,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/state"
 	"fairway/internal/taskqueue"
@@ -33,16 +32,16 @@ type Request struct {
 	// the cores, refuse the request, or add to it.
 	Prepare func(*state.Cores, *Request) error
 
-	Dispatch []dispatch.Input
+	Dispatch []taskqueue.Input
 	Flow     []flow.Input
-	Records  []taskqueue.Record    // of the server's own tables
-	Publish  []dispatch.StoredFile // files that are to be published once more
+	Records  []taskqueue.Record     // of the server's own tables
+	Publish  []taskqueue.StoredFile // files that are to be published once more
 
 	// Ask runs in the loop after the inputs were stepped. It must only read.
 	Ask func(*state.Cores)
 
 	// Done is called once: with nil when all is durable, else with what went
-	// wrong: dispatch.ErrRefused, ErrReloaded, ErrEnded. It must not block.
+	// wrong: taskqueue.ErrRefused, ErrReloaded, ErrEnded. It must not block.
 	Done func(error)
 
 	end func(*Ending) // runs in the loop with Ask
@@ -94,7 +93,7 @@ func NewInbox() *Inbox {
 	return &Inbox{
 		requests: make(chan *Request, inboxSize), questions: make(chan *Request, inboxSize), ended: make(chan struct{}),
 		why:  new(atomic.Pointer[error]),
-		held: &heldSyncs{byPilot: map[dispatch.PilotID][]*heldSync{}},
+		held: &heldSyncs{byPilot: map[taskqueue.PilotID][]*heldSync{}},
 	}
 }
 
@@ -244,16 +243,16 @@ func (i *Inbox) Note(ctx context.Context, text string) error {
 }
 
 // GiveUp lets the run end without a file that cannot be published.
-func (i *Inbox) GiveUp(ctx context.Context, file dispatch.FileRef, err error) error {
+func (i *Inbox) GiveUp(ctx context.Context, file taskqueue.FileRef, err error) error {
 	return i.Send(ctx, &Request{end: func(e *Ending) { e.giveUp(file, err) }})
 }
 
 // Lose says of a file that is to be published that its stored file is lost. It is handed
 // out for publication again when it has been made again: in this run, if jobs may still run.
-func (i *Inbox) Lose(ctx context.Context, file dispatch.LostFile) error {
+func (i *Inbox) Lose(ctx context.Context, file taskqueue.LostFile) error {
 	return i.Deliver(ctx, func() *Request {
 		return &Request{
-			Dispatch: []dispatch.Input{dispatch.LoseFiles{Files: []dispatch.LostFile{file}}},
+			Dispatch: []taskqueue.Input{taskqueue.LoseFiles{Files: []taskqueue.LostFile{file}}},
 			end:      func(e *Ending) { e.lose(&file) },
 		}
 	})
@@ -262,9 +261,9 @@ func (i *Inbox) Lose(ctx context.Context, file dispatch.LostFile) error {
 // Sync hands the report of a pilot to the loop and waits until dispatch answers it,
 // which may take as long as dispatch holds answers, and what the answer tells is
 // durable. note takes note in the loop of what it says for people. What it says that attempts
-// used is cut to what can be (state.Cores.Plausible). dispatch.ErrRefused,
+// used is cut to what can be (state.Cores.Plausible). taskqueue.ErrRefused,
 // ErrReloaded and ErrEnded are told as they are.
-func (i *Inbox) Sync(ctx context.Context, in dispatch.Sync, note func(*state.Nodes)) (*wire.SyncAnswer, error) {
+func (i *Inbox) Sync(ctx context.Context, in taskqueue.Sync, note func(*state.Nodes)) (*wire.SyncAnswer, error) {
 	held := i.held.add(in.Pilot, in.Seq)
 	defer i.held.remove(in.Pilot, held)
 	err := i.Send(ctx, &Request{
@@ -274,7 +273,7 @@ func (i *Inbox) Sync(ctx context.Context, in dispatch.Sync, note func(*state.Nod
 			c.Plausible(state.Now(), in.Ended)
 			return nil
 		},
-		Dispatch: []dispatch.Input{in},
+		Dispatch: []taskqueue.Input{in},
 		Done: func(err error) {
 			if err != nil {
 				held.give(answer{err: err})
@@ -294,7 +293,7 @@ func (i *Inbox) Sync(ctx context.Context, in dispatch.Sync, note func(*state.Nod
 	case <-ctx.Done():
 		// The pilot hung up, or its line broke. The error is that of the call in any case.
 		_ = i.Send(context.WithoutCancel(ctx), &Request{
-			Dispatch: []dispatch.Input{dispatch.HangUp{Pilot: in.Pilot, Seq: in.Seq}},
+			Dispatch: []taskqueue.Input{taskqueue.HangUp{Pilot: in.Pilot, Seq: in.Seq}},
 		})
 		return nil, ctx.Err()
 	}
@@ -302,7 +301,7 @@ func (i *Inbox) Sync(ctx context.Context, in dispatch.Sync, note func(*state.Nod
 
 // answer is a reply as a message, for the Sync of pilot numbered seq.
 type answer struct {
-	pilot   dispatch.PilotID
+	pilot   taskqueue.PilotID
 	seq     uint64
 	message *wire.SyncAnswer
 	err     error
@@ -319,10 +318,10 @@ type heldSync struct {
 // the loop answers.
 type heldSyncs struct {
 	mu      sync.Mutex // guards byPilot
-	byPilot map[dispatch.PilotID][]*heldSync
+	byPilot map[taskqueue.PilotID][]*heldSync
 }
 
-func (h *heldSyncs) add(pilot dispatch.PilotID, seq uint64) *heldSync {
+func (h *heldSyncs) add(pilot taskqueue.PilotID, seq uint64) *heldSync {
 	one := &heldSync{seq: seq, answer: make(chan answer, 1)}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -330,7 +329,7 @@ func (h *heldSyncs) add(pilot dispatch.PilotID, seq uint64) *heldSync {
 	return one
 }
 
-func (h *heldSyncs) remove(pilot dispatch.PilotID, one *heldSync) {
+func (h *heldSyncs) remove(pilot taskqueue.PilotID, one *heldSync) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	rest := slices.DeleteFunc(h.byPilot[pilot], func(other *heldSync) bool { return other == one })

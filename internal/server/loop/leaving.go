@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 )
 
 // Leaving decides when the pilots leave, and when the loop is over: with its run or, if it is
@@ -115,7 +115,7 @@ func (v *Leaving) enter(l *Loop, to phase) {
 	if to == over {
 		return
 	}
-	if err := l.stepDispatch(dispatch.Stop{Drain: to == draining}); err != nil {
+	if err := l.stepDispatch(taskqueue.Stop{Drain: to == draining}); err != nil {
 		l.fail(fmt.Errorf("ending the pilots: %w", err))
 		v.phase = over
 	}

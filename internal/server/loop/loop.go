@@ -63,7 +63,7 @@ type Pilots interface {
 type Launch struct{ Site, Name string }
 
 // Stores are where outputs are stored (package publish). Remove does not block; what was
-// done comes back as dispatch.Removed.
+// done comes back as taskqueue.Removed.
 type Stores interface {
 	Remove(pfns []string)
 }
@@ -114,7 +114,7 @@ type Loop struct {
 	Dispatch *dispatch.Core
 	nodes    *state.Nodes
 	runs     map[taskqueue.RunID]*Run
-	events   []dispatch.Event
+	events   []taskqueue.Event
 
 	// Runs of which it is to be found out whether they are over; all of them, if all is set.
 	touched []*Run
@@ -152,7 +152,7 @@ type transaction struct {
 	answers []answer
 	start   []Launch
 	stop    []string
-	publish []dispatch.StoredFile
+	publish []taskqueue.StoredFile
 	remove  []string
 	done    []func(error)
 
@@ -233,7 +233,7 @@ func (l *Loop) turn(ctx context.Context) error {
 		l.busy, news = false, false
 	case <-l.waker.fired:
 		l.waker.reset()
-		l.take(&Request{Dispatch: []dispatch.Input{dispatch.Tick{}}})
+		l.take(&Request{Dispatch: []taskqueue.Input{taskqueue.Tick{}}})
 		for _, run := range l.runs {
 			if !run.wake.IsZero() && state.Until(run.wake) <= 0 {
 				l.take(&Request{Run: run.Run, Flow: []flow.Input{flow.Tick{}}})
@@ -346,7 +346,7 @@ func (l *Loop) take(r *Request) {
 	l.owe(r.Publish)
 	var refused error
 	for _, in := range r.Dispatch {
-		if jobs, ok := in.(dispatch.Submit); ok {
+		if jobs, ok := in.(taskqueue.Submit); ok {
 			refused = errors.Join(refused, l.submit(jobs))
 		} else {
 			refused = errors.Join(refused, l.stepDispatch(in))
@@ -417,7 +417,7 @@ func (l *Loop) tell(run *Run, what func(*Ending)) {
 func (l *Loop) fail(err error) { l.tell(nil, func(e *Ending) { e.fail(err) }) }
 
 // owe notes publications that were let out, or will be.
-func (l *Loop) owe(publish []dispatch.StoredFile) {
+func (l *Loop) owe(publish []taskqueue.StoredFile) {
 	for _, p := range publish {
 		if run := l.runs[p.File.Run]; run != nil {
 			run.Ending.owedFiles[p.File] = p
@@ -427,7 +427,7 @@ func (l *Loop) owe(publish []dispatch.StoredFile) {
 
 // stepDispatch steps dispatch once. An error means that the input was refused. The
 // events wait for propagate.
-func (l *Loop) stepDispatch(in dispatch.Input) error {
+func (l *Loop) stepDispatch(in taskqueue.Input) error {
 	at := state.Now()
 	effects, err := l.Dispatch.Step(at, in)
 	l.Tape.Dispatch(at, in, &effects, err)
@@ -435,12 +435,12 @@ func (l *Loop) stepDispatch(in dispatch.Input) error {
 		return err
 	}
 	switch in := in.(type) {
-	case dispatch.Published:
+	case taskqueue.Published:
 		if run := l.runs[in.File.Run]; run != nil {
 			run.Ending.published(in.File)
 			run.Tally.Published(in.File.LFN)
 		}
-	case dispatch.Removed:
+	case taskqueue.Removed:
 		delete(l.Leaving.owedRemovals, in.PFN)
 	}
 	l.gather(&effects)
@@ -449,7 +449,7 @@ func (l *Loop) stepDispatch(in dispatch.Input) error {
 
 // submit submits jobs, all or none, in pieces. Between them questions are answered: who asks need
 // not wait for all, and may see some of the jobs only. The events wait for propagate.
-func (l *Loop) submit(in dispatch.Submit) error {
+func (l *Loop) submit(in taskqueue.Submit) error {
 	if len(in.Jobs) <= pieceJobs {
 		return l.stepDispatch(in)
 	}
@@ -469,7 +469,7 @@ func (l *Loop) submit(in dispatch.Submit) error {
 
 // gather takes over the effects of one step of dispatch, which the next step
 // overwrites.
-func (l *Loop) gather(e *dispatch.Effects) {
+func (l *Loop) gather(e *taskqueue.Effects) {
 	t := l.gathering
 	t.records = append(t.records, e.Persist...)
 	for i := range e.Replies {
@@ -493,10 +493,10 @@ func (l *Loop) gather(e *dispatch.Effects) {
 // nameLaunches names the pilots that dispatch asks for. Their records are in the
 // same transaction, so the names are durable before any is submitted: whatever a
 // batch system has under such a name is known after a crash.
-func (l *Loop) nameLaunches(start dispatch.Start) {
+func (l *Loop) nameLaunches(start taskqueue.Start) {
 	for range start.Count {
 		named := Launch{start.Site, fmt.Sprintf("%s-%s.%d", start.Site, epoch(), launched.Add(1))} // unique for ever
-		if err := l.stepDispatch(dispatch.PilotSubmitted{Site: start.Site, Launch: named.Name}); err != nil {
+		if err := l.stepDispatch(taskqueue.PilotSubmitted{Site: start.Site, Launch: named.Name}); err != nil {
 			l.fail(fmt.Errorf("starting a pilot at %s: %w", start.Site, err))
 			return
 		}
@@ -539,30 +539,30 @@ func (l *Loop) propagate() {
 }
 
 // observe records what is to be known of an event of a run, and tells flow of commits.
-func (l *Loop) observe(run *Run, event *dispatch.Event) error {
+func (l *Loop) observe(run *Run, event *taskqueue.Event) error {
 	run.Ending.observe(event)
 	run.Tally.Observe(event)
-	if event.Kind == dispatch.JobStarted {
+	if event.Kind == taskqueue.JobStarted {
 		if since := l.Dispatch.ReadySince(event.Job); !since.IsZero() {
 			run.Tally.Sums.Waiting += event.At.Sub(since)
 		}
 	}
 	if r := event.Result; r != nil {
-		if r.Outcome == dispatch.OutOfDisk && l.Crowded != nil {
+		if r.Outcome == taskqueue.OutOfDisk && l.Crowded != nil {
 			l.Crowded(r.Message)
 		}
 		l.gathering.records = append(l.gathering.records, run.Tally.Attempts.Record(event))
 	}
-	if event.Kind == dispatch.JobCommitted {
+	if event.Kind == taskqueue.JobCommitted {
 		return l.stepFlow(run, flow.Happened{Event: *event})
 	}
 	return nil
 }
 
 // observePilot records what is to be known of an event of a pilot, whatever it runs.
-func (l *Loop) observePilot(event *dispatch.Event) error {
+func (l *Loop) observePilot(event *taskqueue.Event) error {
 	switch event.Kind {
-	case dispatch.PilotRegistered:
+	case taskqueue.PilotRegistered:
 		l.Pilots.Here(Launch{event.Site, event.Launch}, true)
 		l.gathering.records = append(l.gathering.records, l.nodes.Hosts.Record(event.Pilot, event.Host))
 		for _, run := range l.runs {
@@ -571,22 +571,22 @@ func (l *Loop) observePilot(event *dispatch.Event) error {
 		if event.Reason != "" {
 			l.Log.Warn("a pilot cannot work; another is tried later", "pilot", event.Pilot, "reason", event.Reason)
 		}
-	case dispatch.PilotSilent:
+	case taskqueue.PilotSilent:
 		l.Log.Warn("a pilot is silent; what waits there is given to others", "pilot", event.Pilot, "host", event.Host,
 			"site", event.Site)
-	case dispatch.PilotHeard:
+	case taskqueue.PilotHeard:
 		l.Log.Warn("a pilot that was silent is there again", "pilot", event.Pilot, "host", event.Host, "site", event.Site)
-	case dispatch.NodeDoubted:
+	case taskqueue.NodeDoubted:
 		l.Log.Warn("jobs fail on a node", "node", event.Host, "reason", event.Reason)
-	case dispatch.ServerAway:
+	case taskqueue.ServerAway:
 		l.Log.Warn("a server of files is away; jobs wait for it for some minutes", "server", event.Name, "node", event.Host,
 			"reason", event.Reason)
-	case dispatch.SourceCut:
+	case taskqueue.SourceCut:
 		l.Log.Warn("a pilot got nothing from the cache of another, and its node is not offered that one any more; the log "+
 			"of the pilot says why", "pilot", event.Pilot, "node", event.Host, "source", event.Name)
-	case dispatch.NodeTrusted:
+	case taskqueue.NodeTrusted:
 		l.Log.Warn("a node gets jobs again", "node", event.Host, "reason", event.Reason)
-	case dispatch.PilotGone:
+	case taskqueue.PilotGone:
 		l.Pilots.Here(Launch{event.Site, event.Launch}, false)
 		l.nodes.Gone(event.Pilot)
 		for _, run := range l.runs {
@@ -625,13 +625,13 @@ func (l *Loop) stepFlow(run *Run, in flow.Input) error {
 		return err
 	}
 	if len(effects.AddFiles) > 0 {
-		err = l.stepDispatch(dispatch.AddFiles{Run: run.Run, Files: effects.AddFiles})
+		err = l.stepDispatch(taskqueue.AddFiles{Run: run.Run, Files: effects.AddFiles})
 	}
 	if len(jobs) > 0 && err == nil {
-		err = l.submit(dispatch.Submit{Run: run.Run, Jobs: jobs})
+		err = l.submit(taskqueue.Submit{Run: run.Run, Jobs: jobs})
 	}
 	if len(effects.ReadersKnown) > 0 && err == nil {
-		err = l.stepDispatch(dispatch.ReadersKnown{Run: run.Run, LFNs: effects.ReadersKnown})
+		err = l.stepDispatch(taskqueue.ReadersKnown{Run: run.Run, LFNs: effects.ReadersKnown})
 	}
 	if err != nil {
 		return fmt.Errorf("the workflow asks for what cannot be done: %w", err)
@@ -741,11 +741,11 @@ func (l *Loop) letOut(t *transaction) {
 }
 
 // byRun parts files by their runs, and keeps their order.
-func byRun(files []dispatch.StoredFile) map[taskqueue.RunID][]dispatch.StoredFile {
+func byRun(files []taskqueue.StoredFile) map[taskqueue.RunID][]taskqueue.StoredFile {
 	if len(files) == 0 {
 		return nil
 	}
-	parts := map[taskqueue.RunID][]dispatch.StoredFile{}
+	parts := map[taskqueue.RunID][]taskqueue.StoredFile{}
 	for _, file := range files {
 		parts[file.File.Run] = append(parts[file.File.Run], file)
 	}

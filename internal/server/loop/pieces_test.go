@@ -33,15 +33,15 @@ func TestQuestionsOvertakeSubmissions(t *testing.T) {
 	l := New(Config{Inbox: NewInbox(), Runs: []*Run{run}, Pilots: onePilot{}, Sched: s})
 	l.Dispatch = core
 	defer l.waker.stop()
-	if _, err := core.Step(state.Now(), dispatch.SetRun{Run: dispatch.Run{ID: 1}}); err != nil {
+	if _, err := core.Step(state.Now(), taskqueue.SetRun{Run: taskqueue.Run{ID: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	submit := func(first, n int) *Request {
-		in := dispatch.Submit{Run: 1}
+		in := taskqueue.Submit{Run: 1}
 		for i := range n {
-			in.Jobs = append(in.Jobs, dispatch.Job{Name: fmt.Sprint(first + i), Step: "s"})
+			in.Jobs = append(in.Jobs, taskqueue.Job{Name: fmt.Sprint(first + i), Step: "s"})
 		}
-		return &Request{Run: 1, Dispatch: []dispatch.Input{in}}
+		return &Request{Run: 1, Dispatch: []taskqueue.Input{in}}
 	}
 	jobs := func() int {
 		view, _ := core.Run(1)
@@ -61,12 +61,12 @@ func TestQuestionsOvertakeSubmissions(t *testing.T) {
 	}
 
 	twice := submit(many, many)
-	last := &twice.Dispatch[0].(dispatch.Submit).Jobs[many-1]
+	last := &twice.Dispatch[0].(taskqueue.Submit).Jobs[many-1]
 	last.Name = "0"
 	var refused error
 	twice.Done = func(err error) { refused = err }
 	l.take(twice)
-	if n := len(l.gathering.records); !errors.Is(refused, dispatch.ErrRefused) || jobs() != many || n != many {
+	if n := len(l.gathering.records); !errors.Is(refused, taskqueue.ErrRefused) || jobs() != many || n != many {
 		t.Errorf("a submission with a job that was there: %v, %d jobs and %d records", refused, jobs(), n)
 	}
 }
@@ -180,27 +180,27 @@ func TestTheClockGoesOnForQuestions(t *testing.T) {
 }
 
 // failsOnce has the only job of a core fail at a time, so that it is tried later.
-func failsOnce(t *testing.T, core *dispatch.Core, at time.Time) dispatch.JobID {
+func failsOnce(t *testing.T, core *dispatch.Core, at time.Time) taskqueue.JobID {
 	t.Helper()
-	step := func(in dispatch.Input) dispatch.Effects {
+	step := func(in taskqueue.Input) taskqueue.Effects {
 		e, err := core.Step(at, in)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return e
 	}
-	step(dispatch.SetRun{Run: dispatch.Run{ID: 1, Name: "w"}})
-	step(dispatch.Submit{Run: 1, Jobs: []dispatch.Job{{Name: "j", Step: "s", Writes: []dispatch.Output{{LFN: "x"}}}}})
-	hello := dispatch.Sync{Pilot: "p", Seq: 1, Full: true, Hello: &dispatch.PilotInfo{
-		Host: "h", Site: "s", Has: dispatch.Resources{MilliCPUs: 1000},
+	step(taskqueue.SetRun{Run: taskqueue.Run{ID: 1, Name: "w"}})
+	step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: "j", Step: "s", Writes: []taskqueue.Output{{LFN: "x"}}}}})
+	hello := taskqueue.Sync{Pilot: "p", Seq: 1, Full: true, Hello: &taskqueue.PilotInfo{
+		Host: "h", Site: "s", Has: taskqueue.Resources{MilliCPUs: 1000},
 	}}
 	e := step(hello)
 	if len(e.Replies) != 1 || len(e.Replies[0].Answer.Run) != 1 {
 		t.Fatalf("%+v", e.Replies)
 	}
 	a := e.Replies[0].Answer
-	step(dispatch.Sync{Pilot: "p", Seq: 2, LastAnswer: a.Number, Ended: []dispatch.Result{
-		{Job: a.Run[0].Job, Attempt: a.Run[0].Attempt, Outcome: dispatch.Exited, ExitCode: 3},
+	step(taskqueue.Sync{Pilot: "p", Seq: 2, LastAnswer: a.Number, Ended: []taskqueue.Result{
+		{Job: a.Run[0].Job, Attempt: a.Run[0].Attempt, Outcome: taskqueue.Exited, ExitCode: 3},
 	}})
 	return a.Run[0].Job
 }

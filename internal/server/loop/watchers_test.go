@@ -7,6 +7,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
 )
 
@@ -35,7 +36,7 @@ func TestQuestionsAreNoNews(t *testing.T) {
 	l := New(Config{Inbox: NewInbox(), Runs: []*Run{run}, Pilots: onePilot{}, Sched: s})
 	l.Dispatch = core
 	defer l.waker.stop()
-	if _, err := core.Step(state.Now(), dispatch.SetRun{Run: dispatch.Run{ID: 1}}); err != nil {
+	if _, err := core.Step(state.Now(), taskqueue.SetRun{Run: taskqueue.Run{ID: 1}}); err != nil {
 		t.Fatal(err)
 	}
 	question := &Request{Ask: func(*state.Cores) {}}

@@ -18,7 +18,6 @@ import (
 
 	"fairway/internal/archive"
 	"fairway/internal/disk"
-	"fairway/internal/dispatch"
 	"fairway/internal/fault"
 	"fairway/internal/logical"
 	"fairway/internal/server/folder"
@@ -67,20 +66,20 @@ var beforeReplace = fault.New("publish.elsewhere.before")
 // standing is what this state has put under a name elsewhere, or has found there.
 type standing struct {
 	Place, LFN string
-	State      string           `json:"state,omitempty"` // identity; another one: of the state that this is a copy of
-	Found      bool             `json:"found,omitempty"` // somebody else put the same there: it stays
-	PFN        string           `json:"pfn,omitempty"`   // of the stored file; empty: nothing yet
-	Version    dispatch.Version `json:"version,omitempty"`
-	Mark       string           `json:"mark,omitempty"` // of what stands there
-	Kept       bool             `json:"kept,omitempty"`
-	Next       *intent          `json:"next,omitempty"` // what is going to stand there, or already does
+	State      string            `json:"state,omitempty"` // identity; another one: of the state that this is a copy of
+	Found      bool              `json:"found,omitempty"` // somebody else put the same there: it stays
+	PFN        string            `json:"pfn,omitempty"`   // of the stored file; empty: nothing yet
+	Version    taskqueue.Version `json:"version,omitempty"`
+	Mark       string            `json:"mark,omitempty"` // of what stands there
+	Kept       bool              `json:"kept,omitempty"`
+	Next       *intent           `json:"next,omitempty"` // what is going to stand there, or already does
 }
 
 // intent is a publication that was begun.
 type intent struct {
-	PFN     string           `json:"pfn"`
-	Version dispatch.Version `json:"version"`
-	Mark    string           `json:"mark,omitempty"` // of the new file, on a Renamer
+	PFN     string            `json:"pfn"`
+	Version taskqueue.Version `json:"version"`
+	Mark    string            `json:"mark,omitempty"` // of the new file, on a Renamer
 }
 
 // done is how things stand when the intent was carried out.
@@ -90,7 +89,7 @@ func (s standing) done(mark string) standing {
 }
 
 // found is how things stand where somebody else has put the contents of a stored file.
-func (s standing) found(b *dispatch.StoredFile, mark string) standing {
+func (s standing) found(b *taskqueue.StoredFile, mark string) standing {
 	s.PFN, s.Version, s.Mark, s.Found, s.Next = b.PFN, b.File.Version, mark, true, nil
 	return s
 }
@@ -359,7 +358,7 @@ func removeAll(ctx context.Context, element storage.Element, shelf storage.Renam
 
 // publishAll publishes in order. It returns how many of the first ones are published,
 // and why the next is not.
-func (e *destination) publishAll(ctx context.Context, batch []dispatch.StoredFile) (done int, err error) {
+func (e *destination) publishAll(ctx context.Context, batch []taskqueue.StoredFile) (done int, err error) {
 	if err := e.take(ctx); err != nil {
 		return 0, fmt.Errorf("publishing to %s: %w", shownPlace(e.place), err)
 	}
@@ -372,7 +371,7 @@ func (e *destination) publishAll(ctx context.Context, batch []dispatch.StoredFil
 	return done, nil
 }
 
-func (e *destination) publish(ctx context.Context, b *dispatch.StoredFile) error {
+func (e *destination) publish(ctx context.Context, b *taskqueue.StoredFile) error {
 	if !filepath.IsLocal(b.File.LFN) {
 		return errors.New("its name leads out of the place of the results")
 	}
@@ -425,7 +424,7 @@ func (e *destination) scratch() string { return filepath.Join(e.at.State, disk.P
 
 // rename publishes on an element where a file can take the name of another.
 func (e *destination) rename(
-	ctx context.Context, shelf storage.Renamer, b *dispatch.StoredFile, now standing, local string,
+	ctx context.Context, shelf storage.Renamer, b *taskqueue.StoredFile, now standing, local string,
 ) error {
 	name := e.name(b.File.LFN)
 	there, err := shelf.Mark(ctx, name)
@@ -473,7 +472,7 @@ func (e *destination) rename(
 
 // replace publishes on an element that writes under conditions.
 func (e *destination) replace(
-	ctx context.Context, shelf storage.Conditional, b *dispatch.StoredFile, now standing, local string,
+	ctx context.Context, shelf storage.Conditional, b *taskqueue.StoredFile, now standing, local string,
 ) error {
 	name, file := e.name(b.File.LFN), fmt.Sprintf("%d %s", b.File.Version, b.PFN)
 	over, labels, err := shelf.Look(ctx, name)
@@ -560,7 +559,7 @@ func (e *destination) mark(ctx context.Context, lfn string) (string, error) {
 
 // stands reports whether the stored file of a PFN stands under a name. What cannot be
 // looked at is tried to be published, which tells why.
-func (e *destination) stands(ctx context.Context, file *dispatch.FileView) bool {
+func (e *destination) stands(ctx context.Context, file *taskqueue.FileView) bool {
 	now, ok := e.get(file.File.LFN)
 	if !ok || now.PFN != file.PFN || now.Next != nil {
 		return false
@@ -571,7 +570,7 @@ func (e *destination) stands(ctx context.Context, file *dispatch.FileView) bool 
 
 // obsolete are the names of what stands there and these files are not, in order.
 // What a person wants to stay is among them if all is said.
-func (e *destination) obsolete(files map[string]dispatch.FileView, all bool) (names []string) {
+func (e *destination) obsolete(files map[string]taskqueue.FileView, all bool) (names []string) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, lfn := range slices.Sorted(maps.Keys(e.standings)) {

@@ -13,7 +13,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/fault"
 	"fairway/internal/server/folder"
 	"fairway/internal/storage"
@@ -86,12 +85,12 @@ func (s *stateAt) server() *destination {
 	return f.elsewhere
 }
 
-func (s *stateAt) version(lfn string, version dispatch.Version, text string) dispatch.StoredFile {
+func (s *stateAt) version(lfn string, version taskqueue.Version, text string) taskqueue.StoredFile {
 	s.t.Helper()
 	return publication(s.t, &published{folders: s.folders}, lfn, version, text)
 }
 
-func (s *stateAt) publish(d *destination, batch ...dispatch.StoredFile) {
+func (s *stateAt) publish(d *destination, batch ...taskqueue.StoredFile) {
 	s.t.Helper()
 	if n, err := d.publishAll(s.t.Context(), batch); n != len(batch) || err != nil {
 		s.t.Fatalf("%d published, %v", n, err)
@@ -142,8 +141,8 @@ func TestVersionsFollowEachOtherElsewhere(t *testing.T) {
 		second := s.server()
 		s.holds(second, "a/b", "two")
 		s.holds(second, "c d", "odd")
-		if !second.stands(t.Context(), &dispatch.FileView{File: v2.File, PFN: v2.PFN}) ||
-			second.stands(t.Context(), &dispatch.FileView{File: v1.File, PFN: v1.PFN}) {
+		if !second.stands(t.Context(), &taskqueue.FileView{File: v2.File, PFN: v2.PFN}) ||
+			second.stands(t.Context(), &taskqueue.FileView{File: v1.File, PFN: v1.PFN}) {
 			t.Error("the second server does not know what stands there")
 		}
 		s.publish(second, s.version("a/b", 3, "three"))
@@ -178,7 +177,7 @@ func TestFrozenPublisherUndoesNothing(t *testing.T) {
 		frozen.shelf = held.wrap()
 		ended := make(chan error, 1)
 		go func() {
-			_, err := frozen.publishAll(t.Context(), []dispatch.StoredFile{late})
+			_, err := frozen.publishAll(t.Context(), []taskqueue.StoredFile{late})
 			ended <- err
 		}()
 		<-held.reached
@@ -188,8 +187,8 @@ func TestFrozenPublisherUndoesNothing(t *testing.T) {
 		if err := <-ended; err == nil {
 			t.Error("the frozen server published")
 		}
-		for _, again := range []dispatch.StoredFile{late, new} {
-			if n, err := frozen.publishAll(t.Context(), []dispatch.StoredFile{again}); n != 0 || !errors.Is(err, ErrTakenOver) {
+		for _, again := range []taskqueue.StoredFile{late, new} {
+			if n, err := frozen.publishAll(t.Context(), []taskqueue.StoredFile{again}); n != 0 || !errors.Is(err, ErrTakenOver) {
 				t.Errorf("it published %s when it began once more: %v", again.File.LFN, err)
 			}
 		}
@@ -256,7 +255,7 @@ func TestForeignFilesElsewhereStay(t *testing.T) {
 			}
 		}
 		s.publish(d, s.version("same", 1, "equal"), s.version("changed", 1, "before"))
-		if n, err := d.publishAll(t.Context(), []dispatch.StoredFile{s.version("foreign", 1, "results")}); n != 0 ||
+		if n, err := d.publishAll(t.Context(), []taskqueue.StoredFile{s.version("foreign", 1, "results")}); n != 0 ||
 			err == nil || !strings.Contains(err.Error(), "move it away") {
 			t.Errorf("%d, %v", n, err)
 		}
@@ -266,14 +265,14 @@ func TestForeignFilesElsewhereStay(t *testing.T) {
 		if err := d.files.Put(t.Context(), storagetest.Local(t, "by hand"), d.name("changed")); err != nil {
 			t.Fatal(err)
 		}
-		if n, err := d.publishAll(t.Context(), []dispatch.StoredFile{s.version("changed", 2, "after")}); n != 0 ||
+		if n, err := d.publishAll(t.Context(), []taskqueue.StoredFile{s.version("changed", 2, "after")}); n != 0 ||
 			err == nil {
 			t.Errorf("%d, %v", n, err)
 		}
 		if left, err := d.remove(t.Context(), "changed"); left == "" || err != nil {
 			t.Errorf("removed: %q, %v", left, err)
 		}
-		if n, err := d.publishAll(t.Context(), []dispatch.StoredFile{s.version("same", 2, "other")}); n != 0 ||
+		if n, err := d.publishAll(t.Context(), []taskqueue.StoredFile{s.version("same", 2, "other")}); n != 0 ||
 			!errors.Is(err, errForeign) {
 			t.Errorf("%d, %v", n, err)
 		}
@@ -295,13 +294,13 @@ func TestKilledPublisherElsewhereIsGoneOnWith(t *testing.T) {
 		s.publish(d, s.version("x", 1, "one"))
 		for i, point := range []string{"before", "after"} {
 			killed := s.server()
-			v := s.version("x", dispatch.Version(i+2), point)
+			v := s.version("x", taskqueue.Version(i+2), point)
 			if point == "before" {
 				disarm, err := fault.Arm("publish.elsewhere.before:error")
 				if err != nil {
 					t.Fatal(err)
 				}
-				_, failed := killed.publishAll(t.Context(), []dispatch.StoredFile{v})
+				_, failed := killed.publishAll(t.Context(), []taskqueue.StoredFile{v})
 				disarm()
 				if !errors.Is(failed, fault.ErrInjected) {
 					t.Fatal(failed)
@@ -316,14 +315,14 @@ func TestKilledPublisherElsewhereIsGoneOnWith(t *testing.T) {
 					}
 					return keep(ctx, r...)
 				}
-				if _, err := killed.publishAll(t.Context(), []dispatch.StoredFile{v}); err == nil {
+				if _, err := killed.publishAll(t.Context(), []taskqueue.StoredFile{v}); err == nil {
 					t.Fatal("it went on")
 				}
 			}
 			next := s.server()
 			s.publish(next, v)
 			s.holds(next, "x", point)
-			s.publish(next, s.version("x", dispatch.Version(i+10), "further"))
+			s.publish(next, s.version("x", taskqueue.Version(i+10), "further"))
 			s.holds(next, "x", "further")
 		}
 	})

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
 	"fairway/internal/storage"
@@ -77,7 +76,7 @@ type Results struct {
 	results   *published
 	elsewhere *destination // where results are published; nil: in the results folder
 
-	toPublish *loop.Mailbox[dispatch.StoredFile]
+	toPublish *loop.Mailbox[taskqueue.StoredFile]
 
 	// Tried says that TryPlace has asked the server of the place. It is set before PublishAt.
 	Tried bool
@@ -94,7 +93,7 @@ func (f *Storage) NewResults(
 ) *Results {
 	return &Results{
 		Storage: f, folders: folders, owner: owner, inbox: inbox, note: note,
-		toPublish: loop.NewMailbox[dispatch.StoredFile](),
+		toPublish: loop.NewMailbox[taskqueue.StoredFile](),
 	}
 }
 
@@ -177,7 +176,7 @@ func (f *Results) Load(ctx context.Context) (err error) {
 }
 
 // Publish does not block.
-func (f *Results) Publish(files []dispatch.StoredFile) { f.toPublish.Put(files...) }
+func (f *Results) Publish(files []taskqueue.StoredFile) { f.toPublish.Put(files...) }
 
 // Run publishes what it is asked for until ctx ends.
 func (f *Results) Run(ctx context.Context) { f.publishLoop(ctx) }

@@ -14,21 +14,21 @@ import (
 // Look finds out how the files of runs stand before they begin or go on.
 type Look struct {
 	// Lost are the stored files that are lost.
-	Lost []dispatch.LostFile
+	Lost []taskqueue.LostFile
 	// Unpublished is what is to be published once more: what was published and no longer
 	// stands among the results as it was, since somebody has removed or replaced it. A
 	// file that another version of its run will replace is left to that, and so is one
 	// that is lost.
-	Unpublished []dispatch.StoredFile
+	Unpublished []taskqueue.StoredFile
 
 	storage   *Storage
-	stored    []dispatch.StoredFile
+	stored    []taskqueue.StoredFile
 	published []publishedFile
 }
 
 // publishedFile was published among some results.
 type publishedFile struct {
-	dispatch.FileView
+	taskqueue.FileView
 	results *Results
 }
 
@@ -67,7 +67,7 @@ func (l *Look) Run(ctx context.Context) {
 			continue
 		}
 		if !stands {
-			l.Unpublished = append(l.Unpublished, dispatch.StoredFile{
+			l.Unpublished = append(l.Unpublished, taskqueue.StoredFile{
 				File: file.File, PFN: file.PFN, Size: file.Size, Adler32: file.Adler32, Written: file.Written,
 			})
 		}
@@ -77,7 +77,7 @@ func (l *Look) Run(ctx context.Context) {
 // stands reports whether a file is among the results as it was published. One that
 // cannot be looked at is tried to be published, which tells why. ok is false if there was
 // no answer at all.
-func (f *Results) stands(ctx context.Context, file *dispatch.FileView) (stands, ok bool) {
+func (f *Results) stands(ctx context.Context, file *taskqueue.FileView) (stands, ok bool) {
 	if f.elsewhere == nil {
 		same, err := f.results.holds(file.File.LFN, file.PFN)
 		return err == nil && same, true

@@ -15,7 +15,6 @@ import (
 
 	"fairway/internal/archive"
 	"fairway/internal/beneath"
-	"fairway/internal/dispatch"
 	"fairway/internal/fault"
 	"fairway/internal/logical"
 	"fairway/internal/server/convert"
@@ -52,7 +51,7 @@ var (
 func (f *Results) publishLoop(ctx context.Context) {
 	publishAll := f.publishHere(ctx)
 	if f.elsewhere != nil {
-		publishAll = func(batch []dispatch.StoredFile) (int, error) { return f.elsewhere.publishAll(ctx, batch) }
+		publishAll = func(batch []taskqueue.StoredFile) (int, error) { return f.elsewhere.publishAll(ctx, batch) }
 	}
 	var full error // is said once for all results that do not fit, until one does
 	for {
@@ -107,13 +106,13 @@ func noRoom(err error) bool { return errors.Is(err, unix.ENOSPC) || errors.Is(er
 
 // lose says of a result that its stored file is lost. It is published when it has been made
 // again.
-func (f *Results) lose(ctx context.Context, b *dispatch.StoredFile, why *lostError) error {
-	file := dispatch.LostFile{File: b.File, PFN: b.PFN, Why: f.folders.Roots().Shown(b.PFN) + " " + why.why}
+func (f *Results) lose(ctx context.Context, b *taskqueue.StoredFile, why *lostError) error {
+	file := taskqueue.LostFile{File: b.File, PFN: b.PFN, Why: f.folders.Roots().Shown(b.PFN) + " " + why.why}
 	return f.inbox.Lose(ctx, file)
 }
 
 // publishHere publishes in the results folder.
-func (f *Results) publishHere(ctx context.Context) func([]dispatch.StoredFile) (int, error) {
+func (f *Results) publishHere(ctx context.Context) func([]taskqueue.StoredFile) (int, error) {
 	p := newPublisher(f.results, func(lfn string) bool { return f.isOld(ctx, lfn) }, func(lfn, name string) {
 		note := fmt.Sprintf("%s/%s was not published by this state, or was changed since: it is now %s/%s",
 			folder.ResultsFolder, lfn, folder.ResultsFolder, name)
@@ -125,7 +124,7 @@ func (f *Results) publishHere(ctx context.Context) func([]dispatch.StoredFile) (
 	return p.publishAll
 }
 
-func (f *Results) confirm(ctx context.Context, batch []dispatch.StoredFile) error {
+func (f *Results) confirm(ctx context.Context, batch []taskqueue.StoredFile) error {
 	if len(batch) == 0 {
 		return nil
 	}
@@ -142,8 +141,8 @@ func (f *Results) confirm(ctx context.Context, batch []dispatch.StoredFile) erro
 		records = append(records, record)
 	}
 	return f.inbox.Deliver(ctx, func() *loop.Request {
-		return &loop.Request{Records: records, Dispatch: convert.Each(batch, func(b dispatch.StoredFile) dispatch.Input {
-			return dispatch.Published{File: b.File}
+		return &loop.Request{Records: records, Dispatch: convert.Each(batch, func(b taskqueue.StoredFile) taskqueue.Input {
+			return taskqueue.Published{File: b.File}
 		})}
 	})
 }
@@ -155,9 +154,9 @@ func (f *Results) confirm(ctx context.Context, batch []dispatch.StoredFile) erro
 // state's is set aside under another one.
 type publisher struct {
 	published *published
-	old       func(lfn string) bool       // what stands under a name is of an earlier run, and may go
-	aside     func(lfn, name string)      // is told what was set aside, and as what
-	latest    map[string]dispatch.Version // published by this process, by LFN
+	old       func(lfn string) bool        // what stands under a name is of an earlier run, and may go
+	aside     func(lfn, name string)       // is told what was set aside, and as what
+	latest    map[string]taskqueue.Version // published by this process, by LFN
 
 	// Where servers stand by: the term of this one, what returns an error if another one may be active,
 	// and that what others had ready is gone.
@@ -167,7 +166,7 @@ type publisher struct {
 }
 
 func newPublisher(s *published, old func(lfn string) bool, aside func(lfn, name string)) *publisher {
-	return &publisher{published: s, old: old, aside: aside, latest: map[string]dispatch.Version{}}
+	return &publisher{published: s, old: old, aside: aside, latest: map[string]taskqueue.Version{}}
 }
 
 // unpublishedName is what a file is called in the results folder for the moment
@@ -205,7 +204,7 @@ func (p *publisher) fence(results *beneath.Folder) error {
 
 // publishAll publishes in order and makes the names durable. It returns how
 // many of the first ones are published, and why the next is not.
-func (p *publisher) publishAll(batch []dispatch.StoredFile) (int, error) {
+func (p *publisher) publishAll(batch []taskqueue.StoredFile) (int, error) {
 	if err := os.MkdirAll(p.published.folders.Results, 0o777); err != nil {
 		return 0, fmt.Errorf("publishing: %w", err)
 	}
@@ -245,7 +244,7 @@ func syncFolder(results *beneath.Folder, name string) error {
 
 // publish makes a stored file the result of its name, unless a later version is that already,
 // and notes what stands there. changed collects the folders that are to be brought to disk.
-func (p *publisher) publish(results *beneath.Folder, b dispatch.StoredFile, changed map[string]bool) error {
+func (p *publisher) publish(results *beneath.Folder, b taskqueue.StoredFile, changed map[string]bool) error {
 	lfn := b.File.LFN
 	if newest, ok := p.latest[lfn]; ok && newest > b.File.Version {
 		return nil // fenced: a later version stands there
@@ -282,7 +281,7 @@ func (p *publisher) publish(results *beneath.Folder, b dispatch.StoredFile, chan
 }
 
 // place puts the file below a name of its own, and renames it to the one that it is to have.
-func (p *publisher) place(results *beneath.Folder, b dispatch.StoredFile, changed map[string]bool) error {
+func (p *publisher) place(results *beneath.Folder, b taskqueue.StoredFile, changed map[string]bool) error {
 	lfn := path.Clean(b.File.LFN)
 	above := path.Dir(lfn)
 	folder, element, err := results.Make(lfn, func(f *beneath.Folder) error {
@@ -331,7 +330,7 @@ func (p *publisher) place(results *beneath.Folder, b dispatch.StoredFile, change
 
 // provide makes another name of a stored file, or a copy of it where the results
 // are on another file system. Only what is copied is read.
-func (p *publisher) provide(b *dispatch.StoredFile, temporary string) error {
+func (p *publisher) provide(b *taskqueue.StoredFile, temporary string) error {
 	stored, err := p.published.stored(b.PFN)
 	if err != nil {
 		return err
@@ -351,7 +350,7 @@ func (p *publisher) provide(b *dispatch.StoredFile, temporary string) error {
 }
 
 // pathAsWritten is asWritten for the file of a path.
-func pathAsWritten(path string, b *dispatch.StoredFile) error {
+func pathAsWritten(path string, b *taskqueue.StoredFile) error {
 	file, err := os.Open(path)
 	if err != nil {
 		return err

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
 	"fairway/internal/storage"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/test/files"
 )
 
@@ -32,12 +32,12 @@ func resultsOf(t *testing.T, root string) *published {
 }
 
 // publication stores a version as an attempt of the same number would.
-func publication(t *testing.T, s *published, lfn string, version dispatch.Version, text string) dispatch.StoredFile {
+func publication(t *testing.T, s *published, lfn string, version taskqueue.Version, text string) taskqueue.StoredFile {
 	t.Helper()
 	name := fmt.Sprintf("%s.v%d.a%d", lfn, version, version)
 	files.Write(t, filepath.Join(s.folders.Storage, name), text)
-	return dispatch.StoredFile{
-		File: dispatch.FileRef{LFN: lfn, Version: version}, PFN: folder.StoragePrefix + name, Size: int64(len(text)),
+	return taskqueue.StoredFile{
+		File: taskqueue.FileRef{LFN: lfn, Version: version}, PFN: folder.StoragePrefix + name, Size: int64(len(text)),
 	}
 }
 
@@ -47,7 +47,7 @@ func nothingAside(t *testing.T) func(lfn, name string) {
 	return func(lfn, name string) { t.Errorf("%s was set aside as %s", lfn, name) }
 }
 
-func mustPublish(t *testing.T, p *publisher, batch ...dispatch.StoredFile) {
+func mustPublish(t *testing.T, p *publisher, batch ...taskqueue.StoredFile) {
 	t.Helper()
 	if n, err := p.publishAll(batch); n != len(batch) || err != nil {
 		t.Fatalf("%d published, %v", n, err)
@@ -68,7 +68,7 @@ func TestADamagedFileIsNotCopied(t *testing.T) {
 		}
 		b := publication(t, s, "a", 1, "new")
 		b.Adler32 = adler32.Checksum([]byte("now"))
-		n, err := newPublisher(s, noneIsOld, nothingAside(t)).publishAll([]dispatch.StoredFile{b})
+		n, err := newPublisher(s, noneIsOld, nothingAside(t)).publishAll([]taskqueue.StoredFile{b})
 		if _, lost := errors.AsType[*lostError](err); lost != (where != "") || (n == 1) != (where == "") {
 			t.Errorf("results in %q: %d published, %v", where, n, err)
 		}
@@ -83,7 +83,7 @@ func TestAFileOfAnotherSizeIsNotPublished(t *testing.T) {
 	s := resultsOf(t, t.TempDir())
 	b := publication(t, s, "a", 1, "new")
 	b.Size = 7
-	n, err := newPublisher(s, noneIsOld, nothingAside(t)).publishAll([]dispatch.StoredFile{b})
+	n, err := newPublisher(s, noneIsOld, nothingAside(t)).publishAll([]taskqueue.StoredFile{b})
 	if n != 0 || err == nil || !strings.Contains(err.Error(), "has 3 bytes and should have 7") {
 		t.Errorf("%d published, %v", n, err)
 	}
@@ -109,7 +109,7 @@ func TestAFileOfAnotherTimeIsNotPublished(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newPublisher(s, noneIsOld, nothingAside(t))
-	if n, err := p.publishAll([]dispatch.StoredFile{b}); n != 0 || err == nil || !strings.Contains(err.Error(),
+	if n, err := p.publishAll([]taskqueue.StoredFile{b}); n != 0 || err == nil || !strings.Contains(err.Error(),
 		"was written to, or replaced, since it was stored") {
 		t.Errorf("%d published, %v", n, err)
 	}
@@ -138,7 +138,7 @@ func TestOldResultsGiveWay(t *testing.T) {
 	for version, lfn := range []string{"f", "f/h/i"} {
 		b := publication(t, s, fmt.Sprint("source", version), 2, "new")
 		b.File.LFN = lfn
-		n, err := p.publishAll([]dispatch.StoredFile{b})
+		n, err := p.publishAll([]taskqueue.StoredFile{b})
 		if n != 0 || err == nil || !strings.Contains(err.Error(), "results/f/h stands in its place") {
 			t.Errorf("%s: %d published, %v", lfn, n, err)
 		}
@@ -172,7 +172,8 @@ func TestPublishRefusesToLeaveItsFolder(t *testing.T) {
 	s := resultsOf(t, t.TempDir())
 	out := publication(t, s, "x", 1, "text")
 	out.File.LFN = "../outside"
-	if n, err := newPublisher(s, noneIsOld, nothingAside(t)).publishAll([]dispatch.StoredFile{out}); n != 0 || err == nil {
+	p := newPublisher(s, noneIsOld, nothingAside(t))
+	if n, err := p.publishAll([]taskqueue.StoredFile{out}); n != 0 || err == nil {
 		t.Fatalf("%d published, %v", n, err)
 	}
 }
@@ -187,7 +188,7 @@ func TestVersionsOfOneSizeAndTimeAreToldApart(t *testing.T) {
 			files.Elsewhere(t, s.folders.Results)
 		}
 		for version, text := range []string{"one", "two"} {
-			b := publication(t, s, "a", dispatch.Version(version+1), text)
+			b := publication(t, s, "a", taskqueue.Version(version+1), text)
 			name, _ := storage.StateName(b.PFN)
 			when := time.Unix(1_700_000_000, 0)
 			if err := os.Chtimes(filepath.Join(s.folders.Storage, name), when, when); err != nil {
@@ -246,7 +247,7 @@ func TestPublishingFollowsNoLinks(t *testing.T) {
 	}
 	var aside []string
 	p := newPublisher(s, noneIsOld, func(_, name string) { aside = append(aside, name) })
-	n, err := p.publishAll([]dispatch.StoredFile{publication(t, s, "folder/x", 1, "new")})
+	n, err := p.publishAll([]taskqueue.StoredFile{publication(t, s, "folder/x", 1, "new")})
 	if n != 0 || err == nil || !strings.Contains(err.Error(), "results/folder stands in its place") {
 		t.Errorf("%d published, %v", n, err)
 	}
@@ -295,7 +296,7 @@ func TestResultsAreKnownWhileTheirStoredFilesAreRemoved(t *testing.T) {
 			files.Elsewhere(t, s.folders.Results)
 		}
 		p := newPublisher(s, noneIsOld, nothingAside(t))
-		for version := dispatch.Version(1); version < 500 && !t.Failed(); version += 2 {
+		for version := taskqueue.Version(1); version < 500 && !t.Failed(); version += 2 {
 			first := publication(t, s, "a", version, "first")
 			second := publication(t, s, "a", version+1, "second")
 			mustPublish(t, p, first)
@@ -337,10 +338,10 @@ func TestAReplacedServerPublishesNothing(t *testing.T) {
 		term = 2
 		mustPublish(t, by(2, func() {}), second)
 	})
-	if n, err := late.publishAll([]dispatch.StoredFile{first}); n != 0 || !errors.Is(err, fs.ErrNotExist) {
+	if n, err := late.publishAll([]taskqueue.StoredFile{first}); n != 0 || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("it has published what it had ready: %d, %v", n, err)
 	}
-	if n, err := late.publishAll([]dispatch.StoredFile{first}); n != 0 || !errors.Is(err, store.ErrSuperseded) {
+	if n, err := late.publishAll([]taskqueue.StoredFile{first}); n != 0 || !errors.Is(err, store.ErrSuperseded) {
 		t.Errorf("it has published what it made ready later: %d, %v", n, err)
 	}
 	if got := files.Below(t, s.folders.Results); len(got) != 1 || got["a"] != "new" {

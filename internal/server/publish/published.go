@@ -13,7 +13,6 @@ import (
 	"fairway/internal/archive"
 	"fairway/internal/beneath"
 	"fairway/internal/disk"
-	"fairway/internal/dispatch"
 	"fairway/internal/logical"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
@@ -63,7 +62,7 @@ func loadPublished(
 // publication and its record. So what it left under these names is known as this
 // state's own.
 func Intended(
-	ctx context.Context, source state.Source, handed []dispatch.StoredFile,
+	ctx context.Context, source state.Source, handed []taskqueue.StoredFile,
 ) (records []taskqueue.Record, err error) {
 	known, err := source.Load(ctx, PublishedTable)
 	if err != nil {

@@ -15,16 +15,16 @@ import (
 
 	"fairway/internal/archive"
 	"fairway/internal/beneath"
-	"fairway/internal/dispatch"
 	"fairway/internal/logical"
 	"fairway/internal/server/state"
+	"fairway/internal/taskqueue"
 )
 
 // A result that is a folder stands in the results folder unpacked: it shares
 // nothing with its stored file.
 
 // unpackResult unpacks a stored folder under a temporary name.
-func (p *publisher) unpackResult(results *beneath.Folder, b *dispatch.StoredFile, temporary string) error {
+func (p *publisher) unpackResult(results *beneath.Folder, b *taskqueue.StoredFile, temporary string) error {
 	stored, err := p.published.openArchive(b.PFN)
 	if err != nil {
 		return err

@@ -13,16 +13,16 @@ import (
 
 	"fairway/internal/archive"
 	"fairway/internal/beneath"
-	"fairway/internal/dispatch"
 	"fairway/internal/logical"
 	"fairway/internal/server/folder"
+	"fairway/internal/taskqueue"
 	"fairway/test/files"
 )
 
 // folderPublication stores a version of a folder with these files.
 func folderPublication(
-	t *testing.T, s *published, lfn string, version dispatch.Version, texts map[string]string,
-) dispatch.StoredFile {
+	t *testing.T, s *published, lfn string, version taskqueue.Version, texts map[string]string,
+) taskqueue.StoredFile {
 	t.Helper()
 	source := t.TempDir()
 	for name, text := range texts {
@@ -47,8 +47,8 @@ func folderPublication(
 	if err != nil {
 		t.Fatal(err)
 	}
-	return dispatch.StoredFile{
-		File: dispatch.FileRef{LFN: lfn, Version: version}, PFN: folder.StoragePrefix + name, Size: info.Size(),
+	return taskqueue.StoredFile{
+		File: taskqueue.FileRef{LFN: lfn, Version: version}, PFN: folder.StoragePrefix + name, Size: info.Size(),
 	}
 }
 
@@ -190,9 +190,9 @@ func TestFoldersAndFilesGiveWay(t *testing.T) {
 		{"x/y/", map[string]string{"a": "4"}, "x/y/a=4"},
 		{"x/", nil, "x/"},
 	} {
-		b := folderPublication(t, s, c.lfn, dispatch.Version(version+2), c.files)
+		b := folderPublication(t, s, c.lfn, taskqueue.Version(version+2), c.files)
 		if !logical.IsFolder(c.lfn) {
-			b = publication(t, s, c.lfn, dispatch.Version(version+2), "new")
+			b = publication(t, s, c.lfn, taskqueue.Version(version+2), "new")
 		}
 		mustPublish(t, p, b)
 		if got := tree(t, results); got != c.want && c.files != nil {
@@ -205,7 +205,7 @@ func TestFoldersAndFilesGiveWay(t *testing.T) {
 	p = newPublisher(s, noneIsOld, nothingAside(t))
 	files.Write(t, filepath.Join(results, "f"), "mine")
 	b := folderPublication(t, s, "f/", 1, nil)
-	if n, err := p.publishAll([]dispatch.StoredFile{b}); n != 0 || err == nil ||
+	if n, err := p.publishAll([]taskqueue.StoredFile{b}); n != 0 || err == nil ||
 		!strings.Contains(err.Error(), "results/f stands in its place") {
 		t.Errorf("a person's file: %d published, %v", n, err)
 	}

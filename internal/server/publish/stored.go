@@ -18,13 +18,13 @@ import (
 
 	"fairway/internal/adler32"
 	"fairway/internal/beneath"
-	"fairway/internal/dispatch"
 	"fairway/internal/fault"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
+	"fairway/internal/taskqueue"
 )
 
 var beforeRemove = fault.New("remove.before")
@@ -51,8 +51,8 @@ func (f *Storage) removeLoop(ctx context.Context) {
 			}
 		}
 		err = f.inbox.Deliver(ctx, func() *loop.Request {
-			return &loop.Request{Dispatch: convert.Each(batch, func(pfn string) dispatch.Input {
-				return dispatch.Removed{PFN: pfn}
+			return &loop.Request{Dispatch: convert.Each(batch, func(pfn string) taskqueue.Input {
+				return taskqueue.Removed{PFN: pfn}
 			})}
 		})
 		if err != nil {
@@ -166,15 +166,15 @@ func promptly(element storage.Element, note func(string)) storage.Element {
 // that do not answer, from any goroutine. Looks end with ctx, and then the rest counts as
 // there.
 func LostFiles(
-	ctx context.Context, at storage.Roots, files []dispatch.StoredFile, note func(string),
-) []dispatch.LostFile {
+	ctx context.Context, at storage.Roots, files []taskqueue.StoredFile, note func(string),
+) []taskqueue.LostFile {
 	return lostFiles(ctx, at, sync.OnceValue(func() storage.Element { return promptly(elementsOf(at), note) }), files,
 		note)
 }
 
 func lostFiles(
-	ctx context.Context, at storage.Roots, element func() storage.Element, files []dispatch.StoredFile, note func(string),
-) []dispatch.LostFile {
+	ctx context.Context, at storage.Roots, element func() storage.Element, files []taskqueue.StoredFile, note func(string),
+) []taskqueue.LostFile {
 	why := make([]string, len(files))
 	// A look takes a moment in the kernel, and there may be a million of them.
 	part := max(minLooked, (len(files)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))
@@ -205,10 +205,10 @@ func lostFiles(
 	}
 	_ = group.Wait()
 	locally.Wait()
-	var lost []dispatch.LostFile
+	var lost []taskqueue.LostFile
 	for i, file := range files {
 		if why[i] != "" {
-			lost = append(lost, dispatch.LostFile{File: file.File, PFN: file.PFN, Why: at.Shown(file.PFN) + " " + why[i]})
+			lost = append(lost, taskqueue.LostFile{File: file.File, PFN: file.PFN, Why: at.Shown(file.PFN) + " " + why[i]})
 		}
 	}
 	return lost
@@ -218,7 +218,7 @@ func lostFiles(
 const minLooked = 1024
 
 // whyLostAt asks the element that a file was stored at. An error says that it is not known.
-func whyLostAt(ctx context.Context, element storage.Element, file *dispatch.StoredFile) (why string, err error) {
+func whyLostAt(ctx context.Context, element storage.Element, file *taskqueue.StoredFile) (why string, err error) {
 	info, err := element.Stat(ctx, file.PFN)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -233,7 +233,7 @@ func otherSize(has, should int64) string {
 	return fmt.Sprintf("has %d bytes and should have %d", has, should)
 }
 
-func whyLost(at storage.Roots, file *dispatch.StoredFile) string {
+func whyLost(at storage.Roots, file *taskqueue.StoredFile) string {
 	path, err := at.Path(file.PFN)
 	if err != nil {
 		return ""
@@ -262,7 +262,7 @@ func (e *lostError) Error() string { return "the stored file " + e.why }
 
 // asReported returns an error if a file that is to be published has not the size that a
 // pilot has reported, as far as this machine can see it.
-func asReported(at storage.Roots, b *dispatch.StoredFile) error {
+func asReported(at storage.Roots, b *taskqueue.StoredFile) error {
 	if why := whyLost(at, b); why != "" {
 		return &lostError{why}
 	}
@@ -271,7 +271,7 @@ func asReported(at storage.Roots, b *dispatch.StoredFile) error {
 
 // asWritten returns an error if a copy of a file that is to be published has not the
 // checksum that a pilot has reported.
-func asWritten(copied io.Reader, b *dispatch.StoredFile) error {
+func asWritten(copied io.Reader, b *taskqueue.StoredFile) error {
 	if b.Adler32 == 0 {
 		return nil
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 
 	"fairway/internal/beneath"
-	"fairway/internal/dispatch"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/state"
 	"fairway/internal/storage/elements"
@@ -21,8 +20,8 @@ import (
 )
 
 // written is what the jobs of a run wrote, by LFN: the last version of each file.
-func written(c *state.Cores) map[string]dispatch.FileView {
-	last := map[string]dispatch.FileView{}
+func written(c *state.Cores) map[string]taskqueue.FileView {
+	last := map[string]taskqueue.FileView{}
 	for file := range c.Dispatch.Written(c.Run) {
 		last[file.File.LFN] = file
 	}
@@ -32,7 +31,7 @@ func written(c *state.Cores) map[string]dispatch.FileView {
 // obsolete are the names of what this state has published and these files, the
 // last versions of a run, are not: in the order of the names. What a person wants
 // to stay is among them if all is said.
-func (s *published) obsolete(files map[string]dispatch.FileView, all bool) (names []string) {
+func (s *published) obsolete(files map[string]taskqueue.FileView, all bool) (names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, lfn := range slices.Sorted(maps.Keys(s.records)) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/store"
 	"fairway/internal/taskqueue"
 )
@@ -36,7 +35,7 @@ func (m Records) Each(_ context.Context, table string, take func(taskqueue.Recor
 }
 
 // ArchivedAttempts are the attempts of the run of an archive; none where there is no archive.
-func ArchivedAttempts(ctx context.Context, path string) (attempts []dispatch.AttemptID, err error) {
+func ArchivedAttempts(ctx context.Context, path string) (attempts []taskqueue.AttemptID, err error) {
 	archive, err := store.OpenSQLite(path, store.ReadOnly)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

@@ -13,7 +13,6 @@ import (
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/folder"
 	"fairway/internal/storage/served"
@@ -29,14 +28,14 @@ const AttemptTable = "server_attempt"
 // looked at.
 type attempts struct {
 	stored []storedAttempt // that were in the store, in the order of their records
-	fresh  map[dispatch.JobID][][]byte
+	fresh  map[taskqueue.JobID][][]byte
 	room   []byte // for the next bodies: there may be millions
 
 	encoded []byte // the last one, for its memory
 }
 
 type storedAttempt struct {
-	job  dispatch.JobID
+	job  taskqueue.JobID
 	body []byte
 }
 
@@ -46,21 +45,21 @@ const (
 	attemptsRoom = 64 << 10
 )
 
-func attemptKey(job dispatch.JobID, attempt dispatch.AttemptID) string {
+func attemptKey(job taskqueue.JobID, attempt taskqueue.AttemptID) string {
 	return fmt.Sprintf("%010d/%016x", job.Number(), uint64(attempt))
 }
 
 // attemptKeys are those of the attempts of a job: from one on and below another.
-func attemptKeys(job dispatch.JobID) (from, below string) {
+func attemptKeys(job taskqueue.JobID) (from, below string) {
 	return fmt.Sprintf("%010d/", job.Number()), fmt.Sprintf("%010d0", job.Number()) // 0 follows /
 }
 
 // Count is how many attempts of a job have ended.
-func (a *attempts) Count(job dispatch.JobID) int { return len(a.storedOf(job)) + len(a.fresh[job]) }
+func (a *attempts) Count(job taskqueue.JobID) int { return len(a.storedOf(job)) + len(a.fresh[job]) }
 
-func (a *attempts) storedOf(job dispatch.JobID) []storedAttempt {
+func (a *attempts) storedOf(job taskqueue.JobID) []storedAttempt {
 	begin, ok := slices.BinarySearchFunc(a.stored, job,
-		func(s storedAttempt, job dispatch.JobID) int { return cmp.Compare(s.job, job) })
+		func(s storedAttempt, job taskqueue.JobID) int { return cmp.Compare(s.job, job) })
 	end := begin
 	for ok && end < len(a.stored) && a.stored[end].job == job {
 		end++
@@ -69,7 +68,7 @@ func (a *attempts) storedOf(job dispatch.JobID) []storedAttempt {
 }
 
 // bodies are those of the attempts of a job, in their order.
-func (a *attempts) bodies(job dispatch.JobID) (all [][]byte) {
+func (a *attempts) bodies(job taskqueue.JobID) (all [][]byte) {
 	for _, s := range a.storedOf(job) {
 		all = append(all, s.body)
 	}
@@ -77,24 +76,24 @@ func (a *attempts) bodies(job dispatch.JobID) (all [][]byte) {
 }
 
 // Record notes an attempt that ended, and returns what makes that durable.
-func (a *attempts) Record(e *dispatch.Event) taskqueue.Record {
+func (a *attempts) Record(e *taskqueue.Event) taskqueue.Record {
 	a.encoded = convert.AppendAttempt(a.encoded[:0], a.Count(e.Job)+1, e.Pilot, e.Result)
 	body := a.keep(a.encoded)
 	if a.fresh == nil {
-		a.fresh = make(map[dispatch.JobID][][]byte)
+		a.fresh = make(map[taskqueue.JobID][][]byte)
 	}
 	a.fresh[e.Job] = append(a.fresh[e.Job], body)
 	return taskqueue.Record{Table: AttemptTable, Run: e.Job.Run(), Key: attemptKey(e.Job, e.Result.Attempt), Body: body}
 }
 
-func parseAttemptKey(r taskqueue.Record) (dispatch.JobID, dispatch.AttemptID, error) {
+func parseAttemptKey(r taskqueue.Record) (taskqueue.JobID, taskqueue.AttemptID, error) {
 	job, attempt, _ := strings.Cut(r.Key, "/")
 	n, err := strconv.ParseUint(job, 10, 32)
 	m, err2 := strconv.ParseUint(attempt, 16, 64)
 	if err := errors.Join(err, err2); err != nil {
 		return 0, 0, fmt.Errorf("record %s %s: %w", AttemptTable, r.Key, err)
 	}
-	return dispatch.NewJobID(r.Run, uint32(n)), dispatch.AttemptID(m), nil
+	return taskqueue.NewJobID(r.Run, uint32(n)), taskqueue.AttemptID(m), nil
 }
 
 // take takes in a record, of which the body is good only for now. Records come in the
@@ -120,25 +119,25 @@ func (a *attempts) keep(body []byte) []byte {
 
 // usageOf is what an attempt used, and of which pilot it was. Only that is decoded of its
 // record: a server that starts again asks for it of all attempts, and for nothing else.
-func usageOf(body []byte) (dispatch.PilotID, dispatch.Usage, error) {
+func usageOf(body []byte) (taskqueue.PilotID, taskqueue.Usage, error) {
 	var detail wire.AttemptDetail
 	var result wire.Result
 	fields := detail.ProtoReflect().Descriptor().Fields()
 	pilot, err := field(body, fields.ByName("pilot").Number())
 	if err != nil {
-		return "", dispatch.Usage{}, err
+		return "", taskqueue.Usage{}, err
 	}
 	at, err := field(body, fields.ByName("result").Number())
 	if err == nil {
 		at, err = field(at, result.ProtoReflect().Descriptor().Fields().ByName("usage").Number())
 	}
 	if err != nil || len(at) == 0 {
-		return dispatch.PilotID(pilot), dispatch.Usage{}, err
+		return taskqueue.PilotID(pilot), taskqueue.Usage{}, err
 	}
 	usage := new(wire.Usage)
 	err = proto.Unmarshal(at, usage)
 	usage.Bear()
-	return dispatch.PilotID(pilot), convert.UsageFromWire(usage), err
+	return taskqueue.PilotID(pilot), convert.UsageFromWire(usage), err
 }
 
 // outcomeField is the number of wire.AttemptDetail.outcome.
@@ -164,7 +163,7 @@ func field(message []byte, number protowire.Number) (inner []byte, err error) {
 }
 
 // Of returns the attempts of a job that ended, in their order.
-func (a *attempts) Of(job dispatch.JobID) ([]*wire.AttemptDetail, error) {
+func (a *attempts) Of(job taskqueue.JobID) ([]*wire.AttemptDetail, error) {
 	bodies := a.bodies(job)
 	details := make([]*wire.AttemptDetail, len(bodies))
 	for i, body := range bodies {
@@ -178,7 +177,7 @@ func (a *attempts) Of(job dispatch.JobID) ([]*wire.AttemptDetail, error) {
 }
 
 // Last returns the last attempt of a job that ended, or nil.
-func (a *attempts) Last(job dispatch.JobID) *wire.AttemptDetail {
+func (a *attempts) Last(job taskqueue.JobID) *wire.AttemptDetail {
 	all := a.bodies(job)
 	if len(all) == 0 {
 		return nil
@@ -196,12 +195,12 @@ func (a *attempts) Last(job dispatch.JobID) *wire.AttemptDetail {
 type Logs string
 
 // Path is that of one kind of file (LogKinds) of an attempt.
-func (f Logs) Path(attempt dispatch.AttemptID, kind string) string {
+func (f Logs) Path(attempt taskqueue.AttemptID, kind string) string {
 	return filepath.Join(string(f), fmt.Sprintf("%d.%s", uint64(attempt), kind))
 }
 
 // Live is the path of what has come of a file that is not whole.
-func (f Logs) Live(attempt dispatch.AttemptID, kind string) string {
+func (f Logs) Live(attempt taskqueue.AttemptID, kind string) string {
 	return f.Path(attempt, kind) + served.LiveEnding
 }
 
@@ -211,7 +210,7 @@ var LogKinds = []string{"out", "err", "log"}
 
 // Remove deletes what attempts printed. Nothing but these files is touched, and
 // only in the folder itself, wherever that is.
-func (f Logs) Remove(attempts []dispatch.AttemptID) error {
+func (f Logs) Remove(attempts []taskqueue.AttemptID) error {
 	if len(attempts) == 0 {
 		return nil
 	}

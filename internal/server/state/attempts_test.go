@@ -10,7 +10,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
 	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
@@ -23,23 +22,23 @@ func TestAttemptsOfBothLives(t *testing.T) {
 	before := newTally("", nil, newNodes())
 	var records []taskqueue.Record
 	began := time.Unix(1_800_000_000, 500).UTC()
-	end := func(at *Tally, number uint32, attempt dispatch.AttemptID) {
-		result := &dispatch.Result{
-			Job: dispatch.NewJobID(1, number), Attempt: attempt, Message: fmt.Sprint("attempt ", attempt),
-			Outputs: []dispatch.WrittenFile{{LFN: "out", Size: 3}},
-			Usage: dispatch.Usage{
+	end := func(at *Tally, number uint32, attempt taskqueue.AttemptID) {
+		result := &taskqueue.Result{
+			Job: taskqueue.NewJobID(1, number), Attempt: attempt, Message: fmt.Sprint("attempt ", attempt),
+			Outputs: []taskqueue.WrittenFile{{LFN: "out", Size: 3}},
+			Usage: taskqueue.Usage{
 				StageInStart: began, Start: began.Add(time.Second),
 				End: began.Add(3 * time.Second), StageOutEnd: began.Add(4 * time.Second),
 				CPU: time.Second, BytesStaged: 5, CacheHits: 2,
 			},
 		}
-		event := &dispatch.Event{Job: result.Job, Result: result}
+		event := &taskqueue.Event{Job: result.Job, Result: result}
 		records = append(records, at.Attempts.Record(event))
 		at.Observe(event)
 	}
 	for number := range uint32(500) {
 		for try := range number % 3 {
-			end(before, number+1, dispatch.AttemptID(number*10+try))
+			end(before, number+1, taskqueue.AttemptID(number*10+try))
 		}
 	}
 	after := newTally("", nil, newNodes())
@@ -55,7 +54,7 @@ func TestAttemptsOfBothLives(t *testing.T) {
 	}
 	end(after, 3, 1<<32)
 	for number, want := range map[uint32]int{1: 0, 2: 1, 3: 3, 6: 2, 501: 0} {
-		job := dispatch.NewJobID(1, number)
+		job := taskqueue.NewJobID(1, number)
 		details, err := after.Attempts.Of(job)
 		if err != nil || len(details) != want || after.Attempts.Count(job) != want {
 			t.Errorf("job %d: %d attempts, %v; want %d", number, len(details), err, want)
@@ -106,7 +105,7 @@ func TestLogsOfLostPilotsAreRemoved(t *testing.T) {
 	for _, name := range []string{"7.out", "7.out.live", "7.err.live", "7.log", "77.out.live", "7.live", "run.log"} {
 		files.Write(t, filepath.Join(string(logs), name), "")
 	}
-	if err := logs.Remove([]dispatch.AttemptID{7, 8}); err != nil {
+	if err := logs.Remove([]taskqueue.AttemptID{7, 8}); err != nil {
 		t.Fatal(err)
 	}
 	left, err := os.ReadDir(string(logs))

@@ -5,7 +5,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
@@ -37,7 +36,7 @@ func cacheCountsOf(m *wire.CacheCounts) CacheCounts {
 
 // CacheTold takes in what a Sync of a pilot says of its cache. Syncs may come late, so no
 // count falls. The counts of a pilot that has not registered come again with its next Sync.
-func (n *Nodes) CacheTold(pilot dispatch.PilotID, m *wire.CacheCounts) {
+func (n *Nodes) CacheTold(pilot taskqueue.PilotID, m *wire.CacheCounts) {
 	if _, ok := n.Hosts[pilot]; m == nil || !ok {
 		return
 	}
@@ -50,7 +49,7 @@ func (n *Nodes) CacheTold(pilot dispatch.PilotID, m *wire.CacheCounts) {
 }
 
 // CacheRecords make durable what a pilot that goes has told; none if that is nothing.
-func (n *Nodes) CacheRecords(pilot dispatch.PilotID) ([]taskqueue.Record, error) {
+func (n *Nodes) CacheRecords(pilot taskqueue.PilotID) ([]taskqueue.Record, error) {
 	c, ok := n.Caches[pilot]
 	if !ok {
 		return nil, nil
@@ -71,6 +70,6 @@ func (n *Nodes) recallCache(r taskqueue.Record) error {
 	if err := proto.Unmarshal(r.Body, m); err != nil {
 		return fmt.Errorf("record %s %s: %w", CacheTable, r.Key, err)
 	}
-	n.Caches[dispatch.PilotID(r.Key)] = cacheCountsOf(m)
+	n.Caches[taskqueue.PilotID(r.Key)] = cacheCountsOf(m)
 	return nil
 }

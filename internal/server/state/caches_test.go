@@ -6,7 +6,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -21,7 +21,7 @@ func TestCountsOfCachesNeverFall(t *testing.T) {
 			n := rapid.Int64Range(0, 1<<50)
 			m := &wire.CacheCounts{EvictedFiles: n.Draw(t, "ef"), EvictedBytes: n.Draw(t, "eb"),
 				PrefetchedFiles: n.Draw(t, "pf"), PrefetchedBytes: n.Draw(t, "pb")}
-			tally.CacheTold(rapid.SampledFrom([]dispatch.PilotID{"p", "stranger"}).Draw(t, "pilot"), m)
+			tally.CacheTold(rapid.SampledFrom([]taskqueue.PilotID{"p", "stranger"}).Draw(t, "pilot"), m)
 			tally.CacheTold("p", nil)
 			now := tally.Caches["p"]
 			if now.EvictedFiles < highest.EvictedFiles || now.EvictedBytes < highest.EvictedBytes ||
@@ -53,13 +53,13 @@ func TestCountsOfCachesNeverFall(t *testing.T) {
 func TestReadsAreSummedByHost(t *testing.T) {
 	tally := newTally("", nil, newNodes())
 	tally.Hosts = Hosts{"p1": "a", "p2": "a", "p3": "b"}
-	for pilot, u := range map[dispatch.PilotID]dispatch.Usage{
+	for pilot, u := range map[taskqueue.PilotID]taskqueue.Usage{
 		"p1":      {CacheHits: 3, BytesCached: 30, RemoteHits: 1, BytesRemote: 10, PrefetchHits: 1, BytesPrefetched: 10},
 		"p2":      {CacheHits: 1, BytesCached: 10, CacheMisses: 2, BytesStaged: 20, Start: time.Unix(1, 0)},
 		"p3":      {CacheMisses: 1, BytesStaged: 10},
 		"unknown": {CacheMisses: 1, BytesStaged: 10},
 	} {
-		tally.Observe(&dispatch.Event{Pilot: pilot, Result: &dispatch.Result{Usage: u}})
+		tally.Observe(&taskqueue.Event{Pilot: pilot, Result: &taskqueue.Result{Usage: u}})
 	}
 	want := map[string]Reads{
 		"a": {Hits: 4, Cached: 40, Misses: 2, Staged: 20, Remote: 1, BytesRemote: 10, Prefetched: 1, BytesPrefetched: 10},

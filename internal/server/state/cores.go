@@ -39,7 +39,7 @@ type Loaded struct {
 	Dispatch *dispatch.Core
 	Nodes    *Nodes
 	Runs     []Cores
-	Effects  dispatch.Effects
+	Effects  taskqueue.Effects
 	Records  []taskqueue.Record // that all cores were made from; nil unless they were asked for
 }
 
@@ -116,11 +116,11 @@ const SweptTable = "server_swept"
 // loadDispatch tells of each record before it takes it.
 func loadDispatch(
 	ctx context.Context, source Source, config dispatch.Config, tell func(taskqueue.Record),
-) (*dispatch.Core, dispatch.Effects, error) {
+) (*dispatch.Core, taskqueue.Effects, error) {
 	loading := dispatch.NewLoading(config)
 	swept, err := LoadSwept(ctx, source)
 	if err != nil {
-		return nil, dispatch.Effects{}, err
+		return nil, taskqueue.Effects{}, err
 	}
 	for _, table := range dispatch.Tables() {
 		err := source.Each(ctx, table, func(r taskqueue.Record) error {
@@ -131,7 +131,7 @@ func loadDispatch(
 			return loading.Add(r)
 		})
 		if err != nil {
-			return nil, dispatch.Effects{}, fmt.Errorf("loading the jobs: %w", err)
+			return nil, taskqueue.Effects{}, fmt.Errorf("loading the jobs: %w", err)
 		}
 	}
 	core, effects, err := loading.End()
@@ -205,7 +205,7 @@ func LoadEndedTally(ctx context.Context, records store.Store, run *Run) (*Tally,
 
 // LoadTallyOf makes a Tally that knows the ended attempts of one job and where pilots run,
 // and nothing else.
-func LoadTallyOf(ctx context.Context, s PartSource, job dispatch.JobID, hosts Hosts) (*Tally, error) {
+func LoadTallyOf(ctx context.Context, s PartSource, job taskqueue.JobID, hosts Hosts) (*Tally, error) {
 	t := &Tally{Nodes: &Nodes{Hosts: hosts}}
 	from, below := attemptKeys(job)
 	records, err := s.LoadPart(ctx, AttemptTable, job.Run(), from, below, math.MaxInt32)
@@ -221,13 +221,13 @@ func LoadTallyOf(ctx context.Context, s PartSource, job dispatch.JobID, hosts Ho
 }
 
 // FailedJobs are the jobs that failed for good.
-func FailedJobs(c *Cores) []dispatch.JobID {
-	var failed []dispatch.JobID
-	if run, _ := c.Dispatch.Run(c.Run); run.Totals.ByState[dispatch.Failed] == 0 {
+func FailedJobs(c *Cores) []taskqueue.JobID {
+	var failed []taskqueue.JobID
+	if run, _ := c.Dispatch.Run(c.Run); run.Totals.ByState[taskqueue.Failed] == 0 {
 		return nil
 	}
 	for job := range c.Dispatch.Jobs(c.Run, 0) {
-		if job.State == dispatch.Failed {
+		if job.State == taskqueue.Failed {
 			failed = append(failed, job.ID)
 		}
 	}

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/taskqueue"
 )
 
@@ -13,16 +12,16 @@ type Nodes struct {
 	// Hosts are those of the pilots of all servers, also of those that have left.
 	Hosts Hosts
 	// Caches are what pilots have told of their caches. It is durable when a pilot has gone.
-	Caches map[dispatch.PilotID]CacheCounts
+	Caches map[taskqueue.PilotID]CacheCounts
 	// Storing is what pilots store now, as they said last; not durable.
-	Storing map[dispatch.PilotID]Storing
+	Storing map[taskqueue.PilotID]Storing
 	// Used is what all runs did since the cores were loaded; not durable.
 	Used Used
 }
 
 func newNodes() *Nodes {
 	return &Nodes{
-		Hosts: Hosts{}, Caches: map[dispatch.PilotID]CacheCounts{}, Storing: map[dispatch.PilotID]Storing{},
+		Hosts: Hosts{}, Caches: map[taskqueue.PilotID]CacheCounts{}, Storing: map[taskqueue.PilotID]Storing{},
 	}
 }
 
@@ -41,10 +40,10 @@ func loadNodes(ctx context.Context, s Source) (*Nodes, error) {
 const HostTable = "server_host"
 
 // Hosts tell where pilots run, also those that have left.
-type Hosts map[dispatch.PilotID]string
+type Hosts map[taskqueue.PilotID]string
 
 // Record takes in a pilot that registered, and returns what makes that durable.
-func (h Hosts) Record(pilot dispatch.PilotID, host string) taskqueue.Record {
+func (h Hosts) Record(pilot taskqueue.PilotID, host string) taskqueue.Record {
 	h[pilot] = host
 	return taskqueue.Record{Table: HostTable, Key: string(pilot), Body: []byte(host)}
 }
@@ -53,7 +52,7 @@ func (h Hosts) Record(pilot dispatch.PilotID, host string) taskqueue.Record {
 func LoadHosts(records []taskqueue.Record) Hosts {
 	h := Hosts{}
 	for _, r := range records {
-		h[dispatch.PilotID(r.Key)] = string(r.Body)
+		h[taskqueue.PilotID(r.Key)] = string(r.Body)
 	}
 	return h
 }
@@ -63,7 +62,7 @@ func LoadHosts(records []taskqueue.Record) Hosts {
 type Storing struct{ Stored, Of int64 }
 
 // Stores notes what a pilot says that it stores.
-func (n *Nodes) Stores(pilot dispatch.PilotID, storing Storing) {
+func (n *Nodes) Stores(pilot taskqueue.PilotID, storing Storing) {
 	if storing.Of == 0 {
 		delete(n.Storing, pilot)
 		return
@@ -72,4 +71,4 @@ func (n *Nodes) Stores(pilot dispatch.PilotID, storing Storing) {
 }
 
 // Gone forgets what a pilot stores that has gone.
-func (n *Nodes) Gone(pilot dispatch.PilotID) { delete(n.Storing, pilot) }
+func (n *Nodes) Gone(pilot taskqueue.PilotID) { delete(n.Storing, pilot) }

@@ -4,7 +4,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 )
 
 // A guess from one job, or for steps of which nothing is known, misleads.
@@ -14,7 +14,7 @@ func TestTimeLeftIsSaidOnlyWhereItIsKnown(t *testing.T) {
 	at := start
 	ends := func(step string, after, took time.Duration) {
 		at = start.Add(after)
-		p.add(&dispatch.Event{Step: step, At: at, Result: &dispatch.Result{Usage: dispatch.Usage{
+		p.add(&taskqueue.Event{Step: step, At: at, Result: &taskqueue.Result{Usage: taskqueue.Usage{
 			StageInStart: at.Add(-took), Start: at.Add(-took), End: at, StageOutEnd: at,
 		}}})
 	}
@@ -34,6 +34,6 @@ func TestTimeLeftIsSaidOnlyWhereItIsKnown(t *testing.T) {
 	want(map[string]int{"align": 6, "merge": 1}, 0)
 	ends("merge", 30*time.Second, 20*time.Second) // 60 s of work in 30 s
 	want(map[string]int{"align": 6, "merge": 1}, 40*time.Second)
-	p.add(&dispatch.Event{Step: "align", At: at, Result: &dispatch.Result{Outcome: dispatch.Exited}})
+	p.add(&taskqueue.Event{Step: "align", At: at, Result: &taskqueue.Result{Outcome: taskqueue.Exited}})
 	want(map[string]int{"align": 6, "merge": 1}, 40*time.Second)
 }

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -24,13 +24,13 @@ const (
 // lie is larger in the sums of a run than the work that was given: each input is read once, what
 // is written is what the result names, and no time is longer than the job has been known. A note of the
 // result says what was cut of times.
-func (c *Cores) Plausible(now time.Time, results []dispatch.Result) {
+func (c *Cores) Plausible(now time.Time, results []taskqueue.Result) {
 	for i := range results {
 		r := &results[i]
 		u := &r.Usage
 		in, ok := c.Dispatch.InputsOf(r.Job)
 		if !ok {
-			*u = dispatch.Usage{}
+			*u = taskqueue.Usage{}
 			continue
 		}
 		left := in.Files
@@ -64,7 +64,7 @@ func (c *Cores) Plausible(now time.Time, results []dispatch.Result) {
 // plausibleTimes cuts the times of an attempt, and says so; empty: it did not. Those that its node has by another
 // clock than the server become the server's: the last of them is now. A job that was submitted in the
 // future says that the server's own clock was set back. Then nothing tells how long it has been known.
-func plausibleTimes(u *dispatch.Usage, submitted, now time.Time) (said string) {
+func plausibleTimes(u *taskqueue.Usage, submitted, now time.Time) (said string) {
 	known := now.Sub(submitted) + ClockSlack
 	if now.Before(submitted) {
 		known = wire.MaxAttemptTime

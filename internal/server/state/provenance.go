@@ -33,8 +33,8 @@ func ProvenanceKey(job, result string) string { return job + "\n" + result }
 // ProvenanceOf makes the records of how the results were made that are kept of a run, and names
 // the attempts that made none of them.
 func ProvenanceOf(
-	ctx context.Context, s Source, made []dispatch.Made,
-) (kept []taskqueue.Record, others []dispatch.AttemptID, err error) {
+	ctx context.Context, s Source, made []taskqueue.Made,
+) (kept []taskqueue.Record, others []taskqueue.AttemptID, err error) {
 	ended, err := s.Load(ctx, AttemptTable)
 	if err != nil {
 		return nil, nil, err
@@ -43,7 +43,7 @@ func ProvenanceOf(
 	if err != nil {
 		return nil, nil, err
 	}
-	attempts, hosts := make(map[dispatch.AttemptID][]byte, len(ended)), LoadHosts(pilots)
+	attempts, hosts := make(map[taskqueue.AttemptID][]byte, len(ended)), LoadHosts(pilots)
 	for _, r := range ended {
 		_, attempt, err := parseAttemptKey(r)
 		if err != nil {
@@ -69,14 +69,14 @@ func ProvenanceOf(
 	return kept, slices.Collect(maps.Keys(attempts)), nil
 }
 
-func provenance(made *dispatch.Made, attempt []byte, hosts Hosts) (*wire.Provenance, error) {
+func provenance(made *taskqueue.Made, attempt []byte, hosts Hosts) (*wire.Provenance, error) {
 	p := &wire.Provenance{Job: made.Name}
 	if attempt != nil {
 		p.Attempt = new(wire.AttemptDetail)
 		if err := proto.Unmarshal(attempt, p.Attempt); err != nil {
 			return nil, fmt.Errorf("attempt %d of job %s: %w", made.Attempt, made.Name, err)
 		}
-		p.Attempt.Host = hosts[dispatch.PilotID(p.Attempt.GetPilot())]
+		p.Attempt.Host = hosts[taskqueue.PilotID(p.Attempt.GetPilot())]
 		p.Attempt.Earlier = true
 	}
 	size := len(made.Payload)
@@ -129,18 +129,18 @@ func LoadProvenance(
 func EveryResult(string) bool { return true }
 
 // ResultAttempts are the attempts that made the results of ProvenanceTable.
-func ResultAttempts(ctx context.Context, s Source) (map[dispatch.AttemptID]bool, error) {
+func ResultAttempts(ctx context.Context, s Source) (map[taskqueue.AttemptID]bool, error) {
 	records, err := s.Load(ctx, ProvenanceTable)
 	if err != nil {
 		return nil, err
 	}
-	attempts := make(map[dispatch.AttemptID]bool, len(records))
+	attempts := make(map[taskqueue.AttemptID]bool, len(records))
 	for _, r := range records {
 		p, err := lastProvenance([]taskqueue.Record{r})
 		if err != nil {
 			return nil, err
 		}
-		attempts[dispatch.AttemptID(p.GetAttempt().GetAttempt())] = true
+		attempts[taskqueue.AttemptID(p.GetAttempt().GetAttempt())] = true
 	}
 	return attempts, nil
 }

@@ -15,7 +15,6 @@ import (
 	"syscall"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/server/convert"
 	"fairway/internal/taskqueue"
 )
@@ -80,7 +79,7 @@ type Run struct {
 	Results      string     `json:"results,omitempty"`     // the PFN beneath which they are published; empty: the results folder
 	InputsGone   bool       `json:"inputs_gone,omitempty"` // files of open inputs, when it began
 	// Totals are those of the steps at the end; nil where that was not recorded.
-	Totals []dispatch.StepTotals `json:"totals,omitempty"`
+	Totals []taskqueue.StepTotals `json:"totals,omitempty"`
 }
 
 // OwnName is the name of the folders of a run in the state of a lasting server: that of earlier
@@ -94,53 +93,53 @@ func (r *Run) Record() (taskqueue.Record, error) { return NewRecord(RunTable, r.
 // cancel jobs, or to change their priority. It is durable, shown as if it were done, and the first thing that the
 // next run does.
 type Deferred struct {
-	Retry  []dispatch.JobID `json:"retry,omitempty"`
-	Cancel []dispatch.JobID `json:"cancel,omitempty"`
+	Retry  []taskqueue.JobID `json:"retry,omitempty"`
+	Cancel []taskqueue.JobID `json:"cancel,omitempty"`
 
-	Lost []dispatch.LostFile `json:"lost,omitempty"` // noticed with a retry, which it comes before
+	Lost []taskqueue.LostFile `json:"lost,omitempty"` // noticed with a retry, which it comes before
 
 	Priority *priority `json:"priority,omitempty"`
 }
 
 // priority is that of jobs, or of none what is added to that of all.
 type priority struct {
-	Of   []dispatch.JobID `json:"of,omitempty"`
-	Is   int              `json:"is"`
-	From taskqueue.RunID  `json:"-"` // the run
+	Of   []taskqueue.JobID `json:"of,omitempty"`
+	Is   int               `json:"is"`
+	From taskqueue.RunID   `json:"-"` // the run
 }
 
 // Defer makes a deferred request of an input.
-func Defer(in dispatch.Input) Deferred {
+func Defer(in taskqueue.Input) Deferred {
 	switch in := in.(type) {
-	case dispatch.RetryJobs:
+	case taskqueue.RetryJobs:
 		return Deferred{Retry: in.Jobs}
-	case dispatch.Cancel:
+	case taskqueue.Cancel:
 		return Deferred{Cancel: in.Jobs}
-	case dispatch.LoseFiles:
+	case taskqueue.LoseFiles:
 		return Deferred{Lost: in.Files}
-	case dispatch.Prioritize:
+	case taskqueue.Prioritize:
 		return Deferred{Priority: &priority{in.Jobs, in.Priority, in.Run}}
 	}
 	return Deferred{}
 }
 
-func (d Deferred) input() dispatch.Input {
+func (d Deferred) input() taskqueue.Input {
 	switch {
 	case d.Cancel != nil:
-		return dispatch.Cancel{Jobs: d.Cancel}
+		return taskqueue.Cancel{Jobs: d.Cancel}
 	case d.Lost != nil:
-		return dispatch.LoseFiles{Files: d.Lost}
+		return taskqueue.LoseFiles{Files: d.Lost}
 	case d.Priority != nil:
-		return dispatch.Prioritize{Run: d.Priority.From, Jobs: d.Priority.Of, Priority: d.Priority.Is}
+		return taskqueue.Prioritize{Run: d.Priority.From, Jobs: d.Priority.Of, Priority: d.Priority.Is}
 	}
-	return dispatch.RetryJobs{Jobs: d.Retry}
+	return taskqueue.RetryJobs{Jobs: d.Retry}
 }
 
 // DeferredInputs are those that the next run begins with.
-func (r *Run) DeferredInputs() []dispatch.Input { return convert.Each(r.Deferred, Deferred.input) }
+func (r *Run) DeferredInputs() []taskqueue.Input { return convert.Each(r.Deferred, Deferred.input) }
 
 // RetryDeferred reports whether a job is to be retried by a deferred request.
-func (r *Run) RetryDeferred(job dispatch.JobID) bool {
+func (r *Run) RetryDeferred(job taskqueue.JobID) bool {
 	return slices.ContainsFunc(r.Deferred, func(d Deferred) bool { return slices.Contains(d.Retry, job) })
 }
 
@@ -248,9 +247,9 @@ func runOf(r taskqueue.Record) (*Run, error) {
 
 // bear gives what is named the run, where it has none: earlier versions knew one only.
 func (d *Deferred) bear(run taskqueue.RunID) {
-	for _, list := range [][]dispatch.JobID{d.Retry, d.Cancel} {
+	for _, list := range [][]taskqueue.JobID{d.Retry, d.Cancel} {
 		for i, id := range list {
-			list[i] = dispatch.NewJobID(run, id.Number())
+			list[i] = taskqueue.NewJobID(run, id.Number())
 		}
 	}
 	for i := range d.Lost {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
@@ -43,17 +42,17 @@ type Tally struct {
 	Timeline Timeline
 
 	// What goes on now, not durable: since when attempts run, until they end.
-	Started map[dispatch.JobID]time.Time
+	Started map[taskqueue.JobID]time.Time
 
 	// The jobs that came to an end since the cores were loaded, in that order; one that ran again is
 	// there again. It takes 8 bytes for each.
-	Ended []dispatch.JobID
+	Ended []taskqueue.JobID
 
 	// The pilots: what all runs know of them, and how many registered since the cores were
 	// loaded, or the run was added to them.
 	*Nodes
 	Pilots  int64
-	workers map[dispatch.PilotID]bool // that ended attempts
+	workers map[taskqueue.PilotID]bool // that ended attempts
 
 	// The files that stand under their plain names, by LFN; names are the first
 	// PublishedLimit of them, in order.
@@ -68,7 +67,7 @@ type Reads struct {
 	Cached, Staged, BytesRemote, BytesPrefetched int64 // the last two are of Cached
 }
 
-func (r *Reads) add(u *dispatch.Usage) {
+func (r *Reads) add(u *taskqueue.Usage) {
 	r.Hits += int64(u.CacheHits)
 	r.Misses += int64(u.CacheMisses)
 	r.Remote += int64(u.RemoteHits)
@@ -94,8 +93,8 @@ func newTally(workflow string, steps []string, nodes *Nodes) *Tally {
 	return &Tally{
 		Workflow: workflow, order: steps, final: map[string]bool{}, Nodes: nodes, ReadsAt: map[string]*Reads{},
 		WrittenAt: map[string]int64{},
-		pace:      newPace(), Started: map[dispatch.JobID]time.Time{},
-		published: map[string]bool{}, workers: map[dispatch.PilotID]bool{},
+		pace:      newPace(), Started: map[taskqueue.JobID]time.Time{},
+		published: map[string]bool{}, workers: map[taskqueue.PilotID]bool{},
 	}
 }
 
@@ -113,13 +112,13 @@ func (t *Tally) recall(r taskqueue.Record) error {
 	job, attempt, err := parseAttemptKey(r)
 	if err == nil {
 		outcome, _ := field(r.Body, outcomeField)
-		t.Timeline.add(job, attempt, pilot, string(outcome) != dispatch.Succeeded.String(), &usage)
+		t.Timeline.add(job, attempt, pilot, string(outcome) != taskqueue.Succeeded.String(), &usage)
 	}
 	return err
 }
 
 // add sums what an attempt of a pilot used.
-func (t *Tally) add(pilot dispatch.PilotID, u *dispatch.Usage) {
+func (t *Tally) add(pilot taskqueue.PilotID, u *taskqueue.Usage) {
 	t.Sums.add(u)
 	t.workers[pilot] = true
 	host := t.Hosts[pilot]
@@ -134,26 +133,26 @@ func (t *Tally) add(pilot dispatch.PilotID, u *dispatch.Usage) {
 func (t *Tally) Workers() int64 { return int64(len(t.workers)) }
 
 // Observe takes note of an event of a job of the run, or of a pilot.
-func (t *Tally) Observe(e *dispatch.Event) {
+func (t *Tally) Observe(e *taskqueue.Event) {
 	if e.Job != 0 {
 		t.Used.observe(e)
 	}
 	switch e.Kind {
-	case dispatch.JobStarted:
+	case taskqueue.JobStarted:
 		t.Started[e.Job] = e.At
-	case dispatch.JobCommitted, dispatch.JobFailed, dispatch.JobBlocked, dispatch.JobCancelled,
-		dispatch.JobRegenerated: // who came while a done job ran again waits for its end too
+	case taskqueue.JobCommitted, taskqueue.JobFailed, taskqueue.JobBlocked, taskqueue.JobCancelled,
+		taskqueue.JobRegenerated: // who came while a done job ran again waits for its end too
 		t.Ended = append(t.Ended, e.Job)
-	case dispatch.PilotRegistered:
+	case taskqueue.PilotRegistered:
 		t.Pilots++
 		t.Timeline.came(e.Pilot, e.At)
-	case dispatch.PilotGone:
+	case taskqueue.PilotGone:
 		t.Timeline.left(e.Pilot, e.At)
 	}
 	if e.Result != nil {
 		delete(t.Started, e.Job)
 		t.add(e.Pilot, &e.Result.Usage)
-		t.Timeline.add(e.Job, e.Result.Attempt, e.Pilot, e.Result.Outcome != dispatch.Succeeded, &e.Result.Usage)
+		t.Timeline.add(e.Job, e.Result.Attempt, e.Pilot, e.Result.Outcome != taskqueue.Succeeded, &e.Result.Usage)
 		t.pace.add(e)
 	}
 }
@@ -172,7 +171,7 @@ func (t *Tally) Published(lfn string) {
 // AllPublished are the names that stand for a result, in no order.
 func (t *Tally) AllPublished() []string { return slices.Collect(maps.Keys(t.published)) }
 
-func (s *sums) add(u *dispatch.Usage) {
+func (s *sums) add(u *taskqueue.Usage) {
 	s.attempts++
 	s.Reads.add(u)
 	s.written += u.BytesWritten
@@ -206,9 +205,9 @@ func (t *Tally) ObserveFlow(e *flow.Effects) {
 
 // Steps reports on each step, in the order of the workflow.
 func (t *Tally) Steps(c *Cores) []*wire.StepProgress {
-	totals := make(map[string]dispatch.Totals, len(t.order))
+	totals := make(map[string]taskqueue.Totals, len(t.order))
 	for _, name := range t.order {
-		totals[name] = dispatch.Totals{}
+		totals[name] = taskqueue.Totals{}
 	}
 	names := slices.Clone(t.order)
 	for _, s := range c.Dispatch.Steps(c.Run) {
@@ -224,21 +223,21 @@ func (t *Tally) Steps(c *Cores) []*wire.StepProgress {
 	return reports
 }
 
-func stepProgress(name string, totals dispatch.Totals, final bool) *wire.StepProgress {
-	count := func(s dispatch.State) int64 { return int64(totals.ByState[s]) }
+func stepProgress(name string, totals taskqueue.Totals, final bool) *wire.StepProgress {
+	count := func(s taskqueue.State) int64 { return int64(totals.ByState[s]) }
 	return &wire.StepProgress{
 		Step:       name,
 		Total:      int64(totals.Jobs),
 		TotalFinal: final,
-		Waiting:    count(dispatch.Waiting),
-		Ready:      count(dispatch.Ready),
-		Queued:     count(dispatch.Assigned),
-		Running:    count(dispatch.Running),
-		Done:       count(dispatch.Done),
+		Waiting:    count(taskqueue.Waiting),
+		Ready:      count(taskqueue.Ready),
+		Queued:     count(taskqueue.Assigned),
+		Running:    count(taskqueue.Running),
+		Done:       count(taskqueue.Done),
 		Reused:     int64(totals.Reused),
-		Failed:     count(dispatch.Failed),
-		Blocked:    count(dispatch.Blocked),
-		Cancelled:  count(dispatch.Cancelled),
+		Failed:     count(taskqueue.Failed),
+		Blocked:    count(taskqueue.Blocked),
+		Cancelled:  count(taskqueue.Cancelled),
 	}
 }
 
@@ -286,9 +285,9 @@ type stepPace struct {
 func newPace() pace { return pace{steps: map[string]stepPace{}} }
 
 // add takes in an attempt that ended.
-func (p *pace) add(e *dispatch.Event) {
+func (p *pace) add(e *taskqueue.Event) {
 	u := &e.Result.Usage
-	if e.Result.Outcome != dispatch.Succeeded || u.StageInStart.IsZero() || u.StageOutEnd.Before(u.StageInStart) {
+	if e.Result.Outcome != taskqueue.Succeeded || u.StageInStart.IsZero() || u.StageOutEnd.Before(u.StageInStart) {
 		return
 	}
 	busy := u.StageOutEnd.Sub(u.StageInStart)
@@ -350,7 +349,7 @@ func (t *Tally) LeftAtLeast(c *Cores) time.Duration {
 func restOf(c *Cores) map[string]int {
 	rest := map[string]int{}
 	for _, s := range c.Dispatch.Steps(c.Run) {
-		for _, state := range []dispatch.State{dispatch.Waiting, dispatch.Ready, dispatch.Assigned, dispatch.Running} {
+		for _, state := range []taskqueue.State{taskqueue.Waiting, taskqueue.Ready, taskqueue.Assigned, taskqueue.Running} {
 			if n := s.ByState[state]; n > 0 {
 				rest[s.Step] += n
 			}

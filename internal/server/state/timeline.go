@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
 
@@ -28,7 +28,7 @@ type Timeline struct {
 	Begin time.Time     // of the first bin; zero: nothing has ended yet
 	Width time.Duration // of a bin
 	All   Lane
-	Lanes map[dispatch.PilotID]*Lane
+	Lanes map[taskqueue.PilotID]*Lane
 	Spans []Span // in no order
 
 	next int // of Spans, which is full, is replaced next
@@ -56,9 +56,9 @@ func (l *Lane) Clone() Lane {
 
 // Span is an attempt that has ended.
 type Span struct {
-	Job      dispatch.JobID
-	Attempt  dispatch.AttemptID
-	Pilot    dispatch.PilotID
+	Job      taskqueue.JobID
+	Attempt  taskqueue.AttemptID
+	Pilot    taskqueue.PilotID
 	Failed   bool
 	StageIn  time.Time // began
 	Start    time.Time // of the command; zero: it did not
@@ -67,24 +67,24 @@ type Span struct {
 }
 
 // came notes that a pilot is there.
-func (t *Timeline) came(pilot dispatch.PilotID, at time.Time) {
+func (t *Timeline) came(pilot taskqueue.PilotID, at time.Time) {
 	if l := t.lane(pilot); l != nil && l.From.IsZero() {
 		l.From = at
 	}
 }
 
 // left notes that a pilot has gone.
-func (t *Timeline) left(pilot dispatch.PilotID, at time.Time) {
+func (t *Timeline) left(pilot taskqueue.PilotID, at time.Time) {
 	if l := t.Lanes[pilot]; l != nil {
 		l.Until = at
 	}
 }
 
-func (t *Timeline) lane(pilot dispatch.PilotID) *Lane {
+func (t *Timeline) lane(pilot taskqueue.PilotID) *Lane {
 	l := t.Lanes[pilot]
 	if l == nil && len(t.Lanes) < TimelineLanes {
 		if t.Lanes == nil {
-			t.Lanes = map[dispatch.PilotID]*Lane{}
+			t.Lanes = map[taskqueue.PilotID]*Lane{}
 		}
 		l = &Lane{}
 		t.Lanes[pilot] = l
@@ -93,8 +93,8 @@ func (t *Timeline) lane(pilot dispatch.PilotID) *Lane {
 }
 
 // add takes in an attempt that has ended.
-func (t *Timeline) add(job dispatch.JobID, attempt dispatch.AttemptID, pilot dispatch.PilotID, failed bool,
-	u *dispatch.Usage,
+func (t *Timeline) add(job taskqueue.JobID, attempt taskqueue.AttemptID, pilot taskqueue.PilotID, failed bool,
+	u *taskqueue.Usage,
 ) {
 	s := Span{
 		Job: job, Attempt: attempt, Pilot: pilot, Failed: failed, StageIn: u.StageInStart, Start: u.Start, End: u.End,

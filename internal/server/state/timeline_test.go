@@ -5,7 +5,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/lib/seed"
 )
@@ -21,13 +21,13 @@ func TestTimelineKeepsAllTime(t *testing.T) {
 		n := 1 + random.IntN(1500)
 		for i := range n {
 			at := begin.Add(time.Duration(random.Int64N(int64(spread))))
-			u := dispatch.Usage{StageInStart: at}
+			u := taskqueue.Usage{StageInStart: at}
 			u.Start = at.Add(time.Duration(random.Int64N(int64(time.Second))))
 			u.End = u.Start.Add(time.Duration(random.Int64N(int64(spread))))
 			u.StageOutEnd = u.End.Add(time.Duration(random.Int64N(int64(time.Second))))
 			staging += (u.Start.Sub(at) + u.StageOutEnd.Sub(u.End)).Seconds()
 			computing += u.End.Sub(u.Start).Seconds()
-			line.add(dispatch.JobID(i), 1, dispatch.PilotID(rune('a'+i%5)), i%7 == 0, &u)
+			line.add(taskqueue.JobID(i), 1, taskqueue.PilotID(rune('a'+i%5)), i%7 == 0, &u)
 		}
 		sum := func(bins []float32) (all float64) {
 			if len(bins) > TimelineBins {
@@ -70,7 +70,8 @@ func TestTimelineReachesAsFarAsClocksGo(t *testing.T) {
 		known := 0
 		for i, at := range times {
 			end := at.Add(time.Minute)
-			line.add(dispatch.JobID(i), 1, "p", false, &dispatch.Usage{StageInStart: at, Start: at, End: end, StageOutEnd: end})
+			usage := taskqueue.Usage{StageInStart: at, Start: at, End: end, StageOutEnd: end}
+			line.add(taskqueue.JobID(i), 1, "p", false, &usage)
 			if wire.ClockShows(at) && wire.ClockShows(end) {
 				known++
 			}
@@ -94,11 +95,11 @@ func TestRecordedLiesAreBorne(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	for i, years := range []int{0, -250, 250, 7000, -1900} {
 		at := now.AddDate(years, 0, 0)
-		used := dispatch.Usage{
+		used := taskqueue.Usage{
 			StageInStart: at, Start: at, End: at.Add(time.Minute), StageOutEnd: at.Add(time.Minute),
 			CPU: math.MaxInt64, MaxRSS: math.MaxInt64,
 		}
-		e := dispatch.Event{Job: dispatch.NewJobID(1, uint32(i+1)), Result: &dispatch.Result{Attempt: 1, Usage: used}}
+		e := taskqueue.Event{Job: taskqueue.NewJobID(1, uint32(i+1)), Result: &taskqueue.Result{Attempt: 1, Usage: used}}
 		var told attempts
 		if err := line.recall(told.Record(&e)); err != nil {
 			t.Fatal(err)

@@ -1,21 +1,21 @@
 package state
 
-import "fairway/internal/dispatch"
+import "fairway/internal/taskqueue"
 
 // Used is what all runs of a server did since it began, also those that are retired. No count falls.
 // It belongs to the loop.
 type Used struct {
 	Reads
-	Outcomes           map[dispatch.Outcome]int64   // of attempts
-	Events             map[dispatch.EventKind]int64 // of jobs
-	Written            int64                        // bytes
-	Staging, Computing float64                      // seconds
+	Outcomes           map[taskqueue.Outcome]int64   // of attempts
+	Events             map[taskqueue.EventKind]int64 // of jobs
+	Written            int64                         // bytes
+	Staging, Computing float64                       // seconds
 }
 
 // observe takes in an event of a job.
-func (u *Used) observe(e *dispatch.Event) {
+func (u *Used) observe(e *taskqueue.Event) {
 	if u.Events == nil {
-		u.Events, u.Outcomes = map[dispatch.EventKind]int64{}, map[dispatch.Outcome]int64{}
+		u.Events, u.Outcomes = map[taskqueue.EventKind]int64{}, map[taskqueue.Outcome]int64{}
 	}
 	u.Events[e.Kind]++
 	if e.Result == nil {

@@ -11,10 +11,10 @@ import (
 
 	"pgregory.net/rapid"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/eviction"
 	"fairway/internal/sim"
 	"fairway/internal/sim/experiment"
+	"fairway/internal/taskqueue"
 	"fairway/lib/seed"
 	"fairway/test/traces"
 )
@@ -108,7 +108,7 @@ func sequences(t *rapid.T) []sim.Access {
 	var all []sim.Access
 	for range n {
 		f := rapid.IntRange(0, 7).Draw(t, "file")
-		all = append(all, sim.Access{File: dispatch.FileRef{LFN: fmt.Sprint(f)}, Size: sizes[f]})
+		all = append(all, sim.Access{File: taskqueue.FileRef{LFN: fmt.Sprint(f)}, Size: sizes[f]})
 	}
 	return all
 }

@@ -7,6 +7,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/eviction"
 	"fairway/internal/sim"
+	"fairway/internal/taskqueue"
 )
 
 // Replayed is what one cache did with a sequence.
@@ -20,11 +21,11 @@ type Replayed struct {
 // past it. Under [eviction.NextUse] the order is that of the product, made
 // from the rest of the sequence.
 func Replay(policy eviction.Policy, limit int64, sequence []sim.Access) (Replayed, error) {
-	order, err := eviction.New[dispatch.FileRef](policy)
+	order, err := eviction.New[taskqueue.FileRef](policy)
 	if err != nil {
 		return Replayed{}, err
 	}
-	c := replayCache{order: order, limit: limit, files: map[dispatch.FileRef]int64{}, follow: policy == eviction.NextUse}
+	c := replayCache{order: order, limit: limit, files: map[taskqueue.FileRef]int64{}, follow: policy == eviction.NextUse}
 	c.future = nextReads(sequence)
 	for i, a := range sequence {
 		c.access(i, a)
@@ -34,16 +35,16 @@ func Replay(policy eviction.Policy, limit int64, sequence []sim.Access) (Replaye
 
 type replayCache struct {
 	Replayed
-	order  *eviction.Order[dispatch.FileRef]
+	order  *eviction.Order[taskqueue.FileRef]
 	limit  int64
 	used   int64
-	files  map[dispatch.FileRef]int64
-	future map[dispatch.FileRef][]int // places of the reads that are still to come
+	files  map[taskqueue.FileRef]int64
+	future map[taskqueue.FileRef][]int // places of the reads that are still to come
 	follow bool
 }
 
-func nextReads(sequence []sim.Access) map[dispatch.FileRef][]int {
-	future := map[dispatch.FileRef][]int{}
+func nextReads(sequence []sim.Access) map[taskqueue.FileRef][]int {
+	future := map[taskqueue.FileRef][]int{}
 	for i, a := range sequence {
 		if !a.Write {
 			future[a.File] = append(future[a.File], i)
@@ -84,7 +85,7 @@ func (c *replayCache) makeRoom(a sim.Access) bool {
 	if c.follow {
 		c.plan()
 	}
-	var going []dispatch.FileRef
+	var going []taskqueue.FileRef
 	free := c.limit - c.used
 	for f := range c.order.Going() {
 		if free >= a.Size {
@@ -115,7 +116,7 @@ func (c *replayCache) plan() {
 		held = append(held, next)
 	}
 	dispatch.NextUseOrder(held)
-	order := make([]dispatch.FileRef, len(held))
+	order := make([]taskqueue.FileRef, len(held))
 	for i, f := range held {
 		order[i] = f.File
 	}
@@ -133,7 +134,7 @@ func lowerBound(limit int64, sequence []sim.Access) int64 {
 		size   int64
 	}
 	var stretches []stretch
-	last := map[dispatch.FileRef]int{}
+	last := map[taskqueue.FileRef]int{}
 	var read int64
 	for i, a := range sequence {
 		before, ok := last[a.File]

@@ -4,9 +4,9 @@ import (
 	"cmp"
 	"strings"
 
-	"fairway/internal/dispatch"
 	"fairway/internal/eviction"
 	"fairway/internal/sim"
+	"fairway/internal/taskqueue"
 )
 
 // rowsOf flattens the results of one plan.
@@ -116,7 +116,7 @@ func replayed(work string, accesses []sim.Access) []Row {
 // dataOf is the size of all files of a sequence together.
 func dataOf(accesses []sim.Access) int64 {
 	var data int64
-	seen := map[dispatch.FileRef]bool{}
+	seen := map[taskqueue.FileRef]bool{}
 	for _, a := range accesses {
 		if !seen[a.File] {
 			seen[a.File] = true
