@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"fairway/lib/sched"
 )
 
@@ -28,7 +30,9 @@ func TestMain(m *testing.M) {
 	case "deaf":
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ready", os.Getpid())
-		select {}
+		for { // Go ends a program all of whose goroutines wait for each other
+			_, _ = unix.Poll(nil, -1)
+		}
 	case "wait":
 		ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 		defer stop()
