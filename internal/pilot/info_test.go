@@ -88,3 +88,19 @@ func TestProgramsOpenWhatTheCatalogueSays(t *testing.T) {
 		}
 	}
 }
+
+// The files that variables name are the command's own, also where it has none to be told of: with /dev/null a job
+// of root that puts another file in the place of one would break the machine.
+func TestCommandsAreGivenFilesOfTheirOwn(t *testing.T) {
+	q := newTaskQueue(t)
+	q.start(q.config("p1"))
+	replaced := shell(`for f in "$FAIRWAY_REPORT" "$FAIRWAY_INPUTS_FILE" "$FAIRWAY_OUTPUTS_FILE"; do
+		[ -f "$f" ] && [ ! -s "$f" ] || exit 3
+		echo "records no 1" > new; mv new "$f"
+	done`)
+	expect(t, q.run("p1", replaced), wire.Outcome_OUTCOME_SUCCEEDED, "")
+	expect(t, q.run("p1", shell(`cat "$FAIRWAY_REPORT" "$FAIRWAY_INPUTS_FILE" "$FAIRWAY_OUTPUTS_FILE" | wc -c | grep -qx 0`)),
+		wire.Outcome_OUTCOME_SUCCEEDED, "")
+	expect(t, q.run("p1", shell(`cat "$FAIRWAY_REPORT"; echo x > out; echo "records out 1" >> "$FAIRWAY_REPORT"`,
+		writes("out"))), wire.Outcome_OUTCOME_SUCCEEDED, "")
+}

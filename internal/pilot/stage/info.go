@@ -153,11 +153,15 @@ func (f *infoFile) replace() error {
 	return err
 }
 
-// inform writes the files that the variables name.
+// inform writes the files that the variables name. A command without files gets its own too, and none of the
+// system such as /dev/null: a job of root that put another file in the place of one would break the machine.
 func (in *Inputs) inform() error {
 	i := &in.attempt.Slot.info
 	if err := i.open(); err != nil {
 		return err
+	}
+	if err := i.report.say(""); err != nil || !in.hasFiles() {
+		return errors.Join(err, i.inputs.say(""), i.outputs.say(""))
 	}
 	var inputs, outputs []string
 	for _, f := range in.files {
@@ -172,23 +176,21 @@ func (in *Inputs) inform() error {
 		}
 	}
 	xml, err := in.catalog()
-	return errors.Join(err, i.catalog.say(xml), i.inputs.say(lines(inputs)), i.outputs.say(lines(outputs)),
-		i.report.say(""))
+	return errors.Join(err, i.catalog.say(xml), i.inputs.say(lines(inputs)), i.outputs.say(lines(outputs)))
 }
 
 // Environment is the part of the environment that names the files.
 func (in *Inputs) Environment() []string {
-	inputs, outputs, entries, report := os.DevNull, os.DevNull, "", os.DevNull
-	if in.informs() {
-		i := &in.attempt.Slot.info
-		inputs, outputs, entries, report = i.inputs.path, i.outputs.path, i.catalog.path, i.report.path
+	i, entries := &in.attempt.Slot.info, ""
+	if in.hasFiles() {
+		entries = i.catalog.path
 	}
-	return []string{InputsVariable + "=" + inputs, OutputsVariable + "=" + outputs, CatalogVariable + "=" + entries,
-		ReportVariable + "=" + report}
+	return []string{InputsVariable + "=" + i.inputs.path, OutputsVariable + "=" + i.outputs.path,
+		CatalogVariable + "=" + entries, ReportVariable + "=" + i.report.path}
 }
 
-// informs reports whether a command has inputs or outputs of which the files could tell.
-func (in *Inputs) informs() bool { return len(in.files) > 0 || len(in.attempt.GetOutputs()) > 0 }
+// hasFiles reports whether a command has inputs or outputs.
+func (in *Inputs) hasFiles() bool { return len(in.files) > 0 || len(in.attempt.GetOutputs()) > 0 }
 
 // KeepScript keeps the text of a command in a file, and returns its path.
 func (s *Slot) KeepScript(text string) (string, error) {

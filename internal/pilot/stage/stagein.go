@@ -106,10 +106,8 @@ func (in *Inputs) StageIn() error {
 			return fmt.Errorf("checkpoint %s: %w", c.GetLfn(), err)
 		}
 	}
-	if in.informs() {
-		if err := in.inform(); err != nil {
-			return err
-		}
+	if err := in.inform(); err != nil {
+		return err
 	}
 	return stagedIn.Hit()
 }
