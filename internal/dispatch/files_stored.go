@@ -37,6 +37,7 @@ func (fs *files) publishAgain(v *version) {
 	under := fs.publishing[f] == v
 	if v.toPublish = false; under {
 		delete(fs.publishing, f)
+		f.publishFrom = v.number // nobody has confirmed it
 	}
 	if v.owed() {
 		f.publishFrom = min(f.publishFrom, v.number)
