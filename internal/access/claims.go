@@ -88,6 +88,9 @@ func (c *Claims) Check(caller *Caller, m *wire.SyncRequest) error {
 			if err := c.checkTicket(a.GetRun(), a.GetJob(), a.GetAttempt(), a.GetTicket()); err != nil {
 				return err
 			}
+			if d := a.GetRunning().AsDuration(); d < 0 || d > MaxLife {
+				return malformed("attempt %d cannot have run for %v", a.GetAttempt(), d)
+			}
 		}
 	}
 	if len(m.GetEnded()) == 0 && len(m.GetSaved()) == 0 {

@@ -139,6 +139,8 @@ func TestLiesAreRefused(t *testing.T) {
 		"a ticket of another state":         {func(m *wire.SyncRequest) { m.Ended[0].Ticket = other.Ticket(2, 3, 9) }, "was not given"},
 		"a part of a ticket":                {func(m *wire.SyncRequest) { m.Ended[0].Ticket = m.Ended[0].Ticket[:4] }, "was not given"},
 		"to run what another runs":          {func(m *wire.SyncRequest) { m.Started[0].Attempt = 10 }, "was not given"},
+		"to have run longer than anything":  {func(m *wire.SyncRequest) { m.Started[0].Running = durationpb.New(1 << 62) }, "cannot have run"},
+		"to have run less than nothing":     {func(m *wire.SyncRequest) { m.Started[0].Running = durationpb.New(-1) }, "cannot have run"},
 		"to have what another has":          {func(m *wire.SyncRequest) { m.Queued[0].Attempt = 10 }, "was not given"},
 		"a lost file with a long name":      {func(m *wire.SyncRequest) { m.Ended[0].Result.Lost = []*wire.LostFile{{Pfn: long}} }, "lost file"},
 		"too many attempts":                 {func(m *wire.SyncRequest) { m.Queued = make([]*wire.AttemptRef, MaxAttempts+1) }, "at most"},

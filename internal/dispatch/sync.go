@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"slices"
+	"time"
 
 	"fairway/internal/taskqueue"
 )
@@ -253,8 +254,10 @@ func (c *Core) started(p *pilot, ref taskqueue.AttemptRef) {
 	if a.job.state == taskqueue.Assigned {
 		c.jobs.setState(a.job, taskqueue.Running)
 	}
+	// No job began before it was submitted. What is charged and bounded counts from now: a pilot may lie.
+	ago := max(0, min(ref.Running, time.Duration(c.now-a.job.text.submitted)))
 	c.event(taskqueue.Event{Kind: taskqueue.JobStarted, Job: a.job.id, Name: a.job.name, Step: a.job.step.Step,
-		Pilot: p.id})
+		Pilot: p.id, Ago: ago})
 }
 
 // cacheChanges takes what came into the pilot's cache and what left it.

@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/fault"
+	"fairway/internal/pilot/report"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 )
@@ -360,7 +361,7 @@ func (p *pilot) fullState(m *wire.SyncRequest) {
 		if a.queued {
 			m.Queued = append(m.Queued, a.ref())
 		} else {
-			m.Started = append(m.Started, a.ref())
+			m.Started = append(m.Started, report.Running(a.ref(), a.turn))
 		}
 	}
 	p.tellWhole(m)

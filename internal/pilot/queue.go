@@ -118,7 +118,7 @@ func (p *pilot) next() *attempt {
 	p.free.add(lacks, -1)
 	a.queued, a.hasDisk, a.turn = false, true, time.Now()
 	p.running++
-	p.reports.Start(a.ref())
+	p.reports.Start(a.ref(), a.turn)
 	return a
 }
 

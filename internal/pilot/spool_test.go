@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -116,6 +117,33 @@ func TestManyResultsComeInSeveralMessages(t *testing.T) {
 		}
 		p.reports.Acknowledge(m.GetSeq())
 	}
+}
+
+// A start that is told late is told with the time since then, to the server that did not hear of it and to the one
+// that takes its place.
+func TestAStartThatIsToldLateIsToldWithItsTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pilot{exchange: exchange{jitter: jitter("p")}, stage: &stage.Area{}, known: map[uint64]*attempt{
+			7: {Execution: stage.Execution{Assignment: &wire.Assignment{Attempt: 7}}, turn: time.Now()},
+		}}
+		p.reports.Start(p.known[7].ref(), time.Now())
+		tells := func(full bool, want time.Duration) {
+			m := &wire.SyncRequest{}
+			if full {
+				p.fullState(m)
+			} else {
+				p.reports.Carry(m)
+			}
+			if len(m.GetStarted()) != 1 || m.GetStarted()[0].GetRunning().AsDuration() != want {
+				t.Errorf("full %v: %v, want %v", full, m.GetStarted(), want)
+			}
+		}
+		tells(false, 0)
+		<-time.After(time.Minute)
+		tells(false, time.Minute)
+		<-time.After(time.Hour)
+		tells(true, time.Hour+time.Minute)
+	})
 }
 
 // far serves the TaskQueue over TLS too, and returns the connection file of a

@@ -305,7 +305,7 @@ func (l *liar) truth() *wire.SyncRequest {
 	for _, a := range l.has[ends:] {
 		ref := &wire.AttemptRef{
 			Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Ticket: a.GetTicket(), Leader: a.GetGang().GetLeader(),
-			Task: a.GetGang().GetTask(),
+			Task: a.GetGang().GetTask(), Running: durationpb.New(time.Duration(l.random.IntN(int(time.Hour)))),
 		}
 		switch l.random.IntN(3) {
 		case 0:

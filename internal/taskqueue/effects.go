@@ -180,6 +180,8 @@ type Event struct {
 	Files  []CommittedFile
 	Reused bool   // committed from an earlier run, nothing was executed
 	Reason string // for a person: why it failed, is blocked, was lost
+	// Ago is how long before At, with JobStarted, where the pilot could not tell it at once.
+	Ago time.Duration
 }
 
 // CommittedFile is a version that is visible.

@@ -110,6 +110,7 @@ type AttemptRef struct {
 	Job     JobID
 	Attempt AttemptID
 	GangPlace
+	Running time.Duration // of Started: since it began, where that is long ago
 }
 
 // PilotInfo is what a pilot says of itself when it registers (section IV).

@@ -1212,6 +1212,7 @@ type AttemptRef struct {
 	Ticket        []byte                 `protobuf:"bytes,3,opt,name=ticket,proto3" json:"ticket,omitempty"`  // of the assignment
 	Leader        uint64                 `protobuf:"varint,5,opt,name=leader,proto3" json:"leader,omitempty"` // of a gang: the attempt of its task 0; 0: it is of none
 	Task          int32                  `protobuf:"varint,6,opt,name=task,proto3" json:"task,omitempty"`
+	Running       *durationpb.Duration   `protobuf:"bytes,7,opt,name=running,proto3" json:"running,omitempty"` // in started: since it began, where that is long ago
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1286,6 +1287,13 @@ func (x *AttemptRef) GetTask() int32 {
 		return x.Task
 	}
 	return 0
+}
+
+func (x *AttemptRef) GetRunning() *durationpb.Duration {
+	if x != nil {
+		return x.Running
+	}
+	return nil
 }
 
 // MemberState tells of an attempt of a gang that is ready, or whose command has begun.
@@ -3256,7 +3264,7 @@ const file_pilot_proto_rawDesc = "" +
 	"\bLostFile\x12'\n" +
 	"\x04file\x18\x01 \x01(\v2\x13.fairway.v1.FileRefR\x04file\x12\x10\n" +
 	"\x03pfn\x18\x02 \x01(\tR\x03pfn\x12\x10\n" +
-	"\x03why\x18\x03 \x01(\tR\x03why\"\x8e\x01\n" +
+	"\x03why\x18\x03 \x01(\tR\x03why\"\xc3\x01\n" +
 	"\n" +
 	"AttemptRef\x12\x10\n" +
 	"\x03run\x18\x04 \x01(\rR\x03run\x12\x10\n" +
@@ -3264,7 +3272,8 @@ const file_pilot_proto_rawDesc = "" +
 	"\aattempt\x18\x02 \x01(\x04R\aattempt\x12\x16\n" +
 	"\x06ticket\x18\x03 \x01(\fR\x06ticket\x12\x16\n" +
 	"\x06leader\x18\x05 \x01(\x04R\x06leader\x12\x12\n" +
-	"\x04task\x18\x06 \x01(\x05R\x04task\"g\n" +
+	"\x04task\x18\x06 \x01(\x05R\x04task\x123\n" +
+	"\arunning\x18\a \x01(\v2\x19.google.protobuf.DurationR\arunning\"g\n" +
 	"\vMemberState\x12\x18\n" +
 	"\aattempt\x18\x01 \x01(\x04R\aattempt\x12\x12\n" +
 	"\x04host\x18\x02 \x01(\tR\x04host\x12\x14\n" +
@@ -3561,51 +3570,52 @@ var file_pilot_proto_depIdxs = []int32{
 	13, // 17: fairway.v1.Result.lost:type_name -> fairway.v1.LostFile
 	11, // 18: fairway.v1.Report.result:type_name -> fairway.v1.Result
 	2,  // 19: fairway.v1.LostFile.file:type_name -> fairway.v1.FileRef
-	14, // 20: fairway.v1.SavedState.of:type_name -> fairway.v1.AttemptRef
-	9,  // 21: fairway.v1.SavedState.file:type_name -> fairway.v1.WrittenFile
-	4,  // 22: fairway.v1.SyncRequest.hello:type_name -> fairway.v1.PilotInfo
-	14, // 23: fairway.v1.SyncRequest.queued:type_name -> fairway.v1.AttemptRef
-	14, // 24: fairway.v1.SyncRequest.started:type_name -> fairway.v1.AttemptRef
-	5,  // 25: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
-	8,  // 26: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
-	12, // 27: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
-	32, // 28: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
-	31, // 29: fairway.v1.SyncRequest.counts:type_name -> fairway.v1.CacheCounts
-	15, // 30: fairway.v1.SyncRequest.members:type_name -> fairway.v1.MemberState
-	17, // 31: fairway.v1.SyncRequest.waiting:type_name -> fairway.v1.WaitingInput
-	18, // 32: fairway.v1.SyncRequest.away:type_name -> fairway.v1.AwayServer
-	16, // 33: fairway.v1.SyncRequest.saved:type_name -> fairway.v1.SavedState
-	2,  // 34: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
-	6,  // 35: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
-	1,  // 36: fairway.v1.InputFile.access:type_name -> fairway.v1.Access
-	3,  // 37: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
-	20, // 38: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
-	21, // 39: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
-	23, // 40: fairway.v1.Assignment.gang:type_name -> fairway.v1.Gang
-	21, // 41: fairway.v1.Assignment.checkpoint:type_name -> fairway.v1.OutputFile
-	25, // 42: fairway.v1.GangStart.members:type_name -> fairway.v1.Member
-	35, // 43: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
-	29, // 44: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
-	27, // 45: fairway.v1.Payload.container:type_name -> fairway.v1.Container
-	28, // 46: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
-	38, // 47: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
-	36, // 48: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
-	22, // 49: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
-	20, // 50: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
-	2,  // 51: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
-	30, // 52: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
-	38, // 53: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
-	38, // 54: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
-	7,  // 55: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
-	24, // 56: fairway.v1.SyncAnswer.begin:type_name -> fairway.v1.GangStart
-	37, // 57: fairway.v1.SyncAnswer.variables:type_name -> fairway.v1.SyncAnswer.VariablesEntry
-	19, // 58: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
-	33, // 59: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
-	59, // [59:60] is the sub-list for method output_type
-	58, // [58:59] is the sub-list for method input_type
-	58, // [58:58] is the sub-list for extension type_name
-	58, // [58:58] is the sub-list for extension extendee
-	0,  // [0:58] is the sub-list for field type_name
+	38, // 20: fairway.v1.AttemptRef.running:type_name -> google.protobuf.Duration
+	14, // 21: fairway.v1.SavedState.of:type_name -> fairway.v1.AttemptRef
+	9,  // 22: fairway.v1.SavedState.file:type_name -> fairway.v1.WrittenFile
+	4,  // 23: fairway.v1.SyncRequest.hello:type_name -> fairway.v1.PilotInfo
+	14, // 24: fairway.v1.SyncRequest.queued:type_name -> fairway.v1.AttemptRef
+	14, // 25: fairway.v1.SyncRequest.started:type_name -> fairway.v1.AttemptRef
+	5,  // 26: fairway.v1.SyncRequest.cache_added:type_name -> fairway.v1.CachedFile
+	8,  // 27: fairway.v1.SyncRequest.cache_gone:type_name -> fairway.v1.CacheGone
+	12, // 28: fairway.v1.SyncRequest.ended:type_name -> fairway.v1.Report
+	32, // 29: fairway.v1.SyncRequest.cache:type_name -> fairway.v1.CacheDigest
+	31, // 30: fairway.v1.SyncRequest.counts:type_name -> fairway.v1.CacheCounts
+	15, // 31: fairway.v1.SyncRequest.members:type_name -> fairway.v1.MemberState
+	17, // 32: fairway.v1.SyncRequest.waiting:type_name -> fairway.v1.WaitingInput
+	18, // 33: fairway.v1.SyncRequest.away:type_name -> fairway.v1.AwayServer
+	16, // 34: fairway.v1.SyncRequest.saved:type_name -> fairway.v1.SavedState
+	2,  // 35: fairway.v1.InputFile.file:type_name -> fairway.v1.FileRef
+	6,  // 36: fairway.v1.InputFile.source:type_name -> fairway.v1.Source
+	1,  // 37: fairway.v1.InputFile.access:type_name -> fairway.v1.Access
+	3,  // 38: fairway.v1.Assignment.needs:type_name -> fairway.v1.Resources
+	20, // 39: fairway.v1.Assignment.inputs:type_name -> fairway.v1.InputFile
+	21, // 40: fairway.v1.Assignment.outputs:type_name -> fairway.v1.OutputFile
+	23, // 41: fairway.v1.Assignment.gang:type_name -> fairway.v1.Gang
+	21, // 42: fairway.v1.Assignment.checkpoint:type_name -> fairway.v1.OutputFile
+	25, // 43: fairway.v1.GangStart.members:type_name -> fairway.v1.Member
+	35, // 44: fairway.v1.Payload.environment:type_name -> fairway.v1.Payload.EnvironmentEntry
+	29, // 45: fairway.v1.Payload.replay:type_name -> fairway.v1.Replay
+	27, // 46: fairway.v1.Payload.container:type_name -> fairway.v1.Container
+	28, // 47: fairway.v1.Payload.input_variables:type_name -> fairway.v1.InputVariable
+	38, // 48: fairway.v1.Replay.compute:type_name -> google.protobuf.Duration
+	36, // 49: fairway.v1.Replay.writes_bytes:type_name -> fairway.v1.Replay.WritesBytesEntry
+	22, // 50: fairway.v1.SyncAnswer.run:type_name -> fairway.v1.Assignment
+	20, // 51: fairway.v1.SyncAnswer.prefetch:type_name -> fairway.v1.InputFile
+	2,  // 52: fairway.v1.SyncAnswer.evict:type_name -> fairway.v1.FileRef
+	30, // 53: fairway.v1.SyncAnswer.peers:type_name -> fairway.v1.Peer
+	38, // 54: fairway.v1.SyncAnswer.next_sync:type_name -> google.protobuf.Duration
+	38, // 55: fairway.v1.SyncAnswer.lease:type_name -> google.protobuf.Duration
+	7,  // 56: fairway.v1.SyncAnswer.share_keys:type_name -> fairway.v1.ShareKey
+	24, // 57: fairway.v1.SyncAnswer.begin:type_name -> fairway.v1.GangStart
+	37, // 58: fairway.v1.SyncAnswer.variables:type_name -> fairway.v1.SyncAnswer.VariablesEntry
+	19, // 59: fairway.v1.TaskQueue.Sync:input_type -> fairway.v1.SyncRequest
+	33, // 60: fairway.v1.TaskQueue.Sync:output_type -> fairway.v1.SyncAnswer
+	60, // [60:61] is the sub-list for method output_type
+	59, // [59:60] is the sub-list for method input_type
+	59, // [59:59] is the sub-list for extension type_name
+	59, // [59:59] is the sub-list for extension extendee
+	0,  // [0:59] is the sub-list for field type_name
 }
 
 func init() { file_pilot_proto_init() }

@@ -2,8 +2,10 @@ package report
 
 import (
 	"slices"
+	"time"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/known/durationpb"
 
 	"fairway/internal/wire"
 )
@@ -21,16 +23,31 @@ type Pending struct {
 	failures int // of these, of attempts that failed here
 }
 
-// told is a report and the Sync that carried it first, 0 if none did.
+// told is a report, the Sync that carried it first, 0 if none did, and when what it tells of happened.
 type told[T any] struct {
 	value T
 	seq   uint64
+	at    time.Time
 }
 
-// Start has the start of an attempt told.
-func (r *Pending) Start(attempt *wire.AttemptRef) {
-	r.started = append(r.started, told[*wire.AttemptRef]{value: attempt})
+// Start has the start of an attempt told, which began at that time.
+func (r *Pending) Start(attempt *wire.AttemptRef, at time.Time) {
+	r.started = append(r.started, told[*wire.AttemptRef]{value: attempt, at: at})
 	r.News = true
+}
+
+// longAgo is from when on it is told how long ago an attempt began: else it begins as it is told.
+const longAgo = time.Second
+
+// Running returns the attempt with how long it runs, if it began long before it is told.
+func Running(attempt *wire.AttemptRef, since time.Time) *wire.AttemptRef {
+	ago := time.Since(since)
+	if ago < longAgo {
+		return attempt
+	}
+	attempt = proto.CloneOf(attempt) // an earlier message may still be on its way
+	attempt.Running = durationpb.New(ago)
+	return attempt
 }
 
 // End replaces the report that the attempt started.
@@ -104,7 +121,7 @@ func (r *Pending) Carry(m *wire.SyncRequest) (left []*wire.Report) {
 	m.Seq, m.LastAnswer = r.seq, r.answer
 	for i := range r.started {
 		mark(&r.started[i].seq, r.seq)
-		m.Started = append(m.Started, r.started[i].value)
+		m.Started = append(m.Started, Running(r.started[i].value, r.started[i].at))
 	}
 	size := 0
 	for i := range r.ended {

@@ -106,6 +106,7 @@ func JobFromWire(m interface {
 func attemptFromWire(a *wire.AttemptRef) taskqueue.AttemptRef {
 	return taskqueue.AttemptRef{
 		Job: JobFromWire(a), Attempt: taskqueue.AttemptID(a.GetAttempt()), GangPlace: placeFromWire(a),
+		Running: a.GetRunning().AsDuration(),
 	}
 }
 

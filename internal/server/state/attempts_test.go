@@ -16,6 +16,15 @@ import (
 	"fairway/test/files"
 )
 
+// An attempt of which a pilot told late has run since its start, not since the server knows of it.
+func TestAttemptsRunSinceTheirStart(t *testing.T) {
+	tally, at := newTally("", nil, newNodes()), time.Unix(1_800_000_000, 0)
+	tally.Observe(&taskqueue.Event{Kind: taskqueue.JobStarted, Job: taskqueue.NewJobID(1, 1), At: at, Ago: time.Minute})
+	if began := tally.Started[taskqueue.NewJobID(1, 1)]; !began.Equal(at.Add(-time.Minute)) {
+		t.Error(began)
+	}
+}
+
 // Attempts that were in the store and those that end now are of one list, and what all of
 // them used is counted.
 func TestAttemptsOfBothLives(t *testing.T) {

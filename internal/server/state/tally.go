@@ -139,7 +139,7 @@ func (t *Tally) Observe(e *taskqueue.Event) {
 	}
 	switch e.Kind {
 	case taskqueue.JobStarted:
-		t.Started[e.Job] = e.At
+		t.Started[e.Job] = e.At.Add(-e.Ago)
 	case taskqueue.JobCommitted, taskqueue.JobFailed, taskqueue.JobBlocked, taskqueue.JobCancelled,
 		taskqueue.JobRegenerated: // who came while a done job ran again waits for its end too
 		t.Ended = append(t.Ended, e.Job)
