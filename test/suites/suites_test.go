@@ -32,6 +32,7 @@ func TestSuites(t *testing.T) {
 		}
 		t.Skipf("`make test` installs the suites: %v", err)
 	}
+	t.Parallel()
 	for _, suite := range []struct {
 		name  string
 		tests []string // words of pytest
@@ -47,6 +48,7 @@ func TestSuites(t *testing.T) {
 			words := []string{"-m", "pytest", "-q", "-rs", "--tb=short", "-W", "ignore", "-p", "no:cacheprovider",
 				"-p", "left_out", "--left-out", "left_out_" + suite.name + ".txt", "--timeout", "400"}
 			if os.Getenv(all) != "" {
+				t.Parallel() // they mostly wait
 				words = append(words, "--durations", "10")
 			} else {
 				words = append(words, "-k", suite.short)
@@ -65,6 +67,7 @@ func TestSnakemake(t *testing.T) {
 	if os.Getenv(all) == "" {
 		t.Skip("`make test-suites` runs it")
 	}
+	t.Parallel()
 	root, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)
