@@ -372,14 +372,16 @@ test-whatif: ## record ten runs, foretell each with half and twice the pilots, a
 
 .PHONY: test-web web-pictures
 AXE_VERSION := 4.14.1
+# Fonts decide how wide pages are.
+WEB_PACKAGES := chromium curl fonts-dejavu-core fonts-liberation
 TEST_WEB    = FAIRWAY_TEST_WEB=1 FAIRWAY_AXE=$(CURDIR)/bin/axe-$(AXE_VERSION).min.js go test $(RACE) -count=1 -timeout 10m ./test/web
 test-web: ## run the tests of pages in a real Chromium, which it installs, with axe-core
-	$(GET) scripts/install-packages.sh chromium curl
+	$(GET) scripts/install-packages.sh $(WEB_PACKAGES)
 	$(GET) scripts/fetch-axe.sh $(AXE_VERSION) bin
 	$(TEST_WEB)
 
 web-pictures: ## take the pictures of docs/web.md
-	$(GET) scripts/install-packages.sh chromium curl fonts-dejavu-core
+	$(GET) scripts/install-packages.sh $(WEB_PACKAGES)
 	$(GET) scripts/fetch-axe.sh $(AXE_VERSION) bin
 	FAIRWAY_WEB_PICTURES=$(CURDIR)/docs/web $(TEST_WEB) -run TestPagesInABrowser
 
