@@ -33,7 +33,9 @@ share() {
 attempt() {
 	local log=$logs/$1.log left=$((end - SECONDS)) code=0
 	((left > 0)) || { echo no-time; return; }
-	timeout --kill-after=10 $((left < limit ? left : limit)) make --no-print-directory "$1" >"$log" 2>&1 </dev/null || code=$?
+	# At SIGQUIT tests of Go say where they stand.
+	timeout --signal=QUIT --kill-after=10 $((left < limit ? left : limit)) \
+		make --no-print-directory "$1" >"$log" 2>&1 </dev/null || code=$?
 	if ((code == 0)); then
 		echo ok
 	elif ((code != 124 && code != 137)); then
