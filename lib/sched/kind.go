@@ -56,9 +56,10 @@ type Kind[Req, Res any] struct {
 	BlockEach func(ctx context.Context, req Req) (Res, error)
 
 	// Trigger has the kind polled at once when a signal or a descriptor tells that something has
-	// come. It stands in the place of Block, beside Poll alone. An event without its trigger is
-	// found at the next one, or where Reaction has the scheduler poll. With PollOnly it is not
-	// listened to.
+	// come. It needs Poll. An event without its trigger is found at the next one, or where Reaction
+	// has the scheduler poll. With PollOnly it is not listened to. Beside Block or BlockEach the
+	// scheduler chooses: it listens, which holds no thread, unless three of four triggers were in
+	// vain lately and a thread is free. So each of both must tell of every event.
 	Trigger Trigger
 
 	// Interval is the time between two polls where polling is free: at
@@ -161,6 +162,8 @@ func register[Req, Res any](s *Scheduler, kind Kind[Req, Res], free func()) *Han
 		panic("sched: kind " + kind.Name + " has both Block and BlockEach")
 	case kind.Arm != nil && (kind.Block == nil || kind.Poll == nil):
 		panic("sched: kind " + kind.Name + " has Arm but not both Poll and Block")
+	case kind.Trigger != nil && kind.Poll == nil:
+		panic("sched: kind " + kind.Name + " has Trigger but no Poll")
 	}
 	if kind.Interval <= 0 {
 		kind.Interval = DefaultInterval
@@ -169,11 +172,12 @@ func register[Req, Res any](s *Scheduler, kind Kind[Req, Res], free func()) *Han
 		kind.Interval = min(kind.Interval, kind.Reaction)
 	}
 	h := &Handle[Req, Res]{kind: kind}
-	if kind.Trigger != nil {
-		free = h.kind.pulled(s, func(err error) { h.src.fail(err) }).close
-	}
 	hooks := h.hooks()
 	hooks.free = free
+	if kind.Trigger != nil {
+		a := kind.Trigger.open(s, func(err error) { h.src.fail(err) })
+		hooks.listening, hooks.free = listenTo(a), a.close
+	}
 	h.src = newSource(s, hooks)
 	return h
 }
@@ -183,8 +187,8 @@ func register[Req, Res any](s *Scheduler, kind Kind[Req, Res], free func()) *Han
 func (h *Handle[Req, Res]) hooks() hooks {
 	k := &h.kind
 	hk := hooks{
-		name: k.Name, arm: k.Arm, block: k.Block, unblock: k.Unblock,
-		concurrent: k.Concurrent, each: k.BlockEach != nil, apart: k.apart,
+		name: k.Name, blocking: way{arm: k.Arm, block: k.Block, unblock: k.Unblock, concurrent: k.Concurrent},
+		each: k.BlockEach != nil, apart: k.apart,
 		interval: k.Interval, eager: k.eagerness(), reaction: k.Reaction, priority: k.Priority, strategy: k.Strategy,
 		syscalls: k.Syscalls,
 		add:      h.add, remove: h.remove, everybody: h.everybody,
@@ -238,7 +242,7 @@ func (h *Handle[Req, Res]) Wait(ctx context.Context, req Req) (Res, error) {
 	if err := h.src.join(&r.entry); err != nil {
 		return none, fmt.Errorf("wait for %s: %w", h.kind.Name, err)
 	}
-	if h.kind.BlockEach != nil && !h.src.pollInstead(false) {
+	if h.kind.BlockEach != nil && !h.src.together(false) {
 		h.blockEach(ctx, r)
 	}
 	if err := r.await(ctx); err != nil {
@@ -247,8 +251,8 @@ func (h *Handle[Req, Res]) Wait(ctx context.Context, req Req) (Res, error) {
 	return r.res, r.err
 }
 
-// blockEach gives r a thread of the pool, or has it polled where no thread is free. A request that
-// can't be polled waits for a thread.
+// blockEach gives r a thread of the pool, or has it detected together with others where no thread is
+// free. A request that can't be polled waits for a thread.
 func (h *Handle[Req, Res]) blockEach(ctx context.Context, r *Request[Req, Res]) {
 	r.each = new(eachCall)
 	r.each.ctx, r.each.cancel = context.WithCancelCause(ctx)
@@ -256,7 +260,7 @@ func (h *Handle[Req, Res]) blockEach(ctx context.Context, r *Request[Req, Res]) 
 		h.src.callEach(func() { r.each.once.Do(func() { h.callEach(ctx, r) }) })
 	})
 	if !started {
-		h.src.pollInstead(true)
+		h.src.together(true)
 	}
 }
 

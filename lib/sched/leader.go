@@ -14,7 +14,8 @@ import (
 // to another goroutine. When its own
 // event has come while others still wait, it promotes a follower: a thread of
 // the pool, which leads until nobody waits. A source that is polled is watched by
-// the poller instead.
+// the poller instead. A kind that has a trigger besides its Block has two ways to
+// block, and the leader chooses one before each block.
 //
 // Whoever holds source.calls may rely on the following, and establishes it again
 // before letting go.
@@ -22,7 +23,8 @@ import (
 // Somebody looks. If the source has requests and is not broken, then
 //
 //	(a) it is led: a goroutine will call round again, or has returned from its
-//	    last one and will call promote or resign; or
+//	    last one and will call promote or resign (where no thread of the pool is
+//	    free, a kind with a trigger has one beside the pool, which listens); or
 //	(b) it is not led and is watched: the poller polls it when its time comes, or
 //	    one of the waiters hurries (eager.go), who starts the poller in the end; or
 //	(c) each request has a thread for itself (BlockEach), or is in the pool's
@@ -115,6 +117,7 @@ func (src *source) promote() {
 // be, there are none, or all are about to be ended by fail. calls is held.
 func (src *source) resign() {
 	src.led.Store(false)
+	src.spare = false
 	if src.members.Load() > 0 && !src.over() && src.poll != nil {
 		src.startPolling()
 	}
@@ -129,6 +132,7 @@ func (src *source) round() bool {
 	if src.spin() {
 		return true
 	}
+	src.choose()
 	if src.arm != nil && !src.armed() {
 		src.pass()
 		return true
@@ -165,8 +169,9 @@ func (src *source) blockOnce() bool {
 	}
 	ended := src.blockFor(limit)
 	src.regroup()
-	if !ended {
-		src.pollOnce(true)
+	found := ended || src.pollOnce(true)
+	if src.listens && !idle && !src.asked {
+		src.adapt.triggered(found)
 	}
 	src.takeOut()
 	return !idle || ended || src.members.Load() > 0

@@ -14,24 +14,30 @@ import (
 
 // hooks are the callbacks and properties of a Kind without its types.
 type hooks struct {
-	name       string
-	poll       func()
-	arm        func() bool
+	name      string
+	poll      func()
+	blocking  way    // by the callbacks of the kind
+	listening way    // by its trigger
+	each      bool   // BlockEach instead of Block
+	apart     bool   // Block may take long: no waiter leads
+	free      func() // frees what the kind holds, at its end; nil: nothing
+	interval  time.Duration
+	eager     time.Duration // 0: never polled without a pause
+	reaction  time.Duration
+	priority  int
+	strategy  Strategy
+	syscalls  func() uint64
+	add       func(owner any, e *entry)
+	remove    func(e *entry)
+	everybody func(yield func(*entry) bool)
+}
+
+// way is how a leader blocks for the group. The zero way is none.
+type way struct {
+	arm        func() bool // nil: there is none
 	block      func(limit time.Duration)
 	unblock    func()
-	concurrent bool
-	each       bool   // BlockEach instead of Block
-	apart      bool   // Block may take long: no waiter leads
-	free       func() // frees what the kind holds, at its end; nil: nothing
-	interval   time.Duration
-	eager      time.Duration // 0: never polled without a pause
-	reaction   time.Duration
-	priority   int
-	strategy   Strategy
-	syscalls   func() uint64
-	add        func(owner any, e *entry)
-	remove     func(e *entry)
-	everybody  func(yield func(*entry) bool)
+	concurrent bool // the group may change during block
 }
 
 // source detects the events of one kind. How it loses none stands in leader.go.
@@ -50,6 +56,9 @@ type source struct {
 	// is empty unless an exclusive Block runs. Whoever holds calls owns all of this: the leader,
 	// the poller, or a waiter that joins or ends. It lasts as long as the kind.
 	calls   sync.Mutex   // serializes callbacks, guards what follows
+	way                  // in which the leader blocks; changed between two blocks
+	listens bool         // that way is the trigger
+	spare   bool         // the leader has no thread of the pool, and so listens
 	members atomic.Int32 // entries that are grouped; changed under calls
 	joining []*entry     // not yet grouped, since Block is running
 	led     atomic.Bool  // a goroutine polls and blocks for all; changed under calls
@@ -84,6 +93,7 @@ type source struct {
 
 func newSource(s *Scheduler, h hooks) *source {
 	src := &source{hooks: h, s: s, stats: new(stats), rested: make(chan struct{})}
+	src.choose()
 	if closed := s.addSource(src); closed {
 		src.fail(ErrClosed)
 	}
@@ -134,7 +144,7 @@ func (src *source) regroup() {
 func (src *source) detect(e *entry) {
 	switch {
 	case src.each: // by the waiter
-	case src.block != nil && src.wantsBlock():
+	case src.wantsBlock():
 		if !src.elect(e) {
 			src.startFollower()
 		}
@@ -154,23 +164,34 @@ func (src *source) startPolling() {
 	}
 }
 
-// pollInstead has a source polled that could block for each request, if that is
-// better or there is no other way.
-func (src *source) pollInstead(must bool) bool {
+// together has a source that could block for each request detect them together, by its trigger or
+// by polling, if that is better or there is no other way.
+func (src *source) together(must bool) bool {
 	src.calls.Lock()
 	defer src.unlock()
-	if src.poll == nil || !must && src.wantsBlock() {
+	blocks := src.wantsBlock()
+	switch {
+	case src.poll == nil || !must && blocks && !src.prefersListening():
 		return false
+	case blocks && src.listening.block != nil:
+		src.startFollower()
+	default:
+		src.startPolling()
 	}
-	src.startPolling()
 	return true
 }
 
+// startFollower has a goroutine lead, on a thread of the pool or, where none is free, without one by
+// listening; else the source is polled.
 func (src *source) startFollower() {
 	if src.led.Load() {
 		return
 	}
-	started := src.s.pool.run(context.Background(), src.poll == nil, src.follow)
+	started := !src.each && src.s.pool.run(context.Background(), src.poll == nil, src.follow)
+	if !started && src.listening.block != nil {
+		src.spare = src.s.pool.beside(src.follow)
+		started = src.spare
+	}
 	src.led.Store(started)
 	if !started {
 		src.startPolling()
@@ -357,7 +378,7 @@ func (src *source) tryPoll(free bool) {
 	if !src.blocked || src.concurrent {
 		src.pollOnce(free)
 	}
-	if src.block != nil && src.members.Load() > 0 && src.strategy == Adaptive && src.wantsBlock() {
+	if src.canLead() && src.members.Load() > 0 && src.strategy == Adaptive && src.wantsBlock() {
 		src.startFollower()
 	}
 }

@@ -30,6 +30,8 @@ const (
 	learned = 16
 	// memory is the number of events after which history counts half.
 	memory = 1024
+	// vainTriggers is the share of triggers in vain above which a kind that can also block does so.
+	vainTriggers = 0.75
 )
 
 // adaptation is what a source has learnt about its events. It is guarded by
@@ -42,6 +44,8 @@ type adaptation struct {
 	poll    time.Duration // mean cost of a poll
 	free    float64       // share of polls at checkpoints or on idle processors
 	polls   bool          // the present choice
+	vain    float64       // share of triggers after which a poll found nothing, the later ones counting more
+	blocked uint32        // events since triggers were found to be in vain
 }
 
 // ended notes an event.
@@ -49,6 +53,7 @@ func (a *adaptation) ended(e *entry) {
 	if e.fail != nil {
 		return
 	}
+	a.blocked++
 	if !a.last.IsZero() {
 		a.between += (e.ended.Sub(a.last) - a.between) / 8
 	}
@@ -72,6 +77,25 @@ func (a *adaptation) polledFor(d time.Duration, free bool) {
 		share = 1
 	}
 	a.free += (share - a.free) / 8
+}
+
+// triggered notes whether a poll after a trigger has found an event.
+func (a *adaptation) triggered(found bool) {
+	share := 1.0
+	if found {
+		share = 0
+	}
+	a.vain += (share - a.vain) / learned
+	a.blocked = 0
+}
+
+// trustsTriggers reports whether triggers tell of events rather than of nothing. After a while without
+// listening it gives them another try.
+func (a *adaptation) trustsTriggers() bool {
+	if a.vain > vainTriggers && a.blocked >= memory {
+		a.vain = vainTriggers
+	}
+	return a.vain <= vainTriggers
 }
 
 // prefersPolling compares the processor time that polling and blocking take. It
@@ -128,13 +152,29 @@ func (a *adaptation) spin() time.Duration {
 func (src *source) wantsBlock() bool {
 	switch {
 	case src.poll == nil:
-		return true
-	case src.block == nil && !src.each:
+		return src.canLead() || src.each
+	case !src.canLead() && !src.each:
 		return false
 	case src.strategy == Adaptive:
 		return !src.adapt.prefersPolling(&src.hooks, time.Now())
 	}
 	return src.strategy == BlockOnly
+}
+
+// canLead reports whether a leader can block for the whole group.
+func (src *source) canLead() bool { return src.blocking.block != nil || src.listening.block != nil }
+
+// prefersListening chooses between the ways to block that a kind has: its trigger holds no thread.
+func (src *source) prefersListening() bool {
+	return src.listening.block != nil && src.adapt.trustsTriggers()
+}
+
+// choose sets the way in which the leader blocks next. calls is held, and it does not block.
+func (src *source) choose() {
+	src.listens = src.spare || src.prefersListening() || src.blocking.block == nil
+	if src.way = src.blocking; src.listens {
+		src.way = src.listening
+	}
 }
 
 // spin polls for a short time after a request has come, if experience says that

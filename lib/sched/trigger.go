@@ -17,7 +17,7 @@ type Trigger interface {
 	open(s *Scheduler, fail func(error)) alarm
 }
 
-// alarm is a trigger that is listened to: the Block of its kind.
+// alarm is a trigger that is listened to: one of the ways in which its kind blocks.
 type alarm interface {
 	block(limit time.Duration)
 	unblock()
@@ -34,16 +34,10 @@ func OnSignal(signals ...os.Signal) Trigger { return signalTrigger(signals) }
 // can't be waited for, all waits of the kind end with the error.
 func OnReadable(fd int) Trigger { return descriptorTrigger{fd: fd, take: func(int) {}} }
 
-// pulled makes the trigger of a kind its way to block. Arm is there so that a request is polled
-// for after it has joined, as its event may have come with an earlier signal.
-func (k *Kind[Req, Res]) pulled(s *Scheduler, fail func(error)) alarm {
-	if k.Poll == nil || k.Block != nil || k.BlockEach != nil || k.Arm != nil {
-		panic("sched: kind " + k.Name + " has Trigger and no Poll, or another way to block")
-	}
-	a := k.Trigger.open(s, fail)
-	k.Arm = func() bool { return true }
-	k.Block, k.Unblock, k.Concurrent = a.block, a.unblock, true
-	return a
+// listenTo is the way to block by an alarm. Arm is there so that a request is polled for after it
+// has joined, as its event may have come with an earlier signal.
+func listenTo(a alarm) way {
+	return way{arm: func() bool { return true }, block: a.block, unblock: a.unblock, concurrent: true}
 }
 
 type signalTrigger []os.Signal

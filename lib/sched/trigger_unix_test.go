@@ -3,6 +3,7 @@
 package sched
 
 import (
+	"context"
 	"errors"
 	"os"
 	"os/signal"
@@ -196,15 +197,150 @@ func TestBadDescriptorOfATriggerEndsItsWaits(t *testing.T) {
 	}
 }
 
-func TestRegisterRefusesATriggerBesideAnotherWayToBlock(t *testing.T) {
+func TestRegisterRefusesATriggerWithoutPoll(t *testing.T) {
 	s := newTest(t, Config{})
 	defer func() {
 		if recover() == nil {
 			t.Error("registered")
 		}
 	}()
-	var m mailbox
-	kind := m.kind(OnReadable(0))
-	kind.Block, kind.Unblock = func(time.Duration) {}, func() {}
-	Register(s, kind)
+	Register(s, Kind[int, int]{Name: "mail", Trigger: OnReadable(0)})
+}
+
+// bell is a way to block for a mailbox that counts who has blocked.
+type bell struct {
+	rung   chan struct{}
+	blocks atomic.Int64
+}
+
+func (b *bell) ring() {
+	select {
+	case b.rung <- struct{}{}:
+	default:
+	}
+}
+
+// in has a mailbox that has a trigger block by the bell too.
+func (b *bell) in(kind Kind[int, int]) Kind[int, int] {
+	b.rung = make(chan struct{}, 1)
+	kind.Unblock = b.ring
+	kind.Block = func(limit time.Duration) {
+		b.blocks.Add(1)
+		var timeout <-chan time.Time
+		if limit > 0 {
+			timeout = time.After(limit)
+		}
+		select {
+		case <-b.rung:
+		case <-timeout:
+		}
+	}
+	return kind
+}
+
+// eachIn has a mailbox that has a trigger block for each request too.
+func (b *bell) eachIn(kind Kind[int, int]) Kind[int, int] {
+	b.rung = make(chan struct{}, 1)
+	kind.BlockEach = func(ctx context.Context, n int) (int, error) {
+		b.blocks.Add(1)
+		select {
+		case <-b.rung:
+			return n, nil
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+	return kind
+}
+
+var otherMethods = map[string]func(*bell, Kind[int, int]) Kind[int, int]{"Block": (*bell).in, "BlockEach": (*bell).eachIn}
+
+// Of all the methods that a kind has registered the scheduler listens to its trigger, as that holds no
+// thread, until triggers tell of nothing; then it blocks.
+func TestListensUntilTriggersAreInVain(t *testing.T) {
+	for name, method := range otherMethods {
+		t.Run(name, func(t *testing.T) {
+			s := newTest(t, Config{})
+			var m mailbox
+			var b bell
+			h := Register(s, method(&b, m.kind(OnSignal(unix.SIGUSR2))))
+			waits := waitAll(t, s, h, 10)
+			for k := range 10 {
+				m.deliver(k)
+				sendSelf(t, unix.SIGUSR2)
+			}
+			waits.Wait()
+			if n := b.blocks.Load(); n > 0 {
+				t.Fatalf("blocked %d times while the trigger told", n)
+			}
+			listens := func() bool { h.src.calls.Lock(); defer h.src.calls.Unlock(); return h.src.prefersListening() }
+			ctx, stop := context.WithCancel(patient(t))
+			vain := make(chan struct{})
+			go func() { defer close(vain); _, _ = h.Wait(ctx, 0) }()
+			until(t, s, "waits in vain", func() bool { return members(s, "mail") == 1 })
+			for listens() {
+				polls := m.polls.Load()
+				sendSelf(t, unix.SIGUSR2)
+				until(t, s, "polled in vain", func() bool { return m.polls.Load() > polls || !listens() })
+			}
+			stop()
+			<-vain
+			blocked := waitAll(t, s, h, 1)
+			until(t, s, "blocks", func() bool { return b.blocks.Load() > 0 })
+			m.deliver(0)
+			b.ring()
+			blocked.Wait()
+		})
+	}
+}
+
+// Where no thread is free, a kind that has a trigger is not left to polling.
+func TestListensWhereNoThreadIsFree(t *testing.T) {
+	for name, method := range otherMethods {
+		t.Run(name, func(t *testing.T) {
+			s := newTest(t, Config{Threads: 1})
+			leave := make(chan struct{})
+			hog := Register(s, Kind[int, int]{Name: "hog", BlockEach: func(context.Context, int) (int, error) {
+				<-leave
+				return 0, nil
+			}})
+			var hogs sync.WaitGroup
+			defer hogs.Wait()
+			defer close(leave)
+			hogs.Go(func() { _, _ = hog.Wait(patient(t), 0) })
+			until(t, s, "no thread is free", func() bool { return hog.Counts().Blocks == 1 })
+			var m mailbox
+			var b bell
+			h := Register(s, method(&b, m.kind(OnSignal(unix.SIGUSR2))))
+			h.src.adapt.vain = 1 // it would block
+			waits := waitAll(t, s, h, 10)
+			for k := range 10 {
+				m.deliver(k)
+				sendSelf(t, unix.SIGUSR2)
+			}
+			waits.Wait()
+			if n := b.blocks.Load(); n > 0 {
+				t.Errorf("blocked %d times without a thread", n)
+			}
+		})
+	}
+}
+
+func TestTriggersAreGivenAnotherTry(t *testing.T) {
+	var a adaptation
+	for a.trustsTriggers() {
+		a.triggered(false)
+	}
+	feed(&a, memory-1, time.Millisecond, time.Second)
+	if a.trustsTriggers() {
+		t.Errorf("trusted after %d events", memory-1)
+	}
+	feed(&a, 1, time.Millisecond, time.Second)
+	if !a.trustsTriggers() {
+		t.Errorf("not trusted after %d events", memory)
+	}
+	a.triggered(false)
+	if a.trustsTriggers() {
+		t.Error("trusted after one more in vain")
+	}
 }
