@@ -232,6 +232,9 @@ func printClaim(out io.Writer, claim report.Claim) {
 	if claim.Reason != "" {
 		fmt.Fprintf(out, "                 reason: %s\n", claim.Reason)
 	}
+	if claim.Chance != "" {
+		fmt.Fprintf(out, "                 by chance: %s\n", claim.Chance)
+	}
 }
 
 // writeChapters draws and writes, where a folder is given.

@@ -29,7 +29,7 @@ func (p *pilot) execute(as taskqueue.Assignment) {
 	p.running = append(p.running, a)
 	p.run.started()
 	x := &execution{
-		run: p.run, element: p.site.element, compute: time.Duration(float64(t.run) / p.site.Speed),
+		run: p.run, element: p.site.element, sharers: t.sharers, compute: time.Duration(float64(t.run) / p.site.Speed),
 		done: a.finish, cacheOnly: a.cacheOutput, computed: func() { p.yield(a) }, await: a.await,
 	}
 	if p.site.StagesIn {

@@ -26,15 +26,23 @@ func tier0(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
 }
 
 // processed adds the jobs of a step over the files given, which they share
-// evenly, and returns what they write.
+// evenly, and returns what they write. Each job reads a part of a file, as the events in it are
+// divided: section III has several jobs depend on one file, and each process some of its events.
 func (w *workflow) processed(
 	step *experiment.Tier0Step, s experiment.WorkflowSpec, r *rand.Rand, files []string,
 ) []string {
 	var out []string
+	readers := map[string]int64{}
+	begin := len(w.jobs)
 	for i := range step.Jobs {
 		f := extant{fmt.Sprintf("%s/%03d", step.Name, i), int64(step.Writes) / int64(step.Jobs)}
-		w.add(step.Name, fmt.Sprintf("%s-%03d", step.Name, i), s.Run.Draw(r), []string{files[i*len(files)/step.Jobs]}, f)
+		of := files[i*len(files)/step.Jobs]
+		w.add(step.Name, fmt.Sprintf("%s-%03d", step.Name, i), s.Run.Draw(r), []string{of}, f)
+		readers[of]++
 		out = append(out, f.lfn)
+	}
+	for i := begin; i < len(w.jobs); i++ {
+		w.jobs[i].sharers = readers[w.jobs[i].job.Reads[0]]
 	}
 	return out
 }

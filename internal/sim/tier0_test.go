@@ -1,6 +1,7 @@
 package sim
 
 import (
+	"context"
 	"strings"
 	"testing"
 )
@@ -20,6 +21,19 @@ func TestTier0HasTheSumsOfThePaper(t *testing.T) {
 	}
 	if len(w.jobs) != 172 || read/1e7 != 8340 && read/1e7 != 8341 || (written+5e8)/1e9 != 112 {
 		t.Errorf("%d jobs read %d bytes and write %d, not 172, 83.41 GB and 112 GB", len(w.jobs), read, written)
+	}
+}
+
+// A file that several jobs depend on is read once by all together: 83.41 GB of the detector, 56 GB by
+// the merges, and their 50 GB by the next steps.
+func TestTier0JobsReadPartsOfTheirFiles(t *testing.T) {
+	text := strings.Replace(small, "W1, file_size: 1MB, run: 10s", "Tier0, run: 10s, accesses: 10", 1)
+	res, err := Sweep(context.Background(), mustParse(t, text+"cache: {share: none, inputs: false}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if read := res.Rows[0].Value("read_gb"); read < 189 || read > 190 {
+		t.Errorf("%.1f GB are read, not 83.41 + 56 + 50", read)
 	}
 }
 

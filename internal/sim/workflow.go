@@ -27,6 +27,8 @@ type task struct {
 	run  time.Duration // on a node of speed 1, without access to storage
 	made []made        // of a workflow file, or recorded: what it writes
 
+	sharers int64 // so many jobs read what this one reads, each an equal part; 0: it reads all itself
+
 	tries []RecordedTry // of a recorded job; else none
 }
 

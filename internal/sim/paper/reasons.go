@@ -6,21 +6,71 @@ import (
 	"strings"
 
 	"fairway/internal/sim"
+	"fairway/internal/sim/report"
 )
 
-// apart says how far two points are apart, and how far by chance alone: twice
-// the standard error of the difference of their means.
-func apart(a, b *sim.Row, metric string) string {
+// comparison is a difference that decides a claim, and twice its standard error: chance alone makes
+// one above that in 5 of 100 cases. With one run that is not known, and NaN.
+type comparison struct {
+	of              string
+	apart, byChance float64
+}
+
+func (c comparison) within() bool { return !(abs(c.apart) >= c.byChance) }
+
+// between compares the means of two points.
+func between(of string, a, b *sim.Row, metric string) comparison {
 	x, sdX := a.Of(metric)
 	y, sdY := b.Of(metric)
-	text := fmt.Sprintf("%.0f s apart", abs(x-y))
-	if len(a.Runs) < 2 {
-		return text + " in one run"
+	return comparison{of, x - y, deviation(len(a.Runs), sdX, sdY)}
+}
+
+// deviation is twice the standard error of a sum or difference of means.
+func deviation(runs int, sds ...float64) float64 {
+	if runs < 2 {
+		return math.NaN()
 	}
-	byChance := 2 * math.Sqrt((sdX*sdX+sdY*sdY)/float64(len(a.Runs)))
-	if abs(x-y) < byChance {
+	sum := 0.0
+	for _, sd := range sds {
+		sum += sd * sd
+	}
+	return 2 * math.Sqrt(sum/float64(runs))
+}
+
+// gain is by which part a cache shortens something, and the standard deviation of that from one
+// run to the next.
+func gain(res *sim.Results, work, metric string) (part, sd float64) {
+	with, sdWith := res.Row(work, "cache").Of(metric)
+	without, sdWithout := res.Row(work, "none").Of(metric)
+	return 1 - with/without, math.Hypot(sdWith, sdWithout*with/without) / without
+}
+
+// byChance has a claim say which of the differences that decide it chance alone could make, whether
+// it holds or not.
+func byChance(c report.Claim, decide ...comparison) report.Claim {
+	var within []string
+	for _, d := range decide {
+		switch {
+		case math.IsNaN(d.byChance):
+			within = append(within, d.of+" (one run does not tell)")
+		case d.within():
+			within = append(within, fmt.Sprintf("%s (%.3g apart, %.3g by chance)", d.of, abs(d.apart), d.byChance))
+		}
+	}
+	c.Chance = strings.Join(within, "; ")
+	return c
+}
+
+// apart says how far two points are apart, and how far by chance alone.
+func apart(a, b *sim.Row, metric string) string {
+	d := between("", a, b, metric)
+	text := fmt.Sprintf("%.0f s apart", abs(d.apart))
+	switch {
+	case len(a.Runs) < 2:
+		return text + " in one run"
+	case d.within():
 		return fmt.Sprintf("%s, which is within chance (twice the standard error of %d runs is %.0f s)", text,
-			len(a.Runs), byChance)
+			len(a.Runs), d.byChance)
 	}
 	return text
 }

@@ -192,4 +192,5 @@ type Claim struct {
 	Value    string `json:"value"`    // what was found
 	Expected string `json:"expected"` // what makes the claim hold
 	Reason   string `json:"reason"`   // why it does not hold, as far as it is known
+	Chance   string `json:"chance"`   // which of the differences that decide it chance alone could make; empty: none
 }
