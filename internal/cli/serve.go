@@ -24,6 +24,7 @@ import (
 	"fairway/internal/server/term"
 	"fairway/internal/site"
 	"fairway/internal/store"
+	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 )
@@ -288,7 +289,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		Listen:      o.listen,
 		Recording:   o.record,
 		Notify:      o.notify,
-		Dispatch:    dispatch.Config{Placement: dispatch.Placements[o.placement]},
+		Dispatch:    dispatch.Config{Placement: taskqueue.Placements[o.placement]},
 		Log:         slog.Default(),
 	}
 	capacity.findsTools = o.lasting || workflow.Open()

@@ -102,8 +102,8 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 	return server.Site{
 		Site: taskqueue.Site{
 			Name: s.Name, MinPilots: s.MinPilots, MaxPilots: s.MaxPilots, MinIdlePilots: s.MinIdlePilots, Pilot: has,
-			IdleTime: s.IdleTimeout,
-			Tools:    tools, FindsTools: o.lasting || workflow.Open(),
+			IdleTime: s.IdleTimeout, Placement: taskqueue.Placements[s.Placement],
+			Tools: tools, FindsTools: o.lasting || workflow.Open(),
 			CacheWith: s.CacheWith, GroupCache: s.GroupCache, Lease: cmp.Or(s.Lease, pilot.DefaultFarLease),
 			Most:  taskqueue.Resources{MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Time: has.Time, Countable: s.Has},
 			Price: s.Price.Seconds(), QueueWait: s.QueueWait, Storage: s.Near,

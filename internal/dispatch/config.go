@@ -1,11 +1,15 @@
 package dispatch
 
-import "time"
+import (
+	"time"
+
+	"fairway/internal/taskqueue"
+)
 
 // Config holds the limits and policies of a Core. A zero field means its
 // default; the zero Config is ready to use.
 type Config struct {
-	Placement Placement
+	Placement taskqueue.Placement
 	// Sites weighs where jobs run, of several sites: not at all.
 	Sites SiteWeights
 

@@ -46,13 +46,14 @@ type classKey struct {
 	countable, tools        string
 	gpuShare                int64
 	site                    string
-	wait                    time.Duration     // for the preferred site
-	host                    string            // must run there: its inputs are only in caches of this host
-	pilot                   taskqueue.PilotID // or only in this pilot's
-	avoid                   string            // not on this host while another can
-	run                     taskqueue.RunID   // whose limits it draws on; 0: of none
-	tasks                   int               // members of a gang; 0: it is none
-	apart                   bool              // each of them on a host of its own
+	wait                    time.Duration       // for the preferred site
+	host                    string              // must run there: its inputs are only in caches of this host
+	pilot                   taskqueue.PilotID   // or only in this pilot's
+	avoid                   string              // not on this host while another can
+	run                     taskqueue.RunID     // whose limits it draws on; 0: of none
+	tasks                   int                 // members of a gang; 0: it is none
+	apart                   bool                // each of them on a host of its own
+	placement               taskqueue.Placement // by which they go to pilots' caches
 }
 
 // inAll is how long an attempt of the class needs a pilot: for its command, as jobs say, and to
@@ -81,6 +82,7 @@ func (js *jobs) keyOf(r *run, j *taskqueue.Job) classKey {
 	k := classKey{
 		milliCPUs: j.Needs.MilliCPUs, memory: j.Needs.Memory, disk: j.Needs.Disk, time: j.Needs.Time,
 		countable: joinCountable(j.Needs.Countable), gpuShare: j.Needs.GPUShare, site: j.Site,
+		placement: j.Placement,
 	}
 	if len(j.Tools) > 0 {
 		k.tools = strings.Join(slices.Compact(slices.Sorted(slices.Values(j.Tools))), "\n")

@@ -293,6 +293,7 @@ func appendJob(b []byte, j *job, s *taskqueue.Job) []byte {
 	b = appendNeeds(b, &s.Needs)
 	b = appendStrings(b, `,"t":[`, s.Tools)
 	b = appendText(b, `,"at":`, s.Site)
+	b = appendInt(b, `,"pl":`, int64(s.Placement))
 	b = appendInt(b, `,"pr":`, int64(s.Priority))
 	if r := s.Retry; r.Attempts != 0 || r.Backoff != 0 || r.ExitCodes != nil || r.MemoryFactor != 0 {
 		b = appendAny(b, `,"re":`, r)

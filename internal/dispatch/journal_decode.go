@@ -106,6 +106,7 @@ type jobBody struct {
 	Needs       taskqueue.Resources `json:"q"`
 	Tools       []string            `json:"t"`
 	Site        string              `json:"at"`
+	Placement   taskqueue.Placement `json:"pl"`
 	Priority    int                 `json:"pr"`
 	Retry       taskqueue.Retry     `json:"re"`
 	Checkpoint  string              `json:"ck"`
@@ -196,8 +197,9 @@ type launchBody struct {
 func (b *jobBody) job() taskqueue.Job {
 	j := taskqueue.Job{
 		Name: b.Name, Step: b.Step, Payload: b.Payload, Digest: b.Digest, Reads: b.Reads, Access: b.Access, Needs: b.Needs,
-		Tools: b.Tools, Site: b.Site, Priority: b.Priority, Retry: b.Retry, WaitForData: time.Duration(b.WaitForData),
-		Checkpoint: b.Checkpoint, Tasks: b.Tasks, Apart: b.Apart, Once: b.Once,
+		Tools: b.Tools, Site: b.Site, Placement: b.Placement, Priority: b.Priority, Retry: b.Retry,
+		WaitForData: time.Duration(b.WaitForData),
+		Checkpoint:  b.Checkpoint, Tasks: b.Tasks, Apart: b.Apart, Once: b.Once,
 	}
 	if len(b.Writes) > 0 {
 		j.Writes = b.one[:0] // of which newJob makes a copy
@@ -456,6 +458,8 @@ func (s *scan) job(b *jobBody) {
 			b.Tools = s.stringsAs(b.like.tools)
 		case "at":
 			b.Site = s.string()
+		case "pl":
+			b.Placement = taskqueue.Placement(s.digits(math.MaxUint8))
 		case "pr":
 			b.Priority = int(s.int())
 		case "re":

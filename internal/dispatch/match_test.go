@@ -12,7 +12,7 @@ import (
 
 // bestOf are the figures from which the best job is found without the rule under test.
 type bestOf struct {
-	rule   Placement
+	rule   taskqueue.Placement
 	reads  map[string][]string // files by the names of jobs
 	size   map[string]int64
 	cached map[string]bool // at the pilot
@@ -24,7 +24,7 @@ func (b *bestOf) weight(job string) (w int64) {
 	for _, f := range b.reads[job] {
 		switch {
 		case !b.cached[f]:
-		case b.rule == ByFiles:
+		case b.rule == taskqueue.ByFiles:
 			w++
 		default:
 			w += max(1, b.size[f])
@@ -54,8 +54,11 @@ func (c *Core) best(p *pilot, b *bestOf) *job {
 func TestPilotGetsTheBestJob(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed.Of(t), 0))
 	for range 40 {
-		b := bestOf{Placement(rng.IntN(3)), map[string][]string{}, map[string]int64{}, map[string]bool{}}
-		c := withRun(t, Config{Ahead: -1, Placement: b.rule, MaxPassOver: 1000 * time.Hour})
+		rule := func() taskqueue.Placement { return taskqueue.Placement(1 + rng.IntN(3)) }
+		b := bestOf{rule(), map[string][]string{}, map[string]int64{}, map[string]bool{}}
+		// The workflow's rule goes before the site's, and that before the one of the Config.
+		rules := append(make([]taskqueue.Placement, 2), b.rule, rule(), rule())[rng.IntN(3):][:3]
+		c := withRun(t, Config{Ahead: -1, Placement: rules[2], MaxPassOver: 1000 * time.Hour})
 		step := func(in taskqueue.Input) taskqueue.Effects {
 			e, err := c.Step(epoch, in)
 			if err != nil {
@@ -63,6 +66,8 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 			}
 			return e
 		}
+		step(taskqueue.SetSite{Site: taskqueue.Site{Name: "s", MaxPilots: 1, Placement: rules[1]}})
+		step(taskqueue.PilotSubmitted{Site: "s", Launch: "l"})
 		const files = 40
 		add := taskqueue.AddFiles{Run: 1}
 		for i := range files {
@@ -74,7 +79,7 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 		sub := taskqueue.Submit{Run: 1}
 		for i := range jobs {
 			j := taskqueue.Job{Name: fmt.Sprint("j", i), Priority: rng.IntN(2) * rng.IntN(3),
-				Writes: []taskqueue.Output{{LFN: fmt.Sprint("o", i)}}}
+				Writes: []taskqueue.Output{{LFN: fmt.Sprint("o", i)}}, Placement: rules[0]}
 			if rng.IntN(8) == 0 {
 				j.Tools = []string{"none"}
 			}
@@ -91,7 +96,7 @@ func TestPilotGetsTheBestJob(t *testing.T) {
 		}
 		step(sub)
 		s := taskqueue.Sync{Pilot: "p", Seq: 1, Full: true, Hold: true, Hello: &taskqueue.PilotInfo{Host: "h",
-			Has: taskqueue.Resources{MilliCPUs: 1000}}}
+			Site: "s", Launch: "l", Has: taskqueue.Resources{MilliCPUs: 1000}}}
 		for i := range files {
 			if rng.IntN(4) == 0 {
 				f := fmt.Sprint("f", i)

@@ -75,7 +75,7 @@ func (pl *placement) weightAt(j *job, at cacheID) int64 {
 	var sum int64
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && v.pfn == "" && v.cachedAt(at) {
-			sum += pl.weight(v)
+			sum += max(v.size, 1)
 		}
 	}
 	return sum

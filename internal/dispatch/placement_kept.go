@@ -1,6 +1,10 @@
 package dispatch
 
-import "time"
+import (
+	"time"
+
+	"fairway/internal/taskqueue"
+)
 
 // maxKept bounds the ready jobs that are kept for pilots at a time. A further
 // one goes to the first pilot that takes it.
@@ -136,27 +140,28 @@ func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 // worthWaitingFor returns a pilot that holds more of the job's input than p,
 // and for how long the rule would keep the job for it; nil if there is none.
 func (pl *placement) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
-	if pl.fleet.counts.between == 0 && !pl.rule.waitsForBusy() {
+	rule := pl.ruleFor(j.class, p)
+	if pl.fleet.counts.between == 0 && !rule.waitsForBusy() {
 		return nil, 0
 	}
 	x := prospect{waited: time.Duration(pl.now - j.readySince), limit: pl.jobs.waitOf(j.policy.wait)}
 	best := x
 	best.idle = true
 	best.saved = pl.fleet.readTime(p, j)
-	if pl.rule.patience(best) <= 0 {
+	if rule.patience(best) <= 0 {
 		return nil, 0
 	}
-	here := pl.weigh(p, j)
+	here := pl.weighBy(rule, p, j)
 	for i := range j.requests {
 		v := j.requests[i].read
 		if v == nil || j.requests[i].streams() {
 			continue
 		}
 		for _, q := range v.holders[:min(len(v.holders), maxPlaces)] {
-			if q == p || !pl.mayCome(q, j) || pl.weigh(q, j) <= here {
+			if q == p || !pl.mayCome(q, j, rule) || pl.weighBy(rule, q, j) <= here {
 				continue
 			}
-			if d := pl.patience(j, p, q, x); d > 0 {
+			if d := pl.patience(j, p, q, x, rule); d > 0 {
 				return q, d
 			}
 		}
@@ -165,8 +170,8 @@ func (pl *placement) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
 }
 
 // mayCome reports whether the pilot, which is not parked, could run the job later.
-func (pl *placement) mayCome(q *pilot, j *job) bool {
-	if q.seat.parked > 0 || q.seat.reserved != nil || q.seat.gather != nil || !pl.rule.waitsForBusy() && !q.seat.between {
+func (pl *placement) mayCome(q *pilot, j *job, rule placementRule) bool {
+	if q.seat.parked > 0 || q.seat.reserved != nil || q.seat.gather != nil || !rule.waitsForBusy() && !q.seat.between {
 		return false
 	}
 	k := &j.class.key
@@ -175,8 +180,8 @@ func (pl *placement) mayCome(q *pilot, j *job) bool {
 
 // patience asks the rule about a holder, as far as can be told when that will
 // be free and whether it will live long enough then.
-func (pl *placement) patience(j *job, p, q *pilot, x prospect) time.Duration {
-	free, ok := pl.freeIn(q, j)
+func (pl *placement) patience(j *job, p, q *pilot, x prospect, rule placementRule) time.Duration {
+	free, ok := pl.freeIn(q, j, rule)
 	if !ok {
 		return 0
 	}
@@ -186,14 +191,14 @@ func (pl *placement) patience(j *job, p, q *pilot, x prospect) time.Duration {
 	if q.expires != 0 && end > q.expires {
 		return 0
 	}
-	return pl.rule.patience(x)
+	return rule.patience(x)
 }
 
 // freeIn is when the pilot is expected to take the job: at its next Sync if it
 // has room, else when the first of its attempts ends and the jobs that are kept
 // for it besides have had their turn. It is not known while more is queued
 // there, or nothing tells how long its jobs run.
-func (pl *placement) freeIn(q *pilot, j *job) (time.Duration, bool) {
+func (pl *placement) freeIn(q *pilot, j *job, rule placementRule) (time.Duration, bool) {
 	free := max(0, time.Duration(q.lease.due-pl.now))
 	if !q.hasRoom(j.class, 1) {
 		ends, ok := pl.firstEnd(q, j)
@@ -202,7 +207,7 @@ func (pl *placement) freeIn(q *pilot, j *job) (time.Duration, bool) {
 		}
 		free = ends
 	}
-	if others := q.seat.awaited; others > 0 && pl.kept.jobs[j.row].holder != q && pl.rule.waitsForBusy() {
+	if others := q.seat.awaited; others > 0 && pl.kept.jobs[j.row].holder != q && rule.waitsForBusy() {
 		free += pl.fleet.pace.runOf(j) * time.Duration(others) / time.Duration(q.slots())
 	}
 	return free, true
@@ -310,26 +315,6 @@ func (pl *placement) slotIn(j *job, s *site) (time.Duration, bool) {
 	return 0, false
 }
 
-// Placement names the rule by which jobs are matched to pilots' caches.
-type Placement uint8
-
-const (
-	// ByGain, the default, prefers the job with the most input bytes in the
-	// pilot's cache, and keeps a job for an idle or a busy pilot that holds more
-	// as long as what that cache is expected to save is worth the waiting.
-	ByGain Placement = iota
-	// ByBytes prefers as ByGain does, and keeps a job for an idle pilot that
-	// holds more, until that asks.
-	ByBytes
-	// ByFiles prefers the job with the most input files there, and waits as
-	// ByBytes does: the cache-aware scheduling and waitForData of paper 3,
-	// section IV-E.
-	ByFiles
-)
-
-// Placements are the rules by the names that people give them.
-var Placements = map[string]Placement{"by-gain": ByGain, "by-bytes": ByBytes, "by-files": ByFiles}
-
 // placementRule is a rule for matching. It reads nothing but its arguments.
 type placementRule interface {
 	// weight is what a version of so many bytes in a cache counts.
@@ -351,11 +336,23 @@ type prospect struct {
 	limit  time.Duration // WaitForData of the job
 }
 
-func ruleOf(p Placement) placementRule {
+// ruleFor is the rule for jobs of a class at a pilot: what the workflow says, else the site, else the
+// Config.
+func (pl *placement) ruleFor(cl *class, p *pilot) placementRule {
+	if cl.key.placement != taskqueue.AsConfigured {
+		return ruleOf(cl.key.placement)
+	}
+	if p.launch != nil && p.launch.site != nil && p.launch.site.Placement != taskqueue.AsConfigured {
+		return ruleOf(p.launch.site.Placement)
+	}
+	return pl.rule
+}
+
+func ruleOf(p taskqueue.Placement) placementRule {
 	switch p {
-	case ByFiles:
+	case taskqueue.ByFiles:
 		return byFiles{}
-	case ByBytes:
+	case taskqueue.ByBytes:
 		return byBytes{}
 	}
 	return byGain{}
@@ -367,7 +364,10 @@ func (byBytes) weight(size int64) int64 { return max(size, 1) }
 
 type byFiles struct{ forIdle }
 
-func (byFiles) weight(int64) int64 { return 1 }
+// fileWeight is what a file counts by number: so many bytes, beside jobs and sites that count bytes.
+const fileWeight = 1 << 30
+
+func (byFiles) weight(int64) int64 { return fileWeight }
 
 // forIdle is waitForData: a job is kept for an idle pilot that will ask in
 // time, never for a busy one.

@@ -39,7 +39,8 @@ func (s rating) above(o rating) bool {
 // rate is how good the pilot is for the job, the outputs of which belong to where the pilot
 // at is, if not nil.
 func (pl *placement) rate(p *pilot, j *job, at *pilot) rating {
-	s := rating{weight: pl.weigh(p, j), busy: p.host.busy}
+	rule := pl.ruleFor(j.class, p)
+	s := rating{weight: pl.weighBy(rule, p, j), busy: p.host.busy}
 	if !p.record.withholds {
 		s.begins = 1
 	}
@@ -54,14 +55,14 @@ func (pl *placement) rate(p *pilot, j *job, at *pilot) rating {
 		return s
 	}
 	if p.findsSaved(j) {
-		s.host += pl.rule.weight(j.saved().Size)
+		s.host += rule.weight(j.saved().Size)
 	}
 	for i := range j.requests {
 		r := &j.requests[i]
 		switch {
 		case r.read == nil || r.streams() || p.holds(r.read):
 		case p.reaches(r.read):
-			s.host += pl.weight(r.read)
+			s.host += rule.weight(r.read.size)
 		case passes && pl.fleet.passedOn(r.read, p, true):
 			s.near += r.read.size
 		}

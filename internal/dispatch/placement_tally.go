@@ -157,8 +157,6 @@ func (t *tally) enterAll() {
 	}
 }
 
-func (pl *placement) weight(v *version) int64 { return pl.rule.weight(v.size) }
-
 // tallyLevel goes through the pilot's hot versions and forgets those that no
 // ready job reads any more.
 func (pl *placement) tallyLevel(p *pilot, l *level) {
@@ -167,7 +165,7 @@ func (pl *placement) tallyLevel(p *pilot, l *level) {
 	t.touched = touch(p.copies.hot)
 	for i := 0; i < len(p.copies.hot); {
 		v := p.copies.hot[i]
-		if pl.tallyVersion(l, v, int32(i)) {
+		if pl.tallyVersion(p, l, v, int32(i)) {
 			i++
 			continue
 		}
@@ -193,7 +191,7 @@ func touch(hot []*version) (sum uint32) {
 	return sum
 }
 
-func (pl *placement) tallyVersion(l *level, v *version, file int32) bool {
+func (pl *placement) tallyVersion(p *pilot, l *level, v *version, file int32) bool {
 	live := v.ready[:0]
 	for _, r := range v.ready {
 		if len(r.jobs) <= maxReaders {
@@ -206,7 +204,7 @@ func (pl *placement) tallyVersion(l *level, v *version, file int32) bool {
 		}
 		live = append(live, r)
 		if r.group.level == l && r.group.open == always {
-			pl.tally.list(&live[len(live)-1], file, pl.weight(v))
+			pl.tally.list(&live[len(live)-1], file, pl.ruleFor(r.group.class, p).weight(v.size))
 		}
 	}
 	clear(v.ready[len(live):])
@@ -309,15 +307,17 @@ func (t *tally) heaviest() int {
 }
 
 // weigh returns how much the pilot holds of the job's input, and of its checkpoint.
-func (pl *placement) weigh(p *pilot, j *job) int64 {
+func (pl *placement) weigh(p *pilot, j *job) int64 { return pl.weighBy(pl.ruleFor(j.class, p), p, j) }
+
+func (pl *placement) weighBy(rule placementRule, p *pilot, j *job) int64 {
 	var sum int64
 	if p.holdsSaved(j) {
-		sum = pl.rule.weight(j.saved().Size)
+		sum = rule.weight(j.saved().Size)
 	}
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
 			if p.holds(v) {
-				sum += pl.weight(v)
+				sum += rule.weight(v.size)
 			}
 		}
 	}

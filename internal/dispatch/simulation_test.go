@@ -91,7 +91,7 @@ func newSimulation(seed uint64) *simulation {
 		kept: make(map[taskqueue.RunID][]string),
 	}
 	s.config = Config{
-		Placement: Placement(s.rng.IntN(3)), Ahead: s.rng.IntN(4) - 1, MaxLosses: 50,
+		Placement: taskqueue.Placement(1 + s.rng.IntN(3)), Ahead: s.rng.IntN(4) - 1, MaxLosses: 50,
 		MaxPassOver: time.Duration(1+s.rng.IntN(100)) * time.Second, MaxRegenerations: 1000,
 	}
 	s.shares = s.rng.IntN(3) > 0

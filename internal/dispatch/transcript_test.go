@@ -130,9 +130,9 @@ func (s *script) configure(d *datadriven.TestData) error {
 	for _, a := range d.CmdArgs {
 		switch a.Key {
 		case "by-files":
-			s.config.Placement = ByFiles
+			s.config.Placement = taskqueue.ByFiles
 		case "by-bytes":
-			s.config.Placement = ByBytes
+			s.config.Placement = taskqueue.ByBytes
 		case "first-incarnation":
 			s.config.FirstIncarnation, _ = strconv.ParseUint(a.Vals[0], 10, 64)
 		case "ahead":

@@ -44,6 +44,7 @@ func onlyJob(t *testing.T, text string, set map[string]string) NewJob {
 
 const digestable = `
 workflow: w
+placement: by-files
 parameters: {used: 1, other: 2}
 inputs: {raw: {files: "raw/{n}", as: "raw/{n}"}}
 steps:
@@ -86,7 +87,7 @@ func TestJobHasWhatTheStepSays(t *testing.T) {
 	if got := j.Job; got.Name != "s/1" || got.Step != "s" || got.Needs.MilliCPUs != 2000 || got.Needs.Memory != 1e9 ||
 		got.Needs.Countable["gpu"] != 1 || got.Priority != 5 || got.Site != "here" || got.WaitForData >= 0 ||
 		got.Retry.Attempts != 2 || !slices.Equal(got.Retry.ExitCodes, []int{3, 4}) ||
-		!slices.Equal(got.Tools, []string{"awk"}) {
+		!slices.Equal(got.Tools, []string{"awk"}) || got.Placement != taskqueue.ByFiles {
 		t.Errorf("%+v", got)
 	}
 	if want := (taskqueue.Output{LFN: "s/1.1", Publish: true}); j.Job.Writes[0] != want {

@@ -176,7 +176,7 @@ func (f *Flow) describe(j *job) taskqueue.Job {
 	s := j.state.step
 	return taskqueue.Job{
 		Name: j.name, Step: s.name, Needs: s.needs.resources, Tools: s.needs.tools, Site: s.needs.site,
-		Priority: f.w.raised + s.needs.priority, Retry: s.needs.retry, WaitForData: s.needs.wait,
+		Placement: f.w.placement, Priority: f.w.raised + s.needs.priority, Retry: s.needs.retry, WaitForData: s.needs.wait,
 		Checkpoint: s.needs.checkpoint,
 		Tasks:      s.needs.tasks, Apart: s.needs.apart, Once: s.needs.once,
 	}

@@ -6,6 +6,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"fairway/internal/quantity"
+	"fairway/internal/taskqueue"
 )
 
 // fileKey is a key of a workflow file. It is declared once: what reads the file, the advice for an
@@ -93,6 +94,8 @@ var workflowKeys = []fileKey[*Workflow]{
 	{"about", "one line that says what it is for", textOnly, textOf(func(w *Workflow) *string { return &w.About })},
 	{"shell", shellHelp + "; for steps that have none", "shell", (*parser).workflowShell},
 	{"storage", "for steps that have none: `temporary`: outputs go when they were read; `element` (default): they stay", `{ "type": "string", "pattern": "^(element|temporary)$|\\$\\{" }`, (*parser).workflowStorage},
+	{"placement", "which of equal jobs a pilot gets: with most input bytes in its cache, kept for another pilot while that saves time (`by-gain`); with most bytes (`by-bytes`); with most files (`by-files`); default: what the site or `--placement` says", `{ "type": "string", "pattern": "^by-(gain|bytes|files)$|\\$\\{" }`,
+		scalarOf(taskqueue.ParsePlacement, func(w *Workflow) *taskqueue.Placement { return &w.placement })},
 	{"sandbox", sandboxHelp + "; for steps that have none", sandboxValue,
 		func(p *parser, _ *Workflow, n *yaml.Node, at field) {
 			p.strict = scalar(p, n, at.what, parseSandbox)

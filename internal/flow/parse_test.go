@@ -42,6 +42,7 @@ func TestWrongKinds(t *testing.T) {
 		"workflow: w\nsteps: {}\n":                               "the workflow has no steps",
 		"workflow: w\nsteps: {a: 3}\n":                           `step "a" must be a mapping, not "3"`,
 		"workflow: w\nsteps: {[a]: {}}\n":                        "a key of steps must be a word, not a list",
+		"workflow: w\nplacement: x\nsteps: {}\n":                 "write by-gain, by-bytes or by-files",
 		"workflow: w w\nsteps: {}\n":                             `"w w" is no name for a workflow`,
 		"workflow: w\nparameters: {a: [1]}\n":                    `the parameter "a" must be one value, not a list`,
 		"workflow: w\nparameters: {1a: 1}\n":                     `"1a" is no name for a parameter`,

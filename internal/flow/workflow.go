@@ -24,16 +24,17 @@ type Workflow struct {
 	// Limits bound how much all jobs of a run together have of what steps name under needs, by name.
 	Limits map[string]int64
 
-	data     []byte     // of the file
-	scales   *Scales    // of a recorded run
-	root     *yaml.Node // of the text; nil of a recorded run
-	values   map[string]string
-	set      map[string]string // those that were given: what it is bound to
-	part     *part             // nil: the whole file
-	steps    []*step
-	recorded []NewJob // nil: it is no recorded run
-	digest   string
-	raised   int // what is added to the priority of each step
+	data      []byte     // of the file
+	scales    *Scales    // of a recorded run
+	root      *yaml.Node // of the text; nil of a recorded run
+	values    map[string]string
+	set       map[string]string // those that were given: what it is bound to
+	part      *part             // nil: the whole file
+	steps     []*step
+	recorded  []NewJob // nil: it is no recorded run
+	digest    string
+	placement taskqueue.Placement // of its jobs, by pilots' caches
+	raised    int                // what is added to the priority of each step
 }
 
 // Parameter is a value that whoever runs the workflow may set.

@@ -41,7 +41,7 @@ func newServer(r *run) *server {
 		Ahead: q.Ahead, Hold: q.Hold, MaxPassOver: q.PassOver, MaxLosses: q.MaxLosses, MaxRegenerations: q.MaxRegenerations,
 	}
 	s.config.RunMargin = -1 // simulated pilots do not tell what moves files
-	s.config.Placement = dispatch.Placements[q.Placement]
+	s.config.Placement = taskqueue.Placements[q.Placement]
 	s.config.Sites = dispatch.SiteWeights(q.Sites)
 	r.hold = cmp.Or(q.Hold, 25*time.Second)
 	for _, site := range r.sites {

@@ -63,6 +63,9 @@ const (
 	CacheOfGroup = "group" // of several users of one group
 )
 
+// Placements are the rules by which a site may have jobs go to its pilots.
+var Placements = []string{"by-gain", "by-bytes", "by-files"}
+
 var caches = []string{CacheGlobal, CacheHost, CachePilot, CacheNone}
 
 // EnvironmentAll, in place of names of variables, stands for all.
@@ -114,6 +117,7 @@ type Site struct {
 	Scratch      string          // folder of a node for sandboxes and caches; may begin with a variable
 	Cache        string          // who shares cached files; empty: it does not say
 	GroupCache   bool            // pilots of several users of one group share files on a node
+	Placement    string          // by which of Placements jobs go to its pilots; empty: it does not say
 	CacheWith    []string        // other sites with which cached files are exchanged
 	CacheSpace   int64           // bytes of a pilot's cache; 0: the default
 	MinThreshold int64           // so many of these each pilot keeps free for its jobs

@@ -57,6 +57,7 @@ var Keys = []Key{
 	{"share_cache", "whose pilots share files on a node: user (those of one user; default), or group (those of several users of one group, which the modes of files let read each other's)", false, (*reader).shareCache},
 	{"cache_with", "other sites with which pilots exchange cached files, if those name this one too", true, (*reader).cacheWith},
 	{"cache_space", "size of a pilot's cache, such as 50GB", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.CacheSpace })},
+	{"placement", "which of equal jobs a pilot gets: " + strings.Join(Placements, ", ") + " (default: what --placement says; a workflow goes before)", false, (*reader).placement},
 	{"cache_policy", "which file a full cache gives up first: " + policies() + " (default: what --cache-policy says)", false, (*reader).cachePolicy},
 	{"min_threshold", "part of that which each pilot keeps free for its jobs, such as 5GB (default 0)", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.MinThreshold })},
 	{"shares", "what nodes share with the server: folder (of the workflow, under the same path) or nothing", false, (*reader).shares},
@@ -327,6 +328,12 @@ func (r *reader) cachePolicy(n *yaml.Node, s *Site, what string) {
 	s.CachePolicy = eviction.Policy(text)
 	if !slices.Contains(eviction.Policies, s.CachePolicy) {
 		r.Fail(n, "write "+policies(), "%s: %q is no policy of a cache", what, text)
+	}
+}
+
+func (r *reader) placement(n *yaml.Node, s *Site, what string) {
+	if s.Placement, _ = r.Text(n, what); !slices.Contains(Placements, s.Placement) {
+		r.Fail(n, "write "+strings.Join(Placements, ", "), "%s: %q is no rule of placement", what, s.Placement)
 	}
 }
 

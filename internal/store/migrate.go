@@ -46,6 +46,8 @@ var migrations = []string{
 	`SELECT 1`,
 	// 10: nothing to change; earlier programs do not know priorities that were changed.
 	`SELECT 1`,
+	// 11: nothing to change; earlier programs do not know the placement of a job.
+	`SELECT 1`,
 }
 
 // readableSince is the oldest version whose records are read as they are: what came later changed nothing of

@@ -126,7 +126,8 @@ var postgresMigrations = []string{
 	`CREATE TABLE record (
 		tbl text COLLATE "C" NOT NULL, run bigint NOT NULL, key bytea NOT NULL, body bytea NOT NULL,
 		PRIMARY KEY (tbl, run, key))`,
-	// 2 to 5: nothing to change; see migrations 7 to 10.
+	// 2 to 6: nothing to change; see migrations 7 to 11.
+	`SELECT 1`,
 	`SELECT 1`,
 	`SELECT 1`,
 	`SELECT 1`,

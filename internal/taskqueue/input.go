@@ -131,6 +131,7 @@ type Site struct {
 	Most          Resources     // that one pilot may say that it has; an amount of 0, or a thing without one: as it says, at most MaxPilotCPUs
 	Lease         time.Duration // the longest that one may ask for; 0: Config.MaxPilotLease
 	GroupCache    bool          // its pilots of several users read each other's files on a host, if a hash proves them
+	Placement     Placement     // the rule for jobs that have none of their own
 	CacheWith     []string      // sites whose pilots exchange cached files with those here, if they name this one too
 
 	// What Config.Sites weighs.

@@ -87,18 +87,20 @@ type Retry struct {
 
 // Job is what a submitter wants done.
 type Job struct {
-	Name     string // unique in its run; the same in every run of the workflow
-	Step     string
-	Payload  []byte // what the pilot runs; opaque to dispatch
-	Digest   string // of all that decides the outputs, besides the contents of Reads
-	Reads    []string
-	Access   []Access // one for each of Reads; nil: all are linked
-	Writes   []Output
-	Needs    Resources
-	Tools    []string // programs that the environment check must have found
-	Site     string   // preferred site; other sites may run it once WaitForData has passed
-	Priority int      // higher first
-	Retry    Retry
+	Name    string // unique in its run; the same in every run of the workflow
+	Step    string
+	Payload []byte // what the pilot runs; opaque to dispatch
+	Digest  string // of all that decides the outputs, besides the contents of Reads
+	Reads   []string
+	Access  []Access // one for each of Reads; nil: all are linked
+	Writes  []Output
+	Needs   Resources
+	Tools   []string // programs that the environment check must have found
+	Site    string   // preferred site; other sites may run it once WaitForData has passed
+	// Placement is the rule by which it goes to pilots' caches, whatever its site says.
+	Placement Placement
+	Priority  int // higher first
+	Retry     Retry
 	// Checkpoint is a folder, as a/, in which the command saves its state: the next attempt begins
 	// with what one has saved that was ended before its time. Needs.Time is that of an attempt then.
 	Checkpoint string
