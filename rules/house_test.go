@@ -35,7 +35,6 @@ var wide = map[string]string{
 	"internal/server/state.Run": "a record, whose keys are those of JSON",
 	"internal/sim.measured":     "to be divided",
 	"internal/site.Site":        "what people may say of a site, each by a key of its own",
-	"lib/sched.source":          "to be divided",
 }
 
 // notProduct are the folders of what is no part of the program that people install.

@@ -161,8 +161,9 @@ func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
 	oneOf(command, &o.cache, "cache", "who shares cached files, where the site does not say: all pilots of a "+
 		"machine (host), nobody (pilot), no cache (none), or host for what local jobs cannot be given links to (auto)",
 		cacheAuto, "host", "pilot", "none")
-	oneOf(command, &o.placement, "placement", "which of equal jobs a pilot gets, where neither the workflow nor the site says: with most input bytes in its cache, "+
-		"kept for a better pilot if that saves time (by-gain) or is idle (by-bytes); or with most input files (by-files)",
+	oneOf(command, &o.placement, "placement", "which of equal jobs a pilot gets, where neither workflow nor site "+
+		"says: with most input bytes in its cache, kept for a better pilot if that saves time (by-gain) or is idle "+
+		"(by-bytes); or with most input files (by-files)",
 		"by-gain", "by-bytes", "by-files")
 	oneOf(command, &o.watchInputs, "watch-inputs", "report files that jobs open without declaring them: in the first "+
 		"attempt of each step, if the system allows it (auto), in all, or none", "auto", "all", "none")

@@ -76,6 +76,7 @@ func entriesOf(of func(*step) *[]entry) func(*parser, *step, *yaml.Node, field) 
 
 const (
 	variablesHelp = "[variables of the environment](commands-of-steps.md#variables-of-the-environment) of commands: `NAME` from the shell that calls `fairway run`, or `NAME=value`"
+	placementHelp = "which of equal jobs a pilot gets: with most input bytes in its cache, kept for another pilot while that saves time (`by-gain`); with most bytes (`by-bytes`); with most files (`by-files`); default: what the site or `--placement` says"
 	flagValue     = `{ "anyOf": [{ "type": "boolean" }, { "type": "string", "pattern": "\\$\\{" }] }`
 	textOnly      = `{ "type": "string" }`
 	shellHelp     = "what runs commands: `bash` (default), `sh`, or the words of a program such as `python3`"
@@ -94,8 +95,7 @@ var workflowKeys = []fileKey[*Workflow]{
 	{"about", "one line that says what it is for", textOnly, textOf(func(w *Workflow) *string { return &w.About })},
 	{"shell", shellHelp + "; for steps that have none", "shell", (*parser).workflowShell},
 	{"storage", "for steps that have none: `temporary`: outputs go when they were read; `element` (default): they stay", `{ "type": "string", "pattern": "^(element|temporary)$|\\$\\{" }`, (*parser).workflowStorage},
-	{"placement", "which of equal jobs a pilot gets: with most input bytes in its cache, kept for another pilot while that saves time (`by-gain`); with most bytes (`by-bytes`); with most files (`by-files`); default: what the site or `--placement` says", `{ "type": "string", "pattern": "^by-(gain|bytes|files)$|\\$\\{" }`,
-		scalarOf(taskqueue.ParsePlacement, func(w *Workflow) *taskqueue.Placement { return &w.placement })},
+	{"placement", placementHelp, `{ "type": "string", "pattern": "^by-(gain|bytes|files)$|\\$\\{" }`, scalarOf(taskqueue.ParsePlacement, func(w *Workflow) *taskqueue.Placement { return &w.placement })},
 	{"sandbox", sandboxHelp + "; for steps that have none", sandboxValue,
 		func(p *parser, _ *Workflow, n *yaml.Node, at field) {
 			p.strict = scalar(p, n, at.what, parseSandbox)

@@ -29,7 +29,7 @@ func (p *pilot) execute(as taskqueue.Assignment) {
 	p.running = append(p.running, a)
 	p.run.started()
 	x := &execution{
-		run: p.run, element: p.site.element, sharers: t.sharers, compute: time.Duration(float64(t.run) / p.site.Speed),
+		run: p.run, element: p.site.element, compute: time.Duration(float64(t.run) / p.site.Speed),
 		done: a.finish, cacheOnly: a.cacheOutput, computed: func() { p.yield(a) }, await: a.await,
 	}
 	if p.site.StagesIn {
@@ -45,7 +45,9 @@ func (p *pilot) execute(as taskqueue.Assignment) {
 	x.draw(t.job.Name, as.Try)
 	for _, in := range as.Inputs {
 		p.run.used(in.File, in.Size, false)
-		x.reads = append(x.reads, a.locate(in))
+		read := a.locate(in)
+		read.sharers = t.sharers
+		x.reads = append(x.reads, read)
 	}
 	for _, out := range as.Outputs {
 		if as.Task > 0 {

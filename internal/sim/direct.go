@@ -45,11 +45,11 @@ func (d *direct) start(s *site, at *slot, i int) {
 	t := &r.work.jobs[i]
 	d.tries[i]++
 	began := r.now
-	x := &execution{run: r, element: s.element, sharers: t.sharers, compute: time.Duration(float64(t.run) / s.Speed)}
+	x := &execution{run: r, element: s.element, compute: time.Duration(float64(t.run) / s.Speed)}
 	x.draw(t.job.Name, d.tries[i])
 	for _, lfn := range t.job.Reads {
 		size := r.work.sizes[lfn]
-		x.reads = append(x.reads, input{pfn: d.written(lfn), size: size})
+		x.reads = append(x.reads, input{pfn: d.written(lfn), size: size, sharers: t.sharers})
 		r.misses++
 		r.missBytes += size
 	}

@@ -16,7 +16,6 @@ type execution struct {
 	writing   *rand.Rand // of its own: it meets the same failures whatever was cached
 	compute   time.Duration
 	reads     []input
-	sharers   int64 // so many jobs divide what this one reads, unless it is staged in
 	writes    []output
 	done      func(taskqueue.Outcome, string)
 	cacheOnly func(output) bool // for what may stay in caches; nil: nothing may
@@ -47,6 +46,8 @@ type input struct {
 	size   int64
 	local  bool // on the node's own disk, which costs nothing here
 	remote bool // on another node of the site
+
+	sharers int64 // so many jobs divide it, each reading a part unless it is staged in; 0: it is read whole
 
 	awaited  bool // somebody fetches it ahead
 	streamed bool // by the command, from storage: no stage-in, and no copy of it stays
@@ -211,7 +212,7 @@ func (x *execution) access(i, f int, then func()) {
 	case in.pfn == "" && !in.remote:
 		x.done(taskqueue.StageInFailed, notReached)
 	case in.remote:
-		x.transfer(x.run.lan, x.part(in, n), next)
+		x.transfer(x.run.lan, in.part(n), next)
 	default:
 		x.fromStorage(i, in, next)
 	}
@@ -229,11 +230,11 @@ func (x *execution) fromStorage(i int, in input, then func()) {
 		return
 	}
 	n := x.run.exp.Workflow.Accesses
-	x.fetch(from, x.part(in, n), from.delay(x.reading, x.compute, from.accesses(n, len(x.reads))), then)
+	x.fetch(from, in.part(n), from.delay(x.reading, x.compute, from.accesses(n, len(x.reads))), then)
 }
 
 // part is how many bytes of an input one of n accesses reads.
-func (x *execution) part(in input, n int) int64 { return in.size / max(x.sharers, 1) / int64(n) }
+func (i input) part(n int) int64 { return i.size / max(i.sharers, 1) / int64(n) }
 
 // storageOf is the storage element that has an input that is to be read. It is nil where the
 // input is lost, which ends the attempt, or the run is broken.

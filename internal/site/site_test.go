@@ -317,13 +317,15 @@ func FuzzParse(f *testing.F) {
 // What a choice among sites takes into account, and what a pilot has, in both forms.
 func TestChoiceAmongSites(t *testing.T) {
 	for _, has := range []string{"{gpu: 2}", "[gpu=2]", "gpu=2"} {
-		text := "sites:\n  a: {system: slurm, price: 10m, queue_wait: 1h, near: 'root://se/', placement: by-files, has: " + has + "}\n"
+		text := "sites:\n  a: {system: slurm, price: 10m, queue_wait: 1h, near: 'root://se/', placement: by-files, " +
+			"has: " + has + "}\n"
 		sites, err := Parse("sites.yaml", []byte(text))
 		if err != nil {
 			t.Fatal(has, err)
 		}
 		s := sites[0]
-		if s.Price != 10*time.Minute || s.QueueWait != time.Hour || s.Near != "root://se/" || s.Placement != "by-files" || s.Has["gpu"] != 2 {
+		if s.Price != 10*time.Minute || s.QueueWait != time.Hour || s.Near != "root://se/" || s.Has["gpu"] != 2 ||
+			s.Placement != "by-files" {
 			t.Errorf("%+v", s)
 		}
 	}

@@ -23,14 +23,19 @@ func spin() uint64 {
 	return x
 }
 
-// mostApart is how far the rounds of equal tasks may be apart.
-const mostApart = 1.3
+// mostApart is how far the rounds of equal tasks may be apart. Where other processes take
+// processors, which hits tasks unequally for as long as they do, it is mostDisturbed: without
+// shares the last tasks have no round at all.
+const (
+	mostApart     = 1.3
+	mostDisturbed = 2
+)
 
 func TestTasksThatComputeAndWaitShareFairly(t *testing.T) {
 	for _, n := range []int{12, 40} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			m := measureEquals(t, n, 200, 20)
-			if m.apart > mostApart {
+			m := measureEquals(t, n, 200, 10)
+			if m.apart > mostApart && (m.others <= pollution || m.apart > mostDisturbed) {
 				t.Errorf("from %d to %d rounds; other processes had %.2f processors meanwhile", m.least, m.most, m.others)
 			}
 			if m.newcomer > 500 { // what two slots do in 100 ms

@@ -56,17 +56,10 @@ type source struct {
 	// is empty unless an exclusive Block runs. Whoever holds calls owns all of this: the leader,
 	// the poller, or a waiter that joins or ends. It lasts as long as the kind.
 	calls   sync.Mutex   // serializes callbacks, guards what follows
-	way                  // in which the leader blocks; changed between two blocks
-	listens bool         // that way is the trigger
-	spare   bool         // the leader has no thread of the pool, and so listens
+	leading              // its state; led is read by others too
 	members atomic.Int32 // entries that are grouped; changed under calls
 	joining []*entry     // not yet grouped, since Block is running
-	led     atomic.Bool  // a goroutine polls and blocks for all; changed under calls
 	fresh   bool         // a request has come since the last spin
-	blocked bool         // inside Block
-	limited bool         // that Block, to linger
-	lonely  bool         // somebody will call lookForNobody
-	asked   bool         // Unblock has been called for this Block
 	broken  error        // set by breakUp
 	polled  time.Time    // last poll
 	window  time.Time    // start of the time in which an event found now may have come
@@ -89,6 +82,18 @@ type source struct {
 	eagerUntil atomic.Int64 // polled without a pause on an idle machine, ns since the scheduler's epoch
 
 	due atomic.Int64 // next poll by whoever has time, ns since the scheduler's epoch
+}
+
+// leading is how a source is led.
+type leading struct {
+	led     atomic.Bool // a goroutine polls and blocks for all; changed under calls
+	way                 // in which the leader blocks; changed between two blocks
+	listens bool        // that way is the trigger
+	spare   bool        // the leader has no thread of the pool, and so listens
+	blocked bool        // inside Block
+	limited bool        // that Block, to linger
+	lonely  bool        // somebody will call lookForNobody
+	asked   bool        // Unblock has been called for this Block
 }
 
 func newSource(s *Scheduler, h hooks) *source {

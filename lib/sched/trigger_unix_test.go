@@ -253,7 +253,9 @@ func (b *bell) eachIn(kind Kind[int, int]) Kind[int, int] {
 	return kind
 }
 
-var otherMethods = map[string]func(*bell, Kind[int, int]) Kind[int, int]{"Block": (*bell).in, "BlockEach": (*bell).eachIn}
+var otherMethods = map[string]func(*bell, Kind[int, int]) Kind[int, int]{
+	"Block": (*bell).in, "BlockEach": (*bell).eachIn,
+}
 
 // Of all the methods that a kind has registered the scheduler listens to its trigger, as that holds no
 // thread, until triggers tell of nothing; then it blocks.
