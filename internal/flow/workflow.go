@@ -34,7 +34,7 @@ type Workflow struct {
 	recorded  []NewJob // nil: it is no recorded run
 	digest    string
 	placement taskqueue.Placement // of its jobs, by pilots' caches
-	raised    int                // what is added to the priority of each step
+	raised    int                 // what is added to the priority of each step
 }
 
 // Parameter is a value that whoever runs the workflow may set.

@@ -319,6 +319,7 @@ func TestSlurm(t *testing.T) {
 		{"pilots tell why they die", slurmPilotsTellWhyTheyDie},
 		{"refuses pilots", slurmRefusesPilots},
 		{"never starts", slurmNeverStarts},
+		{"burst", slurmBurst},
 		{"hands over", slurmHandsOver},
 		{"server is a job", slurmServerIsAJob},
 		{"server job is cancelled", slurmServerJobIsCancelled},
