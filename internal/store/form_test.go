@@ -10,6 +10,7 @@ import (
 	"go/types"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -90,6 +91,9 @@ func recordedFields(t *testing.T) (fields []string) {
 	return fields
 }
 
+// qualifier is the package of a type. A type that moves to another one is the same in JSON.
+var qualifier = regexp.MustCompile(`\b[a-z]+\.`)
+
 func fieldsOf(name string, typ ast.Expr) (fields []string) {
 	structure, ok := typ.(*ast.StructType)
 	if !ok {
@@ -97,7 +101,8 @@ func fieldsOf(name string, typ ast.Expr) (fields []string) {
 	}
 	for _, f := range structure.Fields.List {
 		if f.Tag != nil && strings.Contains(f.Tag.Value, "json:") && !strings.Contains(f.Tag.Value, `json:"-"`) {
-			fields = append(fields, fmt.Sprintf("%s %s %s", name, types.ExprString(f.Type), f.Tag.Value))
+			typ := qualifier.ReplaceAllString(types.ExprString(f.Type), "")
+			fields = append(fields, fmt.Sprintf("%s %s %s", name, typ, f.Tag.Value))
 		}
 	}
 	return fields
