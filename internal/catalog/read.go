@@ -24,16 +24,19 @@ func ReadFile(path, site, volume string) (*Catalog, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	var c *Catalog
-	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")) {
-		c, err = ReadXML(bytes.NewReader(data))
-	} else {
-		c, err = ReadJSON(bytes.NewReader(data), site, volume)
-	}
+	c, err := Read(data, site, volume)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return c, nil
+}
+
+// Read is ReadFile of what a file holds.
+func Read(data []byte, site, volume string) (*Catalog, error) {
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")) {
+		return ReadXML(bytes.NewReader(data))
+	}
+	return ReadJSON(bytes.NewReader(data), site, volume)
 }
 
 // ErrTooLarge is wrapped when a catalog has more than MaxBytes.

@@ -188,6 +188,9 @@ func farPilot(s *site.Site, tools []string, l folder.Layout, o *runOptions) *pil
 		Probe:       slices.DeleteFunc(slices.Clone(tools), func(tool string) bool { return slices.Contains(s.Tools, tool) }),
 		KeepSandbox: o.keepSandbox,
 	}
+	if s.CatalogText != "" {
+		c.Catalog = &pilot.CatalogConfig{Text: s.CatalogText, Protocol: s.CatalogRules}
+	}
 	switch s.System {
 	case site.SSH: // which does not divide a host by itself
 		c.MilliCPUs = s.Request.CPUs * 1000

@@ -14,8 +14,10 @@ import (
 	"unicode/utf8"
 
 	"fairway/internal/access"
+	"fairway/internal/catalog"
 	"fairway/internal/eviction"
 	"fairway/internal/pilot/report"
+	"fairway/internal/pilot/stage"
 	"fairway/internal/storage"
 )
 
@@ -119,6 +121,9 @@ type Config struct {
 	// Unsummed says that no pilot of another machine reads what this one stores: of large outputs
 	// that are stored by a link, size and time of modification are told, and no sums.
 	Unsummed bool `json:"unsummed,omitempty"`
+	// Catalog is the file catalogue of the site: where files from outside are there. Nil: where the run
+	// found them.
+	Catalog *CatalogConfig `json:"catalog,omitempty"`
 	// Cache is where files are kept for later jobs.
 	Cache CacheConfig `json:"cache"`
 	// Workflow is the folder of the workflow, to which PFNs that begin with
@@ -176,6 +181,24 @@ type Config struct {
 	// LogPause is the pause between two times at which what running attempts have printed
 	// goes to a server that shares no folder with the pilot. Default: DefaultLogPause.
 	LogPause time.Duration `json:"log_pause,omitempty"`
+}
+
+// CatalogConfig is the file catalogue of a site.
+type CatalogConfig struct {
+	Text     string `json:"text"`     // a storage.xml or storage.json
+	Protocol string `json:"protocol"` // whose rules are taken
+}
+
+// open reads the rules; nil is no catalogue.
+func (c *CatalogConfig) open() (*stage.SiteCatalog, error) {
+	if c == nil {
+		return nil, nil
+	}
+	rules, err := catalog.Read([]byte(c.Text), "", "")
+	if err != nil {
+		return nil, fmt.Errorf("the catalogue of the site: %w", err)
+	}
+	return &stage.SiteCatalog{Rules: rules, Protocol: c.Protocol}, nil
 }
 
 // CacheConfig is a cache folder and its limits (paper 3, section IV-C).

@@ -158,6 +158,10 @@ func newPilot(cfg Config) (*pilot, error) {
 	if err := errors.Join(cfg.connect(), cfg.check(), cfg.fill()); err != nil {
 		return nil, err
 	}
+	known, err := cfg.Catalog.open()
+	if err != nil {
+		return nil, err
+	}
 	client, err := cfg.dial()
 	if err != nil {
 		return nil, err
@@ -171,9 +175,9 @@ func newPilot(cfg Config) (*pilot, error) {
 	p.sched.React()
 	p.prefetching = make(chan struct{}, maxPrefetch)
 	p.hello = p.describe()
-	roots := storage.Roots{State: p.cfg.Element, Folder: cfg.Workflow}
+	roots := storage.Roots{State: p.cfg.Element, Folder: cfg.Workflow, Site: known != nil}
 	p.stage = &stage.Area{Sched: p.sched, Log: p.log, Roots: roots, Storage: elements.New(roots, p.sched.Sleep),
-		URLs: elements.NewURLs(), Wake: p.poke}
+		URLs: elements.NewURLs(), Catalog: known, Wake: p.poke}
 	p.stage.Waits.Wake = p.poke
 	p.jobs, p.endJobs = context.WithCancel(storage.WithPatience(
 		storage.WithStallTime(context.Background(), cfg.StallTime), storage.Patience, p.stage.Waits.Away))

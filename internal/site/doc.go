@@ -117,6 +117,9 @@ type Site struct {
 	Scratch      string          // folder of a node for sandboxes and caches; may begin with a variable
 	Cache        string          // who shares cached files; empty: it does not say
 	GroupCache   bool            // pilots of several users of one group share files on a node
+	Catalog      string          // the file of its catalogue, relative to File; empty: there is none
+	CatalogText  string          // what that holds, once [Find] has read it
+	CatalogRules string          // the protocol whose rules are taken
 	Placement    string          // by which of Placements jobs go to its pilots; empty: it does not say
 	CacheWith    []string        // other sites with which cached files are exchanged
 	CacheSpace   int64           // bytes of a pilot's cache; 0: the default
@@ -203,7 +206,7 @@ func Find(folder, name string) (*Site, error) {
 	var names []string
 	for _, s := range all {
 		if s.Name == name {
-			return s, nil
+			return s, s.readCatalog()
 		}
 		names = append(names, s.Name)
 	}

@@ -57,6 +57,8 @@ var Keys = []Key{
 	{"share_cache", "whose pilots share files on a node: user (those of one user; default), or group (those of several users of one group, which the modes of files let read each other's)", false, (*reader).shareCache},
 	{"cache_with", "other sites with which pilots exchange cached files, if those name this one too", true, (*reader).cacheWith},
 	{"cache_space", "size of a pilot's cache, such as 50GB", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.CacheSpace })},
+	{"catalog", "its file catalogue, a storage.xml or storage.json beside this file: where its nodes find inputs, by `/` and the name that the workflow gives them", false, text(func(s *Site) *string { return &s.Catalog })},
+	{"catalog_protocol", "whose rules of the catalogue are taken (default direct)", false, text(func(s *Site) *string { return &s.CatalogRules })},
 	{"placement", "which of equal jobs a pilot gets: " + strings.Join(Placements, ", ") + " (default: what --placement says; a workflow goes before)", false, (*reader).placement},
 	{"cache_policy", "which file a full cache gives up first: " + policies() + " (default: what --cache-policy says)", false, (*reader).cachePolicy},
 	{"min_threshold", "part of that which each pilot keeps free for its jobs, such as 5GB (default 0)", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.MinThreshold })},
@@ -127,7 +129,7 @@ func isSiteName(name string) bool {
 func (r *reader) site(f yamlfile.Field) *Site {
 	s := &Site{
 		Name: f.Key.Value, File: r.File, Line: f.Key.Line,
-		IdleTimeout: DefaultIdleTimeout, Scratch: DefaultScratch, Shares: SharesFolder,
+		IdleTimeout: DefaultIdleTimeout, CatalogRules: DefaultRules, Scratch: DefaultScratch, Shares: SharesFolder,
 	}
 	if !isSiteName(s.Name) {
 		r.Fail(f.Key, "begin with a letter, and use up to 30 letters, digits, '_' and '-'; local is this machine",

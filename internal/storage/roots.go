@@ -21,6 +21,9 @@ const (
 	// "folder:reads/a.fq". Only in folders where states store outputs can such files be
 	// made and removed.
 	FolderScheme = "folder"
+	// SiteScheme is that of files which a pilot finds by the catalogue of its site, as in
+	// "site:/pnfs/a": their paths are those of its node, and the server does not know them.
+	SiteScheme = "site"
 )
 
 // MarkName begins the names of the files by which pilots find out which folders
@@ -40,6 +43,7 @@ func IsStore(name string) bool { return storeName.MatchString(name) }
 type Roots struct {
 	State  string // of StateScheme; nothing leads out of it, nor through links in it
 	Folder string // of FolderScheme; what is in it may be links
+	Site   bool   // whether there are files of SiteScheme
 }
 
 // Path returns the path of a file that this machine reaches by one.
@@ -50,6 +54,11 @@ func (p Roots) Path(pfn string) (string, error) {
 		base = p.State
 	case FolderScheme:
 		base = p.Folder
+	case SiteScheme:
+		if !p.Site {
+			return "", fmt.Errorf("%s: no catalogue of a site leads there", pfn)
+		}
+		return Path("file:" + afterScheme(pfn))
 	default:
 		return Path(pfn)
 	}
@@ -73,7 +82,7 @@ func (p Roots) Shown(pfn string) string {
 // path.
 func IsLocal(pfn string) bool {
 	switch Scheme(pfn) {
-	case "file", StateScheme, FolderScheme:
+	case "file", StateScheme, FolderScheme, SiteScheme:
 		return true
 	}
 	return false
@@ -119,7 +128,7 @@ func OutputPFN(prefix, lfn string, version uint32, attempt uint64) string {
 // IsEscaped reports whether names in a PFN are written as URLs have them.
 func IsEscaped(pfn string) bool { return ProtocolOf(pfn) == HTTP }
 
-// inFolder is the element of FolderScheme.
+// inFolder is the element of FolderScheme and SiteScheme.
 type inFolder struct{ roots Roots }
 
 // absolute is the PFN for File. Where there is none, the error of File names the PFN.

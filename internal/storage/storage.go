@@ -114,7 +114,7 @@ type Schemes map[string]Element
 // Local returns the elements of the schemes that need no network: file, and those
 // that are relative to roots.
 func Local(roots Roots) Schemes {
-	return Schemes{"file": File{}, StateScheme: own{roots}, FolderScheme: inFolder{roots}}
+	return Schemes{"file": File{}, StateScheme: own{roots}, FolderScheme: inFolder{roots}, SiteScheme: inFolder{roots}}
 }
 
 // Scheme returns the scheme of a PFN in lower case, "file" where it has none.
@@ -131,7 +131,9 @@ func (s Schemes) of(pfn string) Element {
 		return e
 	}
 	known := slices.DeleteFunc(slices.Sorted(maps.Keys(s)),
-		func(scheme string) bool { return scheme == StateScheme || scheme == FolderScheme })
+		func(scheme string) bool {
+			return scheme == StateScheme || scheme == FolderScheme || scheme == SiteScheme
+		})
 	return refused{fmt.Errorf("%s: %w %q; known are %s", Shown(pfn), ErrScheme, Scheme(pfn), strings.Join(known, ", "))}
 }
 

@@ -29,6 +29,8 @@ type Area struct {
 	Roots   storage.Roots
 	Storage storage.Element
 	URLs    *elements.URLs // for commands that read files themselves
+	// Catalog leads to files from outside where the pilot stands; nil: they are where the run found them.
+	Catalog *SiteCatalog
 	Reach   *Reach
 	Cache   *cache.Cache
 	// Spared has the cache hold no file of which a sandbox can be given a link to where it is

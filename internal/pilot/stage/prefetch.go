@@ -18,6 +18,7 @@ type prefetched struct{ files, bytes atomic.Int64 }
 func (ar *Area) Prefetch(ctx context.Context, f *wire.InputFile) {
 	i := newInput(f)
 	i.ahead = true
+	ar.atSite(ctx, i)
 	if ar.bring(ctx, i) != nil || i.cached == nil {
 		return
 	}

@@ -69,7 +69,8 @@ func (r *Reach) prove(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("which folders are shared with the server: %w", err)
 	}
-	shared := map[string]served.Reach{}
+	// What the catalogue of the site leads to is of this node alone.
+	shared := map[string]served.Reach{storage.SiteScheme + ":": {Reads: true, Exact: true}}
 	for _, m := range marks {
 		if shared[m.Prefix], err = r.server.Prove(ctx, r.roots, m); err != nil {
 			return fmt.Errorf("whether %s is shared with the server: %w", m.Prefix, err)

@@ -196,7 +196,7 @@ func (s *Slot) shared(next *Execution) map[string]*input {
 			continue
 		}
 		for _, i := range s.staged {
-			if i.Ref == wanted.Ref && i.pfn == wanted.pfn && i.path == path && s.untouched(i) {
+			if i.Ref == wanted.Ref && (i.replica || i.pfn == wanted.pfn) && i.path == path && s.untouched(i) {
 				kept[path] = i
 			}
 		}

@@ -46,7 +46,6 @@ type input struct {
 	ticket     []byte     // to read it through the server
 	access     wire.Access
 	url        string // by which the command reads it; empty: by path, or not located yet
-	inPlace    bool   // path is a link to where it is stored
 	ahead      bool   // nobody needs it yet
 	unstreamed error  // why it is staged in, although it was to be streamed
 	path       string // in the sandbox, relative
@@ -54,13 +53,20 @@ type input struct {
 	source     *wire.Source
 	wait       *wait       // while an attempt waits for it
 	cached     *cache.File // nil if it is read past the cache
-	hit        bool        // it was in a cache of this host
-	remote     bool        // it came from a cache of another host
-	linked     bool        // it is a link to where it is stored, past the cache
+	origin                 // where it comes from
 	before     fs.FileInfo // as the command finds it; nil for a folder
 	placed     fs.FileInfo // as it was linked just now, until it is checked; nil: it is looked at then
 	unpacked   *unpacked   // of a folder: what the pilot has of it
 	tree       *folderTree // of a folder: as the command finds it
+}
+
+// origin is where an input comes from.
+type origin struct {
+	replica bool // pfn is what the catalogue of the site says: the state is that of another file than the run took up
+	hit     bool // it was in a cache of this host
+	remote  bool // it came from a cache of another host
+	linked  bool // it is a link to where it is stored, past the cache
+	inPlace bool // path is a link to where it is stored, for a command that reads it there
 }
 
 // NewInputs returns the inputs of an attempt; nothing has happened to them yet.
@@ -116,6 +122,7 @@ func (in *Inputs) add(i *input) (err error) {
 	if i.path, err = in.attempt.PathOf(i.LFN); err != nil {
 		return err
 	}
+	in.ar.atSite(in.attempt.Ctx, i)
 	target := filepath.Join(in.attempt.Slot.Folder, i.path)
 	if above := filepath.Dir(i.path); above != in.above {
 		if err := MakeParents(in.attempt.Slot.Folder, i.path); err != nil {
@@ -307,7 +314,7 @@ func (ar *Area) linkOutside(i *input, target string) (made bool, err error) {
 		return true, err
 	case !info.Mode().IsRegular():
 		return false, os.Remove(target)
-	case storage.TellsState(i.Tag) && storage.TagOf(i.pfn, storage.InfoOf(info)) != i.Tag:
+	case storage.TellsState(i.state()) && storage.TagOf(i.pfn, storage.InfoOf(info)) != i.state():
 		return true, errors.Join(&changedError{ar.Roots.Shown(i.pfn)}, os.Remove(target))
 	}
 	i.Size, i.placed = info.Size(), info
@@ -389,12 +396,12 @@ func (ar *Area) getBy(
 	if i.madeByJob() {
 		return size, ar.lostIf(i, size, err, path)
 	}
-	if _, grown := errors.AsType[*storage.MoreError](err); err != nil && !grown || !storage.TellsState(i.Tag) {
+	if _, grown := errors.AsType[*storage.MoreError](err); err != nil && !grown || !storage.TellsState(i.state()) {
 		return size, err
 	}
 	now, failed := ar.Storage.Stat(ctx, i.pfn)
 	err = errors.Join(err, failed)
-	if failed == nil && storage.TagOf(i.pfn, now) != i.Tag {
+	if failed == nil && storage.TagOf(i.pfn, now) != i.state() {
 		err = &changedError{ar.Roots.Shown(i.pfn)}
 	}
 	if err != nil {
@@ -421,7 +428,7 @@ func (ar *Area) lostIf(i *input, size int64, err error, path string) error {
 // intact reports whether nobody has written to a file in the sandbox since its job
 // was made. Where this node sees another time than the server, only the size tells.
 func (ar *Area) intact(i *input) bool {
-	if !storage.IsLocal(i.pfn) || storage.MayBe(i.Tag, i.before.Size(), i.before.ModTime()) {
+	if !storage.IsLocal(i.pfn) || storage.MayBe(i.state(), i.before.Size(), i.before.ModTime()) {
 		return true
 	}
 	return ar.Reach != nil && !ar.Reach.exact(i.pfn) && i.before.Size() == i.Size

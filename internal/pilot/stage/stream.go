@@ -118,8 +118,8 @@ func (ar *Area) sameStored(ctx context.Context, i *input) (changed, why error) {
 		return &lostError{ar.lost(i, "is not there")}, nil
 	case i.madeByJob() && err == nil && now.Size >= 0 && now.Size != i.Size:
 		return &lostError{ar.lost(i, i.wrongSize(now.Size).Error())}, nil
-	case !i.madeByJob() && storage.TellsState(i.Tag) &&
-		(isMissing(err) || err == nil && storage.TagOf(i.pfn, now) != i.Tag):
+	case !i.madeByJob() && storage.TellsState(i.state()) &&
+		(isMissing(err) || err == nil && storage.TagOf(i.pfn, now) != i.state()):
 		return &changedError{ar.Roots.Shown(i.pfn)}, nil
 	}
 	return nil, err

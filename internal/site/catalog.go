@@ -1,0 +1,58 @@
+package site
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"fairway/internal/catalog"
+)
+
+// DefaultRules is the protocol of a catalogue for files that a program opens.
+const DefaultRules = "direct"
+
+// MaxCatalog bounds the file of a site's catalogue, which each pilot is given.
+const MaxCatalog = 256 << 10
+
+// readCatalog reads the file of the site's catalogue, if it has one. The error says what is wrong with it.
+func (s *Site) readCatalog() error {
+	if s.Catalog == "" {
+		return nil
+	}
+	path := s.Catalog
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(s.File), path)
+	}
+	if err := s.takeCatalog(path); err != nil {
+		return fmt.Errorf("the catalogue of the site %s: %w", s.Name, err)
+	}
+	return nil
+}
+
+func (s *Site) takeCatalog(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no regular file", path)
+	case info.Size() > MaxCatalog:
+		return fmt.Errorf("%s has %d bytes, at most %d: keep the rules of this site alone", path, info.Size(), MaxCatalog)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	rules, err := catalog.Read(data, "", "")
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if known := rules.Protocols(); !slices.Contains(known, s.CatalogRules) {
+		return fmt.Errorf("%s has no rules for the protocol %q: name one of %s as `catalog_protocol`", path, s.CatalogRules,
+			strings.Join(known, ", "))
+	}
+	s.CatalogText = string(data)
+	return nil
+}
