@@ -38,7 +38,8 @@ class BatchingTest(unittest.TestCase):
     def test_batches_of_joblib_grow_at_once_with_calls_that_take_no_time(self):
         self.assertEqual(following(1, 0), MAX_TOGETHER)
         self.assertEqual(following(MAX_TOGETHER, 1e-3), 2 * MAX_TOGETHER)
-        self.assertEqual(following(1, BATCH / 4), 4)
+        self.assertEqual(following(1, BATCH / 10), 2)
+        self.assertEqual(following(4, 2 * BATCH / 3), 6)
         self.assertEqual(following(8, BATCH), 8)
         self.assertEqual(following(8, 16 * BATCH), 1)
         self.assertEqual(following(1, 100), 1)

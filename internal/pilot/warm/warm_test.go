@@ -162,6 +162,17 @@ func TestJobsAreAsInANewInterpreter(t *testing.T) {
 	}
 }
 
+// What a module imports when it is asked for is imported by no job that does not ask.
+func TestJobsImportNothingUnasked(t *testing.T) {
+	f := newFixture(t)
+	own := f.program("import types\nclass Lazy(types.ModuleType):\n def __getattr__(self, name):\n" +
+		"  print('asked for', name)\n  raise AttributeError(name)\n" +
+		"sys.modules['numpy'] = Lazy('numpy')\nworker.serve(lambda argv: print('made'))\n")
+	if code, printed, err := f.run(own, []string{"python3"}); err != nil || code != 0 || printed != "made\n" {
+		t.Errorf("code %d, printed %q, %v", code, printed, err)
+	}
+}
+
 // A job of R prints what Rscript prints by itself, and ends as it ends; only where R finds its program and how
 // long it has run may differ.
 func TestJobsOfRAreAsByRscript(t *testing.T) {

@@ -145,8 +145,8 @@ def _become(descriptors, libc, main, known):
         _environment.pop(b"", None)
         _take_variables(main in _interpreters[1:])
         sys.orig_argv = list(argv)
-        if "numpy" in sys.modules:
-            sys.modules["numpy"].random.seed()
+        if "numpy.random" in sys.modules:  # which numpy imports when it is asked for
+            sys.modules["numpy.random"].seed()
         if "tempfile" in sys.modules:
             sys.modules["tempfile"].tempdir = None
         if main in _interpreters:

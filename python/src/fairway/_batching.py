@@ -8,7 +8,7 @@ TOGETHER = 0.05  # seconds that short calls of one job should take
 WORTH = 0.01  # seconds that they should take at least, if there are as many
 UNTIL = 0.2  # seconds of a job of several calls after which it begins no further one
 MAX_TOGETHER = 100  # calls of such a job
-BATCH = 0.2  # seconds that a batch of joblib should take
+BATCH = 0.5  # seconds that a batch of joblib should take
 HOLD = 2.0  # seconds for which calls wait to learn how long the first of their kind take
 GATHER = 0.25  # seconds for which short calls wait for others
 
@@ -63,10 +63,11 @@ class Batching:
 def following(size: int, seconds: float) -> int:
     """How many calls the batch of joblib after one has: it takes BATCH seconds if they are alike.
 
-    It has at most twice as many, or MAX_TOGETHER if that is more, since those to come may take longer.
+    It has at most twice as many, since those to come may take longer, or MAX_TOGETHER of TOGETHER in all.
 
     Args:
         size: calls of the batch.
         seconds: that they took.
     """
-    return max(1, min(int(BATCH * size / max(seconds, 1e-6)), max(2 * size, MAX_TOGETHER)))
+    rate = size / max(seconds, 1e-6)
+    return max(1, min(int(BATCH * rate), max(2 * size, min(int(TOGETHER * rate), MAX_TOGETHER))))
