@@ -45,18 +45,30 @@ func (ar *Area) atSite(ctx context.Context, i *input) {
 			return
 		}
 	}
+	i.home, i.pfn = i.pfn, pfn
 	info, err := ar.Storage.Stat(ctx, pfn)
-	if err != nil || i.Size > 0 && info.Size >= 0 && info.Size != i.Size {
-		ar.Log.Warn("the catalogue of the site leads to no such file; it is read from where the run found it",
-			"lfn", i.LFN, "pfn", ar.Roots.Shown(pfn), "size", info.Size, "expected", i.Size, "error", err)
-		return
+	if err == nil && i.Size > 0 && info.Size >= 0 && info.Size != i.Size {
+		err = i.wrongSize(info.Size)
 	}
-	i.pfn, i.replica = pfn, true
+	if err != nil {
+		ar.leaveReplica(i, err)
+	}
+}
+
+// leaveReplica has an input read from where the run found it. It reports false for one that already is.
+func (ar *Area) leaveReplica(i *input, why error) bool {
+	if i.home == "" {
+		return false
+	}
+	ar.Log.Warn("what the catalogue of the site leads to is not read", "lfn", i.LFN, "pfn", ar.Roots.Shown(i.pfn),
+		"reason", why)
+	i.pfn, i.home = i.home, ""
+	return true
 }
 
 // state is the tag that tells the state of the stored file, and 0 for a replica.
 func (i *input) state() uint64 {
-	if i.replica {
+	if i.home != "" {
 		return 0
 	}
 	return i.Tag

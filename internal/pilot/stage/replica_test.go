@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/internal/catalog"
+	"fairway/internal/logical"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/internal/wire"
@@ -28,14 +29,16 @@ func TestTheCatalogueOfTheSiteLeadsToItsFiles(t *testing.T) {
 	for _, c := range []struct {
 		name, lfn, replica, want string
 		version                  uint32
-		cached                   bool
+		cached, known            bool
 	}{
-		{"replica", "store/a", "HERE", "HERE", 0, false},
-		{"replica through a cache", "store/a", "HERE", "HERE", 0, true},
-		{"another size", "store/b", "HERE, but longer", "home", 0, false},
-		{"missing", "store/c", "", "home", 0, false},
-		{"no rule", "raw/d", "HERE", "home", 0, false},
-		{"made by a job", "store/e", "HERE", "home", 1, false},
+		{"replica", "store/a", "HERE", "HERE", 0, false, false},
+		{"replica through a cache", "store/a", "HERE", "HERE", 0, true, false},
+		{"another size", "store/b", "HERE, but longer", "home", 0, false, false},
+		{"missing", "store/c", "", "home", 0, false, false},
+		{"no rule", "raw/d", "HERE", "home", 0, false, false},
+		{"other bytes", "store/f", "HERE", "home", 0, false, true},
+		{"other bytes through a cache", "store/f", "HERE", "home", 0, true, true},
+		{"made by a job", "store/e", "HERE", "home", 1, false, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ar := linkingArea(t)
@@ -60,6 +63,15 @@ func TestTheCatalogueOfTheSiteLeadsToItsFiles(t *testing.T) {
 			if c.version > 0 {
 				tag, sum = 1<<32+7, adler32.Checksum([]byte("home"))
 			}
+			var contents []byte
+			if c.known {
+				of, err := storage.ContentsOf(t.Context(), path, 4)
+				if err != nil {
+					t.Fatal(err)
+				}
+				k := logical.Known(c.lfn, of)
+				contents = k[:]
+			}
 			a := &Execution{
 				Ctx: t.Context(), Result: &wire.Result{Usage: &wire.Usage{}}, Slot: &Slot{Folder: t.TempDir()},
 				Assignment: &wire.Assignment{},
@@ -67,6 +79,7 @@ func TestTheCatalogueOfTheSiteLeadsToItsFiles(t *testing.T) {
 			in := NewInputs(ar, a)
 			if err := in.add(newInput(&wire.InputFile{
 				File: &wire.FileRef{Lfn: c.lfn, Version: c.version, Tag: tag}, Pfn: "file:" + path, Size: 4, Adler32: sum,
+				Known: contents,
 			})); err != nil {
 				t.Fatal(err)
 			}

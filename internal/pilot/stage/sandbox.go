@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -196,7 +197,7 @@ func (s *Slot) shared(next *Execution) map[string]*input {
 			continue
 		}
 		for _, i := range s.staged {
-			if i.Ref == wanted.Ref && (i.replica || i.pfn == wanted.pfn) && i.path == path && s.untouched(i) {
+			if i.Ref == wanted.Ref && cmp.Or(i.home, i.pfn) == wanted.pfn && i.path == path && s.untouched(i) {
 				kept[path] = i
 			}
 		}

@@ -62,11 +62,11 @@ type input struct {
 
 // origin is where an input comes from.
 type origin struct {
-	replica bool // pfn is what the catalogue of the site says: the state is that of another file than the run took up
-	hit     bool // it was in a cache of this host
-	remote  bool // it came from a cache of another host
-	linked  bool // it is a link to where it is stored, past the cache
-	inPlace bool // path is a link to where it is stored, for a command that reads it there
+	home    string // of a replica, whose pfn is what the catalogue of the site says: where the run found it
+	hit     bool   // it was in a cache of this host
+	remote  bool   // it came from a cache of another host
+	linked  bool   // it is a link to where it is stored, past the cache
+	inPlace bool   // path is a link to where it is stored, for a command that reads it there
 }
 
 // NewInputs returns the inputs of an attempt; nothing has happened to them yet.
@@ -191,6 +191,7 @@ func (in *Inputs) placeAnew(i *input, target string, why error) (err error) {
 		in.ar.Cache.Drop(i.Ref)
 		in.giveUpCached(i)
 	}
+	in.ar.leaveReplica(i, why)
 	if err := os.Remove(target); err != nil {
 		return err
 	}
@@ -361,8 +362,17 @@ func (ar *Area) getSummed(ctx context.Context, i *input, path string) (size int6
 }
 
 // get reads a file from the storage element, and makes sure that it is the one
-// that the TaskQueue has chosen: one that existed before may change at any time.
+// that the TaskQueue has chosen: one that existed before may change at any time. What the site
+// has instead is left for that if it cannot be read, or is another one.
 func (ar *Area) get(ctx context.Context, i *input, path string) (int64, error) {
+	size, err := ar.getChosen(ctx, i, path)
+	if err != nil && ctx.Err() == nil && ar.leaveReplica(i, err) {
+		size, err = ar.getChosen(ctx, i, path)
+	}
+	return size, err
+}
+
+func (ar *Area) getChosen(ctx context.Context, i *input, path string) (int64, error) {
 	size, err := ar.getBy(ctx, i, path, func(ctx context.Context) (int64, error) {
 		if i.known != (known{}) && ar.here(ctx, i) == nil {
 			return ar.copyApart(ctx, i.pfn, path)
