@@ -36,6 +36,42 @@ class FairwayChunks(Fairway):
         return self.executor.map(f, xs, chunksize=50)
 
 
+class Joblib:
+    """Parallel by a backend of joblib."""
+
+    def __init__(self, slots, backend="loky"):
+        import joblib
+
+        self.joblib, self.slots, self.backend = joblib, slots, backend
+
+    def map(self, f, xs):
+        with self.joblib.parallel_config(backend=self.backend, n_jobs=self.slots):
+            return self.joblib.Parallel()(self.joblib.delayed(f)(x) for x in xs)
+
+    def shutdown(self):
+        pass
+
+
+class FairwayJoblib(Joblib):
+    def __init__(self, slots):
+        import fairway.joblib
+
+        fairway.joblib.register()
+        super().__init__(slots, "fairway")
+
+
+def search(self, _, xs):
+    """The fits of a GridSearchCV, one for each of xs."""
+    from sklearn.datasets import load_digits
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.svm import SVC
+
+    values = [10 ** (k / 8) for k in range(max(1, len(xs) // 5))]
+    with self.joblib.parallel_config(backend=self.backend, n_jobs=self.slots):
+        GridSearchCV(SVC(), {"C": values}, cv=5).fit(*load_digits(return_X_y=True))
+    return xs
+
+
 class Dask:
     def __init__(self, slots):
         from distributed import Client
@@ -89,7 +125,9 @@ class Ray:
 if __name__ == "__main__":
     kind = {
         "fairway": Fairway, "fairway chunks": FairwayChunks, "ProcessPoolExecutor": pool, "dask": Dask, "parsl": Parsl,
-        "ray": Ray,
+        "ray": Ray, "joblib": FairwayJoblib, "loky": Joblib,
+        "GridSearchCV": type("Search", (FairwayJoblib,), {"map": search}),
+        "GridSearchCV loky": type("Search", (Joblib,), {"map": search}),
     }[sys.argv[1]]
     calls = int(sys.argv[3])
     executor = kind(int(sys.argv[2]))

@@ -2,7 +2,8 @@
 // nothing a second, on two slots:
 //
 //   - python: a function by fairway.Executor, concurrent.futures.ProcessPoolExecutor, Dask, Parsl's
-//     HighThroughputExecutor and Ray;
+//     HighThroughputExecutor and Ray, and by joblib with Fairway and with loky, also as the fits of a
+//     GridSearchCV;
 //   - snakemake: a Snakefile with the plugin for Fairway, its local executor and cluster-generic;
 //   - nextflow: a process with its executor for HyperQueue, which finds Fairway under the name hq,
 //     and with its local executor.

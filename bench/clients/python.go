@@ -14,14 +14,22 @@ func (b *bench) functions(calls int) (all []*subject) {
 		{"fairway", "cloudpickle", "cloudpickle"},
 		{"fairway chunks", "cloudpickle", "cloudpickle"}, // map(chunksize=50)
 		{"ProcessPoolExecutor", "concurrent.futures", ""},
+		{"joblib", "joblib", "cloudpickle joblib"},
+		{"loky", "joblib", "joblib"},
+		{"GridSearchCV", "sklearn", "cloudpickle scikit-learn"},
+		{"GridSearchCV loky", "sklearn", "scikit-learn"},
 		{"dask", "distributed", "dask[distributed]"},
 		{"parsl", "parsl", "parsl"},
 		{"ray", "ray", "ray"},
 	} {
+		tasks := calls
+		if way.module == "sklearn" { // a fit takes some 50 ms
+			tasks = max(5, calls/10)
+		}
 		all = append(all, &subject{
-			name: "python " + way.name, tasks: calls,
+			name: "python " + way.name, tasks: tasks,
 			run: func(ctx context.Context, calls int) (float64, error) {
-				if err := b.install(ctx, way.module, way.pip); err != nil {
+				if err := b.install(ctx, way.module, strings.Fields(way.pip)...); err != nil {
 					return 0, err
 				}
 				out, err := b.run(ctx, b.folder, b.python, filepath.Join(b.root, "bench/clients/functions.py"), way.name,
