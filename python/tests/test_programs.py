@@ -4,6 +4,7 @@ import asyncio
 import concurrent.futures
 import multiprocessing
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -139,6 +140,14 @@ class ProgramsTest(unittest.TestCase):
                     with self.assertRaises(fairway.FairwayError) as caught:
                         pool.submit(show, executor.client, "nowhere").result()
                     self.assertEqual(caught.exception.code, "not_found")
+
+    def test_executors_and_futures_go_to_no_call(self):
+        with fairway.Executor(1) as executor:
+            first = executor.submit(calls.square, 1)
+            for what, says in ((executor, "an executor is that of"), (first, "a future is that of its process")):
+                self.assertRaisesRegex(TypeError, says, executor.submit(calls.square, what).result)
+                self.assertRaisesRegex(TypeError, says, pickle.dumps, what)
+            self.assertEqual(executor.options(retries=1).submit(calls.square, 2).result(), 4)
 
     def test_threads_share_connections(self):
         with fairway.Executor(1) as executor:

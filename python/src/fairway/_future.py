@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import os
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
@@ -36,6 +36,9 @@ class Future(concurrent.futures.Future[T]):
         self._queue = queue
         self._name = name  # of its call
         self._process = os.getpid()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(f"a future is that of its process, {self._process}: send what its result() returns")
 
     def cancel(self) -> bool:
         """End the call, also one that runs. It returns False only where it has ended before."""

@@ -115,6 +115,10 @@ class Queue:
         self._sender = threading.Thread(target=self._send, name="fairway-submit", daemon=True)
         self._sender.start()
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        raise TypeError(f"an executor is that of its process, {self.process}, and goes to no other one, nor to a call: "
+                        "make one there")
+
     # What executors use.
 
     def submit(self, calls: Sequence[_calls.Call], options: Options, unpack: _Unpack) -> Future[Any]:
