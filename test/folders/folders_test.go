@@ -346,4 +346,8 @@ func TestHostsKnowAFolderByOtherNumbers(t *testing.T) {
 		}
 	}
 	same("after it was copied", filepath.Join(second, "work"))
+	do(t, filepath.Join(second, "work"), "clean")
+	if _, err := os.Lstat(filepath.Join(real, "work/.fairway")); err == nil {
+		t.Error("the folder of the state is left, since its lock was open when it was removed")
+	}
 }

@@ -1,6 +1,7 @@
 package folder
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,10 +10,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"fairway/internal/beneath"
 	"fairway/internal/disk"
 	"fairway/internal/storage"
+	"fairway/lib/sched"
 )
 
 // Cleaned says what Clean has removed, and what it has left.
@@ -64,14 +69,41 @@ func Clean(workflow string, results func(Layout, *Cleaned) error) (*Cleaned, err
 			"remove it yourself")
 		return c, nil
 	}
-	return c, c.state(l.State)
+	if err := c.state(l.State); err != nil || c.leavesIn(l.State) {
+		return c, err
+	}
+	if err := errors.Join(lock.Release(), removeEmptied(l.State)); err != nil {
+		return c, err
+	}
+	c.Removed = append(c.Removed, l.State)
+	return c, nil
+}
+
+// emptiedTries is how often the emptied folder of a state is removed, with emptiedPause between.
+const (
+	emptiedTries = 40
+	emptiedPause = 50 * time.Millisecond
+)
+
+// removeEmptied removes a folder from which all was removed. File systems such as NFS and FUSE keep the lock in
+// it, which was open then, for a moment after that was closed.
+func removeEmptied(state string) error {
+	for tries := 1; ; tries++ {
+		err := IgnoreMissing(os.Remove(state))
+		if tries == emptiedTries || !errors.Is(err, unix.ENOTEMPTY) {
+			return err
+		}
+		if err := sched.Default().WaitUntil(context.Background(), time.Now().Add(emptiedPause)); err != nil {
+			return err
+		}
+	}
 }
 
 // storeFiles are those that SQLite makes.
 var storeFiles = []string{StoreFile, StoreFile + "-wal", StoreFile + "-shm", StoreFile + "-journal"}
 
-// state removes what is in the folder of a state by the names that Fairway gives,
-// and the folder if nothing else is in it.
+// state removes what is in the folder of a state by the names that Fairway gives, its lock last if nothing else is
+// in it.
 func (c *Cleaned) state(state string) error {
 	folder, err := beneath.Open(state)
 	if err != nil {
@@ -121,10 +153,6 @@ func (c *Cleaned) state(state string) error {
 			return err
 		}
 	}
-	if err := os.Remove(state); err != nil {
-		return err
-	}
-	c.Removed = append(c.Removed, state)
 	return nil
 }
 
