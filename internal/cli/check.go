@@ -192,7 +192,7 @@ func inspect(
 		found.survey()
 		all = append(all, found)
 		checked.Inputs = append(checked.Inputs, checkedInput{
-			Name: input.Name, Files: found.files + len(input.Sizes), Watched: comesLater(input),
+			Name: input.Name, Files: found.files + len(input.Sizes), Watched: input.IsOpen(),
 			Left: append([]string{}, found.left...),
 		})
 		for _, p := range found.problems {
@@ -225,7 +225,7 @@ func refusedJobs(workflow *flow.Workflow, file string, found []surveyed) error {
 		if _, err := f.Step(now, flow.Arrived{Input: in.Name, Files: found[i].arrived}); err != nil {
 			return &failure{code: exitBadFile, err: err}
 		}
-		if comesLater(in) || slices.ContainsFunc(in.Globs, flow.IsURL) {
+		if in.IsOpen() || slices.ContainsFunc(in.Globs, flow.IsURL) {
 			continue
 		}
 		if _, err := f.Step(now, flow.Closed{Input: in.Name}); err != nil {
@@ -241,8 +241,6 @@ func refusedJobs(workflow *flow.Workflow, file string, found []surveyed) error {
 	}
 	return nil
 }
-
-func comesLater(input *flow.DeclaredInput) bool { return input.IsOpen() }
 
 // surveyed is what an input has on this machine now. No file is read.
 type surveyed struct {

@@ -93,7 +93,7 @@ func (c *console) completeInputs(
 ) (words []string, _ cobra.ShellCompDirective) {
 	if workflow := c.workflowMeant(nil); workflow != nil && len(arguments) == 0 {
 		for _, input := range workflow.Inputs {
-			if comesLater(input) {
+			if input.IsOpen() {
 				words = append(words, input.Name)
 			}
 		}

@@ -22,14 +22,14 @@ type progress interface {
 }
 
 // newProgress chooses bars for a terminal, lines for a log, nothing for JSON.
-func (c *console) newProgress() progress {
-	switch _, _, terminal := terminalSize(c.err); {
-	case c.json:
-		return silent{out: c.err}
+func newProgress(out io.Writer, json bool) progress {
+	switch _, _, terminal := terminalSize(out); {
+	case json:
+		return silent{out: out}
 	case terminal:
-		return &bars{out: raw(c.err), style: styleOf(c.err), size: func() (int, int, bool) { return terminalSize(c.err) }}
+		return &bars{out: raw(out), style: styleOf(out), size: func() (int, int, bool) { return terminalSize(out) }}
 	default:
-		return &lines{out: c.err, now: time.Now}
+		return &lines{out: out, now: time.Now}
 	}
 }
 

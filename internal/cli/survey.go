@@ -82,7 +82,7 @@ func (s *surveyed) match(glob, pattern string) {
 			s.misfit(unfit, instead+", or write a pattern that leaves it out")
 		}
 	}
-	if !matched && !comesLater(s.input) && !s.input.MayBeEmpty {
+	if !matched && !s.input.IsOpen() && !s.input.MayBeEmpty {
 		why := feed.NothingMatches(s.folder, glob, displayPath(inFolder(s.folder, pattern)))
 		says, instead, _ := strings.Cut(why.Error(), "; ")
 		s.add(cmp.Or(instead, "name files that are there, or watch the folder if they come later"), "%s", says)

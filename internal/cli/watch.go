@@ -24,7 +24,7 @@ func (c *console) watch(ctx context.Context, client wire.WorkflowClient) (*wire.
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	reports, failed := streamProgress(ctx, client)
-	display := c.newProgress()
+	display := newProgress(c.err, c.json)
 	c.onScreen(func() { c.display = display })
 	defer c.onScreen(func() {
 		display.end()
