@@ -14,10 +14,10 @@ TEST_PACKAGES    := python3 gcc libc6-dev spin iproute2 nftables curl wget opens
 VERSITYGW_VERSION := v1.8.0
 S5CMD_VERSION     := v2.3.0
 
-VERSION := $(shell sed -n 's/^const Release = "\(.*\)"/\1/p' internal/cli/version.go)
-STAMP    = -X fairway/internal/cli.version=$(VERSION)$(if $(RELEASE),,-dev) \
-	-X fairway/internal/cli.commit=$(shell git rev-parse HEAD 2>/dev/null) \
-	-X fairway/internal/cli.date=$(shell git log -1 --format=%cI 2>/dev/null)
+VERSION := $(shell sed -n 's/^const Release = "\(.*\)"/\1/p' internal/cli/console/version.go)
+STAMP    = -X fairway/internal/cli/console.version=$(VERSION)$(if $(RELEASE),,-dev) \
+	-X fairway/internal/cli/console.commit=$(shell git rev-parse HEAD 2>/dev/null) \
+	-X fairway/internal/cli/console.date=$(shell git log -1 --format=%cI 2>/dev/null)
 
 # Nobody debugs what is built to be tested and vetted; without debugging information it is compiled
 # in a tenth less time.

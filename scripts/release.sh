@@ -11,7 +11,7 @@ out=$1
 mkdir -p "$out"
 out=$(cd "$out" && pwd)
 root=$PWD
-version=$(sed -n 's/^const Release = "\(.*\)"/\1/p' internal/cli/version.go)
+version=$(sed -n 's/^const Release = "\(.*\)"/\1/p' internal/cli/console/version.go)
 commit=$(git rev-parse HEAD)
 SOURCE_DATE_EPOCH=$(git log -1 --format=%ct)
 DATE=$(date -u -d "@$SOURCE_DATE_EPOCH" +%Y-%m-%dT%H:%M:%SZ)
@@ -39,7 +39,7 @@ wheel() { FAIRWAY_LICENSES=$stage/licenses scripts/wheel.sh "$out" "$root/bin/wh
 for arch in amd64 arm64; do
 	mkdir "$stage/$arch"
 	GOOS=linux GOARCH=$arch go build -trimpath -buildvcs=false -o "$stage/$arch/fairway" -ldflags "-s -w -buildid= \
-		-X fairway/internal/cli.version=$version -X fairway/internal/cli.commit=$commit -X fairway/internal/cli.date=$DATE" \
+		-X fairway/internal/cli/console.version=$version -X fairway/internal/cli/console.commit=$commit -X fairway/internal/cli/console.date=$DATE" \
 		./cmd/fairway
 done
 bin/cyclonedx-gomod bin -json -licenses -noserial -std -version "v$version" -output "$work/sbom.json" \

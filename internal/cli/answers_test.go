@@ -13,6 +13,10 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/look"
+	"fairway/internal/cli/service"
+	"fairway/internal/cli/simulate"
 	"fairway/internal/recording"
 	"fairway/internal/wire"
 )
@@ -22,20 +26,20 @@ var answers = map[string][]any{
 	"audit":        {&wire.ListAuditResponse{}},
 	"cache":        {&wire.ListCachesResponse{}},
 	"cancel":       {&wire.ChangedJobs{}},
-	"catalog lfn":  {translatedNames{}},
-	"catalog pfn":  {translatedNames{}},
+	"catalog lfn":  {look.TranslatedNames{}},
+	"catalog pfn":  {look.TranslatedNames{}},
 	"check":        {checkedObject{}, checkedSites{}},
 	"clean":        {cleanedObject{}},
 	"close":        {&wire.CloseInputResponse{}},
 	"exec":         {calledJobs{}},
-	"explain":      {&wire.ExplainResponse{}, explainedStep{}},
+	"explain":      {&wire.ExplainResponse{}, look.ExplainedStep{}},
 	"files":        {&wire.ListFilesResponse{}},
-	"get":          {fetched{}, fetchedObject{}},
-	"graph":        {graphObject{}},
+	"get":          {look.Fetched{}, look.FetchedObject{}},
+	"graph":        {look.GraphObject{}},
 	"init":         {initialised{}},
 	"jobs":         {&wire.ListJobsResponse{}},
 	"login":        {&wire.LoginResponse{}},
-	"logs":         {logsObject{}, pilotLogObject{}},
+	"logs":         {look.LogsObject{}, look.PilotLogObject{}},
 	"map":          {calledJobs{}},
 	"open":         {&wire.ProgressReport{}, &wire.SubmitWorkflowResponse{}, detachedProcess{}},
 	"pilots":       {&wire.ListPilotsResponse{}},
@@ -46,9 +50,9 @@ var answers = map[string][]any{
 	"runs":         {&wire.ListRunsResponse{}},
 	"shares":       {&wire.ListSharesResponse{}},
 	"show":         {&wire.JobDetail{}},
-	"sim compare":  {comparedRows{}},
-	"sim faults":   {facedFaults{}},
-	"sim paper":    {paperClaims{}},
+	"sim compare":  {simulate.ComparedRows{}},
+	"sim faults":   {simulate.FacedFaults{}},
+	"sim paper":    {simulate.PaperClaims{}},
 	"sim replay":   {recording.Replayed{}},
 	"site add":     {sitesObject{}},
 	"site list":    {sitesObject{}},
@@ -59,12 +63,12 @@ var answers = map[string][]any{
 	"submit":       {&wire.SubmitWorkflowResponse{}, &wire.ProgressReport{}},
 	"token create": {&wire.CreateTokenResponse{}},
 	"token list":   {&wire.ListTokensResponse{}},
-	"token revoke": {revokedObject{}},
-	"version":      {versionObject{}},
+	"token revoke": {service.RevokedObject{}},
+	"version":      {console.VersionObject{}},
 	"watch":        {&wire.ProgressReport{}},
-	"what-if":      {whatIfAnswer{}},
+	"what-if":      {look.WhatIfAnswer{}},
 	"whoami":       {&wire.WhoAmIResponse{}},
-	"why":          {whyAnswer{}},
+	"why":          {look.WhyAnswer{}},
 }
 
 // textOnly are commands that print what they are asked for, or nothing, and no object.
@@ -149,7 +153,7 @@ func leaves(root *cobra.Command) (names []string) {
 
 // The keys of all answers stand in a document, and are what is printed.
 func TestKeysOfAnswersAreTold(t *testing.T) {
-	names := leaves(new(console).root())
+	names := leaves(allCommands(new(console.Console)))
 	for _, name := range names {
 		if _, ok := answers[name]; !ok && !slices.Contains(textOnly, name) {
 			t.Errorf("the answer of %s stands nowhere: add its type to answers", name)
@@ -160,7 +164,7 @@ func TestKeysOfAnswersAreTold(t *testing.T) {
 			t.Errorf("there is no command %s", name)
 		}
 	}
-	t.Setenv(serverVariable, "")
+	t.Setenv(console.ServerVariable, "")
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	finished := flagFolder(t)
 	for _, call := range []string{

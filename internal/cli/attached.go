@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/beneath"
+	"fairway/internal/cli/console"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
 	"fairway/lib/sched"
@@ -57,7 +58,7 @@ func attachFlags(command *cobra.Command, o *runOptions) {
 }
 
 // runAttached is run for a run that may end with its program, or whose folder goes with it.
-func (c *console) runAttached(ctx context.Context, o *runOptions) (err error) {
+func (c *commands) runAttached(ctx context.Context, o *runOptions) (err error) {
 	if o.temporary {
 		if err := refuseFull(o.folder); err != nil {
 			return err
@@ -71,7 +72,7 @@ func (c *console) runAttached(ctx context.Context, o *runOptions) (err error) {
 	err = c.run(ctx, o)
 	select {
 	case <-o.program:
-		return quietly(exitHungUp)
+		return console.Quietly(console.ExitHungUp)
 	default:
 		return err
 	}
@@ -95,8 +96,9 @@ func (o *runOptions) abandonWith(s *server.Server) (stop func()) {
 func refuseFull(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if err == nil && len(entries) > 0 {
-		return fail(exitUsage, "name a new folder with --dir, or leave --temporary out", "--temporary removes the folder of "+
-			"the run at its end, and there is something in %s already", folderText(folder))
+		return console.Fail(console.ExitUsage, "name a new folder with --dir, or leave --temporary out",
+			"--temporary removes the folder of "+
+				"the run at its end, and there is something in %s already", console.FolderText(folder))
 	}
 	return err
 }

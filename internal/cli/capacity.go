@@ -15,8 +15,11 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/screen"
 	"fairway/internal/flow"
 	"fairway/internal/pilot/gpu"
+	"fairway/internal/provision"
 	"fairway/internal/quantity"
 	"fairway/internal/taskqueue"
 )
@@ -62,7 +65,7 @@ func capacityFor(ctx context.Context, workflow *flow.Workflow, o *runOptions) (*
 	}
 	if c.pilots == 0 {
 		needs := func(d flow.Demand) taskqueue.Resources { return d.Needs }
-		c.pilots = taskqueue.PilotsFor(whole, each(append(workflow.Demands(), o.demands...), needs))
+		c.pilots = taskqueue.PilotsFor(whole, console.Each(append(workflow.Demands(), o.demands...), needs))
 	}
 	c.each = whole.Share(c.pilots)
 	return c, nil
@@ -80,7 +83,7 @@ func gpusFor(ctx context.Context, workflow *flow.Workflow, o *runOptions) ([]gpu
 }
 
 func wholeMachine(o *runOptions) (taskqueue.Resources, error) {
-	memory, err := memoryOfMachine()
+	memory, err := provision.MemoryOfMachine()
 	if err != nil {
 		return taskqueue.Resources{}, err
 	}
@@ -100,12 +103,12 @@ func wholeMachine(o *runOptions) (taskqueue.Resources, error) {
 // folder may be on a disk of its own.
 func diskOfSandboxes(folder string) (int64, error) {
 	var disk unix.Statfs_t
-	err := unix.Statfs(filepath.Join(folder, stateFolder, "sandbox"), &disk)
+	err := unix.Statfs(filepath.Join(folder, console.StateFolder, "sandbox"), &disk)
 	if errors.Is(err, unix.ENOENT) {
 		err = unix.Statfs(folder, &disk)
 	}
 	if err != nil {
-		return 0, fmt.Errorf("free space in %s: %w", displayPath(folder), err)
+		return 0, fmt.Errorf("free space in %s: %w", screen.DisplayPath(folder), err)
 	}
 	return int64(disk.Bavail) * disk.Bsize, nil
 }
@@ -117,17 +120,10 @@ func counts(settings []string) (map[string]int64, error) {
 		name, text, _ := strings.Cut(setting, "=")
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil || n < 0 || name == "" {
-			return nil, fail(exitUsage, "write --has name=number, such as --has gpu=1", "--has %s gives no number", setting)
+			return nil, console.Fail(console.ExitUsage, "write --has name=number, such as --has gpu=1",
+				"--has %s gives no number", setting)
 		}
 		values[name] = n
 	}
 	return values, nil
-}
-
-func memoryOfMachine() (int64, error) {
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err != nil {
-		return 0, fmt.Errorf("memory of this machine: %w", err)
-	}
-	return int64(info.Totalram) * int64(info.Unit), nil
 }

@@ -9,12 +9,14 @@ import (
 	"github.com/spf13/cobra"
 	"google.golang.org/protobuf/proto"
 
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/screen"
 	"fairway/internal/server/listen"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 )
 
-func (c *console) cancelCommand() *cobra.Command {
+func (c *commands) cancelCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "cancel JOB...",
 		Short: "Cancel jobs",
@@ -22,10 +24,10 @@ func (c *console) cancelCommand() *cobra.Command {
 outputs are blocked until you retry the cancelled job, or cancel them too. If
 nothing runs now, the next run cancels the jobs.`,
 		Example:           "  fairway cancel align/p3 17",
-		Args:              someJobs,
-		ValidArgsFunction: c.completeJobs,
+		Args:              console.SomeJobs,
+		ValidArgsFunction: c.CompleteJobs,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+			return c.Ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				changed, err := client.Cancel(ctx, &wire.CancelRequest{Jobs: arguments})
 				return c.printChanged(changed, err, func(job *wire.JobSummary) string {
 					if job.State == "done" {
@@ -38,7 +40,7 @@ nothing runs now, the next run cancels the jobs.`,
 	}
 }
 
-func (c *console) retryCommand() *cobra.Command {
+func (c *commands) retryCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "retry [JOB...]",
 		Short: "Run failed or cancelled jobs again",
@@ -46,9 +48,9 @@ func (c *console) retryCommand() *cobra.Command {
 ones. A job that is done runs again if a stored file that it wrote is lost. If
 nothing runs now, the next run does it, which tries failed jobs in any case.`,
 		Example:           "  fairway retry              # all failed jobs\n  fairway retry align/p3",
-		ValidArgsFunction: c.completeJobs,
+		ValidArgsFunction: c.CompleteJobs,
 		RunE: func(command *cobra.Command, arguments []string) error {
-			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+			return c.Ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				changed, err := client.Retry(ctx, &wire.RetryRequest{Jobs: arguments})
 				return c.printChanged(changed, err, (*wire.JobSummary).GetState)
 			})
@@ -56,7 +58,7 @@ nothing runs now, the next run does it, which tries failed jobs in any case.`,
 	}
 }
 
-func (c *console) prioritizeCommand() *cobra.Command {
+func (c *commands) prioritizeCommand() *cobra.Command {
 	request := new(wire.PrioritizeRequest)
 	command := &cobra.Command{
 		Use:   "prioritize [JOB...] --priority N",
@@ -70,14 +72,15 @@ name keep it. If nothing runs now, the next run begins with it.`,
 		Example: "  fairway prioritize align/p3 17 --priority 5\n  fairway prioritize --run 7 --priority=-1",
 		Args: func(command *cobra.Command, _ []string) error {
 			if !command.Flags().Changed("priority") {
-				return fail(exitUsage, "higher jobs go first, and 0 is what jobs have that say nothing", "--priority is missing")
+				return console.Fail(console.ExitUsage, "higher jobs go first, and 0 is what jobs have that say nothing",
+					"--priority is missing")
 			}
 			return nil
 		},
-		ValidArgsFunction: c.completeJobs,
+		ValidArgsFunction: c.CompleteJobs,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			request.Jobs = arguments
-			return c.ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+			return c.Ask(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				changed, err := client.Prioritize(ctx, request)
 				return c.printChanged(changed, err, func(job *wire.JobSummary) string {
 					if job.State == "done" {
@@ -93,24 +96,24 @@ name keep it. If nothing runs now, the next run begins with it.`,
 }
 
 // printChanged tells how the jobs stand now.
-func (c *console) printChanged(changed *wire.ChangedJobs, err error, become func(*wire.JobSummary) string) error {
+func (c *commands) printChanged(changed *wire.ChangedJobs, err error, become func(*wire.JobSummary) string) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(changed, func() {
+	return c.Answer(changed, func() {
 		for _, job := range changed.Jobs {
-			fmt.Fprintf(c.out, "%s: %s\n", oneLine(job.Name), become(job))
+			fmt.Fprintf(c.Out, "%s: %s\n", screen.OneLine(job.Name), become(job))
 		}
 		for _, note := range changed.GetNotes() {
-			fmt.Fprintln(c.out, oneLine(note))
+			fmt.Fprintln(c.Out, screen.OneLine(note))
 		}
 		if len(changed.Jobs)+len(changed.Notes) == 0 {
-			fmt.Fprintln(c.out, "no job had to be changed")
+			fmt.Fprintln(c.Out, "no job had to be changed")
 		}
 	})
 }
 
-func (c *console) closeCommand() *cobra.Command {
+func (c *commands) closeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "close [INPUT]",
 		Short: "Say that a watched input gets no more files",
@@ -119,8 +122,8 @@ files, so that the last merges are made and the run can end. Without a name, clo
 takes all watched inputs, and an open run (fairway open) takes no more jobs. It
 needs a run that is under way.`,
 		Example:           "  fairway close runs\n  fairway close",
-		Args:              takes(0, 1, "INPUT"),
-		ValidArgsFunction: c.completeInputs,
+		Args:              console.Takes(0, 1, "INPUT"),
+		ValidArgsFunction: c.CompleteInputs,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			request := &wire.CloseInputRequest{}
 			text := "all inputs are closed: no more files and jobs come, and the run ends when its jobs have"
@@ -128,7 +131,7 @@ needs a run that is under way.`,
 				request.Input = arguments[0]
 				text = fmt.Sprintf("the input %s is closed", request.Input)
 			}
-			return c.askRunning(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+			return c.AskRunning(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
 				answer, err := client.CloseInput(ctx, request)
 				return c.printDone(answer, err, text)
 			})
@@ -136,7 +139,7 @@ needs a run that is under way.`,
 	}
 }
 
-func (c *console) stopCommand() *cobra.Command {
+func (c *commands) stopCommand() *cobra.Command {
 	var now, wait bool
 	command := &cobra.Command{
 		Use:   "stop",
@@ -151,17 +154,17 @@ ends, and its runs go on when it is started again.
 The command does not wait for the end, unless you give --wait.`,
 		Example: "  fairway stop\n  fairway stop --now\n  fairway stop --server /data/fairway --run 7\n" +
 			"  fairway stop --server /data/fairway --wait",
-		Args: noArgument,
+		Args: console.NoArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
-			if wait && c.number != 0 {
-				return fail(exitUsage, fmt.Sprintf("stop it, and `fairway watch %d`", c.number),
+			if wait && c.Number != 0 {
+				return console.Fail(console.ExitUsage, fmt.Sprintf("stop it, and `fairway watch %d`", c.Number),
 					"--wait is for a server, and for the run of a folder")
 			}
 			text := "the run ends when the running attempts have; `fairway stop --now` ends them too"
 			if now {
 				text = "the run is being ended"
 			}
-			if c.number == 0 && c.asksService() {
+			if c.Number == 0 && c.AsksService() {
 				text = "the server ends when the running attempts have; `fairway stop --now` ends them too; its runs go on when " +
 					"it is started again"
 				if now {
@@ -169,8 +172,8 @@ The command does not wait for the end, unless you give --wait.`,
 				}
 			}
 			asked, follows := false, false
-			err := c.askRunning(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
-				if connection, ok := client.(*listen.Connection); ok && connection.Standby && c.number == 0 {
+			err := c.AskRunning(command.Context(), func(ctx context.Context, client wire.WorkflowClient) error {
+				if connection, ok := client.(*listen.Connection); ok && connection.Standby && c.Number == 0 {
 					text = "the server ends, and one that stands by goes on; the last one ends when the running attempts have"
 					follows = true
 					if asked { // who answers now is another one, which goes on
@@ -182,9 +185,9 @@ The command does not wait for the end, unless you give --wait.`,
 				return c.printDone(answer, err, text)
 			})
 			switch {
-			case errors.Is(err, errNothingRuns) && asked:
+			case errors.Is(err, console.ErrNothingRuns) && asked:
 				return c.printDone(&wire.StopResponse{}, nil, "the run has ended")
-			case errors.Is(err, errNothingRuns):
+			case errors.Is(err, console.ErrNothingRuns):
 				return c.stopLeft(command.Context(), now)
 			case err == nil && wait && !follows:
 				return c.awaitGone(command.Context())
@@ -201,10 +204,10 @@ The command does not wait for the end, unless you give --wait.`,
 const gonePause = 100 * time.Millisecond
 
 // awaitGone returns when nothing runs any more where the command asks.
-func (c *console) awaitGone(ctx context.Context) error {
+func (c *commands) awaitGone(ctx context.Context) error {
 	for {
-		err := c.askRunning(ctx, func(context.Context, wire.WorkflowClient) error { return nil })
-		if failed, ok := errors.AsType[*failure](err); ok && failed.code == exitNoState {
+		err := c.AskRunning(ctx, func(context.Context, wire.WorkflowClient) error { return nil })
+		if failed, ok := errors.AsType[*console.Failure](err); ok && failed.Code == console.ExitNoState {
 			return nil
 		}
 		if err != nil {
@@ -217,9 +220,9 @@ func (c *console) awaitGone(ctx context.Context) error {
 }
 
 // printDone tells that something was done of which the answer says nothing.
-func (c *console) printDone(answer proto.Message, err error, text string) error {
+func (c *commands) printDone(answer proto.Message, err error, text string) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(answer, func() { fmt.Fprintln(c.out, text) })
+	return c.Answer(answer, func() { fmt.Fprintln(c.Out, text) })
 }

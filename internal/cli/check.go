@@ -2,16 +2,15 @@ package cli
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/cli/console"
 	"fairway/internal/flow"
 	"fairway/internal/quantity"
-	"fairway/internal/wfformat"
 	"fairway/internal/yamlfile"
 )
 
@@ -45,7 +44,7 @@ type checkOptions struct {
 	fix, dry        bool
 }
 
-func (c *console) checkCommand() *cobra.Command {
+func (c *commands) checkCommand() *cobra.Command {
 	o := checkOptions{}
 	command := &cobra.Command{
 		Use:   "check [FILE]",
@@ -65,8 +64,8 @@ prints the difference, changes nothing else, and then checks what is left. With
 		Example: `  fairway check workflow.yaml
   fairway check workflow.yaml --set reads=/data --json
   fairway check workflow.yaml --fix --dry-run`,
-		Args:              maybeFile,
-		ValidArgsFunction: workflowFiles,
+		Args:              console.MaybeFile,
+		ValidArgsFunction: console.WorkflowFiles,
 		RunE:              func(_ *cobra.Command, arguments []string) error { return c.check(arguments, &o) },
 	}
 	flags := command.Flags()
@@ -75,19 +74,19 @@ prints the difference, changes nothing else, and then checks what is left. With
 		"run each step (may be repeated)")
 	flags.BoolVar(&o.fix, "fix", false, "mend what has one certain answer")
 	flags.BoolVar(&o.dry, "dry-run", false, "with --fix: print what it would change, change nothing, and end")
-	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
+	_ = command.RegisterFlagCompletionFunc("set", c.CompleteParameters)
 	return command
 }
 
-func (c *console) check(arguments []string, o *checkOptions) error {
-	values, err := parameters(o.settings)
+func (c *commands) check(arguments []string, o *checkOptions) error {
+	values, err := console.Parameters(o.settings)
 	if err != nil {
 		return err
 	}
 	if o.dry && !o.fix {
-		return fail(exitUsage, "add --fix; check alone changes nothing", "--dry-run is for --fix")
+		return console.Fail(console.ExitUsage, "add --fix; check alone changes nothing", "--dry-run is for --fix")
 	}
-	file, _, err := c.fileAndFolder(arguments)
+	file, _, err := c.FileAndFolder(arguments)
 	if err != nil {
 		return err
 	}
@@ -106,8 +105,8 @@ func (c *console) check(arguments []string, o *checkOptions) error {
 		}
 	}
 	if o.dry {
-		return c.answer(checkedSites{file, changes}, func() {
-			fmt.Fprintf(c.err, "fairway: %s would be made\n", quantity.Count(int64(len(changes)), "change"))
+		return c.Answer(checkedSites{file, changes}, func() {
+			fmt.Fprintf(c.Err, "fairway: %s would be made\n", quantity.Count(int64(len(changes)), "change"))
 		})
 	}
 	if isSiteFile(file) {
@@ -118,14 +117,14 @@ func (c *console) check(arguments []string, o *checkOptions) error {
 		return mendableBy(err, o)
 	}
 	checked.Changes = changes
-	return c.answer(checked, func() { c.printChecked(checked) })
+	return c.Answer(checked, func() { c.printChecked(checked) })
 }
 
 // checkWorkflow does all that can be done without a run.
-func (c *console) checkWorkflow(
+func (c *commands) checkWorkflow(
 	file, folder string, values map[string]string, sites []string,
 ) (checked checkedObject, err error) {
-	workflow, err := readWorkflow(file, values, flow.Scales{})
+	workflow, err := console.ReadWorkflow(file, values, flow.Scales{})
 	if err != nil {
 		return checked, err
 	}
@@ -145,29 +144,9 @@ func (c *console) checkWorkflow(
 		return checked, err
 	}
 	if unsurveyed != "" && len(workflow.Inputs) > 0 {
-		fmt.Fprintln(c.err, "fairway: "+unsurveyed)
+		fmt.Fprintln(c.Err, "fairway: "+unsurveyed)
 	}
 	return checked, nil
-}
-
-// readWorkflow reads a workflow file, with its parameters where any are given,
-// or a trace.
-func readWorkflow(file string, values map[string]string, scales flow.Scales) (*flow.Workflow, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return nil, fail(exitBadFile, "", "cannot read the workflow: %w", err)
-	}
-	workflow, err := wfformat.ParseEither(file, data, scales)
-	if err != nil {
-		return nil, &failure{code: exitBadFile, err: err}
-	}
-	if len(values) == 0 {
-		return workflow, nil
-	}
-	if workflow, err = workflow.With(values); err != nil {
-		return nil, &failure{code: exitBadFile, err: err}
-	}
-	return workflow, nil
 }
 
 // inspect tells what is in a workflow, and fails where an input has no files or others
@@ -217,19 +196,19 @@ func refusedJobs(workflow *flow.Workflow, file string, found []surveyed) error {
 	}
 	f, err := flow.New(workflow)
 	if err != nil {
-		return &failure{code: exitBadFile, err: err}
+		return &console.Failure{Code: console.ExitBadFile, Err: err}
 	}
 	now := time.Now()
 	for i := range found {
 		in := found[i].input
 		if _, err := f.Step(now, flow.Arrived{Input: in.Name, Files: found[i].arrived}); err != nil {
-			return &failure{code: exitBadFile, err: err}
+			return &console.Failure{Code: console.ExitBadFile, Err: err}
 		}
 		if in.IsOpen() || slices.ContainsFunc(in.Globs, flow.IsURL) {
 			continue
 		}
 		if _, err := f.Step(now, flow.Closed{Input: in.Name}); err != nil {
-			return &failure{code: exitBadFile, err: err}
+			return &console.Failure{Code: console.ExitBadFile, Err: err}
 		}
 	}
 	var problems yamlfile.Problems
@@ -260,25 +239,25 @@ func (s *surveyed) add(instead, format string, values ...any) {
 	s.problems = append(s.problems, yamlfile.Problem{What: what, Instead: instead})
 }
 
-func (c *console) printChecked(checked checkedObject) {
+func (c *commands) printChecked(checked checkedObject) {
 	files := 0
 	for _, input := range checked.Inputs {
 		files += input.Files
 	}
-	fmt.Fprintf(c.out, "%s: workflow %s is in order: %s, %s, %s now\n", checked.File, checked.Workflow,
+	fmt.Fprintf(c.Out, "%s: workflow %s is in order: %s, %s, %s now\n", checked.File, checked.Workflow,
 		quantity.Count(int64(len(checked.Steps)), "step"), quantity.Count(int64(len(checked.Inputs)), "input"),
 		quantity.Count(int64(files), "file"))
 	for _, note := range checked.Notes {
-		fmt.Fprintf(c.out, "  note: %s\n", note)
+		fmt.Fprintf(c.Out, "  note: %s\n", note)
 	}
 	for _, input := range checked.Inputs {
 		for _, left := range input.Left {
-			fmt.Fprintf(c.out, "  the input %s leaves this alone: %s\n", input.Name, left)
+			fmt.Fprintf(c.Out, "  the input %s leaves this alone: %s\n", input.Name, left)
 		}
 	}
 	for _, p := range checked.Parameters {
 		if p.Required {
-			fmt.Fprintf(c.out, "  needs --set %s=VALUE\n", p.Name)
+			fmt.Fprintf(c.Out, "  needs --set %s=VALUE\n", p.Name)
 		}
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/screen"
 	"fairway/internal/quantity"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/publish"
@@ -23,17 +25,18 @@ type cleanedObject struct {
 	Bytes   int64    `json:"bytes"`
 }
 
-func (c *console) cleanCommand() *cobra.Command {
+func (c *commands) cleanCommand() *cobra.Command {
 	var results bool
 	command := &cobra.Command{
 		Use:   "clean",
 		Short: "Remove the state of a finished run",
 		Long: `Remove the state of this folder, or of the one that -C names: records, caches,
 sandboxes, logs and stored files. Published results stay unless you give --results
-(later it is not known any more which files these are), files of others always. The next run starts from the beginning. Clean names what
+(later it is not known any more which files these are),
+	files of others always. The next run starts from the beginning. Clean names what
 it cannot remove, and ends with 1. It is refused while a run is under way.`,
 		Example: "  fairway clean\n  fairway -C examples/lambda clean --results",
-		Args:    noArgument,
+		Args:    console.NoArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
 			folder, err := c.folderItself()
 			if results && err != nil {
@@ -50,36 +53,38 @@ it cannot remove, and ends with 1. It is refused while a run is under way.`,
 }
 
 // folderItself is the folder whose state is to be removed: never one above it.
-func (c *console) folderItself() (string, error) {
-	dir, err := givenFolder(cmp.Or(c.dir, "."))
+func (c *commands) folderItself() (string, error) {
+	dir, err := console.GivenFolder(cmp.Or(c.Dir, "."))
 	if err != nil {
 		return "", err
 	}
-	if hasState(dir) {
+	if console.HasState(dir) {
 		return dir, folder.CheckOwner(dir)
 	}
-	if above, err := c.workflowFolder(); err == nil && hasState(above) {
-		return "", fail(exitNoState, fmt.Sprintf("if you mean that one: fairway -C %s clean", displayPath(above)),
-			"no workflow was run in %s, but in %s above it", folderText(dir), displayPath(above))
+	if above, err := c.WorkflowFolder(); err == nil && console.HasState(above) {
+		return "", console.Fail(console.ExitNoState, fmt.Sprintf("if you mean that one: fairway -C %s clean",
+			screen.DisplayPath(above)),
+			"no workflow was run in %s, but in %s above it", console.FolderText(dir), screen.DisplayPath(above))
 	}
-	return dir, noState(dir)
+	return dir, console.NoState(dir)
 }
 
 // withoutState is the error where results are to go, and nothing is known any more of whose they are.
 func withoutState(err error, dir string) error {
-	known, ok := errors.AsType[*failure](err)
-	if !ok || known.code != exitNoState || dir == "" {
+	known, ok := errors.AsType[*console.Failure](err)
+	if !ok || known.Code != console.ExitNoState || dir == "" {
 		return err
 	}
 	if info, look := os.Stat(filepath.Join(dir, folder.ResultsFolder)); look != nil || !info.IsDir() {
 		return err
 	}
-	return fail(exitNoState, "remove what you do not need by hand", "no workflow was run in %s, or its state was "+
-		"removed: which files of %s/ Fairway made is not known", folderText(dir), folder.ResultsFolder)
+	return console.Fail(console.ExitNoState, "remove what you do not need by hand",
+		"no workflow was run in %s, or its state was "+
+			"removed: which files of %s/ Fairway made is not known", console.FolderText(dir), folder.ResultsFolder)
 }
 
-func (c *console) clean(ctx context.Context, dir string, results bool) error {
-	if connection := runningIn(ctx, dir); connection != nil {
+func (c *commands) clean(ctx context.Context, dir string, results bool) error {
+	if connection := console.RunningIn(ctx, dir); connection != nil {
 		connection.Close()
 		return stillRunning(dir)
 	}
@@ -107,25 +112,26 @@ func (c *console) clean(ctx context.Context, dir string, results bool) error {
 		return fmt.Errorf("cleaning: %w", err)
 	}
 	object := cleanedObject{append([]string{}, cleaned.Removed...), append([]string{}, cleaned.Left...), cleaned.Bytes}
-	_ = c.answer(object, func() {
+	_ = c.Answer(object, func() {
 		for _, path := range cleaned.Removed {
-			fmt.Fprintf(c.out, "removed %s\n", oneLine(displayPath(path)))
+			fmt.Fprintf(c.Out, "removed %s\n", screen.OneLine(screen.DisplayPath(path)))
 		}
 		for _, what := range cleaned.Left {
-			fmt.Fprintf(c.out, "left %s\n", oneLine(displayPath(what)))
+			fmt.Fprintf(c.Out, "left %s\n", screen.OneLine(screen.DisplayPath(what)))
 		}
-		fmt.Fprintf(c.out, "%s freed\n", quantity.Bytes(cleaned.Bytes))
+		fmt.Fprintf(c.Out, "%s freed\n", quantity.Bytes(cleaned.Bytes))
 		if _, err := os.Stat(filepath.Join(dir, folder.ResultsFolder)); err == nil && !results {
-			fmt.Fprintf(c.out, "%s/ stays; from now on its files are yours, and `fairway clean --results` does not know them\n",
+			fmt.Fprintf(c.Out, "%s/ stays; from now on its files are yours, and `fairway clean --results` does not know them\n",
 				folder.ResultsFolder)
 		}
 	})
 	if cleaned.Failed > 0 {
-		return quietly(exitFailed)
+		return console.Quietly(console.ExitFailed)
 	}
 	return nil
 }
 
 func stillRunning(folder string) error {
-	return fail(exitRunning, "end it with `fairway stop` first", "a run is under way in %s", folderText(folder))
+	return console.Fail(console.ExitRunning, "end it with `fairway stop` first",
+		"a run is under way in %s", console.FolderText(folder))
 }

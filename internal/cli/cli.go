@@ -10,14 +10,16 @@ import (
 	"os/signal"
 	"path/filepath"
 	"strings"
-	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/hq"
+	"fairway/internal/cli/screen"
+	"fairway/internal/cli/simulate"
 	"fairway/internal/heap"
-	"fairway/lib/sched"
 )
 
 // Main runs the program with the arguments of the process and returns its
@@ -28,62 +30,63 @@ import (
 func Main() int {
 	unix.Umask(unix.Umask(0) &^ 0o700)
 	outliveReaders()
-	quitQuietly()
+	console.QuitQuietly()
 	if os.Getenv("GOGC") == "" {
 		heap.CollectLate()
 	}
-	root := (*console).root
+	root := allCommands
 	switch {
-	case filepath.Base(os.Args[0]) == hqName:
-		root = (*console).hqRoot
+	case filepath.Base(os.Args[0]) == hq.Name:
+		root = hq.Root
 	case len(os.Args) > 1 && os.Args[1] == pilotName:
-		root = (*console).pilotRoot
+		root = pilotCommands
 	}
 	return execute(context.Background(), root, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 }
 
 func execute(
-	ctx context.Context, commands func(*console) *cobra.Command, arguments []string, in io.Reader, out, err io.Writer,
+	ctx context.Context, commands func(*console.Console) *cobra.Command, arguments []string, in io.Reader, out,
+	err io.Writer,
 ) int {
-	printed := &printed{out: newScreen(out)}
-	c := &console{in: in, out: printed, err: newScreen(err)}
+	printed := &screen.Printed{Out: screen.New(out)}
+	c := &console.Console{In: in, Out: printed, Err: screen.New(err)}
 	root := commands(c)
 	root.SetArgs(arguments)
 	root.SetIn(in)
-	root.SetOut(c.out)
-	root.SetErr(c.err)
-	root.SetHelpCommand(helpCommand(root))
-	shellsOnly(root)
-	c.textInJSON(root)
+	root.SetOut(c.Out)
+	root.SetErr(c.Err)
+	root.SetHelpCommand(console.HelpCommand(root))
+	console.ShellsOnly(root)
+	c.TextInJSON(root)
 	if asksForJSON(arguments) {
-		root.SetVersionTemplate(jsonText(thisVersion()))
+		root.SetVersionTemplate(console.JSONText(console.ThisVersion()))
 	}
 	failed := root.ExecuteContext(ctx)
-	if failed == nil || errors.Is(failed, syscall.EPIPE) && errors.Is(printed.err, syscall.EPIPE) {
-		return c.exitCode(printed)
+	if failed == nil || errors.Is(failed, syscall.EPIPE) && errors.Is(printed.Err, syscall.EPIPE) {
+		return exitCode(c, printed)
 	}
-	if !c.started {
-		c.json = c.json || asksForJSON(arguments)
+	if !c.Started {
+		c.JSON = c.JSON || asksForJSON(arguments)
 		hint := fmt.Sprintf("see `%[1]s help` and `%[1]s help COMMAND`", root.Name())
-		failed = &failure{code: exitUsage, err: failed, hint: hint}
+		failed = &console.Failure{Code: console.ExitUsage, Err: failed, Hint: hint}
 	}
-	t := describe(failed)
-	c.printTrouble(t)
+	t := console.Describe(failed)
+	c.PrintTrouble(t)
 	return t.ExitCode
 }
 
 // exitCode is that of a command that did what was asked, if what it printed has
 // arrived as far as somebody read it. That of a run says what has become of its jobs, and
 // nothing else.
-func (c *console) exitCode(out *printed) int {
-	if out.err == nil || errors.Is(out.err, syscall.EPIPE) {
-		return exitOK
+func exitCode(c *console.Console, out *screen.Printed) int {
+	if out.Err == nil || errors.Is(out.Err, syscall.EPIPE) {
+		return console.ExitOK
 	}
-	fmt.Fprintf(c.err, "fairway: what was to be printed is incomplete: standard output: %v\n", out.err)
-	if c.concluded {
-		return exitOK
+	fmt.Fprintf(c.Err, "fairway: what was to be printed is incomplete: standard output: %v\n", out.Err)
+	if c.Concluded {
+		return console.ExitOK
 	}
-	return exitFailed
+	return console.ExitFailed
 }
 
 // asksForJSON finds the flag where parsing ended before it.
@@ -100,22 +103,26 @@ func asksForJSON(arguments []string) bool {
 }
 
 // Commands are all commands, for who documents them.
-func Commands() *cobra.Command { return new(console).root() }
+func Commands() *cobra.Command { return allCommands(new(console.Console)) }
+
+func allCommands(c *console.Console) *cobra.Command { return commandsOf(c).root() }
+
+func pilotCommands(c *console.Console) *cobra.Command { return commandsOf(c).pilotRoot() }
 
 // pilotName is the command by which pilots are started.
 const pilotName = "pilot"
 
 // pilotRoot has the command for pilots alone. Each run starts some, and to make all others takes longer
 // than many a job.
-func (c *console) pilotRoot() *cobra.Command {
+func (c *commands) pilotRoot() *cobra.Command {
 	root := c.bareRoot()
 	root.AddCommand(c.pilotCommand())
-	root.SetFlagErrorFunc(flagError)
+	root.SetFlagErrorFunc(console.FlagError)
 	return root
 }
 
 // bareRoot is the root without commands.
-func (c *console) bareRoot() *cobra.Command {
+func (c *commands) bareRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fairway",
 		Short: "Run data-driven workflows",
@@ -128,29 +135,30 @@ depends on timing.`),
   fairway run workflow.yaml --set pairs=500 --pilots 4
   fairway explain align/p3
   fairway -C examples/lambda jobs --state failed`,
-		Version:       versionText(),
+		Version:       console.VersionText(),
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		PersistentPreRun: func(command *cobra.Command, _ []string) {
-			c.started = true
-			c.chooseMeant(command)
+			c.Started = true
+			c.ChooseMeant(command)
 			if command.Name() != pilotName { // whose log is for programs, too
-				slog.SetDefault(slog.New(newWarnings(c.announce)))
+				slog.SetDefault(slog.New(console.NewWarnings(c.Announce)))
 			}
 		},
 	}
 	flags := root.PersistentFlags()
-	flags.StringVarP(&c.dir, "dir", "C", "", "folder of the run's state and results (default for run: that of FILE; "+
+	flags.StringVarP(&c.Dir, "dir", "C", "", "folder of the run's state and results (default for run: that of FILE; "+
 		"for others: this folder, or the nearest one above it that has a .fairway)")
-	flags.StringVar(&c.service, "server", os.Getenv(serverVariable), "a server that takes workflows (fairway serve): its "+
-		"folder, or a copy of the file .fairway/service in it (default: $"+serverVariable+" where no run is here)")
-	flags.Uint32Var(&c.number, "run", 0, "number of the `run` that is meant, at a server that takes workflows")
-	flags.BoolVar(&c.json, "json", false, "print one JSON object instead of text")
+	flags.StringVar(&c.Service, "server", os.Getenv(console.ServerVariable),
+		"a server that takes workflows (fairway serve): its "+
+			"folder, or a copy of the file .fairway/service in it (default: $"+console.ServerVariable+" where no run is here)")
+	flags.Uint32Var(&c.Number, "run", 0, "number of the `run` that is meant, at a server that takes workflows")
+	flags.BoolVar(&c.JSON, "json", false, "print one JSON object instead of text")
 	_ = root.MarkPersistentFlagDirname("dir")
 	return root
 }
 
-func (c *console) root() *cobra.Command {
+func (c *commands) root() *cobra.Command {
 	root := c.bareRoot()
 	root.AddGroup(
 		&cobra.Group{ID: "run", Title: "Running:"},
@@ -164,26 +172,26 @@ func (c *console) root() *cobra.Command {
 		}
 	}
 	grouped("run", c.runCommand())
-	grouped("run", marked(opensHere, c.execCommand(), c.mapCommand(), c.openCommand())...)
+	grouped("run", console.Marked(console.OpensHere, c.execCommand(), c.mapCommand(), c.openCommand())...)
 	grouped("run", c.serveCommand())
-	grouped("run", marked(asksServers, c.submitCommand())...)
-	grouped("run", c.initCommand(), c.checkCommand(), c.graphCommand(), c.siteCommand(), c.stopCommand(), c.cleanCommand())
-	grouped("look", marked(asksServers, c.runsCommand())...)
-	grouped("look", c.watchCommand(), c.pilotsCommand())
-	grouped("look", marked(asksServers, c.sharesCommand())...)
-	grouped("run", marked(asksServers, c.loginCommand())...)
-	grouped("look", marked(asksServers, c.whoamiCommand(), c.auditCommand())...)
-	grouped("change", marked(asksServers, c.tokenCommand())...)
-	grouped("look", c.jobsCommand(), c.showCommand(), c.explainCommand(), c.logsCommand(), c.whyCommand())
-	grouped("look", c.whatIfCommand())
-	grouped("look", c.reportCommand(), c.exportCommand())
-	grouped("look", c.filesCommand(), c.getCommand(), c.cacheCommand())
-	grouped("look", c.simCommand(), c.catalogCommand())
+	grouped("run", console.Marked(console.AsksServers, c.SubmitCommand())...)
+	grouped("run", c.initCommand(), c.checkCommand(), c.GraphCommand(), c.siteCommand(), c.stopCommand(), c.cleanCommand())
+	grouped("look", console.Marked(console.AsksServers, c.RunsCommand())...)
+	grouped("look", c.WatchCommand(), c.PilotsCommand())
+	grouped("look", console.Marked(console.AsksServers, c.SharesCommand())...)
+	grouped("run", console.Marked(console.AsksServers, c.LoginCommand())...)
+	grouped("look", console.Marked(console.AsksServers, c.WhoamiCommand(), c.AuditCommand())...)
+	grouped("change", console.Marked(console.AsksServers, c.TokenCommand())...)
+	grouped("look", c.JobsCommand(), c.ShowCommand(), c.ExplainCommand(), c.LogsCommand(), c.WhyCommand())
+	grouped("look", c.WhatIfCommand())
+	grouped("look", c.ReportCommand(), c.ExportCommand())
+	grouped("look", c.FilesCommand(), c.GetCommand(), c.CacheCommand())
+	grouped("look", simulate.Command(c.Console), c.CatalogCommand())
 	grouped("change", c.cancelCommand(), c.retryCommand(), c.prioritizeCommand(), c.closeCommand())
-	grouped("change", marked(asksServers, c.removeCommand())...)
+	grouped("change", console.Marked(console.AsksServers, c.RemoveCommand())...)
 	root.AddCommand(c.versionCommand(), c.pilotCommand(), c.taskCommand(), exitCodesTopic())
-	root.SetFlagErrorFunc(flagError)
-	plainTypes(root)
+	root.SetFlagErrorFunc(console.FlagError)
+	console.PlainTypes(root)
 	root.SetVersionTemplate("fairway {{.Version}}\n")
 	return root
 }
@@ -192,82 +200,10 @@ func exitCodesTopic() *cobra.Command {
 	return &cobra.Command{
 		Use:   "exit-codes",
 		Short: "What the exit codes mean",
-		Long:  exitCodeHelp(),
+		Long:  console.ExitCodeHelp(),
 	}
 }
 
 // outliveReaders has the process go on when whoever reads what it prints goes away,
 // as head does. SIGPIPE is caught and not ignored: what is started would inherit that.
 func outliveReaders() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
-
-// quitQuietly has Ctrl-\ end the process without a word, unless signalled attends to it. Go would
-// print all goroutines; SIGABRT still has it do so.
-func quitQuietly() {
-	quits := make(chan os.Signal, 1)
-	signal.Notify(quits, syscall.SIGQUIT)
-	go func() {
-		for range quits {
-			if attending.Load() == 0 {
-				os.Exit(exitQuit)
-			}
-		}
-	}()
-}
-
-// attending counts the calls of signalled that have not ended.
-var attending atomic.Int32
-
-// signalled calls each of its functions at the next signal that asks the program to
-// end, in order, the last one from then on. The returned function ends that.
-//
-// A terminal that is closed sends SIGHUP more than once: its shell does, and the kernel when the
-// shell ends. What ends a session may send SIGTERM besides. So SIGHUP asks only where nothing has
-// asked before, and what comes after it is no repetition. Ctrl-\ (SIGQUIT) wants what a repetition
-// does.
-func signalled(actions ...func(os.Signal)) (stop func()) {
-	asked := []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGQUIT}
-	if !signal.Ignored(syscall.SIGHUP) { // by nohup
-		asked = append(asked, syscall.SIGHUP)
-	}
-	signals := sched.Default().Signals(asked...)
-	attending.Add(1)
-	go func() {
-		var a asks
-		for {
-			s, err := signals.Wait(context.Background())
-			if err != nil {
-				return // closed
-			}
-			if i := a.next(s); i >= 0 {
-				actions[min(i, len(actions)-1)](s)
-			}
-		}
-	}()
-	return func() {
-		attending.Add(-1)
-		signals.Close()
-	}
-}
-
-// asks are the wishes that signals have brought.
-type asks struct {
-	n    int  // how many there were
-	hung bool // the first was that the terminal is closed, and nothing was asked since then
-}
-
-// next is the number of the wish that a signal is, from 0, or -1 where it is none.
-func (a *asks) next(s os.Signal) int {
-	switch {
-	case s == syscall.SIGHUP && a.n > 0:
-		return -1
-	case s == syscall.SIGHUP:
-		a.hung = true
-	case s == syscall.SIGQUIT:
-		a.n, a.hung = max(a.n, 1), false
-	case a.hung:
-		a.hung = false
-		return -1
-	}
-	a.n++
-	return a.n - 1
-}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/cli/screen"
 	"fairway/internal/flow"
 	"fairway/internal/pilot/gpu"
 	"fairway/internal/quantity"
@@ -132,7 +133,7 @@ func checkSites(file string, data []byte) error {
 
 // checkNeeds refuses a workflow with a step that the sites could never run, or, where none is named,
 // that needs what no site that is described has.
-func (c *console) checkNeeds(workflow *flow.Workflow, folder string, sites []string) error {
+func (c *commands) checkNeeds(workflow *flow.Workflow, folder string, sites []string) error {
 	o := newRunOptions()
 	o.folder, o.sites = folder, sites
 	described, err := farSites(context.Background(), o)
@@ -236,7 +237,7 @@ func (c *capacity) lacks(demand flow.Demand) (lacking []shortage) {
 func siteLacks(s *site.Site, demand flow.Demand) []shortage {
 	more := "ask for less, or choose another --site"
 	if s.File != "" {
-		more = fmt.Sprintf("ask for less, or change %s:%d", displayPath(s.File), s.Line)
+		more = fmt.Sprintf("ask for less, or change %s:%d", screen.DisplayPath(s.File), s.Line)
 	}
 	lacking := tooManyTasks(demand, siteHas(s), s.MaxPilots, s.MaxPilots, "the site "+s.Name, more)
 	return append(lacking, amounts(demand.Needs, siteHas(s), fmt.Sprintf("a pilot of the site %s has", s.Name), more,

@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/screen"
 	"fairway/internal/server/folder"
 )
 
@@ -33,7 +35,7 @@ type detachedProcess struct {
 
 // detach has another process run the workflow, in a session of its own. It waits until
 // that has begun, and shows what goes wrong before.
-func (c *console) detach(ctx context.Context, o *runOptions) error {
+func (c *commands) detach(ctx context.Context, o *runOptions) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -53,13 +55,13 @@ func (c *console) detach(ctx context.Context, o *runOptions) error {
 		return err
 	}
 	// It gives the pipe up when it goes on alone, or ends.
-	if _, err := io.Copy(c.err, said); err != nil {
+	if _, err := io.Copy(c.Err, said); err != nil {
 		return err
 	}
-	connection := runningIn(ctx, o.folder)
+	connection := console.RunningIn(ctx, o.folder)
 	if connection == nil {
 		if ended, ok := errors.AsType[*exec.ExitError](run.Wait()); ok {
-			return quietly(ended.ExitCode())
+			return console.Quietly(ended.ExitCode())
 		}
 	} else {
 		connection.Close()
@@ -70,15 +72,15 @@ func (c *console) detach(ctx context.Context, o *runOptions) error {
 	}
 	log := filepath.Join(layout.Logs, runLog)
 	switch {
-	case c.json:
-		c.printJSON(detachedProcess{run.Process.Pid, log})
+	case c.JSON:
+		c.PrintJSON(detachedProcess{run.Process.Pid, log})
 	case connection == nil:
-		fmt.Fprintf(c.out, "The run has ended; what it printed is in %s\n", log)
+		fmt.Fprintf(c.Out, "The run has ended; what it printed is in %s\n", log)
 	case o.lasting:
-		fmt.Fprintf(c.out, "The server goes on in the background. End it with `fairway stop --server %s`.\nIt prints to %s\n",
-			displayPath(o.folder), log)
+		fmt.Fprintf(c.Out, "The server goes on in the background. End it with `fairway stop --server %s`.\nIt prints to %s\n",
+			screen.DisplayPath(o.folder), log)
 	default:
-		fmt.Fprintf(c.out, "The run goes on in the background. Watch it with `fairway run --follow`, end it with `fairway "+
+		fmt.Fprintf(c.Out, "The run goes on in the background. Watch it with `fairway run --follow`, end it with `fairway "+
 			"stop`.\nIt prints to %s\n", log)
 	}
 	return nil

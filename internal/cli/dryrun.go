@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"fairway/internal/cli/screen"
 	"fairway/internal/quantity"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
@@ -36,7 +37,7 @@ type plannedJob struct {
 }
 
 // dryRun prints what run would do, and why.
-func (c *console) dryRun(ctx context.Context, o *runOptions) error {
+func (c *commands) dryRun(ctx context.Context, o *runOptions) error {
 	config, err := c.serverConfig(ctx, o)
 	if err != nil {
 		return err
@@ -61,15 +62,15 @@ func (c *console) dryRun(ctx context.Context, o *runOptions) error {
 		}
 	}
 	if p.Estimate, err = c.estimateOf(ctx, o, config, plan); err != nil {
-		c.announce(fmt.Sprintf("note: how long the jobs take cannot be told: %v", err))
+		c.Announce(fmt.Sprintf("note: how long the jobs take cannot be told: %v", err))
 	}
 	place := folder.ResultsFolder
 	if config.Results != "" {
 		place = publish.ShownPlace(config.Results, folder.Layout{})
 	}
-	return c.answer(p, func() {
+	return c.Answer(p, func() {
 		c.printPlan(config.Workflow.Name, place, &p)
-		c.noteSurvivors(ctx, config.Folder)
+		c.NoteSurvivors(ctx, config.Folder)
 	})
 }
 
@@ -80,46 +81,46 @@ var beginText = map[string]string{
 	"done":  "is done: nothing would run",
 }
 
-func (c *console) printPlan(workflow, place string, p *planObject) {
-	s := styleOf(c.out)
-	fmt.Fprintf(c.out, "%s %s\n", s.paint(bold, workflow), beginText[p.Begins])
+func (c *commands) printPlan(workflow, place string, p *planObject) {
+	s := screen.StyleOf(c.Out)
+	fmt.Fprintf(c.Out, "%s %s\n", s.Paint(screen.Bold, workflow), beginText[p.Begins])
 	if len(p.Reasons) > 0 {
-		fmt.Fprintf(c.out, "  because %s\n", uncoloured(strings.Join(p.Reasons, "; ")))
+		fmt.Fprintf(c.Out, "  because %s\n", screen.Uncoloured(strings.Join(p.Reasons, "; ")))
 	}
 	for _, note := range p.Notes {
-		fmt.Fprintf(c.out, "  note: %s\n", uncoloured(note))
+		fmt.Fprintf(c.Out, "  note: %s\n", screen.Uncoloured(note))
 	}
-	var rows [][]cell
+	var rows [][]screen.Cell
 	like := map[string]string{} // by step and reason, the first job with it
 	for _, job := range p.Jobs {
-		what := cell{"run", ""}
+		what := screen.Cell{"run", ""}
 		if !job.Runs {
-			what = cell{"keep", dim}
+			what = screen.Cell{"keep", screen.Dim}
 		}
 		first, more, _ := strings.Cut(job.Why, "\n")
 		if same := like[job.Step+"\n"+job.Why]; same != "" && more != "" {
 			first, more = strings.TrimSuffix(first, ":")+" as that of "+same, ""
 		}
 		like[job.Step+"\n"+job.Why] = cmp.Or(like[job.Step+"\n"+job.Why], job.Name)
-		rows = append(rows, []cell{what, {job.Name, ""}, {first, dim}})
+		rows = append(rows, []screen.Cell{what, {job.Name, ""}, {first, screen.Dim}})
 		for line := range strings.SplitSeq(more, "\n") {
 			if more != "" {
-				rows = append(rows, []cell{{"", ""}, {"", ""}, {line, dim}})
+				rows = append(rows, []screen.Cell{{"", ""}, {"", ""}, {line, screen.Dim}})
 			}
 		}
 	}
-	printTable(c.out, rows)
-	fmt.Fprintf(c.out, "%s would run, %d would not", quantity.Count(int64(p.Run), "job"), p.Reuse)
+	screen.PrintTable(c.Out, rows)
+	fmt.Fprintf(c.Out, "%s would run, %d would not", quantity.Count(int64(p.Run), "job"), p.Reuse)
 	if p.More {
-		fmt.Fprint(c.out, "; more will follow when it is known what these write, or which files come")
+		fmt.Fprint(c.Out, "; more will follow when it is known what these write, or which files come")
 	}
-	fmt.Fprintln(c.out)
+	fmt.Fprintln(c.Out)
 	c.printEstimate(p)
 	if len(p.Removes) > 0 {
-		fmt.Fprintf(c.out, "results that this run does not make, and would remove when it has succeeded: %d; with "+
+		fmt.Fprintf(c.Out, "results that this run does not make, and would remove when it has succeeded: %d; with "+
 			"--keep-results they stay\n", len(p.Removes))
 		for _, lfn := range p.Removes {
-			fmt.Fprintf(c.out, "  %s/%s\n", place, oneLine(lfn))
+			fmt.Fprintf(c.Out, "  %s/%s\n", place, screen.OneLine(lfn))
 		}
 	}
 }

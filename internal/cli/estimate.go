@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/screen"
 	"fairway/internal/forecast"
 	"fairway/internal/history"
 	"fairway/internal/quantity"
@@ -33,7 +35,7 @@ type estimate struct {
 // estimateOf estimates what a plan takes, by the last run of the folder or, where that has none, by
 // the last one of the workflow at the server of the environment. It is nil where nothing would run, or
 // nothing is known. An error, as of a server that does not answer, is none of the plan.
-func (c *console) estimateOf(
+func (c *commands) estimateOf(
 	ctx context.Context, o *runOptions, config server.Config, plan *server.Plan,
 ) (*estimate, error) {
 	var jobs []forecast.Planned
@@ -83,10 +85,10 @@ func plannedOf(j *server.PlannedJob) forecast.Planned {
 }
 
 // earlier is what earlier runs tell; nil: nothing.
-func (c *console) earlier(ctx context.Context, config server.Config, pilots int) (model *forecast.Model, err error) {
+func (c *commands) earlier(ctx context.Context, config server.Config, pilots int) (model *forecast.Model, err error) {
 	learn := func(ctx context.Context, client wire.WorkflowClient) error {
 		var reused []history.Job
-		run, _, err := c.historyOf(ctx, client,
+		run, _, err := c.HistoryOf(ctx, client,
 			func(s *wire.JobSummary) bool { return s.GetAttempts() > 0 || s.GetReused() },
 			func(run *history.Run, detail *wire.JobDetail) {
 				if detail.GetSummary().GetReused() {
@@ -103,16 +105,16 @@ func (c *console) earlier(ctx context.Context, config server.Config, pilots int)
 		}
 		return err
 	}
-	if hasState(config.Folder) {
-		if err := askIn(ctx, config.Folder, learn); err != nil || model != nil {
+	if console.HasState(config.Folder) {
+		if err := console.AskIn(ctx, config.Folder, learn); err != nil || model != nil {
 			return model, err
 		}
 	}
-	if c.service == "" {
+	if c.Service == "" {
 		return nil, nil
 	}
 	number := uint32(0)
-	err = c.askService(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+	err = c.AskService(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
 		list, err := client.ListRuns(ctx, &wire.ListRunsRequest{States: []string{"succeeded"}})
 		for _, run := range list.GetRuns() {
 			if number == 0 && run.GetWorkflow() == config.Workflow.Name {
@@ -124,23 +126,24 @@ func (c *console) earlier(ctx context.Context, config server.Config, pilots int)
 	if err != nil || number == 0 {
 		return nil, err
 	}
-	err = c.askService(listen.About(ctx, number), learn)
+	err = c.AskService(listen.About(ctx, number), learn)
 	return model, err
 }
 
-func (c *console) printEstimate(p *planObject) {
+func (c *commands) printEstimate(p *planObject) {
 	e := p.Estimate
 	switch {
 	case e == nil && p.Run > 0:
-		fmt.Fprintln(c.out, "how long that takes is not known: no attempt of an earlier run is recorded here")
+		fmt.Fprintln(c.Out, "how long that takes is not known: no attempt of an earlier run is recorded here")
 	case e == nil:
 	case e.Jobs > 0:
-		fmt.Fprintf(c.out, "by earlier runs it takes %s (%s to %s) with %s: %s core-hours, %s read, %s written\n",
+		fmt.Fprintf(c.Out, "by earlier runs it takes %s (%s to %s) with %s: %s core-hours, %s read, %s written\n",
 			quantity.Seconds(e.Seconds), quantity.Seconds(e.Low), quantity.Seconds(e.High),
 			quantity.Count(int64(e.Slots), "slot"), fewDigits(e.CoreHours), quantity.Bytes(e.Read), quantity.Bytes(e.Written))
 	}
 	if e != nil && len(e.NewSteps) > 0 {
-		fmt.Fprintf(c.out, "  without jobs of steps that were never run: %s\n", oneLine(strings.Join(e.NewSteps, ", ")))
+		fmt.Fprintf(c.Out, "  without jobs of steps that were never run: %s\n", screen.OneLine(strings.Join(e.NewSteps,
+			", ")))
 	}
 }
 

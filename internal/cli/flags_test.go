@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"fairway/internal/cli/console"
 	"fairway/internal/site"
 )
 
@@ -29,10 +30,10 @@ func TestEveryFlagIsTried(t *testing.T) {
 		tried[row.command+" --"+row.flag] = true
 	}
 	shared := &cobra.Command{Use: "shared"}
-	new(console).serverFlags(shared, newRunOptions())
+	commandsOf(new(console.Console)).serverFlags(shared, newRunOptions())
 	webFlag(shared, newRunOptions())
 	var missing []string
-	eachFlag(new(console).root(), func(command *cobra.Command, flag *pflag.Flag) {
+	eachFlag(allCommands(new(console.Console)), func(command *cobra.Command, flag *pflag.Flag) {
 		name := strings.TrimPrefix(command.CommandPath(), "fairway ") + " --" + flag.Name
 		is := tried[name] || command.CommandPath() == "fairway site add" || // TestSiteAddWritesEachKey
 			usedIn(texts, command, flag)
@@ -217,7 +218,7 @@ var flagRows = []flagRow{
 
 // A person sees something else with each of the flags than without it.
 func TestFlagsDiffer(t *testing.T) {
-	t.Setenv(serverVariable, "")
+	t.Setenv(console.ServerVariable, "")
 	t.Setenv("XDG_CONFIG_HOME", t.TempDir())
 	finished := flagFolder(t)
 	if seen := called(t, finished, finished, "run --keep-going"); !strings.Contains(seen, "exit code 1") {
@@ -248,7 +249,7 @@ func few(text string) string { return text[:min(len(text), 2000)] }
 // withoutFlag is the call of a row without its flag.
 func withoutFlag(t *testing.T, row flagRow) string {
 	t.Helper()
-	root := new(console).root()
+	root := allCommands(new(console.Console))
 	command, _, err := root.Find(strings.Fields(row.command))
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +294,7 @@ func called(t *testing.T, folder, finished, calls string) string {
 	for call := range strings.SplitSeq(calls, " ; ") {
 		words := strings.Fields(strings.NewReplacer("DIR", folder, "RUN", finished).Replace(call))
 		var out, complained strings.Builder
-		code := execute(t.Context(), (*console).root, words, strings.NewReader(""), &out, &complained)
+		code := execute(t.Context(), allCommands, words, strings.NewReader(""), &out, &complained)
 		seen = fmt.Sprintf("%s\n%s\nexit code %d\n", out.String(), complained.String(), code)
 	}
 	if !own {
@@ -301,7 +302,7 @@ func called(t *testing.T, folder, finished, calls string) string {
 	}
 	err := fs.WalkDir(os.DirFS(folder), ".", func(path string, entry fs.DirEntry, err error) error {
 		if entry.IsDir() {
-			if entry.Name() == stateFolder {
+			if entry.Name() == console.StateFolder {
 				return fs.SkipDir
 			}
 			return err

@@ -18,12 +18,15 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/look"
+	"fairway/internal/cli/screen"
 	"fairway/internal/flow"
 	"fairway/internal/quantity"
 	"fairway/internal/wfformat"
 )
 
-func (c *console) initCommand() *cobra.Command {
+func (c *commands) initCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "init FILES...",
 		Short: "Make a workflow file for files that are there",
@@ -33,9 +36,9 @@ differs; files in pairs (..._R1, ..._R2, or ..._1, ..._2) become two. Each input
 step that counts bytes: put your command in its place. The file can be checked and
 run as it is. A file that is there is not replaced.`,
 		Example: "  fairway init reads/*.fq.gz genome.fa\n  fairway check\n  fairway run",
-		Args:    takes(1, anyNumber, "FILE"),
+		Args:    console.Takes(1, console.AnyNumber, "FILE"),
 		RunE: func(_ *cobra.Command, arguments []string) error {
-			file := filepath.Join(c.dir, defaultFile)
+			file := filepath.Join(c.Dir, console.DefaultFile)
 			folder, err := filepath.Abs(filepath.Dir(file))
 			if err != nil {
 				return err
@@ -46,18 +49,19 @@ run as it is. A file that is there is not replaced.`,
 			}
 			text := initialWorkflow(folder, grouped(shown))
 			if _, err := wfformat.ParseEither(file, text, flow.Scales{}); err != nil {
-				return fail(exitUsage, "write the workflow by hand", "these names cannot be made a workflow: %w", err)
+				return console.Fail(console.ExitUsage, "write the workflow by hand", "these names cannot be made a workflow: %w",
+					err)
 			}
-			err = writeNew(file, func(out io.Writer) error { _, err := out.Write(text); return err })
+			err = look.WriteNew(file, func(out io.Writer) error { _, err := out.Write(text); return err })
 			if errors.Is(err, fs.ErrExist) {
-				return fail(exitUsage, "move it away first", "there is a %s already", displayPath(file))
+				return console.Fail(console.ExitUsage, "move it away first", "there is a %s already", screen.DisplayPath(file))
 			}
 			if err != nil {
 				return err
 			}
-			return c.answer(initialised{file, len(shown)}, func() {
-				fmt.Fprintf(c.out, "made %s for %s: replace its commands, then `fairway check` and `fairway run`\n",
-					displayPath(file), quantity.Count(int64(len(shown)), "file"))
+			return c.Answer(initialised{file, len(shown)}, func() {
+				fmt.Fprintf(c.Out, "made %s for %s: replace its commands, then `fairway check` and `fairway run`\n",
+					screen.DisplayPath(file), quantity.Count(int64(len(shown)), "file"))
 			})
 		},
 	}
@@ -78,11 +82,12 @@ func shownFiles(folder string, arguments []string) (files []string, err error) {
 		info, err := os.Stat(argument)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return nil, fail(exitUsage, "name files that are there", "there is no file %s", argument)
+			return nil, console.Fail(console.ExitUsage, "name files that are there", "there is no file %s", argument)
 		case err != nil:
 			return nil, err
 		case !info.Mode().IsRegular():
-			return nil, fail(exitUsage, "name files, as with "+filepath.Join(argument, "*"), "%s is no file", argument)
+			return nil, console.Fail(console.ExitUsage, "name files, as with "+filepath.Join(argument, "*"), "%s is no file",
+				argument)
 		}
 		file, err := filepath.Abs(argument)
 		if err != nil {
@@ -93,7 +98,7 @@ func shownFiles(folder string, arguments []string) (files []string, err error) {
 		}
 		bad := strings.ContainsAny(file, unfit) || strings.ContainsFunc(file, unicode.IsControl)
 		if bad || !utf8.ValidString(file) {
-			return nil, fail(exitUsage, "rename it, or write the workflow by hand",
+			return nil, console.Fail(console.ExitUsage, "rename it, or write the workflow by hand",
 				"%q has a character in its name that patterns or shells take for something else", argument)
 		}
 		files = append(files, file)

@@ -12,6 +12,7 @@ import (
 
 	"connectrpc.com/connect"
 
+	"fairway/internal/cli/console"
 	"fairway/internal/flow"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
@@ -21,7 +22,7 @@ import (
 // the run: it is closed when the last of them has left. One that comes when it is closed waits until it
 // has ended, and opens it again.
 type adding struct {
-	c    *console
+	c    *commands
 	o    *runOptions
 	jobs []*wire.SubmittedJob
 	refs []*wire.SubmittedRef // of the jobs, once they are added
@@ -31,14 +32,14 @@ type adding struct {
 
 // submit adds the jobs to the open run of the folder, and waits for them. It is the server if
 // there is none.
-func (c *console) submit(ctx context.Context, o *runOptions, l *commandLine, workflow *flow.Workflow) error {
+func (c *commands) submit(ctx context.Context, o *runOptions, l *commandLine, workflow *flow.Workflow) error {
 	jobs, err := l.jobs(ctx, o.folder, workflow)
 	if err != nil {
 		return err
 	}
 	a := &adding{c: c, o: o, jobs: jobs}
 	conclude := func(report *wire.ProgressReport) error {
-		return c.concludeJobs(l, a.refs, report, func(do asking) error { return askIn(ctx, o.folder, do) })
+		return c.concludeJobs(l, a.refs, report, func(do console.Asking) error { return console.AskIn(ctx, o.folder, do) })
 	}
 	var began time.Time // of waiting for a server that does not answer
 	for {
@@ -47,28 +48,29 @@ func (c *console) submit(ctx context.Context, o *runOptions, l *commandLine, wor
 		case err == nil:
 			defer leave()
 			return conclude(nil)
-		case connect.CodeOf(err) == connect.CodeAborted || serverGone(err):
+		case connect.CodeOf(err) == connect.CodeAborted || console.ServerGone(err):
 			began = time.Time{}
-			if err := sched.Default().Sleep(ctx, endingPause); err != nil {
+			if err := sched.Default().Sleep(ctx, console.EndingPause); err != nil {
 				return err
 			}
 			continue
-		case !errors.Is(err, errNothingRuns):
-			return withInstead(o.folder, explained(err))
+		case !errors.Is(err, console.ErrNothingRuns):
+			return console.WithInstead(o.folder, console.Explained(err))
 		}
 		report, first, err := a.open(ctx)
-		switch failed, _ := errors.AsType[*failure](err); {
-		case failed != nil && failed.code == exitRunning && (began.IsZero() || time.Since(began) < endingTime):
+		switch failed, _ := errors.AsType[*console.Failure](err); {
+		case failed != nil && failed.Code == console.ExitRunning && (began.IsZero() ||
+			time.Since(began) < console.EndingTime):
 			if began.IsZero() { // another call opens the run, or the last one has not ended
 				began = time.Now()
 			}
-			if err := sched.Default().Sleep(ctx, endingPause); err != nil {
+			if err := sched.Default().Sleep(ctx, console.EndingPause); err != nil {
 				return err
 			}
 		case err != nil:
 			return err
 		case first != nil && (a.yielded.Load() || !report.GetSucceeded()):
-			return quietly(signalCode(first))
+			return console.Quietly(signalCode(first))
 		default:
 			return conclude(report)
 		}
@@ -77,14 +79,14 @@ func (c *console) submit(ctx context.Context, o *runOptions, l *commandLine, wor
 
 // join adds the jobs to a run that is open, and waits for them. The run is held until leave is called.
 func (a *adding) join(ctx context.Context) (leave func(), err error) {
-	connection, err := reachRunning(ctx, a.o.folder)
+	connection, err := console.ReachRunning(ctx, a.o.folder)
 	if err != nil {
 		return nil, err
 	}
 	if connection == nil {
-		return nil, errNothingRuns
+		return nil, console.ErrNothingRuns
 	}
-	if err := refuseStopped(a.o.folder, connection); err != nil {
+	if err := console.RefuseStopped(a.o.folder, connection); err != nil {
 		connection.Close()
 		return nil, err
 	}
@@ -95,8 +97,8 @@ func (a *adding) join(ctx context.Context) (leave func(), err error) {
 	}
 	defer leave()
 	if connect.CodeOf(err) == connect.CodeAborted {
-		a.c.announce(fmt.Sprintf("fairway: the run in %s takes no more jobs; waiting until it has ended",
-			folderText(a.o.folder)))
+		a.c.Announce(fmt.Sprintf("fairway: the run in %s takes no more jobs; waiting until it has ended",
+			console.FolderText(a.o.folder)))
 		_ = awaitEnd(ctx, connection)
 	}
 	return nil, err
@@ -110,7 +112,7 @@ func (a *adding) open(ctx context.Context) (*wire.ProgressReport, os.Signal, err
 	}
 	return a.c.serveRun(ctx, a.o, func(ctx context.Context) error {
 		for {
-			connection := runningIn(ctx, a.o.folder)
+			connection := console.RunningIn(ctx, a.o.folder)
 			if connection == nil {
 				return nil // the run has ended already, as by a signal
 			}
@@ -119,10 +121,10 @@ func (a *adding) open(ctx context.Context) (*wire.ProgressReport, os.Signal, err
 				_, err = connection.CloseInput(ctx, &wire.CloseInputRequest{Leave: true})
 			}
 			connection.Close()
-			if !serverGone(err) {
-				return explained(err)
+			if !console.ServerGone(err) {
+				return console.Explained(err)
 			}
-			if err := sched.Default().Sleep(ctx, endingPause); err != nil { // its records are read again, say
+			if err := sched.Default().Sleep(ctx, console.EndingPause); err != nil { // its records are read again, say
 				return err
 			}
 		}
@@ -131,7 +133,7 @@ func (a *adding) open(ctx context.Context) (*wire.ProgressReport, os.Signal, err
 
 // cancel gives the jobs up, where the run goes on for others.
 func (a *adding) cancel(ctx context.Context) {
-	connection := runningIn(ctx, a.o.folder)
+	connection := console.RunningIn(ctx, a.o.folder)
 	if connection == nil {
 		return
 	}
@@ -153,7 +155,7 @@ func (a *adding) add(ctx context.Context, client wire.WorkflowClient, hold bool)
 	if !stream.Receive() { // from now on no end is missed
 		return stream.Err()
 	}
-	if a.refs, err = addJobs(ctx, client, a.jobs, a.o.waitAnyway); err != nil {
+	if a.refs, err = console.AddJobs(ctx, client, a.jobs, a.o.waitAnyway); err != nil {
 		return err
 	}
 	left := map[string]bool{}

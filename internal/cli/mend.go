@@ -9,6 +9,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/diff"
 
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/screen"
 	"fairway/internal/disk"
 	"fairway/internal/flow"
 	"fairway/internal/quantity"
@@ -27,18 +29,18 @@ type changeObject struct {
 
 // mend changes what has one certain answer in a workflow or a file of sites, prints the
 // difference, and replaces the file unless it is dry.
-func (c *console) mend(file string, dry bool) ([]changeObject, error) {
+func (c *commands) mend(file string, dry bool) ([]changeObject, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return nil, fail(exitBadFile, "", "cannot read %s: %w", displayPath(file), err)
+		return nil, console.Fail(console.ExitBadFile, "", "cannot read %s: %w", screen.DisplayPath(file), err)
 	}
 	mended, made := yamlfile.Mend(data, func(data []byte) yamlfile.Problems { return problemsOf(file, data) })
 	if len(made) == 0 {
 		return []changeObject{}, nil
 	}
-	name := displayPath(file)
-	if !c.json {
-		_, _ = c.out.Write(diff.Diff(name, data, name+" (mended)", mended))
+	name := screen.DisplayPath(file)
+	if !c.JSON {
+		_, _ = c.Out.Write(diff.Diff(name, data, name+" (mended)", mended))
 	}
 	changes := make([]changeObject, 0, len(made))
 	for _, e := range made {
@@ -50,7 +52,7 @@ func (c *console) mend(file string, dry bool) ([]changeObject, error) {
 	if err := replaceWritten(file, data, mended); err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(c.err, "fairway: %s: %s made\n", name, quantity.Count(int64(len(made)), "change"))
+	fmt.Fprintf(c.Err, "fairway: %s: %s made\n", name, quantity.Count(int64(len(made)), "change"))
 	return changes, nil
 }
 
@@ -70,10 +72,11 @@ func replaceWritten(file string, was, is []byte) error {
 		return err
 	}
 	if !bytes.Equal(now, was) {
-		return fail(exitFailed, "call this again", "%s was changed meanwhile, and stays as it is", displayPath(file))
+		return console.Fail(console.ExitFailed, "call this again", "%s was changed meanwhile, and stays as it is",
+			screen.DisplayPath(file))
 	}
 	if err := disk.Replace(path, is, info.Mode().Perm()); err != nil {
-		return fmt.Errorf("%s is not mended: %w", displayPath(file), err)
+		return fmt.Errorf("%s is not mended: %w", screen.DisplayPath(file), err)
 	}
 	return nil
 }
@@ -109,7 +112,7 @@ func mendableBy(err error, o *checkOptions) error {
 		return err
 	}
 	hint := fmt.Sprintf("--fix mends %d of them or more; with --dry-run it only prints what", certain)
-	return &failure{code: exitBadFile, err: err, hint: hint}
+	return &console.Failure{Code: console.ExitBadFile, Err: err, Hint: hint}
 }
 
 // checkedSites is what check says of a file of sites, and with --dry-run of any file.
@@ -118,16 +121,16 @@ type checkedSites struct {
 	Changes []changeObject `json:"changes"`
 }
 
-func (c *console) checkSiteFile(file string, changes []changeObject, o *checkOptions) error {
+func (c *commands) checkSiteFile(file string, changes []changeObject, o *checkOptions) error {
 	data, err := os.ReadFile(file)
 	if err != nil {
-		return fail(exitBadFile, "", "cannot read %s: %w", displayPath(file), err)
+		return console.Fail(console.ExitBadFile, "", "cannot read %s: %w", screen.DisplayPath(file), err)
 	}
 	if err := checkSites(file, data); err != nil {
-		return mendableBy(&failure{code: exitBadFile, err: err}, o)
+		return mendableBy(&console.Failure{Code: console.ExitBadFile, Err: err}, o)
 	}
-	return c.answer(checkedSites{file, changes}, func() {
-		fmt.Fprintf(c.out, "%s: the sites are in order\n", displayPath(file))
+	return c.Answer(checkedSites{file, changes}, func() {
+		fmt.Fprintf(c.Out, "%s: the sites are in order\n", screen.DisplayPath(file))
 	})
 }
 

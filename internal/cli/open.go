@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/cli/console"
 	"fairway/internal/flow"
 )
 
@@ -18,7 +19,7 @@ const openName = flow.SubmittedJobs
 // openedBy stands for the file of an open run that has none.
 const openedBy = "fairway open, exec or map"
 
-func (c *console) openCommand() *cobra.Command {
+func (c *commands) openCommand() *cobra.Command {
 	o, name := newRunOptions(), openName
 	command := &cobra.Command{
 		Use:   "open",
@@ -30,13 +31,13 @@ jobs have. With --server the run is at that server; open prints its number, for
 --run of other commands.`,
 		Example: "  fairway open\n  fairway open --site cluster --detach\n  fairway -C /data/queue open --pilots 4\n" +
 			"  fairway open --server /data/fairway --name tuesday",
-		Args: noArgument,
+		Args: console.NoArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := c.prepareOpen(command, o, name); err != nil {
 				return err
 			}
-			if c.service == "" {
-				if err := c.refuseGroup(); err != nil {
+			if c.Service == "" {
+				if err := c.RefuseGroup(); err != nil {
 					return err
 				}
 				return c.runAttached(command.Context(), o)
@@ -48,28 +49,29 @@ jobs have. With --server the run is at that server; open prints its number, for
 			if err != nil {
 				return err
 			}
-			return c.answer(answer, func() { fmt.Fprintln(c.out, answer.GetRun()) })
+			return c.Answer(answer, func() { fmt.Fprintln(c.Out, answer.GetRun()) })
 		},
 	}
 	command.Flags().StringVar(&name, "name", openName, "name of the run, for people")
 	command.Flags().BoolVar(&o.detach, "detach", false, detachHelp)
 	attachFlags(command, o)
-	c.groupFlag(command)
+	c.GroupFlag(command)
 	c.serverFlags(command, o)
 	return command
 }
 
 // prepareOpen checks the flags, and makes the options those of an open run in --dir or here.
-func (c *console) prepareOpen(command *cobra.Command, o *runOptions, name string) error {
+func (c *commands) prepareOpen(command *cobra.Command, o *runOptions, name string) error {
 	if err := o.check(command); err != nil {
 		return err
 	}
 	o.file, o.text = openedBy, []byte("workflow: "+name+"\nopen: true\n")
 	if _, err := o.workflow(); err != nil {
-		return fail(exitUsage, "use letters, digits, '_', '-' and '.'", "--name %q is no name for a run", name)
+		return console.Fail(console.ExitUsage, "use letters, digits, '_', '-' and '.'", "--name %q is no name for a run",
+			name)
 	}
-	c.tellMeant()
-	folder := c.dir
+	c.TellMeant()
+	folder := c.Dir
 	if folder == "" {
 		folder = "."
 	}

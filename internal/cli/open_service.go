@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"fairway/internal/cli/console"
 	"fairway/internal/flow"
 	"fairway/internal/wire"
 )
@@ -17,10 +18,10 @@ import (
 // refuseHere refuses flags that say how a run of this machine goes, where a server takes it.
 func refuseHere(command *cobra.Command) (err error) {
 	here := &cobra.Command{}
-	new(console).serverFlags(here, newRunOptions())
+	commandsOf(new(console.Console)).serverFlags(here, newRunOptions())
 	command.Flags().Visit(func(f *pflag.Flag) {
 		if f.Name != "results" && f.Name != "wait-anyway" && (f.Name == "detach" || here.Flags().Lookup(f.Name) != nil) {
-			err = fail(exitUsage, "leave it out: the server has pilots, and goes on by itself",
+			err = console.Fail(console.ExitUsage, "leave it out: the server has pilots, and goes on by itself",
 				"--%s is not for a run at a server", f.Name)
 		}
 	})
@@ -28,13 +29,13 @@ func refuseHere(command *cobra.Command) (err error) {
 }
 
 // openAtServer opens a run at the server that --server names, and returns its number.
-func (c *console) openAtServer(ctx context.Context, o *runOptions) (*wire.SubmitWorkflowResponse, error) {
-	return c.submitted(ctx, &wire.SubmitWorkflowRequest{Workflow: o.text, File: o.file, Results: o.results})
+func (c *commands) openAtServer(ctx context.Context, o *runOptions) (*wire.SubmitWorkflowResponse, error) {
+	return c.Submitted(ctx, &wire.SubmitWorkflowRequest{Workflow: o.text, File: o.file, Results: o.results})
 }
 
 // submitAtServer adds the jobs to the run that --run names, and waits for them. Without one it
 // opens a run for them and closes it again.
-func (c *console) submitAtServer(ctx context.Context, o *runOptions, l *commandLine, workflow *flow.Workflow) error {
+func (c *commands) submitAtServer(ctx context.Context, o *runOptions, l *commandLine, workflow *flow.Workflow) error {
 	jobs, err := l.jobs(ctx, o.folder, workflow)
 	if err != nil {
 		return err
@@ -46,22 +47,22 @@ func (c *console) submitAtServer(ctx context.Context, o *runOptions, l *commandL
 			}
 		}
 	}
-	ours := c.number == 0
+	ours := c.Number == 0
 	if ours {
 		opened, err := c.openAtServer(ctx, o)
 		if err != nil {
 			return err
 		}
-		c.number = opened.GetRun()
-		c.announce(fmt.Sprintf("fairway: run %d", c.number))
+		c.Number = opened.GetRun()
+		c.Announce(fmt.Sprintf("fairway: run %d", c.Number))
 	}
 	var refs []*wire.SubmittedRef
-	err = c.askServer(ctx, func(ctx context.Context, client wire.WorkflowClient) (err error) {
-		refs, err = addJobs(ctx, client, jobs, o.waitAnyway)
+	err = c.AskServer(ctx, func(ctx context.Context, client wire.WorkflowClient) (err error) {
+		refs, err = console.AddJobs(ctx, client, jobs, o.waitAnyway)
 		return err
 	})
 	if ours { // also where the jobs are refused: nobody else would close it
-		closed := c.askServer(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+		closed := c.AskServer(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
 			_, err := client.CloseInput(ctx, &wire.CloseInputRequest{})
 			return err
 		})
@@ -72,7 +73,7 @@ func (c *console) submitAtServer(ctx context.Context, o *runOptions, l *commandL
 	if err != nil {
 		return err
 	}
-	if err := c.askServer(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
+	if err := c.AskServer(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
 		if ours {
 			return awaitEnd(ctx, client)
 		}
@@ -80,7 +81,7 @@ func (c *console) submitAtServer(ctx context.Context, o *runOptions, l *commandL
 	}); err != nil {
 		return err
 	}
-	return c.concludeJobs(l, refs, nil, func(do asking) error { return c.ask(ctx, do) })
+	return c.concludeJobs(l, refs, nil, func(do console.Asking) error { return c.Ask(ctx, do) })
 }
 
 // awaitEnd waits until a run has ended, and its results are in their place.

@@ -12,6 +12,7 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/bootstrap"
+	"fairway/internal/cli/console"
 	"fairway/internal/pilot"
 	"fairway/internal/server/probe"
 	"fairway/lib/sched"
@@ -19,13 +20,13 @@ import (
 
 // pilotCommand is what a batch system starts on a worker node. It is of no use
 // to a person, so help does not list it.
-func (c *console) pilotCommand() *cobra.Command {
+func (c *commands) pilotCommand() *cobra.Command {
 	connect, brought, probing, attached := "", "", false, false
 	command := &cobra.Command{
 		Use:    pilotName,
 		Short:  "Run a pilot (started by the batch system, configured by " + pilot.ConfigVariable + " or a connection file)",
 		Hidden: true,
-		Args:   noArgument,
+		Args:   console.NoArgument,
 		RunE: func(command *cobra.Command, _ []string) (err error) {
 			config, err := pilotConfig(connect)
 			if brought != "" {
@@ -107,7 +108,7 @@ func tellLog(line *access.Line, path string) (stop func(error)) {
 // probeNode tells the server what a pilot would have here.
 func probeNode(ctx context.Context, config pilot.Config) error {
 	if config.Line == nil {
-		return fail(exitUsage, "`fairway site test` starts it", "--probe needs --connect")
+		return console.Fail(console.ExitUsage, "`fairway site test` starts it", "--probe needs --connect")
 	}
 	return probe.Tell(ctx, config)
 }
@@ -120,18 +121,19 @@ func pilotConfig(connect string) (pilot.Config, error) {
 	if connect != "" {
 		var err error
 		if line, err = access.OpenLine(connect); err != nil {
-			return pilot.Config{}, fail(exitUsage, "the server writes one for each launch: .fairway/pilots/ID/LAUNCH.connect",
+			return pilot.Config{}, console.Fail(console.ExitUsage,
+				"the server writes one for each launch: .fairway/pilots/ID/LAUNCH.connect",
 				"--connect %s: %w", connect, err)
 		}
 		encoded, given = string(line.Connection().Pilot), true
 	}
 	if !given {
-		return pilot.Config{}, fail(exitUsage, "`fairway run` starts pilots",
+		return pilot.Config{}, console.Fail(console.ExitUsage, "`fairway run` starts pilots",
 			"a pilot is configured by the environment variable %s, or by --connect FILE", pilot.ConfigVariable)
 	}
 	config, err := pilot.DecodeConfig(encoded)
 	if err != nil {
-		return pilot.Config{}, &failure{code: exitUsage, err: err}
+		return pilot.Config{}, &console.Failure{Code: console.ExitUsage, Err: err}
 	}
 	config.Line = line
 	return config, nil

@@ -8,6 +8,8 @@ import (
 	"testing"
 
 	"github.com/spf13/cobra"
+
+	"fairway/internal/cli/console"
 )
 
 var update = flag.Bool("update", false, "rewrite docs/commands.md")
@@ -15,7 +17,7 @@ var update = flag.Bool("update", false, "rewrite docs/commands.md")
 const referenceFile = "../../docs/commands.md"
 
 func TestReferenceIsUpToDate(t *testing.T) {
-	want := reference(new(console).root())
+	want := reference(allCommands(new(console.Console)))
 	if *update {
 		if err := os.WriteFile(referenceFile, []byte(want), 0o666); err != nil {
 			t.Fatal(err)
@@ -32,7 +34,7 @@ func TestReferenceIsUpToDate(t *testing.T) {
 
 // Every command that a person sees says what it does and shows how.
 func TestCommandsHaveExamples(t *testing.T) {
-	for _, command := range documented(new(console).root()) {
+	for _, command := range documented(allCommands(new(console.Console))) {
 		if command.Short == "" || command.Example == "" {
 			t.Errorf("%s: no description or no example", command.CommandPath())
 		}
@@ -75,8 +77,8 @@ func reference(root *cobra.Command) string {
 	text.WriteString(jsonChapter)
 	text.WriteString(keysTable(root))
 	text.WriteString("\n## Exit codes\n\n| code | meaning |\n| --- | --- |\n")
-	for _, e := range exitCodes {
-		fmt.Fprintf(&text, "| %d | %s |\n", e.code, e.meaning)
+	for _, e := range console.ExitCodes {
+		fmt.Fprintf(&text, "| %d | %s |\n", e.Code, e.Meaning)
 	}
 	text.WriteString("\nOutput that cannot be printed, as on a full disk, is an error. A standard output that is closed" +
 		"\n(`>&-`) counts as `/dev/null`, which the runtime of Go opens in its place before the program begins.\n")

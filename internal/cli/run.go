@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/service"
 	"fairway/internal/eviction"
 	"fairway/internal/flow"
 	"fairway/internal/notice"
@@ -85,7 +87,7 @@ type runOptions struct {
 	notify                 string        // a URL or a command; empty: none
 }
 
-func (c *console) runCommand() *cobra.Command {
+func (c *commands) runCommand() *cobra.Command {
 	o := newRunOptions()
 	command := &cobra.Command{
 		Use:   "run [FILE]",
@@ -104,14 +106,14 @@ Ctrl-C ends the run when the running attempts have ended; twice ends it at once.
   fairway run trace.json --time-scale 0.01 --size-scale 0
   fairway run workflow.yaml --detach           # then log out; --follow watches it later
   fairway run workflow.yaml --site cluster --server site`,
-		Args:              maybeFile,
-		ValidArgsFunction: workflowFiles,
+		Args:              console.MaybeFile,
+		ValidArgsFunction: console.WorkflowFiles,
 		RunE: func(command *cobra.Command, arguments []string) error {
 			if err := o.check(command); err != nil {
 				return err
 			}
 			var err error
-			if o.file, o.folder, err = c.fileAndFolder(arguments); err != nil {
+			if o.file, o.folder, err = c.FileAndFolder(arguments); err != nil {
 				return err
 			}
 			if o.base, err = filepath.Abs(filepath.Dir(o.file)); err != nil {
@@ -127,9 +129,9 @@ Ctrl-C ends the run when the running attempts have ended; twice ends it at once.
 	flags.BoolVar(&o.keepGoing, "keep-going", false, "after a failure, go on with the jobs that do not depend on it")
 	flags.StringArrayVar(&o.force, "force", nil,
 		"run a step or a job again, with all that depends on it (may be repeated)")
-	flags.BoolVar(&o.noReuse, "no-reuse", false, noReuseHelp)
+	flags.BoolVar(&o.noReuse, "no-reuse", false, service.NoReuseHelp)
 	flags.StringVar(&o.until, "until", "", "run only up to this step, or up to the step that writes this file")
-	flags.Int32Var(&o.priority, "priority", 0, priorityHelp)
+	flags.Int32Var(&o.priority, "priority", 0, service.PriorityHelp)
 	flags.BoolVar(&o.keepResults, "keep-results", false, "keep results of earlier runs that this run does not make")
 	flags.BoolVar(&o.follow, "follow", false, "if another process runs the workflow already, watch that run")
 	flags.Float64Var(&o.timeScale, "time-scale", 1, "multiply the run times of a trace by this")
@@ -138,16 +140,16 @@ Ctrl-C ends the run when the running attempts have ended; twice ends it at once.
 		"where the server runs: in this process (here); as a job of the first "+
 			"--site (site); or the `ADDRESS` of one that takes workflows (fairway serve)")
 	flags.BoolVar(&o.detach, "detach", false, detachHelp)
-	c.groupFlag(command)
+	c.GroupFlag(command)
 	webFlag(command, o)
 	c.serverFlags(command, o)
-	_ = command.RegisterFlagCompletionFunc("set", c.completeParameters)
+	_ = command.RegisterFlagCompletionFunc("set", c.CompleteParameters)
 	return command
 }
 
 // serverFlags are those of a command that may become the server of a run: where jobs run, and
 // where their files go.
-func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
+func (c *commands) serverFlags(command *cobra.Command, o *runOptions) {
 	flags := command.Flags()
 	flags.StringVar(&o.results, "results", "", "put the results into this `place` instead of results/: a folder, or a "+
 		"URL (s3://bucket/folder, davs://, root://)")
@@ -158,17 +160,19 @@ func (c *console) serverFlags(command *cobra.Command, o *runOptions) {
 	flags.IntVar(&o.pilots, "pilots", 0, "number of local pilots; 0: one for each processor, or fewer for large steps")
 	flags.StringArrayVar(&o.has, "has", nil, "what else this machine has that a step can ask for under needs:, such as "+
 		"gpu=1 (may be repeated)")
-	oneOf(command, &o.cache, "cache", "who shares cached files, where the site does not say: all pilots of a "+
+	console.OneOf(command, &o.cache, "cache", "who shares cached files, where the site does not say: all pilots of a "+
 		"machine (host), nobody (pilot), no cache (none), or host for what local jobs cannot be given links to (auto)",
 		cacheAuto, "host", "pilot", "none")
-	oneOf(command, &o.placement, "placement", "which of equal jobs a pilot gets, where neither workflow nor site "+
+	console.OneOf(command, &o.placement, "placement", "which of equal jobs a pilot gets, where neither workflow nor site "+
 		"says: with most input bytes in its cache, kept for a better pilot if that saves time (by-gain) or is idle "+
 		"(by-bytes); or with most input files (by-files)",
 		"by-gain", "by-bytes", "by-files")
-	oneOf(command, &o.watchInputs, "watch-inputs", "report files that jobs open without declaring them: in the first "+
-		"attempt of each step, if the system allows it (auto), in all, or none", "auto", "all", "none")
-	oneOf(command, &o.cachePolicy, "cache-policy", "which file a full cache gives up first, where the site does not "+
-		"say: next-use, lru, lfu, lru-k, lfu-star, lfu-aging, lcb-k or fifo",
+	console.OneOf(command, &o.watchInputs, "watch-inputs",
+		"report files that jobs open without declaring them: in the first "+
+			"attempt of each step, if the system allows it (auto), in all, or none", "auto", "all", "none")
+	console.OneOf(command, &o.cachePolicy, "cache-policy",
+		"which file a full cache gives up first, where the site does not "+
+			"say: next-use, lru, lfu, lru-k, lfu-star, lfu-aging, lcb-k or fifo",
 		string(eviction.NextUse), "lru", "lfu", "lru-k", "lfu-star", "lfu-aging", "lcb-k", "fifo")
 	flags.StringVar(&o.cacheSize, "cache-space", "", "most space for the cache of one pilot, such as 500MB (default "+
 		"10GiB, and half of the free disk for all of them)")
@@ -197,11 +201,11 @@ func (o *runOptions) check(command *cobra.Command) error {
 		"results": "leave --results out to publish in results/",
 	} {
 		if flag := command.Flags().Lookup(name); flag.Changed && flag.Value.String() == "" {
-			return fail(exitUsage, instead, "--%s names no place", name)
+			return console.Fail(console.ExitUsage, instead, "--%s names no place", name)
 		}
 	}
 	var err error
-	if o.parameters, err = parameters(o.set); err != nil {
+	if o.parameters, err = console.Parameters(o.set); err != nil {
 		return err
 	}
 	if o.countable, err = counts(o.has); err != nil {
@@ -209,61 +213,62 @@ func (o *runOptions) check(command *cobra.Command) error {
 	}
 	if o.results != "" {
 		if o.results, err = publish.ParsePlace(o.results); err != nil {
-			return fail(exitUsage, "", "--results: %w", err)
+			return console.Fail(console.ExitUsage, "", "--results: %w", err)
 		}
 	}
 	if o.storage != "" {
 		if o.storage, err = publish.ParsePlace(o.storage); err != nil {
-			return fail(exitUsage, "", "--storage: %w", err)
+			return console.Fail(console.ExitUsage, "", "--storage: %w", err)
 		}
 	}
 	for _, name := range o.environment {
 		if !variableName.MatchString(name) {
-			return fail(exitUsage, "write a name such as LANG, or all", "--environment %s names no variable", name)
+			return console.Fail(console.ExitUsage, "write a name such as LANG, or all", "--environment %s names no variable",
+				name)
 		}
 	}
 	if o.cacheSize != "" {
 		if o.cacheSpace, err = quantity.Size(o.cacheSize); err != nil || o.cacheSpace == 0 {
-			return fail(exitUsage, "write a size such as 500MB, or --cache none for no cache",
+			return console.Fail(console.ExitUsage, "write a size such as 500MB, or --cache none for no cache",
 				"--cache-space %s is no size for a cache", o.cacheSize)
 		}
 	}
 	if o.notify != "" {
 		if err := notice.CheckPlace(o.notify); err != nil {
-			return fail(exitUsage, "write https://HOST/PATH or a command", "--notify: %w", err)
+			return console.Fail(console.ExitUsage, "write https://HOST/PATH or a command", "--notify: %w", err)
 		}
 	}
 	switch {
 	case o.listen != "" && len(o.sites) == 0:
-		return fail(exitUsage, "name the site whose pilots connect, with --site",
+		return console.Fail(console.ExitUsage, "name the site whose pilots connect, with --site",
 			"--listen is for pilots of sites, and there is no --site")
 	case o.pilots < 0:
-		return fail(exitUsage, "", "--pilots cannot be negative")
+		return console.Fail(console.ExitUsage, "", "--pilots cannot be negative")
 	case o.timeScale < 0 || o.sizeScale < 0:
-		return fail(exitUsage, "", "--time-scale and --size-scale cannot be negative")
+		return console.Fail(console.ExitUsage, "", "--time-scale and --size-scale cannot be negative")
 	case o.detach && (o.dryRun || o.follow):
-		return fail(exitUsage, "", "--detach is for a run that goes on, not for --dry-run or --follow")
+		return console.Fail(console.ExitUsage, "", "--detach is for a run that goes on, not for --dry-run or --follow")
 	case o.attached && (o.detach || o.server != serverHere):
-		return fail(exitUsage, "leave one of them out", "--until-stdin-ends is for a run of this process, "+
+		return console.Fail(console.ExitUsage, "leave one of them out", "--until-stdin-ends is for a run of this process, "+
 			"not for --detach or --server")
 	case o.temporary && (o.detach || o.server != serverHere):
-		return fail(exitUsage, "leave one of them out", "--temporary is for a run of this process, "+
+		return console.Fail(console.ExitUsage, "leave one of them out", "--temporary is for a run of this process, "+
 			"not for --detach or --server")
 	case o.priority != 0 && o.record != "":
-		return fail(exitUsage, "write `priority` at the steps", "--record keeps no --priority")
+		return console.Fail(console.ExitUsage, "write `priority` at the steps", "--record keeps no --priority")
 	case o.dryRun && o.follow:
-		return fail(exitUsage, "", "--dry-run runs nothing that --follow could watch")
+		return console.Fail(console.ExitUsage, "", "--dry-run runs nothing that --follow could watch")
 	}
 	return o.checkServer()
 }
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func (c *console) run(ctx context.Context, o *runOptions) error {
+func (c *commands) run(ctx context.Context, o *runOptions) error {
 	if o.server != serverHere && o.server != serverSite {
 		return c.runAtServer(ctx, o)
 	}
-	if err := c.refuseGroup(); err != nil {
+	if err := c.RefuseGroup(); err != nil {
 		return err
 	}
 	if o.dryRun {
@@ -272,16 +277,16 @@ func (c *console) run(ctx context.Context, o *runOptions) error {
 	if o.server == serverSite && serverjob.Running() {
 		return c.serve(ctx, o) // which waits for the server before, if this one is to follow it
 	}
-	connection, err := reachRunning(ctx, o.folder)
+	connection, err := console.ReachRunning(ctx, o.folder)
 	if err != nil && o.follow {
-		return withInstead(o.folder, err)
+		return console.WithInstead(o.folder, err)
 	}
 	if connection != nil {
 		defer connection.Close()
 		if !o.follow {
 			return alreadyRunning(o.folder)
 		}
-		if err := refuseStopped(o.folder, connection); err != nil {
+		if err := console.RefuseStopped(o.folder, connection); err != nil {
 			return err
 		}
 		return c.follow(ctx, o.folder, connection)
@@ -296,31 +301,31 @@ func (c *console) run(ctx context.Context, o *runOptions) error {
 }
 
 func alreadyRunning(folder string) error {
-	return fail(exitRunning, "watch it with --follow, or end it with `fairway stop`",
-		"another process runs the workflow in %s", folderText(folder))
+	return console.Fail(console.ExitRunning, "watch it with --follow, or end it with `fairway stop`",
+		"another process runs the workflow in %s", console.FolderText(folder))
 }
 
 // follow watches a run of another process; Ctrl-C ends the watching only.
-func (c *console) follow(ctx context.Context, folder string, connection *listen.Connection) error {
+func (c *commands) follow(ctx context.Context, folder string, connection *listen.Connection) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer signalled(func(os.Signal) { cancel() })()
-	report, err := c.watch(ctx, connection)
+	defer console.Signalled(func(os.Signal) { cancel() })()
+	report, err := c.Watch(ctx, connection)
 	if err != nil && connection.Far {
 		report, err = c.followNext(ctx, folder, err)
 	}
 	if ctx.Err() != nil {
-		return quietly(exitInterrupted)
+		return console.Quietly(console.ExitInterrupted)
 	}
 	if err != nil {
-		return fmt.Errorf("watching the run: %w", explained(withInstead(folder, err)))
+		return fmt.Errorf("watching the run: %w", console.Explained(console.WithInstead(folder, err)))
 	}
 	return c.conclude(ctx, folder, report)
 }
 
 // conclude prints the end of a run and turns it into an exit code.
-func (c *console) conclude(ctx context.Context, folder string, report *wire.ProgressReport) error {
-	return c.concludeAsking(report, func(do asking) error { return askIn(ctx, folder, do) })
+func (c *commands) conclude(ctx context.Context, folder string, report *wire.ProgressReport) error {
+	return c.ConcludeAsking(report, func(do console.Asking) error { return console.AskIn(ctx, folder, do) })
 }
 
 const detachHelp = "run in the background, and go on when the terminal is closed"
@@ -329,19 +334,20 @@ const listenHelp = "address at which the server waits for pilots of sites: HOST:
 	"free port)"
 
 // runAtServer submits the workflow of run, and watches it.
-func (c *console) runAtServer(ctx context.Context, o *runOptions) error {
+func (c *commands) runAtServer(ctx context.Context, o *runOptions) error {
 	if o.dryRun || o.follow || o.detach || len(o.force) > 0 || o.keepResults || o.record != "" || len(o.sites) > 0 {
-		return fail(exitUsage, "leave them out, or run the workflow here", "--dry-run, --follow, --detach, --force, "+
-			"--keep-results, --record and --site are not for a workflow that is submitted to a server")
+		return console.Fail(console.ExitUsage, "leave them out, or run the workflow here",
+			"--dry-run, --follow, --detach, --force, "+
+				"--keep-results, --record and --site are not for a workflow that is submitted to a server")
 	}
-	c.service = o.server
-	request, err := submission(o.file, o.base, &submitOptions{
-		set: o.set, until: o.until, keepGoing: o.keepGoing, results: strings.TrimPrefix(o.results, "file:"),
-		scales: flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale}, waitAnyway: o.waitAnyway,
-		noReuse: o.noReuse, priority: o.priority,
+	c.Service = o.server
+	request, err := service.Submission(o.file, o.base, &service.SubmitOptions{
+		Set: o.set, Until: o.until, KeepGoing: o.keepGoing, Results: strings.TrimPrefix(o.results, "file:"),
+		Scales: flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale}, WaitAnyway: o.waitAnyway,
+		NoReuse: o.noReuse, Priority: o.priority,
 	})
 	if err != nil {
 		return err
 	}
-	return c.submitWorkflow(ctx, request, true)
+	return c.SubmitWorkflow(ctx, request, true)
 }

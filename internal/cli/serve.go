@@ -15,6 +15,8 @@ import (
 
 	"connectrpc.com/connect"
 
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/screen"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/pilot/report"
@@ -31,14 +33,14 @@ import (
 
 // serve runs the workflow in this process, and watches it through the socket
 // as any other process would.
-func (c *console) serve(ctx context.Context, o *runOptions) error {
+func (c *commands) serve(ctx context.Context, o *runOptions) error {
 	report, first, err := c.serveRun(ctx, o, nil)
 	if err != nil || report == nil {
 		return err
 	}
 	err = c.conclude(ctx, o.folder, report)
 	if first != nil && !report.Succeeded {
-		return quietly(signalCode(first))
+		return console.Quietly(signalCode(first))
 	}
 	return err
 }
@@ -46,7 +48,7 @@ func (c *console) serve(ctx context.Context, o *runOptions) error {
 // serveRun is serve without what is printed at the end. It returns how the run ended, nil if it
 // goes on elsewhere, and the signal that asked for its end, if any. begun is called, beside
 // the server, when it can be asked; an error of it ends the run.
-func (c *console) serveRun(
+func (c *commands) serveRun(
 	ctx context.Context, o *runOptions, begun func(context.Context) error,
 ) (*wire.ProgressReport, os.Signal, error) {
 	config, err := c.serverConfig(ctx, o)
@@ -58,7 +60,8 @@ func (c *console) serveRun(
 	}
 	s, err := serverjob.Open(ctx, config)
 	if held, ok := errors.AsType[*term.HeldError](err); ok {
-		return nil, nil, fail(exitRunning, "watch it with --follow, or end it with `fairway stop`", "%w", held)
+		return nil, nil, console.Fail(console.ExitRunning, "watch it with --follow, or end it with `fairway stop`",
+			"%w", held)
 	}
 	if running, ok := errors.AsType[*folder.RunningError](err); ok {
 		return nil, nil, alreadyRunning(running.Folder)
@@ -96,7 +99,7 @@ func (c *console) serveRun(
 	case err != nil:
 		return nil, first, stateLost(err)
 	case outcome.HandedOver:
-		c.announce("fairway: this server ends; the run goes on in the next job of the server, or with `fairway run` where " +
+		c.Announce("fairway: this server ends; the run goes on in the next job of the server, or with `fairway run` where " +
 			"there is none")
 		return nil, first, nil
 	case begunErr != nil && first == nil:
@@ -106,8 +109,7 @@ func (c *console) serveRun(
 	if err != nil {
 		return nil, first, fmt.Errorf("asking how the run ended: %w", err)
 	}
-	told := told{seen.GetProblems(), seen.GetNotes()}
-	c.tellRest(&told, report)
+	c.tellRest(screen.ToldOf(seen), report)
 	return report, first, nil
 }
 
@@ -122,13 +124,14 @@ func stateLost(err error) error {
 // opened gives an error of opening a run its exit code.
 func opened(err error) error {
 	if kind, ok := errors.AsType[*folder.KindError](err); ok {
-		return fail(exitUsage, "choose another folder with --dir", "%w", kind)
+		return console.Fail(console.ExitUsage, "choose another folder with --dir", "%w", kind)
 	}
 	if _, ok := errors.AsType[*server.TargetError](err); ok {
-		return &failure{code: exitNotFound, err: err}
+		return &console.Failure{Code: console.ExitNotFound, Err: err}
 	}
 	if _, ok := errors.AsType[*server.OtherWorkflowError](err); ok {
-		return fail(exitUsage, "give this one a folder of its own with --dir, or remove that one with `fairway clean`", "%w",
+		return console.Fail(console.ExitUsage,
+			"give this one a folder of its own with --dir, or remove that one with `fairway clean`", "%w",
 			err)
 	}
 	return err
@@ -136,10 +139,10 @@ func opened(err error) error {
 
 // watchInBackground shows progress, and gives the last report that it saw when the run
 // has ended: none, where that was before anybody could watch.
-func (c *console) watchInBackground(ctx context.Context, folder string) <-chan *wire.ProgressReport {
+func (c *commands) watchInBackground(ctx context.Context, folder string) <-chan *wire.ProgressReport {
 	last := make(chan *wire.ProgressReport, 1)
 	go func() {
-		connection := runningIn(ctx, folder)
+		connection := console.RunningIn(ctx, folder)
 		if connection == nil {
 			last <- nil
 			return
@@ -147,9 +150,9 @@ func (c *console) watchInBackground(ctx context.Context, folder string) <-chan *
 		defer connection.Close()
 		// How the run ended is known from the server itself; here an error
 		// only means that less was shown.
-		report, err := c.watch(ctx, connection)
+		report, err := c.Watch(ctx, connection)
 		for connect.CodeOf(err) == connect.CodeDeadlineExceeded { // the disk may stand still, say
-			report, err = c.watch(ctx, connection)
+			report, err = c.Watch(ctx, connection)
 		}
 		last <- report
 	}()
@@ -158,35 +161,35 @@ func (c *console) watchInBackground(ctx context.Context, folder string) <-chan *
 
 // tellRest prints the problems and notes that the run ended with before they
 // could be shown as they came.
-func (c *console) tellRest(told *told, report *wire.ProgressReport) {
-	if c.json {
+func (c *commands) tellRest(told *screen.Told, report *wire.ProgressReport) {
+	if c.JSON {
 		return // they are in the report
 	}
-	for _, news := range told.news(report) {
-		fmt.Fprintln(c.err, news.text)
+	for _, news := range told.News(report) {
+		fmt.Fprintln(c.Err, news.Text())
 	}
 }
 
 // stopOnSignal lets the first signal end the run in order and the second at
 // once. The returned function ends that, and gives the first signal, if any.
 // shared gives up the jobs of this call where the run goes on for others, if there may be such.
-func (c *console) stopOnSignal(s *server.Server, shared func()) (first func() os.Signal) {
+func (c *commands) stopOnSignal(s *server.Server, shared func()) (first func() os.Signal) {
 	received := make(chan os.Signal, 2)
-	stop := signalled(
+	stop := console.Signalled(
 		func(signal os.Signal) {
 			received <- signal
 			if shared != nil && s.Yield() > 0 {
-				c.announce("fairway: others add jobs to this run; it ends when they have left; Ctrl-C again ends it now")
+				c.Announce("fairway: others add jobs to this run; it ends when they have left; Ctrl-C again ends it now")
 				shared()
 				return
 			}
 			s.Stop(true)
-			c.announce("fairway: ending when the running attempts have ended and stored their outputs; Ctrl-C again ends " +
+			c.Announce("fairway: ending when the running attempts have ended and stored their outputs; Ctrl-C again ends " +
 				"them now")
 		},
 		func(signal os.Signal) {
 			received <- signal
-			c.announce("fairway: ending now")
+			c.Announce("fairway: ending now")
 			s.Stop(false)
 		},
 		func(os.Signal) {},
@@ -205,41 +208,41 @@ func (c *console) stopOnSignal(s *server.Server, shared func()) (first func() os
 func signalCode(signal os.Signal) int {
 	switch signal {
 	case syscall.SIGTERM:
-		return exitTerminated
+		return console.ExitTerminated
 	case syscall.SIGHUP:
-		return exitHungUp
+		return console.ExitHungUp
 	case syscall.SIGQUIT:
-		return exitQuit
+		return console.ExitQuit
 	}
-	return exitInterrupted
+	return console.ExitInterrupted
 }
 
 func (o *runOptions) workflow() (*flow.Workflow, error) {
 	if o.text != nil {
 		return flow.Parse(o.file, o.text)
 	}
-	return readWorkflow(o.file, o.parameters, flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale})
+	return console.ReadWorkflow(o.file, o.parameters, flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale})
 }
 
 // relativeTo is the folder that names in the workflow are relative to, and beside which sites may be
 // described.
 func (o *runOptions) relativeTo() string { return cmp.Or(o.base, o.folder) }
 
-func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Config, error) {
+func (c *commands) serverConfig(ctx context.Context, o *runOptions) (server.Config, error) {
 	workflow, err := o.workflow()
 	if err != nil {
 		return server.Config{}, err
 	}
 	if workflow, err = workflow.With(o.parameters); err != nil { // also if none was given, and one has to be
-		return server.Config{}, &failure{code: exitBadFile, err: err}
+		return server.Config{}, &console.Failure{Code: console.ExitBadFile, Err: err}
 	}
 	if o.until != "" {
 		if workflow, err = workflow.Until(o.until); err != nil {
-			return server.Config{}, &failure{code: exitNotFound, err: err}
+			return server.Config{}, &console.Failure{Code: console.ExitNotFound, Err: err}
 		}
 	}
 	if workflow, err = workflow.Raised(int(o.priority)); err != nil {
-		return server.Config{}, &failure{code: exitUsage, err: err}
+		return server.Config{}, &console.Failure{Code: console.ExitUsage, Err: err}
 	}
 	listed, err := newListing(o.relativeTo())
 	if err != nil {
@@ -268,14 +271,14 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 	}
 	variables, err := variablesOf(workflow, o)
 	if err != nil {
-		return server.Config{}, &failure{code: exitBadFile, err: err}
+		return server.Config{}, &console.Failure{Code: console.ExitBadFile, Err: err}
 	}
 	o.variables = slices.Collect(maps.Keys(variables))
 	config := server.Config{
 		Workflow:    workflow,
 		Variables:   variables,
 		Folder:      o.folder,
-		Version:     programVersion(),
+		Version:     console.ProgramVersion(),
 		Base:        o.base,
 		Enumerated:  listed,
 		KeepGoing:   o.keepGoing,
@@ -284,7 +287,7 @@ func (c *console) serverConfig(ctx context.Context, o *runOptions) (server.Confi
 		Results:     o.results,
 		Storage:     o.storage,
 		Rerun:       o.force,
-		Sites:       each(sites, func(s *site.Site) server.Site { return farSite(s, workflow, o) }),
+		Sites:       console.Each(sites, func(s *site.Site) server.Site { return farSite(s, workflow, o) }),
 		WaitAnyway:  o.waitAnyway,
 		Listen:      o.listen,
 		Recording:   o.record,

@@ -3,6 +3,8 @@ package cli
 import (
 	"io"
 	"testing"
+
+	"fairway/internal/cli/console"
 )
 
 // What a server is told counts besides what its own workflow asks for.
@@ -11,7 +13,7 @@ func TestStrictSandboxesOfAServer(t *testing.T) {
 		o := &runOptions{
 			folder: t.TempDir(), file: "w.yaml", text: []byte("workflow: w\nopen: true\n"), lasting: true, strict: strict,
 		}
-		c := &console{out: io.Discard, err: io.Discard}
+		c := commandsOf(&console.Console{Out: io.Discard, Err: io.Discard})
 		if _, err := c.serverConfig(t.Context(), o); err != nil {
 			t.Fatal(err)
 		}

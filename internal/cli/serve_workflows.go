@@ -6,17 +6,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/screen"
 	"fairway/internal/quantity"
 	"fairway/internal/server"
-	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
-	"fairway/internal/server/listen"
 	"fairway/internal/store"
 	"fairway/internal/yamlfile"
 	"fairway/lib/sched"
@@ -26,7 +25,7 @@ import (
 // prepared as for one.
 const serviceText = "workflow: service\nopen: true\n"
 
-func (c *console) serveCommand() *cobra.Command {
+func (c *commands) serveCommand() *cobra.Command {
 	o := newRunOptions()
 	command := &cobra.Command{
 		Use:   "serve",
@@ -45,7 +44,7 @@ killed, or is silent for a --lease, another one goes on; pilots and clients foll
   fairway serve --state /data/fairway --web
   fairway serve --state /shared/fairway --store postgres://db/fairway --listen :7070 --standby
   fairway submit workflow.yaml --server /data/fairway`,
-		Args: noArgument,
+		Args: console.NoArgument,
 		RunE: func(command *cobra.Command, _ []string) error {
 			if err := c.prepareService(command, o); err != nil {
 				return err
@@ -89,24 +88,25 @@ killed, or is silent for a --lease, another one goes on; pilots and clients foll
 }
 
 // prepareService checks the flags, and makes the folder of the state.
-func (c *console) prepareService(command *cobra.Command, o *runOptions) error {
+func (c *commands) prepareService(command *cobra.Command, o *runOptions) error {
 	for name, instead := range map[string]string{
 		"record": "record one workflow with `fairway run --record`", "results": "say it with `fairway submit --results`",
 		"wait-anyway": "this server waits in any case",
 	} {
 		if command.Flags().Changed(name) {
-			return fail(exitUsage, instead, "--%s is not for a server that takes workflows", name)
+			return console.Fail(console.ExitUsage, instead, "--%s is not for a server that takes workflows", name)
 		}
 	}
-	if c.service != "" && command.Flags().Changed("server") || c.number != 0 {
-		return fail(exitUsage, "name the folder with --state", "--server and --run are for commands that ask a server")
+	if c.Service != "" && command.Flags().Changed("server") || c.Number != 0 {
+		return console.Fail(console.ExitUsage, "name the folder with --state",
+			"--server and --run are for commands that ask a server")
 	}
-	if c.dir != "" {
-		o.folder = c.dir
+	if c.Dir != "" {
+		o.folder = c.Dir
 	}
 	if o.store != "" {
 		if err := store.CheckAddress(o.store); err != nil {
-			return &failure{code: exitUsage, err: fmt.Errorf("--store: %w", err)}
+			return &console.Failure{Code: console.ExitUsage, Err: fmt.Errorf("--store: %w", err)}
 		}
 	}
 	if err := o.checkResults(); err != nil {
@@ -134,12 +134,13 @@ func (c *console) prepareService(command *cobra.Command, o *runOptions) error {
 		}
 	}
 	if (o.webCertificate == "") != (o.webKey == "") {
-		return fail(exitUsage, "name both with --web-certificate and --web-key", "a certificate is good with its key only")
+		return console.Fail(console.ExitUsage, "name both with --web-certificate and --web-key",
+			"a certificate is good with its key only")
 	}
 	if err := os.MkdirAll(o.folder, 0o777); err != nil {
 		return err
 	}
-	o.folder, err = givenFolder(o.folder)
+	o.folder, err = console.GivenFolder(o.folder)
 	return err
 }
 
@@ -147,17 +148,17 @@ func (c *console) prepareService(command *cobra.Command, o *runOptions) error {
 func (o *runOptions) checkResults() (err error) {
 	if o.retention != "0" {
 		if o.keeps, err = quantity.Duration(o.retention); err != nil {
-			return fail(exitUsage, "write a time such as 30d, or 0", "--retention: %w", err)
+			return console.Fail(console.ExitUsage, "write a time such as 30d, or 0", "--retention: %w", err)
 		}
 	}
 	if o.comparedSize, err = quantity.Size(o.compared); err != nil {
-		return fail(exitUsage, "write a size such as 64GiB", "--compare-inputs: %w", err)
+		return console.Fail(console.ExitUsage, "write a size such as 64GiB", "--compare-inputs: %w", err)
 	}
 	return nil
 }
 
 // serveWorkflows takes workflows until a person ends that.
-func (c *console) serveWorkflows(ctx context.Context, o *runOptions) error {
+func (c *commands) serveWorkflows(ctx context.Context, o *runOptions) error {
 	config, err := c.serverConfig(ctx, o)
 	if err != nil {
 		return err
@@ -170,7 +171,7 @@ func (c *console) serveWorkflows(ctx context.Context, o *runOptions) error {
 
 // serveOpened is serveWorkflows of the active server. The error is one of server.IsReplaced where
 // another one is, or may be.
-func (c *console) serveOpened(ctx context.Context, o *runOptions, config server.Config) error {
+func (c *commands) serveOpened(ctx context.Context, o *runOptions, config server.Config) error {
 	if err := c.openWeb(o, &config); err != nil {
 		return err
 	}
@@ -182,15 +183,15 @@ func (c *console) serveOpened(ctx context.Context, o *runOptions, config server.
 		return served(running, o)
 	}
 	if kind, ok := errors.AsType[*folder.KindError](err); ok {
-		return fail(exitUsage, "choose another folder with --state", "%w", kind)
+		return console.Fail(console.ExitUsage, "choose another folder with --state", "%w", kind)
 	}
 	if problems, ok := errors.AsType[yamlfile.Problems](err); ok {
-		return &failure{code: exitBadFile, err: problems}
+		return &console.Failure{Code: console.ExitBadFile, Err: problems}
 	}
 	if err != nil {
 		return opened(err)
 	}
-	shown := displayPath(o.folder)
+	shown := screen.DisplayPath(o.folder)
 	if isDetached() {
 		shown = o.folder // who reads the log is elsewhere
 		if err := leaveTerminal(o.folder); err != nil {
@@ -198,16 +199,17 @@ func (c *console) serveOpened(ctx context.Context, o *runOptions, config server.
 		}
 	}
 	sched.Default().React()
-	c.announce(fmt.Sprintf("fairway: serving %s; submit with `fairway submit FILE --server %s`", folderText(o.folder),
+	c.Announce(fmt.Sprintf("fairway: serving %s; submit with `fairway submit FILE --server %s`",
+		console.FolderText(o.folder),
 		shown))
 	interrupted := c.stopOnSignal(s, nil)
 	if err := tellReady(); err != nil {
-		c.announce("fairway: " + err.Error())
+		c.Announce("fairway: " + err.Error())
 	}
 	outcome, err := s.Run(ctx)
 	first := interrupted()
 	if outcome.HandedOver {
-		c.announce("fairway: this server ends, and one that stands by goes on")
+		c.Announce("fairway: this server ends, and one that stands by goes on")
 	}
 	switch {
 	case server.IsReplaced(err):
@@ -215,59 +217,13 @@ func (c *console) serveOpened(ctx context.Context, o *runOptions, config server.
 	case err != nil:
 		return stateLost(err)
 	case first != nil:
-		return quietly(signalCode(first))
+		return console.Quietly(signalCode(first))
 	}
 	return nil
 }
 
 // served is the error where another server has the state.
 func served(running *folder.RunningError, o *runOptions) error {
-	return fail(exitRunning, "end it with `fairway stop --server "+displayPath(o.folder)+"`",
-		"another process serves %s", folderText(running.Folder))
-}
-
-// asksService reports whether a command asks a server that takes workflows.
-func (c *console) asksService() bool {
-	if c.service != "" {
-		return true
-	}
-	dir, err := c.workflowFolder()
-	return err == nil && folder.IsLasting(dir)
-}
-
-// serviceFolder is the folder of the server that --server names.
-func (c *console) serviceFolder() (string, error) {
-	if folder.IsLasting(c.service) {
-		return filepath.Abs(c.service)
-	}
-	return "", fail(exitUsage, "do that on the machine of the server, with --server and its folder",
-		"files of a server that is reached over the network cannot be had here")
-}
-
-func serviceEnded(ended *api.EndedError) error {
-	return fail(exitNoState, "start it with `fairway serve --state "+displayPath(ended.Folder)+"`", "%w", ended)
-}
-
-// hasEnded reports whether an error says that a server that takes workflows has ended.
-func hasEnded(err error) bool {
-	_, ended := errors.AsType[*api.EndedError](err)
-	return ended
-}
-
-// dialServiceFolder is dialService for a folder of this machine.
-func dialServiceFolder(ctx context.Context, address string) (*listen.Connection, error) {
-	mark := filepath.Join(address, folder.StateFolder, folder.LastingName)
-	if _, err := os.Stat(mark); errors.Is(err, fs.ErrPermission) {
-		return nil, fail(exitNoState, "ask its owner for a token (`fairway token create -o FILE`), and name that file",
-			"--server %s: the folder is that of another user", address)
-	}
-	if !folder.IsLasting(address) {
-		return nil, fail(exitNoState, "start one with `fairway serve --state "+address+"`",
-			"--server %s: no server that takes workflows was started there", address)
-	}
-	connection, err := api.Connect(ctx, address)
-	if ended, ok := errors.AsType[*api.EndedError](err); ok {
-		return nil, serviceEnded(ended)
-	}
-	return connection, err
+	return console.Fail(console.ExitRunning, "end it with `fairway stop --server "+screen.DisplayPath(o.folder)+"`",
+		"another process serves %s", console.FolderText(running.Folder))
 }

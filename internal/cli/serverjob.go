@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"fairway/internal/batch"
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/screen"
 	"fairway/internal/server"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
@@ -36,12 +38,14 @@ func (o *runOptions) checkServer() error {
 	case o.server != serverSite:
 		return nil
 	case len(o.sites) == 0:
-		return fail(exitUsage, "add --site NAME", "--server site has the server run as a job of a site, and there is no "+
-			"--site")
+		return console.Fail(console.ExitUsage, "add --site NAME",
+			"--server site has the server run as a job of a site, and there is no "+
+				"--site")
 	case slices.Contains(o.sites, server.LocalSite):
-		return fail(exitUsage, "leave --site local out", "with --server site, this machine takes no part in the run")
+		return console.Fail(console.ExitUsage, "leave --site local out",
+			"with --server site, this machine takes no part in the run")
 	case o.dryRun || o.follow:
-		return fail(exitUsage, "", "--server is for a run that begins, not for --dry-run or --follow")
+		return console.Fail(console.ExitUsage, "", "--server is for a run that begins, not for --dry-run or --follow")
 	}
 	return nil
 }
@@ -50,18 +54,20 @@ func (o *runOptions) checkServer() error {
 // all sites are to get, and hands it on.
 func siteOfServer(o *runOptions) (*site.Site, error) {
 	if len(o.sites) == 0 {
-		return nil, fail(exitUsage, "unset it; FAIRWAY_SERVICE is the variable that names a server which takes workflows",
+		return nil, console.Fail(console.ExitUsage,
+			"unset it; FAIRWAY_SERVICE is the variable that names a server which takes workflows",
 			"%s is set, as it is in the job of a site that is a server, and no site is named", serverjob.Variable)
 	}
-	s, err := findSite(o.relativeTo(), o.sites[0])
+	s, err := console.FindSite(o.relativeTo(), o.sites[0])
 	if err != nil {
 		return nil, err
 	}
 	if err := s.TakesServers(); err != nil {
-		return nil, fail(exitUsage, "name another site first, or leave --server out", "--server site: %w", err)
+		return nil, console.Fail(console.ExitUsage, "name another site first, or leave --server out", "--server site: %w",
+			err)
 	}
 	for _, name := range o.sites[1:] {
-		other, err := findSite(o.relativeTo(), name)
+		other, err := console.FindSite(o.relativeTo(), name)
 		if err != nil {
 			return nil, err
 		}
@@ -81,7 +87,7 @@ func jobOf(ctx context.Context, o *runOptions) (*server.Job, error) {
 }
 
 // runAsJob has the server run as a job of a site, and watches it as if it ran here.
-func (c *console) runAsJob(ctx context.Context, o *runOptions) error {
+func (c *commands) runAsJob(ctx context.Context, o *runOptions) error {
 	if _, err := c.serverConfig(ctx, o); err != nil { // what is wrong is told before anything waits in a queue
 		return err
 	}
@@ -91,9 +97,9 @@ func (c *console) runAsJob(ctx context.Context, o *runOptions) error {
 	}
 	jobs, err := serverjob.Announce(s, o.folder)
 	if other, ok := errors.AsType[*serverjob.OtherSiteError](err); ok {
-		return fail(exitRunning,
+		return console.Fail(console.ExitRunning,
 			fmt.Sprintf("wait for it with `--site %s --server site`, or cancel it with `fairway stop`", other.Site),
-			"a job of the site %s is to be the server of the workflow in %s", other.Site, folderText(o.folder))
+			"a job of the site %s is to be the server of the workflow in %s", other.Site, console.FolderText(o.folder))
 	}
 	if running, ok := errors.AsType[*folder.RunningError](err); ok {
 		return alreadyRunning(running.Folder)
@@ -101,35 +107,35 @@ func (c *console) runAsJob(ctx context.Context, o *runOptions) error {
 	if err != nil {
 		return err
 	}
-	w := &serverWatch{console: c, Watch: jobs, site: s, detach: o.detach}
+	w := &serverWatch{commands: c, Watch: jobs, site: s, detach: o.detach}
 	defer w.Close()
 	return w.run(ctx)
 }
 
 // followNext watches the servers that follow one that went away, for as long as each comes
 // soon.
-func (c *console) followNext(ctx context.Context, dir string, gone error) (*wire.ProgressReport, error) {
-	for until := time.Now().Add(endingTime); time.Now().Before(until); {
+func (c *commands) followNext(ctx context.Context, dir string, gone error) (*wire.ProgressReport, error) {
+	for until := time.Now().Add(console.EndingTime); time.Now().Before(until); {
 		if err := sched.Default().Sleep(ctx, serverjob.Pause); err != nil {
 			return nil, err
 		}
-		connection := runningIn(ctx, dir)
+		connection := console.RunningIn(ctx, dir)
 		if connection == nil {
 			continue
 		}
-		report, err := c.watch(ctx, connection)
+		report, err := c.Watch(ctx, connection)
 		connection.Close()
 		if err == nil {
 			return report, nil
 		}
-		gone, until = err, time.Now().Add(endingTime)
+		gone, until = err, time.Now().Add(console.EndingTime)
 	}
 	return nil, gone
 }
 
 // serverWatch waits for a server that is a batch job, and watches it.
 type serverWatch struct {
-	*console
+	*commands
 	*serverjob.Watch
 	site  *site.Site
 	asked atomic.Int32 // how often a person pressed Ctrl-C
@@ -147,7 +153,7 @@ type serverWatch struct {
 func (w *serverWatch) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	defer signalled(func(s os.Signal) { w.signalled(ctx, s, cancel) })()
+	defer console.Signalled(func(s os.Signal) { w.signalled(ctx, s, cancel) })()
 	told := ""
 	for {
 		report, err := w.watchOnce(ctx)
@@ -163,7 +169,7 @@ func (w *serverWatch) run(ctx context.Context) error {
 			}
 		}
 		if why := w.Waiting(); why != told && why != "" {
-			w.announce("fairway: " + why)
+			w.Announce("fairway: " + why)
 			told = why
 		}
 		if w.detach && (w.reached || told != "") {
@@ -186,7 +192,7 @@ func (w *serverWatch) watchOnce(ctx context.Context) (*wire.ProgressReport, erro
 	if lives, err := w.Lives(); !lives {
 		return nil, err
 	}
-	connection := runningIn(ctx, w.Layout().Workflow)
+	connection := console.RunningIn(ctx, w.Layout().Workflow)
 	if connection == nil {
 		return nil, nil
 	}
@@ -196,7 +202,7 @@ func (w *serverWatch) watchOnce(ctx context.Context) (*wire.ProgressReport, erro
 	}
 	w.use(connection)
 	defer w.use(nil)
-	report, _ := w.watch(ctx, connection)
+	report, _ := w.commands.Watch(ctx, connection)
 	if report.GetEnded() {
 		return report, nil
 	}
@@ -232,19 +238,19 @@ func (w *serverWatch) signalled(ctx context.Context, s os.Signal, cancel func())
 		return
 	}
 	if w.asked.Load() == 1 {
-		w.announce("fairway: ending when the running attempts have ended and stored their outputs; " +
+		w.Announce("fairway: ending when the running attempts have ended and stored their outputs; " +
 			"Ctrl-C again ends them now")
 	} else {
-		w.announce("fairway: ending now")
+		w.Announce("fairway: ending now")
 	}
 	w.stop(connection)
 }
 
 func (w *serverWatch) stop(connection *listen.Connection) {
-	ctx, cancel := context.WithTimeout(context.Background(), endingTime)
+	ctx, cancel := context.WithTimeout(context.Background(), console.EndingTime)
 	defer cancel()
 	if _, err := connection.Stop(ctx, &wire.StopRequest{Drain: w.asked.Load() < 2}); err != nil {
-		w.announce(fmt.Sprintf("fairway: the server could not be told: %v", err))
+		w.Announce(fmt.Sprintf("fairway: the server could not be told: %v", err))
 	}
 }
 
@@ -253,24 +259,25 @@ func (w *serverWatch) stop(connection *listen.Connection) {
 func (w *serverWatch) interrupted() error {
 	if code := w.left.Load(); code != 0 {
 		if w.reached || w.Taken() {
-			fmt.Fprintf(w.err, "fairway: the run goes on as a job of %s; watch it with `fairway run --follow`, end it with "+
+			fmt.Fprintf(w.Err, "fairway: the run goes on as a job of %s; watch it with `fairway run --follow`, end it with "+
 				"`fairway stop`\n", w.site.Name)
 		} else {
-			fmt.Fprintf(w.err, "fairway: %s has not shown the job of the server yet; run it again to go on, or cancel it with "+
+			fmt.Fprintf(w.Err, "fairway: %s has not shown the job of the server yet; run it again to go on, or cancel it with "+
 				"`fairway stop`\n", w.site.Name)
 		}
-		return quietly(int(code))
+		return console.Quietly(int(code))
 	}
 	if err := withdrawal(w.Withdraw()); err != nil {
 		return err
 	}
-	return quietly(exitInterrupted)
+	return console.Quietly(console.ExitInterrupted)
 }
 
 // withdrawal says what to do where a job could not be taken back.
 func withdrawal(err error) error {
 	if kept, ok := errors.AsType[*serverjob.WithdrawError](err); ok {
-		return fail(exitFailed, fmt.Sprintf("if the site %s has no such job, remove %s", kept.Site, displayPath(kept.File)),
+		return console.Fail(console.ExitFailed, fmt.Sprintf("if the site %s has no such job, remove %s", kept.Site,
+			screen.DisplayPath(kept.File)),
 			"%w", err)
 	}
 	return err
@@ -284,11 +291,11 @@ type detachedJob struct {
 }
 
 func (w *serverWatch) detached() error {
-	if w.json {
-		w.printJSON(detachedJob{w.Launch(), w.site.Name, w.Log()})
+	if w.JSON {
+		w.PrintJSON(detachedJob{w.Launch(), w.site.Name, w.Log()})
 		return nil
 	}
-	fmt.Fprintf(w.out, "The run goes on as a job of %s. Watch it with `fairway run --follow`, end it with `fairway "+
+	fmt.Fprintf(w.Out, "The run goes on as a job of %s. Watch it with `fairway run --follow`, end it with `fairway "+
 		"stop`.\nIt prints to %s\n", w.site.Name, w.Log())
 	return nil
 }
@@ -304,28 +311,29 @@ func (w *serverWatch) jobEnded(ctx context.Context, end batch.End) (over bool, e
 		connection, err := api.Connect(ctx, w.Layout().Workflow)
 		if err == nil {
 			defer connection.Close()
-			report, err := w.watch(ctx, connection)
+			report, err := w.commands.Watch(ctx, connection)
 			if err == nil && report.GetEnded() {
 				return true, w.concluded(ctx, report)
 			}
 		}
 	}
-	return true, fail(exitFailed, "pilots go on for the lease; run it again to go on",
+	return true, console.Fail(console.ExitFailed, "pilots go on for the lease; run it again to go on",
 		"the job of the server at %s ended before the run did (%s)%s", w.site.Name, end.Reason, withLines(w.Said()))
 }
 
 // silent is for a server that fell silent. Its job may be suspended, so it is left alone: the
 // next server cancels it.
 func (w *serverWatch) silent() error {
-	return fail(exitFailed, "run it again to go on, which cancels that job; if it is only suspended, `fairway run "+
-		"--follow` watches it when it moves again",
+	return console.Fail(console.ExitFailed,
+		"run it again to go on, which cancels that job; if it is only suspended, `fairway run "+
+			"--follow` watches it when it moves again",
 		"the job of the server at %s has said nothing for %v, though the batch system has it%s",
 		w.site.Name, serverjob.SilentTime, withLines(w.Said()))
 }
 
 // concluded tells how a run ended, when its server has ended all that it had started.
 func (w *serverWatch) concluded(ctx context.Context, report *wire.ProgressReport) error {
-	for until := time.Now().Add(endingTime); time.Now().Before(until); {
+	for until := time.Now().Add(console.EndingTime); time.Now().Before(until); {
 		if lives, _ := w.Lives(); !lives {
 			break
 		}
@@ -335,15 +343,15 @@ func (w *serverWatch) concluded(ctx context.Context, report *wire.ProgressReport
 	}
 	err := w.conclude(ctx, w.Layout().Workflow, report)
 	if w.asked.Load() > 0 && !report.Succeeded {
-		return quietly(exitInterrupted)
+		return console.Quietly(console.ExitInterrupted)
 	}
 	return err
 }
 
 // stopPending takes the job of a server back that waits in a queue. It reports whether
 // there was one.
-func (c *console) stopPending() (bool, error) {
-	dir, err := c.folderWithState()
+func (c *commands) stopPending() (bool, error) {
+	dir, err := c.FolderWithState()
 	if err != nil {
 		return false, err
 	}
@@ -355,7 +363,7 @@ func (c *console) stopPending() (bool, error) {
 	if err != nil || pending.Launch == "" {
 		return false, err
 	}
-	s, err := findSite(dir, pending.Site)
+	s, err := console.FindSite(dir, pending.Site)
 	if err != nil {
 		return false, err
 	}
@@ -374,10 +382,11 @@ func refuseFarServer(dir string) error {
 	case err != nil:
 		return err
 	case pending.Launch != "":
-		return fail(exitRunning, "cancel it with `fairway stop`", "a job of the site %s is to be the server of the "+
-			"workflow in %s", pending.Site, folderText(dir))
+		return console.Fail(console.ExitRunning, "cancel it with `fairway stop`",
+			"a job of the site %s is to be the server of the "+
+				"workflow in %s", pending.Site, console.FolderText(dir))
 	case last.Elsewhere():
-		return fail(exitRunning, insteadOfFar,
+		return console.Fail(console.ExitRunning, console.InsteadOfFar,
 			"the server of the run was last on %s, and may still run", last.Host)
 	}
 	return nil

@@ -14,13 +14,15 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/batch/command"
 	"fairway/internal/bootstrap"
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/screen"
 	"fairway/internal/pilot/process"
 	"fairway/internal/quantity"
 	"fairway/internal/server/launch"
 	"fairway/internal/site"
 )
 
-func (c *console) siteCommand() *cobra.Command {
+func (c *commands) siteCommand() *cobra.Command {
 	command := &cobra.Command{
 		Use:   "site",
 		Short: "Describe batch systems to run on",
@@ -31,7 +33,7 @@ edit both files; docs/sites.md explains the keys.`,
 		Example: `  fairway site add cluster --system slurm --partition batch --max-pilots 4 --cpus 16 --time 4h
   fairway site test cluster
   fairway run workflow.yaml --site cluster`,
-		Args: noArgument,
+		Args: console.NoArgument,
 		RunE: func(command *cobra.Command, _ []string) error { return command.Help() },
 	}
 	command.AddCommand(c.siteAddCommand(), c.siteListCommand(), c.siteShowCommand(), c.siteTestCommand(),
@@ -39,7 +41,7 @@ edit both files; docs/sites.md explains the keys.`,
 	return command
 }
 
-func (c *console) siteAddCommand() *cobra.Command {
+func (c *commands) siteAddCommand() *cobra.Command {
 	values := map[string]*[]string{}
 	var here bool
 	command := &cobra.Command{
@@ -51,7 +53,7 @@ folder of the workflow. Everything else in the file stays as it is.`,
   fairway site add lab --system ssh --hosts node1 --hosts me@node2
   fairway site add farm --system gridengine --queue all.q --parallel-environment smp --cpus 8
   fairway site add cluster --here --system slurm --options=--constraint=avx2 --tools bowtie2 --tools samtools`,
-		Args: takes(1, 1, "NAME"),
+		Args: console.Takes(1, 1, "NAME"),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			var settings []site.Setting
 			for _, key := range site.Keys {
@@ -60,7 +62,7 @@ folder of the workflow. Everything else in the file stays as it is.`,
 					continue
 				}
 				if given := *values[key.Name]; len(given) > 1 && !key.List {
-					return fail(exitUsage, "give it once", "--%s has one value, not %d", flag, len(given))
+					return console.Fail(console.ExitUsage, "give it once", "--%s has one value, not %d", flag, len(given))
 				}
 				settings = append(settings, site.Setting{Key: key.Name, Values: *values[key.Name]})
 			}
@@ -80,13 +82,13 @@ folder of the workflow. Everything else in the file stays as it is.`,
 
 func flagOf(key string) string { return strings.ReplaceAll(key, "_", "-") }
 
-func (c *console) addSite(name string, settings []site.Setting, here bool) error {
+func (c *commands) addSite(name string, settings []site.Setting, here bool) error {
 	file, err := site.UserFile()
 	if err != nil {
 		return err
 	}
 	if here {
-		folder, err := c.workflowFolder()
+		folder, err := c.WorkflowFolder()
 		if err != nil {
 			return err
 		}
@@ -94,13 +96,14 @@ func (c *console) addSite(name string, settings []site.Setting, here bool) error
 	}
 	s, err := site.Add(file, name, settings)
 	if exists, ok := errors.AsType[*site.ExistsError](err); ok {
-		return fail(exitUsage, "edit it there, or remove it first with `fairway site remove "+name+"`", "%w", exists)
+		return console.Fail(console.ExitUsage, "edit it there, or remove it first with `fairway site remove "+name+"`",
+			"%w", exists)
 	}
 	if err != nil {
-		return fail(exitUsage, "", "the site is not added: %w", err)
+		return console.Fail(console.ExitUsage, "", "the site is not added: %w", err)
 	}
 	return c.printSites([]*site.Site{s}, fmt.Sprintf("added %s to %s; try it with `fairway site test %s`", name,
-		displayPath(file), name))
+		screen.DisplayPath(file), name))
 }
 
 // siteObject is a site in the output of --json.
@@ -128,20 +131,20 @@ func objectOf(s *site.Site) siteObject {
 }
 
 // printSites prints sites as JSON, or a sentence for people.
-func (c *console) printSites(sites []*site.Site, sentence string) error {
-	return c.answer(sitesObject{append([]siteObject{}, each(sites, objectOf)...)},
-		func() { fmt.Fprintln(c.out, sentence) })
+func (c *commands) printSites(sites []*site.Site, sentence string) error {
+	return c.Answer(sitesObject{append([]siteObject{}, console.Each(sites, objectOf)...)},
+		func() { fmt.Fprintln(c.Out, sentence) })
 }
 
-func (c *console) siteListCommand() *cobra.Command {
+func (c *commands) siteListCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "list",
 		Short:   "List the sites that can be named",
 		Long:    "List the sites of sites.yaml beside the workflow, and those of\n~/.config/fairway/sites.yaml that it does not describe.",
 		Example: "  fairway site list\n  fairway site list --json",
-		Args:    noArgument,
+		Args:    console.NoArgument,
 		RunE: func(*cobra.Command, []string) error {
-			folder, err := c.workflowFolder()
+			folder, err := c.WorkflowFolder()
 			if err != nil {
 				return err
 			}
@@ -158,7 +161,7 @@ func (c *console) siteListCommand() *cobra.Command {
 				if s.MaxPilots == 0 {
 					most = "a pilot on each node"
 				}
-				fmt.Fprintf(&text, "%-20s %-12s %-22s %s:%d\n", s.Name, s.System, most, displayPath(s.File), s.Line)
+				fmt.Fprintf(&text, "%-20s %-12s %-22s %s:%d\n", s.Name, s.System, most, screen.DisplayPath(s.File), s.Line)
 			}
 			return c.printSites(sites, strings.TrimSuffix(text.String(), "\n"))
 		},
@@ -166,20 +169,20 @@ func (c *console) siteListCommand() *cobra.Command {
 }
 
 // siteMeant is a site by its name, and the folder from which it is meant.
-func (c *console) siteMeant(name string) (s *site.Site, folder string, err error) {
-	if folder, err = c.workflowFolder(); err == nil {
-		s, err = findSite(folder, name)
+func (c *commands) siteMeant(name string) (s *site.Site, folder string, err error) {
+	if folder, err = c.WorkflowFolder(); err == nil {
+		s, err = console.FindSite(folder, name)
 	}
 	return s, folder, err
 }
 
-func (c *console) siteShowCommand() *cobra.Command {
+func (c *commands) siteShowCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "show NAME",
 		Short:   "Print what is submitted to a site",
 		Long:    "Print where a site is described, and the script that is submitted for a pilot.",
 		Example: "  fairway site show cluster",
-		Args:    takes(1, 1, "NAME"),
+		Args:    console.Takes(1, 1, "NAME"),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			s, folder, err := c.siteMeant(arguments[0])
 			if err == nil {
@@ -193,8 +196,8 @@ func (c *console) siteShowCommand() *cobra.Command {
 	}
 }
 
-func (c *console) showSite(s *site.Site, folder string) error {
-	pilots := filepath.Join(folder, stateFolder, "pilots", "ID")
+func (c *commands) showSite(s *site.Site, folder string) error {
+	pilots := filepath.Join(folder, console.StateFolder, "pilots", "ID")
 	text, err := s.Example(site.Launcher{
 		State: "ID", Folder: pilots, Environment: process.Handed,
 		Start: func(name string) (bootstrap.Start, error) { return startOf(s, exampleWay(pilots, name)) },
@@ -202,12 +205,12 @@ func (c *console) showSite(s *site.Site, folder string) error {
 	if err != nil {
 		return err
 	}
-	return c.answer(shownSite{objectOf(s), text}, func() {
+	return c.Answer(shownSite{objectOf(s), text}, func() {
 		where := "is the job in which Fairway runs"
 		if s.File != "" {
-			where = fmt.Sprintf("is described in %s:%d", displayPath(s.File), s.Line)
+			where = fmt.Sprintf("is described in %s:%d", screen.DisplayPath(s.File), s.Line)
 		}
-		fmt.Fprintf(c.out, "%s %s. A pilot is submitted as:\n\n%s", s.Name, where, text)
+		fmt.Fprintf(c.Out, "%s %s. A pilot is submitted as:\n\n%s", s.Name, where, text)
 	})
 }
 
@@ -221,13 +224,13 @@ func exampleWay(pilots, name string) launch.Way {
 	}
 }
 
-func (c *console) siteRemoveCommand() *cobra.Command {
+func (c *commands) siteRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "remove NAME",
 		Short:   "Remove the description of a site",
 		Long:    "Remove a site from the file that describes it. Nothing else in the file changes.",
 		Example: "  fairway site remove cluster",
-		Args:    takes(1, 1, "NAME"),
+		Args:    console.Takes(1, 1, "NAME"),
 		RunE: func(_ *cobra.Command, arguments []string) error {
 			s, _, err := c.siteMeant(arguments[0])
 			if err != nil {
@@ -236,12 +239,12 @@ func (c *console) siteRemoveCommand() *cobra.Command {
 			if err := site.Remove(s); err != nil {
 				return err
 			}
-			return c.printSites([]*site.Site{s}, fmt.Sprintf("removed %s from %s", s.Name, displayPath(s.File)))
+			return c.printSites([]*site.Site{s}, fmt.Sprintf("removed %s from %s", s.Name, screen.DisplayPath(s.File)))
 		},
 	}
 }
 
-func (c *console) siteTemplateCommand() *cobra.Command {
+func (c *commands) siteTemplateCommand() *cobra.Command {
 	long := "Print the template of a batch system. To run on another system, copy it under\n`command:` of a site and " +
 		"change it. There are templates of:\n"
 	for _, name := range command.Names() {
@@ -252,25 +255,26 @@ func (c *console) siteTemplateCommand() *cobra.Command {
 		Short:     "Print how a batch system is called",
 		Long:      long,
 		Example:   "  fairway site template pbs",
-		Args:      takes(1, 1, "SYSTEM"),
+		Args:      console.Takes(1, 1, "SYSTEM"),
 		ValidArgs: command.Names(),
 		RunE: func(_ *cobra.Command, arguments []string) error {
 			if !slices.Contains(command.Names(), arguments[0]) {
-				return fail(exitNotFound, "known here: "+strings.Join(command.Names(), ", "), "there is no template %q",
+				return console.Fail(console.ExitNotFound, "known here: "+strings.Join(command.Names(), ", "),
+					"there is no template %q",
 					arguments[0])
 			}
-			fmt.Fprint(c.out, command.Text(arguments[0]))
+			fmt.Fprint(c.Out, command.Text(arguments[0]))
 			return nil
 		},
 	}
 }
 
 // completeSites are the names that --site takes.
-func (c *console) completeSites(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	folder, err := c.workflowFolder()
+func (c *commands) completeSites(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+	folder, err := c.WorkflowFolder()
 	if err != nil {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	all, _ := site.Load(folder)
-	return each(all, func(s *site.Site) string { return s.Name }), cobra.ShellCompDirectiveNoFileComp
+	return console.Each(all, func(s *site.Site) string { return s.Name }), cobra.ShellCompDirectiveNoFileComp
 }

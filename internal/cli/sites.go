@@ -14,6 +14,7 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/batch/allocation"
 	"fairway/internal/bootstrap"
+	"fairway/internal/cli/console"
 	"fairway/internal/eviction"
 	"fairway/internal/flow"
 	"fairway/internal/pilot"
@@ -23,7 +24,6 @@ import (
 	"fairway/internal/server/launch"
 	"fairway/internal/site"
 	"fairway/internal/taskqueue"
-	"fairway/internal/yamlfile"
 )
 
 // runsLocally reports whether pilots of a run are started on this machine: no site is
@@ -40,7 +40,7 @@ func farSites(ctx context.Context, o *runOptions) (sites []*site.Site, err error
 			continue
 		}
 		named[name] = true
-		s, err := findSite(o.relativeTo(), name)
+		s, err := console.FindSite(o.relativeTo(), name)
 		if err == nil {
 			err = enterSite(ctx, s)
 		}
@@ -57,31 +57,12 @@ func farSites(ctx context.Context, o *runOptions) (sites []*site.Site, err error
 func enterSite(ctx context.Context, s *site.Site) error {
 	err := s.Enter(ctx)
 	if errors.Is(err, allocation.ErrNone) {
-		return fail(exitUsage, "run this in a job that you have (salloc, qsub, a batch script), or describe the batch "+
-			"system with `fairway site add`",
+		return console.Fail(console.ExitUsage,
+			"run this in a job that you have (salloc, qsub, a batch script), or describe the batch "+
+				"system with `fairway site add`",
 			"the site %s is the nodes of the job in which Fairway runs, and %w", s.Name, err)
 	}
 	return err
-}
-
-// findSite is a site that a file describes, or that needs no description.
-func findSite(folder, name string) (*site.Site, error) {
-	s, err := site.Find(folder, name)
-	if unknown, ok := errors.AsType[*site.UnknownError](err); ok {
-		return nil, fail(exitNotFound, unknown.Advice+"; `fairway site add "+name+" --system slurm` describes it",
-			"there is no site %s in %s", name, strings.Join(each(unknown.Files, displayPath), " or "))
-	}
-	if problems, ok := errors.AsType[yamlfile.Problems](err); ok {
-		return nil, problems
-	}
-	return s, err
-}
-
-func each[A, B any](all []A, make func(A) B) (made []B) {
-	for _, a := range all {
-		made = append(made, make(a))
-	}
-	return made
 }
 
 // unknownAmount stands for what only the nodes of a site know.

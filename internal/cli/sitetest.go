@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/bootstrap"
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/screen"
 	"fairway/internal/pilot"
 	"fairway/internal/quantity"
 	"fairway/internal/server/launch"
@@ -19,7 +21,7 @@ import (
 	"fairway/internal/site"
 )
 
-func (c *console) siteTestCommand() *cobra.Command {
+func (c *commands) siteTestCommand() *cobra.Command {
 	wait, address := 10*time.Minute, ""
 	command := &cobra.Command{
 		Use:   "test NAME",
@@ -29,7 +31,7 @@ what its node has: processors, memory, disk, remaining time, tools. It also says
 at which address the node reaches this machine, and whether it sees the folder of
 the workflow. The pilot runs no jobs. Ctrl-C cancels it.`,
 		Example: "  fairway site test cluster\n  fairway site test cluster --wait 1h --json",
-		Args:    takes(1, 1, "NAME"),
+		Args:    console.Takes(1, 1, "NAME"),
 		RunE: func(command *cobra.Command, arguments []string) error {
 			s, folder, err := c.siteMeant(arguments[0])
 			if err == nil {
@@ -40,7 +42,7 @@ the workflow. The pilot runs no jobs. Ctrl-C cancels it.`,
 			}
 			ctx, cancel := context.WithTimeout(command.Context(), wait)
 			defer cancel()
-			defer signalled(func(os.Signal) { cancel() })()
+			defer console.Signalled(func(os.Signal) { cancel() })()
 			return c.testSite(ctx, s, folder, address)
 		},
 	}
@@ -50,7 +52,7 @@ the workflow. The pilot runs no jobs. Ctrl-C cancels it.`,
 }
 
 // testSite submits a probe, which reaches this process as a pilot reaches its server.
-func (c *console) testSite(ctx context.Context, s *site.Site, folder, address string) error {
+func (c *commands) testSite(ctx context.Context, s *site.Site, folder, address string) error {
 	p, err := probe.Open(probe.Config{
 		Site: s, Folder: folder, Listen: address, Sandbox: sandboxMode(false, s.Strict),
 		Start: func(at launch.Way, arguments ...string) (bootstrap.Start, error) { return startOf(s, at, arguments...) },
@@ -59,17 +61,17 @@ func (c *console) testSite(ctx context.Context, s *site.Site, folder, address st
 		return err
 	}
 	defer p.Close()
-	if !c.json {
+	if !c.JSON {
 		script, err := p.Script()
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(c.out, "submitting to %s:\n\n%s\n", s.Name, script)
+		fmt.Fprintf(c.Out, "submitting to %s:\n\n%s\n", s.Name, script)
 	}
-	told := reason("")
+	told := console.Reason("")
 	result, err := p.Run(ctx, func(why string) {
-		if told.isNews(why) {
-			fmt.Fprintln(c.err, uncoloured(why))
+		if told.IsNews(why) {
+			fmt.Fprintln(c.Err, screen.Uncoloured(why))
 		}
 	})
 	if err != nil {
@@ -79,9 +81,9 @@ func (c *console) testSite(ctx context.Context, s *site.Site, folder, address st
 		case elsewhere != "":
 			advice = "what it said is on the node, in " + elsewhere
 		case s.File != "":
-			advice = fmt.Sprintf("mend the description in %s:%d; see docs/sites.md", displayPath(s.File), s.Line)
+			advice = fmt.Sprintf("mend the description in %s:%d; see docs/sites.md", screen.DisplayPath(s.File), s.Line)
 		}
-		return fail(exitFailed, advice, "no pilot came at %s: %w%s", s.Name, err, withLines(said))
+		return console.Fail(console.ExitFailed, advice, "no pilot came at %s: %w%s", s.Name, err, withLines(said))
 	}
 	return c.printFound(s, &result)
 }
@@ -102,27 +104,28 @@ type testedSite struct {
 	Problems []string `json:"problems,omitempty"`
 }
 
-func (c *console) printFound(s *site.Site, r *probe.Result) error {
+func (c *commands) printFound(s *site.Site, r *probe.Result) error {
 	found, waited := r.Found, quantity.Seconds(r.Waited.Seconds())
-	if c.json {
-		c.printJSON(testedSite{s.Name, r.Waited.Seconds(), found, r.Problems})
+	if c.JSON {
+		c.PrintJSON(testedSite{s.Name, r.Waited.Seconds(), found, r.Problems})
 	} else {
-		fmt.Fprintf(c.out, "a pilot came after %s, on %s\n", waited, found.Host)
-		fmt.Fprintf(c.out, "  processors  %g\n  memory      %s\n  disk        %s in %s\n", float64(found.MilliCPUs)/1000,
+		fmt.Fprintf(c.Out, "a pilot came after %s, on %s\n", waited, found.Host)
+		fmt.Fprintf(c.Out, "  processors  %g\n  memory      %s\n  disk        %s in %s\n", float64(found.MilliCPUs)/1000,
 			quantity.Bytes(found.Memory), quantity.Bytes(found.Disk), found.Scratch)
 		if found.Life > 0 {
-			fmt.Fprintf(c.out, "  time        %s\n", quantity.Seconds(found.Life.Seconds()))
+			fmt.Fprintf(c.Out, "  time        %s\n", quantity.Seconds(found.Life.Seconds()))
 		}
 		if len(found.Tools) > 0 {
-			fmt.Fprintf(c.out, "  tools       %s\n", strings.Join(found.Tools, ", "))
+			fmt.Fprintf(c.Out, "  tools       %s\n", strings.Join(found.Tools, ", "))
 		}
-		fmt.Fprintf(c.out, "  server      reached at %s\n  folder      %s\n", found.Server, sharing(found.Folder))
+		fmt.Fprintf(c.Out, "  server      reached at %s\n  folder      %s\n", found.Server, sharing(found.Folder))
 		for _, problem := range r.Problems {
-			fmt.Fprintf(c.out, "no pilot can be started on %s\n", problem)
+			fmt.Fprintf(c.Out, "no pilot can be started on %s\n", problem)
 		}
 	}
 	if found.Problem != "" {
-		return fail(exitFailed, fmt.Sprintf("mend the node, or the description in %s:%d", displayPath(s.File), s.Line),
+		return console.Fail(console.ExitFailed, fmt.Sprintf("mend the node, or the description in %s:%d",
+			screen.DisplayPath(s.File), s.Line),
 			"the pilot would take no jobs: %s", found.Problem)
 	}
 	return nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"fairway/internal/cli/console"
 	"fairway/internal/quantity"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
@@ -21,7 +22,8 @@ import (
 func (o *runOptions) checkStandby(command *cobra.Command) (err error) {
 	if !o.standby {
 		if command.Flags().Changed("lease") {
-			return fail(exitUsage, "add --standby, or leave it out", "--lease is for servers that stand by for each other")
+			return console.Fail(console.ExitUsage, "add --standby, or leave it out",
+				"--lease is for servers that stand by for each other")
 		}
 		return nil
 	}
@@ -29,27 +31,27 @@ func (o *runOptions) checkStandby(command *cobra.Command) (err error) {
 		err = fmt.Errorf("it is shorter than %v", store.MinLease)
 	}
 	if err != nil {
-		return fail(exitUsage, "write a time such as 10s", "--lease: %w", err)
+		return console.Fail(console.ExitUsage, "write a time such as 10s", "--lease: %w", err)
 	}
 	if _, port, err := net.SplitHostPort(o.listen); err != nil || port == "" || port == "0" {
-		return fail(exitUsage, "name it, as in --listen :7070",
+		return console.Fail(console.ExitUsage, "name it, as in --listen :7070",
 			"--standby wants an address with a port: by it pilots and clients find the next server")
 	}
 	if o.detach {
-		return fail(exitUsage, "let a service manager start it (examples/systemd)",
+		return console.Fail(console.ExitUsage, "let a service manager start it (examples/systemd)",
 			"--standby and --detach do not go together")
 	}
 	return nil
 }
 
 // serveByTurns serves workflows whenever this server is the active one, and stands by otherwise.
-func (c *console) serveByTurns(ctx context.Context, o *runOptions, config server.Config) error {
+func (c *commands) serveByTurns(ctx context.Context, o *runOptions, config server.Config) error {
 	b, err := server.JoinStandby(ctx, config, o.lease)
 	if running, ok := errors.AsType[*folder.RunningError](err); ok {
 		return served(running, o)
 	}
 	if kind, ok := errors.AsType[*folder.KindError](err); ok {
-		return fail(exitUsage, "choose another folder with --state", "%w", kind)
+		return console.Fail(console.ExitUsage, "choose another folder with --state", "%w", kind)
 	}
 	if err != nil {
 		return opened(err)
@@ -65,28 +67,28 @@ func (c *console) serveByTurns(ctx context.Context, o *runOptions, config server
 		if !server.IsReplaced(err) {
 			return err
 		}
-		c.announce(fmt.Sprintf("fairway: this server is not the active one any more: %v", err))
+		c.Announce(fmt.Sprintf("fairway: this server is not the active one any more: %v", err))
 	}
 }
 
 // awaitTurn stands by until this server is the active one, or a signal ends it.
-func (c *console) awaitTurn(ctx context.Context, o *runOptions, b *server.Standby) error {
+func (c *commands) awaitTurn(ctx context.Context, o *runOptions, b *server.Standby) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	received := make(chan os.Signal, 1)
-	stop := signalled(func(signal os.Signal) {
+	stop := console.Signalled(func(signal os.Signal) {
 		received <- signal
 		cancel()
 	}, func(os.Signal) {})
 	defer stop()
-	c.announce("fairway: standing by for " + folderText(o.folder))
+	c.Announce("fairway: standing by for " + console.FolderText(o.folder))
 	if err := tellReady(); err != nil {
-		c.announce("fairway: " + err.Error())
+		c.Announce("fairway: " + err.Error())
 	}
 	err := b.Await(ctx)
 	select {
 	case signal := <-received:
-		return quietly(signalCode(signal))
+		return console.Quietly(signalCode(signal))
 	default:
 	}
 	return err

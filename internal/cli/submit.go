@@ -18,6 +18,8 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v3"
 
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/screen"
 	"fairway/internal/flow"
 	"fairway/internal/pilot/process"
 	"fairway/internal/quantity"
@@ -48,7 +50,7 @@ type commandLine struct {
 	words      []string // of the command
 }
 
-func (c *console) execCommand() *cobra.Command {
+func (c *commands) execCommand() *cobra.Command {
 	l := &commandLine{step: execStep}
 	return c.submitting(l, &cobra.Command{
 		Use:   "exec [flags] -- COMMAND [ARGUMENT...]",
@@ -68,7 +70,7 @@ in results/NUMBER/ there; ` + "`fairway get NAME --run NUMBER`" + ` brings them.
 	})
 }
 
-func (c *console) mapCommand() *cobra.Command {
+func (c *commands) mapCommand() *cobra.Command {
 	l := &commandLine{step: mapStep}
 	command := c.submitting(l, &cobra.Command{
 		Use:   "map --each PATTERN --writes PATTERN [flags] -- COMMAND [ARGUMENT...]",
@@ -87,7 +89,7 @@ with more files, repeat the call.`,
 }
 
 // submitting gives a command what exec and map have in common.
-func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Command {
+func (c *commands) submitting(l *commandLine, command *cobra.Command) *cobra.Command {
 	o := newRunOptions()
 	command.Args = l.arguments
 	command.RunE = func(command *cobra.Command, words []string) error {
@@ -97,7 +99,7 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 			return err
 		}
 		if l.print {
-			fmt.Fprintf(c.out, "%s", text)
+			fmt.Fprintf(c.Out, "%s", text)
 			return nil
 		}
 		if err := c.prepareOpen(command, o, openName); err != nil {
@@ -105,16 +107,16 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 		}
 		workflow, err := flow.Parse("what --print shows", text)
 		if err != nil {
-			return &failure{code: exitUsage, err: err}
+			return &console.Failure{Code: console.ExitUsage, Err: err}
 		}
 		o.demands = workflow.Demands()
-		if c.service != "" {
+		if c.Service != "" {
 			if err := refuseHere(command); err != nil {
 				return err
 			}
 			return c.submitAtServer(command.Context(), o, l, workflow)
 		}
-		if err := c.refuseGroup(); err != nil {
+		if err := c.RefuseGroup(); err != nil {
 			return err
 		}
 		return c.submit(command.Context(), o, l, workflow)
@@ -132,7 +134,7 @@ func (c *console) submitting(l *commandLine, command *cobra.Command) *cobra.Comm
 	flags.IntVar(&l.attempts, "attempts", 1, "how often a job is tried in all")
 	flags.Int32Var(&l.priority, "priority", 0, "a number: of your ready jobs, higher ones go first")
 	flags.BoolVar(&l.print, "print", false, "print the workflow file that this stands for, and run nothing")
-	c.groupFlag(command)
+	c.GroupFlag(command)
 	c.serverFlags(command, o)
 	return command
 }
@@ -147,7 +149,7 @@ func (l *commandLine) arguments(command *cobra.Command, words []string) error {
 	if l.step == mapStep && len(l.each) == 0 {
 		return fmt.Errorf("%s needs --each: %s", command.Name(), command.UseLine())
 	}
-	return takes(1, anyNumber, "COMMAND")(command, words)
+	return console.Takes(1, console.AnyNumber, "COMMAND")(command, words)
 }
 
 // The steps of what exec and map submit.
@@ -280,7 +282,8 @@ func (l *commandLine) workflow() ([]byte, error) {
 	step.Variables = literal(l.variables(), noPlaceholder)
 	if len(step.Writes) == 0 {
 		if l.print {
-			return nil, fail(exitUsage, "name a file with --writes", "a step of a workflow file must write something")
+			return nil, console.Fail(console.ExitUsage, "name a file with --writes",
+				"a step of a workflow file must write something")
 		}
 		step.Writes = []string{nowhere + l.placeholders() + "x"}
 	}
@@ -298,7 +301,7 @@ func (l *commandLine) workflow() ([]byte, error) {
 	step.Each, step.Reads = declare("each", l.each), declare("reads", reads)
 	for i, as := range step.Each {
 		if strings.ContainsAny(as, "*?") {
-			return nil, fail(exitUsage, "write a placeholder such as {x} in its place, and in --writes",
+			return nil, console.Fail(console.ExitUsage, "write a placeholder such as {x} in its place, and in --writes",
 				"--each %s has a wildcard, which gives the outputs no names", l.each[i])
 		}
 	}
@@ -308,7 +311,7 @@ func (l *commandLine) workflow() ([]byte, error) {
 	for _, need := range l.needs {
 		name, amount, ok := strings.Cut(need, "=")
 		if !ok || name == "" || amount == "" {
-			return nil, fail(exitUsage, "write --needs cpus=2", "--needs %s names no amount", need)
+			return nil, console.Fail(console.ExitUsage, "write --needs cpus=2", "--needs %s names no amount", need)
 		}
 		if step.Needs == nil {
 			step.Needs = map[string]any{}
@@ -345,20 +348,20 @@ func (l *commandLine) jobs(
 	for _, in := range f.Inputs() {
 		files, _, err := find.Find(ctx, in, nil)
 		if err != nil {
-			return nil, &failure{code: exitBadFile, err: err}
+			return nil, &console.Failure{Code: console.ExitBadFile, Err: err}
 		}
 		for _, file := range files {
 			paths[file.LFN], identities[file.LFN] = file.Path, file.Identity
 		}
 		if err := step(flow.Arrived{Input: in.Name, Files: files}); err != nil {
-			return nil, &failure{code: exitBadFile, err: err}
+			return nil, &console.Failure{Code: console.ExitBadFile, Err: err}
 		}
 		if err := step(flow.Closed{Input: in.Name}); err != nil {
 			return nil, err
 		}
 	}
 	if refused := f.Refused(); len(refused) > 0 {
-		return nil, fail(exitBadFile, "", "%s", strings.Join(refused, "; "))
+		return nil, console.Fail(console.ExitBadFile, "", "%s", strings.Join(refused, "; "))
 	}
 	jobs := make([]*wire.SubmittedJob, len(made))
 	for i := range made {
@@ -383,14 +386,14 @@ func (l *commandLine) jobs(
 func awaitJobs(ctx context.Context, client wire.WorkflowClient, refs []*wire.SubmittedRef) error {
 	stream, err := client.Progress(ctx, &wire.ProgressRequest{Follow: true})
 	if err != nil {
-		return explained(err)
+		return console.Explained(err)
 	}
 	defer stream.Close()
 	for done := 0; stream.Receive(); {
 		for ; done < len(refs); done++ {
 			job, err := client.ShowJob(ctx, &wire.ShowJobRequest{Job: refs[done].GetName()})
 			if err != nil {
-				return explained(err)
+				return console.Explained(err)
 			}
 			if !ended(job.GetSummary()) {
 				break
@@ -400,7 +403,7 @@ func awaitJobs(ctx context.Context, client wire.WorkflowClient, refs []*wire.Sub
 			return nil
 		}
 	}
-	return explained(stream.Err())
+	return console.Explained(stream.Err())
 }
 
 // ended reports whether a job runs no more, unless a person has it tried again.
@@ -420,8 +423,8 @@ type calledJobs struct {
 // concludeJobs prints how the jobs of a call ended: what they printed, where they write nothing,
 // else how many are done; and which are not. report is what a person was shown when the run ended
 // with the call, nil where it goes on: it says where results are, and names failures already.
-func (c *console) concludeJobs(
-	l *commandLine, refs []*wire.SubmittedRef, report *wire.ProgressReport, ask func(asking) error,
+func (c *commands) concludeJobs(
+	l *commandLine, refs []*wire.SubmittedRef, report *wire.ProgressReport, ask func(console.Asking) error,
 ) error {
 	return ask(func(ctx context.Context, client wire.WorkflowClient) error {
 		known, ours := 0, make(map[uint32]bool, len(refs))
@@ -431,7 +434,7 @@ func (c *console) concludeJobs(
 			}
 		}
 		var left []*wire.JobSummary
-		for job, err := range allJobs(ctx, client, &wire.ListJobsRequest{Steps: []string{l.step}, States: notDone}) {
+		for job, err := range console.AllJobs(ctx, client, &wire.ListJobsRequest{Steps: []string{l.step}, States: notDone}) {
 			if err != nil {
 				return err
 			}
@@ -439,42 +442,43 @@ func (c *console) concludeJobs(
 				left = append(left, job)
 			}
 		}
-		cut := &cutNotice{Writer: c.out}
-		if len(l.writes) == 0 && !c.json {
-			defer func(out io.Writer) { c.out = out }(c.out)
-			c.out = cut
+		cut := &cutNotice{Writer: c.Out}
+		if len(l.writes) == 0 && !c.JSON {
+			defer func(out io.Writer) { c.Out = out }(c.Out)
+			c.Out = cut
 			for _, ref := range refs {
-				if err := c.printLogs(ctx, client, &wire.LogsRequest{Job: ref.GetName()}); err != nil &&
+				if err := c.PrintLogs(ctx, client, &wire.LogsRequest{Job: ref.GetName()}); err != nil &&
 					connect.CodeOf(err) != connect.CodeNotFound {
 					return err
 				}
 			}
 		} else {
-			_ = c.answer(calledJobs{len(refs), known, len(left)}, func() {
+			_ = c.Answer(calledJobs{len(refs), known, len(left)}, func() {
 				text := fmt.Sprintf("%s: %d of %s done, %d of them known before", l.step, len(refs)-len(left),
 					quantity.Count(int64(len(refs)), "job"), known)
 				if results := report.GetSummary().GetResults(); results != "" && len(left) < len(refs) {
-					text += "; results in " + oneLine(displayPath(results)) + "/"
+					text += "; results in " + screen.OneLine(screen.DisplayPath(results)) + "/"
 				}
-				fmt.Fprintln(c.out, text)
+				fmt.Fprintln(c.Out, text)
 			})
 		}
-		c.concluded = true
+		c.Concluded = true
 		for _, job := range left[:min(len(left), maxLeftShown)] {
 			line := fmt.Sprintf("job %s %s: %s", job.GetName(), job.GetState(), job.GetReason())
-			if c.json || !slices.Contains(report.GetProblems(), line) {
-				fmt.Fprintf(c.err, "fairway: %s\n", oneLine(line))
+			if c.JSON || !slices.Contains(report.GetProblems(), line) {
+				fmt.Fprintf(c.Err, "fairway: %s\n", screen.OneLine(line))
 			}
 		}
 		if more := len(left) - maxLeftShown; more > 0 {
-			fmt.Fprintf(c.err, "fairway: and %d more; `fairway jobs --state failed` lists them\n", more)
+			fmt.Fprintf(c.Err, "fairway: and %d more; `fairway jobs --state failed` lists them\n", more)
 		}
 		if len(left) > 0 {
-			return quietly(exitFailed)
+			return console.Quietly(console.ExitFailed)
 		}
 		if cut.seen {
-			return fail(exitFailed, "write it to a file that --writes names", "the middle of what the command printed is left "+
-				"out: there was no room for it on the disk of the pilot")
+			return console.Fail(console.ExitFailed, "write it to a file that --writes names",
+				"the middle of what the command printed is left "+
+					"out: there was no room for it on the disk of the pilot")
 		}
 		return nil
 	})

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/internal/cli/screen"
 	"fairway/internal/flow"
 	"fairway/internal/server/feed"
 	"fairway/internal/taskqueue"
@@ -52,7 +53,7 @@ func (s *surveyed) match(glob, pattern string) {
 		return
 	}
 	if folder := feed.OnlyFolders(found); folder != "" && !s.input.Watch && !strings.HasSuffix(glob, "/") {
-		s.add(feed.InsteadOfFolder(pattern), "%s is a folder", displayPath(folder))
+		s.add(feed.InsteadOfFolder(pattern), "%s is a folder", screen.DisplayPath(folder))
 		return
 	}
 	slices.Sort(found)
@@ -83,7 +84,7 @@ func (s *surveyed) match(glob, pattern string) {
 		}
 	}
 	if !matched && !s.input.IsOpen() && !s.input.MayBeEmpty {
-		why := feed.NothingMatches(s.folder, glob, displayPath(inFolder(s.folder, pattern)))
+		why := feed.NothingMatches(s.folder, glob, screen.DisplayPath(inFolder(s.folder, pattern)))
 		says, instead, _ := strings.Cut(why.Error(), "; ")
 		s.add(cmp.Or(instead, "name files that are there, or watch the folder if they come later"), "%s", says)
 	}

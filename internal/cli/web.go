@@ -12,6 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/access"
+	"fairway/internal/cli/console"
+	"fairway/internal/cli/screen"
 	"fairway/internal/server"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
@@ -31,24 +33,26 @@ func webFlag(command *cobra.Command, o *runOptions) {
 }
 
 // openWeb opens the port of pages, if they are wanted, and prints the link to them.
-func (c *console) openWeb(o *runOptions, config *server.Config) error {
+func (c *commands) openWeb(o *runOptions, config *server.Config) error {
 	if o.web == "" {
 		c.webForProxy(o, config)
 		return nil
 	}
 	host, _, err := net.SplitHostPort(o.web)
 	if err != nil {
-		return fail(exitUsage, "write --web=HOST:PORT, such as --web=127.0.0.1:8080", "--web=%s is no address", o.web)
+		return console.Fail(console.ExitUsage, "write --web=HOST:PORT, such as --web=127.0.0.1:8080",
+			"--web=%s is no address", o.web)
 	}
 	ip := net.ParseIP(host)
 	secure := host != "localhost" && (ip == nil || !ip.IsLoopback())
 	if secure && !o.lasting {
-		return fail(exitUsage, "let it listen on 127.0.0.1, and reach it through ssh -L or a proxy that speaks TLS",
+		return console.Fail(console.ExitUsage,
+			"let it listen on 127.0.0.1, and reach it through ssh -L or a proxy that speaks TLS",
 			"--web=%s: pages of one run are for browsers on this machine, since nothing on the way to them is encrypted", o.web)
 	}
 	listener, err := net.Listen("tcp", o.web)
 	if err != nil {
-		return fail(exitUsage, "name another port, or none", "--web: %w", err)
+		return console.Fail(console.ExitUsage, "name another port, or none", "--web: %w", err)
 	}
 	address := listener.Addr().String()
 	names := access.Names(host)
@@ -63,16 +67,16 @@ func (c *console) openWeb(o *runOptions, config *server.Config) error {
 	}
 	config.Web.Link = entry.Link(address)
 	// What is printed elsewhere may become a log, which keeps no secrets.
-	if _, _, terminal := terminalSize(c.err); !terminal {
-		file := displayPath(filepath.Join(o.folder, stateFolder, folder.LinkName))
-		c.announce("fairway: the link to the pages is in " + file + " (it lets in whoever has it)")
+	if _, _, terminal := screen.TerminalSize(c.Err); !terminal {
+		file := screen.DisplayPath(filepath.Join(o.folder, console.StateFolder, folder.LinkName))
+		c.Announce("fairway: the link to the pages is in " + file + " (it lets in whoever has it)")
 		return nil
 	}
 	where := "of this machine "
 	if secure {
 		where = ""
 	}
-	c.announce(fmt.Sprintf("fairway: open %s in a browser %s(the link lets in whoever has it)", config.Web.Link, where))
+	c.Announce(fmt.Sprintf("fairway: open %s in a browser %s(the link lets in whoever has it)", config.Web.Link, where))
 	return nil
 }
 
@@ -92,7 +96,7 @@ func (o *runOptions) pages(entry *web.Access) func(*api.Service, *people.Door) h
 }
 
 // webForProxy has a proxy of the file of rights get the pages, where no port has them.
-func (c *console) webForProxy(o *runOptions, config *server.Config) {
+func (c *commands) webForProxy(o *runOptions, config *server.Config) {
 	if o.lasting && o.rights != "" {
 		config.Web = &server.Web{Handler: o.pages(web.NewAccess("", true))}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/spf13/cobra/doc"
 
 	"fairway/internal/cli"
+	"fairway/internal/cli/console"
 )
 
 func main() {
@@ -45,7 +46,8 @@ func manPages(folder string) error {
 	}
 	root := cli.Commands()
 	root.DisableAutoGenTag = true
-	return doc.GenManTree(root, &doc.GenManHeader{Title: "FAIRWAY", Section: "1", Source: "Fairway " + cli.Release}, pages)
+	return doc.GenManTree(root, &doc.GenManHeader{Title: "FAIRWAY", Section: "1", Source: "Fairway " + console.Release},
+		pages)
 }
 
 func completions(folder string) error {

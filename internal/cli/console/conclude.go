@@ -1,0 +1,61 @@
+package console
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"fairway/internal/cli/screen"
+	"fairway/internal/wire"
+)
+
+// Parameters reads what --set says, as NAME=VALUE.
+func Parameters(settings []string) (map[string]string, error) {
+	values := map[string]string{}
+	for _, setting := range settings {
+		name, value, ok := strings.Cut(setting, "=")
+		if !ok || name == "" {
+			return nil, Fail(ExitUsage, "write --set name=value", "--set %s names no value", setting)
+		}
+		if !utf8.ValidString(value) {
+			return nil, Fail(ExitUsage, "", "--set %s: the value %q is not UTF-8", name, value)
+		}
+		values[name] = value
+	}
+	return values, nil
+}
+
+// Asking asks a server, or the records of a run.
+type Asking func(context.Context, wire.WorkflowClient) error
+
+// ConcludeAsking is conclude for a run that ask asks.
+func (c *Console) ConcludeAsking(report *wire.ProgressReport, ask func(Asking) error) error {
+	_ = c.Answer(report, func() {
+		screen.PrintSummary(c.Out, report)
+		c.printAdvice(report, ask)
+	})
+	c.Concluded = true
+	if !report.Succeeded {
+		return Quietly(ExitFailed)
+	}
+	return nil
+}
+
+// printAdvice tells after a run that did not succeed where to look.
+func (c *Console) printAdvice(report *wire.ProgressReport, ask func(Asking) error) {
+	goOn := "run it again to go on"
+	if c.Number != 0 && c.AsksService() {
+		goOn = fmt.Sprintf("`fairway retry --run %d` has it go on", c.Number)
+	}
+	switch total := screen.TotalOf(report.Steps); {
+	case report.Succeeded:
+	case total.Failed > 0:
+		_ = c.printFailures(ask) // the way to the logs is told in any case
+		fmt.Fprintln(c.Err, "  see `fairway jobs --state failed`, `fairway logs JOB`, `fairway explain JOB`; "+goOn)
+	case total.Cancelled > 0:
+		fmt.Fprintln(c.Err, "  see `fairway jobs --state cancelled`")
+	default:
+		fmt.Fprintln(c.Err, "  "+goOn)
+	}
+}
