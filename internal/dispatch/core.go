@@ -161,6 +161,7 @@ func (c *Core) propagate() {
 	c.runTimers()
 	c.propagateJobs()
 	c.lookForNew()
+	c.lookForExpected()
 	for first := true; first || len(c.work.nodes) > 0; first = false {
 		c.reviewNodes()
 		c.matchAll()

@@ -30,6 +30,7 @@ type nodes struct {
 	doubted []*health // those on which attempts failed since one succeeded, the oldest first
 	armed   instant   // when healthTimer fires; 0: it is not set
 	comes   instant   // until then, a pilot that was submitted last may be expected
+	expects bool      // one was expected at the end of the last transition
 }
 
 // maxDoubted bounds the nodes of which failures are remembered; the oldest are trusted again.
@@ -454,6 +455,16 @@ func (fl *fleet) elsewhere(cl *class, node string) bool {
 func (fl *fleet) expects() bool {
 	return fl.now < fl.nodes.comes &&
 		slices.ContainsFunc(fl.monitor.sites, func(s *site) bool { return s.pilots[inactive] > 0 })
+}
+
+// lookForExpected offers jobs that avoid a node to its pilots again, once no other pilot is expected any more:
+// it has come, its time is over, or its batch system has lost it.
+func (c *Core) lookForExpected() {
+	was := c.fleet.nodes.expects
+	c.fleet.nodes.expects = c.fleet.expects()
+	if was && !c.fleet.nodes.expects {
+		c.placement.offerAvoiding()
+	}
 }
 
 // armNodes has nodes looked at again at a time.

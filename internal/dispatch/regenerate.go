@@ -84,6 +84,13 @@ func (c *Core) regenerate(v *version, at cacheID) {
 	c.files.startOut(j)
 }
 
+// lossesBeforeStored is how often outputs that are for caches only are made again before they are stored.
+const lossesBeforeStored = 2
+
+// losesCopies reports whether the outputs of a job went out of caches, again and again, before a job had read them:
+// the caches are too small for what they are for, or pilots do not live long enough.
+func (j *job) losesCopies() bool { return j.fate != nil && j.fate.regenerations > lossesBeforeStored }
+
 // failRegeneration is for a job that owes a result and may not run again for it.
 func (c *Core) failRegeneration(j *job) {
 	j.regenerating = true
@@ -171,6 +178,9 @@ func (c *Core) remade(v *version, w *taskqueue.WrittenFile, tag taskqueue.Tag) {
 			c.dropCopy(p, v)
 		}
 	}
+	if v.pfn == "" && w.PFN != "" {
+		c.examineReaders(v) // those that are ready wait for hosts that hold it, and need not any more
+	}
 	v.store(w.PFN, w.Size)
 	v.records, v.tag = w.Records, tag
 	v.prove(w.Adler32, w.Written)
@@ -181,6 +191,11 @@ func (c *Core) remade(v *version, w *taskqueue.WrittenFile, tag taskqueue.Tag) {
 // one.
 func (c *Core) lostLastCopy(v *version) {
 	v.state = gone
+	c.examineReaders(v)
+}
+
+// examineReaders has the jobs that are ready and read v looked at anew, as v is elsewhere now.
+func (c *Core) examineReaders(v *version) {
 	for _, r := range slices.Clone(v.ready) {
 		for _, id := range r.jobs {
 			if j := c.jobs.table.At(id); j.state == taskqueue.Ready {

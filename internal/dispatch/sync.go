@@ -447,6 +447,9 @@ func (c *Core) describeTo(a *taskqueue.Assignment, x *attempt) {
 		}
 		if v := r.write; v != nil {
 			a.Outputs[r.output] = taskqueue.OutputFile{Output: j.outputs[r.output], Version: v.number}
+			if j.losesCopies() {
+				a.Outputs[r.output].Storage = taskqueue.StorageElement
+			}
 		}
 	}
 	if in, ok := j.checkpointInput(); ok && x.task == 0 {

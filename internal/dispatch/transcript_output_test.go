@@ -105,6 +105,9 @@ func (s *script) showReply(b *strings.Builder, r taskqueue.Reply) {
 		b.WriteString(" ->")
 		for _, f := range x.Outputs {
 			fmt.Fprintf(b, " %s@%d", f.LFN, f.Version)
+			if j := s.core.jobs.find(x.Job); j.outputFor(f.LFN).Storage != f.Storage {
+				b.WriteString("(stored)")
+			}
 		}
 		b.WriteByte('\n')
 	}
