@@ -38,6 +38,9 @@ class FairwayBackend(ParallelBackendBase):  # type: ignore[misc]
     supports_timeout = True  # pyright: ignore
     supports_inner_max_num_threads = True
     default_n_jobs = -1
+    # Named as in joblib's own backends, and what they promise: a Parallel that has ended is forgotten.
+    _DEFAULT_EFFECTIVE_BATCH_SIZE = 1
+    _DEFAULT_SMOOTHED_BATCH_DURATION = _smoothed_batch_duration = 0.0
 
     def __init__(self, executor: Executor | None = None, nesting_level: int | None = None, **options: Any) -> None:
         super().__init__(nesting_level=nesting_level)
@@ -47,7 +50,7 @@ class FairwayBackend(ParallelBackendBase):  # type: ignore[misc]
         self._futures: set[Future[Any]] = set()
         self._changed: dict[str, Any] = {}  # options of the calls of a Parallel
         self._last = threading.local()  # how long the batch took whose result was retrieved last
-        self._size = 1  # calls of the next batch
+        self._effective_batch_size = self._DEFAULT_EFFECTIVE_BATCH_SIZE  # calls of the next one
 
     def effective_n_jobs(self, n_jobs: int | None) -> int:  # pyright: ignore
         """How many calls run at a time."""
@@ -111,7 +114,7 @@ class FairwayBackend(ParallelBackendBase):  # type: ignore[misc]
 
     def compute_batch_size(self) -> int:  # pyright: ignore
         """How many calls the next batch has."""
-        return self._size
+        return self._effective_batch_size
 
     def batch_completed(self, batch_size: int, duration: float) -> None:
         """Learn how long a batch took, so that batches grow.
@@ -121,7 +124,7 @@ class FairwayBackend(ParallelBackendBase):  # type: ignore[misc]
             duration: seconds from its submission to its end, of which those count that its functions took.
         """
         seconds = getattr(self._last, "seconds", None)
-        self._size = following(batch_size, duration if seconds is None else seconds)
+        self._effective_batch_size = following(batch_size, duration if seconds is None else seconds)
 
     def abort_everything(self, ensure_ready: bool = True) -> None:
         """Cancel the calls of this Parallel. The executor serves the next one."""
@@ -131,7 +134,7 @@ class FairwayBackend(ParallelBackendBase):  # type: ignore[misc]
     def terminate(self) -> None:
         """End to serve a Parallel."""
         self._executor = self._given
-        self._size = 1
+        self._effective_batch_size = self._DEFAULT_EFFECTIVE_BATCH_SIZE
 
 
 _lock = threading.Lock()  # guards _executors
