@@ -356,9 +356,12 @@ test-apart: ## run workflows on a machine that shares nothing with this one (a n
 	scripts/needs.sh network-namespace
 	FAIRWAY_TEST_BATCH=apart go test $(RACE) -count=1 -timeout 14m -run Apart ./internal/server ./test/sites
 
-.PHONY: mutate
+.PHONY: mutate mutation-scores
 mutate: ## take mechanisms of docs/papers.md out of the code, and see that their tests notice
 	go run ./scripts/mutate -at 2
+
+mutation-scores: ## change packages a little, 200 times each, and see how often their tests notice (2 hours at most)
+	go run ./scripts/mutate score -seed 1 -limit 14m
 
 .PHONY: test-clocks
 test-clocks: ## run workflows whose processes go by wrong clocks that jump (it compiles the standard library anew)
@@ -395,7 +398,7 @@ fuzz: ## run every fuzz target for a short time (FUZZ_TIME=20s)
 		done || exit 1; \
 	done
 
-soak: dependencies fuzz mutate ## run the long tests: hours of crashes, faults and random workflows
+soak: dependencies fuzz mutate mutation-scores ## run the long tests: hours of crashes, faults and random workflows
 	FAIRWAY_SOAK=1 go test $(RACE) -timeout 4h -tags soak ./... fairway/lib/...
 	$(MAKE) SOAK=1 TAKEOVERS=100 test-gangs test-kills-gangs test-postgres test-takeover
 

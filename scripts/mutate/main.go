@@ -5,6 +5,12 @@
 //	go run ./scripts/mutate               all rows of mutations.txt
 //	go run ./scripts/mutate -tenth 3      those whose number ends in 3
 //	go run ./scripts/mutate -only wait    those whose mechanism has "wait" in its name
+//
+// And it measures the tests of packages that decide: of a sample of small changes, which share do
+// they notice?
+//
+//	go run ./scripts/mutate score         all packages of score.go
+//	go run ./scripts/mutate score fifo    those with "fifo" in their name
 package main
 
 import (
@@ -29,6 +35,13 @@ var rows string
 const rowTimeout = 3 * time.Minute
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "score" {
+		if err := score(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "mutate score:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	tenth := flag.Int("tenth", -1, "run only every tenth row, from this `number`, 0 to 9, on")
 	only := flag.String("only", "", "run only rows with this `text` in the name of the mechanism")
 	at := flag.Int("at", 1, "how many `tests` run at once")
@@ -114,6 +127,7 @@ func try(m mutation, folder string) string {
 	args := append([]string{
 		"test", "-overlay=" + overlay, "-count=1", "-vet=off", "-gcflags=all=-dwarf=false", "-timeout=90s",
 	}, m.test...)
+	args = append(args, rapidFlags(m.folder)...)
 	ctx, cancel := context.WithTimeout(context.Background(), rowTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput()

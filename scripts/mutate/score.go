@@ -1,0 +1,195 @@
+package main
+
+import (
+	"cmp"
+	_ "embed"
+	"errors"
+	"flag"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+//go:embed unchanging.txt
+var unchangingList string
+
+// scored are the packages whose tests are measured, and those whose tests also are theirs.
+var scored = []struct {
+	pkg string
+	by  []string
+}{
+	{"fairway/lib/fifo", nil},
+	{"fairway/internal/eviction", nil},
+	{"fairway/internal/flow", []string{"fairway/internal/sim"}},
+	{"fairway/internal/cache", nil},
+	{"fairway/internal/dispatch", []string{"fairway/internal/sim"}},
+	{"fairway/lib/orwl", nil},
+	{"fairway/lib/sched", nil},
+	{"fairway/internal/pilot/stage", nil},
+}
+
+// scoring is how packages are measured.
+type scoring struct {
+	seed   uint64
+	sample int
+	at     int           // how many mutants are tried at once
+	limit  time.Duration // after which a package is told as far as it has come
+}
+
+// score measures which share of small changes the tests of packages notice.
+func score(args []string) error {
+	flags := flag.NewFlagSet("mutate score", flag.ExitOnError)
+	var s scoring
+	flags.Uint64Var(&s.seed, "seed", 1, "draw the mutants by this `number`")
+	flags.IntVar(&s.sample, "sample", 200, "try this `number` of mutants of each package")
+	flags.IntVar(&s.at, "at", 2, "how many `mutants` are tried at once")
+	flags.DurationVar(&s.limit, "limit", 15*time.Minute, "try no further mutants of a package after this `time`")
+	flags.Usage = func() {
+		fmt.Fprintln(flags.Output(), "usage: mutate score [flags] [part of a package's name]...")
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	written, err := writtenScores()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, p := range scored {
+		if flags.NArg() > 0 && !slices.ContainsFunc(flags.Args(), func(a string) bool { return strings.Contains(p.pkg, a) }) {
+			continue
+		}
+		name := strings.TrimPrefix(p.pkg, "fairway/")
+		got, err := s.measure(p.pkg, p.by)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		} else if least := written[name]; got < least {
+			err = fmt.Errorf("%s: the score is %.3f, and docs/papers.md says %.2f", name, got, least)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+var scoreRow = regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\| ([01]\\.[0-9]+) ")
+
+// writtenScores are those of docs/papers.md, which may not fall.
+func writtenScores() (map[string]float64, error) {
+	text, err := os.ReadFile("docs/papers.md")
+	if err != nil {
+		return nil, err
+	}
+	written := map[string]float64{}
+	for _, row := range scoreRow.FindAllStringSubmatch(string(text), -1) {
+		if written[row[1]], err = strconv.ParseFloat(row[2], 64); err != nil {
+			return nil, err
+		}
+	}
+	return written, nil
+}
+
+// unchanging are the names of mutants of a package that cannot change what it does. In the list a line
+// is the package, the mutant and the reason, with tabs between them.
+func unchanging(pkg string) (map[string]bool, error) {
+	names := map[string]bool{}
+	for line := range strings.Lines(unchangingList) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		parts := strings.Split(line, "\t")
+		if len(parts) != 3 || parts[2] == "" {
+			return nil, fmt.Errorf("unchanging.txt: %q is no package, mutant and reason", line)
+		}
+		if parts[0] == strings.TrimPrefix(pkg, "fairway/") {
+			names[parts[1]] = true
+		}
+	}
+	return names, nil
+}
+
+// measure returns the share of the sample of a package that its tests, or those of others, notice.
+func (s scoring) measure(pkg string, by []string) (float64, error) {
+	begun := time.Now()
+	c, err := checkTypes(pkg)
+	if err != nil {
+		return 0, err
+	}
+	all, err := c.mutantsOf()
+	if err != nil {
+		return 0, err
+	}
+	left, err := unchanging(pkg)
+	if err != nil {
+		return 0, err
+	}
+	found := len(all)
+	all = slices.DeleteFunc(all, func(m *mutant) bool { return left[m.name] })
+	if found-len(all) != len(left) {
+		return 0, fmt.Errorf("unchanging.txt names %d mutants, of which %d are there", len(left), found-len(all))
+	}
+	r := rand.New(rand.NewPCG(s.seed, 0))
+	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	folder, err := os.MkdirTemp("", "mutants-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(folder)
+	b := &bench{checked: c, pkg: pkg, folder: folder, seed: s.seed}
+	sample, err := b.compile(all, s.sample, append([]string{pkg}, by...))
+	if err != nil {
+		return 0, err
+	}
+	if err := b.reach(); err != nil {
+		return 0, err
+	}
+	survivors, tried := s.tryAll(b, sample, begun)
+	slices.SortFunc(survivors, func(a, b *mutant) int {
+		return cmp.Or(strings.Compare(a.path, b.path), cmp.Compare(a.line, b.line), strings.Compare(a.name, b.name))
+	})
+	for _, m := range survivors {
+		kind := "survives"
+		if len(b.tests(m)) == 0 {
+			kind = "unreached"
+		}
+		fmt.Printf("  %-9s %s:%d %s\n", kind, filepath.Base(m.path), m.line, m.name)
+	}
+	got := 1 - float64(len(survivors))/float64(max(tried, 1))
+	fmt.Printf("%s: %.3f, %d of %d mutants noticed (%d there are, %d cannot change anything), seed %d, %.0f s\n",
+		strings.TrimPrefix(pkg, "fairway/"), got, tried-len(survivors), tried, found, len(left), s.seed,
+		time.Since(begun).Seconds())
+	return got, nil
+}
+
+// tryAll returns those of a sample that no test notices, and how many were tried in the time there is.
+func (s scoring) tryAll(b *bench, sample []*mutant, begun time.Time) (survivors []*mutant, tried int) {
+	var mu sync.Mutex
+	var running sync.WaitGroup
+	free := make(chan struct{}, max(1, s.at))
+	for _, m := range sample {
+		free <- struct{}{}
+		if time.Since(begun) > s.limit {
+			fmt.Printf("  the time is over after %d mutants\n", tried)
+			break
+		}
+		tried++
+		running.Go(func() {
+			defer func() { <-free }()
+			if b.survives(m) {
+				mu.Lock()
+				survivors = append(survivors, m)
+				mu.Unlock()
+			}
+		})
+	}
+	running.Wait()
+	return survivors, tried
+}
