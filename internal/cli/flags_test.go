@@ -158,7 +158,7 @@ var flagRows = []flagRow{
 	{"what-if", "slots", "in RUN what-if --slots 4", "", "", `step \w+ twice as fast`},
 	{"what-if", "pilots", "in RUN what-if --pilots 3", "", `with 3 pilots`, `step \w+ twice as fast`},
 	{"what-if", "cache", "in RUN what-if --cache none", "", "", `step \w+ twice as fast`},
-	{"what-if", "faster", "in RUN what-if --faster all=2", "", `all twice as fast`, `slots \(`},
+	{"what-if", "faster", "in RUN what-if --faster all=2", "", `all twice as fast`, ""},
 	{"what-if", "no-wait", "in RUN what-if --no-wait", "", "", `step \w+ twice as fast`},
 	{"what-if", "draws", "in RUN what-if --draws -1", "", `exit code 2`, `step \w+ twice as fast`},
 	{"check", "set", "check --set other=1", "", `exit code 3`, `in order`},
