@@ -72,7 +72,7 @@ func score(args []string) error {
 		if err != nil {
 			err = fmt.Errorf("%s: %w", name, err)
 		} else if least := written[name]; got < least {
-			err = fmt.Errorf("%s: the score is %.3f, and docs/papers.md says %.2f", name, got, least)
+			err = fmt.Errorf("%s: the score is %.3f, and scripts/mutate/RESULTS.md says %.2f", name, got, least)
 		}
 		errs = append(errs, err)
 	}
@@ -81,9 +81,9 @@ func score(args []string) error {
 
 var scoreRow = regexp.MustCompile("(?m)^\\| `([a-z/]+)` \\| ([01]\\.[0-9]+) ")
 
-// writtenScores are those of docs/papers.md, which may not fall.
+// writtenScores are those of RESULTS.md, which may not fall.
 func writtenScores() (map[string]float64, error) {
-	text, err := os.ReadFile("docs/papers.md")
+	text, err := os.ReadFile("scripts/mutate/RESULTS.md")
 	if err != nil {
 		return nil, err
 	}
