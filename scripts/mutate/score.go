@@ -162,6 +162,9 @@ func (s scoring) measure(pkg string, by []string) (float64, error) {
 		}
 		fmt.Printf("  %-9s %s:%d %s\n", kind, filepath.Base(m.path), m.line, m.name)
 	}
+	if tried < len(sample) {
+		return 0, fmt.Errorf("%d of %d mutants were tried in %v, too few: set -limit", tried, len(sample), s.limit)
+	}
 	got := 1 - float64(len(survivors))/float64(max(tried, 1))
 	fmt.Printf("%s: %.3f, %d of %d mutants noticed (%d there are, %d cannot change anything), seed %d, %.0f s\n",
 		strings.TrimPrefix(pkg, "fairway/"), got, tried-len(survivors), tried, found, len(left), s.seed,
@@ -177,7 +180,6 @@ func (s scoring) tryAll(b *bench, sample []*mutant, begun time.Time) (survivors 
 	for _, m := range sample {
 		free <- struct{}{}
 		if time.Since(begun) > s.limit {
-			fmt.Printf("  the time is over after %d mutants\n", tried)
 			break
 		}
 		tried++
