@@ -59,6 +59,29 @@ func TestFoldersThatAreNoCachesStay(t *testing.T) {
 	}
 }
 
+// The folder of all caches, and the one above it, are no caches however they are named.
+func TestFoldersOfCachesAreNone(t *testing.T) {
+	for _, way := range []string{"/..", "/.", "/", "/a/.."} {
+		parent := t.TempDir()
+		dir := filepath.Join(parent, "cache")
+		all := []string{lockName, changesName, trustName, fileName(item("x", 4))}
+		for _, file := range all {
+			write(t, filepath.Join(parent, file))
+			write(t, filepath.Join(dir, file))
+		}
+		a, _ := open(t, dir, "a", shared)
+		a.SetPeers([]string{a.Dir(), dir + way})
+		a.SetPeers([]string{a.Dir()})
+		for _, file := range all {
+			for _, folder := range []string{parent, dir} {
+				if _, err := os.Stat(filepath.Join(folder, file)); err != nil {
+					t.Errorf("named by %s: %v", way, err)
+				}
+			}
+		}
+	}
+}
+
 // What a person keeps beside the caches stays, too, though it looks as if a pilot had left it.
 func TestWhatStandsBesideCachesStays(t *testing.T) {
 	dir := t.TempDir()

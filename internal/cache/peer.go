@@ -105,8 +105,12 @@ func (c *Cache) leave(p *peer) {
 }
 
 // isSibling reports whether a folder stands in Dir, where pilots that share files make theirs, and is of
-// the owner of this cache's. Nobody else could make one there.
+// the owner of this cache's. Nobody else could make one there. Dir itself, and what stands above it, can
+// be named as if they stood in it.
 func (c *Cache) isSibling(folder string) bool {
+	if filepath.Clean(folder) != folder {
+		return false
+	}
 	own, err := os.Stat(c.cfg.Dir)
 	if err != nil {
 		return false

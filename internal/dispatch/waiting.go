@@ -3,6 +3,7 @@ package dispatch
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"fairway/internal/quantity"
@@ -35,13 +36,17 @@ func (a *attempt) explainWaits(e *Explanation) {
 			continue
 		}
 		from := "storage"
-		if w.Source != "" {
+		if strings.Contains(w.Source, "://") {
+			from = w.Source
+		} else if w.Source != "" {
 			from = fmt.Sprintf("the cache of pilot %s", w.Source)
 		}
 		text := fmt.Sprintf("it waits for input %s, which is read from %s for %v", w.LFN, from, w.For.Round(time.Second))
-		if w.Source != "" && v.size > 0 && w.For > 0 {
-			text += fmt.Sprintf(": %s of %s have come, %s a second", quantity.Bytes(w.Bytes), quantity.Bytes(v.size),
-				quantity.Bytes(int64(float64(w.Bytes)/w.For.Seconds())))
+		isPeer := w.Source != "" && from != w.Source
+		if (isPeer || w.Bytes > 0) && v.size > 0 && w.For > 0 {
+			came, rate := min(w.Bytes, v.size), float64(w.Bytes)/w.For.Seconds()
+			text += fmt.Sprintf(": %s of %s have come, %s a second", quantity.Bytes(came), quantity.Bytes(v.size),
+				quantity.Bytes(int64(rate)))
 		}
 		e.say("%s", text)
 		for _, s := range a.pilot.away {

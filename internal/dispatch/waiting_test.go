@@ -47,6 +47,12 @@ func TestExplainTellsOfInputsThatDoNotCome(t *testing.T) {
 	if strings.Contains(text, "other") || events != 1 {
 		t.Errorf("%d events, and:\n%s", events, text)
 	}
+	waits.Source = "https://se"
+	tell(func(s *taskqueue.Sync) { s.Waiting = []taskqueue.WaitingInput{waits} })
+	e, _ = b.core.Explain(a.Job)
+	if text := strings.Join(e.Lines, "\n"); !strings.Contains(text, "read from https://se for 5s: 5 B of 20 B") {
+		t.Errorf("of storage it says: %s", text)
+	}
 	tell(func(*taskqueue.Sync) {})
 	ofInput := func(l string) bool { return strings.Contains(l, "input") }
 	if e, _ := b.core.Explain(a.Job); slices.ContainsFunc(e.Lines, ofInput) {

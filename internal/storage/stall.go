@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -49,6 +50,15 @@ type steady struct {
 	limit  time.Duration
 	waited time.Duration // since enough has come
 	came   int           // since then
+	all    *atomic.Int64 // what has come from the beginning on; nil: nobody asks
+}
+
+type cameBytes struct{}
+
+// WithCame is a context for transfers that add to a counter what comes from servers of files, as it comes:
+// also what comes twice, where a transfer is begun anew.
+func WithCame(ctx context.Context, came *atomic.Int64) context.Context {
+	return context.WithValue(ctx, cameBytes{}, came)
 }
 
 // Steady decorates the body of a transfer so that reading it ends with a
@@ -58,7 +68,8 @@ func Steady(ctx context.Context, cancel context.CancelCauseFunc, body io.ReadClo
 	if !other {
 		limit = StallTime
 	}
-	return &steady{ReadCloser: body, ctx: ctx, cancel: cancel, pfn: Shown(pfn), limit: limit}
+	all, _ := ctx.Value(cameBytes{}).(*atomic.Int64)
+	return &steady{ReadCloser: body, ctx: ctx, cancel: cancel, pfn: Shown(pfn), limit: limit, all: all}
 }
 
 func (s *steady) Read(p []byte) (int, error) {
@@ -69,6 +80,9 @@ func (s *steady) Read(p []byte) (int, error) {
 	moved()
 	alarm.Stop()
 	s.came += n
+	if s.all != nil {
+		s.all.Add(int64(n))
+	}
 	s.waited += time.Since(began)
 	if s.came >= StallBytes {
 		s.came, s.waited = 0, 0

@@ -75,8 +75,8 @@ type Sync struct {
 type WaitingInput struct {
 	Attempt AttemptID
 	LFN     string
-	Source  PilotID // from whose cache it comes; empty: from storage
-	Bytes   int64   // that have come, if that is known
+	Source  string // the pilot from whose cache it comes, or the server (with "://"); empty: from files
+	Bytes   int64  // that have come, if that is known
 	For     time.Duration
 }
 

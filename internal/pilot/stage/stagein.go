@@ -377,7 +377,7 @@ func (ar *Area) getChosen(ctx context.Context, i *input, path string) (int64, er
 		if i.known != (known{}) && ar.here(ctx, i) == nil {
 			return ar.copyApart(ctx, i.pfn, path)
 		}
-		return ar.Storage.Get(ctx, i.pfn, path)
+		return ar.Storage.Get(ar.Waits.fromStorage(ctx, i), i.pfn, path)
 	})
 	if err != nil || i.known == (known{}) {
 		return size, err

@@ -2,8 +2,11 @@ package stage
 
 import (
 	"cmp"
+	"context"
 	"slices"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"fairway/internal/access"
@@ -30,13 +33,14 @@ const WaitTold = 2 * time.Second
 // awayTold is how long a server counts as away after a try that found it so: tries follow each other sooner.
 const awayTold = 45 * time.Second
 
-// wait is for one input. The mutex of Waits guards source and arrival.
+// wait is for one input. The mutex of Waits guards what follows since.
 type wait struct {
 	attempt uint64
 	lfn     string
 	since   time.Time
-	source  string         // the pilot that it is read from; empty: storage
-	arrival *share.Arrival // what has come from there
+	source  string         // the pilot, or the server of files, that it is read from; empty: the file system
+	arrival *share.Arrival // what has come from a pilot
+	came    *atomic.Int64  // bytes that have come from a server of files
 }
 
 type away struct {
@@ -65,13 +69,25 @@ func (ws *Waits) begin(attempt uint64, i *input) (end func()) {
 	}
 }
 
-// from says where an input comes from now; with nil, from storage.
+// from says that an input comes from another pilot now; with nil, that it does not any more.
 func (ws *Waits) from(i *input, source *wire.Source, a *share.Arrival) {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
 	if i.wait != nil {
-		i.wait.source, i.wait.arrival = source.GetPilot(), a
+		i.wait.source, i.wait.arrival, i.wait.came = source.GetPilot(), a, nil
 	}
+}
+
+// fromStorage says that an input comes from a storage element now. The transfer of the context that it
+// returns tells how much of it has come.
+func (ws *Waits) fromStorage(ctx context.Context, i *input) context.Context {
+	ws.mu.Lock()
+	defer ws.mu.Unlock()
+	if i.wait == nil || !strings.Contains(i.pfn, "://") {
+		return ctx
+	}
+	i.wait.source, i.wait.arrival, i.wait.came = storage.ServerOf(i.pfn), nil, new(atomic.Int64)
+	return storage.WithCame(ctx, i.wait.came)
 }
 
 // Away says that the server of a file is away.
@@ -110,8 +126,10 @@ func (ws *Waits) Carry(m *wire.SyncRequest) {
 			told := &wire.WaitingInput{
 				Attempt: w.attempt, Lfn: w.lfn, Source: w.source, Milliseconds: time.Since(w.since).Milliseconds(),
 			}
-			if w.source != "" {
+			if w.arrival != nil {
 				told.Bytes = w.arrival.Came()
+			} else if w.came != nil {
+				told.Bytes = w.came.Load()
 			}
 			m.Waiting = append(m.Waiting, told)
 		}

@@ -1,13 +1,17 @@
 package stage
 
 import (
+	"context"
 	"errors"
+	"io"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"fairway/internal/cache"
 	"fairway/internal/share"
+	"fairway/internal/storage"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 )
@@ -35,6 +39,15 @@ func TestWhatIsWaitedForIsTold(t *testing.T) {
 		if len(w) != 1 || w[0].GetAttempt() != 7 || w[0].GetLfn() != "in" || w[0].GetSource() != "p" ||
 			w[0].GetMilliseconds() != WaitTold.Milliseconds() || !ws.Some() {
 			t.Errorf("told: %v", w)
+		}
+		i.pfn = "https://user@se:1/file?secret"
+		ctx, cancel := context.WithCancelCause(ws.fromStorage(t.Context(), i))
+		body := storage.Steady(ctx, cancel, io.NopCloser(strings.NewReader("come")), i.pfn)
+		if _, err := io.ReadAll(body); err != nil || body.Close() != nil {
+			t.Error(err)
+		}
+		if w := told().GetWaiting(); len(w) != 1 || w[0].GetSource() != "https://se:1" || w[0].GetBytes() != 4 {
+			t.Errorf("of storage is told: %v", w)
 		}
 		end()
 		ws.Away("https://user@se:1/file?secret", errors.New("connection refused"))

@@ -128,7 +128,7 @@ func memberFromWire(m *wire.MemberState) taskqueue.MemberState {
 
 func waitingFromWire(w *wire.WaitingInput) taskqueue.WaitingInput {
 	return taskqueue.WaitingInput{
-		Attempt: taskqueue.AttemptID(w.GetAttempt()), LFN: w.GetLfn(), Source: taskqueue.PilotID(w.GetSource()),
+		Attempt: taskqueue.AttemptID(w.GetAttempt()), LFN: w.GetLfn(), Source: w.GetSource(),
 		Bytes: w.GetBytes(), For: time.Duration(w.GetMilliseconds()) * time.Millisecond,
 	}
 }
