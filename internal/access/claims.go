@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"google.golang.org/protobuf/proto"
 
@@ -126,6 +127,9 @@ func checkWaiting(m *wire.SyncRequest) error {
 		most := maxWaited.Milliseconds()
 		if w.GetBytes() < 0 || w.GetBytes() > MaxAmount || w.GetMilliseconds() < 0 || w.GetMilliseconds() > most {
 			return malformed("of %.100q %d bytes have come in %d ms", w.GetLfn(), w.GetBytes(), w.GetMilliseconds())
+		}
+		if len(w.GetSource()) > maxReason || strings.ContainsFunc(w.GetSource(), unicode.IsControl) {
+			return malformed("%.100q is no pilot or server that a file is read from", w.GetSource())
 		}
 		if err := checkName(w.GetLfn()); err != nil {
 			return err

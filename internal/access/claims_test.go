@@ -141,6 +141,8 @@ func TestLiesAreRefused(t *testing.T) {
 		"to run what another runs":          {func(m *wire.SyncRequest) { m.Started[0].Attempt = 10 }, "was not given"},
 		"to have run longer than anything":  {func(m *wire.SyncRequest) { m.Started[0].Running = durationpb.New(1 << 62) }, "cannot have run"},
 		"to have run less than nothing":     {func(m *wire.SyncRequest) { m.Started[0].Running = durationpb.New(-1) }, "cannot have run"},
+		"to read from what draws":           {func(m *wire.SyncRequest) { m.Waiting = []*wire.WaitingInput{{Lfn: "a", Source: "\x1b[2J"}} }, "no pilot or server"},
+		"to read from a long name":          {func(m *wire.SyncRequest) { m.Waiting = []*wire.WaitingInput{{Lfn: "a", Source: long}} }, "no pilot or server"},
 		"to have what another has":          {func(m *wire.SyncRequest) { m.Queued[0].Attempt = 10 }, "was not given"},
 		"a lost file with a long name":      {func(m *wire.SyncRequest) { m.Ended[0].Result.Lost = []*wire.LostFile{{Pfn: long}} }, "lost file"},
 		"too many attempts":                 {func(m *wire.SyncRequest) { m.Queued = make([]*wire.AttemptRef, MaxAttempts+1) }, "at most"},

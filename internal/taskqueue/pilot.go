@@ -75,7 +75,7 @@ type Sync struct {
 type WaitingInput struct {
 	Attempt AttemptID
 	LFN     string
-	Source  string // the pilot from whose cache it comes, or the server (with "://"); empty: from files
+	Source  string // the pilot from whose cache it comes, or the server of files (with "://"); empty: from storage
 	Bytes   int64  // that have come, if that is known
 	For     time.Duration
 }

@@ -1423,7 +1423,7 @@ type WaitingInput struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Attempt       uint64                 `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
 	Lfn           string                 `protobuf:"bytes,2,opt,name=lfn,proto3" json:"lfn,omitempty"`
-	Source        string                 `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`              // the pilot, or the server of files (with "://"), that it is read from; empty: files
+	Source        string                 `protobuf:"bytes,3,opt,name=source,proto3" json:"source,omitempty"`              // the pilot, or the server of files (with "://"), that it is read from; empty: storage
 	Bytes         int64                  `protobuf:"varint,4,opt,name=bytes,proto3" json:"bytes,omitempty"`               // that have come, if that is known
 	Milliseconds  int64                  `protobuf:"varint,5,opt,name=milliseconds,proto3" json:"milliseconds,omitempty"` // since it was asked for
 	unknownFields protoimpl.UnknownFields

@@ -33,14 +33,14 @@ const WaitTold = 2 * time.Second
 // awayTold is how long a server counts as away after a try that found it so: tries follow each other sooner.
 const awayTold = 45 * time.Second
 
-// wait is for one input. The mutex of Waits guards what follows since.
+// wait is for one input. The mutex of Waits guards source, arrival and came.
 type wait struct {
 	attempt uint64
 	lfn     string
 	since   time.Time
-	source  string         // the pilot, or the server of files, that it is read from; empty: the file system
+	source  string         // the pilot, or the server of files, that it is read from; empty: storage
 	arrival *share.Arrival // what has come from a pilot
-	came    *atomic.Int64  // bytes that have come from a server of files
+	came    *atomic.Int64  // bytes that have come from storage by a network
 }
 
 type away struct {
@@ -83,10 +83,13 @@ func (ws *Waits) from(i *input, source *wire.Source, a *share.Arrival) {
 func (ws *Waits) fromStorage(ctx context.Context, i *input) context.Context {
 	ws.mu.Lock()
 	defer ws.mu.Unlock()
-	if i.wait == nil || !strings.Contains(i.pfn, "://") {
+	if i.wait == nil {
 		return ctx
 	}
-	i.wait.source, i.wait.arrival, i.wait.came = storage.ServerOf(i.pfn), nil, new(atomic.Int64)
+	i.wait.source, i.wait.arrival, i.wait.came = "", nil, new(atomic.Int64)
+	if strings.Contains(i.pfn, "://") { // else the server of the run or a file system has it
+		i.wait.source = storage.ServerOf(i.pfn)
+	}
 	return storage.WithCame(ctx, i.wait.came)
 }
 
