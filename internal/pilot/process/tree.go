@@ -45,15 +45,12 @@ type Tree struct {
 	leads   map[int]leader
 	strays  map[int]*stray
 	workers map[int]bool // which fork leads
-	quiet   bool         // reapStrays waits for begun
-	begun   chan struct{}
 }
 
 // leader is the process that was started for an attempt.
 type leader struct {
 	attempt uint64
 	folder  string // where it works
-	since   time.Time
 }
 
 // stray is a child of the pilot that it did not start.
@@ -68,82 +65,41 @@ func NewTree(s *sched.Scheduler) (*Tree, error) {
 		return nil, fmt.Errorf("become the reaper of what jobs leave behind: %w", err)
 	}
 	t := &Tree{sched: s, restraint: os.Geteuid() == 0, leads: map[int]leader{}, strays: map[int]*stray{}}
-	t.workers, t.begun = map[int]bool{}, make(chan struct{}, 1)
+	t.workers = map[int]bool{}
 	// Orphans are given to the first thread of the process. Without this file
 	// the whole of /proc is searched.
 	t.children, _ = os.Open(fmt.Sprintf("/proc/self/task/%d/children", os.Getpid()))
 	t.session, _ = unix.Getsid(0)
 	var ctx context.Context
 	ctx, t.stop = context.WithCancel(context.Background())
-	t.reaping.Go(func() { t.reapStrays(ctx) })
+	ends := s.Signals(syscall.SIGCHLD)
+	t.reaping.Go(func() { defer ends.Close(); t.reapStrays(ctx, ends) })
 	return t, nil
 }
 
 // ReapTime is for how long at most a process that has lost its parent, and has ended, stays a
-// zombie while its attempt runs, and twice that where the attempt has just begun: many ends cost
-// one look, and attempts that are shorter cost none.
+// zombie while its attempt runs: many ends cost one look.
 const ReapTime = 50 * time.Millisecond
 
 // reapStrays reaps what ends beside the leads, as init does: a job may wait for the end of a process
-// by its number. To be told of each end would cost attempts that do nothing a twentieth of their
-// time, so it asks for that only while one runs for long.
-func (t *Tree) reapStrays(ctx context.Context) {
-	for t.awaitLongAttempt(ctx) {
-		ends := t.sched.Signals(syscall.SIGCHLD)
-		for t.reapEnded() {
-			if _, err := ends.Wait(ctx); err != nil || t.sched.Sleep(ctx, ReapTime) != nil {
-				break
-			}
+// by its number.
+func (t *Tree) reapStrays(ctx context.Context, ends *sched.Signals) {
+	for {
+		if _, err := ends.Wait(ctx); err != nil || t.sched.Sleep(ctx, ReapTime) != nil {
+			return
 		}
-		ends.Close()
-	}
-}
-
-// awaitLongAttempt waits until an attempt has run for ReapTime. It reports false at the end of ctx.
-func (t *Tree) awaitLongAttempt(ctx context.Context) bool {
-	for t.sched.Sleep(ctx, ReapTime) == nil {
 		t.mu.Lock()
-		long := t.someRunLong()
-		t.quiet = len(t.leads) == 0
-		quiet := t.quiet
-		t.mu.Unlock()
-		if long {
-			return true
-		}
-		if quiet {
-			if _, err := sched.Receive(ctx, t.sched, t.begun); err != nil {
-				return false
+		t.notice()
+		for pid, s := range t.strays {
+			if s.awaited {
+				continue
+			}
+			if reaped, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); reaped == pid || errors.Is(err, unix.ECHILD) {
+				delete(t.strays, pid)
 			}
 		}
+		t.mu.Unlock()
 	}
-	return false
-}
-
-func (t *Tree) someRunLong() bool {
-	now := time.Now()
-	for _, l := range t.leads {
-		if now.Sub(l.since) >= ReapTime {
-			return true
-		}
-	}
-	return false
-}
-
-// reapEnded reaps the strays that have ended and that nobody else reaps. It reports whether some attempt
-// still runs for long.
-func (t *Tree) reapEnded() bool {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.notice()
-	for pid, s := range t.strays {
-		if s.awaited {
-			continue
-		}
-		if reaped, err := unix.Wait4(pid, nil, unix.WNOHANG, nil); reaped == pid || errors.Is(err, unix.ECHILD) {
-			delete(t.strays, pid)
-		}
-	}
-	return t.someRunLong()
 }
 
 // Close ends what attempts have left, also where it was not known to which of them
@@ -193,17 +149,8 @@ func (t *Tree) Start(attempt uint64, path string, argv []string, attr *syscall.P
 	if l.pid, err = t.forkExec(path, argv, attr); err != nil {
 		return Lead{}, err
 	}
-	t.note(l.pid, leader{attempt, attr.Dir, time.Now()})
+	t.leads[l.pid] = leader{attempt, attr.Dir}
 	return l, nil
-}
-
-// note takes note of a lead that was started. The caller holds the mutex.
-func (t *Tree) note(pid int, l leader) {
-	t.leads[pid] = l
-	if t.quiet {
-		t.quiet = false
-		t.begun <- struct{}{}
-	}
 }
 
 func (t *Tree) forkExec(path string, argv []string, attr *syscall.ProcAttr) (int, error) {

@@ -63,7 +63,7 @@ func (t *Tree) Adopt(worker Lead, pid int, attempt uint64, folder string) (Lead,
 		}
 		return Lead{}, fmt.Errorf("%w: %w", errNotForked, err)
 	}
-	t.note(pid, leader{attempt, folder, time.Now()})
+	t.leads[pid] = leader{attempt, folder}
 	return l, nil
 }
 
