@@ -38,9 +38,9 @@ const (
 	HeapGrowth = 400
 
 	// ReportInterval is how long reports are gathered while the pilot still
-	// has more attempts to start than run. Without them they are sent at once. With 8 ms jobs
-	// that do nothing took a ninth more of processors.
-	ReportInterval = 40 * time.Millisecond
+	// has more attempts to start than run. Without them they are sent at once. With 8 ms a job that
+	// does nothing takes 2 % more of processors, with 40 ms there are 6 % fewer jobs a second.
+	ReportInterval = 16 * time.Millisecond
 	// MinBackoff and MaxBackoff bound the pause between calls while the
 	// TaskQueue is away, and MaxFarBackoff where it is reached over a network. A
 	// part of each pause is left to chance, so that pilots do not return together.
