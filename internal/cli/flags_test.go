@@ -362,7 +362,7 @@ func TestSiteAddWritesEachKey(t *testing.T) {
 		"time": "12h", "cpus": "4", "memory": "8GB", "has": "gpu=2", "poll": "9s", "idle_timeout": "7m", "price": "10m",
 		"queue_wait": "5m", "near": "root://se.here/", "lease": "1h", "sandbox": "strict", "cache": "global",
 		"share_cache": "group", "cache_space": "9GB", "cache_policy": "lru", "placement": "by-files",
-		"catalog": "storage.xml", "catalog_protocol": "root", "min_threshold": "2GB",
+		"catalog": "storage.xml", "catalog_protocol": "root", "catalog_outputs": "/store/me", "min_threshold": "2GB",
 		"shares": "nothing", "scratch": "/scratch", "max_pilots": "3", "min_pilots": "1", "min_idle_pilots": "1",
 		"cache_with": "other",
 	}

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,7 @@ import (
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
+	"fairway/internal/server/publish"
 	"fairway/internal/site"
 	"fairway/internal/taskqueue"
 )
@@ -43,6 +45,11 @@ func farSites(ctx context.Context, o *runOptions) (sites []*site.Site, err error
 		s, err := console.FindSite(o.relativeTo(), name)
 		if err == nil {
 			err = enterSite(ctx, s)
+		}
+		if err == nil && s.OutputPlace != "" {
+			if s.OutputPlace, err = publish.ParsePlace(s.OutputPlace); err != nil {
+				err = fmt.Errorf("the site %s stores outputs by `catalog_outputs`: %w", name, err)
+			}
 		}
 		if err != nil {
 			return nil, err
@@ -89,7 +96,8 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 			Most:  taskqueue.Resources{MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Time: has.Time, Countable: s.Has},
 			Price: s.Price.Seconds(), QueueWait: s.QueueWait, Storage: s.Near,
 		},
-		Poll: s.Pace(),
+		Poll:    s.Pace(),
+		Outputs: s.OutputPlace,
 		Pilot: func(l folder.Layout) any {
 			return farPilot(s, tools, l, o)
 		},

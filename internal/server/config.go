@@ -166,6 +166,9 @@ type Site struct {
 	// Pilot are the settings of a pilot that a person starts, with a token for the site. Nil: there are
 	// none.
 	Pilot func(folders folder.Layout) any
+	// Outputs is the place at which its pilots store outputs, as publish.ParsePlace gives it. Empty:
+	// Config.Storage.
+	Outputs string
 }
 
 // Outcome is how a run ended.

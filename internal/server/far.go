@@ -106,12 +106,16 @@ func (s *Server) openFar() error {
 func (s *Server) openFiles() (http.Handler, error) {
 	roots := s.folders.Roots()
 	var marks []served.Mark
-	for _, at := range []struct{ prefix, beneath string }{
+	shared := []struct{ prefix, beneath string }{
 		{storage.StateScheme + ":", "."},
 		{storage.FolderScheme + ":", folder.StateFolder},
 		{"file:" + s.folders.Logs + "/", "."},
 		{s.storage.Stores()[0], "."},
-	} {
+	}
+	for i := range s.config.Sites {
+		shared = append(shared, struct{ prefix, beneath string }{s.storage.StoresOf(s.config.Sites[i].Name)[0], "."})
+	}
+	for _, at := range shared {
 		if !storage.IsLocal(at.prefix) ||
 			slices.ContainsFunc(marks, func(m served.Mark) bool { return m.Prefix == at.prefix }) {
 			continue
@@ -160,7 +164,7 @@ func (s *Server) farHandler() http.Handler {
 func (s *Server) taskQueue() (path string, handler http.Handler) {
 	queue := &api.TaskQueue{
 		Inbox: s.inbox, Claims: access.Claims{
-			Authority: s.authority, Stores: func(string) []string { return s.storage.Stores() },
+			Authority: s.authority, Stores: s.storage.StoresOf,
 		},
 		Variables: s.config.Variables, Log: s.log,
 	}

@@ -46,18 +46,23 @@ func TestFarPilotsStoreElsewhere(t *testing.T) {
 		place  string
 		listen string
 		pilots func(root, place string) Site
+		ofSite bool // their site has it, and the run does not
 	}{
 		"a server that they reach": {
 			server + "/near", "127.0.0.1:0",
-			func(_, place string) Site { return apartPilots(t.TempDir(), place, 2, pilot.CacheHost, nil) },
+			func(_, place string) Site { return apartPilots(t.TempDir(), place, 2, pilot.CacheHost, nil) }, false,
+		},
+		"the place of their site": {
+			server + "/site", "127.0.0.1:0",
+			func(string, string) Site { return apartPilots(t.TempDir(), "", 2, pilot.CacheHost, nil) }, true,
 		},
 		"a server that only their server reaches": {
 			server + "/far", net.JoinHostPort(address, "0"),
-			func(root, place string) Site { return apart(t, namespace, root, place) },
+			func(root, place string) Site { return apart(t, namespace, root, place) }, false,
 		},
 		"a folder that only their server sees": {
 			unseen, net.JoinHostPort(address, "0"),
-			func(_, place string) Site { return apart(t, namespace, unseen, place) },
+			func(_, place string) Site { return apart(t, namespace, unseen, place) }, false,
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -69,6 +74,9 @@ func TestFarPilotsStoreElsewhere(t *testing.T) {
 			}
 			r.config.System, r.config.Listen, r.config.Storage = nil, one.listen, place
 			r.config.Sites = []Site{one.pilots(r.folder, place)}
+			if one.ofSite {
+				r.config.Storage, r.config.Sites[0].Outputs = "", place
+			}
 			r.mustSucceed()
 			if got := r.result("joined.txt"); got != "ONE TWO THREE " {
 				t.Errorf("got %q", got)

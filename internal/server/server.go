@@ -298,7 +298,8 @@ func sameFolder(a, b string) bool {
 // openPlaces makes sure that what jobs write can be stored and published where it is to be.
 func (s *Server) openPlaces(ctx context.Context) error {
 	own := s.runs.own
-	if own == nil || own.opened.decision != runDone {
+	done := own != nil && own.opened.decision == runDone
+	if !done {
 		if err := publish.CheckWritable(s.config.Storage); err != nil {
 			return fmt.Errorf("--storage: %w", err)
 		}
@@ -308,6 +309,13 @@ func (s *Server) openPlaces(ctx context.Context) error {
 	}
 	if err := s.storage.StoreAt(ctx, s.config.Storage); err != nil {
 		return fmt.Errorf("--storage: %w", err)
+	}
+	for i := range s.config.Sites {
+		if site := &s.config.Sites[i]; site.Outputs != "" && !done {
+			if err := s.storage.StoreOf(ctx, site.Name, site.Outputs); err != nil {
+				return fmt.Errorf("catalog_outputs of the site %s: %w", site.Name, err)
+			}
+		}
 	}
 	if own != nil {
 		if err := own.openResults(ctx); err != nil {

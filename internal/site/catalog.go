@@ -18,6 +18,10 @@ const MaxCatalog = 256 << 10
 
 // readCatalog reads the file of the site's catalogue, if it has one. The error says what is wrong with it.
 func (s *Site) readCatalog() error {
+	if s.Catalog == "" && s.OutputFolder != "" {
+		return fmt.Errorf("the site %s has `catalog_outputs` and no `catalog`: name the file of its catalogue, or leave "+
+			"`catalog_outputs` out", s.Name)
+	}
 	if s.Catalog == "" {
 		return nil
 	}
@@ -54,5 +58,27 @@ func (s *Site) takeCatalog(path string) error {
 			strings.Join(known, ", "))
 	}
 	s.CatalogText = string(data)
-	return nil
+	s.OutputPlace, err = s.outputPlace(rules)
+	return err
+}
+
+// sampleStore is as long as the name of the folder in which a state stores outputs.
+const sampleStore = "/fairway-aaaaaaaaaaaaaaaa"
+
+// outputPlace is where the catalogue leads the folder of outputs. Its rules are asked for the folder of a
+// state there: many sites have rules only for what is in the folder of a user.
+func (s *Site) outputPlace(rules *catalog.Catalog) (string, error) {
+	if s.OutputFolder == "" {
+		return "", nil
+	}
+	lfn := "/" + strings.Trim(s.OutputFolder, "/") + sampleStore
+	pfn, err := rules.PFN(s.CatalogRules, lfn)
+	if err != nil {
+		return "", fmt.Errorf("catalog_outputs: %w; name a folder that the site lets you write to", err)
+	}
+	place, ok := strings.CutSuffix(pfn, sampleStore)
+	if !ok {
+		return "", fmt.Errorf("catalog_outputs: %s becomes %s: its rules have to leave the end of a name as it is", lfn, pfn)
+	}
+	return strings.TrimPrefix(place, "file:"), nil
 }

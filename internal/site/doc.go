@@ -120,6 +120,8 @@ type Site struct {
 	Catalog      string          // the file of its catalogue, relative to File; empty: there is none
 	CatalogText  string          // what that holds, once [Find] has read it
 	CatalogRules string          // the protocol whose rules are taken
+	OutputFolder string          // the logical folder in which its pilots store outputs; empty: it does not say
+	OutputPlace  string          // where the catalogue leads that folder, once [Find] has read it
 	Placement    string          // by which of Placements jobs go to its pilots; empty: it does not say
 	CacheWith    []string        // other sites with which cached files are exchanged
 	CacheSpace   int64           // bytes of a pilot's cache; 0: the default

@@ -27,7 +27,8 @@ type Storage struct {
 	log     *slog.Logger
 	note    func(string) // tells a person
 
-	stores []string // how the PFNs of outputs begin
+	stores     []string            // how the PFNs of outputs begin
+	siteStores map[string][]string // the same, of sites whose pilots store elsewhere: that place first
 	// OtherPlace says, after StoreAt, that outputs were never stored there before.
 	OtherPlace bool
 

@@ -54,13 +54,40 @@ func (f *Storage) StoreAt(ctx context.Context, place string) error {
 			return err
 		}
 	}
-	f.stores = []string{prefix}
-	for _, other := range append(known, folder.StoragePrefix) {
-		if !slices.Contains(f.stores, other) {
-			f.stores = append(f.stores, other)
+	f.stores = firstOf(prefix, append(known, folder.StoragePrefix))
+	f.siteStores = map[string][]string{}
+	return nil
+}
+
+// StoreOf has the pilots of a site store outputs at a place of their own, as StoreAt does. It is called
+// after that.
+func (f *Storage) StoreOf(ctx context.Context, site, place string) error {
+	if err := errors.Join(outsideState(&f.folders, place), CheckWritable(place)); err != nil {
+		return err
+	}
+	prefix := f.folders.StorageAt(place)
+	if !slices.Contains(f.stores, prefix) {
+		if err := f.addStore(ctx, prefix, f.stores); err != nil {
+			return err
 		}
+		f.stores = append(f.stores, prefix)
+	}
+	f.siteStores[site] = []string{prefix}
+	for name, own := range f.siteStores {
+		f.siteStores[name] = firstOf(own[0], f.stores)
 	}
 	return nil
+}
+
+// firstOf are prefixes without repetition, one of them first.
+func firstOf(first string, all []string) []string {
+	prefixes := []string{first}
+	for _, other := range all {
+		if !slices.Contains(prefixes, other) {
+			prefixes = append(prefixes, other)
+		}
+	}
+	return prefixes
 }
 
 // addStore records a place. If it is of no use, it is no place of this state.
@@ -179,6 +206,14 @@ func CheckWritable(place string) error {
 // Stores is how the PFNs begin under which outputs of this state may be: first those of
 // this run.
 func (f *Storage) Stores() []string { return f.stores }
+
+// StoresOf are the same for the pilots of a site: first the place at which they store outputs now.
+func (f *Storage) StoresOf(site string) []string {
+	if own, ok := f.siteStores[site]; ok {
+		return own
+	}
+	return f.stores
+}
 
 func storesIn(ctx context.Context, source state.Source) (prefixes []string, err error) {
 	records, err := source.Load(ctx, storeTable)
