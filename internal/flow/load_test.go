@@ -26,6 +26,16 @@ func TestLoadRefusesAnotherWorkflow(t *testing.T) {
 	if _, err := Load(x.w, broken); err == nil {
 		t.Error("a broken record passed")
 	}
+	for body, want := range map[string]string{
+		`{"kind":"heard","name":"raw"}`:         `replay the stored run: unknown entry "heard"`,
+		`{"kind":"aged","name":"s","group":""}`: `replay the stored run: step "s" has no group ""`,
+		`{"kind":"closed","name":"nobody"}`:     "replay the stored run: ",
+	} {
+		strange := append(slices.Clone(x.records), taskqueue.Record{Table: TableLog, Key: "f", Body: []byte(body)})
+		if f, err := Load(x.w, strange); f != nil || err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %s", body, err, want)
+		}
+	}
 }
 
 func TestRecordsAreWrittenOnce(t *testing.T) {

@@ -86,6 +86,41 @@ func TestHeldJobsSayWhy(t *testing.T) {
 	}
 }
 
+// Each job is named once, in the order of what they wait for, and not more of them than asked for.
+func TestHeldJobsAreNamedOnce(t *testing.T) {
+	x := newWorld(t, `
+workflow: w
+inputs:
+  raw: {files: "raw/{n}", as: "raw/{n}"}
+  one: {files: one}
+  two: {files: two}
+steps:
+  z: {each: "raw/{n}", reads: [two, one], writes: "z/{n}", command: "true"}
+  a: {each: "raw/{n}", reads: two, writes: "a/{n}", command: "true"}
+`, nil)
+	x.arrive("raw", "raw/2", "raw/1")
+	for limit, want := range map[int][]string{
+		10: {"z/2", "z/1", "a/2", "a/1"}, 3: {"z/2", "z/1", "a/2"}, 0: nil,
+	} {
+		var got []string
+		for _, h := range x.flow.Held(limit) {
+			got = append(got, h.Job)
+			if !strings.Contains(h.Reason, "nothing made one yet") && !strings.Contains(h.Reason, "nothing made two yet") {
+				t.Errorf("%s is held: %s", h.Job, h.Reason)
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("up to %d are %v, want %v", limit, got, want)
+		}
+	}
+	x = newWorld(t, "workflow: w\ninputs: {raw: {files: raw/x}}\nsteps: {a: {each: x, writes: a, command: 'true'}}\n", nil)
+	x.close("raw")
+	x.close("raw")
+	if held := x.flow.Held(10); len(held) != 1 || held[0].Job != "" {
+		t.Errorf("an input without files holds %+v", held)
+	}
+}
+
 func TestReaderBeforeAnyWriterIsReported(t *testing.T) {
 	x := newWorld(t, `
 workflow: w
@@ -220,6 +255,98 @@ steps:
 	}
 	if x.commitAll(first); !x.finished {
 		t.Error("not finished")
+	}
+}
+
+// What went into a merge by its age counts no more for the size of the next, also when the run is
+// loaded again in between.
+func TestMergeBySizeBeginsAnewAfterOneByAge(t *testing.T) {
+	for _, reload := range []bool{false, true} {
+		x := newWorld(t, `
+workflow: w
+inputs:
+  raw: {watch: "raw/{n}", as: "raw/{n}"}
+steps:
+  m: {merge: "raw/{n}", size: 10B, max_latency: 10m, writes: "m/{merge}", command: "true"}
+`, nil)
+		sizes := map[string]int64{"raw/1": 4, "raw/2": 6, "raw/3": 3, "raw/4": 1}
+		x.size = func(lfn string) int64 { return sizes[lfn] }
+		x.arrive("raw", "raw/1")
+		x.now = x.now.Add(10 * time.Minute)
+		x.step(Tick{})
+		x.wantSubmitted("m/1")
+		if reload {
+			x.reload()
+		}
+		x.arrive("raw", "raw/2")
+		x.arrive("raw", "raw/3")
+		x.wantSubmitted()
+		x.arrive("raw", "raw/4")
+		x.wantSubmitted("m/2")
+		if got := x.jobs["m/2"].Job.Reads; !slices.Equal(got, []string{"raw/2", "raw/3", "raw/4"}) {
+			t.Errorf("m/2 takes %v", got)
+		}
+	}
+}
+
+// A job that is the first to use a file comes first, whenever what it reads arrives.
+func TestFirstUseWaitsForItsInput(t *testing.T) {
+	for _, key := range []string{"writes", "rewrites", "times: 2, rewrites"} {
+		x := newWorld(t, `
+workflow: w
+inputs:
+  raw: {files: "raw/{n}", as: "raw/{n}"}
+  late: {files: late}
+steps:
+  begin: {reads: late, `+key+`: state, command: "true"}
+  update: {each: "raw/{n}", rewrites: state, command: "true"}
+`, nil)
+		x.arrive("raw", "raw/1", "raw/2")
+		x.close("raw")
+		x.wantSubmitted()
+		x.arrive("late", "late")
+		x.close("late")
+		if key == "times: 2, rewrites" {
+			x.wantSubmitted("begin/1", "begin/2", "update/1", "update/2")
+		} else {
+			x.wantSubmitted("begin", "update/1", "update/2")
+		}
+		if x.commitAll(first); !x.finished {
+			t.Errorf("%s: not finished: %v", key, x)
+		}
+	}
+}
+
+// A group of a merge is complete with the input file from which all its files come, while others
+// may still arrive; and not where the files come from several.
+func TestGroupIsCompleteWithItsInputFile(t *testing.T) {
+	for sources, early := range map[string]bool{
+		`["a/{n}.{k}", "b/{n}.{k}"]`: true,
+		`"a/{n}.{k}"`:                true,
+		`["a/{n}.{k}", "c/{n}.{k}"]`: false,
+	} {
+		x := newWorld(t, `
+workflow: w
+inputs:
+  raw: {watch: "raw/{n}", as: "raw/{n}"}
+  more: {watch: "more/{n}", as: "more/{n}"}
+steps:
+  a: {each: "raw/{n}", split: {records: 1, of: bytes=1}, writes: "a/{n}.{chunk}", command: "true"}
+  b: {each: "raw/{n}", split: {records: 1, of: bytes=1}, writes: "b/{n}.{chunk}", command: "true"}
+  c: {each: "more/{n}", split: {records: 1, of: bytes=1}, writes: "c/{n}.{chunk}", command: "true"}
+  m: {merge: `+sources+`, by: n, writes: "m/{n}", command: "true"}
+`, nil)
+		x.size = func(string) int64 { return 2 }
+		x.arrive("raw", "raw/1")
+		if got := slices.Contains(x.submitted, "m/1"); got != early {
+			t.Errorf("%s: submitted %v", sources, x.submitted)
+		}
+		x.close("raw")
+		x.arrive("more", "more/2")
+		x.close("more")
+		if x.commitAll(first); !x.finished || x.jobs["m/1"].Job.Name == "" {
+			t.Errorf("%s: not finished: %v", sources, x)
+		}
 	}
 }
 

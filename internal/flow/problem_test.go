@@ -216,6 +216,44 @@ var problemCases = []problemCase{
 	{"cached by default", "workflow: w\nstorage: cache\nsteps:\n  a: {writes: a, command: 'true'}\n", []string{
 		`"cache" is no storage for all steps; write element or temporary`,
 	}},
+	{"tasks that begin together", "workflow: w\nsteps:\n" +
+		"  a: {tasks: 2, writes: a, command: 'true', storage: cache}\n" +
+		"  b: {nodes: 2, once: true, writes: b, command: 'true', container: i.sif}\n" +
+		"  c: {tasks: 2, writes: c, command: 'true', needs: {gpu: 0.5}}\n" +
+		"  d: {tasks: 2, writes: d, command: 'true', worker: python json}\n" +
+		"  e: {tasks: 1, writes: e, command: 'true', storage: cache}\n" +
+		"  f: {tasks: 2, writes: f, command: 'true', storage: temporary, needs: {gpu: 1}}\n" +
+		"  g: {tasks: [2], writes: g, command: 'true'}\n", []string{
+		`step "a" has 2 tasks, and what it writes would stay in caches only; write storage: temporary`,
+		`step "b" runs its command once, and what that starts on other nodes would run in no container; run`,
+		`step "c" has 2 tasks that share a GPU, and those that begin together need whole ones; write gpu: 1`,
+		`step "d" has a worker, which cannot begin jobs of 2 tasks; remove it`,
+		`step "g": tasks must be`,
+	}},
+	{"checkpoints", "workflow: w\nsteps:\n  a: {writes: [state/a, b], checkpoint: state/, command: 'true'}\n", []string{
+		`step "a": state/a lies in its checkpoint state/; give the state a folder of its own`,
+	}},
+	{"keys of merges", frame("  a: {each: 'raw/{n}', by: n, writes: 'a/{n}', command: 'true'}\n" +
+		"  b: {each: 'raw/{n}', files: 2, writes: 'b/{n}', command: 'true'}\n"), []string{
+		`by is for steps with merge; add merge: PATTERN, or remove it`, `files is for steps with merge; add`,
+	}},
+	{"limits and exit codes", "workflow: w\nlimits: {licence: 1, seat: 0}\nsteps:\n" +
+		"  a: {writes: a, command: 'true', needs: {licence: 1}, retry: {exit_codes: [1, 255]}}\n" +
+		"  b: {writes: b, command: 'true', needs: {licence: 2}, retry: {exit_codes: [256]}}\n", []string{
+		`limits: seat: "0" is no such number`, `exit_codes: "256" is no exit code`,
+	}},
+	{"sandboxes and braces", "workflow: w\nsteps:\n  a: {writes: 'a}', command: 'true'}\n" +
+		"  b: {writes: b, sandbox: closed, command: 'true'}\n  c: {writes: c, sandbox: open, command: 'true'}\n", []string{
+		`"a}" has a '}' without a '{'`, `"closed" is no sandbox; write strict or open`,
+	}},
+	{"one name of two inputs", "workflow: w\ninputs:\n  a: {files: /d/x}\n  b: {files: /e/x}\nsteps:\n" +
+		"  s: {reads: x, writes: s, command: 'true'}\n", []string{
+		`the input "a" and the input "b" both provide "x"; give one of them another name with`,
+	}},
+	{"values that are cut where nothing stands", frame("  a: {each: 'raw/{n}', writes: 'a/{n}', command: 'true'}\n" +
+		"  b: {each: 'a/{k}{l}.x', writes: 'b/{k}/{l}', command: 'true'}\n"), []string{
+		`nothing in "a/{k}{l}.x" tells where {k} ends and {l} begins; put text between them`,
+	}},
 }
 
 func TestProblems(t *testing.T) {

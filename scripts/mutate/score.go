@@ -6,6 +6,8 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"hash/fnv"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -41,6 +43,7 @@ type scoring struct {
 	sample int
 	at     int           // how many mutants are tried at once
 	limit  time.Duration // after which a package is told as far as it has come
+	log    string        // what earlier runs noticed, or ""
 }
 
 // score measures which share of small changes the tests of packages notice.
@@ -51,6 +54,7 @@ func score(args []string) error {
 	flags.IntVar(&s.sample, "sample", 200, "try this `number` of mutants of each package")
 	flags.IntVar(&s.at, "at", 2, "how many `mutants` are tried at once")
 	flags.DurationVar(&s.limit, "limit", 15*time.Minute, "try no further mutants of a package after this `time`")
+	flags.StringVar(&s.log, "log", "", "note in this `file` what is noticed, and do not try it again: only survivors and the rest")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), "usage: mutate score [flags] [part of a package's name]...")
 		flags.PrintDefaults()
@@ -136,13 +140,15 @@ func (s scoring) measure(pkg string, by []string) (float64, error) {
 	if found-len(all) != len(left) {
 		return 0, fmt.Errorf("unchanging.txt names %d mutants, of which %d are there", len(left), found-len(all))
 	}
-	r := rand.New(rand.NewPCG(s.seed, 0))
-	r.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
+	s.shuffle(all)
 	folder, err := os.MkdirTemp("", "mutants-")
 	if err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(folder)
+	if err := os.Chmod(folder, 0o755); err != nil { // tests with several users must get there
+		return 0, err
+	}
 	b := &bench{checked: c, pkg: pkg, folder: folder, seed: s.seed}
 	sample, err := b.compile(all, s.sample, append([]string{pkg}, by...))
 	if err != nil {
@@ -151,7 +157,10 @@ func (s scoring) measure(pkg string, by []string) (float64, error) {
 	if err := b.reach(); err != nil {
 		return 0, err
 	}
-	survivors, tried := s.tryAll(b, sample, begun)
+	survivors, tried, err := s.tryAll(b, sample, begun)
+	if err != nil {
+		return 0, err
+	}
 	slices.SortFunc(survivors, func(a, b *mutant) int {
 		return cmp.Or(strings.Compare(a.path, b.path), cmp.Compare(a.line, b.line), strings.Compare(a.name, b.name))
 	})
@@ -172,12 +181,34 @@ func (s scoring) measure(pkg string, by []string) (float64, error) {
 	return got, nil
 }
 
+// shuffle draws an order in which a mutant's place hangs on its name alone: where one comes or goes, a
+// sample of the others stays what it was.
+func (s scoring) shuffle(all []*mutant) {
+	drawn := func(m *mutant) uint64 {
+		h := fnv.New64a()
+		_, _ = fmt.Fprint(h, s.seed, m.name)
+		return rand.NewPCG(h.Sum64(), s.seed).Uint64()
+	}
+	slices.SortFunc(all, func(a, b *mutant) int {
+		return cmp.Or(cmp.Compare(drawn(a), drawn(b)), strings.Compare(a.name, b.name))
+	})
+}
+
 // tryAll returns those of a sample that no test notices, and how many were tried in the time there is.
-func (s scoring) tryAll(b *bench, sample []*mutant, begun time.Time) (survivors []*mutant, tried int) {
+func (s scoring) tryAll(b *bench, sample []*mutant, begun time.Time) (survivors []*mutant, tried int, err error) {
+	noticed, log, err := s.noticed(b.pkg)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer log.Close()
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	free := make(chan struct{}, max(1, s.at))
 	for _, m := range sample {
+		if noticed[m.name] {
+			tried++
+			continue
+		}
 		free <- struct{}{}
 		if time.Since(begun) > s.limit {
 			break
@@ -185,13 +216,37 @@ func (s scoring) tryAll(b *bench, sample []*mutant, begun time.Time) (survivors 
 		tried++
 		running.Go(func() {
 			defer func() { <-free }()
-			if b.survives(m) {
-				mu.Lock()
+			survives := b.survives(m)
+			mu.Lock()
+			defer mu.Unlock()
+			if survives {
 				survivors = append(survivors, m)
-				mu.Unlock()
+			} else {
+				_, logErr := fmt.Fprintf(log, "%s\t%s\n", b.pkg, m.name)
+				err = errors.Join(err, logErr)
 			}
 		})
 	}
 	running.Wait()
-	return survivors, tried
+	return survivors, tried, err
+}
+
+// noticed are the names of the mutants of a package that earlier runs noticed, and the log to note more in.
+func (s scoring) noticed(pkg string) (map[string]bool, *os.File, error) {
+	names := map[string]bool{}
+	if s.log == "" {
+		log, err := os.OpenFile(os.DevNull, os.O_WRONLY, 0)
+		return names, log, err
+	}
+	log, err := os.OpenFile(s.log, os.O_CREATE|os.O_RDWR|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, err := io.ReadAll(log)
+	for line := range strings.Lines(string(text)) {
+		if name, ok := strings.CutPrefix(strings.TrimSuffix(line, "\n"), pkg+"\t"); ok {
+			names[name] = true
+		}
+	}
+	return names, log, err
 }
