@@ -182,6 +182,7 @@ type Cache struct {
 	peers    map[string]*peer
 	looked   chan struct{}
 	dropTime time.Duration // DropTime
+	syncTime time.Duration // SyncTime
 }
 
 // entry is a file of the cache. While pins, the number of Files that were not

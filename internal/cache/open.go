@@ -37,7 +37,7 @@ func Open(cfg Config) (*Cache, error) {
 	c := &Cache{
 		cfg: cfg, folder: filepath.Join(cfg.Dir, cfg.Name),
 		entries: map[Ref]*entry{}, order: order, fetching: map[Ref]*fetch{}, peers: map[string]*peer{},
-		looked: make(chan struct{}), dropTime: DropTime, damaged: map[string]bool{},
+		looked: make(chan struct{}), dropTime: DropTime, syncTime: SyncTime, damaged: map[string]bool{},
 	}
 	c.watch, c.stop = context.WithCancel(context.Background())
 	if err := c.open(); err != nil {

@@ -364,8 +364,12 @@ func TestEvictionProperty(t *testing.T) {
 						t.Fatal(i, "is not there")
 					}
 				}
-				if len(c.Contents()) != len(m.order) {
-					t.Fatal(c.Contents(), m.order)
+				ordered := 0
+				for range c.order.Going() {
+					ordered++
+				}
+				if len(c.Contents()) != len(m.order) || ordered != len(m.order) {
+					t.Fatal(c.Contents(), ordered, m.order)
 				}
 			},
 		})

@@ -56,7 +56,7 @@ func distrust(folder string) error {
 // bringToDisk has the files trusted after the next start of the machine too, if
 // that takes no longer than SyncTime.
 func (c *Cache) bringToDisk() {
-	ctx, cancel := context.WithTimeout(context.Background(), SyncTime)
+	ctx, cancel := context.WithTimeout(context.Background(), c.syncTime)
 	defer cancel()
 	done := make(chan error, 1)
 	var few []string

@@ -34,7 +34,7 @@ var scored = []struct {
 	{"fairway/internal/dispatch", []string{"fairway/internal/sim"}},
 	{"fairway/lib/orwl", nil},
 	{"fairway/lib/sched", nil},
-	{"fairway/internal/pilot/stage", nil},
+	{"fairway/internal/pilot/stage", []string{"fairway/internal/pilot"}},
 }
 
 // scoring is how packages are measured.
