@@ -16,7 +16,7 @@ import (
 //
 // Until that is known a node may fail all that it is given, faster than any other works. So while all
 // attempts fail that end there, it gets fewer and fewer: it is doubted when Config.NodeFailures jobs
-// failed there in a row, and gets none before they have ended elsewhere. When several of them went
+// failed there in a row, and gets none before they have ended elsewhere, before others. When several of them went
 // well elsewhere it is condemned: their failures there count as none of theirs. A node that is doubted or
 // condemned is tried with one job after Config.NodePause, which doubles with each that fails; one
 // that succeeds clears it. Jobs that could run nowhere else are given to it all the same.
@@ -270,6 +270,28 @@ func (fl *fleet) failedElsewhere(j *job, node string) bool {
 		return some && own.possibly < 2
 	}
 	return some
+}
+
+// suspect returns a ready job of the level that the pilot may be given and that failed on a node which gets none
+// until it is known whether the node or its jobs are to blame: what becomes of the job tells.
+func (pl *placement) suspect(l *level, p *pilot) *job {
+	looked := 0
+	for _, h := range pl.fleet.nodes.doubted {
+		if h.condemned || !pl.fleet.isDoubted(h) {
+			continue
+		}
+		for i := range h.failed {
+			if looked++; looked > maxSkipped {
+				return nil
+			}
+			f := &h.failed[i]
+			if g := f.job.group; f.found == open && g != nil && g.level == l && g.open == always &&
+				pl.mayFill(p, f.job) && !pl.keepForOther(f.job, p) {
+				return f.job
+			}
+		}
+	}
+	return nil
 }
 
 // maxFailedOn bounds the nodes that are counted on which a step fails.

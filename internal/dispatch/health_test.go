@@ -171,6 +171,48 @@ func TestOneBadNodeFailsNoJob(t *testing.T) {
 	}
 }
 
+// Jobs that failed on a node that gets no more go first, wherever there is room: they tell whether the node is to
+// blame. Here many other jobs suit the pilots better, as they read more of what is cached there.
+func TestABadNodeIsFoundOutBeforeTheOthersAreDone(t *testing.T) {
+	for _, slots := range []int{1, 4} {
+		f := newFarm(t, 4, slots, time.Second)
+		f.bad["n1"] = taskqueue.Result{ExitCode: 3}
+		files, sub := taskqueue.AddFiles{Run: 1}, taskqueue.Submit{Run: 1}
+		var cached []taskqueue.CachedFile
+		for i := range 400 {
+			lfn, size := fmt.Sprintf("in%d", i), int64(1000+i)
+			files.Files = append(files.Files, taskqueue.ExistingFile{LFN: lfn, PFN: "/" + lfn, Identity: "1", Size: size})
+			sub.Jobs = append(sub.Jobs, taskqueue.Job{Name: fmt.Sprintf("s%d", i), Step: "s",
+				Reads: []string{lfn}})
+			cached = append(cached, taskqueue.CachedFile{File: taskqueue.FileRef{LFN: lfn}, Size: size})
+		}
+		f.step(files)
+		for i := range cached {
+			cached[i].File.Tag = f.core.files.version(taskqueue.FileRef{Run: 1, LFN: cached[i].File.LFN}).tag
+		}
+		for _, p := range sortedKeys(f.runs) {
+			f.tell(p, func(s *taskqueue.Sync) {
+				s.Full, s.Hello = true, &taskqueue.PilotInfo{Host: string(p), Site: "far", CacheSize: 1 << 30,
+					Has: taskqueue.Resources{MilliCPUs: int64(1000 * slots)}}
+				if p != "n1" {
+					s.CacheAdded = cached
+				}
+			})
+		}
+		f.step(sub)
+		for range 50 {
+			f.moment()
+		}
+		if len(f.said) != 1 || f.said[0].Host != "n1" || f.said[0].Kind != taskqueue.NodeDoubted {
+			t.Errorf("%d slots: of 400 jobs %d were done, and it was said: %v", slots, f.count(taskqueue.Done), f.said)
+		}
+		f.until(15 * time.Minute)
+		if failed := f.count(taskqueue.Failed); failed > 0 {
+			t.Errorf("%d slots: %d jobs failed", slots, failed)
+		}
+	}
+}
+
 // The first pilot that comes is on a bad node, and others are expected: it does not use up the attempts of
 // jobs before those are there.
 func TestABadNodeThatComesFirst(t *testing.T) {

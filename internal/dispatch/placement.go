@@ -260,8 +260,9 @@ func (pl *placement) choose(p *pilot) *job {
 
 // chooseOf returns the job of a user that the pilot should run next, of those that
 // are not kept for another: first what was passed over for too long; then of the highest
-// priority; of these the one with most input in its cache; of these the one that was submitted
-// first, but for some that belong to another place (together).
+// priority; of these one that tells whether a node is to blame (suspect); then the one with most
+// input in its cache; of these the one that was submitted first, but for some that belong to
+// another place (together).
 func (pl *placement) chooseOf(s *share, p *pilot) *job {
 	if !pl.shares.Alone() && !mayBegin(s, p) {
 		return nil
@@ -285,6 +286,9 @@ func (pl *placement) chooseOf(s *share, p *pilot) *job {
 		}
 		if pl.tally.level != l {
 			pl.tallyLevel(p, l)
+		}
+		if j := pl.suspect(l, p); j != nil {
+			return j
 		}
 		if j := pl.bestCached(p); j != nil {
 			return j
