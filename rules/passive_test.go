@@ -12,7 +12,7 @@ import (
 // argument and returns effects as data, so that a seed reproduces a run
 // exactly and the server, the simulator and the tests run the same code.
 var passive = []string{
-	"internal/dispatch", "internal/dispatch/rows", "internal/dispatch/fairtree",
+	"internal/dispatch", "internal/dispatch/rows", "internal/dispatch/fairtree", "internal/dispatch/records",
 	"internal/taskqueue", "internal/eviction", "internal/flow", "internal/wfformat",
 	"lib/fifo", "internal/logical", "internal/quantity", "internal/shelltext", "internal/yamlfile",
 	"internal/rights", "internal/rocrate",

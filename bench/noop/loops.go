@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"fairway/internal/batch"
-	"fairway/internal/dispatch"
+	"fairway/internal/dispatch/records"
 	"fairway/internal/flow"
 	"fairway/internal/pilot"
 	"fairway/internal/server"
@@ -115,12 +115,12 @@ func pilots(address string, folders folder.Layout) (batch.System, error) {
 // check opens the store again, and compares its commits and the executions that
 // were counted outside with the jobs.
 func (r *report) check(ctx context.Context, dir string, program counted) error {
-	records, err := store.OpenSQLite(filepath.Join(dir, folder.StateFolder, folder.StoreFile), store.ReadOnly)
+	recorded, err := store.OpenSQLite(filepath.Join(dir, folder.StateFolder, folder.StoreFile), store.ReadOnly)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = records.Close() }()
-	commits, err := records.Load(ctx, dispatch.TableCommit)
+	defer func() { _ = recorded.Close() }()
+	commits, err := recorded.Load(ctx, records.TableCommit)
 	if err != nil {
 		return err
 	}

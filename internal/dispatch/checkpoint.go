@@ -3,6 +3,7 @@ package dispatch
 import (
 	"slices"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
@@ -17,16 +18,6 @@ import (
 // A command may also say while it runs that what it has saved is whole. Its pilot stores that at once,
 // and tells of it in each Sync until the attempt ends: so it outlives the pilot. From then on failures
 // and losses count anew, since the job has come further. Of a gang, the first task saves.
-
-// saved is the folder that the next attempt of a job begins with.
-type saved struct {
-	Attempt taskqueue.AttemptID `json:"a"`
-	Version taskqueue.Version   `json:"v,omitempty"` // among those of the attempt
-	PFN     string              `json:"f"`
-	Size    int64               `json:"s,omitempty"`
-	Adler32 uint32              `json:"d,omitempty"`
-	Hash    string              `json:"h,omitempty"`
-}
 
 // savedBy returns the folder that an attempt has brought which was ended before its time, or nil.
 func (j *job) savedBy(r *taskqueue.Result) *taskqueue.WrittenFile {
@@ -57,7 +48,7 @@ func (c *Core) takeCheckpoint(by taskqueue.PilotID, j *job, r *taskqueue.Result)
 	f.Reason = r.Describe("")
 	further := before == nil || before.Attempt == r.Attempt || before.Size != w.Size || before.Adler32 != w.Adler32
 	f.remember(r.Attempt) // its pilot may say the result again, and the folder is to stay
-	f.Saved = &saved{r.Attempt, w.Version, w.PFN, w.Size, w.Adler32, w.Hash}
+	f.Saved = savedOf(r.Attempt, w)
 	c.files.removeSaved(before)
 	c.files.saves[taskqueue.Tag(r.Attempt)] = true
 	r.Outputs = slices.DeleteFunc(slices.Clone(r.Outputs), func(o taskqueue.WrittenFile) bool { return o.LFN == w.LFN })
@@ -94,7 +85,7 @@ func (c *Core) takeSaved(p *pilot, s *taskqueue.Sync) {
 			continue
 		}
 		w, f := &m.File, j.itsFate()
-		f.Saved = &saved{a.id, w.Version, w.PFN, w.Size, w.Adler32, w.Hash}
+		f.Saved = savedOf(a.id, w)
 		f.Tries, f.Losses = 0, 0
 		c.files.removeSaved(before)
 		c.files.saves[taskqueue.Tag(a.id)] = true
@@ -102,8 +93,14 @@ func (c *Core) takeSaved(p *pilot, s *taskqueue.Sync) {
 	}
 }
 
+func savedOf(id taskqueue.AttemptID, w *taskqueue.WrittenFile) *records.Saved {
+	return &records.Saved{
+		Attempt: id, Version: w.Version, PFN: w.PFN, Size: w.Size, Adler32: w.Adler32, Hash: w.Hash,
+	}
+}
+
 // saved is what the next attempt begins with; nil: nothing.
-func (j *job) saved() *saved {
+func (j *job) saved() *records.Saved {
 	if j.fate == nil {
 		return nil
 	}
@@ -139,7 +136,7 @@ func (c *Core) dropCheckpoint(j *job) {
 	}
 }
 
-func (fs *files) removeSaved(s *saved) {
+func (fs *files) removeSaved(s *records.Saved) {
 	if s != nil {
 		delete(fs.saves, taskqueue.Tag(s.Attempt))
 		fs.remove(s.PFN)

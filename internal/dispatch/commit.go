@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
@@ -27,7 +28,7 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []taskqueue.CommittedF
 		versions = append(versions, v)
 		visible[i] = taskqueue.CommittedFile{File: v.ref(), Pattern: o.Pattern, PFN: o.PFN, Size: o.Size, Records: o.Records}
 		v.store(o.PFN, o.Size)
-		v.records, v.tag = o.Records, o.tag(j.committed)
+		v.records, v.tag = o.Records, o.TagOf(j.committed)
 		v.prove(o.Adler32, o.Written)
 		fs.setHash(v, o.Hash, "")
 		v.identity = j.identityOf(o.LFN)
@@ -475,7 +476,7 @@ func (fs *files) remove(pfn string) {
 		return
 	}
 	fs.removing[pfn] = true
-	fs.journal.persist(TableRemove, 0, pfn, removeBody{bodyVersion})
+	fs.journal.persist(records.TableRemove, 0, pfn, &records.Removal{})
 	fs.effects.Remove = append(fs.effects.Remove, pfn)
 }
 
@@ -483,7 +484,7 @@ func (fs *files) removed(pfn string) {
 	if fs.removing[pfn] {
 		delete(fs.removing, pfn)
 		if !fs.stillNamed[pfn] {
-			fs.journal.forget(TableRemove, 0, pfn)
+			fs.journal.forget(records.TableRemove, 0, pfn)
 		}
 	}
 }

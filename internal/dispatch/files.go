@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"slices"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/dispatch/rows"
 	"fairway/internal/logical"
 	"fairway/internal/taskqueue"
@@ -397,18 +398,8 @@ func (f *file) existingAs(e *taskqueue.ExistingFile) *version {
 	return nil
 }
 
-// identity stands for the content of a version. Of a committed output it is
-// derived from the job that made it, not from the bytes.
-type identity [16]byte
-
-func (id identity) hex() string {
-	var buffer [2 * len(id)]byte
-	return string(hex.AppendEncode(buffer[:0], id[:]))
-}
-
-// mark is the identity of a version, cut to what tells a person whether it
-// changed.
-func (v *version) mark() []byte { return v.identity[:3] }
+// identity stands for the content of a version.
+type identity = records.Identity
 
 // request is a job's place in the FIFO of one location. A job that reads and
 // writes one file has one request, a write.

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"slices"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
@@ -136,7 +137,7 @@ func (fs *files) upToDate(j *job) {
 	for _, pfn := range o.pfns {
 		delete(fs.stillNamed, pfn)
 		if !fs.removing[pfn] {
-			fs.journal.forget(TableRemove, 0, pfn)
+			fs.journal.forget(records.TableRemove, 0, pfn)
 		}
 	}
 }
@@ -200,7 +201,7 @@ func (fs *files) recorded(j *job) []output {
 		if j.inJournal() || v.tag != taskqueue.Tag(j.committed) {
 			outputs[i].Tag = v.tag
 		}
-		outputs[i].asWanted(j.outputFor(v.file.lfn))
+		noteWanted(&outputs[i], j.outputFor(v.file.lfn))
 	}
 	return outputs
 }

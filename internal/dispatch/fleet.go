@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
@@ -253,7 +254,9 @@ func (fl *fleet) register(s *taskqueue.Sync) *pilot {
 	p := &pilot{id: s.Pilot, copies: cacheView{cached: make(map[*version]holding), other: newOthers(&fl.counts.others)}}
 	fl.pilots[p.id] = p
 	fl.describe(p, *s.Hello)
-	fl.journal.persist(TablePilot, 0, string(p.id), pilotBody{bodyVersion, p.info.Host, p.info.Site, p.info.Launch})
+	fl.journal.persist(records.TablePilot, 0, string(p.id), &records.Pilot{
+		Host: p.info.Host, Site: p.info.Site, Launch: p.info.Launch,
+	})
 	fl.pilotRegistered(p)
 	fl.event(taskqueue.Event{
 		Kind: taskqueue.PilotRegistered, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site, Host: p.info.Host,

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
@@ -130,7 +131,7 @@ func (fl *fleet) pilotSubmitted(in taskqueue.PilotSubmitted) error {
 	if m.launches[in.Launch] == nil {
 		m.launched(in.Launch, in.Site).submitted = fl.now
 		fl.nodes.comes = fl.now.After(pilotComes)
-		fl.journal.persist(TableLaunch, 0, in.Launch, launchBody{bodyVersion, in.Site})
+		fl.journal.persist(records.TableLaunch, 0, in.Launch, &records.Launch{Site: in.Site})
 	}
 	return nil
 }
@@ -212,7 +213,7 @@ func (fl *fleet) forgetLaunch(name string) {
 	l.site.pilots[l.standing]--
 	l.pilot, l.others = nil, nil
 	m.changed = true
-	fl.journal.forget(TableLaunch, 0, name)
+	fl.journal.forget(records.TableLaunch, 0, name)
 }
 
 func (s *site) submitted() int {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
@@ -30,14 +31,6 @@ type gang struct {
 	result  *taskqueue.Result  // of the first, when it has
 	by      taskqueue.PilotID  // which has told it
 	begins  bool               // all have been ready: their commands begin, or have begun
-}
-
-// doneMembers is what the fate of a job keeps of its gang, so that nobody has to tell it again.
-type doneMembers struct {
-	Leader taskqueue.AttemptID `json:"a"`
-	Tasks  []int               `json:"t"`
-	Result *taskqueue.Result   `json:"r,omitempty"`
-	By     taskqueue.PilotID   `json:"b,omitempty"`
 }
 
 // gang reports whether jobs of the class have several tasks.
@@ -216,7 +209,7 @@ func (c *Core) discardMember(j *job, r *taskqueue.Result) {
 
 // persistDone records which members have succeeded: their pilots forget that.
 func (c *Core) persistDone(g *gang) {
-	d := &doneMembers{Leader: g.leader, Result: g.result, By: g.by}
+	d := &records.DoneMembers{Leader: g.leader, Result: g.result, By: g.by}
 	for task, done := range g.done {
 		if done {
 			d.Tasks = append(d.Tasks, task)

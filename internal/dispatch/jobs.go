@@ -7,6 +7,7 @@ import (
 	"sort"
 	"time"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/dispatch/rows"
 	"fairway/internal/taskqueue"
 )
@@ -139,23 +140,10 @@ type step struct {
 	kept     int64 // bytes that its jobs which are done have stored to stay; those that took results, none
 }
 
-// fate is what a job went through besides its success. Most jobs have none. The
-// exported fields are durable, as they are in table fate; the others begin empty
-// after a restart. A retry by a person begins a new fate.
+// fate is what a job went through besides its success. Most jobs have none. What stands beside the record
+// begins empty after a restart. A retry by a person begins a new fate.
 type fate struct {
-	Tries     int                   `json:"t,omitempty"` // failed attempts that count
-	Losses    int                   `json:"l,omitempty"`
-	Attempts  []taskqueue.AttemptID `json:"a,omitempty"` // whose results are not taken again, the last maxRemembered
-	Memory    int64                 `json:"m,omitempty"` // grown
-	Avoid     string                `json:"h,omitempty"` // host where it failed for want of something
-	NotBefore instant               `json:"n,omitempty"`
-	Withdrawn bool                  `json:"w,omitempty"` // its requests have left the FIFOs
-	End       taskqueue.State       `json:"s,omitempty"` // Failed or Cancelled
-	Reason    string                `json:"r,omitempty"`
-	Private   bool                  `json:"p,omitempty"` // somebody wrote to what it read; it gets copies of its own
-	Saved     *saved                `json:"k,omitempty"` // its checkpoint
-	Gang      *doneMembers          `json:"g,omitempty"` // of its gang, while others of that run
-	Priority  *int32                `json:"u,omitempty"` // that a person has given it; nil: none has
+	records.Fate
 
 	cache         cacheID // while it is regenerating: where its outputs are needed
 	regenerations int     // since a reader was done; bounded by Config.MaxRegenerations
@@ -299,7 +287,9 @@ func (js *jobs) setState(j *job, s taskqueue.State) {
 
 // fromBefore reports whether the job counts as Reused. Its committed attempt changes only
 // while it is not Done.
-func (j *job) fromBefore() bool { return j.state == taskqueue.Done && j.committed == reusedAttempt }
+func (j *job) fromBefore() bool {
+	return j.state == taskqueue.Done && j.committed == records.ReusedAttempt
+}
 
 // backOff keeps the job from being ready for its pause.
 func (js *jobs) backOff(j *job) {

@@ -7,20 +7,21 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/logical"
 	"fairway/internal/taskqueue"
 )
 
 // Load makes a Core from all its durable records, in any order, as a [Loading] does.
-func Load(config Config, records []taskqueue.Record) (*Core, taskqueue.Effects, error) {
+func Load(config Config, all []taskqueue.Record) (*Core, taskqueue.Effects, error) {
 	l := NewLoading(config)
 	tables := make(map[string][]taskqueue.Record)
-	for _, r := range records {
+	for _, r := range all {
 		if r.Body != nil {
 			tables[r.Table] = append(tables[r.Table], r)
 		}
 	}
-	for _, table := range Tables() {
+	for _, table := range records.Tables() {
 		t := tables[table]
 		slices.SortFunc(t, func(a, b taskqueue.Record) int {
 			return cmp.Or(cmp.Compare(a.Run, b.Run), strings.Compare(a.Key, b.Key))
@@ -38,27 +39,30 @@ func Load(config Config, records []taskqueue.Record) (*Core, taskqueue.Effects, 
 // that nobody needs to have them all in memory.
 type Loading struct {
 	c         *Core
-	table     int // of Tables, that records come from
+	tables    []string // that records may still come from
 	takes     map[string]func(taskqueue.Record) error
 	remembers bool // there is a record of the store
-	commits   map[taskqueue.JobID]*commitBody
+	commits   map[taskqueue.JobID]*records.Commit
 	fates     map[taskqueue.JobID]*fate
 
-	job   jobBody           // the last one, as the next is much like it
-	texts map[string]string // that many results have in common
+	job   records.Job         // the last one, as the next is much like it
+	one   [1]taskqueue.Output // of the job, if it is the only one
+	texts map[string]string   // that many results have in common
 }
 
 // NewLoading returns a Loading without any record.
 func NewLoading(config Config) *Loading {
 	l := &Loading{
-		c: newCore(config), commits: make(map[taskqueue.JobID]*commitBody), fates: make(map[taskqueue.JobID]*fate),
-		texts: make(map[string]string),
+		c: newCore(config), commits: make(map[taskqueue.JobID]*records.Commit), fates: make(map[taskqueue.JobID]*fate),
+		texts: make(map[string]string), tables: records.Tables(),
 	}
 	l.takes = map[string]func(taskqueue.Record) error{
-		TableMeta: l.takeMeta, TableRun: l.takeRun, TableResult: l.takeResult,
-		TableFile: l.takeFile, TableCommit: l.takeCommit,
-		TableFate: l.takeFate, TableJob: l.takeJob, TablePublished: l.takePublished, TableRemove: l.takeRemoval,
-		TablePilot: l.takePilot, TableLaunch: l.takeLaunch, TableShares: l.takeShares, TableUsage: l.takeUsage,
+		records.TableMeta: l.takeMeta, records.TableRun: l.takeRun, records.TableResult: l.takeResult,
+		records.TableFile: l.takeFile, records.TableCommit: l.takeCommit,
+		records.TableFate: l.takeFate, records.TableJob: l.takeJob, records.TablePublished: l.takePublished,
+		records.TableRemove: l.takeRemoval,
+		records.TablePilot:  l.takePilot, records.TableLaunch: l.takeLaunch, records.TableShares: l.takeShares,
+		records.TableUsage: l.takeUsage,
 	}
 	l.c.transition.silent = true
 	g := &l.c.fleet.grace
@@ -66,15 +70,15 @@ func NewLoading(config Config) *Loading {
 	return l
 }
 
-// Add takes a record. Tables come in the order of [Tables], and the records of a table in
+// Add takes a record. Tables come in the order of [records.Tables], and the records of a table in
 // that of their runs and keys. Nothing refers to the body of the record afterwards. After
 // an error the Loading is of no use.
 func (l *Loading) Add(r taskqueue.Record) error {
-	at := slices.Index(tables[l.table:], r.Table)
+	at := slices.Index(l.tables, r.Table)
 	if at < 0 {
-		return fmt.Errorf("dispatch: a record of table %s comes after those of table %s", r.Table, tables[l.table])
+		return fmt.Errorf("dispatch: a record of table %s comes after those of table %s", r.Table, l.tables[0])
 	}
-	l.table += at
+	l.tables = l.tables[at:]
 	if err := l.takes[r.Table](r); err != nil {
 		return fmt.Errorf("dispatch: record %s of table %s: %w", r.Key, r.Table, err)
 	}
@@ -126,20 +130,9 @@ func (c *Core) checkWriters() error {
 	return nil
 }
 
-// read decodes a record, and makes sure that its form is known.
-func read[T any](r taskqueue.Record, into *T, version *int) error {
-	if err := decode(r, into); err != nil {
-		return err
-	}
-	if *version != bodyVersion {
-		return fmt.Errorf("it has form %d; this program knows %d", *version, bodyVersion)
-	}
-	return nil
-}
-
 func (l *Loading) takeMeta(k taskqueue.Record) error {
-	var b metaBody
-	if err := read(k, &b, &b.V); err != nil {
+	var b records.Meta
+	if err := records.Decode(k, &b); err != nil {
 		return err
 	}
 	l.remembers = true
@@ -148,8 +141,8 @@ func (l *Loading) takeMeta(k taskqueue.Record) error {
 }
 
 func (l *Loading) takeRun(k taskqueue.Record) error {
-	var b runBody
-	if err := read(k, &b, &b.V); err != nil {
+	var b records.Run
+	if err := records.Decode(k, &b); err != nil {
 		return err
 	}
 	if k.Run == 0 || b.State > taskqueue.RunEnded {
@@ -174,11 +167,11 @@ func (l *Loading) run(k taskqueue.Record) (*run, error) {
 }
 
 func (l *Loading) takeResult(k taskqueue.Record) error {
-	var b resultBody
-	if err := read(k, &b, &b.V); err != nil {
+	var b records.Result
+	if err := records.Decode(k, &b); err != nil {
 		return err
 	}
-	id, err := parseIdentity(k.Key)
+	id, err := records.ParseIdentity(k.Key)
 	l.c.journal.results[id] = &storedResult{
 		job: b.Job, digest: b.Digest, inputs: b.Inputs, made: b.Made, outputs: b.Outputs,
 		origin: taskqueue.Origin{Run: b.Run, Account: taskqueue.Account{Group: l.readBefore(b.Group),
@@ -199,8 +192,8 @@ func (l *Loading) readBefore(text string) string {
 }
 
 func (l *Loading) takeFile(k taskqueue.Record) error {
-	var b fileBody
-	if err := read(k, &b, &b.V); err != nil {
+	var b records.File
+	if err := records.Decode(k, &b); err != nil {
 		return err
 	}
 	r, err := l.run(k)
@@ -214,30 +207,30 @@ func (l *Loading) takeFile(k taskqueue.Record) error {
 }
 
 func (l *Loading) takeCommit(k taskqueue.Record) error {
-	b := new(commitBody)
-	if err := read(k, b, &b.V); err != nil {
+	b := new(records.Commit)
+	if err := records.Decode(k, b); err != nil {
 		return err
 	}
-	id, err := parseJobKey(k.Run, k.Key)
+	id, err := records.ParseJobKey(k.Run, k.Key)
 	l.commits[id] = b
 	return err
 }
 
 func (l *Loading) takeFate(k taskqueue.Record) error {
-	b := new(fateBody)
-	if err := read(k, b, &b.V); err != nil {
+	b := new(fate)
+	if err := records.Decode(k, &b.Fate); err != nil {
 		return err
 	}
-	id, err := parseJobKey(k.Run, k.Key)
-	l.fates[id] = &b.fate
+	id, err := records.ParseJobKey(k.Run, k.Key)
+	l.fates[id] = b
 	return err
 }
 
 // recorded gives the requests of a loaded job the versions that they had.
-type recorded struct{ body *jobBody }
+type recorded struct{ body *records.Job }
 
 func (r recorded) read(i int, f *file) *version  { return f.versionFor(r.body.Read[i]) }
-func (r recorded) write(i int, f *file) *version { return f.versionFor(r.body.Writes[i].Version) }
+func (r recorded) write(i int, f *file) *version { return f.versionFor(r.body.Written[i].Version) }
 
 func (l *Loading) takeJob(k taskqueue.Record) error {
 	c, b := l.c, &l.job
@@ -245,18 +238,23 @@ func (l *Loading) takeJob(k taskqueue.Record) error {
 	if err != nil {
 		return err
 	}
-	*b = jobBody{like: alike{b.Step, b.Reads, b.Tools}, texts: &r.texts, Read: b.Read[:0], Writes: b.Writes[:0]}
-	if err := read(k, b, &b.V); err != nil {
+	if err := records.DecodeIn(&r.texts, k, b); err != nil {
 		return err
 	}
-	id, err := parseJobKey(k.Run, k.Key)
+	id, err := records.ParseJobKey(k.Run, k.Key)
 	if err != nil || id.Number() != r.jobs+1 {
 		return fmt.Errorf("expected job %d", r.jobs+1)
 	}
 	if len(b.Read) != len(b.Reads) {
 		return fmt.Errorf("job %s has %d inputs but %d versions of them", b.Name, len(b.Reads), len(b.Read))
 	}
-	s := b.job()
+	s := b.Job
+	if len(b.Written) > 0 {
+		s.Writes = l.one[:0] // of which newJob makes a copy
+	}
+	for i := range b.Written {
+		s.Writes = append(s.Writes, b.Written[i].Output)
+	}
 	if err := s.Check(); err != nil {
 		return err
 	}
@@ -293,16 +291,12 @@ func (l *Loading) committed(j *job) error {
 	delete(l.commits, j.id)
 	c := l.c
 	outputs := b.Outputs
-	if b.Key != "" {
-		key, err := parseIdentity(b.Key)
-		if err != nil {
-			return err
-		}
-		r, ok := c.journal.results[key]
+	if b.Key != (identity{}) {
+		r, ok := c.journal.results[b.Key]
 		if !ok && !b.Whole {
-			return fmt.Errorf("job %s is committed, but its result %s is not there", j.name, b.Key)
+			return fmt.Errorf("job %s is committed, but its result %s is not there", j.name, b.Key.Hex())
 		}
-		if j.key = key; !b.Whole {
+		if j.key = b.Key; !b.Whole {
 			outputs, j.result = r.outputs, lentResult
 		}
 		if ok {
@@ -321,7 +315,7 @@ func (l *Loading) committed(j *job) error {
 	for _, o := range stored {
 		v := c.files.outputVersion(j, &o)
 		v.store(o.PFN, o.Size)
-		v.records, v.tag = o.Records, o.tag(j.committed)
+		v.records, v.tag = o.Records, o.TagOf(j.committed)
 		v.prove(o.Adler32, o.Written)
 		c.files.setHash(v, o.Hash, "")
 		v.identity = j.identityOf(o.LFN)
@@ -375,8 +369,8 @@ func (l *Loading) resume(j *job) {
 }
 
 func (l *Loading) takePublished(k taskqueue.Record) error {
-	var b publishedBody
-	if err := read(k, &b, &b.V); err != nil {
+	var b records.Published
+	if err := records.Decode(k, &b); err != nil {
 		return err
 	}
 	r, err := l.run(k)
@@ -402,8 +396,8 @@ func (c *Core) publishPending() {
 }
 
 func (l *Loading) takeRemoval(k taskqueue.Record) error {
-	var b removeBody
-	if err := read(k, &b, &b.V); err != nil {
+	var b records.Removal
+	if err := records.Decode(k, &b); err != nil {
 		return err
 	}
 	l.c.files.removing[k.Key] = true
@@ -412,20 +406,20 @@ func (l *Loading) takeRemoval(k taskqueue.Record) error {
 }
 
 func (l *Loading) takeShares(k taskqueue.Record) error {
-	var b sharesBody
-	if err := read(k, &b, &b.V); err != nil {
+	var b taskqueue.Shares
+	if err := records.Decode(k, &b); err != nil {
 		return err
 	}
-	if err := b.Shares.Check(); err != nil {
+	if err := b.Check(); err != nil {
 		return err
 	}
-	l.c.shares.arrange(b.Shares)
+	l.c.shares.arrange(b)
 	return nil
 }
 
 func (l *Loading) takeUsage(k taskqueue.Record) error {
-	var b usageBody
-	if err := read(k, &b, &b.V); err != nil {
+	var b records.Usage
+	if err := records.Decode(k, &b); err != nil {
 		return err
 	}
 	l.c.shares.Restore(taskqueue.Account{Group: b.Group, User: b.User}, b.At, b.Used)
@@ -433,8 +427,8 @@ func (l *Loading) takeUsage(k taskqueue.Record) error {
 }
 
 func (l *Loading) takePilot(k taskqueue.Record) error {
-	var b pilotBody
-	if err := read(k, &b, &b.V); err != nil {
+	var b records.Pilot
+	if err := records.Decode(k, &b); err != nil {
 		return err
 	}
 	g, id := &l.c.fleet.grace, taskqueue.PilotID(k.Key)
@@ -446,8 +440,8 @@ func (l *Loading) takePilot(k taskqueue.Record) error {
 }
 
 func (l *Loading) takeLaunch(k taskqueue.Record) error {
-	var b launchBody
-	if err := read(k, &b, &b.V); err != nil {
+	var b records.Launch
+	if err := records.Decode(k, &b); err != nil {
 		return err
 	}
 	l.c.fleet.monitor.launched(k.Key, b.Site)

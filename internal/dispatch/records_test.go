@@ -1,21 +1,18 @@
 package dispatch
 
 import (
-	"encoding/json"
 	"fmt"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
-// history runs a script and returns the records that it leaves.
+// history runs a script and returns the recorded that it leaves.
 func history(t testing.TB) []taskqueue.Record {
 	t.Helper()
 	s := newScript()
@@ -61,51 +58,52 @@ func history(t testing.TB) []taskqueue.Record {
 }
 
 func TestLoadOfAHistory(t *testing.T) {
-	records := history(t)
-	core, _, err := Load(Config{}, records)
+	recorded := history(t)
+	core, _, err := Load(Config{}, recorded)
 	if err != nil {
 		t.Fatal(err)
 	}
 	tables := make(map[string]bool)
-	for _, r := range records {
+	for _, r := range recorded {
 		tables[r.Table] = true
 	}
-	for _, name := range []string{TableMeta, TableRun, TableFile, TableJob, TableCommit, TableFate, TablePilot} {
+	for _, name := range []string{records.TableMeta, records.TableRun, records.TableFile, records.TableJob,
+		records.TableCommit, records.TableFate, records.TablePilot} {
 		if !tables[name] {
 			t.Errorf("the history leaves nothing in table %s", name)
 		}
 	}
-	slices.Reverse(records)
-	again, _, err := Load(Config{}, records)
+	slices.Reverse(recorded)
+	again, _, err := Load(Config{}, recorded)
 	if err != nil || again.snapshot() != core.snapshot() {
-		t.Errorf("the order of the records matters (%v)", err)
+		t.Errorf("the order of the recorded matters (%v)", err)
 	}
 }
 
 // Stores of earlier versions have the results of all commits in a table.
 func TestLoadOfEarlierCommits(t *testing.T) {
-	records := history(t)
-	core, _, err := Load(Config{}, records)
+	recorded := history(t)
+	core, _, err := Load(Config{}, recorded)
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh, _, _, err := Fresh(records)
+	fresh, _, _, err := records.Fresh(recorded)
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, r := range records {
-		var c commitBody
-		if r.Table != TableCommit || json.Unmarshal(r.Body, &c) != nil || !c.Whole || c.Key == "" {
+	for i, r := range recorded {
+		var c records.Commit
+		if r.Table != records.TableCommit || records.Decode(r, &c) != nil || !c.Whole || c.Key == (identity{}) {
 			continue
 		}
-		records[i].Body, _ = json.Marshal(commitBody{V: bodyVersion, Attempt: c.Attempt, Key: c.Key})
+		recorded[i].Body = records.Append(nil, &records.Commit{Attempt: c.Attempt, Key: c.Key})
 	}
 	for _, r := range fresh {
-		if r.Table == TableResult {
-			records = append(records, r)
+		if r.Table == records.TableResult {
+			recorded = append(recorded, r)
 		}
 	}
-	again, _, err := Load(Config{}, records)
+	again, _, err := Load(Config{}, recorded)
 	if err != nil || again.snapshot() != core.snapshot() {
 		t.Errorf("(%v) got\n%s\nwant\n%s", err, again.snapshot(), core.snapshot())
 	}
@@ -114,7 +112,7 @@ func TestLoadOfEarlierCommits(t *testing.T) {
 	}
 }
 
-// FuzzLoad gives Load records of which some were changed: it must refuse them
+// FuzzLoad gives Load recorded of which some were changed: it must refuse them
 // or make a Core that works.
 func FuzzLoad(f *testing.F) {
 	var lines []string
@@ -126,17 +124,17 @@ func FuzzLoad(f *testing.F) {
 		f.Add(strings.Join(slices.Delete(slices.Clone(lines), i, i+1), "\n"))
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		var records []taskqueue.Record
+		var recorded []taskqueue.Record
 		for _, line := range strings.Split(text, "\n") {
 			parts := strings.SplitN(line, "\t", 4)
 			if len(parts) == 4 {
 				run, _ := strconv.ParseUint(parts[1], 10, 32)
-				records = append(records, taskqueue.Record{
+				recorded = append(recorded, taskqueue.Record{
 					Table: parts[0], Run: taskqueue.RunID(run), Key: parts[2], Body: []byte(parts[3]),
 				})
 			}
 		}
-		core, _, err := Load(Config{}, records)
+		core, _, err := Load(Config{}, recorded)
 		if err != nil {
 			return
 		}
@@ -151,91 +149,4 @@ func FuzzLoad(f *testing.F) {
 			core.Explain(j.id)
 		}
 	})
-}
-
-// The encoding by hand is the JSON that encoding/json reads.
-func TestHandWrittenEncoding(t *testing.T) {
-	text := rapid.OneOf(rapid.String(), rapid.StringMatching(`[a-z/.]{0,9}`))
-	rapid.Check(t, func(t *rapid.T) {
-		var outputs []output
-		for range rapid.IntRange(0, 3).Draw(t, "outputs") {
-			outputs = append(outputs, output{
-				LFN: text.Draw(t, "lfn"), Pattern: text.Draw(t, "pattern"), PFN: text.Draw(t, "pfn"),
-				Size: rapid.Int64().Draw(t, "size"), Records: rapid.Int64().Draw(t, "records"),
-				Adler32: rapid.Uint32().Draw(t, "adler"),
-				Written: rapid.Uint32().Draw(t, "written"),
-				Hash:    rapid.StringMatching(`[0-9a-f]{0,9}`).Draw(t, "hash"),
-			})
-		}
-		result := resultBody{
-			V: 1, Job: text.Draw(t, "job"), Digest: text.Draw(t, "digest"), Outputs: outputs, Scope: text.Draw(t, "scope"),
-			Run: taskqueue.RunID(rapid.Uint32().Draw(t, "run")), Group: text.Draw(t, "group"), User: text.Draw(t, "user"),
-			Left: instant(rapid.Int64Min(0).Draw(t, "left")),
-		}
-		for range rapid.IntRange(0, 3).Draw(t, "runs") {
-			result.Runs = append(result.Runs, taskqueue.RunID(rapid.Uint32().Draw(t, "names")))
-		}
-		same(t, appendResult(nil, &result), result)
-		commit := commitBody{
-			V: 1, Attempt: taskqueue.AttemptID(rapid.Int64Min(0).Draw(t, "attempt")), Reused: rapid.Bool().Draw(t, "reused"),
-		}
-		done := job{committed: commit.Attempt, key: identityOf(text.Draw(t, "key"))}
-		if commit.Reused {
-			done.result = takenResult
-		} else if rapid.Bool().Draw(t, "lent") {
-			done.result = lentResult
-		}
-		for range rapid.IntRange(1, 3).Draw(t, "inputs") {
-			done.requests = append(done.requests, request{read: &version{identity: identityOf(text.Draw(t, "input"))}})
-		}
-		commit.Key = done.key.hex()
-		if !done.inJournal() {
-			commit.Whole, commit.Inputs, commit.Outputs = true, done.inputMarks(), outputs
-		}
-		same(t, appendCommit(nil, &done, outputs), commit)
-		job := taskqueue.Job{
-			Name: text.Draw(t, "name"), Step: text.Draw(t, "step"),
-			Payload: []byte(text.Draw(t, "payload")), Digest: text.Draw(t, "digest"),
-			Tools: []string{text.Draw(t, "tool")}, Site: text.Draw(t, "site"), Priority: rapid.Int().Draw(t, "priority"),
-			Needs:       taskqueue.Resources{Memory: rapid.Int64().Draw(t, "memory")},
-			WaitForData: time.Duration(rapid.Int64().Draw(t, "wait")),
-		}
-		body := jobBody{}
-		if err := json.Unmarshal(appendJob(nil, &noRequests, &job), &body); err != nil {
-			t.Fatal(err)
-		}
-		job.Payload, body.Payload = nonNil(job.Payload), nonNil(body.Payload)
-		if got := body.job(); !reflect.DeepEqual(valid(got), valid(job)) {
-			t.Fatalf("read %+v, wrote %+v", got, job)
-		}
-	})
-}
-
-var noRequests job // without requests
-
-func nonNil(b []byte) []byte { return append([]byte{}, b...) }
-
-// valid is the job as JSON can hold it.
-func valid(j taskqueue.Job) taskqueue.Job {
-	for _, s := range []*string{&j.Name, &j.Step, &j.Digest, &j.Site, &j.Tools[0]} {
-		*s = strings.ToValidUTF8(*s, "\ufffd")
-	}
-	return j
-}
-
-func same[T any](t *rapid.T, data []byte, want T) {
-	t.Helper()
-	var got, through T
-	if err := json.Unmarshal(data, &got); err != nil {
-		t.Fatalf("%s: %v", data, err)
-	}
-	plain, _ := json.Marshal(want)
-	if err := json.Unmarshal(plain, &through); err != nil {
-		t.Fatal(err)
-	}
-	x, _ := json.Marshal(got)
-	y, _ := json.Marshal(through)
-	if string(x) != string(y) {
-		t.Fatalf("read %s, wrote %s", x, y)
-	}
 }

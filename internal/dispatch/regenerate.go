@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
@@ -304,7 +305,8 @@ func (c *Core) retryJobs(ids []taskqueue.JobID) error {
 			continue // named twice
 		}
 		f := j.itsFate()
-		*f = fate{Attempts: f.Attempts, Memory: f.Memory, Withdrawn: true, Saved: f.Saved, Priority: f.Priority}
+		*f = fate{Fate: records.Fate{Attempts: f.Attempts, Memory: f.Memory, Withdrawn: true, Saved: f.Saved,
+			Priority: f.Priority}}
 		c.placement.setClass(j)
 		if j.committed != 0 {
 			j.regenerating = true

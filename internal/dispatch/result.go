@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/logical"
 	"fairway/internal/taskqueue"
 )
@@ -249,7 +250,7 @@ func (fs *files) outputsOf(j *job, r *taskqueue.Result) []output {
 		o := output{
 			LFN: w.LFN, PFN: w.PFN, Size: w.Size, Records: w.Records, Adler32: w.Adler32, Written: w.Written, Hash: w.Hash,
 		}
-		o.asWanted(j.outputFor(w.LFN))
+		noteWanted(&o, j.outputFor(w.LFN))
 		fs.outputs = append(fs.outputs, o)
 	}
 	position := func(o output) int {
@@ -449,30 +450,10 @@ func (fs *files) discardForeign(r *taskqueue.Result) {
 }
 
 // output is a written version as it is recorded.
-type output struct {
-	LFN     string `json:"l"`
-	Pattern string `json:"p,omitempty"`
-	PFN     string `json:"f,omitempty"` // empty: in caches only, or removed
-	Cached  bool   `json:"c,omitempty"` // in caches only, as the job wanted
-	Size    int64  `json:"s,omitempty"`
-	Records int64  `json:"r,omitempty"`
-	Adler32 uint32 `json:"a,omitempty"`
-	// Written is that of [taskqueue.WrittenFile].
-	Written uint32        `json:"w,omitempty"`
-	Hash    string        `json:"h,omitempty"` // of the contents, where a pilot has told it that serves its cache
-	Tag     taskqueue.Tag `json:"t,omitempty"` // 0: the attempt that the commit names
-}
+type output = records.Output
 
-// tag is that of the output of a job of which this attempt was committed.
-func (o *output) tag(committed taskqueue.AttemptID) taskqueue.Tag {
-	if o.Tag != 0 {
-		return o.Tag
-	}
-	return taskqueue.Tag(committed)
-}
-
-// asWanted notes what the job said of the output that it is.
-func (o *output) asWanted(x *taskqueue.Output) {
+// noteWanted notes what the job said of the output that it is.
+func noteWanted(o *output, x *taskqueue.Output) {
 	o.Cached = o.PFN == "" && x.Storage == taskqueue.StorageCache
 	if x.Pattern {
 		o.Pattern = x.LFN

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
@@ -138,14 +139,14 @@ func (r *storedResult) othersThan(id taskqueue.RunID) (others []taskqueue.RunID)
 
 // IsSharedWith reports whether a run may take the result of a key, as far as it is known.
 func (c *Core) IsSharedWith(id taskqueue.RunID, key string) bool {
-	parsed, err := parseIdentity(key)
+	parsed, err := records.ParseIdentity(key)
 	run, result := c.runs.byID[id], c.journal.results[parsed]
 	return err == nil && run != nil && result != nil && result.scope == run.Scope
 }
 
 // MadeBy is the name of the job that made the result of a key; empty if there is no such result.
 func (c *Core) MadeBy(key string) string {
-	if id, err := parseIdentity(key); err == nil && c.journal.results[id] != nil {
+	if id, err := records.ParseIdentity(key); err == nil && c.journal.results[id] != nil {
 		return c.journal.results[id].job
 	}
 	return ""

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"slices"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
@@ -39,7 +40,7 @@ func (c *Core) retireRun(in taskqueue.RetireRun) error {
 	c.fleet.forgetFailures(id)
 	c.jobs.drop(r)
 	c.dropClasses(keptClasses)
-	c.journal.forget(TableRun, id, runKey)
+	c.journal.forget(records.TableRun, id, records.RunKey)
 	c.runs.remove(r)
 	if in.Swept {
 		c.effects.Persist = slices.DeleteFunc(c.effects.Persist, func(k taskqueue.Record) bool { return k.Run == id })
@@ -95,12 +96,12 @@ func (c *Core) retireJob(j *job, keep bool) {
 	c.jobs.twins.leave(j, &c.work)
 	c.files.removeSaved(j.saved())
 	delete(c.files.matched, j.id)
-	c.journal.forget(TableJob, j.id.Run(), jobKey(j.id))
+	c.journal.forget(records.TableJob, j.id.Run(), records.JobKey(j.id))
 	if j.committed != 0 {
-		c.journal.forget(TableCommit, j.id.Run(), jobKey(j.id))
+		c.journal.forget(records.TableCommit, j.id.Run(), records.JobKey(j.id))
 	}
 	if j.fate != nil {
-		c.journal.forget(TableFate, j.id.Run(), jobKey(j.id))
+		c.journal.forget(records.TableFate, j.id.Run(), records.JobKey(j.id))
 	}
 }
 
@@ -154,7 +155,7 @@ func (fs *files) removeOutputs(j *job, left *storedResult) {
 // KeysNamedBy are the results that a run names which was retired: their keys.
 func (c *Core) KeysNamedBy(id taskqueue.RunID) (keys []string) {
 	for _, key := range c.journal.namedBy(id) {
-		keys = append(keys, key.hex())
+		keys = append(keys, key.Hex())
 	}
 	return keys
 }
@@ -167,7 +168,7 @@ func (jn *journal) namedBy(id taskqueue.RunID) []identity {
 func (c *Core) releaseRun(in taskqueue.ReleaseRun) error {
 	keys := make([]identity, len(in.Results))
 	for i, text := range in.Results {
-		key, err := parseIdentity(text)
+		key, err := records.ParseIdentity(text)
 		if err != nil {
 			return refuse("dispatch: %q is no key of a result", text)
 		}
@@ -204,12 +205,12 @@ func (c *Core) retireFile(f *file) {
 			c.files.adoptCopy(p, copied, v.run)
 		}
 		if v.existing {
-			c.journal.forget(TableFile, v.run, fileKey(v.ref()))
+			c.journal.forget(records.TableFile, v.run, records.FileKey(v.ref()))
 		}
 	}
 	delete(c.files.raisedTo, f)
 	if f.publishFrom > 0 {
-		c.journal.forget(TablePublished, f.own.run, f.lfn)
+		c.journal.forget(records.TablePublished, f.own.run, f.lfn)
 	}
 }
 

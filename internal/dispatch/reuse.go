@@ -2,11 +2,11 @@ package dispatch
 
 import (
 	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
@@ -18,7 +18,7 @@ import (
 type storedResult struct {
 	job     string
 	digest  string
-	inputs  []string
+	inputs  []records.Mark
 	made    uint64 // incarnation
 	kept    uint64 // orders those that runs left in this incarnation; 0: left before
 	outputs []output
@@ -45,7 +45,7 @@ const (
 func (j *job) inJournal() bool { return j.result != ownResult }
 
 // wasTaken reports whether the job was committed from the result of another one.
-func (j *job) wasTaken() bool { return j.result == takenResult || j.committed == reusedAttempt }
+func (j *job) wasTaken() bool { return j.result == takenResult || j.committed == records.ReusedAttempt }
 
 func (j *job) origin() taskqueue.Origin {
 	return taskqueue.Origin{Run: j.id.Run(), Account: j.step.run.Account, Job: j.name}
@@ -101,12 +101,11 @@ func (fs *files) isShared(v *version) bool {
 	return r != nil && (len(r.takers) > 1 || r.lasts() || !v.writer.inJournal()) && r.names(v.pfn)
 }
 
-// inputMarks are the marks of the job's inputs, in hexadecimal.
-func (j *job) inputMarks() []string {
-	list := make([]string, 0, len(j.requests))
+// inputMarks appends the marks of the job's inputs.
+func (j *job) inputMarks(list []records.Mark) []records.Mark {
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil {
-			list = append(list, hex.EncodeToString(v.mark()))
+			list = append(list, v.identity.Mark())
 		}
 	}
 	return list
@@ -180,7 +179,7 @@ func (c *Core) reuse(j *job) bool {
 	if twin != nil {
 		c.lend(twin, []*job{twin})
 	}
-	j.result, j.committed = takenResult, reusedAttempt
+	j.result, j.committed = takenResult, records.ReusedAttempt
 	files := c.commit(j, outputs, nil)
 	c.event(taskqueue.Event{Kind: taskqueue.JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Reused: true,
 		Files: files})
@@ -201,7 +200,7 @@ func (c *Core) lend(j *job, takers []*job, runs ...taskqueue.RunID) {
 // resultOf is a result made of the outputs of a committed job.
 func (fs *files) resultOf(j *job) *storedResult {
 	r := &storedResult{ // it outlives the texts of the run
-		job: strings.Clone(j.name), digest: strings.Clone(j.text.digest), inputs: j.inputMarks(),
+		job: strings.Clone(j.name), digest: strings.Clone(j.text.digest), inputs: j.inputMarks(nil),
 		made: uint64(j.committed >> 32), outputs: fs.toKeep(j),
 	}
 	if run := j.step.run; run.Scope != "" {
@@ -218,7 +217,7 @@ func (fs *files) toKeep(j *job) []output {
 	outputs := fs.recorded(j)
 	for i := range outputs {
 		o := &outputs[i]
-		o.LFN, o.Pattern, o.Tag = strings.Clone(o.LFN), strings.Clone(o.Pattern), o.tag(j.committed)
+		o.LFN, o.Pattern, o.Tag = strings.Clone(o.LFN), strings.Clone(o.Pattern), o.TagOf(j.committed)
 	}
 	return outputs
 }
@@ -294,9 +293,6 @@ func (fs *files) choseOthers(j *job, outputs []output) bool {
 	}
 	return false
 }
-
-// reusedAttempt stands for the attempt of an earlier run.
-const reusedAttempt taskqueue.AttemptID = 1
 
 // reusable gives the outputs of an earlier run their new versions, or returns
 // nil if they are not those that the job promises.
@@ -383,7 +379,7 @@ func (c *Core) Results() int { return len(c.journal.results) }
 
 // IsUnused reports whether a result, by its key, is among those that Unused returns.
 func (c *Core) IsUnused(key string) bool {
-	id, err := parseIdentity(key)
+	id, err := records.ParseIdentity(key)
 	r := c.journal.results[id]
 	return err == nil && r != nil && r.unused()
 }
@@ -391,7 +387,7 @@ func (c *Core) IsUnused(key string) bool {
 // forgetResults forgets results that no run names.
 func (c *Core) forgetResults(keys []string) error {
 	for _, text := range keys {
-		key, err := parseIdentity(text)
+		key, err := records.ParseIdentity(text)
 		if err != nil {
 			return refuse("dispatch: %q is no key of a result", text)
 		}
@@ -400,7 +396,7 @@ func (c *Core) forgetResults(keys []string) error {
 			continue
 		}
 		delete(c.journal.results, key)
-		c.journal.forget(TableResult, 0, text)
+		c.journal.forget(records.TableResult, 0, text)
 		for _, o := range r.outputs {
 			if o.PFN != "" {
 				c.files.remove(o.PFN)
@@ -425,7 +421,7 @@ func (c *Core) Unused() []taskqueue.UnusedResult {
 }
 
 func (r *storedResult) asUnused(key identity) taskqueue.UnusedResult {
-	u := taskqueue.UnusedResult{Record: taskqueue.Record{Table: TableResult, Key: key.hex()}, Job: r.job}
+	u := taskqueue.UnusedResult{Record: taskqueue.Record{Table: records.TableResult, Key: key.Hex()}, Job: r.job}
 	for _, o := range r.outputs {
 		if o.PFN != "" {
 			u.PFNs, u.Bytes = append(u.PFNs, o.PFN), u.Bytes+o.Size

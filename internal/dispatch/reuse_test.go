@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
@@ -323,8 +324,8 @@ func TestMemoryOfKeptResults(t *testing.T) {
 	l := NewLoading(Config{})
 	before := heapInUse()
 	for i := range n {
-		r := resultBody{
-			Job: fmt.Sprintf("align/sample%06d", i), Digest: strings.Repeat("d", 32), Inputs: []string{"abcdef"}, Made: 7,
+		r := records.Result{
+			Job: fmt.Sprintf("align/sample%06d", i), Digest: strings.Repeat("d", 32), Inputs: []records.Mark{{1}}, Made: 7,
 			Scope: "group lab", Run: 3, Group: "lab", User: "ann", Runs: []taskqueue.RunID{3},
 			Outputs: []output{{
 				LFN: fmt.Sprintf("bam/sample%06d.bam", i), Size: 1 << 30, Adler32: 1, Tag: 1 << 33,
@@ -332,7 +333,7 @@ func TestMemoryOfKeptResults(t *testing.T) {
 			}},
 		}
 		if err := l.Add(taskqueue.Record{
-			Table: TableResult, Key: fmt.Sprintf("%032x", i), Body: appendResult(nil, &r),
+			Table: records.TableResult, Key: fmt.Sprintf("%032x", i), Body: records.Append(nil, &r),
 		}); err != nil {
 			t.Fatal(err)
 		}

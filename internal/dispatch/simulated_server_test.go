@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
@@ -140,7 +141,7 @@ func (s *simulation) mayRemove(pfn string) error {
 	m := s.models[ref.Run]
 	for key, r := range s.core.journal.results {
 		if len(r.runs) > 0 && r.names(pfn) {
-			return fmt.Errorf("%s is removed, which is of result %s, which runs %v name", pfn, key.hex(), r.runs)
+			return fmt.Errorf("%s is removed, which is of result %s, which runs %v name", pfn, key.Hex(), r.runs)
 		}
 	}
 	if !counts || s.damaged[pfn] != "" || !slices.Contains(s.live, m) {
@@ -274,7 +275,7 @@ func (s *simulation) retire(m *submission) error {
 	var keys []string
 	for j := range s.core.jobs.of(s.core.runs.byID[m.run]) {
 		if j.committed != 0 && j.key != (identity{}) {
-			keys = append(keys, j.key.hex())
+			keys = append(keys, j.key.Hex())
 		}
 	}
 	keep, parts, core := s.rng.IntN(3) > 0, s.rng.IntN(4), s.core
@@ -310,7 +311,7 @@ func (s *simulation) another() (*Core, taskqueue.Effects, error) {
 		core, e := New(s.config)
 		return core, e, nil
 	}
-	fresh, _, _, err := Fresh(s.records())
+	fresh, _, _, err := records.Fresh(s.records())
 	if err != nil {
 		return nil, taskqueue.Effects{}, err
 	}
@@ -355,7 +356,7 @@ func (s *simulation) happened(x taskqueue.Event) error {
 	if x.Kind != taskqueue.JobCommitted {
 		return nil
 	}
-	attempt := reusedAttempt
+	attempt := records.ReusedAttempt
 	if !x.Reused {
 		attempt = x.Result.Attempt
 	}

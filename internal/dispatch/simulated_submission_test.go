@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
@@ -61,7 +62,7 @@ func (m *submission) commit(name string, a taskqueue.AttemptID) error {
 
 // own makes sure that an attempt that counts is none of an earlier submission.
 func (m *submission) own(name string, a taskqueue.AttemptID) error {
-	if a != reusedAttempt && uint64(a>>32) < m.since {
+	if a != records.ReusedAttempt && uint64(a>>32) < m.since {
 		return fmt.Errorf("job %s was committed from attempt %s of an earlier submission", name, attemptName(a))
 	}
 	return nil

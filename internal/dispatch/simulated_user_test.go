@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/quantity"
 	"fairway/internal/taskqueue"
 )
@@ -88,7 +89,7 @@ func (s *simulation) forget() error {
 		delete(s.kept, run)
 		err := s.step(taskqueue.ReleaseRun{Run: run})
 		for _, text := range keys { // unless a crash came before
-			if key, _ := parseIdentity(text); s.core.journal.results[key] != nil &&
+			if key, _ := records.ParseIdentity(text); s.core.journal.results[key] != nil &&
 				slices.Contains(s.core.journal.results[key].runs, run) {
 				s.kept[run] = keys
 			}
@@ -140,7 +141,8 @@ func (s *simulation) tellFiles(m *submission, in taskqueue.AddFiles) error {
 	}
 	for _, f := range in.Files {
 		v := m.nextExisting(f.LFN)
-		_, ok := s.durable[durableName(taskqueue.Record{Table: TableFile, Run: m.run, Key: fileKey(m.file(f.LFN, v))})]
+		_, ok := s.durable[durableName(taskqueue.Record{Table: records.TableFile, Run: m.run,
+			Key: records.FileKey(m.file(f.LFN, v))})]
 		switch {
 		case ok:
 			m.exists(f, v)
@@ -188,7 +190,8 @@ func (s *simulation) submit(m *submission) error {
 		m.enter(j)
 	}
 	err := s.step(sub)
-	if _, ok := s.durable[durableName(taskqueue.Record{Table: TableJob, Run: m.run, Key: jobKey(made[0].id)})]; !ok {
+	if _, ok := s.durable[durableName(taskqueue.Record{Table: records.TableJob, Run: m.run,
+		Key: records.JobKey(made[0].id)})]; !ok {
 		m.last, m.lfns = last, lfns
 		m.forget(made)
 	}

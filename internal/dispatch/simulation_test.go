@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 	"fairway/lib/seed"
 )
@@ -325,7 +326,7 @@ func (s *simulation) releaseAll() error {
 func (s *simulation) checkKept() error {
 	for run, keys := range s.kept {
 		for _, text := range keys {
-			key, err := parseIdentity(text)
+			key, err := records.ParseIdentity(text)
 			if err != nil {
 				return err
 			}

@@ -33,7 +33,7 @@ func (c *Core) submit(in taskqueue.Submit) error {
 			c.files.insert(&j.requests[k])
 		}
 		reads = reads[n:]
-		c.journal.persistBody(TableJob, j.id.Run(), jobKey(j.id), appendJob(c.journal.body, j, &s))
+		c.journal.persistJob(j, &s)
 		c.jobEvent(taskqueue.JobSubmitted, j, "")
 		c.placement.letGo(c.jobs.inheritPriority(j)...)
 		c.files.startOut(j)

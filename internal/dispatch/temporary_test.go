@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
@@ -78,7 +79,7 @@ func TestOutputsThatGoOneByOne(t *testing.T) {
 		if was, is := c.snapshot(), again.snapshot(); was != is {
 			t.Fatalf("after %d a Load makes something else: %s", i+1, firstDifference(was, is))
 		}
-		fresh, _, _, err := Fresh(s.records())
+		fresh, _, _, err := records.Fresh(s.records())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +109,7 @@ func TestOutputsThatGoOneByOne(t *testing.T) {
 		step(taskqueue.Removed{PFN: "se:" + lfns[i]})
 	}
 	for _, r := range s.records() {
-		if r.Table == TableRemove {
+		if r.Table == records.TableRemove {
 			t.Errorf("the record that removes %s is left", r.Key)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
@@ -83,7 +84,7 @@ func (s *script) run(d *datadriven.TestData) (string, error) {
 		}
 		return out, nil
 	case "fresh":
-		fresh, _, _, err := Fresh(s.records())
+		fresh, _, _, err := records.Fresh(s.records())
 		if err != nil {
 			return "", err
 		}

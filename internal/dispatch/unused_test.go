@@ -5,18 +5,19 @@ import (
 	"slices"
 	"testing"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
 func TestUnusedResultsAreOldestFirst(t *testing.T) {
-	var records []taskqueue.Record
+	var all []taskqueue.Record
 	for i, made := range []int{7, 0, 3} {
-		records = append(records, taskqueue.Record{
-			Table: TableResult, Key: fmt.Sprintf("%032x", i),
+		all = append(all, taskqueue.Record{
+			Table: records.TableResult, Key: fmt.Sprintf("%032x", i),
 			Body: fmt.Appendf(nil, `{"v":1,"j":"j","d":"d","n":%d,"o":[{"l":"x","f":"se:%d"}]}`, made, made),
 		})
 	}
-	core, _, err := Load(Config{}, records)
+	core, _, err := Load(Config{}, all)
 	if err != nil {
 		t.Fatal(err)
 	}

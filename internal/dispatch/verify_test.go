@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
 
@@ -31,7 +32,7 @@ func (c *Core) verifyJobs() error {
 	for j := range c.jobs.all {
 		totals.Jobs++
 		totals.ByState[j.state]++
-		if j.state == taskqueue.Done && j.committed == reusedAttempt {
+		if j.state == taskqueue.Done && j.committed == records.ReusedAttempt {
 			totals.Reused++
 		}
 		if j.state != taskqueue.Ready && j.group != nil || j.state == taskqueue.Ready &&
@@ -335,7 +336,7 @@ func (c *Core) verifyResults() error {
 		if j.committed != 0 && r != nil {
 			takers[j.key]++
 			if !slices.Contains(r.takers, j) {
-				return fmt.Errorf("job %s of run %d has result %s, which does not know", j.name, j.id.Run(), j.key.hex())
+				return fmt.Errorf("job %s of run %d has result %s, which does not know", j.name, j.id.Run(), j.key.Hex())
 			}
 		}
 		if r == nil && j.inJournal() {
@@ -351,7 +352,7 @@ func (c *Core) verifyResults() error {
 	}
 	for key, r := range c.journal.results {
 		if len(r.takers) != takers[key] {
-			return fmt.Errorf("result %s counts %d jobs, and %d have it", key.hex(), len(r.takers), takers[key])
+			return fmt.Errorf("result %s counts %d jobs, and %d have it", key.Hex(), len(r.takers), takers[key])
 		}
 	}
 	for key := range c.jobs.twins.listed {

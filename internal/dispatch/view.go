@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"cmp"
-	"encoding/hex"
 	"iter"
 	"slices"
 	"time"
@@ -108,7 +107,7 @@ func (c *Core) Detail(id taskqueue.JobID) (taskqueue.JobDetail, bool) {
 		Writes: make([]taskqueue.FileView, len(j.outputs)),
 	}
 	if j.key != (identity{}) {
-		d.Key = j.key.hex()
+		d.Key = j.key.Hex()
 	}
 	d.Taken = c.journal.originOf(j)
 	for i := range j.requests {
@@ -157,7 +156,7 @@ func (v *version) view() taskqueue.FileView {
 		f.Writer = v.writer.id
 	}
 	if f.Identity = v.identity; v.identity != (identity{}) {
-		f.Mark = hex.EncodeToString(v.mark())
+		f.Mark = v.identity.Mark().Hex()
 	}
 	return f
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/dispatch/records"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/store"
@@ -27,11 +27,11 @@ type betweenPieces struct {
 	order   []taskqueue.RunID // of the jobs of each
 }
 
-func (s *betweenPieces) Apply(ctx context.Context, records []taskqueue.Record) error {
-	err := s.Store.Apply(ctx, records)
-	s.most = max(s.most, len(records))
-	for _, r := range records {
-		if r.Table != dispatch.TableJob || r.Body == nil {
+func (s *betweenPieces) Apply(ctx context.Context, all []taskqueue.Record) error {
+	err := s.Store.Apply(ctx, all)
+	s.most = max(s.most, len(all))
+	for _, r := range all {
+		if r.Table != records.TableJob || r.Body == nil {
 			continue
 		}
 		if s.order = append(s.order, r.Run); len(s.order) == 1 {

@@ -15,7 +15,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/dispatch/records"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
@@ -237,7 +237,7 @@ func (v *service) retired(last taskqueue.RunID) {
 		changed = v.server.loop.Changes()
 	}
 	v.swept()
-	for _, table := range append(dispatch.Tables(), archivedTables...) {
+	for _, table := range append(records.Tables(), archivedTables...) {
 		records, err := v.server.records.Load(v.t.Context(), table)
 		if err != nil {
 			v.t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/dispatch/records"
 	"fairway/internal/flow"
 	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
@@ -356,12 +356,12 @@ func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) err
 // kept.
 func forget(
 	ctx context.Context, s state.Source, again rerun,
-) (records []taskqueue.Record, unwanted []taskqueue.AttemptID, err error) {
-	jobs, err := state.LoadTables(ctx, s, dispatch.Tables())
+) (deleted []taskqueue.Record, unwanted []taskqueue.AttemptID, err error) {
+	jobs, err := state.LoadTables(ctx, s, records.Tables())
 	if err != nil {
 		return nil, nil, err
 	}
-	fresh, made, handed, err := dispatch.Fresh(jobs)
+	fresh, made, handed, err := records.Fresh(jobs)
 	if err != nil {
 		return nil, nil, err
 	}

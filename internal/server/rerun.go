@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/dispatch/records"
 	"fairway/internal/flow"
 	"fairway/internal/store"
 	"fairway/internal/taskqueue"
@@ -36,11 +36,11 @@ func openRerun(ctx context.Context, names []string, workflow *flow.Workflow, s s
 		var jobs []taskqueue.Record
 		if s != nil {
 			var err error
-			if jobs, err = s.Load(ctx, dispatch.TableJob); err != nil {
+			if jobs, err = s.Load(ctx, records.TableJob); err != nil {
 				return nil, err
 			}
 		}
-		_, found, err := dispatch.Rerun(jobs, rerun{name}.chosen)
+		_, found, err := records.Rerun(jobs, rerun{name}.chosen)
 		if err != nil {
 			return nil, err
 		}
@@ -57,14 +57,14 @@ func (r rerun) chosen(step, job string) bool {
 }
 
 // drop returns the records that delete the results which are not to be taken.
-func (r rerun) drop(records []taskqueue.Record) ([]taskqueue.Record, error) {
+func (r rerun) drop(recorded []taskqueue.Record) ([]taskqueue.Record, error) {
 	if len(r) == 0 {
 		return nil, nil
 	}
-	keys, _, err := dispatch.Rerun(records, r.chosen)
+	keys, _, err := records.Rerun(recorded, r.chosen)
 	var dropped []taskqueue.Record
 	for key := range keys {
-		dropped = append(dropped, taskqueue.Record{Table: dispatch.TableResult, Key: key})
+		dropped = append(dropped, taskqueue.Record{Table: records.TableResult, Key: key})
 	}
 	return dropped, err
 }

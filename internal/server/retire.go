@@ -15,7 +15,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/dispatch/records"
 	"fairway/internal/fault"
 	"fairway/internal/flow"
 	"fairway/internal/server/api"
@@ -232,7 +232,7 @@ func (s *Server) sweep(ctx context.Context, id taskqueue.RunID) error {
 		}
 		return nil
 	}
-	for _, table := range slices.Concat(dispatch.Tables(), archivedTables) {
+	for _, table := range slices.Concat(records.Tables(), archivedTables) {
 		if err := s.inPieces(ctx, table, id, s.retiring.records, deleted); err != nil {
 			return err
 		}
@@ -264,7 +264,7 @@ func (s *Server) archive(ctx context.Context, id taskqueue.RunID) (provenance []
 	if err != nil {
 		return nil, err
 	}
-	for _, table := range slices.Concat(dispatch.Tables(), archivedTables, []string{state.RunTable}) {
+	for _, table := range slices.Concat(records.Tables(), archivedTables, []string{state.RunTable}) {
 		err := s.inPieces(ctx, table, id, archivePart, func(part []taskqueue.Record) error {
 			all = append(all, part...)
 			return nil
@@ -273,11 +273,11 @@ func (s *Server) archive(ctx context.Context, id taskqueue.RunID) (provenance []
 			return nil, err
 		}
 	}
-	taken, err := dispatch.TakenResults(all)
+	taken, err := records.TakenResults(all)
 	if err != nil {
 		return nil, err
 	}
-	err = s.records.Each(ctx, dispatch.TableResult, func(r taskqueue.Record) error {
+	err = s.records.Each(ctx, records.TableResult, func(r taskqueue.Record) error {
 		if taken[r.Key] {
 			r.Body = bytes.Clone(r.Body)
 			all = append(all, r)
@@ -290,7 +290,7 @@ func (s *Server) archive(ctx context.Context, id taskqueue.RunID) (provenance []
 	if err := s.writeArchive(ctx, s.archiveOf(id), all); err != nil {
 		return nil, err
 	}
-	_, made, _, err := dispatch.Fresh(all)
+	_, made, _, err := records.Fresh(all)
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/dispatch/records"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
 	"fairway/internal/taskqueue"
@@ -24,19 +24,19 @@ type unswept struct {
 	deleted int
 }
 
-func (s *unswept) Apply(ctx context.Context, records []taskqueue.Record) error {
-	if slices.ContainsFunc(records, func(r taskqueue.Record) bool {
-		return r.Table == state.SweptTable || r.Table == dispatch.TableResult || r.Table == state.ProvenanceTable
+func (s *unswept) Apply(ctx context.Context, all []taskqueue.Record) error {
+	if slices.ContainsFunc(all, func(r taskqueue.Record) bool {
+		return r.Table == state.SweptTable || r.Table == records.TableResult || r.Table == state.ProvenanceTable
 	}) || s.retired {
-		s.most = max(s.most, len(records))
+		s.most = max(s.most, len(all))
 	}
-	s.retired = s.retired || slices.ContainsFunc(records, func(r taskqueue.Record) bool {
+	s.retired = s.retired || slices.ContainsFunc(all, func(r taskqueue.Record) bool {
 		return r.Table == state.SweptTable
 	})
-	left := slices.DeleteFunc(slices.Clone(records), func(r taskqueue.Record) bool {
+	left := slices.DeleteFunc(slices.Clone(all), func(r taskqueue.Record) bool {
 		return s.retired && r.Run != 0 && r.Body == nil
 	})
-	s.deleted += len(records) - len(left)
+	s.deleted += len(all) - len(left)
 	return s.Store.Apply(ctx, left)
 }
 
@@ -81,7 +81,7 @@ func TestARunIsRetiredInPieces(t *testing.T) {
 	v = startService(t, root, work)
 	defer v.stop()
 	v.swept()
-	for _, table := range slices.Concat(dispatch.Tables(), archivedTables) {
+	for _, table := range slices.Concat(records.Tables(), archivedTables) {
 		records, err := v.server.records.LoadPart(t.Context(), table, 1, "", state.LastKey, 1)
 		if err != nil || len(records) > 0 {
 			t.Errorf("table %s: %v, %v", table, records, err)

@@ -19,7 +19,8 @@ import (
 var update = flag.Bool("update", false, "write testdata/records.txt again")
 
 // recorded are the packages whose types are records, beside this one.
-var recorded = []string{"dispatch", "flow", "server", "server/feed", "server/publish", "server/state", "taskqueue"}
+var recorded = []string{"dispatch", "dispatch/records", "flow", "server", "server/feed", "server/publish",
+	"server/state", "taskqueue"}
 
 // An older program passes over fields that it does not know, and loses them when it writes the record. So a
 // store whose records have others has another version, which older programs refuse.
@@ -80,14 +81,32 @@ func recordedFields(t *testing.T) (fields []string) {
 				t.Fatal(err)
 			}
 			ast.Inspect(file, func(n ast.Node) bool {
-				if spec, ok := n.(*ast.TypeSpec); ok {
-					fields = append(fields, fieldsOf(pkg+"."+spec.Name.Name, spec.Type)...)
+				switch n := n.(type) {
+				case *ast.TypeSpec:
+					fields = append(fields, fieldsOf(pkg+"."+n.Name.Name, n.Type)...)
+				case *ast.CompositeLit:
+					fields = append(fields, tabledFields(pkg, n)...)
 				}
 				return true
 			})
 		}
 	}
 	slices.Sort(fields)
+	return fields
+}
+
+// tabledFields are those of a table by which a type is written and read.
+func tabledFields(pkg string, table *ast.CompositeLit) (fields []string) {
+	typ, ok := table.Type.(*ast.IndexExpr)
+	if !ok || types.ExprString(typ.X) != "object" {
+		return nil
+	}
+	for _, element := range table.Elts {
+		if field, ok := element.(*ast.CallExpr); ok {
+			fields = append(fields, fmt.Sprintf("%s.%s %s %s", pkg, types.ExprString(typ.Index), types.ExprString(field.Fun),
+				types.ExprString(field.Args[0])))
+		}
+	}
 	return fields
 }
 

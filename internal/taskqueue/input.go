@@ -52,7 +52,7 @@ type StopRun struct {
 // A run is refused while something that it published is not confirmed.
 //
 // A lasting server steps it (docs/decisions/0136-lasting-servers.md). A server of one workflow
-// begins each run with a store of which dispatch.Fresh has retired all others.
+// begins each run with a store of which records.Fresh has retired all others.
 type RetireRun struct {
 	Run RunID
 	// Keep has its results named by the run on, so that none of them is forgotten before

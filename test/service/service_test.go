@@ -16,7 +16,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/dispatch/records"
 	"fairway/internal/server/folder"
 	"fairway/internal/store/storetest"
 	"fairway/internal/wire"
@@ -388,23 +388,23 @@ func (c *campaign) logs(s *server, run uint32) string {
 // checkStore looks that the store of the server has nothing of runs that are retired.
 func (c *campaign) checkStore() {
 	c.t.Helper()
-	records, err := folder.OpenRecords(c.t.Context(), filepath.Join(c.state, folder.StateFolder))
+	kept, err := folder.OpenRecords(c.t.Context(), filepath.Join(c.state, folder.StateFolder))
 	if err != nil {
 		c.t.Fatal(err)
 	}
-	defer func() { _ = records.Close() }()
+	defer func() { _ = kept.Close() }()
 	for name := range files.Below(c.t, filepath.Join(c.state, folder.StateFolder, "storage")) {
 		if strings.Contains(name, ".a") {
 			c.t.Errorf("%s is stored, and no run is left", name)
 		}
 	}
-	for _, table := range dispatch.Tables() {
-		left, err := records.Load(c.t.Context(), table)
+	for _, table := range records.Tables() {
+		left, err := kept.Load(c.t.Context(), table)
 		if err != nil {
 			c.t.Fatal(err)
 		}
 		for _, r := range left {
-			if r.Table == dispatch.TableResult {
+			if r.Table == records.TableResult {
 				c.t.Errorf("the result %s is kept, which no run names", r.Key)
 			}
 			if r.Run != 0 {

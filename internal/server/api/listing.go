@@ -4,7 +4,7 @@ import (
 	"context"
 	"slices"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/dispatch/records"
 	"fairway/internal/server/state"
 	"fairway/internal/store"
 	"fairway/internal/taskqueue"
@@ -55,12 +55,12 @@ func (l *listing) complete() bool {
 }
 
 // page reads the records of the jobs from a number on.
-func (l *listing) page(ctx context.Context, first taskqueue.JobID) ([]dispatch.RecordedJob, error) {
+func (l *listing) page(ctx context.Context, first taskqueue.JobID) ([]records.RecordedJob, error) {
 	bodies := map[string]map[string][]byte{}
 	var keys []taskqueue.Record
-	for _, table := range []string{dispatch.TableCommit, dispatch.TableFate, dispatch.TableJob} {
-		records, err := l.records.LoadPart(ctx, table, l.run, dispatch.JobKey(first),
-			dispatch.JobKey(first+ListingPage), ListingPage)
+	for _, table := range []string{records.TableCommit, records.TableFate, records.TableJob} {
+		records, err := l.records.LoadPart(ctx, table, l.run, records.JobKey(first),
+			records.JobKey(first+ListingPage), ListingPage)
 		if err != nil {
 			return nil, err
 		}
@@ -70,11 +70,11 @@ func (l *listing) page(ctx context.Context, first taskqueue.JobID) ([]dispatch.R
 		}
 		keys = records
 	}
-	jobs := make([]dispatch.RecordedJob, len(keys))
+	jobs := make([]records.RecordedJob, len(keys))
 	for i, r := range keys {
-		jobs[i] = dispatch.RecordedJob{
-			ID: first + taskqueue.JobID(i), Job: r.Body, Commit: bodies[dispatch.TableCommit][r.Key],
-			Fate: bodies[dispatch.TableFate][r.Key],
+		jobs[i] = records.RecordedJob{
+			ID: first + taskqueue.JobID(i), Job: r.Body, Commit: bodies[records.TableCommit][r.Key],
+			Fate: bodies[records.TableFate][r.Key],
 		}
 	}
 	return jobs, nil
@@ -82,7 +82,7 @@ func (l *listing) page(ctx context.Context, first taskqueue.JobID) ([]dispatch.R
 
 // take lists a job if it is asked for. known is false if its state is asked for,
 // and not known.
-func (l *listing) take(ctx context.Context, r *dispatch.RecordedJob) (known bool, err error) {
+func (l *listing) take(ctx context.Context, r *records.RecordedJob) (known bool, err error) {
 	state, known, err := r.State()
 	if err != nil || !known {
 		others := []taskqueue.State{taskqueue.Waiting, taskqueue.Ready, taskqueue.Blocked} // which depend on other jobs

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"fairway/internal/dispatch"
+	"fairway/internal/dispatch/records"
 	"fairway/internal/flow"
 	"fairway/internal/heap"
 	"fairway/internal/store"
@@ -122,7 +123,7 @@ func loadDispatch(
 	if err != nil {
 		return nil, taskqueue.Effects{}, err
 	}
-	for _, table := range dispatch.Tables() {
+	for _, table := range records.Tables() {
 		err := source.Each(ctx, table, func(r taskqueue.Record) error {
 			if slices.Contains(swept, r.Run) {
 				return nil
@@ -161,7 +162,7 @@ func loadTallies(ctx context.Context, s Source, tallies map[taskqueue.RunID]*Tal
 	if err != nil {
 		return err
 	}
-	return s.Each(ctx, dispatch.TablePublished, func(r taskqueue.Record) error {
+	return s.Each(ctx, records.TablePublished, func(r taskqueue.Record) error {
 		if t := tallies[r.Run]; t != nil {
 			t.Published(strings.Clone(r.Key))
 		}

@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
 )
@@ -183,15 +183,15 @@ func LoadEarlierResults(ctx context.Context, s Source) (EarlierResults, error) {
 }
 
 // Outlived are the records that delete what is known of results that were
-// removed. records has the results.
-func Outlived(ctx context.Context, s Source, records []taskqueue.Record) ([]taskqueue.Record, error) {
+// removed. all has the results.
+func Outlived(ctx context.Context, s Source, all []taskqueue.Record) ([]taskqueue.Record, error) {
 	known, err := s.Load(ctx, ProvenanceTable)
 	if err != nil {
 		return nil, err
 	}
 	results := map[string]bool{}
-	for _, r := range records {
-		if r.Table == dispatch.TableResult {
+	for _, r := range all {
+		if r.Table == records.TableResult {
 			results[r.Key] = true
 		}
 	}

@@ -1,7 +1,6 @@
-package dispatch
+package records
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -60,14 +59,14 @@ func Fresh(records []taskqueue.Record) (fresh []taskqueue.Record, made []taskque
 // removalsOf are the records that have removed what the first member of a gang has stored, of which
 // others were under way.
 func removalsOf(k taskqueue.Record) (list []taskqueue.Record, err error) {
-	var b fateBody
-	if err := decode(k, &b); err != nil || b.Gang == nil || b.Gang.Result == nil {
+	var b Fate
+	if err := Decode(k, &b); err != nil || b.Gang == nil || b.Gang.Result == nil {
 		return nil, err
 	}
 	for _, o := range b.Gang.Result.Outputs {
 		if o.PFN != "" {
 			list = append(list, taskqueue.Record{
-				Table: TableRemove, Key: o.PFN, Body: fmt.Appendf(nil, `{"v":%d}`, bodyVersion),
+				Table: TableRemove, Key: o.PFN, Body: Append(nil, &Removal{}),
 			})
 		}
 	}
@@ -79,47 +78,47 @@ func removalsOf(k taskqueue.Record) (list []taskqueue.Record, err error) {
 func resultOf(
 	commit, job taskqueue.Record, results map[string]taskqueue.Record,
 ) (result taskqueue.Record, made *taskqueue.Made, handed []taskqueue.StoredFile, err error) {
-	var c commitBody
-	if err := decode(commit, &c); err != nil || c.Key == "" {
+	var c Commit
+	if err := Decode(commit, &c); err != nil || c.Key == (Identity{}) {
 		return taskqueue.Record{}, nil, nil, err
 	}
 	if job.Body == nil {
 		return taskqueue.Record{}, nil, nil, fmt.Errorf("dispatch: job %s has a commit, and no record of what it is",
 			commit.Key)
 	}
-	var j jobBody
-	if err := decode(job, &j); err != nil {
+	var j Job
+	if err := Decode(job, &j); err != nil {
 		return taskqueue.Record{}, nil, nil, err
 	}
 	if !c.Whole {
-		var b resultBody
-		r, ok := results[c.Key]
+		var b Result
+		r, ok := results[c.Key.Hex()]
 		if ok {
-			err = decode(r, &b)
+			err = Decode(r, &b)
 		}
 		if c.Reused || !ok || err != nil {
 			return taskqueue.Record{}, nil, j.handed(b.Outputs), err
 		}
 		return r, &taskqueue.Made{
-			Key: c.Key, Name: j.Name, Attempt: c.Attempt, Payload: j.Payload, Reads: j.Reads, Marks: b.Inputs,
+			Key: c.Key.Hex(), Name: j.Name, Attempt: c.Attempt, Payload: j.Payload, Reads: j.Reads, Marks: hexOf(b.Inputs),
 		}, j.handed(b.Outputs), nil // it made what others have taken too
 	}
-	if _, err := parseJobKey(commit.Run, commit.Key); err != nil {
+	if _, err := ParseJobKey(commit.Run, commit.Key); err != nil {
 		return taskqueue.Record{}, nil, nil, fmt.Errorf("dispatch: the key %q of a commit: %w", commit.Key, err)
 	}
 	for i := range c.Outputs {
-		c.Outputs[i].Tag = c.Outputs[i].tag(c.Attempt)
+		c.Outputs[i].Tag = c.Outputs[i].TagOf(c.Attempt)
 	}
-	b := resultBody{Job: j.Name, Digest: j.Digest, Inputs: c.Inputs, Made: uint64(c.Attempt >> 32), Outputs: c.Outputs}
-	return taskqueue.Record{Table: TableResult, Key: c.Key, Body: appendResult(nil, &b)}, &taskqueue.Made{
-		Key: c.Key, Name: j.Name, Attempt: c.Attempt, Payload: j.Payload, Reads: j.Reads, Marks: c.Inputs,
+	b := Result{Job: j.Name, Digest: j.Digest, Inputs: c.Inputs, Made: uint64(c.Attempt >> 32), Outputs: c.Outputs}
+	return taskqueue.Record{Table: TableResult, Key: c.Key.Hex(), Body: Append(nil, &b)}, &taskqueue.Made{
+		Key: c.Key.Hex(), Name: j.Name, Attempt: c.Attempt, Payload: j.Payload, Reads: j.Reads, Marks: hexOf(c.Inputs),
 	}, j.handed(c.Outputs), nil
 }
 
 // handed are those outputs of a job that is done which are to be published.
-func (j *jobBody) handed(outputs []output) (list []taskqueue.StoredFile) {
-	publish := make(map[string]bool, len(j.Writes))
-	for _, w := range j.Writes {
+func (j *Job) handed(outputs []Output) (list []taskqueue.StoredFile) {
+	publish := make(map[string]bool, len(j.Written))
+	for _, w := range j.Written {
 		publish[w.LFN] = w.Publish
 	}
 	for i := range outputs {
@@ -130,18 +129,6 @@ func (j *jobBody) handed(outputs []output) (list []taskqueue.StoredFile) {
 	return list
 }
 
-// decode reads the body of a record into a zero one.
-func decode[T any](r taskqueue.Record, into *T) error {
-	if scanned(r.Body, into) {
-		return nil
-	}
-	*into = *new(T) // what may have been read of it
-	if err := json.Unmarshal(r.Body, into); err != nil {
-		return fmt.Errorf("dispatch: reading record %s of table %s: %w", r.Key, r.Table, err)
-	}
-	return nil
-}
-
 // Rerun names the results that may not be taken again if some jobs are to run
 // once more: those of these jobs and of all that depend on them, by their keys.
 // Of results that were left by earlier submissions it is not known what depends
@@ -149,26 +136,26 @@ func decode[T any](r taskqueue.Record, into *T) error {
 // counts those of runs that are recorded that were chosen. The records of a table
 // come in the order of their runs and keys. An error means that one cannot be read.
 func Rerun(records []taskqueue.Record, chosen func(step, job string) bool) (keys map[string]bool, jobs int, err error) {
-	commits, results := make(map[taskqueue.JobID]commitBody), make(map[string]resultBody)
-	var submitted []jobBody
+	commits, results := make(map[taskqueue.JobID]Commit), make(map[string]Result)
+	var submitted []Job
 	var ids []taskqueue.JobID
 	for _, r := range records {
 		var err error
 		switch r.Table {
 		case TableCommit:
-			var c commitBody
-			err = decode(r, &c)
-			id, wrong := parseJobKey(r.Run, r.Key)
+			var c Commit
+			err = Decode(r, &c)
+			id, wrong := ParseJobKey(r.Run, r.Key)
 			err = errors.Join(err, wrong)
 			commits[id] = c
 		case TableResult:
-			var b resultBody
-			err = decode(r, &b)
+			var b Result
+			err = Decode(r, &b)
 			results[r.Key] = b
 		case TableJob:
-			var j jobBody
-			err = decode(r, &j)
-			id, wrong := parseJobKey(r.Run, r.Key)
+			var j Job
+			err = Decode(r, &j)
+			id, wrong := ParseJobKey(r.Run, r.Key)
 			err = errors.Join(err, wrong)
 			submitted, ids = append(submitted, j), append(ids, id)
 		}
@@ -189,11 +176,11 @@ func Rerun(records []taskqueue.Record, chosen func(step, job string) bool) (keys
 			stay[j.Name] = true
 			continue
 		}
-		keys[c.Key] = true
-		for _, w := range j.Writes {
+		keys[c.Key.Hex()] = true
+		for _, w := range j.Written {
 			written[w.LFN] = true
 		}
-		for _, o := range slices.Concat(c.Outputs, results[c.Key].Outputs) { // also names chosen by content
+		for _, o := range slices.Concat(c.Outputs, results[c.Key.Hex()].Outputs) { // also names chosen by content
 			written[o.LFN] = true
 		}
 	}
@@ -202,13 +189,9 @@ func Rerun(records []taskqueue.Record, chosen func(step, job string) bool) (keys
 			keys[key] = true
 		}
 	}
-	delete(keys, "")
+	delete(keys, Identity{}.Hex())
 	return keys, jobs, nil
 }
-
-// JobKey is the key of a job's records in the tables of its run that have one for each
-// job. Keys sort as the numbers do.
-func JobKey(id taskqueue.JobID) string { return jobKey(id) }
 
 // RecordedJob is a job of which only its own records were read: quicker than
 // Load where few of many jobs are looked at, and no server runs. A missing
@@ -231,15 +214,15 @@ func (r *RecordedJob) State() (taskqueue.State, bool, error) {
 	return taskqueue.Done, r.Commit != nil, nil
 }
 
-// View is what [Core.Job] would return for a job whose state is known, but for
+// View is what dispatch.Core.Job would return for a job whose state is known, but for
 // its inherited priority, and what was added to that of its run's jobs.
 func (r *RecordedJob) View() (taskqueue.JobView, error) {
 	state, _, err := r.State()
 	if err != nil {
 		return taskqueue.JobView{}, err
 	}
-	var b jobBody
-	var c commitBody
+	var b Job
+	var c Commit
 	if err := decodeOf(r, TableJob, r.Job, &b); err != nil {
 		return taskqueue.JobView{}, err
 	}
@@ -249,7 +232,7 @@ func (r *RecordedJob) View() (taskqueue.JobView, error) {
 	f, _ := r.fate()
 	v := taskqueue.JobView{
 		ID: r.ID, Name: b.Name, Step: b.Step, State: state, Priority: b.Priority, Effective: b.Priority,
-		Reused: c.Reused || c.Attempt == reusedAttempt, Submitted: b.Submitted.Time(), Committed: c.Attempt,
+		Reused: c.Reused || c.Attempt == ReusedAttempt, Submitted: b.Submitted.Time(), Committed: c.Attempt,
 		Tasks: b.Tasks,
 	}
 	if state != taskqueue.Done {
@@ -261,17 +244,17 @@ func (r *RecordedJob) View() (taskqueue.JobView, error) {
 	return v, nil
 }
 
-func (r *RecordedJob) fate() (fate, error) {
-	var b fateBody
+func (r *RecordedJob) fate() (Fate, error) {
+	var b Fate
 	err := decodeOf(r, TableFate, r.Fate, &b)
-	return b.fate, err
+	return b, err
 }
 
-func decodeOf[T any](r *RecordedJob, table string, body []byte, into *T) error {
+func decodeOf(r *RecordedJob, table string, body []byte, into any) error {
 	if body == nil {
 		return nil
 	}
-	return decode(taskqueue.Record{Table: table, Run: r.ID.Run(), Key: jobKey(r.ID), Body: body}, into)
+	return Decode(taskqueue.Record{Table: table, Run: r.ID.Run(), Key: JobKey(r.ID), Body: body}, into)
 }
 
 // TakenResults are the keys of the results, in TableResult, that commits have taken and do not
@@ -282,13 +265,24 @@ func TakenResults(commits []taskqueue.Record) (keys map[string]bool, err error) 
 		if r.Table != TableCommit {
 			continue
 		}
-		var c commitBody
-		if err := decode(r, &c); err != nil {
+		var c Commit
+		if err := Decode(r, &c); err != nil {
 			return nil, err
 		}
-		if c.Key != "" && !c.Whole {
-			keys[c.Key] = true
+		if c.Key != (Identity{}) && !c.Whole {
+			keys[c.Key.Hex()] = true
 		}
 	}
 	return keys, nil
+}
+
+// ReusedAttempt stands for the attempt of an earlier run.
+const ReusedAttempt taskqueue.AttemptID = 1
+
+func hexOf(marks []Mark) []string {
+	texts := make([]string, len(marks))
+	for i, m := range marks {
+		texts[i] = m.Hex()
+	}
+	return texts
 }
