@@ -63,3 +63,41 @@ func TestEndings(t *testing.T) {
 		}
 	})
 }
+
+// Who names jobs hears at once of those that have ended, however they did, and of no others.
+func TestEndingsOfNamedJobs(t *testing.T) {
+	root := files.Folder(t, nil)
+	whileOpen(t, root, func(ctx context.Context, c *listen.Connection) {
+		ends, err := c.Endings(ctx, &wire.EndingsRequest{})
+		if err != nil || !ends.Receive() {
+			t.Error(err)
+			return
+		}
+		jobs := []*wire.SubmittedJob{submitted("a", nil, "a.txt"), submitted("bad", nil, "bad.txt"),
+			submitted("other", nil, "other.txt")}
+		if _, err := c.Submit(ctx, &wire.SubmitRequest{Jobs: jobs}); err != nil {
+			t.Error(err)
+			return
+		}
+		for ended := 0; ended < len(jobs) && ends.Receive(); {
+			ended += len(ends.Msg().GetJobs())
+		}
+		named, err := c.Endings(ctx, &wire.EndingsRequest{Jobs: []string{"bad", "never", "a"}})
+		if err != nil || !named.Receive() {
+			t.Errorf("nothing is told: %v", err)
+			return
+		}
+		told := named.Msg().GetJobs()
+		if len(told) != 2 || told[0].GetSummary().GetState() != "failed" || told[1].GetSummary().GetState() != "done" ||
+			files.Read(t, told[1].GetWrites()[0].GetPath()) != "a:" {
+			t.Errorf("told of %v", told)
+		}
+		if named.Receive() || named.Err() != nil {
+			t.Errorf("it goes on with %v, %v", named.Msg(), named.Err())
+		}
+		many, err := c.Endings(ctx, &wire.EndingsRequest{Jobs: make([]string, 1001)})
+		if err == nil && many.Receive() || connect.CodeOf(many.Err()) != connect.CodeInvalidArgument {
+			t.Errorf("1001 jobs: %v", many.Err())
+		}
+	})
+}

@@ -102,7 +102,8 @@ type WorkflowClient interface {
 	Fetch(context.Context, *FetchRequest) (*connect.ServerStreamForClient[FetchChunk], error)
 	// Endings streams the jobs that end from now on, as they do: an empty report at once, then some
 	// as soon as any have ended. So who has asked for it before, and looks at a job, misses no end.
-	// A job whose ending is undone (by Retry, or by that of a job before it) comes again.
+	// A job whose ending is undone (by Retry, or by that of a job before it) comes again. Of jobs that
+	// are named it tells which have ended before, and ends.
 	Endings(context.Context, *EndingsRequest) (*connect.ServerStreamForClient[EndedJobs], error)
 	Cancel(context.Context, *CancelRequest) (*ChangedJobs, error)
 	Retry(context.Context, *RetryRequest) (*ChangedJobs, error)
@@ -509,7 +510,8 @@ type WorkflowHandler interface {
 	Fetch(context.Context, *FetchRequest, *connect.ServerStream[FetchChunk]) error
 	// Endings streams the jobs that end from now on, as they do: an empty report at once, then some
 	// as soon as any have ended. So who has asked for it before, and looks at a job, misses no end.
-	// A job whose ending is undone (by Retry, or by that of a job before it) comes again.
+	// A job whose ending is undone (by Retry, or by that of a job before it) comes again. Of jobs that
+	// are named it tells which have ended before, and ends.
 	Endings(context.Context, *EndingsRequest, *connect.ServerStream[EndedJobs]) error
 	Cancel(context.Context, *CancelRequest) (*ChangedJobs, error)
 	Retry(context.Context, *RetryRequest) (*ChangedJobs, error)

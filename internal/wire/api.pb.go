@@ -2759,7 +2759,9 @@ type EndingsRequest struct {
 	// The stream holds an open run: whoever leaves it does not close it (CloseInputRequest.leave), and it
 	// does not end with the program that has opened it, before the stream has ended. A run that takes no
 	// more jobs answers ABORTED: when it has ended, it can be opened again.
-	Hold          bool `protobuf:"varint,2,opt,name=hold,proto3" json:"hold,omitempty"`
+	Hold bool `protobuf:"varint,2,opt,name=hold,proto3" json:"hold,omitempty"`
+	// Numbers or names, at most 1000: those of them that have ended are all that is told. Others are passed over.
+	Jobs          []string `protobuf:"bytes,3,rep,name=jobs,proto3" json:"jobs,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2806,6 +2808,13 @@ func (x *EndingsRequest) GetHold() bool {
 		return x.Hold
 	}
 	return false
+}
+
+func (x *EndingsRequest) GetJobs() []string {
+	if x != nil {
+		return x.Jobs
+	}
+	return nil
 }
 
 // EndedJobs is a part of a stream: jobs in the order in which they ended; none of them twice.
@@ -5747,10 +5756,11 @@ const file_api_proto_rawDesc = "" +
 	"\x05_task\"K\n" +
 	"\bLogChunk\x12%\n" +
 	"\x0estandard_error\x18\x01 \x01(\bR\rstandardError\x12\x12\n" +
-	"\x04data\x18\x02 \x01(\fR\x04dataJ\x04\b\x03\x10\x04\"6\n" +
+	"\x04data\x18\x02 \x01(\fR\x04dataJ\x04\b\x03\x10\x04\"J\n" +
 	"\x0eEndingsRequest\x12\x10\n" +
 	"\x03run\x18\x01 \x01(\rR\x03run\x12\x12\n" +
-	"\x04hold\x18\x02 \x01(\bR\x04hold\"5\n" +
+	"\x04hold\x18\x02 \x01(\bR\x04hold\x12\x12\n" +
+	"\x04jobs\x18\x03 \x03(\tR\x04jobs\"5\n" +
 	"\tEndedJobs\x12(\n" +
 	"\x04jobs\x18\x01 \x03(\v2\x14.fairway.v1.EndedJobR\x04jobs\"j\n" +
 	"\bEndedJob\x120\n" +

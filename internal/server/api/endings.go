@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"time"
 
@@ -18,7 +19,8 @@ import (
 // EndingsPause is the least time between two reports of one stream of endings.
 const EndingsPause = 5 * time.Millisecond
 
-// maxEndings bounds the jobs of one report; the others follow in the next ones.
+// maxEndings bounds the jobs of one report, of which others follow in the next ones, and those that
+// one call names.
 const maxEndings = 1000
 
 // Endings streams the jobs that end.
@@ -28,6 +30,9 @@ func (s *Service) Endings(
 	a, err := s.of(ctx, r)
 	if err != nil {
 		return err
+	}
+	if len(r.GetJobs()) > 0 {
+		return a.tellEnded(ctx, r.GetJobs(), stream.Send)
 	}
 	if r.GetHold() {
 		release, err := s.hold(ctx, r)
@@ -49,6 +54,28 @@ func (s *Service) hold(ctx context.Context, r *wire.EndingsRequest) (release fun
 		return nil, s.errNotRunning(a)
 	}
 	return a.control.Hold()
+}
+
+// tellEnded sends those of some jobs that have ended.
+func (a *view) tellEnded(ctx context.Context, names []string, send func(*wire.EndedJobs) error) error {
+	if len(names) > maxEndings {
+		return connect.NewError(connect.CodeInvalidArgument,
+			fmt.Errorf("jobs: %d are named: ask for at most %d at a time", len(names), maxEndings))
+	}
+	report := new(wire.EndedJobs)
+	err := a.run.QueryAll(ctx, func(c *state.Cores) {
+		var jobs []taskqueue.JobID
+		for _, name := range names {
+			if job, err := findJob(c, name); err == nil {
+				jobs = append(jobs, job)
+			}
+		}
+		report.Jobs = a.endedJobs(c, jobs)
+	})
+	if err != nil {
+		return rpcError(err)
+	}
+	return send(report)
 }
 
 // tellEndings sends jobs that end, and something at least every access.KeepAlive.

@@ -2,7 +2,7 @@
 
 import pytest
 
-from snakemake_executor_plugin_fairway.resources import needs, said, tasks
+from snakemake_executor_plugin_fairway.resources import needs, requested, tasks
 
 
 @pytest.mark.parametrize("resources, threads, needed", [
@@ -21,15 +21,15 @@ def test_needs(resources, threads, needed):
     assert needs(resources, threads) == needed
 
 
-@pytest.mark.parametrize("resources, said", [
+@pytest.mark.parametrize("resources, expected", [
     ({}, {}),
     ({"tasks": 1, "nodes": 1}, {}),
     ({"tasks": 4}, {"tasks": 4, "once": True, "apart": False}),
     ({"tasks": 4, "nodes": 2}, {"tasks": 4, "once": True, "apart": False}),
     ({"nodes": 3}, {"tasks": 3, "once": True, "apart": True}),
 ])
-def test_tasks(resources, said):
-    assert tasks(resources) == said
+def test_tasks(resources, expected):
+    assert tasks(resources) == expected
 
 
 class _Job:
@@ -41,9 +41,9 @@ class _Job:
 
 
 def test_needs_have_no_disk_that_is_guessed():
-    assert "diskBytes" not in needs(said(_Job([], disk_mb=50_000)), 1)
-    assert needs(said(_Job(["a"], disk_mb=50_000)), 1)["diskBytes"] == 50_000 * 10**6
-    assert needs(said(_Job([], disk_mb=40_000)), 1)["diskBytes"] == 40_000 * 10**6
+    assert "diskBytes" not in needs(requested(_Job([], disk_mb=50_000)), 1)
+    assert needs(requested(_Job(["a"], disk_mb=50_000)), 1)["diskBytes"] == 50_000 * 10**6
+    assert needs(requested(_Job([], disk_mb=40_000)), 1)["diskBytes"] == 40_000 * 10**6
     group = _Job([], disk_mb=51_000, mem_mb=100)
     group.jobs = [_Job([], disk_mb=50_000), _Job(["a"], disk_mb=1000)]
-    assert "diskBytes" not in needs(said(group), 1)
+    assert "diskBytes" not in needs(requested(group), 1)

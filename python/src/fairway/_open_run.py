@@ -24,7 +24,7 @@ ENDED = ("done", "failed", "blocked", "cancelled")  # states of jobs
 
 _log = logging.getLogger("fairway")
 _MAX_BATCH = 1000  # jobs of one call of Submit
-_PAGE = 1000  # jobs of one call of ListJobs
+_PAGE = 1000  # jobs of one call of ListJobs or Endings
 _PART = 4 << 20  # bytes of one call of Upload
 _MAX_RESTARTS = 3  # of an upload whose parts the server has lost
 _AWAY_TIME = 120.0  # seconds for which a server that does not answer is asked again
@@ -70,7 +70,7 @@ class OpenRun:
     ) -> None:
         sites = [site] if isinstance(site, str) else list(site or ())
         more = [*(["--pilots", str(pilots)] if pilots else []), *(w for s in sites for w in ("--site", s)), *options]
-        self._words = ["open", "--name", name, "--watch-inputs", "none", "--until-stdin-ends", *more]
+        self._command = ["open", "--name", name, "--watch-inputs", "none", "--until-stdin-ends", *more]
         self._on_end, self._on_failure = on_end, on_failure
         self._temporary: str | None = None
         self.lasting = server is not None
@@ -168,9 +168,11 @@ class OpenRun:
         self._listening.wait()
         with self._lock:
             self._awaited[job] = 0
-        state = self._look_at(job)
+        state = self._state(job)
         if state is None:
             self.forget([job])
+        elif state in ENDED:
+            self._look([job])
         return state
 
     def forget(self, jobs: Iterable[str]) -> None:
@@ -194,14 +196,14 @@ class OpenRun:
         if names:
             self.call("Cancel", {"jobs": names})
 
-    def jobs(self, states: Iterable[str], after: int = 0) -> Iterable[Message]:
+    def jobs(self, states: Iterable[str], run: int = 0) -> Iterable[Message]:
         """The summaries of jobs, as messages JobSummary.
 
         Args:
             states: those that jobs are in.
-            after: the number that theirs are above.
+            run: the number of another run of the same server.
         """
-        request: Message = {"states": list(states), "limit": _PAGE, "after": after}
+        request: Message = {"states": list(states), "limit": _PAGE, **({"run": run} if run else {})}
         while True:
             answer = self.call("ListJobs", request)
             yield from answer.get("jobs", [])
@@ -265,8 +267,8 @@ class OpenRun:
 
     def _start(self) -> None:
         """Start a server in the folder, which ends with this program."""
-        words = [*self._words, "--temporary"] if self._temporary and self._server is None else self._words
-        server = Server(self.client.location, words, subprocess.PIPE)
+        first = ["--temporary"] if self._temporary and self._server is None else []
+        server = Server(self.client.location, [*self._command, *first], subprocess.PIPE)
         try:
             server.wait_open(self.client)
             if server.process.poll() is not None:  # it is that of another program that answers
@@ -330,7 +332,7 @@ class OpenRun:
                 for report in itertools.chain([{}], held) if held else self.client.stream("Endings", hold):
                     deadline = time.monotonic() + _AWAY_TIME
                     if missed:
-                        self._look()
+                        self._look_back()
                     missed = False
                     self._listening.set()
                     self._tell(report.get("jobs", []))
@@ -348,37 +350,30 @@ class OpenRun:
                     break
         self._listening.set()
 
-    def _look(self) -> None:
-        """Look at the jobs that may have ended while nobody listened."""
+    def _look_back(self) -> None:
+        """Hear of jobs that have ended while nobody listened."""
         with self._lock:
             awaited = dict(self._awaited)
-        if not awaited:
-            return
-        newest = max(awaited, key=lambda name: awaited[name])
-        if awaited[newest] and self._look_at(newest) is None:
+        newest = max(awaited, key=lambda name: awaited[name], default="")
+        if newest and awaited[newest] and self._state(newest) is None:
             raise FairwayError("data_loss", f"the records of the run in {self.client.location} were removed: its "
                                             f"server knows no job {newest} any more, which it had taken")
-        lost = []
-        for summary in self.jobs(ENDED, max(0, min(awaited.values()) - 1)):
-            if summary["name"] in awaited:
-                if summary["state"] == "done":
-                    self._look_at(summary["name"])
-                else:
-                    lost.append({"summary": summary})
-        self._tell(lost)
+        self._look(list(awaited))
 
-    def _look_at(self, job: str) -> str | None:
-        """The state of a job, None where there is none."""
+    def _look(self, jobs: Sequence[str]) -> None:
+        """Hear of those of jobs that have ended, many in one call."""
+        for begin in range(0, len(jobs), _PAGE):
+            for report in itertools.islice(self.client.stream("Endings", {"jobs": jobs[begin: begin + _PAGE]}), 1):
+                self._tell(report.get("jobs", []))
+
+    def _state(self, job: str) -> str | None:
+        """That of a job, None where there is none."""
         try:
-            detail = self.client.call("ShowJob", {"job": job})
+            state: str = self.client.call("ShowJob", {"job": job})["summary"]["state"]
         except FairwayError as e:
             if e.code != "not_found":
                 raise
             return None
-        state: str = detail["summary"]["state"]
-        if state in ENDED:
-            made = [{"lfn": f["lfn"]} for f in detail.get("writes", []) if f.get("available") and not f.get("pattern")]
-            self._tell([{"summary": detail["summary"], "writes": made}])
         return state
 
     def _tell(self, ended: list[Message]) -> None:
@@ -410,9 +405,8 @@ class OpenRun:
         cancelled = [ref["name"] for ref in refs if ref.get("known") and ref["state"] == "cancelled"]
         if cancelled:
             self.call("Retry", {"jobs": cancelled})
-        for ref in refs:
-            if ref.get("known") and ref["state"] in ENDED and ref["name"] not in cancelled:
-                self._look_at(ref["name"])
+        self._look([ref["name"] for ref in refs
+                    if ref.get("known") and ref["state"] in ENDED and ref["name"] not in cancelled])
 
     def _written(self, name: str, data: bytes | memoryview) -> str:
         """The path of a file beside the run, which holds data."""

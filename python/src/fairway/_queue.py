@@ -408,7 +408,7 @@ class Queue:
                     return
                 except JobFailed:
                     pass  # one has ended the process
-            self._again(works, alone=True)
+            self._resubmit(works, alone=True)
         elif works and done:
             for k, (future, unpack) in enumerate(list(works[0].futures.items())):
                 results, seconds = made.results()
@@ -441,11 +441,11 @@ class Queue:
                 self._resolve(work)
             except BaseException as e:
                 self._resolve(work, error=e)
-        self._again(works[len(results):], alone=False)
+        self._resubmit(works[len(results):], alone=False)
         if self.run.owned:
             made.remove_value()
 
-    def _again(self, works: list[Work], alone: bool) -> None:
+    def _resubmit(self, works: list[Work], alone: bool) -> None:
         """Have calls of a job be submitted once more, before others."""
         with self._changed:
             for work in reversed(works):

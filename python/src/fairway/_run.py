@@ -316,11 +316,11 @@ def _flags(request: Message) -> list[str]:
 def _program(folder: str, words: list[str]) -> str:
     done = subprocess.run([program(), "-C", folder, *words], capture_output=True, check=False)
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip()
+        message = done.stderr.decode("utf-8", "replace").strip()
         if "--json" in words and done.stdout:
             answer = json.loads(done.stdout)
-            said = "; ".join(filter(None, (answer.get("error"), answer.get("hint"))))
-        raise FairwayError("unavailable", said)
+            message = "; ".join(filter(None, (answer.get("error"), answer.get("hint"))))
+        raise FairwayError("unavailable", message)
     return done.stdout.decode("utf-8", "replace")
 
 

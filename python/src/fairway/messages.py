@@ -769,6 +769,7 @@ class FetchChunk(TypedDict, total=False):
 class EndingsRequest(TypedDict, total=False):
     run: int
     hold: bool
+    jobs: list[str]
 
 
 class MadeFile(TypedDict, total=False):

@@ -1,6 +1,7 @@
 """Gives the jobs of Snakemake to an open run of Fairway (docs/snakemake.md)."""
 
 import asyncio
+import itertools
 import os
 import re
 import shlex
@@ -20,14 +21,13 @@ from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 from snakemake_interface_executor_plugins.settings import CommonSettings, ExecutorSettingsBase
 
 from .identity import deciding, made, mark, of_workflow
-from .resources import needs, said, tasks
+from .resources import needs, requested, tasks
 
 _FOLDER = ".fairway-snakemake"  # of a run that this Snakemake opens
 _IN_ORDER = "ended"  # a file there that says that nothing of it goes on
 _END_TIME = 120.0  # seconds for a job of an earlier Snakemake to end
 _LOOK = 0.1  # seconds after which it is looked again whether it has
 _GOES_ON = ("waiting", "ready", "assigned", "running")  # states of jobs
-_PAGE = 1000  # jobs of one call of ListJobs
 _GATHER = 0.005  # seconds for which jobs that end are gathered
 
 # How Snakemake says in a job why it failed; its last line is always the same.
@@ -89,11 +89,11 @@ class Executor(RemoteExecutor):
         self._active: dict[str, None] = {}  # names of jobs whose end Snakemake has not heard of
         self._failure: BaseException | None = None
         self._stopped = False
-        self._news: asyncio.Event | None = None
+        self._changed: asyncio.Event | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._prefix = uuid.uuid4().hex[:8]
         self._count = 0
-        self._left: dict[str, list[tuple[int, str]]] = {}  # jobs of an earlier Snakemake that go on: run, name; by made
+        self._earlier: dict[str, list[tuple[int, str]]] = {}  # jobs of another Snakemake that go on: run, name; by made
         super().__init__(workflow, logger)
 
     def __post_init__(self) -> None:
@@ -114,7 +114,7 @@ class Executor(RemoteExecutor):
         if self._opened is None:
             try:
                 self._open()
-                self._find_left()
+                self._find_earlier()
             except (FairwayError, OSError) as e:
                 raise WorkflowError(f"Fairway: {e}") from e
         return self._opened
@@ -135,27 +135,21 @@ class Executor(RemoteExecutor):
         if self._run.ignored and (s.site or s.options or s.pilots != ExecutorSettings.pilots):
             self.logger.warning(f"Fairway: {self._run.ignored}, and start Snakemake again.")
 
-    def _find_left(self) -> None:
+    def _find_earlier(self) -> None:
         """Find what goes on though the Snakemake that submitted it was killed."""
         runs = [0]
         if self._lasting:  # it had another run there
             runs += [run["run"] for run in self._run.call("ListRuns").get("runs", [])
                      if run["workflow"] == self._run_name and run["state"] == "underway" and run["run"] != self._run.client.run]
         for run in runs:
-            asked: dict[str, Any] = {"states": list(_GOES_ON), "limit": _PAGE}
-            while True:
-                answer = self._run.call("ListJobs", {**asked, "run": run} if run else asked)
-                for job in answer.get("jobs", []):
-                    found = re.fullmatch(r".*-([0-9a-f]{16})-[0-9a-f]{16}-[0-9a-f]{8}-[0-9]+", job["name"])
-                    if found:
-                        self._left.setdefault(found.group(1), []).append((run, job["name"]))
-                if not answer.get("more"):
-                    break
-                asked["after"] = answer["jobs"][-1]["id"]
+            for job in self._run.jobs(_GOES_ON, run):
+                found = re.fullmatch(r".*-([0-9a-f]{16})-[0-9a-f]{16}-[0-9a-f]{8}-[0-9]+", job["name"])
+                if found:
+                    self._earlier.setdefault(found.group(1), []).append((run, job["name"]))
         if not self._lasting and not self._run.ignored:  # it has started the server, so nobody waits for them
-            for left in [left for jobs in self._left.values() for left in jobs]:
-                self._end(*left)
-            self._left.clear()
+            for run, name in itertools.chain.from_iterable(self._earlier.values()):
+                self._end(run, name)
+            self._earlier.clear()
 
     def _ended(self, ended: list[dict[str, Any]]) -> None:
         with self._lock:
@@ -167,9 +161,9 @@ class Executor(RemoteExecutor):
         self._wake()
 
     def _wake(self) -> None:
-        if self._loop is not None and self._news is not None:
+        if self._loop is not None and self._changed is not None:
             try:
-                self._loop.call_soon_threadsafe(self._news.set)
+                self._loop.call_soon_threadsafe(self._changed.set)
             except RuntimeError:
                 pass  # nobody waits any more
 
@@ -223,11 +217,11 @@ class Executor(RemoteExecutor):
 
         One that makes the same files by anything else is ended before, so that no two write them.
         """
-        left = self._left.pop(made(job, self._folder), [])
-        if not left:
+        earlier = self._earlier.pop(made(job, self._folder), [])
+        if not earlier:
             return False
         decides = self._decides(job, self.format_job_exec(job))
-        for run, name in left:
+        for run, name in earlier:
             if run or decides is None or f"-{decides}-" not in name or self.workflow.dag_settings.force_incomplete:
                 self._end(run, name)
                 continue
@@ -283,7 +277,7 @@ class Executor(RemoteExecutor):
             "name": f"{self._name(job)}-{marks}-{self._prefix}-{self._count}",
             "step": re.sub(r"[^A-Za-z0-9_.-]+", "_", job.name).strip("._-")[:100] or "job",
             "payload": payload,
-            "needs": needs(said(job), job.threads),
+            "needs": needs(requested(job), job.threads),
             "retry": {"attempts": 1},  # Snakemake itself tries again what has failed
             **tasks(job.resources),
         }
@@ -321,8 +315,8 @@ class Executor(RemoteExecutor):
         except (FairwayError, OSError):
             pass  # it printed nothing
         reason = summary.get("reason") or summary["state"]
-        said = _REASON.search(text) if reason.startswith("exit code") else None
-        self.report_job_error(info, msg=f"Fairway: {' '.join(said.groups()) if said else reason}\n", aux_logs=logs)
+        error = _REASON.search(text) if reason.startswith("exit code") else None
+        self.report_job_error(info, msg=f"Fairway: {' '.join(error.groups()) if error else reason}\n", aux_logs=logs)
 
     def print_job_error(self, job_info: SubmittedJobInfo, msg: str | None = None, **kwargs: Any) -> None:
         job = job_info.job
@@ -336,16 +330,16 @@ class Executor(RemoteExecutor):
 
     async def sleep(self) -> None:
         """Wait until a job has ended, or was submitted and had ended before."""
-        if self._news is None:
-            self._loop, self._news = asyncio.get_running_loop(), asyncio.Event()
+        if self._changed is None:
+            self._loop, self._changed = asyncio.get_running_loop(), asyncio.Event()
         with self._lock:
             if self._endings or self._stopped or self._failure is not None:
-                self._news.set()
+                self._changed.set()
         try:
-            await asyncio.wait_for(self._news.wait(), 1.0)
+            await asyncio.wait_for(self._changed.wait(), 1.0)
         except asyncio.TimeoutError:
             return
-        self._news.clear()
+        self._changed.clear()
         await asyncio.sleep(_GATHER)
 
     def cancel_jobs(self, active_jobs: list[SubmittedJobInfo]) -> None:

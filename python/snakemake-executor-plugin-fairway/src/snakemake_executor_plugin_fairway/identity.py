@@ -54,10 +54,10 @@ def _of_one(job: Any, folder: str) -> Iterator[str]:
     files = [rule.script, rule.notebook, rule.template_engine, rule.cwl, getattr(job.conda_env_spec, "file", None)]
     yield from _contents([str(f) for f in files if f is not None], [_place(rule.basedir), folder])
     for path in [str(f) for f in job.input]:
-        at = os.stat(os.path.join(folder, path))
-        if not stat.S_ISREG(at.st_mode):
+        status = os.stat(os.path.join(folder, path))
+        if not stat.S_ISREG(status.st_mode):
             raise IsADirectoryError(path)
-        yield f"{path} {at.st_size} {at.st_mtime_ns} {at.st_ctime_ns} {at.st_ino}"
+        yield f"{path} {status.st_size} {status.st_mtime_ns} {status.st_ctime_ns} {status.st_ino}"
 
 
 def _place(source: Any) -> str:

@@ -30,7 +30,7 @@ def needs(resources: Mapping[str, Any], threads: int) -> dict[str, Any]:
     return made
 
 
-def said(job: Any) -> Mapping[str, Any]:
+def requested(job: Any) -> Mapping[str, Any]:
     """The resources of a job, but its disk space where that is a guess about a job without inputs."""
     members = job.jobs if job.is_group() else [job]
     if any(_number(j.resources, "disk_mb") == _GUESSED_DISK and not j.input for j in members):
