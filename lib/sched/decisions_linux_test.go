@@ -1,0 +1,148 @@
+package sched
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestTighterLimits(t *testing.T) {
+	for _, c := range []struct {
+		limit         int
+		quota, period string
+		want          int
+	}{
+		{0, "1", "100000", 1}, {0, "100001", "100000", 2}, {2, "300000", "100000", 2}, {3, "200000", "100000", 2},
+		{4, "-1", "100000", 4}, {4, "max", "100000", 4}, {4, "100000", "0", 4}, {0, "0", "100000", 0}, {0, "2", "1", 2},
+	} {
+		if got := tighter(c.limit, c.quota, c.period); got != c.want {
+			t.Errorf("%d, %s of %s: %d, not %d", c.limit, c.quota, c.period, got, c.want)
+		}
+	}
+}
+
+// A descriptor that nobody waits for any more is known no more, nor one that has come and will not again.
+func TestDescriptorsAreForgotten(t *testing.T) {
+	p, err := newPollSet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	var ends [2]int
+	if err := unix.Pipe2(ends[:], unix.O_NONBLOCK|unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(ends[0])
+	defer unix.Close(ends[1])
+	s := newTest(t, Config{})
+	h := Register(s, p.kind())
+	wait := func(fd FD) chan error {
+		done := make(chan error, 1)
+		go func() { _, err := h.Wait(patient(t), fd); done <- err }()
+		return done
+	}
+	known := func() *pollFile {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.files[int32(ends[0])]
+	}
+	done := wait(FD{Num: ends[0], Want: Readable, once: true})
+	until(t, s, "known", func() bool { return known() != nil })
+	if _, err := unix.Write(ends[1], []byte{1}); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil || known() != nil {
+		t.Errorf("what will not come again is known: %v", err)
+	}
+	if err := <-wait(FD{Num: ends[0], Want: Readable}); err != nil || known() == nil {
+		t.Errorf("what may come again is not known: %v", err)
+	}
+	r := &Request[FD, Events]{Value: FD{Num: ends[0], Want: Writable}}
+	p.group(r, true)
+	if p.group(r, false); known() != nil {
+		t.Error("what nobody waits for is known")
+	}
+	ev := unix.EpollEvent{Events: unix.EPOLLIN, Fd: int32(ends[0])}
+	if err := p.control(unix.EPOLL_CTL_MOD, &ev); err != unix.ENOENT {
+		t.Errorf("the kernel knows it: %v", err)
+	}
+}
+
+// A poll takes what is there, without a block.
+func TestPollOfDescriptors(t *testing.T) {
+	p, err := newPollSet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	s := newTest(t, Config{})
+	h := Register(s, Kind[FD, Events]{Name: "polled", Poll: p.poll, Group: p.group, Strategy: PollOnly})
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	w.Close()
+	if got, err := h.Wait(patient(t), FD{Num: int(r.Fd()), Want: Readable}); err != nil || got&Hangup == 0 {
+		t.Error(got, err)
+	}
+}
+
+func TestFolderThatGoesIsNotWatched(t *testing.T) {
+	made, err := newNotifier(newTest(t, Config{}).log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, ok := made.(*inotify)
+	if !ok {
+		t.Skip("no inotify")
+	}
+	defer n.close()
+	folder, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil || !n.watch(folder) {
+		t.Skip("it tells of no changes here: ", err)
+	}
+	var told []string
+	n.pass(&unix.InotifyEvent{Wd: n.descriptors[folder], Mask: unix.IN_DELETE_SELF}, "", func(folder, name string) {
+		told = append(told, folder+" "+name)
+	})
+	if len(told) != 1 || told[0] != folder+" " || len(n.folders) != 0 || len(n.descriptors) != 0 {
+		t.Errorf("told %q, watched %v, %v", told, n.folders, n.descriptors)
+	}
+}
+
+func TestNapperIsClosed(t *testing.T) {
+	n, err := newNapper()
+	if err != nil {
+		t.Skip(err)
+	}
+	if n.close(); n.set(time.Millisecond) {
+		t.Error("it can be set")
+	}
+}
+
+func TestEndOfNoChildIsAnError(t *testing.T) {
+	if err := awaitEnd(os.Getpid()); !errors.Is(err, syscall.ECHILD) {
+		t.Error(err)
+	}
+}
+
+// What a scheduler sets is not what a person has chosen.
+func TestProcessorsOfTasksAreNotChosen(t *testing.T) {
+	before := chosenProcessors()
+	s := newTest(t, Config{Slots: 3, Spare: 4})
+	err := s.Run(patient(t), func(*Task) error {
+		if got := chosenProcessors(); got != before {
+			t.Errorf("a person has chosen %d, and beside a task %d", before, got)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,506 @@
+package sched
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// What is decided in small steps is tried here step by step: from outside a wrong one often only costs time.
+
+func TestAllowanceRests(t *testing.T) {
+	a := allowance{share: 0.5, credit: -1, resting: true}
+	if a.granted(0, false) {
+		t.Error("it is granted in debt")
+	}
+	a.credit = pollingRest - 1
+	if a.granted(0, false) {
+		t.Error("it is granted before the rest is over")
+	}
+	a.credit = pollingRest
+	if !a.granted(0, false) {
+		t.Error("it is not granted after the rest")
+	}
+	if a.granted(int64(2*pollingRest)+10, true); a.credit >= 0 || !a.resting {
+		t.Errorf("polling costs its time, less the share: %+v", a)
+	}
+	none := allowance{credit: pollingCredit}
+	if none.granted(0, false) {
+		t.Error("nothing is granted of nothing")
+	}
+}
+
+// The clock is looked at about every lookEvery, however much lies between two checkpoints.
+func TestCheckpointsLookAtTheClockNowAndThen(t *testing.T) {
+	start := time.Now()
+	task := &Task{stride: 8, looked: start}
+	for _, c := range []struct {
+		took   time.Duration
+		stride int
+	}{
+		{lookEvery/2 - 1, 16}, {lookEvery / 2, 16}, {2 * lookEvery, 16}, {2*lookEvery + 1, 4}, {3 * lookEvery, 1},
+		{3 * lookEvery, 1}, {0, 2},
+	} {
+		start = start.Add(c.took)
+		task.pace(start)
+		if int(task.stride) != c.stride || int(task.credit) != c.stride {
+			t.Errorf("after %v the next look is after %d checkpoints, credit %d, not %d", c.took, task.stride, task.credit,
+				c.stride)
+		}
+	}
+	task.stride = maxStride
+	if task.pace(start); task.stride != maxStride {
+		t.Errorf("after %d", task.stride)
+	}
+	s := newTest(t, Config{Slots: 1})
+	if first := s.newTask(t.Context(), nil); first.stride != 1 {
+		t.Error("a task that has just begun does not look at once")
+	}
+	err := s.Run(t.Context(), func(task *Task) error {
+		for task.stride < 4 {
+			if t.Context().Err() != nil {
+				return t.Context().Err()
+			}
+			task.marks.Store(markYield << 1) // there may be something to do
+			for range 100 {
+				task.attend()
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTriggersInVainAreLearned(t *testing.T) {
+	a := adaptation{vain: 0.5}
+	a.triggered(true)
+	if want := 0.5 - 0.5/learned; a.vain != want {
+		t.Errorf("after an event %v are in vain, not %v", a.vain, want)
+	}
+	a.vain = 0.5
+	a.triggered(false)
+	if want := 0.5 + 0.5/learned; a.vain != want {
+		t.Errorf("after none %v are in vain, not %v", a.vain, want)
+	}
+}
+
+func TestLevelsOfPrioritiesAreInOrder(t *testing.T) {
+	sl := &slots{}
+	for _, p := range []int{0, 2, -1, 2, 0, 1} {
+		if got := sl.levelOf(p).priority; got != p {
+			t.Errorf("the level of %d is %d", p, got)
+		}
+	}
+	if len(sl.levels) != 4 {
+		t.Fatalf("%d levels", len(sl.levels))
+	}
+	for i, want := range []int{2, 1, 0, -1} {
+		if sl.levels[i].priority != want {
+			t.Errorf("level %d is %d", i, sl.levels[i].priority)
+		}
+	}
+}
+
+// The floor of a level is what its tasks have used that run or wait; what those of others, or those that do not
+// compute, have used does not count.
+func TestFloorOfALevel(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		other     int
+		stalled   bool
+		floor, up time.Duration
+	}{
+		{"one that runs", 0, false, 3, 3}, {"one that does not compute", 0, true, 5, 5}, {"one of another level", 1, false, 5, 5},
+	} {
+		sl := &slots{}
+		sl.resize(2, 1, 0)
+		a, b := bareTask(0), bareTask(c.other)
+		l := sl.levelOf(0)
+		a.share.level, b.share.level = l, sl.levelOf(c.other)
+		a.share.used, b.share.used, b.share.stalled = 5, 3, c.stalled
+		sl.running = []*Task{a, b}
+		if sl.raise(l, 0); l.floor != c.floor {
+			t.Errorf("%s: the floor is %d, not %d", c.name, l.floor, c.floor)
+		}
+	}
+}
+
+// Those that have used the same take their turns in the order in which they came.
+func TestEqualTasksTakeTheirTurnsInOrder(t *testing.T) {
+	sl := &slots{}
+	sl.resize(1, 0, 0)
+	holder := bareTask(0)
+	sl.start(holder, 0)
+	tasks := make([]*Task, 5)
+	for i := range tasks {
+		tasks[i] = bareTask(0)
+		if sl.start(tasks[i], 0) {
+			t.Fatal("it has a slot at once")
+		}
+	}
+	for i := 1; i < len(tasks); i++ {
+		if a, b := tasks[i-1].share.entry, tasks[i].share.entry; a >= b {
+			t.Errorf("the entries are %d and %d", a, b)
+		}
+	}
+}
+
+// Where all slots are held for long, a task that has been woken before runs over them at the next look.
+func TestWokenTasksAreRoused(t *testing.T) {
+	sl := &slots{}
+	sl.resize(1, 1, 0)
+	holder, woken, first := bareTask(0), bareTask(0), bareTask(0)
+	sl.start(woken, 0)
+	sl.pause(woken, 0, allOfIt)
+	sl.start(holder, 0)
+	sl.start(first, 0) // waits for a slot, and goes before
+	first.share.level.queue[0].share.used = -time.Hour
+	if sl.wake(woken, ms) {
+		t.Skip("it runs at once")
+	}
+	later := int64(3 * Quantum)
+	if sl.rouse(later); !woken.wasGranted() && !first.wasGranted() {
+		t.Error("nobody runs over the slots")
+	}
+}
+
+func TestPoolPassesItsThreadsOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := &pool{free: 1}
+		if !p.seize() || p.seize() {
+			t.Fatal("there is one thread")
+		}
+		ran := false
+		if !p.run(t.Context(), true, func() { ran = true }) || p.run(t.Context(), false, func() {}) {
+			t.Fatal("the queue takes what must run, and nothing else")
+		}
+		p.release()
+		if synctest.Wait(); !ran || p.free != 1 {
+			t.Errorf("ran: %v, free: %d", ran, p.free)
+		}
+		leave, closed := make(chan struct{}), false
+		p.run(t.Context(), false, func() { <-leave })
+		go func() { p.close(); closed = true }()
+		if synctest.Wait(); closed {
+			t.Error("it is closed before what runs has ended")
+		}
+		close(leave)
+		if synctest.Wait(); !closed {
+			t.Error("it is not closed")
+		}
+	})
+}
+
+func TestFilesAreTheSame(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "a")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	there, err := StatFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if none := (FileState{}); none.same(there) || there.same(none) || !none.same(none) || !there.same(there) {
+		t.Error("a file that is there is not one that is not")
+	}
+}
+
+func requestFor(path string) *fileRequest { return &fileRequest{Value: Appears(path)} }
+
+// A look is due when something is not watched, or everything is looked at; else a notice is waited for.
+func TestPatienceOfFiles(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newFileSet(newNoNotices(), time.Second, time.Hour)
+		if got := fs.patience(0); got != -1 {
+			t.Errorf("nobody waits: %v", got)
+		}
+		r := requestFor("/a/b")
+		fs.group(r, true)
+		if got := fs.patience(0); got != 0 {
+			t.Errorf("a new request: %v", got)
+		}
+		fs.news()
+		fs.next = time.Now().Add(time.Minute)
+		f := fs.folders["/a"]
+		if got := fs.patience(0); got != time.Minute {
+			t.Errorf("not watched: %v", got)
+		}
+		f.watched = true
+		if got := fs.patience(0); got != time.Hour {
+			t.Errorf("watched: %v", got)
+		}
+		if got := fs.patience(time.Second); got != time.Second {
+			t.Errorf("with a limit: %v", got)
+		}
+		fs.linked[r] = true
+		if got := fs.patience(0); got != time.Minute {
+			t.Errorf("a link: %v", got)
+		}
+	})
+}
+
+func TestNoticesConcern(t *testing.T) {
+	fs := newFileSet(newNoNotices(), time.Second, time.Hour)
+	b, c, elsewhere, itself := requestFor("/a/b"), requestFor("/a/c"), requestFor("/x/b"), requestFor("/a")
+	for _, r := range []*fileRequest{b, c, elsewhere, itself} {
+		fs.group(r, true)
+	}
+	fs.news()
+	fs.folders["/a"].itself[itself] = true
+	fs.folders["/a"].watched, fs.folders["/x"].watched = true, true
+	names := func(found []*fileRequest) map[*fileRequest]bool {
+		set := map[*fileRequest]bool{}
+		for _, r := range found {
+			set[r] = true
+		}
+		return set
+	}
+	for _, n := range []struct {
+		folder, name string
+		want         []*fileRequest
+		watched      bool
+	}{
+		{"/a", "b", []*fileRequest{b, itself}, true},
+		{"/a", "d", []*fileRequest{itself}, true},
+		{"", "", []*fileRequest{b, c, elsewhere, itself}, true},
+		{"/a", "", []*fileRequest{b, c, itself}, false},
+	} {
+		got := names(fs.concerned(n.folder, n.name))
+		for _, r := range n.want {
+			if !got[r] {
+				t.Errorf("%q %q does not concern %s", n.folder, n.name, r.Value.Path)
+			}
+			delete(got, r)
+		}
+		if len(got) > 0 || fs.folders["/a"].watched != n.watched || !fs.folders["/x"].watched {
+			t.Errorf("%q %q: %d more, watched %v", n.folder, n.name, len(got), fs.folders["/a"].watched)
+		}
+	}
+}
+
+func TestFilesAreLookedAtAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		fs := newFileSet(newNoNotices(), time.Second, time.Hour)
+		watched, bare, own := requestFor("/a/b"), requestFor("/x/b"), requestFor("/x")
+		fs.group(watched, true)
+		fs.group(bare, true)
+		fs.folders["/a"].watched = true
+		fs.folders["/x"].itself[own] = true
+		fs.news()
+		fs.next = time.Now()
+		if fs.renew(); fs.fresh[watched] || !fs.fresh[bare] || !fs.fresh[own] || fs.folders["/x"].tried {
+			t.Errorf("by the interval: %v", fs.fresh)
+		}
+		fs.news()
+		if fs.renew(); len(fs.fresh) > 0 {
+			t.Errorf("before the interval: %v", fs.fresh)
+		}
+		<-time.After(time.Hour)
+		if fs.renew(); !fs.fresh[watched] || !fs.fresh[bare] {
+			t.Errorf("by the recheck: %v", fs.fresh)
+		}
+	})
+}
+
+// What is not due is not polled at a checkpoint.
+func TestOnlyWhatIsDueIsPolled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		defer s.Close()
+		var polls atomic.Int64
+		h := Register(s, Kind[int, int]{
+			Name: "rare", Interval: time.Hour, Eager: -1, Poll: func([]*Request[int, int]) { polls.Add(1) },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { _, err := h.Wait(ctx, 1); done <- err }()
+		synctest.Wait()
+		before := polls.Load()
+		for range 3 {
+			s.poller.next.Store(0)
+			s.poller.pollDue(s.now())
+		}
+		if n := polls.Load() - before; n != 0 {
+			t.Errorf("polled %d times within an hour", n)
+		}
+		s.poller.next.Store(0)
+		s.poller.pollDue(s.now() + int64(2*time.Hour))
+		cancel()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
+// An event that is there before its request joins a block is found at once, though it ends no block.
+func TestEventBeforeARequestThatJoinsABlock(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		defer s.Close()
+		leave := make(chan struct{}, 1)
+		h := Register(s, Kind[int, int]{
+			Name: "joined", Concurrent: true,
+			Poll: func(waiting []*Request[int, int]) {
+				for _, r := range waiting {
+					if r.Value == 2 {
+						r.Done(2, nil)
+					}
+				}
+			},
+			Arm: func() bool { return true }, Block: func(time.Duration) { <-leave },
+			Unblock: func() {
+				select {
+				case leave <- struct{}{}:
+				default:
+				}
+			},
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		first := make(chan struct{})
+		go func() { defer close(first); _, _ = h.Wait(ctx, 1) }()
+		synctest.Wait()
+		if got, err := h.Wait(t.Context(), 2); got != 2 || err != nil {
+			t.Error(got, err)
+		}
+		cancel()
+		<-first
+	})
+}
+
+// A kind that has broken is forgotten when it is closed.
+func TestBrokenKindsAreForgotten(t *testing.T) {
+	s := newTest(t, Config{})
+	known := len(s.sources)
+	h := Register(s, Kind[int, int]{Name: "broken", Poll: func([]*Request[int, int]) { panic("broken") }})
+	if _, err := h.Wait(patient(t), 1); err == nil {
+		t.Fatal("it does not fail")
+	}
+	<-h.src.rested
+	if len(s.sources) != known+1 {
+		t.Fatal("it is forgotten before it is closed")
+	}
+	if h.Close(); len(s.sources) != known {
+		t.Error("it is not forgotten")
+	}
+}
+
+// How long waiters wait for a processor, and compute after an event, is counted for their kind.
+func TestTurnsAfterEventsAreCounted(t *testing.T) {
+	s := newTest(t, Config{Slots: 1})
+	h := Register(s, Kind[int, int]{
+		Name: "counted", Poll: func(waiting []*Request[int, int]) { waiting[0].Done(1, nil) },
+	})
+	err := s.Run(patient(t), func(task *Task) error {
+		for range 3 {
+			if _, err := h.Wait(task.Context(), 1); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	st := h.src.stats
+	if queued, ran := st.queueing.total(), st.running.total(); err != nil || queued != 3 || ran < 2 {
+		t.Errorf("%d queued, %d ran, %v", queued, ran, err)
+	}
+}
+
+func TestStatusHasDefaults(t *testing.T) {
+	s := newTest(t, Config{})
+	query := func(context.Context, []int) (map[int]int, error) { return nil, nil }
+	c := NewStatus(s, StatusConfig[int, int]{Name: "defaults", Query: query}).config
+	if c.Every != DefaultStatusEvery || c.Batch != DefaultStatusBatch || c.Cache != DefaultStatusCache ||
+		c.Timeout != DefaultStatusTimeout || c.Failures != DefaultStatusFailures || c.Jitter != DefaultStatusJitter {
+		t.Errorf("%+v", c)
+	}
+	own := StatusConfig[int, int]{
+		Name: "own", Query: query, Every: time.Hour, Batch: 7, Cache: 9, Timeout: time.Minute, Failures: 3, Jitter: 0.25,
+	}
+	if c := NewStatus(s, own).config; c.Every != own.Every || c.Batch != 7 || c.Cache != 9 || c.Timeout != time.Minute ||
+		c.Failures != 3 || c.Jitter != 0.25 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// A waiter whose condition an answer does not meet goes on waiting, and one whose condition panics ends.
+func TestStatusAnswersWhoAccepts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		defer s.Close()
+		n := 0
+		st := NewStatus(s, StatusConfig[string, int]{
+			Name: "counting", Every: time.Second,
+			Query: func(context.Context, []string) (map[string]int, error) { n++; return map[string]int{"a": n}, nil },
+		})
+		a, err := st.Wait(t.Context(), "a", func(a Answer[int]) bool { return a.Value == 3 })
+		if err != nil || a.Value != 3 {
+			t.Errorf("%+v, %v", a, err)
+		}
+		if _, err := st.Wait(t.Context(), "a", func(Answer[int]) bool { panic("condition") }); err == nil {
+			t.Error("a condition that panics has an answer")
+		}
+		before := time.Now()
+		if st.block(time.Minute); time.Since(before) != time.Minute {
+			select { // somebody left
+			case <-st.nudged:
+			default:
+			}
+			before = time.Now()
+			if st.block(time.Minute); time.Since(before) != time.Minute {
+				t.Errorf("with a limit it blocked for %v", time.Since(before))
+			}
+		}
+	})
+}
+
+func TestSlotsAreNoMoreThanWhatWasChosen(t *testing.T) {
+	s := newTest(t, Config{})
+	if s.chosen = 1; s.limit() != 1 {
+		t.Errorf("one processor was chosen, and there are %d", s.limit())
+	}
+	s.chosen = 0
+	if n := allowedProcessors(); cgroupLimit() == 0 && s.limit() != n {
+		t.Errorf("%d processors are allowed, and there are %d", n, s.limit())
+	}
+	own := newTest(t, Config{Slots: 3, Spare: 2})
+	if own.fit(); own.slots.total != 3 || own.slots.spare != 1 {
+		t.Errorf("%d slots, %d over them", own.slots.total, own.slots.spare)
+	}
+}
+
+// While no task is there, the process has been given back what was for them.
+func TestTenderLeavesAfterTheLastTask(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{Slots: 1})
+		defer s.Close()
+		if err := s.Run(t.Context(), func(*Task) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		td := s.tender.Load()
+		if td == nil {
+			t.Fatal("nobody tends")
+		}
+		pass(s, tendLinger/2, t)
+		if s.tender.Load() == nil {
+			t.Error("it left at once")
+		}
+		pass(s, 3*tendLinger, t)
+		if s.tender.Load() != nil || s.prepared {
+			t.Error("it stays")
+		}
+		s.React()
+		if err := s.Run(t.Context(), func(*Task) error { return nil }); err != nil {
+			t.Fatal(err)
+		}
+		pass(s, 3*tendLinger, t)
+		if s.tender.Load() == nil || s.prepared {
+			t.Error("with React it stays, and gives back what was for tasks")
+		}
+	})
+}
