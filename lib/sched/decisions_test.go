@@ -112,12 +112,12 @@ func TestLevelsOfPrioritiesAreInOrder(t *testing.T) {
 // compute, have used does not count.
 func TestFloorOfALevel(t *testing.T) {
 	for _, c := range []struct {
-		name      string
-		other     int
-		stalled   bool
-		floor, up time.Duration
+		name    string
+		other   int
+		stalled bool
+		floor   time.Duration
 	}{
-		{"one that runs", 0, false, 3, 3}, {"one that does not compute", 0, true, 5, 5}, {"one of another level", 1, false, 5, 5},
+		{"one that runs", 0, false, 3}, {"one that does not compute", 0, true, 5}, {"one of another level", 1, false, 5},
 	} {
 		sl := &slots{}
 		sl.resize(2, 1, 0)

@@ -54,7 +54,7 @@ func score(args []string) error {
 	flags.IntVar(&s.sample, "sample", 200, "try this `number` of mutants of each package")
 	flags.IntVar(&s.at, "at", 2, "how many `mutants` are tried at once")
 	flags.DurationVar(&s.limit, "limit", 15*time.Minute, "try no further mutants of a package after this `time`")
-	flags.StringVar(&s.log, "log", "", "note in this `file` what is noticed, and do not try it again: only survivors and the rest")
+	flags.StringVar(&s.log, "log", "", "note in this `file` what is noticed, and do not try it again")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), "usage: mutate score [flags] [part of a package's name]...")
 		flags.PrintDefaults()
