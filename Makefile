@@ -92,7 +92,7 @@ size: ## print the lines of packages, the structs with many fields, and how far 
 # The race detector makes these five to ten times slower, and could find nothing: `make lint` holds
 # that the first three have no goroutines, and each simulation of the others runs in one. What
 # simulations side by side share is tested under it in internal/sim, and all of them in `make soak`.
-PASSIVE := ./internal/dispatch ./internal/flow fairway/lib/fifo \
+PASSIVE := ./internal/dispatch ./internal/flow ./internal/flow/workflow ./internal/flow/pattern fairway/lib/fifo \
 	./internal/sim/compare ./internal/sim/faults ./internal/sim/paper ./internal/sim/report
 
 # Tests mostly wait for processes, leases and batch systems. So more than twice as many packages run

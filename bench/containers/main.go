@@ -25,7 +25,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"fairway/bench/measure"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/pilot/container"
 	"fairway/internal/server/api"
 	"fairway/internal/server/listen"
@@ -93,7 +93,7 @@ func measureAll(ctx context.Context, jobs, rounds int, counts []string) (rows []
 	}
 	defer client.Close()
 	for _, runtime := range []string{"bubblewrap", "charliecloud"} {
-		if _, err := exec.LookPath(flow.Runtimes[runtime]); err != nil {
+		if _, err := exec.LookPath(workflow.Runtimes[runtime]); err != nil {
 			continue
 		}
 		for _, count := range counts {

@@ -10,7 +10,7 @@ import (
 
 	"fairway/bench/measure/lightpilot"
 	"fairway/internal/batch"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
@@ -28,7 +28,7 @@ const (
 	tool     = "work" // what only busy pilots have, and all jobs need
 )
 
-const workflow = `
+const text = `
 workflow: fleet
 steps:
   work:
@@ -46,7 +46,7 @@ var pilotHas = taskqueue.Resources{MilliCPUs: 1000, Memory: 1 << 30, Disk: 1 << 
 // and ends with its standard input. A line of it is a file for a CPU profile, from
 // then on; the next line ends that, and is answered by a line when the file is complete.
 func serve(ctx context.Context, c serverConfig) error {
-	parsed, err := flow.Parse("workflow.yaml", fmt.Appendf(nil, workflow, c.jobs))
+	parsed, err := workflow.Parse("workflow.yaml", fmt.Appendf(nil, text, c.jobs))
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 
 	"fairway/internal/batch"
 	"fairway/internal/dispatch/records"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/pilot"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
@@ -44,7 +44,7 @@ func runBare(program counted, jobs int) (float64, error) {
 
 // workflow is a number of jobs that read nothing; each promises whatever it
 // writes under a name with its number, and writes nothing.
-const workflow = `
+const text = `
 workflow: noop
 steps:
   noop:
@@ -65,7 +65,7 @@ func (r *report) runFairway(ctx context.Context, scratch string, program counted
 		return 0, err
 	}
 	defer func() { _ = os.RemoveAll(folder) }()
-	parsed, err := flow.Parse("workflow.yaml", fmt.Appendf(nil, workflow, jobs, program.path, program.counter))
+	parsed, err := workflow.Parse("workflow.yaml", fmt.Appendf(nil, text, jobs, program.path, program.counter))
 	if err != nil {
 		return 0, err
 	}

@@ -13,7 +13,7 @@ import (
 	"sync/atomic"
 
 	"fairway/internal/batch"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
@@ -22,7 +22,7 @@ import (
 	"fairway/internal/wire"
 )
 
-const workflow = `
+const text = `
 workflow: restart
 inputs:
   genome: {files: genome.fa}
@@ -55,7 +55,7 @@ const complete = "complete"
 
 // start opens the server of a folder whose run has so many jobs.
 func start(ctx context.Context, dir string, jobs int, pilots *pilots) (*server.Server, error) {
-	parsed, err := flow.Parse("workflow.yaml", fmt.Appendf(nil, workflow, jobs/2))
+	parsed, err := workflow.Parse("workflow.yaml", fmt.Appendf(nil, text, jobs/2))
 	if err != nil {
 		return nil, err
 	}

@@ -17,7 +17,7 @@ import (
 
 	"fairway/internal/cli/console"
 	"fairway/internal/cli/screen"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/pilot/gpu"
 	"fairway/internal/provision"
 	"fairway/internal/quantity"
@@ -45,13 +45,13 @@ const memoryShare = 0.9
 // capacityFor divides the machine among pilots: as many as are asked for, else
 // one for each processor, or fewer where a step needs more than such a pilot
 // would have.
-func capacityFor(ctx context.Context, workflow *flow.Workflow, o *runOptions) (*capacity, error) {
+func capacityFor(ctx context.Context, work *workflow.Workflow, o *runOptions) (*capacity, error) {
 	whole, err := wholeMachine(o)
 	if err != nil {
 		return nil, err
 	}
 	c := &capacity{pilots: o.pilots}
-	if c.gpus, err = gpusFor(ctx, workflow, o); err != nil {
+	if c.gpus, err = gpusFor(ctx, work, o); err != nil {
 		return nil, err
 	}
 	if n := int64(len(c.gpus)); n > 0 {
@@ -64,17 +64,17 @@ func capacityFor(ctx context.Context, workflow *flow.Workflow, o *runOptions) (*
 		}
 	}
 	if c.pilots == 0 {
-		needs := func(d flow.Demand) taskqueue.Resources { return d.Needs }
-		c.pilots = taskqueue.PilotsFor(whole, console.Each(append(workflow.Demands(), o.demands...), needs))
+		needs := func(d workflow.Demand) taskqueue.Resources { return d.Needs }
+		c.pilots = taskqueue.PilotsFor(whole, console.Each(append(work.Demands(), o.demands...), needs))
 	}
 	c.each = whole.Share(c.pilots)
 	return c, nil
 }
 
 // gpusFor finds the GPUs of this machine, if a step needs some.
-func gpusFor(ctx context.Context, workflow *flow.Workflow, o *runOptions) ([]gpu.Device, error) {
-	needed := o.countable[quantity.GPU] > 0 || slices.ContainsFunc(workflow.Demands(),
-		func(d flow.Demand) bool { return d.Needs.Countable[quantity.GPU] > 0 || d.Needs.GPUShare > 0 })
+func gpusFor(ctx context.Context, work *workflow.Workflow, o *runOptions) ([]gpu.Device, error) {
+	needed := o.countable[quantity.GPU] > 0 || slices.ContainsFunc(work.Demands(),
+		func(d workflow.Demand) bool { return d.Needs.Countable[quantity.GPU] > 0 || d.Needs.GPUShare > 0 })
 	if !needed || !o.runsLocally() {
 		return nil, nil
 	}

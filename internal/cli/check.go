@@ -10,6 +10,7 @@ import (
 
 	"fairway/internal/cli/console"
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/quantity"
 	"fairway/internal/yamlfile"
 )
@@ -124,7 +125,7 @@ func (c *commands) check(arguments []string, o *checkOptions) error {
 func (c *commands) checkWorkflow(
 	file, folder string, values map[string]string, sites []string,
 ) (checked checkedObject, err error) {
-	workflow, err := console.ReadWorkflow(file, values, flow.Scales{})
+	work, err := console.ReadWorkflow(file, values, workflow.Scales{})
 	if err != nil {
 		return checked, err
 	}
@@ -132,18 +133,18 @@ func (c *commands) checkWorkflow(
 	if err != nil {
 		return checked, err
 	}
-	checked, found, err := inspect(workflow, file, folder, listed, true)
+	checked, found, err := inspect(work, file, folder, listed, true)
 	if err != nil {
 		return checked, err
 	}
-	checked.Notes = append([]string{}, workflow.Unnamed()...)
-	if err := c.checkNeeds(workflow, folder, sites); err != nil {
+	checked.Notes = append([]string{}, work.Unnamed()...)
+	if err := c.checkNeeds(work, folder, sites); err != nil {
 		return checked, err
 	}
-	if err := refusedJobs(workflow, file, found); err != nil {
+	if err := refusedJobs(work, file, found); err != nil {
 		return checked, err
 	}
-	if unsurveyed != "" && len(workflow.Inputs) > 0 {
+	if unsurveyed != "" && len(work.Inputs) > 0 {
 		fmt.Fprintln(c.Err, "fairway: "+unsurveyed)
 	}
 	return checked, nil
@@ -153,20 +154,20 @@ func (c *commands) checkWorkflow(
 // than it can take. lines asks for the lines of lists too: a run that goes on needs no
 // second look at those that it was fed.
 func inspect(
-	workflow *flow.Workflow, file, folder string, listed *listing, lines bool,
+	work *workflow.Workflow, file, folder string, listed *listing, lines bool,
 ) (checkedObject, []surveyed, error) {
 	var all []surveyed
 	checked := checkedObject{
-		File: file, Workflow: workflow.Name, About: workflow.About, Steps: workflow.Steps(),
+		File: file, Workflow: work.Name, About: work.About, Steps: work.StepNames(),
 		Inputs: []checkedInput{}, Parameters: []parameterObject{},
 	}
 	needed := false
-	for _, p := range workflow.Parameters {
+	for _, p := range work.Parameters {
 		checked.Parameters = append(checked.Parameters, parameterObject(p))
 		needed = needed || p.Required
 	}
 	var missing yamlfile.Problems
-	for _, input := range workflow.Inputs {
+	for _, input := range work.Inputs {
 		found := surveyed{input: input, folder: folder, listed: listed, lines: lines}
 		found.survey()
 		all = append(all, found)
@@ -190,11 +191,11 @@ func inspect(
 // refusedJobs returns an error if the files that were found would make jobs that cannot
 // be, as far as that is known before any runs: their outputs have names that are taken,
 // or too long.
-func refusedJobs(workflow *flow.Workflow, file string, found []surveyed) error {
-	if slices.ContainsFunc(workflow.Parameters, func(p flow.Parameter) bool { return p.Required }) {
+func refusedJobs(work *workflow.Workflow, file string, found []surveyed) error {
+	if slices.ContainsFunc(work.Parameters, func(p workflow.Parameter) bool { return p.Required }) {
 		return nil
 	}
-	f, err := flow.New(workflow)
+	f, err := flow.New(work)
 	if err != nil {
 		return &console.Failure{Code: console.ExitBadFile, Err: err}
 	}
@@ -204,7 +205,7 @@ func refusedJobs(workflow *flow.Workflow, file string, found []surveyed) error {
 		if _, err := f.Step(now, flow.Arrived{Input: in.Name, Files: found[i].arrived}); err != nil {
 			return &console.Failure{Code: console.ExitBadFile, Err: err}
 		}
-		if in.IsOpen() || slices.ContainsFunc(in.Globs, flow.IsURL) {
+		if in.IsOpen() || slices.ContainsFunc(in.Globs, workflow.IsURL) {
 			continue
 		}
 		if _, err := f.Step(now, flow.Closed{Input: in.Name}); err != nil {
@@ -223,7 +224,7 @@ func refusedJobs(workflow *flow.Workflow, file string, found []surveyed) error {
 
 // surveyed is what an input has on this machine now. No file is read.
 type surveyed struct {
-	input    *flow.DeclaredInput
+	input    *workflow.DeclaredInput
 	folder   string // of the workflow
 	listed   *listing
 	lines    bool // those of lists, and the sizes of files, are looked at

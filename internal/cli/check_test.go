@@ -4,12 +4,13 @@ import (
 	"testing"
 
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 )
 
 // A pattern of a URL is no path on this machine: only a run can tell which files
 // it has.
 func TestPatternsOfURLsAreLeftToTheRun(t *testing.T) {
-	w, err := flow.Parse("w.yaml", []byte(`workflow: w
+	w, err := workflow.Parse("w.yaml", []byte(`workflow: w
 inputs:
   far: {files: ['s3://bucket/{sample}.fq', 'none/{sample}.fq']}
 steps:

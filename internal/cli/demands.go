@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"fairway/internal/cli/screen"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/pilot/gpu"
 	"fairway/internal/quantity"
 	"fairway/internal/server"
@@ -25,15 +25,15 @@ import (
 // as that is known before one has come. It notes the tools that this machine has. limits are those of
 // the server, over all runs; what they or the workflow limit no pilot needs to have.
 func checkDemands(
-	workflow *flow.Workflow, o *runOptions, c *capacity, sites []*site.Site, limits map[string]int64,
+	work *workflow.Workflow, o *runOptions, c *capacity, sites []*site.Site, limits map[string]int64,
 ) error {
 	var problems yamlfile.Problems
 	var tools []string
-	for _, demand := range workflow.Demands() {
+	for _, demand := range work.Demands() {
 		tools = append(tools, demand.Tools...)
-		for _, l := range unserved(demand, o, c, sites, server.LimitsOf(workflow.Limits, limits)) {
+		for _, l := range unserved(demand, o, c, sites, server.LimitsOf(work.Limits, limits)) {
 			problems = append(problems, yamlfile.Problem{
-				File: workflow.File, Line: demand.Line, Column: 1,
+				File: work.File, Line: demand.Line, Column: 1,
 				What: fmt.Sprintf("step %q %s", demand.Step, l.what), Instead: l.instead,
 			})
 		}
@@ -49,7 +49,7 @@ func checkDemands(
 // unserved is what all places lack where a step or a job could run; nothing if one of them does not.
 // limits are those over all jobs: what they name no pilot needs to have.
 func unserved(
-	demand flow.Demand, o *runOptions, c *capacity, sites []*site.Site, limits map[string]int64,
+	demand workflow.Demand, o *runOptions, c *capacity, sites []*site.Site, limits map[string]int64,
 ) []shortage {
 	if beyond := beyondLimits(demand, limits); len(beyond) > 0 {
 		return beyond
@@ -71,7 +71,7 @@ func unserved(
 // refuseUnserved refuses steps and jobs that are submitted to a server, and that no pilot of it could
 // ever run. limits are those over all jobs.
 func refuseUnserved(
-	demands []flow.Demand, limits map[string]int64, waitAnyway bool, o *runOptions, c *capacity, sites []*site.Site,
+	demands []workflow.Demand, limits map[string]int64, waitAnyway bool, o *runOptions, c *capacity, sites []*site.Site,
 ) error {
 	for _, demand := range demands {
 		who := "it"
@@ -100,7 +100,7 @@ func refuseUnserved(
 }
 
 // beyondLimits is what is needed beyond what all jobs together may have.
-func beyondLimits(demand flow.Demand, limits map[string]int64) (beyond []shortage) {
+func beyondLimits(demand workflow.Demand, limits map[string]int64) (beyond []shortage) {
 	for _, name := range slices.Sorted(maps.Keys(demand.Needs.Countable)) {
 		needs := demand.Needs.Countable[name] * int64(max(1, demand.Tasks))
 		if most, ok := limits[name]; ok && needs > most {
@@ -133,7 +133,7 @@ func checkSites(file string, data []byte) error {
 
 // checkNeeds refuses a workflow with a step that the sites could never run, or, where none is named,
 // that needs what no site that is described has.
-func (c *commands) checkNeeds(workflow *flow.Workflow, folder string, sites []string) error {
+func (c *commands) checkNeeds(work *workflow.Workflow, folder string, sites []string) error {
 	o := newRunOptions()
 	o.folder, o.sites = folder, sites
 	described, err := farSites(context.Background(), o)
@@ -144,8 +144,8 @@ func (c *commands) checkNeeds(workflow *flow.Workflow, folder string, sites []st
 		return err
 	}
 	var problems yamlfile.Problems
-	for _, demand := range workflow.Demands() {
-		demand.Needs = ofPilots(demand.Needs, workflow.Limits)
+	for _, demand := range work.Demands() {
+		demand.Needs = ofPilots(demand.Needs, work.Limits)
 		if len(sites) == 0 { // it may run on another machine, of which no amount is known
 			demand.Needs = taskqueue.Resources{Countable: demand.Needs.Countable, GPUShare: demand.Needs.GPUShare}
 		}
@@ -171,7 +171,7 @@ func (c *commands) checkNeeds(workflow *flow.Workflow, folder string, sites []st
 		}
 		for _, l := range lacking {
 			problems = append(problems, yamlfile.Problem{
-				File: workflow.File, Line: demand.Line, Column: 1, What: fmt.Sprintf("step %q %s", demand.Step, l.what),
+				File: work.File, Line: demand.Line, Column: 1, What: fmt.Sprintf("step %q %s", demand.Step, l.what),
 				Instead: l.instead,
 			})
 		}
@@ -205,7 +205,7 @@ func (c *capacity) hasTool(tool string) bool {
 type shortage struct{ what, instead string }
 
 // lacks is what this machine lacks.
-func (c *capacity) lacks(demand flow.Demand) (lacking []shortage) {
+func (c *capacity) lacks(demand workflow.Demand) (lacking []shortage) {
 	for _, tool := range demand.Tools {
 		if c.hasTool(tool) {
 			continue
@@ -234,7 +234,7 @@ func (c *capacity) lacks(demand flow.Demand) (lacking []shortage) {
 }
 
 // siteLacks is what pilots of a site lack, as far as its description tells.
-func siteLacks(s *site.Site, demand flow.Demand) []shortage {
+func siteLacks(s *site.Site, demand workflow.Demand) []shortage {
 	more := "ask for less, or choose another --site"
 	if s.File != "" {
 		more = fmt.Sprintf("ask for less, or change %s:%d", screen.DisplayPath(s.File), s.Line)
@@ -246,7 +246,7 @@ func siteLacks(s *site.Site, demand flow.Demand) []shortage {
 
 // tooManyTasks says that tasks that begin together have no room on so many pilots, which are on at most
 // so many nodes.
-func tooManyTasks(demand flow.Demand, each taskqueue.Resources, pilots, nodes int, who, more string) []shortage {
+func tooManyTasks(demand workflow.Demand, each taskqueue.Resources, pilots, nodes int, who, more string) []shortage {
 	switch room := demand.RoomOn(each); {
 	case demand.Tasks < 2 || pilots == 0:
 	case demand.Apart && demand.Tasks > nodes:

@@ -6,14 +6,14 @@ import (
 	"slices"
 	"testing"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/pilot/gpu"
 	"fairway/internal/quantity"
 )
 
 // Pilots of this machine are started for jobs that need GPUs of so much memory, if all have it.
 func TestMemoryOfGPUsIsThere(t *testing.T) {
-	w, err := flow.Parse("w.yaml", []byte(`workflow: w
+	w, err := workflow.Parse("w.yaml", []byte(`workflow: w
 steps:
   one: {writes: a, needs: {gpu: {memory: 12GB}}, command: "true"}
   other: {writes: b, tools: [sh], command: "true"}

@@ -10,7 +10,7 @@ import (
 
 	"fairway/internal/cli/console"
 	"fairway/internal/cli/service"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 )
 
 // What this program is on other systems than Linux: a client of servers that run there. This file
@@ -90,4 +90,4 @@ func (c *commands) taskCommand() *cobra.Command  { return elsewhere("task", "Sta
 func checkSites(string, []byte) error { return console.OnLinux("fairway check of a file of sites") }
 
 // checkNeeds looks at nothing: sites are described where servers run.
-func (c *commands) checkNeeds(*flow.Workflow, string, []string) error { return nil }
+func (c *commands) checkNeeds(*workflow.Workflow, string, []string) error { return nil }

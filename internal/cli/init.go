@@ -21,7 +21,7 @@ import (
 	"fairway/internal/cli/console"
 	"fairway/internal/cli/look"
 	"fairway/internal/cli/screen"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/quantity"
 	"fairway/internal/wfformat"
 )
@@ -48,7 +48,7 @@ run as it is. A file that is there is not replaced.`,
 				return err
 			}
 			text := initialWorkflow(folder, grouped(shown))
-			if _, err := wfformat.ParseEither(file, text, flow.Scales{}); err != nil {
+			if _, err := wfformat.ParseEither(file, text, workflow.Scales{}); err != nil {
 				return console.Fail(console.ExitUsage, "write the workflow by hand", "these names cannot be made a workflow: %w",
 					err)
 			}

@@ -13,7 +13,7 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/cli/console"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
 )
@@ -32,8 +32,8 @@ type adding struct {
 
 // submit adds the jobs to the open run of the folder, and waits for them. It is the server if
 // there is none.
-func (c *commands) submit(ctx context.Context, o *runOptions, l *commandLine, workflow *flow.Workflow) error {
-	jobs, err := l.jobs(ctx, o.folder, workflow)
+func (c *commands) submit(ctx context.Context, o *runOptions, l *commandLine, work *workflow.Workflow) error {
+	jobs, err := l.jobs(ctx, o.folder, work)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,7 @@ import (
 	"fairway/internal/cli/console"
 	"fairway/internal/cli/screen"
 	"fairway/internal/disk"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/quantity"
 	"fairway/internal/wfformat"
 	"fairway/internal/yamlfile"
@@ -87,7 +87,7 @@ func problemsOf(file string, data []byte) yamlfile.Problems {
 	if isSiteFile(file) {
 		err = checkSites(file, data)
 	} else {
-		_, err = wfformat.ParseEither(file, data, flow.Scales{})
+		_, err = wfformat.ParseEither(file, data, workflow.Scales{})
 	}
 	problems, _ := errors.AsType[yamlfile.Problems](err)
 	return problems

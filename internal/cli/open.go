@@ -10,11 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/cli/console"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 )
 
 // openName is the workflow of an open run that has no other name.
-const openName = flow.SubmittedJobs
+const openName = workflow.SubmittedJobs
 
 // openedBy stands for the file of an open run that has none.
 const openedBy = "fairway open, exec or map"

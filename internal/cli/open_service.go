@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"fairway/internal/cli/console"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/wire"
 )
 
@@ -35,14 +35,14 @@ func (c *commands) openAtServer(ctx context.Context, o *runOptions) (*wire.Submi
 
 // submitAtServer adds the jobs to the run that --run names, and waits for them. Without one it
 // opens a run for them and closes it again.
-func (c *commands) submitAtServer(ctx context.Context, o *runOptions, l *commandLine, workflow *flow.Workflow) error {
-	jobs, err := l.jobs(ctx, o.folder, workflow)
+func (c *commands) submitAtServer(ctx context.Context, o *runOptions, l *commandLine, work *workflow.Workflow) error {
+	jobs, err := l.jobs(ctx, o.folder, work)
 	if err != nil {
 		return err
 	}
 	for _, job := range jobs {
 		for _, in := range job.GetReads() {
-			if in.File != "" && !flow.IsURL(in.File) && !filepath.IsAbs(in.File) {
+			if in.File != "" && !workflow.IsURL(in.File) && !filepath.IsAbs(in.File) {
 				in.File = filepath.Join(o.folder, in.File)
 			}
 		}

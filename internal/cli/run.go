@@ -16,7 +16,7 @@ import (
 	"fairway/internal/cli/console"
 	"fairway/internal/cli/service"
 	"fairway/internal/eviction"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/notice"
 	"fairway/internal/pilot"
 	"fairway/internal/quantity"
@@ -82,9 +82,9 @@ type runOptions struct {
 	// The certificate of its pages, and the key.
 	webCertificate, webKey string
 	tools                  []string
-	demands                []flow.Demand // of jobs that come with the call
-	web                    string        // address of pages; empty: there are none
-	notify                 string        // a URL or a command; empty: none
+	demands                []workflow.Demand // of jobs that come with the call
+	web                    string            // address of pages; empty: there are none
+	notify                 string            // a URL or a command; empty: none
 }
 
 func (c *commands) runCommand() *cobra.Command {
@@ -343,7 +343,7 @@ func (c *commands) runAtServer(ctx context.Context, o *runOptions) error {
 	c.Service = o.server
 	request, err := service.Submission(o.file, o.base, &service.SubmitOptions{
 		Set: o.set, Until: o.until, KeepGoing: o.keepGoing, Results: strings.TrimPrefix(o.results, "file:"),
-		Scales: flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale}, WaitAnyway: o.waitAnyway,
+		Scales: workflow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale}, WaitAnyway: o.waitAnyway,
 		NoReuse: o.noReuse, Priority: o.priority,
 	})
 	if err != nil {

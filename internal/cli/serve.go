@@ -18,7 +18,7 @@ import (
 	"fairway/internal/cli/console"
 	"fairway/internal/cli/screen"
 	"fairway/internal/dispatch"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/pilot/report"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
@@ -217,11 +217,11 @@ func signalCode(signal os.Signal) int {
 	return console.ExitInterrupted
 }
 
-func (o *runOptions) workflow() (*flow.Workflow, error) {
+func (o *runOptions) workflow() (*workflow.Workflow, error) {
 	if o.text != nil {
-		return flow.Parse(o.file, o.text)
+		return workflow.Parse(o.file, o.text)
 	}
-	return console.ReadWorkflow(o.file, o.parameters, flow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale})
+	return console.ReadWorkflow(o.file, o.parameters, workflow.Scales{TimeScale: o.timeScale, SizeScale: o.sizeScale})
 }
 
 // relativeTo is the folder that names in the workflow are relative to, and beside which sites may be
@@ -229,53 +229,53 @@ func (o *runOptions) workflow() (*flow.Workflow, error) {
 func (o *runOptions) relativeTo() string { return cmp.Or(o.base, o.folder) }
 
 func (c *commands) serverConfig(ctx context.Context, o *runOptions) (server.Config, error) {
-	workflow, err := o.workflow()
+	work, err := o.workflow()
 	if err != nil {
 		return server.Config{}, err
 	}
-	if workflow, err = workflow.With(o.parameters); err != nil { // also if none was given, and one has to be
+	if work, err = work.With(o.parameters); err != nil { // also if none was given, and one has to be
 		return server.Config{}, &console.Failure{Code: console.ExitBadFile, Err: err}
 	}
 	if o.until != "" {
-		if workflow, err = workflow.Until(o.until); err != nil {
+		if work, err = work.Until(o.until); err != nil {
 			return server.Config{}, &console.Failure{Code: console.ExitNotFound, Err: err}
 		}
 	}
-	if workflow, err = workflow.Raised(int(o.priority)); err != nil {
+	if work, err = work.Raised(int(o.priority)); err != nil {
 		return server.Config{}, &console.Failure{Code: console.ExitUsage, Err: err}
 	}
 	listed, err := newListing(o.relativeTo())
 	if err != nil {
 		return server.Config{}, err
 	}
-	if _, _, err := inspect(workflow, o.file, o.relativeTo(), listed, false); err != nil {
+	if _, _, err := inspect(work, o.file, o.relativeTo(), listed, false); err != nil {
 		return server.Config{}, err
 	}
 	if err := folder.CheckOurs(o.folder); err != nil {
 		return server.Config{}, err
 	}
-	o.strict = o.strict || workflow.Strict()
-	if o.lasting || workflow.Open() { // jobs come later, and say then in what they run
-		o.tools = slices.Concat(o.tools, flow.InsideTools())
+	o.strict = o.strict || work.Strict()
+	if o.lasting || work.Open() { // jobs come later, and say then in what they run
+		o.tools = slices.Concat(o.tools, workflow.InsideTools())
 	}
-	capacity, err := capacityFor(ctx, workflow, o)
+	capacity, err := capacityFor(ctx, work, o)
 	if err != nil {
 		return server.Config{}, err
 	}
 	sites, err := farSites(ctx, o)
 	if err == nil && !o.lasting {
-		err = checkDemands(workflow, o, capacity, sites, nil)
+		err = checkDemands(work, o, capacity, sites, nil)
 	}
 	if err != nil {
 		return server.Config{}, err
 	}
-	variables, err := variablesOf(workflow, o)
+	variables, err := variablesOf(work, o)
 	if err != nil {
 		return server.Config{}, &console.Failure{Code: console.ExitBadFile, Err: err}
 	}
 	o.variables = slices.Collect(maps.Keys(variables))
 	config := server.Config{
-		Workflow:    workflow,
+		Workflow:    work,
 		Variables:   variables,
 		Folder:      o.folder,
 		Version:     console.ProgramVersion(),
@@ -287,7 +287,7 @@ func (c *commands) serverConfig(ctx context.Context, o *runOptions) (server.Conf
 		Results:     o.results,
 		Storage:     o.storage,
 		Rerun:       o.force,
-		Sites:       console.Each(sites, func(s *site.Site) server.Site { return farSite(s, workflow, o) }),
+		Sites:       console.Each(sites, func(s *site.Site) server.Site { return farSite(s, work, o) }),
 		WaitAnyway:  o.waitAnyway,
 		Listen:      o.listen,
 		Recording:   o.record,
@@ -295,9 +295,9 @@ func (c *commands) serverConfig(ctx context.Context, o *runOptions) (server.Conf
 		Dispatch:    dispatch.Config{Placement: taskqueue.Placements[o.placement]},
 		Log:         slog.Default(),
 	}
-	capacity.findsTools = o.lasting || workflow.Open()
-	if o.lasting || workflow.Open() && !o.waitAnyway {
-		config.Check = func(demands []flow.Demand, limits map[string]int64, waitAnyway bool) error {
+	capacity.findsTools = o.lasting || work.Open()
+	if o.lasting || work.Open() && !o.waitAnyway {
+		config.Check = func(demands []workflow.Demand, limits map[string]int64, waitAnyway bool) error {
 			return refuseUnserved(demands, limits, waitAnyway, o, capacity, sites)
 		}
 	}

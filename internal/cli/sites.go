@@ -17,7 +17,7 @@ import (
 	"fairway/internal/bootstrap"
 	"fairway/internal/cli/console"
 	"fairway/internal/eviction"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/pilot"
 	"fairway/internal/pilot/process"
 	"fairway/internal/server"
@@ -76,22 +76,22 @@ func enterSite(ctx context.Context, s *site.Site) error {
 const unknownAmount = math.MaxInt64 / 4
 
 // farSite is a site for the server. Which tools are there the pilots find out.
-func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
+func farSite(s *site.Site, work *workflow.Workflow, o *runOptions) server.Site {
 	tools := append(slices.Clone(s.Tools), o.tools...)
-	for _, demand := range workflow.Demands() {
+	for _, demand := range work.Demands() {
 		tools = append(tools, demand.Tools...)
 	}
 	slices.Sort(tools)
 	tools = slices.Compact(tools)
 	has := siteHas(s)
 	if s.CPUs() == 0 {
-		has.MilliCPUs = mostCPUs(workflow, s)
+		has.MilliCPUs = mostCPUs(work, s)
 	}
 	return server.Site{
 		Site: taskqueue.Site{
 			Name: s.Name, MinPilots: s.MinPilots, MaxPilots: s.MaxPilots, MinIdlePilots: s.MinIdlePilots, Pilot: has,
 			IdleTime: s.IdleTimeout, Placement: taskqueue.Placements[s.Placement],
-			Tools: tools, FindsTools: o.lasting || workflow.Open(),
+			Tools: tools, FindsTools: o.lasting || work.Open(),
 			CacheWith: s.CacheWith, GroupCache: s.GroupCache, Lease: cmp.Or(s.Lease, pilot.DefaultFarLease),
 			Most:  taskqueue.Resources{MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Time: has.Time, Countable: s.Has},
 			Price: s.Price.Seconds(), QueueWait: s.QueueWait, Storage: s.Near,
@@ -124,10 +124,10 @@ func farSite(s *site.Site, workflow *flow.Workflow, o *runOptions) server.Site {
 // mostCPUs stands for the processors of a node where the description does not say how
 // many it has: as many as a job needs, or one. Until pilots have come, there is one for
 // each such job, and so rather too many than none.
-func mostCPUs(workflow *flow.Workflow, s *site.Site) int64 {
+func mostCPUs(work *workflow.Workflow, s *site.Site) int64 {
 	most := int64(1000)
 	if s.AsksWholeNode() {
-		for _, demand := range workflow.Demands() {
+		for _, demand := range work.Demands() {
 			most = max(most, demand.Needs.MilliCPUs)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"fairway/internal/cli/console"
 	"fairway/internal/cli/screen"
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/pilot/process"
 	"fairway/internal/quantity"
 	"fairway/internal/server/convert"
@@ -105,21 +106,21 @@ func (c *commands) submitting(l *commandLine, command *cobra.Command) *cobra.Com
 		if err := c.prepareOpen(command, o, openName); err != nil {
 			return err
 		}
-		workflow, err := flow.Parse("what --print shows", text)
+		work, err := workflow.Parse("what --print shows", text)
 		if err != nil {
 			return &console.Failure{Code: console.ExitUsage, Err: err}
 		}
-		o.demands = workflow.Demands()
+		o.demands = work.Demands()
 		if c.Service != "" {
 			if err := refuseHere(command); err != nil {
 				return err
 			}
-			return c.submitAtServer(command.Context(), o, l, workflow)
+			return c.submitAtServer(command.Context(), o, l, work)
 		}
 		if err := c.RefuseGroup(); err != nil {
 			return err
 		}
-		return c.submit(command.Context(), o, l, workflow)
+		return c.submit(command.Context(), o, l, work)
 	}
 	flags := command.Flags()
 	flags.StringArrayVar(&l.reads, "reads", nil, "a further `file` that the command reads (may be repeated)")
@@ -290,7 +291,7 @@ func (l *commandLine) workflow() ([]byte, error) {
 	declare := func(kind string, patterns []string) (names []string) {
 		for i, pattern := range patterns {
 			as := pattern
-			if !filepath.IsLocal(pattern) || flow.IsURL(pattern) {
+			if !filepath.IsLocal(pattern) || workflow.IsURL(pattern) {
 				as = pattern[strings.LastIndexByte(strings.TrimSuffix(pattern, "/"), '/')+1:]
 			}
 			file.Inputs[fmt.Sprintf("%s%d", kind, i+1)] = inputOf{pattern, as}
@@ -328,14 +329,14 @@ func (l *commandLine) workflow() ([]byte, error) {
 
 // jobs are those that the call stands for, with the files that are there now.
 func (l *commandLine) jobs(
-	ctx context.Context, folder string, workflow *flow.Workflow,
+	ctx context.Context, folder string, work *workflow.Workflow,
 ) ([]*wire.SubmittedJob, error) {
-	f, err := flow.New(workflow)
+	f, err := flow.New(work)
 	if err != nil {
 		return nil, err
 	}
 	find := feed.NewFinder(folder, elements.New(storage.Roots{Folder: folder}, sched.Default().Sleep))
-	paths, made := map[string]string{}, []flow.NewJob{}
+	paths, made := map[string]string{}, []workflow.NewJob{}
 	identities := map[string]string{}
 	step := func(in flow.Input) error {
 		effects, err := f.Step(time.Now(), in)
@@ -376,7 +377,7 @@ func (l *commandLine) jobs(
 			marks[k] = identities[lfn]
 		}
 		// The jobs of a further call have other names, if they do something else.
-		job.Name = flow.NameOf(job, job.Name, marks)
+		job.Name = workflow.NameOf(job, job.Name, marks)
 		jobs[i] = convert.SubmittedToWire(&made[i], paths)
 	}
 	return jobs, nil

@@ -14,6 +14,7 @@ import (
 
 	"fairway/internal/cli/screen"
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/feed"
 	"fairway/internal/taskqueue"
 )
@@ -32,7 +33,7 @@ func newListing(folder string) (*listing, error) {
 
 func (s *surveyed) survey() {
 	for i, glob := range s.input.Globs {
-		if !flow.IsURL(glob) { // a run asks the server
+		if !workflow.IsURL(glob) { // a run asks the server
 			s.match(glob, s.input.Patterns[i])
 		}
 	}

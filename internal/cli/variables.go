@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/pilot/process"
 	"fairway/internal/yamlfile"
 )
@@ -16,7 +16,7 @@ import (
 // variablesOf are the variables of the environment of this process that jobs may name: those that the
 // steps of the workflow name or, for a server that lasts, those under --environment. The error
 // names steps whose variables are not set.
-func variablesOf(workflow *flow.Workflow, o *runOptions) (map[string][]byte, error) {
+func variablesOf(work *workflow.Workflow, o *runOptions) (map[string][]byte, error) {
 	values := map[string][]byte{}
 	if o.lasting {
 		for _, entry := range os.Environ() {
@@ -28,12 +28,12 @@ func variablesOf(workflow *flow.Workflow, o *runOptions) (map[string][]byte, err
 		return values, nil
 	}
 	var problems yamlfile.Problems
-	for _, demand := range workflow.Demands() {
+	for _, demand := range work.Demands() {
 		for _, name := range demand.Variables {
 			value, set := os.LookupEnv(name)
 			if !set {
 				problems = append(problems, yamlfile.Problem{
-					File: workflow.File, Line: demand.Line, Column: 1,
+					File: work.File, Line: demand.Line, Column: 1,
 					What:    fmt.Sprintf("step %q names the variable %s, which is not set here", demand.Step, name),
 					Instead: fmt.Sprintf("export %s=VALUE first, or write %s=VALUE under variables", name, name),
 				})
@@ -57,7 +57,7 @@ func handsOver(o *runOptions, name string) bool {
 
 // refuseVariables refuses steps that are submitted to a server that lasts and that name variables which
 // it does not hand over.
-func refuseVariables(demand flow.Demand, who string, o *runOptions) error {
+func refuseVariables(demand workflow.Demand, who string, o *runOptions) error {
 	for _, name := range demand.Variables {
 		_, set := os.LookupEnv(name)
 		if o.lasting && (!set || !handsOver(o, name)) {

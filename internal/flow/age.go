@@ -3,6 +3,8 @@ package flow
 import (
 	"slices"
 	"time"
+
+	"fairway/internal/flow/pattern"
 )
 
 // aging is a group whose oldest file becomes too old at a time.
@@ -17,19 +19,19 @@ func (a aging) Before(b aging) bool {
 		return a.due.Before(b.due)
 	}
 	if a.state != b.state {
-		return a.state.step.order < b.state.step.order
+		return a.state.step.Order < b.state.step.Order
 	}
-	return natural(a.group.key, b.group.key) < 0
+	return pattern.Natural(a.group.key, b.group.key) < 0
 }
 
 // mergeable starts the clock of a file that exists, if the step has one.
 func (f *Flow) mergeable(st *stepState, g *group, made *file) {
-	if st.step.data.limits.latency == 0 || g.taken[made] {
+	if st.step.Data.Limits.Latency == 0 || g.taken[made] {
 		return
 	}
 	g.aged = append(g.aged, made)
 	if len(g.aged) == 1 {
-		f.aging.Push(aging{made.since.Add(st.step.data.limits.latency), st, g})
+		f.aging.Push(aging{made.since.Add(st.step.Data.Limits.Latency), st, g})
 	}
 }
 
@@ -41,7 +43,7 @@ func (f *Flow) ageMerges(now time.Time) bool {
 	for f.nextAge(); len(f.aging) > 0 && !f.aging[0].due.After(now); f.nextAge() {
 		due := f.aging.Pop()
 		files := due.group.aged
-		entry := logEntry{Kind: logAged, Name: due.state.step.name, Group: due.group.key}
+		entry := logEntry{Kind: logAged, Name: due.state.step.Name, Group: due.group.key}
 		for _, file := range files {
 			entry.LFNs = append(entry.LFNs, file.lfn)
 		}
@@ -61,7 +63,7 @@ func (f *Flow) nextAge() time.Time {
 			f.aging.Pop()
 			continue
 		}
-		due := next.group.aged[0].since.Add(next.state.step.data.limits.latency)
+		due := next.group.aged[0].since.Add(next.state.step.Data.Limits.Latency)
 		if due.Equal(next.due) {
 			return due
 		}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"fairway/internal/flow/pattern"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/logical"
 )
 
@@ -72,7 +74,7 @@ func (f *Flow) newArrivals(state *inputState, files []InputFile) ([]InputFile, e
 		case logical.WhyNot(file.LFN) != "":
 			return nil, fmt.Errorf("input %q: %q is no name of a file, it %s", state.in.Name, file.LFN, logical.WhyNot(file.LFN))
 		}
-		if _, _, err := state.in.values(file); err != nil {
+		if _, _, err := state.in.Values(file.LFN, file.Path); err != nil {
 			return nil, fmt.Errorf("input %q: %w", state.in.Name, err)
 		}
 		seen[file.LFN] = true
@@ -94,7 +96,7 @@ func (f *Flow) arrive(now time.Time, state *inputState, existing InputFile) {
 	f.know(made, "the input "+state.in.Name)
 	f.occupy(existing.LFN)
 	f.makeAvailable(existing.LFN)
-	if m, values, _ := state.in.values(existing); m != nil {
+	if m, values, _ := state.in.Values(existing.LFN, existing.Path); m != nil {
 		made.values = values
 		f.deliver(m, made)
 	}
@@ -141,24 +143,24 @@ func (f *Flow) know(made *file, maker string) {
 func (f *Flow) name(lfn string) *name { return f.names.Get(lfn) }
 
 // deliver gives a known file to the steps that make jobs from it.
-func (f *Flow) deliver(m *maker, made *file) {
+func (f *Flow) deliver(m *workflow.Maker, made *file) {
 	f.made[m]++
-	for _, c := range m.consumers {
-		values, second := c.taking.read(made.lfn, made.values)
+	for _, c := range m.Consumers {
+		values, second := c.Taking.Read(made.lfn, made.values)
 		if values == nil {
 			continue
 		}
-		st := f.steps[c.step.order-1]
-		st.took[c.source]++
+		st := f.steps[c.Step.Order-1]
+		st.took[c.Source]++
 		if second != nil {
-			f.refuse(st, "step %s cannot take %s", c.step.name, twoReadings(made.lfn, c.taking.taker, values, second))
+			f.refuse(st, "step %s cannot take %s", c.Step.Name, pattern.TwoReadings(made.lfn, c.Taking.Taker, values, second))
 			continue
 		}
 		if st.merging != nil {
 			f.gather(st, made, values)
 			continue
 		}
-		st.join.add(c.source, made, values, func(in []*file, values binding) { f.joined(st, in, values) })
+		st.join.add(c.Source, made, values, func(in []*file, values pattern.Binding) { f.joined(st, in, values) })
 	}
 }
 

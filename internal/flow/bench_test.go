@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"fairway/internal/flow/workflow"
 )
 
 // BenchmarkJob measures one job through Flow, commit included, in small and
@@ -18,25 +20,6 @@ func BenchmarkJob(b *testing.B) {
 		b.Run(fmt.Sprintf("chain/steps=%d", steps), func(b *testing.B) { benchmarkRuns(b, chain(steps), 20) })
 	}
 }
-
-const joined = `
-workflow: w
-inputs: {raw: {files: "raw/{n}", as: "raw/{n}"}}
-steps:
-  a: {each: "raw/{n}", writes: "a/{n}.{m}", command: "true"}
-  b: {each: "raw/{n}", writes: "b/{n}", command: "true"}
-  c: {each: ["a/{n}.{m}", "b/{n}"], writes: "c/{n}.{m}", command: "true"}
-  d: {merge: "c/{n}.{m}", files: 10, writes: "d/{merge}", command: "true"}
-`
-
-const sized = `
-workflow: w
-inputs: {raw: {files: "raw/{n}", as: "raw/{n}"}}
-steps:
-  a: {each: "raw/{n}", writes: "a/{n}", command: "true"}
-  b: {merge: "a/{n}", size: 100B, writes: "b/{merge}", command: "true"}
-  c: {merge: "a/{n}", size: 3B, by: n, writes: "c/{n}.{merge}", command: "true"}
-`
 
 const rewriting = `
 workflow: w
@@ -60,10 +43,12 @@ func benchmarkRuns(b *testing.B, text string, files int) {
 	jobs := 0
 	for b.Loop() {
 		x := newWorld(b, text, nil)
-		x.produce = func(j NewJob, pattern string) []string { return []string{strings.ReplaceAll(pattern, "*", "x")} }
+		x.produce = func(j workflow.NewJob, pattern string) []string {
+			return []string{strings.ReplaceAll(pattern, "*", "x")}
+		}
 		names := make([]string, files)
 		for i := range names {
-			names[i] = fmt.Sprintf("%s%d", strings.TrimSuffix(x.w.Inputs[0].names[0].text, "{n}"), i)
+			names[i] = fmt.Sprintf("%s%d", strings.TrimSuffix(x.w.Inputs[0].Names[0].Text, "{n}"), i)
 		}
 		for _, in := range x.w.Inputs[1:] {
 			x.arrive(in.Name, "state")

@@ -3,8 +3,9 @@ package flow
 import (
 	"fmt"
 	"slices"
-	"strings"
 
+	"fairway/internal/flow/pattern"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/logical"
 	"fairway/internal/shelltext"
 	"fairway/internal/taskqueue"
@@ -12,9 +13,9 @@ import (
 
 // commandSource is what a command is made from.
 type commandSource struct {
-	w      *Workflow
-	step   *step
-	values binding
+	w      *workflow.Workflow
+	step   *workflow.Step
+	values pattern.Binding
 	in     []string
 	reads  []string                    // in the order of the step
 	writes []string                    // writes, then rewrites
@@ -22,33 +23,27 @@ type commandSource struct {
 	access map[string]taskqueue.Access // of what is read; nil: all is linked
 }
 
-// maxListBytes bounds the variables `in` and `out`, since the kernel refuses
-// long ones. A shell command whose inputs do not fit reads `in` from the list
-// that the pilot keeps in a file; then the names are separated by line breaks.
-// `out` is then missing; $FAIRWAY_OUTPUTS_FILE names a file with the outputs.
-const maxListBytes = 100_000
-
-func (c *commandSource) command(text string) Command {
-	interpreter := c.step.runs.interpreter
-	made := Command{
-		Environment: c.environment(text), Variables: c.step.takenVariables(), Log: c.log, Strict: c.step.needs.strict,
-		Worker: c.step.runs.worker,
+func (c *commandSource) command(text string) workflow.Command {
+	interpreter := c.step.Runs.Interpreter
+	made := workflow.Command{
+		Environment: c.environment(text), Variables: c.step.TakenVariables(), Log: c.log, Strict: c.step.Needs.Strict,
+		Worker: c.step.Runs.Worker,
 	}
 	if c.access != nil {
 		made.InputVariables = c.inputVariables()
 	}
-	if c.step.runs.worker != "" {
+	if c.step.Runs.Worker != "" {
 		made.Decisive = c.decisive(made.Environment)
 	}
 	if c.longURLs() {
 		delete(made.Environment, "in")
 	}
-	if argv := plainWords(text); argv != nil && isShell(interpreter) {
+	if argv := workflow.PlainWords(text); argv != nil && workflow.IsShell(interpreter) {
 		made.Argv = argv
 		return made
 	}
-	made.Shell, made.Script, made.Interpreter = text, c.step.runs.script, interpreter
-	if _, ok := made.Environment["in"]; !ok && isShell(interpreter) && shelltext.Interpreter(text) == nil {
+	made.Shell, made.Script, made.Interpreter = text, c.step.Runs.Script, interpreter
+	if _, ok := made.Environment["in"]; !ok && workflow.IsShell(interpreter) && shelltext.Interpreter(text) == nil {
 		made.Shell = fmt.Sprintf("in=$(head -n %d \"$FAIRWAY_INPUTS_FILE\");%s", len(c.in), text)
 	}
 	return made
@@ -56,38 +51,38 @@ func (c *commandSource) command(text string) Command {
 
 func (c *commandSource) environment(text string) map[string]string {
 	env := map[string]string{}
-	for _, v := range c.step.runs.variables {
-		if !v.taken {
-			env[v.name] = v.value
+	for _, v := range c.step.Runs.Variables {
+		if !v.Taken {
+			env[v.Name] = v.Value
 		}
 	}
 	for _, p := range c.w.Parameters {
-		if c.step.runs.script != "" || mentions(text, p.Name) {
+		if c.step.Runs.Script != "" || workflow.Mentions(text, p.Name) {
 			env[p.Name] = p.Value
 		}
 	}
 	for name, value := range c.values {
-		if placeholderName.MatchString(name) {
+		if pattern.PlaceholderName.MatchString(name) {
 			env[name] = value
 		}
 	}
-	listed(env, "in", c.in)
-	listed(env, "out", slices.DeleteFunc(slices.Clone(c.writes), func(lfn string) bool {
+	workflow.Listed(env, "in", c.in)
+	workflow.Listed(env, "out", slices.DeleteFunc(slices.Clone(c.writes), func(lfn string) bool {
 		return c.log != "" && lfn == c.log
 	}))
-	for i, name := range c.step.data.eachNames {
+	for i, name := range c.step.Data.EachNames {
 		if name != "" {
 			env[name] = logical.Path(c.in[i])
 		}
 	}
-	for i, e := range c.step.reads {
-		if e.name != "" {
-			env[e.name] = logical.Path(c.reads[i])
+	for i, e := range c.step.Reads {
+		if e.Name != "" {
+			env[e.Name] = logical.Path(c.reads[i])
 		}
 	}
-	for i, e := range c.step.outputs() {
-		if e.name != "" && i < len(c.writes) {
-			env[e.name] = logical.Path(c.writes[i])
+	for i, e := range c.step.Outputs() {
+		if e.Name != "" && i < len(c.writes) {
+			env[e.Name] = logical.Path(c.writes[i])
 		}
 	}
 	return env
@@ -95,8 +90,8 @@ func (c *commandSource) environment(text string) map[string]string {
 
 // decisive are the names of the variables that all jobs of the step have alike, in order.
 func (c *commandSource) decisive(given map[string]string) (names []string) {
-	for _, v := range c.step.runs.variables {
-		names = append(names, v.name)
+	for _, v := range c.step.Runs.Variables {
+		names = append(names, v.Name)
 	}
 	for _, p := range c.w.Parameters {
 		if _, ok := given[p.Name]; ok {
@@ -118,87 +113,34 @@ func (c *commandSource) longURLs() bool {
 			streamed++
 		}
 	}
-	return streamed*urlBytes > maxListBytes
+	return streamed*urlBytes > workflow.MaxListBytes
 }
 
-func (c *commandSource) inputVariables() []InputVariable {
-	var all []InputVariable
+func (c *commandSource) inputVariables() []workflow.InputVariable {
+	var all []workflow.InputVariable
 	add := func(name string, lfns ...string) {
 		if name != "" && slices.ContainsFunc(lfns, func(lfn string) bool { return c.access[lfn] == taskqueue.AccessStream }) {
-			all = append(all, InputVariable{name, lfns})
+			all = append(all, workflow.InputVariable{Name: name, LFNs: lfns})
 		}
 	}
 	if !c.longURLs() {
 		add("in", c.in...)
 	}
-	for i, name := range c.step.data.eachNames {
+	for i, name := range c.step.Data.EachNames {
 		add(name, c.in[i])
 	}
-	for i, e := range c.step.reads {
-		add(e.name, c.reads[i])
+	for i, e := range c.step.Reads {
+		add(e.Name, c.reads[i])
 	}
 	return all
 }
 
-// listed sets a variable to the paths of files, if that is not too long.
-func listed(env map[string]string, name string, files []string) {
-	paths := make([]string, len(files))
-	for i, lfn := range files {
-		paths[i] = logical.Path(lfn)
-	}
-	if joined := strings.Join(paths, " "); len(joined) <= maxListBytes {
-		env[name] = joined
-	}
-}
-
-// mentions reports whether a word occurs in a command. A parameter that a
-// command does not name is not given to it, so that another value does not
-// run it again.
-func mentions(text, word string) bool {
-	for rest := text; ; {
-		at := strings.Index(rest, word)
-		if at < 0 {
-			return false
-		}
-		end := at + len(word)
-		if (at == 0 || !isWord(rest[at-1])) && (end == len(rest) || !isWord(rest[end])) {
-			return true
-		}
-		rest = rest[at+1:]
-	}
-}
-
-func isWord(c byte) bool {
-	return c == '_' || isDigit(c) || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-}
-
-// Words that mean something else to a shell than the program of that name, if there is one.
-var shellWords = strings.Fields(`. : [ alias bg bind break builtin caller case cd command compgen complete compopt continue
-	coproc declare dirs disown do done echo elif else enable esac eval exec exit export fc fg fi for function getopts hash
-	help history if in jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return select set
-	shift shopt source suspend test then time times trap type typeset ulimit umask unalias unset until wait while`)
-
-// plainWords splits a command that needs no shell, or gives nil.
-func plainWords(text string) []string {
-	text = strings.TrimSpace(text)
-	for i := range len(text) {
-		if c := text[i]; !isWord(c) && strings.IndexByte(" _@%+=:,./-", c) < 0 {
-			return nil
-		}
-	}
-	words := strings.Fields(text)
-	if len(words) == 0 || strings.Contains(words[0], "=") || slices.Contains(shellWords, words[0]) {
-		return nil
-	}
-	return words
-}
-
 // Commands that count get the file as their input, since awk takes a name with
 // '=' for an assignment, and some print large numbers with an exponent.
-var countCommands = map[recordUnit]string{
-	recordLines: uncompressed + `awk 'END { printf "%.0f\n", NR }' < "$in"`,
-	recordFastq: uncompressed + `awk 'END { if (NR % 4) exit 1; printf "%.0f\n", NR / 4 }' < "$in" || { echo "$in has a number of lines that is no multiple of four: that is no whole FASTQ file" >&2; exit 1; }`,
-	recordBytes: `wc -c < "$in"`,
+var countCommands = map[workflow.RecordUnit]string{
+	workflow.RecordLines: uncompressed + `awk 'END { printf "%.0f\n", NR }' < "$in"`,
+	workflow.RecordFastq: uncompressed + `awk 'END { if (NR % 4) exit 1; printf "%.0f\n", NR / 4 }' < "$in" || { echo "$in has a number of lines that is no multiple of four: that is no whole FASTQ file" >&2; exit 1; }`,
+	workflow.RecordBytes: `wc -c < "$in"`,
 }
 
 // uncompressed fails for files of gzip, bzip2, xz and zstd, known by their first

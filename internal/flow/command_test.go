@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/flow/workflow"
 	"fairway/internal/taskqueue"
 )
 
@@ -26,13 +27,13 @@ func TestPlainWordsNeedNoShell(t *testing.T) {
 		"a #b":                    "",
 		"":                        "",
 	} {
-		if got := strings.Join(plainWords(text), "|"); got != want {
+		if got := strings.Join(workflow.PlainWords(text), "|"); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
 		}
 	}
 }
 
-func onlyJob(t *testing.T, text string, set map[string]string) NewJob {
+func onlyJob(t *testing.T, text string, set map[string]string) workflow.NewJob {
 	t.Helper()
 	x := newWorld(t, text, set)
 	x.arrive("raw", "raw/1")
@@ -76,7 +77,7 @@ func TestWordsOfBashNeedTheShell(t *testing.T) {
 		case "true", "false", "]]": // the programs do the same; and no command begins so
 			continue
 		}
-		if plain := plainWords(word + " x"); plain != nil {
+		if plain := workflow.PlainWords(word + " x"); plain != nil {
 			t.Errorf("%q would be executed without a shell", plain)
 		}
 	}

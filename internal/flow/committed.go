@@ -1,6 +1,10 @@
 package flow
 
-import "fairway/internal/taskqueue"
+import (
+	"fairway/internal/flow/pattern"
+	"fairway/internal/flow/workflow"
+	"fairway/internal/taskqueue"
+)
 
 // happened takes the commit of a job whose outputs decide on further jobs.
 func (f *Flow) happened(e taskqueue.Event) {
@@ -47,11 +51,11 @@ func (f *Flow) nowExists(made *file, out taskqueue.CommittedFile, e taskqueue.Ev
 
 // chosen makes the files known whose names the job chose.
 func (f *Flow) chosen(j *job, e taskqueue.Event) {
-	for i, m := range j.state.step.found.makers {
+	for i, m := range j.state.step.Found.Makers {
 		if j.outputs[i] != nil {
 			continue
 		}
-		pattern, _ := m.pattern.expand(j.values)
+		pattern, _ := m.Pattern.Expand(j.values)
 		for _, out := range e.Files {
 			if out.Pattern == pattern {
 				f.chosenFile(j, m, out, e)
@@ -60,27 +64,27 @@ func (f *Flow) chosen(j *job, e taskqueue.Event) {
 	}
 }
 
-func (f *Flow) chosenFile(j *job, m *maker, out taskqueue.CommittedFile, e taskqueue.Event) {
+func (f *Flow) chosenFile(j *job, m *workflow.Maker, out taskqueue.CommittedFile, e taskqueue.Event) {
 	lfn := out.File.LFN
-	values, second := m.pattern.read(lfn, j.values.of(m.pattern.names), nil)
+	values, second := m.Pattern.Read(lfn, j.values.Of(m.Pattern.Names), nil)
 	switch {
 	case f.inTheWay(lfn) != "":
 		f.refuse(j.state, "job %s wrote %s: %s", j.name, lfn, f.inTheWay(lfn))
 		return
 	case values == nil:
-		f.notify("job %s wrote %s, which does not fit %s: no step takes it", j.name, lfn, m.pattern.text)
+		f.notify("job %s wrote %s, which does not fit %s: no step takes it", j.name, lfn, m.Pattern.Text)
 		return // so that names that fit are of one job, since all that tells jobs apart stands in them
-	case second != nil && len(m.consumers) > 0:
+	case second != nil && len(m.Consumers) > 0:
 		f.refuse(j.state, "job %s wrote a file whose values are not certain: %s; put text between the placeholders that no "+
 			"value contains, or a '/'",
-			j.name, twoReadings(lfn, m.pattern, values, second))
+			j.name, pattern.TwoReadings(lfn, m.Pattern, values, second))
 	}
 	if second != nil {
-		values = j.values.of(m.pattern.names)
+		values = j.values.Of(m.Pattern.Names)
 	}
 	made := &file{lfn: lfn, values: values, wave: j.wave, first: j.first, there: true, size: out.Size,
 		records: out.Records, since: e.At}
-	if j.state.step.needs.temporary && m.read {
+	if j.state.step.Needs.Temporary && m.Read {
 		f.awaitReaders(m, made)
 	}
 	f.know(made, "job "+j.name)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/flow/workflow"
 	"fairway/internal/quantity"
 	"fairway/internal/taskqueue"
 )
@@ -30,9 +31,9 @@ steps:
 `
 
 // made are the jobs of a workflow whose inputs have a file each, by step.
-func made(t *testing.T, text string) map[string]NewJob {
+func made(t *testing.T, text string) map[string]workflow.NewJob {
 	t.Helper()
-	w, err := Parse("t.yaml", []byte(text))
+	w, err := workflow.Parse("t.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,7 +41,7 @@ func made(t *testing.T, text string) map[string]NewJob {
 	if err != nil {
 		t.Fatal(err)
 	}
-	jobs := map[string]NewJob{}
+	jobs := map[string]workflow.NewJob{}
 	step := func(in Input) {
 		effects, err := f.Step(time.Time{}, in)
 		if err != nil {
@@ -52,7 +53,7 @@ func made(t *testing.T, text string) map[string]NewJob {
 	}
 	step(Tick{})
 	for _, in := range f.Inputs() {
-		name, _ := in.names[0].expand(nil)
+		name, _ := in.Names[0].Expand(nil)
 		file := InputFile{ExistingFile: taskqueue.ExistingFile{LFN: name, PFN: "/" + name}, Path: in.Patterns[0]}
 		step(Arrived{Input: in.Name, Files: []InputFile{file}})
 		step(Closed{Input: in.Name})
@@ -86,7 +87,8 @@ steps:
 func TestContainersAndEnvironments(t *testing.T) {
 	jobs := made(t, inContainer)
 	a, b, c, e := jobs["a"], jobs["b"], jobs["c"], jobs["environment.requirements.txt"]
-	if a.Command.Container == nil || *a.Command.Container != (Container{"images/a.sif", "bubblewrap"}) {
+	if a.Command.Container == nil || *a.Command.Container != (workflow.Container{Image: "images/a.sif",
+		Runtime: "bubblewrap"}) {
 		t.Errorf("a runs in %v", a.Command.Container)
 	}
 	if !slices.Equal(a.Job.Tools, []string{"bwrap", "unsquashfs"}) || !slices.Equal(b.Job.Tools, []string{"ch-run"}) {
@@ -123,7 +125,8 @@ func TestWrongContainers(t *testing.T) {
 		"environment: '{x}.txt'":               "has a placeholder or a wildcard",
 		"container: a\n    worker: python":     "has a worker and a container",
 	} {
-		_, err := Parse("t.yaml", []byte("workflow: w\nsteps:\n  s:\n    writes: s\n    command: 'true'\n    "+text+"\n"))
+		_, err := workflow.Parse("t.yaml",
+			[]byte("workflow: w\nsteps:\n  s:\n    writes: s\n    command: 'true'\n    "+text+"\n"))
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\ngot  %v\nwant %s", text, err, want)
 		}

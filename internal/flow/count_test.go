@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/flow/workflow"
 	"fairway/internal/taskqueue"
 )
 
@@ -111,7 +112,9 @@ func TestRecordsAreNumbers(t *testing.T) {
 		file[0].Unsized = true
 		x.step(Arrived{Input: "raw", Files: file})
 		x.close("raw")
-		x.produce = func(_ NewJob, pattern string) []string { return []string{strings.Replace(pattern, "*", c.printed, 1)} }
+		x.produce = func(_ workflow.NewJob, pattern string) []string {
+			return []string{strings.Replace(pattern, "*", c.printed, 1)}
+		}
 		x.commit("a/f/records")
 		last := strings.Join(x.flow.Refused(), "\n")
 		if c.jobs > 0 {

@@ -1,5 +1,5 @@
-// Package flow turns workflow files into jobs: steps are rules that create a
-// job as soon as the names of its files are known.
+// Package flow makes the jobs of a workflow, which package workflow has read: steps are rules
+// that create a job as soon as the names of its files are known.
 //
 // The package is passive: no goroutine, no clock, no I/O, no random source.
 // The caller steps one [Input] at a time and carries out the [Effects]; files
@@ -10,11 +10,8 @@
 //
 // A key of the file becomes a property of the jobs:
 //
-//  1. Parse reads the file, with the types of parse_node.go. keys.go declares each key
-//     with what reads it: those of a step into a step (workflow.go).
-//  2. parser.check (check.go) refuses what can be known to be wrong. routes.connect
-//     (route.go) tells each maker of files which steps take them.
-//  3. Flow.describe (job.go) copies what the keys of the step say into the taskqueue.Job:
+//  1. Package workflow reads it into a Step, and refuses what can be known to be wrong.
+//  2. Flow.describe (job.go) copies what the keys of the step say into the taskqueue.Job:
 //     needs, retry, tools, site, priority.
 //
 // A file becomes a job:

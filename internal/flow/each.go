@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"fairway/internal/flow/pattern"
 )
 
 // join finds the combinations of files, one for each pattern under each, that
@@ -16,7 +18,7 @@ type join struct {
 }
 
 type joinSource struct {
-	pattern *pattern
+	pattern *pattern.Pattern
 	indexes []*joinIndex
 	single  map[*file]struct{} // files that are in no combination yet
 }
@@ -29,7 +31,7 @@ type joinIndex struct {
 
 type joinFile struct {
 	file   *file
-	values binding
+	values pattern.Binding
 }
 
 // probe looks up one further source.
@@ -38,7 +40,7 @@ type probe struct {
 	index  *joinIndex
 }
 
-func newJoin(patterns []*pattern) *join {
+func newJoin(patterns []*pattern.Pattern) *join {
 	j := &join{}
 	for _, p := range patterns {
 		j.sources = append(j.sources, &joinSource{pattern: p, single: map[*file]struct{}{}})
@@ -52,7 +54,7 @@ func newJoin(patterns []*pattern) *join {
 // plan orders the other sources so that each shares as much as possible with
 // those before it.
 func (j *join) plan(first int) []probe {
-	bound := slices.Clone(j.sources[first].pattern.names)
+	bound := slices.Clone(j.sources[first].pattern.Names)
 	left := map[int]bool{}
 	for i := range j.sources {
 		left[i] = i != first
@@ -61,13 +63,13 @@ func (j *join) plan(first int) []probe {
 	for len(plan) < len(j.sources)-1 {
 		best, shared := -1, []string(nil)
 		for i := range j.sources {
-			if names := intersect(j.sources[i].pattern.names, bound); left[i] && (best < 0 || len(names) > len(shared)) {
+			if names := intersect(j.sources[i].pattern.Names, bound); left[i] && (best < 0 || len(names) > len(shared)) {
 				best, shared = i, names
 			}
 		}
 		left[best] = false
 		plan = append(plan, probe{best, j.sources[best].index(shared)})
-		bound = append(bound, j.sources[best].pattern.names...)
+		bound = append(bound, j.sources[best].pattern.Names...)
 	}
 	return plan
 }
@@ -93,7 +95,7 @@ func (s *joinSource) index(names []string) *joinIndex {
 	return x
 }
 
-func (x *joinIndex) key(values binding) string {
+func (x *joinIndex) key(values pattern.Binding) string {
 	if len(x.names) == 1 {
 		return values[x.names[0]]
 	}
@@ -106,7 +108,7 @@ func (x *joinIndex) key(values binding) string {
 
 // add takes a file of one source and calls found for each combination that it
 // completes.
-func (j *join) add(source int, f *file, values binding, found func([]*file, binding)) {
+func (j *join) add(source int, f *file, values pattern.Binding, found func([]*file, pattern.Binding)) {
 	for _, x := range j.sources[source].indexes {
 		k := x.key(values)
 		x.files[k] = append(x.files[k], joinFile{f, values})
@@ -117,7 +119,7 @@ func (j *join) add(source int, f *file, values binding, found func([]*file, bind
 	j.extend(j.plans[source], in, values, found)
 }
 
-func (j *join) extend(plan []probe, in []*file, values binding, found func([]*file, binding)) {
+func (j *join) extend(plan []probe, in []*file, values pattern.Binding, found func([]*file, pattern.Binding)) {
 	if len(plan) == 0 {
 		for i, f := range in {
 			delete(j.sources[i].single, f)
@@ -133,7 +135,7 @@ func (j *join) extend(plan []probe, in []*file, values binding, found func([]*fi
 }
 
 // union returns a itself where b adds nothing.
-func union(a, b binding) binding {
+func union(a, b pattern.Binding) pattern.Binding {
 	adds := false
 	for name, value := range b {
 		if had, ok := a[name]; !ok || had != value {
@@ -144,15 +146,15 @@ func union(a, b binding) binding {
 	if !adds {
 		return a
 	}
-	both := make(binding, len(a)+len(b))
+	both := make(pattern.Binding, len(a)+len(b))
 	maps.Copy(both, a)
 	maps.Copy(both, b)
 	return both
 }
 
 // joined makes the job of a combination, or splits its file.
-func (f *Flow) joined(st *stepState, in []*file, values binding) {
-	if st.step.data.split != nil {
+func (f *Flow) joined(st *stepState, in []*file, values pattern.Binding) {
+	if st.step.Data.Split != nil {
 		f.splitFile(st, in[0], values)
 		return
 	}
@@ -182,17 +184,17 @@ func earliest(in []*file, none int) int {
 
 // label names a job by its step and the values that tell it apart. Where
 // wildcards do, it has the name of the file.
-func (st *stepState) label(values binding, in ...*file) string {
+func (st *stepState) label(values pattern.Binding, in ...*file) string {
 	var b strings.Builder
-	b.WriteString(st.step.name)
+	b.WriteString(st.step.Name)
 	seen := map[string]bool{}
-	for i, source := range st.step.data.each {
-		if source.anyWildcard() {
+	for i, source := range st.step.Data.Each {
+		if source.AnyWildcard() {
 			b.WriteByte('/')
 			b.WriteString(in[i].lfn)
 			continue
 		}
-		for _, name := range source.names {
+		for _, name := range source.Names {
 			if !seen[name] {
 				seen[name] = true
 				b.WriteByte('/')

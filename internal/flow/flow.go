@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"fairway/internal/dispatch/rows"
+	"fairway/internal/flow/pattern"
+	"fairway/internal/flow/workflow"
 )
 
 // Flow creates the jobs of one run of a workflow. It must not be used from
@@ -19,7 +21,7 @@ import (
 type Flow struct {
 	// The workflow as it was parsed, and what came of each part of it. wave counts the
 	// files that arrived and the inputs that closed, and never falls.
-	w      *Workflow
+	w      *workflow.Workflow
 	steps  []*stepState // in canonical order
 	inputs map[string]*inputState
 	wave   int
@@ -28,9 +30,9 @@ type Flow struct {
 	// whether a further one would be in its way: folders has all folders above a file
 	// that is there or that a known job writes.
 	names    names
-	made     map[*maker]int    // files that are known
-	folders  map[string]string // with a file in each
-	patterns map[string]string // makers, by the names with '*' that jobs choose under
+	made     map[*workflow.Maker]int // files that are known
+	folders  map[string]string       // with a file in each
+	patterns map[string]string       // makers, by the names with '*' that jobs choose under
 
 	// Jobs whose commit creates others or makes names known, by name, from when they
 	// are known until they are committed.
@@ -44,7 +46,7 @@ type Flow struct {
 	// The order of rewritten files: a queue for each name that a job uses, from then
 	// on; shared are the entries by which steps use such names, as parsed.
 	queues map[string]*queue
-	shared []use
+	shared []workflow.Use
 
 	// Groups of age-limited merges that have a file which exists and is not taken, the
 	// one whose merge is due first in front, once nextAge has looked.
@@ -67,55 +69,55 @@ type Flow struct {
 }
 
 // New starts a run of a workflow, of which all parameters have a value.
-func New(w *Workflow) (*Flow, error) {
-	if err := w.unbound(); err != nil {
+func New(w *workflow.Workflow) (*Flow, error) {
+	if err := w.Unbound(); err != nil {
 		return nil, err
 	}
 	f := &Flow{
 		w: w, inputs: map[string]*inputState{},
-		names: names{rows.NewNamed(func(n *name) *string { return &n.lfn })}, made: map[*maker]int{},
+		names: names{rows.NewNamed(func(n *name) *string { return &n.lfn })}, made: map[*workflow.Maker]int{},
 		folders: map[string]string{}, patterns: map[string]string{}, followed: map[string]*job{}, queues: map[string]*queue{},
 		awaited: map[string][]awaitedReader{},
 	}
 	for _, in := range w.Inputs {
 		f.inputs[in.Name] = &inputState{in: in, arrived: map[string]string{}}
 	}
-	for _, s := range w.steps {
+	for _, s := range w.Steps {
 		f.steps = append(f.steps, newStepState(s))
 	}
 	f.linkSteps()
 	return f, nil
 }
 
-func newStepState(s *step) *stepState {
-	st := &stepState{step: s, watermark: -1, begun: s.replayed, took: make([]int, len(s.sources()))}
-	st.needed, st.aside = s.makersBefore()
-	if len(s.data.merge) > 0 {
+func newStepState(s *workflow.Step) *stepState {
+	st := &stepState{step: s, watermark: -1, begun: s.Replayed, took: make([]int, len(s.Sources()))}
+	st.needed, st.aside = s.MakersBefore()
+	if len(s.Data.Merge) > 0 {
 		st.merging = &merging{groups: map[string]*group{}}
-	} else if len(s.data.each) > 0 {
-		st.join = newJoin(s.data.each)
+	} else if len(s.Data.Each) > 0 {
+		st.join = newJoin(s.Data.Each)
 	}
 	return st
 }
 
 // linkSteps tells each step whose watermarks may rise after its own.
 func (f *Flow) linkSteps() {
-	states := map[*step]*stepState{}
+	states := map[*workflow.Step]*stepState{}
 	for _, st := range f.steps {
 		states[st.step] = st
-		for _, before := range st.step.before() {
+		for _, before := range st.step.Before() {
 			states[before].dependents = append(states[before].dependents, st)
 		}
-		f.shared = append(f.shared, st.step.sharedUses()...)
+		f.shared = append(f.shared, st.step.SharedUses()...)
 	}
 }
 
 // Workflow gives the workflow with the values of its parameters.
-func (f *Flow) Workflow() *Workflow { return f.w }
+func (f *Flow) Workflow() *workflow.Workflow { return f.w }
 
 // Inputs are the declared inputs, in order. The caller feeds those that exist
 // in this order, so that the same files give the same run.
-func (f *Flow) Inputs() []*DeclaredInput { return f.w.Inputs }
+func (f *Flow) Inputs() []*workflow.DeclaredInput { return f.w.Inputs }
 
 // Closed reports whether an input was closed.
 func (f *Flow) Closed(input string) bool {
@@ -124,7 +126,7 @@ func (f *Flow) Closed(input string) bool {
 }
 
 // Accepts reports whether jobs may still be submitted: the workflow is open, and was not closed.
-func (f *Flow) Accepts() bool { return f.w.Open() && !f.Closed(SubmittedJobs) }
+func (f *Flow) Accepts() bool { return f.w.Open() && !f.Closed(workflow.SubmittedJobs) }
 
 // Step takes one input. An error means that the input was refused and changed
 // nothing.
@@ -166,10 +168,10 @@ func (f *Flow) start() {
 		return
 	}
 	f.started = true
-	f.record(TableRun, "run", runRecord{logFormat, f.w.Name, f.w.digest})
+	f.record(TableRun, "run", runRecord{logFormat, f.w.Name, f.w.Digest()})
 	f.touchAll()
 	for _, st := range f.steps {
-		if st.step.plain() && !st.begun && len(st.step.found.after) == 0 {
+		if st.step.Plain() && !st.begun && len(st.step.Found.After) == 0 {
 			f.plainJobs(st)
 		}
 	}
@@ -179,26 +181,29 @@ func (f *Flow) start() {
 func (f *Flow) plainJobs(st *stepState) {
 	st.begun = true
 	wave := 0
-	if len(st.step.found.after) > 0 {
+	if len(st.step.Found.After) > 0 {
 		wave = f.sourcesEnded(st)
 	}
-	if st.step.data.times == 0 {
-		f.hold(&pendingJob{state: st, values: binding{}, label: st.step.name, wave: wave})
+	if st.step.Data.Times == 0 {
+		f.hold(&pendingJob{state: st, values: pattern.Binding{}, label: st.step.Name, wave: wave})
 	}
-	for n := range st.step.data.times {
+	for n := range st.step.Data.Times {
 		number := strconv.FormatInt(n+1, 10)
-		f.hold(&pendingJob{state: st, values: binding{"number": number}, label: st.step.name + "/" + number, wave: wave})
+		f.hold(&pendingJob{
+			state: st, values: pattern.Binding{"number": number},
+			label: st.step.Name + "/" + number, wave: wave,
+		})
 	}
 }
 
 // finish reports final steps, and once what can never be submitted.
 func (f *Flow) finish() {
-	slices.SortFunc(f.candidates, func(a, b *stepState) int { return a.step.order - b.step.order })
+	slices.SortFunc(f.candidates, func(a, b *stepState) int { return a.step.Order - b.step.Order })
 	for _, st := range f.candidates {
 		if !st.final && st.watermark == forever && st.held == 0 {
 			st.final = true
 			f.final++
-			f.effects.Final = append(f.effects.Final, st.step.name)
+			f.effects.Final = append(f.effects.Final, st.step.Name)
 			f.readsNoMore(st)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fairway/internal/flow/workflow"
 )
 
 const folderFrame = `workflow: w
@@ -37,7 +39,7 @@ func TestFoldersInWorkflows(t *testing.T) {
 		folderFrame + "  a: {each: 'in/{s}/', split: {records: 1, count: ls $in | wc -l}, writes: 'x/{s}.{chunk}/', command: 'true'}\n":               "",
 		folderFrame + "  a: {each: 'in/{s}/', writes: 'x/{s}/', rewrites: state/, command: 'true'}\n  b: {merge: 'x/{s}/', writes: y/, command: x}\n": "",
 	} {
-		_, err := Parse("t.yaml", []byte(text))
+		_, err := workflow.Parse("t.yaml", []byte(text))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\n%v\nwant %q", text, err, want)
 		}
@@ -57,7 +59,9 @@ func TestFoldersAreOneFileEach(t *testing.T) {
   all: {merge: "quant/{sample}/", writes: all/, command: merge}
   part: {each: "parts/{sample}/{p}/", writes: "p/{sample}.{p}", command: part}
 `, nil)
-	x.produce = func(_ NewJob, pattern string) []string { return []string{strings.Replace(pattern, "*", "1", 1)} }
+	x.produce = func(_ workflow.NewJob, pattern string) []string {
+		return []string{strings.Replace(pattern, "*", "1", 1)}
+	}
 	x.arriveAt("samples", "data/A/", "data/B b/")
 	x.arrive("genome", "genome.fa")
 	x.close("samples")

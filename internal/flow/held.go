@@ -1,6 +1,10 @@
 package flow
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+)
 
 // maxStuckNotes bounds how many jobs that never run are named.
 const maxStuckNotes = 10
@@ -19,7 +23,7 @@ func (f *Flow) refuse(st *stepState, format string, args ...any) {
 	refused := Held{Reason: fmt.Sprintf(format, args...)}
 	if st != nil {
 		st.held++
-		refused.Job = st.step.name
+		refused.Job = st.step.Name
 	}
 	f.refused = append(f.refused, refused)
 	f.notify("%s", refused.Reason)
@@ -44,7 +48,7 @@ func (f *Flow) Held(limit int) []Held {
 		l.held = append(l.held, refused)
 		l.named[refused.Job] = true
 	}
-	names, queues := f.names.sorted(), sortedKeys(f.queues)
+	names, queues := f.names.sorted(), slices.Sorted(maps.Keys(f.queues))
 	for _, n := range names {
 		for _, d := range n.pending {
 			l.add(d.label, d.state, fmt.Sprintf("nothing made %s yet", n.lfn))
@@ -82,7 +86,7 @@ func (q *queue) reason(j *job) string {
 	case q.waiting[0] != j:
 		return fmt.Sprintf("it comes after %s in the order of %s", q.waiting[0].name, q.lfn)
 	case q.waitsFor != nil:
-		return fmt.Sprintf("step %s may still make jobs that use %s before it", q.waitsFor.step.name, q.lfn)
+		return fmt.Sprintf("step %s may still make jobs that use %s before it", q.waitsFor.step.Name, q.lfn)
 	case u.reads && !q.version:
 		return fmt.Sprintf("it reads %s, and nothing writes it before", q.lfn)
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"fairway/internal/flow/workflow"
 	"fairway/internal/logical"
 	"fairway/internal/taskqueue"
 )
@@ -12,13 +13,13 @@ import (
 func (f *Flow) hold(d *pendingJob) {
 	d.state.held++
 	for _, e := range d.readEntries() {
-		lfn, _ := e.pattern.expand(d.values)
+		lfn, _ := e.Pattern.Expand(d.values)
 		d.reads = append(d.reads, lfn)
 		f.need(d, e, lfn)
 	}
 	if !d.count {
-		for _, e := range d.state.step.rewrites {
-			lfn, _ := e.pattern.expand(d.values)
+		for _, e := range d.state.step.Rewrites {
+			lfn, _ := e.Pattern.Expand(d.values)
 			f.need(d, e, lfn)
 		}
 	}
@@ -46,32 +47,32 @@ func (f *Flow) place(d *pendingJob) {
 
 // readEntries are what the job reads besides the files that created it. A
 // counting job has no place in the order of rewritten files.
-func (d *pendingJob) readEntries() []entry {
+func (d *pendingJob) readEntries() []workflow.Entry {
 	if !d.count {
-		return d.state.step.reads
+		return d.state.step.Reads
 	}
-	return slices.DeleteFunc(slices.Clone(d.state.step.reads), func(e entry) bool { return e.shared || e.hidden })
+	return slices.DeleteFunc(slices.Clone(d.state.step.Reads), func(e workflow.Entry) bool { return e.Shared || e.Hidden })
 }
 
 // need lets d wait until somebody makes lfn known. A rewritten file that only
 // rewriters make needs no wait: its order decides.
-func (f *Flow) need(d *pendingJob, e entry, lfn string) {
-	if len(e.made) == 0 {
+func (f *Flow) need(d *pendingJob, e workflow.Entry, lfn string) {
+	if len(e.Made) == 0 {
 		return
 	}
 	n := f.name(lfn)
 	switch {
 	case n.file != nil:
-		if !e.aside {
+		if !e.Aside {
 			d.wave = max(d.wave, n.file.wave)
 		}
 		return
-	case e.aside:
+	case e.Aside:
 		d.aside++
 	default:
 		d.unknown++
 	}
-	n.pending = append(n.pending, pendingName{d, e.aside})
+	n.pending = append(n.pending, pendingName{d, e.Aside})
 }
 
 // create makes a pending job one that is known: its names become known to later steps,
@@ -79,13 +80,13 @@ func (f *Flow) need(d *pendingJob, e entry, lfn string) {
 func (f *Flow) create(d *pendingJob) {
 	st := d.state
 	j := &job{
-		key:   key{wave: d.wave, step: st.step.order, first: earliest(d.in, d.wave), name: d.label},
+		key:   key{wave: d.wave, step: st.step.Order, first: earliest(d.in, d.wave), name: d.label},
 		state: st, values: d.values, count: d.count,
 	}
 	if len(d.in) > 0 {
 		j.in = d.in[0]
 	}
-	if st.step.plain() && !st.created() {
+	if st.step.Plain() && !st.created() {
 		st.made, st.ended = st.made+1, max(st.ended, d.wave)
 		f.touch(st)
 	}
@@ -113,41 +114,41 @@ func (f *Flow) fill(j *job, d *pendingJob) {
 		c.in = append(c.in, in.lfn)
 	}
 	c.reads = d.reads
-	if s.plain() {
-		c.in = s.named(d.reads)
+	if s.Plain() {
+		c.in = namedReads(s, d.reads)
 	}
 	j.new.Job = f.describe(j)
-	outputs := len(s.writes) + len(s.rewrites)
+	outputs := len(s.Writes) + len(s.Rewrites)
 	c.writes = make([]string, 0, outputs)
-	j.new.Job.Writes, j.outputs = make([]taskqueue.Output, 0, outputs), make([]*file, 0, len(s.writes))
-	for i, e := range s.writes {
-		lfn, open := e.pattern.expand(d.values)
+	j.new.Job.Writes, j.outputs = make([]taskqueue.Output, 0, outputs), make([]*file, 0, len(s.Writes))
+	for i, e := range s.Writes {
+		lfn, open := e.Pattern.Expand(d.values)
 		seen := lfn // by the command
 		if open {
 			seen = logical.Unescape(lfn)
 		}
 		c.writes = append(c.writes, seen)
-		if e.log {
+		if e.Log {
 			c.log = lfn
 		}
-		read := s.found.makers[i].read || e.shared && f.readsShared(s, e)
+		read := s.Found.Makers[i].Read || e.Shared && f.readsShared(s, e)
 		j.new.Job.Writes = append(j.new.Job.Writes, taskqueue.Output{
-			LFN: lfn, Pattern: open, Storage: s.needs.storage, Temporary: s.needs.temporary && read && !e.log,
-			Publish: s.publishes(read),
+			LFN: lfn, Pattern: open, Storage: s.Needs.Storage, Temporary: s.Needs.Temporary && read && !e.Log,
+			Publish: publishes(s, read),
 		})
 		if open {
 			j.chosen = true
 			j.outputs = append(j.outputs, nil)
 			continue
 		}
-		j.outputs = append(j.outputs, &file{lfn: lfn, values: d.values.of(e.pattern.names), wave: j.wave, first: j.first})
+		j.outputs = append(j.outputs, &file{lfn: lfn, values: d.values.Of(e.Pattern.Names), wave: j.wave, first: j.first})
 	}
-	for _, e := range s.rewrites {
-		lfn, _ := e.pattern.expand(d.values)
+	for _, e := range s.Rewrites {
+		lfn, _ := e.Pattern.Expand(d.values)
 		c.writes = append(c.writes, lfn)
 		read := f.readsShared(s, e)
 		j.new.Job.Writes = append(j.new.Job.Writes, taskqueue.Output{
-			LFN: lfn, Storage: s.needs.storage, Temporary: s.needs.temporary && read, Publish: s.publishes(read),
+			LFN: lfn, Storage: s.Needs.Storage, Temporary: s.Needs.Temporary && read, Publish: publishes(s, read),
 		})
 	}
 	j.new.Job.Reads = logical.Unique(append(slices.Clone(c.in), d.reads...))
@@ -162,37 +163,37 @@ func (j *job) complete() {
 	if j.source == nil {
 		return
 	}
-	j.new.Command = j.source.command(j.source.step.runs.command)
-	j.source.step.inside(&j.new.Command)
-	j.new.Job.Digest = digest(j.new)
+	j.new.Command = j.source.command(j.source.step.Runs.Command)
+	j.source.step.Inside(&j.new.Command)
+	j.new.Job.Digest = workflow.Digest(j.new)
 	j.source = nil
 }
 
-// named leaves out of what a job of the step reads what its command does not name.
-func (s *step) named(reads []string) []string { return reads[:len(reads)-s.hiddenReads()] }
+// namedReads leaves out of what a job of the step reads what its command does not name.
+func namedReads(s *workflow.Step, reads []string) []string { return reads[:len(reads)-s.HiddenReads()] }
 
 // describe gives what all jobs of the step have alike.
 func (f *Flow) describe(j *job) taskqueue.Job {
 	s := j.state.step
 	return taskqueue.Job{
-		Name: j.name, Step: s.name, Needs: s.needs.resources, Tools: s.needs.tools, Site: s.needs.site,
-		Placement: f.w.placement, Priority: f.w.raised + s.needs.priority, Retry: s.needs.retry, WaitForData: s.needs.wait,
-		Checkpoint: s.needs.checkpoint,
-		Tasks:      s.needs.tasks, Apart: s.needs.apart, Once: s.needs.once,
+		Name: j.name, Step: s.Name, Needs: s.Needs.Resources, Tools: s.Needs.Tools, Site: s.Needs.Site,
+		Placement: f.w.Placement, Priority: f.w.RaisedBy + s.Needs.Priority, Retry: s.Needs.Retry, WaitForData: s.Needs.Wait,
+		Checkpoint: s.Needs.Checkpoint,
+		Tasks:      s.Needs.Tasks, Apart: s.Needs.Apart, Once: s.Needs.Once,
 	}
 }
 
-func (s *step) publishes(read bool) bool {
-	if s.needs.publish != nil {
-		return *s.needs.publish
+func publishes(s *workflow.Step, read bool) bool {
+	if s.Needs.Publish != nil {
+		return *s.Needs.Publish
 	}
-	return !read && s.needs.storage != taskqueue.StorageCache
+	return !read && s.Needs.Storage != taskqueue.StorageCache
 }
 
 // readsShared reports whether another step reads a rewritten file.
-func (f *Flow) readsShared(s *step, e entry) bool {
-	return slices.ContainsFunc(f.shared, func(u use) bool {
-		return !u.writes && u.step != s && u.entry.pattern.overlaps(e.pattern)
+func (f *Flow) readsShared(s *workflow.Step, e workflow.Entry) bool {
+	return slices.ContainsFunc(f.shared, func(u workflow.Use) bool {
+		return !u.Writes && u.Step != s && u.Entry.Pattern.Overlaps(e.Pattern)
 	})
 }
 
@@ -201,7 +202,7 @@ func (f *Flow) readsShared(s *step, e entry) bool {
 func (f *Flow) otherInput(d *pendingJob) string {
 	for i, e := range d.readEntries() {
 		if n := f.names.Find(d.reads[i]); n != nil && n.file != nil {
-			if why := e.pattern.disagree(d.values, n.file.values); why != "" {
+			if why := e.Pattern.Disagree(d.values, n.file.values); why != "" {
 				return fmt.Sprintf("job %s cannot read %s: %s; put text between the placeholders that no value contains, or a '/'",
 					d.label, d.reads[i], why)
 			}
@@ -284,12 +285,12 @@ func (f *Flow) enlist(j *job) {
 // output makes one output known to later steps. Those who want to be told
 // when it exists have said so when deliver returns.
 func (f *Flow) output(j *job, i int, made *file) {
-	if w := &j.new.Job.Writes[i]; w.Temporary && !j.state.step.writes[i].shared {
-		f.awaitReaders(j.state.step.found.makers[i], made, awaitedReader{j.state, 1})
+	if w := &j.new.Job.Writes[i]; w.Temporary && !j.state.step.Writes[i].Shared {
+		f.awaitReaders(j.state.step.Found.Makers[i], made, awaitedReader{j.state, 1})
 	}
 	f.know(made, "job "+j.name)
-	if i < len(j.state.step.found.makers) {
-		f.deliver(j.state.step.found.makers[i], made)
+	if i < len(j.state.step.Found.Makers) {
+		f.deliver(j.state.step.Found.Makers[i], made)
 	}
 	if len(made.takers) > 0 {
 		f.followed[j.name] = j
@@ -341,6 +342,6 @@ func (f *Flow) submit() {
 			}
 		}
 		f.passed(j)
-		j.new = NewJob{}
+		j.new = workflow.NewJob{}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"fairway/internal/flow/workflow"
 	"fairway/internal/taskqueue"
 )
 
@@ -18,7 +19,7 @@ var ErrOtherWorkflow = errors.New("the stored run is of another workflow, or of 
 // Load restores a Flow from its records, in any order. Records of other
 // tables are passed over; without records of its own Load does what New does.
 // The jobs that it created before are not submitted again.
-func Load(w *Workflow, records []taskqueue.Record) (*Flow, error) {
+func Load(w *workflow.Workflow, records []taskqueue.Record) (*Flow, error) {
 	f, err := New(w)
 	if err != nil {
 		return nil, err
@@ -27,7 +28,7 @@ func Load(w *Workflow, records []taskqueue.Record) (*Flow, error) {
 	if err != nil || run == nil {
 		return f, err
 	}
-	if run.Format != logFormat || run.Digest != f.w.digest {
+	if run.Format != logFormat || run.Digest != f.w.Digest() {
 		return nil, fmt.Errorf("%s: %w", w.File, ErrOtherWorkflow)
 	}
 	f.replaying = true
@@ -95,7 +96,7 @@ func (f *Flow) replay(e logEntry) error {
 
 func (f *Flow) replayAged(e logEntry) error {
 	for _, st := range f.steps {
-		if st.step.name != e.Name || st.merging == nil || st.merging.groups[e.Group] == nil {
+		if st.step.Name != e.Name || st.merging == nil || st.merging.groups[e.Group] == nil {
 			continue
 		}
 		g := st.merging.groups[e.Group]

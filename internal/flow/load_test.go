@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/flow/workflow"
 	"fairway/internal/taskqueue"
 )
 
@@ -115,7 +116,9 @@ steps:
   b: {each: "raw/{n}", writes: "b/{n}", command: "true"}
   n: {merge: "b/{n}", writes: n, command: "true"}
 `, nil)
-	x.produce = func(j NewJob, pattern string) []string { return []string{strings.Replace(pattern, "*", "x", 1)} }
+	x.produce = func(j workflow.NewJob, pattern string) []string {
+		return []string{strings.Replace(pattern, "*", "x", 1)}
+	}
 	x.arrive("raw", "raw/1", "raw/2")
 	x.close("raw")
 	x.wantSubmitted("a/1", "b/1", "a/2", "b/2", "n")
@@ -144,7 +147,7 @@ steps:
   a: {each: "raw/{n}", writes: "a/{n}/{m}.{m}", command: "true"}
   b: {each: "a/{n}/{m}.{m}", writes: "b/{n}.{m}", command: "true"}
 `, nil)
-	x.produce = func(NewJob, string) []string { return []string{"a/1/x.x", "a/1/x.y"} }
+	x.produce = func(workflow.NewJob, string) []string { return []string{"a/1/x.x", "a/1/x.y"} }
 	x.arrive("raw", "raw/1")
 	x.close("raw")
 	x.commit("a/1")

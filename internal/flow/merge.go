@@ -1,11 +1,14 @@
 package flow
 
 import (
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
 
 	"fairway/internal/dispatch/rows"
+	"fairway/internal/flow/pattern"
+	"fairway/internal/flow/workflow"
 )
 
 // merging is what a merge step has gathered. A file is first incoming, until
@@ -22,7 +25,7 @@ type merging struct {
 
 // group is one sequence of merges.
 type group struct {
-	values binding // of the placeholders under by
+	values pattern.Binding // of the placeholders under by
 	key    string
 	wave   int     // of its first file
 	queue  []*file // in sequence, not taken
@@ -51,30 +54,30 @@ type gathered struct {
 func (g gathered) Before(other gathered) bool { return g.file.before(other.file) }
 
 // gather takes a known file for a merge step.
-func (f *Flow) gather(st *stepState, made *file, values binding) {
+func (f *Flow) gather(st *stepState, made *file, values pattern.Binding) {
 	m := st.merging
 	g := m.group(st.step, made, values)
 	m.incoming.Push(gathered{made, g})
 	f.touch(st)
-	limits := st.step.data.limits
-	if limits.size > 0 && made.unsized {
+	limits := st.step.Data.Limits
+	if limits.Size > 0 && made.unsized {
 		f.refuse(st, "step %s merges by size, and the server of %s does not tell how large it is: merge by files, or let a "+
-			"step copy it before", st.step.name, made.lfn)
+			"step copy it before", st.step.Name, made.lfn)
 	}
-	if limits.size > 0 && !made.there {
+	if limits.Size > 0 && !made.there {
 		m.sequenced.add(made.wave)
 	}
 	if made.there {
 		f.mergeable(st, g, made)
-	} else if limits.size > 0 || limits.latency > 0 {
+	} else if limits.Size > 0 || limits.Latency > 0 {
 		made.takers = append(made.takers, mergeTaker{st, g})
 	}
 }
 
-func (m *merging) group(s *step, made *file, values binding) *group {
-	of := binding{}
-	parts := make([]string, len(s.data.by))
-	for i, name := range s.data.by {
+func (m *merging) group(s *workflow.Step, made *file, values pattern.Binding) *group {
+	of := pattern.Binding{}
+	parts := make([]string, len(s.Data.By))
+	for i, name := range s.Data.By {
 		of[name], parts[i] = values[name], values[name]
 	}
 	key := strings.Join(parts, "/")
@@ -83,7 +86,7 @@ func (m *merging) group(s *step, made *file, values binding) *group {
 		g = &group{values: of, key: key, wave: made.wave, taken: map[*file]bool{}}
 		m.groups[key] = g
 		m.unended++
-		if s.found.perWave {
+		if s.Found.PerWave {
 			at, _ := slices.BinarySearchFunc(m.byWave, g.wave, func(a *group, wave int) int { return a.wave - wave })
 			m.byWave = slices.Insert(m.byWave, at, g)
 		}
@@ -98,7 +101,7 @@ type mergeTaker struct {
 }
 
 func (t mergeTaker) exists(f *Flow, made *file) {
-	if t.st.step.data.limits.size > 0 {
+	if t.st.step.Data.Limits.Size > 0 {
 		t.st.merging.sequenced.remove(made.wave)
 		t.st.merging.touch(t.g)
 		f.touch(t.st)
@@ -131,9 +134,9 @@ func (f *Flow) mergesWatermark(st *stepState, known int) int {
 	switch {
 	case known == forever && m.unended == 0:
 		return forever
-	case st.step.data.limits.latency > 0:
+	case st.step.Data.Limits.Latency > 0:
 		return min(known, f.wave-1)
-	case st.step.data.limits.size > 0:
+	case st.step.Data.Limits.Size > 0:
 		return min(known, m.sequenced.closed(), forever-1)
 	}
 	return known
@@ -149,7 +152,7 @@ func (f *Flow) endGroups(st *stepState, known int) {
 	}
 	if known == forever && !m.ended {
 		m.ended = true
-		for _, key := range sortedKeys(m.groups) {
+		for _, key := range slices.Sorted(maps.Keys(m.groups)) {
 			m.groups[key].ending = true
 			m.touch(m.groups[key])
 		}
@@ -161,15 +164,15 @@ func (f *Flow) cut(st *stepState, g *group) {
 	if g.done {
 		return
 	}
-	limits := st.step.data.limits
+	limits := st.step.Data.Limits
 	for g.scan < len(g.queue) {
 		next := g.queue[g.scan]
-		if limits.size > 0 && !next.there {
+		if limits.Size > 0 && !next.there {
 			return
 		}
 		g.scan++
 		g.bytes += next.size
-		if limits.files > 0 && g.scan == limits.files || limits.size > 0 && g.bytes >= limits.size {
+		if limits.Files > 0 && g.scan == limits.Files || limits.Size > 0 && g.bytes >= limits.Size {
 			files := g.queue[:g.scan:g.scan]
 			g.queue, g.scan, g.bytes = g.queue[g.scan:], 0, 0
 			f.mergeJob(st, g, files, latest(files))
@@ -183,7 +186,7 @@ func (f *Flow) cut(st *stepState, g *group) {
 	if rest := g.queue; len(rest) > 0 {
 		g.queue = nil
 		wave := latest(rest)
-		if !st.step.found.perWave {
+		if !st.step.Found.PerWave {
 			wave = max(wave, f.sourcesEnded(st))
 		}
 		f.mergeJob(st, g, rest, wave)
@@ -194,16 +197,16 @@ func (f *Flow) cut(st *stepState, g *group) {
 func (f *Flow) mergeJob(st *stepState, g *group, files []*file, wave int) {
 	g.number++
 	for _, taken := range files {
-		if st.step.data.limits.latency > 0 {
+		if st.step.Data.Limits.Latency > 0 {
 			g.taken[taken] = true
 		}
 	}
-	values := union(g.values, binding{"merge": strconv.Itoa(g.number)})
-	label := st.step.name
+	values := union(g.values, pattern.Binding{"merge": strconv.Itoa(g.number)})
+	label := st.step.Name
 	if g.key != "" {
 		label += "/" + g.key
 	}
-	if st.step.data.limits.any() {
+	if st.step.Data.Limits.Any() {
 		label += "/" + values["merge"]
 	}
 	f.hold(&pendingJob{state: st, values: values, label: label, in: files, wave: wave})

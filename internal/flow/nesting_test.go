@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"fairway/internal/flow/workflow"
 )
 
 // Only the data shows that one output is a folder of another: it is told,
@@ -22,7 +24,9 @@ func TestFilesAreNoFoldersOfOthers(t *testing.T) {
 		{"a: {each: '{n}', writes: 'o/{n}', command: x}\n  b: {each: '{n}', writes: 'o/x/{m}_{n}', command: x}", "x", 2, "o/x is a file, and o/x/1_x one in a folder of that name"},
 	} {
 		x := newWorld(t, "workflow: w\ninputs: {i: {files: 'in/{n}'}}\nsteps:\n  "+c.steps+"\n", nil)
-		x.produce = func(_ NewJob, pattern string) []string { return []string{strings.Replace(pattern, "*", "1", 1)} }
+		x.produce = func(_ workflow.NewJob, pattern string) []string {
+			return []string{strings.Replace(pattern, "*", "1", 1)}
+		}
 		x.arriveAt("i", "in/"+c.input)
 		x.commitAll(first)
 		if x.finished || len(x.jobs) != c.jobs || !strings.Contains(strings.Join(x.flow.Refused(), "\n"), c.want) {

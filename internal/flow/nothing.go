@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+
+	"fairway/internal/flow/pattern"
 )
 
 // A run that makes nothing of something is not finished, unless the workflow
@@ -18,40 +20,29 @@ const sayEmpty = "if that may be, say `may_be_empty: true` there"
 // emptyInput looks at an input that gets no more files.
 func (f *Flow) emptyInput(state *inputState) {
 	if in := state.in; len(state.arrived) == 0 && !in.MayBeEmpty {
-		f.refuse(nil, "the input %s ended without a file (%s): look at the names; %s", in.Name, in.from(), sayEmpty)
+		f.refuse(nil, "the input %s ended without a file (%s): look at the names; %s", in.Name, in.From(), sayEmpty)
 	}
-}
-
-// from says where the files of an input come from.
-func (in *DeclaredInput) from() string {
-	if in.URLList != "" {
-		return in.URLList
-	}
-	if len(in.Patterns) == 1 {
-		return in.Patterns[0]
-	}
-	return fmt.Sprintf("%s and %d more", in.Patterns[0], len(in.Patterns)-1)
 }
 
 // noRecords looks at a file that was split.
 func (f *Flow) noRecords(st *stepState, in *file, records int64) {
-	if records == 0 && !st.step.data.mayBeEmpty {
-		f.refuse(st, "step %s makes no job of %s, which has no records; %s", st.step.name, in.lfn, sayEmpty)
+	if records == 0 && !st.step.Data.MayBeEmpty {
+		f.refuse(st, "step %s makes no job of %s, which has no records; %s", st.step.Name, in.lfn, sayEmpty)
 	}
 }
 
 // lookForNothing looks at a step once everything is known that it takes and
 // that its jobs chose.
 func (f *Flow) lookForNothing(st *stepState) {
-	if st.looked || st.step.replayed || st.watermark != forever || st.open.closed() != forever {
+	if st.looked || st.step.Replayed || st.watermark != forever || st.open.closed() != forever {
 		return
 	}
 	st.looked = true
-	if st.step.data.mayBeEmpty {
+	if st.step.Data.MayBeEmpty {
 		return
 	}
 	f.noneChosen(st)
-	if !st.step.plain() {
+	if !st.step.Plain() {
 		f.noneTaken(st)
 	}
 	if st.join != nil {
@@ -61,23 +52,23 @@ func (f *Flow) lookForNothing(st *stepState) {
 
 // noneChosen tells of names under writes that fit nothing any job wrote.
 func (f *Flow) noneChosen(st *stepState) {
-	for _, m := range st.step.found.makers {
-		if m.fresh && st.ran > 0 && f.made[m] == 0 {
-			f.refuse(st, "no job of step %s wrote a file that fits %q; %s", st.step.name, m.pattern.text, sayEmpty)
+	for _, m := range st.step.Found.Makers {
+		if m.Fresh && st.ran > 0 && f.made[m] == 0 {
+			f.refuse(st, "no job of step %s wrote a file that fits %q; %s", st.step.Name, m.Pattern.Text, sayEmpty)
 		}
 	}
 }
 
 // noneTaken tells of a step that had files to choose from.
 func (f *Flow) noneTaken(st *stepState) {
-	for i, makers := range st.step.found.feeds {
+	for i, makers := range st.step.Found.Feeds {
 		if st.took[i] > 0 {
 			continue
 		}
 		for _, m := range makers {
 			if f.made[m] > 0 {
-				f.refuse(st, "step %s takes none of the files of %s: none fits %q; %s", st.step.name, m.owner(),
-					st.step.sources()[i].text, sayEmpty)
+				f.refuse(st, "step %s takes none of the files of %s: none fits %q; %s", st.step.Name, m.Owner(),
+					st.step.Sources()[i].Text, sayEmpty)
 			}
 		}
 	}
@@ -94,9 +85,9 @@ func (f *Flow) noPartners(st *stepState) {
 			continue
 		}
 		first := slices.MinFunc(slices.Collect(maps.Keys(source.single)), func(a, b *file) int {
-			return cmp.Or(a.wave-b.wave, natural(a.lfn, b.lfn))
+			return cmp.Or(a.wave-b.wave, pattern.Natural(a.lfn, b.lfn))
 		})
-		f.refuse(st, "step %s makes no job of %s: no file of its other patterns fits it%s; %s", st.step.name, first.lfn,
+		f.refuse(st, "step %s makes no job of %s: no file of its other patterns fits it%s; %s", st.step.Name, first.lfn,
 			andMore(len(source.single)-1), sayEmpty)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/flow/workflow"
 	"fairway/internal/logical"
 )
 
@@ -32,7 +33,7 @@ func TestNothingIsMadeInSilence(t *testing.T) {
 			x := newWorld(t, strings.ReplaceAll("workflow: w\ninputs:\n  "+c.inputs+"\nsteps:\n  "+c.steps+"\n", "EMPTY", key),
 				nil)
 			x.size = func(lfn string) int64 { return int64(strings.Count(lfn, "x")) }
-			x.produce = func(j NewJob, pattern string) []string {
+			x.produce = func(j workflow.NewJob, pattern string) []string {
 				switch {
 				case strings.HasPrefix(pattern, logical.CountFolder):
 					return []string{strings.Replace(pattern, "*", "0", 1)}

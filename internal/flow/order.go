@@ -1,6 +1,10 @@
 package flow
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/flow/workflow"
+)
 
 // queue lets the users of one rewritten file be submitted in canonical order.
 // Readers pass each other; a writer waits for all before it, and all after it
@@ -13,12 +17,12 @@ import "slices"
 // then is.
 type queue struct {
 	lfn       string
-	uses      []use  // of all steps whose names fit
-	waiting   []*job // known, not passed
-	inflight  int    // passed, not submitted
-	writing   bool   // one of them writes
-	version   bool   // a reader would get a version; stays set
-	advancing bool   // advance is at work, and looks again before it returns
+	uses      []workflow.Use // of all steps whose names fit
+	waiting   []*job         // known, not passed
+	inflight  int            // passed, not submitted
+	writing   bool           // one of them writes
+	version   bool           // a reader would get a version; stays set
+	advancing bool           // advance is at work, and looks again before it returns
 	waitsFor  *stepState
 	waitsWave int
 }
@@ -37,23 +41,23 @@ func (f *Flow) enqueue(j *job) {
 	if j.count {
 		return
 	}
-	for _, u := range j.state.step.sharedUses() {
-		lfn, _ := u.entry.pattern.expand(j.values)
+	for _, u := range j.state.step.SharedUses() {
+		lfn, _ := u.Entry.Pattern.Expand(j.values)
 		q := f.queue(lfn)
 		at := slices.IndexFunc(j.shared, func(s sharedUse) bool { return s.queue == q })
 		if at < 0 {
 			at = len(j.shared)
 			j.shared = append(j.shared, sharedUse{queue: q})
 			place := 0
-			if !u.begins() {
+			if !u.Begins() {
 				place, _ = slices.BinarySearchFunc(q.waiting, j, func(a, b *job) int { return a.key.compare(b.key) })
 			}
 			q.waiting = slices.Insert(q.waiting, place, j)
 			j.gates++
 		}
-		j.shared[at].reads = j.shared[at].reads || !u.writes
-		j.shared[at].writes = j.shared[at].writes || u.writes
-		j.shared[at].begins = j.shared[at].begins || u.begins()
+		j.shared[at].reads = j.shared[at].reads || !u.Writes
+		j.shared[at].writes = j.shared[at].writes || u.Writes
+		j.shared[at].begins = j.shared[at].begins || u.Begins()
 	}
 }
 
@@ -62,7 +66,7 @@ func (f *Flow) queue(lfn string) *queue {
 	if q == nil {
 		q = &queue{lfn: lfn}
 		for _, u := range f.shared {
-			if u.entry.pattern.fits(lfn) {
+			if u.Entry.Pattern.Fits(lfn) {
 				q.uses = append(q.uses, u)
 			}
 		}
@@ -117,12 +121,12 @@ func (f *Flow) mayPass(q *queue, j *job) bool {
 // before j. If some can, q waits for the watermark of their step.
 func (f *Flow) nobodyBefore(q *queue, j *job, writes bool) bool {
 	for _, u := range q.uses {
-		st := f.steps[u.step.order-1]
-		if !writes && !u.writes || st == j.state && st.created() {
+		st := f.steps[u.Step.Order-1]
+		if !writes && !u.Writes || st == j.state && st.created() {
 			continue
 		}
 		wave := j.wave
-		if st.step.order > j.key.step {
+		if st.step.Order > j.key.step {
 			wave--
 		}
 		if st.watermark < wave {

@@ -5,45 +5,13 @@ import (
 	"strings"
 	"testing"
 	"time"
-)
 
-const calibrated = `
-workflow: tier0
-inputs:
-  runs: {watch: "incoming/{run}.raw", as: "raw/{run}.raw"}
-  start: {files: start.txt, as: calib.txt}
-steps:
-  repack:
-    each: raw/{run}.raw
-    writes: data/{run}.{set}.txt
-    command: split "$in"
-  reco:
-    each: data/{run}.{set}.txt
-    reads: {calib: calib.txt}
-    writes: reco/{run}.{set}.txt
-    command: reco "$in"
-  gather:
-    merge: reco/{run}.{set}.txt
-    by: [run]
-    writes: gathered/{run}.txt
-    command: cat $in > "$out"
-  alca:
-    each: gathered/{run}.txt
-    rewrites: calib.txt
-    command: alca "$in"
-  count:
-    each: raw/{run}.raw
-    writes: count/{run}.txt
-    command: wc "$in"
-  last:
-    reads: calib.txt
-    writes: last.txt
-    command: cp calib.txt last.txt
-`
+	"fairway/internal/flow/workflow"
+)
 
 func calibratedWorld(t *testing.T) *world {
 	x := newWorld(t, calibrated, nil)
-	x.produce = func(j NewJob, pattern string) []string {
+	x.produce = func(j workflow.NewJob, pattern string) []string {
 		run := j.Command.Environment["run"]
 		return []string{"data/" + run + ".mu.txt", "data/" + run + ".e.txt"}
 	}
@@ -369,7 +337,9 @@ steps:
     writes: b/{n}.{first}-{last}
     command: "true"
 `, map[string]string{"per": "4"})
-	x.produce = func(j NewJob, pattern string) []string { return []string{strings.Replace(pattern, "*", "9", 1)} }
+	x.produce = func(j workflow.NewJob, pattern string) []string {
+		return []string{strings.Replace(pattern, "*", "9", 1)}
+	}
 	x.size = func(string) int64 { return 7 }
 	x.arrive("raw", "raw/1", "raw/2")
 	x.close("raw")

@@ -3,6 +3,7 @@ package flow
 import (
 	"fmt"
 	"hash/fnv"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"slices"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/flow/workflow"
 	"fairway/internal/logical"
 	"fairway/internal/taskqueue"
 	"fairway/lib/seed"
@@ -202,7 +204,7 @@ func hashed(text string) uint32 {
 }
 
 // produced are the files that a job chooses to write: up to three.
-func produced(j NewJob, pattern string) []string {
+func produced(j workflow.NewJob, pattern string) []string {
 	n := hashed(j.Job.Name + pattern)
 	if strings.HasPrefix(pattern, logical.CountFolder) {
 		return []string{strings.Replace(pattern, "*", fmt.Sprint(n%6), 1)}
@@ -216,7 +218,7 @@ func produced(j NewJob, pattern string) []string {
 
 // run lets a workflow run with commits, arrivals and reloads in a random
 // order; arrivals keep their own.
-func (g *generator) run(t *testing.T, w *Workflow, r *rand.Rand, crashes bool) *world {
+func (g *generator) run(t *testing.T, w *workflow.Workflow, r *rand.Rand, crashes bool) *world {
 	t.Helper()
 	x := newWorldOf(t, w, nil)
 	x.produce = produced
@@ -240,7 +242,7 @@ func (g *generator) run(t *testing.T, w *Workflow, r *rand.Rand, crashes bool) *
 // order gives the use of each file as runs of readers between writers.
 func (x *world) order() string {
 	var b strings.Builder
-	for _, lfn := range sortedKeys(x.uses) {
+	for _, lfn := range slices.Sorted(maps.Keys(x.uses)) {
 		fmt.Fprintf(&b, "%s:", lfn)
 		var readers []string
 		for _, use := range append(x.uses[lfn], "w") {
@@ -254,7 +256,7 @@ func (x *world) order() string {
 		}
 		b.WriteByte('\n')
 	}
-	for _, name := range sortedKeys(x.jobs) {
+	for _, name := range slices.Sorted(maps.Keys(x.jobs)) {
 		j := x.jobs[name].Job
 		fmt.Fprintf(&b, "%s %s %v\n", name, j.Digest, j.Reads)
 	}
@@ -268,7 +270,7 @@ func TestRandomWorkflowsDoNotDependOnTiming(t *testing.T) {
 	tried, jobs, rewriting, numbered, told, early := 0, 0, 0, 0, 0, 0
 	for range rounds() {
 		g := generate(r, false)
-		w, err := Parse("random.yaml", []byte(g.text.String()))
+		w, err := workflow.Parse("random.yaml", []byte(g.text.String()))
 		if err != nil {
 			continue
 		}
@@ -309,7 +311,7 @@ func TestRandomWorkflowsDoNotDependOnTiming(t *testing.T) {
 
 // checkKnown feeds everything without any commit: where all names are known
 // before, all jobs are created, in one order.
-func (g *generator) checkKnown(t *testing.T, w *Workflow, r *rand.Rand, reference *world) {
+func (g *generator) checkKnown(t *testing.T, w *workflow.Workflow, r *rand.Rand, reference *world) {
 	t.Helper()
 	for range 2 {
 		x := newWorldOf(t, w, nil)
@@ -329,7 +331,7 @@ func (g *generator) checkKnown(t *testing.T, w *Workflow, r *rand.Rand, referenc
 // no further job reads them. That none does is checked with each job.
 func (x *world) checkReaders(text string) {
 	x.t.Helper()
-	for _, name := range sortedKeys(x.jobs) {
+	for _, name := range slices.Sorted(maps.Keys(x.jobs)) {
 		for _, f := range x.event(x.jobs[name]).Files {
 			w := x.jobs[name].Job.Writes[slices.IndexFunc(x.jobs[name].Job.Writes,
 				func(o taskqueue.Output) bool { return o.LFN == f.Pattern || o.LFN == f.File.LFN })]
@@ -349,7 +351,7 @@ func TestLoadedAgainItDoesTheSame(t *testing.T) {
 	aged := 0
 	for range rounds() / 4 {
 		g := generate(r, true)
-		w, err := Parse("random.yaml", []byte(g.text.String()))
+		w, err := workflow.Parse("random.yaml", []byte(g.text.String()))
 		if err != nil {
 			continue
 		}

@@ -3,6 +3,9 @@ package flow
 import (
 	"math"
 	"slices"
+
+	"fairway/internal/flow/pattern"
+	"fairway/internal/flow/workflow"
 )
 
 // A temporary output is removed while the run goes on, as soon as all jobs that ever
@@ -31,9 +34,9 @@ const (
 
 // awaitReaders notes which steps may read a temporary file, before any of their jobs can be
 // submitted. Nothing is told before its writer is, whose step is awaited until then.
-func (f *Flow) awaitReaders(m *maker, made *file, awaited ...awaitedReader) {
-	add := func(s *step, jobs int) {
-		st := f.steps[s.order-1]
+func (f *Flow) awaitReaders(m *workflow.Maker, made *file, awaited ...awaitedReader) {
+	add := func(s *workflow.Step, jobs int) {
+		st := f.steps[s.Order-1]
 		if i := slices.IndexFunc(awaited, func(r awaitedReader) bool { return r.state == st }); i >= 0 {
 			awaited[i].jobs = untilFinal // it reads the file in two ways
 			return
@@ -41,18 +44,18 @@ func (f *Flow) awaitReaders(m *maker, made *file, awaited ...awaitedReader) {
 		awaited = append(awaited, awaitedReader{st, jobs})
 		st.mayRead = append(st.mayRead, made.lfn)
 	}
-	for _, c := range m.consumers {
-		if values, _ := c.taking.read(made.lfn, made.values); values != nil {
-			add(c.step, c.step.jobsOf(c.taking.taker))
+	for _, c := range m.Consumers {
+		if values, _ := c.Taking.Read(made.lfn, made.values); values != nil {
+			add(c.Step, jobsOf(c.Step, c.Taking.Taker))
 		}
 	}
-	for _, c := range m.named {
+	for _, c := range m.Named {
 		switch {
-		case !c.taking.taker.fits(made.lfn):
-		case len(c.step.data.each) > 0 && c.step.data.split == nil && c.taking.same && c.step.tellsApart(c.taking.taker):
-			add(c.step, 1)
+		case !c.Taking.Taker.Fits(made.lfn):
+		case len(c.Step.Data.Each) > 0 && c.Step.Data.Split == nil && c.Taking.Same && tellsApart(c.Step, c.Taking.Taker):
+			add(c.Step, 1)
 		default:
-			add(c.step, untilFinal)
+			add(c.Step, untilFinal)
 		}
 	}
 	if len(awaited) == 0 {
@@ -63,20 +66,20 @@ func (f *Flow) awaitReaders(m *maker, made *file, awaited ...awaitedReader) {
 }
 
 // jobsOf is how many jobs read a file that the step takes by this pattern.
-func (s *step) jobsOf(source *pattern) int {
+func jobsOf(s *workflow.Step, source *pattern.Pattern) int {
 	switch {
-	case s.data.split != nil:
+	case s.Data.Split != nil:
 		return untilSplit
-	case len(s.data.merge) > 0, len(s.data.each) == 1, s.tellsApart(source):
+	case len(s.Data.Merge) > 0, len(s.Data.Each) == 1, tellsApart(s, source):
 		return 1
 	}
 	return untilFinal
 }
 
 // tellsApart reports whether the values of p tell each job of the step from all others.
-func (s *step) tellsApart(p *pattern) bool {
-	return !slices.ContainsFunc(s.data.each, func(source *pattern) bool {
-		return source.anyWildcard() || slices.ContainsFunc(source.names, func(name string) bool { return !p.has(name) })
+func tellsApart(s *workflow.Step, p *pattern.Pattern) bool {
+	return !slices.ContainsFunc(s.Data.Each, func(source *pattern.Pattern) bool {
+		return source.AnyWildcard() || slices.ContainsFunc(source.Names, func(name string) bool { return !p.Has(name) })
 	})
 }
 

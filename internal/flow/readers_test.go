@@ -1,10 +1,12 @@
 package flow
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
+	"fairway/internal/flow/workflow"
 	"fairway/internal/logical"
 )
 
@@ -48,7 +50,7 @@ inputs:
 steps:
   a: {each: "in/{x}", writes: "a/{x}", storage: temporary, command: "true"}
   b: `+c.steps+"\n", nil)
-			x.produce = func(NewJob, string) []string { return []string{logical.CountFolder + "b/1/records/3"} }
+			x.produce = func(workflow.NewJob, string) []string { return []string{logical.CountFolder + "b/1/records/3"} }
 			x.arrive("in", "in/1")
 			if input, _, ok := strings.Cut(c.arrive, "/"); ok {
 				x.arrive(input, c.arrive)
@@ -57,7 +59,7 @@ steps:
 				x.commit(name)
 			}
 			x.reload()
-			if got := strings.Join(sortedKeys(x.known), " "); got != c.known {
+			if got := strings.Join(slices.Sorted(maps.Keys(x.known)), " "); got != c.known {
 				t.Errorf("known are the readers of %q, want %q", got, c.known)
 			}
 			x.produce = produced
@@ -66,8 +68,8 @@ steps:
 			x.close("more")
 			x.close("pairs")
 			x.commitAll(first)
-			if x.finished && !slices.Equal(sortedKeys(x.known), []string{"a/1"}) {
-				t.Errorf("finished, and the readers of %q are known", sortedKeys(x.known))
+			if x.finished && !slices.Equal(slices.Sorted(maps.Keys(x.known)), []string{"a/1"}) {
+				t.Errorf("finished, and the readers of %q are known", slices.Sorted(maps.Keys(x.known)))
 			}
 		})
 	}

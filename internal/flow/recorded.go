@@ -1,75 +1,15 @@
 package flow
 
-import (
-	"fmt"
-	"time"
-
-	"github.com/zeebo/blake3"
-)
-
-// Recorded is a run of which all jobs are known before it begins: one that took place elsewhere,
-// as package wfformat reads it.
-type Recorded struct {
-	File    string // its name, for messages
-	Name    string
-	About   string
-	Text    []byte // what it was read from
-	Scales  Scales
-	Outside []SizedFile // files that no job makes
-	Jobs    []NewJob    // each after the writers of what it reads; digests are filled in
-}
-
-// Scales are the factors by which a recorded run is replayed. Zero is legal: jobs that take no
-// time, empty files.
-type Scales struct {
-	TimeScale float64
-	SizeScale float64
-}
-
-// RecordedInput is the name of the one input of a recorded run: the files that no job of it
-// makes. See [DeclaredInput.Sizes].
-const RecordedInput = "trace"
-
-// MaxReplay bounds the time of one job of a recorded run.
-const MaxReplay = 100 * 365 * 24 * time.Hour
-
-// NewRecorded gives the workflow that replays a run. It has no parameters. It takes the jobs over.
-func NewRecorded(r Recorded) *Workflow {
-	in := &DeclaredInput{Name: RecordedInput, Line: 1, Sizes: r.Outside, MayBeEmpty: true}
-	made := &maker{input: in, pattern: &pattern{}}
-	w := &Workflow{
-		File: r.File, Name: r.Name, About: r.About, data: r.Text, scales: &r.Scales,
-		Inputs: []*DeclaredInput{in}, values: map[string]string{}, recorded: r.Jobs,
-	}
-	known := map[string]bool{}
-	for i := range r.Jobs {
-		j := &r.Jobs[i]
-		j.Job.Digest = digest(*j)
-		if name := j.Job.Step; !known[name] {
-			known[name] = true
-			w.steps = append(w.steps, &step{
-				name: name, listed: len(w.steps), order: len(w.steps) + 1, replayed: true,
-				found: stepFound{feeds: [][]*maker{{made}}},
-			})
-		}
-	}
-	h := blake3.New()
-	_, _ = h.Write(r.Text)
-	_, _ = fmt.Fprintf(h, "\x00%g\x00%g", r.Scales.TimeScale, r.Scales.SizeScale)
-	w.digest = fmt.Sprintf("%x", h.Sum(nil)[:16])
-	return w
-}
-
 // startRecorded creates the jobs of a recorded run, once its outside files are there.
 func (f *Flow) startRecorded() {
 	states := map[string]*stepState{}
 	for _, st := range f.steps {
-		states[st.step.name] = st
+		states[st.step.Name] = st
 	}
-	for i, new := range f.w.recorded {
+	for i, new := range f.w.RecordedJobs {
 		st := states[new.Job.Step]
 		st.held++
-		new.Job.Priority += f.w.raised
+		new.Job.Priority += f.w.RaisedBy
 		f.ready.Push(readyJob{&job{key: key{wave: f.wave, first: i, name: new.Job.Name}, state: st, new: new}})
 	}
 }

@@ -2,11 +2,13 @@ package flow
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"fairway/internal/flow/workflow"
 	"fairway/internal/taskqueue"
 )
 
@@ -14,12 +16,12 @@ import (
 // refuses what dispatch would refuse, and commits jobs when it is told to.
 type world struct {
 	t         testing.TB
-	w         *Workflow
+	w         *workflow.Workflow
 	flow      *Flow
 	now       time.Time
 	records   []taskqueue.Record
 	exists    map[string]bool // LFNs with a version or a writer
-	jobs      map[string]NewJob
+	jobs      map[string]workflow.NewJob
 	submitted []string
 	pending   []string // submitted, not committed
 	final     []string
@@ -27,7 +29,7 @@ type world struct {
 	finished  bool
 	wake      time.Time
 	// produce gives the files that a job writes under a pattern.
-	produce func(job NewJob, pattern string) []string
+	produce func(job workflow.NewJob, pattern string) []string
 	size    func(lfn string) int64
 	uses    map[string][]string // LFN to the jobs that use it, in order, with r or w
 	known   map[string]bool     // LFNs that no further job reads
@@ -36,14 +38,14 @@ type world struct {
 
 func newWorld(t testing.TB, text string, set map[string]string) *world {
 	t.Helper()
-	w, err := Parse("test.yaml", []byte(text))
+	w, err := workflow.Parse("test.yaml", []byte(text))
 	if err != nil {
 		t.Fatalf("parse: %v", err)
 	}
 	return newWorldOf(t, w, set)
 }
 
-func newWorldOf(t testing.TB, w *Workflow, set map[string]string) *world {
+func newWorldOf(t testing.TB, w *workflow.Workflow, set map[string]string) *world {
 	t.Helper()
 	w, err := w.With(set)
 	if err != nil {
@@ -51,8 +53,8 @@ func newWorldOf(t testing.TB, w *Workflow, set map[string]string) *world {
 	}
 	x := &world{
 		t: t, w: w, now: time.Unix(1_700_000_000, 0).UTC(),
-		exists: map[string]bool{}, jobs: map[string]NewJob{}, uses: map[string][]string{}, known: map[string]bool{},
-		produce: func(NewJob, string) []string { return nil },
+		exists: map[string]bool{}, jobs: map[string]workflow.NewJob{}, uses: map[string][]string{}, known: map[string]bool{},
+		produce: func(workflow.NewJob, string) []string { return nil },
 		size:    func(lfn string) int64 { return int64(len(lfn)) },
 	}
 	if x.flow, err = New(w); err != nil {
@@ -85,7 +87,7 @@ func (x *world) take(e Effects) {
 				x.exists[lfn])
 		}
 		x.known[lfn] = true
-		if slices.ContainsFunc(x.flow.Inputs(), func(in *DeclaredInput) bool { return !x.flow.Closed(in.Name) }) {
+		if slices.ContainsFunc(x.flow.Inputs(), func(in *workflow.DeclaredInput) bool { return !x.flow.Closed(in.Name) }) {
 			x.early++
 		}
 	}
@@ -95,7 +97,7 @@ func (x *world) take(e Effects) {
 	x.finished, x.wake = e.Finished, e.WakeAt
 }
 
-func (x *world) submit(j NewJob) {
+func (x *world) submit(j workflow.NewJob) {
 	x.t.Helper()
 	if _, ok := x.jobs[j.Job.Name]; ok {
 		x.t.Fatalf("job %s submitted twice", j.Job.Name)
@@ -152,7 +154,7 @@ func (x *world) commit(name string) {
 	x.step(Happened{x.event(x.jobs[name])})
 }
 
-func (x *world) event(j NewJob) taskqueue.Event {
+func (x *world) event(j workflow.NewJob) taskqueue.Event {
 	e := taskqueue.Event{Kind: taskqueue.JobCommitted, At: x.now, Name: j.Job.Name, Step: j.Job.Step}
 	for _, o := range j.Job.Writes {
 		lfns, pattern := []string{o.LFN}, ""
@@ -186,7 +188,8 @@ func (x *world) reload() {
 		x.t.Fatalf("load: %v", err)
 	}
 	x.flow = f
-	if told, want := slices.Sorted(slices.Values(f.ReadersKnown())), sortedKeys(x.known); !slices.Equal(told, want) {
+	if told, want := slices.Sorted(slices.Values(f.ReadersKnown())),
+		slices.Sorted(maps.Keys(x.known)); !slices.Equal(told, want) {
 		x.t.Fatalf("loaded again, the readers of %q are known, before those of %q", told, want)
 	}
 }

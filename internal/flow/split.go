@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"strings"
 
+	"fairway/internal/flow/pattern"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/logical"
 	"fairway/internal/quantity"
 	"fairway/internal/taskqueue"
@@ -18,7 +20,7 @@ const maxChunks = 1_000_000
 
 // splitFile makes the jobs of one file as soon as the number of its records
 // is known.
-func (f *Flow) splitFile(st *stepState, in *file, values binding) {
+func (f *Flow) splitFile(st *stepState, in *file, values pattern.Binding) {
 	st.counting.add(in.wave)
 	taker := splitTaker{st, values}
 	if in.there {
@@ -31,14 +33,14 @@ func (f *Flow) splitFile(st *stepState, in *file, values binding) {
 // splitTaker is told when the file exists.
 type splitTaker struct {
 	st     *stepState
-	values binding
+	values pattern.Binding
 }
 
 func (t splitTaker) exists(f *Flow, in *file) {
-	split := t.st.step.data.split
+	split := t.st.step.Data.Split
 	switch {
-	case split.unit == recordBytes && !in.unsized:
-		f.chunks(t.st, in, t.values, parts(in.size, split.bytes))
+	case split.Unit == workflow.RecordBytes && !in.unsized:
+		f.chunks(t.st, in, t.values, parts(in.size, split.Bytes))
 	case in.records > 0:
 		f.chunks(t.st, in, t.values, in.records)
 	default:
@@ -50,11 +52,12 @@ func (t splitTaker) exists(f *Flow, in *file) {
 // fillCount describes the job that counts the records of a file.
 func (f *Flow) fillCount(j *job, d *pendingJob) {
 	s := j.state.step
-	text := s.data.split.count
-	if s.data.split.unit != recordCounted {
-		text = countCommands[s.data.split.unit]
+	text := s.Data.Split.Count
+	if s.Data.Split.Unit != workflow.RecordCounted {
+		text = countCommands[s.Data.Split.Unit]
 	}
-	c := &commandSource{w: f.w, step: &step{reads: d.readEntries(), data: stepData{eachNames: s.data.eachNames}},
+	c := &commandSource{w: f.w, step: &workflow.Step{Reads: d.readEntries(),
+		Data: workflow.StepData{EachNames: s.Data.EachNames}},
 		values: d.values,
 		in:     []string{d.in[0].lfn}, reads: d.reads}
 	j.new.Job, j.new.From, j.new.Counts = f.describe(j), 1, true
@@ -62,11 +65,11 @@ func (f *Flow) fillCount(j *job, d *pendingJob) {
 	j.new.Job.Reads = logical.Unique(append(slices.Clone(c.in), d.reads...))
 	j.new.Job.Writes = []taskqueue.Output{{LFN: logical.Escape(j.countPrefix()) + "*", Pattern: true}}
 	f.fillAccess(j, c)
-	j.new.Command = Command{
+	j.new.Command = workflow.Command{
 		Environment: c.environment(text), InputVariables: c.inputVariables(), Shell: fmt.Sprintf(countScript, text),
 	}
 	j.new.Command.Environment["out"] = strings.TrimSuffix(j.countPrefix(), "/")
-	j.new.Job.Digest = digest(j.new)
+	j.new.Job.Digest = workflow.Digest(j.new)
 }
 
 // counted takes the end of a counting job.
@@ -87,8 +90,8 @@ func (f *Flow) countedAs(j *job, text string) {
 		f.refuse(j.state, "job %s counted the records of %s: %v", j.name, j.in.lfn, err)
 		return
 	}
-	if split := j.state.step.data.split; split.unit == recordBytes {
-		n = parts(n, split.bytes)
+	if split := j.state.step.Data.Split; split.Unit == workflow.RecordBytes {
+		n = parts(n, split.Bytes)
 	}
 	f.chunks(j.state, j.in, j.values, n)
 }
@@ -104,11 +107,11 @@ func parts(n, size int64) int64 {
 func (j *job) countPrefix() string { return logical.CountFolder + j.name + "/" }
 
 // chunks makes the jobs of a file with so many records.
-func (f *Flow) chunks(st *stepState, in *file, values binding, records int64) {
-	per := st.step.data.split.records
+func (f *Flow) chunks(st *stepState, in *file, values pattern.Binding, records int64) {
+	per := st.step.Data.Split.Records
 	count := parts(records, per)
 	if count > maxChunks {
-		f.refuse(st, "step %s would split %s into %d jobs, the limit is %d: give each job more records", st.step.name, in.lfn,
+		f.refuse(st, "step %s would split %s into %d jobs, the limit is %d: give each job more records", st.step.Name, in.lfn,
 			count, maxChunks)
 		return
 	}
@@ -121,7 +124,7 @@ func (f *Flow) chunks(st *stepState, in *file, values binding, records int64) {
 		chunk := strconv.FormatInt(k+1, 10)
 		f.hold(&pendingJob{
 			state: st, in: []*file{in}, wave: in.wave, label: label + "/" + chunk,
-			values: union(values, binding{
+			values: union(values, pattern.Binding{
 				"chunk": chunk,
 				"first": strconv.FormatInt(k*per+1, 10),
 				"last":  strconv.FormatInt(k*per+min(per, records-k*per), 10),

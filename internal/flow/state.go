@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"fairway/internal/dispatch/rows"
+	"fairway/internal/flow/pattern"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/taskqueue"
 )
 
@@ -16,7 +18,7 @@ type file struct {
 	// These never change: where it stands in the canonical order, and the values of the
 	// placeholders in the pattern of its maker.
 	lfn    string
-	values binding
+	values pattern.Binding
 	wave   int
 	first  int // wave of the first file from which it follows
 
@@ -43,7 +45,7 @@ func (f *file) before(other *file) bool {
 	case f.first != other.first:
 		return f.first < other.first
 	}
-	return natural(f.lfn, other.lfn) < 0
+	return pattern.Natural(f.lfn, other.lfn) < 0
 }
 
 // name is what is known of an LFN, from when somebody first asks for it. pending jobs wait
@@ -63,7 +65,7 @@ type name struct {
 // when unknown and aside fall to 0. Until then it stands in pending of those names.
 type pendingJob struct {
 	state   *stepState
-	values  binding
+	values  pattern.Binding
 	label   string
 	wave    int
 	in      []*file
@@ -96,7 +98,7 @@ func (k key) compare(other key) int {
 	case k.first != other.first:
 		return k.first - other.first
 	}
-	return natural(k.name, other.name)
+	return pattern.Natural(k.name, other.name)
 }
 
 // job is a job whose names are known. It is submitted when unavailable and gates are
@@ -104,13 +106,13 @@ func (k key) compare(other key) int {
 type job struct {
 	key
 	state   *stepState
-	new     NewJob         // empty once it was let out
-	source  *commandSource // of the command and the digest, which new does not have yet
-	outputs []*file        // with names known before, in the order of Writes; nil for others
-	chosen  bool           // some outputs are known only when it has ended
-	count   bool           // it counts records for a split, of in
+	new     workflow.NewJob // empty once it was let out
+	source  *commandSource  // of the command and the digest, which new does not have yet
+	outputs []*file         // with names known before, in the order of Writes; nil for others
+	chosen  bool            // some outputs are known only when it has ended
+	count   bool            // it counts records for a split, of in
 	in      *file
-	values  binding
+	values  pattern.Binding
 
 	unavailable int         // reads whose writer was not submitted
 	gates       int         // queues of rewritten files that it has not passed
@@ -120,10 +122,10 @@ type job struct {
 
 // stepState is a step with the jobs that it has made. It lives as long as the Flow.
 type stepState struct {
-	step       *step
-	needed     []*maker     // of the files that decide on its jobs
-	aside      []*maker     // of others that they read
-	dependents []*stepState // steps whose watermarks may rise after its own
+	step       *workflow.Step
+	needed     []*workflow.Maker // of the files that decide on its jobs
+	aside      []*workflow.Maker // of others that they read
+	dependents []*stepState      // steps whose watermarks may rise after its own
 
 	// How much is known: all jobs of waves up to watermark, which never falls. When it is
 	// forever, ended is the wave in which the data of the step ended.
@@ -158,11 +160,11 @@ type stepState struct {
 }
 
 // created reports whether a plain step has made all its jobs.
-func (st *stepState) created() bool { return st.step.plain() && st.made >= max(1, st.step.data.times) }
+func (st *stepState) created() bool { return st.step.Plain() && st.made >= max(1, st.step.Data.Times) }
 
 // inputState is a declared input with what came of it.
 type inputState struct {
-	in      *DeclaredInput
+	in      *workflow.DeclaredInput
 	closed  bool
 	ended   int
 	arrived map[string]string // identities by LFN

@@ -8,13 +8,15 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/flow/pattern"
+	"fairway/internal/flow/workflow"
 	"fairway/lib/seed"
 )
 
 // arriveAt lets files come by the paths under which an input finds them.
 func (x *world) arriveAt(input string, paths ...string) {
 	x.t.Helper()
-	at := slices.IndexFunc(x.w.Inputs, func(in *DeclaredInput) bool { return in.Name == input })
+	at := slices.IndexFunc(x.w.Inputs, func(in *workflow.DeclaredInput) bool { return in.Name == input })
 	for _, path := range x.w.Inputs[at].Order(paths) {
 		lfn, fits, err := x.w.Inputs[at].LFN(path)
 		if err != nil || !fits {
@@ -75,7 +77,9 @@ steps:
   part: {each: "raw/{run}", writes: "p/{run}_{set}.txt", command: x}
   use: {each: "p/{run}_{set}.txt", reads: "raw/{run}", writes: "q/{run}/{set}", command: x}
 `, nil)
-	x.produce = func(_ NewJob, pattern string) []string { return []string{strings.Replace(pattern, "*", "a_b", 1)} }
+	x.produce = func(_ workflow.NewJob, pattern string) []string {
+		return []string{strings.Replace(pattern, "*", "a_b", 1)}
+	}
 	x.arriveAt("raw", "raw/1", "raw/1_2")
 	x.commitAll(first)
 	x.wantReads("use/1/a_b", "p/1_a_b.txt", "raw/1")
@@ -91,7 +95,7 @@ steps:
   part: {writes: "p/{set}_{part}.txt", command: x}
   use: {each: "p/{set}_{part}.txt", writes: "q/{set}/{part}", command: x}
 `, nil)
-	x.produce = func(NewJob, string) []string { return []string{"p/a_1.txt", "p/a_b_1.txt"} }
+	x.produce = func(workflow.NewJob, string) []string { return []string{"p/a_1.txt", "p/a_b_1.txt"} }
 	x.step(Tick{})
 	x.commitAll(first)
 	x.wantReads("use/a/1", "p/a_1.txt")
@@ -117,7 +121,7 @@ func TestInputNameWithTwoReadingsIsRefused(t *testing.T) {
 		{"{a}/{a}_{b}", "x_y/x_y_z", "a=x_y, b=z"},
 		{"{s}_{s}.txt", "x_y_x_y.txt", "s=x_y"},
 	} {
-		_, values, err := readFirst([]*pattern{mustPattern(t, c.pattern)}, c.path)
+		_, values, err := pattern.ReadFirst([]*pattern.Pattern{mustPattern(t, c.pattern)}, c.path)
 		got := values.String()
 		if err != nil {
 			got = "error"
@@ -132,38 +136,38 @@ func TestInputNameWithTwoReadingsIsRefused(t *testing.T) {
 func TestTakingByAnotherPattern(t *testing.T) {
 	for _, c := range []struct {
 		maker, taker string
-		values       binding
+		values       pattern.Binding
 		want         string // values, "two", "no", or "refused"
 	}{
-		{"p/{a}_{b}", "p/{a}_{b}", binding{"a": "1_2", "b": "3"}, "a=1_2, b=3"},
-		{"p/{a}_{b}", "p/{x}_{y}", binding{"a": "1_2", "b": "3"}, "x=1_2, y=3"},
-		{"p/{a}_{b}", "p/{x}_3", binding{"a": "1_2", "b": "3"}, "x=1_2"},
-		{"p/{a}_{b}", "p/{x}_3", binding{"a": "1", "b": "2_3"}, "no"},
-		{"p/{a}_{b}", "p/{a}_3", binding{"a": "1", "b": "2_3"}, "no"},
-		{"p/{a}_{b}", "p/{x}", binding{"a": "1", "b": "2"}, "x=1_2"},
-		{"p/{a}_{b}", "p/{a}_*", binding{"a": "1_1", "b": "2"}, "a=1_1"},
-		{"p/{a}_{b}", "p/{a}*", binding{"a": "1_1", "b": "2"}, "a=1_1"},
-		{"p/{a}_{b}", "p/*_{b}", binding{"a": "1_1", "b": "2"}, "b=2"},
-		{"p/{a}_{b}", "p/*", binding{"a": "1_1", "b": "2"}, ""},
-		{"p/{a}_{b}_{c}", "p/{a}_{x}", binding{"a": "1_1", "b": "2", "c": "3"}, "a=1_1, x=2_3"},
+		{"p/{a}_{b}", "p/{a}_{b}", pattern.Binding{"a": "1_2", "b": "3"}, "a=1_2, b=3"},
+		{"p/{a}_{b}", "p/{x}_{y}", pattern.Binding{"a": "1_2", "b": "3"}, "x=1_2, y=3"},
+		{"p/{a}_{b}", "p/{x}_3", pattern.Binding{"a": "1_2", "b": "3"}, "x=1_2"},
+		{"p/{a}_{b}", "p/{x}_3", pattern.Binding{"a": "1", "b": "2_3"}, "no"},
+		{"p/{a}_{b}", "p/{a}_3", pattern.Binding{"a": "1", "b": "2_3"}, "no"},
+		{"p/{a}_{b}", "p/{x}", pattern.Binding{"a": "1", "b": "2"}, "x=1_2"},
+		{"p/{a}_{b}", "p/{a}_*", pattern.Binding{"a": "1_1", "b": "2"}, "a=1_1"},
+		{"p/{a}_{b}", "p/{a}*", pattern.Binding{"a": "1_1", "b": "2"}, "a=1_1"},
+		{"p/{a}_{b}", "p/*_{b}", pattern.Binding{"a": "1_1", "b": "2"}, "b=2"},
+		{"p/{a}_{b}", "p/*", pattern.Binding{"a": "1_1", "b": "2"}, ""},
+		{"p/{a}_{b}_{c}", "p/{a}_{x}", pattern.Binding{"a": "1_1", "b": "2", "c": "3"}, "a=1_1, x=2_3"},
 		{"p/{a}_{b}_{c}", "p/{x}_{y}", nil, "refused"},
 		{"p/{a}_{b}", "p/{b}_{a}", nil, "refused"},
 		{"p/{a}_{b}", "p/{b}", nil, "refused"},
 		{"p/{a}_{b}", "p/{a}", nil, "refused"},
-		{"p/{file}", "p/{name}.bam", binding{"file": "a.b.bam"}, "name=a.b"},
-		{"p/{file}", "p/{name}.bam", binding{"file": "a.txt"}, "no"},
-		{"p/{file}", "p/{name}.{kind}", binding{"file": "a.txt"}, "kind=txt, name=a"},
-		{"p/{file}", "p/{name}.{kind}", binding{"file": "a.b.txt"}, "two"},
+		{"p/{file}", "p/{name}.bam", pattern.Binding{"file": "a.b.bam"}, "name=a.b"},
+		{"p/{file}", "p/{name}.bam", pattern.Binding{"file": "a.txt"}, "no"},
+		{"p/{file}", "p/{name}.{kind}", pattern.Binding{"file": "a.txt"}, "kind=txt, name=a"},
+		{"p/{file}", "p/{name}.{kind}", pattern.Binding{"file": "a.b.txt"}, "two"},
 		{"p/{file}", "p/{x}{y}", nil, "refused"},
-		{"p/{a}{b}", "p/{x}{y}", binding{"a": "1", "b": "23"}, "x=1, y=23"},
-		{"p/{a}", "p/{a}", binding{"a": "*"}, "a=*"},
+		{"p/{a}{b}", "p/{x}{y}", pattern.Binding{"a": "1", "b": "23"}, "x=1, y=23"},
+		{"p/{a}", "p/{a}", pattern.Binding{"a": "*"}, "a=*"},
 	} {
-		taking := newTaking(mustPattern(t, c.maker), mustPattern(t, c.taker))
-		what, instead := taking.problem()
+		taking := pattern.NewTaking(mustPattern(t, c.maker), mustPattern(t, c.taker))
+		what, instead := taking.Problem()
 		got := "refused"
 		if what == "" {
-			name, _ := taking.maker.expand(c.values)
-			switch first, second := taking.read(name, c.values); {
+			name, _ := taking.Maker.Expand(c.values)
+			switch first, second := taking.Read(name, c.values); {
 			case first == nil:
 				got = "no"
 			case second != nil:
@@ -226,8 +230,9 @@ steps:
 }
 
 func TestPathsOfListsAreNoURLs(t *testing.T) {
-	in := &DeclaredInput{
-		URLList: "list", patterns: []*pattern{mustPattern(t, "{x}.txt")}, names: []*pattern{mustPattern(t, "{x}.txt")},
+	in := &workflow.DeclaredInput{
+		URLList: "list", Paths: []*pattern.Pattern{mustPattern(t, "{x}.txt")}, Names: []*pattern.Pattern{mustPattern(t,
+			"{x}.txt")},
 	}
 	for line, want := range map[string]string{
 		"/data/a#1.txt":             "a#1.txt",
@@ -301,16 +306,18 @@ inputs:
   refs: {files: "ref/{sample}.ref", as: "ref-{sample}"}
   state: {files: state}
 steps:
-  part: {each: "raw/{sample}_{lane}.fq", split: {records: 1, of: bytes=1}, writes: "p/{sample}_{lane}_{chunk}", command: x}
+  part: {each: "raw/{sample}_{lane}.fq", split: {records: 1, of: bytes=1}, writes: "p/{sample}_{lane}_{chunk}",
+	command: x}
   pick: {each: "raw/{sample}_{lane}.fq", writes: "c/{sample}_{lane}_{kind}", command: x}
   join: {each: ["raw/{sample}_{lane}.fq", "ref-{sample}"], writes: "j/{sample}_{lane}", command: x}
   other: {each: ["p/{s}_{l}_{c}", "j/{s}_{l}"], reads: "ref-{s}", writes: "o/{s}_{l}_{c}", command: x}
-  kind: {each: "c/{sample}_{lane}_{kind}", reads: "raw/{sample}_{lane}.fq", writes: "k/{sample}_{lane}_{kind}", command: x}
+  kind: {each: "c/{sample}_{lane}_{kind}", reads: "raw/{sample}_{lane}.fq", writes: "k/{sample}_{lane}_{kind}",
+	command: x}
   all: {merge: "p/{sample}_{lane}_{chunk}", by: [sample], writes: "m/{sample}", command: x}
   turn: {each: "m/{sample}", reads: "ref-{sample}", rewrites: [state, "own-{sample}"], command: x}
 `, nil)
 		x.size = func(string) int64 { return 2 }
-		x.produce = func(_ NewJob, pattern string) []string {
+		x.produce = func(_ workflow.NewJob, pattern string) []string {
 			return []string{strings.Replace(pattern, "*", "_1", 1), strings.Replace(pattern, "*", "1", 1)}
 		}
 		var raw, refs []string
@@ -380,4 +387,13 @@ func unclear(table table) bool {
 		}
 	}
 	return false
+}
+
+func mustPattern(t testing.TB, text string) *pattern.Pattern {
+	t.Helper()
+	p, err := pattern.NewPattern(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
 }

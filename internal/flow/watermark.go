@@ -1,12 +1,16 @@
 package flow
 
-import "slices"
+import (
+	"slices"
+
+	"fairway/internal/flow/workflow"
+)
 
 // touch has the watermark of a step looked at again before this Step ends.
 func (f *Flow) touch(st *stepState) {
 	if !st.dirty {
 		st.dirty = true
-		f.dirty.Push(rank(st.step.order))
+		f.dirty.Push(rank(st.step.Order))
 	}
 }
 
@@ -38,9 +42,9 @@ func (f *Flow) raiseWatermark(st *stepState) {
 	switch {
 	case st.merging != nil:
 		known = f.mergeUpTo(st, known)
-	case st.step.data.split != nil:
+	case st.step.Data.Split != nil:
 		known = min(known, st.counting.closed())
-	case st.step.plain():
+	case st.step.Plain():
 		known = f.plainWatermark(st, known)
 	}
 	if f.mayComeAside(st) {
@@ -67,7 +71,7 @@ func (f *Flow) raiseWatermark(st *stepState) {
 // mayComeAside reports whether files that are set aside may still become known, and with them
 // jobs whose place is known before.
 func (f *Flow) mayComeAside(st *stepState) bool {
-	return slices.ContainsFunc(st.aside, func(m *maker) bool { return f.makerWatermark(m) != forever })
+	return slices.ContainsFunc(st.aside, func(m *workflow.Maker) bool { return f.makerWatermark(m) != forever })
 }
 
 // plainWatermark creates the jobs of a plain step that come after all jobs of
@@ -87,22 +91,22 @@ func (f *Flow) sourcesWatermark(st *stepState) int {
 	for _, m := range st.needed {
 		known = min(known, f.makerWatermark(m))
 	}
-	for _, before := range st.step.found.after {
-		known = min(known, f.steps[before.order-1].watermark)
+	for _, before := range st.step.Found.After {
+		known = min(known, f.steps[before.Order-1].watermark)
 	}
 	return known
 }
 
 // makerWatermark is the wave up to which all files of a maker are known.
-func (f *Flow) makerWatermark(m *maker) int {
-	if m.input != nil {
-		if f.inputs[m.input.Name].closed {
+func (f *Flow) makerWatermark(m *workflow.Maker) int {
+	if m.Input != nil {
+		if f.inputs[m.Input.Name].closed {
 			return forever
 		}
 		return f.wave
 	}
-	st := f.steps[m.step.order-1]
-	if m.fresh {
+	st := f.steps[m.Step.Order-1]
+	if m.Fresh {
 		return min(st.watermark, st.open.closed())
 	}
 	return st.watermark
@@ -112,14 +116,14 @@ func (f *Flow) makerWatermark(m *maker) int {
 func (f *Flow) sourcesEnded(st *stepState) int {
 	ended := 0
 	for _, m := range st.needed {
-		if m.input != nil {
-			ended = max(ended, f.inputs[m.input.Name].ended)
+		if m.Input != nil {
+			ended = max(ended, f.inputs[m.Input.Name].ended)
 		} else {
-			ended = max(ended, f.steps[m.step.order-1].ended)
+			ended = max(ended, f.steps[m.Step.Order-1].ended)
 		}
 	}
-	for _, before := range st.step.found.after {
-		ended = max(ended, f.steps[before.order-1].ended)
+	for _, before := range st.step.Found.After {
+		ended = max(ended, f.steps[before.Order-1].ended)
 	}
 	return ended
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"fairway/internal/flow/workflow"
 	"fairway/internal/taskqueue"
 )
 
@@ -42,12 +43,12 @@ func TestRoomOnAPilot(t *testing.T) {
 		{taskqueue.Resources{Countable: gpus(0)}, 8},
 		{taskqueue.Resources{Countable: map[string]int64{"licence": 1}}, 0},
 	} {
-		d := Demand{Needs: c.needs}
+		d := workflow.Demand{Needs: c.needs}
 		if got := d.RoomOn(has); got != c.want {
 			t.Errorf("%+v fits %d times, want %d", c.needs, got, c.want)
 		}
 	}
-	small := Demand{}
+	small := workflow.Demand{}
 	if got := small.RoomOn(taskqueue.Resources{MilliCPUs: 500}); got != 1 {
 		t.Errorf("on half a processor %d tasks have room that say nothing", got)
 	}
@@ -55,8 +56,9 @@ func TestRoomOnAPilot(t *testing.T) {
 
 // A workflow with another priority has a digest of its own, and keeps the differences between steps.
 func TestRaisedPriorities(t *testing.T) {
-	w, err := Parse("t.yaml", []byte("workflow: w\nsteps:\n  a: {writes: a, priority: 2147483640, command: x}\n  b: {writes: b, "+
-		"priority: -5, command: x}\n"))
+	w, err := workflow.Parse("t.yaml",
+		[]byte("workflow: w\nsteps:\n  a: {writes: a, priority: 2147483640, command: x}\n  b: {writes: b, "+
+			"priority: -5, command: x}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,8 +83,9 @@ func TestRaisedPriorities(t *testing.T) {
 
 // What a workflow was made of is kept; the values that it has already need no second reading.
 func TestSourceOfWorkflows(t *testing.T) {
-	text := []byte("workflow: w\nparameters: {p: 1}\nsteps: {a: {writes: a, command: 'echo $p'}, b: {writes: b, command: x}}\n")
-	w, err := Parse("t.yaml", text)
+	text := []byte("workflow: w\nparameters: {p: 1}\nsteps: {a: {writes: a, command: 'echo $p'}, " +
+		"b: {writes: b, command: x}}\n")
+	w, err := workflow.Parse("t.yaml", text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,14 +102,16 @@ func TestSourceOfWorkflows(t *testing.T) {
 	}
 	part, err := bound.Until("a")
 	if err != nil || part.Target() != "a" || w.Target() != "" || part.Digest() == bound.Digest() ||
-		!slices.Equal(part.Steps(), []string{"a"}) || part.Set()["p"] != "2" {
-		t.Errorf("until a: %v, %q, %q", err, part.Target(), part.Steps())
+		!slices.Equal(part.StepNames(), []string{"a"}) || part.Set()["p"] != "2" {
+		t.Errorf("until a: %v, %q, %q", err, part.Target(), part.StepNames())
 	}
 	if _, err := w.Until("c"); err == nil || !strings.Contains(err.Error(), "the steps are a, b") {
 		t.Error("until a step that is not there:", err)
 	}
 
-	trace := NewRecorded(Recorded{File: "t.json", Name: "t", Text: []byte("{}"), Scales: Scales{TimeScale: 2}})
+	trace := workflow.NewRecorded(workflow.Recorded{
+		File: "t.json", Name: "t", Text: []byte("{}"), Scales: workflow.Scales{TimeScale: 2},
+	})
 	if got, scales := trace.Source(); string(got) != "{}" || scales == nil || scales.TimeScale != 2 {
 		t.Errorf("the source of a trace is %q, %v", got, scales)
 	}
@@ -118,16 +123,5 @@ func TestSourceOfWorkflows(t *testing.T) {
 	}
 	if _, err := trace.Until("a"); err == nil {
 		t.Error("a part of a trace was taken")
-	}
-}
-
-// Millions of files have the values of their jobs, and share them.
-func TestFilesShareTheValuesOfTheirJobs(t *testing.T) {
-	values, names := binding{"a": "1", "b": "2"}, []string{"b", "a", "c"}
-	if made := testing.AllocsPerRun(10, func() { values.of(names) }); made > 0 {
-		t.Errorf("%v copies", made)
-	}
-	if got := values.of(names[:1]); len(got) != 1 || got["b"] != "2" {
-		t.Errorf("the values of one name are %v", got)
 	}
 }

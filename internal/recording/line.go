@@ -9,6 +9,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/taskqueue"
 )
 
@@ -17,7 +18,7 @@ const format = 2
 
 // Beginning is what the cores of a server are made from.
 type Beginning struct {
-	Workflow *flow.Workflow
+	Workflow *workflow.Workflow
 	Dispatch dispatch.Config
 }
 
@@ -39,7 +40,7 @@ type beginLine struct {
 	Format     int               `json:"format"`
 	File       string            `json:"file"`
 	Text       content           `json:"text"`            // of the workflow file or the trace
-	Trace      *flow.Scales      `json:"trace,omitempty"` // of a trace
+	Trace      *workflow.Scales  `json:"trace,omitempty"` // of a trace
 	Parameters map[string]string `json:"parameters,omitempty"`
 	Config     dispatch.Config   `json:"config"`
 }
@@ -101,7 +102,7 @@ type dispatchEffects struct {
 
 type flowEffects struct {
 	AddFiles []taskqueue.ExistingFile `json:",omitempty"`
-	Submit   []flow.NewJob            `json:",omitempty"`
+	Submit   []workflow.NewJob        `json:",omitempty"`
 	Known    []string                 `json:",omitempty"` // ReadersKnown
 	Persist  []record                 `json:",omitempty"`
 	Final    []string                 `json:",omitempty"`

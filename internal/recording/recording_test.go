@@ -17,10 +17,11 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/taskqueue"
 )
 
-const workflow = `
+const small = `
 workflow: small
 inputs:
   texts: {files: "in/{name}.txt", as: "in/{name}.txt"}
@@ -34,7 +35,7 @@ steps:
 // perform writes a recording of a server that gets a file and ends.
 func perform(t *testing.T, path string, limit int64) *Writer {
 	t.Helper()
-	w, err := flow.Parse("workflow.yaml", []byte(workflow))
+	w, err := workflow.Parse("workflow.yaml", []byte(small))
 	if err != nil {
 		t.Fatal(err)
 	}

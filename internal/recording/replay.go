@@ -11,6 +11,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/taskqueue"
 	"fairway/internal/wfformat"
 )
@@ -56,7 +57,7 @@ func Replay(recording io.Reader) (Replayed, error) {
 type replay struct {
 	Replayed
 
-	workflow *flow.Workflow
+	workflow *workflow.Workflow
 	begin    *beginLine
 	durable  []taskqueue.Record
 	dispatch *dispatch.Core
@@ -102,7 +103,7 @@ func (r *replay) beginServer(b *beginLine) error {
 	if b.Trace != nil {
 		r.workflow, err = wfformat.Parse(b.File, b.Text, *b.Trace)
 	} else {
-		r.workflow, err = flow.Parse(b.File, b.Text)
+		r.workflow, err = workflow.Parse(b.File, b.Text)
 		if err == nil {
 			r.workflow, err = r.workflow.With(b.Parameters)
 		}

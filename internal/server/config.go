@@ -6,7 +6,7 @@ import (
 
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
@@ -19,7 +19,7 @@ import (
 // Config says what to run and how. Folder must be given, and Workflow unless it is Lasting.
 type Config struct {
 	// Workflow is what to run, with the values of its parameters.
-	Workflow *flow.Workflow
+	Workflow *workflow.Workflow
 	// Folder is where the workflow lives: its .fairway/ and results/. It is made if need be.
 	Folder string
 	// Base is the folder that names in the workflow are relative to, that of its file. Empty: Folder.
@@ -65,7 +65,7 @@ type Config struct {
 	// Check refuses steps and jobs that are submitted and that no pilot of the server could ever run;
 	// with waitAnyway only those that one would run otherwise than they ask for. limits bound what all
 	// jobs together have of a resource. nil: none is refused.
-	Check func(demands []flow.Demand, limits map[string]int64, waitAnyway bool) error
+	Check func(demands []workflow.Demand, limits map[string]int64, waitAnyway bool) error
 
 	// UnusedResults is how many results a lasting server keeps that no run names which is kept, and
 	// no group has promised to keep: UnusedResultLimit.

@@ -15,6 +15,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/api"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/feed"
@@ -128,7 +129,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 
 // allKnown says when it is known of all jobs which there are.
 func allKnown(f *flow.Flow) string {
-	if slices.ContainsFunc(f.Inputs(), func(in *flow.DeclaredInput) bool { return !f.Closed(in.Name) }) {
+	if slices.ContainsFunc(f.Inputs(), func(in *workflow.DeclaredInput) bool { return !f.Closed(in.Name) }) {
 		return "the inputs are closed"
 	}
 	return "all jobs are known"
@@ -179,7 +180,7 @@ func (o *opened) rehearse(
 			if files, _, err = find.Find(ctx, in, o.fed(in)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return nil, err
 			}
-			closed = in.Close == flow.CloseRule{}
+			closed = in.Close == workflow.CloseRule{}
 		}
 		arrival := &loop.Request{Flow: []flow.Input{flow.Arrived{Input: in.Name, Files: files}}}
 		if closed {

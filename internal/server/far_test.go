@@ -16,7 +16,7 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/batch"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/pilot"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
@@ -119,7 +119,7 @@ func beAServer(root string) {
 		if err != nil {
 			return err
 		}
-		w, err := flow.Parse("workflow.yaml", text)
+		w, err := workflow.Parse("workflow.yaml", text)
 		if err != nil {
 			return err
 		}

@@ -8,7 +8,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 )
 
 // holds are the streams that keep an open run from being closed by one of several who add jobs to it,
@@ -75,7 +75,7 @@ func (r *run) Leave(ctx context.Context) (held int, err error) {
 
 // CloseInput is part of api.Control.
 func (r *run) CloseInput(ctx context.Context, name string) error {
-	if r.config.Workflow.Open() && (name == "" || name == flow.SubmittedJobs) {
+	if r.config.Workflow.Open() && (name == "" || name == workflow.SubmittedJobs) {
 		r.holds.mu.Lock()
 		r.holds.shut = true
 		r.holds.mu.Unlock()

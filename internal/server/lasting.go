@@ -19,6 +19,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/api"
 	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
@@ -57,7 +58,7 @@ type submission struct {
 	Until      string            `json:"until,omitempty"`
 	KeepGoing  bool              `json:"keep_going,omitempty"`
 	Results    string            `json:"results,omitempty"`
-	Scales     *flow.Scales      `json:"scales,omitempty"` // of a recorded run
+	Scales     *workflow.Scales  `json:"scales,omitempty"` // of a recorded run
 	Account    taskqueue.Account `json:"account,omitzero"`
 	Scope      string            `json:"scope,omitempty"`
 	NoReuse    bool              `json:"no_reuse,omitempty"`
@@ -65,28 +66,28 @@ type submission struct {
 }
 
 // parse reads the workflow that was submitted.
-func (b *submission) parse() (*flow.Workflow, error) {
-	var scales flow.Scales
+func (b *submission) parse() (*workflow.Workflow, error) {
+	var scales workflow.Scales
 	if b.Scales != nil {
 		scales = *b.Scales
 	}
-	workflow, err := wfformat.ParseEither(b.File, b.Text, scales)
+	work, err := wfformat.ParseEither(b.File, b.Text, scales)
 	if err == nil {
-		workflow, err = workflow.With(b.Parameters)
+		work, err = work.With(b.Parameters)
 	}
 	if err == nil && b.Until != "" {
-		workflow, err = workflow.Until(b.Until)
+		work, err = work.Until(b.Until)
 	}
 	if err == nil {
-		workflow, err = workflow.Raised(b.Priority)
+		work, err = work.Raised(b.Priority)
 	}
-	return workflow, err
+	return work, err
 }
 
 // configOf is that of a run: the server's, with what was submitted.
-func (s *Server) configOf(b *submission, workflow *flow.Workflow) Config {
+func (s *Server) configOf(b *submission, work *workflow.Workflow) Config {
 	c := s.config
-	c.Workflow, c.Folder, c.KeepGoing, c.Results, c.Account = workflow, b.Folder, b.KeepGoing, b.Results, b.Account
+	c.Workflow, c.Folder, c.KeepGoing, c.Results, c.Account = work, b.Folder, b.KeepGoing, b.Results, b.Account
 	c.Scope, c.NoReuse = b.Scope, b.NoReuse
 	return c
 }
@@ -245,7 +246,7 @@ func (s *Server) SubmitWorkflow(
 	if wfformat.Is(b.Text) {
 		b.Scales = &w.Scales
 	}
-	workflow, err := b.parse()
+	work, err := b.parse()
 	if err != nil {
 		return 0, false, connect.NewError(connect.CodeInvalidArgument, err)
 	}
@@ -254,25 +255,25 @@ func (s *Server) SubmitWorkflow(
 		return 0, false, err
 	}
 	if s.config.Check != nil {
-		if err := s.config.Check(workflow.Demands(), LimitsOf(workflow.Limits, limits), w.WaitAnyway); err != nil {
+		if err := s.config.Check(work.Demands(), LimitsOf(work.Limits, limits), w.WaitAnyway); err != nil {
 			return 0, false, connect.NewError(connect.CodeInvalidArgument, err)
 		}
 	}
 	if err := s.space.refuse(); err != nil {
 		return 0, false, err
 	}
-	if err := s.findTools(ctx, workflow.Demands(), w.WaitAnyway); err != nil {
+	if err := s.findTools(ctx, work.Demands(), w.WaitAnyway); err != nil {
 		return 0, false, err
 	}
 	var meaning map[string]string
 	if b.Key != "" {
-		meaning = b.meaning(workflow.Digest(), w.Uploads)
+		meaning = b.meaning(work.Digest(), w.Uploads)
 		run, done, err := s.runs.claim(ctx, s.sched, submissionName{b.Account.User, b.Key})
 		switch {
 		case err != nil:
 			return 0, false, err
 		case run != nil:
-			return run.ID, true, refuseOther(run, meaning, workflow.Digest(), b.Results)
+			return run.ID, true, refuseOther(run, meaning, work.Digest(), b.Results)
 		}
 		defer done()
 	}
@@ -284,7 +285,7 @@ func (s *Server) SubmitWorkflow(
 	var o *opened
 	find := s.finderOf(b, own)
 	if err == nil {
-		o, err = s.openSubmission(ctx, b, workflow, find)
+		o, err = s.openSubmission(ctx, b, work, find)
 	}
 	if err == nil {
 		o.run.Own, o.run.Meaning = own, meaning
@@ -330,10 +331,10 @@ func (rs *runs) claim(ctx context.Context, s *sched.Scheduler, key submissionNam
 // openSubmission looks at what a run will read and where it will publish. Others may be submitted
 // meanwhile: it may take as long as slow servers do.
 func (s *Server) openSubmission(
-	ctx context.Context, b *submission, workflow *flow.Workflow, find *feed.Finder,
+	ctx context.Context, b *submission, work *workflow.Workflow, find *feed.Finder,
 ) (*opened, error) {
 	invalid := func(err error) error { return connect.NewError(connect.CodeInvalidArgument, err) }
-	fresh, err := flow.New(workflow)
+	fresh, err := flow.New(work)
 	if err != nil {
 		return nil, invalid(err)
 	}
@@ -358,8 +359,8 @@ func (s *Server) openSubmission(
 		}
 	}
 	o.run = &state.Run{
-		Form: state.Form, Started: time.Now(), Parameters: workflow.Set(), Workflow: workflow.Name, File: b.File,
-		Source: b.Folder, Digest: workflow.Digest(), Steps: workflow.Steps(), Target: workflow.Target(), Results: b.Results,
+		Form: state.Form, Started: time.Now(), Parameters: work.Set(), Workflow: work.Name, File: b.File,
+		Source: b.Folder, Digest: work.Digest(), Steps: work.StepNames(), Target: work.Target(), Results: b.Results,
 		State: state.Underway, Key: b.Key, Account: b.Account,
 	}
 	return o, nil

@@ -19,7 +19,7 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/batch"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/server/loop"
@@ -46,7 +46,8 @@ func besiegers() int {
 const honest = 4
 
 func beBesieged(root string) {
-	w, err := flow.Parse("workflow.yaml", []byte("workflow: w\nsteps:\n  a:\n    writes: out\n    command: echo > $out\n"))
+	w, err := workflow.Parse("workflow.yaml",
+		[]byte("workflow: w\nsteps:\n  a:\n    writes: out\n    command: echo > $out\n"))
 	if err != nil {
 		panic(err)
 	}

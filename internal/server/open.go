@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/dispatch/records"
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/publish"
@@ -126,7 +127,7 @@ func (o *opened) findArrivals(ctx context.Context, find *feed.Finder) {
 }
 
 // fed are the files of an input that the last run was fed.
-func (o *opened) fed(in *flow.DeclaredInput) feed.Known {
+func (o *opened) fed(in *workflow.DeclaredInput) feed.Known {
 	known := map[string]string{}
 	for _, r := range o.inputs {
 		if r.Input == in.Name {
@@ -141,7 +142,7 @@ func (o *opened) fed(in *flow.DeclaredInput) feed.Known {
 
 // readList reads a URL list. If it was closed, a new line that is wrong is a reason to
 // run, so that it is told. The lines of one that is open are still to be fed.
-func (o *opened) readList(ctx context.Context, find *feed.Finder, in *flow.DeclaredInput) {
+func (o *opened) readList(ctx context.Context, find *feed.Finder, in *workflow.DeclaredInput) {
 	var known feed.Known
 	if o.run.State != state.Succeeded {
 		known = o.fed(in) // which need no second look
@@ -167,22 +168,22 @@ func (o *opened) readList(ctx context.Context, find *feed.Finder, in *flow.Decla
 }
 
 func (o *opened) decide(ctx context.Context, find *feed.Finder) {
-	workflow := o.flow.Workflow()
+	work := o.flow.Workflow()
 	switch {
 	case o.run == nil:
 		o.decision = runNew
 		return
-	case workflow.Open() && o.run.Form == state.Form && o.run.Digest == workflow.Digest():
+	case work.Open() && o.run.Form == state.Form && o.run.Digest == work.Digest():
 		o.decision = runOn // for ever, since its jobs are known from nowhere else
 		return
 	case o.run.Form != state.Form:
 		o.reasons = append(o.reasons, "an earlier version of Fairway ran it, which could take a file for another one")
-	case o.run.Target != workflow.Target():
-		o.reasons = append(o.reasons, fmt.Sprintf("it is run %s, and was run %s before", upTo(workflow.Target()),
+	case o.run.Target != work.Target():
+		o.reasons = append(o.reasons, fmt.Sprintf("it is run %s, and was run %s before", upTo(work.Target()),
 			upTo(o.run.Target)))
 	case o.run.Refused:
 		o.reasons = append(o.reasons, "the last run was refused something that it needed")
-	case o.run.Digest != workflow.Digest():
+	case o.run.Digest != work.Digest():
 		o.reasons = append(o.reasons, "the workflow or its parameters changed")
 	}
 	if o.noReuse && (!o.run.NoReuse || o.run.State == state.Succeeded) {
@@ -207,7 +208,7 @@ func (o *opened) decide(ctx context.Context, find *feed.Finder) {
 // changes compares the files of an input that were fed with those that are
 // there now. Of an open input, files may have gone since, and others only count
 // once it was closed.
-func (o *opened) changes(ctx context.Context, find *feed.Finder, in *flow.DeclaredInput) []string {
+func (o *opened) changes(ctx context.Context, find *feed.Finder, in *workflow.DeclaredInput) []string {
 	before := map[string]state.Input{}
 	for _, r := range o.inputs {
 		if r.Input == in.Name {
@@ -239,7 +240,7 @@ func (o *opened) changes(ctx context.Context, find *feed.Finder, in *flow.Declar
 
 // found takes note of a file that holds what it held, but is another one or was
 // touched: those who read it are to know it again.
-func (o *opened) found(find *feed.Finder, in *flow.DeclaredInput, r *state.Input, file flow.InputFile) {
+func (o *opened) found(find *feed.Finder, in *workflow.DeclaredInput, r *state.Input, file flow.InputFile) {
 	if now := find.Contents.StampOf(file.PFN); r.Stamp != nil && now != nil && (r.PFN != file.PFN || *r.Stamp != *now) {
 		o.elsewhere[in.Name] = append(o.elsewhere[in.Name], file)
 	}
@@ -248,7 +249,7 @@ func (o *opened) found(find *feed.Finder, in *flow.DeclaredInput, r *state.Input
 // changesOfOpen looks at those files that were fed before and are left to be
 // compared. What has gone is noted, and what cannot be reached now counts as it was.
 func (o *opened) changesOfOpen(
-	ctx context.Context, find *feed.Finder, in *flow.DeclaredInput, left map[string]state.Input,
+	ctx context.Context, find *feed.Finder, in *workflow.DeclaredInput, left map[string]state.Input,
 ) []string {
 	var reasons []string
 	for _, r := range o.inputs {
@@ -315,7 +316,7 @@ func (c *Config) setRun(run taskqueue.RunID) taskqueue.Input {
 // begin makes the decision durable: a new or changed run starts with the run
 // record and the results of the earlier one, and nothing else.
 func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) error {
-	workflow := o.flow.Workflow()
+	work := o.flow.Workflow()
 	var records []taskqueue.Record
 	var unwanted []taskqueue.AttemptID
 	if o.decision == runChanged {
@@ -333,9 +334,9 @@ func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) err
 		}
 		o.inputs = nil
 	}
-	o.run.Workflow, o.run.File, o.run.Source, o.run.Digest = workflow.Name, workflow.File, sourceOf(config),
-		workflow.Digest()
-	o.run.Steps, o.run.Target, o.run.Results = workflow.Steps(), workflow.Target(), config.Results
+	o.run.Workflow, o.run.File, o.run.Source, o.run.Digest = work.Name, work.File, sourceOf(config),
+		work.Digest()
+	o.run.Steps, o.run.Target, o.run.Results = work.StepNames(), work.Target(), config.Results
 	o.run.State, o.run.Problems, o.run.Notes, o.run.Totals = state.Underway, nil, nil, nil
 	record, err := o.run.Record()
 	if err != nil {

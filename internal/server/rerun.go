@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"fairway/internal/dispatch/records"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/store"
 	"fairway/internal/taskqueue"
 )
@@ -28,9 +28,9 @@ func (e *TargetError) Error() string {
 
 // openRerun checks the names. Those of jobs are known from the last run, of which
 // s has the records; nil where there was none.
-func openRerun(ctx context.Context, names []string, workflow *flow.Workflow, s store.Store) (rerun, error) {
+func openRerun(ctx context.Context, names []string, work *workflow.Workflow, s store.Store) (rerun, error) {
 	for _, name := range names {
-		if slices.Contains(workflow.Steps(), name) {
+		if slices.Contains(work.StepNames(), name) {
 			continue
 		}
 		var jobs []taskqueue.Record
@@ -45,7 +45,7 @@ func openRerun(ctx context.Context, names []string, workflow *flow.Workflow, s s
 			return nil, err
 		}
 		if found == 0 {
-			return nil, &TargetError{Name: name, Steps: workflow.Steps()}
+			return nil, &TargetError{Name: name, Steps: work.StepNames()}
 		}
 	}
 	return rerun(names), nil

@@ -7,6 +7,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
@@ -111,7 +112,7 @@ func (s *Server) revivePilots(core *dispatch.Core) *loop.Request {
 func (r *run) carryOut() (*loop.Request, error) {
 	request := &loop.Request{Run: r.room.Run, Flow: []flow.Input{flow.Tick{}}}
 	if r.opened.run.Closed {
-		request.Flow = append(request.Flow, flow.Closed{Input: flow.SubmittedJobs})
+		request.Flow = append(request.Flow, flow.Closed{Input: workflow.SubmittedJobs})
 	}
 	failed := slices.DeleteFunc(state.FailedJobs(&r.room.Cores), r.opened.run.RetryDeferred)
 	if r.retries && len(failed) > 0 {

@@ -12,7 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/api"
 	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
@@ -155,7 +155,7 @@ func (r *run) tellPerson(text string) {
 func (r *run) ID() taskqueue.RunID { return r.room.Run }
 
 // Steps is part of api.Run.
-func (r *run) Steps() []string { return r.config.Workflow.Steps() }
+func (r *run) Steps() []string { return r.config.Workflow.StepNames() }
 
 // List is part of api.Run.
 func (r *run) List(context.Context, *wire.ListJobsRequest) (*wire.ListJobsResponse, error) {
@@ -299,7 +299,7 @@ func (r *run) goingOn(request *loop.Request) *loop.Request {
 
 // close closes an open input, or all of them. That a run of a lasting server takes no more jobs is durable.
 func (r *run) close(ctx context.Context, name string) error {
-	if r.owner != 0 && r.config.Workflow.Open() && (name == "" || name == flow.SubmittedJobs) {
+	if r.owner != 0 && r.config.Workflow.Open() && (name == "" || name == workflow.SubmittedJobs) {
 		err := r.inbox.Do(ctx, &loop.Request{Prepare: func(_ *state.Cores, request *loop.Request) error {
 			closed := *r.opened.run
 			closed.Closed = true
@@ -323,7 +323,7 @@ func (r *run) FindFile(ctx context.Context, lfn, file string) (taskqueue.Existin
 }
 
 // Check is part of api.Control.
-func (r *run) Check(demands []flow.Demand, waitAnyway bool) error {
+func (r *run) Check(demands []workflow.Demand, waitAnyway bool) error {
 	if r.server.config.Check == nil {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/pilot"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
@@ -70,9 +70,9 @@ type testRun struct {
 	config Config
 }
 
-func newRun(t testing.TB, root, workflow string, run script) *testRun {
+func newRun(t testing.TB, root, work string, run script) *testRun {
 	t.Helper()
-	w, err := flow.Parse("workflow.yaml", []byte(workflow))
+	w, err := workflow.Parse("workflow.yaml", []byte(work))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 )
 
 // told is a log that says what it was told.
@@ -48,7 +48,7 @@ func TestASlowServerIsNamedWhileInputsAreLookedFor(t *testing.T) {
 			}()
 		}
 	}()
-	w, err := flow.Parse("workflow.yaml", []byte("workflow: w\ninputs:\n  x: {files: \"http://"+l.Addr().String()+
+	w, err := workflow.Parse("workflow.yaml", []byte("workflow: w\ninputs:\n  x: {files: \"http://"+l.Addr().String()+
 		"/x\"}\nsteps:\n  a:\n    reads: x\n    writes: out\n    command: cp $in $out\n"))
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/batch"
 	"fairway/internal/bootstrap"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
 	"fairway/internal/storage/served"
@@ -35,7 +35,8 @@ func (idleSystem) Withdraw(context.Context, ...string) error               { ret
 // farServer is a server at its TLS port, without a run.
 func farServer(t *testing.T) *Server {
 	t.Helper()
-	w, err := flow.Parse("workflow.yaml", []byte("workflow: w\nsteps:\n  a:\n    writes: out\n    command: echo > $out\n"))
+	w, err := workflow.Parse("workflow.yaml",
+		[]byte("workflow: w\nsteps:\n  a:\n    writes: out\n    command: echo > $out\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,7 +10,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
 	"fairway/internal/taskqueue"
@@ -23,7 +23,7 @@ const LookTime = 2 * time.Second
 
 // findTools has pilots look for the programs that steps name, and refuses those that no site has, as
 // far as pilots have looked.
-func (s *Server) findTools(ctx context.Context, demands []flow.Demand, waitAnyway bool) error {
+func (s *Server) findTools(ctx context.Context, demands []workflow.Demand, waitAnyway bool) error {
 	var tools []string
 	for _, demand := range demands {
 		tools = append(tools, demand.Tools...)

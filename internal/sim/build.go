@@ -11,7 +11,7 @@ import (
 )
 
 // build makes the workflow of one repetition.
-func build(exp *experiment.Experiment, r *rand.Rand) (*workflow, error) {
+func build(exp *experiment.Experiment, r *rand.Rand) (*jobGraph, error) {
 	s := exp.Workflow
 	w, err := rawWorkflow(s, r)
 	if err != nil {
@@ -26,7 +26,7 @@ func build(exp *experiment.Experiment, r *rand.Rand) (*workflow, error) {
 
 // placeInputs shares what exists before the run out among storage elements: the
 // first files to the first, and so on.
-func (w *workflow) placeInputs(elements []string) {
+func (w *jobGraph) placeInputs(elements []string) {
 	for i, f := range w.files {
 		if len(elements) > 0 {
 			w.homes[f.lfn] = elements[i*len(elements)/len(w.files)] + ":" + f.lfn
@@ -34,7 +34,7 @@ func (w *workflow) placeInputs(elements []string) {
 	}
 }
 
-func rawWorkflow(s experiment.WorkflowSpec, r *rand.Rand) (*workflow, error) {
+func rawWorkflow(s experiment.WorkflowSpec, r *rand.Rand) (*jobGraph, error) {
 	switch {
 	case s.Trace != "":
 		return traceWorkflow(s)
@@ -88,12 +88,12 @@ func ExtentOf(exp *experiment.Experiment) (Extent, error) {
 }
 
 // workOf is the workflow of the first repetition.
-func workOf(exp *experiment.Experiment) (*workflow, error) {
+func workOf(exp *experiment.Experiment) (*jobGraph, error) {
 	return build(exp, Stream(mix(exp.Seed), "workflow"))
 }
 
 // bytes is the size of all files of a workflow together.
-func (w *workflow) bytes() int64 {
+func (w *jobGraph) bytes() int64 {
 	var total int64
 	for _, size := range w.sizes {
 		total += size
@@ -104,7 +104,7 @@ func (w *workflow) bytes() int64 {
 // criticalPath is the longest chain of run times, with as many pilots as one
 // likes and data that moves in no time. It is computed from the reads and
 // writes of the jobs alone.
-func (w *workflow) criticalPath() time.Duration {
+func (w *jobGraph) criticalPath() time.Duration {
 	ready := map[string]time.Duration{}
 	var longest time.Duration
 	for _, t := range w.jobs {
@@ -122,7 +122,7 @@ func (w *workflow) criticalPath() time.Duration {
 
 // width is the greatest number of jobs that run at once if every one begins
 // as early as it can.
-func (w *workflow) width() int {
+func (w *jobGraph) width() int {
 	ready := map[string]time.Duration{}
 	change := map[time.Duration]int{}
 	for _, t := range w.jobs {

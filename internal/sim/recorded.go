@@ -75,7 +75,7 @@ func Replay(exp experiment.Experiment, recorded *Recorded) (*Run, error) {
 
 // workflow makes jobs of what was recorded. One that reads what no one is known to make is refused:
 // the TaskQueue would refuse it.
-func (rec *Recorded) workflow(exp *experiment.Experiment) (*workflow, error) {
+func (rec *Recorded) workflow(exp *experiment.Experiment) (*jobGraph, error) {
 	w := newWorkflow()
 	known := map[string]time.Duration{}
 	for _, f := range rec.Files {

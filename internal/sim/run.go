@@ -19,7 +19,7 @@ type run struct {
 	// workflow file adds jobs to work as data appears.
 	exp      *experiment.Experiment
 	seed     uint64
-	work     *workflow
+	work     *jobGraph
 	elements map[string]*element
 	sites    []*site
 	byName   map[string]*site
@@ -66,7 +66,7 @@ func (e *Stuck) Error() string {
 }
 
 // newRun prepares repetition rep of an experiment.
-func newRun(exp *experiment.Experiment, work *workflow, rep int) *run {
+func newRun(exp *experiment.Experiment, work *jobGraph, rep int) *run {
 	r := &run{
 		exp: exp, seed: mix(exp.Seed) + uint64(rep), work: work, elements: map[string]*element{}, byName: map[string]*site{},
 		ready: map[taskqueue.AttemptID]bool{},

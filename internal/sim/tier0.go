@@ -9,7 +9,7 @@ import (
 	"fairway/internal/sim/experiment"
 )
 
-func tier0(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
+func tier0(s experiment.WorkflowSpec, r *rand.Rand) *jobGraph {
 	w := newWorkflow()
 	var files []string
 	first := s.Tier0.Steps[0].Jobs
@@ -28,7 +28,7 @@ func tier0(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
 // processed adds the jobs of a step over the files given, which they share
 // evenly, and returns what they write. Each job reads a part of a file, as the events in it are
 // divided: section III has several jobs depend on one file, and each process some of its events.
-func (w *workflow) processed(
+func (w *jobGraph) processed(
 	step *experiment.Tier0Step, s experiment.WorkflowSpec, r *rand.Rand, files []string,
 ) []string {
 	var out []string
@@ -49,7 +49,7 @@ func (w *workflow) processed(
 
 // merged adds the jobs that join the outputs of a step, and returns what they
 // write.
-func (w *workflow) merged(
+func (w *jobGraph) merged(
 	step *experiment.Tier0Step, s experiment.WorkflowSpec, r *rand.Rand, files []string,
 ) []string {
 	name := step.Name + "-merge"

@@ -49,7 +49,7 @@ func TestTier0MergesWhatIsLeft(t *testing.T) {
 	}
 }
 
-func workIn(t *testing.T, text string) *workflow {
+func workIn(t *testing.T, text string) *jobGraph {
 	t.Helper()
 	w, err := workOf(&mustParse(t, text).Points[0].Experiment)
 	if err != nil {

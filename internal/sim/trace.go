@@ -5,18 +5,19 @@ import (
 	"os"
 
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/sim/experiment"
 	"fairway/internal/taskqueue"
 	"fairway/internal/wfformat"
 )
 
 // traceWorkflow reads a WfFormat trace. All of its jobs are known at once.
-func traceWorkflow(s experiment.WorkflowSpec) (*workflow, error) {
+func traceWorkflow(s experiment.WorkflowSpec) (*jobGraph, error) {
 	data, err := os.ReadFile(s.Trace)
 	if err != nil {
 		return nil, fmt.Errorf("read the trace: %w", err)
 	}
-	parsed, err := wfformat.Parse(s.Trace, data, flow.Scales{TimeScale: s.Scale, SizeScale: s.SizeScale})
+	parsed, err := wfformat.Parse(s.Trace, data, workflow.Scales{TimeScale: s.Scale, SizeScale: s.SizeScale})
 	if err != nil {
 		return nil, fmt.Errorf("read the trace: %w", err)
 	}
@@ -32,12 +33,12 @@ func traceWorkflow(s experiment.WorkflowSpec) (*workflow, error) {
 			ExistingFile: taskqueue.ExistingFile{LFN: file.LFN, PFN: file.LFN, Size: file.Size, Identity: file.LFN},
 		})
 	}
-	effects, err := f.Step(epoch, flow.Arrived{Input: flow.RecordedInput, Files: files})
+	effects, err := f.Step(epoch, flow.Arrived{Input: workflow.RecordedInput, Files: files})
 	if err != nil {
 		return nil, fmt.Errorf("begin the trace: %w", err)
 	}
 	w.replay(effects.Submit)
-	if effects, err = f.Step(epoch, flow.Closed{Input: flow.RecordedInput}); err != nil {
+	if effects, err = f.Step(epoch, flow.Closed{Input: workflow.RecordedInput}); err != nil {
 		return nil, fmt.Errorf("begin the trace: %w", err)
 	}
 	w.replay(effects.Submit)
@@ -45,7 +46,7 @@ func traceWorkflow(s experiment.WorkflowSpec) (*workflow, error) {
 }
 
 // replay adds jobs that compute and write as a trace says.
-func (w *workflow) replay(jobs []flow.NewJob) {
+func (w *jobGraph) replay(jobs []workflow.NewJob) {
 	for _, j := range jobs {
 		t := task{job: j.Job}
 		if r := j.Command.Replay; r != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/sim/experiment"
 	"fairway/internal/taskqueue"
 )
@@ -25,7 +26,7 @@ type unfolding struct {
 }
 
 // fileWorkflow reads the workflow file of an experiment. It has no jobs yet.
-func fileWorkflow(s experiment.WorkflowSpec) (*workflow, error) {
+func fileWorkflow(s experiment.WorkflowSpec) (*jobGraph, error) {
 	parsed, err := s.ReadFile()
 	if err != nil {
 		return nil, err
@@ -67,7 +68,7 @@ func (u *unfolding) begin() {
 }
 
 // place stores the files of an input before the run.
-func (u *unfolding) place(in *flow.DeclaredInput, spec *experiment.InputSpec) []taskqueue.ExistingFile {
+func (u *unfolding) place(in *workflow.DeclaredInput, spec *experiment.InputSpec) []taskqueue.ExistingFile {
 	var files []taskqueue.ExistingFile
 	size := spec.Size
 	if size == 0 {
@@ -144,7 +145,7 @@ func (u *unfolding) left() error {
 
 // model makes the task that stands for a job of the workflow file. Its draws
 // depend on the name of the job alone.
-func (u *unfolding) model(j *flow.NewJob) task {
+func (u *unfolding) model(j *workflow.NewJob) task {
 	t := task{job: j.Job, made: []made{}}
 	t.job.Needs = taskqueue.Resources{Time: j.Job.Needs.Time}
 	t.job.Tools = nil
@@ -174,7 +175,7 @@ func (u *unfolding) counting(s *experiment.StepSpec, own *rand.Rand) time.Durati
 }
 
 // counted is the empty file whose name is the number of records.
-func (u *unfolding) counted(j *flow.NewJob) made {
+func (u *unfolding) counted(j *workflow.NewJob) made {
 	pattern, lfn := j.Job.Writes[0].LFN, j.Job.Reads[0]
 	if u.records[lfn] == 0 {
 		u.run.fail("job %s splits %s, and the experiment does not say how many records that has: give records under "+
@@ -185,7 +186,7 @@ func (u *unfolding) counted(j *flow.NewJob) made {
 
 // bytesFrom counts the bytes that a job was made from; of a file that is split
 // those of its records. A job that is made from none counts as if from one.
-func (u *unfolding) bytesFrom(j *flow.NewJob) float64 {
+func (u *unfolding) bytesFrom(j *workflow.NewJob) float64 {
 	if j.From == 0 {
 		return float64(u.run.exp.Workflow.FileSize)
 	}
@@ -197,7 +198,7 @@ func (u *unfolding) bytesFrom(j *flow.NewJob) float64 {
 }
 
 // share is the part of its first input that a job of a split takes.
-func (u *unfolding) share(j *flow.NewJob) float64 {
+func (u *unfolding) share(j *workflow.NewJob) float64 {
 	first, err1 := strconv.ParseInt(j.Command.Environment["first"], 10, 64)
 	last, err2 := strconv.ParseInt(j.Command.Environment["last"], 10, 64)
 	if err1 != nil || err2 != nil || u.records[j.Job.Reads[0]] == 0 {
@@ -227,7 +228,7 @@ func (u *unfolding) imagine(t *task, s *experiment.StepSpec, read float64) {
 }
 
 // filesOf imagines the files of a declared input, in the order of the values.
-func filesOf(s *experiment.InputSpec, in *flow.DeclaredInput) []string {
+func filesOf(s *experiment.InputSpec, in *workflow.DeclaredInput) []string {
 	combinations := []map[string]string{{}}
 	for _, name := range in.Placeholders() {
 		values, ok := s.Values[name]

@@ -9,9 +9,9 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// workflow is what a run executes: jobs in the order of their submission, and
+// jobGraph is what a run executes: jobs in the order of their submission, and
 // the files that exist before.
-type workflow struct {
+type jobGraph struct {
 	jobs  []task
 	files []extant
 	sizes map[string]int64  // of every file by LFN
@@ -44,12 +44,12 @@ type extant struct {
 	size int64
 }
 
-func newWorkflow() *workflow {
-	return &workflow{sizes: map[string]int64{}, homes: map[string]string{}}
+func newWorkflow() *jobGraph {
+	return &jobGraph{sizes: map[string]int64{}, homes: map[string]string{}}
 }
 
 // writes lists the files of one output of a job.
-func (w *workflow) writes(t *task, o taskqueue.Output) []extant {
+func (w *jobGraph) writes(t *task, o taskqueue.Output) []extant {
 	if t.made == nil {
 		return []extant{{o.LFN, w.sizes[o.LFN]}}
 	}
@@ -63,7 +63,7 @@ func (w *workflow) writes(t *task, o taskqueue.Output) []extant {
 }
 
 // add appends a job that writes its outputs with the sizes given.
-func (w *workflow) add(step, name string, run time.Duration, reads []string, writes ...extant) {
+func (w *jobGraph) add(step, name string, run time.Duration, reads []string, writes ...extant) {
 	j := taskqueue.Job{Name: name, Step: step, Digest: name, Reads: reads}
 	for _, f := range writes {
 		j.Writes = append(j.Writes, taskqueue.Output{LFN: f.lfn})
@@ -73,13 +73,13 @@ func (w *workflow) add(step, name string, run time.Duration, reads []string, wri
 }
 
 // append adds a task and returns its place, which is the payload of its job.
-func (w *workflow) append(t task) int {
+func (w *jobGraph) append(t task) int {
 	t.job.Payload = appendIndex(nil, len(w.jobs))
 	w.jobs = append(w.jobs, t)
 	return len(w.jobs) - 1
 }
 
-func (w *workflow) exists(lfn string, size int64) {
+func (w *jobGraph) exists(lfn string, size int64) {
 	w.files = append(w.files, extant{lfn, size})
 	w.sizes[lfn] = size
 }
@@ -120,28 +120,28 @@ func indexOf(payload []byte) int {
 
 // patterns make the workflows of paper 3, section V, and one for scale. Run
 // times are drawn from one stream in the order of the jobs.
-var patterns = map[string]func(experiment.WorkflowSpec, *rand.Rand) *workflow{
-	"W1": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
+var patterns = map[string]func(experiment.WorkflowSpec, *rand.Rand) *jobGraph{
+	"W1": func(s experiment.WorkflowSpec, r *rand.Rand) *jobGraph {
 		return twoSteps(s, r, s.Jobs, s.Jobs, 1)
 	},
-	"W2-shared": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
+	"W2-shared": func(s experiment.WorkflowSpec, r *rand.Rand) *jobGraph {
 		return twoSteps(s, r, s.Jobs/2, s.Jobs, 1)
 	},
-	"W2-pairs": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
+	"W2-pairs": func(s experiment.WorkflowSpec, r *rand.Rand) *jobGraph {
 		return twoSteps(s, r, s.Jobs/2, s.Jobs, 2)
 	},
-	"W3": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
+	"W3": func(s experiment.WorkflowSpec, r *rand.Rand) *jobGraph {
 		return twoSteps(s, r, s.Jobs, s.Jobs/2, 1)
 	},
-	"Tier0":  func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return tier0(s, r) },
-	"layers": func(s experiment.WorkflowSpec, r *rand.Rand) *workflow { return layers(s, r) },
+	"Tier0":  func(s experiment.WorkflowSpec, r *rand.Rand) *jobGraph { return tier0(s, r) },
+	"layers": func(s experiment.WorkflowSpec, r *rand.Rand) *jobGraph { return layers(s, r) },
 }
 
 // twoSteps is a workflow of two steps: first jobs with outputs files each,
 // then second jobs that share those files out among them. Where there are
 // more files than jobs, each job reads several; where there are fewer, each
 // file is read by several.
-func twoSteps(s experiment.WorkflowSpec, r *rand.Rand, first, second, outputs int) *workflow {
+func twoSteps(s experiment.WorkflowSpec, r *rand.Rand, first, second, outputs int) *jobGraph {
 	w := newWorkflow()
 	var files []string
 	for i := range first {
@@ -169,7 +169,7 @@ func twoSteps(s experiment.WorkflowSpec, r *rand.Rand, first, second, outputs in
 
 // layers is a workflow for scale: layers of equal numbers of jobs, each of
 // which reads fan files of the layer before that stand near its own place.
-func layers(s experiment.WorkflowSpec, r *rand.Rand) *workflow {
+func layers(s experiment.WorkflowSpec, r *rand.Rand) *jobGraph {
 	w := newWorkflow()
 	w.jobs = make([]task, 0, s.Jobs)
 	width := (s.Jobs + s.Layers - 1) / s.Layers

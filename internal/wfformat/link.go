@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"fairway/internal/dispatch/rows"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/logical"
 )
 
@@ -131,13 +131,13 @@ func (t *trace) linkFiles() {
 			if !ok {
 				lfn = t.names.of(id)
 				current[id] = lfn
-				t.outside = append(t.outside, flow.SizedFile{LFN: lfn, Size: t.sizes[id]})
+				t.outside = append(t.outside, workflow.SizedFile{LFN: lfn, Size: t.sizes[id]})
 			}
 			task.reads = append(task.reads, lfn)
 		}
 		for _, id := range logical.Unique(slices.Clone(task.specification.Outputs)) {
 			current[id] = t.names.of(id)
-			task.writes = append(task.writes, flow.SizedFile{LFN: current[id], Size: t.sizes[id]})
+			task.writes = append(task.writes, workflow.SizedFile{LFN: current[id], Size: t.sizes[id]})
 		}
 		task.reads = logical.Unique(task.reads)
 	}
@@ -151,12 +151,12 @@ func (t *trace) linkControl() {
 			reads[lfn] = true
 		}
 		for _, parent := range task.parents {
-			if slices.ContainsFunc(parent.writes, func(w flow.SizedFile) bool { return reads[w.LFN] }) {
+			if slices.ContainsFunc(parent.writes, func(w workflow.SizedFile) bool { return reads[w.LFN] }) {
 				continue
 			}
 			if parent.control == "" {
 				parent.control = t.names.of(controlFolder + strings.ReplaceAll(parent.specification.ID, "/", "_"))
-				parent.writes = append(parent.writes, flow.SizedFile{LFN: parent.control})
+				parent.writes = append(parent.writes, workflow.SizedFile{LFN: parent.control})
 			}
 			reads[parent.control] = true
 			task.reads = append(task.reads, parent.control)

@@ -9,7 +9,7 @@ import (
 	"regexp"
 	"time"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/taskqueue"
 )
 
@@ -21,7 +21,7 @@ const controlFolder = "_after/"
 // replays it: a job for each task, in topological order, that computes as
 // long and writes as much as the trace says, scaled. Each job needs one
 // processor, whatever machine the trace is from. The trace has no parameters.
-func Parse(file string, data []byte, scales flow.Scales) (*flow.Workflow, error) {
+func Parse(file string, data []byte, scales workflow.Scales) (*workflow.Workflow, error) {
 	if bad := func(x float64) bool { return !(x >= 0 && x <= 1e6) }; bad(scales.TimeScale) || bad(scales.SizeScale) {
 		return nil, errors.New("a scale is a number from 0 to 1000000")
 	}
@@ -47,21 +47,21 @@ func Is(data []byte) bool {
 }
 
 // ParseEither reads a workflow file as [flow.Parse] does, or a recorded run as [Parse] does.
-func ParseEither(file string, data []byte, scales flow.Scales) (*flow.Workflow, error) {
+func ParseEither(file string, data []byte, scales workflow.Scales) (*workflow.Workflow, error) {
 	if Is(data) {
 		return Parse(file, data, scales)
 	}
-	return flow.Parse(file, data)
+	return workflow.Parse(file, data)
 }
 
 // trace is a recorded run on its way to a workflow.
 type trace struct {
 	record  *traceRecord
-	scales  flow.Scales
+	scales  workflow.Scales
 	tasks   []*traceTask // in topological order, from link on
 	names   *lfns
 	sizes   map[string]int64
-	outside []flow.SizedFile // files that no task makes
+	outside []workflow.SizedFile // files that no task makes
 }
 
 type traceTask struct {
@@ -70,19 +70,19 @@ type traceTask struct {
 	rank          int // in the file
 	parents       []*traceTask
 	reads         []string
-	writes        []flow.SizedFile
+	writes        []workflow.SizedFile
 	control       string // the file by which children wait, if any need it
 }
 
-func (t *trace) workflow(file string, data []byte) *flow.Workflow {
-	r := flow.Recorded{
+func (t *trace) workflow(file string, data []byte) *workflow.Workflow {
+	r := workflow.Recorded{
 		File: file, Name: traceName(t.record.Name), About: t.record.Description, Text: data,
-		Scales: t.scales, Outside: t.outside, Jobs: make([]flow.NewJob, len(t.tasks)),
+		Scales: t.scales, Outside: t.outside, Jobs: make([]workflow.NewJob, len(t.tasks)),
 	}
 	for i, task := range t.tasks {
 		r.Jobs[i] = t.job(task)
 	}
-	return flow.NewRecorded(r)
+	return workflow.NewRecorded(r)
 }
 
 var notInName = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
@@ -108,14 +108,14 @@ func category(task *taskRecord) string {
 	return traceName(name)
 }
 
-func (t *trace) job(task *traceTask) flow.NewJob {
-	j := flow.NewJob{
+func (t *trace) job(task *traceTask) workflow.NewJob {
+	j := workflow.NewJob{
 		Job: taskqueue.Job{
 			Name: task.specification.ID, Step: category(task.specification),
 			Reads: task.reads, Needs: taskqueue.Resources{MilliCPUs: 1000},
 		},
-		Command: flow.Command{Replay: &flow.Replay{
-			Compute: time.Duration(math.Round(min(task.execution.Runtime*t.scales.TimeScale*1e9, float64(flow.MaxReplay)))),
+		Command: workflow.Command{Replay: &workflow.Replay{
+			Compute: time.Duration(math.Round(min(task.execution.Runtime*t.scales.TimeScale*1e9, float64(workflow.MaxReplay)))),
 			Writes:  task.writes,
 			Program: task.execution.Command.Program,
 		}},

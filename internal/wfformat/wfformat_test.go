@@ -11,12 +11,13 @@ import (
 	"time"
 
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/logical"
 	"fairway/internal/taskqueue"
 	"fairway/test/traces"
 )
 
-func readTrace(t testing.TB, file string, o flow.Scales) *flow.Workflow {
+func readTrace(t testing.TB, file string, o workflow.Scales) *workflow.Workflow {
 	t.Helper()
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -33,7 +34,7 @@ func readTrace(t testing.TB, file string, o flow.Scales) *flow.Workflow {
 type replay struct {
 	flow      *flow.Flow
 	submitted []string
-	jobs      map[string]flow.NewJob
+	jobs      map[string]workflow.NewJob
 	finished  bool
 	notes     []string
 }
@@ -52,24 +53,24 @@ func (r *replay) step(t *testing.T, in flow.Input) {
 }
 
 // run feeds the outside files of a recorded run: then all of its jobs are submitted.
-func run(t *testing.T, w *flow.Workflow) *replay {
+func run(t *testing.T, w *workflow.Workflow) *replay {
 	t.Helper()
 	f, err := flow.New(w)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &replay{flow: f, jobs: map[string]flow.NewJob{}}
+	r := &replay{flow: f, jobs: map[string]workflow.NewJob{}}
 	var files []flow.InputFile
 	for _, s := range w.Inputs[0].Sizes {
 		files = append(files, flow.InputFile{
 			ExistingFile: taskqueue.ExistingFile{LFN: s.LFN, PFN: s.LFN, Size: s.Size, Identity: "1"},
 		})
 	}
-	r.step(t, flow.Arrived{Input: flow.RecordedInput, Files: files})
+	r.step(t, flow.Arrived{Input: workflow.RecordedInput, Files: files})
 	if len(r.submitted) != 0 {
 		t.Errorf("submitted %d jobs before all outside files were there", len(r.submitted))
 	}
-	r.step(t, flow.Closed{Input: flow.RecordedInput})
+	r.step(t, flow.Closed{Input: workflow.RecordedInput})
 	if !r.finished || len(r.notes) > 0 {
 		t.Errorf("finished %v, notes %q", r.finished, r.notes)
 	}
@@ -86,7 +87,7 @@ func (r *replay) wantSubmitted(t *testing.T, names ...string) {
 func TestRealTraces(t *testing.T) {
 	for _, file := range traces.Files(t) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
-			w := readTrace(t, file, flow.Scales{TimeScale: 0.001, SizeScale: 0.5})
+			w := readTrace(t, file, workflow.Scales{TimeScale: 0.001, SizeScale: 0.5})
 			x := run(t, w)
 			data, _ := os.ReadFile(file)
 			record, err := decodeTrace(data)
@@ -117,9 +118,9 @@ func TestRealTraces(t *testing.T) {
 	}
 }
 
-func dependsOn(child, parent flow.NewJob) bool {
+func dependsOn(child, parent workflow.NewJob) bool {
 	return slices.ContainsFunc(child.Job.Reads, func(lfn string) bool {
-		return slices.ContainsFunc(parent.Command.Replay.Writes, func(w flow.SizedFile) bool { return w.LFN == lfn })
+		return slices.ContainsFunc(parent.Command.Replay.Writes, func(w workflow.SizedFile) bool { return w.LFN == lfn })
 	})
 }
 
@@ -127,9 +128,10 @@ func dependsOn(child, parent flow.NewJob) bool {
 // outside.
 func TestTraceWithoutFilesFromOutside(t *testing.T) {
 	text := `{"name": "alone", "schemaVersion": "1.5", "workflow": {
-		"specification": {"tasks": [{"name": "a", "id": "a", "parents": [], "children": [], "inputFiles": [], "outputFiles": ["o"]}], "files": [{"id": "o", "sizeInBytes": 3}]},
+		"specification": {"tasks": [{"name": "a", "id": "a", "parents": [], "children": [], "inputFiles": [],
+			"outputFiles": ["o"]}], "files": [{"id": "o", "sizeInBytes": 3}]},
 		"execution": {"makespanInSeconds": 1, "executedAt": "2026-01-01T00:00:00Z", "tasks": [{"id": "a", "runtimeInSeconds": 1}]}}}`
-	w, err := Parse("alone.json", []byte(text), flow.Scales{TimeScale: 1, SizeScale: 1})
+	w, err := Parse("alone.json", []byte(text), workflow.Scales{TimeScale: 1, SizeScale: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,15 +141,18 @@ func TestTraceWithoutFilesFromOutside(t *testing.T) {
 const smallTrace = `{"name": "small", "schemaVersion": "1.5", "workflow": {
  "specification": {
   "tasks": [
-   {"name": "end_ID02", "id": "end", "parents": ["mid"], "children": [], "inputFiles": ["/abs/../x.txt", "it"], "outputFiles": ["it"]},
-   {"name": "mid_ID01", "id": "mid", "parents": [], "children": [], "inputFiles": ["it"], "outputFiles": ["it", "/abs"]},
+   {"name": "end_ID02", "id": "end", "parents": ["mid"], "children": [], "inputFiles": ["/abs/../x.txt", "it"],
+	"outputFiles": ["it"]},
+   {"name": "mid_ID01", "id": "mid", "parents": [], "children": [], "inputFiles": ["it"], "outputFiles": ["it",
+	"/abs"]},
    {"name": "begin", "id": "a/b", "parents": [], "children": ["mid"]}
   ],
-  "files": [{"id": "it", "sizeInBytes": 10}, {"id": "/abs/../x.txt", "sizeInBytes": 7}, {"id": "/abs", "sizeInBytes": 3}]},
+  "files": [{"id": "it", "sizeInBytes": 10}, {"id": "/abs/../x.txt", "sizeInBytes": 7}, {"id": "/abs",
+	"sizeInBytes": 3}]},
  "execution": {"makespanInSeconds": 3, "executedAt": "x", "tasks": [{"id": "mid", "runtimeInSeconds": 1.5, "command": {"program": "prog"}}]}}}`
 
 func TestTraceWithoutFilesBetween(t *testing.T) {
-	w, err := Parse("small.json", []byte(smallTrace), flow.Scales{TimeScale: 2, SizeScale: 0})
+	w, err := Parse("small.json", []byte(smallTrace), workflow.Scales{TimeScale: 2, SizeScale: 0})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,7 +168,7 @@ func TestTraceWithoutFilesBetween(t *testing.T) {
 	if r := x.jobs["mid"].Command.Replay; r.Compute != 3*time.Second || r.Program != "prog" || r.Writes[0].Size != 0 {
 		t.Errorf("mid is %+v", r)
 	}
-	if got := w.Steps(); !slices.Equal(got, []string{"begin", "mid", "end"}) {
+	if got := w.StepNames(); !slices.Equal(got, []string{"begin", "mid", "end"}) {
 		t.Errorf("steps %v", got)
 	}
 	for _, j := range x.jobs {
@@ -183,11 +188,12 @@ func TestTraceProblems(t *testing.T) {
 		{strings.Replace(smallTrace, `"parents": ["mid"]`, `"parents": ["mit"]`, 1), `"end" has the parent "mit", which does not exist`},
 		{strings.Replace(smallTrace, `"children": []`, `"children": ["mid"]`, 1), "ancestors"},
 	} {
-		if _, err := Parse("t.json", []byte(c.text), flow.Scales{}); err == nil || !strings.Contains(err.Error(), c.want) {
+		if _, err := Parse("t.json", []byte(c.text), workflow.Scales{}); err == nil || !strings.Contains(err.Error(),
+			c.want) {
 			t.Errorf("got %v, want %q", err, c.want)
 		}
 	}
-	if _, err := Parse("t.json", []byte(smallTrace), flow.Scales{TimeScale: -1}); err == nil {
+	if _, err := Parse("t.json", []byte(smallTrace), workflow.Scales{TimeScale: -1}); err == nil {
 		t.Error("a negative scale passed")
 	}
 }
@@ -198,9 +204,12 @@ func TestExportIsReread(t *testing.T) {
 		Name: "r", Version: "0.1", Created: start, Start: start, End: start.Add(time.Minute),
 		Machines: []RunMachine{{Name: "node", Cores: 2, Memory: 5}},
 		Tasks: []RunTask{
-			{Name: "a", Start: start, End: start.Add(1_500_001 * time.Nanosecond), Writes: []RunFile{{"calib", 1, 3}, {"x", 0, 4}}, Program: "sh", CPU: time.Millisecond, Machine: "node"},
-			{Name: "b", Start: start.Add(1_500_001 * time.Nanosecond), End: start.Add(2 * time.Second), Reads: []RunFile{{"calib", 1, 3}, {"ext", 0, 9}}, Writes: []RunFile{{"calib", 2, 5}}},
-			{Name: "c", Start: start.Add(3 * time.Second), End: start.Add(4 * time.Second), Reads: []RunFile{{"calib", 2, 5}, {"x", 0, 4}}},
+			{Name: "a", Start: start, End: start.Add(1_500_001 * time.Nanosecond), Writes: []RunFile{{"calib", 1, 3}, {"x", 0,
+				4}}, Program: "sh", CPU: time.Millisecond, Machine: "node"},
+			{Name: "b", Start: start.Add(1_500_001 * time.Nanosecond), End: start.Add(2 * time.Second),
+				Reads: []RunFile{{"calib", 1, 3}, {"ext", 0, 9}}, Writes: []RunFile{{"calib", 2, 5}}},
+			{Name: "c", Start: start.Add(3 * time.Second), End: start.Add(4 * time.Second), Reads: []RunFile{{"calib", 2, 5},
+				{"x", 0, 4}}},
 		},
 	}
 	for _, version := range []string{"1.5", "1.6"} {
@@ -208,7 +217,7 @@ func TestExportIsReread(t *testing.T) {
 		if err := Export(&b, done, version); err != nil {
 			t.Fatal(err)
 		}
-		w, err := Parse("r.json", b.Bytes(), flow.Scales{TimeScale: 1, SizeScale: 1})
+		w, err := Parse("r.json", b.Bytes(), workflow.Scales{TimeScale: 1, SizeScale: 1})
 		if err != nil {
 			t.Fatalf("%v\n%s", err, b.String())
 		}
@@ -262,7 +271,7 @@ func checkOrder(t *testing.T, data []byte) {
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(smallTrace))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		w, err := Parse("t.json", data, flow.Scales{TimeScale: 1, SizeScale: 1})
+		w, err := Parse("t.json", data, workflow.Scales{TimeScale: 1, SizeScale: 1})
 		if err != nil {
 			return
 		}

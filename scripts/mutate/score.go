@@ -30,6 +30,8 @@ var scored = []struct {
 	{"fairway/lib/fifo", nil},
 	{"fairway/internal/eviction", nil},
 	{"fairway/internal/flow", []string{"fairway/internal/sim"}},
+	{"fairway/internal/flow/workflow", []string{"fairway/internal/flow"}},
+	{"fairway/internal/flow/pattern", []string{"fairway/internal/flow/workflow", "fairway/internal/flow"}},
 	{"fairway/internal/cache", nil},
 	{"fairway/internal/dispatch", []string{"fairway/internal/sim"}},
 	{"fairway/lib/orwl", nil},

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"fairway/internal/batch"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/pilot"
 	"fairway/internal/server"
 	"fairway/internal/server/folder"
@@ -24,7 +24,7 @@ const fullDisk = "full"
 func TestRetriedElsewhere(t *testing.T) {
 	w := newWorkspace(t)
 	w.disk(fullDisk, tooSmall/2)
-	w.write("workflow.yaml", strings.Replace(workflow, "head -c", meet(w.path("begun"))+"head -c", 1))
+	w.write("workflow.yaml", strings.Replace(text, "head -c", meet(w.path("begun"))+"head -c", 1))
 	w.runOn(func(c *pilot.Config) { c.SandboxDir = w.path(fullDisk) + "/sandbox" })
 	w.checkResults()
 	w.checkFolder(fullDisk)
@@ -47,7 +47,7 @@ func (w *workspace) runOn(fullHost func(*pilot.Config)) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	parsed, err := flow.Parse("workflow.yaml", text)
+	parsed, err := workflow.Parse("workflow.yaml", text)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -23,8 +23,8 @@ var fairway string
 
 func TestMain(m *testing.M) { program.Main(m, &fairway) }
 
-// workflow writes parts of 100 kB, and joins them.
-const workflow = `
+// text is a workflow that writes parts of 100 kB, and joins them.
+const text = `
 workflow: full
 inputs:
   numbers: {files: "in/{n}.txt", as: "numbers/{n}.txt"}
@@ -65,7 +65,7 @@ type workspace struct {
 func newWorkspace(t *testing.T) *workspace {
 	t.Helper()
 	w := &workspace{t, t.TempDir()}
-	w.write("workflow.yaml", workflow)
+	w.write("workflow.yaml", text)
 	for n := range parts {
 		w.write(fmt.Sprintf("in/%d.txt", n), "")
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/wire"
 )
 
@@ -82,8 +82,8 @@ func (c *Console) complete(
 func (c *Console) CompleteParameters(
 	_ *cobra.Command, arguments []string, _ string,
 ) (words []string, _ cobra.ShellCompDirective) {
-	if workflow := c.workflowMeant(arguments); workflow != nil {
-		for _, p := range workflow.Parameters {
+	if work := c.workflowMeant(arguments); work != nil {
+		for _, p := range work.Parameters {
 			words = append(words, p.Name+"=")
 		}
 	}
@@ -94,8 +94,8 @@ func (c *Console) CompleteParameters(
 func (c *Console) CompleteInputs(
 	_ *cobra.Command, arguments []string, _ string,
 ) (words []string, _ cobra.ShellCompDirective) {
-	if workflow := c.workflowMeant(nil); workflow != nil && len(arguments) == 0 {
-		for _, input := range workflow.Inputs {
+	if work := c.workflowMeant(nil); work != nil && len(arguments) == 0 {
+		for _, input := range work.Inputs {
 			if input.IsOpen() {
 				words = append(words, input.Name)
 			}
@@ -104,11 +104,11 @@ func (c *Console) CompleteInputs(
 	return words, cobra.ShellCompDirectiveNoFileComp
 }
 
-func (c *Console) workflowMeant(arguments []string) *flow.Workflow {
+func (c *Console) workflowMeant(arguments []string) *workflow.Workflow {
 	file, _, err := c.FileAndFolder(arguments)
 	if err != nil {
 		return nil
 	}
-	workflow, _ := ReadWorkflow(file, nil, flow.Scales{})
-	return workflow
+	work, _ := ReadWorkflow(file, nil, workflow.Scales{})
+	return work
 }

@@ -22,7 +22,7 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/cli/console"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/quantity"
 	"fairway/internal/rocrate"
 	"fairway/internal/wfformat"
@@ -62,16 +62,16 @@ func (c *Commands) exportCrate(ctx context.Context, client wire.WorkflowClient, 
 		return console.Fail(console.ExitBadFile, "name the workflow file with --workflow", "cannot read the workflow: %w",
 			err)
 	}
-	workflow, err := wfformat.ParseEither(file, text, flow.Scales{})
+	work, err := wfformat.ParseEither(file, text, workflow.Scales{})
 	if err != nil {
 		return &console.Failure{Code: console.ExitBadFile, Err: err}
 	}
-	run.About, run.Steps, run.FileSize = workflow.About, workflow.Steps(), int64(len(text))
-	run.Tools = toolsOf(workflow)
+	run.About, run.Steps, run.FileSize = work.About, work.StepNames(), int64(len(text))
+	run.Tools = toolsOf(work)
 	run.FileSum = fmt.Sprintf("%x", sha256.Sum256(text))
-	if workflow.Name != run.Workflow {
+	if work.Name != run.Workflow {
 		return console.Fail(console.ExitBadFile, "name the file of the run with --workflow",
-			"%s is the workflow %s, and the run is one of %s", file, workflow.Name, run.Workflow)
+			"%s is the workflow %s, and the run is one of %s", file, work.Name, run.Workflow)
 	}
 	if err := gatherCrate(ctx, client, &run); err != nil {
 		return err
@@ -94,9 +94,9 @@ func (c *Commands) exportCrate(ctx context.Context, client wire.WorkflowClient, 
 }
 
 // toolsOf are the programs that steps name.
-func toolsOf(workflow *flow.Workflow) map[string][]string {
+func toolsOf(work *workflow.Workflow) map[string][]string {
 	tools := map[string][]string{}
-	for _, demand := range workflow.Demands() {
+	for _, demand := range work.Demands() {
 		for _, tool := range demand.Tools {
 			if _, memory := quantity.ParseGPUMemory(tool); !memory {
 				tools[demand.Step] = append(tools[demand.Step], tool)

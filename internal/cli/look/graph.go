@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"fairway/internal/cli/console"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 )
 
 // GraphObject is what --json prints of a graph.
@@ -28,7 +28,7 @@ type feedObject struct {
 	Pattern string `json:"pattern"`
 }
 
-func graphOf(g *flow.Graph) GraphObject {
+func graphOf(g *workflow.Graph) GraphObject {
 	object := GraphObject{append([]string{}, g.Inputs...), append([]string{}, g.Steps...), []feedObject{}}
 	for _, f := range g.Feeds {
 		feed := feedObject{From: f.From, To: f.To, Pattern: f.Pattern}
@@ -57,11 +57,11 @@ as a picture, or as SVG. Nothing is run, and no files are looked for.`,
 			if err != nil {
 				return err
 			}
-			workflow, err := console.ReadWorkflow(file, nil, flow.Scales{})
+			work, err := console.ReadWorkflow(file, nil, workflow.Scales{})
 			if err != nil {
 				return err
 			}
-			graph := workflow.Graph()
+			graph := work.Graph()
 			if c.JSON {
 				if out != "-" || command.Flags().Changed("format") {
 					return console.Fail(console.ExitUsage, "leave them out",
@@ -84,7 +84,7 @@ as a picture, or as SVG. Nothing is run, and no files are looked for.`,
 }
 
 // drawMermaid writes a flowchart. Nodes have numbers, since names may be words of Mermaid.
-func drawMermaid(text *bytes.Buffer, g *flow.Graph) {
+func drawMermaid(text *bytes.Buffer, g *workflow.Graph) {
 	quoted := strings.NewReplacer(`"`, "#quot;", "\n", " ", "#", "#35;")
 	text.WriteString("flowchart TD\n")
 	nodes := map[string]string{}
@@ -102,7 +102,7 @@ func drawMermaid(text *bytes.Buffer, g *flow.Graph) {
 }
 
 // fromOf tells an input from a step of the same name.
-func fromOf(f *flow.Feed) string {
+func fromOf(f *workflow.Feed) string {
 	if f.Input {
 		return "input " + f.From
 	}
@@ -126,7 +126,7 @@ type box struct {
 }
 
 // rows puts each step one row below the lowest of what feeds it.
-func rows(g *flow.Graph) (all [][]*box) {
+func rows(g *workflow.Graph) (all [][]*box) {
 	boxes := map[string]*box{}
 	place := func(key, name string, row int) {
 		b := &box{name: name, key: key, row: row, width: boxPadding + letterWidth*len([]rune(name))}
@@ -151,7 +151,7 @@ func rows(g *flow.Graph) (all [][]*box) {
 	return slices.DeleteFunc(all, func(row []*box) bool { return len(row) == 0 })
 }
 
-func drawSVG(text *bytes.Buffer, g *flow.Graph) {
+func drawSVG(text *bytes.Buffer, g *workflow.Graph) {
 	all, width := rows(g), 0
 	boxes := map[string]*box{}
 	for y, row := range all {

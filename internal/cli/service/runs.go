@@ -16,7 +16,7 @@ import (
 
 	"fairway/internal/cli/console"
 	"fairway/internal/cli/screen"
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/quantity"
 	"fairway/internal/wfformat"
 	"fairway/internal/wire"
@@ -31,7 +31,7 @@ type SubmitOptions struct {
 	key       string
 	upload    []string
 	watch     bool
-	Scales    flow.Scales
+	Scales    workflow.Scales
 
 	WaitAnyway bool
 	NoReuse    bool

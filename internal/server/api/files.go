@@ -8,7 +8,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/pattern"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/publish"
 	"fairway/internal/server/state"
@@ -125,15 +125,15 @@ func (a *view) filesNamed(ctx context.Context, r *wire.ListFilesRequest) (names 
 
 // matching are those of a list that have a name or, if none has, whose names fit it as a
 // pattern; all if it is empty. It makes them of the list.
-func matching[T any](ctx context.Context, pattern string, list []T, name func(T) string) ([]T, error) {
-	if pattern == "" {
+func matching[T any](ctx context.Context, named string, list []T, name func(T) string) ([]T, error) {
+	if named == "" {
 		return list, nil
 	}
-	isNamed := func(one T) bool { return name(one) == pattern }
+	isNamed := func(one T) bool { return name(one) == named }
 	if slices.ContainsFunc(list, isNamed) {
 		return slices.DeleteFunc(list, func(one T) bool { return !isNamed(one) }), rpcError(ctx.Err())
 	}
-	fits, err := flow.Matching(pattern)
+	fits, err := pattern.Matching(named)
 	if err != nil {
 		return nil, connect.NewError(connect.CodeInvalidArgument, err)
 	}

@@ -12,7 +12,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/rights"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/listen"
@@ -57,14 +57,14 @@ type SubmittedWorkflow struct {
 	Results    string // a PFN; empty: the results folder of the run
 	Key        string
 	Uploads    []Upload
-	Scales     flow.Scales // of a recorded run
-	WaitAnyway bool        // also for pilots that could run its steps, where it seems that there will be none
-	User       string      // who submits
-	Priority   int         // added to that of each step
-	NoReuse    bool        // no result of another run is taken, or left to one
-	Certain    bool        // that is proved
-	Groups     []string    // in which the proof has the user
-	Group      string      // whose share the run takes; empty: the first that has the user
+	Scales     workflow.Scales // of a recorded run
+	WaitAnyway bool            // also for pilots that could run its steps, where it seems that there will be none
+	User       string          // who submits
+	Priority   int             // added to that of each step
+	NoReuse    bool            // no result of another run is taken, or left to one
+	Certain    bool            // that is proved
+	Groups     []string        // in which the proof has the user
+	Group      string          // whose share the run takes; empty: the first that has the user
 }
 
 // Upload is a file of a run, at a path below its folder.
@@ -190,7 +190,7 @@ func submittedWorkflow(r *wire.SubmitWorkflowRequest) (*SubmittedWorkflow, error
 		KeepGoing: r.GetKeepGoing(), Results: r.GetResults(), Key: r.GetKey(), User: r.GetUser(), Group: r.GetGroup(),
 		WaitAnyway: r.GetWaitAnyway(), NoReuse: r.GetNoReuse(), Priority: int(r.GetPriority()),
 	}
-	w.Scales = flow.Scales{TimeScale: 1, SizeScale: 1}
+	w.Scales = workflow.Scales{TimeScale: 1, SizeScale: 1}
 	if r.TimeScale != nil {
 		w.Scales.TimeScale = r.GetTimeScale()
 	}

@@ -156,7 +156,7 @@ func (s *Service) Graph(ctx context.Context, run Page) (*StepGraph, error) {
 			before[i] = map[int]bool{}
 		}
 		if c.Flow != nil {
-			names := c.Flow.Workflow().Steps()
+			names := c.Flow.Workflow().StepNames()
 			for i, others := range c.Flow.Workflow().Before() {
 				for _, other := range others {
 					before[at[names[i]]][at[names[other]]] = true

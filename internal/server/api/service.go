@@ -8,7 +8,7 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/rights"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
@@ -197,7 +197,7 @@ type Control interface {
 	KeepPart(p *Part) (size int64, file string, err error)
 	// Check refuses submitted jobs that no pilot could ever run; with waitAnyway only those that one would
 	// run otherwise than they ask for.
-	Check(demands []flow.Demand, waitAnyway bool) error
+	Check(demands []workflow.Demand, waitAnyway bool) error
 	// Stop ends the run: with drain after the attempts that run, else at once. It is false where the run has
 	// ended before.
 	Stop(drain bool) bool

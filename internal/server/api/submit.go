@@ -8,7 +8,7 @@ import (
 	"connectrpc.com/connect"
 	"golang.org/x/sync/errgroup"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/logical"
 	"fairway/internal/rights"
 	"fairway/internal/server/convert"
@@ -58,13 +58,13 @@ func (a *view) newSubmission(
 	ctx context.Context, jobs []*wire.SubmittedJob, waitAnyway bool,
 ) (*submission, error) {
 	s := &submission{reads: make([][]taskqueue.ExistingFile, len(jobs)), known: make([]bool, len(jobs))}
-	made := make([]flow.NewJob, len(jobs))
+	made := make([]workflow.NewJob, len(jobs))
 	var err error
 	for i, asked := range jobs {
-		if made[i], err = flow.Submitted(convert.SubmittedFromWire(asked)); err != nil {
+		if made[i], err = workflow.Submitted(convert.SubmittedFromWire(asked)); err != nil {
 			return nil, notAJob(i, asked.GetName(), err)
 		}
-		if err := a.control.Check([]flow.Demand{flow.DemandOf(&made[i])}, waitAnyway); err != nil {
+		if err := a.control.Check([]workflow.Demand{workflow.DemandOf(&made[i])}, waitAnyway); err != nil {
 			return nil, notAJob(i, asked.GetName(), err)
 		}
 	}
@@ -124,7 +124,7 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 			}
 		}
 		if job.Name == "" {
-			job.Name = flow.NameOf(job, job.Step, marks)
+			job.Name = workflow.NameOf(job, job.Step, marks)
 		}
 		for k := range job.Writes {
 			writers[job.Writes[k].LFN] = job.Name

@@ -10,7 +10,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"google.golang.org/protobuf/types/known/timestamppb"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/legible"
 	"fairway/internal/taskqueue"
 	"fairway/internal/wire"
@@ -448,7 +448,7 @@ func usageToWire(u *taskqueue.Usage) *wire.Usage {
 
 // JobsWithPayload turns what flow wants to be executed into the bytes that
 // dispatch carries to the pilot. The same command gives the same bytes.
-func JobsWithPayload(jobs []flow.NewJob) ([]taskqueue.Job, error) {
+func JobsWithPayload(jobs []workflow.NewJob) ([]taskqueue.Job, error) {
 	made := make([]taskqueue.Job, len(jobs))
 	for i := range jobs {
 		payload, err := proto.MarshalOptions{Deterministic: true}.Marshal(payloadOf(&jobs[i].Command))
@@ -461,7 +461,7 @@ func JobsWithPayload(jobs []flow.NewJob) ([]taskqueue.Job, error) {
 	return made, nil
 }
 
-func payloadOf(c *flow.Command) *wire.Payload {
+func payloadOf(c *workflow.Command) *wire.Payload {
 	return &wire.Payload{
 		Shell:       c.Shell,
 		Script:      c.Script,
@@ -479,27 +479,27 @@ func payloadOf(c *flow.Command) *wire.Payload {
 		Environment:       c.Environment,
 		Variables:         c.Variables,
 		Replay:            replayOf(c.Replay),
-		InputVariables: Each(c.InputVariables, func(v flow.InputVariable) *wire.InputVariable {
+		InputVariables: Each(c.InputVariables, func(v workflow.InputVariable) *wire.InputVariable {
 			return &wire.InputVariable{Name: v.Name, Lfns: v.LFNs}
 		}),
 	}
 }
 
-func containerOf(c *flow.Container) *wire.Container {
+func containerOf(c *workflow.Container) *wire.Container {
 	if c == nil {
 		return nil
 	}
 	return &wire.Container{Image: c.Image, Runtime: c.Runtime}
 }
 
-func containerFromWire(c *wire.Container) *flow.Container {
+func containerFromWire(c *wire.Container) *workflow.Container {
 	if c == nil {
 		return nil
 	}
-	return &flow.Container{Image: c.GetImage(), Runtime: c.GetRuntime()}
+	return &workflow.Container{Image: c.GetImage(), Runtime: c.GetRuntime()}
 }
 
-func replayOf(r *flow.Replay) *wire.Replay {
+func replayOf(r *workflow.Replay) *wire.Replay {
 	if r == nil {
 		return nil
 	}
@@ -511,7 +511,7 @@ func replayOf(r *flow.Replay) *wire.Replay {
 }
 
 // SubmittedFromWire makes the job that a program submits, and its command, of the message.
-func SubmittedFromWire(m *wire.SubmittedJob) (taskqueue.Job, flow.Command) {
+func SubmittedFromWire(m *wire.SubmittedJob) (taskqueue.Job, workflow.Command) {
 	job := taskqueue.Job{
 		Name: m.GetName(), Step: m.GetStep(), Tools: m.GetTools(), Site: m.GetSite(), Priority: int(m.GetPriority()),
 		Needs: resourcesFromWire(m.GetNeeds()), Retry: retryFromWire(m.GetRetry()), Checkpoint: m.GetCheckpoint(),
@@ -527,21 +527,21 @@ func SubmittedFromWire(m *wire.SubmittedJob) (taskqueue.Job, flow.Command) {
 		}),
 	}
 	p := m.GetPayload()
-	return job, flow.Command{
+	return job, workflow.Command{
 		Shell: p.GetShell(), Interpreter: p.GetInterpreter(), Argv: p.GetArgv(), Log: p.GetLog(),
 		Worker:      p.GetWorker(),
 		Environment: maps.Clone(p.GetEnvironment()), Unwatched: p.GetUnwatched(),
 		WholeOutput: p.GetWholeOutput(),
 		Container:   containerFromWire(p.GetContainer()), EnvironmentFolder: p.GetEnvironmentFolder(),
-		InputVariables: Each(p.GetInputVariables(), func(v *wire.InputVariable) flow.InputVariable {
-			return flow.InputVariable{Name: v.GetName(), LFNs: v.GetLfns()}
+		InputVariables: Each(p.GetInputVariables(), func(v *wire.InputVariable) workflow.InputVariable {
+			return workflow.InputVariable{Name: v.GetName(), LFNs: v.GetLfns()}
 		}),
 	}
 }
 
 // SubmittedToWire makes the message of a job that reads the files at these paths or URLs, by
 // LFN. SubmittedFromWire gives the job and its command back.
-func SubmittedToWire(j *flow.NewJob, paths map[string]string) *wire.SubmittedJob {
+func SubmittedToWire(j *workflow.NewJob, paths map[string]string) *wire.SubmittedJob {
 	m := &wire.SubmittedJob{
 		Name: j.Job.Name, Step: j.Job.Step, Payload: payloadOf(&j.Command),
 		Needs: ResourcesToWire(j.Job.Needs), Tools: j.Job.Tools,

@@ -4,7 +4,7 @@ import (
 	"io/fs"
 	"sync"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/state"
 )
 
@@ -30,7 +30,7 @@ func NewEnumeration(folder string) *Enumeration {
 }
 
 // Glob is [Glob] for a pattern of an input, and remembers what it gives if no more files can come.
-func (e *Enumeration) Glob(in *flow.DeclaredInput, glob string) ([]string, error) {
+func (e *Enumeration) Glob(in *workflow.DeclaredInput, glob string) ([]string, error) {
 	paths, err := Glob(e.folder, glob)
 	if !in.IsOpen() {
 		e.mu.Lock()
@@ -41,7 +41,7 @@ func (e *Enumeration) Glob(in *flow.DeclaredInput, glob string) ([]string, error
 }
 
 // take gives what is remembered, once.
-func (e *Enumeration) take(folder string, in *flow.DeclaredInput, glob string) (found globbed, ok bool) {
+func (e *Enumeration) take(folder string, in *workflow.DeclaredInput, glob string) (found globbed, ok bool) {
 	if e == nil || e.folder != folder {
 		return globbed{}, false
 	}
@@ -54,7 +54,7 @@ func (e *Enumeration) take(folder string, in *flow.DeclaredInput, glob string) (
 }
 
 // glob is [Glob] for a pattern of an input, or what Enumerated has of it.
-func (f *Finder) glob(in *flow.DeclaredInput, glob string) ([]string, error) {
+func (f *Finder) glob(in *workflow.DeclaredInput, glob string) ([]string, error) {
 	if found, ok := f.Enumerated.take(f.folder, in, glob); ok {
 		return found.paths, found.err
 	}

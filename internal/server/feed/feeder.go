@@ -12,6 +12,7 @@ import (
 	"connectrpc.com/connect"
 
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/loop"
 	"fairway/internal/server/state"
 	"fairway/internal/taskqueue"
@@ -21,7 +22,7 @@ import (
 // Feeder are the declared inputs of the workflow, and what came of them. One goroutine
 // feeds them first, in their order; then one for each open input watches it.
 type Feeder struct {
-	inputs []*flow.DeclaredInput
+	inputs []*workflow.DeclaredInput
 	first  map[string][]flow.InputFile // what closed inputs have when the run begins, by name
 	find   *Finder
 	inbox  *loop.Inbox
@@ -42,7 +43,8 @@ type Feeder struct {
 }
 
 // New makes the feeds of a run. Nothing is fed before Run.
-func New(inputs []*flow.DeclaredInput, find *Finder, inbox *loop.Inbox, s *sched.Scheduler, log *slog.Logger) *Feeder {
+func New(inputs []*workflow.DeclaredInput, find *Finder, inbox *loop.Inbox, s *sched.Scheduler,
+	log *slog.Logger) *Feeder {
 	f := &Feeder{
 		inputs: inputs, find: find, inbox: inbox, sched: s, log: log, known: map[string]map[string]string{},
 		left:   map[string][]string{},
@@ -183,7 +185,7 @@ func (f *Feeder) feedFailed(ctx context.Context, err error) {
 
 // feedFirst feeds what an input has when the run begins. What is complete in an
 // open input then comes in its place too, not when its watching happens to begin.
-func (f *Feeder) feedFirst(ctx context.Context, in *flow.DeclaredInput) error {
+func (f *Feeder) feedFirst(ctx context.Context, in *workflow.DeclaredInput) error {
 	switch {
 	case f.isClosed(in.Name), in.Submitted:
 		return nil
@@ -202,7 +204,7 @@ func (f *Feeder) feedFirst(ctx context.Context, in *flow.DeclaredInput) error {
 
 // feedAll is for an open input without a rule: it is closed once its files
 // were enumerated.
-func (f *Feeder) feedAll(ctx context.Context, in *flow.DeclaredInput) error {
+func (f *Feeder) feedAll(ctx context.Context, in *workflow.DeclaredInput) error {
 	files, err := f.found(ctx, in)
 	if err != nil {
 		return err
@@ -211,7 +213,7 @@ func (f *Feeder) feedAll(ctx context.Context, in *flow.DeclaredInput) error {
 }
 
 // found are the files that an input has now. What is left alone is told.
-func (f *Feeder) found(ctx context.Context, in *flow.DeclaredInput) ([]flow.InputFile, error) {
+func (f *Feeder) found(ctx context.Context, in *workflow.DeclaredInput) ([]flow.InputFile, error) {
 	files, left, err := f.find.Find(ctx, in, f.fedTo(in.Name))
 	for _, why := range left {
 		if text := f.describeLeft(in, why); text != "" {
@@ -227,7 +229,7 @@ func (f *Feeder) found(ctx context.Context, in *flow.DeclaredInput) ([]flow.Inpu
 const LeftTold = 5
 
 // describeLeft is what a person is told, once, of something that is left alone.
-func (f *Feeder) describeLeft(in *flow.DeclaredInput, why error) string {
+func (f *Feeder) describeLeft(in *workflow.DeclaredInput, why error) string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	told := f.left[in.Name]
@@ -323,7 +325,7 @@ func (f *Feeder) CloseInput(ctx context.Context, name string) error {
 
 // closeOne takes what a URL list has when it is closed, its last line without
 // an end too.
-func (f *Feeder) closeOne(ctx context.Context, in *flow.DeclaredInput) error {
+func (f *Feeder) closeOne(ctx context.Context, in *workflow.DeclaredInput) error {
 	if in.URLList == "" || f.isClosed(in.Name) {
 		return f.feed(ctx, in.Name, nil, true)
 	}

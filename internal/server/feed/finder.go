@@ -16,6 +16,7 @@ import (
 	"fairway/internal/archive"
 	"fairway/internal/catalog"
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/logical"
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
@@ -61,7 +62,7 @@ func NewFinder(folder string, element storage.Element) *Finder {
 // all the same, since whoever put it there can still mend that. If two files would have
 // one name, the one that was fed before is taken, or else the first.
 func (f *Finder) Find(
-	ctx context.Context, in *flow.DeclaredInput, known Known,
+	ctx context.Context, in *workflow.DeclaredInput, known Known,
 ) (files []flow.InputFile, left []error, err error) {
 	switch {
 	case len(in.Sizes) > 0:
@@ -99,7 +100,7 @@ func (k Known) pfn(lfn string) (pfn string, fed bool) {
 	return k(lfn)
 }
 
-func inInput(in *flow.DeclaredInput, err error) error {
+func inInput(in *workflow.DeclaredInput, err error) error {
 	return fmt.Errorf("input %q (line %d): %w", in.Name, in.Line, err)
 }
 
@@ -155,7 +156,7 @@ func (f *Finder) pfn(path string) string {
 // matching describes the files that the patterns of an input match. Of a watched input,
 // what cannot be described is left; else it is the error.
 func (f *Finder) matching(
-	ctx context.Context, in *flow.DeclaredInput,
+	ctx context.Context, in *workflow.DeclaredInput,
 ) (files []flow.InputFile, left []error, err error) {
 	paths, left, err := f.matched(ctx, in)
 	if err != nil {
@@ -184,11 +185,11 @@ const describedTogether = 4096
 // described is named for some paths, in their order. To look at files and read the small ones takes
 // longer than all else that a run begins with, so each processor takes a part.
 func (f *Finder) described(
-	ctx context.Context, in *flow.DeclaredInput, paths []string,
+	ctx context.Context, in *workflow.DeclaredInput, paths []string,
 ) (files []*flow.InputFile, errs []error) {
 	files, errs = make([]*flow.InputFile, len(paths)), make([]error, len(paths))
 	parts := runtime.GOMAXPROCS(0)
-	if slices.ContainsFunc(paths, flow.IsURL) {
+	if slices.ContainsFunc(paths, workflow.IsURL) {
 		parts = 1 // a server answers in its own time
 	}
 	each := max(minDescribed, (len(paths)+parts-1)/parts)
@@ -209,9 +210,9 @@ const minDescribed = 64
 
 // matched are the paths and URLs that the patterns of an input match, as they are
 // written. Of a watched input, left has the folders that cannot be read.
-func (f *Finder) matched(ctx context.Context, in *flow.DeclaredInput) (paths []string, left []error, err error) {
+func (f *Finder) matched(ctx context.Context, in *workflow.DeclaredInput) (paths []string, left []error, err error) {
 	for i, glob := range in.Globs {
-		if flow.IsURL(glob) {
+		if workflow.IsURL(glob) {
 			found, err := f.remote(ctx, in, glob)
 			if err != nil {
 				return nil, nil, fmt.Errorf("pattern %s: %w", in.Patterns[i], err)
@@ -281,12 +282,12 @@ func OnlyFolders(paths []string) string {
 
 // named describes the file at a path that one of the globs matches; nil if it
 // is none of the input's.
-func (f *Finder) named(ctx context.Context, in *flow.DeclaredInput, path string) (*flow.InputFile, error) {
+func (f *Finder) named(ctx context.Context, in *workflow.DeclaredInput, path string) (*flow.InputFile, error) {
 	lfn, fits, err := in.LFN(path)
 	if err != nil || !fits {
 		return nil, err
 	}
-	if flow.IsURL(path) {
+	if workflow.IsURL(path) {
 		file, err := f.stated(ctx, lfn, path)
 		file.Path = path
 		return &file, err
@@ -329,7 +330,7 @@ func tagOf(pfn string, now storage.Info) taskqueue.Tag {
 func fileIdentity(info fs.FileInfo) string { return storage.StateText("", storage.InfoOf(info)) }
 
 // urls gives the files of a complete URL list.
-func (f *Finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]flow.InputFile, error) {
+func (f *Finder) urls(ctx context.Context, in *workflow.DeclaredInput) ([]flow.InputFile, error) {
 	found, err := f.List(ctx, in, true, nil)
 	if err != nil {
 		return nil, err
@@ -338,7 +339,7 @@ func (f *Finder) urls(ctx context.Context, in *flow.DeclaredInput) ([]flow.Input
 }
 
 // Current describes a file that was fed as it is now; nil where it is of another kind.
-func (f *Finder) Current(ctx context.Context, in *flow.DeclaredInput, r state.Input) (*flow.InputFile, error) {
+func (f *Finder) Current(ctx context.Context, in *workflow.DeclaredInput, r state.Input) (*flow.InputFile, error) {
 	if in.URLList != "" || !storage.IsLocal(r.PFN) {
 		file, err := f.stated(ctx, r.LFN, r.PFN)
 		return &file, err
@@ -377,7 +378,7 @@ func (f *Finder) stated(ctx context.Context, lfn, url string) (flow.InputFile, e
 
 // locate gives the PFN of what stands in a URL list: a URL, a path, or, where
 // there are rules, a logical name.
-func (f *Finder) locate(in *flow.DeclaredInput, rules *catalog.Catalog, name string) (string, error) {
+func (f *Finder) locate(in *workflow.DeclaredInput, rules *catalog.Catalog, name string) (string, error) {
 	url := name
 	if rules != nil && !hasScheme(name) {
 		var err error
@@ -395,13 +396,13 @@ func (f *Finder) locate(in *flow.DeclaredInput, rules *catalog.Catalog, name str
 }
 
 func hasScheme(url string) bool {
-	return flow.IsURL(url) || strings.HasPrefix(strings.ToLower(url), "file:")
+	return workflow.IsURL(url) || strings.HasPrefix(strings.ToLower(url), "file:")
 }
 
 // ReadCatalog reads the catalogue that an input of a workflow in folder names,
 // and makes sure that it has rules for the protocol. Without a name there is
 // none.
-func ReadCatalog(folder string, ref *flow.CatalogRef) (*catalog.Catalog, error) {
+func ReadCatalog(folder string, ref *workflow.CatalogRef) (*catalog.Catalog, error) {
 	if ref == nil {
 		return nil, nil
 	}
@@ -421,7 +422,7 @@ func ReadCatalog(folder string, ref *flow.CatalogRef) (*catalog.Catalog, error) 
 }
 
 // makeSized makes the files of a trace: holes of the right size.
-func (f *Finder) makeSized(sizes []flow.SizedFile) ([]flow.InputFile, error) {
+func (f *Finder) makeSized(sizes []workflow.SizedFile) ([]flow.InputFile, error) {
 	files := make([]flow.InputFile, len(sizes))
 	for i, sized := range sizes {
 		pfn := f.pfn(filepath.Join(f.Made, sized.LFN))

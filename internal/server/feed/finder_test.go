@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/test/files"
 )
 
@@ -27,12 +27,12 @@ steps:
 		texts[fmt.Sprintf("in/%04d", n)] = fmt.Sprint(n)
 	}
 	root := files.Folder(t, texts)
-	workflow, err := flow.Parse("workflow.yaml", []byte(texts["workflow.yaml"]))
+	work, err := workflow.Parse("workflow.yaml", []byte(texts["workflow.yaml"]))
 	if err != nil {
 		t.Fatal(err)
 	}
 	find := NewFinder(root, nil)
-	found, left, err := find.Find(t.Context(), workflow.Inputs[0], nil)
+	found, left, err := find.Find(t.Context(), work.Inputs[0], nil)
 	if err != nil || len(found) != many || len(left) != 0 {
 		t.Fatalf("%d files, %v left, error %v", len(found), left, err)
 	}
@@ -49,7 +49,7 @@ steps:
 			t.Fatal(err)
 		}
 	}
-	if _, _, err = find.Find(t.Context(), workflow.Inputs[0], nil); err == nil || errors.Is(err, fs.ErrNotExist) ||
+	if _, _, err = find.Find(t.Context(), work.Inputs[0], nil); err == nil || errors.Is(err, fs.ErrNotExist) ||
 		!strings.Contains(err.Error(), fmt.Sprintf("in/%04d", many/2)) {
 		t.Error("the error is of another file:", err)
 	}

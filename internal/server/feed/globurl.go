@@ -8,14 +8,14 @@ import (
 	"path"
 	"strings"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/folder"
 	"fairway/internal/storage"
 )
 
 // remote returns the URLs of the files of an input that a pattern of a URL
 // matches.
-func (f *Finder) remote(ctx context.Context, in *flow.DeclaredInput, glob string) ([]string, error) {
+func (f *Finder) remote(ctx context.Context, in *workflow.DeclaredInput, glob string) ([]string, error) {
 	found, err := globURL(ctx, f.element, glob)
 	if err != nil {
 		return nil, err

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/storage"
 	"fairway/internal/storage/s3"
 	"fairway/internal/storage/storagetest"
@@ -79,10 +80,11 @@ func TestNamesWithLineBreaksAreTold(t *testing.T) {
 }
 
 // inputOf is an input with one pattern.
-func inputOf(t *testing.T, files, as string) *flow.DeclaredInput {
+func inputOf(t *testing.T, files, as string) *workflow.DeclaredInput {
 	t.Helper()
-	w, err := flow.Parse("w.yaml", fmt.Appendf(nil, "workflow: w\ninputs:\n  i: {files: '%s', as: 'in/%s'}\nsteps:\n  "+
-		"s: {each: 'in/%[2]s', writes: 'out/%[2]s', command: cp \"$in\" \"$out\"}\n", files, as))
+	w, err := workflow.Parse("w.yaml", fmt.Appendf(nil,
+		"workflow: w\ninputs:\n  i: {files: '%s', as: 'in/%s'}\nsteps:\n  "+
+			"s: {each: 'in/%[2]s', writes: 'out/%[2]s', command: cp \"$in\" \"$out\"}\n", files, as))
 	if err != nil {
 		t.Fatal(err)
 	}

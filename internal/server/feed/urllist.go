@@ -13,6 +13,7 @@ import (
 
 	"fairway/internal/catalog"
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/state"
 )
 
@@ -58,7 +59,7 @@ func (l *Listed) Err() error {
 // lines and lines that begin with # are passed over.
 type listReader struct {
 	find  *Finder
-	in    *flow.DeclaredInput
+	in    *workflow.DeclaredInput
 	rules *catalog.Catalog
 	known Known // files that were fed need no second look
 	found Listed
@@ -66,7 +67,7 @@ type listReader struct {
 
 // ListFirst is List of a complete list, before what it has is fed. Whoever asks next gets the same,
 // unless somebody has written to the list meanwhile.
-func (f *Finder) ListFirst(ctx context.Context, in *flow.DeclaredInput, known Known) (*Listed, error) {
+func (f *Finder) ListFirst(ctx context.Context, in *workflow.DeclaredInput, known Known) (*Listed, error) {
 	info, err := os.Stat(f.absolute(in.URLList))
 	if err != nil {
 		return nil, err
@@ -81,7 +82,7 @@ func (f *Finder) ListFirst(ctx context.Context, in *flow.DeclaredInput, known Kn
 // List reads a URL list. Unless it is complete, a last line without an end is
 // left out: it may still be being written. An error says that the list itself
 // cannot be read.
-func (f *Finder) List(ctx context.Context, in *flow.DeclaredInput, complete bool, known Known) (*Listed, error) {
+func (f *Finder) List(ctx context.Context, in *workflow.DeclaredInput, complete bool, known Known) (*Listed, error) {
 	path := f.absolute(in.URLList)
 	info, err := os.Stat(path)
 	if err != nil {

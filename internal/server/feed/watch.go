@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/storage"
 	"fairway/lib/sched"
 )
@@ -29,7 +30,7 @@ const (
 )
 
 // watch feeds an open input until its rule, a person or ctx closes it.
-func (f *Feeder) watch(ctx context.Context, in *flow.DeclaredInput) error {
+func (f *Feeder) watch(ctx context.Context, in *workflow.DeclaredInput) error {
 	last, alone := time.Now(), make(stability)
 	for {
 		before, limit := f.watched(in)
@@ -61,7 +62,7 @@ func ignoreEnd(ctx context.Context, err error) error {
 
 // complete enumerates the files that are complete.
 func (f *Feeder) complete(
-	ctx context.Context, in *flow.DeclaredInput, alone stability,
+	ctx context.Context, in *workflow.DeclaredInput, alone stability,
 ) (files []flow.InputFile, unstable bool, err error) {
 	if in.URLList != "" {
 		return f.completeLines(ctx, in, alone)
@@ -86,7 +87,7 @@ func (f *Feeder) complete(
 // line without an end counts when the list was left alone, as a file does. A
 // list that is not there yet has none.
 func (f *Feeder) completeLines(
-	ctx context.Context, in *flow.DeclaredInput, alone stability,
+	ctx context.Context, in *workflow.DeclaredInput, alone stability,
 ) (files []flow.InputFile, unstable bool, err error) {
 	path := f.find.absolute(in.URLList)
 	info, err := os.Stat(path)
@@ -111,7 +112,7 @@ func (f *Feeder) completeLines(
 
 // ended reports whether the file is there that says that no more files will come.
 // It is looked for before the files, so that none is missed that came first.
-func (f *Feeder) ended(in *flow.DeclaredInput) bool {
+func (f *Feeder) ended(in *workflow.DeclaredInput) bool {
 	if in.Close.File == "" {
 		return false
 	}
@@ -121,7 +122,7 @@ func (f *Feeder) ended(in *flow.DeclaredInput) bool {
 
 // pause is how long to wait at most before looking again, whatever the system
 // tells.
-func (f *Feeder) pause(in *flow.DeclaredInput, last time.Time, unstable bool) time.Duration {
+func (f *Feeder) pause(in *workflow.DeclaredInput, last time.Time, unstable bool) time.Duration {
 	pause := RelookInterval
 	if unstable {
 		pause = min(pause, StableTime)
@@ -134,7 +135,7 @@ func (f *Feeder) pause(in *flow.DeclaredInput, last time.Time, unstable bool) ti
 
 // watched gives the state of the paths whose change is noticed: the list, the
 // file that closes, the folders. After limit a change may have gone unnoticed.
-func (f *Feeder) watched(in *flow.DeclaredInput) (states watchedStates, limit time.Duration) {
+func (f *Feeder) watched(in *workflow.DeclaredInput) (states watchedStates, limit time.Duration) {
 	states, limit = watchedStates{}, RelookInterval
 	if in.URLList != "" {
 		states.of(f.find.absolute(in.URLList))
@@ -176,7 +177,7 @@ func (w watchedStates) noteFolder(glob string) time.Duration {
 
 // await waits until one of the states has changed, limit has passed, or ctx has
 // ended.
-func (f *Feeder) await(ctx context.Context, in *flow.DeclaredInput, before watchedStates, limit time.Duration) {
+func (f *Feeder) await(ctx context.Context, in *workflow.DeclaredInput, before watchedStates, limit time.Duration) {
 	ctx, cancel := context.WithCancel(ctx)
 	var group sync.WaitGroup
 	defer group.Wait()

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/storage"
 	"fairway/internal/storage/elements"
 	"fairway/lib/sched"
@@ -31,7 +31,7 @@ func watchedFolder(t *testing.T) (*Feeder, string) {
 
 func TestNewFileInWatchedFolderIsNoticed(t *testing.T) {
 	s, incoming := watchedFolder(t)
-	in := &flow.DeclaredInput{Name: "runs", Watch: true, Globs: []string{"incoming/*.raw"}}
+	in := &workflow.DeclaredInput{Name: "runs", Watch: true, Globs: []string{"incoming/*.raw"}}
 	states, limit := s.watched(in)
 	if limit != RelookInterval {
 		t.Errorf("looked at every %v", limit)
@@ -56,7 +56,7 @@ func TestFoldersWithoutNoticesAreLookedAt(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, glob := range []string{"*/*.raw", "link/*.raw", "missing/*.raw"} {
-		in := &flow.DeclaredInput{Name: "runs", Watch: true, Globs: []string{glob}}
+		in := &workflow.DeclaredInput{Name: "runs", Watch: true, Globs: []string{glob}}
 		if _, limit := s.watched(in); limit != WatchInterval {
 			t.Errorf("%s: looked at every %v", glob, limit)
 		}

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"time"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/state"
 	"fairway/internal/taskqueue"
 )
@@ -34,7 +34,7 @@ const (
 
 // Run is a run as a loop has it.
 type Run struct {
-	Workflow *flow.Workflow
+	Workflow *workflow.Workflow
 	// Cores are those of the run. They belong to the loop, which loads them again after the store
 	// failed, but for Run, its number, which stays.
 	state.Cores

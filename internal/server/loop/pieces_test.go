@@ -9,6 +9,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/state"
 	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
@@ -17,18 +18,18 @@ import (
 // Who asks while many jobs are submitted is answered before all of them are, and not before what was
 // acknowledged. All of a submission is in one transaction, or nothing is.
 func TestQuestionsOvertakeSubmissions(t *testing.T) {
-	workflow, err := flow.Parse("workflow.yaml", []byte("workflow: w\nopen: true\n"))
+	work, err := workflow.Parse("workflow.yaml", []byte("workflow: w\nopen: true\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps, err := flow.New(workflow)
+	steps, err := flow.New(work)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := sched.New(sched.Config{})
 	defer s.Close()
 	core, _ := dispatch.New(dispatch.Config{})
-	run := NewRun(state.RunOf{Run: 1, Workflow: workflow})
+	run := NewRun(state.RunOf{Run: 1, Workflow: work})
 	run.Cores = state.Cores{Run: 1, Dispatch: core, Flow: steps, Tally: &state.Tally{Nodes: new(state.Nodes)}}
 	l := New(Config{Inbox: NewInbox(), Runs: []*Run{run}, Pilots: onePilot{}, Sched: s})
 	l.Dispatch = core

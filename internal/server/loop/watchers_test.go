@@ -6,6 +6,7 @@ import (
 
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/server/state"
 	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
@@ -18,19 +19,19 @@ func (onePilot) None() bool { return false }
 // Who follows a run asks again when something has changed. A question is no change, or each
 // would bring the next; all else that the loop is told of is one.
 func TestQuestionsAreNoNews(t *testing.T) {
-	workflow,
-		err := flow.Parse("workflow.yaml", []byte("workflow: w\nsteps:\n  a: {writes: x, command: \"echo > $out\"}\n"))
+	work,
+		err := workflow.Parse("workflow.yaml", []byte("workflow: w\nsteps:\n  a: {writes: x, command: \"echo > $out\"}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	steps, err := flow.New(workflow)
+	steps, err := flow.New(work)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s := sched.New(sched.Config{})
 	defer s.Close()
 	core, _ := dispatch.New(dispatch.Config{})
-	run := NewRun(state.RunOf{Run: 1, Workflow: workflow})
+	run := NewRun(state.RunOf{Run: 1, Workflow: work})
 	run.Cores = state.Cores{Run: 1, Dispatch: core, Flow: steps, Tally: new(state.Tally)}
 	run.InputsClosed = func() bool { return false }
 	l := New(Config{Inbox: NewInbox(), Runs: []*Run{run}, Pilots: onePilot{}, Sched: s})

@@ -13,6 +13,7 @@ import (
 	"fairway/internal/dispatch"
 	"fairway/internal/dispatch/records"
 	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/heap"
 	"fairway/internal/store"
 	"fairway/internal/taskqueue"
@@ -31,7 +32,7 @@ type Cores struct {
 // RunOf is a run of a workflow.
 type RunOf struct {
 	Run      taskqueue.RunID
-	Workflow *flow.Workflow
+	Workflow *workflow.Workflow
 }
 
 // Loaded is what is made from the store: the cores of each run, in the order in which they were
@@ -93,7 +94,7 @@ func (l *Loaded) loadRuns(ctx context.Context, source Source, runs []RunOf, own 
 		if c.Flow, err = flow.Load(u.Workflow, records[u.Run]); err != nil {
 			return fmt.Errorf("loading the workflow: %w", err)
 		}
-		c.Tally = newTally(c.Flow.Workflow().Name, c.Flow.Workflow().Steps(), l.Nodes)
+		c.Tally = newTally(c.Flow.Workflow().Name, c.Flow.Workflow().StepNames(), l.Nodes)
 		tallies[u.Run] = c.Tally
 		l.Runs = append(l.Runs, c)
 	}
@@ -106,7 +107,7 @@ func Begin(run RunOf, core *dispatch.Core, nodes *Nodes) (c Cores, err error) {
 	if c.Flow, err = flow.New(run.Workflow); err != nil {
 		return c, err
 	}
-	c.Tally = newTally(c.Flow.Workflow().Name, c.Flow.Workflow().Steps(), nodes)
+	c.Tally = newTally(c.Flow.Workflow().Name, c.Flow.Workflow().StepNames(), nodes)
 	return c, nil
 }
 

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"time"
 
-	"fairway/internal/flow"
+	"fairway/internal/flow/workflow"
 	"fairway/internal/yamlfile"
 )
 
@@ -116,12 +116,12 @@ func count(conditions ...bool) int {
 }
 
 // ReadFile reads the workflow file that it names, with its parameters.
-func (s *WorkflowSpec) ReadFile() (*flow.Workflow, error) {
+func (s *WorkflowSpec) ReadFile() (*workflow.Workflow, error) {
 	data, err := os.ReadFile(s.File)
 	if err != nil {
 		return nil, fmt.Errorf("read the workflow: %w", err)
 	}
-	parsed, err := flow.Parse(s.File, data)
+	parsed, err := workflow.Parse(s.File, data)
 	if err != nil {
 		return nil, err
 	}
@@ -146,12 +146,12 @@ func (r *reader) checkFile(s *WorkflowSpec) {
 	}
 	for name, step := range s.Steps {
 		path := "workflow.steps." + name
-		oneOf(r, path, name, parsed.Steps()...)
+		oneOf(r, path, name, parsed.StepNames()...)
 		if step.Files > MaxValues {
 			r.wrong(path+".files", fmt.Sprintf("write at most %d", MaxValues), "%d files are too many", step.Files)
 		}
 	}
-	known := map[string]*flow.DeclaredInput{}
+	known := map[string]*workflow.DeclaredInput{}
 	var names []string
 	for _, in := range parsed.Inputs {
 		known[in.Name] = in
