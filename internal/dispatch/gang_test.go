@@ -329,6 +329,66 @@ func TestQuotasAndLimitsCountAllTasks(t *testing.T) {
 	}
 }
 
+// A gang may take all that a limit permits, and goes before jobs of a lower priority that would take its
+// room.
+func TestAGangTakesAllOfALimitInItsTurn(t *testing.T) {
+	g := newGangs(t)
+	g.step(taskqueue.SetShares{Shares: taskqueue.Shares{Limits: map[string]int64{"licence": 2}}})
+	g.submit(taskqueue.Job{Name: "single", Step: "s"}, taskqueue.Job{Name: "other", Step: "s"},
+		taskqueue.Job{Name: "gang", Step: "g", Tasks: 2, Priority: 5,
+			Needs: taskqueue.Resources{Countable: map[string]int64{"licence": 1}}})
+	g.calls("p", 2, nil)
+	if g.count("gang", "p") != 2 {
+		t.Errorf("p has %v", g.names("p"))
+	}
+	members := g.core.fleet.gangs[g.core.jobs.find(taskqueue.NewJobID(1, 3))]
+	for _, none := range []int{-1, 2, 1 << 30} {
+		if members.succeeded(none); members.ended != 0 {
+			t.Errorf("task %d has ended", none)
+		}
+	}
+}
+
+// What simulations look for is noticed: gangs of which a part is lost, and room that is kept without need.
+func TestBrokenGangsAreNoticed(t *testing.T) {
+	begun := func() *gangs {
+		g := newGangs(t, taskqueue.Job{Name: "gang", Step: "g", Tasks: 2})
+		g.calls("p", 2, nil)
+		return g
+	}
+	for want, spoil := range map[string]func(c *Core, j *job, g *gang){
+		"a gang that is over":  func(c *Core, j *job, _ *gang) { delete(c.fleet.gangs, j) },
+		"is at no pilot":       func(_ *Core, _ *job, g *gang) { g.members[1] = nil },
+		"is another one":       func(_ *Core, _ *job, g *gang) { g.members[0], g.members[1] = g.members[1], g.members[0] },
+		"not all were ready":   func(_ *Core, _ *job, g *gang) { g.members[0].begun = true },
+		"ready, and do not be": func(_ *Core, _ *job, g *gang) { g.where[0].Host, g.where[1].Host = "a", "b" },
+	} {
+		g := begun()
+		j := g.core.jobs.find(taskqueue.NewJobID(1, 1))
+		spoil(g.core, j, g.core.fleet.gangs[j])
+		if err := g.core.CheckLiveness(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	for want, spoil := range map[string]func(p *pilot, gt *gathering){
+		"gathers 3 tasks of 2": func(p *pilot, gt *gathering) { gt.at[p] = 3 },
+		"which is waiting":     func(_ *pilot, gt *gathering) { gt.job.group, gt.job.state = nil, taskqueue.Waiting },
+		"not kept for it":      func(p *pilot, _ *gathering) { p.seat.gather = nil },
+		"does not gather":      func(_ *pilot, gt *gathering) { gt.at = nil },
+	} {
+		g := newGangs(t, taskqueue.Job{Name: "small", Step: "s", Priority: 1}, taskqueue.Job{Name: "gang", Step: "g", Tasks: 2})
+		g.calls("p", 2, nil)
+		p := g.core.fleet.pilots["p"]
+		if p.seat.gather == nil {
+			t.Fatal("no room is kept")
+		}
+		spoil(p, p.seat.gather)
+		if err := g.core.placement.checkGatherings(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+}
+
 func TestGangsThatCannotBeAreRefused(t *testing.T) {
 	g := newGangs(t, taskqueue.Job{Name: "cached", Step: "s", Writes: []taskqueue.Output{{LFN: "c",
 		Storage: taskqueue.StorageCache}}})

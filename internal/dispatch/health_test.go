@@ -165,6 +165,12 @@ func TestOneBadNodeFailsNoJob(t *testing.T) {
 							t.Errorf("said of a good node: %v", said)
 						}
 					}
+					for _, p := range f.core.Pilots() {
+						if doubted := f.core.fleet.isDoubted(f.core.fleet.hosts["n1"].health); (p.Doubted != "") !=
+							(p.Pilot == "n1" && doubted) {
+							t.Errorf("of the pilot %s is shown %q", p.Pilot, p.Doubted)
+						}
+					}
 				})
 			}
 		}

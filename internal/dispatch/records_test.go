@@ -87,9 +87,12 @@ func TestLoadOfEarlierCommits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	fresh, _, _, err := records.Fresh(recorded)
+	fresh, _, handed, err := records.Fresh(recorded)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if len(handed) != 1 || handed[0].File.LFN != "raw" || handed[0].PFN == "" || handed[0].Size != 10 {
+		t.Errorf("handed out for publication is %+v", handed)
 	}
 	for i, r := range recorded {
 		var c records.Commit
@@ -109,6 +112,45 @@ func TestLoadOfEarlierCommits(t *testing.T) {
 	}
 	if len(again.Unused()) != len(core.Unused()) {
 		t.Errorf("%d results count as unused, not %d", len(again.Unused()), len(core.Unused()))
+	}
+}
+
+// A record that cannot be is refused, and not passed over.
+func TestLoadRefusesRecordsThatCannotBe(t *testing.T) {
+	recorded := history(t)
+	of := func(table string) taskqueue.Record {
+		return recorded[slices.IndexFunc(recorded, func(r taskqueue.Record) bool { return r.Table == table })]
+	}
+	last := recorded[0]
+	for _, r := range recorded {
+		if r.Table == records.TableJob {
+			last = r
+		}
+	}
+	id, err := records.ParseJobKey(last.Run, last.Key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	twice := last
+	twice.Key = records.JobKey(id + 1)
+	elsewhere := of(records.TableFile)
+	elsewhere.Run = 77
+	named := func(table, key string) taskqueue.Record {
+		r := of(table)
+		r.Key = key
+		return r
+	}
+	result := taskqueue.Record{Table: records.TableResult, Body: records.Append(nil, &records.Result{Job: "j"})}
+	odd, short := result, result
+	odd.Key, short.Key = "no key", "abcd"
+	for want, r := range map[string]taskqueue.Record{
+		"is used twice": twice, "belongs to run 77, which is not recorded": elsewhere,
+		`"no key" is not a key of a result`: odd, `"abcd" is not a key of a result`: short,
+		`parsing "c"`: named(records.TableCommit, "c"), `parsing "f"`: named(records.TableFate, "f"),
+	} {
+		if _, _, err := Load(Config{}, append(slices.Clone(recorded), r)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
 	}
 }
 

@@ -32,6 +32,9 @@ func TestTheJobsOfARefusedPilotGoToOthers(t *testing.T) {
 		b.jobs("t", 0, 10)
 		b.step(taskqueue.Refused{Pilot: "p"})
 		b.sync("p", func(s *taskqueue.Sync) { s.Ended = []taskqueue.Result{{Job: a.Job, Attempt: a.Attempt}} })
+		if _, waits := b.held["p"]; waits {
+			t.Error("it is not answered, and so does not hear that it is to leave")
+		}
 		if len(b.has["p"]) > 1 || b.core.jobs.find(a.Job).committed != 0 {
 			t.Errorf("it was given %v, or is believed", b.names("p"))
 		}

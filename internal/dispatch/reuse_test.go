@@ -220,6 +220,13 @@ func TestResultsGoWhenNobodyNamesThemAndTheirTimeIsOver(t *testing.T) {
 		for _, user := range []string{"ann", "bob"} {
 			id := s.begin(user+"-"+scope, scope, false)
 			s.work()
+			var named []string
+			for _, r := range s.core.NamedBy(id, s.now) {
+				named = append(named, strings.Fields(r.Job)[0])
+			}
+			if slices.Sort(named); !slices.Equal(named, []string{"align", "call"}) {
+				t.Errorf("run %d names %v", id, named)
+			}
 			s.end(id, true)
 			runs = append(runs, id)
 		}

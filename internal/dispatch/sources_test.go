@@ -118,6 +118,25 @@ func (s *sharers) arrives(id taskqueue.PilotID, lfn string) *taskqueue.Source {
 	return c.fleet.sourceFor(c.fleet.pilots[id], c.files.version(taskqueue.FileRef{Run: 1, LFN: lfn}), nil)
 }
 
+// Pilots of a host take a file from the one to which it comes, unless they have no cache to take it from another one.
+func TestAPilotWithoutACacheGetsFilesItself(t *testing.T) {
+	s := newSharers(t)
+	s.sync("far", "h2", "b", nil)
+	s.reads("far", "77")
+	for _, id := range []taskqueue.PilotID{"one", "two"} {
+		s.sync(id, "h1", "b", nil)
+	}
+	s.sync("alone", "h1", "b", func(m *taskqueue.Sync) { m.Hello.CacheDir = "" })
+	for _, c := range []struct {
+		id   taskqueue.PilotID
+		gets bool
+	}{{"one", true}, {"two", false}, {"alone", true}, {"one", true}} {
+		if got := s.arrives(c.id, "f"); (got != nil) != c.gets {
+			t.Errorf("%s gets it from %+v", c.id, got)
+		}
+	}
+}
+
 // output has a pilot make the file x, stored with an adler32 and no hash, and take no more jobs.
 func (s *sharers) output(id taskqueue.PilotID) taskqueue.FileRef {
 	s.step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: "make", Reads: []string{"f"},

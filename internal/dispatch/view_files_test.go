@@ -17,6 +17,9 @@ func TestHistoryNamesHoldersAndReaders(t *testing.T) {
 		s.sync(pilot, "h1", "a", nil)
 		s.has(pilot, "")
 	}
+	if versions, ok := s.core.History(1, "f"); !ok || len(versions) != 1 || !versions[0].Newest {
+		t.Errorf("a file that existed has the history %+v", versions)
+	}
 	s.step(taskqueue.Submit{
 		Run: 1,
 		Jobs: []taskqueue.Job{{Name: "w", Reads: []string{"f"}, Writes: []taskqueue.Output{{LFN: "f"}},

@@ -53,6 +53,13 @@ func TestExplainTellsOfInputsThatDoNotCome(t *testing.T) {
 	if text := strings.Join(e.Lines, "\n"); !strings.Contains(text, "read from https://se for 5s: 5 B of 20 B") {
 		t.Errorf("of storage it says: %s", text)
 	}
+	waits.Bytes, waits.Source = 0, ""
+	tell(func(s *taskqueue.Sync) { s.Waiting = []taskqueue.WaitingInput{waits} })
+	e, _ = b.core.Explain(a.Job)
+	if text := strings.Join(e.Lines, "\n"); !strings.Contains(text, "read from storage for 5s") ||
+		strings.Contains(text, "have come") {
+		t.Errorf("of storage of which nothing has come it says: %s", text)
+	}
 	tell(func(*taskqueue.Sync) {})
 	ofInput := func(l string) bool { return strings.Contains(l, "input") }
 	if e, _ := b.core.Explain(a.Job); slices.ContainsFunc(e.Lines, ofInput) {
