@@ -1,0 +1,404 @@
+package orwl
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"fairway/lib/orwl/internal/transport"
+	"fairway/lib/sched"
+)
+
+// What is decided in small steps is tried here step by step: from outside some of it is seen by chance only, and
+// some where another process lies.
+
+func wantError(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %q", err, want)
+	}
+}
+
+// asked is an exchange with the vault of a gang of two tasks, in one process.
+func asked(t *testing.T, ctx context.Context) (*exchange, *vault) {
+	t.Helper()
+	v := &vault{folder: t.TempDir(), tasks: 2, open: make(map[int]map[int]partSum), whole: manifest{Tasks: 2}}
+	l := newLocation(t, talkName(1), 0)
+	x, answers := new(exchange), new(Pair)
+	must(t, Insert(ctx, x.pair.Writing(l).At(0)))
+	must(t, Insert(ctx, answers.Writing(l).At(1)))
+	must(t, x.pair.Acquire(ctx))
+	done := make(chan struct{})
+	go func() { defer close(done); v.attend(ctx, 1, answers) }()
+	t.Cleanup(func() { _ = x.pair.Cancel(); <-done })
+	return x, v
+}
+
+func TestVaultRefuses(t *testing.T) {
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	x, v := asked(t, ctx)
+	ask := func(q message) (message, error) { return x.ask(ctx, q) }
+	_, err := ask(message{kind: 99})
+	wantError(t, err, "task 0: there is no question 99")
+	_, err = ask(message{kind: gavePart, iteration: 3})
+	wantError(t, err, "nothing was sent of iteration 3")
+	_, err = ask(message{kind: givePiece, iteration: 3, offset: 5, data: []byte("late")})
+	wantError(t, err, "a piece at 5 of iteration 3 comes where none was expected")
+	w := &pieceWriter{ctx: ctx, exchange: x, iteration: 1 << 63}
+	_, err = w.Write(make([]byte, pieceSize))
+	wantError(t, err, "a part of iteration")
+	_, err = ask(message{kind: givePiece, iteration: 3, data: []byte("part")})
+	must(t, err)
+	wrong := message{kind: gavePart, iteration: 3}
+	wrong.setPart(partSum{Size: 4, CRC32C: 1})
+	_, err = ask(wrong)
+	wantError(t, err, errDamaged.Error())
+	if len(v.open) != 0 {
+		t.Errorf("what is damaged has arrived: %v", v.open)
+	}
+}
+
+func TestVaultKeepsTheLastWholeCheckpoint(t *testing.T) {
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	x, v := asked(t, ctx)
+	part := bytes.Repeat([]byte("part"), pieceSize/2)
+	var sum partSum
+	sum.add(part)
+	for _, iteration := range []int{3, 7} {
+		if a, err := x.ask(ctx, message{kind: askState}); err != nil || int(a.iteration) != max(0, iteration-4) {
+			t.Errorf("it goes on from %d, %v", a.iteration, err)
+		}
+		w := &pieceWriter{ctx: ctx, exchange: x, iteration: uint64(iteration)}
+		if n, err := w.Write(part); n != len(part) || err != nil {
+			t.Fatal(n, err)
+		}
+		must(t, w.flush())
+		q := message{kind: gavePart, iteration: uint64(iteration)}
+		q.setPart(sum)
+		_, err := x.ask(ctx, q)
+		must(t, err)
+		must(t, os.WriteFile(partPath(v.folder, iteration, 0), part, 0o600))
+		must(t, v.arrived(iteration, 0, sum))
+	}
+	r := &pieceReader{ctx: ctx, exchange: x}
+	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, part) {
+		t.Errorf("%d bytes come back, %v", len(got), err)
+	}
+	if n, err := r.Read(make([]byte, 8)); n != 0 || !errors.Is(err, io.EOF) {
+		t.Errorf("behind the end there are %d bytes, %v", n, err)
+	}
+	if _, err := os.Stat(partFolder(v.folder, 3)); !errors.Is(err, os.ErrNotExist) || len(v.open[3]) > 0 {
+		t.Errorf("the one before is still there: %v", err)
+	}
+	for _, iteration := range []int{3, 7} {
+		wantError(t, v.arrived(iteration, 0, sum), "is before that of the last whole checkpoint, 7")
+	}
+	again, err := readManifest(v.folder, 2)
+	if err != nil || again.Iteration != 7 || again.Parts[1] != sum {
+		t.Errorf("%+v, %v", again, err)
+	}
+	_, err = readManifest(v.folder, 3)
+	wantError(t, err, "the last checkpoint is of 2 tasks, and these are 3")
+	cancel()
+	if n, err := (&pieceReader{ctx: ctx, exchange: x}).Read(make([]byte, 8)); n != 0 || err == nil {
+		t.Errorf("without an answer there are %d bytes, %v", n, err)
+	}
+}
+
+// A part that was sent is closed when it counts.
+func TestPartsAreClosed(t *testing.T) {
+	v := &vault{folder: t.TempDir(), tasks: 2, open: make(map[int]map[int]partSum)}
+	var part incoming
+	must(t, v.take(1, &part, message{iteration: 2, data: []byte("x")}))
+	file, q := part.file, message{iteration: 2}
+	q.setPart(part.sum)
+	must(t, v.complete(1, &part, q))
+	if _, err := file.Write([]byte("y")); !errors.Is(err, os.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+func TestManifestsAreChecked(t *testing.T) {
+	for text, want := range map[string]string{
+		`{"tasks": 2, "iteration": 3, "parts": [{"size": 1}, {"size": 2}]}`: "",
+		`{"tasks": 2, "iteration": 0, "parts": [{"size": 1}, {"size": 2}]}`: "iteration 0 with 2 parts of 2",
+		`{"tasks": 2, "iteration": 3, "parts": [{"size": 1}]}`:              "iteration 3 with 1 parts of 2",
+		`{"tasks": 2, "iteration": 3, "parts": [{"size": 1}, {"size": 0}]}`: "a part has 0 bytes",
+		`{"tasks": 3}`: "the last checkpoint is of 3 tasks, and these are 2",
+		`{`:            errDamaged.Error(),
+	} {
+		var w manifest
+		if err := parseManifest([]byte(text), 2, &w); want == "" {
+			must(t, err)
+		} else {
+			wantError(t, err, want)
+		}
+	}
+}
+
+// The plan of checkpoints comes as it was told, whatever stood there before.
+func TestPointsOfThePlan(t *testing.T) {
+	b := bytes.Repeat([]byte{0xff}, pointSize)
+	for _, want := range []point{{7, true}, {1 << 40, false}, {9, true}} {
+		if putPoint(b, want); b[8] > 1 {
+			t.Errorf("%x", b)
+		}
+		if got, err := pointOf(b); err != nil || got != want {
+			t.Errorf("got %v, %v, want %v", got, err, want)
+		}
+	}
+	for _, size := range []int{0, pointSize - 1, pointSize + 1} {
+		_, err := pointOf(make([]byte, size))
+		wantError(t, err, fmt.Sprintf("a point of the plan has %d bytes", size))
+	}
+}
+
+// A point comes a quarter of an interval after the one before, and at most twice as far as that one.
+func TestNextPointOfThePlan(t *testing.T) {
+	for _, c := range []struct {
+		name                  string
+		points                []point
+		passed, last          int
+		iteration, every, age time.Duration
+		want                  point
+	}{
+		{"the time is not known", []point{{11, false}, {12, false}}, 0, 10, 0, 40, 0, point{14, false}},
+		{"twice as far", []point{{11, false}, {14, false}}, 1, 10, 1, 400, 0, point{20, false}},
+		{"a quarter", []point{{11, false}, {31, false}}, 1, 10, 1, 40, 0, point{41, false}},
+		{"the interval is over", []point{{11, false}, {41, false}}, 1, 10, 1, 40, 0, point{51, true}},
+		{"what is planned counts", []point{{11, false}, {41, true}}, 1, 41, 1, 40, 30, point{51, false}},
+		{"never none", []point{{11, false}, {12, false}}, 1, 10, 100, 40, 0, point{13, true}},
+	} {
+		p := plan{points: c.points, passed: c.passed, last: c.last}
+		if got := p.further(c.iteration, c.every, c.age); got != c.want {
+			t.Errorf("%s: %v, not %v", c.name, got, c.want)
+		}
+	}
+}
+
+// Without checkpoints an iteration ends as always.
+func TestNoCheckpoints(t *testing.T) {
+	l := newLocation(t, "l", 8)
+	p := new(Pair)
+	must(t, Insert(background, p.Writing(l).At(0)))
+	must(t, p.Acquire(background))
+	must(t, (*Checkpoints)(nil).Release(background, 1, Pairs{p}))
+	must(t, p.Acquire(background))
+	must(t, p.Finish())
+	if err := (*Checkpoints)(nil).finish(background); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestGangOfOnePort(t *testing.T) {
+	g := &gang{Tasks: 2, Task: 1, Members: []gangMember{{0, "a", []int{1, 2}}, {1, "b", []int{3}}}}
+	if all := g.addresses(1); all != nil {
+		t.Errorf("at the second port there are %v", all)
+	}
+	if all := g.addresses(0); len(all) != 2 || all[1] != "b:3" {
+		t.Errorf("at the first port there are %v", all)
+	}
+	c := &Checkpoints{member: &Member{gang: g}}
+	_, _, err := c.openExchange(background)
+	wantError(t, err, "the tasks have one port each")
+}
+
+func TestGateThatIsOpenTakesNobody(t *testing.T) {
+	l := newLocation(t, "l", 8)
+	g := NewGate(1)
+	first, second := new(Handle), new(Handle)
+	must(t, g.Insert(background, "a", first.Writing(l)))
+	wantError(t, g.Insert(background, "b", second.Writing(l)), "task b comes to a gate that is open")
+	must(t, first.Cancel())
+}
+
+func TestKeysThatAreNotThere(t *testing.T) {
+	folder := filepath.Join(t.TempDir(), "keys")
+	wantError(t, WriteKeys(folder, []string{"host-without-port"}), "keys of process 0, at host-without-port")
+	folder += "2"
+	wantError(t, WriteKeys(folder, []string{":1"}), "it names no host")
+	folder += "3"
+	must(t, WriteKeys(folder, []string{"127.0.0.1:1"}))
+	wantError(t, WriteKeys(folder, []string{"127.0.0.1:1"}), "keys of a group")
+	certificate, key, authorities := Keys(folder, 0)
+	if _, err := LoadTLS(certificate, key, authorities); err != nil {
+		t.Error(err)
+	}
+	_, err := LoadTLS(key, key, authorities)
+	wantError(t, err, "certificate of this process")
+	_, err = LoadTLS(certificate, key, filepath.Join(folder, "none"))
+	wantError(t, err, "certificates of the group")
+	_, err = LoadTLS(certificate, key, key)
+	wantError(t, err, "has none")
+}
+
+func TestPeersByProcess(t *testing.T) {
+	p := new(Peer)
+	m := &Member{peers: []*Peer{nil, p}}
+	if m.Peer(1) != p || m.Peer(0) != nil {
+		t.Error("it is another one")
+	}
+}
+
+// A channel that is closed wakes who waits, whether as a task or not; the end of a context is an error.
+func TestParkedUntilItIsClosed(t *testing.T) {
+	closed := make(chan struct{})
+	close(closed)
+	over, cancel := context.WithCancel(background)
+	cancel()
+	s := sched.New(sched.Config{})
+	defer s.Close()
+	must(t, park(background, closed))
+	if err := park(over, make(chan struct{})); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	must(t, s.Run(background, func(task *sched.Task) error {
+		if err := park(task.Context(), closed); err != nil {
+			t.Error(err)
+		}
+		ctx, cancel := context.WithCancel(task.Context())
+		cancel()
+		if err := park(ctx, make(chan struct{})); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		return nil
+	}))
+}
+
+// What no honest owner says ends the connection.
+func TestAnswersThatCannotBe(t *testing.T) {
+	m := &Mirror{replica: newReplica(nil)}
+	p := &Peer{mirrors: map[uint64]*Mirror{1: m}, replies: map[uint64]chan error{}, pending: map[uint64]*Handle{}}
+	for what, err := range map[string]error{
+		"an answer for another mirror": p.opened(&transport.Frame{ID: 7}),
+		"a twin that is none":          p.opened(&transport.Frame{ID: 1, Next: 9}),
+		"a grant of nothing":           p.granted(&transport.Frame{Mirror: 7}),
+		"a grant before it is opened":  m.replica.update(&transport.Frame{}, 1<<20, 0),
+		"a reservation within another": (&session{gathering: &gathered{id: 1}}).reserve(
+			&transport.Frame{ID: 2, Requests: make([]transport.Posting, 1)}),
+		"a reservation of nothing": new(session).reserve(&transport.Frame{ID: 2}),
+	} {
+		if !errors.Is(err, transport.ErrMalformed) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+func TestOnlyAConnectionThatLastsIsPinned(t *testing.T) {
+	one, other := new(transport.Link), new(transport.Link)
+	for _, c := range []struct {
+		link *transport.Link
+		err  error
+		want int
+	}{{one, nil, 1}, {other, nil, 0}, {one, ErrLeaseLost, 0}} {
+		p := &Peer{link: one, err: c.err, pinned: map[*Handle]struct{}{}}
+		h := new(Handle)
+		h.remote.replica = newReplica(c.link)
+		if p.pin(h); len(p.pinned) != c.want {
+			t.Errorf("%d are pinned, not %d", len(p.pinned), c.want)
+		}
+	}
+}
+
+// Grants and releases through a mirror leave nothing behind, and large changes arrive whole.
+func TestLargeChangesThroughAMirror(t *testing.T) {
+	overEach(t, func(t *testing.T, network string, options []Option) {
+		const size = 3*takeStep + 5
+		l := newLocation(t, "l", size, options...)
+		_, p := served(t, network, l)
+		m := mirror(t, p, "l")
+		var h Handle
+		must(t, h.WriteRequest(m))
+		must(t, h.Acquire(background))
+		b, err := h.WriteMap()
+		must(t, err)
+		for i := 0; i+8 <= size; i += 8 {
+			binary.LittleEndian.PutUint64(b[i:], uint64(i)*0x9e3779b97f4a7c15)
+		}
+		want := bytes.Clone(b)
+		p.mu.Lock()
+		held := m.replica.held
+		p.mu.Unlock()
+		must(t, h.Release())
+		p.mu.Lock()
+		after, pinned := m.replica.held, len(p.pinned)
+		p.mu.Unlock()
+		if held != 1 || after != 0 || pinned != 0 {
+			t.Errorf("held by %d, afterwards by %d, with %d pinned", held, after, pinned)
+		}
+		if !bytes.Equal(read(t, l), want) {
+			t.Error("the owner has something else")
+		}
+	})
+}
+
+func TestPeriodOfASingleTask(t *testing.T) {
+	o := Order{"l": {{Task: "a", Mode: Write}}}
+	period, limit, err := o.Period(map[string]time.Duration{"a": time.Second})
+	if err != nil || period != time.Second || limit.Iterations != 1 || len(limit.Cycle) == 0 {
+		t.Fatal(period, limit, err)
+	}
+	g := &eventGraph{tasks: []string{"a"}, times: []time.Duration{3}}
+	own := g.limit([]eventEdge{{tokens: 1}})
+	if own.Cycle[0].Location != "its own last iteration" || own.Iterations != 1 || own.Time != 3 {
+		t.Errorf("%+v", own)
+	}
+	if step := g.limit([]eventEdge{{}}); step.Cycle[0].Location != "" {
+		t.Errorf("%+v", step)
+	}
+	if named := g.limit([]eventEdge{{location: "l", tokens: 1}}); named.Cycle[0].Location != "l" {
+		t.Errorf("%+v", named)
+	}
+	bad := Order{
+		"x": {{Task: "a", Mode: Write}, {Task: "b", Mode: Write}}, "y": {{Task: "b", Mode: Write}, {Task: "a", Mode: Write}},
+	}
+	if period, _, err := bad.Period(nil); period != 0 || err == nil {
+		t.Errorf("a deadlock has the period %v, %v", period, err)
+	}
+}
+
+func TestWhyAServerHangsUp(t *testing.T) {
+	secure, plain := &Dialer{TLS: new(tls.Config)}, new(Dialer)
+	wantError(t, plain.explain(io.EOF), "or expect TLS (Dialer.TLS)")
+	wantError(t, secure.explain(io.EOF), "or speak no TLS")
+	wantError(t, plain.explain(transport.ErrWantsTLS), "set Dialer.TLS")
+	if err := plain.explain(net.ErrClosed); !errors.Is(err, net.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+func TestShapesRefuseWhatDoesNotFit(t *testing.T) {
+	one := []*Location{newLocation(t, "one", 8)}
+	err := Pipeline(background, 2, one, func(int, int, []*int, []*int) error { return nil })
+	wantError(t, err, "pointer")
+	three := []*Location{newLocation(t, "a", 8), newLocation(t, "b", 8), newLocation(t, "c", 8)}
+	for _, n := range []int{-1, 0, 3} {
+		err := Stencil(background, 1, three, func(int) []int { return []int{n} },
+			func(int, []int64, [][]int64) error { return nil })
+		wantError(t, err, fmt.Sprintf("task 0 of a stencil of 3 locations has a neighbour %d", n))
+	}
+	wantError(t, Ring(background, 1, three[:1], func(int, []int64, []int64) error { return nil }), "has no neighbours")
+}
+
+func TestShareOfWaiting(t *testing.T) {
+	for _, c := range []struct {
+		waiting, total time.Duration
+		want           float64
+	}{{0, 0, 0}, {1, 1, 1}, {1, 4, 0.25}} {
+		if got := (TaskTimes{Waiting: c.waiting, Total: c.total}).WaitingShare(); got != c.want {
+			t.Errorf("%v of %v is %v", c.waiting, c.total, got)
+		}
+	}
+}
