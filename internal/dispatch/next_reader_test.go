@@ -9,7 +9,9 @@ import (
 // A cached file is read next by the first job that waits for its turn, or for other files, whatever is ready.
 func TestNextReaderOfACachedFile(t *testing.T) {
 	b := newBinding(t)
-	b.step(taskqueue.AddFiles{Run: 1, Files: []taskqueue.ExistingFile{{LFN: "x", PFN: "p", Size: 1}, {LFN: "y", PFN: "q", Size: 1}}})
+	b.step(taskqueue.AddFiles{Run: 1, Files: []taskqueue.ExistingFile{
+		{LFN: "x", PFN: "p", Size: 1}, {LFN: "y", PFN: "q", Size: 1},
+	}})
 	writes := func(lfn string) []taskqueue.Output { return []taskqueue.Output{{LFN: lfn}} }
 	b.step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{
 		{Name: "make", Step: "s", Writes: writes("z")},
@@ -41,12 +43,15 @@ func TestNextReaderOfACachedFile(t *testing.T) {
 // How a job reads its inputs is shown with them.
 func TestDetailTellsHowInputsAreRead(t *testing.T) {
 	b := newBinding(t)
-	b.step(taskqueue.AddFiles{Run: 1, Files: []taskqueue.ExistingFile{{LFN: "x", PFN: "p", Size: 1}, {LFN: "y", PFN: "q", Size: 1}}})
+	b.step(taskqueue.AddFiles{Run: 1, Files: []taskqueue.ExistingFile{
+		{LFN: "x", PFN: "p", Size: 1}, {LFN: "y", PFN: "q", Size: 1},
+	}})
 	b.step(taskqueue.Submit{Run: 1, Jobs: []taskqueue.Job{{Name: "j", Step: "s", Reads: []string{"x", "y"},
 		Access: []taskqueue.Access{taskqueue.AccessStream, taskqueue.AccessCopy}}}})
 	id, _ := b.core.JobNamed(1, "j")
 	d, ok := b.core.Detail(id)
-	if !ok || len(d.Reads) != 2 || d.Reads[0].Access != taskqueue.AccessStream || d.Reads[1].Access != taskqueue.AccessCopy {
+	if !ok || len(d.Reads) != 2 || d.Reads[0].Access != taskqueue.AccessStream ||
+		d.Reads[1].Access != taskqueue.AccessCopy {
 		t.Errorf("%+v", d.Reads)
 	}
 }

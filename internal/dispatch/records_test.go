@@ -148,7 +148,8 @@ func TestLoadRefusesRecordsThatCannotBe(t *testing.T) {
 		`"no key" is not a key of a result`: odd, `"abcd" is not a key of a result`: short,
 		`parsing "c"`: named(records.TableCommit, "c"), `parsing "f"`: named(records.TableFate, "f"),
 	} {
-		if _, _, err := Load(Config{}, append(slices.Clone(recorded), r)); err == nil || !strings.Contains(err.Error(), want) {
+		_, _, err := Load(Config{}, append(slices.Clone(recorded), r))
+		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}

@@ -45,7 +45,9 @@ func TestQueuedOfTheNearestLimit(t *testing.T) {
 		own, group int
 		of         string
 		most       int
-	}{{3, 5, "user lab/ann", 3}, {5, 5, "user lab/ann", 5}, {9, 5, "group lab", 5}, {0, 5, "group lab", 5}, {0, 0, "", 0}} {
+	}{
+		{3, 5, "user lab/ann", 3}, {5, 5, "user lab/ann", 5}, {9, 5, "group lab", 5}, {0, 5, "group lab", 5}, {0, 0, "", 0},
+	} {
 		b := newBinding(t)
 		b.step(taskqueue.SetShares{Shares: taskqueue.Shares{Of: []taskqueue.Share{{
 			Name: "lab", Weight: 1, Limits: taskqueue.Quota{Queued: c.group},
