@@ -226,12 +226,15 @@ func checkHello(h *wire.PilotInfo) error {
 		"machine":     h.GetMachine(),
 		"site":        h.GetSite(),
 		"launch":      h.GetLaunch(),
-		"cache":       h.GetCacheDir(),
 		"certificate": h.GetSharePin(),
 	} {
 		if len(text) > MaxName || !legible.IsLine(text) {
 			return malformed("the name of its %s is no name of at most %d bytes without control characters", what, MaxName)
 		}
+	}
+	// A path is shown nowhere, and may have any characters.
+	if len(h.GetCacheDir()) > MaxName || strings.Contains(h.GetCacheDir(), "\x00") {
+		return malformed("the path of its cache is none of at most %d bytes", MaxName)
 	}
 	if a := h.GetShareAddress(); a != "" {
 		host, port, err := net.SplitHostPort(a)

@@ -148,6 +148,8 @@ func TestLiesAreRefused(t *testing.T) {
 		"too many attempts":                 {func(m *wire.SyncRequest) { m.Queued = make([]*wire.AttemptRef, MaxAttempts+1) }, "at most"},
 		"too many results":                  {func(m *wire.SyncRequest) { m.Ended = make([]*wire.Report, MaxAttempts+1) }, "at most"},
 		"too many outputs":                  {func(m *wire.SyncRequest) { m.Ended[0].Result.Outputs = make([]*wire.WrittenFile, MaxOutputs+1) }, "more than"},
+		"a cache with a NUL":                {func(m *wire.SyncRequest) { m.Hello.CacheDir = "/c\x00" }, "path of its cache"},
+		"a cache with a long path":          {func(m *wire.SyncRequest) { m.Hello.CacheDir = long }, "path of its cache"},
 		"too many cached files":             {func(m *wire.SyncRequest) { m.CacheAdded = make([]*wire.CachedFile, MaxCached+1) }, "at most"},
 		"half a hash of an output":          {output(func(o *wire.WrittenFile) { o.Blake3 = make([]byte, 16) }), "32 bytes"},
 		"a hash that says nothing":          {func(m *wire.SyncRequest) { m.CacheAdded[0].Blake3 = make([]byte, 32) }, "zero bytes"},

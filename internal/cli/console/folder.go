@@ -5,7 +5,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"unicode/utf8"
 
 	"fairway/internal/cli/screen"
 )
@@ -77,10 +76,7 @@ func (c *Console) FileAndFolder(arguments []string) (file, folder string, err er
 	if err := os.MkdirAll(folder, 0o777); err != nil {
 		return "", "", err
 	}
-	if folder, err = filepath.Abs(folder); err == nil && !utf8.ValidString(folder) {
-		err = Fail(ExitUsage, "rename it, or choose a folder for the state with --dir",
-			"the name of the folder %q is not UTF-8, so it cannot be recorded", folder)
-	}
+	folder, err = filepath.Abs(folder)
 	return file, folder, err
 }
 

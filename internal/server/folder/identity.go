@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -240,6 +241,9 @@ func unwritable(err error) error {
 // claimFolder makes sure that the folder of a state is ours and for nobody else
 // to look into, and makes it if need be.
 func claimFolder(state string) error {
+	if err := checkPath(state); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(filepath.Dir(state), 0o777); err != nil {
 		return unwritable(err)
 	}
@@ -251,6 +255,15 @@ func claimFolder(state string) error {
 		err = os.Chmod(state, 0o700)
 	}
 	return err
+}
+
+// checkPath refuses a path that neither records nor messages to pilots can hold.
+func checkPath(path string) error {
+	if utf8.ValidString(path) {
+		return nil
+	}
+	return fmt.Errorf("the path %q is not UTF-8, so it cannot be recorded: rename the folder, or choose another one for "+
+		"the state with --dir", path)
 }
 
 // missing are the folders that are to be made for one, which is the first of them.
@@ -426,6 +439,9 @@ func memberLayout(workflow string, i *identity) (Layout, error) {
 func (f *Layout) resolve() (err error) {
 	for _, path := range []*string{&f.Cache, &f.Sandbox, &f.Logs} {
 		if *path, err = filepath.EvalSymlinks(*path); err != nil {
+			return err
+		}
+		if err := checkPath(*path); err != nil {
 			return err
 		}
 	}
