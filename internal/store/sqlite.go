@@ -55,6 +55,10 @@ type sqliteStore struct {
 	mode Mode
 	db   *sql.DB
 
+	// No other process looks at the store while it is open: which pages its log has, SQLite notes in memory
+	// instead of a file. A writer is alone, and so is who reads on a full disk.
+	alone bool
+
 	mu   sync.Mutex // guards what follows
 	conn *sql.Conn
 	stmt statements
@@ -66,7 +70,18 @@ type sqliteStore struct {
 // OpenSQLite opens the store in the file path. With ReadOnly a file that does
 // not exist is an error that wraps fs.ErrNotExist.
 func OpenSQLite(path string, mode Mode) (Store, error) {
-	s := &sqliteStore{path: path, mode: mode}
+	s, err := openSQLite(path, mode, mode == ReadWrite)
+	if mode == ReadOnly && errors.Is(err, ErrFull) { // there is no room for what readers share
+		s, err = openSQLite(path, mode, true)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func openSQLite(path string, mode Mode, alone bool) (*sqliteStore, error) {
+	s := &sqliteStore{path: path, mode: mode, alone: alone}
 	if err := s.open(context.Background()); err != nil {
 		_ = s.Close()
 		return nil, s.explain("open", err)
@@ -143,10 +158,12 @@ func (s *sqliteStore) dataSource(fresh bool) (string, error) {
 		return "", err
 	}
 	pragmas := []string{fmt.Sprintf("busy_timeout(%d)", LockWait)}
+	if s.alone {
+		pragmas = append(pragmas, "locking_mode(exclusive)")
+	}
 	if s.mode == ReadOnly {
 		pragmas = append(pragmas, "query_only(1)")
 	} else {
-		pragmas = append(pragmas, "locking_mode(exclusive)")
 		if fresh { // the log is turned on in a transaction, which has a journal too
 			pragmas = append(pragmas, "synchronous(off)", "journal_mode(memory)")
 		} else {

@@ -234,8 +234,6 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// A reader makes files too, by which processes agree: where there is no room for them, it
-// says so, and reads again when there is.
 // A limit for the size of files is not told as a full disk.
 func TestLimitOfFileSizeIsToldSo(t *testing.T) {
 	signal.Ignore(unix.SIGXFSZ)
@@ -265,25 +263,42 @@ func TestLimitOfFileSizeIsToldSo(t *testing.T) {
 	}
 }
 
-func TestReaderOnFullDisk(t *testing.T) {
-	folder := t.TempDir()
-	if err := unix.Mount("tmpfs", folder, "tmpfs", 0, "size=1m"); err != nil {
+// Where no byte is free, what was acknowledged can still be read, by one after the other: of a store that was
+// closed, and of one whose writer was killed and left a log.
+func TestReadersOnFullDisk(t *testing.T) {
+	disk := t.TempDir()
+	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=2m"); err != nil {
 		t.Skipf("mounting a tmpfs needs privilege: %v", err)
 	}
-	defer func() { _ = unix.Unmount(folder, unix.MNT_DETACH) }()
-	must(open(folder))(t).Close()
-	filler := filepath.Join(folder, "filler")
-	if err := os.WriteFile(filler, make([]byte, 2<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
-		t.Fatalf("filling the disk: %v", err)
-	}
-	path := filepath.Join(folder, "fairway.db")
-	if _, err := store.OpenSQLite(path, store.ReadOnly); !errors.Is(err, store.ErrFull) {
-		t.Fatalf("got %v, want ErrFull", err)
-	}
-	if err := os.Remove(filler); err != nil {
+	defer func() { _ = unix.Unmount(disk, unix.MNT_DETACH) }()
+	closed, killed := filepath.Join(disk, "closed"), filepath.Join(disk, "killed")
+	if err := errors.Join(os.Mkdir(closed, 0o700), os.Mkdir(killed, 0o700)); err != nil {
 		t.Fatal(err)
 	}
-	must(store.OpenSQLite(path, store.ReadOnly))(t).Close()
+	s := must(open(closed))(t)
+	record := []taskqueue.Record{{Table: "job", Key: "1", Body: []byte("acknowledged")}}
+	err := s.Apply(t.Context(), record)
+	for _, name := range []string{"fairway.db", "fairway.db-wal"} {
+		body, failed := os.ReadFile(filepath.Join(closed, name))
+		err = errors.Join(err, failed, os.WriteFile(filepath.Join(killed, name), body, 0o600))
+	}
+	if err = errors.Join(err, s.Close()); err != nil {
+		t.Fatal(err)
+	}
+	err = os.WriteFile(filepath.Join(disk, "filler"), make([]byte, 4<<20), 0o600)
+	if !errors.Is(err, unix.ENOSPC) {
+		t.Fatalf("filling the disk: %v", err)
+	}
+	for _, folder := range []string{closed, killed, closed, killed} {
+		s, err := store.OpenSQLite(filepath.Join(folder, "fairway.db"), store.ReadOnly)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.Load(t.Context(), "job")
+		if err = errors.Join(err, s.Close()); err != nil || len(got) != 1 || string(got[0].Body) != "acknowledged" {
+			t.Errorf("%s: read %v, %v", folder, got, err)
+		}
+	}
 }
 
 // writeUntilKilled applies transactions of two records that must agree, and
