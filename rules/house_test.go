@@ -30,8 +30,6 @@ var wide = map[string]string{
 	"internal/pilot.attempt":    "to be divided",
 	"internal/pilot.pilot":      "to be divided",
 	"internal/pilot/stage.Area": "to be divided",
-	"internal/server.Config":    "to be divided",
-	"internal/server.Server":    "to be divided",
 	"internal/server/state.Run": "a record, whose keys are those of JSON",
 	"internal/sim.measured":     "to be divided",
 	"internal/site.Site":        "what people may say of a site, each by a key of its own",

@@ -51,8 +51,8 @@ func serve(ctx context.Context, c serverConfig) error {
 		return err
 	}
 	s, err := server.Open(ctx, server.Config{
-		Workflow: parsed, Folder: c.folder, Listen: "127.0.0.1:0",
-		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
+		RunConfig: server.RunConfig{Workflow: parsed, Folder: c.folder},
+		Listen:    "127.0.0.1:0", Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})),
 		Sites: []server.Site{{
 			Site: taskqueue.Site{Name: siteName, MinPilots: c.pilots, MaxPilots: c.pilots, Pilot: pilotHas,
 				Tools: []string{tool}},

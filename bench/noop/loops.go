@@ -71,9 +71,11 @@ func (r *report) runFairway(ctx context.Context, scratch string, program counted
 	}
 	began := time.Now()
 	s, err := server.Open(ctx, server.Config{
-		Workflow: parsed, Folder: folder, System: pilots, Log: slog.New(slog.DiscardHandler),
-		Site: taskqueue.Site{MaxPilots: 1, Pilot: taskqueue.Resources{MilliCPUs: slots * 1000, Memory: 1 << 30,
-			Disk: 1 << 30}},
+		RunConfig: server.RunConfig{Workflow: parsed, Folder: folder},
+		System:    pilots, Log: slog.New(slog.DiscardHandler),
+		Site: taskqueue.Site{MaxPilots: 1, Pilot: taskqueue.Resources{MilliCPUs: slots * 1000,
+			Memory: 1 << 30,
+			Disk:   1 << 30}},
 	})
 	if err != nil {
 		return 0, err

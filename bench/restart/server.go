@@ -60,10 +60,10 @@ func start(ctx context.Context, dir string, jobs int, pilots *pilots) (*server.S
 		return nil, err
 	}
 	return server.Open(ctx, server.Config{
-		Workflow: parsed, Folder: dir,
-		Log:    slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
-		Site:   taskqueue.Site{Name: server.LocalSite, MaxPilots: 1, Tools: []string{tool}},
-		System: pilots.at,
+		RunConfig: server.RunConfig{Workflow: parsed, Folder: dir},
+		Log:       slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError})),
+		Site:      taskqueue.Site{Name: server.LocalSite, MaxPilots: 1, Tools: []string{tool}},
+		System:    pilots.at,
 	})
 }
 

@@ -46,7 +46,9 @@ func serve(ctx context.Context, c serverConfig) error {
 	}
 	access := web.NewAccess(pages.Addr().String(), false)
 	config := server.Config{
-		Lasting: true, Folder: c.folder, Store: c.store, Listen: "127.0.0.1:0", Log: log,
+		RunConfig:     server.RunConfig{Folder: c.folder},
+		ServiceConfig: server.ServiceConfig{Lasting: true, Store: c.store},
+		Listen:        "127.0.0.1:0", Log: log,
 		Web: &server.Web{Listener: pages, Handler: func(service *api.Service, door *people.Door) http.Handler {
 			return web.New(web.Config{Service: service, Access: access, Door: door, Name: "bench/service", Log: log})
 		}},

@@ -275,25 +275,16 @@ func (c *commands) serverConfig(ctx context.Context, o *runOptions) (server.Conf
 	}
 	o.variables = slices.Collect(maps.Keys(variables))
 	config := server.Config{
-		Workflow:    work,
-		Variables:   variables,
-		Folder:      o.folder,
-		Version:     console.ProgramVersion(),
-		Base:        o.base,
-		Enumerated:  listed,
-		KeepGoing:   o.keepGoing,
-		KeepResults: o.keepResults,
-		NoReuse:     o.noReuse,
-		Results:     o.results,
-		Storage:     o.storage,
-		Rerun:       o.force,
-		Sites:       console.Each(sites, func(s *site.Site) server.Site { return farSite(s, work, o) }),
-		WaitAnyway:  o.waitAnyway,
-		Listen:      o.listen,
-		Recording:   o.record,
-		Notify:      o.notify,
-		Dispatch:    dispatch.Config{Placement: taskqueue.Placements[o.placement]},
-		Log:         slog.Default(),
+		RunConfig: server.RunConfig{
+			Workflow: work, Folder: o.folder, Base: o.base, Enumerated: listed,
+			KeepGoing: o.keepGoing, KeepResults: o.keepResults, NoReuse: o.noReuse, Results: o.results, Rerun: o.force,
+			WaitAnyway: o.waitAnyway,
+		},
+		Variables: variables, Version: console.ProgramVersion(), Storage: o.storage,
+		Sites:  console.Each(sites, func(s *site.Site) server.Site { return farSite(s, work, o) }),
+		Listen: o.listen, Recording: o.record, Notify: o.notify,
+		Dispatch: dispatch.Config{Placement: taskqueue.Placements[o.placement]},
+		Log:      slog.Default(),
 	}
 	capacity.findsTools = o.lasting || work.Open()
 	if o.lasting || work.Open() && !o.waitAnyway {

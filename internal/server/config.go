@@ -18,86 +18,19 @@ import (
 
 // Config says what to run and how. Folder must be given, and Workflow unless it is Lasting.
 type Config struct {
-	// Workflow is what to run, with the values of its parameters.
-	Workflow *workflow.Workflow
-	// Folder is where the workflow lives: its .fairway/ and results/. It is made if need be.
-	Folder string
-	// Base is the folder that names in the workflow are relative to, that of its file. Empty: Folder.
-	Base string
+	// RunConfig is the run of a folder's server. Of a Lasting server it has the Folder alone, where
+	// the state is: what is to be run is submitted.
+	RunConfig
+	ServiceConfig
 
 	// Version is that of the program, which clients are told.
 	Version string
-
-	// Enumerated is what has been listed of the inputs in Base, so that it is not listed again;
-	// nil: nothing. It should be fresh.
-	Enumerated *feed.Enumeration
-
-	// Lasting has the server run what is submitted to it, until it is stopped. There is no
-	// Workflow then, Folder is where the state is, and the settings of a run come with it.
-	Lasting bool
-
-	// Store is the address of a PostgreSQL that keeps the records of a lasting server, from its
-	// first start on; empty: where they were, or else in the folder of the state.
-	Store string
-
-	// Standby says that other servers of the state stand by for this one, and has awaited its turn; nil:
-	// none do.
-	Standby *Standby
-
-	// Shares is the file that says how people share a Lasting server (package fairshare), which is
-	// read again when it changes. Empty: as the server was told last, or all alike.
-	Shares string
-
-	// Rights is the file that says who may ask a Lasting server (package rights). Empty: those who have
-	// a token.
-	Rights string
-
-	// Account is to whom the run belongs. A run of a Lasting server gets it with its submission.
-	Account taskqueue.Account
-
-	// Scope says which runs of a Lasting server share results (taskqueue.Run). A run gets it with its
-	// submission.
-	Scope string
-	// NoReuse has the run take no result of another run, and where runs share results leave none to
-	// them.
-	NoReuse bool
-
-	// Check refuses steps and jobs that are submitted and that no pilot of the server could ever run;
-	// with waitAnyway only those that one would run otherwise than they ask for. limits bound what all
-	// jobs together have of a resource. nil: none is refused.
-	Check func(demands []workflow.Demand, limits map[string]int64, waitAnyway bool) error
-
-	// UnusedResults is how many results a lasting server keeps that no run names which is kept, and
-	// no group has promised to keep: UnusedResultLimit.
-	UnusedResults int
-	// CompareInputs is up to which size, in bytes, a lasting server knows inputs by their contents, which
-	// it reads once: DefaultCompareInputs.
-	CompareInputs int64
-
 	// Space measures the file system of a folder, in bytes: what is free and all. nil: the system is
 	// asked.
 	Space func(folder string) (free, all int64, err error)
-
-	// KeepGoing goes on after a job has failed with what doesn't depend on it.
-	// Otherwise no further attempts are started then.
-	KeepGoing bool
-
-	// Rerun names steps and jobs that are to run once more, with all that depends on
-	// them, although there are results of them.
-	Rerun []string
-
-	// Results is where results are published: a PFN, as publish.ParsePlace gives it.
-	// Empty: in results/ of Folder.
-	Results string
-
 	// Storage is where outputs are stored: a PFN, as publish.ParsePlace gives it. Empty:
 	// in the folder of the state.
 	Storage string
-
-	// KeepResults has published files stay that earlier runs made and this one
-	// does not. Otherwise they are removed when the run has succeeded.
-	KeepResults bool
-
 	// Site is the name and the limits of the pilots that System starts; a zero
 	// MaxPilots means one.
 	Site taskqueue.Site
@@ -108,31 +41,22 @@ type Config struct {
 	// Spooled tells [DryRun] of which attempts pilots of System have kept a success that
 	// the next run will be told, from the folder of sandboxes. Nil: of none.
 	Spooled func(sandboxes string) []*wire.AttemptRef
-
 	// Sites are those whose pilots reach the server over a network. The server
 	// listens there only if there is one.
 	Sites []Site
-	// WaitAnyway has the run wait for a site that says that it could never start a pilot.
-	// Otherwise that ends the run.
-	WaitAnyway bool
 	// Listen is where: HOST:PORT, empty for all interfaces and a port that is free.
 	Listen string
-
 	// Web shows the server to browsers; nil: it has no pages.
 	Web *Web
-
 	// Notify is a URL or a command that is told when a run ends or is stuck (package notice); empty:
 	// nobody is.
 	Notify string
-
 	// Job says that the server is a batch job itself; nil where it is none. Sites must
 	// not be empty then.
 	Job *Job
-
 	// Variables are those of the environment that jobs may name (flow.Demand.Variables), with their
 	// values, which are told to pilots and kept nowhere.
 	Variables map[string][]byte
-
 	// Dispatch holds limits and policies of the TaskQueue.
 	Dispatch dispatch.Config
 	// CommitDelay is the least time from the start of a large transaction to that
@@ -143,15 +67,78 @@ type Config struct {
 	// system is told to end them, and again before they are killed:
 	// DefaultLeaveTime.
 	LeaveTime time.Duration
-
 	// Recording is a file to which all that the cores are told and decide is
 	// appended (package recording); empty: none.
 	Recording string
-
 	// Sched detects events; nil means sched.Default().
 	Sched *sched.Scheduler
 	// Log takes what goes wrong without ending the run; nil means slog.Default().
 	Log *slog.Logger
+}
+
+// RunConfig is what belongs to one run, and not to the server that runs it.
+type RunConfig struct {
+	// Workflow is what to run, with the values of its parameters.
+	Workflow *workflow.Workflow
+	// Folder is where the workflow lives: its .fairway/ and results/. It is made if need be.
+	Folder string
+	// Base is the folder that names in the workflow are relative to, that of its file. Empty: Folder.
+	Base string
+	// Enumerated is what has been listed of the inputs in Base, so that it is not listed again;
+	// nil: nothing. It should be fresh.
+	Enumerated *feed.Enumeration
+	// Account is to whom the run belongs. A run of a Lasting server gets it with its submission.
+	Account taskqueue.Account
+	// Scope says which runs of a Lasting server share results (taskqueue.Run). A run gets it with its
+	// submission.
+	Scope string
+	// NoReuse has the run take no result of another run, and where runs share results leave none to
+	// them.
+	NoReuse bool
+	// KeepGoing goes on after a job has failed with what doesn't depend on it.
+	// Otherwise no further attempts are started then.
+	KeepGoing bool
+	// Rerun names steps and jobs that are to run once more, with all that depends on
+	// them, although there are results of them.
+	Rerun []string
+	// Results is where results are published: a PFN, as publish.ParsePlace gives it.
+	// Empty: in results/ of Folder.
+	Results string
+	// KeepResults has published files stay that earlier runs made and this one
+	// does not. Otherwise they are removed when the run has succeeded.
+	KeepResults bool
+	// WaitAnyway has the run wait for a site that says that it could never start a pilot.
+	// Otherwise that ends the run.
+	WaitAnyway bool
+}
+
+// ServiceConfig is what a server for several people and runs has besides.
+type ServiceConfig struct {
+	// Lasting has the server run what is submitted to it, until it is stopped. There is no
+	// Workflow then, Folder is where the state is, and the settings of a run come with it.
+	Lasting bool
+	// Store is the address of a PostgreSQL that keeps the records of a lasting server, from its
+	// first start on; empty: where they were, or else in the folder of the state.
+	Store string
+	// Standby says that other servers of the state stand by for this one, and has awaited its turn; nil:
+	// none do.
+	Standby *Standby
+	// Shares is the file that says how people share a Lasting server (package fairshare), which is
+	// read again when it changes. Empty: as the server was told last, or all alike.
+	Shares string
+	// Rights is the file that says who may ask a Lasting server (package rights). Empty: those who have
+	// a token.
+	Rights string
+	// Check refuses steps and jobs that are submitted and that no pilot of the server could ever run;
+	// with waitAnyway only those that one would run otherwise than they ask for. limits bound what all
+	// jobs together have of a resource. nil: none is refused.
+	Check func(demands []workflow.Demand, limits map[string]int64, waitAnyway bool) error
+	// UnusedResults is how many results a lasting server keeps that no run names which is kept, and
+	// no group has promised to keep: UnusedResultLimit.
+	UnusedResults int
+	// CompareInputs is up to which size, in bytes, a lasting server knows inputs by their contents, which
+	// it reads once: DefaultCompareInputs.
+	CompareInputs int64
 }
 
 // Site is a batch system whose pilots reach the server over a network.

@@ -101,7 +101,7 @@ func DryRun(ctx context.Context, config Config) (*Plan, error) {
 		return nil, err
 	}
 	find.Dry, find.Made, find.Enumerated = true, madeIn(folders), config.Enumerated
-	o, err := openRecords(ctx, &config, records, find)
+	o, err := openRecords(ctx, &config.RunConfig, records, find)
 	if err != nil {
 		return nil, err
 	}

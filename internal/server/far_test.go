@@ -124,7 +124,8 @@ func beAServer(root string) {
 			return err
 		}
 		s, err := Open(context.Background(), Config{
-			Workflow: w, Folder: root, Sites: []Site{farPilots(func(access.Connection) {})},
+			RunConfig: RunConfig{Workflow: w, Folder: root},
+			Sites:     []Site{farPilots(func(access.Connection) {})},
 		})
 		if err != nil {
 			return err

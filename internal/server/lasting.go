@@ -84,12 +84,12 @@ func (b *submission) parse() (*workflow.Workflow, error) {
 	return work, err
 }
 
-// configOf is that of a run: the server's, with what was submitted.
-func (s *Server) configOf(b *submission, work *workflow.Workflow) Config {
-	c := s.config
-	c.Workflow, c.Folder, c.KeepGoing, c.Results, c.Account = work, b.Folder, b.KeepGoing, b.Results, b.Account
-	c.Scope, c.NoReuse = b.Scope, b.NoReuse
-	return c
+// config is that of the run that was submitted.
+func (b *submission) config(work *workflow.Workflow) RunConfig {
+	return RunConfig{
+		Workflow: work, Folder: b.Folder, KeepGoing: b.KeepGoing, Results: b.Results, Account: b.Account,
+		Scope: b.Scope, NoReuse: b.NoReuse,
+	}
 }
 
 // finderOf finds the inputs of a run with folders of its own. The folder is not that of the state, so
@@ -207,7 +207,7 @@ func (s *Server) reopen(ctx context.Context, run *state.Run) (*run, error) {
 	if o.flow, err = flow.New(workflow); err != nil {
 		return nil, err
 	}
-	r := s.newRunAt(s.configOf(&all[0], workflow), o, find, s.layoutOf(run.ID), run.ID)
+	r := s.newRunAt(all[0].config(workflow), o, find, s.layoutOf(run.ID), run.ID)
 	if run.State != state.Underway {
 		r.room.Ending.Rest()
 		r.concluded.Store(&Outcome{
@@ -459,7 +459,7 @@ func (s *Server) handOver(
 	}
 	id := s.runs.last + 1
 	o.run.ID, find.Run = id, id
-	r = s.newRunAt(s.configOf(b, o.flow.Workflow()), o, find, s.layoutOf(id), id)
+	r = s.newRunAt(b.config(o.flow.Workflow()), o, find, s.layoutOf(id), id)
 	r.begun, r.results.Tried = true, true
 	if err := r.openResults(ctx); err != nil {
 		return nil, nil, connect.NewError(connect.CodeInvalidArgument, fmt.Errorf("results: %w", err))

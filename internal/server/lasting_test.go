@@ -61,8 +61,9 @@ func startServiceBy(
 	s := sched.New(sched.Config{})
 	t.Cleanup(s.Close)
 	config := Config{
-		Lasting: true, Folder: root, System: newScripted(t, run).at, Sched: s,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		RunConfig:     RunConfig{Folder: root},
+		ServiceConfig: ServiceConfig{Lasting: true},
+		System:        newScripted(t, run).at, Sched: s, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}
 	change(&config)
 	server, err := Open(t.Context(), config)
@@ -485,7 +486,10 @@ func TestUploads(t *testing.T) {
 func TestKindsOfStates(t *testing.T) {
 	root := files.Folder(t, threeTexts)
 	newRun(t, root, twoSteps, twoStepsScript).mustSucceed()
-	_, err := Open(t.Context(), Config{Lasting: true, Folder: root})
+	_, err := Open(t.Context(), Config{
+		RunConfig:     RunConfig{Folder: root},
+		ServiceConfig: ServiceConfig{Lasting: true},
+	})
 	if kind, ok := errors.AsType[*folder.KindError](err); !ok || kind.Lasting {
 		t.Error(err)
 	}

@@ -108,8 +108,9 @@ func TestStoreFailsAtARetirement(t *testing.T) {
 func TestTheEndOfARunWaitsForItsCores(t *testing.T) {
 	root := t.TempDir()
 	server, err := Open(t.Context(), Config{
-		Lasting: true, Folder: root, System: newScripted(t, twoStepsScript).at,
-		Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		RunConfig:     RunConfig{Folder: root},
+		ServiceConfig: ServiceConfig{Lasting: true},
+		System:        newScripted(t, twoStepsScript).at, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -51,12 +51,15 @@ func beBesieged(root string) {
 	if err != nil {
 		panic(err)
 	}
-	s, err := Open(context.Background(), Config{Workflow: w, Folder: root, Listen: "127.0.0.1:0", Sites: []Site{{
-		Site: taskqueue.Site{Name: "cluster", MaxPilots: 1},
-		System: func(folder.Layout, func(string, any) (launch.Way, error)) (batch.System, error) {
-			return idleSystem{}, nil
-		},
-	}}})
+	s, err := Open(context.Background(), Config{
+		RunConfig: RunConfig{Workflow: w, Folder: root},
+		Listen:    "127.0.0.1:0", Sites: []Site{{
+			Site: taskqueue.Site{Name: "cluster", MaxPilots: 1},
+			System: func(folder.Layout, func(string, any) (launch.Way, error)) (batch.System, error) {
+				return idleSystem{}, nil
+			},
+		}},
+	})
 	if err != nil {
 		panic(err)
 	}

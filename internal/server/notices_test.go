@@ -29,7 +29,9 @@ func TestEndsAreTold(t *testing.T) {
 	t.Cleanup(s.Close)
 	root := t.TempDir()
 	v := startServiceWith(t, root, Config{
-		Lasting: true, Folder: root, System: newScripted(t, twoStepsScript).at, Sched: s, Notify: place.URL,
+		RunConfig:     RunConfig{Folder: root},
+		ServiceConfig: ServiceConfig{Lasting: true},
+		System:        newScripted(t, twoStepsScript).at, Sched: s, Notify: place.URL,
 	})
 	first := v.submit(twoSteps, files.Folder(t, threeTexts), nil)
 	v.await(first)

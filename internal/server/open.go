@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -59,7 +60,7 @@ type opened struct {
 
 // openRecords looks at what was run before in a folder, and at the inputs as
 // they are now.
-func openRecords(ctx context.Context, config *Config, s store.Store, find *feed.Finder) (*opened, error) {
+func openRecords(ctx context.Context, config *RunConfig, s store.Store, find *feed.Finder) (*opened, error) {
 	o := &opened{
 		now: map[string][]flow.InputFile{}, elsewhere: map[string][]flow.InputFile{},
 		listed: map[string]*feed.Listed{}, gone: map[string][]string{},
@@ -306,7 +307,7 @@ func (o *opened) runID() taskqueue.RunID {
 }
 
 // setRun begins a run, or has it go on.
-func (c *Config) setRun(run taskqueue.RunID) taskqueue.Input {
+func (c *RunConfig) setRun(run taskqueue.RunID) taskqueue.Input {
 	return taskqueue.SetRun{Run: taskqueue.Run{
 		ID: run, Name: c.Workflow.Name, Account: c.Account, Limits: c.Workflow.Limits, Scope: c.Scope, NoReuse: c.NoReuse,
 		KeepGoing: c.KeepGoing || c.Workflow.Open(),
@@ -315,7 +316,7 @@ func (c *Config) setRun(run taskqueue.RunID) taskqueue.Input {
 
 // begin makes the decision durable: a new or changed run starts with the run
 // record and the results of the earlier one, and nothing else.
-func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) error {
+func (o *opened) begin(ctx context.Context, config *RunConfig, logs state.Logs, log *slog.Logger) error {
 	work := o.flow.Workflow()
 	var records []taskqueue.Record
 	var unwanted []taskqueue.AttemptID
@@ -346,7 +347,7 @@ func (o *opened) begin(ctx context.Context, config *Config, logs state.Logs) err
 		return err
 	}
 	if err := logs.Remove(unwanted); err != nil {
-		config.Log.Warn("logs that nobody needs could not be removed", "error", err)
+		log.Warn("logs that nobody needs could not be removed", "error", err)
 	}
 	return nil
 }
@@ -406,7 +407,7 @@ func (e *OtherWorkflowError) Error() string {
 
 // refuseOther refuses a workflow of another name, unless the same file was given
 // another name for it.
-func (o *opened) refuseOther(config *Config) error {
+func (o *opened) refuseOther(config *RunConfig) error {
 	asked := config.Workflow.Name
 	if o.run == nil || o.run.Workflow == asked || o.run.Source == sourceOf(config) {
 		return nil
@@ -416,7 +417,7 @@ func (o *opened) refuseOther(config *Config) error {
 
 // sourceOf is the workflow's file as it is found from the folder of the state,
 // wherever both are moved together.
-func sourceOf(config *Config) string {
+func sourceOf(config *RunConfig) string {
 	file, err := filepath.Abs(config.Workflow.File)
 	if err != nil {
 		return config.Workflow.File

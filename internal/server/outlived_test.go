@@ -28,7 +28,9 @@ func TestAServerWhoseLeaseIsOverSaysNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer records.Close()
-	s := &Server{config: Config{Standby: &Standby{member: m}}}
+	s := &Server{config: Config{
+		ServiceConfig: ServiceConfig{Standby: &Standby{member: m}},
+	}}
 	asks := func(answer connect.AnyResponse, failed error) error {
 		_, err := replacedCalls{s}.WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) {
 			return answer, failed

@@ -28,7 +28,7 @@ import (
 // it is retired.
 type run struct {
 	server  *Server
-	config  Config // Workflow, Folder, and what else is of the run
+	config  RunConfig
 	opened  *opened
 	folders folder.Layout   // with the results folder of the run
 	owner   taskqueue.RunID // of the published names; 0: all runs of the folder
@@ -74,13 +74,13 @@ func (e *runEnd) renew() {
 }
 
 // newRun makes the rooms of a run of this server's folder.
-func (s *Server) newRun(config Config, o *opened, find *feed.Finder) *run {
+func (s *Server) newRun(config RunConfig, o *opened, find *feed.Finder) *run {
 	return s.newRunAt(config, o, find, s.folders, 0)
 }
 
 // newRunAt is newRun for a run with a results folder of its own, of which it is the owner.
 func (s *Server) newRunAt(
-	config Config, o *opened, find *feed.Finder, folders folder.Layout, owner taskqueue.RunID,
+	config RunConfig, o *opened, find *feed.Finder, folders folder.Layout, owner taskqueue.RunID,
 ) *run {
 	id := o.runID()
 	r := &run{
@@ -111,7 +111,7 @@ func (r *run) tellBeginning() {
 	}
 	if r.opened.decision == runDone && r.server.storage.OtherPlace {
 		r.room.Ending.Note(fmt.Sprintf("all is done already: what is stored stays where it is; only what jobs write from "+
-			"now on is stored at %s", publish.ShownPlace(r.config.Storage, r.folders)))
+			"now on is stored at %s", publish.ShownPlace(r.server.config.Storage, r.folders)))
 	}
 }
 
@@ -119,7 +119,7 @@ func (r *run) tellBeginning() {
 // before the loop runs.
 func (r *run) begin(ctx context.Context) error {
 	if r.owner == 0 {
-		if err := r.opened.begin(ctx, &r.config, state.Logs(r.folders.Logs)); err != nil {
+		if err := r.opened.begin(ctx, &r.config, state.Logs(r.folders.Logs), r.server.log); err != nil {
 			return err
 		}
 	}

@@ -80,7 +80,8 @@ func newRun(t testing.TB, root, work string, run script) *testRun {
 	s := sched.New(sched.Config{})
 	t.Cleanup(s.Close)
 	return &testRun{t: t, folder: root, pilots: pilots, config: Config{
-		Workflow: w, Folder: root, System: pilots.at, Sched: s, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		RunConfig: RunConfig{Workflow: w, Folder: root},
+		System:    pilots.at, Sched: s, Log: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	}}
 }
 

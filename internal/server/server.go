@@ -49,9 +49,17 @@ type Server struct {
 	log    *slog.Logger
 	began  time.Time
 
-	// The state folder, which is this server's from Open to the end of Run: lock says so
-	// to others, and release gives it up last. authority is what pilots know the server by,
-	// and what it knows their attempts by; it is the same for all servers of the state.
+	stateFolder
+	rooms
+	lasting
+	doors
+	succession
+}
+
+// stateFolder is the state folder, which is the server's from Open to the end of Run: lock says so
+// to others, and release gives it up last. authority is what pilots know the server by, and what it
+// knows their attempts by; it is the same for all servers of the state.
+type stateFolder struct {
 	folders   folder.Layout
 	lock      *folder.Lock
 	records   store.Store
@@ -60,44 +68,49 @@ type Server struct {
 	bodies    *access.Bodies
 	tape      *recording.Writer // nil: none
 	element   storage.Schemes
+	space     space // where outputs are stored
+}
 
-	// The rooms that all runs share. The loop alone changes a run; all others reach it through
-	// the inbox.
+// rooms are what all runs share. The loop alone changes a run; all others reach it through the
+// inbox.
+type rooms struct {
 	inbox   *loop.Inbox
 	loop    *loop.Loop
 	pilots  *launch.Pilots
 	storage *publish.Storage
 	looked  *publish.Look // of the loop
+	runs    runs
+}
 
-	runs     runs
-	retiring retiring // of a lasting server
+// lasting is what a lasting server has besides.
+type lasting struct {
+	retiring retiring
+	sharing  sharing
+	keeping  keeping
+	contents *feed.Contents // what inputs of all its runs hold
+	audit    *audit.Log
+}
 
-	sharing  sharing        // of a lasting server
-	space    space          // where outputs are stored
-	keeping  keeping        // of a lasting server
-	contents *feed.Contents // the same: what inputs of all its runs hold
-
-	// How people and pilots reach the server: the socket in the state folder, which
-	// Open has listen, and the network, if pilots come that way.
-	listener net.Listener
-	endpoint *listen.Endpoint
-	far      far
-
-	// Where the records are in a PostgreSQL: the term. Where servers stand by, too: the listener as the
-	// socket of pilots.
-	termNumber   uint64
+// doors are how people and pilots reach the server: the socket in the state folder, which Open has
+// listen, the network, if pilots come that way, and where servers stand by the socket of pilots.
+type doors struct {
+	listener     net.Listener
+	endpoint     *listen.Endpoint
+	far          far
 	pilotsSocket *listen.PilotsSocket
+	web          *listen.Endpoint // nil: there are no pages
+	proxy        *listen.Endpoint // nil: no proxy has a socket
+	door         *people.Door     // nil: the socket alone is asked
+	notices      *notice.Sender   // nil: nobody wants them
+}
 
-	web     *listen.Endpoint // nil: there are no pages
-	proxy   *listen.Endpoint // nil: no proxy has a socket
-	door    *people.Door     // nil: the socket alone is asked
-	audit   *audit.Log       // of a lasting server
-	notices *notice.Sender   // nil: nobody wants them
-
-	// Where servers of the state are or were batch jobs: the term of this one, the batch
-	// system with the jobs that are servers (nil until one of them matters), the job before if
-	// it did not end in order, the one that is to follow, and why this server has left the
-	// run to another. cancel is set before anything can leave.
+// succession is of a server whose state other servers have or had: where the records are in a
+// PostgreSQL the number of its term; where they are or were batch jobs its term, the batch system with
+// the jobs that are servers (nil until one of them matters), the job before if it did not end in
+// order, the one that is to follow, and why this server has left the run to another. cancel is set
+// before anything can leave.
+type succession struct {
+	termNumber  uint64
 	term        *term.Term
 	servers     *batch.Roster
 	predecessor string
@@ -116,8 +129,8 @@ func Open(ctx context.Context, config Config) (*Server, error) {
 	}
 	config = config.withDefaults()
 	s := &Server{
-		config: config, sched: config.Sched, log: config.Log, began: time.Now(), bodies: access.NewBodies(),
-		retiring: retiredTogether,
+		config: config, sched: config.Sched, log: config.Log, began: time.Now(),
+		stateFolder: stateFolder{bodies: access.NewBodies()}, lasting: lasting{retiring: retiredTogether},
 	}
 	if err := s.open(ctx); err != nil {
 		s.release()
@@ -259,11 +272,11 @@ func (s *Server) openRun(ctx context.Context, dir string) error {
 	if s.term == nil { // else it may have waited for long
 		find.Enumerated = s.config.Enumerated
 	}
-	o, err := openRecords(ctx, &s.config, s.records, find)
+	o, err := openRecords(ctx, &s.config.RunConfig, s.records, find)
 	if err != nil {
 		return err
 	}
-	s.runs.add(s.newRun(s.config, o, find))
+	s.runs.add(s.newRun(s.config.RunConfig, o, find))
 	return nil
 }
 

@@ -58,7 +58,10 @@ func TestASlowServerIsNamedWhileInputsAreLookedFor(t *testing.T) {
 	log := told{slog.DiscardHandler, make(chan string, 10)}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := Open(ctx, Config{Workflow: w, Folder: t.TempDir(), Log: slog.New(log)})
+		_, err := Open(ctx, Config{
+			RunConfig: RunConfig{Workflow: w, Folder: t.TempDir()},
+			Log:       slog.New(log),
+		})
 		ended <- err
 	}()
 	if said := <-log.say; !strings.Contains(said, "http://"+l.Addr().String()+" is slow to answer") {

@@ -40,12 +40,15 @@ func farServer(t *testing.T) *Server {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Open(t.Context(), Config{Workflow: w, Folder: t.TempDir(), Listen: "127.0.0.1:0", Sites: []Site{{
-		Site: taskqueue.Site{Name: "cluster", MaxPilots: 2},
-		System: func(folder.Layout, func(string, any) (launch.Way, error)) (batch.System, error) {
-			return idleSystem{}, nil
-		},
-	}}})
+	s, err := Open(t.Context(), Config{
+		RunConfig: RunConfig{Workflow: w, Folder: t.TempDir()},
+		Listen:    "127.0.0.1:0", Sites: []Site{{
+			Site: taskqueue.Site{Name: "cluster", MaxPilots: 2},
+			System: func(folder.Layout, func(string, any) (launch.Way, error)) (batch.System, error) {
+				return idleSystem{}, nil
+			},
+		}},
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

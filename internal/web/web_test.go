@@ -63,7 +63,9 @@ func serve(t *testing.T) *served {
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	root := t.TempDir()
 	config := server.Config{
-		Lasting: true, Folder: root, Sched: s, Log: log,
+		RunConfig:     server.RunConfig{Folder: root},
+		ServiceConfig: server.ServiceConfig{Lasting: true},
+		Sched:         s, Log: log,
 		Web: &server.Web{Listener: listener, Handler: func(service *api.Service, door *people.Door) http.Handler {
 			v.site = &site{Config: Config{Service: service, Access: v.access, Door: door, Name: root, Log: log}}
 			return v.site.routes()

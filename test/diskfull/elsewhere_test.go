@@ -52,8 +52,8 @@ func (w *workspace) runOn(fullHost func(*pilot.Config)) {
 		w.Fatal(err)
 	}
 	s, err := server.Open(context.Background(), server.Config{
-		Workflow: parsed, Folder: w.folder, Site: taskqueue.Site{MaxPilots: 2},
-		Log: slog.New(slog.NewTextHandler(w.Output(), nil)),
+		RunConfig: server.RunConfig{Workflow: parsed, Folder: w.folder},
+		Site:      taskqueue.Site{MaxPilots: 2}, Log: slog.New(slog.NewTextHandler(w.Output(), nil)),
 		System: func(address string, folders folder.Layout) (batch.System, error) {
 			return twoHosts(address, &folders, fullHost)
 		},
