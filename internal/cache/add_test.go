@@ -102,7 +102,8 @@ func TestAddedFilesCanGo(t *testing.T) {
 	if err := c.Add(t.Context(), item("b", 11), path); err == nil || has(c, "b") {
 		t.Error("a file of another size was added:", err)
 	}
-	if err := c.Add(t.Context(), item("c", 10), folder); err == nil || !strings.Contains(err.Error(), "not a regular file") {
+	if err := c.Add(t.Context(), item("c", 10), folder); err == nil ||
+		!strings.Contains(err.Error(), "not a regular file") {
 		t.Error("a folder was added:", err)
 	}
 	if err := c.Add(t.Context(), item("c", 10), path+".missing"); !errors.Is(err, os.ErrNotExist) {

@@ -376,7 +376,8 @@ func TestBrokenGangsAreNoticed(t *testing.T) {
 		"not kept for it":      func(p *pilot, _ *gathering) { p.seat.gather = nil },
 		"does not gather":      func(_ *pilot, gt *gathering) { gt.at = nil },
 	} {
-		g := newGangs(t, taskqueue.Job{Name: "small", Step: "s", Priority: 1}, taskqueue.Job{Name: "gang", Step: "g", Tasks: 2})
+		g := newGangs(t, taskqueue.Job{Name: "small", Step: "s", Priority: 1},
+			taskqueue.Job{Name: "gang", Step: "g", Tasks: 2})
 		g.calls("p", 2, nil)
 		p := g.core.fleet.pilots["p"]
 		if p.seat.gather == nil {
