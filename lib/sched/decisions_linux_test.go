@@ -3,7 +3,9 @@ package sched
 import (
 	"errors"
 	"os"
+	"os/signal"
 	"path/filepath"
+	"runtime"
 	"syscall"
 	"testing"
 	"time"
@@ -144,5 +146,67 @@ func TestProcessorsOfTasksAreNotChosen(t *testing.T) {
 	})
 	if err != nil {
 		t.Error(err)
+	}
+}
+
+// A block ends after its limit, where nothing comes.
+func TestBlockForDescriptorsIsLimited(t *testing.T) {
+	p, err := newPollSet()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	done := make(chan struct{})
+	go func() { defer close(done); p.block(time.Millisecond) }()
+	select {
+	case <-done:
+	case <-patient(t).Done():
+		t.Error("it does not end")
+		p.unblock()
+		<-done
+	}
+}
+
+func TestThreadsBlockForProcessesOnOneProcessorOnly(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	s := &Scheduler{}
+	if s.mayBlock() {
+		t.Error("of two processors one is blocked")
+	}
+	runtime.GOMAXPROCS(1)
+	for i := range maxBlockedWaits {
+		if !s.mayBlock() {
+			t.Errorf("no thread blocks beside %d", i)
+		}
+	}
+	if s.mayBlock() || s.builtin.blocked.Load() != maxBlockedWaits {
+		t.Errorf("%d threads block", s.builtin.blocked.Load())
+	}
+}
+
+func TestSignalsEnd(t *testing.T) {
+	other := make(chan os.Signal, 2)
+	signal.Notify(other, syscall.SIGUSR1)
+	defer signal.Stop(other)
+	g := newTest(t, Config{}).Signals(syscall.SIGUSR1)
+	g.Close()
+	for range 2 { // when the second one comes the first has gone to all
+		if err := unix.Kill(os.Getpid(), syscall.SIGUSR1); err != nil {
+			t.Fatal(err)
+		}
+		<-other
+	}
+	if len(g.ch) > 0 {
+		t.Error("signals come after the end")
+	}
+}
+
+func TestTurnWithoutProcessorTime(t *testing.T) {
+	th := &thread{p: &priorities{}, cpu: processorTime()}
+	if spent := th.spent(time.Hour); spent < Grace || spent >= time.Hour {
+		t.Errorf("an hour of waiting counts for %v", spent)
+	}
+	if spent := th.spent(Grace); spent != allOfIt {
+		t.Errorf("a short turn counts for %v", spent)
 	}
 }

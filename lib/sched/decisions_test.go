@@ -29,6 +29,9 @@ func TestAllowanceRests(t *testing.T) {
 	if a.granted(int64(2*pollingRest)+10, true); a.credit >= 0 || !a.resting {
 		t.Errorf("polling costs its time, less the share: %+v", a)
 	}
+	if all := (allowance{share: 1}); !all.granted(0, false) {
+		t.Error("it rests without a debt")
+	}
 	none := allowance{credit: pollingCredit}
 	if none.granted(0, false) {
 		t.Error("nothing is granted of nothing")
@@ -468,6 +471,11 @@ func TestSlotsAreNoMoreThanWhatWasChosen(t *testing.T) {
 	if n := allowedProcessors(); cgroupLimit() == 0 && s.limit() != n {
 		t.Errorf("%d processors are allowed, and there are %d", n, s.limit())
 	}
+	if least := newTest(t, Config{Slots: 3, Spare: 1}); least.slots.spare != 0 {
+		t.Error("it has slots")
+	} else if least.fit(); least.slots.total != 3 || least.slots.spare != 0 {
+		t.Errorf("%d slots, %d over them", least.slots.total, least.slots.spare)
+	}
 	own := newTest(t, Config{Slots: 3, Spare: 2})
 	if own.fit(); own.slots.total != 3 || own.slots.spare != 1 {
 		t.Errorf("%d slots, %d over them", own.slots.total, own.slots.spare)
@@ -501,6 +509,211 @@ func TestTenderLeavesAfterTheLastTask(t *testing.T) {
 		pass(s, 3*tendLinger, t)
 		if s.tender.Load() == nil || s.prepared {
 			t.Error("with React it stays, and gives back what was for tasks")
+		}
+	})
+}
+
+func TestCountsOfOneNameAreTakenTogether(t *testing.T) {
+	s := newTest(t, Config{})
+	for range 2 {
+		h := Register(s, Kind[int, int]{
+			Name: "twin", Poll: func(waiting []*Request[int, int]) { waiting[0].Done(1, nil) },
+		})
+		for range 3 {
+			if _, err := h.Wait(patient(t), 1); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, k := range s.kinds() {
+		if k.name == "twin" && (k.Events != 6 || k.detection.total() != 6 || k.queueing.total() != 6) {
+			t.Errorf("%d events, %d detections, %d in queues", k.Events, k.detection.total(), k.queueing.total())
+		}
+	}
+}
+
+func TestFolderIsDeserted(t *testing.T) {
+	fs := newFileSet(newNoNotices(), time.Second, time.Hour)
+	r := requestFor("/a/b")
+	fs.group(r, true)
+	f := fs.folders["/a"]
+	if f.deserted() {
+		t.Error("somebody waits in it")
+	}
+	f.itself[r] = true
+	delete(f.waiting, r)
+	if f.deserted() {
+		t.Error("somebody waits for it")
+	}
+	if delete(f.itself, r); !f.deserted() {
+		t.Error("nobody waits")
+	}
+}
+
+func TestSignalsThatAreKept(t *testing.T) {
+	g := &Signals{}
+	for range DefaultSignals + 3 {
+		if g.first(os.Interrupt) != nil {
+			t.Fatal("somebody waits")
+		}
+	}
+	if len(g.pending) != DefaultSignals {
+		t.Errorf("%d are kept", len(g.pending))
+	}
+}
+
+// What a task is to do at its checkpoints follows from who runs and who waits.
+func TestTurnsOfTasks(t *testing.T) {
+	sl := &slots{}
+	sl.resize(1, 1, 0)
+	a, b := bareTask(0), bareTask(0)
+	sl.start(b, 0)
+	sl.pause(b, 0, allOfIt)
+	if !sl.start(a, 0) || !sl.wake(b, ms) || a.marks.Load() == 0 {
+		t.Fatal("nobody is over the slots")
+	}
+	if !sl.owes(a, 1, ms) || sl.owes(b, 1, ms) {
+		t.Error("the one that has used more owes the slot")
+	}
+	if sl.end(b, 2*ms, allOfIt); a.marks.Load() != 0 {
+		t.Errorf("alone it has the marks %b", a.marks.Load())
+	}
+	if sl.stall(a, 2*ms) {
+		t.Error("it lends its slot to nobody")
+	}
+	c := bareTask(0)
+	sl.start(c, 2*ms)
+	if want := a.share.since + int64(c.share.used-a.share.used); want <= 0 || sl.turnOf(a, 2*ms) != want {
+		t.Errorf("beside a new one its turn ends at %d, not %d", sl.turnOf(a, 2*ms), want)
+	}
+}
+
+// No more tasks run than the slots and those over them.
+func TestSlotsAreNotExceeded(t *testing.T) {
+	sl := &slots{}
+	sl.resize(1, 0, 0)
+	holder, woken := bareTask(0), bareTask(0)
+	sl.start(woken, 0)
+	sl.pause(woken, 0, allOfIt)
+	sl.start(holder, 0)
+	if sl.wake(woken, ms) {
+		t.Fatal("it runs over slots that are none")
+	}
+	if sl.rouse(int64(time.Second)); woken.wasGranted() || sl.computing() != 1 {
+		t.Errorf("%d run", sl.computing())
+	}
+}
+
+func TestIdleIsLessThanHalfOfTheTime(t *testing.T) {
+	l := look{at: 100, account: account{used: 50, delayed: 10}}
+	for _, c := range []struct {
+		used, delayed time.Duration
+		want          bool
+	}{
+		{50, 10, true}, {99, 10, true}, {100, 10, false}, {99, 12, false}, {98, 12, true}, {150, 10, false},
+	} {
+		if got := l.idleBetween(account{used: c.used, delayed: c.delayed}, 200); got != c.want {
+			t.Errorf("%d used and %d delayed: idle %v", c.used-50, c.delayed-10, got)
+		}
+	}
+}
+
+func TestWhatIsLearnedFromEvents(t *testing.T) {
+	born := time.Now()
+	var a adaptation
+	for _, wait := range []time.Duration{0, time.Microsecond - 1, time.Microsecond, 3 * time.Microsecond, time.Hour} {
+		a.ended(&entry{born: born, ended: born.Add(wait)})
+	}
+	if a.waits[0] != 2 || a.waits[1] != 1 || a.waits[2] != 1 || a.waits[len(a.waits)-1] != 1 || a.events != 5 {
+		t.Errorf("%d events, %v", a.events, a.waits)
+	}
+	a.polledFor(80, true)
+	if a.poll != 10 || a.free != 0.125 {
+		t.Errorf("a poll takes %v, and %v are free", a.poll, a.free)
+	}
+	if a.polledFor(10, false); a.free != 0.125-0.125/8 {
+		t.Errorf("%v are free", a.free)
+	}
+	quick := adaptation{events: learned}
+	if quick.waits[0] = learned; quick.spin() != time.Microsecond {
+		t.Errorf("for what comes at once it spins for %v", quick.spin())
+	}
+	if quick.events--; quick.spin() != 0 {
+		t.Error("it spins before anything is learned")
+	}
+	slow := adaptation{events: learned}
+	if slow.waits[4] = learned; slow.spin() != 0 {
+		t.Errorf("it spins for %v, longer than a block costs", slow.spin())
+	}
+}
+
+// An event that is there is found at once, whatever the interval.
+func TestFirstRequestIsPolledForAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		defer s.Close()
+		h := Register(s, Kind[int, int]{
+			Name: "there", Interval: time.Hour, Eager: -1,
+			Poll: func(waiting []*Request[int, int]) { waiting[0].Done(1, nil) },
+		})
+		start := time.Now()
+		if _, err := h.Wait(t.Context(), 1); err != nil || time.Since(start) > 0 {
+			t.Errorf("found after %v, %v", time.Since(start), err)
+		}
+	})
+}
+
+func TestStatusAsksOnlyForSomebody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{})
+		defer s.Close()
+		queries := 0
+		st := NewStatus(s, StatusConfig[string, int]{
+			Name: "asked", Every: time.Second,
+			Query: func(_ context.Context, keys []string) (map[string]int, error) {
+				if queries++; len(keys) == 0 {
+					t.Error("it asks for nobody")
+				}
+				return map[string]int{"a": queries}, nil
+			},
+		})
+		st.block(0)
+		if _, err := st.Get(t.Context(), "a", 0); err != nil || queries != 1 {
+			t.Fatalf("%d queries, %v", queries, err)
+		}
+		<-time.After(5 * time.Second)
+		if a, err := st.Get(t.Context(), "a", 5*time.Second); err != nil || a.Value != 1 {
+			t.Errorf("an answer that is just as old as it may be is %+v, %v", a, err)
+		}
+		if a, err := st.Get(t.Context(), "a", 5*time.Second-1); err != nil || a.Value != 2 {
+			t.Errorf("an answer that is older is %+v, %v", a, err)
+		}
+	})
+}
+
+func TestTurnsBeginAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{Slots: 1})
+		defer s.Close()
+		err := s.Run(t.Context(), func(task *Task) error {
+			if err := s.Sleep(task.Context(), time.Hour); err != nil {
+				return err
+			}
+			if !task.started.Equal(time.Now()) {
+				t.Errorf("the turn began %v ago", time.Since(task.started))
+			}
+			task.Block(func() {
+				if task.mine() {
+					t.Error("it has its slot while it blocks")
+				}
+			})
+			if !task.mine() {
+				t.Error("it has no slot after it has blocked")
+			}
+			return nil
+		})
+		if err != nil {
+			t.Error(err)
 		}
 	})
 }
