@@ -3,15 +3,21 @@ package orwl
 import (
 	"bytes"
 	"context"
+	"crypto/ed25519"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
+	"math/big"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -400,5 +406,186 @@ func TestShareOfWaiting(t *testing.T) {
 		if got := (TaskTimes{Waiting: c.waiting, Total: c.total}).WaitingShare(); got != c.want {
 			t.Errorf("%v of %v is %v", c.waiting, c.total, got)
 		}
+	}
+}
+
+func TestOrderNamesLocationsWithoutRequests(t *testing.T) {
+	o := OrderOf(newLocation(t, "l", 8), newLocation(t, "l", 8))
+	if len(o) != 2 || o["l"] != nil || o["l (2)"] != nil {
+		t.Errorf("%v", o)
+	}
+	if _, ok := o["l"]; !ok {
+		t.Error("the first is not there")
+	}
+	_, limit, err := o.Period(nil)
+	if err != nil || limit.Iterations != 1 || limit.Time != 0 {
+		t.Errorf("%+v, %v", limit, err)
+	}
+}
+
+// The points that all tasks have passed are forgotten, but for some.
+func TestPassedPointsAreForgotten(t *testing.T) {
+	p := newPlan(0)
+	for n := 3; n <= 8; n++ {
+		p.add(point{iteration: n})
+	}
+	p.passed = pointsKept + 2
+	p.add(point{9, true})
+	if p.passed != pointsKept || p.points[0].iteration != 3 || p.horizon() != 9 || p.last != 9 || !p.isSaved(9) {
+		t.Errorf("%+v", p)
+	}
+	p.passed = pointsKept
+	if p.add(point{iteration: 10}); p.points[0].iteration != 3 || p.last != 9 {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestVaultIsTidied(t *testing.T) {
+	v := &vault{folder: t.TempDir(), tasks: 1, whole: manifest{Iteration: 7}}
+	for _, name := range []string{"3/0", "7/0", "9/0", "notes/a"} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(v.folder, name)), 0o700))
+		must(t, os.WriteFile(filepath.Join(v.folder, name), nil, 0o600))
+	}
+	for _, name := range []string{manifestName, manifestName + temporary + "x", "5"} {
+		must(t, os.WriteFile(filepath.Join(v.folder, name), nil, 0o600))
+	}
+	must(t, v.tidy(7))
+	left, err := filepath.Glob(v.folder + "/*")
+	must(t, err)
+	for i, path := range left {
+		left[i] = filepath.Base(path)
+	}
+	if got := strings.Join(left, " "); got != "5 7 "+manifestName+" notes" && got != "5 7 notes "+manifestName {
+		t.Errorf("left is %s", got)
+	}
+	for iteration, ok := range map[uint64]bool{
+		6: false, 7: false, 8: true, 1 << 62: true, 1<<62 + 1: false, 1 << 63: false,
+	} {
+		if n, err := v.checkIteration(message{iteration: iteration}); (err == nil) != ok || ok && n != int(iteration) {
+			t.Errorf("%d: %d, %v", iteration, n, err)
+		}
+	}
+	if _, err := createPart(filepath.Join(v.folder, "5"), 8, 0); err == nil {
+		t.Error("a part stands in a file")
+	}
+}
+
+// Only who has a certificate of the gang's authority is one of its tasks.
+func TestStrangersAreNoTasksOfAGang(t *testing.T) {
+	own, other := filepath.Join(t.TempDir(), "own"), filepath.Join(t.TempDir(), "other")
+	must(t, WriteKeys(own, []string{"127.0.0.1:1"}))
+	must(t, WriteKeys(other, []string{"127.0.0.1:1"}))
+	g := new(gang)
+	g.Cert, g.Key, g.CA = Keys(own, 0)
+	c, err := g.tls()
+	must(t, err)
+	shown := func(folder string) tls.ConnectionState {
+		certificate, key, authorities := Keys(folder, 0)
+		loaded, err := LoadTLS(certificate, key, authorities)
+		must(t, err)
+		leaf, err := x509.ParseCertificate(loaded.Certificates[0].Certificate[0])
+		must(t, err)
+		return tls.ConnectionState{PeerCertificates: []*x509.Certificate{leaf}}
+	}
+	must(t, c.VerifyConnection(shown(own)))
+	if err := c.VerifyConnection(shown(other)); err == nil {
+		t.Error("a certificate of others is taken")
+	}
+	wantError(t, c.VerifyConnection(tls.ConnectionState{}), "it has no certificate")
+	if none, err := new(gang).tls(); none != nil || err != nil {
+		t.Error(none, err)
+	}
+}
+
+func TestKeysThatCannotBeWritten(t *testing.T) {
+	folder := t.TempDir()
+	_, key, _ := Keys(folder, 0)
+	must(t, os.Mkdir(key, 0o700))
+	public, private, err := ed25519.GenerateKey(rand.Reader)
+	must(t, err)
+	authority := &x509.Certificate{SerialNumber: big.NewInt(1), IsCA: true, BasicConstraintsValid: true}
+	if err := writeKey(folder, 0, "127.0.0.1:1", authority, private); err == nil {
+		t.Error("a key stands in a folder")
+	}
+	if err := sign(folder, authority, authority, public, private); err == nil {
+		t.Error("a certificate stands in a folder")
+	}
+}
+
+// fakeListener accepts nobody, for reasons of its own.
+type fakeListener struct {
+	address net.Addr
+	why     []error
+	closed  bool
+}
+
+func (l *fakeListener) Accept() (net.Conn, error) {
+	err := l.why[0]
+	l.why = l.why[1:]
+	return nil, err
+}
+
+func (l *fakeListener) Close() error { l.closed = true; return nil }
+
+func (l *fakeListener) Addr() net.Addr { return l.address }
+
+func TestListenersThatAcceptNobody(t *testing.T) {
+	here, far := &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}, &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1)}
+	broken := errors.New("broken")
+	s := new(Server)
+	err := s.Serve(&fakeListener{address: here, why: []error{broken, net.ErrClosed}})
+	wantError(t, err, "accepting connections: broken")
+	must(t, s.Serve(&fakeListener{address: here, why: []error{syscall.EMFILE, net.ErrClosed}}))
+	open := &fakeListener{address: far}
+	if err := s.Serve(open); !errors.Is(err, ErrInsecure) || !open.closed {
+		t.Errorf("%v, closed %v", err, open.closed)
+	}
+	s.Close()
+	late := &fakeListener{address: here}
+	if err := s.Serve(late); !errors.Is(err, net.ErrClosed) || !late.closed {
+		t.Errorf("%v, closed %v", err, late.closed)
+	}
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	for err, want := range map[error]bool{
+		os.NewSyscallError("connect", syscall.ECONNREFUSED): true, os.NewSyscallError("connect", syscall.EACCES): false,
+		io.EOF: true, io.ErrUnexpectedEOF: true, os.ErrDeadlineExceeded: true, ErrInsecure: false, fs.ErrPermission: false,
+	} {
+		if absent(err) != want {
+			t.Errorf("%v: %v", err, !want)
+		}
+	}
+}
+
+func TestErrorsOfAllPairsAreTold(t *testing.T) {
+	l := newLocation(t, "l", 8)
+	first, second := new(Pair), new(Pair)
+	must(t, Insert(background, first.Writing(l).At(0)))
+	must(t, Insert(background, second.Writing(l).At(1)))
+	must(t, Pairs{first}.Acquire(background))
+	over, cancel := context.WithCancel(background)
+	cancel()
+	if err := (Pairs{second}).Acquire(over); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	ran := false
+	err := new(shaped).hold(over, Pairs{second}, true, func() error { ran = true; return nil })
+	if err == nil || ran {
+		t.Errorf("%v, ran %v", err, ran)
+	}
+	must(t, Pairs{first}.Finish())
+	if err := (Pairs{first}).Finish(); err == nil {
+		t.Error("a pair ends twice")
+	}
+}
+
+type fullDisk struct{}
+
+func (fullDisk) Write([]byte) (int, error) { return 0, syscall.ENOSPC }
+
+func TestTraceThatCannotBeWritten(t *testing.T) {
+	if _, err := new(Trace).WriteTo(fullDisk{}); !errors.Is(err, syscall.ENOSPC) {
+		t.Error(err)
 	}
 }
