@@ -149,7 +149,8 @@ which also ends pilots that still compute for a run that was killed. The next ru
 goes on from there.
 
 Of a server that takes workflows, --run names the run to end. Without it the server
-ends, and its runs go on when it is started again.
+ends, if --server or --dir names it or it is in this folder, and its runs go on when it
+is started again.
 
 The command does not wait for the end, unless you give --wait.`,
 		Example: "  fairway stop\n  fairway stop --now\n  fairway stop --server /data/fairway --run 7\n" +
@@ -159,6 +160,11 @@ The command does not wait for the end, unless you give --wait.`,
 			if wait && c.Number != 0 {
 				return console.Fail(console.ExitUsage, fmt.Sprintf("stop it, and `fairway watch %d`", c.Number),
 					"--wait is for a server, and for the run of a folder")
+			}
+			if c.Number == 0 && c.ByVariable(command) {
+				return console.Fail(console.ExitUsage, `name it: fairway stop --server "$`+console.ServerVariable+
+					"\"; or a run of it: --run NUMBER",
+					"no run is in this folder, and the server of $%s ends only by its name", console.ServerVariable)
 			}
 			text := "the run ends when the running attempts have; `fairway stop --now` ends them too"
 			if now {

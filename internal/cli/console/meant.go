@@ -66,6 +66,12 @@ func (c *Console) ChooseMeant(command *cobra.Command) {
 	c.Service = ""
 }
 
+// ByVariable reports whether a command asks a server only because $FAIRWAY_SERVICE names it.
+func (c *Console) ByVariable(command *cobra.Command) bool {
+	named := command.Flag("server")
+	return c.Service != "" && named != nil && !named.Changed
+}
+
 // TellMeant tells once which of two is meant, and how to name the other.
 func (c *Console) TellMeant() {
 	if c.meant != "" {
