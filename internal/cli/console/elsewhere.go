@@ -43,6 +43,8 @@ func isLasting(string) bool { return false }
 
 func isUnderwayIn(string) bool { return false }
 
+func yetToAnswer(string) error { return nil }
+
 func hasEnded(error) bool { return false }
 
 func (c *Console) isUnderway(context.Context) bool { return false }

@@ -3,6 +3,7 @@ package console
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"time"
 
@@ -93,8 +94,11 @@ func (c *Console) UntilReturned(
 // snakemakeFolder is where Fairway's plugin for Snakemake opens a run, in the folder of a workflow.
 const snakemakeFolder = ".fairway-snakemake"
 
-// NoState is the error where a folder has no run.
+// NoState is the error where a folder has no run, or one that is only beginning.
 func NoState(folder string) error {
+	if err := yetToAnswer(folder); err != nil {
+		return err
+	}
 	hint := "name the folder of the workflow with -C, or start one with `fairway run FILE`"
 	if HasState(filepath.Join(folder, snakemakeFolder)) {
 		hint = "the jobs of Snakemake are in " + snakemakeFolder + ": name that folder with -C"
@@ -105,8 +109,28 @@ func NoState(folder string) error {
 // ErrNothingRuns says that a folder has no run that is under way.
 var ErrNothingRuns = errors.New("nothing runs")
 
+// beginningError says that a process has a folder, and is not yet to be asked. It is an ErrNothingRuns.
+type beginningError struct {
+	pid    int // 0: it could not be found out
+	folder string
+}
+
+func (e *beginningError) Error() string {
+	who := "another process"
+	if e.pid != 0 {
+		who = fmt.Sprintf("process %d", e.pid)
+	}
+	return fmt.Sprintf("%s has begun in %s and answers no questions yet: it waits for inputs, or for a place of files",
+		who, FolderText(e.folder))
+}
+
+func (e *beginningError) Is(target error) bool { return target == ErrNothingRuns }
+
 // NothingRuns is ErrNothingRuns for a person.
 func NothingRuns(folder string) error {
+	if err := yetToAnswer(folder); err != nil {
+		return err
+	}
 	return Fail(ExitNoState, "start it with `fairway run`, or name a server with --server",
 		"%w in %s", ErrNothingRuns, FolderText(folder))
 }

@@ -211,5 +211,19 @@ func isUnderwayIn(dir string) bool {
 	return running
 }
 
+// yetToAnswer is an error where a process has the folder of a workflow, and does not serve it: it looks at inputs and
+// at the places of files first, and these may be away for minutes.
+func yetToAnswer(dir string) error {
+	running, ok := errors.AsType[*folder.RunningError](folder.CheckFree(dir))
+	if !ok {
+		return nil
+	}
+	hint := "it says in its terminal for which"
+	if running.PID != 0 {
+		hint += fmt.Sprintf("; `kill -INT %d` ends it", running.PID)
+	}
+	return Fail(ExitNoState, hint, "%w", &beginningError{running.PID, dir})
+}
+
 // isLasting reports whether a path is the folder of a server that takes workflows.
 func isLasting(path string) bool { return folder.IsLasting(path) }
