@@ -83,15 +83,15 @@ func farSite(s *site.Site, work *workflow.Workflow, o *runOptions) server.Site {
 	}
 	slices.Sort(tools)
 	tools = slices.Compact(tools)
-	has := siteHas(s)
+	has, later := siteHas(s), o.lasting || work.Open()
 	if s.CPUs() == 0 {
-		has.MilliCPUs = mostCPUs(work, s)
+		has.MilliCPUs = mostCPUs(work, s, later)
 	}
 	return server.Site{
 		Site: taskqueue.Site{
 			Name: s.Name, MinPilots: s.MinPilots, MaxPilots: s.MaxPilots, MinIdlePilots: s.MinIdlePilots, Pilot: has,
 			IdleTime: s.IdleTimeout, Placement: taskqueue.Placements[s.Placement],
-			Tools: tools, FindsTools: o.lasting || work.Open(),
+			Tools: tools, FindsTools: later,
 			CacheWith: s.CacheWith, GroupCache: s.GroupCache, Lease: cmp.Or(s.Lease, pilot.DefaultFarLease),
 			Most:  taskqueue.Resources{MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Time: has.Time, Countable: s.Has},
 			Price: s.Price.Seconds(), QueueWait: s.QueueWait, Storage: s.Near,
@@ -123,15 +123,19 @@ func farSite(s *site.Site, work *workflow.Workflow, o *runOptions) server.Site {
 
 // mostCPUs stands for the processors of a node where the description does not say how
 // many it has: as many as a job needs, or one. Until pilots have come, there is one for
-// each such job, and so rather too many than none.
-func mostCPUs(work *workflow.Workflow, s *site.Site) int64 {
-	most := int64(1000)
-	if s.AsksWholeNode() {
+// each such job, and so rather too many than none. Where jobs come later, it is 0: what each needs.
+func mostCPUs(work *workflow.Workflow, s *site.Site, later bool) int64 {
+	switch most := int64(1000); {
+	case !s.LeavesCPUs():
+		return most
+	case later:
+		return 0
+	default:
 		for _, demand := range work.Demands() {
 			most = max(most, demand.Needs.MilliCPUs)
 		}
+		return most
 	}
-	return most
 }
 
 // startOf is how the pilot of a launch is started at a site: what it says is beside its

@@ -94,7 +94,11 @@ func (c *Core) lookedFor(p *pilot, number uint64) {
 
 // lacks says what pilots of the site are missing for a class.
 func (s *site) lacks(cl *class) []unmetNeed {
-	list := lacks(cl, s.Pilot, s.tools)
+	has := s.Pilot
+	if has.MilliCPUs == 0 {
+		has.MilliCPUs = cl.key.milliCPUs
+	}
+	list := lacks(cl, has, s.tools)
 	if !s.FindsTools {
 		return list
 	}

@@ -30,9 +30,11 @@ type Launcher struct {
 // CPUs are the processors of a pilot, as far as that is known before one has come; else 0.
 func (s *Site) CPUs() int64 { return max(s.Request.CPUs, s.nodeCPUs) }
 
-// AsksWholeNode reports whether a pilot gets a whole node, whatever that has.
-func (s *Site) AsksWholeNode() bool {
-	return s.Template == nil || s.Request.CPUs == 0 && s.Request.Memory == 0 && s.Template.Uses("whole_node")
+// LeavesCPUs reports whether a pilot gets as many processors as its node has, whatever that has: it asks for a whole
+// node, or nothing is said to the batch system of processors.
+func (s *Site) LeavesCPUs() bool {
+	return s.Template == nil || !s.Template.Uses("cpus") ||
+		s.Request.CPUs == 0 && s.Request.Memory == 0 && s.Template.Uses("whole_node")
 }
 
 // System is the batch system of a site.

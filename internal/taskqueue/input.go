@@ -125,7 +125,7 @@ type Site struct {
 	MaxPilots     int
 	MinIdlePilots int
 	IdleTime      time.Duration // after which idle pilots that it does not keep leave; 0: never
-	Pilot         Resources     // what one pilot of this site has
+	Pilot         Resources     // what one pilot of this site has; no processors: what a job needs, as nobody knows
 	Tools         []string
 	FindsTools    bool          // its pilots look for other programs that jobs name (Answer.LookFor): it may have them
 	Most          Resources     // that one pilot may say that it has; an amount of 0, or a thing without one: as it says, at most MaxPilotCPUs
