@@ -717,3 +717,36 @@ func TestTurnsBeginAnew(t *testing.T) {
 		}
 	})
 }
+
+// A task whose context ends while it waits for its first slot is not run, and leaves no slot taken, also where it is
+// granted one at that moment.
+func TestTaskThatEndsInTheQueue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Config{Slots: 1})
+		defer s.Close()
+		for i := range 100 {
+			leave, ran := make(chan struct{}), false
+			holder := s.Go(t.Context(), func(*Task) error { <-leave; return nil })
+			synctest.Wait()
+			ctx, cancel := context.WithCancel(t.Context())
+			queued := s.Go(ctx, func(*Task) error { ran = true; return nil })
+			synctest.Wait()
+			if cancel(); i%2 == 0 {
+				if err := queued.Wait(t.Context()); !errors.Is(err, context.Canceled) || ran {
+					t.Fatalf("%v, ran %v", err, ran)
+				}
+			}
+			close(leave)
+			if err := holder.Wait(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if err := queued.Wait(t.Context()); (err == nil) != ran || err != nil && !errors.Is(err, context.Canceled) {
+				t.Fatalf("%v, ran %v", err, ran)
+			}
+			synctest.Wait()
+			if total, running, waiting := s.slotSizes(); total != 1 || running != 0 || waiting != 0 {
+				t.Fatalf("%d slots, %d tasks run, %d wait", total, running, waiting)
+			}
+		}
+	})
+}
