@@ -56,18 +56,22 @@ func execute(
 	root.SetOut(c.Out)
 	root.SetErr(c.Err)
 	root.SetHelpCommand(console.HelpCommand(root))
+	console.GroupHelp(root, flagGroups)
 	console.ShellsOnly(root)
 	c.TextInJSON(root)
 	if asksForJSON(arguments) {
 		root.SetVersionTemplate(console.JSONText(console.ThisVersion()))
 	}
-	failed := root.ExecuteContext(ctx)
+	asked, failed := root.ExecuteContextC(ctx)
 	if failed == nil || errors.Is(failed, syscall.EPIPE) && errors.Is(printed.Err, syscall.EPIPE) {
 		return exitCode(c, printed)
 	}
 	if !c.Started {
 		c.JSON = c.JSON || asksForJSON(arguments)
 		hint := fmt.Sprintf("see `%[1]s help` and `%[1]s help COMMAND`", root.Name())
+		if asked.HasParent() {
+			hint = fmt.Sprintf("see `%s --help`", asked.CommandPath())
+		}
 		failed = &console.Failure{Code: console.ExitUsage, Err: failed, Hint: hint}
 	}
 	t := console.Describe(failed)

@@ -58,7 +58,7 @@ killed, or is silent for a --lease, another one goes on; pilots and clients foll
 	flags := command.Flags()
 	flags.StringVar(&o.folder, "state", ".", "folder of the server, which is made if need be")
 	flags.StringVar(&o.store, "store", "", "a PostgreSQL that keeps the records, from the first start on: "+
-		"postgres://USER@HOST:PORT/DATABASE?schema=NAME (default: a file in the folder of the state)")
+		"postgres://USER@HOST/DATABASE?schema=NAME (default: a file in the folder of the state)")
 	flags.BoolVar(&o.standby, "standby", false, "share the state with other servers that are started in this way, "+
 		"of which one at a time is active; wants --store and --listen with a port")
 	flags.StringVar(&o.leaseText, "lease", "10s", "with --standby: the `time` for which the active server may be silent "+

@@ -26,7 +26,7 @@ this run. A file that several pilots of a node share counts once.
   - PINNED: files that running jobs read; they are not evicted;
   - HITS, MISSES, RATIO: inputs found in a cache, or read from storage;
   - FROM HOSTS: hits that came from caches of other hosts;
-  - PREFETCHED: files brought in before their job began, and first reads of them;
+  - PREFETCHED: files brought in before their job began, and their first reads;
   - EVICTED: files that have left the node to make room.
 With NODE (a host or pattern of hosts) or --files, list the files of the caches, and
 which job is expected to read each next; PATTERN selects them. Files are known
