@@ -116,6 +116,12 @@ func TestLargeOutputsAreKnownByTheirTime(t *testing.T) {
 		t.Fatal("as it was stored:", err)
 	}
 	path, _ := ar.Roots.Path(out.GetPfn())
+	if err := os.Chmod(path, 0o555); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := readBack(t, ar, out); err != nil {
+		t.Fatal("as a program:", err)
+	}
 	stored := infoOf(t, path)
 	for name, damage := range map[string]func() error{
 		"written to": func() error { return os.Chtimes(path, time.Time{}, stored.ModTime().Add(1)) },

@@ -1,6 +1,7 @@
 package stage
 
 import (
+	"fairway/internal/access"
 	"path/filepath"
 	"testing"
 	"time"
@@ -52,4 +53,40 @@ func TestAFileIsFetchedAheadInVain(t *testing.T) {
 	}
 	ar.Cache = nil
 	ar.Prefetch(t.Context(), f)
+}
+
+// What a pilot tells of its cache is never more than a message may say.
+func TestCountsOfACacheAreBounded(t *testing.T) {
+	ar := sharingArea(t)
+	if c := ar.CacheCounts(); c != nil {
+		t.Error("of nothing it tells", c)
+	}
+	ar.prefetched.files.Store(1)
+	ar.prefetched.bytes.Store(access.MaxAmount + 1)
+	if c := ar.CacheCounts(); c.GetPrefetchedBytes() != access.MaxAmount || c.GetPrefetchedFiles() != 1 {
+		t.Error("it tells", c)
+	}
+	ar.Cache = nil
+	if c := ar.CacheCounts(); c != nil {
+		t.Error("without a cache it tells", c)
+	}
+}
+
+// Of a file whose size nobody has told the cache holds as much as there is.
+func TestFilesOfUnknownSizeAreCached(t *testing.T) {
+	for _, size := range []int64{0, 4} {
+		ar := sharingArea(t)
+		ar.Sharing = nil
+		path := filepath.Join(t.TempDir(), "x")
+		writeText(t, path, "text")
+		i := newInput(&wire.InputFile{File: &wire.FileRef{Lfn: "x", Tag: 1}, Pfn: "file:" + path, Size: size})
+		if err := ar.bring(t.Context(), i); err != nil || i.cached == nil || i.Size != 4 || i.cached.Size() != 4 {
+			t.Fatalf("with the size %d: %v, %d bytes", size, err, i.Size)
+		}
+		i.cached.Release()
+		gone := newInput(&wire.InputFile{File: &wire.FileRef{Lfn: "y", Tag: 1}, Pfn: "file:" + path + ".gone", Size: size})
+		if err := ar.bring(t.Context(), gone); !isMissing(err) {
+			t.Error("a file that is not there:", err)
+		}
+	}
 }

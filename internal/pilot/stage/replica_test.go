@@ -99,3 +99,32 @@ func TestOnlyACatalogueLeadsToPathsOfASite(t *testing.T) {
 		t.Errorf("%s, %v", path, err)
 	}
 }
+
+// A catalogue leads to URLs too, and to nothing for what it does not name. A pilot without a cache reads
+// what it leads to.
+func TestWhereACatalogueLeads(t *testing.T) {
+	there := t.TempDir()
+	rules, err := catalog.ReadXML(strings.NewReader(`<storage-mapping>
+		<lfn-to-pfn protocol="direct" path-match="/web/(.*)" result="https://se/$1"/>
+		<lfn-to-pfn protocol="direct" path-match="/store/(.*)" result="` + there + `/$1"/>
+	</storage-mapping>`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &SiteCatalog{rules, "direct"}
+	for lfn, want := range map[string]string{
+		"web/a": "https://se/a", "/web/a": "https://se/a", "store/a": "site:" + there + "/a", "raw/a": "",
+	} {
+		if pfn, ok := c.pfn(lfn); pfn != want || ok != (want != "") {
+			t.Errorf("%s: %s, %v", lfn, pfn, ok)
+		}
+	}
+	ar := linkingArea(t)
+	ar.Catalog, ar.Cache, ar.Roots.Site = c, nil, true
+	ar.Storage = elements.New(ar.Roots, ar.Sched.Sleep)
+	writeText(t, filepath.Join(there, "a"), "text")
+	i := newInput(&wire.InputFile{File: &wire.FileRef{Lfn: "store/a", Tag: 1}, Pfn: "file:/nowhere", Size: 4})
+	if ar.atSite(t.Context(), i); i.pfn != "site:"+there+"/a" || i.home != "file:/nowhere" {
+		t.Errorf("it is read from %s", i.pfn)
+	}
+}

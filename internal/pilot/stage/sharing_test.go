@@ -2,7 +2,11 @@ package stage
 
 import (
 	"bytes"
+	"errors"
+	"fairway/internal/storage/served"
 	"hash/adler32"
+	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -309,5 +313,74 @@ func TestAHashThatIsNotInTheCommitProvesNothing(t *testing.T) {
 				t.Errorf("the TaskQueue is told of %v", m.Unserved)
 			}
 		}
+	}
+}
+
+// The TaskQueue is told of a source until it has heard so.
+func TestSourcesAreToldOfUntilHeard(t *testing.T) {
+	s := &Sharing{unserved: map[string]uint64{"p": 0}}
+	carried := func(seq uint64) int {
+		m := &wire.SyncRequest{Seq: seq}
+		s.Carry(m)
+		return len(m.GetUnserved())
+	}
+	s.Acknowledge(9) // of nothing that was said
+	if carried(5) != 1 {
+		t.Error("it is told of nobody")
+	}
+	if s.Acknowledge(4); carried(6) != 1 {
+		t.Error("it is not told again")
+	}
+	if s.Acknowledge(5); carried(7) != 0 {
+		t.Error("it is told of what was heard")
+	}
+}
+
+// told is the body of a file of which mode and time are known.
+type told struct {
+	io.Reader
+	modified time.Time
+}
+
+func (told) Close() error                           { return nil }
+func (b told) Attributes() (fs.FileMode, time.Time) { return 0o755, b.modified }
+
+// What is passed on as it comes is as old as the file, and nobody may write to it.
+func TestWhatIsPassedOnIsLikeTheFile(t *testing.T) {
+	ar := sharingArea(t)
+	for _, modified := range []time.Time{{}, time.Unix(1_700_000_000, 0)} {
+		i := &input{Item: cache.Item{Ref: cache.Ref{LFN: "x", Version: 1}, Size: 4}}
+		path := t.TempDir() + "/x"
+		arrival := ar.Sharing.arrivals.Add(i.Item)
+		size, err := stream(told{strings.NewReader("text"), modified}, arrival, path, i.newSums(true))
+		arrival.End(cache.Hash{})
+		if err != nil || size != 4 {
+			t.Fatal(size, err)
+		}
+		info := infoOf(t, path)
+		if info.Mode().Perm() != 0o555 || info.ModTime().Equal(modified) != !modified.IsZero() {
+			t.Errorf("it has the mode %o and is from %v", info.Mode().Perm(), info.ModTime())
+		}
+	}
+}
+
+// What is in a folder here is linked, and needs not be opened to be passed on; what is elsewhere does.
+func TestOnlyWhatIsElsewhereIsPassedOn(t *testing.T) {
+	ar := sharingArea(t)
+	opened := errors.New("it was opened")
+	var n atomic.Int64
+	ar.Storage = counting{&n, opened}
+	if body, err := ar.openStream(t.Context(), "file:/x"); body != nil || err != nil {
+		t.Error("a file of a folder here:", body, err)
+	}
+	if _, err := ar.openStream(t.Context(), "https://data/x"); !errors.Is(err, opened) {
+		t.Error("a file of a server:", err)
+	}
+	ar.Reach = &Reach{shared: map[string]served.Reach{"folder:": {Reads: true}}}
+	if body, err := ar.openStream(t.Context(), "folder:x"); body != nil || err != nil {
+		t.Error("a file of a shared folder:", body, err)
+	}
+	if _, err := ar.openStream(t.Context(), "file:/x"); !errors.Is(err, opened) {
+		t.Error("a file that the server has:", err)
 	}
 }
