@@ -141,11 +141,15 @@ func TestLoadRefusesRecordsThatCannotBe(t *testing.T) {
 		return r
 	}
 	result := taskqueue.Record{Table: records.TableResult, Body: records.Append(nil, &records.Result{Job: "j"})}
-	odd, short := result, result
+	odd, short, cut := result, result, result
 	odd.Key, short.Key = "no key", "abcd"
+	cut.Key, cut.Body = strings.Repeat("ab", len(identity{})), []byte("{")
+	file := of(records.TableFile)
+	file.Body = []byte("[]")
 	for want, r := range map[string]taskqueue.Record{
 		"is used twice": twice, "belongs to run 77, which is not recorded": elsewhere,
 		`"no key" is not a key of a result`: odd, `"abcd" is not a key of a result`: short,
+		"record " + cut.Key: cut, "record " + file.Key: file,
 		`parsing "c"`: named(records.TableCommit, "c"), `parsing "f"`: named(records.TableFate, "f"),
 	} {
 		_, _, err := Load(Config{}, append(slices.Clone(recorded), r))

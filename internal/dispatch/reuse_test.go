@@ -242,6 +242,9 @@ func TestResultsGoWhenNobodyNamesThemAndTheirTimeIsOver(t *testing.T) {
 	}
 	s.now = s.now.Add(400 * day)
 	check("while all runs are kept")
+	if keys := s.core.KeysNamedBy(runs[0]); len(keys) != 2 || len(keys[0]) != 2*len(identity{}) || keys[0] == keys[1] {
+		t.Errorf("run %d names the keys %v", runs[0], keys)
+	}
 	for _, named := range s.core.NamedBy(runs[0], s.now) {
 		if !slices.Equal(named.Others, []taskqueue.RunID{runs[1]}) || named.Until.Sub(s.now) != 30*day || !named.Promised {
 			t.Errorf("without run %d: %+v", runs[0], named)

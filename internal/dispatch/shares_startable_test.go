@@ -81,3 +81,38 @@ func TestUsageOfAJobThatIsLost(t *testing.T) {
 		}
 	}
 }
+
+// A pilot that waits gets a job as soon as what kept it is over: jobs that were held, or a licence that
+// another one had.
+func TestWhoWaitsGetsWhatIsFreed(t *testing.T) {
+	b := newBinding(t)
+	b.step(taskqueue.SetShares{Shares: taskqueue.Shares{Limits: map[string]int64{"licence": 1}}})
+	b.step(taskqueue.SetRun{Run: taskqueue.Run{ID: 2, Account: taskqueue.Account{User: "ann"}, KeepGoing: true}})
+	b.step(taskqueue.HoldJobs{Why: "the disk is full"})
+	licence := taskqueue.Resources{Countable: map[string]int64{"licence": 1}}
+	b.step(taskqueue.Submit{Run: 2, Jobs: []taskqueue.Job{
+		{Name: "a", Step: "s", Needs: licence}, {Name: "b", Step: "s", Needs: licence},
+	}})
+	for _, pilot := range []taskqueue.PilotID{"p", "q"} {
+		b.sync(pilot, nil)
+		b.sync(pilot, nil) // and waits
+	}
+	if len(b.has["p"])+len(b.has["q"]) > 0 {
+		t.Fatalf("while jobs are held they have %v and %v", b.names("p"), b.names("q"))
+	}
+	b.step(taskqueue.HoldJobs{})
+	first, second := taskqueue.PilotID("p"), taskqueue.PilotID("q")
+	if len(b.has["q"]) > 0 {
+		first, second = second, first
+	}
+	if len(b.has[first]) != 1 || len(b.has[second]) != 0 {
+		t.Fatalf("of one licence they have %v and %v", b.names(first), b.names(second))
+	}
+	a := b.begins(first)
+	b.sync(first, func(s *taskqueue.Sync) {
+		s.Ended, s.Draining = []taskqueue.Result{{Job: a.Job, Attempt: a.Attempt}}, true
+	})
+	if len(b.has[second]) != 1 {
+		t.Errorf("when it is free the other one has %v", b.names(second))
+	}
+}

@@ -118,6 +118,30 @@ func (s *sharers) arrives(id taskqueue.PilotID, lfn string) *taskqueue.Source {
 	return c.fleet.sourceFor(c.fleet.pilots[id], c.files.version(taskqueue.FileRef{Run: 1, LFN: lfn}), nil)
 }
 
+// Whichever of several holders drops a file, the others are known to hold it.
+func TestHoldersThatDropAFile(t *testing.T) {
+	for _, order := range [][]taskqueue.PilotID{{"p1", "p3", "p2"}, {"p3", "p1", "p2"}, {"p2", "p3", "p1"}, {"p1", "p2", "p3"}} {
+		s := newSharers(t)
+		for i := range 3 {
+			id := taskqueue.PilotID(fmt.Sprint("p", i+1))
+			s.sync(id, "h"+string(id), "a", nil)
+			s.has(id, "")
+		}
+		for n, id := range order {
+			s.sync(id, "", "", func(m *taskqueue.Sync) { m.CacheGone = []taskqueue.FileRef{{LFN: "f", Tag: 1 << 63}} })
+			var want []string
+			for _, left := range order[n+1:] {
+				want = append(want, "h"+string(left))
+			}
+			slices.Sort(want)
+			versions, _ := s.core.History(1, "f")
+			if got := slices.Sorted(slices.Values(versions[0].Hosts)); !slices.Equal(got, want) {
+				t.Errorf("after %v it is at %v", order[:n+1], got)
+			}
+		}
+	}
+}
+
 // Pilots of a host take a file from the one to which it comes, unless they have no cache to take it from another one.
 func TestAPilotWithoutACacheGetsFilesItself(t *testing.T) {
 	s := newSharers(t)
