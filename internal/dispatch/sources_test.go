@@ -120,7 +120,9 @@ func (s *sharers) arrives(id taskqueue.PilotID, lfn string) *taskqueue.Source {
 
 // Whichever of several holders drops a file, the others are known to hold it.
 func TestHoldersThatDropAFile(t *testing.T) {
-	for _, order := range [][]taskqueue.PilotID{{"p1", "p3", "p2"}, {"p3", "p1", "p2"}, {"p2", "p3", "p1"}, {"p1", "p2", "p3"}} {
+	for _, order := range [][]taskqueue.PilotID{
+		{"p1", "p3", "p2"}, {"p3", "p1", "p2"}, {"p2", "p3", "p1"}, {"p1", "p2", "p3"},
+	} {
 		s := newSharers(t)
 		for i := range 3 {
 			id := taskqueue.PilotID(fmt.Sprint("p", i+1))

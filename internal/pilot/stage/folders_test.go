@@ -20,7 +20,8 @@ import (
 func treeOf(t *testing.T) *folderTree {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "tree")
-	if err := errors.Join(os.MkdirAll(filepath.Join(path, "sub"), 0o755), os.Symlink("a", filepath.Join(path, "link"))); err != nil {
+	err := errors.Join(os.MkdirAll(filepath.Join(path, "sub"), 0o755), os.Symlink("a", filepath.Join(path, "link")))
+	if err != nil {
 		t.Fatal(err)
 	}
 	writeText(t, filepath.Join(path, "a"), "text")
