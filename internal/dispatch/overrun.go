@@ -10,10 +10,15 @@ import (
 
 // A pilot ends a command that takes longer than its job says. An attempt of which nothing is heard for longer is one
 // that its pilot keeps, though it calls: it is given up, and others get the job. The time counts while the command
-// runs: a pilot tells which attempts read inputs or store outputs, and a silent one cannot tell.
+// runs: a pilot tells which attempts read inputs or store outputs, up to maxMoving after they began, and a
+// silent one cannot tell.
 
 // maxOverran bounds the attempts of one pilot that are known to have been given up like this.
 const maxOverran = 1000
+
+// maxMoving is how long after its begin an attempt may still read inputs or store outputs without using up the time
+// that its job may run. Later that counts, so that a pilot which says so for ever does not keep the job.
+const maxMoving = 24 * time.Hour
 
 // overrunsAt is when the attempt is given up, unless it ends before or moves files; 0: never.
 func (c *Core) overrunsAt(a *attempt) instant {
@@ -35,7 +40,7 @@ func (c *Core) looksForOverrun(a *attempt) {
 func (c *Core) takeMoves(p *pilot, s *taskqueue.Sync) {
 	for _, id := range s.MovesFiles {
 		if a := c.fleet.attempts[id]; a != nil && a.pilot == p {
-			a.moved = c.now
+			a.moved = min(c.now, a.since.After(maxMoving))
 		}
 	}
 }

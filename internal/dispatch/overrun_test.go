@@ -80,3 +80,17 @@ func TestSlowFilesAreNoOverrun(t *testing.T) {
 		})
 	}
 }
+
+// A pilot that says for ever that it moves files of an attempt does not keep its job by that.
+func TestFilesThatMoveForEverAreAnOverrun(t *testing.T) {
+	b, a := overrunning(t)
+	moves := func(s *taskqueue.Sync) { s.MovesFiles = []taskqueue.AttemptID{a.Attempt} }
+	b.calls(maxMoving+time.Hour, moves, "q")
+	if len(b.has["q"]) > 0 {
+		t.Fatal("it was given up before its time")
+	}
+	b.calls(b.core.config.RunMargin+time.Minute, moves, "q")
+	if len(b.has["q"]) != 1 || !b.asked[a.Attempt] {
+		t.Errorf("q has %v, and p is to end %v", b.names("q"), b.asked)
+	}
+}
