@@ -45,7 +45,7 @@ func TestSharesOfGPUsAreCounted(t *testing.T) {
 	if p.hasRoom(job(2).class, 1) || p.hasRoom(job(3).class, 1) || !p.hasRoom(job(2).class, 2) {
 		t.Error("0.6 of a GPU leave room for more than 0.4")
 	}
-	if why := fmt.Sprint(p.lacksNow(job(2).class)); why != "[gpu (0.6 needed, 0.4 there)]" {
+	if why := fmt.Sprint(p.lacksNow(job(2).class)); why != "[{gpu 0 600 400}]" {
 		t.Error(why)
 	}
 	step(taskqueue.SetShares{Shares: taskqueue.Shares{Limits: map[string]int64{quantity.GPU: 4}}})

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"fmt"
 	"time"
 
 	"fairway/internal/dispatch/rows"
@@ -408,17 +407,12 @@ func (s *transition) until(at instant) time.Duration {
 	return max(0, time.Duration(at-s.now)).Round(time.Millisecond)
 }
 
-// when says for a person when an instant comes. A Core that was loaded to be
-// looked at, and never stepped, knows no time.
-func (s *transition) when(at instant) string {
+// left is how long it is until an instant.
+func (s *transition) left(at instant) taskqueue.Left {
 	if s.now == 0 {
-		return "when the run goes on"
+		return taskqueue.LeftUnknown
 	}
-	left := s.until(at)
-	if left > 10*time.Second {
-		left = left.Round(time.Second)
-	}
-	return fmt.Sprintf("in %v", left)
+	return taskqueue.Left(s.until(at))
 }
 
 type instant = taskqueue.Instant

@@ -5,115 +5,48 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"fairway/internal/taskqueue"
 	"fairway/lib/fifo"
 )
 
-// Explanation says why a job is not running.
-type Explanation struct {
-	taskqueue.JobView
-	Lines    []string          // for a person, one reason a line
-	WaitsFor []WaitsFor        // requests before it and versions that are not there
-	Taken    *taskqueue.Origin // who made the result that it has taken, as in [taskqueue.JobDetail]
-	Missing  []string          // what no known pilot, nor one that a site could start, has
-
-	unnamed int // others that it waits for, beyond maxExplained
-}
-
-// WaitsFor is a job that another waits for, and the file that it is about.
-type WaitsFor struct {
-	File  taskqueue.FileRef
-	Job   taskqueue.JobID
-	Name  string
-	State taskqueue.State
-}
-
-// maxExplained bounds the jobs that one explanation names.
+// maxExplained bounds what one explanation names of a kind.
 const maxExplained = 20
 
-// Explain says what a job waits for.
-func (c *Core) Explain(id taskqueue.JobID) (Explanation, bool) {
+// Explain says as facts what a job waits for; package explain has the words.
+func (c *Core) Explain(id taskqueue.JobID) (taskqueue.Explanation, bool) {
 	j := c.jobs.find(id)
 	if j == nil {
-		return Explanation{}, false
+		return taskqueue.Explanation{}, false
 	}
-	e := Explanation{JobView: c.view(j), Taken: c.journal.originOf(j)}
+	e := taskqueue.Explanation{JobView: c.view(j), Taken: c.journal.originOf(j)}
 	switch j.state {
 	case taskqueue.Waiting:
 		c.explainWaiting(j, &e)
 	case taskqueue.Ready:
-		c.explainReady(j, &e)
-	case taskqueue.Blocked:
-		e.say("%s", c.jobs.blockedBy(j))
+		e.Ready = c.explainReady(j)
+		if s := e.Ready.Survey; s != nil && len(s.Sites) == 0 && (e.Ready.Gang != nil || s.Free+s.Busy+s.Drained.Len() == 0) {
+			e.Missing = s.Short.Names()
+		}
+	case taskqueue.Blocked: // its reason tells it
 	case taskqueue.Assigned, taskqueue.Running:
 		c.explainAttempts(j, &e)
 	default:
-		explainEnd(&e)
 		for _, v := range c.files.lostOutputs(j) {
-			e.say("the stored file of %s was lost; it is made again when a job needs it, or with fairway retry", v.file.lfn)
+			e.Lost = append(e.Lost, v.file.lfn)
 		}
-		c.explainTemporary(j, &e)
+		for _, v := range c.files.writtenBy(j) {
+			if o := j.outputFor(v.file.lfn); o != nil && o.Temporary && v.committed() && v.tag != lostTag {
+				e.Temporary.Add(taskqueue.TemporaryOutput{LFN: v.file.lfn, Removed: v.pfn == "",
+					Unread: !v.hasReader && v.readersKnown(), Readers: int(v.pins)}, maxExplained)
+			}
+		}
 	}
 	return e, true
 }
 
-// explainEnd tells how a job came to a state that it does not leave by itself.
-func explainEnd(e *Explanation) {
-	switch {
-	case e.Reason != "": // also of one that was done, and whose outputs were lost
-		e.say("%s", e.Reason)
-	case e.Reused && e.Taken != nil:
-		e.say("nothing was executed: its result is that of %s", e.Taken)
-	case e.Reused:
-		e.say("nothing was executed: an earlier run had its result")
-	case e.Committed != 0:
-		e.say("its outputs are committed")
-	}
-}
-
-// explainTemporary tells what became of the temporary outputs of a job.
-func (c *Core) explainTemporary(j *job, e *Explanation) {
-	told := 0
-	for _, v := range c.files.writtenBy(j) {
-		if o := j.outputFor(v.file.lfn); o == nil || !o.Temporary || !v.committed() || v.tag == lostTag {
-			continue
-		}
-		if told++; told > maxExplained {
-			continue
-		}
-		switch {
-		case v.pfn == "":
-			e.say("%s is temporary, and was removed from storage: all jobs that read it are done", v.file.lfn)
-		case !v.hasReader && v.readersKnown():
-			e.say("%s is not removed, although its step says temporary: no job reads it", v.file.lfn)
-		case v.pins > 0:
-			e.say("%s is temporary; jobs that read it and are not done: %d", v.file.lfn, v.pins)
-		default:
-			e.say("%s is temporary; further jobs may come that read it", v.file.lfn)
-		}
-	}
-	if told > maxExplained {
-		e.say("and so on: %d more", told-maxExplained)
-	}
-}
-
-func (e *Explanation) say(format string, args ...any) {
-	e.Lines = append(e.Lines, fmt.Sprintf(format, args...))
-}
-
-func (e *Explanation) waitsFor(file taskqueue.FileRef, j *job, format string, args ...any) {
-	if len(e.WaitsFor) == maxExplained {
-		e.unnamed++
-		return
-	}
-	e.WaitsFor = append(e.WaitsFor, WaitsFor{file, j.id, j.name, j.state})
-	e.say("%s job %s, which is %v", fmt.Sprintf(format, args...), j.name, j.state)
-}
-
-func (c *Core) explainWaiting(j *job, e *Explanation) {
+func (c *Core) explainWaiting(j *job, e *taskqueue.Explanation) {
 	var missing []*version
 	reads := 0
 	for i := range j.requests {
@@ -129,142 +62,33 @@ func (c *Core) explainWaiting(j *job, e *Explanation) {
 		j.requests[i].explain(e, !many)
 	}
 	if many {
-		e.explainMissing(missing, reads)
-	}
-	if e.unnamed > 0 {
-		e.say("and so on: %d more", e.unnamed)
+		e.Inputs = explainMissing(missing, reads, e)
 	}
 	if w := c.jobs.twins.executed(j); w != nil && c.jobs.twins.follows(j) {
-		o := w.origin()
-		e.say("the same job is %v as %s; its result is taken when it has one, and otherwise this one is executed", w.state,
-			&o)
+		e.Twin = &taskqueue.Twin{Origin: w.origin(), State: w.state}
 	}
 	if j.fate != nil && j.fate.backingOff {
-		e.say("tried again %s, because the last attempt ended with: %s", c.when(j.fate.NotBefore), j.fate.Reason)
+		e.Again = &taskqueue.Again{In: c.left(j.fate.NotBefore), Reason: j.fate.Reason}
 	}
 }
 
 // explain names the jobs that stand before the request, but for those with which it shares the
 // file, and, if writers are to be told of, the writer of a version that is not there.
-func (r *request) explain(e *Explanation, writers bool) {
+func (r *request) explain(e *taskqueue.Explanation, writers bool) {
 	conflicts := r.Mode() == fifo.Write
 	for b := r.Prev(); b != nil && !r.Granted(); b = b.Prev() {
 		conflicts = conflicts || b.Mode() == fifo.Write
 		if conflicts && (writers || r.read == nil || b.Owner.job != r.read.writer) {
-			e.waitsFor(b.Owner.about(), b.Owner.job, "its request to %s %s stands behind that of", r.Mode(), r.file().lfn)
+			e.WaitsFor.Add(waitsFor(b.Owner.about(), b.Owner.job, r.Mode().String()), maxExplained)
 		}
 	}
 	if v := r.read; writers && v != nil && (!r.Queued() || r.Granted()) && v.state != present && v.writer != nil {
-		e.waitsFor(v.ref(), v.writer, "version %d of %s, which it reads, is to be made by", v.number, v.file.lfn)
+		e.WaitsFor.Add(waitsFor(v.ref(), v.writer, ""), maxExplained)
 	}
 }
 
-// fewMissing is how many missing inputs are told of one by one.
-const fewMissing = 3
-
-// explainMissing tells of many inputs how many are missing, and how the jobs stand that make them.
-func (e *Explanation) explainMissing(missing []*version, reads int) {
-	byState := map[taskqueue.State][]string{}
-	for _, v := range missing {
-		w := v.writer
-		if len(e.WaitsFor) < maxExplained {
-			e.WaitsFor = append(e.WaitsFor, WaitsFor{v.ref(), w.id, w.name, w.state})
-		}
-		byState[w.state] = append(byState[w.state], w.name)
-	}
-	var states []string
-	for _, state := range slices.Sorted(maps.Keys(byState)) {
-		names := byState[state]
-		text := names[0]
-		if len(names) > 1 {
-			text = fmt.Sprintf("%d jobs, first %s", len(names), names[0])
-		}
-		states = append(states, fmt.Sprintf("%v: %s", state, text))
-	}
-	e.say("%d of %d inputs are missing; of the jobs that make them are %s", len(missing), reads,
-		strings.Join(states, "; "))
-}
-
-// explainAttempts says where the attempts of a job are. Those of a gang come by task.
-func (c *Core) explainAttempts(j *job, e *Explanation) {
-	var all []*attempt
-	for a := j.attempt; a != nil; a = a.next {
-		all = append(all, a)
-	}
-	g := c.fleet.gangs[j]
-	if g == nil {
-		for _, a := range all {
-			c.explainAttempt(a, e)
-		}
-		return
-	}
-	slices.SortFunc(all, func(a, b *attempt) int { return cmp.Compare(a.id, b.id) })
-	told := 0
-	for _, a := range all {
-		if told++; told <= maxExplained {
-			c.explainAttempt(a, e)
-		}
-	}
-	for task, done := range g.done {
-		if done {
-			if told++; told <= maxExplained {
-				e.say("task %d has succeeded; the job is done when all have", task)
-			}
-		}
-	}
-	if told > maxExplained {
-		e.say("and so on: %d more tasks", told-maxExplained)
-	}
-}
-
-// explainAttempt says where an attempt is, and why it has not started there.
-func (c *Core) explainAttempt(a *attempt, e *Explanation) {
-	where := fmt.Sprintf("pilot %s (host %s)", a.pilot.id, a.pilot.info.Host)
-	if p := a.pilot; p.lease.silent != 0 {
-		e.say("its %s has been silent for %v; what it has begun is given out again in %v", where,
-			time.Duration(c.now-p.lease.silent).Round(time.Second), c.until(p.lease.silentAfter))
-	}
-	what, task := fmt.Sprintf("attempt %d", a.try), ""
-	if a.gang != nil {
-		what, task = fmt.Sprintf("task %d of attempt %d", a.task, a.try), fmt.Sprintf("task %d ", a.task)
-	}
-	phase := a.phase()
-	defer a.explainWaits(e)
-	switch {
-	case a.told.ended:
-		e.say("%s is being ended by %s", what, where)
-	case phase == taskqueue.PhaseStaging:
-		e.say("%s gets its inputs and ports on %s; the commands begin when all tasks have theirs", what, where)
-	case phase == taskqueue.PhaseReady:
-		e.say("%s is ready on %s; the commands begin when all tasks are", what, where)
-	case phase == taskqueue.PhaseRunning:
-		e.say("%s runs on %s", what, where)
-	case a.waitsItsTurn():
-		e.say("%swaits at %s for its turn, behind %s", task, where, a.before())
-	default:
-		e.say("%swas given to %s, which has not started it yet", task, where)
-	}
-}
-
-// before names the first job that the pilot was given before this one, and
-// counts the others.
-func (a *attempt) before() string {
-	before := slices.DeleteFunc(slices.Clone(a.pilot.attempts), func(b *attempt) bool {
-		return b.told.ended ||
-			!b.precedes(a)
-	})
-	if len(before) == 0 {
-		return "what is being ended there"
-	}
-	first := before[0].job
-	text := fmt.Sprintf("job %s, which is %v", first.name, first.state)
-	if first.id.Run() != a.job.id.Run() { // which may be another user's
-		text = fmt.Sprintf("a job of another run, which is %v", first.state)
-	}
-	if more := len(before) - 1; more > 0 {
-		text += fmt.Sprintf(", and %d more", more)
-	}
-	return text
+func waitsFor(file taskqueue.FileRef, j *job, behind string) taskqueue.WaitsFor {
+	return taskqueue.WaitsFor{File: file, Job: j.id, Name: j.name, State: j.state, Behind: behind}
 }
 
 // about is the version that a request is about.
@@ -273,4 +97,240 @@ func (r *request) about() taskqueue.FileRef {
 		return r.write.ref()
 	}
 	return r.read.ref()
+}
+
+// fewMissing is how many missing inputs are told of one by one.
+const fewMissing = 3
+
+// explainMissing tells of many inputs how many are missing, and how the jobs stand that make them.
+func explainMissing(missing []*version, reads int, e *taskqueue.Explanation) *taskqueue.MissingInputs {
+	byState := map[taskqueue.State]taskqueue.Makers{}
+	for _, v := range missing {
+		w := v.writer
+		if len(e.WaitsFor.First) < maxExplained {
+			e.WaitsFor.First = append(e.WaitsFor.First, waitsFor(v.ref(), w, ""))
+		}
+		m := byState[w.state]
+		byState[w.state] = taskqueue.Makers{State: w.state, Jobs: m.Jobs + 1, First: cmp.Or(m.First, w.name)}
+	}
+	m := &taskqueue.MissingInputs{Missing: len(missing), Of: reads}
+	for _, state := range slices.Sorted(maps.Keys(byState)) {
+		m.Makers = append(m.Makers, byState[state])
+	}
+	return m
+}
+
+// explainAttempts says where the attempts of a job are. Those of a gang come by task.
+func (c *Core) explainAttempts(j *job, e *taskqueue.Explanation) {
+	var all []*attempt
+	for a := j.attempt; a != nil; a = a.next {
+		all = append(all, a)
+	}
+	g := c.fleet.gangs[j]
+	if g == nil {
+		for _, a := range all {
+			e.Places.Add(c.standing(a), len(all))
+		}
+		return
+	}
+	slices.SortFunc(all, func(a, b *attempt) int { return cmp.Compare(a.id, b.id) })
+	for _, a := range all {
+		e.Places.Add(c.standing(a), maxExplained)
+	}
+	for task, done := range g.done {
+		switch {
+		case done && e.Places.Len()+len(e.TasksDone) < maxExplained:
+			e.TasksDone = append(e.TasksDone, task)
+		case done:
+			e.Places.More++
+		}
+	}
+}
+
+// standing says where an attempt is, and why it has not started there.
+func (c *Core) standing(a *attempt) taskqueue.AttemptStanding {
+	p := a.pilot
+	s := taskqueue.AttemptStanding{
+		Try: a.try, InGang: a.gang != nil, Task: a.task, Pilot: p.id, Host: p.info.Host, Phase: a.phase(),
+		IsEnding: a.told.ended, AwaitsTurn: a.waitsItsTurn(), Away: p.away,
+	}
+	if p.lease.silent != 0 {
+		s.Silent = &taskqueue.Silence{For: time.Duration(c.now - p.lease.silent), Until: c.until(p.lease.silentAfter)}
+	}
+	if s.AwaitsTurn {
+		s.Ahead = a.behind()
+	}
+	for _, w := range p.waiting {
+		if v := a.job.readVersion(w.LFN); w.Attempt == a.id && v != nil {
+			s.Inputs = append(s.Inputs, taskqueue.AwaitedInput{WaitingInput: w, Size: v.size})
+		}
+	}
+	return s
+}
+
+// behind names the first job that the pilot was given before this one, and counts the others; nil if
+// there are only such as are being ended.
+func (a *attempt) behind() (first *taskqueue.JobAhead) {
+	for _, b := range a.pilot.attempts {
+		switch j := b.job; {
+		case b.told.ended || !b.precedes(a):
+		case first != nil:
+			first.More++
+		case j.id.Run() != a.job.id.Run(): // which may be another user's
+			first = &taskqueue.JobAhead{State: j.state}
+		default:
+			first = &taskqueue.JobAhead{Name: j.name, State: j.state}
+		}
+	}
+	return first
+}
+
+// explainReady says why no pilot has a job that could run.
+func (c *Core) explainReady(j *job) *taskqueue.Readiness {
+	r := &taskqueue.Readiness{}
+	k, ok := c.placement.kept.jobs[j.row]
+	switch {
+	case j.step.run.halted():
+		r.Hold, r.Run, r.Reason = taskqueue.RunHalted, j.step.run.state, j.step.run.reason
+	case c.fleet.stop != running:
+		r.Hold = taskqueue.AllEnds
+	case !c.fleet.grace.over:
+		r.Hold, r.For = taskqueue.PilotsReturn, c.config.ReconnectGrace
+	case ok && k.holder == nil:
+		r.Hold, r.Site, r.For = taskqueue.KeptForSite, k.site.Name, c.until(k.until)
+	case ok:
+		r.Hold, r.Pilot, r.For = taskqueue.KeptForPilot, k.holder.id, c.until(k.until)
+	}
+	if r.Hold != taskqueue.NotHeld {
+		return r
+	}
+	if j.class.gang() {
+		r.Gang = c.placement.gangRoom(j)
+	}
+	if r.Gang == nil || r.Gang.Whole < r.Gang.Tasks {
+		r.Survey = c.survey(j)
+	}
+	key := &j.class.key
+	if until := j.readySince.After(key.wait); key.site != "" && until > c.now {
+		r.Prefers = &taskqueue.Preference{Site: key.site, Known: c.fleet.monitor.site(key.site) != nil, For: c.until(until)}
+	}
+	r.Turn = c.turn(j)
+	return r
+}
+
+// survey is what the registered pilots, and those that sites could start, are to a ready job.
+func (c *Core) survey(j *job) *taskqueue.Survey {
+	k := &j.class.key
+	s := &taskqueue.Survey{Failing: make(map[string]int), Avoid: hostOf(k.avoid)}
+	if k.bound() {
+		s.Bound = k.host + string(k.pilot)
+	}
+	for _, p := range c.fleet.inOrder() {
+		c.count(s, p, j)
+	}
+	for _, at := range c.fleet.monitor.sites {
+		if l := at.lacks(j.class); len(l) > 0 {
+			s.Short.Add(l)
+			continue
+		}
+		s.Sites = append(s.Sites, taskqueue.SiteStanding{
+			Name: at.Name, Starting: at.inactive(), IsFull: at.submitted() >= at.MaxPilots, Most: at.MaxPilots,
+			IsPaused: at.notBefore > c.now, Pause: c.until(at.notBefore), Failures: at.failures,
+		})
+	}
+	return s
+}
+
+func (c *Core) count(s *taskqueue.Survey, p *pilot, j *job) {
+	l := lacks(j.class, p.hasNow(c.now), p.shape.tools)
+	k := &j.class.key
+	if s.Pilots++; p.info.Error == "" {
+		for _, n := range l {
+			s.Failing[n.Name]++
+		}
+	}
+	switch {
+	case p.info.Error != "":
+		s.Broken.Add(p.info.Error, maxExplained)
+	case p.lease.silent != 0:
+		s.Silent.Add(p.id, maxExplained)
+	case !p.willing() || p.expires != 0 && p.expires <= c.now:
+		s.Ending++
+	case len(l) > 0:
+		s.Short.Add(l)
+	case k.bound() && p.cache() != cacheID{k.host, k.pilot}:
+	case !c.fleet.outlives(p, j.class):
+		s.Short.Add([]taskqueue.Unmet{{Name: "time with staging", Unit: taskqueue.InTime,
+			Needs: int64(j.class.inAll()), Has: int64(p.hasNow(c.now).Time)}})
+	case !c.fleet.fitsWhole(p, j.class) && k.avoid == p.host.name:
+		s.Avoided++
+	case !c.fleet.fitsWhole(p, j.class):
+		if h := p.host.health; h != nil { // its node is told of once
+			why := fmt.Sprintf("node %s: %s", p.info.Host, c.whyDoubted(h))
+			if !slices.Contains(s.Doubted.First, why) {
+				s.Doubted.Add(why, maxExplained)
+			}
+		}
+	case p.seat.reserved != nil && p.seat.reserved != j:
+		s.Drained.Add(p.seat.reserved.name, maxExplained)
+	case !p.hasRoom(j.class, 1):
+		s.Busy++
+		s.Occupied.Add(p.lacksNow(j.class))
+	default:
+		s.Free++
+	}
+}
+
+// maxBefore bounds the users before one who are named.
+const maxBefore = 3
+
+// turn says where the user of a ready job stands in line, and what limits keep the job.
+func (c *Core) turn(j *job) (t taskqueue.Turn) {
+	for _, x := range j.class.pools {
+		p := x.pool
+		at := taskqueue.PoolStanding{Name: p.name, Needs: x.n * int64(j.class.tasks()), Most: p.most, Used: p.used}
+		if p.used+at.Needs <= p.most {
+			if p.keptFor == nil || p.keptFor == j || c.now >= p.keptUntil {
+				continue
+			}
+			at.KeptFor = p.keptFor.name
+		}
+		t.Pools = append(t.Pools, at)
+	}
+	if c.shares.Alone() {
+		return t
+	}
+	s := j.share()
+	for x := range s.Up {
+		t.Shares = append(t.Shares, c.shares.standing(x))
+	}
+	for x := range c.shares.InOrder {
+		t.Users++
+		if x == s {
+			t.Place = t.Users
+		} else if t.Place == 0 {
+			t.Before.Add(x.Title(), maxBefore)
+		}
+	}
+	t.Ahead = c.before(j)
+	return t
+}
+
+// before is how many ready jobs of the user are of a higher priority, or of the same and a lower rank.
+func (c *Core) before(j *job) (n int) {
+	for _, l := range j.share().Own.levels {
+		for _, g := range l.groups {
+			switch {
+			case l.priority > j.effective:
+				n += g.ready
+			case l.priority == j.effective:
+				for _, row := range g.ranks {
+					if row < j.row && c.jobs.isReady(row, g) {
+						n++
+					}
+				}
+			}
+		}
+	}
+	return n
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/explain"
 	"fairway/internal/taskqueue"
 )
 
@@ -36,8 +37,8 @@ func TestManyMissingInputsAreOneReason(t *testing.T) {
 	}
 	e, _ := b.core.Explain(last)
 	want := []string{"39 of 40 inputs are missing; of the jobs that make them are ready: 38 jobs, first a/2; running: a/1"}
-	if !slices.Equal(e.Lines, want) || len(e.WaitsFor) != maxExplained {
-		t.Errorf("it says %q and names %d", e.Lines, len(e.WaitsFor))
+	if !slices.Equal(explain.Lines(&e), want) || e.WaitsFor.Len() != maxExplained {
+		t.Errorf("it says %q and names %d", explain.Lines(&e), e.WaitsFor.Len())
 	}
 }
 
@@ -54,7 +55,7 @@ func TestWhatIsToldOfAPauseGoesDown(t *testing.T) {
 	text := func(after time.Duration) (said string) {
 		b.core.At(b.now.Add(after), func() {
 			e, _ := b.core.Explain(a.Job)
-			said = strings.Join(e.Lines, "; ")
+			said = strings.Join(explain.Lines(&e), "; ")
 		})
 		return said
 	}
@@ -65,7 +66,7 @@ func TestWhatIsToldOfAPauseGoesDown(t *testing.T) {
 			t.Errorf("after %v: %s", after, said)
 		}
 	}
-	if e, _ := b.core.Explain(a.Job); !strings.Contains(strings.Join(e.Lines, "; "), "in 1m0s") {
-		t.Errorf("after a look: %q", e.Lines)
+	if e, _ := b.core.Explain(a.Job); !strings.Contains(strings.Join(explain.Lines(&e), "; "), "in 1m0s") {
+		t.Errorf("after a look: %q", explain.Lines(&e))
 	}
 }

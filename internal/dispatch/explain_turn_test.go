@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/explain"
 	"fairway/internal/taskqueue"
 	"fairway/lib/seed"
 )
@@ -37,7 +38,7 @@ func TestExplanationTellsTheTurn(t *testing.T) {
 		},
 	} {
 		e, _ := m.core.Explain(taskqueue.NewJobID(u.run, uint32(u.jobs)))
-		text := strings.Join(e.Lines, "\n")
+		text := strings.Join(explain.Lines(&e), "\n")
 		for _, want := range wants {
 			if !strings.Contains(text, want) && e.State == taskqueue.Ready {
 				t.Errorf("%v: %q is not in\n%s", u.Account, want, text)

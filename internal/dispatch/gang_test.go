@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/explain"
 	"fairway/internal/taskqueue"
 )
 
@@ -119,7 +120,7 @@ func TestAGangIsGivenOutTogetherOrNotAtAll(t *testing.T) {
 		t.Fatalf("p has %v, q has %v", g.names("p"), g.names("q"))
 	}
 	e, _ := g.core.Explain(taskqueue.NewJobID(1, 2))
-	if text := strings.Join(e.Lines, "\n"); !strings.Contains(text, "3 tasks begin together") ||
+	if text := strings.Join(explain.Lines(&e), "\n"); !strings.Contains(text, "3 tasks begin together") ||
 		!strings.Contains(text, "room is kept for 2 of them") {
 		t.Error(text)
 	}
@@ -256,7 +257,7 @@ func TestShortJobsFillTheGap(t *testing.T) {
 	g.calls(free, 1, nil)
 	if names := g.names(free); !slices.Equal(names, []string{"short1"}) {
 		e, _ := g.core.Explain(taskqueue.NewJobID(1, 6))
-		t.Fatalf("the free pilot has %v, since %v", names, e.Lines)
+		t.Fatalf("the free pilot has %v, since %v", names, explain.Lines(&e))
 	}
 	g.tellsEnd(free, taskqueue.Succeeded)
 	if names := g.names(free); len(names) > 0 {
@@ -428,7 +429,7 @@ func TestAGangIsNotPassedOverForEver(t *testing.T) {
 		g.after(4 * time.Second)
 	}
 	e, _ := g.core.Explain(taskqueue.NewJobID(1, 1))
-	t.Errorf("it waits for ever: %v", e.Lines)
+	t.Errorf("it waits for ever: %v", explain.Lines(&e))
 }
 
 // A task that ended while the server was down is not waited for by one that has not begun: nobody
@@ -473,8 +474,8 @@ func TestWhatIsToldOfTasks(t *testing.T) {
 		t.Helper()
 		v, _ := g.core.Job(taskqueue.NewJobID(1, 1))
 		e, _ := g.core.Explain(taskqueue.NewJobID(1, 1))
-		if v.Tasks != 2 || len(v.Attempts) != len(phases) || len(e.Lines) != len(lines) {
-			t.Fatalf("told are %+v and %q", v, e.Lines)
+		if v.Tasks != 2 || len(v.Attempts) != len(phases) || len(explain.Lines(&e)) != len(lines) {
+			t.Fatalf("told are %+v and %q", v, explain.Lines(&e))
 		}
 		for i, a := range v.Attempts {
 			if want := phases[i]; a.Phase != want || a.Task != 2-len(phases)+i {
@@ -482,8 +483,8 @@ func TestWhatIsToldOfTasks(t *testing.T) {
 			}
 		}
 		for i, want := range lines {
-			if !strings.Contains(e.Lines[i], want) {
-				t.Errorf("line %d is %q; want %q", i, e.Lines[i], want)
+			if !strings.Contains(explain.Lines(&e)[i], want) {
+				t.Errorf("line %d is %q; want %q", i, explain.Lines(&e)[i], want)
 			}
 		}
 	}

@@ -408,7 +408,7 @@ func (c *Core) whyDoubted(h *health) string {
 	if !c.fleet.isDoubted(h) {
 		return text + "; it gets more when one goes well there"
 	}
-	next := "it is tried with one " + c.when(h.tryAt)
+	next := "it is tried with one " + c.left(h.tryAt).String()
 	if h.trial != nil {
 		next = "it is tried with one now"
 	}

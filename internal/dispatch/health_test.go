@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/explain"
 	"fairway/internal/taskqueue"
 )
 
@@ -342,7 +343,7 @@ func TestExplainNamesTheBadNode(t *testing.T) {
 			continue
 		}
 		e, _ := f.core.Explain(job.ID)
-		if text := strings.Join(e.Lines, "\n"); !strings.Contains(text, "n0") {
+		if text := strings.Join(explain.Lines(&e), "\n"); !strings.Contains(text, "n0") {
 			t.Errorf("%s: %s", job.Name, text)
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"hash/fnv"
 	"slices"
 	"strings"
+
+	"fairway/internal/taskqueue"
 )
 
 // looks are the programs that pilots look for where they are: those that jobs have named since the
@@ -93,7 +95,7 @@ func (c *Core) lookedFor(p *pilot, number uint64) {
 }
 
 // lacks says what pilots of the site are missing for a class.
-func (s *site) lacks(cl *class) []unmetNeed {
+func (s *site) lacks(cl *class) []taskqueue.Unmet {
 	has := s.Pilot
 	if has.MilliCPUs == 0 {
 		has.MilliCPUs = cl.key.milliCPUs
@@ -102,7 +104,9 @@ func (s *site) lacks(cl *class) []unmetNeed {
 	if !s.FindsTools {
 		return list
 	}
-	return slices.DeleteFunc(list, func(n unmetNeed) bool { return n.unit == ofPrograms && !s.without[n.name] })
+	return slices.DeleteFunc(list, func(n taskqueue.Unmet) bool {
+		return n.Unit == taskqueue.IsProgram && !s.without[n.Name]
+	})
 }
 
 // Looking reports whether a pilot that is heard is still to look for programs.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch/fairtree"
+	"fairway/internal/taskqueue"
 )
 
 // How gangs get their pilots. All members are given out in one transition, each to a pilot with
@@ -597,40 +598,51 @@ func (pl *placement) checkGatherings() error {
 	return nil
 }
 
-// gangStands is what there is to say of room for a ready gang.
-type gangStand struct {
-	free, whole int           // members that fit now, and if nothing else ran, at the best site
-	keeps       int           // members for which room is kept
-	in          time.Duration // until all is expected to be free; 0: nothing tells
-}
-
-func (pl *placement) standOf(j *job) (s gangStand) {
+// gangRoom is how much room there is for a ready gang.
+func (pl *placement) gangRoom(j *job) *taskqueue.GangRoom {
+	n := j.class.tasks()
+	room := &taskqueue.GangRoom{Tasks: n, Apart: j.class.key.apart, Exceeds: j.exceededQuotas()}
 	free, whole := make(map[*site]int), make(map[*site]int)
 	hosts := make(map[*host]bool)
 	for _, p := range pl.fleet.inOrder() {
 		if !pl.fleet.takes(p) || !p.fits(j.class) {
 			continue
 		}
-		n, all := p.spare(j.class), p.roomBeside(j.class, &usage{})
+		now, all := p.spare(j.class), p.roomBeside(j.class, &usage{})
 		if j.class.key.apart {
 			if hosts[p.host] {
 				continue
 			}
 			hosts[p.host] = true
-			n, all = min(n, 1), min(all, 1)
+			now, all = min(now, 1), min(all, 1)
 		}
 		at := p.launch.site
-		free[at] += n
+		free[at] += now
 		whole[at] += all
-		s.free, s.whole = max(s.free, free[at]), max(s.whole, whole[at])
+		room.Free, room.Whole = max(room.Free, min(n, free[at])), max(room.Whole, whole[at])
 	}
 	if gt := pl.gatheringOf(j); gt != nil {
+		room.Gathers = true
 		for p, n := range gt.at {
-			s.keeps += min(n, p.spare(j.class))
+			room.Keeps += min(n, p.spare(j.class))
 		}
 		if gt.foreseen > pl.now {
-			s.in = time.Duration(gt.foreseen - pl.now)
+			room.In = time.Duration(gt.foreseen - pl.now)
 		}
 	}
-	return s
+	return room
+}
+
+// exceededQuotas are those that all tasks together would exceed whatever else runs.
+func (j *job) exceededQuotas() (list []taskqueue.GangQuota) {
+	n := j.class.tasks()
+	cpus := int64(n) * cmp.Or(j.class.key.milliCPUs, minSlot)
+	for s := range j.share().Up {
+		if q := &s.Said().Limits; q.Running > 0 && n > q.Running {
+			list = append(list, taskqueue.GangQuota{Title: s.Title(), Running: q.Running})
+		} else if q.MilliCPUs > 0 && cpus > q.MilliCPUs {
+			list = append(list, taskqueue.GangQuota{Title: s.Title(), MilliCPUs: q.MilliCPUs, Needs: cpus})
+		}
+	}
+	return list
 }

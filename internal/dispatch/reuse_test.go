@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch/records"
+	"fairway/internal/explain"
 	"fairway/internal/taskqueue"
 )
 
@@ -107,7 +108,7 @@ func (s *sharing) explain(id taskqueue.RunID, job string) string {
 		s.t.Fatalf("run %d has no job %s", id, job)
 	}
 	e, _ := s.core.Explain(j)
-	return strings.Join(e.Lines, "; ")
+	return strings.Join(explain.Lines(&e), "; ")
 }
 
 // A second run of the group takes what the first has made, while that is still there, when it was

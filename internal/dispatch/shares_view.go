@@ -76,3 +76,20 @@ func (sh *shares) view(s *share, depth, rank int) taskqueue.ShareView {
 		Runs: len(s.Own.runs),
 	}
 }
+
+// standing is how a share stands that a job counts for.
+func (sh *shares) standing(s *share) taskqueue.ShareStanding {
+	v := taskqueue.ShareStanding{
+		Title: s.Title(), Held: s.Held(), Siblings: sh.Siblings(s), At: make(map[string]taskqueue.SiteQuota),
+	}
+	if s.Parent() == nil {
+		v.Running, v.CPUs, v.Stored, v.Limits = s.Takes().Running, s.Takes().MilliCPUs, s.Stored(), s.Said().Limits
+	} else {
+		v.ShareView = sh.view(s, 0, 0)
+	}
+	for site := range v.Limits.Sites {
+		has := s.At(site)
+		v.At[site] = taskqueue.SiteQuota{Running: has.Running, MilliCPUs: has.MilliCPUs}
+	}
+	return v
+}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"fairway/internal/dispatch/records"
+	"fairway/internal/explain"
 	"fairway/internal/taskqueue"
 	"fairway/lib/seed"
 )
@@ -235,7 +236,7 @@ func (s *simulation) finish() error {
 		}
 		if v.State != taskqueue.Done {
 			e, _ := s.core.Explain(v.ID)
-			return fmt.Errorf("job %s of run %d ends %v: %s", v.Name, v.ID.Run(), v.State, strings.Join(e.Lines, "; "))
+			return fmt.Errorf("job %s of run %d ends %v: %s", v.Name, v.ID.Run(), v.State, strings.Join(explain.Lines(&e), "; "))
 		}
 	}
 	for _, m := range slices.Clone(s.live) {

@@ -11,6 +11,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"fairway/internal/dispatch/records"
+	"fairway/internal/explain"
 	"fairway/internal/taskqueue"
 )
 
@@ -106,7 +107,7 @@ func (s *script) run(d *datadriven.TestData) (string, error) {
 	case "explain":
 		id, _ := s.core.JobNamed(s.current, d.CmdArgs[0].Key)
 		e, _ := s.core.Explain(id)
-		return strings.Join(e.Lines, "\n") + "\n", nil
+		return strings.Join(explain.Lines(&e), "\n") + "\n", nil
 	case "runs":
 		return s.runs(), nil
 	case "use":

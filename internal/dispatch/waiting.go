@@ -1,12 +1,8 @@
 package dispatch
 
 import (
-	"fmt"
 	"slices"
-	"strings"
-	"time"
 
-	"fairway/internal/quantity"
 	"fairway/internal/taskqueue"
 )
 
@@ -24,34 +20,6 @@ func (c *Core) takeWaiting(p *pilot, s *taskqueue.Sync) {
 		c.event(taskqueue.Event{Kind: taskqueue.ServerAway, Pilot: p.id, Site: p.info.Site, Host: p.info.Host,
 			Name:   now.Server,
 			Reason: now.Reason})
-	}
-}
-
-// explainWaits says which inputs an attempt waits for at its pilot, from where they come and how fast.
-func (a *attempt) explainWaits(e *Explanation) {
-	for i := range a.pilot.waiting {
-		w := &a.pilot.waiting[i]
-		v := a.job.readVersion(w.LFN)
-		if w.Attempt != a.id || v == nil {
-			continue
-		}
-		from := "storage"
-		if strings.Contains(w.Source, "://") {
-			from = w.Source
-		} else if w.Source != "" {
-			from = fmt.Sprintf("the cache of pilot %s", w.Source)
-		}
-		text := fmt.Sprintf("it waits for input %s, which is read from %s for %v", w.LFN, from, w.For.Round(time.Second))
-		isPeer := w.Source != "" && from != w.Source
-		if (isPeer || w.Bytes > 0) && v.size > 0 && w.For > 0 {
-			came, rate := min(w.Bytes, v.size), float64(w.Bytes)/w.For.Seconds()
-			text += fmt.Sprintf(": %s of %s have come, %s a second", quantity.Bytes(came), quantity.Bytes(v.size),
-				quantity.Bytes(int64(rate)))
-		}
-		e.say("%s", text)
-		for _, s := range a.pilot.away {
-			e.say("%s is away, and waited for: %s", s.Server, s.Reason)
-		}
 	}
 }
 

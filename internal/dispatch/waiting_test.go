@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/explain"
 	"fairway/internal/taskqueue"
 )
 
@@ -38,7 +39,7 @@ func TestExplainTellsOfInputsThatDoNotCome(t *testing.T) {
 		})
 	}
 	e, _ := b.core.Explain(a.Job)
-	text := strings.Join(e.Lines, "\n")
+	text := strings.Join(explain.Lines(&e), "\n")
 	for _, want := range []string{"input in", "cache of pilot q", "5 B of 20 B", "1 B a second", "https://se is away"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in:\n%s", want, text)
@@ -50,19 +51,19 @@ func TestExplainTellsOfInputsThatDoNotCome(t *testing.T) {
 	waits.Source = "https://se"
 	tell(func(s *taskqueue.Sync) { s.Waiting = []taskqueue.WaitingInput{waits} })
 	e, _ = b.core.Explain(a.Job)
-	if text := strings.Join(e.Lines, "\n"); !strings.Contains(text, "read from https://se for 5s: 5 B of 20 B") {
+	if text := strings.Join(explain.Lines(&e), "\n"); !strings.Contains(text, "read from https://se for 5s: 5 B of 20 B") {
 		t.Errorf("of storage it says: %s", text)
 	}
 	waits.Bytes, waits.Source = 0, ""
 	tell(func(s *taskqueue.Sync) { s.Waiting = []taskqueue.WaitingInput{waits} })
 	e, _ = b.core.Explain(a.Job)
-	if text := strings.Join(e.Lines, "\n"); !strings.Contains(text, "read from storage for 5s") ||
+	if text := strings.Join(explain.Lines(&e), "\n"); !strings.Contains(text, "read from storage for 5s") ||
 		strings.Contains(text, "have come") {
 		t.Errorf("of storage of which nothing has come it says: %s", text)
 	}
 	tell(func(*taskqueue.Sync) {})
 	ofInput := func(l string) bool { return strings.Contains(l, "input") }
-	if e, _ := b.core.Explain(a.Job); slices.ContainsFunc(e.Lines, ofInput) {
-		t.Errorf("it has come: %v", e.Lines)
+	if e, _ := b.core.Explain(a.Job); slices.ContainsFunc(explain.Lines(&e), ofInput) {
+		t.Errorf("it has come: %v", explain.Lines(&e))
 	}
 }

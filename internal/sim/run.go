@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/explain"
 	"fairway/internal/sim/experiment"
 	"fairway/internal/taskqueue"
 )
@@ -158,7 +159,7 @@ func (r *run) why() string {
 	for j := range r.server.core.Jobs(theRun, 0) {
 		if j.State < taskqueue.Done {
 			e, _ := r.server.core.Explain(j.ID)
-			return fmt.Sprintf("; %s is %v: %s", j.Name, j.State, strings.Join(e.Lines, "; "))
+			return fmt.Sprintf("; %s is %v: %s", j.Name, j.State, strings.Join(explain.Lines(&e), "; "))
 		}
 	}
 	return ""

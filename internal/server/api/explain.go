@@ -9,7 +9,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"fairway/internal/dispatch"
+	"fairway/internal/explain"
 	"fairway/internal/rights"
 	"fairway/internal/server/convert"
 	"fairway/internal/server/state"
@@ -30,8 +30,8 @@ func (s *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.Ex
 		job, _ = c.Dispatch.Detail(id)
 		response = &wire.ExplainResponse{
 			Summary:   summaryOf(c, &e.JobView),
-			Lines:     e.Lines,
-			WaitsFor:  convert.Each(e.WaitsFor, waitsForToWire),
+			Lines:     explain.Lines(&e),
+			WaitsFor:  convert.Each(e.WaitsFor.First, waitsForToWire),
 			Missing:   e.Missing,
 			TakenFrom: originToWire(e.Taken),
 		}
@@ -135,7 +135,7 @@ func (a *view) explainRest(c *state.Cores, of taskqueue.State, response *wire.Ex
 	}
 }
 
-func waitsForToWire(w dispatch.WaitsFor) *wire.WaitsFor {
+func waitsForToWire(w taskqueue.WaitsFor) *wire.WaitsFor {
 	return &wire.WaitsFor{
 		Lfn:     w.File.LFN,
 		Version: uint32(w.File.Version),

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"fairway/internal/explain"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow"
 	"fairway/internal/flow/workflow"
@@ -173,7 +174,7 @@ func TestTheClockGoesOnForQuestions(t *testing.T) {
 	var lines []string
 	l.take(&Request{Ask: func(*state.Cores) {
 		e, _ := core.Explain(a)
-		lines = e.Lines
+		lines = explain.Lines(&e)
 	}})
 	if text := strings.Join(lines, "; "); !strings.Contains(text, "in 1h0m") && !strings.Contains(text, "in 59m59") {
 		t.Errorf("half of the pause has passed: %q", text)
