@@ -90,7 +90,7 @@ func TestWhatAHostHolds(t *testing.T) {
 	a, _ := open(t, dir, "a", shared)
 	b, _ := open(t, dir, "b", shared)
 	c, _ := open(t, dir, "c", shared)
-	b.SetPeers([]string{a.Dir(), b.Dir()})
+	lookedAt(b, a)
 	put(t, a, "x", 10).Release()
 	put(t, b, "x", 10).Release() // a link
 	put(t, b, "y", 20).Release()
