@@ -21,6 +21,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"golang.org/x/sys/unix"
 )
@@ -74,27 +75,45 @@ func KindOf(mode fs.FileMode) string {
 // Folder is an open folder. Its path is for messages only: a name is put behind
 // it when there is something to say.
 type Folder struct {
-	file  *os.File
-	above *Folder // nil, or what path is beneath; it may be closed
-	path  string
+	opened int          // its descriptor
+	users  atomic.Int32 // that have yet to close it
+	above  *Folder      // nil, or what path is beneath; it may be closed
+	path   string
+	kept   atomic.Pointer[keptParent] // nil: none is kept
+}
+
+func newFolder(fd int, above *Folder, name string) *Folder {
+	f := &Folder{opened: fd, above: above, path: name}
+	f.users.Store(1)
+	return f
 }
 
 // Open opens the folder at a path.
 func Open(name string) (*Folder, error) {
-	file, err := os.OpenFile(name, unix.O_DIRECTORY|unix.O_PATH, 0)
+	fd, err := retried(func() (int, error) {
+		return unix.Open(name, unix.O_DIRECTORY|unix.O_PATH|unix.O_CLOEXEC, 0)
+	})
 	if err != nil {
-		return nil, err
+		return nil, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
-	return &Folder{file: file, path: name}, nil
+	return newFolder(fd, nil, name), nil
 }
 
 // Close gives the descriptor back.
-func (f *Folder) Close() error { return f.file.Close() }
+func (f *Folder) Close() error {
+	switch left := f.users.Add(-1); {
+	case left > 0:
+		return nil
+	case left < 0:
+		return &fs.PathError{Op: "close", Path: f.path, Err: fs.ErrClosed}
+	}
+	return unix.Close(f.opened)
+}
 
 // Path is what stands before an element, which has no slash, to reach that
 // element of this very folder as long as it is open.
 func (f *Folder) Path(element string) string {
-	return fmt.Sprintf("/proc/self/fd/%d/%s", f.file.Fd(), element)
+	return fmt.Sprintf("/proc/self/fd/%d/%s", f.fd(), element)
 }
 
 // Name is the path that the folder was opened by, with a name beneath it. It is
@@ -118,7 +137,7 @@ func (f *Folder) Sub(name string) (*Folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Folder{file: os.NewFile(uintptr(fd), name), above: f, path: name}, nil
+	return newFolder(fd, f, name), nil
 }
 
 // Parent opens the folder that holds the last element of a name, and returns
@@ -127,14 +146,84 @@ func (f *Folder) Parent(name string) (folder *Folder, element string, err error)
 	if !validPath(name) || name == "." {
 		return nil, "", f.failed("open", name, ErrOutside)
 	}
-	folder, err = f.Sub(path.Dir(name))
+	if kept := f.kept.Load(); kept != nil {
+		folder, err = kept.open(f, path.Dir(name))
+	} else {
+		folder, err = f.Sub(path.Dir(name))
+	}
 	return folder, path.Base(name), err
+}
+
+// keptParent is the folder that held the last element of a name.
+type keptParent struct {
+	mu     sync.Mutex
+	name   string
+	folder *Folder // nil: there was none yet
+}
+
+// KeepParent has the folder that holds the last element of a name stay open until it ends, or a name
+// comes that is in another one: most names are in the same folder as the one before. Until then it is
+// the one that was opened, whatever its name leads to. So it is for a moment only.
+func (f *Folder) KeepParent() (end func()) {
+	kept := &keptParent{}
+	f.kept.Store(kept)
+	return func() {
+		f.kept.CompareAndSwap(kept, nil)
+		kept.forget()
+	}
+}
+
+// forgetParent is for a name that is about to stand for something else.
+func (f *Folder) forgetParent() {
+	if kept := f.kept.Load(); kept != nil {
+		kept.forget()
+	}
+}
+
+func (k *keptParent) open(in *Folder, name string) (*Folder, error) {
+	if folder := k.take(name); folder != nil {
+		return folder, nil
+	}
+	folder, err := in.Sub(name) // which may look at a name in another folder, so that one is kept
+	if err != nil {
+		return nil, err
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.close()
+	k.name, k.folder = name, folder
+	folder.users.Add(1)
+	return folder, nil
+}
+
+// take returns the folder that is kept, if it has that name, and nil otherwise.
+func (k *keptParent) take(name string) *Folder {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.folder == nil || k.name != name {
+		return nil
+	}
+	k.folder.users.Add(1)
+	return k.folder
+}
+
+func (k *keptParent) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.close()
+}
+
+func (k *keptParent) close() {
+	if k.folder != nil {
+		_ = k.folder.Close()
+		k.folder = nil
+	}
 }
 
 // in calls do with the folder that holds the last element of a name, which is
 // this one where the name has no more, and with that element.
 func (f *Folder) in(name string, do func(folder *Folder, element string) error) error {
-	if !strings.Contains(name, "/") && name != "." && validPath(name) {
+	if isElement(name) {
 		return do(f, name)
 	}
 	folder, element, err := f.Parent(name)
@@ -171,21 +260,14 @@ func (f *Folder) Make(name string, made func(*Folder) error) (folder *Folder, el
 // Open opens a regular file for reading. Of anything else, which is not opened,
 // the error wraps a [KindError].
 func (f *Folder) Open(name string) (*os.File, error) {
-	found, err := f.find(name)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = found.Close() }()
-	info, err := found.Stat()
+	found, err := f.findRegular(name)
 	if err != nil {
 		return nil, f.failed("open", name, err)
 	}
-	if !info.Mode().IsRegular() {
-		return nil, f.failed("open", name, otherKind(name, info.Mode()))
-	}
+	defer func() { _ = unix.Close(found) }()
 	// It is the same file whatever has become of its name. O_NONBLOCK matters where
 	// somebody holds a lease on it.
-	self := fmt.Sprintf("/proc/self/fd/%d", found.Fd())
+	self := fmt.Sprintf("/proc/self/fd/%d", found)
 	fd, err := retried(func() (int, error) { return unix.Open(self, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0) })
 	if err != nil {
 		return nil, f.failed("open", name, err)
@@ -193,16 +275,38 @@ func (f *Folder) Open(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), f.Name(name)), nil
 }
 
-// find refers to what has a name without opening it.
-func (f *Folder) find(name string) (*os.File, error) {
-	if !validPath(name) {
-		return nil, f.failed("open", name, ErrOutside)
+// findRegular returns a descriptor that refers to a regular file without opening it.
+func (f *Folder) findRegular(name string) (fd int, err error) {
+	if fd, err = f.open(name, unix.O_PATH|unix.O_NOFOLLOW); err != nil {
+		return -1, err
 	}
-	fd, err := f.open(name, unix.O_PATH|unix.O_NOFOLLOW)
+	var st unix.Stat_t
+	if err = unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT != unix.S_IFREG {
+		err = otherKind(name, modeOf(&st))
+	}
 	if err != nil {
-		return nil, err
+		_ = unix.Close(fd)
+		return -1, err
 	}
-	return os.NewFile(uintptr(fd), f.Name(name)), nil
+	return fd, nil
+}
+
+// modeOf is what is said of a file of that kind. The kind is all that counts.
+func modeOf(st *unix.Stat_t) fs.FileMode {
+	switch st.Mode & unix.S_IFMT {
+	case unix.S_IFLNK:
+		return fs.ModeSymlink
+	case unix.S_IFDIR:
+		return fs.ModeDir
+	case unix.S_IFIFO:
+		return fs.ModeNamedPipe
+	case unix.S_IFSOCK:
+		return fs.ModeSocket
+	case unix.S_IFREG:
+		return 0
+	default:
+		return fs.ModeDevice
+	}
 }
 
 func otherKind(name string, mode fs.FileMode) error {
@@ -230,24 +334,25 @@ func (f *Folder) Status(name string) (st unix.Stat_t, err error) {
 	return st, err
 }
 
+// Kind is what has a name: the mode without permissions.
+func (f *Folder) Kind(name string) (fs.FileMode, error) {
+	st, err := f.Status(name)
+	return modeOf(&st), err
+}
+
 // Stat describes the folder itself.
-func (f *Folder) Stat() (fs.FileInfo, error) { return f.file.Stat() }
+func (f *Folder) Stat() (st unix.Stat_t, err error) {
+	return st, f.failed("stat", ".", unix.Fstat(f.fd(), &st))
+}
 
 // ChmodFile changes the permissions of a regular file.
 func (f *Folder) ChmodFile(name string, mode fs.FileMode) error {
-	found, err := f.find(name)
+	found, err := f.findRegular(name)
 	if err != nil {
-		return err
+		return f.failed("chmod", name, err)
 	}
-	defer func() { _ = found.Close() }()
-	info, err := found.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = otherKind(name, info.Mode())
-	}
-	if err == nil {
-		err = unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", found.Fd()), uint32(mode.Perm()))
-	}
-	return f.failed("chmod", name, err)
+	defer func() { _ = unix.Close(found) }()
+	return f.failed("chmod", name, unix.Chmod(fmt.Sprintf("/proc/self/fd/%d", found), uint32(mode.Perm())))
 }
 
 // Chmod changes the permissions of the folder itself.
@@ -295,10 +400,11 @@ func (f *Folder) Symlink(target, name string) error {
 // system, unless something has that name.
 func (f *Folder) Move(element string, to *Folder, name string) error {
 	for _, n := range []string{element, name} {
-		if !validPath(n) || n == "." || strings.Contains(n, "/") {
+		if !isElement(n) {
 			return f.failed("rename", n, ErrOutside)
 		}
 	}
+	f.forgetParent()
 	err := unix.Renameat2(f.fd(), element, to.fd(), name, unix.RENAME_NOREPLACE)
 	if errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) { // the file system cannot refuse
 		if err = unix.EEXIST; !exists(to.fd(), name) {
@@ -306,6 +412,21 @@ func (f *Folder) Move(element string, to *Folder, name string) error {
 		}
 	}
 	return f.failed("rename", element, err)
+}
+
+// Replace is Move, and takes the place of a file that has the name.
+func (f *Folder) Replace(element string, to *Folder, name string) error {
+	for _, n := range []string{element, name} {
+		if !isElement(n) {
+			return f.failed("rename", n, ErrOutside)
+		}
+	}
+	return f.failed("rename", element, unix.Renameat(f.fd(), element, to.fd(), name))
+}
+
+// isElement reports whether a name has no folder before it.
+func isElement(name string) bool {
+	return validPath(name) && name != "." && !strings.Contains(name, "/")
 }
 
 func exists(at int, element string) bool {
@@ -317,7 +438,10 @@ func exists(at int, element string) bool {
 func (f *Folder) Remove(name string) error { return f.unlink(name, 0) }
 
 // RemoveFolder removes an empty folder.
-func (f *Folder) RemoveFolder(name string) error { return f.unlink(name, unix.AT_REMOVEDIR) }
+func (f *Folder) RemoveFolder(name string) error {
+	f.forgetParent()
+	return f.unlink(name, unix.AT_REMOVEDIR)
+}
 
 func (f *Folder) unlink(name string, flags int) error {
 	return f.in(name, func(folder *Folder, element string) error {
@@ -417,7 +541,13 @@ func validPath(name string) bool {
 	return fs.ValidPath(strings.ToValidUTF8(name, "?")) && !strings.Contains(name, "\x00")
 }
 
-func (f *Folder) fd() int { return int(f.file.Fd()) }
+// fd is -1, which no system call takes, once the folder is closed.
+func (f *Folder) fd() int {
+	if f.users.Load() <= 0 {
+		return -1
+	}
+	return f.opened
+}
 
 // noOpenat2 is set where the kernel or a filter of system calls does not know
 // openat2, and in tests.

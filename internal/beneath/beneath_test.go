@@ -167,6 +167,23 @@ func TestTheFolderIsTheOneThatWasOpened(t *testing.T) {
 // folder once more each time was a twelfth of what a short job costs.
 func TestNamesOfOneElementOpenNothing(t *testing.T) {
 	f, path, _, _ := scene(t)
+	var opened error
+	is := false
+	err := withoutDescriptors(t, func() error {
+		_, opened = f.Open("a/b/file")
+		_, err := f.Status("a")
+		err = errors.Join(err, f.Mkdir("new", 0o755), f.RemoveFolder("new"))
+		is = f.Is(path)
+		return err
+	})
+	if !errors.Is(opened, unix.EMFILE) || err != nil || !is {
+		t.Errorf("without a free descriptor: open %v, others %v, is the same %v", opened, err, is)
+	}
+}
+
+// withoutDescriptors calls do while none can be opened.
+func withoutDescriptors(t *testing.T, do func() error) error {
+	t.Helper()
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
@@ -175,16 +192,11 @@ func TestNamesOfOneElementOpenNothing(t *testing.T) {
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &none); err != nil {
 		t.Fatal(err)
 	}
-	_, opened := f.Open("a/b/file")
-	_, err := f.Status("a")
-	err = errors.Join(err, f.Mkdir("new", 0o755), f.RemoveFolder("new"))
-	is := f.Is(path)
+	err := do()
 	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	if !errors.Is(opened, unix.EMFILE) || err != nil || !is {
-		t.Errorf("without a free descriptor: open %v, others %v, is the same %v", opened, err, is)
-	}
+	return err
 }
 
 func TestNamesInMessages(t *testing.T) {
@@ -204,5 +216,95 @@ func TestNamesInMessages(t *testing.T) {
 	}
 	if _, err := b.Status("none"); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), path+"/a/b/none") {
 		t.Errorf("got %v", err)
+	}
+}
+
+// Whoever works on many files of one folder opens it once. What its name leads to meanwhile is not
+// followed, and afterwards the name is looked at again.
+func TestKeptParentOpensNothing(t *testing.T) {
+	bothWays(t, func(t *testing.T) {
+		f, path, outside, _ := scene(t)
+		end := f.KeepParent()
+		if _, err := f.Status("a/b/file"); err != nil {
+			t.Fatal(err)
+		}
+		if err := withoutDescriptors(t, func() error {
+			_, err := f.Status("a/b/link")
+			return err
+		}); err != nil {
+			t.Errorf("the parent was opened again: %v", err)
+		}
+		parent, _, err := f.Parent("a/b/new")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := errors.Join(os.Rename(filepath.Join(path, "a"), filepath.Join(path, "moved")),
+			os.Symlink(outside, filepath.Join(path, "a"))); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := f.Status("a/b/file"); err != nil {
+			t.Errorf("it is not the folder that was opened: %v", err)
+		}
+		if end(); !errors.Is(second(f.Status("a/b/file")), ErrOutside) {
+			t.Error("the link was followed, or not looked at")
+		}
+		if _, err := parent.Status("file"); err != nil {
+			t.Errorf("what was handed out was closed: %v", err)
+		}
+		if parent.Close() != nil || !errors.Is(parent.Close(), fs.ErrClosed) {
+			t.Error("it is not closed once")
+		}
+		if _, err := parent.Status("file"); err == nil {
+			t.Error("a closed folder was used")
+		}
+	})
+}
+
+func second[T any](_ T, err error) error { return err }
+
+func TestRemovedParentIsNotKept(t *testing.T) {
+	f, path, _, _ := scene(t)
+	defer f.KeepParent()()
+	if _, err := f.Status("a/b/file"); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.RemoveAll("a"); err != nil {
+		t.Fatal(err)
+	}
+	files.Write(t, filepath.Join(path, "a/b/file"), "new")
+	if _, err := f.Status("a/b/file"); err != nil {
+		t.Errorf("the removed folder was looked at: %v", err)
+	}
+}
+
+func TestKeptParentThatIsNoFolder(t *testing.T) {
+	bothWays(t, func(t *testing.T) {
+		f, _, _, _ := scene(t)
+		defer f.KeepParent()()
+		if kind := new(*KindError); !errors.As(second(f.Status("a/b/file/x")), kind) {
+			t.Errorf("a file is taken for a folder: %v", *kind)
+		}
+		if err := second(f.Status("a/out/foreign")); !errors.Is(err, ErrOutside) {
+			t.Errorf("a link is taken for a folder: %v", err)
+		}
+	})
+}
+
+func TestReplaceTakesThePlaceOfAFile(t *testing.T) {
+	f, path, outside, _ := scene(t)
+	files.Write(t, filepath.Join(path, "new"), "new")
+	if err := f.Replace("new", f, "out"); err != nil { // the link goes, and not what it leads to
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(filepath.Join(path, "out")); err != nil || string(text) != "new" {
+		t.Errorf("it holds %q: %v", text, err)
+	}
+	if _, err := os.Stat(filepath.Join(outside, "foreign")); err != nil {
+		t.Error(err)
+	}
+	for _, name := range []string{"a/b", "../x", ".", ""} {
+		if err := f.Replace("out", f, name); !errors.Is(err, ErrOutside) {
+			t.Errorf("to %q: %v", name, err)
+		}
 	}
 }

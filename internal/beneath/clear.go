@@ -36,6 +36,7 @@ func (f *Folder) Clear(name string) error { return f.clear(name, false) }
 func (f *Folder) RemoveAll(name string) error { return f.clear(name, true) }
 
 func (f *Folder) clear(name string, keepMounts bool) error {
+	f.forgetParent()
 	err := f.in(name, func(in *Folder, element string) error {
 		r := &removal{top: in, keepMounts: keepMounts}
 		r.remove(in, element, 0)
@@ -206,8 +207,8 @@ func (r *removal) moveUp(in *Folder, name string) error {
 // allowOwner lets the owner list and change the folder, and reports whether that was
 // not so before.
 func (f *Folder) allowOwner() bool {
-	info, err := f.Stat()
-	return err == nil && info.Mode().Perm()&0o700 != 0o700 && f.Chmod(0o700) == nil
+	st, err := f.Stat()
+	return err == nil && st.Mode&0o700 != 0o700 && f.Chmod(0o700) == nil
 }
 
 // unmount takes away what is mounted on an element, while those who use it may go

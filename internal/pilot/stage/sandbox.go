@@ -305,6 +305,6 @@ func becomes(in *beneath.Folder, name, wanted string) bool {
 }
 
 func likeNew(folder *beneath.Folder) bool {
-	info, err := folder.Stat()
-	return err == nil && info.Mode().Perm() == 0o755
+	st, err := folder.Stat()
+	return err == nil && st.Mode&0o777 == 0o755
 }

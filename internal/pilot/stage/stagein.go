@@ -9,11 +9,11 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"fairway/internal/beneath"
 	"fairway/internal/cache"
 	"fairway/internal/fault"
 	"fairway/internal/logical"
@@ -502,10 +502,9 @@ func linkInto(path, target string) error {
 // CheckUnchanged fails an attempt that wrote to an input, whatever else is the
 // matter with it: other jobs read the same file, so the cache must not keep it.
 func (in *Inputs) CheckUnchanged() {
-	looks := in.looks()
-	defer looks.close()
+	defer in.keepParent()()
 	for _, i := range in.files {
-		if !in.changed(i, looks) {
+		if !in.changed(i) {
 			continue
 		}
 		r := in.attempt.Result
@@ -534,51 +533,22 @@ func (in *Inputs) CheckUnchanged() {
 
 // Spoilt reports whether any input was written to since it was staged in.
 func (in *Inputs) Spoilt() bool {
-	looks := in.looks()
-	defer looks.close()
-	return slices.ContainsFunc(in.files, func(i *input) bool { return in.changed(i, looks) })
+	defer in.keepParent()()
+	return slices.ContainsFunc(in.files, in.changed)
 }
 
-// looks looks at files of a sandbox, most of which are in the same folder as the one before.
-type looks struct {
-	sandbox *beneath.Folder
-	name    string
-	folder  *beneath.Folder // of that name; nil before the first
-}
-
-func (in *Inputs) looks() *looks {
+// keepParent is that of the sandbox: most inputs are in the same folder as the one before.
+func (in *Inputs) keepParent() (end func()) {
 	if in.attempt.Slot == nil {
-		return &looks{}
+		return func() {}
 	}
-	return &looks{sandbox: in.attempt.Slot.dir}
-}
-
-func (l *looks) lstat(path string) (fs.FileInfo, error) {
-	if filepath.Dir(path) == "." {
-		return l.sandbox.Lstat(path)
-	}
-	if l.folder == nil || l.name != filepath.Dir(path) {
-		l.close()
-		folder, _, err := l.sandbox.Parent(path)
-		if err != nil {
-			return nil, err
-		}
-		l.name, l.folder = filepath.Dir(path), folder
-	}
-	return l.folder.Lstat(filepath.Base(path))
-}
-
-func (l *looks) close() {
-	if l.folder != nil {
-		_ = l.folder.Close()
-		l.folder = nil
-	}
+	return in.attempt.Slot.dir.KeepParent()
 }
 
 // changed reports whether an input was written to, wherever the command has moved it:
 // the cache, the storage element or the person whose file it is have links to it.
 // Another file that the command put in its place does no harm.
-func (in *Inputs) changed(i *input, looks *looks) bool {
+func (in *Inputs) changed(i *input) bool {
 	if i.inPlace || i.access == wire.Access_ACCESS_COPY { // see CheckStreamed; a copy is the command's own
 		return false
 	}
@@ -588,8 +558,8 @@ func (in *Inputs) changed(i *input, looks *looks) bool {
 	if i.before == nil {
 		return false
 	}
-	if now, err := looks.lstat(i.path); err == nil && os.SameFile(now, i.before) {
-		return !sameState(now, i.before)
+	if now, err := in.attempt.Slot.dir.Status(i.path); err == nil && isFile(&now, i.before) {
+		return now.Size != i.before.Size() || now.Mtim.Nano() != i.before.ModTime().UnixNano()
 	}
 	var others []string
 	if i.cached != nil {
@@ -604,6 +574,12 @@ func (in *Inputs) changed(i *input, looks *looks) bool {
 		}
 	}
 	return false
+}
+
+// isFile reports whether a status is that of a file.
+func isFile(now *unix.Stat_t, file fs.FileInfo) bool {
+	st := file.Sys().(*syscall.Stat_t)
+	return now.Dev == st.Dev && now.Ino == st.Ino
 }
 
 // spoiled names the stored file if that is the same one.

@@ -253,7 +253,7 @@ func findOutput(a *Execution, o *wire.OutputFile) (written, error) {
 	if err != nil {
 		return written{}, err
 	}
-	info, err := a.Slot.dir.Lstat(path)
+	kind, err := a.Slot.dir.Kind(path)
 	if isMissing(err) && o.GetLfn() == a.Payload.GetLog() && a.makeLog(path) == nil {
 		return written{o, o.GetLfn(), path}, nil
 	}
@@ -262,15 +262,15 @@ func findOutput(a *Execution, o *wire.OutputFile) (written, error) {
 		return written{}, &missingOutput{o.GetLfn(), "is not there" + a.madeInstead()}
 	case err != nil:
 		return written{}, unusable(o.GetLfn(), err)
-	case logical.IsFolder(o.GetLfn()) && info.IsDir():
+	case logical.IsFolder(o.GetLfn()) && kind.IsDir():
 	case logical.IsFolder(o.GetLfn()):
 		return written{}, &missingOutput{o.GetLfn(), fmt.Sprintf("is %s; a name that ends in / stands for a folder, which "+
-			"the command has to make", beneath.KindOf(info.Mode()))}
-	case info.IsDir():
+			"the command has to make", beneath.KindOf(kind))}
+	case kind.IsDir():
 		return written{}, &missingOutput{
 			o.GetLfn(), "is a folder; end the name in / to keep the folder with all that is in it",
 		}
-	case !info.Mode().IsRegular():
+	case !kind.IsRegular():
 		// What it is instead, the attempt to open it says.
 		_, err := a.Slot.dir.Open(path)
 		return written{}, unusable(o.GetLfn(), err)

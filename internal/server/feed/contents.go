@@ -121,7 +121,7 @@ func (f *Finder) existing(lfn, pfn string) (*flow.InputFile, error) {
 		return nil, err
 	}
 	if f.Brief {
-		return new(flow.InputFile), Unfit(path)
+		return new(flow.InputFile), notReadable(path)
 	}
 	identity, err := f.Contents.identify(pfn, path, info, f.Compared)
 	if errors.Is(err, fs.ErrPermission) {

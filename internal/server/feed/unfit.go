@@ -40,6 +40,11 @@ func Unfit(path string) error {
 	if err := notRegular(path, info); err != nil {
 		return err
 	}
+	return notReadable(path)
+}
+
+// notReadable says that this process may not read a file; nil if it may.
+func notReadable(path string) error {
 	if err := unix.Faccessat(unix.AT_FDCWD, path, unix.R_OK, unix.AT_EACCESS); err != nil {
 		return fmt.Errorf("%s cannot be read: %w", path, err)
 	}

@@ -19,20 +19,23 @@ func IgnoreMissing(err error) error {
 }
 
 // LinkOrCopy makes target another name of source, or a copy of it where they are
-// on different file systems. What had the name is replaced.
-func LinkOrCopy(source, target string) error {
-	if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
+// on different file systems, and says which. What had the name is replaced.
+func LinkOrCopy(source, target string) (linked bool, err error) {
+	err = os.Link(source, target)
+	if errors.Is(err, fs.ErrExist) {
+		if err := os.Remove(target); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		err = os.Link(source, target)
 	}
-	err := os.Link(source, target)
 	if err == nil || errors.Is(err, unix.ENOSPC) || errors.Is(err, unix.EDQUOT) {
-		return err
+		return err == nil, err
 	}
 	if err := copyWithTime(source, target); err != nil {
 		_ = os.Remove(target)
-		return err
+		return false, err
 	}
-	return nil
+	return false, nil
 }
 
 func copyWithTime(source, target string) error {

@@ -516,7 +516,8 @@ func linkAll(from, to string) error {
 		if _, err := target.Lstat(name); err == nil {
 			return nil // from when this was cut short
 		}
-		return LinkOrCopy(above.Path(element), below.Path(element))
+		_, err = LinkOrCopy(above.Path(element), below.Path(element))
+		return err
 	})
 }
 

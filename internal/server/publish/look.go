@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/internal/beneath"
 	"fairway/internal/dispatch"
 	"fairway/internal/storage"
 	"fairway/internal/taskqueue"
@@ -79,7 +80,12 @@ func (l *Look) Run(ctx context.Context) {
 // no answer at all.
 func (f *Results) stands(ctx context.Context, file *taskqueue.FileView) (stands, ok bool) {
 	if f.elsewhere == nil {
-		same, err := f.results.holds(file.File.LFN, file.PFN)
+		results, err := beneath.Open(f.folders.Results)
+		if err != nil {
+			return false, true
+		}
+		defer func() { _ = results.Close() }()
+		same, err := f.results.holds(results, file.File.LFN, file.PFN)
 		return err == nil && same, true
 	}
 	defer time.AfterFunc(storage.SlowTime, func() {

@@ -20,6 +20,7 @@ import (
 	"fairway/internal/server/convert"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/loop"
+	"fairway/internal/storage"
 	"fairway/internal/taskqueue"
 )
 
@@ -158,6 +159,8 @@ type publisher struct {
 	aside     func(lfn, name string)       // is told what was set aside, and as what
 	latest    map[string]taskqueue.Version // published by this process, by LFN
 
+	storage *beneath.Folder // of the state's own files, during a round; nil: there is none
+
 	// Where servers stand by: the term of this one, what returns an error if another one may be active,
 	// and that what others had ready is gone.
 	term    uint64
@@ -213,7 +216,14 @@ func (p *publisher) publishAll(batch []taskqueue.StoredFile) (int, error) {
 		return 0, fmt.Errorf("publishing: %w", err)
 	}
 	defer func() { _ = results.Close() }()
+	defer results.KeepParent()()
 	if err := p.fence(results); err != nil {
+		return 0, fmt.Errorf("publishing: %w", err)
+	}
+	if p.storage, err = beneath.Open(p.published.folders.Storage); err == nil {
+		defer func() { _, p.storage = p.storage.Close(), nil }()
+		defer p.storage.KeepParent()()
+	} else if !errors.Is(err, fs.ErrNotExist) { // what is stored elsewhere needs none
 		return 0, fmt.Errorf("publishing: %w", err)
 	}
 	changed := map[string]bool{}
@@ -252,7 +262,7 @@ func (p *publisher) publish(results *beneath.Folder, b taskqueue.StoredFile, cha
 	if !filepath.IsLocal(lfn) {
 		return errors.New("its name leads out of the results folder")
 	}
-	if same, err := p.published.holds(lfn, b.PFN); err != nil {
+	if same, err := p.published.holds(results, lfn, b.PFN); err != nil {
 		return err
 	} else if !same {
 		if err := asReported(p.published.folders.Roots(), &b); err != nil {
@@ -311,14 +321,7 @@ func (p *publisher) place(results *beneath.Folder, b taskqueue.StoredFile, chang
 		}
 	}
 	if err == nil {
-		err = p.setAside(results, b.File.LFN)
-	}
-	switch {
-	case err != nil:
-	case logical.IsFolder(b.File.LFN):
-		err = replaceFolder(results, temporary, folder, element)
-	default:
-		err = os.Rename(results.Path(temporary), folder.Path(element))
+		err = p.giveName(results, temporary, folder, element, b.File.LFN)
 	}
 	if err != nil {
 		_ = results.Clear(temporary)
@@ -328,25 +331,42 @@ func (p *publisher) place(results *beneath.Folder, b taskqueue.StoredFile, chang
 	return renamedPublish.Hit()
 }
 
+// giveName gives what is ready its name in a folder. What a person has put there stays, under another.
+func (p *publisher) giveName(results *beneath.Folder, ready string, in *beneath.Folder, element, lfn string) error {
+	if !logical.IsFolder(lfn) { // most names are free, and a look costs as much as to try
+		if err := results.Move(ready, in, element); !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	if err := p.setAside(results, lfn); err != nil {
+		return err
+	}
+	if logical.IsFolder(lfn) {
+		return replaceFolder(results, ready, in, element)
+	}
+	return results.Replace(ready, in, element)
+}
+
 // provide makes another name of a stored file, or a copy of it where the results
 // are on another file system. Only what is copied is read.
 func (p *publisher) provide(b *taskqueue.StoredFile, temporary string) error {
-	stored, err := p.published.stored(b.PFN)
+	stored, err := p.stored(b.PFN)
 	if err != nil {
 		return err
 	}
 	defer func() { _ = stored.Close() }()
-	if err := folder.LinkOrCopy(stored.Path(stored.element), temporary); err != nil {
-		return err
-	}
-	original, err := stored.Lstat(stored.element)
-	if err != nil {
-		return err
-	}
-	if made, err := os.Lstat(temporary); err != nil || os.SameFile(made, original) && !stored.copied {
+	if linked, err := folder.LinkOrCopy(stored.Path(stored.element), temporary); err != nil || linked && !stored.copied {
 		return err
 	}
 	return pathAsWritten(temporary, b)
+}
+
+// stored is that of published, with the folders that are open anyway.
+func (p *publisher) stored(pfn string) (*storedFile, error) {
+	if name, own := storage.StateName(pfn); own && p.storage != nil {
+		return storedBeneath(p.storage, name)
+	}
+	return p.published.stored(pfn)
 }
 
 // pathAsWritten is asWritten for the file of a path.

@@ -113,21 +113,14 @@ func (r *publishedRecord) record(owner taskqueue.RunID) (taskqueue.Record, error
 // holds reports whether the stored file of a PFN stands under a name: another link
 // to it or, on another file system, a copy. Where the record leaves that in
 // doubt, the contents tell.
-func (s *published) holds(lfn, pfn string) (bool, error) {
-	results, err := beneath.Open(s.folders.Results)
-	if errors.Is(err, fs.ErrNotExist) {
+func (s *published) holds(results *beneath.Folder, lfn, pfn string) (bool, error) {
+	name := archive.Clean(lfn)
+	if _, err := results.Status(name); absent(err) { // as of most, and costs half of what follows
 		return false, nil
 	}
+	there, err := results.Lstat(name)
 	if err != nil {
-		return false, err
-	}
-	defer func() { _ = results.Close() }()
-	there, err := results.Lstat(archive.Clean(lfn))
-	if absent(err) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
+		return false, folder.IgnoreMissing(err)
 	}
 	same, err := s.same(results, lfn, there, pfn)
 	return same, folder.IgnoreMissing(err)
@@ -158,8 +151,7 @@ func (s *published) stored(pfn string) (*storedFile, error) {
 			return nil, err
 		}
 		defer func() { _ = root.Close() }()
-		in, element, err := root.Parent(name)
-		return &storedFile{Folder: in, element: element}, err
+		return storedBeneath(root, name)
 	}
 	roots := s.folders.Roots()
 	file, err := roots.Path(pfn)
@@ -173,6 +165,11 @@ func (s *published) stored(pfn string) (*storedFile, error) {
 	}
 	in, err := beneath.Open(filepath.Dir(file))
 	return &storedFile{Folder: in, element: filepath.Base(file), copied: copied}, err
+}
+
+func storedBeneath(root *beneath.Folder, name string) (*storedFile, error) {
+	in, element, err := root.Parent(name)
+	return &storedFile{Folder: in, element: element}, err
 }
 
 // absent reports whether nothing has a name, not even where something else,
