@@ -16,6 +16,7 @@ import (
 
 	"fairway/bench/measure"
 	"fairway/bench/measure/lightpilot"
+	"fairway/internal/access"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
 	"fairway/internal/storage"
@@ -32,9 +33,10 @@ const (
 	callJobs = 100
 	// submitters is how many calls are under way at a time.
 	submitters = 8
-	// pacedCalls is the same of a paced phase: so many that none waits for another, as jobs come at
-	// their rate whatever becomes of those before.
-	pacedCalls = 64
+	// pacedCalls is the same of a paced phase: so many that hardly one waits for another, as jobs come at
+	// their rate whatever becomes of those before. Each may need a connection, all are of one person, and
+	// the server may not have seen yet that others are closed.
+	pacedCalls = access.MaxLaunchConnections / 2
 	// window is how many jobs wait at the most while as many as possible are done.
 	window = 4000
 )
