@@ -28,7 +28,6 @@ var wide = map[string]string{
 	"internal/cli.runOptions":   "to be divided",
 	"internal/pilot.Config":     "what people may say of a pilot, each by a key of its own",
 	"internal/pilot.attempt":    "to be divided",
-	"internal/pilot.pilot":      "to be divided",
 	"internal/pilot/stage.Area": "to be divided",
 	"internal/server/state.Run": "a record, whose keys are those of JSON",
 	"internal/sim.measured":     "to be divided",

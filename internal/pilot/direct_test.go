@@ -88,7 +88,7 @@ func TestDirectCommands(t *testing.T) {
 			Assignment: shell(command), Payload: &wire.Payload{Environment: map[string]string{"in": "a *b"}},
 		}}
 		a.In = stage.NewInputs(nil, &a.Execution)
-		p := &pilot{base: b}
+		p := &pilot{means: means{base: b}}
 		if got := strings.Join(p.direct(a, command), "|"); got != want {
 			t.Errorf("%s: %q, want %q", command, got, want)
 		}

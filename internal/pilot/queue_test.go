@@ -42,7 +42,7 @@ func TestReplay(t *testing.T) {
 
 // A pilot tells which attempts with a limit of time read inputs or store outputs, and no others.
 func TestAttemptsThatMoveFilesAreTold(t *testing.T) {
-	p := &pilot{known: map[uint64]*attempt{}}
+	p := &pilot{duties: duties{known: map[uint64]*attempt{}}}
 	limited := &wire.Resources{Time: durationpb.New(time.Hour)}
 	for id, a := range []*attempt{{}, {}, {begun: true}, {begun: true, over: true}, {queued: true}} {
 		a.Assignment = &wire.Assignment{Attempt: uint64(id), Needs: limited}

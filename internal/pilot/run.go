@@ -42,26 +42,16 @@ var ErrEnvironment = errors.New("environment check failed")
 
 // pilot is the state of Run.
 type pilot struct {
-	cfg       Config
-	log       *slog.Logger
-	sched     *sched.Scheduler
-	client    wire.TaskQueueClient
-	stage     *stage.Area
-	hello     *wire.PilotInfo
-	has       resources
-	caching   caching
-	scratch   *scratch // nil where the pilot has none of its own
-	workspace *workspace
-	spool     *report.Spool
-	tree      *process.Tree
-	base      *base
-	watchdog  *process.Watchdog
-	boxes     *process.MemoryBoxes
-	watch     *inputWatch
-	unkept    unkept
-	images    images
-	gpus      gpus
-	warm      warm.Workers
+	cfg     Config
+	log     *slog.Logger
+	sched   *sched.Scheduler
+	client  wire.TaskQueueClient
+	stage   *stage.Area
+	hello   *wire.PilotInfo
+	has     resources
+	caching caching
+	spool   *report.Spool
+	means
 
 	sendsLogs  bool // the folder of what attempts print is not shared with the server
 	toldNoBash atomic.Bool
@@ -78,27 +68,47 @@ type pilot struct {
 	// for short steps only: never while a file is moved or a message is on its way.
 	mu sync.Mutex
 
-	// What the pilot has to do. known has every attempt from its assignment to the
-	// report of its end; of these, those in queue have not started, in the order of
-	// the TaskQueue, and running counts the others. concluding counts those of the
-	// running whose command has ended and that have yielded their processors:
-	// 0 <= concluding <= running, and concluding <= slots that the pilot has.
-	known      map[uint64]*attempt
-	handed     map[string][]byte // the values of variables that attempts may name, as the TaskQueue told last
-	queue      []*attempt
-	running    int
-	concluding int
-
-	// What it does that with: free is what no running attempt has taken of the
-	// pilot's resources. It may be below zero only after an attempt that does not fit
-	// was started while no other ran.
-	free resources
+	duties
 
 	// The conversation with the TaskQueue: what is to be told, and when.
 	reports  report.Pending
 	exchange exchange
 
-	// How it ends. Each stays set: draining takes no more jobs, leaving starts none.
+	ending
+}
+
+// means is what a pilot has on its node to run attempts.
+type means struct {
+	scratch   *scratch // nil where the pilot has none of its own
+	workspace *workspace
+	tree      *process.Tree
+	base      *base
+	watchdog  *process.Watchdog
+	boxes     *process.MemoryBoxes
+	watch     *inputWatch
+	unkept    unkept
+	images    images
+	gpus      gpus
+	warm      warm.Workers
+}
+
+// duties is what a pilot has to do. known has every attempt from its assignment to the report of its
+// end; of these, those in queue have not started, in the order of the TaskQueue, and running counts the
+// others. concluding counts those of the running whose command has ended and that have yielded their
+// processors: 0 <= concluding <= running, and concluding <= slots that the pilot has.
+type duties struct {
+	known      map[uint64]*attempt
+	handed     map[string][]byte // the values of variables that attempts may name, as the TaskQueue told last
+	queue      []*attempt
+	running    int
+	concluding int
+	// free is what no running attempt has taken of the pilot's resources. It may be below zero only
+	// after an attempt that does not fit was started while no other ran.
+	free resources
+}
+
+// ending is how a pilot ends. Each stays set: draining takes no more jobs, leaving starts none.
+type ending struct {
 	draining bool
 	leaving  bool
 	lifeEnds time.Time // of the pilot; zero: it has no limit
@@ -168,9 +178,9 @@ func newPilot(cfg Config) (*pilot, error) {
 	}
 	p := &pilot{
 		cfg: cfg, client: client, sched: sched.Default(),
-		log:   slog.Default().With("pilot", cfg.Pilot),
-		wake:  make(chan struct{}, 1),
-		known: map[uint64]*attempt{}, exchange: exchange{jitter: jitter(cfg.Pilot)},
+		log:    slog.Default().With("pilot", cfg.Pilot),
+		wake:   make(chan struct{}, 1),
+		duties: duties{known: map[uint64]*attempt{}}, exchange: exchange{jitter: jitter(cfg.Pilot)},
 	}
 	p.sched.React()
 	p.prefetching = make(chan struct{}, maxPrefetch)

@@ -95,9 +95,8 @@ func TestManyResultsComeInSeveralMessages(t *testing.T) {
 	large := func(id uint64) *wire.Result {
 		return &wire.Result{Attempt: id, Outputs: []*wire.WrittenFile{{Lfn: strings.Repeat("x", report.MaxReported/3)}}}
 	}
-	p := &pilot{exchange: exchange{jitter: jitter("p")}, stage: &stage.Area{}, known: map[uint64]*attempt{
-		7: {Execution: stage.Execution{Assignment: &wire.Assignment{Attempt: 7}}},
-	}}
+	p := &pilot{exchange: exchange{jitter: jitter("p")}, stage: &stage.Area{}}
+	p.known = map[uint64]*attempt{7: {Execution: stage.Execution{Assignment: &wire.Assignment{Attempt: 7}}}}
 	for id := range uint64(6) {
 		p.reports.End(large(id+1), nil)
 	}
@@ -123,9 +122,10 @@ func TestManyResultsComeInSeveralMessages(t *testing.T) {
 // that takes its place.
 func TestAStartThatIsToldLateIsToldWithItsTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := &pilot{exchange: exchange{jitter: jitter("p")}, stage: &stage.Area{}, known: map[uint64]*attempt{
+		p := &pilot{exchange: exchange{jitter: jitter("p")}, stage: &stage.Area{}}
+		p.known = map[uint64]*attempt{
 			7: {Execution: stage.Execution{Assignment: &wire.Assignment{Attempt: 7}}, turn: time.Now()},
-		}}
+		}
 		p.reports.Start(p.known[7].ref(), time.Now())
 		tells := func(full bool, want time.Duration) {
 			m := &wire.SyncRequest{}
