@@ -12,25 +12,25 @@ import (
 // What a reader can still walk through: lines of one package without its tests, and fields of a
 // struct. The bound of a package is to fall, never to rise: what has grown too large is divided.
 const (
-	longestPackage = 9_000
+	longestPackage = 6_000
 	mostFields     = 25
+	mostWide       = 6 // structs that may have more
 )
 
 // larger are the packages that may have more lines, and how many.
 var larger = map[string]int{
 
 	"internal/dispatch": 15_900,
+	"internal/server":   6_500,
+	"lib/orwl":          7_400,
+	"lib/sched":         6_400,
 }
 
 // wide are the structs that may have more fields, and why.
 var wide = map[string]string{
-	"internal/cache.Cache":      "to be divided",
-	"internal/cli.runOptions":   "to be divided",
 	"internal/pilot.Config":     "what people may say of a pilot, each by a key of its own",
-	"internal/pilot.attempt":    "to be divided",
 	"internal/pilot/stage.Area": "to be divided",
 	"internal/server/state.Run": "a record, whose keys are those of JSON",
-	"internal/sim.measured":     "to be divided",
 	"internal/site.Site":        "what people may say of a site, each by a key of its own",
 }
 
@@ -67,6 +67,9 @@ func TestHouse(t *testing.T) {
 			return true
 		})
 	})
+	if len(wide) > mostWide {
+		t.Errorf("%d structs may have more than %d fields, at most %d", len(wide), mostFields, mostWide)
+	}
 	for name := range wide {
 		if !found[name] {
 			t.Errorf("%s has at most %d fields by now, or is gone: it needs no exception", name, mostFields)

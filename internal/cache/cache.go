@@ -127,17 +127,11 @@ type Config struct {
 // Cache is one pilot's cache, from Open to Close.
 type Cache struct {
 	// These are as Open made them. The lock of the folder is held as long as the pilot
-	// lives: a folder whose lock is free is one that a pilot has left. Where the pilots
-	// of a host share their space, whoever looks at the folders of all and changes one
-	// holds the lock of the host, for a few system calls; claims tells them what this
-	// cache takes, and uses which files are in use.
+	// lives: a folder whose lock is free is one that a pilot has left.
 	cfg    Config
 	folder string
 	own    *os.File
-	host   *hostLock // nil unless shared
-	claims *claims   // nil unless shared
-	turns  *turns    // nil unless shared
-	uses   *uses     // nil unless shared
+	sharing
 
 	// The goroutines that follow peers. Close ends them.
 	watch context.Context
@@ -183,6 +177,16 @@ type Cache struct {
 	looked   chan struct{}
 	dropTime time.Duration // DropTime
 	syncTime time.Duration // SyncTime
+}
+
+// sharing is of a cache whose host's pilots share their space; nil otherwise. Whoever looks at the
+// folders of all and changes one holds the lock of the host, for a few system calls; claims tells
+// them what this cache takes, and uses which files are in use.
+type sharing struct {
+	host   *hostLock
+	claims *claims
+	turns  *turns
+	uses   *uses
 }
 
 // entry is a file of the cache. While pins, the number of Files that were not

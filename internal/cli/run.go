@@ -28,63 +28,87 @@ import (
 
 // runOptions are the flags of run.
 type runOptions struct {
+	workOptions
+	placeOptions
+	pilotOptions
+	serverOptions
+	processOptions
+}
+
+// workOptions say what runs, and how.
+type workOptions struct {
 	file, folder string
 	base         string // folder that names in the workflow are relative to; empty: folder
 	text         []byte // of a workflow that no file has; nil: that of file
 	set          []string
-	parameters   map[string]string
+	parameters   map[string]string // the same
 	dryRun       bool
 	keepGoing    bool
-	keepResults  bool
 	noReuse      bool
-	retention    string
-	keeps        time.Duration // the same
-	compared     string
-	comparedSize int64 // the same
-	results      string
-	storage      string
 	force        []string
 	until        string
 	priority     int32
-	follow       bool
-	pilots       int
-	has          []string
-	countable    map[string]int64
-	cache        string
-	placement    string
-	watchInputs  string
-	strict       bool // a step asks for strict sandboxes
-	keepSandbox  bool
-	cachePolicy  string
-	store        string
-	standby      bool          // other servers of the state stand by for it
-	leaseText    string        // of a server that may have others, as it was given
-	lease        time.Duration // the same
-	cacheSize    string
-	cacheSpace   int64 // bytes for each pilot
 	timeScale    float64
 	sizeScale    float64
-	record       string
-	sites        []string
-	listen       string
-	detach       bool
-	attached     bool            // it ends with its standard input, of a program
-	program      <-chan struct{} // closed when that has ended
-	shared       func()          // others may add jobs: gives up those of this call at the first signal; nil: none may
-	temporary    bool            // its folder goes when it has ended
-	environment  []string        // variables that jobs get, or process.AllVariables
-	variables    []string        // those that steps name
-	waitAnyway   bool
-	server       string // serverHere or serverSite
-	lasting      bool   // a server that takes workflows
-	shares       string // its file of shares
-	rights       string // its file of rights
-	// The certificate of its pages, and the key.
+	demands      []workflow.Demand // of jobs that come with the call
+	strict       bool              // a step asks for strict sandboxes
+	variables    []string          // that steps name
+}
+
+// placeOptions say where files go.
+type placeOptions struct {
+	results     string
+	keepResults bool
+	storage     string
+	record      string
+}
+
+// pilotOptions say where jobs run, and what pilots have.
+type pilotOptions struct {
+	sites       []string
+	pilots      int
+	has         []string
+	countable   map[string]int64 // the same
+	tools       []string
+	environment []string // variables that jobs get, or process.AllVariables
+	waitAnyway  bool
+	cache       string
+	cachePolicy string
+	cacheSize   string
+	cacheSpace  int64 // the same, in bytes for each pilot
+	placement   string
+	watchInputs string
+	keepSandbox bool
+}
+
+// serverOptions say where the server is, who reaches it, and of one that takes workflows (lasting)
+// what it keeps and who may ask it.
+type serverOptions struct {
+	server                 string // serverHere or serverSite
+	listen                 string
+	web                    string // address of pages; empty: there are none
 	webCertificate, webKey string
-	tools                  []string
-	demands                []workflow.Demand // of jobs that come with the call
-	web                    string            // address of pages; empty: there are none
-	notify                 string            // a URL or a command; empty: none
+	notify                 string // a URL or a command; empty: none
+	lasting                bool
+	store                  string
+	standby                bool          // other servers of the state stand by for it
+	leaseText              string        // of a server that may have others, as it was given
+	lease                  time.Duration // the same
+	retention              string
+	keeps                  time.Duration // the same
+	compared               string
+	comparedSize           int64  // the same
+	shares, rights         string // files
+}
+
+// processOptions say how long the process stays, and for whom.
+type processOptions struct {
+	follow    bool
+	detach    bool
+	attached  bool            // it ends with its standard input, of a program
+	program   <-chan struct{} // closed when that has ended
+	shared    func()          // others may add jobs: gives up those of this call at the first signal; nil: none may
+	temporary bool            // its folder goes when it has ended
 }
 
 func (c *commands) runCommand() *cobra.Command {
@@ -191,8 +215,11 @@ func (c *commands) serverFlags(command *cobra.Command, o *runOptions) {
 }
 
 func newRunOptions() *runOptions {
-	return &runOptions{server: serverHere, cache: cacheAuto, placement: "by-gain",
-		watchInputs: string(pilot.WatchAuto), timeScale: 1, sizeScale: 1}
+	return &runOptions{
+		workOptions:   workOptions{timeScale: 1, sizeScale: 1},
+		pilotOptions:  pilotOptions{cache: cacheAuto, placement: "by-gain", watchInputs: string(pilot.WatchAuto)},
+		serverOptions: serverOptions{server: serverHere},
+	}
 }
 
 func (o *runOptions) check(command *cobra.Command) error {

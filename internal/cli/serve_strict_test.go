@@ -11,7 +11,8 @@ import (
 func TestStrictSandboxesOfAServer(t *testing.T) {
 	for _, strict := range []bool{true, false} {
 		o := &runOptions{
-			folder: t.TempDir(), file: "w.yaml", text: []byte("workflow: w\nopen: true\n"), lasting: true, strict: strict,
+			workOptions:   workOptions{folder: t.TempDir(), file: "w.yaml", text: []byte("workflow: w\nopen: true\n"), strict: strict},
+			serverOptions: serverOptions{lasting: true},
 		}
 		c := commandsOf(&console.Console{Out: io.Discard, Err: io.Discard})
 		if _, err := c.serverConfig(t.Context(), o); err != nil {

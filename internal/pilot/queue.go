@@ -52,12 +52,16 @@ type attempt struct {
 	over      bool              // and has ended
 	state     *wire.WrittenFile // the last one that its command has saved
 
-	// GPUs that it has from its turn on until its command has ended, or why it has none.
-	gpus   *gpu.Given
-	noGPUs error
-
+	givenGPUs
 	turn        time.Time     // when it was taken out of the queue to run
 	stagedAhead time.Duration // of its stage-in, before that
+}
+
+// givenGPUs are the GPUs that an attempt has from its turn on until its command has ended, or why it has
+// none.
+type givenGPUs struct {
+	gpus   *gpu.Given
+	noGPUs error
 }
 
 // assign takes an attempt into the local queue, in the order in which they take their turns,

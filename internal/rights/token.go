@@ -58,9 +58,6 @@ func Split(text string) (number, secret string, ok bool) {
 	return number, secret, inBase32(number, 'a') && inBase32(secret, 'A')
 }
 
-// IsNumber reports whether a text could be the number of a token.
-func IsNumber(text string) bool { return len(text) == NumberLength && inBase32(text, 'a') }
-
 func inBase32(text string, first byte) bool {
 	for i := range len(text) {
 		if c := text[i]; (c < first || c > first+25) && (c < '2' || c > '7') {

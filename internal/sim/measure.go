@@ -20,16 +20,21 @@ type measured struct {
 	gap        time.Duration // without any running job, between the first start and the last end
 	timeline   []Sample      // of running jobs
 
+	attemptsMade
+	stageIn, jobTime    time.Duration
+	hits, misses        int
+	hitBytes, missBytes int64
+	pilots              int
+	wide                int64 // bytes read over the network between sites
+	accesses            []Access
+	tries               []RecordedAttempt // of a replay
+}
+
+// attemptsMade are how many attempts there were, and how many of them in vain.
+type attemptsMade struct {
 	attempts, failures, lost int
-	reading, writing         int // of the failures: at a storage element
-	stageIn, jobTime         time.Duration
-	hits, misses             int
-	hitBytes, missBytes      int64
+	reading, writing         int           // of the failures: at a storage element
 	wasted                   time.Duration // of attempts that did not succeed
-	pilots                   int
-	wide                     int64 // bytes read over the network between sites
-	accesses                 []Access
-	tries                    []RecordedAttempt // of a replay
 }
 
 // Sample is the number of running jobs from an instant on.
