@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"math/big"
 	"net"
 	"os"
@@ -157,7 +158,7 @@ func TestManifestsAreChecked(t *testing.T) {
 // The plan of checkpoints comes as it was told, whatever stood there before.
 func TestPointsOfThePlan(t *testing.T) {
 	b := bytes.Repeat([]byte{0xff}, pointSize)
-	for _, want := range []point{{7, true}, {1 << 40, false}, {9, true}} {
+	for _, want := range []point{{7, true}, {math.MaxInt, false}, {9, true}} {
 		if putPoint(b, want); b[8] > 1 {
 			t.Errorf("%x", b)
 		}
