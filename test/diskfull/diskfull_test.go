@@ -118,7 +118,7 @@ func (w *workspace) unfill() {
 func storeThatFills(t *testing.T) *workspace {
 	t.Helper()
 	w := storeOnItsOwn(t)
-	w.write("text.yaml", strings.Replace(text, "head -c", w.path("fill")+"; head -c", 1))
+	w.write("workflow.yaml", strings.Replace(text, "head -c", w.path("fill")+"; head -c", 1))
 	w.write("fill", "#!/bin/sh\nhead -c 1000000000 /dev/zero >"+w.path(".fairway/inputs/filler")+"\n:\n")
 	if err := os.Chmod(w.path("fill"), 0o700); err != nil {
 		t.Fatal(err)
