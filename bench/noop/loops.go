@@ -42,7 +42,7 @@ func runBare(program counted, jobs int) (float64, error) {
 	return float64(jobs) / time.Since(began).Seconds(), errors.Join(failures...)
 }
 
-// workflow is a number of jobs that read nothing; each promises whatever it
+// text is a workflow of a number of jobs that read nothing; each promises whatever it
 // writes under a name with its number, and writes nothing.
 const text = `
 workflow: noop
@@ -73,9 +73,9 @@ func (r *report) runFairway(ctx context.Context, scratch string, program counted
 	s, err := server.Open(ctx, server.Config{
 		RunConfig: server.RunConfig{Workflow: parsed, Folder: folder},
 		System:    pilots, Log: slog.New(slog.DiscardHandler),
-		Site: taskqueue.Site{MaxPilots: 1, Pilot: taskqueue.Resources{MilliCPUs: slots * 1000,
-			Memory: 1 << 30,
-			Disk:   1 << 30}},
+		Site: taskqueue.Site{MaxPilots: 1, Pilot: taskqueue.Resources{
+			MilliCPUs: slots * 1000, Memory: 1 << 30, Disk: 1 << 30,
+		}},
 	})
 	if err != nil {
 		return 0, err

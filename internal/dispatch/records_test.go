@@ -12,7 +12,7 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// history runs a script and returns the recorded that it leaves.
+// history runs a script and returns the records that it leaves.
 func history(t testing.TB) []taskqueue.Record {
 	t.Helper()
 	s := newScript()
@@ -76,7 +76,7 @@ func TestLoadOfAHistory(t *testing.T) {
 	slices.Reverse(recorded)
 	again, _, err := Load(Config{}, recorded)
 	if err != nil || again.snapshot() != core.snapshot() {
-		t.Errorf("the order of the recorded matters (%v)", err)
+		t.Errorf("the order of the records matters (%v)", err)
 	}
 }
 
@@ -159,7 +159,7 @@ func TestLoadRefusesRecordsThatCannotBe(t *testing.T) {
 	}
 }
 
-// FuzzLoad gives Load recorded of which some were changed: it must refuse them
+// FuzzLoad gives Load records of which some were changed: it must refuse them
 // or make a Core that works.
 func FuzzLoad(f *testing.F) {
 	var lines []string
