@@ -16,9 +16,10 @@ import (
 //
 // Until that is known a node may fail all that it is given, faster than any other works. So while all
 // attempts fail that end there, it gets fewer and fewer: it is doubted when Config.NodeFailures jobs
-// failed there in a row, and gets none before they have ended elsewhere, before others. When several of them went
-// well elsewhere it is condemned: their failures there count as none of theirs. A node that is doubted or
-// condemned is tried with one job after Config.NodePause, which doubles with each that fails; one
+// failed there in a row, and gets none before they have ended elsewhere, where they go before other jobs. When
+// several of them went well elsewhere it is condemned: their failures there count as none of theirs.
+// A node that is doubted or condemned is tried
+// with one job after Config.NodePause, which doubles with each that fails; one
 // that succeeds clears it. Jobs that could run nowhere else are given to it all the same.
 //
 // A step of which jobs failed on most nodes, and succeeded on none meanwhile, says nothing of nodes.
