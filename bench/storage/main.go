@@ -94,7 +94,6 @@ func moveFiles(way string, pairs []string) error {
 	}
 	e := elements.New(storage.Roots{}, sched.Default().Sleep)
 	group, ctx := errgroup.WithContext(context.Background())
-	ctx = storage.WithOwnName(ctx) // as that of an output
 	next := make(chan [2]string, len(pairs)/2)
 	for ; len(pairs) > 1; pairs = pairs[2:] {
 		next <- [2]string(pairs)

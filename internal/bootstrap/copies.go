@@ -133,7 +133,7 @@ func Sweep(folder string, used ...string) error {
 	left := 0
 	for _, e := range entries {
 		name, ours := strings.CutPrefix(e.Name(), copyPrefix)
-		isCopy := hashForm.MatchString(name) || strings.HasSuffix(name, unfinished) || oldForm.MatchString(name)
+		isCopy := hashForm.MatchString(name) || strings.HasSuffix(name, unfinished)
 		if !ours || !isCopy || !e.Type().IsRegular() || slices.Contains(used, name) {
 			left++
 			continue
@@ -145,6 +145,3 @@ func Sweep(folder string, used ...string) error {
 	}
 	return err
 }
-
-// oldForm is of names that earlier versions gave.
-var oldForm = regexp.MustCompile(`^[0-9a-f]{24}$`)

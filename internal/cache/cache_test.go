@@ -260,31 +260,6 @@ func TestContentsAreToldApart(t *testing.T) {
 	}
 }
 
-// Files that earlier versions of Fairway have left under names of their own are
-// removed: what they hold is not known.
-func TestOldNamesAreRemoved(t *testing.T) {
-	dir := t.TempDir()
-	for _, folder := range []string{"p", "gone"} {
-		if err := os.MkdirAll(filepath.Join(dir, folder), 0o777); err != nil {
-			t.Fatal(err)
-		}
-		for _, name := range []string{"data.txt@0@6@0", "data.txt@1@6@4294967297"} {
-			if err := os.WriteFile(filepath.Join(dir, folder, name), []byte("x = 1\n"), 0o444); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	if lock, err := lockFolder(filepath.Join(dir, "gone"), true); err != nil {
-		t.Fatal(err)
-	} else {
-		_ = lock.Close()
-	}
-	c, _ := open(t, dir, "p")
-	if left, _ := filepath.Glob(filepath.Join(dir, "*", "data*")); len(left) > 0 || len(c.Contents()) > 0 {
-		t.Fatal(left, c.Contents())
-	}
-}
-
 func TestIndexIsRebuilt(t *testing.T) {
 	dir := t.TempDir()
 	c, _ := open(t, dir, "p")

@@ -22,22 +22,9 @@ func isBookkeeping(name string) bool {
 
 // isOfCache reports whether a name in a cache folder is one that a cache gives.
 func isOfCache(name string) bool {
-	return isFile(name) || isBookkeeping(name) || name == trustName || name == partsName ||
+	_, isFile := parseName(name)
+	return isFile || isBookkeeping(name) || name == trustName || name == partsName ||
 		strings.HasPrefix(name, newPrefix) || strings.HasPrefix(name, dropPrefix)
-}
-
-// isFile reports whether a name is that of a cached file, also one that earlier versions gave.
-func isFile(name string) bool {
-	fields := strings.Split(name, "@")
-	if len(fields) != 4 {
-		return false
-	}
-	for i, base := range []int{10, 16, 10} {
-		if _, err := strconv.ParseUint(fields[i+1], base, 64); err != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // newPrefix begins the names of files that are being written (partOf).
@@ -51,7 +38,7 @@ const hexDigits = "0123456789ABCDEF"
 // fileName is the name of a file in a cache folder: the LFN with everything but
 // letters, digits and "-_+=,." as %XX, then version, tag (16 hexadecimal digits)
 // and size. A dot in front is escaped too, so that names with one are free for
-// other things. Earlier versions of Fairway put the size where the tag is.
+// other things.
 func fileName(i Item) string {
 	b := make([]byte, 0, len(i.LFN)+36)
 	for at := range len(i.LFN) {

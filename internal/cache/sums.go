@@ -25,15 +25,14 @@ func HashOf(h *blake3.Hasher) (of Hash) {
 // sumsName is the file in Dir in which the pilots of a host keep the hashes of what they
 // have brought in: a line for each file, with the hash (64 hexadecimal digits) and the
 // name. The last line of a name counts; one that is cut says nothing. By them the next
-// pilot finds out whether a file still holds what it held. Earlier versions of Fairway
-// wrote an adler32 (8 digits): what has that alone is not taken over.
+// pilot finds out whether a file still holds what it held.
 const sumsName = ".sums"
 
 // maxSums bounds that file, in bytes. A pilot that starts cuts a longer one down to the
 // files that are there; until then nothing is added.
 const maxSums = 16 << 20
 
-// readSums returns what is recorded, by the names of files; the zero hash for an adler32.
+// readSums returns what is recorded, by the names of files.
 func readSums(dir string) map[string]Hash {
 	recorded := map[string]Hash{}
 	f, err := os.Open(filepath.Join(dir, sumsName))
@@ -45,14 +44,8 @@ func readSums(dir string) map[string]Hash {
 	for line := range strings.Lines(string(text)) {
 		digits, name, _ := strings.Cut(strings.TrimSuffix(line, "\n"), " ")
 		sum, err := hex.DecodeString(digits)
-		if _, ok := parseName(name); !ok || err != nil {
-			continue
-		}
-		switch len(sum) {
-		case len(Hash{}):
+		if _, ok := parseName(name); ok && err == nil && len(sum) == len(Hash{}) {
 			recorded[name] = Hash(sum)
-		case 4:
-			recorded[name] = Hash{}
 		}
 	}
 	return recorded

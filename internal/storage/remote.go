@@ -280,18 +280,6 @@ func OpenForPut(path string) (*os.File, fs.FileInfo, error) {
 	return file, info, nil
 }
 
-type ownName struct{}
-
-// WithOwnName is a context for a Put whose PFN is that of this file alone: nobody puts anything
-// else there, at any time, and nobody reads it before Put has succeeded. An element may then
-// overwrite what stands there.
-func WithOwnName(ctx context.Context) context.Context {
-	return context.WithValue(ctx, ownName{}, true)
-}
-
-// HasOwnName reports whether a context comes from WithOwnName.
-func HasOwnName(ctx context.Context) bool { return ctx.Value(ownName{}) != nil }
-
 // Unfinished is the name, beside that of a file, under which the file is until it
 // is complete. No two are the same.
 func Unfinished(name string) string {

@@ -9,8 +9,7 @@
 // Guarantees of every [Element]:
 //
 //   - Put and Get show a file complete or not at all, whenever the process or
-//     the machine ends, and never overwrite one. [WithOwnName] leaves out to look for
-//     one that could be overwritten.
+//     the machine ends, and never overwrite one.
 //   - What came or went over a network has the length and the checksum that the
 //     server tells, if it tells one; else the error is a [ChecksumError] or
 //     [io.ErrUnexpectedEOF].

@@ -120,19 +120,10 @@ func withoutPassword(err error) error {
 	return err
 }
 
-// postgresMigrations bring a schema from version i to i+1. Entries are only ever added. Keys are
-// compared byte by byte, so they are bytes.
-var postgresMigrations = []string{
-	`CREATE TABLE record (
-		tbl text COLLATE "C" NOT NULL, run bigint NOT NULL, key bytea NOT NULL, body bytea NOT NULL,
-		PRIMARY KEY (tbl, run, key))`,
-	// 2 to 6: nothing to change; see migrations 7 to 11.
-	`SELECT 1`,
-	`SELECT 1`,
-	`SELECT 1`,
-	`SELECT 1`,
-	`SELECT 1`,
-}
+// makeRecords makes the table of a new store. Keys are compared byte by byte, so they are bytes.
+const makeRecords = `CREATE TABLE IF NOT EXISTS record (
+	tbl text COLLATE "C" NOT NULL, run bigint NOT NULL, key bytea NOT NULL, body bytea NOT NULL,
+	PRIMARY KEY (tbl, run, key))`
 
 func (s *postgresStore) open(ctx context.Context, owner string) (err error) {
 	if s.conn, err = pgx.ConnectConfig(ctx, s.config); err != nil {
@@ -178,10 +169,8 @@ func prepare(ctx context.Context, conn *pgx.Conn, schema, owner string) error {
 			return err
 		case of != owner:
 			return ErrOwned
-		case version > len(postgresMigrations):
-			return ErrNewer
 		}
-		return nil
+		return readable(version)
 	})
 }
 
@@ -194,15 +183,13 @@ func (s *postgresStore) beginTerm(ctx context.Context, statement string, argumen
 		if err := tx.QueryRow(ctx, statement, arguments...).Scan(&version, &s.term); err != nil {
 			return err
 		}
-		if version > len(postgresMigrations) {
-			return ErrNewer
+		if err := readable(version); err != nil {
+			return err
 		}
-		for _, change := range postgresMigrations[version:] {
-			if _, err := tx.Exec(ctx, change); err != nil {
-				return err
-			}
+		if _, err := tx.Exec(ctx, makeRecords); err != nil {
+			return err
 		}
-		_, err := tx.Exec(ctx, `UPDATE store SET version = $1`, len(postgresMigrations))
+		_, err := tx.Exec(ctx, `UPDATE store SET version = $1`, schemaVersion)
 		return err
 	})
 }
@@ -217,12 +204,10 @@ func (s *postgresStore) checkReadable(ctx context.Context) error {
 	switch {
 	case err != nil:
 		return err
-	case version > len(postgresMigrations):
-		return ErrNewer
-	case version < 1:
-		return ErrOlder
+	case version == 0:
+		return ErrUnready
 	}
-	return nil
+	return readable(version)
 }
 
 // lock waits for up to LockWait for the lock of the writer, which lasts as long as the connection.

@@ -113,13 +113,10 @@ func (s *sqliteStore) open(ctx context.Context) error {
 	if s.mode == ReadOnly && version == 0 {
 		return ErrUnready
 	}
-	if s.mode == ReadOnly && version < readableSince {
-		return ErrOlder
-	}
 	if s.mode == ReadOnly {
 		return s.stmt.prepareLoad(ctx, s.conn)
 	}
-	if err := migrate(ctx, s.conn, version); err != nil {
+	if err := setUp(ctx, s.conn, version); err != nil {
 		return err
 	}
 	if fresh {

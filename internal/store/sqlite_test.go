@@ -106,30 +106,17 @@ func edit(t *testing.T, path, text string) {
 	}
 }
 
-func TestOlderSchemaMigrates(t *testing.T) {
-	folder := t.TempDir()
-	edit(t, filepath.Join(folder, "fairway.db"), `
-		CREATE TABLE record (tbl TEXT NOT NULL, key TEXT NOT NULL, body BLOB NOT NULL, PRIMARY KEY (tbl, key)) WITHOUT ROWID;
-		INSERT INTO record VALUES ('job', '1', 'a'), ('job', '2', CAST(printf('%.100000c', 'b') AS BLOB)),
-			('result', 'k', 'r'), ('meta', 'incarnation', CAST('{"v":1,"n":7}' AS BLOB));
-		PRAGMA user_version = 1`)
-	if _, err := store.OpenSQLite(filepath.Join(folder, "fairway.db"), store.ReadOnly); !errors.Is(err, store.ErrOlder) {
-		t.Fatalf("for reading only, before it is brought up to date: %v", err)
-	}
-	for range 2 {
-		s := must(open(folder))(t)
-		records, err := s.Load(context.Background(), "job")
-		if err != nil || len(records) != 2 || string(records[0].Body) != "a" ||
-			string(records[1].Body) != strings.Repeat("b", 100_000) {
-			t.Fatalf("got %v, %v", records, err)
-		}
-		for table, want := range map[string]string{"job": "1 1 a", "run": `1 run {"v":1}`, "result": "0 k r", "meta": `0 incarnation {"v":1,"n":7,"r":1}`} {
-			records, err := s.Load(context.Background(), table)
-			if err != nil || fmt.Sprintf("%d %s %s", records[0].Run, records[0].Key, records[0].Body) != want {
-				t.Errorf("table %s has %v, %v, not %s", table, records, err, want)
+// A store of which the tables or records were others is refused, whether it is read or written to.
+func TestStoresOfOtherFormsAreRefused(t *testing.T) {
+	for version, wanted := range map[int]error{5: store.ErrOlder, 1000: store.ErrNewer} {
+		folder := t.TempDir()
+		must(open(folder))(t).Close()
+		edit(t, filepath.Join(folder, "fairway.db"), fmt.Sprintf("PRAGMA user_version = %d", version))
+		for _, mode := range []store.Mode{store.ReadOnly, store.ReadWrite} {
+			if _, err := store.OpenSQLite(filepath.Join(folder, "fairway.db"), mode); !errors.Is(err, wanted) {
+				t.Errorf("version %d, mode %d: %v, not %v", version, mode, err, wanted)
 			}
 		}
-		s.Close()
 	}
 }
 

@@ -7,8 +7,8 @@
 //     all of them are there or none; [Store.Load] tells.
 //   - Transactions become durable in the order of the calls.
 //   - One process at a time writes a store; a second one gets [ErrLocked].
-//   - A store that a newer Fairway made is refused ([ErrNewer]), one that an older
-//     Fairway made is brought up to date when it is opened for writing.
+//   - A store that a newer Fairway made is refused ([ErrNewer]), and so is one of an older
+//     Fairway whose records were others ([ErrOlder]).
 //
 // Apply blocks until the disk has the data. The methods of a Store may be called
 // from any goroutine; calls wait for each other.
@@ -51,8 +51,8 @@ var (
 	ErrLocked = errors.New("the store is in use by another process")
 	// ErrNewer: the store was made by a newer Fairway.
 	ErrNewer = errors.New("the store was made by a newer version of Fairway; use that version, or remove the store with `fairway clean`")
-	// ErrOlder: the store was made by an older Fairway, and opened for reading only.
-	ErrOlder = errors.New("the store was made by an older version of Fairway; `fairway run` brings it up to date")
+	// ErrOlder: the store was made by an older Fairway, whose records were others.
+	ErrOlder = errors.New("the store was made by an older version of Fairway; end the run with that version, or remove the store with `fairway clean`")
 	// ErrForeign: the file is a database, but not one of Fairway's.
 	ErrForeign = errors.New("the file is not a store of Fairway")
 	// ErrCorrupt: the file is damaged.

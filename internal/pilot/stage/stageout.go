@@ -94,8 +94,7 @@ func (ar *Area) put(a *Execution, w written, path, prefix string, out *wire.Writ
 	if w.lfn == a.GetCheckpoint().GetLfn() {
 		promised = served.CheckpointPattern(prefix, w.lfn, a.GetAttempt())
 	}
-	ctx := storage.WithOwnName(a.Ctx) // since the attempt is in it
-	return ar.Storage.Put(served.WithPatternTicket(ctx, promised, w.promise.GetTicket()), path, out.Pfn)
+	return ar.Storage.Put(served.WithPatternTicket(a.Ctx, promised, w.promise.GetTicket()), path, out.Pfn)
 }
 
 // ManyOutputs is from how many outputs on the stage-out of an attempt counts in Storing.

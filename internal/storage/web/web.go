@@ -9,13 +9,6 @@
 //     only if there is no such file (If-None-Match). Some servers replace when they move
 //     (nginx, XRootD): if several callers put different contents under one name in the same
 //     instant, more than one may be told that it succeeded.
-//   - Put does not ask for the length of a small file if the server was seen to tell no
-//     checksum and to replace nothing.
-//   - Put sends a small file whose name is its own ([storage.WithOwnName]) under that name if
-//     the server was seen (a) to tell no checksum, (b) to show nothing of a file of which it got
-//     a part, neither before nor after the connection was cut, and (c) to refuse files at once.
-//     A proxy that passes on only whole files does not refuse at once. When one such file was
-//     not stored, Put sends it and all others under another name.
 //   - A redirection leads to http or https only, never from encrypted to plain,
 //     and to this machine or a link-local address only from this machine.
 //   - A bearer token goes to the origin (scheme, host and port) that a PFN names, and only
@@ -59,26 +52,15 @@ type Element struct {
 	client      *http.Client
 	credentials Credentials
 
-	mu    sync.Mutex       // guards hosts
-	hosts map[string]*host // by origin
-}
-
-// host is what an Element has seen of a server since it was made.
-type host struct {
-	private       bool     // it refuses access without a token
-	sums          bool     // it tells checksums of files that it was given
-	stored        int      // small files, as far as they count
-	neverReplaces bool     // it moves no file onto another when the request forbids that
-	cuts          []string // the names of files that it got a part of, and did not show
-	hides         string   // how the names begin under which it shows no part of a file; empty: none
-	failed        bool     // a file that was sent under its name was not stored, so that hides stays empty
+	mu      sync.Mutex      // guards private
+	private map[string]bool // the origins that have refused access without a token
 }
 
 var _ storage.Element = (*Element)(nil)
 
 // New returns an element that keeps its connections to itself.
 func New(credentials Credentials) *Element {
-	e := &Element{credentials: credentials, hosts: map[string]*host{}}
+	e := &Element{credentials: credentials, private: map[string]bool{}}
 	e.client = &http.Client{Transport: &transports{
 		newTransport(credentials, nil), newTransport(credentials, storage.RefuseNear),
 	}, CheckRedirect: checkRedirect}
@@ -165,7 +147,7 @@ func (r *request) make(ctx context.Context) (*http.Request, error) {
 // do gives the answer to a request. One that is not among those wanted is an
 // error.
 func (e *Element) do(ctx context.Context, r *request, wanted ...int) (*http.Response, error) {
-	private := e.host(r.url).private
+	private := e.isPrivate(r.url)
 	answer, err := e.once(ctx, r, private)
 	if err != nil {
 		return nil, err
@@ -176,7 +158,9 @@ func (e *Element) do(ctx context.Context, r *request, wanted ...int) (*http.Resp
 		if answer, err = e.once(ctx, r, true); err != nil {
 			return nil, err
 		}
-		e.see(r.url, func(h *host) { h.private = true })
+		e.mu.Lock()
+		e.private[originOf(r.url)] = true
+		e.mu.Unlock()
 	}
 	if slices.Contains(wanted, answer.StatusCode) {
 		return answer, nil
@@ -267,21 +251,11 @@ func originOf(u *url.URL) string {
 	return u.Scheme + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
 }
 
-// host is what has been seen of the server of a URL.
-func (e *Element) host(u *url.URL) (seen host) {
-	e.see(u, func(h *host) { seen = *h })
-	return seen
-}
-
-// see notes something that was seen of the server of a URL.
-func (e *Element) see(u *url.URL, note func(*host)) {
-	name := originOf(u)
+// isPrivate reports whether the server of a URL has refused access without a token.
+func (e *Element) isPrivate(u *url.URL) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if e.hosts[name] == nil {
-		e.hosts[name] = new(host)
-	}
-	note(e.hosts[name])
+	return e.private[originOf(u)]
 }
 
 func (e *Element) mayHaveToken(u *url.URL) bool {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"net/http/httptrace"
 	"net/url"
 	"os"
 	"path"
@@ -31,25 +30,16 @@ func (e *Element) Put(ctx context.Context, local, pfn string) error {
 		return err
 	}
 	u := &upload{e: e, r: r, file: file, size: info.Size()}
-	seen := e.host(r.url)
-	direct := u.size < large && seen.hides != "" && strings.HasPrefix(r.url.Path, seen.hides) && storage.HasOwnName(ctx)
-	u.brief = direct || u.size < large && seen.neverReplaces
-	if !u.brief {
-		switch _, err := e.Stat(ctx, pfn); {
-		case err == nil:
-			return storage.SameAs(ctx, e, file, pfn)
-		case !errors.Is(err, fs.ErrNotExist):
-			return err
-		}
+	switch _, err := e.Stat(ctx, pfn); {
+	case err == nil:
+		return storage.SameAs(ctx, e, file, pfn)
+	case !errors.Is(err, fs.ErrNotExist):
+		return err
 	}
-	if direct {
-		if err = u.direct(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, fs.ErrExist) {
-			// What was sent may still be on its way: the next try must not stand where it arrives.
-			e.see(r.url, func(h *host) { h.hides, h.cuts, h.failed = "", nil, true })
-		}
-	} else if err = u.moved(ctx); !u.brief && (status(err) == http.StatusMethodNotAllowed ||
-		status(err) == http.StatusNotImplemented) {
-		err = u.direct(ctx)
+	err = u.moved(ctx)
+	if code := status(err); code == http.StatusMethodNotAllowed || code == http.StatusNotImplemented {
+		// It cannot move: the file is written under its own name, if there is none or the server does not look.
+		err = u.write(ctx, r.url.Path, http.Header{"If-None-Match": {"*"}})
 	}
 	if errors.Is(err, fs.ErrExist) {
 		return storage.SameAs(ctx, e, file, pfn)
@@ -78,10 +68,6 @@ type upload struct {
 	r    *request
 	file *os.File
 	size int64
-	// brief leaves out to ask whether there is such a file, since the server moves none
-	// onto another or the name is that of this file alone, and what it has got, since it tells
-	// no checksum.
-	brief bool
 }
 
 // moved writes the file under another name and moves it.
@@ -95,182 +81,12 @@ func (u *upload) moved(ctx context.Context) error {
 		u.remove(ctx, unfinished)
 		return err
 	}
-	if u.size < large {
-		u.learn(ctx)
-	}
 	return u.arrived(ctx)
 }
 
 func (u *upload) remove(ctx context.Context, name string) {
 	_ = u.ask(context.WithoutCancel(ctx), u.r.to(http.MethodDelete, name, nil), http.StatusOK, http.StatusNoContent)
 }
-
-// seenEnough is after how many small files it is worth to find out whether a server needs
-// fewer requests for one, and how many more are stored before what was cut is looked for.
-const seenEnough = 16
-
-// learn counts a small file that was stored, and after some finds out what the server needs. One
-// that tells checksums is asked for that of each file.
-func (u *upload) learn(ctx context.Context) {
-	var seen host
-	u.e.see(u.r.url, func(h *host) { h.stored = min(h.stored+1, 2*seenEnough+1); seen = *h })
-	switch {
-	case seen.sums:
-	case seen.stored == seenEnough:
-		keeps, cuts := u.refusesToReplace(ctx), u.cuts(ctx)
-		u.e.see(u.r.url, func(h *host) { h.neverReplaces, h.cuts, h.stored = keeps && !h.sums, cuts, seenEnough })
-	case seen.stored == 2*seenEnough && len(seen.cuts) > 0:
-		hides := true
-		for _, cut := range seen.cuts {
-			if !u.hides(ctx, cut) {
-				hides = false
-				u.remove(ctx, cut)
-			}
-		}
-		u.e.see(u.r.url, func(h *host) {
-			if hides && !h.sums && !h.failed {
-				h.hides = storeOf(seen.cuts[0])
-			}
-		})
-	}
-}
-
-// storeOf is how the names in the store of a file begin; in its folder, if that is in no store.
-// Other folders of a host may be those of another server.
-func storeOf(name string) string {
-	folders := strings.SplitAfter(name[:strings.LastIndexByte(name, '/')+1], "/")
-	for i, folder := range folders {
-		if storage.IsStore(strings.TrimSuffix(folder, "/")) {
-			folders = folders[:i+1]
-			break
-		}
-	}
-	return strings.Join(folders, "")
-}
-
-// refusesToReplace reports, after a trial with two empty files, whether the server refuses to
-// move one onto the other, as RFC 4918 wants it: some move it all the same (XRootD).
-func (u *upload) refusesToReplace(ctx context.Context) bool {
-	empty := func(name string) error {
-		put := u.r.to(http.MethodPut, name, nil)
-		put.body = func() io.ReadCloser { return http.NoBody }
-		return u.ask(ctx, put, http.StatusCreated)
-	}
-	from, to := storage.Unfinished(u.r.url.Path), storage.Unfinished(u.r.url.Path)
-	defer u.remove(ctx, from)
-	defer u.remove(ctx, to)
-	return empty(from) == nil && empty(to) == nil && status(u.move(ctx, from, to)) == http.StatusPreconditionFailed
-}
-
-// hides reports whether there is no such file for the server: whether a folder can have the name,
-// and nothing stands there when the folder is removed. rclone says that there is no file while it
-// comes, but makes no folder in its place.
-func (u *upload) hides(ctx context.Context, name string) bool {
-	return u.ask(ctx, u.r.to("MKCOL", name+"/", nil), http.StatusCreated) == nil &&
-		u.ask(ctx, u.r.to(http.MethodDelete, name+"/", nil), http.StatusOK, http.StatusNoContent) == nil &&
-		errors.Is(u.ask(ctx, u.r.to(http.MethodHead, name, nil), http.StatusOK), fs.ErrNotExist)
-}
-
-// probes is how often in a row is looked for what decides about one request: behind a host may
-// be several servers. Up to four that are asked in turns are all met, whether they change with
-// each file, with each connection (a probe breaks its own) or with each request (a cut takes 13).
-const probes = 4
-
-// cuts are the names of files of which the servers of a host got a part, and showed nothing. There
-// are none if a server did, or may be behind a proxy that gathers what it gets.
-func (u *upload) cuts(ctx context.Context) (names []string) {
-	for range probes {
-		if !u.refusesAtOnce(ctx) {
-			return nil
-		}
-	}
-	for range probes {
-		name := u.cut(ctx)
-		if name == "" {
-			for _, name := range names {
-				u.remove(ctx, name)
-			}
-			return nil
-		}
-		names = append(names, name)
-	}
-	return names
-}
-
-// refusesAtOnce reports whether the one that takes files is asked without a detour: whether a
-// file that can have no such name is refused (RFC 9110, 409) before anything of it is wanted. A
-// proxy that gathers files wants all of it first. It could pass a file on when that was sent again.
-func (u *upload) refusesAtOnce(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, continueTime)
-	defer cancel()
-	wanted := false
-	asked := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got100Continue: func() { wanted = true }})
-	name := storage.Unfinished(u.r.url.Path)
-	put := u.r.to(http.MethodPut, name+"/", http.Header{"Expect": {"100-continue"}})
-	put.size = 1
-	put.body = func() io.ReadCloser { return io.NopCloser(io.LimitReader(zeros{}, 1)) }
-	answer, err := u.e.do(asked, put, http.StatusConflict)
-	if err != nil {
-		u.remove(ctx, name) // rclone takes it
-		return false
-	}
-	discard(answer)
-	return !wanted && answer.Header.Get("Via") == ""
-}
-
-// cut sends a part of a file, breaks off if the server shows nothing of it meanwhile, and then
-// returns its name. It is to be looked for again when the server has noticed that no more comes.
-// The server must say that it reads the file, else it may have had no time to show it.
-func (u *upload) cut(ctx context.Context) string {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	alarm := time.AfterFunc(continueTime, cancel)
-	defer alarm.Stop()
-	asked := httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{Got100Continue: func() { alarm.Stop() }})
-	name := storage.Unfinished(u.r.url.Path)
-	put := u.r.to(http.MethodPut, name, http.Header{"Expect": {"100-continue"}})
-	put.size = large
-	broke := errors.New("nothing of it is shown")
-	put.body = func() io.ReadCloser {
-		first, rest := io.LimitReader(zeros{}, large/2), io.LimitReader(zeros{}, large/2)
-		return io.NopCloser(io.MultiReader(first, between(func() error {
-			for range looks {
-				if !u.hides(ctx, name) {
-					return io.EOF
-				}
-			}
-			return broke
-		}), rest))
-	}
-	if errors.Is(u.ask(asked, put, http.StatusCreated), broke) {
-		return name
-	}
-	u.remove(ctx, name)
-	return ""
-}
-
-const (
-	// looks is how often a part is looked for while it comes: the first time, it may be on its
-	// way.
-	looks = 4
-	// continueTime is how long a server has to say that it reads a file. It is below the time
-	// after which the file would be sent all the same.
-	continueTime = HeaderTimeout / 6
-)
-
-// zeros is a file of zeros that has no end.
-type zeros struct{}
-
-func (zeros) Read(p []byte) (int, error) {
-	clear(p)
-	return len(p), nil
-}
-
-// between is called between two parts of a body, which goes on after io.EOF and breaks off after
-// another error.
-type between func() error
-
-func (b between) Read([]byte) (int, error) { return 0, b() }
 
 // move gives a file another name, unless there is one of that name.
 func (u *upload) move(ctx context.Context, from, to string) error {
@@ -314,11 +130,6 @@ func (u *upload) arrived(ctx context.Context) error {
 		"otherwise, or use another protocol of the server", storage.Shown(u.r.pfn))
 }
 
-// direct writes the file under its own name, if there is none or the server does not look.
-func (u *upload) direct(ctx context.Context) error {
-	return u.write(ctx, u.r.url.Path, http.Header{"If-None-Match": {"*"}})
-}
-
 // large is the size, in bytes, from which on a file is not sent before it was asked whether
 // there is one, and its folder was made: a server says so when it has got the file.
 const large = 1 << 20
@@ -336,7 +147,7 @@ func (u *upload) write(ctx context.Context, name string, header http.Header) err
 		}
 		err = u.send(ctx, name, header)
 	}
-	if err != nil || u.brief {
+	if err != nil {
 		return err
 	}
 	answer, err := u.e.do(withPatience(ctx), u.r.to(http.MethodHead, name, wantDigest()), http.StatusOK)
@@ -348,11 +159,7 @@ func (u *upload) write(ctx context.Context, name string, header http.Header) err
 		return fmt.Errorf("put %s: %d bytes were sent and the server has %d: %w", storage.Shown(u.r.pfn), u.size,
 			answer.ContentLength, io.ErrUnexpectedEOF)
 	}
-	sum := checksumOf(answer.Header)
-	if sum.Hash() != nil {
-		u.e.see(u.r.url, func(h *host) { h.sums, h.neverReplaces, h.hides = true, false, "" })
-	}
-	return sum.CheckFile(u.file, u.r.pfn)
+	return checksumOf(answer.Header).CheckFile(u.file, u.r.pfn)
 }
 
 func (u *upload) send(ctx context.Context, name string, header http.Header) error {
@@ -363,10 +170,7 @@ func (u *upload) send(ctx context.Context, name string, header http.Header) erro
 	put.body = func() io.ReadCloser {
 		return storage.Watched(ctx, cancel, io.NewSectionReader(u.file, 0, u.size), u.r.pfn)
 	}
-	if !u.brief {
-		ctx = withPatience(ctx)
-	}
-	err := u.ask(ctx, put, http.StatusCreated, http.StatusNoContent, http.StatusOK)
+	err := u.ask(withPatience(ctx), put, http.StatusCreated, http.StatusNoContent, http.StatusOK)
 	if cause := context.Cause(ctx); err != nil && cause != nil {
 		return cause
 	}
