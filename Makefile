@@ -12,7 +12,6 @@ TOOL_PACKAGES    := python3-venv $(SUITE_PACKAGES) openjdk-17-jre-headless maven
 SUITE_PACKAGES   := libpython3.11-testsuite
 TEST_PACKAGES    := python3 gcc libc6-dev spin iproute2 nftables curl wget openssl zsh bindfs $(EXAMPLE_PACKAGES) $(STORAGE_PACKAGES) $(BATCH_PACKAGES) $(DATABASE_PACKAGES) $(TOOL_PACKAGES)
 VERSITYGW_VERSION := v1.8.0
-S5CMD_VERSION     := v2.3.0
 
 VERSION := $(shell sed -n 's/^const Release = "\(.*\)"/\1/p' internal/cli/console/version.go)
 STAMP    = -X fairway/internal/cli/console.version=$(VERSION)$(if $(RELEASE),,-dev) \
@@ -403,9 +402,7 @@ soak: dependencies fuzz mutate mutation-scores ## run the long tests: hours of c
 	$(MAKE) SOAK=1 TAKEOVERS=100 test-gangs test-kills-gangs test-postgres test-takeover
 
 bench: ## run the benchmarks whose figures stand in their RESULTS.md
-	$(GET) scripts/install-packages.sh $(STORAGE_PACKAGES) bubblewrap charliecloud busybox-static
-	$(GET) scripts/install-go-tool.sh github.com/versity/versitygw/cmd/versitygw $(VERSITYGW_VERSION)
-	$(GET) scripts/install-go-tool.sh github.com/peak/s5cmd/v2 $(S5CMD_VERSION) || true # a peer only
+	$(GET) scripts/install-packages.sh bubblewrap charliecloud busybox-static
 	$(GET) scripts/install-nextflow.sh $(NEXTFLOW_VERSION)
 	@for program in bench/*/main.go; do \
 		echo "$$(dirname $$program)" >&2; FAIRWAY_BIN=$(CURDIR)/bin go run ./$$(dirname $$program) -json || exit 1; \

@@ -13,7 +13,6 @@ package main
 
 import (
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"os/signal"
@@ -47,41 +46,38 @@ type row struct {
 }
 
 func main() {
-	asJSON := flag.Bool("json", false, "print one JSON object")
-	quick := flag.Bool("quick", false, "measure W1 with jobs of 0.2 s at d3f3, without a cache and with C3 only")
-	rounds := flag.Int("rounds", 1, "rounds to measure, each with other failures")
-	only := flag.String("only", "", "measure only points with all of these `levels`, such as W1,d3f3")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // the hosts are to go
-	defer stop()
-	host := measure.NewHost("cache", "/var/tmp")
-	defer host.End()
-	plan, err := paper.Hosts()
-	if err != nil {
-		host.Fatal(err)
-	}
-	if *only != "" {
-		keep(plan, strings.Split(*only, ","))
-	}
-	if *quick {
-		shorten(plan)
-	}
-	if len(plan.Points) == 0 {
-		host.Fatalf("-only %s: no point that is to be measured has all of these levels", *only)
-	}
-	if most := plan.Points[0].Experiment.Repetitions; *rounds < 1 || *rounds > most {
-		host.Fatalf("-rounds %d: write a number from 1 to %d", *rounds, most)
-	}
-	rows, err := measureAll(ctx, host, plan, *rounds)
-	if err != nil {
-		host.Fatal(err)
-	}
-	measure.ExitOn(measure.Print(rows, *asJSON, func(r row) string {
-		return fmt.Sprintf("%s %s %-6s  hits %4.2f (%4.2f)  turnaround %5.1f s (%5.1f s, ratio %4.2f)  stage-in %5.2f s, "+
-			"%3.0f %% hidden  element %4.0f MB",
-			r.Workflow, r.Element, r.Cache, r.HitRatio, r.SimulatedHitRatio, r.Turnaround, r.SimulatedTurnaround, r.Ratio,
-			r.StageIn, 100*r.Hidden, r.ElementBytes/1e6)
-	}))
+	measure.Main(func(run measure.Run) (measure.Result, error) {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM) // the hosts are to go
+		defer stop()
+		host := measure.NewHost("cache", "/var/tmp")
+		defer host.End()
+		plan, err := paper.Hosts()
+		if err != nil {
+			return nil, err
+		}
+		if run.Only != "" {
+			keep(plan, strings.Split(run.Only, ","))
+		}
+		if run.Quick { // W1 with jobs of 0.2 s at d3f3, without a cache and with C3
+			shorten(plan)
+		}
+		if len(plan.Points) == 0 {
+			return nil, fmt.Errorf("-only %s: no point that is to be measured has all of these levels", run.Only)
+		}
+		rounds := run.Rounds(1, 1) // each with other failures
+		if most := plan.Points[0].Experiment.Repetitions; rounds < 1 || rounds > most {
+			return nil, fmt.Errorf("-rounds %d: write a number from 1 to %d", rounds, most)
+		}
+		rows, err := measureAll(ctx, host, plan, rounds)
+		return measure.Rows("", rows, row.String), err
+	})
+}
+
+func (r row) String() string {
+	return fmt.Sprintf("%s %s %-6s  hits %4.2f (%4.2f)  turnaround %5.1f s (%5.1f s, ratio %4.2f)  stage-in %5.2f s, "+
+		"%3.0f %% hidden  element %4.0f MB",
+		r.Workflow, r.Element, r.Cache, r.HitRatio, r.SimulatedHitRatio, r.Turnaround, r.SimulatedTurnaround, r.Ratio,
+		r.StageIn, 100*r.Hidden, r.ElementBytes/1e6)
 }
 
 // keep leaves the points that have all of the levels.

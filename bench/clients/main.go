@@ -72,31 +72,29 @@ type plan struct {
 }
 
 func main() {
-	asJSON := flag.Bool("json", false, "print one JSON object")
 	var p plan
-	flag.IntVar(&p.rounds, "rounds", 3, "rounds, in each of which all rows of a kind have a turn")
 	flag.DurationVar(&p.limit, "limit", 3*time.Minute, "how long the rounds of a row may take in all")
-	flag.StringVar(&p.only, "only", "", "measure only rows whose names begin like this")
 	calls := flag.Int("calls", 1000, "calls of a Python function")
 	jobs := flag.Int("jobs", 1000, "jobs of the Snakefile; a tenth of it for those that start Snakemake for each")
 	tasks := flag.Int("tasks", 1000, "tasks of Nextflow")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	b, err := newBench(ctx)
-	measure.ExitOn(err)
-	defer func() { _ = os.RemoveAll(b.folder) }()
-	var rows []row
-	for _, kind := range [][]*subject{b.functions(*calls), b.snakefiles(*jobs), b.nextflows(*tasks)} {
-		measured := p.measure(ctx, kind)
-		if !*asJSON {
-			measure.ExitOn(measure.Print(measured, false, row.String))
+	measure.Main(func(run measure.Run) (measure.Result, error) {
+		p.rounds, p.only = run.Rounds(3, 1), run.Only
+		if run.Quick {
+			*calls, *jobs, *tasks = 20, 10, 10
 		}
-		rows = append(rows, measured...)
-	}
-	if *asJSON {
-		measure.ExitOn(measure.Print(rows, true, row.String))
-	}
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		defer stop()
+		b, err := newBench(ctx)
+		if err != nil {
+			return nil, err
+		}
+		defer func() { _ = os.RemoveAll(b.folder) }()
+		var rows []row
+		for _, kind := range [][]*subject{b.functions(*calls), b.snakefiles(*jobs), b.nextflows(*tasks)} {
+			rows = append(rows, p.measure(ctx, kind)...)
+		}
+		return measure.Rows("", rows, row.String), nil
+	})
 }
 
 // measure gives each subject its turns, and returns a row for each.

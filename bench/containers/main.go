@@ -36,14 +36,15 @@ import (
 const slots = 2
 
 func main() {
-	asJSON := flag.Bool("json", false, "print one JSON object")
 	jobs := flag.Int("jobs", 1000, "jobs of each round")
-	rounds := flag.Int("rounds", 5, "rounds of which the median counts")
 	counts := flag.String("count", "0,5000,20000", "to what the jobs count, a row for each; 0: jobs of true")
-	flag.Parse()
-	rows, err := measureAll(context.Background(), *jobs, *rounds, strings.Split(*counts, ","))
-	measure.ExitOn(err)
-	measure.ExitOn(measure.Print(rows, *asJSON, row.String))
+	measure.Main(func(run measure.Run) (measure.Result, error) {
+		if run.Quick {
+			*jobs, *counts = 10, "0"
+		}
+		rows, err := measureAll(context.Background(), *jobs, run.Rounds(5, 1), strings.Split(*counts, ","))
+		return measure.Rows("", rows, row.String), err
+	})
 }
 
 // row is a line of the result; all times are for one job.

@@ -13,10 +13,9 @@
 package main
 
 import (
+	"cmp"
 	"flag"
 	"fmt"
-	"os"
-	"runtime/pprof"
 	"strconv"
 	"strings"
 
@@ -35,47 +34,31 @@ func line(r row) string {
 }
 
 func main() {
-	asJSON := flag.Bool("json", false, "print one JSON object")
 	sizes := flag.String("queued", "1000,100000,1000000", "lengths of the queue")
-	names := flag.String("rows", "spread,popular,unfit,lookup", "rows to measure")
 	jobs := flag.Int("jobs", 5_000, "jobs in each round")
-	rounds := flag.Int("rounds", 31, "rounds of each row, of which the median counts")
-	profile := flag.String("cpuprofile", "", "write a CPU profile to this file")
-	flag.Parse()
-	lengths, err := parseLengths(*sizes)
-	if err != nil {
-		exit(2, fmt.Errorf("-queued: %w", err))
-	}
-	if *profile != "" {
-		if err := startProfile(*profile); err != nil {
-			exit(2, fmt.Errorf("-cpuprofile: %w", err))
+	measure.Main(func(run measure.Run) (measure.Result, error) {
+		if run.Quick {
+			*sizes, *jobs = "1000", 100
 		}
-		defer pprof.StopCPUProfile()
-	}
-	var rows []row
-	for _, name := range strings.Split(*names, ",") {
-		list, err := measureRows(name, lengths, *jobs, *rounds)
+		lengths, err := parseLengths(*sizes)
 		if err != nil {
-			exit(1, err)
+			return nil, fmt.Errorf("-queued: %w", err)
 		}
-		rows = append(rows, list...)
-	}
-	if err := measure.Print(rows, *asJSON, line); err != nil {
-		exit(1, err)
-	}
-}
-
-func exit(code int, err error) {
-	fmt.Fprintln(os.Stderr, "dispatch:", err)
-	os.Exit(code)
-}
-
-func startProfile(path string) error {
-	f, err := os.Create(path)
-	if err != nil {
-		return err
-	}
-	return pprof.StartCPUProfile(f)
+		end, err := measure.StartProfile(run.Profile)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+		var rows []row
+		for _, name := range strings.Split(cmp.Or(run.Only, "spread,popular,unfit,lookup"), ",") {
+			list, err := measureRows(name, lengths, *jobs, run.Rounds(31, 1))
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, list...)
+		}
+		return measure.Rows("", rows, line), nil
+	})
 }
 
 func parseLengths(list string) ([]int, error) {

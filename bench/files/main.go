@@ -63,8 +63,6 @@ func main() {
 	small := workflow{name: "small"}
 	medium := workflow{name: "medium"}
 	large := workflow{name: "large", counted: true}
-	asJSON := flag.Bool("json", false, "print one JSON object")
-	rounds := flag.Int("rounds", 3, "rounds of which the median counts")
 	flag.IntVar(&small.files, "small", 1000, "small files")
 	flag.Int64Var(&small.size, "small-size", 4096, "bytes of each of them")
 	flag.IntVar(&medium.files, "medium", 10, "files of medium size")
@@ -74,29 +72,34 @@ func main() {
 	merge := workflow{name: "merge"}
 	flag.IntVar(&merge.files, "merge", 2000, "small files that one job merges")
 	flag.Int64Var(&merge.size, "merge-size", 1000, "bytes of each of them")
-	only := flag.String("only", "", "measure only this workflow: small, medium, large, merge")
 	peers := flag.Bool("peers", false, "also with Snakemake (pip install snakemake; FAIRWAY_PEERS_SNAKEMAKE names it)")
 	folder := flag.String("folder", "", "make folders here (default: where the system keeps temporary files)")
-	flag.Parse()
-	programs := []program{fairway{}, gnuMake{}}
-	if *peers {
-		programs = append(programs, snakemake{})
-	}
-	var rows []row
-	for _, w := range []workflow{small, medium, large} {
-		if *only != "" && *only != w.name || w.files == 0 {
-			continue
+	measure.Main(func(run measure.Run) (measure.Result, error) {
+		ctx, rounds := context.Background(), run.Rounds(3, 1)
+		if run.Quick {
+			small.files, medium.files, large.files, merge.files = 5, 0, 0, 10
 		}
-		found, err := compare(context.Background(), *folder, w, programs, *rounds)
-		measure.ExitOn(err)
-		rows = append(rows, found...)
-	}
-	if (*only == "" || *only == merge.name) && merge.files > 0 {
-		found, err := mergeRows(context.Background(), *folder, merge, *rounds)
-		measure.ExitOn(err)
-		rows = append(rows, found...)
-	}
-	measure.ExitOn(measure.Print(rows, *asJSON, line))
+		programs := []program{fairway{}, gnuMake{}}
+		if *peers {
+			programs = append(programs, snakemake{})
+		}
+		var rows []row
+		for _, w := range []workflow{small, medium, large, merge} {
+			if !run.Wants(w.name) || w.files == 0 {
+				continue
+			}
+			measured := func() ([]row, error) { return compare(ctx, *folder, w, programs, rounds) }
+			if w.name == merge.name {
+				measured = func() ([]row, error) { return mergeRows(ctx, *folder, merge, rounds) }
+			}
+			found, err := measured()
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, found...)
+		}
+		return measure.Rows("", rows, line), nil
+	})
 }
 
 func line(r row) string {

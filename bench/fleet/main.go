@@ -15,6 +15,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"strconv"
 	"time"
 
 	"fairway/bench/measure"
@@ -30,7 +31,7 @@ type plan struct {
 
 var (
 	full  = plan{fleets: []int{10, 100, 1000, 10_000}, jobs: 50_000, rounds: 3, idle: 30 * time.Second}
-	short = plan{fleets: []int{10, 200}, jobs: 5000, rounds: 1, idle: 2 * time.Second}
+	short = plan{fleets: []int{10, 200}, jobs: 1000, rounds: 1, idle: time.Second}
 )
 
 // busy is how many pilots get jobs, at most. The others are idle meanwhile.
@@ -50,38 +51,33 @@ type row struct {
 }
 
 func main() {
-	asJSON := flag.Bool("json", false, "print one JSON object")
-	quick := flag.Bool("quick", false, "two small fleets and few jobs, for development")
-	only := flag.Int("only", 0, "measure only a fleet of this size")
-	rounds := flag.Int("rounds", 0, "rounds of jobs per second; 0 for the usual number")
-	profile := flag.String("cpuprofile", "", "write a CPU profile of the server while jobs run to this file")
 	var s serverConfig
 	flag.StringVar(&s.folder, "serve", "", "internal: be the server of this folder")
 	flag.IntVar(&s.pilots, "launches", 0, "internal: pilots of the server")
 	flag.IntVar(&s.jobs, "jobs", 0, "internal: jobs of the server")
 	carry := flag.Bool("pilots", false, "internal: be pilots")
-	flag.Parse()
-	switch {
-	case s.folder != "":
-		measure.ExitOn(serve(context.Background(), s))
-		return
-	case *carry:
-		measure.ExitOn(bePilots())
-		return
-	}
-	p := full
-	if *quick {
-		p = short
-	}
-	if *only > 0 {
-		p.fleets = []int{*only}
-	}
-	if *rounds > 0 {
-		p.rounds = *rounds
-	}
-	rows, err := measureAll(p, *profile)
-	measure.ExitOn(err)
-	measure.ExitOn(measure.Print(rows, *asJSON, row.String))
+	measure.Main(func(run measure.Run) (measure.Result, error) {
+		switch {
+		case s.folder != "":
+			return nil, serve(context.Background(), s)
+		case *carry:
+			return nil, bePilots()
+		}
+		p := full
+		if run.Quick {
+			p = short
+		}
+		if run.Only != "" { // a size of a fleet
+			only, err := strconv.Atoi(run.Only)
+			if err != nil {
+				return nil, fmt.Errorf("-only: %w", err)
+			}
+			p.fleets = []int{only}
+		}
+		p.rounds = run.Rounds(p.rounds, p.rounds)
+		rows, err := measureAll(p, run.Profile)
+		return measure.Rows("", rows, row.String), err
+	})
 }
 
 func (r row) String() string {

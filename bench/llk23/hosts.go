@@ -86,14 +86,6 @@ func parseHosts(list string) ([]int, error) {
 	return counts, nil
 }
 
-func runHosts(list string, n int, asJSON bool) error {
-	rows, err := overHosts(list, n)
-	if err != nil {
-		return err
-	}
-	return measure.Print(rows, asJSON, hostRow.String)
-}
-
 // overHosts measures both schemes over each number of hosts and each kind of line.
 func overHosts(list string, n int) ([]hostRow, error) {
 	counts, err := parseHosts(list)

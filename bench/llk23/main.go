@@ -7,17 +7,16 @@
 package main
 
 import (
+	"fairway/bench/measure"
 	"flag"
-	"fmt"
 	"os"
 )
 
 func main() {
 	if len(os.Args) == 3 && os.Args[1] == childFlag {
-		exit(child(os.Args[2]))
+		measure.ExitOn(child(os.Args[2]))
+		return
 	}
-	asJSON := flag.Bool("json", false, "print one JSON object")
-	quick := flag.Bool("quick", false, "only the small matrix, fewer rounds")
 	size := flag.Int("n", 0, "only this size of matrix")
 	paper := flag.Bool("paper", false, "repeat the experiments of the paper's section 4.2")
 	docs := flag.String("docs", "bench/llk23", "where -paper writes its tables and plots")
@@ -26,26 +25,20 @@ func main() {
 		"memory has room for; 36 of 3000² need 15 GB")
 	note := flag.String("note", "", "what -paper is to say about the run besides, such as what else ran")
 	hosts := flag.String("hosts", "", "only over these `numbers` of hosts, which are network namespaces (needs root)")
-	flag.Parse()
-	switch {
-	case *paper && *hosts != "":
-		exit(repeatOverHosts(*hosts, *size, *docs, *note))
-	case *hosts != "":
-		exit(runHosts(*hosts, *size, *asJSON))
-	case *paper:
-		exit(repeatPaper(*docs, *block, *scaled, *note))
-	case *size > 0:
-		exit(run(*asJSON, *quick, *size))
-	case *quick:
-		exit(run(*asJSON, true, 300))
-	}
-	exit(run(*asJSON, false, 300, 1000, 4000))
-}
-
-func exit(err error) {
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "llk23:", err)
-		os.Exit(1)
-	}
-	os.Exit(0)
+	measure.Main(func(r measure.Run) (measure.Result, error) {
+		switch {
+		case *paper && *hosts != "":
+			return nil, repeatOverHosts(*hosts, *size, *docs, *note)
+		case *hosts != "":
+			rows, err := overHosts(*hosts, *size)
+			return measure.Rows("", rows, hostRow.String), err
+		case *paper:
+			return nil, repeatPaper(*docs, *block, *scaled, *note)
+		case *size > 0:
+			return run(r.Quick, *size)
+		case r.Quick:
+			return run(true, 300)
+		}
+		return run(false, 300, 1000, 4000)
+	})
 }

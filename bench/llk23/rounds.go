@@ -19,24 +19,24 @@ type table struct {
 	done    int                 // rounds
 }
 
-func run(asJSON, quick bool, sizes ...int) error {
+func run(quick bool, sizes ...int) (measure.Result, error) {
 	folder, err := os.MkdirTemp("", "llk23")
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer os.RemoveAll(folder)
 	if err := buildPeers(folder); err != nil {
-		return err
+		return nil, err
 	}
 	var rows []row
 	for _, n := range sizes {
 		t := table{folder: folder, configs: round(n), runs: make(map[config][]answer)}
 		if err := t.fill(budget(n, quick)); err != nil {
-			return err
+			return nil, err
 		}
 		rows = append(rows, t.rows()...)
 	}
-	return measure.Print(rows, asJSON, row.String)
+	return measure.Rows("", rows, row.String), nil
 }
 
 // budget is the time for a size. All together they leave three minutes of a quarter of

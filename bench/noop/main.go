@@ -16,7 +16,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"runtime/pprof"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -51,21 +51,20 @@ type report struct {
 
 func main() {
 	agent.RunIfPilot()
-	asJSON := flag.Bool("json", false, "print one JSON object")
 	jobs := flag.Int("jobs", 5000, "jobs of each round")
-	rounds := flag.Int("rounds", 5, "rounds of which the median counts")
 	withPeers := flag.Bool("peers", false, "measure other systems too, where they are installed")
-	profile := flag.String("cpuprofile", "", "write a CPU profile of the server to this file")
-	flag.Parse()
-	if *profile != "" {
-		file, err := os.Create(*profile)
-		measure.ExitOn(err)
-		measure.ExitOn(pprof.StartCPUProfile(file))
-		defer pprof.StopCPUProfile()
-	}
-	r, err := measureAll(context.Background(), *jobs, *rounds, *withPeers)
-	measure.ExitOn(err)
-	r.print(*asJSON)
+	measure.Main(func(run measure.Run) (measure.Result, error) {
+		if run.Quick {
+			*jobs = 50
+		}
+		end, err := measure.StartProfile(run.Profile)
+		if err != nil {
+			return nil, err
+		}
+		defer end()
+		r, err := measureAll(context.Background(), *jobs, run.Rounds(5, 1), *withPeers)
+		return measure.Object(r), err
+	})
 }
 
 func measureAll(ctx context.Context, jobs, rounds int, withPeers bool) (*report, error) {
@@ -125,13 +124,12 @@ func cpuTime() time.Duration {
 	return total
 }
 
-func (r *report) print(asJSON bool) {
-	if asJSON {
-		measure.ExitOn(measure.PrintJSON(r))
-		return
-	}
+// String is the report for a person.
+func (r *report) String() string {
+	var text strings.Builder
 	for _, row := range r.Rows {
-		fmt.Printf("%-20s %8.0f jobs/s %8.0f us of CPU per job %s\n", row.Name, row.JobsPerSec, row.CPU, row.Note)
+		fmt.Fprintf(&text, "%-20s %8.0f jobs/s %8.0f us of CPU per job %s\n", row.Name, row.JobsPerSec, row.CPU, row.Note)
 	}
-	fmt.Printf("ratio %.2f; %d commits, %d executions of %d jobs\n", r.Ratio, r.Commits, r.Executions, r.Jobs)
+	fmt.Fprintf(&text, "ratio %.2f; %d commits, %d executions of %d jobs\n", r.Ratio, r.Commits, r.Executions, r.Jobs)
+	return text.String()
 }

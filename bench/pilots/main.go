@@ -19,6 +19,7 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"strings"
 	"time"
 
 	"fairway/bench/measure"
@@ -59,51 +60,38 @@ type report struct {
 }
 
 func main() {
-	asJSON := flag.Bool("json", false, "print one JSON object")
-	quick := flag.Bool("quick", false, "few jobs and one round, for development")
 	untuned := flag.Bool("untuned", false, "let Slurm schedule as it does by default, and not as fast as it can")
 	peers := flag.Bool("peers", false, "measure HyperQueue ("+hqVariable+"), Parsl and Dask too, of the Python that "+
 		pythonVariable+" names")
-	ways := flag.String("only", "", "measure only the ways with these `names`, separated by commas")
 	submission := flag.Bool("submission", false, "measure the submissions of paper 3, figures 6 and 7, instead")
-	rounds := flag.Int("rounds", 0, "rounds to measure; 0 for the usual number")
-	flag.Parse()
-	p := full
-	if *quick {
-		p = short
-	}
-	if *rounds > 0 {
-		p.rounds = *rounds
-	}
-	p.untuned, p.ways, p.peers = *untuned, *ways, *peers
-	host := measure.NewHost("pilots", "")
-	defer host.End()
-	if *submission {
-		rows, err := measureSubmissions(context.Background(), host, p)
-		if err != nil {
-			host.Fatal(err)
+	measure.Main(func(run measure.Run) (measure.Result, error) {
+		p := full
+		if run.Quick {
+			p = short
 		}
-		measure.ExitOn(measure.Print(rows, *asJSON, func(r submissionRow) string {
-			return fmt.Sprintf("%-8s first start %6.2f s, nothing runs for %6.2f s, turnaround %6.2f s", r.Name, r.FirstStart,
-				r.Gap, r.Turnaround)
-		}))
-		return
-	}
-	r, err := measureAll(context.Background(), host, p)
-	if err != nil {
-		host.Fatal(err)
-	}
-	r.print(*asJSON)
+		p.rounds, p.untuned, p.ways, p.peers = run.Rounds(p.rounds, p.rounds), *untuned, run.Only, *peers
+		host := measure.NewHost("pilots", "")
+		defer host.End()
+		if *submission {
+			rows, err := measureSubmissions(context.Background(), host, p)
+			return measure.Rows("", rows, func(r submissionRow) string {
+				return fmt.Sprintf("%-8s first start %6.2f s, nothing runs for %6.2f s, turnaround %6.2f s", r.Name, r.FirstStart,
+					r.Gap, r.Turnaround)
+			}), err
+		}
+		r, err := measureAll(context.Background(), host, p)
+		return measure.Object(r), err
+	})
 }
 
-func (r *report) print(asJSON bool) {
-	if asJSON {
-		measure.ExitOn(measure.PrintJSON(r))
-		return
-	}
+// String is the report for a person.
+func (r *report) String() string {
+	var text strings.Builder
 	for _, w := range r.Rows {
-		fmt.Printf("%-12s %8.2f s for %d jobs, %8.1f ms from a job to the next\n", w.Name, w.Turnaround, r.Jobs, w.Dependency)
+		fmt.Fprintf(&text, "%-12s %8.2f s for %d jobs, %8.1f ms from a job to the next\n", w.Name, w.Turnaround, r.Jobs,
+			w.Dependency)
 	}
-	fmt.Printf("turnaround, fairway over slurm-array: %.3f; all jobs on all slots take %.1f s at least\n",
+	fmt.Fprintf(&text, "turnaround, fairway over slurm-array: %.3f; all jobs on all slots take %.1f s at least\n",
 		r.Ratio, r.Floor)
+	return text.String()
 }

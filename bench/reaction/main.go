@@ -18,43 +18,33 @@ package main
 
 import (
 	"flag"
-	"fmt"
 	"time"
 
 	"fairway/bench/measure"
 )
 
 func main() {
-	asJSON := flag.Bool("json", false, "print one JSON object")
-	quick := flag.Bool("quick", false, "short runs and one round, for development")
 	var pick selection
-	flag.Func("only", "measure only rows with these `names`, separated by commas", pick.names)
 	flag.Func("n", "measure only with these `numbers` of computing tasks, separated by commas", pick.tasks)
-	rounds := flag.Int("rounds", 0, "rounds to measure; 0 for the usual number")
 	var srv serverConfig
 	flag.StringVar(&srv.mode, "serve", "", "internal: run as the echo server of a row")
 	flag.IntVar(&srv.computing, "computing", 0, "internal: computing tasks")
 	flag.BoolVar(&srv.checkpoints, "checkpoints", false, "internal: tasks checkpoint")
 	flag.IntVar(&srv.priorities, "priorities", 0, "sched.Priorities of the sched rows: 0 auto, 1 slices, 2 nice, 3 none")
-	flag.Parse()
-
-	if srv.mode != "" {
-		measure.ExitOn(serve(srv))
-		return
-	}
-	p := full
-	if *quick {
-		p = short
-	}
-	if *rounds > 0 {
-		p.alone.rounds, p.beside.rounds = *rounds, *rounds
-	}
-	rows, err := measureAll(p, pick, srv.priorities)
-	measure.ExitOn(err)
-	if !*asJSON {
-		fmt.Println(heading)
-	}
-	measure.ExitOn(measure.Print(rows, *asJSON, row.String))
+	measure.Main(func(run measure.Run) (measure.Result, error) {
+		if srv.mode != "" {
+			return nil, serve(srv)
+		}
+		p := full
+		if run.Quick {
+			p = short
+		}
+		p.alone.rounds = run.Rounds(p.alone.rounds, p.alone.rounds)
+		p.beside.rounds = run.Rounds(p.beside.rounds, p.beside.rounds)
+		pick.wants = run.Wants
+		rows, err := measureAll(p, pick, srv.priorities)
+		return measure.Rows(heading, rows, row.String), err
+	})
 }
 
 // plan says how long to measure.

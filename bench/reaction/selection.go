@@ -9,13 +9,8 @@ import (
 // selection says which rows to measure, so that one question needs no more than
 // a minute or two of a quiet machine. Empty lists mean all.
 type selection struct {
-	rows      []string
+	wants     func(row string) bool
 	computing []int
-}
-
-func (p *selection) names(list string) error {
-	p.rows = strings.Split(list, ",")
-	return nil
 }
 
 func (p *selection) tasks(list string) error {
@@ -30,6 +25,6 @@ func (p *selection) tasks(list string) error {
 }
 
 func (p *selection) has(s *series) bool {
-	return (len(p.rows) == 0 || slices.Contains(p.rows, s.name())) &&
+	return p.wants(s.name()) &&
 		(len(p.computing) == 0 || slices.Contains(p.computing, s.config.computing))
 }

@@ -40,33 +40,35 @@ func (r row) String() string {
 }
 
 func main() {
-	asJSON := flag.Bool("json", false, "print one JSON object")
 	sizes := flag.String("jobs", "10000,100000,1000000", "jobs of the runs, half of them done")
-	rounds := flag.Int("rounds", 3, "restarts of each, of which the median counts")
 	keep := flag.String("folder", "", "keep the runs beneath this folder, and use those that are there")
-	profile := flag.String("cpuprofile", "", "write a CPU profile of the last restart to this file")
 	make := flag.String("make", "", "internal: make the run in this folder")
 	serve := flag.String("serve", "", "internal: be the server of this folder")
 	jobs := flag.Int("size", 0, "internal: jobs of it")
-	flag.Parse()
-	ctx := context.Background()
-	switch {
-	case *make != "":
-		measure.ExitOn(makeRun(ctx, *make, *jobs))
-		return
-	case *serve != "":
-		measure.ExitOn(serveAgain(ctx, *serve, *jobs, *profile))
-		return
-	}
-	var rows []row
-	for _, size := range strings.Split(*sizes, ",") {
-		n, err := strconv.Atoi(size)
-		measure.ExitOn(err)
-		r, err := restarts(*keep, n, *rounds, *profile)
-		measure.ExitOn(err)
-		rows = append(rows, r)
-	}
-	measure.ExitOn(measure.Print(rows, *asJSON, row.String))
+	measure.Main(func(run measure.Run) (measure.Result, error) {
+		ctx := context.Background()
+		switch {
+		case *make != "":
+			return nil, makeRun(ctx, *make, *jobs)
+		case *serve != "":
+			return nil, serveAgain(ctx, *serve, *jobs, run.Profile)
+		case run.Quick:
+			*sizes = "100"
+		}
+		var rows []row
+		for _, size := range strings.Split(*sizes, ",") {
+			n, err := strconv.Atoi(size)
+			if err != nil {
+				return nil, fmt.Errorf("-jobs: %w", err)
+			}
+			r, err := restarts(*keep, n, run.Rounds(3, 1), run.Profile)
+			if err != nil {
+				return nil, err
+			}
+			rows = append(rows, r)
+		}
+		return measure.Rows("", rows, row.String), nil
+	})
 }
 
 // restarts measures one size.

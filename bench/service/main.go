@@ -24,6 +24,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -95,55 +96,47 @@ type row struct {
 }
 
 func main() {
-	asJSON := flag.Bool("json", false, "print one JSON object")
-	quick := flag.Bool("quick", false, "few jobs, for development")
-	only := flag.String("only", "", "names of the rows to measure, separated by commas")
 	stores := flag.String("stores", "", "stores, separated by commas: sqlite, postgres")
 	runs := flag.String("runs", "", "numbers of runs at once, separated by commas")
-	rounds := flag.Int("rounds", 0, "rounds of each row; 0 for the usual number")
 	jobs := flag.Int("jobs", 0, "jobs of each round; 0 for the usual number")
 	waiting := flag.Int("waiting", 0, "jobs that wait; 0 for the usual number")
-	profile := flag.String("cpuprofile", "", "write a CPU profile of the server, at work or at its start, to this file")
 	memory := flag.String("memprofile", "", "write a profile of the server's memory while jobs wait to this file")
 	folder := flag.String("folder", "", "make the states beneath this folder")
 	var s serverConfig
 	flag.StringVar(&s.folder, "serve", "", "internal: be the server of this folder")
 	flag.StringVar(&s.store, "store", "", "internal: its store")
 	flag.IntVar(&s.pilots, "launches", 0, "internal: its pilots")
-	flag.Parse()
-	ctx := context.Background()
-	if s.folder != "" {
-		measure.ExitOn(serve(ctx, s))
-		return
-	}
-	p := full
-	if *quick {
-		p = short
-	}
-	if *stores != "" {
-		p.stores = strings.Split(*stores, ",")
-	}
-	if *runs != "" {
-		p.runs = nil
-		for _, text := range strings.Split(*runs, ",") {
-			n, err := strconv.Atoi(text)
-			measure.ExitOn(err)
-			p.runs = append(p.runs, n)
+	measure.Main(func(run measure.Run) (measure.Result, error) {
+		ctx := context.Background()
+		if s.folder != "" {
+			return nil, serve(ctx, s)
 		}
-	}
-	if *rounds > 0 {
-		p.rounds = *rounds
-	}
-	if *jobs > 0 {
-		p.jobs = *jobs
-	}
-	if *waiting > 0 {
-		p.waiting = []int{*waiting}
-	}
-	p.profile, p.memory, p.folder = *profile, *memory, *folder
-	rows, err := measureAll(ctx, p, strings.FieldsFunc(*only, func(r rune) bool { return r == ',' }))
-	measure.ExitOn(err)
-	measure.ExitOn(measure.Print(rows, *asJSON, row.String))
+		p := full
+		if run.Quick {
+			p = short
+		}
+		if *stores != "" {
+			p.stores = strings.Split(*stores, ",")
+		}
+		if *runs != "" {
+			p.runs = nil
+			for _, text := range strings.Split(*runs, ",") {
+				n, err := strconv.Atoi(text)
+				if err != nil {
+					return nil, fmt.Errorf("-runs: %w", err)
+				}
+				p.runs = append(p.runs, n)
+			}
+		}
+		p.rounds = run.Rounds(p.rounds, p.rounds)
+		p.jobs = cmp.Or(*jobs, p.jobs)
+		if *waiting > 0 {
+			p.waiting = []int{*waiting}
+		}
+		p.profile, p.memory, p.folder = run.Profile, *memory, *folder
+		rows, err := measureAll(ctx, p, strings.FieldsFunc(run.Only, func(r rune) bool { return r == ',' }))
+		return measure.Rows("", rows, row.String), err
+	})
 }
 
 // measureAll measures the rows of these names; all if there are none.

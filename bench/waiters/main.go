@@ -28,43 +28,28 @@ import (
 )
 
 func main() {
-	asJSON := flag.Bool("json", false, "print one JSON object")
-	quick := flag.Bool("quick", false, "few and short runs, for development")
 	numbers := flag.String("n", "", "measure only with these `numbers` of waiters, separated by commas")
-	rounds := flag.Int("rounds", 0, "rounds to measure; 0 for the usual number")
 	var c config
 	flag.StringVar(&c.name, "serve", "", "internal: run as the program of a row")
 	flag.IntVar(&c.waiters, "waiters", 0, "internal: waiting goroutines")
 	flag.IntVar(&c.units, "units", 0, "internal: units of work of the task")
-	flag.Parse()
-
-	if c.name != "" {
-		measure.ExitOn(serve(c))
-		return
-	}
-	p := full
-	if *quick {
-		p = short
-	}
-	if *rounds > 0 {
-		p.rounds = *rounds
-	}
-	measure.ExitOn(p.restrict(*numbers))
-	if !*asJSON {
-		fmt.Println(heading)
-	}
-	rows, err := measureAll(p, func(round int, r row) {
-		switch {
-		case round < p.rounds:
-			fmt.Fprintf(os.Stderr, "waiters: round %d of %d, so far:%s\n", round, p.rounds, r)
-		case !*asJSON:
-			fmt.Println(r)
+	measure.Main(func(run measure.Run) (measure.Result, error) {
+		if c.name != "" {
+			return nil, serve(c)
 		}
+		p := full
+		if run.Quick {
+			p = short
+		}
+		p.rounds = run.Rounds(p.rounds, p.rounds)
+		if err := p.restrict(*numbers); err != nil {
+			return nil, err
+		}
+		rows, err := measureAll(p, func(round int, r row) {
+			fmt.Fprintf(os.Stderr, "waiters: round %d of %d, so far:%s\n", round, p.rounds, r)
+		})
+		return measure.Rows(heading, rows, row.String), err
 	})
-	measure.ExitOn(err)
-	if *asJSON {
-		measure.ExitOn(measure.Print(rows, true, row.String))
-	}
 }
 
 // config is what one measured process does.
@@ -92,7 +77,7 @@ var (
 		"separate":        {1, 2, 3, 4, 5, 6, 7, 8, 100, 1000},
 		"naive":           {1, 2, 3, 4, 5, 6, 7, 8},
 	}}
-	short = plan{3, 1_500_000, 2 * time.Millisecond, map[string][]int{
+	short = plan{3, 300_000, 2 * time.Millisecond, map[string][]int{
 		"aggregated": {1, 8, 10_000}, "grouped-polling": {1, 8, 10_000}, "separate": {1, 8, 1000}, "naive": {1, 8},
 	}}
 )

@@ -22,7 +22,6 @@ package main
 import (
 	"context"
 	"flag"
-	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -32,25 +31,29 @@ import (
 )
 
 func main() {
-	asJSON := flag.Bool("json", false, "print one JSON object")
 	runs := flag.Int("runs", 20, "recorded runs, of the kinds in turn")
 	keep := flag.String("keep", "", "folder in which the runs stay")
 	compute := flag.Bool("computing", false, "runs whose jobs compute, and disturb each other, instead")
 	defaults := flag.Bool("defaults", false, "runs of this machine, with the default flags but for their pilots")
 	most := flag.Float64("most", 0, "fail where an error is larger, such as 0.15 (0: never)")
 	program := flag.String("fairway", "", "the program; default: it is built")
-	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	defer stop()
-	h := measure.NewHost("whatif", "")
-	rows, err := measureAll(ctx, h, *keep, *program, plans(*compute, *defaults), *runs, *most)
-	h.End()
-	measure.ExitOn(err)
-	if !*asJSON {
-		fmt.Println(heading)
-	}
-	measure.ExitOn(measure.Print(rows, *asJSON, row.String))
-	measure.ExitOn(within(rows, *most))
+	measure.Main(func(run measure.Run) (measure.Result, error) {
+		if run.Quick {
+			*runs = 1
+		}
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+		defer stop()
+		h := measure.NewHost("whatif", "")
+		defer h.End()
+		rows, err := measureAll(ctx, h, *keep, *program, plans(*compute, *defaults), *runs, *most)
+		if err != nil {
+			return nil, err
+		}
+		if err := measure.Rows(heading, rows, row.String)(run.JSON); err != nil {
+			return nil, err
+		}
+		return nil, within(rows, *most)
+	})
 }
 
 func measureAll(ctx context.Context, h *measure.Host, keep, program string, all []plan, runs int,
