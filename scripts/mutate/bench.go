@@ -200,7 +200,7 @@ func (b *bench) reach() error {
 
 // passes runs tests of a program.
 func (b *bench) passes(p program, names []string, limit time.Duration, set ...string) bool {
-	temporary, err := os.MkdirTemp(b.folder, "run-")
+	temporary, err := os.MkdirTemp(b.folder, "r")
 	if err != nil {
 		return true
 	}

@@ -143,7 +143,7 @@ func (s scoring) measure(pkg string, by []string) (float64, error) {
 		return 0, fmt.Errorf("unchanging.txt names %d mutants, of which %d are there", len(left), found-len(all))
 	}
 	s.shuffle(all)
-	folder, err := os.MkdirTemp("", "mutants-")
+	folder, err := os.MkdirTemp("", "m") // short, for sockets in it
 	if err != nil {
 		return 0, err
 	}
