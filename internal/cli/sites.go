@@ -97,7 +97,7 @@ func farSite(s *site.Site, work *workflow.Workflow, o *runOptions) server.Site {
 			Price: s.Price.Seconds(), QueueWait: s.QueueWait, Storage: s.Near,
 		},
 		Poll:    s.Pace(),
-		Outputs: s.OutputPlace,
+		Outputs: s.OutputPlace, Catalog: s.OutputPFN,
 		Pilot: func(l folder.Layout) any {
 			return farPilot(s, tools, l, o)
 		},

@@ -154,8 +154,9 @@ type Site struct {
 	// none.
 	Pilot func(folders folder.Layout) any
 	// Outputs is the place at which its pilots store outputs, as publish.ParsePlace gives it. Empty:
-	// Config.Storage.
+	// Config.Storage. Catalog gives what is published its PFN there, by "/" and its name; nil: it gets none.
 	Outputs string
+	Catalog func(name string) (pfn string, err error)
 }
 
 // Outcome is how a run ended.

@@ -98,10 +98,12 @@ func (s *Server) newRunAt(
 
 // openResults makes sure that results can be published where they are to be.
 func (r *run) openResults(ctx context.Context) error {
-	if r.config.Results == "" {
-		return nil
+	if r.config.Results != "" {
+		if err := r.results.PublishAt(ctx, r.config.Results); err != nil {
+			return err
+		}
 	}
-	return r.results.PublishAt(ctx, r.config.Results)
+	return r.results.PublishAtSites(ctx)
 }
 
 // tellBeginning tells a person what the run begins with.

@@ -324,8 +324,8 @@ func (s *Server) openPlaces(ctx context.Context) error {
 		return fmt.Errorf("--storage: %w", err)
 	}
 	for i := range s.config.Sites {
-		if site := &s.config.Sites[i]; site.Outputs != "" && !done {
-			if err := s.storage.StoreOf(ctx, site.Name, site.Outputs); err != nil {
+		if site := &s.config.Sites[i]; site.Outputs != "" {
+			if err := s.storage.StoreOf(ctx, site.Name, site.Outputs, site.Catalog); err != nil && !done {
 				return fmt.Errorf("catalog_outputs of the site %s: %w", site.Name, err)
 			}
 		}

@@ -59,7 +59,18 @@ func (s *Site) takeCatalog(path string) error {
 	}
 	s.CatalogText = string(data)
 	s.OutputPlace, err = s.outputPlace(rules)
+	s.rules = rules
 	return err
+}
+
+// OutputPFN is the PFN that the catalogue of the site gives an output, by "/" and its name in the folder of
+// outputs. The site has been read with an OutputFolder.
+func (s *Site) OutputPFN(name string) (string, error) {
+	return s.rules.PFN(s.CatalogRules, s.outputLFN(name))
+}
+
+func (s *Site) outputLFN(name string) string {
+	return strings.TrimSuffix("/"+strings.Trim(s.OutputFolder, "/"), "/") + name
 }
 
 // sampleStore is as long as the name of the folder in which a state stores outputs.
@@ -71,7 +82,7 @@ func (s *Site) outputPlace(rules *catalog.Catalog) (string, error) {
 	if s.OutputFolder == "" {
 		return "", nil
 	}
-	lfn := "/" + strings.Trim(s.OutputFolder, "/") + sampleStore
+	lfn := s.outputLFN(sampleStore)
 	pfn, err := rules.PFN(s.CatalogRules, lfn)
 	if err != nil {
 		return "", fmt.Errorf("catalog_outputs: %w; name a folder that the site lets you write to", err)

@@ -16,6 +16,7 @@ import (
 
 	"fairway/internal/batch/allocation"
 	"fairway/internal/batch/command"
+	"fairway/internal/catalog"
 	"fairway/internal/eviction"
 	"fairway/internal/yamlfile"
 )
@@ -114,14 +115,15 @@ type Site struct {
 	Modules []string // environment modules to load
 	Setup   string   // shell commands before the pilot starts
 
-	Scratch      string          // folder of a node for sandboxes and caches; may begin with a variable
-	Cache        string          // who shares cached files; empty: it does not say
-	GroupCache   bool            // pilots of several users of one group share files on a node
-	Catalog      string          // the file of its catalogue, relative to File; empty: there is none
-	CatalogText  string          // what that holds, once [Find] has read it
-	CatalogRules string          // the protocol whose rules are taken
-	OutputFolder string          // the logical folder in which its pilots store outputs; empty: it does not say
-	OutputPlace  string          // where the catalogue leads that folder, once [Find] has read it
+	Scratch      string // folder of a node for sandboxes and caches; may begin with a variable
+	Cache        string // who shares cached files; empty: it does not say
+	GroupCache   bool   // pilots of several users of one group share files on a node
+	Catalog      string // the file of its catalogue, relative to File; empty: there is none
+	CatalogText  string // what that holds, once [Find] has read it
+	CatalogRules string // the protocol whose rules are taken
+	OutputFolder string // the logical folder in which its pilots store outputs; empty: it does not say
+	OutputPlace  string // where the catalogue leads that folder, once [Find] has read it
+	rules        *catalog.Catalog
 	Placement    string          // by which of Placements jobs go to its pilots; empty: it does not say
 	CacheWith    []string        // other sites with which cached files are exchanged
 	CacheSpace   int64           // bytes of a pilot's cache; 0: the default

@@ -59,7 +59,7 @@ var Keys = []Key{
 	{"cache_space", "size of a pilot's cache, such as 50GB", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.CacheSpace })},
 	{"catalog", "its file catalogue, a storage.xml or storage.json beside this file: where its nodes find inputs, by `/` and the name that the workflow gives them", false, text(func(s *Site) *string { return &s.Catalog })},
 	{"catalog_protocol", "whose rules of the catalogue are taken (default direct)", false, text(func(s *Site) *string { return &s.CatalogRules })},
-	{"catalog_outputs", "the folder, by its name in the catalogue, in which its nodes store what jobs write, such as /store/user/me (default: what --storage says)", false, text(func(s *Site) *string { return &s.OutputFolder })},
+	{"catalog_outputs", "the folder, by its name in the catalogue, in which its nodes store what jobs write, and results have their names, such as /store/user/me (default: what --storage says)", false, text(func(s *Site) *string { return &s.OutputFolder })},
 	{"placement", "which of equal jobs a pilot gets: " + strings.Join(Placements, ", ") + " (default: what --placement says; a workflow goes before)", false, (*reader).placement},
 	{"cache_policy", "which file a full cache gives up first: " + policies() + " (default: what --cache-policy says)", false, (*reader).cachePolicy},
 	{"min_threshold", "part of that which each pilot keeps free for its jobs, such as 5GB (default 0)", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.MinThreshold })},

@@ -128,6 +128,17 @@ func OutputPFN(prefix, lfn string, version uint32, attempt uint64) string {
 // IsEscaped reports whether names in a PFN are written as URLs have them.
 func IsEscaped(pfn string) bool { return ProtocolOf(pfn) == HTTP }
 
+// NameBy is the PFN that a catalogue gives a file of a workflow: by "/" and its name, which is escaped where
+// PFNs are.
+func NameBy(catalog func(lfn string) (pfn string, err error), name string) (string, error) {
+	lfn := "/" + strings.TrimLeft(name, "/")
+	pfn, err := catalog(lfn)
+	if err != nil || !IsEscaped(pfn) {
+		return pfn, err
+	}
+	return catalog((&url.URL{Path: lfn}).EscapedPath())
+}
+
 // inFolder is the element of FolderScheme and SiteScheme.
 type inFolder struct{ roots Roots }
 

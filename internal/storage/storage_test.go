@@ -360,3 +360,21 @@ func TestRelativePFNsMoveWithTheirFolder(t *testing.T) {
 		t.Error("found without knowing where")
 	}
 }
+
+// A catalogue gives names in URLs as URLs have them, whatever its rules add.
+func TestNamesByACatalogue(t *testing.T) {
+	for place, want := range map[string]string{
+		"/data":               "/data/a b#1",
+		"davs://host/da%20ta": "davs://host/da%20ta/a%20b%231",
+		"root://host//data":   "root://host//data/a b#1",
+	} {
+		got, err := NameBy(func(lfn string) (string, error) { return place + lfn, nil }, "a b#1")
+		if got != want || err != nil {
+			t.Errorf("at %s: %s, %v", place, got, err)
+		}
+	}
+	none := errors.New("no rule")
+	if _, err := NameBy(func(string) (string, error) { return "", none }, "a"); !errors.Is(err, none) {
+		t.Error(err)
+	}
+}

@@ -2,7 +2,6 @@ package stage
 
 import (
 	"context"
-	"strings"
 
 	"fairway/internal/catalog"
 	"fairway/internal/logical"
@@ -18,7 +17,7 @@ type SiteCatalog struct {
 
 // pfn is where a file is at the site, and false where no rule leads to it.
 func (c *SiteCatalog) pfn(lfn string) (string, bool) {
-	pfn, err := c.Rules.PFN(c.Protocol, "/"+strings.TrimPrefix(lfn, "/"))
+	pfn, err := storage.NameBy(func(lfn string) (string, error) { return c.Rules.PFN(c.Protocol, lfn) }, lfn)
 	if err != nil {
 		return "", false
 	}

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/sys/unix"
+
 	"fairway/internal/archive"
 	"fairway/internal/disk"
 	"fairway/internal/fault"
@@ -66,6 +68,7 @@ var beforeReplace = fault.New("publish.elsewhere.before")
 // standing is what this state has put under a name elsewhere, or has found there.
 type standing struct {
 	Place, LFN string
+	At         string            `json:"at,omitempty"`    // the PFN, where a catalogue gives it
 	State      string            `json:"state,omitempty"` // identity; another one: of the state that this is a copy of
 	Found      bool              `json:"found,omitempty"` // somebody else put the same there: it stays
 	PFN        string            `json:"pfn,omitempty"`   // of the stored file; empty: nothing yet
@@ -116,9 +119,11 @@ func (t *turns) left() bool { return t.Fenced || len(t.Open) > 0 }
 
 // destination publishes at one place.
 type destination struct {
-	place   string // a PFN without a slash at its end
-	known   string // the same, as it is recorded (folder.Layout.Recorded)
-	state   string // identity
+	place   string                                    // a PFN without a slash at its end
+	known   string                                    // the same, as it is recorded (folder.Layout.Recorded)
+	catalog func(name string) (pfn string, err error) // by "/" and names; nil: results are beneath place
+	of      string                                    // how PFNs begin of what is published there: of one place of outputs
+	state   string                                    // identity
 	shelf   storage.Element
 	files   storage.Element // reads stored files
 	at      folder.Layout
@@ -185,11 +190,45 @@ func ofHome(text string) (string, error) {
 	return filepath.Join(home, rest), nil
 }
 
+// name is the PFN of a result: under which it stands, or that it is to have.
 func (e *destination) name(lfn string) string {
+	if now, ok := e.get(lfn); ok && now.At != "" {
+		return e.at.Absolute(now.At)
+	}
+	pfn, err := e.wanted(lfn)
+	if err != nil { // who publishes it is told
+		return e.under(lfn)
+	}
+	return pfn
+}
+
+// wanted is the PFN that a result is to have.
+func (e *destination) wanted(lfn string) (string, error) {
 	if logical.IsFolder(lfn) {
 		lfn = archive.Clean(lfn) + FolderSuffix
 	}
-	return e.under(lfn)
+	if e.catalog == nil {
+		return e.under(lfn), nil
+	}
+	pfn, err := storage.NameBy(e.catalog, lfn)
+	if path, pathErr := storage.Path(pfn); err == nil && pathErr == nil {
+		pfn = "file:" + path
+	}
+	if err == nil && origin(pfn) != origin(e.place) {
+		err = fmt.Errorf("the catalogue leads to %s, which is not where `catalog_outputs` leads: to %s", storage.Shown(pfn),
+			shownPlace(e.place))
+	}
+	return pfn, err
+}
+
+// origin is the scheme of a PFN and the server that has it.
+func origin(pfn string) string {
+	scheme, rest, url := strings.Cut(pfn, "://")
+	if !url {
+		return storage.Scheme(pfn)
+	}
+	server, _, _ := strings.Cut(rest, "/")
+	return strings.ToLower(scheme + "://" + server)
 }
 
 // under is the PFN of a name there.
@@ -375,7 +414,10 @@ func (e *destination) publish(ctx context.Context, b *taskqueue.StoredFile) erro
 	if !filepath.IsLocal(b.File.LFN) {
 		return errors.New("its name leads out of the place of the results")
 	}
-	now, _ := e.get(b.File.LFN)
+	now, err := e.leave(ctx, b.File.LFN)
+	if err != nil {
+		return err
+	}
 	if now.PFN == b.PFN && now.Next == nil {
 		if mark, err := e.mark(ctx, b.File.LFN); err == nil && mark == now.Mark {
 			return nil
@@ -406,6 +448,26 @@ func (e *destination) publish(ctx context.Context, b *taskqueue.StoredFile) erro
 		return e.replace(ctx, shelf, b, now, local)
 	}
 	return fmt.Errorf("%w: results cannot be published there", storage.ErrReadOnly)
+}
+
+// leave tells how a name stands. What stands where the catalogue does not lead any more goes.
+func (e *destination) leave(ctx context.Context, lfn string) (now standing, err error) {
+	now, known := e.get(lfn)
+	if e.catalog == nil {
+		return now, nil
+	}
+	wanted, err := e.wanted(lfn)
+	if err != nil {
+		return now, err
+	}
+	if known && e.at.Absolute(now.At) != wanted {
+		if _, err := e.remove(ctx, lfn); err != nil {
+			return now, err
+		}
+		now = standing{}
+	}
+	now.At = e.at.Recorded(wanted)
+	return now, nil
 }
 
 // local is the path of a stored file, or of a copy that release removes.
@@ -442,7 +504,7 @@ func (e *destination) rename(
 		} else if same {
 			return e.stand(ctx, now.found(b, there))
 		} else if !ours {
-			return errForeign
+			return e.foreign()
 		}
 	}
 	ready := e.workFolder(e.mine) + "/" + rand.Text()
@@ -460,7 +522,9 @@ func (e *destination) rename(
 	if err := beforeReplace.Hit(); err != nil {
 		return err
 	}
-	if err := shelf.Rename(ctx, ready, name); err != nil {
+	if err := shelf.Rename(ctx, ready, name); errors.Is(err, unix.EXDEV) {
+		return fmt.Errorf("%w: `catalog_outputs` has to be on the file system to which the catalogue leads", err)
+	} else if err != nil {
 		return err
 	}
 	if there, err = shelf.Mark(ctx, name); err != nil || there != mark {
@@ -494,7 +558,7 @@ func (e *destination) replace(
 		if same, err := e.same(ctx, local, name); err != nil {
 			return err
 		} else if !same {
-			return errForeign
+			return e.foreign()
 		}
 		return e.stand(ctx, now.found(b, over))
 	}
@@ -515,7 +579,14 @@ func (e *destination) replace(
 }
 
 var errForeign = errors.New("something stands there that this workflow has not published, or that was changed since: " +
-	"move it away, or choose another place with --results")
+	"move it away, or choose another place with")
+
+func (e *destination) foreign() error {
+	if e.catalog != nil {
+		return fmt.Errorf("%w `catalog_outputs`", errForeign)
+	}
+	return fmt.Errorf("%w --results", errForeign)
+}
 
 // same reports whether a result stands under a name already, whoever put it there.
 func (e *destination) same(ctx context.Context, local, name string) (bool, error) {
@@ -574,7 +645,8 @@ func (e *destination) obsolete(files map[string]taskqueue.FileView, all bool) (n
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for _, lfn := range slices.Sorted(maps.Keys(e.standings)) {
-		if (all || !e.standings[lfn].Kept) && !files[lfn].Publish {
+		here := files[lfn].Publish && strings.HasPrefix(files[lfn].PFN, e.of)
+		if (all || !e.standings[lfn].Kept) && !here {
 			names = append(names, lfn)
 		}
 	}
@@ -598,6 +670,7 @@ func (e *destination) remove(ctx context.Context, lfn string) (left string, err 
 		if err := e.files.Remove(ctx, e.name(lfn)); err != nil {
 			return shownPlace(e.name(lfn)) + ": it could not be removed", err
 		}
+		e.removeEmpty(e.name(lfn))
 	}
 	record := taskqueue.Record{Table: elsewhereTable, Key: e.known + "\x00" + lfn}
 	if err := e.persist(ctx, record); err != nil {
@@ -607,6 +680,21 @@ func (e *destination) remove(ctx context.Context, lfn string) (left string, err 
 	defer e.mu.Unlock()
 	delete(e.standings, lfn)
 	return left, nil
+}
+
+// removeEmpty removes the folders above a name of this machine that are empty, up to the place. Servers
+// could not say that they are: WebDAV removes what came into one meanwhile.
+func (e *destination) removeEmpty(pfn string) {
+	root, err := storage.Path(e.place)
+	name, nameErr := storage.Path(pfn)
+	if err != nil || nameErr != nil {
+		return
+	}
+	for at := filepath.Dir(name); strings.HasPrefix(at, root+"/"); at = filepath.Dir(at) {
+		if os.Remove(at) != nil {
+			return
+		}
+	}
 }
 
 // endTurn ends the turn of this server in order.

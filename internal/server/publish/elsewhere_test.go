@@ -56,6 +56,7 @@ type stateAt struct {
 	place   string
 	folders folder.Layout
 	records store.Store
+	catalog func(name string) (string, error) // by which results have their names there
 }
 
 func newState(t *testing.T, place string) *stateAt {
@@ -71,7 +72,7 @@ func newState(t *testing.T, place string) *stateAt {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = records.Close() })
-	return &stateAt{t, place, folders, records}
+	return &stateAt{t: t, place: place, folders: folders, records: records}
 }
 
 // server begins to publish, as a server that was started now.
@@ -79,6 +80,13 @@ func (s *stateAt) server() *destination {
 	s.t.Helper()
 	element := elements.New(s.folders.Roots(), sched.Default().Sleep)
 	f := NewStorage(s.records, s.folders, element, nil, nil, sched.Default(), nil).NewResults(s.folders, 0, nil, nil)
+	if s.catalog != nil {
+		f.catalogues = []catalogued{{folder.StoragePrefix, s.place, s.catalog}}
+		if err := f.PublishAtSites(context.Background()); err != nil {
+			s.t.Fatal(err)
+		}
+		return f.sites[0]
+	}
 	if err := f.PublishAt(context.Background(), s.place); err != nil {
 		s.t.Fatal(err)
 	}

@@ -3,8 +3,10 @@ package publish
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"fairway/internal/server/folder"
@@ -14,6 +16,12 @@ import (
 	"fairway/internal/taskqueue"
 	"fairway/lib/sched"
 )
+
+// catalogued is a place of outputs whose results get the PFNs that a catalogue gives them.
+type catalogued struct {
+	prefix, place string
+	catalog       func(name string) (pfn string, err error)
+}
 
 // Storage is where the runs of a state store their outputs. It is what the loop asks to
 // remove files (loop.Stores); Run does it.
@@ -29,6 +37,7 @@ type Storage struct {
 
 	stores     []string            // how the PFNs of outputs begin
 	siteStores map[string][]string // the same, of sites whose pilots store elsewhere: that place first
+	catalogues []catalogued        // of these sites
 	// OtherPlace says, after StoreAt, that outputs were never stored there before.
 	OtherPlace bool
 
@@ -75,7 +84,8 @@ type Results struct {
 	note    func(string)    // tells a person of the run
 
 	results   *published
-	elsewhere *destination // where results are published; nil: in the results folder
+	elsewhere *destination   // where results are published; nil: in the results folder
+	sites     []*destination // and where those are that are stored at a site, by its catalogue
 
 	toPublish *loop.Mailbox[taskqueue.StoredFile]
 
@@ -102,23 +112,59 @@ func (f *Storage) NewResults(
 // the results folder. A server is asked to store something if nothing was published there
 // before. It is called before Run.
 func (f *Results) PublishAt(ctx context.Context, place string) (err error) {
-	e := &destination{
+	if err = outsideState(&f.folders, place); err == nil {
+		f.elsewhere, err = f.destination(ctx, place)
+	}
+	if err == nil && f.elsewhere.turns.Last == 0 && !f.Tried {
+		err = f.try(ctx, f.elsewhere)
+	}
+	return err
+}
+
+// destination opens a place for what is published.
+func (f *Results) destination(ctx context.Context, place string) (e *destination, err error) {
+	e = &destination{
 		place: place, state: f.publisherID(), files: f.element, at: f.folders,
 		persist: func(ctx context.Context, records ...taskqueue.Record) error {
 			return f.store.Apply(context.WithoutCancel(ctx), records)
 		},
 	}
-	if err = outsideState(&f.folders, place); err == nil {
-		e.shelf, err = shelfOf(place)
-	}
-	if err == nil {
+	if e.shelf, err = shelfOf(place); err == nil {
 		err = e.load(ctx, f.store)
 	}
-	if err == nil && e.turns.Last == 0 && !f.Tried {
-		err = f.try(ctx, e)
+	return e, err
+}
+
+// PublishAtSites has results that are stored at a place of a site (StoreOf) appear there too, each under the
+// PFN that the catalogue of the site gives its name, so that other programs find it. It is called before Run,
+// after PublishAt.
+func (f *Results) PublishAtSites(ctx context.Context) error {
+	for _, c := range f.catalogues {
+		within := ""
+		if f.owner != 0 { // runs of a folder of their own each may have results of the same names
+			within = "/" + f.publisherID()
+		}
+		if f.elsewhere != nil && f.elsewhere.place == c.place+within {
+			continue
+		}
+		e, err := f.destination(ctx, c.place+within)
+		if err != nil {
+			return err
+		}
+		e.of, e.catalog = c.prefix, func(name string) (string, error) { return c.catalog(within + name) }
+		f.sites = append(f.sites, e)
 	}
-	f.elsewhere = e
-	return err
+	return nil
+}
+
+// sitesOf are where a result that is stored under a PFN appears by a catalogue.
+func (f *Results) sitesOf(pfn string) (of []*destination) {
+	for _, e := range f.sites {
+		if strings.HasPrefix(pfn, e.of) {
+			of = append(of, e)
+		}
+	}
+	return of
 }
 
 // TryPlace refuses a place at which nothing could be published. A server is asked to store something.
@@ -163,10 +209,19 @@ func (f *Results) Place() string {
 
 // EndTurn says that this server publishes no more.
 func (f *Results) EndTurn(ctx context.Context) error {
-	if f.elsewhere == nil {
-		return nil
+	var failures []error
+	for _, e := range f.destinations() {
+		failures = append(failures, e.endTurn(ctx))
 	}
-	return f.elsewhere.endTurn(ctx)
+	return errors.Join(failures...)
+}
+
+// destinations are all places but the results folder.
+func (f *Results) destinations() []*destination {
+	if f.elsewhere == nil {
+		return f.sites
+	}
+	return append([]*destination{f.elsewhere}, f.sites...)
 }
 
 // Load reads what is recorded of the results. It is called once, before Run and after the

@@ -79,23 +79,34 @@ func (l *Look) Run(ctx context.Context) {
 // cannot be looked at is tried to be published, which tells why. ok is false if there was
 // no answer at all.
 func (f *Results) stands(ctx context.Context, file *taskqueue.FileView) (stands, ok bool) {
-	if f.elsewhere == nil {
-		results, err := beneath.Open(f.folders.Results)
-		if err != nil {
-			return false, true
-		}
+	stands, ok = true, true
+	if f.elsewhere != nil {
+		stands, ok = f.standsAt(ctx, f.elsewhere, file)
+	} else if results, err := beneath.Open(f.folders.Results); err != nil {
+		return false, true
+	} else {
 		defer func() { _ = results.Close() }()
 		same, err := f.results.holds(results, file.File.LFN, file.PFN)
-		return err == nil && same, true
+		stands = err == nil && same
 	}
+	for _, e := range f.sitesOf(file.PFN) {
+		if stands && ok {
+			stands, ok = f.standsAt(ctx, e, file)
+		}
+	}
+	return stands, ok
+}
+
+func (f *Results) standsAt(ctx context.Context, e *destination, file *taskqueue.FileView) (stands, ok bool) {
+	at := shownPlace(e.place)
 	defer time.AfterFunc(storage.SlowTime, func() {
-		f.note(fmt.Sprintf("%s is slow to answer which results it has: it is waited for, up to %s", f.Place(), LookTime))
+		f.note(fmt.Sprintf("%s is slow to answer which results it has: it is waited for, up to %s", at, LookTime))
 	}).Stop()
 	limited, cancel := context.WithTimeout(ctx, LookTime)
 	defer cancel()
-	stands = f.elsewhere.stands(limited, file)
+	stands = e.stands(limited, file)
 	if limited.Err() != nil && ctx.Err() == nil {
-		f.note(fmt.Sprintf("%s did not answer within %s: what is published there counts as there", f.Place(), LookTime))
+		f.note(fmt.Sprintf("%s did not answer within %s: what is published there counts as there", at, LookTime))
 	}
 	return stands, limited.Err() == nil
 }

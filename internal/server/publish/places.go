@@ -32,8 +32,8 @@ func shownPlace(place string) string { return storage.Roots{}.Shown(place) }
 
 // tidyElsewhere removes what earlier runs published at this place and this one does
 // not make, or has it kept for good.
-func (f *Results) tidyElsewhere(c *state.Cores, keep bool) error {
-	ctx, e := context.Background(), f.elsewhere
+func (f *Results) tidyElsewhere(e *destination, c *state.Cores, keep bool) error {
+	ctx, at := context.Background(), shownPlace(e.place)
 	names := e.obsolete(written(c), false)
 	if len(names) == 0 {
 		return nil
@@ -46,7 +46,7 @@ func (f *Results) tidyElsewhere(c *state.Cores, keep bool) error {
 				return err
 			}
 		}
-		f.note(fmt.Sprintf("kept at %s, though this run does not make them: %s", f.Place(), ShortList(names)))
+		f.note(fmt.Sprintf("kept at %s, though this run does not make them: %s", at, ShortList(names)))
 		return nil
 	}
 	var removed []string
@@ -64,7 +64,7 @@ func (f *Results) tidyElsewhere(c *state.Cores, keep bool) error {
 		}
 	}
 	if len(removed) > 0 {
-		f.note(fmt.Sprintf("removed from %s, since this run does not make them: %s; with --keep-results they stay", f.Place(),
+		f.note(fmt.Sprintf("removed from %s, since this run does not make them: %s; with --keep-results they stay", at,
 			ShortList(removed)))
 	}
 	return errors.Join(failures...)

@@ -50,9 +50,13 @@ var (
 // publishLoop carries out publications until ctx ends. While one fails, those
 // behind it wait: publications are in order.
 func (f *Results) publishLoop(ctx context.Context) {
-	publishAll := f.publishHere(ctx)
+	first := f.publishHere(ctx)
 	if f.elsewhere != nil {
-		publishAll = func(batch []taskqueue.StoredFile) (int, error) { return f.elsewhere.publishAll(ctx, batch) }
+		first = func(batch []taskqueue.StoredFile) (int, error) { return f.elsewhere.publishAll(ctx, batch) }
+	}
+	publishAll := func(batch []taskqueue.StoredFile) (int, error) {
+		done, err := first(batch)
+		return f.publishAtSites(ctx, batch[:done], err)
 	}
 	var full error // is said once for all results that do not fit, until one does
 	for {
@@ -100,6 +104,19 @@ func (f *Results) publishLoop(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// publishAtSites publishes what is stored at sites there too. It returns how many of a batch are published
+// everywhere, and why the next is not: for want of what is given, if these are all.
+func (f *Results) publishAtSites(ctx context.Context, batch []taskqueue.StoredFile, why error) (int, error) {
+	for i := range batch {
+		for _, e := range f.sitesOf(batch[i].PFN) {
+			if _, err := e.publishAll(ctx, batch[i:i+1]); err != nil {
+				return i, err
+			}
+		}
+	}
+	return len(batch), why
 }
 
 // noRoom reports whether something failed since a disk or a quota is full.

@@ -59,9 +59,11 @@ func (f *Storage) StoreAt(ctx context.Context, place string) error {
 	return nil
 }
 
-// StoreOf has the pilots of a site store outputs at a place of their own, as StoreAt does. It is called
-// after that.
-func (f *Storage) StoreOf(ctx context.Context, site, place string) error {
+// StoreOf has the pilots of a site store outputs at a place of their own, as StoreAt does. catalog gives results
+// their PFNs there, by "/" and their names; nil: they have none. It is called after that.
+func (f *Storage) StoreOf(
+	ctx context.Context, site, place string, catalog func(name string) (pfn string, err error),
+) error {
 	if err := errors.Join(outsideState(&f.folders, place), CheckWritable(place)); err != nil {
 		return err
 	}
@@ -71,6 +73,9 @@ func (f *Storage) StoreOf(ctx context.Context, site, place string) error {
 			return err
 		}
 		f.stores = append(f.stores, prefix)
+	}
+	if catalog != nil && !slices.ContainsFunc(f.catalogues, func(c catalogued) bool { return c.prefix == prefix }) {
+		f.catalogues = append(f.catalogues, catalogued{prefix, place, catalog})
 	}
 	f.siteStores[site] = []string{prefix}
 	for name, own := range f.siteStores {

@@ -98,14 +98,18 @@ func (f *Results) retain(names []string) error {
 // or has them kept for good. A person's own files stay.
 func (f *Results) Tidy(c *state.Cores, keep bool) error {
 	keep = keep || f.InputsGone
+	var failures []error
+	for _, e := range f.destinations() {
+		failures = append(failures, f.tidyElsewhere(e, c, keep))
+	}
 	if f.elsewhere != nil {
-		return f.tidyElsewhere(c, keep)
+		return errors.Join(failures...)
 	}
 	obsolete := f.results.obsolete(written(c), false)
 	if keep {
-		return f.retain(obsolete)
+		return errors.Join(append(failures, f.retain(obsolete))...)
 	}
-	return f.unpublish(obsolete)
+	return errors.Join(append(failures, f.unpublish(obsolete))...)
 }
 
 // namesListed bounds the names in one sentence.
