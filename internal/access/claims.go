@@ -433,7 +433,6 @@ func checkHash(hash []byte) error {
 	return nil
 }
 
-// checkName refuses what cannot be the logical name of a file.
 func checkName(lfn string) error {
 	name := strings.TrimLeft(lfn, "/")
 	if len(lfn) > MaxName || strings.ContainsAny(lfn, "\x00\r\n") || !filepath.IsLocal(name) {

@@ -81,7 +81,6 @@ func ReadConnection(path string) (Connection, error) {
 	return c, nil
 }
 
-// readConnectionFrom reads a connection from a stream to its end.
 func readConnectionFrom(in io.Reader) (Connection, error) {
 	text, err := io.ReadAll(io.LimitReader(in, MaxConnectionFile+1))
 	if err == nil && len(text) > MaxConnectionFile {

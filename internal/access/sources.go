@@ -37,7 +37,6 @@ func (k *ShareKey) Allows(lfn string, version uint32, tag uint64, ticket []byte)
 	return hmac.Equal(k.ShareTicket(lfn, version, tag), ticket)
 }
 
-// shareKey derives the key of a pilot.
 func (a *Authority) shareKey(pilot string, epoch uint64) *ShareKey {
 	var number [8]byte
 	binary.BigEndian.PutUint64(number[:], epoch)

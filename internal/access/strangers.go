@@ -157,7 +157,6 @@ func (c *guarded) isOf(launch string) bool {
 
 type connectionKey struct{}
 
-// withConnection has a handler find the connection of a call.
 func withConnection(ctx context.Context, c net.Conn) context.Context {
 	if secure, ok := c.(*tls.Conn); ok {
 		c = secure.NetConn()

@@ -130,7 +130,6 @@ func (f *Found) pack(ctx context.Context, z *zip.Writer, folder string) error {
 	return copyUnchanged(ctx, to, from, f.Entry, f.Info)
 }
 
-// create begins an entry of an archive.
 func (e *Entry) create(z *zip.Writer) (io.Writer, error) {
 	header := &zip.FileHeader{Name: e.Name, Method: zip.Store, Modified: epoch}
 	header.SetMode(e.mode())

@@ -24,7 +24,6 @@ type holes struct {
 
 func newHoles(file *os.File) *holes { return &holes{file: file, buffer: make([]byte, 0, holesBuffer)} }
 
-// reset begins another file.
 func (h *holes) reset(file *os.File) { h.file, h.buffer, h.at, h.size = file, h.buffer[:0], 0, 0 }
 
 func (h *holes) Write(b []byte) (int, error) {
@@ -66,7 +65,6 @@ func (h *holes) flush() error {
 
 func zeroPage(b []byte) bool { return len(b) >= page && bytes.Equal(b[:page], zeros[:]) }
 
-// end writes what is left, and gives the file its size.
 func (h *holes) end() error {
 	if err := h.flush(); err != nil || h.size == h.at {
 		return err

@@ -179,7 +179,6 @@ func (u *unpacking) file(element string, e Entry, f *zip.File) error {
 	return errors.Join(err, touch(to, u.modified), to.Close())
 }
 
-// touch gives an open file a time of modification.
 func touch(f *os.File, modified time.Time) error {
 	return os.Chtimes(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), time.Time{}, modified)
 }

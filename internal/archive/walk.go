@@ -64,7 +64,6 @@ func (w *walk) element(in *beneath.Folder, element, name string) error {
 	return w.folder(below, name)
 }
 
-// entryOf describes what has a name in a folder.
 func entryOf(name string, info fs.FileInfo, readlink func() (string, error)) (e Entry, err error) {
 	e.Name = name
 	if len(name) > MaxName {

@@ -163,7 +163,6 @@ func (l *Log) write(e Entry) error {
 	return err
 }
 
-// turn begins another file.
 func (l *Log) turn() error {
 	err := errors.Join(l.file.Sync(), l.file.Close())
 	l.file = nil
@@ -231,7 +230,6 @@ func (l *Log) Read(most int, wanted func(*Entry) bool) (entries []Entry, more bo
 	return entries, false, nil
 }
 
-// decode reads a line.
 func decode(line []byte) (e Entry, ok bool) {
 	if json.Unmarshal(line, &e) != nil || e.Call == "" {
 		return Entry{}, false

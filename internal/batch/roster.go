@@ -326,7 +326,6 @@ func (r *Roster) watch() {
 	}
 }
 
-// query is the one status call of the site.
 func (r *Roster) query(ctx context.Context, sites []string) (map[string]map[string]Status, error) {
 	found, err := r.cfg.System.Status(ctx)
 	r.mu.Lock()

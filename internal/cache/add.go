@@ -118,7 +118,6 @@ func (c *Cache) Add(ctx context.Context, i Item, path string) error {
 	}
 }
 
-// bring reserves, writes and names a file, or takes a peer's.
 func (c *Cache) bring(ctx context.Context, i Item, write func(path string) (int64, Hash, error)) (*File, bool, error) {
 	if len(fileName(i)) > maxName {
 		return nil, false, fmt.Errorf("%w: the name %s is too long", ErrFull, i.LFN)
@@ -222,7 +221,6 @@ type reservation struct {
 	named bool   // it is there no more
 }
 
-// end removes what is left of it.
 func (r *reservation) end() {
 	if !r.named {
 		_ = os.Remove(r.path)

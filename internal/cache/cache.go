@@ -367,7 +367,6 @@ func (c *Cache) changed(change Change) {
 	}
 }
 
-// touch has the peers look at the folder.
 func (c *Cache) touch() {
 	now := time.Now()
 	_ = os.Chtimes(filepath.Join(c.folder, changesName), now, now)

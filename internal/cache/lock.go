@@ -91,7 +91,6 @@ func (h *hostLock) isStopped() bool {
 	return h.stopped
 }
 
-// flock keeps the file open for as long as it takes.
 func (h *hostLock) flock(how int) (err error) {
 	raw, err := h.file.SyscallConn()
 	if err != nil {

@@ -341,7 +341,6 @@ func (p *peer) holds(name string) bool {
 	return err == nil
 }
 
-// linkFromPeer takes a link to a file of a peer into this folder.
 func (c *Cache) linkFromPeer(name string) bool {
 	for _, p := range c.peers {
 		err := os.Link(filepath.Join(p.folder, name), filepath.Join(c.folder, name))

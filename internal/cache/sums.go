@@ -32,7 +32,6 @@ const sumsName = ".sums"
 // files that are there; until then nothing is added.
 const maxSums = 16 << 20
 
-// readSums returns what is recorded, by the names of files.
 func readSums(dir string) map[string]Hash {
 	recorded := map[string]Hash{}
 	f, err := os.Open(filepath.Join(dir, sumsName))

@@ -26,7 +26,6 @@ type uses struct {
 	free  []int // those of them that nobody has
 }
 
-// ownUses is the lock of a pilot on its uses.
 func ownUses() *unix.Flock_t { return &unix.Flock_t{Type: unix.F_WRLCK, Len: 1} }
 
 func openUses(folder string, mode fs.FileMode) (*uses, error) {
@@ -57,7 +56,6 @@ func (u *uses) tell(name string) (slot int) {
 	return slot
 }
 
-// end gives a slot back.
 func (u *uses) end(slot int) {
 	u.set(slot, 0)
 	u.free = append(u.free, slot)

@@ -81,7 +81,6 @@ type inverse struct {
 	pattern  *syntax.Regexp
 }
 
-// invertible lets a rule be turned round.
 func (r rule) invertible() rule {
 	r.inverse = sync.OnceValue(func() *inverse { return newInverse(&r) })
 	return r

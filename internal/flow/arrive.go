@@ -83,7 +83,6 @@ func (f *Flow) newArrivals(state *inputState, files []InputFile) ([]InputFile, e
 	return fresh, nil
 }
 
-// arrive lets one file begin a wave.
 func (f *Flow) arrive(now time.Time, state *inputState, existing InputFile) {
 	f.wave++
 	state.arrived[existing.LFN] = existing.Identity

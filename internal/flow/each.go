@@ -152,7 +152,6 @@ func union(a, b pattern.Binding) pattern.Binding {
 	return both
 }
 
-// joined makes the job of a combination, or splits its file.
 func (f *Flow) joined(st *stepState, in []*file, values pattern.Binding) {
 	if st.step.Data.Split != nil {
 		f.splitFile(st, in[0], values)

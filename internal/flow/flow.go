@@ -177,7 +177,6 @@ func (f *Flow) start() {
 	}
 }
 
-// plainJobs makes what the step has whatever data comes.
 func (f *Flow) plainJobs(st *stepState) {
 	st.begun = true
 	wave := 0

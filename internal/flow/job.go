@@ -172,7 +172,6 @@ func (j *job) complete() {
 // namedReads leaves out of what a job of the step reads what its command does not name.
 func namedReads(s *workflow.Step, reads []string) []string { return reads[:len(reads)-s.HiddenReads()] }
 
-// describe gives what all jobs of the step have alike.
 func (f *Flow) describe(j *job) taskqueue.Job {
 	s := j.state.step
 	return taskqueue.Job{

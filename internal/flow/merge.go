@@ -53,7 +53,6 @@ type gathered struct {
 
 func (g gathered) Before(other gathered) bool { return g.file.before(other.file) }
 
-// gather takes a known file for a merge step.
 func (f *Flow) gather(st *stepState, made *file, values pattern.Binding) {
 	m := st.merging
 	g := m.group(st.step, made, values)
@@ -193,7 +192,6 @@ func (f *Flow) cut(st *stepState, g *group) {
 	}
 }
 
-// mergeJob creates the next merge of a group.
 func (f *Flow) mergeJob(st *stepState, g *group, files []*file, wave int) {
 	g.number++
 	for _, taken := range files {

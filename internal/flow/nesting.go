@@ -25,7 +25,6 @@ func (f *Flow) inTheWay(lfn string) string {
 	return ""
 }
 
-// occupy remembers the folders of a file.
 func (f *Flow) occupy(lfn string) {
 	for folder := range pattern.FoldersOf(lfn) {
 		if _, ok := f.folders[folder]; ok {

@@ -83,7 +83,6 @@ func tellsApart(s *workflow.Step, p *pattern.Pattern) bool {
 	})
 }
 
-// willRead says how many jobs a split makes of a file.
 func (f *Flow) willRead(st *stepState, lfn string, jobs int64) {
 	awaited := f.awaited[lfn]
 	i := slices.IndexFunc(awaited, func(r awaitedReader) bool { return r.state == st && r.jobs == untilSplit })

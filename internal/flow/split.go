@@ -72,7 +72,6 @@ func (f *Flow) fillCount(j *job, d *pendingJob) {
 	j.new.Job.Digest = workflow.Digest(j.new)
 }
 
-// counted takes the end of a counting job.
 func (f *Flow) counted(j *job, files []taskqueue.CommittedFile) {
 	pattern := j.countPrefix()
 	for _, out := range files {
@@ -96,7 +95,6 @@ func (f *Flow) countedAs(j *job, text string) {
 	f.chunks(j.state, j.in, j.values, n)
 }
 
-// parts is how many parts of a size there are, the rest counted.
 func parts(n, size int64) int64 {
 	if n%size > 0 {
 		return n/size + 1

@@ -37,7 +37,6 @@ func (c *crate) image(job *Job) []reference {
 	return []reference{{id}}
 }
 
-// allImages are those of all jobs, for the action of the whole run.
 func (c *crate) allImages() (all []reference) {
 	for i := range c.run.Jobs {
 		for _, image := range c.image(&c.run.Jobs[i]) {

@@ -104,7 +104,6 @@ func (r *Run) authority() string {
 	return fmt.Sprintf("uuid,%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
 }
 
-// fragment is an identifier within the crate.
 func fragment(parts ...string) string {
 	u := url.URL{Fragment: strings.Join(parts, "/")}
 	return u.String()

@@ -108,7 +108,6 @@ func Write(out io.Writer, run *Run) error {
 	return nil
 }
 
-// survey finds the files and steps.
 func (c *crate) survey() {
 	for i := range c.run.Jobs {
 		job := &c.run.Jobs[i]
@@ -214,7 +213,6 @@ func (c *crate) attribute(action entity) {
 	}
 }
 
-// workflow describes the workflow file, its steps and their tools.
 func (c *crate) workflow() entity {
 	inputs, outputs := c.ends()
 	w := entity{

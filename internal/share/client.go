@@ -18,8 +18,8 @@ import (
 	"github.com/zeebo/blake3"
 
 	"fairway/internal/access"
-	"fairway/internal/adler32"
 	"fairway/internal/cache"
+	"hash/adler32"
 )
 
 // Source is a server that has a file, with a ticket for it.
@@ -184,7 +184,6 @@ func (s *Source) hashOf(ctx context.Context, ref cache.Ref) (told cache.Hash, er
 // hide has an error of the origin not count against the source.
 func hide(err error) error { return errors.New(err.Error()) }
 
-// client makes one connection.
 func (s *Source) client() *http.Client {
 	dialer := &tls.Dialer{NetDialer: &net.Dialer{Timeout: DialTime}, Config: access.ClientTLS(s.Pin)}
 	return &http.Client{
@@ -208,7 +207,6 @@ func (s *Source) client() *http.Client {
 	}
 }
 
-// ask makes one request.
 func (s *Source) ask(ctx context.Context, client *http.Client, method string, ref cache.Ref) (*http.Response, error) {
 	query := url.Values{
 		lfnKey: {ref.LFN}, versionKey: {strconv.FormatUint(uint64(ref.Version), 10)},

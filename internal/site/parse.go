@@ -167,7 +167,6 @@ func (r *reader) site(f yamlfile.Field) *Site {
 	return s
 }
 
-// template finds how the batch system is called.
 func (r *reader) template(s *Site, n *yaml.Node, f yamlfile.Field, what string) {
 	switch {
 	case s.System == "" && !r.failed():
@@ -340,7 +339,6 @@ func (r *reader) placement(n *yaml.Node, s *Site, what string) {
 	}
 }
 
-// policies names the policies of a cache.
 func policies() string {
 	var names []string
 	for _, p := range eviction.Policies {

@@ -128,7 +128,6 @@ func (s *Site) TakesServers() error {
 // them.
 func (s *Site) carries() bool { return s.System == SSH || s.Template == nil || s.Template.Carries() }
 
-// scriptAt makes the script of a launch.
 func (s *Site) scriptAt(p Launcher) func(launch string) (string, error) {
 	return func(launch string) (string, error) {
 		start, err := p.Start(launch)
@@ -143,7 +142,6 @@ const findModules = `for init in /etc/profile.d/lmod.sh /etc/profile.d/modules.s
 done
 `
 
-// script is what a pilot consists of for the shell.
 func (s *Site) script(start bootstrap.Start) string {
 	var b strings.Builder
 	b.WriteString(start.Before)

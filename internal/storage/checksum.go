@@ -15,7 +15,7 @@ import (
 	"strings"
 	"sync"
 
-	"fairway/internal/adler32"
+	"hash/adler32"
 )
 
 // Checksum is what a server tells of the contents of a file. The zero value is

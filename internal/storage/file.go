@@ -75,7 +75,6 @@ func (File) Get(ctx context.Context, pfn, path string) (int64, error) {
 	return size, nil
 }
 
-// get makes a file appear at path.
 func get(ctx context.Context, source, path string, info fs.FileInfo) (int64, error) {
 	if err := place(ctx, source, path, fleeting); err != nil {
 		return 0, err
@@ -83,7 +82,6 @@ func get(ctx context.Context, source, path string, info fs.FileInfo) (int64, err
 	return info.Size(), keepTime(info, path)
 }
 
-// keepTime gives a copy the time of modification of its original.
 func keepTime(original fs.FileInfo, path string) error {
 	there, err := os.Lstat(path)
 	if err != nil || os.SameFile(there, original) {

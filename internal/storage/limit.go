@@ -78,7 +78,6 @@ type leaving struct {
 	leave func()
 }
 
-// Unwrap is the reader itself.
 func (l *leaving) Unwrap() io.ReadCloser { return l.ReadCloser }
 
 func (l *leaving) Close() error {

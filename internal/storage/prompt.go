@@ -201,7 +201,6 @@ func (p *prompt) away(host string) error {
 	return h.err
 }
 
-// change changes what is known of a server.
 func (p *prompt) change(host string, change func(*promptHost)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

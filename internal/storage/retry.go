@@ -86,7 +86,6 @@ func Temporary(err error) bool {
 		errors.Is(err, io.EOF)
 }
 
-// told is how long the server wants to be left alone.
 func told(err error) time.Duration {
 	var server interface{ RetryAfter() time.Duration }
 	if errors.As(err, &server) {

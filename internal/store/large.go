@@ -58,7 +58,6 @@ func (l *largeBodies) begin() {
 	l.next = l.last
 }
 
-// committed takes note of what the transaction has changed.
 func (l *largeBodies) committed() {
 	for n, id := range l.pending {
 		if id == 0 {

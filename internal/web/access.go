@@ -69,7 +69,6 @@ func (a *Access) isToken(text string) bool {
 	return subtle.ConstantTimeCompare(hash[:], a.hash[:]) == 1
 }
 
-// setCookie has a browser keep what it is known by.
 func (a *Access) setCookie(w http.ResponseWriter, value string, age int) {
 	http.SetCookie(w, &http.Cookie{
 		Name: a.cookie, Value: value, Path: "/", HttpOnly: true, Secure: a.secure, SameSite: http.SameSiteStrictMode,

@@ -91,7 +91,6 @@ func stop(ctx context.Context, s *api.Service, t target, drain bool) error {
 	return err
 }
 
-// whatGoes tells what is removed with a run, and what is kept.
 func whatGoes(ctx context.Context, s *api.Service, t target) (lines []string, err error) {
 	answer, err := s.RemoveRuns(ctx, &wire.RemoveRunsRequest{Runs: []uint32{uint32(t.run)}, DryRun: true})
 	if err != nil {
@@ -133,7 +132,6 @@ func (t target) path() string {
 	return runPath(t.run)
 }
 
-// asking is the page with the question of an action.
 func (t target) asking(name string) string {
 	q := url.Values{}
 	if t.job != "" {
@@ -149,7 +147,6 @@ func (t target) asking(name string) string {
 	return to
 }
 
-// targetOf is what a request is about.
 func targetOf(r *http.Request) (t target, err error) {
 	if t.run, err = runOf(r); err != nil {
 		return t, err
@@ -206,7 +203,6 @@ type askBody struct {
 	Job, Message     string
 }
 
-// ask is the page with the question of an action.
 func (s *site) ask(r *http.Request) (*content, error) {
 	c, _, err := s.about(r)
 	if err != nil {

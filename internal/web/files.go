@@ -111,7 +111,6 @@ func (b *filesBody) Next() int {
 // Before is where the page before begins.
 func (b *filesBody) Before() int { return max(0, b.Search.From-filesListed) }
 
-// fileLink is the address of a version of a file of a run.
 func fileLink(run api.Page, lfn string, version uint32) string {
 	q := url.Values{"name": {lfn}, "version": {strconv.FormatUint(uint64(version), 10)}}
 	return runPath(run) + "/file?" + q.Encode()
@@ -125,7 +124,6 @@ func nameOfCopy(lfn string) string {
 	return lfn
 }
 
-// file has a browser store a file of the run.
 func (s *site) file(w http.ResponseWriter, r *http.Request) {
 	run, err := runOf(r)
 	if err != nil {
@@ -225,7 +223,6 @@ func (p *packed) add(ctx context.Context, file *wire.FileHistory) error {
 	return err
 }
 
-// end completes the file.
 func (p *packed) end() error {
 	if len(p.missing) > 0 {
 		w, err := p.zip.Create(missingName)

@@ -55,7 +55,6 @@ var functions = template.FuncMap{
 
 var jobStates = []string{"waiting", "ready", "assigned", "running", "done", "failed", "blocked", "cancelled"}
 
-// grouped writes a number with its thousands apart.
 func grouped(n any) string {
 	digits := fmt.Sprint(n)
 	for at := len(digits) - 3; at > 0 && digits[at-1] != '-'; at -= 3 {
@@ -64,7 +63,6 @@ func grouped(n any) string {
 	return digits
 }
 
-// shownTime is a time for a person, by the clock of the server.
 func shownTime(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return ""
@@ -88,7 +86,6 @@ func zone() string {
 	return now.Format("MST (UTC-07:00)")
 }
 
-// moment is a time with its day.
 func moment(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return ""
@@ -113,7 +110,6 @@ func limitsOf(s *wire.ShareSummary) (texts []string) {
 	return texts
 }
 
-// span is the time between two.
 func span(from, to *timestamppb.Timestamp) string {
 	if from == nil || to == nil {
 		return ""
@@ -121,7 +117,6 @@ func span(from, to *timestamppb.Timestamp) string {
 	return quantity.Seconds(max(0, to.AsTime().Sub(from.AsTime()).Seconds()))
 }
 
-// took is for how long a job ran, or runs.
 func took(j *wire.JobSummary, now time.Time) string {
 	switch {
 	case j.GetStarted() == nil:
@@ -132,7 +127,6 @@ func took(j *wire.JobSummary, now time.Time) string {
 	return span(j.GetStarted(), j.GetEnded())
 }
 
-// commandOf is what a job executes, as text.
 func commandOf(p *wire.Payload) string {
 	switch {
 	case len(p.GetArgv()) > 0:
@@ -146,7 +140,6 @@ func commandOf(p *wire.Payload) string {
 	return strings.TrimSpace(p.GetShell())
 }
 
-// runBar divides the jobs of a run by what its summary tells.
 func runBar(r *wire.RunSummary) []part {
 	return bar(&wire.StepProgress{
 		Total: r.GetJobs(), Done: r.GetDone(), Running: r.GetRunning(), Failed: r.GetFailed(),

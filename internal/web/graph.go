@@ -163,7 +163,6 @@ func stepKind(s *wire.StepProgress) string {
 	return "empty"
 }
 
-// bar divides the jobs of a step by their states.
 func bar(s *wire.StepProgress) (parts []part) {
 	if s.GetTotal() == 0 {
 		return nil

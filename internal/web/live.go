@@ -110,7 +110,6 @@ func (l *lives) forget(now time.Time) {
 	}
 }
 
-// took takes note of what making a page took.
 func (l *lives) took(page *livePage, cost time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -129,7 +128,6 @@ func (l *lives) keep(page *livePage, made, now time.Time) (pause time.Duration) 
 	return pause
 }
 
-// open is how many pages are looked at.
 func (l *lives) open() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

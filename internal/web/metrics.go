@@ -19,7 +19,6 @@ type metrics struct {
 	all  map[string]*prometheus.Desc
 }
 
-// newMetrics makes the handler of /metrics.
 func newMetrics(s *site) http.Handler {
 	m := &metrics{site: s, all: map[string]*prometheus.Desc{}}
 	for _, d := range described {
@@ -108,7 +107,6 @@ func (m *metrics) Collect(to chan<- prometheus.Metric) {
 	}
 }
 
-// used are the counters of jobs and of their data.
 func (m *metrics) used(f *api.Figures, counter func(name string, value float64, labels ...string)) {
 	u := &f.Used
 	for kind, n := range u.Events {

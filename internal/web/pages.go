@@ -81,7 +81,6 @@ func (s *site) shares(r *http.Request) (*content, error) {
 
 func runPath(run api.Page) string { return "/runs/" + strconv.Itoa(int(run)) }
 
-// about makes the content of a page of a run.
 func (s *site) about(r *http.Request) (*content, *api.Overview, error) {
 	run, err := runOf(r)
 	if err != nil {

@@ -37,7 +37,6 @@ type session struct {
 	until time.Time
 }
 
-// begin makes a session, and returns what its cookie has.
 func (s *sessions) begin(p rights.Principal, good context.Context) (cookie string) {
 	cookie = rand.Text() + rand.Text()
 	name := sha256.Sum256([]byte(cookie))
@@ -78,7 +77,6 @@ func (s *sessions) find(cookie string, door Door) (rights.Principal, context.Con
 	return found.Principal, good, nil
 }
 
-// end forgets a session.
 func (s *sessions) end(cookie string) {
 	name := sha256.Sum256([]byte(cookie))
 	s.mu.Lock()
@@ -100,7 +98,6 @@ type loginBody struct {
 	Next string // where it leads to
 }
 
-// loginPage asks for a token.
 func (s *site) loginPage(w http.ResponseWriter, r *http.Request) {
 	if s.Door == nil {
 		refuse(w, http.StatusNotFound, "There is no such page.")
@@ -148,7 +145,6 @@ func tokenIn(text string) string {
 	return text
 }
 
-// logout ends a session.
 func (s *site) logout(w http.ResponseWriter, r *http.Request) {
 	if cookie, err := r.Cookie(s.Access.cookie); err == nil {
 		s.Access.sessions.end(cookie.Value)

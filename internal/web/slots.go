@@ -91,7 +91,6 @@ func drawSlots(run api.Page, s *api.Slots, over bool) *chart {
 	return c
 }
 
-// leading is how many bins at the begin have nothing.
 func leading(s *api.Slots) int {
 	n := 0
 	for n < len(s.All.Ended) && value(s.All.Staging, n) == 0 && value(s.All.Computing, n) == 0 && s.All.Ended[n] == 0 {

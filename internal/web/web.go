@@ -105,7 +105,6 @@ func plain(w http.ResponseWriter, code int, text string) {
 	_, _ = w.Write([]byte(text + "\n"))
 }
 
-// ready tells whether the server answers.
 func (s *site) ready(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), readyTime)
 	defer cancel()
@@ -241,7 +240,6 @@ func (s *site) render(r *http.Request, p page, c *content, part string) ([]byte,
 	return text.Bytes(), err
 }
 
-// fail tells a person what went wrong.
 func (s *site) fail(w http.ResponseWriter, err error) {
 	code := codeOf(err)
 	if code == http.StatusInternalServerError {

@@ -196,12 +196,10 @@ func machines(all []RunMachine) []exportedMachine {
 	return list
 }
 
-// instant is a time rounded down to the microsecond.
 func instant(t time.Time) string {
 	return t.UTC().Truncate(time.Microsecond).Format("2006-01-02T15:04:05.000000Z07:00")
 }
 
-// seconds is the time between two instants as they are written.
 func seconds(from, to time.Time) json.Number {
 	d := max(0, to.UTC().Truncate(time.Microsecond).Sub(from.UTC().Truncate(time.Microsecond)))
 	return json.Number(fmt.Sprintf("%d.%06d", d/time.Second, d%time.Second/time.Microsecond))

@@ -159,7 +159,6 @@ func (s *steps) command(launch string) ([]string, error) {
 	return nil, fmt.Errorf("%s is no node of the allocation", name)
 }
 
-// on runs a script on a node.
 func (a *Allocation) on(node Node, launch, script string) []string {
 	switch host, _ := os.Hostname(); {
 	case a.Kind == Slurm:

@@ -253,7 +253,6 @@ func pbsLeft(details string) time.Duration {
 	return max(quantity.ClockTime(limit[1])-quantity.ClockTime(used[1]), time.Second)
 }
 
-// add counts processors of a node.
 func (a *Allocation) add(name string, cpus int64) {
 	for i := range a.Nodes {
 		if a.Nodes[i].Name == name {

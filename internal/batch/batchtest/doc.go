@@ -36,7 +36,6 @@ type Host interface {
 	Skipf(format string, args ...any)
 }
 
-// absent ends a test for want of a batch system.
 func absent(t Host, system string, err error) {
 	if strings.Contains(os.Getenv(Required), system) {
 		t.Fatalf("%s cannot be started: %v", system, err)

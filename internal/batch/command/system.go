@@ -213,7 +213,6 @@ func (s *System) input(launches []string, script string) string {
 // ofLaunches are the placeholders of which each launch has another value.
 var ofLaunches = []string{"{name}", "{script}", "{script_name}"}
 
-// of are the values of a launch.
 func (s *System) of(launch string) values {
 	v := s.values()
 	v["name"], v["script"], v["script_name"] = s.prefix+launch, s.scriptFile(launch), launch+scriptEnding
@@ -336,7 +335,6 @@ func (s *System) jobs(ctx context.Context) ([]job, error) {
 	return s.read(out), nil
 }
 
-// read finds the jobs of the state in an answer.
 func (s *System) read(answer string) (jobs []job) {
 	pattern := s.cfg.Template.Job
 	for _, match := range pattern.FindAllStringSubmatch(answer, -1) {
@@ -392,7 +390,6 @@ func (s *System) ask(ctx context.Context, argv []string) (string, error) {
 	return s.run(ctx, argv, "", append(os.Environ(), inTheirLanguage))
 }
 
-// run calls a program of the batch system.
 func (s *System) run(ctx context.Context, argv []string, input string, environment []string) (string, error) {
 	if len(argv) == 0 {
 		return "", errors.New("the template gives no command")

@@ -27,19 +27,16 @@ var (
 	noteScript string
 )
 
-// text has a host do one thing.
 func (s *System) text(h *host, verb ...string) string {
 	return noteScript + hostScript + "fairway_host " + quoted(append([]string{s.folderOn(h)}, verb...)) + "\n"
 }
 
-// startText has a host start the pilot of a launch.
 func (s *System) startText(h *host, launch, script string) string {
 	end := "end of " + rand.Text()
 	return "fairway_script() {\ncat <<'" + end + "'\n" + noteScript + "fairway_note \"$1\" $$ own || exit\nshift\n" +
 		strings.TrimSuffix(script, "\n") + "\n" + end + "\n}\n" + s.text(h, "start", launch)
 }
 
-// quoted are words of the shell.
 func quoted(words []string) string {
 	var all []string
 	for _, word := range words {
@@ -224,7 +221,6 @@ var advice = []struct{ says, do string }{
 	{"", "try `ssh -o BatchMode=yes HOST true`"},
 }
 
-// explained is why ssh has failed, and what to do.
 func explained(host string, err error, said string) error {
 	for _, a := range advice {
 		if strings.Contains(said, a.says) {

@@ -32,7 +32,6 @@ type Console struct {
 	display screen.Progress // nil while nothing is watched
 }
 
-// onScreen changes what is displayed.
 func (c *Console) onScreen(change func()) {
 	c.screen.Lock()
 	defer c.screen.Unlock()

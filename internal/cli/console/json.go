@@ -80,7 +80,6 @@ func (c *Console) TextInJSON(root *cobra.Command) {
 	}
 }
 
-// captured is what a function prints to standard output.
 func (c *Console) captured(print func()) string {
 	var text strings.Builder
 	out, ok := c.Out.(*screen.Printed)

@@ -80,7 +80,6 @@ func (c *Console) TellMeant() {
 	}
 }
 
-// whatIsIn names the run or the server of a folder.
 func whatIsIn(folder string) string {
 	if isLasting(folder) {
 		return "the server in " + FolderText(folder)

@@ -19,7 +19,6 @@ import (
 	"fairway/internal/wire"
 )
 
-// askHere is ask for a workflow of this machine.
 func (c *Console) askHere(ctx context.Context, do Asking) error {
 	c.TellMeant()
 	folder, err := c.FolderWithState()
@@ -29,7 +28,6 @@ func (c *Console) askHere(ctx context.Context, do Asking) error {
 	return AskIn(ctx, folder, do)
 }
 
-// askRunningHere is askRunning for a workflow of this machine.
 func (c *Console) askRunningHere(ctx context.Context, do Asking) error {
 	c.TellMeant()
 	folder, err := c.FolderWithState()

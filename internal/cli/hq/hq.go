@@ -144,7 +144,6 @@ func (c *commands) hqSubmitCommand(output *string) *cobra.Command {
 	return command
 }
 
-// job is what a call of `hq submit` asks for.
 func (o *hqOptions) job(command *cobra.Command, words []string) (*wire.SubmittedJob, error) {
 	here, err := os.Getwd()
 	if err != nil {
@@ -232,7 +231,6 @@ func (o *hqOptions) wrapper(here string) []string {
 	return []string{"/bin/sh", "-c", text, Name, cwd, out, err}
 }
 
-// seenFrom is a path as seen from a folder, as an absolute one.
 func seenFrom(folder, path string) string {
 	if filepath.IsAbs(path) {
 		return path

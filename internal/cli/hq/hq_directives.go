@@ -18,7 +18,6 @@ type hqScript struct {
 	interpreter []string // words of the first line; none: the script is executed itself
 }
 
-// readHQScript finds the options in the comments at the beginning of a script.
 func readHQScript(text string) (hqScript, error) {
 	script := hqScript{interpreter: shelltext.Interpreter(text)}
 	for line := range strings.Lines(text) {

@@ -94,7 +94,6 @@ func (c *Commands) explainStep(ctx context.Context, client wire.WorkflowClient, 
 	})
 }
 
-// jobsByState counts the jobs of a list in words.
 func jobsByState(list *wire.ListJobsResponse) string {
 	text := quantity.Count(list.GetTotal(), "job")
 	for _, state := range slices.Sorted(maps.Keys(list.GetByState())) {
@@ -117,7 +116,6 @@ func (c *Commands) printExplanation(answer *wire.ExplainResponse) {
 	c.printNotes(summary)
 }
 
-// verbOf makes a sentence of a state.
 func verbOf(state string) string {
 	switch state {
 	case "failed":

@@ -98,7 +98,6 @@ func (c *Commands) write(path string, text *bytes.Buffer) error {
 // exportPage is how many jobs are asked for at a time.
 const exportPage = 1000
 
-// recorded gathers what was executed and committed.
 func recorded(ctx context.Context, client wire.WorkflowClient) (wfformat.Run, error) {
 	machine, err := thisMachine()
 	if err != nil {

@@ -13,10 +13,10 @@ import (
 
 	"connectrpc.com/connect"
 
-	"fairway/internal/adler32"
 	"fairway/internal/cli/console"
 	"fairway/internal/wire"
 	"fairway/lib/sched"
+	"hash/adler32"
 )
 
 // fetchTries is how often in a row a file is asked for of which nothing more comes.
@@ -108,7 +108,6 @@ type transfer struct {
 	failed  error             // of out
 }
 
-// take takes what one stream has.
 func (t *transfer) take(ctx context.Context, client wire.WorkflowClient, r *wire.FetchRequest) error {
 	t.broken = false
 	stream, err := client.Fetch(ctx, r)

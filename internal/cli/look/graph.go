@@ -101,7 +101,6 @@ func drawMermaid(text *bytes.Buffer, g *workflow.Graph) {
 	}
 }
 
-// fromOf tells an input from a step of the same name.
 func fromOf(f *workflow.Feed) string {
 	if f.Input {
 		return "input " + f.From

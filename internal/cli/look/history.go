@@ -62,7 +62,6 @@ func runState(report *wire.ProgressReport) string {
 	return "It has not succeeded"
 }
 
-// numbered lets a command take the number of the run as its argument.
 func (c *Commands) numbered(_ *cobra.Command, arguments []string) error {
 	if len(arguments) > 1 {
 		return console.Fail(console.ExitUsage, "name one run", "it takes one run, not %d", len(arguments))

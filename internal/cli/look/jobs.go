@@ -158,7 +158,6 @@ func (c *Commands) printJobs(answer *wire.ListJobsResponse) {
 	screen.PrintTable(c.Out, rows)
 }
 
-// printRest tells what the list leaves out.
 func (c *Commands) printRest(request *wire.ListJobsRequest, answer *wire.ListJobsResponse) {
 	states := ""
 	if len(request.States) == 0 {

@@ -22,7 +22,6 @@ type PilotLogObject struct {
 	Log   string `json:"log"`
 }
 
-// printPilotLog prints what a pilot said, or the end of it.
 func (c *Commands) printPilotLog(name string, tail int64) error {
 	dir, err := c.FolderWithState()
 	if err != nil {

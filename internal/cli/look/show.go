@@ -78,7 +78,6 @@ func (c *Commands) printJob(job *wire.JobDetail) {
 	}
 }
 
-// printNotes tells what was noticed as the job ran.
 func (c *Commands) printNotes(job *wire.JobSummary) {
 	for _, note := range job.Notes {
 		fmt.Fprintf(c.Out, "  %s\n", screen.StyleOf(c.Out).Paint(screen.Yellow, "note: "+screen.OneLine(note)))
@@ -180,7 +179,6 @@ func fileText(file *wire.FileDetail, done bool) string {
 	}
 }
 
-// tryText numbers an attempt, or a task of one.
 func tryText(a *wire.AttemptDetail, tasks int32) string {
 	if tasks > 0 {
 		return fmt.Sprintf("%d task %d", a.Try, a.Task)

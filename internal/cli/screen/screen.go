@@ -33,7 +33,6 @@ func New(w io.Writer) io.Writer {
 	return w
 }
 
-// Write prints text, made legible.
 func (s screen) Write(text []byte) (int, error) {
 	if _, err := io.WriteString(s.file, shown(string(text))); err != nil {
 		return 0, err

@@ -187,7 +187,6 @@ func (c *Commands) printTokens(tokens []*wire.TokenSummary) {
 	screen.PrintTable(c.Out, rows)
 }
 
-// minute is a time for a table.
 func minute(t *timestamppb.Timestamp) string {
 	if t == nil {
 		return "-"

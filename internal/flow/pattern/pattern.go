@@ -18,7 +18,6 @@ type token struct {
 
 func (t token) isPlaceholder() bool { return t.Name != "" && !t.isWildcard() }
 
-// String gives the token as it was written.
 func (t token) String() string {
 	switch {
 	case t.isPlaceholder():

@@ -102,7 +102,6 @@ func (p *parser) access(s *Step, n *yaml.Node, at field) {
 	}
 }
 
-// inputAccess reads how commands get the files of an input.
 func (p *parser) inputAccess(in *DeclaredInput, n *yaml.Node, at field) {
 	in.Access, _ = p.accessWord(n, at.what, "")
 	if in.Access == taskqueue.AccessStream && slices.ContainsFunc(in.Names,

@@ -204,7 +204,6 @@ func (s *Step) missing(output *pattern.Pattern) []string {
 	return lacks
 }
 
-// checkNames finds a named file with the name of a placeholder.
 func (p *parser) checkNames(s *Step) {
 	for _, e := range append(s.Reads[:len(s.Reads):len(s.Reads)], s.Outputs()...) {
 		if e.Name != "" && slices.Contains(s.Found.bound, e.Name) {

@@ -45,7 +45,6 @@ var containerKeys = []fileKey[*Step]{
 		scalarOf(parseRuntime, func(s *Step) *string { return &s.Runs.container.Runtime })},
 }
 
-// inContainer reads the image alone, or with what runs it.
 func (p *parser) inContainer(s *Step, n *yaml.Node, at field) {
 	s.Runs.container.Runtime = DefaultRuntime
 	if n = yamlfile.Follow(n); n.Kind != yaml.MappingNode {

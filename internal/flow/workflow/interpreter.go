@@ -23,7 +23,6 @@ func IsShell(interpreter string) bool {
 	return interpreter == anyShell || interpreter == bash || interpreter == posix
 }
 
-// interpreter reads `shell`, the words of a program.
 func (p *parser) interpreter(n *yaml.Node, what string) string {
 	text, ok := p.text(n, what)
 	if ok && (PlainWords(text) == nil || len(text) > MaxListBytes) {
@@ -33,7 +32,6 @@ func (p *parser) interpreter(n *yaml.Node, what string) string {
 	return strings.Join(strings.Fields(text), " ")
 }
 
-// parseWorker reads `worker`.
 func parseWorker(text string) (string, error) {
 	if PlainWords(text) == nil || len(text) > MaxListBytes {
 		return "", fmt.Errorf("%q is no worker; write python with modules that it imports, R with packages, or the words "+
@@ -42,7 +40,6 @@ func parseWorker(text string) (string, error) {
 	return strings.Join(strings.Fields(text), " "), nil
 }
 
-// command reads what the jobs of s execute.
 func (p *parser) command(s *Step, f yamlfile.Field, keys map[string]*yaml.Node, what string) {
 	s.Runs.Interpreter = p.shell
 	if n := keys["shell"]; n != nil {
@@ -67,7 +64,6 @@ func (p *parser) command(s *Step, f yamlfile.Field, keys map[string]*yaml.Node, 
 	}
 }
 
-// commandText takes the text of a command as it is.
 func (p *parser) commandText(s *Step, n *yaml.Node, what, key string) string {
 	n = yamlfile.Follow(n)
 	if n.Kind != yaml.ScalarNode || strings.TrimSpace(n.Value) == "" {

@@ -51,7 +51,6 @@ func take[T any](p *parser, of T, found map[string]*yaml.Node, what string, keys
 	}
 }
 
-// textOf reads a text.
 func textOf[T any](of func(T) *string) func(*parser, T, *yaml.Node, field) {
 	return func(p *parser, t T, n *yaml.Node, at field) { *of(t), _ = p.text(n, at.what) }
 }
@@ -69,7 +68,6 @@ func limitOf[V ~int64](parse func(string) (V, error), of func(*Step) *V) func(*p
 	}
 }
 
-// entriesOf reads names.
 func entriesOf(of func(*Step) *[]Entry) func(*parser, *Step, *yaml.Node, field) {
 	return func(p *parser, s *Step, n *yaml.Node, at field) { *of(s) = p.entries(n, at.what) }
 }

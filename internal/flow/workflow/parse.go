@@ -102,7 +102,6 @@ func workflowDigest(data []byte, values map[string]string, only *part) string {
 	return fmt.Sprintf("%x", h.Sum(nil)[:16])
 }
 
-// root reads the file, with the braces of placeholders as they were written.
 func (p *parser) root(data []byte) *yaml.Node {
 	if hasHidden(string(data)) {
 		p.FailAt(1, 1, "remove them", "the file has characters of the private use area (U+E000 to U+E005)")

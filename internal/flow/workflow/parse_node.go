@@ -29,7 +29,6 @@ type parser struct {
 
 var parameterUse = regexp.MustCompile(`\$\{([^}]*)\}`)
 
-// text gives the scalar n with parameters put in.
 func (p *parser) text(n *yaml.Node, what string) (string, bool) {
 	return p.textWith(n, what, func(value string) string { return value })
 }
@@ -105,7 +104,6 @@ func scalar[T any](p *parser, n *yaml.Node, what string, parse func(string) (T, 
 	return yamlfile.Scalar(&p.Reader, n, s, what, parse)
 }
 
-// pattern reads a pattern of LFNs.
 func (p *parser) pattern(n *yaml.Node, text, what string) *pattern.Pattern {
 	made, err := pattern.NewPattern(text)
 	if err != nil {

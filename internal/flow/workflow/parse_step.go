@@ -368,7 +368,6 @@ func bareSize(key string, n *yaml.Node) bool {
 	return err == nil && (key == "memory" || key == "disk")
 }
 
-// runLimits reads the limits of the run.
 func (p *parser) runLimits(w *Workflow, n *yaml.Node, at field) {
 	w.Limits = map[string]int64{}
 	for _, f := range p.Mapping(n, at.what) {

@@ -35,7 +35,6 @@ func hasHidden(text string) bool { return strings.ContainsAny(text, hidingCharac
 
 var showPlaceholders = strings.NewReplacer(hiddenOpen, "{", hiddenClose, "}")
 
-// unhide puts the braces back in all texts below n.
 func unhide(n *yaml.Node) {
 	n.Value = showPlaceholders.Replace(n.Value)
 	for _, child := range n.Content {

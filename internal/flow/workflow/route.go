@@ -200,7 +200,6 @@ func (r *routes) inputAt(path *pattern.Pattern) (*DeclaredInput, *pattern.Patter
 	return nil, nil
 }
 
-// checkWriters finds files with two writers.
 func (p *parser) checkWriters(r *routes) {
 	for i, m := range r.makers {
 		for _, other := range r.of(m.Pattern) {

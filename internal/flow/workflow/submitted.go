@@ -58,7 +58,6 @@ func Submitted(job taskqueue.Job, command Command) (NewJob, error) {
 	return made, nil
 }
 
-// checkTasks refuses what a job of several tasks cannot have.
 func checkTasks(job *taskqueue.Job, command *Command) error {
 	switch {
 	case job.Tasks < 0 || job.Tasks > taskqueue.MaxTasks:

@@ -73,7 +73,6 @@ func (m members) layers() (layers []io.Reader, config Config, err error) {
 	return layers, Config{described.Config.Env}, nil
 }
 
-// ofLayout reads an OCI image layout.
 func (m members) ofLayout() (layers []string, config string, err error) {
 	name := "index.json"
 	for range maxNested {
@@ -105,7 +104,6 @@ func (m members) ofLayout() (layers []string, config string, err error) {
 	return nil, "", errors.New("its indexes name others too deep")
 }
 
-// ofDocker reads what `docker save` wrote.
 func (m members) ofDocker() (layers []string, config string, err error) {
 	var images []struct {
 		Config string
@@ -123,7 +121,6 @@ func (m members) ofDocker() (layers []string, config string, err error) {
 	return layers, cleaned(images[0].Config), nil
 }
 
-// cleaned is a name in an archive, relative to its root.
 func cleaned(name string) string { return strings.TrimPrefix(path.Clean("/"+name), "/") }
 
 // What names in a layer mean that it takes something away (OCI image specification, layer.md).
@@ -229,7 +226,6 @@ func (w within) Read(b []byte) (int, error) {
 	return w.from.Read(b)
 }
 
-// clear removes what lower layers have put into a folder.
 func (l *layer) clear(folder string) error {
 	file, err := l.root.Open(path.Join(".", folder))
 	if errors.Is(err, fs.ErrNotExist) {

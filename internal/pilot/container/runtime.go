@@ -114,7 +114,6 @@ func (c *Call) charliecloud() ([]string, error) {
 	return append(append(argv, c.Root, "--"), c.Argv...), nil
 }
 
-// place makes what a path is mounted on.
 func (c *Call) place(path string) error {
 	root, err := os.OpenRoot(c.Root)
 	if err != nil {

@@ -127,7 +127,6 @@ func findSystem(file io.ReaderAt, head []byte) (offset int64, err error) {
 	return 0, errors.New("the SIF file has no system in a squashfs (an encrypted one cannot be read)")
 }
 
-// unpackTar unpacks an archive of layers, or of the files themselves.
 func unpackTar(ctx context.Context, file *os.File, folder string) (config Config, err error) {
 	archive, err := indexed(file)
 	if err != nil {
@@ -155,7 +154,6 @@ func unpackTar(ctx context.Context, file *os.File, folder string) (config Config
 	return config, nil
 }
 
-// decompressed reads what gzip has packed, or the text itself.
 func decompressed(r io.Reader) (io.Reader, error) {
 	buffered := bufio.NewReaderSize(r, 1<<16)
 	switch head, _ := buffered.Peek(4); {

@@ -82,7 +82,6 @@ var (
 	migLine = regexp.MustCompile(`^\s+MIG \S*?(\d+)gb\S* .*\(UUID: (MIG-[^)]+)\)`)
 )
 
-// nvidia asks nvidia-smi for the devices.
 func nvidia(ask func(arguments ...string) (string, error)) (devices []Device, err error) {
 	list, err := ask("-L")
 	if err != nil {

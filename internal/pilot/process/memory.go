@@ -46,7 +46,6 @@ func NewMemoryBoxes(pilot string) *MemoryBoxes {
 	return &MemoryBoxes{}
 }
 
-// candidateBoxes reads /proc/self/cgroup.
 func candidateBoxes(text string) (found []*MemoryBoxes) {
 	for line := range strings.Lines(text) {
 		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)

@@ -106,7 +106,6 @@ func (s *Stream) open() error {
 	return nil
 }
 
-// take keeps what is in the pipe now.
 func (s *Stream) take() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -280,7 +280,6 @@ func suspected(attempts ...uint64) *stray {
 	return s
 }
 
-// list yields the children of the pilot.
 func (t *Tree) list(yield func(pid int) bool) {
 	if t.children == nil {
 		t.search(yield)

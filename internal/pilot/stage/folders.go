@@ -375,7 +375,6 @@ func (in *Inputs) isHere(i *input) bool {
 	return err == nil
 }
 
-// fetchFolder gets a folder from outside through the server.
 func (in *Inputs) fetchFolder(i *input, into *beneath.Folder, path string) ([]archive.Entry, error) {
 	packed := &input{Item: cache.Item{Ref: i.Ref}, pfn: served.Packed(i.pfn), ticket: i.ticket}
 	entries, err := in.unpackArchive(packed, into, path)
@@ -389,7 +388,6 @@ func (in *Inputs) fetchFolder(i *input, into *beneath.Folder, path string) ([]ar
 	return entries, err
 }
 
-// takeFolder links or copies a folder from outside.
 func (in *Inputs) takeFolder(i *input, path string) ([]archive.Entry, error) {
 	source, err := in.ar.Roots.Path(i.pfn)
 	if err != nil {

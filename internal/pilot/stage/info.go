@@ -116,7 +116,6 @@ func (f *infoFile) untouched() bool {
 	return err == nil && stateOf(st) == f.state
 }
 
-// say makes the file hold a text, whatever a command did to it.
 func (f *infoFile) say(text string) error {
 	untouched := f.untouched()
 	if untouched && text == f.text {

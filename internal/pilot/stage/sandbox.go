@@ -105,7 +105,6 @@ func (ar *Area) Pass(s *Slot, next *Execution) *Slot {
 	return nil
 }
 
-// emptied empties a sandbox, or gives it up.
 func (ar *Area) emptied(s *Slot, next *Execution) bool {
 	err := s.empty(next)
 	if err != nil {

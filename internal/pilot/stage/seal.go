@@ -137,7 +137,6 @@ func (a *Execution) packed(w written) (*sealedFile, error) {
 	return f, nil
 }
 
-// newCopy makes a file in the sandbox for what is to be stored.
 func (a *Execution) newCopy(mode fs.FileMode, write func(out *os.File) error) (*sealedFile, error) {
 	dir := a.Slot.dir
 	var out *os.File

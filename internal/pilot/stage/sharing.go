@@ -219,7 +219,6 @@ func (s *Sharing) past(id string) *past {
 	return s.sources[id]
 }
 
-// tried notes what came of asking a source.
 func (s *Sharing) tried(id string, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -391,7 +391,6 @@ func (ar *Area) getChosen(ctx context.Context, i *input, path string) (int64, er
 	return size, err
 }
 
-// getBy is get with a way to read the element.
 func (ar *Area) getBy(
 	ctx context.Context, i *input, path string, read func(context.Context) (int64, error),
 ) (int64, error) {

@@ -13,7 +13,6 @@ import (
 
 	"github.com/zeebo/blake3"
 
-	"fairway/internal/adler32"
 	"fairway/internal/archive"
 	"fairway/internal/beneath"
 	"fairway/internal/cache"
@@ -25,6 +24,7 @@ import (
 	"fairway/internal/storage"
 	"fairway/internal/storage/served"
 	"fairway/internal/wire"
+	"hash/adler32"
 )
 
 var (
@@ -319,7 +319,6 @@ func (a *Execution) makeLog(path string) error {
 // maxReport bounds the file of ReportVariable, in bytes.
 const maxReport = 16 << 20
 
-// readReport reads lines "records PATH N".
 func (i *info) readReport() (map[string]int64, error) {
 	if i.dir == nil || i.report.untouched() {
 		return nil, nil

@@ -13,12 +13,12 @@ import (
 
 	"github.com/zeebo/blake3"
 
-	"fairway/internal/adler32"
 	"fairway/internal/cache"
 	"fairway/internal/disk"
 	"fairway/internal/pilot/report"
 	"fairway/internal/storage"
 	"fairway/internal/wire"
+	"hash/adler32"
 )
 
 // What a job reads of another job's outputs is what was stored, or the attempt does not

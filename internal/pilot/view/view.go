@@ -179,7 +179,6 @@ func becomeViewed() error {
 	return fmt.Errorf("start %s: %w", v.Path, syscall.Exec(v.Path, v.Argv, os.Environ()))
 }
 
-// mount hides and shows.
 func (v *View) mount() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("separate the mounts: %w", err)

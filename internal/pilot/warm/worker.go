@@ -80,7 +80,6 @@ func (k *worker) outgrown() bool {
 	return k.lead.Resident() > k.size+Growth || err == nil && info.Size() > maxSaid
 }
 
-// start starts the program.
 func (k *worker) start() (err error) {
 	search := ""
 	for _, entry := range k.own {
@@ -174,7 +173,6 @@ func (k *worker) fork(job *Job) (pid int, let *os.File, err error) {
 	return pid, let, nil
 }
 
-// text is what the process is told.
 func (j *Job) text() []byte {
 	texts := append([]string{j.Path, j.Dir, strconv.Itoa(os.Getpid()), strconv.Itoa(len(j.Argv))}, j.Argv...)
 	return []byte(strings.Join(append(texts, j.Env...), "\x00") + "\x00")
@@ -230,7 +228,6 @@ func (k *worker) end() {
 	k.of.Tree.EndWorker(k.lead)
 }
 
-// close ends the program for good.
 func (k *worker) close() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

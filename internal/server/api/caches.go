@@ -154,7 +154,6 @@ func (h hostCaches) sorted() (all []*wire.NodeCache) {
 	return all
 }
 
-// count takes in what is known of the whole run.
 func (h hostCaches) count(t *state.Tally) {
 	for host, reads := range t.ReadsAt {
 		n := h.of(host)

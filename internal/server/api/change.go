@@ -140,7 +140,6 @@ func commandChanges(before, now []string) []string {
 	return lines
 }
 
-// inputChanges compares what the job reads now, as far as it is known.
 func inputChanges(p *wire.Provenance, job *taskqueue.JobDetail) []string {
 	before := make(map[string]string, len(p.Reads))
 	for i, lfn := range p.Reads {
@@ -167,7 +166,6 @@ func inputChanges(p *wire.Provenance, job *taskqueue.JobDetail) []string {
 	return few(changes, "inputs")
 }
 
-// few shortens a list of changes of one kind.
 func few(changes []string, of string) []string {
 	if more := len(changes) - changesShown; more > 0 {
 		return append(changes[:changesShown:changesShown], fmt.Sprintf("%d more %s changed", more, of))

@@ -166,7 +166,6 @@ func connectLive(ctx context.Context, state string) (*listen.Connection, error) 
 	}, nil
 }
 
-// connectResting serves the view inside this process.
 func connectResting(v *Resting, s *sched.Scheduler) *listen.Connection {
 	mux := http.NewServeMux()
 	service := NewService(Only{Run: v}, v.folders, s)

@@ -111,7 +111,6 @@ func (r *RunResult) stays() bool { return len(r.Others) > 0 || !r.Until.IsZero()
 // maxResultsTold bounds the results of a run that an answer has one by one.
 const maxResultsTold = 1000
 
-// toWire tells what was removed, or would be.
 func (r *RemovedRun) toWire() *wire.RemovedRun {
 	w := &wire.RemovedRun{Run: uint32(r.Run), Paths: r.Paths, Bytes: r.Bytes}
 	for i := range r.Results {

@@ -54,7 +54,6 @@ func (l *listing) complete() bool {
 	return l.response.More || l.request.GetAfter() == 0 && int64(len(l.response.Jobs)) == l.response.Total
 }
 
-// page reads the records of the jobs from a number on.
 func (l *listing) page(ctx context.Context, first taskqueue.JobID) ([]records.RecordedJob, error) {
 	bodies := map[string]map[string][]byte{}
 	var keys []taskqueue.Record

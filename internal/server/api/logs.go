@@ -101,7 +101,6 @@ func (a *view) openLogs(ctx context.Context, r *wire.LogsRequest) (l openedLogs,
 	return l, nil
 }
 
-// send sends what has come of all logs.
 func (l *openedLogs) send(send func(*wire.LogChunk) error) error {
 	for _, t := range l.tails {
 		if err := t.send(send); err != nil {

@@ -330,7 +330,6 @@ func (g *grouping) add(job *taskqueue.JobView) {
 	}
 }
 
-// groups are the largest of them, and the rest.
 func (g *grouping) groups() *FailureGroups {
 	sorted := slices.SortedFunc(maps.Values(g.byMessage), func(a, b *FailureGroup) int {
 		return cmp.Or(cmp.Compare(b.Jobs, a.Jobs), strings.Compare(a.Message, b.Message))

@@ -146,7 +146,6 @@ func (s *Service) sees(ctx context.Context, owner taskqueue.Account) bool {
 	return p.Sees(owner, groups)
 }
 
-// find finds a run, whoever asks.
 func (s *Service) find(ctx context.Context, number uint32) (*view, error) {
 	run, control, err := s.archives.find(ctx, s.runs, number)
 	if err != nil {

@@ -93,7 +93,6 @@ func (a *view) newSubmission(
 	return s, group.Wait()
 }
 
-// notAJob refuses what cannot be a job.
 func notAJob(i int, name string, err error) error {
 	if name == "" {
 		name = fmt.Sprintf("number %d of this call", i+1)

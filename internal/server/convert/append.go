@@ -42,7 +42,6 @@ func appendMessage(b []byte, field protowire.Number, content func([]byte) []byte
 	return b
 }
 
-// appendTime appends a timestamp or a duration.
 func appendTime(b []byte, field protowire.Number, seconds int64, nanos int32) []byte {
 	return appendMessage(b, field, func(b []byte) []byte {
 		return appendNumber(appendNumber(b, 1, uint64(seconds)), 2, uint64(nanos))
@@ -63,8 +62,8 @@ func appendDuration(b []byte, field protowire.Number, d time.Duration) []byte {
 	return appendTime(b, field, int64(d/time.Second), int32(d%time.Second))
 }
 
-// AppendAttempt appends an encoded wire.AttemptDetail of an attempt that ended: the message that
-// ResultToWire makes of its result, with the name of its outcome.
+// AppendAttempt appends an encoded wire.AttemptDetail of an attempt that ended: that of its
+// result, with the name of its outcome.
 func AppendAttempt(b []byte, try int, pilot taskqueue.PilotID, r *taskqueue.Result) []byte {
 	b = appendNumber(b, 1, uint64(r.Attempt))
 	b = appendNumber(b, 2, uint64(try))

@@ -384,66 +384,14 @@ func ResourcesToWire(r taskqueue.Resources) *wire.Resources {
 	}
 }
 
-// ResultToWire makes the message of a result; ResultFromWire gives it back.
-func ResultToWire(r *taskqueue.Result) *wire.Result {
-	return &wire.Result{
-		Run:      uint32(r.Job.Run()),
-		Job:      r.Job.Number(),
-		Attempt:  uint64(r.Attempt),
-		Outcome:  wire.Outcome(r.Outcome),
-		ExitCode: int32(r.ExitCode),
-		Signal:   int32(r.Signal),
-		Message:  r.Message,
-		Notes:    r.Notes,
-		Outputs:  Each(r.Outputs, writtenToWire),
-		Usage:    usageToWire(&r.Usage),
-		Lost:     Each(r.Lost, lostToWire),
-		Leader:   uint64(r.Leader),
-		Task:     int32(r.Task),
-	}
-}
-
 func lostToWire(l taskqueue.LostFile) *wire.LostFile {
 	return &wire.LostFile{File: fileToWire(l.File), Pfn: l.PFN, Why: l.Why}
-}
-
-func writtenToWire(w taskqueue.WrittenFile) *wire.WrittenFile {
-	return &wire.WrittenFile{
-		Lfn:     w.LFN,
-		Version: uint32(w.Version),
-		Pfn:     w.PFN,
-		Size:    w.Size,
-		Adler32: w.Adler32,
-		Written: w.Written,
-		Blake3:  hashToWire(w.Hash),
-		Records: w.Records,
-	}
 }
 
 // hashToWire makes no bytes of a hash that is not known.
 func hashToWire(h string) []byte {
 	b, _ := hex.DecodeString(h) // it was made by EncodeToString
 	return b
-}
-
-func usageToWire(u *taskqueue.Usage) *wire.Usage {
-	return &wire.Usage{
-		StageInStart: InstantToWire(u.StageInStart),
-		Start:        InstantToWire(u.Start),
-		End:          InstantToWire(u.End),
-		StageOutEnd:  InstantToWire(u.StageOutEnd),
-		StagedAhead:  durationToWire(u.StagedAhead),
-		Cpu:          durationToWire(u.CPU),
-		MaxRssBytes:  u.MaxRSS,
-		BytesStaged:  u.BytesStaged,
-		BytesCached:  u.BytesCached,
-		BytesWritten: u.BytesWritten,
-		CacheHits:    int32(u.CacheHits),
-		CacheMisses:  int32(u.CacheMisses),
-
-		RemoteHits: int32(u.RemoteHits), BytesRemote: u.BytesRemote,
-		PrefetchHits: int32(u.PrefetchHits), BytesPrefetched: u.BytesPrefetched,
-	}
 }
 
 // JobsWithPayload turns what flow wants to be executed into the bytes that

@@ -34,7 +34,7 @@ func TestResultSurvivesTheWire(t *testing.T) {
 		},
 	}
 	converted := ResultFromWire(r)
-	if back := ResultToWire(&converted); !proto.Equal(back, r) {
+	if back := resultToWire(&converted); !proto.Equal(back, r) {
 		t.Fatalf("got %v, want %v", back, r)
 	}
 }
@@ -73,7 +73,7 @@ func TestAttemptsAreEncodedAsMessages(t *testing.T) {
 		}
 		want := &wire.AttemptDetail{
 			Attempt: uint64(r.Attempt), Try: int32(rng.IntN(3)), Pilot: strings.Repeat("p", rng.IntN(9)),
-			Outcome: r.Outcome.String(), Result: ResultToWire(&r),
+			Outcome: r.Outcome.String(), Result: resultToWire(&r),
 		}
 		got := new(wire.AttemptDetail)
 		body := AppendAttempt([]byte("before"), int(want.Try), taskqueue.PilotID(want.Pilot), &r)
@@ -105,4 +105,56 @@ func FuzzSync(f *testing.F) {
 			t.Fatalf("%v became %+v", message, in)
 		}
 	})
+}
+
+// resultToWire makes the message of a result; ResultFromWire gives it back.
+func resultToWire(r *taskqueue.Result) *wire.Result {
+	return &wire.Result{
+		Run:      uint32(r.Job.Run()),
+		Job:      r.Job.Number(),
+		Attempt:  uint64(r.Attempt),
+		Outcome:  wire.Outcome(r.Outcome),
+		ExitCode: int32(r.ExitCode),
+		Signal:   int32(r.Signal),
+		Message:  r.Message,
+		Notes:    r.Notes,
+		Outputs:  Each(r.Outputs, writtenToWire),
+		Usage:    usageToWire(&r.Usage),
+		Lost:     Each(r.Lost, lostToWire),
+		Leader:   uint64(r.Leader),
+		Task:     int32(r.Task),
+	}
+}
+
+func writtenToWire(w taskqueue.WrittenFile) *wire.WrittenFile {
+	return &wire.WrittenFile{
+		Lfn:     w.LFN,
+		Version: uint32(w.Version),
+		Pfn:     w.PFN,
+		Size:    w.Size,
+		Adler32: w.Adler32,
+		Written: w.Written,
+		Blake3:  hashToWire(w.Hash),
+		Records: w.Records,
+	}
+}
+
+func usageToWire(u *taskqueue.Usage) *wire.Usage {
+	return &wire.Usage{
+		StageInStart: InstantToWire(u.StageInStart),
+		Start:        InstantToWire(u.Start),
+		End:          InstantToWire(u.End),
+		StageOutEnd:  InstantToWire(u.StageOutEnd),
+		StagedAhead:  durationToWire(u.StagedAhead),
+		Cpu:          durationToWire(u.CPU),
+		MaxRssBytes:  u.MaxRSS,
+		BytesStaged:  u.BytesStaged,
+		BytesCached:  u.BytesCached,
+		BytesWritten: u.BytesWritten,
+		CacheHits:    int32(u.CacheHits),
+		CacheMisses:  int32(u.CacheMisses),
+
+		RemoteHits: int32(u.RemoteHits), BytesRemote: u.BytesRemote,
+		PrefetchHits: int32(u.PrefetchHits), BytesPrefetched: u.BytesPrefetched,
+	}
 }

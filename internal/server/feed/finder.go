@@ -329,7 +329,6 @@ func tagOf(pfn string, now storage.Info) taskqueue.Tag {
 // that can be told without reading it.
 func fileIdentity(info fs.FileInfo) string { return storage.StateText("", storage.InfoOf(info)) }
 
-// urls gives the files of a complete URL list.
 func (f *Finder) urls(ctx context.Context, in *workflow.DeclaredInput) ([]flow.InputFile, error) {
 	found, err := f.List(ctx, in, true, nil)
 	if err != nil {

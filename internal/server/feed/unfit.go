@@ -108,7 +108,6 @@ func notRegular(path string, info fs.FileInfo) error {
 // maxOutside bounds the folders that a finder remembers. Beyond it all are looked at anew.
 const maxOutside = 10_000
 
-// ofState is ofState for many files of few folders.
 func (f *Finder) ofState(path string) error {
 	folder := filepath.Dir(path)
 	info, err := os.Lstat(path)

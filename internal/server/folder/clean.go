@@ -187,7 +187,6 @@ func (c *Cleaned) shared(folder *beneath.Folder, name, id string, ours bool) err
 	return nil
 }
 
-// remove removes what has a name, or notes why it stays.
 func (c *Cleaned) remove(folder *beneath.Folder, name string) {
 	bytes := int64(0)
 	if info, err := folder.Lstat(name); err == nil && info.Mode().IsRegular() {

@@ -145,7 +145,6 @@ func ownLock(kind int16) *unix.Flock_t { return &unix.Flock_t{Type: kind} }
 
 func tryLock(file *os.File) error { return setLock(file, unix.F_WRLCK) }
 
-// setLock takes the lock, or changes its kind.
 func setLock(file *os.File, kind int16) error {
 	for {
 		err := unix.FcntlFlock(file.Fd(), unix.F_OFD_SETLK, ownLock(kind))

@@ -97,7 +97,6 @@ func NewInbox() *Inbox {
 	}
 }
 
-// over is ErrEnded, with what ended the loop.
 func (i *Inbox) over() error {
 	if why := i.why.Load(); why != nil {
 		return fmt.Errorf("%w: %w", ErrEnded, *why)

@@ -810,7 +810,6 @@ func (l *Loop) reload(ctx context.Context) error {
 	return nil
 }
 
-// inOrder are the runs by their numbers.
 func (l *Loop) inOrder() []*Run {
 	return slices.SortedFunc(maps.Values(l.runs), func(a, b *Run) int { return cmp.Compare(a.Run, b.Run) })
 }

@@ -273,7 +273,6 @@ func (d *Door) replaced(by *rights.Token, now time.Time) (gone []string) {
 	return gone
 }
 
-// forget ends tokens, and what is done with them.
 func (d *Door) forget(numbers ...string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

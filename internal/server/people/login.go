@@ -37,7 +37,6 @@ type login struct {
 
 var errNoLogin = precondition(errors.New("nobody logs in at this server: ask its administrator for a token"))
 
-// find is the identity provider.
 func (d *Door) find(ctx context.Context, issuer string) (*oidc.Provider, error) {
 	d.login.mu.Lock()
 	found := d.login.found
@@ -62,7 +61,6 @@ func (d *Door) find(ctx context.Context, issuer string) (*oidc.Provider, error) 
 	return found, nil
 }
 
-// verify is whom an identity provider stands behind.
 func (d *Door) verify(ctx context.Context, idToken, accessToken string) (rights.Principal, error) {
 	s := d.config.Settings.Login
 	if s == nil {

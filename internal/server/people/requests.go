@@ -129,7 +129,6 @@ func (d *Door) Guard(next http.Handler) http.Handler {
 	})
 }
 
-// connectionsOf is under what name the connections of a principal are counted.
 func connectionsOf(p rights.Principal) string {
 	if p.How == rights.ByProxy {
 		return string(rights.ByProxy)

@@ -238,7 +238,6 @@ func marked(folder, within string, key *served.Key) (http.Handler, error) {
 	}), nil
 }
 
-// take is told what the probe has found.
 func (p *Probe) take(w http.ResponseWriter, r *http.Request) {
 	var found pilot.Found
 	if err := json.NewDecoder(io.LimitReader(r.Body, maxFound)).Decode(&found); err != nil {

@@ -231,12 +231,10 @@ func origin(pfn string) string {
 	return strings.ToLower(scheme + "://" + server)
 }
 
-// under is the PFN of a name there.
 func (e *destination) under(name string) string {
 	return storage.Join(e.place, escapedFor(e.place, path.Clean(name)))
 }
 
-// escapedFor is a name as a PFN of the place has it.
 func escapedFor(place, name string) string {
 	if storage.IsEscaped(place) {
 		return (&url.URL{Path: name}).EscapedPath()
@@ -244,7 +242,6 @@ func escapedFor(place, name string) string {
 	return name
 }
 
-// load reads what is recorded of a place.
 func (e *destination) load(ctx context.Context, source state.Source) error {
 	e.known = e.at.Recorded(e.place)
 	e.standings, e.turns = map[string]standing{}, turns{Place: e.known}
@@ -370,7 +367,6 @@ func (e *destination) fence(ctx context.Context, shelf storage.Renamer, number u
 	return errors.Join(err, fmt.Errorf("%s: it is filled again and again", storage.Shown(folder)))
 }
 
-// removeAll removes a folder with what is in it, down to a depth.
 func removeAll(ctx context.Context, element storage.Element, shelf storage.Renamer, pfn string, depth int) error {
 	entries, err := element.List(ctx, pfn)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -602,7 +598,6 @@ func (e *destination) same(ctx context.Context, local, name string) (bool, error
 	return err == nil, err
 }
 
-// stand records how a name stands.
 func (e *destination) stand(ctx context.Context, now standing) error {
 	record, err := state.NewRecord(elsewhereTable, 0, now.Place+"\x00"+now.LFN, &now)
 	if err == nil {
@@ -616,7 +611,6 @@ func (e *destination) stand(ctx context.Context, now standing) error {
 	return err
 }
 
-// mark tells what stands under the name of a result.
 func (e *destination) mark(ctx context.Context, lfn string) (string, error) {
 	switch shelf := e.shelf.(type) {
 	case storage.Renamer:

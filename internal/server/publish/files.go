@@ -179,7 +179,6 @@ func (f *Storage) TryPlace(ctx context.Context, place string) (err error) {
 	return err
 }
 
-// try asks the server of a place to store something.
 func (f *Storage) try(ctx context.Context, e *destination) error {
 	if storage.IsLocal(e.place) {
 		return nil

@@ -15,7 +15,6 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// shelfOf is what changes the contents of names at a place.
 func shelfOf(place string) (storage.Element, error) { return elements.Shelf(place) }
 
 // ShownPlace is where results are published, for a person; an empty place is the

@@ -129,7 +129,6 @@ func (f *Results) lose(ctx context.Context, b *taskqueue.StoredFile, why *lostEr
 	return f.inbox.Lose(ctx, file)
 }
 
-// publishHere publishes in the results folder.
 func (f *Results) publishHere(ctx context.Context) func([]taskqueue.StoredFile) (int, error) {
 	p := newPublisher(f.results, func(lfn string) bool { return f.isOld(ctx, lfn) }, func(lfn, name string) {
 		note := fmt.Sprintf("%s/%s was not published by this state, or was changed since: it is now %s/%s",
@@ -386,7 +385,6 @@ func (p *publisher) stored(pfn string) (*storedFile, error) {
 	return p.published.stored(pfn)
 }
 
-// pathAsWritten is asWritten for the file of a path.
 func pathAsWritten(path string, b *taskqueue.StoredFile) error {
 	file, err := os.Open(path)
 	if err != nil {
@@ -416,7 +414,6 @@ func (p *publisher) oldFolder(name string) bool {
 	return ok && p.old(name+"/")
 }
 
-// setAside keeps what a person has put under the name of a result.
 func (p *publisher) setAside(results *beneath.Folder, lfn string) error {
 	name := archive.Clean(lfn)
 	there, err := results.Lstat(name)

@@ -133,7 +133,6 @@ type storedFile struct {
 	copied  bool
 }
 
-// Close removes a copy.
 func (f *storedFile) Close() error {
 	var err error
 	if f.copied {

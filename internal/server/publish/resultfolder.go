@@ -23,7 +23,6 @@ import (
 // A result that is a folder stands in the results folder unpacked: it shares
 // nothing with its stored file.
 
-// unpackResult unpacks a stored folder under a temporary name.
 func (p *publisher) unpackResult(results *beneath.Folder, b *taskqueue.StoredFile, temporary string) error {
 	stored, err := p.published.openArchive(b.PFN)
 	if err != nil {

@@ -16,7 +16,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
-	"fairway/internal/adler32"
 	"fairway/internal/beneath"
 	"fairway/internal/fault"
 	"fairway/internal/server/convert"
@@ -25,6 +24,7 @@ import (
 	"fairway/internal/server/state"
 	"fairway/internal/storage"
 	"fairway/internal/taskqueue"
+	"hash/adler32"
 )
 
 var beforeRemove = fault.New("remove.before")

@@ -130,7 +130,6 @@ func outsideState(folders *folder.Layout, place string) error {
 	return nil
 }
 
-// tryStore stores a file on a server and removes it.
 func (f *Storage) tryStore(ctx context.Context, pfn string) error {
 	ctx, cancel := context.WithTimeout(ctx, LookTime)
 	defer cancel()
@@ -162,7 +161,6 @@ func (f *Storage) checkMoved(prefix string, known []string) error {
 	return nil
 }
 
-// pathOf is the folder of a local prefix.
 func (f *Storage) pathOf(prefix string) string {
 	path, _ := f.folders.Roots().Path(strings.TrimSuffix(prefix, "/"))
 	return path
@@ -228,7 +226,6 @@ func storesIn(ctx context.Context, source state.Source) (prefixes []string, err 
 	return prefixes, err
 }
 
-// elementsOf are all elements, with the credentials of the user.
 func elementsOf(at storage.Roots) storage.Element {
 	return elements.New(at, sched.Default().Sleep)
 }

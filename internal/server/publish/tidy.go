@@ -75,7 +75,6 @@ func (f *Results) unpublish(names []string) error {
 	return errors.Join(append(failures, f.store.Apply(context.Background(), records))...)
 }
 
-// retain has what earlier runs published stay, whatever later runs make.
 func (f *Results) retain(names []string) error {
 	var records []taskqueue.Record
 	for _, lfn := range names {

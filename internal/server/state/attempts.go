@@ -54,7 +54,6 @@ func attemptKeys(job taskqueue.JobID) (from, below string) {
 	return fmt.Sprintf("%010d/", job.Number()), fmt.Sprintf("%010d0", job.Number()) // 0 follows /
 }
 
-// Count is how many attempts of a job have ended.
 func (a *attempts) Count(job taskqueue.JobID) int { return len(a.storedOf(job)) + len(a.fresh[job]) }
 
 func (a *attempts) storedOf(job taskqueue.JobID) []storedAttempt {
@@ -107,7 +106,6 @@ func (a *attempts) take(r taskqueue.Record) error {
 	return nil
 }
 
-// keep copies a body.
 func (a *attempts) keep(body []byte) []byte {
 	if len(body) > cap(a.room)-len(a.room) {
 		a.room = make([]byte, 0, max(min(2*cap(a.room), attemptsRoom), firstRoom, len(body)))

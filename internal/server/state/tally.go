@@ -86,7 +86,6 @@ type sums struct {
 	stageIn, hidden             time.Duration // hidden is the part of stageIn before the turns of attempts
 }
 
-// Attempts is how many attempts have ended.
 func (s *sums) Attempts() int64 { return s.attempts }
 
 func newTally(workflow string, steps []string, nodes *Nodes) *Tally {
@@ -117,7 +116,6 @@ func (t *Tally) recall(r taskqueue.Record) error {
 	return err
 }
 
-// add sums what an attempt of a pilot used.
 func (t *Tally) add(pilot taskqueue.PilotID, u *taskqueue.Usage) {
 	t.Sums.add(u)
 	t.workers[pilot] = true

@@ -157,7 +157,6 @@ func (t *Timeline) AddRunning(l *Lane, began, now time.Time) {
 	t.fill(&l.Computing, began, now)
 }
 
-// cover has the bins reach from one time to another.
 func (t *Timeline) cover(from, to time.Time) {
 	if t.Begin.IsZero() {
 		t.Begin, t.Width = from, timelineWidth
@@ -185,7 +184,6 @@ func (t *Timeline) cover(from, to time.Time) {
 	}
 }
 
-// halve makes one bin of two.
 func (t *Timeline) halve() {
 	t.Width *= 2
 	t.each(func(bins []float32) []float32 {

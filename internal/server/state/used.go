@@ -12,7 +12,6 @@ type Used struct {
 	Staging, Computing float64                       // seconds
 }
 
-// observe takes in an event of a job.
 func (u *Used) observe(e *taskqueue.Event) {
 	if u.Events == nil {
 		u.Events, u.Outcomes = map[taskqueue.EventKind]int64{}, map[taskqueue.Outcome]int64{}

@@ -54,7 +54,6 @@ func (e *Element) Replace(ctx context.Context, path, pfn, mark string, labels ma
 	return o.put(ctx, file, info.Size(), options)
 }
 
-// put sends an object, with its checksum.
 func (o object) put(
 	ctx context.Context, file io.ReaderAt, size int64, options minio.PutObjectOptions,
 ) (mark string, err error) {

@@ -138,7 +138,6 @@ type patience struct {
 	pause time.Duration
 }
 
-// progress makes the next pause a short one.
 func (p *patience) progress() { p.pause = 0 }
 
 // wait passes the time before the next try, and fails with the reason for it when
@@ -292,7 +291,6 @@ func (r *reader) over(err error) error {
 	return io.EOF
 }
 
-// connect has the server send what is missing.
 func (r *reader) connect() error {
 	for {
 		err := r.request()
@@ -328,7 +326,6 @@ func (r *reader) request() error {
 	return err
 }
 
-// begins looks at the beginning of an answer.
 func (r *reader) begins() error {
 	info, mode, err := readInfo(r.answer.Header)
 	if err != nil {
@@ -430,7 +427,6 @@ func (s *sending) run(ctx context.Context) error {
 	}
 }
 
-// askHeld asks how much the server has.
 func (s *sending) askHeld(ctx context.Context) (complete bool, err error) {
 	err = s.e.patiently(ctx, func(ctx context.Context) error {
 		r, err := http.NewRequestWithContext(ctx, http.MethodHead, s.e.url+writePath, nil)

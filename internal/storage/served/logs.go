@@ -77,7 +77,6 @@ type logs struct {
 	mu     sync.Mutex // held while a piece is added, and while pieces are removed
 }
 
-// inside is the PFN of the element of the folder.
 func inside(pfn string) string {
 	return storage.StateScheme + ":" + strings.TrimPrefix(pfn, LogScheme+":")
 }

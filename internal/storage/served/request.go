@@ -130,7 +130,6 @@ func readFile(h http.Header) (f file, err error) {
 	return f, err
 }
 
-// writeFile is the inverse of readFile.
 func writeFile(h http.Header, f file) {
 	h.Set(sizeHeader, strconv.FormatInt(f.size, 10))
 	h.Set(modeHeader, strconv.FormatUint(uint64(f.mode.Perm()), 8))
@@ -222,7 +221,6 @@ func writeInfo(h http.Header, i storage.Info, mode fs.FileMode) {
 	h.Set(modeHeader, strconv.FormatUint(uint64(mode.Perm()), 8))
 }
 
-// readInfo is the inverse of writeInfo.
 func readInfo(h http.Header) (i storage.Info, mode fs.FileMode, err error) {
 	i.Size = -1
 	if h.Get(sizeHeader) != "" {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/zeebo/blake3"
 
-	"fairway/internal/adler32"
 	"fairway/internal/storage"
+	"hash/adler32"
 )
 
 // sums are the checksums of a whole file: the one that storage elements of grids

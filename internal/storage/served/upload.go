@@ -50,7 +50,6 @@ type upload struct {
 	done       chan struct{}
 }
 
-// nameOf is the name of an unfinished file.
 func nameOf(launch string, q *request) string {
 	h := blake3.New()
 	_, _ = fmt.Fprintf(h, "%d %s%d %o %x%x", len(q.pfn), q.pfn, q.file.size, q.file.mode, q.file.sums.adler32,
@@ -58,7 +57,6 @@ func nameOf(launch string, q *request) string {
 	return prefixOf(launch) + hex.EncodeToString(h.Sum(nil)[:16])
 }
 
-// prefixOf begins the names of the unfinished files of a launch.
 func prefixOf(launch string) string {
 	sum := blake3.Sum256([]byte(launch))
 	return disk.PartPrefix + hex.EncodeToString(sum[:8]) + "-"
@@ -190,7 +188,6 @@ func (one *upload) open(launch string) (err error) {
 	return err
 }
 
-// makeRoom keeps the unfinished files of a launch below their bound.
 func (one *upload) makeRoom(launch string) error {
 	names, err := one.in.List(".")
 	if err != nil {
@@ -220,7 +217,6 @@ func (one *upload) renew() {
 	}
 }
 
-// end leaves the unfinished file to whoever comes next.
 func (one *upload) end() {
 	if one.file != nil {
 		_ = one.file.Close()
@@ -316,7 +312,6 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request, launch string, q
 	w.WriteHeader(http.StatusCreated)
 }
 
-// name makes a complete file appear.
 func (h *Handler) name(ctx context.Context, one *upload, q *request) error {
 	if err := one.file.Chmod(q.file.mode.Perm()&^0o222 | 0o400); err != nil {
 		return err

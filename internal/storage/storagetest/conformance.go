@@ -34,7 +34,6 @@ type Folder struct {
 	Server storage.Element
 }
 
-// server is what lists and removes files.
 func (p Folder) server() storage.Element {
 	if p.Server != nil {
 		return p.Server
@@ -42,7 +41,6 @@ func (p Folder) server() storage.Element {
 	return p.Element
 }
 
-// file is the PFN of a file.
 func (p Folder) file(name string) string {
 	if p.Escaped {
 		name = (&url.URL{Path: name}).EscapedPath()
@@ -268,7 +266,6 @@ func neverAPart(t *testing.T, p Folder) {
 	check(t, p, "deep/x", contents)
 }
 
-// Characters with a meaning in URLs, shells, patterns, or the arguments of programs.
 func oddOrRefused(t *testing.T, p Folder) {
 	for i, name := range []string{
 		"a b", "100%", "%41", "ü-é", "a#b", "it's", `"q"`, "[x]", "{y}", "*", "a?b=c", `back\slash`, "--help", " ", "a:b",

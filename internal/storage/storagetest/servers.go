@@ -27,7 +27,6 @@ type Host interface {
 	Skipf(format string, args ...any)
 }
 
-// program finds a server.
 func program(t Host, name, from string) string {
 	for _, candidate := range []string{name, "/usr/sbin/" + name, os.Getenv("FAIRWAY_BIN") + "/" + name} {
 		if path, err := exec.LookPath(candidate); err == nil {

@@ -102,7 +102,6 @@ func (c Credentials) tls() *tls.Config {
 	return config
 }
 
-// withAuthorities are the certificates of the system and those of a folder.
 func withAuthorities(folder string) *x509.CertPool {
 	pool, err := x509.SystemCertPool()
 	if err != nil {

@@ -115,7 +115,6 @@ func URL(pfn string) (string, error) {
 	return u.String(), nil
 }
 
-// to is the same request for another path of the server.
 func (r *request) to(method, path string, header http.Header) *request {
 	u := *r.url
 	u.Path, u.RawPath, u.RawQuery = path, "", ""

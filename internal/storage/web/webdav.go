@@ -70,7 +70,6 @@ type upload struct {
 	size int64
 }
 
-// moved writes the file under another name and moves it.
 func (u *upload) moved(ctx context.Context) error {
 	unfinished := storage.Unfinished(u.r.url.Path)
 	err := u.write(ctx, unfinished, nil)
@@ -134,7 +133,6 @@ func (u *upload) arrived(ctx context.Context) error {
 // there is one, and its folder was made: a server says so when it has got the file.
 const large = 1 << 20
 
-// write stores the file and looks whether the server has it.
 func (u *upload) write(ctx context.Context, name string, header http.Header) error {
 	if u.size >= large {
 		_ = u.makeFolders(ctx, path.Dir(name)) // else it may still be that the server makes it
@@ -185,7 +183,6 @@ func (u *upload) ask(ctx context.Context, r *request, wanted ...int) error {
 	return err
 }
 
-// makeFolders makes a folder and what is missing above it.
 func (u *upload) makeFolders(ctx context.Context, folder string) error {
 	if folder == "/" || folder == "." {
 		return nil

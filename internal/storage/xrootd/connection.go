@@ -288,7 +288,6 @@ func refusal(status uint16, body []byte) error {
 	return fmt.Errorf("%w: an answer of kind %d", errProtocol, status)
 }
 
-// text is what a server says, as one line.
 func text(body []byte) string {
 	said, _, _ := bytes.Cut(body, []byte{0})
 	said = said[:min(len(said), 2*storage.MaxSaid)]

@@ -93,7 +93,6 @@ func (k *clientOutput) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// end takes in a line.
 func (k *clientOutput) end() {
 	if bytes.Contains(k.line, []byte("][Debug")) {
 		k.astray = k.astray || bytes.Contains(k.line, []byte(astray))
@@ -126,7 +125,6 @@ func start(ctx context.Context, program string, arguments ...string) (*exec.Cmd,
 	return c, said
 }
 
-// xrdfs asks the server something.
 func (f file) xrdfs(ctx context.Context, arguments ...string) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, QueryTimeout,
 		&storage.AwayError{Host: f.server, Limit: QueryTimeout})

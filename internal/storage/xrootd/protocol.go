@@ -186,7 +186,6 @@ type question struct {
 	limit      time.Duration              // zero: answerTime
 }
 
-// about is the data of a question about one name.
 func about(name string) func(string) []byte {
 	return func(opaque string) []byte { return []byte(withOpaque(name, opaque)) }
 }
@@ -207,7 +206,6 @@ func (p *protocol) ask(ctx context.Context, f file, q question) ([]byte, error) 
 	return body, err
 }
 
-// exchange is ask for what has to do with the connection afterwards.
 func (p *protocol) exchange(ctx context.Context, f file, q question) ([]byte, *connection, error) {
 	if q.limit == 0 {
 		q.limit = answerTime
@@ -411,7 +409,6 @@ func (p *protocol) openFile(ctx context.Context, f file, name string, mode, opti
 	return &opened{c, p, body[:4], info}, nil
 }
 
-// close ends the use of the file, and gives the connection back.
 func (o *opened) close(ctx context.Context) error {
 	_, err := o.ask(ctx, answerTime, askClose, o.handle, nil)
 	if lasting(err) {

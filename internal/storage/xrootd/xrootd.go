@@ -92,7 +92,6 @@ func addressOf(u *url.URL) string {
 	return net.JoinHostPort(u.Hostname(), defaultPort)
 }
 
-// at is the file of a PFN, and how its server is asked.
 func (e *Element) at(ctx context.Context, pfn string) (file, error) {
 	f, err := parse(pfn)
 	if err != nil {
@@ -235,7 +234,6 @@ func (e *Element) Put(ctx context.Context, local, pfn string) error {
 	return err
 }
 
-// compare looks whether the server has what was sent.
 func (f file) compare(ctx context.Context, name string, source *os.File, size int64) error {
 	there, err := f.stat(ctx, name)
 	if err != nil {
