@@ -55,7 +55,7 @@ type Flow struct {
 	// What this Step still has to do, empty between two Steps: steps whose watermark may rise,
 	// jobs to submit, steps that may have become final.
 	dirty      rows.Ordered[rank]
-	ready      rows.Ordered[readyJob]
+	ready      rows.Ascending[readyJob]
 	candidates []*stepState
 	effects    Effects
 	replaying  bool // by Load, which wants neither records nor jobs

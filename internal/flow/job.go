@@ -305,7 +305,7 @@ func (f *Flow) trySubmit(j *job) {
 	f.ready.Push(readyJob{j})
 }
 
-// readyJob is a job in the heap of those that nothing keeps.
+// readyJob is a job among those that nothing keeps.
 type readyJob struct{ *job }
 
 // Before is the canonical order.
@@ -326,7 +326,7 @@ func (f *Flow) makeAvailable(lfn string) {
 // submit lets the ready jobs out, and those that they make ready: in canonical order, but none
 // before the writers of what it reads.
 func (f *Flow) submit() {
-	for len(f.ready) > 0 {
+	for f.ready.Len() > 0 {
 		j := f.ready.Pop().job
 		j.state.held--
 		f.candidates = append(f.candidates, j.state)

@@ -40,3 +40,38 @@ func (h Ordered[T]) Sink() {
 		at = least
 	}
 }
+
+// Ascending has values that know their order, and are mostly added in it: these wait in a queue, and
+// only others in a heap. Its zero value is empty.
+type Ascending[T interface{ Before(other T) bool }] struct {
+	inOrder Queue[T]
+	last    T // of these
+	others  Ordered[T]
+}
+
+// Len returns the number of values.
+func (a *Ascending[T]) Len() int { return a.inOrder.Len() + len(a.others) }
+
+// Push adds a value.
+func (a *Ascending[T]) Push(v T) {
+	if a.inOrder.Len() > 0 && v.Before(a.last) {
+		a.others.Push(v)
+		return
+	}
+	a.inOrder.Push(v)
+	a.last = v
+}
+
+// Pop removes the least value and returns it. There must be one.
+func (a *Ascending[T]) Pop() T {
+	if a.inOrder.Len() == 0 || len(a.others) > 0 && a.others[0].Before(a.inOrder.Front()) {
+		return a.others.Pop()
+	}
+	v := a.inOrder.Front()
+	a.inOrder.Pop()
+	if a.inOrder.Len() == 0 {
+		var none T
+		a.last = none
+	}
+	return v
+}

@@ -158,9 +158,8 @@ func (h *Heap) Retain(live Set) {
 }
 
 // Queue is a list to which values are added behind and from which they are
-// taken in front. Adding moves nothing, however long it is. What was taken is
-// overwritten later, so T should have no pointers. Its zero value is empty and
-// ready.
+// taken in front. Adding moves nothing, however long it is. Its zero value is empty
+// and ready.
 type Queue[T any] struct {
 	blocks []*[blockLen]T
 	first  int // index of the first value in the first block
@@ -194,6 +193,8 @@ func (q *Queue[T]) Front() T { return q.blocks[0][q.first] }
 
 // Pop removes the first value. The queue must not be empty.
 func (q *Queue[T]) Pop() {
+	var none T
+	q.blocks[0][q.first] = none
 	q.first++
 	q.n--
 	if q.first == blockLen {
@@ -204,6 +205,9 @@ func (q *Queue[T]) Pop() {
 
 // Clear removes all values.
 func (q *Queue[T]) Clear() {
+	for _, b := range q.blocks[:min(len(q.blocks), 1)] {
+		clear(b[:])
+	}
 	q.blocks = q.blocks[:min(len(q.blocks), 1)]
 	q.first, q.n = 0, 0
 }

@@ -189,6 +189,32 @@ func TestOrderedKeepsOrder(t *testing.T) {
 	}
 }
 
+func TestAscendingKeepsOrder(t *testing.T) {
+	rng := seed.Source(t)
+	for range 200 {
+		var a Ascending[byValue]
+		var want []byValue
+		next := byValue(0)
+		for range rng.IntN(300) {
+			if len(want) == 0 || rng.IntN(5) > 1 {
+				next += byValue(rng.IntN(3))
+				v := next - byValue(rng.IntN(5)/4*rng.IntN(20)) // mostly in order
+				a.Push(v)
+				want = append(want, v)
+				slices.Sort(want)
+			} else {
+				if got := a.Pop(); got != want[0] {
+					t.Fatalf("popped %d, not %d", got, want[0])
+				}
+				want = want[1:]
+			}
+			if a.Len() != len(want) {
+				t.Fatalf("it has %d values, not %d", a.Len(), len(want))
+			}
+		}
+	}
+}
+
 // What was given out stays as it is, whatever comes after it.
 func TestText(t *testing.T) {
 	rng := seed.Source(t)
