@@ -29,7 +29,6 @@ var larger = map[string]int{
 // wide are the structs that may have more fields, and why.
 var wide = map[string]string{
 	"internal/pilot.Config":     "what people may say of a pilot, each by a key of its own",
-	"internal/pilot/stage.Area": "to be divided",
 	"internal/server/state.Run": "a record, whose keys are those of JSON",
 	"internal/site.Site":        "what people may say of a site, each by a key of its own",
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -194,10 +195,10 @@ func (c *commands) serverFlags(command *cobra.Command, o *runOptions) {
 	console.OneOf(command, &o.watchInputs, "watch-inputs",
 		"report files that jobs open without declaring them: in the first "+
 			"attempt of each step, if the system allows it (auto), in all, or none", "auto", "all", "none")
+	policies := console.Each(eviction.Policies, func(p eviction.Policy) string { return string(p) })
+	slices.Reverse(policies) // the default comes first
 	console.OneOf(command, &o.cachePolicy, "cache-policy",
-		"which file a full cache gives up first, where the site does not "+
-			"say: next-use, lru, lfu, lru-k, lfu-star, lfu-aging, lcb-k or fifo",
-		string(eviction.NextUse), "lru", "lfu", "lru-k", "lfu-star", "lfu-aging", "lcb-k", "fifo")
+		"which file a full cache gives up first, where the site does not say: "+strings.Join(policies, ", "), policies...)
 	flags.StringVar(&o.cacheSize, "cache-space", "", "most space for the cache of one pilot, such as 500MB (default "+
 		"10GiB, and half of the free disk for all of them)")
 	flags.StringArrayVar(&o.sites, "site", nil, "run on this `site`, on this machine (local), or on the nodes of the "+

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"time"
 
 	"fairway/internal/taskqueue"
@@ -88,34 +89,27 @@ type Config struct {
 }
 
 func (c Config) withDefaults() Config {
-	setDefault(&c.Attempts, 3)
-	setDefault(&c.Backoff, time.Second)
-	setDefault(&c.MaxBackoff, 5*time.Minute)
-	setDefault(&c.MemoryFactor, 2)
-	setDefault(&c.MaxLosses, 5)
-	setDefault(&c.NodeFailures, 4)
-	setDefault(&c.NodePause, 2*time.Minute)
-	setDefault(&c.MaxRegenerations, 5)
-	setDefault(&c.WaitForData, 10*time.Second)
-	setDefault(&c.MaxPassOver, 10*time.Minute)
-	setDefault(&c.AheadTime, time.Second)
-	setDefault(&c.Ahead, 2)
-	setDefault(&c.Silence, 5*time.Second)
-	setDefault(&c.RunMargin, 10*time.Minute)
-	setDefault(&c.EndSilence, time.Second)
-	setDefault(&c.Hold, 25*time.Second)
-	setDefault(&c.PilotLease, time.Minute)
-	setDefault(&c.MaxPilotLease, 24*time.Hour)
-	setDefault(&c.ReconnectGrace, 10*time.Second)
-	setDefault(&c.StartTimeout, 5*time.Minute)
-	setDefault(&c.MaxStartBackoff, 10*time.Minute)
+	c.Attempts = cmp.Or(c.Attempts, 3)
+	c.Backoff = cmp.Or(c.Backoff, time.Second)
+	c.MaxBackoff = cmp.Or(c.MaxBackoff, 5*time.Minute)
+	c.MemoryFactor = cmp.Or(c.MemoryFactor, 2)
+	c.MaxLosses = cmp.Or(c.MaxLosses, 5)
+	c.NodeFailures = cmp.Or(c.NodeFailures, 4)
+	c.NodePause = cmp.Or(c.NodePause, 2*time.Minute)
+	c.MaxRegenerations = cmp.Or(c.MaxRegenerations, 5)
+	c.WaitForData = cmp.Or(c.WaitForData, 10*time.Second)
+	c.MaxPassOver = cmp.Or(c.MaxPassOver, 10*time.Minute)
+	c.AheadTime = cmp.Or(c.AheadTime, time.Second)
+	c.Ahead = cmp.Or(c.Ahead, 2)
+	c.Silence = cmp.Or(c.Silence, 5*time.Second)
+	c.RunMargin = cmp.Or(c.RunMargin, 10*time.Minute)
+	c.EndSilence = cmp.Or(c.EndSilence, time.Second)
+	c.Hold = cmp.Or(c.Hold, 25*time.Second)
+	c.PilotLease = cmp.Or(c.PilotLease, time.Minute)
+	c.MaxPilotLease = cmp.Or(c.MaxPilotLease, 24*time.Hour)
+	c.ReconnectGrace = cmp.Or(c.ReconnectGrace, 10*time.Second)
+	c.StartTimeout = cmp.Or(c.StartTimeout, 5*time.Minute)
+	c.MaxStartBackoff = cmp.Or(c.MaxStartBackoff, 10*time.Minute)
 	c.Ahead = max(c.Ahead, 0)
 	return c
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

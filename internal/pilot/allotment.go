@@ -35,11 +35,11 @@ func (c *Config) takeAllotment(ctx context.Context, environment func(string) str
 	cpus := number("SLURM_CPUS_ON_NODE", "NSLOTS", "PBS_NCPUS", "NCPUS", "LSB_DJOB_NUMPROC")
 	slot := slotOf(environment("_CONDOR_MACHINE_AD"))
 	cpus = cmp.Or(cpus, slot["Cpus"])
-	setDefault(&c.MilliCPUs, cpus*1000)
-	setDefault(&c.Memory, slot["Memory"]*mib/10*9)
-	setDefault(&c.Memory, cmp.Or(number("SLURM_MEM_PER_NODE"), number("SLURM_MEM_PER_CPU")*cpus)*mib/10*9)
+	c.MilliCPUs = cmp.Or(c.MilliCPUs, cpus*1000)
+	c.Memory = cmp.Or(c.Memory, slot["Memory"]*mib/10*9)
+	c.Memory = cmp.Or(c.Memory, cmp.Or(number("SLURM_MEM_PER_NODE"), number("SLURM_MEM_PER_CPU")*cpus)*mib/10*9)
 	if job := environment("SLURM_JOB_ID"); job != "" {
-		setDefault(&c.Life, lifeOf(slurmTimeLeft(ctx, job)))
+		c.Life = cmp.Or(c.Life, lifeOf(slurmTimeLeft(ctx, job)))
 	}
 }
 

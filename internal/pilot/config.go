@@ -344,16 +344,16 @@ func (c *Config) fill() error {
 		c.Host = host
 	}
 	if c.Line != nil {
-		setDefault(&c.Lease, DefaultFarLease)
+		c.Lease = cmp.Or(c.Lease, DefaultFarLease)
 	}
-	setDefault(&c.Lease, DefaultLease)
-	setDefault(&c.SpoolDir, filepath.Join(c.SandboxDir, report.SpoolFolder))
-	setDefault(&c.Grace, DefaultGrace)
-	setDefault(&c.StallTime, storage.StallTime)
-	setDefault(&c.LogBytes, DefaultLogBytes)
-	setDefault(&c.LogPause, DefaultLogPause)
-	setDefault(&c.WatchInputs, WatchAuto)
-	setDefault(&c.Cache.MaxSpace, DefaultCacheSpace)
+	c.Lease = cmp.Or(c.Lease, DefaultLease)
+	c.SpoolDir = cmp.Or(c.SpoolDir, filepath.Join(c.SandboxDir, report.SpoolFolder))
+	c.Grace = cmp.Or(c.Grace, DefaultGrace)
+	c.StallTime = cmp.Or(c.StallTime, storage.StallTime)
+	c.LogBytes = cmp.Or(c.LogBytes, DefaultLogBytes)
+	c.LogPause = cmp.Or(c.LogPause, DefaultLogPause)
+	c.WatchInputs = cmp.Or(c.WatchInputs, WatchAuto)
+	c.Cache.MaxSpace = cmp.Or(c.Cache.MaxSpace, DefaultCacheSpace)
 	if c.Cache.Mode == "" {
 		c.Cache.Mode = CacheNone
 		if c.Cache.Dir != "" {
@@ -361,11 +361,4 @@ func (c *Config) fill() error {
 		}
 	}
 	return nil
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
-	}
 }

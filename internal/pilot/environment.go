@@ -1,6 +1,7 @@
 package pilot
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -72,7 +73,7 @@ func (p *pilot) toolsThere(tools []string) (there []string) {
 }
 
 func (p *pilot) checkProcessors() error {
-	setDefault(&p.cfg.MilliCPUs, int64(runtime.NumCPU())*1000)
+	p.cfg.MilliCPUs = cmp.Or(p.cfg.MilliCPUs, int64(runtime.NumCPU())*1000)
 	if p.cfg.MilliCPUs < 0 {
 		return fmt.Errorf("%d thousandths of a processor are none", p.cfg.MilliCPUs)
 	}
@@ -87,7 +88,7 @@ func (p *pilot) checkMemory() error {
 	if p.cfg.Memory > total {
 		return fmt.Errorf("the node has %s of memory, %s are asked for", quantity.Bytes(total), quantity.Bytes(p.cfg.Memory))
 	}
-	setDefault(&p.cfg.Memory, total/10*9)
+	p.cfg.Memory = cmp.Or(p.cfg.Memory, total/10*9)
 	return nil
 }
 
@@ -125,7 +126,7 @@ func (p *pilot) checkDisk() error {
 	if p.cfg.Disk > free {
 		return fmt.Errorf("%s has %d bytes free, %d are asked for", p.cfg.SandboxDir, free, p.cfg.Disk)
 	}
-	setDefault(&p.cfg.Disk, free)
+	p.cfg.Disk = cmp.Or(p.cfg.Disk, free)
 	p.cfg.Disk = min(p.cfg.Disk, access.MaxAmount)
 	return nil
 }

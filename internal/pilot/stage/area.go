@@ -53,11 +53,7 @@ type Area struct {
 	// Waits tells what attempts wait for.
 	Waits Waits
 
-	mount      mount
-	folders    folders
-	proven     proven
-	identified proven // copies of what no job made
-	prefetched prefetched
+	remembered
 
 	// Wake is called when the attempt begins to store ManyOutputs or more, so that
 	// Storing is told from then on.
@@ -70,6 +66,15 @@ type Area struct {
 	slots           []*Slot
 	made            int
 	stored, toStore int64
+}
+
+// remembered is what was found out of files, for the attempts that are still to come.
+type remembered struct {
+	mount      mount
+	folders    folders
+	proven     proven
+	identified proven // copies of what no job made
+	prefetched prefetched
 }
 
 // Close removes the sandboxes. No attempt runs any more.

@@ -100,9 +100,6 @@ func (s standing) found(b *taskqueue.StoredFile, mark string) standing {
 // own reports whether this state has put something under the name, or was about to.
 func (s *standing) own() bool { return s.Next != nil || s.PFN != "" && !s.Found }
 
-// isOf reports whether a state has made a record. Records of earlier versions do not tell.
-func isOf(record, state string) bool { return record == "" || record == state }
-
 // turns are the numbers of servers that publish at one place.
 type turns struct {
 	Place string
@@ -266,14 +263,14 @@ func (e *destination) load(ctx context.Context, source state.Source) error {
 // turnsIn are the numbers of servers of the state of an identity, at all places.
 func turnsIn(ctx context.Context, source state.Source, id string) ([]turns, error) {
 	all, err := state.LoadAll[turns](ctx, source, turnTable)
-	return slices.DeleteFunc(all, func(t turns) bool { return !isOf(t.State, id) }), err
+	return slices.DeleteFunc(all, func(t turns) bool { return t.State != id }), err
 }
 
 // standingsIn are all that the state of an identity has published elsewhere. What its
 // store has from the state that it is a copy of is none of it.
 func standingsIn(ctx context.Context, source state.Source, id string) ([]standing, error) {
 	all, err := state.LoadAll[standing](ctx, source, elsewhereTable)
-	return slices.DeleteFunc(all, func(s standing) bool { return !isOf(s.State, id) }), err
+	return slices.DeleteFunc(all, func(s standing) bool { return s.State != id }), err
 }
 
 // take gives this server its number, and keeps all that came before from going on.
