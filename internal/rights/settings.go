@@ -58,61 +58,49 @@ const (
 	DefaultLasts       = 12 * time.Hour
 )
 
-// Key is a key of the file.
-type Key struct {
-	Name string
-	Help string // one line for a person
-}
-
 // FileKeys, LoginKeys and ProxyKeys are those of the file, and of its parts.
 var (
-	FileKeys = []Key{
-		{"admins", "users who are administrators when a login or a proxy names them"},
-		{"login", "the identity provider (OpenID Connect) that `fairway login` uses"},
-		{"proxy", "proxies that are trusted to name users"},
+	FileKeys = []yamlfile.Key[Settings]{
+		{Name: "admins", Help: "users who are administrators when a login or a proxy names them", Read: func(r *yamlfile.Reader, n *yaml.Node, s *Settings, what string) { s.Admins = names(r, n, what) }},
+		{Name: "login", Help: "the identity provider (OpenID Connect) that `fairway login` uses", Read: login},
+		{Name: "proxy", Help: "proxies that are trusted to name users", Read: proxy},
 	}
-	LoginKeys = []Key{
-		{"issuer", "URL of the provider"},
-		{"client", "the client by which the provider knows Fairway, with the device flow"},
-		{"client_secret", "what some providers want of it; every user of `fairway login` gets to know it"},
-		{"scopes", "scopes to ask for (default: openid, profile, groups)"},
-		{"user", "claim with the name of the user (default preferred_username)"},
-		{"groups", "claim with the groups, also inside others, as realm_access.roles (default groups)"},
-		{"role", "read or submit (default submit)"},
-		{"lasts", "time after which to log in again (default 12h, at most 90d)"},
-		{"everybody", "true: all whom the provider knows; otherwise those whom the file of shares has, or a group of theirs"},
+	LoginKeys = []yamlfile.Key[Login]{
+		{Name: "issuer", Help: "URL of the provider", Read: text(func(l *Login) *string { return &l.Issuer })},
+		{Name: "client", Help: "the client by which the provider knows Fairway, with the device flow", Read: text(func(l *Login) *string { return &l.Client })},
+		{Name: "client_secret", Help: "what some providers want of it; every user of `fairway login` gets to know it", Read: text(func(l *Login) *string { return &l.Secret })},
+		{Name: "scopes", Help: "scopes to ask for (default: openid, profile, groups)", Read: scopes},
+		{Name: "user", Help: "claim with the name of the user (default preferred_username)", Read: text(func(l *Login) *string { return &l.Mapping.User })},
+		{Name: "groups", Help: "claim with the groups, also inside others, as realm_access.roles (default groups)", Read: text(func(l *Login) *string { return &l.Mapping.Groups })},
+		{Name: "role", Help: "read or submit (default submit)", Read: role(func(l *Login) *Role { return &l.Role })},
+		{Name: "lasts", Help: "time after which to log in again (default 12h, at most 90d)", Read: lasts},
+		{Name: "everybody", Help: "true: all whom the provider knows; otherwise those whom the file of shares has, or a group of theirs", Read: yamlfile.Into(yamlfile.Flag, func(l *Login) *bool { return &l.Everybody })},
 	}
-	ProxyKeys = []Key{
-		{"addresses", "addresses or networks of proxies that reach the server over TLS, such as 10.0.0.7"},
-		{"socket", "path of a socket that the server makes for a proxy on its machine"},
-		{"peers", "users of this machine who may use the socket, such as www-data"},
-		{"user", "header that names the user (default X-Remote-User)"},
-		{"groups", "header with the groups, divided by commas (default: none)"},
-		{"role", "read or submit (default submit)"},
-		{"everybody", "true: all whom the proxy names; otherwise those whom the file of shares has, or a group of theirs"},
+	ProxyKeys = []yamlfile.Key[Proxy]{
+		{Name: "addresses", Help: "addresses or networks of proxies that reach the server over TLS, such as 10.0.0.7", Read: addresses},
+		{Name: "socket", Help: "path of a socket that the server makes for a proxy on its machine", Read: text(func(p *Proxy) *string { return &p.Socket })},
+		{Name: "peers", Help: "users of this machine who may use the socket, such as www-data", Read: func(r *yamlfile.Reader, n *yaml.Node, p *Proxy, what string) { p.Peers = r.Texts(n, what) }},
+		{Name: "user", Help: "header that names the user (default X-Remote-User)", Read: text(func(p *Proxy) *string { return &p.User })},
+		{Name: "groups", Help: "header with the groups, divided by commas (default: none)", Read: text(func(p *Proxy) *string { return &p.Groups })},
+		{Name: "role", Help: "read or submit (default submit)", Read: role(func(p *Proxy) *Role { return &p.Role })},
+		{Name: "everybody", Help: "true: all whom the proxy names; otherwise those whom the file of shares has, or a group of theirs", Read: yamlfile.Into(yamlfile.Flag, func(p *Proxy) *bool { return &p.Everybody })},
 	}
 )
 
-type reader struct{ yamlfile.Reader }
+// habits are keys of other systems, and what to write instead.
+var habits = map[string]string{
+	"oidc": "write `login:`", "client_id": "write `client:`", "url": "write `issuer:`", "header": "write `user:`",
+}
 
 // Parse reads a file of rights. file is its name for messages. The error is [yamlfile.Problems].
 func Parse(file string, data []byte) (*Settings, error) {
-	r := &reader{yamlfile.Reader{
+	r := &yamlfile.Reader{
 		File: file, Kind: "file of rights", Limit: MaxFile, Oversize: "name groups instead of users",
 		Begin: "start with `login:` or `proxy:`",
-	}}
+	}
 	s := &Settings{}
 	if root := r.Root(data); root != nil {
-		nodes := r.known(root, "the file", FileKeys)
-		if n := nodes["admins"]; n != nil {
-			s.Admins = r.names(n, "admins")
-		}
-		if n := nodes["login"]; n != nil {
-			s.Login = r.login(n)
-		}
-		if n := nodes["proxy"]; n != nil {
-			s.Proxy = r.proxy(n)
-		}
+		yamlfile.Take(r, root, s, "", FileKeys, habits)
 	}
 	if err := r.Err(); err != nil {
 		return nil, err
@@ -120,24 +108,11 @@ func Parse(file string, data []byte) (*Settings, error) {
 	return s, nil
 }
 
-func (r *reader) known(n *yaml.Node, what string, keys []Key) map[string]*yaml.Node {
-	names := make([]string, len(keys))
-	for i := range keys {
-		names[i] = keys[i].Name
-	}
-	return r.Known(n, what, names, map[string]string{
-		"oidc": "write `login:`", "client_id": "write `client:`", "url": "write `issuer:`", "header": "write `user:`",
-	})
+func text[T any](field func(*T) *string) func(*yamlfile.Reader, *yaml.Node, *T, string) {
+	return func(r *yamlfile.Reader, n *yaml.Node, into *T, what string) { *field(into), _ = r.Text(n, what) }
 }
 
-// text reads a text into a field, if its key is there.
-func (r *reader) text(nodes map[string]*yaml.Node, key string, into *string) {
-	if n := nodes[key]; n != nil {
-		*into, _ = r.Text(n, key)
-	}
-}
-
-func (r *reader) names(n *yaml.Node, what string) []string {
+func names(r *yamlfile.Reader, n *yaml.Node, what string) []string {
 	names := r.Texts(n, what)
 	for _, name := range names {
 		if !taskqueue.NamesShare(name) {
@@ -147,51 +122,37 @@ func (r *reader) names(n *yaml.Node, what string) []string {
 	return names
 }
 
-func (r *reader) role(nodes map[string]*yaml.Node) Role {
-	role := string(Submitter)
-	if r.text(nodes, "role", &role); Role(role) != Reader && Role(role) != Submitter {
-		r.Fail(nodes["role"], "write read or submit; administrators are named under `admins:`", "%q is no role of users",
-			role)
+func role[T any](field func(*T) *Role) func(*yamlfile.Reader, *yaml.Node, *T, string) {
+	return func(r *yamlfile.Reader, n *yaml.Node, into *T, what string) {
+		text, _ := r.Text(n, what)
+		if *field(into) = Role(text); Role(text) != Reader && Role(text) != Submitter {
+			r.Fail(n, "write read or submit; administrators are named under `admins:`", "%q is no role of users", text)
+		}
 	}
-	return Role(role)
 }
 
-func (r *reader) everybody(nodes map[string]*yaml.Node) bool {
-	n := nodes["everybody"]
-	if n == nil {
-		return false
+func scopes(r *yamlfile.Reader, n *yaml.Node, l *Login, what string) {
+	if l.Scopes = r.Texts(n, what); !slices.Contains(l.Scopes, "openid") {
+		l.Scopes = append([]string{"openid"}, l.Scopes...)
 	}
-	return yamlfile.Read(&r.Reader, n, "everybody", yamlfile.Flag)
 }
 
 const maxLasts = 90 * 24 * time.Hour
 
-func (r *reader) login(n *yaml.Node) *Login {
+func lasts(r *yamlfile.Reader, n *yaml.Node, l *Login, what string) {
+	l.Lasts = yamlfile.Read(r, n, what, quantity.Duration)
+	if l.Lasts <= 0 || l.Lasts > maxLasts {
+		r.Fail(n, "write a time up to 90d", "a login cannot last %v", l.Lasts)
+	}
+}
+
+func login(r *yamlfile.Reader, n *yaml.Node, s *Settings, what string) {
 	l := &Login{
 		Scopes: []string{"openid", "profile", "groups"}, Mapping: Mapping{DefaultUserClaim, DefaultGroupsClaim},
-		Lasts: DefaultLasts,
+		Role: Submitter, Lasts: DefaultLasts,
 	}
-	nodes := r.known(n, "login", LoginKeys)
-	for key, into := range map[string]*string{
-		"issuer": &l.Issuer, "client": &l.Client, "client_secret": &l.Secret, "user": &l.Mapping.User,
-		"groups": &l.Mapping.Groups,
-	} {
-		r.text(nodes, key, into)
-	}
-	l.Role, l.Everybody = r.role(nodes), r.everybody(nodes)
-	if n := nodes["scopes"]; n != nil {
-		if l.Scopes = r.Texts(n, "scopes"); !slices.Contains(l.Scopes, "openid") {
-			l.Scopes = append([]string{"openid"}, l.Scopes...)
-		}
-	}
-	if at := nodes["lasts"]; at != nil {
-		if text, ok := r.Text(at, "lasts"); ok {
-			l.Lasts = yamlfile.Scalar(&r.Reader, at, text, "lasts", quantity.Duration)
-		}
-		if l.Lasts <= 0 || l.Lasts > maxLasts {
-			r.Fail(at, "write a time up to 90d", "a login cannot last %v", l.Lasts)
-		}
-	}
+	s.Login = l
+	nodes := yamlfile.Take(r, n, l, what, LoginKeys, habits)
 	issuer, err := url.Parse(l.Issuer)
 	secure := err == nil && (issuer.Scheme == "https" || issuer.Scheme == "http" && isLoopback(issuer.Hostname()))
 	switch {
@@ -204,7 +165,6 @@ func (r *reader) login(n *yaml.Node) *Login {
 	case l.Client == "":
 		r.Fail(n, "write the client that you have registered at the issuer: `client: fairway`", "login names no client")
 	}
-	return l
 }
 
 func isLoopback(host string) bool {
@@ -212,21 +172,16 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && address.IsLoopback()
 }
 
-func (r *reader) proxy(n *yaml.Node) *Proxy {
-	p := &Proxy{User: "X-Remote-User"}
-	nodes := r.known(n, "proxy", ProxyKeys)
-	for key, into := range map[string]*string{"socket": &p.Socket, "user": &p.User, "groups": &p.Groups} {
-		r.text(nodes, key, into)
+func addresses(r *yamlfile.Reader, n *yaml.Node, p *Proxy, what string) {
+	for _, text := range r.Texts(n, what) {
+		p.Addresses = append(p.Addresses, network(r, n, text))
 	}
-	p.Role, p.Everybody = r.role(nodes), r.everybody(nodes)
-	if at := nodes["peers"]; at != nil {
-		p.Peers = r.Texts(at, "peers")
-	}
-	if at := nodes["addresses"]; at != nil {
-		for _, text := range r.Texts(at, "addresses") {
-			p.Addresses = append(p.Addresses, r.network(at, text))
-		}
-	}
+}
+
+func proxy(r *yamlfile.Reader, n *yaml.Node, s *Settings, what string) {
+	p := &Proxy{User: "X-Remote-User", Role: Submitter}
+	s.Proxy = p
+	nodes := yamlfile.Take(r, n, p, what, ProxyKeys, habits)
 	for _, key := range []string{"user", "groups"} {
 		name := map[string]string{"user": p.User, "groups": p.Groups}[key]
 		if at := nodes[key]; at != nil && (name == "" || !isHeaderName(name) || takenHeaders[strings.ToLower(name)]) {
@@ -241,11 +196,10 @@ func (r *reader) proxy(n *yaml.Node) *Proxy {
 	case p.Socket != "" && !strings.HasPrefix(p.Socket, "/"):
 		r.Fail(nodes["socket"], "write a path that begins with /", "the socket %q has no absolute path", p.Socket)
 	}
-	return p
 }
 
 // network reads an address, or a network. Loopback is refused: everybody on the machine is there.
-func (r *reader) network(n *yaml.Node, text string) netip.Prefix {
+func network(r *yamlfile.Reader, n *yaml.Node, text string) netip.Prefix {
 	network, err := netip.ParsePrefix(text)
 	if address, bad := netip.ParseAddr(text); bad == nil {
 		network, err = netip.PrefixFrom(address.Unmap(), address.Unmap().BitLen()), nil

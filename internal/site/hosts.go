@@ -65,7 +65,7 @@ func (r *reader) checkHosts(s *Site, nodes map[string]*yaml.Node, f yamlfile.Fie
 	}
 }
 
-func (r *reader) hosts(n *yaml.Node, s *Site, what string) {
+func hosts(r *yamlfile.Reader, n *yaml.Node, s *Site, what string) {
 	s.Hosts = r.Texts(n, what)
 	for i, host := range s.Hosts {
 		if !ssh.IsHost(host) {

@@ -15,55 +15,47 @@ import (
 	"fairway/internal/yamlfile"
 )
 
-// Key is a key of a site.
-type Key struct {
-	Name string
-	Help string // one line for a person
-	List bool   // it may have several values
-	read func(*reader, *yaml.Node, *Site, string)
-}
-
 // Keys are those that a site may have, but command, which has keys of its own.
-var Keys = []Key{
-	{"system", "batch system: " + strings.Join(systems(), ", "), false, (*reader).system},
-	{"hosts", "hosts of the system ssh, as you name them to ssh: node1, me@node2", true, (*reader).hosts},
-	{"max_pilots", "most pilots at a time (default 1; with ssh and allocation one for each host)", false, count(1, func(s *Site) *int { return &s.MaxPilots })},
-	{"min_pilots", "pilots that are kept, with or without work (default 0)", false, count(0, func(s *Site) *int { return &s.MinPilots })},
-	{"min_idle_pilots", "pilots without work that are kept ready (default 0)", false, count(0, func(s *Site) *int { return &s.MinIdlePilots })},
-	{"partition", "partition of Slurm", false, name(func(s *Site) *string { return &s.Request.Partition })},
-	{"queue", "queue of the other batch systems", false, name(func(s *Site) *string { return &s.Request.Queue })},
-	{"account", "account or project that pays", false, name(func(s *Site) *string { return &s.Request.Account })},
-	{"parallel_environment", "parallel environment of Grid Engine that gives the slots of one node", false, name(func(s *Site) *string { return &s.Request.ParallelEnvironment })},
-	{"image", "container image of Kubernetes", false, name(func(s *Site) *string { return &s.Request.Image })},
-	{"time", "time limit of a pilot, such as 12h", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Request.Time })},
-	{"cpus", "processors of a pilot", false, (*reader).cpus},
-	{"memory", "memory for the jobs of a pilot, such as 64GB; 256 MiB more are asked for, for the pilot itself", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.Request.Memory })},
-	{"has", "what else a pilot has that steps ask for under needs:, such as gpu=2, also as {gpu: 2}", true, (*reader).has},
-	{"options", "further options for the batch system, as in its scripts", true, texts(func(s *Site) *[]string { return &s.Request.Options })},
-	{"poll", "least time between two questions to the batch system (default 5s; with htcondor 30s)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Poll })},
-	{"idle_timeout", "time after which pilots without work leave, but for the minimum (default 5m)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.IdleTimeout })},
-	{"price", "how long a job may wait rather than start a pilot here, for each hour of a processor, such as 10m; for a choice among sites (default 0s)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Price })},
-	{"queue_wait", "how long pilots wait in the batch system, until some have shown it; for a choice among sites (default 0s)", false, scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.QueueWait })},
-	{"near", "how the names of stored files begin that its nodes read as their own, such as root://se.here/; for a choice among sites", false, text(func(s *Site) *string { return &s.Near })},
-	{"lease", "how long pilots and server wait for each other when they cannot reach each other, from 1s to 24h (default 2h)", false, (*reader).lease},
-	{"sandbox", "strict: each job sees only its own files; open: what the step says (default)", false, (*reader).sandbox},
-	{"check", "shell command that must succeed on a node before it takes jobs", false, text(func(s *Site) *string { return &s.Check })},
-	{"tools", "programs that must be on a node", true, texts(func(s *Site) *[]string { return &s.Tools })},
-	{"environment", "variables of this shell that jobs get, by name, or all of them: all (default: only those that name the user, programs and storage)", true, (*reader).environment},
-	{"modules", "environment modules to load", true, texts(func(s *Site) *[]string { return &s.Modules })},
-	{"setup", "shell commands before the pilot starts", false, text(func(s *Site) *string { return &s.Setup })},
-	{"scratch", "local folder of a node for sandboxes and caches (default $TMPDIR, else /tmp)", false, (*reader).scratch},
-	{"cache", "who shares cached files: global (all pilots of the site; they listen at a port), host (the pilots of a node), pilot (nobody), none (there is no cache) (default: what --cache says)", false, (*reader).cache},
-	{"share_cache", "whose pilots share files on a node: user (those of one user; default), or group (those of several users of one group, which the modes of files let read each other's)", false, (*reader).shareCache},
-	{"cache_with", "other sites with which pilots exchange cached files, if those name this one too", true, (*reader).cacheWith},
-	{"cache_space", "size of a pilot's cache, such as 50GB", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.CacheSpace })},
-	{"catalog", "its file catalogue, a storage.xml or storage.json beside this file: where its nodes find inputs, by `/` and the name that the workflow gives them", false, text(func(s *Site) *string { return &s.Catalog })},
-	{"catalog_protocol", "whose rules of the catalogue are taken (default direct)", false, text(func(s *Site) *string { return &s.CatalogRules })},
-	{"catalog_outputs", "the folder, by its name in the catalogue, in which its nodes store what jobs write, and results have their names, such as /store/user/me (default: what --storage says)", false, text(func(s *Site) *string { return &s.OutputFolder })},
-	{"placement", "which of equal jobs a pilot gets: " + strings.Join(Placements, ", ") + " (default: what --placement says; a workflow goes before)", false, (*reader).placement},
-	{"cache_policy", "which file a full cache gives up first: " + policies() + " (default: what --cache-policy says)", false, (*reader).cachePolicy},
-	{"min_threshold", "part of that which each pilot keeps free for its jobs, such as 5GB (default 0)", false, scalar(quantity.Size, func(s *Site) *int64 { return &s.MinThreshold })},
-	{"shares", "what nodes share with the server: folder (of the workflow, under the same path) or nothing", false, (*reader).shares},
+var Keys = []yamlfile.Key[Site]{
+	{Name: "system", Help: "batch system: " + strings.Join(systems(), ", "), Read: system},
+	{Name: "hosts", Help: "hosts of the system ssh, as you name them to ssh: node1, me@node2", List: true, Read: hosts},
+	{Name: "max_pilots", Help: "most pilots at a time (default 1; with ssh and allocation one for each host)", Read: count(1, func(s *Site) *int { return &s.MaxPilots })},
+	{Name: "min_pilots", Help: "pilots that are kept, with or without work (default 0)", Read: count(0, func(s *Site) *int { return &s.MinPilots })},
+	{Name: "min_idle_pilots", Help: "pilots without work that are kept ready (default 0)", Read: count(0, func(s *Site) *int { return &s.MinIdlePilots })},
+	{Name: "partition", Help: "partition of Slurm", Read: name(func(s *Site) *string { return &s.Request.Partition })},
+	{Name: "queue", Help: "queue of the other batch systems", Read: name(func(s *Site) *string { return &s.Request.Queue })},
+	{Name: "account", Help: "account or project that pays", Read: name(func(s *Site) *string { return &s.Request.Account })},
+	{Name: "parallel_environment", Help: "parallel environment of Grid Engine that gives the slots of one node", Read: name(func(s *Site) *string { return &s.Request.ParallelEnvironment })},
+	{Name: "image", Help: "container image of Kubernetes", Read: name(func(s *Site) *string { return &s.Request.Image })},
+	{Name: "time", Help: "time limit of a pilot, such as 12h", Read: yamlfile.Into(quantity.Duration, func(s *Site) *time.Duration { return &s.Request.Time })},
+	{Name: "cpus", Help: "processors of a pilot", Read: yamlfile.Whole(1, func(s *Site) *int64 { return &s.Request.CPUs })},
+	{Name: "memory", Help: "memory for the jobs of a pilot, such as 64GB; 256 MiB more are asked for, for the pilot itself", Read: yamlfile.Into(quantity.Size, func(s *Site) *int64 { return &s.Request.Memory })},
+	{Name: "has", Help: "what else a pilot has that steps ask for under needs:, such as gpu=2, also as {gpu: 2}", List: true, Read: has},
+	{Name: "options", Help: "further options for the batch system, as in its scripts", List: true, Read: texts(func(s *Site) *[]string { return &s.Request.Options })},
+	{Name: "poll", Help: "least time between two questions to the batch system (default 5s; with htcondor 30s)", Read: yamlfile.Into(quantity.Duration, func(s *Site) *time.Duration { return &s.Poll })},
+	{Name: "idle_timeout", Help: "time after which pilots without work leave, but for the minimum (default 5m)", Read: yamlfile.Into(quantity.Duration, func(s *Site) *time.Duration { return &s.IdleTimeout })},
+	{Name: "price", Help: "how long a job may wait rather than start a pilot here, for each hour of a processor, such as 10m; for a choice among sites (default 0s)", Read: yamlfile.Into(quantity.Duration, func(s *Site) *time.Duration { return &s.Price })},
+	{Name: "queue_wait", Help: "how long pilots wait in the batch system, until some have shown it; for a choice among sites (default 0s)", Read: yamlfile.Into(quantity.Duration, func(s *Site) *time.Duration { return &s.QueueWait })},
+	{Name: "near", Help: "how the names of stored files begin that its nodes read as their own, such as root://se.here/; for a choice among sites", Read: text(func(s *Site) *string { return &s.Near })},
+	{Name: "lease", Help: "how long pilots and server wait for each other when they cannot reach each other, from 1s to 24h (default 2h)", Read: lease},
+	{Name: "sandbox", Help: "strict: each job sees only its own files; open: what the step says (default)", Read: word("is neither strict nor open", func(s *Site, word string) { s.Strict = word == "strict" }, "strict", "open")},
+	{Name: "check", Help: "shell command that must succeed on a node before it takes jobs", Read: text(func(s *Site) *string { return &s.Check })},
+	{Name: "tools", Help: "programs that must be on a node", List: true, Read: texts(func(s *Site) *[]string { return &s.Tools })},
+	{Name: "environment", Help: "variables of this shell that jobs get, by name, or all of them: all (default: only those that name the user, programs and storage)", List: true, Read: environment},
+	{Name: "modules", Help: "environment modules to load", List: true, Read: texts(func(s *Site) *[]string { return &s.Modules })},
+	{Name: "setup", Help: "shell commands before the pilot starts", Read: text(func(s *Site) *string { return &s.Setup })},
+	{Name: "scratch", Help: "local folder of a node for sandboxes and caches (default $TMPDIR, else /tmp)", Read: scratch},
+	{Name: "cache", Help: "who shares cached files: global (all pilots of the site; they listen at a port), host (the pilots of a node), pilot (nobody), none (there is no cache) (default: what --cache says)", Read: word("does not say who shares a cache", func(s *Site, word string) { s.Cache = word }, caches...)},
+	{Name: "share_cache", Help: "whose pilots share files on a node: user (those of one user; default), or group (those of several users of one group, which the modes of files let read each other's)", Read: word("does not say whose pilots share a cache", func(s *Site, word string) { s.GroupCache = word == CacheOfGroup }, CacheOfUser, CacheOfGroup)},
+	{Name: "cache_with", Help: "other sites with which pilots exchange cached files, if those name this one too", List: true, Read: cacheWith},
+	{Name: "cache_space", Help: "size of a pilot's cache, such as 50GB", Read: yamlfile.Into(quantity.Size, func(s *Site) *int64 { return &s.CacheSpace })},
+	{Name: "catalog", Help: "its file catalogue, a storage.xml or storage.json beside this file: where its nodes find inputs, by `/` and the name that the workflow gives them", Read: text(func(s *Site) *string { return &s.Catalog })},
+	{Name: "catalog_protocol", Help: "whose rules of the catalogue are taken (default direct)", Read: text(func(s *Site) *string { return &s.CatalogRules })},
+	{Name: "catalog_outputs", Help: "the folder, by its name in the catalogue, in which its nodes store what jobs write, and results have their names, such as /store/user/me (default: what --storage says)", Read: text(func(s *Site) *string { return &s.OutputFolder })},
+	{Name: "placement", Help: "which of equal jobs a pilot gets: " + strings.Join(Placements, ", ") + " (default: what --placement says; a workflow goes before)", Read: word("is no rule of placement", func(s *Site, word string) { s.Placement = word }, Placements...)},
+	{Name: "cache_policy", Help: "which file a full cache gives up first: " + strings.Join(policies(), ", ") + " (default: what --cache-policy says)", Read: word("is no policy of a cache", func(s *Site, word string) { s.CachePolicy = eviction.Policy(word) }, policies()...)},
+	{Name: "min_threshold", Help: "part of that which each pilot keeps free for its jobs, such as 5GB (default 0)", Read: yamlfile.Into(quantity.Size, func(s *Site) *int64 { return &s.MinThreshold })},
+	{Name: "shares", Help: "what nodes share with the server: folder (of the workflow, under the same path) or nothing", Read: word("is neither folder nor nothing", func(s *Site, word string) { s.Shares = word }, SharesFolder, SharesNothing)},
 }
 
 const habitTime = "write `time: DURATION`, such as 12h"
@@ -137,16 +129,8 @@ func (r *reader) site(f yamlfile.Field) *Site {
 			"%q is no name for a site", s.Name)
 	}
 	what := fmt.Sprintf("site %q", s.Name)
-	known := []string{"command"}
-	for _, k := range Keys {
-		known = append(known, k.Name)
-	}
-	nodes := r.Known(f.Value, what, known, siteHabits)
-	for _, k := range Keys {
-		if n := nodes[k.Name]; n != nil {
-			k.read(r, n, s, what+": "+k.Name)
-		}
-	}
+	keys := append([]yamlfile.Key[Site]{{Name: "command"}}, Keys...)
+	nodes := yamlfile.Take(&r.Reader, f.Value, s, what, keys, siteHabits)
 	r.template(s, nodes["command"], f, what)
 	if nodes["shares"] == nil && s.Template != nil && s.Template.Uploads {
 		s.Shares = SharesNothing // what needs no upload sees the folder
@@ -221,7 +205,7 @@ func (r *reader) checkUse(s *Site, nodes map[string]*yaml.Node, what string) {
 	}
 }
 
-func (r *reader) system(n *yaml.Node, s *Site, what string) {
+func system(r *yamlfile.Reader, n *yaml.Node, s *Site, what string) {
 	value, ok := r.Text(n, what)
 	if ok && !slices.Contains(systems(), value) {
 		instead := yamlfile.DidYouMean(value, systems())
@@ -247,35 +231,15 @@ func (r *reader) system(n *yaml.Node, s *Site, what string) {
 	s.System = value
 }
 
-func (r *reader) cpus(n *yaml.Node, s *Site, what string) {
-	if text, ok := r.Text(n, what); ok {
-		s.Request.CPUs = r.Integer(n, text, what, 1)
-	}
-}
-
-func (r *reader) lease(n *yaml.Node, s *Site, what string) {
-	scalar(quantity.Duration, func(s *Site) *time.Duration { return &s.Lease })(r, n, s, what)
-	if !r.failed() && (s.Lease < MinLease || s.Lease > MaxLease) {
+func lease(r *yamlfile.Reader, n *yaml.Node, s *Site, what string) {
+	yamlfile.Into(quantity.Duration, func(s *Site) *time.Duration { return &s.Lease })(r, n, s, what)
+	if len(r.Problems) == 0 && (s.Lease < MinLease || s.Lease > MaxLease) {
 		r.Fail(n, fmt.Sprintf("write a time from %.0fs to %.0fh", MinLease.Seconds(), MaxLease.Hours()), "%s is %s", what,
 			yamlfile.Follow(n).Value)
 	}
 }
 
-func (r *reader) sandbox(n *yaml.Node, s *Site, what string) {
-	text, _ := r.Text(n, what)
-	if s.Strict = text == "strict"; !s.Strict && text != "open" {
-		r.Fail(n, "write strict or open", "%s: %q is neither strict nor open", what, text)
-	}
-}
-
-func (r *reader) shares(n *yaml.Node, s *Site, what string) {
-	s.Shares, _ = r.Text(n, what)
-	if s.Shares != SharesFolder && s.Shares != SharesNothing {
-		r.Fail(n, "write folder or nothing", "%s: %q is neither folder nor nothing", what, s.Shares)
-	}
-}
-
-func (r *reader) has(n *yaml.Node, s *Site, what string) {
+func has(r *yamlfile.Reader, n *yaml.Node, s *Site, what string) {
 	s.Has = map[string]int64{}
 	texts := []string{}
 	if yamlfile.Follow(n).Kind == yaml.MappingNode {
@@ -300,7 +264,7 @@ func (r *reader) has(n *yaml.Node, s *Site, what string) {
 
 var variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 
-func (r *reader) environment(n *yaml.Node, s *Site, what string) {
+func environment(r *yamlfile.Reader, n *yaml.Node, s *Site, what string) {
 	s.Environment = r.Texts(n, what)
 	for _, name := range s.Environment {
 		if !variableName.MatchString(name) {
@@ -310,44 +274,14 @@ func (r *reader) environment(n *yaml.Node, s *Site, what string) {
 	}
 }
 
-func (r *reader) cache(n *yaml.Node, s *Site, what string) {
-	s.Cache, _ = r.Text(n, what)
-	if !slices.Contains(caches, s.Cache) {
-		r.Fail(n, "write "+strings.Join(caches, ", "), "%s: %q does not say who shares a cache", what, s.Cache)
-	}
-}
-
-func (r *reader) shareCache(n *yaml.Node, s *Site, what string) {
-	text, _ := r.Text(n, what)
-	s.GroupCache = text == CacheOfGroup
-	if text != CacheOfGroup && text != CacheOfUser {
-		r.Fail(n, "write "+CacheOfUser+" or "+CacheOfGroup, "%s: %q does not say whose pilots share a cache", what, text)
-	}
-}
-
-func (r *reader) cachePolicy(n *yaml.Node, s *Site, what string) {
-	text, _ := r.Text(n, what)
-	s.CachePolicy = eviction.Policy(text)
-	if !slices.Contains(eviction.Policies, s.CachePolicy) {
-		r.Fail(n, "write "+policies(), "%s: %q is no policy of a cache", what, text)
-	}
-}
-
-func (r *reader) placement(n *yaml.Node, s *Site, what string) {
-	if s.Placement, _ = r.Text(n, what); !slices.Contains(Placements, s.Placement) {
-		r.Fail(n, "write "+strings.Join(Placements, ", "), "%s: %q is no rule of placement", what, s.Placement)
-	}
-}
-
-func policies() string {
-	var names []string
+func policies() (names []string) {
 	for _, p := range eviction.Policies {
 		names = append(names, string(p))
 	}
-	return strings.Join(names, ", ")
+	return names
 }
 
-func (r *reader) cacheWith(n *yaml.Node, s *Site, what string) {
+func cacheWith(r *yamlfile.Reader, n *yaml.Node, s *Site, what string) {
 	s.CacheWith = r.Texts(n, what)
 	for _, name := range s.CacheWith {
 		if !isSiteName(name) || name == s.Name {
@@ -399,7 +333,7 @@ func (r *reader) checkExchange(fields []yamlfile.Field, sites []*Site) {
 
 var scratchForm = regexp.MustCompile(`^(\$[A-Za-z_][A-Za-z0-9_]*|\$\{[A-Za-z_][A-Za-z0-9_]*\}|)(/[^\x00\n]*)?$`)
 
-func (r *reader) scratch(n *yaml.Node, s *Site, what string) {
+func scratch(r *yamlfile.Reader, n *yaml.Node, s *Site, what string) {
 	value, ok := r.Text(n, what)
 	if ok && (value == "" || !scratchForm.MatchString(value)) {
 		r.Fail(n, "write a path from /, or one that begins with a variable, such as $TMPDIR",
@@ -408,10 +342,24 @@ func (r *reader) scratch(n *yaml.Node, s *Site, what string) {
 	s.Scratch = value
 }
 
-type read = func(*reader, *yaml.Node, *Site, string)
+type read = func(*yamlfile.Reader, *yaml.Node, *Site, string)
+
+// word reads one of some words. no says what another one is.
+func word(no string, take func(s *Site, word string), words ...string) read {
+	between := ", "
+	if len(words) == 2 {
+		between = " or "
+	}
+	return func(r *yamlfile.Reader, n *yaml.Node, s *Site, what string) {
+		text, _ := r.Text(n, what)
+		if take(s, text); !slices.Contains(words, text) {
+			r.Fail(n, "write "+strings.Join(words, between), "%s: %q %s", what, text, no)
+		}
+	}
+}
 
 func count(least int64, field func(*Site) *int) read {
-	return func(r *reader, n *yaml.Node, s *Site, what string) {
+	return func(r *yamlfile.Reader, n *yaml.Node, s *Site, what string) {
 		if text, ok := r.Text(n, what); ok {
 			value := r.Integer(n, text, what, least)
 			if value > MaxPilots {
@@ -429,7 +377,7 @@ var shownForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.:@,+=/-]*$`)
 func isShownName(name string) bool { return len(name) <= 200 && shownForm.MatchString(name) }
 
 func name(field func(*Site) *string) read {
-	return func(r *reader, n *yaml.Node, s *Site, what string) {
+	return func(r *yamlfile.Reader, n *yaml.Node, s *Site, what string) {
 		value, ok := r.Text(n, what)
 		if ok && !isShownName(value) {
 			r.Fail(n, "write it as the batch system shows it, without spaces", "%s: %q is no such name", what, value)
@@ -439,7 +387,7 @@ func name(field func(*Site) *string) read {
 }
 
 func text(field func(*Site) *string) read {
-	return func(r *reader, n *yaml.Node, s *Site, what string) {
+	return func(r *yamlfile.Reader, n *yaml.Node, s *Site, what string) {
 		value, ok := r.Text(n, what)
 		if ok && strings.Contains(value, "\x00") {
 			r.Fail(n, "remove it", "%s has a character of the value 0", what)
@@ -449,20 +397,12 @@ func text(field func(*Site) *string) read {
 }
 
 func texts(field func(*Site) *[]string) read {
-	return func(r *reader, n *yaml.Node, s *Site, what string) {
+	return func(r *yamlfile.Reader, n *yaml.Node, s *Site, what string) {
 		*field(s) = r.Texts(n, what)
 		for _, value := range *field(s) {
 			if value == "" || strings.ContainsAny(value, "\n\r\x00") {
 				r.Fail(yamlfile.Follow(n), "write each into one line", "%s: %q is not one line", what, value)
 			}
-		}
-	}
-}
-
-func scalar[T any](parse func(string) (T, error), field func(*Site) *T) read {
-	return func(r *reader, n *yaml.Node, s *Site, what string) {
-		if text, ok := r.Text(n, what); ok {
-			*field(s) = yamlfile.Scalar(&r.Reader, n, text, what, parse)
 		}
 	}
 }
