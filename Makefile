@@ -360,7 +360,7 @@ mutate: ## take mechanisms of docs/papers.md out of the code, and see that their
 	go run ./scripts/mutate -at 2
 
 mutation-scores: ## change packages a little, 200 times each, and see how often their tests notice (2 hours at most)
-	go run ./scripts/mutate score -seed 1 -limit 14m
+	go run ./scripts/mutate score -seed 1
 
 .PHONY: test-clocks
 test-clocks: ## run workflows whose processes go by wrong clocks that jump (it compiles the standard library anew)

@@ -43,9 +43,9 @@ var scored = []struct {
 type scoring struct {
 	seed   uint64
 	sample int
-	at     int           // how many mutants are tried at once
-	limit  time.Duration // after which a package is told as far as it has come
-	log    string        // what earlier runs noticed, or ""
+	at     int       // how many mutants are tried at once
+	ends   time.Time // when all packages must have been measured
+	log    string    // what earlier runs noticed, or ""
 }
 
 // score measures which share of small changes the tests of packages notice.
@@ -55,7 +55,7 @@ func score(args []string) error {
 	flags.Uint64Var(&s.seed, "seed", 1, "draw the mutants by this `number`")
 	flags.IntVar(&s.sample, "sample", 200, "try this `number` of mutants of each package")
 	flags.IntVar(&s.at, "at", 2, "how many `mutants` are tried at once")
-	flags.DurationVar(&s.limit, "limit", 15*time.Minute, "try no further mutants of a package after this `time`")
+	limit := flags.Duration("limit", 2*time.Hour, "try no further mutants, of all packages, after this `time`")
 	flags.StringVar(&s.log, "log", "", "note in this `file` what is noticed, and do not try it again")
 	flags.Usage = func() {
 		fmt.Fprintln(flags.Output(), "usage: mutate score [flags] [part of a package's name]...")
@@ -64,6 +64,7 @@ func score(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	s.ends = time.Now().Add(*limit)
 	written, err := writtenScores()
 	if err != nil {
 		return err
@@ -159,7 +160,7 @@ func (s scoring) measure(pkg string, by []string) (float64, error) {
 	if err := b.reach(); err != nil {
 		return 0, err
 	}
-	survivors, tried, err := s.tryAll(b, sample, begun)
+	survivors, tried, err := s.tryAll(b, sample)
 	if err != nil {
 		return 0, err
 	}
@@ -174,7 +175,7 @@ func (s scoring) measure(pkg string, by []string) (float64, error) {
 		fmt.Printf("  %-9s %s:%d %s\n", kind, filepath.Base(m.path), m.line, m.name)
 	}
 	if tried < len(sample) {
-		return 0, fmt.Errorf("%d of %d mutants were tried in %v, too few: set -limit", tried, len(sample), s.limit)
+		return 0, fmt.Errorf("there was time for %d of %d mutants only: set -limit", tried, len(sample))
 	}
 	got := 1 - float64(len(survivors))/float64(max(tried, 1))
 	fmt.Printf("%s: %.3f, %d of %d mutants noticed (%d there are, %d cannot change anything), seed %d, %.0f s\n",
@@ -197,7 +198,7 @@ func (s scoring) shuffle(all []*mutant) {
 }
 
 // tryAll returns those of a sample that no test notices, and how many were tried in the time there is.
-func (s scoring) tryAll(b *bench, sample []*mutant, begun time.Time) (survivors []*mutant, tried int, err error) {
+func (s scoring) tryAll(b *bench, sample []*mutant) (survivors []*mutant, tried int, err error) {
 	noticed, log, err := s.noticed(b.pkg)
 	if err != nil {
 		return nil, 0, err
@@ -212,7 +213,7 @@ func (s scoring) tryAll(b *bench, sample []*mutant, begun time.Time) (survivors 
 			continue
 		}
 		free <- struct{}{}
-		if time.Since(begun) > s.limit {
+		if time.Now().After(s.ends) {
 			break
 		}
 		tried++
