@@ -118,7 +118,6 @@ const (
 	maxWaited  = 365 * 24 * time.Hour
 )
 
-// checkWaiting makes sure that what attempts wait for can be shown.
 func checkWaiting(m *wire.SyncRequest) error {
 	if len(m.GetWaiting()) > MaxWaiting || len(m.GetAway()) > MaxAway {
 		return malformed("a Sync tells of at most %d inputs that are waited for, and %d servers", MaxWaiting, MaxAway)
@@ -161,7 +160,6 @@ func (c *Claims) checkSaved(saved []*wire.SavedState, stores []string) error {
 	return nil
 }
 
-// checkOutput returns what is wrong with a file that an attempt says it has stored.
 func checkOutput(o *wire.WrittenFile, attempt uint64, stores []string) error {
 	if o.GetSize() < 0 || o.GetSize() > MaxAmount || o.GetRecords() < 0 || o.GetRecords() > maxRecords {
 		return fmt.Errorf("says that %.100q has %d bytes and %d records", o.GetLfn(), o.GetSize(), o.GetRecords())

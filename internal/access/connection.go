@@ -159,7 +159,6 @@ func (c *Connection) check() error {
 	return nil
 }
 
-// isHeader reports whether a text may stand in a header of HTTP.
 func isHeader(text string, most int) bool {
 	return text != "" && len(text) <= most && !strings.ContainsFunc(text, func(c rune) bool { return c <= ' ' || c > '~' })
 }

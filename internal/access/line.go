@@ -169,7 +169,6 @@ func (l *Line) Learn(addresses []string) {
 	l.told = addresses[:min(len(addresses), MaxAddresses)]
 }
 
-// addresses are all that are known.
 func (l *Line) addresses() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

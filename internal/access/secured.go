@@ -16,7 +16,6 @@ type secured struct {
 	once   sync.Once
 }
 
-// accepted is what Accept returns.
 type accepted struct {
 	conn net.Conn
 	err  error

@@ -164,7 +164,6 @@ func packFile(
 	return copyUnchanged(ctx, to, from, e, before)
 }
 
-// copyUnchanged copies a file that is still what it was.
 func copyUnchanged(ctx context.Context, to io.Writer, from *os.File, e Entry, before fs.FileInfo) error {
 	size, err := io.Copy(to, within{ctx, from})
 	if err != nil {

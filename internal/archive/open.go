@@ -38,7 +38,6 @@ func PackOpen(ctx context.Context, out *os.File, files []OpenFile) error {
 	return err
 }
 
-// packFolders writes the folders that a file is in, each once.
 func packFolders(z *zip.Writer, name string, written map[string]bool) error {
 	if name == "." || written[name] {
 		return nil

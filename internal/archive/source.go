@@ -80,7 +80,6 @@ func (l *Listing) element(folder, name string) error {
 	return nil
 }
 
-// behind describes the file that a link leads to.
 func behind(at, name string) (Entry, fs.FileInfo, error) {
 	to, _ := os.Readlink(at)
 	info, err := os.Stat(at)

@@ -127,7 +127,6 @@ func (l *Log) Append(e Entry) error {
 	return l.write(e)
 }
 
-// writeLeft writes how many refusals were not written.
 func (l *Log) writeLeft() error {
 	left := l.left
 	l.left = Entry{}

@@ -49,7 +49,6 @@ func Alive(state string) ([]string, error) {
 	return slices.Sorted(maps.Keys(processes)), err
 }
 
-// processesOf finds the folder in /proc of each launch of a state that is alive.
 func processesOf(state string) (map[string]string, error) {
 	if state == "" {
 		return nil, nil

@@ -141,7 +141,6 @@ func (l *Local) command(launch string) (*exec.Cmd, error) {
 	return cmd, nil
 }
 
-// attend waits for the end of a pilot and tells of it.
 func (l *Local) attend(launch string, cmd *exec.Cmd) {
 	err := l.cfg.Sched.WaitCmd(context.Background(), cmd)
 	reason := "ended"
@@ -157,7 +156,6 @@ func (l *Local) attend(launch string, cmd *exec.Cmd) {
 	l.ended <- End{launch, reason}
 }
 
-// lastWords is the last line of a pilot's log.
 func (l *Local) lastWords(launch string) string {
 	f, err := os.Open(filepath.Join(l.cfg.LogDir, launch+".log"))
 	if err != nil {

@@ -291,7 +291,6 @@ func (r *Roster) end(name, reason string) {
 	nudge(r.work)
 }
 
-// listen takes the ends that the system tells of by itself.
 func (r *Roster) listen(notifier Notifier) {
 	for end := range notifier.Ended() {
 		r.mu.Lock()
@@ -304,7 +303,6 @@ func (r *Roster) listen(notifier Notifier) {
 	}
 }
 
-// watch asks for the status while there is something to ask about.
 func (r *Roster) watch() {
 	for {
 		if _, err := sched.Receive(r.ctx, r.cfg.Sched, r.asking); err != nil {
@@ -337,7 +335,6 @@ func (r *Roster) query(ctx context.Context, sites []string) (map[string]map[stri
 	return map[string]map[string]Status{sites[0]: found}, nil
 }
 
-// curious reports whether there is something to ask about.
 func (r *Roster) curious() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -479,7 +476,6 @@ func (r *Roster) rest(pause time.Duration) error {
 	}
 }
 
-// attend does what needs no room at the batch system.
 func (r *Roster) attend() {
 	r.verify()
 	r.sendEnds()

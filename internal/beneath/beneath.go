@@ -468,7 +468,6 @@ func (f *Folder) IsEmpty() bool {
 	return err == nil && len(elements) == 0
 }
 
-// list gives at most so many elements.
 func (f *Folder) list(most int) (elements []string, err error) {
 	fd, err := f.open(".", unix.O_DIRECTORY|unix.O_RDONLY)
 	if err != nil {

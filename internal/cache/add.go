@@ -215,7 +215,6 @@ func (c *Cache) name(r *reservation, name string) error {
 	return addNamed.Hit()
 }
 
-// reservation is room for a file that is being written.
 type reservation struct {
 	path  string // where it is written
 	named bool   // it is there no more

@@ -84,7 +84,6 @@ type Item struct {
 	Size int64 // bytes; asked for with 0 where it is not known
 }
 
-// is reports whether what is in the cache is what is asked for.
 func (i Item) is(wanted Item) bool {
 	return i.Ref == wanted.Ref && (i.Size == wanted.Size || wanted.Size == 0)
 }
@@ -332,7 +331,6 @@ func (c *Cache) drop(e *entry) (last bool) {
 	return last
 }
 
-// evicted counts a file that was dropped to make room, unless a peer still holds it.
 func (c *Cache) evicted(e *entry, last bool) {
 	if last {
 		c.evictedFiles.Add(1)
@@ -395,7 +393,6 @@ func (c *Cache) insertUnproved(i Item, recorded map[string]Hash) *entry {
 	return e
 }
 
-// full tells a full disk from other errors.
 func full(err error) error {
 	if errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) {
 		return fmt.Errorf("%w: %w", ErrNoSpace, err)

@@ -109,7 +109,6 @@ func oldestFirst(dir string) (paths []string) {
 	return paths
 }
 
-// setUp makes and opens what is not open yet.
 func (c *Cache) setUp() (err error) {
 	if c.own == nil {
 		c.own = c.takeOver()
@@ -193,7 +192,6 @@ func (c *Cache) takeOver() (own *os.File) {
 	return nil
 }
 
-// inherit moves the files of pilots that are gone into this folder.
 func (c *Cache) inherit() {
 	siblings, _ := os.ReadDir(c.cfg.Dir)
 	for _, s := range siblings {

@@ -22,7 +22,6 @@ const (
 	MaxLookPause = time.Second
 )
 
-// peer is another pilot of the host, as its folder shows it.
 type peer struct {
 	folder string
 	stop   context.CancelFunc
@@ -30,7 +29,6 @@ type peer struct {
 	slow   bool            // it was waited for in vain, and nothing has changed in its folder since
 }
 
-// names lists its folder; nil if it is gone.
 func (p *peer) names() []string {
 	f, err := os.Open(p.folder)
 	if err != nil {
@@ -160,8 +158,6 @@ func removeCache(folder string) {
 	_ = os.Remove(folder)
 }
 
-// follow looks at a peer's folder whenever it has changed, until the peer has
-// left.
 func (c *Cache) follow(ctx context.Context, p *peer) {
 	path := filepath.Join(p.folder, changesName)
 	for {

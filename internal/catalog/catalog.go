@@ -33,7 +33,6 @@ const (
 // ErrNoRule says that no rule of a protocol matches a name.
 var ErrNoRule = errors.New("no rule matches")
 
-// rule is one line of a catalog.
 type rule struct {
 	match  *regexp.Regexp
 	prefix string // goes before the result as it is

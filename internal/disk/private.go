@@ -17,7 +17,6 @@ func CheckPrivate(path string) error { return checkOwn(path, 0o077, "chmod it to
 // CheckGroupReads is CheckPrivate for a folder that the members of its group may read.
 func CheckGroupReads(path string) error { return checkOwn(path, 0o027, "chmod it to 0750") }
 
-// checkOwn refuses a folder of another user, and one with permissions that are denied.
 func checkOwn(path string, denied fs.FileMode, advice string) error {
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {

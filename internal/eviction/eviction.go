@@ -116,7 +116,6 @@ func (o *Order[F]) age() {
 	}
 }
 
-// all yields the files, the least recently used first.
 func (o *Order[F]) all() iter.Seq[*stored[F]] {
 	return func(yield func(*stored[F]) bool) {
 		for e := o.recent.Front(); e != nil; e = e.Next() {
@@ -195,7 +194,6 @@ func (o *Order[F]) stays(f *stored[F]) bool {
 	return o.policy == LFUStar && f.count > 1 && !o.unread(f)
 }
 
-// unread reports whether nobody may read the file.
 func (o *Order[F]) unread(f *stored[F]) bool {
 	place, named := o.places[f.file]
 	return named && place < o.stale

@@ -34,7 +34,6 @@ type text []string
 
 func (t *text) say(format string, args ...any) { *t = append(*t, fmt.Sprintf(format, args...)) }
 
-// sayMore tells of those that are not named.
 func (t *text) sayMore(n int, what string) {
 	if n > 0 {
 		t.say("and so on: %d more%s", n, what)
@@ -161,7 +160,6 @@ func ahead(first *taskqueue.JobAhead) string {
 	return job
 }
 
-// awaited says from where an input comes and how fast.
 func awaited(w *taskqueue.AwaitedInput) string {
 	from := "storage"
 	if strings.Contains(w.Source, "://") {

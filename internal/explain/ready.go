@@ -12,7 +12,6 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// ready says why no pilot has a job that could run.
 func (t *text) ready(r *taskqueue.Readiness) {
 	switch r.Hold {
 	case taskqueue.RunHalted:
@@ -42,7 +41,6 @@ func (t *text) ready(r *taskqueue.Readiness) {
 	}
 }
 
-// gang says how much room there is for a job of several tasks, and what is kept for it.
 func (t *text) gang(g *taskqueue.GangRoom, s *taskqueue.Survey) {
 	where := "at one site"
 	if g.Apart {
@@ -108,7 +106,6 @@ func (t *text) survey(s *taskqueue.Survey) {
 	t.sites(s)
 }
 
-// pilots tells of the pilots that could run the job but for something else.
 func (t *text) pilots(s *taskqueue.Survey) {
 	for _, name := range s.Drained.First {
 		t.say("a pilot is kept free for job %s, which has waited long and needs more", name)
@@ -133,7 +130,6 @@ func (t *text) pilots(s *taskqueue.Survey) {
 	}
 }
 
-// sites tells what becomes of pilots that sites could start.
 func (t *text) sites(s *taskqueue.Survey) {
 	for _, at := range s.Sites {
 		var lines []string
@@ -152,7 +148,6 @@ func (t *text) sites(s *taskqueue.Survey) {
 	}
 }
 
-// turn says where the user of a ready job stands in line, and what limits keep the job.
 func (t *text) turn(at *taskqueue.Turn) {
 	for _, p := range at.Pools {
 		if p.KeptFor != "" {
@@ -172,7 +167,6 @@ func (t *text) turn(at *taskqueue.Turn) {
 	}
 }
 
-// quota tells which quotas the share has reached.
 func (t *text) quota(s *taskqueue.ShareStanding) {
 	if s.Held != "" {
 		t.say("no further job is started: %s", s.Held)
@@ -197,7 +191,6 @@ func (t *text) quota(s *taskqueue.ShareStanding) {
 	}
 }
 
-// rank tells the turn of a user, and how it comes to that.
 func (t *text) rank(at *taskqueue.Turn) {
 	line := fmt.Sprintf("%s is number %d of %d with ready jobs", at.Shares[0].Title, at.Place, at.Users)
 	before := at.Before.First

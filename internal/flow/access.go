@@ -6,7 +6,6 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// accessOf is how a job gets a file that it reads under a name, which may be empty.
 func (f *Flow) accessOf(s *workflow.Step, name, lfn string) taskqueue.Access {
 	if a, ok := s.Data.Access.Named[name]; ok && name != "" {
 		return a

@@ -141,7 +141,6 @@ func (f *Flow) know(made *file, maker string) {
 
 func (f *Flow) name(lfn string) *name { return f.names.Get(lfn) }
 
-// deliver gives a known file to the steps that make jobs from it.
 func (f *Flow) deliver(m *workflow.Maker, made *file) {
 	f.made[m]++
 	for _, c := range m.Consumers {

@@ -11,7 +11,6 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// commandSource is what a command is made from.
 type commandSource struct {
 	w      *workflow.Workflow
 	step   *workflow.Step
@@ -105,7 +104,6 @@ func (c *commandSource) decisive(given map[string]string) (names []string) {
 // urlBytes is what a URL in the variable `in` is taken to need.
 const urlBytes = 1024
 
-// longURLs reports whether `in` may be too long with URLs in it.
 func (c *commandSource) longURLs() bool {
 	streamed := 0
 	for _, lfn := range c.in {

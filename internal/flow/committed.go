@@ -6,7 +6,6 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// happened takes the commit of a job whose outputs decide on further jobs.
 func (f *Flow) happened(e taskqueue.Event) {
 	j := f.followed[e.Name]
 	if e.Kind != taskqueue.JobCommitted || j == nil {

@@ -34,7 +34,6 @@ type joinFile struct {
 	values pattern.Binding
 }
 
-// probe looks up one further source.
 type probe struct {
 	source int
 	index  *joinIndex
@@ -168,8 +167,6 @@ func latest(in []*file) int {
 	return wave
 }
 
-// earliest is the wave of the first file from which a job follows, none if it follows from no
-// file.
 func earliest(in []*file, none int) int {
 	if len(in) == 0 {
 		return none

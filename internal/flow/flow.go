@@ -100,7 +100,6 @@ func newStepState(s *workflow.Step) *stepState {
 	return st
 }
 
-// linkSteps tells each step whose watermarks may rise after its own.
 func (f *Flow) linkSteps() {
 	states := map[*workflow.Step]*stepState{}
 	for _, st := range f.steps {
@@ -162,7 +161,6 @@ func (f *Flow) accept(now time.Time, in Input) (act func(), err error) {
 	panic(fmt.Sprintf("flow: unknown input %T", in))
 }
 
-// start creates what needs no data.
 func (f *Flow) start() {
 	if f.started {
 		return

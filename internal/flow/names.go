@@ -17,7 +17,6 @@ func (ns *names) isMade(lfn string) bool {
 	return n != nil && n.file != nil
 }
 
-// sorted returns all of them in the order of their names.
 func (ns *names) sorted() []*name {
 	all := make([]*name, 0, ns.Len())
 	for n := range ns.All {

@@ -17,7 +17,6 @@ import (
 
 const sayEmpty = "if that may be, say `may_be_empty: true` there"
 
-// emptyInput looks at an input that gets no more files.
 func (f *Flow) emptyInput(state *inputState) {
 	if in := state.in; len(state.arrived) == 0 && !in.MayBeEmpty {
 		f.refuse(nil, "the input %s ended without a file (%s): look at the names; %s", in.Name, in.From(), sayEmpty)
@@ -31,8 +30,6 @@ func (f *Flow) noRecords(st *stepState, in *file, records int64) {
 	}
 }
 
-// lookForNothing looks at a step once everything is known that it takes and
-// that its jobs chose.
 func (f *Flow) lookForNothing(st *stepState) {
 	if st.looked || st.step.Replayed || st.watermark != forever || st.open.closed() != forever {
 		return

@@ -27,7 +27,6 @@ type queue struct {
 	waitsWave int
 }
 
-// sharedUse is a place of a job in a queue.
 type sharedUse struct {
 	queue  *queue
 	reads  bool

@@ -68,7 +68,6 @@ func GrowFreely() (end func()) {
 	}
 }
 
-// maxGrowth bounds what KeepGrowth sets, in percent.
 const maxGrowth = 400
 
 var growths sync.Once

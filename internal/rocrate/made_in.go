@@ -6,10 +6,8 @@ import (
 	"strings"
 )
 
-// imageTypes are the kinds of images that the terms of workflow runs have.
 var imageTypes = map[string]string{".sif": runTerms + "#SIFImage", ".tar": runTerms + "#DockerImage"}
 
-// image describes the image in which a job ran, once, and returns what refers to it.
 func (c *crate) image(job *Job) []reference {
 	if job.Image == "" {
 		return nil
@@ -48,8 +46,6 @@ func (c *crate) allImages() (all []reference) {
 	return all
 }
 
-// requirements are the files that say what is in the environments of a step: what the jobs read that
-// made them.
 func (c *crate) requirements(step string) (files []key) {
 	for i := range c.run.Jobs {
 		job := &c.run.Jobs[i]
@@ -65,7 +61,6 @@ func (c *crate) requirements(step string) (files []key) {
 	return files
 }
 
-// programs describes those that the workflow names as tools of a step. Their versions nobody asks.
 func (c *crate) programs(step string) (all []reference) {
 	for _, name := range c.run.Tools[step] {
 		id := fragment("program", name)

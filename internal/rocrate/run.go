@@ -92,7 +92,6 @@ func (r *Run) span() (start, end time.Time) {
 	return start, end
 }
 
-// authority names the run in URIs of the scheme arcp, the same each time that it is described.
 func (r *Run) authority() string {
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%q %d\n", r.Workflow, r.Number)

@@ -252,7 +252,6 @@ func (c *crate) workflow() entity {
 	return w
 }
 
-// connect describes how the parameters of the workflow and of its steps hang together.
 func (c *crate) connect(workflow entity, reads map[string][]reference, sources map[key]string) {
 	for _, e := range c.graph {
 		if e["@type"] == "HowToStep" {
@@ -283,7 +282,6 @@ func (c *crate) ends() (inputs, outputs []key) {
 	return inputs, outputs
 }
 
-// filesOf are the files that the jobs of a step read, and those that they wrote.
 func (c *crate) filesOf(step string) (reads, writes []key) {
 	var read, wrote []File
 	for i := range c.run.Jobs {
@@ -294,7 +292,6 @@ func (c *crate) filesOf(step string) (reads, writes []key) {
 	return keysOf(read), keysOf(wrote)
 }
 
-// parameters describes files that are read or written as one parameter, and folders as another.
 func (c *crate) parameters(name string, files []key) []reference {
 	all := []reference{}
 	for _, kind := range []string{"File", "Dataset"} {
@@ -323,7 +320,6 @@ func (c *crate) parameters(name string, files []key) []reference {
 	return all
 }
 
-// settings describes the parameters of the workflow that were given.
 func (c *crate) settings() []reference {
 	var all []reference
 	for _, name := range slices.Sorted(maps.Keys(c.run.Parameters)) {
@@ -369,7 +365,6 @@ func (c *crate) workflowAction() entity {
 	return a
 }
 
-// jobs describes what was executed, and each time the part of the workflow that it stands for.
 func (c *crate) jobs() (all []entity, controls []reference) {
 	for i := range c.run.Jobs {
 		job := &c.run.Jobs[i]
@@ -402,7 +397,6 @@ func (c *crate) jobs() (all []entity, controls []reference) {
 	return all, controls
 }
 
-// describe tells what was executed, and where.
 func (j *Job) describe() string {
 	text := "Job " + j.Name
 	if j.Host != "" {

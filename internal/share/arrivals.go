@@ -133,7 +133,6 @@ func (a *Arrival) Write(to *os.File, from io.Reader, sum io.Writer) (size int64,
 	return size, err
 }
 
-// wrote says that n more bytes are in the file.
 func (a *Arrival) wrote(n int) {
 	a.all.mu.Lock()
 	defer a.all.mu.Unlock()

@@ -117,7 +117,6 @@ func endSlow(end context.CancelCauseFunc, size int64) *time.Timer {
 	})
 }
 
-// receive writes what comes, as far as that is no more than it should be.
 func receive(ctx context.Context, body *bounded, out *os.File, a *Arrival, sum io.Writer) error {
 	size := body.left
 	got, err := a.Write(out, body, sum)

@@ -180,7 +180,6 @@ func (s *Server) send(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// sending is one answer.
 type sending struct {
 	writer  http.ResponseWriter
 	control *http.ResponseController

@@ -36,7 +36,6 @@ func GuardPipes(text string) string {
 	return guarded
 }
 
-// edit is text to be put in at an offset.
 type edit struct {
 	at  int
 	put string

@@ -48,7 +48,6 @@ func Interpreter(text string) []string {
 	return []string{path, argument}
 }
 
-// literal gives the text of a word that has nothing to expand.
 func literal(w *syntax.Word) (string, bool) {
 	if w == nil || len(w.Parts) != 1 {
 		return "", false

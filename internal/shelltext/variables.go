@@ -117,7 +117,6 @@ func (r *reader) parameter(n *syntax.ParamExp) bool {
 	return true
 }
 
-// opening is what stands before the name.
 func opening(n *syntax.ParamExp) string {
 	switch {
 	case n.Short:
@@ -188,7 +187,6 @@ func assigns(op syntax.BinAritOperator) bool {
 	return strings.HasSuffix(op.String(), "=")
 }
 
-// setWord notes that the variable named by a word is set.
 func (r *reader) setWord(w *syntax.Word) {
 	of, ok := literal(w)
 	if !ok {

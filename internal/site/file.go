@@ -54,12 +54,10 @@ func readFile(path string) ([]byte, error) {
 	return data, err
 }
 
-// isBlank reports whether nobody has written anything into a file yet.
 func isBlank(data []byte) bool {
 	return len(bytes.TrimSpace(bytes.TrimPrefix(data, []byte(byteOrderMark)))) == 0
 }
 
-// endings gives lines the endings that a file has.
 func endings(lines, file string) string {
 	if strings.Contains(file, "\r\n") {
 		return strings.ReplaceAll(lines, "\n", "\r\n")

@@ -82,7 +82,6 @@ var siteHabits = map[string]string{
 	"cache_size": "write `cache_space: 50GB`", "max_space": "write `cache_space: 50GB`",
 }
 
-// reader reads one file of sites.
 type reader struct{ yamlfile.Reader }
 
 // Parse reads a file of sites. file is its name for messages. The error is

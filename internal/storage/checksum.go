@@ -43,7 +43,6 @@ func (e *ChecksumError) Error() string {
 // Temporary makes Retry try once more.
 func (e *ChecksumError) Temporary() bool { return true }
 
-// nvme is the polynomial of CRC-64/NVME, reversed.
 var nvme = sync.OnceValue(func() *crc64.Table { return crc64.MakeTable(0x9a6c9329ac4bc9b5) })
 
 // Hash is what computes such a checksum; nil for none, and for kinds that are not

@@ -136,7 +136,6 @@ func (o own) List(_ context.Context, pfn string) (entries []Entry, err error) {
 	return entries, err
 }
 
-// regularItself describes a file that is no link.
 func regularItself(path string) (fs.FileInfo, error) {
 	info, err := os.Lstat(path)
 	if err == nil && !info.Mode().IsRegular() {

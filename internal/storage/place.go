@@ -59,7 +59,6 @@ func place(ctx context.Context, source, target string, d durability) error {
 	return full(create(target, info.Mode(), d, func(out *os.File) error { return disk.Copy(ctx, out, in) }))
 }
 
-// before is due before a file gets its name.
 func (d durability) before(f *os.File) error {
 	switch d {
 	case firstContents:

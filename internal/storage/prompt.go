@@ -79,14 +79,12 @@ type lastTry struct{ err atomic.Pointer[error] }
 
 type lastTryKey struct{}
 
-// failed takes note of the end of a try, other than by the context.
 func (l *lastTry) failed(err error) {
 	if l != nil && err != nil && !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, context.Canceled) {
 		l.err.Store(&err)
 	}
 }
 
-// why is nil where no try has failed.
 func (l *lastTry) why() error {
 	if err := l.err.Load(); err != nil {
 		return *err
@@ -94,7 +92,6 @@ func (l *lastTry) why() error {
 	return nil
 }
 
-// slowServers tells of each server once that takes longer than SlowTime.
 type slowServers struct {
 	tell Slow
 
@@ -190,7 +187,6 @@ func Prompt(e Element, limit time.Duration, slow Slow) Element {
 	return &prompt{Element: e, limit: limit, slow: slowServers{tell: slow}, hosts: map[string]*promptHost{}}
 }
 
-// away is why a server is not asked.
 func (p *prompt) away(host string) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

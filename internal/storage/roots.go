@@ -139,7 +139,6 @@ func NameBy(catalog func(lfn string) (pfn string, err error), name string) (stri
 	return catalog((&url.URL{Path: lfn}).EscapedPath())
 }
 
-// inFolder is the element of FolderScheme and SiteScheme.
 type inFolder struct{ roots Roots }
 
 // absolute is the PFN for File. Where there is none, the error of File names the PFN.

@@ -79,7 +79,6 @@ func (s *silence) tell() {
 	s.wait(amid)
 }
 
-// heard is for a server that has said something.
 func (s *silence) heard() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -166,7 +166,6 @@ func (s Schemes) List(ctx context.Context, pfn string) ([]Entry, error) {
 	return s.of(pfn).List(ctx, pfn)
 }
 
-// refused is the element of schemes that nobody knows.
 type refused struct{ err error }
 
 func (r refused) Open(context.Context, string) (io.ReadCloser, error) { return nil, r.err }

@@ -162,10 +162,8 @@ func (s *transfers) take(past bool) (free func(), ok bool) {
 	}, true
 }
 
-// turn is the number of the record that is the turn.
 func (s *transfers) turn() int { return len(s.mine) }
 
-// at is where a record stands.
 func (s *transfers) at(i int) int64 { return s.first + int64(i)*recordSize }
 
 func (s *transfers) unlock(i int) {
@@ -188,7 +186,6 @@ func (s *transfers) lock(i int) error {
 	return err
 }
 
-// others reports whether another process has a record.
 func (s *transfers) others(i int) bool {
 	if s.file == nil {
 		return false
@@ -197,7 +194,6 @@ func (s *transfers) others(i int) bool {
 	return unix.FcntlFlock(s.file.Fd(), unix.F_OFD_GETLK, lock) == nil && lock.Type != unix.F_UNLCK
 }
 
-// record is what stands in a record; empty where it cannot be read.
 func (s *transfers) record(i int) []byte {
 	record := make([]byte, recordSize)
 	n, _ := s.file.ReadAt(record, s.at(i))
@@ -219,7 +215,6 @@ func (s *transfers) set(kind int16, i int) error {
 	}
 }
 
-// isStopped reports whether the process that has a record is stopped.
 func (s *transfers) isStopped(i int) bool {
 	process, err := strconv.Atoi(strings.TrimSpace(string(s.record(i))))
 	return err == nil && disk.IsStopped(process)

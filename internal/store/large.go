@@ -16,7 +16,6 @@ import (
 // read for nearly every one of them that is written.
 const largeBody = 4096
 
-// name is what a record is called.
 type name struct {
 	table, key string
 	run        taskqueue.RunID

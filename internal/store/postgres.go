@@ -91,7 +91,6 @@ func OpenPostgres(ctx context.Context, address string, mode Mode, owner string) 
 	return s, nil
 }
 
-// newPostgres is a store without a connection.
 func newPostgres(address string, mode Mode) (*postgresStore, error) {
 	config, err := pgx.ParseConfig(address)
 	if err != nil {
@@ -360,7 +359,6 @@ func (s *postgresStore) reconnect(ctx context.Context) (err error) {
 // errLockHeld: somebody has the lock, and has not begun a term yet. It is tried again.
 var errLockHeld = errors.New("somebody is opening the store")
 
-// checkTerm returns ErrSuperseded where another writer has begun a term.
 func (s *postgresStore) checkTerm(ctx context.Context) error {
 	var term int64
 	if err := s.conn.QueryRow(ctx, `SELECT term FROM store`).Scan(&term); err != nil {

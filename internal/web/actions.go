@@ -30,7 +30,6 @@ type action struct {
 	gone   bool // there is no run any more then
 }
 
-// target is what an action is about.
 type target struct {
 	run     api.Page
 	job     string // its number; empty: the run
@@ -113,7 +112,6 @@ func whatGoes(ctx context.Context, s *api.Service, t target) (lines []string, er
 	return lines, nil
 }
 
-// jobs are those that the target names.
 func (t target) jobs() []string {
 	if t.job == "" {
 		return nil
@@ -121,7 +119,6 @@ func (t target) jobs() []string {
 	return []string{numbered(t.job)}
 }
 
-// path is the page that the target is on.
 func (t target) path() string {
 	switch {
 	case t.job != "":

@@ -38,7 +38,6 @@ type filesBody struct {
 	All    int
 }
 
-// fileRow is a file with the version of it that is shown.
 type fileRow struct {
 	*wire.FileVersion
 	Lfn      string
@@ -75,7 +74,6 @@ func (s *site) files(r *http.Request) (*content, error) {
 	return c, nil
 }
 
-// newest is the version of a file that is shown.
 func newest(file *wire.FileHistory) *wire.FileVersion {
 	for _, v := range file.GetVersions() {
 		if v.GetNewest() {
@@ -182,7 +180,6 @@ func (s *site) filesZIP(w http.ResponseWriter, r *http.Request) {
 	out.end(s, r, err)
 }
 
-// packed is a ZIP file that is being sent.
 type packed struct {
 	site    *site
 	run     api.Page

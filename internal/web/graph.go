@@ -11,7 +11,6 @@ import (
 	"fairway/internal/wire"
 )
 
-// drawing is a graph of steps as a picture. Lengths are in its own units.
 type drawing struct {
 	Width, Height int
 	Nodes         []node

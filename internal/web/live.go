@@ -51,10 +51,8 @@ type lives struct {
 	cost time.Duration  // of making each of them once
 }
 
-// liveKey is a page as one person sees it.
 type liveKey struct{ who, address string }
 
-// livePage is the part of a page that changes.
 type livePage struct {
 	user string
 	// Guarded by lives: nobody looks at it any more who has not asked until then, and what making it takes.
@@ -232,7 +230,6 @@ type logAnswer struct {
 	More   bool       `json:"more"`  // may come
 }
 
-// log answers with what an attempt of a job has printed since a place.
 func (s *site) log(w http.ResponseWriter, r *http.Request) {
 	request, err := logOf(r)
 	if err != nil {
@@ -264,7 +261,6 @@ func (s *site) log(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(answer)
 }
 
-// logOf is the request for the log that a path and its query name.
 func logOf(r *http.Request) (*wire.LogsRequest, error) {
 	run, err := runOf(r)
 	if err != nil {

@@ -104,7 +104,6 @@ type runBody struct {
 	About  *wire.RunSummary // nil: it is the run of a folder
 }
 
-// failed are groups of failures, and what is left out of them.
 type failed struct {
 	Run     api.Page
 	Retries bool // who looks may have each run again
@@ -421,7 +420,6 @@ func (s *site) pilots(r *http.Request) (*content, error) {
 	return &content{Title: "Sites and pilots", Body: body}, nil
 }
 
-// tally counts the jobs of all steps.
 type tally struct {
 	wire.StepProgress
 }
@@ -445,7 +443,6 @@ func totalOf(steps []*wire.StepProgress) *tally {
 	return t
 }
 
-// largest are the steps with most jobs left, the first of them.
 func largest(steps []*wire.StepProgress) (step *wire.StepProgress) {
 	for _, s := range steps {
 		if step == nil || cmp.Compare(left(s), left(step)) > 0 {

@@ -92,7 +92,6 @@ func (s *sessions) end(cookie string) {
 
 var errUnauthenticated = connect.NewError(connect.CodeUnauthenticated, errors.New("nobody is known by that token"))
 
-// loginBody is what the login shows.
 type loginBody struct {
 	Text string // what was wrong; empty: nothing
 	Next string // where it leads to

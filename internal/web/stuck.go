@@ -63,7 +63,6 @@ func listed(names []string) string {
 	return strings.Join(names[:len(names)-1], ", ") + " and " + names[len(names)-1]
 }
 
-// reason is something that a run waits for.
 type reason struct {
 	Kind   string // good, busy, wait or bad
 	Text   string
@@ -156,7 +155,6 @@ func pilotsText(r *wire.ProgressReport) string {
 	return text
 }
 
-// siteLimits tells which sites give no more pilots, and why.
 func siteLimits(sites []taskqueue.SiteView) (lines []string) {
 	for _, site := range sites {
 		switch have := site.Idle + site.Busy + site.Inactive; {

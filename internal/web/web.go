@@ -115,7 +115,6 @@ func (s *site) ready(w http.ResponseWriter, r *http.Request) {
 	plain(w, http.StatusOK, "ok")
 }
 
-// readyTime is how long the server may take to answer if it is ready.
 const readyTime = 5 * time.Second
 
 // static serves what belongs to the program. It is no secret.
@@ -177,7 +176,6 @@ var views = sync.OnceValue(func() map[string]*template.Template {
 	return all
 })
 
-// show writes a page that stands alone.
 func show(w http.ResponseWriter, code int, name string, data any) {
 	var text bytes.Buffer
 	if err := views()[name].ExecuteTemplate(&text, name+".html", data); err != nil {
@@ -264,7 +262,6 @@ func codeOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// textOf is what an error says to a person.
 func textOf(err error) string {
 	if coded, ok := errors.AsType[*connect.Error](err); ok {
 		return coded.Message()
@@ -272,7 +269,6 @@ func textOf(err error) string {
 	return err.Error()
 }
 
-// runOf is the run that the path of a request names.
 func runOf(r *http.Request) (api.Page, error) {
 	number, err := strconv.ParseUint(r.PathValue("run"), 10, 32)
 	if err != nil {

@@ -205,7 +205,6 @@ func seconds(from, to time.Time) json.Number {
 	return json.Number(fmt.Sprintf("%d.%06d", d/time.Second, d%time.Second/time.Microsecond))
 }
 
-// exportRecord is WfFormat as Export writes it.
 type exportRecord struct {
 	Name          string     `json:"name"`
 	CreatedAt     string     `json:"createdAt"`

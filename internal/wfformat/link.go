@@ -143,7 +143,6 @@ func (t *trace) linkFiles() {
 	}
 }
 
-// linkControl lets tasks wait for parents that they share no file with.
 func (t *trace) linkControl() {
 	for _, task := range t.tasks {
 		reads := map[string]bool{}

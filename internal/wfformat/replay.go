@@ -54,7 +54,6 @@ func ParseEither(file string, data []byte, scales workflow.Scales) (*workflow.Wo
 	return workflow.Parse(file, data)
 }
 
-// trace is a recorded run on its way to a workflow.
 type trace struct {
 	record  *traceRecord
 	scales  workflow.Scales

@@ -124,7 +124,6 @@ func prelude(node *Node) string {
 		batch.StateVariable, node.CPUs)
 }
 
-// free is a node without a pilot.
 func (s *steps) free(ctx context.Context) (*Node, error) {
 	running, err := s.Status(ctx)
 	if err != nil {
@@ -145,7 +144,6 @@ func (s *steps) free(ctx context.Context) (*Node, error) {
 	return &s.of.Nodes[i], nil
 }
 
-// command has the batch system run the script of a launch on its node.
 func (s *steps) command(launch string) ([]string, error) {
 	name, err := os.ReadFile(s.file(launch, nodeEnding))
 	if err != nil {

@@ -263,7 +263,6 @@ func (a *Allocation) add(name string, cpus int64) {
 	a.Nodes = append(a.Nodes, Node{name, cpus})
 }
 
-// eachLine passes on the fields of the lines of a file that are not empty.
 func eachLine(file string, do func(fields []string) error) error {
 	f, err := os.Open(file)
 	if err != nil {

@@ -43,7 +43,6 @@ func absent(t Host, system string, err error) {
 	t.Skipf("%s is not installed (make test-%s): %v", system, system, err)
 }
 
-// installed says which of some programs is missing.
 func installed(programs ...string) error {
 	for _, p := range programs {
 		if _, err := exec.LookPath(p); err != nil {
@@ -62,7 +61,6 @@ type daemons struct {
 	running []*exec.Cmd
 }
 
-// start runs a daemon that stays in the foreground.
 func (d *daemons) start(environment []string, name string, arguments ...string) *exec.Cmd {
 	cmd := exec.Command(name, arguments...)
 	cmd.Env = append(os.Environ(), environment...)

@@ -181,7 +181,6 @@ func (s *System) Text(launch string) (script, input string, err error) {
 	return script, s.input([]string{launch}, script), nil
 }
 
-// script is that of a launch.
 func (s *System) script(launch string) (string, error) {
 	body, err := s.cfg.Script(launch)
 	if err != nil {
@@ -315,7 +314,6 @@ func (s *System) Status(ctx context.Context) (map[string]batch.Status, error) {
 	return found, nil
 }
 
-// job is one of the answer of a batch system.
 type job struct {
 	launch, id, reason string
 	state              batch.State
@@ -385,7 +383,6 @@ func (s *System) Withdraw(ctx context.Context, launches ...string) error {
 	return err
 }
 
-// ask calls a program of the batch system in the environment of this process.
 func (s *System) ask(ctx context.Context, argv []string) (string, error) {
 	return s.run(ctx, argv, "", append(os.Environ(), inTheirLanguage))
 }

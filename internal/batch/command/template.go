@@ -116,99 +116,89 @@ func About(name string) string {
 
 const maxTemplate = 64 << 10
 
-var templateKeys = []string{"header", "input", "submit", "status", "empty", "answer", "job", "states", "cancel",
-	"inherits", "never", "uploads", "private", "at_once", "poll"}
+var templateKeys = []yamlfile.Key[Template]{
+	{Name: "header", Read: text(func(t *Template) *string { return &t.Header })},
+	{Name: "input", Read: text(func(t *Template) *string { return &t.Input })},
+	{Name: "submit", Read: argv(func(t *Template) *[]string { return &t.Submit })},
+	{Name: "status", Read: argv(func(t *Template) *[]string { return &t.Status })},
+	{Name: "empty", Read: empty},
+	{Name: "answer", Read: pattern(func(t *Template) **regexp.Regexp { return &t.Answer })},
+	{Name: "job", Read: pattern(func(t *Template) **regexp.Regexp { return &t.Job }, "name", "id", "state")},
+	{Name: "states", Read: states},
+	{Name: "cancel", Read: argv(func(t *Template) *[]string { return &t.Cancel })},
+	{Name: "inherits", Read: func(r *yamlfile.Reader, n *yaml.Node, t *Template, what string) { t.Inherits = r.Texts(n, what) }},
+	{Name: "never", Read: never},
+	{Name: "uploads", Read: yamlfile.Into(yamlfile.Flag, func(t *Template) *bool { return &t.Uploads })},
+	{Name: "private", Read: yamlfile.Into(yamlfile.Flag, func(t *Template) *bool { return &t.Private })},
+	{Name: "at_once", Read: yamlfile.Whole(1, func(t *Template) *int { return &t.AtOnce })},
+	{Name: "poll", Read: yamlfile.Into(quantity.Duration, func(t *Template) *time.Duration { return &t.Poll })},
+}
 
 // Read reads a template out of a file, and notes its problems.
 func Read(r *yamlfile.Reader, n *yaml.Node, what string) *Template {
 	t := &Template{States: map[batch.State][]string{}}
-	keys := r.Known(n, what, templateKeys, nil)
+	keys := yamlfile.Take(r, n, t, what, templateKeys, nil)
 	for _, key := range []string{"submit", "status", "job", "states", "cancel"} {
 		if keys[key] == nil {
 			r.Fail(n, "see `fairway site template slurm` for an example", "%s has no %s", what, key)
 		}
 	}
-	if n := keys["header"]; n != nil {
-		t.Header, _ = r.Text(n, what+": header")
-		checkPlaceholders(r, n, t.Header, what+": header")
-	}
-	if n := keys["input"]; n != nil {
-		t.Input, _ = r.Text(n, what+": input")
-		checkPlaceholders(r, n, t.Input, what+": input")
-	}
-	for key, argv := range map[string]*[]string{"submit": &t.Submit, "status": &t.Status, "cancel": &t.Cancel} {
-		if n := keys[key]; n != nil {
-			*argv = r.Texts(n, what+": "+key)
-			checkPlaceholders(r, n, strings.Join(*argv, " "), what+": "+key)
-		}
-	}
-	if n := keys["empty"]; n != nil {
-		for _, item := range r.Items(n, what+": empty") {
-			if text, ok := r.Text(item, what+": empty"); ok {
-				t.Empty = append(t.Empty, int(r.Integer(item, text, what+": empty", 1)))
-			}
-		}
-	}
-	if n := keys["at_once"]; n != nil {
-		if text, ok := r.Text(n, what+": at_once"); ok {
-			t.AtOnce = int(r.Integer(n, text, what+": at_once", 1))
-		}
-	}
-	if n := keys["poll"]; n != nil {
-		t.Poll = yamlfile.Read(r, n, what+": poll", quantity.Duration)
-	}
-	for key, flag := range map[string]*bool{"uploads": &t.Uploads, "private": &t.Private} {
-		if n := keys[key]; n != nil {
-			*flag = yamlfile.Read(r, n, what+": "+key, yamlfile.Flag)
-		}
-	}
-	if n := keys["job"]; n != nil {
-		t.Job = readPattern(r, n, what+": job", "name", "id", "state")
-	}
-	if n := keys["answer"]; n != nil {
-		t.Answer = readPattern(r, n, what+": answer")
-	}
-	if n := keys["inherits"]; n != nil {
-		t.Inherits = r.Texts(n, what+": inherits")
-	}
-	if n := keys["never"]; n != nil {
-		t.Never = readPatterns(r, n, what+": never")
-	}
-	if n := keys["states"]; n != nil {
-		t.states(r, n, what+": states")
-	}
 	return t
 }
 
-func readPattern(r *yamlfile.Reader, n *yaml.Node, what string, groups ...string) *regexp.Regexp {
-	text, ok := r.Text(n, what)
-	if !ok {
-		return nil
+type read = func(*yamlfile.Reader, *yaml.Node, *Template, string)
+
+func text(field func(*Template) *string) read {
+	return func(r *yamlfile.Reader, n *yaml.Node, t *Template, what string) {
+		*field(t), _ = r.Text(n, what)
+		checkPlaceholders(r, n, *field(t), what)
 	}
-	pattern, err := regexp.Compile(text)
-	if err != nil {
-		r.Fail(yamlfile.Follow(n), "write a regular expression as Go reads them", "%s: %v", what, err)
-		return nil
+}
+
+func argv(field func(*Template) *[]string) read {
+	return func(r *yamlfile.Reader, n *yaml.Node, t *Template, what string) {
+		*field(t) = r.Texts(n, what)
+		checkPlaceholders(r, n, strings.Join(*field(t), " "), what)
 	}
-	for _, group := range groups {
-		if pattern.SubexpIndex(group) < 0 {
-			r.Fail(yamlfile.Follow(n), fmt.Sprintf("add (?P<%s>...)", group), "%s has no group %q", what, group)
+}
+
+func empty(r *yamlfile.Reader, n *yaml.Node, t *Template, what string) {
+	for _, item := range r.Items(n, what) {
+		if text, ok := r.Text(item, what); ok {
+			t.Empty = append(t.Empty, int(r.Integer(item, text, what, 1)))
 		}
 	}
-	return pattern
 }
 
-// readPatterns reads regular expressions of which any is to match.
-func readPatterns(r *yamlfile.Reader, n *yaml.Node, what string) *regexp.Regexp {
-	pattern, err := regexp.Compile("(?i)(?:" + strings.Join(r.Texts(n, what), ")|(?:") + ")")
-	if err != nil {
-		r.Fail(yamlfile.Follow(n), "write regular expressions as Go reads them", "%s: %v", what, err)
-		return nil
+func pattern(field func(*Template) **regexp.Regexp, groups ...string) read {
+	return func(r *yamlfile.Reader, n *yaml.Node, t *Template, what string) {
+		text, ok := r.Text(n, what)
+		if !ok {
+			return
+		}
+		pattern, err := regexp.Compile(text)
+		if err != nil {
+			r.Fail(yamlfile.Follow(n), "write a regular expression as Go reads them", "%s: %v", what, err)
+			return
+		}
+		for _, group := range groups {
+			if pattern.SubexpIndex(group) < 0 {
+				r.Fail(yamlfile.Follow(n), fmt.Sprintf("add (?P<%s>...)", group), "%s has no group %q", what, group)
+			}
+		}
+		*field(t) = pattern
 	}
-	return pattern
 }
 
-func (t *Template) states(r *yamlfile.Reader, n *yaml.Node, what string) {
+// never reads regular expressions of which any is to match.
+func never(r *yamlfile.Reader, n *yaml.Node, t *Template, what string) {
+	var err error
+	if t.Never, err = regexp.Compile("(?i)(?:" + strings.Join(r.Texts(n, what), ")|(?:") + ")"); err != nil {
+		r.Fail(yamlfile.Follow(n), "write regular expressions as Go reads them", "%s: %v", what, err)
+	}
+}
+
+func states(r *yamlfile.Reader, n *yaml.Node, t *Template, what string) {
 	kinds := []batch.State{batch.Queued, batch.Running, batch.Ending, batch.Gone}
 	var names []string
 	for _, s := range kinds {

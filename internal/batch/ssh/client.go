@@ -45,7 +45,6 @@ func quoted(words []string) string {
 	return strings.Join(all, " ")
 }
 
-// client calls the program ssh.
 type client struct {
 	options []string // before the host
 	sched   *sched.Scheduler
@@ -230,7 +229,6 @@ func explained(host string, err error, said string) error {
 	return err
 }
 
-// withLine is the last line of what a program said, after a colon.
 func withLine(said string) string {
 	said = strings.TrimSpace(said)
 	if said == "" {

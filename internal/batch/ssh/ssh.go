@@ -87,7 +87,6 @@ type System struct {
 	at map[string]*placement
 }
 
-// host is what is known of a host.
 type host struct {
 	name    string
 	listed  bool  // in Config.Hosts
@@ -97,7 +96,6 @@ type host struct {
 	retryAt time.Time // when it may be called after a problem
 }
 
-// placement is where a launch was sent.
 type placement struct {
 	host    *host
 	sending bool
@@ -214,7 +212,6 @@ func (s *System) free(launch string) (free []*host) {
 	return append(free, failed...)
 }
 
-// place writes down where a launch is sent.
 func (s *System) place(launch string, h *host) error {
 	s.mu.Lock()
 	s.at[launch] = &placement{host: h, sending: true, seen: time.Now()}
@@ -228,7 +225,6 @@ func (s *System) place(launch string, h *host) error {
 	return err
 }
 
-// displace forgets where a launch was sent: it is not there.
 func (s *System) displace(launch string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +232,6 @@ func (s *System) displace(launch string) {
 	_ = os.Remove(filepath.Join(s.cfg.Folder, launch+placementEnding)) // to know it for longer does no harm
 }
 
-// reached notes how a call of a host went, and tells of a problem once.
 func (s *System) reached(h *host, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -266,7 +261,6 @@ func (s *System) Problems() (all []string) {
 	return all
 }
 
-// problems are Problems in one sentence, after a colon.
 func (s *System) problems() string {
 	if all := s.Problems(); len(all) > 0 {
 		return ": " + strings.Join(all, "; ")
@@ -305,7 +299,6 @@ func (s *System) Status(ctx context.Context) (map[string]batch.Status, error) {
 	return found, nil
 }
 
-// due are the hosts that are called for the status at a time.
 func (s *System) due(now time.Time) (due []*host) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

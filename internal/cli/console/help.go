@@ -39,7 +39,6 @@ func GroupHelp(root *cobra.Command, groups []FlagGroup) {
 	})
 }
 
-// reflowed breaks the lines of paragraphs anew; lines that are indented stay.
 func reflowed(text string) string {
 	var all strings.Builder
 	column := 0
@@ -73,7 +72,6 @@ func wrapped(flags *pflag.FlagSet) string {
 	return strings.TrimRight(flags.FlagUsagesWrapped(helpColumns), " \n")
 }
 
-// listed are the flags of a command, in groups where they are many.
 func listed(flags *pflag.FlagSet, groups []FlagGroup) string {
 	number, grouped := 0, map[string]bool{}
 	flags.VisitAll(func(f *pflag.Flag) {

@@ -37,7 +37,6 @@ func serviceEnded(ended *api.EndedError) error {
 	return Fail(ExitNoState, "start it with `fairway serve --state "+screen.DisplayPath(ended.Folder)+"`", "%w", ended)
 }
 
-// hasEnded reports whether an error says that a server that takes workflows has ended.
 func hasEnded(err error) bool {
 	_, ended := errors.AsType[*api.EndedError](err)
 	return ended

@@ -75,7 +75,6 @@ func AskIn(ctx context.Context, dir string, do func(context.Context, wire.Workfl
 	})
 }
 
-// isUnderway reports whether the last run of this folder was left by its server before its end.
 func (c *Console) isUnderway(ctx context.Context) (underway bool) {
 	_ = c.Ask(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
 		stream, err := client.Progress(ctx, &wire.ProgressRequest{})
@@ -99,7 +98,6 @@ func RefuseStopped(workflow string, connection *listen.Connection) error {
 	return stoppedIn(workflow)
 }
 
-// stoppedIn is an error where a process of this machine that runs the workflow was stopped.
 func stoppedIn(workflow string) error {
 	if pid := folder.Stopped(filepath.Join(workflow, StateFolder)); pid != 0 {
 		return Fail(ExitFailed, fmt.Sprintf("let it go on: `fg` in its terminal, or `kill -CONT %d`", pid),
@@ -200,7 +198,6 @@ func (c *Console) FolderWithState() (string, error) {
 // takes workflows, or a file.
 func IsFolderOfRun(path string) bool { return HasState(path) && !folder.IsLasting(path) }
 
-// isUnderwayIn reports whether a process of some machine runs a workflow in a folder now.
 func isUnderwayIn(dir string) bool {
 	if !HasState(dir) {
 		return false
@@ -223,5 +220,4 @@ func yetToAnswer(dir string) error {
 	return Fail(ExitNoState, hint, "%w", &beginningError{running.PID, dir})
 }
 
-// isLasting reports whether a path is the folder of a server that takes workflows.
 func isLasting(path string) bool { return folder.IsLasting(path) }

@@ -47,7 +47,6 @@ const (
 	takeoverPause = 250 * time.Millisecond
 )
 
-// askActive asks the server that is active now. It reports whether the next one is to be asked.
 func (c *Console) askActive(
 	ctx context.Context, do func(context.Context, wire.WorkflowClient) error,
 ) (next bool, err error) {
@@ -68,7 +67,6 @@ func WithKey(client wire.WorkflowClient, request *wire.SubmitWorkflowRequest) {
 	}
 }
 
-// dialService reaches a server by its folder, or by a file that says how.
 func dialService(ctx context.Context, address string) (*listen.Connection, error) {
 	info, err := os.Stat(address)
 	if errors.Is(err, fs.ErrNotExist) {

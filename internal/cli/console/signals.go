@@ -24,7 +24,6 @@ func QuitQuietly() {
 	}()
 }
 
-// attending counts the calls of signalled that have not ended.
 var attending atomic.Int32
 
 // Signalled calls each of its functions at the next signal that asks the program to

@@ -26,7 +26,6 @@ func (c *Console) AskAbout(ctx context.Context, do func(context.Context, wire.Wo
 	return err
 }
 
-// noteTime bounds the questions to batch systems beside another answer.
 const noteTime = 5 * time.Second
 
 // NoteSurvivors tells of pilots that go on without a server.
@@ -38,7 +37,6 @@ func (c *Console) NoteSurvivors(ctx context.Context, folder string) {
 	}
 }
 
-// survivors are the pilots of a folder that compute although nothing runs there.
 type survivors struct {
 	Local []string     // of this machine
 	Far   *launch.Left // of sites

@@ -88,7 +88,6 @@ func (s *standstill) observe(report *wire.ProgressReport) {
 	s.unheard = report.RunningUnheard
 }
 
-// look asks for the reason when it is time to.
 func (s *standstill) look(ctx context.Context, client wire.WorkflowClient) {
 	if s.since.IsZero() || time.Since(s.since) < s.pause {
 		return
@@ -192,7 +191,6 @@ func receiveProgress(ctx context.Context, client wire.WorkflowClient, out chan<-
 
 var errWentAway = errors.New("the server went away before the run had ended")
 
-// later is a report in which only the clock has moved on, and the time left with it.
 func later(report *wire.ProgressReport, since time.Duration) *wire.ProgressReport {
 	moved := proto.CloneOf(report)
 	if moved.Summary == nil {

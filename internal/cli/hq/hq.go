@@ -58,7 +58,6 @@ $` + runVariable + ` has the number of the run.`,
 	return root
 }
 
-// hqRun finds the run that is meant.
 func (c *commands) hqRun() error {
 	c.Dir, c.Service = "", os.Getenv(console.ServerVariable)
 	if c.Service != "" && console.IsFolderOfRun(c.Service) {
@@ -78,7 +77,6 @@ func (c *commands) hqRun() error {
 	return nil
 }
 
-// hqOptions are those of `hq submit`.
 type hqOptions struct {
 	name, log, stream, cwd, stdout, stderr, directives string
 
@@ -246,7 +244,6 @@ func hqStep(name string) string {
 
 var notInStep = regexp.MustCompile(`[^A-Za-z0-9_.-]`)
 
-// needs are the resources that the options name.
 func (o *hqOptions) needs() (*wire.Resources, error) {
 	needs := &wire.Resources{Countable: map[string]int64{}}
 	var err error
@@ -306,7 +303,6 @@ func hqDuration(text string) (time.Duration, error) {
 var unitsInWords = strings.NewReplacer(" ", "", "seconds", "s", "second", "s", "secs", "s", "sec", "s", "minutes", "m",
 	"minute", "m", "mins", "m", "min", "m", "hours", "h", "hour", "h", "hrs", "h", "hr", "h", "days", "d", "day", "d")
 
-// hqStates are the states of jobs under the names of HyperQueue.
 var hqStates = map[string]string{
 	taskqueue.Waiting.String(): "WAITING", taskqueue.Ready.String(): "WAITING", taskqueue.Assigned.String(): "WAITING",
 	taskqueue.Running.String(): "RUNNING", taskqueue.Done.String(): "FINISHED", taskqueue.Failed.String(): "FAILED",
@@ -344,7 +340,6 @@ func (c *commands) hqListCommand(output *string) *cobra.Command {
 	return command
 }
 
-// hqPage bounds the jobs that are asked for at a time.
 const hqPage = 10_000
 
 func (c *commands) hqCancelCommand(output *string) *cobra.Command {

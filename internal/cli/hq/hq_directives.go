@@ -12,7 +12,6 @@ import (
 // hqToken begins a line of a script that has options for `hq submit`.
 const hqToken = "#HQ"
 
-// hqScript is what the text of a script says to `hq submit`.
 type hqScript struct {
 	options     []string // words of the lines that begin with #HQ, which stand before the first command
 	interpreter []string // words of the first line; none: the script is executed itself

@@ -132,7 +132,6 @@ func (c *Commands) printNodeCaches(answer *wire.ListCachesResponse) {
 	screen.PrintTable(c.Out, rows)
 }
 
-// numberAndSize is a number of files and their bytes.
 func numberAndSize(files, bytes int64) string {
 	if files == 0 {
 		return "0"

@@ -95,7 +95,6 @@ func (c *Commands) write(path string, text *bytes.Buffer) error {
 	return os.WriteFile(path, text.Bytes(), 0o666)
 }
 
-// exportPage is how many jobs are asked for at a time.
 const exportPage = 1000
 
 func recorded(ctx context.Context, client wire.WorkflowClient) (wfformat.Run, error) {

@@ -29,10 +29,8 @@ import (
 	"fairway/internal/wire"
 )
 
-// crateOptions are the flags of an RO-Crate.
 type crateOptions struct{ workflow, agent, license string }
 
-// refuse checks what only an RO-Crate takes, and what it needs.
 func (o *crateOptions) refuse(format, out string) error {
 	if format != formatCrate {
 		if *o != (crateOptions{}) {
@@ -93,7 +91,6 @@ func (c *Commands) exportCrate(ctx context.Context, client wire.WorkflowClient, 
 	return writeFolder(out, files)
 }
 
-// toolsOf are the programs that steps name.
 func toolsOf(work *workflow.Workflow) map[string][]string {
 	tools := map[string][]string{}
 	for _, demand := range work.Demands() {
@@ -154,7 +151,6 @@ func ownerOf(path string) string {
 	return owner.Username
 }
 
-// gatherCrate gathers the jobs that have succeeded or failed.
 func gatherCrate(ctx context.Context, client wire.WorkflowClient, run *rocrate.Run) error {
 	request := &wire.ListJobsRequest{States: []string{"done", "failed"}, Limit: exportPage}
 	for summary, err := range console.AllJobs(ctx, client, request) {
@@ -203,7 +199,6 @@ func crateJob(detail *wire.JobDetail) rocrate.Job {
 	return job
 }
 
-// crateFiles takes what is known of files, with the sums of those that were written.
 func crateFiles(files []*wire.FileDetail, written []*wire.WrittenFile) []rocrate.File {
 	var list []rocrate.File
 	for _, f := range files {

@@ -15,7 +15,6 @@ import (
 	"fairway/internal/wire"
 )
 
-// filesListed is how many files are listed when it is not said.
 const filesListed = 100
 
 // FilesCommand is `fairway files`.
@@ -96,7 +95,6 @@ func (c *Commands) printHistories(files []*wire.FileHistory) {
 	screen.PrintTable(c.Out, rows)
 }
 
-// fewOf names the first of some, and counts the others.
 func fewOf(names []string, count int) string {
 	const few = 2
 	if count <= few {
@@ -108,7 +106,6 @@ func fewOf(names []string, count int) string {
 // removedAsTemporary says why nothing is stored of a version that was.
 const removedAsTemporary = "removed: it is temporary, and was read"
 
-// whereText is where a version is stored, or why it is not.
 func whereText(v *wire.FileVersion) (text, colour string) {
 	writer := v.GetWriter()
 	switch {

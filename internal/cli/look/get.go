@@ -68,7 +68,6 @@ From a server that is reached over the network, files come through the server.`,
 	return command
 }
 
-// getFile fetches one file, and reports what became of it.
 func (c *Commands) getFile(ctx context.Context, lfn string, number *uint32, destination string) (*Fetched, error) {
 	if c.Service != "" && !console.IsFolder(c.Service) {
 		return c.getFar(ctx, lfn, number, destination)
@@ -92,7 +91,6 @@ type FetchedObject struct {
 	Left  []string   `json:"left"`  // names of files that are not stored
 }
 
-// getMatching fetches the newest versions of all files that match a pattern.
 func (c *Commands) getMatching(ctx context.Context, pattern string, number *uint32, destination string) error {
 	if number != nil || destination == standardOutput {
 		return console.Fail(console.ExitUsage, "name one file", "--version and - are for one file, and %s is a pattern",
@@ -137,8 +135,6 @@ func (c *Commands) getMatching(ctx context.Context, pattern string, number *uint
 	return nil
 }
 
-// storedNames are the files that match a pattern: those that can be fetched, and those that are not
-// stored.
 func (c *Commands) storedNames(ctx context.Context, pattern string) (names, left []string, err error) {
 	left = []string{}
 	err = c.Ask(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
@@ -190,7 +186,6 @@ func taken(destination string) error {
 		"%s exists already, and nothing is overwritten", destination)
 }
 
-// storedVersion is a version that is stored: the newest one unless a number is given.
 func (c *Commands) storedVersion(ctx context.Context, lfn string, number *uint32) (v *wire.FileVersion, err error) {
 	var file *wire.FileHistory
 	err = c.Ask(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
@@ -222,7 +217,6 @@ func (c *Commands) storedVersion(ctx context.Context, lfn string, number *uint32
 	return nil, notStored(lfn, v)
 }
 
-// notStored says why a version cannot be fetched, and what makes it again.
 func notStored(lfn string, v *wire.FileVersion) error {
 	text, _ := whereText(v)
 	if len(v.Hosts) > 0 {
@@ -241,7 +235,6 @@ func notStored(lfn string, v *wire.FileVersion) error {
 	return console.Fail(console.ExitNotFound, hint, "version %d of %s is not stored: %s", v.Version, lfn, text)
 }
 
-// remakeHint is the advice that has a file made once more, and kept.
 func remakeHint(v *wire.FileVersion) string {
 	switch {
 	case v.Writer == nil:

@@ -65,7 +65,6 @@ func (c *Commands) getFar(
 	return f, nil
 }
 
-// fetch writes a stored version, and checks it. A stream that breaks off is gone on with.
 func fetch(
 	ctx context.Context, ask func(console.Asking) error, lfn string, number *uint32, out io.Writer,
 ) (*wire.FileVersion, error) {

@@ -20,7 +20,6 @@ import (
 	"fairway/lib/sched"
 )
 
-// getStored fetches a file from where it is stored.
 func (c *Commands) getStored(
 	ctx context.Context, lfn string, number *uint32, destination string,
 ) (*Fetched, error) {
@@ -64,8 +63,6 @@ func (c *Commands) getStored(
 	return f, nil
 }
 
-// copyVersion writes the contents of a version, and checks them against what was recorded
-// when they were stored.
 func copyVersion(
 	ctx context.Context, source storage.Element, lfn string, v *wire.FileVersion, out io.Writer,
 ) (size int64, err error) {

@@ -117,7 +117,6 @@ const (
 	rowGap      = 44
 )
 
-// box is a node of the drawing.
 type box struct {
 	name, key   string
 	row         int

@@ -114,7 +114,6 @@ enough jobs were executed. RUN is a number at a server that takes workflows.`,
 	}
 }
 
-// pathShown is how many jobs of a path are printed, the longest ones.
 const pathShown = 30
 
 func (c *Commands) printWhy(w *history.Why) {

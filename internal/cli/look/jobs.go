@@ -35,8 +35,6 @@ func statesOf(name string) []string {
 	return nil
 }
 
-// jobsListed is how many jobs are listed when it is not said: more than a person
-// reads, and quick however many there are.
 const jobsListed = 100
 
 // JobsCommand is `fairway jobs`.
@@ -89,7 +87,6 @@ queue. Each job has a name, STEP/VALUES, and a number; all commands accept both.
 	return command
 }
 
-// listSilent lists jobs whose pilots are not heard.
 func (c *Commands) listSilent(ctx context.Context, request *wire.ListJobsRequest) error {
 	return c.AskAbout(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
 		silent, err := silentOf(ctx, client, request)

@@ -26,7 +26,6 @@ func machinesOf(tasks []wfformat.RunTask, this wfformat.RunMachine) (nodes []wff
 	return nodes
 }
 
-// thisMachine is the node that the command runs on.
 func thisMachine() (wfformat.RunMachine, error) {
 	name, err := os.Hostname()
 	if err != nil {

@@ -148,7 +148,6 @@ func (c *Commands) printFiles(heading func(string), title string, files []*wire.
 	screen.PrintTable(c.Out, rows)
 }
 
-// accessText tells how a job gets a file that is not linked into its sandbox.
 func accessText(file *wire.FileDetail) string {
 	switch file.Access {
 	case taskqueue.AccessStream.String():
@@ -200,7 +199,6 @@ func (c *Commands) printAttempts(attempts []*wire.AttemptDetail, tasks int32) {
 	screen.PrintTable(c.Out, rows)
 }
 
-// whenText tells of an attempt that was not made for this run.
 func whenText(a *wire.AttemptDetail) string {
 	if start := a.Result.GetUsage().GetStart(); a.Earlier && set(start) {
 		return " in an earlier run, " + start.AsTime().Local().Format("2006-01-02 15:04")
@@ -208,7 +206,6 @@ func whenText(a *wire.AttemptDetail) string {
 	return ""
 }
 
-// placeText is where an attempt ran.
 func placeText(a *wire.AttemptDetail) string {
 	if a.Host == "" {
 		return a.Pilot

@@ -16,7 +16,6 @@ import (
 	"fairway/internal/wire"
 )
 
-// whatIfOptions are the flags of what-if.
 type whatIfOptions struct {
 	pilots int
 	slots  string
@@ -72,7 +71,6 @@ workflows.`,
 	return command
 }
 
-// mostDraws bounds the replays of one change.
 const mostDraws = 10_000
 
 func (c *Commands) whatIf(ctx context.Context, client wire.WorkflowClient, o *whatIfOptions) error {
@@ -155,7 +153,6 @@ type whatIfCase struct {
 	NoWait  bool               `json:"no_wait"`
 }
 
-// whatIfOf foretells changes, with so many draws, or as many as are quick.
 func whatIfOf(ctx context.Context, m *forecast.Model, changes []forecast.Change, draws int) (*WhatIfAnswer, error) {
 	if draws == 0 {
 		draws = m.DrawsFor()

@@ -75,8 +75,6 @@ func titleLine(title string, report *wire.ProgressReport, width int, s style) st
 	return s.Paint(Bold, title) + strings.Repeat(" ", gap) + right
 }
 
-// choose takes at most room steps, and sums up the others in one that bears
-// their number as its name.
 func choose(steps []*wire.StepProgress, room int) (shown []*wire.StepProgress, others *wire.StepProgress) {
 	if len(steps) <= room {
 		return steps, nil
@@ -100,7 +98,6 @@ func choose(steps []*wire.StepProgress, room int) (shown []*wire.StepProgress, o
 	return shown, others
 }
 
-// interest ranks steps by how much a person wants to see them, least first.
 func interest(step *wire.StepProgress) int {
 	switch {
 	case step.Running+step.Queued > 0:
@@ -172,7 +169,6 @@ func (l layout) line(step *wire.StepProgress, s style) string {
 	return strings.TrimRight(name+barOf(step, l.bar, s)+"  "+count+s.Paint(colourOf(step), fit(states, room, s)), " ")
 }
 
-// countOf gives "3/10"; a plus says that more jobs may follow.
 func countOf(step *wire.StepProgress) string {
 	open := ""
 	if !step.TotalFinal {
@@ -219,8 +215,6 @@ func colourOf(step *wire.StepProgress) string {
 
 var eighths = []string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 
-// barOf draws the share of jobs that are done, and in red behind it the share
-// that failed.
 func barOf(step *wire.StepProgress, columns int, s style) string {
 	if step.Total == 0 {
 		return emptyBar(columns, s)

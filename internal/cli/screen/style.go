@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// style says what a terminal can show.
 type style struct {
 	colour  bool
 	unicode bool

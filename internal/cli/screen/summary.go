@@ -106,7 +106,6 @@ func cacheText(summary *wire.Summary) string {
 // says nothing of.
 const shortStageIn = 0.1
 
-// namesInSummary is how many published files the summary names.
 const namesInSummary = 4
 
 func resultsText(summary *wire.Summary) string {

@@ -271,7 +271,6 @@ func (c *Commands) WatchRun(ctx context.Context, number uint32) error {
 	return c.ConcludeAsking(report, func(do console.Asking) error { return c.Ask(ctx, do) })
 }
 
-// runStates are those of runs.
 var runStates = []string{"underway", "stopped", "failed", "succeeded"}
 
 // RunsCommand is `fairway runs`.
@@ -330,7 +329,6 @@ func (c *Commands) printRuns(answer *wire.ListRunsResponse) {
 	}
 }
 
-// account is who has submitted a run, and for which group.
 func account(run *wire.RunSummary) string {
 	if run.GetGroup() == "" {
 		return run.GetUser()
@@ -386,8 +384,6 @@ func (c *Commands) printRemoved(answer *wire.RemoveRunsResponse, dry bool) {
 	}
 }
 
-// printRemovedResults tells what becomes of the stored outputs of a run: how much goes and stays, and
-// before a removal of each.
 func (c *Commands) printRemovedResults(run *wire.RemovedRun, dry bool) {
 	goes, stays := "gone", "kept"
 	if dry {
@@ -415,7 +411,6 @@ func (c *Commands) printRemovedResults(run *wire.RemovedRun, dry bool) {
 	}
 }
 
-// fateOf tells what keeps a result without the run.
 func fateOf(result *wire.RunResult) string {
 	switch {
 	case len(result.GetNamedBy()) > 0:

@@ -31,7 +31,6 @@ func (c *Commands) RefuseGroup() error {
 		"--group is for a run at a server")
 }
 
-// thisUser is who runs this command, as the system calls them.
 func thisUser() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
@@ -107,7 +106,6 @@ func shareRow(s *wire.ShareSummary) []screen.Cell {
 
 func percent(part float64) string { return strconv.FormatFloat(100*part, 'f', 1, 64) + "%" }
 
-// limitsText tells what a group or a user may have at most.
 func limitsText(s *wire.ShareSummary) string {
 	var texts []string
 	if n := s.GetMostRunning(); n > 0 {

@@ -20,7 +20,6 @@ import (
 	"fairway/internal/wire"
 )
 
-// askRights talks to the server that is meant about tokens and people.
 func (c *Commands) askRights(ctx context.Context, do func(context.Context, wire.RightsClient) error) error {
 	return c.AskServer(ctx, func(ctx context.Context, client wire.WorkflowClient) error {
 		connection, ok := client.(*listen.Connection)
@@ -45,7 +44,6 @@ workflows over a network. The server keeps their hashes only.`,
 	return command
 }
 
-// tokenOptions are the flags of token create.
 type tokenOptions struct {
 	role, user, site, expires, note, output string
 }
@@ -240,7 +238,6 @@ type RevokedObject struct {
 	Revoked []string `json:"revoked"` // numbers of tokens
 }
 
-// tokensOf are the numbers of the tokens of a user, as far as the one who asks may see them.
 func tokensOf(ctx context.Context, client wire.RightsClient, user string) (numbers []string, err error) {
 	answer, err := client.ListTokens(ctx, &wire.ListTokensRequest{})
 	if err != nil {

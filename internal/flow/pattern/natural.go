@@ -48,7 +48,6 @@ func samePrefix(a, b string) int {
 
 func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
-// cutNumber splits s after its leading digits, without leading zeros.
 func cutNumber(s string) (number, rest string) {
 	end := 0
 	for end < len(s) && isDigit(s[end]) {

@@ -161,7 +161,6 @@ func (p *Pattern) Expand(b Binding) (name string, open bool) {
 	return s.String(), open
 }
 
-// isBound reports whether a token stands for one text.
 func (t token) isBound(b Binding) bool {
 	_, ok := b[t.Name]
 	return t.Name == "" || ok && t.isPlaceholder()

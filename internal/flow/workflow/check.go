@@ -11,8 +11,6 @@ import (
 	"fairway/internal/yamlfile"
 )
 
-// check finds what is wrong between the parts of a workflow that are right
-// for themselves, and fills in what steps know of each other.
 func (p *parser) check(w *Workflow) {
 	for _, s := range w.Steps {
 		p.checkPlaceholders(s)
@@ -69,7 +67,6 @@ func (p *parser) checkPlaceholders(s *Step) {
 	}
 }
 
-// bindings are the placeholders that have a value before a job of s runs.
 func (s *Step) bindings() []string {
 	var bound []string
 	add := func(names ...string) {
@@ -174,8 +171,6 @@ func (p *parser) checkTouching(s *Step, chosen *pattern.Pattern) {
 	}
 }
 
-// missing are the placeholders that an output lacks to differ between any two
-// jobs of s.
 func (s *Step) missing(output *pattern.Pattern) []string {
 	var lacks []string
 	need := func(names ...string) {

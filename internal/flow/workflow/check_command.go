@@ -14,14 +14,12 @@ import (
 	"fairway/internal/yamlfile"
 )
 
-// writtenCommand is a command as it stands in the file.
 type writtenCommand struct {
 	step *Step
 	n    *yaml.Node
 	key  string // command or count
 }
 
-// checkCommands finds variables that no command can have.
 func (p *parser) checkCommands(w *Workflow) {
 	for _, c := range p.commands {
 		if c.key == "command" && !IsShell(c.step.Runs.Interpreter) || shelltext.Interpreter(c.n.Value) != nil {
@@ -60,7 +58,6 @@ func (p *parser) checkCommand(c writtenCommand, w *Workflow) {
 	}
 }
 
-// variable is how a command writes a variable in the place of a mention.
 func (c writtenCommand) variable(m shelltext.Mention, name string) string {
 	if inWord.MatchString(c.n.Value[m.Offset+len(m.Text):]) {
 		return "${" + name + "}"
@@ -70,7 +67,6 @@ func (c writtenCommand) variable(m shelltext.Mention, name string) string {
 
 var inWord = regexp.MustCompile(`^\w`)
 
-// variables are the names of those that the command has.
 func (c writtenCommand) variables(w *Workflow) []string {
 	known := []string{"in"}
 	for _, e := range c.step.Reads {

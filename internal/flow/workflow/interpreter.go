@@ -105,7 +105,6 @@ func (p *parser) scriptInputs(w *Workflow) {
 	}
 }
 
-// provides reports whether some input or step may make a file of this name.
 func (w *Workflow) provides(name *pattern.Pattern) bool {
 	return slices.ContainsFunc(w.Inputs,
 		func(in *DeclaredInput) bool { return slices.ContainsFunc(in.Names, name.Overlaps) }) ||

@@ -26,7 +26,6 @@ type field struct {
 	what string                // the key of it
 }
 
-// known gives the keys of a mapping, and reports those that are none.
 func known[T any](
 	p *parser, n *yaml.Node, what string, keys []fileKey[T], habits map[string]string,
 ) map[string]*yaml.Node {
@@ -55,7 +54,6 @@ func textOf[T any](of func(T) *string) func(*parser, T, *yaml.Node, field) {
 	return func(p *parser, t T, n *yaml.Node, at field) { *of(t), _ = p.text(n, at.what) }
 }
 
-// scalarOf reads a text with parse, whose error says what to write instead.
 func scalarOf[T, V any](parse func(string) (V, error), of func(T) *V) func(*parser, T, *yaml.Node, field) {
 	return func(p *parser, t T, n *yaml.Node, at field) { *of(t) = scalar(p, n, at.what, parse) }
 }

@@ -207,7 +207,6 @@ func parseCloseRule(text string) (CloseRule, error) {
 	return CloseRule{}, fmt.Errorf("%q is no rule; write `after 30s idle`, `manual` or `file NAME`", text)
 }
 
-// placeholders checks the names of placeholders where they are bound.
 func (p *parser) placeholders(line, column int, names []string) {
 	for _, name := range names {
 		if pattern.PlaceholderName.MatchString(name) && !slices.Contains(boundPlaceholders, name) {

@@ -64,8 +64,6 @@ func (p *parser) parameterAdvice(name string) string {
 	return yamlfile.DidYouMean(name, known)
 }
 
-// texts gives a scalar as a list of one, or a list of scalars with their
-// nodes.
 func (p *parser) texts(n *yaml.Node, what string) ([]string, []*yaml.Node) {
 	return p.textsWith(n, what, p.text)
 }
@@ -95,7 +93,6 @@ func (p *parser) integer(n *yaml.Node, what string, least int64) int64 {
 	return p.Integer(n, s, what, least)
 }
 
-// scalar reads a text with parse, whose error says what to write instead.
 func scalar[T any](p *parser, n *yaml.Node, what string, parse func(string) (T, error)) (value T) {
 	s, ok := p.text(n, what)
 	if !ok {

@@ -128,7 +128,6 @@ func (p *parser) merge(s *Step, n *yaml.Node, at field) {
 	}
 }
 
-// ofMerge reports what stands in a step without merge.
 func (p *parser) ofMerge(n *yaml.Node, at field) {
 	if at.keys["merge"] == nil {
 		p.Fail(n, "add merge: PATTERN, or remove it", "%s is for steps with merge", at.what)
@@ -242,7 +241,6 @@ func parseRecordUnit(text string) (splitRule, error) {
 		fmt.Errorf("%q is no kind of record; write lines, fastq or bytes=N (records of N bytes), or use count: COMMAND", text)
 }
 
-// entries reads one name, a list of names, or names with a variable each.
 func (p *parser) entries(n *yaml.Node, what string) []Entry {
 	if n == nil {
 		return nil
@@ -267,7 +265,6 @@ func (p *parser) entries(n *yaml.Node, what string) []Entry {
 	return all
 }
 
-// entryNames reports a variable or a file that a step names twice.
 func (p *parser) entryNames(s *Step) {
 	names, files := map[string]bool{}, map[string]bool{}
 	for i, name := range s.Data.EachNames {
@@ -351,7 +348,6 @@ func (p *parser) needs(s *Step, n *yaml.Node, at field) {
 	take(p, s, found, at.what, needsKeys)
 }
 
-// keyOfNeed is the key of a text without one.
 func keyOfNeed(text string) string {
 	if _, err := quantity.MilliCPUs(text); err == nil {
 		return "cpus"
@@ -379,7 +375,6 @@ func (p *parser) runLimits(w *Workflow, n *yaml.Node, at field) {
 	}
 }
 
-// checkLimits refuses steps that ask for more than all jobs together may have.
 func (p *parser) checkLimits(w *Workflow) {
 	for _, s := range w.Steps {
 		for _, name := range sortedKeys(s.Needs.Resources.Countable) {
@@ -457,7 +452,6 @@ func (p *parser) publish(s *Step, n *yaml.Node, at field) {
 	}
 }
 
-// parseSandbox reads whether a job sees only its own.
 func parseSandbox(text string) (strict bool, err error) {
 	if text != "strict" && text != "open" {
 		return false, fmt.Errorf("%q is no sandbox; write strict or open", text)
@@ -465,7 +459,6 @@ func parseSandbox(text string) (strict bool, err error) {
 	return text == "strict", nil
 }
 
-// parseCheckpoint reads the folder in which the jobs of a step save their state.
 func parseCheckpoint(text string) (folder string, err error) {
 	switch why := logical.WhyNot(text); {
 	case !logical.IsFolder(text) || text == "/":

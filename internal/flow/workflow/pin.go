@@ -63,8 +63,6 @@ func pinInput(in *DeclaredInput) {
 	in.makers[0].pins = &pinned{in, of}
 }
 
-// pins gives what the placeholders of a job's sources are pinned to, if all
-// sources are pinned alike and its place follows from nothing else.
 func (s *Step) pins() *pinned {
 	if slices.ContainsFunc(append(s.Reads[:len(s.Reads):len(s.Reads)], s.Rewrites...),
 		func(e Entry) bool { return !e.Aside && len(e.Made) > 0 }) {

@@ -63,8 +63,6 @@ func (p *parser) checkRewrites(w *Workflow, r *routes) {
 	}
 }
 
-// usesOf finds the readers and rewriters of names that fit, in the order of
-// the file.
 func (w *Workflow) usesOf(name *pattern.Pattern) []Use {
 	var uses []Use
 	for _, s := range w.Steps {
@@ -177,7 +175,6 @@ func (p *parser) sortSteps(w *Workflow) bool {
 	return true
 }
 
-// cycle names one cycle among the steps that wait for each other.
 func (p *parser) cycle(w *Workflow, needs [][]int, sorted []int) {
 	at := 0
 	for slices.Contains(sorted, at) {

@@ -23,7 +23,6 @@ type Maker struct {
 	pins      *pinned    // where the placeholders come from, if they name one file of an input
 }
 
-// consumer is a pattern of a step by which it reads files.
 type consumer struct {
 	Step   *Step
 	Source int // under each or merge
@@ -75,7 +74,6 @@ func (r *routes) add(m *Maker) {
 	}
 }
 
-// of gives the makers whose files may fit p, in the order of the file.
 func (r *routes) of(p *pattern.Pattern) []*Maker {
 	candidates := r.makers
 	if folder, ok := pattern.FirstElement(p); ok {
@@ -90,7 +88,6 @@ func (r *routes) of(p *pattern.Pattern) []*Maker {
 	return found
 }
 
-// checkSources finds patterns and names that nothing makes.
 func (p *parser) checkSources(w *Workflow, r *routes) {
 	for _, s := range w.Steps {
 		s.Found.Feeds = nil
@@ -114,7 +111,6 @@ func (p *parser) checkSources(w *Workflow, r *routes) {
 	}
 }
 
-// checkTaking finds files whose values a step cannot know.
 func (p *parser) checkTaking(s *Step, m *Maker, source *pattern.Pattern) {
 	t := pattern.NewTaking(m.Pattern, source)
 	if what, instead := t.Problem(); what != "" {
@@ -185,7 +181,6 @@ func (r *routes) folderAdvice(used *pattern.Pattern) string {
 	return ""
 }
 
-// inputAt finds the input whose files have a path like this, and another name.
 func (r *routes) inputAt(path *pattern.Pattern) (*DeclaredInput, *pattern.Pattern) {
 	for _, m := range r.makers {
 		if m.Input == nil {

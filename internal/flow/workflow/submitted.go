@@ -74,8 +74,6 @@ func checkTasks(job *taskqueue.Job, command *Command) error {
 	return nil
 }
 
-// checkInside refuses a container or an environment that is not among the inputs, or a container with
-// a worker, and has the node have what runs the container.
 func checkInside(job *taskqueue.Job, command *Command) error {
 	if c := command.Container; c != nil {
 		if command.Worker != "" {
@@ -106,7 +104,6 @@ func NameOf(job *taskqueue.Job, label string, marks []string) string {
 	return label + "." + hex.EncodeToString(sum[:8])
 }
 
-// checkNames refuses names of files that the sandbox or the storage could not have.
 func checkNames(job *taskqueue.Job) error {
 	if strings.ContainsAny(job.Name, "\x00\n\r") || len(job.Name) > maxJobName {
 		return fmt.Errorf("its name has a line break, or more than %d bytes", maxJobName)
@@ -145,7 +142,6 @@ func seenName(w *taskqueue.Output) string {
 	return w.LFN
 }
 
-// maxJobName bounds the name of a submitted job, in bytes.
 const maxJobName = 1024
 
 // commandFiles are the variables in and out of a command that reads and writes these files,

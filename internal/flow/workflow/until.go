@@ -48,8 +48,6 @@ func (w *Workflow) stepMaking(target string) *Step {
 	return nil
 }
 
-// need adds a step with all that it depends on. The versions of a rewritten file
-// depend on all steps that rewrite it.
 func (p *part) need(w *Workflow, s *Step) {
 	if p.steps[s.Name] {
 		return

@@ -19,7 +19,6 @@ type variable struct {
 	line, column int
 }
 
-// readVariables reads names of variables that are taken, and NAME=value.
 func (p *parser) readVariables(n *yaml.Node, what string) (all []variable) {
 	if followed := yamlfile.Follow(n); followed.Kind == yaml.MappingNode {
 		p.Fail(followed, "write a list: [NAME, NAME=value]", "%s must be a list, not a mapping", what)
@@ -65,7 +64,6 @@ func (s *Step) TakenVariables() (names []string) {
 	return names
 }
 
-// checkVariables finds variables that have the name of a file or of a placeholder of the step.
 func (p *parser) checkVariables(s *Step) {
 	files := map[string]bool{}
 	for _, name := range s.Data.EachNames {

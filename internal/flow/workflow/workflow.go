@@ -247,7 +247,6 @@ type stepCommand struct {
 	Variables   []variable
 }
 
-// stepFound is what check finds of a step.
 type stepFound struct {
 	bound   []string   // placeholders that have a value before the job runs
 	PerWave bool       // a merge whose groups are complete with the wave that began them

@@ -14,10 +14,8 @@ import (
 	"strings"
 )
 
-// members are the files in an archive of layers, by name.
 type members map[string]*io.SectionReader
 
-// descriptor names a blob of an OCI image.
 type descriptor struct {
 	MediaType string `json:"mediaType"`
 	Digest    string `json:"digest"`
@@ -46,7 +44,6 @@ func (m members) decode(name string, into any) error {
 	return nil
 }
 
-// layers are those of the image, the lowest first, and what the image says of how to run in it.
 func (m members) layers() (layers []io.Reader, config Config, err error) {
 	var names []string
 	var configName string
@@ -244,7 +241,6 @@ func (l *layer) clear(folder string) error {
 	return err
 }
 
-// maxLinks bounds the links on the way to a name.
 const maxLinks = 40
 
 // resolved is a name without links in the folders above it. A link to an absolute path means one

@@ -84,7 +84,6 @@ func AddMountPoints(folder string) error {
 	return nil
 }
 
-// unsquash unpacks the squashfs that begins in a file.
 func unsquash(ctx context.Context, image, folder string, offset int64) error {
 	began := time.Now()
 	said, err := exec.CommandContext(ctx, "unsquashfs", "-no-progress", "-no-xattrs", "-no-exit-code", "-quiet", "-force",
@@ -105,7 +104,6 @@ const (
 	maxDescriptors    = 1024
 )
 
-// findSystem finds where in a SIF file the squashfs with the files of the system begins.
 func findSystem(file io.ReaderAt, head []byte) (offset int64, err error) {
 	total := binary.LittleEndian.Uint64(head[88:])
 	at := binary.LittleEndian.Uint64(head[96:])
@@ -203,5 +201,4 @@ func indexed(file *os.File) (members, error) {
 	return found, nil
 }
 
-// maxMembers bounds the members of an archive of layers.
 const maxMembers = 10_000

@@ -29,7 +29,6 @@ func isHeld(err error) bool {
 // errLittle says that less is left of a device than a share needs.
 var errLittle = errors.New("too little is left of the GPU")
 
-// lockShare takes so many of the parts of a device that nobody has.
 func lockShare(file *os.File, share int64) error {
 	if err := unix.Flock(int(file.Fd()), unix.LOCK_SH|unix.LOCK_NB); err != nil {
 		return err

@@ -55,7 +55,6 @@ func Read() (*Gang, error) {
 	return g, nil
 }
 
-// address is where Serve listens in a task.
 func (g *Gang) address(task int) (string, error) {
 	m := &g.Members[task]
 	if len(m.Ports) == 0 {

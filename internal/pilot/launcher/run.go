@@ -83,7 +83,6 @@ func (g *Gang) dial(ctx context.Context, task int) (*tls.Conn, error) {
 	}
 }
 
-// receive writes what the command prints, until it ends.
 func receive(from io.Reader, out, errs io.Writer) (code int, err error) {
 	for {
 		var head [5]byte

@@ -71,7 +71,6 @@ func (m *MemoryBoxes) limitFile() string {
 // Possible reports whether the pilot may make groups.
 func (m *MemoryBoxes) Possible() bool { return m.folder != "" }
 
-// works reports whether limits can be set in the groups of this folder.
 func (m *MemoryBoxes) works() bool {
 	if m.v2 && os.WriteFile(filepath.Join(m.folder, "cgroup.subtree_control"), []byte("+memory"), 0o644) != nil {
 		return false
@@ -201,7 +200,6 @@ func (m *MemoryBoxes) Close() {
 	}
 }
 
-// removeGroups removes a group and those in it, as far as they are empty.
 func removeGroups(folder string) {
 	for _, g := range groupsIn(folder) {
 		_ = os.Remove(g)

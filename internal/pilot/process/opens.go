@@ -108,7 +108,6 @@ type openedFiles struct {
 	known map[string]bool
 }
 
-// maxOpened bounds the files that are remembered of one command.
 const maxOpened = 4096
 
 func (o *openedFiles) add(path string) {

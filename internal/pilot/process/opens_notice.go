@@ -11,7 +11,6 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// notice is struct seccomp_notif of the kernel.
 type notice struct {
 	id           uint64
 	pid          uint32 // of the thread; 0 if it cannot be seen from here
@@ -22,7 +21,6 @@ type notice struct {
 	arguments    [6]uint64
 }
 
-// noticeAnswer is struct seccomp_notif_resp.
 type noticeAnswer struct {
 	id    uint64
 	_     int64
@@ -30,7 +28,6 @@ type noticeAnswer struct {
 	flags uint32
 }
 
-// path is the absolute path that is to be opened for reading, or empty.
 func (n *notice) path() string {
 	folder, name, flags := n.call()
 	if n.pid == 0 || flags&unix.O_ACCMODE == unix.O_WRONLY || flags&(unix.O_DIRECTORY|unix.O_PATH|unix.O_TRUNC) != 0 {

@@ -8,7 +8,6 @@ import (
 	"strings"
 )
 
-// pids returns the numbers of all processes that can be seen.
 func pids() (found []int) {
 	folder, err := os.Open("/proc")
 	if err != nil {
@@ -47,7 +46,6 @@ func StartOf(pid int) uint64 {
 	return start
 }
 
-// parents returns the parent of each process.
 func parents() map[int]int {
 	found := map[int]int{}
 	for _, pid := range pids() {
@@ -58,7 +56,6 @@ func parents() map[int]int {
 	return found
 }
 
-// descendants returns the roots and all that descends from them.
 func descendants(roots []int) []int {
 	children := map[int][]int{}
 	for pid, parent := range parents() {
@@ -87,8 +84,6 @@ func residentBytes(pids []int) (sum int64) {
 	return sum
 }
 
-// markOf returns the value of a variable in the environment that a process
-// was started with.
 func markOf(pid int, variable string) (string, bool) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
 	if err != nil {

@@ -47,13 +47,11 @@ type Tree struct {
 	workers map[int]bool // which fork leads
 }
 
-// leader is the process that was started for an attempt.
 type leader struct {
 	attempt uint64
 	folder  string // where it works
 }
 
-// stray is a child of the pilot that it did not start.
 type stray struct {
 	suspects map[uint64]bool // attempts that it may belong to
 	awaited  bool            // finish reaps it

@@ -109,8 +109,6 @@ func (t *folderTree) appear(
 	return nil
 }
 
-// linkFile gives a file, or the one that a link leads to, another name, or makes a
-// copy that is read-only and has its time of modification.
 func linkFile(ctx context.Context, from, to string) error {
 	err := unix.Linkat(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.AT_SYMLINK_FOLLOW)
 	if err == nil || outOfDisk(err) {
@@ -123,7 +121,6 @@ func copyFile(ctx context.Context, from, to string) error {
 	return copyWith(ctx, from, to, func(mode fs.FileMode) fs.FileMode { return mode&^0o222 | 0o400 })
 }
 
-// ownFile makes a copy that may be written to.
 func ownFile(ctx context.Context, from, to string) error {
 	return copyWith(ctx, from, to, func(mode fs.FileMode) fs.FileMode { return mode | 0o600 })
 }
@@ -145,7 +142,6 @@ func copyWith(ctx context.Context, from, to string, changed func(fs.FileMode) fs
 	return err
 }
 
-// addFolder makes an input that is a folder appear in the sandbox.
 func (in *Inputs) addFolder(i *input, target string) (err error) {
 	if i.unpacked == nil {
 		if i.unpacked, err = in.folderOf(i); err != nil {
@@ -179,7 +175,6 @@ func (in *Inputs) Unpacked(lfn string) string {
 	return ""
 }
 
-// folderOf takes an unpacked folder into use, and makes it if it is not there.
 func (in *Inputs) folderOf(i *input) (*unpacked, error) {
 	key := folderKey{i.Ref, i.pfn}
 	for {
@@ -204,7 +199,6 @@ func (in *Inputs) folderOf(i *input) (*unpacked, error) {
 	}
 }
 
-// take finds a folder, or says that the caller is to make it.
 func (f *folders) take(key folderKey) (u *unpacked, mine bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -219,7 +213,6 @@ func (f *folders) take(key folderKey) (u *unpacked, mine bool) {
 	return u, mine
 }
 
-// get takes a folder into use that is there.
 func (f *folders) get(key folderKey) *unpacked {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -259,7 +252,6 @@ func (f *folders) spoilt(u *unpacked) {
 	}
 }
 
-// unused takes away the folders that nobody uses, and that are not awaited.
 func (f *folders) unused(awaited map[folderKey]bool) (unused []*unpacked) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -294,7 +286,6 @@ func (ar *Area) RemoveUnusedFolders(awaited []*wire.InputFile) {
 	}
 }
 
-// unpack makes a folder for all attempts of the pilot that read it.
 func (in *Inputs) unpack(i *input) (tree *folderTree, err error) {
 	in.ar.folders.mu.Lock()
 	in.ar.folders.made++
@@ -416,7 +407,6 @@ func (in *Inputs) takeFolder(i *input, path string) ([]archive.Entry, error) {
 	return entries, err
 }
 
-// listed is what a folder from outside holds, if that is what the run took up.
 func (in *Inputs) listed(i *input, source string) (archive.Listing, error) {
 	info, err := os.Stat(source)
 	if err == nil && !info.IsDir() {

@@ -39,7 +39,6 @@ type info struct {
 	inputs, outputs, catalog, report, script infoFile
 }
 
-// infoFile is one of these files. It stays open.
 type infoFile struct {
 	dir   *beneath.Folder // of all of them
 	name  string
@@ -49,7 +48,6 @@ type infoFile struct {
 	state fileState // after text was written
 }
 
-// fileState tells whether a file was changed or replaced.
 type fileState struct {
 	device, inode uint64
 	size          int64
@@ -140,7 +138,6 @@ func (f *infoFile) say(text string) error {
 	return err
 }
 
-// replace makes the file anew.
 func (f *infoFile) replace() error {
 	f.close()
 	f.text = ""
@@ -188,7 +185,6 @@ func (in *Inputs) Environment() []string {
 		CatalogVariable + "=" + entries, ReportVariable + "=" + i.report.path}
 }
 
-// hasFiles reports whether a command has inputs or outputs.
 func (in *Inputs) hasFiles() bool { return len(in.files) > 0 || len(in.attempt.GetOutputs()) > 0 }
 
 // KeepScript keeps the text of a command in a file, and returns its path.

@@ -13,7 +13,6 @@ import (
 	"fairway/internal/wire"
 )
 
-// folderOf is the folder of the sandbox into which an output is promised, "." for the sandbox.
 func (a *Execution) folderOf(o *wire.OutputFile) (string, error) {
 	path, err := a.PathOf(o.GetLfn())
 	if err != nil || !o.GetPattern() {

@@ -119,7 +119,6 @@ func (r *Reach) Marked() map[string]served.Reach {
 	return maps.Clone(r.shared)
 }
 
-// way is how a file is read. Elements are not compared: those of several schemes are maps.
 type way int
 
 const (
@@ -150,7 +149,6 @@ func (r *Reach) wayTo(ctx context.Context, pfn string) (by way, inPlace bool, er
 	return byServer, false, err
 }
 
-// reads is the element by which a file is read.
 func (r *Reach) reads(ctx context.Context, pfn string) (e storage.Element, inPlace bool, err error) {
 	by, inPlace, err := r.wayTo(ctx, pfn)
 	switch by {
@@ -163,7 +161,6 @@ func (r *Reach) reads(ctx context.Context, pfn string) (e storage.Element, inPla
 	}
 }
 
-// inPlace reports whether a file is read by its path here.
 func (r *Reach) inPlace(pfn string) bool {
 	if _, packed := served.Unpacked(pfn); packed {
 		return false

@@ -182,8 +182,6 @@ func (s *Slot) renew() error {
 	return s.makeFolder()
 }
 
-// shared finds the inputs, not in a folder of their own, that are in the
-// sandbox and that the next attempt is to find there.
 func (s *Slot) shared(next *Execution) map[string]*input {
 	if next == nil {
 		return nil
@@ -204,7 +202,6 @@ func (s *Slot) shared(next *Execution) map[string]*input {
 	return kept
 }
 
-// untouched reports whether an input is still as it was staged in.
 func (s *Slot) untouched(i *input) bool {
 	if i.before == nil {
 		return false
@@ -213,7 +210,6 @@ func (s *Slot) untouched(i *input) bool {
 	return err == nil && os.SameFile(now, i.before) && sameState(now, i.before)
 }
 
-// sameState reports whether a file was not written to between two looks.
 func sameState(a, b fs.FileInfo) bool { return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) }
 
 func (s *Slot) removeElements(folders map[string][]string) error {

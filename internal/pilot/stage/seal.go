@@ -76,7 +76,6 @@ func (a *Execution) openForbidden(name string, refused error) (*os.File, error) 
 	return a.Slot.dir.Open(name)
 }
 
-// owns reports whether a file is only in the sandbox.
 func (a *Execution) owns(info fs.FileInfo) bool {
 	st := info.Sys().(*syscall.Stat_t)
 	if st.Nlink != 1 || int(st.Uid) != os.Geteuid() {
@@ -123,7 +122,6 @@ func (a *Execution) copyOf(f *os.File, info fs.FileInfo) (*sealedFile, error) {
 	})
 }
 
-// packed makes the archive of an output that is a folder.
 func (a *Execution) packed(w written) (*sealedFile, error) {
 	folder, err := a.Slot.dir.Sub(w.path)
 	if err != nil {

@@ -34,7 +34,6 @@ type Inputs struct {
 	above   string // the folder in the sandbox that was made for the input before
 }
 
-// input is one file that an attempt reads.
 type input struct {
 	cache.Item // its size is 0 if it is not known
 	pfn        string
@@ -60,7 +59,6 @@ type input struct {
 	tree       *folderTree // of a folder: as the command finds it
 }
 
-// origin is where an input comes from.
 type origin struct {
 	home    string // of a replica, whose pfn is what the catalogue of the site says: where the run found it
 	hit     bool   // it was in a cache of this host

@@ -32,14 +32,12 @@ var (
 	stageOutAfter  = fault.New("pilot.stageout.after")
 )
 
-// missingOutput says that a command has not written what was promised.
 type missingOutput struct{ lfn, why string }
 
 func (e *missingOutput) Error() string {
 	return fmt.Sprintf("the command ended well but its output %s %s", e.lfn, e.why)
 }
 
-// written is an output in the sandbox.
 type written struct {
 	promise *wire.OutputFile
 	lfn     string
@@ -128,7 +126,6 @@ func (a *Execution) noteNothing() {
 	}
 }
 
-// store puts one output where it belongs.
 func (ar *Area) store(a *Execution, w written) (*wire.WrittenFile, error) {
 	f, err := a.sealed(w)
 	if err != nil {
@@ -195,7 +192,6 @@ func (ar *Area) linksTo(f *os.File, prefix string) bool {
 		ar.mount.of(ar.Folder) == storage.MountOf(ar.Roots.State)
 }
 
-// cacheOutput puts an output into the cache, if there is room.
 func (ar *Area) cacheOutput(a *Execution, item cache.Item, path string) bool {
 	if ar.Cache == nil {
 		return false
@@ -277,8 +273,6 @@ func findOutput(a *Execution, o *wire.OutputFile) (written, error) {
 	return written{o, o.GetLfn(), path}, nil
 }
 
-// unusable turns the error of opening an output into one that says what the
-// command has left in its place.
 func unusable(lfn string, err error) error {
 	var content *archive.ContentError
 	if errors.As(err, &content) {
@@ -306,7 +300,6 @@ func (a *Execution) OpenLog() (*os.File, error) {
 	return a.Slot.dir.Open(path)
 }
 
-// makeLog makes an empty log for a command that wrote none.
 func (a *Execution) makeLog(path string) error {
 	a.Slot.bare = false
 	f, err := a.Slot.dir.Create(path, 0o644)

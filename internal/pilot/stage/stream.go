@@ -268,7 +268,6 @@ func (in *Inputs) Redacted(text string) string {
 	return text
 }
 
-// noSuchFile is what programs say of a file that is not there.
 const noSuchFile = "No such file or directory"
 
 // MissedFile returns a hint if a failed command looked for the file of a streamed input, or for

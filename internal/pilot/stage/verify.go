@@ -219,7 +219,6 @@ func (ar *Area) prove(i *input, path string) {
 	}
 }
 
-// ownMode is what a command may do with a copy at least.
 func (i *input) ownMode() fs.FileMode {
 	if i.access == wire.Access_ACCESS_COPY {
 		return 0o600

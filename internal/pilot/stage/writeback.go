@@ -32,13 +32,11 @@ type Writeback struct {
 	begin   func(f *os.File, from, to int64) // disk.BeginFlush, but for tests
 }
 
-// growing is an output of which what stands before a place has been written.
 type growing struct {
 	path string // in the sandbox
 	till int64
 }
 
-// piece is a part of an output to be written.
 type piece struct {
 	file     *os.File
 	from, to int64

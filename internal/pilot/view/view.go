@@ -315,7 +315,6 @@ func hide(path string) (folder bool, err error) {
 	return false, unix.Mount(os.DevNull, path, "", unix.MS_BIND, "")
 }
 
-// makePlace makes what something that is shown is mounted on, in what is empty.
 func makePlace(path string, folder bool) error {
 	above := path
 	if !folder {

@@ -36,7 +36,6 @@ type worker struct {
 // maxSaid bounds what a worker prints itself, in bytes; then it is replaced.
 const maxSaid = 1 << 20
 
-// begin has a job begun. After an error it has not, and the worker is of no use.
 func (k *worker) begin(job *Job) (process.Lead, error) {
 	if k.closed {
 		return process.Lead{}, errors.New("the pilot ends")
@@ -68,7 +67,6 @@ func (k *worker) begin(job *Job) (process.Lead, error) {
 	return lead, nil
 }
 
-// outgrown reports whether the worker has become larger than it may.
 func (k *worker) outgrown() bool {
 	if k.jobs == 1 {
 		k.size = k.lead.Resident()

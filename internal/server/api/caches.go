@@ -92,7 +92,6 @@ func (a *view) known(ctx context.Context, files []cachedCopy) []cachedCopy {
 	return slices.DeleteFunc(files, func(f cachedCopy) bool { return !slices.Contains(f.Runs, a.run.ID()) })
 }
 
-// cachedCopy is a copy on a node.
 type cachedCopy struct {
 	taskqueue.CopyView
 	host, node string
@@ -137,7 +136,6 @@ func (a *view) withNextUse(
 	return listed, nil
 }
 
-// hostCaches tell of the caches of hosts, by name.
 type hostCaches map[string]*wire.NodeCache
 
 func (h hostCaches) of(host string) *wire.NodeCache {
@@ -177,7 +175,6 @@ func (h hostCaches) count(t *state.Tally) {
 	}
 }
 
-// add takes in what a node holds now. Its host may have others.
 func (h hostCaches) add(node *taskqueue.NodeView) {
 	if node.Pilots == 0 {
 		return

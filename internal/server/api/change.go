@@ -68,8 +68,6 @@ func variablesOf(p *wire.Payload) map[string]string {
 	return values
 }
 
-// quoted shows a value, in quotes where it would not be told from the text
-// around it.
 func quoted(value string) string {
 	if value == "" || strings.ContainsAny(value, " \t\n\"'") {
 		value = fmt.Sprintf("%q", value)

@@ -56,7 +56,6 @@ func (s *Service) hold(ctx context.Context, r *wire.EndingsRequest) (release fun
 	return a.control.Hold()
 }
 
-// tellEnded sends those of some jobs that have ended.
 func (a *view) tellEnded(ctx context.Context, names []string, send func(*wire.EndedJobs) error) error {
 	if len(names) > maxEndings {
 		return connect.NewError(connect.CodeInvalidArgument,
@@ -126,7 +125,6 @@ func (a *view) tellEndings(ctx context.Context, send func(*wire.EndedJobs) error
 var errLoadedAnew = connect.NewError(connect.CodeUnavailable,
 	errors.New("the server has loaded its records anew: ask again, and look at the jobs"))
 
-// over reports whether the run has ended, after a pause if something was told.
 func (a *view) over(ctx context.Context, told bool) (bool, error) {
 	if told {
 		return a.closed(ctx, a.run.Ended(), EndingsPause)

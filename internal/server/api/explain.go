@@ -63,7 +63,6 @@ func (s *Service) Explain(ctx context.Context, r *wire.ExplainRequest) (*wire.Ex
 	return response, rpcError(err)
 }
 
-// maxStreamedNamed is how many streamed files a line of explain names.
 const maxStreamedNamed = 3
 
 // streamedText tells which files a job may stream, or is empty. Only its pilot knows what the

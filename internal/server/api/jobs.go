@@ -44,8 +44,6 @@ func (s *Service) ListJobs(ctx context.Context, r *wire.ListJobsRequest) (*wire.
 	return response, err
 }
 
-// knowsSteps returns an error for a name that no step has: nothing is listed for one that
-// was mistyped.
 func (a *view) knowsSteps(names []string) error {
 	steps := a.run.Steps()
 	if len(steps) == 0 {
@@ -86,7 +84,6 @@ func ListOf(c *state.Cores, r *wire.ListJobsRequest) *wire.ListJobsResponse {
 	return response
 }
 
-// listOfTotals is a list without its jobs.
 func listOfTotals(steps []taskqueue.StepTotals, r *wire.ListJobsRequest) *wire.ListJobsResponse {
 	response := &wire.ListJobsResponse{ByState: map[string]int64{}}
 	for _, step := range steps {

@@ -182,7 +182,6 @@ func (s *Service) SubmitWorkflow(
 	return &wire.SubmitWorkflowResponse{Run: uint32(run), Known: known}, nil
 }
 
-// submittedWorkflow checks what is said of a workflow, but for its text.
 func submittedWorkflow(r *wire.SubmitWorkflowRequest) (*SubmittedWorkflow, error) {
 	w := &SubmittedWorkflow{
 		File: r.GetFile(), Text: r.GetWorkflow(), Folder: r.GetFolder(), Parameters: r.GetParameters(), Until: r.GetUntil(),
@@ -245,7 +244,6 @@ func (s *Service) ListRuns(ctx context.Context, r *wire.ListRunsRequest) (*wire.
 	return s.listRuns(ctx, server, q)
 }
 
-// listRuns lists the runs that who asks may see.
 func (s *Service) listRuns(ctx context.Context, server Lasting, q *RunQuery) (*wire.ListRunsResponse, error) {
 	q.Seen = func(owner taskqueue.Account) bool { return s.sees(ctx, owner) }
 	listed, more, err := server.ListRuns(ctx, q)
@@ -268,7 +266,6 @@ func fits(text string) func(run *state.Run) bool {
 	return func(run *state.Run) bool { return hasWords(run, words) }
 }
 
-// hasWords reports whether each word is in something by which people know a run.
 func hasWords(run *state.Run, words []string) bool {
 	known := []string{run.Workflow, run.File, run.Account.User, run.Account.Group}
 	for name, value := range run.Parameters {

@@ -14,9 +14,6 @@ import (
 // ListingPage is how many jobs a listing reads at a time.
 const ListingPage = 256
 
-// listing answers ListJobs for a run that has ended, from the records of the
-// listed jobs alone: it takes as long however many jobs there are, unless those
-// that are asked for are rare.
 type listing struct {
 	records  store.Store
 	run      taskqueue.RunID

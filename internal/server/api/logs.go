@@ -81,7 +81,6 @@ func (s *Service) ReadLogs(
 	return convert.Each(l.tails, func(t *tail) int64 { return t.offset }), more, err
 }
 
-// openedLogs are what an attempt prints.
 type openedLogs struct {
 	job     taskqueue.JobID
 	attempt taskqueue.AttemptID
@@ -110,7 +109,6 @@ func (l *openedLogs) send(send func(*wire.LogChunk) error) error {
 	return nil
 }
 
-// attemptFor finds the attempt that is meant.
 func (a *view) attemptFor(
 	ctx context.Context, r *wire.LogsRequest,
 ) (job taskqueue.JobID, attempt taskqueue.AttemptID, err error) {
@@ -211,7 +209,6 @@ func chooseLogged(job *taskqueue.JobView, all []logged, r *wire.LogsRequest) (ta
 	}
 }
 
-// runs reports whether an attempt has not ended.
 func (a *view) runs(ctx context.Context, job taskqueue.JobID, attempt taskqueue.AttemptID) bool {
 	live := false
 	_ = a.run.Query(ctx, 0, func(c *state.Cores) {
@@ -258,7 +255,6 @@ func statQuietly(path string) sched.FileState {
 	return state
 }
 
-// tail is how far a log was sent.
 type tail struct {
 	whole, live   string // paths; live is what has come until all is there
 	standardError bool

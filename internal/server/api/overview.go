@@ -235,7 +235,6 @@ func (s *Service) Slots(ctx context.Context, run Page, from, most int) (*Slots, 
 	return slots, rpcError(err)
 }
 
-// runningNow are the attempts of a run that run now, by their pilots.
 func runningNow(c *state.Cores) map[taskqueue.PilotID][]SlotSpan {
 	now := map[taskqueue.PilotID][]SlotSpan{}
 	for id, since := range c.Tally.Started {

@@ -55,7 +55,6 @@ func (f fleetOf) QueryFleet(ctx context.Context, ask func(*dispatch.Core)) error
 	return f.run.Query(ctx, 0, func(c *state.Cores) { ask(c.Dispatch) })
 }
 
-// PilotsWaiting is part of Fleet.
 func (f fleetOf) PilotsWaiting() []string { return f.control.PilotsWaiting() }
 
 func pilotsOf(core *dispatch.Core) (all []*wire.PilotSummary) {

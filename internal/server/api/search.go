@@ -114,7 +114,6 @@ func (a *view) listed(ctx context.Context, q *JobSearch, found *FoundJobs) (done
 	return true, nil
 }
 
-// searchOn looks at the jobs in their order, a piece at a time.
 func (a *view) searchOn(ctx context.Context, q *JobSearch, found *FoundJobs) error {
 	for after, more := q.After, true; more; {
 		more = false
@@ -168,7 +167,6 @@ func (a *view) searchBack(ctx context.Context, q *JobSearch, found *FoundJobs) e
 	return ctx.Err()
 }
 
-// searchAmong looks at some jobs only.
 func (a *view) searchAmong(ctx context.Context, q *JobSearch, found *FoundJobs, numbers []uint32) error {
 	for piece := range slices.Chunk(numbers, searchPiece) {
 		err := a.run.QueryAll(ctx, func(c *state.Cores) {
@@ -303,7 +301,6 @@ func (a *view) groupFailures(ctx context.Context) (*FailureGroups, error) {
 	return g.groups(), nil
 }
 
-// grouping puts failed jobs into groups.
 type grouping struct {
 	byMessage map[string]*FailureGroup
 	rest      int64 // of messages that are not compared any more
@@ -391,7 +388,6 @@ func alike(name, reason string) string {
 	return differing.ReplaceAllString(reason, "#")
 }
 
-// beginning is the part of a reason that is compared.
 func beginning(reason string) string {
 	if len(reason) <= messageLimit {
 		return reason

@@ -102,7 +102,6 @@ type view struct {
 	control Control // nil where nothing runs
 }
 
-// of finds the run that a request looks at. Who asks must see it.
 func (s *Service) of(ctx context.Context, r interface{ GetRun() uint32 }) (*view, error) {
 	return s.allowed(ctx, r.GetRun(), rights.Look)
 }
@@ -112,7 +111,6 @@ func (s *Service) toChange(ctx context.Context, r interface{ GetRun() uint32 }) 
 	return s.allowed(ctx, r.GetRun(), rights.Change)
 }
 
-// allowed finds a run if who asks sees it, and may do something with it.
 func (s *Service) allowed(ctx context.Context, number uint32, action rights.Action) (*view, error) {
 	if err := listen.Permit(ctx, action); err != nil {
 		return nil, err
@@ -136,7 +134,6 @@ func (s *Service) seen(ctx context.Context, number uint32) error {
 	return NoRun(number, ListedRuns)
 }
 
-// sees reports whether who asks sees the runs of somebody.
 func (s *Service) sees(ctx context.Context, owner taskqueue.Account) bool {
 	p := rights.Of(ctx)
 	var groups []string
@@ -204,7 +201,6 @@ type Control interface {
 	PilotsWaiting() []string
 }
 
-// errNotRunning says that a run is not under way.
 func (s *Service) errNotRunning(a *view) error {
 	if s.server != nil {
 		return errRetired(a.run.ID())

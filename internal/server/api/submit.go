@@ -172,7 +172,6 @@ func (s *submission) prepare(c *state.Cores, r *loop.Request) error {
 	return nil
 }
 
-// outside are those of the files that exist before the jobs.
 func outside(reads []taskqueue.ExistingFile) (files []taskqueue.ExistingFile) {
 	for _, file := range reads {
 		if file.PFN != "" {
@@ -195,7 +194,6 @@ func otherContents(now []taskqueue.ExistingFile, then []taskqueue.FileView) stri
 	return ""
 }
 
-// lastWriter is the name of the job that writes the newest version of a file.
 func lastWriter(c *state.Cores, ofCall map[string]string, lfn string) string {
 	if name, ok := ofCall[lfn]; ok {
 		return name

@@ -115,8 +115,6 @@ func (f *Finder) recordable(files []flow.InputFile) error {
 	return nil
 }
 
-// apart parts the files from those that are refused: that cannot be recorded, or would
-// take the place of another.
 func (f *Finder) apart(files []flow.InputFile, known Known) (good []flow.InputFile, wrong []error) {
 	taken := make(map[string]string, len(files))
 	for _, file := range files {
@@ -153,8 +151,6 @@ func (f *Finder) pfn(path string) string {
 	return f.absolute(path)
 }
 
-// matching describes the files that the patterns of an input match. Of a watched input,
-// what cannot be described is left; else it is the error.
 func (f *Finder) matching(
 	ctx context.Context, in *workflow.DeclaredInput,
 ) (files []flow.InputFile, left []error, err error) {
@@ -208,8 +204,6 @@ func (f *Finder) described(
 // minDescribed is how many files a goroutine describes at least: fewer cost less than another one.
 const minDescribed = 64
 
-// matched are the paths and URLs that the patterns of an input match, as they are
-// written. Of a watched input, left has the folders that cannot be read.
 func (f *Finder) matched(ctx context.Context, in *workflow.DeclaredInput) (paths []string, left []error, err error) {
 	for i, glob := range in.Globs {
 		if workflow.IsURL(glob) {

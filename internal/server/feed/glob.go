@@ -80,7 +80,6 @@ func matchesIn(in, element string) ([]string, error) {
 	return paths, nil
 }
 
-// namesIn lists a folder. Anything else is not opened: that could block.
 func namesIn(folder string) ([]string, error) {
 	f, err := os.OpenFile(folder, os.O_RDONLY|unix.O_DIRECTORY, 0)
 	if err != nil {

@@ -20,7 +20,6 @@ import (
 // maxWrongLines bounds how many wrong lines of a URL list an error names.
 const maxWrongLines = 10
 
-// wrongLine is a line of a URL list that leads to no file.
 type wrongLine struct {
 	LFN string // if that is known
 	Err error

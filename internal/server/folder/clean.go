@@ -99,7 +99,6 @@ func removeEmptied(state string) error {
 	}
 }
 
-// storeFiles are those that SQLite makes.
 var storeFiles = []string{StoreFile, StoreFile + "-wal", StoreFile + "-shm", StoreFile + "-journal"}
 
 // state removes what is in the folder of a state by the names that Fairway gives, its lock last if nothing else is
@@ -156,7 +155,6 @@ func (c *Cleaned) state(state string) error {
 	return nil
 }
 
-// leavesIn reports whether something that was left in a folder was named.
 func (c *Cleaned) leavesIn(folder string) bool {
 	return slices.ContainsFunc(c.Left, func(left string) bool { return strings.HasPrefix(left, folder+"/") })
 }

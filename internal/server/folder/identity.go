@@ -230,7 +230,6 @@ func (i *identity) begin(state string) error {
 	return os.Rename(fresh, filepath.Join(state, identityName))
 }
 
-// unwritable says what to do where the folder of a workflow may not be written to.
 func unwritable(err error) error {
 	if errors.Is(err, fs.ErrPermission) || errors.Is(err, unix.EROFS) {
 		return fmt.Errorf("%w; keep state and results in another folder with --dir", err)
@@ -266,7 +265,6 @@ func checkPath(path string) error {
 		"the state with --dir", path)
 }
 
-// missing are the folders that are to be made for one, which is the first of them.
 func missing(folder string) (folders []string) {
 	for {
 		if _, err := os.Lstat(folder); !errors.Is(err, fs.ErrNotExist) {
@@ -309,7 +307,6 @@ func checkOwner(state string, st *unix.Stat_t) error {
 		userName(st.Uid))
 }
 
-// userName is the name of a user, or the number where there is no name.
 func userName(uid uint32) string {
 	number := strconv.FormatUint(uint64(uid), 10)
 	if found, err := user.LookupId(number); err == nil {
@@ -333,7 +330,6 @@ func CheckOwner(workflow string) error {
 // that people have made, and what a server that was killed at once has left.
 var ownNames = append([]string{lockName, SocketName, birthName, identityName + ".new"}, sharedNames...)
 
-// refuseForeign refuses a folder that holds other things than a state.
 func refuseForeign(state string) error {
 	if _, err := os.Lstat(filepath.Join(state, identityName)); err == nil {
 		return nil
@@ -521,7 +517,6 @@ func linkAll(from, to string) error {
 	})
 }
 
-// make makes the folders that are named by the identity, for nobody else.
 func (f *Layout) make() error {
 	for _, own := range f.own() {
 		path := *own

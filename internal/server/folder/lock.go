@@ -111,7 +111,6 @@ func LockState(state string) (*Lock, error) {
 	return openLock(state)
 }
 
-// openLock takes the lock of a state folder that is there, whatever is in it.
 func openLock(state string) (*Lock, error) {
 	lock, err := openLockAs(state, unix.F_WRLCK)
 	if err != nil {

@@ -194,8 +194,6 @@ func (c *Connections) Keep(launches []string) {
 // Close removes the copies of the program that no launch uses which outlives the server.
 func (c *Connections) Close() { c.sweep() }
 
-// sweep removes copies of the program, but some and those that launches use. Of a launch
-// whose connection file does not say what it uses, nothing is known.
 func (c *Connections) sweep(used ...string) {
 	for _, file := range connectionsIn(c.folder) {
 		at, err := access.ReadConnection(file)

@@ -121,7 +121,6 @@ func (s *steadyStream) Receive(m any) error {
 	return s.explained(s.StreamingClientConn.Receive(m))
 }
 
-// CloseResponse is part of connect.StreamingClientConn.
 func (s *steadyStream) CloseResponse() error {
 	s.silent.Stop()
 	err := s.StreamingClientConn.CloseResponse()

@@ -47,7 +47,6 @@ func Socket(path string, users []string) (net.Listener, error) {
 	return &usersListener{listener, allowed}, nil
 }
 
-// usersListener takes connections of some users.
 type usersListener struct {
 	net.Listener
 	users map[uint32]bool

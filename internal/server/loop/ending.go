@@ -63,7 +63,6 @@ func (r *Run) setCores(c *state.Cores) {
 	r.Dispatch, r.Flow, r.Tally, r.wake = c.Dispatch, c.Flow, c.Tally, time.Time{}
 }
 
-// of says which run of which workflow it is.
 func (r *Run) of() state.RunOf { return state.RunOf{Run: r.Run, Workflow: r.Workflow} }
 
 // Ending decides when a run is over, and gathers what a person is told of it. It
@@ -239,7 +238,6 @@ func (e *Ending) lose(file *taskqueue.LostFile) {
 // loop answers.
 func (e *Ending) ToPublish() int { return len(e.owedFiles) }
 
-// cutsShort reports whether the run is to end, whatever the cores say.
 func (e *Ending) cutsShort() bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -311,7 +309,6 @@ func (e *Ending) nothingToDo(l *Loop, run *Run) bool {
 	return run.Tally.Finished || run.InputsClosed() && run.wake.IsZero()
 }
 
-// executing counts the jobs that pilots have.
 func executing(t *taskqueue.Totals) int {
 	return t.ByState[taskqueue.Assigned] + t.ByState[taskqueue.Running]
 }

@@ -64,7 +64,6 @@ func (v *Leaving) Request(drain bool) {
 	v.requested = max(v.requested, to)
 }
 
-// asked is the phase that a person asks for.
 func (v *Leaving) asked() phase {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -413,10 +413,8 @@ func (l *Loop) tell(run *Run, what func(*Ending)) {
 	}
 }
 
-// fail ends all runs for a reason that no retry repairs.
 func (l *Loop) fail(err error) { l.tell(nil, func(e *Ending) { e.fail(err) }) }
 
-// owe notes publications that were let out, or will be.
 func (l *Loop) owe(publish []taskqueue.StoredFile) {
 	for _, p := range publish {
 		if run := l.runs[p.File.Run]; run != nil {
@@ -740,7 +738,6 @@ func (l *Loop) letOut(t *transaction) {
 	}
 }
 
-// byRun parts files by their runs, and keeps their order.
 func byRun(files []taskqueue.StoredFile) map[taskqueue.RunID][]taskqueue.StoredFile {
 	if len(files) == 0 {
 		return nil

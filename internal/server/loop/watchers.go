@@ -5,7 +5,6 @@ import (
 	"sync/atomic"
 )
 
-// watchers are the goroutines that want to know when something changed.
 type watchers struct {
 	some atomic.Bool // whether anybody waits
 

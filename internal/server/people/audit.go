@@ -92,7 +92,6 @@ func from(remote string) string {
 
 func callOf(procedure string) string { return path.Base(procedure) }
 
-// namesShown bounds what an entry names of one call.
 const namesShown = 5
 
 // about tells what a call is about, in few words. Commands, parameters and tokens are not among them.

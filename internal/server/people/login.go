@@ -131,7 +131,6 @@ func (d *Door) completed(
 	return nil
 }
 
-// once reports whether a proof has not counted before.
 func (l *login) once(proof string, end, now time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

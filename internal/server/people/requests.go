@@ -171,7 +171,6 @@ func (d *Door) refused(r *http.Request, p rights.Principal, err error) {
 	})
 }
 
-// trusts reports whether a request comes from a proxy of the settings.
 func trusts(s *rights.Proxy, r *http.Request) bool {
 	if r.Context().Value(proxySocketKey{}) != nil {
 		return true

@@ -85,7 +85,6 @@ type intent struct {
 	Mark    string            `json:"mark,omitempty"` // of the new file, on a Renamer
 }
 
-// done is how things stand when the intent was carried out.
 func (s standing) done(mark string) standing {
 	s.PFN, s.Version, s.Mark, s.Found, s.Next = s.Next.PFN, s.Next.Version, mark, false, nil
 	return s
@@ -260,7 +259,6 @@ func (e *destination) load(ctx context.Context, source state.Source) error {
 	return err
 }
 
-// turnsIn are the numbers of servers of the state of an identity, at all places.
 func turnsIn(ctx context.Context, source state.Source, id string) ([]turns, error) {
 	all, err := state.LoadAll[turns](ctx, source, turnTable)
 	return slices.DeleteFunc(all, func(t turns) bool { return t.State != id }), err
@@ -326,7 +324,6 @@ func (e *destination) recordTurns(ctx context.Context, next turns) error {
 // matches no pattern.
 func (e *destination) workName() string { return ".fairway-publishing-" + e.state }
 
-// checkName is the PFN under which a server is asked what it does with a file.
 func (e *destination) checkName() string { return e.under(e.workName() + "-check") }
 
 func (e *destination) workFolder(number uint64) string {
@@ -474,7 +471,6 @@ func (e *destination) local(ctx context.Context, pfn string) (name string, relea
 	return name, func() { _ = os.Remove(name) }, err
 }
 
-// scratch is the path of a file of this machine for a while.
 func (e *destination) scratch() string { return filepath.Join(e.at.State, disk.PartPrefix+rand.Text()) }
 
 // rename publishes on an element where a file can take the name of another.
@@ -581,7 +577,6 @@ func (e *destination) foreign() error {
 	return fmt.Errorf("%w --results", errForeign)
 }
 
-// same reports whether a result stands under a name already, whoever put it there.
 func (e *destination) same(ctx context.Context, local, name string) (bool, error) {
 	file, _, err := storage.OpenForPut(local)
 	if err != nil {

@@ -26,7 +26,6 @@ func ShownPlace(place string, folders folder.Layout) string {
 	return shownPlace(place)
 }
 
-// shownPlace is a place for a person: the path of a folder, or a URL.
 func shownPlace(place string) string { return storage.Roots{}.Shown(place) }
 
 // tidyElsewhere removes what earlier runs published at this place and this one does

@@ -126,7 +126,6 @@ func (s *published) holds(results *beneath.Folder, lfn, pfn string) (bool, error
 	return same, folder.IgnoreMissing(err)
 }
 
-// storedFile is a file in a folder of this machine: a stored one, or a copy of it.
 type storedFile struct {
 	*beneath.Folder
 	element string

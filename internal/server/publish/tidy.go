@@ -111,7 +111,6 @@ func (f *Results) Tidy(c *state.Cores, keep bool) error {
 	return errors.Join(append(failures, f.unpublish(obsolete))...)
 }
 
-// namesListed bounds the names in one sentence.
 const namesListed = 4
 
 // ShortList has the first names for a sentence, and how many more there are.

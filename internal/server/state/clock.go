@@ -51,7 +51,6 @@ func slept() time.Duration {
 	return time.Duration(whole.Nano() - awake.Nano())
 }
 
-// clock is that of this process: all runs in it have one time.
 var clock = sync.OnceValue(NewClock)
 
 // Now is the time as the cores get it.

@@ -78,7 +78,6 @@ func (r *Reads) add(u *taskqueue.Usage) {
 	r.BytesPrefetched += u.BytesPrefetched
 }
 
-// sums are over all attempts that ended; none ever falls.
 type sums struct {
 	Reads
 	attempts, written           int64
@@ -274,7 +273,6 @@ type pace struct {
 	first time.Time     // when the first of the attempts started
 }
 
-// stepPace is what the attempts of a step took that succeeded.
 type stepPace struct {
 	count int
 	busy  time.Duration // staging and computing
@@ -282,7 +280,6 @@ type stepPace struct {
 
 func newPace() pace { return pace{steps: map[string]stepPace{}} }
 
-// add takes in an attempt that ended.
 func (p *pace) add(e *taskqueue.Event) {
 	u := &e.Result.Usage
 	if e.Result.Outcome != taskqueue.Succeeded || u.StageInStart.IsZero() || u.StageOutEnd.Before(u.StageInStart) {
@@ -343,7 +340,6 @@ func (t *Tally) LeftAtLeast(c *Cores) time.Duration {
 	return t.pace.estimate(Now(), rest)
 }
 
-// restOf are the jobs of each step that have not ended.
 func restOf(c *Cores) map[string]int {
 	rest := map[string]int{}
 	for _, s := range c.Dispatch.Steps(c.Run) {

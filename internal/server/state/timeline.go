@@ -66,14 +66,12 @@ type Span struct {
 	StageOut time.Time // ended
 }
 
-// came notes that a pilot is there.
 func (t *Timeline) came(pilot taskqueue.PilotID, at time.Time) {
 	if l := t.lane(pilot); l != nil && l.From.IsZero() {
 		l.From = at
 	}
 }
 
-// left notes that a pilot has gone.
 func (t *Timeline) left(pilot taskqueue.PilotID, at time.Time) {
 	if l := t.Lanes[pilot]; l != nil {
 		l.Until = at
@@ -92,7 +90,6 @@ func (t *Timeline) lane(pilot taskqueue.PilotID) *Lane {
 	return l
 }
 
-// add takes in an attempt that has ended.
 func (t *Timeline) add(job taskqueue.JobID, attempt taskqueue.AttemptID, pilot taskqueue.PilotID, failed bool,
 	u *taskqueue.Usage,
 ) {

@@ -58,7 +58,6 @@ type (
 	objectKey  struct{} // of a request for an object
 )
 
-// listing is what has come of a list that has several pages. Pages come one after the other.
 type listing struct {
 	pfn   string
 	names int
@@ -131,7 +130,6 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// page is an answer that is here as a whole.
 func (b bounded) page(r *http.Request, whole *listing) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	defer cancel(nil)

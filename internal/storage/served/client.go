@@ -118,7 +118,6 @@ func (e *cutError) Error() string { return e.pfn + ": the way to the server brok
 
 func (e *cutError) Unwrap() error { return e.err }
 
-// temporary is an error that may not come up another time.
 type temporary struct{ error }
 
 func (e *temporary) Unwrap() error   { return e.error }
@@ -132,7 +131,6 @@ func comesBack(err error) bool {
 	return errors.As(err, &cut) || errors.As(err, &status) && status.Status == http.StatusServiceUnavailable
 }
 
-// patience is the pauses of one transfer.
 type patience struct {
 	e     *Element
 	pause time.Duration
@@ -221,7 +219,6 @@ func (e *Element) Get(ctx context.Context, pfn, path string) (int64, error) {
 	return size, nil
 }
 
-// reader is one reading of a file.
 type reader struct {
 	e        *Element
 	ctx      context.Context
@@ -381,7 +378,6 @@ func (e *Element) Put(ctx context.Context, path, pfn string) error {
 	return nil
 }
 
-// inContext is a reader that ends with its context.
 type inContext struct {
 	ctx context.Context
 	io.Reader
@@ -394,7 +390,6 @@ func (i inContext) Read(p []byte) (int, error) {
 	return i.Reader.Read(p)
 }
 
-// sending is one Put.
 type sending struct {
 	e        *Element
 	pfn      string
@@ -404,7 +399,6 @@ type sending struct {
 	held     int64 // bytes that the server has
 }
 
-// run sends what is missing until the server has all.
 func (s *sending) run(ctx context.Context) error {
 	for {
 		err := s.put(ctx)

@@ -106,7 +106,6 @@ func (l *logs) Put(ctx context.Context, path, pfn string) error {
 	return nil
 }
 
-// isLog reports whether a name is that of one of the kinds of files of an attempt.
 func isLog(name string, kinds ...string) bool {
 	number, kind, _ := strings.Cut(name, ".")
 	attempt, err := strconv.ParseUint(number, 10, 64)

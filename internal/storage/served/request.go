@@ -53,7 +53,6 @@ func Unpacked(pfn string) (folder string, ok bool) { return strings.CutSuffix(pf
 // MaxName bounds a PFN and a pattern, in bytes.
 const MaxName = 8 << 10
 
-// request is what a pilot asks for.
 type request struct {
 	right   Right
 	pfn     string
@@ -63,7 +62,6 @@ type request struct {
 	file    file  // what is written
 }
 
-// file describes what is sent.
 type file struct {
 	size int64
 	mode fs.FileMode // permissions
@@ -118,7 +116,6 @@ func readRequest(r *http.Request) (*request, error) {
 	return q, err
 }
 
-// readFile decodes what is told of a file that is to be written.
 func readFile(h http.Header) (f file, err error) {
 	if f.size, err = readNumber(h, sizeHeader); err != nil {
 		return f, err
@@ -185,7 +182,6 @@ func readRange(text string) (from int64, err error) {
 	return int64(n), nil
 }
 
-// readContentRange decodes "bytes N-M/SIZE", which reaches to the end of the file.
 func readContentRange(text string, size int64) (from int64, err error) {
 	if text == "" {
 		return 0, nil
@@ -207,7 +203,6 @@ func contentRange(from, size int64) string {
 	return fmt.Sprintf("bytes %d-%d/%d", from, size-1, size)
 }
 
-// writeInfo tells of a file that is read.
 func writeInfo(h http.Header, i storage.Info, mode fs.FileMode) {
 	if i.Size >= 0 {
 		h.Set(sizeHeader, strconv.FormatInt(i.Size, 10))

@@ -32,7 +32,6 @@ func (s sums) check(told sums, pfn string) error {
 	return nil
 }
 
-// summing computes sums of what is written to it.
 type summing struct {
 	adler32 hash.Hash32
 	blake3  *blake3.Hasher
@@ -52,7 +51,6 @@ func (s *summing) sums() (sum sums) {
 	return sum
 }
 
-// sumsOf reads a file once.
 func sumsOf(r io.Reader) (sums, error) {
 	s := newSumming()
 	_, err := io.CopyBuffer(s, struct{ io.Reader }{r}, make([]byte, piece))

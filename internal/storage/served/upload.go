@@ -62,7 +62,6 @@ func prefixOf(launch string) string {
 	return disk.PartPrefix + hex.EncodeToString(sum[:8]) + "-"
 }
 
-// held is how many bytes there are of a file.
 func (u *uploads) held(name string) (int64, error) {
 	folder, err := beneath.Open(u.folder)
 	if err != nil {

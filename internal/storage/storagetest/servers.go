@@ -40,7 +40,6 @@ func program(t Host, name, from string) string {
 	return ""
 }
 
-// freePort is a port of this machine that nobody listens at.
 func freePort(t Host) int {
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -108,7 +107,6 @@ func short(t Host) string {
 	return folder
 }
 
-// tiny is a disk of 2 MiB.
 func tiny(t Host) string {
 	if os.Getuid() != 0 {
 		t.Skip("mounting a tmpfs needs root")

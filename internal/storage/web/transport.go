@@ -118,7 +118,6 @@ func (t *transports) CloseIdleConnections() {
 	}
 }
 
-// first is the request that was redirected to r.
 func first(r *http.Request) *http.Request {
 	for r.Response != nil && r.Response.Request != nil {
 		r = r.Response.Request

@@ -241,7 +241,6 @@ func discard(answer *http.Response) {
 	_ = answer.Body.Close()
 }
 
-// originOf is the server of a URL: scheme, host and port.
 func originOf(u *url.URL) string {
 	port := u.Port()
 	if port == "" {

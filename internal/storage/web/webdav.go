@@ -47,7 +47,6 @@ func (e *Element) Put(ctx context.Context, local, pfn string) error {
 	return readOnly(err)
 }
 
-// readOnly says of a server that it takes no files.
 func readOnly(err error) error {
 	if status(err) == http.StatusMethodNotAllowed || status(err) == http.StatusNotImplemented {
 		return fmt.Errorf("%w: %w", storage.ErrReadOnly, err)
@@ -62,7 +61,6 @@ func status(err error) int {
 	return 0
 }
 
-// upload is one try to store a file.
 type upload struct {
 	e    *Element
 	r    *request

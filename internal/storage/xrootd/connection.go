@@ -64,11 +64,8 @@ const (
 // answerTime is how long a server may take to do what it was asked.
 var answerTime = time.Minute
 
-// errProtocol says that a server answers what no server may.
 var errProtocol = errors.New("the server does not keep to the protocol")
 
-// closed says that a server wants what only its own programs can do. The next try has
-// them do it.
 type closed struct{ said string }
 
 func (c *closed) Error() string { return "the server wants encryption, or to know who asks: " + c.said }
@@ -76,7 +73,6 @@ func (c *closed) Error() string { return "the server wants encryption, or to kno
 // Temporary is for [storage.Retry].
 func (c *closed) Temporary() bool { return true }
 
-// redirected says that another server has what was asked for.
 type redirected struct{ address, opaque string }
 
 func (r *redirected) Error() string { return "the server redirects to " + r.address }
@@ -317,7 +313,6 @@ func withPort(host string, port int32) string {
 	return net.JoinHostPort(host, fmt.Sprint(port))
 }
 
-// defaultPort is where XRootD servers listen.
 const defaultPort = "1094"
 
 // ask sends a request and reads the answer, for which limit is the time. Where the

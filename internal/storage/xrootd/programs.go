@@ -175,7 +175,6 @@ func (programs) stat(ctx context.Context, f file, name string) (storage.Info, bo
 	return info, folder, err
 }
 
-// parseStat reads what xrdfs stat prints: a line for each property.
 func parseStat(text string) (info storage.Info, folder bool, err error) {
 	info.Size = -1
 	for line := range strings.SplitSeq(text, "\n") {

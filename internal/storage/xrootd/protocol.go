@@ -46,8 +46,6 @@ const (
 	flagFolder          = 2
 )
 
-// protocol speaks the protocol of XRootD itself, and keeps its connections for the
-// next files.
 type protocol struct {
 	mu       sync.Mutex // guards the rest
 	idle     map[string][]*connection
@@ -177,7 +175,6 @@ func (p *protocol) servers() []string {
 	return slices.Collect(maps.Keys(p.idle))
 }
 
-// question is what is asked of whichever server has a file.
 type question struct {
 	number     uint16
 	parameters []byte
@@ -240,7 +237,6 @@ func (p *protocol) exchange(ctx context.Context, f file, q question) ([]byte, *c
 	return nil, nil, fmt.Errorf("%s: the server redirects more than %d times", f.pfn, maxRedirects)
 }
 
-// named is an error that names the file.
 func (f file) named(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -434,8 +430,6 @@ func (p *protocol) read(ctx context.Context, f file, from int64) (io.ReadCloser,
 	return storage.Steady(ctx, cancel, r, f.pfn), o.info.Size, nil
 }
 
-// receiving is the body of a file from a place on. The connection is given back when
-// the end was reached.
 type receiving struct {
 	*opened
 	ctx  context.Context

@@ -58,7 +58,6 @@ type speaker interface {
 	removeFolder(ctx context.Context, f file) error
 }
 
-// file is what a PFN names.
 type file struct {
 	pfn     string
 	server  string // as xrdfs wants it: SCHEME://HOST[:PORT]

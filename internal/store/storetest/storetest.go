@@ -98,7 +98,6 @@ func wantTable(t testing.TB, s store.Store, table string, want map[string]string
 	}
 }
 
-// nameOf is the key of a record, after its run if it has one.
 func nameOf(r taskqueue.Record) string {
 	if r.Run == 0 {
 		return r.Key
