@@ -6,9 +6,11 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -208,5 +210,32 @@ func TestTurnWithoutProcessorTime(t *testing.T) {
 	}
 	if spent := th.spent(Grace); spent != allOfIt {
 		t.Errorf("a short turn counts for %v", spent)
+	}
+}
+
+// A notice without a name is as long as the smallest one, and counts.
+func TestNoticesOfNoName(t *testing.T) {
+	n := &inotify{folders: map[int32]string{}, descriptors: map[string]int32{}}
+	event := unix.InotifyEvent{Wd: -1, Mask: unix.IN_Q_OVERFLOW}
+	buf := unsafe.Slice((*byte)(unsafe.Pointer(&event)), unix.SizeofInotifyEvent)
+	told := 0
+	n.parse(slices.Concat(buf, buf), func(string, string) { told++ })
+	if told != 2 {
+		t.Errorf("%d notices", told)
+	}
+}
+
+// A poll set without its descriptors is none.
+func TestPollSetWithoutDescriptors(t *testing.T) {
+	if err := (&pollSet{epfd: -1, wakefd: -1}).open(); !errors.Is(err, unix.EBADF) {
+		t.Error(err)
+	}
+}
+
+// Who is woken before it waits does not wait, once.
+func TestAlarmsThatCameBefore(t *testing.T) {
+	a := &descriptorAlarm{woken: true}
+	if a.enter(func() {}) || !a.enter(func() {}) {
+		t.Error("it does not wait once")
 	}
 }

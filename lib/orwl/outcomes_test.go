@@ -1,0 +1,153 @@
+package orwl
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"fairway/lib/orwl/internal/transport"
+)
+
+// A gate for nobody is open.
+func TestGateOfNoTasks(t *testing.T) {
+	g := NewGate(0)
+	must(t, g.Wait(background))
+	wantError(t, g.Insert(background, "a"), "task a comes to a gate that is open")
+}
+
+// Of several postings it is told which one is of nothing.
+func TestPostingsOfNothingAreCounted(t *testing.T) {
+	l := newLocation(t, "l", 1)
+	wantError(t, Insert(background, new(Handle).Writing(l), Posting{}), "posting 2 of 2")
+}
+
+// What is cancelled together stands in nobody's way.
+func TestCancelledHandlesGiveWay(t *testing.T) {
+	a, b := newLocation(t, "a", 1), newLocation(t, "b", 1)
+	held, waiting := Handles{new(Handle), new(Handle)}, Handles{new(Handle), new(Handle)}
+	for _, hs := range []Handles{held, waiting} {
+		must(t, hs[0].WriteRequest(a))
+		must(t, hs[1].WriteRequest(b))
+	}
+	must(t, held.Acquire(background))
+	if ok, err := waiting.Test(); ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	must(t, held.Cancel())
+	must(t, waiting.Acquire(background))
+	must(t, waiting.Release())
+}
+
+// Pairs that are not held release nothing, and say so.
+func TestPairsThatAreNotHeld(t *testing.T) {
+	l := newLocation(t, "l", 1)
+	first, second := new(Handle), new(Pair)
+	must(t, Insert(background, first.Writing(l).At(0)))
+	must(t, Insert(background, second.Writing(l).At(1)))
+	if err := (Pairs{second}).Release(); !errors.Is(err, ErrNotHeld) {
+		t.Error(err)
+	}
+	must(t, first.Acquire(background))
+	must(t, first.Release())
+}
+
+// Without checkpoints a task releases all the same.
+func TestNoCheckpointsRelease(t *testing.T) {
+	l := newLocation(t, "l", 1)
+	ps := []*Pair{new(Pair), new(Pair)}
+	for rank, p := range ps {
+		must(t, Insert(background, p.Writing(l).At(rank)))
+	}
+	var none *Checkpoints
+	for n := range 4 {
+		p := ps[n%2]
+		must(t, p.Acquire(background))
+		must(t, none.Release(background, n/2+1, Pairs{p}))
+	}
+	must(t, errors.Join(ps[0].Cancel(), ps[1].Cancel()))
+}
+
+// A process knows which of its parts were stored last, how many, and why a later one was not.
+func TestPartsThatWereStored(t *testing.T) {
+	ctx, cancel := context.WithCancel(background)
+	defer cancel()
+	x, _ := asked(t, ctx)
+	c := &Checkpoints{exch: x, ctx: ctx, covered: []*covered{{newLocation(t, "l", 4), []byte("data")}}}
+	for k, iteration := range []int{3, 8} {
+		c.busy = true
+		c.store(&shot{iteration: iteration})
+		if last, count, err := c.Saved(); last != iteration || count != k+1 || err != nil || c.busy {
+			t.Errorf("the last of %d is of iteration %d, %v", count, last, err)
+		}
+	}
+	must(t, x.pair.Cancel())
+	c.store(&shot{iteration: 9})
+	last, count, err := c.Saved()
+	if last != 8 || count != 2 {
+		t.Errorf("the last of %d is of iteration %d", count, last)
+	}
+	wantError(t, err, "checkpoint after iteration 9: ")
+}
+
+// A process that is gone is not one that serves something else.
+func TestResourcesOfLostProcesses(t *testing.T) {
+	s := new(Server)
+	s.Add(newLocation(t, "there", 1))
+	p := dialled(t, s, listen(t, "unix"), &Dialer{Once: true})
+	m := &Member{own: map[string]*Location{"own": newLocation(t, "own", 1)}, peers: []*Peer{nil, p}}
+	for _, name := range []string{"own", "there"} {
+		if r, err := m.Resource(background, name); err != nil || r.Name() != name {
+			t.Errorf("%s: %v, %v", name, r, err)
+		}
+	}
+	if _, err := m.Resource(background, "nowhere"); !errors.Is(err, ErrUnknown) {
+		t.Error(err)
+	}
+	must(t, p.Close())
+	if r, err := m.Resource(background, "nowhere"); r != nil || err == nil || errors.Is(err, ErrUnknown) {
+		t.Errorf("%v, %v", r, err)
+	}
+}
+
+// Requests of another process are refused that are of nothing or too many.
+func TestRequestsOfOthersAreBounded(t *testing.T) {
+	l := newLocation(t, "l", 1)
+	s := &session{
+		server: &Server{MaxRequests: 1}, link: new(transport.Link), proxies: map[uint64]*proxy{},
+		subscribed: map[uint64]*subscription{7: {id: 7, location: l}},
+	}
+	if _, err := s.newProxy(transport.Posting{ID: 1, Mirror: 8}); !errors.Is(err, ErrUnknown) {
+		t.Error(err)
+	}
+	p, err := s.newProxy(transport.Posting{ID: 1, Mirror: 7, Task: "a"})
+	if err != nil || p.handle.Name != "a" {
+		t.Fatal(p, err)
+	}
+	s.proxies[1] = p
+	if _, err := s.newProxy(transport.Posting{ID: 2, Mirror: 7}); !errors.Is(err, ErrFull) {
+		t.Error(err)
+	}
+	s.server.MaxRequests = 2
+	if _, err := s.newProxy(transport.Posting{ID: 1, Mirror: 7}); !errors.Is(err, ErrBusy) {
+		t.Error(err)
+	}
+}
+
+// A trace shows what a task holds in its row and in that of the location, and what it waits for in its own.
+func TestTracesShowBothSides(t *testing.T) {
+	begin := time.Now()
+	f := chromeTrace([]traceSpan{
+		{task: "a", location: "l", mode: Write, waits: true, start: begin, length: time.Second, by: "b"},
+		{task: "a", location: "l", mode: Write, start: begin.Add(time.Second), length: time.Second},
+	}, 3)
+	var got []string
+	for _, e := range f.Events {
+		if e.Phase == "X" {
+			got = append(got, e.Name)
+		}
+	}
+	if len(got) != 3 || f.Dropped != 3 || got[0] != "waits for l" || f.Events[len(f.Events)-1].Start != 1e6 {
+		t.Errorf("%q, %+v", got, f)
+	}
+}
