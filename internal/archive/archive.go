@@ -32,6 +32,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"fairway/internal/beneath"
+	"fairway/internal/disk"
 )
 
 const (
@@ -165,7 +166,7 @@ func packFile(
 }
 
 func copyUnchanged(ctx context.Context, to io.Writer, from *os.File, e Entry, before fs.FileInfo) error {
-	size, err := io.Copy(to, within{ctx, from})
+	size, err := io.Copy(to, disk.Within(ctx, from))
 	if err != nil {
 		return fmt.Errorf("%s in it: %w", e.Name, err)
 	}
@@ -188,19 +189,6 @@ func (e *Entry) mode() fs.FileMode {
 		return 0o555
 	}
 	return 0o444
-}
-
-// within reads until its context ends.
-type within struct {
-	ctx  context.Context
-	from io.Reader
-}
-
-func (w within) Read(b []byte) (int, error) {
-	if err := w.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return w.from.Read(b)
 }
 
 // refused turns the error of opening what a folder holds into one that says what

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"fairway/internal/beneath"
+	"fairway/internal/disk"
 )
 
 // ErrForm says that a file is no archive of this package.
@@ -172,7 +173,7 @@ func (u *unpacking) file(element string, e Entry, f *zip.File) error {
 		return err
 	}
 	u.out.reset(to)
-	_, err = io.CopyBuffer(u.out, within{u.ctx, from}, u.buffer)
+	_, err = io.CopyBuffer(u.out, disk.Within(u.ctx, from), u.buffer)
 	if err == nil {
 		err = u.out.end()
 	}
@@ -219,6 +220,6 @@ func sumOf(ctx context.Context, in *beneath.Folder, element string) (uint32, err
 	}
 	defer f.Close()
 	sum := crc32.NewIEEE()
-	_, err = io.Copy(sum, within{ctx, f})
+	_, err = io.Copy(sum, disk.Within(ctx, f))
 	return sum.Sum32(), err
 }

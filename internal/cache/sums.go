@@ -3,7 +3,7 @@ package cache
 import (
 	"context"
 	"encoding/hex"
-	"errors"
+	"fairway/internal/disk"
 	"io"
 	"os"
 	"path/filepath"
@@ -128,15 +128,6 @@ func holds(ctx context.Context, path string, hash Hash) (bool, error) {
 	}
 	defer in.Close()
 	h := blake3.New()
-	for {
-		_, err := io.CopyN(h, in, 1<<20)
-		switch {
-		case errors.Is(err, io.EOF):
-			return HashOf(h) == hash, nil
-		case err != nil:
-			return false, err
-		case ctx.Err() != nil:
-			return false, ctx.Err()
-		}
-	}
+	_, err = io.Copy(h, disk.Within(ctx, in))
+	return err == nil && HashOf(h) == hash, err
 }

@@ -55,6 +55,21 @@ func Copy(ctx context.Context, out, in *os.File) error {
 	return out.Truncate(size)
 }
 
+// Within is a reader that ends with a context.
+func Within(ctx context.Context, from io.Reader) io.Reader { return within{ctx, from} }
+
+type within struct {
+	ctx  context.Context
+	from io.Reader
+}
+
+func (w within) Read(b []byte) (int, error) {
+	if err := w.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return w.from.Read(b)
+}
+
 // CopyTo makes a new file, with permissions of its own, hold what an open one holds now.
 // What stands at target already is left alone; a file that was begun and not completed is
 // removed.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fairway/internal/disk"
 	"fmt"
 	"io"
 	"io/fs"
@@ -206,21 +207,8 @@ func (l *layer) write(name string, mode fs.FileMode, content io.Reader) error {
 	if err != nil {
 		return err
 	}
-	_, err = io.Copy(file, within{l.ctx, content})
+	_, err = io.Copy(file, disk.Within(l.ctx, content))
 	return errors.Join(err, file.Chmod(mode), file.Close())
-}
-
-// within reads until its context ends.
-type within struct {
-	ctx  context.Context
-	from io.Reader
-}
-
-func (w within) Read(b []byte) (int, error) {
-	if err := w.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return w.from.Read(b)
 }
 
 func (l *layer) clear(folder string) error {

@@ -3,6 +3,7 @@ package s3
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"fmt"
 	"io"
@@ -50,18 +51,18 @@ func (c Config) GoString() string { return c.String() }
 // AWS_PROFILE, what ~/.aws/credentials and ~/.aws/config have
 // (AWS_SHARED_CREDENTIALS_FILE and AWS_CONFIG_FILE name others).
 func ConfigOfUser() (Config, error) {
-	profile := first(os.Getenv("AWS_PROFILE"), os.Getenv("AWS_DEFAULT_PROFILE"), "default")
-	keys, err := section(first(os.Getenv("AWS_SHARED_CREDENTIALS_FILE"), inHome("credentials")), profile)
+	profile := cmp.Or(os.Getenv("AWS_PROFILE"), os.Getenv("AWS_DEFAULT_PROFILE"), "default")
+	keys, err := section(cmp.Or(os.Getenv("AWS_SHARED_CREDENTIALS_FILE"), inHome("credentials")), profile)
 	if err != nil {
 		return Config{}, err
 	}
-	rest, err := section(first(os.Getenv("AWS_CONFIG_FILE"), inHome("config")), profile)
+	rest, err := section(cmp.Or(os.Getenv("AWS_CONFIG_FILE"), inHome("config")), profile)
 	if err != nil {
 		return Config{}, err
 	}
 	c := Config{
-		Endpoint:  first(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), rest["endpoint_url"], keys["endpoint_url"]),
-		Region:    first(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), rest["region"], keys["region"]),
+		Endpoint:  cmp.Or(os.Getenv("AWS_ENDPOINT_URL_S3"), os.Getenv("AWS_ENDPOINT_URL"), rest["endpoint_url"], keys["endpoint_url"]),
+		Region:    cmp.Or(os.Getenv("AWS_REGION"), os.Getenv("AWS_DEFAULT_REGION"), rest["region"], keys["region"]),
 		AccessKey: os.Getenv("AWS_ACCESS_KEY_ID"), SecretKey: os.Getenv("AWS_SECRET_ACCESS_KEY"),
 		SessionToken: os.Getenv("AWS_SESSION_TOKEN"),
 	}
@@ -72,15 +73,6 @@ func ConfigOfUser() (Config, error) {
 		}
 	}
 	return c, nil
-}
-
-func first(texts ...string) string {
-	for _, text := range texts {
-		if text != "" {
-			return text
-		}
-	}
-	return ""
 }
 
 func inHome(name string) string {
@@ -121,7 +113,7 @@ func section(path, name string) (map[string]string, error) {
 }
 
 func (c Config) connect() (*minio.Core, error) {
-	u, err := url.Parse(first(c.Endpoint, amazon))
+	u, err := url.Parse(cmp.Or(c.Endpoint, amazon))
 	if err != nil || u.Host == "" || u.User != nil || u.Scheme != "http" && u.Scheme != "https" ||
 		strings.Trim(u.Path, "/") != "" {
 		return nil, fmt.Errorf("AWS_ENDPOINT_URL: this must be http:// or https:// with a host and no more")
@@ -190,7 +182,7 @@ func (d dated) RoundTrip(r *http.Request) (*http.Response, error) {
 		return answer, nil
 	}
 	_ = answer.Body.Close()
-	text := first(legible.Line(strings.TrimSpace(refusal.Code+" "+refusal.Message), storage.MaxSaid),
+	text := cmp.Or(legible.Line(strings.TrimSpace(refusal.Code+" "+refusal.Message), storage.MaxSaid),
 		http.StatusText(answer.StatusCode))
 	return nil, &storage.StatusError{
 		Status: answer.StatusCode, Text: fmt.Sprintf("%s (%s: set it right, signatures are good for 15 minutes)", text, why),

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"time"
 
+	"fairway/internal/disk"
 	"fairway/internal/logical"
 	"fairway/internal/storage"
 )
@@ -369,25 +370,13 @@ func (e *Element) Put(ctx context.Context, path, pfn string) error {
 	s := &sending{
 		e: e, pfn: pfn, local: local, file: file{size: info.Size(), mode: info.Mode().Perm()}, patience: patience{e: e},
 	}
-	if s.file.sums, err = sumsOf(inContext{ctx, local}); err == nil {
+	if s.file.sums, err = sumsOf(disk.Within(ctx, local)); err == nil {
 		err = s.run(ctx)
 	}
 	if err != nil {
 		return fmt.Errorf("put %w", err)
 	}
 	return nil
-}
-
-type inContext struct {
-	ctx context.Context
-	io.Reader
-}
-
-func (i inContext) Read(p []byte) (int, error) {
-	if err := i.ctx.Err(); err != nil {
-		return 0, err
-	}
-	return i.Reader.Read(p)
 }
 
 type sending struct {
