@@ -417,7 +417,7 @@ func (fs *files) tryRemove(v *version) {
 		return
 	}
 	fs.remove(v.pfn)
-	fs.journal.results[v.writer.key].dropped(v.pfn)
+	fs.journal.results.Of(v.writer.key).Drop(v.pfn)
 	if wasRead {
 		r := v.writer.step.run
 		r.removed++

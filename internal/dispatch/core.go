@@ -3,6 +3,7 @@ package dispatch
 import (
 	"time"
 
+	"fairway/internal/dispatch/results"
 	"fairway/internal/dispatch/rows"
 	"fairway/internal/taskqueue"
 )
@@ -16,6 +17,8 @@ func refuse(format string, args ...any) error { return taskqueue.Refuse(format, 
 // the worklists to its end. The state itself belongs to the parts.
 type Core struct {
 	*transition
+	results.View[*job] // of the journal: it has methods for callers
+
 	journal   journal
 	shares    shares
 	runs      runs
@@ -44,9 +47,10 @@ func newCore(config Config) *Core {
 	s := &transition{config: config.withDefaults()}
 	c := &Core{
 		transition: s,
-		journal:    journal{transition: s, results: make(map[identity]*storedResult)},
 		answerSize: taskqueue.MaxAssignment,
 	}
+	c.journal = journal{transition: s, results: results.NewBook[*job](c.retention)}
+	c.View = c.journal.results.View
 	c.shares = newShares(s, &c.journal)
 	c.runs = runs{transition: s, journal: &c.journal, shares: &c.shares, byID: make(map[taskqueue.RunID]*run)}
 	c.files = newFiles(s, &c.journal, &c.runs)

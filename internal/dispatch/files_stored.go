@@ -65,8 +65,8 @@ func (fs *files) lostOutputs(j *job) []*version {
 func (fs *files) loseResults(lost map[string]string) {
 	isLost := func(pfn string) bool { _, ok := lost[pfn]; return ok }
 	fs.changeResults(isLost, func(r *storedResult, o *output) {
-		if len(r.takers) == 0 { // else an event tells whose it is
-			fs.effects.Events = append(fs.effects.Events, taskqueue.Event{Kind: taskqueue.FileLost, Name: r.job,
+		if len(r.Takers) == 0 { // else an event tells whose it is
+			fs.effects.Events = append(fs.effects.Events, taskqueue.Event{Kind: taskqueue.FileLost, Name: r.Job,
 				Reason: o.LFN + ": " + lost[o.PFN]})
 		}
 		fs.remove(o.PFN)
@@ -77,16 +77,9 @@ func (fs *files) loseResults(lost map[string]string) {
 // changeResults changes the outputs of results that stand in some places, and records these
 // results anew.
 func (fs *files) changeResults(in func(pfn string) bool, change func(*storedResult, *output)) {
-	isIn := func(o output) bool { return in(o.PFN) }
-	hasSome := func(r *storedResult) bool { return slices.ContainsFunc(r.outputs, isIn) }
-	for _, key := range fs.journal.resultKeysOf(hasSome) {
-		r := fs.journal.results[key]
-		r.outputs = slices.Clone(r.outputs)
-		for i := range r.outputs {
-			if o := &r.outputs[i]; isIn(*o) {
-				change(r, o)
-			}
-		}
+	for _, key := range fs.journal.results.Keys(func(r *storedResult) bool { return r.Holds(in) }) {
+		r := fs.journal.results.Of(key)
+		r.Change(in, func(o *output) { change(r, o) })
 		fs.journal.persistResult(key, r)
 	}
 }
@@ -209,34 +202,23 @@ func (fs *files) recorded(j *job) []output {
 // persistOutputs is for a committed job of whose outputs a copy came or went.
 func (fs *files) persistOutputs(j *job) {
 	outputs := fs.recorded(j)
-	r := fs.journal.results[j.key]
+	r := fs.journal.results.Of(j.key)
 	switch {
 	case !j.inJournal():
 		fs.journal.persistCommit(j, outputs)
 		if r != nil {
 			fs.complete(r, j)
 		}
-	case len(r.takers) == 1 && !r.lasts():
-		r.outputs, r.made = outputs, fs.journal.incarnation
+	case len(r.Takers) == 1 && !r.Lasts():
+		r.Outputs, r.Made = outputs, fs.journal.incarnation
 		fs.journal.persistResult(j.key, r)
 	default:
-		if !r.agrees(outputs) {
+		if !r.Agrees(outputs) {
 			fs.detach(j)
 		}
 		fs.journal.persistResult(j.key, r) // a file of it may just have been dropped
 	}
 	fs.upToDate(j)
-}
-
-// agrees reports whether outputs of a job are where the result has them.
-func (r *storedResult) agrees(outputs []output) bool {
-	for _, o := range outputs {
-		at := slices.IndexFunc(r.outputs, func(x output) bool { return x.LFN == o.LFN })
-		if at < 0 || r.outputs[at].PFN != o.PFN || r.outputs[at].Tag != o.Tag {
-			return false
-		}
-	}
-	return true
 }
 
 // persistRegenerated is for a job that was committed and has run again.
@@ -270,13 +252,9 @@ func (c *Core) Stored(yield func(taskqueue.StoredFile) bool) {
 			}
 		}
 	}
-	for _, key := range c.journal.resultKeys() {
-		r := c.journal.results[key]
-		if len(r.takers) > 0 {
-			continue
-		}
-		for _, o := range r.outputs {
-			if o.PFN != "" && !yield(taskqueue.StoredFile{File: taskqueue.FileRef{LFN: o.LFN}, PFN: o.PFN, Size: o.Size}) {
+	for _, key := range c.journal.results.Keys(func(r *storedResult) bool { return len(r.Takers) == 0 }) {
+		for f := range c.journal.results.Of(key).Stored {
+			if !yield(f) {
 				return
 			}
 		}

@@ -1,12 +1,11 @@
 package dispatch
 
 import (
-	"bytes"
-	"cmp"
 	"maps"
 	"slices"
 
 	"fairway/internal/dispatch/records"
+	"fairway/internal/dispatch/results"
 	"fairway/internal/taskqueue"
 )
 
@@ -18,14 +17,13 @@ import (
 // changes such state, in the same transition.
 type journal struct {
 	*transition
-	incarnation uint64                     // of this Core; it grows with each Load
-	since       uint64                     // the first of this store
-	results     map[identity]*storedResult // of earlier runs, and what jobs of several runs have
-	kept        uint64                     // number of the last result that a run has left since the core was loaded
-	body        []byte                     // empty: memory in which the next body is encoded
-	job         records.Job                // the last one that was recorded; here for the memory of its lists
-	commit      records.Commit             // the same
-	bodies      []byte                     // of bodies that were given out; never used again, since others keep them
+	incarnation uint64             // of this Core; it grows with each Load
+	since       uint64             // the first of this store
+	results     results.Book[*job] // of earlier runs, and what jobs of several runs have
+	body        []byte             // empty: memory in which the next body is encoded
+	job         records.Job        // the last one that was recorded; here for the memory of its lists
+	commit      records.Commit     // the same
+	bodies      []byte             // of bodies that were given out; never used again, since others keep them
 }
 
 func (jn *journal) beginStore() {
@@ -97,10 +95,7 @@ func (jn *journal) persistCommit(j *job, outputs []output) {
 }
 
 func (jn *journal) persistResult(key identity, r *storedResult) {
-	jn.persist(records.TableResult, 0, key.Hex(), &records.Result{
-		Job: r.job, Digest: r.digest, Inputs: r.inputs, Made: r.made, Outputs: r.outputs, Scope: r.scope,
-		Run: r.origin.Run, Group: r.origin.Account.Group, User: r.origin.Account.User, Runs: r.runs, Left: r.left,
-	})
+	jn.persist(records.TableResult, 0, key.Hex(), &r.Result)
 }
 
 func (jn *journal) persistFate(j *job) {
@@ -134,27 +129,6 @@ func (jn *journal) persist(table string, run taskqueue.RunID, key string, of any
 func (jn *journal) forget(table string, run taskqueue.RunID, key string) {
 	jn.effects.Persist = append(jn.effects.Persist, taskqueue.Record{Table: table, Run: run, Key: key})
 }
-
-// resultKeys are the keys of all results, oldest first.
-func (jn *journal) resultKeys() []identity {
-	return jn.resultKeysOf(func(*storedResult) bool { return true })
-}
-
-// resultKeysOf are the keys of some results, oldest first.
-func (jn *journal) resultKeysOf(which func(*storedResult) bool) (keys []identity) {
-	for key, r := range jn.results {
-		if which(r) {
-			keys = append(keys, key)
-		}
-	}
-	slices.SortFunc(keys, func(a, b identity) int {
-		one, other := jn.results[a], jn.results[b]
-		return cmp.Or(cmp.Compare(one.made, other.made), cmp.Compare(one.kept, other.kept), compareKeys(a, b))
-	})
-	return keys
-}
-
-func compareKeys(a, b identity) int { return bytes.Compare(a[:], b[:]) }
 
 func sortedKeys[K ~string, V any](m map[K]V) []K {
 	return slices.Sorted(maps.Keys(m))

@@ -167,18 +167,13 @@ func (l *Loading) run(k taskqueue.Record) (*run, error) {
 }
 
 func (l *Loading) takeResult(k taskqueue.Record) error {
-	var b records.Result
-	if err := records.Decode(k, &b); err != nil {
+	r := new(storedResult)
+	if err := records.Decode(k, &r.Result); err != nil {
 		return err
 	}
 	id, err := records.ParseIdentity(k.Key)
-	l.c.journal.results[id] = &storedResult{
-		job: b.Job, digest: b.Digest, inputs: b.Inputs, made: b.Made, outputs: b.Outputs,
-		origin: taskqueue.Origin{Run: b.Run, Account: taskqueue.Account{Group: l.readBefore(b.Group),
-			User: l.readBefore(b.User)}, Job: b.Job},
-		scope: l.readBefore(b.Scope),
-		runs:  b.Runs, left: b.Left,
-	}
+	r.Group, r.User, r.Scope = l.readBefore(r.Group), l.readBefore(r.User), l.readBefore(r.Scope)
+	l.c.journal.results.Add(id, r)
 	return err
 }
 
@@ -292,15 +287,15 @@ func (l *Loading) committed(j *job) error {
 	c := l.c
 	outputs := b.Outputs
 	if b.Key != (identity{}) {
-		r, ok := c.journal.results[b.Key]
-		if !ok && !b.Whole {
+		r := c.journal.results.Of(b.Key)
+		if r == nil && !b.Whole {
 			return fmt.Errorf("job %s is committed, but its result %s is not there", j.name, b.Key.Hex())
 		}
 		if j.key = b.Key; !b.Whole {
-			outputs, j.result = r.outputs, lentResult
+			outputs, j.result = r.Outputs, lentResult
 		}
-		if ok {
-			r.takers = append(r.takers, j)
+		if r != nil {
+			r.Takers = append(r.Takers, j)
 		}
 	}
 	j.committed = b.Attempt

@@ -222,9 +222,9 @@ func (c *Core) loseFiles(files []taskqueue.LostFile) {
 	}
 	// The caller has looked, so they are lost for all jobs that name them. The word of a pilot
 	// counts for the run of its job alone.
-	shared := func(r *storedResult) bool { return len(r.takers) > 0 }
-	for _, key := range c.journal.resultKeysOf(shared) {
-		for _, j := range c.journal.results[key].takers {
+	shared := func(r *storedResult) bool { return len(r.Takers) > 0 }
+	for _, key := range c.journal.results.Keys(shared) {
+		for _, j := range c.journal.results.Of(key).Takers {
 			for _, v := range c.files.writtenBy(j) {
 				if why, ok := lost[v.pfn]; ok {
 					c.loseFile(&taskqueue.LostFile{File: v.ref(), PFN: v.pfn, Why: why})
@@ -264,7 +264,7 @@ func (c *Core) loseFile(l *taskqueue.LostFile) {
 	}
 	if !c.files.isShared(v) {
 		c.files.remove(v.pfn)
-		c.journal.results[v.writer.key].dropped(v.pfn)
+		c.journal.results.Of(v.writer.key).Drop(v.pfn)
 	}
 	c.files.notStored(v)
 	for _, p := range slices.Clone(v.holders) {

@@ -428,10 +428,8 @@ func (fs *files) discard(j *job, r *taskqueue.Result) {
 // that was committed there: then it may be a result that a later run takes.
 func (fs *files) discardForeign(r *taskqueue.Result) {
 	committed := make(map[string]bool)
-	for _, stored := range fs.journal.results {
-		for i := range stored.outputs {
-			committed[stored.outputs[i].PFN] = true
-		}
+	for pfn := range fs.journal.results.ResultFiles {
+		committed[pfn] = true
 	}
 	for _, run := range fs.runs.inOrder {
 		for i := range r.Outputs {

@@ -66,7 +66,7 @@ func (c *Core) keepResults(in taskqueue.KeepResults) error {
 	end := min(uint64(in.From)+uint64(max(in.Jobs, 0)), uint64(r.jobs)+1)
 	for n := uint64(max(in.From, 1)); n < end; n++ {
 		j := c.jobs.table.At(r.row(uint32(n)))
-		if j.committed == 0 || j.key == (identity{}) || j.inJournal() || c.journal.results[j.key] != nil {
+		if j.committed == 0 || j.key == (identity{}) || j.inJournal() || c.journal.results.Of(j.key) != nil {
 			continue
 		}
 		c.lend(j, append([]*job{j}, c.jobs.committed(j)...), in.Run)
@@ -112,33 +112,32 @@ func (c *Core) keepResult(j *job, keep bool) {
 		return
 	}
 	fs := &c.files
-	r := fs.journal.results[j.key]
+	r := fs.journal.results.Of(j.key)
 	switch {
 	case j.key == (identity{}):
 		fs.removeOutputs(j, nil)
 		return
 	case r == nil:
 		r = fs.resultOf(j)
-		r.takers = c.jobs.committed(j)
-		fs.journal.results[j.key] = r
+		r.Takers = c.jobs.committed(j)
+		fs.journal.results.Add(j.key, r)
 	default:
-		r.leave(j)
+		r.Leave(j)
 		fs.complete(r, j)
 		fs.removeOutputs(j, r)
 	}
-	before := len(r.runs)
-	fs.journal.kept++
-	r.kept = fs.journal.kept
+	before := len(r.Runs)
+	fs.journal.results.HasLeft(r)
 	if j.result == takenResult {
-		r.made = fs.journal.incarnation
+		r.Made = fs.journal.incarnation
 	}
 	switch id := j.id.Run(); {
-	case keep && !slices.Contains(r.runs, id):
-		r.runs, r.left = append(r.runs, id), 0
-	case r.unused() && j.step.run.Scope != "":
-		r.left = fs.now
+	case keep && !slices.Contains(r.Runs, id):
+		r.Runs, r.Left = append(r.Runs, id), 0
+	case r.IsUnused() && j.step.run.Scope != "":
+		r.Left = fs.now
 	}
-	if j.result == ownResult || len(r.runs) != before || r.left != 0 {
+	if j.result == ownResult || len(r.Runs) != before || r.Left != 0 {
 		fs.journal.persistResult(j.key, r)
 	}
 }
@@ -146,22 +145,10 @@ func (c *Core) keepResult(j *job, keep bool) {
 // removeOutputs removes what a job has stored and no result names that it leaves.
 func (fs *files) removeOutputs(j *job, left *storedResult) {
 	for _, v := range fs.writtenBy(j) {
-		if v.pfn != "" && (left == nil || !left.names(v.pfn)) {
+		if v.pfn != "" && (left == nil || !left.Names(v.pfn)) {
 			fs.remove(v.pfn)
 		}
 	}
-}
-
-// KeysNamedBy are the results that a run names which was retired: their keys.
-func (c *Core) KeysNamedBy(id taskqueue.RunID) (keys []string) {
-	for _, key := range c.journal.namedBy(id) {
-		keys = append(keys, key.Hex())
-	}
-	return keys
-}
-
-func (jn *journal) namedBy(id taskqueue.RunID) []identity {
-	return jn.resultKeysOf(func(r *storedResult) bool { return slices.Contains(r.runs, id) })
 }
 
 // releaseRun has results named no more by a run that was retired.
@@ -175,16 +162,15 @@ func (c *Core) releaseRun(in taskqueue.ReleaseRun) error {
 		keys[i] = key
 	}
 	if in.Results == nil {
-		keys = c.journal.namedBy(in.Run)
+		keys = c.journal.results.NamedByRetired(in.Run)
 	}
 	for _, key := range keys {
-		r := c.journal.results[key]
-		if r == nil || !slices.Contains(r.runs, in.Run) {
+		r := c.journal.results.Of(key)
+		if r == nil || !slices.Contains(r.Runs, in.Run) {
 			continue // it went meanwhile
 		}
-		r.runs = slices.DeleteFunc(r.runs, func(x taskqueue.RunID) bool { return x == in.Run })
-		if r.unused() {
-			r.left = c.now
+		if r.Release(in.Run); r.IsUnused() {
+			r.Left = c.now
 		}
 		c.journal.persistResult(key, r)
 	}

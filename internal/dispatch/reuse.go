@@ -7,30 +7,12 @@ import (
 	"strings"
 
 	"fairway/internal/dispatch/records"
+	"fairway/internal/dispatch/results"
 	"fairway/internal/taskqueue"
 )
 
-// storedResult is the outputs of a job that was done, under the key of that job. Runs name it
-// that were retired and are kept, and jobs of runs that were not.
-//
-// A file of it may be named by versions of several jobs. It is removed with the result only, unless
-// there is just one such job, and no retired run has ever named the result.
-type storedResult struct {
-	job     string
-	digest  string
-	inputs  []records.Mark
-	made    uint64 // incarnation
-	kept    uint64 // orders those that runs left in this incarnation; 0: left before
-	outputs []output
-	origin  taskqueue.Origin
-
-	scope string            // Run.Scope of those that may take it
-	runs  []taskqueue.RunID // that were retired, are kept, and name it
-	left  instant           // since when no run that is kept names it; 0: one does, or none that was retired ever did
-	// takers are the jobs of runs that were not retired which are Done under its key. Of those
-	// whose result is their own the outputs stand in their commits.
-	takers []*job
-}
+// storedResult is what a job has made and others may take.
+type storedResult = results.Result[*job]
 
 // resultKind says whose the result of a job is that is done.
 type resultKind uint8
@@ -47,48 +29,21 @@ func (j *job) inJournal() bool { return j.result != ownResult }
 // wasTaken reports whether the job was committed from the result of another one.
 func (j *job) wasTaken() bool { return j.result == takenResult || j.committed == records.ReusedAttempt }
 
+// Run is the run that the job belongs to.
+func (j *job) Run() taskqueue.RunID { return j.id.Run() }
+
 func (j *job) origin() taskqueue.Origin {
 	return taskqueue.Origin{Run: j.id.Run(), Account: j.step.run.Account, Job: j.name}
 }
 
 // originOf says who made the result that a job has taken, where that is known.
 func (jn *journal) originOf(j *job) *taskqueue.Origin {
-	r := jn.results[j.key]
-	if !j.wasTaken() || r == nil || r.origin.Run == 0 {
+	r := jn.results.Of(j.key)
+	if !j.wasTaken() || r == nil || r.Run == 0 {
 		return nil
 	}
-	o := r.origin
+	o := r.Origin()
 	return &o
-}
-
-// names reports whether a stored file is one of the result.
-func (r *storedResult) names(pfn string) bool {
-	return slices.ContainsFunc(r.outputs, func(o output) bool { return o.PFN == pfn })
-}
-
-// dropped is for a stored file that is being removed: nobody takes it any more. The job that had it has
-// the result recorded anew.
-func (r *storedResult) dropped(pfn string) {
-	if r == nil || !r.names(pfn) {
-		return
-	}
-	r.outputs = slices.Clone(r.outputs)
-	for i := range r.outputs {
-		if o := &r.outputs[i]; o.PFN == pfn {
-			o.PFN = ""
-		}
-	}
-}
-
-// lasts reports whether the stored files of the result stay whatever the jobs need that have it: a
-// run that is kept names it, or one did.
-func (r *storedResult) lasts() bool { return len(r.runs) > 0 || r.left != 0 }
-
-// unused reports whether no run names the result.
-func (r *storedResult) unused() bool { return len(r.runs)+len(r.takers) == 0 }
-
-func (r *storedResult) leave(j *job) {
-	r.takers = slices.DeleteFunc(r.takers, func(x *job) bool { return x == j })
 }
 
 // isShared reports whether the stored file of a version belongs to a result that others name,
@@ -97,8 +52,8 @@ func (fs *files) isShared(v *version) bool {
 	if v.writer == nil {
 		return false
 	}
-	r := fs.journal.results[v.writer.key]
-	return r != nil && (len(r.takers) > 1 || r.lasts() || !v.writer.inJournal()) && r.names(v.pfn)
+	r := fs.journal.results.Of(v.writer.key)
+	return r != nil && (len(r.Takers) > 1 || r.Lasts() || !v.writer.inJournal()) && r.Names(v.pfn)
 }
 
 // inputMarks appends the marks of the job's inputs.
@@ -164,9 +119,9 @@ func (c *Core) reuse(j *job) bool {
 		return false
 	}
 	var known []output
-	r, twin := c.journal.results[j.key], (*job)(nil)
+	r, twin := c.journal.results.Of(j.key), (*job)(nil)
 	if r != nil {
-		known = r.outputs
+		known = r.Outputs
 	} else if twin = c.jobs.twins.done(j); twin != nil {
 		known = c.files.toKeep(twin)
 	} else {
@@ -189,8 +144,8 @@ func (c *Core) reuse(j *job) bool {
 // lend makes the outputs of a job that is done a result that others take, and that runs name.
 func (c *Core) lend(j *job, takers []*job, runs ...taskqueue.RunID) {
 	r := c.files.resultOf(j)
-	r.takers, r.runs = takers, runs
-	c.journal.results[j.key] = r
+	r.Takers, r.Runs = takers, runs
+	c.journal.results.Add(j.key, r)
 	j.result = lentResult
 	c.jobs.twins.remove(j)
 	c.journal.persistCommit(j, nil)
@@ -199,17 +154,17 @@ func (c *Core) lend(j *job, takers []*job, runs ...taskqueue.RunID) {
 
 // resultOf is a result made of the outputs of a committed job.
 func (fs *files) resultOf(j *job) *storedResult {
-	r := &storedResult{ // it outlives the texts of the run
-		job: strings.Clone(j.name), digest: strings.Clone(j.text.digest), inputs: j.inputMarks(nil),
-		made: uint64(j.committed >> 32), outputs: fs.toKeep(j),
+	r := records.Result{ // it outlives the texts of the run
+		Job: strings.Clone(j.name), Digest: strings.Clone(j.text.digest), Inputs: j.inputMarks(nil),
+		Made: uint64(j.committed >> 32), Outputs: fs.toKeep(j),
 	}
 	if run := j.step.run; run.Scope != "" {
-		r.origin, r.scope = j.origin(), run.Scope
-		if run.NoReuse {
-			r.scope = "" // nobody else can take it
+		r.Run, r.Group, r.User = run.ID, run.Account.Group, run.Account.User
+		if !run.NoReuse { // else nobody can take it
+			r.Scope = run.Scope
 		}
 	}
-	return r
+	return &storedResult{Result: r}
 }
 
 // toKeep are the outputs of a committed job as others can take them.
@@ -224,41 +179,22 @@ func (fs *files) toKeep(j *job) []output {
 
 // enterResult notes that a job which is committed now has the result of its key, if there is one.
 func (fs *files) enterResult(j *job) {
-	r := fs.journal.results[j.key]
+	r := fs.journal.results.Of(j.key)
 	if r == nil || j.key == (identity{}) {
 		return
 	}
-	r.takers = append(r.takers, j)
+	r.Takers = append(r.Takers, j)
 	fs.complete(r, j)
 }
 
 // complete gives a result what it lacks and a job has made under the same key. Those whose outputs
 // it holds would get it too, so it waits until there are none.
 func (fs *files) complete(r *storedResult, j *job) {
-	if j.inJournal() || slices.ContainsFunc(r.takers, func(x *job) bool { return x.inJournal() }) {
+	if j.inJournal() || slices.ContainsFunc(r.Takers, (*job).inJournal) {
 		return
 	}
-	var own []output
-	changed := false
-	for i := range r.outputs {
-		o := &r.outputs[i]
-		if o.PFN != "" {
-			continue
-		}
-		if own == nil {
-			own = fs.toKeep(j)
-		}
-		at := slices.IndexFunc(own, func(x output) bool { return x.LFN == o.LFN && x.PFN != "" })
-		if at < 0 || fs.removing[own[at].PFN] {
-			continue
-		}
-		if !changed {
-			r.outputs = slices.Clone(r.outputs)
-			changed = true
-		}
-		r.outputs[i] = own[at]
-	}
-	if changed {
+	isGoing := func(pfn string) bool { return fs.removing[pfn] }
+	if r.Complete(func() []output { return fs.toKeep(j) }, isGoing) {
 		fs.journal.persistResult(j.key, r)
 	}
 }
@@ -341,8 +277,8 @@ func (c *Core) Foresee() (reuse, again map[taskqueue.JobID]bool) {
 			continue
 		}
 		j.key = j.keyOf()
-		if r, ok := c.journal.results[j.key]; ok && !j.step.run.NoReuse {
-			outputs := j.reusable(r.outputs)
+		if r := c.journal.results.Of(j.key); r != nil && !j.step.run.NoReuse {
+			outputs := j.reusable(r.Outputs)
 			reuse[j.id] = outputs != nil && !j.cannotPublish(outputs)
 			for i := range j.requests {
 				v := j.requests[i].write
@@ -374,16 +310,6 @@ func (c *Core) Foresee() (reuse, again map[taskqueue.JobID]bool) {
 	return reuse, again
 }
 
-// Results is how many results the Core has.
-func (c *Core) Results() int { return len(c.journal.results) }
-
-// IsUnused reports whether a result, by its key, is among those that Unused returns.
-func (c *Core) IsUnused(key string) bool {
-	id, err := records.ParseIdentity(key)
-	r := c.journal.results[id]
-	return err == nil && r != nil && r.unused()
-}
-
 // forgetResults forgets results that no run names.
 func (c *Core) forgetResults(keys []string) error {
 	for _, text := range keys {
@@ -391,41 +317,15 @@ func (c *Core) forgetResults(keys []string) error {
 		if err != nil {
 			return refuse("dispatch: %q is no key of a result", text)
 		}
-		r := c.journal.results[key]
-		if r == nil || !r.unused() {
+		r := c.journal.results.Of(key)
+		if r == nil || !r.IsUnused() {
 			continue
 		}
-		delete(c.journal.results, key)
+		c.journal.results.Remove(key)
 		c.journal.forget(records.TableResult, 0, text)
-		for _, o := range r.outputs {
-			if o.PFN != "" {
-				c.files.remove(o.PFN)
-			}
+		for f := range r.Stored {
+			c.files.remove(f.PFN)
 		}
 	}
 	return nil
-}
-
-// Unused returns the results that no run names, so far, the oldest first: by the incarnation, and
-// those of this one as their runs were retired. The caller may remove them, with their files, when no job
-// will come any more that could; a Core that is loaded afterwards no longer
-// knows them.
-func (c *Core) Unused() []taskqueue.UnusedResult {
-	var list []taskqueue.UnusedResult
-	for _, key := range c.journal.resultKeys() {
-		if r := c.journal.results[key]; r.unused() {
-			list = append(list, r.asUnused(key))
-		}
-	}
-	return list
-}
-
-func (r *storedResult) asUnused(key identity) taskqueue.UnusedResult {
-	u := taskqueue.UnusedResult{Record: taskqueue.Record{Table: records.TableResult, Key: key.Hex()}, Job: r.job}
-	for _, o := range r.outputs {
-		if o.PFN != "" {
-			u.PFNs, u.Bytes = append(u.PFNs, o.PFN), u.Bytes+o.Size
-		}
-	}
-	return u
 }

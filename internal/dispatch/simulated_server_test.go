@@ -139,10 +139,9 @@ func (s *simulation) letOut(in taskqueue.Input, e taskqueue.Effects) error {
 func (s *simulation) mayRemove(pfn string) error {
 	ref, counts := s.made[pfn]
 	m := s.models[ref.Run]
-	for key, r := range s.core.journal.results {
-		if len(r.runs) > 0 && r.names(pfn) {
-			return fmt.Errorf("%s is removed, which is of result %s, which runs %v name", pfn, key.Hex(), r.runs)
-		}
+	named := func(r *storedResult) bool { return len(r.Runs) > 0 && r.Names(pfn) }
+	if keys := s.core.journal.results.Keys(named); len(keys) > 0 {
+		return fmt.Errorf("%s is removed, which is of result %s, which runs name", pfn, keys[0].Hex())
 	}
 	if !counts || s.damaged[pfn] != "" || !slices.Contains(s.live, m) {
 		return nil
@@ -224,10 +223,8 @@ func (s *simulation) resubmit() error {
 			s.stored[v.pfn] = true
 		}
 	}
-	for _, r := range s.core.journal.results {
-		for i := range r.outputs {
-			s.stored[r.outputs[i].PFN] = true
-		}
+	for pfn := range s.core.ResultFiles {
+		s.stored[pfn] = true
 	}
 	earlier := s.anyRun()
 	core, e, err := s.another()

@@ -89,8 +89,8 @@ func (s *simulation) forget() error {
 		delete(s.kept, run)
 		err := s.step(taskqueue.ReleaseRun{Run: run})
 		for _, text := range keys { // unless a crash came before
-			if key, _ := records.ParseIdentity(text); s.core.journal.results[key] != nil &&
-				slices.Contains(s.core.journal.results[key].runs, run) {
+			key, _ := records.ParseIdentity(text)
+			if r := s.core.journal.results.Of(key); r != nil && slices.Contains(r.Runs, run) {
 				s.kept[run] = keys
 			}
 		}

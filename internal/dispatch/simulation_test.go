@@ -331,7 +331,7 @@ func (s *simulation) checkKept() error {
 			if err != nil {
 				return err
 			}
-			if r := s.core.journal.results[key]; r == nil || !slices.Contains(r.runs, run) {
+			if r := s.core.journal.results.Of(key); r == nil || !slices.Contains(r.Runs, run) {
 				return fmt.Errorf("result %s of run %d, which is kept, is lost", text, run)
 			}
 		}
@@ -358,10 +358,8 @@ func (s *simulation) checkStorage() error {
 			}
 		}
 	}
-	for _, r := range s.core.journal.results {
-		for i := range r.outputs {
-			used[r.outputs[i].PFN] = true
-		}
+	for pfn := range s.core.ResultFiles {
+		used[pfn] = true
 	}
 	for a, pfns := range s.acked {
 		for _, pfn := range pfns {

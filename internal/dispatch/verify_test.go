@@ -332,10 +332,10 @@ func (c *Core) verifyShares() error {
 func (c *Core) verifyResults() error {
 	takers, listed := make(map[identity]int), 0
 	for j := range c.jobs.all {
-		r := c.journal.results[j.key]
+		r := c.journal.results.Of(j.key)
 		if j.committed != 0 && r != nil {
 			takers[j.key]++
-			if !slices.Contains(r.takers, j) {
+			if !slices.Contains(r.Takers, j) {
 				return fmt.Errorf("job %s of run %d has result %s, which does not know", j.name, j.id.Run(), j.key.Hex())
 			}
 		}
@@ -350,9 +350,9 @@ func (c *Core) verifyResults() error {
 			listed++
 		}
 	}
-	for key, r := range c.journal.results {
-		if len(r.takers) != takers[key] {
-			return fmt.Errorf("result %s counts %d jobs, and %d have it", key.Hex(), len(r.takers), takers[key])
+	for _, key := range c.journal.results.Keys(func(*storedResult) bool { return true }) {
+		if n := len(c.journal.results.Of(key).Takers); n != takers[key] {
+			return fmt.Errorf("result %s counts %d jobs, and %d have it", key.Hex(), n, takers[key])
 		}
 	}
 	for key := range c.jobs.twins.listed {
