@@ -48,7 +48,6 @@ func readToEnd(ctx context.Context, f *os.File) error {
 	}
 }
 
-// attachFlags are those of a run that a program opens for itself.
 func attachFlags(command *cobra.Command, o *runOptions) {
 	flags := command.Flags()
 	flags.BoolVar(&o.attached, untilStdinEnds, false, "end at once, with pilots and jobs, when standard input ends: a "+

@@ -113,7 +113,6 @@ func diskOfSandboxes(folder string) (int64, error) {
 	return int64(disk.Bavail) * disk.Bsize, nil
 }
 
-// counts reads NAME=N settings.
 func counts(settings []string) (map[string]int64, error) {
 	values := map[string]int64{}
 	for _, setting := range settings {

@@ -95,7 +95,6 @@ name keep it. If nothing runs now, the next run begins with it.`,
 	return command
 }
 
-// printChanged tells how the jobs stand now.
 func (c *commands) printChanged(changed *wire.ChangedJobs, err error, become func(*wire.JobSummary) string) error {
 	if err != nil {
 		return err
@@ -209,7 +208,6 @@ The command does not wait for the end, unless you give --wait.`,
 // gonePause is how often a command that waits for the end of a server asks whether it is there.
 const gonePause = 100 * time.Millisecond
 
-// awaitGone returns when nothing runs any more where the command asks.
 func (c *commands) awaitGone(ctx context.Context) error {
 	for {
 		err := c.AskRunning(ctx, func(context.Context, wire.WorkflowClient) error { return nil })
@@ -225,7 +223,6 @@ func (c *commands) awaitGone(ctx context.Context) error {
 	}
 }
 
-// printDone tells that something was done of which the answer says nothing.
 func (c *commands) printDone(answer proto.Message, err error, text string) error {
 	if err != nil {
 		return err

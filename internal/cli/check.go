@@ -39,7 +39,6 @@ type parameterObject struct {
 	Required bool   `json:"required"`
 }
 
-// checkOptions are the flags of check.
 type checkOptions struct {
 	settings, sites []string
 	fix, dry        bool
@@ -121,7 +120,6 @@ func (c *commands) check(arguments []string, o *checkOptions) error {
 	return c.Answer(checked, func() { c.printChecked(checked) })
 }
 
-// checkWorkflow does all that can be done without a run.
 func (c *commands) checkWorkflow(
 	file, folder string, values map[string]string, sites []string,
 ) (checked checkedObject, err error) {

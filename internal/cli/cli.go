@@ -113,7 +113,6 @@ func allCommands(c *console.Console) *cobra.Command { return commandsOf(c).root(
 
 func pilotCommands(c *console.Console) *cobra.Command { return commandsOf(c).pilotRoot() }
 
-// pilotName is the command by which pilots are started.
 const pilotName = "pilot"
 
 // pilotRoot has the command for pilots alone. Each run starts some, and to make all others takes longer
@@ -125,7 +124,6 @@ func (c *commands) pilotRoot() *cobra.Command {
 	return root
 }
 
-// bareRoot is the root without commands.
 func (c *commands) bareRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "fairway",

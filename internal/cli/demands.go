@@ -204,7 +204,6 @@ func (c *capacity) hasTool(tool string) bool {
 // shortage is what a step needs and a pilot could never have, and what to do about it.
 type shortage struct{ what, instead string }
 
-// lacks is what this machine lacks.
 func (c *capacity) lacks(demand workflow.Demand) (lacking []shortage) {
 	for _, tool := range demand.Tools {
 		if c.hasTool(tool) {
@@ -233,7 +232,6 @@ func (c *capacity) lacks(demand workflow.Demand) (lacking []shortage) {
 		func(name string) string { return "say what this machine has with --has " + name + "=N" })...)
 }
 
-// siteLacks is what pilots of a site lack, as far as its description tells.
 func siteLacks(s *site.Site, demand workflow.Demand) []shortage {
 	more := "ask for less, or choose another --site"
 	if s.File != "" {
@@ -258,7 +256,6 @@ func tooManyTasks(demand workflow.Demand, each taskqueue.Resources, pilots, node
 	return nil
 }
 
-// siteHas is what a pilot of a site has, as far as its description tells.
 func siteHas(s *site.Site) taskqueue.Resources {
 	has := taskqueue.Resources{
 		MilliCPUs: s.CPUs() * 1000, Memory: s.Request.Memory, Disk: unknownAmount, Time: s.Request.Time, Countable: s.Has,

@@ -27,7 +27,6 @@ const runLog = "run.log"
 
 func isDetached() bool { return os.Getenv(detachedVariable) != "" }
 
-// detachedProcess is what --json prints of a run that goes on in the background.
 type detachedProcess struct {
 	Process int    `json:"process"`
 	Log     string `json:"log"`

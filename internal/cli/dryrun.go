@@ -36,7 +36,6 @@ type plannedJob struct {
 	Why  string `json:"why"`
 }
 
-// dryRun prints what run would do, and why.
 func (c *commands) dryRun(ctx context.Context, o *runOptions) error {
 	config, err := c.serverConfig(ctx, o)
 	if err != nil {

@@ -27,7 +27,6 @@ func newListing(string) (*listing, error) { return nil, nil }
 
 func (c *commands) stopLeft(context.Context, bool) error { return console.NoServer() }
 
-// runCommand is run for those who submit.
 func (c *commands) runCommand() *cobra.Command {
 	o, server := new(service.SubmitOptions), ""
 	command := &cobra.Command{

@@ -84,7 +84,6 @@ func plannedOf(j *server.PlannedJob) forecast.Planned {
 	return p
 }
 
-// earlier is what earlier runs tell; nil: nothing.
 func (c *commands) earlier(ctx context.Context, config server.Config, pilots int) (model *forecast.Model, err error) {
 	learn := func(ctx context.Context, client wire.WorkflowClient) error {
 		var reused []history.Job

@@ -67,7 +67,6 @@ run as it is. A file that is there is not replaced.`,
 	}
 }
 
-// initialised is what --json prints.
 type initialised struct {
 	File  string `json:"file"`
 	Files int    `json:"files"`
@@ -76,7 +75,6 @@ type initialised struct {
 // unfit are characters that mean something in a pattern or in the command of a step.
 const unfit = "*?{}[]\"$`\\'"
 
-// shownFiles are the paths of files, from a folder where they are beneath it, else absolute.
 func shownFiles(folder string, arguments []string) (files []string, err error) {
 	for _, argument := range arguments {
 		info, err := os.Stat(argument)
@@ -195,7 +193,6 @@ func fromAny(text, characters string) string {
 	return ""
 }
 
-// initialWorkflow is the text of a workflow with an input and a step for each group.
 func initialWorkflow(folder string, groups []group) []byte {
 	var inputs, steps bytes.Buffer
 	taken := map[string]bool{}
@@ -243,7 +240,6 @@ func writeStep(steps *bytes.Buffer, name string, lfns []string) {
 		step, from, read, quoted(result), command)
 }
 
-// nameFrom is a text as a name of an input or a step.
 func nameFrom(text, otherwise string) string {
 	name := strings.Trim(strings.Map(func(r rune) rune {
 		if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {

@@ -24,7 +24,6 @@ func localSite(c *capacity) taskqueue.Site {
 	}
 }
 
-// localPilots starts pilots as processes of this machine.
 func localPilots(o *runOptions, c *capacity) func(string, folder.Layout) (batch.System, error) {
 	return func(address string, folders folder.Layout) (batch.System, error) {
 		config := pilot.Config{

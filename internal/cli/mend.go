@@ -18,7 +18,6 @@ import (
 	"fairway/internal/yamlfile"
 )
 
-// changeObject is a change that check --fix has made, or with --dry-run would make.
 type changeObject struct {
 	File   string `json:"file"`
 	Line   int    `json:"line"`
@@ -81,7 +80,6 @@ func replaceWritten(file string, was, is []byte) error {
 	return nil
 }
 
-// problemsOf are those of a workflow or of a file of sites, by its name.
 func problemsOf(file string, data []byte) yamlfile.Problems {
 	var err error
 	if isSiteFile(file) {
@@ -93,10 +91,8 @@ func problemsOf(file string, data []byte) yamlfile.Problems {
 	return problems
 }
 
-// isSiteFile reports whether a file describes sites and is no workflow.
 func isSiteFile(file string) bool { return filepath.Base(file) == sitesFile }
 
-// sitesFile is the name of files that describe sites.
 const sitesFile = "sites.yaml"
 
 // mendableBy adds to an error how problems of it can be mended, if some can and that was not asked for.
@@ -115,7 +111,6 @@ func mendableBy(err error, o *checkOptions) error {
 	return &console.Failure{Code: console.ExitBadFile, Err: err, Hint: hint}
 }
 
-// checkedSites is what check says of a file of sites, and with --dry-run of any file.
 type checkedSites struct {
 	File    string         `json:"file"`
 	Changes []changeObject `json:"changes"`
@@ -134,8 +129,6 @@ func (c *commands) checkSiteFile(file string, changes []changeObject, o *checkOp
 	})
 }
 
-// mendable are the files that check --fix looks at: the one that is named, and beside a workflow that
-// of sites.
 func mendable(file, folder string) []string {
 	beside := filepath.Join(folder, sitesFile)
 	if _, err := os.Stat(beside); err != nil || isSiteFile(file) {

@@ -13,7 +13,6 @@ import (
 	"fairway/internal/flow/workflow"
 )
 
-// openName is the workflow of an open run that has no other name.
 const openName = workflow.SubmittedJobs
 
 // openedBy stands for the file of an open run that has none.
@@ -60,7 +59,6 @@ jobs have. With --server the run is at that server; open prints its number, for
 	return command
 }
 
-// prepareOpen checks the flags, and makes the options those of an open run in --dir or here.
 func (c *commands) prepareOpen(command *cobra.Command, o *runOptions, name string) error {
 	if err := o.check(command); err != nil {
 		return err

@@ -84,7 +84,6 @@ func (c *commands) submitAtServer(ctx context.Context, o *runOptions, l *command
 	return c.concludeJobs(l, refs, nil, func(do console.Asking) error { return c.Ask(ctx, do) })
 }
 
-// awaitEnd waits until a run has ended, and its results are in their place.
 func awaitEnd(ctx context.Context, client wire.WorkflowClient) error {
 	stream, err := client.Progress(ctx, &wire.ProgressRequest{Follow: true})
 	if err != nil {

@@ -105,7 +105,6 @@ func tellLog(line *access.Line, path string) (stop func(error)) {
 	}
 }
 
-// probeNode tells the server what a pilot would have here.
 func probeNode(ctx context.Context, config pilot.Config) error {
 	if config.Line == nil {
 		return console.Fail(console.ExitUsage, "`fairway site test` starts it", "--probe needs --connect")

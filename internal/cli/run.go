@@ -27,7 +27,6 @@ import (
 	"fairway/internal/wire"
 )
 
-// runOptions are the flags of run.
 type runOptions struct {
 	workOptions
 	placeOptions
@@ -36,7 +35,6 @@ type runOptions struct {
 	processOptions
 }
 
-// workOptions say what runs, and how.
 type workOptions struct {
 	file, folder string
 	base         string // folder that names in the workflow are relative to; empty: folder
@@ -56,7 +54,6 @@ type workOptions struct {
 	variables    []string          // that steps name
 }
 
-// placeOptions say where files go.
 type placeOptions struct {
 	results     string
 	keepResults bool
@@ -64,7 +61,6 @@ type placeOptions struct {
 	record      string
 }
 
-// pilotOptions say where jobs run, and what pilots have.
 type pilotOptions struct {
 	sites       []string
 	pilots      int
@@ -102,7 +98,6 @@ type serverOptions struct {
 	shares, rights         string // files
 }
 
-// processOptions say how long the process stays, and for whom.
 type processOptions struct {
 	follow    bool
 	detach    bool
@@ -333,7 +328,6 @@ func alreadyRunning(folder string) error {
 		"another process runs the workflow in %s", console.FolderText(folder))
 }
 
-// follow watches a run of another process; Ctrl-C ends the watching only.
 func (c *commands) follow(ctx context.Context, folder string, connection *listen.Connection) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -351,7 +345,6 @@ func (c *commands) follow(ctx context.Context, folder string, connection *listen
 	return c.conclude(ctx, folder, report)
 }
 
-// conclude prints the end of a run and turns it into an exit code.
 func (c *commands) conclude(ctx context.Context, folder string, report *wire.ProgressReport) error {
 	return c.ConcludeAsking(report, func(do console.Asking) error { return console.AskIn(ctx, folder, do) })
 }
@@ -361,7 +354,6 @@ const detachHelp = "run in the background, and go on when the terminal is closed
 const listenHelp = "address at which the server waits for pilots of sites: HOST:PORT (default all interfaces, any " +
 	"free port)"
 
-// runAtServer submits the workflow of run, and watches it.
 func (c *commands) runAtServer(ctx context.Context, o *runOptions) error {
 	if o.dryRun || o.follow || o.detach || len(o.force) > 0 || o.keepResults || o.record != "" || len(o.sites) > 0 {
 		return console.Fail(console.ExitUsage, "leave them out, or run the workflow here",

@@ -121,7 +121,6 @@ func stateLost(err error) error {
 	return fmt.Errorf("the run ended because its state could not be kept (%w); run it again to go on", err)
 }
 
-// opened gives an error of opening a run its exit code.
 func opened(err error) error {
 	if kind, ok := errors.AsType[*folder.KindError](err); ok {
 		return console.Fail(console.ExitUsage, "choose another folder with --dir", "%w", kind)
@@ -159,8 +158,6 @@ func (c *commands) watchInBackground(ctx context.Context, folder string) <-chan 
 	return last
 }
 
-// tellRest prints the problems and notes that the run ended with before they
-// could be shown as they came.
 func (c *commands) tellRest(told *screen.Told, report *wire.ProgressReport) {
 	if c.JSON {
 		return // they are in the report

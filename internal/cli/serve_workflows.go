@@ -87,7 +87,6 @@ killed, or is silent for a --lease, another one goes on; pilots and clients foll
 	return command
 }
 
-// prepareService checks the flags, and makes the folder of the state.
 func (c *commands) prepareService(command *cobra.Command, o *runOptions) error {
 	for name, instead := range map[string]string{
 		"record": "record one workflow with `fairway run --record`", "results": "say it with `fairway submit --results`",
@@ -157,7 +156,6 @@ func (o *runOptions) checkResults() (err error) {
 	return nil
 }
 
-// serveWorkflows takes workflows until a person ends that.
 func (c *commands) serveWorkflows(ctx context.Context, o *runOptions) error {
 	config, err := c.serverConfig(ctx, o)
 	if err != nil {

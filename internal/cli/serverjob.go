@@ -32,7 +32,6 @@ const (
 	serverSite = "site"
 )
 
-// checkServer refuses what means nothing where the server is a batch job.
 func (o *runOptions) checkServer() error {
 	switch {
 	case o.server != serverSite:
@@ -77,7 +76,6 @@ func siteOfServer(o *runOptions) (*site.Site, error) {
 	return s, nil
 }
 
-// jobOf is the batch job that this process is.
 func jobOf(ctx context.Context, o *runOptions) (*server.Job, error) {
 	s, err := siteOfServer(o)
 	if err != nil {
@@ -133,7 +131,6 @@ func (c *commands) followNext(ctx context.Context, dir string, gone error) (*wir
 	return nil, gone
 }
 
-// serverWatch waits for a server that is a batch job, and watches it.
 type serverWatch struct {
 	*commands
 	*serverjob.Watch
@@ -283,7 +280,6 @@ func withdrawal(err error) error {
 	return err
 }
 
-// detachedJob is what --json prints of a run that goes on as a batch job.
 type detachedJob struct {
 	Launch string `json:"launch"`
 	Site   string `json:"site"`
@@ -331,7 +327,6 @@ func (w *serverWatch) silent() error {
 		w.site.Name, serverjob.SilentTime, withLines(w.Said()))
 }
 
-// concluded tells how a run ended, when its server has ended all that it had started.
 func (w *serverWatch) concluded(ctx context.Context, report *wire.ProgressReport) error {
 	for until := time.Now().Add(console.EndingTime); time.Now().Before(until); {
 		if lives, _ := w.Lives(); !lives {

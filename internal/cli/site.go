@@ -106,7 +106,6 @@ func (c *commands) addSite(name string, settings []site.Setting, here bool) erro
 		screen.DisplayPath(file), name))
 }
 
-// siteObject is a site in the output of --json.
 type siteObject struct {
 	Name      string `json:"name"`
 	System    string `json:"system"`
@@ -116,7 +115,6 @@ type siteObject struct {
 	Line      int    `json:"line"`
 }
 
-// shownSite is what site show prints.
 type shownSite struct {
 	siteObject
 	Script string `json:"script"`
@@ -130,7 +128,6 @@ func objectOf(s *site.Site) siteObject {
 	return siteObject{s.Name, s.System, s.MaxPilots, s.MinPilots, s.File, s.Line}
 }
 
-// printSites prints sites as JSON, or a sentence for people.
 func (c *commands) printSites(sites []*site.Site, sentence string) error {
 	return c.Answer(sitesObject{append([]siteObject{}, console.Each(sites, objectOf)...)},
 		func() { fmt.Fprintln(c.Out, sentence) })
@@ -168,7 +165,6 @@ func (c *commands) siteListCommand() *cobra.Command {
 	}
 }
 
-// siteMeant is a site by its name, and the folder from which it is meant.
 func (c *commands) siteMeant(name string) (s *site.Site, folder string, err error) {
 	if folder, err = c.WorkflowFolder(); err == nil {
 		s, err = console.FindSite(folder, name)
@@ -269,7 +265,6 @@ func (c *commands) siteTemplateCommand() *cobra.Command {
 	}
 }
 
-// completeSites are the names that --site takes.
 func (c *commands) completeSites(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	folder, err := c.WorkflowFolder()
 	if err != nil {

@@ -95,7 +95,6 @@ func withLines(said string) string {
 	return ""
 }
 
-// testedSite is what --json prints of a test of a site.
 type testedSite struct {
 	Site   string      `json:"site"`
 	Waited float64     `json:"waited"` // seconds
@@ -131,7 +130,6 @@ func (c *commands) printFound(s *site.Site, r *probe.Result) error {
 	return nil
 }
 
-// sharing says for a person how a pilot gets at the folder of the workflow.
 func sharing(way string) string {
 	switch way {
 	case pilot.FolderWritten:

@@ -18,7 +18,6 @@ import (
 	"fairway/internal/store"
 )
 
-// checkStandby reads the flags of a server that may have others.
 func (o *runOptions) checkStandby(command *cobra.Command) (err error) {
 	if !o.standby {
 		if command.Flags().Changed("lease") {

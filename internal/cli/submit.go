@@ -89,7 +89,6 @@ with more files, repeat the call.`,
 	return command
 }
 
-// submitting gives a command what exec and map have in common.
 func (c *commands) submitting(l *commandLine, command *cobra.Command) *cobra.Command {
 	o := newRunOptions()
 	command.Args = l.arguments
@@ -162,7 +161,6 @@ const (
 // asWord is a word of a command that stands for a variable.
 var asWord = regexp.MustCompile(`^\{([A-Za-z_][A-Za-z0-9_]*)\}$`)
 
-// command is the text for the shell: the one word that was given, or several, quoted.
 func (l *commandLine) command() string {
 	if len(l.words) == 1 {
 		return l.words[0]
@@ -182,7 +180,6 @@ func (l *commandLine) command() string {
 
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
-// inputOf is how a file, or a pattern of files, is declared.
 type inputOf struct {
 	Files string `yaml:"files"`
 	As    string `yaml:"as"`
@@ -209,7 +206,6 @@ type stepOf struct {
 // names nothing. A job of an open run is known by its name, and is submitted without it.
 const nowhere = "nothing/"
 
-// placeholders are those of the patterns of the files.
 func (l *commandLine) placeholders() string {
 	return strings.Join(slices.Compact(placeholder.FindAllString(strings.Join(l.each, " "), -1)), "/")
 }
@@ -223,7 +219,6 @@ var (
 	noPlaceholder = regexp.MustCompile(`[*?${}]+`)
 )
 
-// named are the variables that the text of a command names.
 var named = regexp.MustCompile(`\$\{?([A-Za-z_][A-Za-z0-9_]*)`)
 
 // ofNode are variables, or how their names begin (with *), that a job is to have of its own, or of the
@@ -256,7 +251,6 @@ func (l *commandLine) variables() (list []string) {
 	return list
 }
 
-// workflow is the text of the workflow file that the call stands for.
 func (l *commandLine) workflow() ([]byte, error) {
 	var file struct {
 		Workflow   string             `yaml:"workflow"`
@@ -327,7 +321,6 @@ func (l *commandLine) workflow() ([]byte, error) {
 	return yaml.Marshal(file)
 }
 
-// jobs are those that the call stands for, with the files that are there now.
 func (l *commandLine) jobs(
 	ctx context.Context, folder string, work *workflow.Workflow,
 ) ([]*wire.SubmittedJob, error) {
@@ -414,7 +407,6 @@ func ended(job *wire.JobSummary) bool {
 	}, job.GetState())
 }
 
-// calledJobs is what --json prints of the jobs of a call.
 type calledJobs struct {
 	Jobs  int `json:"jobs"`
 	Known int `json:"known"`

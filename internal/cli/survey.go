@@ -22,8 +22,6 @@ import (
 // unsurveyed says that inputs are not looked at; empty: they are.
 const unsurveyed = ""
 
-// listing is what a folder has of the inputs of a workflow, for those who look at it after the
-// survey.
 type listing = feed.Enumeration
 
 func newListing(folder string) (*listing, error) {

@@ -11,7 +11,6 @@ import (
 	"fairway/internal/wire"
 )
 
-// stopLeft stops what a run has without its server: the job that is to be one, or pilots.
 func (c *commands) stopLeft(ctx context.Context, now bool) error {
 	if withdrawn, err := c.stopPending(); withdrawn || err != nil {
 		return c.printDone(&wire.StopResponse{}, err, "the job of the server is cancelled")
@@ -19,7 +18,6 @@ func (c *commands) stopLeft(ctx context.Context, now bool) error {
 	return c.stopSurvivors(ctx, now)
 }
 
-// stopSurvivors is for a folder where no server runs that could be stopped.
 func (c *commands) stopSurvivors(ctx context.Context, now bool) error {
 	folder, err := c.FolderWithState()
 	if err != nil {

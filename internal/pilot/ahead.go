@@ -67,19 +67,16 @@ func (a *attempt) wasStagedAhead(since time.Time) {
 	a.stagedAhead += max(0, until.Sub(since))
 }
 
-// clear gives back the sandbox of an attempt that will not run.
 func (p *pilot) clear(a *attempt) {
 	p.releaseInputs(a)
 	p.stage.Pass(a.Slot, nil)
 }
 
-// releaseInputs ends an attempt's use of its inputs.
 func (p *pilot) releaseInputs(a *attempt) {
 	a.In.Release()
 	p.removeUnusedFolders()
 }
 
-// removeUnusedFolders removes the unpacked folders that no attempt needs.
 func (p *pilot) removeUnusedFolders() {
 	if !p.stage.HasFolders() {
 		return

@@ -109,7 +109,6 @@ func (c *Config) onNode(environment func(string) string) error {
 	return missing
 }
 
-// runCheck runs the environment check of the site.
 func (c *Config) runCheck() error {
 	if c.Check == "" {
 		return nil
@@ -131,5 +130,4 @@ func (c *Config) runCheck() error {
 	return fmt.Errorf("the check of the site failed: %w: %s", err, c.Check)
 }
 
-// checkTime bounds the environment check of a site.
 const checkTime = time.Minute

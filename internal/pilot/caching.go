@@ -78,7 +78,6 @@ func (p *pilot) cacheChanged(c cache.Change) {
 	p.poke()
 }
 
-// news reports whether there are changes that no Sync has carried.
 func (c *caching) news() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -173,7 +172,6 @@ func (p *pilot) tellWhole(m *wire.SyncRequest) {
 	}
 }
 
-// announceAll has all files of the cache told anew, because the TaskQueue asks for that.
 func (p *pilot) announceAll(request uint64) {
 	c := &p.caching
 	if request == 0 || p.stage.Cache == nil {

@@ -59,7 +59,6 @@ func (p *pilot) saveCheckpoint(a *attempt) {
 	}
 }
 
-// savesState reports whether there is a checkpoint to be stored: of a gang, that of the first task.
 func (a *attempt) savesState() bool { return a.GetCheckpoint() != nil && a.isFirst() }
 
 // markPause is how often a pilot looks whether a command has saved a whole state.

@@ -51,7 +51,6 @@ func (c *Config) dial() (wire.TaskQueueClient, error) {
 	return wire.NewTaskQueueClient(&http.Client{Transport: transport}, "http://fairway", clientOptions...), nil
 }
 
-// socketPath drops the slashes of the form unix:///path.
 func socketPath(path string) string {
 	if strings.HasPrefix(path, "///") {
 		return path[2:]

@@ -26,14 +26,12 @@ var (
 	commandAfter  = fault.New("pilot.command.after")
 )
 
-// running is an attempt whose command runs.
 type running struct {
 	*attempt
 	process.Watched
 	opens *process.OpenWatch // that sees which files it opens, nil if none does
 }
 
-// command runs the command of an attempt and judges how it ended.
 func (p *pilot) command(a *attempt) {
 	if a.lacking != "" {
 		a.fail(wire.Outcome_OUTCOME_STAGE_IN_FAILED, "the server has not told the variable %s", a.lacking)
@@ -93,7 +91,6 @@ func (p *pilot) start(a *attempt, path string, argv []string) (*running, error) 
 	return r, nil
 }
 
-// watched is how the command of an attempt is watched that starts now.
 func (p *pilot) watched(a *attempt) process.Watched {
 	return process.Watched{
 		Since: time.Now(), Limit: a.GetNeeds().GetTime().AsDuration(), Memory: a.GetNeeds().GetMemoryBytes(),
@@ -102,7 +99,6 @@ func (p *pilot) watched(a *attempt) process.Watched {
 	}
 }
 
-// withVariable sets a variable in the place of another value that it may have.
 func withVariable(variables []string, entry string) []string {
 	name, _, _ := strings.Cut(entry, "=")
 	at := slices.IndexFunc(variables, func(v string) bool { return strings.HasPrefix(v, name+"=") })
@@ -113,7 +109,6 @@ func withVariable(variables []string, entry string) []string {
 	return variables
 }
 
-// fork starts the process of the command.
 func (p *pilot) fork(a *attempt, r *running, path string, argv, variables []string) (err error) {
 	attr := &syscall.ProcAttr{
 		Dir:   a.Slot.Folder,
@@ -155,7 +150,6 @@ func (p *pilot) fork(a *attempt, r *running, path string, argv, variables []stri
 	return nil
 }
 
-// attend waits until the command and all that it started have ended.
 func (p *pilot) attend(r *running) (sched.Exit, error) {
 	p.watchdog.Add(&r.Watched)
 	defer func() { p.noteKills(r, p.watchdog.Remove(&r.Watched)) }()

@@ -250,7 +250,6 @@ func DecodeConfig(encoded string) (Config, error) {
 	return c, nil
 }
 
-// check says what a Config may not say.
 func (c *Config) check() error {
 	err := cmp.Or(
 		c.checkNames(),
@@ -307,8 +306,6 @@ func absolute(key, folder string) error {
 	return nil
 }
 
-// oneOf refuses a value that is none of those which a key may have. Without one it has its
-// default.
 func oneOf[T ~string](key string, value T, known ...T) error {
 	if value != "" && !slices.Contains(known, value) {
 		return fmt.Errorf("%s %q is none of %q", key, value, known)
@@ -316,7 +313,6 @@ func oneOf[T ~string](key string, value T, known ...T) error {
 	return nil
 }
 
-// connect takes launch and site from the line.
 func (c *Config) connect() error {
 	if c.Line == nil {
 		return nil

@@ -95,7 +95,6 @@ func (p *pilot) enter(a *attempt) (in *inside, err error) {
 	return in, nil
 }
 
-// enterImage has the image of a container unpacked.
 func (p *pilot) enterImage(a *attempt, in *inside, lfn string) (err error) {
 	if in.root = a.In.Unpacked(lfn); in.root != "" { // the image is a folder
 		in.image = &image{}
@@ -112,7 +111,6 @@ func (p *pilot) enterImage(a *attempt, in *inside, lfn string) (err error) {
 	return nil
 }
 
-// imageOf takes the unpacked image that is the input of an attempt into use.
 func (p *pilot) imageOf(a *attempt, lfn, path string) (*image, error) {
 	key := ""
 	for _, f := range a.GetInputs() {
@@ -162,10 +160,8 @@ func (p *pilot) unpackImage(ctx context.Context, i *image, path string) error {
 	return nil
 }
 
-// name is where an image is unpacked, in the folder of the pilot.
 func (i *image) name() string { return filepath.Join(imagesFolder, strconv.Itoa(i.number)) }
 
-// take finds an image, or says that the caller is to unpack it.
 func (m *images) take(key string) (i *image, mine bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -217,14 +213,12 @@ func (m *images) unused() (unused []*image) {
 	return unused
 }
 
-// leaveInside ends the use of what enter has found.
 func (p *pilot) leaveInside(in *inside) {
 	if in != nil && in.image != nil && in.image.done != nil {
 		p.images.leave(in.image)
 	}
 }
 
-// has reports whether the image has a program in one of the folders where such programs are.
 func (in *inside) has(program string) bool {
 	for _, folder := range []string{"bin", "usr/bin", "usr/local/bin"} {
 		if _, err := os.Lstat(filepath.Join(in.root, folder, program)); err == nil {
@@ -234,7 +228,6 @@ func (in *inside) has(program string) bool {
 	return false
 }
 
-// contained is how a command is called in the container of an attempt.
 func (p *pilot) contained(a *attempt, argv []string) (path string, words []string, err error) {
 	call := container.Call{
 		Root: a.inside.root, Dir: a.Slot.Folder, Writable: a.Slot.Own(), Readable: a.In.Links(),
@@ -251,5 +244,4 @@ func (p *pilot) contained(a *attempt, argv []string) (path string, words []strin
 	return path, words, err
 }
 
-// inContainer reports whether the command of an attempt runs in a container.
 func inContainer(payload *wire.Payload) bool { return payload.GetContainer() != nil }

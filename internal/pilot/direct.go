@@ -26,7 +26,6 @@ type simpleTexts struct {
 // maxSimpleTexts bounds them; beyond it all are read anew.
 const maxSimpleTexts = 256
 
-// words are those of a simple command; nil for others.
 func (s *simpleTexts) words(text string) []shelltext.Word {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,7 +25,6 @@ import (
 	"fairway/internal/wire"
 )
 
-// describe is what the pilot says of itself when it registers.
 func (p *pilot) describe() *wire.PilotInfo {
 	c := &p.cfg
 	return &wire.PilotInfo{
@@ -56,7 +55,6 @@ func (p *pilot) checkEnvironment(ctx context.Context) error {
 	return err
 }
 
-// toolsThere are those of some programs that are in PATH.
 func (p *pilot) toolsThere(tools []string) (there []string) {
 	for _, tool := range tools {
 		if memory, ok := quantity.ParseGPUMemory(tool); ok {
@@ -131,7 +129,6 @@ func (p *pilot) checkDisk() error {
 	return nil
 }
 
-// openStorage finds the way to files, and to where attempts print.
 func (p *pilot) openStorage(ctx context.Context) error {
 	if p.cfg.Line == nil {
 		return checkStorage(p.stage.Roots, p.cfg.Storage)
@@ -158,7 +155,6 @@ func (p *pilot) openStorage(ctx context.Context) error {
 	return nil
 }
 
-// checkStorage makes sure that outputs can be stored.
 func checkStorage(roots storage.Roots, prefix string) error {
 	if prefix == "" || !storage.IsLocal(prefix) {
 		return nil

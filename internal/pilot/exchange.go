@@ -92,7 +92,6 @@ type alarm struct {
 	cancel context.CancelFunc
 }
 
-// poke has the exchange look again.
 func (p *pilot) poke() {
 	select {
 	case p.wake <- struct{}{}:
@@ -124,7 +123,6 @@ func (p *pilot) pokeAt(ctx context.Context, t time.Time) {
 	})
 }
 
-// converse exchanges Syncs with the TaskQueue until the pilot is to end.
 func (p *pilot) converse(ctx context.Context) error {
 	talk, hangUp := context.WithCancel(context.Background())
 	defer hangUp()
@@ -199,7 +197,6 @@ func (p *pilot) leaveNow(why string) {
 	p.poke()
 }
 
-// exchangeIfDue sends a Sync if one is due, and reports whether all is over.
 func (p *pilot) exchangeIfDue(talk context.Context, now time.Time) (done bool, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -79,7 +79,6 @@ func (p *pilot) makeReady(a *attempt, s *stage.Slot) {
 	}
 }
 
-// emptyResult is a success without anything.
 func (a *attempt) emptyResult() *wire.Result {
 	return &wire.Result{
 		Run: a.GetRun(), Job: a.GetJob(), Attempt: a.GetAttempt(), Usage: &wire.Usage{},
@@ -125,7 +124,6 @@ func (a *attempt) failBy(outcome wire.Outcome, err error) {
 	}
 }
 
-// used notes what the command has taken.
 func (a *attempt) used(rusage *syscall.Rusage) {
 	cpu := time.Duration(rusage.Utime.Nano() + rusage.Stime.Nano())
 	a.Result.Usage.Cpu = durationpb.New(cpu)

@@ -96,7 +96,6 @@ func (m *membership) freePorts() {
 	m.ports = nil
 }
 
-// writeGang writes what an attempt is told of its gang.
 func (p *pilot) writeGang(a *attempt) (err error) {
 	p.mu.Lock()
 	start := a.member.start
@@ -148,7 +147,6 @@ func hostfile(start *wire.GangStart, each int) []byte {
 	return []byte(b.String())
 }
 
-// gangVariables are the variables of a member of a gang.
 func (a *attempt) gangVariables() []string {
 	g := a.GetGang()
 	if g == nil {

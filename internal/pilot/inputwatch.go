@@ -37,7 +37,6 @@ const maxWatchedSteps = 100
 // opens waits for the pilot then, and a merge of 20,000 files took a seventh longer.
 const maxWatchedInputs = 2000
 
-// inputWatch chooses the attempts that are watched.
 type inputWatch struct {
 	mode WatchMode
 
@@ -91,8 +90,6 @@ func (w *inputWatch) wants(step string, inputs int) bool {
 // maxOpenNotes bounds the files that the notes of one attempt name.
 const maxOpenNotes = 5
 
-// noteUndeclared tells of files that the command read and that are none of its
-// inputs.
 func (p *pilot) noteUndeclared(r *running, opened []string) {
 	var found []string
 	for _, path := range opened {
@@ -108,7 +105,6 @@ func (p *pilot) noteUndeclared(r *running, opened []string) {
 	}
 }
 
-// advice says how a file is declared.
 func (p *pilot) advice(path string) string {
 	if p.cfg.Workflow != "" {
 		if lfn, below := strings.CutPrefix(path, filepath.Join(p.cfg.Workflow, "results")+"/"); below {

@@ -15,8 +15,6 @@ import (
 	"fairway/internal/storage/served"
 )
 
-// keepLog copies the file under log of an attempt that failed to the folder of
-// what attempts print, since outputs of such an attempt are not stored.
 func (p *pilot) keepLog(a *attempt) {
 	if a.Payload.GetLog() == "" || !a.failed() || !a.begun || a.Slot == nil {
 		return
@@ -43,7 +41,6 @@ func (p *pilot) copyLog(a *attempt) error {
 	return errors.Join(process.CopyLog(to, from, p.cfg.LogBytes), to.Close())
 }
 
-// logTail is the end of the file under log.
 func (a *attempt) logTail() string {
 	if a.Payload.GetLog() == "" {
 		return ""
@@ -143,7 +140,6 @@ func copyPart(path, part string, from int64) (size int64, err error) {
 	return size, errors.Join(err, out.Close())
 }
 
-// endLive has nothing more sent of an attempt that runs.
 func (p *pilot) endLive(a *attempt) {
 	p.mu.Lock()
 	a.logs.ended = true

@@ -15,7 +15,6 @@ var notFound = regexp.MustCompile(`(?m)['"‘]([^'"’\n]+)['"’]: No such file
 	`([^\s:][^:\n]*): No such file or directory|No such file or directory: ['"]([^'"\n]+)['"]|` +
 	`(?:cannot|could not|can't|failed to) open (?:file )?['"‘]?([^\s:'"‘’]+)`)
 
-// missing is what is known of a job whose command may have missed a file.
 type missing struct {
 	inputs, outputs []string // as they are named in the sandbox
 	folder          string   // the sandbox
@@ -74,7 +73,6 @@ func (m *missing) relative(name string) string {
 	return path.Clean(strings.TrimPrefix(name, m.folder+"/"))
 }
 
-// onNode tells of a file outside of the sandbox.
 func (m *missing) onNode(name string) string {
 	if _, err := os.Lstat(name); m.elsewhere || !os.IsNotExist(err) {
 		return ""
@@ -82,7 +80,6 @@ func (m *missing) onNode(name string) string {
 	return "there is no " + name + " on this node"
 }
 
-// inSandbox tells of a file that the step declares.
 func (m *missing) inSandbox(name string) string {
 	_, err := os.Lstat(filepath.Join(m.folder, name))
 	there := err == nil

@@ -26,7 +26,6 @@ const maxArgument = 100_000
 // maxScript bounds the file that a step names as its script, in bytes.
 const maxScript = 16 << 20
 
-// program returns what is executed: the path and its arguments.
 func (p *pilot) program(a *attempt) (string, []string, error) {
 	if a.onlyServes() {
 		return ownProgram, []string{ownProgram, "task", "serve"}, nil
@@ -120,8 +119,6 @@ func (p *pilot) anyShell(a *attempt, text string) []string {
 	return []string{"sh"}
 }
 
-// script reads the file that is the command. Its path is one that no
-// interpreter takes for an option.
 func script(a *attempt) (text, file string, err error) {
 	path, err := a.PathOf(a.Payload.GetScript())
 	if err != nil {

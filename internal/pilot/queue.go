@@ -294,7 +294,6 @@ func (p *pilot) recall(a *attempt, outcome wire.Outcome, why string) {
 	p.reports.End(r, a.GetTicket())
 }
 
-// begin lets the command of an attempt start, unless it is to end.
 func (p *pilot) begin(a *attempt) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -302,7 +301,6 @@ func (p *pilot) begin(a *attempt) bool {
 	return a.begun
 }
 
-// isOver notes that the command of an attempt has ended.
 func (p *pilot) isOver(a *attempt) {
 	if !a.isLimited() {
 		return // nobody asks
@@ -312,7 +310,6 @@ func (p *pilot) isOver(a *attempt) {
 	a.over = true
 }
 
-// isLimited reports whether the command may run for a limited time only.
 func (a *attempt) isLimited() bool { return a.GetNeeds().GetTime().AsDuration() > 0 }
 
 // movingFiles lists the attempts with a limit of time that read inputs or store outputs: that time is not

@@ -51,7 +51,6 @@ func (r *resources) processing() *resources {
 	return &resources{milliCPUs: r.milliCPUs, memory: r.memory, countable: r.countable}
 }
 
-// slots is how many jobs of one processor each run at a time.
 func (r *resources) slots() int { return max(1, int(r.milliCPUs/wholeCPU)) }
 
 // add gives need back (sign 1) or takes it (sign -1).

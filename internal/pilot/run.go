@@ -194,7 +194,6 @@ func newPilot(cfg Config) (*pilot, error) {
 	return p, nil
 }
 
-// prepare checks the environment and makes what attempts need.
 func (p *pilot) prepare(ctx context.Context) (err error) {
 	if p.cfg.Scratch != "" {
 		if p.scratch, err = claimScratch(ctx, p.cfg.Scratch, p.cfg.Cache.Group, p.sched, p.log); err != nil {

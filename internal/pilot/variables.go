@@ -32,7 +32,6 @@ const (
 // programs remembers where programs are: search path and name to path.
 type programs = sync.Map
 
-// variables returns the environment of an attempt's command, whose program is at a path.
 func (p *pilot) variables(a *attempt, r *running, path string) ([]string, error) {
 	own := a.Payload.GetEnvironment()
 	streamed, err := a.In.Variables()

@@ -13,7 +13,6 @@ import (
 // sees, but of Fairway's folders its own files only, and none of the files by which this pilot and
 // its server find keys and tokens.
 
-// checkSandbox is part of the environment check.
 func (p *pilot) checkSandbox() error {
 	if p.cfg.Sandbox == "" {
 		return nil

@@ -63,7 +63,6 @@ func (p *pilot) startWarm(r *running, path string, argv []string, attr *syscall.
 	return true
 }
 
-// canStart reports whether there is a program; where there is none, the pilot says so itself.
 func canStart(path, folder string) bool {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(folder, path)

@@ -33,7 +33,6 @@ var (
 	folderUnlocked = fault.New("pilot.folder.unlocked")
 )
 
-// claimSandboxes makes the pilot's folder and cleans up behind others.
 func claimSandboxes(cfg *Config, log *slog.Logger) (_ *workspace, err error) {
 	if err := os.MkdirAll(cfg.SandboxDir, 0o755); err != nil {
 		return nil, err

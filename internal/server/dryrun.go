@@ -135,7 +135,6 @@ func allKnown(f *flow.Flow) string {
 	return "all jobs are known"
 }
 
-// rehearse steps the cores as far as they go without a pilot.
 func (o *opened) rehearse(
 	ctx context.Context, config *Config, find *feed.Finder, at storage.Roots,
 ) (*state.Cores, error) {
@@ -291,7 +290,6 @@ func (o *opened) hasLost(job *taskqueue.JobDetail) bool {
 	})
 }
 
-// whyAgain tells why a job that was done is to run once more.
 func (o *opened) whyAgain(job *taskqueue.JobDetail) string {
 	if o.hasLost(job) {
 		return fileLost
@@ -299,8 +297,6 @@ func (o *opened) whyAgain(job *taskqueue.JobDetail) string {
 	return "what it wrote is in caches only: it runs unless a pilot still has that"
 }
 
-// why tells what has a job run: what differs from its earlier result, or that
-// something it reads is written by a job that runs.
 func (o *outlook) why(job *taskqueue.JobDetail, earlier *wire.Provenance) string {
 	var written []string // by jobs that run
 	for i := range job.Reads {
@@ -335,7 +331,6 @@ func moreInputs(n int) string {
 	return fmt.Sprintf("%d more inputs", n)
 }
 
-// recordName is what a record is called.
 type recordName struct {
 	table, key string
 	run        taskqueue.RunID

@@ -65,7 +65,6 @@ type submission struct {
 	Priority   int               `json:"priority,omitempty"` // added to that of each step
 }
 
-// parse reads the workflow that was submitted.
 func (b *submission) parse() (*workflow.Workflow, error) {
 	var scales workflow.Scales
 	if b.Scales != nil {
@@ -84,7 +83,6 @@ func (b *submission) parse() (*workflow.Workflow, error) {
 	return work, err
 }
 
-// config is that of the run that was submitted.
 func (b *submission) config(work *workflow.Workflow) RunConfig {
 	return RunConfig{
 		Workflow: work, Folder: b.Folder, KeepGoing: b.KeepGoing, Results: b.Results, Account: b.Account,
@@ -118,7 +116,6 @@ func (s *Server) ownPlaces() []string {
 	return []string{folder.UploadsName, filepath.Join(folder.InputsName, s.folders.ID)}
 }
 
-// ownOf are the folders that a run may have in the state.
 func (s *Server) ownOf(run *state.Run) (paths []string) {
 	for _, place := range s.ownPlaces() {
 		paths = append(paths, s.ownIn(place, run.OwnName()))
@@ -126,7 +123,6 @@ func (s *Server) ownOf(run *state.Run) (paths []string) {
 	return paths
 }
 
-// sweepOwn removes folders of submissions that were not acknowledged.
 func (s *Server) sweepOwn(recorded []*state.Run) error {
 	known := map[string]bool{}
 	for _, run := range recorded {
@@ -149,7 +145,6 @@ func (s *Server) sweepOwn(recorded []*state.Run) error {
 	return nil
 }
 
-// openSubmitted has the runs go on that earlier servers have left.
 func (s *Server) openSubmitted(ctx context.Context) error {
 	recorded, err := state.LoadRuns(ctx, s.records)
 	if err != nil {
@@ -184,7 +179,6 @@ func (s *Server) openSubmitted(ctx context.Context) error {
 	return nil
 }
 
-// reopen makes the rooms of a run that is recorded.
 func (s *Server) reopen(ctx context.Context, run *state.Run) (*run, error) {
 	all, err := state.LoadOf[submission](ctx, s.records, submissionTable, run.ID)
 	if err != nil {
@@ -223,7 +217,6 @@ func (s *Server) reopen(ctx context.Context, run *state.Run) (*run, error) {
 	return r, r.openResults(ctx)
 }
 
-// findClosed finds the files of closed inputs that were not fed before the server ended.
 func (o *opened) findClosed(ctx context.Context, find *feed.Finder) (err error) {
 	for _, in := range o.flow.Inputs() {
 		fed := slices.ContainsFunc(o.inputs, func(r state.Input) bool { return r.Input == in.Name && !r.Part })
@@ -485,7 +478,6 @@ func (s *Server) handOver(
 	return r, begun, err
 }
 
-// writeUploads makes the folder of a run with the files that came with it.
 func writeUploads(at string, files []api.Upload) error {
 	if err := os.MkdirAll(at, 0o700); err != nil {
 		return err
@@ -577,7 +569,6 @@ func (s *Server) QueryFleet(ctx context.Context, ask func(*dispatch.Core)) error
 // PilotsWaiting is part of api.Fleet.
 func (s *Server) PilotsWaiting() []string { return s.pilots.Waiting() }
 
-// openArchive shows a run that is retired.
 func (s *Server) openArchive(ctx context.Context, id taskqueue.RunID) (api.Archived, error) {
 	return api.OpenArchived(ctx, s.layoutOf(id), s.archiveOf(id), s.records)
 }

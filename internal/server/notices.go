@@ -14,7 +14,6 @@ import (
 // StuckTime is for how long no job of a run may run, though some could, before a notice says so.
 const StuckTime = 10 * time.Minute
 
-// noteEnd tells elsewhere how a run has ended, if that is wanted.
 func (s *Server) noteEnd(r *run, end *Outcome) {
 	if s.notices == nil || end.HandedOver {
 		return

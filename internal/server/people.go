@@ -22,8 +22,6 @@ import (
 	"fairway/internal/server/people"
 )
 
-// openDoor opens what knows the people who ask, and the log of what they do. Servers of one run have
-// their owner only.
 func (s *Server) openDoor(ctx context.Context) (err error) {
 	settings := &rights.Settings{}
 	if s.config.Rights != "" {
@@ -67,7 +65,6 @@ func readRights(file string) (*rights.Settings, error) {
 	return rights.Parse(file, text)
 }
 
-// publicConnection is how the server is reached over a network, without a token.
 func (s *Server) publicConnection() (c access.Connection, ok bool) {
 	if s.far.people == nil {
 		return c, false
@@ -113,7 +110,6 @@ func (s *Server) pilotSettings(name string) (json.RawMessage, bool) {
 	return nil, false
 }
 
-// peoplesCalls has the services of people. Who makes a call, the context says.
 func (s *Server) peoplesCalls() http.Handler {
 	mux := http.NewServeMux()
 	service := &people.Service{}

@@ -51,7 +51,6 @@ func openRerun(ctx context.Context, names []string, work *workflow.Workflow, s s
 	return rerun(names), nil
 }
 
-// chosen reports whether a job was named, by itself or with its step.
 func (r rerun) chosen(step, job string) bool {
 	return slices.Contains(r, step) || slices.Contains(r, job)
 }
@@ -69,7 +68,6 @@ func (r rerun) drop(recorded []taskqueue.Record) ([]taskqueue.Record, error) {
 	return dropped, err
 }
 
-// upTo tells how far a workflow is run.
 func upTo(target string) string {
 	if target == "" {
 		return "to its end"

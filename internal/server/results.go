@@ -86,7 +86,6 @@ func (s *Server) tellResults(ctx context.Context, removed *api.RemovedRun) error
 	return nil
 }
 
-// shownRun names a run for a person.
 func (s *Server) shownRun(ctx context.Context, id taskqueue.RunID) (string, error) {
 	run, err := state.LoadRunOf(ctx, s.records, id)
 	if err != nil || run == nil || run.Account.User == "" {

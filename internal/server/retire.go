@@ -78,7 +78,6 @@ func (r *run) tellPutAway() {
 	}
 }
 
-// endRun makes durable how a run has ended, and retires it if it has succeeded.
 func (s *Server) endRun(ctx context.Context, r *run) error {
 	if end := r.concluded.Load(); end != nil && end.Succeeded {
 		return s.retire(ctx, r)
@@ -123,7 +122,6 @@ var (
 	beforeSweep   = fault.New("server.sweep.before")
 )
 
-// archiveOf is the store that keeps the records of a run which is retired.
 func (s *Server) archiveOf(run taskqueue.RunID) string {
 	return filepath.Join(s.folders.State, folder.ArchiveName, strconv.FormatUint(uint64(run), 10)+".db")
 }
@@ -220,7 +218,6 @@ func (s *Server) keepResults(
 	return stored, nil
 }
 
-// sweep deletes the records of a run that is retired.
 func (s *Server) sweep(ctx context.Context, id taskqueue.RunID) error {
 	deleted := func(records []taskqueue.Record) error {
 		for i := range records {
@@ -257,8 +254,6 @@ func (s *Server) inPieces(
 	}
 }
 
-// archive writes the records of a run to its archive. It returns how the results that the run
-// leaves were made.
 func (s *Server) archive(ctx context.Context, id taskqueue.RunID) (provenance []taskqueue.Record, err error) {
 	all, err := s.records.Load(ctx, state.HostTable)
 	if err != nil {
@@ -409,7 +404,6 @@ func (s *Server) releaseResults(ctx context.Context, id taskqueue.RunID) error {
 	return nil
 }
 
-// sizeOf is that of a file or of all files in a folder, in bytes.
 func sizeOf(path string) (size int64, err error) {
 	if _, err := os.Lstat(path); err != nil {
 		return 0, err

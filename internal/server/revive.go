@@ -23,7 +23,6 @@ func (s *Server) surveyFiles(core *dispatch.Core) func(context.Context) {
 	return s.looked.Run
 }
 
-// tellPerson tells those who watch a run at once.
 func (s *Server) tellPerson(text string) {
 	for _, r := range s.runs.all() {
 		r.room.Ending.Note(text)
@@ -54,7 +53,6 @@ func (s *Server) revive(core *dispatch.Core) (requests []*loop.Request, err erro
 	return requests, nil
 }
 
-// goOn has a run go on, with the inputs that it has now.
 func (r *run) goOn(core *dispatch.Core) (*loop.Request, error) {
 	id := r.room.Run
 	request := &loop.Request{Run: id}

@@ -96,7 +96,6 @@ func (s *Server) newRunAt(
 	return r
 }
 
-// openResults makes sure that results can be published where they are to be.
 func (r *run) openResults(ctx context.Context) error {
 	if r.config.Results != "" {
 		if err := r.results.PublishAt(ctx, r.config.Results); err != nil {
@@ -106,7 +105,6 @@ func (r *run) openResults(ctx context.Context) error {
 	return r.results.PublishAtSites(ctx)
 }
 
-// tellBeginning tells a person what the run begins with.
 func (r *run) tellBeginning() {
 	for _, note := range r.opened.losses() {
 		r.room.Ending.Note(note)
@@ -140,14 +138,12 @@ func (r *run) ready(ctx context.Context) error {
 	return nil
 }
 
-// work has the rooms work until ctx ends, or rest is called.
 func (r *run) work(ctx context.Context, group *sync.WaitGroup) {
 	ctx, r.rest = context.WithCancel(ctx)
 	group.Go(func() { r.results.Run(ctx) })
 	group.Go(func() { r.feeds.Run(ctx, r.opened.now, r.opened.inputs) })
 }
 
-// tellPerson tells a person at once.
 func (r *run) tellPerson(text string) {
 	r.room.Ending.Note(text)
 	r.server.loop.Notify()
@@ -353,7 +349,6 @@ const fedTogether = 2000
 // submissionName is by what a submission is known: two users may choose the same key.
 type submissionName struct{ user, key string }
 
-// submissionOf is that of the submission of a run.
 func submissionOf(run *state.Run) submissionName { return submissionName{run.Account.User, run.Key} }
 
 // awayRun is what is known of a run whose records are in an archive.
@@ -363,7 +358,6 @@ type awayRun struct {
 	results string // the place that it has named
 }
 
-// runs are those of a server.
 type runs struct {
 	own *run // of the folder; nil in a lasting server
 
@@ -407,7 +401,6 @@ func (rs *runs) get(id taskqueue.RunID) *run {
 	return rs.byID[id]
 }
 
-// drop forgets a run, whose rooms end.
 func (rs *runs) drop(r *run) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -427,7 +420,6 @@ func (rs *runs) putAway(run *state.Run) {
 	rs.away[run.ID] = awayRun{run.State, run.Account, run.Results}
 }
 
-// endedAs is how a run has ended that is put away.
 func (rs *runs) endedAs(id taskqueue.RunID) (ended state.Status, ok bool) {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -487,7 +479,6 @@ func (rs *runs) numbers() []taskqueue.RunID {
 	return slices.Compact(numbers)
 }
 
-// all are in the order of their numbers.
 func (rs *runs) all() []*run {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
@@ -501,7 +492,6 @@ func (rs *runs) rooms() (rooms []*loop.Run) {
 	return rooms
 }
 
-// work has the rooms of all runs work, also of those that are added later.
 func (rs *runs) work(ctx context.Context) {
 	all := rs.all()
 	rs.mu.Lock()
@@ -512,5 +502,4 @@ func (rs *runs) work(ctx context.Context) {
 	}
 }
 
-// rest waits until the rooms rest, whose context has ended.
 func (rs *runs) rest() { rs.group.Wait() }

@@ -181,7 +181,6 @@ func (s *Server) open(ctx context.Context) error {
 	return s.assemble()
 }
 
-// takeState makes this server the one of the state.
 func (s *Server) takeState(ctx context.Context, dir string) error {
 	if b := s.config.Standby; b != nil {
 		s.folders = b.folders
@@ -200,7 +199,6 @@ func (s *Server) takeState(ctx context.Context, dir string) error {
 	return s.takeTerm(before)
 }
 
-// openState opens the store, and what is made of it and of the folders alone.
 func (s *Server) openState() (err error) {
 	var authority errgroup.Group // beside the store: each takes a while, and waits for the disk
 	authority.Go(func() (err error) {
@@ -262,7 +260,6 @@ func (s *Server) openStore() (records store.Store, err error) {
 	return records, nil
 }
 
-// openRun decides how the run of the folder begins.
 func (s *Server) openRun(ctx context.Context, dir string) error {
 	find, err := s.config.finderIn(dir, s.element)
 	if err != nil {
@@ -367,7 +364,6 @@ func (s *Server) openWays(ctx context.Context) (err error) {
 	return s.openFar()
 }
 
-// record opens the recording, where one is wanted.
 func (s *Server) record() error {
 	if s.config.Recording == "" {
 		return nil
@@ -379,7 +375,6 @@ func (s *Server) record() error {
 	return err
 }
 
-// assemble makes the parts and connects them.
 func (s *Server) assemble() (err error) {
 	s.loop = loop.New(loop.Config{
 		Inbox: s.inbox, Store: s.records, Runs: s.runs.rooms(), Lasting: s.config.Lasting, Over: s.over,
@@ -406,7 +401,6 @@ func (s *Server) assemble() (err error) {
 	return nil
 }
 
-// handler serves pilots and people at the socket of the state folder.
 func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(s.taskQueue())
@@ -414,7 +408,6 @@ func (s *Server) handler() http.Handler {
 	return s.whileCurrent(mux)
 }
 
-// release gives back what Open took, as far as it came.
 func (s *Server) release() {
 	if s.notices != nil {
 		defer s.notices.Close() // nobody waits for the state meanwhile

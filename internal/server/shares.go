@@ -40,7 +40,6 @@ type fileStamp struct {
 // sharesPeriod is how often the file of shares is looked at.
 const sharesPeriod = 2 * time.Second
 
-// open reads the file with which a server begins, if it has one.
 func (s *sharing) open(file string) error {
 	s.file = file
 	if file == "" {
@@ -101,7 +100,6 @@ func (s *sharing) keep(a taskqueue.Account, bytes int64) taskqueue.Input {
 	return taskqueue.SetKept{Account: a, Bytes: s.kept[a]}
 }
 
-// lookAtShares reads the file of shares if it has changed, and tells the core.
 func (s *Server) lookAtShares(ctx context.Context) (problem string, err error) {
 	sh := &s.sharing
 	sh.mu.Lock()
@@ -131,7 +129,6 @@ func (s *Server) tellShares(ctx context.Context) error {
 	})
 }
 
-// watchShares looks at the file of shares until ctx ends.
 func (s *Server) watchShares(ctx context.Context) {
 	for s.config.Shares != "" && s.sched.Sleep(ctx, sharesPeriod) == nil {
 		if _, err := s.lookAtShares(ctx); failed(ctx, err) {
@@ -181,8 +178,6 @@ func scopeOf(a taskqueue.Account) string {
 	return "user " + a.User
 }
 
-// knownPeople are those that the file of shares names, or that an earlier server was told of; nil where
-// nobody is named.
 func (s *Server) knownPeople(ctx context.Context) (*fairshare.People, error) {
 	sh := &s.sharing
 	sh.mu.Lock()
@@ -212,13 +207,11 @@ func (s *Server) GroupsOf(user string) []string {
 	return people.GroupsOf(user)
 }
 
-// hasGroup reports whether the file of shares has a group.
 func (s *Server) hasGroup(group string) bool {
 	people, err := s.knownPeople(context.Background())
 	return err == nil && people.Has(group)
 }
 
-// limits are those over all runs, as the file says.
 func (s *sharing) limits() map[string]int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()

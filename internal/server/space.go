@@ -51,10 +51,8 @@ type space struct {
 	crowded *loop.Mailbox[string] // what attempts said that had no room
 }
 
-// reserve is what is to stay free.
 func (s *space) reserve() int64 { return min(maxReserve, s.all/50) }
 
-// look takes a measurement.
 func (s *space) look(now time.Time, free, all int64) {
 	if passed := now.Sub(s.at).Seconds(); !s.at.IsZero() && passed > 0 {
 		part := min(1, passed/spaceMemory.Seconds())
@@ -94,7 +92,6 @@ func (s *space) refuse() error {
 	return nil
 }
 
-// spaceOf asks the system.
 func spaceOf(folder string) (free, all int64, err error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(folder, &s); err != nil {
@@ -103,7 +100,6 @@ func spaceOf(folder string) (free, all int64, err error) {
 	return int64(s.Bavail) * s.Bsize, int64(s.Blocks) * s.Bsize, nil
 }
 
-// watchSpace looks at the disk until ctx ends.
 func (s *Server) watchSpace(ctx context.Context) {
 	if s.space.folder = s.storageFolder(); s.space.folder == "" {
 		return
@@ -138,7 +134,6 @@ func lookAgain(look, pause func() error, tell func(error)) {
 	}
 }
 
-// storageFolder is where outputs are stored; empty if that is another machine.
 func (s *Server) storageFolder() string {
 	if stores := s.storage.Stores(); len(stores) == 0 || stores[0] != folder.StoragePrefix {
 		return ""

@@ -151,7 +151,6 @@ func (b *Standby) Leave() {
 	}
 }
 
-// answer opens the port of a server that stands by.
 func (b *Standby) answer() error {
 	if b.endpoint != nil {
 		return nil // it became active, and was replaced before it had opened its port
@@ -170,7 +169,6 @@ func (b *Standby) answer() error {
 	return nil
 }
 
-// hush closes the port, for the server that becomes active.
 func (b *Standby) hush() {
 	if b.endpoint != nil {
 		b.endpoint.Close(0)
@@ -179,7 +177,6 @@ func (b *Standby) hush() {
 	}
 }
 
-// handler answers that this server stands by.
 func (b *Standby) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { plainly(w, http.StatusOK, "ok") })
@@ -197,7 +194,6 @@ func (b *Standby) handler() http.Handler {
 	return mux
 }
 
-// saying tells a person that this server stands by.
 func (b *Standby) saying() string {
 	active, ok := b.member.Active()
 	if !ok {
@@ -429,7 +425,6 @@ func (s *Server) outlived() bool {
 	return b != nil && !b.member.Current()
 }
 
-// answers returns an error where this server does not answer calls.
 func (s *Server) answers(ctx context.Context) error {
 	if s.outlived() {
 		return errReplaced()

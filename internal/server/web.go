@@ -31,7 +31,6 @@ type Web struct {
 	Link string
 }
 
-// openWeb makes the endpoint of pages, where they are wanted.
 func (s *Server) openWeb() (*listen.Endpoint, error) {
 	w := s.config.Web
 	if w == nil || w.Listener == nil {
@@ -51,7 +50,6 @@ func (s *Server) openWeb() (*listen.Endpoint, error) {
 	return listen.NewEndpoint(listener, s.whileCurrent(w.Handler(s.service(), s.door)), s.log), nil
 }
 
-// webTLS are the TLS settings of pages.
 func (s *Server) webTLS() (*tls.Config, error) {
 	w := s.config.Web
 	if w.Certificate == "" {
@@ -66,10 +64,8 @@ func (s *Server) webTLS() (*tls.Config, error) {
 		nil
 }
 
-// linkFile has the link to the pages.
 func (s *Server) linkFile() string { return filepath.Join(s.folders.State, folder.LinkName) }
 
-// closeWeb gives the port of pages back.
 func (s *Server) closeWeb() {
 	if s.config.Web != nil && s.config.Web.Listener != nil {
 		_ = s.config.Web.Listener.Close()
