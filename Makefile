@@ -402,7 +402,7 @@ soak: dependencies fuzz mutate mutation-scores ## run the long tests: hours of c
 	$(MAKE) SOAK=1 TAKEOVERS=100 test-gangs test-kills-gangs test-postgres test-takeover
 
 bench: ## run the benchmarks whose figures stand in their RESULTS.md
-	$(GET) scripts/install-packages.sh bubblewrap charliecloud busybox-static
+	$(GET) scripts/install-packages.sh $(STORAGE_PACKAGES) bubblewrap charliecloud busybox-static
 	$(GET) scripts/install-nextflow.sh $(NEXTFLOW_VERSION)
 	@for program in bench/*/main.go; do \
 		echo "$$(dirname $$program)" >&2; FAIRWAY_BIN=$(CURDIR)/bin go run ./$$(dirname $$program) -json || exit 1; \
