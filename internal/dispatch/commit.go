@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"slices"
 	"strconv"
@@ -52,6 +53,16 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []taskqueue.CommittedF
 	}
 	fs.unpinAll(j)
 	return visible
+}
+
+// enterResult notes that a job which is committed now has the result of its key, if there is one.
+func (fs *files) enterResult(j *job) {
+	r := fs.journal.results.Of(j.key)
+	if r == nil || j.key == (identity{}) {
+		return
+	}
+	r.Takers = append(r.Takers, j)
+	fs.complete(r, j)
 }
 
 // haveServed is for a job that is done: what it has read was made to some purpose, and may be lost as often
@@ -432,6 +443,47 @@ func (fs *files) tryRemove(v *version) {
 	}
 }
 
+// outdated is what the record of a job's outputs names although it was removed. The outputs
+// are recorded anew when that is half of what was stored, so that all records of a job with n
+// outputs which go one by one take n log n. Until then the records of removal say that they
+// go, also when they are gone.
+type outdated struct {
+	pfns []string
+	half int
+}
+
+// outdate is for a stored output of a committed job that is being removed.
+func (fs *files) outdate(j *job, pfn string) {
+	o := fs.outdated[j]
+	if o == nil {
+		stored := 0
+		for _, v := range fs.writtenBy(j) {
+			if v.pfn != "" {
+				stored++
+			}
+		}
+		o = &outdated{half: stored / 2}
+		fs.outdated[j] = o
+	}
+	o.pfns = append(o.pfns, pfn)
+	fs.stillNamed[pfn] = true
+	if len(o.pfns) >= o.half {
+		fs.changeOutputs(j)
+	}
+}
+
+// newest is the highest version that is committed: what the file holds now. Its
+// stored copy goes only if it is temporary. A version that cannot be made again is passed
+// over, since readers after it are blocked; for plain names see made.
+func (f *file) newest() *version {
+	for i := len(f.versions) - 1; i >= 0; i-- {
+		if f.versions[i].committed() {
+			return f.versions[i]
+		}
+	}
+	return nil
+}
+
 func (fs *files) readersKnown(in taskqueue.ReadersKnown) error {
 	r, err := fs.runs.get(in.Run)
 	if err != nil {
@@ -486,5 +538,143 @@ func (fs *files) removed(pfn string) {
 		if !fs.stillNamed[pfn] {
 			fs.journal.forget(records.TableRemove, 0, pfn)
 		}
+	}
+}
+
+// commitResult makes the outputs of an attempt visible, all at once. No other
+// attempt of the job counts from here on.
+func (c *Core) commitResult(by taskqueue.PilotID, p *pilot, j *job, r *taskqueue.Result) {
+	before := j.class.inAll()
+	c.nodeSucceeded(p, j)
+	c.fleet.learn(p, j, &r.Usage)
+	if j.class.key.time > 0 && j.class.inAll() < before {
+		c.placement.offers++ // a pilot with an end that asked in vain may have the time now
+	}
+	c.placement.unready(j)
+	c.files.unawait(j)
+	c.fleet.endAttempts(j)
+	if j.regenerating {
+		c.commitRegenerated(p, j, r)
+		return
+	}
+	c.dropCheckpoint(j)
+	j.committed = r.Attempt
+	files := c.commit(j, c.files.outputsOf(j, r), p)
+	c.event(taskqueue.Event{Kind: taskqueue.JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by,
+		Result: r, Files: files})
+}
+
+// outputsOf are the outputs of a successful attempt, in the order of Writes and
+// by name within a pattern. They are valid until the next call.
+func (fs *files) outputsOf(j *job, r *taskqueue.Result) []output {
+	fs.outputs = fs.outputs[:0]
+	for i := range r.Outputs {
+		w := &r.Outputs[i]
+		o := output{
+			LFN: w.LFN, PFN: w.PFN, Size: w.Size, Records: w.Records, Adler32: w.Adler32, Written: w.Written, Hash: w.Hash,
+		}
+		noteWanted(&o, j.outputFor(w.LFN))
+		fs.outputs = append(fs.outputs, o)
+	}
+	position := func(o output) int {
+		return slices.IndexFunc(j.outputs, func(x taskqueue.Output) bool { return x.LFN == cmp.Or(o.Pattern, o.LFN) })
+	}
+	slices.SortFunc(fs.outputs, func(a, b output) int {
+		return cmp.Or(cmp.Compare(position(a), position(b)), cmp.Compare(a.LFN, b.LFN))
+	})
+	return fs.outputs
+}
+
+// noteWanted notes what the job said of the output that it is.
+func noteWanted(o *output, x *taskqueue.Output) {
+	o.Cached = o.PFN == "" && x.Storage == taskqueue.StorageCache
+	if x.Pattern {
+		o.Pattern = x.LFN
+	}
+}
+
+// commitRegenerated takes the outputs of a job that ran again: those that are gone
+// get their copies back, the other new copies are not needed.
+func (c *Core) commitRegenerated(p *pilot, j *job, r *taskqueue.Result) {
+	var unneeded []string // PFNs
+	holders := c.holders(p, c.files.outputsOf(j, r))
+	find, taken := r.ByLFN(), make(map[string]bool, len(r.Outputs))
+	for _, v := range c.files.writtenBy(j) {
+		w := find(v.file.lfn)
+		taken[w.LFN] = true
+		if v.state == present && v.pfn != "" {
+			unneeded = append(unneeded, w.PFN)
+			c.files.arrived(v)
+			continue
+		}
+		c.remade(v, w, taskqueue.Tag(r.Attempt))
+		if !c.files.makeVisible(v, p, holders) {
+			c.wantForWaiters(v)
+		}
+	}
+	for i := range r.Outputs {
+		if w := &r.Outputs[i]; !taken[w.LFN] {
+			unneeded = append(unneeded, w.PFN)
+		}
+	}
+	j.regenerating = false
+	j.fate.cache = cacheID{}
+	j.fate.remember(j.committed) // what it stored may still be in use
+	j.committed = r.Attempt
+	c.jobs.setState(j, taskqueue.Done)
+	c.files.persistRegenerated(j)
+	for _, v := range c.files.writtenBy(j) {
+		if v.state == present {
+			c.files.publish(j, v)
+		}
+		c.files.tryRemove(v) // the job ran again for another one, and nobody reads this one
+	}
+	for _, pfn := range unneeded {
+		if pfn != "" {
+			c.files.remove(pfn)
+		}
+	}
+	c.event(taskqueue.Event{Kind: taskqueue.JobRegenerated, Job: j.id, Name: j.name, Step: j.step.Step, Result: r})
+	c.files.unpinAll(j)
+}
+
+// remade is for a version that was made again. Its older copies were committed
+// too: they stay readable where they are as long as there is no stored one.
+func (c *Core) remade(v *version, w *taskqueue.WrittenFile, tag taskqueue.Tag) {
+	for _, p := range slices.Clone(v.holders) {
+		at := copyOf{p, v}
+		if _, ok := c.files.older[at]; !ok {
+			c.files.older[at] = olderCopy{v.tag, v.size}
+		}
+		if w.PFN != "" {
+			c.files.setAside(at)
+			c.dropCopy(p, v)
+		}
+	}
+	if v.pfn == "" && w.PFN != "" {
+		c.examineReaders(v) // those that are ready wait for hosts that hold it, and need not any more
+	}
+	v.store(w.PFN, w.Size)
+	v.records, v.tag = w.Records, tag
+	v.prove(w.Adler32, w.Written)
+	c.files.setHash(v, w.Hash, "")
+}
+
+// persistRegenerated is for a job that was committed and has run again.
+func (fs *files) persistRegenerated(j *job) {
+	fs.persistOutputs(j)
+	if j.inJournal() {
+		fs.journal.persistCommit(j, nil)
+	}
+	if j.fate != nil {
+		fs.journal.persistFate(j)
+	}
+}
+
+// wantForWaiters is for a version that was made, and of which no copy can be had:
+// those who wait for it would wait for a job that is done.
+func (c *Core) wantForWaiters(v *version) {
+	if waiting := c.files.waiters[v]; len(waiting) > 0 {
+		c.files.wantVersion(v, c.fleet.itsCache(waiting[0]))
 	}
 }

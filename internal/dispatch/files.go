@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"encoding/hex"
 	"slices"
 
 	"fairway/internal/dispatch/records"
@@ -133,30 +132,6 @@ func (f *file) version(n taskqueue.Version) *version {
 	return f.versions[i]
 }
 
-// newest is the highest version that is committed: what the file holds now. Its
-// stored copy goes only if it is temporary. A version that cannot be made again is passed
-// over, since readers after it are blocked; for plain names see made.
-func (f *file) newest() *version {
-	for i := len(f.versions) - 1; i >= 0; i-- {
-		if f.versions[i].committed() {
-			return f.versions[i]
-		}
-	}
-	return nil
-}
-
-// made is the highest version that ever was committed, also if it cannot be made
-// again. It decides what is to stand under the plain name: no older version takes
-// the place of one that is lost.
-func (f *file) made() *version {
-	for i := len(f.versions) - 1; i >= 0; i-- {
-		if f.versions[i].identity != (identity{}) {
-			return f.versions[i]
-		}
-	}
-	return nil
-}
-
 // versionFor returns the version of this number, made if need be.
 func (f *file) versionFor(n taskqueue.Version) *version {
 	if v := f.version(n); v != nil {
@@ -167,24 +142,6 @@ func (f *file) versionFor(n taskqueue.Version) *version {
 		f.versions[i-1], f.versions[i] = f.versions[i], f.versions[i-1]
 	}
 	return v
-}
-
-// knownHash is the hash of the contents of a version.
-type knownHash struct {
-	sum string            // 32 bytes; empty: unknown
-	by  taskqueue.PilotID // of an output: who has told it (fleet.hashTold); empty: it stands in the commit
-}
-
-func (fs *files) hash(v *version) knownHash { return knownHash{fs.hashes[v], fs.tellers[v]} }
-
-func (h knownHash) text() string { return hex.EncodeToString([]byte(h.sum)) }
-
-// committed is the hash as the commit has it; empty: it has none.
-func (h knownHash) committed() string {
-	if h.by != "" {
-		return ""
-	}
-	return h.text()
 }
 
 type versionState uint8
@@ -243,30 +200,6 @@ type version struct {
 	records int64
 	proof   uint32 // adler32 or, where it is timed, written
 	run     taskqueue.RunID
-}
-
-// prove notes what tells the contents of an output: its adler32, or the time when it was written.
-func (v *version) prove(adler32, written uint32) {
-	v.proof, v.timed = adler32, false
-	if adler32 == 0 {
-		v.proof, v.timed = written, true
-	}
-}
-
-// adler32 is that of the contents, or 0.
-func (v *version) adler32() uint32 {
-	if v.timed {
-		return 0
-	}
-	return v.proof
-}
-
-// written is WrittenFile.Written, or 0.
-func (v *version) written() uint32 {
-	if v.timed {
-		return v.proof
-	}
-	return 0
 }
 
 func (v *version) ref() taskqueue.FileRef {

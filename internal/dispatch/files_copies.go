@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"encoding/hex"
 	"slices"
 
 	"fairway/internal/logical"
@@ -95,20 +94,6 @@ func (fs *files) inputFor(p *pilot, v *version) taskqueue.InputFile {
 		}
 	}
 	return in
-}
-
-// setHash takes note of the hash that copies of a version must have, in hexadecimal, and of who
-// has told it (knownHash.by); empty: it is not known.
-func (fs *files) setHash(v *version, hash string, by taskqueue.PilotID) {
-	delete(fs.tellers, v)
-	sum, err := hex.DecodeString(hash)
-	if err != nil || len(sum) == 0 {
-		delete(fs.hashes, v)
-		return
-	}
-	if fs.hashes[v] = string(sum); by != "" && v.writer != nil {
-		fs.tellers[v] = by
-	}
 }
 
 // hold is for a copy with the version's tag that came into a pilot's cache, with

@@ -2,8 +2,10 @@ package dispatch
 
 import (
 	"slices"
+	"strings"
 
 	"fairway/internal/dispatch/records"
+	"fairway/internal/logical"
 	"fairway/internal/taskqueue"
 )
 
@@ -22,6 +24,34 @@ func (v *version) owed() bool {
 	}
 	o := v.writer.outputFor(v.file.lfn)
 	return o != nil && o.Publish && o.Storage == taskqueue.StorageElement
+}
+
+// outputFor returns the output that the file belongs to: that of its name, or
+// the first pattern that it matches.
+func (j *job) outputFor(lfn string) *taskqueue.Output {
+	var byPattern *taskqueue.Output
+	for i := range j.outputs {
+		o := &j.outputs[i]
+		if !o.Pattern && o.LFN == lfn {
+			return o
+		}
+		if o.Pattern && byPattern == nil && logical.Matches(o.LFN, lfn) {
+			byPattern = o
+		}
+	}
+	return byPattern
+}
+
+// made is the highest version that ever was committed, also if it cannot be made
+// again. It decides what is to stand under the plain name: no older version takes
+// the place of one that is lost.
+func (f *file) made() *version {
+	for i := len(f.versions) - 1; i >= 0; i-- {
+		if f.versions[i].identity != (identity{}) {
+			return f.versions[i]
+		}
+	}
+	return nil
 }
 
 func (j *job) publishes() bool {
@@ -88,35 +118,6 @@ func (fs *files) changeResults(in func(pfn string) bool, change func(*storedResu
 func (fs *files) changeOutputs(j *job) {
 	if n := len(fs.work.changed); n == 0 || fs.work.changed[n-1] != j {
 		fs.work.changed = append(fs.work.changed, j)
-	}
-}
-
-// outdated is what the record of a job's outputs names although it was removed. The outputs
-// are recorded anew when that is half of what was stored, so that all records of a job with n
-// outputs which go one by one take n log n. Until then the records of removal say that they
-// go, also when they are gone.
-type outdated struct {
-	pfns []string
-	half int
-}
-
-// outdate is for a stored output of a committed job that is being removed.
-func (fs *files) outdate(j *job, pfn string) {
-	o := fs.outdated[j]
-	if o == nil {
-		stored := 0
-		for _, v := range fs.writtenBy(j) {
-			if v.pfn != "" {
-				stored++
-			}
-		}
-		o = &outdated{half: stored / 2}
-		fs.outdated[j] = o
-	}
-	o.pfns = append(o.pfns, pfn)
-	fs.stillNamed[pfn] = true
-	if len(o.pfns) >= o.half {
-		fs.changeOutputs(j)
 	}
 }
 
@@ -199,6 +200,16 @@ func (fs *files) recorded(j *job) []output {
 	return outputs
 }
 
+// toKeep are the outputs of a committed job as others can take them.
+func (fs *files) toKeep(j *job) []output {
+	outputs := fs.recorded(j)
+	for i := range outputs {
+		o := &outputs[i]
+		o.LFN, o.Pattern, o.Tag = strings.Clone(o.LFN), strings.Clone(o.Pattern), o.TagOf(j.committed)
+	}
+	return outputs
+}
+
 // persistOutputs is for a committed job of whose outputs a copy came or went.
 func (fs *files) persistOutputs(j *job) {
 	outputs := fs.recorded(j)
@@ -221,14 +232,22 @@ func (fs *files) persistOutputs(j *job) {
 	fs.upToDate(j)
 }
 
-// persistRegenerated is for a job that was committed and has run again.
-func (fs *files) persistRegenerated(j *job) {
-	fs.persistOutputs(j)
-	if j.inJournal() {
-		fs.journal.persistCommit(j, nil)
+// detach has the commit of a job hold its outputs, which are no longer those of the result that it has
+// with others.
+func (fs *files) detach(j *job) {
+	j.result = ownResult
+	fs.journal.persistCommit(j, fs.recorded(j))
+}
+
+// complete gives a result what it lacks and a job has made under the same key. Those whose outputs
+// it holds would get it too, so it waits until there are none.
+func (fs *files) complete(r *storedResult, j *job) {
+	if j.inJournal() || slices.ContainsFunc(r.Takers, (*job).inJournal) {
+		return
 	}
-	if j.fate != nil {
-		fs.journal.persistFate(j)
+	isGoing := func(pfn string) bool { return fs.removing[pfn] }
+	if r.Complete(func() []output { return fs.toKeep(j) }, isGoing) {
+		fs.journal.persistResult(j.key, r)
 	}
 }
 

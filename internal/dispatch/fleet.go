@@ -70,7 +70,7 @@ type fleetCounts struct {
 
 // earlyAttempts are attempts that their pilots have before they can begin there.
 type earlyAttempts struct {
-	ahead   []*attempt              // waiting at pilots (placement_ahead.go)
+	ahead   []*attempt              // waiting at pilots (mayWait)
 	gone    int                     // of them have begun or ended
 	staging map[*version][]*attempt // whose input may be read still, by attempt.lacks; no list is empty
 }
@@ -372,6 +372,10 @@ func (fl *fleet) inOrder() []*pilot {
 		list = append(list, fl.pilots[id])
 	}
 	return list
+}
+
+func sortedKeys[K ~string, V any](m map[K]V) []K {
+	return slices.Sorted(maps.Keys(m))
 }
 
 // mustAnswer has the pilot answered at the end of this transition, or as soon as it syncs.

@@ -163,40 +163,6 @@ func (fl *fleet) outlives(p *pilot, cl *class) bool {
 	return fl.now.After(needs) <= p.expires
 }
 
-// fitsElsewhere reports whether a pilot on another host could run the class, which is open, and to
-// which jobs are given.
-func (fl *fleet) fitsElsewhere(cl *class, name string) bool {
-	there := func(p *pilot) bool { return p.counted && p.host.name != name && p.fits(cl) }
-	return slices.ContainsFunc(fl.shapes, func(s *shape) bool {
-		others := len(s.hosts)
-		if s.hosts[name] > 0 {
-			others--
-		}
-		fit := s.fit(cl)
-		return others > 0 && (fit == allFit || fit == someFit && slices.ContainsFunc(s.pilots, there))
-	})
-}
-
-// mostMemory is what the largest known pilot has.
-func (fl *fleet) mostMemory() int64 {
-	var most int64
-	for _, s := range fl.shapes {
-		if s.most.Memory <= most {
-			continue
-		}
-		for _, p := range s.pilots {
-			most = max(most, p.info.Has.Memory)
-		}
-	}
-	return max(most, fl.monitor.mostMemory())
-}
-
-// nextAttempt numbers an attempt: above all before, of any incarnation.
-func (fl *fleet) nextAttempt() taskqueue.AttemptID {
-	fl.numbers.lastAttempt++
-	return taskqueue.AttemptID(fl.journal.incarnation<<32 | fl.numbers.lastAttempt)
-}
-
 // isNew reports whether the attempt was given out in this transition.
 func (fl *fleet) isNew(a *attempt) bool {
 	return uint64(a.id)>>32 == fl.journal.incarnation && uint64(uint32(a.id)) > fl.numbers.before
@@ -266,6 +232,15 @@ func (fl *fleet) removeAttempt(a *attempt) {
 	p.add(a.needs, -1)
 	p.seat.askedInVain = 0
 	fl.recount(p)
+}
+
+// attemptOver ends the arrivals for an attempt that is no more.
+func (fl *fleet) attemptOver(a *attempt) {
+	for i := len(a.pilot.exchange.arriving) - 1; i >= 0; i-- {
+		if x := a.pilot.exchange.arriving[i]; x.attempt == a {
+			fl.endArrival(x)
+		}
+	}
 }
 
 // ends reports whether the pilot is to be told to end an attempt that it is not known to have.
@@ -429,4 +404,39 @@ func (fl *fleet) recount(p *pilot) {
 		fl.parked = fl.parked[:len(fl.parked)-1]
 		p.seat.parked = 0
 	}
+}
+
+// waitAhead lists an attempt that was given to a pilot beyond what was free, or that the pilot
+// should have begun.
+func (fl *fleet) waitAhead(a *attempt) { fl.early.ahead = append(fl.waitingAhead(), a) }
+
+// waitingAhead are these attempts in the order of their listing. Those that have begun or ended
+// leave the list when they are half of it, so that a report costs the same however many wait.
+func (fl *fleet) waitingAhead() []*attempt {
+	if 2*fl.early.gone > len(fl.early.ahead) {
+		fl.early.ahead = slices.DeleteFunc(fl.early.ahead, func(a *attempt) bool {
+			return a.started ||
+				fl.attempts[a.id] != a
+		})
+		fl.early.gone = 0
+	}
+	return fl.early.ahead
+}
+
+// waitsNoMore takes note that an attempt has begun, or has ended before.
+func (fl *fleet) waitsNoMore(a *attempt) {
+	if a.ahead {
+		fl.early.gone++
+	}
+}
+
+// delivers takes note that the pilot has ended so many attempts since it ended some
+// before, or had nothing to do.
+func (fl *fleet) delivers(p *pilot, ended int) {
+	if ended == 0 {
+		return
+	}
+	p.record.delivered += ended
+	p.record.spacing.add(time.Duration(fl.now-p.record.worksSince).Seconds()*float64(p.slots()), float64(ended))
+	p.record.worksSince = fl.now
 }

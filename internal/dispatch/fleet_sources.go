@@ -48,12 +48,6 @@ type arrival struct {
 	told     []toldHash // by others, while this was the origin and no hash was known
 }
 
-// toldHash is what a pilot has found in a copy that it was told to get.
-type toldHash struct {
-	by   *pilot
-	hash string
-}
-
 // comeFrom has the arrival come from a pilot, or, with nil, from storage.
 func (x *arrival) comeFrom(q *pilot, depth int) {
 	if x.from != nil {
@@ -212,16 +206,6 @@ func (fl *fleet) mayExchange(a, b string) bool {
 	return x != nil && y != nil && slices.Contains(x.CacheWith, b) && slices.Contains(y.CacheWith, a)
 }
 
-// origin is the arrival by which the version comes from storage.
-func (fl *fleet) origin(v *version) *arrival {
-	for _, x := range fl.sources.arriving[v] {
-		if x.from == nil && x.to.info.Address != "" && !x.to.left {
-			return x
-		}
-	}
-	return nil
-}
-
 func (fl *fleet) describeSource(x *arrival) *taskqueue.Source {
 	if x.from == nil {
 		return nil
@@ -235,79 +219,6 @@ func (fl *fleet) describeSource(x *arrival) *taskqueue.Source {
 	return s
 }
 
-// hashTold takes the hash that a pilot has found in a copy that it was told to get. The first hash
-// counts; while another pilot is the origin, only that pilot can tell the first. Where the commit
-// of an output has an adler32 only, two hashes contradict each other: then neither counts.
-func (fl *fleet) hashTold(p *pilot, v *version, hash string) {
-	known, origin := fl.files.hash(v), fl.origin(v)
-	switch {
-	case known.sum == "" && origin != nil && origin.to != p:
-		origin.told = append(origin.told, toldHash{p, hash})
-	case known.sum == "":
-		fl.files.setHash(v, hash, p.id)
-	case known.by != "" && known.by != p.id && v.adler32() != 0 && known.text() != hash:
-		fl.files.setHash(v, "", "")
-		if q := fl.pilots[known.by]; q != nil && q.holds(v) {
-			fl.differs(q, v, true)
-		}
-	}
-}
-
-// differs takes note of whether a pilot holds other bytes of a version than are known. Then it
-// is no source of it, until its copy has gone.
-func (fl *fleet) differs(p *pilot, v *version, other bool) {
-	holds := p.copies.cached[v]
-	if other && !holds.other {
-		fl.event(taskqueue.Event{Kind: taskqueue.CopyDiffers, Pilot: p.id, Host: p.host.name, Reason: v.file.lfn})
-	}
-	holds.other = other
-	p.copies.cached[v] = holds
-}
-
-// arrived is for a copy that has come into a cache, with the hash that its pilot has found;
-// empty: none. Nobody tells the first hash but who was told to get the file ([fleet.hashTold]), or
-// after a restart a pilot that was there before and returns.
-func (fl *fleet) arrived(p *pilot, v *version, hash string) {
-	if hash != "" && (p.info.Address != "" || fl.groupCache(p)) {
-		if _, ok := fl.grace.awaited[p.id]; ok && !fl.grace.over && fl.files.hashes[v] == "" {
-			fl.files.setHash(v, hash, p.id)
-		}
-		known := fl.files.hash(v)
-		fl.differs(p, v, known.sum != "" && known.text() != hash)
-	}
-	if x := p.arrivalOf(v); x != nil {
-		if x.from != nil {
-			p.host.cut = nil
-		}
-		fl.endArrival(x)
-	}
-}
-
-// groupCache reports whether the pilot reads files of other users on its host: by their hashes.
-func (fl *fleet) groupCache(p *pilot) bool {
-	return p.launch != nil && p.launch.site != nil && p.launch.site.GroupCache
-}
-
-// wasTold reports whether the pilot was told to get a version: it comes from where the TaskQueue has
-// said, or, where pilots read each other's files without being told, it is read by an attempt of
-// this one, of the first maxPassed requests for it.
-func (fl *fleet) wasTold(p *pilot, v *version) bool {
-	if p.arrivalOf(v) != nil {
-		return true
-	}
-	if !fl.groupCache(p) || v.writer != nil || fl.files.hashes[v] != "" {
-		return false
-	}
-	passed := 0
-	for r := v.file.fifo.Head(); r != nil && passed < maxPassed; r = r.Next() {
-		if j := r.Owner.job; r.Owner.read == v && j.attempt != nil && j.attempt.pilot == p {
-			return true
-		}
-		passed++
-	}
-	return false
-}
-
 // endArrival ends an arrival. What others have told while it was the origin counts now, if it
 // has brought no hash.
 func (fl *fleet) endArrival(x *arrival) {
@@ -315,15 +226,6 @@ func (fl *fleet) endArrival(x *arrival) {
 	for _, t := range x.told {
 		if fl.files.hashes[x.version] == "" && t.by.holds(x.version) {
 			fl.hashTold(t.by, x.version, t.hash)
-		}
-	}
-}
-
-// attemptOver ends the arrivals for an attempt that is no more.
-func (fl *fleet) attemptOver(a *attempt) {
-	for i := len(a.pilot.exchange.arriving) - 1; i >= 0; i-- {
-		if x := a.pilot.exchange.arriving[i]; x.attempt == a {
-			fl.endArrival(x)
 		}
 	}
 }

@@ -3,7 +3,6 @@ package dispatch
 import (
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"fairway/internal/quantity"
@@ -273,28 +272,6 @@ func (fl *fleet) failedElsewhere(j *job, node string) bool {
 	return some
 }
 
-// suspect returns a ready job of the level that the pilot may be given and that failed on a node which gets none
-// until it is known whether the node or its jobs are to blame: what becomes of the job tells.
-func (pl *placement) suspect(l *level, p *pilot) *job {
-	looked := 0
-	for _, h := range pl.fleet.nodes.doubted {
-		if h.condemned || !pl.fleet.isDoubted(h) {
-			continue
-		}
-		for i := range h.failed {
-			if looked++; looked > maxSkipped {
-				return nil
-			}
-			f := &h.failed[i]
-			if g := f.job.group; f.found == open && g != nil && g.level == l && g.open == always &&
-				pl.mayFill(p, f.job) && !pl.keepForOther(f.job, p) {
-				return f.job
-			}
-		}
-	}
-	return nil
-}
-
 // maxFailedOn bounds the nodes that are counted on which a step fails.
 const maxFailedOn = 64
 
@@ -394,12 +371,6 @@ func (c *Core) postpone(h *health) {
 	c.armNodes(h.tryAt)
 }
 
-// hostOf is the host of a node, as people know it.
-func hostOf(node string) string {
-	host, _, _ := strings.Cut(node, taskqueue.NodeSeparator)
-	return host
-}
-
 // whyDoubted says for a person what is known against a node, and what becomes of it.
 func (c *Core) whyDoubted(h *health) string {
 	text := fmt.Sprintf("the last %s there failed", quantity.Count(int64(h.possibly), "job"))
@@ -472,6 +443,20 @@ func (c *Core) reviewNode(h *health) {
 // elsewhere reports whether a job of the class may be expected to run on another node.
 func (fl *fleet) elsewhere(cl *class, node string) bool {
 	return fl.fitsElsewhere(cl, node) || fl.expects()
+}
+
+// fitsElsewhere reports whether a pilot on another host could run the class, which is open, and to
+// which jobs are given.
+func (fl *fleet) fitsElsewhere(cl *class, name string) bool {
+	there := func(p *pilot) bool { return p.counted && p.host.name != name && p.fits(cl) }
+	return slices.ContainsFunc(fl.shapes, func(s *shape) bool {
+		others := len(s.hosts)
+		if s.hosts[name] > 0 {
+			others--
+		}
+		fit := s.fit(cl)
+		return others > 0 && (fit == allFit || fit == someFit && slices.ContainsFunc(s.pilots, there))
+	})
 }
 
 // expects reports whether a pilot that was submitted a short while ago has not come yet.

@@ -1,9 +1,6 @@
 package dispatch
 
 import (
-	"maps"
-	"slices"
-
 	"fairway/internal/dispatch/records"
 	"fairway/internal/dispatch/results"
 	"fairway/internal/taskqueue"
@@ -94,6 +91,16 @@ func (jn *journal) persistCommit(j *job, outputs []output) {
 	jn.persist(records.TableCommit, j.id.Run(), records.JobKey(j.id), b)
 }
 
+// inputMarks appends the marks of the job's inputs.
+func (j *job) inputMarks(list []records.Mark) []records.Mark {
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil {
+			list = append(list, v.identity.Mark())
+		}
+	}
+	return list
+}
+
 func (jn *journal) persistResult(key identity, r *storedResult) {
 	jn.persist(records.TableResult, 0, key.Hex(), &r.Result)
 }
@@ -128,8 +135,4 @@ func (jn *journal) persist(table string, run taskqueue.RunID, key string, of any
 
 func (jn *journal) forget(table string, run taskqueue.RunID, key string) {
 	jn.effects.Persist = append(jn.effects.Persist, taskqueue.Record{Table: table, Run: run, Key: key})
-}
-
-func sortedKeys[K ~string, V any](m map[K]V) []K {
-	return slices.Sorted(maps.Keys(m))
 }

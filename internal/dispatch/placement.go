@@ -1,8 +1,10 @@
 package dispatch
 
 import (
+	"cmp"
 	"time"
 
+	"fairway/internal/dispatch/fairtree"
 	"fairway/internal/taskqueue"
 )
 
@@ -220,6 +222,16 @@ func (pl *placement) overdue(s *share, p *pilot) *job {
 	return best
 }
 
+// keepPools keeps what the job needs of pools from others, until it gets that: it was passed over
+// for too long. A pilot that could run it must ask at least each MaxPassOver, or others get it.
+func (pl *placement) keepPools(j *job) {
+	for _, x := range j.class.pools {
+		if x.pool.keptFor == nil || x.pool.keptFor == j || x.pool.keptUntil <= pl.now {
+			x.pool.keptFor, x.pool.keptUntil = j, pl.now.After(pl.config.MaxPassOver)
+		}
+	}
+}
+
 // takesASlot reports whether a job of the class fits whenever another one of such jobs has ended.
 func (p *pilot) takesASlot(cl *class) bool {
 	k, n := &cl.key, int64(p.slots())
@@ -256,6 +268,48 @@ func (pl *placement) choose(p *pilot) *job {
 		}
 	}
 	return first
+}
+
+// A user whose job has its input in the cache of the pilot that asks may overtake another one
+// whose job has not: the first is spared a transfer, and the second may find a pilot that suits
+// it better (delay scheduling). Nobody gets ahead of the share by more than Shares.Overtake in this
+// way, counted from when both had used what their weights give them; so it evens out.
+
+// maxOvertaking bounds the users that are looked at besides the one whose turn it is.
+const maxOvertaking = 8
+
+// mayBeOvertaken reports whether the job, whose turn it is, would have to read input that the pilot
+// does not hold, and can wait.
+func (pl *placement) mayBeOvertaken(j *job, p *pilot) bool {
+	return pl.shares.overtake() > 0 && j.readySince > pl.now.After(-pl.config.MaxPassOver) &&
+		pl.fleet.readTime(p, j) >= minGain
+}
+
+// overtakes reports whether the job may be given to the pilot before that of a user whose turn it
+// is.
+func (pl *placement) overtakes(j, turn *job, p *pilot) bool {
+	if pl.saves(p, j) < minGain {
+		return false
+	}
+	cost := slotsOf(p, j.class) * pl.fleet.expectedRun(j).Seconds()
+	return pl.shares.Ahead(pl.now, j.share(), turn.share())+cost <= pl.shares.overtake().Seconds()
+}
+
+// saves is how long it takes elsewhere to read what the pilot holds of the job's input.
+func (pl *placement) saves(p *pilot, j *job) time.Duration {
+	here, all := &p.launch.site.outlook.reads, &pl.fleet.pace.reads
+	each := cmp.Or(here.storage.mean(), all.storage.mean())
+	var sum float64
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil && !j.requests[i].streams() && p.reaches(v) {
+			sum += float64(v.size) * each
+		}
+	}
+	return seconds(sum)
+}
+
+func (sh *shares) overtake() time.Duration {
+	return cmp.Or(sh.Said().Overtake, taskqueue.DefaultOvertake)
 }
 
 // chooseOf returns the job of a user that the pilot should run next, of those that
@@ -300,6 +354,33 @@ func (pl *placement) chooseOf(s *share, p *pilot) *job {
 	return nil
 }
 
+// suspect returns a ready job of the level that the pilot may be given and that failed on a node which gets none
+// until it is known whether the node or its jobs are to blame: what becomes of the job tells.
+func (pl *placement) suspect(l *level, p *pilot) *job {
+	looked := 0
+	for _, h := range pl.fleet.nodes.doubted {
+		if h.condemned || !pl.fleet.isDoubted(h) {
+			continue
+		}
+		for i := range h.failed {
+			if looked++; looked > maxSkipped {
+				return nil
+			}
+			f := &h.failed[i]
+			if g := f.job.group; f.found == open && g != nil && g.level == l && g.open == always &&
+				pl.mayFill(p, f.job) && !pl.keepForOther(f.job, p) {
+				return f.job
+			}
+		}
+	}
+	return nil
+}
+
+// mayBegin reports whether no quota forbids that a pilot gets any job of the user.
+func mayBegin(s *share, p *pilot) bool {
+	return s.Beyond(p.launch.site.Name, fairtree.Amount{Running: 1}, "", fairtree.Amount{}) == nil
+}
+
 // open finds the groups of a level of which the pilot may be given jobs now, and reports whether
 // there are some.
 func (pl *placement) open(p *pilot, l *level) bool {
@@ -339,6 +420,100 @@ func (pl *placement) admits(p *pilot, cl *class, ahead bool) admission {
 	return always
 }
 
+// What a pilot is given beyond what is free is bound to it before it can begin. Tiny jobs
+// need that, or the pilot would stand still while reports and assignments are on their way;
+// others are bound too early by it. So a job waits at a pilot only if it is expected to
+// start there within Config.AheadTime, as far as is known how long jobs take that come
+// before it: those that run, and those of no lower priority that wait. Nobody knows how
+// long a job takes of whose step none has ended.
+//
+// A pilot is believed as far as it delivers: no more jobs wait there than it has ended
+// before, and none is expected to end sooner than the TaskQueue has seen the pilot end others.
+
+// backlog is what comes before a job of one priority at one pilot.
+type backlog struct {
+	pilot    *pilot // nil: it is to be found out
+	priority int32
+	cpus     int64   // thousandths of processors that are free within Config.AheadTime
+	work     float64 // of these, in seconds of a thousandth, until they are
+	waiting  int     // attempts that wait for them beyond what was free
+}
+
+// mayWait reports whether a job of the priority that does not fit now may wait at the pilot, if it needs
+// so many thousandths of processors.
+func (pl *placement) mayWait(p *pilot, priority int32, cpus int64) bool {
+	b := pl.backlogOf(p, priority)
+	return b.waiting < p.record.delivered && !p.record.withholds && b.cpus >= cpus &&
+		b.work <= pl.config.AheadTime.Seconds()*float64(b.cpus)
+}
+
+// soon is the part of Config.AheadTime within which a job that waits at a pilot begins sooner than
+// most that wait in the TaskQueue for the next Sync of another one: that takes a message there and
+// back, and a transaction.
+const soon = 20
+
+// beginsSoon reports whether a job of the priority that waits at the pilot is expected to begin so
+// soon that no other pilot would begin it earlier.
+func (pl *placement) beginsSoon(p *pilot, priority int32) bool {
+	b := pl.backlogOf(p, priority)
+	return b.cpus > 0 && b.work <= pl.config.AheadTime.Seconds()/soon*float64(b.cpus)
+}
+
+// backlogOf is what comes before a job of the priority at the pilot.
+func (pl *placement) backlogOf(p *pilot, priority int32) *backlog {
+	b := &pl.backlog
+	if b.pilot != p || b.priority != priority {
+		*b = backlog{pilot: p, priority: priority, cpus: p.totalCPUs()}
+		for _, a := range p.attempts {
+			pl.enterBacklog(a)
+		}
+	}
+	return b
+}
+
+// enterBacklog counts an attempt of the pilot that the backlog is of.
+func (pl *placement) enterBacklog(a *attempt) {
+	b := &pl.backlog
+	if a.leaves() || !a.started && a.priority < b.priority {
+		return
+	}
+	cpus := b.pilot.cpusOf(a.needs)
+	if left, ok := pl.left(a); ok && left <= pl.config.AheadTime {
+		b.work += left.Seconds() * float64(cpus)
+	} else {
+		b.cpus -= cpus
+	}
+	if a.ahead && !a.started {
+		b.waiting++
+	}
+}
+
+// left is how much longer an attempt is expected to take, from its start if it has not
+// started. It is not known of one that should have ended long ago.
+func (pl *placement) left(a *attempt) (time.Duration, bool) {
+	run := pl.fleet.pace.runOf(a.job)
+	if run == 0 {
+		return 0, false
+	}
+	run = max(run, seconds(a.pilot.record.spacing.mean()))
+	if !a.started {
+		return run, true
+	}
+	left := run - time.Duration(pl.now-a.since)
+	return max(0, left), left >= -pl.config.AheadTime
+}
+
+// outranks reports whether a job of the user and the priority would start at the pilot before
+// another one of that user which waits there.
+func (p *pilot) outranks(s *share, priority int32) bool {
+	for _, a := range p.attempts {
+		if a.job.share() == s && a.ahead && !a.started && !a.leaves() && a.priority < priority {
+			return true
+		}
+	}
+	return false
+}
+
 func (pl *placement) firstByRank(l *level, p *pilot) *job {
 	var best *job
 	for _, g := range l.groups {
@@ -354,6 +529,47 @@ func (pl *placement) firstByRank(l *level, p *pilot) *job {
 		}
 	}
 	return best
+}
+
+// firstNotKept returns the job of the group of the lowest rank that is not kept
+// from the pilot, does not delay a gang for which that is kept, and of which neither the outputs
+// belong elsewhere nor another pilot fetches inputs, if there is such a job among the first.
+func (pl *placement) firstNotKept(g *group, p *pilot) *job {
+	var skipped []uint32
+	var first *job // that is not kept
+	aside := 0
+	j := pl.jobs.first(g)
+	for ; j != nil && len(skipped) < maxSkipped && aside < maxAside; j = pl.jobs.first(g) {
+		if pl.mayFill(p, j) && !pl.keepForOther(j, p) {
+			left := pl.isLeftToAnother(j, p)
+			if at := pl.together(j); !left && (at == nil || p.shares(at)) {
+				first = nil
+				break
+			}
+			if !left {
+				aside++
+			}
+			if first == nil {
+				first = j
+			}
+		}
+		skipped = append(skipped, j.row)
+		g.ranks.Pop()
+	}
+	for _, id := range skipped {
+		g.ranks.Push(id)
+	}
+	if first == nil && j != nil && pl.mayFill(p, j) {
+		return j
+	}
+	return first
+}
+
+// isLeftToAnother reports whether another pilot fetches inputs of the job, which that does not share
+// with this one.
+func (pl *placement) isLeftToAnother(j *job, p *pilot) bool {
+	q := pl.expected[j]
+	return q != nil && !p.shares(q)
 }
 
 // assign makes an attempt of the job on the pilot.
@@ -373,6 +589,12 @@ func (pl *placement) assign(j *job, p *pilot) *attempt {
 	pl.setAssigned(j)
 	pl.fleet.mustAnswer(p)
 	return a
+}
+
+// nextAttempt numbers an attempt: above all before, of any incarnation.
+func (fl *fleet) nextAttempt() taskqueue.AttemptID {
+	fl.numbers.lastAttempt++
+	return taskqueue.AttemptID(fl.journal.incarnation<<32 | fl.numbers.lastAttempt)
 }
 
 // setAssigned takes note that a job has got all its attempts. Its twins wait for what becomes of it.

@@ -277,16 +277,6 @@ func (gt *gathering) leaveSite() {
 	}
 }
 
-// gatheringOf is what is kept for a job, nil if nothing is.
-func (pl *placement) gatheringOf(j *job) *gathering {
-	for _, gt := range pl.gatherings {
-		if gt.job == j {
-			return gt
-		}
-	}
-	return nil
-}
-
 // assignGang gives out all members of a gang: to pilots in the order of their names, so that members
 // that follow each other are mostly together.
 func (pl *placement) assignGang(j *job, rooms []opening) {

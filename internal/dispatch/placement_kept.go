@@ -77,6 +77,26 @@ func (pl *placement) letGo(jobs ...*job) {
 	}
 }
 
+// gatheringOf is what is kept for a job, nil if nothing is.
+func (pl *placement) gatheringOf(j *job) *gathering {
+	for _, gt := range pl.gatherings {
+		if gt.job == j {
+			return gt
+		}
+	}
+	return nil
+}
+
+// freePools ends that for a job that is not ready any more.
+func (pl *placement) freePools(j *job) {
+	for _, x := range j.class.pools {
+		if x.pool.keptFor == j {
+			x.pool.keptFor = nil
+			pl.shares.freed = pl.shares.freed || x.pool.stopped
+		}
+	}
+}
+
 func (pl *placement) unkeep(j *job) {
 	if k, ok := pl.kept.jobs[j.row]; ok {
 		if k.holder != nil {
@@ -101,40 +121,6 @@ func (pl *placement) noLongerAwaited(p *pilot) {
 	if p.seat.awaited > 0 {
 		pl.kept.due = true
 	}
-}
-
-// firstNotKept returns the job of the group of the lowest rank that is not kept
-// from the pilot, does not delay a gang for which that is kept, and of which neither the outputs
-// belong elsewhere nor another pilot fetches inputs, if there is such a job among the first.
-func (pl *placement) firstNotKept(g *group, p *pilot) *job {
-	var skipped []uint32
-	var first *job // that is not kept
-	aside := 0
-	j := pl.jobs.first(g)
-	for ; j != nil && len(skipped) < maxSkipped && aside < maxAside; j = pl.jobs.first(g) {
-		if pl.mayFill(p, j) && !pl.keepForOther(j, p) {
-			left := pl.isLeftToAnother(j, p)
-			if at := pl.together(j); !left && (at == nil || p.shares(at)) {
-				first = nil
-				break
-			}
-			if !left {
-				aside++
-			}
-			if first == nil {
-				first = j
-			}
-		}
-		skipped = append(skipped, j.row)
-		g.ranks.Pop()
-	}
-	for _, id := range skipped {
-		g.ranks.Push(id)
-	}
-	if first == nil && j != nil && pl.mayFill(p, j) {
-		return j
-	}
-	return first
 }
 
 // worthWaitingFor returns a pilot that holds more of the job's input than p,
@@ -233,88 +219,6 @@ func (pl *placement) firstEnd(q *pilot, j *job) (time.Duration, bool) {
 	return soonest, soonest >= 0
 }
 
-// keepForSite reports whether the job, which the pilot could start, is rather
-// kept for another site, and makes a note of it.
-func (pl *placement) keepForSite(j *job, p *pilot) bool {
-	s, patience := pl.betterSite(j, p)
-	if s == nil {
-		return false
-	}
-	pl.unkeep(j)
-	s.outlook.awaited++
-	pl.addKept(j, keptFor{site: s, until: pl.now.After(patience)})
-	return true
-}
-
-// betterSite returns a site at which the job is expected to do better than with
-// the pilot, although it has to wait for it, and for how much longer it may do
-// so; nil if there is none. It never waits in all for longer than running there
-// is expected to save, nor than MaxPassOver.
-func (pl *placement) betterSite(j *job, p *pilot) (*site, time.Duration) {
-	if k := &j.class.key; !pl.fleet.choosesSites() || k.host != "" || k.pilot != "" {
-		return nil, 0
-	}
-	waited := time.Duration(pl.now - j.readySince)
-	here := pl.scoreWith(j, p)
-	best, least, patience := (*site)(nil), here, time.Duration(0)
-	for _, s := range pl.fleet.monitor.sites {
-		if s == p.launch.site || !pl.fleet.serves(s, j.class) {
-			continue
-		}
-		far := s.farBytes(j, nil)
-		limit := pl.worth(here - pl.fleet.score(j, s, far, 0))
-		free, ok := pl.slotIn(j, s)
-		if !ok || waited+free >= limit {
-			continue
-		}
-		if x := pl.fleet.score(j, s, far, free); x < least {
-			best, least, patience = s, x, limit-waited
-		}
-	}
-	return best, patience
-}
-
-// scoreWith is the score of the job at the pilot: now, or, where it would be
-// queued there, after a run.
-func (pl *placement) scoreWith(j *job, p *pilot) float64 {
-	s, start := p.launch.site, time.Duration(0)
-	if !p.hasRoom(j.class, 1) {
-		start = pl.fleet.runAt(j, s)
-	}
-	return pl.fleet.score(j, s, s.farBytes(j, p), start)
-}
-
-// worth is how long a job may wait to save so much.
-func (pl *placement) worth(gain float64) time.Duration {
-	limit := pl.config.MaxPassOver
-	if gain < minGain.Seconds() {
-		return 0
-	}
-	if w := pl.config.Sites.Queue; w > 0 {
-		limit = min(limit, seconds(min(gain/w, limit.Seconds())))
-	}
-	return limit
-}
-
-// slotIn is when the site is expected to have room for the job, after those that
-// are kept for it already. It is not known where no pilot is on its way.
-func (pl *placement) slotIn(j *job, s *site) (time.Duration, bool) {
-	turn := pl.fleet.runAt(j, s)
-	before := time.Duration(s.outlook.awaited)
-	if k := pl.kept.jobs[j.row]; k.site == s {
-		before--
-	}
-	switch here, coming := s.pilots[idle]+s.pilots[busy], s.inactive(); {
-	case s.pilots[idle] > 0:
-		return turn * before / time.Duration(here), true
-	case here > 0:
-		return turn * (before + 1) / time.Duration(here), true
-	case coming > 0:
-		return s.stillWaits() + turn*before/time.Duration(coming), true
-	}
-	return 0, false
-}
-
 // placementRule is a rule for matching. It reads nothing but its arguments.
 type placementRule interface {
 	// weight is what a version of so many bytes in a cache counts.
@@ -346,6 +250,24 @@ func (pl *placement) ruleFor(cl *class, p *pilot) placementRule {
 		return ruleOf(p.launch.site.Placement)
 	}
 	return pl.rule
+}
+
+// weigh returns how much the pilot holds of the job's input, and of its checkpoint.
+func (pl *placement) weigh(p *pilot, j *job) int64 { return pl.weighBy(pl.ruleFor(j.class, p), p, j) }
+
+func (pl *placement) weighBy(rule placementRule, p *pilot, j *job) int64 {
+	var sum int64
+	if p.holdsSaved(j) {
+		sum = rule.weight(j.saved().Size)
+	}
+	for i := range j.requests {
+		if v := j.requests[i].read; v != nil {
+			if p.holds(v) {
+				sum += rule.weight(v.size)
+			}
+		}
+	}
+	return sum
 }
 
 func ruleOf(p taskqueue.Placement) placementRule {

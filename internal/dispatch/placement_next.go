@@ -66,10 +66,3 @@ func (pl *placement) expectNoMore(j *job) {
 		p.seat.next = slices.DeleteFunc(p.seat.next, func(o *job) bool { return o == j })
 	}
 }
-
-// isLeftToAnother reports whether another pilot fetches inputs of the job, which that does not share
-// with this one.
-func (pl *placement) isLeftToAnother(j *job, p *pilot) bool {
-	q := pl.expected[j]
-	return q != nil && !p.shares(q)
-}

@@ -305,21 +305,3 @@ func (t *tally) heaviest() int {
 	}
 	return best
 }
-
-// weigh returns how much the pilot holds of the job's input, and of its checkpoint.
-func (pl *placement) weigh(p *pilot, j *job) int64 { return pl.weighBy(pl.ruleFor(j.class, p), p, j) }
-
-func (pl *placement) weighBy(rule placementRule, p *pilot, j *job) int64 {
-	var sum int64
-	if p.holdsSaved(j) {
-		sum = rule.weight(j.saved().Size)
-	}
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil {
-			if p.holds(v) {
-				sum += rule.weight(v.size)
-			}
-		}
-	}
-	return sum
-}

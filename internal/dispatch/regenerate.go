@@ -21,14 +21,6 @@ func (c *Core) want(j *job) {
 	}
 }
 
-// wantForWaiters is for a version that was made, and of which no copy can be had:
-// those who wait for it would wait for a job that is done.
-func (c *Core) wantForWaiters(v *version) {
-	if waiting := c.files.waiters[v]; len(waiting) > 0 {
-		c.files.wantVersion(v, c.fleet.itsCache(waiting[0]))
-	}
-}
-
 // regenerateAll has the wanted versions made again, but not before the pilots
 // had time to say what they hold.
 func (c *Core) regenerateAll() {
@@ -121,78 +113,18 @@ func (c *Core) cancelRegeneration(j *job) {
 	c.files.unpinAll(j)
 }
 
-// commitRegenerated takes the outputs of a job that ran again: those that are gone
-// get their copies back, the other new copies are not needed.
-func (c *Core) commitRegenerated(p *pilot, j *job, r *taskqueue.Result) {
-	var unneeded []string // PFNs
-	holders := c.holders(p, c.files.outputsOf(j, r))
-	find, taken := r.ByLFN(), make(map[string]bool, len(r.Outputs))
-	for _, v := range c.files.writtenBy(j) {
-		w := find(v.file.lfn)
-		taken[w.LFN] = true
-		if v.state == present && v.pfn != "" {
-			unneeded = append(unneeded, w.PFN)
-			c.files.arrived(v)
-			continue
-		}
-		c.remade(v, w, taskqueue.Tag(r.Attempt))
-		if !c.files.makeVisible(v, p, holders) {
-			c.wantForWaiters(v)
-		}
-	}
-	for i := range r.Outputs {
-		if w := &r.Outputs[i]; !taken[w.LFN] {
-			unneeded = append(unneeded, w.PFN)
-		}
-	}
-	j.regenerating = false
-	j.fate.cache = cacheID{}
-	j.fate.remember(j.committed) // what it stored may still be in use
-	j.committed = r.Attempt
-	c.jobs.setState(j, taskqueue.Done)
-	c.files.persistRegenerated(j)
-	for _, v := range c.files.writtenBy(j) {
-		if v.state == present {
-			c.files.publish(j, v)
-		}
-		c.files.tryRemove(v) // the job ran again for another one, and nobody reads this one
-	}
-	for _, pfn := range unneeded {
-		if pfn != "" {
-			c.files.remove(pfn)
-		}
-	}
-	c.event(taskqueue.Event{Kind: taskqueue.JobRegenerated, Job: j.id, Name: j.name, Step: j.step.Step, Result: r})
-	c.files.unpinAll(j)
-}
-
-// remade is for a version that was made again. Its older copies were committed
-// too: they stay readable where they are as long as there is no stored one.
-func (c *Core) remade(v *version, w *taskqueue.WrittenFile, tag taskqueue.Tag) {
-	for _, p := range slices.Clone(v.holders) {
-		at := copyOf{p, v}
-		if _, ok := c.files.older[at]; !ok {
-			c.files.older[at] = olderCopy{v.tag, v.size}
-		}
-		if w.PFN != "" {
-			c.files.setAside(at)
-			c.dropCopy(p, v)
-		}
-	}
-	if v.pfn == "" && w.PFN != "" {
-		c.examineReaders(v) // those that are ready wait for hosts that hold it, and need not any more
-	}
-	v.store(w.PFN, w.Size)
-	v.records, v.tag = w.Records, tag
-	v.prove(w.Adler32, w.Written)
-	c.files.setHash(v, w.Hash, "")
-}
-
 // lostLastCopy is for a version that was in caches only and has left the last
 // one.
 func (c *Core) lostLastCopy(v *version) {
 	v.state = gone
 	c.examineReaders(v)
+}
+
+// dropCopy is for a version that left a pilot's cache.
+func (c *Core) dropCopy(p *pilot, v *version) {
+	if c.files.drop(p, v) {
+		c.lostLastCopy(v)
+	}
 }
 
 // examineReaders has the jobs that are ready and read v looked at anew, as v is elsewhere now.

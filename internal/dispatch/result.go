@@ -1,12 +1,11 @@
 package dispatch
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"fairway/internal/dispatch/records"
-	"fairway/internal/logical"
 	"fairway/internal/taskqueue"
 )
 
@@ -184,22 +183,6 @@ func (fs *files) checkOutputs(j *job, r *taskqueue.Result) string {
 	return ""
 }
 
-// outputFor returns the output that the file belongs to: that of its name, or
-// the first pattern that it matches.
-func (j *job) outputFor(lfn string) *taskqueue.Output {
-	var byPattern *taskqueue.Output
-	for i := range j.outputs {
-		o := &j.outputs[i]
-		if !o.Pattern && o.LFN == lfn {
-			return o
-		}
-		if o.Pattern && byPattern == nil && logical.Matches(o.LFN, lfn) {
-			byPattern = o
-		}
-	}
-	return byPattern
-}
-
 // Writers of names that are known before stand in the FIFO of the file. Names
 // that are chosen by content have no such order: which of two versions a reader
 // got would depend on which job ended first. So such a file has one writer.
@@ -216,50 +199,6 @@ func (f *file) chosenBefore(j *job) *job {
 		}
 	}
 	return nil
-}
-
-// commitResult makes the outputs of an attempt visible, all at once. No other
-// attempt of the job counts from here on.
-func (c *Core) commitResult(by taskqueue.PilotID, p *pilot, j *job, r *taskqueue.Result) {
-	before := j.class.inAll()
-	c.nodeSucceeded(p, j)
-	c.fleet.learn(p, j, &r.Usage)
-	if j.class.key.time > 0 && j.class.inAll() < before {
-		c.placement.offers++ // a pilot with an end that asked in vain may have the time now
-	}
-	c.placement.unready(j)
-	c.files.unawait(j)
-	c.fleet.endAttempts(j)
-	if j.regenerating {
-		c.commitRegenerated(p, j, r)
-		return
-	}
-	c.dropCheckpoint(j)
-	j.committed = r.Attempt
-	files := c.commit(j, c.files.outputsOf(j, r), p)
-	c.event(taskqueue.Event{Kind: taskqueue.JobCommitted, Job: j.id, Name: j.name, Step: j.step.Step, Pilot: by,
-		Result: r, Files: files})
-}
-
-// outputsOf are the outputs of a successful attempt, in the order of Writes and
-// by name within a pattern. They are valid until the next call.
-func (fs *files) outputsOf(j *job, r *taskqueue.Result) []output {
-	fs.outputs = fs.outputs[:0]
-	for i := range r.Outputs {
-		w := &r.Outputs[i]
-		o := output{
-			LFN: w.LFN, PFN: w.PFN, Size: w.Size, Records: w.Records, Adler32: w.Adler32, Written: w.Written, Hash: w.Hash,
-		}
-		noteWanted(&o, j.outputFor(w.LFN))
-		fs.outputs = append(fs.outputs, o)
-	}
-	position := func(o output) int {
-		return slices.IndexFunc(j.outputs, func(x taskqueue.Output) bool { return x.LFN == cmp.Or(o.Pattern, o.LFN) })
-	}
-	slices.SortFunc(fs.outputs, func(a, b output) int {
-		return cmp.Or(cmp.Compare(position(a), position(b)), cmp.Compare(a.LFN, b.LFN))
-	})
-	return fs.outputs
 }
 
 // attemptFailed counts a failure, and has the job tried again if it may.
@@ -353,6 +292,20 @@ func (c *Core) adapt(by taskqueue.PilotID, j *job, r *taskqueue.Result, host str
 	}
 }
 
+// mostMemory is what the largest known pilot has.
+func (fl *fleet) mostMemory() int64 {
+	var most int64
+	for _, s := range fl.shapes {
+		if s.most.Memory <= most {
+			continue
+		}
+		for _, p := range s.pilots {
+			most = max(most, p.info.Has.Memory)
+		}
+	}
+	return max(most, fl.monitor.mostMemory())
+}
+
 // reads reports whether a file is an input of the job.
 func (j *job) reads(f taskqueue.FileRef) bool {
 	return slices.ContainsFunc(j.requests, func(r request) bool {
@@ -404,6 +357,12 @@ func (fl *fleet) failureOn(r *taskqueue.Result, node string) string {
 	return r.Describe(" on " + hostOf(node))
 }
 
+// hostOf is the host of a node, as people know it.
+func hostOf(node string) string {
+	host, _, _ := strings.Cut(node, taskqueue.NodeSeparator)
+	return host
+}
+
 // discard removes what an attempt wrote that is not committed. Physical names
 // are unique to the attempt, so nothing else is hit; what the job was committed with is
 // kept all the same.
@@ -449,11 +408,3 @@ func (fs *files) discardForeign(r *taskqueue.Result) {
 
 // output is a written version as it is recorded.
 type output = records.Output
-
-// noteWanted notes what the job said of the output that it is.
-func noteWanted(o *output, x *taskqueue.Output) {
-	o.Cached = o.PFN == "" && x.Storage == taskqueue.StorageCache
-	if x.Pattern {
-		o.Pattern = x.LFN
-	}
-}

@@ -56,16 +56,6 @@ func (fs *files) isShared(v *version) bool {
 	return r != nil && (len(r.Takers) > 1 || r.Lasts() || !v.writer.inJournal()) && r.Names(v.pfn)
 }
 
-// inputMarks appends the marks of the job's inputs.
-func (j *job) inputMarks(list []records.Mark) []records.Mark {
-	for i := range j.requests {
-		if v := j.requests[i].read; v != nil {
-			list = append(list, v.identity.Mark())
-		}
-	}
-	return list
-}
-
 // resultForm is part of the key of each result. It changes when results that
 // were stored before must not be taken any more: those of form 1 may have been
 // made from other contents of an input than they say.
@@ -165,45 +155,6 @@ func (fs *files) resultOf(j *job) *storedResult {
 		}
 	}
 	return &storedResult{Result: r}
-}
-
-// toKeep are the outputs of a committed job as others can take them.
-func (fs *files) toKeep(j *job) []output {
-	outputs := fs.recorded(j)
-	for i := range outputs {
-		o := &outputs[i]
-		o.LFN, o.Pattern, o.Tag = strings.Clone(o.LFN), strings.Clone(o.Pattern), o.TagOf(j.committed)
-	}
-	return outputs
-}
-
-// enterResult notes that a job which is committed now has the result of its key, if there is one.
-func (fs *files) enterResult(j *job) {
-	r := fs.journal.results.Of(j.key)
-	if r == nil || j.key == (identity{}) {
-		return
-	}
-	r.Takers = append(r.Takers, j)
-	fs.complete(r, j)
-}
-
-// complete gives a result what it lacks and a job has made under the same key. Those whose outputs
-// it holds would get it too, so it waits until there are none.
-func (fs *files) complete(r *storedResult, j *job) {
-	if j.inJournal() || slices.ContainsFunc(r.Takers, (*job).inJournal) {
-		return
-	}
-	isGoing := func(pfn string) bool { return fs.removing[pfn] }
-	if r.Complete(func() []output { return fs.toKeep(j) }, isGoing) {
-		fs.journal.persistResult(j.key, r)
-	}
-}
-
-// detach has the commit of a job hold its outputs, which are no longer those of the result that it has
-// with others.
-func (fs *files) detach(j *job) {
-	j.result = ownResult
-	fs.journal.persistCommit(j, fs.recorded(j))
 }
 
 // cannotPublish reports whether an output is to be published which is stored no

@@ -1,7 +1,6 @@
 package dispatch
 
 import (
-	"cmp"
 	"time"
 
 	"fairway/internal/dispatch/fairtree"
@@ -69,10 +68,6 @@ func (sh *shares) arrange(said taskqueue.Shares) {
 	sh.pools = setPools(sh.pools, said.Limits)
 }
 
-func (sh *shares) overtake() time.Duration {
-	return cmp.Or(sh.Said().Overtake, taskqueue.DefaultOvertake)
-}
-
 // usagePeriod is how long usage may be counted and not recorded yet.
 const usagePeriod = 10 * time.Second
 
@@ -95,15 +90,6 @@ func slotsOf(p *pilot, cl *class) float64 {
 	return min(part, 1) * float64(p.totalCPUs()) / minSlot
 }
 
-// expectedRun is how long an attempt of the job is expected to take: as those of its step
-// took, else as it says, else as all took.
-func (fl *fleet) expectedRun(j *job) time.Duration {
-	if run := fl.pace.runOf(j); run > 0 {
-		return run
-	}
-	return cmp.Or(j.class.key.time, seconds(fl.pace.all.mean()), assumedRun)
-}
-
 // begin charges an attempt that was given out.
 func (sh *shares) begin(a *attempt, run func(*job) time.Duration) {
 	if a.cost.pools = a.needs.pools; a.cost.pools != nil {
@@ -116,6 +102,17 @@ func (sh *shares) begin(a *attempt, run func(*job) time.Duration) {
 	a.cost.charge = a.cost.slots * run(a.job).Seconds()
 	a.cost.cpus = a.pilot.cpusOf(a.needs)
 	sh.Charge(sh.now, a.job.share(), a.cost.charge, a.site(), a.amount())
+}
+
+// grants takes (sign 1) what the class needs of pools, or gives it back (sign -1).
+func (sh *shares) grants(pools []poolNeed, sign int64) {
+	for _, x := range pools {
+		x.pool.used += sign * x.n
+		if sign < 0 && x.pool.stopped {
+			x.pool.stopped = false
+			sh.freed = true
+		}
+	}
 }
 
 // end settles what an attempt has used.
@@ -134,9 +131,11 @@ func (sh *shares) end(a *attempt) {
 	}
 }
 
-// amount is what the attempt takes of what quotas bound.
-func (a *attempt) amount() fairtree.Amount {
-	return fairtree.Amount{Running: 1, MilliCPUs: a.cost.cpus}
+// gaveBack has parked pilots ask again if the user, or a group of that, was kept from more.
+func (sh *shares) gaveBack(user *share) {
+	if user.GaveBack() {
+		sh.freed = true
+	}
 }
 
 func (a *attempt) site() string { return a.pilot.launch.site.Name }

@@ -5,11 +5,6 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// mayBegin reports whether no quota forbids that a pilot gets any job of the user.
-func mayBegin(s *share, p *pilot) bool {
-	return s.Beyond(p.launch.site.Name, fairtree.Amount{Running: 1}, "", fairtree.Amount{}) == nil
-}
-
 // exceeded returns the user or the nearest group that may not have an attempt more at a site, with
 // so many thousandths of processors; nil if all may. One that it is to replace does not count.
 func exceeded(s *share, site string, cpus int64, replaced *attempt) *share {
@@ -28,13 +23,6 @@ func (sh *shares) setKept(in taskqueue.SetKept) error {
 	user.SetKept(in.Bytes)
 	sh.gaveBack(user)
 	return nil
-}
-
-// gaveBack has parked pilots ask again if the user, or a group of that, was kept from more.
-func (sh *shares) gaveBack(user *share) {
-	if user.GaveBack() {
-		sh.freed = true
-	}
 }
 
 func (sh *shares) hold(why string) {
@@ -89,17 +77,6 @@ func setPools(pools map[string]*pool, limits map[string]int64) map[string]*pool 
 		now[name] = p
 	}
 	return now
-}
-
-// grants takes (sign 1) what the class needs of pools, or gives it back (sign -1).
-func (sh *shares) grants(pools []poolNeed, sign int64) {
-	for _, x := range pools {
-		x.pool.used += sign * x.n
-		if sign < 0 && x.pool.stopped {
-			x.pool.stopped = false
-			sh.freed = true
-		}
-	}
 }
 
 // lackingPool returns the first pool that has too little left for a job of the class, nil if none
@@ -182,22 +159,7 @@ func (js *jobs) startable(yield func(*group, int) bool) {
 	}
 }
 
-// keepPools keeps what the job needs of pools from others, until it gets that: it was passed over
-// for too long. A pilot that could run it must ask at least each MaxPassOver, or others get it.
-func (pl *placement) keepPools(j *job) {
-	for _, x := range j.class.pools {
-		if x.pool.keptFor == nil || x.pool.keptFor == j || x.pool.keptUntil <= pl.now {
-			x.pool.keptFor, x.pool.keptUntil = j, pl.now.After(pl.config.MaxPassOver)
-		}
-	}
-}
-
-// freePools ends that for a job that is not ready any more.
-func (pl *placement) freePools(j *job) {
-	for _, x := range j.class.pools {
-		if x.pool.keptFor == j {
-			x.pool.keptFor = nil
-			pl.shares.freed = pl.shares.freed || x.pool.stopped
-		}
-	}
+// amount is what the attempt takes of what quotas bound.
+func (a *attempt) amount() fairtree.Amount {
+	return fairtree.Amount{Running: 1, MilliCPUs: a.cost.cpus}
 }

@@ -291,19 +291,6 @@ func (c *Core) cacheChanges(p *pilot, s *taskqueue.Sync) {
 	}
 }
 
-// takeHashes takes the hashes of files that the pilot was told to get.
-func (c *Core) takeHashes(p *pilot, files []taskqueue.CachedFile) {
-	for i := range files {
-		f := &files[i]
-		if f.Hash == "" {
-			continue
-		}
-		if v := c.files.copied(p, f.File); v != nil && v.tag == f.File.Tag && c.fleet.wasTold(p, v) {
-			c.fleet.hashTold(p, v, f.Hash)
-		}
-	}
-}
-
 // dropUntold ends the telling of a pilot that has told all of its cache: copies that it has not
 // told are gone.
 func (c *Core) dropUntold(p *pilot) {
@@ -320,13 +307,6 @@ func (c *Core) dropUntold(p *pilot) {
 		}
 	}
 	c.endAwaiting(p)
-}
-
-// dropCopy is for a version that left a pilot's cache.
-func (c *Core) dropCopy(p *pilot, v *version) {
-	if c.files.drop(p, v) {
-		c.lostLastCopy(v)
-	}
 }
 
 func (c *Core) answerAll() {
