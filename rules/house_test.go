@@ -20,7 +20,7 @@ const (
 // larger are the packages that may have more lines, and how many.
 var larger = map[string]int{
 
-	"internal/dispatch": 15_500,
+	"internal/dispatch": 15_400,
 	"internal/server":   6_500,
 	"lib/orwl":          7_400,
 	"lib/sched":         6_400,

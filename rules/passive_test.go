@@ -13,7 +13,7 @@ import (
 // exactly and the server, the simulator and the tests run the same code.
 var passive = []string{
 	"internal/dispatch", "internal/dispatch/rows", "internal/dispatch/fairtree", "internal/dispatch/records",
-	"internal/dispatch/results",
+	"internal/dispatch/results", "internal/dispatch/estimate",
 	"internal/taskqueue", "internal/explain", "internal/eviction", "internal/flow", "internal/flow/workflow",
 	"internal/flow/pattern", "internal/wfformat",
 	"lib/fifo", "internal/logical", "internal/quantity", "internal/shelltext", "internal/yamlfile",

@@ -11,7 +11,7 @@ import (
 // Whoever reads what becomes of a result, or which job a pilot gets, follows the calls from one
 // function through the files of the TaskQueue. walks bounds how often a call leads back to a file that
 // the reader had left.
-var walks = map[string]int{"resultArrived": 100, "pull": 72}
+var walks = map[string]int{"resultArrived": 60, "pull": 45}
 
 const walkedPackage = "internal/dispatch"
 

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/internal/dispatch/estimate"
 	"fairway/internal/dispatch/records"
 	"fairway/internal/taskqueue"
 )
@@ -90,7 +91,7 @@ func newFleet(s *transition, jn *journal, sh *shares, js *jobs, fs *files) fleet
 		shapeOf: make(map[classKey]*shape),
 		monitor: monitor{byName: make(map[string]*site), launches: make(map[string]*launch)},
 		sources: sources{arriving: make(map[*version][]*arrival)},
-		pace:    pace{runs: make(map[*step]*runTimes), alike: make(map[stepName]*average)},
+		pace:    pace{Runs: estimate.NewRuns[*step, stepName]()},
 	}
 }
 
@@ -206,7 +207,7 @@ type fileExchange struct {
 type trackRecord struct {
 	delivered  int                   // attempts that it has ended
 	worksSince instant               // it has had some since then, or since it ended the last
-	spacing    average               // seconds from one that a slot of it has ended to the next
+	spacing    estimate.Mean         // seconds from one that a slot of it has ended to the next
 	refused    bool                  // what it said was refused, and it has not left yet
 	overran    []taskqueue.AttemptID // were given up, as it did not end them in time
 	withholds  bool                  // it did not give back what it was asked for, or not begin what it had room for

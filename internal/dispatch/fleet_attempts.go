@@ -437,6 +437,6 @@ func (fl *fleet) delivers(p *pilot, ended int) {
 		return
 	}
 	p.record.delivered += ended
-	p.record.spacing.add(time.Duration(fl.now-p.record.worksSince).Seconds()*float64(p.slots()), float64(ended))
+	p.record.spacing.Add(time.Duration(fl.now-p.record.worksSince).Seconds()*float64(p.slots()), float64(ended))
 	p.record.worksSince = fl.now
 }

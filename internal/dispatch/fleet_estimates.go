@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/dispatch/estimate"
 	"fairway/internal/taskqueue"
 )
 
@@ -32,17 +33,17 @@ const (
 
 // transfers is what attempts tell, whatever their step. It is not durable.
 type transfers struct {
-	near, far average // seconds for each byte from the storage of the pilot's own site, and from that of others
-	run       average // seconds of an attempt
+	near, far estimate.Mean // seconds for each byte from the storage of the pilot's own site, and from that of others
+	run       estimate.Mean // seconds of an attempt
 }
 
 // outlook is what is expected of a site. It is not durable.
 type outlook struct {
-	waits   average       // seconds from the submission of a pilot to its registration
-	slow    average       // time of attempts there, as a part of what is usual in their steps
-	reads   reads         // of its pilots
-	age     time.Duration // of its pilots that wait in the batch system, in the mean, when it was last looked at
-	awaited int           // jobs that are kept for the site
+	waits   estimate.Mean  // seconds from the submission of a pilot to its registration
+	slow    estimate.Mean  // time of attempts there, as a part of what is usual in their steps
+	reads   estimate.Reads // of its pilots
+	age     time.Duration  // of its pilots that wait in the batch system, in the mean, when it was last looked at
+	awaited int            // jobs that are kept for the site
 	line    line
 }
 
@@ -86,23 +87,23 @@ func (fl *fleet) charge(j *job, s *site) float64 {
 // site.
 func (t *transfers) detour(far int64) float64 {
 	each := assumedFar
-	if t.far.weight > 0 {
-		each = max(0, t.far.mean()-t.near.mean())
+	if t.far.IsKnown() {
+		each = max(0, t.far.Value()-t.near.Value())
 	}
 	return float64(far) * each
 }
 
 // runAt is how long the job is expected to run at the site.
 func (fl *fleet) runAt(j *job, s *site) time.Duration {
-	run := fl.pace.runOf(j)
+	run := fl.pace.Of(j.step)
 	if run == 0 {
 		run = j.class.key.time
 	}
 	if run == 0 {
 		run = fl.usualRun()
 	}
-	if slow := s.outlook.slow.mean(); slow > 0 {
-		run = seconds(run.Seconds() * slow)
+	if slow := s.outlook.slow.Value(); slow > 0 {
+		run = estimate.Seconds(run.Seconds() * slow)
 	}
 	return run
 }
@@ -112,23 +113,23 @@ func (fl *fleet) runAt(j *job, s *site) time.Duration {
 func (fl *fleet) learn(p *pilot, j *job, u *taskqueue.Usage) {
 	took := u.StageOutEnd.Sub(u.StageInStart)
 	if p != nil {
-		p.launch.site.outlook.reads.learn(u)
+		p.launch.site.outlook.reads.Learn(u)
 		if fl.choosesSites() { // it is compared with what was usual in the step before
 			fl.learnOfSite(p.launch.site, j, u, took)
 		}
 	}
-	fl.pace.reads.learn(u)
+	fl.pace.reads.Learn(u)
 	if took > 0 {
-		j.class.staging.add(max(0, (took-u.End.Sub(u.Start)).Seconds()), 1)
-		fl.pace.ended(j.step, took)
+		j.class.staging.Add(max(0, (took-u.End.Sub(u.Start)).Seconds()), 1)
+		fl.pace.Ended(j.step, took)
 	}
 }
 
 func (fl *fleet) learnOfSite(s *site, j *job, u *taskqueue.Usage, took time.Duration) {
 	if took > 0 {
-		fl.transfers.run.add(took.Seconds(), 1)
-		if usual := fl.pace.runOf(j); usual > 0 {
-			s.outlook.slow.add(took.Seconds()/usual.Seconds(), 1)
+		fl.transfers.run.Add(took.Seconds(), 1)
+		if usual := fl.pace.Of(j.step); usual > 0 {
+			s.outlook.slow.Add(took.Seconds()/usual.Seconds(), 1)
 		}
 	}
 	in := u.Start.Sub(u.StageInStart).Seconds()
@@ -137,9 +138,9 @@ func (fl *fleet) learnOfSite(s *site, j *job, u *taskqueue.Usage, took time.Dura
 	}
 	switch all := j.inputBytes(); s.farBytes(j, nil) {
 	case 0:
-		fl.transfers.near.add(in, float64(u.BytesStaged))
+		fl.transfers.near.Add(in, float64(u.BytesStaged))
 	case all:
-		fl.transfers.far.add(in, float64(u.BytesStaged))
+		fl.transfers.far.Add(in, float64(u.BytesStaged))
 	}
 }
 
@@ -156,7 +157,7 @@ func (j *job) inputBytes() int64 {
 // waited is for a pilot that has registered.
 func (s *site) waited(now instant, l *launch) {
 	if l.submitted != 0 && l.standing == inactive {
-		s.outlook.waits.add(time.Duration(now-l.submitted).Seconds(), 1)
+		s.outlook.waits.Add(time.Duration(now-l.submitted).Seconds(), 1)
 	}
 }
 
@@ -165,8 +166,8 @@ func (s *site) waited(now instant, l *launch) {
 func (s *site) stillWaits() time.Duration { return (s.usualWait() - s.outlook.age).Abs() }
 
 func (s *site) usualWait() time.Duration {
-	if s.outlook.waits.weight > 0 {
-		return seconds(s.outlook.waits.mean())
+	if s.outlook.waits.IsKnown() {
+		return estimate.Seconds(s.outlook.waits.Value())
 	}
 	return s.QueueWait
 }
@@ -229,7 +230,7 @@ func (pl *placement) worth(gain float64) time.Duration {
 		return 0
 	}
 	if w := pl.config.Sites.Queue; w > 0 {
-		limit = min(limit, seconds(min(gain/w, limit.Seconds())))
+		limit = min(limit, estimate.Seconds(min(gain/w, limit.Seconds())))
 	}
 	return limit
 }
@@ -268,31 +269,13 @@ func (s *site) holds(cl *class) bool {
 	return !cl.gang() || s.Pilot.MilliCPUs == 0 || s.MaxPilots*s.jobsPerPilot(cl) >= cl.tasks()
 }
 
-// reads tell how long bytes of input take to come, by where from: seconds for each.
-type reads struct {
-	storage average
-	pilots  average // of other hosts, from their caches
-}
-
-// learn takes what an attempt took that read its input from one kind of place.
-func (r *reads) learn(u *taskqueue.Usage) {
-	in := u.Start.Sub(u.StageInStart).Seconds()
-	switch {
-	case in < 0:
-	case u.BytesStaged > 0 && u.BytesRemote == 0:
-		r.storage.add(in, float64(u.BytesStaged))
-	case u.BytesRemote > 0 && u.BytesStaged == 0:
-		r.pilots.add(in, float64(u.BytesRemote))
-	}
-}
-
 // readTime is how long the pilot is expected to read what it lacks of the job's input, as
 // reads at its site took, or, where there were none, anywhere: from other pilots what these
 // may pass on, the rest from storage. 0 while nothing tells.
 func (fl *fleet) readTime(p *pilot, j *job) time.Duration {
 	here, all := &p.launch.site.outlook.reads, &fl.pace.reads
-	storage := cmp.Or(here.storage.mean(), all.storage.mean())
-	pilots := cmp.Or(here.pilots.mean(), all.pilots.mean(), storage)
+	storage := cmp.Or(here.Storage.Value(), all.Storage.Value())
+	pilots := cmp.Or(here.Pilots.Value(), all.Pilots.Value(), storage)
 	var sum float64
 	for i := range j.requests {
 		v := j.requests[i].read
@@ -304,16 +287,13 @@ func (fl *fleet) readTime(p *pilot, j *job) time.Duration {
 			sum += float64(v.size) * storage
 		}
 	}
-	return seconds(sum)
+	return estimate.Seconds(sum)
 }
 
-// pace is what the attempts that succeeded tell of those to come. It is not
-// durable: after Load nothing is expected until some have ended.
+// pace is how long attempts take, and how long it takes to read files: anywhere, whatever the site.
 type pace struct {
-	reads reads
-	runs  map[*step]*runTimes
-	alike map[stepName]*average // at most maxAlike
-	all   average               // seconds of an attempt, whatever its step
+	reads estimate.Reads
+	estimate.Runs[*step, stepName]
 }
 
 // stepName is what the steps of one workflow are called that somebody runs again and again.
@@ -322,96 +302,14 @@ type stepName struct {
 	run, step string
 }
 
-// maxAlike bounds the names of steps of which it is known how long their attempts took.
-const maxAlike = 10_000
-
-func (s *step) stepName() stepName { return stepName{s.run.Account, s.run.Name, s.Step} }
-
-// ended takes how long an attempt of a step took that succeeded.
-func (e *pace) ended(s *step, took time.Duration) {
-	if e.runs[s] == nil {
-		e.runs[s] = &runTimes{}
-	}
-	name := s.stepName()
-	if e.alike[name] == nil {
-		if len(e.alike) >= maxAlike {
-			clear(e.alike)
-		}
-		e.alike[name] = &average{}
-	}
-	e.runs[s].add(took.Seconds())
-	e.alike[name].add(took.Seconds(), 1)
-	e.all.add(took.Seconds(), 1)
-}
-
-// average is a mean in which what came n terms later counts (1-1/averaged)^n
-// times as much.
-type average struct{ sum, weight float64 }
-
-// averaged is about how many of the last terms an average is of.
-const averaged = 32
-
-func (a *average) add(sum, weight float64) {
-	a.sum += sum - a.sum/averaged
-	a.weight += weight - a.weight/averaged
-}
-
-// mean is 0 while there is nothing to know it from.
-func (a *average) mean() float64 {
-	if a == nil || a.weight == 0 {
-		return 0
-	}
-	return a.sum / a.weight
-}
-
-// runOf is how long an attempt of the job's step is expected to occupy its
-// pilot, as others of it did, or those of this step in other runs of the workflow; 0 if nothing tells.
-func (e *pace) runOf(j *job) time.Duration {
-	if r := e.runs[j.step]; r != nil {
-		return seconds(r.time.mean())
-	}
-	return seconds(e.alike[j.step.stepName()].mean())
-}
+// Names is what the step and those like it in other runs are called.
+func (s *step) Names() stepName { return stepName{s.run.Account, s.run.Name, s.Step} }
 
 // expectedRun is how long an attempt of the job is expected to take: as those of its step
 // took, else as it says, else as all took.
 func (fl *fleet) expectedRun(j *job) time.Duration {
-	if run := fl.pace.runOf(j); run > 0 {
+	if run := fl.pace.Of(j.step); run > 0 {
 		return run
 	}
-	return cmp.Or(j.class.key.time, seconds(fl.pace.all.mean()), assumedRun)
+	return cmp.Or(j.class.key.time, estimate.Seconds(fl.pace.All.Value()), assumedRun)
 }
-
-// restOf is how much longer an attempt of the job's step is expected to occupy its pilot, after so
-// long; false if nothing tells.
-func (e *pace) restOf(j *job, age time.Duration) (time.Duration, bool) {
-	r := e.runs[j.step]
-	if r == nil {
-		return 0, false
-	}
-	return seconds(r.rest(age.Seconds())), true
-}
-
-// runTimes are the seconds that attempts of a step took.
-type runTimes struct{ time, square average }
-
-func (r *runTimes) add(took float64) {
-	r.time.add(took, 1)
-	r.square.add(took*took, 1)
-}
-
-// rest is how many seconds more one is expected to take that has taken so many: what is left of
-// the mean where all take the same, the whole mean again where times are so spread (exponentially)
-// that the past tells nothing, and in between by how far they are spread. One that has taken
-// longer than the mean is expected to need at least as long again as it is late.
-func (r *runTimes) rest(age float64) float64 {
-	mean := r.time.mean()
-	spread := min(1, max(0, r.square.mean()/(mean*mean)-1)) // the variance, as a part of the mean squared
-	return max((1-spread)*max(0, mean-age)+spread*mean, age-mean)
-}
-
-// longest is the longest time that is expected of anything: as an instant it can be told from now on.
-const longest = 1 << 62
-
-// seconds is so long, and no longer than longest: pilots tell what is expected.
-func seconds(s float64) time.Duration { return time.Duration(min(s*float64(time.Second), longest)) }

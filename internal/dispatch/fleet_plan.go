@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"time"
+
+	"fairway/internal/dispatch/estimate"
 )
 
 // maxAllotted bounds the ready jobs that are looked at for one plan of all
@@ -162,10 +164,10 @@ func (fl *fleet) ages() {
 
 // usualRun is how long an attempt is expected to take if nothing is known of its step.
 func (fl *fleet) usualRun() time.Duration {
-	if fl.transfers.run.weight == 0 {
+	if !fl.transfers.run.IsKnown() {
 		return assumedRun
 	}
-	return seconds(fl.transfers.run.mean())
+	return estimate.Seconds(fl.transfers.run.Value())
 }
 
 // pilotsWanted is how many pilots the last plan wants at the site besides those

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"testing"
+	"time"
 
 	"fairway/internal/taskqueue"
 	"fairway/lib/seed"
@@ -50,7 +51,7 @@ func TestShapesDoNotDecideWhatAPilotDecides(t *testing.T) {
 	has := func() taskqueue.Resources {
 		r := taskqueue.Resources{MilliCPUs: 1000 * rng.Int64N(2), Memory: 800 + rng.Int64N(200), Disk: amount()}
 		if rng.IntN(3) == 0 {
-			r.Time = seconds(float64(rng.IntN(3)))
+			r.Time = time.Duration(rng.IntN(3)) * time.Second
 		}
 		return r
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"fairway/internal/dispatch/estimate"
 	"fairway/internal/quantity"
 	"fairway/internal/taskqueue"
 )
@@ -37,7 +38,7 @@ type class struct {
 	shareOnPilot int64
 	// staging tells how long attempts that succeeded read and stored files, in seconds. It is
 	// not durable.
-	staging average
+	staging estimate.Mean
 }
 
 type classKey struct {
@@ -58,7 +59,7 @@ type classKey struct {
 
 // inAll is how long an attempt of the class needs a pilot: for its command, as jobs say, and to
 // read and store files, as it took before.
-func (cl *class) inAll() time.Duration { return cl.key.time + seconds(cl.staging.mean()) }
+func (cl *class) inAll() time.Duration { return cl.key.time + estimate.Seconds(cl.staging.Value()) }
 
 // bound reports whether jobs of the class run only where their inputs are.
 func (k *classKey) bound() bool { return k.host != "" || k.pilot != "" }

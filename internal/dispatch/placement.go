@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"fairway/internal/dispatch/estimate"
 	"fairway/internal/dispatch/fairtree"
 	"fairway/internal/taskqueue"
 )
@@ -298,14 +299,14 @@ func (pl *placement) overtakes(j, turn *job, p *pilot) bool {
 // saves is how long it takes elsewhere to read what the pilot holds of the job's input.
 func (pl *placement) saves(p *pilot, j *job) time.Duration {
 	here, all := &p.launch.site.outlook.reads, &pl.fleet.pace.reads
-	each := cmp.Or(here.storage.mean(), all.storage.mean())
+	each := cmp.Or(here.Storage.Value(), all.Storage.Value())
 	var sum float64
 	for i := range j.requests {
 		if v := j.requests[i].read; v != nil && !j.requests[i].streams() && p.reaches(v) {
 			sum += float64(v.size) * each
 		}
 	}
-	return seconds(sum)
+	return estimate.Seconds(sum)
 }
 
 func (sh *shares) overtake() time.Duration {
@@ -491,11 +492,11 @@ func (pl *placement) enterBacklog(a *attempt) {
 // left is how much longer an attempt is expected to take, from its start if it has not
 // started. It is not known of one that should have ended long ago.
 func (pl *placement) left(a *attempt) (time.Duration, bool) {
-	run := pl.fleet.pace.runOf(a.job)
+	run := pl.fleet.pace.Of(a.job.step)
 	if run == 0 {
 		return 0, false
 	}
-	run = max(run, seconds(a.pilot.record.spacing.mean()))
+	run = max(run, estimate.Seconds(a.pilot.record.spacing.Value()))
 	if !a.started {
 		return run, true
 	}

@@ -470,7 +470,7 @@ func (pl *placement) expectedEnd(a *attempt) (at instant, sure bool) {
 	if a.started {
 		age = time.Duration(pl.now - a.since)
 	}
-	rest, sure := pl.fleet.pace.restOf(a.job, age)
+	rest, sure := pl.fleet.pace.RestOf(a.job.step, age)
 	if !sure {
 		rest = (pl.fleet.expectedRun(a.job) - age).Abs()
 	}
@@ -510,7 +510,7 @@ func (pl *placement) mayFill(p *pilot, j *job) bool {
 	if p.leaves(gt.at[p], gt.job.class, j.class) {
 		return true
 	}
-	run := pl.fleet.pace.runOf(j)
+	run := pl.fleet.pace.Of(j.step)
 	return run > 0 && gt.foreseen != 0 && pl.now.After(run) <= gt.foreseen &&
 		pl.now <= gt.since.After(pl.config.MaxPassOver)
 }

@@ -173,7 +173,7 @@ func (pl *placement) patience(j *job, p, q *pilot, x prospect, rule placementRul
 	}
 	x.idle, x.free = len(q.attempts) == 0, free
 	x.saved = pl.fleet.readTime(p, j) - pl.fleet.readTime(q, j)
-	end := pl.now.After(free + max(j.class.key.time, pl.fleet.pace.runOf(j)))
+	end := pl.now.After(free + max(j.class.key.time, pl.fleet.pace.Of(j.step)))
 	if q.expires != 0 && end > q.expires {
 		return 0
 	}
@@ -194,7 +194,7 @@ func (pl *placement) freeIn(q *pilot, j *job, rule placementRule) (time.Duration
 		free = ends
 	}
 	if others := q.seat.awaited; others > 0 && pl.kept.jobs[j.row].holder != q && rule.waitsForBusy() {
-		free += pl.fleet.pace.runOf(j) * time.Duration(others) / time.Duration(q.slots())
+		free += pl.fleet.pace.Of(j.step) * time.Duration(others) / time.Duration(q.slots())
 	}
 	return free, true
 }
@@ -207,7 +207,7 @@ func (pl *placement) firstEnd(q *pilot, j *job) (time.Duration, bool) {
 		if a.job == j {
 			continue
 		}
-		run := pl.fleet.pace.runOf(a.job)
+		run := pl.fleet.pace.Of(a.job.step)
 		if a.ahead || !a.started || run == 0 {
 			return 0, false
 		}

@@ -34,7 +34,7 @@ func (c *Core) retireRun(in taskqueue.RetireRun) error {
 		c.retireFile(f)
 	}
 	for _, s := range r.stepOrder {
-		delete(c.fleet.pace.runs, s)
+		c.fleet.pace.Forget(s)
 	}
 	c.fleet.sources.retire(id)
 	c.fleet.forgetFailures(id)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"fairway/internal/dispatch/estimate"
 	"fairway/internal/taskqueue"
 )
 
@@ -71,7 +72,7 @@ func (c *Core) Shares() []taskqueue.ShareView {
 func (sh *shares) view(s *share, depth, rank int) taskqueue.ShareView {
 	return taskqueue.ShareView{
 		Name: s.Name(), User: s.User(), Depth: depth, Weight: s.Said().Weight, Share: s.WeightPart(),
-		Usage: seconds(sh.Used(sh.now, s)), Used: s.UsagePart(), LevelFS: s.LevelFS(), Rank: rank,
+		Usage: estimate.Seconds(sh.Used(sh.now, s)), Used: s.UsagePart(), LevelFS: s.LevelFS(), Rank: rank,
 		Ready: s.Ready(), Running: s.Takes().Running, CPUs: s.Takes().MilliCPUs, Stored: s.Stored(), Limits: s.Said().Limits,
 		Runs: len(s.Own.runs),
 	}

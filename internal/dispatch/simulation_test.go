@@ -283,7 +283,7 @@ func (s *simulation) retireAll() error {
 		len(c.fleet.attempts) +
 		len(c.placement.kept.jobs) + len(c.placement.reserved) + len(c.placement.expected) + c.jobs.totals.Jobs +
 		c.jobs.ready + c.jobs.gangs + len(c.fleet.gangs) + len(c.placement.gatherings) +
-		len(c.fleet.pace.runs) + len(c.files.outdated) + len(c.files.stillNamed) +
+		c.fleet.pace.Len() + len(c.files.outdated) + len(c.files.stillNamed) +
 		len(c.jobs.twins.listed) + len(c.jobs.twins.more) + len(c.jobs.twins.behind)
 	if left > 0 {
 		return fmt.Errorf("%d things are left of runs that were retired", left)

@@ -715,8 +715,8 @@ func TestReadsAreExpectedAsTheyWereThere(t *testing.T) {
 	}
 	took := func(site string, seconds int, u taskqueue.Usage) {
 		u.StageInStart, u.Start = epoch, epoch.Add(time.Duration(seconds)*time.Second)
-		fl.pace.reads.learn(&u)
-		fl.monitor.byName[site].outlook.reads.learn(&u)
+		fl.pace.reads.Learn(&u)
+		fl.monitor.byName[site].outlook.reads.Learn(&u)
 	}
 	expect("nothing is known", map[taskqueue.PilotID]time.Duration{"a1": 0, "a2": 0, "b1": 0})
 	took("b", 4, taskqueue.Usage{BytesStaged: 1000})
