@@ -277,11 +277,13 @@ test-python: build uv ## run the tests of the Python client with Python 3.11 and
 SNAKEMAKE_VERSION := 9.27.1
 SNAKEMAKE_PATHS   := $(CURDIR)/python/src:$(CURDIR)/python/snakemake-executor-plugin-fairway/src
 SNAKEMAKE_OLDEST  := 9.0.0
-test-snakemake: build uv ## run Snakemake's tests for executors, and the plugin's, on the oldest and newest one, which it installs
+test-snakemake: build uv ## run Snakemake's tests for executors, and the plugin's, on the oldest one, and on the newest with Python 3.13, which it installs
 	$(GET) scripts/install-packages.sh python3 python3-venv
+	$(GET) scripts/install-python.sh bin/python-3.13
 	for version in $(SNAKEMAKE_OLDEST) $(SNAKEMAKE_VERSION); do \
-		python=bin/snakemake-$$version; \
-		test -d $$python || $(UV)/uv --quiet venv --python python3 $$python && \
+		python=bin/snakemake-$$version; by=$(PYTHON); \
+		test $$version = $(SNAKEMAKE_OLDEST) || by=$(lastword $(PYTHONS)); \
+		test -d $$python || $(UV)/uv --quiet venv --python $$by $$python && \
 		VIRTUAL_ENV=$$python $(GET) $(UV)/uv --quiet pip install snakemake==$$version snakemake-interface-executor-plugins==9.4.0 pytest && \
 		FAIRWAY_BIN=$(CURDIR)/bin PYTHONPATH=$(SNAKEMAKE_PATHS) $$python/bin/python -m pytest -q \
 			python/snakemake-executor-plugin-fairway/tests || exit $$?; \

@@ -12,6 +12,8 @@ import io
 import os
 import pickle
 import shutil
+import socket
+import struct
 import sys
 import threading
 import time
@@ -25,6 +27,9 @@ MARK = "fairway-error:"  # begins the line of standard error that holds a pickle
 OTHER_PYTHON = "the call was made by Python "  # begins how a call of another version is refused
 ENDING = 1.0  # seconds that threads and processes of the functions have to end after them
 PROTOCOL = min(5, pickle.HIGHEST_PROTOCOL)
+PATIENCE = 10.0  # seconds for which the other side of a channel is waited for
+MAX_ANSWER = 1 << 20  # bytes of results that go over a channel; more stay in the file of the job
+_END = b"fairway."  # ends a file of results, after the place of its index
 
 
 def checksum(path):
@@ -114,27 +119,45 @@ def loads(data, load=lambda name: None):
 def main(argv):
     """Call what the data say, and write the results into a folder. It does not return.
 
-    argv is the folder, the version of Python that the data are of, a time in seconds or nothing, and the data of
-    calls. Of several, none is begun after that time, from the end of the first one on; each is told its
-    result, or how it failed, and how long it took.
+    argv is the folder, the version of Python that the data are of, a time in seconds or nothing, the name of a
+    channel or nothing, and the data of calls. With a time each call is told its result, or how it failed, and how
+    long it took; none is begun after that time, from the end of the first one on.
     """
-    folder, version, most, data = os.path.abspath(argv[0]), argv[1], argv[2], argv[3:]  # functions may go elsewhere
+    folder, version, most, channel, data = os.path.abspath(argv[0]), argv[1], argv[2], argv[3], argv[4:]
     try:
         own = "%d.%d" % sys.version_info[:2]
         if version != own:
             raise Refused(OTHER_PYTHON + "%s, and the Python that is to make it, %s, is %s: let python= of the "
                           "Executor name one of the same version" % (version, sys.executable, own))
         os.makedirs(folder, exist_ok=True)
-        with open(os.path.join(folder, "value"), "wb") as f:
+        with open(os.path.join(folder, "value"), "w+b") as f:
             if most:
-                f.write(several(folder, data, float(most)))
+                several(folder, data, float(most), Channel(channel, os.path.basename(folder)), f)
             else:
                 call = Call(folder, data[0])
                 call.make(f)
-                f.write(b"\nseconds=%.6f" % call.seconds)  # pickle reads no further
+                write_index(f, 0, [(0, None, call.seconds)])
     except BaseException as e:  # also SystemExit: it is not the program that ends
         leave(fail(e))
     leave(0)
+
+
+def write_index(f, batch, index):
+    """End a file of results: (where it begins, pickled error, seconds) of each, and which calls of the job they are."""
+    at = f.tell()
+    pickle.dump((batch, index), f, protocol=PROTOCOL)
+    f.write(struct.pack(">Q", at) + _END)
+
+
+def read_index(f):
+    """What write_index was given. The error is an EOFError if it was not reached."""
+    size = f.seek(0, os.SEEK_END)
+    f.seek(max(0, size - 16))
+    ending = f.read()
+    if ending[8:] != _END:
+        raise EOFError
+    f.seek(struct.unpack(">Q", ending[:8])[0])
+    return pickle.load(f)
 
 
 def leave(code):
@@ -164,25 +187,112 @@ class Refused(Exception):
     """A sentence for who has made the call."""
 
 
-def several(folder, data, most):
-    """The results of calls, each pickled by itself: (what was made, pickled error, seconds) of each."""
-    results, here, number, began = [], os.getcwd(), 0, 0.0
-    for one in data:
-        if results and time.perf_counter() > began + most:
-            break
-        call = Call(folder, one, number)
-        made = error = None
+def several(folder, data, most, channel, f):
+    """Make calls, each pickled by itself, and those that the channel gives after them."""
+    here, number, batch = os.getcwd(), 0, 0
+    while data:
+        index, began, left = [], 0.0, number
+        for one in data:
+            if index and time.perf_counter() > began + most:
+                break
+            if batch or index:  # the first one has the folder of the job
+                enter_empty(os.path.join(here, ".fairway-call"))
+            call, error, at = Call(folder, one, number), None, f.tell()
+            try:
+                call.make(f)
+            except BaseException as e:
+                if len(data) == 1 and not batch:
+                    raise  # the job fails
+                error = told(e)[0]
+                f.seek(at)
+                f.truncate()
+            index.append((at, error, call.seconds))
+            number = call.number
+            os.chdir(here)
+            began = began or time.perf_counter()  # the first one has imported what it needs
+        write_index(f, batch, index)
+        # Errors are told with the log of the job, and files are there when it has ended.
+        whole = number == left and not any(error for _, error, _ in index)
+        data = channel.exchange(f) if whole else None
+        batch += 1
+    channel.close()
+
+
+def enter_empty(folder):
+    """Go into a folder in which there is nothing. One that is empty is used again, since to make one takes long."""
+    try:
+        if os.listdir(folder):
+            shutil.rmtree(folder, ignore_errors=True)
+            os.mkdir(folder)
+    except OSError:
+        os.mkdir(folder)
+    os.chdir(folder)
+
+
+class Channel:
+    """The connection of a job to the program that has submitted it, if that is on this machine and of the same user.
+
+    It takes results as soon as they are there, and gives further calls.
+    """
+
+    def __init__(self, name, job):
+        self.socket = None
+        if not name:
+            return
         try:
-            out = io.BytesIO()
-            call.make(out)
-            made = out.getvalue()
-        except BaseException as e:
-            error = told(e)[0]
-        number = call.number
-        results.append((made, error, call.seconds))
-        os.chdir(here)
-        began = began or time.perf_counter()  # the first one has imported what it needs
-    return pickle.dumps(results, protocol=PROTOCOL)
+            self.socket = socket.socket(socket.AF_UNIX)
+            self.socket.settimeout(PATIENCE)
+            self.socket.connect("\0" + name)
+            if not of_this_user(self.socket):
+                raise OSError("the channel is that of another user")
+            send(self.socket, job.encode())
+        except OSError:
+            self.close()
+            self.socket = None
+
+    def close(self):
+        if self.socket is not None:
+            self.socket.close()
+
+    def exchange(self, f):
+        """Give the results in a file away, and get the data of further calls. None: there are none."""
+        if self.socket is None or f.tell() > MAX_ANSWER:
+            return None
+        f.seek(0)
+        try:
+            send(self.socket, f.read())
+            further = receive(self.socket)
+        except OSError:
+            return None
+        f.seek(0)
+        f.truncate()
+        return pickle.loads(further) if further else None
+
+
+def of_this_user(connection):
+    """Whether the other end of a connection is a process of the user that this one is of."""
+    _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return user == os.getuid()
+
+
+def send(connection, message):
+    connection.sendall(struct.pack(">Q", len(message)) + message)
+
+
+def receive(connection):
+    """The next message. The error is an OSError if there is none."""
+    size, = struct.unpack(">Q", _exactly(connection, 8))
+    return _exactly(connection, size)
+
+
+def _exactly(connection, size):
+    data = bytearray()
+    while len(data) < size:
+        piece = connection.recv(min(size - len(data), 1 << 20))
+        if not piece:
+            raise OSError("the connection has ended")
+        data += piece
+    return bytes(data)
 
 
 class Call:
@@ -194,7 +304,10 @@ class Call:
         self.folder, self.number, self.names = folder, number, {}
         self.sandbox = os.path.realpath(os.getcwd())
         self.seconds = 0.0  # that the functions took, without what had to be imported for them
-        self.data = open(data[1:], "rb") if data.startswith("@") else io.BytesIO(base64.b64decode(data))
+        if isinstance(data, bytes):  # it came over a channel
+            self.data = io.BytesIO(data)
+        else:
+            self.data = open(data[1:], "rb") if data.startswith("@") else io.BytesIO(base64.b64decode(data))
         header = self.data.readline()[:-1].decode()
         if header:
             before, after = (part.split("\0") for part in header.split("\0\0"))
@@ -215,7 +328,10 @@ class Call:
             Call.begun = True
         began = time.perf_counter()
         try:
+            process = os.getpid()
             results = [f(*args, **kwargs) for f, args, kwargs in calls]
+            if os.getpid() != process:
+                os._exit(0)  # a function has forked, and has returned in the fork as well
         finally:
             self.seconds = time.perf_counter() - began
         Pickler(out, self.keep).dump(results)

@@ -44,6 +44,12 @@ def read(file):
     return file.read_text()
 
 
+def write_own(x):
+    with open("own", "x") as f:
+        f.write(str(x))
+    return x
+
+
 def odd_one(x):
     if x % 10 == 3:
         print("before it failed")
@@ -88,6 +94,13 @@ def run_until(begun, path):
 def leave_process(begun):
     subprocess.Popen(["sleep", "1000"], start_new_session=True)
     run_until(begun, "never")
+
+
+def fork(x):
+    if os.fork() == 0:
+        return "of the fork"
+    os.wait()
+    return x
 
 
 def leave(code):

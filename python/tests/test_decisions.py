@@ -14,7 +14,7 @@ import calls
 import fairway
 import fairway_call
 from fairway import _calls, _identity
-from fairway._batching import BATCH, GATHER, HOLD, MAX_TOGETHER, Batching, following
+from fairway._batching import BATCH, FIRST, GATHER, HOLD, MAX_TOGETHER, Batching, following
 
 
 class BatchingTest(unittest.TestCase):
@@ -34,6 +34,26 @@ class BatchingTest(unittest.TestCase):
         self.assertEqual(batching.count("f", 0, 5, GATHER), MAX_TOGETHER)
         self.assertFalse(batching.learn("f", 0.02))
         self.assertLess(batching.count("f", 0, 1000, 1), MAX_TOGETHER)
+
+    def test_short_calls_wait_for_jobs_that_can_be_given_further_ones(self):
+        batching = Batching(2, further=True)
+        self.assertEqual([batching.count("f", 0, 9, 0) for _ in range(3)], [1, 1, 0])
+        self.assertEqual([batching.count("f", 0, 9, FIRST) for _ in range(3)], [1, 1, 0])  # they do take time
+        batching.learn("f", 1e-6)
+        batching.shared, batching.answered = 2, 1.0
+        self.assertTrue(batching.waits(1))
+        self.assertFalse(batching.waits(1 + HOLD))  # what the jobs make takes long
+        batching.shared = 1
+        self.assertFalse(batching.waits(1))  # there is a place for one more
+        self.assertFalse(Batching(0).waits(1))
+
+    def test_calls_that_a_job_is_given(self):
+        batching = Batching(2)
+        self.assertEqual(batching.further_count("f", 100), 1)  # how long they take is not known
+        batching.learn("f", 0.001)
+        self.assertEqual([batching.further_count("f", queued) for queued in (1, 60, 1000)], [10, 15, 50])
+        batching.learn("g", 1)
+        self.assertEqual(batching.further_count("g", 1000), 1)
 
     def test_batches_of_joblib_grow_at_once_with_calls_that_take_no_time(self):
         self.assertEqual(following(1, 0), MAX_TOGETHER)
@@ -116,7 +136,7 @@ class PicklingTest(unittest.TestCase):
 
     def test_other_version_of_python_is_refused_in_words(self):
         with tempfile.TemporaryDirectory() as folder:
-            done = subprocess.run([sys.executable, "-c", _calls.bootstrap(), "made", "2.7", "", "bm8gcGlja2xl"],
+            done = subprocess.run([sys.executable, "-c", _calls.bootstrap(), "made", "2.7", "", "", "bm8gcGlja2xl"],
                                   cwd=folder, stderr=subprocess.PIPE, text=True, check=False)
         told = done.stderr.partition(fairway_call.MARK)[2].split("\n")[0]
         error = _calls.unpickled(base64.b64decode(told), "")
@@ -129,7 +149,7 @@ class PicklingTest(unittest.TestCase):
                 f.write("CHECKSUM = 1\ndef main(argv): print('wrong')\n")
             data = _calls.Encoded([(calls.square, (3,), {})], None).argument()
             version = "{}.{}".format(*sys.version_info)
-            words = [sys.executable, "-c", _calls.bootstrap(), "made", version, "", data]
+            words = [sys.executable, "-c", _calls.bootstrap(), "made", version, "", "", data]
             subprocess.run(words, cwd=folder, check=True)
             with open(os.path.join(folder, "made", "value"), "rb") as f:
                 self.assertEqual(fairway_call.loads(f.read()), [9])

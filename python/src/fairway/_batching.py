@@ -8,7 +8,8 @@ TOGETHER = 0.05  # seconds that short calls of one job should take
 WORTH = 0.01  # seconds that they should take at least, if there are as many
 UNTIL = 0.2  # seconds of a job of several calls after which it begins no further one
 MAX_TOGETHER = 100  # calls of such a job
-BATCH = 0.5  # seconds that a batch of joblib should take
+BATCH = 0.2  # seconds that a batch of joblib should take
+FIRST = 0.05  # seconds for which those are waited for that take no time, of jobs that can be given further calls
 HOLD = 2.0  # seconds for which calls wait to learn how long the first of their kind take
 GATHER = 0.25  # seconds for which short calls wait for others
 
@@ -19,12 +20,23 @@ class Batching:
 
     Args:
         workers: calls that can run at a time.
+        further: jobs can be given further calls.
+
+    Attributes:
+        shared: jobs under way, of calls that may share one.
+        answered: when one of them has given results, and could be given further calls.
     """
 
     workers: int
-    shared: int = 0  # jobs under way, of calls that may share one
+    further: bool = False
+    shared: int = 0
+    answered: float = float("-inf")
     _seconds: dict[str, float] = field(default_factory=dict)  # that a call takes, by its step
     _first: dict[str, tuple[float, int]] = field(default_factory=dict)  # when the first were sent, and how many
+
+    def waits(self, now: float) -> bool:
+        """Whether calls wait for jobs that there are: one for each worker, which take further ones."""
+        return self.further and self.shared >= self.workers and now < self.answered + HOLD
 
     def count(self, step: str, since: float, queued: int, now: float) -> int:
         """How many calls of a step are to be one job; 0: they are to wait.
@@ -41,16 +53,26 @@ class Batching:
         seconds = self._seconds.get(step)
         if seconds is None:
             began, sent = self._first.get(step, (now, 0))
-            if sent >= 2 * self.workers and now < began + HOLD:
+            at_first = self.workers if self.further and now < began + FIRST else 2 * self.workers
+            if sent >= at_first and now < began + HOLD:
                 return 0
             self._first[step] = (began, sent + 1)
             return 1
-        full = max(1, min(int(TOGETHER / max(seconds, 1e-6)), MAX_TOGETHER))
+        full = _within(TOGETHER, seconds)
         enough = self.shared >= 2 * self.workers
         if enough and queued < full and now < since + GATHER:
             return 0
-        worth = int(WORTH / max(seconds, 1e-6))  # what is less costs more than it computes
-        return full if enough else max(1, min(full, max(worth, queued // (2 * self.workers))))
+        return full if enough else self.further_count(step, queued)
+
+    def further_count(self, step: str, queued: int) -> int:
+        """How many calls a job is given that has made its own.
+
+        Args:
+            step: that of the calls.
+            queued: how many calls are.
+        """
+        seconds = self._seconds.get(step, TOGETHER)
+        return min(_within(TOGETHER, seconds), max(_within(WORTH, seconds), queued // (2 * self.workers)))
 
     def learn(self, step: str, seconds: float) -> bool:
         """Note how long a call has taken. It returns whether that was not known at all."""
@@ -58,6 +80,11 @@ class Batching:
         self._seconds[step] = seconds if before is None else 0.8 * before + 0.2 * seconds
         self._first.pop(step, None)
         return before is None
+
+
+def _within(most: float, seconds: float) -> int:
+    """How many calls take at most so many seconds, at least one."""
+    return max(1, min(int(most / max(seconds, 1e-6)), MAX_TOGETHER))
 
 
 def following(size: int, seconds: float) -> int:

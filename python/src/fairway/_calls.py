@@ -25,7 +25,6 @@ FOLDER = "calls"  # of what calls make
 INLINE = 48_000  # bytes of a call that stand in its job; a larger one is a file
 
 _MAX_MODULES = 60  # that a worker imports before
-_TRAILER = 40  # bytes in which the end of a result says how long it took
 _LOG_TAIL = 1 << 20  # bytes of a log in which an exception is looked for first
 _LIBRARY = tuple(
     os.path.realpath(path) + os.sep
@@ -54,6 +53,8 @@ def step(fn: Any) -> str:
     """What people see a call under."""
     while hasattr(fn, "func"):  # of functools.partial
         fn = fn.func
+    if type(fn).__name__ == "BatchedCalls":  # of joblib
+        fn = fn.items[0][0]
     name = getattr(fn, "__qualname__", type(fn).__qualname__)
     return re.sub(r"[^A-Za-z0-9_.-]+", "_", name).strip("._-")[:60] or "call"
 
@@ -102,6 +103,13 @@ class Encoded:
     def argument(self) -> str:
         """Calls that stand in memory as a word of a command."""
         return base64.b64encode(self.data).decode()
+
+    def content(self) -> bytes:
+        """Calls as bytes."""
+        if self.path is None:
+            return bytes(self.data)
+        with open(self.path, "rb") as f:
+            return f.read()
 
     def discard(self) -> None:
         """Remove the file that holds them."""
@@ -196,42 +204,39 @@ class Made:
 
     def open(self) -> IO[bytes]:
         """The results. The error is a JobFailed if there are none."""
-        path, found = self._paths.get(self._value, ""), io.BytesIO()
         if self._value not in self._paths:
             raise JobFailed(f"the result of {self.job} is not stored")
         try:
-            file: IO[bytes] = open(path, "rb")
-            size = os.fstat(file.fileno()).st_size
+            return open(self._paths[self._value], "rb")
         except OSError:
-            found.write(self._client.read(self._value))
-            file, size = found, found.tell()
-            found.seek(0)
-        if not size:
-            file.close()
-            raise JobFailed("the call ended its process, and returned nothing")
-        return file
+            return io.BytesIO(self._client.read(self._value))
 
     def file(self, name: str) -> File:
         """A file that is a result."""
         lfn = f"{FOLDER}/{self.job}/{name}"
         return File(self._paths.get(lfn) or lfn, lfn, self._client)
 
-    def results(self) -> tuple[list[Any], float | None]:
-        """What the calls have returned, and the seconds that they took."""
-        with self.open() as f:
-            try:
-                found: list[Any] = fairway_call.Unpickler(f, self.file).load()
-            except BaseException as e:
-                raise JobFailed(f"the result of {self.job} cannot be unpickled: {type(e).__name__}: {e}") from e
-            f.seek(max(0, f.seek(0, os.SEEK_END) - _TRAILER))
-            seconds = re.search(rb"\nseconds=([0-9.]+)$", f.read())
-        return found, float(seconds.group(1)) if seconds else None
+    def load(self, f: IO[bytes]) -> list[Any]:
+        """What the calls have returned whose results are next in a file."""
+        try:
+            found: list[Any] = fairway_call.Unpickler(f, self.file).load()
+        except BaseException as e:
+            raise JobFailed(f"the result of {self.job} cannot be unpickled: {type(e).__name__}: {e}") from e
+        return found
 
     def remove_value(self) -> None:
         """Remove the results, which have been read, where they are on a disk of this machine."""
         path = self._paths.get(self._value, "")
         if os.path.isabs(path) and os.path.exists(path):
             os.remove(path)
+
+
+def index_of(f: IO[bytes]) -> tuple[int, list[tuple[int, bytes | None, float]]]:
+    """Which calls of a job results are, and of each its place in the file, its error and the seconds that it took."""
+    try:
+        return fairway_call.read_index(f)
+    except Exception as e:  # whatever may be in a file of which the end is missing
+        raise JobFailed("the call ended its process, and returned nothing") from e
 
 
 def log_of(client: Client, job: str, tail: int = 0) -> str:

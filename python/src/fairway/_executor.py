@@ -57,7 +57,7 @@ class Executor(concurrent.futures.Executor):
         retries: how often a call is made again that failed. (One that is lost with its node is.)
         priority: calls with a higher one begin before others of the run.
         timeout: seconds after which a call is ended.
-        together: calls of a function that take less than 50 ms may share jobs, and so processes.
+        together: short calls of a function may share jobs, and so processes.
         remember: a call with the same function, modules of the program, arguments and contents of files
             as an earlier one in the same folder has its result.
         python: the interpreter of calls, of the same version as this one.
@@ -90,7 +90,7 @@ class Executor(concurrent.futures.Executor):
             partial(OpenRun, folder, server=server, run=run, pilots=None if server else workers, site=site,
                     options=options),
             workers, python or (sys.executable if server is None else "python3"), modules,
-            elsewhere=server is not None or bool(site))
+            elsewhere=server is not None or bool(site), alone=server is None and not site and not options)
         if self._queue.run.ignored and (max_workers or site or options):
             warnings.warn(self._queue.run.ignored, stacklevel=2)
         _open_queues.add(self._queue)

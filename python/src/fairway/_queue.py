@@ -5,22 +5,25 @@ from __future__ import annotations
 import collections
 import concurrent.futures
 import dataclasses
+import io
 import itertools
 import os
 import pickle
 import platform
+import socket
 import sys
 import threading
 import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import IO, Any
 
 import fairway_call
 
 from . import _batching, _calls
 from ._batching import Batching
+from ._channels import Channel, Channels
 from ._connection import Message
 from ._errors import FairwayError, JobFailed
 from ._future import Future
@@ -30,6 +33,9 @@ _MAX_JOBS = 1000  # that are submitted at a time
 _MAX_BYTES = 8 << 20  # of calls in them
 _LOOK = 0.05  # seconds after which it is looked whether calls have waited for so long
 _RUNNING = 0.1  # seconds for which it is believed which jobs run
+_MAX_SHARED = 4 << 20  # bytes of a call that shares a job
+_CHANNEL_TIME = 2.0  # seconds from its begin after which a job gets no further calls: others wait for its place
+_IDLE_TIME = 0.05  # seconds for which a job without calls is kept
 _MAX_WORDS = 5  # kinds of workers that an executor has, by the modules that they import
 
 _Unpack = Callable[[list[Any]], Any]
@@ -47,6 +53,11 @@ class Options:
     remember: bool = False
     begin: Callable[[], Any] | None = None  # is called in each process before its first call
 
+    @property
+    def channel_time(self) -> float:
+        """Seconds from the begin of a job after which it gets no further calls: those have the time that each needs."""
+        return min(_CHANNEL_TIME, float(str(self.needs.get("time", "inf")).rstrip("s")) / 30)
+
 
 class Work:
     """Calls that were submitted together, until they have ended."""
@@ -60,13 +71,24 @@ class Work:
         self.options = options
         self.futures: dict[Future[Any], _Unpack] = {}  # by which results become theirs
         shared = options.together and not options.retries and not options.remember
-        self.alone = not shared or bool(encoded.reads) or encoded.size > _calls.INLINE // 4  # it shares no job
+        most = _calls.INLINE if encoded.path is None else _MAX_SHARED
+        self.alone = not shared or bool(encoded.reads) or encoded.size > most  # it shares no job
         self.since = time.monotonic()
 
     def goes_with(self, other: Work) -> bool:
         """Whether both can be one job."""
         return not (self.alone or other.alone) and self.encoded.step == other.encoded.step and (
             self.encoded.header == other.encoded.header and self.options == other.options)
+
+
+@dataclasses.dataclass
+class Job:
+    """A job that was submitted. The lock of the queue guards it."""
+
+    works: list[Work]  # that it makes now
+    last: Work  # of those that it was given, which further ones have to go with
+    batch: int = 0  # how often it was given further ones
+    channel: Channel | None = None
 
 
 class Queue:
@@ -78,11 +100,12 @@ class Queue:
         python: the interpreter of calls; modules: what its workers import besides what calls need.
         elsewhere: calls wait until one without data has shown that this interpreter, which may be that of another
             machine, is of the same version as this one.
+        alone: a run that it opens has workers on this machine alone, for nobody else.
     """
 
     def __init__(
         self, open_run: Callable[..., OpenRun], workers: int, python: str, modules: Iterable[str],
-        elsewhere: bool = False,
+        elsewhere: bool = False, alone: bool = False,
     ) -> None:
         self.process = os.getpid()
         self.workers = workers
@@ -97,8 +120,10 @@ class Queue:
         self._lock = threading.Lock()  # guards what follows; never held while something is awaited
         self._changed = threading.Condition(self._lock)
         self._pending: dict[str, Work] = {}
-        self._unsent: collections.deque[Work] = collections.deque()  # some may be cancelled
-        self._sent: dict[str, list[Work]] = {}  # by the name of their job
+        self._unsent: collections.deque[Work] = collections.deque()  # that may share jobs; some may be cancelled
+        self._alone: collections.deque[Work] = collections.deque()  # that share none
+        self._sent: dict[str, Job] = {}  # by name
+        self._idle: dict[str, Job] = {}  # of them, those that could be given further calls
         self._unwanted: list[str] = []  # jobs that are to be cancelled
         self._cancelled: collections.Counter[str] = collections.Counter()  # of remembered calls
         self._batching = Batching(workers)
@@ -112,6 +137,9 @@ class Queue:
         self.ended = threading.Event()
         self.run = open_run(on_end=self._on_end, on_failure=self._fail)
         self.folder = self.run.calls if not self.run.lasting else None
+        # Of another run it is not known how many can run at a time, nor of other machines.
+        self._batching.further = alone and self.run.owned and hasattr(socket, "SO_PEERCRED")
+        self._channels = Channels(self._connected, self._answered) if self._batching.further else None
         self._sender = threading.Thread(target=self._send, name="fairway-submit", daemon=True)
         self._sender.start()
 
@@ -146,7 +174,7 @@ class Queue:
             work, future = self._pending.get(name), Future[Any](self, name)
             if work is None:
                 work = self._pending[name] = Work(name, call, encoded, options)
-                self._unsent.append(work)
+                (self._alone if work.alone else self._unsent).append(work)
                 self._changed.notify_all()
             else:  # the same call, with remember
                 encoded.discard()
@@ -180,9 +208,9 @@ class Queue:
             if not work.futures:
                 self._forget(work)
                 job = self._sent.get(work.job)
-                if job is not None and not any(w.futures for w in job):
+                if job is not None and work in job.works and not any(w.futures for w in job.works):
                     self._unwanted.append(work.job)
-                    self._changed.notify_all()
+                    self._forget_job(work.job)
         return True
 
     def runs(self, future: Future[Any]) -> bool:
@@ -223,6 +251,8 @@ class Queue:
             self._changed.notify_all()
         if not now:
             self._sender.join()
+        if self._channels is not None:
+            self._channels.close()
         self.run.close(cancel=now)
         self._sender.join()
         self.ended.set()
@@ -251,15 +281,21 @@ class Queue:
         self._changed.notify_all()
 
     def _send(self) -> None:
-        """Submit what is queued, many jobs at a time, and cancel what nobody waits for."""
+        """Submit what is queued, many jobs at a time, give calls to jobs, and cancel what nobody waits for."""
         while True:
             with self._changed:
-                while not (jobs := self._taken()) and not self._unwanted:
+                while True:
+                    further, wait = self._further()
+                    jobs = self._taken()
+                    if further or jobs or self._unwanted:
+                        break
                     if self._stop:
                         return
-                    self._changed.wait(_LOOK if self._unsent else None)
+                    self._changed.wait(wait or (_LOOK if self._unsent else None))
                 unwanted, self._unwanted = self._unwanted, []
             try:
+                for channel, works in further:
+                    channel.send(pickle.dumps([work.encoded.content() for work in works]) if works else b"")
                 self.run.forget(unwanted)
                 self.run.cancel(unwanted)
                 self._submit(jobs)
@@ -269,16 +305,63 @@ class Queue:
                 self._fail(e)
                 return
 
+    def _further(self) -> tuple[list[tuple[Channel, list[Work]]], float | None]:
+        """Take calls for jobs that have made theirs; of none they end. And seconds after which to look again."""
+        further, wait, now = [], None, time.monotonic()
+        for job in list(self._idle.values()):
+            channel, works = job.channel, list[Work]()
+            assert channel is not None
+            others_wait = len(self._sent) > self.workers or now > channel.began + job.last.options.channel_time
+            if not others_wait:
+                count = self._batching.further_count(job.last.encoded.step, len(self._unsent))
+                works = self._batch(job.last, count, _MAX_BYTES)
+            if works:
+                self._give_to(channel.job, job, works)
+                job.batch += 1
+            elif not others_wait and now < channel.answered + _IDLE_TIME and not self._stop:
+                wait = _IDLE_TIME
+                continue
+            del self._idle[channel.job]
+            further.append((channel, works))
+        return further, wait
+
+    def _batch(self, like: Work, count: int, size: int) -> list[Work]:
+        """Take as many calls that are next as go with another, of so many bytes. The caller holds the lock."""
+        batch: list[Work] = []
+        while self._unsent and len(batch) < count:
+            work = self._unsent[0]
+            if not work.futures:  # it was cancelled
+                work.encoded.discard()
+            elif work.encoded.size <= size and work.goes_with(like):
+                batch.append(work)
+                size -= work.encoded.size
+            else:
+                break
+            self._unsent.popleft()
+        return batch
+
+    def _give_to(self, name: str, job: Job, works: list[Work]) -> None:
+        """Note that a job makes calls. The caller holds the lock."""
+        job.works, job.last = works, works[-1]
+        for work in works:
+            work.job = name
+            for future in work.futures:
+                future.job = name
+
     def _taken(self) -> list[tuple[str, list[Work]]]:
         """Take calls that are to be submitted now, as jobs by name. The caller holds the lock."""
         jobs: list[tuple[str, list[Work]]] = []
         held: list[Work] = []
         size, queued, now = 0, len(self._unsent), time.monotonic()
         first = self._first if self._first is not None and not self._first.done() else None
-        while self._unsent and len(jobs) < _MAX_JOBS and size < _MAX_BYTES:
-            if first is not None and first not in self._unsent[0].futures:
+        while (self._alone or self._unsent) and len(jobs) < _MAX_JOBS and size < _MAX_BYTES:
+            source = self._alone or self._unsent
+            work = source[0]
+            if first is not None and first not in work.futures:
                 break
-            work = self._unsent.popleft()
+            if not work.alone and self._batching.waits(now):
+                break
+            source.popleft()
             if not work.futures:  # it was cancelled
                 work.encoded.discard()
                 continue
@@ -286,23 +369,13 @@ class Queue:
             if count == 0:
                 held.append(work)
                 continue
-            batch, bytes_ = [work], work.encoded.size
-            while len(batch) < count and self._unsent and self._unsent[0].goes_with(work):
-                if bytes_ + self._unsent[0].encoded.size > _calls.INLINE:
-                    break
-                following = self._unsent.popleft()
-                if following.futures:
-                    batch.append(following)
-                    bytes_ += following.encoded.size
+            batch = [work] if count == 1 else [work, *self._batch(work, count - 1, _calls.INLINE - work.encoded.size)]
             name = work.name if len(batch) == 1 else f"calls-{self._prefix}-{next(self._count)}"
-            for one in batch:
-                one.job = name
-                for future in one.futures:
-                    future.job = name
-            self._sent[name] = batch
+            job = self._sent[name] = Job(batch, work)
+            self._give_to(name, job, batch)
             self._batching.shared += not work.alone
             jobs.append((name, batch))
-            size += min(bytes_, _calls.INLINE)
+            size += min(sum(one.encoded.size for one in batch), _calls.INLINE)
         self._unsent.extendleft(reversed(held))
         return jobs
 
@@ -315,7 +388,7 @@ class Queue:
                 self._over(job)
                 self._resolve(batch[0], error=e)
         for job, error in (self.run.submit(messages) if messages else {}).items():
-            works = self._sent.get(job, [])
+            works = self._sent[job].works if job in self._sent else []
             if error.code == "already_exists" and works and works[0].options.remember:
                 self._take_up(job)
                 continue
@@ -335,7 +408,9 @@ class Queue:
         folder = f"{_calls.FOLDER}/{job}"
         first, options = works[0].encoded, works[0].options
         reads = dict(first.reads)
-        words = [folder, "{}.{}".format(*sys.version_info), str(_batching.UNTIL) if len(works) > 1 else ""]
+        channel = self._channels.name if self._channels is not None else ""
+        shared = ["", ""] if works[0].alone else [str(_batching.UNTIL), channel]
+        words = [folder, "{}.{}".format(*sys.version_info), *shared]
         if first.path is not None:
             stored = {"lfn": "files/" + os.path.basename(first.path), "file": first.path}
         elif first.size > _calls.INLINE:
@@ -379,56 +454,59 @@ class Queue:
 
     # Ends.
 
-    def _over(self, job: str) -> list[Work]:
-        """The calls of a job that was sent, and has ended."""
+    def _over(self, name: str) -> Job | None:
+        """A job that was sent, and has ended."""
         with self._changed:
-            works = self._sent.pop(job, [])
-            if works and not works[0].alone:
-                self._batching.shared -= 1
-                self._changed.notify_all()
-            return works
+            return self._forget_job(name)
+
+    def _forget_job(self, name: str) -> Job | None:
+        """The caller holds the lock."""
+        self._idle.pop(name, None)
+        job = self._sent.pop(name, None)
+        if job is not None:
+            self._batching.shared -= not job.last.alone
+            self._changed.notify_all()
+        return job
 
     def _on_end(self, ended: list[Message]) -> None:
         for one in ended:
-            works = self._over(one["summary"]["name"])
+            job = self._over(one["summary"]["name"])
+            if job is None:
+                continue
             try:
-                self._give(one["summary"], one.get("writes", []), works)
+                self._give(one["summary"], one.get("writes", []), job)
             except BaseException as e:
-                for work in works:
+                for work in job.works:
                     self._resolve(work, error=e)
 
-    def _give(self, summary: Message, writes: list[Message], works: list[Work]) -> None:
-        """Give calls of a job their results or errors."""
-        made = _calls.Made(summary["name"], writes, self.run.client)
-        done = summary["state"] == "done"
-        if len(works) > 1:
-            if done:
-                try:
-                    self._give_together(made, works)
-                    return
-                except JobFailed:
-                    pass  # one has ended the process
+    def _give(self, summary: Message, writes: list[Message], job: Job) -> None:
+        """Give calls of a job that has ended their results or errors."""
+        made, works = _calls.Made(summary["name"], writes, self.run.client), job.works
+        # The process may have ended by one of several, or by what those before have left in it.
+        again = not job.last.alone and (len(works) > 1 or job.batch > 0)
+        if works and summary["state"] == "done":
+            try:
+                with made.open() as f:
+                    self._give_results(f, made, job.batch, works)
+            except JobFailed:
+                if not again:
+                    raise
+                self._resubmit(works, alone=True)
+        elif works and again:
             self._resubmit(works, alone=True)
-        elif works and done:
-            for k, (future, unpack) in enumerate(list(works[0].futures.items())):
-                results, seconds = made.results()
-                future.seconds = seconds
-                if seconds is not None and not k:
-                    self._learn(works[0].encoded.step, seconds)
-                _set(future, partial(unpack, results))
-            self._resolve(works[0])
-            if not works[0].options.remember and self.run.owned:
-                made.remove_value()
         elif works and summary["state"] == "cancelled":
             self._resolve(works[0], error=concurrent.futures.CancelledError())
         elif works:
             self._resolve(works[0], error=_calls.raised(self.run.client, summary))
+        if self.run.owned and not job.last.options.remember:
+            made.remove_value()
 
-    def _give_together(self, made: _calls.Made, works: list[Work]) -> None:
+    def _give_results(self, f: IO[bytes], made: _calls.Made, batch: int, works: list[Work]) -> None:
         """Give each call of a job its result or error. What the job has left is submitted again."""
-        with made.open() as f:
-            results = pickle.load(f)
-        for work, (data, error, seconds) in zip(works, results, strict=False):
+        told, index = _calls.index_of(f)
+        if told != batch:  # they are of calls that have theirs; the job ended before it had these
+            index = []
+        for work, (at, error, seconds) in zip(works, index, strict=False):
             self._learn(work.encoded.step, seconds)
             try:
                 if error is not None:
@@ -437,20 +515,43 @@ class Queue:
                     continue
                 for future, unpack in list(work.futures.items()):
                     future.seconds = seconds
-                    _set(future, partial(_load, data, made, unpack))
+                    f.seek(at)
+                    _set(future, partial(_load, f, made, unpack))
                 self._resolve(work)
             except BaseException as e:
                 self._resolve(work, error=e)
-        self._resubmit(works[len(results):], alone=False)
-        if self.run.owned:
-            made.remove_value()
+        self._resubmit(works[len(index):], alone=False)
+
+    def _connected(self, channel: Channel) -> bool:
+        with self._lock:
+            job = self._sent.get(channel.job)
+            if job is None or job.batch:  # what it was given went with its first attempt
+                return False
+            job.channel = channel
+            return True
+
+    def _answered(self, channel: Channel, answer: bytes) -> None:
+        """Take results of a job that goes on."""
+        with self._changed:
+            job = self._sent.get(channel.job)
+            if job is None or job.channel is not channel or channel.job in self._idle:
+                return
+            works, job.works = job.works, []
+            channel.answered = self._batching.answered = time.monotonic()
+            self._idle[channel.job] = job
+            self._changed.notify_all()
+        try:
+            self._give_results(io.BytesIO(answer), _calls.Made(channel.job, [], self.run.client), job.batch, works)
+        except BaseException as e:
+            for work in works:
+                self._resolve(work, error=e)
 
     def _resubmit(self, works: list[Work], alone: bool) -> None:
         """Have calls of a job be submitted once more, before others."""
         with self._changed:
             for work in reversed(works):
                 work.alone = work.alone or alone
-                self._unsent.appendleft(work)
+                (self._alone if work.alone else self._unsent).appendleft(work)
             self._changed.notify_all()
 
     def _learn(self, step: str, seconds: float) -> None:
@@ -472,7 +573,8 @@ class Queue:
                 _set(future, None, error)
         work.encoded.discard()
         with self._changed:
-            self._changed.notify_all()
+            if not self._pending:
+                self._changed.notify_all()
 
     def _fail(self, error: BaseException) -> None:
         """The run cannot go on: all that waits fails."""
@@ -487,8 +589,8 @@ class Queue:
             self._resolve(work, error=broken)
 
 
-def _load(data: bytes, made: _calls.Made, unpack: _Unpack) -> Any:
-    return unpack(fairway_call.loads(data, made.file))
+def _load(f: IO[bytes], made: _calls.Made, unpack: _Unpack) -> Any:
+    return unpack(made.load(f))
 
 
 def _failed(future: Future[Any], error: BaseException) -> Future[Any]:

@@ -88,7 +88,7 @@ class FairwayBackend(ParallelBackendBase):  # type: ignore[misc]
             callback: is called when it has ended.
         """
         assert self._executor is not None
-        executor = self._executor.options(together=False, **self._changed)  # joblib makes batches itself
+        executor = self._executor.options(**self._changed)
         future = executor.submit(func)
         self._futures.add(future)
         future.add_done_callback(self._futures.discard)
