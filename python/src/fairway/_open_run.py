@@ -34,6 +34,10 @@ _END_TIME = 30.0  # seconds for a server to end when its run has
 _REFUSED = ("invalid_argument", "already_exists", "resource_exhausted")  # what one job can be the reason of
 
 
+def _nobody(_: object) -> None:
+    """Is told where nobody is to be."""
+
+
 class OpenRun:
     """A run to which this program submits jobs. Any thread may use it.
 
@@ -65,8 +69,8 @@ class OpenRun:
     def __init__(
         self, folder: Path | None = None, *, server: Path | None = None, run: int = 0, name: str = "python",
         pilots: int | None = None, site: str | Iterable[str] | None = None, options: Iterable[str] = (),
-        on_end: Callable[[list[Message]], None] = lambda ended: None,
-        on_failure: Callable[[BaseException], None] = lambda error: None,
+        on_end: Callable[[list[Message]], None] = _nobody,
+        on_failure: Callable[[BaseException], None] = _nobody,
     ) -> None:
         sites = [site] if isinstance(site, str) else list(site or ())
         more = [*(["--pilots", str(pilots)] if pilots else []), *(w for s in sites for w in ("--site", s)), *options]
@@ -244,6 +248,7 @@ class OpenRun:
             if self._listener is not threading.current_thread():
                 self._listener.join(_END_TIME)
             self.client.close()
+            self._on_end = self._on_failure = _nobody  # who was told holds this run, and may go now
 
     # The server.
 

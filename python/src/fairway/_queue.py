@@ -255,6 +255,7 @@ class Queue:
             self._channels.close()
         self.run.close(cancel=now)
         self._sender.join()
+        self._channels = None  # which leads back here: a queue that has ended goes without the garbage collector
         self.ended.set()
 
     def _refuse_closed(self) -> None:
