@@ -29,6 +29,8 @@ ENDING = 1.0  # seconds that threads and processes of the functions have to end 
 PROTOCOL = min(5, pickle.HIGHEST_PROTOCOL)
 PATIENCE = 10.0  # seconds for which the other side of a channel is waited for
 MAX_ANSWER = 1 << 20  # bytes of results that go over a channel; more stay in the file of the job
+MAX_GIVEN = 16 << 20  # bytes of further calls that a channel gives
+_UNKNOWN_USER = 65534  # as which a container sees all users that it has not
 _END = b"fairway."  # ends a file of results, after the place of its index
 
 
@@ -261,7 +263,7 @@ class Channel:
         f.seek(0)
         try:
             send(self.socket, f.read())
-            further = receive(self.socket)
+            further = receive(self.socket, MAX_GIVEN)
         except OSError:
             return None
         f.seek(0)
@@ -272,16 +274,18 @@ class Channel:
 def of_this_user(connection):
     """Whether the other end of a connection is a process of the user that this one is of."""
     _, user, _ = struct.unpack("3i", connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
-    return user == os.getuid()
+    return user == os.geteuid() != _UNKNOWN_USER
 
 
 def send(connection, message):
     connection.sendall(struct.pack(">Q", len(message)) + message)
 
 
-def receive(connection):
-    """The next message. The error is an OSError if there is none."""
+def receive(connection, most):
+    """The next message, of so many bytes at most. The error is an OSError if there is none."""
     size, = struct.unpack(">Q", _exactly(connection, 8))
+    if size > most:
+        raise OSError("a message of %d bytes is too long" % size)
     return _exactly(connection, size)
 
 

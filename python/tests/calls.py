@@ -96,6 +96,10 @@ def leave_process(begun):
     run_until(begun, "never")
 
 
+def nap(seconds):
+    time.sleep(seconds)
+
+
 def fork(x):
     if os.fork() == 0:
         return "of the fork"

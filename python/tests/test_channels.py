@@ -1,6 +1,8 @@
 """Jobs that are given further calls: the two ends of a channel, and what becomes of calls when it breaks."""
 
+import concurrent.futures
 import io
+import os
 import socket
 import threading
 import unittest
@@ -79,6 +81,33 @@ class ChannelTest(unittest.TestCase):
         self.assertIsNone(fairway_call.Channel(channels.name, "job").socket)
         self.assertEqual(sent, [])
 
+    def test_messages_are_bounded(self):
+        here, there = socket.socketpair()
+        with here, there:
+            here.sendall(b"\0\0\0\0\0\0\0\x0bfairway")
+            with self.assertRaisesRegex(OSError, "11 bytes is too long"):
+                fairway_call.receive(there, 10)
+
+    def test_users_that_a_container_does_not_know_are_not_believed(self):
+        here, there = socket.socketpair()
+        with here, there:
+            self.assertTrue(fairway_call.of_this_user(here))
+            with mock.patch("fairway_call._UNKNOWN_USER", os.geteuid()):
+                self.assertFalse(fairway_call.of_this_user(here))
+
+    def test_a_channel_that_was_lost_is_given_back_also_if_a_fork_has_it(self):
+        lost = threading.Event()
+        channels = Channels(lambda channel: True, lambda channel, message: channel.close() or lost.set())
+        self.addCleanup(channels.close)
+        end = fairway_call.Channel(channels.name, "job")
+        self.addCleanup(end.close)
+        copy = end.socket.dup()  # as a fork has it
+        self.addCleanup(copy.close)
+        fairway_call.send(end.socket, b"answer")
+        self.assertTrue(lost.wait(60))
+        with self.assertRaisesRegex(OSError, "has ended"):
+            fairway_call.receive(end.socket, 10)
+
     def test_results_of_a_job_that_ended_its_process(self):
         for text in (b"", b"x", 40 * b"x", bytes(8) + b"fairway."):
             with self.assertRaisesRegex(fairway.JobFailed, "ended its process"):
@@ -98,6 +127,26 @@ class FurtherCallsTest(unittest.TestCase):
             self.assertEqual({thread.name for thread in threading.enumerate()} & {"fairway-channels"},
                              {"fairway-channels"})
         self.assertNotIn("fairway-channels", {thread.name for thread in threading.enumerate()})
+
+    def test_calls_of_several_functions_share_jobs(self):
+        with fairway.Executor(2) as executor:
+            kinds = (calls.square, abs, str)
+            for kind in kinds:
+                list(executor.map(kind, range(4)))
+            futures = [executor.submit(kind, x) for x in range(100) for kind in kinds]
+            self.assertEqual([future.result(60) for future in futures], [k(x) for x in range(100) for k in kinds])
+            self.assertLess(len({future.job for future in futures}), 100)
+
+    def test_calls_of_a_higher_priority_do_not_wait_for_others(self):
+        order = []
+        with fairway.Executor(1) as executor:
+            list(executor.map(calls.nap, [0.01] * 4))
+            futures = [executor.submit(calls.nap, 0.01) for _ in range(200)]
+            futures.append(executor.options(priority=1).submit(calls.square, 3))
+            for future in futures:
+                future.add_done_callback(order.append)
+            concurrent.futures.wait(futures, 60)
+        self.assertLess(order.index(futures[-1]), 100)
 
     def test_each_call_has_a_folder_of_its_own(self):
         with fairway.Executor(2) as executor:

@@ -49,11 +49,21 @@ class BatchingTest(unittest.TestCase):
 
     def test_calls_that_a_job_is_given(self):
         batching = Batching(2)
-        self.assertEqual(batching.further_count("f", 100), 1)  # how long they take is not known
+
+        def given(queued, *steps):
+            share = batching.share("f", queued)
+            return next((n for n, step in enumerate(steps or ("f",) * 1000) if not share.takes(step)), len(steps))
+
+        self.assertEqual(given(100), 1)  # how long they take is not known
         batching.learn("f", 0.001)
-        self.assertEqual([batching.further_count("f", queued) for queued in (1, 60, 1000)], [10, 15, 50])
-        batching.learn("g", 1)
-        self.assertEqual(batching.further_count("g", 1000), 1)
+        self.assertEqual([given(queued) for queued in (1, 60, 1000)], [10, 15, 50])
+        batching.learn("g", 0.002)
+        batching.learn("h", 1)
+        self.assertEqual(given(1000, "f", "g", "f", "h", "f"), 3)  # also of others, if they are short
+        self.assertEqual([given(9, "h"), given(9, "unknown")], [0, 0])
+        batching.learn("f", 9)
+        batching.learn("f", 9)
+        self.assertEqual(given(9, "f", "f"), 1)
 
     def test_batches_of_joblib_grow_at_once_with_calls_that_take_no_time(self):
         self.assertEqual(following(1, 0), MAX_TOGETHER)

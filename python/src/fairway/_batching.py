@@ -62,17 +62,16 @@ class Batching:
         enough = self.shared >= 2 * self.workers
         if enough and queued < full and now < since + GATHER:
             return 0
-        return full if enough else self.further_count(step, queued)
+        return full if enough else min(full, max(_within(WORTH, seconds), queued // (2 * self.workers)))
 
-    def further_count(self, step: str, queued: int) -> int:
-        """How many calls a job is given that has made its own.
+    def share(self, step: str, queued: int) -> Share:
+        """What a job is given that has made its calls.
 
         Args:
             step: that of the calls.
             queued: how many calls are.
         """
-        seconds = self._seconds.get(step, TOGETHER)
-        return min(_within(TOGETHER, seconds), max(_within(WORTH, seconds), queued // (2 * self.workers)))
+        return Share(step, self._seconds, queued // (2 * self.workers))
 
     def learn(self, step: str, seconds: float) -> bool:
         """Note how long a call has taken. It returns whether that was not known at all."""
@@ -80,6 +79,35 @@ class Batching:
         self._seconds[step] = seconds if before is None else 0.8 * before + 0.2 * seconds
         self._first.pop(step, None)
         return before is None
+
+
+@dataclass
+class Share:
+    """Calls that a job is given that has made its own.
+
+    Args:
+        step: that of its own. Those of others are given if they are known to be short.
+        seconds: that a call takes, by its step.
+        worth: how many are given even if they take long enough for a trip.
+    """
+
+    step: str
+    seconds: dict[str, float]
+    worth: int
+    _count: int = 0
+    _taken: float = 0.0
+
+    def takes(self, step: str) -> bool:
+        """Whether it has a call of a step as well, which is noted."""
+        seconds = self.seconds.get(step, TOGETHER)
+        taken = self._taken + seconds
+        if step != self.step and seconds >= TOGETHER:
+            return False
+        long = taken > (1 + 1e-9) * (TOGETHER if self._count < self.worth else WORTH)
+        if self._count and (long or self._count >= MAX_TOGETHER):
+            return False
+        self._count, self._taken = self._count + 1, taken
+        return True
 
 
 def _within(most: float, seconds: float) -> int:

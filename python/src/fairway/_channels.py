@@ -32,7 +32,19 @@ class Channel:
         try:
             fairway_call.send(self._connection, message)
         except OSError:
-            pass
+            self.close()
+
+    def close(self) -> None:
+        """Send and receive nothing any more. The thread of the channels, which is woken, gives the connection back."""
+        _shut(self._connection)
+
+
+def _shut(connection: socket.socket) -> None:
+    """End a connection for all processes that have it, also those that this one has forked."""
+    try:
+        connection.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        pass  # it has ended
 
 
 class Channels:
@@ -61,7 +73,7 @@ class Channels:
         except OSError:
             return  # it is closed
         if self._thread is not threading.current_thread():
-            self._thread.join()
+            self._thread.join(fairway_call.PATIENCE)  # a callback of a future may take as long as it likes
 
     def _serve(self) -> None:
         while True:
@@ -74,12 +86,17 @@ class Channels:
                         self._receive(connection, key.data)
                 except OSError:
                     if key.fileobj is self._listener:
-                        for open_one in list(self._selector.get_map().values()):
-                            open_one.fileobj.close()  # type: ignore[union-attr]
-                        self._selector.close()
+                        self._give_back()  # it was closed, or there are no descriptors for more
                         return
                     self._selector.unregister(connection)
                     connection.close()
+
+    def _give_back(self) -> None:
+        for key in list(self._selector.get_map().values()):
+            connection: socket.socket = key.fileobj  # type: ignore[assignment]
+            _shut(connection)
+            connection.close()
+        self._selector.close()
 
     def _accept(self) -> None:
         connection, _ = self._listener.accept()
@@ -90,7 +107,7 @@ class Channels:
             connection.close()
 
     def _receive(self, connection: socket.socket, channel: Channel | None) -> None:
-        message = fairway_call.receive(connection)
+        message = fairway_call.receive(connection, fairway_call.MAX_ANSWER)
         if channel is not None:
             self._on_answer(channel, message)
             return

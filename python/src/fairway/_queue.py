@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import IO, Any
 
@@ -76,9 +76,41 @@ class Work:
         self.since = time.monotonic()
 
     def goes_with(self, other: Work) -> bool:
-        """Whether both can be one job."""
-        return not (self.alone or other.alone) and self.encoded.step == other.encoded.step and (
+        """Whether one job can make both."""
+        return not (self.alone or other.alone) and (
             self.encoded.header == other.encoded.header and self.options == other.options)
+
+
+class Unsent:
+    """Calls that wait and may share jobs: those of a higher priority first. The lock of the queue guards it."""
+
+    def __init__(self) -> None:
+        self._works: dict[int, collections.deque[Work]] = {}  # by priority
+
+    def __len__(self) -> int:
+        return sum(map(len, self._works.values()))
+
+    def append(self, work: Work, first: bool = False) -> None:
+        """Add a call as the last, or the first, of its priority."""
+        works = self._works.setdefault(work.options.priority, collections.deque())
+        (works.appendleft if first else works.append)(work)
+
+    def next(self) -> Work | None:
+        """The next call, which stays. Those that were cancelled go."""
+        while self._works:
+            work = self._works[max(self._works)][0]
+            if work.futures:
+                return work
+            work.encoded.discard()
+            self.take()
+        return None
+
+    def take(self) -> None:
+        """Remove the next call."""
+        priority = max(self._works)
+        self._works[priority].popleft()
+        if not self._works[priority]:
+            del self._works[priority]
 
 
 @dataclasses.dataclass
@@ -120,9 +152,10 @@ class Queue:
         self._lock = threading.Lock()  # guards what follows; never held while something is awaited
         self._changed = threading.Condition(self._lock)
         self._pending: dict[str, Work] = {}
-        self._unsent: collections.deque[Work] = collections.deque()  # that may share jobs; some may be cancelled
+        self._unsent = Unsent()
         self._alone: collections.deque[Work] = collections.deque()  # that share none
         self._sent: dict[str, Job] = {}  # by name
+        self._places: collections.Counter[int] = collections.Counter()  # of them, by priority
         self._idle: dict[str, Job] = {}  # of them, those that could be given further calls
         self._unwanted: list[str] = []  # jobs that are to be cancelled
         self._cancelled: collections.Counter[str] = collections.Counter()  # of remembered calls
@@ -312,33 +345,37 @@ class Queue:
         for job in list(self._idle.values()):
             channel, works = job.channel, list[Work]()
             assert channel is not None
-            others_wait = len(self._sent) > self.workers or now > channel.began + job.last.options.channel_time
+            options = job.last.options
+            before = sum(count for priority, count in self._places.items() if priority >= options.priority)
+            others_wait = before > self.workers or now > channel.began + options.channel_time
             if not others_wait:
-                count = self._batching.further_count(job.last.encoded.step, len(self._unsent))
-                works = self._batch(job.last, count, _MAX_BYTES)
+                share = self._batching.share(job.last.encoded.step, len(self._unsent))
+                works = self._batch(job.last, _MAX_BYTES, share.takes)
             if works:
                 self._give_to(channel.job, job, works)
                 job.batch += 1
-            elif not others_wait and now < channel.answered + _IDLE_TIME and not self._stop:
+            elif not (others_wait or self._unsent or self._stop) and now < channel.answered + _IDLE_TIME:
                 wait = _IDLE_TIME
                 continue
             del self._idle[channel.job]
             further.append((channel, works))
         return further, wait
 
-    def _batch(self, like: Work, count: int, size: int) -> list[Work]:
-        """Take as many calls that are next as go with another, of so many bytes. The caller holds the lock."""
+    def _batch(self, like: Work, size: int, takes: Callable[[str], bool]) -> list[Work]:
+        """Take calls that are next, go with another and are of steps that are taken. The caller holds the lock.
+
+        Args:
+            like: the other one.
+            size: their bytes at most.
+            takes: whether one of a step is taken as well.
+        """
         batch: list[Work] = []
-        while self._unsent and len(batch) < count:
-            work = self._unsent[0]
-            if not work.futures:  # it was cancelled
-                work.encoded.discard()
-            elif work.encoded.size <= size and work.goes_with(like):
-                batch.append(work)
-                size -= work.encoded.size
-            else:
+        while (work := self._unsent.next()) is not None:
+            if work.encoded.size > size or not work.goes_with(like) or not takes(work.encoded.step):
                 break
-            self._unsent.popleft()
+            batch.append(work)
+            size -= work.encoded.size
+            self._unsent.take()
         return batch
 
     def _give_to(self, name: str, job: Job, works: list[Work]) -> None:
@@ -355,29 +392,35 @@ class Queue:
         held: list[Work] = []
         size, queued, now = 0, len(self._unsent), time.monotonic()
         first = self._first if self._first is not None and not self._first.done() else None
-        while (self._alone or self._unsent) and len(jobs) < _MAX_JOBS and size < _MAX_BYTES:
-            source = self._alone or self._unsent
-            work = source[0]
-            if first is not None and first not in work.futures:
+        while len(jobs) < _MAX_JOBS and size < _MAX_BYTES:
+            work = self._alone[0] if self._alone else self._unsent.next()
+            if work is None or (first is not None and first not in work.futures):
                 break
             if not work.alone and self._batching.waits(now):
                 break
-            source.popleft()
+            if work.alone:
+                self._alone.popleft()
+            else:
+                self._unsent.take()
             if not work.futures:  # it was cancelled
                 work.encoded.discard()
                 continue
-            count = 1 if work.alone else self._batching.count(work.encoded.step, work.since, queued, now)
+            step = work.encoded.step
+            count = 1 if work.alone else self._batching.count(step, work.since, queued, now)
             if count == 0:
                 held.append(work)
                 continue
-            batch = [work] if count == 1 else [work, *self._batch(work, count - 1, _calls.INLINE - work.encoded.size)]
+            alike = iter([step] * (count - 1))
+            batch = [work, *self._batch(work, _calls.INLINE - work.encoded.size, partial(_is_next, alike))]
             name = work.name if len(batch) == 1 else f"calls-{self._prefix}-{next(self._count)}"
             job = self._sent[name] = Job(batch, work)
             self._give_to(name, job, batch)
             self._batching.shared += not work.alone
+            self._places[work.options.priority] += 1
             jobs.append((name, batch))
             size += min(sum(one.encoded.size for one in batch), _calls.INLINE)
-        self._unsent.extendleft(reversed(held))
+        for work in reversed(held):
+            self._unsent.append(work, first=True)
         return jobs
 
     def _submit(self, jobs: list[tuple[str, list[Work]]]) -> None:
@@ -465,6 +508,9 @@ class Queue:
         self._idle.pop(name, None)
         job = self._sent.pop(name, None)
         if job is not None:
+            if job.channel is not None:
+                job.channel.close()
+            self._places[job.last.options.priority] -= 1
             self._batching.shared -= not job.last.alone
             self._changed.notify_all()
         return job
@@ -526,7 +572,7 @@ class Queue:
     def _connected(self, channel: Channel) -> bool:
         with self._lock:
             job = self._sent.get(channel.job)
-            if job is None or job.batch:  # what it was given went with its first attempt
+            if job is None or job.channel is not None:  # what it was given went with its first attempt
                 return False
             job.channel = channel
             return True
@@ -552,7 +598,10 @@ class Queue:
         with self._changed:
             for work in reversed(works):
                 work.alone = work.alone or alone
-                (self._alone if work.alone else self._unsent).appendleft(work)
+                if work.alone:
+                    self._alone.appendleft(work)
+                else:
+                    self._unsent.append(work, first=True)
             self._changed.notify_all()
 
     def _learn(self, step: str, seconds: float) -> None:
@@ -588,6 +637,10 @@ class Queue:
             broken = concurrent.futures.BrokenExecutor(str(error))
             broken.__cause__ = error
             self._resolve(work, error=broken)
+
+
+def _is_next(steps: Iterator[str], step: str) -> bool:
+    return next(steps, "") == step
 
 
 def _load(f: IO[bytes], made: _calls.Made, unpack: _Unpack) -> Any:
