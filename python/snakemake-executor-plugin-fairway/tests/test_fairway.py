@@ -439,3 +439,43 @@ def test_job_does_not_wait_for_timers(tmp_path):
     w.finish(subprocess.Popen([sys.executable, "-c", _LONG_TIMERS], cwd=tmp_path, stdout=subprocess.PIPE,
                               stderr=subprocess.STDOUT, text=True))
     assert (tmp_path / "made").exists()
+
+
+def test_settings_of_snakemake_reach_jobs(tmp_path):
+    """Each of these flags changes what a job makes, and Snakemake does not hand it on itself."""
+    w = Workflow(tmp_path, """
+        configfile: "workflow.yaml"
+        name = config.get("name", "none")
+        rule all:
+            input: "it's $HOME/made.txt"
+        rule before:
+            output: temp("before.txt")
+            group: "both"
+            shell: "echo {name} > {output}"
+        rule make:
+            input: "before.txt"
+            output: protected("{where}/made.txt")
+            group: "both"
+            resources: widget=4
+            shell: "cat {input} > {output:q}; echo {resources.widget} >> {output:q}"
+        """, workflow__yaml="name: of the workflow", given__yaml="other: 1")
+    w.finish(w.start("--configfile", "given.yaml", "--replace-workflow-config", "--notemp", "--omit-flags", "protected",
+                     "--resources", "widget=2", "--latency-wait", "1"))
+    made = tmp_path / "it's $HOME/made.txt"
+    assert made.read_text() == "none\n2\n"
+    assert os.stat(made).st_mode & 0o200
+    assert w.text("before.txt") == "none\n"
+
+
+def test_wildcards_that_jobs_would_not_get(tmp_path):
+    """A job that would make something else is refused."""
+    w = Workflow(tmp_path, """
+        rule all:
+            input: "'q'/made.txt"
+        rule make:
+            output: "{where}/made.txt"
+            shell: "touch {output:q}"
+        """)
+    said = w.finish(w.start(), code=1)
+    assert "Fairway refuses this job: wildcard where of rule make is 'q'" in said
+    assert not (tmp_path / "q").exists()

@@ -19,7 +19,9 @@ from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
 from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 from snakemake_interface_executor_plugins.settings import CommonSettings, ExecutorSettingsBase
+from snakemake_interface_executor_plugins.utils import encode_target_jobs_cli_args, format_cli_arg
 
+from .command import general_words, target_words
 from .identity import deciding, made, mark, of_workflow
 from .resources import needs, requested, tasks
 
@@ -169,6 +171,14 @@ class Executor(RemoteExecutor):
 
     # Jobs.
 
+    def additional_general_args(self) -> str:
+        return shlex.join(general_words(self.workflow))
+
+    def get_job_args(self, job: JobExecutorInterface) -> str:
+        spec = job.get_target_spec()
+        theirs = format_cli_arg("--target-jobs", encode_target_jobs_cli_args(spec))
+        return super().get_job_args(job).replace(theirs, shlex.join(["--target-jobs", *target_words(spec)]), 1)
+
     def run_jobs(self, jobs: list[JobExecutorInterface]) -> None:
         for job in jobs:
             self.run_job_pre(job)
@@ -186,7 +196,9 @@ class Executor(RemoteExecutor):
                     message = self._message(job)
                     info = SubmittedJobInfo(job, external_jobid=message["name"])
                     fresh[message["name"]] = (info, message)
-            except (FairwayError, ValueError) as e:
+            except ValueError as e:
+                self.report_job_error(SubmittedJobInfo(job), msg=f"Fairway refuses this job: {e}\n")
+            except FairwayError as e:
                 self.report_job_error(info or SubmittedJobInfo(job), msg=f"Fairway takes no jobs: {e}\n")
         if not fresh:
             return
