@@ -150,6 +150,47 @@ func TestRefusedRecords(t *testing.T) {
 	}
 }
 
+// Texts are written as encoding/json writes them, and what is no text, number or list of them is refused.
+func TestTextsOfRecords(t *testing.T) {
+	for _, text := range []string{"a", " a ", "a\"b", `a\b`, "a\tb", "\x1f", "\x7f", "\u0080", "é", "a<b"} {
+		encoded, err := json.Marshal(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := `{"v":1,"j":` + string(encoded) + `}`
+		if text == "a<b" {
+			want = `{"v":1,"j":"a<b"}`
+		}
+		var again Result
+		if got := string(Append(nil, &Result{Job: text})); got != want {
+			t.Errorf("%q is written as %s, not %s", text, got, want)
+		} else if err := Decode(taskqueue.Record{Body: []byte(got)}, &again); err != nil || again.Job != text {
+			t.Errorf("%s is read as %q, %v", got, again.Job, err)
+		}
+	}
+	for _, body := range []string{
+		"{\"v\":1,\"n\":\"a\tb\"}", `{"v":1,"n" "a"}`, `{"v":1,"re":[]}`, `{"v":1,"x" 1}`, `{"v":1,"x":}`,
+		`{"v":1,x:1}`, `{"v":1,"n":"a"`, `{"v":1,"pr":`, `{"v":1,"pr":1`, `{"v":1 "n":"a"}`,
+	} {
+		if err := Decode(taskqueue.Record{Body: []byte(body)}, new(Job)); err == nil {
+			t.Errorf("%s is read", body)
+		}
+	}
+	for _, body := range []string{`{"v":1,"k":"0100000000000000000000000000000x"}`, `{"v":1,"k":"01"}`} {
+		if err := Decode(taskqueue.Record{Body: []byte(body)}, new(Commit)); err == nil {
+			t.Errorf("%s is read", body)
+		}
+	}
+	job := Job{Job: taskqueue.Job{Retry: taskqueue.Retry{Attempts: 1, ExitCodes: []int{1}}}}
+	if err := Decode(taskqueue.Record{Body: []byte(`{"v":1,"re":{"Backoff":2},"d":"d","n":"a"}`)}, &job); err != nil {
+		t.Fatal(err)
+	}
+	again := job.Retry
+	if again.Attempts != 0 || again.ExitCodes != nil || again.Backoff != 2 || job.Digest != "d" || job.Name != "a" {
+		t.Errorf("%+v", job)
+	}
+}
+
 // BenchmarkJob compares with encoding/json what the record of a job costs.
 func BenchmarkJob(b *testing.B) {
 	body := Append(nil, &Job{
