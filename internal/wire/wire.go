@@ -10,6 +10,13 @@ package wire
 // that a pilot or a server of before would misunderstand.
 const Protocol = 7
 
+// API is the version of the API that each answer tells in APIHeader. It grows with what clients have to
+// know of a server before they ask it, since one of before would pass that over without a word.
+const API = 1
+
+// APIHeader is the header of answers that holds API.
+const APIHeader = "Fairway-Api"
+
 // MemberPorts is how many ports each task of a gang has.
 const MemberPorts = 2
 

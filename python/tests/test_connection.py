@@ -24,7 +24,7 @@ class Standin(socketserver.ThreadingUnixStreamServer):
     def __init__(self, folder, answer):
         os.mkdir(os.path.join(folder, ".fairway"))
         super().__init__(os.path.join(folder, ".fairway", "socket"), Handler)
-        self.answer, self.asked, self.streams = answer, [], []
+        self.answer, self.asked, self.streams, self.api = answer, [], [], "1"
         threading.Thread(target=self.serve_forever, args=(0.01,), daemon=True).start()
 
     def requests(self, name):
@@ -58,6 +58,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
             answer, status = {"code": e.code, "message": str(e)}, 400
         text = json.dumps(answer).encode()
         self.send_response(status)
+        self.send_header("Fairway-Api", self.server.api)
         if stream:
             ends = threading.Event()
             self.server.streams.append(ends)
@@ -100,6 +101,23 @@ class ConnectionTest(unittest.TestCase):
         self.assertEqual(first, again)
         self.assertNotEqual(first, other)
         self.assertEqual(named, "mine")
+
+    def test_servers_that_do_not_understand_the_client_are_refused(self):
+        for api in ("", "0", "odd"):
+            server, folder = self.serve(lambda name, request: {})
+            server.api = api
+            for where in ({"folder": folder}, {"server": folder}, {"server": folder, "run": 3}):
+                with self.assertRaisesRegex(FairwayError, "is of an older Fairway than fairway-jobs [0-9.]+") as caught:
+                    OpenRun(**where)
+                self.assertEqual(caught.exception.code, "unimplemented")
+            self.assertEqual({name for name, _ in server.asked}, {"ListJobs"})
+
+    def test_calls_about_a_server_name_no_run(self):
+        server, folder = self.serve(lambda name, request: {})
+        with Client(folder, 3) as client:
+            client.call("ListPilots")
+            client.call("ListJobs")
+        self.assertEqual(server.asked, [("ListPilots", {}), ("ListJobs", {"run": 3})])
 
     def test_upload_whose_parts_are_lost_is_repeated_three_times(self):
         def answer(name, request):

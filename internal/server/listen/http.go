@@ -89,9 +89,9 @@ func clientOver(dial func(ctx context.Context) (net.Conn, error)) (*http.Client,
 // service works on it. Calls that their caller may not make are refused. around are interceptors that
 // see that, too.
 func People(service wire.WorkflowHandler, around ...connect.Interceptor) (at string, handler http.Handler) {
-	at, handler = wire.NewWorkflowHandler(service, Uncompressed, connect.WithReadMaxBytes(access.MaxRequest),
+	at, handler = wire.NewWorkflowHandler(service, Uncompressed, exactly, connect.WithReadMaxBytes(access.MaxRequest),
 		connect.WithInterceptors(slices.Concat(around, []connect.Interceptor{permits{}, limits{}})...))
-	return at, access.Timed(handler)
+	return at, access.Timed(saysAPI(handler))
 }
 
 // maxRightsRequest is the largest request about rights, in bytes: it may come from anybody.
@@ -99,7 +99,7 @@ const maxRightsRequest = 128 << 10
 
 // Rights is People for the calls about tokens and logins.
 func Rights(service wire.RightsHandler, around ...connect.Interceptor) (at string, handler http.Handler) {
-	at, handler = wire.NewRightsHandler(service, Uncompressed, connect.WithReadMaxBytes(maxRightsRequest),
+	at, handler = wire.NewRightsHandler(service, Uncompressed, exactly, connect.WithReadMaxBytes(maxRightsRequest),
 		connect.WithInterceptors(slices.Concat(around, []connect.Interceptor{permits{}, limits{}})...))
 	return at, access.Timed(handler)
 }

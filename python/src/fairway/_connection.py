@@ -24,6 +24,7 @@ Message = dict[str, Any]
 Path = str | os.PathLike[str]
 
 _SERVICE = "/fairway.v1.Workflow/"
+_OF_SERVER = ("ListPilots", "ListRuns", "ListShares", "RemoveRuns", "SubmitWorkflow")  # calls that are about no run
 _SERVER_NAME = "fairway"  # in the certificate of every server
 _NO_CHECK_TIME = 0x200000  # of OpenSSL: the clocks of two machines may differ
 _SOCKET = os.path.join(".fairway", "socket")
@@ -31,6 +32,7 @@ _SERVICE_FILE = os.path.join(".fairway", "service")
 _MAX_SOCKET_PATH = 100  # bytes, which fit a socket address of every system
 _MAX_IDLE = 4  # connections that are kept
 _END_OF_STREAM = 2
+_API_HEADER = "Fairway-Api"  # of answers: the version of the API of a server
 _CALL_TIME = 330.0  # seconds; the server bounds calls by less
 _SILENT_TIME = 130.0  # seconds without anything in a stream
 _TAKEOVER_TIME = 120.0  # seconds for which a call is repeated, where servers stand by
@@ -103,6 +105,7 @@ class Client(Calls):
         self.run = run
         self.timeout = timeout
         self._connections = _Connections()
+        self.api: int | None = None  # the version of the API of the server that has answered last, if one has
         self._service: Message | None = None
         if os.path.isfile(self.location):
             self._service = _read_service(self.location)
@@ -165,7 +168,7 @@ class Client(Calls):
     def answers(self) -> bool:
         """Whether a server answers."""
         try:
-            self._call("ListJobs", json.dumps(self._about({"limit": 1})).encode(), None)
+            self._call("ListJobs", json.dumps(self._about("ListJobs", {"limit": 1})).encode(), None)
             return True
         except FairwayError as e:
             return e.code != "unavailable"
@@ -241,7 +244,7 @@ class Client(Calls):
             idle.close()
 
     def _answered(self, name: str, request: Message | None, timeout: float | None) -> Message:
-        request = self._about(request)
+        request = self._about(name, request)
         if name == "SubmitWorkflow" and not request.get("key"):
             request["key"] = "once-" + uuid.uuid4().hex  # a repeated submission is known
         body = json.dumps(request).encode()
@@ -260,7 +263,7 @@ class Client(Calls):
         while True:
             began, had = time.monotonic(), False
             try:
-                for message in self._stream(name, self._about(request)):
+                for message in self._stream(name, self._about(name, request)):
                     had = True
                     yield message
                 return
@@ -314,6 +317,8 @@ class Client(Calls):
                 raise
             connections.give_back(connection)
             if answer.status == 200:
+                told = answer.getheader(_API_HEADER, "")
+                self.api = int(told) if told.isdigit() else 0
                 return json.loads(text)  # type: ignore[no-any-return]
             raise _error(text, answer.status)
 
@@ -359,9 +364,9 @@ class Client(Calls):
                 "unavailable", f"nothing runs in {self.location}; start it with `fairway run` or `fairway serve`")
         return FairwayError("unavailable", f"no server answers at {self.location}: {error}")
 
-    def _about(self, request: Message | None) -> Message:
+    def _about(self, name: str, request: Message | None) -> Message:
         request = dict(request or {})
-        if self.run:
+        if self.run and name not in _OF_SERVER:
             request.setdefault("run", self.run)
         return request
 

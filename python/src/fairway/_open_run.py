@@ -20,6 +20,7 @@ from ._connection import Client, Message, Path
 from ._errors import FairwayError
 from ._program import Server
 
+_API = 1  # the version that a server has at least: it is asked for the ends of some jobs
 ENDED = ("done", "failed", "blocked", "cancelled")  # states of jobs
 
 _log = logging.getLogger("fairway")
@@ -91,6 +92,7 @@ class OpenRun:
         if server is not None:
             self.client = Client(server, run)
             self.owned = not run
+            self._answers()
             if self.owned:
                 text = base64.b64encode(f"workflow: {name}\nopen: true\n".encode()).decode()
                 self.client.run = self.client.call("SubmitWorkflow", {"workflow": text, "file": name})["run"]
@@ -257,7 +259,7 @@ class OpenRun:
         deadline = time.monotonic() + _OPEN_TIME
         while True:
             try:
-                if self.client.answers():
+                if self._answers():
                     self._held = self.client.stream("Endings", {"hold": True})
                     next(self._held)
                     return False
@@ -270,12 +272,24 @@ class OpenRun:
                 self._held = None
             time.sleep(_AWAY_PAUSE)
 
+    def _answers(self) -> bool:
+        """Whether a server answers. One that would pass over what is asked is refused: its answer never comes."""
+        from . import __version__
+
+        found = self.client.answers()
+        if found and self.client.api is not None and self.client.api < _API:
+            raise FairwayError("unimplemented", f"the server in {self.client.location} is of an older Fairway than "
+                                                f"fairway-jobs {__version__}, and does not understand it: start one "
+                                                "of this version, or install the fairway-jobs of that one")
+        return found
+
     def _start(self) -> None:
         """Start a server in the folder, which ends with this program."""
         first = ["--temporary"] if self._temporary and self._server is None else []
         server = Server(self.client.location, [*self._command, *first], subprocess.PIPE)
         try:
             server.wait_open(self.client)
+            self._answers()
             if server.process.poll() is not None:  # it is that of another program that answers
                 raise FairwayError("unavailable", f"fairway has ended: {server.output()}")
         except BaseException:
