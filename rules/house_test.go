@@ -22,8 +22,6 @@ var larger = map[string]int{
 
 	"internal/dispatch": 15_400,
 	"internal/server":   6_500,
-	"lib/orwl":          7_400,
-	"lib/sched":         6_400,
 }
 
 // wide are the structs that may have more fields, and why.

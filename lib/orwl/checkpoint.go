@@ -11,6 +11,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"fairway/lib/orwl/internal/checkpoint"
 )
 
 // Checkpoints save what the tasks of a gang have in their locations between two iterations, while
@@ -68,6 +70,17 @@ type covered struct {
 	copy     []byte // of its version in the checkpoint that is being made; kept for the next
 }
 
+func (v *covered) LocationName() string { return v.location.name }
+func (v *covered) Copied() []byte       { return v.copy }
+
+func (v *covered) Restore(size int, read func([]byte)) error {
+	if err := v.location.memory.Resize(size); err != nil {
+		return v.location.refuse(err)
+	}
+	v.location.Initialize(read)
+	return nil
+}
+
 // shot is a checkpoint on its way, of this process.
 type shot struct {
 	iteration int
@@ -120,7 +133,7 @@ func (m *Member) Checkpoints(ctx context.Context, every time.Duration, locations
 
 // begin joins the others, and takes what was saved.
 func (c *Checkpoints) begin(ctx context.Context) (err error) {
-	var from *wholePart
+	var from *checkpoint.Whole
 	var plan Resource
 	if c.member.Process() == 0 {
 		from, plan, err = c.openVault()
@@ -132,9 +145,9 @@ func (c *Checkpoints) begin(ctx context.Context) (err error) {
 	}
 	if from != nil {
 		if err := c.restore(ctx, from); err != nil {
-			return fmt.Errorf("going on after iteration %d, from %s: %w", from.iteration, c.where(), err)
+			return fmt.Errorf("going on after iteration %d, from %s: %w", from.Iteration, c.where(), err)
 		}
-		c.begun = from.iteration
+		c.begun = from.Iteration
 	}
 	c.plan = newPlan(c.begun)
 	c.lookAgainLocked()
@@ -558,4 +571,14 @@ func pointOf(b []byte) (point, error) {
 		return point{}, fmt.Errorf("a point of the plan has %d bytes", len(b))
 	}
 	return point{int(binary.LittleEndian.Uint64(b)), b[8] == 1}, nil
+}
+
+// restore gives the locations the versions of a part.
+func (c *Checkpoints) restore(ctx context.Context, from *checkpoint.Whole) error {
+	f, err := from.Open()
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return checkpoint.ReadPart(ctx, f, from.Sum, c.covered)
 }

@@ -3,10 +3,11 @@ package orwl
 import (
 	"bytes"
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
+
+	"fairway/lib/orwl/internal/checkpoint"
 )
 
 // exchange is how a task other than 0 reaches the vault: by a connection of its own, so that what is
@@ -20,7 +21,7 @@ type exchange struct {
 func talkName(task int) string { return fmt.Sprintf("checkpoints of task %d", task) }
 
 // openExchange connects to the vault, and asks what there is of this task.
-func (c *Checkpoints) openExchange(ctx context.Context) (*wholePart, Resource, error) {
+func (c *Checkpoints) openExchange(ctx context.Context) (*checkpoint.Whole, Resource, error) {
 	g := c.member.gang
 	addresses := g.addresses(1)
 	if addresses == nil {
@@ -43,37 +44,37 @@ func (c *Checkpoints) openExchange(ctx context.Context) (*wholePart, Resource, e
 	if err := errors.Join(Insert(ctx, x.pair.Writing(talk).At(0)), x.pair.Acquire(ctx)); err != nil {
 		return nil, nil, err
 	}
-	a, err := x.ask(ctx, message{kind: askState})
+	a, err := x.ask(ctx, checkpoint.Message{Kind: checkpoint.AskState})
 	if err != nil {
 		return nil, nil, err
 	}
-	if a.iteration == 0 {
+	if a.Iteration == 0 {
 		return nil, plan, nil
 	}
 	open := func() (io.ReadCloser, error) { return io.NopCloser(&pieceReader{ctx: ctx, exchange: x}), nil }
-	return &wholePart{iteration: int(a.iteration), sum: a.part(), open: open}, plan, nil
+	return &checkpoint.Whole{Iteration: int(a.Iteration), Sum: a.Part(), Open: open}, plan, nil
 }
 
 // store makes the part of this task durable in the folder of task 0.
 func (x *exchange) store(c *Checkpoints, iteration int) error {
 	w := &pieceWriter{ctx: c.ctx, exchange: x, iteration: uint64(iteration)}
-	sum, err := writePart(c.ctx, w, c.covered)
+	sum, err := checkpoint.WritePart(c.ctx, w, c.covered)
 	if err == nil {
 		err = w.flush()
 	}
 	if err != nil {
 		return err
 	}
-	q := message{kind: gavePart, iteration: uint64(iteration)}
-	q.setPart(sum)
+	q := checkpoint.Message{Kind: checkpoint.GavePart, Iteration: uint64(iteration)}
+	q.SetPart(sum)
 	_, err = x.ask(c.ctx, q)
 	return err
 }
 
 // ask asks task 0. What the answer has is valid until the next question.
-func (x *exchange) ask(ctx context.Context, q message) (a message, err error) {
+func (x *exchange) ask(ctx context.Context, q checkpoint.Message) (a checkpoint.Message, err error) {
 	x.number++
-	q.number = x.number
+	q.Number = x.number
 	if err := writeMessage(&x.pair, q); err != nil {
 		return a, err
 	}
@@ -84,10 +85,10 @@ func (x *exchange) ask(ctx context.Context, q message) (a message, err error) {
 	switch {
 	case err != nil:
 		return a, err
-	case a.number != q.number:
+	case a.Number != q.Number:
 		return a, fmt.Errorf("task 0 has not answered: %w", ErrLeaseLost)
-	case a.kind == refused:
-		return a, fmt.Errorf("task 0: %.200s", a.data)
+	case a.Kind == checkpoint.Refused:
+		return a, fmt.Errorf("task 0: %.200s", a.Data)
 	}
 	return a, nil
 }
@@ -102,15 +103,15 @@ type pieceReader struct {
 
 func (r *pieceReader) Read(b []byte) (int, error) {
 	if r.rest.Len() == 0 {
-		a, err := r.exchange.ask(r.ctx, message{kind: askPiece, offset: r.offset})
+		a, err := r.exchange.ask(r.ctx, checkpoint.Message{Kind: checkpoint.AskPiece, Offset: r.offset})
 		if err != nil {
 			return 0, err
 		}
-		if len(a.data) == 0 {
+		if len(a.Data) == 0 {
 			return 0, io.EOF
 		}
-		r.offset += uint64(len(a.data))
-		r.rest.Reset(bytes.Clone(a.data))
+		r.offset += uint64(len(a.Data))
+		r.rest.Reset(bytes.Clone(a.Data))
 	}
 	return r.rest.Read(b)
 }
@@ -126,10 +127,10 @@ type pieceWriter struct {
 
 func (w *pieceWriter) Write(b []byte) (n int, err error) {
 	for n < len(b) && err == nil {
-		fits := min(len(b)-n, pieceSize-len(w.piece))
+		fits := min(len(b)-n, checkpoint.PieceSize-len(w.piece))
 		w.piece = append(w.piece, b[n:n+fits]...)
 		n += fits
-		if len(w.piece) == pieceSize {
+		if len(w.piece) == checkpoint.PieceSize {
 			err = w.flush()
 		}
 	}
@@ -140,71 +141,31 @@ func (w *pieceWriter) flush() error {
 	if len(w.piece) == 0 {
 		return nil
 	}
-	_, err := w.exchange.ask(w.ctx, message{kind: givePiece, iteration: w.iteration, offset: w.offset, data: w.piece})
+	_, err := w.exchange.ask(w.ctx, checkpoint.Message{
+		Kind: checkpoint.GivePiece, Iteration: w.iteration, Offset: w.offset, Data: w.piece,
+	})
 	w.offset += uint64(len(w.piece))
 	w.piece = w.piece[:0]
 	return err
 }
 
-// Kinds of messages between a task and the vault.
-const (
-	askState  uint64 = iota + 1 // from which checkpoint does the gang go on?
-	askPiece                    // what is at an offset of my part of it?
-	givePiece                   // this is at an offset of my part of a new one
-	gavePart                    // my part is complete, with this size and sum
-	refused                     // the answer is an error, as text
-)
-
-// message is a question or an answer.
-type message struct {
-	number, kind, iteration, offset uint64
-	size, sum                       uint64 // of a part
-	data                            []byte
-}
-
-// numbers are what a message begins with, as it stands in the location.
-func (m *message) numbers() []*uint64 {
-	return []*uint64{&m.number, &m.kind, &m.iteration, &m.offset, &m.size, &m.sum}
-}
-
-const messageHead = 6 * 8 // bytes
-
-func (m *message) setPart(s partSum) { m.size, m.sum = uint64(s.Size), uint64(s.CRC32C) }
-
-func (m *message) part() partSum { return partSum{int64(min(m.size, 1<<62)), uint32(m.sum)} }
-
 // writeMessage writes a message to a location that is held for writing.
-func writeMessage(p *Pair, m message) error {
-	if err := p.Resize(messageHead + len(m.data)); err != nil {
+func writeMessage(p *Pair, m checkpoint.Message) error {
+	if err := p.Resize(m.Length()); err != nil {
 		return err
 	}
 	b, err := p.WriteMap()
-	if err != nil {
-		return err
+	if err == nil {
+		m.Put(b)
 	}
-	for i, n := range m.numbers() {
-		binary.LittleEndian.PutUint64(b[8*i:], *n)
-	}
-	copy(b[messageHead:], m.data)
-	return nil
+	return err
 }
 
 // readMessage reads one, whose data is valid as that of the lock.
-func readMessage(p *Pair) (m message, err error) {
+func readMessage(p *Pair) (m checkpoint.Message, err error) {
 	b, err := p.ReadMap()
 	if err != nil {
 		return m, err
 	}
-	return parseMessage(b)
-}
-
-func parseMessage(b []byte) (m message, err error) {
-	if len(b) < messageHead || len(b) > messageHead+pieceSize {
-		return m, fmt.Errorf("a message has %d bytes", len(b))
-	}
-	for i, n := range m.numbers() {
-		*n = binary.LittleEndian.Uint64(b[8*i:])
-	}
-	m.data = b[messageHead:]
-	return m, nil
+	return checkpoint.ParseMessage(b)
 }

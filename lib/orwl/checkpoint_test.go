@@ -1,9 +1,7 @@
 package orwl
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -15,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"fairway/lib/orwl/internal/checkpoint"
 	"fairway/lib/seed"
 )
 
@@ -223,7 +222,7 @@ func attempt(t *testing.T, paths []string, iterations int, every time.Duration, 
 // iterations, and returns their number.
 func checkWhole(t *testing.T, folder string, tasks int) int {
 	t.Helper()
-	w, err := readManifest(folder, tasks)
+	w, err := checkpoint.ReadManifest(folder, tasks)
 	must(t, err)
 	if w.Iteration == 0 {
 		return 0
@@ -235,9 +234,9 @@ func checkWhole(t *testing.T, folder string, tasks int) int {
 	for k := range tasks {
 		number := &covered{location: newLocation(t, fmt.Sprint("number ", k), 8)}
 		list := &covered{location: newLocation(t, fmt.Sprint("list ", k), 8)}
-		f, err := os.Open(partPath(folder, w.Iteration, k))
+		f, err := os.Open(checkpoint.PartPath(folder, w.Iteration, k))
 		must(t, err)
-		must(t, readPart(background, f, w.Parts[k], []*covered{list, number}))
+		must(t, checkpoint.ReadPart(background, f, w.Parts[k], []*covered{list, number}))
 		must(t, f.Close())
 		a, b := BytesAs[int64](read(t, number.location)), BytesAs[int64](read(t, list.location))
 		if a[0] != want.numbers[k] || fmt.Sprint(b) != fmt.Sprint(want.lists[k]) {
@@ -399,72 +398,22 @@ func TestCheckpointsThatCannotBe(t *testing.T) {
 	refused("no start", "StartWith", time.Second, folder, newLocation(t, "l", 8))
 	refused("two of a name", "two locations", time.Second, folder, newLocation(t, "l", 8, StartWith(1)),
 		newLocation(t, "l", 8, StartWith(1)))
-	must(t, os.WriteFile(filepath.Join(folder, manifestName), []byte(`{"tasks": 2, "iteration": 3}`), 0o600))
+	must(t, os.WriteFile(filepath.Join(folder, checkpoint.ManifestName), []byte(`{"tasks": 2, "iteration": 3}`), 0o600))
 	refused("another number of tasks", "of 2 tasks, and these are 1", time.Second, folder)
 	whole := `{"tasks": 1, "iteration": 3, "parts": [{"size": 40, "crc32c": 1}]}`
 	for n := 0; n < len(whole); n += 7 {
-		must(t, os.WriteFile(filepath.Join(folder, manifestName), []byte(whole[:n]), 0o600))
-		refused("a manifest that was cut", folder+": "+errDamaged.Error(), time.Second, folder)
+		must(t, os.WriteFile(filepath.Join(folder, checkpoint.ManifestName), []byte(whole[:n]), 0o600))
+		refused("a manifest that was cut", folder+": "+checkpoint.ErrDamaged.Error(), time.Second, folder)
 	}
-	must(t, os.WriteFile(filepath.Join(folder, manifestName), []byte(whole), 0o600))
-	refused("a part that lacks", folder+": "+errDamaged.Error(), time.Second, folder, newLocation(t, "l", 8, StartWith(1)))
-	must(t, os.MkdirAll(partFolder(folder, 3), 0o700))
+	must(t, os.WriteFile(filepath.Join(folder, checkpoint.ManifestName), []byte(whole), 0o600))
+	refused("a part that lacks", folder+": "+checkpoint.ErrDamaged.Error(), time.Second, folder,
+		newLocation(t, "l", 8, StartWith(1)))
+	must(t, os.MkdirAll(checkpoint.PartFolder(folder, 3), 0o700))
 	for _, part := range []string{"", "{\"locations\": [", `{"locations": [{"name": "l", "size": 8}]}` + "\n123"} {
-		must(t, os.WriteFile(partPath(folder, 3, 0), []byte(part), 0o600))
-		refused("a part that was cut", folder+": "+errDamaged.Error(), time.Second, folder,
+		must(t, os.WriteFile(checkpoint.PartPath(folder, 3, 0), []byte(part), 0o600))
+		refused("a part that was cut", folder+": "+checkpoint.ErrDamaged.Error(), time.Second, folder,
 			newLocation(t, "l", 8, StartWith(1)))
 	}
-}
-
-// A part says when it is not what was written.
-func TestDamagedPart(t *testing.T) {
-	from := []*covered{{location: newLocation(t, "a", 8), copy: []byte("12345678")}, {location: newLocation(t, "b", 0)}}
-	var b bytes.Buffer
-	sum, err := writePart(background, &b, from)
-	must(t, err)
-	must(t, readPart(background, bytes.NewReader(b.Bytes()), sum, from))
-	for i := range b.Len() {
-		broken := bytes.Clone(b.Bytes())
-		broken[i] ^= 1
-		if readPart(background, bytes.NewReader(broken), sum, from) == nil {
-			t.Errorf("byte %d may be another", i)
-		}
-	}
-	if readPart(background, bytes.NewReader(b.Bytes()[:b.Len()-1]), sum, from) == nil {
-		t.Error("a byte may lack")
-	}
-}
-
-func FuzzPart(f *testing.F) {
-	f.Add([]byte("{\"locations\":[{\"name\":\"a\",\"size\":3}]}\nabc"))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		var sum partSum
-		sum.add(data)
-		all := []*covered{{location: newLocation(t, "a", 8)}}
-		if readPart(background, bytes.NewReader(data), sum, all) == nil && len(all[0].location.memory.Bytes) > len(data) {
-			t.Error("more was read than there is")
-		}
-	})
-}
-
-func FuzzManifest(f *testing.F) {
-	text, _ := json.Marshal(manifest{Tasks: 1, Iteration: 3, Parts: []partSum{{10, 5}}})
-	f.Add(text)
-	f.Fuzz(func(t *testing.T, text []byte) {
-		var w manifest
-		if parseManifest(text, 1, &w) == nil && (len(w.Parts) != 1 || w.Iteration <= 0) {
-			t.Errorf("%+v", w)
-		}
-	})
-}
-
-func FuzzMessage(f *testing.F) {
-	f.Add(make([]byte, messageHead+3))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		if m, err := parseMessage(b); err == nil && len(m.data) > pieceSize {
-			t.Error(len(m.data))
-		}
-	})
 }
 
 // A location gets a file as its first version, and gives its last one to a file.

@@ -11,7 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
 	"math/big"
 	"net"
@@ -22,6 +21,8 @@ import (
 	"testing"
 	"time"
 
+	"fairway/lib/orwl/internal/checkpoint"
+	"fairway/lib/orwl/internal/distribution"
 	"fairway/lib/orwl/internal/transport"
 	"fairway/lib/sched"
 )
@@ -37,9 +38,12 @@ func wantError(t *testing.T, err error, want string) {
 }
 
 // asked is an exchange with the vault of a gang of two tasks, in one process.
-func asked(t *testing.T, ctx context.Context) (*exchange, *vault) {
+func asked(t *testing.T, ctx context.Context) (*exchange, *checkpoint.Vault, string) {
 	t.Helper()
-	v := &vault{folder: t.TempDir(), tasks: 2, open: make(map[int]map[int]partSum), whole: manifest{Tasks: 2}}
+	folder := t.TempDir()
+	files, _, err := checkpoint.OpenVault(folder, 2)
+	must(t, err)
+	v := &vault{files: files}
 	l := newLocation(t, talkName(1), 0)
 	x, answers := new(exchange), new(Pair)
 	must(t, Insert(ctx, x.pair.Writing(l).At(0)))
@@ -48,56 +52,58 @@ func asked(t *testing.T, ctx context.Context) (*exchange, *vault) {
 	done := make(chan struct{})
 	go func() { defer close(done); v.attend(ctx, 1, answers) }()
 	t.Cleanup(func() { _ = x.pair.Cancel(); <-done })
-	return x, v
+	return x, files, folder
 }
 
 func TestVaultRefuses(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	defer cancel()
-	x, v := asked(t, ctx)
-	ask := func(q message) (message, error) { return x.ask(ctx, q) }
-	_, err := ask(message{kind: 99})
+	x, v, folder := asked(t, ctx)
+	ask := func(q checkpoint.Message) (checkpoint.Message, error) { return x.ask(ctx, q) }
+	_, err := ask(checkpoint.Message{Kind: 99})
 	wantError(t, err, "task 0: there is no question 99")
-	_, err = ask(message{kind: gavePart, iteration: 3})
+	_, err = ask(checkpoint.Message{Kind: checkpoint.GavePart, Iteration: 3})
 	wantError(t, err, "nothing was sent of iteration 3")
-	_, err = ask(message{kind: givePiece, iteration: 3, offset: 5, data: []byte("late")})
+	_, err = ask(checkpoint.Message{Kind: checkpoint.GivePiece, Iteration: 3, Offset: 5, Data: []byte("late")})
 	wantError(t, err, "a piece at 5 of iteration 3 comes where none was expected")
 	w := &pieceWriter{ctx: ctx, exchange: x, iteration: 1 << 63}
-	_, err = w.Write(make([]byte, pieceSize))
+	_, err = w.Write(make([]byte, checkpoint.PieceSize))
 	wantError(t, err, "a part of iteration")
-	_, err = ask(message{kind: givePiece, iteration: 3, data: []byte("part")})
+	_, err = ask(checkpoint.Message{Kind: checkpoint.GivePiece, Iteration: 3, Data: []byte("part")})
 	must(t, err)
-	wrong := message{kind: gavePart, iteration: 3}
-	wrong.setPart(partSum{Size: 4, CRC32C: 1})
+	wrong := checkpoint.Message{Kind: checkpoint.GavePart, Iteration: 3}
+	wrong.SetPart(checkpoint.Sum{Size: 4, CRC32C: 1})
 	_, err = ask(wrong)
-	wantError(t, err, errDamaged.Error())
-	if len(v.open) != 0 {
-		t.Errorf("what is damaged has arrived: %v", v.open)
+	wantError(t, err, checkpoint.ErrDamaged.Error())
+	must(t, v.Arrived(3, 0, checkpoint.Sum{Size: 4}))
+	if whole, err := checkpoint.ReadManifest(folder, 2); err != nil || whole.Iteration != 0 {
+		t.Errorf("what is damaged has arrived: %v, %v", whole, err)
 	}
 }
 
 func TestVaultKeepsTheLastWholeCheckpoint(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	defer cancel()
-	x, v := asked(t, ctx)
-	part := bytes.Repeat([]byte("part"), pieceSize/2)
-	var sum partSum
-	sum.add(part)
+	x, v, folder := asked(t, ctx)
+	part := bytes.Repeat([]byte("part"), checkpoint.PieceSize/2)
+	var sum checkpoint.Sum
+	sum.Add(part)
 	for _, iteration := range []int{3, 7} {
-		if a, err := x.ask(ctx, message{kind: askState}); err != nil || int(a.iteration) != max(0, iteration-4) {
-			t.Errorf("it goes on from %d, %v", a.iteration, err)
+		a, err := x.ask(ctx, checkpoint.Message{Kind: checkpoint.AskState})
+		if err != nil || int(a.Iteration) != max(0, iteration-4) {
+			t.Errorf("it goes on from %d, %v", a.Iteration, err)
 		}
 		w := &pieceWriter{ctx: ctx, exchange: x, iteration: uint64(iteration)}
 		if n, err := w.Write(part); n != len(part) || err != nil {
 			t.Fatal(n, err)
 		}
 		must(t, w.flush())
-		q := message{kind: gavePart, iteration: uint64(iteration)}
-		q.setPart(sum)
-		_, err := x.ask(ctx, q)
+		q := checkpoint.Message{Kind: checkpoint.GavePart, Iteration: uint64(iteration)}
+		q.SetPart(sum)
+		_, err = x.ask(ctx, q)
 		must(t, err)
-		must(t, os.WriteFile(partPath(v.folder, iteration, 0), part, 0o600))
-		must(t, v.arrived(iteration, 0, sum))
+		must(t, os.WriteFile(checkpoint.PartPath(folder, iteration, 0), part, 0o600))
+		must(t, v.Arrived(iteration, 0, sum))
 	}
 	r := &pieceReader{ctx: ctx, exchange: x}
 	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, part) {
@@ -106,52 +112,21 @@ func TestVaultKeepsTheLastWholeCheckpoint(t *testing.T) {
 	if n, err := r.Read(make([]byte, 8)); n != 0 || !errors.Is(err, io.EOF) {
 		t.Errorf("behind the end there are %d bytes, %v", n, err)
 	}
-	if _, err := os.Stat(partFolder(v.folder, 3)); !errors.Is(err, os.ErrNotExist) || len(v.open[3]) > 0 {
+	if _, err := os.Stat(checkpoint.PartFolder(folder, 3)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the one before is still there: %v", err)
 	}
 	for _, iteration := range []int{3, 7} {
-		wantError(t, v.arrived(iteration, 0, sum), "is before that of the last whole checkpoint, 7")
+		wantError(t, v.Arrived(iteration, 0, sum), "is before that of the last whole checkpoint, 7")
 	}
-	again, err := readManifest(v.folder, 2)
+	again, err := checkpoint.ReadManifest(folder, 2)
 	if err != nil || again.Iteration != 7 || again.Parts[1] != sum {
 		t.Errorf("%+v, %v", again, err)
 	}
-	_, err = readManifest(v.folder, 3)
+	_, err = checkpoint.ReadManifest(folder, 3)
 	wantError(t, err, "the last checkpoint is of 2 tasks, and these are 3")
 	cancel()
 	if n, err := (&pieceReader{ctx: ctx, exchange: x}).Read(make([]byte, 8)); n != 0 || err == nil {
 		t.Errorf("without an answer there are %d bytes, %v", n, err)
-	}
-}
-
-// A part that was sent is closed when it counts.
-func TestPartsAreClosed(t *testing.T) {
-	v := &vault{folder: t.TempDir(), tasks: 2, open: make(map[int]map[int]partSum)}
-	var part incoming
-	must(t, v.take(1, &part, message{iteration: 2, data: []byte("x")}))
-	file, q := part.file, message{iteration: 2}
-	q.setPart(part.sum)
-	must(t, v.complete(1, &part, q))
-	if _, err := file.Write([]byte("y")); !errors.Is(err, os.ErrClosed) {
-		t.Error(err)
-	}
-}
-
-func TestManifestsAreChecked(t *testing.T) {
-	for text, want := range map[string]string{
-		`{"tasks": 2, "iteration": 3, "parts": [{"size": 1}, {"size": 2}]}`: "",
-		`{"tasks": 2, "iteration": 0, "parts": [{"size": 1}, {"size": 2}]}`: "iteration 0 with 2 parts of 2",
-		`{"tasks": 2, "iteration": 3, "parts": [{"size": 1}]}`:              "iteration 3 with 1 parts of 2",
-		`{"tasks": 2, "iteration": 3, "parts": [{"size": 1}, {"size": 0}]}`: "a part has 0 bytes",
-		`{"tasks": 3}`: "the last checkpoint is of 3 tasks, and these are 2",
-		`{`:            errDamaged.Error(),
-	} {
-		var w manifest
-		if err := parseManifest([]byte(text), 2, &w); want == "" {
-			must(t, err)
-		} else {
-			wantError(t, err, want)
-		}
 	}
 }
 
@@ -286,16 +261,13 @@ func TestParkedUntilItIsClosed(t *testing.T) {
 
 // What no honest owner says ends the connection.
 func TestAnswersThatCannotBe(t *testing.T) {
-	m := &Mirror{replica: newReplica(nil)}
+	m := &Mirror{replica: distribution.NewReplica(nil)}
 	p := &Peer{mirrors: map[uint64]*Mirror{1: m}, replies: map[uint64]chan error{}, pending: map[uint64]*Handle{}}
 	for what, err := range map[string]error{
 		"an answer for another mirror": p.opened(&transport.Frame{ID: 7}),
 		"a twin that is none":          p.opened(&transport.Frame{ID: 1, Next: 9}),
 		"a grant of nothing":           p.granted(&transport.Frame{Mirror: 7}),
-		"a grant before it is opened":  m.replica.update(&transport.Frame{}, 1<<20, 0),
-		"a reservation within another": (&session{gathering: &gathered{id: 1}}).reserve(
-			&transport.Frame{ID: 2, Requests: make([]transport.Posting, 1)}),
-		"a reservation of nothing": new(session).reserve(&transport.Frame{ID: 2}),
+		"a grant before it is opened":  m.replica.Update(&transport.Frame{}, 1<<20, 0),
 	} {
 		if !errors.Is(err, transport.ErrMalformed) {
 			t.Errorf("%s: %v", what, err)
@@ -312,7 +284,7 @@ func TestOnlyAConnectionThatLastsIsPinned(t *testing.T) {
 	}{{one, nil, 1}, {other, nil, 0}, {one, ErrLeaseLost, 0}} {
 		p := &Peer{link: one, err: c.err, pinned: map[*Handle]struct{}{}}
 		h := new(Handle)
-		h.remote.replica = newReplica(c.link)
+		h.remote.replica = distribution.NewReplica(c.link)
 		if p.pin(h); len(p.pinned) != c.want {
 			t.Errorf("%d are pinned, not %d", len(p.pinned), c.want)
 		}
@@ -322,7 +294,7 @@ func TestOnlyAConnectionThatLastsIsPinned(t *testing.T) {
 // Grants and releases through a mirror leave nothing behind, and large changes arrive whole.
 func TestLargeChangesThroughAMirror(t *testing.T) {
 	overEach(t, func(t *testing.T, network string, options []Option) {
-		const size = 3*takeStep + 5
+		const size = 3<<20 + 5 // which comes in several steps
 		l := newLocation(t, "l", size, options...)
 		_, p := served(t, network, l)
 		m := mirror(t, p, "l")
@@ -336,11 +308,11 @@ func TestLargeChangesThroughAMirror(t *testing.T) {
 		}
 		want := bytes.Clone(b)
 		p.mu.Lock()
-		held := m.replica.held
+		held := m.replica.Held
 		p.mu.Unlock()
 		must(t, h.Release())
 		p.mu.Lock()
-		after, pinned := m.replica.held, len(p.pinned)
+		after, pinned := m.replica.Held, len(p.pinned)
 		p.mu.Unlock()
 		if held != 1 || after != 0 || pinned != 0 {
 			t.Errorf("held by %d, afterwards by %d, with %d pinned", held, after, pinned)
@@ -373,16 +345,6 @@ func TestPeriodOfASingleTask(t *testing.T) {
 	}
 	if period, _, err := bad.Period(nil); period != 0 || err == nil {
 		t.Errorf("a deadlock has the period %v, %v", period, err)
-	}
-}
-
-func TestWhyAServerHangsUp(t *testing.T) {
-	secure, plain := &Dialer{TLS: new(tls.Config)}, new(Dialer)
-	wantError(t, plain.explain(io.EOF), "or expect TLS (Dialer.TLS)")
-	wantError(t, secure.explain(io.EOF), "or speak no TLS")
-	wantError(t, plain.explain(transport.ErrWantsTLS), "set Dialer.TLS")
-	if err := plain.explain(net.ErrClosed); !errors.Is(err, net.ErrClosed) {
-		t.Error(err)
 	}
 }
 
@@ -438,36 +400,6 @@ func TestPassedPointsAreForgotten(t *testing.T) {
 	p.passed = pointsKept
 	if p.add(point{iteration: 10}); p.points[0].iteration != 3 || p.last != 9 {
 		t.Errorf("%+v", p)
-	}
-}
-
-func TestVaultIsTidied(t *testing.T) {
-	v := &vault{folder: t.TempDir(), tasks: 1, whole: manifest{Iteration: 7}}
-	for _, name := range []string{"3/0", "7/0", "9/0", "notes/a"} {
-		must(t, os.MkdirAll(filepath.Dir(filepath.Join(v.folder, name)), 0o700))
-		must(t, os.WriteFile(filepath.Join(v.folder, name), nil, 0o600))
-	}
-	for _, name := range []string{manifestName, manifestName + temporary + "x", "5"} {
-		must(t, os.WriteFile(filepath.Join(v.folder, name), nil, 0o600))
-	}
-	must(t, v.tidy(7))
-	left, err := filepath.Glob(v.folder + "/*")
-	must(t, err)
-	for i, path := range left {
-		left[i] = filepath.Base(path)
-	}
-	if got := strings.Join(left, " "); got != "5 7 "+manifestName+" notes" && got != "5 7 notes "+manifestName {
-		t.Errorf("left is %s", got)
-	}
-	for iteration, ok := range map[uint64]bool{
-		6: false, 7: false, 8: true, 1 << 62: true, 1<<62 + 1: false, 1 << 63: false,
-	} {
-		if n, err := v.checkIteration(message{iteration: iteration}); (err == nil) != ok || ok && n != int(iteration) {
-			t.Errorf("%d: %d, %v", iteration, n, err)
-		}
-	}
-	if _, err := createPart(filepath.Join(v.folder, "5"), 8, 0); err == nil {
-		t.Error("a part stands in a file")
 	}
 }
 
@@ -545,17 +477,6 @@ func TestListenersThatAcceptNobody(t *testing.T) {
 	late := &fakeListener{address: here}
 	if err := s.Serve(late); !errors.Is(err, net.ErrClosed) || !late.closed {
 		t.Errorf("%v, closed %v", err, late.closed)
-	}
-}
-
-func TestNobodyAnswers(t *testing.T) {
-	for err, want := range map[error]bool{
-		os.NewSyscallError("connect", syscall.ECONNREFUSED): true, os.NewSyscallError("connect", syscall.EACCES): false,
-		io.EOF: true, io.ErrUnexpectedEOF: true, os.ErrDeadlineExceeded: true, ErrInsecure: false, fs.ErrPermission: false,
-	} {
-		if absent(err) != want {
-			t.Errorf("%v: %v", err, !want)
-		}
 	}
 }
 

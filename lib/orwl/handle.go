@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"fairway/lib/fifo"
+	"fairway/lib/orwl/internal/distribution"
 	"fairway/lib/orwl/internal/token"
 	"fairway/lib/sched"
 )
@@ -71,7 +72,7 @@ func (*noCopy) Unlock() {}
 // remoteRequest is what a request through a mirror has besides.
 type remoteRequest struct {
 	id      uint64 // by which the owner knows it
-	replica *replica
+	replica *distribution.Replica
 }
 
 // ReadRequest asks for r for reading. It takes the place in the queue and

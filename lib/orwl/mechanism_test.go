@@ -66,7 +66,7 @@ func TestDataTravelsAheadOfAcquire(t *testing.T) {
 			waitFor(t, func() bool {
 				p.mu.Lock()
 				defer p.mu.Unlock()
-				return far.state == held && m.replica.version == l.Version() && m.replica.memory.Bytes[0] == n+1
+				return far.state == held && m.replica.Version == l.Version() && m.replica.Memory.Bytes[0] == n+1
 			})
 			must(t, far.Acquire(background))
 			must(t, far.Release())

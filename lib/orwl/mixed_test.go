@@ -18,7 +18,7 @@ func TestMixedHistoryIsLinearizable(t *testing.T) {
 		s, p := served(t, "unix", l)
 		q := dialled(t, s, listen(t, "tcp"), new(Dialer))
 		mapped, copied := mirror(t, p, "l"), mirror(t, q, "l")
-		if mapped.replica.draft == nil || copied.replica.draft != nil {
+		if mapped.replica.Draft == nil || copied.replica.Draft != nil {
 			t.Fatal("not one mirror of each kind")
 		}
 		checkLinearizable(t, registerHistory(t, rng, []Resource{l, mapped, copied, l, mapped, copied}, 15))

@@ -8,6 +8,7 @@ import (
 	"net"
 	"sync"
 
+	"fairway/lib/orwl/internal/distribution"
 	"fairway/lib/orwl/internal/transport"
 )
 
@@ -30,8 +31,8 @@ type Peer struct {
 	over    chan struct{} // closed when there will be no connection any more
 
 	mu      sync.Mutex
-	link    *transport.Link // the present connection, or the last one
-	session *session        // what the other process has here by it; nil where nothing is served
+	link    *transport.Link       // the present connection, or the last one
+	session *distribution.Session // what the other process has here by it; nil where nothing is served
 	next    uint64
 	pending map[uint64]*Handle // requests that wait
 	mirrors map[uint64]*Mirror
@@ -59,8 +60,8 @@ func (p *Peer) bindLocked(l *transport.Link) {
 	p.link = l
 	by := transport.Handlers{Answered: p.answered, Idle: p.idle}
 	if p.server != nil {
-		p.session = newSession(l, p.server)
-		by.Asked = p.session.asked
+		p.session = distribution.NewSession(l, servedLocations{p.server}, p.server.limits())
+		by.Asked = p.session.Asked
 	}
 	l.Use(by)
 }
@@ -147,7 +148,7 @@ func (p *Peer) Mirror(ctx context.Context, name string) (*Mirror, error) {
 	}
 	m := &Mirror{peer: p, name: name}
 	err := p.ask(ctx, func(id uint64) transport.Frame {
-		m.id, m.replica = id, newReplica(p.link)
+		m.id, m.replica = id, distribution.NewReplica(p.link)
 		p.mirrors[id] = m
 		return p.opening(id, name)
 	})
@@ -214,7 +215,7 @@ func (p *Peer) answered(f *transport.Frame) error {
 		if f.OK {
 			p.reply(f.ID, nil)
 		} else {
-			p.reply(f.ID, refusal(f))
+			p.reply(f.ID, distribution.Refusal(f))
 		}
 	}
 	return nil
@@ -244,10 +245,10 @@ func (p *Peer) opened(f *transport.Frame) error {
 	case m == nil || f.Next != 0 && twin == nil:
 		return fmt.Errorf("%w: an answer for an unknown mirror", transport.ErrMalformed)
 	case f.Text != "":
-		p.reply(f.ID, refusal(f))
+		p.reply(f.ID, distribution.Refusal(f))
 		return nil
 	case twin == nil:
-		if err := m.replica.opens(f, m.name, p.strict); err != nil {
+		if err := m.replica.Opens(f, m.name, p.strict); err != nil {
 			return err
 		}
 	}
@@ -262,13 +263,13 @@ func (p *Peer) granted(f *transport.Frame) error {
 	p.mu.Lock()
 	m, holding := p.mirrors[f.Mirror], 0
 	if m != nil {
-		holding = m.replica.held
+		holding = m.replica.Held
 	}
 	p.mu.Unlock()
 	if m == nil {
 		return fmt.Errorf("%w: a grant for an unknown mirror", transport.ErrMalformed)
 	}
-	if err := m.replica.update(f, p.maxSize, holding); err != nil {
+	if err := m.replica.Update(f, p.maxSize, holding); err != nil {
 		return m.refuse(err)
 	}
 	p.mu.Lock()
@@ -280,7 +281,7 @@ func (p *Peer) granted(f *transport.Frame) error {
 	}
 	if h != nil {
 		h.generation, h.state = f.Generation, held
-		m.replica.held++
+		m.replica.Held++
 		if h.traced != nil {
 			h.traced.grant(f.Text)
 		}
@@ -298,7 +299,7 @@ func (p *Peer) refused(f *transport.Frame) {
 	delete(p.pending, f.ID)
 	if h != nil {
 		h.traced.end()
-		h.state, h.err = failed, refusal(f)
+		h.state, h.err = failed, distribution.Refusal(f)
 	}
 	p.mu.Unlock()
 	if h != nil {
@@ -340,7 +341,7 @@ func (p *Peer) fail(err error) {
 func (p *Peer) pin(h *Handle) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.err == nil && p.link == h.remote.replica.link {
+	if p.err == nil && p.link == h.remote.replica.Link {
 		p.pinned[h] = struct{}{}
 	}
 }
@@ -415,7 +416,7 @@ func (p *Peer) dismiss(postings []Posting) {
 		if h.state != waiting {
 			decided = append(decided, h)
 			if h.state == held {
-				h.remote.replica.held--
+				h.remote.replica.Held--
 			}
 			continue
 		}

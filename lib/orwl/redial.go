@@ -3,21 +3,10 @@ package orwl
 import (
 	"context"
 	"errors"
-	"fmt"
-	"math/rand/v2"
-	"time"
 
+	"fairway/lib/orwl/internal/distribution"
 	"fairway/lib/orwl/internal/transport"
 )
-
-// firstPause is the longest pause before a connection is made again for the
-// first time. Each further one may be twice as long, up to a quarter of the lease.
-// The pauses are random, so that those who lost the same owner don't come together.
-const firstPause = 20 * time.Millisecond
-
-// longestPause bounds the pauses of those who wait for something to begin: Dial with
-// patience, and a server that has no descriptors.
-const longestPause = time.Second
 
 // serveLinks serves the connection and those that follow it.
 func (p *Peer) serveLinks(l *transport.Link) {
@@ -26,49 +15,18 @@ func (p *Peer) serveLinks(l *transport.Link) {
 	for {
 		p.fail(ended(l.Run()))
 		if p.session != nil {
-			p.session.end()
+			p.session.End()
 		}
 		if p.redial == nil {
 			return
 		}
-		next, err := p.reconnect(l)
+		next, err := distribution.Reconnect(p.ctx, l, p.redial)
 		if err != nil {
 			p.giveUp(err)
 			return
 		}
 		l = next
 		p.adopt(l)
-	}
-}
-
-// reconnect dials until there is a connection or a lease has passed.
-func (p *Peer) reconnect(lost *transport.Link) (*transport.Link, error) {
-	ctx, cancel := context.WithTimeout(p.ctx, lost.Lease)
-	defer cancel()
-	for pause := firstPause; ; pause = min(2*pause, lost.Lease/4) {
-		if err := nap(ctx, rand.N(pause)); err != nil {
-			return nil, fmt.Errorf("no connection within the lease of %v: %w", lost.Lease, ErrLeaseLost)
-		}
-		l, err := p.redial(ctx)
-		if err != nil {
-			continue
-		}
-		if l.Process == p.other {
-			return l, nil
-		}
-		l.Cut()
-		return nil, fmt.Errorf("another process answers, so what this one had is gone: %w", ErrLeaseLost)
-	}
-}
-
-func nap(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }
 
@@ -80,7 +38,7 @@ func (p *Peer) adopt(l *transport.Link) {
 	p.bindLocked(l)
 	p.err = nil
 	for id, m := range p.mirrors {
-		m.replica = newReplica(l)
+		m.replica = distribution.NewReplica(l)
 		f := p.opening(id, m.name)
 		f.OK = true
 		l.Send(f)

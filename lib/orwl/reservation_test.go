@@ -41,9 +41,7 @@ func TestInsertGivenUpBehindALatch(t *testing.T) {
 // reservations counts those that a server has not settled.
 func reservations(s *Server) (n int) {
 	for _, session := range sessionsOf(s) {
-		session.mu.Lock()
-		n += len(session.reservations)
-		session.mu.Unlock()
+		n += session.Unsettled()
 	}
 	return n
 }

@@ -1,20 +1,18 @@
 package orwl
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"math/rand/v2"
 	"net"
-	"os"
 	"slices"
 	"sync"
 	"syscall"
 	"time"
 
+	"fairway/lib/orwl/internal/distribution"
 	"fairway/lib/orwl/internal/transport"
 )
 
@@ -64,6 +62,21 @@ func (s *Server) Add(locations ...*Location) {
 	}
 }
 
+// limits are what each other process may have here.
+func (s *Server) limits() distribution.Limits {
+	return distribution.Limits{
+		Requests: cmp.Or(s.MaxRequests, DefaultMaxRemote), Mirrors: cmp.Or(s.MaxMirrors, DefaultMaxMirrors),
+		Size: sizeLimit(s.MaxSize),
+	}
+}
+
+func sizeLimit(bytes int64) int64 {
+	if bytes > 0 {
+		return bytes
+	}
+	return DefaultMaxSize
+}
+
 func (s *Server) location(name string) (*Location, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,18 +109,18 @@ func (s *Server) serve(listener net.Listener) error {
 		return net.ErrClosed
 	}
 	defer s.leave(listener)
-	for pause := firstPause; ; {
+	for pause := distribution.FirstPause; ; {
 		conn, err := listener.Accept()
 		switch {
 		case err == nil:
-			pause = firstPause
+			pause = distribution.FirstPause
 			s.admit(conn)
 		case errors.Is(err, net.ErrClosed):
 			return nil
-		case !passes(err) || nap(s.ctx, pause) != nil:
+		case !passes(err) || distribution.Nap(s.ctx, pause) != nil:
 			return fmt.Errorf("accepting connections: %w", err)
 		default:
-			pause = min(2*pause, longestPause)
+			pause = min(2*pause, distribution.LongestPause)
 		}
 	}
 }
@@ -314,92 +327,25 @@ func Dial(ctx context.Context, network, address string) (*Peer, error) {
 // locations of the other process; with "unix" those made with Shared are mapped
 // instead of copied. See Peer for what happens when it is lost.
 func (d *Dialer) Dial(ctx context.Context, network, address string) (*Peer, error) {
-	own := *d
-	l, err := own.connectPatiently(ctx, network, address)
+	own, to := *d, d.dialing(network, address)
+	l, err := to.Patiently(ctx)
 	if err != nil {
 		return nil, err
 	}
 	p := newPeer(l, own.Serve)
 	p.maxSize, p.strict = sizeLimit(own.MaxSize), own.Strict
 	if !own.Once {
-		p.redial = func(ctx context.Context) (*transport.Link, error) { return own.connect(ctx, network, address) }
+		p.redial = func(ctx context.Context) (*transport.Link, error) { return to.Connect(ctx) }
 	}
 	go p.serveLinks(l)
 	return p, nil
 }
 
-// connectPatiently connects until somebody answers or the patience is at its end.
-func (d *Dialer) connectPatiently(ctx context.Context, network, address string) (*transport.Link, error) {
-	if d.Patience > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, d.Patience)
-		defer cancel()
+func (d *Dialer) dialing(network, address string) *distribution.Dialing {
+	return &distribution.Dialing{
+		Network: network, Address: address, TLS: d.TLS, Patience: d.Patience, Failed: d.failed,
+		Hello: transport.Hello{Process: processID, Serves: d.Serve != nil, Lease: leaseOf(d.Lease)},
 	}
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
-		l, err := d.connect(ctx, network, address)
-		if err == nil || d.Patience <= 0 || !absent(err) {
-			return l, err
-		}
-		if d.failed != nil {
-			d.failed(err)
-		}
-		if nap(ctx, rand.N(pause)) != nil {
-			return nil, fmt.Errorf("nobody answered in time: %w", err)
-		}
-	}
-}
-
-// absent reports whether an error says that nobody answers, and not who answers.
-func absent(err error) bool {
-	var system *os.SyscallError
-	return errors.As(err, &system) && !errors.Is(err, fs.ErrPermission) || errors.Is(err, io.EOF) ||
-		errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, os.ErrDeadlineExceeded)
-}
-
-func (d *Dialer) connect(ctx context.Context, network, address string) (*transport.Link, error) {
-	lease := leaseOf(d.Lease)
-	dialer := net.Dialer{Timeout: lease}
-	conn, err := dialer.DialContext(ctx, network, address)
-	if err != nil {
-		return nil, err
-	}
-	if d.TLS != nil {
-		conn = tls.Client(conn, d.configFor(address))
-	} else if !transport.OnThisMachine(conn.RemoteAddr()) {
-		conn.Close()
-		return nil, fmt.Errorf("dialling %s: %w", address, ErrInsecure)
-	}
-	l, err := transport.Connect(ctx, conn, transport.Hello{Process: processID, Serves: d.Serve != nil, Lease: lease})
-	if err != nil {
-		return nil, fmt.Errorf("dialling %s: %w", address, d.explain(err))
-	}
-	return l, nil
-}
-
-// explain says what else may be wrong when a server does not say hello.
-func (d *Dialer) explain(err error) error {
-	switch {
-	case errors.Is(err, transport.ErrWantsTLS):
-		return fmt.Errorf("%w: set Dialer.TLS", err)
-	case !errors.Is(err, io.EOF):
-		return err
-	case d.TLS != nil:
-		return fmt.Errorf("%w: the server hung up; it may have no more room (Server.MaxConnections), or speak no TLS", err)
-	}
-	return fmt.Errorf("%w: the server hung up; it may have no more room (Server.MaxConnections), or expect TLS "+
-		"(Dialer.TLS)", err)
-}
-
-// configFor says whose certificate is expected at an address.
-func (d *Dialer) configFor(address string) *tls.Config {
-	if d.TLS.ServerName != "" || d.TLS.InsecureSkipVerify {
-		return d.TLS
-	}
-	c := d.TLS.Clone()
-	if host, _, err := net.SplitHostPort(address); err == nil {
-		c.ServerName = host
-	}
-	return c
 }
 
 func leaseOf(lease time.Duration) time.Duration {

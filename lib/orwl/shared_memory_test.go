@@ -63,7 +63,7 @@ func TestMappedMemoryIsSealed(t *testing.T) {
 		_, p := served(t, "unix", l)
 		m := mirror(t, p, "l")
 		read(t, m)
-		fd, err := m.replica.memory.File.Export(true)
+		fd, err := m.replica.Memory.File.Export(true)
 		must(t, err)
 		defer unix.Close(fd)
 		for _, size := range []int64{0, memory.BlockSize, 3 * memory.BlockSize} {

@@ -27,7 +27,7 @@ func TestSizeFromElsewhereIsBounded(t *testing.T) {
 			t.Fatalf("%d bytes", n)
 		}
 		// One that does not keep to the limit loses its connection.
-		m.replica.limit = 1000
+		m.replica.Limit = 1000
 		must(t, h.WriteRequest(m))
 		must(t, h.Acquire(background))
 		must(t, h.Resize(101))

@@ -1,13 +1,14 @@
 package orwl
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
 	"slices"
 	"sync"
 	"time"
+
+	"fairway/lib/orwl/internal/chrometrace"
 )
 
 // DefaultMaxSpans is how many spans a Trace keeps. Further ones are counted as
@@ -21,7 +22,7 @@ type Trace struct {
 	MaxSpans int
 
 	mu      sync.Mutex
-	spans   []traceSpan
+	spans   []chrometrace.Span
 	dropped int
 	times   map[string]TaskTimes
 	places  map[string]TaskTimes        // by location
@@ -47,15 +48,6 @@ func (t TaskTimes) WaitingShare() float64 {
 		return 0
 	}
 	return float64(t.Waiting) / float64(t.Total)
-}
-
-type traceSpan struct {
-	task, location string
-	mode           Mode
-	waits          bool
-	start          time.Time
-	length         time.Duration
-	by             string // whose release ended the waiting
 }
 
 // tracedRequest is what a trace knows of a request. Times and by are under the lock
@@ -132,18 +124,18 @@ func (r *tracedRequest) end() {
 
 // spans returns the time in which the request waited, and that in which it was held, as
 // far as they have come by now.
-func (r *tracedRequest) spans(now time.Time) (spans []traceSpan) {
+func (r *tracedRequest) spans(now time.Time) (spans []chrometrace.Span) {
 	granted := now
 	if !r.begin.IsZero() {
 		granted = r.begin
 	}
-	span := traceSpan{task: r.task, location: r.location, mode: r.mode, by: r.by}
+	span := chrometrace.Span{Task: r.task, Location: r.location, Mode: r.mode.String(), By: r.by}
 	if !r.slept.IsZero() && granted.After(r.slept) {
-		span.waits, span.start, span.length = true, r.slept, granted.Sub(r.slept)
+		span.Waits, span.Start, span.Length = true, r.slept, granted.Sub(r.slept)
 		spans = append(spans, span)
 	}
 	if !r.begin.IsZero() {
-		span.waits, span.start, span.length = false, r.begin, now.Sub(r.begin)
+		span.Waits, span.Start, span.Length = false, r.begin, now.Sub(r.begin)
 		spans = append(spans, span)
 	}
 	return spans
@@ -155,10 +147,10 @@ func (t TaskTimes) with(r *tracedRequest, now time.Time) TaskTimes {
 		t.Requests++
 	}
 	for _, s := range r.spans(now) {
-		if s.waits {
-			t.Waiting += s.length
+		if s.Waits {
+			t.Waiting += s.Length
 		} else {
-			t.Holding += s.length
+			t.Holding += s.Length
 		}
 	}
 	if t.first.IsZero() || r.posted.Before(t.first) {
@@ -168,7 +160,7 @@ func (t TaskTimes) with(r *tracedRequest, now time.Time) TaskTimes {
 	return t
 }
 
-func (t *Trace) add(s traceSpan) {
+func (t *Trace) add(s chrometrace.Span) {
 	limit := t.MaxSpans
 	if limit == 0 {
 		limit = DefaultMaxSpans
@@ -213,72 +205,10 @@ func (t *Trace) WriteTo(w io.Writer) (int64, error) {
 		spans = append(spans, r.spans(now)...)
 	}
 	t.mu.Unlock()
-	b, err := json.Marshal(chromeTrace(spans, dropped))
+	b, err := chrometrace.Encode(spans, dropped)
 	if err != nil {
 		return 0, fmt.Errorf("encoding the trace: %w", err)
 	}
 	n, err := w.Write(b)
 	return int64(n), err
 }
-
-type chromeEvent struct {
-	Name  string            `json:"name"`
-	Phase string            `json:"ph"`
-	Start float64           `json:"ts"` // microseconds
-	Dur   float64           `json:"dur,omitempty"`
-	PID   int               `json:"pid"`
-	TID   int               `json:"tid"`
-	Args  map[string]string `json:"args,omitempty"`
-}
-
-type chromeFile struct {
-	Events  []chromeEvent `json:"traceEvents"`
-	Dropped int           `json:"droppedSpans,omitempty"`
-}
-
-const (
-	taskRows     = 1
-	locationRows = 2
-)
-
-func chromeTrace(spans []traceSpan, dropped int) chromeFile {
-	f := chromeFile{Dropped: dropped, Events: []chromeEvent{
-		{Name: "process_name", Phase: "M", PID: taskRows, Args: map[string]string{"name": "tasks"}},
-		{Name: "process_name", Phase: "M", PID: locationRows, Args: map[string]string{"name": "locations"}},
-	}}
-	rows := map[int]map[string]int{taskRows: {}, locationRows: {}}
-	row := func(pid int, name string) int {
-		id, ok := rows[pid][name]
-		if !ok {
-			id = len(rows[pid]) + 1
-			rows[pid][name] = id
-			f.Events = append(f.Events, chromeEvent{
-				Name: "thread_name", Phase: "M", PID: pid, TID: id, Args: map[string]string{"name": name},
-			})
-		}
-		return id
-	}
-	var epoch time.Time
-	for _, s := range spans {
-		if epoch.IsZero() || s.start.Before(epoch) {
-			epoch = s.start
-		}
-	}
-	for _, s := range spans {
-		e := chromeEvent{
-			Phase: "X", Start: micros(s.start.Sub(epoch)), Dur: micros(s.length), PID: taskRows, TID: row(taskRows, s.task),
-		}
-		if s.waits {
-			e.Name, e.Args = "waits for "+s.location, map[string]string{"mode": s.mode.String(), "released by": s.by}
-			f.Events = append(f.Events, e)
-			continue
-		}
-		e.Name = fmt.Sprintf("%vs %s", s.mode, s.location)
-		f.Events = append(f.Events, e)
-		e.Name, e.PID, e.TID = fmt.Sprintf("%s %vs", s.task, s.mode), locationRows, row(locationRows, s.location)
-		f.Events = append(f.Events, e)
-	}
-	return f
-}
-
-func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -11,12 +11,13 @@ import (
 	"testing"
 	"time"
 
+	"fairway/lib/orwl/internal/distribution"
 	"fairway/lib/orwl/internal/memory"
 	"fairway/lib/orwl/internal/transport"
 )
 
 // sessionsOf returns what other processes have at a server.
-func sessionsOf(s *Server) (all []*session) {
+func sessionsOf(s *Server) (all []*distribution.Session) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for p := range s.peers {
@@ -40,7 +41,7 @@ func onlyPeer(t testing.TB, s *Server) *Peer {
 }
 
 // onlySession waits for that of the only connection.
-func onlySession(t testing.TB, s *Server) *session {
+func onlySession(t testing.TB, s *Server) *distribution.Session {
 	t.Helper()
 	waitFor(t, func() bool { return len(sessionsOf(s)) == 1 })
 	return sessionsOf(s)[0]
@@ -52,7 +53,7 @@ func TestAnswersNobodyReadsAreBounded(t *testing.T) {
 	const asked = 2 * MaxUnread / MaxText
 	s := new(Server)
 	h := hostilePeer(t, s, "tcp")
-	link := onlySession(t, s).link
+	link := onlyPeer(t, s).link
 	written := make(chan error, 1)
 	go func() {
 		name := strings.Repeat("n", MaxText)
@@ -89,7 +90,7 @@ func TestGrantsNobodyReadsHoldNoCopies(t *testing.T) {
 		s.Add(newLocation(t, fmt.Sprint(i), transport.InlineLimit))
 	}
 	h := hostilePeer(t, s, "tcp")
-	link := onlySession(t, s).link
+	link := onlyPeer(t, s).link
 	for i := range uint64(many) {
 		h.send(t, &transport.Frame{Kind: transport.Open, ID: i + 1, Text: fmt.Sprint(i)},
 			&transport.Frame{Kind: transport.Request, ID: many + i + 1, Mirror: i + 1})
@@ -127,10 +128,10 @@ func TestMirrorsAreBounded(t *testing.T) {
 		Kind: transport.Open, ID: 1, Text: "1",
 	})
 	if f := h.expect(t, 1, transport.Opened); f.Code != 0 {
-		t.Fatal(refusal(&f))
+		t.Fatal(distribution.Refusal(&f))
 	}
-	if f := h.expect(t, 1, transport.Opened); !errors.Is(refusal(&f), ErrBusy) {
-		t.Fatal(refusal(&f))
+	if f := h.expect(t, 1, transport.Opened); !errors.Is(distribution.Refusal(&f), ErrBusy) {
+		t.Fatal(distribution.Refusal(&f))
 	}
 }
 

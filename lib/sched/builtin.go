@@ -3,6 +3,8 @@ package sched
 import (
 	"sync"
 	"sync/atomic"
+
+	"fairway/lib/sched/internal/notices"
 )
 
 // builtin holds the kinds that come with a scheduler, made when first used.
@@ -44,10 +46,10 @@ func (s *Scheduler) descriptors() (*Handle[FD, Events], error) {
 
 func (s *Scheduler) files() (*Handle[FileQuery, FileState], error) {
 	return s.builtin.file.get(func() (*Handle[FileQuery, FileState], error) {
-		n, err := newNotifier(s.log)
+		n, err := notices.New(s.log)
 		if err != nil {
 			return nil, err
 		}
-		return register(s, newFileSet(n, s.config.FileInterval, FileRecheck).kind(), n.close), nil
+		return register(s, newFileSet(n, s.config.FileInterval, FileRecheck).kind(), n.Close), nil
 	})
 }

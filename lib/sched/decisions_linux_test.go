@@ -4,7 +4,6 @@ import (
 	"errors"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime"
 	"slices"
 	"syscall"
@@ -12,23 +11,10 @@ import (
 	"time"
 	"unsafe"
 
+	"fairway/lib/sched/internal/processors"
+
 	"golang.org/x/sys/unix"
 )
-
-func TestTighterLimits(t *testing.T) {
-	for _, c := range []struct {
-		limit         int
-		quota, period string
-		want          int
-	}{
-		{0, "1", "100000", 1}, {0, "100001", "100000", 2}, {2, "300000", "100000", 2}, {3, "200000", "100000", 2},
-		{4, "-1", "100000", 4}, {4, "max", "100000", 4}, {4, "100000", "0", 4}, {0, "0", "100000", 0}, {0, "2", "1", 2},
-	} {
-		if got := tighter(c.limit, c.quota, c.period); got != c.want {
-			t.Errorf("%d, %s of %s: %d, not %d", c.limit, c.quota, c.period, got, c.want)
-		}
-	}
-}
 
 // A descriptor that nobody waits for any more is known no more, nor one that has come and will not again.
 func TestDescriptorsAreForgotten(t *testing.T) {
@@ -97,29 +83,6 @@ func TestPollOfDescriptors(t *testing.T) {
 	}
 }
 
-func TestFolderThatGoesIsNotWatched(t *testing.T) {
-	made, err := newNotifier(newTest(t, Config{}).log)
-	if err != nil {
-		t.Fatal(err)
-	}
-	n, ok := made.(*inotify)
-	if !ok {
-		t.Skip("no inotify")
-	}
-	defer n.close()
-	folder, err := filepath.EvalSymlinks(t.TempDir())
-	if err != nil || !n.watch(folder) {
-		t.Skip("it tells of no changes here: ", err)
-	}
-	var told []string
-	n.pass(&unix.InotifyEvent{Wd: n.descriptors[folder], Mask: unix.IN_DELETE_SELF}, "", func(folder, name string) {
-		told = append(told, folder+" "+name)
-	})
-	if len(told) != 1 || told[0] != folder+" " || len(n.folders) != 0 || len(n.descriptors) != 0 {
-		t.Errorf("told %q, watched %v, %v", told, n.folders, n.descriptors)
-	}
-}
-
 func TestNapperIsClosed(t *testing.T) {
 	n, err := newNapper()
 	if err != nil {
@@ -138,10 +101,10 @@ func TestEndOfNoChildIsAnError(t *testing.T) {
 
 // What a scheduler sets is not what a person has chosen.
 func TestProcessorsOfTasksAreNotChosen(t *testing.T) {
-	before := chosenProcessors()
+	before := processors.Chosen()
 	s := newTest(t, Config{Slots: 3, Spare: 4})
 	err := s.Run(patient(t), func(*Task) error {
-		if got := chosenProcessors(); got != before {
+		if got := processors.Chosen(); got != before {
 			t.Errorf("a person has chosen %d, and beside a task %d", before, got)
 		}
 		return nil

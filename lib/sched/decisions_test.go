@@ -9,6 +9,9 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"fairway/lib/sched/internal/notices"
+	"fairway/lib/sched/internal/processors"
 )
 
 // What is decided in small steps is tried here step by step: from outside a wrong one often only costs time.
@@ -220,7 +223,7 @@ func requestFor(path string) *fileRequest { return &fileRequest{Value: Appears(p
 // A look is due when something is not watched, or everything is looked at; else a notice is waited for.
 func TestPatienceOfFiles(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fs := newFileSet(newNoNotices(), time.Second, time.Hour)
+		fs := newFileSet(notices.None(), time.Second, time.Hour)
 		if got := fs.patience(0); got != -1 {
 			t.Errorf("nobody waits: %v", got)
 		}
@@ -250,7 +253,7 @@ func TestPatienceOfFiles(t *testing.T) {
 }
 
 func TestNoticesConcern(t *testing.T) {
-	fs := newFileSet(newNoNotices(), time.Second, time.Hour)
+	fs := newFileSet(notices.None(), time.Second, time.Hour)
 	b, c, elsewhere, itself := requestFor("/a/b"), requestFor("/a/c"), requestFor("/x/b"), requestFor("/a")
 	for _, r := range []*fileRequest{b, c, elsewhere, itself} {
 		fs.group(r, true)
@@ -290,7 +293,7 @@ func TestNoticesConcern(t *testing.T) {
 
 func TestFilesAreLookedAtAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		fs := newFileSet(newNoNotices(), time.Second, time.Hour)
+		fs := newFileSet(notices.None(), time.Second, time.Hour)
 		watched, bare, own := requestFor("/a/b"), requestFor("/x/b"), requestFor("/x")
 		fs.group(watched, true)
 		fs.group(bare, true)
@@ -468,7 +471,7 @@ func TestSlotsAreNoMoreThanWhatWasChosen(t *testing.T) {
 		t.Errorf("one processor was chosen, and there are %d", s.limit())
 	}
 	s.chosen = 0
-	if n := allowedProcessors(); cgroupLimit() == 0 && s.limit() != n {
+	if n := processors.Allowed(); processors.CgroupLimit() == 0 && s.limit() != n {
 		t.Errorf("%d processors are allowed, and there are %d", n, s.limit())
 	}
 	if least := newTest(t, Config{Slots: 3, Spare: 1}); least.slots.spare != 0 {
@@ -533,7 +536,7 @@ func TestCountsOfOneNameAreTakenTogether(t *testing.T) {
 }
 
 func TestFolderIsDeserted(t *testing.T) {
-	fs := newFileSet(newNoNotices(), time.Second, time.Hour)
+	fs := newFileSet(notices.None(), time.Second, time.Hour)
 	r := requestFor("/a/b")
 	fs.group(r, true)
 	f := fs.folders["/a"]

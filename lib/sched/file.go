@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"fairway/lib/sched/internal/notices"
 )
 
 // DefaultFileInterval is how often files are looked at where the system doesn't
@@ -105,3 +107,8 @@ func (s *Scheduler) WaitFile(ctx context.Context, q FileQuery) (FileState, error
 	}
 	return h.Wait(ctx, q)
 }
+
+// TellsOfChanges reports whether the system gives notice of entries that come, go
+// or are written in a folder, so that [Scheduler.WaitFile] need not look by the
+// clock more often than every [FileRecheck].
+func TellsOfChanges(folder string) bool { return notices.TellsOfChanges(folder) }

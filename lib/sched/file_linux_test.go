@@ -9,18 +9,19 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"fairway/lib/sched/internal/notices"
 )
 
 // TestFilesOnRemoteFileSystemsArePolled has no notices at all, as for changes
 // made by another host.
 func TestFilesOnRemoteFileSystemsArePolled(t *testing.T) {
 	s := newTest(t, Config{})
-	n, err := newNotifier(slog.Default())
+	n, err := notices.New(slog.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	n.(*inotify).remote = func(string) bool { return true }
-	h := register(s, newFileSet(silent{n}, time.Millisecond, time.Hour).kind(), n.close)
+	h := register(s, newFileSet(silent{n}, time.Millisecond, time.Hour).kind(), n.Close)
 	path := filepath.Join(t.TempDir(), "f")
 	found := make(chan error)
 	go func() { _, err := h.Wait(patient(t), Appears(path)); found <- err }()
@@ -31,22 +32,27 @@ func TestFilesOnRemoteFileSystemsArePolled(t *testing.T) {
 	}
 }
 
-// silent drops all notices.
-type silent struct{ notifier }
+// silent drops all notices, and says so.
+type silent struct{ notices.Notifier }
 
-func (n silent) wait(limit time.Duration, _ func(folder, name string)) {
-	n.notifier.wait(limit, func(string, string) {})
+func (n silent) Watch(folder string) bool {
+	n.Notifier.Watch(folder)
+	return false
+}
+
+func (n silent) Wait(limit time.Duration, _ func(folder, name string)) {
+	n.Notifier.Wait(limit, func(string, string) {})
 }
 
 // rechecking waits for q with all notices there are, and looks at everything
 // anew after a millisecond.
 func rechecking(t *testing.T, q FileQuery) (joined func(), found <-chan error) {
 	s := newTest(t, Config{})
-	n, err := newNotifier(slog.Default())
+	n, err := notices.New(slog.Default())
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := register(s, newFileSet(n, time.Hour, time.Millisecond).kind(), n.close)
+	h := register(s, newFileSet(n, time.Hour, time.Millisecond).kind(), n.Close)
 	ended := make(chan error, 1)
 	go func() { _, err := h.Wait(patient(t), q); ended <- err }()
 	return func() { until(t, s, "joined", func() bool { return members(s, "file") == 1 }) }, ended

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"fairway/lib/sched/internal/notices"
 )
 
 func waitFile(t *testing.T, s *Scheduler, q FileQuery) <-chan FileState {
@@ -184,22 +186,22 @@ func TestPanicAtTheFirstLookEndsItsWaitOnly(t *testing.T) {
 	}
 }
 
-// hookedNotices is a notifier that tells what it was told, and lets a test do something in the
+// hookedNotices is a Notifier that tells what it was told, and lets a test do something in the
 // middle of it.
 type hookedNotices struct {
-	*noNotices
+	notices.Notifier
 	watched  map[string]bool
 	watching func(folder string)
 	waiting  func(changed func(folder, name string))
 }
 
-func (n *hookedNotices) watch(folder string) bool {
+func (n *hookedNotices) Watch(folder string) bool {
 	n.watching(folder)
 	n.watched[folder] = true
 	return true
 }
 
-func (n *hookedNotices) wait(_ time.Duration, changed func(folder, name string)) { n.waiting(changed) }
+func (n *hookedNotices) Wait(_ time.Duration, changed func(folder, name string)) { n.waiting(changed) }
 
 // A request that joins while folders are watched is looked at only when its own folder is
 // watched too. Otherwise a file that appears in between would be seen neither by the look nor by
@@ -208,7 +210,7 @@ func TestFileIsNotLookedAtBeforeItsFolderIsWatched(t *testing.T) {
 	s := newTest(t, Config{})
 	other, first, second := filepath.Join(t.TempDir(), "f"), filepath.Join(t.TempDir(), "f"),
 		filepath.Join(t.TempDir(), "f")
-	n := &hookedNotices{noNotices: newNoNotices(), watched: make(map[string]bool)}
+	n := &hookedNotices{Notifier: notices.None(), watched: make(map[string]bool)}
 	set := newFileSet(n, time.Hour, time.Hour)
 	h := Register(s, Kind[FileQuery, FileState]{Name: "by hand"})
 	request := func(path string) *fileRequest {

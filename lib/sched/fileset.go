@@ -6,23 +6,9 @@ import (
 	"path/filepath"
 	"sync"
 	"time"
-)
 
-// notifier tells of changes in folders. All but nudge is called by the one
-// goroutine that detects file events.
-type notifier interface {
-	// watch asks for notices about what stands at the path of folder now, and
-	// reports whether they will tell of what happens there. It may be called
-	// again.
-	watch(folder string) bool
-	unwatch(folder string)
-	// wait calls changed for each path of which there is a notice; an empty one
-	// means that notices were lost. It returns after some notices, after a
-	// nudge, or after limit if that is not negative.
-	wait(limit time.Duration, changed func(folder, name string))
-	nudge()
-	close()
-}
+	"fairway/lib/sched/internal/notices"
+)
 
 type fileRequest = Request[FileQuery, FileState]
 
@@ -30,7 +16,7 @@ type fileRequest = Request[FileQuery, FileState]
 // happens in look, with no lock held, so that a file system that hangs delays
 // waits for files only, and not even their cancellation.
 type fileSet struct {
-	notifier
+	notices.Notifier
 	interval, recheck time.Duration
 
 	mu      sync.Mutex
@@ -53,16 +39,16 @@ type folder struct {
 
 func (f *folder) deserted() bool { return len(f.waiting) == 0 && len(f.itself) == 0 }
 
-func newFileSet(n notifier, interval, recheck time.Duration) *fileSet {
+func newFileSet(n notices.Notifier, interval, recheck time.Duration) *fileSet {
 	return &fileSet{
-		notifier: n, interval: interval, recheck: recheck, all: time.Now().Add(recheck),
+		Notifier: n, interval: interval, recheck: recheck, all: time.Now().Add(recheck),
 		folders: make(map[string]*folder), fresh: make(map[*fileRequest]bool), linked: make(map[*fileRequest]bool),
 	}
 }
 
 func (fs *fileSet) kind() Kind[FileQuery, FileState] {
 	return Kind[FileQuery, FileState]{
-		Name: "file", Group: fs.group, Block: fs.block, Unblock: fs.nudge, Concurrent: true, apart: true,
+		Name: "file", Group: fs.group, Block: fs.block, Unblock: fs.Nudge, Concurrent: true, apart: true,
 	}
 }
 
@@ -81,7 +67,7 @@ func (fs *fileSet) group(r *fileRequest, joined bool) {
 	}
 	fs.mu.Unlock()
 	if joined {
-		fs.nudge()
+		fs.Nudge()
 	}
 }
 
@@ -99,7 +85,7 @@ func (fs *fileSet) folder(path string) *folder {
 func (fs *fileSet) block(limit time.Duration) {
 	fs.tend()
 	var seen []*fileRequest
-	fs.wait(fs.patience(limit), func(folder, name string) { seen = append(seen, fs.concerned(folder, name)...) })
+	fs.Wait(fs.patience(limit), func(folder, name string) { seen = append(seen, fs.concerned(folder, name)...) })
 	fs.renew()
 	fs.tend()
 	for _, r := range seen {
@@ -113,13 +99,13 @@ func (fs *fileSet) block(limit time.Duration) {
 func (fs *fileSet) tend() {
 	fresh, untried := fs.news()
 	for _, f := range untried {
-		watched := fs.watch(f.path)
+		watched := fs.Watch(f.path)
 		fs.mu.Lock()
 		f.watched = watched
 		fs.mu.Unlock()
 	}
 	for _, path := range fs.deserted() {
-		fs.unwatch(path)
+		fs.Unwatch(path)
 	}
 	for r := range fresh {
 		fs.check(r)

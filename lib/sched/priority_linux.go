@@ -271,11 +271,11 @@ func (th *thread) account() (a account, ok bool) {
 	}
 	a.used = time.Duration(ts.Nano())
 	folder := "/proc/self/task/" + strconv.Itoa(int(tid))
-	if fields := strings.Fields(readString(folder + "/schedstat")); len(fields) > 1 {
+	if fields := strings.Fields(contents(folder + "/schedstat")); len(fields) > 1 {
 		delayed, _ := strconv.ParseInt(fields[1], 10, 64)
 		a.delayed = time.Duration(delayed)
 	}
-	_, after, _ := strings.Cut(readString(folder+"/stat"), ") ")
+	_, after, _ := strings.Cut(contents(folder+"/stat"), ") ")
 	a.asleep = strings.HasPrefix(after, "S") || strings.HasPrefix(after, "D")
 	return a, true
 }
@@ -288,4 +288,9 @@ func threadCount() int {
 		return 0
 	}
 	return int(sample[0].Value.Uint64())
+}
+
+func contents(name string) string {
+	b, _ := os.ReadFile(name)
+	return string(b)
 }

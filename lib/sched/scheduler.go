@@ -9,6 +9,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"fairway/lib/sched/internal/processors"
 )
 
 // Config holds what a person may want to change. The zero value is good.
@@ -77,7 +79,7 @@ func New(c Config) *Scheduler {
 	c.Threads = positive(c.Threads, DefaultThreads)
 	c.Tasks = positive(c.Tasks, DefaultTasks)
 	c.FileInterval = positive(c.FileInterval, DefaultFileInterval)
-	s := &Scheduler{config: c, log: c.Log, epoch: time.Now(), chosen: chosenProcessors()}
+	s := &Scheduler{config: c, log: c.Log, epoch: time.Now(), chosen: processors.Chosen()}
 	s.closing, s.drained, s.over = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	if s.log == nil {
 		s.log = slog.Default()
@@ -176,7 +178,7 @@ func (s *Scheduler) finish() {
 	for _, src := range sources {
 		<-src.rested
 	}
-	s.wantProcessors(0)
+	processors.Want(s, 0)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.priorities.rest()

@@ -4,6 +4,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"fairway/lib/sched/internal/processors"
 )
 
 const (
@@ -140,7 +142,7 @@ func (s *Scheduler) untend() bool {
 	}
 	if s.prepared {
 		s.prepared = false
-		s.wantProcessors(0)
+		processors.Want(s, 0)
 	}
 	if s.reacting {
 		return false

@@ -1,5 +1,7 @@
 package sched
 
+import "fairway/lib/sched/internal/processors"
+
 // DefaultTasks bounds the tasks that exist at once when Config doesn't.
 const DefaultTasks = 100_000
 
@@ -71,7 +73,7 @@ func (s *Scheduler) fit() {
 		spare = max(2, n/4)
 	}
 	s.slots.resize(n, spare-1, s.now())
-	s.wantProcessors(n + spare)
+	processors.Want(s, n+spare)
 }
 
 func (s *Scheduler) slotCount() int {
@@ -94,11 +96,11 @@ func (s *Scheduler) slotSizes() (total, running, queued int) {
 // limit is the number of processors that the process may use now: what a person
 // chose or else the system gives, or less if the cgroup's limit is lower.
 func (s *Scheduler) limit() int {
-	n := allowedProcessors()
+	n := processors.Allowed()
 	if s.chosen > 0 {
 		n = min(n, s.chosen)
 	}
-	if l := cgroupLimit(); l > 0 {
+	if l := processors.CgroupLimit(); l > 0 {
 		n = min(n, l)
 	}
 	return max(1, n)

@@ -1,52 +1,42 @@
-package orwl
+package distribution
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"slices"
 	"sync"
 
+	"fairway/lib/fifo"
 	"fairway/lib/orwl/internal/memory"
 	"fairway/lib/orwl/internal/transport"
 )
 
-// This is the boundary between locks and what carries them to other processes. A session
-// puts a Handle into the queue for each request of the other process, with a servedRequest
-// that is told when its fate is decided, and uses of a Location only:
-//
-//   - insertRanked, cycle, release, withdraw, and reserve of localOwner: what a task
-//     of this process may do too;
-//   - holds, failure: what became of a request;
-//   - lackedBy, overwrite: the data, under a grant;
-//   - lose, missAtStart: the end of the other process.
-//
-// The other side of it is Resource: a Mirror stands for a Location and uses of a Handle what
-// a Location uses.
-
-// session is what a process at the other end of a link has in the locations of
+// Session is what a process at the other end of a link has in the locations of
 // this one. It ends with the link: the process loses all of it. Who reads the connection calls
-// asked, one frame after the other; wakeList.up calls granted from whatever goroutine decides.
+// Asked, one frame after the other; the owner calls granted, as decided, from whatever goroutine decides.
 //
 // The way of a release, from one other process to the task of the next, which may be in
 // the same process. It is the same over a Unix socket and between hosts. The release of a
 // task of the owner's process begins at 3.
 //
 //  1. Mirror.release, or Mirror.cycle where the next request goes with it: Mirror.pass
-//     (mirror.go) makes the frame Release with what was changed, and sends it.
-//  2. session.asked calls session.release, which checks that the grant is still the one
+//     (mirror.go of orwl) makes the frame Release with what was changed, and sends it.
+//  2. Session.Asked calls Session.release, which checks that the grant is still the one
 //     that was told (holder), and writes the changes.
 //  3. Location.release or Location.cycle (queue.go). Where other requests stand in the
 //     queue, grantLocked grants the next of them, and recordGrant numbers each grant.
 //  4. wakeList.up, without the lock of the location: a task of this process gets its
-//     token; for a proxy it calls decided, which is session.granted.
-//  5. session.granted sends the frame Granted, with what its process lacks of the data
+//     token; for a proxy it calls decided, which is Session.granted.
+//  5. Session.granted sends the frame Granted, with what its process lacks of the data
 //     (sendGrantLocked).
 //  6. Peer.answered calls Peer.granted (peer.go): it brings the replica up to date, and
 //     wakeList.up gives the waiting task its token.
-type session struct {
+type Session struct {
 	link   *transport.Link
-	server *Server
+	by     Owner
+	limits Limits
 	ctx    context.Context
 	cancel context.CancelFunc
 	tasks  sync.WaitGroup
@@ -58,7 +48,7 @@ type session struct {
 	dataSent     sync.Cond // the data of a grant has left
 	ended        bool      // nothing is sent any more
 	subscribed   map[uint64]*subscription
-	mirrorOf     map[*Location]uint64
+	mirrorOf     map[Location]uint64
 	proxies      map[uint64]*proxy
 	reservations map[uint64]*foreignReservation // not settled
 
@@ -70,7 +60,7 @@ type session struct {
 // subscription is a location that the other process has opened.
 type subscription struct {
 	id       uint64
-	location *Location
+	location Location
 	mapped   bool // the other process maps the memory
 	inPlace  bool // and writes to it
 	has      bool // the other process has had a version
@@ -81,8 +71,8 @@ type subscription struct {
 // proxy stands in the queue for a request of the other process. It is granted
 // on behalf of it as long as the link lasts.
 type proxy struct {
-	handle    Handle
-	served    servedRequest
+	Request
+	task      string
 	id        uint64
 	sub       *subscription
 	grantSent bool // the grant was sent, so the other process may have written
@@ -91,18 +81,21 @@ type proxy struct {
 	unsettled bool // part of a reservation that is not settled: that decides about it
 }
 
-func newSession(l *transport.Link, s *Server) *session {
+// NewSession begins what the process at the other end of l has here. Asked is what takes its frames, and
+// End ends it.
+func NewSession(l *transport.Link, by Owner, limits Limits) *Session {
 	ctx, cancel := context.WithCancel(context.Background())
-	n := &session{
-		link: l, server: s, ctx: ctx, cancel: cancel,
-		subscribed: make(map[uint64]*subscription), mirrorOf: make(map[*Location]uint64), proxies: make(map[uint64]*proxy),
+	n := &Session{
+		link: l, by: by, limits: limits, ctx: ctx, cancel: cancel,
+		subscribed: make(map[uint64]*subscription), mirrorOf: make(map[Location]uint64), proxies: make(map[uint64]*proxy),
 		reservations: make(map[uint64]*foreignReservation),
 	}
 	n.dataSent.L = &n.mu
 	return n
 }
 
-func (s *session) asked(f *transport.Frame) error {
+// Asked takes a frame of the other process, on the goroutine that reads the connection. An error ends it.
+func (s *Session) Asked(f *transport.Frame) error {
 	switch f.Kind {
 	case transport.Open:
 		s.open(f)
@@ -126,24 +119,25 @@ func (s *session) asked(f *transport.Frame) error {
 
 // open answers without a look at the memory, which a task may be writing: that goes, or a
 // descriptor of it, with the first grant.
-func (s *session) open(f *transport.Frame) {
-	l, err := s.server.location(f.Text)
+func (s *Session) open(f *transport.Frame) {
+	l, err := s.by.Find(f.Text)
 	if err != nil {
-		s.link.Send(transport.Frame{Kind: transport.Opened, ID: f.ID, Code: codeOf(err), Text: err.Error()})
+		s.link.Send(transport.Frame{Kind: transport.Opened, ID: f.ID, Code: CodeOf(err), Text: err.Error()})
 		return
 	}
 	sub := &subscription{id: f.ID, location: l}
-	sub.mapped = l.shared && s.link.SendsDescriptors() && f.Mode == Write
-	sub.inPlace = sub.mapped && l.writesInPlace()
+	shared, inPlace := l.Mapped()
+	sub.mapped = shared && s.link.SendsDescriptors() && f.Mode == fifo.Write
+	sub.inPlace = sub.mapped && inPlace
 	if err := s.admitMirror(f.ID, l, f.OK); err != nil {
-		s.link.Send(transport.Frame{Kind: transport.Opened, ID: f.ID, Code: codeOf(err), Text: l.refuse(err).Error()})
+		s.link.Send(transport.Frame{Kind: transport.Opened, ID: f.ID, Code: CodeOf(err), Text: l.Refuse(err).Error()})
 		return
 	}
 	opened := transport.Frame{
-		Kind: transport.Opened, ID: f.ID, Mirror: l.id, OK: sub.mapped, Size: sizeLimit(s.server.MaxSize),
+		Kind: transport.Opened, ID: f.ID, Mirror: l.Number(), OK: sub.mapped, Size: s.limits.Size,
 	}
 	if sub.inPlace {
-		opened.Mode = Write
+		opened.Mode = fifo.Write
 	}
 	s.mu.Lock()
 	before := s.mirrorOf[l]
@@ -159,13 +153,10 @@ func (s *session) open(f *transport.Frame) {
 }
 
 // admitMirror refuses a mirror, unless it need not be opened because there is one.
-func (s *session) admitMirror(id uint64, l *Location, again bool) error {
+func (s *Session) admitMirror(id uint64, l Location, again bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	limit := s.server.MaxMirrors
-	if limit == 0 {
-		limit = DefaultMaxMirrors
-	}
+	limit := s.limits.Mirrors
 	switch {
 	case s.subscribed[id] != nil:
 		return ErrBusy
@@ -177,58 +168,50 @@ func (s *session) admitMirror(id uint64, l *Location, again bool) error {
 
 // newProxy registers a request, unless its mirror is unknown or there are too
 // many.
-func (s *session) newProxy(r transport.Posting) (*proxy, error) {
+func (s *Session) newProxy(r transport.Posting) (*proxy, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	limit := s.server.MaxRequests
-	if limit == 0 {
-		limit = DefaultMaxRemote
-	}
 	sub := s.subscribed[r.Mirror]
 	switch {
 	case sub == nil:
 		return nil, ErrUnknown
-	case len(s.proxies) >= limit:
-		return nil, sub.location.refuse(ErrFull)
+	case len(s.proxies) >= s.limits.Requests:
+		return nil, sub.location.Refuse(ErrFull)
 	case s.proxies[r.ID] != nil:
-		return nil, sub.location.refuse(ErrBusy)
+		return nil, sub.location.Refuse(ErrBusy)
 	}
-	p := &proxy{id: r.ID, sub: sub}
-	if p.handle.Name = r.Task; r.Task == "" {
-		p.handle.Name = s.link.Process
-	}
-	p.served.decided = func() { s.granted(p) }
-	p.handle.served = &p.served
+	p := &proxy{id: r.ID, sub: sub, task: cmp.Or(r.Task, s.link.Process)}
+	p.Request = sub.location.Request(p.task, func() { s.granted(p) })
 	s.proxies[r.ID] = p
 	return p, nil
 }
 
-func (s *session) find(id uint64) *proxy {
+func (s *Session) find(id uint64) *proxy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.proxies[id]
 }
 
-func (s *session) isUnsettled(p *proxy) bool {
+func (s *Session) isUnsettled(p *proxy) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return p.unsettled
 }
 
-func (s *session) forget(p *proxy) {
+func (s *Session) forget(p *proxy) {
 	s.mu.Lock()
 	delete(s.proxies, p.id)
 	s.mu.Unlock()
 }
 
-func (s *session) refuse(id uint64, err error) {
-	s.link.Send(transport.Frame{Kind: transport.Refused, ID: id, Code: codeOf(err), Text: err.Error()})
+func (s *Session) refuse(id uint64, err error) {
+	s.link.Send(transport.Frame{Kind: transport.Refused, ID: id, Code: CodeOf(err), Text: err.Error()})
 }
 
-func (s *session) request(f *transport.Frame) {
+func (s *Session) request(f *transport.Frame) {
 	p, err := s.newProxy(transport.Posting{ID: f.ID, Mirror: f.Mirror, Task: f.Text})
 	if err == nil {
-		if err = p.sub.location.insertRanked(&p.handle, f.Mode, int(f.Rank)); err != nil {
+		if err = p.Insert(f.Mode, int(f.Rank)); err != nil {
 			s.forget(p)
 		}
 	}
@@ -240,7 +223,7 @@ func (s *session) request(f *transport.Frame) {
 // release takes what a writer changed, but only under the grant that it was
 // written under and that the other process still has, and only when it has come
 // completely.
-func (s *session) release(f *transport.Frame) error {
+func (s *Session) release(f *transport.Frame) error {
 	p := s.holder(f)
 	if p == nil {
 		s.refuse(f.ID, ErrStale)
@@ -248,12 +231,12 @@ func (s *session) release(f *transport.Frame) error {
 	}
 	l := p.sub.location
 	if f.OK {
-		if f.Size > max(sizeLimit(s.server.MaxSize), int64(l.memory.Size())) {
-			return fmt.Errorf("location %s: %d bytes: %w", l.name, f.Size, ErrTooLarge)
+		if f.Size > max(s.limits.Size, int64(l.Size())) {
+			return fmt.Errorf("location %s: %d bytes: %w", l.Name(), f.Size, ErrTooLarge)
 		}
 		err := s.take(f.DataLength())
 		if err == nil {
-			p.sub.version, err = l.overwrite(&p.handle, int(f.Size), f.Extents, s.taken, p.sub.inPlace)
+			p.sub.version, err = p.Overwrite(int(f.Size), f.Extents, s.taken, p.sub.inPlace)
 		}
 		if err != nil {
 			return err
@@ -261,14 +244,14 @@ func (s *session) release(f *transport.Frame) error {
 	}
 	s.forget(p)
 	if f.Next == 0 {
-		return l.release(&p.handle)
+		return p.Release()
 	}
-	next, err := s.newProxy(transport.Posting{ID: f.Next, Mirror: p.sub.id, Task: p.handle.Name})
+	next, err := s.newProxy(transport.Posting{ID: f.Next, Mirror: p.sub.id, Task: p.task})
 	if err != nil {
 		s.refuse(f.Next, err)
-		return l.release(&p.handle)
+		return p.Release()
 	}
-	if err := l.cycle(&p.handle, &next.handle); err != nil {
+	if err := p.Cycle(next.Request); err != nil {
 		s.forget(next)
 		s.refuse(f.Next, err)
 	}
@@ -280,7 +263,7 @@ func (s *session) release(f *transport.Frame) error {
 // left. The other process has all of it when it releases; one that releases earlier must not
 // have the memory go while it is sent, and loses its connection if it does not read it all
 // within a lease.
-func (s *session) holder(f *transport.Frame) *proxy {
+func (s *Session) holder(f *transport.Frame) *proxy {
 	s.mu.Lock()
 	p := s.proxies[f.ID]
 	s.link.AwaitOtherEnd(func() {
@@ -290,27 +273,20 @@ func (s *session) holder(f *transport.Frame) *proxy {
 	})
 	told := p != nil && p.grantSent
 	s.mu.Unlock()
-	if !told || !p.sub.location.holds(&p.handle) || p.handle.generation != f.Generation {
+	if !told || !p.Holds() || p.Generation() != f.Generation {
 		return nil
 	}
-	if !f.OK && len(f.Extents) > 0 || f.OK && p.handle.mode == Read {
+	if !f.OK && len(f.Extents) > 0 || f.OK && !p.Writes() {
 		return nil
 	}
 	return p
-}
-
-func sizeLimit(max int64) int64 {
-	if max > 0 {
-		return max
-	}
-	return DefaultMaxSize
 }
 
 // takeStep is how much memory a peer gets for data that it has announced and not yet sent.
 const takeStep = 1 << 20
 
 // take reads n bytes of data.
-func (s *session) take(n int) error {
+func (s *Session) take(n int) error {
 	s.taken = s.taken[:0]
 	for len(s.taken) < n {
 		at := len(s.taken)
@@ -323,8 +299,8 @@ func (s *session) take(n int) error {
 	return nil
 }
 
-// end gives up all that the other process had. Nothing is sent any more.
-func (s *session) end() {
+// End gives up all that the other process had. Nothing is sent any more.
+func (s *Session) End() {
 	s.mu.Lock()
 	s.ended = true
 	s.mu.Unlock()
@@ -332,25 +308,24 @@ func (s *session) end() {
 	s.tasks.Wait()
 	rest := s.rest()
 	for _, p := range rest {
-		p.sub.location.missAtStart(&p.handle)
+		p.MissAtStart()
 	}
 	for _, r := range s.reservations {
 		s.takeBack(r)
 	}
 	for _, p := range rest {
-		l := p.sub.location
 		switch {
-		case l.withdraw(&p.handle) || !l.holds(&p.handle):
-		case p.grantSent && p.handle.mode == Write:
-			l.lose(&p.handle, p.sub.inPlace)
+		case p.Withdraw() || !p.Holds():
+		case p.grantSent && p.Writes():
+			p.Lose(p.sub.inPlace)
 		default:
-			l.release(&p.handle)
+			p.Release()
 		}
 	}
 }
 
 // rest returns the requests that are left at the end.
-func (s *session) rest() []*proxy {
+func (s *Session) rest() []*proxy {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	rest := make([]*proxy, 0, len(s.proxies))
@@ -363,9 +338,8 @@ func (s *session) rest() []*proxy {
 
 // granted is called when the fate of a proxy is decided: it tells the other
 // process, and sends what it lacks of the data.
-func (s *session) granted(p *proxy) {
-	l := p.sub.location
-	if err := l.failure(&p.handle); err != nil {
+func (s *Session) granted(p *proxy) {
+	if err := p.Failure(); err != nil {
 		s.forget(p)
 		s.refuse(p.id, err)
 		return
@@ -377,13 +351,13 @@ func (s *session) granted(p *proxy) {
 	}
 }
 
-// sendGrantLocked sends a grant, under the lock of the session.
-func (s *session) sendGrantLocked(p *proxy) {
+// sendGrantLocked sends a grant, under the lock of the Session.
+func (s *Session) sendGrantLocked(p *proxy) {
 	sub := p.sub
-	data, version, file, lacks := sub.location.lackedBy(sub)
+	data, version, file, lacks := sub.location.Lacked(sub.has, sub.version, sub.mapped)
 	f := transport.Frame{
-		Kind: transport.Granted, ID: p.id, Mirror: sub.id, Generation: p.handle.generation, Version: version,
-		Size: int64(len(data)), Extents: lacks, Text: p.served.by,
+		Kind: transport.Granted, ID: p.id, Mirror: sub.id, Generation: p.Generation(), Version: version,
+		Size: int64(len(data)), Extents: lacks, Text: p.By(),
 	}
 	sub.has, sub.version, p.grantSent = true, version, true
 	if sub.mapped && sub.file != file {
@@ -400,21 +374,21 @@ func (s *session) sendGrantLocked(p *proxy) {
 }
 
 // sent ends the time in which the data must stay unchanged.
-func (s *session) sent(p *proxy) {
+func (s *Session) sent(p *proxy) {
 	s.mu.Lock()
 	p.sending = false
 	s.dataSent.Broadcast()
 	cancelled := p.cancelled
 	s.mu.Unlock()
 	if cancelled {
-		p.sub.location.release(&p.handle)
+		p.Release()
 	}
 }
 
 // withdraw takes out a request, or releases it unless its data is being sent.
-func (s *session) withdraw(p *proxy) {
+func (s *Session) withdraw(p *proxy) {
 	s.forget(p)
-	if p.sub.location.withdraw(&p.handle) {
+	if p.Withdraw() {
 		return
 	}
 	s.mu.Lock()
@@ -422,63 +396,6 @@ func (s *session) withdraw(p *proxy) {
 	sending := p.sending
 	s.mu.Unlock()
 	if !sending {
-		p.sub.location.release(&p.handle)
+		p.Release()
 	}
-}
-
-// servedRequest is what a request has that stands in the queue for a task of another
-// process.
-type servedRequest struct {
-	decided func()          // called instead of sending a token
-	by      string          // whose release led to the grant
-	pieces  []memory.Extent // what the writer changed
-}
-
-// failure says why h has lost its request, if it has.
-func (l *Location) failure(h *Handle) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if h.state == failed {
-		return h.err
-	}
-	return nil
-}
-
-// lackedBy returns the data as it is under a grant that was just given, its version and its
-// file, and what a mirror of another process lacks of it.
-func (l *Location) lackedBy(sub *subscription) (data []byte, version uint64, file *memory.File, lacks []memory.Extent) {
-	data, file = l.memory.Bytes, l.memory.File
-	l.lock()
-	if l.journal == nil && !sub.mapped {
-		l.journal = memory.NewJournal(data, l.version.Load())
-	}
-	version, j := l.version.Load(), l.journal
-	l.mu.Unlock()
-	switch {
-	case sub.mapped:
-	case !sub.has && len(data) > 0:
-		lacks = []memory.Extent{{Offset: 0, Length: len(data)}}
-	case sub.version != version:
-		lacks = j.Since(len(data), sub.version)
-	}
-	return data, version, file, lacks
-}
-
-// overwrite lets h, which holds the lock for a writer of another process, make the version
-// that its release completes: of a size, with pieces of new data one after the other. It
-// returns the number of that version.
-func (l *Location) overwrite(
-	h *Handle, size int, pieces []memory.Extent, data []byte, inPlace bool,
-) (version uint64, err error) {
-	if err := l.memory.Resize(size); err != nil {
-		return 0, fmt.Errorf("resizing location %s: %w", l.name, err)
-	}
-	for _, e := range pieces {
-		data = data[copy(l.memory.Bytes[e.Offset:e.Offset+e.Length], data):]
-	}
-	if !inPlace { // otherwise what changed is found by comparing
-		h.served.pieces = append([]memory.Extent{}, pieces...)
-	}
-	h.mapped, h.wrote = true, true
-	return l.version.Load() + 1, nil
 }

@@ -1,4 +1,4 @@
-package sched
+package processors
 
 import (
 	"os"
@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// allowedProcessors is the number of processors that the first thread of the
+// Allowed is the number of processors that the first thread of the
 // process may run on now.
-func allowedProcessors() int {
+func Allowed() int {
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(os.Getpid(), &set); err != nil {
 		return runtime.NumCPU()
@@ -23,9 +23,9 @@ func allowedProcessors() int {
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-// cgroupLimit is the number of processors that the cgroup of the process and
+// CgroupLimit is the number of processors that the cgroup of the process and
 // those above allow, rounded up, or zero without a limit.
-func cgroupLimit() int {
+func CgroupLimit() int {
 	b, err := os.ReadFile("/proc/self/cgroup")
 	if err != nil {
 		return 0

@@ -1,4 +1,4 @@
-package orwl
+package distribution
 
 import (
 	"context"
@@ -12,14 +12,14 @@ import (
 // because the other process may give it up while it still waits behind another
 // insertion.
 type foreignReservation struct {
-	ctx      context.Context
-	cancel   context.CancelFunc // ends the waiting
-	proxies  []*proxy
-	postings []Posting
+	ctx     context.Context
+	cancel  context.CancelFunc // ends the waiting
+	proxies []*proxy
+	wanted  []Wanted
 
 	// Under the lock of the session.
-	made      reservation // nil until the requests are inserted
-	abandoned bool        // given up before that
+	made      func(keep bool) // settles it; nil until the requests are inserted
+	abandoned bool            // given up before that
 }
 
 // gathered is a reservation of which only some frames have come.
@@ -31,7 +31,7 @@ type gathered struct {
 
 // reserve takes a part of a reservation, and begins to insert it when that is the last one.
 // That may have to wait, so it does not end on the goroutine that reads.
-func (s *session) reserve(f *transport.Frame) error {
+func (s *Session) reserve(f *transport.Frame) error {
 	g := s.gathering
 	if g == nil {
 		g = &gathered{id: f.ID, r: new(foreignReservation)}
@@ -59,12 +59,12 @@ func (s *session) reserve(f *transport.Frame) error {
 	return nil
 }
 
-func (s *session) refuseReservation(id uint64, err error) {
-	s.link.Send(transport.Frame{Kind: transport.Answered, ID: id, Code: codeOf(err), Text: err.Error()})
+func (s *Session) refuseReservation(id uint64, err error) {
+	s.link.Send(transport.Frame{Kind: transport.Answered, ID: id, Code: CodeOf(err), Text: err.Error()})
 }
 
 // gather registers requests of a reservation.
-func (s *session) gather(r *foreignReservation, requests []transport.Posting) error {
+func (s *Session) gather(r *foreignReservation, requests []transport.Posting) error {
 	for _, q := range requests {
 		p, err := s.newProxy(q)
 		if err != nil {
@@ -72,12 +72,12 @@ func (s *session) gather(r *foreignReservation, requests []transport.Posting) er
 		}
 		p.unsettled = true
 		r.proxies = append(r.proxies, p)
-		r.postings = append(r.postings, Posting{handle: &p.handle, resource: p.sub.location, mode: q.Mode, Rank: int(q.Rank)})
+		r.wanted = append(r.wanted, Wanted{Request: p.Request, Mode: q.Mode, Rank: int(q.Rank)})
 	}
 	return nil
 }
 
-func (s *session) register(id uint64, r *foreignReservation) error {
+func (s *Session) register(id uint64, r *foreignReservation) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.reservations[id] != nil {
@@ -88,7 +88,7 @@ func (s *session) register(id uint64, r *foreignReservation) error {
 	return nil
 }
 
-func (s *session) forgetAll(r *foreignReservation) {
+func (s *Session) forgetAll(r *foreignReservation) {
 	for _, p := range r.proxies {
 		s.forget(p)
 	}
@@ -96,9 +96,9 @@ func (s *session) forgetAll(r *foreignReservation) {
 
 // insert inserts the requests behind a latch, and takes them back when the other
 // process has given up meanwhile.
-func (s *session) insert(id uint64, r *foreignReservation) {
+func (s *Session) insert(id uint64, r *foreignReservation) {
 	defer r.cancel()
-	made, err := localOwner{}.reserve(r.ctx, r.postings)
+	made, err := s.by.Reserve(r.ctx, r.wanted)
 	s.mu.Lock()
 	r.made = made
 	abandoned := r.abandoned
@@ -118,7 +118,7 @@ func (s *session) insert(id uint64, r *foreignReservation) {
 }
 
 // settle ends a reservation. One that is not made yet is only given up.
-func (s *session) settle(f *transport.Frame) {
+func (s *Session) settle(f *transport.Frame) {
 	s.mu.Lock()
 	r := s.reservations[f.ID]
 	delete(s.reservations, f.ID)
@@ -137,7 +137,7 @@ func (s *session) settle(f *transport.Frame) {
 	case early:
 		r.cancel()
 	case f.OK:
-		r.made.settle(true)
+		r.made(true)
 	default:
 		s.takeBack(r)
 	}
@@ -145,9 +145,16 @@ func (s *session) settle(f *transport.Frame) {
 
 // takeBack withdraws the requests of a reservation that was made, and lets
 // those in that stand behind it.
-func (s *session) takeBack(r *foreignReservation) {
+func (s *Session) takeBack(r *foreignReservation) {
 	for _, p := range r.proxies {
 		s.withdraw(p)
 	}
-	r.made.settle(true)
+	r.made(true)
+}
+
+// Unsettled is how many reservations of the other process are not settled.
+func (s *Session) Unsettled() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.reservations)
 }

@@ -1,4 +1,4 @@
-package sched
+package notices
 
 import (
 	"fmt"
@@ -23,14 +23,14 @@ type inotify struct {
 	folders      map[int32]string
 	descriptors  map[string]int32
 	limitReached sync.Once
-	remote       func(folder string) bool
 }
 
-func newNotifier(log *slog.Logger) (notifier, error) {
+// New returns what tells of changes here; log hears where that is nothing, or no more.
+func New(log *slog.Logger) (Notifier, error) {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
 		log.Info("sched: no inotify here; files are polled for", "error", err)
-		return newNoNotices(), nil
+		return None(), nil
 	}
 	wakefd, err := unix.Eventfd(0, unix.EFD_CLOEXEC|unix.EFD_NONBLOCK)
 	if err != nil {
@@ -38,24 +38,24 @@ func newNotifier(log *slog.Logger) (notifier, error) {
 		return nil, fmt.Errorf("eventfd: %w", err)
 	}
 	return &inotify{
-		log: log, fd: fd, wakefd: wakefd, remote: remoteFileSystem,
+		log: log, fd: fd, wakefd: wakefd,
 		folders: make(map[int32]string), descriptors: make(map[string]int32),
 	}, nil
 }
 
-func (n *inotify) close() {
+func (n *inotify) Close() {
 	unix.Close(n.fd)
 	unix.Close(n.wakefd)
 }
 
-func (n *inotify) nudge() {
+func (n *inotify) Nudge() {
 	_, _ = unix.Write(n.wakefd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
 }
 
 // watch also watches remote file systems, for the changes made here.
 // A folder that is reached by two paths is watched for the first only, as it
 // has but one watch.
-func (n *inotify) watch(folder string) bool {
+func (n *inotify) Watch(folder string) bool {
 	if linkedFolder(folder) {
 		return false
 	}
@@ -73,10 +73,10 @@ func (n *inotify) watch(folder string) bool {
 		return false
 	}
 	if before, ok := n.descriptors[folder]; ok && before != int32(wd) {
-		n.unwatch(folder) // another folder stood there
+		n.Unwatch(folder) // another folder stood there
 	}
 	n.folders[int32(wd)], n.descriptors[folder] = folder, int32(wd)
-	return !n.remote(folder)
+	return !remoteFileSystem(folder)
 }
 
 // linkedFolder reports whether folder is reached through a link, which may come
@@ -86,7 +86,7 @@ func linkedFolder(folder string) bool {
 	return err != nil || real != folder
 }
 
-func (n *inotify) unwatch(folder string) {
+func (n *inotify) Unwatch(folder string) {
 	wd, ok := n.descriptors[folder]
 	if !ok {
 		return
@@ -102,7 +102,7 @@ func (n *inotify) forget(wd int32) {
 	delete(n.folders, wd)
 }
 
-func (n *inotify) wait(limit time.Duration, changed func(folder, name string)) {
+func (n *inotify) Wait(limit time.Duration, changed func(folder, name string)) {
 	fds := []unix.PollFd{{Fd: int32(n.fd), Events: unix.POLLIN}, {Fd: int32(n.wakefd), Events: unix.POLLIN}}
 	timeout := -1
 	if limit >= 0 {
@@ -141,16 +141,15 @@ func (n *inotify) pass(ev *unix.InotifyEvent, name string, changed func(folder, 
 		changed("", "")
 	case !ok:
 	case ev.Mask&(unix.IN_DELETE_SELF|unix.IN_MOVE_SELF|unix.IN_IGNORED|unix.IN_UNMOUNT) != 0:
-		n.unwatch(folder)
+		n.Unwatch(folder)
 		changed(folder, "")
 	case name != "":
 		changed(folder, name)
 	}
 }
 
-// TellsOfChanges reports whether the system gives notice of entries that come, go
-// or are written in a folder, so that [Scheduler.WaitFile] need not look by the
-// clock more often than every [FileRecheck].
+// TellsOfChanges reports whether the system gives notice of entries that come, go or are written in a
+// folder.
 func TellsOfChanges(folder string) bool { return !linkedFolder(folder) && !remoteFileSystem(folder) }
 
 // remoteTypes are file systems on which other hosts, or the kernel itself, make
