@@ -15,6 +15,7 @@ import (
 	"fairway/internal/cli/screen"
 	"fairway/internal/quantity"
 	"fairway/internal/server"
+	"fairway/internal/server/active"
 	"fairway/internal/server/folder"
 	"fairway/internal/store"
 	"fairway/internal/yamlfile"
@@ -167,14 +168,14 @@ func (c *commands) serveWorkflows(ctx context.Context, o *runOptions) error {
 	return c.serveOpened(ctx, o, config)
 }
 
-// serveOpened is serveWorkflows of the active server. The error is one of server.IsReplaced where
+// serveOpened is serveWorkflows of the active server. The error is one of active.IsReplaced where
 // another one is, or may be.
 func (c *commands) serveOpened(ctx context.Context, o *runOptions, config server.Config) error {
 	if err := c.openWeb(o, &config); err != nil {
 		return err
 	}
 	s, err := server.Open(ctx, config)
-	if server.IsReplaced(err) {
+	if active.IsReplaced(err) {
 		return err
 	}
 	if running, ok := errors.AsType[*folder.RunningError](err); ok {
@@ -210,7 +211,7 @@ func (c *commands) serveOpened(ctx context.Context, o *runOptions, config server
 		c.Announce("fairway: this server ends, and one that stands by goes on")
 	}
 	switch {
-	case server.IsReplaced(err):
+	case active.IsReplaced(err):
 		return err
 	case err != nil:
 		return stateLost(err)

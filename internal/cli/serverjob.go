@@ -16,6 +16,7 @@ import (
 	"fairway/internal/cli/console"
 	"fairway/internal/cli/screen"
 	"fairway/internal/server"
+	"fairway/internal/server/active"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
@@ -76,7 +77,7 @@ func siteOfServer(o *runOptions) (*site.Site, error) {
 	return s, nil
 }
 
-func jobOf(ctx context.Context, o *runOptions) (*server.Job, error) {
+func jobOf(ctx context.Context, o *runOptions) (*active.Job, error) {
 	s, err := siteOfServer(o)
 	if err != nil {
 		return nil, err

@@ -14,6 +14,7 @@ import (
 	"fairway/internal/cli/console"
 	"fairway/internal/quantity"
 	"fairway/internal/server"
+	"fairway/internal/server/active"
 	"fairway/internal/server/folder"
 	"fairway/internal/store"
 )
@@ -45,7 +46,7 @@ func (o *runOptions) checkStandby(command *cobra.Command) (err error) {
 
 // serveByTurns serves workflows whenever this server is the active one, and stands by otherwise.
 func (c *commands) serveByTurns(ctx context.Context, o *runOptions, config server.Config) error {
-	b, err := server.JoinStandby(ctx, config, o.lease)
+	b, err := active.Join(ctx, config.ToStandBy(), o.lease)
 	if running, ok := errors.AsType[*folder.RunningError](err); ok {
 		return served(running, o)
 	}
@@ -60,10 +61,9 @@ func (c *commands) serveByTurns(ctx context.Context, o *runOptions, config serve
 		if err := c.awaitTurn(ctx, o, b); err != nil {
 			return err
 		}
-		active := config
-		active.Standby = b
-		err := c.serveOpened(ctx, o, active)
-		if !server.IsReplaced(err) {
+		config.Standby = b
+		err := c.serveOpened(ctx, o, config)
+		if !active.IsReplaced(err) {
 			return err
 		}
 		c.Announce(fmt.Sprintf("fairway: this server is not the active one any more: %v", err))
@@ -71,7 +71,7 @@ func (c *commands) serveByTurns(ctx context.Context, o *runOptions, config serve
 }
 
 // awaitTurn stands by until this server is the active one, or a signal ends it.
-func (c *commands) awaitTurn(ctx context.Context, o *runOptions, b *server.Standby) error {
+func (c *commands) awaitTurn(ctx context.Context, o *runOptions, b *active.Standby) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	received := make(chan os.Signal, 1)

@@ -39,7 +39,7 @@ func (s *Server) writeArchive(ctx context.Context, path string, records []taskqu
 	if err = errors.Join(err, archive.Close()); err != nil {
 		return err
 	}
-	if err := s.assertTerm(ctx); err != nil {
+	if err := s.role.Assert(ctx); err != nil {
 		return err
 	}
 	if err := os.Rename(unready, path); err != nil {

@@ -7,6 +7,7 @@ import (
 	"fairway/internal/batch"
 	"fairway/internal/dispatch"
 	"fairway/internal/flow/workflow"
+	"fairway/internal/server/active"
 	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
@@ -53,7 +54,7 @@ type Config struct {
 	Notify string
 	// Job says that the server is a batch job itself; nil where it is none. Sites must
 	// not be empty then.
-	Job *Job
+	Job *active.Job
 	// Variables are those of the environment that jobs may name (flow.Demand.Variables), with their
 	// values, which are told to pilots and kept nowhere.
 	Variables map[string][]byte
@@ -122,7 +123,7 @@ type ServiceConfig struct {
 	Store string
 	// Standby says that other servers of the state stand by for this one, and has awaited its turn; nil:
 	// none do.
-	Standby *Standby
+	Standby *active.Standby
 	// Shares is the file that says how people share a Lasting server (package fairshare), which is
 	// read again when it changes. Empty: as the server was told last, or all alike.
 	Shares string
@@ -207,6 +208,14 @@ func (c Config) withDefaults() Config {
 		c.Log = slog.Default()
 	}
 	return c
+}
+
+// ToStandBy is what a server needs to stand by.
+func (c Config) ToStandBy() active.Config {
+	c = c.withDefaults()
+	return active.Config{
+		Folder: c.Folder, Lasting: c.Lasting, Store: c.Store, Listen: c.Listen, Sched: c.Sched, Log: c.Log,
+	}
 }
 
 // tellingSlow has the log tell which servers keep an element waiting. A run does not fail since one is away as it

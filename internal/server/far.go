@@ -16,6 +16,7 @@ import (
 	"fairway/internal/access"
 	"fairway/internal/bootstrap"
 	"fairway/internal/heap"
+	"fairway/internal/server/active"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/launch"
@@ -65,14 +66,14 @@ func (s *Server) openFar() error {
 		heap.KeepGrowth(farHeapGrowth, leastHeapGrowth)
 	}
 	if s.config.Standby != nil {
-		s.config.Standby.hush()
+		s.config.Standby.Hush()
 	}
 	s.far.listener, addresses, err = access.Listen(s.config.Listen, launch.KnownPort(s.folders.Pilots), s.authority)
 	if err != nil {
 		return err
 	}
 	if s.far.own = addresses; s.config.Standby != nil {
-		s.config.Standby.member.SetAddresses(addresses)
+		s.config.Standby.Others().SetAddresses(addresses)
 		addresses = s.withOthers(addresses)
 	}
 	if err := s.openPeople(addresses); err != nil {
@@ -157,7 +158,7 @@ func (s *Server) farHandler() http.Handler {
 	if s.far.people == nil {
 		return pilots
 	}
-	return ready(s.answers, s.whileCurrent(access.ByCaller(s.door.Guard(s.peoplesCalls()), pilots)))
+	return active.Ready(s.answers, s.role.WhileCurrent(access.ByCaller(s.door.Guard(s.peoplesCalls()), pilots)))
 }
 
 // taskQueue is the service of pilots, wherever they call.
@@ -172,6 +173,6 @@ func (s *Server) taskQueue() (path string, handler http.Handler) {
 		queue.Members = members{s}
 	}
 	path, handler = wire.NewTaskQueueHandler(queue, listen.Uncompressed, connect.WithReadMaxBytes(access.MaxMessage),
-		connect.WithInterceptors(replacedCalls{s}))
+		connect.WithInterceptors(s.calls()))
 	return path, access.Timed(s.bodies.Limit(handler))
 }

@@ -116,8 +116,8 @@ func (s *Server) peoplesCalls() http.Handler {
 	if s.config.Lasting {
 		service.Door = s.door
 	}
-	mux.Handle(listen.People(s.service(), replacedCalls{s}, s.door.Interceptor()))
-	mux.Handle(listen.Rights(service, replacedCalls{s}, s.door.Interceptor()))
+	mux.Handle(listen.People(s.service(), s.calls(), s.door.Interceptor()))
+	mux.Handle(listen.Rights(service, s.calls(), s.door.Interceptor()))
 	return mux
 }
 
@@ -142,5 +142,5 @@ func (s *Server) openProxy() (*listen.Endpoint, error) {
 		}
 		pages.ServeHTTP(w, r)
 	})
-	return listen.NewEndpoint(listener, s.whileCurrent(people.OfProxy(both)), s.log), nil
+	return listen.NewEndpoint(listener, s.role.WhileCurrent(people.OfProxy(both)), s.log), nil
 }

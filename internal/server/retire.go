@@ -337,7 +337,7 @@ func (s *Server) RemoveRun(ctx context.Context, id taskqueue.RunID, dry bool) (*
 	if err := s.removeLogsOf(ctx, id); err != nil {
 		return nil, err
 	}
-	if err := s.assertTerm(ctx); err != nil {
+	if err := s.role.Assert(ctx); err != nil {
 		return nil, err
 	}
 	for _, path := range removed.Paths {

@@ -19,9 +19,9 @@ import (
 
 	"fairway/internal/access"
 	"fairway/internal/audit"
-	"fairway/internal/batch"
 	"fairway/internal/notice"
 	"fairway/internal/recording"
+	"fairway/internal/server/active"
 	"fairway/internal/server/api"
 	"fairway/internal/server/feed"
 	"fairway/internal/server/folder"
@@ -104,19 +104,16 @@ type doors struct {
 	notices      *notice.Sender   // nil: nobody wants them
 }
 
-// succession is of a server whose state other servers have or had: where the records are in a
-// PostgreSQL the number of its term; where they are or were batch jobs its term, the batch system with
-// the jobs that are servers (nil until one of them matters), the job before if it did not end in
-// order, the one that is to follow, and why this server has left the run to another. cancel is set
-// before anything can leave.
+// succession is of a server whose state other servers have or had: its role, where the records are in a
+// PostgreSQL the number of its term, where servers are or were batch jobs its term and those jobs, and
+// why this server has left the run to another. cancel is set before anything can leave.
 type succession struct {
-	termNumber  uint64
-	term        *term.Term
-	servers     *batch.Roster
-	predecessor string
-	successor   string
-	left        atomic.Pointer[error]
-	cancel      context.CancelFunc
+	role       active.Role
+	termNumber uint64
+	term       *term.Term
+	jobs       *active.Jobs
+	left       atomic.Pointer[error]
+	cancel     context.CancelFunc
 }
 
 // Open takes the lock of the folder, opens the records and the socket, and
@@ -125,13 +122,14 @@ type succession struct {
 // flow.New, and missing inputs.
 func Open(ctx context.Context, config Config) (*Server, error) {
 	if config.Standby != nil && config.Dispatch.Hold == 0 {
-		config.Dispatch.Hold = StandbyHold
+		config.Dispatch.Hold = active.Hold
 	}
 	config = config.withDefaults()
 	s := &Server{
 		config: config, sched: config.Sched, log: config.Log, began: time.Now(),
 		stateFolder: stateFolder{bodies: access.NewBodies()}, lasting: lasting{retiring: retiredTogether},
 	}
+	s.role = active.Role{Sched: s.sched, Lost: s.leave}
 	if err := s.open(ctx); err != nil {
 		s.release()
 		return nil, cmp.Or(s.leaving(), err)
@@ -149,12 +147,8 @@ func (s *Server) open(ctx context.Context) error {
 	if err := s.takeState(ctx, dir); err != nil {
 		return err
 	}
-	defer s.beatWhileOpening()()
-	if s.config.Standby != nil {
-		var opened func()
-		ctx, opened = s.beatLease(ctx)
-		defer opened()
-	}
+	ctx, opened := s.role.Beating(ctx)
+	defer opened()
 	if err := s.openState(); err != nil {
 		return err
 	}
@@ -183,7 +177,7 @@ func (s *Server) open(ctx context.Context) error {
 
 func (s *Server) takeState(ctx context.Context, dir string) error {
 	if b := s.config.Standby; b != nil {
-		s.folders = b.folders
+		s.folders, s.role.Seat = b.Folders(), b.Seat()
 		return nil
 	}
 	before, err := s.awaitTerm(ctx, dir)
@@ -203,7 +197,7 @@ func (s *Server) openState() (err error) {
 	var authority errgroup.Group // beside the store: each takes a while, and waits for the disk
 	authority.Go(func() (err error) {
 		if b := s.config.Standby; b != nil {
-			s.authority = b.authority
+			s.authority = b.Authority()
 			return nil
 		}
 		s.authority, err = access.OpenAuthority(filepath.Join(s.folders.State, folder.AuthorityName), s.folders.ID)
@@ -225,7 +219,7 @@ func (s *Server) openState() (err error) {
 	s.element = elements.New(s.folders.Roots(), s.sched.Sleep)
 	s.storage = publish.NewStorage(s.records, s.folders, s.element, s.inbox, s.tellPerson, s.sched, s.log)
 	if b := s.config.Standby; b != nil {
-		s.storage.FenceBy(s.termNumber, s.assertTerm, b.removesAt())
+		s.storage.FenceBy(s.termNumber, s.role.Assert, b.RemovesAt())
 	}
 	return nil
 }
@@ -233,7 +227,7 @@ func (s *Server) openState() (err error) {
 // openStore opens the store, so that the server ends when another one writes.
 func (s *Server) openStore() (records store.Store, err error) {
 	if b := s.config.Standby; b != nil {
-		records, b.records = b.records, nil
+		records = b.Records()
 	} else {
 		if s.config.Store != "" {
 			if err := folder.KeepStoreAt(&s.folders, s.config.Store); err != nil {
@@ -243,7 +237,7 @@ func (s *Server) openStore() (records store.Store, err error) {
 		if free, _, err := spaceOf(s.folders.State); err == nil && free < maxSpare/2 && s.config.Lasting {
 			s.giveSpare() // to open a store takes some room, too
 		}
-		if records, err = folder.OpenStore(s.folders.State, s.term != nil && s.term.Unclean); err != nil {
+		if records, err = folder.OpenStore(s.folders.State, s.role.Seat != nil && s.role.Seat.Unclean()); err != nil {
 			return nil, err
 		}
 	}
@@ -251,11 +245,8 @@ func (s *Server) openStore() (records store.Store, err error) {
 	if s.config.Lasting {
 		records = sparingStore{records, s}
 	}
-	switch {
-	case s.term != nil:
-		return fenced{records, s}, nil
-	case s.termNumber != 0:
-		return assertingStore{records, s}, nil
+	if s.role.Seat != nil || s.termNumber != 0 {
+		return s.role.Store(records), nil
 	}
 	return records, nil
 }
@@ -405,7 +396,7 @@ func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle(s.taskQueue())
 	mux.Handle("/", listen.AsOwner(s.peoplesCalls()))
-	return s.whileCurrent(mux)
+	return s.role.WhileCurrent(mux)
 }
 
 func (s *Server) release() {
@@ -450,8 +441,8 @@ func (s *Server) release() {
 // The state can be gone on with. Where another server stands by, this one leaves all to it: jobs and
 // pilots go on. Any goroutine may call it, at any time.
 func (s *Server) Stop(drain bool) {
-	if b := s.config.Standby; b != nil && b.member.Relieved() {
-		s.leave(errHandedOver)
+	if b := s.config.Standby; b != nil && b.Others().Relieved() {
+		s.leave(active.ErrHandedOver)
 		return
 	}
 	if own := s.runs.own; own != nil {
@@ -496,11 +487,8 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	group.Go(func() { s.watchFolder(working) })
 	group.Go(func() { s.watchSpace(working) })
 	group.Go(func() { s.makeRoomForOutputs(working) })
-	if s.config.Standby != nil {
-		group.Go(func() { s.keepLease(working) })
-	}
-	if s.term != nil {
-		group.Go(func() { s.keepTerm(working) })
+	if s.role.Seat != nil {
+		group.Go(func() { s.keepSeat(working) })
 	}
 	if s.notices != nil {
 		group.Go(func() { s.watchStuck(working) })
@@ -532,16 +520,16 @@ func (s *Server) Run(ctx context.Context) (Outcome, error) {
 	}
 	group.Wait()
 	s.runs.rest()
-	if s.servers != nil && s.leaving() != nil {
-		_ = s.servers.Leave()
+	if s.leaving() != nil {
+		s.jobs.Leave()
 	}
 	switch why := s.leaving(); {
-	case errors.Is(why, errHandedOver):
+	case errors.Is(why, active.ErrHandedOver):
 		return Outcome{HandedOver: true}, nil
 	case why != nil:
 		return outcome, why
 	}
-	s.withdrawServers()
+	s.jobs.Withdraw()
 	return outcome, err
 }
 

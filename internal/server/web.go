@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 
 	"fairway/internal/access"
+	"fairway/internal/server/active"
 	"fairway/internal/server/api"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/listen"
@@ -47,7 +48,7 @@ func (s *Server) openWeb() (*listen.Endpoint, error) {
 		}
 		listener = access.Guard(listener, settings, access.MaxStrangers)
 	}
-	return listen.NewEndpoint(listener, s.whileCurrent(w.Handler(s.service(), s.door)), s.log), nil
+	return listen.NewEndpoint(listener, s.role.WhileCurrent(w.Handler(s.service(), s.door)), s.log), nil
 }
 
 func (s *Server) webTLS() (*tls.Config, error) {
@@ -70,7 +71,7 @@ func (s *Server) closeWeb() {
 	if s.config.Web != nil && s.config.Web.Listener != nil {
 		_ = s.config.Web.Listener.Close()
 	}
-	if s.web != nil && !IsReplaced(s.leaving()) {
+	if s.web != nil && !active.IsReplaced(s.leaving()) {
 		_ = os.Remove(s.linkFile())
 	}
 }

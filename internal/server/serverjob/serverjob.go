@@ -19,6 +19,7 @@ import (
 	"fairway/internal/bootstrap"
 	"fairway/internal/pilot/process"
 	"fairway/internal/server"
+	"fairway/internal/server/active"
 	"fairway/internal/server/folder"
 	"fairway/internal/server/term"
 	"fairway/internal/site"
@@ -44,14 +45,14 @@ const lockTime = 10 * time.Second
 func Running() bool { return os.Getenv(Variable) != "" }
 
 // This is the batch job that this process is, at a site.
-func This(ctx context.Context, s *site.Site) *server.Job {
+func This(ctx context.Context, s *site.Site) *active.Job {
 	left := s.Request.Time
 	if a, err := allocation.Find(ctx); err == nil {
 		if told, ends := a.Left(); ends {
 			left = told
 		}
 	}
-	return &server.Job{
+	return &active.Job{
 		Launch: os.Getenv(Variable), Site: s.Name, Left: left, Poll: s.Pace(),
 		System: func(l folder.Layout) (batch.System, error) { return system(s, l) },
 	}

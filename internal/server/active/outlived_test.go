@@ -1,4 +1,4 @@
-package server
+package active
 
 import (
 	"context"
@@ -28,18 +28,17 @@ func TestAServerWhoseLeaseIsOverSaysNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer records.Close()
-	s := &Server{config: Config{
-		ServiceConfig: ServiceConfig{Standby: &Standby{member: m}},
-	}}
+	role := Role{Seat: byDatabase{m}}
 	asks := func(answer connect.AnyResponse, failed error) error {
-		_, err := replacedCalls{s}.WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) {
+		calls := Calls{role, func() error { return nil }}
+		_, err := calls.WrapUnary(func(context.Context, connect.AnyRequest) (connect.AnyResponse, error) {
 			return answer, failed
 		})(t.Context(), nil)
 		return err
 	}
 	page := func() int {
 		w := httptest.NewRecorder()
-		s.whileCurrent(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/runs/7", nil))
+		role.WhileCurrent(http.NotFoundHandler()).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/runs/7", nil))
 		return w.Code
 	}
 	noRun := connect.NewError(connect.CodeNotFound, errors.New("there is no run 7"))
@@ -62,7 +61,7 @@ func TestAServerWhoseLeaseIsOverSaysNothing(t *testing.T) {
 	if code := page(); code != http.StatusServiceUnavailable {
 		t.Error("its lease is over, and a page has the status", code)
 	}
-	if err := s.answers(t.Context()); connect.CodeOf(err) != connect.CodeUnavailable {
-		t.Error("its lease is over, and it is ready:", err)
+	if !role.Outlived() {
+		t.Error("its lease is over, and it is ready")
 	}
 }
