@@ -180,20 +180,27 @@ uv:
 
 # CPython's tests are those of Debian's Python. A folder of other versions is made anew.
 SUITES := bin/suites/of-$(shell cksum test/suites/requirements.txt | cut -d ' ' -f 1)
-.PHONY: suites test-suites
+.PHONY: suites test-suites test-suites-python test-suites-snakemake
 suites: uv
 	test -d $(SUITES) || { rm -rf bin/suites && $(UV)/uv --quiet venv --python /usr/bin/python3 bin/suites && \
 		VIRTUAL_ENV=bin/suites $(GET) $(UV)/uv --quiet pip install -r test/suites/requirements.txt && mkdir $(SUITES); }
+
+test-suites: test-suites-python test-suites-snakemake ## run the tests of CPython, joblib, Dask and Snakemake, which it installs, against Fairway
+
+test-suites-python: suites ## run those of CPython, joblib and Dask
+	$(GET) scripts/install-packages.sh python3-venv $(SUITE_PACKAGES)
+	FAIRWAY_TEST_SUITES=1 go test -count=1 -timeout 14m -v -run TestSuites ./test/suites
 
 # What tests of Snakemake stand on. Each is run twice: an eighth of them, by the hash of the tree; SOAK=1: all.
 SNAKEMAKE_TOOLS := snakemake-executor-plugin-cluster-generic==1.0.9 snakemake-storage-plugin-fs==1.1.3 pytest-mock==3.17.0 \
 	pandas==3.1.1 peppy==0.40.8 eido==0.2.6
 SUITE_SHARE = $(if $(SOAK),,$(shell echo $$((0x$$(git rev-parse 'HEAD^{tree}' | cut -c1-7) % 8))/8))
-test-suites: suites ## run the tests of CPython, joblib, Dask and Snakemake, which it installs, against Fairway
-	$(GET) scripts/install-packages.sh python3-venv rsync $(SUITE_PACKAGES)
+test-suites-snakemake: suites ## run a share of those of Snakemake, or all with SOAK=1
+	$(GET) scripts/install-packages.sh python3-venv rsync
 	VIRTUAL_ENV=bin/suites $(GET) $(UV)/uv --quiet pip install $(SNAKEMAKE_TOOLS)
 	$(GET) scripts/fetch-snakemake-tests.sh $(SNAKEMAKE_VERSION) $(CURDIR)/bin/snakemake-tests $(UV)/python
-	FAIRWAY_TEST_SUITES=1 FAIRWAY_TEST_SHARE=$(SUITE_SHARE) go test -count=1 -timeout $(if $(SOAK),2h,14m) -v ./test/suites
+	FAIRWAY_TEST_SUITES=1 FAIRWAY_TEST_SHARE=$(SUITE_SHARE) go test -count=1 -timeout $(if $(SOAK),2h,14m) -v \
+		-run TestSnakemake ./test/suites
 
 test-containers: uv ## run jobs in real containers and environments, by programs that it installs
 	$(GET) scripts/install-packages.sh $(CONTAINER_PACKAGES)
