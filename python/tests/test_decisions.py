@@ -8,6 +8,7 @@ import sys
 import tempfile
 import textwrap
 import unittest
+import unittest.mock
 
 import calls
 
@@ -139,9 +140,10 @@ class PicklingTest(unittest.TestCase):
         self.assertEqual(pickle.loads(pickle.dumps(fairway.File("a", "lfn", client))), fairway.File("a", "lfn"))
 
     def test_folders_of_the_program_come_before_those_of_python_and_others_after(self):
-        line = _calls.search_path(("", "here", *(p for p in sys.path if "python3" in p), "/later"), "/work")
+        with unittest.mock.patch.object(_calls, "_BEGAN", "/began"):  # it has gone elsewhere since
+            line = _calls.search_path(("", "here", *(p for p in sys.path if "python3" in p), "/later"), "/work")
         before, _, after = line.decode().rstrip("\n").partition("\0\0")
-        self.assertEqual(before.split("\0"), ["/work", "/work/here"])
+        self.assertEqual(before.split("\0"), ["/work", "/began", "/work/here", "/began/here"])
         self.assertEqual(after.split("\0")[-1], "/later")
 
     def test_other_version_of_python_is_refused_in_words(self):

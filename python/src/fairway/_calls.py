@@ -139,11 +139,22 @@ def _importable(name: str) -> bool:
     return is_library(getattr(module, "__file__", None))
 
 
+def _working_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:  # it has been removed
+        return os.sep
+
+
+_BEGAN = _working_folder()  # of the program, when it has loaded this
+
+
 @functools.lru_cache(maxsize=16)
 def search_path(entries: tuple[str, ...], here: str) -> bytes:
     """A line with the folders in which modules are found: those before the ones of Python itself, and others."""
-    folders = [os.path.join(here, path) for path in entries]  # an empty one is the working folder
-    folders = [os.path.normpath(path) for path in folders if "\n" not in path]
+    # An empty one is the working folder. What was loaded before the program went elsewhere lies where it was then.
+    found = (os.path.join(place, path) for path in entries for place in (here, _BEGAN))
+    folders = list(dict.fromkeys(os.path.normpath(path) for path in found if "\n" not in path))
     standard = {os.path.realpath(sysconfig.get_path(name)) for name in ("stdlib", "platstdlib")}
     archive = "python{}{}.zip".format(*sys.version_info)  # of the standard library, which few have
     own = [os.path.basename(path) == archive or (os.path.realpath(path) + os.sep).startswith(_LIBRARY)
