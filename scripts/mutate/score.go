@@ -35,6 +35,7 @@ var scored = []struct {
 	{"fairway/internal/cache", nil},
 	{"fairway/internal/dispatch", []string{"fairway/internal/sim"}},
 	{"fairway/internal/dispatch/records", []string{"fairway/internal/dispatch"}},
+	{"fairway/internal/dispatch/results", []string{"fairway/internal/dispatch"}},
 	{"fairway/internal/dispatch/rows", []string{"fairway/internal/dispatch"}},
 	{"fairway/internal/dispatch/fairtree", []string{"fairway/internal/dispatch"}},
 	{"fairway/lib/orwl", nil},
