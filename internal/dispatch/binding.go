@@ -44,7 +44,7 @@ func (c *Core) CheckBinding() error {
 }
 
 func (c *Core) checkAttempt(a *attempt) error {
-	if c.fleet.isNew(a) && a.gang == nil && a.pilot.seat.gather == nil {
+	if c.fleet.isNew(a) && a.gang == nil && a.pilot.seat.gathering == nil {
 		if j := c.outranked(a); j != nil {
 			return fmt.Errorf("job %s of priority %d is ready, and this one has priority %d", j.name, j.effective, a.priority)
 		}
@@ -69,14 +69,14 @@ func (c *Core) checkAttempt(a *attempt) error {
 
 // passedOver returns a ready job that a parked pilot could begin.
 func (c *Core) passedOver(p *pilot) *job {
-	if p.seat.parked == 0 || p.seat.reserved != nil || p.seat.gather != nil || c.fleet.stop != running {
+	if p.seat.parked == 0 || p.seat.reserved != nil || p.seat.gathering != nil || c.fleet.stop != running {
 		return nil
 	}
 	pl := &c.placement
 	for l := range c.jobs.levels {
 		for _, g := range l.groups {
 			j := c.jobs.oldest(g)
-			if j == nil || !pl.mayStart(p, j) || pl.kept.jobs[j.row].until > c.now {
+			if j == nil || !pl.mayStart(p, j) || pl.delayed.jobs[j.row].until > c.now {
 				continue
 			}
 			if holder, _ := pl.worthWaitingFor(j, p); holder != nil {
@@ -159,7 +159,7 @@ func (c *Core) chargedNow(s, than *share) (sum float64) {
 
 // wouldBeGiven reports whether a ready job is kept for no pilot but that of the attempt.
 func (c *Core) wouldBeGiven(j *job, a *attempt) bool {
-	if c.placement.kept.jobs[j.row].until > c.now {
+	if c.placement.delayed.jobs[j.row].until > c.now {
 		return false
 	}
 	holder, _ := c.placement.worthWaitingFor(j, a.pilot)

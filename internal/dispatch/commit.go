@@ -44,7 +44,7 @@ func (c *Core) commit(j *job, outputs []output, p *pilot) []taskqueue.CommittedF
 	}
 	fs.leave(j)
 	j.haveServed()
-	j.countKept(outputs)
+	j.countStored(outputs)
 	c.journal.persistCommit(j, outputs)
 	fs.enterResult(j)
 	for _, v := range versions {

@@ -26,7 +26,7 @@ type Core struct {
 	jobs      jobs
 	fleet     fleet
 	placement placement
-	looks     looks
+	tools     toolSearch
 
 	// Memory of answers: they are kept by who gets them, so it is never reused.
 	inputSlab  rows.Slab[taskqueue.InputFile]
@@ -58,7 +58,7 @@ func newCore(config Config) *Core {
 	c.fleet = newFleet(s, &c.journal, &c.shares, &c.jobs, &c.files)
 	c.placement = placement{
 		transition: s, shares: &c.shares, files: &c.files, jobs: &c.jobs, fleet: &c.fleet, rule: ruleOf(config.Placement),
-		kept: kept{jobs: make(map[uint32]keptFor)}, reserved: make(map[*job]*pilot),
+		delayed: delayedJobs{jobs: make(map[uint32]delay)}, reserved: make(map[*job]*pilot),
 		expected: make(map[*job]*pilot),
 	}
 	return c
@@ -263,7 +263,7 @@ func (c *Core) examine(j *job) {
 		c.want(j)
 		return
 	}
-	if c.placement.gather(j) {
+	if c.placement.makeReachable(j) {
 		return
 	}
 	c.jobs.setState(j, taskqueue.Ready)
@@ -322,8 +322,8 @@ func (c *Core) runTimers() {
 			c.endGrace()
 		case monitorTimer:
 			c.fleet.monitor.armed, c.fleet.monitor.changed = 0, true
-		case keptTimer:
-			c.placement.kept.armed, c.placement.kept.due = 0, true
+		case delayTimer:
+			c.placement.delayed.armed, c.placement.delayed.due = 0, true
 		case usageTimer:
 			c.shares.saveAll()
 		case nodesTimer:
@@ -403,7 +403,7 @@ func (s *transition) jobEvent(kind taskqueue.EventKind, j *job, reason string) {
 }
 
 func (s *transition) reply(p *pilot, a taskqueue.Answer) {
-	s.effects.Replies = append(s.effects.Replies, taskqueue.Reply{Pilot: p.id, Seq: p.talk.held, Answer: a})
+	s.effects.Replies = append(s.effects.Replies, taskqueue.Reply{Pilot: p.id, Seq: p.talk.heldSeq, Answer: a})
 }
 
 // until is the time from the last transition to an instant, not below zero.
@@ -430,7 +430,7 @@ const (
 	groupTimer                  // jobs of it need no longer wait for their site
 	graceTimer
 	monitorTimer
-	keptTimer  // a job need no longer be kept for a pilot
+	delayTimer // a job need no longer be kept for a pilot
 	nodesTimer // a node is to be tried, or a pilot has not come in time
 	usageTimer // usage of users is to be recorded
 )

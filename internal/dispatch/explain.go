@@ -188,7 +188,7 @@ func (a *attempt) behind() (first *taskqueue.JobAhead) {
 // explainReady says why no pilot has a job that could run.
 func (c *Core) explainReady(j *job) *taskqueue.Readiness {
 	r := &taskqueue.Readiness{}
-	k, ok := c.placement.kept.jobs[j.row]
+	k, ok := c.placement.delayed.jobs[j.row]
 	switch {
 	case j.step.run.halted():
 		r.Hold, r.Run, r.Reason = taskqueue.RunHalted, j.step.run.state, j.step.run.reason

@@ -157,8 +157,8 @@ type pilot struct {
 // that it was carried out.
 type conversation struct {
 	seq          uint64 // of the newest Sync
-	held         uint64 // Seq of the parked Sync, 0 if none
-	heldAt       instant
+	heldSeq      uint64 // Seq of the parked Sync, 0 if none
+	heldSince    instant
 	synced       bool   // its whole state is known
 	base         uint64 // the first answer since it was registered; changes must build on it
 	drains       bool   // it takes no more jobs
@@ -173,10 +173,10 @@ type conversation struct {
 
 // seat is what placement knows of a pilot, and for which jobs that is kept.
 type seat struct {
-	reserved *job       // nothing else is assigned until this fits
-	gather   *gathering // for which room is kept here; nil: none is
-	next     []*job     // ready jobs whose inputs it fetches
-	taking   *attempt   // of another pilot, asked back for this one
+	reserved  *job       // nothing else is assigned until this fits
+	gathering *gathering // for which room is kept here; nil: none is
+	next      []*job     // ready jobs whose inputs it fetches
+	taking    *attempt   // of another pilot, asked back for this one
 
 	askedInVain uint64 // value of placement.offers when it last asked in vain, plus 1
 	parked      int    // index in fleet.parked plus 1
@@ -233,7 +233,7 @@ type holding struct {
 // Until it is done, what was known before counts too.
 type telling struct {
 	number uint64 // of the answer that asked first, 0 if none did
-	said   map[taskqueue.FileRef]bool
+	told   map[taskqueue.FileRef]bool
 }
 
 type ending struct {
@@ -398,8 +398,8 @@ func (fl *fleet) wantsJobs(p *pilot) {
 
 func (fl *fleet) armPilot(p *pilot) {
 	at := p.lease.silentAfter
-	if p.talk.held != 0 {
-		at = min(at, p.talk.heldAt.After(fl.config.Hold))
+	if p.talk.heldSeq != 0 {
+		at = min(at, p.talk.heldSince.After(fl.config.Hold))
 	}
 	for _, other := range []instant{fl.silentAt(p), p.checkAt} {
 		if other != 0 {

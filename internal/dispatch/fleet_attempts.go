@@ -347,9 +347,9 @@ func (p *pilot) open() bool {
 	return !p.talk.drains && p.lease.silent == 0 && p.info.Error == "" && !p.record.refused && !p.unneeded
 }
 
-// opens is for a pilot that may be open now and was not, or the other way round. Jobs that
+// openChanged is for a pilot that may be open now and was not, or the other way round. Jobs that
 // avoid a host are offered there again: it may have been the last other one.
-func (c *Core) opens(p *pilot) {
+func (c *Core) openChanged(p *pilot) {
 	was := p.counted
 	p.shape.countHost(p)
 	if was && !p.counted {
@@ -383,7 +383,7 @@ func (fl *fleet) recount(p *pilot) {
 		}
 	}
 	takes := fl.takes(p)
-	if between := takes && p.talk.held == 0 && len(p.attempts) == 0; between != p.seat.between {
+	if between := takes && p.talk.heldSeq == 0 && len(p.attempts) == 0; between != p.seat.between {
 		p.seat.between = between
 		if between {
 			fl.counts.between++
@@ -391,7 +391,7 @@ func (fl *fleet) recount(p *pilot) {
 			fl.counts.between--
 		}
 	}
-	is := takes && p.talk.held != 0 && p.seat.reserved == nil && p.used.milliCPUs < p.totalCPUs() &&
+	is := takes && p.talk.heldSeq != 0 && p.seat.reserved == nil && p.used.milliCPUs < p.totalCPUs() &&
 		(p.expires == 0 || p.expires > fl.now)
 	switch {
 	case is && p.seat.parked == 0:
@@ -430,9 +430,9 @@ func (fl *fleet) waitsNoMore(a *attempt) {
 	}
 }
 
-// delivers takes note that the pilot has ended so many attempts since it ended some
+// countDelivered takes note that the pilot has ended so many attempts since it ended some
 // before, or had nothing to do.
-func (fl *fleet) delivers(p *pilot, ended int) {
+func (fl *fleet) countDelivered(p *pilot, ended int) {
 	if ended == 0 {
 		return
 	}

@@ -44,7 +44,7 @@ type outlook struct {
 	reads   estimate.Reads // of its pilots
 	age     time.Duration  // of its pilots that wait in the batch system, in the mean, when it was last looked at
 	awaited int            // jobs that are kept for the site
-	line    line
+	rooms   siteRooms
 }
 
 // choosesSites reports whether sites are weighed at all.
@@ -179,9 +179,9 @@ func (pl *placement) keepForSite(j *job, p *pilot) bool {
 	if s == nil {
 		return false
 	}
-	pl.unkeep(j)
+	pl.endDelay(j)
 	s.outlook.awaited++
-	pl.addKept(j, keptFor{site: s, until: pl.now.After(patience)})
+	pl.addDelay(j, delay{site: s, until: pl.now.After(patience)})
 	return true
 }
 
@@ -240,7 +240,7 @@ func (pl *placement) worth(gain float64) time.Duration {
 func (pl *placement) slotIn(j *job, s *site) (time.Duration, bool) {
 	turn := pl.fleet.runAt(j, s)
 	before := time.Duration(s.outlook.awaited)
-	if k := pl.kept.jobs[j.row]; k.site == s {
+	if k := pl.delayed.jobs[j.row]; k.site == s {
 		before--
 	}
 	switch here, coming := s.pilots[idle]+s.pilots[busy], s.inactive(); {

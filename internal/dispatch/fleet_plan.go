@@ -16,10 +16,10 @@ const maxAllotted = 1024
 const wholePilot = 1000
 
 // line is the room of a site, by when it is expected to be free.
-type line []stand
+type siteRooms []roomFrom
 
-// stand is room that becomes free at a time.
-type stand struct {
+// roomFrom is room that becomes free at a time.
+type roomFrom struct {
 	in     time.Duration // from now
 	room   int           // in thousandths of a pilot
 	used   int           // of the room that is free then
@@ -28,8 +28,8 @@ type stand struct {
 }
 
 // next returns the room that is free first, or nil if the site has none.
-func (l line) next() *stand {
-	var first *stand
+func (l siteRooms) next() *roomFrom {
+	var first *roomFrom
 	for i := range l {
 		if s := &l[i]; s.room > 0 && (first == nil || s.in < first.in) {
 			first = s
@@ -39,7 +39,7 @@ func (l line) next() *stand {
 }
 
 // take gives room away for a time.
-func (s *stand) take(room int, run time.Duration) {
+func (s *roomFrom) take(room int, run time.Duration) {
 	if s.starts {
 		s.wanted = min(s.wanted+room, s.room)
 	}
@@ -50,7 +50,7 @@ func (s *stand) take(room int, run time.Duration) {
 
 // give gives room away for a time: what is free first, one after the other; together says that all of
 // it is needed at the same time.
-func (l line) give(room int, together bool, run time.Duration) {
+func (l siteRooms) give(room int, together bool, run time.Duration) {
 	if !together {
 		l.next().take(room, run)
 		return
@@ -108,7 +108,7 @@ func (fl *fleet) allotJobs(j *job, sites []*site, n int) {
 	var best *site
 	var least float64
 	for _, s := range sites {
-		free := s.outlook.line.next()
+		free := s.outlook.rooms.next()
 		if free == nil {
 			continue
 		}
@@ -122,7 +122,7 @@ func (fl *fleet) allotJobs(j *job, sites []*site, n int) {
 	}
 	if best != nil {
 		per := best.jobsPerPilot(j.class)
-		best.outlook.line.give((n*j.class.tasks()*wholePilot+per-1)/per, j.class.gang(), fl.runAt(j, best))
+		best.outlook.rooms.give((n*j.class.tasks()*wholePilot+per-1)/per, j.class.gang(), fl.runAt(j, best))
 	}
 }
 
@@ -136,12 +136,12 @@ func (fl *fleet) lineUp() {
 		if fl.now < s.notBefore {
 			free = 0
 		}
-		s.outlook.line = append(s.outlook.line[:0],
-			stand{room: s.pilots[idle] * wholePilot},
-			stand{room: s.pilots[busy] * wholePilot, in: fl.usualRun() / 2},
-			stand{room: s.inactive() * wholePilot, in: s.stillWaits(), starts: true},
+		s.outlook.rooms = append(s.outlook.rooms[:0],
+			roomFrom{room: s.pilots[idle] * wholePilot},
+			roomFrom{room: s.pilots[busy] * wholePilot, in: fl.usualRun() / 2},
+			roomFrom{room: s.inactive() * wholePilot, in: s.stillWaits(), starts: true},
 			// as is usual, or as those that wait have done already
-			stand{room: free * wholePilot, in: max(s.usualWait(), s.outlook.age), starts: true},
+			roomFrom{room: free * wholePilot, in: max(s.usualWait(), s.outlook.age), starts: true},
 		)
 	}
 }
@@ -174,7 +174,7 @@ func (fl *fleet) usualRun() time.Duration {
 // that are registered.
 func (s *site) pilotsWanted() int {
 	sum := 0
-	for _, x := range s.outlook.line {
+	for _, x := range s.outlook.rooms {
 		sum += x.wanted
 	}
 	return (sum + wholePilot - 1) / wholePilot

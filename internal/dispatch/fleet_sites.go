@@ -35,7 +35,7 @@ type site struct {
 	notBefore   instant
 	outlook     outlook
 	idleDue     instant    // before this no pilot has been idle for IdleTime
-	gathers     *gathering // the gang for which room is kept at its pilots; nil: none
+	gathering   *gathering // the gang for which room is kept at its pilots; nil: none
 }
 
 // launch is a submitted pilot, from when the batch system took it, or the pilot

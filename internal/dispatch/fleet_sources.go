@@ -48,8 +48,8 @@ type arrival struct {
 	told     []toldHash // by others, while this was the origin and no hash was known
 }
 
-// comeFrom has the arrival come from a pilot, or, with nil, from storage.
-func (x *arrival) comeFrom(q *pilot, depth int) {
+// setSource has the arrival come from a pilot, or, with nil, from storage.
+func (x *arrival) setSource(q *pilot, depth int) {
 	if x.from != nil {
 		i := slices.Index(x.from.exchange.sending, x)
 		x.from.exchange.sending = slices.Delete(x.from.exchange.sending, i, i+1)
@@ -101,7 +101,7 @@ func (fl *fleet) sourceFor(p *pilot, v *version, a *attempt) *taskqueue.Source {
 	}
 	x := &arrival{to: p, version: v, attempt: a}
 	if from, depth := fl.bestSource(p, v); from != nil {
-		x.comeFrom(from, depth+1)
+		x.setSource(from, depth+1)
 	}
 	s.arriving[v] = append(s.arriving[v], x)
 	p.exchange.arriving = append(p.exchange.arriving, x)
@@ -118,9 +118,9 @@ func (fl *fleet) sourceAhead(p *pilot, v *version, j *job) *taskqueue.Source {
 	return s
 }
 
-// comeFor has the arrivals for a ready job of the pilot be for an attempt of it; with nil they
+// assignArrivals has the arrivals for a ready job of the pilot be for an attempt of it; with nil they
 // end, since it is not expected to get the job any more.
-func (fl *fleet) comeFor(p *pilot, j *job, a *attempt) {
+func (fl *fleet) assignArrivals(p *pilot, j *job, a *attempt) {
 	for i := len(p.exchange.arriving) - 1; i >= 0; i-- {
 		if x := p.exchange.arriving[i]; x.next == j {
 			if x.next, x.attempt = nil, a; a == nil {
@@ -260,7 +260,7 @@ func (s *sources) remove(x *arrival) {
 	if i := slices.Index(x.to.exchange.arriving, x); i >= 0 {
 		x.to.exchange.arriving = slices.Delete(x.to.exchange.arriving, i, i+1)
 	}
-	x.comeFrom(nil, 0)
+	x.setSource(nil, 0)
 }
 
 // unserved takes note that a pilot got nothing from another: that one is offered to
@@ -273,7 +273,7 @@ func (fl *fleet) unserved(p *pilot, from taskqueue.PilotID) {
 	}
 	for _, x := range p.exchange.arriving {
 		if x.from == q {
-			x.comeFrom(nil, 0)
+			x.setSource(nil, 0)
 		}
 	}
 	if slices.Contains(q.exchange.cutFrom, p.host.name) || len(q.exchange.cutFrom) >= maxCut {

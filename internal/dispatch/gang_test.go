@@ -371,20 +371,20 @@ func TestBrokenGangsAreNoticed(t *testing.T) {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
-	for want, spoil := range map[string]func(p *pilot, gt *gathering){
-		"gathers 3 tasks of 2": func(p *pilot, gt *gathering) { gt.at[p] = 3 },
-		"which is waiting":     func(_ *pilot, gt *gathering) { gt.job.group, gt.job.state = nil, taskqueue.Waiting },
-		"not kept for it":      func(p *pilot, _ *gathering) { p.seat.gather = nil },
-		"does not gather":      func(_ *pilot, gt *gathering) { gt.at = nil },
+	for want, spoil := range map[string]func(p *pilot, gathers *gathering){
+		"gathers 3 tasks of 2": func(p *pilot, gathers *gathering) { gathers.at[p] = 3 },
+		"which is waiting":     func(_ *pilot, gathers *gathering) { gathers.job.group, gathers.job.state = nil, taskqueue.Waiting },
+		"not kept for it":      func(p *pilot, _ *gathering) { p.seat.gathering = nil },
+		"does not gather":      func(_ *pilot, gathers *gathering) { gathers.at = nil },
 	} {
 		g := newGangs(t, taskqueue.Job{Name: "small", Step: "s", Priority: 1},
 			taskqueue.Job{Name: "gang", Step: "g", Tasks: 2})
 		g.calls("p", 2, nil)
 		p := g.core.fleet.pilots["p"]
-		if p.seat.gather == nil {
+		if p.seat.gathering == nil {
 			t.Fatal("no room is kept")
 		}
-		spoil(p, p.seat.gather)
+		spoil(p, p.seat.gathering)
 		if err := g.core.placement.checkGatherings(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %s", err, want)
 		}

@@ -136,8 +136,8 @@ type step struct {
 	taskqueue.StepTotals
 	run *run
 	// failedOn are nodes on which its jobs failed since one succeeded, at most maxFailedOn.
-	failedOn []string
-	kept     int64 // bytes that its jobs which are done have stored to stay; those that took results, none
+	failedOn    []string
+	storedBytes int64 // bytes that its jobs which are done have stored to stay; those that took results, none
 }
 
 // fate is what a job went through besides its success. Most jobs have none. What stands beside the record
@@ -280,7 +280,7 @@ func (js *jobs) setState(j *job, s taskqueue.State) {
 			t.Reused++
 		}
 	}
-	if j.shares() {
+	if j.mayHaveTwins() {
 		js.twins.moved(j, before, s, &js.work)
 	}
 }

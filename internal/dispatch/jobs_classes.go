@@ -16,9 +16,9 @@ import (
 // refused then, until runs are retired. What happens to jobs may make more.
 const maxClasses = 1 << 18
 
-// keptClasses is how many classes stay that nothing uses any more, with what is known of them: jobs
+// spareClasses is how many classes stay that nothing uses any more, with what is known of them: jobs
 // of later runs mostly need the same as those before.
-const keptClasses = 10_000
+const spareClasses = 10_000
 
 // class is a requirement class: jobs that need the same. Whether a pilot fits
 // is asked of classes, never of jobs. It lives as long as it is used, and while there are

@@ -118,7 +118,7 @@ func (t *twins) remove(j *job) {
 
 // executed returns the twin that is executed at present, nil if none is.
 func (t *twins) executed(j *job) *job {
-	if !j.shares() {
+	if !j.mayHaveTwins() {
 		return nil
 	}
 	for x := range t.each(j.key) {
@@ -145,7 +145,7 @@ func (t *twins) follows(j *job) bool { return slices.Contains(t.behind[j.key], j
 
 // done returns a twin that is done and has made its result itself, nil if there is none.
 func (t *twins) done(j *job) *job {
-	if !j.shares() {
+	if !j.mayHaveTwins() {
 		return nil
 	}
 	for x := range t.each(j.key) {
@@ -159,7 +159,7 @@ func (t *twins) done(j *job) *job {
 // committed returns the jobs of all runs that were committed under the key of a job, but for that job. None
 // of them has taken a result.
 func (js *jobs) committed(j *job) (list []*job) {
-	if j.shares() {
+	if j.mayHaveTwins() {
 		for x := range js.twins.each(j.key) {
 			if x != j && x.committed != 0 {
 				list = append(list, x)
@@ -181,7 +181,7 @@ func (js *jobs) committed(j *job) (list []*job) {
 
 // leave forgets a job whose run is retired.
 func (t *twins) leave(j *job, w *worklists) {
-	if !j.shares() || j.key == (identity{}) {
+	if !j.mayHaveTwins() || j.key == (identity{}) {
 		return
 	}
 	if t.has(j) {

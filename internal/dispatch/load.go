@@ -306,7 +306,7 @@ func (l *Loading) committed(j *job) error {
 	if stored == nil {
 		return fmt.Errorf("job %s is committed without the outputs that it promises", j.name)
 	}
-	j.countKept(stored)
+	j.countStored(stored)
 	for _, o := range stored {
 		v := c.files.outputVersion(j, &o)
 		v.store(o.PFN, o.Size)

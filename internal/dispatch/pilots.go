@@ -14,9 +14,9 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	}
 	p.left = true
 	delete(c.fleet.pilots, p.id)
-	if p.talk.held != 0 {
+	if p.talk.heldSeq != 0 {
 		c.reply(p, taskqueue.Answer{NeedFull: true})
-		p.talk.held = 0
+		p.talk.heldSeq = 0
 	}
 	c.fleet.unplace(p)
 	c.placement.offerAvoiding()
@@ -48,7 +48,7 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 // farewell answers a pilot that says that it ends, and forgets it.
 func (c *Core) farewell(p *pilot) {
 	c.reply(p, taskqueue.Answer{Number: c.fleet.nextAnswer(), Seen: p.talk.seq, Leave: true})
-	p.talk.held = 0
+	p.talk.heldSeq = 0
 	if p.unneeded {
 		c.dropPilot(p, "has left: "+noWork)
 		return

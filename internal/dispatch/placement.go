@@ -30,7 +30,7 @@ type placement struct {
 	fleet  *fleet
 	rule   placementRule
 
-	kept       kept
+	delayed    delayedJobs
 	reserved   map[*job]*pilot // pilots that drain for a job
 	gatherings []*gathering    // for gangs, in the order in which they began
 	roomOf     []siteRoom      // scratch of roomAt
@@ -77,7 +77,7 @@ const (
 // Jobs that are kept for a pilot are offered again when it has asked, or is gone, or their time
 // is up.
 func (pl *placement) matchAll() {
-	pl.gatherAll()
+	pl.reviewGatherings()
 	for {
 		pl.matchFresh()
 		pl.placeGangs(true)
@@ -90,7 +90,7 @@ func (pl *placement) matchAll() {
 // mayMatch reports whether there are jobs or pilots that were not offered each other.
 func (pl *placement) mayMatch() bool {
 	w := &pl.work
-	return len(w.fresh) > 0 || len(w.askers) > 0 || pl.kept.due || pl.shares.freed
+	return len(w.fresh) > 0 || len(w.askers) > 0 || pl.delayed.due || pl.shares.freed
 }
 
 // matchFresh is 1 to 4 of matchAll.
@@ -152,7 +152,7 @@ func (pl *placement) pull(p *pilot) {
 	}
 	pl.pulls++
 	pl.tally.level, pl.backlog.pilot = nil, nil
-	pl.kept.some, pl.waits = false, p.seat.gather == nil
+	pl.delayed.some, pl.waits = false, p.seat.gathering == nil
 	for {
 		j := pl.choose(p)
 		if j == nil {
@@ -174,7 +174,7 @@ func (pl *placement) pull(p *pilot) {
 			pl.enterBacklog(a)
 		}
 	}
-	if !pl.kept.some {
+	if !pl.delayed.some {
 		p.seat.askedInVain = pl.offers + 1
 	}
 }
@@ -207,7 +207,7 @@ func (pl *placement) overdue(s *share, p *pilot) *job {
 				best != nil && !j.readyBefore(best) {
 				continue
 			}
-			if !pl.fleet.fitsWhole(p, g.class) || p.seat.gather != nil && !(p.hasRoom(g.class, 1) && pl.mayFill(p, j)) {
+			if !pl.fleet.fitsWhole(p, g.class) || p.seat.gathering != nil && !(p.hasRoom(g.class, 1) && pl.mayFill(p, j)) {
 				continue
 			}
 			if pl.allowed(j, p) {
@@ -543,7 +543,7 @@ func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 	for ; j != nil && len(skipped) < maxSkipped && aside < maxAside; j = pl.jobs.first(g) {
 		if pl.mayFill(p, j) && !pl.keepForOther(j, p) {
 			left := pl.isLeftToAnother(j, p)
-			if at := pl.together(j); !left && (at == nil || p.shares(at)) {
+			if at := pl.together(j); !left && (at == nil || p.sharesCacheWith(at)) {
 				first = nil
 				break
 			}
@@ -570,7 +570,7 @@ func (pl *placement) firstNotKept(g *group, p *pilot) *job {
 // with this one.
 func (pl *placement) isLeftToAnother(j *job, p *pilot) bool {
 	q := pl.expected[j]
-	return q != nil && !p.shares(q)
+	return q != nil && !p.sharesCacheWith(q)
 }
 
 // assign makes an attempt of the job on the pilot.
@@ -579,7 +579,7 @@ func (pl *placement) assign(j *job, p *pilot) *attempt {
 		id: pl.fleet.nextAttempt(), job: j, pilot: p, needs: j.class,
 		try: j.tries() + 1, priority: j.effective, ahead: !p.hasRoom(j.class, 1),
 	}
-	pl.fleet.comeFor(p, j, a)
+	pl.fleet.assignArrivals(p, j, a)
 	pl.unready(j)
 	p.copies.hints.incoming += p.lacking(j)
 	pl.fleet.addAttempt(a)

@@ -11,7 +11,7 @@ func (pl *placement) setClass(j *job) {
 	cl := j.original
 	at := pl.boundTo(j)
 	if j.original.gang() {
-		at = cacheID{} // its members may be anywhere, and gather has brought its inputs to storage
+		at = cacheID{} // its members may be anywhere, and makeReachable has brought its inputs to storage
 	}
 	if f := j.fate; f != nil || at != (cacheID{}) {
 		cl = pl.jobs.variant(j.original, func(k *classKey) {
@@ -84,7 +84,7 @@ func (pl *placement) weightAt(j *job, at cacheID) int64 {
 // gather has inputs made again that are in caches only, but not in those where
 // the job must run for the sake of others; of a gang, all that are in caches only. It reports
 // whether there are any.
-func (pl *placement) gather(j *job) bool {
+func (pl *placement) makeReachable(j *job) bool {
 	at := pl.boundTo(j)
 	if at == (cacheID{}) {
 		return false

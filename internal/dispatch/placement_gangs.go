@@ -40,11 +40,11 @@ type gathering struct {
 
 // opening is room for n members that a pilot has from a time on.
 type opening struct {
-	at   instant
-	sure bool // it is known how long what runs there takes
-	p    *pilot
-	n    int
-	held int64 // of the input of the job, at the pilot
+	at        instant
+	sure      bool // it is known how long what runs there takes
+	p         *pilot
+	n         int
+	inputHeld int64 // of the input of the job, at the pilot
 }
 
 // placeGangs gives out the ready gangs whose turn it is, and keeps room for those that do not
@@ -54,9 +54,9 @@ func (pl *placement) placeGangs(all bool) {
 		return
 	}
 	turns := pl.readyGangs()
-	for _, its := range []bool{true, false} {
+	for _, isDue := range []bool{true, false} {
 		for _, turn := range turns {
-			if turn.its == its && (its || all) && pl.jobs.gangs > 0 {
+			if turn.isDue == isDue && (isDue || all) && pl.jobs.gangs > 0 {
 				pl.placeGangsOf(turn)
 			}
 		}
@@ -66,16 +66,16 @@ func (pl *placement) placeGangs(all bool) {
 // gangTurn is a group of ready gangs.
 type gangTurn struct {
 	group *group
-	its   bool   // it may be the turn of some
+	isDue bool   // it may be the turn of some
 	below uint32 // of those whose rows are below this one
 }
 
-// gatherAll looks once, before anything else is given out, where gangs that gather have room by now. If
+// reviewGatherings looks once, before anything else is given out, where gangs that gather have room by now. If
 // it looked again when pilots have taken what one has let go, two could trade pilots for ever.
-func (pl *placement) gatherAll() {
-	for _, gt := range slices.Clone(pl.gatherings) {
-		if gt.at != nil && pl.mayHaveMoved(gt) { // else another has taken its place
-			pl.gatherAgain(gt)
+func (pl *placement) reviewGatherings() {
+	for _, gathers := range slices.Clone(pl.gatherings) {
+		if gathers.at != nil && pl.mayHaveMoved(gathers) { // else another has taken its place
+			pl.reviewGathering(gathers)
 		}
 	}
 }
@@ -89,17 +89,17 @@ const (
 
 // mayHaveMoved reports whether a gang that gathers may have all its room by now, or be better off with
 // other pilots than are kept for it.
-func (pl *placement) mayHaveMoved(gt *gathering) bool {
+func (pl *placement) mayHaveMoved(gathers *gathering) bool {
 	n := time.Duration(len(pl.fleet.pilots))
-	if gt.moves != pl.fleet.counts.moves && (n <= manyPilots || pl.now >= gt.looked.After(n*lookTime)) {
+	if gathers.moves != pl.fleet.counts.moves && (n <= manyPilots || pl.now >= gathers.looked.After(n*lookTime)) {
 		return true
 	}
-	for p := range gt.at {
-		if !pl.mayGather(p, gt.job, gt) {
+	for p := range gathers.at {
+		if !pl.mayGather(p, gathers.job, gathers) {
 			return true
 		}
 	}
-	free, _ := pl.roomAt(gt.job, gt)
+	free, _ := pl.roomAt(gathers.job, gathers)
 	return free
 }
 
@@ -126,9 +126,9 @@ func (pl *placement) readyGangs() (turns []gangTurn) {
 	}
 	limit := pl.now.After(-pl.config.MaxPassOver)
 	for i := range turns {
-		if t := &turns[i]; !t.its || t.below < 1<<32-1 {
+		if t := &turns[i]; !t.isDue || t.below < 1<<32-1 {
 			if j := pl.jobs.oldest(t.group); j != nil && j.readySince <= limit {
-				t.its, t.below = true, 1<<32-1
+				t.isDue, t.below = true, 1<<32-1
 			}
 		}
 	}
@@ -147,7 +147,7 @@ func (pl *placement) placeGangsOf(t gangTurn) {
 		}
 		passed = append(passed, j.row)
 		g.ranks.Pop()
-		if pl.gatheringOf(j) == nil && !pl.placeGang(j, t.its && j.row < t.below) {
+		if pl.gatheringOf(j) == nil && !pl.placeGang(j, t.isDue && j.row < t.below) {
 			break
 		}
 	}
@@ -165,8 +165,8 @@ func (pl *placement) placeGang(j *job, keep bool) bool {
 	if !free && !(keep && later) {
 		return false
 	}
-	gt := &gathering{job: j, since: pl.now}
-	rooms, ok := pl.roomsFor(gt, keep)
+	gathers := &gathering{job: j, since: pl.now}
+	rooms, ok := pl.roomsFor(gathers, keep)
 	if !ok || !pl.gangAllowed(j, rooms) {
 		return false
 	}
@@ -174,29 +174,29 @@ func (pl *placement) placeGang(j *job, keep bool) bool {
 		pl.assignGang(j, rooms)
 		return true
 	}
-	pl.gatherings = append(pl.gatherings, gt)
-	pl.keepRooms(gt, rooms)
+	pl.gatherings = append(pl.gatherings, gathers)
+	pl.keepRooms(gathers, rooms)
 	return true
 }
 
-// gatherAgain looks where a gang that gathers has room by now. It is given out, or room is kept for
+// reviewGathering looks where a gang that gathers has room by now. It is given out, or room is kept for
 // it where that is expected first.
-func (pl *placement) gatherAgain(gt *gathering) {
-	rooms, ok := pl.roomsFor(gt, true)
+func (pl *placement) reviewGathering(gathers *gathering) {
+	rooms, ok := pl.roomsFor(gathers, true)
 	switch {
-	case !ok || !pl.gangAllowed(gt.job, rooms):
-		pl.endGathering(gt)
+	case !ok || !pl.gangAllowed(gathers.job, rooms):
+		pl.endGathering(gathers)
 	case isFree(rooms, pl.now):
-		pl.assignGang(gt.job, rooms)
+		pl.assignGang(gathers.job, rooms)
 	default:
-		pl.keepRooms(gt, rooms)
+		pl.keepRooms(gathers, rooms)
 	}
 }
 
 func isFree(rooms []opening, now instant) bool { return rooms[len(rooms)-1].at <= now }
 
 // keepRooms keeps the pilots of some rooms for a gang, and lets others go.
-func (pl *placement) keepRooms(gt *gathering, rooms []opening) {
+func (pl *placement) keepRooms(gathers *gathering, rooms []opening) {
 	at, foreseen := make(map[*pilot]int, len(rooms)), rooms[len(rooms)-1].at
 	for _, o := range rooms {
 		at[o.p] += o.n
@@ -205,14 +205,14 @@ func (pl *placement) keepRooms(gt *gathering, rooms []opening) {
 		}
 	}
 	s := rooms[0].p.launch.site
-	if s.gathers != nil && s.gathers != gt {
-		pl.endGathering(s.gathers)
+	if s.gathering != nil && s.gathering != gathers {
+		pl.endGathering(s.gathering)
 	}
-	before, later := gt.at, foreseen > gt.foreseen
-	gt.at, gt.foreseen, gt.looked, gt.moves = at, foreseen, pl.now, pl.fleet.counts.moves
-	if s != gt.site {
-		gt.leaveSite()
-		gt.site, s.gathers = s, gt
+	before, later := gathers.at, foreseen > gathers.foreseen
+	gathers.at, gathers.foreseen, gathers.looked, gathers.moves = at, foreseen, pl.now, pl.fleet.counts.moves
+	if s != gathers.site {
+		gathers.leaveSite()
+		gathers.site, s.gathering = s, gathers
 	}
 	for _, p := range inOrderOf(before) {
 		if at[p] == 0 {
@@ -222,8 +222,8 @@ func (pl *placement) keepRooms(gt *gathering, rooms []opening) {
 		}
 	}
 	for _, p := range inOrderOf(at) {
-		if p.seat.gather == nil {
-			p.seat.gather = gt
+		if p.seat.gathering == nil {
+			p.seat.gathering = gathers
 			pl.askBackQueued(p)
 		}
 	}
@@ -249,7 +249,7 @@ func inOrderOf(at map[*pilot]int) []*pilot {
 
 // letGoOf lets a pilot take other jobs again.
 func (pl *placement) letGoOf(p *pilot) {
-	p.seat.gather = nil
+	p.seat.gathering = nil
 	pl.offerAgain(p)
 }
 
@@ -262,26 +262,26 @@ func (pl *placement) offerAgain(p *pilot) {
 }
 
 // endGathering lets go what is kept for a gang.
-func (pl *placement) endGathering(gt *gathering) {
-	pl.gatherings = slices.DeleteFunc(pl.gatherings, func(o *gathering) bool { return o == gt })
-	for _, p := range inOrderOf(gt.at) {
+func (pl *placement) endGathering(gathers *gathering) {
+	pl.gatherings = slices.DeleteFunc(pl.gatherings, func(o *gathering) bool { return o == gathers })
+	for _, p := range inOrderOf(gathers.at) {
 		pl.letGoOf(p)
 	}
-	gt.at = nil
-	gt.leaveSite()
+	gathers.at = nil
+	gathers.leaveSite()
 }
 
-func (gt *gathering) leaveSite() {
-	if gt.site != nil {
-		gt.site.gathers, gt.site = nil, nil
+func (gathers *gathering) leaveSite() {
+	if gathers.site != nil {
+		gathers.site.gathering, gathers.site = nil, nil
 	}
 }
 
 // assignGang gives out all members of a gang: to pilots in the order of their names, so that members
 // that follow each other are mostly together.
 func (pl *placement) assignGang(j *job, rooms []opening) {
-	if gt := pl.gatheringOf(j); gt != nil {
-		pl.endGathering(gt)
+	if gathers := pl.gatheringOf(j); gathers != nil {
+		pl.endGathering(gathers)
 	}
 	slices.SortStableFunc(rooms, func(a, b opening) int {
 		return cmp.Or(strings.Compare(a.p.host.name, b.p.host.name), strings.Compare(string(a.p.id), string(b.p.id)))
@@ -308,9 +308,9 @@ func (pl *placement) assignGang(j *job, rooms []opening) {
 }
 
 // roomAt reports whether pilots of some site may have room for all members of a gang: by now, and later
-// where no other gang gathers. It is quick: roomsFor knows of hosts, and of what ends when. gt is what is
+// where no other gang gathers. It is quick: roomsFor knows of hosts, and of what ends when. gathers is what is
 // kept for it, which may be nil.
-func (pl *placement) roomAt(j *job, gt *gathering) (free, later bool) {
+func (pl *placement) roomAt(j *job, gathers *gathering) (free, later bool) {
 	cl := j.class
 	of := pl.roomOf[:0]
 	defer func() { pl.roomOf = of }()
@@ -319,7 +319,7 @@ func (pl *placement) roomAt(j *job, gt *gathering) (free, later bool) {
 			continue
 		}
 		for _, p := range sh.pilots {
-			if !pl.mayGather(p, j, gt) {
+			if !pl.mayGather(p, j, gathers) {
 				continue
 			}
 			i := slices.IndexFunc(of, func(r siteRoom) bool { return r.site == p.launch.site })
@@ -329,7 +329,7 @@ func (pl *placement) roomAt(j *job, gt *gathering) (free, later bool) {
 			if of[i].free += p.spare(cl); of[i].free >= cl.tasks() {
 				return true, true
 			}
-			if !later && pl.mayKeep(p.launch.site.gathers, j, gt) {
+			if !later && pl.mayKeep(p.launch.site.gathering, j, gathers) {
 				of[i].whole += p.roomBeside(cl, &usage{})
 				later = of[i].whole >= cl.tasks()
 			}
@@ -347,15 +347,15 @@ type siteRoom struct {
 // roomsFor finds room for all members of a gang, at the site where that is expected first: what is
 // free now and, if later, what will be where no other gang gathers. It reports false where no site has
 // that.
-func (pl *placement) roomsFor(gt *gathering, later bool) (rooms []opening, ok bool) {
+func (pl *placement) roomsFor(gathers *gathering, later bool) (rooms []opening, ok bool) {
 	bySite := make(map[*site][]opening)
 	for _, sh := range pl.fleet.shapes {
-		if sh.fit(gt.job.class) == noneFits {
+		if sh.fit(gathers.job.class) == noneFits {
 			continue
 		}
 		for _, p := range sh.pilots {
-			if s := p.launch.site; pl.mayGather(p, gt.job, gt) {
-				bySite[s] = pl.openings(bySite[s], p, gt.job, later && pl.mayKeep(s.gathers, gt.job, gt))
+			if s := p.launch.site; pl.mayGather(p, gathers.job, gathers) {
+				bySite[s] = pl.openings(bySite[s], p, gathers.job, later && pl.mayKeep(s.gathering, gathers.job, gathers))
 			}
 		}
 	}
@@ -365,7 +365,7 @@ func (pl *placement) roomsFor(gt *gathering, later bool) (rooms []opening, ok bo
 	}
 	slices.SortFunc(names, func(a, b *site) int { return strings.Compare(a.Name, b.Name) })
 	for _, s := range names {
-		found := firstRooms(bySite[s], gt.job.class)
+		found := firstRooms(bySite[s], gathers.job.class)
 		if found != nil && (rooms == nil || found[len(found)-1].at < rooms[len(rooms)-1].at) {
 			rooms = found
 		}
@@ -376,7 +376,7 @@ func (pl *placement) roomsFor(gt *gathering, later bool) (rooms []opening, ok bo
 // firstRooms takes the rooms that are free first until there are enough, nil if there are not.
 func firstRooms(all []opening, cl *class) (rooms []opening) {
 	slices.SortFunc(all, func(a, b opening) int {
-		return cmp.Or(cmp.Compare(a.at, b.at), shunned(a.p, cl)-shunned(b.p, cl), cmp.Compare(b.held, a.held),
+		return cmp.Or(cmp.Compare(a.at, b.at), shunned(a.p, cl)-shunned(b.p, cl), cmp.Compare(b.inputHeld, a.inputHeld),
 			b.n-a.n, strings.Compare(string(a.p.id), string(b.p.id)))
 	})
 	left := cl.tasks()
@@ -409,18 +409,18 @@ func shunned(p *pilot, cl *class) int {
 }
 
 // mayGather reports whether a pilot may be given members of a gang, now or later.
-func (pl *placement) mayGather(p *pilot, j *job, gt *gathering) bool {
+func (pl *placement) mayGather(p *pilot, j *job, gathers *gathering) bool {
 	cl := j.class
 	k := &cl.key
-	return pl.fleet.takes(p) && p.seat.reserved == nil && pl.mayKeep(p.seat.gather, j, gt) && p.fits(cl) &&
+	return pl.fleet.takes(p) && p.seat.reserved == nil && pl.mayKeep(p.seat.gathering, j, gathers) && p.fits(cl) &&
 		(!k.bound() || p.cache() == cacheID{k.host, k.pilot}) && pl.fleet.outlives(p, cl) &&
 		(k.site == "" || k.site == p.info.Site || j.readySince.After(k.wait) <= pl.now)
 }
 
-// mayKeep reports whether what other may keep for its gang may be kept for a job, for which gt is kept:
+// mayKeep reports whether what other may keep for its gang may be kept for a job, for which gathers is kept:
 // for one of the same user and a higher priority, unless it was passed over for too long.
-func (pl *placement) mayKeep(other *gathering, j *job, gt *gathering) bool {
-	return other == nil || other == gt || other.job.share() == j.share() && other.job.effective < j.effective &&
+func (pl *placement) mayKeep(other *gathering, j *job, gathers *gathering) bool {
+	return other == nil || other == gathers || other.job.share() == j.share() && other.job.effective < j.effective &&
 		other.job.readySince > pl.now.After(-pl.config.MaxPassOver)
 }
 
@@ -428,7 +428,7 @@ func (pl *placement) mayKeep(other *gathering, j *job, gt *gathering) bool {
 // are expected to have ended, one after the other.
 func (pl *placement) openings(list []opening, p *pilot, j *job, later bool) []opening {
 	cl := j.class
-	o := opening{at: pl.now, sure: true, p: p, n: p.spare(cl), held: pl.weigh(p, j)}
+	o := opening{at: pl.now, sure: true, p: p, n: p.spare(cl), inputHeld: pl.weigh(p, j)}
 	room := o.n
 	if room > 0 {
 		list = append(list, o)
@@ -500,19 +500,19 @@ func (p *pilot) roomBeside(cl *class, used *usage) int {
 
 // mayFill reports whether a pilot that may be kept for a gang may be given the job all the same.
 func (pl *placement) mayFill(p *pilot, j *job) bool {
-	gt := p.seat.gather
-	if gt == nil {
+	gathers := p.seat.gathering
+	if gathers == nil {
 		return true
 	}
-	if j.readySince <= pl.now.After(-pl.config.MaxPassOver) && j.readySince < gt.job.readySince {
+	if j.readySince <= pl.now.After(-pl.config.MaxPassOver) && j.readySince < gathers.job.readySince {
 		return true // it was passed over for longer
 	}
-	if p.leaves(gt.at[p], gt.job.class, j.class) {
+	if p.leaves(gathers.at[p], gathers.job.class, j.class) {
 		return true
 	}
 	run := pl.fleet.pace.Of(j.step)
-	return run > 0 && gt.foreseen != 0 && pl.now.After(run) <= gt.foreseen &&
-		pl.now <= gt.since.After(pl.config.MaxPassOver)
+	return run > 0 && gathers.foreseen != 0 && pl.now.After(run) <= gathers.foreseen &&
+		pl.now <= gathers.since.After(pl.config.MaxPassOver)
 }
 
 // leaves reports whether the pilot has room for so many members of a gang besides a job that it
@@ -560,26 +560,27 @@ func (pl *placement) gangWithinQuota(j *job, rooms []opening) bool {
 func (pl *placement) checkGatherings() error {
 	kept := 0
 	for _, p := range pl.fleet.pilots {
-		if p.seat.gather == nil {
+		if p.seat.gathering == nil {
 			continue
 		}
 		kept++
-		if gt := p.seat.gather; !slices.Contains(pl.gatherings, gt) || gt.at[p] == 0 || p.launch.site.gathers != gt {
+		gathers := p.seat.gathering
+		if !slices.Contains(pl.gatherings, gathers) || gathers.at[p] == 0 || p.launch.site.gathering != gathers {
 			return refuse("dispatch: pilot %s is kept for a gang that does not gather", p.id)
 		}
 	}
-	for _, gt := range pl.gatherings {
+	for _, gathers := range pl.gatherings {
 		n := 0
-		for p, members := range gt.at {
+		for p, members := range gathers.at {
 			n += members
 			kept--
-			if p.left || p.seat.gather != gt || gt.site != p.launch.site {
-				return refuse("dispatch: gang %s gathers at pilot %s, which is not kept for it", gt.job.name, p.id)
+			if p.left || p.seat.gathering != gathers || gathers.site != p.launch.site {
+				return refuse("dispatch: gang %s gathers at pilot %s, which is not kept for it", gathers.job.name, p.id)
 			}
 		}
-		if n != gt.job.class.tasks() || gt.job.group == nil {
-			return refuse("dispatch: gang %s, which is %v, gathers %d tasks of %d", gt.job.name, gt.job.state, n,
-				gt.job.class.tasks())
+		if n != gathers.job.class.tasks() || gathers.job.group == nil {
+			return refuse("dispatch: gang %s, which is %v, gathers %d tasks of %d", gathers.job.name, gathers.job.state, n,
+				gathers.job.class.tasks())
 		}
 	}
 	if kept != 0 {
@@ -611,13 +612,13 @@ func (pl *placement) gangRoom(j *job) *taskqueue.GangRoom {
 		whole[at] += all
 		room.Free, room.Whole = max(room.Free, min(n, free[at])), max(room.Whole, whole[at])
 	}
-	if gt := pl.gatheringOf(j); gt != nil {
+	if gathers := pl.gatheringOf(j); gathers != nil {
 		room.Gathers = true
-		for p, n := range gt.at {
+		for p, n := range gathers.at {
 			room.Keeps += min(n, p.spare(j.class))
 		}
-		if gt.foreseen > pl.now {
-			room.In = time.Duration(gt.foreseen - pl.now)
+		if gathers.foreseen > pl.now {
+			room.In = time.Duration(gathers.foreseen - pl.now)
 		}
 	}
 	return room

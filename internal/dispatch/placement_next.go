@@ -53,7 +53,7 @@ func (j *job) lacksStored(p *pilot) bool {
 func (pl *placement) expectNothing(p *pilot) {
 	for _, j := range p.seat.next {
 		delete(pl.expected, j)
-		pl.fleet.comeFor(p, j, nil)
+		pl.fleet.assignArrivals(p, j, nil)
 	}
 	p.seat.next = p.seat.next[:0]
 }
@@ -62,7 +62,7 @@ func (pl *placement) expectNothing(p *pilot) {
 func (pl *placement) expectNoMore(j *job) {
 	if p := pl.expected[j]; p != nil {
 		delete(pl.expected, j)
-		pl.fleet.comeFor(p, j, nil)
+		pl.fleet.assignArrivals(p, j, nil)
 		p.seat.next = slices.DeleteFunc(p.seat.next, func(o *job) bool { return o == j })
 	}
 }

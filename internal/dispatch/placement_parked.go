@@ -44,7 +44,7 @@ func (pl *placement) rate(p *pilot, j *job, at *pilot) rating {
 	if !p.record.withholds {
 		s.begins = 1
 	}
-	if at != nil && p.shares(at) {
+	if at != nil && p.sharesCacheWith(at) {
 		s.beside = 1
 	}
 	if pl.fleet.choosesSites() {
@@ -83,14 +83,14 @@ func (pl *placement) compared() int {
 // them what no parked pilot holds more of, because they may have better things to do. After that, a
 // kept job that no parked pilot takes is there for those that ask.
 func (pl *placement) placeFresh(askers []*pilot) {
-	last, due := len(askers) == 0, pl.kept.due
+	last, due := len(askers) == 0, pl.delayed.due
 	if len(pl.work.fresh) == 0 && !due || len(pl.fleet.parked) == 0 && (!due || !last) {
 		return
 	}
 	jobs := pl.work.fresh
 	if due {
-		jobs = pl.withKept(jobs)
-		pl.kept.due = !last
+		jobs = pl.withDelayed(jobs)
+		pl.delayed.due = !last
 	}
 	slices.SortStableFunc(jobs, func(a, b *job) int {
 		return cmp.Or(cmp.Compare(b.effective, a.effective), cmp.Compare(a.id, b.id))
@@ -102,21 +102,21 @@ func (pl *placement) placeFresh(askers []*pilot) {
 		if j.group == nil {
 			return true
 		}
-		pl.kept.some = false
+		pl.delayed.some = false
 		if p := pl.bestParked(j, askers, last); p != nil {
 			pl.assign(j, p)
 			pl.placed = append(pl.placed, p)
-		} else if due && last && !pl.kept.some {
-			pl.unkeep(j)
+		} else if due && last && !pl.delayed.some {
+			pl.endDelay(j)
 		}
 		return true
 	})
 }
 
-// withKept appends the kept jobs to those that became ready, in an order of their own.
-func (pl *placement) withKept(fresh []*job) []*job {
+// withDelayed appends the kept jobs to those that became ready, in an order of their own.
+func (pl *placement) withDelayed(fresh []*job) []*job {
 	all := slices.Clone(fresh)
-	for _, row := range slices.Sorted(maps.Keys(pl.kept.jobs)) {
+	for _, row := range slices.Sorted(maps.Keys(pl.delayed.jobs)) {
 		if j := pl.jobs.table.At(row); !j.freshly {
 			all = append(all, j)
 		}

@@ -105,7 +105,7 @@ func (p *pilot) inReach(yield func(*version) bool) {
 		}
 	}
 	for _, o := range p.host.pilots {
-		if o == p || !p.shares(o) {
+		if o == p || !p.sharesCacheWith(o) {
 			continue
 		}
 		for _, v := range slices.Backward(o.copies.versions) {

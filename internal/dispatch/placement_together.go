@@ -22,7 +22,7 @@ func (pl *placement) together(j *job) *pilot {
 		if q.info.CacheSize == 0 {
 			return
 		}
-		i := slices.IndexFunc(places, q.shares)
+		i := slices.IndexFunc(places, q.sharesCacheWith)
 		if i < 0 {
 			if len(places) == maxTogether {
 				return
@@ -63,7 +63,7 @@ func (pl *placement) countBeside(this *request, count func(*pilot)) {
 		}
 		holders := v.holders[:min(len(v.holders), maxTogether)]
 		for i, q := range holders {
-			if !slices.ContainsFunc(holders[:i], q.shares) {
+			if !slices.ContainsFunc(holders[:i], q.sharesCacheWith) {
 				count(q)
 			}
 		}
@@ -73,8 +73,8 @@ func (pl *placement) countBeside(this *request, count func(*pilot)) {
 	}
 }
 
-// shares reports whether what one of the two pilots caches is in the cache of the other.
-func (p *pilot) shares(q *pilot) bool {
+// sharesCacheWith reports whether what one of the two pilots caches is in the cache of the other.
+func (p *pilot) sharesCacheWith(q *pilot) bool {
 	return p == q || p.host == q.host && p.info.CacheDir != "" && q.info.CacheDir != ""
 }
 
@@ -82,5 +82,5 @@ func (p *pilot) shares(q *pilot) bool {
 // pilot's place.
 func (pl *placement) belongsTo(j *job, p *pilot) bool {
 	at := pl.together(j)
-	return at != nil && p.shares(at)
+	return at != nil && p.sharesCacheWith(at)
 }

@@ -57,14 +57,14 @@ func (c *Core) IsSharedWith(id taskqueue.RunID, key string) bool {
 	return run != nil && c.IsIn(run.Scope, key)
 }
 
-// countKept counts for its step what a job has stored to stay.
-func (j *job) countKept(outputs []output) {
+// countStored counts for its step what a job has stored to stay.
+func (j *job) countStored(outputs []output) {
 	if j.wasTaken() {
 		return
 	}
 	for i := range outputs {
 		if o := &outputs[i]; o.PFN != "" && !j.outputFor(o.LFN).Temporary {
-			j.step.kept += o.Size
+			j.step.storedBytes += o.Size
 		}
 	}
 }
@@ -80,7 +80,7 @@ func (c *Core) Expected(id taskqueue.RunID) (bytes int64) {
 		n := &s.ByState
 		if done := n[taskqueue.Done]; done > 0 {
 			left := n[taskqueue.Waiting] + n[taskqueue.Ready] + n[taskqueue.Assigned] + n[taskqueue.Running]
-			bytes += int64(float64(s.kept) / float64(done) * float64(left))
+			bytes += int64(float64(s.storedBytes) / float64(done) * float64(left))
 		}
 	}
 	return bytes

@@ -39,7 +39,7 @@ func (c *Core) retireRun(in taskqueue.RetireRun) error {
 	c.fleet.sources.retire(id)
 	c.fleet.forgetFailures(id)
 	c.jobs.drop(r)
-	c.dropClasses(keptClasses)
+	c.dropClasses(spareClasses)
 	c.journal.forget(records.TableRun, id, records.RunKey)
 	c.runs.remove(r)
 	if in.Swept {

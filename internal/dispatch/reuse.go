@@ -66,7 +66,7 @@ const sharedForm = "shared 1"
 
 // shares reports whether the job may have twins. One without outputs is there for something else, which
 // nobody else has when it is done; it is known by its name.
-func (j *job) shares() bool { return j.step.run.Scope != "" && len(j.outputs) > 0 }
+func (j *job) mayHaveTwins() bool { return j.step.run.Scope != "" && len(j.outputs) > 0 }
 
 // keyOf is the hash of all that decides what the job writes: its digest, the
 // identities of its inputs and the names of its outputs, and who may take it. Within one
@@ -84,7 +84,7 @@ func (j *job) keyOf() identity {
 		if r.NoReuse {
 			b = appendPart(b, fmt.Sprint("run ", r.ID))
 		}
-		if !j.shares() {
+		if !j.mayHaveTwins() {
 			b = appendPart(b, j.name)
 		}
 	}

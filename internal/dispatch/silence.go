@@ -16,7 +16,7 @@ import (
 
 // silentAt is when the pilot falls silent, unless it is heard before; 0: a Sync is held.
 func (fl *fleet) silentAt(p *pilot) instant {
-	if p.talk.held != 0 || p.lease.silent != 0 {
+	if p.talk.heldSeq != 0 || p.lease.silent != 0 {
 		return 0
 	}
 	return p.lease.due.After(fl.silence())
@@ -35,7 +35,7 @@ func (fl *fleet) silence() time.Duration {
 // waits for it any more.
 func (c *Core) fallsSilent(p *pilot) {
 	p.lease.silent = p.lease.due
-	c.opens(p)
+	c.openChanged(p)
 	c.event(taskqueue.Event{Kind: taskqueue.PilotSilent, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site,
 		Host: p.info.Host})
 	if c.fleet.stop != running {
@@ -51,13 +51,13 @@ func (c *Core) fallsSilent(p *pilot) {
 	c.fleet.recount(p)
 }
 
-// heard is for a pilot of which a Sync has come.
-func (c *Core) heard(p *pilot) {
+// endSilence is for a pilot of which a Sync has come.
+func (c *Core) endSilence(p *pilot) {
 	if p.lease.silent == 0 {
 		return
 	}
 	p.lease.silent = 0
-	c.opens(p)
+	c.openChanged(p)
 	p.seat.askedInVain = 0
 	c.event(taskqueue.Event{Kind: taskqueue.PilotHeard, Pilot: p.id, Launch: p.info.Launch, Site: p.info.Site,
 		Host: p.info.Host})
@@ -66,10 +66,10 @@ func (c *Core) heard(p *pilot) {
 // hangUp is for a Sync whose connection broke: the pilot is to call again at once.
 func (c *Core) hangUp(in taskqueue.HangUp) {
 	p := c.fleet.pilots[in.Pilot]
-	if p == nil || p.talk.held == 0 || p.talk.held != in.Seq {
+	if p == nil || p.talk.heldSeq == 0 || p.talk.heldSeq != in.Seq {
 		return
 	}
-	p.talk.held, p.lease.due = 0, c.now
+	p.talk.heldSeq, p.lease.due = 0, c.now
 	p.lease.silentAfter = c.now.After(c.config.Hold + c.fleet.lease(p))
 	c.fleet.recount(p)
 	c.fleet.armPilot(p)
@@ -91,10 +91,10 @@ func (c *Core) refuse(p *pilot) {
 		return
 	}
 	p.record.refused = true
-	c.opens(p)
-	if p.talk.held != 0 {
+	c.openChanged(p)
+	if p.talk.heldSeq != 0 {
 		c.reply(p, taskqueue.Answer{LeaveNow: true})
-		p.talk.held = 0
+		p.talk.heldSeq = 0
 	}
 	if p.seat.reserved != nil {
 		c.placement.release(p)
@@ -116,13 +116,13 @@ func (c *Core) pilotTimerFired(p *pilot) {
 	if p.left || p.lease.armed > c.now {
 		return
 	}
-	late := p.talk.held == 0 && p.lease.silent == 0 && c.now >= p.lease.armed.After(c.config.Silence/2)
+	late := p.talk.heldSeq == 0 && p.lease.silent == 0 && c.now >= p.lease.armed.After(c.config.Silence/2)
 	p.lease.armed = 0
-	if p.talk.held != 0 && p.talk.heldAt.After(c.config.Hold) <= c.now {
+	if p.talk.heldSeq != 0 && p.talk.heldSince.After(c.config.Hold) <= c.now {
 		c.fleet.mustAnswer(p) // answering arms the timer
 		return
 	}
-	if p.talk.held == 0 && p.lease.silentAfter <= c.now {
+	if p.talk.heldSeq == 0 && p.lease.silentAfter <= c.now {
 		reason := fmt.Sprintf("has not called for %v", c.fleet.lease(p))
 		if p.record.refused {
 			reason = "was refused, and has not left"

@@ -281,7 +281,7 @@ func (s *simulation) retireAll() error {
 	fs := &c.files
 	left := len(fs.matched) + len(fs.waiters) + len(fs.raisedTo) + len(fs.older) + len(fs.publishing) +
 		len(c.fleet.attempts) +
-		len(c.placement.kept.jobs) + len(c.placement.reserved) + len(c.placement.expected) + c.jobs.totals.Jobs +
+		len(c.placement.delayed.jobs) + len(c.placement.reserved) + len(c.placement.expected) + c.jobs.totals.Jobs +
 		c.jobs.ready + c.jobs.gangs + len(c.fleet.gangs) + len(c.placement.gatherings) +
 		c.fleet.pace.Len() + len(c.files.outdated) + len(c.files.stillNamed) +
 		len(c.jobs.twins.listed) + len(c.jobs.twins.more) + len(c.jobs.twins.behind)

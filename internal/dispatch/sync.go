@@ -21,7 +21,7 @@ func (c *Core) sync(s *taskqueue.Sync) error {
 			Answer: taskqueue.Answer{Superseded: true}})
 		return nil
 	case p != nil && p.record.refused && s.Leaving:
-		p.talk.seq, p.talk.held = s.Seq, s.Seq
+		p.talk.seq, p.talk.heldSeq = s.Seq, s.Seq
 		c.farewell(p)
 		return nil
 	case p != nil && p.record.refused:
@@ -40,11 +40,11 @@ func (c *Core) sync(s *taskqueue.Sync) error {
 	case p == nil:
 		p = c.fleet.register(s)
 		c.placement.offerAvoiding() // it may have been the last that was expected
-	case p.talk.held != 0 && p.talk.held != s.Seq:
+	case p.talk.heldSeq != 0 && p.talk.heldSeq != s.Seq:
 		c.reply(p, taskqueue.Answer{Superseded: true})
 	}
-	c.heard(p)
-	p.talk.seq, p.talk.held, p.talk.heldAt = s.Seq, s.Seq, c.now
+	c.endSilence(p)
+	p.talk.seq, p.talk.heldSeq, p.talk.heldSince = s.Seq, s.Seq, c.now
 	p.lease.silentAfter = c.now.After(c.config.Hold + c.fleet.lease(p))
 	c.fleet.armPilot(p)
 	c.takeSync(p, s)
@@ -84,7 +84,7 @@ func (c *Core) takeDescription(p *pilot, s *taskqueue.Sync) {
 		c.lookedFor(p, s.LookedFor)
 	}
 	p.talk.drains, p.talk.polls = s.Draining, !s.Hold
-	c.opens(p)
+	c.openChanged(p)
 	for _, from := range s.Unserved {
 		c.fleet.unserved(p, from)
 	}
@@ -99,7 +99,7 @@ func (c *Core) takeResults(p *pilot, s *taskqueue.Sync) {
 	for i := range s.Ended {
 		c.resultArrived(p.id, p, &s.Ended[i])
 	}
-	c.fleet.delivers(p, before-len(p.attempts))
+	c.fleet.countDelivered(p, before-len(p.attempts))
 }
 
 // answerIsDue reports whether the pilot is answered even if there is nothing for it to do.
@@ -181,7 +181,7 @@ func (c *Core) takeWhole(p *pilot, s *taskqueue.Sync) {
 			c.placement.takeBackQueued(p, r)
 		}
 	}
-	p.copies.telling = &telling{said: make(map[taskqueue.FileRef]bool, len(s.CacheAdded))}
+	p.copies.telling = &telling{told: make(map[taskqueue.FileRef]bool, len(s.CacheAdded))}
 	c.cacheChanges(p, s)
 	switch {
 	case s.Cache == nil:
@@ -268,7 +268,7 @@ func (c *Core) cacheChanges(p *pilot, s *taskqueue.Sync) {
 			c.dropCopy(p, v)
 		}
 		if p.copies.telling != nil {
-			delete(p.copies.telling.said, f)
+			delete(p.copies.telling.told, f)
 		}
 	}
 	for _, a := range s.CacheAdded {
@@ -286,7 +286,7 @@ func (c *Core) cacheChanges(p *pilot, s *taskqueue.Sync) {
 			continue
 		}
 		if p.copies.telling != nil {
-			p.copies.telling.said[a.File] = true
+			p.copies.telling.told[a.File] = true
 		}
 	}
 }
@@ -294,7 +294,7 @@ func (c *Core) cacheChanges(p *pilot, s *taskqueue.Sync) {
 // dropUntold ends the telling of a pilot that has told all of its cache: copies that it has not
 // told are gone.
 func (c *Core) dropUntold(p *pilot) {
-	said := p.copies.telling.said
+	said := p.copies.telling.told
 	p.copies.telling = nil
 	for _, v := range slices.Clone(p.copies.versions) {
 		if !said[c.files.copyAt(p, v)] {
@@ -312,11 +312,11 @@ func (c *Core) dropUntold(p *pilot) {
 func (c *Core) answerAll() {
 	for _, p := range c.work.answers {
 		p.talk.listedAnswer = false
-		if p.talk.held == 0 || p.left {
+		if p.talk.heldSeq == 0 || p.left {
 			continue
 		}
 		c.reply(p, c.answer(p))
-		p.talk.held, p.talk.answerDue = 0, p.talk.more
+		p.talk.heldSeq, p.talk.answerDue = 0, p.talk.more
 		c.fleet.armPilot(p) // it is to call again
 		c.fleet.recount(p)
 	}
@@ -386,8 +386,8 @@ func (c *Core) answer(p *pilot) taskqueue.Answer {
 		}
 		a.End = append(a.End, e.attempt)
 	}
-	if p.mustLook(&c.looks) {
-		a.LookFor, a.LookForNumber = c.looks.names, c.looks.number
+	if p.mustLook(&c.tools) {
+		a.LookFor, a.LookForNumber = c.tools.names, c.tools.number
 	}
 	c.placement.addHints(p, &a)
 	p.toldToLeave = a.Leave || a.LeaveNow

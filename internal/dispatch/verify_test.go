@@ -74,7 +74,7 @@ func (c *Core) verifyJobs() error {
 func (c *Core) verifyPilots() error {
 	attempts, recalls, between, staged := 0, 0, 0, 0
 	awaited, bySite := make(map[*pilot]int), make(map[*site]int)
-	for id, k := range c.placement.kept.jobs {
+	for id, k := range c.placement.delayed.jobs {
 		if k.holder != nil {
 			awaited[k.holder]++
 		} else {
@@ -137,7 +137,7 @@ func (c *Core) verifyPilots() error {
 		if p.seat.awaited != awaited[p] {
 			return fmt.Errorf("pilot %s is awaited by %d jobs, counted %d", p.id, awaited[p], p.seat.awaited)
 		}
-		if is := p.talk.held == 0 && len(p.attempts) == 0 && c.fleet.takes(p); is != p.seat.between {
+		if is := p.talk.heldSeq == 0 && len(p.attempts) == 0 && c.fleet.takes(p); is != p.seat.between {
 			return fmt.Errorf("pilot %s is between two syncs: %v, counted %v", p.id, is, p.seat.between)
 		}
 		if p.seat.between {
@@ -342,7 +342,7 @@ func (c *Core) verifyResults() error {
 		if r == nil && j.inJournal() {
 			return fmt.Errorf("the outputs of job %s are in no result", j.name)
 		}
-		shares := j.shares() && j.key != (identity{})
+		shares := j.mayHaveTwins() && j.key != (identity{})
 		if is := shares && j.isListed(j.state) && (j.committed == 0 || r == nil); is && !c.jobs.twins.has(j) {
 			return fmt.Errorf("job %s of run %d is %v, and not listed among its twins", j.name, j.id.Run(), j.state)
 		}

@@ -218,7 +218,8 @@ func (c *Core) Pilots() []taskqueue.PilotView {
 	var list []taskqueue.PilotView
 	for _, p := range c.fleet.inOrder() {
 		v := taskqueue.PilotView{
-			Pilot: p.id, Info: p.info, Cached: len(p.copies.versions), Parked: p.talk.held != 0, Silent: p.lease.silent.Time(),
+			Pilot: p.id, Info: p.info, Cached: len(p.copies.versions), Parked: p.talk.heldSeq != 0,
+			Silent: p.lease.silent.Time(),
 		}
 		if h := p.host.health; h != nil && c.fleet.isDoubted(h) {
 			v.Doubted = c.whyDoubted(h)

@@ -8,10 +8,10 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// looks are the programs that pilots look for where they are: those that jobs have named since the
+// toolSearch is the programs that pilots look for where they are: those that jobs have named since the
 // Core was loaded, and those that it was asked to look for. A pilot that has not looked for one that
 // it is not known to have is told in an answer, and describes itself again.
-type looks struct {
+type toolSearch struct {
 	names  []string        // in the order of their coming
 	known  map[string]bool // of names
 	round  uint64          // grows when all are to be looked for once more
@@ -25,7 +25,7 @@ const MaxLooks = 1000
 // lookFor has pilots look for programs, and for all once more where one of them was not found at a
 // site: somebody may have installed it.
 func (c *Core) lookFor(names []string) {
-	l := &c.looks
+	l := &c.tools
 	again := false
 	for _, name := range names {
 		for _, s := range c.fleet.monitor.sites {
@@ -67,7 +67,7 @@ func (c *Core) lookForNew() {
 }
 
 // mustLook reports whether there is a program that the pilot has not looked for.
-func (p *pilot) mustLook(l *looks) bool {
+func (p *pilot) mustLook(l *toolSearch) bool {
 	return p.talk.lookedFor != l.number && slices.ContainsFunc(l.names,
 		func(name string) bool { return !p.shape.tools[name] })
 }
@@ -75,7 +75,7 @@ func (p *pilot) mustLook(l *looks) bool {
 // lookedFor takes note of what a pilot has found, and so what its site has.
 func (c *Core) lookedFor(p *pilot, number uint64) {
 	s := c.fleet.monitor.site(p.info.Site)
-	if p.talk.lookedFor == number || number != c.looks.number {
+	if p.talk.lookedFor == number || number != c.tools.number {
 		return
 	}
 	p.talk.lookedFor = number
@@ -83,7 +83,7 @@ func (c *Core) lookedFor(p *pilot, number uint64) {
 		return
 	}
 	c.fleet.monitor.changed = true
-	for _, name := range c.looks.names {
+	for _, name := range c.tools.names {
 		switch {
 		case p.shape.tools[name]:
 			s.tools[name] = true
@@ -112,7 +112,7 @@ func (s *site) lacks(cl *class) []taskqueue.Unmet {
 // Looking reports whether a pilot that is heard is still to look for programs.
 func (c *Core) Looking() bool {
 	return slices.ContainsFunc(c.fleet.inOrder(), func(p *pilot) bool {
-		return p.lease.silent == 0 && p.willing() && p.mustLook(&c.looks)
+		return p.lease.silent == 0 && p.willing() && p.mustLook(&c.tools)
 	})
 }
 

@@ -6,9 +6,9 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// maxKept bounds the ready jobs that are kept for pilots at a time. A further
+// maxDelayed bounds the ready jobs that are kept for pilots at a time. A further
 // one goes to the first pilot that takes it.
-const maxKept = 1024
+const maxDelayed = 1024
 
 // maxSkipped bounds the kept jobs of a group that are passed over, in the order
 // of their ranks, for one pilot that asks. The next one is given to it.
@@ -17,15 +17,15 @@ const maxSkipped = 64
 // kept are the ready jobs that some pilot could start and that wait for
 // another, which holds more of their input (waitForData of paper 3, section
 // IV-E).
-type kept struct {
-	jobs  map[uint32]keptFor // by row
-	some  bool               // a job was kept from the pilot that is asking
-	due   bool               // they are to be offered again
+type delayedJobs struct {
+	jobs  map[uint32]delay // by row
+	some  bool             // a job was kept from the pilot that is asking
+	due   bool             // they are to be offered again
 	armed instant
 }
 
-// keptFor is for which pilot or which site a job is kept, and until when.
-type keptFor struct {
+// delay is for which pilot or which site a job is kept, and until when.
+type delay struct {
 	holder *pilot // nil: for the site
 	site   *site
 	until  instant
@@ -34,23 +34,23 @@ type keptFor struct {
 // keepForOther reports whether the job, which the pilot could start, is rather kept for
 // another, and makes a note of it.
 func (pl *placement) keepForOther(j *job, p *pilot) bool {
-	if len(pl.kept.jobs) >= maxKept && pl.kept.jobs[j.row].until == 0 {
+	if len(pl.delayed.jobs) >= maxDelayed && pl.delayed.jobs[j.row].until == 0 {
 		return false
 	}
 	holder, patience := pl.worthWaitingFor(j, p)
 	if holder == nil {
 		return pl.keepForSite(j, p)
 	}
-	pl.unkeep(j)
+	pl.endDelay(j)
 	holder.seat.awaited++
-	pl.addKept(j, keptFor{holder: holder, until: pl.now.After(patience)})
+	pl.addDelay(j, delay{holder: holder, until: pl.now.After(patience)})
 	return true
 }
 
-func (pl *placement) addKept(j *job, k keptFor) {
-	pl.kept.jobs[j.row] = k
-	pl.kept.some = true
-	pl.armKept(k.until)
+func (pl *placement) addDelay(j *job, k delay) {
+	pl.delayed.jobs[j.row] = k
+	pl.delayed.some = true
+	pl.armDelays(k.until)
 }
 
 // unready takes a job out of the ready jobs, and lets go whoever was
@@ -65,23 +65,23 @@ func (pl *placement) unready(j *job) {
 // pilots that drained for them.
 func (pl *placement) letGo(jobs ...*job) {
 	for _, j := range jobs {
-		pl.unkeep(j)
+		pl.endDelay(j)
 		pl.expectNoMore(j)
 		pl.freePools(j)
 		if p := pl.reserved[j]; p != nil {
 			pl.release(p)
 		}
-		if gt := pl.gatheringOf(j); gt != nil {
-			pl.endGathering(gt)
+		if gathers := pl.gatheringOf(j); gathers != nil {
+			pl.endGathering(gathers)
 		}
 	}
 }
 
 // gatheringOf is what is kept for a job, nil if nothing is.
 func (pl *placement) gatheringOf(j *job) *gathering {
-	for _, gt := range pl.gatherings {
-		if gt.job == j {
-			return gt
+	for _, gathers := range pl.gatherings {
+		if gathers.job == j {
+			return gathers
 		}
 	}
 	return nil
@@ -97,21 +97,21 @@ func (pl *placement) freePools(j *job) {
 	}
 }
 
-func (pl *placement) unkeep(j *job) {
-	if k, ok := pl.kept.jobs[j.row]; ok {
+func (pl *placement) endDelay(j *job) {
+	if k, ok := pl.delayed.jobs[j.row]; ok {
 		if k.holder != nil {
 			k.holder.seat.awaited--
 		} else {
 			k.site.outlook.awaited--
 		}
-		delete(pl.kept.jobs, j.row)
+		delete(pl.delayed.jobs, j.row)
 	}
 }
 
-func (pl *placement) armKept(at instant) {
-	if pl.kept.armed == 0 || at < pl.kept.armed {
-		pl.kept.armed = at
-		pl.timers.add(timer{at: at, kind: keptTimer})
+func (pl *placement) armDelays(at instant) {
+	if pl.delayed.armed == 0 || at < pl.delayed.armed {
+		pl.delayed.armed = at
+		pl.timers.add(timer{at: at, kind: delayTimer})
 	}
 }
 
@@ -119,7 +119,7 @@ func (pl *placement) armKept(at instant) {
 // or is gone: those that are still kept for it are looked at again.
 func (pl *placement) noLongerAwaited(p *pilot) {
 	if p.seat.awaited > 0 {
-		pl.kept.due = true
+		pl.delayed.due = true
 	}
 }
 
@@ -157,7 +157,7 @@ func (pl *placement) worthWaitingFor(j *job, p *pilot) (*pilot, time.Duration) {
 
 // mayCome reports whether the pilot, which is not parked, could run the job later.
 func (pl *placement) mayCome(q *pilot, j *job, rule placementRule) bool {
-	if q.seat.parked > 0 || q.seat.reserved != nil || q.seat.gather != nil || !rule.waitsForBusy() && !q.seat.between {
+	if q.seat.parked > 0 || q.seat.reserved != nil || q.seat.gathering != nil || !rule.waitsForBusy() && !q.seat.between {
 		return false
 	}
 	k := &j.class.key
@@ -193,7 +193,7 @@ func (pl *placement) freeIn(q *pilot, j *job, rule placementRule) (time.Duration
 		}
 		free = ends
 	}
-	if others := q.seat.awaited; others > 0 && pl.kept.jobs[j.row].holder != q && rule.waitsForBusy() {
+	if others := q.seat.awaited; others > 0 && pl.delayed.jobs[j.row].holder != q && rule.waitsForBusy() {
 		free += pl.fleet.pace.Of(j.step) * time.Duration(others) / time.Duration(q.slots())
 	}
 	return free, true
