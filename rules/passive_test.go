@@ -8,6 +8,8 @@ import (
 	"testing"
 )
 
+// This is the one list of them.
+//
 // A passive package is stepped by one caller at a time, gets the time as an
 // argument and returns effects as data, so that a seed reproduces a run
 // exactly and the server, the simulator and the tests run the same code.
@@ -19,6 +21,19 @@ var passive = []string{
 	"lib/fifo", "internal/logical", "internal/quantity", "internal/shelltext", "internal/yamlfile",
 	"internal/rights", "internal/rocrate",
 }
+
+// impure is what a passive package does not call, and why.
+var impure = func() map[string]string {
+	all := map[string]string{}
+	for name := range strings.FieldsSeq("Now Since Until After AfterFunc Tick NewTimer NewTicker Sleep") {
+		all["time."+name] = "a passive package gets the time as an argument"
+	}
+	for name := range strings.FieldsSeq("N Int IntN Int32 Int32N Int64 Int64N Uint32 Uint64 Float32 Float64 NormFloat64 " +
+		"ExpFloat64 Perm Shuffle") {
+		all["rand."+name] = "a passive package has no global random source"
+	}
+	return all
+}()
 
 func isPassive(folder string) bool {
 	for _, p := range passive {
@@ -43,6 +58,10 @@ func TestPassivePackages(t *testing.T) {
 			case *ast.UnaryExpr:
 				if n.Op == token.ARROW {
 					complain(t, n, "a passive package has no channels")
+				}
+			case *ast.SelectorExpr:
+				if pkg, ok := n.X.(*ast.Ident); ok && impure[pkg.Name+"."+n.Sel.Name] != "" {
+					complain(t, n, impure[pkg.Name+"."+n.Sel.Name])
 				}
 			}
 			return true
