@@ -4,9 +4,6 @@ import (
 	"context"
 	"errors"
 	"testing"
-	"time"
-
-	"fairway/lib/orwl/internal/transport"
 )
 
 // A gate for nobody is open.
@@ -72,7 +69,7 @@ func TestNoCheckpointsRelease(t *testing.T) {
 func TestPartsThatWereStored(t *testing.T) {
 	ctx, cancel := context.WithCancel(background)
 	defer cancel()
-	x, _ := asked(t, ctx)
+	x, _, _ := asked(t, ctx)
 	c := &Checkpoints{exch: x, ctx: ctx, covered: []*covered{{newLocation(t, "l", 4), []byte("data")}}}
 	for k, iteration := range []int{3, 8} {
 		c.busy = true
@@ -107,47 +104,5 @@ func TestResourcesOfLostProcesses(t *testing.T) {
 	must(t, p.Close())
 	if r, err := m.Resource(background, "nowhere"); r != nil || err == nil || errors.Is(err, ErrUnknown) {
 		t.Errorf("%v, %v", r, err)
-	}
-}
-
-// Requests of another process are refused that are of nothing or too many.
-func TestRequestsOfOthersAreBounded(t *testing.T) {
-	l := newLocation(t, "l", 1)
-	s := &session{
-		server: &Server{MaxRequests: 1}, link: new(transport.Link), proxies: map[uint64]*proxy{},
-		subscribed: map[uint64]*subscription{7: {id: 7, location: l}},
-	}
-	if _, err := s.newProxy(transport.Posting{ID: 1, Mirror: 8}); !errors.Is(err, ErrUnknown) {
-		t.Error(err)
-	}
-	p, err := s.newProxy(transport.Posting{ID: 1, Mirror: 7, Task: "a"})
-	if err != nil || p.handle.Name != "a" {
-		t.Fatal(p, err)
-	}
-	s.proxies[1] = p
-	if _, err := s.newProxy(transport.Posting{ID: 2, Mirror: 7}); !errors.Is(err, ErrFull) {
-		t.Error(err)
-	}
-	s.server.MaxRequests = 2
-	if _, err := s.newProxy(transport.Posting{ID: 1, Mirror: 7}); !errors.Is(err, ErrBusy) {
-		t.Error(err)
-	}
-}
-
-// A trace shows what a task holds in its row and in that of the location, and what it waits for in its own.
-func TestTracesShowBothSides(t *testing.T) {
-	begin := time.Now()
-	f := chromeTrace([]traceSpan{
-		{task: "a", location: "l", mode: Write, waits: true, start: begin, length: time.Second, by: "b"},
-		{task: "a", location: "l", mode: Write, start: begin.Add(time.Second), length: time.Second},
-	}, 3)
-	var got []string
-	for _, e := range f.Events {
-		if e.Phase == "X" {
-			got = append(got, e.Name)
-		}
-	}
-	if len(got) != 3 || f.Dropped != 3 || got[0] != "waits for l" || f.Events[len(f.Events)-1].Start != 1e6 {
-		t.Errorf("%q, %+v", got, f)
 	}
 }

@@ -5,11 +5,9 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
-	"slices"
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"fairway/lib/sched/internal/processors"
 
@@ -173,18 +171,6 @@ func TestTurnWithoutProcessorTime(t *testing.T) {
 	}
 	if spent := th.spent(Grace); spent != allOfIt {
 		t.Errorf("a short turn counts for %v", spent)
-	}
-}
-
-// A notice without a name is as long as the smallest one, and counts.
-func TestNoticesOfNoName(t *testing.T) {
-	n := &inotify{folders: map[int32]string{}, descriptors: map[string]int32{}}
-	event := unix.InotifyEvent{Wd: -1, Mask: unix.IN_Q_OVERFLOW}
-	buf := unsafe.Slice((*byte)(unsafe.Pointer(&event)), unix.SizeofInotifyEvent)
-	told := 0
-	n.parse(slices.Concat(buf, buf), func(string, string) { told++ })
-	if told != 2 {
-		t.Errorf("%d notices", told)
 	}
 }
 

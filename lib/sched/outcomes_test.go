@@ -6,6 +6,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"fairway/lib/sched/internal/notices"
 )
 
 // A task is run as it was asked for, on the goroutine of its caller.
@@ -195,19 +197,19 @@ func TestTendersNoteWhenTheLastHasGone(t *testing.T) {
 
 // folders are what a notifier watches.
 type folders struct {
-	notifier
+	notices.Notifier
 	watched []string
 }
 
-func (f *folders) watch(folder string) bool { f.watched = append(f.watched, folder); return true }
+func (f *folders) Watch(folder string) bool { f.watched = append(f.watched, folder); return true }
 
-func (f *folders) unwatch(folder string) {
+func (f *folders) Unwatch(folder string) {
 	f.watched = slices.DeleteFunc(f.watched, func(w string) bool { return w == folder })
 }
 
 // Folders are watched for as long as somebody waits for what is in them.
 func TestFoldersAreWatchedWhileSomebodyWaits(t *testing.T) {
-	f := &folders{notifier: newNoNotices()}
+	f := &folders{Notifier: notices.None()}
 	fs := newFileSet(f, time.Second, time.Hour)
 	a, b := requestFor("/a/b"), requestFor("/x/b")
 	a.init(bareSource(t, newTest(t, Config{}), func() {}, nil), a)

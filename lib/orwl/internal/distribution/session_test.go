@@ -52,3 +52,32 @@ func TestWhyAServerHangsUp(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// bare is a location of which nothing is asked but a request.
+type bare struct{ Location }
+
+func (bare) Refuse(err error) error         { return err }
+func (bare) Request(string, func()) Request { return nil }
+
+// Requests of another process are refused that are of nothing or too many.
+func TestRequestsOfOthersAreBounded(t *testing.T) {
+	s := &Session{
+		limits: Limits{Requests: 1}, link: new(transport.Link), proxies: map[uint64]*proxy{},
+		subscribed: map[uint64]*subscription{7: {id: 7, location: bare{}}},
+	}
+	if _, err := s.newProxy(transport.Posting{ID: 1, Mirror: 8}); !errors.Is(err, ErrUnknown) {
+		t.Error(err)
+	}
+	p, err := s.newProxy(transport.Posting{ID: 1, Mirror: 7, Task: "a"})
+	if err != nil || p.task != "a" {
+		t.Fatal(p, err)
+	}
+	s.proxies[1] = p
+	if _, err := s.newProxy(transport.Posting{ID: 2, Mirror: 7}); !errors.Is(err, ErrFull) {
+		t.Error(err)
+	}
+	s.limits.Requests = 2
+	if _, err := s.newProxy(transport.Posting{ID: 1, Mirror: 7}); !errors.Is(err, ErrBusy) {
+		t.Error(err)
+	}
+}

@@ -3,7 +3,9 @@ package notices
 import (
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"testing"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -28,5 +30,17 @@ func TestFolderThatGoesIsNotWatched(t *testing.T) {
 	})
 	if len(told) != 1 || told[0] != folder+" " || len(n.folders) != 0 || len(n.descriptors) != 0 {
 		t.Errorf("told %q, watched %v, %v", told, n.folders, n.descriptors)
+	}
+}
+
+// A notice without a name is as long as the smallest one, and counts.
+func TestNoticesOfNoName(t *testing.T) {
+	n := &inotify{folders: map[int32]string{}, descriptors: map[string]int32{}}
+	event := unix.InotifyEvent{Wd: -1, Mask: unix.IN_Q_OVERFLOW}
+	buf := unsafe.Slice((*byte)(unsafe.Pointer(&event)), unix.SizeofInotifyEvent)
+	told := 0
+	n.parse(slices.Concat(buf, buf), func(string, string) { told++ })
+	if told != 2 {
+		t.Errorf("%d notices", told)
 	}
 }
