@@ -57,5 +57,8 @@ func DialServiceFolder(ctx context.Context, address string) (*listen.Connection,
 	if ended, ok := errors.AsType[*api.EndedError](err); ok {
 		return nil, serviceEnded(ended)
 	}
-	return connection, err
+	if err != nil {
+		return nil, WithInstead(address, err)
+	}
+	return connection, nil
 }

@@ -120,7 +120,7 @@ func (e *beginningError) Error() string {
 	if e.pid != 0 {
 		who = fmt.Sprintf("process %d", e.pid)
 	}
-	return fmt.Sprintf("%s has begun in %s and answers no questions yet: it waits for inputs, or for a place of files",
+	return fmt.Sprintf("%s has begun in %s and answers no questions yet: it reads records, or waits for inputs or a place of files",
 		who, FolderText(e.folder))
 }
 

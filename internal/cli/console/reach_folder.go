@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"path/filepath"
 	"slices"
 
@@ -141,6 +142,11 @@ const InsteadOfFar = "if that machine is gone, `fairway run` takes the run over;
 // WithInstead adds to the error of a server that lives and does not answer what to do about it.
 func WithInstead(workflow string, err error) error {
 	_, unreachable := errors.AsType[*api.UnreachableError](err)
+	if _, unheard := errors.AsType[*net.OpError](err); unheard && !unreachable {
+		if opening := yetToAnswer(workflow); opening != nil { // it has its folder, and no socket yet
+			return opening
+		}
+	}
 	if !unreachable && connect.CodeOf(err) != connect.CodeDeadlineExceeded {
 		return err
 	}
