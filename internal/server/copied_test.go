@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"fairway/internal/access"
+	"fairway/internal/server/api"
+	"fairway/internal/server/folder"
 )
 
 // A copy of the folder of a server is another server: it has a token of its own and says so, and
@@ -35,6 +37,27 @@ func TestCopiesOfAServerHaveTokensOfTheirOwn(t *testing.T) {
 	second, said := servedAt(t, filepath.Join(root, "second"), true)
 	if second.Token == first.Token || second.Pin == first.Pin || strings.Contains(said, "copy") {
 		t.Errorf("a copy has the token of the first one; it says %s", said)
+	}
+}
+
+// Of servers that stood by for each other one may go on alone, without a port: who asks in its folder
+// reaches it at its socket, and copies of the file keep their token.
+func TestAServerGoesOnAloneAfterOthersStoodBy(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "state")
+	first, _ := servedAt(t, root, true)
+	file := filepath.Join(root, folder.StateFolder, folder.ServiceName)
+	first.Standby = true
+	if err := first.Write(file); err != nil {
+		t.Fatal(err)
+	}
+	defer startServiceAs(t, root, twoStepsScript, func(*Config) {}).stop()
+	asked, err := api.Connect(t.Context(), root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer asked.Close()
+	if after, err := access.ReadConnection(file); err != nil || after.Standby || after.Token != first.Token {
+		t.Errorf("a server that is alone says %t of others that stand by (%v)", after.Standby, err)
 	}
 }
 

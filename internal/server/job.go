@@ -107,14 +107,19 @@ func (s *Server) setOwner(connection access.Connection) error {
 func (s *Server) serviceFile() string { return filepath.Join(s.folders.State, folder.ServiceName) }
 
 // disownService removes the file that says how another server is reached, whose folder was copied:
-// who has it would ask that one, and its token is not that of this server.
+// who has it would ask that one, and its token is not that of this server. Where none stand by any more it
+// takes that out of the file: who reads it asks at the socket again.
 func (s *Server) disownService() error {
 	before, err := access.ReadConnection(s.serviceFile())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
 	if err == nil && before.Pin == s.authority.Pin() {
-		return nil
+		if !before.Standby || s.config.Standby != nil {
+			return nil
+		}
+		before.Standby = false
+		return errors.Join(s.writePublic(before), before.Write(s.serviceFile()))
 	}
 	if err := os.Remove(s.serviceFile()); err != nil {
 		return err
