@@ -149,8 +149,9 @@ func TestHintAtMissingFile(t *testing.T) {
 	files.Write(t, folder+"/raw/a.txt", "")
 	files.Write(t, folder+"/raw/b c.txt", "")
 	m := missing{
-		inputs: []string{"raw/a.txt", "raw/b c.txt", "raw/gone"}, outputs: []string{"sum.txt", "parts/{n}.txt", "new/x"},
-		folder: folder, workflow: workflow,
+		inputs:  []string{"raw/a.txt", "raw/b c.txt", "raw/gone"},
+		outputs: []string{"sum.txt", "raw/sum.txt", "parts/{n}.txt", "new/x"},
+		folder:  folder, workflow: workflow,
 	}
 	const unknown = "No such file or directory"
 	for said, want := range map[string]string{
@@ -162,6 +163,7 @@ func TestHintAtMissingFile(t *testing.T) {
 		"cat: raw/a.txt: " + unknown:                                   "was looked for elsewhere",
 		"cat: " + folder + "/raw/gone: " + unknown:                     "removed or renamed its input raw/gone",
 		"sort: cannot read: sum.txt: " + unknown:                       "sum.txt is an output of this job, and was read before",
+		"bash: line 1: raw/sum.txt: " + unknown:                       "or was to be written elsewhere: after cd",
 		"bash: line 1: parts/1.txt: " + unknown:                        "write mkdir -p parts first",
 		"bash: line 1: new/x: " + unknown:                              "write mkdir -p new first",
 		"cat: raw/b: " + unknown:                                       "part of the name",

@@ -90,7 +90,12 @@ func (m *missing) inSandbox(name string) string {
 	case slices.Contains(m.inputs, name):
 		return "the command itself removed or renamed its input " + name
 	case slices.Contains(m.outputs, name) && !there && m.hasFolder(name):
-		return name + " is an output of this job, and was read before it was written"
+		// Whoever writes a name without a folder finds its folder anywhere.
+		before := name + " is an output of this job, and was read before it was written"
+		if path.Dir(name) == "." {
+			return before
+		}
+		return before + ", or was to be written elsewhere: after cd, write $PWD/… as it was before"
 	case !there && !m.hasFolder(name) && m.isOutput(name):
 		return fmt.Sprintf("the folder %s of an output was not made: write mkdir -p %[1]s first", path.Dir(name))
 	}
