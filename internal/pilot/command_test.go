@@ -163,7 +163,7 @@ func TestHintAtMissingFile(t *testing.T) {
 		"cat: raw/a.txt: " + unknown:                                   "was looked for elsewhere",
 		"cat: " + folder + "/raw/gone: " + unknown:                     "removed or renamed its input raw/gone",
 		"sort: cannot read: sum.txt: " + unknown:                       "sum.txt is an output of this job, and was read before",
-		"bash: line 1: raw/sum.txt: " + unknown:                       "or was to be written elsewhere: after cd",
+		"bash: line 1: raw/sum.txt: " + unknown:                        "or was to be written elsewhere: after cd",
 		"bash: line 1: parts/1.txt: " + unknown:                        "write mkdir -p parts first",
 		"bash: line 1: new/x: " + unknown:                              "write mkdir -p new first",
 		"cat: raw/b: " + unknown:                                       "part of the name",

@@ -361,7 +361,7 @@ func (s *Server) openSubmission(
 
 // notOfAnotherRun refuses a place for results in the folder that another run of this server has for
 // its own, or that a run of other people has named: they do not see this one, and files of one name would be
-// those of the last.
+// those of the last. A folder that holds the server's own is refused too: results could be named like its state.
 func (s *Server) notOfAnotherRun(place, scope string) error {
 	at, err := placeOf(place)
 	if err != nil {
@@ -372,6 +372,10 @@ func (s *Server) notOfAnotherRun(place, scope string) error {
 	}
 	if !storage.IsLocal(place) {
 		return nil
+	}
+	if own, err := filepath.EvalSymlinks(s.folders.Workflow); err == nil && strings.HasPrefix(own+"/", at+"/") {
+		return fmt.Errorf("%s holds the folder of this server, with its state and the results of others: "+
+			"name another folder, such as one beside it", at)
 	}
 	results, err := filepath.EvalSymlinks(s.folders.Results)
 	if err != nil {

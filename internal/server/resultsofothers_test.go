@@ -9,11 +9,12 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// A run has its results in no folder that another run of the server has for its own, by whatever name.
+// A run has its results in no folder that another run of the server has for its own, by whatever name, nor
+// around the server's.
 func TestResultsOfAnotherRunAreNoPlace(t *testing.T) {
 	root := t.TempDir()
 	s := &Server{}
-	s.folders.Results = filepath.Join(root, "results")
+	s.folders.Workflow, s.folders.Results = root, filepath.Join(root, "results")
 	for _, folder := range []string{"results/7/deep", "else", "results/mine"} {
 		if err := os.MkdirAll(filepath.Join(root, folder), 0o755); err != nil {
 			t.Fatal(err)
@@ -35,6 +36,12 @@ func TestResultsOfAnotherRunAreNoPlace(t *testing.T) {
 		err := s.notOfAnotherRun("file:"+root+"/"+name, scopeOf(ours))
 		if refused := err != nil && strings.Contains(err.Error(), "has its results"); refused == may || may && err != nil {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for _, around := range []string{root, root + "/link/..", filepath.Dir(root), "/"} {
+		err := s.notOfAnotherRun("file:"+around, scopeOf(taskqueue.Account{Group: "theirs", User: "u"}))
+		if err == nil || !strings.Contains(err.Error(), "holds the folder of this server") {
+			t.Errorf("%s: %v", around, err)
 		}
 	}
 	for place, may := range map[string]bool{

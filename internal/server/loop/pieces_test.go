@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"fairway/internal/explain"
 	"fairway/internal/dispatch"
+	"fairway/internal/explain"
 	"fairway/internal/flow"
 	"fairway/internal/flow/workflow"
 	"fairway/internal/server/state"
