@@ -367,15 +367,16 @@ func (s *Server) notOfAnotherRun(place, scope string) error {
 	if err != nil {
 		return err
 	}
+	own, err := filepath.EvalSymlinks(s.folders.Workflow)
+	if err == nil && storage.IsLocal(place) && strings.HasPrefix(own+"/", at+"/") {
+		return fmt.Errorf("%s holds the folder of this server, with its state and the results of others: "+
+			"name another folder, such as one beside it", place)
+	}
 	if run := s.runs.publishing(at, scope); run != 0 {
 		return fmt.Errorf("%s is where run %d of other people has its results: name another place", place, run)
 	}
 	if !storage.IsLocal(place) {
 		return nil
-	}
-	if own, err := filepath.EvalSymlinks(s.folders.Workflow); err == nil && strings.HasPrefix(own+"/", at+"/") {
-		return fmt.Errorf("%s holds the folder of this server, with its state and the results of others: "+
-			"name another folder, such as one beside it", at)
 	}
 	results, err := filepath.EvalSymlinks(s.folders.Results)
 	if err != nil {
@@ -400,10 +401,10 @@ func placeOf(place string) (string, error) {
 	}
 	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) { // as far as it is there
 		if real, err := filepath.EvalSymlinks(at); err == nil {
-			return filepath.Join(real, strings.TrimPrefix(path, at)), nil
+			return strings.TrimSuffix(filepath.Join(real, strings.TrimPrefix(path, at)), "/"), nil
 		}
 	}
-	return path, nil
+	return strings.TrimSuffix(path, "/"), nil // the root is empty, so that all is below it
 }
 
 // asServer adds to an error of permission whose permission it is: who submits may have it.
