@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,7 +18,7 @@ import (
 // hand, must not block and must not call Wait. (Section 3 of the paper; the
 // fields poll, group, blocking_system_call and frequency of its params.)
 type Kind[Req, Res any] struct {
-	// Name stands in errors, metrics and String. It should be unique.
+	// Name stands in errors, metrics and String. It should be unique; without one it is "unnamed".
 	Name string
 
 	// Poll finds out which waiting requests are ready and calls their Done.
@@ -153,8 +154,12 @@ func Register[Req, Res any](s *Scheduler, kind Kind[Req, Res]) *Handle[Req, Res]
 	return register(s, kind, nil)
 }
 
+// unnamed is the name of a kind that has none, so that errors and tables are read as sentences.
+const unnamed = "unnamed"
+
 // register is Register for a kind that holds something, which free frees at its end.
 func register[Req, Res any](s *Scheduler, kind Kind[Req, Res], free func()) *Handle[Req, Res] {
+	kind.Name = cmp.Or(kind.Name, unnamed)
 	switch {
 	case kind.Block != nil && kind.Unblock == nil:
 		panic("sched: kind " + kind.Name + " has Block but no Unblock")

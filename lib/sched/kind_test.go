@@ -3,6 +3,7 @@ package sched
 import (
 	"context"
 	"errors"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -196,5 +197,23 @@ func TestAbandonedWaitEndsAtOnce(t *testing.T) {
 	cancel()
 	if _, err := h.Wait(ctx, 1); !errors.Is(err, context.Canceled) {
 		t.Fatalf("got %v", err)
+	}
+}
+
+// A kind without a name is read as one in errors, and in those of a Status.
+func TestKindsWithoutNames(t *testing.T) {
+	s := newTest(t, Config{})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	kind := Register(s, Kind[int, int]{})
+	status := NewStatus(s, StatusConfig[int, int]{
+		Query: func(context.Context, []int) (map[int]int, error) { return nil, nil },
+	})
+	_, ofKind := kind.Wait(ctx, 1)
+	_, ofStatus := status.Get(ctx, 1, 0)
+	for _, err := range []error{ofKind, ofStatus} {
+		if !errors.Is(err, context.Canceled) || !strings.Contains(err.Error(), "wait for unnamed: ") {
+			t.Errorf("got %v", err)
+		}
 	}
 }

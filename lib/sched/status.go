@@ -1,6 +1,7 @@
 package sched
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -80,6 +81,7 @@ type Status[K comparable, V any] struct {
 
 // NewStatus makes the status call known to s.
 func NewStatus[K comparable, V any](s *Scheduler, c StatusConfig[K, V]) *Status[K, V] {
+	c.Name = cmp.Or(c.Name, unnamed)
 	c.Every = positive(c.Every, DefaultStatusEvery)
 	c.Batch = positive(c.Batch, DefaultStatusBatch)
 	c.Cache = positive(c.Cache, DefaultStatusCache)

@@ -120,8 +120,8 @@ func (e *beginningError) Error() string {
 	if e.pid != 0 {
 		who = fmt.Sprintf("process %d", e.pid)
 	}
-	return fmt.Sprintf("%s has begun in %s and answers no questions yet: it reads records, or waits for inputs or a place of files",
-		who, FolderText(e.folder))
+	return fmt.Sprintf("%s has begun in %s and answers no questions yet: "+
+		"it reads records, or waits for inputs or a place of files", who, FolderText(e.folder))
 }
 
 func (e *beginningError) Is(target error) bool { return target == ErrNothingRuns }
