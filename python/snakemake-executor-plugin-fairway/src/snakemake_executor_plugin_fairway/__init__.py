@@ -13,13 +13,14 @@ from collections.abc import AsyncGenerator
 from dataclasses import dataclass, field
 from typing import Any, Optional  # Optional: Snakemake reads the types of settings
 
-from fairway import Client, FairwayError, OpenRun
 from snakemake_interface_common.exceptions import WorkflowError
 from snakemake_interface_executor_plugins.executors.base import SubmittedJobInfo
 from snakemake_interface_executor_plugins.executors.remote import RemoteExecutor
 from snakemake_interface_executor_plugins.jobs import JobExecutorInterface
 from snakemake_interface_executor_plugins.settings import CommonSettings, ExecutorSettingsBase
 from snakemake_interface_executor_plugins.utils import encode_target_jobs_cli_args, format_cli_arg
+
+from fairway import Client, FairwayError, OpenRun
 
 from .command import general_words, target_words
 from .identity import deciding, made, mark, of_workflow
@@ -44,7 +45,9 @@ from snakemake.cli import main
 try:
  main()
 finally:
- [t.cancel() for t in threading.enumerate() if isinstance(t,threading.Timer) and t.function.__module__.startswith('snakemake.sched')]
+ for t in threading.enumerate():
+  if isinstance(t,threading.Timer) and t.function.__module__.startswith('snakemake.sched'):
+   t.cancel()
 """
 
 
@@ -54,8 +57,8 @@ class ExecutorSettings(ExecutorSettingsBase):
 
     run: Optional[str] = field(
         default=None,
-        metadata={"help": "Folder of the run, or of a server that lasts (fairway serve), or a copy of its service file. "
-                  "Default: .fairway-snakemake in the working folder, for a run that ends with Snakemake."},
+        metadata={"help": "Folder of the run, or of a server that lasts (fairway serve), or a copy of its service "
+                  "file. Default: .fairway-snakemake in the working folder, for a run that ends with Snakemake."},
     )
     site: Optional[str] = field(
         default=None, metadata={"help": "Sites to run on, separated by commas, as with `fairway run --site`."}
@@ -65,7 +68,8 @@ class ExecutorSettings(ExecutorSettingsBase):
     )
     options: str = field(default="", metadata={"help": "Further words for `fairway open`."})
     cold: bool = field(
-        default=False, metadata={"help": "Start Snakemake for each job, instead of forking a process that has loaded it."}
+        default=False,
+        metadata={"help": "Start Snakemake for each job, instead of forking a process that has loaded it."},
     )
 
 
@@ -100,8 +104,8 @@ class Executor(RemoteExecutor):
 
     def __post_init__(self) -> None:
         if self.workflow.remote_execution_settings.immediate_submit:
-            raise WorkflowError("Snakemake with --immediate-submit submits jobs before what they read is there, and ends "
-                                "before they do: start Snakemake with Fairway without --immediate-submit")
+            raise WorkflowError("Snakemake with --immediate-submit submits jobs before what they read is there, and "
+                                "ends before they do: start Snakemake with Fairway without --immediate-submit")
         settings = self.workflow.executor_settings
         self._settings: ExecutorSettings = settings if settings is not None else ExecutorSettings()
         self._folder = os.path.abspath(
@@ -119,6 +123,7 @@ class Executor(RemoteExecutor):
                 self._find_earlier()
             except (FairwayError, OSError) as e:
                 raise WorkflowError(f"Fairway: {e}") from e
+        assert self._opened is not None
         return self._opened
 
     # The run.
@@ -142,7 +147,8 @@ class Executor(RemoteExecutor):
         runs = [0]
         if self._lasting:  # it had another run there
             runs += [run["run"] for run in self._run.call("ListRuns").get("runs", [])
-                     if run["workflow"] == self._run_name and run["state"] == "underway" and run["run"] != self._run.client.run]
+                     if run["workflow"] == self._run_name and run["state"] == "underway"
+                     and run["run"] != self._run.client.run]
         for run in runs:
             for job in self._run.jobs(_GOES_ON, run):
                 found = re.fullmatch(r".*-([0-9a-f]{16})-[0-9a-f]{16}-[0-9a-f]{8}-[0-9]+", job["name"])
@@ -177,7 +183,8 @@ class Executor(RemoteExecutor):
     def get_job_args(self, job: JobExecutorInterface) -> str:
         spec = job.get_target_spec()
         theirs = format_cli_arg("--target-jobs", encode_target_jobs_cli_args(spec))
-        return super().get_job_args(job).replace(theirs, shlex.join(["--target-jobs", *target_words(spec)]), 1)
+        words: str = super().get_job_args(job)
+        return words.replace(theirs, shlex.join(["--target-jobs", *target_words(spec)]), 1)
 
     def run_jobs(self, jobs: list[JobExecutorInterface]) -> None:
         for job in jobs:
@@ -207,7 +214,7 @@ class Executor(RemoteExecutor):
         try:
             refused = run.submit([message for _, message in fresh.values()])
         except FairwayError as e:
-            refused = {name: e for name in fresh}
+            refused = dict.fromkeys(fresh, e)
         for name, (info, _) in fresh.items():
             if name in refused:
                 self._refused(info, refused[name])
@@ -261,7 +268,8 @@ class Executor(RemoteExecutor):
             if all(attempt.get("outcome") not in ("assigned", "staging", "ready", "running") for attempt in attempts):
                 return
             if time.monotonic() > deadline:
-                raise FairwayError("unavailable", f"job {name} of an earlier Snakemake, which makes the same, does not end")
+                raise FairwayError(
+                    "unavailable", f"job {name} of an earlier Snakemake, which makes the same, does not end")
             time.sleep(_LOOK)
 
     def _decides(self, job: JobExecutorInterface, text: str) -> str | None:
