@@ -398,10 +398,7 @@ func (fl *fleet) recount(p *pilot) {
 		fl.parked = append(fl.parked, p)
 		p.seat.parked = len(fl.parked)
 	case !is && p.seat.parked > 0:
-		last := fl.parked[len(fl.parked)-1]
-		fl.parked[p.seat.parked-1] = last
-		last.seat.parked = p.seat.parked
-		fl.parked = fl.parked[:len(fl.parked)-1]
+		removeAt(&fl.parked, int32(p.seat.parked-1)).seat.parked = p.seat.parked
 		p.seat.parked = 0
 	}
 }

@@ -81,17 +81,13 @@ func (s *shape) uncountHost(p *pilot) {
 // leaveShape undoes it, before info or host of the pilot change.
 func (fl *fleet) leaveShape(p *pilot) {
 	s := p.shape
-	last := s.pilots[len(s.pilots)-1]
-	s.pilots[p.member], last.member = last, p.member
-	s.pilots = s.pilots[:len(s.pilots)-1]
+	removeAt(&s.pilots, int32(p.member)).member = p.member
 	s.uncountHost(p)
 	if len(s.pilots) > 0 {
 		return
 	}
 	delete(fl.shapeOf, s.key)
-	end := fl.shapes[len(fl.shapes)-1]
-	fl.shapes[s.at], end.at = end, s.at
-	fl.shapes = fl.shapes[:len(fl.shapes)-1]
+	removeAt(&fl.shapes, int32(s.at)).at = s.at
 }
 
 func (fl *fleet) shapeFor(i *taskqueue.PilotInfo) *shape {

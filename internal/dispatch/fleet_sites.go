@@ -379,21 +379,9 @@ func (fl *fleet) pilotsNeeded(s *site) []int {
 }
 
 func (s *site) jobsPerPilot(cl *class) int {
-	p := pilot{info: taskqueue.PilotInfo{Has: s.Pilot}}
-	n := p.totalCPUs() / p.cpusOf(cl)
-	if m := cl.key.memory; m > 0 {
-		n = min(n, s.Pilot.Memory/m)
-	}
-	if d := cl.key.disk; d > 0 {
-		n = min(n, s.Pilot.Disk/d)
-	}
-	for _, x := range cl.countable {
-		if x.n > 0 {
-			n = min(n, thousandths(s.Pilot.Countable[x.name])/x.n)
-		}
-	}
 	if cl.key.apart {
 		return 1
 	}
-	return int(max(n, 1))
+	p := pilot{info: taskqueue.PilotInfo{Has: s.Pilot}}
+	return max(1, p.roomBeside(cl, &usage{}))
 }

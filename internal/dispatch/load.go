@@ -57,17 +57,28 @@ func NewLoading(config Config) *Loading {
 		texts: make(map[string]string), tables: records.Tables(),
 	}
 	l.takes = map[string]func(taskqueue.Record) error{
-		records.TableMeta: l.takeMeta, records.TableRun: l.takeRun, records.TableResult: l.takeResult,
-		records.TableFile: l.takeFile, records.TableCommit: l.takeCommit,
-		records.TableFate: l.takeFate, records.TableJob: l.takeJob, records.TablePublished: l.takePublished,
-		records.TableRemove: l.takeRemoval,
-		records.TablePilot:  l.takePilot, records.TableLaunch: l.takeLaunch, records.TableShares: l.takeShares,
-		records.TableUsage: l.takeUsage,
+		records.TableMeta: decoded(l.takeMeta), records.TableRun: decoded(l.takeRun),
+		records.TableResult: decoded(l.takeResult), records.TableFile: decoded(l.takeFile),
+		records.TableCommit: decoded(l.takeCommit), records.TableFate: decoded(l.takeFate), records.TableJob: l.takeJob,
+		records.TablePublished: decoded(l.takePublished), records.TableRemove: decoded(l.takeRemoval),
+		records.TablePilot: decoded(l.takePilot), records.TableLaunch: decoded(l.takeLaunch),
+		records.TableShares: decoded(l.takeShares), records.TableUsage: decoded(l.takeUsage),
 	}
 	l.c.transition.silent = true
 	g := &l.c.fleet.grace
 	g.awaited, g.byName = make(map[taskqueue.PilotID]string), make(map[string][]taskqueue.PilotID)
 	return l
+}
+
+// decoded has a function take records of a table with their bodies.
+func decoded[T any](take func(taskqueue.Record, *T) error) func(taskqueue.Record) error {
+	return func(k taskqueue.Record) error {
+		body := new(T)
+		if err := records.Decode(k, body); err != nil {
+			return err
+		}
+		return take(k, body)
+	}
 }
 
 // Add takes a record. Tables come in the order of [records.Tables], and the records of a table in
@@ -130,21 +141,13 @@ func (c *Core) checkWriters() error {
 	return nil
 }
 
-func (l *Loading) takeMeta(k taskqueue.Record) error {
-	var b records.Meta
-	if err := records.Decode(k, &b); err != nil {
-		return err
-	}
+func (l *Loading) takeMeta(k taskqueue.Record, b *records.Meta) error {
 	l.remembers = true
 	l.c.journal.incarnation, l.c.journal.since, l.c.runs.last = b.Incarnation+1, b.Since, b.LastRun
 	return nil
 }
 
-func (l *Loading) takeRun(k taskqueue.Record) error {
-	var b records.Run
-	if err := records.Decode(k, &b); err != nil {
-		return err
-	}
+func (l *Loading) takeRun(k taskqueue.Record, b *records.Run) error {
 	if k.Run == 0 || b.State > taskqueue.RunEnded {
 		return errors.New("there is no such run, or no such state of one")
 	}
@@ -166,11 +169,8 @@ func (l *Loading) run(k taskqueue.Record) (*run, error) {
 	return nil, fmt.Errorf("it belongs to run %d, which is not recorded", k.Run)
 }
 
-func (l *Loading) takeResult(k taskqueue.Record) error {
-	r := new(storedResult)
-	if err := records.Decode(k, &r.Result); err != nil {
-		return err
-	}
+func (l *Loading) takeResult(k taskqueue.Record, b *records.Result) error {
+	r := &storedResult{Result: *b}
 	id, err := records.ParseIdentity(k.Key)
 	r.Group, r.User, r.Scope = l.readBefore(r.Group), l.readBefore(r.User), l.readBefore(r.Scope)
 	l.c.journal.results.Add(id, r)
@@ -186,11 +186,7 @@ func (l *Loading) readBefore(text string) string {
 	return text
 }
 
-func (l *Loading) takeFile(k taskqueue.Record) error {
-	var b records.File
-	if err := records.Decode(k, &b); err != nil {
-		return err
-	}
+func (l *Loading) takeFile(k taskqueue.Record, b *records.File) error {
 	r, err := l.run(k)
 	if err != nil {
 		return err
@@ -201,23 +197,15 @@ func (l *Loading) takeFile(k taskqueue.Record) error {
 	return nil
 }
 
-func (l *Loading) takeCommit(k taskqueue.Record) error {
-	b := new(records.Commit)
-	if err := records.Decode(k, b); err != nil {
-		return err
-	}
+func (l *Loading) takeCommit(k taskqueue.Record, b *records.Commit) error {
 	id, err := records.ParseJobKey(k.Run, k.Key)
 	l.commits[id] = b
 	return err
 }
 
-func (l *Loading) takeFate(k taskqueue.Record) error {
-	b := new(fate)
-	if err := records.Decode(k, &b.Fate); err != nil {
-		return err
-	}
+func (l *Loading) takeFate(k taskqueue.Record, b *records.Fate) error {
 	id, err := records.ParseJobKey(k.Run, k.Key)
-	l.fates[id] = b
+	l.fates[id] = &fate{Fate: *b}
 	return err
 }
 
@@ -363,11 +351,7 @@ func (l *Loading) resume(j *job) {
 	c.files.startOut(j)
 }
 
-func (l *Loading) takePublished(k taskqueue.Record) error {
-	var b records.Published
-	if err := records.Decode(k, &b); err != nil {
-		return err
-	}
+func (l *Loading) takePublished(k taskqueue.Record, b *records.Published) error {
 	r, err := l.run(k)
 	if err != nil {
 		return err
@@ -390,42 +374,26 @@ func (c *Core) publishPending() {
 	}
 }
 
-func (l *Loading) takeRemoval(k taskqueue.Record) error {
-	var b records.Removal
-	if err := records.Decode(k, &b); err != nil {
-		return err
-	}
+func (l *Loading) takeRemoval(k taskqueue.Record, _ *records.Removal) error {
 	l.c.files.removing[k.Key] = true
 	l.c.effects.Remove = append(l.c.effects.Remove, k.Key)
 	return nil
 }
 
-func (l *Loading) takeShares(k taskqueue.Record) error {
-	var b taskqueue.Shares
-	if err := records.Decode(k, &b); err != nil {
-		return err
-	}
+func (l *Loading) takeShares(k taskqueue.Record, b *taskqueue.Shares) error {
 	if err := b.Check(); err != nil {
 		return err
 	}
-	l.c.shares.arrange(b)
+	l.c.shares.arrange(*b)
 	return nil
 }
 
-func (l *Loading) takeUsage(k taskqueue.Record) error {
-	var b records.Usage
-	if err := records.Decode(k, &b); err != nil {
-		return err
-	}
+func (l *Loading) takeUsage(k taskqueue.Record, b *records.Usage) error {
 	l.c.shares.Restore(taskqueue.Account{Group: b.Group, User: b.User}, b.At, b.Used)
 	return nil
 }
 
-func (l *Loading) takePilot(k taskqueue.Record) error {
-	var b records.Pilot
-	if err := records.Decode(k, &b); err != nil {
-		return err
-	}
+func (l *Loading) takePilot(k taskqueue.Record, b *records.Pilot) error {
 	g, id := &l.c.fleet.grace, taskqueue.PilotID(k.Key)
 	name := launchName(id, b.Launch)
 	g.awaited[id] = b.Launch
@@ -434,11 +402,7 @@ func (l *Loading) takePilot(k taskqueue.Record) error {
 	return nil
 }
 
-func (l *Loading) takeLaunch(k taskqueue.Record) error {
-	var b records.Launch
-	if err := records.Decode(k, &b); err != nil {
-		return err
-	}
+func (l *Loading) takeLaunch(k taskqueue.Record, b *records.Launch) error {
 	l.c.fleet.monitor.launched(k.Key, b.Site)
 	return nil
 }

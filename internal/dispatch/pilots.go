@@ -39,7 +39,7 @@ func (c *Core) dropPilot(p *pilot, reason string) {
 	for _, a := range slices.Clone(p.attempts) {
 		c.attemptLost(a, fmt.Sprintf("pilot %s %s", p.id, reason))
 	}
-	c.endAwaiting(p)
+	c.endAwaiting(p.id)
 	c.journal.forgetPilot(p.id)
 	c.fleet.pilotDropped(p)
 	c.event(taskqueue.Event{Kind: taskqueue.PilotGone, Pilot: p.id, Launch: p.info.Launch, Reason: reason})
@@ -118,11 +118,11 @@ func (c *Core) startGrace() {
 	c.timers.add(timer{at: c.now.After(c.config.ReconnectGrace), kind: graceTimer})
 }
 
-func (c *Core) endAwaiting(p *pilot) {
-	if c.fleet.grace.over {
-		return
+// endAwaiting is for pilots of which it is known what they run: they have told, or have ended meanwhile.
+func (c *Core) endAwaiting(ids ...taskqueue.PilotID) {
+	for _, id := range ids {
+		delete(c.fleet.grace.awaited, id)
 	}
-	delete(c.fleet.grace.awaited, p.id)
 	if len(c.fleet.grace.awaited) == 0 {
 		c.endGrace()
 	}
@@ -133,15 +133,13 @@ func (c *Core) endAwaitingLaunch(launch string) {
 	if c.fleet.grace.over {
 		return
 	}
-	for _, id := range c.fleet.grace.byName[launch] {
+	ids := c.fleet.grace.byName[launch]
+	for _, id := range ids {
 		if _, ok := c.fleet.grace.awaited[id]; ok {
-			delete(c.fleet.grace.awaited, id)
 			c.journal.forgetPilot(id)
 		}
 	}
-	if len(c.fleet.grace.awaited) == 0 {
-		c.endGrace()
-	}
+	c.endAwaiting(ids...)
 }
 
 // endGrace lets the pilots that have synced take jobs. Those that have not

@@ -188,7 +188,7 @@ func (c *Core) takeWhole(p *pilot, s *taskqueue.Sync) {
 		c.dropUntold(p)
 	case *s.Cache == c.files.copiesOf(p):
 		p.copies.telling = nil
-		c.endAwaiting(p)
+		c.endAwaiting(p.id)
 	}
 	p.copies.hints.incoming = p.cacheLimit() // it follows no order any more
 }
@@ -306,7 +306,7 @@ func (c *Core) dropUntold(p *pilot) {
 			p.copies.other.take(r)
 		}
 	}
-	c.endAwaiting(p)
+	c.endAwaiting(p.id)
 }
 
 func (c *Core) answerAll() {
