@@ -18,7 +18,7 @@ import (
 //     look at all.
 //   - A job is kept for at most one pilot or site, until a time at the latest,
 //     and a timer is set for the first of these times.
-//   - pilot.reserved and reserved name the same pairs; such a pilot gets nothing
+//   - pilot.seat.reserved and reserved name the same pairs; such a pilot gets nothing
 //     else.
 //
 // Nothing of it is durable.
@@ -34,7 +34,7 @@ type placement struct {
 	reserved   map[*job]*pilot // pilots that drain for a job
 	gatherings []*gathering    // for gangs, in the order in which they began
 	roomOf     []siteRoom      // scratch of roomAt
-	expected   map[*job]*pilot // which pilot fetches inputs of ready jobs; pilot.next names the same
+	expected   map[*job]*pilot // which pilot fetches inputs of ready jobs; pilot.seat.next names the same
 	backlog    backlog         // of the pilot that asks
 	waits      bool            // it may be given jobs beyond what is free
 	roomFor    []int8          // by class, in one recall: 1 a parked pilot has room, -1 none has, 0 not looked up

@@ -33,7 +33,7 @@ type gathering struct {
 	since    instant
 	site     *site
 	looked   instant        // when the room to keep was last looked for
-	moves    uint64         // fleet.moves then
+	moves    uint64         // fleet.counts.moves then
 	foreseen instant        // when all is expected to be free; 0: nothing tells
 	at       map[*pilot]int // members for which room is kept; nil when that is over
 }

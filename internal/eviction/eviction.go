@@ -17,7 +17,7 @@ import (
 type Policy string
 
 // The policies. NextUse follows the order that the TaskQueue sends (Answer.Evict of
-// dispatch) and falls back to LRU for what it does not name; it is the default. The
+// taskqueue) and falls back to LRU for what it does not name; it is the default. The
 // others know the past only.
 const (
 	FIFO     Policy = "fifo"      // the file that came first
@@ -30,7 +30,7 @@ const (
 	NextUse  Policy = "next-use"
 )
 
-// Policies are all of them, in the order in which tables show them.
+// Policies are all of them, in the order in which tables show them. The last is the default.
 var Policies = []Policy{FIFO, LRU, LFU, LRUK, LFUStar, LFUAging, LCBK, NextUse}
 
 const (

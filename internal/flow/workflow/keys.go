@@ -11,7 +11,7 @@ import (
 
 // fileKey is a key of a workflow file. It is declared once: what reads the file, the advice for an
 // unknown key, the JSON Schema and the tables of docs/keys.md come from it. The last two are
-// made by `go test ./internal/flow -update`.
+// made by `go test ./internal/flow/workflow -update`.
 type fileKey[T any] struct {
 	name  string
 	help  string                                        // one line for a person, in Markdown
