@@ -111,6 +111,8 @@ func TestOnlyChangesAreSent(t *testing.T) {
 	lacks := func() int {
 		p.mu.Lock()
 		defer p.mu.Unlock()
+		l.lock()
+		defer l.mu.Unlock()
 		n := 0
 		for _, e := range l.journal.Since(l.memory.Size(), m.replica.Version) {
 			n += e.Length
