@@ -53,6 +53,11 @@ class ExecutorTest(unittest.TestCase):
             executor.submit(calls.square, 1)
         self.assertFalse(os.path.exists(executor.client.location))
 
+    def test_no_more_calls_run_than_there_are_workers(self):
+        lock = os.path.join(self.folder, "lock")
+        with fairway.Executor(1, together=False) as executor:
+            self.assertEqual(list(executor.map(calls.alone, [lock] * 4)), [True] * 4)
+
     @thorough
     def test_short_calls_share_jobs(self):
         with fairway.Executor(2, folder=os.path.join(self.folder, "run")) as executor:

@@ -26,7 +26,7 @@ from ._display import display
 from ._future import Future
 from ._open_run import OpenRun
 from ._program import check_version
-from ._queue import Options, Queue
+from ._queue import CALL, Options, Queue
 from ._resources import processors, resources
 
 P = ParamSpec("P")
@@ -83,15 +83,16 @@ class Executor(concurrent.futures.Executor):
         if python is not None and server is None and not site:
             check_version(python)
         options = list(options)
+        alone = server is None and not site and not options
         workers = max_workers or processors()
         self._options = Options(_needed(needs or {}, timeout), variables or {}, retries, priority, together, remember,
                                 _begin(initializer, initargs))
         self._queue = Queue(
             partial(OpenRun, folder, server=server, run=run, pilots=None if server else workers, site=site,
-                    options=options),
+                    options=options, has=f"{CALL}={workers}" if alone else ""),
             workers, python or (sys.executable if server is None else "python3"), modules,
-            elsewhere=server is not None or bool(site), alone=server is None and not site and not options)
-        if self._queue.run.ignored and (max_workers or site or options):
+            elsewhere=server is not None or bool(site), alone=alone)
+        if self._queue.run.ignored and (max_workers or not alone):
             warnings.warn(self._queue.run.ignored, stacklevel=2)
         _open_queues.add(self._queue)
         self._known = _Known()  # to those who have this executor, also with other options

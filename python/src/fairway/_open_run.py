@@ -56,6 +56,7 @@ class OpenRun:
         pilots: on this machine. Default: those of `fairway open`.
         site: sites to run on.
         options: further words for `fairway open`.
+        has: what jobs of this program may need of this machine, as name=number.
         on_end: is called in a thread of the run with jobs that have ended, as messages EndedJob of
             docs/api.md: of those that were submitted or awaited here, each once.
         on_failure: is called in that thread, once, with the error by which the run cannot go on.
@@ -69,13 +70,14 @@ class OpenRun:
 
     def __init__(
         self, folder: Path | None = None, *, server: Path | None = None, run: int = 0, name: str = "python",
-        pilots: int | None = None, site: str | Iterable[str] | None = None, options: Iterable[str] = (),
+        pilots: int | None = None, site: str | Iterable[str] | None = None, options: Iterable[str] = (), has: str = "",
         on_end: Callable[[list[Message]], None] = _nobody,
         on_failure: Callable[[BaseException], None] = _nobody,
     ) -> None:
         sites = [site] if isinstance(site, str) else list(site or ())
         more = [*(["--pilots", str(pilots)] if pilots else []), *(w for s in sites for w in ("--site", s)), *options]
-        self._command = ["open", "--name", name, "--watch-inputs", "none", "--until-stdin-ends", *more]
+        self._command = ["open", "--name", name, "--watch-inputs", "none", "--until-stdin-ends",
+                         *(["--has", has] if has else []), *more]
         self._on_end, self._on_failure = on_end, on_failure
         self._temporary: str | None = None
         self.lasting = server is not None

@@ -34,6 +34,7 @@ _MAX_BYTES = 8 << 20  # of calls in them
 _LOOK = 0.05  # seconds after which it is looked whether calls have waited for so long
 _RUNNING = 0.1  # seconds for which it is believed which jobs run
 _MAX_SHARED = 4 << 20  # bytes of a call that shares a job
+CALL = "call"  # what a pilot has of each call that it may run at a time
 _CHANNEL_TIME = 2.0  # seconds from its begin after which a job gets no further calls: others wait for its place
 _IDLE_TIME = 0.05  # seconds for which a job without calls is kept
 _MAX_WORDS = 5  # kinds of workers that an executor has, by the modules that they import
@@ -170,6 +171,8 @@ class Queue:
         self.ended = threading.Event()
         self.run = open_run(on_end=self._on_end, on_failure=self._fail)
         self.folder = self.run.calls if not self.run.lasting else None
+        # Of a run that was open it is not known whether its pilots count calls.
+        self._counts = alone and not self.run.ignored and workers < (os.cpu_count() or 1)
         # Of another run it is not known how many can run at a time, nor of other machines.
         self._batching.further = alone and self.run.owned and hasattr(socket, "SO_PEERCRED")
         self._channels = Channels(self._connected, self._answered) if self._batching.further else None
@@ -481,8 +484,11 @@ class Queue:
             "retry": {"attempts": options.retries + 1},
             "priority": options.priority,
         }
-        if options.needs:
-            message["needs"] = dict(options.needs)
+        needs = dict(options.needs)
+        if self._counts:
+            needs["countable"] = {**needs.get("countable", {}), CALL: 1}
+        if needs:
+            message["needs"] = needs
         return message
 
     def _worker(self, encoded: _calls.Encoded, options: Options) -> str:
