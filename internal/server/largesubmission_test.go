@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,12 +24,15 @@ import (
 type betweenPieces struct {
 	store.Store
 	between func()
+	mu      sync.Mutex        // guards what follows: the server goes on when all jobs have ended
 	most    int               // records of a transaction
 	order   []taskqueue.RunID // of the jobs of each
 }
 
 func (s *betweenPieces) Apply(ctx context.Context, all []taskqueue.Record) error {
 	err := s.Store.Apply(ctx, all)
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.most = max(s.most, len(all))
 	for _, r := range all {
 		if r.Table != records.TableJob || r.Body == nil {
@@ -107,6 +111,8 @@ func TestALargeSubmissionKeepsNobodyWaiting(t *testing.T) {
 		t.Fatal(err)
 	}
 	v.await(1)
+	between.mu.Lock()
+	defer between.mu.Unlock()
 	if at := between.order; len(at) < 3 || at[0] != 1 || at[1] != 2 && at[2] != 2 || at[len(at)-1] != 1 {
 		t.Errorf("jobs of the runs became durable in the order %v", at)
 	}
