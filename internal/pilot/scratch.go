@@ -40,13 +40,12 @@ const (
 
 // scratch is Config.Scratch while the pilot lives. Each pilot that uses the folder
 // holds a shared lock on a file in it; who removes the folder holds it alone. The file is empty
-// until a pilot leaves that knows that the run is over: one that ends without a word of the
-// TaskQueue may be the last.
+// from when the TaskQueue has answered one of them until one leaves that knows that the run is over: one
+// that ends without a word of the TaskQueue may be the last.
 type scratch struct {
 	folder string
 	lock   *os.File
 
-	made  bool // it was not there before
 	heard bool // the TaskQueue has answered the pilot
 }
 
@@ -110,7 +109,10 @@ func claimScratch(
 		}
 		lock, err := lockScratch(folder, check, disk.TryShare)
 		if err == nil {
-			claimed := &scratch{folder: folder, lock: lock, made: made == nil}
+			claimed := &scratch{folder: folder, lock: lock}
+			if made == nil {
+				_, _ = lock.WriteAt([]byte("nobody was answered\n"), 0)
+			}
 			if shared {
 				err = claimed.openToGroup()
 			}
@@ -197,8 +199,8 @@ func (s *scratch) answered() {
 
 // release ends the use of the folder. When the run is over, the last pilot on the node
 // removes the folder, but for sandboxes that a person wants to see and results that
-// nobody was told. That may be one that does not know that the run is over. A pilot that the
-// TaskQueue never answered leaves no folder that was not there before.
+// nobody was told. That may be one that does not know that the run is over. Pilots of which
+// the TaskQueue answered none leave no folder that was not there before.
 func (s *scratch) release(over bool, log *slog.Logger) {
 	if s == nil {
 		return
@@ -211,7 +213,7 @@ func (s *scratch) release(over bool, log *slog.Logger) {
 	_ = s.lock.Close()
 	// Who leaves looks when it holds the lock no more, so the last that leaves finds what the
 	// others wrote, and nobody else in the way.
-	if info, err := os.Lstat(s.lock.Name()); err != nil || info.Size() == 0 && (s.heard || !s.made) {
+	if info, err := os.Lstat(s.lock.Name()); err != nil || info.Size() == 0 {
 		return
 	}
 	lock, err := lockScratch(s.folder, disk.CheckGroupReads, disk.TryLock)

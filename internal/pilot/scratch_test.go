@@ -71,6 +71,24 @@ func TestTheLastPilotOnANodeRemovesTheScratchFolder(t *testing.T) {
 	}
 }
 
+// The batch system ends pilots that have only begun, in any order.
+func TestPilotsThatNobodyAnsweredLeaveNoScratchFolder(t *testing.T) {
+	folder, log := filepath.Join(t.TempDir(), "fairway-a"), slog.New(slog.DiscardHandler)
+	made, found := claimed(t, folder), claimed(t, folder)
+	made.release(false, log)
+	found.release(false, log)
+	if _, err := os.Lstat(folder); !errors.Is(err, fs.ErrNotExist) {
+		t.Error("nobody was answered, and the folder is there:", err)
+	}
+	made, heard := claimed(t, folder), claimed(t, folder)
+	heard.answered()
+	made.release(false, log)
+	heard.release(false, log)
+	if _, err := os.Lstat(folder); err != nil {
+		t.Error("the run goes on, and its folder is gone:", err)
+	}
+}
+
 // A pilot that the batch system ends does not hear that the run is over. It may be the last on
 // the node, or one of the next run.
 func TestAPilotThatIsNotToldOfTheEndRemovesTheScratchFolder(t *testing.T) {
