@@ -55,8 +55,9 @@ class ExecutorTest(unittest.TestCase):
 
     def test_no_more_calls_run_than_there_are_workers(self):
         lock = os.path.join(self.folder, "lock")
-        with fairway.Executor(1, together=False) as executor:
-            self.assertEqual(list(executor.map(calls.alone, [lock] * 4)), [True] * 4)
+        for options in ([], ["--cache", "host"]):
+            with self.subTest(options=options), fairway.Executor(1, together=False, options=options) as executor:
+                self.assertEqual(list(executor.map(calls.alone, [lock] * 4)), [True] * 4)
 
     @thorough
     def test_short_calls_share_jobs(self):

@@ -84,14 +84,15 @@ class Executor(concurrent.futures.Executor):
             check_version(python)
         options = list(options)
         alone = server is None and not site and not options
+        here = server is None and not site and not any(word.startswith(("--site", "--pilots")) for word in options)
         workers = max_workers or processors()
         self._options = Options(_needed(needs or {}, timeout), variables or {}, retries, priority, together, remember,
                                 _begin(initializer, initargs))
         self._queue = Queue(
             partial(OpenRun, folder, server=server, run=run, pilots=None if server else workers, site=site,
-                    options=options, has=f"{CALL}={workers}" if alone else ""),
+                    options=options, has=f"{CALL}={workers}" if here else ""),
             workers, python or (sys.executable if server is None else "python3"), modules,
-            elsewhere=server is not None or bool(site), alone=alone)
+            elsewhere=server is not None or bool(site), alone=alone, here=here)
         if self._queue.run.ignored and (max_workers or not alone):
             warnings.warn(self._queue.run.ignored, stacklevel=2)
         _open_queues.add(self._queue)

@@ -134,11 +134,12 @@ class Queue:
         elsewhere: calls wait until one without data has shown that this interpreter, which may be that of another
             machine, is of the same version as this one.
         alone: a run that it opens has workers on this machine alone, for nobody else.
+        here: its pilots are on this machine, and count calls.
     """
 
     def __init__(
         self, open_run: Callable[..., OpenRun], workers: int, python: str, modules: Iterable[str],
-        elsewhere: bool = False, alone: bool = False,
+        elsewhere: bool = False, alone: bool = False, here: bool = False,
     ) -> None:
         self.process = os.getpid()
         self.workers = workers
@@ -172,7 +173,7 @@ class Queue:
         self.run = open_run(on_end=self._on_end, on_failure=self._fail)
         self.folder = self.run.calls if not self.run.lasting else None
         # Of a run that was open it is not known whether its pilots count calls.
-        self._counts = alone and not self.run.ignored and workers < (os.cpu_count() or 1)
+        self._counts = here and not self.run.ignored and workers < (os.cpu_count() or 1)
         # Of another run it is not known how many can run at a time, nor of other machines.
         self._batching.further = alone and self.run.owned and hasattr(socket, "SO_PEERCRED")
         self._channels = Channels(self._connected, self._answered) if self._batching.further else None
