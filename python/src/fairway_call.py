@@ -277,16 +277,35 @@ def of_this_user(connection):
     return user == os.geteuid() != _UNKNOWN_USER
 
 
+def framed(message):
+    """A message as it goes over a channel."""
+    return struct.pack(">Q", len(message)) + message
+
+
 def send(connection, message):
-    connection.sendall(struct.pack(">Q", len(message)) + message)
+    connection.sendall(framed(message))
 
 
 def receive(connection, most):
     """The next message, of so many bytes at most. The error is an OSError if there is none."""
-    size, = struct.unpack(">Q", _exactly(connection, 8))
+    return _exactly(connection, _size(_exactly(connection, 8), most))
+
+
+def whole(received, most):
+    """Take from what was received, a bytearray, the messages that are whole, of so many bytes at most."""
+    messages = []
+    while len(received) >= 8 and len(received) >= 8 + _size(received, most):
+        size = _size(received, most)
+        messages.append(bytes(received[8:8 + size]))
+        del received[:8 + size]
+    return messages
+
+
+def _size(received, most):
+    size, = struct.unpack_from(">Q", received)
     if size > most:
         raise OSError("a message of %d bytes is too long" % size)
-    return _exactly(connection, size)
+    return size
 
 
 def _exactly(connection, size):

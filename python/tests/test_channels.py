@@ -108,6 +108,31 @@ class ChannelTest(unittest.TestCase):
         with self.assertRaisesRegex(OSError, "has ended"):
             fairway_call.receive(end.socket, 10)
 
+    def test_a_job_that_stops_within_a_message_keeps_no_other_waiting(self):
+        patience = mock.patch("fairway_call.PATIENCE", 600)
+        patience.start()
+        self.addCleanup(patience.stop)
+        told = threading.Event()
+
+        def on_answer(channel, message):
+            channel.send(bytes(8 << 20) if channel.job == "deaf" else b"")  # more than a socket takes
+            if channel.job == "job":
+                told.set()
+
+        channels = Channels(lambda channel: True, on_answer)
+        self.addCleanup(channels.close)
+        mute, deaf, job = (fairway_call.Channel(channels.name, name) for name in ("mute", "deaf", "job"))
+        for end in (mute, deaf, job):
+            self.addCleanup(end.close)
+        mute.socket.sendall(b"\0\0\0")
+        fairway_call.send(deaf.socket, b"answer")
+        fairway_call.send(job.socket, b"answer")
+        self.assertTrue(told.wait(60))
+        self.assertEqual(fairway_call.receive(job.socket, 10), b"")
+        self.assertEqual(len(fairway_call.receive(deaf.socket, 8 << 20)), 8 << 20)  # once it listens
+        mute.socket.sendall(b"\0\0\0\0\0")  # and an empty answer is whole
+        self.assertEqual(fairway_call.receive(mute.socket, 10), b"")
+
     def test_results_of_a_job_that_ended_its_process(self):
         for text in (b"", b"x", 40 * b"x", bytes(8) + b"fairway."):
             with self.assertRaisesRegex(fairway.JobFailed, "ended its process"):
@@ -158,7 +183,7 @@ class FurtherCallsTest(unittest.TestCase):
 
     def test_calls_that_a_job_did_not_get_are_made_by_another(self):
         def lose(channel, message):
-            channel._connection.shutdown(socket.SHUT_RDWR)
+            channel.connection.shutdown(socket.SHUT_RDWR)
 
         with mock.patch.object(Channel, "send", lose), fairway.Executor(2) as executor:
             list(executor.map(calls.square, range(4)))
