@@ -19,18 +19,28 @@ import (
 
 const (
 	slowest    = 90 * time.Second       // a test that takes longer is left out
-	quickly    = 500 * time.Millisecond // tests that together take less are tried first
-	mostMemory = 8 << 20                // KiB: a mutant may allocate for ever
+	quickly    = 500 * time.Millisecond // tests that together take less are tried first, and then twice as much
+	mostMemory = 4 << 20                // KiB: a mutant may allocate for ever
 )
 
-// bench is a package with mutants, compiled into programs of tests.
+// bench is packages with mutants, compiled into programs of tests.
 type bench struct {
-	*checked
-	pkg      string
+	subjects []*subject
 	folder   string
 	seed     uint64
 	programs []program
 	all      []*timedTest
+}
+
+// subject is a package whose tests are measured.
+type subject struct {
+	*checked
+	pkg      string
+	folder   string // of the files with mutants
+	all      []*mutant
+	sample   []*mutant
+	found    int // how many mutants there are
+	excluded int // how many of them cannot change anything
 }
 
 // program is a compiled program of tests.
@@ -39,53 +49,55 @@ type program struct {
 	args         []string
 }
 
-// timedTest is a test, how long it takes, and the mutants that it reaches.
+// timedTest is a test, how long it takes, how long of that it computes, and the mutants that it reaches.
 type timedTest struct {
-	program program
-	name    string
-	takes   time.Duration
-	reaches map[int]bool
+	program         program
+	name            string
+	takes, computes time.Duration
+	reaches         map[int]bool
 }
 
-// compile makes programs of tests of packages with the first of the mutants, and returns these. Those
-// that the compiler refuses give way to the next ones.
-func (b *bench) compile(all []*mutant, sample int, packages []string) ([]*mutant, error) {
-	for i, m := range all {
-		m.number = i + 1
-	}
-	for {
-		chosen := all[:min(sample, len(all))]
-		overlay, err := b.overlay(chosen)
-		if err != nil {
-			return nil, err
-		}
-		out, err := exec.Command("go", "build", "-gcflags=-e", "-overlay="+overlay, b.pkg).CombinedOutput()
-		if err == nil {
-			return chosen, b.link(overlay, packages)
-		}
-		refused, err := b.refused(string(out))
-		if err != nil {
-			return nil, err
-		}
-		all = slices.DeleteFunc(all, func(m *mutant) bool { return refused[m.number] })
-	}
-}
-
-// overlay writes the files with mutants.
-func (b *bench) overlay(chosen []*mutant) (string, error) {
-	most := 0
-	for _, m := range chosen {
-		most = max(most, m.number)
-	}
+// compile makes programs of tests of packages in which the first mutants of each subject are its sample.
+// Those that the compiler refuses give way to the next ones.
+func (b *bench) compile(sample int, tests []string) error {
+	numbered := 0
 	replace := map[string]string{}
+	for _, s := range b.subjects {
+		for _, m := range s.all {
+			numbered++
+			m.number = numbered
+		}
+		for s.sample == nil {
+			s.sample = slices.Clone(s.all[:min(sample, len(s.all))])
+			overlay, err := b.overlay(s, numbered, replace)
+			if err != nil {
+				return err
+			}
+			out, err := exec.Command("go", "build", "-gcflags=-e", "-overlay="+overlay, s.pkg).CombinedOutput()
+			if err == nil {
+				break
+			}
+			refused, err := s.refused(string(out))
+			if err != nil {
+				return err
+			}
+			s.all = slices.DeleteFunc(s.all, func(m *mutant) bool { return refused[m.number] })
+			s.sample = nil
+		}
+	}
+	return b.link(filepath.Join(b.folder, "overlay.json"), tests)
+}
+
+// overlay writes the files of a subject with mutants, beside those that are replaced already.
+func (b *bench) overlay(s *subject, most int, replace map[string]string) (string, error) {
 	write := func(path, text string) error {
-		replace[path] = filepath.Join(b.folder, filepath.Base(path))
+		replace[path] = filepath.Join(s.folder, filepath.Base(path))
 		return os.WriteFile(replace[path], []byte(text), 0o600)
 	}
-	err := write(filepath.Join(b.checked.folder, "mutants_chosen.go"), selecting(b.own.Name(), most))
-	for _, path := range b.paths {
+	err := write(filepath.Join(s.checked.folder, "mutants_chosen.go"), selecting(s.own.Name(), most))
+	for _, path := range s.paths {
 		var here []*mutant
-		for _, m := range chosen {
+		for _, m := range s.sample {
 			if m.path == path {
 				here = append(here, m)
 			}
@@ -103,14 +115,14 @@ func (b *bench) overlay(chosen []*mutant) (string, error) {
 
 var (
 	compilerLine = regexp.MustCompile(`(?m)([\w]+\.go):(\d+):\d+: `)
-	mutantNumber = regexp.MustCompile(`mutant(?:Is\(|Pick\[[^(]*\]\()(\d+)`)
+	mutantNumber = regexp.MustCompile(`mutant(?:Is|(?:Pick|Nil)\[[^(]*\])\((\d+)`)
 )
 
 // refused are the mutants on the lines that the compiler does not like.
-func (b *bench) refused(out string) (map[int]bool, error) {
+func (s *subject) refused(out string) (map[int]bool, error) {
 	numbers := map[int]bool{}
 	for _, at := range compilerLine.FindAllStringSubmatch(out, -1) {
-		text, err := os.ReadFile(filepath.Join(b.folder, at[1]))
+		text, err := os.ReadFile(filepath.Join(s.folder, at[1]))
 		if err != nil {
 			continue
 		}
@@ -159,7 +171,7 @@ func rapidFlags(folder string) []string {
 	return nil
 }
 
-// reach runs each test by itself, and notes which mutants it reaches. What does not pass in time without
+// reach runs each test by itself, and notes which mutants make a difference in it. What does not pass in time without
 // a mutant cannot tell anything.
 func (b *bench) reach() error {
 	for _, p := range b.programs {
@@ -178,11 +190,12 @@ func (b *bench) reach() error {
 				return err // processes of other users note too
 			}
 			begun := time.Now()
-			if !b.passes(p, []string{name}, slowest, reachedVariable+"="+noted) {
+			passes, computes := b.passes(p, []string{name}, slowest, 2*slowest, reachedVariable+"="+noted)
+			if !passes {
 				fmt.Printf("  left out: %s does not pass by itself within %s\n", name, slowest)
 				continue
 			}
-			t := &timedTest{program: p, name: name, takes: time.Since(begun), reaches: map[int]bool{}}
+			t := &timedTest{program: p, name: name, takes: time.Since(begun), computes: computes, reaches: map[int]bool{}}
 			text, err := os.ReadFile(noted)
 			if err != nil {
 				return err
@@ -198,17 +211,19 @@ func (b *bench) reach() error {
 	return nil
 }
 
-// passes runs tests of a program.
-func (b *bench) passes(p program, names []string, limit time.Duration, set ...string) bool {
+// passes runs tests of a program, which may take so long and compute so long, and reports how long they
+// computed.
+func (b *bench) passes(p program, names []string, limit, compute time.Duration, set ...string) (bool, time.Duration) {
 	temporary, err := os.MkdirTemp(b.folder, "r")
 	if err != nil {
-		return true
+		return true, 0
 	}
 	defer os.RemoveAll(temporary)
 	_ = os.Chmod(temporary, 0o755)
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	args := append([]string{"-c", fmt.Sprintf(`ulimit -v %d; exec "$0" "$@"`, mostMemory), p.path,
+	limits := fmt.Sprintf(`ulimit -v %d; ulimit -t %d; exec "$0" "$@"`, mostMemory, int(compute.Seconds()))
+	args := append([]string{"-c", limits, p.path,
 		"-test.run=^(" + strings.Join(names, "|") + ")$", "-test.timeout=" + limit.String()}, p.args...)
 	command := exec.CommandContext(ctx, "sh", args...)
 	command.Dir = p.folder
@@ -216,10 +231,14 @@ func (b *bench) passes(p program, names []string, limit time.Duration, set ...st
 	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
 	command.WaitDelay = 5 * time.Second
-	return command.Run() == nil
+	err = command.Run()
+	if state := command.ProcessState; state != nil {
+		return err == nil, state.UserTime() + state.SystemTime()
+	}
+	return err == nil, 0
 }
 
-// tests are those that reach a mutant, the quickest first.
+// tests are those in which a mutant makes a difference, the quickest first.
 func (b *bench) tests(m *mutant) (reaching []*timedTest) {
 	for _, t := range b.all {
 		if t.reaches[m.number] {
@@ -229,25 +248,27 @@ func (b *bench) tests(m *mutant) (reaching []*timedTest) {
 	return reaching
 }
 
-// survives reports whether no test fails with a mutant: of those that reach it, first the quick ones
-// are run, then one after the other.
+// survives reports whether no test fails with a mutant: of those in which it makes a difference, first the
+// quick ones are run, then more and more of the slow ones together.
 func (b *bench) survives(m *mutant) bool {
 	tests := b.tests(m)
-	for len(tests) > 0 {
-		n, takes := 1, tests[0].takes
-		first := tests[0].program.path
-		for n < len(tests) && tests[n].program.path == first && takes+tests[n].takes < quickly {
-			takes += tests[n].takes
-			n++
-		}
+	for together := quickly; len(tests) > 0; together *= 2 {
+		p := tests[0].program
 		var names []string
-		for _, t := range tests[:n] {
-			names = append(names, t.name)
+		var takes, computes time.Duration
+		for _, t := range tests {
+			if len(names) > 0 && (t.program.path != p.path || takes+t.takes > together) {
+				break
+			}
+			names, takes, computes = append(names, t.name), takes+t.takes, computes+t.computes
 		}
-		if !b.passes(tests[0].program, names, 5*takes+10*time.Second, mutantVariable+"="+strconv.Itoa(m.number)) {
+		// What hangs takes all of the time, and what spins all of the processor's, beside other processes too.
+		passes, _ := b.passes(p, names, 5*takes+5*time.Second, 5*computes+3*time.Second,
+			mutantVariable+"="+strconv.Itoa(m.number))
+		if !passes {
 			return false
 		}
-		tests = tests[n:]
+		tests = tests[len(names):]
 	}
 	return true
 }

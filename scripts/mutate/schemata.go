@@ -110,6 +110,15 @@ func (s *source) replace(e ast.Expr, t types.Type, instead string) {
 	}
 }
 
+// replaceByNil has nil in the place of an expression.
+func (s *source) replaceByNil(e ast.Expr, t types.Type) {
+	if text, ok := s.spelled(t); ok {
+		s.add(e, "nil", func(number int, before string) string {
+			return fmt.Sprintf("mutantNil[%s](%d, %s, func(v %[1]s) bool { return v == nil })", text, number, before)
+		})
+	}
+}
+
 func (s *source) visit(n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.FuncLit:
@@ -165,7 +174,11 @@ func (s *source) operator(n *ast.BinaryExpr) {
 			}
 			continue
 		}
+		compares, pure := op != token.LAND && op != token.LOR, s.pure(n)
 		s.add(n, instead, func(number int, before string) string {
+			if compares && pure {
+				return fmt.Sprintf("mutantPick[bool](%d, %s, %s)", number, instead, before)
+			}
 			return fmt.Sprintf("(mutantIs(%[1]d) && (%[2]s) || !mutantIs(%[1]d) && (%[3]s))", number, instead, before)
 		})
 	}
@@ -223,11 +236,11 @@ func (s *source) returned(n *ast.ReturnStmt) {
 			}
 		case *types.Slice, *types.Map, *types.Pointer:
 			if !v.IsNil() {
-				s.replace(r, t, "nil")
+				s.replaceByNil(r, t)
 			}
 		case *types.Interface:
 			if _, generic := t.(*types.TypeParam); !generic && !v.IsNil() {
-				s.replace(r, t, "nil")
+				s.replaceByNil(r, t)
 			}
 		}
 	}
@@ -308,8 +321,9 @@ func renderBetween(text []byte, from, to int, among []*mutant) string {
 	return b.String()
 }
 
-// selecting is the file by which a program of tests makes the mutant that is asked for. It notes each that
-// is reached, where there is a file for that.
+// selecting is the file by which a program of tests makes the mutant that is asked for. Where there is a
+// file for that, it notes each that makes a difference: what is the same with a mutant and without it is
+// not looked at by any test.
 func selecting(pkg string, mutants int) string {
 	return fmt.Sprintf(`package %s
 
@@ -325,16 +339,33 @@ var (
 	mutantsMet [%d]atomic.Bool
 )
 
-func mutantIs(n int) bool {
+func mutantDiffers(n int) {
 	if mutantsNoted != nil && !mutantsMet[n].Swap(true) {
 		mutantsNoted.WriteString(strconv.Itoa(n) + "\n")
 	}
+}
+
+func mutantIs(n int) bool {
+	mutantDiffers(n)
 	return n == mutantAsked
 }
 
-func mutantPick[T any](n int, instead, before T) T {
-	if mutantIs(n) {
+func mutantPick[T comparable](n int, instead, before T) T {
+	if instead != before {
+		mutantDiffers(n)
+	}
+	if n == mutantAsked {
 		return instead
+	}
+	return before
+}
+
+func mutantNil[T any](n int, before T, isNil func(T) bool) (none T) {
+	if !isNil(before) {
+		mutantDiffers(n)
+	}
+	if n == mutantAsked {
+		return none
 	}
 	return before
 }

@@ -22,25 +22,30 @@ import (
 //go:embed unchanging.txt
 var unchangingList string
 
-// scored are the packages whose tests are measured, and those whose tests also are theirs.
+// scored are the packages whose tests are measured, those that stand on each other together, and those whose
+// tests also are theirs.
 var scored = []struct {
-	pkg string
-	by  []string
+	packages []string
+	by       []string
 }{
-	{"fairway/lib/fifo", nil},
-	{"fairway/internal/eviction", nil},
-	{"fairway/internal/flow", []string{"fairway/internal/sim"}},
-	{"fairway/internal/flow/workflow", []string{"fairway/internal/flow"}},
-	{"fairway/internal/flow/pattern", []string{"fairway/internal/flow/workflow", "fairway/internal/flow"}},
-	{"fairway/internal/cache", nil},
-	{"fairway/internal/dispatch", []string{"fairway/internal/sim"}},
-	{"fairway/internal/dispatch/records", []string{"fairway/internal/dispatch"}},
-	{"fairway/internal/dispatch/results", []string{"fairway/internal/dispatch"}},
-	{"fairway/internal/dispatch/rows", []string{"fairway/internal/dispatch"}},
-	{"fairway/internal/dispatch/fairtree", []string{"fairway/internal/dispatch"}},
-	{"fairway/lib/orwl", nil},
-	{"fairway/lib/sched", nil},
-	{"fairway/internal/pilot/stage", []string{"fairway/internal/pilot"}},
+	{[]string{"fairway/lib/fifo"}, nil},
+	{[]string{"fairway/internal/eviction"}, nil},
+	{[]string{
+		"fairway/internal/flow", "fairway/internal/flow/workflow", "fairway/internal/flow/pattern",
+	}, []string{"fairway/internal/sim"}},
+	{[]string{"fairway/internal/cache"}, nil},
+	{[]string{
+		"fairway/internal/dispatch", "fairway/internal/dispatch/records", "fairway/internal/dispatch/results",
+		"fairway/internal/dispatch/rows", "fairway/internal/dispatch/fairtree", "fairway/internal/dispatch/estimate",
+	}, []string{"fairway/internal/sim"}},
+	{[]string{
+		"fairway/lib/orwl", "fairway/lib/orwl/internal/distribution", "fairway/lib/orwl/internal/checkpoint",
+		"fairway/lib/orwl/internal/transport", "fairway/lib/orwl/internal/memory", "fairway/lib/orwl/internal/token",
+	}, nil},
+	{[]string{
+		"fairway/lib/sched", "fairway/lib/sched/internal/notices", "fairway/lib/sched/internal/processors",
+	}, nil},
+	{[]string{"fairway/internal/pilot/stage"}, []string{"fairway/internal/pilot"}},
 }
 
 // scoring is how packages are measured.
@@ -74,18 +79,13 @@ func score(args []string) error {
 		return err
 	}
 	var errs []error
-	for _, p := range scored {
-		if flags.NArg() > 0 && !slices.ContainsFunc(flags.Args(), func(a string) bool { return strings.Contains(p.pkg, a) }) {
-			continue
+	for _, group := range scored {
+		chosen := slices.DeleteFunc(slices.Clone(group.packages), func(pkg string) bool {
+			return flags.NArg() > 0 && !slices.ContainsFunc(flags.Args(), func(a string) bool { return strings.Contains(pkg, a) })
+		})
+		if len(chosen) > 0 {
+			errs = append(errs, s.measure(chosen, slices.Concat(group.packages, group.by), written))
 		}
-		name := strings.TrimPrefix(p.pkg, "fairway/")
-		got, err := s.measure(p.pkg, p.by)
-		if err != nil {
-			err = fmt.Errorf("%s: %w", name, err)
-		} else if least := written[name]; got < least {
-			err = fmt.Errorf("%s: the score is %.3f, and scripts/mutate/RESULTS.md says %.2f", name, got, least)
-		}
-		errs = append(errs, err)
 	}
 	return errors.Join(errs...)
 }
@@ -127,44 +127,78 @@ func unchanging(pkg string) (map[string]bool, error) {
 	return names, nil
 }
 
-// measure returns the share of the sample of a package that its tests, or those of others, notice.
-func (s scoring) measure(pkg string, by []string) (float64, error) {
+// measure tells which share of a sample of each package tests notice, and refuses one that has fallen.
+func (s scoring) measure(packages, tests []string, written map[string]float64) error {
 	begun := time.Now()
+	folder, err := os.MkdirTemp("", "m") // short, for sockets in it
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	if err := os.Chmod(folder, 0o755); err != nil { // tests with several users must get there
+		return err
+	}
+	b := &bench{folder: folder, seed: s.seed}
+	for i, pkg := range packages {
+		subject, err := s.subject(pkg, filepath.Join(folder, fmt.Sprint(i)))
+		if err != nil {
+			return fmt.Errorf("%s: %w", named(pkg), err)
+		}
+		b.subjects = append(b.subjects, subject)
+	}
+	if err := b.compile(s.sample, tests); err != nil {
+		return fmt.Errorf("%s: %w", named(packages[0]), err)
+	}
+	if err := b.reach(); err != nil {
+		return fmt.Errorf("%s: %w", named(packages[0]), err)
+	}
+	fmt.Printf("  %d tests of %s, compiled and run one by one: %.0f s\n", len(b.all), named(packages[0]),
+		time.Since(begun).Seconds())
+	var errs []error
+	for _, subject := range b.subjects {
+		name := named(subject.pkg)
+		got, err := s.share(b, subject)
+		if err != nil {
+			err = fmt.Errorf("%s: %w", name, err)
+		} else if least := written[name]; got < least {
+			err = fmt.Errorf("%s: the score is %.3f, and scripts/mutate/RESULTS.md says %.2f", name, got, least)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+func named(pkg string) string { return strings.TrimPrefix(pkg, "fairway/") }
+
+// subject finds the mutants of a package that can change something, in the order in which they are drawn.
+func (s scoring) subject(pkg, folder string) (*subject, error) {
 	c, err := checkTypes(pkg)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	all, err := c.mutantsOf()
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	left, err := unchanging(pkg)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	found := len(all)
 	all = slices.DeleteFunc(all, func(m *mutant) bool { return left[m.name] })
 	if found-len(all) != len(left) {
-		return 0, fmt.Errorf("unchanging.txt names %d mutants, of which %d are there", len(left), found-len(all))
+		return nil, fmt.Errorf("unchanging.txt names %d mutants, of which %d are there", len(left), found-len(all))
 	}
 	s.shuffle(all)
-	folder, err := os.MkdirTemp("", "m") // short, for sockets in it
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(folder)
-	if err := os.Chmod(folder, 0o755); err != nil { // tests with several users must get there
-		return 0, err
-	}
-	b := &bench{checked: c, pkg: pkg, folder: folder, seed: s.seed}
-	sample, err := b.compile(all, s.sample, append([]string{pkg}, by...))
-	if err != nil {
-		return 0, err
-	}
-	if err := b.reach(); err != nil {
-		return 0, err
-	}
-	survivors, tried, err := s.tryAll(b, sample)
+	return &subject{
+		checked: c, pkg: pkg, folder: folder, all: all, found: found, excluded: len(left),
+	}, os.MkdirAll(folder, 0o755)
+}
+
+// share returns the share of the sample of a package that tests notice.
+func (s scoring) share(b *bench, subject *subject) (float64, error) {
+	begun := time.Now()
+	survivors, tried, err := s.tryAll(b, subject)
 	if err != nil {
 		return 0, err
 	}
@@ -174,16 +208,16 @@ func (s scoring) measure(pkg string, by []string) (float64, error) {
 	for _, m := range survivors {
 		kind := "survives"
 		if len(b.tests(m)) == 0 {
-			kind = "unreached"
+			kind = "unmoved"
 		}
 		fmt.Printf("  %-9s %s:%d %s\n", kind, filepath.Base(m.path), m.line, m.name)
 	}
-	if tried < len(sample) {
-		return 0, fmt.Errorf("there was time for %d of %d mutants only: set -limit", tried, len(sample))
+	if tried < len(subject.sample) {
+		return 0, fmt.Errorf("there was time for %d of %d mutants only: set -limit", tried, len(subject.sample))
 	}
 	got := 1 - float64(len(survivors))/float64(max(tried, 1))
 	fmt.Printf("%s: %.3f, %d of %d mutants noticed (%d there are, %d cannot change anything), seed %d, %.0f s\n",
-		strings.TrimPrefix(pkg, "fairway/"), got, tried-len(survivors), tried, found, len(left), s.seed,
+		named(subject.pkg), got, tried-len(survivors), tried, subject.found, subject.excluded, s.seed,
 		time.Since(begun).Seconds())
 	return got, nil
 }
@@ -202,8 +236,8 @@ func (s scoring) shuffle(all []*mutant) {
 }
 
 // tryAll returns those of a sample that no test notices, and how many were tried in the time there is.
-func (s scoring) tryAll(b *bench, sample []*mutant) (survivors []*mutant, tried int, err error) {
-	noticed, log, err := s.noticed(b.pkg)
+func (s scoring) tryAll(b *bench, subject *subject) (survivors []*mutant, tried int, err error) {
+	noticed, log, err := s.noticed(subject.pkg)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -211,7 +245,7 @@ func (s scoring) tryAll(b *bench, sample []*mutant) (survivors []*mutant, tried 
 	var mu sync.Mutex
 	var running sync.WaitGroup
 	free := make(chan struct{}, max(1, s.at))
-	for _, m := range sample {
+	for _, m := range subject.sample {
 		if noticed[m.name] {
 			tried++
 			continue
@@ -229,7 +263,7 @@ func (s scoring) tryAll(b *bench, sample []*mutant) (survivors []*mutant, tried 
 			if survives {
 				survivors = append(survivors, m)
 			} else {
-				_, logErr := fmt.Fprintf(log, "%s\t%s\n", b.pkg, m.name)
+				_, logErr := fmt.Fprintf(log, "%s\t%s\n", subject.pkg, m.name)
 				err = errors.Join(err, logErr)
 			}
 		})
