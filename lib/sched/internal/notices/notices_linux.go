@@ -48,9 +48,10 @@ func (n *inotify) Close() {
 	unix.Close(n.wakefd)
 }
 
-func (n *inotify) Nudge() {
-	_, _ = unix.Write(n.wakefd, []byte{1, 0, 0, 0, 0, 0, 0, 0})
-}
+// nudge is added to the event counter, which is readable then.
+var nudge = [8]byte{1}
+
+func (n *inotify) Nudge() { _, _ = unix.Write(n.wakefd, nudge[:]) }
 
 // watch also watches remote file systems, for the changes made here.
 // A folder that is reached by two paths is watched for the first only, as it
@@ -104,16 +105,12 @@ func (n *inotify) forget(wd int32) {
 
 func (n *inotify) Wait(limit time.Duration, changed func(folder, name string)) {
 	fds := []unix.PollFd{{Fd: int32(n.fd), Events: unix.POLLIN}, {Fd: int32(n.wakefd), Events: unix.POLLIN}}
-	timeout := -1
-	if limit >= 0 {
-		timeout = int((limit + time.Millisecond - 1) / time.Millisecond)
-	}
-	if _, err := unix.Poll(fds, timeout); err != nil {
+	if _, err := unix.Poll(fds, milliseconds(limit)); err != nil {
 		return
 	}
 	var buf [8192]byte
 	if fds[1].Revents != 0 {
-		_, _ = unix.Read(n.wakefd, buf[:8])
+		_, _ = unix.Read(n.wakefd, buf[:len(nudge)])
 	}
 	if fds[0].Revents == 0 {
 		return
@@ -121,6 +118,14 @@ func (n *inotify) Wait(limit time.Duration, changed func(folder, name string)) {
 	if size, err := unix.Read(n.fd, buf[:]); err == nil {
 		n.parse(buf[:size], changed)
 	}
+}
+
+// milliseconds is a limit as poll takes it: rounded up, and -1 for none.
+func milliseconds(limit time.Duration) int {
+	if limit < 0 {
+		return -1
+	}
+	return int((limit + time.Millisecond - 1) / time.Millisecond)
 }
 
 func (n *inotify) parse(buf []byte, changed func(folder, name string)) {
