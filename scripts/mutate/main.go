@@ -45,7 +45,7 @@ func main() {
 	tenth := flag.Int("tenth", -1, "run only every tenth row, from this `number`, 0 to 9, on")
 	only := flag.String("only", "", "run only rows with this `text` in the name of the mechanism")
 	at := flag.Int("at", 1, "how many `tests` run at once")
-	list := flag.Bool("list", false, "list the rows, and that what they change is there, without running tests")
+	list := flag.Bool("list", false, "list the rows, and that what they and unchanging.txt name is there, without tests")
 	flag.Parse()
 	if err := run(*tenth, *only, *at, *list); err != nil {
 		fmt.Fprintln(os.Stderr, "mutate:", err)
@@ -109,6 +109,13 @@ func check(chosen []mutation) error {
 		_, _, err := m.apply()
 		errs = append(errs, err)
 		fmt.Printf("%-60s %s\n", m.mechanism, strings.Join(m.test, " "))
+	}
+	for _, group := range scored {
+		for _, pkg := range group.packages {
+			if _, err := new(scoring).subject(pkg, ""); err != nil {
+				errs = append(errs, fmt.Errorf("%s: %w", named(pkg), err))
+			}
+		}
 	}
 	return errors.Join(errs...)
 }

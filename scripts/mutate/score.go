@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash/fnv"
 	"io"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -81,7 +82,8 @@ func score(args []string) error {
 	var errs []error
 	for _, group := range scored {
 		chosen := slices.DeleteFunc(slices.Clone(group.packages), func(pkg string) bool {
-			return flags.NArg() > 0 && !slices.ContainsFunc(flags.Args(), func(a string) bool { return strings.Contains(pkg, a) })
+			asked := func(part string) bool { return strings.Contains(pkg, part) }
+			return flags.NArg() > 0 && !slices.ContainsFunc(flags.Args(), asked)
 		})
 		if len(chosen) > 0 {
 			errs = append(errs, s.measure(chosen, slices.Concat(group.packages, group.by), written))
@@ -144,6 +146,9 @@ func (s scoring) measure(packages, tests []string, written map[string]float64) e
 		if err != nil {
 			return fmt.Errorf("%s: %w", named(pkg), err)
 		}
+		if err := os.MkdirAll(subject.folder, 0o755); err != nil {
+			return err
+		}
 		b.subjects = append(b.subjects, subject)
 	}
 	if err := b.compile(s.sample, tests); err != nil {
@@ -185,14 +190,16 @@ func (s scoring) subject(pkg, folder string) (*subject, error) {
 		return nil, err
 	}
 	found := len(all)
-	all = slices.DeleteFunc(all, func(m *mutant) bool { return left[m.name] })
-	if found-len(all) != len(left) {
-		return nil, fmt.Errorf("unchanging.txt names %d mutants, of which %d are there", len(left), found-len(all))
+	gone := maps.Clone(left)
+	all = slices.DeleteFunc(all, func(m *mutant) bool {
+		delete(gone, m.name)
+		return left[m.name]
+	})
+	if len(gone) > 0 {
+		return nil, fmt.Errorf("unchanging.txt names mutants that are not there: %q", slices.Sorted(maps.Keys(gone)))
 	}
 	s.shuffle(all)
-	return &subject{
-		checked: c, pkg: pkg, folder: folder, all: all, found: found, excluded: len(left),
-	}, os.MkdirAll(folder, 0o755)
+	return &subject{checked: c, pkg: pkg, folder: folder, all: all, found: found, excluded: len(left)}, nil
 }
 
 // share returns the share of the sample of a package that tests notice.

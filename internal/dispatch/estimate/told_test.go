@@ -105,7 +105,9 @@ func TestRestOfAStep(t *testing.T) {
 
 // A time that no instant can tell is the longest that one can.
 func TestSecondsAreBounded(t *testing.T) {
-	for s, want := range map[float64]time.Duration{0: 0, 1.5: 1500 * time.Millisecond, math.Inf(1): longest, 1e300: longest} {
+	for s, want := range map[float64]time.Duration{
+		0: 0, 1.5: 1500 * time.Millisecond, math.Inf(1): longest, 1e300: longest,
+	} {
 		if got := Seconds(s); got != want {
 			t.Errorf("%v s are %v; want %v", s, got, want)
 		}

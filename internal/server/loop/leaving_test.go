@@ -34,7 +34,8 @@ func lingeringLoop(t *testing.T, pilots *lingering, leaveTime time.Duration) (*L
 	core, _ := dispatch.New(dispatch.Config{})
 	run := NewRun(state.RunOf{Run: 1})
 	l := New(Config{
-		Inbox: NewInbox(), Runs: []*Run{run}, Pilots: pilots, Sched: s, LeaveTime: leaveTime, Log: slog.New(slog.DiscardHandler),
+		Inbox: NewInbox(), Runs: []*Run{run}, Pilots: pilots, Sched: s, LeaveTime: leaveTime,
+		Log: slog.New(slog.DiscardHandler),
 	})
 	l.Dispatch = core
 	t.Cleanup(s.Close)
@@ -126,7 +127,7 @@ func TestPilotsThatDoNotLeave(t *testing.T) {
 			v.hurry(l)
 			look := func(after time.Duration, notes, withdrawn int, abandoned bool) {
 				t.Helper()
-				time.Sleep(after)
+				<-time.After(after)
 				v.hurry(l)
 				if got := len(run.Ending.Notes()); got != notes || len(pilots.withdrawn) != withdrawn || v.abandoned != abandoned {
 					t.Errorf("phase %d: %d notes, withdrawn %v, abandoned %t", to, got, pilots.withdrawn, v.abandoned)
@@ -154,13 +155,13 @@ func TestPilotsThatLeaveInTime(t *testing.T) {
 		l, run := lingeringLoop(t, pilots, slowLeave/2)
 		l.Leaving.phase = draining
 		l.Leaving.hurry(l)
-		time.Sleep(slowLeave / 2)
+		<-time.After(slowLeave / 2)
 		l.Leaving.hurry(l)
 		if notes := run.Ending.Notes(); len(notes) != 1 || !strings.Contains(notes[0], ": a, b, c;") {
 			t.Errorf("told: %q", notes)
 		}
 		pilots.gone = true
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		l.Leaving.hurry(l)
 		if l.Leaving.abandoned {
 			t.Error("pilots that have left are given up")
