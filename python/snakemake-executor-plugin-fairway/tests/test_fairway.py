@@ -10,6 +10,7 @@ import textwrap
 import time
 
 import pytest
+from snakemake.settings.types import StorageSettings
 
 from fairway import Client, Run
 
@@ -412,7 +413,8 @@ def test_reasons(tmp_path):
             shell: "echo what the group printed; exit 8"
         """)
     said = w.finish(w.start("--keep-going"), code=1)
-    assert "message: None" not in said, said
+    # 9.0.0 tells each error once more at the end, without what the executor said, and fails itself at a group.
+    assert "message: None" not in said.partition("Exiting because")[0], said
     assert re.search("message: Fairway: .*exit status 7", said), said
     assert re.search("Error in group both: Fairway: .*exit status 8", said), said
     logs = [log.read_text() for log in (w.folder / ".snakemake/fairway_logs").iterdir()]
@@ -459,11 +461,12 @@ def test_settings_of_snakemake_reach_jobs(tmp_path):
             resources: widget=4
             shell: "cat {input} > {output:q}; echo {resources.widget} >> {output:q}"
         """, workflow__yaml="name: of the workflow", given__yaml="other: 1")
-    w.finish(w.start("--configfile", "given.yaml", "--replace-workflow-config", "--notemp", "--omit-flags", "protected",
-                     "--resources", "widget=2", "--latency-wait", "1"))
+    omits = hasattr(StorageSettings, "omit_flags")  # 9.0.0 has no such flag
+    w.finish(w.start("--configfile", "given.yaml", "--replace-workflow-config", "--notemp",
+                     "--resources", "widget=2", "--latency-wait", "1", *(["--omit-flags", "protected"] if omits else [])))
     made = tmp_path / "it's $HOME/made.txt"
     assert made.read_text() == "none\n2\n"
-    assert os.stat(made).st_mode & 0o200
+    assert bool(os.stat(made).st_mode & 0o200) == omits
     assert w.text("before.txt") == "none\n"
 
 
