@@ -200,13 +200,13 @@ func refusedJobs(work *workflow.Workflow, file string, found []surveyed) error {
 	now := time.Now()
 	for i := range found {
 		in := found[i].input
-		if _, err := f.Step(now, flow.Arrived{Input: in.Name, Files: found[i].arrived}); err != nil {
+		if _, err := f.StepToEnd(now, flow.Arrived{Input: in.Name, Files: found[i].arrived}); err != nil {
 			return &console.Failure{Code: console.ExitBadFile, Err: err}
 		}
 		if in.IsOpen() || slices.ContainsFunc(in.Globs, workflow.IsURL) {
 			continue
 		}
-		if _, err := f.Step(now, flow.Closed{Input: in.Name}); err != nil {
+		if _, err := f.StepToEnd(now, flow.Closed{Input: in.Name}); err != nil {
 			return &console.Failure{Code: console.ExitBadFile, Err: err}
 		}
 	}

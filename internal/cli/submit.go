@@ -332,7 +332,7 @@ func (l *commandLine) jobs(
 	paths, made := map[string]string{}, []workflow.NewJob{}
 	identities := map[string]string{}
 	step := func(in flow.Input) error {
-		effects, err := f.Step(time.Now(), in)
+		effects, err := f.StepToEnd(time.Now(), in)
 		made = append(made, effects.Submit...)
 		return err
 	}

@@ -35,23 +35,22 @@ func (f *Flow) mergeable(st *stepState, g *group, made *file) {
 	}
 }
 
-// ageMerges makes the merges that are due, records what each takes, and reports
-// whether there were any. What a merge took cannot be found again from the
+// ageNext makes the next merge that is due, records what it takes, and reports
+// whether there was one. What a merge took cannot be found again from the
 // files, so a reloaded Flow takes it from the record.
-func (f *Flow) ageMerges(now time.Time) bool {
-	merged := false
-	for f.nextAge(); len(f.aging) > 0 && !f.aging[0].due.After(now); f.nextAge() {
-		due := f.aging.Pop()
-		files := due.group.aged
-		entry := logEntry{Kind: logAged, Name: due.state.step.Name, Group: due.group.key}
-		for _, file := range files {
-			entry.LFNs = append(entry.LFNs, file.lfn)
-		}
-		f.persist(entry)
-		f.ageMerge(due.state, due.group, files)
-		merged = true
+func (f *Flow) ageNext(now time.Time) bool {
+	if f.nextAge(); len(f.aging) == 0 || f.aging[0].due.After(now) {
+		return false
 	}
-	return merged
+	due := f.aging.Pop()
+	files := due.group.aged
+	entry := logEntry{Kind: logAged, Name: due.state.step.Name, Group: due.group.key}
+	for _, file := range files {
+		entry.LFNs = append(entry.LFNs, file.lfn)
+	}
+	f.persist(entry)
+	f.ageMerge(due.state, due.group, files)
+	return true
 }
 
 // nextAge is when the next merge is due, or zero. Groups whose oldest file

@@ -9,6 +9,7 @@ import (
 	"fairway/internal/flow/pattern"
 	"fairway/internal/flow/workflow"
 	"fairway/internal/logical"
+	"fairway/internal/taskqueue"
 )
 
 // Reasons why an input of Step is refused.
@@ -30,7 +31,7 @@ func (f *Flow) openInput(name string) (*inputState, error) {
 	return state, nil
 }
 
-func (f *Flow) arrived(now time.Time, in Arrived) (act func(), err error) {
+func (f *Flow) arrived(now time.Time, in Arrived) (take func(), err error) {
 	state, err := f.openInput(in.Input)
 	if err != nil {
 		return nil, err
@@ -44,14 +45,17 @@ func (f *Flow) arrived(now time.Time, in Arrived) (act func(), err error) {
 			f.persist(logEntry{Kind: logArrived, Name: in.Input, At: now, Files: part})
 		}
 		for _, file := range fresh {
-			f.arrive(now, state, file)
-		}
-		for _, file := range fresh {
+			state.arrived[file.LFN] = file.Identity
 			f.effects.AddFiles = append(f.effects.AddFiles, file.ExistingFile)
 		}
-		if len(fresh) > 0 {
-			f.touchAll()
-		}
+		f.take(func() {
+			for _, file := range fresh {
+				f.arrive(now, state, file)
+			}
+			if len(fresh) > 0 {
+				f.touchAll()
+			}
+		})
 	}, nil
 }
 
@@ -66,7 +70,7 @@ func (f *Flow) newArrivals(state *inputState, files []InputFile) ([]InputFile, e
 			return nil, fmt.Errorf("input %q: %s: %w", state.in.Name, file.LFN, ErrInputChanged)
 		case ok, seen[file.LFN]:
 			continue
-		case state.closed:
+		case state.closing:
 			return nil, fmt.Errorf("input %q: %s: %w", state.in.Name, file.LFN, ErrInputClosed)
 		case f.names.isMade(file.LFN):
 			return nil, fmt.Errorf("input %q: %s: %w: %s makes it", state.in.Name, file.LFN, ErrTwice,
@@ -85,7 +89,11 @@ func (f *Flow) newArrivals(state *inputState, files []InputFile) ([]InputFile, e
 
 func (f *Flow) arrive(now time.Time, state *inputState, existing InputFile) {
 	f.wave++
-	state.arrived[existing.LFN] = existing.Identity
+	if f.names.isMade(existing.LFN) { // by a job that became known after the file was taken
+		f.refuse(nil, "input %s: %s", state.in.Name, taskqueue.TwoWriters(existing.LFN,
+			f.names.Find(existing.LFN).maker, "the input "+state.in.Name))
+		return
+	}
 	made := &file{lfn: existing.LFN, wave: f.wave, first: f.wave, there: true, size: existing.Size,
 		unsized: existing.Unsized, since: now, access: state.in.Access}
 	if why := f.inTheWay(existing.LFN); why != "" {
@@ -101,23 +109,26 @@ func (f *Flow) arrive(now time.Time, state *inputState, existing InputFile) {
 	}
 }
 
-func (f *Flow) closed(in Closed) (act func(), err error) {
+func (f *Flow) closed(in Closed) (take func(), err error) {
 	state, err := f.openInput(in.Input)
 	if err != nil {
 		return nil, err
 	}
 	return func() {
-		if state.closed {
+		if state.closing {
 			return
 		}
+		state.closing = true
 		if !state.in.Submitted { // whoever loads an open workflow opens it again
 			f.persist(logEntry{Kind: logClosed, Name: in.Input})
 		}
-		f.wave++
-		state.closed, state.ended = true, f.wave
-		f.emptyInput(state)
-		f.startRecorded()
-		f.touchAll()
+		f.take(func() {
+			f.wave++
+			state.closed, state.ended = true, f.wave
+			f.emptyInput(state)
+			f.startRecorded()
+			f.touchAll()
+		})
 	}, nil
 }
 
@@ -158,7 +169,7 @@ func (f *Flow) deliver(m *workflow.Maker, made *file) {
 			f.gather(st, made, values)
 			continue
 		}
-		st.join.add(c.Source, made, values, func(in []*file, values pattern.Binding) { f.joined(st, in, values) })
+		f.join(st, c.Source, made, values)
 	}
 }
 

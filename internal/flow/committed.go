@@ -13,7 +13,7 @@ func (f *Flow) happened(e taskqueue.Event) {
 	}
 	delete(f.followed, e.Name)
 	f.persist(logEntry{Kind: logCommitted, Name: e.Name, At: e.At, Committed: committedFiles(e.Files)})
-	f.committed(j, e)
+	f.take(func() { f.committed(j, e) })
 }
 
 func (f *Flow) committed(j *job, e taskqueue.Event) {

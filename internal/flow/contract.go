@@ -60,7 +60,18 @@ type Effects struct {
 
 	Persist  []taskqueue.Record
 	Final    []string  // steps that will create no more jobs; each is reported once
-	WakeAt   time.Time // step a Tick then; zero: none is needed
+	WakeAt   time.Time // step a Tick then, at once if it is Unfinished; zero: none is needed
 	Finished bool      // all steps are final: no more jobs will be created
 	Notes    []string  // for a person: what went another way than the workflow says
+}
+
+// add takes in the effects of the next step.
+func (e *Effects) add(next *Effects) {
+	e.AddFiles = append(e.AddFiles, next.AddFiles...)
+	e.Submit = append(e.Submit, next.Submit...)
+	e.ReadersKnown = append(e.ReadersKnown, next.ReadersKnown...)
+	e.Persist = append(e.Persist, next.Persist...)
+	e.Final = append(e.Final, next.Final...)
+	e.Notes = append(e.Notes, next.Notes...)
+	e.WakeAt, e.Finished = next.WakeAt, next.Finished
 }

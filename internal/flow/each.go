@@ -15,6 +15,7 @@ import (
 type join struct {
 	sources []*joinSource
 	plans   [][]probe // by the source that a file came to
+	files   int       // that came, by which each finds those before it
 }
 
 type joinSource struct {
@@ -32,6 +33,7 @@ type joinIndex struct {
 type joinFile struct {
 	file   *file
 	values pattern.Binding
+	number int // of the files that came to the join
 }
 
 type probe struct {
@@ -105,32 +107,76 @@ func (x *joinIndex) key(values pattern.Binding) string {
 	return strings.Join(parts, "/")
 }
 
-// add takes a file of one source and calls found for each combination that it
-// completes.
-func (j *join) add(source int, f *file, values pattern.Binding, found func([]*file, pattern.Binding)) {
+// add takes a file of one source, and returns the combinations that it completes.
+func (j *join) add(source int, f *file, values pattern.Binding) *combinations {
+	j.files++
 	for _, x := range j.sources[source].indexes {
 		k := x.key(values)
-		x.files[k] = append(x.files[k], joinFile{f, values})
+		x.files[k] = append(x.files[k], joinFile{f, values, j.files})
 	}
-	in := make([]*file, len(j.sources))
-	in[source] = f
-	j.sources[source].single[f] = struct{}{}
-	j.extend(j.plans[source], in, values, found)
+	c := &combinations{join: j, plan: j.plans[source], in: make([]*file, len(j.sources)), number: j.files}
+	c.in[source] = f
+	if len(c.plan) > 0 {
+		j.sources[source].single[f] = struct{}{}
+	}
+	c.descend(values)
+	return c
 }
 
-func (j *join) extend(plan []probe, in []*file, values pattern.Binding, found func([]*file, pattern.Binding)) {
-	if len(plan) == 0 {
-		for i, f := range in {
-			delete(j.sources[i].single, f)
+// combinations are those of one file with files that came before it, one after the other. No file that
+// comes while they are gone through is among them: it finds this one itself.
+type combinations struct {
+	join   *join
+	plan   []probe
+	in     []*file // of the next, by source
+	number int     // of the file
+	values []pattern.Binding
+	left   [][]joinFile // by probe: those that are still to be tried
+}
+
+// descend goes to the next combination with what is chosen so far, whose values are these.
+func (c *combinations) descend(values pattern.Binding) {
+	c.values = append(c.values, values)
+	for len(c.left) < len(c.plan) {
+		index := c.plan[len(c.left)].index
+		c.left = append(c.left, index.files[index.key(c.values[len(c.left)])])
+		if !c.advance() {
+			return
 		}
-		found(slices.Clone(in), values)
-		return
 	}
-	next := plan[0]
-	for _, candidate := range next.index.files[next.index.key(values)] {
-		in[next.source] = candidate.file
-		j.extend(plan[1:], in, union(values, candidate.values), found)
+}
+
+// advance takes the next file for the innermost probe that has one, and leaves those within it to be tried.
+// It reports whether there was one.
+func (c *combinations) advance() bool {
+	for at := len(c.left) - 1; at >= 0; at-- {
+		c.values = c.values[:at+1]
+		if left := c.left[at]; len(left) > 0 && left[0].number < c.number {
+			c.left[at], c.left = left[1:], c.left[:at+1]
+			c.in[c.plan[at].source] = left[0].file
+			c.values = append(c.values, union(c.values[at], left[0].values))
+			return true
+		}
+		c.left = c.left[:at]
 	}
+	c.in = nil
+	return false
+}
+
+// take returns the next combination, and looks for that after it. There must be one: c.in.
+func (c *combinations) take() (in []*file, values pattern.Binding) {
+	for i, f := range c.in {
+		delete(c.join.sources[i].single, f)
+	}
+	in, values = slices.Clone(c.in), c.values[len(c.plan)]
+	if len(c.plan) == 0 {
+		c.in = nil
+	} else if c.advance() {
+		last := c.values[len(c.values)-1]
+		c.values = c.values[:len(c.values)-1]
+		c.descend(last)
+	}
+	return in, values
 }
 
 // union returns a itself where b adds nothing.
@@ -149,6 +195,31 @@ func union(a, b pattern.Binding) pattern.Binding {
 	maps.Copy(both, a)
 	maps.Copy(both, b)
 	return both
+}
+
+// join finds what a file that came to a step makes of it with others.
+func (f *Flow) join(st *stepState, source int, made *file, values pattern.Binding) {
+	c := st.join.add(source, made, values)
+	switch {
+	case c.in == nil:
+	case len(c.plan) == 0:
+		f.joined(st, c.in, values)
+	default:
+		f.makeAll(key{wave: made.wave, step: st.step.Order}, &joins{st, made.wave, c})
+	}
+}
+
+// joins are the jobs of combinations. Their names are in no order.
+type joins struct {
+	state *stepState
+	wave  int
+	left  *combinations
+}
+
+func (s *joins) next(f *Flow) (key, bool) {
+	in, values := s.left.take()
+	f.joined(s.state, in, values)
+	return key{wave: s.wave, step: s.state.step.Order}, s.left.in != nil
 }
 
 func (f *Flow) joined(st *stepState, in []*file, values pattern.Binding) {

@@ -3,7 +3,6 @@ package flow
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"time"
 
 	"fairway/internal/dispatch/rows"
@@ -52,13 +51,9 @@ type Flow struct {
 	// one whose merge is due first in front, once nextAge has looked.
 	aging rows.Ordered[aging]
 
-	// What this Step still has to do, empty between two Steps: steps whose watermark may rise,
-	// jobs to submit, steps that may have become final.
-	dirty      rows.Ordered[rank]
-	ready      rows.Ascending[readyJob]
-	candidates []*stepState
-	effects    Effects
-	replaying  bool // by Load, which wants neither records nor jobs
+	// What is still to do. A Step does a piece of it.
+	agenda
+	effects Effects
 
 	// How far the run is. The numbers only grow, and what is set stays so.
 	started bool
@@ -77,7 +72,7 @@ func New(w *workflow.Workflow) (*Flow, error) {
 		w: w, inputs: map[string]*inputState{},
 		names: names{rows.NewNamed(func(n *name) *string { return &n.lfn })}, made: map[*workflow.Maker]int{},
 		folders: map[string]string{}, patterns: map[string]string{}, followed: map[string]*job{}, queues: map[string]*queue{},
-		awaited: map[string][]awaitedReader{},
+		awaited: map[string][]awaitedReader{}, agenda: newAgenda(),
 	}
 	for _, in := range w.Inputs {
 		f.inputs[in.Name] = &inputState{in: in, arrived: map[string]string{}}
@@ -121,33 +116,46 @@ func (f *Flow) Inputs() []*workflow.DeclaredInput { return f.w.Inputs }
 // Closed reports whether an input was closed.
 func (f *Flow) Closed(input string) bool {
 	state := f.inputs[input]
-	return state != nil && state.closed
+	return state != nil && state.closing
 }
 
 // Accepts reports whether jobs may still be submitted: the workflow is open, and was not closed.
 func (f *Flow) Accepts() bool { return f.w.Open() && !f.Closed(workflow.SubmittedJobs) }
 
-// Step takes one input. An error means that the input was refused and changed
-// nothing.
+// Step takes one input, and does a piece of what it asks for. An error means that the input was refused and
+// changed nothing. While [Flow.Unfinished], inputs are taken, and a Tick alone has the next piece done.
 func (f *Flow) Step(now time.Time, in Input) (Effects, error) {
-	act, err := f.accept(now, in)
+	take, err := f.accept(now, in)
 	if err != nil {
 		return Effects{}, err
 	}
+	_, goOn := in.(Tick)
+	goOn = goOn || !f.Unfinished()
+	before := f.letOut
 	f.effects = Effects{}
 	f.start()
-	act()
-	f.raiseWatermarks()
-	if f.ageMerges(now) {
-		f.raiseWatermarks()
+	take()
+	if goOn {
+		f.work(now, f.piece)
 	}
-	f.submit()
-	f.finish()
+	f.noteProgress(before)
+	f.report(now)
 	return f.effects, nil
 }
 
-// accept checks an input without a change, and gives what it does.
-func (f *Flow) accept(now time.Time, in Input) (act func(), err error) {
+// StepToEnd is Step and all pieces after it, for a caller that has nobody else to serve meanwhile.
+func (f *Flow) StepToEnd(now time.Time, in Input) (Effects, error) {
+	all, err := f.Step(now, in)
+	for err == nil && f.Unfinished() {
+		var next Effects
+		next, err = f.Step(now, Tick{})
+		all.add(&next)
+	}
+	return all, err
+}
+
+// accept checks an input without a change, and gives what takes it.
+func (f *Flow) accept(now time.Time, in Input) (take func(), err error) {
 	switch in := in.(type) {
 	case Arrived:
 		return f.arrived(now, in)
@@ -161,11 +169,14 @@ func (f *Flow) accept(now time.Time, in Input) (act func(), err error) {
 	panic(fmt.Sprintf("flow: unknown input %T", in))
 }
 
+// take has an input carried out when those before it have ended.
+func (f *Flow) take(act func()) { f.taken = append(f.taken, act) }
+
 func (f *Flow) start() {
 	if f.started {
 		return
 	}
-	f.started = true
+	f.started, f.ended = true, false
 	f.record(TableRun, "run", runRecord{logFormat, f.w.Name, f.w.Digest()})
 	f.touchAll()
 	for _, st := range f.steps {
@@ -184,12 +195,9 @@ func (f *Flow) plainJobs(st *stepState) {
 	if st.step.Data.Times == 0 {
 		f.hold(&pendingJob{state: st, values: pattern.Binding{}, label: st.step.Name, wave: wave})
 	}
-	for n := range st.step.Data.Times {
-		number := strconv.FormatInt(n+1, 10)
-		f.hold(&pendingJob{
-			state: st, values: pattern.Binding{"number": number},
-			label: st.step.Name + "/" + number, wave: wave,
-		})
+	if st.step.Data.Times > 0 {
+		all := &numbered{state: st, wave: wave}
+		f.makeAll(all.place(), all)
 	}
 }
 
@@ -205,8 +213,7 @@ func (f *Flow) finish() {
 		}
 	}
 	f.candidates = f.candidates[:0]
-	f.effects.Finished = f.final == len(f.steps) && len(f.refused) == 0 && !f.Accepts()
-	if !f.stuck && !f.effects.Finished && !f.Accepts() &&
+	if !f.stuck && !f.finished() && !f.open() &&
 		!slices.ContainsFunc(f.steps, func(st *stepState) bool { return st.watermark != forever }) {
 		f.stuck = true
 		told := len(f.refused)
@@ -214,5 +221,22 @@ func (f *Flow) finish() {
 			f.notify("job %s will never run: %s", held.Job, held.Reason)
 		}
 	}
-	f.effects.WakeAt = f.nextAge()
+}
+
+// finished reports whether no more jobs will be created.
+func (f *Flow) finished() bool { return f.final == len(f.steps) && len(f.refused) == 0 && !f.open() }
+
+// open reports whether jobs may be submitted.
+func (f *Flow) open() bool {
+	state := f.inputs[workflow.SubmittedJobs]
+	return f.w.Open() && (state == nil || !state.closed)
+}
+
+// report says how far a Step has come.
+func (f *Flow) report(now time.Time) {
+	if f.Unfinished() {
+		f.effects.WakeAt = now
+		return
+	}
+	f.effects.Finished, f.effects.WakeAt = f.finished(), f.nextAge()
 }

@@ -9,7 +9,7 @@ import (
 	"fairway/internal/taskqueue"
 )
 
-// hold keeps a job back until the names of its inputs are known, and then has it created.
+// hold keeps a job back until the names of its inputs are known, and then has it made known.
 func (f *Flow) hold(d *pendingJob) {
 	d.state.held++
 	for _, e := range d.readEntries() {
@@ -26,7 +26,7 @@ func (f *Flow) hold(d *pendingJob) {
 	f.place(d)
 }
 
-// place creates a job whose names are all known. If its place is, nothing that comes after it is
+// place has a job made known whose names are all known. If its place is, nothing that comes after it is
 // decided before.
 func (f *Flow) place(d *pendingJob) {
 	switch {
@@ -41,7 +41,7 @@ func (f *Flow) place(d *pendingJob) {
 			d.state.placed.remove(d.wave)
 			f.touch(d.state)
 		}
-		f.create(d)
+		f.make(d)
 	}
 }
 
@@ -77,12 +77,9 @@ func (f *Flow) need(d *pendingJob, e workflow.Entry, lfn string) {
 
 // create makes a pending job one that is known: its names become known to later steps,
 // even if it must still wait for its turn.
-func (f *Flow) create(d *pendingJob) {
+func (f *Flow) create(d *pendingJob, at key) {
 	st := d.state
-	j := &job{
-		key:   key{wave: d.wave, step: st.step.Order, first: earliest(d.in, d.wave), name: d.label},
-		state: st, values: d.values, count: d.count,
-	}
+	j := &job{key: at, state: st, values: d.values, count: d.count}
 	if len(d.in) > 0 {
 		j.in = d.in[0]
 	}
@@ -323,24 +320,24 @@ func (f *Flow) makeAvailable(lfn string) {
 	}
 }
 
-// submit lets the ready jobs out, and those that they make ready: in canonical order, but none
+// letOutNext lets the first ready job out, which may make others ready. So they go in canonical order, but none
 // before the writers of what it reads.
-func (f *Flow) submit() {
-	for f.ready.Len() > 0 {
-		j := f.ready.Pop().job
-		j.state.held--
+func (f *Flow) letOutNext() {
+	j := f.ready.Pop().job
+	f.letOut++
+	if j.state.held--; j.state.held == 0 {
 		f.candidates = append(f.candidates, j.state)
-		f.usedBy(j)
-		if !f.replaying {
-			j.complete()
-			f.effects.Submit = append(f.effects.Submit, j.new)
-		}
-		for _, made := range j.outputs {
-			if made != nil {
-				f.makeAvailable(made.lfn)
-			}
-		}
-		f.passed(j)
-		j.new = workflow.NewJob{}
 	}
+	f.usedBy(j)
+	if !f.replaying {
+		j.complete()
+		f.effects.Submit = append(f.effects.Submit, j.new)
+	}
+	for _, made := range j.outputs {
+		if made != nil {
+			f.makeAvailable(made.lfn)
+		}
+	}
+	f.passed(j)
+	j.new = workflow.NewJob{}
 }

@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
+	"time"
 
 	"fairway/internal/flow/workflow"
 	"fairway/internal/taskqueue"
@@ -32,21 +34,26 @@ func Load(w *workflow.Workflow, records []taskqueue.Record) (*Flow, error) {
 		return nil, fmt.Errorf("%s: %w", w.File, ErrOtherWorkflow)
 	}
 	f.replaying = true
+	for _, e := range log {
+		switch {
+		case e.Kind != logLetOut:
+		case e.More:
+			f.letOutBefore = e.Jobs
+		default:
+			f.letOutBefore = math.MaxUint64
+		}
+	}
 	f.start()
-	f.raiseWatermarks()
-	f.submit()
+	f.work(time.Time{}, math.MaxInt)
 	for i, e := range log {
 		if err := f.replay(e); err != nil {
 			return nil, fmt.Errorf("replay the stored run: %w", err)
 		}
 		f.entries = uint64(i) + 1
-		f.raiseWatermarks()
-		f.submit()
-		f.finish() // a step that was final stays so, whatever is refused later
+		f.work(time.Time{}, math.MaxInt) // of each entry all: a step that was final stays so, whatever is refused later
 		f.effects = Effects{}
 	}
-	f.finish()
-	f.effects, f.replaying = Effects{}, false
+	f.effects, f.replaying, f.letOutBefore = Effects{}, false, math.MaxUint64
 	return f, nil
 }
 
@@ -84,12 +91,15 @@ func (f *Flow) replay(e logEntry) error {
 		in = Happened{e.event()}
 	case logAged:
 		return f.replayAged(e)
+	case logLetOut:
+		f.noted = e.More
+		return nil
 	default:
 		return fmt.Errorf("unknown entry %q", e.Kind)
 	}
-	act, err := f.accept(e.At, in)
+	take, err := f.accept(e.At, in)
 	if err == nil {
-		act()
+		take()
 	}
 	return err
 }
@@ -106,6 +116,7 @@ func (f *Flow) replayAged(e logEntry) error {
 				files = append(files, n.file)
 			}
 		}
+		f.ended = false
 		f.ageMerge(st, g, files)
 		return nil
 	}

@@ -120,23 +120,26 @@ func (f *Flow) mergeUpTo(st *stepState, known int) int {
 		}
 	}
 	f.endGroups(st, known)
-	for _, g := range m.touched {
-		g.fresh = false
-		f.cut(st, g)
+	for len(m.touched) > 0 && f.cut(st, m.touched[0]) {
+		m.touched[0].fresh = false
+		m.touched = m.touched[1:]
 	}
-	m.touched = m.touched[:0]
+	if len(m.touched) == 0 {
+		m.touched = nil
+	}
 	return f.mergesWatermark(st, known)
 }
 
 func (f *Flow) mergesWatermark(st *stepState, known int) int {
-	m := st.merging
-	switch {
-	case known == forever && m.unended == 0:
+	m, limits := st.merging, st.step.Data.Limits
+	if known == forever && m.unended == 0 {
 		return forever
-	case st.step.Data.Limits.Latency > 0:
-		return min(known, f.wave-1)
-	case st.step.Data.Limits.Size > 0:
-		return min(known, m.sequenced.closed(), forever-1)
+	}
+	if limits.Size > 0 {
+		known = min(known, m.sequenced.closed(), forever-1)
+	}
+	if limits.Latency > 0 {
+		known = min(known, f.wave-1)
 	}
 	return known
 }
@@ -158,16 +161,20 @@ func (f *Flow) endGroups(st *stepState, known int) {
 	}
 }
 
-// cut ends the merges of a group whose limits are reached, in sequence.
-func (f *Flow) cut(st *stepState, g *group) {
+// cut ends the merges of a group whose limits are reached, in sequence. It reports whether it came to an end:
+// else a piece of merges is to be made known before.
+func (f *Flow) cut(st *stepState, g *group) bool {
 	if g.done {
-		return
+		return true
 	}
 	limits := st.step.Data.Limits
 	for g.scan < len(g.queue) {
 		next := g.queue[g.scan]
 		if limits.Size > 0 && !next.there {
-			return
+			return true
+		}
+		if len(f.making) >= f.piece {
+			return false
 		}
 		g.scan++
 		g.bytes += next.size
@@ -178,7 +185,7 @@ func (f *Flow) cut(st *stepState, g *group) {
 		}
 	}
 	if !g.ending {
-		return
+		return true
 	}
 	g.done = true
 	st.merging.unended--
@@ -190,6 +197,7 @@ func (f *Flow) cut(st *stepState, g *group) {
 		}
 		f.mergeJob(st, g, rest, wave)
 	}
+	return len(f.making) < f.piece
 }
 
 func (f *Flow) mergeJob(st *stepState, g *group, files []*file, wave int) {

@@ -35,6 +35,7 @@ const (
 	logClosed    logKind = "closed"
 	logCommitted logKind = "committed"
 	logAged      logKind = "aged"
+	logLetOut    logKind = "let_out"
 )
 
 // logEntry is one thing that happened. Name is the input, job or step.
@@ -46,6 +47,8 @@ type logEntry struct {
 	Committed []committedFile `json:"committed,omitempty"`
 	Group     string          `json:"group,omitempty"`
 	LFNs      []string        `json:"lfns,omitempty"`
+	Jobs      uint64          `json:"jobs,omitempty"` // that were let out, since the run began
+	More      bool            `json:"more,omitempty"` // are left of what came before this entry
 }
 
 // committedFile is what matters of a taskqueue.CommittedFile.

@@ -3,7 +3,6 @@ package flow
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"fairway/internal/flow/pattern"
@@ -40,9 +39,9 @@ func (t splitTaker) exists(f *Flow, in *file) {
 	split := t.st.step.Data.Split
 	switch {
 	case split.Unit == workflow.RecordBytes && !in.unsized:
-		f.chunks(t.st, in, t.values, parts(in.size, split.Bytes))
+		f.split(t.st, in, t.values, parts(in.size, split.Bytes))
 	case in.records > 0:
-		f.chunks(t.st, in, t.values, in.records)
+		f.split(t.st, in, t.values, in.records)
 	default:
 		f.hold(&pendingJob{state: t.st, values: t.values, label: t.st.label(t.values, in) + "/records", in: []*file{in},
 			wave: in.wave, count: true})
@@ -92,7 +91,7 @@ func (f *Flow) countedAs(j *job, text string) {
 	if split := j.state.step.Data.Split; split.Unit == workflow.RecordBytes {
 		n = parts(n, split.Bytes)
 	}
-	f.chunks(j.state, j.in, j.values, n)
+	f.split(j.state, j.in, j.values, n)
 }
 
 func parts(n, size int64) int64 {
@@ -104,8 +103,8 @@ func parts(n, size int64) int64 {
 
 func (j *job) countPrefix() string { return logical.CountFolder + j.name + "/" }
 
-// chunks makes the jobs of a file with so many records.
-func (f *Flow) chunks(st *stepState, in *file, values pattern.Binding, records int64) {
+// split makes the jobs of a file with so many records.
+func (f *Flow) split(st *stepState, in *file, values pattern.Binding, records int64) {
 	per := st.step.Data.Split.Records
 	count := parts(records, per)
 	if count > maxChunks {
@@ -117,16 +116,8 @@ func (f *Flow) chunks(st *stepState, in *file, values pattern.Binding, records i
 	f.touch(st)
 	f.willRead(st, in.lfn, count)
 	f.noRecords(st, in, records)
-	label := st.label(values, in)
-	for k := range count {
-		chunk := strconv.FormatInt(k+1, 10)
-		f.hold(&pendingJob{
-			state: st, in: []*file{in}, wave: in.wave, label: label + "/" + chunk,
-			values: union(values, pattern.Binding{
-				"chunk": chunk,
-				"first": strconv.FormatInt(k*per+1, 10),
-				"last":  strconv.FormatInt(k*per+min(per, records-k*per), 10),
-			}),
-		})
+	if count > 0 {
+		all := &chunks{state: st, in: in, values: values, label: st.label(values, in), records: records, count: count}
+		f.makeAll(all.place(), all)
 	}
 }

@@ -165,7 +165,8 @@ func (st *stepState) created() bool { return st.step.Plain() && st.made >= max(1
 // inputState is a declared input with what came of it.
 type inputState struct {
 	in      *workflow.DeclaredInput
-	closed  bool
+	closing bool // it was told that the input is closed,
+	closed  bool // and this was carried out
 	ended   int
 	arrived map[string]string // identities by LFN
 }

@@ -26,15 +26,14 @@ func (f *Flow) touchAfter(st *stepState) {
 	}
 }
 
-// raiseWatermarks finds, step by step in canonical order, up to which wave all jobs
+// raiseNext finds for the next step in canonical order up to which wave all its jobs
 // are known, makes the merges that this decides, and lets rewritten files go
-// on.
-func (f *Flow) raiseWatermarks() {
-	for len(f.dirty) > 0 {
-		st := f.steps[f.dirty.Pop()-1]
-		st.dirty = false
-		f.raiseWatermark(st)
-	}
+// on. All jobs that are decided are known before.
+func (f *Flow) raiseNext() {
+	st := f.steps[f.dirty.Pop()-1]
+	st.dirty = false
+	f.undecided.known = false
+	f.raiseWatermark(st)
 }
 
 func (f *Flow) raiseWatermark(st *stepState) {
@@ -46,6 +45,10 @@ func (f *Flow) raiseWatermark(st *stepState) {
 		known = min(known, st.counting.closed())
 	case st.step.Plain():
 		known = f.plainWatermark(st, known)
+	}
+	if len(f.making) > 0 { // it has just decided on jobs
+		f.touch(st)
+		return
 	}
 	if f.mayComeAside(st) {
 		known = min(known, st.placed.closed())

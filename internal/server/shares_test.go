@@ -109,7 +109,7 @@ func TestJobsOfStoppedRunsDoNotCountAgainstAQuota(t *testing.T) {
 	real := func(s store.Store) store.Store { return s }
 	v := startServiceBy(t, root, twoStepsScript, func(c *Config) { c.Shares = file }, real)
 	defer v.stop()
-	text := strings.Replace(largeText, `"{n}.in", as: "in/{n}"`, `"in/{n}.txt", as: "in/{n}"`, 1)
+	text := strings.Replace(large["files"], `"{n}.in", as: "in/{n}"`, `"in/{n}.txt", as: "in/{n}"`, 1)
 	inputs := files.Folder(t, threeTexts)
 	run := v.submit(text, inputs, waits)
 	for waiting := int64(0); waiting < 3; { // its jobs come after it was acknowledged

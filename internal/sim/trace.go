@@ -33,12 +33,12 @@ func traceWorkflow(s experiment.WorkflowSpec) (*jobGraph, error) {
 			ExistingFile: taskqueue.ExistingFile{LFN: file.LFN, PFN: file.LFN, Size: file.Size, Identity: file.LFN},
 		})
 	}
-	effects, err := f.Step(epoch, flow.Arrived{Input: workflow.RecordedInput, Files: files})
+	effects, err := f.StepToEnd(epoch, flow.Arrived{Input: workflow.RecordedInput, Files: files})
 	if err != nil {
 		return nil, fmt.Errorf("begin the trace: %w", err)
 	}
 	w.replay(effects.Submit)
-	if effects, err = f.Step(epoch, flow.Closed{Input: workflow.RecordedInput}); err != nil {
+	if effects, err = f.StepToEnd(epoch, flow.Closed{Input: workflow.RecordedInput}); err != nil {
 		return nil, fmt.Errorf("begin the trace: %w", err)
 	}
 	w.replay(effects.Submit)

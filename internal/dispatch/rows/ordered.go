@@ -52,6 +52,18 @@ type Ascending[T interface{ Before(other T) bool }] struct {
 // Len returns the number of values.
 func (a *Ascending[T]) Len() int { return a.inOrder.Len() + len(a.others) }
 
+// Front returns the least value. There must be one.
+func (a *Ascending[T]) Front() T {
+	if a.othersFirst() {
+		return a.others[0]
+	}
+	return a.inOrder.Front()
+}
+
+func (a *Ascending[T]) othersFirst() bool {
+	return a.inOrder.Len() == 0 || len(a.others) > 0 && a.others[0].Before(a.inOrder.Front())
+}
+
 // Push adds a value.
 func (a *Ascending[T]) Push(v T) {
 	if a.inOrder.Len() > 0 && v.Before(a.last) {
@@ -64,7 +76,7 @@ func (a *Ascending[T]) Push(v T) {
 
 // Pop removes the least value and returns it. There must be one.
 func (a *Ascending[T]) Pop() T {
-	if a.inOrder.Len() == 0 || len(a.others) > 0 && a.others[0].Before(a.inOrder.Front()) {
+	if a.othersFirst() {
 		return a.others.Pop()
 	}
 	v := a.inOrder.Front()

@@ -51,6 +51,7 @@ type Run struct {
 
 	wake    time.Time // when flow wants a Tick; zero: never
 	touched bool      // in Loop.touched
+	listed  bool      // in Loop.unfinished
 }
 
 // NewRun makes a run for a loop. Results and InputsClosed are to be set before it gets there.
@@ -60,7 +61,7 @@ func NewRun(of state.RunOf) *Run {
 
 // setCores gives the run other cores. Its number is the same, and others may read it meanwhile.
 func (r *Run) setCores(c *state.Cores) {
-	r.Dispatch, r.Flow, r.Tally, r.wake = c.Dispatch, c.Flow, c.Tally, time.Time{}
+	r.Dispatch, r.Flow, r.Tally, r.wake, r.listed = c.Dispatch, c.Flow, c.Tally, time.Time{}, false
 }
 
 func (r *Run) of() state.RunOf { return state.RunOf{Run: r.Run, Workflow: r.Workflow} }
@@ -306,7 +307,7 @@ func (e *Ending) nothingToDo(l *Loop, run *Run) bool {
 	if totals.ByState[taskqueue.Waiting]+totals.ByState[taskqueue.Ready]+executing(totals) > 0 {
 		return false
 	}
-	return run.Tally.Finished || run.InputsClosed() && run.wake.IsZero()
+	return run.Tally.Finished || run.InputsClosed() && run.wake.IsZero() && !run.Flow.Unfinished()
 }
 
 func executing(t *taskqueue.Totals) int {

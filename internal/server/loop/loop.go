@@ -34,8 +34,6 @@ const (
 	// roundSize bounds the requests that are stepped before the loop looks
 	// whether the disk is done.
 	roundSize = 128
-	// pieceJobs is how many jobs are submitted until questions are answered that have come meanwhile.
-	pieceJobs = 500
 	// fullGathering is with how many records the loop takes no more requests until the transaction before
 	// them is durable: so none takes long, and what waits for one does not grow.
 	fullGathering = 5000
@@ -119,6 +117,9 @@ type Loop struct {
 	// Runs of which it is to be found out whether they are over; all of them, if all is set.
 	touched []*Run
 	all     bool
+
+	// Runs whose flow has more to do, the one first that waits for the longest.
+	unfinished []*Run
 
 	// Leaving decides when the pilots leave, and when the loop is over. It outlives the cores.
 	Leaving *Leaving
@@ -222,6 +223,9 @@ func (l *Loop) turn(ctx context.Context) error {
 		news = false
 	case r := <-requests:
 		news = l.round(r)
+	case <-l.mayGoOn():
+		l.takeWaiting()
+		l.goOn()
 	case err := <-l.broken:
 		l.Inbox.why.Store(&err)
 		return err
@@ -235,7 +239,7 @@ func (l *Loop) turn(ctx context.Context) error {
 		l.waker.reset()
 		l.take(&Request{Dispatch: []taskqueue.Input{taskqueue.Tick{}}})
 		for _, run := range l.runs {
-			if !run.wake.IsZero() && state.Until(run.wake) <= 0 {
+			if !run.listed && !run.wake.IsZero() && state.Until(run.wake) <= 0 {
 				l.take(&Request{Run: run.Run, Flow: []flow.Input{flow.Tick{}}})
 			}
 		}
@@ -299,7 +303,11 @@ func (l *Loop) advance() {
 // was more than a question.
 func (l *Loop) round(r *Request) (news bool) {
 	l.take(r)
-	news = !r.asks()
+	return l.takeWaiting() || !r.asks()
+}
+
+// takeWaiting is round for those that wait already.
+func (l *Loop) takeWaiting() (news bool) {
 	for range roundSize {
 		if l.answerQuestions(); l.full() {
 			break
@@ -442,26 +450,6 @@ func (l *Loop) stepDispatch(in taskqueue.Input) error {
 		delete(l.Leaving.owedRemovals, in.PFN)
 	}
 	l.gather(&effects)
-	return nil
-}
-
-// submit submits jobs, all or none, in pieces. Between them questions are answered: who asks need
-// not wait for all, and may see some of the jobs only. The events wait for propagate.
-func (l *Loop) submit(in taskqueue.Submit) error {
-	if len(in.Jobs) <= pieceJobs {
-		return l.stepDispatch(in)
-	}
-	if err := l.Dispatch.Refuses(in); err != nil {
-		return err
-	}
-	for piece := range slices.Chunk(in.Jobs, pieceJobs) {
-		in.Jobs = piece
-		if err := l.stepDispatch(in); err != nil {
-			return err
-		}
-		in.Files = nil // they came with the first piece
-		l.answerQuestions()
-	}
 	return nil
 }
 
@@ -610,6 +598,7 @@ func (l *Loop) stepFlow(run *Run, in flow.Input) error {
 		r.Run = run.Run
 		l.gathering.records = append(l.gathering.records, r)
 	}
+	l.list(run)
 	if run.wake != effects.WakeAt {
 		run.wake = effects.WakeAt
 		l.waker.want(byFlow, l.firstWake())
@@ -640,7 +629,7 @@ func (l *Loop) stepFlow(run *Run, in flow.Input) error {
 // firstWake is when the flow of some run wants a Tick, zero if none does.
 func (l *Loop) firstWake() (first time.Time) {
 	for _, run := range l.runs {
-		if !run.wake.IsZero() && (first.IsZero() || run.wake.Before(first)) {
+		if !run.listed && !run.wake.IsZero() && (first.IsZero() || run.wake.Before(first)) {
 			first = run.wake
 		}
 	}
@@ -772,8 +761,10 @@ func (l *Loop) reload(ctx context.Context) error {
 		return err
 	}
 	l.Dispatch, l.nodes = loaded.Dispatch, loaded.Nodes
+	l.unfinished = nil
 	for i, run := range runs {
 		run.setCores(&loaded.Runs[i])
+		l.list(run)
 		run.Ending.forgetOwed()
 	}
 	for _, run := range l.unsure {

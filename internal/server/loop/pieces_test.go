@@ -73,6 +73,63 @@ func TestQuestionsOvertakeSubmissions(t *testing.T) {
 	}
 }
 
+// A run that has many jobs to make makes a piece of them, and then whoever waits is served. It goes on until all are
+// made, and is not over before.
+func TestOthersAreServedBetweenPieces(t *testing.T) {
+	work, err := workflow.Parse("workflow.yaml", fmt.Appendf(nil,
+		"workflow: w\nsteps: {s: {times: %d, writes: \"out/{number}\", command: 'true'}}\n", 3*flow.PieceJobs))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := sched.New(sched.Config{})
+	defer s.Close()
+	core, _ := dispatch.New(dispatch.Config{})
+	run := NewRun(state.RunOf{Run: 1, Workflow: work})
+	if run.Cores, err = state.Begin(run.of(), core, new(state.Nodes)); err != nil {
+		t.Fatal(err)
+	}
+	run.InputsClosed = func() bool { return true }
+	l := New(Config{Inbox: NewInbox(), Runs: []*Run{run}, Pilots: onePilot{}, Sched: s, Lasting: true})
+	l.Dispatch = core
+	defer l.waker.stop()
+	jobs := func() int {
+		view, _ := core.Run(1)
+		return view.Totals.Jobs
+	}
+	turn := func() {
+		t.Helper()
+		if err := l.turn(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l.flying, l.busy = nil, false
+		select {
+		case <-l.commits:
+		default:
+		}
+	}
+	l.take(&Request{Run: 1, Dispatch: []taskqueue.Input{taskqueue.SetRun{Run: taskqueue.Run{ID: 1}}},
+		Flow: []flow.Input{flow.Tick{}}})
+	turns := 0
+	for ; run.Flow.Unfinished(); turns++ {
+		before, seen := jobs(), -1
+		if before == 0 || before > flow.PieceJobs*(turns+1) {
+			t.Fatalf("%d jobs after %d turns", before, turns)
+		}
+		note := &Request{Run: 1, Records: make([]taskqueue.Record, 1), end: func(*Ending) { seen = jobs() }}
+		if err := l.Inbox.Send(t.Context(), note); err != nil {
+			t.Fatal(err)
+		}
+		turn()
+		if seen != before || run.Ending.nothingToDo(l, run) {
+			t.Fatalf("a request was served when %d jobs were there, and not %d; the run is over: %t", seen, before,
+				run.Ending.nothingToDo(l, run))
+		}
+	}
+	if jobs() != 3*flow.PieceJobs || turns < 3 {
+		t.Errorf("%d jobs after %d turns", jobs(), turns)
+	}
+}
+
 // The loop takes nothing more, but questions, when enough is gathered for the next transaction.
 func TestTransactionsAreBounded(t *testing.T) {
 	s := sched.New(sched.Config{})

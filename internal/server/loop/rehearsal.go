@@ -29,6 +29,9 @@ func (r *Rehearsal) Take(request *Request) (refused error) {
 	request.Run = r.run.Run
 	request.Done = func(err error) { refused = err }
 	r.loop.take(request)
+	for len(r.loop.unfinished) > 0 {
+		r.loop.goOn()
+	}
 	return refused
 }
 
